@@ -1,0 +1,110 @@
+#include "tenon/core/device.h"
+
+#include <fmt/core.h>
+
+#include <atomic>
+#include <cctype>
+#include <charconv>
+#include <mutex>
+
+#include "tenon/core/error.h"
+
+namespace tenon {
+namespace {
+
+// Entries are written once under the mutex and published by the count, so readers take no lock.
+struct BackendTable {
+  std::mutex mutex;
+  std::atomic<int> count{1};
+  std::string names[32], keys[32];
+
+  BackendTable() {
+    names[kCpuBackend] = "cpu";
+    keys[kCpuBackend] = "CPU";
+    names[kMetaBackend] = "meta";
+    keys[kMetaBackend] = "Meta";
+  }
+
+  template <class Match>
+  std::optional<Backend> find(const Match& match) const {
+    if (match(kMetaBackend)) return kMetaBackend;
+    const int n = count.load(std::memory_order_acquire);
+    for (int i = 0; i < n; ++i) {
+      if (match(static_cast<Backend>(i))) return static_cast<Backend>(i);
+    }
+    return std::nullopt;
+  }
+};
+
+BackendTable& table() {
+  // Never destroyed: tensors may outlive static destruction.
+  static BackendTable& t = *new BackendTable;
+  return t;
+}
+
+bool valid_name(std::string_view name) {
+  if (name.empty() || std::isdigit(static_cast<unsigned char>(name[0]))) return false;
+  for (const char c : name) {
+    const auto u = static_cast<unsigned char>(c);
+    if (!std::islower(u) && !std::isdigit(u) && c != '_') return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+std::optional<Backend> find_backend(std::string_view name) noexcept {
+  return table().find([&](Backend b) { return table().names[b] == name; });
+}
+
+std::optional<Backend> find_backend_by_key(std::string_view key) noexcept {
+  return table().find([&](Backend b) { return table().keys[b] == key; });
+}
+
+Backend register_backend(std::string_view name, std::string_view key) {
+  TENON_CHECK(
+      valid_name(name), Value,
+      fmt::format("register_backend: '{}' is not a name; use lower-case letters, digits and _", name));
+  BackendTable& t = table();
+  const std::lock_guard lock(t.mutex);
+  if (const auto known = find_backend(name)) return *known;
+  const int n = t.count.load(std::memory_order_relaxed);
+  TENON_CHECK(n < kMetaBackend, Device,
+              fmt::format("register_backend: no place left for '{}' among 32 backends", name));
+  t.names[n] = name;
+  t.keys[n] = key;
+  t.count.store(n + 1, std::memory_order_release);
+  return static_cast<Backend>(n);
+}
+
+std::string_view backend_name(Backend backend) noexcept { return table().names[backend]; }
+std::string_view backend_key(Backend backend) noexcept { return table().keys[backend]; }
+int live_backends() noexcept { return table().count.load(std::memory_order_acquire); }
+
+Device::Device(std::string_view text) {
+  const size_t colon = text.find(':');
+  const std::string_view device = text.substr(0, colon);
+  const auto found = find_backend(device);
+  TENON_CHECK(found, Value, fmt::format("Device: no device is called '{}' in '{}'", device, text));
+  backend = *found;
+  if (colon == std::string_view::npos) return;
+  const std::string_view digits = text.substr(colon + 1);
+  int parsed = -1;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), parsed);
+  TENON_CHECK(error == std::errc() && end == digits.data() + digits.size() && parsed >= 0 && parsed < 128,
+              Value, fmt::format("Device: expected an index from 0 to 127 after ':' in '{}'", text));
+  index = static_cast<int8_t>(parsed);
+}
+
+std::string to_string(Device device) {
+  std::string text(backend_name(device.backend));
+  if (device.index >= 0) text += ":" + std::to_string(device.index);
+  return text;
+}
+
+std::string_view name(Layout layout) noexcept {
+  constexpr std::string_view kNames[] = {"strided", "sparse_coo", "sparse_csr", "blocked"};
+  return kNames[static_cast<int>(layout)];
+}
+
+}  // namespace tenon

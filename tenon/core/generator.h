@@ -1,0 +1,74 @@
+// Generator: a seed and a position in a Philox stream; random operators take ranges of it.
+// Used by random operators and by callers who want their own stream. Knows nothing of distributions.
+#pragma once
+
+#include <cstdint>
+#include <mutex>
+
+#include "tenon/core/device.h"
+#include "tenon/core/intrusive_ptr.h"
+
+namespace tenon {
+
+/// A place in the stream of one seed, in units of one 128-bit Philox block (four 32-bit words).
+struct PhiloxState {
+  uint64_t seed = 0;
+  uint64_t offset = 0;
+};
+
+class GeneratorImpl final : public RefCounted {
+ public:
+  explicit GeneratorImpl(uint64_t seed) noexcept : state_{seed, 0} {}
+  static void destroy(GeneratorImpl* g) noexcept { delete g; }
+
+  PhiloxState state() const {
+    const std::lock_guard lock(mutex_);
+    return state_;
+  }
+  void set_state(PhiloxState state) {
+    const std::lock_guard lock(mutex_);
+    state_ = state;
+  }
+  /// Takes `blocks` Philox blocks for one operator and moves on behind them.
+  PhiloxState take(uint64_t blocks) {
+    const std::lock_guard lock(mutex_);
+    const PhiloxState taken = state_;
+    state_.offset += blocks;
+    return taken;
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  PhiloxState state_;
+};
+
+/// A shared handle; an undefined one stands for the default generator wherever an operator takes one.
+class Generator {
+ public:
+  Generator() = default;
+  explicit Generator(uint64_t seed) : impl_(IntrusivePtr<GeneratorImpl>::adopt(new GeneratorImpl(seed))) {}
+
+  bool defined() const noexcept { return static_cast<bool>(impl_); }
+  GeneratorImpl* operator->() const noexcept { return impl_.get(); }
+  /// Starts the stream of `seed` from its beginning.
+  void manual_seed(uint64_t seed) { impl_->set_state({seed, 0}); }
+  uint64_t initial_seed() const { return impl_->state().seed; }
+
+  const IntrusivePtr<GeneratorImpl>& impl() const noexcept { return impl_; }
+  static Generator adopt(GeneratorImpl* impl) noexcept {
+    Generator g;
+    g.impl_ = IntrusivePtr<GeneratorImpl>::adopt(impl);
+    return g;
+  }
+
+ private:
+  IntrusivePtr<GeneratorImpl> impl_;
+};
+
+/// The stream that operators use when they get none: one for all devices, because a counter-based stream
+/// gives the same numbers on each.
+Generator& default_generator();
+/// Seeds the default generator.
+void manual_seed(uint64_t seed);
+
+}  // namespace tenon

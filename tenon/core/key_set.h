@@ -1,0 +1,84 @@
+// DispatchKeySet: which functionalities and which backends take part in a call, in one 64-bit word.
+// Used by tensors (each carries one) and by the dispatcher. Knows nothing of operators; the names of keys
+// that users meet are in dispatch/key.h.
+#pragma once
+
+#include <bit>
+#include <cstdint>
+
+namespace tenon {
+
+/// A kind of work that a call passes through, rising in priority. Bits 32 to 63 of a key set.
+enum class Functionality : uint8_t {
+  Dense,
+  Blocked,
+  Quantized,
+  SparseCsr,
+  Sparse,
+  BackendSelect,
+  Python,
+  Record,
+  Autograd,
+  Autocast,
+  Profiler,
+};
+inline constexpr int kNumFunctionalities = 11;
+
+/// A device's place among the 32 backends: cpu is the lowest, meta the highest, others in the order in which
+/// they register. Bits 0 to 31 of a key set.
+using Backend = uint8_t;
+inline constexpr Backend kCpuBackend = 0;
+inline constexpr Backend kMetaBackend = 31;
+
+class DispatchKeySet {
+ public:
+  constexpr DispatchKeySet() noexcept = default;
+  constexpr explicit DispatchKeySet(uint64_t bits) noexcept : bits_(bits) {}
+  constexpr explicit DispatchKeySet(Functionality f) noexcept
+      : bits_(uint64_t{1} << (32 + static_cast<int>(f))) {}
+  constexpr DispatchKeySet(Functionality f, Backend b) noexcept
+      : bits_((uint64_t{1} << (32 + static_cast<int>(f))) | (uint64_t{1} << b)) {}
+
+  constexpr uint64_t bits() const noexcept { return bits_; }
+  constexpr bool empty() const noexcept { return bits_ == 0; }
+  constexpr bool has(Functionality f) const noexcept { return (bits_ & DispatchKeySet(f).bits_) != 0; }
+  constexpr bool has_backend(Backend b) const noexcept { return (bits_ >> b) & 1; }
+  constexpr bool has_all(DispatchKeySet o) const noexcept { return (bits_ & o.bits_) == o.bits_; }
+
+  constexpr DispatchKeySet operator|(DispatchKeySet o) const noexcept {
+    return DispatchKeySet(bits_ | o.bits_);
+  }
+  constexpr DispatchKeySet operator&(DispatchKeySet o) const noexcept {
+    return DispatchKeySet(bits_ & o.bits_);
+  }
+  /// The keys of this set that are not in `o`; backend bits stay, because functionalities are crossed with
+  /// them.
+  constexpr DispatchKeySet operator-(DispatchKeySet o) const noexcept {
+    return DispatchKeySet(bits_ & ~(o.bits_ & kFunctionalityBits));
+  }
+  DispatchKeySet& operator|=(DispatchKeySet o) noexcept { return *this = *this | o; }
+  friend constexpr bool operator==(DispatchKeySet, DispatchKeySet) noexcept = default;
+
+  /// The highest backend in the set; cpu when there is none.
+  constexpr Backend backend() const noexcept {
+    return static_cast<Backend>(31 - std::countl_zero(static_cast<uint32_t>(bits_) | 1u));
+  }
+  /// The highest functionality; Dense when there is none.
+  constexpr Functionality functionality() const noexcept {
+    return static_cast<Functionality>(31 - std::countl_zero(static_cast<uint32_t>(bits_ >> 32) | 1u));
+  }
+  /// The keys below `f`: what a kernel at `f` passes to `redispatch`.
+  constexpr DispatchKeySet below(Functionality f) const noexcept {
+    return DispatchKeySet(bits_ & ((uint64_t{1} << (32 + static_cast<int>(f))) - 1));
+  }
+
+  static constexpr uint64_t kBackendBits = 0xFFFFFFFFull;
+  static constexpr uint64_t kFunctionalityBits = ~kBackendBits;
+
+ private:
+  uint64_t bits_ = 0;
+};
+
+inline constexpr DispatchKeySet kAutogradKeys{Functionality::Autograd};
+
+}  // namespace tenon

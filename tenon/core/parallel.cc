@@ -1,0 +1,107 @@
+#include "tenon/core/parallel.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cstdlib>
+#include <exception>
+#include <thread>
+#include <vector>
+
+#include "tenon/core/error.h"
+
+#ifdef TENON_OPENMP
+#include <omp.h>
+#include <pthread.h>
+#endif
+
+namespace tenon {
+namespace {
+
+thread_local bool t_in_parallel = false;
+
+int threads_from_environment() {
+  if (const char* text = std::getenv("OMP_NUM_THREADS")) {
+    const int n = std::atoi(text);
+    if (n >= 1) return n;
+  }
+  return std::max(1u, std::thread::hardware_concurrency());
+}
+
+std::atomic<int>& thread_count() {
+  static std::atomic<int> count{threads_from_environment()};
+  return count;
+}
+
+// libgomp's pool does not survive a fork, and using it there hangs: a forked child runs on its own thread
+// alone.
+std::atomic<bool> g_forked_child{false};
+
+// The first error of any range, kept until every range is done.
+class FirstError {
+ public:
+  template <class F>
+  void run(F&& f) noexcept {
+    try {
+      f();
+    } catch (...) {
+      if (!taken_.test_and_set()) error_ = std::current_exception();
+    }
+  }
+  void rethrow() const {
+    if (error_) std::rethrow_exception(error_);
+  }
+
+ private:
+  std::atomic_flag taken_ = ATOMIC_FLAG_INIT;
+  std::exception_ptr error_;
+};
+
+struct ParallelScope {
+  ParallelScope() noexcept { t_in_parallel = true; }
+  ~ParallelScope() { t_in_parallel = false; }
+};
+
+}  // namespace
+
+int num_threads() noexcept { return thread_count().load(std::memory_order_relaxed); }
+
+void set_num_threads(int n) {
+  TENON_CHECK(n >= 1, Value, "set_num_threads: expected at least 1, got " + std::to_string(n));
+  thread_count().store(n, std::memory_order_relaxed);
+}
+
+bool in_parallel_region() noexcept { return t_in_parallel; }
+
+namespace detail {
+
+void parallel_for(int64_t begin, int64_t end, int64_t grain, RangeFunction f, void* context) {
+#ifdef TENON_OPENMP
+  static const int registered = pthread_atfork(nullptr, nullptr, [] { g_forked_child = true; });
+  (void)registered;
+#endif
+  const int64_t total = end - begin;
+  const int64_t most = (total + std::max<int64_t>(grain, 1) - 1) / std::max<int64_t>(grain, 1);
+  const int64_t ranges = std::min<int64_t>(num_threads(), most);
+  if (ranges <= 1 || t_in_parallel || g_forked_child.load(std::memory_order_relaxed))
+    return f(context, begin, end);
+
+  FirstError error;
+  const auto run = [&](int64_t i) {
+    const ParallelScope scope;
+    const int64_t b = begin + total * i / ranges, e = begin + total * (i + 1) / ranges;
+    error.run([&] { f(context, b, e); });
+  };
+#ifdef TENON_OPENMP
+#pragma omp parallel for num_threads(static_cast <int>(ranges)) schedule(static, 1)
+  for (int64_t i = 0; i < ranges; ++i) run(i);
+#else
+  std::vector<std::thread> threads;
+  for (int64_t i = 1; i < ranges; ++i) threads.emplace_back(run, i);
+  run(0);
+  for (auto& t : threads) t.join();
+#endif
+  error.rethrow();
+}
+
+}  // namespace detail
+}  // namespace tenon

@@ -1,0 +1,38 @@
+// parallel_for: one loop split over threads; the only way in which Tenon uses more than one.
+// Used by the iterator and by kernels. Nests safely (an inner loop runs on its caller's thread), rethrows the
+// first exception, and works in a forked child.
+#pragma once
+
+#include <cstdint>
+#include <type_traits>
+
+namespace tenon {
+
+/// Threads that parallel_for may use; OMP_NUM_THREADS or the cores of the machine unless set.
+int num_threads() noexcept;
+/// Throws Error{Value} unless n >= 1.
+void set_num_threads(int n);
+/// Whether this thread is inside a parallel_for.
+bool in_parallel_region() noexcept;
+
+namespace detail {
+using RangeFunction = void (*)(void* context, int64_t begin, int64_t end);
+void parallel_for(int64_t begin, int64_t end, int64_t grain, RangeFunction f, void* context);
+}  // namespace detail
+
+/// Calls f(b, e) for ranges that cover [begin, end), each of at least `grain` except the last, on several
+/// threads when there is more than one range. How the range is cut must not change any result: callers split
+/// over outputs only.
+template <class F>
+void parallel_for(int64_t begin, int64_t end, int64_t grain, F&& f) {
+  if (end - begin <= grain) {
+    if (begin < end) f(begin, end);
+    return;
+  }
+  detail::parallel_for(
+      begin, end, grain,
+      [](void* context, int64_t b, int64_t e) { (*static_cast<std::remove_reference_t<F>*>(context))(b, e); },
+      const_cast<void*>(static_cast<const void*>(&f)));
+}
+
+}  // namespace tenon

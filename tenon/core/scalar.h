@@ -1,0 +1,63 @@
+// Scalar: one number of any category, as operators take it beside tensors.
+// Used by operator signatures. Knows nothing of tensors.
+#pragma once
+
+#include <complex>
+#include <concepts>
+#include <cstdint>
+
+#include "tenon/core/dtype.h"
+#include "tenon/core/half.h"
+
+namespace tenon {
+
+/// A bool, integer, real or complex number that remembers which of them it is.
+class Scalar {
+ public:
+  enum class Kind : uint8_t { Bool, Int, Float, Complex };
+
+  Scalar() noexcept : kind_(Kind::Int), int_(0) {}
+  /// Exactly bool: a pointer must not slip in by its conversion.
+  template <std::same_as<bool> T>
+  Scalar(T v) noexcept : kind_(Kind::Bool), int_(v) {}
+  template <std::integral T>
+  requires(!std::same_as<T, bool>) Scalar(T v)
+  noexcept : kind_(Kind::Int), int_(static_cast<int64_t>(v)) {}
+  template <std::floating_point T>
+  Scalar(T v) noexcept : kind_(Kind::Float), real_(static_cast<double>(v)) {}
+  Scalar(Half v) noexcept : Scalar(static_cast<float>(v)) {}
+  Scalar(BFloat16 v) noexcept : Scalar(static_cast<float>(v)) {}
+  Scalar(std::complex<double> v) noexcept : kind_(Kind::Complex), real_(v.real()), imag_(v.imag()) {}
+
+  Kind kind() const noexcept { return kind_; }
+  bool is_bool() const noexcept { return kind_ == Kind::Bool; }
+  bool is_integral() const noexcept { return kind_ <= Kind::Int; }
+  bool is_floating_point() const noexcept { return kind_ == Kind::Float; }
+  bool is_complex() const noexcept { return kind_ == Kind::Complex; }
+
+  /// The dtype that this number has when nothing else decides: bool, int64, the default float, complex of it.
+  DType dtype() const noexcept;
+
+  double to_double() const noexcept { return kind_ >= Kind::Float ? real_ : static_cast<double>(int_); }
+  /// Truncates toward zero; a value outside int64 or a NaN gives INT64_MIN.
+  int64_t to_int() const noexcept {
+    if (kind_ <= Kind::Int) return int_;
+    return real_ >= -0x1p63 && real_ < 0x1p63 ? static_cast<int64_t>(real_) : INT64_MIN;
+  }
+  bool to_bool() const noexcept {
+    return kind_ <= Kind::Int ? int_ != 0 : real_ != 0 || (kind_ == Kind::Complex && imag_ != 0);
+  }
+  std::complex<double> to_complex() const noexcept {
+    return {to_double(), kind_ == Kind::Complex ? imag_ : 0.0};
+  }
+
+ private:
+  Kind kind_;
+  union {
+    int64_t int_;
+    double real_;
+  };
+  double imag_ = 0;
+};
+
+}  // namespace tenon

@@ -1,0 +1,78 @@
+// Storage: the bytes behind tensors, shared and reference-counted.
+// Used by TensorImpl, allocators and borders. Knows nothing of shapes, dtypes or operators.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "tenon/core/allocator.h"
+#include "tenon/core/intrusive_ptr.h"
+
+namespace tenon {
+
+class StorageImpl final : public RefCounted {
+ public:
+  /// Frees memory that a border handed over (NumPy, DLPack, a user's buffer).
+  using Deleter = void (*)(void* context) noexcept;
+
+  Address address() const noexcept { return address_; }
+  size_t nbytes() const noexcept { return nbytes_; }
+  Device device() const noexcept { return device_; }
+  Allocator* allocator() const noexcept { return allocator_; }
+  uint64_t version() const noexcept { return version_.load(std::memory_order_relaxed); }
+  void bump_version() noexcept { version_.store(version() + 1, std::memory_order_relaxed); }
+  bool resizable() const noexcept { return allocator_ != nullptr; }
+  bool read_only() const noexcept { return read_only_; }
+  void set_read_only(bool on) noexcept { read_only_ = on; }
+
+  static void destroy(StorageImpl* storage) noexcept;
+
+ private:
+  friend class Storage;
+  StorageImpl() = default;
+  ~StorageImpl() = default;
+
+  Device device_;
+  bool in_place_ = false;  // the bytes follow this object in the same block
+  bool read_only_ = false;
+  Address address_ = 0;
+  size_t nbytes_ = 0;
+  size_t block_bytes_ = 0;          // of the block of this object, its bytes included
+  Allocator* allocator_ = nullptr;  // null for foreign memory
+  std::atomic<uint64_t> version_{0};
+  Deleter deleter_ = nullptr;
+  void* context_ = nullptr;
+};
+
+/// A block of device memory that several tensors may view.
+///
+/// `address()` is opaque: only the device that made it can turn it into something to read.
+/// Thread-safe to share; writing through two tensors at once is the caller's race.
+class Storage {
+ public:
+  Storage() = default;
+
+  /// Takes `nbytes` from the allocator of `device`, uninitialised. Small host storages live in one block with
+  /// their counter. Throws Error{OutOfMemory} and leaves nothing behind.
+  static Storage allocate(size_t nbytes, Device device = kCPU);
+  /// Wraps memory that somebody else owns; `deleter(context)` runs when the last tensor lets go.
+  static Storage from_foreign(Address address, size_t nbytes, Device device, StorageImpl::Deleter deleter,
+                              void* context);
+
+  /// Grows or shrinks to `nbytes`, keeping the bytes that fit; only host storages that own their memory.
+  void resize(size_t nbytes);
+
+  explicit operator bool() const noexcept { return static_cast<bool>(impl_); }
+  StorageImpl* operator->() const noexcept { return impl_.get(); }
+  Address address() const noexcept { return impl_->address(); }
+  size_t nbytes() const noexcept { return impl_->nbytes(); }
+  /// Counts in-place writes. Autograd compares it to notice a change behind its back.
+  uint64_t version() const noexcept { return impl_->version(); }
+  uint32_t use_count() const noexcept { return impl_->use_count(); }
+  friend bool operator==(const Storage&, const Storage&) noexcept = default;
+
+ private:
+  IntrusivePtr<StorageImpl> impl_;
+};
+
+}  // namespace tenon

@@ -1,0 +1,94 @@
+#include "tenon/core/tensor.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+
+#include "tenon/core/thread_state.h"
+
+namespace tenon {
+
+int64_t wrap_dim(int64_t dim, int64_t ndim, const char* op) {
+  const int64_t n = std::max<int64_t>(ndim, 1);
+  if (dim < -n || dim >= n) [[unlikely]] {
+    throw_error(ErrorKind::Index,
+                fmt::format("{}: dimension out of range (expected to be in [{}, {}], but got {})", op, -n,
+                            n - 1, dim));
+  }
+  return dim < 0 ? dim + n : dim;
+}
+
+int64_t Tensor::size(int64_t dim) const {
+  TENON_CHECK(this->dim() > 0, Index, fmt::format("size: dimension {} of a 0-dim tensor", dim));
+  return sizes()[wrap_dim(dim, this->dim(), "size")];
+}
+
+int64_t Tensor::stride(int64_t dim) const {
+  TENON_CHECK(this->dim() > 0, Index, fmt::format("stride: dimension {} of a 0-dim tensor", dim));
+  return strides()[wrap_dim(dim, this->dim(), "stride")];
+}
+
+bool Tensor::is_contiguous(MemoryFormat format) const {
+  if (format != MemoryFormat::ChannelsLast && format != MemoryFormat::ChannelsLast3d)
+    return impl_->is_contiguous();
+  // Channels-last is contiguous once the channel dimension is moved to the end.
+  const size_t ndim = format == MemoryFormat::ChannelsLast ? 4 : 5;
+  if (sizes().size() != ndim) return false;
+  int64_t expected = 1;
+  const auto matches = [&](size_t d) {
+    if (sizes()[d] != 1 && strides()[d] != expected) return false;
+    expected *= sizes()[d];
+    return true;
+  };
+  if (!matches(1)) return false;
+  for (size_t d = ndim - 1; d >= 2; --d) {
+    if (!matches(d)) return false;
+  }
+  return matches(0);
+}
+
+void Tensor::check_host_dtype(DType expected) const {
+  TENON_CHECK(dtype() == expected, Type,
+              fmt::format("data_ptr: the elements are {}, not {}", name(dtype()), name(expected)));
+  TENON_CHECK(device().is_cpu(), Device,
+              fmt::format("data_ptr: the tensor is on {}, not in host memory", to_string(device())));
+}
+
+Tensor make_empty(IntArrayRef sizes, DType dtype, Device device) {
+  const int64_t numel = checked_numel(sizes, "empty");
+  int64_t nbytes = 0;
+  TENON_CHECK(!__builtin_mul_overflow(numel, static_cast<int64_t>(item_size(dtype)), &nbytes), Shape,
+              fmt::format("empty: sizes {} of {} have more bytes than int64 can count", to_string(sizes),
+                          name(dtype)));
+  return Tensor(TensorImpl::make(Storage::allocate(static_cast<size_t>(nbytes), device), dtype, sizes));
+}
+
+Tensor make_empty_strided(IntArrayRef sizes, IntArrayRef strides, DType dtype, Device device) {
+  checked_numel(sizes, "empty_strided");
+  const Extent e = extent(sizes, strides, "empty_strided");
+  int64_t nbytes = 0;
+  TENON_CHECK(!__builtin_mul_overflow(e.high - e.low, static_cast<int64_t>(item_size(dtype)), &nbytes), Shape,
+              fmt::format("empty_strided: sizes {} with strides {} have more bytes than int64 can count",
+                          to_string(sizes), to_string(strides)));
+  return Tensor(TensorImpl::make(Storage::allocate(static_cast<size_t>(nbytes), device), dtype, sizes,
+                                 strides, -e.low));
+}
+
+Tensor make_view(const Tensor& self, IntArrayRef sizes, IntArrayRef strides, int64_t offset) {
+  TensorImpl& impl = *self.impl();
+  IntrusivePtr<TensorImpl> base;
+  if (!thread_state.inference_mode) base = impl.base() ? impl.base() : self.pointer();
+  auto view = TensorImpl::make(impl.storage(), impl.dtype(), sizes, strides, offset, std::move(base));
+  // The functionality (dense, quantized, ...) is the tensor's; whether the view takes part in autograd is
+  // decided by the Autograd layer and, through the base, by later writes.
+  view->set_keys(impl.own_keys() - kAutogradKeys);
+  view->set_inference(impl.is_inference());
+  return Tensor(std::move(view));
+}
+
+std::string summary(const Tensor& t) {
+  if (!t.defined()) return "undefined";
+  return fmt::format("{} {}", name(t.dtype()), to_string(t.sizes()));
+}
+
+}  // namespace tenon

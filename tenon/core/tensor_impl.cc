@@ -1,0 +1,145 @@
+#include "tenon/core/tensor_impl.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <new>
+
+#include "tenon/core/error.h"
+#include "tenon/core/small_alloc.h"
+#include "tenon/core/thread_state.h"
+
+namespace tenon {
+namespace {
+
+bool strides_are_contiguous(IntArrayRef sizes, IntArrayRef strides) {
+  int64_t expected = 1;
+  for (size_t d = sizes.size(); d-- > 0;) {
+    if (sizes[d] == 0) return true;
+    if (sizes[d] == 1) continue;
+    if (strides[d] != expected) return false;
+    expected *= sizes[d];
+  }
+  return true;
+}
+
+}  // namespace
+
+void TensorImpl::reserve_dims(size_t ndim) {
+  if (ndim > 255) [[unlikely]] {
+    throw_error(ErrorKind::Shape, fmt::format("a tensor has at most 255 dimensions, got {}", ndim));
+  }
+  if (ndim > kInlineDims || heap_dims_) [[unlikely]] {
+    int64_t* dims = ndim > kInlineDims ? new int64_t[2 * ndim] : nullptr;
+    delete[] std::exchange(heap_dims_, dims);
+  }
+  ndim_ = static_cast<uint8_t>(ndim);
+}
+
+IntrusivePtr<TensorImpl> TensorImpl::make(Storage storage, DType dtype, IntArrayRef sizes) {
+  auto* impl = new (small_allocate(sizeof(TensorImpl))) TensorImpl;
+  auto owner = IntrusivePtr<TensorImpl>::adopt(impl);
+  impl->dtype_ = dtype;
+  impl->device_ = storage->device();
+  impl->keys_ = DispatchKeySet(Functionality::Dense, impl->device_.backend);
+  impl->inference_ = thread_state.inference_mode;
+  impl->storage_ = std::move(storage);
+  impl->reserve_dims(sizes.size());
+  int64_t* size = impl->dims();
+  int64_t* stride = size + impl->capacity();
+  int64_t numel = 1, next = 1;
+  for (size_t d = sizes.size(); d-- > 0;) {
+    size[d] = sizes[d];
+    stride[d] = next;
+    next *= std::max<int64_t>(sizes[d], 1);
+    numel *= sizes[d];
+  }
+  impl->numel_ = numel;
+  return owner;
+}
+
+IntrusivePtr<TensorImpl> TensorImpl::make(Storage storage, DType dtype, IntArrayRef sizes,
+                                          IntArrayRef strides, int64_t offset,
+                                          IntrusivePtr<TensorImpl> base) {
+  auto* impl = new (small_allocate(sizeof(TensorImpl))) TensorImpl;
+  auto owner = IntrusivePtr<TensorImpl>::adopt(impl);
+  impl->dtype_ = dtype;
+  impl->device_ = storage->device();
+  impl->keys_ = DispatchKeySet(Functionality::Dense, impl->device_.backend);
+  impl->inference_ = thread_state.inference_mode;
+  impl->storage_ = std::move(storage);
+  impl->base_ = std::move(base);
+  impl->set_geometry(sizes, strides, offset);
+  return owner;
+}
+
+void TensorImpl::set_geometry(IntArrayRef sizes, IntArrayRef strides, int64_t offset) {
+  // The arguments may point into this very object.
+  Dims kept_sizes, kept_strides;
+  if (heap_dims_) [[unlikely]] {
+    kept_sizes = sizes.to_dims();
+    kept_strides = strides.to_dims();
+    sizes = kept_sizes;
+    strides = kept_strides;
+  }
+  reserve_dims(sizes.size());
+  std::copy(sizes.begin(), sizes.end(), dims());
+  std::copy(strides.begin(), strides.end(), dims() + capacity());
+  offset_ = offset;
+  numel_ = 1;
+  for (const int64_t s : this->sizes()) numel_ *= s;
+  contiguous_ = strides_are_contiguous(this->sizes(), this->strides());
+}
+
+void TensorImpl::destroy(TensorImpl* impl) noexcept {
+  if (impl->binding_.on_destroy) impl->binding_.on_destroy(impl->binding_.object);
+  delete[] impl->heap_dims_;
+  impl->~TensorImpl();
+  small_free(impl, sizeof(TensorImpl));
+}
+
+int64_t checked_numel(IntArrayRef sizes, const char* op) {
+  int64_t numel = 1;
+  bool overflow = false, empty = false;
+  for (const int64_t s : sizes) {
+    TENON_CHECK(s >= 0, Shape,
+                fmt::format("{}: sizes {} contain the negative size {}", op, to_string(sizes), s));
+    // Strides multiply every nonzero size, so even an empty tensor must have a product that fits.
+    if (s == 0)
+      empty = true;
+    else
+      overflow |= __builtin_mul_overflow(numel, s, &numel);
+  }
+  TENON_CHECK(!overflow, Shape,
+              fmt::format("{}: sizes {} have more elements than int64 can count", op, to_string(sizes)));
+  return empty ? 0 : numel;
+}
+
+Dims contiguous_strides(IntArrayRef sizes) {
+  Dims strides(sizes.size());
+  int64_t next = 1;
+  for (size_t d = sizes.size(); d-- > 0;) {
+    strides[d] = next;
+    next *= std::max<int64_t>(sizes[d], 1);
+  }
+  return strides;
+}
+
+Extent extent(IntArrayRef sizes, IntArrayRef strides, const char* op) {
+  Extent e;
+  bool overflow = false;
+  for (size_t d = 0; d < sizes.size(); ++d) {
+    if (sizes[d] == 0) return {};
+    int64_t reach = 0;
+    overflow |= __builtin_mul_overflow(sizes[d] - 1, strides[d], &reach);
+    int64_t& end = reach < 0 ? e.low : e.high;
+    overflow |= __builtin_add_overflow(end, reach, &end);
+  }
+  overflow |= __builtin_add_overflow(e.high, int64_t{1}, &e.high);
+  TENON_CHECK(!overflow, Shape,
+              fmt::format("{}: sizes {} with strides {} reach beyond int64", op, to_string(sizes),
+                          to_string(strides)));
+  return e;
+}
+
+}  // namespace tenon

@@ -1,0 +1,135 @@
+// TensorImpl: what a tensor is: a view (sizes, strides, offset, dtype, device, keys) over a shared storage.
+// Used by Tensor, kernels and borders. Knows nothing of operators and nothing of how autograd works.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "tenon/core/dims.h"
+#include "tenon/core/dtype.h"
+#include "tenon/core/key_set.h"
+#include "tenon/core/storage.h"
+
+namespace tenon {
+
+class TensorImpl;
+
+/// What autograd keeps for a tensor; the room autograd/ derives from it. Null for the many tensors that need
+/// none.
+struct AutogradMetaBase {
+  virtual ~AutogradMetaBase() = default;
+};
+
+/// What a layout other than strided keeps beside the storage (indices and values, a vendor's descriptor).
+struct LayoutExtra {
+  virtual ~LayoutExtra() = default;
+};
+
+/// What a language binding keeps: its own object for this tensor. `on_destroy` runs when the tensor dies.
+struct BindingSlot {
+  void* object = nullptr;
+  void (*on_destroy)(void* object) noexcept = nullptr;
+};
+
+class TensorImpl final : public RefCounted {
+ public:
+  static constexpr int kInlineDims = 6;
+
+  /// A new view of `storage`, contiguous unless strides are given; the keys are those of dense elements on
+  /// the storage's device. `base` is the tensor whose history the view shares, or null.
+  static IntrusivePtr<TensorImpl> make(Storage storage, DType dtype, IntArrayRef sizes);
+  static IntrusivePtr<TensorImpl> make(Storage storage, DType dtype, IntArrayRef sizes, IntArrayRef strides,
+                                       int64_t offset, IntrusivePtr<TensorImpl> base = nullptr);
+  static void destroy(TensorImpl* impl) noexcept;
+
+  int ndim() const noexcept { return ndim_; }
+  IntArrayRef sizes() const noexcept { return {dims(), ndim_}; }
+  IntArrayRef strides() const noexcept { return {dims() + capacity(), ndim_}; }
+  int64_t offset() const noexcept { return offset_; }
+  int64_t numel() const noexcept { return numel_; }
+  bool is_contiguous() const noexcept { return contiguous_; }
+  DType dtype() const noexcept { return dtype_; }
+  Device device() const noexcept { return device_; }
+  Layout layout() const noexcept { return layout_; }
+  const Storage& storage() const noexcept { return storage_; }
+
+  /// Where element [0, ..., 0] is, on the storage's device.
+  Address address() const noexcept {
+    return storage_.address() + static_cast<uint64_t>(offset_ * static_cast<int64_t>(item_size(dtype_)));
+  }
+  /// The same as a host pointer; meaningful for host storages only.
+  void* data() const noexcept { return reinterpret_cast<void*>(address()); }
+
+  /// The keys that a call with this tensor takes part in: its own and, for a view, its base's Autograd bit,
+  /// because an in-place write elsewhere may have made the base differentiable since.
+  DispatchKeySet keys() const noexcept {
+    if (base_) [[unlikely]]
+      return keys_ | (base_->keys_ & kAutogradKeys);
+    return keys_;
+  }
+  DispatchKeySet own_keys() const noexcept { return keys_; }
+  void set_keys(DispatchKeySet keys) noexcept { keys_ = keys; }
+
+  const IntrusivePtr<TensorImpl>& base() const noexcept { return base_; }
+  void set_base(IntrusivePtr<TensorImpl> base) noexcept { base_ = std::move(base); }
+
+  /// Made inside inference mode: never takes part in autograd.
+  bool is_inference() const noexcept { return inference_; }
+  void set_inference(bool on) noexcept { inference_ = on; }
+  /// A number that was wrapped to be passed as a tensor: it promotes as a Python scalar does.
+  bool is_wrapped_number() const noexcept { return wrapped_number_; }
+  void set_wrapped_number(bool on) noexcept { wrapped_number_ = on; }
+
+  /// Replaces the geometry. The caller has checked that it stays inside the storage.
+  void set_geometry(IntArrayRef sizes, IntArrayRef strides, int64_t offset);
+  void set_storage(Storage storage) noexcept { storage_ = std::move(storage); }
+  void set_dtype(DType dtype) noexcept { dtype_ = dtype; }
+  void set_layout(Layout layout) noexcept { layout_ = layout; }
+
+  AutogradMetaBase* autograd_meta() const noexcept { return autograd_.get(); }
+  void set_autograd_meta(std::unique_ptr<AutogradMetaBase> meta) noexcept { autograd_ = std::move(meta); }
+  LayoutExtra* extra() const noexcept { return extra_.get(); }
+  void set_extra(std::unique_ptr<LayoutExtra> extra) noexcept { extra_ = std::move(extra); }
+  BindingSlot& binding() noexcept { return binding_; }
+
+ private:
+  TensorImpl() = default;
+  ~TensorImpl() = default;
+
+  int64_t* dims() noexcept { return heap_dims_ ? heap_dims_ : inline_dims_; }
+  const int64_t* dims() const noexcept { return heap_dims_ ? heap_dims_ : inline_dims_; }
+  size_t capacity() const noexcept { return heap_dims_ ? ndim_ : kInlineDims; }
+  void reserve_dims(size_t ndim);
+
+  DType dtype_ = DType::Float32;
+  Device device_;
+  Layout layout_ = Layout::Strided;
+  uint8_t ndim_ = 0;
+  bool contiguous_ : 1 = true;
+  bool inference_ : 1 = false;
+  bool wrapped_number_ : 1 = false;
+  DispatchKeySet keys_;
+  Storage storage_;
+  int64_t offset_ = 0;
+  int64_t numel_ = 1;
+  IntrusivePtr<TensorImpl> base_;
+  std::unique_ptr<AutogradMetaBase> autograd_;
+  std::unique_ptr<LayoutExtra> extra_;
+  BindingSlot binding_;
+  int64_t* heap_dims_ = nullptr;
+  int64_t inline_dims_[2 * kInlineDims];  // sizes, then strides
+};
+
+/// Elements of a shape. Throws Error{Shape} for a negative size or a product beyond int64.
+int64_t checked_numel(IntArrayRef sizes, const char* op);
+/// Strides of a contiguous tensor of these sizes, in elements.
+Dims contiguous_strides(IntArrayRef sizes);
+/// Bytes that a view reaches: from the lowest to the end of the highest element (0 when empty), as [low,
+/// high) in elements relative to the view's offset. Throws Error{Shape} beyond int64.
+struct Extent {
+  int64_t low = 0;
+  int64_t high = 0;
+};
+Extent extent(IntArrayRef sizes, IntArrayRef strides, const char* op);
+
+}  // namespace tenon

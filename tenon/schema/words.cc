@@ -1,0 +1,181 @@
+#include "tenon/schema/words.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <numeric>
+#include <span>
+
+namespace tenon::schema {
+namespace {
+
+struct BaseName {
+  std::string_view name;
+  BaseType base;
+  bool symbolic = false;
+};
+
+constexpr BaseName kBases[] = {
+    {"Tensor", BaseType::Tensor},
+    {"int", BaseType::Int},
+    {"SymInt", BaseType::Int, true},
+    {"float", BaseType::Float},
+    {"SymFloat", BaseType::Float, true},
+    {"bool", BaseType::Bool},
+    {"SymBool", BaseType::Bool, true},
+    {"str", BaseType::Str},
+    {"Scalar", BaseType::Scalar},
+    {"ScalarType", BaseType::ScalarType},
+    {"Device", BaseType::Device},
+    {"Layout", BaseType::Layout},
+    {"MemoryFormat", BaseType::MemoryFormat},
+    {"Generator", BaseType::Generator},
+    {"Storage", BaseType::Storage},
+    {"Stream", BaseType::Stream},
+};
+
+// What people write who come from C++, Python or NumPy; edit distance alone would not find these.
+constexpr std::pair<std::string_view, std::string_view> kHabits[] = {
+    {"int64_t", "int"},     {"int64", "int"},        {"long", "int"},          {"integer", "int"},
+    {"double", "float"},    {"float32", "float"},    {"boolean", "bool"},      {"string", "str"},
+    {"string_view", "str"}, {"dtype", "ScalarType"}, {"DType", "ScalarType"},  {"number", "Scalar"},
+    {"Number", "Scalar"},   {"IntArrayRef", "int"},  {"TensorList", "Tensor"}, {"Optional", "Tensor"},
+};
+
+struct EnumWord {
+  std::string_view word;
+  int64_t number;  // PyTorch's value of the enumerator; -1 where it has none.
+  std::string_view cpp;
+};
+
+constexpr EnumWord kLayouts[] = {{"strided", 0, "Layout::Strided"},
+                                 {"sparse_coo", 1, "Layout::Sparse"},
+                                 {"sparse_csr", 2, "Layout::SparseCsr"},
+                                 {"blocked", 3, "Layout::Blocked"}};
+constexpr EnumWord kFormats[] = {{"contiguous_format", 0, "MemoryFormat::Contiguous"},
+                                 {"preserve_format", 1, "MemoryFormat::Preserve"},
+                                 {"channels_last", 2, "MemoryFormat::ChannelsLast"},
+                                 {"channels_last_3d", 3, "MemoryFormat::ChannelsLast3d"}};
+constexpr EnumWord kDTypes[] = {{"uint8", 0, "DType::UInt8"},
+                                {"int8", 1, "DType::Int8"},
+                                {"int16", 2, "DType::Int16"},
+                                {"int32", 3, "DType::Int32"},
+                                {"int64", 4, "DType::Int64"},
+                                {"float16", 5, "DType::Float16"},
+                                {"float32", 6, "DType::Float32"},
+                                {"float64", 7, "DType::Float64"},
+                                {"complex64", 9, "DType::Complex64"},
+                                {"complex128", 10, "DType::Complex128"},
+                                {"bool", 11, "DType::Bool"},
+                                {"qint8", 12, "DType::QInt8"},
+                                {"quint8", 13, "DType::QUInt8"},
+                                {"bfloat16", 15, "DType::BFloat16"},
+                                {"float8_e5m2", 23, "DType::Float8E5M2"},
+                                {"float8_e4m3fn", 24, "DType::Float8E4M3FN"}};
+
+std::span<const EnumWord> words_of(BaseType base) noexcept {
+  switch (base) {
+    case BaseType::Layout:
+      return kLayouts;
+    case BaseType::MemoryFormat:
+      return kFormats;
+    case BaseType::ScalarType:
+      return kDTypes;
+    default:
+      return {};
+  }
+}
+
+std::string lower(std::string_view text) {
+  std::string out(text);
+  for (char& c : out) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  return out;
+}
+
+size_t edit_distance(std::string_view a, std::string_view b) {
+  std::vector<size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), size_t{0});
+  for (size_t i = 1; i <= a.size(); ++i) {
+    size_t diagonal = row[0];
+    row[0] = i;
+    for (size_t j = 1; j <= b.size(); ++j) {
+      const size_t above = row[j];
+      row[j] = std::min({above + 1, row[j - 1] + 1, diagonal + (a[i - 1] != b[j - 1])});
+      diagonal = above;
+    }
+  }
+  return row[b.size()];
+}
+
+}  // namespace
+
+std::string_view base_name(BaseType base, bool symbolic) noexcept {
+  std::string_view plain;
+  for (const BaseName& b : kBases) {
+    if (b.base != base) continue;
+    if (b.symbolic == symbolic) return b.name;
+    plain = b.name;
+  }
+  return plain;
+}
+
+std::optional<Type> find_base(std::string_view word) noexcept {
+  for (const BaseName& b : kBases) {
+    if (b.name == word) return Type{.base = b.base, .symbolic = b.symbolic};
+  }
+  return std::nullopt;
+}
+
+std::string_view suggest_base(std::string_view word) {
+  for (const auto& [habit, meant] : kHabits) {
+    if (habit == word) return meant;
+  }
+  constexpr size_t kLongestName = 12;
+  if (word.size() > kLongestName + 2) return {};
+  std::string_view best;
+  // Two slips at most, and fewer than would rewrite half of a short word.
+  size_t limit = std::min<size_t>(2, word.size() / 2) + 1;
+  for (const BaseName& b : kBases) {
+    const size_t distance = edit_distance(lower(word), lower(b.name));
+    if (distance < limit) {
+      limit = distance;
+      best = b.name;
+    }
+  }
+  return best;
+}
+
+std::optional<std::string> find_word(BaseType base, std::string_view word) {
+  if (base == BaseType::Device) return std::string(word);
+  if (base == BaseType::ScalarType) {
+    const std::optional<DType> dtype = parse_dtype(word);
+    return dtype ? std::optional<std::string>(name(*dtype)) : std::nullopt;
+  }
+  if (base == BaseType::Layout && word == "sparse") return "sparse_coo";
+  for (const EnumWord& w : words_of(base)) {
+    if (w.word == word) return std::string(word);
+  }
+  return std::nullopt;
+}
+
+std::optional<std::string> find_numbered_word(BaseType base, int64_t number) {
+  for (const EnumWord& w : words_of(base)) {
+    if (w.number == number && number >= 0) return std::string(w.word);
+  }
+  return std::nullopt;
+}
+
+std::optional<int64_t> find_int_word(std::string_view word) noexcept {
+  if (word == "Mean") return 1;
+  if (word == "Sum") return 2;
+  return std::nullopt;
+}
+
+std::string cpp_word(BaseType base, std::string_view word) {
+  for (const EnumWord& w : words_of(base)) {
+    if (w.word == word) return std::string(w.cpp);
+  }
+  return fmt::format("Device(\"{}\")", word);
+}
+
+}  // namespace tenon::schema

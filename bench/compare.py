@@ -1,0 +1,183 @@
+"""Measures the budgets of docs/architecture.md: Tenon, its peers, and the ratio, in one run on one pinned core.
+
+Usage: compare.py [--json FILE] [--rounds N] [--core N] [--cpp PROGRAM]
+
+Rows measured in Python alternate between Tenon, PyTorch and NumPy (those that are installed) for several rounds, and
+the minimum of the rounds counts: noise only ever adds. Rows measured in C++ come from the program bench_calls.
+"""
+
+import argparse
+import importlib
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+
+
+def best_ns(function, seconds=0.05):
+    """Nanoseconds of one call: the minimum over short runs that last `seconds` together."""
+    count = 1
+    while True:
+        start = time.perf_counter_ns()
+        for _ in range(count):
+            function()
+        elapsed = time.perf_counter_ns() - start
+        if elapsed > 2e6:
+            break
+        count *= 4
+    best = elapsed / count
+    end = time.perf_counter() + seconds
+    while time.perf_counter() < end:
+        start = time.perf_counter_ns()
+        for _ in range(count):
+            function()
+        best = min(best, (time.perf_counter_ns() - start) / count)
+    return best
+
+
+def looped(statement, names):
+    """A function that runs `statement` 100 times, so that the loop around it costs little."""
+    body = "\n    ".join([statement] * 100)
+    scope = dict(names)
+    exec(f"def run():\n    {body}", scope)
+    return scope["run"]
+
+
+def python_rows(framework):
+    """(name, function, calls in one function) of each row, for a framework with PyTorch's names."""
+    t = framework
+    x, y = t.ones(1), t.ones(1)
+    grad = t.ones(1, requires_grad=True)
+    matrix = t.ones(3, 4)
+    yield "add, 1 element, Python", looped("add(x, y)", {"add": t.add, "x": x, "y": y}), 100
+    yield "add recorded for autograd, Python", looped("add(x, y)", {"add": t.add, "x": grad, "y": y}), 100
+    yield "transpose view, Python", looped("x.transpose(0, 1)", {"x": matrix}), 100
+
+    model = t.nn.Sequential(
+        t.nn.Linear(64, 128), t.nn.ReLU(), t.nn.Linear(128, 128), t.nn.ReLU(), t.nn.Linear(128, 10)
+    )
+    optimizer = t.optim.SGD(model.parameters(), lr=0.01)
+    row, label = t.randn(1, 64), t.tensor([3])
+    cross_entropy = t.nn.functional.cross_entropy
+
+    def step():
+        loss = cross_entropy(model(row), label)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+
+    yield "MLP training step, batch 1, Python", step, 1
+
+
+def numpy_rows(numpy):
+    x, y = numpy.ones(1, numpy.float32), numpy.ones(1, numpy.float32)
+    matrix = numpy.ones((3, 4), numpy.float32)
+    yield "add, 1 element, Python", looped("add(x, y)", {"add": numpy.add, "x": x, "y": y}), 100
+    yield "transpose view, Python", looped("x.transpose(1, 0)", {"x": matrix}), 100
+
+
+def import_ms(name):
+    """Milliseconds of a fresh process that imports `name`, above one that imports nothing."""
+
+    def run(code):
+        best = float("inf")
+        for _ in range(5):
+            start = time.perf_counter()
+            subprocess.run([sys.executable, "-c", code], check=True)
+            best = min(best, time.perf_counter() - start)
+        return best
+
+    return (run(f"import {name}") - run("pass")) * 1e3
+
+
+# Row, budget, unit; None where the plan gives no budget.
+BUDGETS = [
+    ("dispatch of a no-op kernel, C++", 5, "ns"),
+    ("empty({1}), C++", 30, "ns"),
+    ("add, 1 element, C++", 60, "ns"),
+    ("add, 1 element, Python", 180, "ns"),
+    ("add recorded for autograd, Python", 300, "ns"),
+    ("transpose view, C++", 25, "ns"),
+    ("transpose view, Python", 120, "ns"),
+    ("MLP forward + backward, batch 1, C++", 20_000, "ns"),
+    ("MLP training step, batch 1, Python", 40_000, "ns"),
+    ("import", 50, "ms"),
+]
+
+
+def measure_cpp(program):
+    """Rows of the C++ benchmark by name, in ns."""
+    output = subprocess.run(
+        [program, "--benchmark_format=json", "--benchmark_min_time=0.2", "--benchmark_repetitions=5"],
+        check=True, capture_output=True, text=True,
+    ).stdout
+    rows = {}
+    for run in json.loads(output)["benchmarks"]:
+        if run["run_type"] == "iteration":
+            name = run["run_name"]
+            rows[name] = min(rows.get(name, float("inf")), run["cpu_time"])
+    return rows
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--json", help="write the rows here")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--core", type=int, default=0, help="the core to pin to")
+    parser.add_argument("--cpp", default=ROOT / "build/release/bench/bench_calls", help="the C++ benchmark")
+    options = parser.parse_args()
+    os.sched_setaffinity(0, {options.core})
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+    measured = {}
+    loaded = {}
+    for name in ("tenon", "torch", "numpy"):
+        try:
+            loaded[name] = importlib.import_module(name)
+        except ImportError:
+            print(f"{name} is not installed: its column stays empty", file=sys.stderr)
+    rows = {name: list((numpy_rows if name == "numpy" else python_rows)(m)) for name, m in loaded.items()}
+    for _ in range(options.rounds):
+        for framework, functions in rows.items():
+            for name, function, calls in functions:
+                ns = best_ns(function) / calls
+                key = (name, framework)
+                measured[key] = min(measured.get(key, float("inf")), ns)
+    for framework in loaded:
+        measured["import", framework] = import_ms(framework)
+    if pathlib.Path(options.cpp).exists():
+        for name, ns in measure_cpp(options.cpp).items():
+            measured[name, "tenon"] = ns
+    else:
+        print(f"{options.cpp} is not built (TENON_BENCH=ON): no C++ rows", file=sys.stderr)
+
+    table = []
+    for name, budget, unit in BUDGETS:
+        tenon = measured.get((name, "tenon"))
+        peers = {p: measured[name, p] for p in ("torch", "numpy") if (name, p) in measured}
+        table.append({"row": name, "unit": unit, "budget": budget, "tenon": tenon, **peers})
+    show(table)
+    if options.json:
+        pathlib.Path(options.json).write_text(json.dumps(table, indent=1) + "\n")
+
+
+def show(table):
+    def cell(value):
+        return f"{value:>10,.0f}" if value is not None else f"{'-':>10}"
+
+    print(f"{'':38}{'budget':>10}{'tenon':>10}{'torch':>10}{'numpy':>10}{'torch/tenon':>13}")
+    for row in table:
+        ratio = row["torch"] / row["tenon"] if row.get("torch") and row["tenon"] else None
+        print(
+            f"{row['row']:35}{row['unit']:>3}{cell(row['budget'])}{cell(row['tenon'])}"
+            f"{cell(row.get('torch'))}{cell(row.get('numpy'))}"
+            + (f"{ratio:>12.1f}x" if ratio else f"{'-':>13}")
+        )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,46 @@
+"""Every example of the documentation runs: Python blocks here, C++ blocks as programs against the installed library."""
+
+import pathlib
+import re
+import subprocess
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+
+def blocks(language):
+    for page in PAGES:
+        for i, text in enumerate(re.findall(rf"```{language}\n(.*?)```", page.read_text(), re.DOTALL)):
+            yield pytest.param(text, id=f"{page.name}-{i}")
+
+
+@pytest.mark.parametrize("text", blocks("python"))
+def test_python_example(text):
+    exec(compile(text, "example", "exec"), {})
+
+
+CMAKE = """
+cmake_minimum_required(VERSION 3.25)
+project(example LANGUAGES CXX)
+find_package(Tenon REQUIRED)
+add_executable(example main.cc)
+target_link_libraries(example PRIVATE Tenon::tenon)
+"""
+
+
+@pytest.mark.parametrize("text", blocks("cpp"))
+def test_cpp_example(text, tmp_path):
+    if "int main()" not in text:
+        pytest.skip("a fragment, not a program")
+    (tmp_path / "main.cc").write_text(text)
+    (tmp_path / "CMakeLists.txt").write_text(CMAKE)
+    build = tmp_path / "build"
+    for command in (
+        ["cmake", "-S", tmp_path, "-B", build, "-G", "Ninja", f"-DCMAKE_PREFIX_PATH={ROOT / 'build/install'}"],
+        ["cmake", "--build", build],
+        [build / "example"],
+    ):
+        result = subprocess.run(command, capture_output=True, text=True)
+        assert result.returncode == 0, result.stdout + result.stderr

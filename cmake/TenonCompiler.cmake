@@ -3,8 +3,9 @@ set(CMAKE_CXX_STANDARD 20)
 set(CMAKE_CXX_STANDARD_REQUIRED ON)
 set(CMAKE_CXX_EXTENSIONS OFF)
 set(CMAKE_POSITION_INDEPENDENT_CODE ON)
-set(CMAKE_CXX_VISIBILITY_PRESET hidden)
-set(CMAKE_VISIBILITY_INLINES_HIDDEN ON)
+# Default visibility, but bound inside the library: a call within it never goes through the PLT.
+add_compile_options(-fno-semantic-interposition -fno-plt -fno-gnu-unique)
+add_link_options(-Wl,-Bsymbolic-functions)
 if(NOT CMAKE_BUILD_TYPE)
   set(CMAKE_BUILD_TYPE Release)
 endif()
@@ -12,11 +13,14 @@ endif()
 set(CMAKE_CXX_FLAGS_RELEASE "-O2 -DNDEBUG")
 
 # The same bits everywhere: no contraction of a*b+c unless the source says fma.
-add_compile_options(-ffp-contract=off -fno-math-errno -Wall -Wextra -Wno-unused-parameter)
+add_compile_options(-ffp-contract=off -fno-math-errno -Wall -Wextra -Wno-unused-parameter
+                    -Wno-missing-field-initializers)
 
 find_program(TENON_CCACHE ccache)
 if(TENON_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
-  set(CMAKE_CXX_COMPILER_LAUNCHER ${TENON_CCACHE})
+  # Relative to the tree, so that another clone or a copy finds what this one has compiled.
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} CCACHE_NOHASHDIR=true
+                                  ${TENON_CCACHE})
 endif()
 find_program(TENON_MOLD mold)
 if(TENON_MOLD AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")

@@ -61,11 +61,11 @@ class DispatchKeySet {
 
   /// The highest backend in the set; cpu when there is none.
   constexpr Backend backend() const noexcept {
-    return static_cast<Backend>(31 - std::countl_zero(static_cast<uint32_t>(bits_) | 1u));
+    return static_cast<Backend>(31 ^ std::countl_zero(static_cast<uint32_t>(bits_) | 1u));
   }
   /// The highest functionality; Dense when there is none.
   constexpr Functionality functionality() const noexcept {
-    return static_cast<Functionality>(31 - std::countl_zero(static_cast<uint32_t>(bits_ >> 32) | 1u));
+    return static_cast<Functionality>(31 ^ std::countl_zero(static_cast<uint32_t>(bits_ >> 32) | 1u));
   }
   /// The keys below `f`: what a kernel at `f` passes to `redispatch`.
   constexpr DispatchKeySet below(Functionality f) const noexcept {

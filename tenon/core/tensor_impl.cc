@@ -36,14 +36,16 @@ void TensorImpl::reserve_dims(size_t ndim) {
   ndim_ = static_cast<uint8_t>(ndim);
 }
 
+TensorImpl::TensorImpl(Storage storage, DType dtype) noexcept
+    : dtype_(dtype),
+      device_(storage->device()),
+      inference_(thread_state.inference_mode),
+      keys_(Functionality::Dense, device_.backend),
+      storage_(std::move(storage)) {}
+
 IntrusivePtr<TensorImpl> TensorImpl::make(Storage storage, DType dtype, IntArrayRef sizes) {
-  auto* impl = new (small_allocate(sizeof(TensorImpl))) TensorImpl;
+  auto* impl = new (small_allocate(sizeof(TensorImpl))) TensorImpl(std::move(storage), dtype);
   auto owner = IntrusivePtr<TensorImpl>::adopt(impl);
-  impl->dtype_ = dtype;
-  impl->device_ = storage->device();
-  impl->keys_ = DispatchKeySet(Functionality::Dense, impl->device_.backend);
-  impl->inference_ = thread_state.inference_mode;
-  impl->storage_ = std::move(storage);
   impl->reserve_dims(sizes.size());
   int64_t* size = impl->dims();
   int64_t* stride = size + impl->capacity();
@@ -61,13 +63,8 @@ IntrusivePtr<TensorImpl> TensorImpl::make(Storage storage, DType dtype, IntArray
 IntrusivePtr<TensorImpl> TensorImpl::make(Storage storage, DType dtype, IntArrayRef sizes,
                                           IntArrayRef strides, int64_t offset,
                                           IntrusivePtr<TensorImpl> base) {
-  auto* impl = new (small_allocate(sizeof(TensorImpl))) TensorImpl;
+  auto* impl = new (small_allocate(sizeof(TensorImpl))) TensorImpl(std::move(storage), dtype);
   auto owner = IntrusivePtr<TensorImpl>::adopt(impl);
-  impl->dtype_ = dtype;
-  impl->device_ = storage->device();
-  impl->keys_ = DispatchKeySet(Functionality::Dense, impl->device_.backend);
-  impl->inference_ = thread_state.inference_mode;
-  impl->storage_ = std::move(storage);
   impl->base_ = std::move(base);
   impl->set_geometry(sizes, strides, offset);
   return owner;

@@ -93,7 +93,7 @@ class TensorImpl final : public RefCounted {
   BindingSlot& binding() noexcept { return binding_; }
 
  private:
-  TensorImpl() = default;
+  TensorImpl(Storage storage, DType dtype) noexcept;
   ~TensorImpl() = default;
 
   int64_t* dims() noexcept { return heap_dims_ ? heap_dims_ : inline_dims_; }
@@ -101,13 +101,13 @@ class TensorImpl final : public RefCounted {
   size_t capacity() const noexcept { return heap_dims_ ? ndim_ : kInlineDims; }
   void reserve_dims(size_t ndim);
 
-  DType dtype_ = DType::Float32;
+  DType dtype_;
   Device device_;
   Layout layout_ = Layout::Strided;
   uint8_t ndim_ = 0;
-  bool contiguous_ : 1 = true;
-  bool inference_ : 1 = false;
-  bool wrapped_number_ : 1 = false;
+  bool contiguous_ = true;
+  bool inference_;
+  bool wrapped_number_ = false;
   DispatchKeySet keys_;
   Storage storage_;
   int64_t offset_ = 0;

@@ -13,11 +13,9 @@ namespace tenon {
 
 struct ThreadState {
   DispatchKeySet included;
-  DispatchKeySet excluded;
+  DispatchKeySet excluded;  ///< Functionalities only.
   bool grad_enabled = true;
   bool inference_mode = false;
-  /// Depth of calls that mutate an argument: only the outermost bumps version counters.
-  uint16_t mutation_depth = 0;
   /// Depth of calls in a dispatch trace.
   uint16_t trace_depth = 0;
 };

@@ -1,0 +1,191 @@
+#include "backends/cpu/copy/convert.h"
+
+#include <array>
+#include <bit>
+#include <cstring>
+#include <type_traits>
+#include <utility>
+
+#include "tenon/core/dispatch_dtype.h"
+
+namespace tenon::cpu {
+namespace {
+
+// The same values as half.h's conversions, without branches, so that a block of them becomes vector
+// instructions.
+float half_to_float(uint16_t h) {
+  const uint32_t sign = static_cast<uint32_t>(h & 0x8000u) << 16;
+  const uint32_t shifted = static_cast<uint32_t>(h & 0x7FFFu) << 13;
+  // The multiplication moves the exponent's bias and normalises denormals.
+  const uint32_t scaled = std::bit_cast<uint32_t>(std::bit_cast<float>(shifted) * 0x1p112f);
+  const uint32_t special = shifted >= 0x0F800000u ? 0x7F800000u : 0u;
+  return std::bit_cast<float>(sign | scaled | special);
+}
+
+uint16_t float_to_half(float f) {
+  const uint32_t bits = std::bit_cast<uint32_t>(f);
+  const uint32_t magnitude = bits & 0x7FFFFFFFu;
+  const uint32_t tiny =
+      std::bit_cast<uint32_t>(std::bit_cast<float>(magnitude) + 0.5f) - std::bit_cast<uint32_t>(0.5f);
+  const uint32_t normal = (magnitude - 0x38000000u + 0xFFFu + ((magnitude >> 13) & 1u)) >> 13;
+  uint32_t h = magnitude < 0x38800000u ? tiny : normal;
+  h = magnitude >= 0x477FF000u ? 0x7C00u : h;
+  h = magnitude > 0x7F800000u ? 0x7E00u : h;
+  return static_cast<uint16_t>(h | ((bits >> 16) & 0x8000u));
+}
+
+uint16_t float_to_bfloat16(float f) {
+  const uint32_t bits = std::bit_cast<uint32_t>(f);
+  const uint32_t rounded = (bits + 0x7FFFu + ((bits >> 16) & 1u)) >> 16;
+  return static_cast<uint16_t>((bits & 0x7FFFFFFFu) > 0x7F800000u ? (bits >> 16) | 0x40u : rounded);
+}
+
+// bool elements are read as bytes: foreign memory may hold others than 0 and 1. Halves are their bits.
+template <class T>
+inline constexpr bool kIsHalf = std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>;
+template <class T>
+using Stored =
+    std::conditional_t<std::is_same_v<T, bool>, uint8_t, std::conditional_t<kIsHalf<T>, uint16_t, T>>;
+
+template <class To, class From>
+Stored<To> convert_one(Stored<From> v) {
+  if constexpr (std::is_same_v<From, Half>) {
+    return convert_one<To, float>(half_to_float(v));
+  } else if constexpr (std::is_same_v<From, BFloat16>) {
+    return convert_one<To, float>(std::bit_cast<float>(static_cast<uint32_t>(v) << 16));
+  } else if constexpr (std::is_same_v<From, bool>) {
+    return convert_one<To, int32_t>(v != 0);
+  } else if constexpr (std::is_same_v<To, bool>) {
+    return v != From(0);
+  } else if constexpr (std::is_same_v<To, Half>) {
+    return float_to_half(static_cast<float>(v));
+  } else if constexpr (std::is_same_v<To, BFloat16>) {
+    return float_to_bfloat16(static_cast<float>(v));
+  } else if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To>) {
+    const bool fits = v >= From(-0x1p63) && v < From(0x1p63);
+    return static_cast<To>(fits ? static_cast<int64_t>(v) : INT64_MIN);
+  } else {
+    return static_cast<To>(v);
+  }
+}
+
+// Blocks of a fixed length through local arrays: the compiler sees neither aliasing nor a remainder, and
+// vectorises.
+constexpr int64_t kBlock = 16;
+
+template <class To, class From>
+void convert_row(Stored<To>* dst, const Stored<From>* src, int64_t n) {
+  int64_t i = 0;
+  for (; i + kBlock <= n; i += kBlock) {
+    Stored<From> in[kBlock];
+    Stored<To> out[kBlock];
+    std::memcpy(in, src + i, sizeof in);
+    for (int k = 0; k < kBlock; ++k) out[k] = convert_one<To, From>(in[k]);
+    std::memcpy(dst + i, out, sizeof out);
+  }
+  for (; i < n; ++i) dst[i] = convert_one<To, From>(src[i]);
+}
+
+template <class T>
+void fill_row(T* dst, T value, int64_t n) {
+  int64_t i = 0;
+  for (; i + kBlock <= n; i += kBlock) {
+    T block[kBlock];
+    for (int k = 0; k < kBlock; ++k) block[k] = value;
+    std::memcpy(dst + i, block, sizeof block);
+  }
+  for (; i < n; ++i) dst[i] = value;
+}
+
+template <class T>
+T load(const char* p) {
+  T v;
+  std::memcpy(&v, p, sizeof v);
+  return v;
+}
+
+template <class To, class From>
+void convert_block(void* dst, BlockStrides ds, const void* src, BlockStrides ss, int64_t n0, int64_t n1) {
+  using In = Stored<From>;
+  using Out = Stored<To>;
+  for (int64_t j = 0; j < n1; ++j) {
+    char* d = static_cast<char*>(dst) + j * ds.outer;
+    const char* s = static_cast<const char*>(src) + j * ss.outer;
+    if (ds.inner == sizeof(Out) && ss.inner == sizeof(In)) {
+      convert_row<To, From>(reinterpret_cast<Out*>(d), reinterpret_cast<const In*>(s), n0);
+    } else if (ds.inner == sizeof(Out) && ss.inner == 0) {
+      fill_row(reinterpret_cast<Out*>(d), convert_one<To, From>(load<In>(s)), n0);
+    } else {
+      for (int64_t i = 0; i < n0; ++i, d += ds.inner, s += ss.inner) {
+        const Out v = convert_one<To, From>(load<In>(s));
+        std::memcpy(d, &v, sizeof v);
+      }
+    }
+  }
+}
+
+struct Bytes16 {
+  uint64_t low, high;
+};
+
+// Elements of one size, whatever they mean.
+template <class T>
+void copy_block(void* dst, BlockStrides ds, const void* src, BlockStrides ss, int64_t n0, int64_t n1) {
+  constexpr int64_t kSize = sizeof(T);
+  for (int64_t j = 0; j < n1; ++j) {
+    char* d = static_cast<char*>(dst) + j * ds.outer;
+    const char* s = static_cast<const char*>(src) + j * ss.outer;
+    if (ds.inner == kSize && ss.inner == kSize) {
+      std::memmove(d, s, static_cast<size_t>(n0 * kSize));
+    } else if (ds.inner == kSize && ss.inner == 0) {
+      fill_row(reinterpret_cast<T*>(d), load<T>(s), n0);
+    } else {
+      for (int64_t i = 0; i < n0; ++i, d += ds.inner, s += ss.inner) std::memcpy(d, s, sizeof(T));
+    }
+  }
+}
+
+constexpr int kNumReal = static_cast<int>(DType::Float64) + 1;
+
+template <int From, int To>
+constexpr ConvertFn entry() {
+  using F = cpp_type<static_cast<DType>(From)>;
+  using T = cpp_type<static_cast<DType>(To)>;
+  if constexpr (From == To && From != static_cast<int>(DType::Bool))
+    return nullptr;
+  else
+    return &convert_block<T, F>;
+}
+
+using Row = std::array<ConvertFn, kNumReal>;
+template <int From, int... To>
+constexpr Row row(std::integer_sequence<int, To...>) {
+  return {entry<From, To>()...};
+}
+template <int... From>
+constexpr std::array<Row, kNumReal> table(std::integer_sequence<int, From...> all) {
+  return {row<From>(all)...};
+}
+constexpr auto kTable = table(std::make_integer_sequence<int, kNumReal>());
+
+}  // namespace
+
+ConvertFn convert_fn(DType from, DType to) noexcept {
+  const int f = static_cast<int>(from), t = static_cast<int>(to);
+  if (f < kNumReal && t < kNumReal && kTable[f][t]) return kTable[f][t];
+  if (from != to) return nullptr;
+  switch (item_size(from)) {
+    case 1:
+      return &copy_block<uint8_t>;
+    case 2:
+      return &copy_block<uint16_t>;
+    case 4:
+      return &copy_block<uint32_t>;
+    case 8:
+      return &copy_block<uint64_t>;
+    default:
+      return &copy_block<Bytes16>;
+  }
+}
+
+}  // namespace tenon::cpu

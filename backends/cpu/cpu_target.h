@@ -1,0 +1,43 @@
+// CpuTarget: the instruction sets that kernels are compiled for, and which one this process runs.
+// Used by every table of kernels, and by whoever reports what ran. Knows nothing of the kernels themselves.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+namespace tenon::cpu {
+
+/// Instruction sets, from the narrowest. A table of kernels is indexed by it.
+#if defined(__x86_64__)
+enum class CpuTarget : uint8_t { Sse4, Avx2, Avx3 };
+inline constexpr int kNumCpuTargets = 3;
+#elif defined(__aarch64__)
+enum class CpuTarget : uint8_t { Neon };
+inline constexpr int kNumCpuTargets = 1;
+#else
+#error "Tenon's CPU kernels are compiled for x86-64 and aarch64"
+#endif
+
+/// "SSE4", "AVX2", "AVX3" (AVX-512 F, VL, DQ, BW), "NEON".
+std::string_view name(CpuTarget target) noexcept;
+
+/// Whether this machine and its operating system can run it.
+bool is_supported(CpuTarget target) noexcept;
+
+/// The targets this machine can run, narrowest first; at least one, or `cpu_target()` throws.
+std::span<const CpuTarget> supported_cpu_targets() noexcept;
+
+/// The target by that name, case-insensitive ("AVX512" is AVX3). Throws Error{Value} for an unknown name,
+/// listing the known ones, and for one that this machine cannot run.
+CpuTarget parse_cpu_target(std::string_view text);
+
+/// The target that kernels run on: the best one supported, or what TENON_CPU_TARGET names. Read once, at the
+/// first use; throws Error{Value} (again at each use) if the variable names none, or one that this machine
+/// cannot run.
+CpuTarget cpu_target();
+
+/// `name(cpu_target())`.
+inline std::string_view cpu_target_name() { return name(cpu_target()); }
+
+}  // namespace tenon::cpu

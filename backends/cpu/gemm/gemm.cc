@@ -1,0 +1,150 @@
+#include "backends/cpu/gemm/gemm.h"
+
+#include <algorithm>
+#include <type_traits>
+
+#include "backends/cpu/gemm/gemm_integer.h"
+#include "backends/cpu/gemm/gemm_kernels.h"
+#include "tenon/core/parallel.h"
+
+namespace tenon::cpu {
+namespace {
+
+/// Multiplications that each further thread must bring: about 25 us of work against the 5 us that waking it costs.
+constexpr int64_t kParallelWork = int64_t{1} << 20;
+
+/// C^T = B^T A^T: each product of two elements and the order of the sum are the same.
+template <class T>
+GemmArgs<T> transposed(const GemmArgs<T>& g) {
+  GemmArgs<T> t = g;
+  std::swap(t.m, t.n);
+  t.a = g.b, t.a_row = g.b_col, t.a_col = g.b_row;
+  t.b = g.a, t.b_row = g.a_col, t.b_col = g.a_row;
+  t.c_row = g.c_col, t.c_col = g.c_row;
+  return t;
+}
+
+/// Strides of dimensions of one element say nothing; give them the value that suits the kernels.
+template <class T>
+void settle_strides(GemmArgs<T>& g) {
+  if (g.n == 1) g.b_col = g.c_col = 1;
+  if (g.k == 1) g.a_col = 1, g.b_row = g.b_col == 1 ? g.n : 1;
+}
+
+template <class T>
+void scale(const GemmArgs<T>& g) {
+  for (int64_t i = 0; i < g.m; ++i) {
+    for (int64_t j = 0; j < g.n; ++j) {
+      T& c = g.c[i * g.c_row + j * g.c_col];
+      if constexpr (std::is_integral_v<T>) {
+        using U = std::make_unsigned_t<T>;
+        c = static_cast<T>(static_cast<U>(c) * static_cast<U>(g.beta));
+      } else {
+        c = g.beta == T(0) ? T(0) : c * g.beta;
+      }
+    }
+  }
+}
+
+template <class T>
+void run(const GemmArgs<T>& g) {
+  static const GemmKernels& kernels = gemm_kernels(cpu_target());
+  if constexpr (std::is_same_v<T, float>) {
+    kernels.f32(g);
+  } else if constexpr (std::is_same_v<T, double>) {
+    kernels.f64(g);
+  } else {
+    gemm_integer(g);
+  }
+}
+
+/// How many pieces rows and columns are cut into for `threads` threads: the grid whose pieces read least.
+struct Grid {
+  int64_t rows, columns;
+};
+
+Grid choose_grid(int64_t m, int64_t n, int64_t threads) {
+  Grid best{1, threads};
+  int64_t least = m + n / threads;
+  for (int64_t rows = 2; rows <= threads; ++rows) {
+    if (threads % rows != 0) continue;
+    const int64_t reads = m / rows + n / (threads / rows);
+    if (reads < least) best = {rows, threads / rows}, least = reads;
+  }
+  return best;
+}
+
+/// First element of piece `index` of `count` pieces of `size` elements, in steps of `step`.
+int64_t cut(int64_t size, int64_t step, int64_t index, int64_t count) {
+  const int64_t steps = (size + step - 1) / step;
+  return std::min(size, steps * index / count * step);
+}
+
+template <class T>
+void run_parallel(const GemmArgs<T>& g) {
+  const int64_t work = g.m * g.n * g.k;
+  if (work < 2 * kParallelWork || in_parallel_region()) return run(g);
+  const int64_t threads = std::min<int64_t>(num_threads(), work / kParallelWork);
+  if (threads < 2) return run(g);
+  const Grid grid = choose_grid(g.m, g.n, threads);
+  parallel_for(0, grid.rows * grid.columns, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t piece = begin; piece < end; ++piece) {
+      const int64_t row = piece / grid.columns, column = piece % grid.columns;
+      const int64_t i0 = cut(g.m, 6, row, grid.rows), i1 = cut(g.m, 6, row + 1, grid.rows);
+      const int64_t j0 = cut(g.n, 16, column, grid.columns), j1 = cut(g.n, 16, column + 1, grid.columns);
+      if (i0 == i1 || j0 == j1) continue;
+      GemmArgs<T> part = g;
+      part.m = i1 - i0, part.n = j1 - j0;
+      part.a += i0 * g.a_row, part.b += j0 * g.b_col, part.c += i0 * g.c_row + j0 * g.c_col;
+      run(part);
+    }
+  });
+}
+
+}  // namespace
+
+template <class T>
+void gemm(const GemmArgs<T>& args) {
+  if (args.m <= 0 || args.n <= 0) return;
+  if (args.k <= 0) return scale(args);
+  // The kernels vectorise along rows of C: let them be its contiguous direction, and the longer one of a
+  // vector.
+  const bool turn = args.n == 1 ? args.m > 1 : args.m > 1 && args.c_col != 1 && args.c_row == 1;
+  GemmArgs<T> g = turn ? transposed(args) : args;
+  settle_strides(g);
+  run_parallel(g);
+}
+
+template <class T>
+void gemm_batched(const BatchedGemmArgs<T>& args) {
+  const GemmArgs<T>& one = args.one;
+  if (args.batch <= 0) return;
+  // One right operand for all, and rows that continue from entry to entry: a single product of more rows.
+  if (args.b_batch == 0 && args.a_batch == one.m * one.a_row && args.c_batch == one.m * one.c_row) {
+    GemmArgs<T> all = one;
+    all.m = one.m * args.batch;
+    return gemm(all);
+  }
+  const int64_t work = std::max<int64_t>(1, one.m * one.n * std::max<int64_t>(1, one.k));
+  const auto entries = [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      GemmArgs<T> g = one;
+      g.a += i * args.a_batch, g.b += i * args.b_batch, g.c += i * args.c_batch;
+      gemm(g);
+    }
+  };
+  // Few large products are better split inside each.
+  if (args.batch < num_threads() && work >= 2 * kParallelWork) return entries(0, args.batch);
+  parallel_for(0, args.batch, std::max<int64_t>(1, kParallelWork / work), entries);
+}
+
+template void gemm(const GemmArgs<float>&);
+template void gemm(const GemmArgs<double>&);
+template void gemm(const GemmArgs<int32_t>&);
+template void gemm(const GemmArgs<int64_t>&);
+template void gemm_batched(const BatchedGemmArgs<float>&);
+template void gemm_batched(const BatchedGemmArgs<double>&);
+template void gemm_batched(const BatchedGemmArgs<int32_t>&);
+template void gemm_batched(const BatchedGemmArgs<int64_t>&);
+
+}  // namespace tenon::cpu

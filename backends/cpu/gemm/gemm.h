@@ -1,0 +1,79 @@
+// Tenon's own matrix product: C = alpha * op(A) op(B) + beta * C, with the same bits on every CPU and thread
+// count. Used by the matmul family of operators. Knows pointers, element strides and C++ types; nothing of
+// tensors or shapes.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "tenon/core/half.h"
+
+namespace tenon::cpu {
+
+/// One product. Strides count elements and may be negative, zero or transposed for A and B, negative or
+/// transposed for C, whose elements must not overlap one another, A or B. Transposition is a matter of
+/// strides: op() is not a flag.
+template <class T>
+struct GemmArgs {
+  int64_t m = 0;  ///< rows of A and C
+  int64_t n = 0;  ///< columns of B and C
+  int64_t k = 0;  ///< columns of A, rows of B
+  const T* a = nullptr;
+  int64_t a_row = 0, a_col = 0;  ///< strides of A, [m, k]
+  const T* b = nullptr;
+  int64_t b_row = 0, b_col = 0;  ///< strides of B, [k, n]
+  T* c = nullptr;
+  int64_t c_row = 0, c_col = 0;  ///< strides of C, [m, n]
+  T alpha = T(1);
+  T beta = T(0);  ///< 0: C is written without being read
+};
+
+/// Length of the fixed blocks of k. Part of the definition of the result, so it is one constant for every
+/// CPU.
+inline constexpr int64_t kGemmBlock = 256;
+
+/// C = alpha * A B + beta * C.
+///
+/// The bits of an element depend on its row of A, its column of B, alpha, beta and itself, and on nothing
+/// else: within each block of kGemmBlock, s = fma(a, b, s) in ascending k from s = 0; the blocks' sums are
+/// added in order; the total t becomes alpha * t + beta * c, each operation rounded. Integers wrap. k = 0
+/// gives beta * C (zeros for beta = 0). Runs on several threads when the product is large enough to pay for
+/// them. T: float, double, int32_t, int64_t.
+template <class T>
+void gemm(const GemmArgs<T>& args);
+
+/// `batch` products whose operands lie at fixed distances (elements; 0 broadcasts A or B).
+template <class T>
+struct BatchedGemmArgs {
+  GemmArgs<T> one;  ///< the first product
+  int64_t batch = 0;
+  int64_t a_batch = 0, b_batch = 0, c_batch = 0;
+};
+
+/// One gemm per batch entry, in parallel over entries when there are enough of them. T: as gemm.
+template <class T>
+void gemm_batched(const BatchedGemmArgs<T>& args);
+
+/// What alpha and beta are for half types, whose GemmArgs members of that name are not used.
+struct HalfGemmScale {
+  float alpha = 1.0f;
+  float beta = 0.0f;
+};
+
+/// The same for half types: elements are converted to float32, the product is that of float32, and alpha * t
+/// + beta * c, computed in float32, is rounded once.
+void gemm(const GemmArgs<Half>& args, HalfGemmScale scale);
+void gemm(const GemmArgs<BFloat16>& args, HalfGemmScale scale);
+void gemm_batched(const BatchedGemmArgs<Half>& args, HalfGemmScale scale);
+void gemm_batched(const BatchedGemmArgs<BFloat16>& args, HalfGemmScale scale);
+
+extern template void gemm(const GemmArgs<float>&);
+extern template void gemm(const GemmArgs<double>&);
+extern template void gemm(const GemmArgs<int32_t>&);
+extern template void gemm(const GemmArgs<int64_t>&);
+extern template void gemm_batched(const BatchedGemmArgs<float>&);
+extern template void gemm_batched(const BatchedGemmArgs<double>&);
+extern template void gemm_batched(const BatchedGemmArgs<int32_t>&);
+extern template void gemm_batched(const BatchedGemmArgs<int64_t>&);
+
+}  // namespace tenon::cpu

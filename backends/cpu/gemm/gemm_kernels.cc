@@ -1,0 +1,251 @@
+// Single-threaded matrix products, compiled once per instruction set.
+#include "backends/cpu/targets.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "backends/cpu/gemm/gemm_kernels.cc"
+#include "hwy/foreach_target.h"  // IWYU pragma: keep
+// After foreach_target:
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <utility>
+
+#include "backends/cpu/gemm/gemm_kernels.h"
+#include "backends/cpu/gemm/gemm_pack-inl.h"
+#include "backends/cpu/gemm/gemm_scratch.h"
+#include "backends/cpu/gemm/gemm_tile-inl.h"
+#include "hwy/highway.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace tenon::cpu::HWY_NAMESPACE {
+namespace {
+namespace hn = hwy::HWY_NAMESPACE;
+
+// The emulated fma of SSE4 is long and needs the registers itself: fewer rows keep its code small.
+#if HWY_TARGET == HWY_SSE4
+constexpr size_t kTileRows = 2;
+#else
+constexpr size_t kTileRows = 6;
+#endif
+constexpr size_t kTileVecs = 2;
+
+/// Most rows that the tiles of `vecs` vectors take: about twelve sums, which hides the latency of fma and
+/// leaves registers for the operands.
+constexpr size_t max_rows(size_t vecs) {
+  if (HWY_TARGET == HWY_SSE4) return vecs <= 2 ? 2 : 1;
+  return vecs == 1 ? 8 : vecs == 2 ? 6 : vecs <= 4 ? 3 : 1;
+}
+
+/// Vectors of columns that a product of `rows` rows takes at a time.
+constexpr size_t panel_vecs(size_t rows) { return rows == 1 ? 8 : rows <= max_rows(4) ? 4 : kTileVecs; }
+
+template <class D, class T = hn::TFromD<D>>
+struct Tiles {
+  using Function = void (*)(D, int64_t, const TileIn<T>&, const TileOut<T>&, size_t);
+  static constexpr size_t kMaxRows = 8, kMaxVecs = 8;
+
+  template <bool kPartial, size_t kRows, size_t kVecs>
+  static constexpr Function entry() {
+    if constexpr (kRows <= max_rows(kVecs)) {
+      return &tile<kRows, kVecs, kPartial, D>;
+    } else {
+      return nullptr;
+    }
+  }
+  template <bool kPartial, size_t... kIndex>
+  static constexpr auto table(std::index_sequence<kIndex...>) {
+    return std::array<Function, sizeof...(kIndex)>{
+        entry<kPartial, kIndex / kMaxVecs + 1, kIndex % kMaxVecs + 1>()...};
+  }
+  static constexpr std::array<Function, kMaxRows* kMaxVecs> kWhole =
+      table<false>(std::make_index_sequence<kMaxRows * kMaxVecs>());
+  static constexpr std::array<Function, kMaxRows* kMaxVecs> kCut =
+      table<true>(std::make_index_sequence<kMaxRows * kMaxVecs>());
+
+  static Function find(size_t rows, size_t vecs, bool partial) {
+    const size_t at = (rows - 1) * kMaxVecs + vecs - 1;
+    return partial ? kCut[at] : kWhole[at];
+  }
+};
+
+/// All rows of one panel of columns, `in.b` being readable with unit column stride.
+template <class D, class T = hn::TFromD<D>>
+HWY_INLINE void panel_rows(D d, int64_t m, int64_t k, TileIn<T> in, TileOut<T> out, size_t vecs,
+                           size_t columns) {
+  const bool partial = columns != vecs * hn::Lanes(d);
+  // Rows are dealt evenly: 8 as 4 + 4, not as 6 + 2, whose few sums would wait for one another.
+  const int64_t most = static_cast<int64_t>(max_rows(vecs));
+  const int64_t parts = (m + most - 1) / most;
+  const int64_t base = m / parts, longer = m % parts;
+  for (int64_t part = 0; part < parts; ++part) {
+    const int64_t rows = base + (part < longer ? 1 : 0);
+    Tiles<D>::find(static_cast<size_t>(rows), vecs, partial)(d, k, in, out, columns);
+    in.a += rows * in.a_row;
+    out.c += rows * out.c_row;
+  }
+}
+
+template <class T>
+TileOut<T> final_output(const GemmArgs<T>& g) {
+  return {g.c, g.c_row, g.c_col, g.alpha, g.beta, nullptr, 0};
+}
+
+/// Few rows times a matrix whose columns are contiguous.
+template <size_t kRows, class D, class T = hn::TFromD<D>>
+HWY_INLINE void rows_times_transposed(D d, const GemmArgs<T>& g) {
+  const size_t lanes = hn::Lanes(d);
+  TileIn<T> in{g.a, g.a_row, g.a_col, g.b, g.b_row};
+  TileOut<T> out = final_output(g);
+  for (size_t j = 0; j < static_cast<size_t>(g.n);) {
+    const size_t left = static_cast<size_t>(g.n) - j;
+    in.b = g.b + static_cast<ptrdiff_t>(j) * g.b_col;
+    out.c = g.c + static_cast<ptrdiff_t>(j) * g.c_col;
+    size_t columns;
+    if (left >= kTransposedVecs * lanes) {
+      columns = kTransposedVecs * lanes;
+      tile_transposed<kRows, kTransposedVecs>(d, g.k, in, g.b_col, out, columns);
+    } else if (left > lanes && kTransposedVecs > 2) {
+      columns = std::min(left, 2 * lanes);
+      tile_transposed<kRows, 2>(d, g.k, in, g.b_col, out, columns);
+    } else {
+      columns = std::min(left, lanes);
+      tile_transposed<kRows, 1>(d, g.k, in, g.b_col, out, columns);
+    }
+    j += columns;
+  }
+}
+
+/// Small products: A is read where it lies, and so is B if its rows are contiguous; else its panels are
+/// packed.
+template <class D, class T = hn::TFromD<D>>
+HWY_INLINE void direct(D d, const GemmArgs<T>& g) {
+  constexpr size_t kStackBytes = 16384;
+  HWY_ALIGN T stack[kStackBytes / sizeof(T)];
+  const size_t lanes = hn::Lanes(d);
+  const bool pack = g.b_col != 1 && g.n > 1;
+  const size_t most = panel_vecs(static_cast<size_t>(std::min<int64_t>(g.m, 8)));
+  TileIn<T> in{g.a, g.a_row, g.a_col, g.b, g.b_row};
+  TileOut<T> out = final_output(g);
+  for (int64_t j = 0; j < g.n;) {
+    const size_t columns =
+        static_cast<size_t>(std::min<int64_t>(static_cast<int64_t>(most * lanes), g.n - j));
+    const size_t vecs = (columns + lanes - 1) / lanes;
+    in.b = g.b + j * g.b_col;
+    out.c = g.c + j * g.c_col;
+    if (pack) {
+      const size_t width = vecs * lanes;
+      const size_t bytes = width * static_cast<size_t>(g.k) * sizeof(T);
+      T* packed = bytes <= kStackBytes ? stack : static_cast<T*>(gemm_scratch(GemmScratch::PackedB, bytes));
+      pack_b_panel(d, packed, width, in.b, g.b_row, g.b_col, g.k, columns);
+      in.b = packed;
+      in.b_row = static_cast<ptrdiff_t>(width);
+    }
+    panel_rows(d, g.m, g.k, in, out, vecs, columns);
+    j += static_cast<int64_t>(columns);
+  }
+}
+
+/// Whether C may hold running totals, being written only and contiguous.
+template <class T>
+bool totals_fit_c(const GemmArgs<T>& g) {
+  return g.beta == T(0) && g.c_col == 1;
+}
+
+/// Large products, blocked for the caches as Goto and van de Geijn (2008) describe: a panel of packed B stays
+/// in L1 while a packed block of A in L2 passes by it. Each pass over k is one block of the definition.
+template <class D, class T = hn::TFromD<D>>
+HWY_INLINE void blocked(D d, const GemmArgs<T>& g) {
+  constexpr int64_t kBlockRows = 480 / sizeof(T) / kTileRows * kTileRows;
+  constexpr int64_t kBlockColumns = 2048;
+  const int64_t width = static_cast<int64_t>(kTileVecs * hn::Lanes(d));
+  // Totals between passes live in C where C may hold them, else in scratch memory.
+  const bool in_place = totals_fit_c(g);
+  const bool several = g.k > kGemmBlock;
+  const int64_t block_columns = several && !in_place ? 512 : kBlockColumns;
+  const int64_t most_columns = (std::min(g.n, block_columns) + width - 1) / width * width;
+  const int64_t most_k = std::min(g.k, kGemmBlock);
+  T* packed_b = static_cast<T*>(
+      gemm_scratch(GemmScratch::PackedB, static_cast<size_t>(most_columns * most_k) * sizeof(T)));
+  T* packed_a = static_cast<T*>(
+      gemm_scratch(GemmScratch::PackedA, static_cast<size_t>(kBlockRows * most_k) * sizeof(T)));
+  T* scratch = nullptr;
+  if (several && !in_place) {
+    scratch = static_cast<T*>(
+        gemm_scratch(GemmScratch::Totals, static_cast<size_t>(g.m * most_columns) * sizeof(T)));
+  }
+  for (int64_t jc = 0; jc < g.n; jc += block_columns) {
+    const int64_t block_n = std::min(block_columns, g.n - jc);
+    for (int64_t pc = 0; pc < g.k; pc += kGemmBlock) {
+      const int64_t block_k = std::min(kGemmBlock, g.k - pc);
+      for (int64_t j = 0; j < block_n; j += width) {
+        pack_b_panel(d, packed_b + j * block_k, static_cast<size_t>(width),
+                     g.b + pc * g.b_row + (jc + j) * g.b_col, g.b_row, g.b_col, block_k,
+                     static_cast<size_t>(std::min(width, block_n - j)));
+      }
+      for (int64_t ic = 0; ic < g.m; ic += kBlockRows) {
+        const int64_t block_m = std::min(kBlockRows, g.m - ic);
+        pack_a<kTileRows>(packed_a, g.a + ic * g.a_row + pc * g.a_col, g.a_row, g.a_col, block_m, block_k);
+        for (int64_t j = 0; j < block_n; j += width) {
+          const size_t columns = static_cast<size_t>(std::min(width, block_n - j));
+          const size_t vecs = (columns + hn::Lanes(d) - 1) / hn::Lanes(d);
+          for (int64_t i = 0; i < block_m; i += static_cast<int64_t>(kTileRows)) {
+            const size_t rows = static_cast<size_t>(std::min<int64_t>(kTileRows, block_m - i));
+            const TileIn<T> in{packed_a + i * block_k, 1, kTileRows, packed_b + j * block_k, width};
+            TileOut<T> out = final_output(g);
+            out.c += (ic + i) * g.c_row + (jc + j) * g.c_col;
+            T* totals = scratch ? scratch + (ic + i) * most_columns + j : out.c;
+            const ptrdiff_t totals_row = scratch ? most_columns : g.c_row;
+            if (pc > 0) out.resume = totals, out.resume_row = totals_row;
+            if (pc + block_k < g.k)
+              out.c = totals, out.c_row = totals_row, out.c_col = 1, out.alpha = 1, out.beta = 0;
+            Tiles<D>::find(rows, vecs,
+                           static_cast<int64_t>(columns) != static_cast<int64_t>(vecs * hn::Lanes(d)))(
+                d, block_k, in, out, columns);
+          }
+        }
+      }
+    }
+  }
+}
+
+template <class T>
+void product(const GemmArgs<T>& g) {
+  const hn::ScalableTag<T> d;
+  const bool columns_contiguous = g.b_row == 1 && g.b_col != 1;
+  if (g.m == 1 && columns_contiguous) {
+    rows_times_transposed<1>(d, g);
+  } else if (g.m == 2 && columns_contiguous) {
+    rows_times_transposed<2>(d, g);
+  } else if (g.m < 16 || g.m * g.n * g.k <= int64_t{96} * 96 * 96) {
+    direct(d, g);
+  } else if (g.k <= kGemmBlock || totals_fit_c(g)) {
+    blocked(d, g);
+  } else {
+    // Slices of rows bound the memory for totals.
+    constexpr int64_t kSlice = 1920;
+    GemmArgs<T> slice = g;
+    for (int64_t i = 0; i < g.m; i += kSlice) {
+      slice.m = std::min(kSlice, g.m - i);
+      blocked(d, slice);
+      slice.a += kSlice * g.a_row, slice.c += kSlice * g.c_row;
+    }
+  }
+}
+
+}  // namespace
+
+GemmKernels gemm_table() { return {&product<float>, &product<double>}; }
+
+}  // namespace tenon::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace tenon::cpu {
+
+const GemmKernels& gemm_kernels(CpuTarget target) {
+  static const GemmKernels tables[kNumCpuTargets] = TENON_CPU_TARGET_TABLES(gemm_table());
+  return tables[static_cast<size_t>(target)];
+}
+
+}  // namespace tenon::cpu
+#endif

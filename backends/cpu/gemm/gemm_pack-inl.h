@@ -1,0 +1,102 @@
+// Packing: copies of A and B in the order in which the micro kernel reads them.
+// Included once per instruction set by gemm_kernels.cc.
+
+#if defined(TENON_CPU_GEMM_PACK_INL) == defined(HWY_TARGET_TOGGLE)
+#ifdef TENON_CPU_GEMM_PACK_INL
+#undef TENON_CPU_GEMM_PACK_INL
+#else
+#define TENON_CPU_GEMM_PACK_INL
+#endif
+
+#include <algorithm>
+#include <cstddef>
+
+#include "backends/cpu/gemm/gemm_simd-inl.h"
+#include "hwy/highway.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace tenon::cpu::HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+/// Copies one vector of k-contiguous columns, as many k as whole blocks hold; returns how many.
+template <class D, class Columns, class Mask, class T = hn::TFromD<D>>
+HWY_INLINE int64_t pack_transposed(D d, T* to, size_t width, Columns column, int64_t k, Mask mask) {
+  constexpr int64_t kStep = kBlockLanes<T>;
+  int64_t p = 0;
+  for (; p + kStep <= k; p += kStep) {
+    hn::Vec<D> rows[kStep];
+    load_transposed(d, column, rows);
+    column.advance(kStep);
+#pragma GCC unroll 4
+    for (int64_t s = 0; s < kStep; ++s) {
+      hn::StoreU(hn::IfThenElseZero(mask, rows[s]), d, to);
+      to += width;
+    }
+  }
+  return p;
+}
+
+/// One panel of B, k x width, as rows of `width` elements (a multiple of the lanes); columns from `columns`
+/// on are zero.
+template <class D, class T = hn::TFromD<D>>
+HWY_NOINLINE void pack_b_panel(D d, T* to, size_t width, const T* b, ptrdiff_t b_row, ptrdiff_t b_col,
+                               int64_t k, size_t columns) {
+  const size_t lanes = hn::Lanes(d);
+  for (size_t j = 0; j < width; j += lanes) {
+    T* out = to + j;
+    if (j >= columns) {
+      for (int64_t p = 0; p < k; ++p) hn::StoreU(hn::Zero(d), d, out + p * static_cast<ptrdiff_t>(width));
+      continue;
+    }
+    const size_t here = std::min(lanes, columns - j);
+    const T* from = b + static_cast<ptrdiff_t>(j) * b_col;
+    int64_t p = 0;
+    if (here == lanes && b_col == 1) {
+      for (; p < k; ++p)
+        hn::StoreU(hn::LoadU(d, from + p * b_row), d, out + p * static_cast<ptrdiff_t>(width));
+      continue;
+    }
+    if (b_row == 1) {
+      const auto mask = hn::FirstN(d, here);
+      if (here == lanes) {
+        p = pack_transposed(d, out, width, ColumnsAt<D>(from, b_col), k, mask);
+      } else {
+        p = pack_transposed(d, out, width, FirstColumnsAt<D>(from, b_col, here), k, mask);
+      }
+    }
+    for (; p < k; ++p) {
+      T* row = out + p * static_cast<ptrdiff_t>(width);
+      for (size_t l = 0; l < lanes; ++l) {
+        row[l] = l < here ? from[p * b_row + static_cast<ptrdiff_t>(l) * b_col] : T(0);
+      }
+    }
+  }
+}
+
+/// `rows` rows of A in panels of kRows: for each k, the panel's elements side by side; missing rows are zero.
+template <size_t kRows, class T>
+HWY_NOINLINE void pack_a(T* to, const T* a, ptrdiff_t a_row, ptrdiff_t a_col, int64_t rows, int64_t k) {
+  for (int64_t i = 0; i < rows; i += kRows) {
+    const size_t here = static_cast<size_t>(std::min<int64_t>(kRows, rows - i));
+    const T* from = a + i * a_row;
+    if (here == kRows) {
+      for (int64_t p = 0; p < k; ++p) {
+        const T* at = from + p * a_col;
+#pragma GCC unroll 8
+        for (size_t r = 0; r < kRows; ++r) to[r] = at[static_cast<ptrdiff_t>(r) * a_row];
+        to += kRows;
+      }
+    } else {
+      for (int64_t p = 0; p < k; ++p) {
+        const T* at = from + p * a_col;
+        for (size_t r = 0; r < kRows; ++r) to[r] = r < here ? at[static_cast<ptrdiff_t>(r) * a_row] : T(0);
+        to += kRows;
+      }
+    }
+  }
+}
+
+}  // namespace tenon::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif

@@ -1,0 +1,272 @@
+// The micro kernel: a few rows by a few vectors of outputs, held in registers while k runs in ascending
+// order. Included once per instruction set by gemm_kernels.cc. Knows strides and masks; nothing of cache
+// blocking or threads.
+
+#if defined(TENON_CPU_GEMM_TILE_INL) == defined(HWY_TARGET_TOGGLE)
+#ifdef TENON_CPU_GEMM_TILE_INL
+#undef TENON_CPU_GEMM_TILE_INL
+#else
+#define TENON_CPU_GEMM_TILE_INL
+#endif
+
+#include <algorithm>
+#include <cstddef>
+
+#include "backends/cpu/gemm/gemm.h"
+#include "backends/cpu/gemm/gemm_simd-inl.h"
+#include "backends/cpu/pointwise/simd_ops-inl.h"
+#include "hwy/highway.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace tenon::cpu::HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+/// Where a tile's outputs go: alpha * total + beta * c to C. A pass over some of k resumes from the totals of
+/// the passes before it, and all but the last one have the totals' own place for C.
+template <class T>
+struct TileOut {
+  T* c;
+  ptrdiff_t c_row, c_col;
+  T alpha, beta;
+  const T* resume;  ///< null in the first pass; unit column stride
+  ptrdiff_t resume_row;
+
+  /// Whether totals are stored as they are.
+  bool plain() const { return alpha == T(1) && beta == T(0) && c_col == 1; }
+};
+
+template <class T>
+struct TileIn {
+  const T* a;
+  ptrdiff_t a_row, a_col;
+  const T* b;
+  ptrdiff_t b_row;  ///< unit column stride
+};
+
+template <class T>
+HWY_INLINE T finish_scalar(T total, const T* c, T alpha, T beta) {
+  const T scaled = total * alpha;
+  return beta == T(0) ? scaled : scaled + *c * beta;
+}
+
+/// Totals [rows, row_length], of which `columns` columns exist, to C. The general case, off the tiles' fast
+/// path.
+template <class D, class T = hn::TFromD<D>>
+HWY_NOINLINE void finish_tile(D d, const T* total, size_t rows, size_t row_length, size_t columns,
+                              const TileOut<T>& out) {
+  const size_t lanes = hn::Lanes(d);
+  T* c = out.c;
+  for (size_t i = 0; i < rows; ++i, total += row_length, c += out.c_row) {
+    size_t j = 0;
+    for (; out.c_col == 1 && j + lanes <= columns; j += lanes) {
+      auto x = hn::Mul(hn::Load(d, total + j), hn::Set(d, out.alpha));
+      if (out.beta != T(0)) x = hn::Add(x, hn::Mul(hn::LoadU(d, c + j), hn::Set(d, out.beta)));
+      hn::StoreU(x, d, c + j);
+    }
+    for (; j < columns; ++j) {
+      T* at = c + static_cast<ptrdiff_t>(j) * out.c_col;
+      *at = finish_scalar(total[j], at, out.alpha, out.beta);
+    }
+  }
+}
+
+/// The totals that a pass resumes from, [rows, row_length].
+template <class T>
+HWY_NOINLINE void load_totals(T* total, size_t rows, size_t row_length, size_t columns,
+                              const TileOut<T>& out) {
+  for (size_t i = 0; i < rows; ++i) {
+    for (size_t j = 0; j < columns; ++j)
+      total[i * row_length + j] =
+          out.resume[static_cast<ptrdiff_t>(i) * out.resume_row + static_cast<ptrdiff_t>(j)];
+    for (size_t j = columns; j < row_length; ++j) total[i * row_length + j] = T(0);
+  }
+}
+
+/// total = first ? sum : total + sum, for `vecs` vectors.
+template <class D, class T = hn::TFromD<D>>
+HWY_NOINLINE void add_block(D d, T* total, const T* sum, size_t vecs, bool first) {
+  for (size_t i = 0; i < vecs * hn::Lanes(d); i += hn::Lanes(d)) {
+    const auto s = hn::Load(d, sum + i);
+    hn::Store(first ? s : hn::Add(hn::Load(d, total + i), s), d, total + i);
+  }
+}
+
+/// kRows x (kVecs vectors) outputs, of which `columns` columns exist; k >= 1. When `kPartial`, B is not
+/// readable behind them; the last vector alone may be partial.
+template <size_t kRows, size_t kVecs, bool kPartial, class D, class T = hn::TFromD<D>>
+HWY_NOINLINE void tile(D d, int64_t k, const TileIn<T>& in, const TileOut<T>& out, size_t columns) {
+  using V = hn::Vec<D>;
+  const size_t lanes = hn::Lanes(d);
+  const T* a = in.a;
+  const T* b = in.b;
+  const ptrdiff_t a_row = in.a_row, a_col = in.a_col, b_row = in.b_row;
+  const size_t tail = columns - (kVecs - 1) * lanes;
+#if TENON_MASKED_MEMORY
+  const auto mask = hn::FirstN(d, tail);
+#endif
+  HWY_ALIGN T total[kRows * kVecs * hn::MaxLanes(D())];
+  for (int64_t start = 0; start < k; start += kGemmBlock) {
+    const int64_t block = std::min<int64_t>(kGemmBlock, k - start);
+    V sum[kRows][kVecs];
+#pragma GCC unroll 8
+    for (size_t i = 0; i < kRows; ++i) {
+#pragma GCC unroll 8
+      for (size_t v = 0; v < kVecs; ++v) sum[i][v] = hn::Zero(d);
+    }
+    for (int64_t p = 0; p < block; ++p) {
+      V bv[kVecs];
+#pragma GCC unroll 8
+      for (size_t v = 0; v < kVecs; ++v) {
+        if (kPartial && v + 1 == kVecs) {
+#if TENON_MASKED_MEMORY
+          bv[v] = hn::MaskedLoad(mask, d, b + v * lanes);
+#else
+          bv[v] = load_first(d, b + v * lanes, tail);
+#endif
+        } else {
+          bv[v] = hn::LoadU(d, b + v * lanes);
+        }
+      }
+#pragma GCC unroll 8
+      for (size_t i = 0; i < kRows; ++i) {
+        const V av = hn::Set(d, a[static_cast<ptrdiff_t>(i) * a_row]);
+#pragma GCC unroll 8
+        for (size_t v = 0; v < kVecs; ++v) sum[i][v] = fused_mul_add(d, av, bv[v], sum[i][v]);
+      }
+      a += a_col;
+      b += b_row;
+    }
+    const bool only = k <= kGemmBlock;
+    if (only && out.plain() && (!kPartial || !out.resume)) {
+#pragma GCC unroll 8
+      for (size_t i = 0; i < kRows; ++i) {
+        T* c = out.c + static_cast<ptrdiff_t>(i) * out.c_row;
+        const T* before = out.resume + static_cast<ptrdiff_t>(i) * out.resume_row;
+#pragma GCC unroll 8
+        for (size_t v = 0; v < kVecs; ++v) {
+          if (kPartial && v + 1 == kVecs) {
+            store_first(sum[i][v], d, c + v * lanes, tail);
+          } else {
+            if (out.resume) sum[i][v] = hn::Add(hn::LoadU(d, before + v * lanes), sum[i][v]);
+            hn::StoreU(sum[i][v], d, c + v * lanes);
+          }
+        }
+      }
+      return;
+    }
+    // Blocks are added in memory: the register file is full of sums.
+    HWY_ALIGN T block_sum[kRows * kVecs * hn::MaxLanes(D())];
+#pragma GCC unroll 8
+    for (size_t i = 0; i < kRows; ++i) {
+#pragma GCC unroll 8
+      for (size_t v = 0; v < kVecs; ++v) hn::Store(sum[i][v], d, block_sum + (i * kVecs + v) * lanes);
+    }
+    if (start == 0 && out.resume) load_totals(total, kRows, kVecs * lanes, columns, out);
+    add_block(d, total, block_sum, kRows * kVecs, start == 0 && !out.resume);
+  }
+  finish_tile(d, total, kRows, kVecs * lanes, columns, out);
+}
+
+/// Adds `block` products a[r][p] * column(lane)[p] to the sums of kRows rows and kVecs vectors of columns.
+template <size_t kRows, size_t kVecs, class D, class Columns, class T = hn::TFromD<D>>
+HWY_INLINE void accumulate_transposed(D d, int64_t block, const T* a, ptrdiff_t a_row, ptrdiff_t a_col,
+                                      Columns (&column)[kVecs], hn::Vec<D> (*sum)[kRows]) {
+  using V = hn::Vec<D>;
+  constexpr int64_t kStep = kBlockLanes<T>;
+  int64_t p = 0;
+  for (; p + kStep <= block; p += kStep) {
+#pragma GCC unroll 4
+    for (size_t v = 0; v < kVecs; ++v) {
+      V bv[kStep];
+      load_transposed(d, column[v], bv);
+      column[v].advance(kStep);
+#pragma GCC unroll 4
+      for (int64_t s = 0; s < kStep; ++s) {
+#pragma GCC unroll 4
+        for (size_t r = 0; r < kRows; ++r) {
+          const V av = hn::Set(d, a[static_cast<ptrdiff_t>(r) * a_row + s * a_col]);
+          sum[v][r] = fused_mul_add(d, av, bv[s], sum[v][r]);
+        }
+      }
+    }
+    a += kStep * a_col;
+  }
+  for (; p < block; ++p) {
+#pragma GCC unroll 4
+    for (size_t v = 0; v < kVecs; ++v) {
+      HWY_ALIGN T row[hn::MaxLanes(D())];
+      for (size_t l = 0; l < hn::Lanes(d); ++l) row[l] = *column[v](l);
+      column[v].advance(1);
+      const V bv = hn::Load(d, row);
+#pragma GCC unroll 4
+      for (size_t r = 0; r < kRows; ++r) {
+        sum[v][r] = fused_mul_add(d, hn::Set(d, a[static_cast<ptrdiff_t>(r) * a_row]), bv, sum[v][r]);
+      }
+    }
+    a += a_col;
+  }
+}
+
+/// Vectors of columns whose sums hide the latency of fma.
+inline constexpr size_t kTransposedVecs = HWY_TARGET == HWY_SSE4 ? 2 : 4;
+
+/// kRows rows times k-contiguous columns (a transposed matrix), kVecs vectors of outputs: the columns are
+/// transposed in registers, so nothing is packed. `columns` exist, at b + j * b_col: all, if kVecs is
+/// kTransposedVecs.
+template <size_t kRows, size_t kVecs, class D, class T = hn::TFromD<D>>
+HWY_NOINLINE void tile_transposed(D d, int64_t k, const TileIn<T>& in, ptrdiff_t b_col, const TileOut<T>& out,
+                                  size_t columns) {
+  using V = hn::Vec<D>;
+  constexpr int64_t kLine = 64 / sizeof(T);
+  // Columns a power of two apart share few cache sets and would evict one another between steps: then a line
+  // of the columns of one vector at a time, else all vectors together, whose sums need not wait for one
+  // another.
+  const bool share_sets = b_col * static_cast<ptrdiff_t>(sizeof(T)) % 1024 == 0;
+  const size_t lanes = hn::Lanes(d);
+  HWY_ALIGN T total[kRows * kVecs * hn::MaxLanes(D())];
+  for (int64_t start = 0; start < k; start += kGemmBlock) {
+    const int64_t end = std::min<int64_t>(start + kGemmBlock, k);
+    V sum[kVecs][kRows];
+#pragma GCC unroll 8
+    for (size_t v = 0; v < kVecs; ++v) {
+#pragma GCC unroll 4
+      for (size_t r = 0; r < kRows; ++r) sum[v][r] = hn::Zero(d);
+    }
+    const T* a = in.a + start * in.a_col;
+    if constexpr (kVecs < kTransposedVecs) {
+      FirstColumnsAt<D> column[kVecs];
+      for (size_t v = 0; v < kVecs; ++v) {
+        column[v] = {in.b + start + static_cast<ptrdiff_t>(v * lanes) * b_col, b_col,
+                     std::min(lanes, columns - v * lanes)};
+      }
+      accumulate_transposed<kRows>(d, end - start, a, in.a_row, in.a_col, column, sum);
+    } else if (share_sets) {
+      for (int64_t p = start; p < end; p += kLine) {
+        const int64_t block = std::min(kLine, end - p);
+#pragma GCC unroll 4
+        for (size_t v = 0; v < kVecs; ++v) {
+          ColumnsAt<D> column[1] = {{in.b + p + static_cast<ptrdiff_t>(v * lanes) * b_col, b_col}};
+          accumulate_transposed<kRows>(d, block, in.a + p * in.a_col, in.a_row, in.a_col, column, sum + v);
+        }
+      }
+    } else {
+      ColumnsAt<D> column[kVecs];
+      for (size_t v = 0; v < kVecs; ++v)
+        column[v] = {in.b + start + static_cast<ptrdiff_t>(v * lanes) * b_col, b_col};
+      accumulate_transposed<kRows>(d, end - start, a, in.a_row, in.a_col, column, sum);
+    }
+    HWY_ALIGN T block_sum[kRows * kVecs * hn::MaxLanes(D())];
+#pragma GCC unroll 4
+    for (size_t r = 0; r < kRows; ++r) {
+#pragma GCC unroll 4
+      for (size_t v = 0; v < kVecs; ++v) hn::Store(sum[v][r], d, block_sum + (r * kVecs + v) * lanes);
+    }
+    add_block(d, total, block_sum, kRows * kVecs, start == 0);
+  }
+  finish_tile(d, total, kRows, kVecs * lanes, columns, out);
+}
+
+}  // namespace tenon::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif

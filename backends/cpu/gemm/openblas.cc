@@ -1,0 +1,122 @@
+#include "backends/cpu/gemm/openblas.h"
+
+#include <algorithm>
+#include <limits>
+#include <string>
+#include <type_traits>
+
+#include "tenon/core/error.h"
+
+#ifdef TENON_HAVE_OPENBLAS
+#include <cblas.h>
+#endif
+
+namespace tenon::cpu {
+namespace {
+
+/// A matrix as BLAS sees it from row-major order.
+struct BlasMatrix {
+  bool accepted = false;
+  bool transposed = false;
+  int64_t leading = 1;
+};
+
+BlasMatrix blas_matrix(int64_t rows, int64_t columns, int64_t row, int64_t column) {
+  constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
+  const auto leads = [](int64_t stride, int64_t count, int64_t length) {
+    // A dimension of one element is never stepped over: its stride may be anything, and is replaced.
+    return count == 1 ? std::max<int64_t>(1, length) : stride;
+  };
+  if (column == 1 || columns == 1) {
+    const int64_t leading = leads(row, rows, columns);
+    if (leading >= std::max<int64_t>(1, columns) && leading <= kMost) return {true, false, leading};
+  }
+  if (row == 1 || rows == 1) {
+    const int64_t leading = leads(column, columns, rows);
+    if (leading >= std::max<int64_t>(1, rows) && leading <= kMost) return {true, true, leading};
+  }
+  return {};
+}
+
+bool fits(int64_t size) { return size >= 1 && size <= std::numeric_limits<int32_t>::max(); }
+
+template <class T>
+constexpr const char* type_name() {
+  return std::is_same_v<T, float> ? "float32" : "float64";
+}
+
+}  // namespace
+
+std::string_view name(GemmBy by) noexcept { return by == GemmBy::Tenon ? "tenon" : "openblas"; }
+
+bool has_blas() noexcept {
+#ifdef TENON_HAVE_OPENBLAS
+  return true;
+#else
+  return false;
+#endif
+}
+
+template <class T>
+bool blas_accepts(const GemmArgs<T>& g) noexcept {
+  return fits(g.m) && fits(g.n) && fits(g.k) && g.alpha != T(0) &&
+         blas_matrix(g.m, g.k, g.a_row, g.a_col).accepted &&
+         blas_matrix(g.k, g.n, g.b_row, g.b_col).accepted && blas_matrix(g.m, g.n, g.c_row, g.c_col).accepted;
+}
+
+template <class T>
+bool blas_pays(const GemmArgs<T>& g) noexcept {
+  constexpr int64_t kWork = int64_t{512} * 512 * 512;
+  return g.m >= 32 && g.n >= 32 && g.k >= 32 && g.m * g.n >= kWork / g.k;
+}
+
+template <class T>
+void blas_gemm(const GemmArgs<T>& g) {
+#ifdef TENON_HAVE_OPENBLAS
+  TENON_CHECK(blas_accepts(g), Value,
+              std::string("blas_gemm: expected positive sizes and row- or column-major ") + type_name<T>() +
+                  " operands, got strides that BLAS does not take; use gemm");
+  BlasMatrix a = blas_matrix(g.m, g.k, g.a_row, g.a_col), b = blas_matrix(g.k, g.n, g.b_row, g.b_col);
+  const BlasMatrix c = blas_matrix(g.m, g.n, g.c_row, g.c_col);
+  const T *first = g.a, *second = g.b;
+  int64_t rows = g.m, columns = g.n;
+  if (c.transposed) {  // C^T = B^T A^T
+    std::swap(a, b), std::swap(first, second), std::swap(rows, columns);
+    a.transposed = !a.transposed, b.transposed = !b.transposed;
+  }
+  const auto flag = [](const BlasMatrix& x) { return x.transposed ? CblasTrans : CblasNoTrans; };
+  const auto i = [](int64_t x) { return static_cast<int>(x); };
+  if constexpr (std::is_same_v<T, float>) {
+    cblas_sgemm(CblasRowMajor, flag(a), flag(b), i(rows), i(columns), i(g.k), g.alpha, first, i(a.leading),
+                second, i(b.leading), g.beta, g.c, i(c.leading));
+  } else {
+    cblas_dgemm(CblasRowMajor, flag(a), flag(b), i(rows), i(columns), i(g.k), g.alpha, first, i(a.leading),
+                second, i(b.leading), g.beta, g.c, i(c.leading));
+  }
+#else
+  throw_error(ErrorKind::NotImplemented, std::string("blas_gemm: this build has no OpenBLAS for ") +
+                                             type_name<T>() +
+                                             "; configure with TENON_OPENBLAS=ON, or use gemm");
+#endif
+}
+
+template <class T>
+GemmBy gemm_by_best(const GemmArgs<T>& g, bool strict) {
+  if (!strict && has_blas() && blas_pays(g) && blas_accepts(g)) {
+    blas_gemm(g);
+    return GemmBy::OpenBlas;
+  }
+  gemm(g);
+  return GemmBy::Tenon;
+}
+
+template bool blas_accepts(const GemmArgs<float>&) noexcept;
+template bool blas_accepts(const GemmArgs<double>&) noexcept;
+template bool blas_pays(const GemmArgs<float>&) noexcept;
+template bool blas_pays(const GemmArgs<double>&) noexcept;
+template void blas_gemm(const GemmArgs<float>&);
+template void blas_gemm(const GemmArgs<double>&);
+template GemmBy gemm_by_best(const GemmArgs<float>&, bool strict);
+template GemmBy gemm_by_best(const GemmArgs<double>&, bool strict);
+
+}  // namespace tenon::cpu

@@ -1,0 +1,140 @@
+// mm, addmm, bmm, mv, dot: tensors to matrix products, operands where they lie.
+#include <type_traits>
+
+#include "backends/cpu/copy/copy.h"
+#include "backends/cpu/cpu_target.h"
+#include "backends/cpu/gemm/openblas.h"
+#include "tenon/core/kernel_report.h"
+#include "tenon/core/parallel.h"
+#include "tenon/core/strict.h"
+#include "tenon/generated/cpu_kernels.h"
+#include "tenon/ops/dtype_switch.h"
+#include "tenon/ops/elements.h"
+
+namespace tenon::cpu {
+namespace {
+
+/// "gemm:AVX2", as reports name our own kernel.
+const char* own_kernel() {
+  static const char* const kNames[] = {"gemm:SSE4", "gemm:AVX2", "gemm:AVX3"};
+  return kNames[static_cast<int>(cpu_target())];
+}
+
+/// A matrix of a product: a 2-d tensor, or the last two dimensions of one.
+struct Matrix {
+  int64_t row, column;
+  explicit Matrix(const Tensor& m) : row(m.strides()[m.strides().size() - 2]), column(m.strides().back()) {}
+};
+
+/// c = alpha * a b + beta * c for one matrix each; elements are T.
+template <class T>
+void product(const char* op, GemmArgs<T> args, double alpha, double beta) {
+  if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>) {
+    gemm(args, {static_cast<float>(alpha), static_cast<float>(beta)});
+    report_kernel(op, own_kernel());
+  } else {
+    args.alpha = static_cast<T>(alpha);
+    args.beta = static_cast<T>(beta);
+    if constexpr (std::is_floating_point_v<T>) {
+      const GemmBy by = gemm_by_best(args, is_strict());
+      report_kernel(op, by == GemmBy::OpenBlas ? "openblas" : own_kernel());
+    } else {
+      gemm(args);
+      report_kernel(op, own_kernel());
+    }
+  }
+}
+
+template <class F>
+void switch_gemm_dtype(DType dtype, const char* op, F&& f) {
+  switch (dtype) {
+    case DType::Float32:
+      return f.template operator()<float>();
+    case DType::Float64:
+      return f.template operator()<double>();
+    case DType::Int32:
+      return f.template operator()<int32_t>();
+    case DType::Int64:
+      return f.template operator()<int64_t>();
+    case DType::Float16:
+      return f.template operator()<Half>();
+    case DType::BFloat16:
+      return f.template operator()<BFloat16>();
+    default:
+      unsupported_dtype(op, dtype);
+  }
+}
+
+bool is_narrow(DType t) { return t == DType::UInt8 || t == DType::Int8 || t == DType::Int16; }
+
+/// [m, k] x [k, n] into out; widths that gemm lacks go through int64, which wraps to the same values.
+void multiply(const char* op, const Tensor& a, const Tensor& b, Tensor& out, double alpha, double beta) {
+  if (is_narrow(a.dtype())) {
+    Tensor wide = ops::as_dtype(out, DType::Int64);
+    multiply(op, ops::as_dtype(a, DType::Int64), ops::as_dtype(b, DType::Int64), wide, alpha, beta);
+    ops::copy_elements(out, wide, op);
+    return;
+  }
+  const Matrix ma(a), mb(b), mc(out);
+  switch_gemm_dtype(a.dtype(), op, [&]<class T>() {
+    GemmArgs<T> args;
+    args.m = a.sizes()[0];
+    args.n = b.sizes()[1];
+    args.k = a.sizes()[1];
+    args.a = static_cast<const T*>(a.data_ptr());
+    args.a_row = ma.row;
+    args.a_col = ma.column;
+    args.b = static_cast<const T*>(b.data_ptr());
+    args.b_row = mb.row;
+    args.b_col = mb.column;
+    args.c = static_cast<T*>(out.data_ptr());
+    args.c_row = mc.row;
+    args.c_col = mc.column;
+    if (args.m > 0 && args.n > 0) product(op, args, alpha, beta);
+  });
+}
+
+Tensor view_2d(const Tensor& t, int64_t rows, int64_t columns, int64_t row_stride, int64_t column_stride) {
+  const Dims sizes{rows, columns}, strides{row_stride, column_stride};
+  return make_view(t, sizes, strides, t.storage_offset());
+}
+
+}  // namespace
+
+void mm(const Tensor& self, const Tensor& mat2, Tensor& out) { multiply("mm", self, mat2, out, 1, 0); }
+
+void addmm(const Tensor& self, const Tensor& mat1, const Tensor& mat2, const Scalar& beta,
+           const Scalar& alpha, Tensor& out) {
+  if (beta.to_double() != 0) ops::copy_elements(out, self, "addmm");
+  multiply("addmm", mat1, mat2, out, alpha.to_double(), beta.to_double());
+}
+
+void bmm(const Tensor& self, const Tensor& mat2, Tensor& out) {
+  const int64_t batch = self.sizes()[0];
+  const auto matrix = [](const Tensor& t, int64_t i) {
+    const Dims sizes{t.sizes()[1], t.sizes()[2]}, strides{t.strides()[1], t.strides()[2]};
+    return make_view(t, sizes, strides, t.storage_offset() + i * t.strides()[0]);
+  };
+  const int64_t work = self.sizes()[1] * self.sizes()[2] * mat2.sizes()[2];
+  parallel_for(0, batch, std::max<int64_t>((1 << 16) / std::max<int64_t>(work, 1), 1),
+               [&](int64_t begin, int64_t end) {
+                 for (int64_t i = begin; i < end; ++i) {
+                   Tensor c = matrix(out, i);
+                   multiply("bmm", matrix(self, i), matrix(mat2, i), c, 1, 0);
+                 }
+               });
+}
+
+void mv(const Tensor& self, const Tensor& vec, Tensor& out) {
+  Tensor column = view_2d(out, out.numel(), 1, 1, 1);
+  multiply("mv", self, view_2d(vec, vec.numel(), 1, vec.strides()[0], 1), column, 1, 0);
+}
+
+void dot(const Tensor& self, const Tensor& tensor, Tensor& out) {
+  Tensor one = view_2d(out, 1, 1, 1, 1);
+  const int64_t k = self.numel();
+  multiply("dot", view_2d(self, 1, k, 1, self.strides()[0]), view_2d(tensor, k, 1, tensor.strides()[0], 1),
+           one, 1, 0);
+}
+
+}  // namespace tenon::cpu

@@ -1,0 +1,177 @@
+// Random numbers on the CPU. Element i takes words by its number alone, so threads and vectors change
+// nothing: float32 and half types word i of the stream, float64 and integers words 2i and 2i + 1. Normal
+// numbers come in pairs, r cos(t) and r sin(t), from the words of both (Box and Muller, 1958).
+#include <cmath>
+#include <type_traits>
+
+#include "backends/cpu/copy/convert.h"
+#include "backends/cpu/ops/block_expr.h"
+#include "backends/cpu/ops/stub_functions.h"
+#include "tenon/core/half.h"
+#include "tenon/core/kernel_report.h"
+#include "tenon/core/parallel.h"
+#include "tenon/ops/dtype_switch.h"
+#include "tenon/random/philox.h"
+
+namespace tenon::cpu {
+namespace {
+
+using namespace tenon::random;
+
+constexpr int64_t kGrainBlocks = 4096;
+
+/// Calls f(i, word) for elements [0, n) of `kPerBlock` to a block, on several threads.
+template <int kPerBlock, class F>
+void for_each_word(PhiloxState state, int64_t n, F&& f) {
+  parallel_for(0, (n + kPerBlock - 1) / kPerBlock, kGrainBlocks, [&](int64_t begin, int64_t end) {
+    for (int64_t b = begin; b < end; ++b) {
+      const PhiloxBlock block = philox_block(state.seed, state.offset + static_cast<uint64_t>(b));
+      const int64_t first = b * kPerBlock, last = std::min(n, first + kPerBlock);
+      for (int64_t i = first; i < last; ++i) {
+        const auto within = static_cast<int>(i - first);
+        if constexpr (kPerBlock == 4)
+          f(i, block[static_cast<size_t>(within)]);
+        else
+          f(i, philox_word64(block, within));
+      }
+    }
+  });
+}
+
+/// As many bits as the type holds exactly, so that a result below 1 stays below 1.
+template <class T>
+float uniform_narrow(uint32_t word) {
+  if constexpr (std::is_same_v<T, Half>)
+    return static_cast<float>(word >> 21) * 0x1p-11f;
+  else if constexpr (std::is_same_v<T, BFloat16>)
+    return static_cast<float>(word >> 24) * 0x1p-8f;
+  else
+    return uniform_float(word);
+}
+
+/// A block of pairs: r cos(t) to even places of `out`, r sin(t) to odd ones.
+template <class T>
+void normal_pairs(T* radius_from, T* turn, size_t pairs, double mean, double std, T* out) {
+  static const BlockExpr radius("sqrt(-2 * log(u))", {"u"});
+  static const BlockExpr cosine("r * cos(6.283185307179586 * v) * std + mean", {"r", "v"}, {"mean", "std"});
+  static const BlockExpr sine("r * sin(6.283185307179586 * v) * std + mean", {"r", "v"}, {"mean", "std"});
+  const T scalars[] = {static_cast<T>(mean), static_cast<T>(std)};
+  T even[512], odd[512];
+  radius.run<T>(radius_from, pairs, nullptr, radius_from);
+  cosine.run<T>(even, pairs, scalars, radius_from, turn);
+  sine.run<T>(odd, pairs, scalars, radius_from, turn);
+  for (size_t i = 0; i < pairs; ++i) {
+    out[2 * i] = even[i];
+    out[2 * i + 1] = odd[i];
+  }
+}
+
+/// n normal numbers in T, a piece at a time: store(first element, numbers, count).
+template <class T, class F>
+void normal_numbers(PhiloxState state, int64_t n, double mean, double std, F&& store) {
+  constexpr int64_t kPairs = 512;
+  constexpr int64_t kPairsPerBlock = std::is_same_v<T, float> ? 2 : 1;
+  const int64_t pairs = (n + 1) / 2;
+  parallel_for(0, (pairs + kPairs - 1) / kPairs, 8, [&](int64_t begin, int64_t end) {
+    T u[kPairs], v[kPairs], numbers[2 * kPairs];
+    for (int64_t piece = begin; piece < end; ++piece) {
+      const int64_t first = piece * kPairs, count = std::min(kPairs, pairs - first);
+      for (int64_t i = 0; i < count; i += kPairsPerBlock) {
+        const PhiloxBlock block =
+            philox_block(state.seed, state.offset + static_cast<uint64_t>((first + i) / kPairsPerBlock));
+        if constexpr (kPairsPerBlock == 2) {
+          u[i] = positive_float(block[0]);
+          v[i] = uniform_float(block[1]);
+          u[i + 1] = positive_float(block[2]);
+          v[i + 1] = uniform_float(block[3]);
+        } else {
+          u[i] = positive_double(philox_word64(block, 0));
+          v[i] = uniform_double(philox_word64(block, 1));
+        }
+      }
+      normal_pairs(u, v, static_cast<size_t>(count), mean, std, numbers);
+      store(2 * first, numbers, std::min(2 * count, n - 2 * first));
+    }
+  });
+}
+
+}  // namespace
+
+void uniform(const Tensor& dst, double from, double to, PhiloxState state) {
+  report_kernel("uniform_", "philox");
+  switch_floating_dtype(dst.dtype(), "uniform_", [&]<class T>() {
+    T* out = static_cast<T*>(dst.data_ptr());
+    const auto scaled = [&](double u) {
+      const T r = static_cast<T>(
+          static_cast<std::conditional_t<std::is_same_v<T, double>, double, float>>(from + u * (to - from)));
+      return static_cast<double>(r) < to || from == to ? r : static_cast<T>(static_cast<float>(from));
+    };
+    if constexpr (std::is_same_v<T, double>) {
+      for_each_word<2>(state, dst.numel(),
+                       [&](int64_t i, uint64_t w) { out[i] = scaled(uniform_double(w)); });
+    } else {
+      for_each_word<4>(state, dst.numel(),
+                       [&](int64_t i, uint32_t w) { out[i] = scaled(uniform_narrow<T>(w)); });
+    }
+  });
+}
+
+void normal(const Tensor& dst, double mean, double std, PhiloxState state) {
+  report_kernel("normal_", "philox");
+  if (dst.dtype() == DType::Float64) {
+    auto* out = static_cast<double*>(dst.data_ptr());
+    normal_numbers<double>(state, dst.numel(), mean, std, [&](int64_t first, const double* p, int64_t n) {
+      std::copy(p, p + n, out + first);
+    });
+    return;
+  }
+  const ConvertFn convert = convert_fn(DType::Float32, dst.dtype());
+  const auto item = static_cast<int64_t>(dst.itemsize());
+  auto* out = static_cast<char*>(dst.data_ptr());
+  normal_numbers<float>(state, dst.numel(), mean, std, [&](int64_t first, const float* p, int64_t n) {
+    convert(out + first * item, {item, 0}, p, {sizeof(float), 0}, n, 1);
+  });
+}
+
+void randint(const Tensor& dst, int64_t low, uint64_t range, PhiloxState state) {
+  switch_dtype(dst.dtype(), "randint", [&]<class T>() {
+    T* out = static_cast<T*>(dst.data_ptr());
+    for_each_word<2>(state, dst.numel(), [&](int64_t i, uint64_t w) {
+      const auto value = static_cast<int64_t>(static_cast<uint64_t>(low) + uniform_below(w, range));
+      if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>)
+        out[i] = T(static_cast<float>(value));
+      else
+        out[i] = static_cast<T>(value);
+    });
+  });
+}
+
+void bernoulli(const Tensor& dst, const Tensor& p, PhiloxState state) {
+  const auto* chance = static_cast<const double*>(p.data_ptr());
+  switch_dtype(dst.dtype(), "bernoulli", [&]<class T>() {
+    T* out = static_cast<T*>(dst.data_ptr());
+    const int64_t step = p.numel() == 1 ? 0 : 1;
+    for_each_word<2>(state, dst.numel(), [&](int64_t i, uint64_t w) {
+      out[i] = T(static_cast<float>(uniform_double(w) < chance[i * step]));
+    });
+  });
+}
+
+void randperm(const Tensor& dst, PhiloxState state) {
+  // Fisher and Yates: place i takes any of the first i + 1, by word i of the stream.
+  const int64_t n = dst.numel();
+  std::vector<int64_t> order(static_cast<size_t>(n));
+  for (int64_t i = 0; i < n; i += 2) {
+    const PhiloxBlock block = philox_block(state.seed, state.offset + static_cast<uint64_t>(i / 2));
+    for (int64_t h = 0; h < 2 && i + h < n; ++h) {
+      const auto at = static_cast<size_t>(i + h);
+      const auto j = static_cast<size_t>(uniform_below(philox_word64(block, static_cast<int>(h)), at + 1));
+      order[at] = order[j];
+      order[j] = static_cast<int64_t>(at);
+    }
+  }
+  convert_fn(DType::Int64, dst.dtype())(dst.data_ptr(), {static_cast<int64_t>(dst.itemsize()), 0},
+                                        order.data(), {8, 0}, n, 1);
+}
+
+}  // namespace tenon::cpu

@@ -1,0 +1,198 @@
+// sum, mean, prod, amax, amin, max, min, all, any: tensors to the fixed tree of backends/cpu/reduce.
+#include <type_traits>
+
+#include "backends/cpu/ops/strided.h"
+#include "backends/cpu/reduce/reduce.h"
+#include "tenon/core/half.h"
+#include "tenon/core/parallel.h"
+#include "tenon/generated/cpu_kernels.h"
+#include "tenon/ops/reduce_dims.h"
+
+namespace tenon::cpu {
+namespace {
+
+/// bool reduces as bytes of 0 and 1.
+template <class T>
+inline constexpr DType kElement = std::is_same_v<T, uint8_t> ? DType::Bool : dtype_of<T>;
+
+/// Work below which another thread does not pay, in elements.
+constexpr int64_t kGrain = 1 << 15;
+
+/// out[i] = the reduction of `self`'s masked dimensions for result i, in logical order of the others.
+template <class T>
+void reduce_to(ReduceOp op, const Tensor& self, const Dims& mask, T* out, const char* name) {
+  const ConvertFn convert = convert_from(self.dtype(), kElement<T>, name);
+  const auto* base = static_cast<const char*>(self.data_ptr());
+  const StridedDims kept = dims_where(self, mask, false), reduced = dims_where(self, mask, true);
+  const int64_t outputs = kept.numel(), extent = reduced.numel();
+  if (outputs == 0) return;
+  if (extent == 0) {
+    std::fill(out, out + outputs, reduce_identity<T>(op));
+    return;
+  }
+  const int64_t grain = std::max<int64_t>(kGrain / extent, 1);
+  if (!convert && reduced.dense(sizeof(T))) {
+    parallel_for(0, outputs, grain, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        out[i] = reduce_contiguous(op, reinterpret_cast<const T*>(base + kept.offset(i)),
+                                   static_cast<size_t>(extent));
+      }
+    });
+    return;
+  }
+  const size_t last = kept.sizes.size() - 1;
+  if (!convert && reduced.sizes.size() == 1 && !kept.sizes.empty() && kept.strides[last] == sizeof(T) &&
+      reduced.strides[0] % static_cast<int64_t>(sizeof(T)) == 0) {
+    // Neighbouring results side by side: whole rows are added up.
+    const int64_t row = kept.sizes[last];
+    parallel_for(0, outputs / row, std::max<int64_t>(grain / row, 1), [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        reduce_outer(op, reinterpret_cast<const T*>(base + kept.offset(i * row)),
+                     reduced.strides[0] / static_cast<int64_t>(sizeof(T)), static_cast<size_t>(extent),
+                     out + i * row, static_cast<size_t>(row));
+      }
+    });
+    return;
+  }
+  parallel_for(0, outputs, grain, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      Reducer<T> reducer(op);
+      for_each_tile<T>(base + kept.offset(i), reduced, convert,
+                       [&](const T* p, int64_t n) { reducer.feed(p, static_cast<size_t>(n)); });
+      out[i] = reducer.result();
+    }
+  });
+}
+
+template <class F>
+void with_compute(DType type, F&& f) {
+  switch (type) {
+    case DType::Float16:
+    case DType::BFloat16:
+    case DType::Float32:
+      return f.template operator()<float>();
+    case DType::Float64:
+      return f.template operator()<double>();
+    case DType::Int32:
+      return f.template operator()<int32_t>();
+    case DType::Bool:
+      return f.template operator()<uint8_t>();
+    default:
+      return f.template operator()<int64_t>();
+  }
+}
+
+/// Reduces as elements of T into `out`, which is contiguous; `finish` sees each result before it is stored.
+template <class T, class F>
+void reduce_as(ReduceOp op, const Tensor& self, const Dims& mask, Tensor& out, const char* name, F&& finish) {
+  const auto count = static_cast<size_t>(out.numel());
+  if (out.dtype() == kElement<T>) {
+    T* results = static_cast<T*>(out.data_ptr());
+    reduce_to(op, self, mask, results, name);
+    for (size_t i = 0; i < count; ++i) results[i] = finish(results[i]);
+    return;
+  }
+  std::vector<T> results(count);
+  reduce_to(op, self, mask, results.data(), name);
+  for (T& r : results) r = finish(r);
+  const ConvertFn store = convert_fn(kElement<T>, out.dtype());
+  store(out.data_ptr(), {static_cast<int64_t>(out.itemsize()), 0}, results.data(), {sizeof(T), 0},
+        out.numel(), 1);
+}
+
+/// Sums and products: integers of every width, and bool, in int64.
+void accumulate(ReduceOp op, const Tensor& self, const Dims& mask, Tensor& out, const char* name,
+                int64_t divide_by = 0) {
+  if (is_floating_point(out.dtype())) {
+    const auto in_floating = [&]<class T>() {
+      reduce_as<T>(op, self, mask, out, name,
+                   [&](T r) { return divide_by == 0 ? r : static_cast<T>(r / static_cast<T>(divide_by)); });
+    };
+    if (out.dtype() == DType::Float64)
+      in_floating.template operator()<double>();
+    else
+      in_floating.template operator()<float>();
+  } else {
+    reduce_as<int64_t>(op, self, mask, out, name, [](int64_t r) { return r; });
+  }
+}
+
+void extremum(ReduceOp op, const Tensor& self, const Dims& mask, Tensor& out, const char* name) {
+  with_compute(self.dtype(),
+               [&]<class T>() { reduce_as<T>(op, self, mask, out, name, [](T r) { return r; }); });
+}
+
+void logical(ReduceOp op, const Tensor& self, const Dims& mask, Tensor& out, const char* name) {
+  reduce_as<uint8_t>(op, self, mask, out, name, [](uint8_t r) { return r; });
+}
+
+Dims all_of(const Tensor& self) { return Dims(self.sizes().size(), 1); }
+Dims mask_of(const Tensor& self, std::optional<IntArrayRef> dim, const char* name) {
+  return ops::reduction_mask(dim, self.dim(), name);
+}
+
+/// The mean of no elements is 0 / 0.
+int64_t divisor(const Tensor& self, const Dims& mask) { return ops::reduced_extent(self.sizes(), mask); }
+
+void mean_over(const Tensor& self, const Dims& mask, Tensor& out) {
+  const int64_t n = divisor(self, mask);
+  accumulate(ReduceOp::Sum, self, mask, out, "mean", n);
+  if (n > 0 || out.numel() == 0) return;
+  const auto fill_nan = [&]<class T>() {
+    for (int64_t i = 0; i < out.numel(); ++i) static_cast<T*>(out.data_ptr())[i] = T(__builtin_nanf(""));
+  };
+  switch (out.dtype()) {
+    case DType::Float64:
+      return fill_nan.template operator()<double>();
+    case DType::Float16:
+      return fill_nan.template operator()<Half>();
+    case DType::BFloat16:
+      return fill_nan.template operator()<BFloat16>();
+    default:
+      return fill_nan.template operator()<float>();
+  }
+}
+
+}  // namespace
+
+ConvertFn convert_from(DType dtype, DType compute, const char* op) {
+  if (dtype == compute) return nullptr;
+  const ConvertFn f = convert_fn(dtype, compute);
+  TENON_CHECK(f, NotImplemented, std::string(op) + ": not implemented for " + std::string(name(dtype)));
+  return f;
+}
+
+void sum_all(const Tensor& self, std::optional<DType>, Tensor& out) {
+  accumulate(ReduceOp::Sum, self, all_of(self), out, "sum");
+}
+void sum_dim(const Tensor& self, std::optional<IntArrayRef> dim, bool, std::optional<DType>, Tensor& out) {
+  accumulate(ReduceOp::Sum, self, mask_of(self, dim, "sum"), out, "sum");
+}
+void mean_all(const Tensor& self, std::optional<DType>, Tensor& out) { mean_over(self, all_of(self), out); }
+void mean_dim(const Tensor& self, std::optional<IntArrayRef> dim, bool, std::optional<DType>, Tensor& out) {
+  mean_over(self, mask_of(self, dim, "mean"), out);
+}
+void prod_all(const Tensor& self, std::optional<DType>, Tensor& out) {
+  accumulate(ReduceOp::Prod, self, all_of(self), out, "prod");
+}
+void prod_dim(const Tensor& self, int64_t dim, bool, std::optional<DType>, Tensor& out) {
+  accumulate(ReduceOp::Prod, self, mask_of(self, IntArrayRef(dim), "prod"), out, "prod");
+}
+void amax(const Tensor& self, IntArrayRef dim, bool, Tensor& out) {
+  extremum(ReduceOp::Max, self, mask_of(self, dim, "amax"), out, "amax");
+}
+void amin(const Tensor& self, IntArrayRef dim, bool, Tensor& out) {
+  extremum(ReduceOp::Min, self, mask_of(self, dim, "amin"), out, "amin");
+}
+void max_all(const Tensor& self, Tensor& out) { extremum(ReduceOp::Max, self, all_of(self), out, "max"); }
+void min_all(const Tensor& self, Tensor& out) { extremum(ReduceOp::Min, self, all_of(self), out, "min"); }
+void all_all(const Tensor& self, Tensor& out) { logical(ReduceOp::Min, self, all_of(self), out, "all"); }
+void any_all(const Tensor& self, Tensor& out) { logical(ReduceOp::Max, self, all_of(self), out, "any"); }
+void all_dim(const Tensor& self, int64_t dim, bool, Tensor& out) {
+  logical(ReduceOp::Min, self, mask_of(self, IntArrayRef(dim), "all"), out, "all");
+}
+void any_dim(const Tensor& self, int64_t dim, bool, Tensor& out) {
+  logical(ReduceOp::Max, self, mask_of(self, IntArrayRef(dim), "any"), out, "any");
+}
+
+}  // namespace tenon::cpu

@@ -1,0 +1,142 @@
+// argmax, argmin, max.dim, min.dim, cumsum: kernels that walk along a dimension element by element.
+#include <cmath>
+#include <type_traits>
+
+#include "backends/cpu/ops/strided.h"
+#include "tenon/core/half.h"
+#include "tenon/core/parallel.h"
+#include "tenon/generated/cpu_kernels.h"
+#include "tenon/ops/reduce_dims.h"
+
+namespace tenon::cpu {
+namespace {
+
+template <class F>
+void with_compute(DType type, F&& f) {
+  if (type == DType::Float64)
+    f.template operator()<double>();
+  else if (is_floating_point(type))
+    f.template operator()<float>();
+  else
+    f.template operator()<int64_t>();
+}
+
+/// The first position of the extremum and its value; a NaN beats every number.
+template <class T>
+struct Best {
+  T value{};
+  int64_t at = -1;
+
+  void feed(const T* p, int64_t n, int64_t first, bool largest) {
+    for (int64_t i = 0; i < n; ++i) {
+      const T v = p[i];
+      bool better = at < 0;
+      if constexpr (std::is_floating_point_v<T>) {
+        if (!better && std::isnan(value)) return;
+        better = better || std::isnan(v);
+      }
+      if (better || (largest ? v > value : v < value)) {
+        value = v;
+        at = first + i;
+      }
+    }
+  }
+};
+
+/// Calls done(i, Best) for every result i.
+template <class T, class F>
+void for_each_extremum(const Tensor& self, const Dims& mask, bool largest, const char* op, F&& done) {
+  const ConvertFn convert = convert_from(self.dtype(), dtype_of<T>, op);
+  const auto* base = static_cast<const char*>(self.data_ptr());
+  const StridedDims kept = dims_where(self, mask, false), reduced = dims_where(self, mask, true);
+  const int64_t extent = reduced.numel();
+  parallel_for(0, kept.numel(), std::max<int64_t>((1 << 14) / std::max<int64_t>(extent, 1), 1),
+               [&](int64_t begin, int64_t end) {
+                 for (int64_t i = begin; i < end; ++i) {
+                   Best<T> best;
+                   int64_t seen = 0;
+                   for_each_tile<T>(base + kept.offset(i), reduced, convert, [&](const T* p, int64_t n) {
+                     best.feed(p, n, seen, largest);
+                     seen += n;
+                   });
+                   done(i, best);
+                 }
+               });
+}
+
+void arg_extremum(const Tensor& self, std::optional<int64_t> dim, bool largest, Tensor& out, const char* op) {
+  const Dims mask =
+      ops::reduction_mask(dim ? std::optional<IntArrayRef>(IntArrayRef(*dim)) : std::nullopt, self.dim(), op);
+  auto* positions = static_cast<int64_t*>(out.data_ptr());
+  with_compute(self.dtype(), [&]<class T>() {
+    for_each_extremum<T>(self, mask, largest, op,
+                         [&](int64_t i, const Best<T>& best) { positions[i] = best.at; });
+  });
+}
+
+void extremum_dim(const Tensor& self, int64_t dim, bool largest, Tensor& values, Tensor& indices,
+                  const char* op) {
+  const Dims mask = ops::reduction_mask(IntArrayRef(dim), self.dim(), op);
+  auto* positions = static_cast<int64_t*>(indices.data_ptr());
+  auto* bytes = static_cast<char*>(values.data_ptr());
+  const auto item = static_cast<int64_t>(values.itemsize());
+  with_compute(self.dtype(), [&]<class T>() {
+    const ConvertFn store = convert_fn(dtype_of<T>, values.dtype());
+    for_each_extremum<T>(self, mask, largest, op, [&](int64_t i, const Best<T>& best) {
+      positions[i] = best.at;
+      store(bytes + i * item, {item, 0}, &best.value, {sizeof(T), 0}, 1, 1);
+    });
+  });
+}
+
+}  // namespace
+
+void argmax(const Tensor& self, std::optional<int64_t> dim, bool, Tensor& out) {
+  arg_extremum(self, dim, true, out, "argmax");
+}
+void argmin(const Tensor& self, std::optional<int64_t> dim, bool, Tensor& out) {
+  arg_extremum(self, dim, false, out, "argmin");
+}
+void max_dim(const Tensor& self, int64_t dim, bool, Tensor& out0, Tensor& out1) {
+  extremum_dim(self, dim, true, out0, out1, "max");
+}
+void min_dim(const Tensor& self, int64_t dim, bool, Tensor& out0, Tensor& out1) {
+  extremum_dim(self, dim, false, out0, out1, "min");
+}
+
+void cumsum(const Tensor& self, int64_t dim, std::optional<DType>, Tensor& out) {
+  Dims mask(self.sizes().size(), 0);
+  if (self.dim() > 0) mask[static_cast<size_t>(wrap_dim(dim, self.dim(), "cumsum"))] = 1;
+  with_compute(out.dtype(), [&]<class T>() {
+    // Floats sum in double, as PyTorch's do; every element is rounded once.
+    using Sum = std::conditional_t<std::is_floating_point_v<T>, double, uint64_t>;
+    const ConvertFn convert = convert_from(self.dtype(), dtype_of<T>, "cumsum"),
+                    store = convert_fn(dtype_of<T>, out.dtype());
+    const StridedDims kept = dims_where(self, mask, false), along = dims_where(self, mask, true);
+    const StridedDims out_kept = dims_where(out, mask, false), out_along = dims_where(out, mask, true);
+    const auto* from = static_cast<const char*>(self.data_ptr());
+    auto* to = static_cast<char*>(out.data_ptr());
+    const int64_t step = out_along.sizes.empty() ? 0 : out_along.strides[0];
+    parallel_for(0, kept.numel(), std::max<int64_t>((1 << 14) / std::max<int64_t>(along.numel(), 1), 1),
+                 [&](int64_t begin, int64_t end) {
+                   for (int64_t i = begin; i < end; ++i) {
+                     Sum sum = 0;
+                     char* row = to + out_kept.offset(i);
+                     for_each_tile<T>(from + kept.offset(i), along, convert, [&](const T* p, int64_t n) {
+                       T sums[kStridedTile];
+                       for (int64_t j = 0; j < n; j += kStridedTile) {
+                         const int64_t m = std::min(kStridedTile, n - j);
+                         for (int64_t k = 0; k < m; ++k) {
+                           sum += static_cast<Sum>(p[j + k]);
+                           sums[k] = static_cast<T>(sum);
+                         }
+                         store(row, {step, 0}, sums, {sizeof(T), 0}, m, 1);
+                         row += m * step;
+                       }
+                     });
+                   }
+                 });
+  });
+}
+
+}  // namespace tenon::cpu

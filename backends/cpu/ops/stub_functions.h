@@ -1,0 +1,29 @@
+// The CPU's functions behind the stubs of tenon/ops/device_stubs.h, which says what each does.
+// Used by device_stubs.cc alone.
+#pragma once
+
+#include "tenon/core/tensor.h"
+
+namespace tenon::cpu {
+
+void copy(const Tensor& dst, const Tensor& src);
+void fill(const Tensor& dst, const Scalar& value);
+void arange(const Tensor& dst, const Scalar& start, const Scalar& step);
+void linspace(const Tensor& dst, double start, double end);
+bool equal(const Tensor& a, const Tensor& b);
+
+Tensor nonzero(const Tensor& self);
+void index_select(const Tensor& self, int64_t dim, const Tensor& index, Tensor& out);
+void index_add(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source,
+               const Scalar& alpha);
+void take(const Tensor& self, const Tensor& linear, Tensor& out);
+void put(const Tensor& self, const Tensor& linear, const Tensor& values, bool accumulate);
+void int_range(const Tensor& self, int64_t* low, int64_t* high);
+
+void uniform(const Tensor& dst, double from, double to, PhiloxState state);
+void normal(const Tensor& dst, double mean, double std, PhiloxState state);
+void randint(const Tensor& dst, int64_t low, uint64_t range, PhiloxState state);
+void bernoulli(const Tensor& dst, const Tensor& p, PhiloxState state);
+void randperm(const Tensor& dst, PhiloxState state);
+
+}  // namespace tenon::cpu

@@ -1,0 +1,92 @@
+#include "backends/cpu/pointwise/interpreter.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace tenon::cpu {
+
+namespace {
+
+// Partial tiles are rounded up to whole vectors of any target, over padded copies of the caller's memory, so
+// that no primitive has a tail of its own.
+constexpr size_t kGranule = 16;
+constexpr size_t kAlignment = 64;
+
+constexpr size_t round_up(size_t n) { return (n + kGranule - 1) / kGranule * kGranule; }
+
+// Registers and padded copies of one thread; grows to what the largest program needs.
+std::byte* scratch(size_t bytes) {
+  static thread_local std::vector<std::byte> memory;
+  if (memory.size() < bytes + kAlignment) memory.resize(bytes + kAlignment);
+  const auto address = reinterpret_cast<uintptr_t>(memory.data());
+  return memory.data() + (kAlignment - address % kAlignment) % kAlignment;
+}
+
+template <class T>
+void fill(std::byte* to, size_t n, T value) {
+  std::fill_n(reinterpret_cast<T*>(to), n, value);
+}
+
+}  // namespace
+
+void Program::execute(const std::vector<Instruction>& list, void* const* places, size_t n, CpuTarget target) {
+  for (const Instruction& i : list) {
+    void* const ptrs[4] = {places[i.to], places[i.from[0]], places[i.from[1]], places[i.from[2]]};
+    i.kernels[static_cast<int>(target)](ptrs, n, nullptr);
+  }
+}
+
+void Program::fill_constants(std::byte* registers, size_t n, const void* scalars) const {
+  const size_t size = expr::item_size(type_);
+  for (const Constant& c : constants_) {
+    uint64_t bits = c.bits_or_index;
+    if (c.is_scalar) {
+      bits = 0;
+      std::memcpy(&bits, static_cast<const std::byte*>(scalars) + size * c.bits_or_index, size);
+    }
+    std::byte* const to = registers + c.to * kTileElements * size;
+    size == 4 ? fill(to, n, static_cast<uint32_t>(bits)) : fill(to, n, bits);
+  }
+}
+
+void Program::run(void* const* ptrs, size_t n, const void* scalars, CpuTarget target) const {
+  if (n == 0) return;
+  const size_t size = expr::item_size(type_), tile_bytes = kTileElements * size;
+  const size_t num_places = size_t{num_registers_} + num_inputs_ + num_outputs_;
+  const size_t table_bytes = (num_places * sizeof(void*) + kAlignment - 1) / kAlignment * kAlignment;
+  std::byte* const memory = scratch(table_bytes + num_places * tile_bytes);
+  void** const places = reinterpret_cast<void**>(memory);
+  std::byte* const tiles = memory + table_bytes;
+  for (size_t r = 0; r < num_registers_; ++r) places[r] = tiles + r * tile_bytes;
+  const size_t widest = std::min(kTileElements, round_up(n));
+  fill_constants(tiles, widest, scalars);
+  execute(uniform_, places, widest, target);
+
+  void** const inputs = places + num_registers_;
+  void** const outputs = inputs + num_inputs_;
+  for (size_t begin = 0; begin < n; begin += kTileElements) {
+    const size_t count = std::min(kTileElements, n - begin), rounded = round_up(count);
+    const bool padded = rounded != count;
+    for (size_t i = 0; i < size_t{num_inputs_} + num_outputs_; ++i) {
+      const bool is_output = i >= num_inputs_;
+      const size_t p = is_output ? i - num_inputs_ : i + num_outputs_;
+      std::byte* const user = static_cast<std::byte*>(ptrs[p]) + begin * size;
+      inputs[i] = padded ? tiles + (num_registers_ + i) * tile_bytes : user;
+      if (padded && !is_output) {
+        std::memcpy(inputs[i], user, count * size);
+        std::memset(static_cast<std::byte*>(inputs[i]) + count * size, 0, (rounded - count) * size);
+      }
+    }
+    execute(body_, places, rounded, target);
+    for (const Copy& c : copies_) std::memmove(places[c.to], places[c.from], count * size);
+    for (size_t i = 0; padded && i < num_outputs_; ++i) {
+      std::memcpy(static_cast<std::byte*>(ptrs[i]) + begin * size, outputs[i], count * size);
+    }
+  }
+}
+
+void Program::call(const void* program, void* const* ptrs, size_t n, const void* scalars) {
+  static_cast<const Program*>(program)->run(ptrs, n, scalars);
+}
+
+}  // namespace tenon::cpu

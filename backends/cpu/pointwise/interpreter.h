@@ -1,0 +1,79 @@
+// The tile interpreter: runs any expression, known to the build or not, over contiguous blocks, with no
+// compiler. Used for user-written pointwise operators, for operators without a compiled kernel and for fused
+// regions. Gives the bits of the printed kernel of the same expression on every instruction set. Knows no
+// tensors.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "backends/cpu/cpu_target.h"
+#include "backends/cpu/pointwise/kernel.h"
+#include "tenon/expr/expr.h"
+
+namespace tenon::cpu {
+
+/// A compiled expression: a list of instructions over registers, each a tile of kTileElements elements that
+/// stays in the L1 cache. Immutable and safe to run from many threads at once.
+class Program {
+ public:
+  static constexpr size_t kTileElements = 256;
+
+  /// Compiles `kernel`. Throws Error{Type} if its expression cannot run in its compute type, Error{Value} if
+  /// it uses a symbol that is neither an input nor a scalar.
+  Program(const expr::Graph& g, const expr::Kernel& kernel);
+
+  /// As a PointwiseFn of the same kernel, on the process's CPU target. Scratch memory is per thread and kept.
+  void run(void* const* ptrs, size_t n, const void* scalars) const { run(ptrs, n, scalars, cpu_target()); }
+  /// The same on a target of the caller's choice.
+  void run(void* const* ptrs, size_t n, const void* scalars, CpuTarget target) const;
+  /// `run` in the shape of a callback with a context: `program` is a `const Program*`.
+  static void call(const void* program, void* const* ptrs, size_t n, const void* scalars);
+
+  expr::ComputeType type() const noexcept { return type_; }
+  size_t num_outputs() const noexcept { return num_outputs_; }
+  size_t num_inputs() const noexcept { return num_inputs_; }
+  size_t num_registers() const noexcept { return num_registers_; }
+  /// The instructions, one a line: "r2 = mul(in0, r1)".
+  std::string to_string() const;
+
+ private:
+  /// Where an operand lives: an index into the table of pointers that `run` makes for each tile. Registers
+  /// first, then the caller's inputs, then its outputs.
+  using Place = uint16_t;
+
+  struct Instruction {
+    uint16_t primitive = 0;
+    uint8_t arity = 0;
+    Place to = 0;
+    Place from[3] = {};
+    PointwiseFn kernels[kNumCpuTargets] = {};
+  };
+  /// A register that holds one value in all elements: a literal's bits, or a scalar of the call.
+  struct Constant {
+    Place to = 0;
+    bool is_scalar = false;
+    uint64_t bits_or_index = 0;
+  };
+  struct Copy {
+    Place from = 0;
+    Place to = 0;
+  };
+  friend class ProgramBuilder;
+
+  static void execute(const std::vector<Instruction>& list, void* const* places, size_t n, CpuTarget target);
+  void fill_constants(std::byte* scratch, size_t n, const void* scalars) const;
+
+  expr::ComputeType type_;
+  uint16_t num_inputs_ = 0;
+  uint16_t num_outputs_ = 0;
+  uint16_t num_registers_ = 0;
+  std::vector<Constant> constants_;
+  std::vector<Instruction> uniform_;  // over constants only: run once a call
+  std::vector<Instruction> body_;     // run once a tile
+  std::vector<Copy> copies_;          // outputs that no instruction writes in place
+};
+
+}  // namespace tenon::cpu

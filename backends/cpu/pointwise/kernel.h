@@ -1,0 +1,18 @@
+// PointwiseFn: the shape of every pointwise kernel on CPU.
+// Used by printed kernels, the interpreter and the iterator. Knows no dtype, stride or thread.
+#pragma once
+
+#include <cstddef>
+
+#include "backends/cpu/cpu_target.h"
+
+namespace tenon::cpu {
+
+/// `ptrs`: outputs, then inputs, each `n` contiguous elements of the kernel's compute type. `scalars`: an
+/// array of the same type. Safe in place (an output that is exactly an input). Never throws, never allocates.
+using PointwiseFn = void (*)(void* const* ptrs, size_t n, const void* scalars);
+
+/// The kernels of one printed file: `tables[static_cast<int>(cpu_target())][kernel]`.
+using PointwiseTables = const PointwiseFn* const[kNumCpuTargets];
+
+}  // namespace tenon::cpu

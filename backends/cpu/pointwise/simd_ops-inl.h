@@ -1,0 +1,214 @@
+// What printed kernels call beside Highway: operations that Highway lacks, or that its targets do
+// differently. Included by printed files on every pass of foreach_target. Every function gives the same bits
+// on every target.
+#if defined(TENON_SIMD_OPS_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef TENON_SIMD_OPS_INL_H_
+#undef TENON_SIMD_OPS_INL_H_
+#else
+#define TENON_SIMD_OPS_INL_H_
+#endif
+
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <type_traits>
+
+#include "backends/cpu/pointwise/kernel.h"
+#include "backends/cpu/pointwise/pi_reduce.h"
+#include "hwy/highway.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace tenon::cpu::HWY_NAMESPACE {
+
+namespace hn = ::hwy::HWY_NAMESPACE;
+
+using F32 = hn::ScalableTag<float>;
+using F64 = hn::ScalableTag<double>;
+using I32 = hn::ScalableTag<int32_t>;
+using I64 = hn::ScalableTag<int64_t>;
+
+/// Applies a scalar function lane by lane, for what no instruction set has.
+template <class D, class F>
+HWY_INLINE hn::Vec<D> per_lane(D d, hn::Vec<D> a, hn::Vec<D> b, F f) {
+  using T = hn::TFromD<D>;
+  HWY_ALIGN T x[HWY_MAX_BYTES / sizeof(T)];
+  HWY_ALIGN T y[HWY_MAX_BYTES / sizeof(T)];
+  hn::Store(a, d, x);
+  hn::Store(b, d, y);
+  for (size_t i = 0; i < hn::Lanes(d); ++i) x[i] = f(x[i], y[i]);
+  return hn::Load(d, x);
+}
+
+#if !HWY_NATIVE_FMA
+// The sum rounded to odd (the neighbour with an odd last bit, when inexact), so that the second rounding, to
+// float, comes out as if it were the only one: Boldo and Melquiond, 2008.
+template <class DD>
+HWY_NOINLINE hn::Vec<DD> add_round_to_odd(DD dd, hn::Vec<DD> p, hn::Vec<DD> c) {
+  const hn::RebindToSigned<DD> di;
+  const auto sum = hn::Add(p, c);
+  const auto back = hn::Sub(sum, p);
+  const auto error = hn::Add(hn::Sub(p, hn::Sub(sum, back)), hn::Sub(c, back));
+  const auto zero = hn::Zero(dd);
+  const auto bits = hn::BitCast(di, sum);
+  const auto one = hn::Set(di, 1);
+  // NaN (from infinities) compares false, and an exact sum stays.
+  const auto inexact = hn::Or(hn::Gt(error, zero), hn::Lt(error, zero));
+  const auto even = hn::RebindMask(dd, hn::Eq(hn::And(bits, one), hn::Zero(di)));
+  // Away from zero where the error has the sum's sign.
+  const auto away = hn::Not(hn::Lt(hn::BitCast(di, hn::Xor(error, sum)), hn::Zero(di)));
+  const auto moved = hn::BitCast(dd, hn::Add(bits, hn::IfThenElse(away, one, hn::Set(di, -1))));
+  return hn::IfThenElse(hn::And(inexact, even), moved, sum);
+}
+
+// a * b is exact in double, and so is nearly always the double rounding of a * b + c; not where the sum lies
+// halfway between two floats or is denormal as a float.
+template <class DH>
+HWY_INLINE hn::Vec<DH> fused_mul_add_half(DH dh, hn::Vec<DH> a, hn::Vec<DH> b, hn::Vec<DH> c) {
+  const hn::Rebind<double, DH> dd;
+  const hn::RebindToSigned<decltype(dd)> di;
+  const auto p = hn::Mul(hn::PromoteTo(dd, a), hn::PromoteTo(dd, b));
+  const auto wide_c = hn::PromoteTo(dd, c);
+  auto sum = hn::Add(p, wide_c);
+  const auto below = hn::And(hn::BitCast(di, sum), hn::Set(di, 0x1FFFFFFF));
+  const auto halfway = hn::RebindMask(dd, hn::Eq(below, hn::Set(di, 0x10000000)));
+  const auto denormal = hn::Lt(hn::Abs(sum), hn::Set(dd, 0x1p-126));
+  if (!hn::AllFalse(dd, hn::Or(halfway, denormal))) sum = add_round_to_odd(dd, p, wide_c);
+  return hn::DemoteTo(dh, sum);
+}
+#endif
+
+#if !HWY_NATIVE_FMA
+// Out of line: this is the compatible tier, and its kernels would otherwise be most of the library.
+template <class D>
+HWY_NOINLINE hn::Vec<D> emulated_mul_add(D d, hn::Vec<D> a, hn::Vec<D> b, hn::Vec<D> c) {
+  using T = hn::TFromD<D>;
+  if constexpr (sizeof(T) == 4) {
+    const hn::Half<D> dh;
+    return hn::Combine(
+        d, fused_mul_add_half(dh, hn::UpperHalf(dh, a), hn::UpperHalf(dh, b), hn::UpperHalf(dh, c)),
+        fused_mul_add_half(dh, hn::LowerHalf(dh, a), hn::LowerHalf(dh, b), hn::LowerHalf(dh, c)));
+  } else {
+    HWY_ALIGN T z[HWY_MAX_BYTES / sizeof(T)];
+    hn::Store(c, d, z);
+    const T* next = z;
+    return per_lane(d, a, b, [&next](T x, T y) { return std::fma(x, y, *next++); });
+  }
+}
+#endif
+
+/// a * b + c; of floats with one rounding, of integers wrapping.
+template <class D>
+HWY_INLINE hn::Vec<D> fused_mul_add([[maybe_unused]] D d, hn::Vec<D> a, hn::Vec<D> b, hn::Vec<D> c) {
+  if constexpr (!std::is_floating_point_v<hn::TFromD<D>>) {
+    return hn::Add(hn::Mul(a, b), c);
+  } else {
+#if HWY_NATIVE_FMA
+    return hn::MulAdd(a, b, c);
+#else
+    return emulated_mul_add(d, a, b, c);
+#endif
+  }
+}
+
+template <class D>
+HWY_INLINE hn::Mask<D> is_nan(D, hn::Vec<D> a) {
+  // Not(==), because Highway's != is an ordered comparison on some targets.
+  return hn::Not(hn::Eq(a, a));
+}
+
+/// The smaller; NaN if either is. The second of equal operands, so that zeros come out alike everywhere.
+template <class D>
+HWY_INLINE hn::Vec<D> minimum(D d, hn::Vec<D> a, hn::Vec<D> b) {
+  if constexpr (std::is_floating_point_v<hn::TFromD<D>>) {
+    return hn::IfThenElse(hn::Or(is_nan(d, a), hn::Lt(a, b)), a, b);
+  } else {
+    return hn::Min(a, b);
+  }
+}
+
+/// The larger; as `minimum`.
+template <class D>
+HWY_INLINE hn::Vec<D> maximum(D d, hn::Vec<D> a, hn::Vec<D> b) {
+  if constexpr (std::is_floating_point_v<hn::TFromD<D>>) {
+    return hn::IfThenElse(hn::Or(is_nan(d, a), hn::Gt(a, b)), a, b);
+  } else {
+    return hn::Max(a, b);
+  }
+}
+
+/// Integer quotient toward zero; x / 0 is 0, and the lowest integer / -1 wraps to itself.
+template <class D>
+HWY_INLINE hn::Vec<D> trunc_div(D d, hn::Vec<D> a, hn::Vec<D> b) {
+  using T = hn::TFromD<D>;
+  return per_lane(d, a, b, [](T x, T y) -> T {
+    if (y == 0) return 0;
+    if (y == -1) return static_cast<T>(0 - static_cast<std::make_unsigned_t<T>>(x));
+    return x / y;
+  });
+}
+
+/// Remainder with the sign of the dividend, exact; of integers, x % 0 is 0.
+template <class D>
+HWY_INLINE hn::Vec<D> truncated_mod(D d, hn::Vec<D> a, hn::Vec<D> b) {
+  using T = hn::TFromD<D>;
+  return per_lane(d, a, b, [](T x, T y) -> T {
+    if constexpr (std::is_floating_point_v<T>) {
+      return std::fmod(x, y);
+    } else {
+      return y == 0 || y == -1 ? 0 : x % y;
+    }
+  });
+}
+
+/// Integer power, wrapping; a negative exponent gives the truncated reciprocal: 0, or 1 and -1 for those
+/// bases.
+template <class D>
+HWY_INLINE hn::Vec<D> integer_power(D d, hn::Vec<D> a, hn::Vec<D> b) {
+  using T = hn::TFromD<D>;
+  using U = std::make_unsigned_t<T>;
+  return per_lane(d, a, b, [](T x, T y) -> T {
+    if (y < 0) return x == 1 ? 1 : x == -1 ? ((y & 1) != 0 ? -1 : 1) : 0;
+    U power = 1, base = static_cast<U>(x);
+    for (U left = static_cast<U>(y); left != 0; left >>= 1) {
+      if ((left & 1) != 0) power *= base;
+      base *= base;
+    }
+    return static_cast<T>(power);
+  });
+}
+
+/// Part `kPart` of the reduction by multiples of pi/2, where |x| is large; 0 elsewhere.
+template <int kPart, class D>
+HWY_INLINE hn::Vec<D> pi_reduce(D d, hn::Vec<D> x) {
+  using T = hn::TFromD<D>;
+  const T bound = static_cast<T>(kPiReduceFrom);
+  if (hn::AllTrue(d, hn::Le(hn::Abs(x), hn::Set(d, bound)))) return hn::Zero(d);
+  return per_lane(d, x, x, [](T a, T) { return tenon::cpu::pi_reduce(a, kPart); });
+}
+
+/// Runs the last `n - begin` elements of a kernel, fewer than a vector, through a padded copy. So each
+/// element sees the same instructions wherever it stands.
+template <class D, size_t kOutputs, size_t kPointers>
+HWY_NOINLINE void run_tail(PointwiseFn kernel, void* const* ptrs, size_t begin, size_t n,
+                           const void* scalars) {
+  using T = hn::TFromD<D>;
+  constexpr size_t kLanes = HWY_MAX_BYTES / sizeof(T);
+  HWY_ALIGN T padded[kPointers][kLanes];
+  void* tail_ptrs[kPointers];
+  const size_t rest = n - begin;
+  for (size_t p = 0; p < kPointers; ++p) {
+    tail_ptrs[p] = padded[p];
+    if (p < kOutputs) continue;
+    const T* from = static_cast<const T*>(ptrs[p]) + begin;
+    for (size_t i = 0; i < kLanes; ++i) padded[p][i] = i < rest ? from[i] : T{1};
+  }
+  kernel(tail_ptrs, hn::Lanes(D()), scalars);
+  for (size_t p = 0; p < kOutputs; ++p) {
+    std::memcpy(static_cast<T*>(ptrs[p]) + begin, padded[p], rest * sizeof(T));
+  }
+}
+
+}  // namespace tenon::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif  // TENON_SIMD_OPS_INL_H_

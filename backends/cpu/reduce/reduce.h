@@ -1,0 +1,100 @@
+// Reductions over blocks of elements, by one fixed tree: the same bits for every CPU, thread count and
+// stride. Used by the reduction operators and softmax. Knows pointers and C++ types; nothing of tensors,
+// dimensions or dtypes.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace tenon::cpu {
+
+/// Sum and Prod wrap for integers; Max and Min give NaN if any element is one. Of `uint8_t`, which stands for
+/// bool, there are Max (any) and Min (all) only.
+enum class ReduceOp : uint8_t { Sum, Prod, Max, Min };
+
+// The tree, which is part of the definition of every result. Elements in logical order are cut into chunks of
+// kReduceChunk. Within a chunk, lane i % kReduceLanes takes element i, starting from the identity; the lanes
+// are folded in halves (0 with 8, 1 with 9, ..., then 0 with 4, ...). Chunks are combined in pairs by their
+// index, as a binary counter carries: chunks 0 and 1, 2 and 3, then those pairs...; what is left at the end
+// is combined from the last to the first. The earlier operand is always the left one.
+inline constexpr size_t kReduceLanes = 16;
+inline constexpr size_t kReduceChunk = 1024;
+/// Pending results of the counter: enough for 2^42 elements.
+inline constexpr size_t kReduceLevels = 33;
+
+/// The value that leaves others as they are, and the result for no elements: 0, 1, lowest, highest (for bool:
+/// false, true).
+template <class T>
+T reduce_identity(ReduceOp op) noexcept;
+
+/// All of `n` contiguous elements; on several threads when there are very many.
+template <class T>
+T reduce_contiguous(ReduceOp op, const T* p, size_t n);
+
+/// The same result from elements that come in pieces of any size, in logical order: what a caller with
+/// strided or converted input feeds with packed tiles.
+template <class T>
+class Reducer {
+ public:
+  explicit Reducer(ReduceOp op);
+  void feed(const T* p, size_t n);
+  /// Adds a chunk reduced elsewhere; only on a chunk's border.
+  void feed_chunk(T chunk);
+  /// Of all that was fed so far.
+  T result() const;
+
+ private:
+  ReduceOp op_;
+  size_t within_ = 0;    // elements in the open chunk
+  uint64_t chunks_ = 0;  // closed chunks
+  size_t depth_ = 0;     // pending results
+  T lanes_[kReduceLanes];
+  T pending_[kReduceLevels];
+};
+
+/// Outputs that an OuterReducer takes at a time: its sums fit the L1 cache, and a page of memory is visited
+/// rarely.
+inline constexpr size_t kReduceStrip = 128;
+
+/// Reducer for up to kReduceStrip neighbouring outputs at once, vectorised across them: each has the bits of
+/// a Reducer of its own.
+template <class T>
+class OuterReducer {
+ public:
+  OuterReducer(ReduceOp op, size_t outputs);
+  /// `rows` further elements of every output: output j's are p[j], p[j + stride], ...
+  void feed(const T* p, ptrdiff_t stride, size_t rows);
+  void result(T* out) const;
+
+ private:
+  void close_chunk();
+
+  ReduceOp op_;
+  size_t outputs_;
+  size_t width_;  // outputs_ in whole vectors
+  size_t within_ = 0;
+  uint64_t chunks_ = 0;
+  size_t depth_ = 0;
+  T lanes_[kReduceLanes * kReduceStrip];
+  T pending_[kReduceLevels * kReduceStrip];
+};
+
+/// Reduces an outer dimension of `n` rows `stride` apart, each of `outputs` contiguous elements, to
+/// out[outputs]. Splits over outputs on several threads when there is much to do.
+template <class T>
+void reduce_outer(ReduceOp op, const T* p, ptrdiff_t stride, size_t n, T* out, size_t outputs);
+
+#define TENON_REDUCE_EXTERN(T)                                        \
+  extern template T reduce_identity<T>(ReduceOp) noexcept;            \
+  extern template T reduce_contiguous<T>(ReduceOp, const T*, size_t); \
+  extern template class Reducer<T>;                                   \
+  extern template class OuterReducer<T>;                              \
+  extern template void reduce_outer<T>(ReduceOp, const T*, ptrdiff_t, size_t, T*, size_t);
+TENON_REDUCE_EXTERN(float)
+TENON_REDUCE_EXTERN(double)
+TENON_REDUCE_EXTERN(int32_t)
+TENON_REDUCE_EXTERN(int64_t)
+TENON_REDUCE_EXTERN(uint8_t)
+#undef TENON_REDUCE_EXTERN
+
+}  // namespace tenon::cpu

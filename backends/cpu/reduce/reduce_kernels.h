@@ -1,0 +1,33 @@
+// The table of block reductions that each instruction set exports.
+// Used by the Reducers, and by tests that compare instruction sets.
+#pragma once
+
+#include "backends/cpu/cpu_target.h"
+#include "backends/cpu/reduce/reduce.h"
+
+namespace tenon::cpu {
+
+/// One operation on one type. Null where reduce.h says that the type lacks the operation.
+template <class T>
+struct ReduceKernels {
+  /// out[c] = chunk c of `count` whole chunks.
+  void (*chunks)(const T* p, size_t count, T* out);
+  /// Adds `n` elements to the lanes of an open chunk whose next lane is `at`.
+  void (*lanes)(T* lanes, size_t at, const T* p, size_t n);
+  /// The chunk's result from its lanes.
+  T (*fold)(const T* lanes);
+  /// `lanes` for `width` outputs at once: `rows` rows `stride` apart into lanes[kReduceLanes][kReduceStrip]
+  /// of a chunk that has `within` elements. Here lanes need no initial value.
+  void (*rows)(T* lanes, size_t within, size_t width, const T* p, ptrdiff_t stride, size_t rows);
+  /// `fold` for `width` outputs (a multiple of kReduceLanes) from their first `used` lanes, the others being
+  /// empty.
+  void (*fold_strip)(T* to, const T* lanes, size_t used, size_t width);
+  /// later[j] = earlier[j] op later[j] for `width` outputs (a multiple of kReduceLanes).
+  void (*merge_strips)(const T* earlier, T* later, size_t width);
+};
+
+/// The table of one instruction set; the machine must have it. T: as in reduce.h.
+template <class T>
+const ReduceKernels<T>& reduce_kernels(CpuTarget target, ReduceOp op);
+
+}  // namespace tenon::cpu

@@ -1,0 +1,292 @@
+// Autograd from Python: Tensor.grad, backward, hooks; the functions behind tenon.autograd and the grad modes.
+#include "tenon/autograd/autograd.h"
+
+#include <memory>
+
+#include "python/src/arguments.h"
+#include "python/src/module_parts.h"
+#include "python/src/node_object.h"
+#include "python/src/parse.h"
+#include "python/src/tensor_parts.h"
+#include "tenon/generated/functions.h"
+
+namespace tenon::python {
+namespace {
+
+// Attributes of tensors
+
+PyObject* get_grad(PyObject* o, void*) {
+  return guarded([&] { return wrap(tensor_of(o).grad()); });
+}
+int set_grad(PyObject* o, PyObject* value, void*) {
+  return guarded([&] {
+    if (!given(value)) {
+      tensor_of(o).set_grad({});
+      return 0;
+    }
+    if (!is_tensor(value)) wrong_type("grad", "value", "a Tensor or None", value);
+    TENON_CHECK(value != o, Runtime, "grad: a tensor cannot be its own gradient");
+    tensor_of(o).set_grad(tensor_of(value));
+    return 0;
+  });
+}
+PyObject* get_grad_fn(PyObject* o, void*) {
+  return guarded([&] { return wrap(tensor_of(o).grad_fn()); });
+}
+PyObject* get_requires_grad(PyObject* o, void*) {
+  return guarded([&] { return PyBool_FromLong(tensor_of(o).requires_grad()); });
+}
+int set_requires_grad(PyObject* o, PyObject* value, void*) {
+  return guarded([&] {
+    TENON_CHECK(value, Type, "requires_grad cannot be deleted");
+    tensor_of(o).requires_grad_(flag(value));
+    return 0;
+  });
+}
+PyObject* get_is_leaf(PyObject* o, void*) {
+  return guarded([&] { return PyBool_FromLong(tensor_of(o).is_leaf()); });
+}
+PyObject* get_output_nr(PyObject* o, void*) {
+  return guarded([&] { return PyLong_FromUnsignedLong(tensor_of(o).output_nr()); });
+}
+PyObject* get_base(PyObject* o, void*) { return wrap(tensor_of(o)._base()); }
+PyObject* get_is_inference(PyObject* o, PyObject*) { return PyBool_FromLong(tensor_of(o).impl()->is_inference()); }
+
+PyObject* get_data(PyObject* o, void*) {
+  return guarded([&] { return wrap(alias_of(tensor_of(o))); });
+}
+/// The tensor stays who it is, but shows the elements of another.
+int set_data(PyObject* o, PyObject* value, void*) {
+  return guarded([&] {
+    if (!given(value) || !is_tensor(value)) wrong_type("data", "value", "a Tensor", value ? value : Py_None);
+    TensorImpl& self = *tensor_of(o).impl();
+    const TensorImpl& other = *tensor_of(value).impl();
+    TENON_CHECK(self.device() == other.device(), Device, "data: the new elements must be on the tensor's device");
+    self.set_dtype(other.dtype());
+    self.set_storage(other.storage());
+    self.set_geometry(other.sizes(), other.strides(), other.offset());
+    return 0;
+  });
+}
+
+// Methods of tensors
+
+PyObject* requires_grad_method(PyObject* o, PyObject* const* args, Py_ssize_t n, PyObject* keywords) {
+  return guarded([&] {
+    static constexpr const char* kNames[] = {"requires_grad"};
+    const auto [on] = spread("requires_grad_", kNames, 1, args, n, keywords);
+    tensor_of(o).requires_grad_(flag(on, true));
+    return Py_NewRef(o);
+  });
+}
+
+PyObject* retain_grad(PyObject* o, PyObject*) {
+  return guarded([&] {
+    tensor_of(o).retain_grad();
+    return Py_NewRef(Py_None);
+  });
+}
+
+/// Zero or more tensors: None, one, or a sequence in which None stands for an undefined one.
+std::vector<Tensor> tensors_from(const char* function, const char* argument, PyObject* o) {
+  std::vector<Tensor> out;
+  if (!given(o)) return out;
+  if (is_tensor(o)) return {tensor_of(o)};
+  const Ref sequence(PySequence_Fast(o, ""));
+  if (!sequence) PyErr_Clear();
+  if (!sequence || !parse_tensors(sequence.get(), true, out)) {
+    wrong_type(function, argument, "a Tensor or a sequence of Tensors", o);
+  }
+  return out;
+}
+
+std::optional<bool> optional_flag(PyObject* o) {
+  if (!given(o)) return std::nullopt;
+  return flag(o);
+}
+
+void run_backward(std::vector<Tensor> outputs, PyObject* gradients, PyObject* retain_graph, PyObject* create_graph,
+                  PyObject* inputs) {
+  const std::vector<Tensor> grads = tensors_from("backward", "gradient", gradients);
+  const std::vector<Tensor> wanted = tensors_from("backward", "inputs", inputs);
+  const std::optional<bool> retain = optional_flag(retain_graph);
+  const bool create = flag(create_graph);
+  // Hooks take the lock back while they run.
+  const ReleaseGil gil;
+  autograd::backward(outputs, grads, retain, create, wanted);
+}
+
+PyObject* backward_method(PyObject* o, PyObject* const* args, Py_ssize_t n, PyObject* keywords) {
+  return guarded([&] {
+    static constexpr const char* kNames[] = {"gradient", "retain_graph", "create_graph", "inputs"};
+    const auto [gradient, retain_graph, create_graph, inputs] = spread("backward", kNames, 4, args, n, keywords);
+    run_backward({tensor_of(o)}, gradient, retain_graph, create_graph, inputs);
+    return Py_NewRef(Py_None);
+  });
+}
+
+// Hooks
+
+/// Calls a Python function from the engine, on whatever thread that runs.
+struct PythonHook {
+  explicit PythonHook(PyObject* f) : function(Py_NewRef(f)) {}
+  PythonHook(const PythonHook&) = delete;
+  ~PythonHook() {
+    const HoldGil gil;
+    Py_DECREF(function);
+  }
+  Tensor operator()(const Tensor& grad) const {
+    const HoldGil gil;
+    const Ref argument(wrap(grad));
+    const Ref result(argument ? PyObject_CallOneArg(function, argument.get()) : nullptr);
+    if (!result) throw_python_error();
+    if (result.get() == Py_None) return {};
+    if (!is_tensor(result.get())) wrong_type("hook", "result", "a Tensor or None", result.get());
+    return tensor_of(result.get());
+  }
+  PyObject* function;
+};
+
+struct HandleObject {
+  PyObject_HEAD
+  Tensor tensor;
+  uint64_t id;
+};
+PyTypeObject g_handle_type = {PyVarObject_HEAD_INIT(nullptr, 0)};
+
+PyObject* handle_remove(PyObject* o, PyObject*) {
+  auto* self = reinterpret_cast<HandleObject*>(o);
+  return guarded([&] {
+    if (self->tensor.defined()) autograd::remove_hook(self->tensor, self->id);
+    self->tensor.reset();
+    return Py_NewRef(Py_None);
+  });
+}
+PyMethodDef g_handle_methods[] = {{"remove", &handle_remove, METH_NOARGS, "Takes the hook off again."}, {}};
+
+PyObject* register_hook(PyObject* o, PyObject* function) {
+  return guarded([&] {
+    if (!PyCallable_Check(function)) wrong_type("register_hook", "hook", "callable", function);
+    const auto hook = std::make_shared<PythonHook>(function);
+    const uint64_t id = autograd::register_hook(tensor_of(o), [hook](const Tensor& grad) { return (*hook)(grad); });
+    PyObject* handle = checked(g_handle_type.tp_alloc(&g_handle_type, 0));
+    auto* h = reinterpret_cast<HandleObject*>(handle);
+    new (&h->tensor) Tensor(tensor_of(o));
+    h->id = id;
+    return handle;
+  });
+}
+
+bool add_handle_type(PyObject* module) {
+  PyTypeObject& t = g_handle_type;
+  t.tp_name = "tenon.utils.RemovableHandle";
+  t.tp_basicsize = sizeof(HandleObject);
+  t.tp_flags = Py_TPFLAGS_DEFAULT;
+  t.tp_methods = g_handle_methods;
+  t.tp_dealloc = [](PyObject* o) {
+    reinterpret_cast<HandleObject*>(o)->tensor.~Tensor();
+    Py_TYPE(o)->tp_free(o);
+  };
+  return PyType_Ready(&t) == 0 &&
+         PyModule_AddObjectRef(module, "RemovableHandle", reinterpret_cast<PyObject*>(&t)) == 0;
+}
+
+// Functions
+
+PyObject* backward_function(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject* keywords) {
+  return guarded([&] {
+    static constexpr const char* kNames[] = {"tensors", "grad_tensors", "retain_graph", "create_graph", "inputs"};
+    const auto [tensors, grads, retain, create, inputs] = spread("backward", kNames, 5, args, n, keywords);
+    TENON_CHECK(given(tensors), Type, "backward() misses argument 'tensors'");
+    run_backward(tensors_from("backward", "tensors", tensors), grads, retain, create, inputs);
+    return Py_NewRef(Py_None);
+  });
+}
+
+PyObject* grad_function(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject* keywords) {
+  return guarded([&] {
+    static constexpr const char* kNames[] = {"outputs",      "inputs",       "grad_outputs", "retain_graph",
+                                             "create_graph", "allow_unused", "materialize_grads"};
+    const auto [outputs, inputs, grad_outputs, retain_graph, create_graph, allow_unused, materialize] =
+        spread("grad", kNames, 5, args, n, keywords);
+    TENON_CHECK(given(outputs) && given(inputs), Type, "grad() takes outputs and inputs");
+    const auto from = tensors_from("grad", "outputs", outputs);
+    const auto wanted = tensors_from("grad", "inputs", inputs);
+    const auto grads = tensors_from("grad", "grad_outputs", grad_outputs);
+    const bool create = flag(create_graph), fill = flag(materialize), unused = flag(allow_unused) || fill;
+    const auto retain = optional_flag(retain_graph);
+    std::vector<Tensor> result;
+    {
+      const ReleaseGil gil;
+      result = autograd::grad(from, wanted, grads, retain, create, unused);
+      for (size_t i = 0; i < result.size(); ++i) {
+        if (fill && !result[i].defined()) result[i] = zeros_like(wanted[i]);
+      }
+    }
+    Ref tuple(checked(PyTuple_New(static_cast<Py_ssize_t>(result.size()))));
+    for (size_t i = 0; i < result.size(); ++i) {
+      PyTuple_SET_ITEM(tuple.get(), static_cast<Py_ssize_t>(i), checked(wrap(std::move(result[i]))));
+    }
+    return tuple.release();
+  });
+}
+
+/// Sets a mode of the thread and returns what it was.
+PyObject* set_grad_enabled(PyObject*, PyObject* on) {
+  return guarded([&] { return PyBool_FromLong(std::exchange(thread_state.grad_enabled, flag(on))); });
+}
+PyObject* set_inference_mode(PyObject*, PyObject* on) {
+  return guarded([&] { return PyBool_FromLong(std::exchange(thread_state.inference_mode, flag(on))); });
+}
+
+/// A tensor of a subclass over the elements of a plain one: Parameter's constructor.
+PyObject* make_subclass(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject*) {
+  return guarded([&] {
+    TENON_CHECK(n == 3 && PyType_Check(args[0]) && is_tensor(args[1]), Type,
+                "_make_subclass takes a class, a Tensor and requires_grad");
+    auto* type = reinterpret_cast<PyTypeObject*>(args[0]);
+    TENON_CHECK(PyType_IsSubtype(type, &tensor_type), Type, "_make_subclass: the class is no subclass of Tensor");
+    Tensor alias = alias_of(tensor_of(args[1]));
+    if (flag(args[2])) alias.requires_grad_();
+    return wrap_as(type, std::move(alias));
+  });
+}
+
+PyGetSetDef g_attributes[] = {
+    {"grad", &get_grad, &set_grad, "What backward has accumulated, or None.", nullptr},
+    {"grad_fn", &get_grad_fn, nullptr, "The node that made the tensor; None for a leaf.", nullptr},
+    {"requires_grad", &get_requires_grad, &set_requires_grad, "Whether operators on it record history.", nullptr},
+    {"is_leaf", &get_is_leaf, nullptr, "Whether it has no history of its own.", nullptr},
+    {"output_nr", &get_output_nr, nullptr, "Which result of its node it is.", nullptr},
+    {"data", &get_data, &set_data, "The same elements outside autograd.", nullptr},
+    {"_base", &get_base, nullptr, "The tensor that a view looks at, or None.", nullptr},
+};
+PyMethodDef g_methods[] = {
+    fast_method("backward", &backward_method,
+                "backward(gradient=None, retain_graph=None, create_graph=False, inputs=None)"),
+    fast_method("requires_grad_", &requires_grad_method, "Makes a leaf record history, or stop; returns self."),
+    {"retain_grad", &retain_grad, METH_NOARGS, "Keeps the gradient of a tensor that is no leaf."},
+    {"register_hook", &register_hook, METH_O, "Calls a function with the gradient; its result replaces it."},
+    {"is_inference", &get_is_inference, METH_NOARGS, "Whether it was made in inference mode."},
+};
+PyMethodDef g_functions[] = {
+    fast_method("_backward", &backward_function),
+    fast_method("_grad", &grad_function),
+    {"_set_grad_enabled", &set_grad_enabled, METH_O, nullptr},
+    {"_set_inference_mode", &set_inference_mode, METH_O, nullptr},
+    {"is_grad_enabled", [](PyObject*, PyObject*) { return PyBool_FromLong(thread_state.grad_enabled); }, METH_NOARGS,
+     "Whether this thread records history."},
+    {"is_inference_mode_enabled", [](PyObject*, PyObject*) { return PyBool_FromLong(thread_state.inference_mode); },
+     METH_NOARGS, "Whether this thread is in inference mode."},
+    fast_method("_make_subclass", &make_subclass),
+    {}};
+
+}  // namespace
+
+TensorPart autograd_part() { return {g_methods, g_attributes}; }
+
+bool add_autograd(PyObject* module) {
+  return add_node_type(module) && add_handle_type(module) && PyModule_AddFunctions(module, g_functions) == 0;
+}
+
+}  // namespace tenon::python

@@ -1,0 +1,368 @@
+// Tensor's methods that convert: to, float, tolist, numpy, copy, pickle; and tenon.tensor, as_tensor, from_numpy.
+#include <fmt/format.h>
+
+#include <cstring>
+
+#include "python/src/arguments.h"
+#include "python/src/convert.h"
+#include "python/src/module_parts.h"
+#include "python/src/parse.h"
+#include "python/src/tensor_parts.h"
+#include "tenon/generated/functions.h"
+
+namespace tenon::python {
+namespace {
+
+std::optional<DType> dtype_argument(const char* function, PyObject* o) {
+  if (!given(o)) return std::nullopt;
+  const std::optional<DType> dtype = as_dtype(o);
+  if (!dtype) wrong_type(function, "dtype", "a dtype", o);
+  return dtype;
+}
+
+std::optional<Device> device_argument(const char* function, PyObject* o) {
+  if (!given(o)) return std::nullopt;
+  const std::optional<Device> device = as_device(o);
+  if (!device) wrong_type(function, "device", "a device or str", o);
+  return device;
+}
+
+// tenon.tensor and its kin
+
+PyObject* make_tensor(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject* keywords) {
+  return guarded([&] {
+    static constexpr const char* kNames[] = {"data", "dtype", "device", "requires_grad", "pin_memory"};
+    const auto [data, dtype, device, requires_grad, pin_memory] = spread("tensor", kNames, 1, args, n, keywords);
+    TENON_CHECK(data, Type, "tensor() misses argument 'data'");
+    TENON_CHECK(!flag(pin_memory), NotImplemented, "tensor(): pin_memory has no effect on this build's devices");
+    Tensor out = tensor_from_data(data, dtype_argument("tensor", dtype));
+    if (const auto d = device_argument("tensor", device); d && *d != out.device()) out = out.to(*d);
+    if (flag(requires_grad)) out.requires_grad_();
+    return wrap(std::move(out));
+  });
+}
+
+bool is_numpy_array(PyObject* o) noexcept { return std::strcmp(Py_TYPE(o)->tp_name, "numpy.ndarray") == 0; }
+
+PyObject* as_tensor(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject* keywords) {
+  return guarded([&] {
+    static constexpr const char* kNames[] = {"data", "dtype", "device"};
+    const auto [data, dtype, device] = spread("as_tensor", kNames, 1, args, n, keywords);
+    TENON_CHECK(data, Type, "as_tensor() misses argument 'data'");
+    const auto t = dtype_argument("as_tensor", dtype);
+    Tensor out = is_tensor(data) ? tensor_of(data) : is_numpy_array(data) ? tensor_from_buffer(data)
+                                                                          : tensor_from_data(data, t);
+    if (t && *t != out.dtype()) out = out.to(*t);
+    if (const auto d = device_argument("as_tensor", device); d && *d != out.device()) out = out.to(*d);
+    return wrap(std::move(out));
+  });
+}
+
+PyObject* from_numpy(PyObject*, PyObject* array) {
+  return guarded([&] {
+    if (!is_numpy_array(array)) wrong_type("from_numpy", "ndarray", "a numpy.ndarray", array);
+    return wrap(tensor_from_buffer(array));
+  });
+}
+
+// tolist
+
+PyObject* nested_list(const Tensor& t, const char* element, size_t dim) {
+  if (dim == t.sizes().size()) return checked(load_element(t.dtype(), element));
+  Ref list(checked(PyList_New(t.sizes()[dim])));
+  const int64_t step = t.strides()[dim] * static_cast<int64_t>(t.itemsize());
+  for (int64_t i = 0; i < t.sizes()[dim]; ++i) {
+    PyList_SET_ITEM(list.get(), i, nested_list(t, element + i * step, dim + 1));
+  }
+  return list.release();
+}
+
+const Tensor& on_host(const char* method, const Tensor& t) {
+  TENON_CHECK(t.device().is_cpu(), Device,
+              fmt::format("{}: the tensor is on {}; move it with .cpu()", method, to_string(t.device())));
+  return t;
+}
+
+PyObject* to_list(PyObject* o, PyObject*) {
+  return guarded([&] {
+    const Tensor& t = on_host("tolist", tensor_of(o));
+    return nested_list(t, static_cast<const char*>(t.data_ptr()), 0);
+  });
+}
+
+// NumPy, by the array interface: a small object that says where the elements are and keeps the tensor alive.
+
+struct ArraySource {
+  PyObject_HEAD
+  Tensor value;
+};
+
+const char* array_type_text(DType t) {
+  switch (t) {
+    case DType::Bool:
+      return "|b1";
+    case DType::UInt8:
+      return "|u1";
+    case DType::Int8:
+      return "|i1";
+    case DType::Int16:
+      return "<i2";
+    case DType::Int32:
+      return "<i4";
+    case DType::Int64:
+      return "<i8";
+    case DType::Float16:
+      return "<f2";
+    case DType::Float32:
+      return "<f4";
+    case DType::Float64:
+      return "<f8";
+    case DType::Complex64:
+      return "<c8";
+    case DType::Complex128:
+      return "<c16";
+    default:
+      throw_error(ErrorKind::Type, fmt::format("numpy: NumPy has no {}; convert with .to(tenon.float32)", name(t)));
+  }
+}
+
+PyObject* array_interface(PyObject* o, void*) {
+  return guarded([&] {
+    const Tensor& t = reinterpret_cast<ArraySource*>(o)->value;
+    Dims strides = t.strides().to_dims();
+    for (int64_t& s : strides) s *= static_cast<int64_t>(t.itemsize());
+    const Ref shape(checked(wrap_tuple(t.sizes())));
+    const Ref steps(checked(wrap_tuple(strides)));
+    return Py_BuildValue("{s:i,s:O,s:s,s:(NO),s:O}", "version", 3, "shape", shape.get(), "typestr",
+                         array_type_text(t.dtype()), "data", PyLong_FromVoidPtr(t.data_ptr()),
+                         t.storage()->read_only() ? Py_True : Py_False, "strides", steps.get());
+  });
+}
+
+PyGetSetDef g_source_attributes[] = {{"__array_interface__", &array_interface, nullptr, nullptr, nullptr}, {}};
+PyTypeObject g_source_type = {PyVarObject_HEAD_INIT(nullptr, 0)};
+
+PyObject* numpy_array(const Tensor& t) {
+  on_host("numpy", t);
+  array_type_text(t.dtype());
+  const Ref numpy(checked(PyImport_ImportModule("numpy")));
+  const Ref source(checked(g_source_type.tp_alloc(&g_source_type, 0)));
+  new (&reinterpret_cast<ArraySource*>(source.get())->value) Tensor(t);
+  return PyObject_CallMethod(numpy.get(), "asarray", "O", source.get());
+}
+
+PyObject* to_numpy(PyObject* o, PyObject* const* args, Py_ssize_t n, PyObject* keywords) {
+  return guarded([&] {
+    static constexpr const char* kNames[] = {"force"};
+    const auto [force] = spread("numpy", kNames, 0, args, n, keywords);
+    const Tensor& t = tensor_of(o);
+    if (flag(force)) return numpy_array(t.detach().to(kCPU));
+    TENON_CHECK(!t.requires_grad(), Runtime,
+                "numpy: a tensor that requires grad has no NumPy array; use .detach().numpy()");
+    return numpy_array(t);
+  });
+}
+
+/// NumPy calls this for np.asarray(x) and np.array(x, dtype).
+PyObject* to_array(PyObject* o, PyObject* const* args, Py_ssize_t n, PyObject* keywords) {
+  return guarded([&] {
+    static constexpr const char* kNames[] = {"dtype", "copy"};
+    const auto [dtype, copy] = spread("__array__", kNames, 1, args, n, keywords);
+    TENON_CHECK(!tensor_of(o).requires_grad(), Runtime,
+                "numpy: a tensor that requires grad has no NumPy array; use .detach().numpy()");
+    Ref array(checked(numpy_array(tensor_of(o))));
+    if (given(dtype)) array = Ref(checked(PyObject_CallMethod(array.get(), "astype", "O", dtype)));
+    else if (given(copy) && flag(copy)) array = Ref(checked(PyObject_CallMethod(array.get(), "copy", nullptr)));
+    return array.release();
+  });
+}
+
+// to and the casts
+
+/// `to` by keywords, after positional arguments have been sorted into them.
+PyObject* to(PyObject* o, PyObject* const* args, Py_ssize_t n, PyObject* keywords) {
+  return guarded([&] {
+    static constexpr const char* kNames[] = {"first", "second", "non_blocking", "copy",         "dtype",
+                                             "device", "other", "layout",       "memory_format"};
+    // Positional: (dtype | device | tensor), or (device, dtype); then non_blocking, copy.
+    const bool two = n > 1 && as_dtype(args[1]);
+    PyObject* all[16];
+    TENON_CHECK(n <= 4 && (!keywords || PyTuple_GET_SIZE(keywords) < 8), Type, "to() takes fewer arguments");
+    Py_ssize_t count = 0;
+    for (Py_ssize_t i = 0; i < n; ++i) {
+      if (i == 1 && !two) all[count++] = nullptr;
+      all[count++] = args[i];
+    }
+    for (Py_ssize_t i = 0; keywords && i < PyTuple_GET_SIZE(keywords); ++i) all[count + i] = args[n + i];
+    const auto [first, second, non_blocking, copy, dtype, device, other, layout, format] =
+        spread("to", kNames, 4, all, count, keywords);
+
+    const Tensor& self = tensor_of(o);
+    TensorOptions options;
+    options.dtype_opt = dtype_argument("to", second ? second : dtype);
+    options.device_opt = device_argument("to", device);
+    PyObject* like = given(other) ? other : first;
+    if (given(like)) {
+      if (is_tensor(like)) {
+        options = options.dtype(tensor_of(like).dtype()).device(tensor_of(like).device());
+      } else if (const auto t = as_dtype(like)) {
+        options.dtype_opt = t;
+      } else if (const auto d = as_device(like)) {
+        options.device_opt = d;
+      } else {
+        wrong_type("to", "other", "a dtype, device, str or Tensor", like);
+      }
+    }
+    if (given(layout)) options.layout_opt = as_layout(layout);
+    const bool always = flag(copy);
+    if (!always && !given(format) && options.dtype_opt.value_or(self.dtype()) == self.dtype() &&
+        options.device_opt.value_or(self.device()) == self.device()) {
+      return Py_NewRef(o);
+    }
+    const bool blocking_flag = flag(non_blocking);
+    const auto wanted_format = given(format) ? as_memory_format(format) : std::nullopt;
+    Tensor result;
+    {
+      const ReleaseGil gil(self.numel() >= kReleaseGilElements);
+      result = self.to(options, blocking_flag, always, wanted_format);
+    }
+    return wrap(std::move(result));
+  });
+}
+
+template <DType dtype>
+PyObject* cast(PyObject* o, PyObject*) {
+  return guarded([&] {
+    const Tensor& self = tensor_of(o);
+    return self.dtype() == dtype ? Py_NewRef(o) : wrap(self.to(dtype));
+  });
+}
+
+PyObject* to_cpu(PyObject* o, PyObject*) {
+  return guarded([&] {
+    const Tensor& self = tensor_of(o);
+    return self.device().is_cpu() ? Py_NewRef(o) : wrap(self.to(kCPU));
+  });
+}
+
+// Copying and pickling: elements, dtype, requires_grad and attributes; the copy has a storage of its own.
+
+Tensor copy_of(const Tensor& self) {
+  TENON_CHECK(self.is_leaf() || !self.requires_grad(), Runtime,
+              "deepcopy: only leaf tensors can be copied with their history; use .detach() first");
+  Tensor copy = self.detach().clone();
+  if (self.requires_grad()) copy.requires_grad_();
+  return copy;
+}
+
+/// Gives `copy` the attributes of `o`, deep-copied.
+void copy_attributes(PyObject* o, PyObject* copy, PyObject* memo) {
+  PyObject* dict = reinterpret_cast<TensorObject*>(o)->dict;
+  if (!dict || PyDict_GET_SIZE(dict) == 0) return;
+  const Ref module(checked(PyImport_ImportModule("copy")));
+  const Ref copied(checked(PyObject_CallMethod(module.get(), "deepcopy", "OO", dict, memo)));
+  const Ref own(checked(PyObject_GetAttrString(copy, "__dict__")));
+  if (PyDict_Update(own.get(), copied.get()) < 0) throw PythonError();
+}
+
+PyObject* deep_copy(PyObject* o, PyObject* memo) {
+  return guarded([&] {
+    const Ref key(checked(PyLong_FromVoidPtr(o)));
+    if (PyObject* known = PyDict_GetItemWithError(memo, key.get())) return Py_NewRef(known);
+    Ref copy(checked(wrap_as(Py_TYPE(o), copy_of(tensor_of(o)))));
+    if (PyDict_SetItem(memo, key.get(), copy.get()) < 0) throw PythonError();
+    copy_attributes(o, copy.get(), memo);
+    return copy.release();
+  });
+}
+
+PyObject* shallow_copy(PyObject* o, PyObject*) {
+  return guarded([&] {
+    Tensor copy = alias_of(tensor_of(o));
+    if (tensor_of(o).requires_grad()) copy.requires_grad_();
+    return wrap_as(Py_TYPE(o), std::move(copy));
+  });
+}
+
+PyObject* reduce(PyObject* o, PyObject*) {
+  return guarded([&] {
+    const Tensor& self = on_host("pickle", tensor_of(o));
+    TENON_CHECK(self.is_leaf() || !self.requires_grad(), Runtime,
+                "pickle: only leaf tensors can be saved; use .detach() first");
+    const Tensor dense = self.detach().contiguous();
+    const Ref module(checked(PyImport_ImportModule("tenon._C")));
+    const Ref rebuild(checked(PyObject_GetAttrString(module.get(), "_rebuild_tensor")));
+    const Ref sizes(checked(wrap_tuple(dense.sizes())));
+    const Ref dtype(wrap(dense.dtype()));
+    PyObject* dict = reinterpret_cast<TensorObject*>(o)->dict;
+    return Py_BuildValue("O(Oy#OOO)O", rebuild.get(), Py_TYPE(o), static_cast<const char*>(dense.data_ptr()),
+                         static_cast<Py_ssize_t>(dense.nbytes()), sizes.get(), dtype.get(),
+                         self.requires_grad() ? Py_True : Py_False, dict ? dict : Py_None);
+  });
+}
+
+PyObject* rebuild_tensor(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject*) {
+  return guarded([&] {
+    Dims sizes;
+    TENON_CHECK(n == 5 && PyType_Check(args[0]) && PyBytes_Check(args[1]) && parse_ints(args[2], sizes) &&
+                    as_dtype(args[3]),
+                Value, "unpickle: the data of a tensor are malformed");
+    auto* type = reinterpret_cast<PyTypeObject*>(args[0]);
+    TENON_CHECK(PyType_IsSubtype(type, &tensor_type), Value, "unpickle: the type is no Tensor");
+    checked_numel(sizes, "unpickle");
+    Tensor out = make_empty(sizes, *as_dtype(args[3]));
+    TENON_CHECK(out.nbytes() == static_cast<size_t>(PyBytes_GET_SIZE(args[1])), Value,
+                fmt::format("unpickle: {} bytes for a tensor of {}", PyBytes_GET_SIZE(args[1]), out.nbytes()));
+    if (out.nbytes() > 0) std::memcpy(out.data_ptr(), PyBytes_AS_STRING(args[1]), out.nbytes());
+    if (args[4] == Py_True) out.requires_grad_();
+    return wrap_as(type, std::move(out));
+  });
+}
+
+PyMethodDef g_methods[] = {
+    fast_method("to", &to, "to(dtype | device | other, ...): converts; returns self where nothing changes."),
+    {"tolist", &to_list, METH_NOARGS, "The elements as nested lists, or one number."},
+    fast_method("numpy", &to_numpy, "A NumPy array over the same memory."),
+    fast_method("__array__", &to_array),
+    {"cpu", &to_cpu, METH_NOARGS, "The tensor in host memory."},
+    {"float", &cast<DType::Float32>, METH_NOARGS, "to(tenon.float32)"},
+    {"double", &cast<DType::Float64>, METH_NOARGS, "to(tenon.float64)"},
+    {"half", &cast<DType::Float16>, METH_NOARGS, "to(tenon.float16)"},
+    {"bfloat16", &cast<DType::BFloat16>, METH_NOARGS, "to(tenon.bfloat16)"},
+    {"int", &cast<DType::Int32>, METH_NOARGS, "to(tenon.int32)"},
+    {"long", &cast<DType::Int64>, METH_NOARGS, "to(tenon.int64)"},
+    {"short", &cast<DType::Int16>, METH_NOARGS, "to(tenon.int16)"},
+    {"char", &cast<DType::Int8>, METH_NOARGS, "to(tenon.int8)"},
+    {"byte", &cast<DType::UInt8>, METH_NOARGS, "to(tenon.uint8)"},
+    {"bool", &cast<DType::Bool>, METH_NOARGS, "to(tenon.bool)"},
+    {"__copy__", &shallow_copy, METH_NOARGS, nullptr},
+    {"__deepcopy__", &deep_copy, METH_O, nullptr},
+    {"__reduce_ex__", &reduce, METH_O, nullptr},
+};
+
+PyMethodDef g_functions[] = {
+    fast_method("tensor", &make_tensor,
+                "tensor(data, *, dtype=None, device=None, requires_grad=False): a new tensor with a copy of data."),
+    fast_method("as_tensor", &as_tensor, "as_tensor(data, dtype=None, device=None): without a copy where possible."),
+    {"from_numpy", &from_numpy, METH_O, "A tensor over the memory of a NumPy array."},
+    fast_method("_rebuild_tensor", &rebuild_tensor),
+    {}};
+
+}  // namespace
+
+TensorPart conversion_part() { return {g_methods, {}}; }
+
+bool add_conversion(PyObject* module) {
+  PyTypeObject& t = g_source_type;
+  t.tp_name = "tenon._C._ArraySource";
+  t.tp_basicsize = sizeof(ArraySource);
+  t.tp_flags = Py_TPFLAGS_DEFAULT;
+  t.tp_getset = g_source_attributes;
+  t.tp_dealloc = [](PyObject* o) {
+    reinterpret_cast<ArraySource*>(o)->value.~Tensor();
+    Py_TYPE(o)->tp_free(o);
+  };
+  return PyType_Ready(&t) == 0 && PyModule_AddFunctions(module, g_functions) == 0;
+}
+
+}  // namespace tenon::python

@@ -1,0 +1,219 @@
+// What a person asks the runtime: key sets, dispatcher tables, traces, which kernels ran, threads, strict mode.
+#include <fmt/format.h>
+
+#include "backends/cpu/cpu_target.h"
+#include "python/src/arguments.h"
+#include "python/src/module_parts.h"
+#include "python/src/overload.h"
+#include "python/src/parse.h"
+#include "tenon/core/copy_report.h"
+#include "tenon/core/kernel_report.h"
+#include "tenon/core/parallel.h"
+#include "tenon/core/strict.h"
+#include "tenon/dispatch/dispatcher.h"
+
+namespace tenon::python {
+namespace {
+
+std::string text_argument(const char* function, PyObject* o) {
+  std::string_view text;
+  if (!parse_text(o, text)) wrong_type(function, "name", "str", o);
+  return std::string(text);
+}
+
+const Tensor& tensor_argument(const char* function, PyObject* o) {
+  if (!is_tensor(o)) wrong_type(function, "input", "a Tensor", o);
+  return tensor_of(o);
+}
+
+/// "aten::add.Tensor"; "add.Tensor" means aten's.
+OperatorHandle operator_argument(const char* function, PyObject* o) {
+  std::string name = text_argument(function, o);
+  if (name.find("::") == std::string::npos) name = "aten::" + name;
+  return Dispatcher::singleton().find_schema_or_throw_full(name);
+}
+
+PyObject* list_of(const std::vector<std::string>& texts) {
+  Ref list(checked(PyList_New(0)));
+  for (const std::string& text : texts) {
+    const Ref item(checked(to_python(text)));
+    if (PyList_Append(list.get(), item.get()) < 0) throw PythonError();
+  }
+  return list.release();
+}
+
+// tenon._C.dispatch
+
+PyObject* key_set(PyObject*, PyObject* o) {
+  return guarded([&] { return to_python(to_string(tensor_argument("key_set", o).key_set())); });
+}
+PyObject* operators(PyObject*, PyObject*) {
+  return guarded([&] { return list_of(Dispatcher::singleton().operator_names()); });
+}
+PyObject* schema_text(PyObject*, PyObject* o) {
+  return guarded([&] { return to_python(schema::to_string(operator_argument("schema", o).schema())); });
+}
+PyObject* dump(PyObject*, PyObject* o) {
+  return guarded([&] { return to_python(Dispatcher::singleton().dump_registrations(operator_argument("dump", o))); });
+}
+PyObject* table(PyObject*, PyObject* o) {
+  return guarded([&] { return to_python(Dispatcher::singleton().dump_table(operator_argument("table", o))); });
+}
+PyObject* has_kernel(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject*) {
+  return guarded([&] {
+    TENON_CHECK(n == 2, Type, "has_kernel() takes an operator's name and a key's name");
+    const DispatchKey key = key_parse(text_argument("has_kernel", args[1]));
+    return PyBool_FromLong(Dispatcher::singleton().has_kernel(operator_argument("has_kernel", args[0]), key));
+  });
+}
+PyObject* trace(PyObject*, PyObject* on) {
+  return guarded([&] {
+    set_dispatch_trace(flag(on));
+    return Py_NewRef(Py_None);
+  });
+}
+
+// Lines of diagnostics go to the function that is set, from any thread.
+PyObject* g_sink = nullptr;
+
+void write_to_sink(std::string_view line) {
+  const HoldGil gil;
+  if (!g_sink) return;
+  const Ref text(to_python(line));
+  const Ref result(text ? PyObject_CallOneArg(g_sink, text.get()) : nullptr);
+  if (!result) PyErr_WriteUnraisable(g_sink);
+}
+
+PyObject* set_sink(PyObject*, PyObject* function) {
+  return guarded([&] {
+    if (function != Py_None && !PyCallable_Check(function)) wrong_type("set_sink", "function", "callable", function);
+    PyObject* old = std::exchange(g_sink, function == Py_None ? nullptr : Py_NewRef(function));
+    set_diagnostic_sink(g_sink ? [](std::string_view line) { write_to_sink(line); } : DiagnosticSink{});
+    Py_XDECREF(old);
+    return Py_NewRef(Py_None);
+  });
+}
+
+PyMethodDef g_dispatch_functions[] = {
+    {"key_set", &key_set, METH_O, "The keys that a tensor brings to a call, in rising priority."},
+    {"operators", &operators, METH_NOARGS, "Full names of all operators."},
+    {"schema", &schema_text, METH_O, "The schema of an operator."},
+    {"dump", &dump, METH_O, "The registrations of an operator, with file and line."},
+    {"table", &table, METH_O, "The computed table of an operator."},
+    fast_method("has_kernel", &has_kernel, "has_kernel(operator, key)"),
+    {"trace", &trace, METH_O, "Switches the trace of calls on or off."},
+    {"set_sink", &set_sink, METH_O, "Sends diagnostics, line by line, to a function; None for standard error."},
+    {}};
+
+// tenon._C
+
+PyObject* describe(PyObject*, PyObject* o) {
+  return guarded([&] {
+    const Tensor& t = tensor_argument("describe", o);
+    const Storage& s = t.storage();
+    const Allocator* allocator = s->allocator();
+    return to_python(fmt::format(
+        "Tensor of {} on {}, {}\n  sizes {}, strides {}, offset {}{}\n  keys {}\n  storage at {:#x}: {} bytes from {}, "
+        "version {}, shared by {}\n  use count {}{}",
+        name(t.dtype()), to_string(t.device()), name(t.layout()), to_string(t.sizes()), to_string(t.strides()),
+        t.storage_offset(), t.is_contiguous() ? ", contiguous" : "", to_string(t.key_set()), s.address(), s.nbytes(),
+        allocator ? allocator->name() : "outside", s.version(), s.use_count(), t.use_count(),
+        t.is_view() ? ", a view" : ""));
+  });
+}
+
+PyObject* set_threads(PyObject*, PyObject* o) {
+  return guarded([&] {
+    int64_t n = 0;
+    if (!parse_int(o, n)) wrong_type("set_num_threads", "n", "int", o);
+    TENON_CHECK(n >= 1 && n <= 1 << 16, Value, fmt::format("set_num_threads: {} threads", n));
+    set_num_threads(static_cast<int>(n));
+    return Py_NewRef(Py_None);
+  });
+}
+PyObject* get_threads(PyObject*, PyObject*) { return PyLong_FromLong(num_threads()); }
+
+PyObject* strict_on(PyObject*, PyObject* on) {
+  return guarded([&] {
+    set_strict(flag(on));
+    return Py_NewRef(Py_None);
+  });
+}
+
+PyObject* report_kernels(PyObject*, PyObject* on) {
+  return guarded([&] {
+    set_kernel_reporting(flag(on));
+    return Py_NewRef(Py_None);
+  });
+}
+PyObject* last_kernel_run(PyObject*, PyObject*) {
+  const KernelReport report = last_kernel();
+  if (!report.op) Py_RETURN_NONE;
+  return Py_BuildValue("(ss)", report.op, report.kernel);
+}
+PyObject* kernel_list(PyObject*, PyObject*) {
+  return guarded([&] {
+    Ref list(checked(PyList_New(0)));
+    for (const KernelCount& c : kernel_counts()) {
+      const Ref row(checked(Py_BuildValue("(ssK)", c.report.op, c.report.kernel, c.calls)));
+      if (PyList_Append(list.get(), row.get()) < 0) throw PythonError();
+    }
+    return list.release();
+  });
+}
+
+PyObject* seed(PyObject*, PyObject* o) {
+  return guarded([&] {
+    const unsigned long long value = PyLong_AsUnsignedLongLongMask(o);
+    if (PyErr_Occurred()) throw PythonError();
+    manual_seed(value);
+    return wrap(default_generator());
+  });
+}
+
+PyObject* set_default(PyObject*, PyObject* o) {
+  return guarded([&] {
+    const auto dtype = as_dtype(o);
+    if (!dtype) wrong_type("set_default_dtype", "d", "a dtype", o);
+    set_default_dtype(*dtype);
+    return Py_NewRef(Py_None);
+  });
+}
+
+PyObject* promote(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject*) {
+  return guarded([&] {
+    TENON_CHECK(n == 2 && as_dtype(args[0]) && as_dtype(args[1]), Type, "promote_types() takes two dtypes");
+    return wrap(promote_types(*as_dtype(args[0]), *as_dtype(args[1])));
+  });
+}
+
+PyMethodDef g_functions[] = {
+    {"describe", &describe, METH_O, "All that a tensor is: geometry, keys, storage."},
+    {"set_num_threads", &set_threads, METH_O, "Threads that kernels may use."},
+    {"get_num_threads", &get_threads, METH_NOARGS, "Threads that kernels may use."},
+    {"set_strict", &strict_on, METH_O, "Keeps vendors' kernels out, so that results have the same bits anywhere."},
+    {"is_strict", [](PyObject*, PyObject*) { return PyBool_FromLong(is_strict()); }, METH_NOARGS,
+     "Whether vendors' kernels are kept out."},
+    {"set_kernel_reporting", &report_kernels, METH_O, "Records which kernels run, from now on or no longer."},
+    {"last_kernel", &last_kernel_run, METH_NOARGS, "(operator, kernel) of this thread's last one, or None."},
+    {"kernel_counts", &kernel_list, METH_NOARGS, "(operator, kernel, calls) for all that ran while recording."},
+    {"cpu_target_name", [](PyObject*, PyObject*) { return guarded([] { return to_python(cpu::cpu_target_name()); }); },
+     METH_NOARGS, "The instruction set that kernels run on."},
+    {"hidden_copies", [](PyObject*, PyObject*) { return PyLong_FromLongLong(hidden_copies()); }, METH_NOARGS,
+     "Copies that operators made unasked, so far."},
+    {"manual_seed", &seed, METH_O, "Seeds the default generator and returns it."},
+    {"get_default_dtype", [](PyObject*, PyObject*) { return wrap(default_dtype()); }, METH_NOARGS,
+     "The dtype of Python floats."},
+    {"set_default_dtype", &set_default, METH_O, "Sets the dtype of Python floats."},
+    fast_method("promote_types", &promote, "The smallest dtype that holds two others."),
+    {}};
+
+}  // namespace
+
+bool add_introspection(PyObject* module) {
+  PyObject* dispatch = PyModule_New("tenon._C.dispatch");
+  if (!dispatch || PyModule_AddFunctions(dispatch, g_dispatch_functions) < 0) return false;
+  return PyModule_AddObject(module, "dispatch", dispatch) == 0 && PyModule_AddFunctions(module, g_functions) == 0;
+}
+
+}  // namespace tenon::python

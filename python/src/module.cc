@@ -1,0 +1,30 @@
+// The extension module tenon._C.
+#include "python/src/errors.h"
+#include "python/src/module_parts.h"
+#include "python/src/overload.h"
+#include "python/src/tensor_parts.h"
+#include "python/src/types.h"
+#include "tenon/dispatch/dispatcher.h"
+
+namespace {
+
+PyModuleDef g_module = {PyModuleDef_HEAD_INIT, "tenon._C", "The compiled part of tenon.", -1, nullptr,
+                        nullptr,               nullptr,    nullptr,                       nullptr};
+
+bool fill(PyObject* module) {
+  using namespace tenon::python;
+  return add_exceptions(module) && add_types(module) && add_functions(module) && add_tensor_type(module) &&
+         add_storage(module) && add_conversion(module) && add_dlpack(module) && add_autograd(module) &&
+         add_introspection(module) && add_optimizers(module);
+}
+
+}  // namespace
+
+PyMODINIT_FUNC PyInit__C() {
+  PyObject* module = PyModule_Create(&g_module);
+  if (module && !tenon::python::guarded([&] { return fill(module) ? module : nullptr; })) {
+    Py_DECREF(module);
+    return nullptr;
+  }
+  return module;
+}

@@ -1,0 +1,17 @@
+// What the extension module is put together from. Used by module.cc and the files that define these.
+#pragma once
+
+#include "python/src/object.h"
+
+namespace tenon::python {
+
+// Each adds its functions and types to the module; false with an exception set.
+
+bool add_conversion(PyObject* module);     ///< tensor, as_tensor, from_numpy.
+bool add_dlpack(PyObject* module);         ///< from_dlpack.
+bool add_storage(PyObject* module);        ///< UntypedStorage.
+bool add_autograd(PyObject* module);       ///< grad modes, nodes, backward.
+bool add_introspection(PyObject* module);  ///< dispatch, threads, kernel reports, strict.
+bool add_optimizers(PyObject* module);     ///< The updates of tenon.optim.
+
+}  // namespace tenon::python

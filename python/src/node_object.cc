@@ -1,0 +1,151 @@
+#include "python/src/node_object.h"
+
+#include <new>
+#include <string>
+#include <unordered_map>
+
+#include "python/src/errors.h"
+#include "python/src/tensor_object.h"
+
+namespace tenon::python {
+namespace {
+
+struct NodeObject {
+  PyObject_HEAD
+  IntrusivePtr<Node> value;
+};
+
+PyTypeObject g_node_type = {PyVarObject_HEAD_INIT(nullptr, 0)};
+
+// Guarded by the interpreter lock. The object keeps its node alive, so that an address stays that node's.
+std::unordered_map<const Node*, PyObject*>& objects() {
+  static auto& map = *new std::unordered_map<const Node*, PyObject*>;
+  return map;
+}
+
+const IntrusivePtr<Node>& node_of(PyObject* o) noexcept { return reinterpret_cast<NodeObject*>(o)->value; }
+
+void dealloc(PyObject* o) noexcept {
+  PyTypeObject* type = Py_TYPE(o);
+  objects().erase(node_of(o).get());
+  reinterpret_cast<NodeObject*>(o)->value.~IntrusivePtr();
+  type->tp_free(o);
+  Py_DECREF(type);
+}
+
+PyObject* repr(PyObject* o) {
+  const std::string name(node_of(o)->name());
+  return PyUnicode_FromFormat("<%s object at %p>", name.c_str(), static_cast<void*>(o));
+}
+
+PyObject* name(PyObject* o, PyObject*) { return to_python(node_of(o)->name()); }
+
+PyObject* next_functions(PyObject* o, void*) {
+  return guarded([&]() -> PyObject* {
+    const auto edges = node_of(o)->next_edges();
+    Ref tuple(checked(PyTuple_New(static_cast<Py_ssize_t>(edges.size()))));
+    for (size_t i = 0; i < edges.size(); ++i) {
+      const Ref next(checked(wrap(edges[i].node)));
+      PyTuple_SET_ITEM(tuple.get(), static_cast<Py_ssize_t>(i),
+                       checked(Py_BuildValue("(OI)", next.get(), edges[i].input_nr)));
+    }
+    return tuple.release();
+  });
+}
+
+/// Finds what a node saved under a name.
+struct FindSaved final : autograd::SavedVisitor {
+  explicit FindSaved(std::string_view wanted) : wanted(wanted) {}
+  void tensor(std::string_view name, const Tensor& value) override {
+    if (name == wanted) found = value, seen = true;
+  }
+  std::string_view wanted;
+  Tensor found;
+  bool seen = false;
+};
+struct ListSaved final : autograd::SavedVisitor {
+  explicit ListSaved(PyObject* list) : list(list) {}
+  void tensor(std::string_view name, const Tensor&) override {
+    const Ref text(checked(to_python("_saved_" + std::string(name))));
+    if (PyList_Append(list, text.get()) < 0) throw PythonError();
+  }
+  PyObject* list;
+};
+
+/// `_saved_other`, ... beside the ordinary attributes.
+PyObject* get_attribute(PyObject* o, PyObject* attribute) {
+  constexpr std::string_view kPrefix = "_saved_";
+  const char* text = PyUnicode_AsUTF8(attribute);
+  if (!text) return nullptr;
+  const std::string_view wanted(text);
+  if (!wanted.starts_with(kPrefix)) return PyObject_GenericGetAttr(o, attribute);
+  return guarded([&] {
+    FindSaved find(wanted.substr(kPrefix.size()));
+    node_of(o)->visit_saved(find);
+    return find.seen ? wrap(find.found) : PyObject_GenericGetAttr(o, attribute);
+  });
+}
+
+PyObject* dir(PyObject* o, PyObject*) {
+  return guarded([&]() -> PyObject* {
+    Ref names(checked(PyObject_CallMethod(reinterpret_cast<PyObject*>(&PyBaseObject_Type), "__dir__", "O", o)));
+    Ref list(checked(PySequence_List(names.get())));
+    ListSaved add(list.get());
+    node_of(o)->visit_saved(add);
+    return list.release();
+  });
+}
+
+PyMethodDef g_methods[] = {{"name", &name, METH_NOARGS, "What the node undoes: \"MulBackward0\"."},
+                           {"__dir__", &dir, METH_NOARGS, nullptr},
+                           {}};
+PyGetSetDef g_attributes[] = {
+    {"next_functions", &next_functions, nullptr, "Where its results go: pairs of a node and an input's number.", nullptr},
+    {}};
+
+/// The class of nodes of a name, made when the first is shown.
+PyTypeObject* type_of(const Node& node) {
+  static auto& types = *new std::unordered_map<std::string, PyTypeObject*>;
+  PyTypeObject*& type = types[std::string(node.name())];
+  if (type) return type;
+  // The type keeps pointing to the name of its specification.
+  const auto* full = new std::string("tenon.autograd." + std::string(node.name()));
+  PyType_Slot slots[] = {{Py_tp_dealloc, reinterpret_cast<void*>(&dealloc)}, {0, nullptr}};
+  PyType_Spec spec{full->c_str(), sizeof(NodeObject), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
+  type = reinterpret_cast<PyTypeObject*>(
+      checked(PyType_FromSpecWithBases(&spec, reinterpret_cast<PyObject*>(&g_node_type))));
+  return type;
+}
+
+}  // namespace
+
+PyObject* wrap(const IntrusivePtr<Node>& node) noexcept {
+  if (!node) Py_RETURN_NONE;
+  return guarded([&] {
+    PyTypeObject* type = type_of(*node);
+    PyObject*& known = objects()[node.get()];
+    if (known) return Py_NewRef(known);
+    auto* o = PyObject_New(NodeObject, type);
+    if (!o) {
+      objects().erase(node.get());
+      throw PythonError();
+    }
+    new (&o->value) IntrusivePtr<Node>(node);
+    known = reinterpret_cast<PyObject*>(o);
+    return known;
+  });
+}
+
+bool add_node_type(PyObject* module) {
+  PyTypeObject& t = g_node_type;
+  t.tp_name = "tenon.autograd.Node";
+  t.tp_basicsize = sizeof(NodeObject);
+  t.tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_DISALLOW_INSTANTIATION;
+  t.tp_repr = &repr;
+  t.tp_getattro = &get_attribute;
+  t.tp_methods = g_methods;
+  t.tp_getset = g_attributes;
+  return PyType_Ready(&t) == 0 && PyModule_AddObjectRef(module, "Node", reinterpret_cast<PyObject*>(&t)) == 0;
+}
+
+}  // namespace tenon::python

@@ -1,0 +1,76 @@
+// Ref and Gil: owning Python references and the interpreter lock, as scopes.
+// Used by every file of the extension module. Knows nothing of tensors.
+#pragma once
+
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+#include <string_view>
+#include <utility>
+
+namespace tenon::python {
+
+/// An owned reference; null stands for "no object" or "an exception is set".
+class Ref {
+ public:
+  Ref() = default;
+  /// Takes over a reference that the caller owns.
+  explicit Ref(PyObject* owned) noexcept : object_(owned) {}
+  static Ref borrow(PyObject* o) noexcept { return Ref(Py_XNewRef(o)); }
+  Ref(const Ref& other) noexcept : object_(Py_XNewRef(other.object_)) {}
+  Ref(Ref&& other) noexcept : object_(std::exchange(other.object_, nullptr)) {}
+  Ref& operator=(Ref other) noexcept {
+    std::swap(object_, other.object_);
+    return *this;
+  }
+  ~Ref() { Py_XDECREF(object_); }
+
+  PyObject* get() const noexcept { return object_; }
+  PyObject* release() noexcept { return std::exchange(object_, nullptr); }
+  explicit operator bool() const noexcept { return object_ != nullptr; }
+
+ private:
+  PyObject* object_ = nullptr;
+};
+
+/// Holds the interpreter lock, from any thread.
+class HoldGil {
+ public:
+  HoldGil() noexcept : state_(PyGILState_Ensure()) {}
+  ~HoldGil() { PyGILState_Release(state_); }
+  HoldGil(const HoldGil&) = delete;
+
+ private:
+  PyGILState_STATE state_;
+};
+
+/// Gives the interpreter lock to other threads where `release` says that the work is worth it.
+class ReleaseGil {
+ public:
+  explicit ReleaseGil(bool release = true) noexcept : state_(release ? PyEval_SaveThread() : nullptr) {}
+  ~ReleaseGil() {
+    if (state_) PyEval_RestoreThread(state_);
+  }
+  ReleaseGil(const ReleaseGil&) = delete;
+
+ private:
+  PyThreadState* state_;
+};
+
+/// A call that works on at least so many elements lets other Python threads run meanwhile. Below it, handing the lock
+/// over costs more than the work. docs/differences.md states it.
+inline constexpr int64_t kReleaseGilElements = 32768;
+
+inline PyObject* to_python(std::string_view text) noexcept {
+  return PyUnicode_FromStringAndSize(text.data(), static_cast<Py_ssize_t>(text.size()));
+}
+
+using FastFunction = PyObject* (*)(PyObject* self, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames);
+
+/// A method table's entry for a METH_FASTCALL | METH_KEYWORDS function.
+inline PyMethodDef fast_method(const char* name, FastFunction f, const char* doc = nullptr, int flags = 0) noexcept {
+  return {name, reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(f)),
+          METH_FASTCALL | METH_KEYWORDS | flags, doc};
+}
+
+}  // namespace tenon::python

@@ -1,0 +1,77 @@
+"""Tenon: tensors, autograd and small models, with PyTorch's names and little overhead.
+
+    import tenon as torch
+
+runs PyTorch code that stays inside the supported operators; docs/operators.md lists them.
+"""
+
+import math as _math
+
+from . import _C
+from ._C import *  # noqa: F401,F403  operators, dtypes, Tensor and its kin are the module's own objects
+from . import autograd, nn, optim
+from .autograd.grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled
+from .info import finfo, iinfo
+from .serialization import load, save
+
+__version__ = "0.1.0"
+
+inf, nan, pi, e = _math.inf, _math.nan, _math.pi, _math.e
+
+
+def typename(o):
+    """The name of an object's type, as error messages show it."""
+    return f"{type(o).__module__}.{type(o).__qualname__}"
+
+
+def seed():
+    """Seeds the default generator from the operating system and returns the seed."""
+    import os
+
+    value = int.from_bytes(os.urandom(8), "little")
+    _C.manual_seed(value)
+    return value
+
+
+def initial_seed():
+    """The seed of the default generator."""
+    return _C.default_generator.initial_seed()
+
+
+def get_rng_state():
+    """The default generator's place in its stream."""
+    return _C.default_generator.get_state()
+
+
+def set_rng_state(state):
+    """Goes back to a place in the default generator's stream."""
+    _C.default_generator.set_state(state)
+
+
+def allclose(input, other, rtol=1e-05, atol=1e-08, equal_nan=False):
+    """Whether all elements are within atol + rtol * |other| of each other."""
+    return isclose(input, other, rtol, atol, equal_nan).all().item()
+
+
+def isclose(input, other, rtol=1e-05, atol=1e-08, equal_nan=False):
+    """Element by element, whether input is within atol + rtol * |other| of other."""
+    close = input == other
+    if input.is_floating_point():
+        close = close | (((input - other).abs() <= atol + rtol * other.abs()) & (input - other).isfinite())
+        if equal_nan:
+            close = close | (input.isnan() & other.isnan())
+    return close
+
+
+def is_storage(o):
+    """Whether an object is a storage."""
+    return isinstance(o, _C.UntypedStorage)
+
+
+def __getattr__(name):
+    # Rarely used rooms load when first asked for, so that `import tenon` stays quick.
+    if name in ("utils", "random"):
+        import importlib
+
+        return importlib.import_module(f"{__name__}.{name}")
+    raise AttributeError(f"module 'tenon' has no attribute {name!r}")

@@ -1,0 +1,31 @@
+"""Modules: layers with parameters, losses, and how parameters start."""
+
+from . import functional, init
+from .activation import ReLU, Sigmoid, SiLU, Softmax, Tanh
+from .container import ModuleDict, ModuleList, Sequential
+from .linear import Flatten, Identity, Linear
+from .loss import CrossEntropyLoss, MSELoss, NLLLoss
+from .module import Module
+from .parameter import Buffer, Parameter
+
+__all__ = [
+    "Buffer",
+    "CrossEntropyLoss",
+    "Flatten",
+    "Identity",
+    "Linear",
+    "MSELoss",
+    "Module",
+    "ModuleDict",
+    "ModuleList",
+    "NLLLoss",
+    "Parameter",
+    "ReLU",
+    "Sequential",
+    "SiLU",
+    "Sigmoid",
+    "Softmax",
+    "Tanh",
+    "functional",
+    "init",
+]

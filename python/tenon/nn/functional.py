@@ -1,0 +1,46 @@
+"""The functions behind the modules. Those without choices to translate are the operators themselves."""
+
+from .. import _C
+from .._C import leaky_relu, linear, log_softmax, relu, relu_, sigmoid, silu, softmax, softplus, tanh
+from .._C import log_sigmoid as logsigmoid
+
+__all__ = [
+    "cross_entropy",
+    "leaky_relu",
+    "linear",
+    "log_softmax",
+    "logsigmoid",
+    "mse_loss",
+    "nll_loss",
+    "relu",
+    "relu_",
+    "sigmoid",
+    "silu",
+    "softmax",
+    "softplus",
+    "tanh",
+]
+
+_REDUCTIONS = {"none": 0, "mean": 1, "sum": 2}
+_cross_entropy, _nll_loss, _mse_loss = _C.cross_entropy_loss, _C.nll_loss, _C.mse_loss
+
+
+def _reduction(word):
+    if word not in _REDUCTIONS:
+        raise ValueError(f"reduction must be 'none', 'mean' or 'sum', got {word!r}")
+    return _REDUCTIONS[word]
+
+
+def cross_entropy(input, target, weight=None, ignore_index=-100, reduction="mean", label_smoothing=0.0):
+    """The negative log-likelihood of softmax(input) [N, C] at the classes `target` [N]."""
+    return _cross_entropy(input, target, weight, _reduction(reduction), ignore_index, label_smoothing)
+
+
+def nll_loss(input, target, weight=None, ignore_index=-100, reduction="mean"):
+    """The negative of input [N, C], which are log-probabilities, at the classes `target` [N]."""
+    return _nll_loss(input, target, weight, _reduction(reduction), ignore_index)
+
+
+def mse_loss(input, target, reduction="mean"):
+    """(input - target)^2"""
+    return _mse_loss(input, target, _reduction(reduction))

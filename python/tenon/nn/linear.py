@@ -1,0 +1,60 @@
+"""Linear, Flatten and Identity."""
+
+import math
+
+from .. import _C
+from .._C import linear as _linear
+from . import init
+from .module import Module
+from .parameter import Parameter
+
+
+class Linear(Module):
+    """input [..., in_features] -> input @ weight.T + bias, [..., out_features].
+
+    Weights start as kaiming_uniform_ with a = sqrt(5), the bias uniform within 1 / sqrt(in_features).
+    """
+
+    def __init__(self, in_features, out_features, bias=True, device=None, dtype=None):
+        super().__init__()
+        self.in_features, self.out_features = in_features, out_features
+        self.weight = Parameter(_C.empty(out_features, in_features, device=device, dtype=dtype))
+        self.bias = Parameter(_C.empty(out_features, device=device, dtype=dtype)) if bias else None
+        self.reset_parameters()
+
+    def reset_parameters(self):
+        """Draws new weights."""
+        init.kaiming_uniform_(self.weight, a=math.sqrt(5))
+        if self.bias is not None:
+            bound = 1 / math.sqrt(self.in_features) if self.in_features > 0 else 0
+            init.uniform_(self.bias, -bound, bound)
+
+    def forward(self, input):
+        return _linear(input, self.weight, self.bias)
+
+    def extra_repr(self):
+        return f"in_features={self.in_features}, out_features={self.out_features}, bias={self.bias is not None}"
+
+
+class Flatten(Module):
+    """Merges dimensions start_dim to end_dim into one."""
+
+    def __init__(self, start_dim=1, end_dim=-1):
+        super().__init__()
+        self.start_dim, self.end_dim = start_dim, end_dim
+
+    def forward(self, input):
+        return input.flatten(self.start_dim, self.end_dim)
+
+    def extra_repr(self):
+        return f"start_dim={self.start_dim}, end_dim={self.end_dim}"
+
+
+class Identity(Module):
+    """Returns its input; takes any arguments when it is made."""
+
+    def __init__(self, *args, **kwargs):
+        super().__init__()
+
+    def forward(self, input):
+        return input

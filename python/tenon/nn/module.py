@@ -1,0 +1,294 @@
+"""Module: parameters, buffers and modules by name, and a forward function.
+
+Parts are ordinary attributes, so that reading one costs what any attribute costs: a Parameter, a Buffer or a Module that
+is assigned counts as a part from then on.
+"""
+
+import itertools
+from collections import OrderedDict, namedtuple
+
+from .. import _C
+from .parameter import Buffer, Parameter
+
+_IncompatibleKeys = namedtuple("IncompatibleKeys", ["missing_keys", "unexpected_keys"])
+
+
+class _Handle:
+    """Takes a hook off again."""
+
+    _ids = itertools.count()
+
+    def __init__(self, hooks):
+        self.hooks, self.id = hooks, next(self._ids)
+
+    def remove(self):
+        self.hooks.pop(self.id, None)
+
+
+class Module:
+    """Base of layers and models. Subclasses assign their parts in __init__ and define forward."""
+
+    training = True
+    _forward_hooks = None
+    _forward_pre_hooks = None
+
+    def __init__(self):
+        pass
+
+    def forward(self, *args):
+        raise NotImplementedError(f"{type(self).__name__} defines no forward()")
+
+    def __call__(self, *args, **kwargs):
+        if self._forward_hooks is None and self._forward_pre_hooks is None:
+            return self.forward(*args, **kwargs)
+        for hook in (self._forward_pre_hooks or {}).values():
+            changed = hook(self, args)
+            if changed is not None:
+                args = changed if isinstance(changed, tuple) else (changed,)
+        result = self.forward(*args, **kwargs)
+        for hook in (self._forward_hooks or {}).values():
+            changed = hook(self, args, result)
+            if changed is not None:
+                result = changed
+        return result
+
+    # Parts
+
+    def __setattr__(self, name, value):
+        old = self.__dict__.get(name)
+        if isinstance(old, Parameter) and value is not None and not isinstance(value, Parameter):
+            raise TypeError(
+                f"cannot assign a {type(value).__name__} as parameter '{name}'; a Parameter or None is expected"
+            )
+        if isinstance(old, Buffer) and isinstance(value, _C.Tensor) and not isinstance(value, (Buffer, Parameter)):
+            value = Buffer(value, old.persistent)
+        object.__setattr__(self, name, value)
+
+    def _parts(self, kind):
+        return {name: part for name, part in self.__dict__.items() if isinstance(part, kind)}
+
+    @property
+    def _parameters(self):
+        return self._parts(Parameter)
+
+    @property
+    def _buffers(self):
+        return self._parts(Buffer)
+
+    @property
+    def _modules(self):
+        return self._parts(Module)
+
+    def _check_name(self, name):
+        if not isinstance(name, str):
+            raise TypeError(f"a part's name must be a str, not {type(name).__name__}")
+        if not name or "." in name:
+            raise KeyError(f"a part's name must be non-empty and without dots, got {name!r}")
+
+    def register_parameter(self, name, param):
+        """Makes `param` (or None) the parameter of a name."""
+        self._check_name(name)
+        if param is not None and not isinstance(param, Parameter):
+            raise TypeError(f"parameter '{name}' must be a Parameter or None, not {type(param).__name__}")
+        setattr(self, name, param)
+
+    def register_buffer(self, name, tensor, persistent=True):
+        """Makes `tensor` (or None) the buffer of a name."""
+        self._check_name(name)
+        setattr(self, name, None if tensor is None else Buffer(tensor, persistent))
+
+    def add_module(self, name, module):
+        """Makes `module` (or None) the module of a name."""
+        self._check_name(name)
+        if module is not None and not isinstance(module, Module):
+            raise TypeError(f"module '{name}' must be a Module or None, not {type(module).__name__}")
+        setattr(self, name, module)
+
+    register_module = add_module
+
+    def named_modules(self, memo=None, prefix="", remove_duplicate=True):
+        """This module and all inside, each once, with names such as "block.0"."""
+        memo = set() if memo is None else memo
+        if self in memo:
+            return
+        if remove_duplicate:
+            memo.add(self)
+        yield prefix, self
+        for name, module in self._modules.items():
+            yield from module.named_modules(memo, f"{prefix}.{name}" if prefix else name, remove_duplicate)
+
+    def modules(self):
+        """This module and all inside, each once."""
+        for _, module in self.named_modules():
+            yield module
+
+    def named_children(self):
+        """The modules directly inside, with their names."""
+        yield from self._modules.items()
+
+    def children(self):
+        """The modules directly inside."""
+        yield from self._modules.values()
+
+    def _named(self, kind, prefix, recurse):
+        seen = set()
+        for path, module in self.named_modules(prefix=prefix) if recurse else [(prefix, self)]:
+            for name, part in module._parts(kind).items():
+                if id(part) not in seen:
+                    seen.add(id(part))
+                    yield (f"{path}.{name}" if path else name), part
+
+    def named_parameters(self, prefix="", recurse=True):
+        """All parameters with names such as "0.weight", each once."""
+        yield from self._named(Parameter, prefix, recurse)
+
+    def parameters(self, recurse=True):
+        """All parameters, each once."""
+        for _, parameter in self.named_parameters(recurse=recurse):
+            yield parameter
+
+    def named_buffers(self, prefix="", recurse=True):
+        """All buffers with their names, each once."""
+        yield from self._named(Buffer, prefix, recurse)
+
+    def buffers(self, recurse=True):
+        """All buffers, each once."""
+        for _, buffer in self.named_buffers(recurse=recurse):
+            yield buffer
+
+    def get_submodule(self, target):
+        """The module of a dotted name."""
+        module = self
+        for name in target.split(".") if target else ():
+            module = module._modules.get(name)
+            if module is None:
+                raise AttributeError(f"there is no module '{target}'")
+        return module
+
+    # State
+
+    def state_dict(self, prefix=""):
+        """Parameters and persistent buffers by name, detached; they share memory with the module."""
+        state = OrderedDict()
+        for path, module in self.named_modules():
+            for name, part in module.__dict__.items():
+                if isinstance(part, Parameter) or (isinstance(part, Buffer) and part.persistent):
+                    state[prefix + (f"{path}.{name}" if path else name)] = part.detach()
+        return state
+
+    def load_state_dict(self, state_dict, strict=True):
+        """Copies values into the parameters and buffers of the same names.
+
+        Nothing is changed when a shape does not fit or, with `strict`, when names are missing or unknown.
+        """
+        own = self.state_dict()
+        missing = [name for name in own if name not in state_dict]
+        unexpected = [name for name in state_dict if name not in own]
+        problems = []
+        if strict and missing:
+            problems.append("missing: " + ", ".join(missing))
+        if strict and unexpected:
+            problems.append("unknown: " + ", ".join(unexpected))
+        for name, target in own.items():
+            if name in state_dict and state_dict[name].shape != target.shape:
+                problems.append(
+                    f"{name} has shape {list(state_dict[name].shape)}, expected {list(target.shape)}"
+                )
+        if problems:
+            raise RuntimeError(f"load_state_dict for {type(self).__name__}: " + "; ".join(problems))
+        for name, target in own.items():
+            if name in state_dict:
+                target.copy_(state_dict[name])
+        return _IncompatibleKeys(missing, unexpected)
+
+    # Changes to the whole
+
+    def apply(self, fn):
+        """Calls fn(module) for all modules inside, then for this one."""
+        for module in self.children():
+            module.apply(fn)
+        fn(self)
+        return self
+
+    def train(self, mode=True):
+        """Sets whether the module is being trained; some layers behave differently."""
+        for module in self.modules():
+            object.__setattr__(module, "training", mode)
+        return self
+
+    def eval(self):
+        """train(False)"""
+        return self.train(False)
+
+    def zero_grad(self, set_to_none=True):
+        """Forgets the gradients of all parameters, or sets them to zero."""
+        _C._zero_grad(list(self.parameters()), set_to_none)
+
+    def requires_grad_(self, requires_grad=True):
+        """Sets whether the parameters are trained."""
+        for parameter in self.parameters():
+            parameter.requires_grad_(requires_grad)
+        return self
+
+    def to(self, *args, **kwargs):
+        """Converts floating parameters and buffers, in place; takes what Tensor.to takes."""
+
+        def convert(tensor):
+            wanted = _C.empty(0, dtype=tensor.dtype, device=tensor.device).to(*args, **kwargs)
+            keeps_dtype = not (tensor.is_floating_point() and wanted.is_floating_point())
+            return tensor.to(wanted.device, tensor.dtype if keeps_dtype else wanted.dtype)
+
+        for tensor in itertools.chain(self.parameters(), self.buffers()):
+            tensor.data = convert(tensor.data)
+            if tensor.grad is not None:
+                grad, tensor.grad = tensor.grad, None
+                tensor.grad = convert(grad.detach())
+        return self
+
+    def float(self):
+        """to(tenon.float32)"""
+        return self.to(_C.float32)
+
+    def double(self):
+        """to(tenon.float64)"""
+        return self.to(_C.float64)
+
+    def half(self):
+        """to(tenon.float16)"""
+        return self.to(_C.float16)
+
+    def cpu(self):
+        """to("cpu")"""
+        return self.to("cpu")
+
+    # Hooks
+
+    def register_forward_hook(self, hook):
+        """Calls hook(module, args, result) after forward; what it returns replaces the result."""
+        if self._forward_hooks is None:
+            object.__setattr__(self, "_forward_hooks", {})
+        handle = _Handle(self._forward_hooks)
+        self._forward_hooks[handle.id] = hook
+        return handle
+
+    def register_forward_pre_hook(self, hook):
+        """Calls hook(module, args) before forward; what it returns replaces the arguments."""
+        if self._forward_pre_hooks is None:
+            object.__setattr__(self, "_forward_pre_hooks", {})
+        handle = _Handle(self._forward_pre_hooks)
+        self._forward_pre_hooks[handle.id] = hook
+        return handle
+
+    # Printing
+
+    def extra_repr(self):
+        """What stands in the parentheses of a module without modules."""
+        return ""
+
+    def __repr__(self):
+        children = [f"({name}): " + repr(child).replace("\n", "\n  ") for name, child in self._modules.items()]
+        extra = self.extra_repr()
+        if not children:
+            return f"{type(self).__name__}({extra})"
+        lines = ([extra] if extra else []) + children
+        return f"{type(self).__name__}(\n  " + "\n  ".join(lines) + "\n)"

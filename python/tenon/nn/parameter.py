@@ -1,0 +1,23 @@
+"""Parameter and Buffer: tensors that belong to a module."""
+
+from .. import _C
+
+
+class Parameter(_C.Tensor):
+    """A tensor that a module counts among its parameters; it requires grad unless told otherwise."""
+
+    def __new__(cls, data=None, requires_grad=True):
+        if data is None:
+            data = _C.empty(0)
+        if not isinstance(data, _C.Tensor):
+            raise TypeError(f"Parameter(): data must be a Tensor, not {type(data).__name__}")
+        return _C._make_subclass(cls, data, requires_grad)
+
+
+class Buffer(_C.Tensor):
+    """A tensor that belongs to a module's state but is not trained."""
+
+    def __new__(cls, data=None, persistent=True):
+        buffer = _C._make_subclass(cls, _C.empty(0) if data is None else data, False)
+        buffer.persistent = persistent
+        return buffer

@@ -1,0 +1,112 @@
+"""Optimizer: groups of parameters with options, and the state that an algorithm keeps for each parameter.
+
+A group is a dict with "params" and the options. State is kept in lists beside the groups, one entry for each parameter,
+so that a step is one call for a whole group; `state` shows it by parameter, as PyTorch does.
+"""
+
+from .. import _C
+
+
+class Optimizer:
+    """Base of the algorithms, which define `_STATE` (names of what they keep) and `_update(group, state)`."""
+
+    _STATE = ()
+
+    def __init__(self, params, defaults):
+        if isinstance(params, _C.Tensor):
+            raise TypeError("params must be an iterable of Tensors or dicts, not a Tensor")
+        self.defaults = defaults
+        self.param_groups = []
+        self._states = []
+        groups = list(params)
+        if not groups:
+            raise ValueError("optimizer got an empty parameter list")
+        for group in groups if isinstance(groups[0], dict) else [{"params": groups}]:
+            self.add_param_group(group)
+
+    def add_param_group(self, param_group):
+        """Adds parameters with options of their own; what is missing is the default."""
+        if not isinstance(param_group, dict):
+            raise TypeError(f"a parameter group must be a dict, not {type(param_group).__name__}")
+        params = param_group["params"]
+        group = {"params": [params] if isinstance(params, _C.Tensor) else list(params)}
+        known = {id(p) for other in self.param_groups for p in other["params"]}
+        for p in group["params"]:
+            if not isinstance(p, _C.Tensor):
+                raise TypeError(f"an optimizer takes Tensors, not {type(p).__name__}")
+            if not p.is_leaf:
+                raise ValueError("an optimizer takes leaf Tensors only")
+            if id(p) in known:
+                raise ValueError("a parameter appears in more than one group, or twice in one")
+            known.add(id(p))
+        unknown = set(param_group) - {"params"} - set(self.defaults)
+        if unknown:
+            raise TypeError(f"{type(self).__name__} has no option {', '.join(sorted(unknown))}")
+        group.update(self.defaults)
+        group.update((key, value) for key, value in param_group.items() if key != "params")
+        self._check(group)
+        self.param_groups.append(group)
+        self._states.append(self._new_state(len(group["params"])))
+
+    def _new_state(self, count):
+        return {name: [0 if name == "step" else None] * count for name in self._STATE}
+
+    def _check(self, group):
+        """Raises ValueError for options that make no sense."""
+
+    def _update(self, group, state):
+        raise NotImplementedError
+
+    def step(self, closure=None):
+        """Updates every parameter that has a gradient. `closure` computes the loss anew and returns it."""
+        loss = closure() if closure is not None else None
+        for group, state in zip(self.param_groups, self._states):
+            self._update(group, state)
+        return loss
+
+    def zero_grad(self, set_to_none=True):
+        """Forgets the gradients of all parameters, or sets them to zero."""
+        for group in self.param_groups:
+            _C._zero_grad(group["params"], set_to_none)
+
+    @property
+    def state(self):
+        """What is kept for each parameter that has been updated, by parameter."""
+        out = {}
+        for group, state in zip(self.param_groups, self._states):
+            for i, p in enumerate(group["params"]):
+                kept = {name: values[i] for name, values in state.items() if values[i] is not None}
+                if any(isinstance(value, _C.Tensor) for value in kept.values()):
+                    out[p] = kept
+        return out
+
+    def state_dict(self):
+        """Options and state, with parameters by number."""
+        state, groups, first = {}, [], 0
+        by_parameter = self.state
+        for group in self.param_groups:
+            numbers = list(range(first, first + len(group["params"])))
+            first += len(numbers)
+            groups.append({**{k: v for k, v in group.items() if k != "params"}, "params": numbers})
+            state.update((n, by_parameter[p]) for n, p in zip(numbers, group["params"]) if p in by_parameter)
+        return {"state": state, "param_groups": groups}
+
+    def load_state_dict(self, state_dict):
+        """Takes over options and state; the groups must have as many parameters as here."""
+        theirs = state_dict["param_groups"]
+        if [len(g["params"]) for g in theirs] != [len(g["params"]) for g in self.param_groups]:
+            raise ValueError("load_state_dict: the parameter groups have other sizes than this optimizer's")
+        for group, state, saved in zip(self.param_groups, self._states, theirs):
+            group.update((key, value) for key, value in saved.items() if key in self.defaults)
+            state.update(self._new_state(len(group["params"])))
+            for i, number in enumerate(saved["params"]):
+                for name, value in state_dict["state"].get(number, {}).items():
+                    if name in state:
+                        state[name][i] = value.detach().clone() if isinstance(value, _C.Tensor) else value
+
+    def __repr__(self):
+        lines = [f"{type(self).__name__} ("]
+        for number, group in enumerate(self.param_groups):
+            lines.append(f"Parameter Group {number}")
+            lines += [f"    {key}: {group[key]}" for key in sorted(group) if key != "params"]
+        return "\n".join(lines + [")"])

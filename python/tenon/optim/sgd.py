@@ -1,0 +1,46 @@
+"""Stochastic gradient descent."""
+
+from .. import _C
+from .optimizer import Optimizer
+
+_sgd_step = _C._sgd_step
+
+
+class SGD(Optimizer):
+    """Stochastic gradient descent, with momentum where asked for. PyTorch's options."""
+
+    _STATE = ("momentum_buffer",)
+
+    def __init__(
+        self, params, lr=1e-3, momentum=0, dampening=0, weight_decay=0, nesterov=False, *, maximize=False
+    ):
+        super().__init__(
+            params,
+            {
+                "lr": lr,
+                "momentum": momentum,
+                "dampening": dampening,
+                "weight_decay": weight_decay,
+                "nesterov": nesterov,
+                "maximize": maximize,
+            },
+        )
+
+    def _check(self, group):
+        for name in ("lr", "momentum", "weight_decay"):
+            if not group[name] >= 0:
+                raise ValueError(f"SGD: {name} must not be negative, got {group[name]}")
+        if group["nesterov"] and (group["momentum"] <= 0 or group["dampening"] != 0):
+            raise ValueError("SGD: nesterov needs a momentum and no dampening")
+
+    def _update(self, group, state):
+        _sgd_step(
+            group["params"],
+            state["momentum_buffer"],
+            group["lr"],
+            group["momentum"],
+            group["dampening"],
+            group["weight_decay"],
+            group["nesterov"],
+            group["maximize"],
+        )

@@ -1,0 +1,49 @@
+"""save and load: nested dicts, lists and tuples of tensors and plain values, by pickle.
+
+Loading refuses everything that is not one of those, so that a file cannot run code.
+"""
+
+import pickle
+
+from . import _C
+
+_MAGIC = b"tenon-checkpoint-1\n"
+_ALLOWED = {
+    ("collections", "OrderedDict"),
+    ("tenon._C", "_rebuild_tensor"),
+    ("tenon", "Tensor"),
+    ("tenon", "Size"),
+    ("tenon", "device"),
+    ("tenon.nn.parameter", "Parameter"),
+}
+
+
+class _Unpickler(pickle.Unpickler):
+    def find_class(self, module, name):
+        root = module.partition(".")[0]
+        if (module, name) in _ALLOWED or (root == "tenon" and isinstance(getattr(_C, name, None), _C.dtype)):
+            return super().find_class(module, name)
+        raise pickle.UnpicklingError(f"load: the file names {module}.{name}, which a checkpoint does not hold")
+
+
+def save(obj, f):
+    """Writes `obj` to a path or a binary file."""
+    if hasattr(f, "write"):
+        f.write(_MAGIC)
+        pickle.dump(obj, f, protocol=4)
+        return
+    with open(f, "wb") as file:
+        save(obj, file)
+
+
+def load(f):
+    """Reads what `save` wrote. Raises ValueError for anything else."""
+    if not hasattr(f, "read"):
+        with open(f, "rb") as file:
+            return load(file)
+    if f.read(len(_MAGIC)) != _MAGIC:
+        raise ValueError("load: not a file that tenon.save wrote")
+    try:
+        return _Unpickler(f).load()
+    except (pickle.UnpicklingError, EOFError, AttributeError, IndexError, KeyError, TypeError) as error:
+        raise ValueError(f"load: the file is damaged or of another kind: {error}") from error

@@ -1,0 +1,5 @@
+"""Small things around training."""
+
+from . import data
+
+__all__ = ["data"]

@@ -1,0 +1,51 @@
+#include "tenon/autograd/accumulate_grad.h"
+
+#include "tenon/autograd/autograd_meta.h"
+#include "tenon/core/thread_state.h"
+#include "tenon/generated/functions.h"
+
+namespace tenon::autograd {
+namespace {
+
+class AccumulateGrad final : public Node {
+ public:
+  AccumulateGrad(const Tensor& leaf, IntrusivePtr<GradSlot> slot) : Node(RunsFirst{}), slot_(std::move(slot)) {
+    add_input(TensorMeta(leaf));
+  }
+
+  std::string_view name() const noexcept final { return "AccumulateGrad"; }
+
+  void apply(NodeCall& call) final {
+    // With the leaf gone nobody can read the sum.
+    if (!call.grads[0].defined() || slot_->use_count() == 1) return;
+    accumulate(*slot_, std::move(call.grads[0]));
+  }
+
+ private:
+  IntrusivePtr<GradSlot> slot_;
+};
+
+// Nobody else sees these elements, and each has a place of its own.
+bool is_sole_owner(const Tensor& t) {
+  return t.use_count() == 1 && t.storage().use_count() == 1 && t.is_contiguous();
+}
+
+}  // namespace
+
+IntrusivePtr<Node> make_accumulate_grad(const Tensor& leaf, IntrusivePtr<GradSlot> slot) {
+  return IntrusivePtr<Node>::adopt(new AccumulateGrad(leaf, std::move(slot)));
+}
+
+void accumulate(GradSlot& slot, Tensor grad) {
+  const GradSlotLock lock(slot);
+  if (!slot.grad.defined()) {
+    if (thread_state.grad_enabled) slot.grad = is_sole_owner(grad) ? std::move(grad) : tenon::clone(grad);
+    else if (is_sole_owner(grad)) slot.grad = alias_without_history(grad);
+    else slot.grad = tenon::clone(grad);
+    return;
+  }
+  if (thread_state.grad_enabled) slot.grad = tenon::add(slot.grad, grad);
+  else slot.grad.add_(grad);
+}
+
+}  // namespace tenon::autograd

@@ -1,0 +1,207 @@
+#include "tenon/autograd/autograd_meta.h"
+
+#include <fmt/core.h>
+
+#include <mutex>
+
+#include "tenon/autograd/accumulate_grad.h"
+#include "tenon/autograd/strided.h"
+#include "tenon/core/thread_state.h"
+
+namespace tenon::autograd {
+namespace {
+
+// Renewing a view's history happens while reading it, so readers on several threads must agree.
+std::mutex& renewal_mutex() {
+  static std::mutex mutex;
+  return mutex;
+}
+
+void renew_view(const Tensor& t) {
+  const std::lock_guard lock(renewal_mutex());
+  TensorImpl& impl = *t.impl();
+  if (!is_outdated_view(impl)) return;
+  AutogradMeta& meta = ensure_meta(impl);
+  if (meta.creation != ViewCreation::Default) refuse_view(meta.creation, false);
+  const Tensor base(impl.base());
+  meta.grad_fn = {make_strided_view_node(base, t), 0};
+  meta.base_history = meta_of(*impl.base())->history;
+  impl.set_keys(impl.own_keys() | kAutogradKeys);
+}
+
+}  // namespace
+
+AutogradMeta& ensure_meta(TensorImpl& impl) {
+  if (!impl.autograd_meta()) impl.set_autograd_meta(std::make_unique<AutogradMeta>());
+  return *meta_of(impl);
+}
+
+bool requires_grad(const TensorImpl& impl) noexcept {
+  const AutogradMeta* meta = meta_of(impl);
+  if (meta && (meta->grad_fn || meta->requires_grad)) return true;
+  return is_outdated_view(impl);
+}
+
+Edge gradient_edge(const Tensor& t) {
+  if (is_outdated_view(*t.impl())) [[unlikely]] renew_view(t);
+  AutogradMeta* meta = meta_of(*t.impl());
+  if (!meta) return {};
+  if (meta->grad_fn) return meta->grad_fn;
+  if (!meta->requires_grad) return {};
+  return {meta->accumulator, 0};
+}
+
+void set_history(const Tensor& t, Edge from) {
+  TensorImpl& impl = *t.impl();
+  AutogradMeta& meta = ensure_meta(impl);
+  meta.grad_fn = std::move(from);
+  if (impl.base()) [[unlikely]] {
+    const AutogradMeta* base = meta_of(*impl.base());
+    meta.base_history = base ? base->history : 0;
+  }
+  impl.set_keys(impl.own_keys() | kAutogradKeys);
+}
+
+void replace_history(const Tensor& t, Edge from) {
+  AutogradMeta& meta = ensure_meta(*t.impl());
+  ++meta.history;
+  if (meta.retains_grad && meta.slot) {
+    // The gradient that was asked for is that of the tensor as it is now.
+    const uint32_t nr = from.input_nr;
+    from.node->ensure_hooks().retained.push_back({nr, meta.slot});
+  }
+  set_history(t, std::move(from));
+}
+
+Tensor alias_without_history(const Tensor& t) {
+  const TensorImpl& from = *t.impl();
+  auto impl = TensorImpl::make(from.storage(), from.dtype(), from.sizes(), from.strides(), from.offset());
+  impl->set_keys(from.own_keys() - kAutogradKeys);
+  impl->set_inference(from.is_inference());
+  impl->set_wrapped_number(from.is_wrapped_number());
+  return Tensor(std::move(impl));
+}
+
+void refuse_view(ViewCreation creation, bool written_through) {
+  const char* what = written_through ? "is being modified inplace"
+                                     : "has a base of which it or another view has been modified inplace";
+  switch (creation) {
+    case ViewCreation::MultiOutput:
+      throw_error(ErrorKind::Runtime,
+                  fmt::format("A view {}. This view is the output of a function that returns multiple views. Such "
+                              "functions do not allow the output views to be modified inplace. You should replace the "
+                              "inplace operation by an out-of-place one.",
+                              what));
+    case ViewCreation::InferenceMode:
+      throw_error(ErrorKind::Runtime, fmt::format("A view was created in inference mode and {} in normal mode. Create "
+                                                  "the view outside inference mode, or clone it first.",
+                                                  what));
+    default:
+      throw_error(ErrorKind::Runtime,
+                  fmt::format("A view was created in no_grad mode and {} with grad mode enabled. Given that this use "
+                              "case is ambiguous and error-prone, it is forbidden. You can clarify your code by moving "
+                              "both the view and the inplace either both inside the no_grad block (if you don't want "
+                              "the inplace to be tracked) or both outside (if you want the inplace to be tracked).",
+                              what));
+  }
+}
+
+void check_in_place(const Tensor& t) {
+  const TensorImpl& impl = *t.impl();
+  const AutogradMeta* meta = meta_of(impl);
+  if (impl.base() || (meta && meta->creation != ViewCreation::Default)) {
+    if (meta && meta->creation != ViewCreation::Default) refuse_view(meta->creation, true);
+    const AutogradMeta* base = meta_of(*impl.base());
+    TENON_CHECK(!(base && base->requires_grad && !base->grad_fn), Runtime,
+                "a view of a leaf Variable that requires grad is being used in an in-place operation.");
+  }
+  TENON_CHECK(!(meta && meta->requires_grad && !meta->grad_fn && !is_outdated_view(impl)), Runtime,
+              "a leaf Variable that requires grad is being used in an in-place operation.");
+}
+
+}  // namespace tenon::autograd
+
+namespace tenon {
+
+using autograd::AutogradMeta;
+using autograd::ensure_meta;
+using autograd::GradSlot;
+using autograd::meta_of;
+
+bool Tensor::requires_grad() const { return autograd::requires_grad(*impl_); }
+
+Tensor& Tensor::requires_grad_(bool on) {
+  const AutogradMeta* meta = meta_of(*impl_);
+  const bool leaf = is_leaf();
+  TENON_CHECK(leaf || on, Runtime,
+              "you can only change requires_grad flags of leaf variables. If you want to use a computed variable in a "
+              "subgraph that doesn't require differentiation use var_no_grad = var.detach().");
+  if (!leaf || on == (meta && meta->requires_grad)) return *this;
+  TENON_CHECK(!on || autograd::is_differentiable(dtype()), Runtime,
+              fmt::format("requires_grad_: only tensors of floating point and complex dtype can require gradients, got {}",
+                          name(dtype())));
+  TENON_CHECK(!on || !impl_->is_inference() || thread_state.inference_mode, Runtime,
+              "Setting requires_grad=True on inference tensor outside InferenceMode is not allowed.");
+  AutogradMeta& own = ensure_meta(*impl_);
+  own.requires_grad = on;
+  if (on && !own.accumulator) {
+    if (!own.slot) own.slot = IntrusivePtr<GradSlot>::adopt(new GradSlot);
+    own.accumulator = autograd::make_accumulate_grad(*this, own.slot);
+  }
+  const auto keys = impl_->own_keys();
+  impl_->set_keys(on ? keys | kAutogradKeys : keys - kAutogradKeys);
+  return *this;
+}
+
+bool Tensor::is_leaf() const {
+  const AutogradMeta* meta = meta_of(*impl_);
+  return !(meta && meta->grad_fn) && !autograd::is_outdated_view(*impl_);
+}
+
+Tensor Tensor::grad() const {
+  const AutogradMeta* meta = meta_of(*impl_);
+  if (!meta || !meta->slot) return {};
+  const autograd::GradSlotLock lock(*meta->slot);
+  return meta->slot->grad;
+}
+
+void Tensor::set_grad(Tensor grad) {
+  if (grad.defined()) {
+    TENON_CHECK(grad.sizes() == sizes(), Shape,
+                fmt::format("grad: assigned a gradient of shape {} to a tensor of shape {}", to_string(grad.sizes()),
+                            to_string(sizes())));
+    TENON_CHECK(grad.dtype() == dtype(), Type, fmt::format("grad: assigned a gradient of dtype {} to a tensor of dtype {}",
+                                                           name(grad.dtype()), name(dtype())));
+    TENON_CHECK(grad.device() == device(), Device,
+                fmt::format("grad: assigned a gradient on {} to a tensor on {}", tenon::to_string(grad.device()),
+                            tenon::to_string(device())));
+    TENON_CHECK(!grad.is_same(*this), Runtime, "grad: a tensor cannot be its own gradient");
+  } else if (!meta_of(*impl_)) {
+    return;
+  }
+  AutogradMeta& meta = ensure_meta(*impl_);
+  if (!meta.slot) meta.slot = IntrusivePtr<GradSlot>::adopt(new GradSlot);
+  // The old gradient may be the last owner of a graph: free it outside the lock.
+  const autograd::GradSlotLock lock(*meta.slot);
+  std::swap(meta.slot->grad, grad);
+}
+
+IntrusivePtr<Node> Tensor::grad_fn() const {
+  if (is_leaf()) return nullptr;
+  return autograd::gradient_edge(*this).node;
+}
+
+uint32_t Tensor::output_nr() const { return is_leaf() ? 0 : autograd::gradient_edge(*this).input_nr; }
+
+void Tensor::retain_grad() const {
+  TENON_CHECK(requires_grad(), Runtime, "can't retain_grad on Tensor that has requires_grad=False");
+  if (is_leaf()) return;
+  const Edge edge = autograd::gradient_edge(*this);
+  AutogradMeta& meta = *meta_of(*impl_);
+  if (meta.retains_grad) return;
+  meta.retains_grad = true;
+  if (!meta.slot) meta.slot = IntrusivePtr<GradSlot>::adopt(new GradSlot);
+  edge.node->ensure_hooks().retained.push_back({edge.input_nr, meta.slot});
+}
+
+}  // namespace tenon

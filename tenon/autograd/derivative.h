@@ -1,0 +1,255 @@
+// DerivativeInfo: what autograd must know of one operator, as constant data; OpNode and SavedCall: what a recorded call
+// keeps; Gradients: where a formula puts what it computes. Used by generated derivatives and by record.h.
+//
+// The generator prints for an operator with formulas (here mm), one function and one row of data:
+//
+//     static void mm_backward(const OpNode& node, std::span<const Tensor> grads, Gradients& out) {
+//       using Call = SavedCall<Tensor(const Tensor&, const Tensor&)>;   // the operator's canonical signature
+//       const auto& saved = static_cast<const Call&>(node);
+//       const Tensor& grad = grads[0];
+//       if (out.wanted(0)) {                       // argument 0, with only what its formula uses
+//         const Tensor mat2 = saved.arg<1>();      // elements: in `saves` below
+//         out.set(0, mm(grad, mat2.t()));
+//       }
+//       if (out.wanted(1)) { const auto& self = saved.meta(0); ... }    // self.sizes() and kin: in `metas` below
+//     }
+//     constexpr ArgumentUse mm_uses[] = {{.argument = 0, .saves = 1 << 1}, {.argument = 1, .saves = 1 << 0}};
+//     constinit const DerivativeInfo mm_info = {.entry = &operator_entries[17], .node_name = "MmBackward0",
+//                                               .uses = mm_uses, .backward = &mm_backward};
+//
+// and registers Record<Sig> (record.h) for the key Autograd with &mm_info as its data. A pointwise operator has
+// .backward = &pointwise_backward and .data = its PointwiseInfo instead of a function of its own; its uses follow from
+// PointwiseDerivative::tensors. An in-place operator that leaves nothing of the old elements and has `derivative: none`
+// (uniform_) has one use {.argument = 0} and no backward: its arguments get no gradient, but its history is written.
+// An out form needs .entry and the same .uses (its arguments say whether it must be refused). A functional operator
+// with `derivative: none` is registered as a fallthrough.
+#pragma once
+
+#include <array>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "tenon/autograd/node.h"
+#include "tenon/autograd/saved_tensor.h"
+#include "tenon/autograd/tensor_meta.h"
+#include "tenon/dispatch/operator.h"
+
+namespace tenon::autograd {
+
+class OpNode;
+class Gradients;
+
+/// One argument with a formula, and what that formula needs. Bits are positions among all arguments, or among results.
+struct ArgumentUse {
+  uint8_t argument = 0;
+  uint64_t saves = 0;         ///< Tensor arguments whose elements it uses.
+  uint64_t saves_results = 0; ///< Results whose elements it uses.
+  uint64_t metas = 0;         ///< Tensor arguments whose sizes, dtype or options it uses.
+};
+
+/// Gradients of a call's arguments from those of its results. `grads[i]` is that of result i: always defined for a
+/// single result; zeros are filled in where only some of several have one, except for results that are not
+/// differentiable, which stay undefined.
+using BackwardFn = void (*)(const OpNode& node, std::span<const Tensor> grads, Gradients& out);
+
+/// Constant data of one differentiable operator.
+struct DerivativeInfo {
+  OperatorEntry* entry = nullptr;        ///< The operator itself, to continue the call below Autograd.
+  const char* node_name = "";            ///< "MulBackward0"
+  std::span<const ArgumentUse> uses;     ///< In the order of the arguments.
+  BackwardFn backward = nullptr;         ///< Null: no argument gets a gradient.
+  const void* data = nullptr;            ///< The PointwiseInfo of a pointwise operator.
+  uint64_t differentiable_results = ~uint64_t{0};
+  /// The result is a view of argument 0, so that in-place writes to either reach the other's history.
+  bool is_view = false;
+};
+
+/// Derivative of every pointwise operator, from its PointwiseInfo.
+void pointwise_backward(const OpNode& node, std::span<const Tensor> grads, Gradients& out);
+
+/// How a call's arguments lie in a signature, for code that does not depend on it. Bits are argument positions.
+struct CallShape {
+  uint64_t tensors = 0;  ///< Single tensors, written ones included.
+  uint64_t lists = 0;    ///< Lists of tensors; at most one may have a formula.
+  uint64_t written = 0;
+  uint64_t numbers = 0;  ///< Scalar, float, int, bool (not optional, not lists).
+
+  /// Place of tensor argument i among the tensors.
+  constexpr size_t slot(size_t i) const noexcept { return std::popcount(tensors & ((uint64_t{1} << i) - 1)); }
+  constexpr size_t num_tensors() const noexcept { return std::popcount(tensors); }
+};
+
+/// The node of one recorded call, without what depends on its signature.
+class OpNode : public Node {
+ public:
+  const DerivativeInfo& info() const noexcept { return *info_; }
+  const CallShape& shape() const noexcept { return *shape_; }
+  std::string_view name() const noexcept final { return info_->node_name; }
+
+  /// Tensor argument i; undefined when it was not saved. Throws Error{Runtime} when it was changed in place since, or
+  /// when the graph was freed.
+  Tensor tensor(size_t i) const;
+  /// Result i as it was returned, as above.
+  Tensor result(size_t i) const;
+  /// Shape, dtype and device of tensor argument i; only for arguments of some `metas`.
+  const TensorMeta& meta(size_t i) const noexcept { return metas_[shape_->slot(i)]; }
+  /// Number argument i as a Scalar.
+  virtual Scalar scalar(size_t i) const = 0;
+
+  void apply(NodeCall& call) final;
+  void release_variables() noexcept final;
+  void visit_saved(SavedVisitor& visitor) const final;
+
+ protected:
+  OpNode(const DerivativeInfo& info, const CallShape& shape, SavedTensor* tensors, size_t num_tensors) noexcept
+      : info_(&info), shape_(&shape), saved_(tensors), num_saved_(static_cast<uint32_t>(num_tensors)) {}
+  ~OpNode() override;
+
+  virtual std::vector<SavedTensor>* saved_list() noexcept { return nullptr; }
+  std::vector<Tensor> unpack_list(const std::vector<SavedTensor>& list, size_t i) const;
+  std::string saved_name(size_t slot) const;
+
+ private:
+  friend class Recorder;
+  friend class Gradients;
+
+  const DerivativeInfo* info_;
+  const CallShape* shape_;
+  SavedTensor* saved_;   // arguments by slot, then results
+  uint32_t num_saved_;
+  uint32_t list_length_ = 0;  // of the list argument that has a formula
+  std::unique_ptr<TensorMeta[]> metas_;
+};
+
+/// Where a formula puts the gradients of a call's arguments.
+class Gradients {
+ public:
+  Gradients(const OpNode& node, NodeCall& call) noexcept : node_(node), call_(call) {}
+
+  /// Whether anybody wants the gradient of argument i (for a list: of any element).
+  bool wanted(size_t argument) const noexcept;
+  /// An undefined gradient means zero. Broadcast dimensions and the dtype are put right by the engine.
+  void set(size_t argument, Tensor grad);
+  /// The gradients of a list argument, one for each element.
+  void set(size_t argument, std::vector<Tensor> grads);
+
+ private:
+  size_t edge_of(size_t argument) const noexcept;
+
+  const OpNode& node_;
+  NodeCall& call_;
+};
+
+/// How a node keeps an argument of each canonical C++ type; tensors are kept by OpNode.
+struct KeptByNode {};
+template <class A>
+struct SavedArg {
+  using Stored = std::remove_cvref_t<A>;
+};
+template <> struct SavedArg<const Tensor&> { using Stored = KeptByNode; };
+template <> struct SavedArg<Tensor&> { using Stored = KeptByNode; };
+template <> struct SavedArg<const Generator&> { using Stored = KeptByNode; };
+template <> struct SavedArg<TensorList> { using Stored = std::vector<SavedTensor>; };
+template <> struct SavedArg<IntArrayRef> { using Stored = Dims; };
+template <> struct SavedArg<std::optional<IntArrayRef>> { using Stored = std::optional<Dims>; };
+template <> struct SavedArg<std::string_view> { using Stored = std::string; };
+template <> struct SavedArg<std::optional<std::string_view>> { using Stored = std::optional<std::string>; };
+template <class T> struct SavedArg<std::span<const T>> { using Stored = std::vector<T>; };
+template <class T> struct SavedArg<std::optional<std::span<const T>>> { using Stored = std::optional<std::vector<T>>; };
+
+namespace detail {
+
+template <class A>
+inline constexpr bool kIsTensor = std::is_same_v<std::remove_cvref_t<A>, Tensor>;
+template <class A>
+inline constexpr bool kIsNumber = std::is_same_v<std::remove_cvref_t<A>, Scalar> || std::is_arithmetic_v<A>;
+
+template <class... A>
+constexpr CallShape call_shape() {
+  CallShape s;
+  uint64_t bit = 1;
+  ((s.tensors |= kIsTensor<A> ? bit : 0, s.lists |= std::is_same_v<A, TensorList> ? bit : 0,
+    s.written |= std::is_same_v<A, Tensor&> ? bit : 0, s.numbers |= kIsNumber<A> ? bit : 0, bit <<= 1),
+   ...);
+  return s;
+}
+
+/// Results that are single tensors.
+template <class R>
+inline constexpr size_t kTensorResults = kIsTensor<R> ? 1 : 0;
+template <class... R>
+inline constexpr size_t kTensorResults<std::tuple<R...>> = (size_t{0} + ... + (kIsTensor<R> ? 1 : 0));
+
+template <class Stored, class A>
+Stored keep(const A& value) {
+  if constexpr (std::is_same_v<Stored, KeptByNode> || std::is_same_v<Stored, std::vector<SavedTensor>>) {
+    return Stored{};
+  } else if constexpr (std::is_same_v<Stored, std::optional<Dims>>) {
+    return value ? Stored(value->to_dims()) : Stored();
+  } else if constexpr (std::is_same_v<A, IntArrayRef>) {
+    return value.to_dims();
+  } else if constexpr (requires { value.begin(); }) {
+    return Stored(value.begin(), value.end());
+  } else if constexpr (requires { value->begin(); }) {
+    return value ? Stored(std::in_place, value->begin(), value->end()) : Stored();
+  } else {
+    return value;
+  }
+}
+
+}  // namespace detail
+
+/// The node of one recorded call of signature Sig.
+template <class Sig>
+class SavedCall;
+template <class R, class... A>
+class SavedCall<R(A...)> final : public OpNode {
+ public:
+  static constexpr CallShape kShape = detail::call_shape<A...>();
+
+  SavedCall(const DerivativeInfo& info, const std::remove_reference_t<A>&... args)
+      : OpNode(info, kShape, tensors_.data(), kSaved),
+        args_(detail::keep<typename SavedArg<A>::Stored>(args)...) {}
+
+  /// Argument I as a formula sees it: a Tensor (unpacked, maybe undefined), a std::vector<Tensor>, or what was passed.
+  template <size_t I>
+  decltype(auto) arg() const {
+    using Argument = std::tuple_element_t<I, std::tuple<A...>>;
+    if constexpr (detail::kIsTensor<Argument>) return tensor(I);
+    else if constexpr (std::is_same_v<Argument, TensorList>) return unpack_list(std::get<I>(args_), I);
+    else return (std::get<I>(args_));
+  }
+
+  Scalar scalar(size_t i) const final {
+    Scalar value;
+    [&]<size_t... I>(std::index_sequence<I...>) {
+      ((I == i ? (pick(value, std::get<I>(args_)), true) : false) || ...);
+    }(std::index_sequence_for<A...>());
+    return value;
+  }
+
+ protected:
+  std::vector<SavedTensor>* saved_list() noexcept final {
+    std::vector<SavedTensor>* list = nullptr;
+    std::apply([&](auto&... each) { (pick_list(list, each), ...); }, args_);
+    return list;
+  }
+
+ private:
+  static constexpr size_t kSaved = kShape.num_tensors() + detail::kTensorResults<R>;
+
+  template <class T>
+  static void pick(Scalar& out, const T& value) {
+    if constexpr (detail::kIsNumber<T>) out = Scalar(value);
+  }
+  template <class T>
+  static void pick_list(std::vector<SavedTensor>*& out, T& value) {
+    if constexpr (std::is_same_v<T, std::vector<SavedTensor>>) out = &value;
+  }
+
+  std::array<SavedTensor, kSaved == 0 ? 1 : kSaved> tensors_;
+  [[no_unique_address]] std::tuple<typename SavedArg<A>::Stored...> args_;
+};
+
+}  // namespace tenon::autograd

@@ -1,0 +1,222 @@
+#include "tenon/autograd/engine.h"
+
+#include <algorithm>
+
+#include "tenon/autograd/autograd_meta.h"
+#include "tenon/autograd/fit_gradient.h"
+#include "tenon/autograd/graph_task.h"
+#include "tenon/core/thread_state.h"
+#include "tenon/generated/functions.h"
+
+namespace tenon::autograd {
+namespace {
+
+std::atomic<uint32_t> next_task{1};
+
+// Two gradients of one tensor. The sum may replace the first in place when nobody else can see it.
+Tensor add_gradients(Tensor a, const Tensor& b) {
+  const bool sole = !thread_state.grad_enabled && a.use_count() == 1 && a.storage().use_count() == 1 &&
+                    a.is_contiguous() && a.dtype() == b.dtype() && a.sizes() == b.sizes();
+  if (!sole) return tenon::add(a, b);
+  a.add_(b);
+  return a;
+}
+
+}  // namespace
+
+GraphTask::GraphTask(std::span<const Edge> roots, std::span<const Edge> captures, const BackwardOptions& options)
+    : options_(options), id_(next_task.fetch_add(1, std::memory_order_relaxed)) {
+  if (id_ == 0) id_ = next_task.fetch_add(1, std::memory_order_relaxed);  // 0 means that nobody visits
+  try {
+    discover(roots);
+    if (!captures.empty()) mark_needed(captures);
+  } catch (...) {
+    for (const Step& step : steps_) step.node->visit_.store(0, std::memory_order_relaxed);
+    throw;
+  }
+}
+
+GraphTask::~GraphTask() {
+  for (uint32_t i = 0; i < steps_.size(); ++i) {
+    std::atomic<uint64_t>& visit = steps_[i].node->visit_;
+    if (visit.load(std::memory_order_relaxed) == (uint64_t{id_} << 32 | i)) visit.store(0, std::memory_order_release);
+  }
+}
+
+uint32_t GraphTask::find(const Node& node) const noexcept {
+  const uint64_t visit = node.visit_.load(std::memory_order_relaxed);
+  if (visit >> 32 == id_) return static_cast<uint32_t>(visit);
+  if (contended_.empty()) return kNone;
+  const auto it = contended_.find(&node);
+  return it == contended_.end() ? kNone : it->second;
+}
+
+// A node that is new to this task. Nodes remember their place themselves unless another pass uses them right now.
+uint32_t GraphTask::visit(Node& node) {
+  const auto index = static_cast<uint32_t>(steps_.size());
+  uint64_t nobody = 0;
+  if (!node.visit_.compare_exchange_strong(nobody, uint64_t{id_} << 32 | index, std::memory_order_acquire)) {
+    contended_.emplace(&node, index);
+  }
+  steps_.push_back({.node = &node, .first_grad = static_cast<uint32_t>(grads_.size())});
+  grads_.resize(grads_.size() + node.num_inputs());
+  return index;
+}
+
+void GraphTask::discover(std::span<const Edge> roots) {
+  struct Frame {
+    uint32_t step;
+    uint32_t next_edge;
+  };
+  std::vector<Frame> path;
+  for (const Edge& root : roots) {
+    if (!root.node || find(*root.node) != kNone) continue;
+    path.push_back({visit(*root.node), 0});
+    while (!path.empty()) {
+      Frame& top = path.back();
+      const std::span<const Edge> edges = steps_[top.step].node->next_edges();
+      if (top.next_edge == edges.size()) {
+        finished_.push_back(top.step);
+        path.pop_back();
+        continue;
+      }
+      Node* next = edges[top.next_edge++].node.get();
+      if (!next) continue;
+      uint32_t index = find(*next);
+      if (index == kNone) {
+        index = visit(*next);
+        path.push_back({index, 0});
+      }
+      ++steps_[index].waiting;
+    }
+  }
+}
+
+void GraphTask::mark_needed(std::span<const Edge> captures) {
+  captured_.resize(captures.size());
+  for (Step& step : steps_) step.needed = step.runs = false;
+  for (uint32_t i = 0; i < captures.size(); ++i) {
+    const uint32_t index = captures[i].node ? find(*captures[i].node) : kNone;
+    if (index == kNone) continue;
+    captures_.push_back({index, captures[i].input_nr, i});
+    steps_[index].needed = true;
+    // A leaf's node leads nowhere, and runs only to fill `.grad`.
+    if (options_.accumulate && steps_[index].node->next_edges().empty()) steps_[index].runs = true;
+  }
+  for (const uint32_t index : finished_) {
+    Step& step = steps_[index];
+    for (const Edge& edge : step.node->next_edges()) {
+      if (edge.node && steps_[find(*edge.node)].needed) step.needed = step.runs = true;
+    }
+  }
+}
+
+void GraphTask::make_ready(uint32_t index) {
+  Step& step = steps_[index];
+  if (step.ready) return;
+  step.ready = true;
+  queue_.push_back({step.node->sequence(), index});
+  std::push_heap(queue_.begin(), queue_.end());
+}
+
+void GraphTask::deliver(const Edge& edge, Tensor grad) { deliver(find(*edge.node), edge.input_nr, std::move(grad)); }
+
+void GraphTask::deliver(uint32_t index, uint32_t input_nr, Tensor grad) {
+  Step& step = steps_[index];
+  if (grad.defined()) {
+    Tensor& slot = grads_[step.first_grad + input_nr];
+    slot = slot.defined() ? add_gradients(std::move(slot), grad) : std::move(grad);
+  }
+  if (step.waiting == 0) make_ready(index);
+}
+
+void GraphTask::run() {
+  while (!queue_.empty()) {
+    const uint32_t index = queue_.front().step;
+    std::pop_heap(queue_.begin(), queue_.end());
+    queue_.pop_back();
+    run_step(index);
+  }
+}
+
+void GraphTask::run_hooks(Step& step) {
+  for (const NodeHooks::Hook& hook : step.node->hooks()->hooks) {
+    Tensor& grad = grads_[step.first_grad + hook.input_nr];
+    if (!grad.defined()) continue;
+    Tensor replaced = hook.call(grad);
+    if (replaced.defined()) grad = fit_gradient(std::move(replaced), step.node->input_meta(hook.input_nr), *step.node, hook.input_nr);
+  }
+  for (const NodeHooks::Retained& retained : step.node->hooks()->retained) {
+    const Tensor& grad = grads_[step.first_grad + retained.input_nr];
+    if (!grad.defined()) continue;
+    const GradSlotLock lock(*retained.slot);
+    Tensor& kept = retained.slot->grad;
+    kept = kept.defined() ? tenon::add(kept, grad) : grad;
+  }
+}
+
+void GraphTask::keep_captured(uint32_t index) {
+  for (const Capture& capture : captures_) {
+    if (capture.step == index) captured_[capture.place] = grads_[steps_[index].first_grad + capture.input_nr];
+  }
+}
+
+void GraphTask::run_step(uint32_t index) {
+  Step& step = steps_[index];
+  Node& node = *step.node;
+  if (node.hooks()) [[unlikely]] run_hooks(step);
+  if (!captures_.empty()) keep_captured(index);
+  const std::span<Tensor> grads(grads_.data() + step.first_grad, node.num_inputs());
+  const size_t edges = node.next_edges().size();
+  if (!step.needed) {
+    for (Tensor& grad : grads) grad.reset();
+    return;  // nor is anything that it leads to
+  }
+  if (step.runs) {
+    if (out_.size() < edges) out_.resize(edges);
+    NodeCall call{grads, {out_.data(), edges}, node.next_edges()};
+    if (!captures_.empty()) {
+      filter_.resize(edges);
+      for (size_t i = 0; i < edges; ++i) {
+        const Edge& edge = call.edges[i];
+        filter_[i] = edge.node && steps_[find(*edge.node)].needed;
+      }
+      call.filter = filter_.data();
+    }
+    node.apply(call);
+    if (!options_.retain_graph) node.release_variables();
+  }
+  for (Tensor& grad : grads) grad.reset();
+  pass_on(step, {out_.data(), step.runs ? edges : 0});
+}
+
+void GraphTask::pass_on(Step& step, std::span<Tensor> out) {
+  const std::span<const Edge> edges = step.node->next_edges();
+  for (size_t i = 0; i < edges.size(); ++i) {
+    const Edge& edge = edges[i];
+    Tensor grad;
+    if (i < out.size()) grad = std::move(out[i]);
+    if (!edge.node) continue;
+    const uint32_t index = find(*edge.node);
+    Step& next = steps_[index];
+    --next.waiting;
+    if (!next.needed) grad.reset();
+    if (grad.defined()) grad = fit_gradient(std::move(grad), edge.node->input_meta(edge.input_nr), *step.node, i);
+    deliver(index, edge.input_nr, std::move(grad));
+  }
+}
+
+std::vector<Tensor> run_backward(std::span<const Edge> roots, std::span<const Tensor> grads, std::span<const Edge> captures,
+                                 const BackwardOptions& options) {
+  // A backward pass may be asked for from inside a kernel or under another mode; its own operators are plain calls.
+  const ThreadStateGuard<&ThreadState::excluded> visible(DispatchKeySet(thread_state.excluded.bits() & ~kAutogradKeys.bits()));
+  const AutoGradMode mode(options.create_graph);
+  GraphTask task(roots, captures, options);
+  for (size_t i = 0; i < roots.size(); ++i) {
+    if (roots[i].node) task.deliver(roots[i], grads[i]);
+  }
+  task.run();
+  return task.take_captured();
+}
+
+}  // namespace tenon::autograd

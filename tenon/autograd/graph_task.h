@@ -1,0 +1,70 @@
+// GraphTask: one backward pass: which nodes it reaches, what each still waits for, and the gradients on their way.
+// The engine's own; nobody else includes it.
+#pragma once
+
+#include <unordered_map>
+#include <vector>
+
+#include "tenon/autograd/engine.h"
+
+namespace tenon::autograd {
+
+class GraphTask {
+ public:
+  GraphTask(std::span<const Edge> roots, std::span<const Edge> captures, const BackwardOptions& options);
+  ~GraphTask();
+  GraphTask(const GraphTask&) = delete;
+
+  /// Adds a gradient to what has arrived at an edge of the graph.
+  void deliver(const Edge& edge, Tensor grad);
+  void run();
+  std::vector<Tensor> take_captured() noexcept { return std::move(captured_); }
+
+ private:
+  struct Step {
+    Node* node;
+    uint32_t waiting = 0;       // edges of the graph that have not delivered yet
+    uint32_t first_grad = 0;    // in grads_; one for each input
+    bool needed = true;         // leads to something that was asked for
+    bool runs = true;
+    bool ready = false;
+  };
+  struct Capture {
+    uint32_t step;
+    uint32_t input_nr;
+    uint32_t place;  // in captured_
+  };
+  /// Entries of a heap: the latest node runs first.
+  struct Ready {
+    uint64_t sequence;
+    uint32_t step;
+    bool operator<(const Ready& o) const noexcept { return sequence < o.sequence; }
+  };
+
+  static constexpr uint32_t kNone = UINT32_MAX;
+  uint32_t find(const Node& node) const noexcept;
+  uint32_t visit(Node& node);
+  void discover(std::span<const Edge> roots);
+  void mark_needed(std::span<const Edge> captures);
+  void run_step(uint32_t index);
+  void run_hooks(Step& step);
+  void keep_captured(uint32_t index);
+  void pass_on(Step& step, std::span<Tensor> out);
+  void deliver(uint32_t index, uint32_t input_nr, Tensor grad);
+  void make_ready(uint32_t index);
+
+  BackwardOptions options_;
+  uint32_t id_;
+  std::vector<Step> steps_;
+  std::vector<uint32_t> finished_;  // depth-first post-order: every node after all that it leads to
+  std::vector<Tensor> grads_;
+  std::vector<Ready> queue_;
+  std::vector<Capture> captures_;
+  std::vector<Tensor> captured_;
+  std::vector<Tensor> out_;
+  std::vector<uint8_t> filter_;
+  /// Nodes that another pass was visiting when this one reached them.
+  std::unordered_map<const Node*, uint32_t> contended_;
+};
+
+}  // namespace tenon::autograd

@@ -1,0 +1,56 @@
+#include "tenon/autograd/node.h"
+
+#include "tenon/autograd/hooks.h"
+#include "tenon/core/small_alloc.h"
+
+namespace tenon {
+namespace {
+
+// Numbers need only order the nodes of one thread's graph; blocks of numbers keep threads apart.
+constexpr uint64_t kBlock = 1 << 16;
+std::atomic<uint64_t> next_block{1};
+thread_local constinit uint64_t next_sequence = 0;
+
+thread_local constinit Node* waiting = nullptr;
+thread_local constinit bool freeing = false;
+
+}  // namespace
+
+Node::Node() noexcept {
+  if (next_sequence % kBlock == 0) [[unlikely]] next_sequence = kBlock * next_block.fetch_add(1, std::memory_order_relaxed);
+  sequence_ = next_sequence++;
+}
+
+Node::Node(RunsFirst) noexcept : sequence_(UINT64_MAX) {}
+
+Node::~Node() = default;
+
+void Node::destroy(Node* node) noexcept {
+  node->visit_.store(reinterpret_cast<uint64_t>(waiting), std::memory_order_relaxed);
+  waiting = node;
+  if (freeing) return;
+  freeing = true;
+  while (waiting) {
+    Node* next = waiting;
+    waiting = reinterpret_cast<Node*>(next->visit_.load(std::memory_order_relaxed));
+    // Puts the nodes that only this one kept alive on the list, instead of freeing them here.
+    delete next;
+  }
+  freeing = false;
+}
+
+autograd::NodeHooks& Node::ensure_hooks() {
+  if (!hooks_) hooks_ = std::make_unique<autograd::NodeHooks>();
+  return *hooks_;
+}
+
+void* Node::operator new(size_t nbytes) {
+  return nbytes <= kSmallBlockMax ? small_allocate(nbytes) : ::operator new(nbytes);
+}
+
+void Node::operator delete(void* p, size_t nbytes) noexcept {
+  if (nbytes <= kSmallBlockMax) small_free(p, nbytes);
+  else ::operator delete(p);
+}
+
+}  // namespace tenon

@@ -1,0 +1,107 @@
+// Node and Edge: the graph that the forward pass records and the engine walks back.
+// Used by recording, the engine, custom functions and bindings. Knows nothing of operators.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <span>
+#include <string_view>
+
+#include "tenon/autograd/inline_vector.h"
+#include "tenon/autograd/tensor_meta.h"
+#include "tenon/core/intrusive_ptr.h"
+
+namespace tenon {
+
+class Node;
+
+/// Where a gradient goes: input `input_nr` of a node. No node: nobody wants it.
+struct Edge {
+  IntrusivePtr<Node> node;
+  uint32_t input_nr = 0;
+
+  explicit operator bool() const noexcept { return static_cast<bool>(node); }
+};
+
+namespace autograd {
+
+struct NodeHooks;
+class GraphTask;
+
+/// One run of a node: it reads `grads`, one for each of its inputs, and fills `out`, one for each of its edges.
+/// An undefined tensor stands for zero, in both. The node may move from `grads`.
+struct NodeCall {
+  std::span<Tensor> grads;
+  std::span<Tensor> out;
+  std::span<const Edge> edges;
+  /// Bytes, one for each edge: zero where the engine will not use the result. Null: it uses all.
+  const uint8_t* filter = nullptr;
+
+  bool wanted(size_t i) const noexcept { return edges[i].node && (!filter || filter[i]); }
+};
+
+/// Shown what a node has saved, for people.
+struct SavedVisitor {
+  virtual ~SavedVisitor() = default;
+  /// `name` as in the operator's schema; "result" for its own.
+  virtual void tensor(std::string_view name, const Tensor& value) = 0;
+};
+
+}  // namespace autograd
+
+/// One step of the backward pass. Its inputs are the gradients of the results of one forward call; its edges lead to
+/// whoever made the arguments of that call.
+class Node : public RefCounted {
+ public:
+  Node() noexcept;
+  virtual ~Node();
+  /// Frees a graph of any depth without recursion.
+  static void destroy(Node* node) noexcept;
+
+  /// "MulBackward0".
+  virtual std::string_view name() const noexcept = 0;
+  virtual void apply(autograd::NodeCall& call) = 0;
+  /// Drops what was saved for `apply`, which raises from then on if it needs it.
+  virtual void release_variables() noexcept {}
+  virtual void visit_saved(autograd::SavedVisitor&) const {}
+
+  /// Later nodes have higher numbers, and run first. UINT64_MAX runs before everything.
+  uint64_t sequence() const noexcept { return sequence_; }
+
+  std::span<const Edge> next_edges() const noexcept { return edges_; }
+  void reserve_edges(size_t n) { edges_.reserve(n); }
+  void add_edge(Edge edge) { edges_.push_back(std::move(edge)); }
+
+  size_t num_inputs() const noexcept { return inputs_.size(); }
+  /// The shape, dtype and device that the gradient of input i has.
+  const autograd::TensorMeta& input_meta(size_t i) const noexcept { return inputs_[i]; }
+  /// Adds an input for a result of the forward call; returns its number.
+  uint32_t add_input(autograd::TensorMeta meta) {
+    inputs_.push_back(std::move(meta));
+    return inputs_.size() - 1;
+  }
+
+  autograd::NodeHooks* hooks() const noexcept { return hooks_.get(); }
+  autograd::NodeHooks& ensure_hooks();
+
+  static void* operator new(size_t nbytes);
+  static void operator delete(void* p, size_t nbytes) noexcept;
+
+ protected:
+  struct RunsFirst {};
+  /// For nodes that end a path: their work frees memory.
+  explicit Node(RunsFirst) noexcept;
+
+ private:
+  friend class autograd::GraphTask;
+
+  /// Which backward pass is visiting this node (high half) and its number there (low half); 0 for none. Links the
+  /// nodes that wait to be freed.
+  std::atomic<uint64_t> visit_{0};
+  uint64_t sequence_;
+  autograd::InlineVector<Edge, 2> edges_;
+  autograd::InlineVector<autograd::TensorMeta, 1> inputs_;
+  std::unique_ptr<autograd::NodeHooks> hooks_;
+};
+
+}  // namespace tenon

@@ -1,0 +1,124 @@
+#include <fmt/core.h>
+
+#include "tenon/autograd/derivative.h"
+#include "tenon/dispatch/dispatcher.h"
+#include "tenon/generated/functions.h"
+
+namespace tenon::autograd {
+
+OpNode::~OpNode() = default;
+
+std::string OpNode::saved_name(size_t slot) const {
+  const size_t arguments = shape_->num_tensors();
+  if (slot >= arguments) return num_saved_ - arguments == 1 ? "its result" : fmt::format("its result {}", slot - arguments);
+  uint64_t left = shape_->tensors;
+  for (size_t i = 0; i < slot; ++i) left &= left - 1;
+  return fmt::format("`{}`", OperatorHandle(*info_->entry).schema().arguments[std::countr_zero(left)].name);
+}
+
+namespace {
+
+std::string_view operator_name(const OpNode& node) {
+  const std::string_view name = node.info().entry->name;
+  const size_t at = name.rfind(':');
+  return at == std::string_view::npos ? name : name.substr(at + 1);
+}
+
+bool usable(const SavedTensor& t) { return !t.released() && !t.changed(); }
+
+}  // namespace
+
+Tensor OpNode::tensor(size_t i) const {
+  const size_t slot = shape_->slot(i);
+  const SavedTensor& saved = saved_[slot];
+  if (!usable(saved)) [[unlikely]] saved.throw_unusable(operator_name(*this), saved_name(slot));
+  return saved.get(*this);
+}
+
+Tensor OpNode::result(size_t i) const {
+  const size_t slot = shape_->num_tensors() + i;
+  const SavedTensor& saved = saved_[slot];
+  if (!usable(saved)) [[unlikely]] saved.throw_unusable(operator_name(*this), saved_name(slot));
+  return saved.get(*this);
+}
+
+std::vector<Tensor> OpNode::unpack_list(const std::vector<SavedTensor>& list, size_t i) const {
+  std::vector<Tensor> out;
+  out.reserve(list.size());
+  for (const SavedTensor& saved : list) {
+    if (!usable(saved)) [[unlikely]] {
+      saved.throw_unusable(operator_name(*this),
+                           fmt::format("`{}`", OperatorHandle(*info_->entry).schema().arguments[i].name));
+    }
+    out.push_back(saved.get(*this));
+  }
+  return out;
+}
+
+void OpNode::apply(NodeCall& call) {
+  bool any = false, all = true;
+  for (size_t i = 0; i < call.grads.size(); ++i) {
+    const bool defined = call.grads[i].defined();
+    any |= defined;
+    all &= defined || !(info_->differentiable_results >> std::min<size_t>(i, 63) & 1);
+  }
+  if (!any || !info_->backward) return;
+  if (!all) {
+    for (size_t i = 0; i < call.grads.size(); ++i) {
+      if (call.grads[i].defined() || !(info_->differentiable_results >> std::min<size_t>(i, 63) & 1)) continue;
+      const TensorMeta& meta = input_meta(i);
+      if (is_floating_point(meta.dtype()) || is_complex(meta.dtype())) call.grads[i] = tenon::zeros(meta.sizes(), meta.options());
+    }
+  }
+  Gradients out(*this, call);
+  info_->backward(*this, call.grads, out);
+}
+
+void OpNode::release_variables() noexcept {
+  for (uint32_t i = 0; i < num_saved_; ++i) saved_[i].release();
+  if (std::vector<SavedTensor>* list = saved_list()) {
+    for (SavedTensor& saved : *list) saved.release();
+  }
+}
+
+void OpNode::visit_saved(SavedVisitor& visitor) const {
+  const size_t arguments = shape_->num_tensors();
+  for (size_t slot = 0; slot < num_saved_; ++slot) {
+    const SavedTensor& saved = saved_[slot];
+    if (!saved.saved() && !saved.released()) continue;
+    if (!usable(saved)) saved.throw_unusable(operator_name(*this), saved_name(slot));
+    if (slot >= arguments) {
+      visitor.tensor(num_saved_ - arguments == 1 ? "result" : fmt::format("result{}", slot - arguments), saved.get(*this));
+    } else {
+      std::string name = saved_name(slot);
+      visitor.tensor(std::string_view(name).substr(1, name.size() - 2), saved.get(*this));
+    }
+  }
+}
+
+size_t Gradients::edge_of(size_t argument) const noexcept {
+  size_t edge = 0;
+  for (const ArgumentUse& use : node_.info().uses) {
+    if (use.argument == argument) break;
+    edge += node_.shape().lists >> use.argument & 1 ? node_.list_length_ : 1;
+  }
+  return edge;
+}
+
+bool Gradients::wanted(size_t argument) const noexcept {
+  const size_t first = edge_of(argument);
+  const size_t count = node_.shape().lists >> argument & 1 ? node_.list_length_ : 1;
+  for (size_t i = first; i < first + count; ++i) {
+    if (call_.wanted(i)) return true;
+  }
+  return false;
+}
+
+void Gradients::set(size_t argument, Tensor grad) { call_.out[edge_of(argument)] = std::move(grad); }
+
+void Gradients::set(size_t argument, std::vector<Tensor> grads) {
+  const size_t first = edge_of(argument);
+  for (size_t i = 0; i < grads.size(); ++i) call_.out[first + i] = std::move(grads[i]);
+}
+
+}  // namespace tenon::autograd

@@ -1,0 +1,173 @@
+#include "tenon/autograd/record.h"
+
+#include <fmt/core.h>
+
+#include "tenon/autograd/autograd_meta.h"
+#include "tenon/autograd/strided.h"
+#include "tenon/core/thread_state.h"
+#include "tenon/generated/functions.h"
+
+namespace tenon::autograd {
+namespace {
+
+constexpr uint64_t bit(size_t i) noexcept { return uint64_t{1} << i; }
+
+std::string_view short_name(const OperatorEntry& entry) {
+  const size_t at = entry.name.rfind(':');
+  return at == std::string_view::npos ? entry.name : entry.name.substr(at + 1);
+}
+
+}  // namespace
+
+bool Recorder::argument_requires_grad(size_t i) const {
+  if (call_.shape.tensors & bit(i)) {
+    const Tensor& t = *call_.tensors[call_.shape.slot(i)];
+    return t.defined() && requires_grad(*t.impl());
+  }
+  for (const Tensor& t : call_.list) {
+    if (t.defined() && requires_grad(*t.impl())) return true;
+  }
+  return false;
+}
+
+bool Recorder::any_requires_grad() const {
+  for (const ArgumentUse& use : info_.uses) {
+    if (argument_requires_grad(use.argument)) return true;
+  }
+  return false;
+}
+
+bool Recorder::decide() const {
+  if (!thread_state.grad_enabled) return false;
+  if (call_.shape.written == 0) [[likely]] return any_requires_grad();
+
+  bool any = any_requires_grad();
+  for (uint64_t outs = call_.shape.written & ~uint64_t{1}; outs && !any; outs &= outs - 1) {
+    any = argument_requires_grad(std::countr_zero(outs));
+  }
+  TENON_CHECK(!any || !(call_.shape.written & ~uint64_t{1}), Runtime,
+              fmt::format("{}(): functions with out=... arguments don't support automatic differentiation, but one of "
+                          "the arguments requires grad.",
+                          short_name(*info_.entry)));
+  if (!writes_self()) return any;
+  const Tensor& self = *call_.tensors[0];
+  // Writing through a view writes its base, whose history this is.
+  const TensorImpl* base = self.impl()->base().get();
+  if (!any && !(base && requires_grad(*base))) return false;
+  check_in_place(self);
+  return any && is_differentiable(self.dtype());
+}
+
+void Recorder::save_arguments(uint64_t saves, uint64_t metas) {
+  const CallShape& shape = call_.shape;
+  for (uint64_t left = saves; left; left &= left - 1) {
+    const size_t i = std::countr_zero(left);
+    if (shape.lists & bit(i)) {
+      std::vector<SavedTensor>& list = *node_->saved_list();
+      list.resize(call_.list.size());
+      for (size_t j = 0; j < list.size(); ++j) list[j].save_input(call_.list[j]);
+      continue;
+    }
+    const Tensor& t = *call_.tensors[shape.slot(i)];
+    if (!t.defined()) continue;
+    if (i != 0 || !writes_self()) {
+      node_->saved_[shape.slot(i)].save_input(t);
+      continue;
+    }
+    // The call is about to overwrite what its derivative needs.
+    const ExcludeDispatchKeyGuard below(kAutogradKeys);
+    Tensor old = alias_without_history(tenon::clone(t));
+    if (Edge edge = gradient_edge(t)) set_history(old, std::move(edge));
+    node_->saved_[shape.slot(i)].save_input(old);
+  }
+  if (!metas) return;
+  node_->metas_ = std::make_unique<TensorMeta[]>(shape.num_tensors());
+  for (uint64_t left = metas; left; left &= left - 1) {
+    const size_t slot = shape.slot(std::countr_zero(left));
+    if (call_.tensors[slot]->defined()) node_->metas_[slot] = TensorMeta(*call_.tensors[slot]);
+  }
+}
+
+void Recorder::begin(IntrusivePtr<OpNode> node) {
+  node_ = std::move(node);
+  if (writes_self()) version_before_ = call_.tensors[0]->_version();
+  uint64_t saves = 0, metas = 0;
+  node_->reserve_edges(info_.uses.size());
+  for (const ArgumentUse& use : info_.uses) {
+    const size_t i = use.argument;
+    bool wanted = false;
+    if (call_.shape.tensors & bit(i)) {
+      const Tensor& t = *call_.tensors[call_.shape.slot(i)];
+      Edge edge = t.defined() ? gradient_edge(t) : Edge{};
+      wanted = static_cast<bool>(edge);
+      node_->add_edge(std::move(edge));
+    } else {
+      for (const Tensor& t : call_.list) {
+        Edge edge = t.defined() ? gradient_edge(t) : Edge{};
+        wanted |= static_cast<bool>(edge);
+        node_->add_edge(std::move(edge));
+      }
+      node_->list_length_ = static_cast<uint32_t>(call_.list.size());
+    }
+    if (!wanted) continue;
+    saves |= use.saves;
+    metas |= use.metas;
+    saves_results_ |= use.saves_results;
+  }
+  if (saves | metas) save_arguments(saves, metas);
+}
+
+void Recorder::replace_self_history(const Tensor& self) {
+  const IntrusivePtr<TensorImpl>& base = self.impl()->base();
+  if (!base) return replace_history(self, {owner(), 0});
+  const Tensor whole(base);
+  replace_history(whole, {make_copy_slices_node(whole, self, owner()), 0});
+}
+
+void Recorder::finish(std::span<Tensor* const> results) {
+  const bool in_place = writes_self();
+  for (uint32_t i = 0; i < results.size(); ++i) {
+    Tensor& t = *results[i];
+    if (!t.defined()) {
+      node_->add_input({});
+      continue;
+    }
+    node_->add_input(TensorMeta(t));
+    if (!in_place) {
+      if (!(info_.differentiable_results & bit(std::min<uint32_t>(i, 63))) || !is_differentiable(t.dtype())) continue;
+      for (size_t a = 0; a < call_.shape.num_tensors(); ++a) {
+        // A kernel that had nothing to do gave its argument back, which has a history of its own.
+        if (t.is_same(*call_.tensors[a])) t = make_view(t, t.sizes(), t.strides(), t.storage_offset());
+      }
+      set_history(t, {owner(), i});
+      if (info_.is_view && results.size() > 1) meta_of(*t.impl())->creation = ViewCreation::MultiOutput;
+    }
+    if (saves_results_ & bit(std::min<uint32_t>(i, 63))) {
+      const uint64_t version = in_place ? tenon::detail::version_after_call(t, version_before_) : t._version();
+      node_->saved_[call_.shape.num_tensors() + i].save_output(t, i, version);
+    }
+  }
+  if (in_place) replace_self_history(*call_.tensors[0]);
+}
+
+void Recorder::finish_unrecorded(std::span<Tensor* const> results) const {
+  if (thread_state.grad_enabled || call_.shape.num_tensors() == 0) return;
+  const Tensor& self = *call_.tensors[0];
+  const TensorImpl* base = self.impl()->base().get();
+  if (!requires_grad(*self.impl()) && !(base && requires_grad(*base))) return;
+  for (Tensor* t : results) {
+    TensorImpl& impl = *t->impl();
+    if (impl.is_inference() || t->is_same(self)) continue;
+    AutogradMeta& meta = ensure_meta(impl);
+    if (thread_state.inference_mode) {
+      // Without a base nothing but its own key brings a later write through it here, to be refused.
+      meta.creation = ViewCreation::InferenceMode;
+      impl.set_keys(impl.own_keys() | kAutogradKeys);
+    } else {
+      meta.creation = ViewCreation::NoGrad;
+      if (const AutogradMeta* of_base = impl.base() ? meta_of(*impl.base()) : nullptr) meta.base_history = of_base->history;
+    }
+  }
+}
+
+}  // namespace tenon::autograd

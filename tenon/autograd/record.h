@@ -1,0 +1,129 @@
+// Record: the Autograd kernel of every operator that has a DerivativeInfo: makes a node, lets the call go on below
+// Autograd, and makes the results' history. One instantiation for each C++ signature.
+// Used by generated registrations. What does not depend on the signature is in record.cc.
+#pragma once
+
+#include "tenon/autograd/derivative.h"
+
+namespace tenon::autograd {
+
+/// The tensors of one call, wherever they stand in its signature.
+struct CallTensors {
+  const CallShape& shape;
+  const Tensor* const* tensors;  ///< By slot.
+  TensorList list;               ///< The list argument, if there is one.
+};
+
+/// The part of a recorded call that does not depend on its signature.
+class Recorder {
+ public:
+  /// Throws Error{Runtime} for an in-place or out call that cannot be recorded.
+  Recorder(const DerivativeInfo& info, const CallTensors& call) : info_(info), call_(call), recording_(decide()) {}
+
+  bool recording() const noexcept { return recording_; }
+  /// Gives the node its edges and what it saves. Before the call goes on, which may overwrite an argument.
+  void begin(IntrusivePtr<OpNode> node);
+  /// Makes the results part of the graph.
+  void finish(std::span<Tensor* const> results);
+  /// Without history, results may still be views, and must remember in which mode they were made.
+  void finish_unrecorded(std::span<Tensor* const> results) const;
+
+ private:
+  bool decide() const;
+  bool any_requires_grad() const;
+  bool argument_requires_grad(size_t i) const;
+  bool writes_self() const noexcept { return call_.shape.written & 1; }
+  void save_arguments(uint64_t saves, uint64_t metas);
+  IntrusivePtr<Node> owner() const noexcept { return IntrusivePtr<Node>::share(node_.get()); }
+  void replace_self_history(const Tensor& self);
+
+  const DerivativeInfo& info_;
+  const CallTensors& call_;
+  bool recording_;
+  IntrusivePtr<OpNode> node_;
+  uint64_t saves_results_ = 0;
+  uint64_t version_before_ = 0;  // of the written argument
+};
+
+namespace detail {
+
+/// Addresses of a call's tensor arguments, in order.
+template <class... A>
+struct TensorPointers {
+  static constexpr CallShape kShape = call_shape<A...>();
+  const Tensor* tensors[kShape.num_tensors() + 1];
+  TensorList list;
+
+  explicit TensorPointers(const std::remove_reference_t<A>&... args) {
+    size_t n = 0;
+    (add(n, args), ...);
+  }
+  CallTensors call() const noexcept { return {kShape, tensors, list}; }
+
+ private:
+  void add(size_t& n, const Tensor& t) noexcept { tensors[n++] = &t; }
+  void add(size_t&, const TensorList& l) noexcept { list = l; }
+  template <class T>
+  void add(size_t&, const T&) noexcept {}
+};
+
+/// Calls `f` with the addresses of all tensors in a call's result.
+template <class R, class F>
+void with_results(R& result, F&& f) {
+  using V = std::remove_cvref_t<R>;
+  if constexpr (std::is_same_v<V, Tensor>) {
+    Tensor* one[] = {&result};
+    f(std::span<Tensor* const>(one));
+  } else if constexpr (std::is_same_v<V, std::vector<Tensor>>) {
+    std::vector<Tensor*> all;
+    for (Tensor& t : result) all.push_back(&t);
+    f(std::span<Tensor* const>(all));
+  } else if constexpr (requires { std::tuple_size<V>::value; }) {
+    Tensor* each[kTensorResults<V> + 1];
+    size_t n = 0;
+    std::apply(
+        [&]<class... T>(T&... element) {
+          const auto add = [&](auto& e) {
+            if constexpr (kIsTensor<decltype(e)>) each[n++] = &e;
+          };
+          (add(element), ...);
+        },
+        result);
+    f(std::span<Tensor* const>(each, n));
+  } else {
+    f(std::span<Tensor* const>());
+  }
+}
+
+}  // namespace detail
+
+template <class Sig>
+struct Record;
+template <class R, class... A>
+struct Record<R(A...)> {
+  static R call(const Kernel& kernel, DispatchKeySet keys, A... args) {
+    const auto& info = *static_cast<const DerivativeInfo*>(kernel.data);
+    const TypedOperator<R(A...)> op(*info.entry);
+    const detail::TensorPointers<A...> pointers(args...);
+    const CallTensors tensors = pointers.call();
+    Recorder recorder(info, tensors);
+    if (recorder.recording()) recorder.begin(IntrusivePtr<OpNode>::adopt(new SavedCall<R(A...)>(info, args...)));
+    // Operators that the kernel calls on the same tensors are its own business.
+    const ExcludeDispatchKeyGuard below(kAutogradKeys);
+    const DispatchKeySet rest = keys.below(Functionality::Autograd);
+    if constexpr (std::is_void_v<R>) {
+      op.redispatch(rest, std::forward<A>(args)...);
+      if (recorder.recording()) recorder.finish({});
+    } else {
+      R result = op.redispatch(rest, std::forward<A>(args)...);
+      if (recorder.recording()) {
+        detail::with_results(result, [&](std::span<Tensor* const> results) { recorder.finish(results); });
+      } else if (info.is_view) {
+        detail::with_results(result, [&](std::span<Tensor* const> results) { recorder.finish_unrecorded(results); });
+      }
+      return result;
+    }
+  }
+};
+
+}  // namespace tenon::autograd

@@ -1,0 +1,59 @@
+#include "tenon/core/kernel_report.h"
+
+#include <cstring>
+#include <mutex>
+
+namespace tenon {
+namespace {
+
+struct Records {
+  std::mutex mutex;
+  std::vector<KernelCount> counts;
+};
+Records& records() {
+  static auto& r = *new Records;
+  return r;
+}
+
+thread_local KernelReport t_last;
+
+}  // namespace
+
+namespace detail {
+
+std::atomic<bool> kernel_reporting_on{false};
+
+void record_kernel(const char* op, const char* kernel) {
+  t_last = {op, kernel};
+  Records& r = records();
+  const std::lock_guard lock(r.mutex);
+  for (KernelCount& c : r.counts) {
+    if (std::strcmp(c.report.op, op) == 0 && std::strcmp(c.report.kernel, kernel) == 0) {
+      ++c.calls;
+      return;
+    }
+  }
+  r.counts.push_back({{op, kernel}, 1});
+}
+
+}  // namespace detail
+
+void set_kernel_reporting(bool on) {
+  Records& r = records();
+  const std::lock_guard lock(r.mutex);
+  if (on) {
+    r.counts.clear();
+    t_last = {};
+  }
+  detail::kernel_reporting_on.store(on, std::memory_order_relaxed);
+}
+
+KernelReport last_kernel() noexcept { return t_last; }
+
+std::vector<KernelCount> kernel_counts() {
+  Records& r = records();
+  const std::lock_guard lock(r.mutex);
+  return r.counts;
+}
+
+}  // namespace tenon

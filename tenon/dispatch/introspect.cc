@@ -1,0 +1,239 @@
+// What the dispatcher tells people: kernels, tables, and what is missing.
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <set>
+
+#include "tenon/core/device.h"
+#include "tenon/core/error.h"
+#include "tenon/dispatch/state.h"
+
+namespace tenon {
+namespace {
+
+using Lock = std::lock_guard<std::recursive_mutex>;
+
+/// The registrations behind a handle; the dispatcher's mutex is held.
+const OperatorRegistrations& registrations_of(OperatorHandle op) {
+  TENON_CHECK(op.entry().registrations, NotImplemented,
+              fmt::format("Operator '{}' has no declaration", op.full_name()));
+  return *op.entry().registrations;
+}
+
+/// Every runtime key of a table, as people read it: dense first, backend by backend, then rising.
+std::vector<DispatchKey> table_keys() {
+  std::vector<Backend> backends;
+  for (int b = 0; b < live_backends(); ++b) backends.push_back(static_cast<Backend>(b));
+  backends.push_back(kMetaBackend);
+  std::vector<DispatchKey> keys;
+  for (int i = 0; i < kNumFunctionalities; ++i) {
+    const auto f = static_cast<Functionality>(i);
+    if (!is_per_backend(f)) {
+      keys.emplace_back(f);
+      continue;
+    }
+    for (const Backend b : backends) keys.emplace_back(f, b);
+  }
+  return keys;
+}
+
+/// "CPU, Meta": the keys that an operator has kernels for, aliases last.
+std::string kernels_exist_for(const OperatorRegistrations& op) {
+  std::vector<std::string> names;
+  const auto add = [&](bool aliases) {
+    std::vector<std::string> found;
+    for (const KernelRecord& r : op.kernels) {
+      if (is_alias_key(r.key) != aliases || r.function.is_fallthrough() || r.function.is_not_implemented())
+        continue;
+      found.push_back(key_name(r.key));
+    }
+    std::sort(found.begin(), found.end());
+    found.erase(std::unique(found.begin(), found.end()), found.end());
+    names.insert(names.end(), found.begin(), found.end());
+  };
+  add(false);
+  add(true);
+  if (names.empty()) return "no kernels exist";
+  std::string text = "kernels exist for: ";
+  for (size_t i = 0; i < names.size(); ++i) text += (i ? ", " : "") + names[i];
+  return text;
+}
+
+}  // namespace
+
+std::string to_string(SourceLocation where) {
+  return *where.file ? fmt::format("{}:{}", where.file, where.line) : "<unknown>";
+}
+
+std::string_view name(CellSource source) noexcept {
+  switch (source) {
+    case CellSource::Missing:
+      return "missing";
+    case CellSource::Kernel:
+      return "kernel";
+    case CellSource::CompositeExplicit:
+      return "default backend kernel";
+    case CellSource::CompositeImplicit:
+      return "composite kernel";
+    case CellSource::Fallback:
+      return "fallback";
+    case CellSource::Fallthrough:
+      return "fallthrough";
+  }
+  return "";
+}
+
+std::string did_you_mean(std::string_view name, const std::vector<std::string>& names) {
+  const size_t allowed = std::max<size_t>(1, name.size() / 5);
+  std::vector<std::pair<size_t, std::string_view>> near;
+  std::vector<size_t> row;
+  for (const std::string& candidate : names) {
+    if (candidate.starts_with(name) && !name.ends_with("::") && candidate[name.size()] == '.') {
+      near.emplace_back(0, candidate);  // an overload of this very name
+      continue;
+    }
+    const size_t longer = std::max(candidate.size(), name.size());
+    if (longer - std::min(candidate.size(), name.size()) > allowed) continue;
+    // Levenshtein distance, one row at a time.
+    row.resize(candidate.size() + 1);
+    for (size_t j = 0; j < row.size(); ++j) row[j] = j;
+    for (size_t i = 1; i <= name.size(); ++i) {
+      size_t diagonal = std::exchange(row[0], i);
+      for (size_t j = 1; j < row.size(); ++j) {
+        const size_t replaced = diagonal + (name[i - 1] != candidate[j - 1]);
+        diagonal = row[j];
+        row[j] = std::min({replaced, row[j] + 1, row[j - 1] + 1});
+      }
+    }
+    if (row.back() <= allowed) near.emplace_back(row.back(), candidate);
+  }
+  if (near.empty()) return "";
+  std::sort(near.begin(), near.end());
+  if (near.size() > 3) near.resize(3);
+  std::string text = "; did you mean ";
+  for (size_t i = 0; i < near.size(); ++i) {
+    if (i) text += i + 1 == near.size() ? " or " : ", ";
+    text += fmt::format("'{}'", near[i].second);
+  }
+  return text + "?";
+}
+
+void detail::missing_kernel(const OperatorEntry& entry, DispatchKeySet keys) {
+  Dispatcher::State& state = Dispatcher::singleton().state();
+  const Lock lock(state.mutex);
+  const std::string full = entry.full_name();
+  TENON_CHECK(entry.registrations, NotImplemented, fmt::format("Operator '{}' has no declaration", full));
+  const Functionality f = DispatchKeySet(keys.bits() & compute_column(entry, keys).mask).functionality();
+  std::string what = f == Functionality::Dense
+                         ? fmt::format("device {}", backend_name(keys.backend()))
+                         : fmt::format("key {}", key_name(DispatchKey(f, keys.backend())));
+  if (backend_name(keys.backend()).empty())
+    what = fmt::format("backend {}, which nobody registered", keys.backend());
+  throw_error(ErrorKind::NotImplemented,
+              fmt::format("Operator '{}' is not implemented for {}; {} (see `tenon table {}`)", full, what,
+                          kernels_exist_for(*entry.registrations), full));
+}
+
+bool Dispatcher::has_kernel(OperatorHandle op) {
+  commit_pending();
+  const Lock lock(state_->mutex);
+  return !registrations_of(op).kernels.empty();
+}
+
+bool Dispatcher::has_kernel(OperatorHandle op, DispatchKey key) {
+  commit_pending();
+  const Lock lock(state_->mutex);
+  const auto& kernels = registrations_of(op).kernels;
+  return std::any_of(kernels.begin(), kernels.end(), [&](const KernelRecord& r) { return r.key == key; });
+}
+
+bool Dispatcher::has_kernel_for_key(OperatorHandle op, DispatchKey key) {
+  return computed_cell(op, key).source != CellSource::Missing && !is_fallthrough(op, key);
+}
+
+bool Dispatcher::has_kernel_for_any_key(OperatorHandle op, DispatchKeySet keys) {
+  commit_pending();
+  const Lock lock(state_->mutex);
+  const auto& kernels = registrations_of(op).kernels;
+  const auto wanted = keys_of(keys);
+  return std::any_of(kernels.begin(), kernels.end(), [&](const KernelRecord& r) {
+    return std::find(wanted.begin(), wanted.end(), r.key) != wanted.end();
+  });
+}
+
+bool Dispatcher::is_fallthrough(OperatorHandle op, DispatchKey key) {
+  return computed_cell(op, key).source == CellSource::Fallthrough;
+}
+
+std::vector<KernelRegistration> Dispatcher::registrations(OperatorHandle op) {
+  commit_pending();
+  const Lock lock(state_->mutex);
+  std::vector<KernelRegistration> all;
+  for (const KernelRecord& r : registrations_of(op).kernels)
+    all.push_back({r.id, r.key, r.function, r.where});
+  // Grouped by key; the order within a key stays newest first.
+  std::stable_sort(all.begin(), all.end(), [](const auto& a, const auto& b) {
+    const auto rank = [](DispatchKey k) { return std::tuple(k.kind, k.functionality, k.backend); };
+    return rank(a.key) < rank(b.key);
+  });
+  return all;
+}
+
+std::optional<SourceLocation> Dispatcher::defined_at(OperatorHandle op) {
+  commit_pending();
+  const Lock lock(state_->mutex);
+  const OperatorRegistrations& r = registrations_of(op);
+  return r.definition ? std::optional(r.defined_at) : std::nullopt;
+}
+
+TableCell Dispatcher::computed_cell(OperatorHandle op, DispatchKey key) {
+  TENON_CHECK(!is_alias_key(key), Value,
+              fmt::format("computed_cell: {} stands for several keys; name one of them", key_name(key)));
+  commit_pending();
+  const Lock lock(state_->mutex);
+  const ComputedCell cell = compute_cell(*state_, registrations_of(op), key);
+  return {key, cell.source, cell.where};
+}
+
+std::vector<TableCell> Dispatcher::computed_table(OperatorHandle op) {
+  commit_pending();
+  const Lock lock(state_->mutex);
+  std::vector<TableCell> cells;
+  for (const DispatchKey key : table_keys()) cells.push_back(computed_cell(op, key));
+  return cells;
+}
+
+std::string Dispatcher::dump_registrations(OperatorHandle op) {
+  const auto all = registrations(op);
+  std::string text = fmt::format("name: {}\n", op.full_name());
+  if (const auto where = defined_at(op)) {
+    text += fmt::format("schema: {}\ndeclared at: {}\n", schema::to_string(op.schema()), to_string(*where));
+  } else {
+    text += "schema: none\n";
+  }
+  for (size_t i = 0; i < all.size(); ++i) {
+    const KernelRegistration& r = all[i];
+    const bool head = i == 0 || all[i - 1].key != r.key;
+    const bool overrides = head && i + 1 < all.size() && all[i + 1].key == r.key;
+    text +=
+        fmt::format("{}: {}{}{}", key_name(r.key), to_string(r.where), r.function.types() ? "" : " [boxed]",
+                    r.function.is_fallthrough() ? " [fallthrough]" : "");
+    if (r.function.is_not_implemented()) text += " [not implemented]";
+    if (overrides) text += fmt::format(" (overrides {})", to_string(all[i + 1].where));
+    if (!head) text += " (inactive)";
+    text += '\n';
+  }
+  return text;
+}
+
+std::string Dispatcher::dump_table(OperatorHandle op) {
+  std::string text = fmt::format("table of {}\n", op.full_name());
+  for (const TableCell& cell : computed_table(op)) {
+    text += fmt::format("{}: [{}]", key_name(cell.key), name(cell.source));
+    if (*cell.where.file) text += " " + to_string(cell.where);
+    text += '\n';
+  }
+  return text;
+}
+
+}  // namespace tenon

@@ -1,0 +1,205 @@
+// Kernel: one implementation of an operator, callable boxed and, where its types are known, unboxed.
+// Used by registration, tables and calls. Knows nothing of which operator or key it serves.
+#pragma once
+
+#include <memory>
+
+#include "tenon/dispatch/signature.h"
+
+namespace tenon {
+
+class OperatorHandle;
+struct Kernel;
+
+/// A kernel on boxed values: takes its arguments from the top of the stack and leaves its results there.
+using BoxedFunction = void(const OperatorHandle& op, DispatchKeySet keys, Stack& stack);
+
+namespace detail {
+using BoxedEntry = void (*)(const Kernel&, const OperatorHandle&, DispatchKeySet, Stack&);
+using AnyFunction = void (*)();
+}  // namespace detail
+
+/// What a table slot holds. `unboxed` has the type R(*)(const Kernel&, DispatchKeySet, A...) of the
+/// operator's canonical signature; null for a kernel that exists only boxed. `data` is what the entry points
+/// need: the user's function, constant data of a generated kernel, or a closure.
+struct Kernel {
+  detail::AnyFunction unboxed = nullptr;
+  detail::BoxedEntry boxed = nullptr;
+  const void* data = nullptr;
+
+  bool valid() const noexcept { return boxed != nullptr; }
+};
+
+namespace detail {
+
+/// A kernel that was registered as a closure and can go away: calls count themselves in, removal waits for
+/// nobody.
+struct ClosureBase {
+  virtual ~ClosureBase() = default;
+};
+
+template <class F>
+struct FunctionTraits;
+template <class R, class... A>
+struct FunctionTraits<R(A...)> {
+  static constexpr bool takes_keys = false;
+  using Return = R;
+  using CanonicalSignature = R(Canonical<A>...);
+  using Parameters = std::tuple<A...>;
+};
+template <class R, class... A>
+struct FunctionTraits<R(DispatchKeySet, A...)> {
+  static constexpr bool takes_keys = true;
+  using Return = R;
+  using CanonicalSignature = R(Canonical<A>...);
+  using Parameters = std::tuple<A...>;
+};
+template <class F>
+struct FunctionTraits<F*> : FunctionTraits<F> {};
+template <class R, class... A>
+struct FunctionTraits<R(A...) noexcept> : FunctionTraits<R(A...)> {};
+
+/// Calls a user's function `F` (a function type) whose pointer is in `data`, from canonical arguments.
+template <class F, class Sig, class Parameters>
+struct CallFunction;
+template <class F, class R, class... A, class... P>
+struct CallFunction<F, R(A...), std::tuple<P...>> {
+  static R call(const Kernel& kernel, DispatchKeySet keys, A... args) {
+    auto* f = reinterpret_cast<F*>(const_cast<void*>(kernel.data));
+    if constexpr (FunctionTraits<F>::takes_keys) {
+      return f(keys, adapt_arg<P>(std::forward<A>(args))...);
+    } else {
+      return f(adapt_arg<P>(std::forward<A>(args))...);
+    }
+  }
+};
+
+/// Boxed entry of a kernel whose unboxed entry has canonical signature R(A...).
+template <class Sig>
+struct BoxedFromUnboxed;
+template <class R, class... A>
+struct BoxedFromUnboxed<R(A...)> {
+  using Unboxed = R (*)(const Kernel&, DispatchKeySet, A...);
+
+  static void call(const Kernel& kernel, const OperatorHandle&, DispatchKeySet keys, Stack& stack) {
+    const size_t first = stack.size() - sizeof...(A);
+    [&]<size_t... I>(std::index_sequence<I...>) {
+      const auto f = reinterpret_cast<Unboxed>(kernel.unboxed);
+      if constexpr (std::is_void_v<R>) {
+        f(kernel, keys, ArgTraits<A>::pull(stack, first + I)...);
+      } else {
+        // Results that refer to arguments are copied before the stack moves those about.
+        using Owned = typename OwnedReturn<R>::type;
+        ReturnTraits<Owned>::push(stack, Owned(f(kernel, keys, ArgTraits<A>::pull(stack, first + I)...)));
+      }
+    }
+    (std::index_sequence_for<A...>());
+    stack.erase(first, sizeof...(A));
+  }
+};
+
+/// Calls a boxed kernel from typed arguments.
+template <class R, class... A>
+R call_boxed(const Kernel& kernel, const OperatorHandle& op, DispatchKeySet keys, A... args) {
+  Stack stack;
+  (ArgTraits<A>::push(stack, args), ...);
+  kernel.boxed(kernel, op, keys, stack);
+  if (stack.size() != ReturnTraits<R>::count) [[unlikely]] {
+    throw_error(ErrorKind::Type, "a boxed kernel left " + std::to_string(stack.size()) +
+                                     " results, expected " + std::to_string(ReturnTraits<R>::count));
+  }
+  if constexpr (std::is_void_v<R>)
+    return;
+  else if constexpr (ReturnsReference<R>::value)
+    return written_arguments<R>(std::forward<A>(args)...);
+  else
+    return ReturnTraits<R>::take(stack, 0);
+}
+
+/// Enters a user's boxed function, whose pointer is in `data`.
+inline void call_boxed_function(const Kernel& kernel, const OperatorHandle& op, DispatchKeySet keys,
+                                Stack& stack) {
+  reinterpret_cast<BoxedFunction*>(const_cast<void*>(kernel.data))(op, keys, stack);
+}
+/// Mark registrations that have no code: a key that steps aside, and an operator that a fallback must not
+/// serve.
+void fallthrough_entry(const Kernel&, const OperatorHandle&, DispatchKeySet, Stack&);
+void not_implemented_entry(const Kernel&, const OperatorHandle&, DispatchKeySet, Stack&);
+
+}  // namespace detail
+
+/// What `m.impl` and `m.fallback` take: made from a function, or by one of the named makers. PyTorch's name.
+class CppFunction {
+ public:
+  /// From a pointer to any function whose parameter types the schema language knows.
+  template <class F>
+  requires std::is_function_v<F> CppFunction(F* f) {
+    using Traits = detail::FunctionTraits<F>;
+    using Sig = typename Traits::CanonicalSignature;
+    kernel_.unboxed = reinterpret_cast<detail::AnyFunction>(
+        &detail::CallFunction<F, Sig, typename Traits::Parameters>::call);
+    kernel_.boxed = &detail::BoxedFromUnboxed<Sig>::call;
+    kernel_.data = reinterpret_cast<const void*>(f);
+    types_ = &detail::SignatureOf<Sig>::types;
+  }
+  /// From a lambda without captures.
+  template <class L>
+  requires(std::is_class_v<L>&& requires(L l) { +l; }) CppFunction(L lambda) : CppFunction(+lambda) {}
+
+  /// A kernel on boxed values, which serves any operator.
+  template <BoxedFunction* f>
+  static CppFunction make_from_boxed_function() {
+    return from_boxed(f);
+  }
+  static CppFunction from_boxed(BoxedFunction* f) {
+    CppFunction c;
+    c.kernel_.boxed = &detail::call_boxed_function;
+    c.kernel_.data = reinterpret_cast<const void*>(f);
+    return c;
+  }
+  /// A boxed kernel with state. The closure lives until the last call that began before its removal has
+  /// ended.
+  static CppFunction from_closure(std::shared_ptr<detail::ClosureBase> closure, detail::BoxedEntry entry) {
+    CppFunction c;
+    c.kernel_.boxed = entry;
+    c.kernel_.data = closure.get();
+    c.closure_ = std::move(closure);
+    return c;
+  }
+  /// A generated kernel: code for a canonical signature, constant data for one operator.
+  template <class Sig>
+  static CppFunction from_data(detail::AnyFunction unboxed, const void* data) {
+    CppFunction c;
+    c.kernel_ = {unboxed, &detail::BoxedFromUnboxed<Sig>::call, data};
+    c.types_ = &detail::SignatureOf<Sig>::types;
+    return c;
+  }
+  /// The key steps aside for the next one.
+  static CppFunction make_fallthrough() {
+    CppFunction c;
+    c.kernel_.boxed = &detail::fallthrough_entry;
+    return c;
+  }
+  /// Blocks a fallback: the operator is not implemented for the key, and calls say so.
+  static CppFunction make_not_implemented() {
+    CppFunction c;
+    c.kernel_.boxed = &detail::not_implemented_entry;
+    return c;
+  }
+
+  const Kernel& kernel() const noexcept { return kernel_; }
+  bool is_fallthrough() const noexcept { return kernel_.boxed == &detail::fallthrough_entry; }
+  bool is_not_implemented() const noexcept { return kernel_.boxed == &detail::not_implemented_entry; }
+  /// Null for a boxed kernel, which fits every schema.
+  detail::SignatureTypes (*types() const noexcept)() { return types_; }
+  const std::shared_ptr<detail::ClosureBase>& closure() const noexcept { return closure_; }
+
+ private:
+  CppFunction() = default;
+
+  Kernel kernel_;
+  detail::SignatureTypes (*types_)() = nullptr;
+  std::shared_ptr<detail::ClosureBase> closure_;
+};
+
+}  // namespace tenon

@@ -1,0 +1,137 @@
+#include "tenon/dispatch/key.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cctype>
+
+#include "tenon/core/device.h"
+#include "tenon/core/error.h"
+
+namespace tenon {
+namespace {
+
+// How each functionality is spelled; per-backend ones are prefixes of the backend's own spelling.
+constexpr std::string_view kNames[kNumFunctionalities] = {
+    "",       "Blocked", "Quantized", "SparseCsr", "Sparse",  "BackendSelect",
+    "Python", "Record",  "Autograd",  "Autocast",  "Profiler"};
+
+std::string_view name_of(Functionality f) { return kNames[static_cast<int>(f)]; }
+
+struct AliasName {
+  std::string_view name;
+  DispatchKey key;
+};
+// The first spelling of each is the one that is printed.
+constexpr AliasName kAliases[] = {
+    {"CompositeImplicit", kCompositeImplicit},
+    {"CompositeExplicit", kCompositeExplicit},
+    {"Autograd", kAutogradAlias},
+    {"CatchAll", kCompositeImplicit},
+    {"CompositeImplicitAutograd", kCompositeImplicit},
+    {"CompositeExplicitAutograd", kCompositeExplicit},
+};
+
+// The first plug-in's backend, under PyTorch's name for it.
+constexpr Backend kFirstPlugin = 1;
+
+Backend backend_for(std::string_view key) {
+  if (key == "PrivateUse1") {
+    if (live_backends() > kFirstPlugin) return kFirstPlugin;
+    return register_backend("privateuseone", "PrivateUse1");
+  }
+  if (const auto known = find_backend_by_key(key)) return *known;
+  std::string lower(key);
+  std::transform(lower.begin(), lower.end(), lower.begin(), [](unsigned char c) { return std::tolower(c); });
+  return register_backend(lower, key);
+}
+
+}  // namespace
+
+std::string key_name(DispatchKey key) {
+  for (const auto& alias : kAliases) {
+    if (alias.key == key) return std::string(alias.name);
+  }
+  std::string text(name_of(key.functionality));
+  if (is_per_backend(key.functionality)) text += backend_key(key.backend);
+  return text;
+}
+
+DispatchKey key_parse(std::string_view name) {
+  for (const auto& alias : kAliases) {
+    if (alias.name == name) return alias.key;
+  }
+  for (int i = 0; i < kNumFunctionalities; ++i) {
+    const auto f = static_cast<Functionality>(i);
+    if (!is_per_backend(f) && kNames[i] == name) return DispatchKey(f);
+  }
+  const bool spelled = !name.empty() && std::isupper(static_cast<unsigned char>(name[0])) &&
+                       std::all_of(name.begin(), name.end(), [](unsigned char c) { return std::isalnum(c); });
+  TENON_CHECK(
+      spelled, Value,
+      fmt::format("dispatch key: '{}' is not one; examples: CPU, Meta, AutogradCPU, BackendSelect, Autograd, "
+                  "CompositeImplicit, CompositeExplicit",
+                  name));
+  // SparseCsr before Sparse: the longer prefix first. A backend's own name may not begin with a prefix.
+  constexpr Functionality kPrefixes[] = {Functionality::Autograd, Functionality::SparseCsr,
+                                         Functionality::Sparse, Functionality::Quantized,
+                                         Functionality::Blocked};
+  for (const Functionality f : kPrefixes) {
+    const std::string_view prefix = name_of(f);
+    if (name.size() > prefix.size() && name.starts_with(prefix)) {
+      return DispatchKey(f, backend_for(name.substr(prefix.size())));
+    }
+  }
+  return DispatchKey(Functionality::Dense, backend_for(name));
+}
+
+bool is_alias_key(DispatchKey key) noexcept { return key.kind != DispatchKey::Kind::Runtime; }
+
+bool is_included_in_alias(DispatchKey key, DispatchKey alias) noexcept {
+  if (key == alias) return true;
+  if (is_alias_key(key)) return false;
+  switch (alias.kind) {
+    case DispatchKey::Kind::AutogradAlias:
+      return key.functionality == Functionality::Autograd;
+    case DispatchKey::Kind::CompositeExplicit:
+      return key.functionality <= Functionality::Sparse;
+    case DispatchKey::Kind::CompositeImplicit:
+      return is_per_backend(key.functionality);
+    case DispatchKey::Kind::Runtime:
+      break;
+  }
+  return false;
+}
+
+DispatchKey key_for_device(std::string_view device) {
+  return DispatchKey(Functionality::Dense, Device(device).backend);
+}
+
+std::vector<DispatchKey> keys_of(DispatchKeySet set) {
+  std::vector<DispatchKey> keys;
+  for (int i = 0; i < kNumFunctionalities; ++i) {
+    const auto f = static_cast<Functionality>(i);
+    if (!set.has(f)) continue;
+    if (!is_per_backend(f)) {
+      keys.emplace_back(f);
+      continue;
+    }
+    for (Backend b = 0; b < 32; ++b) {
+      if (set.has_backend(b)) keys.emplace_back(f, b);
+    }
+  }
+  return keys;
+}
+
+std::string to_string(DispatchKeySet set) {
+  std::string text = "DispatchKeySet(";
+  bool first = true;
+  for (const DispatchKey key : keys_of(set)) {
+    if (!first) text += ", ";
+    text += key_name(key);
+    first = false;
+  }
+  return text + ")";
+}
+
+}  // namespace tenon

@@ -1,0 +1,101 @@
+// Library: how operators and kernels are registered: TENON_LIBRARY, TENON_LIBRARY_IMPL,
+// TENON_LIBRARY_FRAGMENT. Used by authors of operators and backends, and by Tenon itself.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tenon/dispatch/dispatcher.h"
+
+namespace tenon {
+
+/// Registers under one namespace and, for an implementation block, one key; takes all of it back when it
+/// dies.
+///
+///     TENON_LIBRARY(myops, m) {
+///       m.def("myadd(Tensor self, Tensor other) -> Tensor");
+///       m.def("mysub(Tensor self, Tensor other) -> Tensor", &mysub);   // a catch-all kernel
+///     }
+///     TENON_LIBRARY_IMPL(myops, CPU, m) { m.impl("myadd", &myadd_cpu); }
+class Library {
+ public:
+  enum class Kind : uint8_t { Def, Impl, Fragment };
+
+  /// `ns` "_" (implementation blocks only) registers for every namespace, which only `fallback` can. `key` is
+  /// empty or the name of a dispatch key. Throws Error{Value} for a bad key or a second Def block of the same
+  /// namespace.
+  Library(Kind kind, std::string ns, std::string_view key, SourceLocation where);
+  Library(const Library&) = delete;
+  Library& operator=(const Library&) = delete;
+  Library(Library&& other) noexcept;
+  ~Library();
+
+  /// Declares an operator. Throws Error{Value} for a bad schema, or one declared already.
+  Library& def(std::string_view schema, SourceLocation where = SourceLocation::here());
+  /// Declares it and registers a catch-all kernel. A bare name has its schema inferred from the function.
+  Library& def(std::string_view schema_or_name, CppFunction f, SourceLocation where = SourceLocation::here());
+  /// Registers a kernel for this block's key, or a catch-all one in a block without a key. The operator may
+  /// be declared later. Throws Error{Type} when the kernel does not fit the schema.
+  Library& impl(std::string_view name, CppFunction f, SourceLocation where = SourceLocation::here());
+  /// The same for a key other than the block's.
+  Library& impl(std::string_view name, DispatchKey key, CppFunction f,
+                SourceLocation where = SourceLocation::here());
+  /// The kernel of this block's key for every operator that has none; namespace "_" only.
+  Library& fallback(CppFunction f, SourceLocation where = SourceLocation::here());
+
+  const std::string& ns() const noexcept { return ns_; }
+
+ private:
+  Kind kind_;
+  std::string ns_;
+  std::optional<DispatchKey> key_;
+  SourceLocation where_;
+  std::vector<uint64_t> registered_;
+};
+
+namespace detail {
+
+/// A registration block of some source file, queued by a static initialiser, which allocates and throws
+/// nothing.
+struct LibraryBlock {
+  using Init = void (*)(Library&);
+
+  LibraryBlock(Library::Kind kind, const char* ns, const char* key, Init init, const char* file,
+               int line) noexcept;
+  LibraryBlock(const LibraryBlock&) = delete;
+
+  Library::Kind kind;
+  const char* ns;
+  const char* key;
+  Init init;
+  SourceLocation where;
+  LibraryBlock* next = nullptr;
+  Library* library = nullptr;
+};
+
+}  // namespace detail
+
+/// Loads a shared library and commits its registrations. A failure throws and leaves every table as it was.
+/// Throws Error{Device} when the file cannot be loaded.
+void load_library(const std::string& path);
+/// Takes the registrations of a loaded library back; loading it again brings them back. Its code stays
+/// mapped.
+void unload_library(const std::string& path);
+
+}  // namespace tenon
+
+#define TENON_CONCAT_(a, b) a##b
+#define TENON_CONCAT(a, b) TENON_CONCAT_(a, b)
+#define TENON_LIBRARY_BLOCK_(kind, ns, key, m, id)                                                         \
+  static void TENON_CONCAT(tenon_library_init_, id)(::tenon::Library&);                                    \
+  static ::tenon::detail::LibraryBlock TENON_CONCAT(tenon_library_block_, id)(                             \
+      ::tenon::Library::Kind::kind, #ns, key, &TENON_CONCAT(tenon_library_init_, id), __FILE__, __LINE__); \
+  static void TENON_CONCAT(tenon_library_init_, id)(::tenon::Library & m)
+
+/// Declares the operators of a namespace; one block for each namespace.
+#define TENON_LIBRARY(ns, m) TENON_LIBRARY_BLOCK_(Def, ns, "", m, __COUNTER__)
+/// Declares further operators of a namespace.
+#define TENON_LIBRARY_FRAGMENT(ns, m) TENON_LIBRARY_BLOCK_(Fragment, ns, "", m, __COUNTER__)
+/// Registers kernels of a namespace for one key; namespace `_` registers fallbacks.
+#define TENON_LIBRARY_IMPL(ns, key, m) TENON_LIBRARY_BLOCK_(Impl, ns, #key, m, __COUNTER__)

@@ -1,0 +1,123 @@
+#include "tenon/dispatch/operator.h"
+
+#include <fmt/core.h>
+
+#include "tenon/core/error.h"
+#include "tenon/dispatch/state.h"
+
+namespace tenon {
+namespace {
+
+/// The keys of one boxed argument.
+DispatchKeySet keys_of_value(const Stack& stack, size_t i) {
+  DispatchKeySet keys;
+  switch (stack.tag(i)) {
+    case CellTag::Tensor:
+      return stack.at<Tensor>(i).key_set();
+    case CellTag::TensorList:
+      for (const Tensor& t : stack.at<std::vector<Tensor>>(i)) keys |= t.key_set();
+      return keys;
+    default:
+      return keys;
+  }
+}
+
+/// As a typed call does: a device argument brings BackendSelect even where it is None.
+DispatchKeySet keys_of_argument(const schema::Argument& argument, const Stack& stack, size_t i) {
+  if (argument.type.base == schema::BaseType::Device && !argument.type.list) {
+    return DispatchKeySet(Functionality::BackendSelect);
+  }
+  return keys_of_value(stack, i);
+}
+
+/// The storages of the arguments that a boxed call writes, and their versions before it.
+class WrittenStorages {
+ public:
+  WrittenStorages(const schema::FunctionSchema& schema, const Stack& stack, size_t first) {
+    for (size_t i = 0; i < schema.arguments.size(); ++i) {
+      if (!schema.arguments[i].is_write()) continue;
+      if (stack.tag(first + i) == CellTag::Tensor) add(stack.at<Tensor>(first + i));
+      if (stack.tag(first + i) == CellTag::TensorList) {
+        for (const Tensor& t : stack.at<std::vector<Tensor>>(first + i)) add(t);
+      }
+    }
+  }
+  void bump() const noexcept {
+    for (const auto& [tensor, before] : written_) {
+      if (tensor._version() == before) tensor.storage()->bump_version();
+    }
+  }
+
+ private:
+  void add(const Tensor& t) {
+    if (t.defined()) written_.emplace_back(t, t._version());
+  }
+  std::vector<std::pair<Tensor, uint64_t>> written_;
+};
+
+void check_arguments(const OperatorHandle& op, const schema::FunctionSchema& schema, const Stack& stack) {
+  TENON_CHECK(stack.size() >= schema.arguments.size(), Type,
+              fmt::format("{}: takes {} arguments, the stack has {} values", op.full_name(),
+                          schema.arguments.size(), stack.size()));
+}
+
+void dispatch_boxed(const OperatorHandle& op, const schema::FunctionSchema& schema, DispatchKeySet keys,
+                    bool redispatched, Stack& stack) {
+  const Kernel& kernel = detail::find_kernel(op.entry(), keys);
+  const size_t below = stack.size() - schema.arguments.size();
+  if (!detail::dispatch_trace_enabled.load(std::memory_order_relaxed)) [[likely]] {
+    kernel.boxed(kernel, op, keys, stack);
+  } else {
+    std::vector<DispatchKeySet> each;
+    for (size_t i = 0; i < schema.arguments.size(); ++i) {
+      each.push_back(keys_of_argument(schema.arguments[i], stack, below + i));
+    }
+    const detail::TraceScope scope(op.entry(), keys, redispatched, each.data(), each.size());
+    kernel.boxed(kernel, op, keys, stack);
+  }
+  TENON_CHECK(stack.size() == below + schema.returns.size(), Type,
+              fmt::format("{}: a boxed kernel left {} results, expected {}", op.full_name(),
+                          static_cast<ptrdiff_t>(stack.size()) - static_cast<ptrdiff_t>(below),
+                          schema.returns.size()));
+}
+
+}  // namespace
+
+namespace detail {
+
+void fallthrough_entry(const Kernel&, const OperatorHandle& op, DispatchKeySet, Stack&) {
+  throw_error(ErrorKind::Internal, fmt::format("{}: a fallthrough was called", op.full_name()));
+}
+
+void not_implemented_entry(const Kernel&, const OperatorHandle& op, DispatchKeySet keys, Stack&) {
+  missing_kernel(op.entry(), keys);
+}
+
+}  // namespace detail
+
+const schema::FunctionSchema& OperatorHandle::schema() const {
+  if (!entry_->registrations) Dispatcher::singleton().commit_pending();
+  const auto* schema =
+      entry_->registrations ? entry_->registrations->schema.load(std::memory_order_acquire) : nullptr;
+  TENON_CHECK(schema, NotImplemented, fmt::format("Operator '{}' has no declaration", full_name()));
+  return *schema;
+}
+
+void OperatorHandle::call_boxed(Stack& stack) const {
+  const schema::FunctionSchema& s = schema();
+  check_arguments(*this, s, stack);
+  const size_t first = stack.size() - s.arguments.size();
+  DispatchKeySet keys;
+  for (size_t i = 0; i < s.arguments.size(); ++i) keys |= keys_of_argument(s.arguments[i], stack, first + i);
+  const WrittenStorages written(s, stack, first);
+  dispatch_boxed(*this, s, detail::with_thread_keys(keys), false, stack);
+  written.bump();
+}
+
+void OperatorHandle::redispatch_boxed(DispatchKeySet keys, Stack& stack) const {
+  const schema::FunctionSchema& s = schema();
+  check_arguments(*this, s, stack);
+  dispatch_boxed(*this, s, keys, true, stack);
+}
+
+}  // namespace tenon

@@ -1,0 +1,242 @@
+// Operator: the call path. A call unites the keys of its arguments, picks a slot of the operator's table, and
+// jumps. Used by generated operator functions and by anyone who looks an operator up. How tables come to be
+// is in dispatcher.h; a call takes no lock and allocates nothing.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <string>
+
+#include "tenon/core/thread_state.h"
+#include "tenon/dispatch/kernel.h"
+
+namespace tenon {
+
+/// One backend's part of a published snapshot: the kernels of every functionality on that backend. A snapshot
+/// is an array of them, pointed to at cpu's: backend b is b further on, and meta, the highest, comes just
+/// before cpu. What a call on the CPU needs lies in one cache line. Never changed once published, never
+/// freed.
+struct alignas(64) OperatorTable {
+  uint64_t mask = 0;     ///< The keys whose slot does not step aside.
+  int32_t backends = 0;  ///< How many columns there are, meta not counted; -1 in kNoTable.
+  Kernel slots[kNumFunctionalities];
+
+  /// The place of a key set's backend; -1 for meta.
+  static int32_t column_index(DispatchKeySet keys) noexcept { return ((keys.backend() + 1) & 31) - 1; }
+  const Kernel& lookup(DispatchKeySet keys) const noexcept {
+    return slots[static_cast<uint32_t>(DispatchKeySet(keys.bits() & mask).functionality())];
+  }
+};
+
+struct OperatorRegistrations;
+
+namespace detail {
+/// What an operator has until its first call, again whenever a registration changed, and while the trace is
+/// on: no kernels at all, which sends a call the slow way.
+extern const OperatorTable kNoTable;
+}  // namespace detail
+
+/// An operator's place in the dispatcher: its name, schema and current table. Lives for the whole process.
+struct OperatorEntry {
+  std::string_view name;      ///< "aten::add"; points to text that lives for the whole process
+  std::string_view overload;  ///< "Tensor"
+  std::atomic<const OperatorTable*> table{&detail::kNoTable};
+  OperatorRegistrations* registrations = nullptr;
+
+  std::string full_name() const {
+    std::string text(name);
+    if (!overload.empty()) text.append(".").append(overload);
+    return text;
+  }
+};
+
+namespace detail {
+
+extern std::atomic<bool> dispatch_trace_enabled;
+
+/// The column for keys of other backends than cpu; kNoTable where the table does not have it.
+const OperatorTable& column_of_device(const OperatorTable* table, DispatchKeySet keys) noexcept;
+/// The same, computed if need be, from pending registrations as well. Throws what a bad registration threw,
+/// and Error{Device} for keys with two accelerators.
+const OperatorTable& compute_column(const OperatorEntry& entry, DispatchKeySet keys);
+/// The kernel for `keys` where the table has none that is unboxed: it may only be boxed, or the table not
+/// computed. Throws as compute_column and missing_kernel do.
+const Kernel& find_kernel(const OperatorEntry& entry, DispatchKeySet keys);
+/// Throws Error{NotImplemented} naming the operator, the key and who has a kernel.
+[[noreturn]] void missing_kernel(const OperatorEntry& entry, DispatchKeySet keys);
+
+/// Prints one line of a dispatch trace and indents what is nested in it.
+class TraceScope {
+ public:
+  TraceScope(const OperatorEntry& entry, DispatchKeySet keys, bool redispatch,
+             const DispatchKeySet* arguments, size_t count);
+  ~TraceScope() { --thread_state.trace_depth; }
+};
+
+/// The column of the operator's table that serves `keys`.
+inline const OperatorTable& column_of(const OperatorEntry& entry, DispatchKeySet keys) noexcept {
+  const OperatorTable* table = entry.table.load(std::memory_order_acquire);
+  if (static_cast<uint32_t>(keys.bits()) > 1) [[unlikely]]
+    return column_of_device(table, keys);
+  return *table;
+}
+
+/// The keys that one argument brings. A device argument brings BackendSelect, which factories listen to.
+template <class A>
+DispatchKeySet argument_keys(const std::remove_reference_t<A>& value) noexcept {
+  if constexpr (std::is_same_v<A, std::optional<Device>> || std::is_same_v<A, Device>) {
+    return DispatchKeySet(Functionality::BackendSelect);
+  } else {
+    return ArgTraits<A>::keys(value);
+  }
+}
+
+inline DispatchKeySet with_thread_keys(DispatchKeySet keys) noexcept {
+  // `excluded` holds functionalities only.
+  return DispatchKeySet((keys | thread_state.included).bits() & ~thread_state.excluded.bits());
+}
+
+inline uint64_t version_of(const Tensor& t) noexcept { return t.defined() ? t._version() : 0; }
+
+/// The version that a written tensor will have once the call that is under way has returned; `before` is what
+/// it had when the call began. A kernel that saves a tensor which it wrote must expect this version.
+inline uint64_t version_after_call(const Tensor& t, uint64_t before) noexcept {
+  return std::max(version_of(t), before + 1);
+}
+
+/// The versions of a call's written arguments when it began. `bump` raises those that no call inside it has
+/// raised, so that one write counts once however many operators it passed through. A call that throws raises
+/// none.
+template <class... A>
+class WrittenVersions {
+ public:
+  explicit WrittenVersions(const std::remove_reference_t<A>&... args) noexcept
+      : before_{before<A>(args)...} {}
+
+  void bump(const std::remove_reference_t<A>&... args) const noexcept {
+    size_t i = 0;
+    (bump_one<A>(args, before_[i++]), ...);
+  }
+
+ private:
+  template <class T>
+  static uint64_t before(const std::remove_reference_t<T>& value) noexcept {
+    if constexpr (std::is_same_v<T, Tensor&>)
+      return version_of(value);
+    else
+      return 0;
+  }
+  template <class T>
+  static void bump_one(const std::remove_reference_t<T>& value, uint64_t before) noexcept {
+    if constexpr (std::is_same_v<T, Tensor&>) {
+      if (value.defined() && value._version() == before) value.storage()->bump_version();
+    }
+  }
+
+  uint64_t before_[sizeof...(A)];
+};
+
+}  // namespace detail
+
+/// A named operator, callable on boxed values. Cheap to copy; valid for the whole process.
+class OperatorHandle {
+ public:
+  explicit constexpr OperatorHandle(OperatorEntry& entry) noexcept : entry_(&entry) {}
+
+  std::string_view name() const noexcept { return entry_->name; }
+  std::string_view overload() const noexcept { return entry_->overload; }
+  std::string full_name() const { return entry_->full_name(); }
+  /// Throws Error{NotImplemented} when the operator has kernels but nobody declared it.
+  const schema::FunctionSchema& schema() const;
+  OperatorEntry& entry() const noexcept { return *entry_; }
+
+  /// Calls on the arguments at the top of the stack, which the results replace. Mutated arguments' versions
+  /// rise.
+  void call_boxed(Stack& stack) const;
+  void redispatch_boxed(DispatchKeySet keys, Stack& stack) const;
+
+  /// The same operator with C++ types. Throws Error{Type} naming the first argument that does not fit.
+  template <class Sig>
+  auto typed() const;
+
+  friend bool operator==(OperatorHandle, OperatorHandle) = default;
+
+ protected:
+  OperatorEntry* entry_;
+};
+
+template <class Sig>
+class TypedOperator;
+
+template <class R, class... A>
+class TypedOperator<R(A...)> : public OperatorHandle {
+ public:
+  using OperatorHandle::OperatorHandle;
+  using Signature = R(A...);
+  using Unboxed = R (*)(const Kernel&, DispatchKeySet, A...);
+  static constexpr bool kWrites = (std::is_same_v<A, Tensor&> || ...);
+
+  R call(A... args) const {
+    const DispatchKeySet keys = detail::with_thread_keys(all_keys(args...));
+    if constexpr (!kWrites) {
+      return dispatch(keys, false, std::forward<A>(args)...);
+    } else {
+      const detail::WrittenVersions<A...> versions(args...);
+      if constexpr (std::is_void_v<R>) {
+        dispatch(keys, false, std::forward<A>(args)...);
+        versions.bump(args...);
+      } else {
+        R result = dispatch(keys, false, std::forward<A>(args)...);
+        versions.bump(args...);
+        return result;
+      }
+    }
+  }
+
+  R operator()(A... args) const { return call(std::forward<A>(args)...); }
+
+  /// Continues a call below the key of the kernel that calls this: pass the kernel's own `keys.below(...)`.
+  R redispatch(DispatchKeySet keys, A... args) const {
+    return dispatch(keys, true, std::forward<A>(args)...);
+  }
+
+ private:
+  static DispatchKeySet all_keys(const std::remove_reference_t<A>&... args) noexcept {
+    return (DispatchKeySet() | ... | detail::argument_keys<A>(args));
+  }
+
+  R dispatch(DispatchKeySet keys, bool redispatched, A... args) const {
+    const Kernel& kernel = detail::column_of(*entry_, keys).lookup(keys);
+    if (kernel.unboxed) [[likely]] {
+      return reinterpret_cast<Unboxed>(kernel.unboxed)(kernel, keys, std::forward<A>(args)...);
+    }
+    return dispatch_slowly(keys, redispatched, std::forward<A>(args)...);
+  }
+
+  /// A boxed kernel, the first call after a registration, or any call while the trace is on.
+  [[gnu::noinline]] R dispatch_slowly(DispatchKeySet keys, bool redispatched, A... args) const {
+    const Kernel& kernel = detail::find_kernel(*entry_, keys);
+    if (detail::dispatch_trace_enabled.load(std::memory_order_relaxed)) {
+      const DispatchKeySet each[] = {DispatchKeySet(), detail::argument_keys<A>(args)...};
+      const detail::TraceScope scope(*entry_, keys, redispatched, each + 1, sizeof...(A));
+      return enter(kernel, keys, std::forward<A>(args)...);
+    }
+    return enter(kernel, keys, std::forward<A>(args)...);
+  }
+
+  R enter(const Kernel& kernel, DispatchKeySet keys, A... args) const {
+    if (kernel.unboxed) {
+      return reinterpret_cast<Unboxed>(kernel.unboxed)(kernel, keys, std::forward<A>(args)...);
+    }
+    return detail::call_boxed<R, A...>(kernel, *this, keys, std::forward<A>(args)...);
+  }
+};
+
+template <class Sig>
+auto OperatorHandle::typed() const {
+  using Canonical = typename detail::FunctionTraits<Sig>::CanonicalSignature;
+  check_signature(schema(), detail::SignatureOf<Canonical>::types());
+  return TypedOperator<Canonical>(*entry_);
+}
+
+}  // namespace tenon

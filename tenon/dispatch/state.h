@@ -1,0 +1,112 @@
+// Dispatcher::State: what the dispatcher keeps: operators, kernels newest first, fallbacks, blocks to commit.
+// Used by the files of this room only. Calls never look here; see operator.h.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "tenon/dispatch/dispatcher.h"
+#include "tenon/dispatch/library.h"
+
+namespace tenon {
+
+namespace detail {
+
+/// Owns a registered closure until it is removed. Tables may name a removed kernel for ever, so the slot
+/// itself stays; a call that finds it empty starts again with the new table.
+struct ClosureSlot {
+  std::mutex mutex;
+  std::shared_ptr<ClosureBase> closure;
+  BoxedEntry entry = nullptr;
+};
+
+}  // namespace detail
+
+struct KernelRecord {
+  uint64_t id = 0;
+  DispatchKey key;
+  CppFunction function;
+  SourceLocation where;
+  Kernel kernel;  ///< What tables hold: `function`'s own, or an entry that goes through `slot`.
+  std::shared_ptr<detail::ClosureSlot> slot;
+};
+
+/// Everything that is registered for one operator name.
+struct OperatorRegistrations {
+  std::string name, overload;
+  /// The operator's entries: one, or also a generated one that was adopted after the name was known.
+  std::vector<OperatorEntry*> entries;
+  /// Replaced schemas are kept, because handles give out references.
+  std::atomic<const schema::FunctionSchema*> schema{nullptr};
+  std::vector<std::unique_ptr<const schema::FunctionSchema>> schemas;
+  uint64_t definition = 0;
+  SourceLocation defined_at;
+  std::vector<KernelRecord> kernels;  ///< Newest first.
+  /// The table of the last computation; published again when a new one turns out the same.
+  OperatorTable* computed = nullptr;
+  bool computed_is_current = false;
+
+  std::string full_name() const { return overload.empty() ? name : name + "." + overload; }
+  /// Makes the next call compute the table.
+  void invalidate() noexcept {
+    computed_is_current = false;
+    for (OperatorEntry* entry : entries) entry->table.store(&detail::kNoTable, std::memory_order_release);
+  }
+};
+
+struct Dispatcher::State {
+  /// Recursive, because blocks that are being committed register.
+  std::recursive_mutex mutex;
+  std::unordered_map<std::string, std::unique_ptr<OperatorRegistrations>> operators;
+  /// Whose registration an id is; null for a fallback.
+  std::unordered_map<uint64_t, OperatorRegistrations*> owners;
+  std::vector<KernelRecord> fallbacks;                         ///< Newest first.
+  std::unordered_map<std::string, SourceLocation> namespaces;  ///< With their Def blocks.
+  uint64_t next_id = 1;
+  /// What published tables may still name: earlier tables and emptied closure slots.
+  std::vector<std::shared_ptr<const void>> kept;
+
+  std::vector<detail::LibraryBlock*> pending;  ///< Taken from the queue, not yet committed.
+  std::atomic<bool> has_pending{false};
+  bool committing = false;
+
+  OperatorRegistrations* find(const std::string& full_name) {
+    const auto it = operators.find(full_name);
+    return it == operators.end() ? nullptr : it->second.get();
+  }
+  OperatorRegistrations& find_or_create(std::string_view name, std::string_view overload);
+  void invalidate_all() noexcept {
+    for (auto& [name, registrations] : operators) registrations->invalidate();
+  }
+};
+
+/// A cell of a table as it follows from the registrations.
+struct ComputedCell {
+  CellSource source = CellSource::Missing;
+  const Kernel* kernel = nullptr;  ///< Null for a missing or fallthrough cell.
+  SourceLocation where;
+};
+/// The rules by which registrations become a table. The dispatcher's mutex is held.
+ComputedCell compute_cell(const Dispatcher::State& state, const OperatorRegistrations& op, DispatchKey key);
+
+/// "file.cc:12".
+std::string to_string(SourceLocation where);
+/// Up to three of `names` that are spelled almost like `name`: "; did you mean 'a' or 'b'?", or nothing.
+std::string did_you_mean(std::string_view name, const std::vector<std::string>& names);
+
+namespace detail {
+/// Whether static initialisers have queued blocks that nobody took yet.
+bool queue_is_empty() noexcept;
+/// Takes the queue, oldest first.
+std::vector<LibraryBlock*> take_queue();
+/// Runs one block. A failure undoes what it registered and throws.
+void commit_block(LibraryBlock& block);
+}  // namespace detail
+
+}  // namespace tenon

@@ -1,0 +1,48 @@
+#include "tenon/dispatch/stub.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <atomic>
+#include <string>
+
+#include "tenon/core/error.h"
+
+namespace tenon {
+namespace {
+
+constinit std::atomic<StubBase*> last_stub{nullptr};
+
+}  // namespace
+
+StubBase::StubBase(const char* name, std::string_view signature) noexcept
+    : name_(name), signature_(signature), next_(last_stub.load(std::memory_order_relaxed)) {
+  while (
+      !last_stub.compare_exchange_weak(next_, this, std::memory_order_release, std::memory_order_relaxed)) {
+  }
+}
+
+std::vector<const StubBase*> StubBase::all() {
+  std::vector<const StubBase*> stubs;
+  for (const StubBase* s = last_stub.load(std::memory_order_acquire); s; s = s->next_) stubs.push_back(s);
+  std::sort(stubs.begin(), stubs.end(), [](const auto* a, const auto* b) { return a->name() < b->name(); });
+  return stubs;
+}
+
+std::vector<Backend> StubBase::backends() const {
+  std::vector<Backend> have;
+  for (int b = 0; b < 32; ++b) {
+    if (get(static_cast<Backend>(b))) have.push_back(static_cast<Backend>(b));
+  }
+  return have;
+}
+
+void StubBase::missing(Device device) const {
+  std::string have;
+  for (const Backend b : backends()) have += (have.empty() ? "" : ", ") + std::string(backend_name(b));
+  throw_error(ErrorKind::NotImplemented,
+              fmt::format("Stub '{}' has no function for device {}; it is filled in for: {}", name_,
+                          to_string(device), have.empty() ? "no device" : have));
+}
+
+}  // namespace tenon

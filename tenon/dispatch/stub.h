@@ -1,0 +1,117 @@
+// Stub: the second level of dispatch, inside an operator: one function for each backend, under one name.
+// Used by structured operators, whose checks and allocation are shared by all devices: a new device fills in
+// the stub and gets the whole operator. Knows nothing of what the function does.
+#pragma once
+
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "tenon/core/device.h"
+#include "tenon/dispatch/kernel.h"
+
+namespace tenon {
+
+namespace detail {
+
+/// The name of a type, as the compiler spells it.
+template <class T>
+constexpr std::string_view type_text() noexcept {
+  constexpr std::string_view text = __PRETTY_FUNCTION__;
+  constexpr size_t first = text.find("T = ") + 4;
+  constexpr size_t end = text.find_first_of(";", first);
+  return text.substr(first, (end == std::string_view::npos ? text.size() - 1 : end) - first);
+}
+
+}  // namespace detail
+
+/// A stub without its types: a name and a slot for each backend. Always a global; lives for the whole
+/// process.
+class StubBase {
+ public:
+  StubBase(const StubBase&) = delete;
+  StubBase& operator=(const StubBase&) = delete;
+
+  std::string_view name() const noexcept { return name_; }
+  /// "void (const Tensor&, Tensor&)": the type of its functions.
+  std::string_view signature() const noexcept { return signature_; }
+  detail::AnyFunction get(Backend backend) const noexcept {
+    return __atomic_load_n(&functions_[backend], __ATOMIC_ACQUIRE);
+  }
+  void set(Backend backend, detail::AnyFunction f) noexcept {
+    __atomic_store_n(&functions_[backend], f, __ATOMIC_RELEASE);
+  }
+  /// Throws Error{NotImplemented} naming the stub, the device and who has the function.
+  [[noreturn]] void missing(Device device) const;
+  /// The backends that have a function.
+  std::vector<Backend> backends() const;
+
+  /// Every stub of the process, by name.
+  static std::vector<const StubBase*> all();
+
+ protected:
+  StubBase(const char* name, std::string_view signature) noexcept;
+
+ private:
+  const char* name_;
+  std::string_view signature_;
+  StubBase* next_;
+  // Left as the zeros that a global starts with, because another file's initialiser may have filled a slot
+  // before the constructor runs; that also rules out std::atomic.
+  detail::AnyFunction functions_[32];
+};
+
+template <class Sig>
+class Stub;
+
+/// A stub whose functions have type R(A...).
+template <class R, class... A>
+class Stub<R(A...)> : public StubBase {
+ public:
+  using Function = R (*)(A...);
+
+  explicit Stub(const char* name, Function cpu = nullptr) noexcept
+      : StubBase(name, detail::type_text<R(A...)>()) {
+    if (cpu) set(kCpuBackend, cpu);
+  }
+
+  void set(Backend backend, Function f) noexcept {
+    StubBase::set(backend, reinterpret_cast<detail::AnyFunction>(f));
+  }
+  /// Calls the function for `device`. Throws Error{NotImplemented} where nobody filled it in.
+  R operator()(Device device, A... args) const {
+    const auto f = reinterpret_cast<Function>(get(device.backend));
+    if (!f) [[unlikely]]
+      missing(device);
+    return f(std::forward<A>(args)...);
+  }
+};
+
+namespace detail {
+
+/// Fills a slot from a static initialiser; nothing here throws.
+struct StubRegistration {
+  template <class S>
+  StubRegistration(S& stub, Backend backend, typename S::Function f) noexcept {
+    stub.set(backend, f);
+  }
+};
+
+/// The first plug-in's backend.
+inline constexpr Backend kPrivateUse1Backend = 1;
+
+}  // namespace detail
+}  // namespace tenon
+
+/// In a header: a stub called `name` for functions of pointer type `fn`.
+#define DECLARE_DISPATCH(fn, name) extern ::tenon::Stub<std::remove_pointer_t<fn>> name
+/// In one source file, in the same namespace.
+#define DEFINE_DISPATCH(name) decltype(name) name(#name)
+/// Fills in the CPU's function.
+#define REGISTER_DISPATCH(name, fn) \
+  static const ::tenon::detail::StubRegistration name##_cpu_registration(name, ::tenon::kCpuBackend, fn)
+/// Fills in the function of the first plug-in's device; others call `name.set(backend, fn)`.
+#define REGISTER_PRIVATEUSE1_DISPATCH(name, fn)                                   \
+  static const ::tenon::detail::StubRegistration name##_privateuse1_registration( \
+      name, ::tenon::detail::kPrivateUse1Backend, fn)

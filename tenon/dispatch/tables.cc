@@ -1,0 +1,199 @@
+// How registrations become tables: the rule of each cell, and the slow path of a call, which computes a
+// table.
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cstring>
+#include <new>
+
+#include "tenon/core/device.h"
+#include "tenon/core/error.h"
+#include "tenon/dispatch/state.h"
+
+namespace tenon {
+namespace detail {
+
+constinit const OperatorTable kNoTable{.mask = 0, .backends = -1, .slots = {}};
+
+}  // namespace detail
+
+namespace {
+
+const KernelRecord* find_kernel(const std::vector<KernelRecord>& records, DispatchKey key) {
+  for (const KernelRecord& r : records) {
+    if (r.key == key) return &r;
+  }
+  return nullptr;
+}
+
+const KernelRecord* find_fallback(const Dispatcher::State& state, DispatchKey key) {
+  if (const KernelRecord* own = find_kernel(state.fallbacks, key)) return own;
+  return key.functionality == Functionality::Autograd ? find_kernel(state.fallbacks, kAutogradAlias)
+                                                      : nullptr;
+}
+
+ComputedCell cell_of(const KernelRecord& record, CellSource source) {
+  if (record.function.is_fallthrough()) return {CellSource::Fallthrough, nullptr, record.where};
+  if (record.function.is_not_implemented()) return {CellSource::Missing, nullptr, record.where};
+  return {source, &record.kernel, record.where};
+}
+
+/// The BackendSelect kernel of an operator that makes tensors from nothing: the device argument names the
+/// backend.
+void select_backend(const Kernel&, const OperatorHandle& op, DispatchKeySet keys, Stack& stack) {
+  const auto& arguments = op.schema().arguments;
+  const size_t first = stack.size() - arguments.size();
+  Backend backend = kCpuBackend;
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    const schema::Type& type = arguments[i].type;
+    if (type.base != schema::BaseType::Device || type.list || stack.is_none(first + i)) continue;
+    backend = stack.at<Device>(first + i).backend;
+    break;
+  }
+  op.redispatch_boxed(DispatchKeySet(Functionality::Dense, backend), stack);
+}
+constexpr Kernel kSelectBackend{nullptr, &select_backend, nullptr};
+
+bool makes_tensors_on_a_device(const schema::FunctionSchema& schema) {
+  bool device = false;
+  for (const schema::Argument& a : schema.arguments) {
+    if (a.type.base == schema::BaseType::Tensor) return false;
+    device |= a.type.base == schema::BaseType::Device && !a.type.list;
+  }
+  return device;
+}
+
+/// Below Autograd, for a key crossed with backends.
+ComputedCell dense_cell(const Dispatcher::State& state, const OperatorRegistrations& op, DispatchKey key) {
+  if (const auto* own = find_kernel(op.kernels, key)) return cell_of(*own, CellSource::Kernel);
+  if (const auto* all = find_kernel(op.kernels, kCompositeExplicit)) {
+    return cell_of(*all, CellSource::CompositeExplicit);
+  }
+  if (const auto* all = find_kernel(op.kernels, kCompositeImplicit)) {
+    return cell_of(*all, CellSource::CompositeImplicit);
+  }
+  if (const auto* fallback = find_fallback(state, key)) return cell_of(*fallback, CellSource::Fallback);
+  return {};
+}
+
+ComputedCell autograd_cell(const Dispatcher::State& state, const OperatorRegistrations& op, DispatchKey key) {
+  if (const auto* own = find_kernel(op.kernels, key)) return cell_of(*own, CellSource::Kernel);
+  if (const auto* alias = find_kernel(op.kernels, kAutogradAlias)) return cell_of(*alias, CellSource::Kernel);
+  // A catch-all kernel is differentiated through what it calls, unless something below has a kernel of its
+  // own.
+  const auto* composite = find_kernel(op.kernels, kCompositeImplicit);
+  if (composite && !find_kernel(op.kernels, DispatchKey(Functionality::Dense, key.backend)) &&
+      !find_kernel(op.kernels, kCompositeExplicit)) {
+    return cell_of(*composite, CellSource::CompositeImplicit);
+  }
+  if (const auto* fallback = find_fallback(state, key)) return cell_of(*fallback, CellSource::Fallback);
+  return {CellSource::Fallthrough, nullptr, {}};
+}
+
+/// A functionality that is not crossed with backends.
+ComputedCell global_cell(const Dispatcher::State& state, const OperatorRegistrations& op, DispatchKey key) {
+  if (const auto* own = find_kernel(op.kernels, key)) return cell_of(*own, CellSource::Kernel);
+  if (key.functionality == Functionality::BackendSelect) {
+    const auto* schema = op.schema.load(std::memory_order_relaxed);
+    if (schema && makes_tensors_on_a_device(*schema)) {
+      return {CellSource::Kernel, &kSelectBackend, SourceLocation::here()};
+    }
+  }
+  if (const auto* fallback = find_fallback(state, key)) return cell_of(*fallback, CellSource::Fallback);
+  return {CellSource::Fallthrough, nullptr, {}};
+}
+
+void compute_column(const Dispatcher::State& state, const OperatorRegistrations& op, Backend backend,
+                    OperatorTable& column) {
+  column.mask = DispatchKeySet::kBackendBits;
+  column.backends = live_backends();
+  for (int i = 0; i < kNumFunctionalities; ++i) {
+    const auto f = static_cast<Functionality>(i);
+    const DispatchKey key = is_per_backend(f) ? DispatchKey(f, backend) : DispatchKey(f);
+    const ComputedCell cell = compute_cell(state, op, key);
+    if (cell.source != CellSource::Fallthrough) column.mask |= DispatchKeySet(f).bits();
+    if (cell.kernel) column.slots[i] = *cell.kernel;
+  }
+}
+
+/// Columns of `backends` backends and meta, all zero; `column` 0 is meta's.
+std::shared_ptr<OperatorTable> make_columns(size_t count) {
+  const size_t nbytes = count * sizeof(OperatorTable);
+  void* memory = ::operator new (nbytes, std::align_val_t{alignof(OperatorTable)});
+  std::memset(memory, 0, nbytes);  // padding as well, so that tables compare by their bytes
+  return {static_cast<OperatorTable*>(memory),
+          [](OperatorTable* p) { ::operator delete (p, std::align_val_t{alignof(OperatorTable)}); }};
+}
+
+void compute_table(Dispatcher::State& state, OperatorRegistrations& op) {
+  const int backends = live_backends();
+  const size_t columns = static_cast<size_t>(backends) + 1;
+  auto table = make_columns(columns);
+  OperatorTable* const cpu = table.get() + 1;
+  compute_column(state, op, kMetaBackend, cpu[-1]);
+  for (int b = 0; b < backends; ++b) compute_column(state, op, static_cast<Backend>(b), cpu[b]);
+  // A backend that registered meanwhile belongs to the next computation.
+  for (int b = -1; b < backends; ++b) cpu[b].backends = backends;
+  op.computed_is_current = true;
+  const bool same = op.computed && op.computed->backends == backends &&
+                    std::memcmp(op.computed - 1, cpu - 1, columns * sizeof(OperatorTable)) == 0;
+  if (same) return;
+  op.computed = cpu;
+  state.kept.push_back(std::move(table));
+}
+
+/// Tensors of more than one backend beside cpu and meta take part; no kernel can serve those.
+bool has_two_accelerators(DispatchKeySet keys) noexcept {
+  const auto accelerators = static_cast<uint32_t>(keys.bits()) & 0x7FFFFFFEu;
+  return (accelerators & (accelerators - 1)) != 0;
+}
+
+}  // namespace
+
+ComputedCell compute_cell(const Dispatcher::State& state, const OperatorRegistrations& op, DispatchKey key) {
+  if (!is_per_backend(key.functionality)) return global_cell(state, op, key);
+  if (key.functionality == Functionality::Autograd) return autograd_cell(state, op, key);
+  return dense_cell(state, op, key);
+}
+
+const OperatorTable& detail::column_of_device(const OperatorTable* table, DispatchKeySet keys) noexcept {
+  const int32_t index = OperatorTable::column_index(keys);
+  if (index >= table->backends || has_two_accelerators(keys)) [[unlikely]]
+    return kNoTable;
+  return table[index];
+}
+
+const OperatorTable& detail::compute_column(const OperatorEntry& entry, DispatchKeySet keys) {
+  if (has_two_accelerators(keys)) {
+    std::string names;
+    for (Backend b = 1; b < kMetaBackend; ++b) {
+      if (keys.has_backend(b)) names += (names.empty() ? "" : ", ") + std::string(backend_name(b));
+    }
+    throw_error(ErrorKind::Device,
+                fmt::format("{}: the tensors are on more than one accelerator ({}); move them to one device",
+                            entry.full_name(), names));
+  }
+  Dispatcher& dispatcher = Dispatcher::singleton();
+  dispatcher.commit_pending();
+  Dispatcher::State& state = dispatcher.state();
+  const std::lock_guard lock(state.mutex);
+  TENON_CHECK(entry.registrations, NotImplemented,
+              fmt::format("Operator '{}' has no declaration", entry.full_name()));
+  OperatorRegistrations& op = *entry.registrations;
+  const int32_t index = OperatorTable::column_index(keys);
+  if (!op.computed_is_current || index >= op.computed->backends) compute_table(state, op);
+  // A traced call must come here again.
+  if (!dispatch_trace_enabled.load(std::memory_order_relaxed)) {
+    for (OperatorEntry* each : op.entries) each->table.store(op.computed, std::memory_order_release);
+  }
+  return index < op.computed->backends ? op.computed[index] : kNoTable;
+}
+
+const Kernel& detail::find_kernel(const OperatorEntry& entry, DispatchKeySet keys) {
+  const Kernel* kernel = &column_of(entry, keys).lookup(keys);
+  if (!kernel->valid()) kernel = &compute_column(entry, keys).lookup(keys);
+  if (!kernel->valid()) missing_kernel(entry, keys);
+  return *kernel;
+}
+
+}  // namespace tenon

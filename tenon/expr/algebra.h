@@ -1,0 +1,19 @@
+// Builders that simplify as they build: the algebra that keeps every bit, and that of derivatives.
+// Used by simplify.cc and derivative.cc only.
+#pragma once
+
+#include "tenon/expr/expr.h"
+
+namespace tenon::expr {
+
+/// `id`'s op over simplified operands: the same value, bit for bit, with less work where there is a rule for
+/// it.
+NodeId simplified(Graph& g, NodeId id, std::span<const NodeId> args);
+
+/// a + b, where kNoNode stands for a zero that is never added.
+NodeId add_terms(Graph& g, NodeId a, NodeId b);
+/// factor * slope; goes into `where` and over divisions, so that a branch not taken contributes exactly
+/// nothing.
+NodeId times(Graph& g, NodeId factor, NodeId slope);
+
+}  // namespace tenon::expr

@@ -1,0 +1,179 @@
+#include "tenon/expr/evaluate.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "tenon/core/error.h"
+#include "tenon/expr/function.h"
+
+namespace tenon::expr {
+
+namespace {
+
+double max_nan(double a, double b) { return std::isnan(a) || a > b ? a : b; }
+double min_nan(double a, double b) { return std::isnan(a) || a < b ? a : b; }
+
+double python_mod(double a, double b) {
+  const double m = std::fmod(a, b);
+  return m != 0 && (b < 0) != (m < 0) ? m + b : m;
+}
+
+double softplus(double a) { return max_nan(a, 0) + std::log1p(std::exp(-std::abs(a))); }
+
+double log_add_exp(double a, double b) {
+  const double m = max_nan(a, b);
+  return std::isinf(m) ? m : m + std::log1p(std::exp(-std::abs(a - b)));
+}
+
+struct Row {
+  std::string_view name;
+  double (*value)(double, double, double);
+};
+
+constexpr Row kFunctions[] = {
+    {"acos", [](double a, double, double) { return std::acos(a); }},
+    {"asin", [](double a, double, double) { return std::asin(a); }},
+    {"atan", [](double a, double, double) { return std::atan(a); }},
+    {"atan2", [](double a, double b, double) { return std::atan2(a, b); }},
+    {"acosh", [](double a, double, double) { return std::acosh(a); }},
+    {"asinh", [](double a, double, double) { return std::asinh(a); }},
+    {"atanh", [](double a, double, double) { return std::atanh(a); }},
+    {"copysign", [](double a, double b, double) { return std::copysign(a, b); }},
+    {"cos", [](double a, double, double) { return std::cos(a); }},
+    {"cosh", [](double a, double, double) { return std::cosh(a); }},
+    {"erf", [](double a, double, double) { return std::erf(a); }},
+    {"erfc", [](double a, double, double) { return std::erfc(a); }},
+    {"exp", [](double a, double, double) { return std::exp(a); }},
+    {"exp2", [](double a, double, double) { return std::exp2(a); }},
+    {"expm1", [](double a, double, double) { return std::expm1(a); }},
+    {"floor_divide", [](double a, double b, double) { return std::floor(a / b); }},
+    {"isfinite", [](double a, double, double) { return std::isfinite(a) ? 1.0 : 0.0; }},
+    {"isinf", [](double a, double, double) { return std::isinf(a) ? 1.0 : 0.0; }},
+    {"isnan", [](double a, double, double) { return std::isnan(a) ? 1.0 : 0.0; }},
+    {"log", [](double a, double, double) { return std::log(a); }},
+    {"log10", [](double a, double, double) { return std::log10(a); }},
+    {"log1p", [](double a, double, double) { return std::log1p(a); }},
+    {"log2", [](double a, double, double) { return std::log2(a); }},
+    {"log_sigmoid", [](double a, double, double) { return -softplus(-a); }},
+    {"logaddexp", [](double a, double b, double) { return log_add_exp(a, b); }},
+    {"pow", [](double a, double b, double) { return std::pow(a, b); }},
+    {"reciprocal", [](double a, double, double) { return 1 / a; }},
+    {"relu", [](double a, double, double) { return a <= 0 ? 0 : a; }},
+    {"remainder", [](double a, double b, double) { return python_mod(a, b); }},
+    {"rsqrt", [](double a, double, double) { return 1 / std::sqrt(a); }},
+    {"sigmoid", [](double a, double, double) { return 1 / (1 + std::exp(-a)); }},
+    {"sign", [](double a, double, double) { return static_cast<double>((a > 0) - (a < 0)); }},
+    {"sin", [](double a, double, double) { return std::sin(a); }},
+    {"sinh", [](double a, double, double) { return std::sinh(a); }},
+    {"softplus", [](double a, double, double) { return softplus(a); }},
+    {"square", [](double a, double, double) { return a * a; }},
+    {"tan", [](double a, double, double) { return std::tan(a); }},
+    {"tanh", [](double a, double, double) { return std::tanh(a); }},
+    {"xlogy", [](double a, double b, double) { return a == 0 && !std::isnan(b) ? 0 : a * std::log(b); }},
+};
+
+double of_function(std::string_view name, double a, double b, double c) {
+  for (const Row& row : kFunctions) {
+    if (row.name == name) return row.value(a, b, c);
+  }
+  throw_error(ErrorKind::NotImplemented, fmt::format("evaluate: no reference for `{}`", name));
+}
+
+}  // namespace
+
+double evaluate_node(const Graph& g, NodeId id, std::span<const double> args) {
+  const double a = args.size() > 0 ? args[0] : 0, b = args.size() > 1 ? args[1] : 0,
+               c = args.size() > 2 ? args[2] : 0;
+  switch (g[id].op) {
+    case Op::Literal:
+      return g.literal_of(id).as_double();
+    case Op::Call:
+      return of_function(functions()[g[id].function].name, a, b, c);
+    case Op::Add:
+      return a + b;
+    case Op::Sub:
+      return a - b;
+    case Op::Mul:
+      return a * b;
+    case Op::Div:
+      return a / b;
+    case Op::TruncDiv:
+      return b == 0 ? 0 : std::trunc(a / b);
+    case Op::Fmod:
+      return std::fmod(a, b);
+    case Op::Neg:
+      return -a;
+    case Op::Abs:
+      return std::abs(a);
+    case Op::Sqrt:
+      return std::sqrt(a);
+    case Op::Fma:
+      return std::fma(a, b, c);
+    case Op::Min:
+      return min_nan(a, b);
+    case Op::Max:
+      return max_nan(a, b);
+    case Op::Floor:
+      return std::floor(a);
+    case Op::Ceil:
+      return std::ceil(a);
+    case Op::Trunc:
+      return std::trunc(a);
+    case Op::Round:
+      return std::nearbyint(a);
+    case Op::IntPow:
+      return std::trunc(std::pow(a, b));
+    case Op::Eq:
+      return a == b;
+    case Op::Ne:
+      return a != b;
+    case Op::Lt:
+      return a < b;
+    case Op::Le:
+      return a <= b;
+    case Op::Gt:
+      return a > b;
+    case Op::Ge:
+      return a >= b;
+    case Op::Where:
+      return a != 0 ? b : c;
+    case Op::And:
+    case Op::Or:
+    case Op::Xor:
+    case Op::Not: {
+      const auto x = static_cast<int64_t>(a), y = static_cast<int64_t>(b);
+      if (g[id].op == Op::Not) return g[id].kind == Kind::Mask ? x == 0 : static_cast<double>(~x);
+      return static_cast<double>(g[id].op == Op::And ? x & y : g[id].op == Op::Or ? x | y : x ^ y);
+    }
+    default:
+      throw_error(ErrorKind::NotImplemented,
+                  fmt::format("evaluate: no reference for `{}`", info(g[id].op).name));
+  }
+}
+
+double evaluate(const Graph& g, NodeId root, std::span<const NamedValue> values) {
+  std::vector<double> value(root + 1);
+  std::vector<bool> needed(root + 1);
+  needed[root] = true;
+  for (NodeId id = root + 1; id-- > 0;) {
+    for (int i = 0; needed[id] && i < g[id].arity; ++i) needed[g[id].args[i]] = true;
+  }
+  for (NodeId id = 0; id <= root; ++id) {
+    if (!needed[id]) continue;
+    if (g[id].op == Op::Symbol) {
+      bool found = false;
+      for (const NamedValue& v : values) {
+        if (v.name == g.symbol_of(id).name) value[id] = v.value, found = true;
+      }
+      TENON_CHECK(found, Value, fmt::format("evaluate: no value for symbol '{}'", g.symbol_of(id).name));
+      continue;
+    }
+    double args[3] = {};
+    for (int i = 0; i < g[id].arity; ++i) args[i] = value[g[id].args[i]];
+    value[id] = evaluate_node(g, id, std::span<const double>(args, g[id].arity));
+  }
+  return value[root];
+}
+
+}  // namespace tenon::expr

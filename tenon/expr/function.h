@@ -1,0 +1,44 @@
+// Functions of the language: exp, sigmoid, pow, ... Each is one row of data: its definition over ops (per
+// compute type where the digits differ) and its derivatives, all of them text of the language itself. Used by
+// the parser, the differentiator and the printers. To add a function, add a row in functions_*.cc.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "tenon/expr/expr.h"
+
+namespace tenon::expr {
+
+/// One function of the language.
+struct Function {
+  std::string_view name;
+  uint8_t arity = 1;
+  /// Derivative by each parameter over `x`, `y`, `z` and `result`; an empty one is zero everywhere.
+  std::string_view derivative[3] = {};
+  /// Definitions over `x`, `y`, `z`. The narrowest that fits a compute type counts; without one it cannot run
+  /// there.
+  std::string_view body = {};        ///< Every compute type.
+  std::string_view body_float = {};  ///< float32 and float64.
+  std::string_view body_f32 = {};
+  std::string_view body_f64 = {};
+  std::string_view body_int = {};  ///< int32 and int64.
+  /// Whether it is a mask (isnan) rather than a number.
+  bool mask = false;
+  /// Part of other definitions, not of the language that users write.
+  bool internal = false;
+  /// One line for the documentation.
+  std::string_view doc = {};
+
+  std::string_view body_for(ComputeType t) const noexcept;
+  bool runs_in(ComputeType t) const noexcept { return !body_for(t).empty(); }
+};
+
+/// All functions, in a fixed order: a function's number is its position.
+std::span<const Function> functions() noexcept;
+/// kNoFunction if there is none.
+inline constexpr uint16_t kNoFunction = 0xFFFF;
+uint16_t find_function(std::string_view name) noexcept;
+
+}  // namespace tenon::expr

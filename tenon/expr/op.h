@@ -1,0 +1,91 @@
+// Op: the primitive operations of expressions, and the one table that describes them.
+// Used by every file of this room. Functions such as exp are no ops: they are data, in function.h.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+namespace tenon::expr {
+
+/// What a node yields: a number of the compute type, or a truth value.
+enum class Kind : uint8_t { Number, Mask };
+
+/// The primitive operations. Everything else is a Call of a function that is defined over these.
+enum class Op : uint8_t {
+  Literal,
+  Symbol,
+  Call,
+  // Arithmetic: numbers in, number out. Integers wrap; x / 0 and x % 0 of integers are 0.
+  Add,
+  Sub,
+  Mul,
+  Div,       // floating only
+  TruncDiv,  // integers only, toward zero
+  Fmod,      // sign of the dividend, exact
+  Neg,
+  Abs,
+  Sqrt,
+  Fma,  // one rounding, on every target
+  Min,  // a NaN operand gives NaN
+  Max,
+  Floor,
+  Ceil,
+  Trunc,
+  Round,   // half to even
+  IntPow,  // integers only, wraps; a negative exponent gives the truncated 1 / x^|y|
+  // Comparisons: numbers in, mask out.
+  Eq,
+  Ne,
+  Lt,
+  Le,
+  Gt,
+  Ge,
+  // Bits of integers, or logic of masks.
+  And,
+  Or,
+  Xor,
+  Not,
+  // Choice: where(mask, a, b).
+  Where,
+  // Bit patterns. `bits` and `from_bits` see a float as the integer of its width.
+  Bits,
+  FromBits,
+  ShiftLeft,          // by a literal
+  ShiftRight,         // arithmetic, by a literal
+  ShiftRightLogical,  // zeros come in, by a literal
+  // pi_reduce(x, part) for large |x|: x less a multiple of pi/2 (0), what that rounds off (1), the multiple
+  // mod 4 (2).
+  PiReduce,
+};
+inline constexpr int kNumOps = static_cast<int>(Op::PiReduce) + 1;
+
+/// Which operands an op accepts and what comes out.
+enum class TypeRule : uint8_t {
+  Leaf,      ///< Literal, Symbol, Call.
+  Any,       ///< Numbers of one type in, the same type out.
+  Floating,  ///< As Any; integers are an error.
+  Integer,   ///< As Any; floats are an error.
+  Compare,   ///< Two numbers in, a mask out.
+  Bitwise,   ///< Integers, or masks; the same out.
+  Select,    ///< A mask and two of a kind.
+  ToBits,    ///< Float in, the integer of its width out.
+  FromBits,  ///< The reverse.
+  BitShift,  ///< An integer (or bit pattern) and a literal count.
+  Part,      ///< A float and a literal that says which part of the result.
+};
+
+/// One row of the table of ops.
+struct OpInfo {
+  Op op;
+  std::string_view name;   ///< As a function in the language, and in diagnostics.
+  std::string_view infix;  ///< Empty where there is none.
+  uint8_t arity;
+  TypeRule rule;
+  /// Derivative by each operand, in the language, over `x`, `y`, `z` (the operands) and `result`. Empty:
+  /// zero.
+  std::string_view derivative[3];
+};
+
+const OpInfo& info(Op op) noexcept;
+
+}  // namespace tenon::expr

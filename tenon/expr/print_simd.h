@@ -1,0 +1,37 @@
+// The SIMD printer: kernels as Highway C++, one translation unit compiled once per instruction set.
+// Used by opgen at build, also for the primitives of the tile interpreter. The printed text needs
+// backends/cpu/pointwise/simd_ops-inl.h and nothing else of Tenon.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "tenon/expr/expr.h"
+
+namespace tenon::expr {
+
+/// One kernel to print and the graph its nodes are in.
+struct PrintedKernel {
+  const Graph* graph;
+  Kernel kernel;
+};
+
+/// A whole .cc file with these kernels for every CPU target. It defines
+///   extern "C++" const PointwiseFn* const tenon::cpu::<table>[kNumCpuTargets];
+/// `<table>[target][i]` is the i-th kernel for that target. `file_name` is its own path, as #include finds
+/// it.
+std::string print_simd_file(std::span<const PrintedKernel> kernels, std::string_view table,
+                            std::string_view file_name);
+
+struct GeneratedFile {
+  std::string name;  ///< e.g. "primitives_0.cc"
+  std::string text;
+};
+
+/// The primitives of the tile interpreter: every op and function in every compute type that it runs in, split
+/// over files of bounded size, and the index `primitives_table.cc` that the interpreter links against.
+/// `prefix` is put before the names in #include directives (e.g. "generated/").
+std::vector<GeneratedFile> print_interpreter_primitives(std::string_view prefix);
+
+}  // namespace tenon::expr

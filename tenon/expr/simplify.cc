@@ -1,0 +1,170 @@
+#include <cmath>
+#include <optional>
+
+#include "tenon/expr/algebra.h"
+
+namespace tenon::expr {
+
+namespace {
+
+// Sub-expressions of literals alone are computed here, integers exactly and the rest in double, whatever the
+// compute type; every printer starts from a simplified graph, so that all agree.
+std::optional<Literal> fold(const Graph& g, Op op, std::span<const NodeId> args) {
+  const Literal& a = g.literal_of(args[0]);
+  if (op == Op::Neg) {
+    // The integer 0 stays an integer here, but -0 as a float would be -0.0: leave it to the compute type.
+    if (a.integer && (a.i == 0 || a.i == INT64_MIN)) return std::nullopt;
+    return a.integer ? Literal{.integer = true, .i = -a.i} : Literal{.integer = false, .d = -a.d};
+  }
+  if (args.size() != 2) return std::nullopt;
+  const Literal& b = g.literal_of(args[1]);
+  if (a.integer && b.integer && op != Op::Div) {
+    int64_t r = 0;
+    const bool overflow = op == Op::Add   ? __builtin_add_overflow(a.i, b.i, &r)
+                          : op == Op::Sub ? __builtin_sub_overflow(a.i, b.i, &r)
+                          : op == Op::Mul ? __builtin_mul_overflow(a.i, b.i, &r)
+                                          : true;
+    // A product of 0 and a negative number is 0 of integers and -0.0 of floats.
+    if (overflow || (op == Op::Mul && r == 0)) return std::nullopt;
+    return Literal{.integer = true, .i = r};
+  }
+  const double x = a.as_double(), y = b.as_double();
+  switch (op) {
+    case Op::Add:
+      return Literal{.integer = false, .d = x + y};
+    case Op::Sub:
+      return Literal{.integer = false, .d = x - y};
+    case Op::Mul:
+      return Literal{.integer = false, .d = x * y};
+    case Op::Div:
+      return Literal{.integer = false, .d = x / y};
+    default:
+      return std::nullopt;
+  }
+}
+
+bool is_one(const Graph& g, NodeId id) { return g.is_literal(id, 1); }
+bool is_minus_one(const Graph& g, NodeId id) { return g.is_literal(id, -1); }
+
+}  // namespace
+
+NodeId simplified(Graph& g, NodeId id, std::span<const NodeId> args) {
+  const Op op = g[id].op;
+  if (args.empty() || op == Op::Call) return g.make_like(id, args);
+  bool all_literal = true;
+  for (NodeId a : args) all_literal = all_literal && g.is_literal(a);
+  if (all_literal) {
+    if (const auto value = fold(g, op, args)) return g.literal(*value);
+  }
+  const NodeId a = args[0], b = args.size() > 1 ? args[1] : kNoNode;
+  switch (op) {
+    case Op::Add:
+      if (g.is_literal(b, -0.0)) return a;
+      if (g.is_literal(a, -0.0)) return b;
+      if (g[b].op == Op::Neg) return g.make(Op::Sub, {a, g[b].args[0]});
+      break;
+    case Op::Sub:
+      if (g.is_literal(b, 0.0)) return a;
+      if (g[b].op == Op::Neg) return g.make(Op::Add, {a, g[b].args[0]});
+      break;
+    case Op::Mul:
+      if (is_one(g, b)) return a;
+      if (is_one(g, a)) return b;
+      if (is_minus_one(g, b)) return g.make(Op::Neg, {a});
+      if (is_minus_one(g, a)) return g.make(Op::Neg, {b});
+      if (g[a].op == Op::Neg && g[b].op == Op::Neg) return g.make(Op::Mul, {g[a].args[0], g[b].args[0]});
+      break;
+    case Op::Div:
+      if (is_one(g, b)) return a;
+      break;
+    case Op::Neg:
+      if (g[a].op == Op::Neg) return g[a].args[0];
+      break;
+    case Op::Abs:
+      if (g[a].op == Op::Abs) return a;
+      if (g[a].op == Op::Neg) return g.make(Op::Abs, {g[a].args[0]});
+      break;
+    case Op::Not:
+      if (g[a].op == Op::Not) return g[a].args[0];
+      break;
+    case Op::And:
+    case Op::Or:
+    case Op::Min:
+    case Op::Max:
+      if (a == b) return a;
+      break;
+    case Op::Where:
+      if (args[1] == args[2]) return args[1];
+      if (g[a].op == Op::Not) return g.make(Op::Where, {g[a].args[0], args[2], args[1]});
+      break;
+    default:
+      break;
+  }
+  return g.make_like(id, args);
+}
+
+NodeId simplify(Graph& g, NodeId root) {
+  std::vector<NodeId> done(root + 1, kNoNode);
+  std::vector<NodeId> stack{root};
+  while (!stack.empty()) {
+    const NodeId id = stack.back();
+    bool ready = true;
+    for (int i = 0; i < g[id].arity; ++i) {
+      if (done[g[id].args[i]] == kNoNode) stack.push_back(g[id].args[i]), ready = false;
+    }
+    if (!ready) continue;
+    stack.pop_back();
+    if (done[id] != kNoNode) continue;
+    NodeId args[3];
+    const int arity = g[id].arity;
+    for (int i = 0; i < arity; ++i) args[i] = done[g[id].args[i]];
+    done[id] = simplified(g, id, std::span<const NodeId>(args, arity));
+  }
+  return done[root];
+}
+
+NodeId substitute(Graph& g, NodeId root, NodeId from, NodeId to) {
+  std::vector<NodeId> done(root + 1, kNoNode);
+  for (NodeId id = 0; id <= root; ++id) {
+    if (id == from) {
+      done[id] = to;
+      continue;
+    }
+    NodeId args[3];
+    const int arity = g[id].arity;
+    bool changed = false;
+    for (int i = 0; i < arity; ++i) {
+      args[i] = done[g[id].args[i]];
+      changed = changed || args[i] != g[id].args[i];
+    }
+    done[id] = changed ? g.make_like(id, std::span<const NodeId>(args, arity)) : id;
+  }
+  return done[root];
+}
+
+NodeId add_terms(Graph& g, NodeId a, NodeId b) {
+  if (a == kNoNode) return b;
+  if (b == kNoNode) return a;
+  if (g[b].op == Op::Neg) return g.make(Op::Sub, {a, g[b].args[0]});
+  if (g[a].op == Op::Neg) return g.make(Op::Sub, {b, g[a].args[0]});
+  return g.make(Op::Add, {a, b});
+}
+
+NodeId times(Graph& g, NodeId factor, NodeId slope) {
+  if (is_one(g, slope)) return factor;
+  if (is_minus_one(g, slope)) return g.make(Op::Neg, {factor});
+  const bool zero = g.is_literal(slope) && g.literal_of(slope).as_double() == 0;
+  if (zero) return slope;
+  // Copies: building nodes moves the graph's storage.
+  const Node n = g[slope];
+  if (n.op == Op::Where) {
+    return g.make(Op::Where, {n.args[0], times(g, factor, n.args[1]), times(g, factor, n.args[2])});
+  }
+  if (n.op == Op::Neg) return g.make(Op::Neg, {times(g, factor, n.args[0])});
+  if (n.op == Op::Div) return g.make(Op::Div, {times(g, factor, n.args[0]), n.args[1]});
+  if (is_one(g, factor)) return slope;
+  if (is_minus_one(g, factor)) return g.make(Op::Neg, {slope});
+  return g.make(Op::Mul, {factor, slope});
+}
+
+}  // namespace tenon::expr

@@ -1,0 +1,125 @@
+#include "tenon/iter/pointwise.h"
+
+#include <fmt/core.h>
+
+#include <array>
+#include <cstring>
+
+#include "tenon/core/kernel_report.h"
+#include "tenon/core/parallel.h"
+#include "tenon/iter/pointwise_call.h"
+#include "tenon/iter/pointwise_state.h"
+#include "tenon/iter/tensor_iterator.h"
+
+namespace tenon {
+namespace {
+
+using detail::BlockKernel;
+using detail::ScalarBlock;
+using expr::ComputeType;
+
+// The compute type whose elements a dtype's are; -1 for dtypes that convert.
+constexpr int8_t kDirectType[kNumDTypes] = {-1, -1, -1, -1, 2, 3, -1, -1, 0, 1, -1, -1, -1, -1, -1, -1};
+
+bool plain(const TensorImpl& t) noexcept {
+  return t.is_contiguous() && t.device().is_cpu() && t.layout() == Layout::Strided;
+}
+
+bool same_sizes(const TensorImpl& a, const TensorImpl& b) noexcept {
+  return a.numel() == b.numel() && a.ndim() == b.ndim() &&
+         std::memcmp(a.sizes().data(), b.sizes().data(), sizeof(int64_t) * static_cast<size_t>(a.ndim())) ==
+             0;
+}
+
+// The commonest call: dense host operands of one shape and of one dtype that kernels compute in. Says whether
+// it is that, having looked at nothing but the operands' headers.
+class PlainCall {
+ public:
+  PlainCall(const PointwiseInfo& info, std::span<const Tensor* const> tensors,
+            std::span<const Scalar* const> scalars)
+      : info_(info), tensors_(tensors) {
+    if (info.result != ResultRule::Compute || info.mask_tensors != 0 || tensors.empty()) return;
+    const TensorImpl* first = tensors[0]->impl();
+    if (!first) return;
+    const auto t = static_cast<int>(first->dtype());
+    const int8_t type = kDirectType[t];
+    if (type < 0 || ((info.refused_dtypes >> t) & 1u) || !plain(*first)) return;
+    type_ = static_cast<ComputeType>(type);
+    const bool floating = expr::is_floating(type_);
+    if (!floating && info.compute == ComputeRule::Float) return;
+    for (size_t i = 1; i < tensors.size(); ++i) {
+      const TensorImpl* other = tensors[i]->impl();
+      if (!other || other->dtype() != first->dtype() || !plain(*other) || !same_sizes(*first, *other)) return;
+    }
+    for (size_t i = 0; i < scalars.size(); ++i) {
+      if (!scalars_.put_exact(i, *scalars[i], type_)) return;
+    }
+    first_ = first;
+  }
+
+  explicit operator bool() const noexcept { return first_ != nullptr; }
+  const TensorImpl& first() const noexcept { return *first_; }
+
+  void run(void* out) const {
+    const BlockKernel kernel = detail::kernel_of(info_, type_);
+    if (kernel_reporting()) [[unlikely]]
+      detail::report_block_kernel(info_, kernel);
+    void* ptrs[1 + PointwiseInfo::kMaxTensors];
+    ptrs[0] = out;
+    for (size_t i = 0; i < tensors_.size(); ++i) ptrs[i + 1] = tensors_[i]->data_ptr();
+    const int64_t n = first_->numel();
+    if (n <= kGrainSize) return kernel(ptrs, static_cast<size_t>(n), scalars_.data());
+    split(kernel, ptrs, n);
+  }
+
+ private:
+  void split(const BlockKernel& kernel, void* const* ptrs, int64_t n) const {
+    const auto item = static_cast<int64_t>(expr::item_size(type_));
+    parallel_for(0, n, kGrainSize, [&](int64_t begin, int64_t end) {
+      void* at[1 + PointwiseInfo::kMaxTensors];
+      for (size_t i = 0; i <= tensors_.size(); ++i) at[i] = static_cast<char*>(ptrs[i]) + begin * item;
+      kernel(at, static_cast<size_t>(end - begin), scalars_.data());
+    });
+  }
+
+  const PointwiseInfo& info_;
+  std::span<const Tensor* const> tensors_;
+  const TensorImpl* first_ = nullptr;
+  ComputeType type_ = ComputeType::Float32;
+  ScalarBlock scalars_;
+};
+
+// Whether `out` may be written by a plain call: where it shares memory with an operand, it is that very
+// operand.
+bool plain_output(const PlainCall& call, std::span<const Tensor* const> tensors, const TensorImpl& out) {
+  if (out.dtype() != call.first().dtype() || !plain(out) || !same_sizes(out, call.first())) return false;
+  for (const Tensor* t : tensors) {
+    if (t->storage() == out.storage() && t->impl()->address() != out.address()) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+Tensor pointwise(const PointwiseInfo& info, std::span<const Tensor* const> tensors,
+                 std::span<const Scalar* const> scalars) {
+  if (const PlainCall call(info, tensors, scalars); call) [[likely]] {
+    const TensorImpl& first = call.first();
+    Storage storage = Storage::allocate(static_cast<size_t>(first.numel()) * item_size(first.dtype()));
+    void* out = reinterpret_cast<void*>(storage.address());
+    call.run(out);
+    return Tensor(TensorImpl::make(std::move(storage), first.dtype(), first.sizes()));
+  }
+  return detail::general_pointwise(info, tensors, scalars, nullptr, false);
+}
+
+void pointwise_out(const PointwiseInfo& info, std::span<const Tensor* const> tensors,
+                   std::span<const Scalar* const> scalars, Tensor& out, bool in_place) {
+  TENON_CHECK(out.defined(), Value, fmt::format("{}: `out` is undefined", info.name));
+  if (const PlainCall call(info, tensors, scalars); call) [[likely]] {
+    if (plain_output(call, tensors, *out.impl())) return call.run(out.data_ptr());
+  }
+  detail::general_pointwise(info, tensors, scalars, &out, in_place);
+}
+
+}  // namespace tenon

@@ -1,0 +1,163 @@
+// Pointwise operators: constant data (PointwiseInfo) for each, and one call path for each C++ signature.
+// Used by generated registrations, by autograd (derivatives are pointwise too) and by run-time expressions.
+// Knows nothing of the dispatcher's tables: it is what a table slot jumps to.
+#pragma once
+
+#include <atomic>
+#include <span>
+#include <tuple>
+
+#include "tenon/core/tensor.h"
+#include "tenon/dispatch/kernel.h"
+#include "tenon/expr/expr.h"
+
+namespace tenon {
+
+class TensorIterator;
+namespace detail {
+struct PointwiseState;
+}
+
+/// How the dtype that a pointwise operator computes in follows from its operands' common dtype.
+enum class ComputeRule : uint8_t {
+  Same,   ///< The common dtype as it is (add, mul); bool computes as integers and becomes bool again.
+  Float,  ///< Integers and bool promote to the default float dtype (exp, div).
+};
+/// What the result's dtype is.
+enum class ResultRule : uint8_t {
+  Compute,  ///< The dtype that was computed in.
+  Bool,     ///< bool (comparisons, isnan).
+};
+
+/// A kernel over contiguous blocks of one compute type; see backends/cpu/pointwise/kernel.h.
+using PointwiseBlockFn = void (*)(void* const* ptrs, size_t n, const void* scalars);
+
+/// All that is known of one pointwise operator at build time, or of a run-time expression once it is
+/// compiled. Operands are the tensors in the order of `tensor_names`; `scalar_names` are numbers for the
+/// whole call.
+struct PointwiseInfo {
+  static constexpr int kMaxTensors = 8;
+  static constexpr int kMaxScalars = 8;
+
+  const char* name;  ///< "add", or "mul_backward_self" for a derived one
+  const char* text;  ///< The expression, in the language of tenon/expr
+  std::span<const char* const> tensor_names;
+  std::span<const char* const> scalar_names;
+  /// Bit i: scalar i takes part in type promotion, as a Python number does (mul.Scalar's other, not add's
+  /// alpha).
+  uint32_t promoting_scalars = 0;
+  /// Bit i: tensor i is a truth value (where's condition): it must be bool, and takes no part in type
+  /// promotion.
+  uint32_t mask_tensors = 0;
+  ComputeRule compute = ComputeRule::Same;
+  ResultRule result = ResultRule::Compute;
+  /// dtypes that are refused, as a bit mask over DType, with the reason for the message ("use logical_not
+  /// instead").
+  uint32_t refused_dtypes = 0;
+  const char* refused_reason = "";
+  /// Compiled kernels of the current CPU target by expr::ComputeType; a null one runs in the tile
+  /// interpreter. Called once and cached.
+  std::span<const PointwiseBlockFn> (*kernels)() = nullptr;
+  /// The derivative by each tensor operand: operands are `grad`, then what it uses of this operator's
+  /// operands and `result`. Null where there is none.
+  std::span<const struct PointwiseDerivative* const> derivatives = {};
+  /// What runs instead when the operands' common dtype is bool (bitwise_not); null: the expression itself.
+  const PointwiseInfo* bool_form = nullptr;
+  /// What is worked out at the first call: kernels, programs, derivatives. Only tenon/iter touches it.
+  mutable std::atomic<detail::PointwiseState*> state{nullptr};
+};
+
+/// d(result)/d(one operand) * grad as another pointwise operation.
+struct PointwiseDerivative {
+  const PointwiseInfo* info;
+  /// Which of the forward operator's values become the tensors of `info`: operand i, or kGrad, kResult.
+  std::span<const int8_t> tensors;
+  /// Which of its scalars, in order.
+  std::span<const int8_t> scalars;
+  static constexpr int8_t kGrad = -1;
+  static constexpr int8_t kResult = -2;
+};
+
+/// Runs `info` on tensors and numbers: broadcasts, promotes, allocates on the operands' device, computes. On
+/// meta tensors only the shape comes out. Throws Error{Shape}, Error{Type}, Error{Device} naming the operator
+/// and operand.
+Tensor pointwise(const PointwiseInfo& info, std::span<const Tensor* const> tensors,
+                 std::span<const Scalar* const> scalars);
+/// The same into `out`, resized when it has no elements, cast when its dtype can hold the result; `in_place`
+/// says that `out` is also operand 0 and must not be resized. Refuses overlapping writes with Error{Runtime}.
+void pointwise_out(const PointwiseInfo& info, std::span<const Tensor* const> tensors,
+                   std::span<const Scalar* const> scalars, Tensor& out, bool in_place);
+
+/// How another device runs a pointwise operator: `iter` has one output and the tensors of `info`, allocated
+/// and checked; `scalars` is an array of `type`. Operands convert from their dtype to `type` and back.
+using PointwiseDeviceFn = void (*)(const PointwiseInfo& info, const TensorIterator& iter,
+                                   expr::ComputeType type, const void* scalars);
+/// A device sets it once when it loads; without it, pointwise operators on the device throw
+/// Error{NotImplemented}.
+void set_pointwise_device(Backend backend, PointwiseDeviceFn fn) noexcept;
+
+/// The derivative of `info` by tensor operand i, made from its expression when the build has not compiled
+/// one; cached for the process, so that derivatives of derivatives cost nothing after their first use. Null
+/// where it is zero.
+const PointwiseDerivative* derivative_of(const PointwiseInfo& info, int operand);
+
+/// A pointwise operator known only at run time. `text` is an expression over `tensors` and `scalars`. Cached
+/// for the process by its text. Numbers take part in promotion as Python's do. Throws Error{Value} with the
+/// column for text that does not parse.
+const PointwiseInfo& make_pointwise(std::string_view text, std::span<const std::string_view> tensors,
+                                    std::span<const std::string_view> scalars, ComputeRule compute,
+                                    ResultRule result);
+
+namespace detail {
+
+/// Splits a call's arguments into tensors and numbers, in order.
+template <class... A>
+struct PointwiseArguments {
+  const Tensor* tensors[sizeof...(A) + 1];
+  const Scalar* scalars[sizeof...(A) + 1];
+  Scalar converted[sizeof...(A) + 1];
+  uint32_t num_tensors = 0, num_scalars = 0;
+
+  explicit PointwiseArguments(const std::remove_reference_t<A>&... args) { (add(args), ...); }
+
+ private:
+  void add(const Tensor& t) { tensors[num_tensors++] = &t; }
+  void add(const Scalar& s) { scalars[num_scalars++] = &s; }
+  template <class T>
+  requires std::is_arithmetic_v<T>
+  void add(const T& value) {
+    converted[num_scalars] = Scalar(value);
+    scalars[num_scalars] = &converted[num_scalars];
+    ++num_scalars;
+  }
+};
+
+/// The kernel entries of pointwise operators by canonical signature; `data` is the operator's PointwiseInfo.
+template <class Sig>
+struct PointwiseCall;
+template <class... A>
+struct PointwiseCall<Tensor(A...)> {
+  static Tensor call(const Kernel& kernel, DispatchKeySet, A... args) {
+    const PointwiseArguments<A...> split(args...);
+    return pointwise(*static_cast<const PointwiseInfo*>(kernel.data), {split.tensors, split.num_tensors},
+                     {split.scalars, split.num_scalars});
+  }
+};
+/// In-place (`Tensor& self` first) and out (`Tensor& out` last) forms.
+template <class... A>
+struct PointwiseCall<Tensor&(A...)> {
+  static constexpr bool kInPlace = std::is_same_v<std::tuple_element_t<0, std::tuple<A...>>, Tensor&>;
+
+  static Tensor& call(const Kernel& kernel, DispatchKeySet, A... args) {
+    const PointwiseArguments<A...> split(args...);
+    // The out argument comes last and is no operand.
+    const uint32_t operands = kInPlace ? split.num_tensors : split.num_tensors - 1;
+    Tensor& out = const_cast<Tensor&>(*split.tensors[kInPlace ? 0 : operands]);
+    pointwise_out(*static_cast<const PointwiseInfo*>(kernel.data), {split.tensors, operands},
+                  {split.scalars, split.num_scalars}, out, kInPlace);
+    return out;
+  }
+};
+
+}  // namespace detail
+}  // namespace tenon

@@ -1,0 +1,168 @@
+#include "tenon/iter/pointwise_call.h"
+
+#include <fmt/core.h>
+
+#include <array>
+#include <cstring>
+
+#include "tenon/iter/pointwise_state.h"
+#include "tenon/iter/promotion.h"
+
+namespace tenon {
+namespace {
+
+using expr::ComputeType;
+
+std::array<std::atomic<PointwiseDeviceFn>, 32> g_devices{};
+
+}  // namespace
+
+void set_pointwise_device(Backend backend, PointwiseDeviceFn fn) noexcept {
+  g_devices[backend].store(fn, std::memory_order_release);
+}
+
+namespace detail {
+namespace {
+
+// "add", or "add_" for the in-place form; only messages need it.
+class OpName {
+ public:
+  OpName(const PointwiseInfo& info, bool in_place) : text_(info.name) {
+    const size_t n = std::strlen(info.name);
+    if (!in_place || n + 2 > sizeof buffer_) return;
+    std::memcpy(buffer_, info.name, n);
+    buffer_[n] = '_';
+    buffer_[n + 1] = '\0';
+    text_ = buffer_;
+  }
+  OpName(const OpName&) = delete;
+  const char* c_str() const noexcept { return text_; }
+
+ private:
+  const char* text_;
+  char buffer_[64];
+};
+
+void check_operands(const PointwiseInfo& info, const char* op, std::span<const Tensor* const> tensors,
+                    std::span<const Scalar* const> scalars) {
+  TENON_CHECK(
+      tensors.size() == info.tensor_names.size() && scalars.size() == info.scalar_names.size(), Value,
+      fmt::format("{}: expected {} tensors and {} numbers, got {} and {}", op, info.tensor_names.size(),
+                  info.scalar_names.size(), tensors.size(), scalars.size()));
+  TENON_CHECK(!tensors.empty() && tensors.size() <= PointwiseInfo::kMaxTensors &&
+                  scalars.size() <= PointwiseInfo::kMaxScalars,
+              Value,
+              fmt::format("{}: a pointwise operator takes 1 to {} tensors and at most {} numbers", op,
+                          PointwiseInfo::kMaxTensors, PointwiseInfo::kMaxScalars));
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    TENON_CHECK(tensors[i]->defined(), Value, fmt::format("{}: `{}` is undefined", op, info.tensor_names[i]));
+    const DType t = tensors[i]->dtype();
+    if ((info.mask_tensors >> i) & 1u) {
+      TENON_CHECK(t == DType::Bool, Type,
+                  fmt::format("{}: `{}` must be bool, got {}", op, info.tensor_names[i], name(t)));
+      continue;
+    }
+    TENON_CHECK(!((info.refused_dtypes >> static_cast<int>(t)) & 1u), Type,
+                fmt::format("{}: `{}` is {}, which is not supported; {}", op, info.tensor_names[i], name(t),
+                            info.refused_reason));
+  }
+}
+
+struct Types {
+  DType common;    // of the operands
+  DType computed;  // what the result would be, were it not bool
+  DType result;
+  ComputeType type;
+};
+
+Types decide_types(const PointwiseInfo& info, const char* op, std::span<const Tensor* const> tensors,
+                   std::span<const Scalar* const> scalars) {
+  Promotion promotion;
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    if (!((info.mask_tensors >> i) & 1u)) promotion.add(*tensors[i]);
+  }
+  for (size_t i = 0; i < scalars.size(); ++i) {
+    if ((info.promoting_scalars >> i) & 1u) promotion.add(*scalars[i]);
+  }
+  const DType operands = promotion.common();
+  DType common = operands;
+  if (info.compute == ComputeRule::Float && is_integral(common, true)) common = default_dtype();
+  Types types{operands, common, info.result == ResultRule::Bool ? DType::Bool : common, ComputeType::Int64};
+  switch (common) {
+    case DType::Float16:
+    case DType::BFloat16:
+    case DType::Float32:
+      types.type = ComputeType::Float32;
+      break;
+    case DType::Float64:
+      types.type = ComputeType::Float64;
+      break;
+    case DType::Int32:
+      types.type = ComputeType::Int32;
+      break;
+    default:
+      TENON_CHECK(is_integral(common, true), NotImplemented,
+                  fmt::format("{}: not implemented for {}", op, name(common)));
+  }
+  return types;
+}
+
+void put_scalars(ScalarBlock& block, const PointwiseInfo& info, const char* op, const Types& types,
+                 std::span<const Scalar* const> scalars) {
+  for (size_t i = 0; i < scalars.size(); ++i) {
+    const Scalar& s = *scalars[i];
+    if (block.put_exact(i, s, types.type)) continue;
+    TENON_CHECK(!s.is_integral(), Value,
+                fmt::format("{}: `{}` is {}, which does not fit {}", op, info.scalar_names[i], s.to_int(),
+                            name(types.computed)));
+    throw_error(ErrorKind::Type,
+                fmt::format("{}: `{}` is a {} number, but the operands are {}", op, info.scalar_names[i],
+                            s.is_complex() ? "complex" : "float", name(types.computed)));
+  }
+}
+
+}  // namespace
+
+Tensor general_pointwise(const PointwiseInfo& info, std::span<const Tensor* const> tensors,
+                         std::span<const Scalar* const> scalars, const Tensor* out, bool in_place) {
+  const OpName op(info, in_place);
+  check_operands(info, op.c_str(), tensors, scalars);
+  const Types types = decide_types(info, op.c_str(), tensors, scalars);
+  if (types.common == DType::Bool && info.bool_form) {
+    return general_pointwise(*info.bool_form, tensors, scalars, out, in_place);
+  }
+  ScalarBlock block;
+  put_scalars(block, info, op.c_str(), types, scalars);
+  const char* out_name = in_place ? info.tensor_names[0] : "out";
+  TENON_CHECK(!out || can_cast(types.result, out->dtype()), Type,
+              fmt::format("{}: the result is {}, which cannot be stored in `{}` of {}", op.c_str(),
+                          name(types.result), out_name, name(out->dtype())));
+
+  const Tensor undefined;
+  TensorIteratorConfig config;
+  config.set_op_name(op.c_str())
+      .set_names(out_name, info.tensor_names)
+      .check_all_same_dtype(false)
+      .resize_outputs(!in_place)
+      .declare_static_dtype(types.result)
+      .add_borrowed_output(out ? *out : undefined);
+  for (const Tensor* t : tensors) config.add_borrowed_input(*t);
+  const TensorIterator iter = config.build();
+
+  const Device device = iter.device();
+  if (device.is_cpu()) {
+    const BlockKernel kernel = kernel_of(info, types.type);
+    report_block_kernel(info, kernel);
+    run_tiles(iter, kernel, types.type, types.result, block.data());
+  } else if (!device.is_meta()) {
+    const PointwiseDeviceFn fn = g_devices[device.backend].load(std::memory_order_acquire);
+    TENON_CHECK(fn, NotImplemented,
+                fmt::format("{}: pointwise operators are not implemented for device {}", op.c_str(),
+                            to_string(device)));
+    fn(info, iter, types.type, block.data());
+  }
+  return iter.output();
+}
+
+}  // namespace detail
+}  // namespace tenon

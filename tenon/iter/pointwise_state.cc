@@ -1,0 +1,73 @@
+#include "tenon/iter/pointwise_state.h"
+
+#include <fmt/core.h>
+
+#include <memory>
+
+#include "tenon/core/kernel_report.h"
+
+namespace tenon::detail {
+
+PointwiseState& make_state(const PointwiseInfo& info) {
+  auto fresh = std::make_unique<PointwiseState>();
+  if (info.kernels) {
+    const std::span<const PointwiseBlockFn> kernels = info.kernels();
+    std::copy_n(kernels.begin(), std::min<size_t>(kernels.size(), kNumComputeTypes), fresh->compiled);
+  }
+  PointwiseState* present = nullptr;
+  if (info.state.compare_exchange_strong(present, fresh.get(), std::memory_order_acq_rel))
+    return *fresh.release();
+  return *present;  // another thread was first
+}
+
+ParsedPointwise parse_pointwise(expr::Graph& g, const PointwiseInfo& info) {
+  std::vector<expr::Symbol> symbols;
+  for (size_t i = 0; i < info.tensor_names.size(); ++i) {
+    const bool mask = (info.mask_tensors >> i) & 1u;
+    symbols.push_back({info.tensor_names[i], mask ? expr::SymbolKind::MaskTensor : expr::SymbolKind::Tensor});
+  }
+  for (const char* name : info.scalar_names) symbols.push_back({name, expr::SymbolKind::Scalar});
+  ParsedPointwise parsed;
+  parsed.root = expr::parse(g, info.text, symbols);
+  for (size_t i = 0; i < symbols.size(); ++i) {
+    const expr::NodeId node = g.symbol(symbols[i].name, symbols[i].kind);
+    if (i < info.tensor_names.size())
+      parsed.tensors.push_back(node);
+    else
+      parsed.scalars.push_back(node);
+  }
+  return parsed;
+}
+
+const cpu::Program& program_of(const PointwiseInfo& info, expr::ComputeType type) {
+  std::unique_ptr<const cpu::Program> fresh;
+  try {
+    expr::Graph g;
+    const ParsedPointwise parsed = parse_pointwise(g, info);
+    expr::Kernel kernel;
+    kernel.name = info.name;
+    kernel.outputs = {parsed.root};
+    kernel.inputs.assign(parsed.tensors.begin(), parsed.tensors.end());
+    kernel.scalars.assign(parsed.scalars.begin(), parsed.scalars.end());
+    kernel.type = type;
+    fresh = std::make_unique<const cpu::Program>(g, kernel);
+  } catch (const Error& e) {
+    throw_error(e.kind(), fmt::format("{}: {}", info.name, e.what()));
+  }
+  auto& slot = state_of(info).programs[static_cast<size_t>(type)];
+  const cpu::Program* present = nullptr;
+  if (slot.compare_exchange_strong(present, fresh.get(), std::memory_order_acq_rel)) return *fresh.release();
+  return *present;
+}
+
+void report_block_kernel(const PointwiseInfo& info, const BlockKernel& kernel) {
+  if (!kernel_reporting()) return;
+  struct Names {
+    std::string compiled = fmt::format("simd:{}", cpu::cpu_target_name());
+    std::string program = fmt::format("interpreter:{}", cpu::cpu_target_name());
+  };
+  static const Names& names = *new Names;
+  report_kernel(info.name, (kernel.compiled ? names.compiled : names.program).c_str());
+}
+
+}  // namespace tenon::detail

@@ -1,0 +1,46 @@
+// Promotion: the dtype that several tensors and numbers have in common, by PyTorch's three ranks of operands.
+// Used by the iterator and by operators that promote without iterating. Knows nothing of what is computed.
+#pragma once
+
+#include <optional>
+
+#include "tenon/core/tensor.h"
+
+namespace tenon {
+
+/// Collects operands; `common()` is their dtype. Tensors with dimensions outrank 0-dim tensors, which outrank
+/// wrapped numbers: a lower rank matters only when its category (bool < integer < float < complex) is higher.
+class Promotion {
+ public:
+  void add(const Tensor& t) {
+    if (t.impl()->is_wrapped_number())
+      merge(wrapped_, wrapped_dtype(t.dtype()));
+    else
+      merge(t.dim() > 0 ? dim_ : zero_dim_, t.dtype());
+  }
+  /// A number passed beside the tensors, as Python's are.
+  void add(const Scalar& s) { merge(wrapped_, s.dtype()); }
+
+  /// Throws Error{Type} when two operands do not promote. Needs at least one operand.
+  DType common() const;
+
+ private:
+  using Maybe = std::optional<DType>;
+
+  static void merge(Maybe& into, DType t) {
+    if (!into)
+      into = t;
+    else if (*into != t)
+      into = promote_types(*into, t);
+  }
+  // A wrapped float stands for a Python float, whatever the width it happens to be kept in.
+  static DType wrapped_dtype(DType t) noexcept;
+  static Maybe combine(Maybe higher, Maybe lower);
+
+  Maybe dim_, zero_dim_, wrapped_;
+};
+
+/// The common dtype of some tensors, as torch.result_type.
+DType result_type(std::span<const Tensor* const> tensors);
+
+}  // namespace tenon

@@ -1,0 +1,41 @@
+// Losses as objects; each is the function of the same meaning with the choices kept.
+#pragma once
+
+#include "tenon/generated/functions.h"
+
+namespace tenon::nn {
+
+/// What a loss does with the values of a batch; the numbers are those of PyTorch's schemas.
+enum class Reduction : uint8_t { None = 0, Mean = 1, Sum = 2 };
+
+/// input [N, C] logits and target [N] class numbers.
+struct CrossEntropyLoss {
+  Reduction reduction = Reduction::Mean;
+  int64_t ignore_index = -100;
+  double label_smoothing = 0;
+
+  Tensor operator()(const Tensor& input, const Tensor& target) const {
+    return cross_entropy_loss(input, target, {}, static_cast<int64_t>(reduction), ignore_index, label_smoothing);
+  }
+};
+
+/// input [N, C] log-probabilities and target [N] class numbers.
+struct NLLLoss {
+  Reduction reduction = Reduction::Mean;
+  int64_t ignore_index = -100;
+
+  Tensor operator()(const Tensor& input, const Tensor& target) const {
+    return nll_loss(input, target, {}, static_cast<int64_t>(reduction), ignore_index);
+  }
+};
+
+/// (input - target)^2
+struct MSELoss {
+  Reduction reduction = Reduction::Mean;
+
+  Tensor operator()(const Tensor& input, const Tensor& target) const {
+    return mse_loss(input, target, static_cast<int64_t>(reduction));
+  }
+};
+
+}  // namespace tenon::nn

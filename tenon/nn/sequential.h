@@ -1,0 +1,33 @@
+// Sequential: modules one after another.
+#pragma once
+
+#include "tenon/nn/module.h"
+
+namespace tenon::nn {
+
+/// `Sequential model(Linear(64, 128), ReLU(), Linear(128, 10))`: each gets the result of the one before. Parts are
+/// named "0", "1", ...
+class Sequential final : public Module {
+ public:
+  template <class... M>
+    requires(std::is_base_of_v<Module, std::remove_cvref_t<M>> && ...)
+  explicit Sequential(M&&... modules) {
+    (push_back(std::forward<M>(modules)), ...);
+  }
+
+  template <class M>
+  void push_back(M&& module) {
+    add_module(std::to_string(size()), std::make_shared<std::remove_cvref_t<M>>(std::forward<M>(module)));
+  }
+
+  Tensor forward(const Tensor& input) override {
+    Tensor value = input;
+    for (const auto& [name, module] : modules()) value = module->forward(value);
+    return value;
+  }
+
+  size_t size() const noexcept { return modules().size(); }
+  Module& operator[](size_t i) const { return *modules().at(i).second; }
+};
+
+}  // namespace tenon::nn

@@ -1,0 +1,138 @@
+// Operators that copy, convert, fill and read elements.
+#include <fmt/core.h>
+
+#include "tenon/generated/functions.h"
+#include "tenon/generated/op_bodies.h"
+#include "tenon/ops/device_stubs.h"
+#include "tenon/ops/elements.h"
+
+namespace tenon::ops {
+
+Tensor clone(const Tensor& self, std::optional<MemoryFormat> memory_format) {
+  Tensor result = ops::empty_like(self, {}, {}, {}, {}, memory_format);
+  copy_elements(result, self, "clone");
+  return result;
+}
+
+Tensor contiguous(const Tensor& self, MemoryFormat memory_format) {
+  TENON_CHECK(memory_format != MemoryFormat::Preserve, Value,
+              "contiguous: memory_format preserve is not a format to be contiguous in");
+  return self.is_contiguous(memory_format) ? self : self.clone(memory_format);
+}
+
+Tensor& copy_(Tensor& self, const Tensor& src, bool non_blocking) {
+  TENON_CHECK(self.defined() && src.defined(), Type, "copy_: `self` and `src` must be tensors, not None");
+  copy_elements(self, src, "copy_");
+  return self;
+}
+
+Tensor to_copy(const Tensor& self, std::optional<DType> dtype, std::optional<Layout> layout,
+               std::optional<Device> device, std::optional<bool> pin_memory, bool non_blocking,
+               std::optional<MemoryFormat> memory_format) {
+  Tensor result = ops::empty_like(self, dtype, layout, device, pin_memory, memory_format);
+  copy_elements(result, self, "to");
+  return result;
+}
+
+Tensor to_dtype_layout(const Tensor& self, std::optional<DType> dtype, std::optional<Layout> layout,
+                       std::optional<Device> device, std::optional<bool> pin_memory, bool non_blocking,
+                       bool copy, std::optional<MemoryFormat> memory_format) {
+  const MemoryFormat format = memory_format.value_or(MemoryFormat::Preserve);
+  const bool same = dtype.value_or(self.dtype()) == self.dtype() &&
+                    layout.value_or(self.layout()) == self.layout() &&
+                    device.value_or(self.device()) == self.device() && !pin_memory.value_or(false) &&
+                    (format == MemoryFormat::Preserve || self.is_contiguous(format));
+  if (same && !copy) return self;
+  TensorOptions options;
+  options.dtype_opt = dtype;
+  options.layout_opt = layout;
+  options.device_opt = device;
+  options.pinned_memory_opt = pin_memory;
+  return tenon::_to_copy(self, options, non_blocking, memory_format);
+}
+
+Tensor to_dtype(const Tensor& self, DType dtype, bool non_blocking, bool copy,
+                std::optional<MemoryFormat> memory_format) {
+  return ops::to_dtype_layout(self, dtype, {}, {}, {}, non_blocking, copy, memory_format);
+}
+
+Tensor to_device(const Tensor& self, Device device, DType dtype, bool non_blocking, bool copy,
+                 std::optional<MemoryFormat> memory_format) {
+  return ops::to_dtype_layout(self, dtype, {}, device, {}, non_blocking, copy, memory_format);
+}
+
+Tensor to_other(const Tensor& self, const Tensor& other, bool non_blocking, bool copy,
+                std::optional<MemoryFormat> memory_format) {
+  return ops::to_dtype_layout(self, other.dtype(), {}, other.device(), {}, non_blocking, copy, memory_format);
+}
+
+Tensor type_as(const Tensor& self, const Tensor& other) {
+  return ops::to_other(self, other, false, false, {});
+}
+
+Tensor& fill__Scalar(Tensor& self, const Scalar& value) {
+  fill_elements(self, value, "fill_");
+  return self;
+}
+
+Tensor& fill__Tensor(Tensor& self, const Tensor& value) {
+  TENON_CHECK(
+      value.dim() == 0, Shape,
+      fmt::format("fill_: only supports a 0-dimension value tensor but got a tensor with {} dimensions",
+                  value.dim()));
+  copy_elements(self, value, "fill_");
+  return self;
+}
+
+Tensor& zero_(Tensor& self) {
+  check_no_internal_overlap(self, "zero_");
+  zero_elements(self);
+  return self;
+}
+
+Scalar local_scalar_dense(const Tensor& self) { return read_scalar(self); }
+
+Scalar item(const Tensor& self) {
+  TENON_CHECK(self.numel() == 1, Runtime,
+              fmt::format("item: a Tensor with {} elements cannot be converted to Scalar", self.numel()));
+  return tenon::_local_scalar_dense(self);
+}
+
+bool is_nonzero(const Tensor& self) {
+  TENON_CHECK(self.numel() != 0, Runtime, "is_nonzero: Boolean value of Tensor with no values is ambiguous");
+  TENON_CHECK(self.numel() == 1, Runtime,
+              "is_nonzero: Boolean value of Tensor with more than one value is ambiguous");
+  return self.item().to_bool();
+}
+
+bool equal(const Tensor& self, const Tensor& other) {
+  TENON_CHECK(
+      self.dtype() == other.dtype(), Type,
+      fmt::format("equal: `other` is {}, expected {} as `self`", name(other.dtype()), name(self.dtype())));
+  TENON_CHECK(self.device() == other.device(), Device,
+              fmt::format("equal: `self` is on {}, `other` on {}", to_string(self.device()),
+                          to_string(other.device())));
+  TENON_CHECK(!self.is_meta(), NotImplemented, "equal: a meta tensor has no data");
+  if (!(self.sizes() == other.sizes())) return false;
+  return self.numel() == 0 || equal_stub(self.device(), self, other);
+}
+
+Tensor& resize_(Tensor& self, IntArrayRef size, std::optional<MemoryFormat> memory_format) {
+  const int64_t numel = checked_numel(size, "resize_");
+  TENON_CHECK(memory_format.value_or(MemoryFormat::Contiguous) == MemoryFormat::Contiguous, NotImplemented,
+              "resize_: only the contiguous memory format is supported");
+  TENON_CHECK(!self.requires_grad(), Runtime, "resize_: cannot resize variables that require grad");
+  if (self.sizes() == size) return self;
+  int64_t elements = 0, bytes = 0;
+  TENON_CHECK(!__builtin_add_overflow(numel, self.storage_offset(), &elements) &&
+                  !__builtin_mul_overflow(elements, static_cast<int64_t>(self.itemsize()), &bytes),
+              Shape, fmt::format("resize_: sizes {} have more bytes than int64 can count", to_string(size)));
+  if (numel > 0 && static_cast<uint64_t>(bytes) > self.storage().nbytes()) {
+    Storage storage = self.storage();
+    storage.resize(static_cast<size_t>(bytes));
+  }
+  self.impl()->set_geometry(size, contiguous_strides(size), self.storage_offset());
+  return self;
+}
+
+}  // namespace tenon::ops

@@ -1,0 +1,28 @@
+#include "tenon/ops/device_stubs.h"
+
+#include "backends/cpu/ops/stub_functions.h"
+
+namespace tenon::ops {
+
+#define TENON_DEFINE_STUB(name, ...) Stub<__VA_ARGS__> name##_stub(#name, &cpu::name)
+
+TENON_DEFINE_STUB(copy, void(const Tensor&, const Tensor&));
+TENON_DEFINE_STUB(fill, void(const Tensor&, const Scalar&));
+TENON_DEFINE_STUB(arange, void(const Tensor&, const Scalar&, const Scalar&));
+TENON_DEFINE_STUB(linspace, void(const Tensor&, double, double));
+TENON_DEFINE_STUB(equal, bool(const Tensor&, const Tensor&));
+TENON_DEFINE_STUB(nonzero, Tensor(const Tensor&));
+TENON_DEFINE_STUB(index_select, void(const Tensor&, int64_t, const Tensor&, Tensor&));
+TENON_DEFINE_STUB(index_add, void(const Tensor&, int64_t, const Tensor&, const Tensor&, const Scalar&));
+TENON_DEFINE_STUB(take, void(const Tensor&, const Tensor&, Tensor&));
+TENON_DEFINE_STUB(put, void(const Tensor&, const Tensor&, const Tensor&, bool));
+TENON_DEFINE_STUB(int_range, void(const Tensor&, int64_t*, int64_t*));
+TENON_DEFINE_STUB(uniform, void(const Tensor&, double, double, PhiloxState));
+TENON_DEFINE_STUB(normal, void(const Tensor&, double, double, PhiloxState));
+TENON_DEFINE_STUB(randint, void(const Tensor&, int64_t, uint64_t, PhiloxState));
+TENON_DEFINE_STUB(bernoulli, void(const Tensor&, const Tensor&, PhiloxState));
+TENON_DEFINE_STUB(randperm, void(const Tensor&, PhiloxState));
+
+#undef TENON_DEFINE_STUB
+
+}  // namespace tenon::ops

@@ -1,0 +1,49 @@
+// The stubs behind explicit operators: what a device fills in to get copying, filling, random numbers and
+// indexing. Used by tenon/ops; filled in by backends/cpu/ops and by other devices. Those of structured
+// operators are generated.
+#pragma once
+
+#include <span>
+
+#include "tenon/core/tensor.h"
+#include "tenon/dispatch/stub.h"
+
+namespace tenon::ops {
+
+/// dst[...] = src[...], of equal sizes on one device, any strides and dtypes; they share no memory.
+extern Stub<void(const Tensor& dst, const Tensor& src)> copy_stub;
+/// Every element of dst becomes `value`, which its dtype can hold.
+extern Stub<void(const Tensor& dst, const Scalar& value)> fill_stub;
+/// Contiguous dst[i] = start + i * step, rounded once from float64, or exact for integers (wrapping).
+extern Stub<void(const Tensor& dst, const Scalar& start, const Scalar& step)> arange_stub;
+/// Contiguous dst[i], evenly spaced over [start, end], symmetric about the middle.
+extern Stub<void(const Tensor& dst, double start, double end)> linspace_stub;
+/// Whether two tensors of equal sizes and dtype are equal element by element.
+extern Stub<bool(const Tensor& a, const Tensor& b)> equal_stub;
+/// The positions of nonzero elements in order, as int64 [count, ndim].
+extern Stub<Tensor(const Tensor& self)> nonzero_stub;
+
+/// out[..., i, ...] = self[..., index[i], ...] along `dim`; index is contiguous int64 and has been checked.
+extern Stub<void(const Tensor& self, int64_t dim, const Tensor& index, Tensor& out)> index_select_stub;
+/// self[..., index[i], ...] += alpha * source[..., i, ...], i ascending; likewise.
+extern Stub<void(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source,
+                 const Scalar& alpha)>
+    index_add_stub;
+/// out[i] = element linear[i] of self in logical order; linear and out are contiguous.
+extern Stub<void(const Tensor& self, const Tensor& linear, Tensor& out)> take_stub;
+/// Element linear[i] of self in logical order = values[i] (or += when `accumulate`), i ascending; linear is
+/// contiguous.
+extern Stub<void(const Tensor& self, const Tensor& linear, const Tensor& values, bool accumulate)> put_stub;
+/// The smallest and largest element of a non-empty int64 tensor: how indices are checked before anything is
+/// written.
+extern Stub<void(const Tensor& self, int64_t* low, int64_t* high)> int_range_stub;
+
+/// Contiguous elements [0, n) of the distribution, from the given place in the stream; see
+/// tenon/random/philox.h.
+extern Stub<void(const Tensor& dst, double from, double to, PhiloxState state)> uniform_stub;
+extern Stub<void(const Tensor& dst, double mean, double std, PhiloxState state)> normal_stub;
+extern Stub<void(const Tensor& dst, int64_t low, uint64_t range, PhiloxState state)> randint_stub;
+extern Stub<void(const Tensor& dst, const Tensor& p, PhiloxState state)> bernoulli_stub;
+extern Stub<void(const Tensor& dst, PhiloxState state)> randperm_stub;
+
+}  // namespace tenon::ops

@@ -1,0 +1,155 @@
+#include "tenon/ops/elements.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+#include <numeric>
+
+#include "tenon/iter/overlap.h"
+#include "tenon/ops/device_stubs.h"
+#include "tenon/ops/dtype_switch.h"
+#include "tenon/ops/geometry.h"
+
+namespace tenon::ops {
+namespace {
+
+/// `src` shown in the sizes of `dst`, with stride 0 where it is repeated.
+Tensor broadcast_to_sizes(const Tensor& src, const Tensor& dst, const char* op) {
+  if (src.sizes() == dst.sizes()) return src;
+  const size_t ndim = dst.sizes().size();
+  Dims strides(ndim, 0);
+  size_t leading = 0;  // more dimensions than dst are fine while they have size 1
+  while (src.sizes().size() - leading > ndim && src.sizes()[leading] == 1) ++leading;
+  const size_t own = src.sizes().size() - leading;
+  bool fits = own <= ndim;
+  for (size_t d = 0; fits && d < own; ++d) {
+    const size_t to = ndim - own + d;
+    const int64_t size = src.sizes()[leading + d];
+    fits = size == dst.sizes()[to] || size == 1;
+    strides[to] = size == 1 ? 0 : src.strides()[leading + d];
+  }
+  TENON_CHECK(fits, Shape,
+              fmt::format("{}: `src` {} does not broadcast to `self` {}", op, to_string(src.sizes()),
+                          to_string(dst.sizes())));
+  return make_view(src, dst.sizes(), strides, src.storage_offset());
+}
+
+}  // namespace
+
+void check_no_internal_overlap(const Tensor& t, const char* op) {
+  if (t.is_contiguous()) return;
+  TENON_CHECK(
+      !overlaps_itself(t.sizes(), t.strides()), Runtime,
+      fmt::format(
+          "{}: more than one element of the written-to tensor (sizes {}, strides {}) refers to a single "
+          "memory location; clone() it first",
+          op, to_string(t.sizes()), to_string(t.strides())));
+}
+
+void copy_elements(const Tensor& dst, const Tensor& src, const char* op) {
+  Tensor from = broadcast_to_sizes(src, dst, op);
+  check_no_internal_overlap(dst, op);
+  if (dst.device().is_meta() || dst.numel() == 0) return;
+  TENON_CHECK(!src.device().is_meta(), NotImplemented,
+              fmt::format("{}: cannot copy out of a meta tensor; it has no data", op));
+  if (dst.device() == src.device()) {
+    if (dst.storage() == from.storage()) {
+      switch (overlap(dst, from)) {
+        case Overlap::None:
+          break;
+        case Overlap::Same:
+          return;
+        // As if the source had been read before anything is written (x.copy_(x.flip(0)) reverses x).
+        case Overlap::Partial:
+          from = contiguous_copy(from);
+          break;
+      }
+    }
+    copy_stub(dst.device(), dst, from);
+    return;
+  }
+  // The side that is not the host knows how to reach it.
+  copy_stub(dst.device().is_cpu() ? src.device() : dst.device(), dst, from);
+}
+
+void fill_elements(const Tensor& dst, const Scalar& value, const char* op) {
+  check_no_internal_overlap(dst, op);
+  if (is_integral(dst.dtype(), false) && !value.is_bool()) {
+    const double limit =
+        std::ldexp(1.0, static_cast<int>(8 * dst.itemsize()) - (tenon::is_signed(dst.dtype()) ? 1 : 0));
+    const double low = tenon::is_signed(dst.dtype()) ? -limit : 0;
+    const double v =
+        value.is_integral() ? static_cast<double>(value.to_int()) : std::trunc(value.to_double());
+    const bool exact_int64 = dst.dtype() == DType::Int64 && value.is_integral();
+    TENON_CHECK(exact_int64 || (v >= low && v < limit), Value,
+                fmt::format("{}: value {} cannot be converted to {} without overflow", op, value.to_double(),
+                            name(dst.dtype())));
+  }
+  if (dst.device().is_meta() || dst.numel() == 0) return;
+  fill_stub(dst.device(), dst, value);
+}
+
+void zero_elements(const Tensor& dst) {
+  if (dst.device().is_cpu() && dst.is_contiguous()) {
+    if (dst.numel() > 0) std::memset(dst.data_ptr(), 0, dst.nbytes());
+    return;
+  }
+  fill_elements(dst, Scalar(0), "zero_");
+}
+
+Scalar read_scalar(const Tensor& self) {
+  TENON_CHECK(self.numel() == 1, Runtime,
+              fmt::format("item: a Tensor with {} elements cannot be converted to Scalar", self.numel()));
+  TENON_CHECK(!self.device().is_meta(), Runtime, "item: cannot be called on a meta tensor; it has no data");
+  if (!self.device().is_cpu()) {
+    Tensor host = make_empty({}, self.dtype());
+    copy_elements(host, self, "item");
+    return read_scalar(host);
+  }
+  return switch_dtype(self.dtype(), "item",
+                      [&]<class T>() { return Scalar(*static_cast<const T*>(self.data_ptr())); });
+}
+
+Tensor contiguous_copy(const Tensor& self) {
+  Tensor result = make_empty(self.sizes(), self.dtype(), self.device());
+  copy_elements(result, self, "contiguous");
+  return result;
+}
+
+Tensor as_contiguous(const Tensor& self) { return self.is_contiguous() ? self : contiguous_copy(self); }
+
+Tensor as_dtype(const Tensor& self, DType dtype) {
+  if (self.dtype() == dtype) return self;
+  Tensor result = make_empty(self.sizes(), dtype, self.device());
+  copy_elements(result, self, "to");
+  return result;
+}
+
+Tensor zeros_on(IntArrayRef sizes, const Tensor& like) {
+  Tensor result = make_empty(sizes, like.dtype(), like.device());
+  zero_elements(result);
+  return result;
+}
+
+Dims preserved_strides(IntArrayRef sizes, IntArrayRef strides) {
+  if (is_non_overlapping_and_dense(sizes, strides)) return strides.to_dims();
+  if (overlaps_itself(sizes, strides)) return contiguous_strides(sizes);
+  Dims order(sizes.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
+    return std::abs(strides[static_cast<size_t>(a)]) > std::abs(strides[static_cast<size_t>(b)]);
+  });
+  Dims result(sizes.size());
+  int64_t next = 1;
+  for (size_t i = order.size(); i-- > 0;) {
+    const auto d = static_cast<size_t>(order[i]);
+    result[d] = next;
+    next *= std::max<int64_t>(sizes[d], 1);
+  }
+  return result;
+}
+
+}  // namespace tenon::ops

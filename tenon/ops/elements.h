@@ -1,0 +1,41 @@
+// Elements: filling, copying and reading tensors without a dispatcher call, on whatever device they are.
+// Used by explicit operators, which run below Autograd and must not enter it again. Knows the device stubs.
+#pragma once
+
+#include "tenon/core/tensor.h"
+
+namespace tenon::ops {
+
+/// Writes `src`, broadcast and converted, to `dst`; between devices too. Overlap of the two is taken care of.
+/// Throws Error{Shape} when `src` does not broadcast to `dst`, Error{Runtime} when elements of `dst` share a
+/// place.
+void copy_elements(const Tensor& dst, const Tensor& src, const char* op);
+
+/// Sets every element. Throws Error{Value} when an integer dtype cannot hold the value.
+void fill_elements(const Tensor& dst, const Scalar& value, const char* op);
+
+/// Sets every element to the bits of zero.
+void zero_elements(const Tensor& dst);
+
+/// The one element of `self`. Throws Error{Runtime} for any other number of elements, or a meta tensor.
+Scalar read_scalar(const Tensor& self);
+
+/// A copy with the same dtype, contiguous.
+Tensor contiguous_copy(const Tensor& self);
+/// `self`, or a contiguous copy of it.
+Tensor as_contiguous(const Tensor& self);
+/// `self`, or a converted copy.
+Tensor as_dtype(const Tensor& self, DType dtype);
+
+/// Zeros of the given sizes, of the dtype and on the device of `like`.
+Tensor zeros_on(IntArrayRef sizes, const Tensor& like);
+
+/// Strides of a dense tensor that has the dimensions of `self` in the same order in memory: what
+/// MemoryFormat::Preserve asks for. Those of `self` itself where it is dense; contiguous ones where elements
+/// share places.
+Dims preserved_strides(IntArrayRef sizes, IntArrayRef strides);
+
+/// Throws Error{Runtime} when two elements of `t`, which `op` is to write, lie in the same place.
+void check_no_internal_overlap(const Tensor& t, const char* op);
+
+}  // namespace tenon::ops

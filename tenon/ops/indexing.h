@@ -1,0 +1,56 @@
+// Indexing as in Python: x[1, ::-1, None, ..., mask]; reading gives a view where it can, writing copies into
+// it. Used by C++ callers through Tensor::index and by the Python binding. Lists are resolved here; elements
+// move in the operators that it calls.
+#pragma once
+
+#include <initializer_list>
+#include <optional>
+#include <span>
+
+#include "tenon/core/tensor.h"
+
+namespace tenon {
+
+/// start:stop:step; what is absent follows Python's rules. The step may be negative.
+struct Slice {
+  std::optional<int64_t> start, stop;
+  int64_t step = 1;
+
+  Slice() = default;
+  Slice(std::optional<int64_t> start_, std::optional<int64_t> stop_, int64_t step_ = 1)
+      : start(start_), stop(stop_), step(step_) {}
+};
+
+/// A new dimension of size 1 (None), and all dimensions that nothing else indexes (...).
+struct NoneIndex {};
+struct EllipsisIndex {};
+inline constexpr NoneIndex None;
+inline constexpr EllipsisIndex Ellipsis;
+
+/// One entry of x[...].
+struct TensorIndex {
+  enum class Kind : uint8_t { Integer, Slice, None, Ellipsis, Boolean, Tensor };
+
+  template <std::integral T>
+  TensorIndex(T i)
+      : kind(std::is_same_v<T, bool> ? Kind::Boolean : Kind::Integer), integer(static_cast<int64_t>(i)) {}
+  TensorIndex(tenon::Slice s) : kind(Kind::Slice), slice(s) {}
+  TensorIndex(NoneIndex) : kind(Kind::None) {}
+  TensorIndex(EllipsisIndex) : kind(Kind::Ellipsis) {}
+  TensorIndex(tenon::Tensor t) : kind(Kind::Tensor), tensor(std::move(t)) {}
+
+  Kind kind;
+  int64_t integer = 0;
+  tenon::Slice slice;
+  tenon::Tensor tensor;
+};
+
+/// self[indices]. Integers, slices, None and Ellipsis give a view; a tensor among them (int64 positions or a
+/// bool mask) gives a copy. Throws Error{Index} for what is out of range or one index too many.
+Tensor get_item(const Tensor& self, std::span<const TensorIndex> indices);
+
+/// self[indices] = value, broadcast and converted. Everything is checked before anything is written.
+void set_item(const Tensor& self, std::span<const TensorIndex> indices, const Tensor& value);
+void set_item(const Tensor& self, std::span<const TensorIndex> indices, const Scalar& value);
+
+}  // namespace tenon

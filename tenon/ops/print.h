@@ -1,0 +1,30 @@
+// Text of tensors: to_string as people read it (PyTorch's repr), describe with the whole picture of memory.
+// Used by Python's repr, by C++ callers and by tests. Reads elements, changes nothing.
+#pragma once
+
+#include <string>
+
+#include "tenon/core/tensor.h"
+
+namespace tenon {
+
+/// How numbers are shown.
+struct PrintOptions {
+  int precision = 4;         ///< Digits behind the point.
+  int64_t threshold = 1000;  ///< More elements than this are summarised ...
+  int64_t edge_items = 3;    ///< ... by so many at each end of a dimension.
+  int line_width = 80;
+};
+
+/// "tensor([[1., 2.],\n        [3., 4.]])", with dtype, device, requires_grad and grad_fn where they are not
+/// the default.
+std::string to_string(const Tensor& t, const PrintOptions& options = {});
+
+/// "grad_fn=<MulBackward0>", "requires_grad=True" or nothing; defined in tenon/autograd.
+std::string history_note(const Tensor& t);
+
+/// Sizes, strides, offset, dtype, device, key set, storage address, allocator, bytes and use count, a line
+/// each.
+std::string describe(const Tensor& t);
+
+}  // namespace tenon

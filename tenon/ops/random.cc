@@ -1,0 +1,154 @@
+// Operators that draw random numbers. A call takes a range of the generator's stream and hands it to the
+// device.
+#include <fmt/core.h>
+
+#include <cmath>
+
+#include "tenon/generated/functions.h"
+#include "tenon/generated/op_bodies.h"
+#include "tenon/ops/device_stubs.h"
+#include "tenon/ops/elements.h"
+
+namespace tenon::ops {
+namespace {
+
+using OptDType = std::optional<DType>;
+using OptLayout = std::optional<Layout>;
+using OptDevice = std::optional<Device>;
+using OptBool = std::optional<bool>;
+
+TensorOptions options_of(OptDType dtype, OptLayout layout, OptDevice device, OptBool pin_memory) {
+  TensorOptions options;
+  options.dtype_opt = dtype;
+  options.layout_opt = layout;
+  options.device_opt = device;
+  options.pinned_memory_opt = pin_memory;
+  return options;
+}
+
+/// The part of the stream for `n` elements of which a block holds `per_block`.
+PhiloxState take_stream(const Generator& generator, int64_t n, int64_t per_block) {
+  const Generator& from = generator.defined() ? generator : default_generator();
+  return from->take(static_cast<uint64_t>(n / per_block + (n % per_block != 0)));
+}
+
+int64_t per_block(DType dtype) { return is_floating_point(dtype) && dtype != DType::Float64 ? 4 : 2; }
+
+void check_floating(const Tensor& self, const char* op) {
+  TENON_CHECK(
+      is_floating_point(self.dtype()), NotImplemented,
+      fmt::format("{}: not implemented for {}; it needs a floating point dtype", op, name(self.dtype())));
+}
+
+/// Draws contiguous elements and puts them into `self` in logical order, so that its strides do not matter.
+template <class F>
+void draw(const Tensor& self, const char* op, F&& fill) {
+  check_no_internal_overlap(self, op);
+  if (self.numel() == 0) return;
+  if (self.is_contiguous()) return fill(self);
+  const Tensor numbers = make_empty(self.sizes(), self.dtype(), self.device());
+  fill(numbers);
+  copy_elements(self, numbers, op);
+}
+
+}  // namespace
+
+Tensor& uniform_(Tensor& self, double from, double to, const Generator& generator) {
+  check_floating(self, "uniform_");
+  TENON_CHECK(
+      std::isfinite(from) && std::isfinite(to) && from <= to, Value,
+      fmt::format("uniform_: expects to return a [from, to) range, but found from={} > to={}", from, to));
+  const PhiloxState state = take_stream(generator, self.numel(), per_block(self.dtype()));
+  if (self.is_meta()) return self;
+  draw(self, "uniform_", [&](const Tensor& dst) { uniform_stub(dst.device(), dst, from, to, state); });
+  return self;
+}
+
+Tensor& normal_(Tensor& self, double mean, double std, const Generator& generator) {
+  check_floating(self, "normal_");
+  TENON_CHECK(std >= 0, Value, fmt::format("normal_: expects std >= 0.0, but found std={}", std));
+  const PhiloxState state = take_stream(generator, self.numel(), per_block(self.dtype()));
+  if (self.is_meta()) return self;
+  draw(self, "normal_", [&](const Tensor& dst) { normal_stub(dst.device(), dst, mean, std, state); });
+  return self;
+}
+
+Tensor& bernoulli_(Tensor& self, double p, const Generator& generator) {
+  TENON_CHECK(p >= 0 && p <= 1, Value, fmt::format("bernoulli_: expects p to be in [0, 1], but got p={}", p));
+  const PhiloxState state = take_stream(generator, self.numel(), 2);
+  if (self.is_meta()) return self;
+  Tensor chance = make_empty({}, DType::Float64, self.device());
+  fill_elements(chance, p, "bernoulli_");
+  draw(self, "bernoulli_", [&](const Tensor& dst) { bernoulli_stub(dst.device(), dst, chance, state); });
+  return self;
+}
+
+Tensor bernoulli(const Tensor& self, const Generator& generator) {
+  check_floating(self, "bernoulli");
+  const PhiloxState state = take_stream(generator, self.numel(), 2);
+  Tensor result = make_empty(self.sizes(), self.dtype(), self.device());
+  if (self.is_meta() || self.numel() == 0) return result;
+  bernoulli_stub(self.device(), result, as_contiguous(as_dtype(self, DType::Float64)), state);
+  return result;
+}
+
+Tensor randn_generator(IntArrayRef size, const Generator& generator, OptDType dtype, OptLayout layout,
+                       OptDevice device, OptBool pin_memory) {
+  Tensor result = tenon::empty(size, options_of(dtype, layout, device, pin_memory));
+  result.normal_(0, 1, generator);
+  return result;
+}
+Tensor randn(IntArrayRef size, OptDType dtype, OptLayout layout, OptDevice device, OptBool pin_memory) {
+  return randn_generator(size, {}, dtype, layout, device, pin_memory);
+}
+Tensor rand_generator(IntArrayRef size, const Generator& generator, OptDType dtype, OptLayout layout,
+                      OptDevice device, OptBool pin_memory) {
+  Tensor result = tenon::empty(size, options_of(dtype, layout, device, pin_memory));
+  result.uniform_(0, 1, generator);
+  return result;
+}
+Tensor rand(IntArrayRef size, OptDType dtype, OptLayout layout, OptDevice device, OptBool pin_memory) {
+  return rand_generator(size, {}, dtype, layout, device, pin_memory);
+}
+
+Tensor rand_like(const Tensor& self, OptDType dtype, OptLayout layout, OptDevice device, OptBool pin_memory,
+                 std::optional<MemoryFormat> memory_format) {
+  Tensor result = ops::empty_like(self, dtype, layout, device, pin_memory, memory_format);
+  return ops::uniform_(result, 0, 1, {});
+}
+Tensor randn_like(const Tensor& self, OptDType dtype, OptLayout layout, OptDevice device, OptBool pin_memory,
+                  std::optional<MemoryFormat> memory_format) {
+  Tensor result = ops::empty_like(self, dtype, layout, device, pin_memory, memory_format);
+  return ops::normal_(result, 0, 1, {});
+}
+
+Tensor randint_low(int64_t low, int64_t high, IntArrayRef size, OptDType dtype, OptLayout layout,
+                   OptDevice device, OptBool pin_memory) {
+  TENON_CHECK(
+      low < high, Value,
+      fmt::format("randint: expects 'low' to be less than 'high', but got low={} >= high={}", low, high));
+  Tensor result = tenon::empty(size, options_of(dtype.value_or(DType::Int64), layout, device, pin_memory));
+  const PhiloxState state = take_stream({}, result.numel(), 2);
+  if (result.is_meta() || result.numel() == 0) return result;
+  randint_stub(result.device(), result, low, static_cast<uint64_t>(high) - static_cast<uint64_t>(low), state);
+  return result;
+}
+Tensor randint(int64_t high, IntArrayRef size, OptDType dtype, OptLayout layout, OptDevice device,
+               OptBool pin_memory) {
+  return randint_low(0, high, size, dtype, layout, device, pin_memory);
+}
+
+Tensor randperm_generator(int64_t n, const Generator& generator, OptDType dtype, OptLayout layout,
+                          OptDevice device, OptBool pin_memory) {
+  TENON_CHECK(n >= 0, Value, fmt::format("randperm: n must be non-negative, got {}", n));
+  Tensor result = tenon::empty({n}, options_of(dtype.value_or(DType::Int64), layout, device, pin_memory));
+  const PhiloxState state = take_stream(generator, n, 2);
+  if (result.is_meta() || n == 0) return result;
+  randperm_stub(result.device(), result, state);
+  return result;
+}
+Tensor randperm(int64_t n, OptDType dtype, OptLayout layout, OptDevice device, OptBool pin_memory) {
+  return randperm_generator(n, {}, dtype, layout, device, pin_memory);
+}
+
+}  // namespace tenon::ops

@@ -1,0 +1,134 @@
+// Operators made of reductions and pointwise operators, and the gradients of reductions.
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "tenon/generated/functions.h"
+#include "tenon/generated/op_bodies.h"
+#include "tenon/ops/reduce_dims.h"
+
+namespace tenon::ops {
+namespace {
+
+size_t at(int64_t dim) { return static_cast<size_t>(dim); }
+
+/// `reduced`, with reduced dimensions of size 1 put back where they were dropped.
+Tensor with_kept_dims(const Tensor& reduced, const Dims& mask, bool keepdim) {
+  if (keepdim) return reduced;
+  Tensor t = reduced;
+  for (size_t d = 0; d < mask.size(); ++d) {
+    if (mask[d]) t = t.unsqueeze(static_cast<int64_t>(d));
+  }
+  return t;
+}
+
+}  // namespace
+
+Tensor sum_backward(const Tensor& grad, IntArrayRef sizes, std::optional<IntArrayRef> dim, bool keepdim) {
+  const Dims mask = reduction_mask(dim, static_cast<int64_t>(sizes.size()), "sum");
+  // One element needs no dimensions put back to broadcast.
+  if (grad.numel() == 1 && grad.dim() == 0) return grad.expand(sizes);
+  return with_kept_dims(grad, mask, keepdim).expand(sizes);
+}
+
+Tensor mean_backward(const Tensor& grad, IntArrayRef sizes, std::optional<IntArrayRef> dim, bool keepdim) {
+  const int64_t n = reduced_extent(sizes, reduction_mask(dim, static_cast<int64_t>(sizes.size()), "mean"));
+  return tenon::div(ops::sum_backward(grad, sizes, dim, keepdim), Scalar(n));
+}
+
+Tensor amax_backward(const Tensor& grad, const Tensor& self, const Tensor& result, IntArrayRef dim,
+                     bool keepdim) {
+  const Dims mask = reduction_mask(dim, self.dim(), "amax");
+  const Tensor g = with_kept_dims(grad, mask, keepdim), r = with_kept_dims(result, mask, keepdim);
+  // A NaN is its own extremum, though equal to nothing.
+  const Tensor hit = tenon::logical_or(tenon::eq(self, r), tenon::ne(self, self)).to(g.dtype());
+  const Tensor count = dim.empty() ? tenon::sum(hit) : tenon::sum(hit, dim, true);
+  return tenon::mul(tenon::div(g, count), hit);
+}
+
+Tensor value_selecting_backward(const Tensor& grad, int64_t dim, const Tensor& indices, IntArrayRef sizes,
+                                bool keepdim) {
+  if (sizes.empty()) return grad;
+  const int64_t d = wrap_dim(dim, static_cast<int64_t>(sizes.size()), "max");
+  const Tensor g = keepdim ? grad : grad.unsqueeze(d), i = keepdim ? indices : indices.unsqueeze(d);
+  return tenon::gather_backward(g, sizes, d, i);
+}
+
+Tensor prod_backward(const Tensor& grad, const Tensor& self, std::optional<int64_t> dim) {
+  if (self.dim() == 0) return grad;
+  if (!dim) {
+    const Tensor flat = self.reshape({-1});
+    return ops::prod_backward(grad.expand({self.numel()}), flat, 0).view(self.sizes());
+  }
+  // The product of all others: those before times those after, so that zeros do no harm.
+  const int64_t d = wrap_dim(*dim, self.dim(), "prod"), n = self.sizes()[at(d)];
+  std::vector<Tensor> others;
+  const Tensor one = tenon::ones_like(self.select(d, 0));
+  Tensor result = tenon::zeros(self.sizes(), self.options());
+  std::vector<Tensor> after(at(n), one);
+  for (int64_t i = n - 1; i-- > 0;) after[at(i)] = tenon::mul(after[at(i + 1)], self.select(d, i + 1));
+  Tensor before = one;
+  std::vector<Tensor> parts;
+  for (int64_t i = 0; i < n; ++i) {
+    result = tenon::add(result, tenon::select_backward(tenon::mul(before, after[at(i)]), self.sizes(), d, i));
+    before = tenon::mul(before, self.select(d, i));
+  }
+  return tenon::mul(grad, result);
+}
+
+Tensor sum_to_size(const Tensor& self, IntArrayRef size) {
+  if (self.sizes() == size) return self;
+  const int64_t leading = self.dim() - static_cast<int64_t>(size.size());
+  bool fits = leading >= 0;
+  Dims dims;
+  for (int64_t d = 0; fits && d < self.dim(); ++d) {
+    if (d < leading) {
+      dims.push_back(d);
+      continue;
+    }
+    const int64_t wanted = size[at(d - leading)], have = self.sizes()[at(d)];
+    if (wanted == 1 && have != 1)
+      dims.push_back(d);
+    else
+      fits = wanted == have;
+  }
+  TENON_CHECK(fits, Shape,
+              fmt::format("sum_to_size: size {} is not expandable to size {}", to_string(size),
+                          to_string(self.sizes())));
+  const Tensor summed = dims.empty() ? self : tenon::sum(self, IntArrayRef(dims), true);
+  return leading > 0 ? summed.view(size) : summed;
+}
+
+Tensor logsumexp(const Tensor& self, IntArrayRef dim, bool keepdim) {
+  const Tensor x = is_integral(self.dtype(), true) ? self.to(default_dtype()) : self;
+  if (x.numel() == 0) return tenon::log(tenon::sum(tenon::exp(x), dim, keepdim));
+  const Tensor largest = tenon::amax(x, dim, true).detach();
+  // An infinite maximum would make infinity minus infinity.
+  const double infinity = std::numeric_limits<double>::infinity();
+  const Tensor shift = tenon::masked_fill(largest, tenon::eq(tenon::abs(largest), Scalar(infinity)), 0);
+  const Tensor total = tenon::log(tenon::sum(tenon::exp(tenon::sub(x, shift)), dim, true));
+  const Tensor result = tenon::add(total, shift);
+  return keepdim ? result
+                 : result.reshape(reduced_sizes(x.sizes(), reduction_mask(dim, x.dim(), "logsumexp"), false));
+}
+
+Tensor var(const Tensor& self, std::optional<IntArrayRef> dim, std::optional<Scalar> correction,
+           bool keepdim) {
+  TENON_CHECK(is_floating_point(self.dtype()), Type,
+              fmt::format("var: only supports floating point dtypes, got {}", name(self.dtype())));
+  const int64_t n = reduced_extent(self.sizes(), reduction_mask(dim, self.dim(), "var"));
+  const double divisor = std::max(0.0, static_cast<double>(n) - (correction ? correction->to_double() : 1.0));
+  const Tensor distance = tenon::sub(self, tenon::mean(self, dim, true));
+  return tenon::div(tenon::sum(tenon::mul(distance, distance), dim, keepdim), Scalar(divisor));
+}
+
+Tensor std(const Tensor& self, std::optional<IntArrayRef> dim, std::optional<Scalar> correction,
+           bool keepdim) {
+  return tenon::sqrt(ops::var(self, dim, correction, keepdim));
+}
+
+Tensor max_other(const Tensor& self, const Tensor& other) { return tenon::maximum(self, other); }
+Tensor min_other(const Tensor& self, const Tensor& other) { return tenon::minimum(self, other); }
+
+}  // namespace tenon::ops

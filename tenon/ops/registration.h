@@ -1,0 +1,65 @@
+// How generated registrations reach the dispatcher: rows of constant data, and one maker for each C++
+// signature. Used by generated register_*.cc only. Knows nothing of any particular operator.
+#pragma once
+
+#include <span>
+
+#include "tenon/dispatch/dispatcher.h"
+
+namespace tenon::detail {
+
+/// One operator of the YAML files.
+struct BuiltinOperator {
+  const char* schema;
+  const char* file;
+  int line;
+};
+
+/// One kernel: `make(data)` gives it its types.
+struct BuiltinKernel {
+  uint16_t op;  ///< Position in operator_entries.
+  DispatchKey key;
+  CppFunction (*make)(const void* data);
+  const void* data;
+};
+
+/// A kernel of generated code: `Entry::call` with constant data.
+template <class Sig, class Entry>
+CppFunction make_generated(const void* data) {
+  return CppFunction::from_data<Sig>(reinterpret_cast<AnyFunction>(&Entry::call), data);
+}
+/// A kernel that is a function of exactly that signature.
+template <class Sig>
+CppFunction make_function(const void* function) {
+  return CppFunction(reinterpret_cast<Sig*>(const_cast<void*>(function)));
+}
+/// For an operator that has no derivative.
+inline CppFunction make_fallthrough(const void*) { return CppFunction::make_fallthrough(); }
+
+/// Sends a factory to the kernel of the device that it is asked for; `data` is the operator's entry.
+template <class Sig>
+struct BackendSelect;
+template <class R, class... A>
+struct BackendSelect<R(A...)> {
+  static R call(const Kernel& kernel, DispatchKeySet keys, A... args) {
+    Device device = kCPU;
+    (pick(device, args), ...);
+    auto* entry = static_cast<OperatorEntry*>(const_cast<void*>(kernel.data));
+    const DispatchKeySet below =
+        keys.below(Functionality::BackendSelect) | DispatchKeySet(Functionality::Dense, device.backend);
+    return TypedOperator<R(A...)>(*entry).redispatch(below, std::forward<A>(args)...);
+  }
+
+ private:
+  template <class T>
+  static void pick(Device&, const T&) noexcept {}
+  static void pick(Device& device, const std::optional<Device>& wanted) noexcept {
+    if (wanted) device = *wanted;
+  }
+};
+
+/// Declares the operators, and registers their kernels, whose rows come in several parts.
+void register_builtin(std::span<const BuiltinOperator> operators, std::span<OperatorEntry> entries,
+                      std::span<const std::span<const BuiltinKernel>* const> kernels);
+
+}  // namespace tenon::detail

@@ -1,0 +1,123 @@
+// Shapes of reductions.
+#include <fmt/core.h>
+
+#include "tenon/generated/shape_functions.h"
+#include "tenon/ops/reduce_dims.h"
+
+namespace tenon::ops::shape {
+namespace {
+
+void check_real(const Tensor& self, const char* op) {
+  TENON_CHECK(!is_complex(self.dtype()) && !is_quantized(self.dtype()), NotImplemented,
+              fmt::format("{}: not implemented for {}", op, name(self.dtype())));
+}
+
+DType sum_dtype(const Tensor& self, std::optional<DType> dtype) {
+  if (dtype) return *dtype;
+  return is_integral(self.dtype(), true) ? DType::Int64 : self.dtype();
+}
+
+DType mean_dtype(const Tensor& self, std::optional<DType> dtype) {
+  const DType type = dtype.value_or(self.dtype());
+  TENON_CHECK(
+      is_floating_point(type), Type,
+      fmt::format(
+          "mean: could not infer output dtype. `self` must be of a floating point dtype, got {}; convert "
+          "it, or give dtype",
+          name(type)));
+  return type;
+}
+
+/// Every dimension that an extremum is taken over must have elements.
+void check_has_extremum(const Tensor& self, const Dims& mask, bool all, const char* op) {
+  TENON_CHECK(!all || self.numel() > 0, Index,
+              fmt::format("{}: expected reduction dim to be specified for `self` of {} (no elements)", op,
+                          to_string(self.sizes())));
+  for (size_t d = 0; d < mask.size(); ++d) {
+    TENON_CHECK(!mask[d] || self.sizes()[d] > 0, Index,
+                fmt::format("{}: expected reduction dim {} to have non-zero size, `self` is {}", op, d,
+                            to_string(self.sizes())));
+  }
+}
+
+}  // namespace
+
+void sum_all(ShapeResult& out, const Tensor& self, std::optional<DType> dtype) {
+  check_real(self, "sum");
+  out.set(0, {}, sum_dtype(self, dtype));
+}
+
+void sum_dim(ShapeResult& out, const Tensor& self, std::optional<IntArrayRef> dim, bool keepdim,
+             std::optional<DType> dtype) {
+  check_real(self, "sum");
+  out.set(0, reduced_sizes(self.sizes(), reduction_mask(dim, self.dim(), "sum"), keepdim),
+          sum_dtype(self, dtype));
+}
+
+void prod_dim(ShapeResult& out, const Tensor& self, int64_t dim, bool keepdim, std::optional<DType> dtype) {
+  check_real(self, "prod");
+  out.set(0, reduced_sizes(self.sizes(), reduction_mask(IntArrayRef(dim), self.dim(), "prod"), keepdim),
+          sum_dtype(self, dtype));
+}
+
+void mean_all(ShapeResult& out, const Tensor& self, std::optional<DType> dtype) {
+  check_real(self, "mean");
+  out.set(0, {}, mean_dtype(self, dtype));
+}
+
+void mean_dim(ShapeResult& out, const Tensor& self, std::optional<IntArrayRef> dim, bool keepdim,
+              std::optional<DType> dtype) {
+  check_real(self, "mean");
+  const DType type = mean_dtype(self, dtype);
+  out.set(0, reduced_sizes(self.sizes(), reduction_mask(dim, self.dim(), "mean"), keepdim), type);
+}
+
+void cumsum(ShapeResult& out, const Tensor& self, int64_t dim, std::optional<DType> dtype) {
+  check_real(self, "cumsum");
+  wrap_dim(dim, self.dim(), "cumsum");
+  out.set(0, self.sizes(), sum_dtype(self, dtype));
+}
+
+void extremum(ShapeResult& out, const Tensor& self, IntArrayRef dim, bool keepdim) {
+  check_real(self, "amax");
+  const Dims mask = reduction_mask(dim, self.dim(), "amax");
+  check_has_extremum(self, mask, dim.empty(), "amax");
+  out.set(0, reduced_sizes(self.sizes(), mask, keepdim), self.dtype());
+}
+
+void extremum_all(ShapeResult& out, const Tensor& self) {
+  check_real(self, "max");
+  TENON_CHECK(self.numel() > 0, Index,
+              "max: expected reduction dim to be specified for `self` with no elements");
+  out.set(0, {}, self.dtype());
+}
+
+void extremum_dim(ShapeResult& out, const Tensor& self, int64_t dim, bool keepdim) {
+  check_real(self, "max");
+  const Dims mask = reduction_mask(IntArrayRef(dim), self.dim(), "max");
+  check_has_extremum(self, mask, false, "max");
+  const Dims sizes = reduced_sizes(self.sizes(), mask, keepdim);
+  out.set(0, sizes, self.dtype());
+  out.set(1, sizes, DType::Int64);
+}
+
+void arg_extremum(ShapeResult& out, const Tensor& self, std::optional<int64_t> dim, bool keepdim) {
+  check_real(self, "argmax");
+  const Dims mask = reduction_mask(dim ? std::optional<IntArrayRef>(IntArrayRef(*dim)) : std::nullopt,
+                                   self.dim(), "argmax");
+  check_has_extremum(self, mask, !dim, "argmax");
+  out.set(0, reduced_sizes(self.sizes(), mask, keepdim), DType::Int64);
+}
+
+void bool_reduce_all(ShapeResult& out, const Tensor& self) {
+  check_real(self, "all");
+  out.set(0, {}, self.dtype() == DType::UInt8 ? DType::UInt8 : DType::Bool);
+}
+
+void bool_reduce_dim(ShapeResult& out, const Tensor& self, int64_t dim, bool keepdim) {
+  check_real(self, "all");
+  out.set(0, reduced_sizes(self.sizes(), reduction_mask(IntArrayRef(dim), self.dim(), "all"), keepdim),
+          self.dtype() == DType::UInt8 ? DType::UInt8 : DType::Bool);
+}
+
+}  // namespace tenon::ops::shape

@@ -1,0 +1,60 @@
+#include "tenon/ops/structured.h"
+
+#include <fmt/core.h>
+
+#include "tenon/iter/geometry.h"
+#include "tenon/ops/elements.h"
+
+namespace tenon::detail {
+
+void StructuredArguments::add(const Tensor& t) {
+  if (!t.defined()) return;
+  if (count_ == 0) {
+    device_ = t.device();
+  } else {
+    TENON_CHECK(t.device() == device_, Device,
+                fmt::format("{}: expected all tensors on the same device, found {} and {}", op_,
+                            to_string(device_), to_string(t.device())));
+  }
+  if (count_ < kMax) tensors_[count_++] = &t;
+}
+
+bool StructuredArguments::share_storage(const Tensor& t) const noexcept {
+  for (size_t i = 0; i < count_; ++i) {
+    if (tensors_[i]->storage() == t.storage()) return true;
+  }
+  return false;
+}
+
+Tensor structured_output(const ShapeResult::Output& wanted, Device device) {
+  TENON_CHECK(wanted.set, Internal, "a shape function left an output without a shape");
+  return make_empty(wanted.sizes, wanted.dtype, device);
+}
+
+Tensor structured_target(const char* op, const ShapeResult::Output& wanted,
+                         const StructuredArguments& arguments, Tensor& out, bool in_place) {
+  const char* argument = in_place ? "self" : "out";
+  TENON_CHECK(out.defined(), Type, fmt::format("{}: `{}` must be a tensor, got None", op, argument));
+  TENON_CHECK(out.device() == arguments.device(), Device,
+              fmt::format("{}: expected `{}` on {}, got {}", op, argument, to_string(arguments.device()),
+                          to_string(out.device())));
+  TENON_CHECK(can_cast(wanted.dtype, out.dtype()), Type,
+              fmt::format("{}: the result is {}, which cannot be cast to `{}` of {}", op, name(wanted.dtype),
+                          argument, name(out.dtype())));
+  if (!(out.sizes() == IntArrayRef(wanted.sizes))) {
+    TENON_CHECK(
+        !in_place && out.numel() == 0, Shape,
+        fmt::format("{}: `{}` has shape {}, the result {}{}", op, argument, to_string(out.sizes()),
+                    to_string(wanted.sizes), in_place ? "" : "; give one of that shape, or an empty one"));
+    resize_output(out, wanted.sizes, contiguous_strides(wanted.sizes));
+  }
+  ops::check_no_internal_overlap(out, op);
+  const bool direct = out.dtype() == wanted.dtype && out.is_contiguous() && !arguments.share_storage(out);
+  return direct ? out : structured_output(wanted, arguments.device());
+}
+
+void structured_finish(Tensor& out, const Tensor& target) {
+  if (!out.is_same(target)) ops::copy_elements(out, target, "out");
+}
+
+}  // namespace tenon::detail

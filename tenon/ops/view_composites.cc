@@ -1,0 +1,225 @@
+// Views made of other views, and the gradients of views.
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "tenon/core/copy_report.h"
+#include "tenon/generated/functions.h"
+#include "tenon/generated/op_bodies.h"
+#include "tenon/iter/overlap.h"
+#include "tenon/ops/device_stubs.h"
+#include "tenon/ops/elements.h"
+#include "tenon/ops/geometry.h"
+
+namespace tenon::ops {
+namespace {
+
+size_t at(int64_t dim) { return static_cast<size_t>(dim); }
+
+int64_t size_at(const Tensor& self, int64_t dim, const char* op) {
+  TENON_CHECK(self.dim() > 0, Index, fmt::format("{}: expects at least a 1-dimensional tensor", op));
+  return self.sizes()[at(wrap_dim(dim, self.dim(), op))];
+}
+
+}  // namespace
+
+Tensor reshape(const Tensor& self, IntArrayRef shape) {
+  const Dims sizes = infer_size(shape, self.numel(), "reshape");
+  if (view_strides(self.sizes(), self.strides(), sizes)) return self.view(sizes);
+  report_copy("reshape", "self", "its strides cannot show the new shape", self.nbytes());
+  return self.clone(MemoryFormat::Contiguous).view(sizes);
+}
+
+Tensor reshape_as(const Tensor& self, const Tensor& other) { return self.reshape(other.sizes()); }
+Tensor view_as(const Tensor& self, const Tensor& other) { return self.view(other.sizes()); }
+Tensor expand_as(const Tensor& self, const Tensor& other) { return self.expand(other.sizes()); }
+Tensor broadcast_to(const Tensor& self, IntArrayRef size) { return self.expand(size); }
+
+Tensor numpy_T(const Tensor& self) {
+  Dims dims(at(self.dim()));
+  std::iota(dims.begin(), dims.end(), 0);
+  std::reverse(dims.begin(), dims.end());
+  return self.permute(dims);
+}
+
+Tensor mT(const Tensor& self) {
+  TENON_CHECK(self.dim() >= 2, Shape,
+              fmt::format("mT: expects a tensor of at least 2 dimensions, got {}", self.dim()));
+  return self.transpose(-2, -1);
+}
+
+Tensor permute_backward(const Tensor& grad, IntArrayRef dims) {
+  const Dims order = wrap_dims(dims, grad.dim(), "permute");
+  Dims inverse(order.size());
+  for (size_t d = 0; d < order.size(); ++d) inverse[at(order[d])] = static_cast<int64_t>(d);
+  return grad.permute(inverse);
+}
+
+Tensor movedim(const Tensor& self, IntArrayRef source, IntArrayRef destination) {
+  TENON_CHECK(source.size() == destination.size(), Value,
+              fmt::format("movedim: `source` {} and `destination` {} must have as many dimensions",
+                          to_string(source), to_string(destination)));
+  const Dims from = wrap_dims(source, self.dim(), "movedim"),
+             to = wrap_dims(destination, self.dim(), "movedim");
+  if (self.dim() == 0) return tenon::alias(self);
+  Dims order(at(self.dim()), -1);
+  std::vector<bool> moved(at(self.dim()));
+  for (size_t i = 0; i < from.size(); ++i) {
+    order[at(to[i])] = from[i];
+    moved[at(from[i])] = true;
+  }
+  size_t next = 0;
+  for (int64_t& d : order) {
+    if (d >= 0) continue;
+    while (moved[next]) ++next;
+    d = static_cast<int64_t>(next++);
+  }
+  return self.permute(order);
+}
+Tensor movedim_int(const Tensor& self, int64_t source, int64_t destination) {
+  return ops::movedim(self, {source}, {destination});
+}
+
+Tensor flatten(const Tensor& self, int64_t start_dim, int64_t end_dim) {
+  const int64_t first = wrap_dim(start_dim, self.dim(), "flatten"),
+                last = wrap_dim(end_dim, self.dim(), "flatten");
+  TENON_CHECK(first <= last, Value, "flatten: start_dim cannot come after end_dim");
+  if (self.dim() == 0) return self.reshape({1});
+  if (first == last) return self;
+  Dims sizes;
+  int64_t merged = 1;
+  for (int64_t d = 0; d < self.dim(); ++d) {
+    if (d < first || d > last) {
+      sizes.push_back(self.sizes()[at(d)]);
+    } else {
+      merged *= self.sizes()[at(d)];
+      if (d == last) sizes.push_back(merged);
+    }
+  }
+  return self.reshape(sizes);
+}
+
+Tensor unflatten(const Tensor& self, int64_t dim, IntArrayRef sizes) {
+  const int64_t d = wrap_dim(dim, self.dim(), "unflatten");
+  TENON_CHECK(!sizes.empty(), Value, "unflatten: sizes must be non-empty");
+  const Dims inner = infer_size(sizes, size_at(self, d, "unflatten"), "unflatten");
+  Dims shape(self.sizes().data(), at(d));
+  for (const int64_t s : inner) shape.push_back(s);
+  for (int64_t i = d + 1; i < self.dim(); ++i) shape.push_back(self.sizes()[at(i)]);
+  return self.view(shape);
+}
+
+Tensor narrow(const Tensor& self, int64_t dim, int64_t start, int64_t length) {
+  TENON_CHECK(self.dim() > 0, Index, "narrow: cannot be applied to a 0-dim tensor");
+  const int64_t size = size_at(self, dim, "narrow");
+  TENON_CHECK(length >= 0, Value, fmt::format("narrow: length must be non-negative, got {}", length));
+  TENON_CHECK(start >= -size && start <= size, Index,
+              fmt::format("narrow: start out of range (expected to be in range of [{}, {}], but got {})",
+                          -size, size, start));
+  const int64_t first = start < 0 ? start + size : start;
+  TENON_CHECK(
+      length <= size - first, Value,
+      fmt::format("narrow: start ({}) + length ({}) exceeds dimension size ({})", first, length, size));
+  return self.slice(dim, first, first + length, 1);
+}
+
+std::vector<Tensor> unbind(const Tensor& self, int64_t dim) {
+  const int64_t size = size_at(self, dim, "unbind");
+  std::vector<Tensor> parts;
+  parts.reserve(at(size));
+  for (int64_t i = 0; i < size; ++i) parts.push_back(self.select(dim, i));
+  return parts;
+}
+
+std::vector<Tensor> split(const Tensor& self, int64_t split_size, int64_t dim) {
+  const int64_t size = size_at(self, dim, "split");
+  TENON_CHECK(split_size >= 0, Value,
+              fmt::format("split: expects split_size be non-negative, got {}", split_size));
+  TENON_CHECK(
+      split_size > 0 || size == 0, Value,
+      fmt::format("split: split_size can only be 0 if dimension size is 0, but got dimension size of {}",
+                  size));
+  std::vector<Tensor> parts;
+  int64_t start = 0;
+  do {
+    const int64_t length = std::min(split_size, size - start);
+    parts.push_back(self.narrow(dim, start, length));
+    start += length;
+  } while (start < size);
+  return parts;
+}
+
+std::vector<Tensor> chunk(const Tensor& self, int64_t chunks, int64_t dim) {
+  TENON_CHECK(chunks > 0, Value, fmt::format("chunk: expects `chunks` to be greater than 0, got {}", chunks));
+  const int64_t size = size_at(self, dim, "chunk");
+  const int64_t each = size / chunks + (size % chunks != 0);
+  if (each == 0) {
+    std::vector<Tensor> parts;
+    for (int64_t i = 0; i < chunks; ++i) parts.push_back(self.narrow(dim, 0, 0));
+    return parts;
+  }
+  return ops::split(self, each, dim);
+}
+
+Tensor select_backward(const Tensor& grad_output, IntArrayRef input_sizes, int64_t dim, int64_t index) {
+  Tensor result = zeros_on(input_sizes, grad_output);
+  copy_elements(ops::select(result, dim, index), grad_output, "select_backward");
+  return result;
+}
+
+Tensor slice_backward(const Tensor& grad_output, IntArrayRef input_sizes, int64_t dim,
+                      std::optional<int64_t> start, std::optional<int64_t> end, int64_t step) {
+  Tensor result = zeros_on(input_sizes, grad_output);
+  copy_elements(ops::slice(result, dim, start, end, step), grad_output, "slice_backward");
+  return result;
+}
+
+Tensor diagonal_backward(const Tensor& grad_output, IntArrayRef input_sizes, int64_t offset, int64_t dim1,
+                         int64_t dim2) {
+  Tensor result = zeros_on(input_sizes, grad_output);
+  copy_elements(ops::diagonal(result, offset, dim1, dim2), grad_output, "diagonal_backward");
+  return result;
+}
+
+namespace {
+
+/// The sum of `grad`, element by element, into the places of a storage of `places` elements that a view
+/// shows.
+Tensor scatter_to_places(const Tensor& grad, int64_t places, IntArrayRef sizes, IntArrayRef strides,
+                         int64_t offset) {
+  Tensor flat = zeros_on({places}, grad);
+  if (grad.numel() == 0 || grad.is_meta()) return flat;
+  Tensor numbers = make_empty({places}, DType::Int64, grad.device());
+  arange_stub(grad.device(), numbers, Scalar(0), Scalar(1));
+  const Tensor index = contiguous_copy(make_view(numbers, sizes, strides, offset));
+  const Tensor values = as_contiguous(grad);
+  const Dims count{grad.numel()}, one{1};
+  put_stub(grad.device(), flat, make_view(index, count, one, 0),
+           make_view(values, count, one, values.storage_offset()), true);
+  return flat;
+}
+
+}  // namespace
+
+Tensor as_strided_backward(const Tensor& grad, const Tensor& self, IntArrayRef size, IntArrayRef stride,
+                           std::optional<int64_t> storage_offset) {
+  TENON_CHECK(
+      !overlaps_itself(self.sizes(), self.strides()), NotImplemented,
+      fmt::format("as_strided: no derivative for an input whose elements share memory (sizes {}, strides {})",
+                  to_string(self.sizes()), to_string(self.strides())));
+  const auto places = static_cast<int64_t>(self.storage().nbytes() / self.itemsize());
+  const Tensor flat =
+      scatter_to_places(grad, places, size, stride, storage_offset.value_or(self.storage_offset()));
+  return contiguous_copy(make_view(flat, self.sizes(), self.strides(), self.storage_offset()));
+}
+
+Tensor unfold_backward(const Tensor& grad_in, IntArrayRef input_sizes, int64_t dim, int64_t size,
+                       int64_t step) {
+  Tensor shape = make_empty(input_sizes, grad_in.dtype(), kMeta);
+  const Tensor windows = ops::unfold(shape, dim, size, step);
+  const Tensor flat = scatter_to_places(grad_in, shape.numel(), windows.sizes(), windows.strides(), 0);
+  return make_view(flat, shape.sizes(), shape.strides(), 0);
+}
+
+}  // namespace tenon::ops

@@ -1,0 +1,62 @@
+#include "tenon/optim/adam.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "tenon/core/thread_state.h"
+#include "tenon/generated/functions.h"
+
+namespace tenon::optim {
+
+void check(const AdamOptions& o) {
+  TENON_CHECK(o.lr >= 0, Value, fmt::format("Adam: lr must not be negative, got {}", o.lr));
+  TENON_CHECK(o.eps >= 0, Value, fmt::format("Adam: eps must not be negative, got {}", o.eps));
+  TENON_CHECK(o.weight_decay >= 0, Value,
+              fmt::format("Adam: weight_decay must not be negative, got {}", o.weight_decay));
+  for (const double beta : {o.beta1, o.beta2}) {
+    TENON_CHECK(beta >= 0 && beta < 1, Value, fmt::format("Adam: betas must be in [0, 1), got {}", beta));
+  }
+}
+
+namespace {
+
+void step_one(Tensor& parameter, Tensor grad, AdamState& s, const AdamOptions& o) {
+  if (o.maximize) grad = grad.neg();
+  if (s.step == 0) {
+    s.exp_avg = zeros_like(parameter);
+    s.exp_avg_sq = zeros_like(parameter);
+    if (o.amsgrad) s.max_exp_avg_sq = zeros_like(parameter);
+  }
+  ++s.step;
+  if (o.weight_decay != 0) {
+    if (o.decoupled_weight_decay) parameter.mul_(1 - o.lr * o.weight_decay);
+    else grad = add(grad, parameter, o.weight_decay);
+  }
+  s.exp_avg.mul_(o.beta1).add_(grad, 1 - o.beta1);
+  s.exp_avg_sq.mul_(o.beta2).add_(grad.mul(grad), 1 - o.beta2);
+  const double correction1 = 1 - std::pow(o.beta1, static_cast<double>(s.step));
+  const double correction2 = 1 - std::pow(o.beta2, static_cast<double>(s.step));
+  if (o.amsgrad) s.max_exp_avg_sq = maximum(s.max_exp_avg_sq, s.exp_avg_sq);
+  const Tensor& second = o.amsgrad ? s.max_exp_avg_sq : s.exp_avg_sq;
+  const Tensor scale = second.sqrt().div(std::sqrt(correction2)).add(o.eps);
+  parameter.add_(s.exp_avg.div(scale), -o.lr / correction1);
+}
+
+}  // namespace
+
+void adam_step(TensorList parameters, std::span<AdamState> states, const AdamOptions& options) {
+  const NoGradGuard no_grad;
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    Tensor parameter = parameters[i];
+    const Tensor grad = parameter.grad();
+    if (grad.defined()) step_one(parameter, grad, states[i], options);
+  }
+}
+
+Adam::Adam(std::vector<Tensor> parameters, AdamOptions options)
+    : Optimizer(std::move(parameters)), options_(options), states_(parameters_.size()) {
+  check(options_);
+}
+
+}  // namespace tenon::optim

@@ -1,0 +1,71 @@
+// Adam and AdamW: steps scaled by running averages of the gradient and of its square.
+// Source: Kingma and Ba (2014), arXiv:1412.6980; Loshchilov and Hutter (2017), arXiv:1711.05101.
+#pragma once
+
+#include <span>
+
+#include "tenon/optim/optimizer.h"
+
+namespace tenon::optim {
+
+struct AdamOptions {
+  double lr = 1e-3;
+  /// Decay of the two averages.
+  double beta1 = 0.9, beta2 = 0.999;
+  double eps = 1e-8;
+  double weight_decay = 0;
+  /// AdamW: shrinks the parameter itself instead of adding to the gradient.
+  bool decoupled_weight_decay = false;
+  /// Scales by the largest second average so far. Reddi et al. (2018).
+  bool amsgrad = false;
+  bool maximize = false;
+};
+
+/// Throws Error{Value} for a negative rate, decay or epsilon, and for a beta outside [0, 1).
+void check(const AdamOptions& options);
+
+/// What Adam remembers of one parameter.
+struct AdamState {
+  int64_t step = 0;
+  Tensor exp_avg, exp_avg_sq, max_exp_avg_sq;
+};
+
+/// One step for every parameter that has a gradient. Both languages' Adam is this function.
+void adam_step(TensorList parameters, std::span<AdamState> states, const AdamOptions& options);
+
+class Adam : public Optimizer {
+ public:
+  Adam(std::vector<Tensor> parameters, AdamOptions options);
+  void step() override { adam_step(parameters_, states_, options_); }
+
+  /// May be changed between steps.
+  AdamOptions& options() noexcept { return options_; }
+
+ private:
+  AdamOptions options_;
+  std::vector<AdamState> states_;
+};
+
+struct AdamWOptions {
+  double lr = 1e-3;
+  double beta1 = 0.9, beta2 = 0.999;
+  double eps = 1e-8;
+  double weight_decay = 1e-2;
+  bool amsgrad = false;
+  bool maximize = false;
+};
+
+class AdamW final : public Adam {
+ public:
+  AdamW(std::vector<Tensor> parameters, AdamWOptions o)
+      : Adam(std::move(parameters), {.lr = o.lr,
+                                     .beta1 = o.beta1,
+                                     .beta2 = o.beta2,
+                                     .eps = o.eps,
+                                     .weight_decay = o.weight_decay,
+                                     .decoupled_weight_decay = true,
+                                     .amsgrad = o.amsgrad,
+                                     .maximize = o.maximize}) {}
+};
+
+}  // namespace tenon::optim

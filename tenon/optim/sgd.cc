@@ -1,0 +1,42 @@
+#include "tenon/optim/sgd.h"
+
+#include <fmt/format.h>
+
+#include "tenon/core/thread_state.h"
+#include "tenon/generated/functions.h"
+
+namespace tenon::optim {
+
+void check(const SGDOptions& o) {
+  TENON_CHECK(o.lr >= 0, Value, fmt::format("SGD: lr must not be negative, got {}", o.lr));
+  TENON_CHECK(o.momentum >= 0, Value, fmt::format("SGD: momentum must not be negative, got {}", o.momentum));
+  TENON_CHECK(o.weight_decay >= 0, Value,
+              fmt::format("SGD: weight_decay must not be negative, got {}", o.weight_decay));
+  TENON_CHECK(!o.nesterov || (o.momentum > 0 && o.dampening == 0), Value,
+              "SGD: nesterov needs a momentum and no dampening");
+}
+
+void sgd_step(TensorList parameters, std::span<Tensor> momentum, const SGDOptions& o) {
+  const NoGradGuard no_grad;
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    Tensor parameter = parameters[i];
+    Tensor direction = parameter.grad();
+    if (!direction.defined()) continue;
+    if (o.maximize) direction = direction.neg();
+    if (o.weight_decay != 0) direction = add(direction, parameter, o.weight_decay);
+    if (o.momentum != 0) {
+      Tensor& velocity = momentum[i];
+      if (!velocity.defined()) velocity = direction.clone();
+      else velocity.mul_(o.momentum).add_(direction, 1 - o.dampening);
+      direction = o.nesterov ? add(direction, velocity, o.momentum) : velocity;
+    }
+    parameter.add_(direction, -o.lr);
+  }
+}
+
+SGD::SGD(std::vector<Tensor> parameters, SGDOptions options)
+    : Optimizer(std::move(parameters)), options_(options), momentum_(parameters_.size()) {
+  check(options_);
+}
+
+}  // namespace tenon::optim

@@ -1,0 +1,57 @@
+// Philox4x32-10: random words as a function of (key, counter), with no state in between.
+// Used by kernels of random operators on every device; a stream's element i can be made anywhere, in any
+// order. Source: Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy as 1, 2, 3" (SC 2011).
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+namespace tenon::random {
+
+/// 128 random bits.
+using PhiloxBlock = std::array<uint32_t, 4>;
+
+/// Ten rounds on `counter` under `key`.
+constexpr PhiloxBlock philox4x32_10(PhiloxBlock counter, std::array<uint32_t, 2> key) noexcept {
+  for (int round = 0; round < 10; ++round) {
+    const uint64_t a = uint64_t{0xD2511F53u} * counter[0];
+    const uint64_t b = uint64_t{0xCD9E8D57u} * counter[2];
+    counter = {static_cast<uint32_t>(b >> 32) ^ counter[1] ^ key[0], static_cast<uint32_t>(b),
+               static_cast<uint32_t>(a >> 32) ^ counter[3] ^ key[1], static_cast<uint32_t>(a)};
+    key[0] += 0x9E3779B9u;
+    key[1] += 0xBB67AE85u;
+  }
+  return counter;
+}
+
+/// Block `index` of the stream of `seed`.
+constexpr PhiloxBlock philox_block(uint64_t seed, uint64_t index) noexcept {
+  return philox4x32_10({static_cast<uint32_t>(index), static_cast<uint32_t>(index >> 32), 0, 0},
+                       {static_cast<uint32_t>(seed), static_cast<uint32_t>(seed >> 32)});
+}
+
+/// Bits 64 h to 64 h + 63 of a block.
+constexpr uint64_t philox_word64(const PhiloxBlock& block, int h) noexcept {
+  return static_cast<uint64_t>(block[static_cast<size_t>(2 * h + 1)]) << 32 |
+         block[static_cast<size_t>(2 * h)];
+}
+
+// How words become numbers. Part of what a seed means, so the same on every device.
+
+/// [0, 1): 24, 53 bits.
+constexpr float uniform_float(uint32_t word) noexcept { return static_cast<float>(word >> 8) * 0x1p-24f; }
+constexpr double uniform_double(uint64_t word) noexcept { return static_cast<double>(word >> 11) * 0x1p-53; }
+/// (0, 1], fine near 0: what goes into a logarithm.
+constexpr float positive_float(uint32_t word) noexcept {
+  return static_cast<float>(word) * 0x1p-32f + 0x1p-33f;
+}
+constexpr double positive_double(uint64_t word) noexcept {
+  return static_cast<double>(word) * 0x1p-64 + 0x1p-65;
+}
+/// 0 to range - 1 (range 0 stands for 2^64), by the high half of a product; bias below range / 2^64.
+constexpr uint64_t uniform_below(uint64_t word, uint64_t range) noexcept {
+  __extension__ using Wide = unsigned __int128;
+  return range == 0 ? word : static_cast<uint64_t>((static_cast<Wide>(word) * range) >> 64);
+}
+
+}  // namespace tenon::random

@@ -1,0 +1,9 @@
+// The one header of Tenon for users: tensors, operators, autograd, and the registration of operators.
+// Smaller ones beneath it (tenon/core/tensor.h, tenon/generated/functions.h) are for those who want less.
+#pragma once
+
+#include "tenon/autograd/autograd.h"
+#include "tenon/core/parallel.h"
+#include "tenon/core/tensor.h"
+#include "tenon/dispatch/library.h"
+#include "tenon/generated/functions.h"

@@ -1,0 +1,175 @@
+// Every differentiable operator against central differences in float64, first and second derivatives, with incoming
+// gradients of every layout. Points are away from kinks.
+#include "tests/autograd/testing.h"
+
+namespace tenon {
+namespace {
+
+using namespace tenon::testing;
+using In = std::vector<Tensor>;
+
+void check(const Function& f, const In& inputs) {
+  check_gradients(f, inputs);
+  check_second_gradients(f, inputs);
+}
+void check_one(const std::function<Tensor(const Tensor&)>& f, Tensor x) {
+  check([&](const In& in) { return In{f(in[0])}; }, {std::move(x)});
+}
+void check_two(const std::function<Tensor(const Tensor&, const Tensor&)>& f, Tensor x, Tensor y) {
+  check([&](const In& in) { return In{f(in[0], in[1])}; }, {std::move(x), std::move(y)});
+}
+
+Tensor around_zero() { return leaf({2, 3}, {-1.5, -0.8, -0.3, 0.4, 0.9, 1.7}); }
+Tensor above_zero() { return leaf({2, 3}, {0.2, 0.5, 0.9, 1.3, 2.1, 3.4}); }
+Tensor row() { return leaf({3}, {0.7, -1.1, 1.9}); }
+Tensor matrix(int64_t n, int64_t m, double seed) {
+  std::vector<double> v;
+  for (int64_t i = 0; i < n * m; ++i) v.push_back(std::sin(seed + 1.7 * static_cast<double>(i)) + 0.1 * seed);
+  return leaf({n, m}, v);
+}
+
+TEST(Gradcheck, UnaryOperators) {
+  using F = Tensor (*)(const Tensor&);
+  struct Case {
+    const char* name;
+    F f;
+    bool positive;
+  };
+  const Case cases[] = {
+      {"neg", [](const Tensor& x) { return tenon::neg(x); }, false},
+      {"abs", [](const Tensor& x) { return tenon::abs(x); }, false},
+      {"exp", [](const Tensor& x) { return tenon::exp(x); }, false},
+      {"log", [](const Tensor& x) { return tenon::log(x); }, true},
+      {"log1p", [](const Tensor& x) { return tenon::log1p(x); }, true},
+      {"expm1", [](const Tensor& x) { return tenon::expm1(x); }, false},
+      {"sqrt", [](const Tensor& x) { return tenon::sqrt(x); }, true},
+      {"rsqrt", [](const Tensor& x) { return tenon::rsqrt(x); }, true},
+      {"reciprocal", [](const Tensor& x) { return tenon::reciprocal(x); }, true},
+      {"square", [](const Tensor& x) { return tenon::square(x); }, false},
+      {"tanh", [](const Tensor& x) { return tenon::tanh(x); }, false},
+      {"sigmoid", [](const Tensor& x) { return tenon::sigmoid(x); }, false},
+      {"relu", [](const Tensor& x) { return tenon::relu(x); }, false},
+      {"silu", [](const Tensor& x) { return tenon::silu(x); }, false},
+      {"softplus", [](const Tensor& x) { return tenon::softplus(x); }, false},
+      {"log_sigmoid", [](const Tensor& x) { return tenon::log_sigmoid(x); }, false},
+      {"leaky_relu", [](const Tensor& x) { return tenon::leaky_relu(x, 0.1); }, false},
+      {"sign", [](const Tensor& x) { return tenon::mul(tenon::sign(x), x); }, false},
+      {"pow 3", [](const Tensor& x) { return tenon::pow(x, 3); }, false},
+      {"pow 0.5", [](const Tensor& x) { return tenon::pow(x, 0.5); }, true},
+      {"add 2", [](const Tensor& x) { return tenon::add(x, Scalar(2), Scalar(3)); }, false},
+      {"mul 2", [](const Tensor& x) { return tenon::mul(x, Scalar(2.5)); }, false},
+      {"div 2", [](const Tensor& x) { return tenon::div(x, Scalar(2.5)); }, false},
+  };
+  for (const Case& c : cases) {
+    SCOPED_TRACE(c.name);
+    check_one(c.f, c.positive ? above_zero() : around_zero());
+  }
+}
+
+TEST(Gradcheck, BinaryOperatorsBroadcast) {
+  check_two([](const Tensor& a, const Tensor& b) { return tenon::add(a, b, Scalar(2)); }, around_zero(), row());
+  check_two([](const Tensor& a, const Tensor& b) { return tenon::sub(a, b); }, row(), around_zero());
+  check_two([](const Tensor& a, const Tensor& b) { return tenon::mul(a, b); }, around_zero(), row());
+  check_two([](const Tensor& a, const Tensor& b) { return tenon::div(a, b); }, around_zero(), row());
+  check_two([](const Tensor& a, const Tensor& b) { return tenon::pow(a, b); }, above_zero(), row());
+  check_two([](const Tensor& a, const Tensor& b) { return tenon::maximum(a, b); }, around_zero(), row());
+  check_two([](const Tensor& a, const Tensor& b) { return tenon::where(tenon::gt(a, b), tenon::mul(a, a), b); },
+            around_zero(), row());
+}
+
+TEST(Gradcheck, TransposedArguments) {
+  check_two([](const Tensor& a, const Tensor& b) { return tenon::mul(a.t(), b.flip({0, 1})); }, matrix(2, 3, 1), matrix(3, 2, 2));
+}
+
+TEST(Gradcheck, Reductions) {
+  check_one([](const Tensor& x) { return tenon::sum(x); }, around_zero());
+  check_one([](const Tensor& x) { return tenon::mul(tenon::sum(x, {1}), tenon::sum(x, {-1})); }, around_zero());
+  check_one([](const Tensor& x) { return tenon::mul(x, tenon::sum(x, {0}, true)); }, around_zero());
+  check_one([](const Tensor& x) { return tenon::mean(tenon::mul(x, x)); }, around_zero());
+  check_one([](const Tensor& x) { return tenon::mul(x, tenon::mean(x, IntArrayRef{1}, true)); }, around_zero());
+  check_one([](const Tensor& x) { return tenon::amax(x, {1}); }, around_zero());
+  check_one([](const Tensor& x) { return tenon::amin(x, {0}, true); }, around_zero());
+  check_one([](const Tensor& x) { return tenon::max(x); }, around_zero());
+  check_one([](const Tensor& x) { return std::get<0>(tenon::max(x, 1)); }, around_zero());
+  check_one([](const Tensor& x) { return tenon::cumsum(x, 1); }, around_zero());
+  check_one([](const Tensor& x) { return tenon::logsumexp(x, {1}); }, around_zero());
+}
+
+TEST(Gradcheck, TiedMaximaShareTheGradient) {
+  Tensor x = leaf({4}, {1, 3, 3, 2});
+  tenon::amax(x, {0}).backward();
+  EXPECT_EQ(values(x.grad()), (std::vector<double>{0, 0.5, 0.5, 0}));
+}
+
+TEST(Gradcheck, Softmax) {
+  check_one([](const Tensor& x) { return tenon::softmax(x, 1); }, around_zero());
+  check_one([](const Tensor& x) { return tenon::softmax(x, 0); }, around_zero());
+  check_one([](const Tensor& x) { return tenon::log_softmax(x, 1); }, around_zero());
+}
+
+TEST(Gradcheck, Losses) {
+  const Tensor target = make({2}, {2, 0}, kInt64);
+  check_one([&](const Tensor& x) { return tenon::cross_entropy_loss(x, target); }, around_zero());
+  check_one([&](const Tensor& x) { return tenon::nll_loss(tenon::log_softmax(x, 1), target, {}, 0); }, around_zero());
+  check_one([&](const Tensor& x) { return tenon::nll_loss(x, target, make({3}, {0.2, 0.3, 0.5})); }, around_zero());
+}
+
+TEST(Gradcheck, MatrixProducts) {
+  check_two([](const Tensor& a, const Tensor& b) { return tenon::mm(a, b); }, matrix(2, 3, 1), matrix(3, 4, 2));
+  check_two([](const Tensor& a, const Tensor& b) { return tenon::mm(a.t(), b.t()); }, matrix(3, 2, 1), matrix(4, 3, 2));
+  check_two([](const Tensor& a, const Tensor& b) { return tenon::mv(a, b); }, matrix(2, 3, 1), row());
+  check_two([](const Tensor& a, const Tensor& b) { return tenon::dot(a, b); }, row(), leaf({3}, {1, 2, 3}));
+  check_two([](const Tensor& a, const Tensor& b) { return tenon::matmul(a, b); }, matrix(2, 3, 1), row());
+  check([](const In& in) { return In{tenon::addmm(in[0], in[1], in[2], 0.5, 2)}; }, {row(), matrix(2, 4, 1), matrix(4, 3, 2)});
+  check([](const In& in) { return In{tenon::linear(in[0], in[1], in[2])}; }, {matrix(2, 4, 1), matrix(3, 4, 2), row()});
+  check_two([](const Tensor& a, const Tensor& b) { return tenon::bmm(a.view({2, 1, 3}), b.view({2, 3, 2})); }, matrix(2, 3, 1),
+            matrix(6, 2, 2));
+}
+
+TEST(Gradcheck, Views) {
+  const std::function<Tensor(const Tensor&)> views[] = {
+      [](const Tensor& x) { return x.t(); },
+      [](const Tensor& x) { return x.transpose(0, 1); },
+      [](const Tensor& x) { return x.permute({1, 0}); },
+      [](const Tensor& x) { return x.select(1, -1); },
+      [](const Tensor& x) { return x.slice(1, 0, 3, 2); },
+      [](const Tensor& x) { return x.slice(1, std::nullopt, std::nullopt, -1); },
+      [](const Tensor& x) { return x.flip({0, 1}); },
+      [](const Tensor& x) { return x.view({3, 2}); },
+      [](const Tensor& x) { return x.t().reshape({6}); },
+      [](const Tensor& x) { return x.unsqueeze(1).squeeze(1); },
+      [](const Tensor& x) { return x.unsqueeze(0).expand({2, 2, 3}); },
+      [](const Tensor& x) { return x.as_strided({2, 2}, {1, 2}, 1); },
+      [](const Tensor& x) { return x.unfold(1, 2, 1); },
+      [](const Tensor& x) { return x.diagonal(); },
+      [](const Tensor& x) { return x.clone(); },
+      [](const Tensor& x) { return x.t().contiguous(); },
+  };
+  int i = 0;
+  for (const auto& f : views) {
+    SCOPED_TRACE(i++);
+    check_one([&](const Tensor& x) { return f(tenon::mul(x, x)); }, around_zero());
+  }
+}
+
+TEST(Gradcheck, Indexing) {
+  const Tensor rows = make({3}, {1, 0, 1}, kInt64);
+  check_one([&](const Tensor& x) { return tenon::index_select(x, 0, rows); }, around_zero());
+  check_one([&](const Tensor& x) { return tenon::gather(x, 1, make({2, 2}, {2, 2, 0, 1}, kInt64)); }, around_zero());
+  check_one([&](const Tensor& x) { return tenon::index(x, std::vector<Tensor>{rows}); }, around_zero());
+}
+
+TEST(Gradcheck, InPlaceOperators) {
+  check_two(
+      [](const Tensor& a, const Tensor& b) {
+        Tensor y = tenon::mul(a, a);
+        y.add_(b);
+        y.mul_(b);
+        y.div_(tenon::add(tenon::mul(b, b), Scalar(1)));
+        return y.tanh_();
+      },
+      around_zero(), row());
+}
+
+}  // namespace
+}  // namespace tenon

@@ -1,0 +1,415 @@
+// The matrix product against its written definition (bit for bit, element by element in scalar code) and
+// against long double, over shapes, strides, instruction sets and threads.
+#include "backends/cpu/gemm/gemm.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <random>
+#include <vector>
+
+#include "backends/cpu/gemm/gemm_kernels.h"
+#include "backends/cpu/gemm/openblas.h"
+#include "tenon/core/error.h"
+#include "tenon/core/parallel.h"
+
+namespace tenon::cpu {
+namespace {
+
+/// A [rows, columns] matrix with chosen strides inside a larger buffer, whose other elements must stay as
+/// they are.
+template <class T>
+struct Matrix {
+  std::vector<T> memory;
+  int64_t rows, columns, row, column, origin;
+
+  Matrix(int64_t rows, int64_t columns, int64_t row, int64_t column)
+      : rows(rows), columns(columns), row(row), column(column), origin(3) {
+    int64_t low = 0, high = 0;
+    for (const int64_t reach : {(rows - 1) * row, (columns - 1) * column}) {
+      (reach < 0 ? low : high) += rows > 0 && columns > 0 ? reach : 0;
+    }
+    origin -= low;
+    memory.assign(static_cast<size_t>(origin + high + 4), T(7));
+  }
+  T* data() { return memory.data() + origin; }
+  T& at(int64_t i, int64_t j) { return data()[i * row + j * column]; }
+  template <class F>
+  void fill(F f) {
+    for (int64_t i = 0; i < rows; ++i) {
+      for (int64_t j = 0; j < columns; ++j) at(i, j) = f();
+    }
+  }
+};
+
+enum class Order { Row, Column, Padded, NegativeRow, NegativeColumn, Both };
+constexpr Order kOrders[] = {Order::Row,         Order::Column,         Order::Padded,
+                             Order::NegativeRow, Order::NegativeColumn, Order::Both};
+
+template <class T>
+Matrix<T> make(int64_t rows, int64_t columns, Order order) {
+  switch (order) {
+    case Order::Row:
+      return {rows, columns, columns, 1};
+    case Order::Column:
+      return {rows, columns, 1, rows};
+    case Order::Padded:
+      return {rows, columns, 2 * columns + 3, 2};
+    case Order::NegativeRow:
+      return {rows, columns, -columns, 1};
+    case Order::NegativeColumn:
+      return {rows, columns, columns, -1};
+    case Order::Both:
+      return {rows, columns, -1, -rows - 1};
+  }
+  return {rows, columns, columns, 1};
+}
+
+template <class T>
+GemmArgs<T> args_of(Matrix<T>& a, Matrix<T>& b, Matrix<T>& c, T alpha = T(1), T beta = T(0)) {
+  GemmArgs<T> g;
+  g.m = a.rows, g.n = b.columns, g.k = a.columns;
+  g.a = a.data(), g.a_row = a.row, g.a_col = a.column;
+  g.b = b.data(), g.b_row = b.row, g.b_col = b.column;
+  g.c = c.data(), g.c_row = c.row, g.c_col = c.column;
+  g.alpha = alpha, g.beta = beta;
+  return g;
+}
+
+/// The definition in gemm.h, spelled out for one element.
+template <class T>
+T defined(Matrix<T>& a, Matrix<T>& b, int64_t i, int64_t j, T alpha, T beta, T before) {
+  T total = 0;
+  for (int64_t start = 0; start < a.columns; start += 256) {
+    T sum = 0;
+    for (int64_t p = start; p < std::min<int64_t>(start + 256, a.columns); ++p) {
+      sum = std::fma(a.at(i, p), b.at(p, j), sum);
+    }
+    total = start == 0 ? sum : total + sum;
+  }
+  const T scaled = alpha * total;
+  if (beta == T(0)) return scaled;
+  const T kept = beta * before;
+  return scaled + kept;
+}
+
+template <class T>
+bool same(T x, T y) {
+  return std::memcmp(&x, &y, sizeof(T)) == 0 || (std::isnan(x) && std::isnan(y));
+}
+
+template <class T>
+void run_on(CpuTarget target, const GemmArgs<T>& g) {
+  const GemmKernels& kernels = gemm_kernels(target);
+  if constexpr (std::is_same_v<T, float>) {
+    kernels.f32(g);
+  } else {
+    kernels.f64(g);
+  }
+}
+
+std::mt19937& generator() {
+  static std::mt19937 g(20240117);
+  return g;
+}
+
+template <class T>
+T random_value() {
+  return static_cast<T>(std::normal_distribution<double>()(generator()));
+}
+
+template <class T>
+class Gemm : public ::testing::Test {};
+using Floats = ::testing::Types<float, double>;
+TYPED_TEST_SUITE(Gemm, Floats);
+
+TYPED_TEST(Gemm, EveryElementHasTheDefinedBitsOnEveryInstructionSet) {
+  using T = TypeParam;
+  // Around the widths of tiles, one block of k and more, and the switch from direct to blocked.
+  const int64_t shapes[][3] = {{1, 1, 1},   {8, 8, 8},     {1, 64, 17},    {1, 33, 300}, {2, 70, 259},
+                               {3, 37, 20}, {5, 16, 9},    {7, 31, 257},   {13, 3, 600}, {33, 1, 40},
+                               {6, 129, 5}, {50, 47, 513}, {100, 110, 100}, {2000, 3, 520}};
+  for (const auto& [m, n, k] : shapes) {
+    for (const bool scaled : {false, true}) {
+      const T alpha = scaled ? T(0.7) : T(1), beta = scaled ? T(-1.3) : T(0);
+      auto a = make<T>(m, k, Order::Row), b = make<T>(k, n, Order::Row), c = make<T>(m, n, Order::Row);
+      a.fill(random_value<T>), b.fill(random_value<T>), c.fill(random_value<T>);
+      const auto before = c;
+      for (const CpuTarget target : supported_cpu_targets()) {
+        c = before;
+        run_on(target, args_of(a, b, c, alpha, beta));
+        auto old = before;
+        for (int64_t i = 0; i < m; ++i) {
+          for (int64_t j = 0; j < n; ++j) {
+            ASSERT_TRUE(same(c.at(i, j), defined(a, b, i, j, alpha, beta, old.at(i, j))))
+                << name(target) << " " << m << "x" << n << "x" << k << " at " << i << ", " << j;
+          }
+        }
+      }
+    }
+  }
+}
+
+TYPED_TEST(Gemm, StridesDoNotChangeBitsNorTouchOtherElements) {
+  using T = TypeParam;
+  const int64_t shapes[][3] = {{1, 40, 30},  {2, 19, 270},   {9, 21, 34},
+                               {40, 1, 270}, {120, 90, 101}, {97, 98, 300}};
+  for (const auto& [m, n, k] : shapes) {
+    auto a0 = make<T>(m, k, Order::Row), b0 = make<T>(k, n, Order::Row), c0 = make<T>(m, n, Order::Row);
+    a0.fill(random_value<T>), b0.fill(random_value<T>);
+    gemm(args_of(a0, b0, c0));
+    for (const Order order_a : kOrders) {
+      for (const Order order_b : kOrders) {
+        const Order order_c = kOrders[(static_cast<int>(order_a) + static_cast<int>(order_b)) % 6];
+        auto a = make<T>(m, k, order_a), b = make<T>(k, n, order_b), c = make<T>(m, n, order_c);
+        for (int64_t i = 0; i < m; ++i) {
+          for (int64_t p = 0; p < k; ++p) a.at(i, p) = a0.at(i, p);
+        }
+        for (int64_t p = 0; p < k; ++p) {
+          for (int64_t j = 0; j < n; ++j) b.at(p, j) = b0.at(p, j);
+        }
+        auto expected = c;
+        for (int64_t i = 0; i < m; ++i) {
+          for (int64_t j = 0; j < n; ++j) expected.at(i, j) = c0.at(i, j);
+        }
+        gemm(args_of(a, b, c));
+        ASSERT_EQ(std::memcmp(c.memory.data(), expected.memory.data(), c.memory.size() * sizeof(T)), 0)
+            << m << "x" << n << "x" << k << " orders " << static_cast<int>(order_a)
+            << static_cast<int>(order_b) << static_cast<int>(order_c);
+      }
+    }
+  }
+}
+
+TYPED_TEST(Gemm, ZeroStridesRepeatOneRowOrColumn) {
+  using T = TypeParam;
+  Matrix<T> a(20, 30, 0, 1), b(30, 25, 1, 0), c(20, 25, 25, 1);
+  a.fill(random_value<T>), b.fill(random_value<T>);
+  gemm(args_of(a, b, c));
+  const T expected = defined(a, b, 0, 0, T(1), T(0), T(0));
+  for (int64_t i = 0; i < 20; ++i) {
+    for (int64_t j = 0; j < 25; ++j) ASSERT_EQ(c.at(i, j), expected);
+  }
+}
+
+TYPED_TEST(Gemm, AnElementDoesNotDependOnTheMatrixAroundIt) {
+  using T = TypeParam;
+  const int64_t k = 530;
+  auto a = make<T>(130, k, Order::Row), b = make<T>(k, 140, Order::Column), c = make<T>(130, 140, Order::Row);
+  a.fill(random_value<T>), b.fill(random_value<T>);
+  gemm(args_of(a, b, c));
+  for (const auto& [i, j] : {std::pair{0, 0}, {129, 139}, {64, 17}}) {
+    T alone = 0;
+    GemmArgs<T> g = args_of(a, b, c);
+    g.m = g.n = 1, g.a += i * a.row, g.b += j * b.column, g.c = &alone;
+    gemm(g);
+    EXPECT_TRUE(same(alone, c.at(i, j)));
+  }
+}
+
+TYPED_TEST(Gemm, ThreadsDoNotChangeBits) {
+  using T = TypeParam;
+  const int threads = num_threads();
+  for (const auto& [m, n, k] : {std::array<int64_t, 3>{150, 170, 300}, {1, 4200, 600}, {9000, 1, 300}}) {
+    auto a = make<T>(m, k, Order::Row), b = make<T>(k, n, Order::Column), one = make<T>(m, n, Order::Row),
+         many = one;
+    a.fill(random_value<T>), b.fill(random_value<T>);
+    set_num_threads(1);
+    gemm(args_of(a, b, one));
+    for (const int t : {2, 3, 5}) {
+      set_num_threads(t);
+      gemm(args_of(a, b, many));
+      EXPECT_EQ(one.memory, many.memory) << t << " threads";
+    }
+  }
+  set_num_threads(threads);
+}
+
+TYPED_TEST(Gemm, IsWithinItsErrorBoundOfLongDouble) {
+  using T = TypeParam;
+  const int64_t m = 70, n = 50, k = 1500;
+  auto a = make<T>(m, k, Order::Row), b = make<T>(k, n, Order::Row), c = make<T>(m, n, Order::Row);
+  a.fill(random_value<T>), b.fill(random_value<T>);
+  gemm(args_of(a, b, c));
+  const long double unit = std::numeric_limits<T>::epsilon() / 2;
+  for (int64_t i = 0; i < m; ++i) {
+    for (int64_t j = 0; j < n; ++j) {
+      long double exact = 0, magnitude = 0;
+      for (int64_t p = 0; p < k; ++p) {
+        const long double product = static_cast<long double>(a.at(i, p)) * b.at(p, j);
+        exact += product, magnitude += std::fabs(product);
+      }
+      // 256 fused operations in a block, then one addition a block: Higham (2002), section 3.1.
+      ASSERT_LE(std::fabs(c.at(i, j) - exact), (256 + 6) * unit * magnitude);
+    }
+  }
+}
+
+TYPED_TEST(Gemm, EmptySumsAreZeroAndBetaZeroDoesNotRead) {
+  using T = TypeParam;
+  const T nan = std::numeric_limits<T>::quiet_NaN();
+  auto a = make<T>(4, 0, Order::Row), b = make<T>(0, 5, Order::Row), c = make<T>(4, 5, Order::Both);
+  c.fill([&] { return nan; });
+  gemm(args_of(a, b, c));
+  for (int64_t i = 0; i < 4; ++i) {
+    for (int64_t j = 0; j < 5; ++j) EXPECT_EQ(c.at(i, j), T(0));
+  }
+  c.fill([] { return T(3); });
+  gemm(args_of(a, b, c, T(1), T(2)));
+  EXPECT_EQ(c.at(3, 4), T(6));
+
+  auto x = make<T>(4, 3, Order::Row), y = make<T>(3, 5, Order::Row);
+  x.fill([] { return T(1); }), y.fill([] { return T(2); }), c.fill([&] { return nan; });
+  gemm(args_of(x, y, c));
+  EXPECT_EQ(c.at(2, 2), T(6));
+
+  auto untouched = c;
+  GemmArgs<T> g = args_of(x, y, c);
+  g.m = 0;
+  gemm(g);
+  g.m = 4, g.n = 0;
+  gemm(g);
+  EXPECT_EQ(c.memory, untouched.memory);
+}
+
+TYPED_TEST(Gemm, NanAndInfinityReachExactlyTheirRowsAndColumns) {
+  using T = TypeParam;
+  const T nan = std::numeric_limits<T>::quiet_NaN(), inf = std::numeric_limits<T>::infinity();
+  for (const int64_t n : {19, 120}) {
+    auto a = make<T>(n, n, Order::Row), b = make<T>(n, n, Order::Row), c = make<T>(n, n, Order::Row);
+    a.fill([] { return T(1); }), b.fill([] { return T(1); });
+    a.at(2, 5) = nan, b.at(4, 7) = inf, a.at(9, 3) = -inf;
+    for (const CpuTarget target : supported_cpu_targets()) {
+      run_on(target, args_of(a, b, c));
+      for (int64_t i = 0; i < n; ++i) {
+        for (int64_t j = 0; j < n; ++j) {
+          if (i == 2 || (i == 9 && j == 7)) {
+            EXPECT_TRUE(std::isnan(c.at(i, j)));
+          } else if (i == 9 || j == 7) {
+            EXPECT_EQ(c.at(i, j), i == 9 ? -inf : inf);
+          } else {
+            EXPECT_EQ(c.at(i, j), T(n));
+          }
+        }
+      }
+    }
+  }
+}
+
+TYPED_TEST(Gemm, BatchesEqualOneProductEach) {
+  using T = TypeParam;
+  const int64_t m = 5, n = 7, k = 11, batch = 9;
+  std::vector<T> a(batch * m * k), b(batch * k * n), c(batch * m * n);
+  for (T& x : a) x = random_value<T>();
+  for (T& x : b) x = random_value<T>();
+  for (const bool shared_b : {false, true}) {
+    BatchedGemmArgs<T> g;
+    g.one.m = m, g.one.n = n, g.one.k = k;
+    g.one.a = a.data(), g.one.a_row = k, g.one.a_col = 1;
+    g.one.b = b.data(), g.one.b_row = n, g.one.b_col = 1;
+    g.one.c = c.data(), g.one.c_row = n, g.one.c_col = 1;
+    g.batch = batch, g.a_batch = m * k, g.b_batch = shared_b ? 0 : k * n, g.c_batch = m * n;
+    gemm_batched(g);
+    for (int64_t s = 0; s < batch; ++s) {
+      std::vector<T> expected(m * n);
+      GemmArgs<T> one = g.one;
+      one.a += s * g.a_batch, one.b += s * g.b_batch, one.c = expected.data();
+      gemm(one);
+      EXPECT_EQ(std::memcmp(expected.data(), c.data() + s * m * n, m * n * sizeof(T)), 0);
+    }
+  }
+}
+
+TYPED_TEST(Gemm, BlasTakesTransposedOperandsAndRefusesNegativeAndZeroStrides) {
+  using T = TypeParam;
+  const int64_t m = 6, n = 9, k = 4;
+  for (const Order order_a : kOrders) {
+    for (const Order order_b : kOrders) {
+      for (const Order order_c : kOrders) {
+        auto a = make<T>(m, k, order_a), b = make<T>(k, n, order_b), c = make<T>(m, n, order_c);
+        a.fill(random_value<T>), b.fill(random_value<T>);
+        const auto plain = [](Order o) { return o == Order::Row || o == Order::Column; };
+        const bool expected = plain(order_a) && plain(order_b) && plain(order_c);
+        ASSERT_EQ(blas_accepts(args_of(a, b, c)), expected);
+        if (!expected || !has_blas()) continue;
+        blas_gemm(args_of(a, b, c));
+        for (int64_t i = 0; i < m; ++i) {
+          for (int64_t j = 0; j < n; ++j) {
+            EXPECT_NEAR(c.at(i, j), defined(a, b, i, j, T(1), T(0), T(0)),
+                        32 * std::numeric_limits<T>::epsilon());
+          }
+        }
+      }
+    }
+  }
+  auto a = make<T>(m, k, Order::Row), b = make<T>(k, n, Order::Row), c = make<T>(m, n, Order::NegativeRow);
+  EXPECT_THROW(blas_gemm(args_of(a, b, c)), Error);
+}
+
+TYPED_TEST(Gemm, StrictNeverCallsBlas) {
+  using T = TypeParam;
+  auto a = make<T>(520, 520, Order::Row), b = make<T>(520, 520, Order::Row),
+       c = make<T>(520, 520, Order::Row);
+  a.fill([] { return T(1); }), b.fill([] { return T(1); });
+  EXPECT_EQ(gemm_by_best(args_of(a, b, c), true), GemmBy::Tenon);
+  EXPECT_EQ(c.at(519, 519), T(520));
+  const GemmBy by = gemm_by_best(args_of(a, b, c), false);
+  EXPECT_TRUE(has_blas() || by == GemmBy::Tenon);
+  EXPECT_EQ(c.at(0, 519), T(520));
+}
+
+template <class T>
+class IntegerGemm : public ::testing::Test {};
+using Integers = ::testing::Types<int32_t, int64_t>;
+TYPED_TEST_SUITE(IntegerGemm, Integers);
+
+TYPED_TEST(IntegerGemm, WrapsAround) {
+  using T = TypeParam;
+  using U = std::make_unsigned_t<T>;
+  std::uniform_int_distribution<T> any(std::numeric_limits<T>::min(), std::numeric_limits<T>::max());
+  for (const Order order : kOrders) {
+    auto a = make<T>(7, 33, order), b = make<T>(33, 70, order), c = make<T>(7, 70, order);
+    for (auto* x : {&a, &b, &c}) x->fill([&] { return any(generator()); });
+    auto before = c;
+    gemm(args_of(a, b, c, T(3), T(-5)));
+    for (int64_t i = 0; i < 7; ++i) {
+      for (int64_t j = 0; j < 70; ++j) {
+        U sum = 0;
+        for (int64_t p = 0; p < 33; ++p) sum += static_cast<U>(a.at(i, p)) * static_cast<U>(b.at(p, j));
+        EXPECT_EQ(c.at(i, j),
+                  static_cast<T>(U(3) * sum + static_cast<U>(T(-5)) * static_cast<U>(before.at(i, j))));
+      }
+    }
+  }
+}
+
+template <class T>
+class HalfGemm : public ::testing::Test {};
+using Halves = ::testing::Types<Half, BFloat16>;
+TYPED_TEST_SUITE(HalfGemm, Halves);
+
+TYPED_TEST(HalfGemm, RoundsTheFloat32ProductOnce) {
+  using T = TypeParam;
+  for (const Order order : kOrders) {
+    auto a = make<T>(9, 40, order), b = make<T>(40, 12, order), c = make<T>(9, 12, order);
+    auto wide_a = make<float>(9, 40, Order::Row), wide_b = make<float>(40, 12, Order::Row);
+    for (auto* x : {&a, &b, &c}) x->fill([] { return T(random_value<float>()); });
+    for (int64_t p = 0; p < 40; ++p) {
+      for (int64_t i = 0; i < 9; ++i) wide_a.at(i, p) = a.at(i, p);
+      for (int64_t j = 0; j < 12; ++j) wide_b.at(p, j) = b.at(p, j);
+    }
+    auto before = c;
+    gemm(args_of(a, b, c), HalfGemmScale{0.5f, 2.0f});
+    for (int64_t i = 0; i < 9; ++i) {
+      for (int64_t j = 0; j < 12; ++j) {
+        const T expected(defined(wide_a, wide_b, i, j, 0.5f, 2.0f, static_cast<float>(before.at(i, j))));
+        EXPECT_EQ(c.at(i, j).bits, expected.bits);
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace tenon::cpu

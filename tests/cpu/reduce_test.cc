@@ -1,0 +1,319 @@
+// Reductions against their written definition (bit for bit, in scalar code) and against long double, over
+// lengths, pieces, strides, instruction sets and threads.
+#include "backends/cpu/reduce/reduce.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <random>
+#include <vector>
+
+#include "backends/cpu/reduce/arg_reduce.h"
+#include "backends/cpu/reduce/reduce_kernels.h"
+#include "tenon/core/parallel.h"
+
+namespace tenon::cpu {
+namespace {
+
+std::mt19937& generator() {
+  static std::mt19937 g(20240118);
+  return g;
+}
+
+template <class T>
+T random_value() {
+  if constexpr (std::is_same_v<T, uint8_t>) {
+    return static_cast<T>(generator()() & 1);
+  } else if constexpr (std::is_integral_v<T>) {
+    return static_cast<T>((static_cast<uint64_t>(generator()()) << 32) | generator()());
+  } else {
+    return static_cast<T>(std::normal_distribution<double>()(generator()));
+  }
+}
+
+template <class T>
+std::vector<T> random_values(size_t n) {
+  std::vector<T> x(n);
+  for (T& e : x) e = random_value<T>();
+  return x;
+}
+
+template <class T>
+T apply(ReduceOp op, T a, T b) {
+  if constexpr (std::is_integral_v<T>) {
+    if (op == ReduceOp::Sum) return static_cast<T>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b));
+    if (op == ReduceOp::Prod) return static_cast<T>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b));
+  }
+  if (op == ReduceOp::Sum) return a + b;
+  if (op == ReduceOp::Prod) return a * b;
+  if (a != a) return a;
+  return op == ReduceOp::Max ? (a > b ? a : b) : (a < b ? a : b);
+}
+
+/// The tree of reduce.h, spelled out: recursion where the code counts.
+template <class T>
+T defined_chunk(ReduceOp op, const T* p, size_t n) {
+  std::vector<T> lanes(16, reduce_identity<T>(op));
+  for (size_t i = 0; i < n; ++i) lanes[i % 16] = apply(op, lanes[i % 16], p[i]);
+  for (size_t half : {8, 4, 2, 1}) {
+    for (size_t l = 0; l < half; ++l) lanes[l] = apply(op, lanes[l], lanes[l + half]);
+  }
+  return lanes[0];
+}
+
+template <class T>
+T defined_full_tree(ReduceOp op, const T* chunks, size_t count) {
+  if (count == 1) return chunks[0];
+  return apply(op, defined_full_tree(op, chunks, count / 2),
+               defined_full_tree(op, chunks + count / 2, count / 2));
+}
+
+template <class T>
+T defined(ReduceOp op, const std::vector<T>& x) {
+  if (x.empty()) return reduce_identity<T>(op);
+  std::vector<T> chunks;
+  size_t i = 0;
+  for (; i + 1024 <= x.size(); i += 1024) chunks.push_back(defined_chunk(op, x.data() + i, 1024));
+  // Full trees for each set bit of the number of whole chunks, largest first; then what is left of a chunk.
+  std::vector<T> parts;
+  size_t at = 0;
+  for (size_t bit = size_t{1} << 40; bit > 0; bit /= 2) {
+    if ((chunks.size() & bit) == 0) continue;
+    parts.push_back(defined_full_tree(op, chunks.data() + at, bit));
+    at += bit;
+  }
+  if (i < x.size()) parts.push_back(defined_chunk(op, x.data() + i, x.size() - i));
+  T value = parts.back();
+  for (size_t p = parts.size() - 1; p-- > 0;) value = apply(op, parts[p], value);
+  return value;
+}
+
+template <class T>
+bool same(T a, T b) {
+  return std::memcmp(&a, &b, sizeof(T)) == 0 || (a != a && b != b);
+}
+
+constexpr ReduceOp kOps[] = {ReduceOp::Sum, ReduceOp::Prod, ReduceOp::Max, ReduceOp::Min};
+
+template <class T>
+bool has(ReduceOp op) {
+  return !std::is_same_v<T, uint8_t> || op == ReduceOp::Max || op == ReduceOp::Min;
+}
+
+template <class T>
+class Reduce : public ::testing::Test {};
+using Types = ::testing::Types<float, double, int32_t, int64_t, uint8_t>;
+TYPED_TEST_SUITE(Reduce, Types);
+
+const size_t kLengths[] = {0,    1,    2,    15,   16,   17,       100,          1023,
+                           1024, 1025, 2047, 2048, 3000, 5 * 1024, 7 * 1024 + 5, 40000};
+
+TYPED_TEST(Reduce, ContiguousHasTheDefinedBits) {
+  using T = TypeParam;
+  for (const size_t n : kLengths) {
+    const auto x = random_values<T>(n);
+    for (const ReduceOp op : kOps) {
+      if (!has<T>(op)) continue;
+      EXPECT_TRUE(same(reduce_contiguous(op, x.data(), n), defined(op, x)))
+          << n << " op " << static_cast<int>(op);
+    }
+  }
+}
+
+TYPED_TEST(Reduce, PiecesDoNotChangeBits) {
+  using T = TypeParam;
+  const auto x = random_values<T>(9000);
+  for (const ReduceOp op : kOps) {
+    if (!has<T>(op)) continue;
+    const T whole = reduce_contiguous(op, x.data(), x.size());
+    for (const size_t longest : {1, 7, 100, 1500, 4000}) {
+      Reducer<T> reducer(op);
+      for (size_t i = 0; i < x.size();) {
+        const size_t count = std::min<size_t>(1 + generator()() % longest, x.size() - i);
+        reducer.feed(x.data() + i, count);
+        i += count;
+      }
+      EXPECT_TRUE(same(reducer.result(), whole)) << longest << " op " << static_cast<int>(op);
+    }
+  }
+}
+
+TYPED_TEST(Reduce, OuterDimensionHasTheBitsOfEachColumnAlone) {
+  using T = TypeParam;
+  for (const size_t outputs : {1, 3, 8, 127, 300}) {
+    for (const size_t n : {0, 1, 5, 16, 33, 1024, 2500}) {
+      const ptrdiff_t pitch = static_cast<ptrdiff_t>(outputs) + 5;
+      auto x = random_values<T>(n * static_cast<size_t>(pitch) + 1);
+      for (const bool backwards : {false, true}) {
+        const ptrdiff_t stride = backwards ? -pitch : pitch;
+        const T* first = x.data() + (backwards && n > 0 ? static_cast<ptrdiff_t>(n - 1) * pitch : 0);
+        for (const ReduceOp op : kOps) {
+          if (!has<T>(op)) continue;
+          std::vector<T> out(outputs + 1, T(1));
+          reduce_outer(op, first, stride, n, out.data(), outputs);
+          EXPECT_EQ(out[outputs], T(1));
+          for (const size_t j : {size_t{0}, outputs / 2, outputs - 1}) {
+            std::vector<T> column(n);
+            for (size_t r = 0; r < n; ++r)
+              column[r] = first[static_cast<ptrdiff_t>(r) * stride + static_cast<ptrdiff_t>(j)];
+            ASSERT_TRUE(same(out[j], defined(op, column)))
+                << outputs << " x " << n << " op " << static_cast<int>(op);
+          }
+        }
+      }
+    }
+  }
+}
+
+TYPED_TEST(Reduce, OuterPiecesDoNotChangeBits) {
+  using T = TypeParam;
+  const size_t n = 3000, outputs = 21;
+  const auto x = random_values<T>(n * outputs);
+  std::vector<T> whole(outputs), pieces(outputs);
+  reduce_outer(ReduceOp::Max, x.data(), outputs, n, whole.data(), outputs);
+  OuterReducer<T> reducer(ReduceOp::Max, outputs);
+  for (size_t r = 0; r < n;) {
+    const size_t count = std::min<size_t>(1 + generator()() % 700, n - r);
+    reducer.feed(x.data() + r * outputs, outputs, count);
+    r += count;
+  }
+  reducer.result(pieces.data());
+  EXPECT_EQ(whole, pieces);
+}
+
+TYPED_TEST(Reduce, InstructionSetsAgree) {
+  using T = TypeParam;
+  const auto x = random_values<T>(11 * kReduceChunk + 77);
+  for (const ReduceOp op : kOps) {
+    if (!has<T>(op)) continue;
+    for (const CpuTarget target : supported_cpu_targets()) {
+      const ReduceKernels<T>& k = reduce_kernels<T>(target, op);
+      T chunks[11];
+      k.chunks(x.data(), 11, chunks);
+      for (size_t c = 0; c < 11; ++c) {
+        EXPECT_TRUE(same(chunks[c], defined_chunk(op, x.data() + c * kReduceChunk, kReduceChunk)))
+            << name(target);
+      }
+      std::vector<T> lanes(kReduceLanes, reduce_identity<T>(op));
+      k.lanes(lanes.data(), 0, x.data(), 77);
+      EXPECT_TRUE(same(k.fold(lanes.data()), defined_chunk(op, x.data(), 77))) << name(target);
+
+      std::vector<T> strip(kReduceLanes * kReduceStrip), out(kReduceStrip);
+      k.rows(strip.data(), 0, 100, x.data(), 107, 60);
+      k.fold_strip(out.data(), strip.data(), kReduceLanes, 112);
+      for (const size_t j : {0, 57, 99}) {
+        std::vector<T> column(60);
+        for (size_t r = 0; r < 60; ++r) column[r] = x[r * 107 + j];
+        EXPECT_TRUE(same(out[j], defined_chunk(op, column.data(), 60))) << name(target);
+      }
+    }
+  }
+}
+
+TYPED_TEST(Reduce, ThreadsDoNotChangeBits) {
+  using T = TypeParam;
+  const auto x = random_values<T>(1500 * kReduceChunk + 3);
+  const int threads = num_threads();
+  for (const ReduceOp op : kOps) {
+    if (!has<T>(op)) continue;
+    set_num_threads(1);
+    const T one = reduce_contiguous(op, x.data(), x.size());
+    std::vector<T> outer_one(1000), outer_many(1000);
+    reduce_outer(op, x.data(), 1000, 1500, outer_one.data(), 1000);
+    for (const int t : {2, 3}) {
+      set_num_threads(t);
+      EXPECT_TRUE(same(reduce_contiguous(op, x.data(), x.size()), one));
+      reduce_outer(op, x.data(), 1000, 1500, outer_many.data(), 1000);
+      EXPECT_EQ(std::memcmp(outer_one.data(), outer_many.data(), 1000 * sizeof(T)), 0);
+    }
+  }
+  set_num_threads(threads);
+}
+
+TYPED_TEST(Reduce, ArgTakesTheFirstOfEqualElements) {
+  using T = TypeParam;
+  EXPECT_EQ(arg_reduce_contiguous<T>(ReduceOp::Max, nullptr, 0).index, -1);
+  for (const size_t n : {1, 2, 10, 1024, 1025, 5000}) {
+    std::vector<T> x(n);
+    for (T& e : x) e = static_cast<T>(generator()() % 2);
+    for (const ReduceOp op : {ReduceOp::Max, ReduceOp::Min}) {
+      size_t expected = 0;
+      for (size_t i = 1; i < n; ++i) {
+        if (op == ReduceOp::Max ? x[i] > x[expected] : x[i] < x[expected]) expected = i;
+      }
+      EXPECT_EQ(arg_reduce_contiguous(op, x.data(), n).index, static_cast<int64_t>(expected));
+      ArgReducer<T> pieces(op);
+      for (size_t i = 0; i < n; i += 300) pieces.feed(x.data() + i, std::min<size_t>(300, n - i));
+      EXPECT_EQ(pieces.result().index, static_cast<int64_t>(expected));
+      // As columns: rows of one element each, then the same row in three columns.
+      std::vector<T> wide(3 * n);
+      for (size_t i = 0; i < 3 * n; ++i) wide[i] = x[i / 3];
+      T value[3];
+      int64_t index[3];
+      arg_reduce_outer(op, wide.data(), 3, n, value, index, 3);
+      EXPECT_EQ(index[0], static_cast<int64_t>(expected));
+      EXPECT_EQ(index[2], static_cast<int64_t>(expected));
+      EXPECT_EQ(value[1], x[expected]);
+    }
+  }
+}
+
+template <class T>
+class FloatReduce : public ::testing::Test {};
+using Floats = ::testing::Types<float, double>;
+TYPED_TEST_SUITE(FloatReduce, Floats);
+
+TYPED_TEST(FloatReduce, SumIsWithinItsErrorBoundOfLongDouble) {
+  using T = TypeParam;
+  for (const size_t n : {10, 1000, 100000, 3000000}) {
+    const auto x = random_values<T>(n);
+    long double exact = 0, magnitude = 0;
+    for (const T e : x) exact += e, magnitude += std::fabs(static_cast<long double>(e));
+    // 64 additions in a lane, 4 to fold them, one a level of the tree: Higham (2002), section 4.2.
+    const long double depth = 64 + 4 + std::ceil(std::log2(n / 1024.0 + 2));
+    EXPECT_LE(std::fabs(reduce_contiguous(ReduceOp::Sum, x.data(), n) - exact),
+              depth * std::numeric_limits<T>::epsilon() / 2 * magnitude);
+  }
+}
+
+TYPED_TEST(FloatReduce, NanWinsWhereverItIs) {
+  using T = TypeParam;
+  const T nan = std::numeric_limits<T>::quiet_NaN(), inf = std::numeric_limits<T>::infinity();
+  for (const size_t n : {1, 17, 1024, 2500}) {
+    for (const size_t at : {size_t{0}, n / 2, n - 1}) {
+      std::vector<T> x(n, T(1));
+      x[n / 3] = inf, x[n / 4] = -inf, x[at] = nan;
+      for (const ReduceOp op : kOps) EXPECT_TRUE(std::isnan(reduce_contiguous(op, x.data(), n)));
+      for (const ReduceOp op : {ReduceOp::Max, ReduceOp::Min}) {
+        const auto found = arg_reduce_contiguous(op, x.data(), n);
+        EXPECT_EQ(found.index, static_cast<int64_t>(at));
+        T value;
+        int64_t index;
+        arg_reduce_outer(op, x.data(), 1, n, &value, &index, 1);
+        EXPECT_EQ(index, static_cast<int64_t>(at));
+        for (const CpuTarget target : supported_cpu_targets()) {
+          std::vector<T> lanes(kReduceLanes, reduce_identity<T>(op));
+          reduce_kernels<T>(target, op).lanes(lanes.data(), 0, x.data(), n);
+          EXPECT_TRUE(std::isnan(reduce_kernels<T>(target, op).fold(lanes.data())));
+        }
+      }
+    }
+  }
+}
+
+TYPED_TEST(FloatReduce, EmptyGivesTheIdentityAndInfinitiesAreNumbers) {
+  using T = TypeParam;
+  const T inf = std::numeric_limits<T>::infinity();
+  EXPECT_EQ(reduce_contiguous<T>(ReduceOp::Sum, nullptr, 0), T(0));
+  EXPECT_EQ(reduce_contiguous<T>(ReduceOp::Prod, nullptr, 0), T(1));
+  EXPECT_EQ(reduce_contiguous<T>(ReduceOp::Max, nullptr, 0), -inf);
+  EXPECT_EQ(reduce_contiguous<T>(ReduceOp::Min, nullptr, 0), inf);
+  const std::vector<T> low(40, -inf);
+  EXPECT_EQ(reduce_contiguous(ReduceOp::Max, low.data(), 40), -inf);
+  EXPECT_EQ(arg_reduce_contiguous(ReduceOp::Max, low.data(), 40).index, 0);
+}
+
+}  // namespace
+}  // namespace tenon::cpu

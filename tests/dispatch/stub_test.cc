@@ -1,0 +1,44 @@
+#include "tenon/dispatch/stub.h"
+
+#include <algorithm>
+
+#include "tests/dispatch/testing.h"
+
+namespace tenon {
+
+using scale_fn = int64_t (*)(int64_t, double);
+DECLARE_DISPATCH(scale_fn, scale_stub);
+DEFINE_DISPATCH(scale_stub);
+
+namespace {
+
+int64_t scale_cpu(int64_t n, double by) { return static_cast<int64_t>(static_cast<double>(n) * by); }
+REGISTER_DISPATCH(scale_stub, &scale_cpu);
+
+Stub<void(const Tensor&, Tensor&)> with_cpu(
+    "with_cpu", +[](const Tensor&, Tensor&) {});
+
+TEST(Stub, CallsTheFunctionOfTheDevice) {
+  EXPECT_EQ(scale_stub(kCPU, 6, 1.5), 9);
+  const Backend gadget = register_backend("gadget", "Gadget");
+  const Thrown t = thrown_by([&] { scale_stub(Device(gadget), 6, 1.5); });
+  EXPECT_EQ(t.kind, ErrorKind::NotImplemented);
+  EXPECT_EQ(t.text, "Stub 'scale_stub' has no function for device gadget; it is filled in for: cpu");
+  scale_stub.set(
+      gadget, +[](int64_t n, double) { return -n; });
+  EXPECT_EQ(scale_stub(Device(gadget), 6, 1.5), -6);
+  EXPECT_EQ(scale_stub(kCPU, 6, 1.5), 9);
+}
+
+TEST(Stub, ListsAllWithTheirSignatures) {
+  const auto all = StubBase::all();
+  const auto named = [&](std::string_view name) {
+    return *std::find_if(all.begin(), all.end(), [&](const auto* s) { return s->name() == name; });
+  };
+  EXPECT_CONTAINS(named("scale_stub")->signature(), "double");
+  EXPECT_CONTAINS(named("with_cpu")->signature(), "Tensor&");
+  EXPECT_EQ(named("with_cpu")->backends(), std::vector<Backend>{kCpuBackend});
+}
+
+}  // namespace
+}  // namespace tenon

@@ -1,0 +1,87 @@
+// Derivatives of pointwise operators and operators made from text at run time.
+#include <cmath>
+#include <thread>
+
+#include "tests/iter/iter_testing.h"
+
+namespace tenon::testing {
+namespace {
+
+constexpr std::string_view kX[] = {"x"};
+constexpr std::string_view kXY[] = {"x", "y"};
+constexpr std::string_view kA[] = {"a"};
+
+// The gradient of `info` by operand `i` where the incoming one is all ones.
+Tensor gradient(const PointwiseInfo& info, int i, const std::vector<const Tensor*>& tensors,
+                const std::vector<Scalar>& scalars, const Tensor& result) {
+  const PointwiseDerivative* d = derivative_of(info, i);
+  EXPECT_NE(d, nullptr);
+  const Tensor ones =
+      tensor_of(std::vector<double>(static_cast<size_t>(result.numel()), 1), result.sizes(), result.dtype());
+  std::vector<const Tensor*> operands;
+  for (const int8_t t : d->tensors) {
+    operands.push_back(t == PointwiseDerivative::kGrad     ? &ones
+                       : t == PointwiseDerivative::kResult ? &result
+                                                           : tensors[static_cast<size_t>(t)]);
+  }
+  std::vector<Scalar> numbers;
+  for (const int8_t s : d->scalars) numbers.push_back(scalars[static_cast<size_t>(s)]);
+  return call(*d->info, operands, numbers);
+}
+
+TEST(Derivative, OfAProductIsTheOtherOperand) {
+  const Tensor x = vector_of({2, 3}), y = vector_of({5, 7});
+  EXPECT_EQ(values(gradient(kMul, 0, {&x, &y}, {}, call(kMul, {&x, &y}))), (std::vector<double>{5, 7}));
+  EXPECT_EQ(values(gradient(kMul, 1, {&x, &y}, {}, call(kMul, {&x, &y}))), (std::vector<double>{2, 3}));
+  EXPECT_EQ(values(gradient(kAdd, 1, {&x, &y}, {4}, x)), (std::vector<double>{4, 4}));
+  EXPECT_EQ(derivative_of(kLess, 0), nullptr);
+  EXPECT_EQ(derivative_of(kMul, 0), derivative_of(kMul, 0));
+}
+
+TEST(Derivative, OfADerivativeHasItsOwnGrad) {
+  const PointwiseInfo& cube = make_pointwise("x * x * x", kX, {}, ComputeRule::Same, ResultRule::Compute);
+  const PointwiseDerivative* first = derivative_of(cube, 0);
+  ASSERT_NE(first, nullptr);
+  const Tensor x = vector_of({2, -1}, DType::Float64), ones = vector_of({1, 1}, DType::Float64);
+  ASSERT_EQ(first->tensors.size(), 2u);
+  EXPECT_EQ(values(call(*first->info, {&ones, &x})), (std::vector<double>{12, 3}));
+  // By the operand x of the first derivative, which is its tensor 1.
+  const PointwiseDerivative* second = derivative_of(*first->info, 1);
+  ASSERT_NE(second, nullptr);
+  std::vector<const Tensor*> operands;
+  for (const int8_t t : second->tensors) operands.push_back(t == 1 ? &x : &ones);
+  EXPECT_EQ(values(call(*second->info, operands)), (std::vector<double>{12, -6}));
+}
+
+TEST(MakePointwise, RunsAndDifferentiatesWhatTheBuildNeverSaw) {
+  const PointwiseInfo& f =
+      make_pointwise("a * x * sigmoid(y)", kXY, kA, ComputeRule::Float, ResultRule::Compute);
+  EXPECT_EQ(&f, &make_pointwise("a * x * sigmoid(y)", kXY, kA, ComputeRule::Float, ResultRule::Compute));
+  const Tensor x = vector_of({1, -2, 3}, DType::Float64), y = vector_of({0, 1, -30}, DType::Float64);
+  const Tensor result = call(f, {&x, &y}, {2.5}), by_y = gradient(f, 1, {&x, &y}, {2.5}, result);
+  for (int64_t i = 0; i < 3; ++i) {
+    const double s = 1 / (1 + std::exp(-get(y, {i})));
+    EXPECT_NEAR(get(result, {i}), 2.5 * get(x, {i}) * s, 1e-13);
+    EXPECT_NEAR(get(by_y, {i}), 2.5 * get(x, {i}) * s * (1 - s), 1e-13);
+  }
+  EXPECT_THROW(make_pointwise("x +", kX, {}, ComputeRule::Same, ResultRule::Compute), Error);
+  EXPECT_THROW(make_pointwise("z", kX, {}, ComputeRule::Same, ResultRule::Compute), Error);
+}
+
+TEST(MakePointwise, FirstUseFromManyThreadsGivesOneAnswer) {
+  const PointwiseInfo& f = make_pointwise("x * x + 1", kX, {}, ComputeRule::Same, ResultRule::Compute);
+  std::vector<std::thread> threads;
+  std::vector<const PointwiseDerivative*> seen(4);
+  for (size_t i = 0; i < seen.size(); ++i) {
+    threads.emplace_back([&, i] {
+      const Tensor x = vector_of({3});
+      EXPECT_EQ(values(call(f, {&x})), (std::vector<double>{10}));
+      seen[i] = derivative_of(f, 0);
+    });
+  }
+  for (auto& t : threads) t.join();
+  for (const auto* d : seen) EXPECT_EQ(d, seen[0]);
+}
+
+}  // namespace
+}  // namespace tenon::testing

@@ -1,0 +1,117 @@
+// What the generator makes of YAML, and what it says of YAML that is wrong.
+#include "tools/opgen/model.h"
+
+#include <gtest/gtest.h>
+
+#include "tenon/core/error.h"
+#include "tools/opgen/text.h"
+
+namespace tenon::opgen {
+namespace {
+
+std::string error_of(const std::string& yaml) {
+  try {
+    parse_operators(yaml, "ops.yaml");
+  } catch (const Error& e) {
+    EXPECT_EQ(e.kind(), ErrorKind::Value);
+    return e.what();
+  }
+  return "no error";
+}
+
+void expect_error(const std::string& yaml, const std::string& place, const std::string& part) {
+  const std::string message = error_of(yaml);
+  EXPECT_TRUE(message.starts_with("ops.yaml:" + place + ":")) << message;
+  EXPECT_NE(message.find(part), std::string::npos) << message;
+}
+
+TEST(Model, FormsOfAnExpressionHavePyTorchsSchemas) {
+  const auto defs = parse_operators(R"(
+- schema: add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor
+  expr: self + alpha * other
+  variants: [function, method, inplace, out]
+  out_overload: out
+)",
+                                    "ops.yaml");
+  ASSERT_EQ(defs.size(), 1u);
+  ASSERT_EQ(defs[0].operators.size(), 3u);
+  const auto schema = [&](Form f) { return schema::to_string(defs[0].find(f)->schema); };
+  EXPECT_EQ(schema(Form::Functional), "aten::add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor");
+  EXPECT_EQ(schema(Form::Inplace),
+            "aten::add_.Tensor(Tensor(a!) self, Tensor other, *, Scalar alpha=1) -> Tensor(a!)");
+  EXPECT_EQ(schema(Form::Out),
+            "aten::add.out(Tensor self, Tensor other, *, Scalar alpha=1, Tensor(a!) out) -> Tensor(a!)");
+  EXPECT_EQ(defs[0].find(Form::Inplace)->constant, "add__Tensor");
+  EXPECT_TRUE(defs[0].find(Form::Functional)->method);
+  EXPECT_FALSE(defs[0].find(Form::Out)->method);
+  EXPECT_EQ(count_operators(defs), 3u);
+}
+
+TEST(Model, OutOverloadFollowsTheFunctionalOne) {
+  const auto defs = parse_operators(R"(
+- schema: mul.Scalar(Tensor self, Scalar other) -> Tensor
+  expr: self * other
+  promote: [other]
+  variants: [function, out]
+- schema: exp(Tensor self) -> Tensor
+  expr: exp(self)
+  variants: [out]
+)",
+                                    "ops.yaml");
+  EXPECT_EQ(defs[0].find(Form::Out)->schema.overload, "Scalar_out");
+  EXPECT_EQ(defs[1].find(Form::Out)->schema.overload, "out");
+}
+
+TEST(Model, TensorOptionsAreOneParameter) {
+  const auto defs = parse_operators(R"(
+- schema: zeros(SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor
+  explicit: zeros
+)",
+                                    "ops.yaml");
+  EXPECT_EQ(options_position(defs[0].schema()), 1u);
+  EXPECT_TRUE(is_factory(defs[0].schema()));
+  EXPECT_EQ(parameter_list(parameters(defs[0].schema(), false), true), "IntArrayRef size, TensorOptions options = {}");
+}
+
+TEST(Model, DefaultsInCppTrail) {
+  const auto defs = parse_operators(R"(
+- schema: pick(Tensor self, int dim=0, *, float p) -> Tensor
+  composite: pick
+)",
+                                    "ops.yaml");
+  EXPECT_EQ(parameter_list(parameters(defs[0].schema(), false), true), "const Tensor& self, int64_t dim, double p");
+}
+
+TEST(Model, ErrorsNameFileAndLine) {
+  expect_error("- schema: f(Tensr self) -> Tensor\n  expr: self\n", "1", "did you mean 'Tensor'");
+  expect_error("- schema: f(Tensor self) -> Tensor\n  expr: sefl\n", "2", "did you mean 'self'");
+  expect_error("\n- schema: f(Tensor self) -> Tensor\n  expr: self\n  varants: [out]\n", "4", "`varants`");
+  expect_error("- schema: f(Tensor self) -> Tensor\n", "1", "exactly one body");
+  expect_error("- schema: f(Tensor self) -> Tensor\n  expr: self\n  view: f\n", "1", "got 2");
+  expect_error("- schema: f(Tensor self) -> Tensor\n  expr: self\n  result: real\n", "3", "'real'");
+  expect_error("- schema: f(Tensor self, int[] d) -> Tensor\n  expr: self\n", "1", "`d` is int[]");
+  expect_error("- schema: f(Tensor self) -> Tensor\n  expr: self\n  promote: [other]\n", "3", "'other'");
+  expect_error("- schema: f(Tensor x) -> Tensor\n  expr: x\n  variants: [method]\n", "3", "self");
+  expect_error("- [1\n", "2", "");
+}
+
+TEST(Model, AnEntryIsDeclaredOnce) {
+  const std::string entry = "- schema: f(Tensor self) -> Tensor\n  expr: self\n";
+  EXPECT_NE(error_of(entry + entry).find("declared already at tenon/ops/yaml/ops.yaml:1"), std::string::npos);
+}
+
+TEST(Model, AMissingDerivativeIsRefused) {
+  expect_error("- schema: f(Tensor self) -> Tensor\n  explicit: f\n", "1", "`derivative` is missing");
+  expect_error("- schema: f(Tensor self) -> Tensor\n  explicit: f\n  derivative: { other: grad }\n", "3", "'other'");
+  EXPECT_EQ(error_of("- schema: f(Tensor self) -> Tensor\n  explicit: f\n  derivative: none\n"), "no error");
+  EXPECT_EQ(error_of("- schema: f(Tensor self) -> Tensor\n  composite: f\n"), "no error");
+}
+
+TEST(Model, ADerivativeThatOverflowsIsRefused) {
+  const std::string naive = "- schema: f(Tensor self) -> Tensor\n  expr: self / (1 + exp(-self))\n";
+  expect_error(naive, "2", "the derivative by `self` is nan in float32 at self = -100");
+  EXPECT_EQ(error_of("- schema: f(Tensor self) -> Tensor\n  expr: self * sigmoid(self)\n"), "no error");
+}
+
+}  // namespace
+}  // namespace tenon::opgen

@@ -1,0 +1,161 @@
+"""tensor, as_tensor, from_numpy and back; dtypes told from data."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from support import NUMPY_DTYPES, arrays, assert_same, view_of
+
+import tenon
+
+
+@pytest.mark.parametrize(
+    ("data", "dtype", "shape"),
+    [
+        (1, tenon.int64, ()),
+        (1.5, tenon.float32, ()),
+        (True, tenon.bool, ()),
+        ([1, 2], tenon.int64, (2,)),
+        ([1, 2.0], tenon.float32, (2,)),
+        ([True, 2], tenon.int64, (2,)),
+        ([[1.0, 2.0], [3.0, 4.0]], tenon.float32, (2, 2)),
+        ([], tenon.float32, (0,)),
+        ([[], []], tenon.float32, (2, 0)),
+        ((1, (2)), tenon.int64, (2,)),
+        (np.float64(2), tenon.float64, ()),
+        (np.array([1, 2], np.int16), tenon.int16, (2,)),
+        (range(3), tenon.int64, (3,)),
+    ],
+)
+def test_tensor_tells_dtype_and_shape_from_its_data(data, dtype, shape):
+    t = tenon.tensor(data)
+    assert t.dtype is dtype
+    assert t.shape == shape
+
+
+def test_tensor_takes_dtype_device_and_requires_grad():
+    t = tenon.tensor([1, 2], dtype=tenon.float64, device="cpu", requires_grad=True)
+    assert t.dtype is tenon.float64
+    assert t.device == tenon.device("cpu")
+    assert t.requires_grad and t.is_leaf
+    assert tenon.tensor([1, 2], dtype=float).dtype is tenon.float64
+
+
+def test_tensor_of_tensors_stacks_them():
+    t = tenon.tensor([tenon.tensor([1, 2]), tenon.tensor([3, 4])])
+    assert t.tolist() == [[1, 2], [3, 4]]
+
+
+@pytest.mark.parametrize("data", [[[1, 2], [3]], [1, [2]], [[1], 2], [[[1]], [[1, 2]]]])
+def test_ragged_data_are_a_value_error(data):
+    with pytest.raises(ValueError, match="tensor: "):
+        tenon.tensor(data)
+
+
+@pytest.mark.parametrize("data", ["text", None, object(), [None], ["a"], {1: 2}])
+def test_what_is_no_data_is_a_type_error(data):
+    with pytest.raises(TypeError):
+        tenon.tensor(data)
+
+
+def test_numbers_that_do_not_fit_are_value_errors():
+    with pytest.raises(ValueError, match="int8"):
+        tenon.tensor([300], dtype=tenon.int8)
+    with pytest.raises(ValueError):
+        tenon.tensor([2**70])
+
+
+def test_tensor_copies_and_from_numpy_shares():
+    array = np.arange(4.0)
+    copy, shared = tenon.tensor(array), tenon.from_numpy(array)
+    array[0] = 9
+    assert copy.tolist() == [0, 1, 2, 3]
+    assert shared.tolist() == [9, 1, 2, 3]
+    shared[1] = 7
+    assert array[1] == 7
+    assert tenon.as_tensor(array).data_ptr() == array.ctypes.data
+    assert tenon.as_tensor(shared) is shared
+
+
+@given(arrays(dtypes=NUMPY_DTYPES.values()))
+def test_numpy_round_trip_shares_memory_at_any_stride(array):
+    t = view_of(array)
+    assert_same(t, array)
+    back = t.numpy()
+    assert back.dtype == array.dtype
+    np.testing.assert_array_equal(back, array)
+    if array.size:
+        assert back.ctypes.data == t.data_ptr()
+
+
+def test_numpy_refuses_what_it_must():
+    with pytest.raises(RuntimeError, match="detach"):
+        tenon.ones(2, requires_grad=True).numpy()
+    with pytest.raises(TypeError, match="bfloat16"):
+        tenon.ones(2, dtype=tenon.bfloat16).numpy()
+    with pytest.raises(TypeError, match="ndarray"):
+        tenon.from_numpy([1, 2])
+    with pytest.raises(TypeError):
+        tenon.from_numpy(np.array(["a"]))
+
+
+def test_numpy_functions_take_tensors():
+    t = tenon.tensor([[1.0, 2.0], [3.0, 4.0]])
+    assert np.asarray(t).sum() == 10
+    assert np.array(t, dtype=np.float64).dtype == np.float64
+
+
+def test_numpy_keeps_the_memory_alive():
+    array = tenon.arange(1000).numpy()
+    junk = [tenon.zeros(1000) for _ in range(50)]
+    assert (array == np.arange(1000)).all()
+    assert len(junk) == 50
+
+
+def test_read_only_arrays_come_in():
+    array = np.arange(3.0)
+    array.flags.writeable = False
+    t = tenon.from_numpy(array)
+    assert t.tolist() == [0, 1, 2]
+    assert not t.numpy().flags.writeable
+
+
+def test_factories():
+    assert tenon.zeros(2, 3).shape == (2, 3) == tenon.zeros((2, 3)).shape == tenon.zeros([2, 3]).shape
+    assert tenon.zeros(()).shape == ()
+    assert tenon.ones(2, dtype=tenon.int32).tolist() == [1, 1]
+    assert tenon.full((2,), 7).dtype is tenon.int64
+    assert tenon.arange(5).tolist() == [0, 1, 2, 3, 4]
+    assert tenon.arange(1, 2, 0.25).tolist() == [1.0, 1.25, 1.5, 1.75]
+    assert tenon.empty(2, 0).numel() == 0
+    assert tenon.zeros_like(tenon.ones(3, dtype=tenon.int8)).dtype is tenon.int8
+    assert tenon.randn(2, 3, requires_grad=True).requires_grad
+    assert tenon.empty(4, device="meta").is_meta
+
+
+def test_sizes_that_overflow_are_shape_errors():
+    with pytest.raises(ValueError):
+        tenon.zeros(2**40, 2**40)
+    with pytest.raises(RuntimeError):
+        tenon.zeros(-1)
+    with pytest.raises(tenon.ShapeError):
+        tenon.zeros(3, -1)
+
+
+def test_out_of_memory_is_a_memory_error():
+    with pytest.raises(MemoryError):
+        tenon.empty(2**55, dtype=tenon.uint8)
+    with pytest.raises(RuntimeError):
+        tenon.empty(2**55, dtype=tenon.uint8)
+
+
+def test_seeds_repeat():
+    tenon.manual_seed(3)
+    first = tenon.randn(5).tolist()
+    assert tenon.manual_seed(3) is not None
+    assert tenon.randn(5).tolist() == first
+    g = tenon.Generator().manual_seed(3)
+    assert tenon.randn(5, generator=g).tolist() == first
+    state = tenon.get_rng_state()
+    a = tenon.rand(3).tolist()
+    tenon.set_rng_state(state)
+    assert tenon.rand(3).tolist() == a

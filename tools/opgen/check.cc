@@ -1,0 +1,106 @@
+#include "tools/opgen/check.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "tenon/core/dtype.h"
+#include "tools/opgen/pointwise_forms.h"
+
+namespace tenon::opgen {
+
+namespace {
+
+bool takes_tensors(const FunctionSchema& schema) {
+  return std::any_of(schema.arguments.begin(), schema.arguments.end(),
+                     [](const schema::Argument& a) { return a.type.base == schema::BaseType::Tensor && !a.is_out; });
+}
+
+void check_pointwise_arguments(const OpDef& def, const YamlEntry& entry) {
+  const FunctionSchema& schema = def.schema();
+  if (def.operators.front().form != Form::Functional || schema.returns.size() != 1 || !schema.returns[0].type.is_tensor()) {
+    entry.fail_in("expr", "the schema must return one new tensor; `variants` makes the other forms");
+  }
+  size_t tensors = 0, scalars = 0;
+  for (const schema::Argument& a : schema.arguments) {
+    const bool number = a.type.base == schema::BaseType::Scalar || a.type.base == schema::BaseType::Float ||
+                        a.type.base == schema::BaseType::Int || a.type.base == schema::BaseType::Bool;
+    if (a.type.list || a.type.optional || (!a.type.is_tensor() && !number)) {
+      entry.fail_in("schema", fmt::format("`{}` is {}; an expression takes Tensor, Scalar, float, int and bool", a.name,
+                                          to_string(a.type)));
+    }
+    ++(a.type.is_tensor() ? tensors : scalars);
+  }
+  if (tensors == 0) entry.fail_in("schema", "an expression needs a Tensor argument");
+  if (tensors > 7 || scalars > 8) entry.fail_in("schema", "an expression takes at most 7 tensors and 8 numbers");
+  for (const auto& [field, names, tensor] :
+       {std::tuple{"promote", &def.pointwise.promote, false}, std::tuple{"masks", &def.pointwise.masks, true}}) {
+    for (const std::string& name : *names) {
+      const auto i = schema.argument_index(name);
+      if (!i || schema.arguments[*i].type.is_tensor() != tensor) {
+        entry.fail_in(field, fmt::format("'{}' is no {} of the schema", name, tensor ? "tensor" : "number"));
+      }
+    }
+  }
+  for (const std::string& name : def.pointwise.refused_dtypes) {
+    if (name != "floating" && name != "integral" && !parse_dtype(name)) {
+      entry.fail_in("refuse", fmt::format("'{}' is no dtype", name));
+    }
+  }
+}
+
+void check_expression(const OpDef& def, const YamlEntry& entry) {
+  PointwiseForm form;
+  try {
+    form = pointwise_form(def);
+    if (!def.pointwise.bool_text.empty()) pointwise_form(def, def.pointwise.bool_text);
+  } catch (const Error& e) {
+    entry.fail_in("expr", e.what());
+  }
+  if (std::none_of(std::begin(expr::kComputeTypes), std::end(expr::kComputeTypes),
+                   [&](expr::ComputeType t) { return form.runs_in(t); })) {
+    entry.fail_in("expr", "it runs neither on floating-point numbers nor on integers");
+  }
+  if (def.derivative.kind != DerivativeDef::Kind::Expression) return;
+  for (size_t i = 0; i < form.tensors.size(); ++i) {
+    try {
+      const auto gradient = pointwise_gradient(form, i);
+      if (gradient) check_gradient(form, i, *gradient);
+    } catch (const Error& e) {
+      entry.fail_in("expr", fmt::format("{}; write it in another form, or give `derivative`", e.what()));
+    }
+  }
+}
+
+void check_derivative(const OpDef& def, const YamlEntry& entry) {
+  const DerivativeDef& d = def.derivative;
+  const FunctionSchema& schema = def.schema();
+  if (d.kind == DerivativeDef::Kind::Absent && def.body != Body::Composite && takes_tensors(schema)) {
+    entry.fail("`derivative` is missing: give a formula for each differentiable argument, or `none`");
+  }
+  if (d.kind == DerivativeDef::Kind::Formulas && def.body == Body::Composite) {
+    entry.fail_in("derivative", "a composite is differentiated through what it calls");
+  }
+  for (const auto& [name, formula] : d.formulas) {
+    const auto i = schema.argument_index(name);
+    if (!i || schema.arguments[*i].type.base != schema::BaseType::Tensor) {
+      entry.fail_in("derivative", fmt::format("'{}' is no tensor argument of {}", name, schema.name_with_overload()));
+    }
+  }
+  if (!d.output_differentiability.empty() && d.output_differentiability.size() != schema.returns.size()) {
+    entry.fail_in("output_differentiability", fmt::format("{} values for {} results", d.output_differentiability.size(),
+                                                          schema.returns.size()));
+  }
+}
+
+}  // namespace
+
+void check_entry(const OpDef& def, const YamlEntry& entry) {
+  check_derivative(def, entry);
+  if (def.body == Body::Expr) {
+    check_pointwise_arguments(def, entry);
+    check_expression(def, entry);
+  }
+}
+
+}  // namespace tenon::opgen

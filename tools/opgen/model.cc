@@ -1,0 +1,235 @@
+#include "tools/opgen/model.h"
+
+#include <fmt/format.h>
+#include <yaml-cpp/yaml.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "tenon/core/error.h"
+#include "tools/opgen/check.h"
+#include "tools/opgen/schema_forms.h"
+#include "tools/opgen/yaml_fields.h"
+
+namespace tenon::opgen {
+
+namespace {
+
+bool is_one_of(const std::string& word, std::initializer_list<const char*> words) {
+  return std::any_of(words.begin(), words.end(), [&](const char* w) { return word == w; });
+}
+
+void read_pointwise(YamlEntry& entry, OpDef& def) {
+  Pointwise& p = def.pointwise;
+  p.text = entry.text("expr");
+  p.bool_text = entry.text("bool_expr");
+  const std::string result = entry.has("result") ? entry.text("result") : "same";
+  if (!is_one_of(result, {"same", "float", "bool"})) {
+    entry.fail_in("result", fmt::format("expected same, float or bool, got '{}'", result));
+  }
+  p.result = result == "float" ? ResultType::Float : result == "bool" ? ResultType::Bool : ResultType::Same;
+  p.promote = entry.list("promote");
+  p.masks = entry.list("masks");
+  p.compiled = entry.flag("compiled", true);
+  if (entry.has("refuse")) {
+    YamlEntry refuse = entry.nested("refuse");
+    p.refused_dtypes = refuse.list("dtypes");
+    p.refused_reason = refuse.text("reason");
+    refuse.refuse_unknown_fields();
+  }
+}
+
+void read_body(YamlEntry& entry, OpDef& def) {
+  constexpr const char* kBodies[] = {"expr", "shape", "view", "explicit", "composite", "dispatch"};
+  int bodies = 0;
+  for (const char* field : kBodies) bodies += entry.has(field);
+  if (bodies != 1) {
+    entry.fail(fmt::format(
+        "expected exactly one body, got {}: expr, shape (with kernel), view, explicit, composite or dispatch", bodies));
+  }
+  if (entry.has("expr")) {
+    def.body = Body::Expr;
+    read_pointwise(entry, def);
+  } else if (entry.has("shape")) {
+    def.body = Body::Structured;
+    def.shape = entry.text("shape");
+    def.function = entry.required_text("kernel");
+  } else if (entry.has("view")) {
+    def.body = Body::View;
+    def.function = entry.text("view");
+  } else if (entry.has("explicit")) {
+    def.body = Body::Explicit;
+    def.function = entry.text("explicit");
+  } else if (entry.has("composite")) {
+    def.body = Body::Composite;
+    def.function = entry.text("composite");
+  } else {
+    def.body = Body::Dispatch;
+    for (auto& [key, function] : entry.pairs("dispatch")) def.dispatch[key] = function;
+  }
+}
+
+void read_derivative(YamlEntry& entry, OpDef& def) {
+  DerivativeDef& d = def.derivative;
+  d.output_differentiability = entry.flags("output_differentiability");
+  if (!entry.has("derivative")) {
+    d.kind = def.body == Body::Expr ? DerivativeDef::Kind::Expression : DerivativeDef::Kind::Absent;
+    if (def.body == Body::Expr && def.pointwise.result == ResultType::Bool) d.kind = DerivativeDef::Kind::None;
+  } else if (entry.is_text("derivative")) {
+    if (entry.text("derivative") != "none") entry.fail_in("derivative", "expected `none` or a mapping from arguments to C++");
+    d.kind = DerivativeDef::Kind::None;
+  } else {
+    d.kind = DerivativeDef::Kind::Formulas;
+    d.formulas = entry.pairs("derivative");
+  }
+}
+
+void add_operator(OpDef& def, FunctionSchema schema, bool function, bool method) {
+  schema.ns = "aten";
+  Operator op;
+  op.form = form_of(schema);
+  op.constant = schema.name + (schema.overload.empty() ? "" : "_" + schema.overload);
+  op.function = function;
+  op.method = method;
+  op.schema = std::move(schema);
+  def.operators.push_back(std::move(op));
+}
+
+OpDef read_entry(YamlEntry& entry, const std::string& file) {
+  OpDef def;
+  def.file = file;
+  def.line = entry.line();
+  FunctionSchema schema;
+  try {
+    schema = schema::parse_schema(entry.required_text("schema"));
+  } catch (const Error& e) {
+    entry.fail_in("schema", e.what());
+  }
+  read_body(entry, def);
+  read_derivative(entry, def);
+  def.doc = entry.text("doc");
+  def.python = entry.flag("python", true);
+  def.python_name = entry.text("python_name");
+
+  std::vector<std::string> variants = entry.list("variants");
+  if (variants.empty()) variants = {form_of(schema) == Form::Inplace ? "method" : "function"};
+  for (const std::string& v : variants) {
+    if (!is_one_of(v, {"function", "method", "inplace", "out"})) {
+      entry.fail_in("variants", fmt::format("expected function, method, inplace or out, got '{}'", v));
+    }
+  }
+  const auto wants = [&](const char* v) { return std::find(variants.begin(), variants.end(), v) != variants.end(); };
+  if (wants("method")) {
+    const auto self = schema.argument_index("self");
+    if (!self || !schema.arguments[*self].type.is_tensor()) entry.fail_in("variants", "a method needs an argument `Tensor self`");
+  }
+  if ((wants("inplace") || wants("out")) && def.body != Body::Expr && def.body != Body::Structured) {
+    entry.fail_in("variants", "only `expr` and `shape` entries get their other forms made; write an entry with its schema");
+  }
+  const std::string inplace_overload = entry.text("inplace_overload");
+  const std::string out_overload = entry.text("out_overload");
+  try {
+    add_operator(def, schema, wants("function"), wants("method"));
+    if (wants("inplace")) add_operator(def, inplace_form(schema, inplace_overload), false, true);
+    if (wants("out")) add_operator(def, out_form(schema, out_overload), true, false);
+  } catch (const Error& e) {
+    entry.fail_in("variants", e.what());
+  }
+  entry.refuse_unknown_fields();
+  check_entry(def, entry);
+  return def;
+}
+
+void read_text(const std::string& yaml, const std::string& file, std::vector<OpDef>& defs) {
+  YAML::Node root;
+  try {
+    root = YAML::Load(yaml);
+  } catch (const YAML::Exception& e) {
+    throw_error(ErrorKind::Value, fmt::format("{}:{}: {}", file, e.mark.line + 1, e.msg));
+  }
+  if (root.IsNull()) return;
+  TENON_CHECK(root.IsSequence(), Value, fmt::format("{}:1: expected a list of entries", file));
+  const std::string base = std::filesystem::path(file).filename().string();
+  for (const YAML::Node& node : root) {
+    YamlEntry entry(node, file);
+    defs.push_back(read_entry(entry, base));
+  }
+}
+
+void number_operators(std::vector<OpDef>& defs) {
+  std::map<std::string, const OpDef*> seen;
+  size_t index = 0;
+  for (OpDef& def : defs) {
+    for (Operator& op : def.operators) {
+      op.index = index++;
+      const auto [first, inserted] = seen.emplace(op.schema.full_name(), &def);
+      TENON_CHECK(inserted, Value,
+                  fmt::format("{}: {} is declared already at {}", def.where(), op.schema.full_name(), first->second->where()));
+    }
+  }
+}
+
+}  // namespace
+
+std::vector<OpDef> parse_operators(const std::string& yaml, const std::string& file) {
+  std::vector<OpDef> defs;
+  read_text(yaml, file, defs);
+  number_operators(defs);
+  return defs;
+}
+
+std::vector<OpDef> read_operators(const std::string& folder) {
+  std::vector<std::filesystem::path> files;
+  for (const auto& item : std::filesystem::directory_iterator(folder)) {
+    if (item.path().extension() == ".yaml") files.push_back(item.path());
+  }
+  std::sort(files.begin(), files.end());
+  std::vector<OpDef> defs;
+  for (const auto& path : files) {
+    std::stringstream text;
+    text << std::ifstream(path).rdbuf();
+    read_text(text.str(), path.string(), defs);
+  }
+  number_operators(defs);
+  return defs;
+}
+
+size_t count_operators(const std::vector<OpDef>& defs) {
+  size_t n = 0;
+  for (const OpDef& def : defs) n += def.operators.size();
+  return n;
+}
+
+std::string full_name(const FunctionSchema& schema) { return schema.full_name(); }
+
+std::string signature(const FunctionSchema& schema) {
+  std::string text = schema::cpp_return_type(schema) + "(";
+  for (size_t i = 0; i < schema.arguments.size(); ++i) {
+    text += (i ? ", " : "") + schema::cpp_type(schema.arguments[i]);
+  }
+  return text + ")";
+}
+
+std::optional<size_t> options_position(const FunctionSchema& schema) {
+  constexpr const char* kRun[] = {"dtype", "layout", "device", "pin_memory"};
+  const std::optional<size_t> first = schema.argument_index("dtype");
+  if (!first || *first + 4 > schema.arguments.size()) return std::nullopt;
+  for (size_t i = 0; i < 4; ++i) {
+    const schema::Argument& a = schema.arguments[*first + i];
+    if (a.name != kRun[i] || !a.type.optional) return std::nullopt;
+  }
+  return first;
+}
+
+bool is_factory(const FunctionSchema& schema) {
+  bool device = false;
+  for (const schema::Argument& a : schema.arguments) {
+    if (a.type.base == schema::BaseType::Tensor) return false;
+    device |= a.type.base == schema::BaseType::Device && a.type.optional;
+  }
+  return device;
+}
+
+}  // namespace tenon::opgen

@@ -1,0 +1,128 @@
+// The operators as the generator sees them: one OpDef for each YAML entry, and in it one Operator for each form that
+// the dispatcher knows (functional, in-place, out). Read by every printer. Knows nothing of what is printed.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tenon/expr/print_simd.h"
+#include "tenon/schema/schema.h"
+
+namespace tenon::opgen {
+
+using expr::GeneratedFile;
+using schema::FunctionSchema;
+
+/// What an operator does with its first or `out` arguments. Told from the schema, so that an entry that spells out
+/// `copy_(Tensor(a!) self, ...)` is of the same form as one made by `variants: [inplace]`.
+enum class Form : uint8_t { Functional, Inplace, Out };
+
+/// One operator of the dispatcher: one row of `operator_entries`.
+struct Operator {
+  FunctionSchema schema;
+  Form form = Form::Functional;
+  /// Its position in `tenon::detail::operator_entries`.
+  size_t index = 0;
+  /// The name of its constant in `tenon::operators`: "add_Tensor", "add__Tensor", "add_out", "silu".
+  std::string constant;
+  /// A free function `tenon::NAME` (`NAME_out` for an out form) exists.
+  bool function = false;
+  /// A method `Tensor::NAME` exists; its argument `self` is the object, also where it is not the first (where.self).
+  bool method = false;
+};
+
+/// What computes an operator: see the YAML's description in docs/adding-an-operator.md.
+enum class Body : uint8_t {
+  Expr,        ///< `expr`: a pointwise expression.
+  Structured,  ///< `shape` and `kernel`.
+  View,        ///< `view`: C++ of tenon::ops, every backend.
+  Explicit,    ///< `explicit`: C++ of tenon::ops, every backend, below Autograd.
+  Composite,   ///< `composite`: C++ of tenon::ops, differentiable through what it calls.
+  Dispatch,    ///< `dispatch`: one C++ function for each key.
+};
+
+/// How the dtype to compute in follows from the operands, and what the result's is.
+enum class ResultType : uint8_t { Same, Float, Bool };
+
+/// The fields of an `expr` entry.
+struct Pointwise {
+  std::string text;
+  std::string bool_text;                     ///< What runs instead when the operands are bool (`bool_expr`); may be empty.
+  ResultType result = ResultType::Same;
+  std::vector<std::string> promote;          ///< Numbers that take part in promotion.
+  std::vector<std::string> masks;            ///< Tensor arguments that are truth values.
+  std::vector<std::string> refused_dtypes;   ///< By name ("bool"), or "floating", "integral".
+  std::string refused_reason;
+  bool compiled = true;                      ///< SIMD kernels are printed; otherwise the tile interpreter runs it.
+};
+
+/// How an operator is differentiated.
+struct DerivativeDef {
+  enum class Kind : uint8_t {
+    Absent,      ///< Nothing is said: factories and composites.
+    Expression,  ///< Follows from `expr`.
+    None,        ///< `none`.
+    Formulas,    ///< C++ for each argument.
+  };
+  Kind kind = Kind::Absent;
+  std::vector<std::pair<std::string, std::string>> formulas;  ///< Argument name -> C++ text, in the YAML's order.
+  std::vector<bool> output_differentiability;                 ///< Empty: all.
+};
+
+/// One entry of a YAML file.
+struct OpDef {
+  std::string file;  ///< "activation.yaml"
+  int line = 0;      ///< Of the entry, from 1.
+
+  /// The forms, the one of the entry's own schema first, then in-place, then out.
+  std::vector<Operator> operators;
+
+  Body body = Body::Explicit;
+  /// The C++ function's name (View, Explicit, Composite), or the kernel's (Structured).
+  std::string function;
+  std::string shape;                              ///< The shape function's name (Structured).
+  std::map<std::string, std::string> dispatch;    ///< Key -> C++ function of tenon::ops (Dispatch).
+  Pointwise pointwise;                            ///< Expr.
+  DerivativeDef derivative;
+
+  std::string doc;
+  bool python = true;        ///< Bound in Python.
+  std::string python_name;   ///< The name in Python, without a form's trailing underscore; empty: the schema's.
+
+  /// The schema as the entry has it.
+  const FunctionSchema& schema() const { return operators.front().schema; }
+  const Operator* find(Form form) const {
+    for (const Operator& op : operators) {
+      if (op.form == form) return &op;
+    }
+    return nullptr;
+  }
+  /// "tenon/ops/yaml/activation.yaml:12", for error messages and registrations.
+  std::string where() const { return "tenon/ops/yaml/" + file + ":" + std::to_string(line); }
+};
+
+/// Reads and checks all YAML files of a folder, in the order of their names. Throws Error{Value} whose message starts
+/// with file:line of the entry at fault.
+std::vector<OpDef> read_operators(const std::string& folder);
+/// The same for one text, as tests use it; `file` appears in messages.
+std::vector<OpDef> parse_operators(const std::string& yaml, const std::string& file);
+
+/// The number of operators (not entries): the length of `operator_entries`.
+size_t count_operators(const std::vector<OpDef>& defs);
+
+// Questions that several printers ask of a schema.
+
+/// "ns::name.overload" with the namespace "aten".
+std::string full_name(const FunctionSchema& schema);
+/// The C++ function type of the dispatcher: "Tensor(const Tensor&, const Scalar&)", out arguments in schema order.
+std::string signature(const FunctionSchema& schema);
+/// The position of `dtype` where `ScalarType? dtype, Layout? layout, Device? device, bool? pin_memory` stand in a run:
+/// the four are one `TensorOptions options` in C++ (and keywords of their own in Python).
+std::optional<size_t> options_position(const FunctionSchema& schema);
+/// Whether it makes a tensor from no tensor: takes `Device?` and no tensors. Dispatches by BackendSelect.
+bool is_factory(const FunctionSchema& schema);
+
+}  // namespace tenon::opgen

@@ -1,0 +1,50 @@
+// PointwiseForm: an expression of the YAML as a graph, with the derivative by each of its tensors.
+// Used by the checks and by the printer of PointwiseInfo. Knows nothing of C++ or files.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tenon/expr/expr.h"
+#include "tools/opgen/model.h"
+
+namespace tenon::opgen {
+
+/// One expression over named tensors and numbers.
+struct PointwiseForm {
+  std::string name;  ///< "add", "silu_backward_self": what messages show.
+  std::string text;
+  std::vector<expr::Symbol> tensors;
+  std::vector<std::string> scalars;
+  /// Types of the operands as the compute type sees them.
+  expr::Graph graph;
+  expr::NodeId root = expr::kNoNode;
+
+  bool runs_in(expr::ComputeType type) const;
+  /// The kernel of this form for one compute type.
+  expr::Kernel kernel(const std::string& name, expr::ComputeType type) const;
+};
+
+/// d(result) / d(one tensor) * grad.
+struct PointwiseGradient {
+  static constexpr int kGrad = -1;
+  static constexpr int kResult = -2;
+  PointwiseForm form;
+  std::vector<int> tensors;  ///< For each tensor of `form`: the operand's position among the tensors, or kGrad, kResult.
+  std::vector<int> scalars;  ///< For each of its numbers: the position among the forward operator's.
+};
+
+/// The expression of an `expr` entry. Throws Error{Value} or Error{Type} from the expression itself.
+PointwiseForm pointwise_form(const OpDef& def);
+/// Another expression over the operands of `def`.
+PointwiseForm pointwise_form(const OpDef& def, const std::string& text);
+/// The derivative by tensor `operand`; nothing by a mask. A derivative that is zero everywhere is the expression 0.
+std::optional<PointwiseGradient> pointwise_gradient(const PointwiseForm& forward, size_t operand);
+
+/// Throws Error{Value} naming the point where `gradient` is not finite, or not the slope of `forward`, although
+/// `forward` is finite and smooth around it. The points: one operand at -100, -10, -1, -0.5, 0.5, 1, 10, 100, the
+/// others and all numbers at values in between.
+void check_gradient(const PointwiseForm& forward, size_t operand, const PointwiseGradient& gradient);
+
+}  // namespace tenon::opgen

@@ -1,0 +1,250 @@
+// What autograd knows of each operator: DerivativeInfo as data, formulas as functions, kernels for the key Autograd.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "tools/opgen/files.h"
+#include "tools/opgen/formula.h"
+#include "tools/opgen/kernel_rows.h"
+#include "tools/opgen/pointwise_forms.h"
+#include "tools/opgen/printers.h"
+#include "tools/opgen/text.h"
+
+namespace tenon::opgen {
+
+namespace {
+
+using Kind = DerivativeDef::Kind;
+
+// One line of `uses`: bits are positions among all arguments, or among results.
+struct Use {
+  size_t argument = 0;
+  uint64_t saves = 0, saves_results = 0, metas = 0;
+};
+
+uint64_t bits(const std::set<size_t>& positions, const FunctionSchema& schema, bool tensors_only) {
+  uint64_t mask = 0;
+  for (const size_t i : positions) {
+    if (!tensors_only || schema.arguments[i].type.base == schema::BaseType::Tensor) mask |= uint64_t{1} << i;
+  }
+  return mask;
+}
+
+std::vector<Formula> formulas_of(const OpDef& def) {
+  std::vector<Formula> formulas;
+  for (const auto& [argument, text] : def.derivative.formulas) {
+    formulas.push_back(read_formula(def.schema(), argument, text));
+  }
+  std::sort(formulas.begin(), formulas.end(), [](const Formula& a, const Formula& b) { return a.argument < b.argument; });
+  return formulas;
+}
+
+std::vector<Use> pointwise_uses(const OpDef& def) {
+  const PointwiseForm form = pointwise_form(def);
+  std::vector<Use> uses;
+  for (size_t i = 0; i < form.tensors.size(); ++i) {
+    const auto gradient = pointwise_gradient(form, i);
+    if (!gradient) continue;
+    Use use{.argument = *def.schema().argument_index(form.tensors[i].name)};
+    for (const int t : gradient->tensors) {
+      if (t == PointwiseGradient::kResult) use.saves_results = 1;
+      if (t >= 0) use.saves |= uint64_t{1} << *def.schema().argument_index(form.tensors[static_cast<size_t>(t)].name);
+    }
+    uses.push_back(use);
+  }
+  std::sort(uses.begin(), uses.end(), [](const Use& a, const Use& b) { return a.argument < b.argument; });
+  return uses;
+}
+
+std::vector<Use> uses_of(const OpDef& def) {
+  if (def.derivative.kind == Kind::Expression) return pointwise_uses(def);
+  std::vector<Use> uses;
+  for (const Formula& f : formulas_of(def)) {
+    uses.push_back({f.argument, bits(f.arguments, def.schema(), true), bits(f.results, def.schema(), false),
+                    bits(f.metas, def.schema(), true)});
+  }
+  return uses;
+}
+
+// "MulBackward0": the operator in camel case, and its number among the overloads that have a derivative.
+std::map<const OpDef*, std::string> node_names(const std::vector<OpDef>& defs) {
+  std::map<std::string, std::vector<const OpDef*>> families;
+  for (const OpDef& def : defs) {
+    std::string name;
+    bool upper = true;
+    for (const char c : def.schema().name) {
+      if (c != '_') name += upper ? static_cast<char>(std::toupper(c)) : c;
+      upper = c == '_';
+    }
+    families[name].push_back(&def);
+  }
+  const auto rank = [](const OpDef* d) {
+    const std::string& overload = d->schema().overload;
+    return std::pair(overload.empty() ? 0 : overload.starts_with("Tensor") ? 1 : 2, overload);
+  };
+  std::map<const OpDef*, std::string> names;
+  for (auto& [name, family] : families) {
+    std::stable_sort(family.begin(), family.end(), [&](const OpDef* a, const OpDef* b) { return rank(a) < rank(b); });
+    size_t number = 0;
+    for (const OpDef* def : family) {
+      const bool has = def->derivative.kind == Kind::Expression || def->derivative.kind == Kind::Formulas;
+      names[def] = fmt::format("{}Backward{}", name, has ? number++ : 0);
+    }
+  }
+  return names;
+}
+
+std::string declaration(const FunctionSchema& schema, size_t argument) {
+  const schema::Argument& a = schema.arguments[argument];
+  const char* type = a.type.is_tensor() ? "const Tensor" : "decltype(auto)";
+  return fmt::format("    {} {} = saved.arg<{}>();\n", type, schema::cpp_name(a), argument);
+}
+
+std::string backward_function(const OpDef& def) {
+  const FunctionSchema& schema = def.schema();
+  std::string text = fmt::format(
+      "void backward_of_{}(const OpNode& node, [[maybe_unused]] std::span<const Tensor> grads, Gradients& out) {{\n"
+      "  [[maybe_unused]] const auto& saved = static_cast<const SavedCall<{}>&>(node);\n"
+      "  [[maybe_unused]] const Tensor& grad = grads[0];\n",
+      def.operators.front().constant, signature(schema));
+  for (const Formula& f : formulas_of(def)) {
+    text += fmt::format("  if (out.wanted({})) {{  // {}\n", f.argument, schema.arguments[f.argument].name);
+    for (const size_t a : f.arguments) text += declaration(schema, a);
+    for (const size_t a : f.metas) {
+      text += fmt::format("    const TensorMeta& {} = saved.meta({});\n", schema::cpp_name(schema.arguments[a]), a);
+    }
+    for (const size_t r : f.results) text += fmt::format("    const Tensor {} = saved.result({});\n", result_variable(schema, r), r);
+    text += fmt::format("    out.set({}, {});\n  }}\n", f.argument, f.text);
+  }
+  return text + "}\n";
+}
+
+uint64_t differentiable_results(const OpDef& def) {
+  uint64_t mask = ~uint64_t{0};
+  const auto& flags = def.derivative.output_differentiability;
+  for (size_t i = 0; i < flags.size(); ++i) {
+    if (!flags[i]) mask &= ~(uint64_t{1} << i);
+  }
+  return mask;
+}
+
+// Whether an operator's history is written at all; the others step aside at Autograd.
+bool is_recorded(const OpDef& def, const Operator& op) {
+  if (def.derivative.kind == Kind::Expression || def.derivative.kind == Kind::Formulas) return true;
+  return op.form != Form::Functional && def.body != Body::Composite;
+}
+
+class InfoPrinter {
+ public:
+  explicit InfoPrinter(const std::vector<OpDef>& defs) : names_(node_names(defs)) {}
+
+  std::string print(const OpDef& def) {
+    const bool differentiable = def.derivative.kind == Kind::Expression || def.derivative.kind == Kind::Formulas;
+    const std::string base = def.operators.front().constant;
+    std::string text;
+    const std::vector<Use> uses = differentiable ? uses_of(def) : std::vector<Use>{};
+    std::string rows;
+    for (const Use& u : uses) {
+      rows += fmt::format("    {{.argument = {}, .saves = {:#x}, .saves_results = {:#x}, .metas = {:#x}}},\n", u.argument,
+                          u.saves, u.saves_results, u.metas);
+    }
+    if (!uses.empty()) text += fmt::format("constexpr ArgumentUse {}_uses[] = {{\n{}}};\n", base, rows);
+    for (const Operator& op : def.operators) {
+      if (is_recorded(def, op)) text += row(def, op, uses.empty() ? "" : base + "_uses");
+    }
+    return text;
+  }
+
+  std::string header() const {
+    return banner("DerivativeInfo of each operator whose calls autograd records, by the name of its constant.") +
+           "#pragma once\n\n#include \"tenon/autograd/derivative.h\"\n\nnamespace tenon::autograd::derivative_info {\n\n" +
+           declarations_ + "\n}  // namespace tenon::autograd::derivative_info\n";
+  }
+
+ private:
+  std::string row(const OpDef& def, const Operator& op, const std::string& uses) {
+    declarations_ += fmt::format("extern const DerivativeInfo {};\n", op.constant);
+    const std::string base = def.operators.front().constant;
+    std::string backward = "nullptr", data = "nullptr", used = uses;
+    if (def.derivative.kind == Kind::Expression) {
+      backward = "&pointwise_backward";
+      data = "&pointwise_info::" + base;
+    } else if (def.derivative.kind == Kind::Formulas) {
+      backward = fmt::format("&backward_of_{}", base);
+    } else {
+      // Nothing of the old elements is left: what was written has no history any more.
+      used = op.form == Form::Inplace ? "kOverwritesSelf" : "{}";
+    }
+    return fmt::format(
+        "constinit const DerivativeInfo {}{{\n    .entry = &tenon::detail::operator_entries[{}],\n    .node_name = {},\n"
+        "    .uses = {},\n    .backward = {},\n    .data = {},\n    .differentiable_results = {:#x},\n    .is_view = {}}};\n",
+        op.constant, op.index, quoted(names_.at(&def)), used.empty() ? "{}" : used, backward, data, differentiable_results(def),
+        op.schema.is_view());
+  }
+
+  std::map<const OpDef*, std::string> names_;
+  std::string declarations_;
+};
+
+std::string includes(std::initializer_list<const char*> headers) {
+  std::string text;
+  for (const char* h : headers) text += fmt::format("#include \"{}\"\n", h);
+  return text + "\n";
+}
+
+std::vector<KernelRow> autograd_rows(const std::vector<OpDef>& defs) {
+  std::vector<KernelRow> rows;
+  for (const auto& [def, op] : all_operators(defs)) {
+    if (def->body == Body::Composite) continue;
+    const std::string sig = signature(op->schema);
+    if (is_recorded(*def, *op)) {
+      rows.push_back({op->index, "kAutogradAlias", sig, fmt::format("make_generated<{}, autograd::Record<{}>>", sig, sig),
+                      fmt::format("&autograd::derivative_info::{}", op->constant)});
+    } else {
+      rows.push_back({op->index, "kAutogradAlias", "", "make_fallthrough", "nullptr"});
+    }
+  }
+  return rows;
+}
+
+}  // namespace
+
+std::vector<GeneratedFile> print_derivatives(const std::vector<OpDef>& defs) {
+  InfoPrinter printer(defs);
+  // A formula names operators; where it stands, no DerivativeInfo of the same name may hide them.
+  struct Piece {
+    std::string function, info;
+  };
+  std::vector<Piece> all;
+  for (const OpDef& def : defs) {
+    const bool formulas = def.derivative.kind == Kind::Formulas;
+    all.push_back({formulas ? backward_function(def) : "", printer.print(def)});
+  }
+
+  std::vector<GeneratedFile> files;
+  const auto pieces = split(all, kDerivativeFiles);
+  for (size_t i = 0; i < pieces.size(); ++i) {
+    std::string text = banner("Derivatives of operators.");
+    text += includes({"tenon/generated/derivatives.h", "tenon/autograd/formulas.h", "tenon/generated/functions.h",
+                      "tenon/generated/operators.h", "tenon/generated/pointwise_info.h"});
+    text += "namespace tenon::autograd {\n\nnamespace {\n\nusing namespace formulas;\n\n";
+    for (const Piece& piece : pieces[i]) text += piece.function;
+    text += "\n[[maybe_unused]] constexpr ArgumentUse kOverwritesSelf[] = {{.argument = 0}};\n\n}  // namespace\n\n"
+            "namespace derivative_info {\n\n";
+    for (const Piece& piece : pieces[i]) text += piece.info;
+    files.push_back({fmt::format("derivatives_{}.cc", i), text + "\n}  // namespace derivative_info\n\n}  // namespace tenon::autograd\n"});
+  }
+  files.push_back({"tenon/generated/derivatives.h", printer.header()});
+
+  const auto parts = group_by_signature(autograd_rows(defs), kAutogradFiles);
+  for (size_t i = 0; i < parts.size(); ++i) {
+    std::string text = banner("Kernels for the key Autograd, by signature.");
+    text += includes({"tenon/autograd/record.h", "tenon/dispatch/key.h", "tenon/generated/derivatives.h", "tenon/ops/registration.h"});
+    text += "namespace tenon::detail {\n\n" + print_rows(parts[i], fmt::format("builtin_autograd_{}", i));
+    files.push_back({fmt::format("autograd_{}.cc", i), text + "\n}  // namespace tenon::detail\n"});
+  }
+  return files;
+}
+
+}  // namespace tenon::opgen

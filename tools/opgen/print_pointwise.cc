@@ -1,0 +1,273 @@
+// Pointwise operators as constant data, their derivatives likewise, and the SIMD kernels of the hot ones.
+#include <fmt/format.h>
+
+#include <deque>
+#include <map>
+
+#include "tools/opgen/files.h"
+#include "tools/opgen/pointwise_forms.h"
+#include "tools/opgen/printers.h"
+#include "tools/opgen/text.h"
+
+namespace tenon::opgen {
+
+namespace {
+
+using expr::ComputeType;
+
+// The kernels of all forms, equal ones once: sub's derivative by `self` and mul's are kernels that exist already.
+class KernelPool {
+ public:
+  std::optional<size_t> add(const PointwiseForm& form, ComputeType type) {
+    if (!form.runs_in(type)) return std::nullopt;
+    const auto [it, inserted] = numbers_.emplace(canonical(form, type), kernels_.size());
+    if (inserted) {
+      const PointwiseForm& kept = forms_.emplace_back(form);
+      const std::string name = fmt::format("k{}_{}", kernels_.size(), expr::suffix(type));
+      kernels_.push_back({&kept.graph, kept.kernel(name, type)});
+    }
+    return it->second;
+  }
+
+  size_t size() const { return kernels_.size(); }
+  size_t file_of(size_t number) const { return number * kKernelFiles / kernels_.size(); }
+  size_t first_of(size_t file) const {
+    size_t n = 0;
+    while (n < kernels_.size() && file_of(n) < file) ++n;
+    return n;
+  }
+  std::string name_of(size_t number) const {
+    const size_t file = file_of(number);
+    return fmt::format("{{kernels_{}, {}}}", file, number - first_of(file));
+  }
+
+  std::vector<GeneratedFile> files() const {
+    std::vector<GeneratedFile> files;
+    for (size_t f = 0; f < kKernelFiles; ++f) {
+      std::vector<expr::PrintedKernel> some;
+      for (size_t n = 0; n < kernels_.size(); ++n) {
+        if (file_of(n) == f) some.push_back(kernels_[n]);
+      }
+      const std::string table = fmt::format("kernels_{}", f);
+      const std::string name = table + ".cc";
+      files.push_back({name, some.empty() ? banner("No kernels here yet.") : expr::print_simd_file(some, table, name)});
+    }
+    return files;
+  }
+
+ private:
+  // Names do not matter to a kernel, only positions.
+  static std::string canonical(const PointwiseForm& form, ComputeType type) {
+    expr::Graph g = form.graph;
+    expr::NodeId root = form.root;
+    for (size_t i = 0; i < form.tensors.size(); ++i) {
+      root = expr::substitute(g, root, g.find_symbol(form.tensors[i].name), g.symbol(fmt::format("t{}_", i), form.tensors[i].kind));
+    }
+    for (size_t i = 0; i < form.scalars.size(); ++i) {
+      root = expr::substitute(g, root, g.find_symbol(form.scalars[i]), g.symbol(fmt::format("s{}_", i), expr::SymbolKind::Scalar));
+    }
+    return fmt::format("{} {} {}: {}", expr::suffix(type), form.tensors.size(), form.scalars.size(), expr::to_string(g, root));
+  }
+
+  std::deque<PointwiseForm> forms_;
+  std::vector<expr::PrintedKernel> kernels_;
+  std::map<std::string, size_t> numbers_;
+};
+
+class InfoPrinter {
+ public:
+  explicit InfoPrinter(KernelPool& pool) : pool_(pool) {}
+
+  void add(const OpDef& def) {
+    const PointwiseForm forward = pointwise_form(def);
+    const std::string id = def.operators.front().constant;
+    std::vector<std::string> derived;
+    if (def.derivative.kind == DerivativeDef::Kind::Expression) {
+      for (size_t i = 0; i < forward.tensors.size(); ++i) {
+        derived.push_back(add_gradient(def, forward, i, id));
+      }
+    }
+    std::string derivatives;
+    for (const std::string& d : derived) derivatives += (derivatives.empty() ? "" : ", ") + d;
+    if (!derived.empty()) {
+      text_ += fmt::format("constexpr const PointwiseDerivative* {}_derivatives[] = {{{}}};\n", id, derivatives);
+      derivatives = id + "_derivatives";
+    }
+    std::string bool_form;
+    if (!def.pointwise.bool_text.empty()) {
+      add_info(def, pointwise_form(def, def.pointwise.bool_text), id + "_on_bool", "", "", false, false);
+      bool_form = fmt::format("&{}_on_bool", id);
+    }
+    add_info(def, forward, id, derivatives, bool_form, true, false);
+  }
+
+  std::string file() const {
+    std::string text = banner("Pointwise operators and their derivatives as data.");
+    text += "#include \"tenon/generated/pointwise_info.h\"\n\n#include \"backends/cpu/pointwise/kernel.h\"\n\n";
+    text += "namespace tenon::cpu {\n";
+    for (size_t f = 0; f < kKernelFiles; ++f) {
+      if (pool_.size() > 0 && pool_.first_of(f) < pool_.size() && pool_.file_of(pool_.first_of(f)) == f) {
+        text += fmt::format("extern PointwiseTables kernels_{};\n", f);
+      }
+    }
+    text += "}  // namespace tenon::cpu\n\nnamespace tenon::pointwise_info {\n\nnamespace {\n\n";
+    text += fmt::format(R"(// Where a kernel is; no table: the interpreter runs it.
+struct Place {{
+  const cpu::PointwiseFn* const* tables = nullptr;
+  int index = 0;
+}};
+using namespace cpu;
+const Place kPlaces[][4] = {{
+{}}};
+
+// The kernels of operator I on this process's CPU target.
+template <int I>
+std::span<const PointwiseBlockFn> kernels() {{
+  struct Resolved {{
+    PointwiseBlockFn functions[4];
+    Resolved() {{
+      for (int t = 0; t < 4; ++t) {{
+        const Place& p = kPlaces[I][t];
+        functions[t] = p.tables ? p.tables[static_cast<int>(cpu::cpu_target())][p.index] : nullptr;
+      }}
+    }}
+  }};
+  static const Resolved resolved;
+  return resolved.functions;
+}}
+
+}}  // namespace
+
+)",
+                        places_.empty() ? "    {},\n" : places_);
+    return text + text_ + "\n}  // namespace tenon::pointwise_info\n";
+  }
+
+  std::string header() const {
+    return banner("PointwiseInfo of each `expr` operator, by the name of its constant.") +
+           "#pragma once\n\n#include \"tenon/iter/pointwise.h\"\n\nnamespace tenon::pointwise_info {\n\n" + declarations_ +
+           "\n}  // namespace tenon::pointwise_info\n";
+  }
+
+ private:
+  std::string add_gradient(const OpDef& def, const PointwiseForm& forward, size_t operand, const std::string& id) {
+    const auto gradient = pointwise_gradient(forward, operand);
+    if (!gradient) return "nullptr";
+    const std::string name = fmt::format("{}_backward_{}", id, forward.tensors[operand].name);
+    add_info(def, gradient->form, name, "", "", false, true);
+    text_ += fmt::format("constexpr int8_t {}_tensors[] = {{{}}};\n", name, fmt::join(gradient->tensors, ", "));
+    std::string scalars = "{}";
+    if (!gradient->scalars.empty()) {
+      text_ += fmt::format("constexpr int8_t {}_scalars[] = {{{}}};\n", name, fmt::join(gradient->scalars, ", "));
+      scalars = name + "_scalars";
+    }
+    text_ += fmt::format("constexpr PointwiseDerivative {0}_by{{&{0}, {0}_tensors, {1}}};\n", name, scalars);
+    return fmt::format("&{}_by", name);
+  }
+
+  static std::string mask_of(const std::vector<std::string>& names, const std::vector<std::string>& wanted) {
+    uint32_t mask = 0;
+    for (size_t i = 0; i < names.size(); ++i) {
+      for (const std::string& w : wanted) mask |= names[i] == w ? 1u << i : 0u;
+    }
+    return fmt::format("{:#x}", mask);
+  }
+
+  static uint32_t refused_mask(const std::vector<std::string>& words) {
+    uint32_t mask = 0;
+    for (int i = 0; i < kNumDTypes; ++i) {
+      const auto t = static_cast<DType>(i);
+      for (const std::string& w : words) {
+        const bool hit = w == "floating"   ? is_floating_point(t) || is_complex(t)
+                         : w == "integral" ? is_integral(t, false)
+                                           : parse_dtype(w) == t;
+        mask |= hit ? 1u << i : 0u;
+      }
+    }
+    return mask;
+  }
+
+  std::string names(const std::string& id, std::string_view what, const std::vector<std::string>& list) {
+    if (list.empty()) return "{}";
+    std::string items;
+    for (const std::string& s : list) items += (items.empty() ? "" : ", ") + quoted(s);
+    text_ += fmt::format("constexpr const char* {}_{}[] = {{{}}};\n", id, what, items);
+    return fmt::format("{}_{}", id, what);
+  }
+
+  void add_info(const OpDef& def, const PointwiseForm& form, const std::string& id, const std::string& derivatives,
+                const std::string& bool_form, bool exported, bool derived) {
+    std::vector<std::string> tensors, masks;
+    for (const expr::Symbol& t : form.tensors) {
+      tensors.push_back(t.name);
+      if (t.kind == expr::SymbolKind::MaskTensor) masks.push_back(t.name);
+    }
+    const std::string tensor_names = names(id, "tensor_names", tensors);
+    const std::string scalar_names = names(id, "scalar_names", form.scalars);
+    const Pointwise& p = def.pointwise;
+    const bool floats_only = derived || p.result == ResultType::Float;
+    const std::string kernels = p.compiled && !form.name.ends_with("_on_bool") ? add_kernels(form, floats_only) : "nullptr";
+    std::string text = fmt::format("{}const PointwiseInfo {}{{\n    .name = {},\n    .text = {},\n", exported ? "" : "static ",
+                                   id, quoted(form.name), quoted(form.text));
+    text += fmt::format("    .tensor_names = {},\n    .scalar_names = {},\n", tensor_names, scalar_names);
+    text += fmt::format("    .promoting_scalars = {},\n    .mask_tensors = {},\n",
+                        mask_of(form.scalars, derived ? std::vector<std::string>{} : p.promote), mask_of(tensors, masks));
+    text += fmt::format("    .compute = ComputeRule::{},\n    .result = ResultRule::{},\n",
+                        !derived && p.result == ResultType::Float ? "Float" : "Same",
+                        !derived && p.result == ResultType::Bool ? "Bool" : "Compute");
+    text += fmt::format("    .refused_dtypes = {:#x},\n    .refused_reason = {},\n", derived ? 0u : refused_mask(p.refused_dtypes),
+                        quoted(derived ? "" : p.refused_reason));
+    text += fmt::format("    .kernels = {},\n    .derivatives = {},\n    .bool_form = {}}};\n", kernels,
+                        derivatives.empty() ? "{}" : derivatives, bool_form.empty() ? "nullptr" : bool_form);
+    text_ += text;
+    if (exported) declarations_ += fmt::format("extern const PointwiseInfo {};\n", id);
+  }
+
+  std::string add_kernels(const PointwiseForm& form, bool floats_only) {
+    std::string row;
+    for (const ComputeType type : expr::kComputeTypes) {
+      const auto number = !floats_only || expr::is_floating(type) ? pool_.add(form, type) : std::nullopt;
+      row += number ? fmt::format("@{}@, ", *number) : "{}, ";
+    }
+    places_ += fmt::format("    {{{}}},\n", row);
+    return fmt::format("&kernels<{}>", rows_++);
+  }
+
+ public:
+  /// Numbers of kernels become places once all are known.
+  void resolve() {
+    std::string out;
+    for (size_t i = 0; i < places_.size(); ++i) {
+      if (places_[i] != '@') {
+        out += places_[i];
+        continue;
+      }
+      const size_t end = places_.find('@', i + 1);
+      out += pool_.name_of(std::stoul(places_.substr(i + 1, end - i - 1)));
+      i = end;
+    }
+    places_ = out;
+  }
+
+ private:
+  KernelPool& pool_;
+  std::string text_, places_, declarations_;
+  size_t rows_ = 0;
+};
+
+}  // namespace
+
+std::vector<GeneratedFile> print_pointwise(const std::vector<OpDef>& defs) {
+  KernelPool pool;
+  InfoPrinter printer(pool);
+  for (const OpDef& def : defs) {
+    if (def.body == Body::Expr) printer.add(def);
+  }
+  printer.resolve();
+  std::vector<GeneratedFile> files = pool.files();
+  files.push_back({"tenon/generated/pointwise_info.h", printer.header()});
+  files.push_back({"pointwise_info.cc", printer.file()});
+  return files;
+}
+
+}  // namespace tenon::opgen

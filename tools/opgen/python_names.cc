@@ -1,0 +1,121 @@
+#include "tools/opgen/python_names.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+namespace tenon::opgen {
+namespace {
+
+using schema::Argument;
+using schema::BaseType;
+
+/// Operators whose tensor arguments PyTorch also takes as numbers.
+const std::set<std::string> kNumbersAsTensors = {
+    "add",       "sub",       "mul",     "div",     "divide",    "multiply",     "subtract",   "true_divide",
+    "rsub",      "pow",       "where",   "eq",      "ne",        "lt",           "le",         "gt",
+    "ge",        "remainder", "fmod",    "maximum", "minimum",   "floor_divide", "logical_and", "logical_or",
+    "xlogy",     "copysign",  "bitwise_and", "bitwise_or", "bitwise_xor", "masked_fill"};
+
+/// Tensors before lists before numbers: a 0-dim tensor also fits a number, so the number's overload must come later.
+int rank(const Argument& a) {
+  if (a.type.is_tensor()) return 0;
+  if (a.type.list) return 1;
+  switch (a.type.base) {
+    case BaseType::Int:
+      return 2;
+    case BaseType::Float:
+      return 3;
+    case BaseType::Scalar:
+      return 4;
+    default:
+      return 5;
+  }
+}
+
+std::vector<int> ranks(const FunctionSchema& schema) {
+  std::vector<int> out;
+  for (const Argument& a : schema.arguments) {
+    if (!a.is_out) out.push_back(rank(a));
+  }
+  return out;
+}
+
+std::string text_of(const FunctionSchema& schema, const std::string& name) {
+  std::string out = name + "(";
+  bool star = false, first = true;
+  for (const Argument& a : schema.arguments) {
+    if (!first) out += ", ";
+    first = false;
+    if (a.kwarg_only && !star) {
+      out += "*, ";
+      star = true;
+    }
+    out += schema::python_type(a) + " " + (a.name == "self" ? "input" : schema::python_name(a));
+    if (const std::string value = schema::python_default(a); !value.empty()) out += "=" + value;
+  }
+  return out + ")";
+}
+
+bool is_int_list(const Argument& a) { return a.type.list && a.type.base == BaseType::Int && a.type.list_size < 0; }
+
+}  // namespace
+
+bool PythonOverload::variadic() const {
+  const FunctionSchema& s = op->schema;
+  const size_t n = s.num_positional();
+  if (n == 0 || n > 2 || !is_int_list(s.arguments[n - 1])) return false;
+  return n == 1 || (s.arguments[0].type.is_tensor() && s.arguments[0].name == "self");
+}
+
+bool PythonOverload::takes_requires_grad() const {
+  return options_position(op->schema).has_value() && op->schema.name != "to" && op->schema.name != "_to_copy";
+}
+
+bool PythonOverload::named_results(const FunctionSchema& schema) {
+  return schema.returns.size() > 1 && !schema.is_out_variant() &&
+         std::all_of(schema.returns.begin(), schema.returns.end(), [](const auto& r) { return !r.name.empty(); });
+}
+
+std::vector<PythonName> python_names(const std::vector<OpDef>& defs) {
+  std::map<std::string, PythonName> names;
+  for (const OpDef& def : defs) {
+    if (!def.python) continue;
+    for (const Operator& op : def.operators) {
+      if (!op.function && !op.method) continue;
+      std::string name = def.python_name.empty() ? op.schema.name : def.python_name;
+      if (!def.python_name.empty() && op.form == Form::Inplace) name += "_";
+      PythonName& entry = names[name];
+      entry.name = name;
+      entry.overloads.push_back({&def, &op, text_of(op.schema, name)});
+    }
+  }
+  std::vector<PythonName> out;
+  for (auto& [key, name] : names) {
+    std::stable_sort(name.overloads.begin(), name.overloads.end(), [](const auto& a, const auto& b) {
+      return ranks(a.op->schema) < ranks(b.op->schema);
+    });
+    std::string plain = name.name;
+    if (plain.ends_with('_')) plain.pop_back();
+    name.numbers_as_tensors = kNumbersAsTensors.contains(plain);
+    for (const PythonOverload& o : name.overloads) {
+      name.doc += o.text + "\n";
+    }
+    for (const PythonOverload& o : name.overloads) {
+      if (o.op->form == Form::Functional && !o.def->doc.empty()) {
+        name.doc += "\n" + o.def->doc;
+        break;
+      }
+    }
+    out.push_back(std::move(name));
+  }
+  for (PythonName& name : out) {
+    for (const PythonOverload& o : name.overloads) {
+      if (o.op->function) name.functions.push_back(&o);
+      if (o.op->method) name.methods.push_back(&o);
+    }
+  }
+  return out;
+}
+
+}  // namespace tenon::opgen

@@ -1,0 +1,40 @@
+// The operators by the names that Python knows them under: which overloads a function and a method have, in the order
+// in which a call tries them. Used by the printers of the binding and of the stubs.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "tools/opgen/printers.h"
+
+namespace tenon::opgen {
+
+struct PythonOverload {
+  const OpDef* def;
+  const Operator* op;
+  /// "add(Tensor input, Tensor other, *, Number alpha=1)".
+  std::string text;
+
+  /// The first parameter after `self` is a list of ints and the last positional one: x.view(2, 3).
+  bool variadic() const;
+  /// A factory that may mark its result.
+  bool takes_requires_grad() const;
+  bool named_results() const { return named_results(op->schema); }
+  static bool named_results(const FunctionSchema& schema);
+};
+
+struct PythonName {
+  std::string name;
+  std::vector<const PythonOverload*> functions;
+  std::vector<const PythonOverload*> methods;
+  /// Numbers may stand for tensors where no overload fits.
+  bool numbers_as_tensors = false;
+  std::string doc;
+
+  std::vector<PythonOverload> overloads;  ///< What the two lists point to.
+};
+
+/// Sorted by name.
+std::vector<PythonName> python_names(const std::vector<OpDef>& defs);
+
+}  // namespace tenon::opgen

@@ -1,0 +1,84 @@
+#include "tools/opgen/text.h"
+
+#include <fmt/format.h>
+
+namespace tenon::opgen {
+
+std::string banner(std::string_view what) {
+  return fmt::format("// {} Printed by opgen from tenon/ops/yaml; edit those files instead.\n", what);
+}
+
+std::string quoted(std::string_view text) {
+  std::string out = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\') out += '\\';
+    if (c == '\n') out += "\\n";
+    else out += c;
+  }
+  return out + "\"";
+}
+
+std::vector<Parameter> parameters(const FunctionSchema& schema, bool skip_self) {
+  std::vector<Parameter> list;
+  for (const schema::Argument& a : schema.arguments) {
+    if (a.is_out) list.push_back({schema::cpp_type(a), schema::cpp_name(a), ""});
+  }
+  const auto options = options_position(schema);
+  for (size_t i = 0; i < schema.arguments.size(); ++i) {
+    const schema::Argument& a = schema.arguments[i];
+    if (a.is_out || (skip_self && a.name == "self")) continue;
+    if (options && i == *options) {
+      list.push_back({"TensorOptions", "options", a.default_value.given() ? "{}" : ""});
+      i += 3;
+      continue;
+    }
+    list.push_back({schema::cpp_type(a), schema::cpp_name(a), schema::cpp_default(a)});
+  }
+  // C++ defaults must trail; a schema's keyword arguments need not.
+  for (size_t i = list.size(); i-- > 0;) {
+    if (!list[i].default_value.empty()) continue;
+    for (size_t j = 0; j < i; ++j) list[j].default_value.clear();
+    break;
+  }
+  return list;
+}
+
+std::string parameter_list(const std::vector<Parameter>& parameters, bool defaults) {
+  std::string text;
+  for (const Parameter& p : parameters) {
+    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", p.type, p.name);
+    if (defaults && !p.default_value.empty()) text += " = " + p.default_value;
+  }
+  return text;
+}
+
+std::string call_arguments(const FunctionSchema& schema, const std::string& self) {
+  std::string text;
+  const auto options = options_position(schema);
+  for (size_t i = 0; i < schema.arguments.size(); ++i) {
+    text += text.empty() ? "" : ", ";
+    if (!self.empty() && schema.arguments[i].name == "self") {
+      text += self;
+    } else if (options && i == *options) {
+      text += "options.dtype_opt, options.layout_opt, options.device_opt, options.pinned_memory_opt";
+      i += 3;
+    } else {
+      text += schema::cpp_name(schema.arguments[i]);
+    }
+  }
+  return text;
+}
+
+std::string function_name(const Operator& op) {
+  return op.form == Form::Out ? op.schema.name + "_out" : op.schema.name;
+}
+
+std::vector<OperatorOf> all_operators(const std::vector<OpDef>& defs) {
+  std::vector<OperatorOf> all;
+  for (const OpDef& def : defs) {
+    for (const Operator& op : def.operators) all.push_back({&def, &op});
+  }
+  return all;
+}
+
+}  // namespace tenon::opgen

@@ -1,0 +1,47 @@
+// Small pieces of C++ text that several printers share.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tools/opgen/model.h"
+
+namespace tenon::opgen {
+
+/// The first line of every generated file.
+std::string banner(std::string_view what);
+/// A C++ string literal.
+std::string quoted(std::string_view text);
+/// One parameter of the C++ API: several schema arguments may be one (TensorOptions).
+struct Parameter {
+  std::string type;
+  std::string name;
+  std::string default_value;  ///< Empty: none, or later parameters have none.
+};
+/// Parameters of the C++ function: out arguments first, `dtype, layout, device, pin_memory` as `TensorOptions options`.
+/// `skip_self` leaves out the argument `self` (methods).
+std::vector<Parameter> parameters(const FunctionSchema& schema, bool skip_self);
+/// "const Tensor& self, int64_t dim = 0", with defaults or without.
+std::string parameter_list(const std::vector<Parameter>& parameters, bool defaults);
+/// What the function passes to the operator, in schema order. `self` replaces the argument of that name where not empty.
+std::string call_arguments(const FunctionSchema& schema, const std::string& self);
+/// The free function's name: "add", "add_out".
+std::string function_name(const Operator& op);
+
+/// Pieces of a list in order, `count` of them, as equal in length as can be; some may be empty.
+template <class T>
+std::vector<std::vector<T>> split(const std::vector<T>& items, size_t count) {
+  std::vector<std::vector<T>> pieces(count);
+  for (size_t i = 0; i < items.size(); ++i) pieces[i * count / items.size()].push_back(items[i]);
+  return pieces;
+}
+
+/// All operators with the entry each is of, by index.
+struct OperatorOf {
+  const OpDef* def;
+  const Operator* op;
+};
+std::vector<OperatorOf> all_operators(const std::vector<OpDef>& defs);
+
+}  // namespace tenon::opgen

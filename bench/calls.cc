@@ -43,7 +43,7 @@ BENCHMARK(transpose)->Name("transpose view, C++");
 
 void mlp(benchmark::State& state) {
   namespace nn = tenon::nn;
-  nn::Sequential model(nn::Linear(64, 128), nn::ReLU(), nn::Linear(128, 128), nn::ReLU(), nn::Linear(128, 10));
+  nn::Sequential model{nn::Linear(64, 128), nn::ReLU(), nn::Linear(128, 128), nn::ReLU(), nn::Linear(128, 10)};
   const Tensor x = tenon::randn({1, 64});
   const Tensor label = tenon::tensor(std::vector<int64_t>{3});
   for (auto _ : state) {

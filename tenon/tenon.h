@@ -3,7 +3,14 @@
 #pragma once
 
 #include "tenon/autograd/autograd.h"
+#include "tenon/core/kernel_report.h"
 #include "tenon/core/parallel.h"
+#include "tenon/core/strict.h"
 #include "tenon/core/tensor.h"
 #include "tenon/dispatch/library.h"
 #include "tenon/generated/functions.h"
+#include "tenon/ops/tensor_operators.h"
+#include "tenon/ops/indexing.h"
+#include "tenon/ops/print.h"
+#include "tenon/ops/tensor_factory.h"
+#include "tenon/ops/tensor_operators.h"

@@ -31,7 +31,8 @@ Run train(const Digits& digits, uint64_t seed, bool perturb, bool progress) {
   const Tensor test = order.narrow(0, 0, kHeldOut);
   const Tensor train = order.narrow(0, kHeldOut, order.size(0) - kHeldOut);
 
-  nn::Sequential model(nn::Linear(64, 128), nn::ReLU(), nn::Linear(128, 128), nn::ReLU(), nn::Linear(128, 10));
+  // Braces: they start the layers, and so draw the initial weights, from left to right.
+  nn::Sequential model{nn::Linear(64, 128), nn::ReLU(), nn::Linear(128, 128), nn::ReLU(), nn::Linear(128, 10)};
   if (perturb) {
     const tenon::NoGradGuard no_grad;
     model.parameters()[0].select(0, 0).select(0, 20).add_(0.5);

@@ -42,8 +42,6 @@ PyObject* make_tensor(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject* 
   });
 }
 
-bool is_numpy_array(PyObject* o) noexcept { return std::strcmp(Py_TYPE(o)->tp_name, "numpy.ndarray") == 0; }
-
 PyObject* as_tensor(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject* keywords) {
   return guarded([&] {
     static constexpr const char* kNames[] = {"data", "dtype", "device"};

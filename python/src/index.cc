@@ -18,11 +18,19 @@ std::span<PyObject* const> items_of(PyObject* const& key) noexcept {
 
 bool is_mask(const Tensor& t) noexcept { return t.dtype() == DType::Bool; }
 
+/// An item that is a list, a tuple or an array, as the tensor that it stands for; undefined for others.
+Tensor index_data(PyObject* item) {
+  if (is_tensor(item)) return tensor_of(item);
+  if (!PyList_Check(item) && !PyTuple_Check(item) && !is_numpy_array(item)) return {};
+  const Tensor t = tensor_from_data(item);
+  // An empty list has no numbers to tell a dtype from.
+  return t.numel() == 0 && !is_mask(t) ? t.to(kInt64) : t;
+}
+
 /// Dimensions of `self` that an item takes up.
-int64_t dims_taken(PyObject* item) noexcept {
+int64_t dims_taken(PyObject* item, const Tensor& data) noexcept {
   if (item == Py_None || item == Py_Ellipsis || PyBool_Check(item)) return 0;
-  if (is_tensor(item) && is_mask(tensor_of(item))) return tensor_of(item).dim();
-  return 1;
+  return data.defined() && is_mask(data) ? data.dim() : 1;
 }
 
 /// What a subscript selects: a view, and index tensors for those of its dimensions that need them.
@@ -30,16 +38,18 @@ class Selection {
  public:
   Selection(const Tensor& self, PyObject* key) : view_(self) {
     const auto items = items_of(key);
+    std::vector<Tensor> data;
     int64_t taken = 0, ellipses = 0;
     for (PyObject* item : items) {
-      taken += dims_taken(item);
+      data.push_back(index_data(item));
+      taken += dims_taken(item, data.back());
       ellipses += item == Py_Ellipsis;
     }
     TENON_CHECK(ellipses <= 1, Index, "index: only one Ellipsis is possible");
     TENON_CHECK(taken <= self.dim(), Index,
                 fmt::format("index: {} indices for a tensor of {} dimensions", taken, self.dim()));
     hidden_ = self.dim() - taken;
-    for (PyObject* item : items) apply(item);
+    for (size_t i = 0; i < items.size(); ++i) apply(items[i], data[i]);
   }
 
   const Tensor& view() const noexcept { return view_; }
@@ -47,7 +57,7 @@ class Selection {
   std::span<const Tensor> tensors() const noexcept { return tensors_; }
 
  private:
-  void apply(PyObject* item) {
+  void apply(PyObject* item, const Tensor& data) {
     int64_t position = 0;
     if (item == Py_Ellipsis) {
       dim_ += hidden_;
@@ -56,18 +66,11 @@ class Selection {
     } else if (PySlice_Check(item)) {
       slice(item);
     } else if (PyBool_Check(item)) {
-      // A new dimension that holds everything or nothing.
-      view_ = view_.unsqueeze(dim_);
-      const int64_t zero = 0;
-      add_tensor(item == Py_True ? zeros(1, kInt64) : zeros(zero, kInt64));
+      all_or_nothing(item == Py_True);
     } else if (parse_int(item, position)) {
       view_ = view_.select(dim_, position);
-    } else if (is_tensor(item)) {
-      index_tensor(tensor_of(item));
-    } else if (PyList_Check(item) || PyTuple_Check(item) || PyObject_CheckBuffer(item)) {
-      const Tensor t = tensor_from_data(item);
-      // An empty list has no numbers to tell a dtype from.
-      index_tensor(t.numel() == 0 && !is_mask(t) ? t.to(kInt64) : t);
+    } else if (data.defined()) {
+      index_tensor(data);
     } else {
       throw_error(ErrorKind::Type, fmt::format("index: an index must be an int, slice, None, Ellipsis, bool, list or "
                                                "integer tensor, not {}",
@@ -102,13 +105,20 @@ class Selection {
 
   /// A mask stands for the positions of its true elements, one index tensor for each of its dimensions.
   void mask(const Tensor& t) {
-    TENON_CHECK(t.dim() > 0, NotImplemented, "index: a 0-dim bool tensor as an index; use a Python bool");
+    if (t.dim() == 0) return all_or_nothing(t.item<bool>());
     for (int64_t d = 0; d < t.dim(); ++d) {
       TENON_CHECK(t.size(d) == view_.size(dim_ + d), Index,
                   fmt::format("index: the mask has shape {}, the tensor {} from dimension {}", to_string(t.sizes()),
                               to_string(view_.sizes()), dim_));
     }
     for (const Tensor& positions : nonzero(t).unbind(1)) add_tensor(positions);
+  }
+
+  /// A bool: a new dimension that holds everything or nothing.
+  void all_or_nothing(bool all) {
+    view_ = view_.unsqueeze(dim_);
+    const int64_t count = all ? 1 : 0;
+    add_tensor(zeros(count, kInt64));
   }
 
   void add_tensor(const Tensor& t) {

@@ -65,6 +65,8 @@ bool for_each_item(PyObject* o, F&& take) {
 
 PyObject* const kRest = &g_rest_marker;
 
+bool is_numpy_array(PyObject* o) noexcept { return std::strcmp(Py_TYPE(o)->tp_name, "numpy.ndarray") == 0; }
+
 bool parse_int(PyObject* o, int64_t& out) {
   if (PyLong_CheckExact(o)) [[likely]] {
     out = int_value(o);
@@ -77,7 +79,7 @@ bool parse_int(PyObject* o, int64_t& out) {
     out = t.item<int64_t>();
     return true;
   }
-  if (!PyLong_Check(o) && (!PyIndex_Check(o) || numpy_scalar_kind(Py_TYPE(o)) == NumberKind::Bool)) return false;
+  if (!PyLong_Check(o) && (!PyIndex_Check(o) || is_numpy_array(o) || numpy_scalar_kind(Py_TYPE(o)) == NumberKind::Bool)) return false;
   out = int_value(o);
   return true;
 }
@@ -135,7 +137,7 @@ bool parse_scalar(PyObject* o, Scalar& out) {
     out = t.item();
     return true;
   }
-  if (!PyIndex_Check(o)) return false;
+  if (!PyIndex_Check(o) || is_numpy_array(o)) return false;
   out = Scalar(int_value(o));
   return true;
 }
@@ -158,7 +160,7 @@ bool parse_ints(PyObject* o, Dims& out) {
   };
   out.clear();
   if (is_sequence(o)) return for_each_item(o, take);
-  if (std::strcmp(Py_TYPE(o)->tp_name, "numpy.ndarray") != 0) return false;
+  if (!is_numpy_array(o)) return false;
   const Ref list(checked(PySequence_List(o)));
   return for_each_item(list.get(), take);
 }

@@ -28,6 +28,7 @@ struct Given {
 
 // Numbers: Python's own, NumPy's scalars, anything with __index__, and 0-dim tensors where PyTorch takes them.
 
+bool is_numpy_array(PyObject* o) noexcept;
 /// An int but not a bool. Throws Error{Value} for one beyond int64.
 bool parse_int(PyObject* o, int64_t& out);
 bool parse_float(PyObject* o, double& out);

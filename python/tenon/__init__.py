@@ -5,6 +5,7 @@
 runs PyTorch code that stays inside the supported operators; docs/operators.md lists them.
 """
 
+import builtins as _builtins
 import math as _math
 
 from . import _C
@@ -28,7 +29,7 @@ def seed():
     """Seeds the default generator from the operating system and returns the seed."""
     import os
 
-    value = int.from_bytes(os.urandom(8), "little")
+    value = _builtins.int.from_bytes(os.urandom(8), "little")
     _C.manual_seed(value)
     return value
 

@@ -11,6 +11,8 @@ namespace tenon::autograd {
 /// Adds the gradients of `outputs` to `.grad` of every leaf that they depend on, or only of `inputs` where those are
 /// given. `grad_outputs[i]` has the shape of output i; an undefined one (or an empty list) means 1, for outputs of one
 /// element. `retain_graph` (default: `create_graph`) keeps the graph for another pass; `create_graph` records the pass.
+/// A leaf's `.grad` made with `create_graph` refers to the graph that leads to the leaf: clear it with `set_grad({})`, or
+/// use `grad`, or neither is ever freed.
 /// Throws Error{Runtime} for an output without history, a gradient of another shape, or a freed graph.
 void backward(TensorList outputs, TensorList grad_outputs = {}, std::optional<bool> retain_graph = {},
               bool create_graph = false, TensorList inputs = {});

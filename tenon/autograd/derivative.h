@@ -74,10 +74,12 @@ struct CallShape {
   uint64_t lists = 0;    ///< Lists of tensors; at most one may have a formula.
   uint64_t written = 0;
   uint64_t numbers = 0;  ///< Scalar, float, int, bool (not optional, not lists).
+  uint8_t count = 0;     ///< Of single tensors.
+  uint8_t slots[64] = {};
 
   /// Place of tensor argument i among the tensors.
-  constexpr size_t slot(size_t i) const noexcept { return std::popcount(tensors & ((uint64_t{1} << i) - 1)); }
-  constexpr size_t num_tensors() const noexcept { return std::popcount(tensors); }
+  constexpr size_t slot(size_t i) const noexcept { return slots[i]; }
+  constexpr size_t num_tensors() const noexcept { return count; }
 };
 
 /// The node of one recorded call, without what depends on its signature.
@@ -172,6 +174,10 @@ constexpr CallShape call_shape() {
   ((s.tensors |= kIsTensor<A> ? bit : 0, s.lists |= std::is_same_v<A, TensorList> ? bit : 0,
     s.written |= std::is_same_v<A, Tensor&> ? bit : 0, s.numbers |= kIsNumber<A> ? bit : 0, bit <<= 1),
    ...);
+  for (size_t i = 0; i < 64; ++i) {
+    s.slots[i] = s.count;
+    s.count += s.tensors >> i & 1;
+  }
   return s;
 }
 

@@ -26,9 +26,10 @@ class InlineVector {
   const T& operator[](size_t i) const noexcept { return data_[i]; }
   operator std::span<const T>() const noexcept { return {data_, size_}; }
 
-  T& push_back(T value) {
+  template <class... A>
+  T& emplace_back(A&&... args) {
     if (size_ == capacity_) [[unlikely]] grow(2 * capacity_);
-    return *new (data_ + size_++) T(std::move(value));
+    return *new (data_ + size_++) T(std::forward<A>(args)...);
   }
   void reserve(size_t n) {
     if (n > capacity_) grow(static_cast<uint32_t>(n));

@@ -9,10 +9,10 @@ namespace {
 // Numbers need only order the nodes of one thread's graph; blocks of numbers keep threads apart.
 constexpr uint64_t kBlock = 1 << 16;
 std::atomic<uint64_t> next_block{1};
-thread_local constinit uint64_t next_sequence = 0;
+thread_local constinit uint64_t next_sequence TENON_FAST_TLS = 0;
 
-thread_local constinit Node* waiting = nullptr;
-thread_local constinit bool freeing = false;
+thread_local constinit Node* waiting TENON_FAST_TLS = nullptr;
+thread_local constinit bool freeing TENON_FAST_TLS = false;
 
 }  // namespace
 

@@ -20,6 +20,9 @@ struct Edge {
   IntrusivePtr<Node> node;
   uint32_t input_nr = 0;
 
+  Edge() noexcept = default;
+  Edge(IntrusivePtr<Node> n, uint32_t nr) noexcept : node(std::move(n)), input_nr(nr) {}
+
   explicit operator bool() const noexcept { return static_cast<bool>(node); }
 };
 
@@ -70,14 +73,18 @@ class Node : public RefCounted {
 
   std::span<const Edge> next_edges() const noexcept { return edges_; }
   void reserve_edges(size_t n) { edges_.reserve(n); }
-  void add_edge(Edge edge) { edges_.push_back(std::move(edge)); }
+  void add_edge(Edge edge) { edges_.emplace_back(std::move(edge)); }
 
   size_t num_inputs() const noexcept { return inputs_.size(); }
   /// The shape, dtype and device that the gradient of input i has.
   const autograd::TensorMeta& input_meta(size_t i) const noexcept { return inputs_[i]; }
   /// Adds an input for a result of the forward call; returns its number.
   uint32_t add_input(autograd::TensorMeta meta) {
-    inputs_.push_back(std::move(meta));
+    inputs_.emplace_back(std::move(meta));
+    return inputs_.size() - 1;
+  }
+  uint32_t add_input(const Tensor& result) {
+    inputs_.emplace_back(result);
     return inputs_.size() - 1;
   }
 

@@ -96,17 +96,21 @@ void OpNode::visit_saved(SavedVisitor& visitor) const {
   }
 }
 
+// Of an argument that has no formula.
+static constexpr size_t kNoEdge = SIZE_MAX;
+
 size_t Gradients::edge_of(size_t argument) const noexcept {
   size_t edge = 0;
   for (const ArgumentUse& use : node_.info().uses) {
-    if (use.argument == argument) break;
+    if (use.argument == argument) return edge;
     edge += node_.shape().lists >> use.argument & 1 ? node_.list_length_ : 1;
   }
-  return edge;
+  return kNoEdge;
 }
 
 bool Gradients::wanted(size_t argument) const noexcept {
   const size_t first = edge_of(argument);
+  if (first == kNoEdge) return false;
   const size_t count = node_.shape().lists >> argument & 1 ? node_.list_length_ : 1;
   for (size_t i = first; i < first + count; ++i) {
     if (call_.wanted(i)) return true;

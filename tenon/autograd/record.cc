@@ -17,6 +17,24 @@ std::string_view short_name(const OperatorEntry& entry) {
   return at == std::string_view::npos ? entry.name : entry.name.substr(at + 1);
 }
 
+// Whether the gradient of `t` goes anywhere.
+bool add_edge_of(Node& node, const Tensor& t) {
+  // Most arguments have no history or a settled one.
+  const AutogradMeta* meta = t.defined() ? meta_of(*t.impl()) : nullptr;
+  if (!meta && !(t.defined() && t.is_view())) {
+    node.add_edge({});
+    return false;
+  }
+  if (meta && meta->grad_fn && !t.is_view()) {
+    node.add_edge(meta->grad_fn);
+    return true;
+  }
+  Edge edge = gradient_edge(t);
+  const bool wanted = static_cast<bool>(edge);
+  node.add_edge(std::move(edge));
+  return wanted;
+}
+
 }  // namespace
 
 bool Recorder::argument_requires_grad(size_t i) const {
@@ -97,16 +115,9 @@ void Recorder::begin(IntrusivePtr<OpNode> node) {
     const size_t i = use.argument;
     bool wanted = false;
     if (call_.shape.tensors & bit(i)) {
-      const Tensor& t = *call_.tensors[call_.shape.slot(i)];
-      Edge edge = t.defined() ? gradient_edge(t) : Edge{};
-      wanted = static_cast<bool>(edge);
-      node_->add_edge(std::move(edge));
+      wanted = add_edge_of(*node_, *call_.tensors[call_.shape.slot(i)]);
     } else {
-      for (const Tensor& t : call_.list) {
-        Edge edge = t.defined() ? gradient_edge(t) : Edge{};
-        wanted |= static_cast<bool>(edge);
-        node_->add_edge(std::move(edge));
-      }
+      for (const Tensor& t : call_.list) wanted |= add_edge_of(*node_, t);
       node_->list_length_ = static_cast<uint32_t>(call_.list.size());
     }
     if (!wanted) continue;
@@ -129,22 +140,25 @@ void Recorder::finish(std::span<Tensor* const> results) {
   for (uint32_t i = 0; i < results.size(); ++i) {
     Tensor& t = *results[i];
     if (!t.defined()) {
-      node_->add_input({});
+      node_->add_input(TensorMeta());
       continue;
     }
-    node_->add_input(TensorMeta(t));
-    if (!in_place) {
-      if (!(info_.differentiable_results & bit(std::min<uint32_t>(i, 63))) || !is_differentiable(t.dtype())) continue;
+    node_->add_input(t);
+    const size_t place = call_.shape.num_tensors() + i;
+    if (saves_results_ & bit(std::min<uint32_t>(i, 63)) && place < node_->num_saved_) {
+      const uint64_t version = in_place ? tenon::detail::version_after_call(t, version_before_) : t._version();
+      node_->saved_[place].save_output(t, i, version);
+    }
+    const bool differentiable = info_.differentiable_results & bit(std::min<uint32_t>(i, 63));
+    if (!in_place && differentiable && is_differentiable(t.dtype())) {
       for (size_t a = 0; a < call_.shape.num_tensors(); ++a) {
         // A kernel that had nothing to do gave its argument back, which has a history of its own.
         if (t.is_same(*call_.tensors[a])) t = make_view(t, t.sizes(), t.strides(), t.storage_offset());
       }
-      set_history(t, {owner(), i});
+      // The last result takes the recorder's own reference.
+      const bool last = i + 1 == results.size();
+      set_history(t, {last ? IntrusivePtr<Node>::adopt(node_.release()) : owner(), i});
       if (info_.is_view && results.size() > 1) meta_of(*t.impl())->creation = ViewCreation::MultiOutput;
-    }
-    if (saves_results_ & bit(std::min<uint32_t>(i, 63))) {
-      const uint64_t version = in_place ? tenon::detail::version_after_call(t, version_before_) : t._version();
-      node_->saved_[call_.shape.num_tensors() + i].save_output(t, i, version);
     }
   }
   if (in_place) replace_self_history(*call_.tensors[0]);

@@ -46,7 +46,8 @@ bool SavedTensor::changed() const noexcept {
 }
 
 Tensor SavedTensor::get(const Node& owner) const {
-  if (!thread_state.grad_enabled || (state_ == State::Input && !history_)) return data_;
+  const bool has_history = state_ == State::Output || (state_ == State::Input && history_);
+  if (!thread_state.grad_enabled || !has_history) return data_;
   Tensor t = alias_without_history(data_);
   if (state_ == State::Input) set_history(t, history_);
   else set_history(t, {IntrusivePtr<Node>::share(const_cast<Node*>(&owner)), history_.input_nr});

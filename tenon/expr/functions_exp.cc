@@ -1,85 +1,73 @@
-// exp and its kind. The argument is reduced to |r| <= ln(2)/2 by adding 1.5 * 2^p (p: explicit bits of the
-// mantissa), which rounds to an integer and leaves it in the low bits; then a polynomial, then a scaling by
-// two powers of two, so that only the last multiplication rounds when the result is denormal. Coefficients:
-// Sollya's fpminimax on
-// [-0.3472, 0.3472], in the type itself.
+// exp and its kind. The argument is reduced to |r| <= ln(2)/2 by adding `rounder`, which rounds to an integer
+// and leaves it in the low bits; then a polynomial, then a scaling by two powers of two, so that only the
+// last multiplication rounds when the result is denormal. Coefficients: Sollya's fpminimax on [-0.3472,
+// 0.3472], in the type itself.
 #include "tenon/expr/function_rows.h"
 
 namespace tenon::expr {
 
 namespace {
 
-constexpr std::string_view kExpF32 = R"(
-  let t = fma(x, 0x1.715476p+0, 0x1.8p+23);
-  let n = t - 0x1.8p+23;
-  let r = fma(n, -0x1.7f7d1cp-20, fma(n, -0x1.62e4p-1, x));
-  let q = poly(r, 0x1.fffffcp-2, 0x1.55549p-3, 0x1.5558a4p-5, 0x1.123ae4p-7, 0x1.6a5c5ep-10);
-  let hi = 1 + r;
-  let p = hi + fma(r * r, q, r - (hi - 1));
-  let k = bits(t) - 0x4b400000;
-  let half = shift_right(k, 1);
-  let y = p * from_bits(shift_left(half + 127, 23)) * from_bits(shift_left(k - half + 127, 23));
-  where(x > 89.0, inf, where(x < -104.0, 0, y)))";
+// e^x = 1 + x + x^2 * q(x).
+constexpr std::string_view kExpPolyF32 =
+    "poly(x, 0x1.fffffcp-2, 0x1.55549p-3, 0x1.5558a4p-5, 0x1.123ae4p-7, 0x1.6a5c5ep-10)";
+constexpr std::string_view kExpPolyF64 = R"(
+  poly(x, 0x1.000000000000ap-1, 0x1.55555555554fbp-3, 0x1.555555555065bp-5, 0x1.11111111275ebp-7,
+       0x1.6c16c184989bep-10, 0x1.a01a012cc6e2ap-13, 0x1.a01998ecc4e99p-16, 0x1.71df1ee64e6bfp-19,
+       0x1.28ae76944cbecp-22, 0x1.ad8b36ce565b6p-26))";
+// The same, for e^x - 1 with a small relative error around 0.
+constexpr std::string_view kExpm1PolyF32 =
+    "poly(x, 0x1p-1, 0x1.555554p-3, 0x1.5554fp-5, 0x1.111306p-7, 0x1.6d43a4p-10, 0x1.9e0d3ep-13)";
+constexpr std::string_view kExpm1PolyF64 = R"(
+  poly(x, 0x1p-1, 0x1.5555555555559p-3, 0x1.555555555554dp-5, 0x1.111111110f63ep-7, 0x1.6c16c16c1ab08p-10,
+       0x1.a01a01b01359dp-13, 0x1.a01a018e12782p-16, 0x1.71ddf7d9666c3p-19, 0x1.27e51315f041ap-22,
+       0x1.af5f9f9ac57cdp-26, 0x1.1f1aa85287485p-29))";
+// 2^x, |x| <= 1/2.
+constexpr std::string_view kExp2PolyF32 =
+    "poly(x, 1, 0x1.62e43p-1, 0x1.ebfbd8p-3, 0x1.c6af76p-5, 0x1.3b30ap-7, 0x1.5f0b82p-10, 0x1.3fa206p-13)";
+constexpr std::string_view kExp2PolyF64 = R"(
+  poly(x, 1, 0x1.62e42fefa39efp-1, 0x1.ebfbdff82c58dp-3, 0x1.c6b08d704a182p-5, 0x1.3b2ab6fba53b8p-7,
+       0x1.5d87fe7888dffp-10, 0x1.430912f7013a2p-13, 0x1.ffcbfcdb1c5bdp-17, 0x1.62c027b683ceap-20,
+       0x1.b524232262994p-24, 0x1.e4bbc00d37bp-28, 0x1.eafdc2f6d54aap-32, 0x1.de49d600a7dc3p-36))";
+// tanh(x) = x + x * z * p(z), z = x^2, |x| <= 0.56.
+constexpr std::string_view kTanhPolyF32 =
+    "poly(x, -0x1.555548p-2, 0x1.110c7p-3, -0x1.b90a76p-5, 0x1.584238p-6, -0x1.958c74p-8)";
+constexpr std::string_view kTanhPolyF64 = R"(
+  poly(x, -0x1.555555555554cp-2, 0x1.11111111103a8p-3, -0x1.ba1ba1b944192p-5, 0x1.664f484c90e02p-6,
+       -0x1.226e2d6cd3a6ap-7, 0x1.d6d2586245a1ep-9, -0x1.7d8c6d809cd7fp-10, 0x1.34678f31bf749p-11,
+       -0x1.e85009e5f4d81p-13, 0x1.5a3766e49a6ep-14, -0x1.3f08862b4e9d9p-16))";
 
-// A 64-bit arithmetic shift is slow on AVX2: halves k + 2048, which is positive, with a logical one.
-constexpr std::string_view kExpF64 = R"(
-  let t = fma(x, 0x1.71547652b82fep+0, 0x1.8p+52);
-  let n = t - 0x1.8p+52;
-  let r = fma(n, -0x1.ef35793c7673p-45, fma(n, -0x1.62e42fefa38p-1, x));
-  let q = poly(r, 0x1.000000000000ap-1, 0x1.55555555554fbp-3, 0x1.555555555065bp-5, 0x1.11111111275ebp-7,
-               0x1.6c16c184989bep-10, 0x1.a01a012cc6e2ap-13, 0x1.a01998ecc4e99p-16, 0x1.71df1ee64e6bfp-19,
-               0x1.28ae76944cbecp-22, 0x1.ad8b36ce565b6p-26);
-  let hi = 1 + r;
-  let p = hi + fma(r * r, q, r - (hi - 1));
-  let k = bits(t) - 0x4338000000000000;
+// A 64-bit arithmetic shift is slow on AVX2: this halves k + 2048, which is positive, with a logical one.
+constexpr std::string_view kScale = R"(
+  let k = bits(y) - rounder_bits;
   let half = shift_right_logical(k + 2048, 1);
-  let y = p * from_bits(shift_left(half - 1, 52)) * from_bits(shift_left(k - half + 2047, 52));
-  where(x > 710.0, inf, where(x < -746.0, 0, y)))";
+  let first = from_bits(shift_left(half + (bias - 1024), mantissa_bits));
+  let second = from_bits(shift_left(k - half + (bias + 1024), mantissa_bits));
+  x * first * second)";
+
+constexpr std::string_view kExp = R"(
+  let t = fma(x, log2_e, rounder);
+  let n = t - rounder;
+  let r = fma(n, -ln_2_short_low, fma(n, -ln_2_short, x));
+  let hi = 1 + r;
+  let p = hi + fma(r * r, exp_poly(r), r - (hi - 1));
+  where(x > exp_above, inf, where(x < exp_below, 0, scale(p, t))))";
+
+constexpr std::string_view kExp2Sum = R"(
+  let t = x + rounder;
+  let p = exp2_poly(x - (t - rounder) + y);
+  where(x > exp2_above + 1, inf, where(x < exp2_below, 0, scale(p, t))))";
 
 // 2^n * p + (2^n - 1) in units of two, so that 2^(n-1) is still finite where the result is.
-constexpr std::string_view kExpm1F32 = R"(
-  let c = where(x < -18.0, -18.0, x);
-  let t = fma(c, 0x1.715476p+0, 0x1.8p+23);
-  let n = t - 0x1.8p+23;
-  let r = fma(n, -0x1.7f7d1cp-20, fma(n, -0x1.62e4p-1, c));
-  let q = poly(r, 0x1p-1, 0x1.555554p-3, 0x1.5554fp-5, 0x1.111306p-7, 0x1.6d43a4p-10, 0x1.9e0d3ep-13);
-  let u = r * r * q;
-  let s = from_bits(shift_left(bits(t) - 0x4b400000 + 126, 23));
+constexpr std::string_view kExpm1 = R"(
+  let c = where(x < expm1_below, expm1_below, x);
+  let t = fma(c, log2_e, rounder);
+  let n = t - rounder;
+  let r = fma(n, -ln_2_short_low, fma(n, -ln_2_short, c));
+  let u = r * r * expm1_poly(r);
+  let s = from_bits(shift_left(bits(t) - rounder_bits + (bias - 1), mantissa_bits));
   let y = 2 * (fma(s, r, s - 0.5) + s * u);
-  where(n == 0, where(x == 0, x, r + u), where(x > 89.0, inf, y)))";
-
-constexpr std::string_view kExpm1F64 = R"(
-  let c = where(x < -40.0, -40.0, x);
-  let t = fma(c, 0x1.71547652b82fep+0, 0x1.8p+52);
-  let n = t - 0x1.8p+52;
-  let r = fma(n, -0x1.ef35793c7673p-45, fma(n, -0x1.62e42fefa38p-1, c));
-  let q = poly(r, 0x1p-1, 0x1.5555555555559p-3, 0x1.555555555554dp-5, 0x1.111111110f63ep-7, 0x1.6c16c16c1ab08p-10,
-               0x1.a01a01b01359dp-13, 0x1.a01a018e12782p-16, 0x1.71ddf7d9666c3p-19, 0x1.27e51315f041ap-22,
-               0x1.af5f9f9ac57cdp-26, 0x1.1f1aa85287485p-29);
-  let u = r * r * q;
-  let s = from_bits(shift_left(bits(t) - 0x4338000000000000 + 1022, 52));
-  let y = 2 * (fma(s, r, s - 0.5) + s * u);
-  where(n == 0, where(x == 0, x, r + u), where(x > 710.0, inf, y)))";
-
-constexpr std::string_view kExp2F32 = R"(
-  let t = x + 0x1.8p+23;
-  let r = x - (t - 0x1.8p+23);
-  let p = poly(r, 1, 0x1.62e43p-1, 0x1.ebfbd8p-3, 0x1.c6af76p-5, 0x1.3b30ap-7, 0x1.5f0b82p-10, 0x1.3fa206p-13);
-  let k = bits(t) - 0x4b400000;
-  let half = shift_right(k, 1);
-  let y = p * from_bits(shift_left(half + 127, 23)) * from_bits(shift_left(k - half + 127, 23));
-  where(x >= 128.0, inf, where(x < -151.0, 0, y)))";
-
-constexpr std::string_view kExp2F64 = R"(
-  let t = x + 0x1.8p+52;
-  let r = x - (t - 0x1.8p+52);
-  let p = poly(r, 1, 0x1.62e42fefa39efp-1, 0x1.ebfbdff82c58dp-3, 0x1.c6b08d704a182p-5, 0x1.3b2ab6fba53b8p-7,
-               0x1.5d87fe7888dffp-10, 0x1.430912f7013a2p-13, 0x1.ffcbfcdb1c5bdp-17, 0x1.62c027b683ceap-20,
-               0x1.b524232262994p-24, 0x1.e4bbc00d37bp-28, 0x1.eafdc2f6d54aap-32, 0x1.de49d600a7dc3p-36);
-  let k = bits(t) - 0x4338000000000000;
-  let half = shift_right_logical(k + 2048, 1);
-  let y = p * from_bits(shift_left(half - 1, 52)) * from_bits(shift_left(k - half + 2047, 52));
-  where(x >= 1024.0, inf, where(x < -1076.0, 0, y)))";
+  where(n == 0, where(x == 0, x, r + u), where(x > exp_above, inf, y)))";
 
 // n / (1 + z) with the rounding of 1 + z repaired: it would weigh up to a unit in the last place where z is
 // small.
@@ -93,44 +81,34 @@ constexpr std::string_view kSigmoid = R"(
   fma(fma(-q, lost, fma(-q, d, n)), inverse, q))";
 
 // Below atanh(1/2) a polynomial; above, 1 - 2 / (e^2x + 1), where the quotient is at most half of the result.
-constexpr std::string_view kTanhF32 = R"(
+constexpr std::string_view kTanh = R"(
   let a = abs(x);
   let z = a * a;
-  let p = fma(a * z, poly(z, -0x1.555548p-2, 0x1.110c7p-3, -0x1.b90a76p-5, 0x1.584238p-6, -0x1.958c74p-8), a);
   let e = exp(-2 * a);
-  copysign(where(a < 0.55, p, 1 - 2 * e / (1 + e)), x))";
-
-constexpr std::string_view kTanhF64 = R"(
-  let a = abs(x);
-  let z = a * a;
-  let p = fma(a * z, poly(z, -0x1.555555555554cp-2, 0x1.11111111103a8p-3, -0x1.ba1ba1b944192p-5,
-                          0x1.664f484c90e02p-6, -0x1.226e2d6cd3a6ap-7, 0x1.d6d2586245a1ep-9, -0x1.7d8c6d809cd7fp-10,
-                          0x1.34678f31bf749p-11, -0x1.e85009e5f4d81p-13, 0x1.5a3766e49a6ep-14,
-                          -0x1.3f08862b4e9d9p-16), a);
-  let e = exp(-2 * a);
-  copysign(where(a < 0.55, p, 1 - 2 * e / (1 + e)), x))";
+  copysign(where(a < 0.55, fma(a * z, tanh_poly(z), a), 1 - 2 * e / (1 + e)), x))";
 
 constexpr Function kRows[] = {
-    {.name = "exp", .derivative = {"result"}, .body_f32 = kExpF32, .body_f64 = kExpF64, .doc = "e^x"},
+    {.name = "exp_poly", .body_f32 = kExpPolyF32, .body_f64 = kExpPolyF64, .internal = true},
+    {.name = "expm1_poly", .body_f32 = kExpm1PolyF32, .body_f64 = kExpm1PolyF64, .internal = true},
+    {.name = "exp2_poly", .body_f32 = kExp2PolyF32, .body_f64 = kExp2PolyF64, .internal = true},
+    {.name = "tanh_poly", .body_f32 = kTanhPolyF32, .body_f64 = kTanhPolyF64, .internal = true},
+    {.name = "scale", .arity = 2, .body_float = kScale, .internal = true, .doc = "x * 2^n, y = rounder + n"},
+    {.name = "exp2_sum",
+     .arity = 2,
+     .body_float = kExp2Sum,
+     .internal = true,
+     .doc = "2^(x + y) for small y"},
+    {.name = "exp", .derivative = {"result"}, .body_float = kExp, .doc = "e^x"},
     {.name = "exp2",
      .derivative = {"result * 0.6931471805599453"},
-     .body_f32 = kExp2F32,
-     .body_f64 = kExp2F64,
+     .body_float = "exp2_sum(x, 0)",
      .doc = "2^x"},
-    {.name = "expm1",
-     .derivative = {"result + 1"},
-     .body_f32 = kExpm1F32,
-     .body_f64 = kExpm1F64,
-     .doc = "e^x - 1, accurate near 0"},
+    {.name = "expm1", .derivative = {"result + 1"}, .body_float = kExpm1, .doc = "e^x - 1, accurate near 0"},
     {.name = "sigmoid",
      .derivative = {"result * (1 - result)"},
      .body_float = kSigmoid,
      .doc = "1 / (1 + e^-x)"},
-    {.name = "tanh",
-     .derivative = {"1 - result * result"},
-     .body_f32 = kTanhF32,
-     .body_f64 = kTanhF64,
-     .doc = "hyperbolic tangent"},
+    {.name = "tanh", .derivative = {"1 - result * result"}, .body_float = kTanh, .doc = "hyperbolic tangent"},
     {.name = "softplus",
      .derivative = {"sigmoid(x)"},
      .body_float = "max(x, 0) + log1p(exp(-abs(x)))",

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "tenon/core/error.h"
+#include "tenon/expr/definition_constants.h"
 #include "tenon/expr/function.h"
 #include "tenon/expr/parse.h"
 
@@ -215,6 +216,9 @@ Lowered lower_function(uint16_t function, ComputeType type) {
   for (int i = 0; i < f.arity; ++i) {
     kernel.inputs.push_back(g.symbol(kNames[i]));
     names.push_back({kNames[i], kernel.inputs.back()});
+  }
+  for (const DefinitionConstant& c : definition_constants()) {
+    if (is_floating(type)) names.push_back({c.name, g.literal(type == ComputeType::Float32 ? c.f32 : c.f64)});
   }
   kernel.outputs.push_back(parse_bound(g, f.body_for(type), names));
   return lower(g, kernel);

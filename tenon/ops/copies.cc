@@ -117,6 +117,29 @@ bool equal(const Tensor& self, const Tensor& other) {
   return self.numel() == 0 || equal_stub(self.device(), self, other);
 }
 
+Tensor isclose(const Tensor& self, const Tensor& other, double rtol, double atol, bool equal_nan) {
+  TENON_CHECK(
+      self.dtype() == other.dtype(), Type,
+      fmt::format("isclose: `other` is {}, expected {} as `self`", name(other.dtype()), name(self.dtype())));
+  TENON_CHECK(rtol >= 0 && atol >= 0, Value,
+              fmt::format("isclose: rtol and atol must be at least zero, but got {} and {}", rtol, atol));
+  Tensor close = tenon::eq(self, other);
+  if (equal_nan)
+    close = tenon::logical_or(close, tenon::logical_and(tenon::isnan(self), tenon::isnan(other)));
+  if (rtol == 0 && atol == 0) return close;
+  const bool real = tenon::is_floating_point(self.dtype());
+  const Tensor a = real ? self : self.to(kFloat64), b = real ? other : other.to(kFloat64);
+  const Tensor allowed = tenon::add(tenon::mul(tenon::abs(b), Scalar(rtol)), Scalar(atol));
+  const Tensor distance = tenon::abs(tenon::sub(a, b));
+  // An infinite distance is within an infinite allowance, but not close.
+  return tenon::logical_or(close,
+                           tenon::logical_and(tenon::isfinite(distance), tenon::le(distance, allowed)));
+}
+
+bool allclose(const Tensor& self, const Tensor& other, double rtol, double atol, bool equal_nan) {
+  return tenon::all(ops::isclose(self, other, rtol, atol, equal_nan)).item().to_bool();
+}
+
 Tensor& resize_(Tensor& self, IntArrayRef size, std::optional<MemoryFormat> memory_format) {
   const int64_t numel = checked_numel(size, "resize_");
   TENON_CHECK(memory_format.value_or(MemoryFormat::Contiguous) == MemoryFormat::Contiguous, NotImplemented,

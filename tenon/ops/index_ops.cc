@@ -55,7 +55,7 @@ std::vector<Tensor> by_dimension(IntArrayRef sizes, TensorList indices, const ch
                 op, to_string(t.sizes()), d, to_string(sizes)));
       }
       const Tensor found = nonzero_stub(t.device(), t);
-      if (t.dim() == 0) result.push_back(make_view(found, {found.sizes()[0]}, {1}, 0));
+      if (t.dim() == 0) result.push_back(zeros_on({found.sizes()[0]}, found));
       for (int64_t d = 0; d < t.dim(); ++d) result.push_back(host_positions(ops::select(found, 1, d)));
     } else {
       TENON_CHECK(t.dtype() == DType::Int64 || t.dtype() == DType::Int32, Index,

@@ -65,8 +65,12 @@ NumberFormat choose_format(const std::vector<Scalar>& shown, DType dtype, int pr
       f.style = high / low > 1000. || high > 1e8 || low < 1e-4 ? Style::Scientific : Style::Fixed;
     }
   }
-  if (f.style == Style::Bool) f.width = 0;
-  for (const Scalar& s : shown) f.width = std::max(f.width, f.text(s).size());
+  // Floats are aligned by the numbers among them: zeros, infinities and NaNs may stick out.
+  const bool real = is_floating_point(dtype);
+  for (const Scalar& s : shown) {
+    if (!real || (std::isfinite(s.to_double()) && s.to_double() != 0))
+      f.width = std::max(f.width, f.text(s).size());
+  }
   return f;
 }
 

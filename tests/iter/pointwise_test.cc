@@ -193,12 +193,12 @@ TEST(Pointwise, ErrorsNameTheOperand) {
   const Tensor small = vector_of({1}, DType::Int32);
   EXPECT_EQ(error_of(ErrorKind::Value, [&] { call(kMulScalar, {&small}, {int64_t{1} << 40}); }),
             "mul: `other` is 1099511627776, which does not fit int32");
-  const PointwiseInfo sub{.name = "sub",
-                          .text = "self - other",
-                          .tensor_names = kSelfOther,
-                          .scalar_names = {},
-                          .refused_dtypes = 1u << static_cast<int>(DType::Bool),
-                          .refused_reason = "use logical_xor instead"};
+  static const PointwiseInfo sub{.name = "sub",
+                                 .text = "self - other",
+                                 .tensor_names = kSelfOther,
+                                 .scalar_names = {},
+                                 .refused_dtypes = 1u << static_cast<int>(DType::Bool),
+                                 .refused_reason = "use logical_xor instead"};
   EXPECT_EQ(error_of(ErrorKind::Type,
                      [&] {
                        call(sub, {&ints, &flag});
@@ -219,11 +219,11 @@ TEST(Pointwise, ErrorsNameTheOperand) {
 
 TEST(Pointwise, MasksSelectAndTakeNoPartInPromotion) {
   static constexpr const char* kNames[] = {"condition", "self", "other"};
-  const PointwiseInfo where{.name = "where",
-                            .text = "where(condition, self, other)",
-                            .tensor_names = kNames,
-                            .scalar_names = {},
-                            .mask_tensors = 1};
+  static const PointwiseInfo where{.name = "where",
+                                   .text = "where(condition, self, other)",
+                                   .tensor_names = kNames,
+                                   .scalar_names = {},
+                                   .mask_tensors = 1};
   const Tensor condition = tensor_of({1, 0}, {2, 1}, DType::Bool), x = vector_of({1, 2, 3}, DType::Int32),
                y = tensor_of({9}, {}, DType::Int64);
   const Tensor chosen = call(where, {&condition, &x, &y});
@@ -237,16 +237,16 @@ TEST(Pointwise, MasksSelectAndTakeNoPartInPromotion) {
 }
 
 TEST(Pointwise, BoolOperandsTakeTheBoolForm) {
-  const PointwiseInfo on_bool{.name = "bitwise_not",
-                              .text = "self == 0",
-                              .tensor_names = kSelf,
-                              .scalar_names = {},
-                              .result = ResultRule::Bool};
-  const PointwiseInfo inverse{.name = "bitwise_not",
-                              .text = "~self",
-                              .tensor_names = kSelf,
-                              .scalar_names = {},
-                              .bool_form = &on_bool};
+  static const PointwiseInfo on_bool{.name = "bitwise_not",
+                                     .text = "self == 0",
+                                     .tensor_names = kSelf,
+                                     .scalar_names = {},
+                                     .result = ResultRule::Bool};
+  static const PointwiseInfo inverse{.name = "bitwise_not",
+                                     .text = "~self",
+                                     .tensor_names = kSelf,
+                                     .scalar_names = {},
+                                     .bool_form = &on_bool};
   const Tensor flags = vector_of({0, 1}, DType::Bool), ints = vector_of({0, 1}, DType::Int32);
   EXPECT_EQ(values(call(inverse, {&flags})), (std::vector<double>{1, 0}));
   EXPECT_EQ(values(call(inverse, {&ints})), (std::vector<double>{-1, -2}));

@@ -128,7 +128,7 @@ TEST(Diagonal, TakesOffsetsOnBothSides) {
   const Tensor x = arange(12).view({3, 4});
   expect_values(x.diagonal(), {0, 5, 10});
   expect_values(x.diagonal(1), {1, 6, 11});
-  expect_values(x.diagonal(-2), {8, 13 - 4});
+  expect_values(x.diagonal(-2), {8});
   expect_sizes(x.diagonal(7), {0});
 }
 

@@ -30,9 +30,9 @@ def arrays(draw, dtypes=(np.float32, np.float64, np.int64), max_dims=3, max_side
     dtype = draw(st.sampled_from(list(dtypes)))
     seed = draw(st.integers(0, 2**31))
     rng = np.random.default_rng(seed)
-    array = rng.integers(-9, 10, shape).astype(dtype)
+    array = np.asarray(rng.integers(-9, 10, shape)).astype(dtype)
     if np.issubdtype(dtype, np.floating):
-        array = array + rng.random(shape).astype(dtype)
+        array = np.asarray(array + rng.random(shape).astype(dtype))
     kind = draw(st.sampled_from(["contiguous", "transposed", "reversed", "sliced", "broadcast"]))
     if kind == "transposed":
         return array.T

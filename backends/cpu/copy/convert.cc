@@ -6,39 +6,11 @@
 #include <type_traits>
 #include <utility>
 
+#include "backends/cpu/copy/half_bits.h"
 #include "tenon/core/dispatch_dtype.h"
 
 namespace tenon::cpu {
 namespace {
-
-// The same values as half.h's conversions, without branches, so that a block of them becomes vector
-// instructions.
-float half_to_float(uint16_t h) {
-  const uint32_t sign = static_cast<uint32_t>(h & 0x8000u) << 16;
-  const uint32_t shifted = static_cast<uint32_t>(h & 0x7FFFu) << 13;
-  // The multiplication moves the exponent's bias and normalises denormals.
-  const uint32_t scaled = std::bit_cast<uint32_t>(std::bit_cast<float>(shifted) * 0x1p112f);
-  const uint32_t special = shifted >= 0x0F800000u ? 0x7F800000u : 0u;
-  return std::bit_cast<float>(sign | scaled | special);
-}
-
-uint16_t float_to_half(float f) {
-  const uint32_t bits = std::bit_cast<uint32_t>(f);
-  const uint32_t magnitude = bits & 0x7FFFFFFFu;
-  const uint32_t tiny =
-      std::bit_cast<uint32_t>(std::bit_cast<float>(magnitude) + 0.5f) - std::bit_cast<uint32_t>(0.5f);
-  const uint32_t normal = (magnitude - 0x38000000u + 0xFFFu + ((magnitude >> 13) & 1u)) >> 13;
-  uint32_t h = magnitude < 0x38800000u ? tiny : normal;
-  h = magnitude >= 0x477FF000u ? 0x7C00u : h;
-  h = magnitude > 0x7F800000u ? 0x7E00u : h;
-  return static_cast<uint16_t>(h | ((bits >> 16) & 0x8000u));
-}
-
-uint16_t float_to_bfloat16(float f) {
-  const uint32_t bits = std::bit_cast<uint32_t>(f);
-  const uint32_t rounded = (bits + 0x7FFFu + ((bits >> 16) & 1u)) >> 16;
-  return static_cast<uint16_t>((bits & 0x7FFFFFFFu) > 0x7F800000u ? (bits >> 16) | 0x40u : rounded);
-}
 
 // bool elements are read as bytes: foreign memory may hold others than 0 and 1. Halves are their bits.
 template <class T>
@@ -50,7 +22,7 @@ using Stored =
 template <class To, class From>
 Stored<To> convert_one(Stored<From> v) {
   if constexpr (std::is_same_v<From, Half>) {
-    return convert_one<To, float>(half_to_float(v));
+    return convert_one<To, float>(std::bit_cast<float>(float_from_half<int32_t, float>(v)));
   } else if constexpr (std::is_same_v<From, BFloat16>) {
     return convert_one<To, float>(std::bit_cast<float>(static_cast<uint32_t>(v) << 16));
   } else if constexpr (std::is_same_v<From, bool>) {
@@ -58,9 +30,11 @@ Stored<To> convert_one(Stored<From> v) {
   } else if constexpr (std::is_same_v<To, bool>) {
     return v != From(0);
   } else if constexpr (std::is_same_v<To, Half>) {
-    return float_to_half(static_cast<float>(v));
+    return static_cast<uint16_t>(
+        half_from_float<int32_t, float>(std::bit_cast<int32_t>(static_cast<float>(v))));
   } else if constexpr (std::is_same_v<To, BFloat16>) {
-    return float_to_bfloat16(static_cast<float>(v));
+    return static_cast<uint16_t>(
+        bfloat16_from_float<int32_t, float>(std::bit_cast<int32_t>(static_cast<float>(v))));
   } else if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To>) {
     const bool fits = v >= From(-0x1p63) && v < From(0x1p63);
     return static_cast<To>(fits ? static_cast<int64_t>(v) : INT64_MIN);
@@ -74,13 +48,30 @@ Stored<To> convert_one(Stored<From> v) {
 constexpr int64_t kBlock = 16;
 
 template <class To, class From>
+void convert16(Stored<To> (&out)[kBlock], const Stored<From> (&in)[kBlock]) {
+  if constexpr (kIsHalf<From> && !std::is_same_v<To, From>) {
+    float wide[kBlock];
+    floats_from_halves<std::is_same_v<From, BFloat16>>(wide, in);
+    convert16<To, float>(out, wide);
+  } else if constexpr (kIsHalf<To> && std::is_same_v<From, float>) {
+    halves_from_floats<std::is_same_v<To, BFloat16>>(out, in);
+  } else if constexpr (kIsHalf<To> && !kIsHalf<From>) {
+    float wide[kBlock];
+    convert16<float, From>(wide, in);
+    convert16<To, float>(out, wide);
+  } else {
+    for (int k = 0; k < kBlock; ++k) out[k] = convert_one<To, From>(in[k]);
+  }
+}
+
+template <class To, class From>
 void convert_row(Stored<To>* dst, const Stored<From>* src, int64_t n) {
   int64_t i = 0;
   for (; i + kBlock <= n; i += kBlock) {
     Stored<From> in[kBlock];
     Stored<To> out[kBlock];
     std::memcpy(in, src + i, sizeof in);
-    for (int k = 0; k < kBlock; ++k) out[k] = convert_one<To, From>(in[k]);
+    convert16<To, From>(out, in);
     std::memcpy(dst + i, out, sizeof out);
   }
   for (; i < n; ++i) dst[i] = convert_one<To, From>(src[i]);

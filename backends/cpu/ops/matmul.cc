@@ -2,9 +2,8 @@
 #include <type_traits>
 
 #include "backends/cpu/copy/copy.h"
-#include "backends/cpu/cpu_target.h"
 #include "backends/cpu/gemm/openblas.h"
-#include "tenon/core/kernel_report.h"
+#include "backends/cpu/ops/report.h"
 #include "tenon/core/parallel.h"
 #include "tenon/core/strict.h"
 #include "tenon/generated/cpu_kernels.h"
@@ -14,11 +13,8 @@
 namespace tenon::cpu {
 namespace {
 
-/// "gemm:AVX2", as reports name our own kernel.
-const char* own_kernel() {
-  static const char* const kNames[] = {"gemm:SSE4", "gemm:AVX2", "gemm:AVX3"};
-  return kNames[static_cast<int>(cpu_target())];
-}
+/// Our own kernel, as reports name it.
+constexpr KernelNames kOwnKernel = TENON_KERNEL_NAMES("gemm");
 
 /// A matrix of a product: a 2-d tensor, or the last two dimensions of one.
 struct Matrix {
@@ -31,16 +27,19 @@ template <class T>
 void product(const char* op, GemmArgs<T> args, double alpha, double beta) {
   if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>) {
     gemm(args, {static_cast<float>(alpha), static_cast<float>(beta)});
-    report_kernel(op, own_kernel());
+    report_kernel(op, kOwnKernel);
   } else {
     args.alpha = static_cast<T>(alpha);
     args.beta = static_cast<T>(beta);
     if constexpr (std::is_floating_point_v<T>) {
       const GemmBy by = gemm_by_best(args, is_strict());
-      report_kernel(op, by == GemmBy::OpenBlas ? "openblas" : own_kernel());
+      if (by == GemmBy::OpenBlas)
+        tenon::report_kernel(op, "openblas");
+      else
+        report_kernel(op, kOwnKernel);
     } else {
       gemm(args);
-      report_kernel(op, own_kernel());
+      report_kernel(op, kOwnKernel);
     }
   }
 }

@@ -3,10 +3,10 @@
 
 #include <vector>
 
+#include "backends/cpu/ops/report.h"
 #include "backends/cpu/ops/strided.h"
 #include "backends/cpu/reduce/reduce.h"
 #include "tenon/core/half.h"
-#include "tenon/core/kernel_report.h"
 #include "tenon/generated/cpu_kernels.h"
 
 namespace tenon::cpu {
@@ -110,7 +110,7 @@ void backward(const Tensor& grad_output, const Tensor& self, const Tensor& targe
 
 void nll_loss_forward(const Tensor& self, const Tensor& target, const Tensor& weight, int64_t reduction,
                       int64_t ignore_index, Tensor& out0, Tensor& out1) {
-  report_kernel("nll_loss_forward", "rows");
+  report_kernel("nll_loss_forward", TENON_KERNEL_NAMES("rows"));
   const auto run = self.dtype() == DType::Float64 ? &forward<double> : &forward<float>;
   run(self, target, weight, reduction, ignore_index, out0, out1);
 }
@@ -118,7 +118,7 @@ void nll_loss_forward(const Tensor& self, const Tensor& target, const Tensor& we
 void nll_loss_backward(const Tensor& grad_output, const Tensor& self, const Tensor& target,
                        const Tensor& weight, int64_t reduction, int64_t ignore_index,
                        const Tensor& total_weight, Tensor& out) {
-  report_kernel("nll_loss_backward", "rows");
+  report_kernel("nll_loss_backward", TENON_KERNEL_NAMES("rows"));
   const auto run = self.dtype() == DType::Float64 ? &backward<double> : &backward<float>;
   run(grad_output, self, target, weight, reduction, ignore_index, total_weight, out);
 }

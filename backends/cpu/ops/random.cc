@@ -6,9 +6,9 @@
 
 #include "backends/cpu/copy/convert.h"
 #include "backends/cpu/ops/block_expr.h"
+#include "backends/cpu/ops/report.h"
 #include "backends/cpu/ops/stub_functions.h"
 #include "tenon/core/half.h"
-#include "tenon/core/kernel_report.h"
 #include "tenon/core/parallel.h"
 #include "tenon/ops/dtype_switch.h"
 #include "tenon/random/philox.h"
@@ -98,7 +98,7 @@ void normal_numbers(PhiloxState state, int64_t n, double mean, double std, F&& s
 }  // namespace
 
 void uniform(const Tensor& dst, double from, double to, PhiloxState state) {
-  report_kernel("uniform_", "philox");
+  report_kernel("uniform_", TENON_KERNEL_NAMES("philox"));
   switch_floating_dtype(dst.dtype(), "uniform_", [&]<class T>() {
     T* out = static_cast<T*>(dst.data_ptr());
     const auto scaled = [&](double u) {
@@ -117,7 +117,7 @@ void uniform(const Tensor& dst, double from, double to, PhiloxState state) {
 }
 
 void normal(const Tensor& dst, double mean, double std, PhiloxState state) {
-  report_kernel("normal_", "philox");
+  report_kernel("normal_", TENON_KERNEL_NAMES("philox"));
   if (dst.dtype() == DType::Float64) {
     auto* out = static_cast<double*>(dst.data_ptr());
     normal_numbers<double>(state, dst.numel(), mean, std, [&](int64_t first, const double* p, int64_t n) {

@@ -1,6 +1,7 @@
 // sum, mean, prod, amax, amin, max, min, all, any: tensors to the fixed tree of backends/cpu/reduce.
 #include <type_traits>
 
+#include "backends/cpu/ops/report.h"
 #include "backends/cpu/ops/strided.h"
 #include "backends/cpu/reduce/reduce.h"
 #include "tenon/core/half.h"
@@ -21,6 +22,7 @@ constexpr int64_t kGrain = 1 << 15;
 /// out[i] = the reduction of `self`'s masked dimensions for result i, in logical order of the others.
 template <class T>
 void reduce_to(ReduceOp op, const Tensor& self, const Dims& mask, T* out, const char* name) {
+  report_kernel(name, TENON_KERNEL_NAMES("reduce"));
   const ConvertFn convert = convert_from(self.dtype(), kElement<T>, name);
   const auto* base = static_cast<const char*>(self.data_ptr());
   const StridedDims kept = dims_where(self, mask, false), reduced = dims_where(self, mask, true);

@@ -4,6 +4,7 @@
 
 #include "backends/cpu/ops/strided.h"
 #include "tenon/core/half.h"
+#include "tenon/core/kernel_report.h"
 #include "tenon/core/parallel.h"
 #include "tenon/generated/cpu_kernels.h"
 #include "tenon/ops/reduce_dims.h"
@@ -46,6 +47,7 @@ struct Best {
 /// Calls done(i, Best) for every result i.
 template <class T, class F>
 void for_each_extremum(const Tensor& self, const Dims& mask, bool largest, const char* op, F&& done) {
+  report_kernel(op, "scan");
   const ConvertFn convert = convert_from(self.dtype(), dtype_of<T>, op);
   const auto* base = static_cast<const char*>(self.data_ptr());
   const StridedDims kept = dims_where(self, mask, false), reduced = dims_where(self, mask, true);

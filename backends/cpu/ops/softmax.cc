@@ -6,10 +6,10 @@
 #include <vector>
 
 #include "backends/cpu/ops/block_expr.h"
+#include "backends/cpu/ops/report.h"
 #include "backends/cpu/ops/strided.h"
 #include "backends/cpu/reduce/reduce.h"
 #include "tenon/core/half.h"
-#include "tenon/core/kernel_report.h"
 #include "tenon/core/parallel.h"
 #include "tenon/generated/cpu_kernels.h"
 
@@ -138,7 +138,7 @@ void backward_rows(const Tensor& grad_output, const Tensor& output, int64_t dim,
 
 template <class F>
 void with_compute(DType type, const char* op, F&& f) {
-  report_kernel(op, "rows");
+  report_kernel(op, TENON_KERNEL_NAMES("rows"));
   if (type == DType::Float64)
     f.template operator()<double>();
   else

@@ -22,13 +22,13 @@ class ReLU(_Activation):
     """max(x, 0)"""
 
     # Built-in functions are not bound to the instance.
-    _function, _inplace_function = _C.relu, _C.relu_
+    _function, _inplace_function = _C.relu, staticmethod(_C.Tensor.relu_)
 
 
 class SiLU(_Activation):
     """x * sigmoid(x)"""
 
-    _function, _inplace_function = _C.silu, _C.silu_
+    _function, _inplace_function = _C.silu, staticmethod(_C.Tensor.silu_)
 
 
 class Sigmoid(Module):

@@ -1,7 +1,7 @@
 """The functions behind the modules. Those without choices to translate are the operators themselves."""
 
 from .. import _C
-from .._C import leaky_relu, linear, log_softmax, relu, relu_, sigmoid, silu, softmax, softplus, tanh
+from .._C import leaky_relu, linear, log_softmax, relu, sigmoid, silu, softmax, softplus, tanh
 from .._C import log_sigmoid as logsigmoid
 
 __all__ = [
@@ -20,6 +20,8 @@ __all__ = [
     "softplus",
     "tanh",
 ]
+
+relu_ = _C.Tensor.relu_
 
 _REDUCTIONS = {"none": 0, "mean": 1, "sum": 2}
 _cross_entropy, _nll_loss, _mse_loss = _C.cross_entropy_loss, _C.nll_loss, _C.mse_loss

@@ -1,0 +1,67 @@
+// cat and stack: several tensors in one.
+#include <fmt/core.h>
+
+#include "tenon/generated/functions.h"
+#include "tenon/generated/op_bodies.h"
+#include "tenon/iter/promotion.h"
+
+namespace tenon::ops {
+namespace {
+
+size_t at(int64_t dim) { return static_cast<size_t>(dim); }
+
+/// A vector of no elements may stand among tensors of any shape, as in PyTorch.
+bool is_skipped(const Tensor& t) { return t.dim() == 1 && t.numel() == 0; }
+
+}  // namespace
+
+Tensor cat(TensorList tensors, int64_t dim) {
+  TENON_CHECK(!tensors.empty(), Value, "cat: expected a non-empty list of tensors");
+  Promotion promotion;
+  const Tensor* first = nullptr;
+  for (const Tensor& t : tensors) {
+    TENON_CHECK(t.defined(), Type, "cat: expected tensors, got None");
+    TENON_CHECK(t.dim() > 0, Shape, "cat: a zero-dimensional tensor cannot be concatenated");
+    promotion.add(t);
+    if (!first && !is_skipped(t)) first = &t;
+  }
+  const DType dtype = promotion.common();
+  if (!first) return tenon::empty({0}, tensors[0].options().dtype(dtype));
+  const int64_t d = wrap_dim(dim, first->dim(), "cat");
+  Dims sizes = first->sizes().to_dims();
+  sizes[at(d)] = 0;
+  for (const Tensor& t : tensors) {
+    if (is_skipped(t)) continue;
+    bool fits = t.dim() == first->dim();
+    for (int64_t i = 0; fits && i < t.dim(); ++i) fits = i == d || t.sizes()[at(i)] == first->sizes()[at(i)];
+    TENON_CHECK(fits, Shape,
+                fmt::format("cat: sizes of tensors must match except in dimension {}, got {} and {}", d,
+                            to_string(first->sizes()), to_string(t.sizes())));
+    sizes[at(d)] += t.sizes()[at(d)];
+  }
+  Tensor result = tenon::empty(sizes, first->options().dtype(dtype));
+  int64_t start = 0;
+  for (const Tensor& t : tensors) {
+    if (is_skipped(t)) continue;
+    const int64_t length = t.sizes()[at(d)];
+    result.narrow(d, start, length).copy_(t);
+    start += length;
+  }
+  return result;
+}
+
+Tensor stack(TensorList tensors, int64_t dim) {
+  TENON_CHECK(!tensors.empty(), Value, "stack: expected a non-empty list of tensors");
+  const int64_t d = wrap_dim(dim, tensors[0].dim() + 1, "stack");
+  std::vector<Tensor> wide;
+  wide.reserve(tensors.size());
+  for (const Tensor& t : tensors) {
+    TENON_CHECK(t.sizes() == tensors[0].sizes(), Shape,
+                fmt::format("stack: expects each tensor to be equal size, but got {} and {}",
+                            to_string(tensors[0].sizes()), to_string(t.sizes())));
+    wide.push_back(t.unsqueeze(d));
+  }
+  return tenon::cat(wide, d);
+}
+
+}  // namespace tenon::ops

@@ -1,0 +1,39 @@
+#include "tests/ops/testing.h"
+
+namespace tenon {
+namespace {
+
+using namespace testing;
+
+TEST(Cat, JoinsAlongADimension) {
+  const Tensor a = tensor({{1, 2}, {3, 4}}), b = tensor({{5., 6.}});
+  const Tensor list[] = {a, b, empty({0})};
+  const Tensor c = cat(list);
+  EXPECT_EQ(c.dtype(), kFloat32);
+  expect_values(c, {1, 2, 3, 4, 5, 6});
+  const Tensor columns[] = {a, a.flip({1})};
+  expect_values(cat(columns, -1), {1, 2, 2, 1, 3, 4, 4, 3});
+  const Tensor wrong[] = {a, zeros({2, 3})};
+  expect_error(ErrorKind::Shape, "must match except in dimension 0", [&] { cat(wrong); });
+  const Tensor scalars[] = {tensor(1)};
+  expect_error(ErrorKind::Shape, "zero-dimensional", [&] { cat(scalars); });
+  expect_error(ErrorKind::Value, "non-empty", [] { cat({}); });
+}
+
+TEST(Stack, AddsADimension) {
+  const Tensor list[] = {tensor({1, 2}), tensor({3, 4})};
+  expect_values(stack(list, 1), {1, 3, 2, 4});
+  const Tensor wrong[] = {tensor({1}), tensor({1, 2})};
+  expect_error(ErrorKind::Shape, "equal size", [&] { stack(wrong); });
+}
+
+TEST(Isclose, AllowsRelativeAndAbsoluteDistance) {
+  const Tensor a = tensor({1.0, 1.0, INFINITY, NAN}), b = tensor({1.000001, 1.1, INFINITY, NAN});
+  expect_values(isclose(a, b), {1, 0, 1, 0});
+  expect_values(isclose(a, b, 0.2, 0, true), {1, 1, 1, 1});
+  EXPECT_TRUE(allclose(arange(3), arange(3)));
+  expect_values(isclose(tensor({1.0}), tensor({INFINITY})), {0});
+}
+
+}  // namespace
+}  // namespace tenon

@@ -1,0 +1,219 @@
+"""Autograd as Python sees it."""
+
+import threading
+
+import pytest
+
+import tenon
+
+
+def leaf(*values):
+    return tenon.tensor(values, requires_grad=True)
+
+
+def test_names_and_edges_of_the_graph():
+    x, w, b = leaf(2.0), leaf(3.0), leaf(1.0)
+    y = (x * w + b).sum()
+    node = y.grad_fn
+    assert node.name() == "SumBackward0" and type(node).__name__ == "SumBackward0"
+    assert repr(node).startswith("<SumBackward0 object at 0x")
+    (add, _), = node.next_functions
+    (mul, _), (accumulate, _) = add.next_functions
+    assert [add.name(), mul.name(), accumulate.name()] == ["AddBackward0", "MulBackward0", "AccumulateGrad"]
+    assert isinstance(node, tenon.autograd.graph.Node)
+    assert x.grad_fn is None and x.is_leaf and not y.is_leaf
+    y.backward()
+    assert [t.grad.tolist() for t in (x, w, b)] == [[3.0], [2.0], [1.0]]
+
+
+def test_saved_tensors_are_visible():
+    x = leaf(2.0)
+    node = (x * tenon.tensor([5.0])).grad_fn
+    assert node._saved_other.tolist() == [5.0]
+    assert "_saved_other" in dir(node)
+    with pytest.raises(AttributeError):
+        node._saved_nothing
+
+
+def test_gradients_accumulate_until_forgotten():
+    x = leaf(1.0, 2.0)
+    for times in (1, 2):
+        (x * 3).sum().backward()
+        assert x.grad.tolist() == [3.0 * times] * 2
+    x.grad = None
+    assert x.grad is None
+    x.grad = tenon.ones(2)
+    with pytest.raises(RuntimeError):
+        x.grad = tenon.ones(3)
+    with pytest.raises(TypeError):
+        x.grad = 3
+    del x.grad
+    assert x.grad is None
+
+
+def test_grad_and_second_derivatives():
+    x = leaf(2.0)
+    y = x * x * x
+    (first,) = tenon.autograd.grad(y, x, create_graph=True)
+    (second,) = tenon.autograd.grad(first, x)
+    assert first.tolist() == [12.0] and second.tolist() == [12.0]
+    assert x.grad is None
+    z = leaf(1.0)
+    with pytest.raises(RuntimeError):
+        tenon.autograd.grad(x * 2, z)
+    assert tenon.autograd.grad(x * 2, z, allow_unused=True) == (None,)
+    assert tenon.autograd.grad(x * 2, z, materialize_grads=True)[0].tolist() == [0.0]
+
+
+def test_a_graph_is_walked_once_unless_kept():
+    x = leaf(2.0)
+    y = x.exp()
+    y.backward(retain_graph=True)
+    y.backward()
+    with pytest.raises(RuntimeError):
+        y.backward()
+
+
+def test_backward_of_several_with_gradients():
+    x = leaf(1.0, 2.0)
+    tenon.autograd.backward([x * 2, x * 3], [tenon.tensor([1.0, 0.0]), tenon.tensor([0.0, 1.0])])
+    assert x.grad.tolist() == [2.0, 3.0]
+    y = leaf(1.0)
+    (y * 2).backward(gradient=tenon.tensor([5.0]), inputs=[y])
+    assert y.grad.tolist() == [10.0]
+
+
+def test_modes_as_contexts_and_decorators():
+    x = leaf(1.0)
+    with tenon.no_grad():
+        assert not (x * 2).requires_grad
+        with tenon.enable_grad():
+            assert (x * 2).requires_grad
+        assert not tenon.is_grad_enabled()
+    assert tenon.is_grad_enabled()
+
+    @tenon.no_grad()
+    def f():
+        return tenon.is_grad_enabled()
+
+    @tenon.no_grad
+    def g():
+        return tenon.is_grad_enabled()
+
+    @tenon.set_grad_enabled(False)
+    def h():
+        return tenon.is_grad_enabled()
+
+    assert (f(), g(), h(), tenon.is_grad_enabled()) == (False, False, False, True)
+    with tenon.set_grad_enabled(False):
+        assert not tenon.is_grad_enabled()
+    with tenon.inference_mode():
+        y = x * 2
+        assert tenon.is_inference_mode_enabled() and y.is_inference()
+    assert not tenon.is_inference_mode_enabled() and tenon.is_grad_enabled()
+    with pytest.raises(RuntimeError):
+        y.requires_grad_()
+        (y * x).sum().backward()
+    with pytest.raises(ZeroDivisionError), tenon.no_grad():
+        1 / 0
+    assert tenon.is_grad_enabled()
+
+
+def test_decorated_generators_have_the_mode_only_while_they_run():
+    @tenon.no_grad()
+    def steps():
+        got = yield tenon.is_grad_enabled()
+        yield got, tenon.is_grad_enabled()
+
+    s = steps()
+    assert next(s) is False and tenon.is_grad_enabled()
+    assert s.send(7) == (7, False) and tenon.is_grad_enabled()
+
+
+def test_modes_are_the_threads_own():
+    seen = []
+    with tenon.no_grad():
+        t = threading.Thread(target=lambda: seen.append(tenon.is_grad_enabled()))
+        t.start()
+        t.join()
+    assert seen == [True]
+
+
+def test_hooks():
+    x = leaf(1.0, 2.0)
+    y = x * 2
+    seen = []
+    handle = y.register_hook(lambda g: seen.append(g.tolist()))
+    y.register_hook(lambda g: g * 10)
+    y.sum().backward()
+    assert seen == [[1.0, 1.0]] and x.grad.tolist() == [20.0, 20.0]
+    handle.remove()
+    (x * 2).sum().backward()
+    assert len(seen) == 1
+    z = x * 1
+    z.register_hook(lambda g: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        z.sum().backward()
+    with pytest.raises(RuntimeError):
+        tenon.ones(1).register_hook(print)
+
+
+def test_retain_grad_and_detach():
+    x = leaf(1.0)
+    y = x * 2
+    y.retain_grad()
+    (y * 3).sum().backward()
+    assert y.grad.tolist() == [3.0]
+    d = y.detach()
+    assert not d.requires_grad and d.data_ptr() == y.data_ptr()
+
+
+def test_a_base_written_with_history_makes_its_views_differentiable():
+    w = leaf(1.0, 2.0, 3.0)
+    b = tenon.zeros(3)
+    v = b[:2]
+    b.add_(1)
+    b.mul_(w)
+    assert v.requires_grad
+    v.sum().backward()
+    assert w.grad.tolist() == [1.0, 1.0, 0.0]
+
+
+def test_what_was_saved_and_changed_is_an_error():
+    x = leaf(1.0)
+    y = x.exp()
+    y.add_(1)
+    with pytest.raises(RuntimeError, match="exp"):
+        y.sum().backward()
+
+
+def test_a_deep_graph_is_freed_and_walked():
+    x = leaf(1.0)
+    y = x
+    for _ in range(20000):
+        y = y + 1
+    y.sum().backward()
+    assert x.grad.tolist() == [1.0]
+
+
+def test_python_threads_work_side_by_side():
+    errors = []
+
+    def work(seed):
+        try:
+            w = leaf(*[float(seed)] * 64)
+            for _ in range(50):
+                w.grad = None
+                (w * w).sum().backward()
+                assert w.grad.tolist() == [2.0 * seed] * 64
+                big = tenon.ones(40000) * seed
+                assert big.sum().item() == 40000 * seed
+        except BaseException as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=work, args=(n,)) for n in range(1, 5)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert not errors

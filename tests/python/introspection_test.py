@@ -1,0 +1,84 @@
+"""tenon._C.dispatch, kernel reports, threads, and what importing costs."""
+
+import subprocess
+import sys
+
+import pytest
+
+import tenon
+from tenon._C import dispatch
+
+
+def test_key_sets():
+    assert dispatch.key_set(tenon.ones(1)) == "DispatchKeySet(CPU)"
+    assert dispatch.key_set(tenon.ones(1, requires_grad=True)) == "DispatchKeySet(CPU, AutogradCPU)"
+
+
+def test_tables_and_schemas():
+    assert "aten::add.Tensor" in dispatch.operators()
+    assert dispatch.schema("add.Tensor").endswith("add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor")
+    assert "CPU" in dispatch.table("aten::add.Tensor") and dispatch.dump("add.Tensor")
+    assert dispatch.has_kernel("aten::empty.memory_format", "BackendSelect")
+    with pytest.raises(NotImplementedError):
+        dispatch.schema("aten::nothing")
+    with pytest.raises(ValueError):
+        dispatch.has_kernel("add.Tensor", "no such key")
+
+
+def test_the_trace_goes_to_the_sink():
+    lines = []
+    dispatch.set_sink(lines.append)
+    dispatch.trace(True)
+    try:
+        tenon.randn(3, 3)
+    finally:
+        dispatch.trace(False)
+        dispatch.set_sink(None)
+    text = "\n".join(lines)
+    assert "randn" in text and "BackendSelect" in text and "normal_" in text
+
+
+def test_kernels_report_what_ran():
+    tenon.set_kernel_reporting(True)
+    try:
+        tenon.ones(4).exp()
+        assert tenon.last_kernel()[0] == "exp"
+        assert any(op == "exp" and tenon.cpu_target_name() in kernel for op, kernel, _ in tenon.kernel_counts())
+    finally:
+        tenon.set_kernel_reporting(False)
+
+
+def test_threads_and_strict():
+    n = tenon.get_num_threads()
+    tenon.set_num_threads(1)
+    assert tenon.get_num_threads() == 1
+    tenon.set_num_threads(n)
+    with pytest.raises(ValueError):
+        tenon.set_num_threads(0)
+    was = tenon.is_strict()
+    tenon.set_strict(True)
+    assert tenon.is_strict()
+    tenon.set_strict(was)
+
+
+def test_importing_does_not_bring_numpy():
+    code = "import sys, tenon; assert 'numpy' not in sys.modules; print(tenon.ones(1).item())"
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert out.stdout == "1.0\n"
+
+
+def test_stubs_know_every_operator():
+    import pathlib
+
+    text = (pathlib.Path(tenon._C.__file__).parent / "_C.pyi").read_text()
+    compile(text, "_C.pyi", "exec")
+    functions = [n for n, f in vars(tenon._C).items() if callable(f) and not n.startswith("_") and not isinstance(f, type)]
+    missing = [n for n in functions if f"def {n}(" not in text]
+    assert not missing
+    methods = [n for n in vars(tenon.Tensor) if not n.startswith("_")]
+    assert not [n for n in methods if f"{n}(self" not in text and f" {n}:" not in text]
+
+
+def test_operators_carry_their_documentation():
+    assert "Sigmoid-weighted" in tenon.silu.__doc__ and "Sigmoid-weighted" in tenon.Tensor.silu.__doc__
+    assert tenon.silu.__module__ == "tenon"

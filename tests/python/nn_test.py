@@ -1,0 +1,234 @@
+"""nn and optim: parts, state, losses and updates, against formulas in float64."""
+
+import copy
+import io
+import math
+
+import numpy as np
+import pytest
+
+import tenon
+import tenon.nn.functional as F
+from tenon import nn
+
+
+def mlp():
+    return nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 3))
+
+
+def test_parts_are_found_by_name():
+    m = mlp()
+    assert [n for n, _ in m.named_parameters()] == ["0.weight", "0.bias", "2.weight", "2.bias"]
+    assert all(isinstance(p, nn.Parameter) and p.requires_grad for p in m.parameters())
+    assert [type(c).__name__ for c in m.children()] == ["Linear", "ReLU", "Linear"]
+    assert m[0].weight.shape == (8, 4) and len(m) == 3 and m[-1] is m[2]
+    assert [n for n, _ in m.named_modules()] == ["", "0", "1", "2"]
+    assert m.get_submodule("2") is m[2]
+
+
+def test_modules_of_ones_own():
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.first = nn.Linear(4, 4, bias=False)
+            self.blocks = nn.ModuleList([nn.Linear(4, 4), nn.Tanh()])
+            self.scale = nn.Parameter(tenon.ones(1))
+            self.register_buffer("count", tenon.zeros(1))
+
+        def forward(self, x):
+            x = self.first(x)
+            for block in self.blocks:
+                x = block(x)
+            return x * self.scale
+
+    net = Net()
+    names = [n for n, _ in net.named_parameters()]
+    assert set(names) == {"scale", "first.weight", "blocks.0.weight", "blocks.0.bias"}
+    assert list(net.state_dict()) and "count" in net.state_dict()
+    assert net.first.bias is None
+    assert net(tenon.ones(2, 4)).shape == (2, 4)
+    with pytest.raises(TypeError):
+        net.scale = tenon.ones(1)
+    net.count = tenon.ones(1)
+    assert isinstance(net.count, nn.Buffer)
+    net.eval()
+    assert not net.blocks[1].training
+    assert "(first): Linear(in_features=4, out_features=4, bias=False)" in repr(net)
+    twin = copy.deepcopy(net)
+    assert twin.first.weight is not net.first.weight and twin.first.weight.tolist() == net.first.weight.tolist()
+    assert twin(tenon.ones(2, 4)).tolist() == net(tenon.ones(2, 4)).tolist()
+
+
+def test_linear_starts_within_its_bounds():
+    tenon.manual_seed(1)
+    layer = nn.Linear(64, 128)
+    bound = 1 / math.sqrt(64)
+    for p in layer.parameters():
+        assert p.abs().max().item() <= bound * (1 + 1e-6)
+        assert p.abs().max().item() > 0.8 * bound
+
+
+def test_state_goes_out_and_in():
+    a, b = mlp(), mlp()
+    b.load_state_dict(a.state_dict())
+    x = tenon.randn(5, 4)
+    assert a(x).tolist() == b(x).tolist()
+    state = a.state_dict()
+    del state["0.bias"]
+    with pytest.raises(RuntimeError, match="0.bias"):
+        b.load_state_dict(state)
+    assert b.load_state_dict(state, strict=False).missing_keys == ["0.bias"]
+    state["0.weight"] = tenon.ones(2, 2)
+    with pytest.raises(RuntimeError, match="shape"):
+        b.load_state_dict(state, strict=False)
+    file = io.BytesIO()
+    tenon.save(a.state_dict(), file)
+    file.seek(0)
+    b.load_state_dict(tenon.load(file))
+    assert a(x).tolist() == b(x).tolist()
+    with pytest.raises(ValueError):
+        tenon.load(io.BytesIO(b"nothing"))
+
+
+def test_to_changes_parameters_in_place():
+    m = mlp()
+    w = m[0].weight
+    assert m.double() is m and m[0].weight is w and w.dtype is tenon.float64
+
+
+def test_hooks_of_modules():
+    m = nn.Linear(2, 2)
+    seen = []
+    handle = m.register_forward_hook(lambda module, args, result: seen.append(result.shape))
+    pre = m.register_forward_pre_hook(lambda module, args: (args[0] * 0,))
+    assert m(tenon.ones(1, 2)).tolist() == [m.bias.tolist()]
+    handle.remove()
+    pre.remove()
+    m(tenon.ones(1, 2))
+    assert seen == [(1, 2)]
+
+
+def test_losses_in_float64():
+    rng = np.random.default_rng(0)
+    logits, target = rng.standard_normal((6, 4)), rng.integers(0, 4, 6)
+    log_p = logits - np.log(np.exp(logits).sum(1, keepdims=True))
+    picked = -log_p[np.arange(6), target]
+    x, t = tenon.tensor(logits, requires_grad=True), tenon.tensor(target)
+    np.testing.assert_allclose(F.cross_entropy(x, t).item(), picked.mean(), rtol=1e-14)
+    np.testing.assert_allclose(F.cross_entropy(x, t, reduction="none").tolist(), picked, rtol=1e-13)
+    np.testing.assert_allclose(nn.CrossEntropyLoss(reduction="sum")(x, t).item(), picked.sum(), rtol=1e-14)
+    np.testing.assert_allclose(nn.NLLLoss()(F.log_softmax(x, 1), t).item(), picked.mean(), rtol=1e-14)
+    np.testing.assert_allclose(nn.MSELoss()(x, x.detach() * 0).item(), (logits**2).mean(), rtol=1e-14)
+    F.cross_entropy(x, t).backward()
+    want = (np.exp(log_p) - np.eye(4)[target]) / 6
+    np.testing.assert_allclose(x.grad.tolist(), want, rtol=1e-12, atol=1e-15)
+    with pytest.raises(ValueError, match="reduction"):
+        F.cross_entropy(x, t, reduction="average")
+
+
+def sgd_reference(p, grads, lr, momentum=0.0, dampening=0.0, weight_decay=0.0, nesterov=False):
+    velocity = None
+    for g in grads:
+        d = g + weight_decay * p
+        if momentum:
+            velocity = d if velocity is None else momentum * velocity + (1 - dampening) * d
+            d = d + momentum * velocity if nesterov else velocity
+        p = p - lr * d
+    return p
+
+
+def adam_reference(p, grads, lr, betas=(0.9, 0.999), eps=1e-8, weight_decay=0.0, decoupled=False, amsgrad=False):
+    m = v = largest = np.zeros_like(p)
+    for step, g in enumerate(grads, 1):
+        if weight_decay and decoupled:
+            p = p * (1 - lr * weight_decay)
+        elif weight_decay:
+            g = g + weight_decay * p
+        m, v = betas[0] * m + (1 - betas[0]) * g, betas[1] * v + (1 - betas[1]) * g * g
+        largest = np.maximum(largest, v)
+        second = largest if amsgrad else v
+        p = p - lr * (m / (1 - betas[0] ** step)) / (np.sqrt(second / (1 - betas[1] ** step)) + eps)
+    return p
+
+
+@pytest.mark.parametrize(
+    ("make", "reference", "options"),
+    [
+        (tenon.optim.SGD, sgd_reference, {"lr": 0.1}),
+        (tenon.optim.SGD, sgd_reference, {"lr": 0.1, "momentum": 0.9, "weight_decay": 0.01}),
+        (tenon.optim.SGD, sgd_reference, {"lr": 0.1, "momentum": 0.9, "dampening": 0.3}),
+        (tenon.optim.SGD, sgd_reference, {"lr": 0.1, "momentum": 0.9, "nesterov": True}),
+        (tenon.optim.Adam, adam_reference, {"lr": 0.1}),
+        (tenon.optim.Adam, adam_reference, {"lr": 0.1, "weight_decay": 0.1, "betas": (0.5, 0.9)}),
+        (tenon.optim.Adam, adam_reference, {"lr": 0.1, "amsgrad": True}),
+        (tenon.optim.AdamW, lambda *a, **k: adam_reference(*a, **k, decoupled=True), {"lr": 0.1, "weight_decay": 0.1}),
+    ],
+)
+def test_updates_follow_their_formulas(make, reference, options):
+    rng = np.random.default_rng(1)
+    start, grads = rng.standard_normal(5), rng.standard_normal((4, 5))
+    p = nn.Parameter(tenon.tensor(start))
+    optimizer = make([p], **options)
+    for g in grads:
+        p.grad = tenon.tensor(g)
+        optimizer.step()
+    np.testing.assert_allclose(p.tolist(), reference(start, grads, **options), rtol=1e-10)
+
+
+def test_optimizers_keep_groups_and_state():
+    a, b = nn.Parameter(tenon.ones(2)), nn.Parameter(tenon.ones(2))
+    optimizer = tenon.optim.SGD([{"params": [a]}, {"params": [b], "lr": 1.0}], lr=0.1, momentum=0.5)
+    for p in (a, b):
+        p.grad = tenon.ones(2)
+    optimizer.step()
+    assert a.tolist() == pytest.approx([0.9, 0.9]) and b.tolist() == [0.0, 0.0]
+    assert optimizer.state[a]["momentum_buffer"].tolist() == [1.0, 1.0]
+    twin = tenon.optim.SGD([{"params": [a]}, {"params": [b]}], lr=9)
+    twin.load_state_dict(optimizer.state_dict())
+    assert twin.param_groups[1]["lr"] == 1.0 and twin.state[b]["momentum_buffer"].tolist() == [1.0, 1.0]
+    optimizer.zero_grad()
+    assert a.grad is None
+    optimizer.step()
+    assert b.tolist() == [0.0, 0.0]
+
+
+def test_optimizers_refuse_what_makes_no_sense():
+    p = nn.Parameter(tenon.ones(2))
+    for make, error in [
+        (lambda: tenon.optim.SGD([], lr=0.1), ValueError),
+        (lambda: tenon.optim.SGD([p], lr=-1), ValueError),
+        (lambda: tenon.optim.SGD([p], lr=1, nesterov=True), ValueError),
+        (lambda: tenon.optim.SGD([p, p], lr=1), ValueError),
+        (lambda: tenon.optim.SGD([3], lr=1), TypeError),
+        (lambda: tenon.optim.SGD(p, lr=1), TypeError),
+        (lambda: tenon.optim.SGD([p * 2], lr=1), ValueError),
+        (lambda: tenon.optim.SGD([p], lr=1, speed=2), TypeError),
+        (lambda: tenon.optim.SGD([{"params": [p], "speed": 2}], lr=1), TypeError),
+        (lambda: tenon.optim.Adam([p], betas=(1.0, 0.9)), ValueError),
+    ]:
+        with pytest.raises(error):
+            make()
+
+
+def test_training_lowers_the_loss():
+    tenon.manual_seed(0)
+    m, x, t = mlp(), tenon.randn(30, 4), tenon.randint(3, (30,))
+    optimizer = tenon.optim.Adam(m.parameters(), lr=0.05)
+    losses = []
+    for _ in range(60):
+        loss = F.cross_entropy(m(x), t)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    assert losses[-1] < 0.3 * losses[0]
+
+
+def test_data_loader_covers_every_row_once():
+    from tenon.utils.data import DataLoader, TensorDataset
+
+    data = TensorDataset(tenon.arange(10), tenon.arange(10) * 2)
+    batches = list(DataLoader(data, batch_size=4, shuffle=True))
+    assert sorted(v for x, _ in batches for v in x.tolist()) == list(range(10))
+    assert all(y.tolist() == (x * 2).tolist() for x, y in batches)
+    assert len(DataLoader(data, batch_size=4, drop_last=True)) == 2

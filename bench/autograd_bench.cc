@@ -1,5 +1,5 @@
-// What autograd adds to a call and to a backward step: one-element tensors, so that arithmetic does not count.
-// Run pinned: taskset -c 1 build/release/bench/autograd_bench
+// What autograd adds to a call and to a backward step: one-element tensors, so that arithmetic does not
+// count. Run pinned: taskset -c 1 build/release/bench/autograd_bench
 #include <benchmark/benchmark.h>
 
 #include "tenon/autograd/autograd.h"

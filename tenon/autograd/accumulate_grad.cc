@@ -9,7 +9,8 @@ namespace {
 
 class AccumulateGrad final : public Node {
  public:
-  AccumulateGrad(const Tensor& leaf, IntrusivePtr<GradSlot> slot) : Node(RunsFirst{}), slot_(std::move(slot)) {
+  AccumulateGrad(const Tensor& leaf, IntrusivePtr<GradSlot> slot)
+      : Node(RunsFirst{}), slot_(std::move(slot)) {
     add_input(TensorMeta(leaf));
   }
 
@@ -27,7 +28,11 @@ class AccumulateGrad final : public Node {
 
 // Nobody else sees these elements, and each has a place of its own.
 bool is_sole_owner(const Tensor& t) {
-  return t.use_count() == 1 && t.storage().use_count() == 1 && t.is_contiguous();
+  if (t.use_count() != 1 || !t.is_contiguous()) return false;
+  // A view of a tensor that nobody else has is as good: the two hold the storage.
+  const auto& base = t.impl()->base();
+  if (!base) return t.storage().use_count() == 1;
+  return base->use_count() == 1 && t.storage().use_count() == 2 && t.storage().nbytes() == t.nbytes();
 }
 
 }  // namespace
@@ -39,13 +44,18 @@ IntrusivePtr<Node> make_accumulate_grad(const Tensor& leaf, IntrusivePtr<GradSlo
 void accumulate(GradSlot& slot, Tensor grad) {
   const GradSlotLock lock(slot);
   if (!slot.grad.defined()) {
-    if (thread_state.grad_enabled) slot.grad = is_sole_owner(grad) ? std::move(grad) : tenon::clone(grad);
-    else if (is_sole_owner(grad)) slot.grad = alias_without_history(grad);
-    else slot.grad = tenon::clone(grad);
+    if (thread_state.grad_enabled)
+      slot.grad = is_sole_owner(grad) ? std::move(grad) : tenon::clone(grad);
+    else if (is_sole_owner(grad))
+      slot.grad = alias_without_history(grad);
+    else
+      slot.grad = tenon::clone(grad);
     return;
   }
-  if (thread_state.grad_enabled) slot.grad = tenon::add(slot.grad, grad);
-  else slot.grad.add_(grad);
+  if (thread_state.grad_enabled)
+    slot.grad = tenon::add(slot.grad, grad);
+  else
+    slot.grad.add_(grad);
 }
 
 }  // namespace tenon::autograd

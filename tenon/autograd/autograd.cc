@@ -18,17 +18,18 @@ Tensor root_gradient(const Tensor& output, const Tensor& given) {
     const NoGradGuard no_grad;
     return tenon::ones_like(output);
   }
-  TENON_CHECK(given.sizes() == output.sizes(), Runtime,
-              fmt::format("Mismatch in shape: the gradient has a shape of {} and the output has a shape of {}",
-                          to_string(given.sizes()), to_string(output.sizes())));
+  TENON_CHECK(
+      given.sizes() == output.sizes(), Runtime,
+      fmt::format("Mismatch in shape: the gradient has a shape of {} and the output has a shape of {}",
+                  to_string(given.sizes()), to_string(output.sizes())));
   TENON_CHECK(given.device() == output.device(), Device,
               fmt::format("backward: the gradient is on {}, the output on {}", to_string(given.device()),
                           to_string(output.device())));
   return given.dtype() == output.dtype() ? given : given.to(output.dtype());
 }
 
-std::vector<Tensor> run(TensorList outputs, TensorList grad_outputs, TensorList inputs, std::optional<bool> retain_graph,
-                        bool create_graph, bool accumulate) {
+std::vector<Tensor> run(TensorList outputs, TensorList grad_outputs, TensorList inputs,
+                        std::optional<bool> retain_graph, bool create_graph, bool accumulate) {
   TENON_CHECK(grad_outputs.empty() || grad_outputs.size() == outputs.size(), Runtime,
               fmt::format("got {} tensors and {} gradients", outputs.size(), grad_outputs.size()));
   std::vector<Edge> roots, captures;
@@ -53,8 +54,8 @@ std::vector<Tensor> run(TensorList outputs, TensorList grad_outputs, TensorList 
 
 }  // namespace
 
-void backward(TensorList outputs, TensorList grad_outputs, std::optional<bool> retain_graph, bool create_graph,
-              TensorList inputs) {
+void backward(TensorList outputs, TensorList grad_outputs, std::optional<bool> retain_graph,
+              bool create_graph, TensorList inputs) {
   for (const Tensor& input : inputs) {
     TENON_CHECK(input.defined() && input.is_leaf(), Runtime,
                 "backward: `inputs` must be leaves; use grad() for the gradient of a computed tensor");
@@ -62,16 +63,27 @@ void backward(TensorList outputs, TensorList grad_outputs, std::optional<bool> r
   run(outputs, grad_outputs, inputs, retain_graph, create_graph, true);
 }
 
-std::vector<Tensor> grad(TensorList outputs, TensorList inputs, TensorList grad_outputs, std::optional<bool> retain_graph,
-                         bool create_graph, bool allow_unused) {
+std::vector<Tensor> grad(TensorList outputs, TensorList inputs, TensorList grad_outputs,
+                         std::optional<bool> retain_graph, bool create_graph, bool allow_unused) {
   TENON_CHECK(!inputs.empty(), Value, "grad: `inputs` is empty");
   std::vector<Tensor> grads = run(outputs, grad_outputs, inputs, retain_graph, create_graph, false);
   for (const Tensor& g : grads) {
     TENON_CHECK(allow_unused || g.defined(), Runtime,
-                "One of the differentiated Tensors appears to not have been used in the graph. Set allow_unused=True if "
+                "One of the differentiated Tensors appears to not have been used in the graph. Set "
+                "allow_unused=True if "
                 "this is the desired behavior.");
   }
   return grads;
+}
+
+void detach_(const Tensor& t) {
+  TENON_CHECK(!t.is_view(), Runtime, "Can't detach views in-place. Use detach() instead.");
+  TensorImpl& impl = *t.impl();
+  if (AutogradMeta* meta = meta_of(impl)) {
+    meta->grad_fn = {};
+    meta->requires_grad = meta->retains_grad = false;
+  }
+  impl.set_keys(impl.own_keys() - kAutogradKeys);
 }
 
 uint64_t register_hook(const Tensor& t, TensorHook hook) {
@@ -85,7 +97,8 @@ uint64_t register_hook(const Tensor& t, TensorHook hook) {
 
 void remove_hook(const Tensor& t, uint64_t id) {
   const Edge edge = gradient_edge(t);
-  if (edge && edge.node->hooks()) std::erase_if(edge.node->hooks()->hooks, [&](const auto& h) { return h.id == id; });
+  if (edge && edge.node->hooks())
+    std::erase_if(edge.node->hooks()->hooks, [&](const auto& h) { return h.id == id; });
 }
 
 }  // namespace tenon::autograd

@@ -8,32 +8,37 @@
 
 namespace tenon::autograd {
 
-/// Adds the gradients of `outputs` to `.grad` of every leaf that they depend on, or only of `inputs` where those are
-/// given. `grad_outputs[i]` has the shape of output i; an undefined one (or an empty list) means 1, for outputs of one
-/// element. `retain_graph` (default: `create_graph`) keeps the graph for another pass; `create_graph` records the pass.
-/// A leaf's `.grad` made with `create_graph` refers to the graph that leads to the leaf: clear it with `set_grad({})`, or
-/// use `grad`, or neither is ever freed.
-/// Throws Error{Runtime} for an output without history, a gradient of another shape, or a freed graph.
+/// Adds the gradients of `outputs` to `.grad` of every leaf that they depend on, or only of `inputs` where
+/// those are given. `grad_outputs[i]` has the shape of output i; an undefined one (or an empty list) means 1,
+/// for outputs of one element. `retain_graph` (default: `create_graph`) keeps the graph for another pass;
+/// `create_graph` records the pass. A leaf's `.grad` made with `create_graph` refers to the graph that leads
+/// to the leaf: clear it with `set_grad({})`, or use `grad`, or neither is ever freed. Throws Error{Runtime}
+/// for an output without history, a gradient of another shape, or a freed graph.
 void backward(TensorList outputs, TensorList grad_outputs = {}, std::optional<bool> retain_graph = {},
               bool create_graph = false, TensorList inputs = {});
 
-/// The gradients of `outputs` by `inputs`, and no change to any `.grad`. An input that the outputs do not depend on
-/// gives an undefined tensor with `allow_unused`, and throws Error{Runtime} otherwise.
+/// The gradients of `outputs` by `inputs`, and no change to any `.grad`. An input that the outputs do not
+/// depend on gives an undefined tensor with `allow_unused`, and throws Error{Runtime} otherwise.
 std::vector<Tensor> grad(TensorList outputs, TensorList inputs, TensorList grad_outputs = {},
-                         std::optional<bool> retain_graph = {}, bool create_graph = false, bool allow_unused = false);
+                         std::optional<bool> retain_graph = {}, bool create_graph = false,
+                         bool allow_unused = false);
 
 inline bool is_grad_enabled() noexcept { return thread_state.grad_enabled; }
 inline void set_grad_enabled(bool on) noexcept { thread_state.grad_enabled = on; }
 
-/// Where the gradient of `t` goes: the node that made it, or a leaf's AccumulateGrad; no node for a tensor that takes
-/// no part.
+/// Where the gradient of `t` goes: the node that made it, or a leaf's AccumulateGrad; no node for a tensor
+/// that takes no part.
 Edge gradient_edge(const Tensor& t);
 
 /// Makes `t`, computed outside the recorder, result `output_nr` of `node`, as custom functions do.
 void set_history(const Tensor& t, Edge from);
 
-/// Calls `hook` with the gradient of `t` whenever a backward pass has completed it. Returns a number for `remove_hook`.
-/// Throws Error{Runtime} for a tensor that does not require grad.
+/// Cuts `t` from the graph in place: it becomes a leaf that does not require grad. Throws Error{Runtime} for
+/// a view.
+void detach_(const Tensor& t);
+
+/// Calls `hook` with the gradient of `t` whenever a backward pass has completed it. Returns a number for
+/// `remove_hook`. Throws Error{Runtime} for a tensor that does not require grad.
 uint64_t register_hook(const Tensor& t, TensorHook hook);
 void remove_hook(const Tensor& t, uint64_t id);
 

@@ -43,7 +43,8 @@ bool requires_grad(const TensorImpl& impl) noexcept {
 }
 
 Edge gradient_edge(const Tensor& t) {
-  if (is_outdated_view(*t.impl())) [[unlikely]] renew_view(t);
+  if (is_outdated_view(*t.impl())) [[unlikely]]
+    renew_view(t);
   AutogradMeta* meta = meta_of(*t.impl());
   if (!meta) return {};
   if (meta->grad_fn) return meta->grad_fn;
@@ -87,22 +88,27 @@ void refuse_view(ViewCreation creation, bool written_through) {
                                      : "has a base of which it or another view has been modified inplace";
   switch (creation) {
     case ViewCreation::MultiOutput:
-      throw_error(ErrorKind::Runtime,
-                  fmt::format("A view {}. This view is the output of a function that returns multiple views. Such "
-                              "functions do not allow the output views to be modified inplace. You should replace the "
-                              "inplace operation by an out-of-place one.",
-                              what));
+      throw_error(
+          ErrorKind::Runtime,
+          fmt::format(
+              "A view {}. This view is the output of a function that returns multiple views. Such "
+              "functions do not allow the output views to be modified inplace. You should replace the "
+              "inplace operation by an out-of-place one.",
+              what));
     case ViewCreation::InferenceMode:
-      throw_error(ErrorKind::Runtime, fmt::format("A view was created in inference mode and {} in normal mode. Create "
-                                                  "the view outside inference mode, or clone it first.",
-                                                  what));
-    default:
       throw_error(ErrorKind::Runtime,
-                  fmt::format("A view was created in no_grad mode and {} with grad mode enabled. Given that this use "
-                              "case is ambiguous and error-prone, it is forbidden. You can clarify your code by moving "
-                              "both the view and the inplace either both inside the no_grad block (if you don't want "
-                              "the inplace to be tracked) or both outside (if you want the inplace to be tracked).",
+                  fmt::format("A view was created in inference mode and {} in normal mode. Create "
+                              "the view outside inference mode, or clone it first.",
                               what));
+    default:
+      throw_error(
+          ErrorKind::Runtime,
+          fmt::format(
+              "A view was created in no_grad mode and {} with grad mode enabled. Given that this use "
+              "case is ambiguous and error-prone, it is forbidden. You can clarify your code by moving "
+              "both the view and the inplace either both inside the no_grad block (if you don't want "
+              "the inplace to be tracked) or both outside (if you want the inplace to be tracked).",
+              what));
   }
 }
 
@@ -134,12 +140,15 @@ Tensor& Tensor::requires_grad_(bool on) {
   const AutogradMeta* meta = meta_of(*impl_);
   const bool leaf = is_leaf();
   TENON_CHECK(leaf || on, Runtime,
-              "you can only change requires_grad flags of leaf variables. If you want to use a computed variable in a "
+              "you can only change requires_grad flags of leaf variables. If you want to use a computed "
+              "variable in a "
               "subgraph that doesn't require differentiation use var_no_grad = var.detach().");
   if (!leaf || on == (meta && meta->requires_grad)) return *this;
-  TENON_CHECK(!on || autograd::is_differentiable(dtype()), Runtime,
-              fmt::format("requires_grad_: only tensors of floating point and complex dtype can require gradients, got {}",
-                          name(dtype())));
+  TENON_CHECK(
+      !on || autograd::is_differentiable(dtype()), Runtime,
+      fmt::format(
+          "requires_grad_: only tensors of floating point and complex dtype can require gradients, got {}",
+          name(dtype())));
   TENON_CHECK(!on || !impl_->is_inference() || thread_state.inference_mode, Runtime,
               "Setting requires_grad=True on inference tensor outside InferenceMode is not allowed.");
   AutogradMeta& own = ensure_meta(*impl_);
@@ -168,13 +177,14 @@ Tensor Tensor::grad() const {
 void Tensor::set_grad(Tensor grad) {
   if (grad.defined()) {
     TENON_CHECK(grad.sizes() == sizes(), Shape,
-                fmt::format("grad: assigned a gradient of shape {} to a tensor of shape {}", to_string(grad.sizes()),
-                            to_string(sizes())));
-    TENON_CHECK(grad.dtype() == dtype(), Type, fmt::format("grad: assigned a gradient of dtype {} to a tensor of dtype {}",
-                                                           name(grad.dtype()), name(dtype())));
+                fmt::format("grad: assigned a gradient of shape {} to a tensor of shape {}",
+                            to_string(grad.sizes()), to_string(sizes())));
+    TENON_CHECK(grad.dtype() == dtype(), Type,
+                fmt::format("grad: assigned a gradient of dtype {} to a tensor of dtype {}",
+                            name(grad.dtype()), name(dtype())));
     TENON_CHECK(grad.device() == device(), Device,
-                fmt::format("grad: assigned a gradient on {} to a tensor on {}", tenon::to_string(grad.device()),
-                            tenon::to_string(device())));
+                fmt::format("grad: assigned a gradient on {} to a tensor on {}",
+                            tenon::to_string(grad.device()), tenon::to_string(device())));
     TENON_CHECK(!grad.is_same(*this), Runtime, "grad: a tensor cannot be its own gradient");
   } else if (!meta_of(*impl_)) {
     return;

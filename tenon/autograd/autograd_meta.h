@@ -1,5 +1,5 @@
-// AutogradMeta: what autograd keeps for one tensor, and the few operations on it that recording and nodes share.
-// Used inside this room only; everybody else asks through Tensor's methods or autograd.h.
+// AutogradMeta: what autograd keeps for one tensor, and the few operations on it that recording and nodes
+// share. Used inside this room only; everybody else asks through Tensor's methods or autograd.h.
 #pragma once
 
 #include "tenon/autograd/hooks.h"
@@ -18,8 +18,8 @@ struct AutogradMeta final : AutogradMetaBase {
   bool requires_grad = false;
   bool retains_grad = false;
   ViewCreation creation = ViewCreation::Default;
-  /// How often an in-place write has given this tensor another history. A view compares it to `base_history`, the
-  /// count of its base when its own `grad_fn` was made.
+  /// How often an in-place write has given this tensor another history. A view compares it to `base_history`,
+  /// the count of its base when its own `grad_fn` was made.
   uint32_t history = 0;
   uint32_t base_history = 0;
   /// `.grad`, shared with the node that fills it.
@@ -40,7 +40,8 @@ AutogradMeta& ensure_meta(TensorImpl& impl);
 bool requires_grad(const TensorImpl& impl) noexcept;
 /// A view whose base an in-place write gave another history after the view's own was made.
 inline bool is_outdated_view(const TensorImpl& impl) noexcept {
-  if (!impl.base()) [[likely]] return false;
+  if (!impl.base()) [[likely]]
+    return false;
   const AutogradMeta* base = meta_of(*impl.base());
   if (!base || base->history == 0) return false;
   const AutogradMeta* own = meta_of(impl);

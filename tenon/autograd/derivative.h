@@ -1,5 +1,6 @@
-// DerivativeInfo: what autograd must know of one operator, as constant data; OpNode and SavedCall: what a recorded call
-// keeps; Gradients: where a formula puts what it computes. Used by generated derivatives and by record.h.
+// DerivativeInfo: what autograd must know of one operator, as constant data; OpNode and SavedCall: what a
+// recorded call keeps; Gradients: where a formula puts what it computes. Used by generated derivatives and by
+// record.h.
 //
 // The generator prints for an operator with formulas (here mm), one function and one row of data:
 //
@@ -11,18 +12,19 @@
 //         const Tensor mat2 = saved.arg<1>();      // elements: in `saves` below
 //         out.set(0, mm(grad, mat2.t()));
 //       }
-//       if (out.wanted(1)) { const auto& self = saved.meta(0); ... }    // self.sizes() and kin: in `metas` below
+//       if (out.wanted(1)) { const auto& self = saved.meta(0); ... }    // self.sizes() and kin: in `metas`
+//       below
 //     }
 //     constexpr ArgumentUse mm_uses[] = {{.argument = 0, .saves = 1 << 1}, {.argument = 1, .saves = 1 << 0}};
 //     constinit const DerivativeInfo mm_info = {.entry = &operator_entries[17], .node_name = "MmBackward0",
 //                                               .uses = mm_uses, .backward = &mm_backward};
 //
-// and registers Record<Sig> (record.h) for the key Autograd with &mm_info as its data. A pointwise operator has
-// .backward = &pointwise_backward and .data = its PointwiseInfo instead of a function of its own; its uses follow from
-// PointwiseDerivative::tensors. An in-place operator that leaves nothing of the old elements and has `derivative: none`
-// (uniform_) has one use {.argument = 0} and no backward: its arguments get no gradient, but its history is written.
-// An out form needs .entry and the same .uses (its arguments say whether it must be refused). A functional operator
-// with `derivative: none` is registered as a fallthrough.
+// and registers Record<Sig> (record.h) for the key Autograd with &mm_info as its data. A pointwise operator
+// has .backward = &pointwise_backward and .data = its PointwiseInfo instead of a function of its own; its
+// uses follow from PointwiseDerivative::tensors. An in-place operator that leaves nothing of the old elements
+// and has `derivative: none` (uniform_) has one use {.argument = 0} and no backward: its arguments get no
+// gradient, but its history is written. An out form needs .entry and the same .uses (its arguments say
+// whether it must be refused). A functional operator with `derivative: none` is registered as a fallthrough.
 #pragma once
 
 #include <array>
@@ -40,26 +42,27 @@ namespace tenon::autograd {
 class OpNode;
 class Gradients;
 
-/// One argument with a formula, and what that formula needs. Bits are positions among all arguments, or among results.
+/// One argument with a formula, and what that formula needs. Bits are positions among all arguments, or among
+/// results.
 struct ArgumentUse {
   uint8_t argument = 0;
-  uint64_t saves = 0;         ///< Tensor arguments whose elements it uses.
-  uint64_t saves_results = 0; ///< Results whose elements it uses.
-  uint64_t metas = 0;         ///< Tensor arguments whose sizes, dtype or options it uses.
+  uint64_t saves = 0;          ///< Tensor arguments whose elements it uses.
+  uint64_t saves_results = 0;  ///< Results whose elements it uses.
+  uint64_t metas = 0;          ///< Tensor arguments whose sizes, dtype or options it uses.
 };
 
-/// Gradients of a call's arguments from those of its results. `grads[i]` is that of result i: always defined for a
-/// single result; zeros are filled in where only some of several have one, except for results that are not
-/// differentiable, which stay undefined.
+/// Gradients of a call's arguments from those of its results. `grads[i]` is that of result i: always defined
+/// for a single result; zeros are filled in where only some of several have one, except for results that are
+/// not differentiable, which stay undefined.
 using BackwardFn = void (*)(const OpNode& node, std::span<const Tensor> grads, Gradients& out);
 
 /// Constant data of one differentiable operator.
 struct DerivativeInfo {
-  OperatorEntry* entry = nullptr;        ///< The operator itself, to continue the call below Autograd.
-  const char* node_name = "";            ///< "MulBackward0"
-  std::span<const ArgumentUse> uses;     ///< In the order of the arguments.
-  BackwardFn backward = nullptr;         ///< Null: no argument gets a gradient.
-  const void* data = nullptr;            ///< The PointwiseInfo of a pointwise operator.
+  OperatorEntry* entry = nullptr;     ///< The operator itself, to continue the call below Autograd.
+  const char* node_name = "";         ///< "MulBackward0"
+  std::span<const ArgumentUse> uses;  ///< In the order of the arguments.
+  BackwardFn backward = nullptr;      ///< Null: no argument gets a gradient.
+  const void* data = nullptr;         ///< The PointwiseInfo of a pointwise operator.
   uint64_t differentiable_results = ~uint64_t{0};
   /// The result is a view of argument 0, so that in-place writes to either reach the other's history.
   bool is_view = false;
@@ -68,7 +71,8 @@ struct DerivativeInfo {
 /// Derivative of every pointwise operator, from its PointwiseInfo.
 void pointwise_backward(const OpNode& node, std::span<const Tensor> grads, Gradients& out);
 
-/// How a call's arguments lie in a signature, for code that does not depend on it. Bits are argument positions.
+/// How a call's arguments lie in a signature, for code that does not depend on it. Bits are argument
+/// positions.
 struct CallShape {
   uint64_t tensors = 0;  ///< Single tensors, written ones included.
   uint64_t lists = 0;    ///< Lists of tensors; at most one may have a formula.
@@ -89,8 +93,8 @@ class OpNode : public Node {
   const CallShape& shape() const noexcept { return *shape_; }
   std::string_view name() const noexcept final { return info_->node_name; }
 
-  /// Tensor argument i; undefined when it was not saved. Throws Error{Runtime} when it was changed in place since, or
-  /// when the graph was freed.
+  /// Tensor argument i; undefined when it was not saved. Throws Error{Runtime} when it was changed in place
+  /// since, or when the graph was freed.
   Tensor tensor(size_t i) const;
   /// Result i as it was returned, as above.
   Tensor result(size_t i) const;
@@ -104,7 +108,8 @@ class OpNode : public Node {
   void visit_saved(SavedVisitor& visitor) const final;
 
  protected:
-  OpNode(const DerivativeInfo& info, const CallShape& shape, SavedTensor* tensors, size_t num_tensors) noexcept
+  OpNode(const DerivativeInfo& info, const CallShape& shape, SavedTensor* tensors,
+         size_t num_tensors) noexcept
       : info_(&info), shape_(&shape), saved_(tensors), num_saved_(static_cast<uint32_t>(num_tensors)) {}
   ~OpNode() override;
 
@@ -118,7 +123,7 @@ class OpNode : public Node {
 
   const DerivativeInfo* info_;
   const CallShape* shape_;
-  SavedTensor* saved_;   // arguments by slot, then results
+  SavedTensor* saved_;  // arguments by slot, then results
   uint32_t num_saved_;
   uint32_t list_length_ = 0;  // of the list argument that has a formula
   std::unique_ptr<TensorMeta[]> metas_;
@@ -149,16 +154,46 @@ template <class A>
 struct SavedArg {
   using Stored = std::remove_cvref_t<A>;
 };
-template <> struct SavedArg<const Tensor&> { using Stored = KeptByNode; };
-template <> struct SavedArg<Tensor&> { using Stored = KeptByNode; };
-template <> struct SavedArg<const Generator&> { using Stored = KeptByNode; };
-template <> struct SavedArg<TensorList> { using Stored = std::vector<SavedTensor>; };
-template <> struct SavedArg<IntArrayRef> { using Stored = Dims; };
-template <> struct SavedArg<std::optional<IntArrayRef>> { using Stored = std::optional<Dims>; };
-template <> struct SavedArg<std::string_view> { using Stored = std::string; };
-template <> struct SavedArg<std::optional<std::string_view>> { using Stored = std::optional<std::string>; };
-template <class T> struct SavedArg<std::span<const T>> { using Stored = std::vector<T>; };
-template <class T> struct SavedArg<std::optional<std::span<const T>>> { using Stored = std::optional<std::vector<T>>; };
+template <>
+struct SavedArg<const Tensor&> {
+  using Stored = KeptByNode;
+};
+template <>
+struct SavedArg<Tensor&> {
+  using Stored = KeptByNode;
+};
+template <>
+struct SavedArg<const Generator&> {
+  using Stored = KeptByNode;
+};
+template <>
+struct SavedArg<TensorList> {
+  using Stored = std::vector<SavedTensor>;
+};
+template <>
+struct SavedArg<IntArrayRef> {
+  using Stored = Dims;
+};
+template <>
+struct SavedArg<std::optional<IntArrayRef>> {
+  using Stored = std::optional<Dims>;
+};
+template <>
+struct SavedArg<std::string_view> {
+  using Stored = std::string;
+};
+template <>
+struct SavedArg<std::optional<std::string_view>> {
+  using Stored = std::optional<std::string>;
+};
+template <class T>
+struct SavedArg<std::span<const T>> {
+  using Stored = std::vector<T>;
+};
+template <class T>
+struct SavedArg<std::optional<std::span<const T>>> {
+  using Stored = std::optional<std::vector<T>>;
+};
 
 namespace detail {
 
@@ -218,20 +253,25 @@ class SavedCall<R(A...)> final : public OpNode {
       : OpNode(info, kShape, tensors_.data(), kSaved),
         args_(detail::keep<typename SavedArg<A>::Stored>(args)...) {}
 
-  /// Argument I as a formula sees it: a Tensor (unpacked, maybe undefined), a std::vector<Tensor>, or what was passed.
+  /// Argument I as a formula sees it: a Tensor (unpacked, maybe undefined), a std::vector<Tensor>, or what
+  /// was passed.
   template <size_t I>
   decltype(auto) arg() const {
     using Argument = std::tuple_element_t<I, std::tuple<A...>>;
-    if constexpr (detail::kIsTensor<Argument>) return tensor(I);
-    else if constexpr (std::is_same_v<Argument, TensorList>) return unpack_list(std::get<I>(args_), I);
-    else return (std::get<I>(args_));
+    if constexpr (detail::kIsTensor<Argument>)
+      return tensor(I);
+    else if constexpr (std::is_same_v<Argument, TensorList>)
+      return unpack_list(std::get<I>(args_), I);
+    else
+      return (std::get<I>(args_));
   }
 
   Scalar scalar(size_t i) const final {
     Scalar value;
     [&]<size_t... I>(std::index_sequence<I...>) {
       ((I == i ? (pick(value, std::get<I>(args_)), true) : false) || ...);
-    }(std::index_sequence_for<A...>());
+    }
+    (std::index_sequence_for<A...>());
     return value;
   }
 

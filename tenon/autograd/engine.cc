@@ -24,7 +24,8 @@ Tensor add_gradients(Tensor a, const Tensor& b) {
 
 }  // namespace
 
-GraphTask::GraphTask(std::span<const Edge> roots, std::span<const Edge> captures, const BackwardOptions& options)
+GraphTask::GraphTask(std::span<const Edge> roots, std::span<const Edge> captures,
+                     const BackwardOptions& options)
     : options_(options), id_(next_task.fetch_add(1, std::memory_order_relaxed)) {
   if (id_ == 0) id_ = next_task.fetch_add(1, std::memory_order_relaxed);  // 0 means that nobody visits
   try {
@@ -39,7 +40,8 @@ GraphTask::GraphTask(std::span<const Edge> roots, std::span<const Edge> captures
 GraphTask::~GraphTask() {
   for (uint32_t i = 0; i < steps_.size(); ++i) {
     std::atomic<uint64_t>& visit = steps_[i].node->visit_;
-    if (visit.load(std::memory_order_relaxed) == (uint64_t{id_} << 32 | i)) visit.store(0, std::memory_order_release);
+    if (visit.load(std::memory_order_relaxed) == (uint64_t{id_} << 32 | i))
+      visit.store(0, std::memory_order_release);
   }
 }
 
@@ -51,7 +53,8 @@ uint32_t GraphTask::find(const Node& node) const noexcept {
   return it == contended_.end() ? kNone : it->second;
 }
 
-// A node that is new to this task. Nodes remember their place themselves unless another pass uses them right now.
+// A node that is new to this task. Nodes remember their place themselves unless another pass uses them right
+// now.
 uint32_t GraphTask::visit(Node& node) {
   const auto index = static_cast<uint32_t>(steps_.size());
   uint64_t nobody = 0;
@@ -119,7 +122,9 @@ void GraphTask::make_ready(uint32_t index) {
   std::push_heap(queue_.begin(), queue_.end());
 }
 
-void GraphTask::deliver(const Edge& edge, Tensor grad) { deliver(find(*edge.node), edge.input_nr, std::move(grad)); }
+void GraphTask::deliver(const Edge& edge, Tensor grad) {
+  deliver(find(*edge.node), edge.input_nr, std::move(grad));
+}
 
 void GraphTask::deliver(uint32_t index, uint32_t input_nr, Tensor grad) {
   Step& step = steps_[index];
@@ -144,7 +149,9 @@ void GraphTask::run_hooks(Step& step) {
     Tensor& grad = grads_[step.first_grad + hook.input_nr];
     if (!grad.defined()) continue;
     Tensor replaced = hook.call(grad);
-    if (replaced.defined()) grad = fit_gradient(std::move(replaced), step.node->input_meta(hook.input_nr), *step.node, hook.input_nr);
+    if (replaced.defined())
+      grad =
+          fit_gradient(std::move(replaced), step.node->input_meta(hook.input_nr), *step.node, hook.input_nr);
   }
   for (const NodeHooks::Retained& retained : step.node->hooks()->retained) {
     const Tensor& grad = grads_[step.first_grad + retained.input_nr];
@@ -164,7 +171,8 @@ void GraphTask::keep_captured(uint32_t index) {
 void GraphTask::run_step(uint32_t index) {
   Step& step = steps_[index];
   Node& node = *step.node;
-  if (node.hooks()) [[unlikely]] run_hooks(step);
+  if (node.hooks()) [[unlikely]]
+    run_hooks(step);
   if (!captures_.empty()) keep_captured(index);
   const std::span<Tensor> grads(grads_.data() + step.first_grad, node.num_inputs());
   const size_t edges = node.next_edges().size();
@@ -201,15 +209,18 @@ void GraphTask::pass_on(Step& step, std::span<Tensor> out) {
     Step& next = steps_[index];
     --next.waiting;
     if (!next.needed) grad.reset();
-    if (grad.defined()) grad = fit_gradient(std::move(grad), edge.node->input_meta(edge.input_nr), *step.node, i);
+    if (grad.defined())
+      grad = fit_gradient(std::move(grad), edge.node->input_meta(edge.input_nr), *step.node, i);
     deliver(index, edge.input_nr, std::move(grad));
   }
 }
 
-std::vector<Tensor> run_backward(std::span<const Edge> roots, std::span<const Tensor> grads, std::span<const Edge> captures,
-                                 const BackwardOptions& options) {
-  // A backward pass may be asked for from inside a kernel or under another mode; its own operators are plain calls.
-  const ThreadStateGuard<&ThreadState::excluded> visible(DispatchKeySet(thread_state.excluded.bits() & ~kAutogradKeys.bits()));
+std::vector<Tensor> run_backward(std::span<const Edge> roots, std::span<const Tensor> grads,
+                                 std::span<const Edge> captures, const BackwardOptions& options) {
+  // A backward pass may be asked for from inside a kernel or under another mode; its own operators are plain
+  // calls.
+  const ThreadStateGuard<&ThreadState::excluded> visible(
+      DispatchKeySet(thread_state.excluded.bits() & ~kAutogradKeys.bits()));
   const AutoGradMode mode(options.create_graph);
   GraphTask task(roots, captures, options);
   for (size_t i = 0; i < roots.size(); ++i) {

@@ -1,5 +1,5 @@
-// The engine: walks a recorded graph from its results to its leaves, each node once, when its gradients are complete.
-// Used by autograd.h. Knows nodes and edges, and no operator but the addition of gradients.
+// The engine: walks a recorded graph from its results to its leaves, each node once, when its gradients are
+// complete. Used by autograd.h. Knows nodes and edges, and no operator but the addition of gradients.
 #pragma once
 
 #include <vector>
@@ -17,10 +17,10 @@ struct BackwardOptions {
   bool accumulate = true;
 };
 
-/// Walks from `roots`, where `grads` enter. With `captures`, only what leads to those is walked, and the gradients
-/// that arrive at each of them are returned (undefined where none did); with `accumulate`, leaves among them get theirs
-/// as well. Nodes of the CPU run on the calling thread. A node may call this again.
-std::vector<Tensor> run_backward(std::span<const Edge> roots, std::span<const Tensor> grads, std::span<const Edge> captures,
-                                 const BackwardOptions& options);
+/// Walks from `roots`, where `grads` enter. With `captures`, only what leads to those is walked, and the
+/// gradients that arrive at each of them are returned (undefined where none did); with `accumulate`, leaves
+/// among them get theirs as well. Nodes of the CPU run on the calling thread. A node may call this again.
+std::vector<Tensor> run_backward(std::span<const Edge> roots, std::span<const Tensor> grads,
+                                 std::span<const Edge> captures, const BackwardOptions& options);
 
 }  // namespace tenon::autograd

@@ -16,7 +16,8 @@ class NotImplementedNode final : public Node {
 
   std::string_view name() const noexcept final { return "NotImplemented"; }
   void apply(NodeCall&) final {
-    throw_error(ErrorKind::NotImplemented, fmt::format("derivative for {} is not implemented", op_.full_name()));
+    throw_error(ErrorKind::NotImplemented,
+                fmt::format("derivative for {} is not implemented", op_.full_name()));
   }
 
  private:

@@ -19,20 +19,23 @@ bool broadcasts_to(IntArrayRef from, IntArrayRef to) {
 }  // namespace
 
 Tensor fit_gradient_slow(Tensor grad, const TensorMeta& meta, const Node& from, size_t output) {
-  TENON_CHECK(grad.device() == meta.device(), Device,
-              fmt::format("Function {} returned an invalid gradient at index {} - expected device {} but got {}",
-                          from.name(), output, to_string(meta.device()), to_string(grad.device())));
+  TENON_CHECK(
+      grad.device() == meta.device(), Device,
+      fmt::format("Function {} returned an invalid gradient at index {} - expected device {} but got {}",
+                  from.name(), output, to_string(meta.device()), to_string(grad.device())));
   if (!(grad.sizes() == meta.sizes())) {
-    TENON_CHECK(broadcasts_to(meta.sizes(), grad.sizes()), Runtime,
-                fmt::format("Function {} returned an invalid gradient at index {} - got {} but expected shape "
-                            "compatible with {}",
-                            from.name(), output, to_string(grad.sizes()), to_string(meta.sizes())));
+    TENON_CHECK(
+        broadcasts_to(meta.sizes(), grad.sizes()), Runtime,
+        fmt::format("Function {} returned an invalid gradient at index {} - got {} but expected shape "
+                    "compatible with {}",
+                    from.name(), output, to_string(grad.sizes()), to_string(meta.sizes())));
     grad = tenon::sum_to_size(grad, meta.sizes());
   }
   if (grad.dtype() != meta.dtype()) {
-    TENON_CHECK(can_cast(grad.dtype(), meta.dtype()), Runtime,
-                fmt::format("Function {} returned an invalid gradient at index {} - expected dtype {} but got {}",
-                            from.name(), output, tenon::name(meta.dtype()), tenon::name(grad.dtype())));
+    TENON_CHECK(
+        can_cast(grad.dtype(), meta.dtype()), Runtime,
+        fmt::format("Function {} returned an invalid gradient at index {} - expected dtype {} but got {}",
+                    from.name(), output, tenon::name(meta.dtype()), tenon::name(grad.dtype())));
     grad = grad.to(meta.dtype());
   }
   return grad;

@@ -1,14 +1,22 @@
 // Formulas: functions that derivative formulas in YAML may name beside the operators.
-// Used by generated derivatives only. Most gradients (sum_backward, select_backward, ...) are operators themselves, in
-// the YAML next to what they are the gradient of, so that they can be differentiated again; what belongs here has no
-// tensor arithmetic of its own.
+// Used by generated derivatives only. Most gradients (sum_backward, select_backward, ...) are operators
+// themselves, in the YAML next to what they are the gradient of, so that they can be differentiated again;
+// what belongs here is made of such operators, or has no tensor arithmetic at all.
 #pragma once
 
 #include "tenon/core/tensor.h"
+#include "tenon/generated/functions.h"
 
 namespace tenon::autograd::formulas {
 
 /// No gradient: what an argument gets whose old elements were overwritten.
 inline Tensor no_gradient() { return {}; }
+
+/// mat1.T @ grad, laid out as `mat2` is: the gradient of a weight that was used transposed comes out
+/// contiguous. Each element sums the same products in the same order either way.
+inline Tensor transposed_product(const Tensor& grad, const Tensor& mat1, const Tensor& mat2) {
+  const bool transposed = mat2.strides()[0] == 1 && mat2.strides()[1] != 1;
+  return transposed ? mm(grad.t(), mat1).t() : mm(mat1.t(), grad);
+}
 
 }  // namespace tenon::autograd::formulas

@@ -1,5 +1,5 @@
-// GraphTask: one backward pass: which nodes it reaches, what each still waits for, and the gradients on their way.
-// The engine's own; nobody else includes it.
+// GraphTask: one backward pass: which nodes it reaches, what each still waits for, and the gradients on their
+// way. The engine's own; nobody else includes it.
 #pragma once
 
 #include <unordered_map>
@@ -23,9 +23,9 @@ class GraphTask {
  private:
   struct Step {
     Node* node;
-    uint32_t waiting = 0;       // edges of the graph that have not delivered yet
-    uint32_t first_grad = 0;    // in grads_; one for each input
-    bool needed = true;         // leads to something that was asked for
+    uint32_t waiting = 0;     // edges of the graph that have not delivered yet
+    uint32_t first_grad = 0;  // in grads_; one for each input
+    bool needed = true;       // leads to something that was asked for
     bool runs = true;
     bool ready = false;
   };

@@ -11,7 +11,8 @@
 
 namespace tenon::autograd {
 
-/// A tensor's `.grad`, shared by the tensor and by the node that fills it, so that neither needs to keep the other.
+/// A tensor's `.grad`, shared by the tensor and by the node that fills it, so that neither needs to keep the
+/// other.
 struct GradSlot final : RefCounted {
   static void destroy(GradSlot* slot) noexcept { delete slot; }
 

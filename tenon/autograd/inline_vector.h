@@ -28,7 +28,8 @@ class InlineVector {
 
   template <class... A>
   T& emplace_back(A&&... args) {
-    if (size_ == capacity_) [[unlikely]] grow(2 * capacity_);
+    if (size_ == capacity_) [[unlikely]]
+      grow(2 * capacity_);
     return *new (data_ + size_++) T(std::forward<A>(args)...);
   }
   void reserve(size_t n) {

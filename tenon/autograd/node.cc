@@ -17,7 +17,8 @@ thread_local constinit bool freeing TENON_FAST_TLS = false;
 }  // namespace
 
 Node::Node() noexcept {
-  if (next_sequence % kBlock == 0) [[unlikely]] next_sequence = kBlock * next_block.fetch_add(1, std::memory_order_relaxed);
+  if (next_sequence % kBlock == 0) [[unlikely]]
+    next_sequence = kBlock * next_block.fetch_add(1, std::memory_order_relaxed);
   sequence_ = next_sequence++;
 }
 
@@ -49,8 +50,10 @@ void* Node::operator new(size_t nbytes) {
 }
 
 void Node::operator delete(void* p, size_t nbytes) noexcept {
-  if (nbytes <= kSmallBlockMax) small_free(p, nbytes);
-  else ::operator delete(p);
+  if (nbytes <= kSmallBlockMax)
+    small_free(p, nbytes);
+  else
+    ::operator delete(p);
 }
 
 }  // namespace tenon

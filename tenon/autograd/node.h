@@ -31,8 +31,8 @@ namespace autograd {
 struct NodeHooks;
 class GraphTask;
 
-/// One run of a node: it reads `grads`, one for each of its inputs, and fills `out`, one for each of its edges.
-/// An undefined tensor stands for zero, in both. The node may move from `grads`.
+/// One run of a node: it reads `grads`, one for each of its inputs, and fills `out`, one for each of its
+/// edges. An undefined tensor stands for zero, in both. The node may move from `grads`.
 struct NodeCall {
   std::span<Tensor> grads;
   std::span<Tensor> out;
@@ -52,8 +52,8 @@ struct SavedVisitor {
 
 }  // namespace autograd
 
-/// One step of the backward pass. Its inputs are the gradients of the results of one forward call; its edges lead to
-/// whoever made the arguments of that call.
+/// One step of the backward pass. Its inputs are the gradients of the results of one forward call; its edges
+/// lead to whoever made the arguments of that call.
 class Node : public RefCounted {
  public:
   Node() noexcept;
@@ -102,8 +102,8 @@ class Node : public RefCounted {
  private:
   friend class autograd::GraphTask;
 
-  /// Which backward pass is visiting this node (high half) and its number there (low half); 0 for none. Links the
-  /// nodes that wait to be freed.
+  /// Which backward pass is visiting this node (high half) and its number there (low half); 0 for none. Links
+  /// the nodes that wait to be freed.
   std::atomic<uint64_t> visit_{0};
   uint64_t sequence_;
   autograd::InlineVector<Edge, 2> edges_;

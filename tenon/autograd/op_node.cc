@@ -10,7 +10,8 @@ OpNode::~OpNode() = default;
 
 std::string OpNode::saved_name(size_t slot) const {
   const size_t arguments = shape_->num_tensors();
-  if (slot >= arguments) return num_saved_ - arguments == 1 ? "its result" : fmt::format("its result {}", slot - arguments);
+  if (slot >= arguments)
+    return num_saved_ - arguments == 1 ? "its result" : fmt::format("its result {}", slot - arguments);
   uint64_t left = shape_->tensors;
   for (size_t i = 0; i < slot; ++i) left &= left - 1;
   return fmt::format("`{}`", OperatorHandle(*info_->entry).schema().arguments[std::countr_zero(left)].name);
@@ -31,14 +32,16 @@ bool usable(const SavedTensor& t) { return !t.released() && !t.changed(); }
 Tensor OpNode::tensor(size_t i) const {
   const size_t slot = shape_->slot(i);
   const SavedTensor& saved = saved_[slot];
-  if (!usable(saved)) [[unlikely]] saved.throw_unusable(operator_name(*this), saved_name(slot));
+  if (!usable(saved)) [[unlikely]]
+    saved.throw_unusable(operator_name(*this), saved_name(slot));
   return saved.get(*this);
 }
 
 Tensor OpNode::result(size_t i) const {
   const size_t slot = shape_->num_tensors() + i;
   const SavedTensor& saved = saved_[slot];
-  if (!usable(saved)) [[unlikely]] saved.throw_unusable(operator_name(*this), saved_name(slot));
+  if (!usable(saved)) [[unlikely]]
+    saved.throw_unusable(operator_name(*this), saved_name(slot));
   return saved.get(*this);
 }
 
@@ -65,9 +68,11 @@ void OpNode::apply(NodeCall& call) {
   if (!any || !info_->backward) return;
   if (!all) {
     for (size_t i = 0; i < call.grads.size(); ++i) {
-      if (call.grads[i].defined() || !(info_->differentiable_results >> std::min<size_t>(i, 63) & 1)) continue;
+      if (call.grads[i].defined() || !(info_->differentiable_results >> std::min<size_t>(i, 63) & 1))
+        continue;
       const TensorMeta& meta = input_meta(i);
-      if (is_floating_point(meta.dtype()) || is_complex(meta.dtype())) call.grads[i] = tenon::zeros(meta.sizes(), meta.options());
+      if (is_floating_point(meta.dtype()) || is_complex(meta.dtype()))
+        call.grads[i] = tenon::zeros(meta.sizes(), meta.options());
     }
   }
   Gradients out(*this, call);
@@ -88,7 +93,8 @@ void OpNode::visit_saved(SavedVisitor& visitor) const {
     if (!saved.saved() && !saved.released()) continue;
     if (!usable(saved)) saved.throw_unusable(operator_name(*this), saved_name(slot));
     if (slot >= arguments) {
-      visitor.tensor(num_saved_ - arguments == 1 ? "result" : fmt::format("result{}", slot - arguments), saved.get(*this));
+      visitor.tensor(num_saved_ - arguments == 1 ? "result" : fmt::format("result{}", slot - arguments),
+                     saved.get(*this));
     } else {
       std::string name = saved_name(slot);
       visitor.tensor(std::string_view(name).substr(1, name.size() - 2), saved.get(*this));

@@ -32,9 +32,11 @@ bool passes_grad_on(const PointwiseDerivative& d, std::span<const Scalar* const>
          (text.starts_with(number) && text.ends_with(grad) && text.substr(number.size(), 3) == kTimes);
 }
 
-/// Gradient of one operand. `operand(j)` and `scalar(j)` give what the forward call had, `result()` what came out.
+/// Gradient of one operand. `operand(j)` and `scalar(j)` give what the forward call had, `result()` what came
+/// out.
 template <class Operand, class Number, class Result>
-Tensor gradient(const PointwiseDerivative& d, const Tensor& grad, Operand operand, Number scalar, Result result) {
+Tensor gradient(const PointwiseDerivative& d, const Tensor& grad, Operand operand, Number scalar,
+                Result result) {
   Tensor tensors[kMaxOperands];
   const Tensor* tensor_pointers[kMaxOperands];
   Scalar scalars[PointwiseInfo::kMaxScalars];
@@ -53,13 +55,15 @@ Tensor gradient(const PointwiseDerivative& d, const Tensor& grad, Operand operan
     tensors[j] = from == PointwiseDerivative::kResult ? result() : operand(from);
     tensor_pointers[j] = &tensors[j];
   }
-  return pointwise_recorded(*d.info, {tensor_pointers, d.tensors.size()}, {scalar_pointers, d.scalars.size()});
+  return pointwise_recorded(*d.info, {tensor_pointers, d.tensors.size()},
+                            {scalar_pointers, d.scalars.size()});
 }
 
 /// A pointwise operation that is not an operator: a derivative, or an expression made at run time.
 class PointwiseNode final : public Node {
  public:
-  PointwiseNode(const PointwiseInfo& info, std::span<const Tensor* const> tensors, std::span<const Scalar* const> scalars)
+  PointwiseNode(const PointwiseInfo& info, std::span<const Tensor* const> tensors,
+                std::span<const Scalar* const> scalars)
       : info_(info), name_(fmt::format("{}Backward0", info.name)) {
     bool uses_operand[PointwiseInfo::kMaxTensors] = {};
     reserve_edges(tensors.size());
@@ -92,8 +96,11 @@ class PointwiseNode final : public Node {
       if (!d) continue;
       call.out[i] = gradient(
           *d, grad,
-          [&](int8_t j) { return tensors_[j].unpack(*this, info_.name, fmt::format("`{}`", info_.tensor_names[j])); },
-          [&](int8_t j) { return scalars_[j]; }, [&] { return result_.unpack(*this, info_.name, "its result"); });
+          [&](int8_t j) {
+            return tensors_[j].unpack(*this, info_.name, fmt::format("`{}`", info_.tensor_names[j]));
+          },
+          [&](int8_t j) { return scalars_[j]; },
+          [&] { return result_.unpack(*this, info_.name, "its result"); });
     }
   }
 

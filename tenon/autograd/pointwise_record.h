@@ -1,5 +1,5 @@
-// Pointwise operations with history: the derivative of a pointwise operator is a pointwise operator too, to any order.
-// Used by pointwise_backward and by expressions known only at run time.
+// Pointwise operations with history: the derivative of a pointwise operator is a pointwise operator too, to
+// any order. Used by pointwise_backward and by expressions known only at run time.
 #pragma once
 
 #include "tenon/iter/pointwise.h"

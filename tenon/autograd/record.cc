@@ -17,6 +17,12 @@ std::string_view short_name(const OperatorEntry& entry) {
   return at == std::string_view::npos ? entry.name : entry.name.substr(at + 1);
 }
 
+// A view of a view may be written no more than that.
+ViewCreation creation_of(const Tensor& t) {
+  const AutogradMeta* meta = t.defined() ? meta_of(*t.impl()) : nullptr;
+  return meta ? meta->creation : ViewCreation::Default;
+}
+
 // Whether the gradient of `t` goes anywhere.
 bool add_edge_of(Node& node, const Tensor& t) {
   // Most arguments have no history or a settled one.
@@ -57,16 +63,19 @@ bool Recorder::any_requires_grad() const {
 
 bool Recorder::decide() const {
   if (!thread_state.grad_enabled) return false;
-  if (call_.shape.written == 0) [[likely]] return any_requires_grad();
+  if (call_.shape.written == 0) [[likely]]
+    return any_requires_grad();
 
   bool any = any_requires_grad();
   for (uint64_t outs = call_.shape.written & ~uint64_t{1}; outs && !any; outs &= outs - 1) {
     any = argument_requires_grad(std::countr_zero(outs));
   }
-  TENON_CHECK(!any || !(call_.shape.written & ~uint64_t{1}), Runtime,
-              fmt::format("{}(): functions with out=... arguments don't support automatic differentiation, but one of "
-                          "the arguments requires grad.",
-                          short_name(*info_.entry)));
+  TENON_CHECK(
+      !any || !(call_.shape.written & ~uint64_t{1}), Runtime,
+      fmt::format(
+          "{}(): functions with out=... arguments don't support automatic differentiation, but one of "
+          "the arguments requires grad.",
+          short_name(*info_.entry)));
   if (!writes_self()) return any;
   const Tensor& self = *call_.tensors[0];
   // Writing through a view writes its base, whose history this is.
@@ -146,7 +155,8 @@ void Recorder::finish(std::span<Tensor* const> results) {
     node_->add_input(t);
     const size_t place = call_.shape.num_tensors() + i;
     if (saves_results_ & bit(std::min<uint32_t>(i, 63)) && place < node_->num_saved_) {
-      const uint64_t version = in_place ? tenon::detail::version_after_call(t, version_before_) : t._version();
+      const uint64_t version =
+          in_place ? tenon::detail::version_after_call(t, version_before_) : t._version();
       node_->saved_[place].save_output(t, i, version);
     }
     const bool differentiable = info_.differentiable_results & bit(std::min<uint32_t>(i, 63));
@@ -158,29 +168,36 @@ void Recorder::finish(std::span<Tensor* const> results) {
       // The last result takes the recorder's own reference.
       const bool last = i + 1 == results.size();
       set_history(t, {last ? IntrusivePtr<Node>::adopt(node_.release()) : owner(), i});
-      if (info_.is_view && results.size() > 1) meta_of(*t.impl())->creation = ViewCreation::MultiOutput;
+      if (t.is_view()) [[unlikely]] {
+        meta_of(*t.impl())->creation =
+            info_.is_view && results.size() > 1 ? ViewCreation::MultiOutput : creation_of(*call_.tensors[0]);
+      }
     }
   }
   if (in_place) replace_self_history(*call_.tensors[0]);
 }
 
 void Recorder::finish_unrecorded(std::span<Tensor* const> results) const {
-  if (thread_state.grad_enabled || call_.shape.num_tensors() == 0) return;
+  if (call_.shape.num_tensors() == 0) return;
   const Tensor& self = *call_.tensors[0];
+  if (!self.defined()) return;
   const TensorImpl* base = self.impl()->base().get();
-  if (!requires_grad(*self.impl()) && !(base && requires_grad(*base))) return;
+  ViewCreation creation = creation_of(self);
+  if (!thread_state.grad_enabled) {
+    if (!requires_grad(*self.impl()) && !(base && requires_grad(*base))) return;
+    creation = thread_state.inference_mode ? ViewCreation::InferenceMode : ViewCreation::NoGrad;
+  }
   for (Tensor* t : results) {
     TensorImpl& impl = *t->impl();
     if (impl.is_inference() || t->is_same(self)) continue;
+    const AutogradMeta* of_base = impl.base() ? meta_of(*impl.base()) : nullptr;
+    const uint32_t history = of_base ? of_base->history : 0;
+    if (creation == ViewCreation::Default && history == 0) continue;
     AutogradMeta& meta = ensure_meta(impl);
-    if (thread_state.inference_mode) {
-      // Without a base nothing but its own key brings a later write through it here, to be refused.
-      meta.creation = ViewCreation::InferenceMode;
-      impl.set_keys(impl.own_keys() | kAutogradKeys);
-    } else {
-      meta.creation = ViewCreation::NoGrad;
-      if (const AutogradMeta* of_base = impl.base() ? meta_of(*impl.base()) : nullptr) meta.base_history = of_base->history;
-    }
+    meta.creation = creation;
+    meta.base_history = history;
+    // Without a base nothing but its own key brings a later write through it here, to be refused.
+    if (!impl.base()) impl.set_keys(impl.own_keys() | kAutogradKeys);
   }
 }
 

@@ -1,6 +1,6 @@
-// Record: the Autograd kernel of every operator that has a DerivativeInfo: makes a node, lets the call go on below
-// Autograd, and makes the results' history. One instantiation for each C++ signature.
-// Used by generated registrations. What does not depend on the signature is in record.cc.
+// Record: the Autograd kernel of every operator that has a DerivativeInfo: makes a node, lets the call go on
+// below Autograd, and makes the results' history. One instantiation for each C++ signature. Used by generated
+// registrations. What does not depend on the signature is in record.cc.
 #pragma once
 
 #include "tenon/autograd/derivative.h"
@@ -18,14 +18,16 @@ struct CallTensors {
 class Recorder {
  public:
   /// Throws Error{Runtime} for an in-place or out call that cannot be recorded.
-  Recorder(const DerivativeInfo& info, const CallTensors& call) : info_(info), call_(call), recording_(decide()) {}
+  Recorder(const DerivativeInfo& info, const CallTensors& call)
+      : info_(info), call_(call), recording_(decide()) {}
 
   bool recording() const noexcept { return recording_; }
   /// Gives the node its edges and what it saves. Before the call goes on, which may overwrite an argument.
   void begin(IntrusivePtr<OpNode> node);
   /// Makes the results part of the graph.
   void finish(std::span<Tensor* const> results);
-  /// Without history, results may still be views, and must remember in which mode they were made.
+  /// Without history, results may still be views, and must remember in which mode, and after which writes to
+  /// their base, they were made.
   void finish_unrecorded(std::span<Tensor* const> results) const;
 
  private:
@@ -107,7 +109,8 @@ struct Record<R(A...)> {
     const detail::TensorPointers<A...> pointers(args...);
     const CallTensors tensors = pointers.call();
     Recorder recorder(info, tensors);
-    if (recorder.recording()) recorder.begin(IntrusivePtr<OpNode>::adopt(new SavedCall<R(A...)>(info, args...)));
+    if (recorder.recording())
+      recorder.begin(IntrusivePtr<OpNode>::adopt(new SavedCall<R(A...)>(info, args...)));
     // Operators that the kernel calls on the same tensors are its own business.
     const ExcludeDispatchKeyGuard below(kAutogradKeys);
     const DispatchKeySet rest = keys.below(Functionality::Autograd);
@@ -118,11 +121,22 @@ struct Record<R(A...)> {
       R result = op.redispatch(rest, std::forward<A>(args)...);
       if (recorder.recording()) {
         detail::with_results(result, [&](std::span<Tensor* const> results) { recorder.finish(results); });
-      } else if (info.is_view) {
-        detail::with_results(result, [&](std::span<Tensor* const> results) { recorder.finish_unrecorded(results); });
+      } else if (info.is_view || is_view(result)) {
+        detail::with_results(result,
+                             [&](std::span<Tensor* const> results) { recorder.finish_unrecorded(results); });
       }
       return result;
     }
+  }
+
+ private:
+  template <class T>
+  static bool is_view(const T& result) noexcept {
+    // Also of operators whose schema does not promise it (flip).
+    if constexpr (std::is_same_v<T, Tensor>)
+      return result.defined() && result.is_view();
+    else
+      return false;
   }
 };
 

@@ -1,5 +1,5 @@
-// SavedTensor: a tensor that a node keeps for its backward, with what is needed to notice that it was changed since.
-// Used by nodes. Knows nothing of operators; whoever owns it says what it was in error messages.
+// SavedTensor: a tensor that a node keeps for its backward, with what is needed to notice that it was changed
+// since. Used by nodes. Knows nothing of operators; whoever owns it says what it was in error messages.
 #pragma once
 
 #include "tenon/autograd/node.h"
@@ -10,8 +10,8 @@ class SavedTensor {
  public:
   SavedTensor() noexcept = default;
 
-  /// Keeps an argument: a leaf that requires grad as it is; of any other tensor its elements and its history. The tensor
-  /// itself might be written in place later, by a call whose node leads here, and then own itself.
+  /// Keeps an argument: a leaf that requires grad as it is; of any other tensor its elements and its history.
+  /// The tensor itself might be written in place later, by a call whose node leads here, and then own itself.
   /// Throws Error{Runtime} for an inference tensor.
   void save_input(const Tensor& t);
   /// Keeps result `output_nr` of the node's own call: its elements, not the tensor, which owns the node.
@@ -22,8 +22,8 @@ class SavedTensor {
   bool released() const noexcept { return state_ == State::Released; }
   /// Whether somebody wrote to the storage since.
   bool changed() const noexcept;
-  /// The tensor, with its history while grad mode is on (`owner` is the node of results). Undefined when nothing was
-  /// saved. The caller has asked `changed` and `released`.
+  /// The tensor, with its history while grad mode is on (`owner` is the node of results). Undefined when
+  /// nothing was saved. The caller has asked `changed` and `released`.
   Tensor get(const Node& owner) const;
   /// The same; throws Error{Runtime} naming the operator `op` and what it had saved.
   Tensor unpack(const Node& owner, std::string_view op, std::string_view what) const;

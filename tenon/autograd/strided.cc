@@ -17,7 +17,9 @@ struct Geometry {
   Geometry() = default;
   explicit Geometry(const Tensor& t) : sizes(t.sizes()), strides(t.strides()), offset(t.storage_offset()) {}
 
-  Tensor of(const Tensor& flat, int64_t origin) const { return tenon::as_strided(flat, sizes, strides, offset - origin); }
+  Tensor of(const Tensor& flat, int64_t origin) const {
+    return tenon::as_strided(flat, sizes, strides, offset - origin);
+  }
 };
 
 /// The part of a storage that a base and its view reach, as a flat tensor that both are views of.
@@ -26,7 +28,9 @@ struct Frame {
 
   int64_t origin() const { return std::min(low(base), low(view)); }
   int64_t end() const { return std::max(high(base), high(view)); }
-  Tensor zeros(const Tensor& like) const { return tenon::zeros({std::max<int64_t>(end() - origin(), 0)}, like.options()); }
+  Tensor zeros(const Tensor& like) const {
+    return tenon::zeros({std::max<int64_t>(end() - origin(), 0)}, like.options());
+  }
 
  private:
   static int64_t low(const Geometry& g) { return g.offset + extent(g.sizes, g.strides, "as_strided").low; }
@@ -90,7 +94,9 @@ class StridedMap final : public Node {
     add_edge(gradient_edge(argument));
   }
 
-  std::string_view name() const noexcept final { return scatters_ ? "AsStridedScatterBackward0" : "AsStridedBackward0"; }
+  std::string_view name() const noexcept final {
+    return scatters_ ? "AsStridedScatterBackward0" : "AsStridedBackward0";
+  }
 
   void apply(NodeCall& call) final {
     if (call.grads[0].defined() && call.wanted(0)) call.out[0] = run_map(frame_, !scatters_, call.grads[0]);
@@ -132,7 +138,8 @@ class CopySlices final : public Node {
   void apply(NodeCall& call) final {
     Tensor& grad = call.grads[0];
     if (!grad.defined()) return;
-    // The elements outside the view keep their gradient; those inside have the gradient that the write passes on.
+    // The elements outside the view keep their gradient; those inside have the gradient that the write passes
+    // on.
     Tensor slice = run_map(frame_, false, grad);
     NodeCall inner{{&slice, 1}, call.out, write_->next_edges(), call.filter};
     write_->apply(inner);
@@ -148,8 +155,10 @@ class CopySlices final : public Node {
     const Tensor whole = frame_.base.of(flat, frame_.origin());
     Tensor(whole).copy_(grad);
     Tensor part = frame_.view.of(flat, frame_.origin());
-    if (passed.defined()) part.copy_(passed);
-    else part.zero_();
+    if (passed.defined())
+      part.copy_(passed);
+    else
+      part.zero_();
     return alias_without_history(whole);
   }
 

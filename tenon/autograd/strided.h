@@ -1,5 +1,5 @@
-// Views as linear maps between the elements of a base and those of a view, told by geometry alone: how a view gets its
-// history back after an in-place write, and how a write through a view becomes history of the base.
+// Views as linear maps between the elements of a base and those of a view, told by geometry alone: how a view
+// gets its history back after an in-place write, and how a write through a view becomes history of the base.
 // Used by AutogradMeta and by recording.
 #pragma once
 
@@ -8,11 +8,13 @@
 
 namespace tenon::autograd {
 
-/// A node "AsStridedBackward0" that leads from the gradient of `view` to that of `base`, whose elements it shares.
+/// A node "AsStridedBackward0" that leads from the gradient of `view` to that of `base`, whose elements it
+/// shares.
 IntrusivePtr<Node> make_strided_view_node(const Tensor& base, const Tensor& view);
 
-/// A node "CopySlices" that leads from the gradient of `base` after an in-place write to its view `view`, past `write`
-/// (the node of that call, whose edge 0 is the view's old self), to the gradients of everything involved.
+/// A node "CopySlices" that leads from the gradient of `base` after an in-place write to its view `view`,
+/// past `write` (the node of that call, whose edge 0 is the view's old self), to the gradients of everything
+/// involved.
 IntrusivePtr<Node> make_copy_slices_node(const Tensor& base, const Tensor& view, IntrusivePtr<Node> write);
 
 }  // namespace tenon::autograd

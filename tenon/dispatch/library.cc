@@ -12,6 +12,8 @@ namespace tenon {
 
 Library::Library(Kind kind, std::string ns, std::string_view key, SourceLocation where)
     : kind_(kind), ns_(std::move(ns)), where_(where) {
+  // Blocks that queued before this one was made come first: the newest registration of a slot runs.
+  Dispatcher::singleton().commit_pending();
   TENON_CHECK(!ns_.empty() && ns_.find("::") == std::string::npos, Value,
               fmt::format("library: '{}' is not a namespace (at {})", ns_, to_string(where)));
   TENON_CHECK(

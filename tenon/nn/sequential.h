@@ -5,8 +5,8 @@
 
 namespace tenon::nn {
 
-/// `Sequential model(Linear(64, 128), ReLU(), Linear(128, 10))`: each gets the result of the one before. Parts are
-/// named "0", "1", ...
+/// `Sequential model{Linear(64, 128), ReLU(), Linear(128, 10)}`: each gets the result of the one before. Parts are
+/// named "0", "1", ... Use braces: C++ makes arguments in parentheses in any order, and each draws random weights.
 class Sequential final : public Module {
  public:
   template <class... M>

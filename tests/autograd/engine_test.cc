@@ -1,4 +1,5 @@
-// The engine on nodes written by hand: order, accumulation, freeing, errors, threads. Operators only add gradients.
+// The engine on nodes written by hand: order, accumulation, freeing, errors, threads. Operators only add
+// gradients.
 #include "tenon/autograd/engine.h"
 
 #include <pthread.h>
@@ -27,7 +28,8 @@ int live = 0;
 /// y = factor * (x_1 + ... + x_n), over one-element tensors.
 class Scale : public Node {
  public:
-  Scale(double factor, std::vector<Edge> edges, std::vector<std::string>* log = nullptr, std::string label = "")
+  Scale(double factor, std::vector<Edge> edges, std::vector<std::string>* log = nullptr,
+        std::string label = "")
       : factor_(factor), log_(log), label_(std::move(label)) {
     ++live;
     add_input(TensorMeta({1}, kFloat64, kCPU));
@@ -52,7 +54,8 @@ template <class T, class... A>
 Edge node(A&&... args) {
   return {IntrusivePtr<Node>::adopt(new T(std::forward<A>(args)...)), 0};
 }
-Edge scale(double factor, std::vector<Edge> edges, std::vector<std::string>* log = nullptr, std::string label = "") {
+Edge scale(double factor, std::vector<Edge> edges, std::vector<std::string>* log = nullptr,
+           std::string label = "") {
   return node<Scale>(factor, std::move(edges), log, std::move(label));
 }
 
@@ -94,7 +97,8 @@ TEST(Engine, UndefinedGradientsPassThrough) {
     using Scale::Scale;
     void apply(NodeCall&) override {}
   };
-  run(scale(1, {node<Nothing>(1.0, std::vector<Edge>{scale(2, {autograd::gradient_edge(x)})}), autograd::gradient_edge(y)}));
+  run(scale(1, {node<Nothing>(1.0, std::vector<Edge>{scale(2, {autograd::gradient_edge(x)})}),
+                autograd::gradient_edge(y)}));
   EXPECT_FALSE(x.grad().defined());
   EXPECT_EQ(value(y.grad()), 1);
 }
@@ -102,7 +106,8 @@ TEST(Engine, UndefinedGradientsPassThrough) {
 TEST(Engine, CapturesWalkOnlyWhatLeadsToThem) {
   Tensor x = leaf({1}, {0}), y = leaf({1}, {0});
   std::vector<std::string> log;
-  const Edge to_x = scale(2, {autograd::gradient_edge(x)}, &log, "x"), to_y = scale(3, {autograd::gradient_edge(y)}, &log, "y");
+  const Edge to_x = scale(2, {autograd::gradient_edge(x)}, &log, "x"),
+             to_y = scale(3, {autograd::gradient_edge(y)}, &log, "y");
   const Edge root = scale(1, {to_x, to_y}, &log, "root");
   const Edge captures[] = {autograd::gradient_edge(y), to_y};
   const Tensor one = number(1);
@@ -118,7 +123,8 @@ TEST(Engine, GradientOfAnotherShapeIsRefused) {
   Tensor x = leaf({2}, {0, 0});
   const Edge root = scale(1, {autograd::gradient_edge(x)});
   EXPECT_EQ(error_of([&] { run(root); }),
-            "Function Scale returned an invalid gradient at index 0 - got [1] but expected shape compatible with [2]");
+            "Function Scale returned an invalid gradient at index 0 - got [1] but expected shape compatible "
+            "with [2]");
   // The failed pass left nothing behind.
   EXPECT_EQ(error_of([&] { run(root); }).substr(0, 14), "Function Scale");
 }
@@ -166,7 +172,8 @@ TEST(Engine, SavedTensorsAreFreedUnlessRetained) {
   run(root, 1, {.retain_graph = true});
   run(root);
   EXPECT_EQ(value(x.grad()), 8);
-  EXPECT_EQ(error_of([&] { run(root); }).substr(0, 54), "Trying to backward through the graph a second time (or");
+  EXPECT_EQ(error_of([&] { run(root); }).substr(0, 54),
+            "Trying to backward through the graph a second time (or");
 }
 
 TEST(Engine, SavedTensorNoticesAChange) {
@@ -180,7 +187,8 @@ TEST(Engine, SavedTensorNoticesAChange) {
   const Edge root = node<Keeps>(x);
   x.storage()->bump_version();
   EXPECT_EQ(error_of([&] { run(root); }),
-            "backward: `keeps` saved `x`, which was changed in place (version 1, expected 0); use the out-of-place form "
+            "backward: `keeps` saved `x`, which was changed in place (version 1, expected 0); use the "
+            "out-of-place form "
             "instead");
 }
 

@@ -104,7 +104,8 @@ TEST(Record, ChangeOfASavedResultIsReported) {
   Tensor y = tenon::exp(x);
   y.mul_(Scalar(2));
   EXPECT_EQ(error_of([&] { tenon::sum(y).backward(); }),
-            "backward: `exp` saved its result, which was changed in place (version 1, expected 0); use the out-of-place "
+            "backward: `exp` saved its result, which was changed in place (version 1, expected 0); use the "
+            "out-of-place "
             "form instead");
 }
 
@@ -114,7 +115,8 @@ TEST(Record, ChangeOfASavedArgumentIsReportedThroughAnyView) {
   Tensor y = tenon::mul(x, c);
   c.select(0, 0).zero_();
   EXPECT_EQ(error_of([&] { tenon::sum(y).backward(); }),
-            "backward: `mul` saved `other`, which was changed in place (version 1, expected 0); use the out-of-place form "
+            "backward: `mul` saved `other`, which was changed in place (version 1, expected 0); use the "
+            "out-of-place form "
             "instead");
 }
 
@@ -182,7 +184,8 @@ TEST(Record, InPlaceOnALeafIsRefused) {
 TEST(Record, OutIsRefused) {
   Tensor x = leaf({2}, {1, 2}), out = make({2}, {0, 0});
   EXPECT_EQ(error_of([&] { tenon::mul_out(out, x, x); }),
-            "mul(): functions with out=... arguments don't support automatic differentiation, but one of the arguments "
+            "mul(): functions with out=... arguments don't support automatic differentiation, but one of the "
+            "arguments "
             "requires grad.");
   const NoGradGuard guard;
   tenon::mul_out(out, x, x);
@@ -200,23 +203,42 @@ TEST(Record, DetachCutsAndShares) {
   EXPECT_EQ(values(d), (V{2, 8}));
 }
 
+TEST(Record, DetachInPlace) {
+  Tensor x = leaf({2}, {1, 2});
+  Tensor y = tenon::mul(x, x);
+  autograd::detach_(y);
+  EXPECT_TRUE(y.is_leaf());
+  EXPECT_FALSE(y.requires_grad());
+  EXPECT_EQ(error_of([&] { autograd::detach_(x.select(0, 0)); }),
+            "Can't detach views in-place. Use detach() instead.");
+}
+
 TEST(Record, SecondPassNeedsARetainedGraph) {
   Tensor x = leaf({1}, {3});
   Tensor y = tenon::mul(x, x);
   y.backward({}, true);
   y.backward();
   EXPECT_EQ(values(x.grad()), (V{12}));
-  EXPECT_EQ(error_of([&] { y.backward(); }).substr(0, 53), "Trying to backward through the graph a second time (o");
+  EXPECT_EQ(error_of([&] { y.backward(); }).substr(0, 53),
+            "Trying to backward through the graph a second time (o");
 }
 
 TEST(Record, WrongRootsAreRefused) {
   Tensor x = leaf({2}, {1, 2});
-  EXPECT_EQ(error_of([&] { tenon::mul(x, x).backward(); }), "grad can be implicitly created only for scalar outputs");
-  EXPECT_NE(error_of([&] { make({1}, {1}).backward(); }).find("does not require grad and does not have a grad_fn"),
+  EXPECT_EQ(error_of([&] { tenon::mul(x, x).backward(); }),
+            "grad can be implicitly created only for scalar outputs");
+  EXPECT_NE(
+      error_of([&] { make({1}, {1}).backward(); }).find("does not require grad and does not have a grad_fn"),
+      std::string::npos);
+  EXPECT_NE(error_of([&] {
+              tenon::mul(x, x).backward(make({3}, {1, 1, 1}));
+            }).find("Mismatch in shape"),
             std::string::npos);
-  EXPECT_NE(error_of([&] { tenon::mul(x, x).backward(make({3}, {1, 1, 1})); }).find("Mismatch in shape"), std::string::npos);
   Tensor z = leaf({1}, {1}), y = tenon::sum(x);
-  EXPECT_NE(error_of([&] { autograd::grad({&y, 1}, {&z, 1}); }).find("not have been used in the graph"), std::string::npos);
+  EXPECT_NE(error_of([&] {
+              autograd::grad({&y, 1}, {&z, 1});
+            }).find("not have been used in the graph"),
+            std::string::npos);
   EXPECT_FALSE(autograd::grad({&y, 1}, {&z, 1}, {}, {}, false, true)[0].defined());
 }
 
@@ -247,7 +269,8 @@ TEST(Record, InferenceModeTakesNoPart) {
   }
   EXPECT_FALSE(made.requires_grad());
   EXPECT_NE(error_of([&] { made.requires_grad_(); }).find("inference tensor"), std::string::npos);
-  EXPECT_NE(error_of([&] { tenon::mul(x, made); }).find("Inference tensors cannot be saved for backward"), std::string::npos);
+  EXPECT_NE(error_of([&] { tenon::mul(x, made); }).find("Inference tensors cannot be saved for backward"),
+            std::string::npos);
   EXPECT_NE(error_of([&] { view.mul_(x.select(0, 1)); }).find("inference mode"), std::string::npos);
 }
 

@@ -1,4 +1,5 @@
-// What the tests of this room share: small tensors from numbers and back, and derivatives by finite differences.
+// What the tests of this room share: small tensors from numbers and back, and derivatives by finite
+// differences.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -72,8 +73,8 @@ inline Tensor random_like(const Tensor& t, int layout, std::mt19937_64& rng) {
 }
 inline constexpr int kLayouts = 5;
 
-/// Compares `f`'s gradients with central differences in float64, for incoming gradients of every layout. `inputs` are
-/// leaves; those that do not require grad are constants.
+/// Compares `f`'s gradients with central differences in float64, for incoming gradients of every layout.
+/// `inputs` are leaves; those that do not require grad are constants.
 inline void check_gradients(const Function& f, const std::vector<Tensor>& inputs, double tolerance = 1e-6) {
   std::mt19937_64 rng(7);
   for (int layout = 0; layout < kLayouts; ++layout) {
@@ -102,7 +103,8 @@ inline void check_gradients(const Function& f, const std::vector<Tensor>& inputs
     constexpr double kStep = 1e-5;
     for (size_t k = 0; k < wanted.size(); ++k) {
       const std::vector<double> analytic =
-          grads[k].defined() ? values(grads[k]) : std::vector<double>(static_cast<size_t>(wanted[k].numel()), 0.0);
+          grads[k].defined() ? values(grads[k])
+                             : std::vector<double>(static_cast<size_t>(wanted[k].numel()), 0.0);
       if (grads[k].defined()) {
         EXPECT_EQ(grads[k].sizes(), wanted[k].sizes());
       }
@@ -123,7 +125,8 @@ inline void check_gradients(const Function& f, const std::vector<Tensor>& inputs
 }
 
 /// The same for the gradients of `f` themselves, by its inputs and by the incoming gradient.
-inline void check_second_gradients(const Function& f, const std::vector<Tensor>& inputs, double tolerance = 1e-5) {
+inline void check_second_gradients(const Function& f, const std::vector<Tensor>& inputs,
+                                   double tolerance = 1e-5) {
   std::mt19937_64 rng(11);
   std::vector<Tensor> all = inputs;
   std::vector<Tensor> outputs = f(inputs);

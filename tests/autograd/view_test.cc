@@ -137,11 +137,28 @@ TEST(View, MadeInNoGradMayNotBeWrittenWithGrad) {
     v = b.select(0, 0);
   }
   EXPECT_FALSE(v.requires_grad());
-  EXPECT_NE(error_of([&] { v.mul_(Scalar(2)); }).find("A view was created in no_grad mode and is being modified inplace"),
+  EXPECT_NE(error_of([&] {
+              v.mul_(Scalar(2));
+            }).find("A view was created in no_grad mode and is being modified inplace"),
             std::string::npos);
   EXPECT_EQ(values(b), (V{2, 4}));
 }
 
+TEST(View, OfAViewMadeInNoGradIsAsItsBase) {
+  Tensor x = leaf({2}, {1, 2});
+  Tensor b = make({2}, {1, 2});
+  b.mul_(x);
+  Tensor v;
+  {
+    const NoGradGuard guard;
+    v = b.slice(0, 0, 1);
+  }
+  Tensor inner = v.unsqueeze(0), flipped = v.flip({0});
+  EXPECT_FALSE(inner.requires_grad());
+  EXPECT_FALSE(flipped.requires_grad());
+  EXPECT_NE(error_of([&] { inner.mul_(x.slice(0, 0, 1)); }).find("created in no_grad mode"),
+            std::string::npos);
+}
 
 TEST(View, VersionIsSharedWithTheBase) {
   Tensor b = make({3}, {1, 2, 3});

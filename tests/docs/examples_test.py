@@ -16,7 +16,7 @@ def blocks(language):
             yield pytest.param(text, id=f"{page.name}-{i}")
 
 
-@pytest.mark.parametrize("text", blocks("python"))
+@pytest.mark.parametrize("text", list(blocks("python")))
 def test_python_example(text):
     exec(compile(text, "example", "exec"), {})
 
@@ -30,7 +30,7 @@ target_link_libraries(example PRIVATE Tenon::tenon)
 """
 
 
-@pytest.mark.parametrize("text", blocks("cpp"))
+@pytest.mark.parametrize("text", list(blocks("cpp")))
 def test_cpp_example(text, tmp_path):
     if "int main()" not in text:
         pytest.skip("a fragment, not a program")

@@ -37,7 +37,7 @@ def arrays(draw, dtypes=(np.float32, np.float64, np.int64), max_dims=3, max_side
     if kind == "transposed":
         return array.T
     if kind == "reversed":
-        return array[tuple(slice(None, None, -1) for _ in shape)]
+        return np.asarray(array[tuple(slice(None, None, -1) for _ in shape)])
     if kind == "sliced" and shape:
         return np.repeat(array, 2, axis=-1)[..., ::2]
     if kind == "broadcast" and shape:

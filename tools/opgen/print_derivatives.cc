@@ -67,7 +67,8 @@ std::vector<Use> uses_of(const OpDef& def) {
   return uses;
 }
 
-// "MulBackward0": the operator in camel case, and its number among the overloads that have a derivative.
+// "MulBackward0": the operator in camel case, and its number among the overloads that have a derivative. One that takes
+// a number where another takes a tensor counts as that one: PyTorch wraps the number, so its users know one name.
 std::map<const OpDef*, std::string> node_names(const std::vector<OpDef>& defs) {
   std::map<std::string, std::vector<const OpDef*>> families;
   for (const OpDef& def : defs) {
@@ -81,15 +82,19 @@ std::map<const OpDef*, std::string> node_names(const std::vector<OpDef>& defs) {
   }
   const auto rank = [](const OpDef* d) {
     const std::string& overload = d->schema().overload;
-    return std::pair(overload.empty() ? 0 : overload.starts_with("Tensor") ? 1 : 2, overload);
+    return std::pair(overload.empty() ? 0 : overload.starts_with("Tensor") || overload == "self" ? 1 : 2, overload);
   };
   std::map<const OpDef*, std::string> names;
   for (auto& [name, family] : families) {
     std::stable_sort(family.begin(), family.end(), [&](const OpDef* a, const OpDef* b) { return rank(a) < rank(b); });
+    const bool wraps = std::any_of(family.begin(), family.end(), [](const OpDef* def) {
+      return def->schema().overload == "Tensor" || def->schema().overload == "self";
+    });
     size_t number = 0;
     for (const OpDef* def : family) {
       const bool has = def->derivative.kind == Kind::Expression || def->derivative.kind == Kind::Formulas;
-      names[def] = fmt::format("{}Backward{}", name, has ? number++ : 0);
+      const bool own = has && !(wraps && def->schema().overload.starts_with("Scalar"));
+      names[def] = fmt::format("{}Backward{}", name, own ? number++ : 0);
     }
   }
   return names;

@@ -41,7 +41,8 @@ std::string definition(const PythonName& name, const PythonOverload& o, bool met
     parameters += star ? ", " : (parameters.empty() ? "*, " : ", *, ");
     parameters += inside_class("requires_grad: bool = False", method);
   }
-  return fmt::format("{0}{1}{0}def {2}({3}) -> {4}: ...\n", indent, one_of_several ? "@overload\n" : "", name.name,
+  const std::string decorator = one_of_several ? indent + "@overload\n" : "";
+  return fmt::format("{}{}def {}({}) -> {}: ...\n", decorator, indent, name.name,
                      parameters, inside_class(schema::python_return_type(o.op->schema), method));
 }
 

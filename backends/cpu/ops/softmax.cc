@@ -61,21 +61,25 @@ void reduce_rows(ReduceOp op, const T* block, int64_t rows, int64_t length, T* o
     out[r] = reduce_contiguous(op, block + r * length, static_cast<size_t>(length));
 }
 
-/// Blocks of rows over threads; body(first, rows, scratch) where scratch has `buffers` blocks of rows *
-/// length, and three of rows.
+/// Blocks of rows over threads: body(first, rows, scratch, numbers), where scratch has `buffers` times
+/// rows * length elements, and numbers one for each row.
 template <class T, class F>
 void for_row_blocks(int64_t count, int64_t length, size_t buffers, F&& body) {
   if (count == 0 || length == 0) return;
-  const int64_t at_once = std::max<int64_t>(kBlock / length, 1);
+  const int64_t at_once = std::min(std::max<int64_t>(kBlock / length, 1), count);
   const int64_t blocks = (count + at_once - 1) / at_once;
+  const size_t numbers = buffers * static_cast<size_t>(at_once * length),
+               total = numbers + static_cast<size_t>(at_once);
   parallel_for(0, blocks, std::max<int64_t>((1 << 14) / (at_once * length), 1),
                [&](int64_t begin, int64_t end) {
-                 std::vector<T> scratch(buffers * static_cast<size_t>(at_once * length) +
-                                        3 * static_cast<size_t>(at_once));
+                 // A few short rows need no allocation.
+                 constexpr size_t kSmall = 512;
+                 alignas(64) T small[kSmall];
+                 std::vector<T> large(total > kSmall ? total : 0);
+                 T* scratch = total > kSmall ? large.data() : small;
                  for (int64_t b = begin; b < end; ++b) {
                    const int64_t first = b * at_once;
-                   body(first, std::min(at_once, count - first), scratch.data(),
-                        scratch.data() + buffers * static_cast<size_t>(at_once * length));
+                   body(first, std::min(at_once, count - first), scratch, scratch + numbers);
                  }
                });
 }

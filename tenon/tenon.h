@@ -9,7 +9,6 @@
 #include "tenon/core/tensor.h"
 #include "tenon/dispatch/library.h"
 #include "tenon/generated/functions.h"
-#include "tenon/ops/tensor_operators.h"
 #include "tenon/ops/indexing.h"
 #include "tenon/ops/print.h"
 #include "tenon/ops/tensor_factory.h"

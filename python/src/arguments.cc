@@ -6,8 +6,8 @@ void spread(const char* function, const char* const* names, size_t count, size_t
             PyObject* const* args, Py_ssize_t num_args, PyObject* keywords) {
   const std::string who = std::string(function) + "()";
   if (static_cast<size_t>(num_args) > positional) {
-    throw_error(ErrorKind::Type, who + " takes " + std::to_string(positional) + " positional arguments, got " +
-                                     std::to_string(num_args));
+    throw_error(ErrorKind::Type, who + " takes " + std::to_string(positional) +
+                                     " positional arguments, got " + std::to_string(num_args));
   }
   for (Py_ssize_t i = 0; i < num_args; ++i) out[i] = args[i];
   const Py_ssize_t num_keywords = keywords ? PyTuple_GET_SIZE(keywords) : 0;

@@ -15,8 +15,9 @@ void spread(const char* function, const char* const* names, size_t count, size_t
             PyObject* const* args, Py_ssize_t num_args, PyObject* keywords);
 }
 
-/// Puts a call's arguments into one place for each name, null where nothing came. The first `positional` names may be
-/// given by position. Throws Error{Type} for a keyword that is unknown or given twice, and for too many arguments.
+/// Puts a call's arguments into one place for each name, null where nothing came. The first `positional`
+/// names may be given by position. Throws Error{Type} for a keyword that is unknown or given twice, and for
+/// too many arguments.
 template <size_t N>
 std::array<PyObject*, N> spread(const char* function, const char* const (&names)[N], size_t positional,
                                 PyObject* const* args, Py_ssize_t num_args, PyObject* keywords) {
@@ -35,7 +36,8 @@ inline bool flag(PyObject* o, bool fallback = false) {
 
 inline bool given(PyObject* o) noexcept { return o && o != Py_None; }
 
-[[noreturn]] inline void wrong_type(const char* function, const char* argument, const char* expected, PyObject* got) {
+[[noreturn]] inline void wrong_type(const char* function, const char* argument, const char* expected,
+                                    PyObject* got) {
   throw_error(ErrorKind::Type, std::string(function) + "(): argument '" + argument + "' must be " + expected +
                                    ", not " + Py_TYPE(got)->tp_name);
 }

@@ -50,7 +50,9 @@ PyObject* get_output_nr(PyObject* o, void*) {
   return guarded([&] { return PyLong_FromUnsignedLong(tensor_of(o).output_nr()); });
 }
 PyObject* get_base(PyObject* o, void*) { return wrap(tensor_of(o)._base()); }
-PyObject* get_is_inference(PyObject* o, PyObject*) { return PyBool_FromLong(tensor_of(o).impl()->is_inference()); }
+PyObject* get_is_inference(PyObject* o, PyObject*) {
+  return PyBool_FromLong(tensor_of(o).impl()->is_inference());
+}
 
 PyObject* get_data(PyObject* o, void*) {
   return guarded([&] { return wrap(alias_of(tensor_of(o))); });
@@ -61,7 +63,8 @@ int set_data(PyObject* o, PyObject* value, void*) {
     if (!given(value) || !is_tensor(value)) wrong_type("data", "value", "a Tensor", value ? value : Py_None);
     TensorImpl& self = *tensor_of(o).impl();
     const TensorImpl& other = *tensor_of(value).impl();
-    TENON_CHECK(self.device() == other.device(), Device, "data: the new elements must be on the tensor's device");
+    TENON_CHECK(self.device() == other.device(), Device,
+                "data: the new elements must be on the tensor's device");
     self.set_dtype(other.dtype());
     self.set_storage(other.storage());
     self.set_geometry(other.sizes(), other.strides(), other.offset());
@@ -105,8 +108,8 @@ std::optional<bool> optional_flag(PyObject* o) {
   return flag(o);
 }
 
-void run_backward(std::vector<Tensor> outputs, PyObject* gradients, PyObject* retain_graph, PyObject* create_graph,
-                  PyObject* inputs) {
+void run_backward(std::vector<Tensor> outputs, PyObject* gradients, PyObject* retain_graph,
+                  PyObject* create_graph, PyObject* inputs) {
   const std::vector<Tensor> grads = tensors_from("backward", "gradient", gradients);
   const std::vector<Tensor> wanted = tensors_from("backward", "inputs", inputs);
   const std::optional<bool> retain = optional_flag(retain_graph);
@@ -119,7 +122,8 @@ void run_backward(std::vector<Tensor> outputs, PyObject* gradients, PyObject* re
 PyObject* backward_method(PyObject* o, PyObject* const* args, Py_ssize_t n, PyObject* keywords) {
   return guarded([&] {
     static constexpr const char* kNames[] = {"gradient", "retain_graph", "create_graph", "inputs"};
-    const auto [gradient, retain_graph, create_graph, inputs] = spread("backward", kNames, 4, args, n, keywords);
+    const auto [gradient, retain_graph, create_graph, inputs] =
+        spread("backward", kNames, 4, args, n, keywords);
     run_backward({tensor_of(o)}, gradient, retain_graph, create_graph, inputs);
     return Py_NewRef(Py_None);
   });
@@ -148,8 +152,7 @@ struct PythonHook {
 };
 
 struct HandleObject {
-  PyObject_HEAD
-  Tensor tensor;
+  PyObject_HEAD Tensor tensor;
   uint64_t id;
 };
 PyTypeObject g_handle_type = {PyVarObject_HEAD_INIT(nullptr, 0)};
@@ -168,7 +171,8 @@ PyObject* register_hook(PyObject* o, PyObject* function) {
   return guarded([&] {
     if (!PyCallable_Check(function)) wrong_type("register_hook", "hook", "callable", function);
     const auto hook = std::make_shared<PythonHook>(function);
-    const uint64_t id = autograd::register_hook(tensor_of(o), [hook](const Tensor& grad) { return (*hook)(grad); });
+    const uint64_t id =
+        autograd::register_hook(tensor_of(o), [hook](const Tensor& grad) { return (*hook)(grad); });
     PyObject* handle = checked(g_handle_type.tp_alloc(&g_handle_type, 0));
     auto* h = reinterpret_cast<HandleObject*>(handle);
     new (&h->tensor) Tensor(tensor_of(o));
@@ -195,7 +199,8 @@ bool add_handle_type(PyObject* module) {
 
 PyObject* backward_function(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject* keywords) {
   return guarded([&] {
-    static constexpr const char* kNames[] = {"tensors", "grad_tensors", "retain_graph", "create_graph", "inputs"};
+    static constexpr const char* kNames[] = {"tensors", "grad_tensors", "retain_graph", "create_graph",
+                                             "inputs"};
     const auto [tensors, grads, retain, create, inputs] = spread("backward", kNames, 5, args, n, keywords);
     TENON_CHECK(given(tensors), Type, "backward() misses argument 'tensors'");
     run_backward(tensors_from("backward", "tensors", tensors), grads, retain, create, inputs);
@@ -205,8 +210,9 @@ PyObject* backward_function(PyObject*, PyObject* const* args, Py_ssize_t n, PyOb
 
 PyObject* grad_function(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject* keywords) {
   return guarded([&] {
-    static constexpr const char* kNames[] = {"outputs",      "inputs",       "grad_outputs", "retain_graph",
-                                             "create_graph", "allow_unused", "materialize_grads"};
+    static constexpr const char* kNames[] = {"outputs",          "inputs",       "grad_outputs",
+                                             "retain_graph",     "create_graph", "allow_unused",
+                                             "materialize_grads"};
     const auto [outputs, inputs, grad_outputs, retain_graph, create_graph, allow_unused, materialize] =
         spread("grad", kNames, 5, args, n, keywords);
     TENON_CHECK(given(outputs) && given(inputs), Type, "grad() takes outputs and inputs");
@@ -245,7 +251,8 @@ PyObject* make_subclass(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject
     TENON_CHECK(n == 3 && PyType_Check(args[0]) && is_tensor(args[1]), Type,
                 "_make_subclass takes a class, a Tensor and requires_grad");
     auto* type = reinterpret_cast<PyTypeObject*>(args[0]);
-    TENON_CHECK(PyType_IsSubtype(type, &tensor_type), Type, "_make_subclass: the class is no subclass of Tensor");
+    TENON_CHECK(PyType_IsSubtype(type, &tensor_type), Type,
+                "_make_subclass: the class is no subclass of Tensor");
     Tensor alias = alias_of(tensor_of(args[1]));
     if (flag(args[2])) alias.requires_grad_();
     return wrap_as(type, std::move(alias));
@@ -255,7 +262,8 @@ PyObject* make_subclass(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject
 PyGetSetDef g_attributes[] = {
     {"grad", &get_grad, &set_grad, "What backward has accumulated, or None.", nullptr},
     {"grad_fn", &get_grad_fn, nullptr, "The node that made the tensor; None for a leaf.", nullptr},
-    {"requires_grad", &get_requires_grad, &set_requires_grad, "Whether operators on it record history.", nullptr},
+    {"requires_grad", &get_requires_grad, &set_requires_grad, "Whether operators on it record history.",
+     nullptr},
     {"is_leaf", &get_is_leaf, nullptr, "Whether it has no history of its own.", nullptr},
     {"output_nr", &get_output_nr, nullptr, "Which result of its node it is.", nullptr},
     {"data", &get_data, &set_data, "The same elements outside autograd.", nullptr},
@@ -264,7 +272,8 @@ PyGetSetDef g_attributes[] = {
 PyMethodDef g_methods[] = {
     fast_method("backward", &backward_method,
                 "backward(gradient=None, retain_graph=None, create_graph=False, inputs=None)"),
-    fast_method("requires_grad_", &requires_grad_method, "Makes a leaf record history, or stop; returns self."),
+    fast_method("requires_grad_", &requires_grad_method,
+                "Makes a leaf record history, or stop; returns self."),
     {"retain_grad", &retain_grad, METH_NOARGS, "Keeps the gradient of a tensor that is no leaf."},
     {"register_hook", &register_hook, METH_O, "Calls a function with the gradient; its result replaces it."},
     {"is_inference", &get_is_inference, METH_NOARGS, "Whether it was made in inference mode."},
@@ -274,10 +283,11 @@ PyMethodDef g_functions[] = {
     fast_method("_grad", &grad_function),
     {"_set_grad_enabled", &set_grad_enabled, METH_O, nullptr},
     {"_set_inference_mode", &set_inference_mode, METH_O, nullptr},
-    {"is_grad_enabled", [](PyObject*, PyObject*) { return PyBool_FromLong(thread_state.grad_enabled); }, METH_NOARGS,
-     "Whether this thread records history."},
-    {"is_inference_mode_enabled", [](PyObject*, PyObject*) { return PyBool_FromLong(thread_state.inference_mode); },
-     METH_NOARGS, "Whether this thread is in inference mode."},
+    {"is_grad_enabled", [](PyObject*, PyObject*) { return PyBool_FromLong(thread_state.grad_enabled); },
+     METH_NOARGS, "Whether this thread records history."},
+    {"is_inference_mode_enabled",
+     [](PyObject*, PyObject*) { return PyBool_FromLong(thread_state.inference_mode); }, METH_NOARGS,
+     "Whether this thread is in inference mode."},
     fast_method("_make_subclass", &make_subclass),
     {}};
 

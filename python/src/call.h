@@ -1,5 +1,6 @@
-// Caller<Sig>: from Python's arguments to a typed operator call and back, instantiated once for each C++ signature.
-// Used by the generated signature files only. What differs between operators of one signature is data: overload.h.
+// Caller<Sig>: from Python's arguments to a typed operator call and back, instantiated once for each C++
+// signature. Used by the generated signature files only. What differs between operators of one signature is
+// data: overload.h.
 #pragma once
 
 #include <tuple>
@@ -61,8 +62,11 @@ struct ToPython<std::tuple<R...>> {
   static PyObject* convert(const Overload& o, std::tuple<R...> values) {
     Ref tuple(checked(PyTuple_New(sizeof...(R))));
     [&]<size_t... I>(std::index_sequence<I...>) {
-      (PyTuple_SET_ITEM(tuple.get(), I, checked(ToPython<R>::convert(o, std::forward<R>(std::get<I>(values))))), ...);
-    }(std::index_sequence_for<R...>());
+      (PyTuple_SET_ITEM(tuple.get(), I,
+                        checked(ToPython<R>::convert(o, std::forward<R>(std::get<I>(values))))),
+       ...);
+    }
+    (std::index_sequence_for<R...>());
     return o.result_names ? named_tuple(o, tuple.release()) : tuple.release();
   }
 };
@@ -92,7 +96,8 @@ struct Caller<R(A...)> {
     std::tuple<typename Parser<A>::Storage...> values{};
     const auto fits = [&]<size_t i>(std::integral_constant<size_t, i>) {
       using P = Parser<std::tuple_element_t<i, std::tuple<A...>>>;
-      if (P::parse(Given{slots[i], overload.params[i], arguments}, std::get<i>(values))) [[likely]] return true;
+      if (P::parse(Given{slots[i], overload.params[i], arguments}, std::get<i>(values))) [[likely]]
+        return true;
       arguments.failed = i;
       return false;
     };
@@ -128,8 +133,10 @@ struct Caller<R(A...)> {
 
   template <class T>
   static int64_t elements(typename Parser<T>::Storage& s) noexcept {
-    if constexpr (requires { Parser<T>::elements(s); }) return Parser<T>::elements(s);
-    else return 0;
+    if constexpr (requires { Parser<T>::elements(s); })
+      return Parser<T>::elements(s);
+    else
+      return 0;
   }
 };
 

@@ -1,4 +1,5 @@
-// Tensor's methods that convert: to, float, tolist, numpy, copy, pickle; and tenon.tensor, as_tensor, from_numpy.
+// Tensor's methods that convert: to, float, tolist, numpy, copy, pickle; and tenon.tensor, as_tensor,
+// from_numpy.
 #include <fmt/format.h>
 
 #include <cstring>
@@ -32,9 +33,11 @@ std::optional<Device> device_argument(const char* function, PyObject* o) {
 PyObject* make_tensor(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject* keywords) {
   return guarded([&] {
     static constexpr const char* kNames[] = {"data", "dtype", "device", "requires_grad", "pin_memory"};
-    const auto [data, dtype, device, requires_grad, pin_memory] = spread("tensor", kNames, 1, args, n, keywords);
+    const auto [data, dtype, device, requires_grad, pin_memory] =
+        spread("tensor", kNames, 1, args, n, keywords);
     TENON_CHECK(data, Type, "tensor() misses argument 'data'");
-    TENON_CHECK(!flag(pin_memory), NotImplemented, "tensor(): pin_memory has no effect on this build's devices");
+    TENON_CHECK(!flag(pin_memory), NotImplemented,
+                "tensor(): pin_memory has no effect on this build's devices");
     Tensor out = tensor_from_data(data, dtype_argument("tensor", dtype));
     if (const auto d = device_argument("tensor", device); d && *d != out.device()) out = out.to(*d);
     if (flag(requires_grad)) out.requires_grad_();
@@ -48,8 +51,9 @@ PyObject* as_tensor(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject* ke
     const auto [data, dtype, device] = spread("as_tensor", kNames, 1, args, n, keywords);
     TENON_CHECK(data, Type, "as_tensor() misses argument 'data'");
     const auto t = dtype_argument("as_tensor", dtype);
-    Tensor out = is_tensor(data) ? tensor_of(data) : is_numpy_array(data) ? tensor_from_buffer(data)
-                                                                          : tensor_from_data(data, t);
+    Tensor out = is_tensor(data)        ? tensor_of(data)
+                 : is_numpy_array(data) ? tensor_from_buffer(data)
+                                        : tensor_from_data(data, t);
     if (t && *t != out.dtype()) out = out.to(*t);
     if (const auto d = device_argument("as_tensor", device); d && *d != out.device()) out = out.to(*d);
     return wrap(std::move(out));
@@ -91,8 +95,7 @@ PyObject* to_list(PyObject* o, PyObject*) {
 // NumPy, by the array interface: a small object that says where the elements are and keeps the tensor alive.
 
 struct ArraySource {
-  PyObject_HEAD
-  Tensor value;
+  PyObject_HEAD Tensor value;
 };
 
 const char* array_type_text(DType t) {
@@ -120,7 +123,8 @@ const char* array_type_text(DType t) {
     case DType::Complex128:
       return "<c16";
     default:
-      throw_error(ErrorKind::Type, fmt::format("numpy: NumPy has no {}; convert with .to(tenon.float32)", name(t)));
+      throw_error(ErrorKind::Type,
+                  fmt::format("numpy: NumPy has no {}; convert with .to(tenon.float32)", name(t)));
   }
 }
 
@@ -137,7 +141,8 @@ PyObject* array_interface(PyObject* o, void*) {
   });
 }
 
-PyGetSetDef g_source_attributes[] = {{"__array_interface__", &array_interface, nullptr, nullptr, nullptr}, {}};
+PyGetSetDef g_source_attributes[] = {{"__array_interface__", &array_interface, nullptr, nullptr, nullptr},
+                                     {}};
 PyTypeObject g_source_type = {PyVarObject_HEAD_INIT(nullptr, 0)};
 
 PyObject* numpy_array(const Tensor& t) {
@@ -169,8 +174,10 @@ PyObject* to_array(PyObject* o, PyObject* const* args, Py_ssize_t n, PyObject* k
     TENON_CHECK(!tensor_of(o).requires_grad(), Runtime,
                 "numpy: a tensor that requires grad has no NumPy array; use .detach().numpy()");
     Ref array(checked(numpy_array(tensor_of(o))));
-    if (given(dtype)) array = Ref(checked(PyObject_CallMethod(array.get(), "astype", "O", dtype)));
-    else if (given(copy) && flag(copy)) array = Ref(checked(PyObject_CallMethod(array.get(), "copy", nullptr)));
+    if (given(dtype))
+      array = Ref(checked(PyObject_CallMethod(array.get(), "astype", "O", dtype)));
+    else if (given(copy) && flag(copy))
+      array = Ref(checked(PyObject_CallMethod(array.get(), "copy", nullptr)));
     return array.release();
   });
 }
@@ -180,8 +187,8 @@ PyObject* to_array(PyObject* o, PyObject* const* args, Py_ssize_t n, PyObject* k
 /// `to` by keywords, after positional arguments have been sorted into them.
 PyObject* to(PyObject* o, PyObject* const* args, Py_ssize_t n, PyObject* keywords) {
   return guarded([&] {
-    static constexpr const char* kNames[] = {"first", "second", "non_blocking", "copy",         "dtype",
-                                             "device", "other", "layout",       "memory_format"};
+    static constexpr const char* kNames[] = {"first",  "second", "non_blocking", "copy",         "dtype",
+                                             "device", "other",  "layout",       "memory_format"};
     // Positional: (dtype | device | tensor), or (device, dtype); then non_blocking, copy.
     const bool two = n > 1 && as_dtype(args[1]);
     PyObject* all[16];
@@ -309,8 +316,9 @@ PyObject* rebuild_tensor(PyObject*, PyObject* const* args, Py_ssize_t n, PyObjec
     TENON_CHECK(PyType_IsSubtype(type, &tensor_type), Value, "unpickle: the type is no Tensor");
     checked_numel(sizes, "unpickle");
     Tensor out = make_empty(sizes, *as_dtype(args[3]));
-    TENON_CHECK(out.nbytes() == static_cast<size_t>(PyBytes_GET_SIZE(args[1])), Value,
-                fmt::format("unpickle: {} bytes for a tensor of {}", PyBytes_GET_SIZE(args[1]), out.nbytes()));
+    TENON_CHECK(
+        out.nbytes() == static_cast<size_t>(PyBytes_GET_SIZE(args[1])), Value,
+        fmt::format("unpickle: {} bytes for a tensor of {}", PyBytes_GET_SIZE(args[1]), out.nbytes()));
     if (out.nbytes() > 0) std::memcpy(out.data_ptr(), PyBytes_AS_STRING(args[1]), out.nbytes());
     if (args[4] == Py_True) out.requires_grad_();
     return wrap_as(type, std::move(out));
@@ -339,9 +347,11 @@ PyMethodDef g_methods[] = {
 };
 
 PyMethodDef g_functions[] = {
-    fast_method("tensor", &make_tensor,
-                "tensor(data, *, dtype=None, device=None, requires_grad=False): a new tensor with a copy of data."),
-    fast_method("as_tensor", &as_tensor, "as_tensor(data, dtype=None, device=None): without a copy where possible."),
+    fast_method(
+        "tensor", &make_tensor,
+        "tensor(data, *, dtype=None, device=None, requires_grad=False): a new tensor with a copy of data."),
+    fast_method("as_tensor", &as_tensor,
+                "as_tensor(data, dtype=None, device=None): without a copy where possible."),
     {"from_numpy", &from_numpy, METH_O, "A tensor over the memory of a NumPy array."},
     fast_method("_rebuild_tensor", &rebuild_tensor),
     {}};

@@ -16,14 +16,16 @@ namespace {
 template <class T>
 void store_int(void* element, const Scalar& value, DType dtype) {
   const int64_t v = value.to_int();
-  TENON_CHECK(!value.is_integral() || (v >= std::numeric_limits<T>::min() && v <= std::numeric_limits<T>::max()), Value,
-              fmt::format("tensor: the value {} does not fit {}", v, name(dtype)));
+  TENON_CHECK(
+      !value.is_integral() || (v >= std::numeric_limits<T>::min() && v <= std::numeric_limits<T>::max()),
+      Value, fmt::format("tensor: the value {} does not fit {}", v, name(dtype)));
   *static_cast<T*>(element) = static_cast<T>(v);
 }
 
 /// Whether an item of a sequence is itself a sequence of items. Texts are no data.
 bool is_nested(PyObject* o) noexcept {
-  return !is_tensor(o) && PySequence_Check(o) && !PyUnicode_Check(o) && !PyIndex_Check(o) && !PyFloat_Check(o);
+  return !is_tensor(o) && PySequence_Check(o) && !PyUnicode_Check(o) && !PyIndex_Check(o) &&
+         !PyFloat_Check(o);
 }
 
 /// What a nested sequence is: its shape, told from the first items, and the category of its numbers.
@@ -70,8 +72,8 @@ class Survey {
       add_number(o);
     }
     TENON_CHECK(depth == sizes_.size(), Value,
-                fmt::format("tensor: expected a sequence of length {} at depth {}, got a {}", sizes_[depth], depth,
-                            Py_TYPE(o)->tp_name));
+                fmt::format("tensor: expected a sequence of length {} at depth {}, got a {}", sizes_[depth],
+                            depth, Py_TYPE(o)->tp_name));
   }
 
   void add_number(PyObject* o) {
@@ -79,8 +81,7 @@ class Survey {
     if (PyBool_Check(o)) return add(DType::Bool);
     if (PyLong_Check(o)) return add(DType::Int64);
     Scalar value;
-    TENON_CHECK(parse_scalar(o, value), Type,
-                fmt::format("tensor: a {} is no number", Py_TYPE(o)->tp_name));
+    TENON_CHECK(parse_scalar(o, value), Type, fmt::format("tensor: a {} is no number", Py_TYPE(o)->tp_name));
     add(value.dtype());
   }
   void add(DType t) {
@@ -112,7 +113,8 @@ class Filler {
       next_ += values.nbytes();
     } else {
       Scalar value;
-      TENON_CHECK(parse_scalar(o, value) && next_ < end(), Value, "tensor: the data changed while they were read");
+      TENON_CHECK(parse_scalar(o, value) && next_ < end(), Value,
+                  "tensor: the data changed while they were read");
       store_element(out_.dtype(), next_, value);
       next_ += out_.itemsize();
     }
@@ -250,17 +252,19 @@ Tensor tensor_from_buffer(PyObject* object) {
     read_only = true;
     if (PyObject_GetBuffer(object, buffer.get(), PyBUF_STRIDES | PyBUF_FORMAT) < 0) throw PythonError();
   }
-  std::unique_ptr<Py_buffer, void (*)(Py_buffer*)> owner(buffer.release(), [](Py_buffer* b) { release_buffer(b); });
+  std::unique_ptr<Py_buffer, void (*)(Py_buffer*)> owner(buffer.release(),
+                                                         [](Py_buffer* b) { release_buffer(b); });
   const Py_buffer& b = *owner;
   const std::optional<DType> dtype = dtype_of_format(b);
   TENON_CHECK(dtype && static_cast<Py_ssize_t>(item_size(*dtype)) == b.itemsize, Type,
-              fmt::format("from_numpy: elements of format '{}' ({} bytes) have no dtype", b.format ? b.format : "B",
-                          b.itemsize));
+              fmt::format("from_numpy: elements of format '{}' ({} bytes) have no dtype",
+                          b.format ? b.format : "B", b.itemsize));
   Dims sizes, strides;
   for (int d = 0; d < b.ndim; ++d) {
-    TENON_CHECK(b.strides[d] % b.itemsize == 0, Value,
-                fmt::format("from_numpy: stride {} of dimension {} is no multiple of the {} bytes of an element",
-                            b.strides[d], d, b.itemsize));
+    TENON_CHECK(
+        b.strides[d] % b.itemsize == 0, Value,
+        fmt::format("from_numpy: stride {} of dimension {} is no multiple of the {} bytes of an element",
+                    b.strides[d], d, b.itemsize));
     sizes.push_back(b.shape[d]);
     strides.push_back(b.strides[d] / b.itemsize);
   }

@@ -1,5 +1,6 @@
-// DLPack both ways: Tensor.__dlpack__, __dlpack_device__ and tenon.from_dlpack, with the versioned capsule and the old.
-// Negative strides stay inside Tenon: consumers compute the extent of the memory from positive ones.
+// DLPack both ways: Tensor.__dlpack__, __dlpack_device__ and tenon.from_dlpack, with the versioned capsule
+// and the old. Negative strides stay inside Tenon: consumers compute the extent of the memory from positive
+// ones.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -25,11 +26,20 @@ struct DtypeRow {
   uint8_t code;
 };
 constexpr DtypeRow kDtypes[] = {
-    {DType::Bool, kDLBool},          {DType::UInt8, kDLUInt},         {DType::Int8, kDLInt},
-    {DType::Int16, kDLInt},          {DType::Int32, kDLInt},          {DType::Int64, kDLInt},
-    {DType::Float16, kDLFloat},      {DType::BFloat16, kDLBfloat},    {DType::Float32, kDLFloat},
-    {DType::Float64, kDLFloat},      {DType::Complex64, kDLComplex},  {DType::Complex128, kDLComplex},
-    {DType::Float8E4M3FN, kDLFloat8_e4m3fn}, {DType::Float8E5M2, kDLFloat8_e5m2},
+    {DType::Bool, kDLBool},
+    {DType::UInt8, kDLUInt},
+    {DType::Int8, kDLInt},
+    {DType::Int16, kDLInt},
+    {DType::Int32, kDLInt},
+    {DType::Int64, kDLInt},
+    {DType::Float16, kDLFloat},
+    {DType::BFloat16, kDLBfloat},
+    {DType::Float32, kDLFloat},
+    {DType::Float64, kDLFloat},
+    {DType::Complex64, kDLComplex},
+    {DType::Complex128, kDLComplex},
+    {DType::Float8E4M3FN, kDLFloat8_e4m3fn},
+    {DType::Float8E5M2, kDLFloat8_e5m2},
 };
 
 [[noreturn]] void buffer_error(const std::string& message) {
@@ -48,7 +58,8 @@ DType from_dl(DLDataType type) {
   for (const auto& [t, code] : kDtypes) {
     if (code == type.code && 8 * item_size(t) == type.bits && type.lanes == 1) return t;
   }
-  buffer_error(fmt::format("from_dlpack: no dtype has code {}, {} bits and {} lanes", type.code, type.bits, type.lanes));
+  buffer_error(fmt::format("from_dlpack: no dtype has code {}, {} bits and {} lanes", type.code, type.bits,
+                           type.lanes));
 }
 
 /// A managed tensor and what it points to, in one block; `context` of the C structure is the block.
@@ -93,21 +104,24 @@ PyObject* to_dlpack(PyObject* o, PyObject* const* args, Py_ssize_t n, PyObject* 
     const auto [stream, max_version, dl_device, copy] = spread("__dlpack__", kNames, 0, args, n, keywords);
     Tensor t = tensor_of(o);
     if (t.requires_grad()) buffer_error("__dlpack__: the tensor requires grad; use .detach()");
-    if (!t.device().is_cpu()) buffer_error(fmt::format("__dlpack__: {} memory is not shared", to_string(t.device())));
+    if (!t.device().is_cpu())
+      buffer_error(fmt::format("__dlpack__: {} memory is not shared", to_string(t.device())));
     if (given(dl_device)) {
       int type = 0, id = 0;
       if (!PyTuple_Check(dl_device) || !PyArg_ParseTuple(dl_device, "ii", &type, &id)) {
         PyErr_Clear();
         wrong_type("__dlpack__", "dl_device", "a tuple of two ints", dl_device);
       }
-      if (type != kDLCPU) buffer_error("__dlpack__: the tensor is in host memory; move it to the other device first");
+      if (type != kDLCPU)
+        buffer_error("__dlpack__: the tensor is in host memory; move it to the other device first");
     }
     int64_t major = 0;
     if (given(max_version) && (!PyTuple_Check(max_version) || PyTuple_GET_SIZE(max_version) != 2 ||
                                !parse_int(PyTuple_GET_ITEM(max_version, 0), major))) {
       wrong_type("__dlpack__", "max_version", "a tuple of two ints", max_version);
     }
-    const bool negative = std::any_of(t.strides().begin(), t.strides().end(), [](int64_t s) { return s < 0; });
+    const bool negative =
+        std::any_of(t.strides().begin(), t.strides().end(), [](int64_t s) { return s < 0; });
     bool copied = given(copy) && flag(copy);
     if (copied) {
       t = t.contiguous().is_same(t) ? t.clone() : t.contiguous();
@@ -129,7 +143,8 @@ PyObject* to_dlpack(PyObject* o, PyObject* const* args, Py_ssize_t n, PyObject* 
 PyObject* dlpack_device(PyObject* o, PyObject*) {
   return guarded([&] {
     const Tensor& t = tensor_of(o);
-    if (!t.device().is_cpu()) buffer_error(fmt::format("__dlpack_device__: DLPack has no {}", to_string(t.device())));
+    if (!t.device().is_cpu())
+      buffer_error(fmt::format("__dlpack_device__: DLPack has no {}", to_string(t.device())));
     return Py_BuildValue("(ii)", static_cast<int>(kDLCPU), 0);
   });
 }
@@ -148,16 +163,19 @@ template <class Managed>
 Tensor import_tensor(Managed* managed, bool read_only) {
   const DLTensor& dl = managed->dl_tensor;
   if (dl.device.device_type != kDLCPU && dl.device.device_type != kDLCUDAHost) {
-    buffer_error(fmt::format("from_dlpack: device type {} is not host memory", static_cast<int>(dl.device.device_type)));
+    buffer_error(fmt::format("from_dlpack: device type {} is not host memory",
+                             static_cast<int>(dl.device.device_type)));
   }
   const DType dtype = from_dl(dl.dtype);
   TENON_CHECK(dl.ndim >= 0 && dl.ndim < 256, Value, fmt::format("from_dlpack: {} dimensions", dl.ndim));
   const IntArrayRef sizes(dl.shape, static_cast<size_t>(dl.ndim));
   checked_numel(sizes, "from_dlpack");
-  const Dims strides = dl.strides ? Dims(dl.strides, static_cast<size_t>(dl.ndim)) : contiguous_strides(sizes);
+  const Dims strides =
+      dl.strides ? Dims(dl.strides, static_cast<size_t>(dl.ndim)) : contiguous_strides(sizes);
   const Extent e = extent(sizes, strides, "from_dlpack");
   const auto item = static_cast<int64_t>(item_size(dtype));
-  const Address first = reinterpret_cast<Address>(dl.data) + dl.byte_offset + static_cast<Address>(e.low * item);
+  const Address first =
+      reinterpret_cast<Address>(dl.data) + dl.byte_offset + static_cast<Address>(e.low * item);
   TENON_CHECK(e.high == e.low || first % static_cast<Address>(item) == 0 || dtype == DType::Complex128, Value,
               "from_dlpack: the elements are not aligned to their size");
   Storage storage = Storage::from_foreign(first, static_cast<size_t>((e.high - e.low) * item), kCPU,
@@ -170,8 +188,8 @@ Tensor import_capsule(PyObject* capsule) {
   if (PyCapsule_IsValid(capsule, kNew)) {
     auto* managed = static_cast<DLManagedTensorVersioned*>(PyCapsule_GetPointer(capsule, kNew));
     if (managed->version.major != kDLPackMajor) {
-      buffer_error(fmt::format("from_dlpack: version {}.{} of DLPack, only 1.x is known", managed->version.major,
-                               managed->version.minor));
+      buffer_error(fmt::format("from_dlpack: version {}.{} of DLPack, only 1.x is known",
+                               managed->version.major, managed->version.minor));
     }
     Tensor t = import_tensor(managed, (managed->flags & kDLPackReadOnly) != 0);
     PyCapsule_SetName(capsule, kNewUsed);
@@ -183,7 +201,8 @@ Tensor import_capsule(PyObject* capsule) {
     return t;
   }
   if (PyCapsule_IsValid(capsule, kNewUsed) || PyCapsule_IsValid(capsule, kOldUsed)) {
-    throw_error(ErrorKind::Value, "from_dlpack: the capsule has been used already; a capsule is consumed once");
+    throw_error(ErrorKind::Value,
+                "from_dlpack: the capsule has been used already; a capsule is consumed once");
   }
   throw_error(ErrorKind::Type, "from_dlpack: the capsule holds no DLPack tensor");
 }
@@ -224,8 +243,9 @@ PyMethodDef g_methods[] = {
     {"__dlpack_device__", &dlpack_device, METH_NOARGS, nullptr},
 };
 PyMethodDef g_functions[] = {
-    fast_method("from_dlpack", &from_dlpack,
-                "from_dlpack(x, *, device=None, copy=None): a tensor over the memory of another library's array."),
+    fast_method(
+        "from_dlpack", &from_dlpack,
+        "from_dlpack(x, *, device=None, copy=None): a tensor over the memory of another library's array."),
     {}};
 
 }  // namespace

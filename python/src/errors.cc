@@ -9,7 +9,8 @@
 namespace tenon::python {
 namespace {
 
-// Errors that PyTorch raises as RuntimeError, although the condition is one of values or memory: both clauses work.
+// Errors that PyTorch raises as RuntimeError, although the condition is one of values or memory: both clauses
+// work.
 PyObject* g_shape_error = nullptr;
 PyObject* g_out_of_memory = nullptr;
 
@@ -95,9 +96,10 @@ bool add_exceptions(PyObject* module) {
     if (type && PyModule_AddObjectRef(module, name, type) < 0) return nullptr;
     return type;
   };
-  g_shape_error = add("ShapeError", "tenon.ShapeError", "Sizes or strides that do not fit.", PyExc_ValueError);
-  g_out_of_memory =
-      add("OutOfMemoryError", "tenon.OutOfMemoryError", "Memory ran out; nothing was changed.", PyExc_MemoryError);
+  g_shape_error =
+      add("ShapeError", "tenon.ShapeError", "Sizes or strides that do not fit.", PyExc_ValueError);
+  g_out_of_memory = add("OutOfMemoryError", "tenon.OutOfMemoryError", "Memory ran out; nothing was changed.",
+                        PyExc_MemoryError);
   return g_shape_error && g_out_of_memory;
 }
 

@@ -18,8 +18,10 @@ auto guarded(F&& f) noexcept -> decltype(f()) {
     return f();
   } catch (...) {
     set_python_error();
-    if constexpr (std::is_pointer_v<decltype(f())>) return nullptr;
-    else return -1;
+    if constexpr (std::is_pointer_v<decltype(f())>)
+      return nullptr;
+    else
+      return -1;
   }
 }
 

@@ -1,9 +1,9 @@
 // The operators' tables, printed by opgen: functions of the module and methods of Tensor.
+#include <cstring>
+
 #include "python/src/call.h"
 #include "python/src/tensor_parts.h"
 #include "tenon/generated/operators.h"
-
-#include <cstring>
 
 namespace tenon::python {
 

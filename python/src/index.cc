@@ -1,5 +1,6 @@
-// self[...] and self[...] = value, len and iteration: ints, slices with any step, None, Ellipsis, bools, lists and
-// tensors, with NumPy's meaning. Views where only ints and slices are given; otherwise index and index_put_.
+// self[...] and self[...] = value, len and iteration: ints, slices with any step, None, Ellipsis, bools,
+// lists and tensors, with NumPy's meaning. Views where only ints and slices are given; otherwise index and
+// index_put_.
 #include <fmt/format.h>
 
 #include "python/src/convert.h"
@@ -72,9 +73,10 @@ class Selection {
     } else if (data.defined()) {
       index_tensor(data);
     } else {
-      throw_error(ErrorKind::Type, fmt::format("index: an index must be an int, slice, None, Ellipsis, bool, list or "
-                                               "integer tensor, not {}",
-                                               Py_TYPE(item)->tp_name));
+      throw_error(ErrorKind::Type,
+                  fmt::format("index: an index must be an int, slice, None, Ellipsis, bool, list or "
+                              "integer tensor, not {}",
+                              Py_TYPE(item)->tp_name));
     }
   }
 
@@ -99,8 +101,10 @@ class Selection {
   void index_tensor(const Tensor& t) {
     TENON_CHECK(is_integral(t.dtype(), true), Type,
                 fmt::format("index: an index tensor must hold integers or bools, got {}", name(t.dtype())));
-    if (is_mask(t)) mask(t);
-    else add_tensor(t.dtype() == kInt64 ? t : t.to(kInt64));
+    if (is_mask(t))
+      mask(t);
+    else
+      add_tensor(t.dtype() == kInt64 ? t : t.to(kInt64));
   }
 
   /// A mask stands for the positions of its true elements, one index tensor for each of its dimensions.
@@ -108,8 +112,8 @@ class Selection {
     if (t.dim() == 0) return all_or_nothing(t.item<bool>());
     for (int64_t d = 0; d < t.dim(); ++d) {
       TENON_CHECK(t.size(d) == view_.size(dim_ + d), Index,
-                  fmt::format("index: the mask has shape {}, the tensor {} from dimension {}", to_string(t.sizes()),
-                              to_string(view_.sizes()), dim_));
+                  fmt::format("index: the mask has shape {}, the tensor {} from dimension {}",
+                              to_string(t.sizes()), to_string(view_.sizes()), dim_));
     }
     for (const Tensor& positions : nonzero(t).unbind(1)) add_tensor(positions);
   }
@@ -136,7 +140,8 @@ PyObject* get_item(PyObject* o, PyObject* key) {
   return guarded([&] {
     const Tensor& self = tensor_of(o);
     int64_t position = 0;
-    if (PyLong_CheckExact(key) && self.dim() > 0 && parse_int(key, position)) return wrap(self.select(0, position));
+    if (PyLong_CheckExact(key) && self.dim() > 0 && parse_int(key, position))
+      return wrap(self.select(0, position));
     const Selection s(self, key);
     if (s.has_tensors()) {
       Tensor result;
@@ -209,7 +214,8 @@ int contains(PyObject* o, PyObject* item) {
     Scalar number;
     if (is_tensor(item)) return static_cast<int>(t.eq(tensor_of(item)).any().item<bool>());
     if (!parse_scalar(item, number)) {
-      throw_error(ErrorKind::Type, fmt::format("in: expected a number or Tensor, got {}", Py_TYPE(item)->tp_name));
+      throw_error(ErrorKind::Type,
+                  fmt::format("in: expected a number or Tensor, got {}", Py_TYPE(item)->tp_name));
     }
     return static_cast<int>(t.eq(number).any().item<bool>());
   });

@@ -1,4 +1,5 @@
-// What a person asks the runtime: key sets, dispatcher tables, traces, which kernels ran, threads, strict mode.
+// What a person asks the runtime: key sets, dispatcher tables, traces, which kernels ran, threads, strict
+// mode.
 #include <fmt/format.h>
 
 #include "backends/cpu/cpu_target.h"
@@ -54,10 +55,12 @@ PyObject* schema_text(PyObject*, PyObject* o) {
   return guarded([&] { return to_python(schema::to_string(operator_argument("schema", o).schema())); });
 }
 PyObject* dump(PyObject*, PyObject* o) {
-  return guarded([&] { return to_python(Dispatcher::singleton().dump_registrations(operator_argument("dump", o))); });
+  return guarded(
+      [&] { return to_python(Dispatcher::singleton().dump_registrations(operator_argument("dump", o))); });
 }
 PyObject* table(PyObject*, PyObject* o) {
-  return guarded([&] { return to_python(Dispatcher::singleton().dump_table(operator_argument("table", o))); });
+  return guarded(
+      [&] { return to_python(Dispatcher::singleton().dump_table(operator_argument("table", o))); });
 }
 PyObject* has_kernel(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject*) {
   return guarded([&] {
@@ -86,7 +89,8 @@ void write_to_sink(std::string_view line) {
 
 PyObject* set_sink(PyObject*, PyObject* function) {
   return guarded([&] {
-    if (function != Py_None && !PyCallable_Check(function)) wrong_type("set_sink", "function", "callable", function);
+    if (function != Py_None && !PyCallable_Check(function))
+      wrong_type("set_sink", "function", "callable", function);
     PyObject* old = std::exchange(g_sink, function == Py_None ? nullptr : Py_NewRef(function));
     set_diagnostic_sink(g_sink ? [](std::string_view line) { write_to_sink(line); } : DiagnosticSink{});
     Py_XDECREF(old);
@@ -102,7 +106,8 @@ PyMethodDef g_dispatch_functions[] = {
     {"table", &table, METH_O, "The computed table of an operator."},
     fast_method("has_kernel", &has_kernel, "has_kernel(operator, key)"),
     {"trace", &trace, METH_O, "Switches the trace of calls on or off."},
-    {"set_sink", &set_sink, METH_O, "Sends diagnostics, line by line, to a function; None for standard error."},
+    {"set_sink", &set_sink, METH_O,
+     "Sends diagnostics, line by line, to a function; None for standard error."},
     {}};
 
 // tenon._C
@@ -113,12 +118,13 @@ PyObject* describe(PyObject*, PyObject* o) {
     const Storage& s = t.storage();
     const Allocator* allocator = s->allocator();
     return to_python(fmt::format(
-        "Tensor of {} on {}, {}\n  sizes {}, strides {}, offset {}{}\n  keys {}\n  storage at {:#x}: {} bytes from {}, "
+        "Tensor of {} on {}, {}\n  sizes {}, strides {}, offset {}{}\n  keys {}\n  storage at {:#x}: {} "
+        "bytes from {}, "
         "version {}, shared by {}\n  use count {}{}",
-        name(t.dtype()), to_string(t.device()), name(t.layout()), to_string(t.sizes()), to_string(t.strides()),
-        t.storage_offset(), t.is_contiguous() ? ", contiguous" : "", to_string(t.key_set()), s.address(), s.nbytes(),
-        allocator ? allocator->name() : "outside", s.version(), s.use_count(), t.use_count(),
-        t.is_view() ? ", a view" : ""));
+        name(t.dtype()), to_string(t.device()), name(t.layout()), to_string(t.sizes()),
+        to_string(t.strides()), t.storage_offset(), t.is_contiguous() ? ", contiguous" : "",
+        to_string(t.key_set()), s.address(), s.nbytes(), allocator ? allocator->name() : "outside",
+        s.version(), s.use_count(), t.use_count(), t.is_view() ? ", a view" : ""));
   });
 }
 
@@ -191,13 +197,16 @@ PyMethodDef g_functions[] = {
     {"describe", &describe, METH_O, "All that a tensor is: geometry, keys, storage."},
     {"set_num_threads", &set_threads, METH_O, "Threads that kernels may use."},
     {"get_num_threads", &get_threads, METH_NOARGS, "Threads that kernels may use."},
-    {"set_strict", &strict_on, METH_O, "Keeps vendors' kernels out, so that results have the same bits anywhere."},
+    {"set_strict", &strict_on, METH_O,
+     "Keeps vendors' kernels out, so that results have the same bits anywhere."},
     {"is_strict", [](PyObject*, PyObject*) { return PyBool_FromLong(is_strict()); }, METH_NOARGS,
      "Whether vendors' kernels are kept out."},
     {"set_kernel_reporting", &report_kernels, METH_O, "Records which kernels run, from now on or no longer."},
     {"last_kernel", &last_kernel_run, METH_NOARGS, "(operator, kernel) of this thread's last one, or None."},
-    {"kernel_counts", &kernel_list, METH_NOARGS, "(operator, kernel, calls) for all that ran while recording."},
-    {"cpu_target_name", [](PyObject*, PyObject*) { return guarded([] { return to_python(cpu::cpu_target_name()); }); },
+    {"kernel_counts", &kernel_list, METH_NOARGS,
+     "(operator, kernel, calls) for all that ran while recording."},
+    {"cpu_target_name",
+     [](PyObject*, PyObject*) { return guarded([] { return to_python(cpu::cpu_target_name()); }); },
      METH_NOARGS, "The instruction set that kernels run on."},
     {"hidden_copies", [](PyObject*, PyObject*) { return PyLong_FromLongLong(hidden_copies()); }, METH_NOARGS,
      "Copies that operators made unasked, so far."},
@@ -213,7 +222,8 @@ PyMethodDef g_functions[] = {
 bool add_introspection(PyObject* module) {
   PyObject* dispatch = PyModule_New("tenon._C.dispatch");
   if (!dispatch || PyModule_AddFunctions(dispatch, g_dispatch_functions) < 0) return false;
-  return PyModule_AddObject(module, "dispatch", dispatch) == 0 && PyModule_AddFunctions(module, g_functions) == 0;
+  return PyModule_AddObject(module, "dispatch", dispatch) == 0 &&
+         PyModule_AddFunctions(module, g_functions) == 0;
 }
 
 }  // namespace tenon::python

@@ -8,8 +8,15 @@
 
 namespace {
 
-PyModuleDef g_module = {PyModuleDef_HEAD_INIT, "tenon._C", "The compiled part of tenon.", -1, nullptr,
-                        nullptr,               nullptr,    nullptr,                       nullptr};
+PyModuleDef g_module = {PyModuleDef_HEAD_INIT,
+                        "tenon._C",
+                        "The compiled part of tenon.",
+                        -1,
+                        nullptr,
+                        nullptr,
+                        nullptr,
+                        nullptr,
+                        nullptr};
 
 bool fill(PyObject* module) {
   using namespace tenon::python;

@@ -11,8 +11,7 @@ namespace tenon::python {
 namespace {
 
 struct NodeObject {
-  PyObject_HEAD
-  IntrusivePtr<Node> value;
+  PyObject_HEAD IntrusivePtr<Node> value;
 };
 
 PyTypeObject g_node_type = {PyVarObject_HEAD_INIT(nullptr, 0)};
@@ -88,7 +87,8 @@ PyObject* get_attribute(PyObject* o, PyObject* attribute) {
 
 PyObject* dir(PyObject* o, PyObject*) {
   return guarded([&]() -> PyObject* {
-    Ref names(checked(PyObject_CallMethod(reinterpret_cast<PyObject*>(&PyBaseObject_Type), "__dir__", "O", o)));
+    Ref names(
+        checked(PyObject_CallMethod(reinterpret_cast<PyObject*>(&PyBaseObject_Type), "__dir__", "O", o)));
     Ref list(checked(PySequence_List(names.get())));
     ListSaved add(list.get());
     node_of(o)->visit_saved(add);
@@ -99,9 +99,9 @@ PyObject* dir(PyObject* o, PyObject*) {
 PyMethodDef g_methods[] = {{"name", &name, METH_NOARGS, "What the node undoes: \"MulBackward0\"."},
                            {"__dir__", &dir, METH_NOARGS, nullptr},
                            {}};
-PyGetSetDef g_attributes[] = {
-    {"next_functions", &next_functions, nullptr, "Where its results go: pairs of a node and an input's number.", nullptr},
-    {}};
+PyGetSetDef g_attributes[] = {{"next_functions", &next_functions, nullptr,
+                               "Where its results go: pairs of a node and an input's number.", nullptr},
+                              {}};
 
 /// The class of nodes of a name, made when the first is shown.
 PyTypeObject* type_of(const Node& node) {
@@ -111,7 +111,8 @@ PyTypeObject* type_of(const Node& node) {
   // The type keeps pointing to the name of its specification.
   const auto* full = new std::string("tenon.autograd." + std::string(node.name()));
   PyType_Slot slots[] = {{Py_tp_dealloc, reinterpret_cast<void*>(&dealloc)}, {0, nullptr}};
-  PyType_Spec spec{full->c_str(), sizeof(NodeObject), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
+  PyType_Spec spec{full->c_str(), sizeof(NodeObject), 0,
+                   Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
   type = reinterpret_cast<PyTypeObject*>(
       checked(PyType_FromSpecWithBases(&spec, reinterpret_cast<PyObject*>(&g_node_type))));
   return type;

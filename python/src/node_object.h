@@ -7,8 +7,8 @@
 
 namespace tenon::python {
 
-/// The object of a node, whose class has the node's name; None for no node. The same object for the same node while
-/// anybody holds it. A new reference, or null with an exception set.
+/// The object of a node, whose class has the node's name; None for no node. The same object for the same node
+/// while anybody holds it. A new reference, or null with an exception set.
 PyObject* wrap(const IntrusivePtr<Node>& node) noexcept;
 
 bool add_node_type(PyObject* module);

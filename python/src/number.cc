@@ -8,7 +8,8 @@ namespace {
 /// An operator of Python by the method, and the function for a number on the left, that it stands for.
 struct Binary {
   const char* method;
-  /// Called with both operands swapped back, as a method of the right operand; null: the function in written order.
+  /// Called with both operands swapped back, as a method of the right operand; null: the function in written
+  /// order.
   const char* reflected;
   const Function* forward = nullptr;
   const Function* backward = nullptr;
@@ -23,13 +24,21 @@ struct Binary {
 
 enum BinaryIndex { kAdd, kSub, kMul, kDiv, kFloorDiv, kMod, kPow, kMatmul, kAnd, kOr, kXor, kNumBinary };
 Binary g_binary[kNumBinary] = {
-    {"add", "add"},           {"sub", "rsub"},  {"mul", "mul"},       {"div", nullptr},
-    {"floor_divide", nullptr}, {"remainder", nullptr}, {"pow", nullptr}, {"matmul", nullptr},
-    {"bitwise_and", "bitwise_and"}, {"bitwise_or", "bitwise_or"}, {"bitwise_xor", "bitwise_xor"},
+    {"add", "add"},
+    {"sub", "rsub"},
+    {"mul", "mul"},
+    {"div", nullptr},
+    {"floor_divide", nullptr},
+    {"remainder", nullptr},
+    {"pow", nullptr},
+    {"matmul", nullptr},
+    {"bitwise_and", "bitwise_and"},
+    {"bitwise_or", "bitwise_or"},
+    {"bitwise_xor", "bitwise_xor"},
 };
-const char* const kInplaceNames[kNumBinary] = {"add_",       "sub_", "mul_",    "div_",         "floor_divide_",
-                                               "remainder_", "pow_", "matmul_", "bitwise_and_", "bitwise_or_",
-                                               "bitwise_xor_"};
+const char* const kInplaceNames[kNumBinary] = {"add_",          "sub_",        "mul_",        "div_",
+                                               "floor_divide_", "remainder_",  "pow_",        "matmul_",
+                                               "bitwise_and_",  "bitwise_or_", "bitwise_xor_"};
 const Function* g_inplace[kNumBinary];
 
 enum UnaryIndex { kNeg, kAbs, kInvert, kNumUnary };
@@ -46,7 +55,8 @@ PyObject* call_or_not_implemented(const Function* f, Arguments arguments) noexce
 template <BinaryIndex index>
 PyObject* binary(PyObject* a, PyObject* b) {
   const Binary& op = g_binary[index];
-  if (is_tensor(a)) [[likely]] return call_or_not_implemented(op.forward, {.self = a, .args = &b, .count = 1});
+  if (is_tensor(a)) [[likely]]
+    return call_or_not_implemented(op.forward, {.self = a, .args = &b, .count = 1});
   if (op.backward) return call_or_not_implemented(op.backward, {.self = b, .args = &a, .count = 1});
   PyObject* both[] = {a, b};
   return call_or_not_implemented(op.function, {.args = both, .count = 2});

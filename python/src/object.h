@@ -57,18 +57,20 @@ class ReleaseGil {
   PyThreadState* state_;
 };
 
-/// A call that works on at least so many elements lets other Python threads run meanwhile. Below it, handing the lock
-/// over costs more than the work. docs/differences.md states it.
+/// A call that works on at least so many elements lets other Python threads run meanwhile. Below it, handing
+/// the lock over costs more than the work. docs/differences.md states it.
 inline constexpr int64_t kReleaseGilElements = 32768;
 
 inline PyObject* to_python(std::string_view text) noexcept {
   return PyUnicode_FromStringAndSize(text.data(), static_cast<Py_ssize_t>(text.size()));
 }
 
-using FastFunction = PyObject* (*)(PyObject* self, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames);
+using FastFunction = PyObject* (*)(PyObject* self, PyObject* const* args, Py_ssize_t nargs,
+                                   PyObject* kwnames);
 
 /// A method table's entry for a METH_FASTCALL | METH_KEYWORDS function.
-inline PyMethodDef fast_method(const char* name, FastFunction f, const char* doc = nullptr, int flags = 0) noexcept {
+inline PyMethodDef fast_method(const char* name, FastFunction f, const char* doc = nullptr,
+                               int flags = 0) noexcept {
   return {name, reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(f)),
           METH_FASTCALL | METH_KEYWORDS | flags, doc};
 }

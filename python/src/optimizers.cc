@@ -1,4 +1,5 @@
-// The updates of tenon.optim: one call for all parameters of a group, into the same functions as C++'s optimizers.
+// The updates of tenon.optim: one call for all parameters of a group, into the same functions as C++'s
+// optimizers.
 #include "python/src/arguments.h"
 #include "python/src/module_parts.h"
 #include "python/src/parse.h"
@@ -70,7 +71,8 @@ PyObject* sgd(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject*) {
   });
 }
 
-/// (params, steps, exp_avgs, exp_avg_sqs, max_exp_avg_sqs, lr, beta1, beta2, eps, weight_decay, decoupled, amsgrad,
+/// (params, steps, exp_avgs, exp_avg_sqs, max_exp_avg_sqs, lr, beta1, beta2, eps, weight_decay, decoupled,
+/// amsgrad,
 ///  maximize)
 PyObject* adam(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject*) {
   return guarded([&] {

@@ -2,6 +2,7 @@
 
 #include <cstring>
 #include <string>
+#include <vector>
 
 #include "python/src/call.h"
 
@@ -66,6 +67,8 @@ bool looks_like_int(PyObject* o) noexcept {
   return PyLong_Check(o) || (PyIndex_Check(o) && (!is_tensor(o) || tensor_of(o).dim() == 0));
 }
 
+const char* type_name(PyObject* o) noexcept { return is_tensor(o) ? "Tensor" : Py_TYPE(o)->tp_name; }
+
 std::string type_names(const Arguments& a) {
   std::string out;
   const Py_ssize_t keywords = a.keywords ? PyTuple_GET_SIZE(a.keywords) : 0;
@@ -75,9 +78,14 @@ std::string type_names(const Arguments& a) {
       const char* name = PyUnicode_AsUTF8(PyTuple_GET_ITEM(a.keywords, i - a.count));
       out.append(name ? name : "?").append("=");
     }
-    out += Py_TYPE(a.args[i])->tp_name;
+    out += type_name(a.args[i]);
   }
   return out;
+}
+
+/// What the caller of a function calls the parameter: a method's self is a function's input.
+const char* shown_name(const Param& param, const Arguments& a) noexcept {
+  return !a.self && std::strcmp(param.name, "self") == 0 ? "input" : param.name;
 }
 
 /// Why an overload does not take the arguments.
@@ -91,15 +99,23 @@ std::string reason(const Overload& o, const Arguments& a) {
   if (!bind(o, a, slots)) {
     for (int i = 0; i < o.num_params; ++i) {
       if (!slots[i] && o.params[i].fallback.kind == Default::Kind::Required) {
-        return std::string("misses argument '") + o.params[i].name + "'";
+        return std::string("misses argument '") + shown_name(o.params[i], a) + "'";
       }
     }
     return "does not take these keywords";
   }
   const Param& param = o.params[a.failed];
-  std::string out = std::string("argument '") + param.name + "' must be " + param.type;
+  std::string out = std::string("argument '") + shown_name(param, a) + "' must be " + param.type;
   PyObject* given = slots[a.failed] == kRest ? a.args[0] : slots[a.failed];
-  return given ? out + ", not " + Py_TYPE(given)->tp_name : out;
+  return given ? out + ", not " + type_name(given) : out;
+}
+
+bool has_keyword(const Arguments& a, const char* name) noexcept {
+  const Py_ssize_t n = a.keywords ? PyTuple_GET_SIZE(a.keywords) : 0;
+  for (Py_ssize_t k = 0; k < n; ++k) {
+    if (is_named(PyTuple_GET_ITEM(a.keywords, k), name)) return true;
+  }
+  return false;
 }
 
 /// A keyword that no overload knows, or null.
@@ -132,11 +148,15 @@ PyObject* refuse(const Function& f, const Arguments& a) {
     }
     return reason(o, a);
   };
-  if (f.overloads.size() == 1) {
-    message += ": " + explain(f.overloads[0]) + "; the signature is " + f.overloads[0].text;
+  std::vector<const Overload*> candidates;
+  for (const Overload& o : f.overloads) {
+    if (o.num_out == 0 || has_keyword(a, "out")) candidates.push_back(&o);
+  }
+  if (candidates.size() == 1) {
+    message += ": " + explain(*candidates[0]) + "; the signature is " + candidates[0]->text;
   } else {
     message += ": no signature takes (" + type_names(a) + "); there are:";
-    for (const Overload& o : f.overloads) message += std::string("\n  ") + o.text + ": " + explain(o);
+    for (const Overload* o : candidates) message += std::string("\n  ") + o->text + ": " + explain(*o);
   }
   PyErr_SetString(PyExc_TypeError, message.c_str());
   return nullptr;
@@ -144,7 +164,8 @@ PyObject* refuse(const Function& f, const Arguments& a) {
 
 PyObject* try_overloads(const Function& f, Arguments& a) {
   for (const Overload& o : f.overloads) {
-    if (PyObject* result = o.invoke(o, a); result != kNoMatch) [[likely]] return result;
+    if (PyObject* result = o.invoke(o, a); result != kNoMatch) [[likely]]
+      return result;
   }
   if (f.numbers_as_tensors) {
     a.numbers_as_tensors = true;
@@ -159,16 +180,22 @@ PyObject* try_overloads(const Function& f, Arguments& a) {
 }  // namespace
 
 bool bind(const Overload& o, const Arguments& a, PyObject** slots) noexcept {
+  const int own = a.self ? 1 : 0;
+  const int self_at = a.self ? o.self_position : -1;
   int next = 0;
-  if (a.self) slots[next++] = a.self;
-  if (o.variadic && next == o.num_positional - 1 && a.count > 0 && looks_like_int(a.args[0])) [[unlikely]] {
-    slots[next++] = kRest;
-  } else if (a.count > o.num_positional - next) {
+  const auto take = [&](PyObject* value) {
+    if (next == self_at) slots[next++] = a.self;
+    slots[next++] = value;
+  };
+  if (o.variadic && own == o.num_positional - 1 && a.count > 0 && looks_like_int(a.args[0])) [[unlikely]] {
+    take(kRest);
+  } else if (a.count > o.num_positional - own) {
     return false;
   } else {
-    for (Py_ssize_t i = 0; i < a.count; ++i) slots[next++] = a.args[i];
+    for (Py_ssize_t i = 0; i < a.count; ++i) take(a.args[i]);
   }
   for (int i = next; i <= o.num_params; ++i) slots[i] = nullptr;
+  if (self_at >= next) slots[self_at] = a.self;
   if (a.keywords && !bind_keywords(o, a, slots)) return false;
   for (int i = next; i < o.num_params; ++i) {
     if (!slots[i] && o.params[i].fallback.kind == Default::Kind::Required) return false;
@@ -178,7 +205,8 @@ bool bind(const Overload& o, const Arguments& a, PyObject** slots) noexcept {
 
 PyObject* call(const Function& function, Arguments arguments) noexcept {
   PyObject* result = try_overloads(function, arguments);
-  if (result != kNoMatch) [[likely]] return result;
+  if (result != kNoMatch) [[likely]]
+    return result;
   return guarded([&] { return refuse(function, arguments); });
 }
 

@@ -1,5 +1,6 @@
 // Overload and Function: what Python knows of operators, as constant data printed by opgen.
-// Used by the generated tables and by the code that resolves and makes calls. Knows nothing of C++ signatures.
+// Used by the generated tables and by the code that resolves and makes calls. Knows nothing of C++
+// signatures.
 #pragma once
 
 #include <span>
@@ -43,8 +44,8 @@ struct Param {
 struct Overload;
 struct Arguments;
 
-/// Parses arguments for one C++ signature and makes the call. Returns kNoMatch when they do not fit, null with an
-/// exception set when the call failed.
+/// Parses arguments for one C++ signature and makes the call. Returns kNoMatch when they do not fit, null
+/// with an exception set when the call failed.
 using Invoke = PyObject* (*)(const Overload&, const Arguments&);
 inline PyObject* const kNoMatch = reinterpret_cast<PyObject*>(1);
 
@@ -62,6 +63,7 @@ struct Overload {
   /// The first parameter after `self` is a list of ints and the last positional one: x.view(2, 3).
   bool variadic = false;
   bool takes_requires_grad = false;  ///< A factory: requires_grad=True marks the result.
+  uint8_t self_position = 0;         ///< Where a method's object goes: where(condition, self, other).
 };
 
 /// All overloads of a name, in the order in which they are tried.
@@ -83,7 +85,8 @@ struct Arguments {
   mutable int failed = 0;
 };
 
-/// Tries the overloads in turn. Throws nothing; null with an exception set where none fits or the call failed.
+/// Tries the overloads in turn. Throws nothing; null with an exception set where none fits or the call
+/// failed.
 PyObject* call(const Function& function, Arguments arguments) noexcept;
 /// The same, but NotImplemented where none fits: for operators such as `+`.
 PyObject* call_operator(const Function& function, Arguments arguments) noexcept;

@@ -79,7 +79,9 @@ bool parse_int(PyObject* o, int64_t& out) {
     out = t.item<int64_t>();
     return true;
   }
-  if (!PyLong_Check(o) && (!PyIndex_Check(o) || is_numpy_array(o) || numpy_scalar_kind(Py_TYPE(o)) == NumberKind::Bool)) return false;
+  if (!PyLong_Check(o) &&
+      (!PyIndex_Check(o) || is_numpy_array(o) || numpy_scalar_kind(Py_TYPE(o)) == NumberKind::Bool))
+    return false;
   out = int_value(o);
   return true;
 }
@@ -166,22 +168,24 @@ bool parse_ints(PyObject* o, Dims& out) {
 }
 
 bool parse_floats(PyObject* o, std::vector<double>& out) {
-  return is_sequence(o) && for_each_item(o, [&](PyObject* item) { return parse_float(item, out.emplace_back()); });
+  return is_sequence(o) &&
+         for_each_item(o, [&](PyObject* item) { return parse_float(item, out.emplace_back()); });
 }
 
 bool parse_scalars(PyObject* o, std::vector<Scalar>& out) {
-  return is_sequence(o) && for_each_item(o, [&](PyObject* item) { return parse_scalar(item, out.emplace_back()); });
+  return is_sequence(o) &&
+         for_each_item(o, [&](PyObject* item) { return parse_scalar(item, out.emplace_back()); });
 }
 
 bool parse_tensors(PyObject* o, bool allow_none, std::vector<Tensor>& out) {
   return is_sequence(o) && for_each_item(o, [&](PyObject* item) {
-    if (!is_tensor(item)) {
-      out.emplace_back();
-      return allow_none && item == Py_None;
-    }
-    out.push_back(tensor_of(item));
-    return true;
-  });
+           if (!is_tensor(item)) {
+             out.emplace_back();
+             return allow_none && item == Py_None;
+           }
+           out.push_back(tensor_of(item));
+           return true;
+         });
 }
 
 bool parse_rest(const Given& given, Dims& out) {

@@ -23,10 +23,13 @@ struct Given {
   const Arguments& all;
 
   bool missing() const noexcept { return object == nullptr; }
-  bool none() const noexcept { return object ? object == Py_None : param.fallback.kind == Default::Kind::None; }
+  bool none() const noexcept {
+    return object ? object == Py_None : param.fallback.kind == Default::Kind::None;
+  }
 };
 
-// Numbers: Python's own, NumPy's scalars, anything with __index__, and 0-dim tensors where PyTorch takes them.
+// Numbers: Python's own, NumPy's scalars, anything with __index__, and 0-dim tensors where PyTorch takes
+// them.
 
 bool is_numpy_array(PyObject* o) noexcept;
 /// An int but not a bool. Throws Error{Value} for one beyond int64.
@@ -42,7 +45,8 @@ bool parse_scalars(PyObject* o, std::vector<Scalar>& out);
 bool parse_tensors(PyObject* o, bool allow_none, std::vector<Tensor>& out);
 bool parse_rest(const Given& given, Dims& out);
 
-/// Parser<A>: `Storage` keeps the value for the call, `parse` fills it (false: does not fit), `get` is the argument.
+/// Parser<A>: `Storage` keeps the value for the call, `parse` fills it (false: does not fit), `get` is the
+/// argument.
 template <class A>
 struct Parser;
 
@@ -110,9 +114,12 @@ struct Parser<const Scalar&> {
   static bool parse(const Given& g, Storage& s) {
     if (!g.missing()) return parse_scalar(g.object, s);
     const Default& d = g.param.fallback;
-    if (d.kind == Default::Kind::Float) s = Scalar(d.d);
-    else if (d.kind == Default::Kind::Bool) s = Scalar(d.i != 0);
-    else s = Scalar(d.i);
+    if (d.kind == Default::Kind::Float)
+      s = Scalar(d.d);
+    else if (d.kind == Default::Kind::Bool)
+      s = Scalar(d.i != 0);
+    else
+      s = Scalar(d.i);
     return true;
   }
   static const Scalar& get(Storage& s) noexcept { return s; }

@@ -97,7 +97,8 @@ PyObject* format(PyObject* o, PyObject* spec) {
       return PyObject_Format(number.get(), spec);
     }
     if (PyUnicode_GetLength(spec) > 0) {
-      throw_error(ErrorKind::Type, fmt::format("format: only a 0-dim tensor takes a format, got {}", summary(t)));
+      throw_error(ErrorKind::Type,
+                  fmt::format("format: only a 0-dim tensor takes a format, got {}", summary(t)));
     }
     return PyObject_Str(o);
   });
@@ -106,8 +107,7 @@ PyObject* format(PyObject* o, PyObject* spec) {
 // Storage
 
 struct StorageObject {
-  PyObject_HEAD
-  Storage value;
+  PyObject_HEAD Storage value;
 };
 PyTypeObject g_storage_type = {PyVarObject_HEAD_INIT(nullptr, 0)};
 Storage& storage_of(PyObject* o) noexcept { return reinterpret_cast<StorageObject*>(o)->value; }
@@ -128,13 +128,15 @@ PyMethodDef g_storage_methods[] = {
     {"size", [](PyObject* o, PyObject*) { return from_size(storage_of(o).nbytes()); }, METH_NOARGS, "Bytes."},
     {"data_ptr", [](PyObject* o, PyObject*) { return from_size(storage_of(o).address()); }, METH_NOARGS,
      "Where the first byte is."},
-    {"use_count", [](PyObject* o, PyObject*) { return PyLong_FromUnsignedLong(storage_of(o).use_count() - 1); },
+    {"use_count",
+     [](PyObject* o, PyObject*) { return PyLong_FromUnsignedLong(storage_of(o).use_count() - 1); },
      METH_NOARGS, "Tensors, and storages held elsewhere, that share it."},
-    {"resizable", [](PyObject* o, PyObject*) { return PyBool_FromLong(storage_of(o)->resizable()); }, METH_NOARGS,
-     "Whether resize_ can grow it."},
+    {"resizable", [](PyObject* o, PyObject*) { return PyBool_FromLong(storage_of(o)->resizable()); },
+     METH_NOARGS, "Whether resize_ can grow it."},
     {}};
 PyGetSetDef g_storage_attributes[] = {
-    {"device", [](PyObject* o, void*) { return wrap(storage_of(o)->device()); }, nullptr, nullptr, nullptr}, {}};
+    {"device", [](PyObject* o, void*) { return wrap(storage_of(o)->device()); }, nullptr, nullptr, nullptr},
+    {}};
 
 PyGetSetDef g_attributes[] = {
     {"shape", &get<kShape>, nullptr, "The sizes.", nullptr},
@@ -178,10 +180,11 @@ PyObject* numel_function(PyObject*, PyObject* o) {
   if (!is_tensor(o)) return PyErr_Format(PyExc_TypeError, "numel() takes a Tensor");
   return call_plain<kNumel>(o, nullptr);
 }
-PyMethodDef g_functions[] = {{"is_tensor", &is_tensor_function, METH_O, "Whether an object is a Tensor."},
-                             {"is_floating_point", &is_float_function, METH_O, "See Tensor.is_floating_point."},
-                             {"numel", &numel_function, METH_O, "See Tensor.numel."},
-                             {}};
+PyMethodDef g_functions[] = {
+    {"is_tensor", &is_tensor_function, METH_O, "Whether an object is a Tensor."},
+    {"is_floating_point", &is_float_function, METH_O, "See Tensor.is_floating_point."},
+    {"numel", &numel_function, METH_O, "See Tensor.numel."},
+    {}};
 
 }  // namespace
 

@@ -13,8 +13,8 @@ namespace {
 
 TensorObject* as_object(PyObject* o) noexcept { return reinterpret_cast<TensorObject*>(o); }
 
-/// Dead plain tensor objects, kept for the next one: an allocation of the garbage collector costs more than the rest of
-/// a small operator's result. Guarded by the interpreter lock.
+/// Dead plain tensor objects, kept for the next one: an allocation of the garbage collector costs more than
+/// the rest of a small operator's result. Guarded by the interpreter lock.
 constexpr int kMaxFreeObjects = 256;
 PyObject* g_free_objects[kMaxFreeObjects];
 int g_num_free_objects = 0;
@@ -34,8 +34,8 @@ bool has_state(PyObject* o) noexcept {
 bool give_to_tensor(PyObject* o) noexcept {
   Tensor& value = as_object(o)->value;
   if (!value.defined() || value.use_count() == 1 || !has_state(o)) return false;
-  // The reference that the tensor will own. Another thread may drop the tensor as soon as our pointer is gone, which
-  // comes back here through release_object with `value` undefined.
+  // The reference that the tensor will own. Another thread may drop the tensor as soon as our pointer is
+  // gone, which comes back here through release_object with `value` undefined.
   Py_SET_REFCNT(o, 1);
   IntrusivePtr<TensorImpl> impl = std::move(value).release_pointer();
   impl->binding().on_destroy = &release_object;
@@ -68,7 +68,8 @@ void tensor_dealloc(PyObject* o) noexcept {
 /// Clears `__slots__` of the subclasses between an object's type and Tensor.
 void clear_slots(PyObject* o) noexcept {
   for (PyTypeObject* type = Py_TYPE(o); type != &tensor_type; type = type->tp_base) {
-    const auto* member = reinterpret_cast<PyMemberDef*>(reinterpret_cast<char*>(type) + Py_TYPE(type)->tp_basicsize);
+    const auto* member =
+        reinterpret_cast<PyMemberDef*>(reinterpret_cast<char*>(type) + Py_TYPE(type)->tp_basicsize);
     for (Py_ssize_t i = 0; i < Py_SIZE(type); ++i, ++member) {
       if (member->type == T_OBJECT_EX && !(member->flags & READONLY)) {
         Py_CLEAR(*reinterpret_cast<PyObject**>(reinterpret_cast<char*>(o) + member->offset));
@@ -77,8 +78,8 @@ void clear_slots(PyObject* o) noexcept {
   }
 }
 
-/// What Python's own deallocator of subclasses does, but for the hand-over, which must come before it takes the object
-/// apart.
+/// What Python's own deallocator of subclasses does, but for the hand-over, which must come before it takes
+/// the object apart.
 void subclass_dealloc(PyObject* o) noexcept {
   if (give_to_tensor(o)) return;
   PyTypeObject* type = Py_TYPE(o);
@@ -95,7 +96,8 @@ void subclass_dealloc(PyObject* o) noexcept {
 }
 
 int tensor_traverse(PyObject* o, visitproc visit, void* arg) {
-  // While C++ also holds the tensor, it keeps the attributes alive: they are no garbage, whatever Python can reach.
+  // While C++ also holds the tensor, it keeps the attributes alive: they are no garbage, whatever Python can
+  // reach.
   if (tensor_of(o).use_count() <= 1) Py_VISIT(as_object(o)->dict);
   return 0;
 }
@@ -128,9 +130,9 @@ PyObject* init_subclass(PyObject* cls, PyObject*, PyObject*) {
   Py_RETURN_NONE;
 }
 
-PyMethodDef g_methods[] = {
-    {"__init_subclass__", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(&init_subclass)),
-     METH_CLASS | METH_VARARGS | METH_KEYWORDS, nullptr}};
+PyMethodDef g_methods[] = {{"__init_subclass__",
+                            reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(&init_subclass)),
+                            METH_CLASS | METH_VARARGS | METH_KEYWORDS, nullptr}};
 PyGetSetDef g_attributes[] = {{"__dict__", &get_dict, nullptr, nullptr, nullptr}};
 
 TensorObject* new_plain_object() noexcept {

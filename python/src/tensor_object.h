@@ -7,12 +7,12 @@
 
 namespace tenon::python {
 
-/// While `value` is defined, Python owns the object and the object owns the tensor. When Python lets go of an object
-/// with state of its own (attributes, a subclass, weak references) whose tensor C++ still holds, ownership turns
-/// round: the tensor then owns the object, and `value` is undefined until Python asks for the object again.
+/// While `value` is defined, Python owns the object and the object owns the tensor. When Python lets go of an
+/// object with state of its own (attributes, a subclass, weak references) whose tensor C++ still holds,
+/// ownership turns round: the tensor then owns the object, and `value` is undefined until Python asks for the
+/// object again.
 struct TensorObject {
-  PyObject_HEAD
-  Tensor value;
+  PyObject_HEAD Tensor value;
   PyObject* dict;
   PyObject* weak_references;
 };
@@ -25,13 +25,13 @@ inline bool is_tensor(PyObject* o) noexcept {
 /// The tensor inside an object for which `is_tensor` holds.
 inline Tensor& tensor_of(PyObject* o) noexcept { return reinterpret_cast<TensorObject*>(o)->value; }
 
-/// The object of a tensor, made when it has none; None for an undefined tensor. A new reference, or null with an
-/// exception set.
+/// The object of a tensor, made when it has none; None for an undefined tensor. A new reference, or null with
+/// an exception set.
 PyObject* wrap(Tensor tensor) noexcept;
 /// A new object of a subclass of Tensor for a tensor that has no object yet.
 PyObject* wrap_as(PyTypeObject* type, Tensor tensor);
-/// A fresh tensor over the same storage and geometry that takes no part in autograd: what a subclass instance such
-/// as Parameter is made from.
+/// A fresh tensor over the same storage and geometry that takes no part in autograd: what a subclass instance
+/// such as Parameter is made from.
 Tensor alias_of(const Tensor& tensor);
 
 }  // namespace tenon::python

@@ -22,7 +22,8 @@ void merge(std::vector<T>& all, std::span<T> part, const char* T::*name) {
 PyObject* tensor_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
   return guarded([&] {
     if (type != &tensor_type || (kwargs && PyDict_GET_SIZE(kwargs) > 0)) {
-      throw_error(ErrorKind::Type, "Tensor(): use tenon.tensor(data), tenon.empty(sizes) or nn.Parameter(tensor)");
+      throw_error(ErrorKind::Type,
+                  "Tensor(): use tenon.tensor(data), tenon.empty(sizes) or nn.Parameter(tensor)");
     }
     Dims sizes;
     const Py_ssize_t n = PyTuple_GET_SIZE(args);
@@ -41,8 +42,8 @@ PyObject* tensor_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
 bool add_tensor_type(PyObject* module) {
   static auto& methods = *new std::vector<PyMethodDef>;
   static auto& attributes = *new std::vector<PyGetSetDef>;
-  for (const auto part : {&object_part, &number_part, &index_part, &property_part, &conversion_part, &dlpack_part,
-                          &autograd_part, &operator_part}) {
+  for (const auto part : {&object_part, &number_part, &index_part, &property_part, &conversion_part,
+                          &dlpack_part, &autograd_part, &operator_part}) {
     const TensorPart p = part();
     merge(methods, p.methods, &PyMethodDef::ml_name);
     merge(attributes, p.attributes, &PyGetSetDef::name);
@@ -56,7 +57,8 @@ bool add_tensor_type(PyObject* module) {
   if (PyType_Ready(&tensor_type) < 0) return false;
   // NumPy's arrays leave mixed operators to us.
   const Ref priority(PyLong_FromLong(1000));
-  if (!priority || PyDict_SetItemString(tensor_type.tp_dict, "__array_priority__", priority.get()) < 0) return false;
+  if (!priority || PyDict_SetItemString(tensor_type.tp_dict, "__array_priority__", priority.get()) < 0)
+    return false;
   PyType_Modified(&tensor_type);
   return PyModule_AddObjectRef(module, "Tensor", reinterpret_cast<PyObject*>(&tensor_type)) == 0;
 }

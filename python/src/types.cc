@@ -13,8 +13,7 @@ namespace {
 
 template <class T>
 struct EnumObject {
-  PyObject_HEAD
-  T value;
+  PyObject_HEAD T value;
   const char* name;
 };
 
@@ -39,7 +38,8 @@ struct EnumType {
     type.tp_repr = &repr;
     type.tp_methods = methods;
     type.tp_getset = attributes;
-    return PyType_Ready(&type) == 0 && PyModule_AddObjectRef(module, name, reinterpret_cast<PyObject*>(&type)) == 0;
+    return PyType_Ready(&type) == 0 &&
+           PyModule_AddObjectRef(module, name, reinterpret_cast<PyObject*>(&type)) == 0;
   }
   static bool add_value(PyObject* module, T value, const char* name) {
     auto* o = PyObject_New(EnumObject<T>, &type);
@@ -61,10 +61,11 @@ DType dtype_of_object(PyObject* o) { return reinterpret_cast<EnumObject<DType>*>
 PyGetSetDef g_dtype_attributes[] = {
     {"itemsize", [](PyObject* o, void*) { return PyLong_FromSize_t(item_size(dtype_of_object(o))); }, nullptr,
      "Bytes of one element.", nullptr},
-    {"is_floating_point", [](PyObject* o, void*) { return PyBool_FromLong(is_floating_point(dtype_of_object(o))); },
-     nullptr, "Whether it is a real floating type.", nullptr},
-    {"is_complex", [](PyObject* o, void*) { return PyBool_FromLong(is_complex(dtype_of_object(o))); }, nullptr,
-     "Whether it is complex.", nullptr},
+    {"is_floating_point",
+     [](PyObject* o, void*) { return PyBool_FromLong(is_floating_point(dtype_of_object(o))); }, nullptr,
+     "Whether it is a real floating type.", nullptr},
+    {"is_complex", [](PyObject* o, void*) { return PyBool_FromLong(is_complex(dtype_of_object(o))); },
+     nullptr, "Whether it is complex.", nullptr},
     {"is_signed", [](PyObject* o, void*) { return PyBool_FromLong(is_signed(dtype_of_object(o))); }, nullptr,
      "Whether it holds negative values.", nullptr},
     {}};
@@ -72,8 +73,7 @@ PyGetSetDef g_dtype_attributes[] = {
 // device
 
 struct DeviceObject {
-  PyObject_HEAD
-  Device value;
+  PyObject_HEAD Device value;
 };
 PyTypeObject g_device_type = {PyVarObject_HEAD_INIT(nullptr, 0)};
 Device device_of_object(PyObject* o) { return reinterpret_cast<DeviceObject*>(o)->value; }
@@ -87,11 +87,13 @@ PyObject* device_new(PyTypeObject*, PyObject* args, PyObject* kwargs) {
   }
   return guarded([&]() -> PyObject* {
     std::optional<Device> value = as_device(device);
-    if (!value) return PyErr_Format(PyExc_TypeError, "device: type must be a str, not %s", Py_TYPE(device)->tp_name);
+    if (!value)
+      return PyErr_Format(PyExc_TypeError, "device: type must be a str, not %s", Py_TYPE(device)->tp_name);
     if (index && index != Py_None) {
       const long i = PyLong_AsLong(index);
       if (i == -1 && PyErr_Occurred()) return nullptr;
-      TENON_CHECK(i >= 0 && i < 128 && value->index < 0, Value, "device: index must be from 0 to 127, given once");
+      TENON_CHECK(i >= 0 && i < 128 && value->index < 0, Value,
+                  "device: index must be from 0 to 127, given once");
       value->index = static_cast<int8_t>(i);
     }
     return wrap(*value);
@@ -118,14 +120,13 @@ PyGetSetDef g_device_attributes[] = {
      },
      nullptr, "Which of several, or None.", nullptr},
     {}};
-PyMethodDef g_device_methods[] = {
-    {"__reduce__",
-     [](PyObject* o, PyObject*) {
-       const std::string text = to_string(device_of_object(o));
-       return Py_BuildValue("O(s)", &g_device_type, text.c_str());
-     },
-     METH_NOARGS, nullptr},
-    {}};
+PyMethodDef g_device_methods[] = {{"__reduce__",
+                                   [](PyObject* o, PyObject*) {
+                                     const std::string text = to_string(device_of_object(o));
+                                     return Py_BuildValue("O(s)", &g_device_type, text.c_str());
+                                   },
+                                   METH_NOARGS, nullptr},
+                                  {}};
 
 bool add_device_type(PyObject* module) {
   PyTypeObject& t = g_device_type;
@@ -142,7 +143,8 @@ bool add_device_type(PyObject* module) {
   t.tp_richcompare = &device_compare;
   t.tp_getset = g_device_attributes;
   t.tp_methods = g_device_methods;
-  return PyType_Ready(&t) == 0 && PyModule_AddObjectRef(module, "device", reinterpret_cast<PyObject*>(&t)) == 0;
+  return PyType_Ready(&t) == 0 &&
+         PyModule_AddObjectRef(module, "device", reinterpret_cast<PyObject*>(&t)) == 0;
 }
 
 // Size
@@ -194,8 +196,7 @@ bool add_size_type(PyObject* module) {
 // Generator
 
 struct GeneratorObject {
-  PyObject_HEAD
-  Generator value;
+  PyObject_HEAD Generator value;
 };
 PyTypeObject g_generator_type = {PyVarObject_HEAD_INIT(nullptr, 0)};
 Generator& generator_of_object(PyObject* o) { return reinterpret_cast<GeneratorObject*>(o)->value; }
@@ -203,9 +204,11 @@ Generator& generator_of_object(PyObject* o) { return reinterpret_cast<GeneratorO
 PyObject* generator_new(PyTypeObject*, PyObject* args, PyObject* kwargs) {
   PyObject* device = nullptr;
   const char* names[] = {"device", nullptr};
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O:Generator", const_cast<char**>(names), &device)) return nullptr;
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O:Generator", const_cast<char**>(names), &device))
+    return nullptr;
   return guarded([&] {
-    if (device && !as_device(device)) throw_error(ErrorKind::Type, "Generator: device must be a device or a str");
+    if (device && !as_device(device))
+      throw_error(ErrorKind::Type, "Generator: device must be a device or a str");
     return wrap(Generator(default_generator().initial_seed()));
   });
 }
@@ -221,7 +224,8 @@ PyObject* generator_get_state(PyObject* o, PyObject*) {
 }
 PyObject* generator_set_state(PyObject* o, PyObject* value) {
   unsigned long long seed, offset;
-  if (!PyTuple_Check(value)) return PyErr_Format(PyExc_TypeError, "set_state: expected what get_state() returned");
+  if (!PyTuple_Check(value))
+    return PyErr_Format(PyExc_TypeError, "set_state: expected what get_state() returned");
   if (!PyArg_ParseTuple(value, "KK:set_state", &seed, &offset)) return nullptr;
   generator_of_object(o)->set_state({seed, offset});
   return Py_NewRef(o);
@@ -229,7 +233,9 @@ PyObject* generator_set_state(PyObject* o, PyObject* value) {
 PyMethodDef g_generator_methods[] = {
     {"manual_seed", &generator_seed, METH_O, "Starts the stream of a seed from its beginning; returns self."},
     {"initial_seed",
-     [](PyObject* o, PyObject*) { return PyLong_FromUnsignedLongLong(generator_of_object(o).initial_seed()); },
+     [](PyObject* o, PyObject*) {
+       return PyLong_FromUnsignedLongLong(generator_of_object(o).initial_seed());
+     },
      METH_NOARGS, "The seed of the stream."},
     {"get_state", &generator_get_state, METH_NOARGS, "The place in the stream, for set_state."},
     {"set_state", &generator_set_state, METH_O, "Goes back to a place in the stream; returns self."},
@@ -246,7 +252,8 @@ bool add_generator_type(PyObject* module) {
     Py_TYPE(o)->tp_free(o);
   };
   t.tp_methods = g_generator_methods;
-  if (PyType_Ready(&t) < 0 || PyModule_AddObjectRef(module, "Generator", reinterpret_cast<PyObject*>(&t)) < 0) {
+  if (PyType_Ready(&t) < 0 ||
+      PyModule_AddObjectRef(module, "Generator", reinterpret_cast<PyObject*>(&t)) < 0) {
     return false;
   }
   const Ref shared(wrap(default_generator()));
@@ -260,7 +267,8 @@ bool add_dtypes(PyObject* module) {
     if (!EnumType<DType>::add_value(module, t, name(t).data())) return false;
   }
   for (const char* alias : {"float", "double", "half", "int", "long", "short", "cfloat", "cdouble"}) {
-    if (PyModule_AddObjectRef(module, alias, EnumType<DType>::objects[static_cast<int>(*parse_dtype(alias))]) < 0) {
+    if (PyModule_AddObjectRef(module, alias,
+                              EnumType<DType>::objects[static_cast<int>(*parse_dtype(alias))]) < 0) {
       return false;
     }
   }
@@ -349,8 +357,8 @@ const Generator* as_generator(PyObject* o) noexcept {
 }
 
 bool add_types(PyObject* module) {
-  return add_dtypes(module) && add_device_type(module) && add_size_type(module) && add_generator_type(module) &&
-         EnumType<Layout>::add(module, "tenon.layout", "layout", nullptr) &&
+  return add_dtypes(module) && add_device_type(module) && add_size_type(module) &&
+         add_generator_type(module) && EnumType<Layout>::add(module, "tenon.layout", "layout", nullptr) &&
          EnumType<Layout>::add_value(module, Layout::Strided, "strided") &&
          EnumType<Layout>::add_value(module, Layout::Sparse, "sparse_coo") &&
          EnumType<Layout>::add_value(module, Layout::SparseCsr, "sparse_csr") &&

@@ -3,8 +3,6 @@
 Loading refuses everything that is not one of those, so that a file cannot run code.
 """
 
-import pickle
-
 from . import _C
 
 _MAGIC = b"tenon-checkpoint-1\n"
@@ -18,17 +16,24 @@ _ALLOWED = {
 }
 
 
-class _Unpickler(pickle.Unpickler):
-    def find_class(self, module, name):
-        root = module.partition(".")[0]
-        if (module, name) in _ALLOWED or (root == "tenon" and isinstance(getattr(_C, name, None), _C.dtype)):
-            return super().find_class(module, name)
-        raise pickle.UnpicklingError(f"load: the file names {module}.{name}, which a checkpoint does not hold")
+def _unpickler(file):
+    import pickle  # and with it much of the standard library: only when asked for
+
+    class Unpickler(pickle.Unpickler):
+        def find_class(self, module, name):
+            root = module.partition(".")[0]
+            if (module, name) in _ALLOWED or (root == "tenon" and isinstance(getattr(_C, name, None), _C.dtype)):
+                return super().find_class(module, name)
+            raise pickle.UnpicklingError(f"the file names {module}.{name}, which a checkpoint does not hold")
+
+    return Unpickler(file)
 
 
 def save(obj, f):
     """Writes `obj` to a path or a binary file."""
     if hasattr(f, "write"):
+        import pickle
+
         f.write(_MAGIC)
         pickle.dump(obj, f, protocol=4)
         return
@@ -43,7 +48,9 @@ def load(f):
             return load(file)
     if f.read(len(_MAGIC)) != _MAGIC:
         raise ValueError("load: not a file that tenon.save wrote")
+    import pickle
+
     try:
-        return _Unpickler(f).load()
+        return _unpickler(f).load()
     except (pickle.UnpicklingError, EOFError, AttributeError, IndexError, KeyError, TypeError) as error:
         raise ValueError(f"load: the file is damaged or of another kind: {error}") from error

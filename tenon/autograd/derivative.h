@@ -262,6 +262,8 @@ class SavedCall<R(A...)> final : public OpNode {
       return tensor(I);
     else if constexpr (std::is_same_v<Argument, TensorList>)
       return unpack_list(std::get<I>(args_), I);
+    else if constexpr (std::is_same_v<Argument, std::optional<IntArrayRef>>)
+      return Argument(std::get<I>(args_));
     else
       return (std::get<I>(args_));
   }

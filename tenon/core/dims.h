@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <cstring>
 #include <initializer_list>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -135,6 +136,26 @@ class IntArrayRef : public std::span<const int64_t> {
   friend bool operator==(IntArrayRef a, IntArrayRef b) noexcept {
     return std::equal(a.begin(), a.end(), b.begin(), b.end());
   }
+};
+
+/// An optional list as a parameter of the C++ API. Unlike std::optional<IntArrayRef>, it takes a braced list or one
+/// number, and refers to the caller's own temporaries, which live until the call ends.
+class OptionalIntArrayRef {
+ public:
+  constexpr OptionalIntArrayRef() noexcept = default;
+  constexpr OptionalIntArrayRef(std::nullopt_t) noexcept {}
+  constexpr OptionalIntArrayRef(IntArrayRef values) noexcept : values_(values) {}
+  constexpr OptionalIntArrayRef(std::optional<IntArrayRef> values) noexcept : values_(values) {}
+  constexpr OptionalIntArrayRef(std::initializer_list<int64_t> values) noexcept : values_(IntArrayRef(values)) {}
+  OptionalIntArrayRef(const std::vector<int64_t>& values) noexcept : values_(values) {}
+  template <size_t N>
+  OptionalIntArrayRef(const SmallVector<int64_t, N>& values) noexcept : values_(values) {}
+  OptionalIntArrayRef(const int64_t& one) noexcept : values_(one) {}
+
+  constexpr operator std::optional<IntArrayRef>() const noexcept { return values_; }
+
+ private:
+  std::optional<IntArrayRef> values_;
 };
 
 /// "[2, 3]", as error messages and reprs show it.

@@ -10,8 +10,8 @@ struct LinearOptions {
   DType dtype = default_dtype();
 };
 
-/// input [..., in_features] -> input @ weight.T + bias, [..., out_features]. Weights start as kaiming_uniform_ with
-/// a = sqrt(5), the bias uniform within 1 / sqrt(in_features), as in PyTorch.
+/// input [..., in_features] -> input @ weight.T + bias, [..., out_features]. Weights start as
+/// kaiming_uniform_ with a = sqrt(5), the bias uniform within 1 / sqrt(in_features), as in PyTorch.
 class Linear final : public Module {
  public:
   Linear(int64_t in_features, int64_t out_features, LinearOptions options = {});

@@ -15,7 +15,8 @@ struct CrossEntropyLoss {
   double label_smoothing = 0;
 
   Tensor operator()(const Tensor& input, const Tensor& target) const {
-    return cross_entropy_loss(input, target, {}, static_cast<int64_t>(reduction), ignore_index, label_smoothing);
+    return cross_entropy_loss(input, target, {}, static_cast<int64_t>(reduction), ignore_index,
+                              label_smoothing);
   }
 };
 

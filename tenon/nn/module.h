@@ -43,7 +43,8 @@ class Module {
   Module& operator=(const Module&) = default;
   Module& operator=(Module&&) = default;
 
-  /// Makes `value` a parameter (one that requires grad) and returns it. Throws Error{Value} for a name that is taken.
+  /// Makes `value` a parameter (one that requires grad) and returns it. Throws Error{Value} for a name that
+  /// is taken.
   Tensor register_parameter(std::string name, Tensor value);
   /// Takes a module in and returns it. Throws likewise.
   template <class M>
@@ -55,7 +56,9 @@ class Module {
   }
   void add_module(std::string name, std::shared_ptr<Module> module);
 
-  const std::vector<std::pair<std::string, std::shared_ptr<Module>>>& modules() const noexcept { return modules_; }
+  const std::vector<std::pair<std::string, std::shared_ptr<Module>>>& modules() const noexcept {
+    return modules_;
+  }
 
  private:
   void check_free(const std::string& name) const;

@@ -5,13 +5,13 @@
 
 namespace tenon::nn {
 
-/// `Sequential model{Linear(64, 128), ReLU(), Linear(128, 10)}`: each gets the result of the one before. Parts are
-/// named "0", "1", ... Use braces: C++ makes arguments in parentheses in any order, and each draws random weights.
+/// `Sequential model{Linear(64, 128), ReLU(), Linear(128, 10)}`: each gets the result of the one before.
+/// Parts are named "0", "1", ... Use braces: C++ makes arguments in parentheses in any order, and each draws
+/// random weights.
 class Sequential final : public Module {
  public:
   template <class... M>
-    requires(std::is_base_of_v<Module, std::remove_cvref_t<M>> && ...)
-  explicit Sequential(M&&... modules) {
+  requires(std::is_base_of_v<Module, std::remove_cvref_t<M>>&&...) explicit Sequential(M&&... modules) {
     (push_back(std::forward<M>(modules)), ...);
   }
 

@@ -84,7 +84,8 @@ Tensor sum_to_size(const Tensor& self, IntArrayRef size) {
   Dims dims;
   for (int64_t d = 0; fits && d < self.dim(); ++d) {
     if (d < leading) {
-      dims.push_back(d);
+      // One element needs no sum; the view below drops the dimension.
+      if (self.sizes()[at(d)] != 1) dims.push_back(d);
       continue;
     }
     const int64_t wanted = size[at(d - leading)], have = self.sizes()[at(d)];

@@ -30,8 +30,10 @@ void step_one(Tensor& parameter, Tensor grad, AdamState& s, const AdamOptions& o
   }
   ++s.step;
   if (o.weight_decay != 0) {
-    if (o.decoupled_weight_decay) parameter.mul_(1 - o.lr * o.weight_decay);
-    else grad = add(grad, parameter, o.weight_decay);
+    if (o.decoupled_weight_decay)
+      parameter.mul_(1 - o.lr * o.weight_decay);
+    else
+      grad = add(grad, parameter, o.weight_decay);
   }
   s.exp_avg.mul_(o.beta1).add_(grad, 1 - o.beta1);
   s.exp_avg_sq.mul_(o.beta2).add_(grad.mul(grad), 1 - o.beta2);

@@ -26,8 +26,10 @@ void sgd_step(TensorList parameters, std::span<Tensor> momentum, const SGDOption
     if (o.weight_decay != 0) direction = add(direction, parameter, o.weight_decay);
     if (o.momentum != 0) {
       Tensor& velocity = momentum[i];
-      if (!velocity.defined()) velocity = direction.clone();
-      else velocity.mul_(o.momentum).add_(direction, 1 - o.dampening);
+      if (!velocity.defined())
+        velocity = direction.clone();
+      else
+        velocity.mul_(o.momentum).add_(direction, 1 - o.dampening);
       direction = o.nesterov ? add(direction, velocity, o.momentum) : velocity;
     }
     parameter.add_(direction, -o.lr);

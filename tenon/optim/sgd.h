@@ -23,8 +23,8 @@ struct SGDOptions {
 /// Throws Error{Value} for a negative rate, momentum or decay, and for Nesterov's without momentum.
 void check(const SGDOptions& options);
 
-/// One step for every parameter that has a gradient. `momentum[i]` is parameter i's momentum, undefined before its
-/// first step; unused without momentum. Both languages' SGD is this function.
+/// One step for every parameter that has a gradient. `momentum[i]` is parameter i's momentum, undefined
+/// before its first step; unused without momentum. Both languages' SGD is this function.
 void sgd_step(TensorList parameters, std::span<Tensor> momentum, const SGDOptions& options);
 
 class SGD final : public Optimizer {

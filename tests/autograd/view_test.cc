@@ -160,6 +160,15 @@ TEST(View, OfAViewMadeInNoGradIsAsItsBase) {
             std::string::npos);
 }
 
+TEST(View, OfABaseWithANewHistoryCanBeWritten) {
+  Tensor b = make({3}, {1, 2, 3}), w = leaf({3}, {4, 5, 6});
+  Tensor v = b.slice(0, 0, 2);
+  b.copy_(w);
+  v.mul_(make({2}, {10, 100}));
+  tenon::sum(b).backward();
+  EXPECT_EQ(values(w.grad()), (V{10, 100, 1}));
+}
+
 TEST(View, VersionIsSharedWithTheBase) {
   Tensor b = make({3}, {1, 2, 3});
   Tensor v = b.slice(0, 0, 2);

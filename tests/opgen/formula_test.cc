@@ -31,7 +31,8 @@ TEST(Formula, AFunctionOfAnArgumentsNameIsNotTheArgument) {
 }
 
 TEST(Formula, ResultsByNameOrNumber) {
-  const auto schema = schema::parse_schema("max.dim(Tensor self, int dim) -> (Tensor values, Tensor indices)");
+  const auto schema =
+      schema::parse_schema("max.dim(Tensor self, int dim) -> (Tensor values, Tensor indices)");
   EXPECT_EQ(read_formula(schema, "self", "f(grad, indices)").results, Set{1});
   const auto unnamed = schema::parse_schema("two(Tensor self) -> (Tensor, Tensor)");
   const Formula f = read_formula(unnamed, "self", "f(grads[0], results[1])");

@@ -36,7 +36,8 @@ TEST(Model, FormsOfAnExpressionHavePyTorchsSchemas) {
   ASSERT_EQ(defs.size(), 1u);
   ASSERT_EQ(defs[0].operators.size(), 3u);
   const auto schema = [&](Form f) { return schema::to_string(defs[0].find(f)->schema); };
-  EXPECT_EQ(schema(Form::Functional), "aten::add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor");
+  EXPECT_EQ(schema(Form::Functional),
+            "aten::add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor");
   EXPECT_EQ(schema(Form::Inplace),
             "aten::add_.Tensor(Tensor(a!) self, Tensor other, *, Scalar alpha=1) -> Tensor(a!)");
   EXPECT_EQ(schema(Form::Out),
@@ -70,7 +71,8 @@ TEST(Model, TensorOptionsAreOneParameter) {
                                     "ops.yaml");
   EXPECT_EQ(options_position(defs[0].schema()), 1u);
   EXPECT_TRUE(is_factory(defs[0].schema()));
-  EXPECT_EQ(parameter_list(parameters(defs[0].schema(), false), true), "IntArrayRef size, TensorOptions options = {}");
+  EXPECT_EQ(parameter_list(parameters(defs[0].schema(), false), true),
+            "IntArrayRef size, TensorOptions options = {}");
 }
 
 TEST(Model, DefaultsInCppTrail) {
@@ -79,7 +81,8 @@ TEST(Model, DefaultsInCppTrail) {
   composite: pick
 )",
                                     "ops.yaml");
-  EXPECT_EQ(parameter_list(parameters(defs[0].schema(), false), true), "const Tensor& self, int64_t dim, double p");
+  EXPECT_EQ(parameter_list(parameters(defs[0].schema(), false), true),
+            "const Tensor& self, int64_t dim, double p");
 }
 
 TEST(Model, ErrorsNameFileAndLine) {
@@ -102,7 +105,8 @@ TEST(Model, AnEntryIsDeclaredOnce) {
 
 TEST(Model, AMissingDerivativeIsRefused) {
   expect_error("- schema: f(Tensor self) -> Tensor\n  explicit: f\n", "1", "`derivative` is missing");
-  expect_error("- schema: f(Tensor self) -> Tensor\n  explicit: f\n  derivative: { other: grad }\n", "3", "'other'");
+  expect_error("- schema: f(Tensor self) -> Tensor\n  explicit: f\n  derivative: { other: grad }\n", "3",
+               "'other'");
   EXPECT_EQ(error_of("- schema: f(Tensor self) -> Tensor\n  explicit: f\n  derivative: none\n"), "no error");
   EXPECT_EQ(error_of("- schema: f(Tensor self) -> Tensor\n  composite: f\n"), "no error");
 }

@@ -76,7 +76,8 @@ def test_stubs_know_every_operator():
     missing = [n for n in functions if f"def {n}(" not in text]
     assert not missing
     methods = [n for n in vars(tenon.Tensor) if not n.startswith("_")]
-    assert not [n for n in methods if f"{n}(self" not in text and f" {n}:" not in text]
+    body = text[text.index("class Tensor:") :]
+    assert not [n for n in methods if f"def {n}(" not in body and f" {n}:" not in body]
 
 
 def test_operators_carry_their_documentation():

@@ -12,13 +12,15 @@ namespace tenon::opgen {
 namespace {
 
 bool takes_tensors(const FunctionSchema& schema) {
-  return std::any_of(schema.arguments.begin(), schema.arguments.end(),
-                     [](const schema::Argument& a) { return a.type.base == schema::BaseType::Tensor && !a.is_out; });
+  return std::any_of(schema.arguments.begin(), schema.arguments.end(), [](const schema::Argument& a) {
+    return a.type.base == schema::BaseType::Tensor && !a.is_out;
+  });
 }
 
 void check_pointwise_arguments(const OpDef& def, const YamlEntry& entry) {
   const FunctionSchema& schema = def.schema();
-  if (def.operators.front().form != Form::Functional || schema.returns.size() != 1 || !schema.returns[0].type.is_tensor()) {
+  if (def.operators.front().form != Form::Functional || schema.returns.size() != 1 ||
+      !schema.returns[0].type.is_tensor()) {
     entry.fail_in("expr", "the schema must return one new tensor; `variants` makes the other forms");
   }
   size_t tensors = 0, scalars = 0;
@@ -26,15 +28,17 @@ void check_pointwise_arguments(const OpDef& def, const YamlEntry& entry) {
     const bool number = a.type.base == schema::BaseType::Scalar || a.type.base == schema::BaseType::Float ||
                         a.type.base == schema::BaseType::Int || a.type.base == schema::BaseType::Bool;
     if (a.type.list || a.type.optional || (!a.type.is_tensor() && !number)) {
-      entry.fail_in("schema", fmt::format("`{}` is {}; an expression takes Tensor, Scalar, float, int and bool", a.name,
-                                          to_string(a.type)));
+      entry.fail_in("schema",
+                    fmt::format("`{}` is {}; an expression takes Tensor, Scalar, float, int and bool", a.name,
+                                to_string(a.type)));
     }
     ++(a.type.is_tensor() ? tensors : scalars);
   }
   if (tensors == 0) entry.fail_in("schema", "an expression needs a Tensor argument");
-  if (tensors > 7 || scalars > 8) entry.fail_in("schema", "an expression takes at most 7 tensors and 8 numbers");
-  for (const auto& [field, names, tensor] :
-       {std::tuple{"promote", &def.pointwise.promote, false}, std::tuple{"masks", &def.pointwise.masks, true}}) {
+  if (tensors > 7 || scalars > 8)
+    entry.fail_in("schema", "an expression takes at most 7 tensors and 8 numbers");
+  for (const auto& [field, names, tensor] : {std::tuple{"promote", &def.pointwise.promote, false},
+                                             std::tuple{"masks", &def.pointwise.masks, true}}) {
     for (const std::string& name : *names) {
       const auto i = schema.argument_index(name);
       if (!i || schema.arguments[*i].type.is_tensor() != tensor) {
@@ -84,12 +88,14 @@ void check_derivative(const OpDef& def, const YamlEntry& entry) {
   for (const auto& [name, formula] : d.formulas) {
     const auto i = schema.argument_index(name);
     if (!i || schema.arguments[*i].type.base != schema::BaseType::Tensor) {
-      entry.fail_in("derivative", fmt::format("'{}' is no tensor argument of {}", name, schema.name_with_overload()));
+      entry.fail_in("derivative",
+                    fmt::format("'{}' is no tensor argument of {}", name, schema.name_with_overload()));
     }
   }
   if (!d.output_differentiability.empty() && d.output_differentiability.size() != schema.returns.size()) {
-    entry.fail_in("output_differentiability", fmt::format("{} values for {} results", d.output_differentiability.size(),
-                                                          schema.returns.size()));
+    entry.fail_in(
+        "output_differentiability",
+        fmt::format("{} values for {} results", d.output_differentiability.size(), schema.returns.size()));
   }
 }
 

@@ -1,5 +1,5 @@
-// What makes an entry wrong beyond its single fields: names that do not exist, derivatives that were forgotten,
-// expressions that do not parse or differentiate. Used by model.cc.
+// What makes an entry wrong beyond its single fields: names that do not exist, derivatives that were
+// forgotten, expressions that do not parse or differentiate. Used by model.cc.
 #pragma once
 
 #include "tools/opgen/model.h"

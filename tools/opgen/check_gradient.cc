@@ -18,7 +18,8 @@ double value(const PointwiseForm& f, const std::vector<expr::NamedValue>& at) {
   return expr::evaluate(f.graph, f.root, at);
 }
 
-// The same with every node rounded to float32, whose range an intermediate value may leave long before float64's.
+// The same with every node rounded to float32, whose range an intermediate value may leave long before
+// float64's.
 double value_f32(const PointwiseForm& f, const std::vector<expr::NamedValue>& at) {
   std::vector<double> values(f.graph.size());
   for (expr::NodeId id = 0; id <= f.root; ++id) {
@@ -37,7 +38,8 @@ double value_f32(const PointwiseForm& f, const std::vector<expr::NamedValue>& at
   return values[f.root];
 }
 
-// Richardson's extrapolation of two central differences; NaN where the two disagree: a kink or a jump is near.
+// Richardson's extrapolation of two central differences; NaN where the two disagree: a kink or a jump is
+// near.
 double slope(const PointwiseForm& f, std::vector<expr::NamedValue> at, size_t operand) {
   const double x = at[operand].value;
   const double h = 1e-4 * std::max(1.0, std::abs(x));
@@ -69,10 +71,12 @@ void check_at(const PointwiseForm& forward, size_t operand, const PointwiseGradi
   const bool finite = !in_f32 || std::isfinite(value_f32(gradient.form, given));
   if (error <= 1e-5 && finite) return;
   std::string point;
-  for (const expr::NamedValue& v : at) point += fmt::format("{}{} = {}", point.empty() ? "" : ", ", v.name, v.value);
-  throw_error(ErrorKind::Value, fmt::format("the derivative by `{}` is {}{} at {}, where the slope is {}\n  {}",
-                                            forward.tensors[operand].name, finite ? got : value_f32(gradient.form, given),
-                                            finite ? "" : " in float32", point, expected, gradient.form.text));
+  for (const expr::NamedValue& v : at)
+    point += fmt::format("{}{} = {}", point.empty() ? "" : ", ", v.name, v.value);
+  throw_error(ErrorKind::Value,
+              fmt::format("the derivative by `{}` is {}{} at {}, where the slope is {}\n  {}",
+                          forward.tensors[operand].name, finite ? got : value_f32(gradient.form, given),
+                          finite ? "" : " in float32", point, expected, gradient.form.text));
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
-// How many files each subject is split into. CMake must know the names of generated files before the generator runs,
-// so tenon/CMakeLists.txt reads the numbers from here; raise them when a file takes long to compile.
+// How many files each subject is split into. CMake must know the names of generated files before the
+// generator runs, so tenon/CMakeLists.txt reads the numbers from here; raise them when a file takes long to
+// compile.
 #pragma once
 
 #include <cstddef>

@@ -10,15 +10,15 @@ namespace tenon::opgen {
 
 /// One formula, read against its operator's schema.
 struct Formula {
-  size_t argument = 0;           ///< Whose gradient it is.
-  std::string text;              ///< C++, with `results[1]` as `results_1`.
-  std::set<size_t> arguments;    ///< Arguments that it uses, tensors for their elements.
-  std::set<size_t> metas;        ///< Tensor arguments of which it uses only sizes, dtype, options.
-  std::set<size_t> results;      ///< Results that it uses, by `result`, their name or `results[i]`.
+  size_t argument = 0;         ///< Whose gradient it is.
+  std::string text;            ///< C++, with `results[1]` as `results_1`.
+  std::set<size_t> arguments;  ///< Arguments that it uses, tensors for their elements.
+  std::set<size_t> metas;      ///< Tensor arguments of which it uses only sizes, dtype, options.
+  std::set<size_t> results;    ///< Results that it uses, by `result`, their name or `results[i]`.
 };
 
-/// Reads one. `grad` is always the gradient that comes in, also where an argument has that name. Throws Error{Value}
-/// for a result that does not exist.
+/// Reads one. `grad` is always the gradient that comes in, also where an argument has that name. Throws
+/// Error{Value} for a result that does not exist.
 Formula read_formula(const FunctionSchema& schema, const std::string& argument, const std::string& text);
 /// The name under which result `i` is declared: "result", "indices", "results_1".
 std::string result_variable(const FunctionSchema& schema, size_t i);

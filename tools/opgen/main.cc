@@ -1,5 +1,5 @@
-// opgen YAML_FOLDER OUTPUT_FOLDER: prints everything that follows from the operators' YAML. A file whose text has not
-// changed is left alone, so that nothing that depends on it is compiled again.
+// opgen YAML_FOLDER OUTPUT_FOLDER: prints everything that follows from the operators' YAML. A file whose text
+// has not changed is left alone, so that nothing that depends on it is compiled again.
 #include <fmt/format.h>
 
 #include <cstdio>
@@ -22,8 +22,9 @@ constexpr auto kPrinters = {&print_functions,   &print_bodies, &print_register, 
 std::vector<GeneratedFile> print_primitives() {
   std::vector<GeneratedFile> files = expr::print_interpreter_primitives("");
   const size_t tables = files.size() - 1;
-  TENON_CHECK(tables <= kPrimitiveFiles, Internal,
-              fmt::format("there are {} files of primitives; raise kPrimitiveFiles in tools/opgen/files.h", tables));
+  TENON_CHECK(
+      tables <= kPrimitiveFiles, Internal,
+      fmt::format("there are {} files of primitives; raise kPrimitiveFiles in tools/opgen/files.h", tables));
   for (size_t i = tables; i < kPrimitiveFiles; ++i) {
     files.push_back({fmt::format("primitives_{}.cc", i), "// No primitives here.\n"});
   }

@@ -47,7 +47,8 @@ void read_body(YamlEntry& entry, OpDef& def) {
   for (const char* field : kBodies) bodies += entry.has(field);
   if (bodies != 1) {
     entry.fail(fmt::format(
-        "expected exactly one body, got {}: expr, shape (with kernel), view, explicit, composite or dispatch", bodies));
+        "expected exactly one body, got {}: expr, shape (with kernel), view, explicit, composite or dispatch",
+        bodies));
   }
   if (entry.has("expr")) {
     def.body = Body::Expr;
@@ -76,9 +77,11 @@ void read_derivative(YamlEntry& entry, OpDef& def) {
   d.output_differentiability = entry.flags("output_differentiability");
   if (!entry.has("derivative")) {
     d.kind = def.body == Body::Expr ? DerivativeDef::Kind::Expression : DerivativeDef::Kind::Absent;
-    if (def.body == Body::Expr && def.pointwise.result == ResultType::Bool) d.kind = DerivativeDef::Kind::None;
+    if (def.body == Body::Expr && def.pointwise.result == ResultType::Bool)
+      d.kind = DerivativeDef::Kind::None;
   } else if (entry.is_text("derivative")) {
-    if (entry.text("derivative") != "none") entry.fail_in("derivative", "expected `none` or a mapping from arguments to C++");
+    if (entry.text("derivative") != "none")
+      entry.fail_in("derivative", "expected `none` or a mapping from arguments to C++");
     d.kind = DerivativeDef::Kind::None;
   } else {
     d.kind = DerivativeDef::Kind::Formulas;
@@ -120,13 +123,18 @@ OpDef read_entry(YamlEntry& entry, const std::string& file) {
       entry.fail_in("variants", fmt::format("expected function, method, inplace or out, got '{}'", v));
     }
   }
-  const auto wants = [&](const char* v) { return std::find(variants.begin(), variants.end(), v) != variants.end(); };
+  const auto wants = [&](const char* v) {
+    return std::find(variants.begin(), variants.end(), v) != variants.end();
+  };
   if (wants("method")) {
     const auto self = schema.argument_index("self");
-    if (!self || !schema.arguments[*self].type.is_tensor()) entry.fail_in("variants", "a method needs an argument `Tensor self`");
+    if (!self || !schema.arguments[*self].type.is_tensor())
+      entry.fail_in("variants", "a method needs an argument `Tensor self`");
   }
   if ((wants("inplace") || wants("out")) && def.body != Body::Expr && def.body != Body::Structured) {
-    entry.fail_in("variants", "only `expr` and `shape` entries get their other forms made; write an entry with its schema");
+    entry.fail_in(
+        "variants",
+        "only `expr` and `shape` entries get their other forms made; write an entry with its schema");
   }
   const std::string inplace_overload = entry.text("inplace_overload");
   const std::string out_overload = entry.text("out_overload");
@@ -166,7 +174,8 @@ void number_operators(std::vector<OpDef>& defs) {
       op.index = index++;
       const auto [first, inserted] = seen.emplace(op.schema.full_name(), &def);
       TENON_CHECK(inserted, Value,
-                  fmt::format("{}: {} is declared already at {}", def.where(), op.schema.full_name(), first->second->where()));
+                  fmt::format("{}: {} is declared already at {}", def.where(), op.schema.full_name(),
+                              first->second->where()));
     }
   }
 }

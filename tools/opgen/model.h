@@ -1,5 +1,6 @@
-// The operators as the generator sees them: one OpDef for each YAML entry, and in it one Operator for each form that
-// the dispatcher knows (functional, in-place, out). Read by every printer. Knows nothing of what is printed.
+// The operators as the generator sees them: one OpDef for each YAML entry, and in it one Operator for each
+// form that the dispatcher knows (functional, in-place, out). Read by every printer. Knows nothing of what is
+// printed.
 #pragma once
 
 #include <cstdint>
@@ -16,8 +17,8 @@ namespace tenon::opgen {
 using expr::GeneratedFile;
 using schema::FunctionSchema;
 
-/// What an operator does with its first or `out` arguments. Told from the schema, so that an entry that spells out
-/// `copy_(Tensor(a!) self, ...)` is of the same form as one made by `variants: [inplace]`.
+/// What an operator does with its first or `out` arguments. Told from the schema, so that an entry that
+/// spells out `copy_(Tensor(a!) self, ...)` is of the same form as one made by `variants: [inplace]`.
 enum class Form : uint8_t { Functional, Inplace, Out };
 
 /// One operator of the dispatcher: one row of `operator_entries`.
@@ -30,7 +31,8 @@ struct Operator {
   std::string constant;
   /// A free function `tenon::NAME` (`NAME_out` for an out form) exists.
   bool function = false;
-  /// A method `Tensor::NAME` exists; its argument `self` is the object, also where it is not the first (where.self).
+  /// A method `Tensor::NAME` exists; its argument `self` is the object, also where it is not the first
+  /// (where.self).
   bool method = false;
 };
 
@@ -50,13 +52,13 @@ enum class ResultType : uint8_t { Same, Float, Bool };
 /// The fields of an `expr` entry.
 struct Pointwise {
   std::string text;
-  std::string bool_text;                     ///< What runs instead when the operands are bool (`bool_expr`); may be empty.
+  std::string bool_text;  ///< What runs instead when the operands are bool (`bool_expr`); may be empty.
   ResultType result = ResultType::Same;
-  std::vector<std::string> promote;          ///< Numbers that take part in promotion.
-  std::vector<std::string> masks;            ///< Tensor arguments that are truth values.
-  std::vector<std::string> refused_dtypes;   ///< By name ("bool"), or "floating", "integral".
+  std::vector<std::string> promote;         ///< Numbers that take part in promotion.
+  std::vector<std::string> masks;           ///< Tensor arguments that are truth values.
+  std::vector<std::string> refused_dtypes;  ///< By name ("bool"), or "floating", "integral".
   std::string refused_reason;
-  bool compiled = true;                      ///< SIMD kernels are printed; otherwise the tile interpreter runs it.
+  bool compiled = true;  ///< SIMD kernels are printed; otherwise the tile interpreter runs it.
 };
 
 /// How an operator is differentiated.
@@ -68,8 +70,9 @@ struct DerivativeDef {
     Formulas,    ///< C++ for each argument.
   };
   Kind kind = Kind::Absent;
-  std::vector<std::pair<std::string, std::string>> formulas;  ///< Argument name -> C++ text, in the YAML's order.
-  std::vector<bool> output_differentiability;                 ///< Empty: all.
+  std::vector<std::pair<std::string, std::string>>
+      formulas;                                ///< Argument name -> C++ text, in the YAML's order.
+  std::vector<bool> output_differentiability;  ///< Empty: all.
 };
 
 /// One entry of a YAML file.
@@ -83,14 +86,15 @@ struct OpDef {
   Body body = Body::Explicit;
   /// The C++ function's name (View, Explicit, Composite), or the kernel's (Structured).
   std::string function;
-  std::string shape;                              ///< The shape function's name (Structured).
-  std::map<std::string, std::string> dispatch;    ///< Key -> C++ function of tenon::ops (Dispatch).
-  Pointwise pointwise;                            ///< Expr.
+  std::string shape;                            ///< The shape function's name (Structured).
+  std::map<std::string, std::string> dispatch;  ///< Key -> C++ function of tenon::ops (Dispatch).
+  Pointwise pointwise;                          ///< Expr.
   DerivativeDef derivative;
 
   std::string doc;
-  bool python = true;        ///< Bound in Python.
-  std::string python_name;   ///< The name in Python, without a form's trailing underscore; empty: the schema's.
+  bool python = true;  ///< Bound in Python.
+  std::string
+      python_name;  ///< The name in Python, without a form's trailing underscore; empty: the schema's.
 
   /// The schema as the entry has it.
   const FunctionSchema& schema() const { return operators.front().schema; }
@@ -104,8 +108,8 @@ struct OpDef {
   std::string where() const { return "tenon/ops/yaml/" + file + ":" + std::to_string(line); }
 };
 
-/// Reads and checks all YAML files of a folder, in the order of their names. Throws Error{Value} whose message starts
-/// with file:line of the entry at fault.
+/// Reads and checks all YAML files of a folder, in the order of their names. Throws Error{Value} whose
+/// message starts with file:line of the entry at fault.
 std::vector<OpDef> read_operators(const std::string& folder);
 /// The same for one text, as tests use it; `file` appears in messages.
 std::vector<OpDef> parse_operators(const std::string& yaml, const std::string& file);
@@ -117,10 +121,11 @@ size_t count_operators(const std::vector<OpDef>& defs);
 
 /// "ns::name.overload" with the namespace "aten".
 std::string full_name(const FunctionSchema& schema);
-/// The C++ function type of the dispatcher: "Tensor(const Tensor&, const Scalar&)", out arguments in schema order.
+/// The C++ function type of the dispatcher: "Tensor(const Tensor&, const Scalar&)", out arguments in schema
+/// order.
 std::string signature(const FunctionSchema& schema);
-/// The position of `dtype` where `ScalarType? dtype, Layout? layout, Device? device, bool? pin_memory` stand in a run:
-/// the four are one `TensorOptions options` in C++ (and keywords of their own in Python).
+/// The position of `dtype` where `ScalarType? dtype, Layout? layout, Device? device, bool? pin_memory` stand
+/// in a run: the four are one `TensorOptions options` in C++ (and keywords of their own in Python).
 std::optional<size_t> options_position(const FunctionSchema& schema);
 /// Whether it makes a tensor from no tensor: takes `Device?` and no tensors. Dispatches by BackendSelect.
 bool is_factory(const FunctionSchema& schema);

@@ -31,7 +31,8 @@ struct PointwiseGradient {
   static constexpr int kGrad = -1;
   static constexpr int kResult = -2;
   PointwiseForm form;
-  std::vector<int> tensors;  ///< For each tensor of `form`: the operand's position among the tensors, or kGrad, kResult.
+  std::vector<int>
+      tensors;  ///< For each tensor of `form`: the operand's position among the tensors, or kGrad, kResult.
   std::vector<int> scalars;  ///< For each of its numbers: the position among the forward operator's.
 };
 
@@ -39,12 +40,13 @@ struct PointwiseGradient {
 PointwiseForm pointwise_form(const OpDef& def);
 /// Another expression over the operands of `def`.
 PointwiseForm pointwise_form(const OpDef& def, const std::string& text);
-/// The derivative by tensor `operand`; nothing by a mask. A derivative that is zero everywhere is the expression 0.
+/// The derivative by tensor `operand`; nothing by a mask. A derivative that is zero everywhere is the
+/// expression 0.
 std::optional<PointwiseGradient> pointwise_gradient(const PointwiseForm& forward, size_t operand);
 
-/// Throws Error{Value} naming the point where `gradient` is not finite, or not the slope of `forward`, although
-/// `forward` is finite and smooth around it. The points: one operand at -100, -10, -1, -0.5, 0.5, 1, 10, 100, the
-/// others and all numbers at values in between.
+/// Throws Error{Value} naming the point where `gradient` is not finite, or not the slope of `forward`,
+/// although `forward` is finite and smooth around it. The points: one operand at -100, -10, -1, -0.5, 0.5, 1,
+/// 10, 100, the others and all numbers at values in between.
 void check_gradient(const PointwiseForm& forward, size_t operand, const PointwiseGradient& gradient);
 
 }  // namespace tenon::opgen

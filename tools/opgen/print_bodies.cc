@@ -1,5 +1,5 @@
-// Declarations of what people write by hand: bodies, shape functions, kernels and their stubs. A definition whose
-// types differ from the schema's does not link, and one that includes its header does not compile.
+// Declarations of what people write by hand: bodies, shape functions, kernels and their stubs. A definition
+// whose types differ from the schema's does not link, and one that includes its header does not compile.
 #include <fmt/format.h>
 
 #include <map>
@@ -26,11 +26,14 @@ std::string bodies_header(const std::vector<OpDef>& defs) {
   std::set<std::string> printed;
   for (const OpDef& def : defs) {
     std::vector<std::string> names;
-    if (def.body == Body::View || def.body == Body::Explicit || def.body == Body::Composite) names = {def.function};
+    if (def.body == Body::View || def.body == Body::Explicit || def.body == Body::Composite)
+      names = {def.function};
     for (const auto& [key, function] : def.dispatch) names.push_back(function);
     for (const std::string& name : names) {
-      const std::string line = fmt::format("{} {}({});\n", schema::cpp_return_type(def.schema()), name, arguments(def.schema()));
-      if (printed.insert(line).second) text += fmt::format("/// {}\n{}", schema::to_string(def.schema()), line);
+      const std::string line =
+          fmt::format("{} {}({});\n", schema::cpp_return_type(def.schema()), name, arguments(def.schema()));
+      if (printed.insert(line).second)
+        text += fmt::format("/// {}\n{}", schema::to_string(def.schema()), line);
     }
   }
   return text + "\n}  // namespace tenon::ops\n";
@@ -38,12 +41,14 @@ std::string bodies_header(const std::vector<OpDef>& defs) {
 
 std::string shapes_header(const std::vector<OpDef>& defs) {
   std::string text = banner("Shape functions of structured operators, defined in tenon/ops/shape.");
-  text += "#pragma once\n\n#include \"tenon/core/tensor.h\"\n#include \"tenon/ops/shape_result.h\"\n\n"
-          "namespace tenon::ops::shape {\n\n";
+  text +=
+      "#pragma once\n\n#include \"tenon/core/tensor.h\"\n#include \"tenon/ops/shape_result.h\"\n\n"
+      "namespace tenon::ops::shape {\n\n";
   std::set<std::string> printed;
   for (const OpDef& def : defs) {
     if (def.body != Body::Structured) continue;
-    const std::string line = fmt::format("void {}(ShapeResult& out, {});\n", def.shape, arguments(def.schema()));
+    const std::string line =
+        fmt::format("void {}(ShapeResult& out, {});\n", def.shape, arguments(def.schema()));
     if (printed.insert(line).second) text += fmt::format("/// {}\n{}", schema::to_string(def.schema()), line);
   }
   return text + "\n}  // namespace tenon::ops::shape\n";
@@ -55,7 +60,8 @@ std::string kernel_parameters(const FunctionSchema& schema, bool names) {
     text += (text.empty() ? "" : ", ") + schema::cpp_type(a) + (names ? " " + schema::cpp_name(a) : "");
   }
   for (size_t i = 0; i < schema.returns.size(); ++i) {
-    text += fmt::format(", Tensor&{}", names ? schema.returns.size() == 1 ? " out" : fmt::format(" out{}", i) : "");
+    text += fmt::format(", Tensor&{}",
+                        names ? schema.returns.size() == 1 ? " out" : fmt::format(" out{}", i) : "");
   }
   return text;
 }
@@ -66,23 +72,29 @@ std::map<std::string, const OpDef*> kernels(const std::vector<OpDef>& defs) {
   for (const OpDef& def : defs) {
     if (def.body != Body::Structured) continue;
     const auto [it, inserted] = found.emplace(def.function, &def);
-    TENON_CHECK(inserted || kernel_parameters(it->second->schema(), false) == kernel_parameters(def.schema(), false), Value,
-                fmt::format("{}: kernel {} has other arguments at {}", def.where(), def.function, it->second->where()));
+    TENON_CHECK(
+        inserted || kernel_parameters(it->second->schema(), false) == kernel_parameters(def.schema(), false),
+        Value,
+        fmt::format("{}: kernel {} has other arguments at {}", def.where(), def.function,
+                    it->second->where()));
   }
   return found;
 }
 
 std::string kernels_header(const std::vector<OpDef>& defs) {
-  std::string text = banner("CPU kernels of structured operators, defined in backends/cpu; they are what stubs start with.");
+  std::string text =
+      banner("CPU kernels of structured operators, defined in backends/cpu; they are what stubs start with.");
   text += "#pragma once\n\n#include \"tenon/core/tensor.h\"\n\nnamespace tenon::cpu {\n\n";
   for (const auto& [name, def] : kernels(defs)) {
-    text += fmt::format("/// {}\nvoid {}({});\n", schema::to_string(def->schema()), name, kernel_parameters(def->schema(), true));
+    text += fmt::format("/// {}\nvoid {}({});\n", schema::to_string(def->schema()), name,
+                        kernel_parameters(def->schema(), true));
   }
   return text + "\n}  // namespace tenon::cpu\n";
 }
 
 std::string stubs_header(const std::vector<OpDef>& defs) {
-  std::string text = banner("Stubs of structured operators: a device adds its kernel with `NAME_stub.set(backend, &f)`.");
+  std::string text =
+      banner("Stubs of structured operators: a device adds its kernel with `NAME_stub.set(backend, &f)`.");
   text += "#pragma once\n\n#include \"tenon/dispatch/stub.h\"\n\nnamespace tenon::ops {\n\n";
   for (const auto& [name, def] : kernels(defs)) {
     text += fmt::format("extern Stub<void({})> {}_stub;\n", kernel_parameters(def->schema(), false), name);
@@ -92,9 +104,12 @@ std::string stubs_header(const std::vector<OpDef>& defs) {
 
 std::string stubs_source(const std::vector<OpDef>& defs) {
   std::string text = banner("Stubs of structured operators.");
-  text += "#include \"tenon/generated/stubs.h\"\n\n#include \"tenon/generated/cpu_kernels.h\"\n\nnamespace tenon::ops {\n\n";
+  text +=
+      "#include \"tenon/generated/stubs.h\"\n\n#include \"tenon/generated/cpu_kernels.h\"\n\nnamespace "
+      "tenon::ops {\n\n";
   for (const auto& [name, def] : kernels(defs)) {
-    text += fmt::format("Stub<void({})> {}_stub({}, &cpu::{});\n", kernel_parameters(def->schema(), false), name, quoted(name), name);
+    text += fmt::format("Stub<void({})> {}_stub({}, &cpu::{});\n", kernel_parameters(def->schema(), false),
+                        name, quoted(name), name);
   }
   return text + "\n}  // namespace tenon::ops\n";
 }

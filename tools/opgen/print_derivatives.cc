@@ -1,4 +1,5 @@
-// What autograd knows of each operator: DerivativeInfo as data, formulas as functions, kernels for the key Autograd.
+// What autograd knows of each operator: DerivativeInfo as data, formulas as functions, kernels for the key
+// Autograd.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -36,7 +37,8 @@ std::vector<Formula> formulas_of(const OpDef& def) {
   for (const auto& [argument, text] : def.derivative.formulas) {
     formulas.push_back(read_formula(def.schema(), argument, text));
   }
-  std::sort(formulas.begin(), formulas.end(), [](const Formula& a, const Formula& b) { return a.argument < b.argument; });
+  std::sort(formulas.begin(), formulas.end(),
+            [](const Formula& a, const Formula& b) { return a.argument < b.argument; });
   return formulas;
 }
 
@@ -49,7 +51,8 @@ std::vector<Use> pointwise_uses(const OpDef& def) {
     Use use{.argument = *def.schema().argument_index(form.tensors[i].name)};
     for (const int t : gradient->tensors) {
       if (t == PointwiseGradient::kResult) use.saves_results = 1;
-      if (t >= 0) use.saves |= uint64_t{1} << *def.schema().argument_index(form.tensors[static_cast<size_t>(t)].name);
+      if (t >= 0)
+        use.saves |= uint64_t{1} << *def.schema().argument_index(form.tensors[static_cast<size_t>(t)].name);
     }
     uses.push_back(use);
   }
@@ -67,8 +70,9 @@ std::vector<Use> uses_of(const OpDef& def) {
   return uses;
 }
 
-// "MulBackward0": the operator in camel case, and its number among the overloads that have a derivative. One that takes
-// a number where another takes a tensor counts as that one: PyTorch wraps the number, so its users know one name.
+// "MulBackward0": the operator in camel case, and its number among the overloads that have a derivative. One
+// that takes a number where another takes a tensor counts as that one: PyTorch wraps the number, so its users
+// know one name.
 std::map<const OpDef*, std::string> node_names(const std::vector<OpDef>& defs) {
   std::map<std::string, std::vector<const OpDef*>> families;
   for (const OpDef& def : defs) {
@@ -82,11 +86,15 @@ std::map<const OpDef*, std::string> node_names(const std::vector<OpDef>& defs) {
   }
   const auto rank = [](const OpDef* d) {
     const std::string& overload = d->schema().overload;
-    return std::pair(overload.empty() ? 0 : overload.starts_with("Tensor") || overload == "self" ? 1 : 2, overload);
+    return std::pair(overload.empty()                                       ? 0
+                     : overload.starts_with("Tensor") || overload == "self" ? 1
+                                                                            : 2,
+                     overload);
   };
   std::map<const OpDef*, std::string> names;
   for (auto& [name, family] : families) {
-    std::stable_sort(family.begin(), family.end(), [&](const OpDef* a, const OpDef* b) { return rank(a) < rank(b); });
+    std::stable_sort(family.begin(), family.end(),
+                     [&](const OpDef* a, const OpDef* b) { return rank(a) < rank(b); });
     const bool wraps = std::any_of(family.begin(), family.end(), [](const OpDef* def) {
       return def->schema().overload == "Tensor" || def->schema().overload == "self";
     });
@@ -109,7 +117,8 @@ std::string declaration(const FunctionSchema& schema, size_t argument) {
 std::string backward_function(const OpDef& def) {
   const FunctionSchema& schema = def.schema();
   std::string text = fmt::format(
-      "void backward_of_{}(const OpNode& node, [[maybe_unused]] std::span<const Tensor> grads, Gradients& out) {{\n"
+      "void backward_of_{}(const OpNode& node, [[maybe_unused]] std::span<const Tensor> grads, Gradients& "
+      "out) {{\n"
       "  [[maybe_unused]] const auto& saved = static_cast<const SavedCall<{}>&>(node);\n"
       "  [[maybe_unused]] const Tensor& grad = grads[0];\n",
       def.operators.front().constant, signature(schema));
@@ -117,9 +126,11 @@ std::string backward_function(const OpDef& def) {
     text += fmt::format("  if (out.wanted({})) {{  // {}\n", f.argument, schema.arguments[f.argument].name);
     for (const size_t a : f.arguments) text += declaration(schema, a);
     for (const size_t a : f.metas) {
-      text += fmt::format("    const TensorMeta& {} = saved.meta({});\n", schema::cpp_name(schema.arguments[a]), a);
+      text += fmt::format("    const TensorMeta& {} = saved.meta({});\n",
+                          schema::cpp_name(schema.arguments[a]), a);
     }
-    for (const size_t r : f.results) text += fmt::format("    const Tensor {} = saved.result({});\n", result_variable(schema, r), r);
+    for (const size_t r : f.results)
+      text += fmt::format("    const Tensor {} = saved.result({});\n", result_variable(schema, r), r);
     text += fmt::format("    out.set({}, {});\n  }}\n", f.argument, f.text);
   }
   return text + "}\n";
@@ -145,14 +156,15 @@ class InfoPrinter {
   explicit InfoPrinter(const std::vector<OpDef>& defs) : names_(node_names(defs)) {}
 
   std::string print(const OpDef& def) {
-    const bool differentiable = def.derivative.kind == Kind::Expression || def.derivative.kind == Kind::Formulas;
+    const bool differentiable =
+        def.derivative.kind == Kind::Expression || def.derivative.kind == Kind::Formulas;
     const std::string base = def.operators.front().constant;
     std::string text;
     const std::vector<Use> uses = differentiable ? uses_of(def) : std::vector<Use>{};
     std::string rows;
     for (const Use& u : uses) {
-      rows += fmt::format("    {{.argument = {}, .saves = {:#x}, .saves_results = {:#x}, .metas = {:#x}}},\n", u.argument,
-                          u.saves, u.saves_results, u.metas);
+      rows += fmt::format("    {{.argument = {}, .saves = {:#x}, .saves_results = {:#x}, .metas = {:#x}}},\n",
+                          u.argument, u.saves, u.saves_results, u.metas);
     }
     if (!uses.empty()) text += fmt::format("constexpr ArgumentUse {}_uses[] = {{\n{}}};\n", base, rows);
     for (const Operator& op : def.operators) {
@@ -162,8 +174,10 @@ class InfoPrinter {
   }
 
   std::string header() const {
-    return banner("DerivativeInfo of each operator whose calls autograd records, by the name of its constant.") +
-           "#pragma once\n\n#include \"tenon/autograd/derivative.h\"\n\nnamespace tenon::autograd::derivative_info {\n\n" +
+    return banner(
+               "DerivativeInfo of each operator whose calls autograd records, by the name of its constant.") +
+           "#pragma once\n\n#include \"tenon/autograd/derivative.h\"\n\nnamespace "
+           "tenon::autograd::derivative_info {\n\n" +
            declarations_ + "\n}  // namespace tenon::autograd::derivative_info\n";
   }
 
@@ -182,10 +196,12 @@ class InfoPrinter {
       used = op.form == Form::Inplace ? "kOverwritesSelf" : "{}";
     }
     return fmt::format(
-        "constinit const DerivativeInfo {}{{\n    .entry = &tenon::detail::operator_entries[{}],\n    .node_name = {},\n"
-        "    .uses = {},\n    .backward = {},\n    .data = {},\n    .differentiable_results = {:#x},\n    .is_view = {}}};\n",
-        op.constant, op.index, quoted(names_.at(&def)), used.empty() ? "{}" : used, backward, data, differentiable_results(def),
-        op.schema.is_view());
+        "constinit const DerivativeInfo {}{{\n    .entry = &tenon::detail::operator_entries[{}],\n    "
+        ".node_name = {},\n"
+        "    .uses = {},\n    .backward = {},\n    .data = {},\n    .differentiable_results = {:#x},\n    "
+        ".is_view = {}}};\n",
+        op.constant, op.index, quoted(names_.at(&def)), used.empty() ? "{}" : used, backward, data,
+        differentiable_results(def), op.schema.is_view());
   }
 
   std::map<const OpDef*, std::string> names_;
@@ -204,7 +220,8 @@ std::vector<KernelRow> autograd_rows(const std::vector<OpDef>& defs) {
     if (def->body == Body::Composite) continue;
     const std::string sig = signature(op->schema);
     if (is_recorded(*def, *op)) {
-      rows.push_back({op->index, "kAutogradAlias", sig, fmt::format("make_generated<{}, autograd::Record<{}>>", sig, sig),
+      rows.push_back({op->index, "kAutogradAlias", sig,
+                      fmt::format("make_generated<{}, autograd::Record<{}>>", sig, sig),
                       fmt::format("&autograd::derivative_info::{}", op->constant)});
     } else {
       rows.push_back({op->index, "kAutogradAlias", "", "make_fallthrough", "nullptr"});
@@ -231,21 +248,26 @@ std::vector<GeneratedFile> print_derivatives(const std::vector<OpDef>& defs) {
   const auto pieces = split(all, kDerivativeFiles);
   for (size_t i = 0; i < pieces.size(); ++i) {
     std::string text = banner("Derivatives of operators.");
-    text += includes({"tenon/generated/derivatives.h", "tenon/autograd/formulas.h", "tenon/generated/functions.h",
-                      "tenon/generated/operators.h", "tenon/generated/pointwise_info.h"});
+    text +=
+        includes({"tenon/generated/derivatives.h", "tenon/autograd/formulas.h", "tenon/generated/functions.h",
+                  "tenon/generated/operators.h", "tenon/generated/pointwise_info.h"});
     text += "namespace tenon::autograd {\n\nnamespace {\n\nusing namespace formulas;\n\n";
     for (const Piece& piece : pieces[i]) text += piece.function;
-    text += "\n[[maybe_unused]] constexpr ArgumentUse kOverwritesSelf[] = {{.argument = 0}};\n\n}  // namespace\n\n"
-            "namespace derivative_info {\n\n";
+    text +=
+        "\n[[maybe_unused]] constexpr ArgumentUse kOverwritesSelf[] = {{.argument = 0}};\n\n}  // "
+        "namespace\n\n"
+        "namespace derivative_info {\n\n";
     for (const Piece& piece : pieces[i]) text += piece.info;
-    files.push_back({fmt::format("derivatives_{}.cc", i), text + "\n}  // namespace derivative_info\n\n}  // namespace tenon::autograd\n"});
+    files.push_back({fmt::format("derivatives_{}.cc", i),
+                     text + "\n}  // namespace derivative_info\n\n}  // namespace tenon::autograd\n"});
   }
   files.push_back({"tenon/generated/derivatives.h", printer.header()});
 
   const auto parts = group_by_signature(autograd_rows(defs), kAutogradFiles);
   for (size_t i = 0; i < parts.size(); ++i) {
     std::string text = banner("Kernels for the key Autograd, by signature.");
-    text += includes({"tenon/autograd/record.h", "tenon/dispatch/key.h", "tenon/generated/derivatives.h", "tenon/ops/registration.h"});
+    text += includes({"tenon/autograd/record.h", "tenon/dispatch/key.h", "tenon/generated/derivatives.h",
+                      "tenon/ops/registration.h"});
     text += "namespace tenon::detail {\n\n" + print_rows(parts[i], fmt::format("builtin_autograd_{}", i));
     files.push_back({fmt::format("autograd_{}.cc", i), text + "\n}  // namespace tenon::detail\n"});
   }

@@ -10,10 +10,14 @@ namespace {
 
 std::string_view derivative_text(const OpDef& def) {
   switch (def.derivative.kind) {
-    case DerivativeDef::Kind::Absent: return def.body == Body::Composite ? "through what it calls" : "";
-    case DerivativeDef::Kind::Expression: return "from the expression";
-    case DerivativeDef::Kind::None: return "none";
-    case DerivativeDef::Kind::Formulas: return "by formula";
+    case DerivativeDef::Kind::Absent:
+      return def.body == Body::Composite ? "through what it calls" : "";
+    case DerivativeDef::Kind::Expression:
+      return "from the expression";
+    case DerivativeDef::Kind::None:
+      return "none";
+    case DerivativeDef::Kind::Formulas:
+      return "by formula";
   }
   return "";
 }

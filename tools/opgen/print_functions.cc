@@ -22,7 +22,8 @@ bool makes_options(const FunctionSchema& schema) {
 }
 
 std::string body(const Operator& op, const std::string& self) {
-  const std::string call = fmt::format("operators::{}.call({})", op.constant, call_arguments(op.schema, self));
+  const std::string call =
+      fmt::format("operators::{}.call({})", op.constant, call_arguments(op.schema, self));
   if (!makes_options(op.schema)) return fmt::format("  return {};\n", call);
   return fmt::format(
       "  Tensor made = {};\n"
@@ -44,7 +45,8 @@ std::string functions_header(const std::vector<OperatorOf>& all) {
 }
 
 std::string operators_header(const std::vector<OperatorOf>& all) {
-  std::string text = banner("tenon::operators: a constant for each operator, for redispatch and for calls without look-up.");
+  std::string text =
+      banner("tenon::operators: a constant for each operator, for redispatch and for calls without look-up.");
   text += fmt::format(R"(#pragma once
 
 #include "tenon/dispatch/operator.h"
@@ -58,8 +60,9 @@ namespace tenon::operators {{
 )",
                       all.size());
   for (const auto& [def, op] : all) {
-    text += fmt::format("/// {}\ninline constexpr TypedOperator<{}> {}{{tenon::detail::operator_entries[{}]}};\n",
-                        schema::to_string(op->schema), signature(op->schema), op->constant, op->index);
+    text +=
+        fmt::format("/// {}\ninline constexpr TypedOperator<{}> {}{{tenon::detail::operator_entries[{}]}};\n",
+                    schema::to_string(op->schema), signature(op->schema), op->constant, op->index);
   }
   return text + "\n}  // namespace tenon::operators\n";
 }
@@ -77,7 +80,9 @@ std::string method_declarations(const std::vector<OperatorOf>& all) {
 
 std::string definitions(const std::vector<OperatorOf>& some) {
   std::string text = banner("Definitions of operator functions and methods.");
-  text += "#include \"tenon/generated/functions.h\"\n#include \"tenon/generated/operators.h\"\n\nnamespace tenon {\n\n";
+  text +=
+      "#include \"tenon/generated/functions.h\"\n#include \"tenon/generated/operators.h\"\n\nnamespace tenon "
+      "{\n\n";
   for (const auto& [def, op] : some) {
     const std::string returns = schema::cpp_return_type(op->schema);
     if (op->function) {

@@ -15,7 +15,8 @@ namespace {
 
 using expr::ComputeType;
 
-// The kernels of all forms, equal ones once: sub's derivative by `self` and mul's are kernels that exist already.
+// The kernels of all forms, equal ones once: sub's derivative by `self` and mul's are kernels that exist
+// already.
 class KernelPool {
  public:
   std::optional<size_t> add(const PointwiseForm& form, ComputeType type) {
@@ -50,7 +51,8 @@ class KernelPool {
       }
       const std::string table = fmt::format("kernels_{}", f);
       const std::string name = table + ".cc";
-      files.push_back({name, some.empty() ? banner("No kernels here yet.") : expr::print_simd_file(some, table, name)});
+      files.push_back(
+          {name, some.empty() ? banner("No kernels here yet.") : expr::print_simd_file(some, table, name)});
     }
     return files;
   }
@@ -61,12 +63,15 @@ class KernelPool {
     expr::Graph g = form.graph;
     expr::NodeId root = form.root;
     for (size_t i = 0; i < form.tensors.size(); ++i) {
-      root = expr::substitute(g, root, g.find_symbol(form.tensors[i].name), g.symbol(fmt::format("t{}_", i), form.tensors[i].kind));
+      root = expr::substitute(g, root, g.find_symbol(form.tensors[i].name),
+                              g.symbol(fmt::format("t{}_", i), form.tensors[i].kind));
     }
     for (size_t i = 0; i < form.scalars.size(); ++i) {
-      root = expr::substitute(g, root, g.find_symbol(form.scalars[i]), g.symbol(fmt::format("s{}_", i), expr::SymbolKind::Scalar));
+      root = expr::substitute(g, root, g.find_symbol(form.scalars[i]),
+                              g.symbol(fmt::format("s{}_", i), expr::SymbolKind::Scalar));
     }
-    return fmt::format("{} {} {}: {}", expr::suffix(type), form.tensors.size(), form.scalars.size(), expr::to_string(g, root));
+    return fmt::format("{} {} {}: {}", expr::suffix(type), form.tensors.size(), form.scalars.size(),
+                       expr::to_string(g, root));
   }
 
   std::deque<PointwiseForm> forms_;
@@ -90,7 +95,8 @@ class InfoPrinter {
     std::string derivatives;
     for (const std::string& d : derived) derivatives += (derivatives.empty() ? "" : ", ") + d;
     if (!derived.empty()) {
-      text_ += fmt::format("constexpr const PointwiseDerivative* {}_derivatives[] = {{{}}};\n", id, derivatives);
+      text_ +=
+          fmt::format("constexpr const PointwiseDerivative* {}_derivatives[] = {{{}}};\n", id, derivatives);
       derivatives = id + "_derivatives";
     }
     std::string bool_form;
@@ -103,7 +109,8 @@ class InfoPrinter {
 
   std::string file() const {
     std::string text = banner("Pointwise operators and their derivatives as data.");
-    text += "#include \"tenon/generated/pointwise_info.h\"\n\n#include \"backends/cpu/pointwise/kernel.h\"\n\n";
+    text +=
+        "#include \"tenon/generated/pointwise_info.h\"\n\n#include \"backends/cpu/pointwise/kernel.h\"\n\n";
     text += "namespace tenon::cpu {\n";
     for (size_t f = 0; f < kKernelFiles; ++f) {
       if (pool_.size() > 0 && pool_.first_of(f) < pool_.size() && pool_.file_of(pool_.first_of(f)) == f) {
@@ -145,20 +152,23 @@ std::span<const PointwiseBlockFn> kernels() {{
 
   std::string header() const {
     return banner("PointwiseInfo of each `expr` operator, by the name of its constant.") +
-           "#pragma once\n\n#include \"tenon/iter/pointwise.h\"\n\nnamespace tenon::pointwise_info {\n\n" + declarations_ +
-           "\n}  // namespace tenon::pointwise_info\n";
+           "#pragma once\n\n#include \"tenon/iter/pointwise.h\"\n\nnamespace tenon::pointwise_info {\n\n" +
+           declarations_ + "\n}  // namespace tenon::pointwise_info\n";
   }
 
  private:
-  std::string add_gradient(const OpDef& def, const PointwiseForm& forward, size_t operand, const std::string& id) {
+  std::string add_gradient(const OpDef& def, const PointwiseForm& forward, size_t operand,
+                           const std::string& id) {
     const auto gradient = pointwise_gradient(forward, operand);
     if (!gradient) return "nullptr";
     const std::string name = fmt::format("{}_backward_{}", id, forward.tensors[operand].name);
     add_info(def, gradient->form, name, "", "", false, true);
-    text_ += fmt::format("constexpr int8_t {}_tensors[] = {{{}}};\n", name, fmt::join(gradient->tensors, ", "));
+    text_ +=
+        fmt::format("constexpr int8_t {}_tensors[] = {{{}}};\n", name, fmt::join(gradient->tensors, ", "));
     std::string scalars = "{}";
     if (!gradient->scalars.empty()) {
-      text_ += fmt::format("constexpr int8_t {}_scalars[] = {{{}}};\n", name, fmt::join(gradient->scalars, ", "));
+      text_ +=
+          fmt::format("constexpr int8_t {}_scalars[] = {{{}}};\n", name, fmt::join(gradient->scalars, ", "));
       scalars = name + "_scalars";
     }
     text_ += fmt::format("constexpr PointwiseDerivative {0}_by{{&{0}, {0}_tensors, {1}}};\n", name, scalars);
@@ -195,8 +205,8 @@ std::span<const PointwiseBlockFn> kernels() {{
     return fmt::format("{}_{}", id, what);
   }
 
-  void add_info(const OpDef& def, const PointwiseForm& form, const std::string& id, const std::string& derivatives,
-                const std::string& bool_form, bool exported, bool derived) {
+  void add_info(const OpDef& def, const PointwiseForm& form, const std::string& id,
+                const std::string& derivatives, const std::string& bool_form, bool exported, bool derived) {
     std::vector<std::string> tensors, masks;
     for (const expr::Symbol& t : form.tensors) {
       tensors.push_back(t.name);
@@ -206,17 +216,20 @@ std::span<const PointwiseBlockFn> kernels() {{
     const std::string scalar_names = names(id, "scalar_names", form.scalars);
     const Pointwise& p = def.pointwise;
     const bool floats_only = derived || p.result == ResultType::Float;
-    const std::string kernels = p.compiled && !form.name.ends_with("_on_bool") ? add_kernels(form, floats_only) : "nullptr";
-    std::string text = fmt::format("{}const PointwiseInfo {}{{\n    .name = {},\n    .text = {},\n", exported ? "" : "static ",
-                                   id, quoted(form.name), quoted(form.text));
+    const std::string kernels =
+        p.compiled && !form.name.ends_with("_on_bool") ? add_kernels(form, floats_only) : "nullptr";
+    std::string text = fmt::format("{}const PointwiseInfo {}{{\n    .name = {},\n    .text = {},\n",
+                                   exported ? "" : "static ", id, quoted(form.name), quoted(form.text));
     text += fmt::format("    .tensor_names = {},\n    .scalar_names = {},\n", tensor_names, scalar_names);
     text += fmt::format("    .promoting_scalars = {},\n    .mask_tensors = {},\n",
-                        mask_of(form.scalars, derived ? std::vector<std::string>{} : p.promote), mask_of(tensors, masks));
+                        mask_of(form.scalars, derived ? std::vector<std::string>{} : p.promote),
+                        mask_of(tensors, masks));
     text += fmt::format("    .compute = ComputeRule::{},\n    .result = ResultRule::{},\n",
                         !derived && p.result == ResultType::Float ? "Float" : "Same",
                         !derived && p.result == ResultType::Bool ? "Bool" : "Compute");
-    text += fmt::format("    .refused_dtypes = {:#x},\n    .refused_reason = {},\n", derived ? 0u : refused_mask(p.refused_dtypes),
-                        quoted(derived ? "" : p.refused_reason));
+    text +=
+        fmt::format("    .refused_dtypes = {:#x},\n    .refused_reason = {},\n",
+                    derived ? 0u : refused_mask(p.refused_dtypes), quoted(derived ? "" : p.refused_reason));
     text += fmt::format("    .kernels = {},\n    .derivatives = {},\n    .bool_form = {}}};\n", kernels,
                         derivatives.empty() ? "{}" : derivatives, bool_form.empty() ? "nullptr" : bool_form);
     text_ += text;

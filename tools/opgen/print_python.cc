@@ -1,4 +1,5 @@
-// The Python binding: a table of overloads for each name, and the C++ signatures that calls are instantiated for.
+// The Python binding: a table of overloads for each name, and the C++ signatures that calls are instantiated
+// for.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -18,8 +19,10 @@ std::string quoted(std::string_view text) {
   std::string out = "\"";
   for (const char c : text) {
     if (c == '"' || c == '\\') out += '\\';
-    if (c == '\n') out += "\\n";
-    else out += c;
+    if (c == '\n')
+      out += "\\n";
+    else
+      out += c;
   }
   return out + "\"";
 }
@@ -47,10 +50,13 @@ struct DefaultText {
   std::string operator()(bool v) const { return fmt::format("Default::boolean({})", v); }
   std::string operator()(const std::string& v) const {
     const BaseType base = argument.type.base;
-    if (base == BaseType::Str || base == BaseType::Device) return fmt::format("Default::string({})", quoted(v));
+    if (base == BaseType::Str || base == BaseType::Device)
+      return fmt::format("Default::string({})", quoted(v));
     return fmt::format("Default::integer({})", enum_value(base, v));
   }
-  std::string operator()(const std::vector<int64_t>&) const { return fmt::format("Default::list({})", list_name); }
+  std::string operator()(const std::vector<int64_t>&) const {
+    return fmt::format("Default::list({})", list_name);
+  }
   template <class T>
   std::string operator()(const std::vector<T>&) const {
     return "Default::list({})";
@@ -64,11 +70,14 @@ class TablePrinter {
   std::string print() {
     for (const PythonName& name : names_) print_name(name);
     std::string signatures;
-    for (const std::string& s : signatures_) signatures += fmt::format("extern template struct Caller<{}>;\n", s);
-    return "// Printed by opgen: the overloads of every operator, and the functions and methods that call them.\n" +
+    for (const std::string& s : signatures_)
+      signatures += fmt::format("extern template struct Caller<{}>;\n", s);
+    return "// Printed by opgen: the overloads of every operator, and the functions and methods that call "
+           "them.\n" +
            signatures + "\nnamespace {\n\n" + tables_ + "\nPyMethodDef g_functions[] = {\n" + functions_ +
-           "};\nPyMethodDef g_methods[] = {\n" + methods_ + "};\nconst Function* const g_function_table[] = {" +
-           function_list_ + "};\nconst Function* const g_method_table[] = {" + method_list_ + "};\n\n}  // namespace\n";
+           "};\nPyMethodDef g_methods[] = {\n" + methods_ +
+           "};\nconst Function* const g_function_table[] = {" + function_list_ +
+           "};\nconst Function* const g_method_table[] = {" + method_list_ + "};\n\n}  // namespace\n";
   }
 
   const std::set<std::string>& signatures() const { return signatures_; }
@@ -98,7 +107,8 @@ class TablePrinter {
     }
     if (!name.methods.empty()) {
       table(name.methods, "method");
-      methods_ += fmt::format("    fast_method({}, &method_entry<method_{}>, {}),\n", quoted(name.name), name.name, doc);
+      methods_ += fmt::format("    fast_method({}, &method_entry<method_{}>, {}),\n", quoted(name.name),
+                              name.name, doc);
       method_list_ += fmt::format("&method_{}, ", name.name);
     }
   }
@@ -111,10 +121,11 @@ class TablePrinter {
     const std::string sig = signature(schema);
     signatures_.insert(sig);
     return fmt::format(
-        "    {{&Caller<{}>::invoke, &detail::operator_entries[{}], params_{}, names_{}, {}, {}, {}, {}, {}, {}, {}}},\n",
+        "    {{&Caller<{}>::invoke, &detail::operator_entries[{}], params_{}, names_{}, {}, {}, {}, {}, {}, "
+        "{}, {}}},\n",
         sig, o.op->index, id, id, quoted(o.text), o.named_results() ? "results_" + id : "nullptr",
         schema.arguments.size(), schema.num_positional(), schema.out_arguments().size(), o.variadic(),
-        o.takes_requires_grad());
+        o.takes_requires_grad(), schema.argument_index("self").value_or(0));
   }
 
   void print_params(const std::string& id, const FunctionSchema& schema) {
@@ -122,16 +133,19 @@ class TablePrinter {
     for (const Argument& a : schema.arguments) {
       const std::string list = fmt::format("ints_{}_{}", id, a.name);
       if (const auto* ints = std::get_if<std::vector<int64_t>>(&a.default_value.value)) {
-        if (ints->empty()) tables_ += fmt::format("constexpr std::span<const int64_t> {}{{}};\n", list);
-        else tables_ += fmt::format("constexpr int64_t {}[] = {{{}}};\n", list, fmt::join(*ints, ", "));
+        if (ints->empty())
+          tables_ += fmt::format("constexpr std::span<const int64_t> {}{{}};\n", list);
+        else
+          tables_ += fmt::format("constexpr int64_t {}[] = {{{}}};\n", list, fmt::join(*ints, ", "));
       }
-      params += fmt::format("    {{{}, {}, {}, {}, {}, {}}},\n", quoted(schema::python_name(a)),
-                            quoted(schema::python_type(a)), std::visit(DefaultText{a, list}, a.default_value.value),
-                            a.type.optional, a.is_out, a.type.list_size);
+      params +=
+          fmt::format("    {{{}, {}, {}, {}, {}, {}}},\n", quoted(schema::python_name(a)),
+                      quoted(schema::python_type(a)), std::visit(DefaultText{a, list}, a.default_value.value),
+                      a.type.optional, a.is_out, a.type.list_size);
     }
     if (schema.arguments.empty()) params = "    {\"\", \"\"},\n";
-    tables_ += fmt::format("constexpr Param params_{}[] = {{\n{}}};\nPyObject* names_{}[{}];\n", id, params, id,
-                           schema.arguments.size() + 1);
+    tables_ += fmt::format("constexpr Param params_{}[] = {{\n{}}};\nPyObject* names_{}[{}];\n", id, params,
+                           id, schema.arguments.size() + 1);
     if (PythonOverload{nullptr, nullptr, {}}.named_results(schema)) {
       std::string results;
       for (const auto& r : schema.returns) results += quoted(r.name) + ", ";

@@ -16,7 +16,9 @@ std::string function_data(const std::string& function) {
 
 // The schema that a structured operator's in-place and out forms share with their functional form.
 std::string structured_entry(Form form) {
-  return form == Form::Functional ? "StructuredCall" : form == Form::Inplace ? "StructuredInplaceCall" : "StructuredOutCall";
+  return form == Form::Functional ? "StructuredCall"
+         : form == Form::Inplace  ? "StructuredInplaceCall"
+                                  : "StructuredOutCall";
 }
 
 std::string runtime_key(const std::string& key) {
@@ -29,7 +31,9 @@ std::string runtime_key(const std::string& key) {
 
 void add_rows(const OpDef& def, const Operator& op, std::vector<KernelRow>& rows) {
   const std::string sig = signature(op.schema);
-  const auto generated = [&](const std::string& entry) { return fmt::format("make_generated<{}, {}<{}>>", sig, entry, sig); };
+  const auto generated = [&](const std::string& entry) {
+    return fmt::format("make_generated<{}, {}<{}>>", sig, entry, sig);
+  };
   const auto function = [&](const std::string& key, const std::string& name) {
     rows.push_back({op.index, key, sig, fmt::format("make_function<{}>", sig), function_data(name)});
   };
@@ -43,8 +47,12 @@ void add_rows(const OpDef& def, const Operator& op, std::vector<KernelRow>& rows
                       fmt::format("&structured_info::{}", def.operators.front().constant)});
       break;
     case Body::View:
-    case Body::Explicit: function("kCompositeExplicit", def.function); break;
-    case Body::Composite: function("kCompositeImplicit", def.function); break;
+    case Body::Explicit:
+      function("kCompositeExplicit", def.function);
+      break;
+    case Body::Composite:
+      function("kCompositeImplicit", def.function);
+      break;
     case Body::Dispatch:
       for (const auto& [key, name] : def.dispatch) function(runtime_key(key), name);
       break;
@@ -59,21 +67,24 @@ std::string structured_header(const std::vector<OpDef>& defs) {
   std::string text = banner("StructuredInfo of each structured operator, by the name of its constant.");
   text += "#pragma once\n\n#include \"tenon/ops/structured.h\"\n\nnamespace tenon::structured_info {\n\n";
   for (const OpDef& def : defs) {
-    if (def.body == Body::Structured) text += fmt::format("extern const StructuredInfo {};\n", def.operators.front().constant);
+    if (def.body == Body::Structured)
+      text += fmt::format("extern const StructuredInfo {};\n", def.operators.front().constant);
   }
   return text + "\n}  // namespace tenon::structured_info\n";
 }
 
 std::string structured_source(const std::vector<OpDef>& defs) {
   std::string text = banner("Structured operators as data.");
-  text += "#include \"tenon/generated/structured_info.h\"\n\n#include \"tenon/generated/shape_functions.h\"\n"
-          "#include \"tenon/generated/stubs.h\"\n\nnamespace tenon::structured_info {\n\n";
+  text +=
+      "#include \"tenon/generated/structured_info.h\"\n\n#include \"tenon/generated/shape_functions.h\"\n"
+      "#include \"tenon/generated/stubs.h\"\n\nnamespace tenon::structured_info {\n\n";
   for (const OpDef& def : defs) {
     if (def.body != Body::Structured) continue;
     std::string arguments;
     for (const schema::Argument& a : def.schema().arguments) arguments += ", " + schema::cpp_type(a);
     text += fmt::format(
-        "const StructuredInfo {}{{{}, reinterpret_cast<detail::AnyFunction>(static_cast<void (*)(ShapeResult&{})>(&ops::shape::{})),\n"
+        "const StructuredInfo {}{{{}, reinterpret_cast<detail::AnyFunction>(static_cast<void "
+        "(*)(ShapeResult&{})>(&ops::shape::{})),\n"
         "    &ops::{}_stub}};\n",
         def.operators.front().constant, quoted(def.schema().name), arguments, def.shape, def.function);
   }
@@ -82,18 +93,21 @@ std::string structured_source(const std::vector<OpDef>& defs) {
 
 std::string rows_file(const std::vector<KernelRow>& rows, const std::string& name) {
   std::string text = banner("Kernels of operators, by signature.");
-  for (const char* header : {"tenon/dispatch/key.h", "tenon/generated/op_bodies.h", "tenon/generated/operators.h",
-                             "tenon/generated/pointwise_info.h", "tenon/generated/structured_info.h", "tenon/ops/registration.h"}) {
+  for (const char* header : {"tenon/dispatch/key.h", "tenon/generated/op_bodies.h",
+                             "tenon/generated/operators.h", "tenon/generated/pointwise_info.h",
+                             "tenon/generated/structured_info.h", "tenon/ops/registration.h"}) {
     text += fmt::format("#include \"{}\"\n", header);
   }
-  return text + "\nnamespace tenon::detail {\n\n" + print_rows(rows, name) + "\n}  // namespace tenon::detail\n";
+  return text + "\nnamespace tenon::detail {\n\n" + print_rows(rows, name) +
+         "\n}  // namespace tenon::detail\n";
 }
 
 std::string register_file(const std::vector<OperatorOf>& all) {
   std::string entries, schemas, declarations, parts;
   for (const auto& [def, op] : all) {
     entries += fmt::format("    {{\"aten::{}\", {}}},\n", op->schema.name, quoted(op->schema.overload));
-    schemas += fmt::format("    {{{}, {}, {}}},\n", quoted(schema::to_string(op->schema)), quoted("tenon/ops/yaml/" + def->file), def->line);
+    schemas += fmt::format("    {{{}, {}, {}}},\n", quoted(schema::to_string(op->schema)),
+                           quoted("tenon/ops/yaml/" + def->file), def->line);
   }
   const auto part = [&](const std::string& name) {
     declarations += fmt::format("extern const std::span<const BuiltinKernel> {};\n", name);
@@ -140,7 +154,8 @@ std::vector<GeneratedFile> print_register(const std::vector<OpDef>& defs) {
                                       {"structured_info.cc", structured_source(defs)}};
   const auto parts = group_by_signature(rows, kRegisterFiles);
   for (size_t i = 0; i < parts.size(); ++i) {
-    files.push_back({fmt::format("register_{}.cc", i), rows_file(parts[i], fmt::format("builtin_kernels_{}", i))});
+    files.push_back(
+        {fmt::format("register_{}.cc", i), rows_file(parts[i], fmt::format("builtin_kernels_{}", i))});
   }
   return files;
 }

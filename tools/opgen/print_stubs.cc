@@ -10,14 +10,14 @@ namespace {
 
 using schema::Argument;
 
-/// Inside Tensor, `int`, `dtype` and the like are its own methods and attributes: the stub has aliases for the types.
+/// Inside Tensor, `int`, `dtype` and the like are its own methods and attributes: the stub has aliases for
+/// the types.
 std::string inside_class(const std::string& text, bool method) {
   static const std::regex kShadowed("\\b(int|float|bool|dtype|device|layout|memory_format)\\b");
   return method ? std::regex_replace(text, kShadowed, "_$1") : text;
 }
 
 std::string parameter(const Argument& a, bool method) {
-  if (method && a.name == "self") return "self";
   const std::string name = a.name == "self" ? "input" : schema::python_name(a);
   const std::string type = inside_class(schema::python_type(a), method);
   const std::string value = schema::python_default(a);
@@ -26,9 +26,10 @@ std::string parameter(const Argument& a, bool method) {
 
 std::string definition(const PythonName& name, const PythonOverload& o, bool method, bool one_of_several) {
   const std::string indent = method ? "    " : "";
-  std::string parameters;
+  std::string parameters = method ? "self" : "";
   bool star = false;
   for (const Argument& a : o.op->schema.arguments) {
+    if (method && a.name == "self") continue;
     if (!parameters.empty()) parameters += ", ";
     // x.view(2, 3) as well as x.view((2, 3)): the overload for the former is printed by the caller.
     if (a.kwarg_only && !star) {
@@ -42,8 +43,8 @@ std::string definition(const PythonName& name, const PythonOverload& o, bool met
     parameters += inside_class("requires_grad: bool = False", method);
   }
   const std::string decorator = one_of_several ? indent + "@overload\n" : "";
-  return fmt::format("{}{}def {}({}) -> {}: ...\n", decorator, indent, name.name,
-                     parameters, inside_class(schema::python_return_type(o.op->schema), method));
+  return fmt::format("{}{}def {}({}) -> {}: ...\n", decorator, indent, name.name, parameters,
+                     inside_class(schema::python_return_type(o.op->schema), method));
 }
 
 /// The form that takes its sizes one by one.
@@ -60,7 +61,8 @@ std::string variadic_definition(const PythonName& name, const PythonOverload& o,
                      inside_class(schema::python_return_type(schema), method));
 }
 
-std::string definitions(const PythonName& name, const std::vector<const PythonOverload*>& overloads, bool method) {
+std::string definitions(const PythonName& name, const std::vector<const PythonOverload*>& overloads,
+                        bool method) {
   const auto is_variadic = [&](const PythonOverload& o) {
     return o.variadic() && (method || o.op->schema.num_positional() == 1);
   };

@@ -1,4 +1,5 @@
-// The printers: each turns the operators into the texts of some files, named from build/generated. Listed in main.cc.
+// The printers: each turns the operators into the texts of some files, named from build/generated. Listed in
+// main.cc.
 #pragma once
 
 #include <string>

@@ -12,12 +12,14 @@ using schema::BaseType;
 
 /// Operators whose tensor arguments PyTorch also takes as numbers.
 const std::set<std::string> kNumbersAsTensors = {
-    "add",       "sub",       "mul",     "div",     "divide",    "multiply",     "subtract",   "true_divide",
-    "rsub",      "pow",       "where",   "eq",      "ne",        "lt",           "le",         "gt",
-    "ge",        "remainder", "fmod",    "maximum", "minimum",   "floor_divide", "logical_and", "logical_or",
-    "xlogy",     "copysign",  "bitwise_and", "bitwise_or", "bitwise_xor", "masked_fill"};
+    "add",      "sub",         "mul",         "div",          "divide",      "multiply",
+    "subtract", "true_divide", "rsub",        "pow",          "where",       "eq",
+    "ne",       "lt",          "le",          "gt",           "ge",          "remainder",
+    "fmod",     "maximum",     "minimum",     "floor_divide", "logical_and", "logical_or",
+    "xlogy",    "copysign",    "bitwise_and", "bitwise_or",   "bitwise_xor", "masked_fill"};
 
-/// Tensors before lists before numbers: a 0-dim tensor also fits a number, so the number's overload must come later.
+/// Tensors before lists before numbers: a 0-dim tensor also fits a number, so the number's overload must come
+/// later.
 int rank(const Argument& a) {
   if (a.type.is_tensor()) return 0;
   if (a.type.list) return 1;
@@ -57,7 +59,9 @@ std::string text_of(const FunctionSchema& schema, const std::string& name) {
   return out + ")";
 }
 
-bool is_int_list(const Argument& a) { return a.type.list && a.type.base == BaseType::Int && a.type.list_size < 0; }
+bool is_int_list(const Argument& a) {
+  return a.type.list && a.type.base == BaseType::Int && a.type.list_size < 0;
+}
 
 }  // namespace
 
@@ -74,7 +78,8 @@ bool PythonOverload::takes_requires_grad() const {
 
 bool PythonOverload::named_results(const FunctionSchema& schema) {
   return schema.returns.size() > 1 && !schema.is_out_variant() &&
-         std::all_of(schema.returns.begin(), schema.returns.end(), [](const auto& r) { return !r.name.empty(); });
+         std::all_of(schema.returns.begin(), schema.returns.end(),
+                     [](const auto& r) { return !r.name.empty(); });
 }
 
 std::vector<PythonName> python_names(const std::vector<OpDef>& defs) {
@@ -92,9 +97,8 @@ std::vector<PythonName> python_names(const std::vector<OpDef>& defs) {
   }
   std::vector<PythonName> out;
   for (auto& [key, name] : names) {
-    std::stable_sort(name.overloads.begin(), name.overloads.end(), [](const auto& a, const auto& b) {
-      return ranks(a.op->schema) < ranks(b.op->schema);
-    });
+    std::stable_sort(name.overloads.begin(), name.overloads.end(),
+                     [](const auto& a, const auto& b) { return ranks(a.op->schema) < ranks(b.op->schema); });
     std::string plain = name.name;
     if (plain.ends_with('_')) plain.pop_back();
     name.numbers_as_tensors = kNumbersAsTensors.contains(plain);

@@ -13,7 +13,8 @@ schema::Alias written(size_t i) {
 }
 
 void require_fresh_tensors(const FunctionSchema& schema, const char* form) {
-  TENON_CHECK(!schema.returns.empty(), Value, fmt::format("{} returns nothing and has no {} form", schema.name, form));
+  TENON_CHECK(!schema.returns.empty(), Value,
+              fmt::format("{} returns nothing and has no {} form", schema.name, form));
   for (const schema::Return& r : schema.returns) {
     TENON_CHECK(r.type.is_tensor() && !r.alias, Value,
                 fmt::format("{} returns {}, so it has no {} form", schema.name, to_string(r), form));
@@ -35,7 +36,9 @@ FunctionSchema inplace_form(const FunctionSchema& schema, const std::string& ove
   require_fresh_tensors(schema, "in-place");
   TENON_CHECK(schema.returns.size() == 1 && !schema.arguments.empty() && schema.arguments[0].name == "self" &&
                   schema.arguments[0].type == schema::Type{},
-              Value, fmt::format("the in-place form of {} needs a first argument `Tensor self` and one result", schema.name));
+              Value,
+              fmt::format("the in-place form of {} needs a first argument `Tensor self` and one result",
+                          schema.name));
   FunctionSchema form = schema;
   form.name += "_";
   if (!overload.empty()) form.overload = overload;

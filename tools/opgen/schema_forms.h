@@ -9,11 +9,12 @@ namespace tenon::opgen {
 
 /// Which form a schema is.
 Form form_of(const FunctionSchema& schema);
-/// `add.Tensor(Tensor self, ...) -> Tensor` as `add_.Tensor(Tensor(a!) self, ...) -> Tensor(a!)`. Throws Error{Value}
-/// unless the first argument is `Tensor self` and the result one tensor. An empty overload is the schema's.
+/// `add.Tensor(Tensor self, ...) -> Tensor` as `add_.Tensor(Tensor(a!) self, ...) -> Tensor(a!)`. Throws
+/// Error{Value} unless the first argument is `Tensor self` and the result one tensor. An empty overload is
+/// the schema's.
 FunctionSchema inplace_form(const FunctionSchema& schema, const std::string& overload);
-/// The same as `add.OVERLOAD(..., *, Tensor(a!) out) -> Tensor(a!)`; an empty overload is made from the schema's.
-/// Throws Error{Value} unless all results are tensors.
+/// The same as `add.OVERLOAD(..., *, Tensor(a!) out) -> Tensor(a!)`; an empty overload is made from the
+/// schema's. Throws Error{Value} unless all results are tensors.
 FunctionSchema out_form(const FunctionSchema& schema, const std::string& overload);
 
 }  // namespace tenon::opgen

@@ -12,11 +12,23 @@ std::string quoted(std::string_view text) {
   std::string out = "\"";
   for (const char c : text) {
     if (c == '"' || c == '\\') out += '\\';
-    if (c == '\n') out += "\\n";
-    else out += c;
+    if (c == '\n')
+      out += "\\n";
+    else
+      out += c;
   }
   return out + "\"";
 }
+
+namespace {
+
+/// The type of a public function's parameter, where it must differ from the dispatcher's.
+std::string api_type(const schema::Argument& a) {
+  std::string type = schema::cpp_type(a);
+  return type == "std::optional<IntArrayRef>" ? "OptionalIntArrayRef" : type;
+}
+
+}  // namespace
 
 std::vector<Parameter> parameters(const FunctionSchema& schema, bool skip_self) {
   std::vector<Parameter> list;
@@ -32,7 +44,7 @@ std::vector<Parameter> parameters(const FunctionSchema& schema, bool skip_self) 
       i += 3;
       continue;
     }
-    list.push_back({schema::cpp_type(a), schema::cpp_name(a), schema::cpp_default(a)});
+    list.push_back({api_type(a), schema::cpp_name(a), schema::cpp_default(a)});
   }
   // C++ defaults must trail; a schema's keyword arguments need not.
   for (size_t i = list.size(); i-- > 0;) {

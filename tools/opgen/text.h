@@ -19,12 +19,13 @@ struct Parameter {
   std::string name;
   std::string default_value;  ///< Empty: none, or later parameters have none.
 };
-/// Parameters of the C++ function: out arguments first, `dtype, layout, device, pin_memory` as `TensorOptions options`.
-/// `skip_self` leaves out the argument `self` (methods).
+/// Parameters of the C++ function: out arguments first, `dtype, layout, device, pin_memory` as `TensorOptions
+/// options`. `skip_self` leaves out the argument `self` (methods).
 std::vector<Parameter> parameters(const FunctionSchema& schema, bool skip_self);
 /// "const Tensor& self, int64_t dim = 0", with defaults or without.
 std::string parameter_list(const std::vector<Parameter>& parameters, bool defaults);
-/// What the function passes to the operator, in schema order. `self` replaces the argument of that name where not empty.
+/// What the function passes to the operator, in schema order. `self` replaces the argument of that name where
+/// not empty.
 std::string call_arguments(const FunctionSchema& schema, const std::string& self);
 /// The free function's name: "add", "add_out".
 std::string function_name(const Operator& op);

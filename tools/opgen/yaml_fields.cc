@@ -41,7 +41,8 @@ std::string YamlEntry::required_text(const char* field) {
 bool YamlEntry::flag(const char* field, bool fallback) {
   const std::string value = text(field);
   if (value.empty()) return fallback;
-  if (value != "true" && value != "false") fail_in(field, fmt::format("expected true or false, got '{}'", value));
+  if (value != "true" && value != "false")
+    fail_in(field, fmt::format("expected true or false, got '{}'", value));
   return value == "true";
 }
 
@@ -61,7 +62,8 @@ std::vector<bool> YamlEntry::flags(const char* field) {
   std::vector<bool> values;
   for (const std::string& item : list(field)) {
     const bool on = item == "True" || item == "true";
-    if (!on && item != "False" && item != "false") fail_in(field, fmt::format("expected True or False, got '{}'", item));
+    if (!on && item != "False" && item != "false")
+      fail_in(field, fmt::format("expected True or False, got '{}'", item));
     values.push_back(on);
   }
   return values;
@@ -89,7 +91,8 @@ void YamlEntry::refuse_unknown_fields() const {
   for (const auto& item : node_) {
     const std::string& name = item.first.Scalar();
     if (known_.contains(name)) continue;
-    fail_at(item.first.Mark().line + 1, fmt::format("unknown field `{}`; docs/adding-an-operator.md lists them", name));
+    fail_at(item.first.Mark().line + 1,
+            fmt::format("unknown field `{}`; docs/adding-an-operator.md lists them", name));
   }
 }
 

@@ -1,9 +1,11 @@
 """no_grad, enable_grad, set_grad_enabled, inference_mode: context managers that are decorators too."""
 
 import functools
-import inspect
 
 from .._C import _set_grad_enabled, _set_inference_mode
+
+
+_CO_GENERATOR = 0x20  # inspect.CO_GENERATOR; importing inspect takes longer than all of tenon
 
 
 class _Mode:
@@ -13,7 +15,8 @@ class _Mode:
         return type(self)()
 
     def __call__(self, function):
-        if inspect.isgeneratorfunction(function):
+        code = getattr(function, "__code__", None)
+        if code is not None and code.co_flags & _CO_GENERATOR:
 
             @functools.wraps(function)
             def wrapped(*args, **kwargs):

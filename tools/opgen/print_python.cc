@@ -122,7 +122,7 @@ class TablePrinter {
     signatures_.insert(sig);
     return fmt::format(
         "    {{&Caller<{}>::invoke, &detail::operator_entries[{}], params_{}, names_{}, {}, {}, {}, {}, {}, "
-        "{}, {}}},\n",
+        "{}, {}, {}}},\n",
         sig, o.op->index, id, id, quoted(o.text), o.named_results() ? "results_" + id : "nullptr",
         schema.arguments.size(), schema.num_positional(), schema.out_arguments().size(), o.variadic(),
         o.takes_requires_grad(), schema.argument_index("self").value_or(0));

@@ -1,0 +1,116 @@
+"""Pointwise operators against NumPy in float64: values, result dtypes, strides, in-place and out= forms, refusals."""
+
+import numpy as np
+import pytest
+
+import tenon
+
+DTYPES = ["bool", "uint8", "int32", "int64", "float32", "float64"]
+FLOATS = ["float32", "float64"]
+ULP = {"float32": 4e-7, "float64": 1e-15}
+
+
+def values(dtype: str, seed: int) -> np.ndarray:
+    rng = np.random.default_rng(seed)
+    if dtype == "bool":
+        return rng.integers(0, 2, (3, 5)).astype(bool)
+    if dtype.startswith("float"):
+        a = (rng.standard_normal((3, 5)) * 3).astype(dtype)
+        a.reshape(-1)[:5] = [0.0, -0.0, np.nan, np.inf, -np.inf]
+        return a
+    return rng.integers(0 if dtype == "uint8" else -4, 6, (3, 5)).astype(dtype)
+
+
+def close(got: tenon.Tensor, want: np.ndarray, dtype: str) -> None:
+    assert str(got.dtype) == f"tenon.{dtype}"
+    tolerance = ULP.get(dtype, 0)
+    np.testing.assert_allclose(got.numpy().astype(np.float64), want.astype(np.float64), rtol=tolerance, atol=0)
+
+
+UNARY = {
+    "sqrt": np.sqrt, "exp": np.exp, "expm1": np.expm1, "log": np.log, "log1p": np.log1p, "log2": np.log2,
+    "log10": np.log10, "sin": np.sin, "cos": np.cos, "tanh": np.tanh, "reciprocal": lambda x: 1 / x,
+    "rsqrt": lambda x: 1 / np.sqrt(x), "sigmoid": lambda x: 1 / (1 + np.exp(-x)),
+    "silu": lambda x: np.where(np.isneginf(x), np.nan, x / (1 + np.exp(-x))),
+}
+
+
+@pytest.mark.parametrize("name", UNARY)
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_functions_of_integers_give_the_default_float(name, dtype):
+    x = values(dtype, 1)
+    with np.errstate(all="ignore"):
+        want = UNARY[name](x.astype(np.float64))
+    close(getattr(tenon, name)(tenon.from_numpy(x)), want, dtype if dtype in FLOATS else "float32")
+
+
+@pytest.mark.parametrize("name", ["abs", "sign", "square", "floor", "ceil", "trunc", "relu", "neg"])
+@pytest.mark.parametrize("dtype", ["int32", "int64", *FLOATS])
+def test_functions_that_keep_the_dtype(name, dtype):
+    reference = {"neg": np.negative, "relu": lambda x: np.where(x <= 0, 0, x),
+                 "sign": lambda x: np.where(np.isnan(x), 0, np.sign(x))}.get(name) or getattr(np, name)
+    x = values(dtype, 2)
+    close(getattr(tenon, name)(tenon.from_numpy(x)), reference(x.astype(np.float64)), dtype)
+
+
+@pytest.mark.parametrize("left", DTYPES)
+@pytest.mark.parametrize("right", DTYPES)
+def test_binary_operators_promote(left, right):
+    a, b = values(left, 3), values(right, 4)
+    x, y = tenon.from_numpy(a), tenon.from_numpy(b)
+    common = np.result_type(a, b)
+    if common == np.float64 and "float64" not in (left, right):
+        common = np.dtype("float32")  # an integer beside float32 stays float32
+    c, d = a.astype(common), b.astype(common)
+    with np.errstate(all="ignore"):
+        close(x + y, c + d, common.name)
+        close(x * y, c * d, common.name)
+        quotient = common if common.kind == "f" else np.dtype("float32")
+        close(x / y, c.astype(np.float64) / d.astype(np.float64), quotient.name)
+        close(tenon.maximum(x, y), np.maximum(c, d), common.name)
+        close(tenon.minimum(x, y), np.minimum(c, d), common.name)
+        if "bool" not in (left, right):
+            close(x - y, c - d, common.name)
+        for operator in ("eq", "ne", "lt", "le", "gt", "ge"):
+            reference = {"eq": c == d, "ne": c != d, "lt": c < d, "le": c <= d, "gt": c > d, "ge": c >= d}[operator]
+            close(getattr(tenon, operator)(x, y), reference, "bool")
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_any_strides_give_the_same_bits(dtype):
+    x = tenon.from_numpy(values(dtype, 5))
+    flipped = tenon.flip(x, [0, 1])
+    np.testing.assert_array_equal(tenon.silu(flipped).numpy(), tenon.silu(x).numpy()[::-1, ::-1])
+    np.testing.assert_array_equal(tenon.tanh(x.t()).numpy(), tenon.tanh(x).numpy().T)
+
+
+def test_where_takes_the_branch_and_only_its_gradient():
+    x = tenon.tensor([0.0, 4.0], requires_grad=True)
+    y = tenon.where(x > 0, x.sqrt(), tenon.zeros(2))
+    y.sum().backward()
+    np.testing.assert_array_equal(y.tolist(), [0.0, 2.0])
+    assert x.grad.tolist()[1] == 0.25
+
+
+def test_in_place_and_out_forms_write_their_argument():
+    x = tenon.tensor([1.0, -2.0])
+    assert x.mul_(3) is x and x.tolist() == [3.0, -6.0]
+    out = tenon.empty(2)
+    assert tenon.abs(x, out=out) is out and out.tolist() == [3.0, 6.0]
+    assert tenon.clamp(x, -1, 2).tolist() == [2.0, -1.0]
+
+
+def test_refused_dtypes_say_what_to_do():
+    mask = tenon.tensor([True, False])
+    with pytest.raises(TypeError, match="neg.*bool.*logical_not"):
+        -mask
+    with pytest.raises(TypeError, match="sub.*bool.*logical_xor"):
+        mask - mask
+    with pytest.raises(TypeError, match="bitwise_and.*float32"):
+        tenon.bitwise_and(tenon.ones(2), tenon.ones(2))
+    assert (~mask).tolist() == [False, True]
+
+
+def test_clamp_needs_a_bound():
+    with pytest.raises(ValueError, match="min.*max"):
+        tenon.clamp(tenon.ones(2))

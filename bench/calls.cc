@@ -10,15 +10,12 @@ using tenon::Tensor;
 
 void nothing(const Tensor&) {}
 
-TENON_LIBRARY(bench, m) {
-  m.def("nothing(Tensor self) -> ()");
-}
-TENON_LIBRARY_IMPL(bench, CPU, m) {
-  m.impl("nothing", &nothing);
-}
+TENON_LIBRARY(bench, m) { m.def("nothing(Tensor self) -> ()"); }
+TENON_LIBRARY_IMPL(bench, CPU, m) { m.impl("nothing", &nothing); }
 
 void dispatch(benchmark::State& state) {
-  const auto op = tenon::Dispatcher::singleton().find_schema_or_throw("bench::nothing").typed<void(const Tensor&)>();
+  const auto op =
+      tenon::Dispatcher::singleton().find_schema_or_throw("bench::nothing").typed<void(const Tensor&)>();
   const Tensor x = tenon::ones({1});
   for (auto _ : state) op.call(x);
 }
@@ -43,7 +40,8 @@ BENCHMARK(transpose)->Name("transpose view, C++");
 
 void mlp(benchmark::State& state) {
   namespace nn = tenon::nn;
-  nn::Sequential model{nn::Linear(64, 128), nn::ReLU(), nn::Linear(128, 128), nn::ReLU(), nn::Linear(128, 10)};
+  nn::Sequential model{nn::Linear(64, 128), nn::ReLU(), nn::Linear(128, 128), nn::ReLU(),
+                       nn::Linear(128, 10)};
   const Tensor x = tenon::randn({1, 64});
   const Tensor label = tenon::tensor(std::vector<int64_t>{3});
   for (auto _ : state) {

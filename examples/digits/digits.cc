@@ -32,7 +32,8 @@ Run train(const Digits& digits, uint64_t seed, bool perturb, bool progress) {
   const Tensor train = order.narrow(0, kHeldOut, order.size(0) - kHeldOut);
 
   // Braces: they start the layers, and so draw the initial weights, from left to right.
-  nn::Sequential model{nn::Linear(64, 128), nn::ReLU(), nn::Linear(128, 128), nn::ReLU(), nn::Linear(128, 10)};
+  nn::Sequential model{nn::Linear(64, 128), nn::ReLU(), nn::Linear(128, 128), nn::ReLU(),
+                       nn::Linear(128, 10)};
   if (perturb) {
     const tenon::NoGradGuard no_grad;
     model.parameters()[0].select(0, 0).select(0, 20).add_(0.5);
@@ -51,8 +52,8 @@ Run train(const Digits& digits, uint64_t seed, bool perturb, bool progress) {
       run.losses.push_back(loss.item<float>());
     }
     if (progress) {
-      std::fprintf(stderr, "\repoch %2d/%d  loss %.4f  [%-30.*s]", epoch + 1, kEpochs, run.losses.back(), epoch + 1,
-                   "##############################");
+      std::fprintf(stderr, "\repoch %2d/%d  loss %.4f  [%-30.*s]", epoch + 1, kEpochs, run.losses.back(),
+                   epoch + 1, "##############################");
     }
   }
   if (progress) std::fputc('\n', stderr);
@@ -70,6 +71,7 @@ struct Options {
   int seeds = 0;
   int threads = 0;
   bool perturb = false;
+  bool kernels = false;
 };
 
 Options parse(int argc, char** argv) {
@@ -80,15 +82,26 @@ Options parse(int argc, char** argv) {
       options.perturb = true;
       continue;
     }
+    if (flag == "--kernels") {
+      options.kernels = true;
+      continue;
+    }
     const std::string value = i + 1 < argc ? argv[++i] : "";
-    if (flag == "--data") options.data = value;
-    else if (flag == "--losses") options.losses = value;
-    else if (flag == "--seed") options.seed = std::strtoull(value.c_str(), nullptr, 10);
-    else if (flag == "--seeds") options.seeds = std::atoi(value.c_str());
-    else if (flag == "--threads") options.threads = std::atoi(value.c_str());
-    else throw tenon::Error(tenon::ErrorKind::Value,
-                            "unknown option " + flag +
-                                "; known: --data FILE --losses FILE --seed N --seeds N --threads N --perturb");
+    if (flag == "--data")
+      options.data = value;
+    else if (flag == "--losses")
+      options.losses = value;
+    else if (flag == "--seed")
+      options.seed = std::strtoull(value.c_str(), nullptr, 10);
+    else if (flag == "--seeds")
+      options.seeds = std::atoi(value.c_str());
+    else if (flag == "--threads")
+      options.threads = std::atoi(value.c_str());
+    else
+      throw tenon::Error(
+          tenon::ErrorKind::Value,
+          "unknown option " + flag +
+              "; known: --data FILE --losses FILE --seed N --seeds N --threads N --kernels --perturb");
   }
   return options;
 }
@@ -102,6 +115,7 @@ void run(const Options& options) {
     std::printf("mean accuracy over %d other seeds: %.4f\n", options.seeds, sum / options.seeds);
     return;
   }
+  tenon::set_kernel_reporting(options.kernels);
   const Run result = train(digits, options.seed, options.perturb, true);
   if (!options.losses.empty()) {
     std::ofstream file(options.losses, std::ios::binary);
@@ -109,6 +123,11 @@ void run(const Options& options) {
                static_cast<std::streamsize>(result.losses.size() * sizeof(float)));
     file.write(reinterpret_cast<const char*>(&result.accuracy), sizeof result.accuracy);
     if (!file) throw tenon::Error(tenon::ErrorKind::Value, options.losses + ": cannot be written");
+  }
+  if (options.kernels) {
+    for (const auto& [report, calls] : tenon::kernel_counts()) {
+      std::printf("%-32s %-20s %8lu\n", report.op, report.kernel, static_cast<unsigned long>(calls));
+    }
   }
   std::printf("accuracy on %ld held-out rows: %.4f\n", static_cast<long>(kHeldOut), result.accuracy);
 }

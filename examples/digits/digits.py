@@ -109,6 +109,7 @@ def main():
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--seeds", type=int, default=0, help="train with seeds 1 to N instead; print the mean accuracy")
     parser.add_argument("--threads", type=int, default=0)
+    parser.add_argument("--kernels", action="store_true", help="print which kernel each operator ran, and how often")
     parser.add_argument("--perturb", action="store_true", help="change one initial weight first")
     options = parser.parse_args()
 
@@ -123,7 +124,10 @@ def main():
         runs = [train(pixels, labels, seed, progress=False)[1] for seed in range(1, options.seeds + 1)]
         print(f"mean accuracy over {options.seeds} other seeds: {sum(runs) / len(runs):.4f}")
         return
+    tenon.set_kernel_reporting(options.kernels)
     losses, accuracy, truth, predicted = train(pixels, labels, options.seed, options.perturb)
+    for operator, kernel, calls in tenon.kernel_counts() if options.kernels else ():
+        print(f"{operator:32} {kernel:20} {calls:8}")
     print(f"accuracy on {HELD_OUT} held-out rows: {accuracy:.4f}")
     if options.losses:
         with open(options.losses, "wb") as file:

@@ -31,12 +31,16 @@ Digits load_digits(const std::string& path) {
       const auto [next, error] = std::from_chars(at, end, value);
       const int most = column < kPixels ? 16 : 9;
       if (error != std::errc() || value < 0 || value > most) {
-        fail(path, row, "column " + std::to_string(column + 1) + ": expected an integer from 0 to " + std::to_string(most));
+        fail(path, row,
+             "column " + std::to_string(column + 1) + ": expected an integer from 0 to " +
+                 std::to_string(most));
       }
       const char separator = next < end ? *next : '\n';
       if (separator != (column < kPixels ? ',' : '\n')) fail(path, row, "expected 65 columns");
-      if (column < kPixels) pixels.push_back(static_cast<float>(value) / 16);
-      else labels.push_back(value);
+      if (column < kPixels)
+        pixels.push_back(static_cast<float>(value) / 16);
+      else
+        labels.push_back(value);
       at = next + 1;
     }
   }

@@ -138,15 +138,16 @@ class IntArrayRef : public std::span<const int64_t> {
   }
 };
 
-/// An optional list as a parameter of the C++ API. Unlike std::optional<IntArrayRef>, it takes a braced list or one
-/// number, and refers to the caller's own temporaries, which live until the call ends.
+/// An optional list as a parameter of the C++ API. Unlike std::optional<IntArrayRef>, it takes a braced list
+/// or one number, and refers to the caller's own temporaries, which live until the call ends.
 class OptionalIntArrayRef {
  public:
   constexpr OptionalIntArrayRef() noexcept = default;
   constexpr OptionalIntArrayRef(std::nullopt_t) noexcept {}
   constexpr OptionalIntArrayRef(IntArrayRef values) noexcept : values_(values) {}
   constexpr OptionalIntArrayRef(std::optional<IntArrayRef> values) noexcept : values_(values) {}
-  constexpr OptionalIntArrayRef(std::initializer_list<int64_t> values) noexcept : values_(IntArrayRef(values)) {}
+  constexpr OptionalIntArrayRef(std::initializer_list<int64_t> values) noexcept
+      : values_(IntArrayRef(values)) {}
   OptionalIntArrayRef(const std::vector<int64_t>& values) noexcept : values_(values) {}
   template <size_t N>
   OptionalIntArrayRef(const SmallVector<int64_t, N>& values) noexcept : values_(values) {}

@@ -12,12 +12,13 @@
 namespace tenon {
 namespace {
 
-// torch.promote_types, as PyTorch 2.15 prints it for the first twelve dtypes: one letter each, in DType's order.
-// b bool, u uint8, c int8, s int16, i int32, l int64, h float16, g bfloat16, f float32, d float64, F, D complex.
+// torch.promote_types, as PyTorch 2.15 prints it for the first twelve dtypes: one letter each, in DType's
+// order. b bool, u uint8, c int8, s int16, i int32, l int64, h float16, g bfloat16, f float32, d float64, F,
+// D complex.
 constexpr const char* kLetters = "bucsilhgfdFD";
 constexpr const char* kPromoted[] = {
-    "bucsilhgfdFD", "uussilhgfdFD", "cscsilhgfdFD", "ssssilhgfdFD", "iiiiilhgfdFD", "llllllhgfdFD",
-    "hhhhhhhffdFD", "ggggggfgfdFD", "fffffffffdFD",
+    "bucsilhgfdFD", "uussilhgfdFD", "cscsilhgfdFD", "ssssilhgfdFD", "iiiiilhgfdFD",
+    "llllllhgfdFD", "hhhhhhhffdFD", "ggggggfgfdFD", "fffffffffdFD",
 };
 
 TEST(DType, PromotesAsTheTableOfPyTorch) {
@@ -84,7 +85,8 @@ TEST(Half, EveryBitPatternHasItsValueAndRoundTrips) {
 TEST(Half, RoundsToNearestTiesToEven) {
   // Between two neighbours: just below the middle, the middle, just above.
   for (uint32_t bits = 0; bits + 1 < 0x7C00; bits += 7) {
-    const double low = half_value(static_cast<uint16_t>(bits)), high = half_value(static_cast<uint16_t>(bits + 1));
+    const double low = half_value(static_cast<uint16_t>(bits)),
+                 high = half_value(static_cast<uint16_t>(bits + 1));
     const auto middle = static_cast<float>((low + high) / 2);
     EXPECT_EQ(Half(middle).bits, bits % 2 ? bits + 1 : bits);
     EXPECT_EQ(Half(std::nextafter(middle, 0.0f)).bits, bits);

@@ -88,8 +88,8 @@ TEST(Storage, ForeignMemoryIsGivenBackOnce) {
   static int released = 0;
   float data[4] = {};
   {
-    const Storage s = Storage::from_foreign(reinterpret_cast<Address>(data), sizeof data, kCPU,
-                                            [](void*) noexcept { ++released; }, nullptr);
+    const Storage s = Storage::from_foreign(
+        reinterpret_cast<Address>(data), sizeof data, kCPU, [](void*) noexcept { ++released; }, nullptr);
     const Storage copy = s;
     EXPECT_EQ(s.use_count(), 2u);
   }

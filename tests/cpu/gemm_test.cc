@@ -128,8 +128,8 @@ TYPED_TEST_SUITE(Gemm, Floats);
 TYPED_TEST(Gemm, EveryElementHasTheDefinedBitsOnEveryInstructionSet) {
   using T = TypeParam;
   // Around the widths of tiles, one block of k and more, and the switch from direct to blocked.
-  const int64_t shapes[][3] = {{1, 1, 1},   {8, 8, 8},     {1, 64, 17},    {1, 33, 300}, {2, 70, 259},
-                               {3, 37, 20}, {5, 16, 9},    {7, 31, 257},   {13, 3, 600}, {33, 1, 40},
+  const int64_t shapes[][3] = {{1, 1, 1},   {8, 8, 8},     {1, 64, 17},     {1, 33, 300},  {2, 70, 259},
+                               {3, 37, 20}, {5, 16, 9},    {7, 31, 257},    {13, 3, 600},  {33, 1, 40},
                                {6, 129, 5}, {50, 47, 513}, {100, 110, 100}, {2000, 3, 520}};
   for (const auto& [m, n, k] : shapes) {
     for (const bool scaled : {false, true}) {

@@ -56,6 +56,22 @@ def test_same_bits_everywhere(program, target, threads, reference, tmp_path):
     assert run(program, tmp_path, "--threads", threads, TENON_CPU_TARGET=target) == reference
 
 
+@pytest.mark.parametrize("program", [PYTHON, CPP], ids=["python", "cpp"])
+def test_every_operator_ran_a_kernel_of_tenon(program, tmp_path):
+    for target in supported_targets():
+        output = subprocess.run(
+            [*program, "--kernels"], env={**os.environ, "TENON_CPU_TARGET": target},
+            capture_output=True, text=True, check=True,
+        ).stdout
+        rows = [line.split() for line in output.splitlines() if line.split()[-1].isdigit()]
+        kernels = {kernel for _, kernel, _ in rows}
+        assert {"addmm", "mm", "relu", "log_softmax", "nll_loss_forward"} <= {operator for operator, _, _ in rows}
+        assert f"gemm:{target}" in kernels and f"simd:{target}" in kernels
+        for kernel in kernels:
+            assert kernel.split(":")[0] in {"simd", "gemm", "reduce", "rows", "philox", "scan", "copy"}, kernel
+            assert ":" not in kernel or kernel.endswith(":" + target)
+
+
 def test_one_changed_weight_changes_both_alike(reference, tmp_path):
     python, cpp = run(PYTHON, tmp_path, "--perturb"), run(CPP, tmp_path, "--perturb")
     assert python == cpp

@@ -73,14 +73,16 @@ TEST(Call, GeneratedEntryIsAdoptedWithWhatWasRegisteredBefore) {
   const TypedOperator<Unary> fixed(fixed_entry);
   EXPECT_EQ(thrown_by([&] { fixed.call(one()); }).kind, ErrorKind::NotImplemented);
   Library impl = implement("adopted", "CPU");
-  impl.impl("op.x", +[](const Tensor&) { return one(5); });
+  impl.impl(
+      "op.x", +[](const Tensor&) { return one(5); });
   Library def = declare("adopted");
   def.def("op.x(Tensor a) -> Tensor");
   const auto before = find("adopted::op", "x").typed<Unary>();
   Dispatcher::singleton().adopt(fixed_entry);
   EXPECT_EQ(value_of(fixed.call(one())), 5);
   EXPECT_EQ(value_of(before.call(one())), 5);
-  impl.impl("op.x", +[](const Tensor&) { return one(6); });
+  impl.impl(
+      "op.x", +[](const Tensor&) { return one(6); });
   EXPECT_EQ(value_of(fixed.call(one())), 6);
   EXPECT_EQ(value_of(before.call(one())), 6);
   EXPECT_EQ(find("adopted::op", "x"), static_cast<OperatorHandle>(fixed));

@@ -10,7 +10,8 @@
 namespace tenon::cpu {
 namespace {
 
-/// Multiplications that each further thread must bring: about 25 us of work against the 5 us that waking it costs.
+/// Multiplications that each further thread must bring: about 25 us of work against the 5 us that waking it
+/// costs.
 constexpr int64_t kParallelWork = int64_t{1} << 20;
 
 /// C^T = B^T A^T: each product of two elements and the order of the sum are the same.

@@ -136,6 +136,7 @@ struct PythonHook {
   explicit PythonHook(PyObject* f) : function(Py_NewRef(f)) {}
   PythonHook(const PythonHook&) = delete;
   ~PythonHook() {
+    if (!Py_IsInitialized()) return;
     const HoldGil gil;
     Py_DECREF(function);
   }

@@ -50,6 +50,7 @@ class CarriedError : public Error {
   struct State {
     State(PyObject* t, PyObject* v, PyObject* b) : type(t), value(v), traceback(b) {}
     ~State() {
+      if (!Py_IsInitialized()) return;
       const HoldGil gil;
       Py_XDECREF(type);
       Py_XDECREF(value);

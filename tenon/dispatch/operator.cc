@@ -33,7 +33,9 @@ DispatchKeySet keys_of_argument(const schema::Argument& argument, const Stack& s
 /// The storages of the arguments that a boxed call writes, and their versions before it.
 class WrittenStorages {
  public:
-  WrittenStorages(const schema::FunctionSchema& schema, const Stack& stack, size_t first) {
+  WrittenStorages(const OperatorEntry& entry, const schema::FunctionSchema& schema, const Stack& stack,
+                  size_t first)
+      : entry_(entry) {
     for (size_t i = 0; i < schema.arguments.size(); ++i) {
       if (!schema.arguments[i].is_write()) continue;
       if (stack.tag(first + i) == CellTag::Tensor) add(stack.at<Tensor>(first + i));
@@ -50,8 +52,11 @@ class WrittenStorages {
 
  private:
   void add(const Tensor& t) {
-    if (t.defined()) written_.emplace_back(t, t._version());
+    if (!t.defined()) return;
+    if (t.storage()->read_only()) detail::refuse_read_only(entry_);
+    written_.emplace_back(t, t._version());
   }
+  const OperatorEntry& entry_;
   std::vector<std::pair<Tensor, uint64_t>> written_;
 };
 
@@ -103,13 +108,19 @@ const schema::FunctionSchema& OperatorHandle::schema() const {
   return *schema;
 }
 
+void detail::refuse_read_only(const OperatorEntry& entry) {
+  throw_error(ErrorKind::Runtime, fmt::format("{}: a written argument lies in memory that may only be read; "
+                                              "clone() it first",
+                                              entry.full_name()));
+}
+
 void OperatorHandle::call_boxed(Stack& stack) const {
   const schema::FunctionSchema& s = schema();
   check_arguments(*this, s, stack);
   const size_t first = stack.size() - s.arguments.size();
   DispatchKeySet keys;
   for (size_t i = 0; i < s.arguments.size(); ++i) keys |= keys_of_argument(s.arguments[i], stack, first + i);
-  const WrittenStorages written(s, stack, first);
+  const WrittenStorages written(*entry_, s, stack, first);
   dispatch_boxed(*this, s, detail::with_thread_keys(keys), false, stack);
   written.bump();
 }

@@ -104,14 +104,18 @@ inline uint64_t version_after_call(const Tensor& t, uint64_t before) noexcept {
   return std::max(version_of(t), before + 1);
 }
 
+/// Throws Error{Runtime}: an argument that the operator writes lies in memory that may only be read.
+[[noreturn]] void refuse_read_only(const OperatorEntry& entry);
+
 /// The versions of a call's written arguments when it began. `bump` raises those that no call inside it has
 /// raised, so that one write counts once however many operators it passed through. A call that throws raises
 /// none.
 template <class... A>
 class WrittenVersions {
  public:
-  explicit WrittenVersions(const std::remove_reference_t<A>&... args) noexcept
-      : before_{before<A>(args)...} {}
+  /// Throws Error{Runtime} where an argument's memory may only be read.
+  explicit WrittenVersions(const OperatorEntry& entry, const std::remove_reference_t<A>&... args)
+      : before_{before<A>(entry, args)...} {}
 
   void bump(const std::remove_reference_t<A>&... args) const noexcept {
     size_t i = 0;
@@ -120,11 +124,14 @@ class WrittenVersions {
 
  private:
   template <class T>
-  static uint64_t before(const std::remove_reference_t<T>& value) noexcept {
-    if constexpr (std::is_same_v<T, Tensor&>)
+  static uint64_t before(const OperatorEntry& entry, const std::remove_reference_t<T>& value) {
+    if constexpr (std::is_same_v<T, Tensor&>) {
+      if (value.defined() && value.storage()->read_only()) [[unlikely]]
+        refuse_read_only(entry);
       return version_of(value);
-    else
+    } else {
       return 0;
+    }
   }
   template <class T>
   static void bump_one(const std::remove_reference_t<T>& value, uint64_t before) noexcept {
@@ -181,7 +188,7 @@ class TypedOperator<R(A...)> : public OperatorHandle {
     if constexpr (!kWrites) {
       return dispatch(keys, false, std::forward<A>(args)...);
     } else {
-      const detail::WrittenVersions<A...> versions(args...);
+      const detail::WrittenVersions<A...> versions(*entry_, args...);
       if constexpr (std::is_void_v<R>) {
         dispatch(keys, false, std::forward<A>(args)...);
         versions.bump(args...);

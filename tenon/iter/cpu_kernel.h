@@ -99,7 +99,7 @@ void typed_kernel(const TensorIterator& iter, std::tuple<A...>*, R*, Loop&& loop
   }
   iter.for_each([&](char* const* ptrs, const int64_t* strides, int64_t n) {
     constexpr int64_t kTile = KernelConversions::kTile;
-    alignas(64) char tiles[kCount][kTile * 8];
+    alignas(64) char tiles[kCount][kTile * 16];  // the widest element is complex128
     char* at[kCount];
     int64_t steps[kCount];
     for (int64_t begin = 0; begin < n; begin += kTile) {

@@ -2,6 +2,8 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
+
 #include "tenon/iter/geometry.h"
 #include "tenon/ops/elements.h"
 
@@ -9,21 +11,19 @@ namespace tenon::detail {
 
 void StructuredArguments::add(const Tensor& t) {
   if (!t.defined()) return;
-  if (count_ == 0) {
+  if (tensors_.empty()) {
     device_ = t.device();
   } else {
     TENON_CHECK(t.device() == device_, Device,
                 fmt::format("{}: expected all tensors on the same device, found {} and {}", op_,
                             to_string(device_), to_string(t.device())));
   }
-  if (count_ < kMax) tensors_[count_++] = &t;
+  tensors_.push_back(&t);
 }
 
 bool StructuredArguments::share_storage(const Tensor& t) const noexcept {
-  for (size_t i = 0; i < count_; ++i) {
-    if (tensors_[i]->storage() == t.storage()) return true;
-  }
-  return false;
+  return std::any_of(tensors_.begin(), tensors_.end(),
+                     [&](const Tensor* other) { return other->storage() == t.storage(); });
 }
 
 Tensor structured_output(const ShapeResult::Output& wanted, Device device) {

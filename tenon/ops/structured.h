@@ -35,7 +35,6 @@ class StructuredArguments {
   bool share_storage(const Tensor& t) const noexcept;
 
  private:
-  static constexpr size_t kMax = 12;
   void add(const Tensor& t);
   void add(const TensorList& list) {
     for (const Tensor& t : list) add(t);
@@ -44,8 +43,7 @@ class StructuredArguments {
   void add(const T&) noexcept {}
 
   const char* op_;
-  const Tensor* tensors_[kMax];
-  size_t count_ = 0;
+  SmallVector<const Tensor*, 12> tensors_;
   Device device_;
 };
 

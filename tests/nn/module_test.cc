@@ -5,7 +5,6 @@
 #include <cmath>
 
 #include "tenon/autograd/autograd.h"
-#include "tenon/core/parallel.h"
 #include "tenon/nn.h"
 
 namespace tenon::nn {

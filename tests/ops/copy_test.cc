@@ -93,6 +93,21 @@ TEST(Equal, ComparesShapeAndElements) {
   expect_error(ErrorKind::Type, "expected int64", [] { equal(arange(3), zeros({3})); });
 }
 
+TEST(ReadOnlyMemory, IsReadButNeverWritten) {
+  float data[3] = {1, 2, 3};
+  const Tensor x = from_blob(data, {3});
+  x.storage()->set_read_only(true);
+  expect_values(add(x, x), {2, 4, 6});
+  for (const auto& write : {+[](Tensor t) { t.add_(1); },
+                            +[](Tensor t) {
+                              t.view({3, 1}).zero_();
+                            },
+                            +[](Tensor t) { add_out(t, ones({3}), ones({3})); }}) {
+    expect_error(ErrorKind::Runtime, "memory that may only be read", [&] { write(x); });
+  }
+  EXPECT_EQ(data[0], 1);
+}
+
 TEST(Resize, KeepsTheElementsThatFit) {
   Tensor x = arange(4);
   x.resize_({2, 3});

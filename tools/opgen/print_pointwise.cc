@@ -16,43 +16,36 @@ namespace {
 using expr::ComputeType;
 
 // The kernels of all forms, equal ones once: sub's derivative by `self` and mul's are kernels that exist
-// already.
+// already. Which file a kernel is in follows from its own text, so that a new operator changes one or two
+// files.
 class KernelPool {
  public:
-  std::optional<size_t> add(const PointwiseForm& form, ComputeType type) {
+  /// "{kernels_3, 7}": where the kernel is; nothing for a type that the form cannot run in.
+  std::optional<std::string> add(const PointwiseForm& form, ComputeType type) {
     if (!form.runs_in(type)) return std::nullopt;
-    const auto [it, inserted] = numbers_.emplace(canonical(form, type), kernels_.size());
-    if (inserted) {
-      const PointwiseForm& kept = forms_.emplace_back(form);
-      const std::string name = fmt::format("k{}_{}", kernels_.size(), expr::suffix(type));
-      kernels_.push_back({&kept.graph, kept.kernel(name, type)});
-    }
-    return it->second;
+    const std::string text = canonical(form, type);
+    const auto known = places_.find(text);
+    if (known != places_.end()) return known->second;
+    const size_t file = hash(text) % kKernelFiles;
+    auto& kernels = kernels_[file];
+    const PointwiseForm& kept = forms_.emplace_back(form);
+    const std::string name = fmt::format("k{}_{}", kernels.size(), expr::suffix(type));
+    const std::string place = fmt::format("{{kernels_{}, {}}}", file, kernels.size());
+    kernels.push_back({&kept.graph, kept.kernel(name, type)});
+    places_.emplace(text, place);
+    return place;
   }
 
-  size_t size() const { return kernels_.size(); }
-  size_t file_of(size_t number) const { return number * kKernelFiles / kernels_.size(); }
-  size_t first_of(size_t file) const {
-    size_t n = 0;
-    while (n < kernels_.size() && file_of(n) < file) ++n;
-    return n;
-  }
-  std::string name_of(size_t number) const {
-    const size_t file = file_of(number);
-    return fmt::format("{{kernels_{}, {}}}", file, number - first_of(file));
-  }
+  bool has_file(size_t file) const { return !kernels_[file].empty(); }
 
   std::vector<GeneratedFile> files() const {
     std::vector<GeneratedFile> files;
     for (size_t f = 0; f < kKernelFiles; ++f) {
-      std::vector<expr::PrintedKernel> some;
-      for (size_t n = 0; n < kernels_.size(); ++n) {
-        if (file_of(n) == f) some.push_back(kernels_[n]);
-      }
       const std::string table = fmt::format("kernels_{}", f);
       const std::string name = table + ".cc";
-      files.push_back(
-          {name, some.empty() ? banner("No kernels here yet.") : expr::print_simd_file(some, table, name)});
+      const std::string text =
+          has_file(f) ? expr::print_simd_file(kernels_[f], table, name) : banner("No kernels here.");
+      files.push_back({name, text});
     }
     return files;
   }
@@ -74,9 +67,16 @@ class KernelPool {
                        expr::to_string(g, root));
   }
 
+  // FNV-1a: the same on every machine.
+  static uint64_t hash(const std::string& text) {
+    uint64_t h = 0xcbf29ce484222325;
+    for (const char c : text) h = (h ^ static_cast<unsigned char>(c)) * 0x100000001b3;
+    return h;
+  }
+
   std::deque<PointwiseForm> forms_;
-  std::vector<expr::PrintedKernel> kernels_;
-  std::map<std::string, size_t> numbers_;
+  std::vector<expr::PrintedKernel> kernels_[kKernelFiles];
+  std::map<std::string, std::string> places_;  // by canonical text
 };
 
 class InfoPrinter {
@@ -113,7 +113,7 @@ class InfoPrinter {
         "#include \"tenon/generated/pointwise_info.h\"\n\n#include \"backends/cpu/pointwise/kernel.h\"\n\n";
     text += "namespace tenon::cpu {\n";
     for (size_t f = 0; f < kKernelFiles; ++f) {
-      if (pool_.size() > 0 && pool_.first_of(f) < pool_.size() && pool_.file_of(pool_.first_of(f)) == f) {
+      if (pool_.has_file(f)) {
         text += fmt::format("extern PointwiseTables kernels_{};\n", f);
       }
     }
@@ -239,30 +239,13 @@ std::span<const PointwiseBlockFn> kernels() {{
   std::string add_kernels(const PointwiseForm& form, bool floats_only) {
     std::string row;
     for (const ComputeType type : expr::kComputeTypes) {
-      const auto number = !floats_only || expr::is_floating(type) ? pool_.add(form, type) : std::nullopt;
-      row += number ? fmt::format("@{}@, ", *number) : "{}, ";
+      const auto place = !floats_only || expr::is_floating(type) ? pool_.add(form, type) : std::nullopt;
+      row += place.value_or("{}") + ", ";
     }
     places_ += fmt::format("    {{{}}},\n", row);
     return fmt::format("&kernels<{}>", rows_++);
   }
 
- public:
-  /// Numbers of kernels become places once all are known.
-  void resolve() {
-    std::string out;
-    for (size_t i = 0; i < places_.size(); ++i) {
-      if (places_[i] != '@') {
-        out += places_[i];
-        continue;
-      }
-      const size_t end = places_.find('@', i + 1);
-      out += pool_.name_of(std::stoul(places_.substr(i + 1, end - i - 1)));
-      i = end;
-    }
-    places_ = out;
-  }
-
- private:
   KernelPool& pool_;
   std::string text_, places_, declarations_;
   size_t rows_ = 0;
@@ -276,7 +259,6 @@ std::vector<GeneratedFile> print_pointwise(const std::vector<OpDef>& defs) {
   for (const OpDef& def : defs) {
     if (def.body == Body::Expr) printer.add(def);
   }
-  printer.resolve();
   std::vector<GeneratedFile> files = pool.files();
   files.push_back({"tenon/generated/pointwise_info.h", printer.header()});
   files.push_back({"pointwise_info.cc", printer.file()});

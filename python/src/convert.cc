@@ -62,7 +62,10 @@ class Survey {
       TENON_CHECK(depth < sizes_.size() && n == sizes_[depth], Value,
                   fmt::format("tensor: a sequence at depth {} has length {}, expected {}", depth, n,
                               depth < sizes_.size() ? std::to_string(sizes_[depth]) : "a number"));
-      for (Py_ssize_t i = 0; i < n; ++i) visit(PySequence_Fast_GET_ITEM(items.get(), i), depth + 1);
+      // A number's own __float__ may change the list while it is read.
+      for (Py_ssize_t i = 0; i < n && i < PySequence_Fast_GET_SIZE(items.get()); ++i) {
+        visit(Ref::borrow(PySequence_Fast_GET_ITEM(items.get(), i)).get(), depth + 1);
+      }
       return;
     }
     if (is_tensor(o)) {
@@ -104,7 +107,7 @@ class Filler {
     if (is_nested(o)) {
       const Ref items(checked(PySequence_Fast(o, "")));
       for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(items.get()); ++i) {
-        fill(PySequence_Fast_GET_ITEM(items.get(), i));
+        fill(Ref::borrow(PySequence_Fast_GET_ITEM(items.get(), i)).get());
       }
     } else if (is_tensor(o)) {
       const Tensor values = tensor_of(o).detach().to(out_.dtype()).contiguous();
@@ -118,6 +121,11 @@ class Filler {
       store_element(out_.dtype(), next_, value);
       next_ += out_.itemsize();
     }
+  }
+
+  /// Throws Error{Value} unless every element was written.
+  void check_full() const {
+    TENON_CHECK(next_ == end(), Value, "tensor: the data changed while they were read");
   }
 
  private:
@@ -288,7 +296,9 @@ Tensor tensor_from_data(PyObject* data, std::optional<DType> dtype) {
   }
   const Survey survey(data);
   Tensor out = make_empty(survey.sizes(), dtype.value_or(survey.dtype()));
-  Filler(out).fill(data);
+  Filler filler(out);
+  filler.fill(data);
+  filler.check_full();
   return out;
 }
 

@@ -168,11 +168,22 @@ PyObject* kernel_list(PyObject*, PyObject*) {
   });
 }
 
+/// A seed as PyTorch takes it: from -2^63 to 2^64 - 1, negative ones by their bits.
+uint64_t seed_value(PyObject* o) {
+  int overflow = 0;
+  const long long value = PyLong_AsLongLongAndOverflow(o, &overflow);
+  if (value == -1 && PyErr_Occurred()) throw PythonError();
+  if (overflow == 0) return static_cast<uint64_t>(value);
+  const unsigned long long large = overflow > 0 ? PyLong_AsUnsignedLongLong(o) : 0;
+  const bool fits = overflow > 0 && !PyErr_Occurred();
+  PyErr_Clear();
+  TENON_CHECK(fits, Value, "manual_seed: a seed lies between -2^63 and 2^64 - 1");
+  return large;
+}
+
 PyObject* seed(PyObject*, PyObject* o) {
   return guarded([&] {
-    const unsigned long long value = PyLong_AsUnsignedLongLongMask(o);
-    if (PyErr_Occurred()) throw PythonError();
-    manual_seed(value);
+    manual_seed(seed_value(o));
     return wrap(default_generator());
   });
 }

@@ -56,7 +56,8 @@ template <class F>
 bool for_each_item(PyObject* o, F&& take) {
   const Py_ssize_t n = PySequence_Fast_GET_SIZE(o);
   for (Py_ssize_t i = 0; i < n && i < PySequence_Fast_GET_SIZE(o); ++i) {
-    if (!take(PySequence_Fast_GET_ITEM(o, i))) return false;
+    // An item's own __index__ may change the list while it is read.
+    if (!take(Ref::borrow(PySequence_Fast_GET_ITEM(o, i)).get())) return false;
   }
   return true;
 }

@@ -159,3 +159,41 @@ def test_seeds_repeat():
     a = tenon.rand(3).tolist()
     tenon.set_rng_state(state)
     assert tenon.rand(3).tolist() == a
+
+
+class ClearsItsList:
+    """A number whose conversion empties the list that holds it."""
+
+    def __init__(self, items):
+        self.items = items
+
+    def __index__(self):
+        self.items.clear()
+        return 1
+
+    def __float__(self):
+        return float(self.__index__())
+
+
+@pytest.mark.parametrize(
+    "read",
+    [
+        lambda items: tenon.tensor(items),
+        lambda items: tenon.tensor(items, dtype=tenon.float64),
+        lambda items: tenon.tensor([items, items]),
+        lambda items: tenon.arange(3)[items],
+    ],
+)
+def test_a_list_that_changes_while_it_is_read_is_refused(read):
+    items = []
+    items.extend([ClearsItsList(items), 5])
+    with pytest.raises((ValueError, TypeError, IndexError)):
+        read(items)
+
+
+def test_a_seed_beyond_64_bits_is_refused():
+    assert tenon.manual_seed(2**64 - 1).initial_seed() == 2**64 - 1
+    tenon.manual_seed(-1)
+    for seed in (2**64, 2**70, -(2**63) - 1):
+        with pytest.raises(ValueError):
+            tenon.manual_seed(seed)

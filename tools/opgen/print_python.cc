@@ -8,24 +8,13 @@
 
 #include "tools/opgen/files.h"
 #include "tools/opgen/python_names.h"
+#include "tools/opgen/text.h"
 
 namespace tenon::opgen {
 namespace {
 
 using schema::Argument;
 using schema::BaseType;
-
-std::string quoted(std::string_view text) {
-  std::string out = "\"";
-  for (const char c : text) {
-    if (c == '"' || c == '\\') out += '\\';
-    if (c == '\n')
-      out += "\\n";
-    else
-      out += c;
-  }
-  return out + "\"";
-}
 
 std::string enum_value(BaseType type, const std::string& word) {
   const Argument argument{.type = {.base = type}, .default_value = {word, {}}};

@@ -74,14 +74,7 @@ void replace_history(const Tensor& t, Edge from) {
   set_history(t, std::move(from));
 }
 
-Tensor alias_without_history(const Tensor& t) {
-  const TensorImpl& from = *t.impl();
-  auto impl = TensorImpl::make(from.storage(), from.dtype(), from.sizes(), from.strides(), from.offset());
-  impl->set_keys(from.own_keys() - kAutogradKeys);
-  impl->set_inference(from.is_inference());
-  impl->set_wrapped_number(from.is_wrapped_number());
-  return Tensor(std::move(impl));
-}
+Tensor alias_without_history(const Tensor& t) { return Tensor(t.impl()->alias(nullptr)); }
 
 void refuse_view(ViewCreation creation, bool written_through) {
   const char* what = written_through ? "is being modified inplace"

@@ -5,6 +5,7 @@
 #include <array>
 #include <atomic>
 #include <cstdlib>
+#include <cstring>
 
 #include "tenon/core/error.h"
 #include "tenon/core/small_alloc.h"
@@ -26,7 +27,7 @@ bool must_fail(size_t nbytes) {
 
 class CpuAllocator final : public Allocator {
  public:
-  Address allocate(size_t nbytes) override {
+  Address allocate(size_t nbytes, Device) override {
     if (nbytes == 0) return 0;
     void* p = nullptr;
     if (nbytes <= kSmallBlockMax) {
@@ -39,12 +40,15 @@ class CpuAllocator final : public Allocator {
       g_live_bytes.fetch_add(static_cast<int64_t>(nbytes), std::memory_order_relaxed);
     return reinterpret_cast<Address>(p);
   }
-  void deallocate(Address address, size_t nbytes) noexcept override {
+  void deallocate(Address address, size_t nbytes, Device) noexcept override {
     if (nbytes == 0) return;
     void* p = reinterpret_cast<void*>(address);
     if (nbytes <= kSmallBlockMax) return small_free(p, nbytes);
     std::free(p);
     g_live_bytes.fetch_sub(static_cast<int64_t>(nbytes), std::memory_order_relaxed);
+  }
+  void copy(Address to, Address from, size_t nbytes, Device) override {
+    std::memcpy(reinterpret_cast<void*>(to), reinterpret_cast<const void*>(from), nbytes);
   }
   std::string_view name() const noexcept override { return "cpu"; }
 };
@@ -52,8 +56,9 @@ class CpuAllocator final : public Allocator {
 // Shapes without bytes: any size costs nothing.
 class MetaAllocator final : public Allocator {
  public:
-  Address allocate(size_t) override { return 0; }
-  void deallocate(Address, size_t) noexcept override {}
+  Address allocate(size_t, Device) override { return 0; }
+  void deallocate(Address, size_t, Device) noexcept override {}
+  void copy(Address, Address, size_t, Device) override {}
   std::string_view name() const noexcept override { return "meta"; }
 };
 

@@ -13,13 +13,16 @@ namespace tenon {
 /// An address on some device. Only that device can turn it into something to read; on cpu it is a pointer.
 using Address = uint64_t;
 
+/// Where a device's storages come from; one object for all devices of a backend.
 class Allocator {
  public:
   virtual ~Allocator() = default;
-  /// `nbytes` uninitialised bytes, aligned to at least 64; 0 bytes may give address 0.
-  /// Throws Error{OutOfMemory} and takes nothing.
-  virtual Address allocate(size_t nbytes) = 0;
-  virtual void deallocate(Address address, size_t nbytes) noexcept = 0;
+  /// `nbytes` uninitialised bytes on `device`, whose index is settled, for use in its current stream; aligned
+  /// to at least 64. 0 bytes may give address 0. Throws Error{OutOfMemory} and takes nothing.
+  virtual Address allocate(size_t nbytes, Device device) = 0;
+  virtual void deallocate(Address address, size_t nbytes, Device device) noexcept = 0;
+  /// Copies between two blocks of `device`, in its current stream.
+  virtual void copy(Address to, Address from, size_t nbytes, Device device) = 0;
   virtual std::string_view name() const noexcept = 0;
 };
 

@@ -44,12 +44,32 @@ std::optional<Backend> find_backend(std::string_view name) noexcept;
 std::optional<Backend> find_backend_by_key(std::string_view key) noexcept;
 std::string_view backend_name(Backend backend) noexcept;
 std::string_view backend_key(Backend backend) noexcept;
+/// How to ask a backend for the index of its current device; a device sets it when it loads.
+using CurrentDeviceFunction = int8_t (*)() noexcept;
+void set_current_device_function(Backend backend, CurrentDeviceFunction f) noexcept;
+/// `device` with the index of the current device where it has none; cpu, meta and backends that set no
+/// function have one device, without an index.
+Device resolved(Device device) noexcept;
 /// Backends registered so far, meta not counted: the width of an operator table less one.
 int live_backends() noexcept;
 
 /// How the elements of a tensor are arranged.
 enum class Layout : uint8_t { Strided, Sparse, SparseCsr, Blocked };
 std::string_view name(Layout layout) noexcept;
+/// The functionality that serves tensors of a layout.
+constexpr Functionality functionality_of(Layout layout) noexcept {
+  switch (layout) {
+    case Layout::Sparse:
+      return Functionality::Sparse;
+    case Layout::SparseCsr:
+      return Functionality::SparseCsr;
+    case Layout::Blocked:
+      return Functionality::Blocked;
+    case Layout::Strided:
+      break;
+  }
+  return Functionality::Dense;
+}
 
 /// A wish for the strides of a result.
 enum class MemoryFormat : uint8_t { Contiguous, Preserve, ChannelsLast, ChannelsLast3d };

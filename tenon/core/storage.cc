@@ -1,7 +1,7 @@
 #include "tenon/core/storage.h"
 
 #include <algorithm>
-#include <cstring>
+#include <mutex>
 #include <new>
 
 #include "tenon/core/error.h"
@@ -17,6 +17,8 @@ constexpr size_t kInPlaceMax = kSmallBlockMax - kHeader;
 
 Storage Storage::allocate(size_t nbytes, Device device) {
   Storage storage;
+  if (!device.is_cpu()) [[unlikely]]
+    device = resolved(device);
   const bool in_place = device.is_cpu() && nbytes <= kInPlaceMax;
   const size_t block_bytes = in_place ? kHeader + nbytes : sizeof(StorageImpl);
   void* block = small_allocate(block_bytes);
@@ -31,7 +33,7 @@ Storage Storage::allocate(size_t nbytes, Device device) {
   } else {
     try {
       Allocator& allocator = allocator_for(device);
-      impl->address_ = allocator.allocate(nbytes);
+      impl->address_ = allocator.allocate(nbytes, device);
       impl->allocator_ = &allocator;
     } catch (...) {
       small_free(block, block_bytes);
@@ -56,26 +58,59 @@ Storage Storage::from_foreign(Address address, size_t nbytes, Device device, Sto
   return storage;
 }
 
+Storage Storage::deferred(size_t nbytes, Device device, std::unique_ptr<PendingBytes> pending) {
+  Storage storage = from_foreign(0, nbytes, resolved(device), nullptr, pending.release());
+  storage->pending_.store(true, std::memory_order_release);
+  return storage;
+}
+
 void Storage::resize(size_t nbytes) {
   StorageImpl& s = *impl_.get();
   TENON_CHECK(s.resizable(), Runtime, "resize: this storage wraps foreign memory and cannot change its size");
   Allocator& allocator = *s.allocator_;
-  const Address moved = allocator.allocate(nbytes);
-  if (s.device_.is_cpu()) {
-    std::memcpy(reinterpret_cast<void*>(moved), reinterpret_cast<void*>(s.address_),
-                std::min(nbytes, s.nbytes_));
+  const Address moved = allocator.allocate(nbytes, s.device_);
+  if (const size_t kept = std::min(nbytes, s.nbytes_)) {
+    try {
+      allocator.copy(moved, s.address_, kept, s.device_);
+    } catch (...) {
+      allocator.deallocate(moved, nbytes, s.device_);
+      throw;
+    }
   }
-  if (!s.in_place_) allocator.deallocate(s.address_, s.nbytes_);
+  if (!s.in_place_) allocator.deallocate(s.address_, s.nbytes_, s.device_);
   s.in_place_ = false;
   s.address_ = moved;
   s.nbytes_ = nbytes;
 }
 
+void StorageImpl::materialize() const {
+  // Recursive: computing these bytes may read other pending ones.
+  static std::recursive_mutex& mutex = *new std::recursive_mutex;
+  const std::lock_guard lock(mutex);
+  if (!is_pending()) return;  // another thread was first
+  auto& self = const_cast<StorageImpl&>(*this);
+  static_cast<PendingBytes*>(context_)->materialize(self);
+  TENON_CHECK(!is_pending(), Internal, "a pending storage was materialized, but nobody provided its bytes");
+}
+
+void StorageImpl::provide(Storage bytes) {
+  TENON_CHECK(is_pending(), Internal, "provide: this storage is not pending");
+  TENON_CHECK(bytes->device() == device_ && bytes.nbytes() >= nbytes_, Internal,
+              "provide: other bytes were promised");
+  const std::unique_ptr<PendingBytes> done(static_cast<PendingBytes*>(context_));
+  address_ = bytes.address();
+  context_ = new Storage(std::move(bytes));
+  deleter_ = [](void* owner) noexcept { delete static_cast<Storage*>(owner); };
+  pending_.store(false, std::memory_order_release);
+}
+
 void StorageImpl::destroy(StorageImpl* storage) noexcept {
-  if (storage->deleter_) {
+  if (storage->is_pending()) {
+    delete static_cast<PendingBytes*>(storage->context_);
+  } else if (storage->deleter_) {
     storage->deleter_(storage->context_);
   } else if (storage->allocator_ && !storage->in_place_) {
-    storage->allocator_->deallocate(storage->address_, storage->nbytes_);
+    storage->allocator_->deallocate(storage->address_, storage->nbytes_, storage->device_);
   }
   const size_t block_bytes = storage->block_bytes_;
   storage->~StorageImpl();

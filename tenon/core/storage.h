@@ -4,18 +4,38 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 
 #include "tenon/core/allocator.h"
 #include "tenon/core/intrusive_ptr.h"
 
 namespace tenon {
 
+class Storage;
+class StorageImpl;
+
+/// What computes the bytes of a storage that was handed out before them: a recorded program not yet run.
+struct PendingBytes {
+  virtual ~PendingBytes() = default;
+  /// Computes them and calls `storage.provide`, here or for several storages at once. May throw; the storage
+  /// then stays as it is. Runs on the thread that first asks for the address, one at a time in the process.
+  virtual void materialize(StorageImpl& storage) = 0;
+};
+
 class StorageImpl final : public RefCounted {
  public:
   /// Frees memory that a border handed over (NumPy, DLPack, a user's buffer).
   using Deleter = void (*)(void* context) noexcept;
 
-  Address address() const noexcept { return address_; }
+  /// Runs what the bytes wait for, if anything, and throws what that throws.
+  Address address() const {
+    if (pending_.load(std::memory_order_acquire)) [[unlikely]]
+      materialize();
+    return address_;
+  }
+  bool is_pending() const noexcept { return pending_.load(std::memory_order_acquire); }
+  /// Gives a pending storage its bytes: those of `bytes`, on the same device and no fewer.
+  void provide(Storage bytes);
   size_t nbytes() const noexcept { return nbytes_; }
   Device device() const noexcept { return device_; }
   Allocator* allocator() const noexcept { return allocator_; }
@@ -31,10 +51,12 @@ class StorageImpl final : public RefCounted {
   friend class Storage;
   StorageImpl() = default;
   ~StorageImpl() = default;
+  void materialize() const;
 
   Device device_;
   bool in_place_ = false;  // the bytes follow this object in the same block
   bool read_only_ = false;
+  std::atomic<bool> pending_{false};  // `context_` is a PendingBytes
   Address address_ = 0;
   size_t nbytes_ = 0;
   size_t block_bytes_ = 0;          // of the block of this object, its bytes included
@@ -59,12 +81,15 @@ class Storage {
   static Storage from_foreign(Address address, size_t nbytes, Device device, StorageImpl::Deleter deleter,
                               void* context);
 
-  /// Grows or shrinks to `nbytes`, keeping the bytes that fit; only host storages that own their memory.
+  /// A storage whose bytes come later. Every access to its address runs `pending`, which it owns.
+  static Storage deferred(size_t nbytes, Device device, std::unique_ptr<PendingBytes> pending);
+
+  /// Grows or shrinks to `nbytes`, keeping the bytes that fit. Throws Error{Runtime} for foreign memory.
   void resize(size_t nbytes);
 
   explicit operator bool() const noexcept { return static_cast<bool>(impl_); }
   StorageImpl* operator->() const noexcept { return impl_.get(); }
-  Address address() const noexcept { return impl_->address(); }
+  Address address() const { return impl_->address(); }
   size_t nbytes() const noexcept { return impl_->nbytes(); }
   /// Counts in-place writes. Autograd compares it to notice a change behind its back.
   uint64_t version() const noexcept { return impl_->version(); }

@@ -76,6 +76,8 @@ Tensor make_empty_strided(IntArrayRef sizes, IntArrayRef strides, DType dtype, D
 
 Tensor make_view(const Tensor& self, IntArrayRef sizes, IntArrayRef strides, int64_t offset) {
   TensorImpl& impl = *self.impl();
+  TENON_CHECK(impl.layout() == Layout::Strided, NotImplemented,
+              fmt::format("a tensor of layout {} has no views by strides", name(impl.layout())));
   IntrusivePtr<TensorImpl> base;
   if (!thread_state.inference_mode) base = impl.base() ? impl.base() : self.pointer();
   auto view = TensorImpl::make(impl.storage(), impl.dtype(), sizes, strides, offset, std::move(base));

@@ -106,7 +106,7 @@ class Tensor {
   /// Counts in-place writes to the storage.
   uint64_t _version() const noexcept { return impl_->storage().version(); }
   /// Where element [0, ..., 0] is. Meaningful for host tensors; null for an empty or meta one.
-  void* data_ptr() const noexcept { return impl_->data(); }
+  void* data_ptr() const { return impl_->data(); }
   /// The same, checked: throws Error{Type} unless the elements are `T`, Error{Device} unless they are on the
   /// host.
   template <class T>
@@ -176,7 +176,8 @@ Tensor wrapped_scalar_tensor(const Scalar& value, Device device = kCPU);
 Tensor make_empty(IntArrayRef sizes, DType dtype, Device device = kCPU);
 Tensor make_empty_strided(IntArrayRef sizes, IntArrayRef strides, DType dtype, Device device = kCPU);
 /// A view of `self` with another geometry; it shares storage and, outside inference mode, history. The caller
-/// has checked that the geometry stays inside the storage.
+/// has checked that the geometry stays inside the storage. Throws Error{NotImplemented} unless `self` is
+/// strided.
 Tensor make_view(const Tensor& self, IntArrayRef sizes, IntArrayRef strides, int64_t offset);
 
 /// "float32 [2, 3]", as error messages show a tensor.

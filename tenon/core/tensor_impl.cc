@@ -95,6 +95,22 @@ void TensorImpl::destroy(TensorImpl* impl) noexcept {
   small_free(impl, sizeof(TensorImpl));
 }
 
+void TensorImpl::set_layout(Layout layout) noexcept {
+  const uint64_t others = keys_.bits() & ~DispatchKeySet(functionality_of(layout_)).bits();
+  keys_ = DispatchKeySet(others) | DispatchKeySet(functionality_of(layout));
+  layout_ = layout;
+}
+
+IntrusivePtr<TensorImpl> TensorImpl::alias(IntrusivePtr<TensorImpl> base) const {
+  auto other = make(storage_, dtype_, sizes(), strides(), offset_, std::move(base));
+  other->layout_ = layout_;
+  other->keys_ = keys_ - kAutogradKeys;
+  other->inference_ = inference_;
+  other->wrapped_number_ = wrapped_number_;
+  other->extra_ = extra_;
+  return other;
+}
+
 int64_t checked_numel(IntArrayRef sizes, const char* op) {
   int64_t numel = 1;
   bool overflow = false, empty = false;

@@ -21,8 +21,10 @@ struct AutogradMetaBase {
 };
 
 /// What a layout other than strided keeps beside the storage (indices and values, a vendor's descriptor).
-struct LayoutExtra {
+/// Aliases of the tensor share it.
+struct LayoutExtra : RefCounted {
   virtual ~LayoutExtra() = default;
+  static void destroy(LayoutExtra* extra) noexcept { delete extra; }
 };
 
 /// What a language binding keeps: its own object for this tensor. `on_destroy` runs when the tensor dies.
@@ -35,11 +37,15 @@ class TensorImpl final : public RefCounted {
  public:
   static constexpr int kInlineDims = 6;
 
-  /// A new view of `storage`, contiguous unless strides are given; the keys are those of dense elements on
-  /// the storage's device. `base` is the tensor whose history the view shares, or null.
+  /// Every tensor has a storage, one whose layout keeps its elements elsewhere an empty one: it names the
+  /// device and counts versions. A new view of `storage`, contiguous unless strides are given; the keys are
+  /// those of dense elements on the storage's device. `base` is the tensor whose history the view shares, or
+  /// null.
   static IntrusivePtr<TensorImpl> make(Storage storage, DType dtype, IntArrayRef sizes);
   static IntrusivePtr<TensorImpl> make(Storage storage, DType dtype, IntArrayRef sizes, IntArrayRef strides,
                                        int64_t offset, IntrusivePtr<TensorImpl> base = nullptr);
+  /// A tensor of the same elements, layout and keys, that knows nothing of this one's history.
+  IntrusivePtr<TensorImpl> alias(IntrusivePtr<TensorImpl> base) const;
   static void destroy(TensorImpl* impl) noexcept;
 
   int ndim() const noexcept { return ndim_; }
@@ -54,11 +60,11 @@ class TensorImpl final : public RefCounted {
   const Storage& storage() const noexcept { return storage_; }
 
   /// Where element [0, ..., 0] is, on the storage's device.
-  Address address() const noexcept {
+  Address address() const {
     return storage_.address() + static_cast<uint64_t>(offset_ * static_cast<int64_t>(item_size(dtype_)));
   }
   /// The same as a host pointer; meaningful for host storages only.
-  void* data() const noexcept { return reinterpret_cast<void*>(address()); }
+  void* data() const { return reinterpret_cast<void*>(address()); }
 
   /// The keys that a call with this tensor takes part in: its own and, for a view, its base's Autograd bit,
   /// because an in-place write elsewhere may have made the base differentiable since.
@@ -84,12 +90,13 @@ class TensorImpl final : public RefCounted {
   void set_geometry(IntArrayRef sizes, IntArrayRef strides, int64_t offset);
   void set_storage(Storage storage) noexcept { storage_ = std::move(storage); }
   void set_dtype(DType dtype) noexcept { dtype_ = dtype; }
-  void set_layout(Layout layout) noexcept { layout_ = layout; }
+  /// Replaces the layout, and with it the functionality that serves the tensor.
+  void set_layout(Layout layout) noexcept;
 
   AutogradMetaBase* autograd_meta() const noexcept { return autograd_.get(); }
   void set_autograd_meta(std::unique_ptr<AutogradMetaBase> meta) noexcept { autograd_ = std::move(meta); }
   LayoutExtra* extra() const noexcept { return extra_.get(); }
-  void set_extra(std::unique_ptr<LayoutExtra> extra) noexcept { extra_ = std::move(extra); }
+  void set_extra(IntrusivePtr<LayoutExtra> extra) noexcept { extra_ = std::move(extra); }
   BindingSlot& binding() noexcept { return binding_; }
 
  private:
@@ -114,7 +121,7 @@ class TensorImpl final : public RefCounted {
   int64_t numel_ = 1;
   IntrusivePtr<TensorImpl> base_;
   std::unique_ptr<AutogradMetaBase> autograd_;
-  std::unique_ptr<LayoutExtra> extra_;
+  IntrusivePtr<LayoutExtra> extra_;
   BindingSlot binding_;
   int64_t* heap_dims_ = nullptr;
   int64_t inline_dims_[2 * kInlineDims];  // sizes, then strides

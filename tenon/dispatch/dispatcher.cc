@@ -62,6 +62,16 @@ void check_kernel(const schema::FunctionSchema& schema, const CppFunction& f, So
   }
 }
 
+/// Bit i: argument i is a list of tensors that the operator writes.
+uint64_t written_lists(const schema::FunctionSchema* schema) {
+  uint64_t written = 0;
+  for (size_t i = 0; schema && i < std::min<size_t>(schema->arguments.size(), 64); ++i) {
+    const schema::Argument& a = schema->arguments[i];
+    if (a.type.is_tensor_list() && a.is_write()) written |= uint64_t{1} << i;
+  }
+  return written;
+}
+
 void check_key(DispatchKey key, std::string_view what, SourceLocation where) {
   const bool crossed = key.kind == DispatchKey::Kind::Runtime && is_per_backend(key.functionality);
   TENON_CHECK(!crossed || key.backend == kMetaBackend || key.backend < live_backends(), Value,
@@ -150,6 +160,7 @@ uint64_t Dispatcher::define(schema::FunctionSchema schema, SourceLocation where)
   op.schema.store(op.schemas.back().get(), std::memory_order_release);
   op.definition = id;
   op.defined_at = where;
+  for (OperatorEntry* entry : op.entries) entry->written_lists = written_lists(op.schema);
   op.invalidate();
   return id;
 }
@@ -186,7 +197,7 @@ uint64_t Dispatcher::implement(std::string_view name, std::string_view overload,
 
 uint64_t Dispatcher::fallback(DispatchKey key, CppFunction f, SourceLocation where) {
   check_key(key, "fallback", where);
-  const bool composite = key == kCompositeImplicit || key == kCompositeExplicit;
+  const bool composite = key == kCompositeImplicit || key == kCompositeExplicit || key == kCompositeDense;
   TENON_CHECK(!composite, Value,
               fmt::format("fallback: {} cannot have one, name the key that it serves (at {})", key_name(key),
                           to_string(where)));
@@ -233,7 +244,7 @@ void Dispatcher::remove(uint64_t id) noexcept {
   dying = std::move(slot->closure);
 }
 
-void Dispatcher::backend_added() {
+void Dispatcher::invalidate_tables() {
   const Lock lock(state_->mutex);
   state_->invalidate_all();
 }
@@ -250,6 +261,7 @@ void Dispatcher::adopt(OperatorEntry& entry) {
   auto& entries = registrations->entries;
   if (std::find(entries.begin(), entries.end(), &entry) != entries.end()) return;
   entry.registrations = registrations.get();
+  entry.written_lists = written_lists(registrations->schema);
   entries.push_back(&entry);
   entry.table.store(&detail::kNoTable, std::memory_order_release);
 }

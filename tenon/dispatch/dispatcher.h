@@ -37,7 +37,7 @@ struct KernelRegistration {
 enum class CellSource : uint8_t {
   Missing,
   Kernel,
-  CompositeExplicit,
+  CompositeExplicit,  ///< Or CompositeDense.
   CompositeImplicit,
   Fallback,
   Fallthrough
@@ -76,8 +76,8 @@ class Dispatcher {
   uint64_t fallback(DispatchKey key, CppFunction f, SourceLocation where);
   /// Takes a registration back; an older kernel for the same slot runs again.
   void remove(uint64_t id) noexcept;
-  /// Has every table computed anew. Tables that are too narrow for a new backend notice by themselves.
-  void backend_added();
+  /// Has every table computed anew, because something changed which kernels ask about: a stub was filled in.
+  void invalidate_tables();
   /// Gives an operator a fixed entry made by the generator, so that calls to it need no look-up.
   void adopt(OperatorEntry& entry);
 

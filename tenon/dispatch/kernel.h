@@ -38,6 +38,13 @@ struct ClosureBase {
   virtual ~ClosureBase() = default;
 };
 
+/// Which of the backends that a kernel is registered for it can really run on, where that depends on what
+/// they have brought along.
+struct ServesProbe {
+  bool (*serves)(const void* data, Backend backend) = nullptr;  ///< Null: all of them.
+  const void* data = nullptr;
+};
+
 template <class F>
 struct FunctionTraits;
 template <class R, class... A>
@@ -174,6 +181,11 @@ class CppFunction {
     c.types_ = &detail::SignatureOf<Sig>::types;
     return c;
   }
+  /// The same kernel for those backends alone that `probe` names; asked whenever tables are computed.
+  CppFunction serving(detail::ServesProbe probe) && {
+    probe_ = probe;
+    return std::move(*this);
+  }
   /// The key steps aside for the next one.
   static CppFunction make_fallthrough() {
     CppFunction c;
@@ -190,6 +202,7 @@ class CppFunction {
   const Kernel& kernel() const noexcept { return kernel_; }
   bool is_fallthrough() const noexcept { return kernel_.boxed == &detail::fallthrough_entry; }
   bool is_not_implemented() const noexcept { return kernel_.boxed == &detail::not_implemented_entry; }
+  bool serves(Backend backend) const { return !probe_.serves || probe_.serves(probe_.data, backend); }
   /// Null for a boxed kernel, which fits every schema.
   detail::SignatureTypes (*types() const noexcept)() { return types_; }
   const std::shared_ptr<detail::ClosureBase>& closure() const noexcept { return closure_; }
@@ -199,6 +212,7 @@ class CppFunction {
 
   Kernel kernel_;
   detail::SignatureTypes (*types_)() = nullptr;
+  detail::ServesProbe probe_;
   std::shared_ptr<detail::ClosureBase> closure_;
 };
 

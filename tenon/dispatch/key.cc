@@ -26,6 +26,7 @@ struct AliasName {
 constexpr AliasName kAliases[] = {
     {"CompositeImplicit", kCompositeImplicit},
     {"CompositeExplicit", kCompositeExplicit},
+    {"CompositeDense", kCompositeDense},
     {"Autograd", kAutogradAlias},
     {"CatchAll", kCompositeImplicit},
     {"CompositeImplicitAutograd", kCompositeImplicit},
@@ -95,6 +96,8 @@ bool is_included_in_alias(DispatchKey key, DispatchKey alias) noexcept {
       return key.functionality == Functionality::Autograd;
     case DispatchKey::Kind::CompositeExplicit:
       return key.functionality <= Functionality::Sparse;
+    case DispatchKey::Kind::CompositeDense:
+      return key.functionality == Functionality::Dense;
     case DispatchKey::Kind::CompositeImplicit:
       return is_per_backend(key.functionality);
     case DispatchKey::Kind::Runtime:

@@ -18,8 +18,11 @@ struct DispatchKey {
   enum class Kind : uint8_t {
     Runtime,            ///< A functionality, on `backend` where it is crossed with backends.
     CompositeImplicit,  ///< Catch-all: runs anywhere, above Autograd, differentiable through what it calls.
-    CompositeExplicit,  ///< Runs on every backend, below Autograd.
-    AutogradAlias,      ///< Autograd on every backend.
+    CompositeExplicit,  ///< Runs on every backend and layout, below Autograd.
+    /// Runs on dense tensors of every backend that has what the kernel needs (a stub filled in, ...), below
+    /// Autograd: the built-in bodies.
+    CompositeDense,
+    AutogradAlias,  ///< Autograd on every backend.
   };
   Kind kind = Kind::Runtime;
   Functionality functionality = Functionality::Dense;
@@ -33,6 +36,7 @@ struct DispatchKey {
 
 inline constexpr DispatchKey kCompositeImplicit{DispatchKey::Kind::CompositeImplicit};
 inline constexpr DispatchKey kCompositeExplicit{DispatchKey::Kind::CompositeExplicit};
+inline constexpr DispatchKey kCompositeDense{DispatchKey::Kind::CompositeDense};
 inline constexpr DispatchKey kAutogradAlias{DispatchKey::Kind::AutogradAlias};
 
 /// Whether a functionality has a kernel for each backend (Dense, Autograd, ...) or one in all (Profiler,

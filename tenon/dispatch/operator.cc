@@ -114,6 +114,23 @@ void detail::refuse_read_only(const OperatorEntry& entry) {
                                               entry.full_name()));
 }
 
+void detail::WrittenLists::add(const TensorList& list) {
+  if (written_ & 1) {
+    for (const Tensor& t : list) {
+      if (!t.defined()) continue;
+      if (t.storage()->read_only()) refuse_read_only(entry_);
+      tensors_.emplace_back(t, t._version());
+    }
+  }
+  written_ >>= 1;
+}
+
+void detail::WrittenLists::bump() const noexcept {
+  for (const auto& [tensor, before] : tensors_) {
+    if (tensor._version() == before) tensor.storage()->bump_version();
+  }
+}
+
 void OperatorHandle::call_boxed(Stack& stack) const {
   const schema::FunctionSchema& s = schema();
   check_arguments(*this, s, stack);

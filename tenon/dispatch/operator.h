@@ -42,6 +42,8 @@ struct OperatorEntry {
   std::string_view overload;  ///< "Tensor"
   std::atomic<const OperatorTable*> table{&detail::kNoTable};
   OperatorRegistrations* registrations = nullptr;
+  /// Bit i: argument i is a list whose tensors the operator writes, which its C++ type does not say.
+  std::atomic<uint64_t> written_lists{0};
 
   std::string full_name() const {
     std::string text(name);
@@ -143,6 +145,28 @@ class WrittenVersions {
   uint64_t before_[sizeof...(A)];
 };
 
+/// The same for the tensors in lists, which only the schema says are written.
+class WrittenLists {
+ public:
+  template <class... A>
+  explicit WrittenLists(const OperatorEntry& entry, const A&... args)
+      : entry_(entry), written_(entry.written_lists.load(std::memory_order_relaxed)) {
+    (add(args), ...);
+  }
+  void bump() const noexcept;
+
+ private:
+  template <class T>
+  void add(const T&) noexcept {
+    written_ >>= 1;
+  }
+  void add(const TensorList& list);
+
+  const OperatorEntry& entry_;
+  uint64_t written_;
+  std::vector<std::pair<Tensor, uint64_t>> tensors_;
+};
+
 }  // namespace detail
 
 /// A named operator, callable on boxed values. Cheap to copy; valid for the whole process.
@@ -182,8 +206,30 @@ class TypedOperator<R(A...)> : public OperatorHandle {
   using Signature = R(A...);
   using Unboxed = R (*)(const Kernel&, DispatchKeySet, A...);
   static constexpr bool kWrites = (std::is_same_v<A, Tensor&> || ...);
+  static constexpr bool kTakesLists = (std::is_same_v<A, TensorList> || ...);
 
   R call(A... args) const {
+    if constexpr (kTakesLists) {
+      if (entry_->written_lists.load(std::memory_order_relaxed)) [[unlikely]]
+        return call_writing_lists(std::forward<A>(args)...);
+    }
+    return call_counted(std::forward<A>(args)...);
+  }
+
+  R operator()(A... args) const { return call(std::forward<A>(args)...); }
+
+  /// Continues a call below the key of the kernel that calls this: pass the kernel's own `keys.below(...)`.
+  R redispatch(DispatchKeySet keys, A... args) const {
+    return dispatch(keys, true, std::forward<A>(args)...);
+  }
+
+ private:
+  static DispatchKeySet all_keys(const std::remove_reference_t<A>&... args) noexcept {
+    return (DispatchKeySet() | ... | detail::argument_keys<A>(args));
+  }
+
+  /// Calls, and has the versions of `Tensor&` arguments rise.
+  R call_counted(A... args) const {
     const DispatchKeySet keys = detail::with_thread_keys(all_keys(args...));
     if constexpr (!kWrites) {
       return dispatch(keys, false, std::forward<A>(args)...);
@@ -200,16 +246,16 @@ class TypedOperator<R(A...)> : public OperatorHandle {
     }
   }
 
-  R operator()(A... args) const { return call(std::forward<A>(args)...); }
-
-  /// Continues a call below the key of the kernel that calls this: pass the kernel's own `keys.below(...)`.
-  R redispatch(DispatchKeySet keys, A... args) const {
-    return dispatch(keys, true, std::forward<A>(args)...);
-  }
-
- private:
-  static DispatchKeySet all_keys(const std::remove_reference_t<A>&... args) noexcept {
-    return (DispatchKeySet() | ... | detail::argument_keys<A>(args));
+  [[gnu::noinline]] R call_writing_lists(A... args) const {
+    const detail::WrittenLists lists(*entry_, args...);
+    if constexpr (std::is_void_v<R>) {
+      call_counted(std::forward<A>(args)...);
+      lists.bump();
+    } else {
+      R result = call_counted(std::forward<A>(args)...);
+      lists.bump();
+      return result;
+    }
   }
 
   R dispatch(DispatchKeySet keys, bool redispatched, A... args) const {

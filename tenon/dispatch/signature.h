@@ -49,7 +49,11 @@ struct ArgTraits<Tensor&> {
   static Type type() { return {.base = BaseType::Tensor}; }
   static DispatchKeySet keys(const Tensor& t) noexcept { return t.key_set(); }
   static void push(Stack& s, const Tensor& t) { s.push(t); }
-  static Tensor& pull(Stack& s, size_t i) { return s.at<Tensor>(i); }
+  static Tensor& pull(Stack& s, size_t i) {
+    // An undefined tensor cannot be written, so that all calls may share one.
+    static Tensor undefined;
+    return s.is_none(i) ? undefined : s.at<Tensor>(i);
+  }
 };
 template <>
 struct ArgTraits<TensorList> {
@@ -60,8 +64,8 @@ struct ArgTraits<TensorList> {
     for (const Tensor& t : list) keys |= t.key_set();
     return keys;
   }
-  static void push(Stack& s, TensorList list) { s.push(std::vector<Tensor>(list.begin(), list.end())); }
-  static TensorList pull(Stack& s, size_t i) { return s.at<std::vector<Tensor>>(i); }
+  static void push(Stack& s, TensorList list) { s.push(std::span<const Tensor>(list)); }
+  static TensorList pull(Stack& s, size_t i) { return s.at<CellList<Tensor>>(i).span(); }
 };
 template <>
 struct ArgTraits<const Generator&> : NoKeys {
@@ -73,6 +77,12 @@ struct ArgTraits<const Generator&> : NoKeys {
   }
 };
 template <>
+struct ArgTraits<const Storage&> : NoKeys {
+  static Type type() { return {.base = BaseType::Storage}; }
+  static void push(Stack& s, const Storage& v) { s.push(v); }
+  static const Storage& pull(Stack& s, size_t i) { return s.at<Storage>(i); }
+};
+template <>
 struct ArgTraits<const Scalar&> : NoKeys {
   static Type type() { return {.base = BaseType::Scalar}; }
   static void push(Stack& s, const Scalar& v) { s.push(v); }
@@ -81,37 +91,30 @@ struct ArgTraits<const Scalar&> : NoKeys {
 template <>
 struct ArgTraits<std::string_view> : NoKeys {
   static Type type() { return {.base = BaseType::Str}; }
-  static void push(Stack& s, std::string_view v) { s.push(std::string(v)); }
-  static std::string_view pull(Stack& s, size_t i) { return s.at<std::string>(i); }
+  static void push(Stack& s, std::string_view v) { s.push(std::span<const char>(v)); }
+  static std::string_view pull(Stack& s, size_t i) {
+    const auto& v = s.at<CellList<char>>(i);
+    return {v.data(), v.size()};
+  }
 };
 template <>
 struct ArgTraits<IntArrayRef> : NoKeys {
   static Type type() { return {.base = BaseType::Int, .list = true}; }
-  static void push(Stack& s, IntArrayRef v) { s.push(v.to_dims()); }
-  static IntArrayRef pull(Stack& s, size_t i) { return s.at<Dims>(i); }
+  static void push(Stack& s, IntArrayRef v) { s.push(std::span<const int64_t>(v)); }
+  static IntArrayRef pull(Stack& s, size_t i) { return s.at<CellList<int64_t>>(i).span(); }
+};
+template <class T, BaseType kBase>
+struct ListArg : NoKeys {
+  static Type type() { return {.base = kBase, .list = true}; }
+  static void push(Stack& s, std::span<const T> v) { s.push(v); }
+  static std::span<const T> pull(Stack& s, size_t i) { return s.at<CellList<T>>(i).span(); }
 };
 template <>
-struct ArgTraits<std::span<const double>> : NoKeys {
-  static Type type() { return {.base = BaseType::Float, .list = true}; }
-  static void push(Stack& s, std::span<const double> v) { s.push(std::vector<double>(v.begin(), v.end())); }
-  static std::span<const double> pull(Stack& s, size_t i) { return s.at<std::vector<double>>(i); }
-};
+struct ArgTraits<std::span<const double>> : ListArg<double, BaseType::Float> {};
 template <>
-struct ArgTraits<std::span<const bool>> : NoKeys {
-  static Type type() { return {.base = BaseType::Bool, .list = true}; }
-  static void push(Stack& s, std::span<const bool> v) { s.push(std::vector<uint8_t>(v.begin(), v.end())); }
-  static std::span<const bool> pull(Stack& s, size_t i) {
-    static_assert(sizeof(bool) == sizeof(uint8_t));
-    const auto& v = s.at<std::vector<uint8_t>>(i);
-    return {reinterpret_cast<const bool*>(v.data()), v.size()};
-  }
-};
+struct ArgTraits<std::span<const bool>> : ListArg<bool, BaseType::Bool> {};
 template <>
-struct ArgTraits<std::span<const Scalar>> : NoKeys {
-  static Type type() { return {.base = BaseType::Scalar, .list = true}; }
-  static void push(Stack& s, std::span<const Scalar> v) { s.push(std::vector<Scalar>(v.begin(), v.end())); }
-  static std::span<const Scalar> pull(Stack& s, size_t i) { return s.at<std::vector<Scalar>>(i); }
-};
+struct ArgTraits<std::span<const Scalar>> : ListArg<Scalar, BaseType::Scalar> {};
 
 template <class T, BaseType kBase>
 struct PlainArg : NoKeys {
@@ -195,6 +198,14 @@ struct CanonicalArg<std::optional<Generator>> {
   using type = const Generator&;
 };
 template <>
+struct CanonicalArg<const Storage&> {
+  using type = const Storage&;
+};
+template <>
+struct CanonicalArg<Storage> {
+  using type = const Storage&;
+};
+template <>
 struct CanonicalArg<const Scalar&> {
   using type = const Scalar&;
 };
@@ -268,7 +279,7 @@ template <class R>
 struct ReturnTraits {
   static constexpr size_t count = 1;
   static void push(Stack& s, R v) { s.push(std::remove_cvref_t<R>(std::forward<R>(v))); }
-  static R take(Stack& s, size_t first) { return std::move(s.at<std::remove_cvref_t<R>>(first)); }
+  static R take(Stack& s, size_t first) { return s.take<std::remove_cvref_t<R>>(first); }
 };
 template <>
 struct ReturnTraits<void> {
@@ -282,7 +293,7 @@ struct ReturnTraits<std::tuple<R...>> {
   }
   static std::tuple<R...> take(Stack& s, size_t first) {
     return [&]<size_t... I>(std::index_sequence<I...>) {
-      return std::tuple<R...>(std::move(s.at<std::remove_cvref_t<R>>(first + I))...);
+      return std::tuple<R...>(s.take<std::remove_cvref_t<R>>(first + I)...);
     }
     (std::index_sequence_for<R...>());
   }
@@ -350,8 +361,14 @@ struct ReturnTypes {
       out.push_back({{.base = BaseType::Str}});
     else if constexpr (std::is_same_v<R, Generator>)
       out.push_back({{.base = BaseType::Generator}});
-    else if constexpr (std::is_same_v<R, Dims>)
+    else if constexpr (std::is_same_v<R, Storage>)
+      out.push_back({{.base = BaseType::Storage}});
+    else if constexpr (std::is_same_v<R, Dims> || std::is_same_v<R, std::vector<int64_t>>)
       out.push_back({{.base = BaseType::Int, .list = true}});
+    else if constexpr (std::is_same_v<R, std::vector<double>>)
+      out.push_back({{.base = BaseType::Float, .list = true}});
+    else if constexpr (std::is_same_v<R, std::vector<Scalar>>)
+      out.push_back({{.base = BaseType::Scalar, .list = true}});
     else
       out.push_back({ArgTraits<R>::type()});
   }

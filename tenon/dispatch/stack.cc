@@ -34,30 +34,28 @@ void visit_tag(CellTag tag, F&& f) {
     case CellTag::Scalar:
       return f.template operator()<Scalar>();
     case CellTag::Str:
-      return f.template operator()<std::string>();
+      return f.template operator()<CellList<char>>();
     case CellTag::IntList:
-      return f.template operator()<Dims>();
+      return f.template operator()<CellList<int64_t>>();
     case CellTag::FloatList:
-      return f.template operator()<std::vector<double>>();
+      return f.template operator()<CellList<double>>();
     case CellTag::BoolList:
-      return f.template operator()<std::vector<uint8_t>>();
+      return f.template operator()<CellList<bool>>();
     case CellTag::ScalarList:
-      return f.template operator()<std::vector<Scalar>>();
+      return f.template operator()<CellList<Scalar>>();
     case CellTag::TensorList:
-      return f.template operator()<std::vector<Tensor>>();
+      return f.template operator()<CellList<Tensor>>();
+    case CellTag::Storage:
+      return f.template operator()<Storage>();
   }
 }
-
-template <class T>
-constexpr bool kOnHeap =
-    std::is_base_of_v<detail::HeapCell<T, detail::CellType<T>::tag>, detail::CellType<T>>;
 
 }  // namespace
 
 std::string_view name(CellTag tag) noexcept {
   constexpr std::string_view kNames[] = {
       "None",      "int",    "float", "bool",  "ScalarType", "Device", "Layout",   "MemoryFormat", "Tensor",
-      "Generator", "Scalar", "str",   "int[]", "float[]",    "bool[]", "Scalar[]", "Tensor[]"};
+      "Generator", "Scalar", "str",   "int[]", "float[]",    "bool[]", "Scalar[]", "Tensor[]",     "Storage"};
   return kNames[static_cast<int>(tag)];
 }
 
@@ -82,7 +80,7 @@ void Stack::push_copy(const Stack& from, size_t i) {
 
 void Stack::destroy(size_t i) noexcept {
   visit_tag(tags_[i], [&]<class T>() {
-    if constexpr (kOnHeap<T>) {
+    if constexpr (detail::CellType<T>::on_heap) {
       delete detail::cell_as<T*>(cells_[i]);
     } else {
       std::destroy_at(&detail::cell_as<T>(cells_[i]));

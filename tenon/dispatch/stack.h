@@ -1,14 +1,18 @@
 // Cell and Stack: the boxed form of arguments and results, one 64-bit cell and one tag each.
-// Used by boxed kernels, fallbacks, bindings, and, cell for cell, by the plug-in ABI. Knows nothing of
-// operators.
+// Used by boxed kernels, fallbacks, bindings, and, cell for cell, by the plug-in ABI: what a cell holds or
+// points to has the layout of a C struct. Knows nothing of operators.
 #pragma once
 
+#include <algorithm>
+#include <bit>
 #include <cstdint>
 #include <memory>
 #include <new>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -17,30 +21,63 @@
 
 namespace tenon {
 
-/// What a cell holds. Values up to 64 bits lie in the cell; others are owned on the heap and the cell points
-/// to them.
+/// What a cell holds. The numbers are part of the plug-in ABI. Values up to 64 bits lie in the cell, smaller
+/// ones in its low bytes with zeros above; others are owned on the heap and the cell points to them.
 enum class CellTag : uint8_t {
-  None,
-  Int,
-  Float,
-  Bool,
-  DType,
-  Device,
-  Layout,
-  MemoryFormat,
-  Tensor,  ///< One reference; null for an undefined tensor.
-  Generator,
-  Scalar,
-  Str,
-  IntList,
-  FloatList,
-  BoolList,
-  ScalarList,
-  TensorList,
+  None = 0,
+  Int = 1,
+  Float = 2,
+  Bool = 3,
+  DType = 4,
+  Device = 5,  ///< The backend in byte 0, the index (signed) in byte 1.
+  Layout = 6,
+  MemoryFormat = 7,
+  Tensor = 8,  ///< One reference; null for an undefined tensor.
+  Generator = 9,
+  Scalar = 10,     ///< A pointer to {uint8 kind; int64 or double; double imaginary part}.
+  Str = 11,        ///< This and the following: a pointer to a CellList.
+  IntList = 12,    ///< of int64
+  FloatList = 13,  ///< of double
+  BoolList = 14,   ///< of bytes, 0 or 1
+  ScalarList = 15,
+  TensorList = 16,
+  Storage = 17,  ///< One reference.
 };
+
+static_assert(std::endian::native == std::endian::little, "cells keep small values in their low bytes");
 
 struct Cell {
   alignas(8) std::byte bytes[8];
+};
+
+/// An owned list that a cell points to: {T* data; uint64 size}.
+template <class T>
+class CellList {
+ public:
+  CellList() = default;
+  explicit CellList(std::span<const T> values) : data_(new T[values.size()]), size_(values.size()) {
+    std::copy(values.begin(), values.end(), data_);
+  }
+  CellList(const CellList& other) : CellList(std::span<const T>(other.data_, other.size_)) {}
+  CellList(CellList&& other) noexcept
+      : data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)) {}
+  CellList& operator=(CellList other) noexcept {
+    std::swap(data_, other.data_);
+    std::swap(size_, other.size_);
+    return *this;
+  }
+  ~CellList() { delete[] data_; }
+
+  size_t size() const noexcept { return size_; }
+  T* data() const noexcept { return data_; }
+  T* begin() const noexcept { return data_; }
+  T* end() const noexcept { return data_ + size_; }
+  T& operator[](size_t i) const noexcept { return data_[i]; }
+  std::span<const T> span() const noexcept { return {data_, size_}; }
+
+ private:
+  T* data_ = nullptr;
+  uint64_t size_ = 0;
 };
 
 namespace detail {
@@ -57,15 +94,36 @@ struct CellType;
 
 template <class T, CellTag kTag>
 struct InPlaceCell {
+  using Stored = T;
   static constexpr CellTag tag = kTag;
+  static constexpr bool on_heap = false;
   static void put(Cell& cell, T value) { new (&cell) T(std::move(value)); }
   static T& get(Cell& cell) noexcept { return cell_as<T>(cell); }
+  static T take(Cell& cell) { return std::move(get(cell)); }
 };
 template <class T, CellTag kTag>
 struct HeapCell {
+  static_assert(std::is_standard_layout_v<T>);
+  using Stored = T;
   static constexpr CellTag tag = kTag;
+  static constexpr bool on_heap = true;
   static void put(Cell& cell, T value) { new (&cell) T*(new T(std::move(value))); }
   static T& get(Cell& cell) noexcept { return *cell_as<T*>(cell); }
+  static T take(Cell& cell) { return std::move(get(cell)); }
+};
+/// A container of `E` that lies in the cell as a CellList.
+template <class Container, class E, CellTag kTag>
+struct ListCell : HeapCell<CellList<E>, kTag> {
+  static void put(Cell& cell, const Container& value) {
+    HeapCell<CellList<E>, kTag>::put(cell, CellList<E>(std::span<const E>(value.data(), value.size())));
+  }
+  static Container take(Cell& cell) {
+    const CellList<E>& list = *cell_as<CellList<E>*>(cell);
+    if constexpr (std::is_constructible_v<Container, const E*, size_t>)
+      return Container(list.data(), list.size());
+    else
+      return Container(std::make_move_iterator(list.begin()), std::make_move_iterator(list.end()));
+  }
 };
 
 template <>
@@ -89,17 +147,42 @@ struct CellType<tenon::Generator> : InPlaceCell<tenon::Generator, CellTag::Gener
 template <>
 struct CellType<tenon::Scalar> : HeapCell<tenon::Scalar, CellTag::Scalar> {};
 template <>
-struct CellType<std::string> : HeapCell<std::string, CellTag::Str> {};
+struct CellType<tenon::Storage> : InPlaceCell<tenon::Storage, CellTag::Storage> {};
+
 template <>
-struct CellType<Dims> : HeapCell<Dims, CellTag::IntList> {};
+struct CellType<CellList<char>> : HeapCell<CellList<char>, CellTag::Str> {};
 template <>
-struct CellType<std::vector<double>> : HeapCell<std::vector<double>, CellTag::FloatList> {};
+struct CellType<CellList<int64_t>> : HeapCell<CellList<int64_t>, CellTag::IntList> {};
 template <>
-struct CellType<std::vector<uint8_t>> : HeapCell<std::vector<uint8_t>, CellTag::BoolList> {};
+struct CellType<CellList<double>> : HeapCell<CellList<double>, CellTag::FloatList> {};
 template <>
-struct CellType<std::vector<tenon::Scalar>> : HeapCell<std::vector<tenon::Scalar>, CellTag::ScalarList> {};
+struct CellType<CellList<bool>> : HeapCell<CellList<bool>, CellTag::BoolList> {};
 template <>
-struct CellType<std::vector<tenon::Tensor>> : HeapCell<std::vector<tenon::Tensor>, CellTag::TensorList> {};
+struct CellType<CellList<tenon::Scalar>> : HeapCell<CellList<tenon::Scalar>, CellTag::ScalarList> {};
+template <>
+struct CellType<CellList<tenon::Tensor>> : HeapCell<CellList<tenon::Tensor>, CellTag::TensorList> {};
+
+// What C++ passes such lists in, borrowed or owned.
+template <>
+struct CellType<std::string> : ListCell<std::string, char, CellTag::Str> {};
+template <>
+struct CellType<Dims> : ListCell<Dims, int64_t, CellTag::IntList> {};
+template <>
+struct CellType<std::vector<int64_t>> : ListCell<std::vector<int64_t>, int64_t, CellTag::IntList> {};
+template <>
+struct CellType<std::vector<double>> : ListCell<std::vector<double>, double, CellTag::FloatList> {};
+template <>
+struct CellType<std::vector<tenon::Scalar>>
+    : ListCell<std::vector<tenon::Scalar>, tenon::Scalar, CellTag::ScalarList> {};
+template <>
+struct CellType<std::vector<tenon::Tensor>>
+    : ListCell<std::vector<tenon::Tensor>, tenon::Tensor, CellTag::TensorList> {};
+template <class T>
+struct CellType<std::span<const T>> : CellType<CellList<T>> {
+  static void put(Cell& cell, std::span<const T> value) {
+    CellType<CellList<T>>::put(cell, CellList<T>(value));
+  }
+};
 
 }  // namespace detail
 
@@ -130,21 +213,28 @@ class Stack {
   /// Copies a value of another stack.
   void push_copy(const Stack& from, size_t i);
 
-  /// The i-th value. Throws Error{Type} when it is of another type.
+  /// The i-th value as it is stored: a T, or the CellList that holds a string or list. Throws Error{Type}
+  /// when it is of another type.
   template <class T>
-  T& at(size_t i) {
+  typename detail::CellType<T>::Stored& at(size_t i) {
     using C = detail::CellType<T>;
     if (i >= size() || tags_[i] != C::tag) [[unlikely]]
       wrong_tag(i, C::tag);
     return C::get(cells_[i]);
   }
   template <class T>
-  const T& at(size_t i) const {
+  const typename detail::CellType<T>::Stored& at(size_t i) const {
     return const_cast<Stack*>(this)->at<T>(i);
+  }
+  /// The i-th value, moved from.
+  template <class T>
+  T take(size_t i) {
+    at<T>(i);
+    return detail::CellType<T>::take(cells_[i]);
   }
   template <class T>
   T pop() {
-    T value = std::move(at<T>(size() - 1));
+    T value = take<T>(size() - 1);
     drop(1);
     return value;
   }

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "tenon/core/error.h"
+#include "tenon/dispatch/dispatcher.h"
 
 namespace tenon {
 namespace {
@@ -22,6 +23,24 @@ StubBase::StubBase(const char* name, std::string_view signature) noexcept
   }
 }
 
+void StubBase::set(Backend backend, detail::AnyFunction f) noexcept {
+  __atomic_store_n(&functions_[backend], f, __ATOMIC_RELEASE);
+  // The CPU's are there before any table is.
+  if (backend != kCpuBackend) Dispatcher::singleton().invalidate_tables();
+}
+
+void StubBase::set_boxed(Backend backend, BoxedStubFunction f, void* data) {
+  // Kept for the process: a call may be reading the one that it replaces.
+  __atomic_store_n(&boxed_[backend], new detail::BoxedStub{f, data}, __ATOMIC_RELEASE);
+  set(backend, nullptr);
+}
+
+void StubBase::wrong_results(size_t count) const {
+  throw_error(ErrorKind::Type,
+              fmt::format("Stub '{}': its boxed function left {} values on the stack; its type is {}", name_,
+                          count, signature_));
+}
+
 std::vector<const StubBase*> StubBase::all() {
   std::vector<const StubBase*> stubs;
   for (const StubBase* s = last_stub.load(std::memory_order_acquire); s; s = s->next_) stubs.push_back(s);
@@ -32,7 +51,7 @@ std::vector<const StubBase*> StubBase::all() {
 std::vector<Backend> StubBase::backends() const {
   std::vector<Backend> have;
   for (int b = 0; b < 32; ++b) {
-    if (get(static_cast<Backend>(b))) have.push_back(static_cast<Backend>(b));
+    if (has(static_cast<Backend>(b))) have.push_back(static_cast<Backend>(b));
   }
   return have;
 }

@@ -1,6 +1,7 @@
 // Stub: the second level of dispatch, inside an operator: one function for each backend, under one name.
 // Used by structured operators, whose checks and allocation are shared by all devices: a new device fills in
-// the stub and gets the whole operator. Knows nothing of what the function does.
+// the stub and gets the whole operator. A device that shares no C++ types with this library fills it in with
+// a function on boxed values. Knows nothing of what the function does.
 #pragma once
 
 #include <string_view>
@@ -9,6 +10,7 @@
 #include <vector>
 
 #include "tenon/core/device.h"
+#include "tenon/core/generator.h"
 #include "tenon/dispatch/kernel.h"
 
 namespace tenon {
@@ -26,6 +28,34 @@ constexpr std::string_view type_text() noexcept {
 
 }  // namespace detail
 
+/// A stub's function on boxed values: finds the arguments on the stack, in order, and leaves its result, if
+/// it has one, in their place.
+using BoxedStubFunction = void (*)(void* data, Stack& stack);
+
+namespace detail {
+
+struct BoxedStub {
+  BoxedStubFunction call;
+  void* data;
+};
+
+/// How a stub's arguments and results are boxed: as an operator's, and two types that no schema has.
+template <class T>
+struct StubArg : ArgTraits<T> {};
+template <>
+struct StubArg<uint64_t> {
+  static void push(Stack& s, uint64_t v) { s.push(static_cast<int64_t>(v)); }
+};
+/// As [seed, offset].
+template <>
+struct StubArg<PhiloxState> {
+  static void push(Stack& s, PhiloxState v) {
+    s.push(Dims{static_cast<int64_t>(v.seed), static_cast<int64_t>(v.offset)});
+  }
+};
+
+}  // namespace detail
+
 /// A stub without its types: a name and a slot for each backend. Always a global; lives for the whole
 /// process.
 class StubBase {
@@ -36,11 +66,18 @@ class StubBase {
   std::string_view name() const noexcept { return name_; }
   /// "void (const Tensor&, Tensor&)": the type of its functions.
   std::string_view signature() const noexcept { return signature_; }
-  detail::AnyFunction get(Backend backend) const noexcept {
-    return __atomic_load_n(&functions_[backend], __ATOMIC_ACQUIRE);
-  }
-  void set(Backend backend, detail::AnyFunction f) noexcept {
-    __atomic_store_n(&functions_[backend], f, __ATOMIC_RELEASE);
+  /// Fills in the function of a backend, or replaces it.
+  void set_boxed(Backend backend, BoxedStubFunction f, void* data);
+  bool has(Backend backend) const noexcept { return get(backend) || get_boxed(backend); }
+  /// Calls the function for `device`, whose type is R(A...). Throws Error{NotImplemented} where nobody filled
+  /// it in.
+  template <class R, class... A>
+  R call(Device device, A... args) const {
+    if (const auto f = reinterpret_cast<R (*)(A...)>(get(device.backend))) [[likely]]
+      return f(std::forward<A>(args)...);
+    const detail::BoxedStub* boxed = get_boxed(device.backend);
+    if (!boxed) missing(device);
+    return call_boxed<R, A...>(*boxed, std::forward<A>(args)...);
   }
   /// Throws Error{NotImplemented} naming the stub, the device and who has the function.
   [[noreturn]] void missing(Device device) const;
@@ -52,14 +89,32 @@ class StubBase {
 
  protected:
   StubBase(const char* name, std::string_view signature) noexcept;
+  void set(Backend backend, detail::AnyFunction f) noexcept;
 
  private:
+  detail::AnyFunction get(Backend backend) const noexcept {
+    return __atomic_load_n(&functions_[backend], __ATOMIC_ACQUIRE);
+  }
+  const detail::BoxedStub* get_boxed(Backend backend) const noexcept {
+    return __atomic_load_n(&boxed_[backend], __ATOMIC_ACQUIRE);
+  }
+  template <class R, class... A>
+  [[gnu::noinline]] R call_boxed(const detail::BoxedStub& boxed, A... args) const {
+    Stack stack;
+    (detail::StubArg<A>::push(stack, args), ...);
+    boxed.call(boxed.data, stack);
+    if (stack.size() != detail::ReturnTraits<R>::count) wrong_results(stack.size());
+    if constexpr (!std::is_void_v<R>) return detail::ReturnTraits<R>::take(stack, 0);
+  }
+  [[noreturn]] void wrong_results(size_t count) const;
+
   const char* name_;
   std::string_view signature_;
   StubBase* next_;
   // Left as the zeros that a global starts with, because another file's initialiser may have filled a slot
   // before the constructor runs; that also rules out std::atomic.
   detail::AnyFunction functions_[32];
+  const detail::BoxedStub* boxed_[32];
 };
 
 template <class Sig>
@@ -81,10 +136,7 @@ class Stub<R(A...)> : public StubBase {
   }
   /// Calls the function for `device`. Throws Error{NotImplemented} where nobody filled it in.
   R operator()(Device device, A... args) const {
-    const auto f = reinterpret_cast<Function>(get(device.backend));
-    if (!f) [[unlikely]]
-      missing(device);
-    return f(std::forward<A>(args)...);
+    return this->template call<R, A...>(device, std::forward<A>(args)...);
   }
 };
 

@@ -44,13 +44,12 @@ void select_backend(const Kernel&, const OperatorHandle& op, DispatchKeySet keys
   const auto& arguments = op.schema().arguments;
   const size_t first = stack.size() - arguments.size();
   Backend backend = kCpuBackend;
-  for (size_t i = 0; i < arguments.size(); ++i) {
-    const schema::Type& type = arguments[i].type;
-    if (type.base != schema::BaseType::Device || type.list || stack.is_none(first + i)) continue;
-    backend = stack.at<Device>(first + i).backend;
-    break;
+  Layout layout = Layout::Strided;
+  for (size_t i = arguments.size(); i-- > 0;) {
+    if (stack.tag(first + i) == CellTag::Device) backend = stack.at<Device>(first + i).backend;
+    if (stack.tag(first + i) == CellTag::Layout) layout = stack.at<Layout>(first + i);
   }
-  op.redispatch_boxed(DispatchKeySet(Functionality::Dense, backend), stack);
+  op.redispatch_boxed(DispatchKeySet(functionality_of(layout), backend), stack);
 }
 constexpr Kernel kSelectBackend{nullptr, &select_backend, nullptr};
 
@@ -64,8 +63,11 @@ bool makes_tensors_on_a_device(const schema::FunctionSchema& schema) {
 }
 
 /// Below Autograd, for a key crossed with backends.
-ComputedCell dense_cell(const Dispatcher::State& state, const OperatorRegistrations& op, DispatchKey key) {
+ComputedCell backend_cell(const Dispatcher::State& state, const OperatorRegistrations& op, DispatchKey key) {
   if (const auto* own = find_kernel(op.kernels, key)) return cell_of(*own, CellSource::Kernel);
+  const KernelRecord* dense =
+      key.functionality == Functionality::Dense ? find_kernel(op.kernels, kCompositeDense) : nullptr;
+  if (dense && dense->function.serves(key.backend)) return cell_of(*dense, CellSource::CompositeExplicit);
   if (const auto* all = find_kernel(op.kernels, kCompositeExplicit)) {
     return cell_of(*all, CellSource::CompositeExplicit);
   }
@@ -73,6 +75,8 @@ ComputedCell dense_cell(const Dispatcher::State& state, const OperatorRegistrati
     return cell_of(*all, CellSource::CompositeImplicit);
   }
   if (const auto* fallback = find_fallback(state, key)) return cell_of(*fallback, CellSource::Fallback);
+  // It knows best what the backend lacks.
+  if (dense) return cell_of(*dense, CellSource::CompositeExplicit);
   return {};
 }
 
@@ -83,7 +87,7 @@ ComputedCell autograd_cell(const Dispatcher::State& state, const OperatorRegistr
   // own.
   const auto* composite = find_kernel(op.kernels, kCompositeImplicit);
   if (composite && !find_kernel(op.kernels, DispatchKey(Functionality::Dense, key.backend)) &&
-      !find_kernel(op.kernels, kCompositeExplicit)) {
+      !find_kernel(op.kernels, kCompositeDense) && !find_kernel(op.kernels, kCompositeExplicit)) {
     return cell_of(*composite, CellSource::CompositeImplicit);
   }
   if (const auto* fallback = find_fallback(state, key)) return cell_of(*fallback, CellSource::Fallback);
@@ -153,7 +157,7 @@ bool has_two_accelerators(DispatchKeySet keys) noexcept {
 ComputedCell compute_cell(const Dispatcher::State& state, const OperatorRegistrations& op, DispatchKey key) {
   if (!is_per_backend(key.functionality)) return global_cell(state, op, key);
   if (key.functionality == Functionality::Autograd) return autograd_cell(state, op, key);
-  return dense_cell(state, op, key);
+  return backend_cell(state, op, key);
 }
 
 const OperatorTable& detail::column_of_device(const OperatorTable* table, DispatchKeySet keys) noexcept {

@@ -13,7 +13,6 @@
 
 namespace tenon {
 
-class TensorIterator;
 namespace detail {
 struct PointwiseState;
 }
@@ -87,14 +86,6 @@ Tensor pointwise(const PointwiseInfo& info, std::span<const Tensor* const> tenso
 /// says that `out` is also operand 0 and must not be resized. Refuses overlapping writes with Error{Runtime}.
 void pointwise_out(const PointwiseInfo& info, std::span<const Tensor* const> tensors,
                    std::span<const Scalar* const> scalars, Tensor& out, bool in_place);
-
-/// How another device runs a pointwise operator: `iter` has one output and the tensors of `info`, allocated
-/// and checked; `scalars` is an array of `type`. Operands convert from their dtype to `type` and back.
-using PointwiseDeviceFn = void (*)(const PointwiseInfo& info, const TensorIterator& iter,
-                                   expr::ComputeType type, const void* scalars);
-/// A device sets it once when it loads; without it, pointwise operators on the device throw
-/// Error{NotImplemented}.
-void set_pointwise_device(Backend backend, PointwiseDeviceFn fn) noexcept;
 
 /// The derivative of `info` by tensor operand i, made from its expression when the build has not compiled
 /// one; cached for the process, so that derivatives of derivatives cost nothing after their first use. Null

@@ -2,27 +2,16 @@
 
 #include <fmt/core.h>
 
-#include <array>
 #include <cstring>
 
+#include "tenon/iter/pointwise_device.h"
 #include "tenon/iter/pointwise_state.h"
 #include "tenon/iter/promotion.h"
 
-namespace tenon {
+namespace tenon::detail {
 namespace {
 
 using expr::ComputeType;
-
-std::array<std::atomic<PointwiseDeviceFn>, 32> g_devices{};
-
-}  // namespace
-
-void set_pointwise_device(Backend backend, PointwiseDeviceFn fn) noexcept {
-  g_devices[backend].store(fn, std::memory_order_release);
-}
-
-namespace detail {
-namespace {
 
 // "add", or "add_" for the in-place form; only messages need it.
 class OpName {
@@ -155,14 +144,9 @@ Tensor general_pointwise(const PointwiseInfo& info, std::span<const Tensor* cons
     report_block_kernel(info, kernel);
     run_tiles(iter, kernel, types.type, types.result, block.data());
   } else if (!device.is_meta()) {
-    const PointwiseDeviceFn fn = g_devices[device.backend].load(std::memory_order_acquire);
-    TENON_CHECK(fn, NotImplemented,
-                fmt::format("{}: pointwise operators are not implemented for device {}", op.c_str(),
-                            to_string(device)));
-    fn(info, iter, types.type, block.data());
+    launch_on_device(info, iter, types.type, types.result, block.data());
   }
   return iter.output();
 }
 
-}  // namespace detail
-}  // namespace tenon
+}  // namespace tenon::detail

@@ -7,6 +7,10 @@
 #include "backends/cpu/pointwise/interpreter.h"
 #include "tenon/iter/pointwise.h"
 
+namespace tenon {
+class TensorIterator;
+}
+
 namespace tenon::detail {
 
 inline constexpr int kNumComputeTypes = 4;

@@ -16,7 +16,7 @@ TENON_DEFINE_STUB(index_select, void(const Tensor&, int64_t, const Tensor&, Tens
 TENON_DEFINE_STUB(index_add, void(const Tensor&, int64_t, const Tensor&, const Tensor&, const Scalar&));
 TENON_DEFINE_STUB(take, void(const Tensor&, const Tensor&, Tensor&));
 TENON_DEFINE_STUB(put, void(const Tensor&, const Tensor&, const Tensor&, bool));
-TENON_DEFINE_STUB(int_range, void(const Tensor&, int64_t*, int64_t*));
+TENON_DEFINE_STUB(int_range, std::tuple<int64_t, int64_t>(const Tensor&));
 TENON_DEFINE_STUB(uniform, void(const Tensor&, double, double, PhiloxState));
 TENON_DEFINE_STUB(normal, void(const Tensor&, double, double, PhiloxState));
 TENON_DEFINE_STUB(randint, void(const Tensor&, int64_t, uint64_t, PhiloxState));

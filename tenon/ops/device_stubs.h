@@ -4,6 +4,7 @@
 #pragma once
 
 #include <span>
+#include <tuple>
 
 #include "tenon/core/tensor.h"
 #include "tenon/dispatch/stub.h"
@@ -36,7 +37,7 @@ extern Stub<void(const Tensor& self, const Tensor& linear, Tensor& out)> take_st
 extern Stub<void(const Tensor& self, const Tensor& linear, const Tensor& values, bool accumulate)> put_stub;
 /// The smallest and largest element of a non-empty int64 tensor: how indices are checked before anything is
 /// written.
-extern Stub<void(const Tensor& self, int64_t* low, int64_t* high)> int_range_stub;
+extern Stub<std::tuple<int64_t, int64_t>(const Tensor& self)> int_range_stub;
 
 /// Contiguous elements [0, n) of the distribution, from the given place in the stream; see
 /// tenon/random/philox.h.

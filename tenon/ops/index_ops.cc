@@ -30,8 +30,7 @@ Tensor host_positions(const Tensor& index) {
 /// Throws Error{Index} unless every position is within [-size, size).
 void check_positions(const Tensor& index, int64_t size, int64_t dim, const char* op) {
   if (index.numel() == 0) return;
-  int64_t low = 0, high = 0;
-  int_range_stub(index.device(), index, &low, &high);
+  const auto [low, high] = int_range_stub(index.device(), index);
   const int64_t wrong = high >= size ? high : low;
   TENON_CHECK(
       low >= -size && high < size, Index,
@@ -192,8 +191,7 @@ Tensor slice_positions(IntArrayRef sizes, int64_t dim, const Tensor& index, cons
   const Tensor positions = as_contiguous(as_dtype(index, DType::Int64));
   if (positions.is_meta() || positions.numel() == 0) return positions;
   const int64_t size = sizes.empty() ? 1 : sizes[at(dim)];
-  int64_t low = 0, high = 0;
-  int_range_stub(positions.device(), positions, &low, &high);
+  const auto [low, high] = int_range_stub(positions.device(), positions);
   TENON_CHECK(low >= 0 && high < size, Index,
               fmt::format("{}: index {} is out of range for dimension {} with size {}", op,
                           low < 0 ? low : high, dim, size));

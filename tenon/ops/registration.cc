@@ -4,6 +4,13 @@
 
 namespace tenon::detail {
 
+bool stubs_serve(const void* data, Backend backend) noexcept {
+  if (backend == kMetaBackend) return true;
+  const auto* stub = static_cast<const StubBase* const*>(data);
+  while (*stub && (*stub)->has(backend)) ++stub;
+  return *stub == nullptr;
+}
+
 void register_builtin(std::span<const BuiltinOperator> operators, std::span<OperatorEntry> entries,
                       std::span<const std::span<const BuiltinKernel>* const> kernels) {
   Dispatcher& dispatcher = Dispatcher::singleton();
@@ -15,7 +22,7 @@ void register_builtin(std::span<const BuiltinOperator> operators, std::span<Oper
   for (const auto* part : kernels) {
     for (const BuiltinKernel& k : *part) {
       const OperatorEntry& entry = entries[k.op];
-      dispatcher.implement(entry.name, entry.overload, k.key, k.make(k.data),
+      dispatcher.implement(entry.name, entry.overload, k.key, k.make(k.data).serving(k.probe),
                            {operators[k.op].file, operators[k.op].line});
     }
   }

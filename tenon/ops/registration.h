@@ -5,6 +5,7 @@
 #include <span>
 
 #include "tenon/dispatch/dispatcher.h"
+#include "tenon/dispatch/stub.h"
 
 namespace tenon::detail {
 
@@ -21,7 +22,13 @@ struct BuiltinKernel {
   DispatchKey key;
   CppFunction (*make)(const void* data);
   const void* data;
+  ServesProbe probe = {};
 };
+
+/// Probe of a body that calls stubs: `data` is a null-terminated array of StubBase pointers.
+bool stubs_serve(const void* data, Backend backend) noexcept;
+template <auto*... stubs>
+inline constexpr const StubBase* kStubs[] = {stubs..., nullptr};
 
 /// A kernel of generated code: `Entry::call` with constant data.
 template <class Sig, class Entry>
@@ -36,25 +43,30 @@ CppFunction make_function(const void* function) {
 /// For an operator that has no derivative.
 inline CppFunction make_fallthrough(const void*) { return CppFunction::make_fallthrough(); }
 
-/// Sends a factory to the kernel of the device that it is asked for; `data` is the operator's entry.
+/// Sends a factory to the kernel of the device and layout that it is asked for; `data` is the operator's
+/// entry.
 template <class Sig>
 struct BackendSelect;
 template <class R, class... A>
 struct BackendSelect<R(A...)> {
   static R call(const Kernel& kernel, DispatchKeySet keys, A... args) {
     Device device = kCPU;
-    (pick(device, args), ...);
+    Functionality functionality = Functionality::Dense;
+    (pick(device, functionality, args), ...);
     auto* entry = static_cast<OperatorEntry*>(const_cast<void*>(kernel.data));
     const DispatchKeySet below =
-        keys.below(Functionality::BackendSelect) | DispatchKeySet(Functionality::Dense, device.backend);
+        keys.below(Functionality::BackendSelect) | DispatchKeySet(functionality, device.backend);
     return TypedOperator<R(A...)>(*entry).redispatch(below, std::forward<A>(args)...);
   }
 
  private:
   template <class T>
-  static void pick(Device&, const T&) noexcept {}
-  static void pick(Device& device, const std::optional<Device>& wanted) noexcept {
+  static void pick(Device&, Functionality&, const T&) noexcept {}
+  static void pick(Device& device, Functionality&, const std::optional<Device>& wanted) noexcept {
     if (wanted) device = *wanted;
+  }
+  static void pick(Device&, Functionality& functionality, const std::optional<Layout>& wanted) noexcept {
+    if (wanted) functionality = functionality_of(*wanted);
   }
 };
 

@@ -9,6 +9,10 @@
 
 namespace tenon::detail {
 
+bool structured_serves(const void* info, Backend backend) noexcept {
+  return backend == kMetaBackend || static_cast<const StructuredInfo*>(info)->stub->has(backend);
+}
+
 void StructuredArguments::add(const Tensor& t) {
   if (!t.defined()) return;
   if (tensors_.empty()) {

@@ -22,6 +22,9 @@ struct StructuredInfo {
 
 namespace detail {
 
+/// Whether a backend can run structured operators with this StructuredInfo; meta runs them all.
+bool structured_serves(const void* info, Backend backend) noexcept;
+
 /// Checks that a call's tensors share a device; collects them for the overlap test of `out`.
 class StructuredArguments {
  public:
@@ -66,17 +69,12 @@ struct StructuredRun;
 template <class... A, size_t... I>
 struct StructuredRun<TypeList<A...>, std::index_sequence<I...>> {
   using Shape = void (*)(ShapeResult&, A...);
-  using Function = void (*)(A..., decltype(std::declval<Tensor*>()[I])...);
-
   static void shape(const StructuredInfo& info, ShapeResult& result, A... args) {
     reinterpret_cast<Shape>(info.shape)(result, std::forward<A>(args)...);
   }
   static void kernel(const StructuredInfo& info, Device device, Tensor* outs, A... args) {
     if (device.is_meta()) return;
-    const auto f = reinterpret_cast<Function>(info.stub->get(device.backend));
-    if (!f) [[unlikely]]
-      info.stub->missing(device);
-    f(std::forward<A>(args)..., outs[I]...);
+    info.stub->call<void, A..., decltype(outs[I])...>(device, std::forward<A>(args)..., outs[I]...);
   }
   /// The outputs' forms: one tensor, or a tuple.
   static auto make(const StructuredInfo& info, A... args) {

@@ -31,10 +31,7 @@ Tensor alias(const Tensor& self) { return Geometry(self).view(self); }
 
 Tensor detach(const Tensor& self) {
   // No base: whatever history `self` has or gets later, this tensor has none.
-  auto view =
-      TensorImpl::make(self.storage(), self.dtype(), self.sizes(), self.strides(), self.storage_offset());
-  view->set_keys(self.impl()->own_keys() - kAutogradKeys);
-  return Tensor(std::move(view));
+  return Tensor(self.impl()->alias(nullptr));
 }
 
 Tensor view(const Tensor& self, IntArrayRef size) {

@@ -154,8 +154,8 @@ std::string cpp_type(const Argument& argument) {
   const Type& type = argument.type;
   if (type.list) return type.optional ? fmt::format("std::optional<{}>", list_type(type)) : list_type(type);
   if (type.base == BaseType::Tensor) {
-    // A written Tensor? stays const: None is a temporary, and the handle writes to its memory all the same.
-    return argument.is_write() && !type.optional ? "Tensor&" : "const Tensor&";
+    // For a written Tensor? an undefined tensor stands for None, as for one that is only read.
+    return argument.is_write() ? "Tensor&" : "const Tensor&";
   }
   if (type.optional && !has_undefined(type.base)) {
     return fmt::format("std::optional<{}>", element(type.base));
@@ -186,6 +186,8 @@ std::string cpp_return_type(const FunctionSchema& schema) {
 }
 
 std::string cpp_default(const Argument& argument) {
+  // Nothing that a call makes up can be written to.
+  if (cpp_type(argument) == "Tensor&") return {};
   return std::visit(DefaultPrinter{argument.type}, argument.default_value.value);
 }
 

@@ -1,3 +1,5 @@
+#include <cstring>
+
 #include "tests/dispatch/testing.h"
 
 namespace tenon {
@@ -234,6 +236,97 @@ TEST(Boxing, WrongResultsAndArgumentsAreErrors) {
   const Thrown t = thrown_by([&] { find("boxingbad::op").call_boxed(wrong); });
   EXPECT_EQ(t.kind, ErrorKind::Type);
   EXPECT_CONTAINS(t.text, "is int, expected Tensor");
+}
+
+TEST(Stack, WhatACellHoldsIsLaidOutAsTheAbiSays) {
+  struct List {
+    void* data;
+    uint64_t size;
+  };
+  struct Number {
+    uint8_t kind;
+    union {
+      int64_t i;
+      double d;
+    };
+    double imaginary;
+  };
+  const Tensor t = one();
+  Stack stack;
+  stack.push(std::string("text"));
+  stack.push(Dims{3, -4});
+  stack.push(std::vector<Tensor>{t});
+  const bool flags[] = {true, false};
+  stack.push(std::span<const bool>(flags));
+  stack.push(Scalar(std::complex<double>(1.5, -2)));
+  stack.push(true);
+  stack.push(Device(kCpuBackend, -1));
+  const auto pointer = [&](size_t i) {
+    void* p = nullptr;
+    std::memcpy(&p, &stack.cells()[i], sizeof p);
+    return p;
+  };
+  const auto list = [&](size_t i) { return *static_cast<List*>(pointer(i)); };
+  const auto word = [&](size_t i) {
+    uint64_t bits = 0;
+    std::memcpy(&bits, &stack.cells()[i], sizeof bits);
+    return bits;
+  };
+  EXPECT_EQ(std::string_view(static_cast<char*>(list(0).data), list(0).size), "text");
+  EXPECT_EQ(static_cast<int64_t*>(list(1).data)[1], -4);
+  EXPECT_EQ(*static_cast<TensorImpl**>(list(2).data), t.impl());
+  EXPECT_EQ(static_cast<uint8_t*>(list(3).data)[0], 1);
+  EXPECT_EQ(list(3).size, 2u);
+  const auto* number = static_cast<Number*>(pointer(4));
+  EXPECT_EQ(number->kind, static_cast<uint8_t>(Scalar::Kind::Complex));
+  EXPECT_EQ(number->d, 1.5);
+  EXPECT_EQ(number->imaginary, -2);
+  EXPECT_EQ(word(5), 1u) << "small values have zeros above";
+  EXPECT_EQ(word(6), 0xFF00u);
+}
+
+Tensor keep_storage(const Storage& s, std::span<const bool> flags, std::span<const double> d) {
+  return Tensor(TensorImpl::make(s, kFloat32, {static_cast<int64_t>(flags.size() + d.size())}));
+}
+
+TEST(Boxing, StoragesAndListsOfEveryTypeGoThrough) {
+  Library def = declare("boxingmore");
+  def.def("keep(Storage s, bool[] flags, float[] d) -> Tensor", &keep_storage);
+  const Tensor t = make_empty({4}, kFloat32);
+  Stack stack;
+  const bool flags[] = {true};
+  stack.push(t.storage());
+  stack.push(std::span<const bool>(flags));
+  stack.push(std::vector<double>{1, 2});
+  find("boxingmore::keep").call_boxed(stack);
+  const Tensor kept = stack.pop<Tensor>();
+  EXPECT_EQ(kept.storage(), t.storage());
+  EXPECT_EQ(kept.numel(), 3);
+}
+
+Tensor& write_maybe(const Tensor& x, Tensor& running, Tensor& out) {
+  if (running.defined()) *running.data_ptr<float>() = value_of(x);
+  return out;
+}
+
+TEST(Boxing, AWrittenOptionalTensorMayBeNone) {
+  Library def = declare("boxingnone");
+  def.def("f(Tensor x, Tensor(a!)? running, *, Tensor(b!) out) -> Tensor(b!)");
+  Library impl = implement("boxingnone", "CPU");
+  impl.impl("f", &write_maybe);
+  Tensor out = one(), running = one(1), none;
+  const auto f = find("boxingnone::f").typed<Tensor&(const Tensor&, Tensor&, Tensor&)>();
+  f.call(one(5), none, out);
+  f.call(one(5), running, out);
+  EXPECT_EQ(value_of(running), 5);
+  EXPECT_EQ(running._version(), 1u);
+  EXPECT_EQ(out._version(), 2u);
+  Stack stack;
+  stack.push(one(6));
+  stack.push_none();
+  stack.push(out);
+  find("boxingnone::f").call_boxed(stack);
+  EXPECT_EQ(out._version(), 3u);
 }
 
 TEST(Stack, OwnsItsValues) {

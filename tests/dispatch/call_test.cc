@@ -166,6 +166,10 @@ TEST(Version, BoxedCallsAndSeveralOutputsCountToo) {
   EXPECT_TRUE(stack.empty());
   EXPECT_EQ(a._version(), 3u);
   EXPECT_EQ(b._version(), 2u);
+  const std::vector<Tensor> list{a, b};
+  find("version3::each_").typed<void(TensorList)>().call(list);
+  EXPECT_EQ(a._version(), 4u);
+  EXPECT_EQ(b._version(), 3u);
 }
 
 TEST(Trace, NestsCallsAndRedispatches) {

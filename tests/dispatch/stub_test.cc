@@ -30,6 +30,28 @@ TEST(Stub, CallsTheFunctionOfTheDevice) {
   EXPECT_EQ(scale_stub(kCPU, 6, 1.5), 9);
 }
 
+TEST(Stub, MayBeFilledInWithAFunctionOnBoxedValues) {
+  const Backend gadget = register_backend("stubboxed", "StubBoxed");
+  int64_t seen = 0;
+  scale_stub.set_boxed(
+      gadget,
+      [](void* data, Stack& stack) {
+        *static_cast<int64_t*>(data) = stack.at<int64_t>(0);
+        const double by = stack.at<double>(1);
+        stack.clear();
+        stack.push(static_cast<int64_t>(by) + 100);
+      },
+      &seen);
+  EXPECT_TRUE(scale_stub.has(gadget));
+  EXPECT_EQ(scale_stub(Device(gadget), 6, 2.0), 102);
+  EXPECT_EQ(seen, 6);
+  scale_stub.set_boxed(
+      gadget, [](void*, Stack& stack) { stack.clear(); }, nullptr);
+  const Thrown t = thrown_by([&] { scale_stub(Device(gadget), 6, 2.0); });
+  EXPECT_EQ(t.kind, ErrorKind::Type);
+  EXPECT_CONTAINS(t.text, "scale_stub");
+}
+
 TEST(Stub, ListsAllWithTheirSignatures) {
   const auto all = StubBase::all();
   const auto named = [&](std::string_view name) {

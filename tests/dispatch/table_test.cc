@@ -49,6 +49,28 @@ TEST(Table, OwnKernelBeatsExplicitBeatsImplicitBeatsFallback) {
   EXPECT_EQ(source("table2::op", cpu()), CellSource::CompositeExplicit);
 }
 
+TEST(Table, ADenseDefaultServesWhatTheProbeAllowsAndYieldsToAFallbackElsewhere) {
+  static const Backend gadget = register_backend("tablegadget", "TableGadget");
+  static bool ready = false;
+  Library def = declare("tabledense");
+  def.def("op(Tensor a) -> Tensor");
+  Library impl = implement("tabledense", "");
+  impl.impl(
+      "op", kCompositeDense,
+      CppFunction(&same).serving({+[](const void*, Backend b) { return b != gadget || ready; }, nullptr}));
+  const DispatchKey dense{Functionality::Dense, gadget};
+  EXPECT_EQ(source("tabledense::op", cpu()), CellSource::CompositeExplicit);
+  EXPECT_EQ(source("tabledense::op", cpu(Functionality::Sparse)), CellSource::Missing);
+  EXPECT_EQ(source("tabledense::op", cpu(Functionality::Autograd)), CellSource::Fallthrough);
+  EXPECT_EQ(source("tabledense::op", dense), CellSource::CompositeExplicit) << "no fallback: its own error";
+  Library fallback = implement("_", "TableGadget");
+  fallback.fallback(CppFunction::make_from_boxed_function<&boxed_fallback>());
+  EXPECT_EQ(source("tabledense::op", dense), CellSource::Fallback);
+  ready = true;
+  Dispatcher::singleton().invalidate_tables();
+  EXPECT_EQ(source("tabledense::op", dense), CellSource::CompositeExplicit);
+}
+
 TEST(Table, CatchAllRunsAboveAutogradUnlessTheBackendHasAKernel) {
   Library def = declare("table3");
   def.def("op(Tensor a) -> Tensor", &same);

@@ -18,7 +18,7 @@ TEST(SchemaNames, ArgumentsInCppAndPython) {
       {"Tensor x", "const Tensor&", "", "Tensor", ""},
       {"Tensor? x=None", "const Tensor&", "Tensor()", "Tensor | None", "None"},
       {"Tensor(a!) x", "Tensor&", "", "Tensor", ""},
-      {"Tensor(a!)? x=None", "const Tensor&", "Tensor()", "Tensor | None", "None"},
+      {"Tensor(a!)? x=None", "Tensor&", "", "Tensor | None", "None"},
       {"Tensor(a) x", "const Tensor&", "", "Tensor", ""},
       {"Tensor[] x", "TensorList", "", "Sequence[Tensor]", ""},
       {"Tensor?[] x=[]", "TensorList", "{}", "Sequence[Tensor | None]", "()"},

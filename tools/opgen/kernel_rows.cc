@@ -23,7 +23,8 @@ std::string print_rows(const std::vector<KernelRow>& rows, const std::string& na
   if (rows.empty()) return text + fmt::format("const std::span<const BuiltinKernel> {};\n", name);
   text += fmt::format("static const BuiltinKernel {}_rows[] = {{\n", name);
   for (const KernelRow& r : rows)
-    text += fmt::format("    {{{}, {}, &{}, {}}},\n", r.op, r.key, r.maker, r.data);
+    text += fmt::format("    {{{}, {}, &{}, {}{}}},\n", r.op, r.key, r.maker, r.data,
+                        r.probe.empty() ? "" : ", " + r.probe);
   return text + fmt::format("}};\nconst std::span<const BuiltinKernel> {0} = {0}_rows;\n", name);
 }
 

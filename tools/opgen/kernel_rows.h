@@ -10,10 +10,11 @@ namespace tenon::opgen {
 
 struct KernelRow {
   size_t op = 0;
-  std::string key;        ///< C++ of the DispatchKey.
-  std::string signature;  ///< What rows are grouped by.
-  std::string maker;      ///< C++ of the function that makes it.
-  std::string data;       ///< C++ of its data.
+  std::string key;         ///< C++ of the DispatchKey.
+  std::string signature;   ///< What rows are grouped by.
+  std::string maker;       ///< C++ of the function that makes it.
+  std::string data;        ///< C++ of its data.
+  std::string probe = "";  ///< C++ of its ServesProbe; empty: it serves every backend.
 };
 
 /// Rows in `count` parts: those of one signature together, parts of about equal length.

@@ -63,6 +63,7 @@ void read_body(YamlEntry& entry, OpDef& def) {
   } else if (entry.has("explicit")) {
     def.body = Body::Explicit;
     def.function = entry.text("explicit");
+    def.stubs = entry.list("stubs");
   } else if (entry.has("composite")) {
     def.body = Body::Composite;
     def.function = entry.text("composite");

@@ -86,6 +86,8 @@ struct OpDef {
   Body body = Body::Explicit;
   /// The C++ function's name (View, Explicit, Composite), or the kernel's (Structured).
   std::string function;
+  /// The stubs without which the C++ function cannot serve a device (View, Explicit), by name.
+  std::vector<std::string> stubs;
   std::string shape;                            ///< The shape function's name (Structured).
   std::map<std::string, std::string> dispatch;  ///< Key -> C++ function of tenon::ops (Dispatch).
   Pointwise pointwise;                          ///< Expr.

@@ -14,6 +14,15 @@ std::string function_data(const std::string& function) {
   return fmt::format("reinterpret_cast<const void*>(&ops::{})", function);
 }
 
+// An array of the stubs that a body calls, as the data of a probe.
+std::string stubs_probe(const OpDef& def) {
+  if (def.stubs.empty()) return "";
+  std::string names;
+  for (const std::string& stub : def.stubs)
+    names += fmt::format("{}&ops::{}_stub", names.empty() ? "" : ", ", stub);
+  return fmt::format("{{&stubs_serve, kStubs<{}>}}", names);
+}
+
 // The schema that a structured operator's in-place and out forms share with their functional form.
 std::string structured_entry(Form form) {
   return form == Form::Functional ? "StructuredCall"
@@ -24,6 +33,7 @@ std::string structured_entry(Form form) {
 std::string runtime_key(const std::string& key) {
   if (key == "CPU") return "DispatchKey(Functionality::Dense, kCpuBackend)";
   if (key == "Meta") return "DispatchKey(Functionality::Dense, kMetaBackend)";
+  if (key == "CompositeDense") return "kCompositeDense";
   if (key == "CompositeExplicit") return "kCompositeExplicit";
   if (key == "CompositeImplicit") return "kCompositeImplicit";
   return fmt::format("key_parse({})", quoted(key));
@@ -34,21 +44,24 @@ void add_rows(const OpDef& def, const Operator& op, std::vector<KernelRow>& rows
   const auto generated = [&](const std::string& entry) {
     return fmt::format("make_generated<{}, {}<{}>>", sig, entry, sig);
   };
-  const auto function = [&](const std::string& key, const std::string& name) {
-    rows.push_back({op.index, key, sig, fmt::format("make_function<{}>", sig), function_data(name)});
+  const auto function = [&](const std::string& key, const std::string& name, const std::string& probe = "") {
+    rows.push_back({op.index, key, sig, fmt::format("make_function<{}>", sig), function_data(name), probe});
   };
   switch (def.body) {
     case Body::Expr:
-      rows.push_back({op.index, "kCompositeExplicit", sig, generated("PointwiseCall"),
-                      fmt::format("&pointwise_info::{}", def.operators.front().constant)});
+      rows.push_back({op.index, "kCompositeDense", sig, generated("PointwiseCall"),
+                      fmt::format("&pointwise_info::{}", def.operators.front().constant),
+                      "{&pointwise_serves, nullptr}"});
       break;
-    case Body::Structured:
-      rows.push_back({op.index, "kCompositeExplicit", sig, generated(structured_entry(op.form)),
-                      fmt::format("&structured_info::{}", def.operators.front().constant)});
+    case Body::Structured: {
+      const std::string info = fmt::format("&structured_info::{}", def.operators.front().constant);
+      rows.push_back({op.index, "kCompositeDense", sig, generated(structured_entry(op.form)), info,
+                      fmt::format("{{&structured_serves, {}}}", info)});
       break;
+    }
     case Body::View:
     case Body::Explicit:
-      function("kCompositeExplicit", def.function);
+      function("kCompositeDense", def.function, stubs_probe(def));
       break;
     case Body::Composite:
       function("kCompositeImplicit", def.function);
@@ -93,9 +106,10 @@ std::string structured_source(const std::vector<OpDef>& defs) {
 
 std::string rows_file(const std::vector<KernelRow>& rows, const std::string& name) {
   std::string text = banner("Kernels of operators, by signature.");
-  for (const char* header : {"tenon/dispatch/key.h", "tenon/generated/op_bodies.h",
-                             "tenon/generated/operators.h", "tenon/generated/pointwise_info.h",
-                             "tenon/generated/structured_info.h", "tenon/ops/registration.h"}) {
+  for (const char* header :
+       {"tenon/dispatch/key.h", "tenon/generated/op_bodies.h", "tenon/generated/operators.h",
+        "tenon/generated/pointwise_info.h", "tenon/generated/structured_info.h",
+        "tenon/iter/pointwise_device.h", "tenon/ops/device_stubs.h", "tenon/ops/registration.h"}) {
     text += fmt::format("#include \"{}\"\n", header);
   }
   return text + "\nnamespace tenon::detail {\n\n" + print_rows(rows, name) +

@@ -142,16 +142,16 @@ void put(const Tensor& self, const Tensor& linear, const Tensor& values, bool ac
   });
 }
 
-void int_range(const Tensor& self, int64_t* low, int64_t* high) {
-  *low = INT64_MAX;
-  *high = INT64_MIN;
+std::tuple<int64_t, int64_t> int_range(const Tensor& self) {
+  int64_t low = INT64_MAX, high = INT64_MIN;
   for_each_tile<int64_t>(static_cast<const char*>(self.data_ptr()), dims_of(self), nullptr,
                          [&](const int64_t* p, int64_t n) {
                            for (int64_t i = 0; i < n; ++i) {
-                             *low = std::min(*low, p[i]);
-                             *high = std::max(*high, p[i]);
+                             low = std::min(low, p[i]);
+                             high = std::max(high, p[i]);
                            }
                          });
+  return {low, high};
 }
 
 }  // namespace tenon::cpu

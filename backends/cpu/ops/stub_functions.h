@@ -2,6 +2,8 @@
 // Used by device_stubs.cc alone.
 #pragma once
 
+#include <tuple>
+
 #include "tenon/core/tensor.h"
 
 namespace tenon::cpu {
@@ -18,7 +20,7 @@ void index_add(const Tensor& self, int64_t dim, const Tensor& index, const Tenso
                const Scalar& alpha);
 void take(const Tensor& self, const Tensor& linear, Tensor& out);
 void put(const Tensor& self, const Tensor& linear, const Tensor& values, bool accumulate);
-void int_range(const Tensor& self, int64_t* low, int64_t* high);
+std::tuple<int64_t, int64_t> int_range(const Tensor& self);
 
 void uniform(const Tensor& dst, double from, double to, PhiloxState state);
 void normal(const Tensor& dst, double mean, double std, PhiloxState state);

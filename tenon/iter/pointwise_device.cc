@@ -1,0 +1,70 @@
+#include "tenon/iter/pointwise_device.h"
+
+#include <fmt/core.h>
+
+#include <atomic>
+
+#include "tenon/core/error.h"
+#include "tenon/dispatch/dispatcher.h"
+#include "tenon/iter/pointwise.h"
+#include "tenon/iter/tensor_iterator.h"
+
+namespace tenon {
+namespace {
+
+struct Entry {
+  PointwiseDeviceFunction call;
+  void* data;
+};
+
+constinit std::atomic<const Entry*> g_entries[32] = {};
+
+}  // namespace
+
+void set_pointwise_device(Backend backend, PointwiseDeviceFunction f, void* data) {
+  // Kept for the process: a call may be reading the one that it replaces.
+  g_entries[backend].store(f ? new Entry{f, data} : nullptr, std::memory_order_release);
+  Dispatcher::singleton().invalidate_tables();
+}
+
+namespace detail {
+
+bool pointwise_serves(const void*, Backend backend) noexcept {
+  return backend == kCpuBackend || backend == kMetaBackend ||
+         g_entries[backend].load(std::memory_order_acquire) != nullptr;
+}
+
+void launch_on_device(const PointwiseInfo& info, const TensorIterator& iter, expr::ComputeType type,
+                      DType result, const void* scalars) {
+  const Device device = iter.device();
+  const Entry* entry = g_entries[device.backend].load(std::memory_order_acquire);
+  TENON_CHECK(entry, NotImplemented,
+              fmt::format("{}: pointwise operators are not implemented for device {}", info.name,
+                          to_string(device)));
+  if (iter.numel() == 0) return;
+  PointwiseOperand operands[1 + PointwiseInfo::kMaxTensors];
+  Dims strides[1 + PointwiseInfo::kMaxTensors];
+  for (int i = 0; i < iter.ntensors(); ++i) {
+    strides[i] = iter.strides(i);
+    operands[i] = {reinterpret_cast<Address>(iter.data_ptr(i)), strides[i].data(), iter.dtype(i),
+                   iter.tensor(i).device().is_cpu()};
+  }
+  const PointwiseLaunch launch{.name = info.name,
+                               .expression = info.text,
+                               .tensor_names = info.tensor_names.data(),
+                               .scalar_names = info.scalar_names.data(),
+                               .num_tensors = static_cast<uint32_t>(info.tensor_names.size()),
+                               .num_scalars = static_cast<uint32_t>(info.scalar_names.size()),
+                               .mask_tensors = info.mask_tensors,
+                               .type = type,
+                               .result = result,
+                               .device = device,
+                               .ndim = static_cast<uint32_t>(iter.ndim()),
+                               .sizes = iter.shape().data(),
+                               .operands = operands,
+                               .scalars = scalars};
+  entry->call(entry->data, launch);
+}
+
+}  // namespace detail
+}  // namespace tenon

@@ -1,0 +1,58 @@
+// PointwiseLaunch: a checked and allocated pointwise call as plain data, for devices that run the expression
+// in a way of their own. Used by devices; the plug-in ABI passes it as it is. Holds no C++ types but enums.
+#pragma once
+
+#include <cstdint>
+
+#include "tenon/core/allocator.h"
+#include "tenon/core/dtype.h"
+#include "tenon/expr/expr.h"
+
+namespace tenon {
+
+class TensorIterator;
+struct PointwiseInfo;
+
+/// One operand of a launch.
+struct PointwiseOperand {
+  Address address;         ///< Of the element at which the loop starts.
+  const int64_t* strides;  ///< In bytes, over the launch's sizes; zero where it broadcasts, or negative.
+  DType dtype;             ///< Converts to the compute type and back.
+  bool on_host;            ///< A 0-dim host tensor beside tensors of the device: `address` is a host pointer.
+};
+
+/// `operands[0]` = expression(`operands[1]`, ...). Everything it points to lives until the call returns.
+struct PointwiseLaunch {
+  const char* name;                 ///< "add"
+  const char* expression;           ///< In the language of tenon/expr, over the names below.
+  const char* const* tensor_names;  ///< Of operands 1, 2, ...
+  const char* const* scalar_names;
+  uint32_t num_tensors;
+  uint32_t num_scalars;
+  uint32_t mask_tensors;             ///< Bit i: tensor i is a truth value.
+  expr::ComputeType type;            ///< What the expression computes in.
+  DType result;                      ///< What its result rounds to before it converts to operand 0's dtype.
+  Device device;
+  uint32_t ndim;
+  const int64_t* sizes;              ///< Of the loop, innermost first; one of 0 elements is not launched.
+  const PointwiseOperand* operands;  ///< 1 + num_tensors
+  const void* scalars;               ///< num_scalars values of `type`
+};
+
+/// Runs a launch in the device's current stream.
+using PointwiseDeviceFunction = void (*)(void* data, const PointwiseLaunch& launch);
+
+/// How pointwise operators run on tensors of a backend; without it they throw Error{NotImplemented}, or take
+/// the backend's fallback. A device calls this once, when it loads.
+void set_pointwise_device(Backend backend, PointwiseDeviceFunction f, void* data);
+
+namespace detail {
+
+/// Whether pointwise operators run on tensors of a backend.
+bool pointwise_serves(const void*, Backend backend) noexcept;
+/// Runs `info` over the iterator's operands on its device, which is neither cpu nor meta.
+void launch_on_device(const PointwiseInfo& info, const TensorIterator& iter, expr::ComputeType type,
+                      DType result, const void* scalars);
+
+}  // namespace detail
+}  // namespace tenon

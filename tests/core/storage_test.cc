@@ -1,0 +1,137 @@
+#include "tenon/core/storage.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <thread>
+#include <vector>
+
+#include "tenon/core/error.h"
+#include "tenon/core/tensor.h"
+
+namespace tenon {
+namespace {
+
+/// Fills its bytes with `value`, and says how often it was asked and that it died.
+struct FillLater final : PendingBytes {
+  FillLater(uint8_t v, int* ran_, int* died_, bool fail_ = false)
+      : value(v), ran(ran_), died(died_), fail(fail_) {}
+  ~FillLater() override { ++*died; }
+  void materialize(StorageImpl& storage) override {
+    ++*ran;
+    if (std::exchange(fail, false)) throw_error(ErrorKind::OutOfMemory, "later: no memory");
+    Storage bytes = Storage::allocate(storage.nbytes());
+    std::memset(reinterpret_cast<void*>(bytes.address()), value, storage.nbytes());
+    storage.provide(std::move(bytes));
+  }
+  uint8_t value;
+  int* ran;
+  int* died;
+  bool fail;
+};
+
+TEST(PendingStorage, RunsAtTheFirstAccessAndOnce) {
+  int ran = 0, died = 0;
+  Storage storage = Storage::deferred(8, kCPU, std::make_unique<FillLater>(7, &ran, &died));
+  const Tensor t(TensorImpl::make(storage, kUInt8, {2, 4}));
+  const Tensor row = make_view(t, {4}, {1}, 4);
+  EXPECT_EQ(row.storage().nbytes(), 8u);
+  EXPECT_EQ(row._version(), 0u);
+  EXPECT_EQ(ran, 0) << "sizes, views and versions need no bytes";
+  EXPECT_EQ(row.data_ptr<uint8_t>()[3], 7);
+  EXPECT_EQ(t.data_ptr<uint8_t>() + 4, row.data_ptr<uint8_t>());
+  EXPECT_EQ(ran, 1);
+  EXPECT_EQ(died, 1);
+  EXPECT_FALSE(storage->is_pending());
+}
+
+TEST(PendingStorage, StaysPendingWhenItFailsAndMayDieUnread) {
+  int ran = 0, died = 0;
+  {
+    Storage storage = Storage::deferred(4, kCPU, std::make_unique<FillLater>(1, &ran, &died, true));
+    EXPECT_THROW(storage.address(), Error);
+    EXPECT_TRUE(storage->is_pending());
+    EXPECT_EQ(*reinterpret_cast<uint8_t*>(storage.address()), 1);
+    Storage unread = Storage::deferred(4, kCPU, std::make_unique<FillLater>(1, &ran, &died));
+  }
+  EXPECT_EQ(ran, 2);
+  EXPECT_EQ(died, 2);
+}
+
+TEST(PendingStorage, ThreadsThatReadTogetherRunItOnce) {
+  int ran = 0, died = 0;
+  Storage storage = Storage::deferred(64, kCPU, std::make_unique<FillLater>(9, &ran, &died));
+  std::vector<std::thread> threads;
+  std::atomic<int> right{0};
+  for (int i = 0; i < 8; ++i) {
+    threads.emplace_back([&] { right += *reinterpret_cast<uint8_t*>(storage.address()) == 9; });
+  }
+  for (auto& thread : threads) thread.join();
+  EXPECT_EQ(right, 8);
+  EXPECT_EQ(ran, 1);
+}
+
+/// Host memory that poses as a device's, and says for which device it was asked.
+struct LabelledAllocator final : Allocator {
+  Address allocate(size_t nbytes, Device device) override {
+    last = device;
+    return reinterpret_cast<Address>(std::malloc(std::max<size_t>(nbytes, 1)));
+  }
+  void deallocate(Address address, size_t, Device device) noexcept override {
+    last = device;
+    std::free(reinterpret_cast<void*>(address));
+  }
+  void copy(Address to, Address from, size_t nbytes, Device) override {
+    std::memcpy(reinterpret_cast<void*>(to), reinterpret_cast<void*>(from), nbytes);
+  }
+  std::string_view name() const noexcept override { return "labelled"; }
+  Device last;
+};
+
+TEST(DeviceStorage, TheIndexOfTheCurrentDeviceIsFilledIn) {
+  const Backend backend = register_backend("corelab", "CoreLab");
+  static LabelledAllocator allocator;
+  set_allocator(backend, &allocator);
+  set_current_device_function(
+      backend, +[]() noexcept { return int8_t{3}; });
+  const Tensor t = make_empty({4}, kFloat32, Device(backend));
+  EXPECT_EQ(t.device(), Device(backend, 3));
+  EXPECT_EQ(allocator.last, Device(backend, 3));
+  EXPECT_EQ(make_empty({4}, kFloat32, Device(backend, 1)).device(), Device(backend, 1));
+  EXPECT_EQ(resolved(kCPU), kCPU);
+  EXPECT_EQ(resolved(kMeta), kMeta);
+}
+
+TEST(DeviceStorage, ResizingKeepsTheBytes) {
+  const Backend backend = register_backend("corelab", "CoreLab");
+  static LabelledAllocator allocator;
+  set_allocator(backend, &allocator);
+  Storage storage = Storage::allocate(4, Device(backend, 0));
+  std::memcpy(reinterpret_cast<void*>(storage.address()), "abcd", 4);
+  storage.resize(1000);
+  EXPECT_EQ(std::memcmp(reinterpret_cast<void*>(storage.address()), "abcd", 4), 0);
+  storage.resize(2);
+  EXPECT_EQ(std::memcmp(reinterpret_cast<void*>(storage.address()), "ab", 2), 0);
+}
+
+struct TestExtra final : LayoutExtra {};
+
+TEST(Layout, DecidesTheKeysAndIsKeptByAliases) {
+  Tensor t = make_empty({0}, kFloat32);
+  t.impl()->set_layout(Layout::Sparse);
+  t.impl()->set_extra(IntrusivePtr<LayoutExtra>::adopt(new TestExtra));
+  EXPECT_EQ(t.key_set(), DispatchKeySet(Functionality::Sparse, kCpuBackend));
+  const Tensor alias(t.impl()->alias(nullptr));
+  EXPECT_EQ(alias.layout(), Layout::Sparse);
+  EXPECT_EQ(alias.key_set(), t.key_set());
+  EXPECT_EQ(alias.impl()->extra(), t.impl()->extra());
+  try {
+    make_view(t, {0}, {1}, 0);
+    ADD_FAILURE() << "a sparse tensor has no strides to view";
+  } catch (const Error& e) {
+    EXPECT_EQ(e.kind(), ErrorKind::NotImplemented);
+  }
+}
+
+}  // namespace
+}  // namespace tenon

@@ -1,0 +1,167 @@
+// What a device must bring, and what it gets for it: a simulated one in host memory, without kernels of its own.
+#include <cstdlib>
+#include <cstring>
+
+#include "backends/cpu/pointwise/interpreter.h"
+#include "tenon/dispatch/library.h"
+#include "tenon/generated/stubs.h"
+#include "tenon/iter/pointwise_device.h"
+#include "tenon/ops/device_stubs.h"
+#include "tests/ops/testing.h"
+
+namespace tenon {
+namespace {
+
+struct GizmoAllocator final : Allocator {
+  Address allocate(size_t nbytes, Device) override {
+    return reinterpret_cast<Address>(std::malloc(std::max<size_t>(nbytes, 1)));
+  }
+  void deallocate(Address address, size_t, Device) noexcept override {
+    std::free(reinterpret_cast<void*>(address));
+  }
+  void copy(Address to, Address from, size_t nbytes, Device) override {
+    std::memcpy(reinterpret_cast<void*>(to), reinterpret_cast<void*>(from), nbytes);
+  }
+  std::string_view name() const noexcept override { return "gizmo"; }
+};
+
+Backend gizmo() {
+  static const Backend backend = [] {
+    const Backend b = register_backend("gizmo", "Gizmo");
+    static GizmoAllocator allocator;
+    set_allocator(b, &allocator);
+    set_current_device_function(
+        b, +[]() noexcept { return int8_t{0}; });
+    ops::fill_stub.set(
+        b, +[](const Tensor& dst, const Scalar& value) {
+          for (int64_t i = 0; i < dst.numel(); ++i)
+            static_cast<float*>(dst.data_ptr())[i] = static_cast<float>(value.to_double());
+        });
+    return b;
+  }();
+  return backend;
+}
+
+Tensor on_gizmo(std::initializer_list<float> values) {
+  const Tensor t = make_empty({static_cast<int64_t>(values.size())}, kFloat32, Device(gizmo()));
+  std::copy(values.begin(), values.end(), static_cast<float*>(t.data_ptr()));
+  return t;
+}
+float at(const Tensor& t, int64_t i) { return static_cast<const float*>(t.data_ptr())[i]; }
+
+ErrorKind kind_thrown(const std::function<void()>& f) {
+  try {
+    f();
+  } catch (const Error& e) {
+    return e.kind();
+  }
+  return ErrorKind::Internal;
+}
+
+int fell_back = 0;
+void fall_back(const OperatorHandle& op, DispatchKeySet, Stack& stack) {
+  ++fell_back;
+  stack.drop(op.schema().arguments.size());
+  stack.push(on_gizmo({-1}));
+}
+
+TEST(Device, ViewsAndFactoriesNeedNothingOfIt) {
+  const Tensor t = full({2, 3}, 7, TensorOptions(Device(gizmo())).dtype(kFloat32));
+  EXPECT_EQ(t.device(), Device(gizmo(), 0));
+  EXPECT_EQ(at(t, 5), 7);
+  EXPECT_EQ(t.transpose(0, 1).strides(), (Dims{1, 3}));
+  EXPECT_EQ(t.flip({0}).data_ptr(), static_cast<float*>(t.data_ptr()) + 3);
+}
+
+TEST(Device, WithoutItsFunctionsOperatorsSaySo) {
+  const Tensor t = on_gizmo({1, 2});
+  EXPECT_EQ(kind_thrown([&] { (void)add(t, t); }), ErrorKind::NotImplemented);
+  EXPECT_EQ(kind_thrown([&] { (void)sum(t); }), ErrorKind::NotImplemented);
+  EXPECT_EQ(kind_thrown([&] { (void)t.clone(); }), ErrorKind::NotImplemented);
+}
+
+TEST(Device, AFallbackServesWhatTheDeviceLacksAndNothingElse) {
+  const Tensor t = on_gizmo({1, 2});
+  Library fallback(Library::Kind::Impl, "_", "Gizmo", SourceLocation::here());
+  fallback.fallback(CppFunction::make_from_boxed_function<&fall_back>());
+  fell_back = 0;
+  (void)add(t, t);
+  (void)sum(t);
+  (void)t.index_select(0, tensor({0}));
+  EXPECT_EQ(fell_back, 3);
+  EXPECT_EQ(t.view({2, 1}).dim(), 2);
+  Tensor filled = t.detach();
+  filled.fill_(3);
+  EXPECT_EQ(at(t, 1), 3);
+  EXPECT_EQ(fell_back, 3) << "views and filled stubs are its own";
+
+  // A boxed function for a structured operator's stub, as a plug-in without our C++ types would bring.
+  ops::sum_all_stub.set_boxed(
+      gizmo(),
+      [](void*, Stack& stack) {
+        const Tensor self = stack.at<Tensor>(0);
+        const Tensor out = stack.at<Tensor>(stack.size() - 1);
+        float total = 0;
+        for (int64_t i = 0; i < self.numel(); ++i) total += at(self, i);
+        *static_cast<float*>(out.data_ptr()) = total;
+        stack.clear();
+      },
+      nullptr);
+  EXPECT_EQ(at(sum(t), 0), 6);
+  EXPECT_EQ(fell_back, 3);
+}
+
+/// Runs the launch's text, as a device with a compiler of its own would.
+void run_launch(void* data, const PointwiseLaunch& launch) {
+  ++*static_cast<int*>(data);
+  expr::Graph g;
+  std::vector<expr::Symbol> symbols;
+  for (uint32_t i = 0; i < launch.num_tensors; ++i)
+    symbols.push_back({launch.tensor_names[i], expr::SymbolKind::Tensor});
+  for (uint32_t i = 0; i < launch.num_scalars; ++i)
+    symbols.push_back({launch.scalar_names[i], expr::SymbolKind::Scalar});
+  const expr::NodeId root = expr::parse(g, launch.expression, symbols);
+  ASSERT_EQ(launch.ndim, 1u);
+  ASSERT_EQ(launch.type, expr::ComputeType::Float32);
+  const auto element = [&](uint32_t operand, int64_t i) -> float& {
+    const PointwiseOperand& o = launch.operands[operand];
+    return *reinterpret_cast<float*>(o.address + static_cast<Address>(i * o.strides[0]));
+  };
+  for (int64_t i = 0; i < launch.sizes[0]; ++i) {
+    std::vector<expr::NamedValue> values;
+    for (uint32_t t = 0; t < launch.num_tensors; ++t)
+      values.push_back({launch.tensor_names[t], element(t + 1, i)});
+    for (uint32_t s = 0; s < launch.num_scalars; ++s)
+      values.push_back({launch.scalar_names[s], static_cast<const float*>(launch.scalars)[s]});
+    element(0, i) = static_cast<float>(expr::evaluate(g, root, values));
+  }
+}
+
+TEST(Device, RunsEveryPointwiseOperatorFromOneFunction) {
+  int launches = 0;
+  set_pointwise_device(gizmo(), &run_launch, &launches);
+  const Tensor t = on_gizmo({1, 2, 3});
+  const Tensor sum = add(t, t.flip({0}), 10);
+  EXPECT_EQ(at(sum, 0), 31);
+  EXPECT_EQ(at(sum, 2), 13);
+  EXPECT_FLOAT_EQ(at(silu(t), 1), 2 / (1 + std::exp(-2.0f)));
+  EXPECT_FLOAT_EQ(at(mul(t, tensor(0.5)), 2), 1.5f) << "a host number beside the device's tensor";
+  EXPECT_EQ(launches, 3);
+  (void)add(on_gizmo({}), on_gizmo({}));
+  EXPECT_EQ(launches, 3) << "no elements, nothing to launch";
+  set_pointwise_device(gizmo(), nullptr, nullptr);
+  EXPECT_EQ(kind_thrown([&] { (void)add(t, t); }), ErrorKind::NotImplemented);
+}
+
+TEST(Device, AFactoryOfAnotherLayoutLooksForThatLayoutsKernel) {
+  try {
+    (void)empty({2}, TensorOptions().layout(Layout::Sparse));
+    ADD_FAILURE() << "there is no sparse kernel";
+  } catch (const Error& e) {
+    EXPECT_EQ(e.kind(), ErrorKind::NotImplemented);
+    EXPECT_NE(std::string(e.what()).find("SparseCPU"), std::string::npos) << e.what();
+  }
+}
+
+}  // namespace
+}  // namespace tenon

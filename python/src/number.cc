@@ -86,9 +86,10 @@ PyObject* compare(PyObject* a, PyObject* b, int op) {
 Scalar only_element(PyObject* o, const char* what) {
   const Tensor& t = tensor_of(o);
   if (t.numel() != 1) {
-    throw_error(ErrorKind::Runtime, std::string(what) + "(): a tensor with " + std::to_string(t.numel()) +
-                                        " elements has no single value" +
-                                        (what[0] == 'b' ? "; use any() or all()" : ""));
+    // PyTorch's kinds: the truth of many elements is ambiguous, their number a wrong value.
+    throw_error(what[0] == 'b' ? ErrorKind::Runtime : ErrorKind::Value,
+                std::string(what) + "(): a tensor with " + std::to_string(t.numel()) +
+                    " elements has no single value" + (what[0] == 'b' ? "; use any() or all()" : ""));
   }
   return t.item();
 }

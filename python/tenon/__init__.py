@@ -49,21 +49,6 @@ def set_rng_state(state):
     _C.default_generator.set_state(state)
 
 
-def allclose(input, other, rtol=1e-05, atol=1e-08, equal_nan=False):
-    """Whether all elements are within atol + rtol * |other| of each other."""
-    return isclose(input, other, rtol, atol, equal_nan).all().item()
-
-
-def isclose(input, other, rtol=1e-05, atol=1e-08, equal_nan=False):
-    """Element by element, whether input is within atol + rtol * |other| of other."""
-    close = input == other
-    if input.is_floating_point():
-        close = close | (((input - other).abs() <= atol + rtol * other.abs()) & (input - other).isfinite())
-        if equal_nan:
-            close = close | (input.isnan() & other.isnan())
-    return close
-
-
 def is_storage(o):
     """Whether an object is a storage."""
     return isinstance(o, _C.UntypedStorage)

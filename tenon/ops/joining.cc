@@ -37,7 +37,8 @@ Tensor cat(TensorList tensors, int64_t dim) {
     TENON_CHECK(fits, Shape,
                 fmt::format("cat: sizes of tensors must match except in dimension {}, got {} and {}", d,
                             to_string(first->sizes()), to_string(t.sizes())));
-    sizes[at(d)] += t.sizes()[at(d)];
+    TENON_CHECK(!__builtin_add_overflow(sizes[at(d)], t.sizes()[at(d)], &sizes[at(d)]), Shape,
+                fmt::format("cat: the sizes in dimension {} add up to more than int64 can count", d));
   }
   Tensor result = tenon::empty(sizes, first->options().dtype(dtype));
   int64_t start = 0;

@@ -27,10 +27,9 @@ void check_inner(int64_t a, int64_t b, const Tensor& self, const Tensor& other) 
                           to_string(self.sizes()), to_string(other.sizes()), a, b));
 }
 
-/// Both at least matrices, one with more dimensions.
+/// Both at least matrices that fit, one with more dimensions.
 Tensor matmul_batched(const Tensor& self, const Tensor& other) {
   const int64_t m = self.size(-2), k = self.size(-1), n = other.size(-1);
-  check_inner(k, other.size(-2), self, other);
   if (other.dim() == 2) {
     // All rows of the batch against one matrix.
     const Dims rows = joined(batch_of(self), {m});
@@ -51,18 +50,18 @@ Tensor matmul(const Tensor& self, const Tensor& other) {
   TENON_CHECK(self.dim() > 0 && other.dim() > 0, Shape,
               fmt::format("matmul: both arguments need to be at least 1D, but they are {}D and {}D",
                           self.dim(), other.dim()));
+  check_inner(self.size(-1), other.size(other.dim() == 1 ? 0 : -2), self, other);
+  TENON_CHECK(self.dtype() == other.dtype(), Type,
+              fmt::format("matmul: `other` is {}, `self` is {}; expected both to have the same dtype",
+                          name(other.dtype()), name(self.dtype())));
   if (self.dim() == 1 && other.dim() == 1) return tenon::dot(self, other);
   if (self.dim() == 2 && other.dim() == 1) return tenon::mv(self, other);
   if (self.dim() == 2 && other.dim() == 2) return tenon::mm(self, other);
   if (self.dim() == 1) {
-    check_inner(self.size(0), other.size(-2), self, other);
     const Tensor row = self.unsqueeze(0);
     return (other.dim() == 2 ? tenon::mm(row, other) : matmul_batched(row, other)).squeeze(-2);
   }
-  if (other.dim() == 1) {
-    check_inner(self.size(-1), other.size(0), self, other);
-    return matmul_batched(self, other.unsqueeze(1)).squeeze(-1);
-  }
+  if (other.dim() == 1) return matmul_batched(self, other.unsqueeze(1)).squeeze(-1);
   return matmul_batched(self, other);
 }
 
@@ -77,6 +76,10 @@ Tensor linear(const Tensor& input, const Tensor& weight, const Tensor& bias) {
   TENON_CHECK(input.dtype() == weight.dtype(), Type,
               fmt::format("linear: `weight` is {}, `input` is {}; convert one with .to(tenon.{})",
                           name(weight.dtype()), name(input.dtype()), name(input.dtype())));
+  const int64_t out = weight.dim() == 1 ? 1 : weight.size(0);
+  TENON_CHECK(!bias.defined() || bias.dim() > 1 || bias.numel() == 1 || bias.numel() == out, Shape,
+              fmt::format("linear: expected `bias` of {} elements for `weight` {}, got {}", out,
+                          to_string(weight.sizes()), to_string(bias.sizes())));
   if (weight.dim() == 1) {
     const Tensor product = tenon::matmul(input, weight);
     return bias.defined() ? tenon::add(product, bias) : product;

@@ -6,6 +6,7 @@
 
 #include "tenon/dispatch/dispatcher.h"
 #include "tenon/dispatch/stub.h"
+#include "tenon/ops/error_name.h"
 
 namespace tenon::detail {
 
@@ -35,11 +36,25 @@ template <class Sig, class Entry>
 CppFunction make_generated(const void* data) {
   return CppFunction::from_data<Sig>(reinterpret_cast<AnyFunction>(&Entry::call), data);
 }
-/// A kernel that is a function of exactly that signature.
+/// A hand-written body, and the operator that it is of.
+struct BuiltinFunction {
+  AnyFunction function;
+  const char* name;  ///< "zeros"
+};
+/// Calls a body of exactly that signature; what it throws names its operator.
 template <class Sig>
-CppFunction make_function(const void* function) {
-  return CppFunction(reinterpret_cast<Sig*>(const_cast<void*>(function)));
-}
+struct FunctionCall;
+template <class R, class... A>
+struct FunctionCall<R(A...)> {
+  static R call(const Kernel& kernel, DispatchKeySet, A... args) {
+    const auto& body = *static_cast<const BuiltinFunction*>(kernel.data);
+    try {
+      return reinterpret_cast<R (*)(A...)>(body.function)(std::forward<A>(args)...);
+    } catch (const Error&) {
+      rethrow_naming(body.name);
+    }
+  }
+};
 /// For an operator that has no derivative.
 inline CppFunction make_fallthrough(const void*) { return CppFunction::make_fallthrough(); }
 

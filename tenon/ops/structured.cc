@@ -35,9 +35,10 @@ Tensor structured_output(const ShapeResult::Output& wanted, Device device) {
   return make_empty(wanted.sizes, wanted.dtype, device);
 }
 
-Tensor structured_target(const char* op, const ShapeResult::Output& wanted,
-                         const StructuredArguments& arguments, Tensor& out, bool in_place) {
+void structured_check(const char* op, const ShapeResult::Output& wanted, const StructuredArguments& arguments,
+                      const Tensor& out, bool in_place) {
   const char* argument = in_place ? "self" : "out";
+  TENON_CHECK(wanted.set, Internal, "a shape function left an output without a shape");
   TENON_CHECK(out.defined(), Type, fmt::format("{}: `{}` must be a tensor, got None", op, argument));
   TENON_CHECK(out.device() == arguments.device(), Device,
               fmt::format("{}: expected `{}` on {}, got {}", op, argument, to_string(arguments.device()),
@@ -45,14 +46,18 @@ Tensor structured_target(const char* op, const ShapeResult::Output& wanted,
   TENON_CHECK(can_cast(wanted.dtype, out.dtype()), Type,
               fmt::format("{}: the result is {}, which cannot be cast to `{}` of {}", op, name(wanted.dtype),
                           argument, name(out.dtype())));
-  if (!(out.sizes() == IntArrayRef(wanted.sizes))) {
-    TENON_CHECK(
-        !in_place && out.numel() == 0, Shape,
-        fmt::format("{}: `{}` has shape {}, the result {}{}", op, argument, to_string(out.sizes()),
-                    to_string(wanted.sizes), in_place ? "" : "; give one of that shape, or an empty one"));
+  const bool fits = out.sizes() == IntArrayRef(wanted.sizes);
+  TENON_CHECK(
+      fits || (!in_place && out.numel() == 0), Shape,
+      fmt::format("{}: `{}` has shape {}, the result {}{}", op, argument, to_string(out.sizes()),
+                  to_string(wanted.sizes), in_place ? "" : "; give one of that shape, or an empty one"));
+  if (fits) ops::check_no_internal_overlap(out, op);
+}
+
+Tensor structured_target(const ShapeResult::Output& wanted, const StructuredArguments& arguments,
+                         Tensor& out) {
+  if (!(out.sizes() == IntArrayRef(wanted.sizes)))
     resize_output(out, wanted.sizes, contiguous_strides(wanted.sizes));
-  }
-  ops::check_no_internal_overlap(out, op);
   const bool direct = out.dtype() == wanted.dtype && out.is_contiguous() && !arguments.share_storage(out);
   return direct ? out : structured_output(wanted, arguments.device());
 }

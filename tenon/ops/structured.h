@@ -9,6 +9,7 @@
 #include "tenon/core/tensor.h"
 #include "tenon/dispatch/kernel.h"
 #include "tenon/dispatch/stub.h"
+#include "tenon/ops/error_name.h"
 #include "tenon/ops/shape_result.h"
 
 namespace tenon {
@@ -52,11 +53,13 @@ class StructuredArguments {
 
 /// A new contiguous output.
 Tensor structured_output(const ShapeResult::Output& wanted, Device device);
-/// What the kernel writes for an `out` argument: `out` itself, resized when it was empty, or a temporary
-/// where it has other strides or another dtype, or shares memory with an operand. Throws before anything is
-/// changed.
-Tensor structured_target(const char* op, const ShapeResult::Output& wanted,
-                         const StructuredArguments& arguments, Tensor& out, bool in_place);
+/// Throws unless `out` can take the result. Every output is checked before any is resized.
+void structured_check(const char* op, const ShapeResult::Output& wanted, const StructuredArguments& arguments,
+                      const Tensor& out, bool in_place);
+/// What the kernel writes for a checked `out` argument: `out` itself, resized when it was empty, or a
+/// temporary where it has other strides or another dtype, or shares memory with an operand.
+Tensor structured_target(const ShapeResult::Output& wanted, const StructuredArguments& arguments,
+                         Tensor& out);
 /// Copies the temporary back, if it was one.
 void structured_finish(Tensor& out, const Tensor& target);
 
@@ -69,12 +72,21 @@ struct StructuredRun;
 template <class... A, size_t... I>
 struct StructuredRun<TypeList<A...>, std::index_sequence<I...>> {
   using Shape = void (*)(ShapeResult&, A...);
+  /// Operators share shape functions and kernels, so errors are given the name of this one.
   static void shape(const StructuredInfo& info, ShapeResult& result, A... args) {
-    reinterpret_cast<Shape>(info.shape)(result, std::forward<A>(args)...);
+    try {
+      reinterpret_cast<Shape>(info.shape)(result, std::forward<A>(args)...);
+    } catch (const Error&) {
+      rethrow_naming(info.name);
+    }
   }
   static void kernel(const StructuredInfo& info, Device device, Tensor* outs, A... args) {
     if (device.is_meta()) return;
-    info.stub->call<void, A..., decltype(outs[I])...>(device, std::forward<A>(args)..., outs[I]...);
+    try {
+      info.stub->call<void, A..., decltype(outs[I])...>(device, std::forward<A>(args)..., outs[I]...);
+    } catch (const Error&) {
+      rethrow_naming(info.name);
+    }
   }
   /// The outputs' forms: one tensor, or a tuple.
   static auto make(const StructuredInfo& info, A... args) {
@@ -92,7 +104,8 @@ struct StructuredRun<TypeList<A...>, std::index_sequence<I...>> {
     const StructuredArguments arguments(info.name, args...);
     ShapeResult result;
     shape(info, result, std::forward<A>(args)...);
-    Tensor outs[] = {structured_target(info.name, result[I], arguments, *given[I], in_place)...};
+    (structured_check(info.name, result[I], arguments, *given[I], in_place), ...);
+    Tensor outs[] = {structured_target(result[I], arguments, *given[I])...};
     kernel(info, arguments.device(), outs, std::forward<A>(args)...);
     (structured_finish(*given[I], outs[I]), ...);
   }

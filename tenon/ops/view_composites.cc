@@ -22,6 +22,15 @@ int64_t size_at(const Tensor& self, int64_t dim, const char* op) {
   return self.sizes()[at(wrap_dim(dim, self.dim(), op))];
 }
 
+/// How many views an operator may return: sizes and counts are cheap to ask for (an expanded or empty
+/// dimension costs nothing), while each view takes memory.
+constexpr int64_t kMaxViews = int64_t{1} << 28;
+
+void check_view_count(int64_t count, const char* op) {
+  TENON_CHECK(count <= kMaxViews, Value,
+              fmt::format("{}: {} views are more than the {} that a call may return", op, count, kMaxViews));
+}
+
 }  // namespace
 
 Tensor reshape(const Tensor& self, IntArrayRef shape) {
@@ -126,6 +135,7 @@ Tensor narrow(const Tensor& self, int64_t dim, int64_t start, int64_t length) {
 
 std::vector<Tensor> unbind(const Tensor& self, int64_t dim) {
   const int64_t size = size_at(self, dim, "unbind");
+  check_view_count(size, "unbind");
   std::vector<Tensor> parts;
   parts.reserve(at(size));
   for (int64_t i = 0; i < size; ++i) parts.push_back(self.select(dim, i));
@@ -140,6 +150,7 @@ std::vector<Tensor> split(const Tensor& self, int64_t split_size, int64_t dim) {
       split_size > 0 || size == 0, Value,
       fmt::format("split: split_size can only be 0 if dimension size is 0, but got dimension size of {}",
                   size));
+  if (split_size > 0) check_view_count(size / split_size, "split");
   std::vector<Tensor> parts;
   int64_t start = 0;
   do {
@@ -155,6 +166,7 @@ std::vector<Tensor> chunk(const Tensor& self, int64_t chunks, int64_t dim) {
   const int64_t size = size_at(self, dim, "chunk");
   const int64_t each = size / chunks + (size % chunks != 0);
   if (each == 0) {
+    check_view_count(chunks, "chunk");
     std::vector<Tensor> parts;
     for (int64_t i = 0; i < chunks; ++i) parts.push_back(self.narrow(dim, 0, 0));
     return parts;

@@ -21,10 +21,19 @@ std::vector<std::vector<KernelRow>> group_by_signature(const std::vector<KernelR
 std::string print_rows(const std::vector<KernelRow>& rows, const std::string& name) {
   std::string text = fmt::format("extern const std::span<const BuiltinKernel> {};\n", name);
   if (rows.empty()) return text + fmt::format("const std::span<const BuiltinKernel> {};\n", name);
-  text += fmt::format("static const BuiltinKernel {}_rows[] = {{\n", name);
-  for (const KernelRow& r : rows)
-    text += fmt::format("    {{{}, {}, &{}, {}{}}},\n", r.op, r.key, r.maker, r.data,
-                        r.probe.empty() ? "" : ", " + r.probe);
+  std::string bodies, table;
+  size_t count = 0;
+  for (const KernelRow& r : rows) {
+    std::string data = r.data;
+    if (!r.body.empty()) {
+      data = fmt::format("&{}_bodies[{}]", name, count++);
+      bodies += fmt::format("    {},\n", r.body);
+    }
+    table += fmt::format("    {{{}, {}, &{}, {}{}}},\n", r.op, r.key, r.maker, data,
+                         r.probe.empty() ? "" : ", " + r.probe);
+  }
+  if (count > 0) text += fmt::format("static const BuiltinFunction {}_bodies[] = {{\n{}}};\n", name, bodies);
+  text += fmt::format("static const BuiltinKernel {}_rows[] = {{\n{}", name, table);
   return text + fmt::format("}};\nconst std::span<const BuiltinKernel> {0} = {0}_rows;\n", name);
 }
 

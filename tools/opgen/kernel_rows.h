@@ -13,13 +13,15 @@ struct KernelRow {
   std::string key;         ///< C++ of the DispatchKey.
   std::string signature;   ///< What rows are grouped by.
   std::string maker;       ///< C++ of the function that makes it.
-  std::string data;        ///< C++ of its data.
+  std::string data;        ///< C++ of its data; empty where that is `body`.
   std::string probe = "";  ///< C++ of its ServesProbe; empty: it serves every backend.
+  std::string body = "";   ///< C++ of the BuiltinFunction that is its data.
 };
 
 /// Rows in `count` parts: those of one signature together, parts of about equal length.
 std::vector<std::vector<KernelRow>> group_by_signature(const std::vector<KernelRow>& rows, size_t count);
-/// "const BuiltinKernel rows[] = ...; extern const std::span<const BuiltinKernel> NAME = rows;".
+/// "const BuiltinFunction bodies[] = ...; const BuiltinKernel rows[] = ...; extern const std::span<const
+/// BuiltinKernel> NAME = rows;".
 std::string print_rows(const std::vector<KernelRow>& rows, const std::string& name);
 
 }  // namespace tenon::opgen

@@ -10,10 +10,6 @@ namespace tenon::opgen {
 
 namespace {
 
-std::string function_data(const std::string& function) {
-  return fmt::format("reinterpret_cast<const void*>(&ops::{})", function);
-}
-
 // An array of the stubs that a body calls, as the data of a probe.
 std::string stubs_probe(const OpDef& def) {
   if (def.stubs.empty()) return "";
@@ -45,7 +41,9 @@ void add_rows(const OpDef& def, const Operator& op, std::vector<KernelRow>& rows
     return fmt::format("make_generated<{}, {}<{}>>", sig, entry, sig);
   };
   const auto function = [&](const std::string& key, const std::string& name, const std::string& probe = "") {
-    rows.push_back({op.index, key, sig, fmt::format("make_function<{}>", sig), function_data(name), probe});
+    const std::string body =
+        fmt::format("{{reinterpret_cast<AnyFunction>(&ops::{}), {}}}", name, quoted(op.schema.name));
+    rows.push_back({op.index, key, sig, generated("FunctionCall"), "", probe, body});
   };
   switch (def.body) {
     case Body::Expr:

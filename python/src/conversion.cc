@@ -174,11 +174,20 @@ PyObject* to_array(PyObject* o, PyObject* const* args, Py_ssize_t n, PyObject* k
     TENON_CHECK(!tensor_of(o).requires_grad(), Runtime,
                 "numpy: a tensor that requires grad has no NumPy array; use .detach().numpy()");
     Ref array(checked(numpy_array(tensor_of(o))));
-    if (given(dtype))
-      array = Ref(checked(PyObject_CallMethod(array.get(), "astype", "O", dtype)));
-    else if (given(copy) && flag(copy))
-      array = Ref(checked(PyObject_CallMethod(array.get(), "copy", nullptr)));
-    return array.release();
+    Ref result = Ref::borrow(array.get());
+    if (given(dtype)) {
+      const Ref astype(checked(PyObject_GetAttrString(array.get(), "astype")));
+      const Ref arguments(checked(PyTuple_Pack(1, dtype)));
+      const Ref keywords(checked(Py_BuildValue("{s:O}", "copy", Py_False)));
+      result = Ref(checked(PyObject_Call(astype.get(), arguments.get(), keywords.get())));
+    }
+    // `copy` is NumPy's: True asks for one, False forbids it, None takes what is needed.
+    const bool shared = result.get() == array.get();
+    TENON_CHECK(shared || !given(copy) || flag(copy), Value,
+                "__array__: copy=False, but another dtype needs a copy; use copy=None");
+    if (shared && given(copy) && flag(copy))
+      result = Ref(checked(PyObject_CallMethod(array.get(), "copy", nullptr)));
+    return result.release();
   });
 }
 

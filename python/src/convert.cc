@@ -3,23 +3,20 @@
 #include <fmt/format.h>
 
 #include <cstring>
-#include <limits>
 #include <memory>
 
 #include "python/src/parse.h"
 #include "tenon/core/half.h"
 #include "tenon/generated/functions.h"
+#include "tenon/ops/elements.h"
 
 namespace tenon::python {
 namespace {
 
 template <class T>
 void store_int(void* element, const Scalar& value, DType dtype) {
-  const int64_t v = value.to_int();
-  TENON_CHECK(
-      !value.is_integral() || (v >= std::numeric_limits<T>::min() && v <= std::numeric_limits<T>::max()),
-      Value, fmt::format("tensor: the value {} does not fit {}", v, name(dtype)));
-  *static_cast<T*>(element) = static_cast<T>(v);
+  ops::check_fits(value, dtype, "tensor");
+  *static_cast<T*>(element) = static_cast<T>(value.to_int());
 }
 
 /// Whether an item of a sequence is itself a sequence of items. Texts are no data.
@@ -192,8 +189,7 @@ void store_element(DType dtype, void* element, const Scalar& value) {
     case DType::Int32:
       return store_int<int32_t>(element, value, dtype);
     case DType::Int64:
-      *static_cast<int64_t*>(element) = value.to_int();
-      return;
+      return store_int<int64_t>(element, value, dtype);
     case DType::Float16:
       *static_cast<Half*>(element) = Half(static_cast<float>(value.to_double()));
       return;

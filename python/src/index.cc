@@ -17,7 +17,8 @@ std::span<PyObject* const> items_of(PyObject* const& key) noexcept {
   return {reinterpret_cast<PyTupleObject*>(key)->ob_item, static_cast<size_t>(PyTuple_GET_SIZE(key))};
 }
 
-bool is_mask(const Tensor& t) noexcept { return t.dtype() == DType::Bool; }
+/// uint8 is what masks were before there was bool.
+bool is_mask(const Tensor& t) noexcept { return t.dtype() == DType::Bool || t.dtype() == DType::UInt8; }
 
 /// An item that is a list, a tuple or an array, as the tensor that it stands for; undefined for others.
 Tensor index_data(PyObject* item) {
@@ -68,6 +69,8 @@ class Selection {
       slice(item);
     } else if (PyBool_Check(item)) {
       all_or_nothing(item == Py_True);
+    } else if (data.defined() && is_mask(data)) {
+      mask(data);
     } else if (parse_int(item, position)) {
       view_ = view_.select(dim_, position);
     } else if (data.defined()) {
@@ -99,12 +102,12 @@ class Selection {
   }
 
   void index_tensor(const Tensor& t) {
-    TENON_CHECK(is_integral(t.dtype(), true), Type,
+    TENON_CHECK(is_integral(t.dtype(), false), Type,
                 fmt::format("index: an index tensor must hold integers or bools, got {}", name(t.dtype())));
-    if (is_mask(t))
-      mask(t);
-    else
-      add_tensor(t.dtype() == kInt64 ? t : t.to(kInt64));
+    TENON_CHECK(
+        t.dtype() == kInt64 || t.dtype() == DType::Int32, Index,
+        fmt::format("index: an index tensor must be int64, int32, uint8 or bool, got {}", name(t.dtype())));
+    add_tensor(t.dtype() == kInt64 ? t : t.to(kInt64));
   }
 
   /// A mask stands for the positions of its true elements, one index tensor for each of its dimensions.

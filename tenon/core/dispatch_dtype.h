@@ -1,5 +1,6 @@
 // TENON_DISPATCH_*: a switch over dtypes that runs one lambda with `scalar_t` being the C++ type of the
-// elements. Used by kernels, the library's and users'. Knows no tensors; see half.h for the element types.
+// elements; switch_dtype, the same for lambdas that take the type as their parameter. Used by kernels, the
+// library's and users'. Knows no tensors; see half.h for the element types.
 #pragma once
 
 #include "tenon/core/dtype.h"
@@ -93,3 +94,22 @@ using cpp_type = typename detail::CppTypeOf<t>::type;
                             TENON_DISPATCH_CASE(::tenon::DType::Bool, __VA_ARGS__)                     \
                                 TENON_DISPATCH_CASE(::tenon::DType::Float16, __VA_ARGS__)              \
                                     TENON_DISPATCH_CASE(::tenon::DType::BFloat16, __VA_ARGS__))
+
+namespace tenon {
+
+/// Calls f.operator()<T>() with the element type of `dtype`, one of TENON_DISPATCH_REAL_TYPES.
+template <class F>
+decltype(auto) switch_dtype(DType dtype, const char* op, F&& f) {
+  return TENON_DISPATCH_REAL_TYPES(dtype, op,
+                                   [&]() -> decltype(auto) { return f.template operator()<scalar_t>(); });
+}
+
+/// The same over the real floating types alone.
+template <class F>
+decltype(auto) switch_floating_dtype(DType dtype, const char* op, F&& f) {
+  return TENON_DISPATCH_FLOATING_TYPES_AND2(
+      DType::Float16, DType::BFloat16, dtype, op,
+      [&]() -> decltype(auto) { return f.template operator()<scalar_t>(); });
+}
+
+}  // namespace tenon

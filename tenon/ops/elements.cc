@@ -8,9 +8,9 @@
 #include <cstring>
 #include <numeric>
 
+#include "tenon/core/dispatch_dtype.h"
 #include "tenon/iter/overlap.h"
 #include "tenon/ops/device_stubs.h"
-#include "tenon/ops/dtype_switch.h"
 #include "tenon/ops/geometry.h"
 
 namespace tenon::ops {
@@ -75,19 +75,22 @@ void copy_elements(const Tensor& dst, const Tensor& src, const char* op) {
   copy_stub(dst.device().is_cpu() ? src.device() : dst.device(), dst, from);
 }
 
+void check_fits(const Scalar& value, DType dtype, const char* op) {
+  if (!is_integral(dtype, false) || value.is_bool() || (dtype == DType::Int64 && value.is_integral())) return;
+  TENON_CHECK(!value.is_complex(), Type,
+              fmt::format("{}: a complex value cannot be converted to {}", op, name(dtype)));
+  const bool has_sign = tenon::is_signed(dtype);
+  const double limit = std::ldexp(1.0, static_cast<int>(8 * item_size(dtype)) - (has_sign ? 1 : 0));
+  const double v = value.is_integral() ? static_cast<double>(value.to_int()) : std::trunc(value.to_double());
+  const bool fits = v < limit && (has_sign ? v >= -limit : v >= 0 || (value.is_integral() && v > -limit));
+  TENON_CHECK(fits, Value,
+              fmt::format("{}: value {} cannot be converted to {} without overflow", op, value.to_double(),
+                          name(dtype)));
+}
+
 void fill_elements(const Tensor& dst, const Scalar& value, const char* op) {
   check_no_internal_overlap(dst, op);
-  if (is_integral(dst.dtype(), false) && !value.is_bool()) {
-    const double limit =
-        std::ldexp(1.0, static_cast<int>(8 * dst.itemsize()) - (tenon::is_signed(dst.dtype()) ? 1 : 0));
-    const double low = tenon::is_signed(dst.dtype()) ? -limit : 0;
-    const double v =
-        value.is_integral() ? static_cast<double>(value.to_int()) : std::trunc(value.to_double());
-    const bool exact_int64 = dst.dtype() == DType::Int64 && value.is_integral();
-    TENON_CHECK(exact_int64 || (v >= low && v < limit), Value,
-                fmt::format("{}: value {} cannot be converted to {} without overflow", op, value.to_double(),
-                            name(dst.dtype())));
-  }
+  check_fits(value, dst.dtype(), op);
   if (dst.device().is_meta() || dst.numel() == 0) return;
   fill_stub(dst.device(), dst, value);
 }

@@ -11,7 +11,11 @@ namespace tenon::ops {
 /// place.
 void copy_elements(const Tensor& dst, const Tensor& src, const char* op);
 
-/// Sets every element. Throws Error{Value} when an integer dtype cannot hold the value.
+/// Throws Error{Value} unless an integer dtype can hold the value, a float truncated. An unsigned one also
+/// takes the negative of what it can hold, which wraps (-1 is 255), as in PyTorch.
+void check_fits(const Scalar& value, DType dtype, const char* op);
+
+/// Sets every element. Throws Error{Value} when an integer dtype cannot hold the value (see check_fits).
 void fill_elements(const Tensor& dst, const Scalar& value, const char* op);
 
 /// Sets every element to the bits of zero.

@@ -40,6 +40,42 @@ void check_floating(const Tensor& self, const char* op) {
       fmt::format("{}: not implemented for {}; it needs a floating point dtype", op, name(self.dtype())));
 }
 
+/// The integers that a dtype holds: the range of an integer one, and of a floating one as far as every
+/// integer is a value (2^24 for float32).
+struct IntegerRange {
+  int64_t low, high;
+};
+IntegerRange integer_range(DType dtype) {
+  switch (dtype) {
+    case DType::Bool:
+      return {0, 1};
+    case DType::Float16:
+      return {-(1 << 11), 1 << 11};
+    case DType::BFloat16:
+      return {-(1 << 8), 1 << 8};
+    case DType::Float32:
+      return {-(1 << 24), 1 << 24};
+    case DType::Float64:
+      return {-(int64_t{1} << 53), int64_t{1} << 53};
+    default: {
+      const int bits = static_cast<int>(8 * item_size(dtype));
+      if (!tenon::is_signed(dtype)) return {0, (int64_t{1} << bits) - 1};
+      const auto high = static_cast<int64_t>((uint64_t{1} << (bits - 1)) - 1);
+      return {-high - 1, high};
+    }
+  }
+}
+
+/// Throws unless every element is in [0, 1], which a NaN is not.
+void check_probabilities(const Tensor& p, const char* op) {
+  if (p.is_meta() || p.numel() == 0) return;
+  const double low = tenon::amin(p, IntArrayRef()).item().to_double(),
+               high = tenon::amax(p, IntArrayRef()).item().to_double();
+  TENON_CHECK(low >= 0 && high <= 1, Value,
+              fmt::format("{}: expects all elements of `self` to be in [0, 1], but they are in [{}, {}]", op,
+                          low, high));
+}
+
 /// Draws contiguous elements and puts them into `self` in logical order, so that its strides do not matter.
 template <class F>
 void draw(const Tensor& self, const char* op, F&& fill) {
@@ -85,6 +121,7 @@ Tensor& bernoulli_(Tensor& self, double p, const Generator& generator) {
 
 Tensor bernoulli(const Tensor& self, const Generator& generator) {
   check_floating(self, "bernoulli");
+  check_probabilities(self, "bernoulli");
   const PhiloxState state = take_stream(generator, self.numel(), 2);
   Tensor result = make_empty(self.sizes(), self.dtype(), self.device());
   if (self.is_meta() || self.numel() == 0) return result;
@@ -127,7 +164,15 @@ Tensor randint_low(int64_t low, int64_t high, IntArrayRef size, OptDType dtype, 
   TENON_CHECK(
       low < high, Value,
       fmt::format("randint: expects 'low' to be less than 'high', but got low={} >= high={}", low, high));
-  Tensor result = tenon::empty(size, options_of(dtype.value_or(DType::Int64), layout, device, pin_memory));
+  const DType type = dtype.value_or(DType::Int64);
+  // Floats round what they do not hold exactly, up to their largest value; only float16's is below int64's.
+  const IntegerRange held = type == DType::Float16    ? IntegerRange{-65504, 65504}
+                            : is_floating_point(type) ? IntegerRange{INT64_MIN, INT64_MAX}
+                                                      : integer_range(type);
+  TENON_CHECK(
+      low >= held.low && high - 1 <= held.high, Value,
+      fmt::format("randint: numbers from {} to {} are out of bounds for {}", low, high - 1, name(type)));
+  Tensor result = tenon::empty(size, options_of(type, layout, device, pin_memory));
   const PhiloxState state = take_stream({}, result.numel(), 2);
   if (result.is_meta() || result.numel() == 0) return result;
   randint_stub(result.device(), result, low, static_cast<uint64_t>(high) - static_cast<uint64_t>(low), state);
@@ -141,7 +186,12 @@ Tensor randint(int64_t high, IntArrayRef size, OptDType dtype, OptLayout layout,
 Tensor randperm_generator(int64_t n, const Generator& generator, OptDType dtype, OptLayout layout,
                           OptDevice device, OptBool pin_memory) {
   TENON_CHECK(n >= 0, Value, fmt::format("randperm: n must be non-negative, got {}", n));
-  Tensor result = tenon::empty({n}, options_of(dtype.value_or(DType::Int64), layout, device, pin_memory));
+  const DType type = dtype.value_or(DType::Int64);
+  TENON_CHECK(type != DType::Bool && !is_complex(type), NotImplemented,
+              fmt::format("randperm: not implemented for {}", name(type)));
+  TENON_CHECK(n - 1 <= integer_range(type).high, Value,
+              fmt::format("randperm: n = {} is more numbers than {} can tell apart", n, name(type)));
+  Tensor result = tenon::empty({n}, options_of(type, layout, device, pin_memory));
   const PhiloxState state = take_stream(generator, n, 2);
   if (result.is_meta() || n == 0) return result;
   randperm_stub(result.device(), result, state);

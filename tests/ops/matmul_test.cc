@@ -82,6 +82,13 @@ TEST(Addmm, ScalesBothParts) {
   expect_values(self, {2, 1, 4, 3});
 }
 
+TEST(Addmm, ScalesIntegersExactly) {
+  const int64_t odd = (int64_t{1} << 53) + 1;
+  const Tensor one = ones({1, 1}, kInt64), nothing = zeros({1, 1}, kInt64);
+  EXPECT_EQ(addmm(nothing, one, one, 1, odd).item().to_int(), odd);
+  EXPECT_EQ(addmm(one, nothing, nothing, odd, 1).item().to_int(), odd);
+}
+
 TEST(Matmul, FollowsTheRulesOfRanks) {
   const Tensor v = arange(3).to(kFloat32), m = random_tensor({3, 4}, kFloat32, 3);
   EXPECT_EQ(matmul(v, v).dim(), 0);

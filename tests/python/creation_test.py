@@ -197,3 +197,73 @@ def test_a_seed_beyond_64_bits_is_refused():
     for seed in (2**64, 2**70, -(2**63) - 1):
         with pytest.raises(ValueError):
             tenon.manual_seed(seed)
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), 1e20])
+@pytest.mark.parametrize("dtype", [tenon.int64, tenon.int32, tenon.uint8])
+def test_what_no_integer_holds_is_refused(value, dtype):
+    for make in (
+        lambda: tenon.tensor(value, dtype=dtype),
+        lambda: tenon.tensor([value], dtype=dtype),
+        lambda: tenon.full((2,), value, dtype=dtype),
+        lambda: tenon.zeros(2, dtype=dtype).fill_(value),
+    ):
+        with pytest.raises(ValueError, match="overflow"):
+            make()
+
+
+@pytest.mark.parametrize("number", [300, -256, 300.5, -1.5])
+def test_uint8_refuses_what_lies_beyond_it(number):
+    with pytest.raises(ValueError):
+        tenon.tensor([number], dtype=tenon.uint8)
+    with pytest.raises(ValueError):
+        tenon.full((1,), number, dtype=tenon.uint8)
+
+
+def test_negative_numbers_wrap_in_uint8():
+    assert tenon.tensor([-1, -255], dtype=tenon.uint8).tolist() == [255, 1]
+    t = tenon.full((2,), -1, dtype=tenon.uint8)
+    t[0] = -2
+    assert t.tolist() == [254, 255]
+
+
+@pytest.mark.parametrize(
+    ("dtype", "most"), [(tenon.int8, 128), (tenon.uint8, 256), (tenon.float16, 2049), (tenon.bfloat16, 257)]
+)
+def test_randperm_refuses_what_its_dtype_cannot_tell_apart(dtype, most):
+    assert sorted(tenon.randperm(most, dtype=dtype).tolist()) == list(range(most))
+    with pytest.raises(ValueError, match="randperm"):
+        tenon.randperm(most + 1, dtype=dtype)
+
+
+def test_randint_refuses_numbers_beyond_its_dtype():
+    assert tenon.randint(-128, 128, (9,), dtype=tenon.int8).dtype is tenon.int8
+    for low, high, dtype in [
+        (-129, 0, tenon.int8),
+        (0, 129, tenon.int8),
+        (-1, 5, tenon.uint8),
+        (0, 3, tenon.bool),
+        (0, 70000, tenon.float16),
+        (0, 2**40, tenon.int32),
+    ]:
+        with pytest.raises(ValueError, match="randint"):
+            tenon.randint(low, high, (0,), dtype=dtype)
+
+
+@pytest.mark.parametrize("p", [1.5, -0.1, float("nan")])
+def test_bernoulli_takes_probabilities_only(p):
+    tenon.manual_seed(3)
+    state = tenon.get_rng_state()
+    with pytest.raises(ValueError, match="bernoulli"):
+        tenon.bernoulli(tenon.tensor([0.5, p]))
+    assert tenon.get_rng_state() == state
+
+
+def test_array_keeps_to_numpys_copy():
+    t = tenon.arange(3.0)
+    assert np.shares_memory(t.__array__(copy=False), t.numpy())
+    assert not np.shares_memory(t.__array__(copy=True), t.numpy())
+    assert np.shares_memory(t.__array__(np.float32), t.numpy())
+    assert t.__array__(np.int64).tolist() == [0, 1, 2]
+    with pytest.raises(ValueError, match="copy=False"):
+        t.__array__(np.int64, copy=False)

@@ -110,6 +110,17 @@ def test_assigning_values_through_index_tensors():
     assert_same(t, want)
 
 
+def test_uint8_is_a_mask():
+    t, want = tenon.arange(5), np.arange(5)
+    bits = np.array([1, 0, 2, 0, 1], np.uint8)
+    assert_same(t[tenon.tensor(bits)], want[bits != 0])
+    assert_same(t[bits], want[bits != 0])
+    assert t[tenon.tensor(1, dtype=tenon.uint8)].shape == (1, 5)
+    t[tenon.tensor(bits)] = 9
+    want[bits != 0] = 9
+    assert_same(t, want)
+
+
 @pytest.mark.parametrize(
     ("key", "error"),
     [
@@ -123,6 +134,7 @@ def test_assigning_values_through_index_tensors():
         (1.5, TypeError),
         ("a", TypeError),
         ([0.5], TypeError),
+        (np.array([1, 0], np.int8), IndexError),
         (slice(0.5, None), TypeError),
     ],
     ids=repr,

@@ -114,3 +114,36 @@ def test_refused_dtypes_say_what_to_do():
 def test_clamp_needs_a_bound():
     with pytest.raises(ValueError, match="min.*max"):
         tenon.clamp(tenon.ones(2))
+
+
+def test_relu_keeps_the_sign_of_zero():
+    got = tenon.relu(tenon.tensor([-0.0, 0.0, float("nan"), -1.0])).numpy()
+    assert np.signbit(got).tolist() == [True, False, False, False] and np.isnan(got[2])
+
+
+def test_bounds_get_no_gradient_where_they_are_numbers_and_half_where_they_are_tensors():
+    def gradients(f, *values):
+        leaves = [tenon.tensor(v, requires_grad=True) for v in values]
+        f(*leaves).sum().backward()
+        return [t.grad.tolist() for t in leaves]
+
+    x = [-2.0, -1.0, 0.0, 1.0, 2.0, float("nan")]
+    assert gradients(lambda t: t.clamp(-1, 1), x) == [[0.0, 0.0, 1.0, 0.0, 0.0, 0.0]]
+    assert gradients(lambda t: t.clamp_min(0), [-1.0, 0.0, 1.0]) == [[0.0, 0.0, 1.0]]
+    assert gradients(lambda t: t.clamp_max(0), [-1.0, 0.0, 1.0]) == [[1.0, 0.0, 0.0]]
+    assert gradients(lambda t: t.clamp(1, -1), [-2.0, 0.0, 2.0]) == [[0.0, 0.0, 0.0]]
+    both = gradients(lambda t, low, high: t.clamp(low, high), [-1.0, 0.0, 1.0], [0.0] * 3, [1.0] * 3)
+    assert both == [[0.0, 0.5, 0.5], [1.0, 0.5, 0.0], [0.0, 0.0, 0.5]]
+    got = tenon.tensor([-0.0, 1.0]).clamp_min(0).numpy()
+    assert np.signbit(got).tolist() == [True, False]
+    assert tenon.tensor([1.0]).clamp(float("nan")).isnan().item()
+    assert tenon.tensor([-3, 3]).clamp(-1, 1).tolist() == [-1, 1]
+
+
+def test_numbers_beside_narrow_integers_keep_their_value():
+    x = tenon.tensor([1, 2, 250], dtype=tenon.uint8)
+    assert (x < -1).tolist() == [False] * 3 and (x == 300).tolist() == [False] * 3
+    assert (x // -1).tolist() == [255, 254, 6] and (x + 300).tolist() == [45, 46, 38]
+    assert not (tenon.tensor([44], dtype=tenon.int8) == 300).item()
+    with pytest.raises(ValueError, match="does not fit int32"):
+        tenon.tensor([1], dtype=tenon.int32) + 2**40

@@ -5,8 +5,8 @@
 #include "backends/cpu/copy/copy.h"
 #include "backends/cpu/ops/strided.h"
 #include "backends/cpu/ops/stub_functions.h"
+#include "tenon/core/dispatch_dtype.h"
 #include "tenon/core/parallel.h"
-#include "tenon/ops/dtype_switch.h"
 
 namespace tenon::cpu {
 

@@ -4,10 +4,10 @@
 #include "backends/cpu/copy/copy.h"
 #include "backends/cpu/gemm/openblas.h"
 #include "backends/cpu/ops/report.h"
+#include "tenon/core/dispatch_dtype.h"
 #include "tenon/core/parallel.h"
 #include "tenon/core/strict.h"
 #include "tenon/generated/cpu_kernels.h"
-#include "tenon/ops/dtype_switch.h"
 #include "tenon/ops/elements.h"
 
 namespace tenon::cpu {
@@ -24,50 +24,46 @@ struct Matrix {
 
 /// c = alpha * a b + beta * c for one matrix each; elements are T.
 template <class T>
-void product(const char* op, GemmArgs<T> args, double alpha, double beta) {
+void product(const char* op, GemmArgs<T> args, const Scalar& alpha, const Scalar& beta) {
   if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>) {
-    gemm(args, {static_cast<float>(alpha), static_cast<float>(beta)});
+    gemm(args, {static_cast<float>(alpha.to_double()), static_cast<float>(beta.to_double())});
     report_kernel(op, kOwnKernel);
   } else {
-    args.alpha = static_cast<T>(alpha);
-    args.beta = static_cast<T>(beta);
     if constexpr (std::is_floating_point_v<T>) {
+      args.alpha = static_cast<T>(alpha.to_double());
+      args.beta = static_cast<T>(beta.to_double());
       const GemmBy by = gemm_by_best(args, is_strict());
       if (by == GemmBy::OpenBlas)
         tenon::report_kernel(op, "openblas");
       else
         report_kernel(op, kOwnKernel);
     } else {
+      // Not by way of double, which holds integers to 2^53 only.
+      args.alpha = static_cast<T>(alpha.to_int());
+      args.beta = static_cast<T>(beta.to_int());
       gemm(args);
       report_kernel(op, kOwnKernel);
     }
   }
 }
 
+/// The dtypes that gemm computes in; narrower integers are widened first.
 template <class F>
 void switch_gemm_dtype(DType dtype, const char* op, F&& f) {
-  switch (dtype) {
-    case DType::Float32:
-      return f.template operator()<float>();
-    case DType::Float64:
-      return f.template operator()<double>();
-    case DType::Int32:
-      return f.template operator()<int32_t>();
-    case DType::Int64:
-      return f.template operator()<int64_t>();
-    case DType::Float16:
-      return f.template operator()<Half>();
-    case DType::BFloat16:
-      return f.template operator()<BFloat16>();
-    default:
-      unsupported_dtype(op, dtype);
-  }
+  TENON_DISPATCH_SWITCH(
+      dtype, op, "the integers, float16, bfloat16, float32, float64",
+      TENON_CASES_FLOATING([&] { f.template operator()<scalar_t>(); })
+          TENON_DISPATCH_CASE(DType::Int32, [&] { f.template operator()<scalar_t>(); })
+              TENON_DISPATCH_CASE(DType::Int64, [&] { f.template operator()<scalar_t>(); })
+                  TENON_DISPATCH_CASE(DType::Float16, [&] { f.template operator()<scalar_t>(); })
+                      TENON_DISPATCH_CASE(DType::BFloat16, [&] { f.template operator()<scalar_t>(); }));
 }
 
 bool is_narrow(DType t) { return t == DType::UInt8 || t == DType::Int8 || t == DType::Int16; }
 
 /// [m, k] x [k, n] into out; widths that gemm lacks go through int64, which wraps to the same values.
-void multiply(const char* op, const Tensor& a, const Tensor& b, Tensor& out, double alpha, double beta) {
+void multiply(const char* op, const Tensor& a, const Tensor& b, Tensor& out, const Scalar& alpha,
+              const Scalar& beta) {
   if (is_narrow(a.dtype())) {
     Tensor wide = ops::as_dtype(out, DType::Int64);
     multiply(op, ops::as_dtype(a, DType::Int64), ops::as_dtype(b, DType::Int64), wide, alpha, beta);
@@ -105,7 +101,7 @@ void mm(const Tensor& self, const Tensor& mat2, Tensor& out) { multiply("mm", se
 void addmm(const Tensor& self, const Tensor& mat1, const Tensor& mat2, const Scalar& beta,
            const Scalar& alpha, Tensor& out) {
   if (beta.to_double() != 0) ops::copy_elements(out, self, "addmm");
-  multiply("addmm", mat1, mat2, out, alpha.to_double(), beta.to_double());
+  multiply("addmm", mat1, mat2, out, alpha, beta);
 }
 
 void bmm(const Tensor& self, const Tensor& mat2, Tensor& out) {

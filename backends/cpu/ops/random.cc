@@ -8,9 +8,9 @@
 #include "backends/cpu/ops/block_expr.h"
 #include "backends/cpu/ops/report.h"
 #include "backends/cpu/ops/stub_functions.h"
+#include "tenon/core/dispatch_dtype.h"
 #include "tenon/core/half.h"
 #include "tenon/core/parallel.h"
-#include "tenon/ops/dtype_switch.h"
 #include "tenon/random/philox.h"
 
 namespace tenon::cpu {

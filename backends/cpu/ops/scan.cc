@@ -1,8 +1,8 @@
 // argmax, argmin, max.dim, min.dim, cumsum: kernels that walk along a dimension element by element.
-#include <cmath>
 #include <type_traits>
 
 #include "backends/cpu/ops/strided.h"
+#include "backends/cpu/reduce/arg_reduce.h"
 #include "tenon/core/half.h"
 #include "tenon/core/kernel_report.h"
 #include "tenon/core/parallel.h"
@@ -22,29 +22,7 @@ void with_compute(DType type, F&& f) {
     f.template operator()<int64_t>();
 }
 
-/// The first position of the extremum and its value; a NaN beats every number.
-template <class T>
-struct Best {
-  T value{};
-  int64_t at = -1;
-
-  void feed(const T* p, int64_t n, int64_t first, bool largest) {
-    for (int64_t i = 0; i < n; ++i) {
-      const T v = p[i];
-      bool better = at < 0;
-      if constexpr (std::is_floating_point_v<T>) {
-        if (!better && std::isnan(value)) return;
-        better = better || std::isnan(v);
-      }
-      if (better || (largest ? v > value : v < value)) {
-        value = v;
-        at = first + i;
-      }
-    }
-  }
-};
-
-/// Calls done(i, Best) for every result i.
+/// Calls done(i, ArgResult) for every result i.
 template <class T, class F>
 void for_each_extremum(const Tensor& self, const Dims& mask, bool largest, const char* op, F&& done) {
   report_kernel(op, "scan");
@@ -52,16 +30,14 @@ void for_each_extremum(const Tensor& self, const Dims& mask, bool largest, const
   const auto* base = static_cast<const char*>(self.data_ptr());
   const StridedDims kept = dims_where(self, mask, false), reduced = dims_where(self, mask, true);
   const int64_t extent = reduced.numel();
+  const ReduceOp op_of = largest ? ReduceOp::Max : ReduceOp::Min;
   parallel_for(0, kept.numel(), std::max<int64_t>((1 << 14) / std::max<int64_t>(extent, 1), 1),
                [&](int64_t begin, int64_t end) {
                  for (int64_t i = begin; i < end; ++i) {
-                   Best<T> best;
-                   int64_t seen = 0;
-                   for_each_tile<T>(base + kept.offset(i), reduced, convert, [&](const T* p, int64_t n) {
-                     best.feed(p, n, seen, largest);
-                     seen += n;
-                   });
-                   done(i, best);
+                   ArgReducer<T> best(op_of);
+                   for_each_tile<T>(base + kept.offset(i), reduced, convert,
+                                    [&](const T* p, int64_t n) { best.feed(p, static_cast<size_t>(n)); });
+                   done(i, best.result());
                  }
                });
 }
@@ -72,7 +48,7 @@ void arg_extremum(const Tensor& self, std::optional<int64_t> dim, bool largest, 
   auto* positions = static_cast<int64_t*>(out.data_ptr());
   with_compute(self.dtype(), [&]<class T>() {
     for_each_extremum<T>(self, mask, largest, op,
-                         [&](int64_t i, const Best<T>& best) { positions[i] = best.at; });
+                         [&](int64_t i, const ArgResult<T>& best) { positions[i] = best.index; });
   });
 }
 
@@ -84,8 +60,8 @@ void extremum_dim(const Tensor& self, int64_t dim, bool largest, Tensor& values,
   const auto item = static_cast<int64_t>(values.itemsize());
   with_compute(self.dtype(), [&]<class T>() {
     const ConvertFn store = convert_fn(dtype_of<T>, values.dtype());
-    for_each_extremum<T>(self, mask, largest, op, [&](int64_t i, const Best<T>& best) {
-      positions[i] = best.at;
+    for_each_extremum<T>(self, mask, largest, op, [&](int64_t i, const ArgResult<T>& best) {
+      positions[i] = best.index;
       store(bytes + i * item, {item, 0}, &best.value, {sizeof(T), 0}, 1, 1);
     });
   });

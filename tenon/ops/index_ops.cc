@@ -198,6 +198,13 @@ Tensor slice_positions(IntArrayRef sizes, int64_t dim, const Tensor& index, cons
   return positions;
 }
 
+/// Throws Error{Device}: kernels read both where they lie.
+void check_same_device(const Tensor& self, const Tensor& other, const char* argument, const char* op) {
+  TENON_CHECK(self.device() == other.device(), Device,
+              fmt::format("{}: `{}` is on {}, expected {} as `self`; move one with .to()", op, argument,
+                          to_string(other.device()), to_string(self.device())));
+}
+
 /// A 0-dim tensor as one of a single element.
 Tensor at_least_1d(const Tensor& t) { return t.dim() == 0 ? make_view(t, {1}, {1}, t.storage_offset()) : t; }
 
@@ -241,6 +248,7 @@ Tensor gather_backward(const Tensor& grad, IntArrayRef sizes, int64_t dim, const
 
 Tensor index_select(const Tensor& self, int64_t dim, const Tensor& index) {
   const int64_t d = wrap_dim(dim, self.dim(), "index_select");
+  check_same_device(self, index, "index", "index_select");
   const Tensor positions = slice_positions(self.sizes(), d, index, "index_select");
   Dims sizes = self.sizes().to_dims();
   if (self.dim() > 0) sizes[at(d)] = positions.numel();
@@ -261,6 +269,8 @@ Tensor& index_add_(Tensor& self, int64_t dim, const Tensor& index, const Tensor&
   TENON_CHECK(self.dtype() == source.dtype(), Type,
               fmt::format("index_add_: `source` is {}, expected {} as `self`", name(source.dtype()),
                           name(self.dtype())));
+  check_same_device(self, index, "index", "index_add_");
+  check_same_device(self, source, "source", "index_add_");
   check_no_internal_overlap(self, "index_add_");
   const Tensor positions = slice_positions(self.sizes(), d, index, "index_add_");
   Tensor to = at_least_1d(self);

@@ -95,6 +95,14 @@ TEST(Gather, ReadsAlongADimension) {
   expect_error(ErrorKind::Shape, "same number of dimensions", [&] { gather(x, 1, tensor({0})); });
 }
 
+TEST(IndexSelect, RefusesAnotherDevice) {
+  const Tensor x = arange(4), rows = tensor({1, 0});
+  const Tensor elsewhere = rows.to(kMeta);
+  expect_error(ErrorKind::Device, "`index` is on meta", [&] { index_select(x, 0, elsewhere); });
+  expect_error(ErrorKind::Device, "`index` is on meta", [&] { index_add(x, 0, elsewhere, rows); });
+  expect_error(ErrorKind::Device, "`source` is on meta", [&] { index_add(x, 0, rows, elsewhere); });
+}
+
 TEST(Nonzero, ListsPositionsInOrder) {
   for (const Tensor& x : every_stride({3, 4}, kInt32)) {
     std::vector<double> want;

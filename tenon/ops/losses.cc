@@ -1,6 +1,7 @@
 // Softmax with a dtype, and the losses built on it.
 #include <fmt/core.h>
 
+#include "tenon/core/thread_state.h"
 #include "tenon/generated/functions.h"
 #include "tenon/generated/op_bodies.h"
 
@@ -106,6 +107,8 @@ Tensor log_softmax_int(const Tensor& self, int64_t dim, std::optional<DType> dty
 Tensor nll_loss(const Tensor& self, const Tensor& target, const Tensor& weight, int64_t reduction,
                 int64_t ignore_index) {
   TENON_CHECK(self.dim() > 0, Shape, "nll_loss: `self` must have at least one dimension");
+  TENON_CHECK(!weight.defined() || !weight.requires_grad() || !thread_state.grad_enabled, NotImplemented,
+              "nll_loss: the derivative for `weight` is not implemented; use weight.detach()");
   if (self.dim() > 2) {
     check_places(self, target);
     return nll_of_images(self, target, weight, reduction, ignore_index);

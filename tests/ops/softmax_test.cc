@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "tenon/core/thread_state.h"
 #include "tests/ops/testing.h"
 
 namespace tenon {
@@ -56,6 +57,15 @@ TEST(NllLoss, MatchesLoops) {
   expect_error(ErrorKind::Index, "Target 3 is out of bounds", [&] { nll_loss(x, tensor({0, 1, 2, 3})); });
   expect_error(ErrorKind::Shape, "size mismatch", [&] { nll_loss(x, tensor({0, 1})); });
   expect_error(ErrorKind::Type, "int64", [&] { nll_loss(x, zeros({4})); });
+}
+
+TEST(NllLoss, RefusesWeightsThatWantAGradient) {
+  const Tensor x = zeros({1, 2}), t = tensor({1});
+  Tensor weight = ones({2});
+  weight.requires_grad_();
+  expect_error(ErrorKind::NotImplemented, "derivative for `weight`", [&] { nll_loss(x, t, weight); });
+  const NoGradGuard no_grad;
+  expect_values(nll_loss(x, t, weight), {0});
 }
 
 TEST(CrossEntropy, IsLogSoftmaxThenNll) {

@@ -106,14 +106,15 @@ bool is_nonzero(const Tensor& self) {
 }
 
 bool equal(const Tensor& self, const Tensor& other) {
-  TENON_CHECK(
-      self.dtype() == other.dtype(), Type,
-      fmt::format("equal: `other` is {}, expected {} as `self`", name(other.dtype()), name(self.dtype())));
   TENON_CHECK(self.device() == other.device(), Device,
               fmt::format("equal: `self` is on {}, `other` on {}", to_string(self.device()),
                           to_string(other.device())));
   TENON_CHECK(!self.is_meta(), NotImplemented, "equal: a meta tensor has no data");
   if (!(self.sizes() == other.sizes())) return false;
+  if (self.dtype() != other.dtype()) {
+    const DType common = promote_types(self.dtype(), other.dtype());
+    return ops::equal(self.to(common), other.to(common));
+  }
   return self.numel() == 0 || equal_stub(self.device(), self, other);
 }
 

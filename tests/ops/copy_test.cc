@@ -90,7 +90,9 @@ TEST(Equal, ComparesShapeAndElements) {
   EXPECT_FALSE(equal(arange(3), arange(4)));
   EXPECT_FALSE(equal(tensor({NAN}), tensor({NAN})));
   EXPECT_TRUE(equal(tensor({0.0}), tensor({-0.0})));
-  expect_error(ErrorKind::Type, "expected int64", [] { equal(arange(3), zeros({3})); });
+  // Dtypes promote, as in PyTorch.
+  EXPECT_TRUE(equal(arange(3), arange(3).to(kFloat32)));
+  EXPECT_FALSE(equal(arange(3), zeros({3})));
 }
 
 TEST(ReadOnlyMemory, IsReadButNeverWritten) {

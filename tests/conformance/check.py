@@ -1,0 +1,332 @@
+"""Runs one operator on the samples of its row, and compares: values, dtypes, strides, storage, meta, in-place, out=."""
+
+import zlib
+
+import numpy as np
+
+import tenon
+from conformance.dtypes import BY_NAME, axis
+from conformance.library import TENON
+from conformance.samples import KINDS, LAYOUTS, Maker, Sample, Spec, geometry
+
+#: What a refusal raises; never SystemError, never a crash.
+ERRORS = (TypeError, ValueError, IndexError, RuntimeError, NotImplementedError)
+
+
+def maker(op, dtype, kind, row, second=None, turn=0):
+    """The same samples in every run."""
+    seed = zlib.crc32(f"{op.full_name} {dtype} {kind} {second} {turn}".encode())
+    domain = row.domain
+    extremes = not row.magnitude if row.extremes is None else row.extremes
+    if kind == "grad" and row.grad_domain:
+        domain = row.grad_domain
+    return Maker(dtype, kind, np.random.default_rng(seed), domain, second, extremes)
+
+
+def kinds_of(op, row, dtype, deep=False):
+    """(kind, dtype of the other operands, turn) of every cell that is sampled."""
+    for kind in KINDS:
+        if kind != "promotion":
+            for turn in range(4 if deep else 1):
+                yield kind, None, turn
+        elif len(op.tensors) > 1 or any(a.is_list for a in op.tensors):
+            for other in axis():
+                if other.name != dtype:
+                    yield kind, other.name, 0
+
+
+def samples_of(op, row, dtype, kind, second=None, turn=0):
+    if row.why_absent(dtype, kind):
+        return []
+    return list(row.samples(maker(op, dtype, kind, row, second, turn)))
+
+
+# Comparing
+
+
+def tolerance(row, s, want, d):
+    """How far each element may be from the reference."""
+    unit = 2.0 ** (1 - d.digits)
+    if not row.ulps:
+        return np.zeros(np.shape(want))
+    scale = np.abs(want)
+    if row.magnitude:
+        bound = row.wanted(s, absolute=True)
+        bound = np.abs(np.asarray(bound[0] if isinstance(bound, tuple) else bound, np.complex128))
+        scale = np.maximum(scale, np.where(np.isfinite(bound), bound, 0))
+    return row.ulps * (unit * np.where(np.isfinite(scale), scale, 0) + d.smallest)
+
+
+def compare(got, want, d, allowed, where=""):
+    """Raises AssertionError where arrays differ; NaN equals NaN, and zeros have signs where results are exact."""
+    assert got.shape == np.shape(want), f"{where}shape {list(got.shape)}, expected {list(np.shape(want))}"
+    want = d.store(want).reshape(np.shape(want))
+    if got.size == 0:
+        return
+    if not d.floating:
+        bad = got != want
+    else:
+        with np.errstate(all="ignore"):
+            same = (got == want) | (np.isnan(got) & np.isnan(want))
+            close = np.isfinite(got) & np.isfinite(want) & (np.abs(got - want) <= allowed)
+            # Just below the largest number, rounding may end on either side.
+            edge = np.isfinite(got) ^ np.isfinite(want)
+            edge &= (np.abs(np.where(np.isfinite(got), got, want)) >= d.largest * (1 - 2.0 ** (2 - d.digits))) & (allowed > 0)
+        bad = ~(same | close | edge)
+    if bad.any():
+        at = tuple(int(i) for i in np.argwhere(np.atleast_1d(bad))[0])
+        g, w = np.atleast_1d(got)[at], np.atleast_1d(want)[at]
+        raise AssertionError(f"{where}element {list(at)} is {g!r}, expected {w!r} ({int(bad.sum())} of {bad.size} differ)")
+
+
+def check_result(row, s, got, library=TENON):
+    """One result, or a tuple of them, against the reference."""
+    want = row.wanted(s)
+    names = row.result_dtype(s)
+    if not isinstance(want, tuple):
+        got, want, names = (got,), (want,), (names if isinstance(names, str) else names[0],)
+    elif isinstance(names, str):
+        names = (names,) * len(want)
+    assert len(got) == len(want), f"{len(got)} results, expected {len(want)}"
+    for i, (g, w, name) in enumerate(zip(got, want, names)):
+        w = np.asarray(w)
+        d = BY_NAME[name]
+        where = f"result {i}: " if len(want) > 1 else ""
+        if not isinstance(g, library.module.Tensor):
+            compare(np.asarray(g, d.compute), w, d, tolerance(row, s, w, d), where)
+            continue
+        assert library.name_of(g.dtype) == name, f"{where}dtype {g.dtype}, expected {name}"
+        compare(library.array(g), w, d, tolerance(row, s, w, d) if d.floating else 0, where)
+
+
+def check_view(row, s, got, args):
+    """The result lies in the storage of its argument, where NumPy's own view lies."""
+    spec = s.specs()[0]
+    want = row.reference(spec.array(), *[a.array() if isinstance(a, Spec) else a for a in s.args[1:]], **s.kwargs)
+    if not isinstance(want, tuple):
+        got, want = (got,), (want,)
+    for g, w in zip(got, want):
+        if w.size == 0 or not np.shares_memory(w, spec.flat):
+            continue  # NumPy copies where no view is possible
+        assert g.untyped_storage().data_ptr() == args[0].untyped_storage().data_ptr(), "the result is not a view"
+        step = spec.flat.itemsize
+        strides = [t // step for n, t in zip(w.shape, w.strides) if n > 1]
+        mine = [t for n, t in zip(g.shape, g.stride()) if n > 1]
+        assert mine == strides, f"strides {mine}, expected {strides}"
+        offset = (w.__array_interface__["data"][0] - spec.flat.__array_interface__["data"][0]) // step
+        assert g.storage_offset() == offset, f"offset {g.storage_offset()}, expected {offset}"
+
+
+def unchanged(s, args_before):
+    for spec, tensor in zip(s.specs(), args_before):
+        flat = tensor.as_strided([len(spec.flat)], [1], 0)
+        same = np.array_equal(TENON.array(flat), spec.flat, equal_nan=spec.flat.dtype.kind in "fc")
+        assert same, "an argument was changed"
+
+
+def tensors_of(values):
+    found = []
+    for v in values:
+        if isinstance(v, (list, tuple)):
+            found += tensors_of(v)
+        elif isinstance(v, tenon.Tensor):
+            found.append(v)
+    return found
+
+
+def meta_agrees(function, s, got):
+    """The meta device says the same shapes, dtypes and strides, and computes nothing."""
+    args, kwargs = TENON.arguments(s, "meta")
+    try:
+        said = function(*args, **kwargs)
+    except NotImplementedError:
+        return "its shape depends on values"
+    except RuntimeError as e:
+        if "meta tensor" not in str(e):
+            raise
+        return "it reads values"
+    pairs = zip(got, said) if isinstance(got, (tuple, list)) else [(got, said)]
+    for g, m in pairs:
+        if not isinstance(g, tenon.Tensor):
+            return "its result is no tensor"
+        assert m.is_meta, "the result is not on meta"
+        assert m.dtype == g.dtype and m.shape == g.shape, f"meta says {m.dtype}{list(m.shape)}, expected {g.dtype}{list(g.shape)}"
+        strides = [t for n, t in zip(g.shape, g.stride()) if n > 1]
+        said_strides = [t for n, t in zip(m.shape, m.stride()) if n > 1]
+        assert g.numel() == 0 or said_strides == strides, f"meta says strides {said_strides}, expected {strides}"
+    return ""
+
+
+def one(op, row, s, matrix, dtype, kind):
+    """One sample of a functional form, or of an in-place form that is the entry's main one."""
+    function = TENON.function(op, row)
+    args, kwargs = TENON.arguments(s)
+    if row.refuses(s):
+        refused(op, row, lambda: function(*args, **kwargs), s)
+        matrix.note(op.full_name, dtype, kind, "refused")
+        return
+    if op.form == "inplace" and row.reference:
+        return in_place(op, row, s, matrix, dtype, kind)
+    if op.form == "inplace" and unwritable(s):
+        refused(op, row, lambda: function(*args, **kwargs), s)
+        matrix.note(op.full_name, dtype, kind, "refused")
+        return
+    got = function(*args, **kwargs)
+    if op.form == "inplace":
+        assert got is args[0], "an in-place operator returns its argument"
+        untouched(s.specs()[0], args[0])
+    else:
+        unchanged(s, tensors_of([*args, *kwargs.values()]))
+    if row.reference:
+        check_result(row, s, got)
+    elif row.properties:
+        assert TENON.name_of(got.dtype) == row.result_dtype(s), f"dtype {got.dtype}, expected {row.result_dtype(s)}"
+        row.properties(got, *s.args, **s.kwargs)
+    if row.view:
+        check_view(row, s, got, args)
+    matrix.note(op.full_name, dtype, kind, "tested")
+    why = meta_agrees(function, s, got)
+    matrix.note(op.full_name, dtype, "meta", "absent" if why else "tested", why)
+
+
+def unwritable(s):
+    """Why the first tensor cannot be written: several elements share a place."""
+    spec = s.specs()[0]
+    if spec.dim and 0 not in spec.shape:
+        marks = np.zeros(len(spec.flat), np.int64)
+        step = marks.itemsize
+        at = np.lib.stride_tricks.as_strided(
+            np.arange(len(marks))[spec.offset :], spec.shape, [t * step for t in spec.strides]
+        )
+        np.add.at(marks, at.reshape(-1), 1)
+        if marks.max() > 1:
+            return "elements overlap"
+    return ""
+
+
+def untouched(spec, tensor):
+    """Elements of the storage that are not the tensor's keep their values."""
+    mine = np.zeros(len(spec.flat), bool)
+    places = np.lib.stride_tricks.as_strided(
+        np.arange(len(spec.flat))[spec.offset :], spec.shape, [t * 8 for t in spec.strides]
+    )
+    mine[places.reshape(-1)] = True
+    now = TENON.array(tensor.detach().as_strided([len(spec.flat)], [1], 0)) if spec.strides is not None else None
+    if now is not None and tensor.untyped_storage().nbytes() >= len(spec.flat) * tensor.element_size():
+        same = np.array_equal(now[~mine], spec.flat[~mine], equal_nan=spec.flat.dtype.kind in "fc")
+        assert same, "elements outside the tensor were changed"
+
+
+def refused(op, row, call, s, errors=ERRORS):
+    """The call raises a clear error that names the operator."""
+    try:
+        call()
+    except errors as e:
+        name = op.name.strip("_")
+        named = name in str(e) or (row.inner and row.inner in str(e))
+        assert named, f"the error does not name {name}: {type(e).__name__}: {e}"
+        return
+    except Exception as e:
+        raise AssertionError(f"raised {type(e).__name__}: {e}; expected one of {[t.__name__ for t in errors]}") from e
+    raise AssertionError("was not refused")
+
+
+# In-place and out= forms of an entry, with the samples of its functional form
+
+
+def fits(result, own):
+    """Whether a result's dtype may be written into another: not from a higher category into a lower."""
+    order = ("bool", "integral", "floating", "complex")
+    into = BY_NAME[own].category
+    return order.index(BY_NAME[result].category) <= order.index(into)
+
+
+def in_place(op, row, s, matrix, dtype, kind):
+    function = TENON.function(op, row)
+    args, kwargs = TENON.arguments(s)
+    spec = s.args[0]
+    if not isinstance(spec, Spec):
+        return
+    want = None if row.refuses(s) else row.wanted(s)
+    comparison = row.result == "bool"
+    ok = want is not None and (np.shape(want) == spec.shape or op.name == "resize_") and not unwritable(s)
+    ok = ok and (comparison or fits(row.result_dtype(s), spec.dtype))
+    if not ok:
+        refused(op, row, lambda: function(*args, **kwargs), s)
+        matrix.note(op.full_name, dtype, kind, "refused")
+        return
+    got = function(*args, **kwargs)
+    assert got is args[0], "an in-place operator returns its argument"
+    assert TENON.name_of(got.dtype) == spec.dtype
+    result = BY_NAME[row.result_dtype(s)]
+    d = BY_NAME[spec.dtype]
+    allowed = tolerance(row, s, want, d if d.floating else result) if result.floating else 0
+    compare(TENON.array(got), result.store(want).reshape(np.shape(want)), d, allowed)
+    if op.name != "resize_":
+        untouched(spec, got)
+    matrix.note(op.full_name, dtype, kind, "tested")
+    why = meta_agrees(function, s, got)
+    matrix.note(op.full_name, dtype, "meta", "absent" if why else "tested", why)
+
+
+def out_form(op, row, s, matrix, dtype, kind, layout):
+    """Writes into a tensor of the given layout."""
+    function = TENON.function(op, row)
+    args, kwargs = TENON.arguments(s)
+    if row.refuses(s):
+        out = TENON.tensor(next(x for x in s.specs()))
+        refused(op, row, lambda: function(*args, **kwargs, out=out), s)
+        matrix.note(op.full_name, dtype, kind, "refused")
+        return
+    want = np.asarray(row.wanted(s))
+    name = row.result_dtype(s)
+    strides, offset, count = geometry(layout, want.shape)
+    d = BY_NAME[name]
+    spec = Spec(d.store(np.ones(count)), name, want.shape, strides, offset)
+    out = TENON.tensor(spec)
+    if unwritable(Sample((spec,))):
+        refused(op, row, lambda: function(*args, **kwargs, out=out), s)
+        matrix.note(op.full_name, dtype, kind, "refused")
+        return
+    got = function(*args, **kwargs, out=out)
+    assert got is out, "an out= form returns its out"
+    assert list(out.stride()) == list(strides) or want.size < 2, "out= changed strides of a tensor of the right shape"
+    compare(TENON.array(got), want, d, tolerance(row, s, want, d) if d.floating else 0)
+    untouched(spec, out)
+    unchanged(s, tensors_of([*args, *kwargs.values()]))
+    matrix.note(op.full_name, dtype, kind, "tested")
+
+
+def out_elsewhere(op, row, s, matrix, dtype):
+    """out= of no elements takes the result's shape; of a wider dtype takes its values; of a lower category is refused."""
+    function = TENON.function(op, row)
+    want = np.asarray(row.wanted(s))
+    name = row.result_dtype(s)
+    args, kwargs = TENON.arguments(s)
+    out = tenon.empty([0], dtype=TENON.dtype(name))
+    assert function(*args, **kwargs, out=out) is out and tuple(out.shape) == want.shape, "out= was not resized"
+    d = BY_NAME[name]
+    compare(TENON.array(out), want, d, tolerance(row, s, want, d) if d.floating else 0)
+    if d.category in ("floating", "integral"):
+        wide = tenon.empty(list(want.shape), dtype=tenon.float64)
+        function(*args, **kwargs, out=wide)
+        compare(TENON.array(wide), d.store(want).reshape(want.shape), BY_NAME["float64"],
+                tolerance(row, s, want, d) if d.floating else 0)  # fmt: skip
+    if d.floating:
+        low = tenon.empty(list(want.shape), dtype=tenon.int64)
+        refused(op, row, lambda: function(*args, **kwargs, out=low), s)
+    matrix.note(op.full_name, dtype, "errors", "tested")
+
+
+OUT_LAYOUTS = ("contiguous", *LAYOUTS)
+
+
+def raises(op, row, call, s, errors=ERRORS):
+    """The call raises one of the errors; its text may speak of something else than the operator."""
+    try:
+        call()
+    except errors:
+        return
+    except Exception as e:
+        raise AssertionError(f"raised {type(e).__name__}: {e}; expected one of {[t.__name__ for t in errors]}") from e
+    raise AssertionError("was not refused")

@@ -1,0 +1,40 @@
+"""The matrix of this run: filled by the tests, written to build/conformance.txt, summed up at the end."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from conformance.matrix import Matrix
+
+_MATRIX = Matrix()
+
+
+@pytest.fixture(scope="session")
+def matrix():
+    return _MATRIX
+
+
+@pytest.fixture(scope="session")
+def deep(request):
+    return bool(os.environ.get("TENON_CONFORMANCE_DEEP"))
+
+
+def pytest_terminal_summary(terminalreporter):
+    if not _MATRIX.cells:
+        return
+    path = Path(os.environ.get("TENON_CONFORMANCE_REPORT") or Path(__file__).parents[2] / "build" / "conformance.txt")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(_MATRIX.text())
+    terminalreporter.section("conformance")
+    for line in _MATRIX.summary():
+        terminalreporter.write_line(line)
+    terminalreporter.write_line("absent, by reason (all of it in " + str(path) + "):")
+    for reason, keys in _MATRIX.absent_by_reason()[:12]:
+        terminalreporter.write_line(f"  {len(keys):6} {reason}")
+
+
+def pytest_configure(config):
+    # References of empty means and of variances of one element, which are nan on purpose.
+    for text in ("Mean of empty slice", "Degrees of freedom <= 0"):
+        config.addinivalue_line("filterwarnings", f"ignore:{text}:RuntimeWarning")

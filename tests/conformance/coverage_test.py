@@ -1,0 +1,69 @@
+"""The harness itself: schemas are read whole, every operator has a row or a reason, calls reach the operator they name."""
+
+import tenon
+from conformance import check, table
+from conformance.families import rows
+from conformance.library import TENON
+from conformance.values_test import ENTRIES, row_of
+from tenon._C import dispatch
+
+
+def test_every_operator_is_read():
+    found = table.operators()
+    assert set(found) == {n.removeprefix("aten::") for n in dispatch.operators() if n.startswith("aten::")}
+    add = found["add.out"]
+    assert [a.name for a in add.arguments] == ["self", "other", "alpha", "out"] and add.form == "out"
+    assert found["add_.Tensor"].form == "inplace" and found["transpose.int"].view and found["reshape"].composite
+    assert found["index.Tensor"].arguments[1].optional_elements and found["max.dim"].returns == ("Tensor", "Tensor")
+    assert found["exp"].differentiable and not found["eq.Tensor"].differentiable
+
+
+def test_rows_name_operators():
+    assert not set(rows()) - set(ENTRIES), "rows for operators that do not exist"
+
+
+def test_operators_of_python_have_rows():
+    """A new operator that Python can call needs a row in tests/conformance/families (or a name that NumPy knows)."""
+    bound = [n for n, e in ENTRIES.items() if hasattr(tenon._C, e.main.name) or hasattr(tenon.Tensor, e.main.name)]
+    assert not [n for n in bound if row_of(ENTRIES[n]) is None]
+
+
+def test_calls_reach_the_operator():
+    """By the dispatcher's trace: the overload that a row names is the one that its sample calls."""
+    missed = []
+    for name, entry in ENTRIES.items():
+        row = row_of(entry)
+        if row is None or TENON.function(entry.main, row) is None:
+            continue
+        for op in entry.operators:
+            if name not in ELSEWHERE and not reaches(op, row):
+                missed.append(op.full_name)
+    assert not missed
+
+
+#: Operators that Python reaches by another way, which is what their rows call.
+ELSEWHERE = {"to.device", "to.dtype", "to.other"}  # Tensor.to calls to.dtype_layout
+
+
+def reaches(op, row):
+    for dtype in ("float32", "int64"):
+        samples = [s for s in check.samples_of(op, row, dtype, "plain") or check.samples_of(op, row, dtype, "zero_dim")]
+        for s in samples:
+            if row.refuses(s):
+                continue
+            args, kwargs = TENON.arguments(s)
+            if op.form == "out":
+                kwargs["out"] = tenon.empty([0], dtype=TENON.dtype(row.result_dtype(s)))
+            lines = []
+            dispatch.set_sink(lines.append)
+            dispatch.trace(True)
+            try:
+                TENON.function(op, row)(*args, **kwargs)
+            except check.ERRORS:
+                continue
+            finally:
+                dispatch.trace(False)
+                dispatch.set_sink(None)
+            if any(f"op=[aten::{op.full_name}]" in line for line in lines):
+                return True
+    return False

@@ -1,0 +1,141 @@
+"""What every operator refuses: arguments of wrong kinds, dimensions out of range, shapes and devices that do not fit."""
+
+import pytest
+
+import tenon
+from conformance import check, table
+from conformance.library import TENON
+from conformance.samples import Sample, Spec
+from conformance.values_test import ENTRIES, bound, problems_of, report, row_of
+
+FORMS = {o.full_name: (e, o) for e in ENTRIES.values() for o in e.operators if o.form != "out"}
+
+
+def good_sample(op, row):
+    """Arguments that the operator takes, in float32 or else int64."""
+    for dtype in ("float32", "int64"):
+        for kind in ("plain", "negative", "zero_dim"):
+            for s in check.samples_of(op, row, dtype, kind):
+                if not row.refuses(s) and not (op.form == "inplace" and check.unwritable(s)):
+                    return dtype, s
+    return None, None
+
+
+def replaced(s, i, value):
+    return Sample(tuple(value if k == i else a for k, a in enumerate(s.args)), s.kwargs)
+
+
+def wrong_calls(op, row, s):
+    """(what is wrong, sample, exceptions): one argument of a good sample spoilt at a time."""
+    positional = [a for a in op.arguments if not a.keyword_only]
+    for i, (argument, value) in enumerate(zip(positional, s.args)):
+        if isinstance(value, Spec):
+            yield f"{argument.name} is a text", replaced(s, i, "text"), (TypeError, AttributeError)
+            if not argument.optional:
+                yield f"{argument.name} is None", replaced(s, i, None), (TypeError, AttributeError)
+            if i and not argument.optional:
+                yield f"{argument.name} is an object", replaced(s, i, object()), (TypeError,)
+        elif argument.type in ("int", "float", "Scalar") and not argument.is_list and value is not None:
+            yield f"{argument.name} is a text", replaced(s, i, "text"), (TypeError,)
+        elif argument.type == "int" and argument.is_list and i:
+            yield f"{argument.name} is a list of texts", replaced(s, i, ["text"]), (TypeError,)
+        if argument.name in ("dim", "dim0", "dim1", "dimension", "source", "start_dim") and isinstance(value, int):
+            for far in (99, -99):
+                yield f"{argument.name} is {far}", replaced(s, i, far), (IndexError,)
+            yield f"{argument.name} is 2**70", replaced(s, i, 2**70), (ValueError,)
+        if argument.name in ("dim", "dims") and isinstance(value, list) and value and isinstance(value[0], int):
+            yield f"{argument.name} has 99", replaced(s, i, [99] * len(value)), (IndexError,)
+            if s.specs() and s.specs()[0].dim:
+                yield f"{argument.name} repeats", replaced(s, i, [0, 0]), (ValueError, RuntimeError)
+    if len(row.operands) > 1 and op.name != "equal" and all(isinstance(s.args[k], Spec) for k in (0, 1) if k < len(s.args)) and len(s.args) > 1:
+        a, b = check.maker(op, s.args[0].dtype, "plain", row), s.args[0].dtype
+        yield "shapes do not broadcast", Sample((a.tensor((2, 3), b), a.tensor((4,), b), *s.args[2:]), s.kwargs), (RuntimeError,)
+    yield "an unknown keyword", Sample(s.args, {**s.kwargs, "no_such_argument": 1}), (TypeError,)
+    required = [a for a in positional if a.default is None]
+    overloads = [o for o in table.operators().values() if o.name == op.name and o.form == op.form]
+    if required and len(required) <= len(s.args) and len(overloads) == 1:
+        yield "an argument is missing", Sample(s.args[: len(required) - 1], {}), (TypeError,)
+    yield "too many arguments", Sample((*s.args, *[1] * 12), s.kwargs), (TypeError,)
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_wrong_arguments_are_refused(name, matrix):
+    entry, op = FORMS[name]
+    row = row_of(entry)
+    if not bound(op, row, matrix):
+        return
+    dtype, s = good_sample(op, row)
+    if s is None or row.call or op.name == "to":
+        why = "Python reaches it by an attribute or another method" if row.call else "no sample to spoil"
+        matrix.note(name, "any", "errors", "absent", why)
+        return
+    function = TENON.function(op, row)
+    problems = []
+
+    def call(bad):
+        args, kwargs = TENON.arguments(bad)
+        return function(*args, **kwargs)
+
+    for what, bad, errors in wrong_calls(op, row, s):
+        named = not any(isinstance(a, str) for a in bad.args[:1]) and bad.args[:1] != (None,) and bad.args
+        # The binding's own message about an integer that fits no argument names none.
+        refuse = check.refused if named and "2**70" not in what else check.raises
+        wrong = problems_of(lambda: refuse(op, row, lambda: call(bad), bad, errors), f"{what} ({bad})")
+        matrix.note(name, dtype, "errors", "failed" if wrong else "tested", wrong[0] if wrong else "")
+        problems += wrong
+    report(problems)
+
+
+@pytest.mark.parametrize("name", [n for n, (e, o) in FORMS.items() if len([a for a in o.tensors if not a.is_list]) > 1])
+def test_devices_are_not_mixed(name, matrix):
+    """A tensor of the cpu beside one of meta."""
+    entry, op = FORMS[name]
+    row = row_of(entry)
+    if not bound(op, row, matrix):
+        return
+    dtype, s = good_sample(op, row)
+    if s is None:
+        return
+    tensors = [i for i, a in enumerate(s.args) if isinstance(a, Spec)]
+    if len(tensors) < 2 or all(s.args[i].dim == 0 for i in tensors[1:]):
+        matrix.note(name, "any", "errors", "absent", "one tensor, or numbers as 0-dim tensors")
+        return
+    args, kwargs = TENON.arguments(s)
+    last = tensors[-1]
+    args = tuple(a.to("meta") if i == last else a for i, a in enumerate(args))
+    if op.name in MIXING:
+        return
+    wrong = problems_of(lambda: check.raises(op, row, lambda: TENON.function(op, row)(*args, **kwargs), s), f"mixed devices ({s})")
+    matrix.note(name, dtype, "errors", "failed" if wrong else "tested", wrong[0] if wrong else "")
+    report(wrong)
+
+
+#: Operators of which the second tensor may be elsewhere, by design.
+MIXING = {"to", "type_as", "expand_as", "view_as", "reshape_as"}
+
+
+@pytest.mark.parametrize("name", [n for n, (e, o) in FORMS.items() if o.form == "inplace"])
+def test_leaves_and_read_only_memory_are_not_written(name, matrix):
+    entry, op = FORMS[name]
+    row = row_of(entry)
+    if not bound(op, row, matrix):
+        return
+    dtype, s = good_sample(op, row)
+    if s is None:
+        return
+    problems = []
+    function = TENON.function(op, row)
+    args, kwargs = TENON.arguments(s)
+    if args[0].is_floating_point():
+        leaf = args[0].detach().clone().requires_grad_()
+        problems += problems_of(lambda: check.raises(op, row, lambda: function(leaf, *args[1:], **kwargs), s, (RuntimeError,)),
+                                "a leaf that requires grad")  # fmt: skip
+    data = s.args[0].stored()
+    data.flags.writeable = False
+    fixed = tenon.from_numpy(data)
+    if s.args[0].dtype != "bfloat16":
+        frozen = fixed.as_strided(list(s.args[0].shape), list(s.args[0].strides), s.args[0].offset)
+        problems += problems_of(lambda: check.raises(op, row, lambda: function(frozen, *args[1:], **kwargs), s, (RuntimeError, ValueError)),
+                                "read-only memory")  # fmt: skip
+    matrix.note(name, dtype, "errors", "failed" if problems else "tested", problems[0] if problems else "")
+    report(problems)

@@ -1,0 +1,190 @@
+"""Arithmetic of two operands: sums, products, powers, bounds, bits, choice."""
+
+import numpy as np
+
+from conformance.rows import Row, binary, number_samples, with_number
+from conformance.samples import sample
+
+_BITS = dict(refuse=("floating", "complex"), no_peer="")
+
+
+def _logical(logical, arithmetic):
+    """bool operands have logic in place of arithmetic."""
+    return lambda a, b, *rest, **named: logical(a, b) if _bools(a, b) else arithmetic(a, b, *rest, **named)
+
+
+def _bools(a, b):
+    return np.asarray(a).dtype == bool and np.asarray(b).dtype == bool
+
+
+_add = _logical(np.logical_or, lambda a, b, alpha=1: a + alpha * b)
+_mul = _logical(np.logical_and, lambda a, b: a * b)
+
+
+def _sub(a, b, alpha=1):
+    return a - alpha * b
+
+
+def _rsub(a, b, alpha=1):
+    return b - alpha * a
+
+
+def _whole(f):
+    """Integer division; by zero it gives 0 (docs/differences.md)."""
+
+    def g(a, b):
+        a, b = np.broadcast_arrays(a, b)
+        if a.dtype.kind == "f" or b.dtype.kind == "f":
+            return f(a.astype(np.float64), b.astype(np.float64))
+        a, b = a.astype(np.int64), b.astype(np.int64)
+        return np.where(b == 0, 0, f(a, np.where(b == 0, 1, b)))
+
+    return g
+
+
+def _float_remainder(a, b):
+    # NumPy gives nan for an infinite divisor where C's fmod, and Python's %, do not.
+    r = np.fmod(a, b)
+    return np.where((r != 0) & ((r < 0) != (b < 0)), r + b, r)
+
+
+def _remainder(a, b):
+    return _float_remainder(a, b) if a.dtype.kind == "f" else np.remainder(a, b)
+
+
+def _floor_divide(a, b):
+    return np.floor_divide(a, b)
+
+
+def _extremum(f):
+    return lambda a, b: f(a, b)
+
+
+def _clamp_max(a, b):
+    return np.where((a > b) | np.isnan(b), b, a)
+
+
+def _clamp_min(a, b):
+    return np.where((a < b) | np.isnan(b), b, a)
+
+
+def _clamp(a, min=None, max=None):
+    a = a if min is None else _clamp_min(a, min)
+    return a if max is None else _clamp_max(a, max)
+
+
+def _clamp_samples(m):
+    for shape in m.shapes():
+        yield sample(m.tensor(shape), -1, 2)
+        yield sample(m.tensor(shape), max=1)
+        yield sample(m.tensor(shape), 0.5)
+
+
+def _clamp_tensor_samples(m):
+    for a, b in m.pairs():
+        yield sample(m.tensor(a), m.tensor(b))
+        yield sample(m.tensor(a), max=m.tensor(b))
+        yield sample(m.tensor(a), m.tensor(b), m.tensor(b))
+
+
+def _alpha_samples(m):
+    for a, b in m.pairs():
+        yield sample(m.tensor(a), m.tensor(b))
+        if m.dtype.category != "bool" and m.second.category != "bool" and m.kind != "special":
+            yield sample(m.tensor(a), m.tensor(b), alpha=2)
+
+
+def _pow(a, b):
+    a, b = np.broadcast_arrays(a, b)
+    if a.dtype.kind in "fc" or b.dtype.kind in "fc":
+        return np.power(a.astype(np.float64), b.astype(np.float64))
+    # Integers wrap around; exactly, by Python's own.
+    return np.asarray(np.frompyfunc(lambda x, y: _wrap(pow(int(x), int(y), 2**64)), 2, 1)(a, b), np.int64)
+
+
+def _wrap(x):
+    return (x + 2**63) % 2**64 - 2**63
+
+
+def _pow_samples(m):
+    positive = (0.2, 4.0) if m.kind == "grad" else m.domain
+    small = (-2.5, 2.5) if m.dtype.floating and m.second.floating else (0, 5)
+    for a, b in m.pairs():
+        yield sample(m.tensor(a, domain=positive), m.tensor(b, domain=small))
+
+
+def _base_samples(m):
+    for shape in m.shapes():
+        yield sample(2, m.tensor(shape, domain=(0, 5)))
+        if m.dtype.category == "floating":
+            yield sample(0.5, m.tensor(shape))
+
+
+def _where(c, a, b):
+    return np.where(c, a, b)
+
+
+def _where_samples(a_number, b_number):
+    def make(m):
+        for a, b in m.pairs():
+            first = m.number(1, 2) if a_number else m.tensor(a)
+            yield sample(m.mask(a), first, m.number(3, 0.5) if b_number else m.tensor(b))
+
+    return make
+
+
+_BOOL_SUB = dict(refuse=("bool",))
+
+
+def _natural_powers(samples):
+    """Without the extreme integers: negative powers of integers have tests of their own."""
+
+    def make(m):
+        if m.kind != "special" or m.dtype.floating:
+            yield from samples(m)
+
+    return make
+
+
+ROWS = [
+    binary("add.Tensor", _add, samples=_alpha_samples),
+    with_number("add.Scalar", _add),
+    binary("sub.Tensor", _sub, samples=_alpha_samples, **_BOOL_SUB),
+    with_number("sub.Scalar", _sub, numbers=(2, -3, 2.5), **_BOOL_SUB),
+    binary("rsub.Tensor", _rsub, samples=_alpha_samples, **_BOOL_SUB),
+    with_number("rsub.Scalar", _rsub, **_BOOL_SUB),
+    binary("mul.Tensor", _mul),
+    with_number("mul.Scalar", _mul),
+    binary("div.Tensor", lambda a, b: a / b, result="float"),
+    with_number("div.Scalar", lambda a, b: a / b, result="float", ulps=1),
+    binary("floor_divide", _whole(_floor_divide), ulps=1),
+    with_number("floor_divide.Scalar", _whole(_floor_divide), ulps=1),
+    binary("fmod.Tensor", _whole(np.fmod), ulps=1),
+    with_number("fmod.Scalar", _whole(np.fmod), ulps=1),
+    binary("remainder.Tensor", _whole(_remainder), ulps=1),
+    with_number("remainder.Scalar", _whole(_remainder), ulps=1),
+    binary("maximum", _extremum(np.maximum)),
+    binary("minimum", _extremum(np.minimum)),
+    with_number("clamp_max", _clamp_max, (1, 0.5)),
+    binary("clamp_max.Tensor", _clamp_max),
+    with_number("clamp_min", _clamp_min, (1, 0.5)),
+    binary("clamp_min.Tensor", _clamp_min),
+    Row("clamp", _clamp_samples, _clamp, operands=(0, 1, 2, "min", "max")),
+    Row("clamp_", _clamp_samples, _clamp, operands=(0, 1, 2, "min", "max")),
+    Row("clamp.Tensor", _clamp_tensor_samples, _clamp, operands=(0, 1, 2, "min", "max")),
+    Row("clamp_.Tensor", _clamp_tensor_samples, _clamp, operands=(0, 1, 2, "min", "max")),
+    binary("bitwise_and.Tensor", np.bitwise_and, **_BITS),
+    with_number("bitwise_and.Scalar", np.bitwise_and, (6, 1), **_BITS),
+    binary("bitwise_or.Tensor", np.bitwise_or, **_BITS),
+    with_number("bitwise_or.Scalar", np.bitwise_or, (6, 1), **_BITS),
+    binary("bitwise_xor.Tensor", np.bitwise_xor, **_BITS),
+    with_number("bitwise_xor.Scalar", np.bitwise_xor, (6, 1), **_BITS),
+    Row("bitwise_not", lambda m: (sample(m.tensor(s)) for s in m.shapes()), np.invert, operands=(0,), **_BITS),
+    binary("pow.Tensor_Tensor", _pow, ulps=4, samples=_natural_powers(_pow_samples)),
+    with_number("pow.Tensor_Scalar", _pow, (2, 3, 0.5), ulps=4, grad_domain=(0.2, 4)),
+    Row("pow.Scalar", _natural_powers(_base_samples), _pow, operands=(0, 1), ulps=4),
+    Row("where.self", _where_samples(False, False), _where, operands=(1, 2)),
+    Row("where.Scalar", _where_samples(True, True), _where, operands=(1, 2)),
+    Row("where.ScalarOther", _where_samples(False, True), _where, operands=(1, 2)),
+    Row("where.ScalarSelf", _where_samples(True, False), _where, operands=(1, 2)),
+]  # fmt: skip

@@ -1,0 +1,107 @@
+"""Random numbers: properties of what is drawn, and that a seed repeats it. Their values are tested in tests/random."""
+
+import tenon
+from conformance.rows import Row, unary_samples
+from conformance.samples import Spec, sample
+
+_WHY = "random: bounds, variety and repetition by the seed are checked"
+_KINDS = {k: "takes sizes, no tensor" for k in
+          ("transposed", "expanded", "negative", "sliced", "channels_last", "overlapping", "special", "promotion")}  # fmt: skip
+_SIZES = {"plain": [[40, 5]], "empty": [[0], [2, 0]], "zero_dim": [[]]}
+_NUMBERS_ONLY = {**_KINDS, "empty": "a count", "zero_dim": "a count"}
+
+
+def _sized(*before, floats=True, generator=False):
+    def make(m):
+        if floats == (m.dtype.category == "floating"):
+            for size in _SIZES.get(m.kind, ()):
+                options = {"generator": tenon.Generator().manual_seed(5)} if generator else {}
+                yield sample(*before, size, dtype=m.dtype.name, **options)
+
+    return make
+
+
+def _counted(generator=False):
+    def make(m):
+        if m.kind == "plain" and m.dtype.category == "integral":
+            options = {"generator": tenon.Generator().manual_seed(5)} if generator else {}
+            yield sample(40, dtype=m.dtype.name, **options)
+            yield sample(0, dtype=m.dtype.name, **options)
+
+    return make
+
+
+def _tensors(*extra, **options):
+    def make(m):
+        if m.dtype.category == "floating":
+            yield from unary_samples(*extra, **options)(m)
+
+    return make
+
+
+def _numbers(r):
+    return r.detach().reshape([-1]).to(tenon.float64).tolist()
+
+
+def _within(low, high, whole=False):
+    def check(r, *args, **kwargs):
+        found = _numbers(r)
+        assert all(low <= v < high for v in found), f"values outside [{low}, {high}): {found}"
+        assert not whole or all(v == int(v) for v in found)
+        if len(found) >= 100:
+            assert len(set(found)) >= (high - low if whole else 40), f"little variety: {sorted(set(found))}"
+
+    return check
+
+
+def _normal(r, *args, **kwargs):
+    found = _numbers(r)
+    if len(found) >= 100:
+        mean = sum(found) / len(found)
+        spread = (sum((v - mean) ** 2 for v in found) / len(found)) ** 0.5
+        assert abs(mean) < 6 / len(found) ** 0.5 and 0.6 < spread < 1.5, (mean, spread)
+
+
+def _order(r, *args, **kwargs):
+    assert sorted(_numbers(r)) == list(range(r.numel()))
+
+
+def _bernoulli(r, *args, **kwargs):
+    assert set(_numbers(r)) <= {0.0, 1.0}
+
+
+def _bernoulli_samples(m):
+    if m.dtype.category == "floating":
+        for shape in m.shapes():
+            yield sample(m.tensor(shape, domain=(0, 1)))
+
+
+def _dtype(s):
+    return s.kwargs["dtype"] if not isinstance(s.args[0], Spec) else s.args[0].dtype
+
+
+_OTHERS = {c: "draws floating numbers" for c in ("bool", "integral", "complex")}
+_WHOLE = {c: "draws integers" for c in ("bool", "floating", "complex")}
+
+
+def _row(name, samples, check, absent):
+    return Row(name, samples, unreferenced=_WHY, properties=check, result=_dtype, no_peer="other random numbers",
+               absent={"special": "the values are not read", "grad": "random: there is no slope", **absent})  # fmt: skip
+
+
+ROWS = [
+    _row("rand", _sized(), _within(0, 1), {**_KINDS, **_OTHERS}),
+    _row("rand.generator", _sized(generator=True), _within(0, 1), {**_KINDS, **_OTHERS}),
+    _row("randn", _sized(), _normal, {**_KINDS, **_OTHERS}),
+    _row("randn.generator", _sized(generator=True), _normal, {**_KINDS, **_OTHERS}),
+    _row("rand_like", _tensors(), _within(0, 1), _OTHERS),
+    _row("randn_like", _tensors(), _normal, _OTHERS),
+    _row("randint", _sized(7, floats=False), _within(0, 7, True), {**_KINDS, **_WHOLE}),
+    _row("randint.low", _sized(2, 9, floats=False), _within(2, 9, True), {**_KINDS, **_WHOLE}),
+    _row("randperm", _counted(), _order, {**_NUMBERS_ONLY, **_WHOLE}),
+    _row("randperm.generator", _counted(True), _order, {**_NUMBERS_ONLY, **_WHOLE}),
+    _row("bernoulli", _bernoulli_samples, _bernoulli, _OTHERS),
+    _row("bernoulli_.float", _tensors(0.5), _bernoulli, _OTHERS),
+    _row("normal_", _tensors(), _normal, _OTHERS),
+    _row("uniform_", _tensors(), _within(0, 1), _OTHERS),
+]

@@ -1,0 +1,217 @@
+"""Reductions."""
+
+import numpy as np
+from scipy.special import logsumexp
+
+from conformance.dtypes import BY_NAME
+from conformance.rows import Row, reduced_dims, reduction, reduction_along, unary_samples
+from conformance.samples import sample
+
+_NO_EMPTY = {"empty": "the extremum of nothing is an error (errors)"}
+_ONE = {"promotion": "one operand"}
+
+
+def _axes(dim):
+    return None if dim is None or (isinstance(dim, list) and not dim) else tuple(dim) if isinstance(dim, list) else dim
+
+
+def _along(f):
+    """NumPy's reduction over dims; 0-dim tensors have dimension 0 and -1 too."""
+
+    def g(x, dim=None, keepdim=False, **_):
+        if x.ndim == 0:
+            return np.asarray(f(x.reshape(1), axis=0)).reshape(())
+        return f(x, axis=_axes(dim), keepdims=keepdim)
+
+    return g
+
+
+def _whole(f):
+    return lambda x, **_: f(x)
+
+
+def _first(extreme):
+    """The position of the first extremum; a NaN is one."""
+
+    def position(x, axis, keepdims=False):
+        nan = np.isnan(x) if x.dtype.kind in "fc" else np.zeros(x.shape, bool)
+        at = np.where(nan.any(axis), nan.argmax(axis), extreme(np.where(nan, 0, x), axis))
+        return np.expand_dims(at, axis) if keepdims else at
+
+    return position
+
+
+def _arg_along(f):
+    def g(x, dim=None, keepdim=False):
+        if dim is None:
+            at = f(x.reshape(-1), 0)
+            return np.asarray(at).reshape((1,) * x.ndim) if keepdim else at
+        return _along(f)(x, dim, keepdim)
+
+    return g
+
+
+def _arg_samples(m):
+    for shape in m.shapes():
+        if m.kind != "empty":
+            yield sample(m.tensor(shape))
+            for dim in reduced_dims(shape):
+                yield sample(m.tensor(shape), dim, bool(m.rng.integers(2)))
+
+
+def _pair(value, position):
+    return lambda x, dim, keepdim=False: (_along(value)(x, dim, keepdim), _along(position)(x, dim, keepdim))
+
+
+def _sum(x, axis=None, keepdims=False):
+    return np.sum(x.astype(np.int64) if x.dtype.kind in "bi" else x, axis=axis, keepdims=keepdims)
+
+
+def _prod(x, axis=None, keepdims=False):
+    return np.prod(x.astype(np.int64) if x.dtype.kind in "bi" else x, axis=axis, keepdims=keepdims)
+
+
+def _amax_samples(m):
+    for shape in m.shapes():
+        if 0 not in shape:
+            yield sample(m.tensor(shape, distinct=m.kind == "grad"))
+            yield sample(m.tensor(shape, distinct=m.kind == "grad"), [-1], True)
+    if m.kind == "empty":
+        yield sample(m.tensor((0, 3)), [1])
+
+
+def _extremum_dim_samples(m):
+    for shape in [(0, 3)] if m.kind == "empty" else m.shapes():
+        for dim in [1] if m.kind == "empty" else reduced_dims(shape):
+            yield sample(m.tensor(shape, distinct=m.kind == "grad"), dim, bool(m.rng.integers(2)))
+
+
+def _whole_samples(m):
+    for shape in m.shapes():
+        if m.kind != "empty":
+            yield sample(m.tensor(shape, distinct=m.kind == "grad"))
+
+
+def _pairs(m):
+    for a, b in m.pairs():
+        yield sample(m.tensor(a), m.tensor(b))
+
+
+def _moment(f):
+    def g(x, dim=None, correction=1, keepdim=False):
+        if x.ndim == 0:
+            x, dim, keepdim = x.reshape(1), [0], False
+        return f(x, axis=_axes(dim), ddof=1 if correction is None else correction, keepdims=keepdim)
+
+    return g
+
+
+def _moment_samples(m):
+    for shape in m.shapes():
+        if m.kind == "grad" and not shape:
+            continue  # one number has no variance, and no slope
+        yield sample(m.tensor(shape))
+        yield sample(m.tensor(shape), [0], correction=0)
+        if len(shape) > 1:
+            yield sample(m.tensor(shape), [-1], keepdim=True)
+
+
+def _cumsum(x, dim, dtype=None):
+    x = x.astype(np.int64) if x.dtype.kind in "bi" else x
+    return np.cumsum(x.reshape(1) if x.ndim == 0 else x, axis=dim).reshape(x.shape)
+
+
+def _along_samples(m):
+    for shape in m.shapes():
+        for dim in reduced_dims(shape):
+            yield sample(m.tensor(shape), dim)
+
+
+def _sum_to_size_samples(m):
+    if m.kind in ("zero_dim", "empty"):
+        yield sample(m.tensor((2, 0) if m.kind == "empty" else ()), [1, 0] if m.kind == "empty" else [])
+    else:
+        yield sample(m.tensor((2, 3)), [1, 3])
+        yield sample(m.tensor((2, 3, 4)), [3, 1])
+        yield sample(m.tensor((2, 3)), [])
+
+
+def _sum_to_size(x, size):
+    x = x.astype(np.int64) if x.dtype == bool else x
+    lead = x.ndim - len(size)
+    x = x.sum(tuple(range(lead)), dtype=x.dtype)
+    axes = tuple(i for i, s in enumerate(size) if s == 1)
+    return x.sum(axes, keepdims=True, dtype=x.dtype)
+
+
+def _with_dtype(samples):
+    def make(m):
+        yield from samples(m)
+        if m.kind == "plain" and m.dtype.category != "complex":
+            yield sample(m.tensor((3, 2)), dtype="float64")
+
+    return make
+
+
+def _logsumexp_samples(m):
+    for shape in m.shapes():
+        for dim in reduced_dims(shape):
+            if m.kind != "empty" or shape[dim]:
+                yield sample(m.tensor(shape), [dim], bool(m.rng.integers(2)))
+
+
+def _logsumexp(x, axis, keepdims=False):
+    return logsumexp(x.astype(np.float64), axis=axis, keepdims=keepdims)
+
+
+def _float(s):
+    name = s.specs()[0].dtype
+    return name if name.startswith(("float", "bfloat", "complex")) else "float32"
+
+
+def _truth(s):
+    # uint8 was the dtype of truth values once, and stays it here, as in PyTorch.
+    return "uint8" if s.specs()[0].dtype == "uint8" else "bool"
+
+
+def _summed(s):
+    spec, size = s.args
+    whole = BY_NAME[spec.dtype].category in ("bool", "integral")
+    return "int64" if whole and spec.shape != tuple(size) else spec.dtype
+
+
+_FLOATS = ("bool", "integral")
+
+ROWS = [
+    reduction("all", lambda x: np.all(x), result=_truth, absent=_ONE),
+    reduction("any", lambda x: np.any(x), result=_truth, absent=_ONE),
+    reduction_along("all.dim", _along(np.all), result=_truth, absent=_ONE),
+    reduction_along("any.dim", _along(np.any), result=_truth, absent=_ONE),
+    Row("amax", _amax_samples, _along(np.max), result="self", absent=_ONE),
+    Row("amin", _amax_samples, _along(np.min), result="self", absent=_ONE),
+    Row("argmax", _arg_samples, _arg_along(_first(np.argmax)), result="int64", absent={**_NO_EMPTY, **_ONE}),
+    Row("argmin", _arg_samples, _arg_along(_first(np.argmin)), result="int64", absent={**_NO_EMPTY, **_ONE}),
+    Row("cumsum", _along_samples, _cumsum, result="sum", ulps=4, magnitude=True, absent=_ONE),
+    Row("logsumexp", _logsumexp_samples, _along(_logsumexp), result=_float, ulps=6, absent=_ONE,
+        magnitude=lambda x, *_: np.max(x, initial=1)),
+    Row("max", _whole_samples, np.max, result="self", absent={**_NO_EMPTY, **_ONE}),
+    Row("min", _whole_samples, np.min, result="self", absent={**_NO_EMPTY, **_ONE}),
+    Row("max.dim", _extremum_dim_samples, _pair(np.max, _first(np.argmax)), absent=_ONE,
+        result=lambda s: (s.specs()[0].dtype, "int64")),
+    Row("min.dim", _extremum_dim_samples, _pair(np.min, _first(np.argmin)), absent=_ONE,
+        result=lambda s: (s.specs()[0].dtype, "int64")),
+    Row("max.other", _pairs, np.maximum, operands=(0, 1)),
+    Row("min.other", _pairs, np.minimum, operands=(0, 1)),
+    reduction("mean", lambda x, dtype=None: np.mean(x), samples=unary_samples(), result="self", refuse=_FLOATS, ulps=4,
+              magnitude=True, absent=_ONE),
+    reduction_along("mean.dim", _along(np.mean), lists=True, result="self", refuse=_FLOATS, ulps=4, magnitude=True,
+                    absent=_ONE),
+    reduction("prod", _whole(_prod), result="sum", ulps=8, absent=_ONE, domain=(-2, 2), extremes=False, samples=_with_dtype(unary_samples())),
+    reduction_along("prod.dim_int", _along(_prod), result="sum", ulps=8, absent=_ONE, domain=(-2, 2), extremes=False),
+    reduction("sum", _whole(_sum), result="sum", ulps=4, magnitude=True, absent=_ONE, samples=_with_dtype(unary_samples())),
+    reduction_along("sum.dim_IntList", _along(_sum), lists=True, result="sum", ulps=4, magnitude=True, absent=_ONE),
+    Row("sum_to_size", _sum_to_size_samples, _sum_to_size, result=_summed, ulps=4, magnitude=True, absent=_ONE),
+    Row("std.correction", _moment_samples, _moment(np.std), result="self", refuse=_FLOATS, ulps=16, absent=_ONE, inner="var",
+        extremes=False),
+    Row("var.correction", _moment_samples, _moment(np.var), result="self", refuse=_FLOATS, ulps=16, absent=_ONE, extremes=False),
+]  # fmt: skip

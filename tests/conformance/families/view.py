@@ -1,0 +1,225 @@
+"""Views, and what joins tensors. NumPy's own views give the strides."""
+
+import numpy as np
+
+from conformance.rows import Row, unary_samples, view
+from conformance.samples import sample
+
+
+def _ranks(least, most=9):
+    def shapes(m):
+        for shape in m.shapes():
+            if least <= len(shape) <= most:
+                yield shape
+
+    return shapes
+
+
+def _with(choose, least=0, most=9):
+    """Samples whose other arguments follow from the shape: `choose(shape)` lists them."""
+
+    def make(m):
+        for shape in _ranks(least, most)(m):
+            for args in choose(shape):
+                yield sample(m.tensor(shape), *args)
+
+    return make
+
+
+_strided = np.lib.stride_tricks.as_strided
+
+
+def _as_strided_samples(m):
+    for shape in m.shapes():
+        x = m.tensor(shape)
+        if len(x.flat) >= 4:
+            yield sample(x, [2, 2], [1, 2], 0)
+            yield sample(x, [3], [-1], 2)
+            yield sample(x, [2, 3], [0, 1], 1)
+
+
+def _as_strided(x, size, stride, offset):
+    base = x if x.base is None else x.base
+    while base.base is not None:
+        base = base.base
+    flat = base.reshape(-1)
+    return _strided(flat[offset:], size, [s * flat.itemsize for s in stride])
+
+
+def _expand_sizes(shape):
+    yield ([2, *shape],)
+    if not shape or shape[0] == 1:
+        yield ([3, *shape[1:]] if shape else [3],)
+    yield ([-1] * len(shape),)
+
+
+def _expand(x, size):
+    lead = len(size) - x.ndim
+    return np.broadcast_to(x, [x.shape[i - lead] if s == -1 else s for i, s in enumerate(size)])
+
+
+def _chunks(parts):
+    def split(x, n, dim=0):
+        size = max(-(-x.shape[dim] // n), 1) if parts else n
+        count = n if parts and x.shape[dim] == 0 else max(-(-x.shape[dim] // size), 1)
+        return tuple(np.moveaxis(np.moveaxis(x, dim, 0)[i * size : (i + 1) * size], 0, dim) for i in range(count))
+
+    return split
+
+
+def _slices(shape):
+    yield (0, 1, None, 2)
+    yield (-1, None, None, -1)
+    yield (0, -2, 100, 1)
+    yield (len(shape) - 1, 1, 1, 1)
+
+
+def _slice(x, dim=0, start=None, end=None, step=1):
+    at = [slice(None)] * x.ndim
+    at[dim] = slice(start, end, step)
+    return x[tuple(at)]
+
+
+def _flat_sizes(shape):
+    n = int(np.prod(shape))
+    yield ([n],)
+    yield ([1, n],)
+    if n:
+        yield ([-1, 1],)
+
+
+def _reshape(x, size):
+    return x.reshape(size)
+
+
+def _flatten(x, start=0, end=-1):
+    if x.ndim == 0:
+        return x.reshape(1)
+    start, end = start % x.ndim, end % x.ndim
+    return x.reshape([*x.shape[:start], int(np.prod(x.shape[start : end + 1])), *x.shape[end + 1 :]])
+
+
+def _unflatten(x, dim, sizes):
+    dim %= x.ndim
+    return x.reshape([*x.shape[:dim], *sizes, *x.shape[dim + 1 :]])
+
+
+def _unflatten_args(shape):
+    if shape[-1]:
+        yield (-1, [shape[-1], 1])
+        yield (0, [1, -1]) if 0 not in shape else (-1, [1, shape[-1]])
+
+
+def _unfold(x, dim, size, step):
+    count = (x.shape[dim] - size) // step + 1
+    strides = [*x.strides[:dim], x.strides[dim] * step, *x.strides[dim + 1 :], x.strides[dim]]
+    return _strided(x, [*x.shape[:dim], count, *x.shape[dim + 1 :], size], strides)
+
+
+def _unfold_args(shape):
+    if shape and shape[0] >= 2:
+        yield (0, 2, 1)
+        yield (0, 1, 2)
+
+
+def _squeeze_dims(x, dim):
+    return np.squeeze(x, tuple(d for d in {d % x.ndim for d in dim} if x.shape[d] == 1))
+
+
+def _squeeze_samples(*args):
+    def make(m):
+        for shape in m.shapes():
+            if shape:
+                yield sample(m.tensor([1, *shape, 1]), *args)
+
+    return make
+
+
+def _joined(m):
+    for shape in m.shapes():
+        if shape and (m.kind != "promotion"):
+            other = [*shape]
+            other[0] += 1
+            yield sample([m.tensor(shape), m.tensor(other)], 0)
+            yield sample([m.tensor(shape), m.tensor(shape), m.tensor(shape)], -1)
+        elif shape:
+            yield sample([m.tensor(shape), m.tensor(shape)], 0)
+
+
+def _stacked(m):
+    for shape in m.shapes():
+        yield sample([m.tensor(shape), m.tensor(shape)], 0)
+        yield sample([m.tensor(shape), m.tensor(shape)], -1)
+
+
+def _promoted(s):
+    from conformance.dtypes import promote
+
+    name = s.args[0][0].dtype
+    for other in s.args[0][1:]:
+        name = promote(name, other.dtype)
+    return name
+
+
+def _like(m):
+    for shape in m.shapes():
+        yield sample(m.tensor(shape), m.tensor([1, *shape]))
+
+
+def _sized_like(x, other):
+    return x.reshape(other.shape)
+
+
+def _none(shape):
+    yield ()
+
+
+_ONE = {"promotion": "one operand"}
+_MOST = dict(absent=_ONE)
+_RANKED = dict(absent={**_ONE, "zero_dim": "needs a dimension"})
+_MAY_COPY = "copies where strides do not allow a view; which one it is follows NumPy"
+
+ROWS = [
+    view("alias", lambda x: x, unary_samples(), no_peer="not in PyTorch's module", **_MOST),
+    view("as_strided", _as_strided, _as_strided_samples, no_peer="negative strides",
+         absent={**_ONE, "empty": "too few elements", "zero_dim": "too few elements", "expanded": "too few elements"}),
+    view("broadcast_to", _expand, _with(_expand_sizes), **_MOST),
+    view("chunk", _chunks(True), _with(lambda s: [(2, 0), (3, -1)], 1), **_RANKED),
+    view("detach", lambda x: x, unary_samples(), **_MOST),
+    view("diagonal", lambda x, *a: np.diagonal(x, *a), _with(lambda s: [(), (1, 0, 1), (-1, 1, 0)], 2), **_RANKED),
+    view("expand", _expand, _with(_expand_sizes), **_MOST),
+    view("expand_as", lambda x, o: np.broadcast_to(x, o.shape), _like, **_MOST),
+    view("flatten.using_ints", _flatten, _with(lambda s: [(), (0, 0)]), **_MOST),
+    view("flip", lambda x, dims: np.flip(x, dims), _with(lambda s: [([0],), ([-1],)], 1), no_peer="strides differ on purpose",
+         **_RANKED),
+    view("mT", lambda x: np.swapaxes(x, -1, -2), _with(_none, 2), call=lambda x: x.mT, **_RANKED),
+    view("movedim.int", np.moveaxis, _with(lambda s: [(0, -1), (-1, 0)], 1), **_RANKED),
+    view("movedim.intlist", np.moveaxis, _with(lambda s: [([0, 1], [1, 0])], 2), **_RANKED),
+    view("narrow", lambda x, d, start, n: _slice(x, d, start, start + n),
+         _with(lambda s: [(0, s[0] // 2, s[0] - s[0] // 2), (-1, 0, 0)], 1), **_RANKED),
+    view("numpy_T", np.transpose, _with(_none, 0, 2), call=lambda x: x.T, **_MOST),
+    view("permute", np.transpose, _with(lambda s: [(list(range(len(s)))[::-1],)]), **_MOST),
+    view("reshape", _reshape, _with(_flat_sizes), **_MOST),
+    view("reshape_as", _sized_like, _like, **_MOST),
+    view("select.int", lambda x, d, i: np.take(x, i, d) if False else np.moveaxis(x, d, 0)[i],
+         _with(lambda s: [(0, 0), (-1, -1)] if 0 not in s else [], 1),
+         absent={**_ONE, "zero_dim": "needs a dimension", "empty": "nothing to select"}),
+    view("slice.Tensor", _slice, _with(_slices, 1), **_RANKED),
+    view("split.Tensor", _chunks(False), _with(lambda s: [(2, 0), (3, -1)], 1), **_RANKED),
+    view("squeeze", np.squeeze, _squeeze_samples(), **_RANKED),
+    view("squeeze.dim", lambda x, d: np.squeeze(x, d) if x.shape[d] == 1 else x, _squeeze_samples(0), **_RANKED),
+    view("squeeze.dims", _squeeze_dims, _squeeze_samples([0, -1]), **_RANKED),
+    view("t", np.transpose, _with(_none, 0, 2), **_MOST),
+    view("transpose.int", np.swapaxes, _with(lambda s: [(0, -1)], 1), **_RANKED),
+    view("unbind.int", lambda x, d=0: tuple(np.moveaxis(x, d, 0)), _with(lambda s: [(), (-1,)], 1), **_RANKED),
+    view("unflatten.int", _unflatten, _with(_unflatten_args, 1), **_RANKED),
+    view("unfold", _unfold, _with(_unfold_args), **_RANKED),
+    view("unsqueeze", lambda x, d: np.expand_dims(x, d), _with(lambda s: [(0,), (-1,)]), **_MOST),
+    view("view", _reshape, lambda m: (s for s in _with(_flat_sizes)(m) if m.kind not in ("transposed", "expanded", "negative",
+         "sliced", "channels_last", "overlapping")),
+         absent={**_ONE, **{k: "strides that cannot be viewed so are refused; reshape has the sample" for k in
+                            ("transposed", "expanded", "negative", "sliced", "channels_last", "overlapping")}}),
+    view("view_as", _sized_like, lambda m: (s for s in _like(m) if m.kind not in ("overlapping",)), **_MOST),
+    Row("cat", _joined, lambda xs, dim=0: np.concatenate(xs, dim), result=_promoted, absent={"zero_dim": "needs a dimension"}),
+    Row("stack", _stacked, lambda xs, dim=0: np.stack(xs, dim), result=_promoted),
+]  # fmt: skip

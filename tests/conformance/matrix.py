@@ -1,0 +1,78 @@
+"""What was tested: operator x dtype x kind. Cells are tested, refused (an error that is checked), failed, or absent with a
+reason; none is left out in silence."""
+
+from collections import Counter, defaultdict
+
+from conformance.dtypes import BY_NAME
+from conformance.samples import KINDS
+
+COLUMNS = (*KINDS, "meta", "errors", "grad", "gradgrad")
+_MARKS = {"tested": "+", "refused": "r", "failed": "F", "absent": "."}
+_RANK = ("failed", "tested", "refused", "absent")
+
+
+class Matrix:
+    def __init__(self):
+        self.cells = {}  # (operator, dtype, kind): state
+        self.reasons = {}  # the same, of absent cells: why
+        self.samples = Counter()  # kind: how many
+        self.layouts = Counter()  # strides of incoming gradients: how many
+        self.peer = Counter()  # what the comparison with PyTorch did
+        self.failures = []
+
+    def note(self, operator, dtype, kind, state, reason="", count=1):
+        key = (operator, dtype, kind)
+        if state != "absent":
+            self.samples[kind] += count
+        old = self.cells.get(key)
+        if old is None or _RANK.index(state) < _RANK.index(old):
+            self.cells[key] = state
+            self.reasons[key] = reason
+        if state == "failed":
+            self.failures.append((*key, reason))
+
+    def counts(self):
+        return Counter(self.cells.values())
+
+    def absent_by_reason(self):
+        found = defaultdict(list)
+        for key, state in self.cells.items():
+            if state == "absent":
+                found[self.reasons[key]].append(key)
+        return sorted(found.items(), key=lambda item: -len(item[1]))
+
+    def summary(self):
+        counts = self.counts()
+        lines = [
+            f"{len({o for o, _, _ in self.cells})} operators; cells of operator x dtype x kind: "
+            f"{counts['tested']} tested, {counts['refused']} refused as they should be, {counts['failed']} failed, "
+            f"{counts['absent']} absent",
+            "samples by kind: " + ", ".join(f"{k} {self.samples[k]}" for k in COLUMNS if self.samples[k]),
+        ]
+        if self.layouts:
+            lines.append("incoming gradients: " + ", ".join(f"{k} {n}" for k, n in sorted(self.layouts.items())))
+        if self.peer:
+            lines.append("beside PyTorch: " + ", ".join(f"{k} {n}" for k, n in sorted(self.peer.items())))
+        return lines
+
+    def text(self):
+        lines = [*self.summary(), "", "absent, by reason:"]
+        for reason, keys in self.absent_by_reason():
+            names = sorted({o for o, _, _ in keys})
+            shown = ", ".join(names[:6]) + (f" and {len(names) - 6} more" if len(names) > 6 else "")
+            lines.append(f"  {len(keys):6} {reason}: {shown}")
+        lines += ["", "failed:"] + [f"  {o} {d} {k}: {r}" for o, d, k, r in self.failures] if self.failures else []
+        lines += ["", "+ tested   r refused with a clear error   F failed   . absent", ""]
+        head = " ".join(f"{c[:5]:5}" for c in COLUMNS)
+        rows = defaultdict(dict)
+        for (operator, dtype, kind), state in self.cells.items():
+            rows[operator, dtype][kind] = _MARKS[state]
+        order = [*BY_NAME, "any"]
+        last = None
+        for operator, dtype in sorted(rows, key=lambda r: (r[0], order.index(r[1]))):
+            if operator != last:
+                lines += ["", f"{operator:40} {head}"]
+            last = operator
+            marks = " ".join(f"{rows[operator, dtype].get(c, ' '):5}" for c in COLUMNS)
+            lines.append(f"    {dtype:36} {marks}".rstrip())
+        return "\n".join(lines) + "\n"

@@ -64,7 +64,9 @@ PyObject* table(PyObject*, PyObject* o) {
 }
 PyObject* has_kernel(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject*) {
   return guarded([&] {
-    TENON_CHECK(n == 2, Type, "has_kernel() takes an operator's name and a key's name");
+    TENON_CHECK(n == 1 || n == 2, Type, "has_kernel() takes an operator's name and, or not, a key's name");
+    if (n == 1)
+      return PyBool_FromLong(Dispatcher::singleton().has_kernel(operator_argument("has_kernel", args[0])));
     const DispatchKey key = key_parse(text_argument("has_kernel", args[1]));
     return PyBool_FromLong(Dispatcher::singleton().has_kernel(operator_argument("has_kernel", args[0]), key));
   });
@@ -104,7 +106,7 @@ PyMethodDef g_dispatch_functions[] = {
     {"schema", &schema_text, METH_O, "The schema of an operator."},
     {"dump", &dump, METH_O, "The registrations of an operator, with file and line."},
     {"table", &table, METH_O, "The computed table of an operator."},
-    fast_method("has_kernel", &has_kernel, "has_kernel(operator, key)"),
+    fast_method("has_kernel", &has_kernel, "has_kernel(op, key=None)"),
     {"trace", &trace, METH_O, "Switches the trace of calls on or off."},
     {"set_sink", &set_sink, METH_O,
      "Sends diagnostics, line by line, to a function; None for standard error."},

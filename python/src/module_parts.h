@@ -7,11 +7,14 @@ namespace tenon::python {
 
 // Each adds its functions and types to the module; false with an exception set.
 
-bool add_conversion(PyObject* module);     ///< tensor, as_tensor, from_numpy.
-bool add_dlpack(PyObject* module);         ///< from_dlpack.
-bool add_storage(PyObject* module);        ///< UntypedStorage.
-bool add_autograd(PyObject* module);       ///< grad modes, nodes, backward.
-bool add_introspection(PyObject* module);  ///< dispatch, threads, kernel reports, strict.
-bool add_optimizers(PyObject* module);     ///< The updates of tenon.optim.
+bool add_conversion(PyObject* module);        ///< tensor, as_tensor, from_numpy.
+bool add_dlpack(PyObject* module);            ///< from_dlpack.
+bool add_storage(PyObject* module);           ///< UntypedStorage.
+bool add_autograd(PyObject* module);          ///< grad modes, nodes, backward.
+bool add_introspection(PyObject* module);     ///< dispatch, threads, kernel reports, strict.
+bool add_optimizers(PyObject* module);        ///< The updates of tenon.optim.
+bool add_dispatch_queries(PyObject* module);  ///< Registrations and tables as data, key sets.
+bool add_library(PyObject* module);           ///< Registration from Python, operator objects, ctx.
+bool add_op_objects(PyObject* module);        ///< Part of add_library: the objects of tenon.ops.
 
 }  // namespace tenon::python

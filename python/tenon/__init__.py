@@ -15,6 +15,8 @@ from .autograd.grad_mode import enable_grad, inference_mode, no_grad, set_grad_e
 from .info import finfo, iinfo
 from .serialization import load, save
 
+del dispatch  # noqa: F821  _C's own; tenon.dispatch is the module of that name
+
 __version__ = "0.1.0"
 
 inf, nan, pi, e = _math.inf, _math.nan, _math.pi, _math.e
@@ -56,7 +58,7 @@ def is_storage(o):
 
 def __getattr__(name):
     # Rarely used rooms load when first asked for, so that `import tenon` stays quick.
-    if name in ("utils", "random"):
+    if name in ("utils", "random", "library", "ops", "dispatch"):
         import importlib
 
         return importlib.import_module(f"{__name__}.{name}")

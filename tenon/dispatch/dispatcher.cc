@@ -27,19 +27,6 @@ std::pair<std::string_view, std::string_view> split_overload(std::string_view fu
   return {full_name.substr(0, dot), full_name.substr(dot + 1)};
 }
 
-/// Enters a kernel that is a closure, which this call keeps alive.
-void call_closure(const Kernel& kernel, const OperatorHandle& op, DispatchKeySet keys, Stack& stack) {
-  auto& slot = *static_cast<detail::ClosureSlot*>(const_cast<void*>(kernel.data));
-  std::shared_ptr<detail::ClosureBase> closure;
-  {
-    const std::lock_guard lock(slot.mutex);
-    closure = slot.closure;
-  }
-  // Removed since the call read its table: the table has changed as well.
-  if (!closure) return op.redispatch_boxed(keys, stack);
-  slot.entry({nullptr, slot.entry, closure.get()}, op, keys, stack);
-}
-
 KernelRecord make_record(uint64_t id, DispatchKey key, CppFunction f, SourceLocation where) {
   KernelRecord record{id, key, std::move(f), where, {}, nullptr};
   record.kernel = record.function.kernel();
@@ -47,7 +34,7 @@ KernelRecord make_record(uint64_t id, DispatchKey key, CppFunction f, SourceLoca
     record.slot = std::make_shared<detail::ClosureSlot>();
     record.slot->closure = record.function.closure();
     record.slot->entry = record.kernel.boxed;
-    record.kernel = {nullptr, &call_closure, record.slot.get()};
+    record.kernel = {nullptr, &detail::call_closure, record.slot.get()};
   }
   return record;
 }
@@ -80,6 +67,18 @@ void check_key(DispatchKey key, std::string_view what, SourceLocation where) {
 }
 
 }  // namespace
+
+void detail::call_closure(const Kernel& kernel, const OperatorHandle& op, DispatchKeySet keys, Stack& stack) {
+  auto& slot = *static_cast<ClosureSlot*>(const_cast<void*>(kernel.data));
+  std::shared_ptr<ClosureBase> closure;
+  {
+    const std::lock_guard lock(slot.mutex);
+    closure = slot.closure;
+  }
+  // Removed since the call read its table: the table has changed as well.
+  if (!closure) return op.redispatch_boxed(keys, stack);
+  slot.entry({nullptr, slot.entry, closure.get()}, op, keys, stack);
+}
 
 Dispatcher& Dispatcher::singleton() {
   // Never destroyed: operators may be called from static destructors.

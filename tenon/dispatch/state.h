@@ -11,22 +11,11 @@
 #include <unordered_map>
 #include <vector>
 
+#include "tenon/dispatch/closure.h"
 #include "tenon/dispatch/dispatcher.h"
 #include "tenon/dispatch/library.h"
 
 namespace tenon {
-
-namespace detail {
-
-/// Owns a registered closure until it is removed. Tables may name a removed kernel for ever, so the slot
-/// itself stays; a call that finds it empty starts again with the new table.
-struct ClosureSlot {
-  std::mutex mutex;
-  std::shared_ptr<ClosureBase> closure;
-  BoxedEntry entry = nullptr;
-};
-
-}  // namespace detail
 
 struct KernelRecord {
   uint64_t id = 0;

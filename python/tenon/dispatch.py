@@ -1,0 +1,200 @@
+"""What the dispatcher knows: key sets, registrations, computed tables, and the trace of calls.
+
+An operator is named "aten::add.Tensor" ("add.Tensor" means aten's) or given as an object of tenon.ops. Keys are named as
+tables print them: CPU, Meta, AutogradCPU, BackendSelect, and the aliases Autograd, CompositeExplicit,
+CompositeImplicit.
+"""
+
+import contextlib
+from typing import NamedTuple
+
+from . import _C
+from ._C import dispatch as _d
+
+__all__ = [
+    "DispatchKeySet",
+    "Cell",
+    "Registration",
+    "Stub",
+    "backends",
+    "computed_table",
+    "defined_at",
+    "dump_registrations",
+    "dump_table",
+    "exclude",
+    "has_kernel",
+    "has_kernel_for_any_key",
+    "has_kernel_for_key",
+    "include",
+    "is_alias_key",
+    "is_fallthrough",
+    "is_included_in_alias",
+    "key_for_device",
+    "key_name",
+    "key_parse",
+    "key_set",
+    "operators",
+    "registrations",
+    "schema",
+    "stubs",
+    "trace",
+]
+
+DispatchKeySet = _d.DispatchKeySet
+is_alias_key = _d.is_alias_key
+is_included_in_alias = _d.is_included_in_alias
+key_for_device = _d.key_for_device
+key_parse = _d.key_parse
+
+
+class Registration(NamedTuple):
+    """One kernel that somebody registered."""
+
+    key: str
+    kind: str  #: "typed", "boxed" (closures and Python kernels too), "fallthrough", "not implemented"
+    file: str
+    line: int
+    active: bool  #: Whether it is the newest for its key.
+
+
+class Cell(NamedTuple):
+    """One cell of an operator's computed table."""
+
+    key: str
+    source: str  #: "kernel", "default backend kernel", "composite kernel", "fallback", "fallthrough", "missing"
+    file: str  #: Empty where nobody registered anything.
+    line: int
+
+
+class Stub(NamedTuple):
+    """A function inside an operator that each device fills in."""
+
+    name: str
+    signature: str
+    devices: list
+
+
+def _name(op):
+    if isinstance(op, _C.OpOverload):
+        return op._name
+    if isinstance(op, _C.OpOverloadPacket):
+        overloads = op.overloads()
+        if len(overloads) != 1:
+            raise ValueError(f"{op._qualified_op_name} has several overloads: {', '.join(overloads)}; name one of them")
+        return getattr(op, overloads[0])._name
+    return op
+
+
+def key_set(tensor):
+    """The keys that a tensor brings to a call. They print and list (`.names()`) in rising priority."""
+    return DispatchKeySet(tensor)
+
+
+def operators(ns=None):
+    """Full names of all operators, or of one namespace's, sorted."""
+    return [name for name in _d.operators() if ns is None or name.startswith(ns + "::")]
+
+
+def schema(op):
+    """The schema's text."""
+    return _d.schema(_name(op))
+
+
+def registrations(op):
+    """All kernels of an operator by key, newest first within each: a list of Registration."""
+    return [Registration(*row) for row in _d.registrations(_name(op))]
+
+
+def computed_table(op):
+    """What a call finds at each key: a list of Cell."""
+    return [Cell(*row) for row in _d.computed_table(_name(op))]
+
+
+def defined_at(op):
+    """(file, line) of the declaration."""
+    return _d.defined_at(_name(op))
+
+
+def dump_registrations(op):
+    """The registrations as text for people."""
+    return _d.dump(_name(op))
+
+
+def dump_table(op):
+    """The computed table as text for people."""
+    return _d.table(_name(op))
+
+
+def has_kernel(op, key=None):
+    """Whether somebody registered a kernel for exactly this key, an alias counting for itself; at all without one."""
+    return _d.has_kernel(_name(op)) if key is None else _d.has_kernel(_name(op), key)
+
+
+def has_kernel_for_key(op, key):
+    """Whether a call that arrives at a key finds a kernel, be it a composite one or a fallback."""
+    return _d.has_kernel_for_key(_name(op), key)
+
+
+def has_kernel_for_any_key(op, keys):
+    """Whether somebody registered a kernel for one of the keys of a DispatchKeySet."""
+    return _d.has_kernel_for_any_key(_name(op), keys)
+
+
+def is_fallthrough(op, key):
+    """Whether the key steps aside for the next one."""
+    return _d.is_fallthrough(_name(op), key)
+
+
+def key_name(key):
+    """A key's name as tables print it, whichever spelling it is given in ("CatchAll" is "CompositeImplicit")."""
+    return key_parse(key)
+
+
+def backends():
+    """(device, key) of every backend in rising priority."""
+    return _d.backends()
+
+
+def stubs():
+    """Every stub of the process: a list of Stub."""
+    return [Stub(*row) for row in _d.stubs()]
+
+
+@contextlib.contextmanager
+def trace(sink=None):
+    """Traces the calls made inside: each line goes to `sink`, or into the list that the context gives.
+
+        with tenon.dispatch.trace() as lines:
+            tenon.randn(3, 3)
+    """
+    lines = []
+    _d.set_sink(lines.append if sink is None else sink)
+    _d.trace(True)
+    try:
+        yield lines
+    finally:
+        _d.trace(False)
+        _d.set_sink(None)
+
+
+@contextlib.contextmanager
+def exclude(*keys):
+    """Hides functionalities from every call of this thread: exclude("AutogradCPU")."""
+    hidden = DispatchKeySet(*keys)
+    before = _d._set_excluded(DispatchKeySet())
+    _d._set_excluded(before | hidden)
+    try:
+        yield
+    finally:
+        _d._set_excluded(before)
+
+
+@contextlib.contextmanager
+def include(*keys):
+    """Adds keys to every call of this thread."""
+    before = _d._set_included(DispatchKeySet())
+    _d._set_included(before | DispatchKeySet(*keys))
+    try:
+        yield
+    finally:
+        _d._set_included(before)

@@ -1,0 +1,359 @@
+"""Custom operators: declare them, register kernels, fakes and derivatives from Python.
+
+    lib = tenon.library.Library("myops", "DEF")
+    lib.define("scale(Tensor x, float by) -> Tensor")
+    lib.impl("scale", lambda x, by: x * by, "CPU")
+    tenon.ops.myops.scale(tenon.ones(3), 2.0)
+
+What a Library registered goes when it does, or at the end of its `with` block; an older kernel then runs again. The names
+are PyTorch's (torch.library); docs/custom-operators.md is the way through.
+"""
+
+import inspect
+import sys
+import weakref
+
+from . import _C, ops
+from ._C import OpOverload, OpOverloadPacket
+from .infer_schema import infer_schema
+
+__all__ = [
+    "CustomOpDef",
+    "Library",
+    "custom_op",
+    "define",
+    "fallthrough_kernel",
+    "impl",
+    "infer_schema",
+    "register_autograd",
+    "register_fake",
+    "register_kernel",
+]
+
+#: What custom_op returns: the operator itself, which also registers: op.register_fake and so on.
+CustomOpDef = OpOverload
+
+
+def fallthrough_kernel():
+    """Given to `impl` in place of a kernel: the key steps aside for the next one."""
+    raise NotImplementedError("fallthrough_kernel() stands for no kernel and cannot be called")
+
+
+def _caller():
+    """File and line of the code outside this module that registers."""
+    frame = sys._getframe(1)
+    while frame.f_code.co_filename == __file__ and frame.f_back:
+        frame = frame.f_back
+    return frame.f_code.co_filename, frame.f_lineno
+
+
+def _split(full_name):
+    """("ns", "name.overload")"""
+    ns, scope, name = full_name.partition("::")
+    if not scope or not ns or not name:
+        raise ValueError(f"'{full_name}' is not an operator's name, expected 'namespace::name'")
+    return ns, name
+
+
+def _full_name(op):
+    if isinstance(op, OpOverload):
+        return op._name
+    if isinstance(op, OpOverloadPacket):
+        return op._qualified_op_name
+    if isinstance(op, str):
+        return op
+    raise TypeError(f"expected an operator or its name, not {type(op).__name__}")
+
+
+def _describe(function):
+    code = getattr(function, "__code__", None)
+    name = getattr(function, "__qualname__", type(function).__qualname__)
+    return f"{name} ({code.co_filename}:{code.co_firstlineno})" if code else name
+
+
+def _check_kernel(schema, function, with_keyset=False):
+    """Raises TypeError naming the argument of the schema that a kernel cannot be given."""
+    try:
+        parameters = list(inspect.signature(function).parameters.values())
+    except (TypeError, ValueError):  # written in C, without a signature
+        return
+    text, _, arguments, _ = schema
+
+    def refuse(what):
+        raise TypeError(f"{_describe(function)} does not fit `{text}`: {what}")
+
+    positional = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    if with_keyset and positional:
+        positional = positional[1:]
+    any_positional = any(p.kind is p.VAR_POSITIONAL for p in parameters)
+    any_keyword = any(p.kind is p.VAR_KEYWORD for p in parameters)
+    names = [name for name, _, keyword_only, _, _ in arguments if not keyword_only]
+    for i, name in enumerate(names):
+        if i < len(positional):
+            if positional[i].name != name and positional[i].name in names:
+                refuse(f"its parameter {i} is called `{positional[i].name}`, but argument {i} is `{name}`")
+        elif not any_positional:
+            refuse(f"it takes no argument `{name}`")
+    by_name = {p.name: p for p in positional[len(names) :] if p.kind is p.POSITIONAL_OR_KEYWORD}
+    by_name.update((p.name, p) for p in parameters if p.kind is p.KEYWORD_ONLY)
+    keywords = [name for name, _, keyword_only, _, _ in arguments if keyword_only]
+    for name in keywords:
+        if name not in by_name and not any_keyword:
+            refuse(f"it takes no keyword argument `{name}`")
+    left = [*positional[len(names) :], *(p for p in parameters if p.kind is p.KEYWORD_ONLY)]
+    for p in left:
+        if p.default is p.empty and p.name not in keywords:
+            refuse(f"its parameter `{p.name}` is no argument of the schema and has no default")
+
+
+# Kernels that came before their operator was declared: checked when it is. By full name.
+_early = {}
+
+
+def _destroy(handle, names):
+    handle.destroy()
+    for full_name in names:
+        early = [e for e in _early.pop(full_name, []) if e[0] is not handle]
+        if early:
+            _early[full_name] = early
+        ns, name = _split(full_name)
+        ops._forget(ns, name.partition(".")[0])
+
+
+class Library:
+    """Registers under one namespace, until it is destroyed.
+
+    `kind` is "DEF" (declares the operators of a namespace; one for each namespace), "FRAGMENT" (declares further ones) or
+    "IMPL" (kernels only; for `dispatch_key` unless `impl` is given another).
+    """
+
+    def __init__(self, ns, kind, dispatch_key=""):
+        self.ns, self.kind, self.dispatch_key = ns, kind, dispatch_key
+        self._handle = _C._Library(ns, kind, dispatch_key, *_caller())
+        self._names = set()
+        self._finalizer = weakref.finalize(self, _destroy, self._handle, self._names)
+        self._finalizer.atexit = False
+
+    def define(self, schema, alias_analysis="", *, tags=()):
+        """Declares an operator: `name.overload(arguments) -> returns`. Returns its name."""
+        parsed = _C._parse_schema(schema)
+        full_name = parsed[1] if "::" in parsed[1] else f"{self.ns}::{parsed[1]}"
+        for _, function, with_keyset in _early.get(full_name, ()):
+            _check_kernel(parsed, function, with_keyset)
+        self._handle.define(schema, *_caller())
+        self._names.add(full_name)
+        ops._forget(self.ns, _split(full_name)[1].partition(".")[0])
+        return _split(full_name)[1]
+
+    def impl(self, op_name, fn, dispatch_key="", *, with_keyset=False, allow_override=True):
+        """Registers a kernel for a key: "CPU", "CUDA", "Meta", "Autograd", "CompositeExplicit" (every backend), ...
+
+        Without a key it is a catch-all: it runs anywhere and is differentiated through what it calls. A kernel gets the
+        schema's arguments, keyword-only ones by name; with `with_keyset` the call's DispatchKeySet first. The newest
+        kernel of a key runs. Raises TypeError naming the argument that `fn` does not take.
+        """
+        full_name = _full_name(op_name)
+        if "::" not in full_name:
+            full_name = f"{self.ns}::{full_name}"
+        key = dispatch_key or self.dispatch_key or "CompositeImplicit"
+        if fn is fallthrough_kernel:
+            fn = None
+        elif not callable(fn):
+            raise TypeError(f"impl: the kernel of {full_name} must be callable, not {type(fn).__name__}")
+        else:
+            schema = _C._op_schema(full_name)
+            if schema is not None:
+                _check_kernel(schema, fn, with_keyset)
+        ns, name = _split(full_name)
+        self._handle.impl(full_name if ns != self.ns else name, key, fn, with_keyset, *_caller())
+        self._names.add(full_name)
+        if fn is not None and schema is None:
+            _early.setdefault(full_name, []).append((self._handle, fn, with_keyset))
+
+    def _autograd(self, full_name, backward, setup_context):
+        ns, name = _split(full_name)
+        self._handle.autograd(full_name if ns != self.ns else name, backward, setup_context, *_caller())
+        self._names.add(full_name)
+
+    def _destroy(self):
+        """Takes back what was registered; an older kernel runs again."""
+        self._finalizer()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self._destroy()
+
+    def __repr__(self):
+        return f"Library(kind={self.kind}, ns={self.ns}, dispatch_key={self.dispatch_key})"
+
+
+# Libraries behind the functions of this module, which live as long as the process: by namespace, and by custom operator.
+_fragments = {}
+_custom = {}
+
+
+def _fragment(ns, lib=None):
+    if lib is not None:
+        return lib
+    if ns not in _fragments:
+        _fragments[ns] = Library(ns, "FRAGMENT")
+    return _fragments[ns]
+
+
+def _keys(device_types):
+    if device_types is None or device_types == "default":
+        return ["CompositeExplicit"]
+    if isinstance(device_types, str):
+        device_types = [device_types]
+    return [_C.dispatch.key_for_device(d) for d in device_types]
+
+
+def _decorator(register, function):
+    """The function registered, or a decorator that does so."""
+
+    def decorate(f):
+        register(f)
+        return f
+
+    return decorate if function is None else decorate(function)
+
+
+def define(qualname, schema=None, *, lib=None, tags=()):
+    """Declares an operator: define("ns::name", "(Tensor x) -> Tensor"); of a Library: @define(lib, "name(...) -> ...")."""
+    if isinstance(qualname, Library):
+        name = qualname.define(schema)
+        return _decorator(lambda f: qualname.impl(name, f), None)
+    ns, name = _split(qualname)
+    if not isinstance(schema, str):
+        raise TypeError(f"define: the schema of {qualname} must be a str, not {type(schema).__name__}")
+    _fragment(ns, lib).define(name + schema)
+
+
+def impl(qualname, types, func=None, *, lib=None, with_keyset=False):
+    """Registers a kernel, as a function or as a decorator.
+
+    impl("ns::name", "cpu") takes a device or several, or "default" for a kernel for every device; impl(lib, "name", "CPU")
+    takes a Library, the operator and a dispatch key.
+    """
+    if isinstance(qualname, Library):
+        return _decorator(lambda f: qualname.impl(types, f, func or "", with_keyset=with_keyset), None)
+    return register_kernel(qualname, types, func, lib=lib)
+
+
+def register_kernel(op, device_types, func=None, /, *, lib=None):
+    """Registers the kernel of an operator for a device ("cpu"), several, or all (None). Decorates without `func`."""
+    full_name = _full_name(op)
+    keys = _keys(device_types)
+
+    def register(f):
+        library = _fragment(_split(full_name)[0], lib)
+        for key in keys:
+            library.impl(full_name, f, key)
+
+    return _decorator(register, func)
+
+
+def register_fake(op, func=None, /, *, lib=None, allow_override=True):
+    """Registers what an operator's results are like: a kernel on meta tensors, which have shapes and no elements.
+
+    It serves the meta device, and shape inference while a program is recorded. Decorates without `func`.
+    """
+    full_name = _full_name(op)
+    return _decorator(lambda f: _fragment(_split(full_name)[0], lib).impl(full_name, f, "Meta"), func)
+
+
+def register_autograd(op, backward, /, *, setup_context=None, lib=None):
+    """Registers the derivative of an operator that writes nothing and returns no views.
+
+    `setup_context(ctx, inputs, output)` runs after the forward and keeps what backward needs: tensors by
+    ctx.save_for_backward, anything else as attributes of ctx; keyword-only arguments come as `keyword_only_inputs`.
+    `backward(ctx, *grads)` gets a gradient for each result (zeros where none arrived; None after
+    ctx.set_materialize_grads(False)), and returns one for each positional argument, None where there is none.
+    """
+    full_name = _full_name(op)
+    schema = _C._op_schema(full_name)
+    if schema is None:
+        raise NotImplementedError(f"register_autograd: operator '{full_name}' is not declared")
+    text, _, arguments, returns = schema
+    for name, type_text, keyword_only, _, writes in arguments:
+        if writes:
+            raise RuntimeError(
+                f"register_autograd: `{text}` writes argument `{name}`; only an operator that writes nothing has a "
+                "derivative. Declare one that returns a new tensor"
+            )
+        if keyword_only and type_text.startswith("Tensor"):
+            raise NotImplementedError(
+                f"register_autograd: argument `{name}` of `{text}` is a keyword-only tensor, which gets no gradient; "
+                "make it positional"
+            )
+    if any(aliased for _, _, aliased in returns):
+        raise RuntimeError(f"register_autograd: `{text}` returns a view, whose derivative is that of the views it is made of")
+    if not returns:
+        raise RuntimeError(f"register_autograd: `{text}` returns nothing that could be differentiated")
+    for function, what in ((backward, "backward"), (setup_context, "setup_context")):
+        if function is not None and not callable(function):
+            raise TypeError(f"register_autograd: {what} must be callable, not {type(function).__name__}")
+    if backward is None:
+        raise TypeError("register_autograd: backward must be callable, not None")
+    _fragment(_split(full_name)[0], lib)._autograd(full_name, backward, setup_context)
+
+
+def custom_op(name, fn=None, /, *, mutates_args, device_types=None, schema=None, tags=None):
+    """Makes a function an operator: `@custom_op("ns::name", mutates_args=())`. Returns the operator.
+
+    Its schema is `schema`, or follows from the annotations (infer_schema). `mutates_args` names the arguments that it
+    writes. The function is the kernel of `device_types`, or of every device. The operator has register_fake,
+    register_kernel and register_autograd. A second one of the same name takes the place of the first.
+    """
+
+    def make(function):
+        ns, op_name = _split(name)
+        inferred = infer_schema(function, mutates_args=mutates_args) if schema is None else schema
+        parsed = _C._parse_schema(op_name + inferred)
+        written = {argument for argument, _, _, _, writes in parsed[2] if writes}
+        if schema is not None and mutates_args != "unknown" and written != set(mutates_args):
+            raise ValueError(
+                f"custom_op: the schema of {name} writes {sorted(written) or 'nothing'}, mutates_args says "
+                f"{sorted(mutates_args) or 'nothing'}"
+            )
+        _check_kernel(parsed, function)
+        if name in _custom:
+            _custom.pop(name)._destroy()
+        library = Library(ns, "FRAGMENT")
+        library.define(op_name + inferred)
+        for key in _keys(device_types):
+            library.impl(op_name, function, key)
+        # Until a derivative is registered: backward says that there is none.
+        library._autograd(name, None, None)
+        _custom[name] = library
+        packet = getattr(getattr(ops, ns), op_name.partition(".")[0])
+        return getattr(packet, op_name.partition(".")[2] or "default")
+
+    return make if fn is None else make(fn)
+
+
+def _owner(op):
+    """The library that lives as long as the operator."""
+    return _custom.get(op._name)
+
+
+def _op_register_fake(self, fn=None, /):
+    """register_fake of this operator."""
+    return register_fake(self, fn, lib=_owner(self))
+
+
+def _op_register_kernel(self, device_types, fn=None, /):
+    """register_kernel of this operator."""
+    return register_kernel(self, device_types, fn, lib=_owner(self))
+
+
+def _op_register_autograd(self, backward, /, *, setup_context=None):
+    """register_autograd of this operator."""
+    return register_autograd(self, backward, setup_context=setup_context, lib=_owner(self))
+
+
+OpOverload.register_fake = _op_register_fake
+OpOverload.register_kernel = _op_register_kernel
+OpOverload.register_autograd = _op_register_autograd

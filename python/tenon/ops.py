@@ -1,0 +1,75 @@
+"""tenon.ops: every operator by its name: tenon.ops.ns.name(...), and one overload as tenon.ops.ns.name.overload."""
+
+import difflib as _difflib
+
+from . import _C
+from ._C import OpOverload, OpOverloadPacket  # noqa: F401
+
+
+class _Namespace:
+    """The operators of one namespace. Found when first asked for, and attributes from then on."""
+
+    def __init__(self, name):
+        self.__dict__["_name"] = name
+
+    def __getattr__(self, name):
+        if name.startswith("__"):
+            raise AttributeError(name)
+        packet = _find(self._name, name)
+        self.__dict__[name] = packet
+        return packet
+
+    def __dir__(self):
+        prefix = self._name + "::"
+        names = (n[len(prefix) :].partition(".")[0] for n in _C.dispatch.operators() if n.startswith(prefix))
+        return sorted(set(names))
+
+    def __repr__(self):
+        return f"<operators of {self._name}>"
+
+
+def _rank(overload):
+    # A number fits a Tensor where it stands for one, but a tensor of no dimensions fits a Scalar too.
+    return (overload != "", not overload.startswith("Tensor"), overload)
+
+
+def _find(ns, name):
+    """The packet of ns::name. Raises AttributeError, with near names, where nobody declared it."""
+    full = f"{ns}::{name}"
+    operators = _C.dispatch.operators()
+    overloads = [o.partition(".")[2] for o in operators if o == full or o.startswith(full + ".")]
+    if not overloads:
+        prefix = ns + "::"
+        names = {o[len(prefix) :].partition(".")[0] for o in operators if o.startswith(prefix)}
+        near = _difflib.get_close_matches(name, names, n=3)
+        hint = f"; did you mean {' or '.join(map(repr, near))}?" if near else ""
+        if not names:
+            hint = f"; nobody declared an operator in namespace {ns!r}"
+        raise AttributeError(f"tenon.ops.{ns} has no operator {name!r}{hint}")
+    overloads.sort(key=_rank)
+    found = {o or "default": _C._op(f"{full}.{o}" if o else full) for o in overloads}
+    packet = _C._op_packet(tuple(found.values()))
+    for overload, op in found.items():
+        setattr(packet, overload, op)
+        op.overloadpacket = packet
+    return packet
+
+
+def _forget(ns, name):
+    """Has the operator looked up anew: it was declared or removed."""
+    namespace = globals().get(ns)
+    if isinstance(namespace, _Namespace):
+        namespace.__dict__.pop(name, None)
+
+
+def load_library(path):
+    """Loads a shared library and commits its registrations; a bad one raises and changes nothing."""
+    _C._load_library(str(path))
+
+
+def __getattr__(name):
+    if name.startswith("_"):
+        raise AttributeError(f"module 'tenon.ops' has no attribute {name!r}")
+    namespace = _Namespace(name)
+    globals()[name] = namespace
+    return namespace

@@ -227,9 +227,6 @@ std::vector<Tensor> tensors_of(PyObject* list) {
 void push(Stack& stack, const schema::Type& type, PyObject* o) {
   if (o == Py_None && !(type.base == BaseType::Tensor && !type.list)) return stack.push_none();
   if (type.list) {
-    const auto each = [&](auto take) {
-      for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(o); ++i) take(PySequence_Fast_GET_ITEM(o, i));
-    };
     switch (type.base) {
       case BaseType::Tensor:
         return stack.push(tensors_of(o));
@@ -244,9 +241,11 @@ void push(Stack& stack, const schema::Type& type, PyObject* o) {
         return stack.push(std::move(values));
       }
       case BaseType::Bool: {
-        std::vector<uint8_t> values;
-        each([&](PyObject* item) { values.push_back(item == Py_True); });
-        return stack.push(std::move(values));
+        const auto size = static_cast<size_t>(PySequence_Fast_GET_SIZE(o));
+        const auto values = std::make_unique<bool[]>(size);
+        for (size_t i = 0; i < size; ++i)
+          values[i] = PySequence_Fast_GET_ITEM(o, static_cast<Py_ssize_t>(i)) == Py_True;
+        return stack.push(CellList<bool>(std::span<const bool>(values.get(), size)));
       }
       default: {
         std::vector<Scalar> values;
@@ -295,7 +294,7 @@ void push(Stack& stack, const schema::Type& type, PyObject* o) {
 }
 
 template <class T, class F>
-Ref list_from(const std::vector<T>& values, F&& wrap_one) {
+Ref list_from(const CellList<T>& values, F&& wrap_one) {
   Ref list(checked(PyList_New(static_cast<Py_ssize_t>(values.size()))));
   for (size_t i = 0; i < values.size(); ++i) {
     PyList_SET_ITEM(list.get(), static_cast<Py_ssize_t>(i), checked(wrap_one(values[i])));
@@ -453,21 +452,22 @@ Ref value_at(Stack& stack, size_t i) {
       return Ref(checked(wrap(stack.at<Generator>(i))));
     case CellTag::Scalar:
       return Ref(checked(wrap(stack.at<Scalar>(i))));
-    case CellTag::Str:
-      return Ref(checked(to_python(stack.at<std::string>(i))));
-    case CellTag::IntList: {
-      const Dims& values = stack.at<Dims>(i);
-      return list_from(std::vector<int64_t>(values.begin(), values.end()),
-                       [](int64_t v) { return PyLong_FromLongLong(v); });
+    case CellTag::Str: {
+      const auto& text = stack.at<CellList<char>>(i);
+      return Ref(checked(to_python({text.data(), text.size()})));
     }
+    case CellTag::IntList:
+      return list_from(stack.at<CellList<int64_t>>(i), [](int64_t v) { return PyLong_FromLongLong(v); });
     case CellTag::FloatList:
-      return list_from(stack.at<std::vector<double>>(i), &PyFloat_FromDouble);
+      return list_from(stack.at<CellList<double>>(i), [](double v) { return PyFloat_FromDouble(v); });
     case CellTag::BoolList:
-      return list_from(stack.at<std::vector<uint8_t>>(i), [](uint8_t v) { return PyBool_FromLong(v); });
+      return list_from(stack.at<CellList<bool>>(i), [](bool v) { return PyBool_FromLong(v); });
     case CellTag::ScalarList:
-      return list_from(stack.at<std::vector<Scalar>>(i), [](const Scalar& v) { return wrap(v); });
+      return list_from(stack.at<CellList<Scalar>>(i), [](const Scalar& v) { return wrap(v); });
     case CellTag::TensorList:
-      return list_from(stack.at<std::vector<Tensor>>(i), [](const Tensor& v) { return wrap(v); });
+      return list_from(stack.at<CellList<Tensor>>(i), [](const Tensor& v) { return wrap(v); });
+    case CellTag::Storage:
+      throw_error(ErrorKind::NotImplemented, "a storage cannot be passed between Python and kernels");
   }
   return {};
 }

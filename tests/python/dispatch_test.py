@@ -85,7 +85,7 @@ def test_default_backend_kernels_and_missing_ones(lib):
 
 
 def test_builtin_registrations_name_their_yaml():
-    (kernel, *_) = [r for r in dispatch.registrations("add.Tensor") if r.key == "CompositeExplicit"]
+    kernel = dispatch.registrations("add.Tensor")[0]
     assert kernel.file.startswith("tenon/ops/yaml/") and kernel.line > 0
     file, line = dispatch.defined_at("aten::add.Tensor")
     assert file == kernel.file and line == kernel.line

@@ -15,8 +15,9 @@ namespace tenon::opgen {
 
 namespace {
 
-constexpr auto kPrinters = {&print_functions,   &print_bodies, &print_register, &print_pointwise,
-                            &print_derivatives, &print_docs,   &print_python,   &print_stubs};
+constexpr auto kPrinters = {&print_functions, &print_bodies,      &print_register,
+                            &print_pointwise, &print_derivatives, &print_docs,
+                            &print_python,    &print_stubs,       &print_index};
 
 // Primitives are split by the expression room; the build knows kPrimitiveFiles names.
 std::vector<GeneratedFile> print_primitives() {

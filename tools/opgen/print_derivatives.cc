@@ -8,6 +8,7 @@
 #include "tools/opgen/files.h"
 #include "tools/opgen/formula.h"
 #include "tools/opgen/kernel_rows.h"
+#include "tools/opgen/node_names.h"
 #include "tools/opgen/pointwise_forms.h"
 #include "tools/opgen/printers.h"
 #include "tools/opgen/text.h"
@@ -68,44 +69,6 @@ std::vector<Use> uses_of(const OpDef& def) {
                     bits(f.metas, def.schema(), true)});
   }
   return uses;
-}
-
-// "MulBackward0": the operator in camel case, and its number among the overloads that have a derivative. One
-// that takes a number where another takes a tensor counts as that one: PyTorch wraps the number, so its users
-// know one name.
-std::map<const OpDef*, std::string> node_names(const std::vector<OpDef>& defs) {
-  std::map<std::string, std::vector<const OpDef*>> families;
-  for (const OpDef& def : defs) {
-    std::string name;
-    bool upper = true;
-    for (const char c : def.schema().name) {
-      if (c != '_') name += upper ? static_cast<char>(std::toupper(c)) : c;
-      upper = c == '_';
-    }
-    families[name].push_back(&def);
-  }
-  const auto rank = [](const OpDef* d) {
-    const std::string& overload = d->schema().overload;
-    return std::pair(overload.empty()                                       ? 0
-                     : overload.starts_with("Tensor") || overload == "self" ? 1
-                                                                            : 2,
-                     overload);
-  };
-  std::map<const OpDef*, std::string> names;
-  for (auto& [name, family] : families) {
-    std::stable_sort(family.begin(), family.end(),
-                     [&](const OpDef* a, const OpDef* b) { return rank(a) < rank(b); });
-    const bool wraps = std::any_of(family.begin(), family.end(), [](const OpDef* def) {
-      return def->schema().overload == "Tensor" || def->schema().overload == "self";
-    });
-    size_t number = 0;
-    for (const OpDef* def : family) {
-      const bool has = def->derivative.kind == Kind::Expression || def->derivative.kind == Kind::Formulas;
-      const bool own = has && !(wraps && def->schema().overload.starts_with("Scalar"));
-      names[def] = fmt::format("{}Backward{}", name, own ? number++ : 0);
-    }
-  }
-  return names;
 }
 
 std::string declaration(const FunctionSchema& schema, size_t argument) {
@@ -231,6 +194,41 @@ std::vector<KernelRow> autograd_rows(const std::vector<OpDef>& defs) {
 }
 
 }  // namespace
+
+std::map<const OpDef*, std::string> node_names(const std::vector<OpDef>& defs) {
+  std::map<std::string, std::vector<const OpDef*>> families;
+  for (const OpDef& def : defs) {
+    std::string name;
+    bool upper = true;
+    for (const char c : def.schema().name) {
+      if (c != '_') name += upper ? static_cast<char>(std::toupper(c)) : c;
+      upper = c == '_';
+    }
+    families[name].push_back(&def);
+  }
+  const auto rank = [](const OpDef* d) {
+    const std::string& overload = d->schema().overload;
+    return std::pair(overload.empty()                                       ? 0
+                     : overload.starts_with("Tensor") || overload == "self" ? 1
+                                                                            : 2,
+                     overload);
+  };
+  std::map<const OpDef*, std::string> names;
+  for (auto& [name, family] : families) {
+    std::stable_sort(family.begin(), family.end(),
+                     [&](const OpDef* a, const OpDef* b) { return rank(a) < rank(b); });
+    const bool wraps = std::any_of(family.begin(), family.end(), [](const OpDef* def) {
+      return def->schema().overload == "Tensor" || def->schema().overload == "self";
+    });
+    size_t number = 0;
+    for (const OpDef* def : family) {
+      const bool has = def->derivative.kind == Kind::Expression || def->derivative.kind == Kind::Formulas;
+      const bool own = has && !(wraps && def->schema().overload.starts_with("Scalar"));
+      names[def] = fmt::format("{}Backward{}", name, own ? number++ : 0);
+    }
+  }
+  return names;
+}
 
 std::vector<GeneratedFile> print_derivatives(const std::vector<OpDef>& defs) {
   InfoPrinter printer(defs);

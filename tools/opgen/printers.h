@@ -24,6 +24,8 @@ std::vector<GeneratedFile> print_docs(const std::vector<OpDef>& defs);
 
 /// The tables and signatures of the Python binding: python/functions.inc and python/signatures_*.inc.
 std::vector<GeneratedFile> print_python(const std::vector<OpDef>& defs);
+/// What `tenon where` knows beyond the dispatcher: python/operators.json.
+std::vector<GeneratedFile> print_index(const std::vector<OpDef>& defs);
 /// The stubs of functions and methods: python/functions.pyi and python/methods.pyi.
 std::vector<GeneratedFile> print_stubs(const std::vector<OpDef>& defs);
 

@@ -1,0 +1,7 @@
+"""python -m tenon: the `tenon` command."""
+
+import sys
+
+from .command import main
+
+sys.exit(main())

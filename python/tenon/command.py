@@ -1,0 +1,433 @@
+"""The `tenon` command: what operators there are, where they come from, and what a call does.
+
+Exit codes: 0; 1 where something asked for does not exist or a traced program failed; 2 for bad use.
+"""
+
+import argparse
+import difflib
+import fnmatch
+import importlib
+import json
+import os
+import re
+import runpy
+import sys
+
+
+class CommandError(Exception):
+    """A message for the person at the terminal, and exit code 1."""
+
+
+class _Parser(argparse.ArgumentParser):
+    """Suggests the command or option that was probably meant."""
+
+    def error(self, message):
+        wrong = re.search(r"invalid choice: '([^']*)' \(choose from (.*)\)", message)
+        if wrong:
+            word, choices = wrong.group(1), re.findall(r"[\w-]+", wrong.group(2))
+            message = f"there is no command '{word}'"
+        else:
+            options = re.search(r"unrecognized arguments: (\S+)", message)
+            word = options.group(1) if options else ""
+            choices = [o for o in self._option_string_actions] if word.startswith("-") else []
+        near = difflib.get_close_matches(word, choices, n=2) if word else []
+        if near:
+            message += f"; did you mean {' or '.join(map(repr, near))}?"
+        self.print_usage(sys.stderr)
+        self.exit(2, f"{self.prog}: error: {message}\n")
+
+
+def _index():
+    """What the generator wrote down of each built-in operator, by full name."""
+    path = os.path.join(os.path.dirname(__file__), "_operators.json")
+    try:
+        with open(path, encoding="utf-8") as file:
+            return json.load(file)
+    except FileNotFoundError:
+        return {}
+
+
+def _resolve(name):
+    """Full names of the operator, or of all overloads where only their name was given."""
+    from . import dispatch
+
+    full = name if "::" in name else "aten::" + name
+    operators = dispatch.operators()
+    exact = full.removesuffix(".default")
+    if exact in operators and "." in full.partition("::")[2]:
+        return [exact]
+    found = [o for o in operators if o == full or o.startswith(full + ".")]
+    if found:
+        return found
+    near = difflib.get_close_matches(full, operators, n=3, cutoff=0.75)
+    bare = {o.partition(".")[0] for o in operators}
+    near = near or difflib.get_close_matches(full, bare, n=3, cutoff=0.75)
+    hint = f"; did you mean {' or '.join(map(repr, near))}?" if near else ""
+    raise CommandError(f"operator '{full}' does not exist{hint}")
+
+
+def _place(file, line):
+    return f"{file}:{line}" if file else ""
+
+
+def _print_json(value):
+    json.dump(value, sys.stdout, indent=2)
+    print()
+
+
+def _columns(rows, indent=""):
+    """Prints rows of texts, every column as wide as its widest text."""
+    rows = [list(map(str, row)) for row in rows]
+    if not rows:
+        return
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    for row in rows:
+        print((indent + "  ".join(text.ljust(w) for text, w in zip(row, widths))).rstrip())
+
+
+def ops(args):
+    """Lists operators whose full name contains PATTERN, or matches it where it has *, ? or []."""
+    from . import dispatch
+
+    pattern = args.pattern or ""
+    glob = any(c in pattern for c in "*?[")
+
+    def matches(name):
+        short = name.partition("::")[2]
+        if glob:
+            return fnmatch.fnmatchcase(name, pattern) or fnmatch.fnmatchcase(short, pattern)
+        return pattern in name
+
+    names = [name for name in dispatch.operators() if matches(name)]
+    if not names:
+        bare = sorted({o.partition("::")[2].partition(".")[0] for o in dispatch.operators()})
+        near = difflib.get_close_matches(pattern.partition("::")[2] or pattern, bare, n=3)
+        hint = f"; did you mean {' or '.join(map(repr, near))}?" if near else ""
+        raise CommandError(f"no operator matches '{pattern}'{hint}")
+    if args.json:
+        _print_json([{"name": name, "schema": dispatch.schema(name)} for name in names])
+        return
+    for name in names:
+        print(dispatch.schema(name) if args.schemas else name)
+
+
+def _where(name, index):
+    from . import dispatch
+
+    registrations = [r._asdict() for r in dispatch.registrations(name)]
+    cells = {c.key: c for c in dispatch.computed_table(name)}
+    kernels = {}
+    for device, key in dispatch.backends():
+        cell = cells[key]
+        kernels[device] = {"source": cell.source, "file": cell.file, "line": cell.line}
+    declared = dispatch.defined_at(name)
+    entry = index.get(name, {})
+    derivative = {"kind": entry.get("derivative"), "node": entry.get("node"), "formulas": entry.get("formulas", {})}
+    if not entry:
+        own = [r for r in registrations if r["key"].startswith("Autograd") and r["active"]]
+        if own:
+            derivative["kind"] = "registered at " + _place(own[0]["file"], own[0]["line"])
+        elif any(r["key"] == "CompositeImplicit" for r in registrations):
+            derivative["kind"] = "through what it calls"
+        else:
+            derivative["kind"] = "none registered"
+    return {
+        "name": name,
+        "schema": dispatch.schema(name),
+        "declared": {"file": declared[0], "line": declared[1]} if declared else None,
+        "doc": entry.get("doc", ""),
+        "body": entry.get("body", {}),
+        "kernels": kernels,
+        "derivative": derivative,
+        "bindings": {"C++": entry.get("cpp", []), "Python": entry.get("python", []) + [_ops_name(name)]},
+        "registrations": registrations,
+    }
+
+
+def _ops_name(name):
+    ns, _, rest = name.partition("::")
+    base, _, overload = rest.partition(".")
+    return f"tenon.ops.{ns}.{base}.{overload or 'default'}"
+
+
+def where(args):
+    """Shows where an operator comes from: schema, kernels, derivative, bindings, registrations."""
+    index = _index()
+    found = [_where(name, index) for name in _resolve(args.op)]
+    if args.json:
+        _print_json(found)
+        return
+    for i, op in enumerate(found):
+        if i:
+            print()
+        print(op["name"])
+        rows = [("schema", op["schema"])]
+        if op["declared"]:
+            rows.append(("declared at", _place(op["declared"]["file"], op["declared"]["line"])))
+        if op["doc"]:
+            rows.append(("summary", op["doc"]))
+        rows += [(field, text) for field, text in op["body"].items()]
+        derivative = op["derivative"]
+        node = f", node {derivative['node']}" if derivative["node"] else ""
+        rows.append(("derivative", derivative["kind"] + node))
+        rows += [("", f"{argument}: {formula}") for argument, formula in derivative["formulas"].items()]
+        for language, bindings in op["bindings"].items():
+            rows += [(language if j == 0 else "", text) for j, text in enumerate(bindings)]
+        for device, kernel in op["kernels"].items():
+            rows.append((f"on {device}", f"{kernel['source']} {_place(kernel['file'], kernel['line'])}".rstrip()))
+        rows += [
+            ("registered" if j == 0 else "", f"{r['key']}: {_place(r['file'], r['line'])} [{r['kind']}]" + ("" if r["active"] else " (inactive)"))
+            for j, r in enumerate(op["registrations"])
+        ]
+        _columns(rows, "  ")
+
+
+def dump(args):
+    """Prints an operator's registrations with file and line, newest first for each key."""
+    from . import dispatch
+
+    names = _resolve(args.op)
+    if args.json:
+        _print_json({n: [r._asdict() for r in dispatch.registrations(n)] for n in names})
+        return
+    print("\n".join(dispatch.dump_registrations(n) for n in names), end="")
+
+
+def table(args):
+    """Prints an operator's computed table: what a call finds at each key, and where it was registered."""
+    from . import dispatch
+
+    names = _resolve(args.op)
+    if args.json:
+        _print_json({n: [c._asdict() for c in dispatch.computed_table(n)] for n in names})
+        return
+    for i, name in enumerate(names):
+        print(("\n" if i else "") + f"table of {name}")
+        _columns([(c.key, f"[{c.source}]", _place(c.file, c.line)) for c in dispatch.computed_table(name)], "  ")
+
+
+def keys(args):
+    """Explains dispatch keys by name, or prints the key set of an expression's tensor; without either, lists keys."""
+    import tenon
+
+    from . import dispatch
+
+    if not args.names:
+        rows = [(c.key, "runtime") for c in dispatch.computed_table("aten::add.Tensor")]
+        rows += [(k, "alias") for k in _ALIASES[:4]]
+        if args.json:
+            _print_json([{"key": key, "kind": kind} for key, kind in rows])
+        else:
+            _columns(rows)
+        return
+    if all(re.fullmatch(r"[A-Z]\w*", name) for name in args.names):
+        known = [c.key for c in dispatch.computed_table("aten::add.Tensor")]
+        facts = []
+        for name in args.names:
+            try:
+                key = dispatch.key_parse(name) if _is_known(name, known) else None
+            except ValueError:
+                key = None
+            if key is None:
+                near = difflib.get_close_matches(name, [*known, *_ALIASES], n=2)
+                hint = f"; did you mean {' or '.join(map(repr, near))}?" if near else ""
+                raise CommandError(f"there is no dispatch key '{name}'{hint}")
+            alias = dispatch.is_alias_key(key)
+            includes = [k for k in known if alias and dispatch.is_included_in_alias(k, key)]
+            facts.append({"key": key, "alias": alias, "includes": includes})
+        if args.json:
+            _print_json(facts)
+        else:
+            for f in facts:
+                print(f"{f['key']}: " + (f"alias of {', '.join(f['includes'])}" if f["alias"] else "runtime key"))
+        return
+    expression = " ".join(args.names)
+    try:
+        value = eval(compile(expression, "<keys>", "eval"), {"tenon": tenon, "torch": tenon})
+    except Exception as e:
+        raise CommandError(f"cannot evaluate '{expression}': {type(e).__name__}: {e}") from None
+    if not isinstance(value, tenon.Tensor):
+        raise CommandError(f"'{expression}' is a {type(value).__name__}, not a Tensor")
+    found = dispatch.key_set(value)
+    _print_json(found.names()) if args.json else print(found)
+
+
+#: As tables print them, then PyTorch's spellings.
+_ALIASES = ("CompositeImplicit", "CompositeExplicit", "CompositeDense", "Autograd", "CatchAll",
+            "CompositeImplicitAutograd", "CompositeExplicitAutograd")  # fmt: skip
+
+
+def _is_known(name, known):
+    # key_parse reserves a place for a backend that nobody registered; a question must not.
+    return name in known or name in _ALIASES
+
+
+def trace(args):
+    """Runs a script, or code given with -c, and prints every dispatched call."""
+    import tenon
+
+    from . import dispatch
+
+    if args.code is None and args.script is None:
+        args.parser.error("give a script, or code with -c")
+    arguments = list(args.arguments)
+    if args.code is not None and args.script is not None:
+        arguments.insert(0, args.script)
+    if arguments[:1] == ["--"]:
+        del arguments[0]
+    before = list(sys.argv)
+    sys.argv = ["-c" if args.code is not None else args.script, *arguments]
+    failed = None
+    try:
+        with dispatch.trace(lambda line: print(line, flush=True)):
+            try:
+                if args.code is not None:
+                    exec(compile(args.code, "<code>", "exec"), {"__name__": "__main__", "tenon": tenon})
+                else:
+                    if not os.path.exists(args.script):
+                        raise CommandError(f"there is no file '{args.script}'")
+                    runpy.run_path(args.script, run_name="__main__")
+            except (CommandError, BrokenPipeError):
+                raise
+            except Exception as e:
+                failed = e
+    finally:
+        sys.argv = before
+    if failed is not None:
+        import traceback
+
+        traceback.print_exception(failed)
+        return 1
+    return 0
+
+
+def stubs(args):
+    """Lists every stub, its signature, and the devices that fill it in."""
+    from . import dispatch
+
+    found = dispatch.stubs()
+    if args.json:
+        _print_json([s._asdict() for s in found])
+        return
+    _columns([(s.name, s.signature, ", ".join(s.devices)) for s in found])
+
+
+#: Names in the paths of vendors' libraries.
+_VENDORS = ("openblas", "mkl", "dnnl", "gomp", "iomp", "omp", "cudart", "cublas", "cudnn", "LLVM", "OpenCL")
+
+
+def _vendor_libraries():
+    found = {}
+    try:
+        with open("/proc/self/maps", encoding="utf-8", errors="replace") as maps:
+            for line in maps:
+                path = line.split(maxsplit=5)[-1].strip() if line.count("/") else ""
+                base = os.path.basename(path)
+                for vendor in _VENDORS:
+                    if base.lower().startswith("lib" + vendor.lower()):
+                        found[base] = path
+    except OSError:
+        pass
+    return found
+
+
+def info(args):
+    """Prints versions, the CPU target, threads, vendors' libraries and paths."""
+    import platform
+
+    import tenon
+
+    from . import _C, dispatch
+
+    facts = {
+        "tenon": tenon.__version__,
+        "python": platform.python_version(),
+        "platform": platform.platform(),
+        "cpu target": tenon.cpu_target_name(),
+        "threads": tenon.get_num_threads(),
+        "strict": tenon.is_strict(),
+        "devices": [device for device, _ in dispatch.backends()],
+        "operators": len(dispatch.operators()),
+        "package": os.path.dirname(os.path.abspath(__file__)),
+        "module": _C.__file__,
+        "vendor libraries": sorted(_vendor_libraries().values()),
+        "environment": {k: v for k, v in sorted(os.environ.items()) if k.startswith("TENON_")},
+    }
+    if args.json:
+        _print_json(facts)
+        return
+
+    def text(value):
+        if isinstance(value, dict):
+            return ", ".join(f"{k}={v}" for k, v in value.items()) or "none set"
+        return ", ".join(map(str, value)) or "none" if isinstance(value, list) else str(value)
+
+    _columns([(name, text(value)) for name, value in facts.items()])
+
+
+def _parser():
+    parser = _Parser(prog="tenon", description=__doc__.splitlines()[0])
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+
+    def add(function, has_json=True):
+        sub = commands.add_parser(function.__name__, help=function.__doc__.splitlines()[0], description=function.__doc__)
+        sub.add_argument("-i", "--import", dest="modules", metavar="MODULE", action="append", default=[],
+                         help="import a module first, for the operators that it registers")  # fmt: skip
+        sub.add_argument("-l", "--load", dest="libraries", metavar="FILE", action="append", default=[],
+                         help="load a shared library first")  # fmt: skip
+        if has_json:
+            sub.add_argument("--json", action="store_true", help="print JSON")
+        sub.set_defaults(run=function, parser=sub)
+        return sub
+
+    sub = add(ops)
+    sub.add_argument("pattern", nargs="?", metavar="PATTERN")
+    sub.add_argument("-s", "--schemas", action="store_true", help="print schemas, not names")
+    for function in (where, dump, table):
+        add(function).add_argument("op", metavar="OP", help="aten::add.Tensor; add means all overloads of aten::add")
+    add(keys).add_argument("names", nargs="*", metavar="KEY or EXPRESSION")
+    sub = add(trace, has_json=False)
+    sub.add_argument("-c", dest="code", metavar="CODE", help="code in place of a script")
+    sub.add_argument("script", nargs="?", metavar="SCRIPT")
+    sub.add_argument("arguments", nargs=argparse.REMAINDER, metavar="...", help="the script's arguments")
+    add(stubs)
+    add(info)
+    return parser
+
+
+def main(argv=None):
+    """Runs one command and returns the exit code."""
+    args, unknown = _parser().parse_known_args(argv)
+    if unknown:
+        args.parser.error(f"unrecognized arguments: {' '.join(unknown)}")
+    try:
+        for module in args.modules:
+            sys.path.insert(0, os.getcwd())
+            try:
+                importlib.import_module(module)
+            except ImportError as e:
+                raise CommandError(f"cannot import '{module}': {e}") from None
+            finally:
+                sys.path.pop(0)
+        if args.libraries:
+            from . import ops as operators
+
+            for path in args.libraries:
+                try:
+                    operators.load_library(path)
+                except RuntimeError as e:
+                    raise CommandError(str(e)) from None
+        code = args.run(args) or 0
+        sys.stdout.flush()
+        return code
+    except CommandError as e:
+        print(f"tenon {args.command}: {e}", file=sys.stderr)
+        return 1
+    except BrokenPipeError:
+        # The reader has had enough. Nothing may be written at exit either.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 141
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,174 @@
+"""The `tenon` command, as a person at a terminal runs it."""
+
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+
+import pytest
+
+import tenon
+
+
+ENVIRONMENT = {**os.environ, "PYTHONPATH": str(pathlib.Path(tenon.__file__).absolute().parents[1])}
+
+
+def run(*args, code=0, cwd=None, env=ENVIRONMENT):
+    done = subprocess.run([sys.executable, "-m", "tenon", *args], capture_output=True, text=True, cwd=cwd, env=env)
+    assert done.returncode == code, done.stdout + done.stderr
+    return done.stderr if code else done.stdout
+
+
+def test_ops_lists_by_part_and_by_pattern():
+    assert run("ops", "silu").split() == ["aten::silu", "aten::silu.out", "aten::silu_"]
+    assert run("ops", "add.*").split() == [o for o in run("ops").split() if o.startswith("aten::add.")]
+    assert "aten::add.Tensor" in run("ops", "aten::add.*").split()
+    assert "aten::silu(Tensor self) -> Tensor" in run("ops", "-s", "silu").splitlines()
+    assert {"name": "aten::silu", "schema": "aten::silu(Tensor self) -> Tensor"} in json.loads(run("ops", "--json", "silu"))
+    assert "did you mean 'softmax'" in run("ops", "sofmax", code=1)
+
+
+def test_where_shows_an_operator_from_end_to_end():
+    text = run("where", "silu")
+    root = pathlib.Path(__file__).resolve().parents[2]
+    file, line = re.search(r"declared at +(\S+):(\d+)", text).groups()
+    assert (root / file).read_text().splitlines()[int(line) - 1].startswith("- schema: silu(")
+    for part in (
+        "aten::silu(Tensor self) -> Tensor",
+        "self * sigmoid(self)",
+        "from the expression, node SiluBackward0",
+        "Tensor tenon::silu(const Tensor& self)",
+        "tenon::operators::silu",
+        "tenon.Tensor.silu",
+        "tenon.ops.aten.silu.default",
+        f"on cpu       default backend kernel {file}:{line}",
+    ):
+        assert part in text, part
+    assert "aten::silu.out" in text  # all overloads of the name
+    assert "mm(grad, t(mat2))" in run("where", "aten::mm")
+    (op,) = json.loads(run("where", "--json", "aten::add.Tensor"))
+    assert op["derivative"]["formulas"].keys() == {"self", "other"} and op["kernels"]["cpu"]["line"] > 0
+    assert op["name"] == "aten::add.Tensor" and op["registrations"]
+
+
+def test_where_names_every_operator():
+    index = json.loads((pathlib.Path(tenon._C.__file__).parent / "_operators.json").read_text())
+    assert set(index) == {o for o in tenon.dispatch.operators("aten")}
+    assert all(entry["file"].startswith("tenon/ops/yaml/") and entry["line"] > 0 and entry["body"] for entry in index.values())
+    made = tenon.ones(2, requires_grad=True)
+    assert (made * 2).grad_fn.name() == index["aten::mul.Tensor"]["node"]
+
+
+USERS = """
+import tenon
+lib = tenon.library.Library("users", "DEF")
+lib.define("f(Tensor x) -> Tensor")
+lib.impl("f", lambda x: x * 2, "CPU")
+tenon.library.register_autograd("users::f", lambda ctx, g: g * 2, lib=lib)
+"""
+
+
+def test_operators_of_a_users_module(tmp_path):
+    (tmp_path / "users_ops.py").write_text(USERS)
+    file = str(tmp_path / "users_ops.py")
+    text = run("where", "-i", "users_ops", "users::f", cwd=tmp_path)
+    assert "schema       users::f(Tensor x) -> Tensor" in text and f"on cpu       kernel {file}:5" in text
+    assert f"registered at {file}:6" in text and "on meta      missing" in text
+    assert f"CPU: {file}:5" in run("dump", "--import", "users_ops", "users::f", cwd=tmp_path)
+    assert "cannot import 'no_such_module'" in run("ops", "-i", "no_such_module", code=1)
+    assert "no_such.so" in run("ops", "-l", "no_such.so", code=1)
+
+
+def test_dump_and_table():
+    assert "Autograd: tenon/ops" in run("dump", "add.Tensor") and "schema: aten::add.Tensor(" in run("dump", "add.Tensor")
+    rows = run("table", "add.Tensor").splitlines()
+    assert rows[0] == "table of aten::add.Tensor"
+    assert re.match(r"  CPU +\[default backend kernel\] +tenon/ops/yaml/\S+:\d+$", rows[1])
+    cells = json.loads(run("table", "--json", "add.Tensor"))["aten::add.Tensor"]
+    assert {"key": "BackendSelect", "source": "fallthrough", "file": "", "line": 0} in cells
+    assert json.loads(run("dump", "--json", "add.Tensor"))["aten::add.Tensor"][0]["active"]
+
+
+def test_keys():
+    assert run("keys", "CPU") == "CPU: runtime key\n"
+    assert "Autograd: alias of AutogradCPU, AutogradMeta" in run("keys", "Autograd")
+    assert run("keys", "CatchAll").startswith("CompositeImplicit: alias of CPU")
+    assert run("keys", "tenon.ones(2, requires_grad=True)") == "DispatchKeySet(CPU, AutogradCPU)\n"
+    assert json.loads(run("keys", "--json", "tenon.ones(2)")) == ["CPU"]
+    listed = run("keys").split()
+    assert listed.index("CPU") < listed.index("BackendSelect") < listed.index("AutogradCPU")
+    assert all(tenon.dispatch.is_alias_key(k) == (kind == "alias") for k, kind in zip(listed[::2], listed[1::2]))
+    assert "did you mean 'AutogradCPU'" in run("keys", "AutogradCPUU", code=1)
+    assert "ZeroDivisionError" in run("keys", "1/0", code=1)
+    assert "is a int, not a Tensor" in run("keys", "1+1", code=1)
+
+
+def test_trace_of_code_and_of_a_script(tmp_path):
+    lines = run("trace", "-c", "tenon.randn(3, 3)").splitlines()
+    assert lines[0].strip().startswith("[call] op=[aten::randn], key=[BackendSelect]")
+    assert lines[1].strip().startswith("[redispatch] op=[aten::randn], key=[CPU]")
+    script = tmp_path / "script.py"
+    script.write_text("import sys, tenon\nprint(sys.argv[1:], __name__)\ntenon.ones(2)\n")
+    text = run("trace", str(script), "a", "--b")
+    assert "['a', '--b'] __main__" in text and "[call] op=[aten::ones]" in text
+    script.write_text("raise SystemExit(3)")
+    run("trace", str(script), code=3)
+    assert "ValueError: oops" in run("trace", "-c", "raise ValueError('oops')", code=1)
+    assert "there is no file" in run("trace", "no_such_script.py", code=1)
+    assert "give a script, or code with -c" in run("trace", code=2)
+
+
+def test_stubs_and_info():
+    assert re.search(r"^mm +void\(.*\) +cpu$", run("stubs"), re.MULTILINE)
+    assert any(s["name"] == "mm" and s["devices"] == ["cpu"] for s in json.loads(run("stubs", "--json")))
+    facts = json.loads(run("info", "--json", env={**ENVIRONMENT, "TENON_STRICT": "1"}))
+    assert facts["tenon"] == tenon.__version__ and facts["cpu target"] == tenon.cpu_target_name()
+    assert facts["environment"] == {"TENON_STRICT": "1"} and facts["devices"][0] == "cpu"
+    assert facts["module"] == tenon._C.__file__ and facts["operators"] >= len(tenon.dispatch.operators("aten"))
+    assert re.search(r"^threads +\d+$", run("info"), re.MULTILINE)
+
+
+@pytest.mark.parametrize(
+    "args, message",
+    [
+        (["op"], "there is no command 'op'; did you mean 'ops'?"),
+        (["wher", "add"], "did you mean 'where'?"),
+        (["table"], "required: OP"),
+        (["ops", "--jsn"], "did you mean '--json'?"),
+        ([], "required: COMMAND"),
+    ],
+)
+def test_bad_use(args, message):
+    error = run(*args, code=2)
+    assert message in error and "usage: tenon" in error
+
+
+@pytest.mark.parametrize("command", ["where", "dump", "table"])
+def test_an_unknown_operator_is_one_clear_line(command):
+    error = run(command, "aten::softmx", code=1)
+    assert error == f"tenon {command}: operator 'aten::softmx' does not exist; did you mean 'aten::softmax'?\n" or (
+        error.count("\n") == 1 and "did you mean" in error and "softmax" in error
+    )
+
+
+def test_a_reader_that_stops_early_is_no_error():
+    # More than a pipe holds, so that the writer meets the closed end.
+    writer = subprocess.Popen(
+        [sys.executable, "-m", "tenon", "where", "--json", "add"], stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE, env=ENVIRONMENT,
+    )  # fmt: skip
+    writer.stdout.close()
+    error = writer.stderr.read()
+    assert writer.wait() in (0, 141) and error == b""
+
+
+def test_the_console_script_is_declared():
+    import tomllib
+
+    project = tomllib.loads((pathlib.Path(__file__).resolve().parents[2] / "pyproject.toml").read_text())
+    module, _, function = project["project"]["scripts"]["tenon"].partition(":")
+    import importlib
+
+    assert callable(getattr(importlib.import_module(module), function))

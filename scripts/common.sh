@@ -32,16 +32,23 @@ install_python() {
   cp scripts/requirements.txt "$stamp"
 }
 
-# build PRESET [CMake options]: configures and builds; prints time, whether it was a clean build, and peak memory.
+# build PRESET [CMake options] [-- targets]: configures and builds (everything, or the targets named); prints time,
+# whether it was a clean build, and peak memory.
 build() {
-  local preset=$1
+  local preset=$1 options=()
   shift
+  while [ $# -gt 0 ] && [ "$1" != -- ]; do
+    options+=("$1")
+    shift
+  done
+  [ $# = 0 ] || shift
   local tree=build/$preset kind="incremental build"
   [ -f "$tree/build.ninja" ] || kind="clean build"
   say "Building ($preset, $kind)"
-  cmake --preset "$preset" -DPython_EXECUTABLE="$PWD/.venv/bin/python" "$@" >"$tree.configure.log" 2>&1 ||
-    { mkdir -p build; cat "$tree.configure.log" >&2; exit 1; }
-  python3 scripts/measure.py "$kind ($preset)" cmake --build --preset "$preset"
+  mkdir -p build
+  cmake --preset "$preset" -DPython_EXECUTABLE="$PWD/.venv/bin/python" "${options[@]}" >"$tree.configure.log" 2>&1 ||
+    { cat "$tree.configure.log" >&2; exit 1; }
+  python3 scripts/measure.py "$kind ($preset)" cmake --build --preset "$preset" ${1:+--target "$@"}
 }
 
 # Threads that spin while they wait would stall each other on a shared machine.

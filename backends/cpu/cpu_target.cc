@@ -29,6 +29,9 @@ bool detect(CpuTarget target) noexcept {
   const bool sse4 =
       __builtin_cpu_supports("sse4.2") && __builtin_cpu_supports("pclmul") && __builtin_cpu_supports("aes");
   if (target == CpuTarget::Sse4) return sse4;
+#ifdef TENON_BASELINE_ONLY
+  return false;  // its kernels are not in this build
+#endif
   const bool avx2 = sse4 && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
                     __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2") &&
                     __builtin_cpu_supports("f16c");

@@ -21,10 +21,16 @@
 // compiler's SSE2, whose Highway target would be scalar. Nothing runs before cpu_target() has asked the
 // processor.
 #define HWY_BASELINE_TARGETS HWY_SSE4
+#ifdef TENON_BASELINE_ONLY
+#define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_AVX2 | HWY_AVX3 | HWY_AVX3_DL | HWY_SCALAR | HWY_EMU128)
+#define TENON_CPU_TARGET_TABLES(table) \
+  { N_SSE4::table, N_SSE4::table, N_SSE4::table }
+#else
 #define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_AVX3_DL | HWY_SCALAR | HWY_EMU128)
 /// Calls X(namespace) for each target, in the order of CpuTarget.
 #define TENON_CPU_TARGET_TABLES(table) \
   { N_SSE4::table, N_AVX2::table, N_AVX3::table }
+#endif
 #elif defined(__aarch64__)
 #define HWY_DISABLED_TARGETS (HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128 | HWY_SCALAR | HWY_EMU128)
 #define TENON_CPU_TARGET_TABLES(table) \

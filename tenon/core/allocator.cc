@@ -32,8 +32,9 @@ class CpuAllocator final : public Allocator {
     void* p = nullptr;
     if (nbytes <= kSmallBlockMax) {
       p = small_allocate(nbytes);
-    } else if (!must_fail(nbytes) && nbytes <= SIZE_MAX - kAlign) {
-      p = std::aligned_alloc(kAlign, (nbytes + kAlign - 1) / kAlign * kAlign);
+    } else if (!must_fail(nbytes)) {
+      // Not rounded up, so that a sanitizer sees the end.
+      if (posix_memalign(&p, kAlign, nbytes) != 0) p = nullptr;
     }
     TENON_CHECK(p, OutOfMemory, fmt::format("cpu allocator: {} bytes are not to be had", nbytes));
     if (nbytes > kSmallBlockMax)

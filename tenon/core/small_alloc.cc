@@ -34,6 +34,15 @@ void* small_allocate_slow(size_t size_class) {
   return block;
 }
 
+void* exact_allocate(size_t nbytes) {
+  void* block = nullptr;
+  if (posix_memalign(&block, kSmallBlockAlign, nbytes) != 0)
+    throw_error(ErrorKind::OutOfMemory, "small_allocate: the system has no memory left");
+  return block;
+}
+
+void exact_free(void* block) noexcept { std::free(block); }
+
 void small_free_slow(void* block, size_t) noexcept { std::free(block); }
 
 }  // namespace tenon::detail

@@ -1,5 +1,7 @@
 // Small blocks of memory from per-thread free lists: a few nanoseconds where malloc takes tens.
-// Used for tensors, storages, small data and graph nodes. Knows nothing of what is put into a block.
+// Used for tensors, storages, small data and graph nodes. Knows nothing of what is put into a block. Builds for a
+// sanitizer (TENON_EXACT_ALLOCATIONS) take every block from the system at its exact size and never reuse one, so
+// that nothing hides an overflow or a use after free.
 #pragma once
 
 #include <cstddef>
@@ -31,6 +33,8 @@ struct SmallBlockCache {
 extern thread_local constinit SmallBlockCache small_block_cache TENON_FAST_TLS;
 
 void* small_allocate_slow(size_t size_class);
+void* exact_allocate(size_t nbytes);
+void exact_free(void* block) noexcept;
 void small_free_slow(void* block, size_t size_class) noexcept;
 inline constexpr uint32_t kMaxFreeBlocks = 4096;
 
@@ -39,6 +43,9 @@ inline constexpr uint32_t kMaxFreeBlocks = 4096;
 /// At least `nbytes` (1 to kSmallBlockMax) bytes at a 64-byte boundary, uninitialised. Throws
 /// Error{OutOfMemory}.
 inline void* small_allocate(size_t nbytes) {
+#ifdef TENON_EXACT_ALLOCATIONS
+  return detail::exact_allocate(nbytes);
+#endif
   const size_t size_class = (nbytes - 1) / kSmallBlockAlign;
   auto& cache = detail::small_block_cache;
   detail::FreeBlock* block = cache.lists[size_class];
@@ -51,6 +58,9 @@ inline void* small_allocate(size_t nbytes) {
 
 /// Gives back a block of `small_allocate(nbytes)`, from any thread.
 inline void small_free(void* p, size_t nbytes) noexcept {
+#ifdef TENON_EXACT_ALLOCATIONS
+  return detail::exact_free(p);
+#endif
   const size_t size_class = (nbytes - 1) / kSmallBlockAlign;
   auto& cache = detail::small_block_cache;
   if (!cache.alive || cache.lengths[size_class] >= detail::kMaxFreeBlocks) [[unlikely]] {

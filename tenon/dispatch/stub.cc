@@ -30,8 +30,7 @@ void StubBase::set(Backend backend, detail::AnyFunction f) noexcept {
 }
 
 void StubBase::set_boxed(Backend backend, BoxedStubFunction f, void* data) {
-  // Kept for the process: a call may be reading the one that it replaces.
-  __atomic_store_n(&boxed_[backend], new detail::BoxedStub{f, data}, __ATOMIC_RELEASE);
+  __atomic_store_n(&boxed_[backend], new detail::BoxedStub{f, data, get_boxed(backend)}, __ATOMIC_RELEASE);
   set(backend, nullptr);
 }
 

@@ -37,6 +37,7 @@ namespace detail {
 struct BoxedStub {
   BoxedStubFunction call;
   void* data;
+  const BoxedStub* replaced;  ///< Kept for the process: a call may still be reading it.
 };
 
 /// How a stub's arguments and results are boxed: as an operator's, and two types that no schema has.

@@ -13,8 +13,9 @@ namespace tenon {
 namespace {
 
 struct Entry {
-  PointwiseDeviceFunction call;
+  PointwiseDeviceFunction call;  // null once it was taken back
   void* data;
+  const Entry* replaced;  // kept for the process: a call may still be reading it
 };
 
 constinit std::atomic<const Entry*> g_entries[32] = {};
@@ -22,23 +23,24 @@ constinit std::atomic<const Entry*> g_entries[32] = {};
 }  // namespace
 
 void set_pointwise_device(Backend backend, PointwiseDeviceFunction f, void* data) {
-  // Kept for the process: a call may be reading the one that it replaces.
-  g_entries[backend].store(f ? new Entry{f, data} : nullptr, std::memory_order_release);
+  const Entry* replaced = g_entries[backend].load(std::memory_order_acquire);
+  g_entries[backend].store(new Entry{f, data, replaced}, std::memory_order_release);
   Dispatcher::singleton().invalidate_tables();
 }
 
 namespace detail {
 
 bool pointwise_serves(const void*, Backend backend) noexcept {
-  return backend == kCpuBackend || backend == kMetaBackend ||
-         g_entries[backend].load(std::memory_order_acquire) != nullptr;
+  if (backend == kCpuBackend || backend == kMetaBackend) return true;
+  const Entry* entry = g_entries[backend].load(std::memory_order_acquire);
+  return entry && entry->call;
 }
 
 void launch_on_device(const PointwiseInfo& info, const TensorIterator& iter, expr::ComputeType type,
                       DType result, const void* scalars) {
   const Device device = iter.device();
   const Entry* entry = g_entries[device.backend].load(std::memory_order_acquire);
-  TENON_CHECK(entry, NotImplemented,
+  TENON_CHECK(entry && entry->call, NotImplemented,
               fmt::format("{}: pointwise operators are not implemented for device {}", info.name,
                           to_string(device)));
   if (iter.numel() == 0) return;

@@ -248,6 +248,8 @@ TEST(Record, CreateGraphMakesGradDifferentiable) {
   EXPECT_TRUE(x.grad().requires_grad());
   const Tensor g = tenon::sum(x.grad());
   EXPECT_EQ(values(autograd::grad({&g, 1}, {&x, 1})[0]), (V{6, 12}));
+  // The gradient's history leads back to x, which keeps the gradient: a cycle, as in PyTorch.
+  x.set_grad({});
 }
 
 TEST(Record, RetainGradKeepsThatOfAResult) {

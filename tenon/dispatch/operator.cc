@@ -30,34 +30,55 @@ DispatchKeySet keys_of_argument(const schema::Argument& argument, const Stack& s
   return keys_of_value(stack, i);
 }
 
-/// The storages of the arguments that a boxed call writes, and their versions before it.
-class WrittenStorages {
+/// The arguments that a boxed call writes, and the versions of their storages before it.
+class WrittenArguments {
  public:
-  WrittenStorages(const OperatorEntry& entry, const schema::FunctionSchema& schema, const Stack& stack,
-                  size_t first)
-      : entry_(entry) {
+  WrittenArguments(const OperatorEntry& entry, const schema::FunctionSchema& schema, const Stack& stack,
+                   size_t first)
+      : entry_(entry), schema_(schema) {
     for (size_t i = 0; i < schema.arguments.size(); ++i) {
       if (!schema.arguments[i].is_write()) continue;
-      if (stack.tag(first + i) == CellTag::Tensor) add(stack.at<Tensor>(first + i));
+      if (stack.tag(first + i) == CellTag::Tensor) add(i, stack.at<Tensor>(first + i));
       if (stack.tag(first + i) == CellTag::TensorList) {
-        for (const Tensor& t : stack.at<std::vector<Tensor>>(first + i)) add(t);
+        for (const Tensor& t : stack.at<std::vector<Tensor>>(first + i)) add(i, t);
       }
     }
   }
   void bump() const noexcept {
-    for (const auto& [tensor, before] : written_) {
+    for (const auto& [argument, tensor, before] : written_) {
       if (tensor._version() == before) tensor.storage()->bump_version();
+    }
+  }
+  /// Throws Error{Type} unless each result that the schema says is a written argument is that very tensor.
+  void check_results(const Stack& stack) const {
+    const size_t first = stack.size() - schema_.returns.size();
+    for (size_t i = 0; i < schema_.returns.size(); ++i) {
+      const schema::Return& result = schema_.returns[i];
+      if (!result.is_write() || !result.type.is_tensor()) continue;
+      for (const auto& [argument, tensor, before] : written_) {
+        const schema::Argument& declared = schema_.arguments[argument];
+        if (!declared.type.is_tensor() || declared.alias->before != result.alias->before) continue;
+        TENON_CHECK(stack.tag(first + i) == CellTag::Tensor && stack.at<Tensor>(first + i).is_same(tensor), Type,
+                    fmt::format("{}: the kernel's result {} must be its argument `{}`, as the schema says",
+                                entry_.full_name(), i, declared.name));
+      }
     }
   }
 
  private:
-  void add(const Tensor& t) {
+  struct Written {
+    size_t argument;
+    Tensor tensor;
+    uint64_t before;
+  };
+  void add(size_t argument, const Tensor& t) {
     if (!t.defined()) return;
     if (t.storage()->read_only()) detail::refuse_read_only(entry_);
-    written_.emplace_back(t, t._version());
+    written_.push_back({argument, t, t._version()});
   }
   const OperatorEntry& entry_;
-  std::vector<std::pair<Tensor, uint64_t>> written_;
+  const schema::FunctionSchema& schema_;
+  std::vector<Written> written_;
 };
 
 void check_arguments(const OperatorHandle& op, const schema::FunctionSchema& schema, const Stack& stack) {
@@ -137,9 +158,10 @@ void OperatorHandle::call_boxed(Stack& stack) const {
   const size_t first = stack.size() - s.arguments.size();
   DispatchKeySet keys;
   for (size_t i = 0; i < s.arguments.size(); ++i) keys |= keys_of_argument(s.arguments[i], stack, first + i);
-  const WrittenStorages written(*entry_, s, stack, first);
+  const WrittenArguments written(*entry_, s, stack, first);
   dispatch_boxed(*this, s, detail::with_thread_keys(keys), false, stack);
   written.bump();
+  written.check_results(stack);
 }
 
 void OperatorHandle::redispatch_boxed(DispatchKeySet keys, Stack& stack) const {

@@ -172,6 +172,25 @@ TEST(Version, BoxedCallsAndSeveralOutputsCountToo) {
   EXPECT_EQ(b._version(), 3u);
 }
 
+void returns_another(const OperatorHandle&, DispatchKeySet, Stack& stack) {
+  stack.drop(1);
+  stack.push(one());
+}
+
+TEST(Alias, AResultThatTheSchemaCallsAWrittenArgumentMustBeIt) {
+  Library def = declare("aliased");
+  def.def("f_(Tensor(a!) self) -> Tensor(a!)");
+  Library impl = implement("aliased", "CPU");
+  impl.impl("f_", CppFunction::make_from_boxed_function<&returns_another>());
+  Stack stack;
+  stack.push(one());
+  const Thrown t = thrown_by([&] { find("aliased::f_").call_boxed(stack); });
+  EXPECT_EQ(t.kind, ErrorKind::Type);
+  EXPECT_CONTAINS(t.text, "result 0 must be its argument `self`");
+  Tensor self = one();
+  EXPECT_TRUE(find("aliased::f_").typed<Tensor&(Tensor&)>().call(self).is_same(self));
+}
+
 TEST(Trace, NestsCallsAndRedispatches) {
   Library def = declare("traced");
   def.def("add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor");

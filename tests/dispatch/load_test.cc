@@ -36,6 +36,21 @@ TEST_F(Load, UnloadingRestoresAndLoadingAgainReplays) {
   EXPECT_EQ(thrown_by([] { unload_library(plugin("good_plugin")); }).kind, ErrorKind::Value);
 }
 
+TEST_F(Load, KernelsMayComeBeforeTheLibraryThatDeclaresTheirOperator) {
+  const char* const orders[2][2] = {{"late_def_plugin", "early_impl_plugin"},
+                                    {"early_impl_plugin", "late_def_plugin"}};
+  for (const auto& order : orders) {
+    load_library(plugin(order[0]));
+    load_library(plugin(order[1]));
+    EXPECT_EQ(find("lateplugin::op").typed<int64_t(const Tensor&)>().call(one()), 30);
+    unload_library(plugin(order[0]));
+    unload_library(plugin(order[1]));
+  }
+  load_library(plugin("early_impl_plugin"));
+  EXPECT_CONTAINS(thrown_by([] { find("lateplugin::op"); }).text, "early_impl_plugin.cc");
+  unload_library(plugin("early_impl_plugin"));
+}
+
 TEST_F(Load, FailureLeavesEveryTableAsItWas) {
   for (int round = 0; round < 2; ++round) {
     const Thrown t = thrown_by([] { load_library(plugin("bad_plugin")); });

@@ -10,20 +10,6 @@
 #include "tenon/core/thread_state.h"
 
 namespace tenon {
-namespace {
-
-bool strides_are_contiguous(IntArrayRef sizes, IntArrayRef strides) {
-  int64_t expected = 1;
-  for (size_t d = sizes.size(); d-- > 0;) {
-    if (sizes[d] == 0) return true;
-    if (sizes[d] == 1) continue;
-    if (strides[d] != expected) return false;
-    expected *= sizes[d];
-  }
-  return true;
-}
-
-}  // namespace
 
 void TensorImpl::reserve_dims(size_t ndim) {
   if (ndim > 255) [[unlikely]] {
@@ -80,12 +66,36 @@ void TensorImpl::set_geometry(IntArrayRef sizes, IntArrayRef strides, int64_t of
     strides = kept_strides;
   }
   reserve_dims(sizes.size());
-  std::copy(sizes.begin(), sizes.end(), dims());
-  std::copy(strides.begin(), strides.end(), dims() + capacity());
+  int64_t* size = dims();
+  int64_t* stride = size + capacity();
+  // Upwards, because they may stand further on in these very lists.
+  for (size_t d = 0; d < sizes.size(); ++d) {
+    size[d] = sizes[d];
+    stride[d] = strides[d];
+  }
   offset_ = offset;
-  numel_ = 1;
-  for (const int64_t s : this->sizes()) numel_ *= s;
-  contiguous_ = strides_are_contiguous(this->sizes(), this->strides());
+  refresh();
+}
+
+void TensorImpl::swap_dims(size_t a, size_t b) noexcept {
+  int64_t* size = dims();
+  int64_t* stride = size + capacity();
+  std::swap(size[a], size[b]);
+  std::swap(stride[a], stride[b]);
+  refresh();
+}
+
+void TensorImpl::refresh() noexcept {
+  const int64_t* size = dims();
+  const int64_t* stride = size + capacity();
+  int64_t numel = 1;
+  bool contiguous = true;
+  for (size_t d = ndim_; d-- > 0;) {
+    contiguous &= size[d] == 1 || stride[d] == numel;
+    numel *= size[d];
+  }
+  numel_ = numel;
+  contiguous_ = contiguous || numel == 0;
 }
 
 void TensorImpl::destroy(TensorImpl* impl) noexcept {

@@ -88,6 +88,8 @@ class TensorImpl final : public RefCounted {
 
   /// Replaces the geometry. The caller has checked that it stays inside the storage.
   void set_geometry(IntArrayRef sizes, IntArrayRef strides, int64_t offset);
+  /// Exchanges two dimensions.
+  void swap_dims(size_t a, size_t b) noexcept;
   void set_storage(Storage storage) noexcept { storage_ = std::move(storage); }
   void set_dtype(DType dtype) noexcept { dtype_ = dtype; }
   /// Replaces the layout, and with it the functionality that serves the tensor.
@@ -107,6 +109,8 @@ class TensorImpl final : public RefCounted {
   const int64_t* dims() const noexcept { return heap_dims_ ? heap_dims_ : inline_dims_; }
   size_t capacity() const noexcept { return heap_dims_ ? ndim_ : kInlineDims; }
   void reserve_dims(size_t ndim);
+  /// Computes what follows from sizes and strides.
+  void refresh() noexcept;
 
   DType dtype_;
   Device device_;

@@ -47,12 +47,9 @@ Tensor view(const Tensor& self, IntArrayRef size) {
 
 Tensor transpose(const Tensor& self, int64_t dim0, int64_t dim1) {
   const int64_t a = wrap_dim(dim0, self.dim(), "transpose"), b = wrap_dim(dim1, self.dim(), "transpose");
-  Geometry g(self);
-  if (self.dim() > 0) {
-    std::swap(g.sizes[at(a)], g.sizes[at(b)]);
-    std::swap(g.strides[at(a)], g.strides[at(b)]);
-  }
-  return g.view(self);
+  Tensor view = make_view(self, self.sizes(), self.strides(), self.storage_offset());
+  if (a != b) view.impl()->swap_dims(at(a), at(b));
+  return view;
 }
 
 Tensor t(const Tensor& self) {

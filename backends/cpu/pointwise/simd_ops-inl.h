@@ -186,6 +186,10 @@ HWY_INLINE hn::Vec<D> pi_reduce(D d, hn::Vec<D> x) {
   return per_lane(d, x, x, [](T a, T) { return tenon::cpu::pi_reduce(a, kPart); });
 }
 
+// Whether masked loads and stores of 4- and 8-byte elements touch what is masked off. Highway speaks of all sizes.
+#undef TENON_MASKS_MIGHT_FAULT
+#define TENON_MASKS_MIGHT_FAULT (HWY_MEM_OPS_MIGHT_FAULT && HWY_TARGET != HWY_AVX2)
+
 /// Runs the last `n - begin` elements of a kernel, fewer than a vector, through a padded copy. So each
 /// element sees the same instructions wherever it stands.
 template <class D, size_t kOutputs, size_t kPointers>
@@ -196,15 +200,26 @@ HWY_NOINLINE void run_tail(PointwiseFn kernel, void* const* ptrs, size_t begin, 
   HWY_ALIGN T padded[kPointers][kLanes];
   void* tail_ptrs[kPointers];
   const size_t rest = n - begin;
+  const D d;
+  [[maybe_unused]] const auto first = hn::FirstN(d, rest);
   for (size_t p = 0; p < kPointers; ++p) {
     tail_ptrs[p] = padded[p];
     if (p < kOutputs) continue;
     const T* from = static_cast<const T*>(ptrs[p]) + begin;
+#if TENON_MASKS_MIGHT_FAULT
     for (size_t i = 0; i < kLanes; ++i) padded[p][i] = i < rest ? from[i] : T{1};
+#else
+    hn::Store(hn::IfThenElse(first, hn::MaskedLoad(first, d, from), hn::Set(d, T{1})), d, padded[p]);
+#endif
   }
-  kernel(tail_ptrs, hn::Lanes(D()), scalars);
+  kernel(tail_ptrs, hn::Lanes(d), scalars);
   for (size_t p = 0; p < kOutputs; ++p) {
-    std::memcpy(static_cast<T*>(ptrs[p]) + begin, padded[p], rest * sizeof(T));
+    T* to = static_cast<T*>(ptrs[p]) + begin;
+#if TENON_MASKS_MIGHT_FAULT
+    std::memcpy(to, padded[p], rest * sizeof(T));
+#else
+    hn::BlendedStore(hn::Load(d, padded[p]), first, d, to);
+#endif
   }
 }
 

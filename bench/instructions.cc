@@ -1,0 +1,92 @@
+// What instructions.py counts: one function for each path of a call, which callgrind sums up by name. Each runs its path
+// `kCalls` times, once it is warm.
+#include <cstdint>
+
+#include "tenon/dispatch/library.h"
+#include "tenon/generated/functions.h"
+#include "tenon/ops/tensor_factory.h"
+
+namespace {
+
+using namespace tenon;
+
+constexpr int kCalls = 1000;
+
+/// Keeps a result that nobody uses.
+template <class T>
+void keep(T& value) {
+  asm volatile("" : : "g"(&value) : "memory");
+}
+
+int64_t none(const Tensor&) { return 0; }
+TENON_LIBRARY(instructions, m) { m.def("none(Tensor a) -> int"); }
+TENON_LIBRARY_IMPL(instructions, CPU, m) { m.impl("none", &none); }
+
+struct State {
+  TypedOperator<int64_t(const Tensor&)> none = Dispatcher::singleton()
+                                                   .find_schema_or_throw("instructions::none")
+                                                   .typed<int64_t(const Tensor&)>();
+  Tensor a = ones({1}), b = ones({1}), out = ones({1});
+  Tensor matrix = ones({3, 4});
+  Tensor leaf = ones({1}).requires_grad_();
+  Dims one{1};
+};
+
+void dispatch(State& s) { s.none.call(s.a); }
+void make_one(State& s) {
+  Tensor t = empty(s.one);
+  keep(t);
+}
+void add_into(State& s) { add_out(s.out, s.a, s.b); }
+void add_new(State& s) {
+  Tensor t = add(s.a, s.b);
+  keep(t);
+}
+void add_recorded(State& s) {
+  Tensor t = add(s.leaf, s.b);
+  keep(t);
+}
+void transpose_view(State& s) {
+  Tensor t = transpose(s.matrix, 0, 1);
+  keep(t);
+}
+
+/// Ten nodes and their leaf; one call is one node.
+void backward_ten(State& s) {
+  Tensor t = s.leaf;
+  for (int i = 0; i < 10; ++i) t = mul(t, s.b);
+  t.backward();
+}
+
+template <void (*path)(State&), int count>
+[[gnu::always_inline]] inline void repeat(State& s) {
+  for (int i = 0; i < count; ++i) path(s);
+}
+
+}  // namespace
+
+// Names that callgrind reports: measure_NAME.
+#define MEASURE(name, path, count)                                                   \
+  extern "C" [[gnu::noinline]] void measure_##name(State& s) { repeat<&path, count>(s); } \
+  extern "C" [[gnu::noinline]] void warm_##name(State& s) { repeat<&path, 100>(s); }
+
+MEASURE(dispatch, dispatch, kCalls)
+MEASURE(empty, make_one, kCalls)
+MEASURE(add_out, add_into, kCalls)
+MEASURE(add, add_new, kCalls)
+MEASURE(add_recorded, add_recorded, kCalls)
+MEASURE(transpose, transpose_view, kCalls)
+MEASURE(record_and_backward_per_node, backward_ten, kCalls / 10)
+
+int main() {
+  State state;
+#define RUN(name) warm_##name(state), measure_##name(state)
+  RUN(dispatch);
+  RUN(empty);
+  RUN(add_out);
+  RUN(add);
+  RUN(add_recorded);
+  RUN(transpose);
+  RUN(record_and_backward_per_node);
+  return 0;
+}

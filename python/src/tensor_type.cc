@@ -59,6 +59,8 @@ bool add_tensor_type(PyObject* module) {
   const Ref priority(PyLong_FromLong(1000));
   if (!priority || PyDict_SetItemString(tensor_type.tp_dict, "__array_priority__", priority.get()) < 0)
     return false;
+  // Users give it methods of their own, as they give them to PyTorch's: tenon.Tensor.f = ...
+  tensor_type.tp_flags &= ~Py_TPFLAGS_IMMUTABLETYPE;
   PyType_Modified(&tensor_type);
   return PyModule_AddObjectRef(module, "Tensor", reinterpret_cast<PyObject*>(&tensor_type)) == 0;
 }

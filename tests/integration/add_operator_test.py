@@ -1,4 +1,4 @@
-"""Adding an operator is one YAML entry: the entry of docs/adding-an-operator.md, in a copy of the tree.
+"""Adding an operator, by one YAML entry and the long way: what docs/adding-an-operator.md says, in a copy of the tree.
 
 The copy compiles what the entry changes; the rest comes from ccache, so without it this takes as long as a clean build.
 """
@@ -28,7 +28,22 @@ try:
 except TypeError as e:
     error = str(e)
 strided = tenon.scaled_abs(tenon.arange(6, dtype=tenon.float64).reshape(2, 3).t()[::1], 2.0)
+long = tenon.tensor([-2.0, 3.0, 0.0, float("nan")], dtype=tenon.float64, requires_grad=True)
+out = long.scaled_abs_long(scale=0.5)
+out.sum().backward()
+target = tenon.zeros(4, dtype=tenon.float64)
+try:
+    tenon.scaled_abs_long(tenon.arange(3))
+    long_error = "none"
+except TypeError as e:
+    long_error = str(e)
 print(json.dumps({
+    "long": {
+        "value": out.tolist(), "grad": long.grad.tolist(), "node": out.grad_fn.name(), "error": long_error,
+        "out": tenon.scaled_abs_long(long.detach(), 2.0, out=target).tolist(), "same": target.tolist(),
+        "strided": tenon.scaled_abs_long(tenon.arange(6, dtype=tenon.float32).reshape(2, 3).t().flip(0) - 3, 2.0).tolist(),
+        "meta": list(tenon.scaled_abs_long(tenon.empty(2, 3, device="meta")).shape),
+    },
     "value": y.tolist(), "grad": x.grad.tolist(), "node": y.grad_fn.name(), "error": error,
     "default": tenon.scaled_abs(x.detach()).tolist(), "strided": strided.tolist(),
     "meta": list(tenon.scaled_abs(tenon.empty(2, 3, device="meta")).shape),
@@ -36,9 +51,14 @@ print(json.dumps({
 """
 
 
-def entry() -> str:
+def entry(name: str) -> str:
     """The YAML of the page, as a reader would copy it."""
-    return re.search(r"```yaml\n(- schema: scaled_abs.*?)```", DOCS.read_text(), re.DOTALL).group(1)
+    return re.search(rf"```yaml\n(- schema: {name}\(.*?)```", DOCS.read_text(), re.DOTALL).group(1)
+
+
+def sources() -> dict[str, str]:
+    """The C++ files of the page: a sentence ends with the path, and the text follows."""
+    return dict(re.findall(r"`([\w/]+\.cc)`:\n\n```cpp\n(.*?)```", DOCS.read_text(), re.DOTALL))
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +66,10 @@ def build(tmp_path_factory):
     tree = tmp_path_factory.mktemp("add_operator") / "tree"
     shutil.copytree(ROOT, tree, ignore=shutil.ignore_patterns("build", ".git", ".venv", "__pycache__", ".cache"))
     family = tree / "tenon" / "ops" / "yaml" / "activation.yaml"
-    family.write_text(family.read_text() + "\n" + entry())
+    family.write_text("\n".join([family.read_text(), entry("scaled_abs"), entry("scaled_abs_long")]))
+    assert len(sources()) == 2
+    for path, text in sources().items():
+        (tree / path).write_text(text)
     folder = tree / "build" / "release"
     configure = ["cmake", "-S", str(tree), "-B", str(folder), "-G", "Ninja", "-DTENON_PYTHON=ON", "-DTENON_TESTS=OFF",
                  f"-DPython_EXECUTABLE={sys.executable}"]
@@ -88,3 +111,21 @@ def test_stub_header_and_documentation(build):
     header = (build / "generated" / "tenon" / "generated" / "functions.h").read_text()
     assert "Tensor scaled_abs(const Tensor& self, double scale = 1.0);" in header
     assert "scale * |self|, element by element." in (build / "generated" / "docs" / "operators.md").read_text()
+
+
+def test_the_long_way(result):
+    got = result["long"]
+    np.testing.assert_array_equal(got["value"], [1.0, 1.5, 0.0, np.nan])
+    np.testing.assert_array_equal(got["grad"][:3], [-0.5, 0.5, 0.0])
+    np.testing.assert_array_equal(got["out"], [4.0, 6.0, 0.0, np.nan])
+    np.testing.assert_array_equal(got["same"], got["out"])
+    np.testing.assert_array_equal(got["strided"], np.abs(np.arange(6.0).reshape(2, 3).T[::-1] - 3) * 2)
+    assert got["meta"] == [2, 3] and got["node"] == "ScaledAbsLongBackward0"
+    assert "scaled_abs_long: not implemented for int64" in got["error"]
+
+
+def test_the_long_way_in_the_index(build):
+    op = json.loads((build / "python" / "tenon" / "_operators.json").read_text())["aten::scaled_abs_long"]
+    assert op["body"] == {"shape": "tenon::ops::shape::scaled_abs_long", "kernel": "tenon::cpu::scaled_abs_long"}
+    assert op["formulas"] == {"self": "mul(mul(grad, sign(self)), scale)"}
+    assert "tenon.Tensor.scaled_abs_long" in op["python"]

@@ -1,5 +1,9 @@
 // clamp in its forms, over clamp_min and clamp_max: either bound may be missing.
+#include <fmt/core.h>
+
 #include "tenon/generated/op_bodies.h"
+#include "tenon/iter/geometry.h"
+#include "tenon/iter/promotion.h"
 
 namespace tenon::ops {
 
@@ -7,6 +11,12 @@ namespace {
 
 void require_bound(bool given) {
   TENON_CHECK(given, Value, "clamp: `min` and `max` are both None; give at least one of them");
+}
+
+void check_cast(DType result, const Tensor& self) {
+  TENON_CHECK(can_cast(result, self.dtype()), Type,
+              fmt::format("clamp_: the result is {}, which cannot be stored in `self` of {}", name(result),
+                          name(self.dtype())));
 }
 
 }  // namespace
@@ -27,6 +37,12 @@ Tensor clamp_Tensor(const Tensor& self, const Tensor& min, const Tensor& max) {
 
 Tensor& clamp_(Tensor& self, std::optional<Scalar> min, std::optional<Scalar> max) {
   require_bound(min || max);
+  if (min && max) {  // what the second bound refuses must not be found when the first is written
+    Promotion promotion;
+    promotion.add(self);
+    promotion.add(*max);
+    check_cast(promotion.common(), self);
+  }
   if (min) self.clamp_min_(*min);
   if (max) self.clamp_max_(*max);
   return self;
@@ -34,9 +50,22 @@ Tensor& clamp_(Tensor& self, std::optional<Scalar> min, std::optional<Scalar> ma
 
 Tensor& clamp__Tensor(Tensor& self, const Tensor& min, const Tensor& max) {
   require_bound(min.defined() || max.defined());
-  if (min.defined()) self.clamp_min_(min);
-  if (max.defined()) self.clamp_max_(max);
-  return self;
+  if (!max.defined()) return self.clamp_min_(min);
+  if (!min.defined()) return self.clamp_max_(max);
+  // What the second bound refuses must not be found when the first is written.
+  Promotion promotion;
+  promotion.add(self);
+  promotion.add(max);
+  check_cast(promotion.common(), self);
+  TENON_CHECK(self.sizes() == broadcast_shapes(self.sizes(), max.sizes(), "clamp_"), Shape,
+              fmt::format("clamp_: `self` has shape {}, which cannot hold the result with `max` of shape {}",
+                          to_string(self.sizes()), to_string(max.sizes())));
+  TENON_CHECK(max.dim() == 0 || max.device() == self.device(), Device,
+              fmt::format("clamp_: `max` is on {}, expected {} as `self`", to_string(max.device()),
+                          to_string(self.device())));
+  // Nor may it read what the first wrote.
+  const Tensor upper = max.storage() == self.storage() ? max.clone() : max;
+  return self.clamp_min_(min).clamp_max_(upper);
 }
 
 }  // namespace tenon::ops

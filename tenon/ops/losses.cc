@@ -61,8 +61,8 @@ Tensor with_probabilities(const Tensor& self, const Tensor& target, const Tensor
   const Dims dim{class_dim(self)};
   const Tensor each = tenon::neg(tenon::sum(terms, IntArrayRef(dim)));
   if (reduction != kMean) return reduce_loss(each, reduction);
-  return tenon::div(tenon::sum(each),
-                    Scalar(std::max<int64_t>(self.numel() / std::max<int64_t>(classes, 1), 1)));
+  // By the number of rows; the mean of none is nan.
+  return tenon::div(tenon::sum(each), Scalar(each.numel()));
 }
 
 Tensor with_smoothing(const Tensor& self, const Tensor& target, const Tensor& weight, int64_t reduction,

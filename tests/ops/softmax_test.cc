@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 
 #include "tenon/core/thread_state.h"
 #include "tests/ops/testing.h"
@@ -85,6 +86,11 @@ TEST(CrossEntropy, IsLogSoftmaxThenNll) {
   const Tensor flat = images.transpose(1, 2).reshape({4, 3});
   EXPECT_NEAR(cross_entropy_loss(images, t.view({2, 2})).item<double>(),
               cross_entropy_loss(flat, t).item<double>(), 1e-14);
+}
+
+TEST(CrossEntropy, MeanOfNoRowsIsNan) {
+  EXPECT_TRUE(std::isnan(cross_entropy_loss(zeros({0, 3}), zeros({0, 3})).item<float>()));
+  EXPECT_TRUE(std::isnan(cross_entropy_loss(zeros({0, 3}), zeros({0}, kInt64)).item<float>()));
 }
 
 TEST(MseLoss, AveragesSquares) {

@@ -116,7 +116,7 @@ def _cross_entropy(x, t, weight=None, reduction=1, ignore_index=-100, label_smoo
     classes = x.shape[1]
     if t.dtype.kind == "f":
         each = -(logs * t).sum(1)
-        return {0: each, 1: each.sum() / max(each.size, 1), 2: each.sum()}[reduction]
+        return {0: each, 1: each.sum() / each.size, 2: each.sum()}[reduction]
     plain = _nll(logs, t, weight, reduction, ignore_index)
     if not label_smoothing:
         return plain

@@ -107,7 +107,7 @@ class Filler {
         fill(Ref::borrow(PySequence_Fast_GET_ITEM(items.get(), i)).get());
       }
     } else if (is_tensor(o)) {
-      const Tensor values = tensor_of(o).detach().to(out_.dtype()).contiguous();
+      const Tensor values = tensor_of(o).detach().to(kCPU, out_.dtype()).contiguous();  // refuses meta
       TENON_CHECK(next_ + values.nbytes() <= end(), Value, "tensor: the data changed while they were read");
       if (values.nbytes() > 0) std::memcpy(next_, values.data_ptr(), values.nbytes());
       next_ += values.nbytes();

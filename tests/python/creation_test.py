@@ -267,3 +267,11 @@ def test_array_keeps_to_numpys_copy():
     assert t.__array__(np.int64).tolist() == [0, 1, 2]
     with pytest.raises(ValueError, match="copy=False"):
         t.__array__(np.int64, copy=False)
+
+
+def test_meta_tensors_are_no_data():
+    x = tenon.ones((), device="meta")
+    with pytest.raises(NotImplementedError, match="meta"):
+        tenon.tensor([x, 1.0])
+    with pytest.raises(NotImplementedError, match="meta"):
+        tenon.zeros(2)[0] = [x]

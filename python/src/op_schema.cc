@@ -203,7 +203,8 @@ Ref list_object(const schema::Type& type, PyObject* o) {
     const Ref items(checked(PySequence_List(o)));
     return list_object(type, items.get());
   }
-  if (type.list_size > 0 && type.base != BaseType::Tensor && PySequence_Fast_GET_SIZE(o) != type.list_size &&
+  // int[1] says that one int will do, as for the dims of a sum; it does not forbid several.
+  if (type.list_size > 1 && type.base != BaseType::Tensor && PySequence_Fast_GET_SIZE(o) != type.list_size &&
       PySequence_Fast_GET_SIZE(o) != 1) {
     return {};
   }

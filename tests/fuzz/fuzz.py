@@ -1,0 +1,121 @@
+#!/usr/bin/env python3
+"""Calls every operator with random well- and ill-typed arguments: a right result or a clear error, nothing else.
+
+    python tests/fuzz/fuzz.py --seconds 60 --seed 1     until the time is over
+    python tests/fuzz/fuzz.py --count 100000            so many calls
+    python tests/fuzz/fuzz.py --seed 7 --only 1234      one call of one batch, in this process
+
+Calls run in batches, each in a process of its own, so that a crash or a hang is reported with its seed and the call that
+was under way. Nothing but PYTHONPATH is needed, so it runs as it is with a sanitizer's build:
+
+    LD_PRELOAD=$(gcc -print-file-name=libasan.so) PYTHONPATH=build/asan-ubsan/python python tests/fuzz/fuzz.py
+
+What counts as wrong: a signal, an exception that is no clear error (SystemError, AssertionError, ...), an error without a
+text, an argument changed by a call that failed or that writes nothing, a result outside of its storage, and a result that
+depends on the strides of the arguments.
+"""
+
+import argparse
+import json
+import os
+import random
+import subprocess
+import sys
+import tempfile
+import time
+import warnings
+from pathlib import Path
+
+BATCH = 2000
+#: A batch takes about a second; a sanitizer's build some twenty times as long.
+HANG = 300
+
+
+def parse(arguments):
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--seconds", type=float, help="stop after the batch that ends later than this")
+    parser.add_argument("--count", type=int, help="how many calls")
+    parser.add_argument("--seed", type=int, default=1, help="of the first batch; the next ones follow")
+    parser.add_argument("--only", type=int, help="run this one call of the batch, in this process")
+    parser.add_argument("--operator", help="only operators whose name contains this")
+    parser.add_argument("--batch", type=int, help=argparse.SUPPRESS)
+    parser.add_argument("--progress", help=argparse.SUPPRESS)
+    return parser.parse_args(arguments)
+
+
+# The parent
+
+
+def last_call(name):
+    text = Path(name).read_bytes().partition(b"\0")[0]
+    return text.decode(errors="replace")
+
+
+def batch(seed, count, operator):
+    with tempfile.NamedTemporaryFile() as progress:
+        command = [sys.executable, __file__, "--batch", str(count), "--seed", str(seed), "--progress", progress.name]
+        command += ["--operator", operator] if operator else []
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=HANG)
+        except subprocess.TimeoutExpired:
+            return [f"seed {seed}: hangs in {last_call(progress.name)}"], {}
+        if done.returncode:
+            tail = "\n".join(done.stderr.splitlines()[-40:])
+            return [f"seed {seed}: ended with {done.returncode} in {last_call(progress.name)}\n{tail}"], {}
+    answer = json.loads(done.stdout.splitlines()[-1])
+    return [f"seed {seed} {p}" for p in answer["problems"]], answer["counts"]
+
+
+def fuzz(seed, count=None, seconds=None, operator=None):
+    """(problems, counts) of as many batches as asked for."""
+    start, problems, counts, done = time.monotonic(), [], {}, 0
+    while (count is None or done < count) and (seconds is None or time.monotonic() - start < seconds):
+        size = BATCH if count is None else min(BATCH, count - done)
+        found, answer = batch(seed, size, operator)
+        problems += found
+        for key, n in answer.items():
+            counts[key] = counts.get(key, 0) + n
+        done += size
+        seed += 1
+    return problems, counts
+
+
+# The child
+
+
+def child(arguments):
+    from runner import Runner  # the folder of this script is on the path
+
+    warnings.simplefilter("ignore")
+    if "libasan" not in os.environ.get("LD_PRELOAD", ""):
+        import resource
+
+        # Sizes that lie ask for terabytes; what the system would hand out lazily is refused at once.
+        resource.setrlimit(resource.RLIMIT_AS, (8 << 30, 8 << 30))
+    runner = Runner(arguments.seed, arguments.operator, arguments.progress)
+    if arguments.only is not None:
+        runner.verbose = True
+        runner.call(arguments.only)
+    else:
+        for i in range(arguments.batch):
+            runner.call(i)
+    print(json.dumps({"problems": runner.problems, "counts": dict(runner.counts)}))
+    return 0
+
+
+def main(arguments):
+    options = parse(arguments)
+    sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1])]
+    if options.batch is not None or options.only is not None:
+        return child(options)
+    if options.count is None and options.seconds is None:
+        options.seconds = 30
+    problems, counts = fuzz(options.seed, options.count, options.seconds, options.operator)
+    print(", ".join(f"{key} {n}" for key, n in sorted(counts.items())))
+    print("\n".join(problems))
+    print(f"{len(problems)} problems")
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,262 @@
+"""One batch of the fuzz, in its own process: makes calls from a seed, and says what went wrong."""
+
+import mmap
+import os
+import random
+from collections import Counter
+
+import numpy as np
+from conformance import table
+from values import FuzzError, Values
+
+import tenon
+
+#: What a caller may meet. ZeroDivisionError and the like are no errors of Tenon; SystemError is a bug of the binding.
+CLEAR = (TypeError, ValueError, IndexError, RuntimeError, NotImplementedError, MemoryError, AttributeError, BufferError)
+#: Results that are not determined by the arguments alone.
+RANDOM = ("rand", "normal", "uniform", "bernoulli", "empty", "resize_", "as_strided")
+
+
+def callables():
+    """(name, callable, operator) of every way in which Python reaches an operator."""
+    found = []
+    for op in table.operators().values():
+        function = getattr(tenon, op.name, None) or getattr(tenon._C, op.name, None)
+        if callable(function):
+            found.append((f"tenon.{op.name}", function, op))
+        method = getattr(tenon.Tensor, op.name, None)
+        if callable(method) and op.form != "out" and op.arguments[0].is_tensor:
+            found.append((f"Tensor.{op.name}", method, op))
+    return found
+
+
+class Runner:
+    def __init__(self, seed, only_operator, progress):
+        self.seed = seed
+        self.calls = [c for c in callables() if not only_operator or only_operator in c[2].full_name]
+        self.problems, self.counts, self.verbose = [], Counter(), False
+        self.page = self.open(progress) if progress else None
+
+    @staticmethod
+    def open(name):
+        with open(name, "r+b") as file:
+            file.truncate(4096)
+            return mmap.mmap(file.fileno(), 4096)
+
+    def say(self, text):
+        """Leaves what is under way where the parent finds it after a crash."""
+        if self.page is not None:
+            data = text.encode(errors="replace")[:4000] + b"\0"
+            self.page[: len(data)] = data
+        if self.verbose:
+            print(text)
+
+    def call(self, i):
+        rng = random.Random(f"{self.seed}:{i}")
+        tenon.manual_seed(i)
+        values = Values(rng)
+        # Special forms that are no operator's name, now and then.
+        if rng.random() < 0.06 and "TENON_FUZZ_CRASH" not in os.environ:
+            return self.item(i, values)
+        name, function, op = rng.choice(self.calls)
+        self.say(f"call {i} {name}: making arguments")
+        args, kwargs = self.arguments(op, values, rng)
+        if os.environ.get("TENON_FUZZ_CRASH") == str(i):
+            os.abort()  # what the test of the fuzz itself asks for
+        self.run(i, name, function, op, args, kwargs)
+
+    def arguments(self, op, values, rng):
+        args, kwargs, like, positional = [], {}, None, True
+        for argument in op.arguments:
+            roll = rng.random()
+            if argument.default is not None and not argument.written and roll < 0.5:
+                positional = False  # left out, and all after it are named
+                continue
+            value = values.anything() if rng.random() < 0.06 else values.of(argument, like)
+            if like is None and isinstance(value, tenon.Tensor):
+                like = value
+            if argument.keyword_only or not positional:
+                kwargs["input" if argument.name == "self" else argument.name] = value
+            else:
+                args.append(value)
+        roll = rng.random()
+        if roll < 0.02:
+            args.append(values.anything())
+        elif roll < 0.04 and args:
+            args.pop()
+        elif roll < 0.05:
+            kwargs[rng.choice(("dim", "out", "nonsense", "dtype", ""))] = values.anything()
+        return args, kwargs
+
+    def item(self, i, values):
+        """Indexing, assignment, tensor(data), conversions: the binding's own paths."""
+        rng, x = values.rng, values.tensor()
+        index = [self.subscript(values, x) for _ in range(rng.choice((0, 1, 1, 2, 3)))]
+        key = index[0] if len(index) == 1 else tuple(index)
+        forms = {
+            "getitem": lambda: x[key],
+            "setitem": lambda: x.__setitem__(key, rng.choice((values.number, values.anything, values.tensor))()),
+            "tensor": lambda: tenon.tensor(values.anything()),
+            "as_tensor": lambda: tenon.as_tensor(values.anything()),
+            "tolist": x.tolist,
+            "numpy": x.numpy,
+            "iterate": lambda: list(x),
+            "repr": lambda: repr(x),
+            "dlpack": lambda: tenon.from_dlpack(x),
+            "backward": lambda: (x * 1).backward(values.matching(x)),
+            "float": lambda: float(x),
+            "int": lambda: int(x),
+            "bool": lambda: bool(x),
+            "contains": lambda: values.anything() in x,
+            "to": lambda: x.to(values.anything()),
+            "grad": lambda: setattr(x, "grad", values.anything()),
+        }
+        name = rng.choice(sorted(forms))
+        self.say(f"call {i} {name} of {describe(x)} at {describe(key)}")
+        # int(inf) is refused as Python's own float refuses it.
+        clear = (*CLEAR, OverflowError) if name == "int" else CLEAR
+        self.guarded(i, f"{name} of {describe(x)} at {describe(key)}", forms[name], clear)
+
+    def subscript(self, values, x):
+        rng = values.rng
+        return rng.choice(
+            (
+                lambda: values.integer(),
+                lambda: slice(rng.choice((None, 0, 1, -1, 2**63)), rng.choice((None, 2, -1)), rng.choice((None, 1, 2, -1, 0))),
+                lambda: None,
+                lambda: Ellipsis,
+                lambda: values.index_tensor(x),
+                lambda: [rng.randint(-2, 2) for _ in range(2)],
+                lambda: rng.random() < 0.5,
+                values.anything,
+            )
+        )()
+
+    # One call
+
+    def guarded(self, i, text, call, clear=CLEAR):
+        try:
+            result = call()
+        except FuzzError:
+            self.counts["errors of objects handed through"] += 1
+        except clear as e:
+            if not str(e):
+                self.problem(i, f"{text}: {type(e).__name__} without a text")
+            self.counts[type(e).__name__] += 1
+        except RecursionError:
+            raise
+        except BaseException as e:
+            self.problem(i, f"{text}: {type(e).__name__}: {e}")
+        else:
+            self.counts["results"] += 1
+            for t in tensors_of(result):
+                if wrong := outside(t):
+                    self.problem(i, f"{text}: {wrong}")
+            return True, result
+        return False, None
+
+    def run(self, i, name, function, op, args, kwargs):
+        text = f"{name}({', '.join([*map(describe, args), *(f'{k}={describe(v)}' for k, v in kwargs.items())])})"
+        self.say(f"call {i} {text}")
+        writes = [a for a in op.arguments if a.written]
+        before = [(t, snapshot(t)) for t in tensors_of([*args, *kwargs.values()])]
+        # What the same call on contiguous copies gives, where the call is a function of the values alone.
+        stable = not writes and not op.view and not any(word in op.full_name for word in RANDOM)
+        stable = stable and not kwargs.keys() & {"out", "generator"}
+        done, result = self.guarded(i, text, lambda: function(*args, **kwargs))
+        if not done or not writes:
+            for t, old in before:
+                if not unchanged(t, old) and "out" not in kwargs and not strange(args, kwargs):
+                    self.problem(i, f"{text}: an argument was changed by a call that {'writes nothing' if done else 'failed'}")
+        if done and stable and before and not strange(args, kwargs):
+            plain = [t for t, _ in before]
+            copied = self.copies(args, kwargs, plain)
+            again, second = self.guarded(i, text + " on contiguous copies", lambda: function(*copied[0], **copied[1]))
+            if not again:
+                self.problem(i, f"{text}: fails on contiguous copies")
+            elif not alike(result, second):
+                self.problem(i, f"{text}: {short(result)}, on contiguous copies {short(second)}")
+
+    @staticmethod
+    def copies(args, kwargs, originals):
+        made = {id(t): t.detach().clone(memory_format=tenon.contiguous_format) for t in originals}
+
+        def each(v):
+            if isinstance(v, tenon.Tensor):
+                return made[id(v)]
+            return [each(e) for e in v] if type(v) in (list, tuple) else v
+
+        return [each(a) for a in args], {k: each(v) for k, v in kwargs.items()}
+
+    def problem(self, i, text):
+        self.problems.append(f"call {i}: {text}")
+
+
+def describe(value):
+    if isinstance(value, tenon.Tensor):
+        flags = (" meta" if value.is_meta else "") + (" requires grad" if value.requires_grad else "")
+        return f"{str(value.dtype)[6:]}{list(value.shape)}/{list(value.stride())}{flags}"
+    if type(value) in (list, tuple):
+        return "[" + ", ".join(map(describe, value)) + "]"
+    try:
+        return repr(value)[:80]
+    except Exception:
+        return f"<{type(value).__name__}>"
+
+
+def short(value):
+    try:
+        return repr(value)[:200].replace("\n", " ")
+    except Exception as e:
+        return f"<no repr: {e}>"
+
+
+def strange(args, kwargs):
+    """Whether reading an argument again need not give the same."""
+    return any(type(v).__module__ == "values" or hasattr(v, "__next__") for v in [*args, *kwargs.values()])
+
+
+def tensors_of(value):
+    if isinstance(value, tenon.Tensor):
+        return [value]
+    if type(value) in (list, tuple) or hasattr(value, "_fields"):
+        return [t for v in value for t in tensors_of(v)]
+    return []
+
+
+def snapshot(t):
+    if t.is_meta or t.numel() > 10**6:
+        return None
+    t = t.detach()
+    return (t.float() if t.dtype is tenon.bfloat16 else t).numpy().copy()
+
+
+def unchanged(t, old):
+    now = None if old is None else snapshot(t)
+    return old is None or (now.shape == old.shape and now.tobytes() == old.tobytes())
+
+
+def outside(t):
+    """What is wrong with a result's geometry."""
+    if t.numel() == 0 or t.is_meta:
+        return ""
+    low = high = t.storage_offset()
+    for size, stride in zip(t.shape, t.stride()):
+        low += min(0, (size - 1) * stride)
+        high += max(0, (size - 1) * stride)
+    if low < 0 or (high + 1) * t.element_size() > t.untyped_storage().nbytes():
+        return f"lies outside of its storage: {describe(t)} at {t.storage_offset()}"
+    return ""
+
+
+def alike(a, b):
+    if isinstance(a, tenon.Tensor):
+        if not isinstance(b, tenon.Tensor) or a.dtype != b.dtype or a.shape != b.shape or a.is_meta != b.is_meta:
+            return False
+        if a.is_meta or a.numel() > 10**5:
+            return True
+        x, y = snapshot(a), snapshot(b)
+        return bool(np.array_equal(x, y, equal_nan=x.dtype.kind in "fc"))
+    if isinstance(a, (list, tuple)):
+        return len(a) == len(b) and all(map(alike, a, b))
+    return a == b or (a != a and b != b)

@@ -46,7 +46,8 @@ class Library:
             return getattr(self.module, op.name)
         method = getattr(self.module.Tensor, op.name, None)
         if method is None and self.module is tenon:
-            return getattr(tenon._C, op.name, None)  # names that begin with an underscore
+            # No function and no method: the overload itself.
+            return getattr(getattr(tenon.ops.aten, op.name), op.overload or "default")
         return method
 
     def array(self, tensor):

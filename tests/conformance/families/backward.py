@@ -1,0 +1,187 @@
+"""The operators that derivatives are made of. Their references put gradients where NumPy's own indexing reads values."""
+
+from math import prod
+
+import numpy as np
+
+from conformance.rows import Row
+from conformance.samples import sample
+
+_WHOLE = {c: "gradients are floating numbers" for c in ("bool", "integral")}
+_ABSENT = {**_WHOLE, "promotion": "operands must have one dtype", "special": "gradients are copied and added",
+           "overlapping": "the layout of a gradient, tried by the derivatives", "zero_dim": "needs a dimension"}  # fmt: skip
+
+
+def _backward(name, samples, reference, **options):
+    options.setdefault("absent", _ABSENT)
+    return Row(name, samples, reference, result="self", ulps=8, magnitude=True, no_peer="other signatures", **options)
+
+
+def _shapes(m):
+    return [s for s in m.shapes() if s and 0 not in s]
+
+
+def scattered(read, sizes, grad):
+    """Adds `grad` where `read`, applied to a tensor of these sizes, reads."""
+    out = np.zeros(prod(sizes))
+    np.add.at(out, np.asarray(read(np.arange(prod(sizes)).reshape(sizes))).reshape(-1), np.asarray(grad).reshape(-1))
+    return out.reshape(sizes)
+
+
+def _of_view(read, *choices, rank):
+    """Samples grad, sizes, args; and the reference."""
+
+    def make(m):
+        for shape in _shapes(m):
+            for choose in choices if len(shape) >= rank else ():
+                args = choose(shape)
+                grad = read(np.zeros(shape), *args)
+                yield sample(m.tensor(grad.shape), list(shape), *args)
+
+    return make, lambda g, sizes, *args: scattered(lambda x: read(x, *args), sizes, g)
+
+
+def _slice(x, dim, start, end, step):
+    return np.moveaxis(np.moveaxis(x, dim, 0)[slice(start, end, step)], 0, dim)
+
+
+def _unfold(x, dim, size, step):
+    windows = np.lib.stride_tricks.sliding_window_view(x, size, dim)
+    return np.moveaxis(np.moveaxis(windows, dim, 0)[::step], 0, dim)
+
+
+def _as_strided_samples(m):
+    for shape in _shapes(m):
+        x = m.tensor(shape, layout="contiguous")
+        yield sample(m.tensor((2, 2)), x, [2, 2], [1, 2], 0)
+        yield sample(m.tensor((3, 2)), x, [3, 2], [0, 1], 1)
+
+
+def _as_strided(g, x, size, stride, offset):
+    step = np.dtype(np.int64).itemsize
+
+    def read(places):
+        return np.lib.stride_tricks.as_strided(places.reshape(-1)[offset:], size, [s * step for s in stride])
+
+    return scattered(read, x.shape, g)
+
+
+def _gather_samples(m):
+    for shape in _shapes(m):
+        counts = (2, *shape[1:])
+        yield sample(m.tensor(counts), list(shape), 0, m.positions(counts, shape[0]))
+
+
+def _select_samples(m):
+    for shape in _shapes(m):
+        yield sample(m.tensor((4, *shape[1:])), list(shape), 0, m.positions([4], shape[0]))
+
+
+def _index_samples(m):
+    for shape in _shapes(m):
+        yield sample(m.tensor((3, *shape[1:])), list(shape), [m.positions([3], shape[0])])
+
+
+def _key(indices):
+    return tuple(slice(None) if i is None else i for i in indices)
+
+
+def _put_samples(m):
+    for shape in _shapes(m):
+        yield sample(m.tensor(shape), [m.positions([2], shape[0])], False)
+        yield sample(m.tensor(shape), [m.positions([2], shape[0])], True)
+
+
+def _put(g, indices, accumulate):
+    out = g.copy()
+    if not accumulate:
+        out[_key(indices)] = 0
+    return out
+
+
+def _reduced(m, *extra):
+    """Gradients of a reduction along dimension 0, kept and not."""
+    for shape in _shapes(m):
+        for keep in (False, True):
+            yield sample(m.tensor((1, *shape[1:]) if keep else shape[1:]), list(shape), [0], keep)
+
+
+def _spread(g, sizes, dims, keep):
+    return np.broadcast_to(g if keep else np.expand_dims(g, tuple(dims)), sizes)
+
+
+def _extremum_samples(m):
+    for shape in _shapes(m):
+        x = m.tensor(shape, domain=(0, 2))
+        if m.kind != "grad":
+            x.flat[:] = np.rint(x.flat)  # with ties
+        top = m.tensor(shape[1:], layout="contiguous")
+        top.flat[: top.flat.size] = x.array().max(0).reshape(-1)
+        yield sample(m.tensor(shape[1:]), x, top, [0], False)
+
+
+def _extremum(g, x, top, dims, keep):
+    ties = x == np.expand_dims(top, 0)
+    return ties / ties.sum(0, keepdims=True) * np.expand_dims(g, 0)
+
+
+def _chosen_samples(m):
+    for shape in _shapes(m):
+        yield sample(m.tensor(shape[1:]), 0, m.positions(shape[1:], shape[0]), list(shape), False)
+
+
+def _chosen(g, dim, indices, sizes, keep):
+    return scattered(lambda x: np.take_along_axis(x, np.expand_dims(indices, 0), 0), sizes, g)
+
+
+def _prod_samples(m):
+    for shape in _shapes(m):
+        x = m.tensor(shape, domain=(0.5, 2))
+        yield sample(m.tensor((), domain=(1, 2)), x, None)
+
+
+def _prod(g, x, dim):
+    flat = x.reshape(-1)
+    return g * np.array([np.prod(np.delete(flat, i)) for i in range(flat.size)]).reshape(x.shape)
+
+
+def _permute_samples(m):
+    for shape in m.shapes():
+        yield sample(m.tensor(shape), [*range(1, len(shape)), 0] if shape else [])
+
+
+def _scaled_samples(m):
+    for shape in m.shapes():
+        yield sample(m.tensor(shape), 2)
+        yield sample(m.tensor(shape), 1)
+
+
+_diagonal, _selected = np.diagonal, lambda x, dim, i: np.moveaxis(x, dim, 0)[i]
+_wide = {k: v for k, v in _ABSENT.items() if k != "zero_dim"}
+
+
+def _view_row(name, read, *choices, rank=1):
+    samples, reference = _of_view(read, *choices, rank=rank)
+    return _backward(name, samples, reference)
+
+
+ROWS = [
+    _view_row("diagonal_backward", _diagonal, lambda s: (0, 0, 1), lambda s: (1, 0, 1), rank=2),
+    _view_row("select_backward", _selected, lambda s: (0, 0), lambda s: (-1, -1)),
+    _view_row("slice_backward", _slice, lambda s: (0, 1, None, 2), lambda s: (-1, None, None, -1)),
+    _view_row("unfold_backward", _unfold, lambda s: (0, 2, 1), lambda s: (0, 1, 1)),
+    _backward("as_strided_backward", _as_strided_samples, _as_strided, grad_constant=(1,)),
+    _backward("gather_backward", _gather_samples,
+              lambda g, sizes, dim, index: scattered(lambda x: np.take_along_axis(x, index, dim), sizes, g)),
+    _backward("index_select_backward", _select_samples,
+              lambda g, sizes, dim, index: scattered(lambda x: np.take(x, index, dim), sizes, g)),
+    _backward("index_backward", _index_samples, lambda g, sizes, index: scattered(lambda x: x[_key(index)], sizes, g)),
+    _backward("index_put_self_backward", _put_samples, _put),
+    _backward("sum_backward", _reduced, _spread),
+    _backward("mean_backward", _reduced, lambda g, sizes, dims, keep: _spread(g, sizes, dims, keep) / sizes[0]),
+    _backward("amax_backward", _extremum_samples, _extremum, grad_constant=(1, 2)),
+    _backward("value_selecting_backward", _chosen_samples, _chosen),
+    _backward("prod_backward", _prod_samples, _prod),
+    _backward("permute_backward", _permute_samples, lambda g, dims: np.transpose(g, np.argsort(dims)), absent=_wide),
+    _backward("scaled", _scaled_samples, lambda x, factor: x * factor, absent=_wide),
+]  # fmt: skip

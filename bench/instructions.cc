@@ -1,5 +1,5 @@
-// What instructions.py counts: one function for each path of a call, which callgrind sums up by name. Each runs its path
-// `kCalls` times, once it is warm.
+// What instructions.py counts: one function for each path of a call, which callgrind sums up by name. Each
+// runs its path `kCalls` times, once it is warm.
 #include <cstdint>
 
 #include "tenon/dispatch/library.h"
@@ -23,9 +23,8 @@ TENON_LIBRARY(instructions, m) { m.def("none(Tensor a) -> int"); }
 TENON_LIBRARY_IMPL(instructions, CPU, m) { m.impl("none", &none); }
 
 struct State {
-  TypedOperator<int64_t(const Tensor&)> none = Dispatcher::singleton()
-                                                   .find_schema_or_throw("instructions::none")
-                                                   .typed<int64_t(const Tensor&)>();
+  TypedOperator<int64_t(const Tensor&)> none =
+      Dispatcher::singleton().find_schema_or_throw("instructions::none").typed<int64_t(const Tensor&)>();
   Tensor a = ones({1}), b = ones({1}), out = ones({1});
   Tensor matrix = ones({3, 4});
   Tensor leaf = ones({1}).requires_grad_();
@@ -66,7 +65,7 @@ template <void (*path)(State&), int count>
 }  // namespace
 
 // Names that callgrind reports: measure_NAME.
-#define MEASURE(name, path, count)                                                   \
+#define MEASURE(name, path, count)                                                        \
   extern "C" [[gnu::noinline]] void measure_##name(State& s) { repeat<&path, count>(s); } \
   extern "C" [[gnu::noinline]] void warm_##name(State& s) { repeat<&path, 100>(s); }
 

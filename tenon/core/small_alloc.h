@@ -1,7 +1,7 @@
 // Small blocks of memory from per-thread free lists: a few nanoseconds where malloc takes tens.
-// Used for tensors, storages, small data and graph nodes. Knows nothing of what is put into a block. Builds for a
-// sanitizer (TENON_EXACT_ALLOCATIONS) take every block from the system at its exact size and never reuse one, so
-// that nothing hides an overflow or a use after free.
+// Used for tensors, storages, small data and graph nodes. Knows nothing of what is put into a block. Builds
+// for a sanitizer (TENON_EXACT_ALLOCATIONS) take every block from the system at its exact size and never
+// reuse one, so that nothing hides an overflow or a use after free.
 #pragma once
 
 #include <cstddef>

@@ -58,7 +58,8 @@ class WrittenArguments {
       for (const auto& [argument, tensor, before] : written_) {
         const schema::Argument& declared = schema_.arguments[argument];
         if (!declared.type.is_tensor() || declared.alias->before != result.alias->before) continue;
-        TENON_CHECK(stack.tag(first + i) == CellTag::Tensor && stack.at<Tensor>(first + i).is_same(tensor), Type,
+        TENON_CHECK(stack.tag(first + i) == CellTag::Tensor && stack.at<Tensor>(first + i).is_same(tensor),
+                    Type,
                     fmt::format("{}: the kernel's result {} must be its argument `{}`, as the schema says",
                                 entry_.full_name(), i, declared.name));
       }

@@ -40,9 +40,9 @@ void launch_on_device(const PointwiseInfo& info, const TensorIterator& iter, exp
                       DType result, const void* scalars) {
   const Device device = iter.device();
   const Entry* entry = g_entries[device.backend].load(std::memory_order_acquire);
-  TENON_CHECK(entry && entry->call, NotImplemented,
-              fmt::format("{}: pointwise operators are not implemented for device {}", info.name,
-                          to_string(device)));
+  TENON_CHECK(
+      entry && entry->call, NotImplemented,
+      fmt::format("{}: pointwise operators are not implemented for device {}", info.name, to_string(device)));
   if (iter.numel() == 0) return;
   PointwiseOperand operands[1 + PointwiseInfo::kMaxTensors];
   Dims strides[1 + PointwiseInfo::kMaxTensors];

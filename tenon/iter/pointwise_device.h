@@ -29,9 +29,9 @@ struct PointwiseLaunch {
   const char* const* scalar_names;
   uint32_t num_tensors;
   uint32_t num_scalars;
-  uint32_t mask_tensors;             ///< Bit i: tensor i is a truth value.
-  expr::ComputeType type;            ///< What the expression computes in.
-  DType result;                      ///< What its result rounds to before it converts to operand 0's dtype.
+  uint32_t mask_tensors;   ///< Bit i: tensor i is a truth value.
+  expr::ComputeType type;  ///< What the expression computes in.
+  DType result;            ///< What its result rounds to before it converts to operand 0's dtype.
   Device device;
   uint32_t ndim;
   const int64_t* sizes;              ///< Of the loop, innermost first; one of 0 elements is not launched.

@@ -1,4 +1,5 @@
-// What a device must bring, and what it gets for it: a simulated one in host memory, without kernels of its own.
+// What a device must bring, and what it gets for it: a simulated one in host memory, without kernels of its
+// own.
 #include <cstdlib>
 #include <cstring>
 

@@ -1,5 +1,5 @@
-// A kernel that reads behind its tensor: what the AddressSanitizer build must report. The tensor's bytes lie in a
-// block of Tenon's own allocator, so this also proves that the allocator does not hide overflows.
+// A kernel that reads behind its tensor: what the AddressSanitizer build must report. The tensor's bytes lie
+// in a block of Tenon's own allocator, so this also proves that the allocator does not hide overflows.
 #include "tenon/dispatch/library.h"
 
 namespace {

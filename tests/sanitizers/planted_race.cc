@@ -1,5 +1,5 @@
-// A kernel with a data race, called from two threads: what the ThreadSanitizer build must report. Proves that the
-// clean runs beside it would have seen one.
+// A kernel with a data race, called from two threads: what the ThreadSanitizer build must report. Proves that
+// the clean runs beside it would have seen one.
 #include <thread>
 
 #include "tenon/dispatch/library.h"

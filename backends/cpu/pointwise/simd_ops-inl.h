@@ -186,7 +186,8 @@ HWY_INLINE hn::Vec<D> pi_reduce(D d, hn::Vec<D> x) {
   return per_lane(d, x, x, [](T a, T) { return tenon::cpu::pi_reduce(a, kPart); });
 }
 
-// Whether masked loads and stores of 4- and 8-byte elements touch what is masked off. Highway speaks of all sizes.
+// Whether masked loads and stores of 4- and 8-byte elements touch what is masked off. Highway speaks of all
+// sizes.
 #undef TENON_MASKS_MIGHT_FAULT
 #define TENON_MASKS_MIGHT_FAULT (HWY_MEM_OPS_MIGHT_FAULT && HWY_TARGET != HWY_AVX2)
 

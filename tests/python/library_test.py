@@ -503,3 +503,35 @@ def test_a_kernel_is_freed_with_its_library(lib):
     other._destroy()
     gc.collect()
     assert gone() is None
+
+
+def test_calls_leave_no_references_behind(lib):
+    import sys
+
+    def kernel(x, xs, n, *, sizes):
+        if n < 0:
+            raise Oops()
+        return (x + n, [y + 1 for y in xs]) if n else x
+
+    op = declare(lib, "leak(Tensor x, Tensor[] xs, int n, *, int[] sizes=[1, 2]) -> (Tensor, Tensor[])", kernel)
+    tenon.library.register_autograd("libtest::leak", lambda ctx, g, gs: (g, None, None), lib=lib)
+    x, y = tenon.ones(2), tenon.ones(2, requires_grad=True)
+    xs, sizes, n = [x, y], (3, 4), 12345678
+
+    def counts():
+        gc.collect()
+        return [sys.getrefcount(o) for o in (x, y, xs, sizes, n, kernel)]
+
+    def everything():
+        for first in (x, y):
+            op(first, xs, n, sizes=sizes)
+            for wrong in ((first, xs, -1), (first, xs, 0), (first, xs), (first, [1], n)):
+                with pytest.raises((Oops, TypeError)):
+                    op(*wrong)
+        op(y, xs, n)[0].sum().backward()
+
+    everything()
+    before = counts()
+    for _ in range(50):
+        everything()
+    assert counts() == before

@@ -159,19 +159,31 @@ PyObject* get_name(PyObject* o, void*) {
 PyObject* get_schema(PyObject* o, void*) {
   return guarded([&] { return to_python(schema::to_string(*renewed(overload_of(o)).source)); });
 }
+/// "ns.name"
+std::string dotted_name(const OperatorEntry& entry) {
+  std::string name(entry.name);
+  if (const size_t at = name.find("::"); at != std::string::npos) name.replace(at, 2, ".");
+  return name;
+}
+std::string_view shown_overload(const OperatorEntry& entry) noexcept {
+  return entry.overload.empty() ? "default" : entry.overload;
+}
 PyObject* overload_repr(PyObject* o) {
   const OperatorEntry& entry = *overload_of(o).entry;
-  std::string name(entry.name);
-  if (const size_t at = name.find("::"); at != std::string::npos) name.replace(at, 2, ".");
-  return to_python(fmt::format("<OpOverload(op='{}', overload='{}')>", name,
-                               entry.overload.empty() ? "default" : entry.overload));
+  return to_python(
+      fmt::format("<OpOverload(op='{}', overload='{}')>", dotted_name(entry), shown_overload(entry)));
 }
+PyObject* overload_str(PyObject* o) {
+  const OperatorEntry& entry = *overload_of(o).entry;
+  return to_python(fmt::format("{}.{}", dotted_name(entry), shown_overload(entry)));
+}
+const OperatorEntry& entry_of_packet(PyObject* o) noexcept {
+  return *overload_of(PyTuple_GET_ITEM(packet_of(o).overloads, 0)).entry;
+}
+PyObject* packet_str(PyObject* o) { return to_python(dotted_name(entry_of_packet(o))); }
 
 PyObject* packet_repr(PyObject* o) {
-  const OperatorEntry& entry = *overload_of(PyTuple_GET_ITEM(packet_of(o).overloads, 0)).entry;
-  std::string name(entry.name);
-  if (const size_t at = name.find("::"); at != std::string::npos) name.replace(at, 2, ".");
-  return to_python(fmt::format("<OpOverloadPacket(op='{}')>", name));
+  return to_python(fmt::format("<OpOverloadPacket(op='{}')>", dotted_name(entry_of_packet(o))));
 }
 PyObject* packet_overloads(PyObject* o, PyObject*) {
   return guarded([&] {
@@ -260,12 +272,13 @@ PyMemberDef g_packet_members[] = {
 
 /// A type whose methods tenon.library completes.
 PyTypeObject* make_type(const char* name, size_t size, PyMethodDef* methods, PyGetSetDef* attributes,
-                        PyMemberDef* members, reprfunc repr, traverseproc traverse, inquiry clear,
-                        destructor dealloc, const char* doc) {
+                        PyMemberDef* members, reprfunc repr, reprfunc str, traverseproc traverse,
+                        inquiry clear, destructor dealloc, const char* doc) {
   PyType_Slot slots[] = {{Py_tp_dealloc, reinterpret_cast<void*>(dealloc)},
                          {Py_tp_traverse, reinterpret_cast<void*>(traverse)},
                          {Py_tp_clear, reinterpret_cast<void*>(clear)},
                          {Py_tp_repr, reinterpret_cast<void*>(repr)},
+                         {Py_tp_str, reinterpret_cast<void*>(str)},
                          {Py_tp_call, reinterpret_cast<void*>(&PyVectorcall_Call)},
                          {Py_tp_methods, methods},
                          {Py_tp_getset, attributes},
@@ -324,12 +337,13 @@ PyMethodDef g_functions[] = {
 }  // namespace
 
 bool add_op_objects(PyObject* module) {
-  g_overload_type = make_type("tenon.ops.OpOverload", sizeof(OverloadObject), g_overload_methods,
-                              g_overload_attributes, g_overload_members, &overload_repr, &overload_traverse,
-                              &overload_clear, &overload_dealloc, "One operator, as Python calls it.");
+  g_overload_type =
+      make_type("tenon.ops.OpOverload", sizeof(OverloadObject), g_overload_methods, g_overload_attributes,
+                g_overload_members, &overload_repr, &overload_str, &overload_traverse, &overload_clear,
+                &overload_dealloc, "One operator, as Python calls it.");
   g_packet_type =
       make_type("tenon.ops.OpOverloadPacket", sizeof(PacketObject), g_packet_methods, g_packet_attributes,
-                g_packet_members, &packet_repr, &packet_traverse, &packet_clear, &packet_dealloc,
+                g_packet_members, &packet_repr, &packet_str, &packet_traverse, &packet_clear, &packet_dealloc,
                 "All overloads of an operator's name; a call takes the first that fits.");
   return g_overload_type && g_packet_type &&
          PyModule_AddObjectRef(module, "OpOverload", reinterpret_cast<PyObject*>(g_overload_type)) == 0 &&

@@ -90,8 +90,8 @@ def infer_schema(prototype_function, /, *, mutates_args=(), op_name=None):
     except NameError as e:
         raise ValueError(f"{who}: an annotation cannot be evaluated: {e}") from e
     mutated = set(signature.parameters) if mutates_args == "unknown" else set(mutates_args)
-    texts, star, letter = [], False, ord("a")
-    for name, p in signature.parameters.items():
+    texts, star = [], False
+    for position, (name, p) in enumerate(signature.parameters.items()):
         if p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD):
             raise ValueError(f"{who}: parameter `{p}` takes any number of arguments; a schema has a fixed number")
         if name not in hints:
@@ -102,8 +102,7 @@ def infer_schema(prototype_function, /, *, mutates_args=(), op_name=None):
         if name in mutated and (text.startswith("Tensor") or mutates_args != "unknown"):
             if not text.startswith("Tensor"):
                 raise ValueError(f"{who}: `{name}` is in mutates_args, but it is no Tensor")
-            text = f"Tensor({chr(letter)}!)" + text.removeprefix("Tensor")
-            letter += 1
+            text = f"Tensor(a{position}!)" + text.removeprefix("Tensor")
         if p.kind is p.KEYWORD_ONLY and not star:
             texts.append("*")
             star = True

@@ -59,7 +59,7 @@ def test_written_arguments():
     def fill(x: tenon.Tensor, out: tenon.Tensor) -> None:
         out.copy_(x)
 
-    assert fill._schema == "libcustom::fill(Tensor x, Tensor(a!) out) -> ()"
+    assert fill._schema == "libcustom::fill(Tensor x, Tensor(a1!) out) -> ()"
     out = tenon.zeros(2)
     version = out._version
     assert fill(tenon.ones(2), out) is None and out.tolist() == [1.0, 1.0] and out._version == version + 1
@@ -108,11 +108,11 @@ def everything(
 
 def test_schemas_from_annotations():
     assert infer_schema(everything, mutates_args=("u",)) == (
-        "(Tensor t, Tensor(a!)? u, Tensor? v, Tensor[] l, Tensor?[] m, SymInt i, float f, bool b, str s, Scalar n, "
+        "(Tensor t, Tensor(a1!)? u, Tensor? v, Tensor[] l, Tensor?[] m, SymInt i, float f, bool b, str s, Scalar n, "
         "ScalarType d, Device e, SymInt[] p, float[]? q=None, float r=1e-05, str w=\"a\\\"b\", *, ScalarType? g=None, "
         "bool k=True) -> (Tensor, Tensor, SymInt)"
     )
-    assert infer_schema(lambda_with(tenon.Tensor), mutates_args="unknown", op_name="f") == "f(Tensor(a!) x) -> ()"
+    assert infer_schema(lambda_with(tenon.Tensor), mutates_args="unknown", op_name="f") == "f(Tensor(a0!) x) -> ()"
     tenon._C._parse_schema("f" + infer_schema(everything))
 
 

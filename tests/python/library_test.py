@@ -32,6 +32,7 @@ def test_define_then_impl_then_call(lib):
     np.testing.assert_array_equal(op.default(t.t(), 1.5).numpy(), x.T * 3.0)
     assert repr(op) == "<OpOverloadPacket(op='libtest.scale')>"
     assert repr(op.default) == "<OpOverload(op='libtest.scale', overload='default')>"
+    assert str(op) == "libtest.scale" and str(op.default) == "libtest.scale.default"
     assert op.overloads() == ["default"] and op.default.name() == "libtest::scale"
     assert op.default._schema == "libtest::scale(Tensor x, float by, *, int n=2) -> Tensor"
 

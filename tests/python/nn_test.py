@@ -232,3 +232,86 @@ def test_data_loader_covers_every_row_once():
     assert sorted(v for x, _ in batches for v in x.tolist()) == list(range(10))
     assert all(y.tolist() == (x * 2).tolist() for x, y in batches)
     assert len(DataLoader(data, batch_size=4, drop_last=True)) == 2
+
+
+def test_what_stands_twice_has_two_keys_and_one_parameter():
+    layer = nn.Linear(1, 1)
+    m = nn.Sequential(layer, layer)
+    assert list(m.state_dict()) == ["0.weight", "0.bias", "1.weight", "1.bias"]
+    assert [n for n, _ in m.named_parameters()] == ["0.weight", "0.bias"]
+    assert [n for n, _ in m.named_modules()] == ["", "0"] and [n for n, _ in m.named_children()] == ["0"]
+    other = nn.Sequential(nn.Linear(1, 1), nn.Linear(1, 1))
+    other.load_state_dict(m.state_dict())
+    assert other[1].weight.tolist() == layer.weight.tolist()
+    count = []
+    m.apply(lambda module: count.append(module))
+    assert count == [layer, m]
+
+
+def test_modules_refuse_what_they_cannot_be():
+    m = nn.Linear(2, 3)
+    before = m.weight.tolist()
+    with pytest.raises(TypeError, match="Module.to: expected a floating point or complex dtype, got tenon.int64"):
+        m.to(tenon.int64)
+    assert m.weight.dtype is tenon.float32
+    for name, state in [
+        ("size mismatch for weight", {"weight": tenon.ones(1), "bias": tenon.ones(3)}),
+        ('Missing key.*"weight", "bias"', {}),
+        ('Unexpected key.*"extra"', {**m.state_dict(), "extra": tenon.ones(1)}),
+        ('"weight" is a int', {"weight": 3, "bias": tenon.ones(3)}),
+    ]:
+        with pytest.raises(RuntimeError, match=name):
+            m.load_state_dict(state)
+    with pytest.raises(TypeError, match="expected a dict, got list"):
+        m.load_state_dict([1])
+    with pytest.raises(KeyError, match="exists already"):
+        m.register_buffer("forward", None)
+    with pytest.raises(TypeError, match="buffer 'x' must be a Tensor or None, not int"):
+        m.register_buffer("x", 3)
+    with pytest.raises(AttributeError, match="Linear has no module 'x'"):
+        m.get_submodule("x.y")
+    assert m.weight.tolist() == before
+
+
+def test_layers_are_their_functions():
+    values = np.linspace(-3, 3, 7)
+    x = tenon.tensor(values)
+    for layer, want in [
+        (nn.LeakyReLU(0.2), np.where(values > 0, values, 0.2 * values)),
+        (nn.Softplus(), np.log1p(np.exp(values))),
+        (nn.LogSigmoid(), -np.log1p(np.exp(-values))),
+        (nn.LogSoftmax(0), values - np.log(np.exp(values).sum())),
+    ]:
+        np.testing.assert_allclose(layer(x).numpy(), want, rtol=1e-12)
+    t = x.clone()
+    assert F.relu(t, inplace=True) is t and t.tolist() == np.maximum(values, 0).tolist()
+    t = x.clone()
+    assert F.silu(t, inplace=True) is t
+    np.testing.assert_allclose(t.numpy(), values / (1 + np.exp(-values)), rtol=1e-13)
+
+
+def test_an_optimizer_refuses_the_state_of_another():
+    p = nn.Parameter(tenon.ones(3))
+    sgd, adam = tenon.optim.SGD([p], lr=0.1, momentum=0.9), tenon.optim.Adam([p])
+    p.grad = tenon.ones(3)
+    sgd.step()
+    for target, state in [(adam, sgd), (sgd, adam)]:
+        before = target.state_dict()
+        with pytest.raises(ValueError, match="the state of another optimizer"):
+            target.load_state_dict(state.state_dict())
+        assert target.state_dict()["param_groups"] == before["param_groups"]
+    state = sgd.state_dict()
+    state["state"][0] = {"exp_avg": tenon.ones(3)}
+    with pytest.raises(ValueError, match="SGD keeps no exp_avg"):
+        sgd.load_state_dict(state)
+    small = tenon.optim.SGD([nn.Parameter(tenon.ones(2))], lr=0.1)
+    with pytest.raises(ValueError, match=r"momentum_buffer of parameter 0 has shape \[3\], expected \[2\]"):
+        small.load_state_dict(sgd.state_dict())
+    for make, error in [
+        (lambda: tenon.optim.SGD([p], lr="fast"), TypeError),
+        (lambda: tenon.optim.Adam([p], lr=None), TypeError),
+        (lambda: tenon.optim.Adam([p], betas=0.9), TypeError),
+        (lambda: tenon.optim.SGD([{"lr": 1.0}], lr=1.0), KeyError),
+    ]:
+        with pytest.raises(error, match="lr must be a number|betas must be two|params"):
+            make()

@@ -1,7 +1,7 @@
 """Modules: layers with parameters, losses, and how parameters start."""
 
 from . import functional, init
-from .activation import ReLU, Sigmoid, SiLU, Softmax, Tanh
+from .activation import LeakyReLU, LogSigmoid, LogSoftmax, ReLU, Sigmoid, SiLU, Softmax, Softplus, Tanh
 from .container import ModuleDict, ModuleList, Sequential
 from .linear import Flatten, Identity, Linear
 from .loss import CrossEntropyLoss, MSELoss, NLLLoss
@@ -13,7 +13,10 @@ __all__ = [
     "CrossEntropyLoss",
     "Flatten",
     "Identity",
+    "LeakyReLU",
     "Linear",
+    "LogSigmoid",
+    "LogSoftmax",
     "MSELoss",
     "Module",
     "ModuleDict",
@@ -25,6 +28,7 @@ __all__ = [
     "SiLU",
     "Sigmoid",
     "Softmax",
+    "Softplus",
     "Tanh",
     "functional",
     "init",

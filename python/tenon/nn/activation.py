@@ -45,6 +45,43 @@ class Tanh(Module):
         return _C.tanh(input)
 
 
+class LogSigmoid(Module):
+    """log(sigmoid(x)), without overflow."""
+
+    def forward(self, input):
+        return _C.log_sigmoid(input)
+
+
+class LeakyReLU(Module):
+    """x above 0, negative_slope * x below."""
+
+    def __init__(self, negative_slope=0.01, inplace=False):
+        super().__init__()
+        self.negative_slope, self.inplace = negative_slope, inplace
+
+    def forward(self, input):
+        if self.inplace:
+            return input.leaky_relu_(self.negative_slope)
+        return _C.leaky_relu(input, self.negative_slope)
+
+    def extra_repr(self):
+        return f"negative_slope={self.negative_slope}" + (", inplace=True" if self.inplace else "")
+
+
+class Softplus(Module):
+    """log(1 + exp(beta * x)) / beta; x itself where beta * x is above threshold."""
+
+    def __init__(self, beta=1.0, threshold=20.0):
+        super().__init__()
+        self.beta, self.threshold = beta, threshold
+
+    def forward(self, input):
+        return _C.softplus(input, self.beta, self.threshold)
+
+    def extra_repr(self):
+        return f"beta={self.beta}, threshold={self.threshold}"
+
+
 class Softmax(Module):
     """exp(x) divided by its sum along `dim`."""
 
@@ -57,3 +94,10 @@ class Softmax(Module):
 
     def extra_repr(self):
         return f"dim={self.dim}"
+
+
+class LogSoftmax(Softmax):
+    """The logarithm of Softmax, computed without overflow."""
+
+    def forward(self, input):
+        return _C.log_softmax(input, self.dim)

@@ -1,7 +1,7 @@
 """The functions behind the modules. Those without choices to translate are the operators themselves."""
 
 from .. import _C
-from .._C import leaky_relu, linear, log_softmax, relu, sigmoid, silu, softmax, softplus, tanh
+from .._C import leaky_relu, linear, log_softmax, sigmoid, softmax, softplus, tanh
 from .._C import log_sigmoid as logsigmoid
 
 __all__ = [
@@ -22,6 +22,7 @@ __all__ = [
 ]
 
 relu_ = _C.Tensor.relu_
+_relu, _silu, _silu_ = _C.relu, _C.silu, _C.Tensor.silu_
 
 _REDUCTIONS = {"none": 0, "mean": 1, "sum": 2}
 _cross_entropy, _nll_loss, _mse_loss = _C.cross_entropy_loss, _C.nll_loss, _C.mse_loss
@@ -31,6 +32,16 @@ def _reduction(word):
     if word not in _REDUCTIONS:
         raise ValueError(f"reduction must be 'none', 'mean' or 'sum', got {word!r}")
     return _REDUCTIONS[word]
+
+
+def relu(input, inplace=False):
+    """max(input, 0)"""
+    return relu_(input) if inplace else _relu(input)
+
+
+def silu(input, inplace=False):
+    """input * sigmoid(input)"""
+    return _silu_(input) if inplace else _silu(input)
 
 
 def cross_entropy(input, target, weight=None, ignore_index=-100, reduction="mean", label_smoothing=0.0):

@@ -84,6 +84,9 @@ class Module:
             raise TypeError(f"a part's name must be a str, not {type(name).__name__}")
         if not name or "." in name:
             raise KeyError(f"a part's name must be non-empty and without dots, got {name!r}")
+        is_part = name in self.__dict__ and isinstance(self.__dict__[name], (Parameter, Buffer, Module, type(None)))
+        if hasattr(self, name) and not is_part:
+            raise KeyError(f"attribute {name!r} exists already")
 
     def register_parameter(self, name, param):
         """Makes `param` (or None) the parameter of a name."""
@@ -95,6 +98,8 @@ class Module:
     def register_buffer(self, name, tensor, persistent=True):
         """Makes `tensor` (or None) the buffer of a name."""
         self._check_name(name)
+        if tensor is not None and not isinstance(tensor, _C.Tensor):
+            raise TypeError(f"buffer '{name}' must be a Tensor or None, not {type(tensor).__name__}")
         setattr(self, name, None if tensor is None else Buffer(tensor, persistent))
 
     def add_module(self, name, module):
@@ -123,12 +128,17 @@ class Module:
             yield module
 
     def named_children(self):
-        """The modules directly inside, with their names."""
-        yield from self._modules.items()
+        """The modules directly inside, each once, with their names."""
+        seen = set()
+        for name, module in self._modules.items():
+            if module not in seen:
+                seen.add(module)
+                yield name, module
 
     def children(self):
-        """The modules directly inside."""
-        yield from self._modules.values()
+        """The modules directly inside, each once."""
+        for _, module in self.named_children():
+            yield module
 
     def _named(self, kind, prefix, recurse):
         seen = set()
@@ -160,17 +170,21 @@ class Module:
         """The module of a dotted name."""
         module = self
         for name in target.split(".") if target else ():
-            module = module._modules.get(name)
-            if module is None:
-                raise AttributeError(f"there is no module '{target}'")
+            inside = module._modules.get(name)
+            if inside is None:
+                raise AttributeError(f"get_submodule({target!r}): {type(module).__name__} has no module {name!r}")
+            module = inside
         return module
 
     # State
 
     def state_dict(self, prefix=""):
-        """Parameters and persistent buffers by name, detached; they share memory with the module."""
+        """Parameters and persistent buffers by name, detached; they share memory with the module.
+
+        What stands in several places has a key for each of them.
+        """
         state = OrderedDict()
-        for path, module in self.named_modules():
+        for path, module in self.named_modules(remove_duplicate=False):
             for name, part in module.__dict__.items():
                 if isinstance(part, Parameter) or (isinstance(part, Buffer) and part.persistent):
                     state[prefix + (f"{path}.{name}" if path else name)] = part.detach()
@@ -181,21 +195,27 @@ class Module:
 
         Nothing is changed when a shape does not fit or, with `strict`, when names are missing or unknown.
         """
+        if not hasattr(state_dict, "keys"):
+            raise TypeError(f"load_state_dict: expected a dict, got {type(state_dict).__name__}")
         own = self.state_dict()
         missing = [name for name in own if name not in state_dict]
         unexpected = [name for name in state_dict if name not in own]
         problems = []
-        if strict and missing:
-            problems.append("missing: " + ", ".join(missing))
         if strict and unexpected:
-            problems.append("unknown: " + ", ".join(unexpected))
+            problems.append("Unexpected key(s) in state_dict: " + ", ".join(f'"{name}"' for name in unexpected) + ".")
+        if strict and missing:
+            problems.append("Missing key(s) in state_dict: " + ", ".join(f'"{name}"' for name in missing) + ".")
         for name, target in own.items():
-            if name in state_dict and state_dict[name].shape != target.shape:
+            value = state_dict.get(name, target)
+            if not isinstance(value, _C.Tensor):
+                problems.append(f'"{name}" is a {type(value).__name__}, expected a Tensor.')
+            elif value.shape != target.shape:
                 problems.append(
-                    f"{name} has shape {list(state_dict[name].shape)}, expected {list(target.shape)}"
+                    f"size mismatch for {name}: a shape of {list(value.shape)} in the state_dict, "
+                    f"{list(target.shape)} in the module."
                 )
         if problems:
-            raise RuntimeError(f"load_state_dict for {type(self).__name__}: " + "; ".join(problems))
+            raise RuntimeError(f"Error(s) in loading state_dict for {type(self).__name__}:\n\t" + "\n\t".join(problems))
         for name, target in own.items():
             if name in state_dict:
                 target.copy_(state_dict[name])
@@ -231,7 +251,13 @@ class Module:
         return self
 
     def to(self, *args, **kwargs):
-        """Converts floating parameters and buffers, in place; takes what Tensor.to takes."""
+        """Converts floating parameters and buffers, in place; takes what Tensor.to takes.
+
+        Raises TypeError for a dtype that is not floating: parameters could not be trained in it.
+        """
+        wanted = _C.empty(0, dtype=_C.float32).to(*args, **kwargs).dtype
+        if not wanted.is_floating_point and not wanted.is_complex:
+            raise TypeError(f"Module.to: expected a floating point or complex dtype, got {wanted}")
 
         def convert(tensor):
             wanted = _C.empty(0, dtype=tensor.dtype, device=tensor.device).to(*args, **kwargs)

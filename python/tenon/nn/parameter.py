@@ -18,6 +18,8 @@ class Buffer(_C.Tensor):
     """A tensor that belongs to a module's state but is not trained."""
 
     def __new__(cls, data=None, persistent=True):
+        if data is not None and not isinstance(data, _C.Tensor):
+            raise TypeError(f"Buffer(): data must be a Tensor, not {type(data).__name__}")
         buffer = _C._make_subclass(cls, _C.empty(0) if data is None else data, False)
         buffer.persistent = persistent
         return buffer

@@ -26,9 +26,9 @@ class Adam(Optimizer):
         )
 
     def _check(self, group):
-        for name in ("lr", "eps", "weight_decay"):
-            if not group[name] >= 0:
-                raise ValueError(f"{type(self).__name__}: {name} must not be negative, got {group[name]}")
+        self._check_numbers(group, "lr", "eps", "weight_decay")
+        if not isinstance(group["betas"], (tuple, list)) or len(group["betas"]) != 2:
+            raise TypeError(f"{type(self).__name__}: betas must be two numbers, got {group['betas']!r}")
         for beta in group["betas"]:
             if not 0 <= beta < 1:
                 raise ValueError(f"{type(self).__name__}: betas must be in [0, 1), got {beta}")

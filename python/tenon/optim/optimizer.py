@@ -28,6 +28,8 @@ class Optimizer:
         """Adds parameters with options of their own; what is missing is the default."""
         if not isinstance(param_group, dict):
             raise TypeError(f"a parameter group must be a dict, not {type(param_group).__name__}")
+        if "params" not in param_group:
+            raise KeyError(f"{type(self).__name__}: a parameter group needs \"params\"")
         params = param_group["params"]
         group = {"params": [params] if isinstance(params, _C.Tensor) else list(params)}
         known = {id(p) for other in self.param_groups for p in other["params"]}
@@ -39,7 +41,7 @@ class Optimizer:
             if id(p) in known:
                 raise ValueError("a parameter appears in more than one group, or twice in one")
             known.add(id(p))
-        unknown = set(param_group) - {"params"} - set(self.defaults)
+        unknown = set(param_group) - {"params", "initial_lr"} - set(self.defaults)
         if unknown:
             raise TypeError(f"{type(self).__name__} has no option {', '.join(sorted(unknown))}")
         group.update(self.defaults)
@@ -53,6 +55,15 @@ class Optimizer:
 
     def _check(self, group):
         """Raises ValueError for options that make no sense."""
+
+    def _check_numbers(self, group, *names):
+        """Raises TypeError for options that are no numbers, ValueError for negative ones."""
+        for name in names:
+            value = group[name]
+            if isinstance(value, bool) or not hasattr(value, "__float__"):
+                raise TypeError(f"{type(self).__name__}: {name} must be a number, not {type(value).__name__}")
+            if not value >= 0:
+                raise ValueError(f"{type(self).__name__}: {name} must not be negative, got {value}")
 
     def _update(self, group, state):
         raise NotImplementedError
@@ -91,13 +102,38 @@ class Optimizer:
             state.update((n, by_parameter[p]) for n, p in zip(numbers, group["params"]) if p in by_parameter)
         return {"state": state, "param_groups": groups}
 
-    def load_state_dict(self, state_dict):
-        """Takes over options and state; the groups must have as many parameters as here."""
+    def _check_state(self, state_dict):
+        """Raises ValueError for the state of another optimizer, or of other parameters."""
+        who = type(self).__name__
         theirs = state_dict["param_groups"]
         if [len(g["params"]) for g in theirs] != [len(g["params"]) for g in self.param_groups]:
             raise ValueError("load_state_dict: the parameter groups have other sizes than this optimizer's")
-        for group, state, saved in zip(self.param_groups, self._states, theirs):
-            group.update((key, value) for key, value in saved.items() if key in self.defaults)
+        for group, saved in zip(self.param_groups, theirs):
+            # What a scheduler has put there belongs to no optimizer.
+            strange = set(saved) - {"params", "initial_lr"} - set(self.defaults)
+            absent = set(self.defaults) - set(saved)
+            if strange or absent:
+                names = ", ".join(sorted(strange or absent))
+                verb = "has no option" if strange else "needs the option"
+                raise ValueError(f"load_state_dict: the state of another optimizer: {who} {verb} {names}")
+            for p, number in zip(group["params"], saved["params"]):
+                for name, value in state_dict["state"].get(number, {}).items():
+                    if name not in self._STATE:
+                        raise ValueError(f"load_state_dict: the state of another optimizer: {who} keeps no {name}")
+                    if isinstance(value, _C.Tensor) and value.dim() > 0 and value.shape != p.shape:
+                        raise ValueError(
+                            f"load_state_dict: {name} of parameter {number} has shape {list(value.shape)}, "
+                            f"expected {list(p.shape)}"
+                        )
+
+    def load_state_dict(self, state_dict):
+        """Takes over options and state of an optimizer of the same class with as many parameters in each group.
+
+        Raises ValueError, and changes nothing, where it is another's.
+        """
+        self._check_state(state_dict)
+        for group, state, saved in zip(self.param_groups, self._states, state_dict["param_groups"]):
+            group.update((key, value) for key, value in saved.items() if key != "params")
             state.update(self._new_state(len(group["params"])))
             for i, number in enumerate(saved["params"]):
                 for name, value in state_dict["state"].get(number, {}).items():

@@ -27,9 +27,7 @@ class SGD(Optimizer):
         )
 
     def _check(self, group):
-        for name in ("lr", "momentum", "weight_decay"):
-            if not group[name] >= 0:
-                raise ValueError(f"SGD: {name} must not be negative, got {group[name]}")
+        self._check_numbers(group, "lr", "momentum", "weight_decay")
         if group["nesterov"] and (group["momentum"] <= 0 or group["dampening"] != 0):
             raise ValueError("SGD: nesterov needs a momentum and no dampening")
 

@@ -1,0 +1,92 @@
+"""optim.lr_scheduler against the closed forms of its schedules."""
+
+import math
+
+import pytest
+
+import tenon
+from tenon import nn
+from tenon.optim import lr_scheduler
+
+
+def optimizer(*rates):
+    return tenon.optim.SGD([{"params": [nn.Parameter(tenon.ones(1))], "lr": lr} for lr in rates], lr=1.0)
+
+
+def rates_of(make, epochs, *rates):
+    o = optimizer(*rates)
+    s = make(o)
+    seen = []
+    for _ in range(epochs):
+        assert s.get_last_lr() == [g["lr"] for g in o.param_groups]
+        seen.append(s.get_last_lr())
+        s.step()
+    return seen
+
+
+def linear(epoch, start, end, total):
+    return start + (end - start) * min(epoch, total) / total
+
+
+@pytest.mark.parametrize(
+    ("make", "factor"),
+    [
+        (lambda o: lr_scheduler.StepLR(o, 3, gamma=0.5), lambda e: 0.5 ** (e // 3)),
+        (lambda o: lr_scheduler.MultiStepLR(o, [4, 2, 2], gamma=0.1), lambda e: 0.1 ** ((e >= 4) + 2 * (e >= 2))),
+        (lambda o: lr_scheduler.ExponentialLR(o, 0.9), lambda e: 0.9**e),
+        (lambda o: lr_scheduler.LambdaLR(o, lambda e: 1 / (1 + e)), lambda e: 1 / (1 + e)),
+        (lambda o: lr_scheduler.LambdaLR(o, [lambda e: 2.0**-e] * 2), lambda e: 2.0**-e),
+        (lambda o: lr_scheduler.LinearLR(o, 0.25, 0.75, 4), lambda e: linear(e, 0.25, 0.75, 4)),
+        (lambda o: lr_scheduler.CosineAnnealingLR(o, 5), lambda e: (1 + math.cos(math.pi * e / 5)) / 2),
+    ],
+    ids=["step", "multistep", "exponential", "lambda", "lambdas", "linear", "cosine"],
+)
+def test_rates_follow_their_closed_form(make, factor):
+    for epoch, rates in enumerate(rates_of(make, 12, 0.4, 2.0)):
+        assert rates == pytest.approx([0.4 * factor(epoch), 2.0 * factor(epoch)], rel=1e-12, abs=1e-15)
+
+
+def test_cosine_keeps_its_floor():
+    seen = rates_of(lambda o: lr_scheduler.CosineAnnealingLR(o, 4, eta_min=0.1), 9, 0.5)
+    want = [0.1 + 0.4 * (1 + math.cos(math.pi * e / 4)) / 2 for e in range(9)]
+    assert [r for (r,) in seen] == pytest.approx(want)
+
+
+def test_schedules_multiply_on_one_optimizer():
+    o = optimizer(1.0)
+    first, second = lr_scheduler.ExponentialLR(o, 0.5), lr_scheduler.StepLR(o, 2, gamma=0.1)
+    for _ in range(4):
+        first.step()
+        second.step()
+    assert o.param_groups[0]["lr"] == pytest.approx(0.5**4 * 0.1**2)
+
+
+def test_a_schedule_goes_on_where_it_was():
+    def run(epochs, scheduler):
+        for _ in range(epochs):
+            scheduler.step()
+        return scheduler.get_last_lr()
+
+    whole = optimizer(0.4)
+    want = run(7, lr_scheduler.StepLR(whole, 2, gamma=0.5))
+    part = optimizer(0.4)
+    scheduler = lr_scheduler.StepLR(part, 2, gamma=0.5)
+    run(3, scheduler)
+    later = optimizer(9.0)
+    later.load_state_dict(part.state_dict())
+    twin = lr_scheduler.StepLR(later, 1, gamma=9)
+    later.load_state_dict(part.state_dict())
+    twin.load_state_dict(scheduler.state_dict())
+    assert run(4, twin) == pytest.approx(want)
+
+
+def test_what_makes_no_schedule_is_refused():
+    o = optimizer(1.0)
+    with pytest.raises(TypeError, match="expected an Optimizer"):
+        lr_scheduler.StepLR(3, 1)
+    with pytest.raises(ValueError, match="expected 1 functions"):
+        lr_scheduler.LambdaLR(o, [abs, abs])
+    with pytest.raises(KeyError, match="initial_lr"):
+        lr_scheduler.StepLR(o, 1, last_epoch=3)
+    with pytest.raises(ValueError, match="start_factor"):
+        lr_scheduler.LinearLR(o, 0.0)

@@ -150,7 +150,8 @@ def meta_agrees(function, s, got):
         if not isinstance(g, tenon.Tensor):
             return "its result is no tensor"
         assert m.is_meta, "the result is not on meta"
-        assert m.dtype == g.dtype and m.shape == g.shape, f"meta says {m.dtype}{list(m.shape)}, expected {g.dtype}{list(g.shape)}"
+        said_so = f"meta says {m.dtype}{list(m.shape)}, expected {g.dtype}{list(g.shape)}"
+        assert m.dtype == g.dtype and m.shape == g.shape, said_so
         strides = [t for n, t in zip(g.shape, g.stride()) if n > 1]
         said_strides = [t for n, t in zip(m.shape, m.stride()) if n > 1]
         assert g.numel() == 0 or said_strides == strides, f"meta says strides {said_strides}, expected {strides}"

@@ -47,9 +47,11 @@ def wrong_calls(op, row, s):
             yield f"{argument.name} has 99", replaced(s, i, [99] * len(value)), (IndexError,)
             if s.specs() and s.specs()[0].dim:
                 yield f"{argument.name} repeats", replaced(s, i, [0, 0]), (ValueError, RuntimeError)
-    if len(row.operands) > 1 and op.name != "equal" and all(isinstance(s.args[k], Spec) for k in (0, 1) if k < len(s.args)) and len(s.args) > 1:
-        a, b = check.maker(op, s.args[0].dtype, "plain", row), s.args[0].dtype
-        yield "shapes do not broadcast", Sample((a.tensor((2, 3), b), a.tensor((4,), b), *s.args[2:]), s.kwargs), (RuntimeError,)
+    two = len(s.args) > 1 and isinstance(s.args[0], Spec) and isinstance(s.args[1], Spec)
+    if two and len(row.operands) > 1 and op.name != "equal":
+        m, dtype = check.maker(op, s.args[0].dtype, "plain", row), s.args[0].dtype
+        pair = m.tensor((2, 3), dtype), m.tensor((4,), dtype)
+        yield "shapes do not broadcast", Sample((*pair, *s.args[2:]), s.kwargs), (RuntimeError,)
     yield "an unknown keyword", Sample(s.args, {**s.kwargs, "no_such_argument": 1}), (TypeError,)
     required = [a for a in positional if a.default is None]
     overloads = [o for o in table.operators().values() if o.name == op.name and o.form == op.form]
@@ -105,7 +107,8 @@ def test_devices_are_not_mixed(name, matrix):
     args = tuple(a.to("meta") if i == last else a for i, a in enumerate(args))
     if op.name in MIXING:
         return
-    wrong = problems_of(lambda: check.raises(op, row, lambda: TENON.function(op, row)(*args, **kwargs), s), f"mixed devices ({s})")
+    call = TENON.function(op, row)
+    wrong = problems_of(lambda: check.raises(op, row, lambda: call(*args, **kwargs), s), f"mixed devices ({s})")
     matrix.note(name, dtype, "errors", "failed" if wrong else "tested", wrong[0] if wrong else "")
     report(wrong)
 
@@ -128,14 +131,14 @@ def test_leaves_and_read_only_memory_are_not_written(name, matrix):
     args, kwargs = TENON.arguments(s)
     if args[0].is_floating_point():
         leaf = args[0].detach().clone().requires_grad_()
-        problems += problems_of(lambda: check.raises(op, row, lambda: function(leaf, *args[1:], **kwargs), s, (RuntimeError,)),
-                                "a leaf that requires grad")  # fmt: skip
+        writes = lambda: function(leaf, *args[1:], **kwargs)  # noqa: E731
+        problems += problems_of(lambda: check.raises(op, row, writes, s, (RuntimeError,)), "a leaf that requires grad")
     data = s.args[0].stored()
     data.flags.writeable = False
     fixed = tenon.from_numpy(data)
     if s.args[0].dtype != "bfloat16":
         frozen = fixed.as_strided(list(s.args[0].shape), list(s.args[0].strides), s.args[0].offset)
-        problems += problems_of(lambda: check.raises(op, row, lambda: function(frozen, *args[1:], **kwargs), s, (RuntimeError, ValueError)),
-                                "read-only memory")  # fmt: skip
+        writes = lambda: function(frozen, *args[1:], **kwargs)  # noqa: E731
+        problems += problems_of(lambda: check.raises(op, row, writes, s, (RuntimeError, ValueError)), "read-only memory")
     matrix.note(name, dtype, "errors", "failed" if problems else "tested", problems[0] if problems else "")
     report(problems)

@@ -5,7 +5,7 @@ from math import prod
 import pytest
 
 import tenon
-from conformance import check, table
+from conformance import check
 from conformance.library import TENON
 from conformance.samples import Spec
 from conformance.values_test import ENTRIES, bound, report, row_of

@@ -195,7 +195,7 @@ class _Check:
             self.check_jacobian(numeric, check_undefined_grad)
             for layout, direction in directions:
                 self.check_direction(numeric, layout, direction)
-        layout, direction = directions[0] if directions else (None, [gradient_of_layout(o, "contiguous", rng) for o in outputs])
+        direction = directions[0][1] if directions else [gradient_of_layout(o, "contiguous", rng) for o in outputs]
         self.check_again(direction, nondet_tol)
         if check_grad_dtypes:
             self.check_dtypes(direction)
@@ -216,7 +216,9 @@ class _Check:
         tensors = _C._grad([o for o, _ in used], self.varied, [d for _, d in used], allow_unused=True)
         for i, (x, g) in enumerate(zip(self.varied, tensors)):
             if g is not None and g.shape != x.shape:
-                raise GradcheckError(f"gradcheck: the gradient of input {i} has shape {list(g.shape)}, expected {list(x.shape)}")
+                raise GradcheckError(
+                    f"gradcheck: the gradient of input {i} has shape {list(g.shape)}, expected {list(x.shape)}"
+                )
         return [[0.0] * x.numel() if g is None else _numbers(g) for x, g in zip(self.varied, tensors)]
 
     def differences(self, write):

@@ -4,9 +4,8 @@ from math import ceil
 
 import numpy as np
 
-from conformance.dtypes import BY_NAME
 from conformance.rows import Row
-from conformance.samples import Spec, sample
+from conformance.samples import sample
 
 _SIZES = {"plain": [[3, 5], [7]], "empty": [[0], [2, 0]], "zero_dim": [[]]}
 
@@ -48,10 +47,6 @@ def _given(s):
     return s.kwargs["dtype"]
 
 
-def _array(name):
-    return BY_NAME[name].compute
-
-
 def _arange(*call, dtype):
     start, end, step = (0, *call, 1) if len(call) == 1 else (*call, 1) if len(call) == 2 else call
     count = max(ceil((end - start) / step), 0)
@@ -64,11 +59,6 @@ def _linspace(start, end, steps, dtype):
 
 def _uninitialised(result, *inputs):
     """There is nothing to compare but what the matrix compares anyhow."""
-
-
-def _shape(s):
-    first = s.args[0]
-    return first.shape if isinstance(first, Spec) else tuple(first)
 
 
 _KINDS_OF_SIZES = {k: "takes sizes, no tensor" for k in

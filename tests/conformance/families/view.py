@@ -177,7 +177,6 @@ def _none(shape):
 _ONE = {"promotion": "one operand"}
 _MOST = dict(absent=_ONE)
 _RANKED = dict(absent={**_ONE, "zero_dim": "needs a dimension"})
-_MAY_COPY = "copies where strides do not allow a view; which one it is follows NumPy"
 
 ROWS = [
     view("alias", lambda x: x, unary_samples(), no_peer="not in PyTorch's module", **_MOST),
@@ -201,7 +200,7 @@ ROWS = [
     view("permute", np.transpose, _with(lambda s: [(list(range(len(s)))[::-1],)]), **_MOST),
     view("reshape", _reshape, _with(_flat_sizes), **_MOST),
     view("reshape_as", _sized_like, _like, **_MOST),
-    view("select.int", lambda x, d, i: np.take(x, i, d) if False else np.moveaxis(x, d, 0)[i],
+    view("select.int", lambda x, d, i: np.moveaxis(x, d, 0)[i],
          _with(lambda s: [(0, 0), (-1, -1)] if 0 not in s else [], 1),
          absent={**_ONE, "zero_dim": "needs a dimension", "empty": "nothing to select"}),
     view("slice.Tensor", _slice, _with(_slices, 1), **_RANKED),

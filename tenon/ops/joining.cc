@@ -53,6 +53,7 @@ Tensor cat(TensorList tensors, int64_t dim) {
 
 Tensor stack(TensorList tensors, int64_t dim) {
   TENON_CHECK(!tensors.empty(), Value, "stack: expected a non-empty list of tensors");
+  for (const Tensor& t : tensors) TENON_CHECK(t.defined(), Type, "stack: expected tensors, got None");
   const int64_t d = wrap_dim(dim, tensors[0].dim() + 1, "stack");
   std::vector<Tensor> wide;
   wide.reserve(tensors.size());

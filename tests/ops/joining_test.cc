@@ -18,6 +18,9 @@ TEST(Cat, JoinsAlongADimension) {
   const Tensor scalars[] = {tensor(1)};
   expect_error(ErrorKind::Shape, "zero-dimensional", [&] { cat(scalars); });
   expect_error(ErrorKind::Value, "non-empty", [] { cat({}); });
+  const Tensor none[] = {Tensor(), tensor({1})};
+  expect_error(ErrorKind::Type, "got None", [&] { cat(none); });
+  expect_error(ErrorKind::Type, "got None", [&] { stack(none); });
 }
 
 TEST(Stack, AddsADimension) {

@@ -83,6 +83,19 @@ PyObject* requires_grad_method(PyObject* o, PyObject* const* args, Py_ssize_t n,
   });
 }
 
+PyObject* detach_in_place(PyObject* o, PyObject*) {
+  return guarded([&] {
+    autograd::detach_(tensor_of(o));
+    return Py_NewRef(o);
+  });
+}
+PyObject* detach_function(PyObject*, PyObject* o) {
+  return guarded([&] {
+    if (!is_tensor(o)) wrong_type("detach_", "input", "a Tensor", o);
+    return detach_in_place(o, nullptr);
+  });
+}
+
 PyObject* retain_grad(PyObject* o, PyObject*) {
   return guarded([&] {
     tensor_of(o).retain_grad();
@@ -275,6 +288,7 @@ PyMethodDef g_methods[] = {
                 "backward(gradient=None, retain_graph=None, create_graph=False, inputs=None)"),
     fast_method("requires_grad_", &requires_grad_method,
                 "Makes a leaf record history, or stop; returns self."),
+    {"detach_", &detach_in_place, METH_NOARGS, "Forgets the tensor's history, in place."},
     {"retain_grad", &retain_grad, METH_NOARGS, "Keeps the gradient of a tensor that is no leaf."},
     {"register_hook", &register_hook, METH_O, "Calls a function with the gradient; its result replaces it."},
     {"is_inference", &get_is_inference, METH_NOARGS, "Whether it was made in inference mode."},
@@ -290,6 +304,7 @@ PyMethodDef g_functions[] = {
      [](PyObject*, PyObject*) { return PyBool_FromLong(thread_state.inference_mode); }, METH_NOARGS,
      "Whether this thread is in inference mode."},
     fast_method("_make_subclass", &make_subclass),
+    {"detach_", &detach_function, METH_O, "See Tensor.detach_."},
     {}};
 
 }  // namespace

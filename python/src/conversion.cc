@@ -261,10 +261,30 @@ PyObject* to_cpu(PyObject* o, PyObject*) {
 
 // Copying and pickling: elements, dtype, requires_grad and attributes; the copy has a storage of its own.
 
-Tensor copy_of(const Tensor& self) {
+/// The copy of a storage, made once for all tensors of one deepcopy that share it.
+Storage copy_of_storage(const Storage& storage, PyObject* memo) {
+  const Ref key(
+      checked(Py_BuildValue("(sN)", "tenon.UntypedStorage", PyLong_FromVoidPtr(storage.operator->()))));
+  if (PyObject* known = PyDict_GetItemWithError(memo, key.get()))
+    return *as_storage(PyTuple_GET_ITEM(known, 1));
+  const Dims bytes{static_cast<int64_t>(storage.nbytes())};
+  const Tensor copy = Tensor(TensorImpl::make(storage, DType::UInt8, bytes)).clone();
+  // The old one is kept too: its address is the key.
+  const Ref both(checked(Py_BuildValue("(NN)", wrap(storage), wrap(copy.storage()))));
+  if (PyDict_SetItem(memo, key.get(), both.get()) < 0) throw PythonError();
+  return copy.storage();
+}
+
+Tensor copy_of(const Tensor& self, PyObject* memo, bool alone) {
   TENON_CHECK(self.is_leaf() || !self.requires_grad(), Runtime,
               "deepcopy: only leaf tensors can be copied with their history; use .detach() first");
-  Tensor copy = self.detach().clone();
+  Tensor copy;
+  if (alone || self.layout() != Layout::Strided) {
+    copy = self.detach().clone();
+  } else {
+    copy = Tensor(TensorImpl::make(copy_of_storage(self.storage(), memo), self.dtype(), self.sizes(),
+                                   self.strides(), self.storage_offset()));
+  }
   if (self.requires_grad()) copy.requires_grad_();
   return copy;
 }
@@ -283,8 +303,16 @@ PyObject* deep_copy(PyObject* o, PyObject* memo) {
   return guarded([&] {
     const Ref key(checked(PyLong_FromVoidPtr(o)));
     if (PyObject* known = PyDict_GetItemWithError(memo, key.get())) return Py_NewRef(known);
-    Ref copy(checked(wrap_as(Py_TYPE(o), copy_of(tensor_of(o)))));
+    // As in PyTorch, tensors that share memory share it in the copy, and gradients come along; a Parameter
+    // stands alone.
+    const bool alone = PyObject_HasAttrString(o, "_copies_alone");
+    Ref copy(checked(wrap_as(Py_TYPE(o), copy_of(tensor_of(o), memo, alone))));
     if (PyDict_SetItem(memo, key.get(), copy.get()) < 0) throw PythonError();
+    if (const Tensor grad = tensor_of(o).grad(); grad.defined() && !alone) {
+      const Ref object(checked(wrap(grad)));
+      const Ref twin(checked(PyObject_CallMethod(object.get(), "__deepcopy__", "O", memo)));
+      tensor_of(copy.get()).set_grad(tensor_of(twin.get()));
+    }
     copy_attributes(o, copy.get(), memo);
     return copy.release();
   });

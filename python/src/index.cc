@@ -3,7 +3,9 @@
 // index_put_.
 #include <fmt/format.h>
 
+#include "python/src/arguments.h"
 #include "python/src/convert.h"
+#include "python/src/module_parts.h"
 #include "python/src/parse.h"
 #include "python/src/tensor_parts.h"
 #include "tenon/generated/functions.h"
@@ -27,6 +29,14 @@ Tensor index_data(PyObject* item) {
   const Tensor t = tensor_from_data(item);
   // An empty list has no numbers to tell a dtype from.
   return t.numel() == 0 && !is_mask(t) ? t.to(kInt64) : t;
+}
+
+/// The slice at `position` of a dimension; messages are those of indexing.
+Tensor select_at(const Tensor& t, int64_t dim, int64_t position) {
+  const int64_t size = t.size(dim);
+  TENON_CHECK(position >= -size && position < size, Index,
+              fmt::format("index {} is out of bounds for dimension {} with size {}", position, dim, size));
+  return t.select(dim, position);
 }
 
 /// Dimensions of `self` that an item takes up.
@@ -72,7 +82,7 @@ class Selection {
     } else if (data.defined() && is_mask(data)) {
       mask(data);
     } else if (parse_int(item, position)) {
-      view_ = view_.select(dim_, position);
+      view_ = select_at(view_, dim_, position);
     } else if (data.defined()) {
       index_tensor(data);
     } else {
@@ -144,7 +154,7 @@ PyObject* get_item(PyObject* o, PyObject* key) {
     const Tensor& self = tensor_of(o);
     int64_t position = 0;
     if (PyLong_CheckExact(key) && self.dim() > 0 && parse_int(key, position))
-      return wrap(self.select(0, position));
+      return wrap(select_at(self, 0, position));
     const Selection s(self, key);
     if (s.has_tensors()) {
       Tensor result;
@@ -224,6 +234,51 @@ int contains(PyObject* o, PyObject* item) {
   });
 }
 
+PyObject* nonzero_of(const Tensor& self, PyObject* as_tuple) {
+  const bool split = given(as_tuple) && flag(as_tuple);
+  std::vector<Tensor> parts;
+  Tensor all;
+  {
+    const ReleaseGil gil(self.numel() >= kReleaseGilElements);
+    if (split)
+      parts = nonzero_numpy(self);
+    else
+      all = nonzero(self);
+  }
+  if (!split) return wrap(std::move(all));
+  Ref tuple(checked(PyTuple_New(static_cast<Py_ssize_t>(parts.size()))));
+  for (size_t i = 0; i < parts.size(); ++i)
+    PyTuple_SET_ITEM(tuple.get(), static_cast<Py_ssize_t>(i), checked(wrap(std::move(parts[i]))));
+  return tuple.release();
+}
+
+PyObject* nonzero_method(PyObject* o, PyObject* const* args, Py_ssize_t n, PyObject* keywords) {
+  return guarded([&] {
+    static constexpr const char* kNames[] = {"as_tuple"};
+    const auto [as_tuple] = spread("nonzero", kNames, 0, args, n, keywords);
+    return nonzero_of(tensor_of(o), as_tuple);
+  });
+}
+PyObject* nonzero_function(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject* keywords) {
+  return guarded([&] {
+    static constexpr const char* kNames[] = {"input", "out", "as_tuple"};
+    const auto [input, out, as_tuple] = spread("nonzero", kNames, 1, args, n, keywords);
+    if (!input || !is_tensor(input)) wrong_type("nonzero", "input", "a Tensor", input ? input : Py_None);
+    if (!given(out)) return nonzero_of(tensor_of(input), as_tuple);
+    if (!is_tensor(out)) wrong_type("nonzero", "out", "a Tensor", out);
+    TENON_CHECK(!given(as_tuple) || !flag(as_tuple), Value, "nonzero: as_tuple=True has no out");
+    nonzero_out(tensor_of(out), tensor_of(input));
+    return Py_NewRef(out);
+  });
+}
+
+constexpr const char* kNonzeroDoc =
+    "nonzero(input, *, as_tuple=False): the positions of the elements that are not zero, in order, as int64 "
+    "[count, "
+    "dim()]; with as_tuple a vector for each dimension.";
+PyMethodDef g_methods[] = {fast_method("nonzero", &nonzero_method, kNonzeroDoc)};
+PyMethodDef g_functions[] = {fast_method("nonzero", &nonzero_function, kNonzeroDoc), {}};
+
 PyMappingMethods g_mapping = {&length, &get_item, &set_item};
 PySequenceMethods g_sequence = {};
 
@@ -234,7 +289,9 @@ TensorPart index_part() {
   tensor_type.tp_as_mapping = &g_mapping;
   tensor_type.tp_as_sequence = &g_sequence;
   tensor_type.tp_iter = &iterate;
-  return {};
+  return {g_methods, {}};
 }
+
+bool add_indexing(PyObject* module) { return PyModule_AddFunctions(module, g_functions) == 0; }
 
 }  // namespace tenon::python

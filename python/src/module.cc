@@ -21,9 +21,9 @@ PyModuleDef g_module = {PyModuleDef_HEAD_INIT,
 bool fill(PyObject* module) {
   using namespace tenon::python;
   return add_exceptions(module) && add_types(module) && add_functions(module) && add_tensor_type(module) &&
-         add_storage(module) && add_conversion(module) && add_dlpack(module) && add_autograd(module) &&
-         add_introspection(module) && add_optimizers(module) && add_dispatch_queries(module) &&
-         add_library(module);
+         add_storage(module) && add_conversion(module) && add_indexing(module) && add_dlpack(module) &&
+         add_autograd(module) && add_introspection(module) && add_optimizers(module) &&
+         add_dispatch_queries(module) && add_library(module);
 }
 
 }  // namespace

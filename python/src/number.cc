@@ -22,7 +22,22 @@ struct Binary {
   }
 };
 
-enum BinaryIndex { kAdd, kSub, kMul, kDiv, kFloorDiv, kMod, kPow, kMatmul, kAnd, kOr, kXor, kNumBinary };
+enum BinaryIndex {
+  kAdd,
+  kSub,
+  kMul,
+  kDiv,
+  kFloorDiv,
+  kMod,
+  kPow,
+  kMatmul,
+  kAnd,
+  kOr,
+  kXor,
+  kLeft,
+  kRight,
+  kNumBinary
+};
 Binary g_binary[kNumBinary] = {
     {"add", "add"},
     {"sub", "rsub"},
@@ -35,10 +50,22 @@ Binary g_binary[kNumBinary] = {
     {"bitwise_and", "bitwise_and"},
     {"bitwise_or", "bitwise_or"},
     {"bitwise_xor", "bitwise_xor"},
+    {"bitwise_left_shift", nullptr},
+    {"bitwise_right_shift", nullptr},
 };
-const char* const kInplaceNames[kNumBinary] = {"add_",          "sub_",        "mul_",        "div_",
-                                               "floor_divide_", "remainder_",  "pow_",        "matmul_",
-                                               "bitwise_and_",  "bitwise_or_", "bitwise_xor_"};
+const char* const kInplaceNames[kNumBinary] = {"add_",
+                                               "sub_",
+                                               "mul_",
+                                               "div_",
+                                               "floor_divide_",
+                                               "remainder_",
+                                               "pow_",
+                                               "matmul_",
+                                               "bitwise_and_",
+                                               "bitwise_or_",
+                                               "bitwise_xor_",
+                                               "bitwise_left_shift_",
+                                               "bitwise_right_shift_"};
 const Function* g_inplace[kNumBinary];
 
 enum UnaryIndex { kNeg, kAbs, kInvert, kNumUnary };
@@ -154,6 +181,10 @@ TensorPart number_part() {
   n.nb_and = &binary<kAnd>;
   n.nb_or = &binary<kOr>;
   n.nb_xor = &binary<kXor>;
+  n.nb_lshift = &binary<kLeft>;
+  n.nb_rshift = &binary<kRight>;
+  n.nb_inplace_lshift = &inplace<kLeft>;
+  n.nb_inplace_rshift = &inplace<kRight>;
   n.nb_inplace_add = &inplace<kAdd>;
   n.nb_inplace_subtract = &inplace<kSub>;
   n.nb_inplace_multiply = &inplace<kMul>;

@@ -8,6 +8,12 @@
 #include <string_view>
 #include <utility>
 
+#if __has_include(<cxxabi.h>) && __has_include(<unistd.h>)
+#include <cxxabi.h>
+#include <unistd.h>
+#define TENON_THREADS_CAN_PARK 1
+#endif
+
 namespace tenon::python {
 
 /// An owned reference; null stands for "no object" or "an exception is set".
@@ -33,10 +39,43 @@ class Ref {
   PyObject* object_ = nullptr;
 };
 
+/// Whether the interpreter is shutting down.
+inline bool is_finalizing() noexcept {
+#if PY_VERSION_HEX >= 0x030D0000
+  return Py_IsFinalizing() != 0;
+#else
+  return _Py_IsFinalizing() != 0;
+#endif
+}
+
+#ifdef TENON_THREADS_CAN_PARK
+/// Stops the thread until the process ends.
+[[noreturn]] inline void park() noexcept {
+  for (;;) pause();
+}
+#endif
+
+/// Takes the interpreter lock by `take`. A thread that comes back while the interpreter shuts down never gets
+/// it, and until Python 3.14 is ended by unwinding its stack, which C++ answers by ending the process: it
+/// waits for the end of the process instead, as in 3.14.
+template <class F>
+auto take_gil(F&& take) noexcept {
+#ifdef TENON_THREADS_CAN_PARK
+  if (is_finalizing() && !PyGILState_Check()) park();
+  try {
+    return take();
+  } catch (abi::__forced_unwind&) {
+    park();
+  }
+#else
+  return take();
+#endif
+}
+
 /// Holds the interpreter lock, from any thread.
 class HoldGil {
  public:
-  HoldGil() noexcept : state_(PyGILState_Ensure()) {}
+  HoldGil() noexcept : state_(take_gil([] { return PyGILState_Ensure(); })) {}
   ~HoldGil() { PyGILState_Release(state_); }
   HoldGil(const HoldGil&) = delete;
 
@@ -47,9 +86,11 @@ class HoldGil {
 /// Gives the interpreter lock to other threads where `release` says that the work is worth it.
 class ReleaseGil {
  public:
-  explicit ReleaseGil(bool release = true) noexcept : state_(release ? PyEval_SaveThread() : nullptr) {}
+  /// While the interpreter shuts down, the thread that does it keeps the lock.
+  explicit ReleaseGil(bool release = true) noexcept
+      : state_(release && !is_finalizing() ? PyEval_SaveThread() : nullptr) {}
   ~ReleaseGil() {
-    if (state_) PyEval_RestoreThread(state_);
+    if (state_) take_gil([this] { PyEval_RestoreThread(state_); });
   }
   ReleaseGil(const ReleaseGil&) = delete;
 

@@ -36,7 +36,7 @@ class Written {
     if (!call.schema.writes) [[likely]]
       return;
     for_each([&](const Tensor& t) {
-      if (t.storage()->read_only()) tenon::detail::refuse_read_only(call_.entry);
+      if (tenon::detail::is_read_only(t)) tenon::detail::refuse_write(call_.entry, t);
       before_.push_back(t._version());
     });
   }

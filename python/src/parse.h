@@ -109,6 +109,16 @@ struct Parser<const Generator&> {
 };
 
 template <>
+struct Parser<const Storage&> {
+  using Storage = const tenon::Storage*;
+  static bool parse(const Given& g, Storage& s) {
+    s = g.object ? as_storage(g.object) : nullptr;
+    return s != nullptr;
+  }
+  static const tenon::Storage& get(Storage& s) noexcept { return *s; }
+};
+
+template <>
 struct Parser<const Scalar&> {
   using Storage = Scalar;
   static bool parse(const Given& g, Storage& s) {

@@ -41,7 +41,11 @@ constexpr auto kIsComplex = [](const Tensor& t) { return PyBool_FromLong(t.is_co
 constexpr auto kIsSigned = [](const Tensor& t) { return PyBool_FromLong(t.is_signed()); };
 constexpr auto kTransposed = [](const Tensor& t) { return wrap(t.numpy_T()); };
 constexpr auto kMatrixTransposed = [](const Tensor& t) { return wrap(t.mT()); };
-constexpr auto kVersion = [](const Tensor& t) { return PyLong_FromUnsignedLongLong(t._version()); };
+constexpr auto kVersion = [](const Tensor& t) {
+  TENON_CHECK(!t.impl()->is_inference(), Runtime,
+              "_version: Inference tensors do not track version counter.");
+  return PyLong_FromUnsignedLongLong(t._version());
+};
 
 PyObject* size(PyObject* o, PyObject* const* args, Py_ssize_t n, PyObject* keywords) {
   return guarded([&] {
@@ -112,11 +116,7 @@ struct StorageObject {
 PyTypeObject g_storage_type = {PyVarObject_HEAD_INIT(nullptr, 0)};
 Storage& storage_of(PyObject* o) noexcept { return reinterpret_cast<StorageObject*>(o)->value; }
 
-PyObject* storage(PyObject* o, PyObject*) {
-  PyObject* s = g_storage_type.tp_alloc(&g_storage_type, 0);
-  if (s) new (&storage_of(s)) Storage(tensor_of(o).storage());
-  return s;
-}
+PyObject* storage(PyObject* o, PyObject*) { return wrap(tensor_of(o).storage()); }
 PyObject* storage_equal(PyObject* a, PyObject* b, int op) {
   if (!Py_IS_TYPE(b, &g_storage_type) || (op != Py_EQ && op != Py_NE)) Py_RETURN_NOTIMPLEMENTED;
   return PyBool_FromLong((storage_of(a) == storage_of(b)) == (op == Py_EQ));
@@ -187,6 +187,15 @@ PyMethodDef g_functions[] = {
     {}};
 
 }  // namespace
+
+const Storage* as_storage(PyObject* o) noexcept {
+  return Py_IS_TYPE(o, &g_storage_type) ? &storage_of(o) : nullptr;
+}
+PyObject* wrap(Storage storage) noexcept {
+  PyObject* s = g_storage_type.tp_alloc(&g_storage_type, 0);
+  if (s) new (&storage_of(s)) Storage(std::move(storage));
+  return s;
+}
 
 TensorPart property_part() {
   tensor_type.tp_repr = &repr;

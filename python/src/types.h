@@ -32,6 +32,10 @@ std::optional<MemoryFormat> as_memory_format(PyObject* o) noexcept;
 /// Null for anything else.
 const Generator* as_generator(PyObject* o) noexcept;
 
+/// Null for anything else; property.cc has the type.
+const Storage* as_storage(PyObject* o) noexcept;
+PyObject* wrap(Storage storage) noexcept;
+
 /// Adds the types, and an object for each dtype, layout and memory format, to the module.
 bool add_types(PyObject* module);
 

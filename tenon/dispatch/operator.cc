@@ -74,7 +74,7 @@ class WrittenArguments {
   };
   void add(size_t argument, const Tensor& t) {
     if (!t.defined()) return;
-    if (t.storage()->read_only()) detail::refuse_read_only(entry_);
+    if (detail::is_read_only(t)) detail::refuse_write(entry_, t);
     written_.push_back({argument, t, t._version()});
   }
   const OperatorEntry& entry_;
@@ -130,17 +130,22 @@ const schema::FunctionSchema& OperatorHandle::schema() const {
   return *schema;
 }
 
-void detail::refuse_read_only(const OperatorEntry& entry) {
-  throw_error(ErrorKind::Runtime, fmt::format("{}: a written argument lies in memory that may only be read; "
-                                              "clone() it first",
-                                              entry.full_name()));
+void detail::refuse_write(const OperatorEntry& entry, const Tensor& t) {
+  TENON_CHECK(!t.storage()->read_only(), Runtime,
+              fmt::format("{}: a written argument lies in memory that may only be read; clone() it first",
+                          entry.full_name()));
+  throw_error(
+      ErrorKind::Runtime,
+      fmt::format("{}: Inplace update to inference tensor outside InferenceMode is not allowed. You can make "
+                  "a clone to get a normal tensor before doing inplace update.",
+                  entry.full_name()));
 }
 
 void detail::WrittenLists::add(const TensorList& list) {
   if (written_ & 1) {
     for (const Tensor& t : list) {
       if (!t.defined()) continue;
-      if (t.storage()->read_only()) refuse_read_only(entry_);
+      if (is_read_only(t)) refuse_write(entry_, t);
       tensors_.emplace_back(t, t._version());
     }
   }

@@ -106,8 +106,13 @@ inline uint64_t version_after_call(const Tensor& t, uint64_t before) noexcept {
   return std::max(version_of(t), before + 1);
 }
 
-/// Throws Error{Runtime}: an argument that the operator writes lies in memory that may only be read.
-[[noreturn]] void refuse_read_only(const OperatorEntry& entry);
+/// Whether an operator may not write to `t`: its memory may only be read, or it was made in inference mode,
+/// where writes are not counted, and that mode is over.
+inline bool is_read_only(const Tensor& t) noexcept {
+  return t.storage()->read_only() || (t.impl()->is_inference() && !thread_state.inference_mode);
+}
+/// Throws Error{Runtime}, for a written argument of which the above holds.
+[[noreturn]] void refuse_write(const OperatorEntry& entry, const Tensor& t);
 
 /// The versions of a call's written arguments when it began. `bump` raises those that no call inside it has
 /// raised, so that one write counts once however many operators it passed through. A call that throws raises
@@ -115,7 +120,7 @@ inline uint64_t version_after_call(const Tensor& t, uint64_t before) noexcept {
 template <class... A>
 class WrittenVersions {
  public:
-  /// Throws Error{Runtime} where an argument's memory may only be read.
+  /// Throws Error{Runtime} where an argument may not be written.
   explicit WrittenVersions(const OperatorEntry& entry, const std::remove_reference_t<A>&... args)
       : before_{before<A>(entry, args)...} {}
 
@@ -128,8 +133,8 @@ class WrittenVersions {
   template <class T>
   static uint64_t before(const OperatorEntry& entry, const std::remove_reference_t<T>& value) {
     if constexpr (std::is_same_v<T, Tensor&>) {
-      if (value.defined() && value.storage()->read_only()) [[unlikely]]
-        refuse_read_only(entry);
+      if (value.defined() && is_read_only(value)) [[unlikely]]
+        refuse_write(entry, value);
       return version_of(value);
     } else {
       return 0;

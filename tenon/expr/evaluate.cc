@@ -62,6 +62,7 @@ constexpr Row kFunctions[] = {
     {"relu", [](double a, double, double) { return a < 0 ? 0 : a; }},
     {"clamp_min", [](double a, double b, double) { return a < b || std::isnan(b) ? b : a; }},
     {"clamp_max", [](double a, double b, double) { return a > b || std::isnan(b) ? b : a; }},
+    {"trunc_divide", [](double a, double b, double) { return std::trunc(a / b); }},
     {"remainder", [](double a, double b, double) { return python_mod(a, b); }},
     {"rsqrt", [](double a, double, double) { return 1 / std::sqrt(a); }},
     {"sigmoid", [](double a, double, double) { return 1 / (1 + std::exp(-a)); }},

@@ -46,7 +46,7 @@ class PlainCall {
     if (type < 0 || ((info.refused_dtypes >> t) & 1u) || !plain(*first)) return;
     type_ = static_cast<ComputeType>(type);
     const bool floating = expr::is_floating(type_);
-    if (!floating && info.compute == ComputeRule::Float) return;
+    if (!floating && (info.compute == ComputeRule::Float || info.nonnegative_scalars != 0)) return;
     for (size_t i = 1; i < tensors.size(); ++i) {
       const TensorImpl* other = tensors[i]->impl();
       if (!other || other->dtype() != first->dtype() || !plain(*other) || !same_sizes(*first, *other)) return;

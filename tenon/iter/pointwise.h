@@ -45,6 +45,8 @@ struct PointwiseInfo {
   /// Bit i: scalar i takes part in type promotion, as a Python number does (mul.Scalar's other, not add's
   /// alpha).
   uint32_t promoting_scalars = 0;
+  /// Bit i: scalar i may not be negative where integers are computed (pow's exponent).
+  uint32_t nonnegative_scalars = 0;
   /// Bit i: tensor i is a truth value (where's condition): it must be bool, and takes no part in type
   /// promotion.
   uint32_t mask_tensors = 0;

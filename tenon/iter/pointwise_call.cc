@@ -100,6 +100,12 @@ void put_scalars(ScalarBlock& block, const PointwiseInfo& info, const char* op, 
                  std::span<const Scalar* const> scalars) {
   for (size_t i = 0; i < scalars.size(); ++i) {
     const Scalar& s = *scalars[i];
+    TENON_CHECK(
+        !((info.nonnegative_scalars >> i) & 1u) || expr::is_floating(types.type) || !s.is_integral() ||
+            s.to_int() >= 0,
+        Value,
+        fmt::format("{}: integers to negative integer powers are not allowed, got `{}` of {}; give a float",
+                    op, info.scalar_names[i], s.to_int()));
     if (block.put_exact(i, s, types.type)) continue;
     TENON_CHECK(!s.is_integral(), Value,
                 fmt::format("{}: `{}` is {}, which does not fit {}", op, info.scalar_names[i], s.to_int(),

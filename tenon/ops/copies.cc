@@ -141,6 +141,55 @@ bool allclose(const Tensor& self, const Tensor& other, double rtol, double atol,
   return tenon::all(ops::isclose(self, other, rtol, atol, equal_nan)).item().to_bool();
 }
 
+namespace {
+
+/// Makes `self` show elements of `source`. Everything is checked before it changes.
+Tensor& show_storage(Tensor& self, const Storage& source, int64_t storage_offset, IntArrayRef size,
+                     IntArrayRef stride) {
+  TENON_CHECK(source->device() == self.device(), Device,
+              fmt::format("set_: `self` is on {}, `source` on {}", to_string(self.device()),
+                          to_string(source->device())));
+  TENON_CHECK(!self.is_view(), NotImplemented,
+              "set_: `self` is a view, whose history is that of its base; use detach() first");
+  TENON_CHECK(size.size() == stride.size(), Shape,
+              fmt::format("set_: mismatch in length of strides and shape: {} and {}", to_string(size),
+                          to_string(stride)));
+  checked_numel(size, "set_");
+  TENON_CHECK(storage_offset >= 0, Value,
+              fmt::format("set_: storage_offset must not be negative, got {}", storage_offset));
+  const Extent e = extent(size, stride, "set_");
+  const auto held = static_cast<int64_t>(source.nbytes() / self.itemsize());
+  TENON_CHECK(
+      e.high == e.low || (storage_offset + e.low >= 0 && e.high <= held && storage_offset <= held - e.high),
+      Shape,
+      fmt::format("set_: sizes {}, strides {}, storage offset {} reach outside the storage of {} elements",
+                  to_string(size), to_string(stride), storage_offset, held));
+  self.impl()->set_storage(source);
+  self.impl()->set_geometry(size, stride, storage_offset);
+  return self;
+}
+
+}  // namespace
+
+Tensor& set__source_Tensor(Tensor& self, const Tensor& source) {
+  TENON_CHECK(
+      self.dtype() == source.dtype(), Type,
+      fmt::format("set_: `source` is {}, expected {} as `self`", name(source.dtype()), name(self.dtype())));
+  return show_storage(self, source.storage(), source.storage_offset(), source.sizes(), source.strides());
+}
+
+Tensor& set__source_Storage(Tensor& self, const Storage& source) {
+  const auto elements = static_cast<int64_t>(source.nbytes() / self.itemsize());
+  return show_storage(self, source, 0, {elements}, {1});
+}
+
+Tensor& set__source_Storage_storage_offset(Tensor& self, const Storage& source, int64_t storage_offset,
+                                           IntArrayRef size, IntArrayRef stride) {
+  checked_numel(size, "set_");
+  if (!stride.empty()) return show_storage(self, source, storage_offset, size, stride);
+  return show_storage(self, source, storage_offset, size, contiguous_strides(size));
+}
+
 Tensor& resize_(Tensor& self, IntArrayRef size, std::optional<MemoryFormat> memory_format) {
   const int64_t numel = checked_numel(size, "resize_");
   TENON_CHECK(memory_format.value_or(MemoryFormat::Contiguous) == MemoryFormat::Contiguous, NotImplemented,

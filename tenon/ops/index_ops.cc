@@ -303,6 +303,10 @@ Tensor nonzero(const Tensor& self) {
   return nonzero_stub(self.device(), self);
 }
 
+std::vector<Tensor> nonzero_numpy(const Tensor& self) {
+  return tenon::nonzero(self.dim() == 0 ? self.unsqueeze(0) : self).unbind(1);
+}
+
 Tensor masked_fill(const Tensor& self, const Tensor& mask, const Scalar& value) {
   TENON_CHECK(mask.dtype() == DType::Bool, Type,
               fmt::format("masked_fill: `mask` must be bool, got {}", name(mask.dtype())));

@@ -139,6 +139,10 @@ Tensor cross_entropy_loss(const Tensor& self, const Tensor& target, const Tensor
   return ops::nll_loss(tenon::log_softmax(self, class_dim(self)), target, weight, reduction, ignore_index);
 }
 
+Tensor l1_loss(const Tensor& self, const Tensor& target, int64_t reduction) {
+  return reduce_loss(tenon::abs(tenon::sub(self, target)), reduction);
+}
+
 Tensor mse_loss(const Tensor& self, const Tensor& target, int64_t reduction) {
   const Tensor difference = tenon::sub(self, target);
   return reduce_loss(tenon::mul(difference, difference), reduction);

@@ -67,13 +67,26 @@ IntegerRange integer_range(DType dtype) {
 }
 
 /// Throws unless every element is in [0, 1], which a NaN is not.
-void check_probabilities(const Tensor& p, const char* op) {
+void check_probabilities(const Tensor& p, const char* argument, const char* op) {
   if (p.is_meta() || p.numel() == 0) return;
   const double low = tenon::amin(p, IntArrayRef()).item().to_double(),
                high = tenon::amax(p, IntArrayRef()).item().to_double();
   TENON_CHECK(low >= 0 && high <= 1, Value,
-              fmt::format("{}: expects all elements of `self` to be in [0, 1], but they are in [{}, {}]", op,
-                          low, high));
+              fmt::format("{}: expects all elements of `{}` to be in [0, 1], but they are in [{}, {}]", op,
+                          argument, low, high));
+}
+
+void check_dropout(double p) {
+  TENON_CHECK(p >= 0 && p <= 1, Value,
+              fmt::format("dropout: dropout probability has to be between 0 and 1, but got {}", p));
+}
+
+/// 1 / (1 - p) where an element is kept, 0 elsewhere.
+Tensor dropout_mask(const Tensor& input, double p) {
+  check_floating(input, "dropout");
+  Tensor mask = tenon::empty_like(input);
+  mask.bernoulli_(1 - p);
+  return mask.div_(Scalar(1 - p));
 }
 
 /// Draws contiguous elements and puts them into `self` in logical order, so that its strides do not matter.
@@ -109,6 +122,38 @@ Tensor& normal_(Tensor& self, double mean, double std, const Generator& generato
   return self;
 }
 
+Tensor& bernoulli__Tensor(Tensor& self, const Tensor& p, const Generator& generator) {
+  check_floating(p, "bernoulli_");
+  TENON_CHECK(self.device() == p.device(), Device,
+              fmt::format("bernoulli_: expected `p` on {} as `self`, got {}", to_string(self.device()),
+                          to_string(p.device())));
+  check_probabilities(p, "p", "bernoulli_");
+  const Tensor wide = contiguous_copy(ops::expand(as_dtype(p, DType::Float64), self.sizes(), false));
+  const PhiloxState state = take_stream(generator, self.numel(), 2);
+  if (self.is_meta()) return self;
+  draw(self, "bernoulli_", [&](const Tensor& dst) { bernoulli_stub(dst.device(), dst, wide, state); });
+  return self;
+}
+
+Tensor bernoulli_p(const Tensor& self, double p, const Generator& generator) {
+  Tensor result = ops::empty_like(self, {}, {}, {}, {}, MemoryFormat::Contiguous);
+  return ops::bernoulli_(result, p, generator);
+}
+
+Tensor dropout(const Tensor& input, double p, bool train) {
+  check_dropout(p);
+  if (!train || p == 0 || input.numel() == 0) return input;
+  if (p == 1) return tenon::mul(input, tenon::zeros_like(input));
+  return tenon::mul(input, dropout_mask(input, p));
+}
+
+Tensor& dropout_(Tensor& self, double p, bool train) {
+  check_dropout(p);
+  if (!train || p == 0 || self.numel() == 0) return self;
+  if (p == 1) return self.mul_(tenon::zeros_like(self));
+  return self.mul_(dropout_mask(self, p));
+}
+
 Tensor& bernoulli_(Tensor& self, double p, const Generator& generator) {
   TENON_CHECK(p >= 0 && p <= 1, Value, fmt::format("bernoulli_: expects p to be in [0, 1], but got p={}", p));
   const PhiloxState state = take_stream(generator, self.numel(), 2);
@@ -121,7 +166,7 @@ Tensor& bernoulli_(Tensor& self, double p, const Generator& generator) {
 
 Tensor bernoulli(const Tensor& self, const Generator& generator) {
   check_floating(self, "bernoulli");
-  check_probabilities(self, "bernoulli");
+  check_probabilities(self, "self", "bernoulli");
   const PhiloxState state = take_stream(generator, self.numel(), 2);
   Tensor result = make_empty(self.sizes(), self.dtype(), self.device());
   if (self.is_meta() || self.numel() == 0) return result;

@@ -114,19 +114,66 @@ Tensor logsumexp(const Tensor& self, IntArrayRef dim, bool keepdim) {
                  : result.reshape(reduced_sizes(x.sizes(), reduction_mask(dim, x.dim(), "logsumexp"), false));
 }
 
-Tensor var(const Tensor& self, std::optional<IntArrayRef> dim, std::optional<Scalar> correction,
-           bool keepdim) {
+namespace {
+
+/// What a variance divides by; 0 where the correction takes all elements.
+double variance_divisor(IntArrayRef sizes, std::optional<IntArrayRef> dim, std::optional<Scalar> correction) {
+  const int64_t n = reduced_extent(sizes, reduction_mask(dim, static_cast<int64_t>(sizes.size()), "var"));
+  return std::max(0.0, static_cast<double>(n) - (correction ? correction->to_double() : 1.0));
+}
+DType wider(DType t) { return t == DType::Float32 || t == DType::Float64 ? DType::Float64 : DType::Float32; }
+Scalar correction_of(bool unbiased) { return Scalar(unbiased ? 1 : 0); }
+
+Tensor wide_variance(const Tensor& self, std::optional<IntArrayRef> dim, std::optional<Scalar> correction,
+                     bool keepdim) {
   TENON_CHECK(is_floating_point(self.dtype()), Type,
               fmt::format("var: only supports floating point dtypes, got {}", name(self.dtype())));
-  const int64_t n = reduced_extent(self.sizes(), reduction_mask(dim, self.dim(), "var"));
-  const double divisor = std::max(0.0, static_cast<double>(n) - (correction ? correction->to_double() : 1.0));
-  const Tensor distance = tenon::sub(self, tenon::mean(self, dim, true));
-  return tenon::div(tenon::sum(tenon::mul(distance, distance), dim, keepdim), Scalar(divisor));
+  const double divisor = variance_divisor(self.sizes(), dim, correction);
+  // In the next wider type, as PyTorch: the mean of equal numbers is that number, and nothing is rounded
+  // twice.
+  const Tensor wide = self.device().is_cpu() ? self.to(wider(self.dtype())) : self;
+  const Tensor distance = tenon::sub(wide, tenon::mean(wide, dim, true));
+  const Tensor squares = tenon::sum(tenon::mul(distance, distance), dim, keepdim);
+  return tenon::div(squares, Scalar(divisor));
+}
+
+}  // namespace
+
+Tensor var(const Tensor& self, std::optional<IntArrayRef> dim, std::optional<Scalar> correction,
+           bool keepdim) {
+  return wide_variance(self, dim, correction, keepdim).to(self.dtype());
+}
+Tensor var_unbiased(const Tensor& self, bool unbiased) {
+  return tenon::var(self, std::nullopt, correction_of(unbiased), false);
+}
+Tensor var_dim(const Tensor& self, std::optional<IntArrayRef> dim, bool unbiased, bool keepdim) {
+  return tenon::var(self, dim, correction_of(unbiased), keepdim);
+}
+
+Tensor var_backward(const Tensor& grad, const Tensor& self, std::optional<IntArrayRef> dim,
+                    std::optional<Scalar> correction, bool keepdim) {
+  const Tensor wide = with_kept_dims(grad, reduction_mask(dim, self.dim(), "var"), keepdim);
+  const double scale = 2 / variance_divisor(self.sizes(), dim, correction);
+  return tenon::mul(tenon::mul(wide, Scalar(scale)), tenon::sub(self, tenon::mean(self, dim, true)));
 }
 
 Tensor std(const Tensor& self, std::optional<IntArrayRef> dim, std::optional<Scalar> correction,
            bool keepdim) {
-  return tenon::sqrt(ops::var(self, dim, correction, keepdim));
+  return tenon::sqrt(wide_variance(self, dim, correction, keepdim)).to(self.dtype());
+}
+Tensor std_unbiased(const Tensor& self, bool unbiased) {
+  return tenon::std(self, std::nullopt, correction_of(unbiased), false);
+}
+Tensor std_dim(const Tensor& self, std::optional<IntArrayRef> dim, bool unbiased, bool keepdim) {
+  return tenon::std(self, dim, correction_of(unbiased), keepdim);
+}
+
+Tensor std_backward(const Tensor& grad, const Tensor& result, const Tensor& self,
+                    std::optional<IntArrayRef> dim, std::optional<Scalar> correction, bool keepdim) {
+  // The root's slope is infinite at 0, where every distance is 0 too: PyTorch gives 0, not their product.
+  const Tensor slope = tenon::div(grad, tenon::mul(result, Scalar(2)));
+  const Tensor of_var = tenon::masked_fill(slope, tenon::eq(result, Scalar(0)), Scalar(0));
+  return ops::var_backward(of_var, self, dim, correction, keepdim);
 }
 
 Tensor max_other(const Tensor& self, const Tensor& other) { return tenon::maximum(self, other); }

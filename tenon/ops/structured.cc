@@ -54,10 +54,14 @@ void structured_check(const char* op, const ShapeResult::Output& wanted, const S
   if (fits) ops::check_no_internal_overlap(out, op);
 }
 
+void resize_structured(const ShapeResult::Output& wanted, Tensor& out) {
+  if (out.sizes() == IntArrayRef(wanted.sizes)) return;
+  resize_output(out, wanted.sizes, contiguous_strides(wanted.sizes));
+}
+
 Tensor structured_target(const ShapeResult::Output& wanted, const StructuredArguments& arguments,
                          Tensor& out) {
-  if (!(out.sizes() == IntArrayRef(wanted.sizes)))
-    resize_output(out, wanted.sizes, contiguous_strides(wanted.sizes));
+  resize_structured(wanted, out);
   const bool direct = out.dtype() == wanted.dtype && out.is_contiguous() && !arguments.share_storage(out);
   return direct ? out : structured_output(wanted, arguments.device());
 }

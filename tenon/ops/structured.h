@@ -56,6 +56,8 @@ Tensor structured_output(const ShapeResult::Output& wanted, Device device);
 /// Throws unless `out` can take the result. Every output is checked before any is resized.
 void structured_check(const char* op, const ShapeResult::Output& wanted, const StructuredArguments& arguments,
                       const Tensor& out, bool in_place);
+/// Gives a checked `out` that is empty the result's shape.
+void resize_structured(const ShapeResult::Output& wanted, Tensor& out);
 /// What the kernel writes for a checked `out` argument: `out` itself, resized when it was empty, or a
 /// temporary where it has other strides or another dtype, or shares memory with an operand.
 Tensor structured_target(const ShapeResult::Output& wanted, const StructuredArguments& arguments,

@@ -11,6 +11,7 @@
 #include "tenon/ops/device_stubs.h"
 #include "tenon/ops/elements.h"
 #include "tenon/ops/geometry.h"
+#include "tenon/ops/multi_views.h"
 
 namespace tenon::ops {
 namespace {
@@ -22,13 +23,12 @@ int64_t size_at(const Tensor& self, int64_t dim, const char* op) {
   return self.sizes()[at(wrap_dim(dim, self.dim(), op))];
 }
 
-/// How many views an operator may return: sizes and counts are cheap to ask for (an expanded or empty
-/// dimension costs nothing), while each view takes memory.
-constexpr int64_t kMaxViews = int64_t{1} << 28;
-
-void check_view_count(int64_t count, const char* op) {
-  TENON_CHECK(count <= kMaxViews, Value,
-              fmt::format("{}: {} views are more than the {} that a call may return", op, count, kMaxViews));
+/// The gradient of a view that nothing came back through: zeros like the others.
+Tensor zeros_in_place_of(TensorList grads, IntArrayRef sizes) {
+  for (const Tensor& g : grads) {
+    if (g.defined()) return tenon::zeros(sizes, g.options());
+  }
+  throw_error(ErrorKind::Internal, "the gradient of several views has no defined part");
 }
 
 }  // namespace
@@ -133,32 +133,37 @@ Tensor narrow(const Tensor& self, int64_t dim, int64_t start, int64_t length) {
   return self.slice(dim, first, first + length, 1);
 }
 
-std::vector<Tensor> unbind(const Tensor& self, int64_t dim) {
-  const int64_t size = size_at(self, dim, "unbind");
-  check_view_count(size, "unbind");
-  std::vector<Tensor> parts;
-  parts.reserve(at(size));
-  for (int64_t i = 0; i < size; ++i) parts.push_back(self.select(dim, i));
-  return parts;
+std::vector<Tensor> split_sizes(const Tensor& self, IntArrayRef split_size, int64_t dim) {
+  return tenon::split_with_sizes(self, split_size, dim);
 }
 
-std::vector<Tensor> split(const Tensor& self, int64_t split_size, int64_t dim) {
-  const int64_t size = size_at(self, dim, "split");
-  TENON_CHECK(split_size >= 0, Value,
-              fmt::format("split: expects split_size be non-negative, got {}", split_size));
-  TENON_CHECK(
-      split_size > 0 || size == 0, Value,
-      fmt::format("split: split_size can only be 0 if dimension size is 0, but got dimension size of {}",
-                  size));
-  if (split_size > 0) check_view_count(size / split_size, "split");
-  std::vector<Tensor> parts;
-  int64_t start = 0;
-  do {
-    const int64_t length = std::min(split_size, size - start);
-    parts.push_back(self.narrow(dim, start, length));
-    start += length;
-  } while (start < size);
-  return parts;
+Tensor split_with_sizes_backward(TensorList grads, IntArrayRef sizes, IntArrayRef split_sizes, int64_t dim) {
+  const int64_t d = wrap_dim(dim, static_cast<int64_t>(sizes.size()), "split_with_sizes_backward");
+  std::vector<Tensor> parts(grads.begin(), grads.end());
+  Dims part = sizes.to_dims();
+  for (size_t i = 0; i < parts.size(); ++i) {
+    part[at(d)] = split_sizes[i];
+    if (!parts[i].defined()) parts[i] = zeros_in_place_of(grads, part);
+  }
+  return tenon::cat(parts, d);
+}
+
+Tensor split_backward(TensorList grads, IntArrayRef sizes, int64_t split_size, int64_t dim) {
+  const int64_t size = sizes[at(wrap_dim(dim, static_cast<int64_t>(sizes.size()), "split_backward"))];
+  Dims split_sizes(grads.size(), split_size);
+  split_sizes.back() = size - split_size * static_cast<int64_t>(grads.size() - 1);
+  return ops::split_with_sizes_backward(grads, sizes, split_sizes, dim);
+}
+
+Tensor unbind_backward(TensorList grads, IntArrayRef sizes, int64_t dim) {
+  const int64_t d = wrap_dim(dim, static_cast<int64_t>(sizes.size()), "unbind_backward");
+  Dims part = sizes.to_dims();
+  part.erase(at(d));
+  std::vector<Tensor> parts(grads.begin(), grads.end());
+  for (Tensor& t : parts) {
+    if (!t.defined()) t = zeros_in_place_of(grads, part);
+  }
+  return tenon::stack(parts, d);
 }
 
 std::vector<Tensor> chunk(const Tensor& self, int64_t chunks, int64_t dim) {
@@ -171,7 +176,7 @@ std::vector<Tensor> chunk(const Tensor& self, int64_t chunks, int64_t dim) {
     for (int64_t i = 0; i < chunks; ++i) parts.push_back(self.narrow(dim, 0, 0));
     return parts;
   }
-  return ops::split(self, each, dim);
+  return tenon::split(self, each, dim);
 }
 
 Tensor select_backward(const Tensor& grad_output, IntArrayRef input_sizes, int64_t dim, int64_t index) {

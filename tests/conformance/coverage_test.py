@@ -52,7 +52,9 @@ def reaches(op, row):
                 continue
             args, kwargs = TENON.arguments(s)
             if op.form == "out":
-                kwargs["out"] = tenon.empty([0], dtype=TENON.dtype(row.result_dtype(s)))
+                names = row.result_dtype(s)
+                outs = [tenon.empty([0], dtype=TENON.dtype(n)) for n in ([names] if isinstance(names, str) else names)]
+                kwargs["out"] = outs[0] if isinstance(names, str) else tuple(outs)
             lines = []
             dispatch.set_sink(lines.append)
             dispatch.trace(True)

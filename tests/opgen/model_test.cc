@@ -71,7 +71,7 @@ TEST(Model, TensorOptionsAreOneParameter) {
                                     "ops.yaml");
   EXPECT_EQ(options_position(defs[0].schema()), 1u);
   EXPECT_TRUE(is_factory(defs[0].schema()));
-  EXPECT_EQ(parameter_list(parameters(defs[0].schema(), false), true),
+  EXPECT_EQ(parameter_list(parameters(defs[0].operators.front(), false), true),
             "IntArrayRef size, TensorOptions options = {}");
 }
 
@@ -81,7 +81,7 @@ TEST(Model, DefaultsInCppTrail) {
   composite: pick
 )",
                                     "ops.yaml");
-  EXPECT_EQ(parameter_list(parameters(defs[0].schema(), false), true),
+  EXPECT_EQ(parameter_list(parameters(defs[0].operators.front(), false), true),
             "const Tensor& self, int64_t dim, double p");
 }
 

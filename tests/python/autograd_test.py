@@ -2,6 +2,7 @@
 
 import threading
 
+import numpy as np
 import pytest
 
 import tenon
@@ -217,3 +218,86 @@ def test_python_threads_work_side_by_side():
     for t in threads:
         t.join()
     assert not errors
+
+
+def test_inference_tensors_are_not_written_outside():
+    with tenon.inference_mode():
+        x = tenon.ones(2)
+        x.add_(1)
+        normal = tenon.ones(2)[:1]
+    y = tenon.ones(2)
+    with tenon.inference_mode():
+        y.add_(1)
+    for write in (
+        lambda: x.add_(1),
+        lambda: tenon.add(y, y, out=x),
+        lambda: x.__setitem__(0, 3),
+        lambda: x.view(2).mul_(2),
+        lambda: x.resize_(3),
+        lambda: normal.zero_(),
+    ):
+        with pytest.raises(RuntimeError, match="Inplace update to inference tensor outside InferenceMode"):
+            write()
+    assert x.tolist() == [2.0, 2.0] and y.add_(1).tolist() == [3.0, 3.0]
+    with pytest.raises(RuntimeError, match="version counter"):
+        x._version
+    assert x.clone().add_(1).tolist() == [3.0, 3.0]
+
+
+@pytest.mark.parametrize(
+    "parts_of",
+    [lambda x: x.split(2), lambda x: x.split([1, 3]), lambda x: x.unbind(), lambda x: x.chunk(2), list],
+    ids=["split", "sizes", "unbind", "chunk", "iteration"],
+)
+def test_views_that_came_together_are_not_written(parts_of):
+    x = tenon.ones(4, requires_grad=True) * 1
+    with pytest.raises(RuntimeError, match="returns multiple views"):
+        parts_of(x)[0].mul_(2)
+    assert x.tolist() == [1.0] * 4
+    plain = tenon.ones(4)
+    parts_of(plain)[0].mul_(2)
+    assert plain[0].item() == 2.0
+
+
+def test_gradients_of_split_and_unbind():
+    values = np.arange(6.0).reshape(3, 2)
+    x = tenon.tensor(values, requires_grad=True)
+    a, b = x.split(2)
+    assert a.grad_fn.name() == "SplitBackward0"
+    (a * a).sum().backward()
+    np.testing.assert_array_equal(x.grad.numpy(), np.where(np.arange(3)[:, None] < 2, 2 * values, 0))
+    x.grad = None
+    _, b = x.split([1, 1], dim=1)
+    (b * b).sum().backward()
+    np.testing.assert_array_equal(x.grad.numpy(), np.stack([np.zeros(3), 2 * values[:, 1]], 1))
+    x.grad = None
+    rows = x.unbind()
+    assert rows[1].grad_fn.name() == "UnbindBackward0"
+    (rows[0] * rows[2]).sum().backward()
+    np.testing.assert_array_equal(x.grad.numpy(), np.stack([values[2], np.zeros(2), values[0]]))
+    (first,) = tenon.autograd.grad((x.unbind(1)[0] ** 3).sum(), x, create_graph=True)
+    (second,) = tenon.autograd.grad(first.sum(), x)
+    np.testing.assert_array_equal(second.numpy(), np.stack([6 * values[:, 0], np.zeros(3)], 1))
+
+
+@pytest.mark.parametrize("f", ["std", "var"])
+def test_deviation_of_equal_numbers_has_gradient_zero(f):
+    x = tenon.tensor([[2.0, 2.0], [1.0, 3.0]], requires_grad=True)
+    y = getattr(x, f)(1)
+    assert y.grad_fn.name() == f.capitalize() + "Backward0"
+    y.sum().backward()
+    # The slope of the deviation of (1, 3) is -+ 1 / sqrt(2), of its square -+ 2.
+    side = 2**-0.5 if f == "std" else 2.0
+    np.testing.assert_allclose(x.grad.numpy(), [[0.0, 0.0], [-side, side]], rtol=1e-6)
+    lone = tenon.tensor([1.0], requires_grad=True)
+    getattr(lone, f)(correction=0).backward()
+    assert lone.grad.tolist() == [0.0]
+
+
+def test_detach_in_place_forgets():
+    x = tenon.ones(2, requires_grad=True)
+    y = x * 2
+    assert y.detach_() is y and y.is_leaf and not y.requires_grad
+    with pytest.raises(RuntimeError, match="detach views"):
+        (x * 2)[0].detach_()
+    assert tenon.detach_(x * 3).grad_fn is None

@@ -76,3 +76,11 @@ def test_more_views_than_memory_holds_are_refused(call):
 def test_cat_does_not_overflow():
     with pytest.raises(ValueError, match="cat: the sizes in dimension 0 add up to more than int64"):
         tenon.cat([tenon.empty(2**62, 0), tenon.empty(2**62, 0)])
+def test_no_output_is_resized_before_all_are_checked():
+    values, indices = tenon.empty(0), tenon.empty(0, dtype=tenon.bool)
+    x = tenon.ones(2, 3)
+    with pytest.raises(TypeError, match="max: the result is int64"):
+        tenon.max(x, 1, out=(values, indices))
+    assert values.shape == (0,) and indices.shape == (0,)
+
+

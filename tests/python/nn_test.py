@@ -248,6 +248,24 @@ def test_what_stands_twice_has_two_keys_and_one_parameter():
     assert count == [layer, m]
 
 
+def test_deep_copies_share_what_the_originals_share():
+    x = tenon.arange(6.0)
+    copies = copy.deepcopy([x, x[2:4], x[::2]])
+    copies[0][2] = 99
+    assert copies[1].tolist() == [99.0, 3.0] and copies[2].tolist() == [0.0, 99.0, 4.0]
+    assert copies[2].stride() == (2,) and x.tolist() == [0.0, 1.0, 2.0, 3.0, 4.0, 5.0]
+    leaf = tenon.ones(2, requires_grad=True)
+    leaf.grad = tenon.full((2,), 3.0)
+    twin = copy.deepcopy(leaf)
+    assert twin.grad.tolist() == [3.0, 3.0] and twin.grad is not leaf.grad and twin.requires_grad
+    a, b = nn.Linear(2, 2), nn.Linear(2, 2)
+    b.weight = a.weight
+    tied = copy.deepcopy(nn.Sequential(a, b))
+    assert tied[0].weight is tied[1].weight and tied[0].weight is not a.weight
+    a.weight.grad = tenon.ones(2, 2)
+    assert copy.deepcopy(a).weight.grad is None
+
+
 def test_modules_refuse_what_they_cannot_be():
     m = nn.Linear(2, 3)
     before = m.weight.tolist()
@@ -273,6 +291,27 @@ def test_modules_refuse_what_they_cannot_be():
     assert m.weight.tolist() == before
 
 
+def test_dropout_scales_what_it_keeps():
+    tenon.manual_seed(0)
+    x = tenon.ones(20_000, requires_grad=True)
+    y = F.dropout(x, 0.25)
+    kept = (y.detach().numpy() != 0).mean()
+    assert abs(kept - 0.75) < 5 * math.sqrt(0.25 * 0.75 / 20_000)
+    assert set(np.unique(y.detach().numpy()).tolist()) == {0.0, float(np.float32(1) / np.float32(0.75))}
+    y.sum().backward()
+    assert x.grad.tolist() == y.tolist()
+    assert F.dropout(x, 0.5, training=False) is x and F.dropout(x, 0.0) is x
+    assert not F.dropout(x, 1.0).detach().any()
+    layer = nn.Dropout(0.5)
+    assert layer.eval()(x) is x
+    t = tenon.ones(8)
+    assert nn.Dropout(1.0, inplace=True)(t) is t and t.tolist() == [0.0] * 8
+    assert repr(layer) == "Dropout(p=0.5, inplace=False)"
+    for make in (lambda: nn.Dropout(1.5), lambda: F.dropout(x, -0.1)):
+        with pytest.raises(ValueError):
+            make()
+
+
 def test_layers_are_their_functions():
     values = np.linspace(-3, 3, 7)
     x = tenon.tensor(values)
@@ -281,8 +320,12 @@ def test_layers_are_their_functions():
         (nn.Softplus(), np.log1p(np.exp(values))),
         (nn.LogSigmoid(), -np.log1p(np.exp(-values))),
         (nn.LogSoftmax(0), values - np.log(np.exp(values).sum())),
+        (nn.L1Loss(), None),
     ]:
-        np.testing.assert_allclose(layer(x).numpy(), want, rtol=1e-12)
+        if want is None:
+            np.testing.assert_allclose(layer(x, x * 0).item(), np.abs(values).mean(), rtol=1e-14)
+        else:
+            np.testing.assert_allclose(layer(x).numpy(), want, rtol=1e-12)
     t = x.clone()
     assert F.relu(t, inplace=True) is t and t.tolist() == np.maximum(values, 0).tolist()
     t = x.clone()
@@ -315,3 +358,4 @@ def test_an_optimizer_refuses_the_state_of_another():
     ]:
         with pytest.raises(error, match="lr must be a number|betas must be two|params"):
             make()
+

@@ -31,6 +31,7 @@ void read_pointwise(YamlEntry& entry, OpDef& def) {
   }
   p.result = result == "float" ? ResultType::Float : result == "bool" ? ResultType::Bool : ResultType::Same;
   p.promote = entry.list("promote");
+  p.nonnegative = entry.list("nonnegative");
   p.masks = entry.list("masks");
   p.compiled = entry.flag("compiled", true);
   if (entry.has("refuse")) {
@@ -90,9 +91,17 @@ void read_derivative(YamlEntry& entry, OpDef& def) {
   }
 }
 
-void add_operator(OpDef& def, FunctionSchema schema, bool function, bool method) {
+/// What all forms of an entry have in common.
+struct FormFields {
+  std::vector<std::string> aliases, cpp_no_default;
+};
+
+void add_operator(OpDef& def, const FormFields& fields, FunctionSchema schema, bool function, bool method) {
   schema.ns = "aten";
   Operator op;
+  const bool made_inplace = !def.operators.empty() && form_of(schema) == Form::Inplace;
+  op.cpp_no_default = fields.cpp_no_default;
+  for (const std::string& alias : fields.aliases) op.aliases.push_back(alias + (made_inplace ? "_" : ""));
   op.form = form_of(schema);
   op.constant = schema.name + (schema.overload.empty() ? "" : "_" + schema.overload);
   op.function = function;
@@ -132,17 +141,25 @@ OpDef read_entry(YamlEntry& entry, const std::string& file) {
     if (!self || !schema.arguments[*self].type.is_tensor())
       entry.fail_in("variants", "a method needs an argument `Tensor self`");
   }
-  if ((wants("inplace") || wants("out")) && def.body != Body::Expr && def.body != Body::Structured) {
+  const bool hand_written = def.body != Body::Expr && def.body != Body::Structured;
+  if (hand_written &&
+      (wants("inplace") || (wants("out") && def.body != Body::Explicit && def.body != Body::Composite))) {
     entry.fail_in(
         "variants",
-        "only `expr` and `shape` entries get their other forms made; write an entry with its schema");
+        "an in-place form is made for `expr` and `shape` entries only, an out form also for `explicit` "
+        "and `composite`; write an entry with its schema");
   }
   const std::string inplace_overload = entry.text("inplace_overload");
   const std::string out_overload = entry.text("out_overload");
+  const FormFields fields{entry.list("aliases"), entry.list("cpp_no_default")};
   try {
-    add_operator(def, schema, wants("function"), wants("method"));
-    if (wants("inplace")) add_operator(def, inplace_form(schema, inplace_overload), false, true);
-    if (wants("out")) add_operator(def, out_form(schema, out_overload), true, false);
+    add_operator(def, fields, schema, wants("function"), wants("method"));
+    // As in PyTorch, functions of one tensor have an in-place form that is a function: relu_(x).
+    if (wants("inplace")) {
+      add_operator(def, fields, inplace_form(schema, inplace_overload),
+                   wants("function") && schema.arguments.size() == 1, true);
+    }
+    if (wants("out")) add_operator(def, fields, out_form(schema, out_overload), true, false);
   } catch (const Error& e) {
     entry.fail_in("variants", e.what());
   }

@@ -34,6 +34,10 @@ struct Operator {
   /// A method `Tensor::NAME` exists; its argument `self` is the object, also where it is not the first
   /// (where.self).
   bool method = false;
+  /// Arguments whose defaults C++ does not have, because calls would be ambiguous (arange.start_step's step).
+  std::vector<std::string> cpp_no_default;
+  /// Further names of the function and the method: "subtract", "subtract_".
+  std::vector<std::string> aliases;
 };
 
 /// What computes an operator: see the YAML's description in docs/adding-an-operator.md.
@@ -55,6 +59,7 @@ struct Pointwise {
   std::string bool_text;  ///< What runs instead when the operands are bool (`bool_expr`); may be empty.
   ResultType result = ResultType::Same;
   std::vector<std::string> promote;         ///< Numbers that take part in promotion.
+  std::vector<std::string> nonnegative;     ///< Numbers that may not be negative where integers are computed.
   std::vector<std::string> masks;           ///< Tensor arguments that are truth values.
   std::vector<std::string> refused_dtypes;  ///< By name ("bool"), or "floating", "integral".
   std::string refused_reason;
@@ -100,6 +105,11 @@ struct OpDef {
 
   /// The schema as the entry has it.
   const FunctionSchema& schema() const { return operators.front().schema; }
+  /// Whether `op` is the out form of a hand-written functional body: made by copying its result.
+  bool copies_out(const Operator& op) const {
+    return &op != &operators.front() && op.form == Form::Out && body != Body::Expr &&
+           body != Body::Structured;
+  }
   const Operator* find(Form form) const {
     for (const Operator& op : operators) {
       if (op.form == form) return &op;

@@ -111,7 +111,7 @@ uint64_t differentiable_results(const OpDef& def) {
 // Whether an operator's history is written at all; the others step aside at Autograd.
 bool is_recorded(const OpDef& def, const Operator& op) {
   if (def.derivative.kind == Kind::Expression || def.derivative.kind == Kind::Formulas) return true;
-  return op.form != Form::Functional && def.body != Body::Composite;
+  return def.copies_out(op) || (op.form != Form::Functional && def.body != Body::Composite);
 }
 
 class InfoPrinter {
@@ -131,7 +131,19 @@ class InfoPrinter {
     }
     if (!uses.empty()) text += fmt::format("constexpr ArgumentUse {}_uses[] = {{\n{}}};\n", base, rows);
     for (const Operator& op : def.operators) {
-      if (is_recorded(def, op)) text += row(def, op, uses.empty() ? "" : base + "_uses");
+      if (!is_recorded(def, op)) continue;
+      std::string used = uses.empty() ? "" : base + "_uses";
+      // A composite has no uses of its own; its out form is refused where any tensor requires grad.
+      if (uses.empty() && def.copies_out(op) && def.body == Body::Composite) {
+        used = op.constant + "_uses";
+        std::string all;
+        for (size_t i = 0; i < def.schema().arguments.size(); ++i) {
+          if (def.schema().arguments[i].type.base == schema::BaseType::Tensor)
+            all += fmt::format("    {{.argument = {}}},\n", i);
+        }
+        text += fmt::format("constexpr ArgumentUse {}[] = {{\n{}}};\n", used, all);
+      }
+      text += row(def, op, used);
     }
     return text;
   }
@@ -154,9 +166,9 @@ class InfoPrinter {
       data = "&pointwise_info::" + base;
     } else if (def.derivative.kind == Kind::Formulas) {
       backward = fmt::format("&backward_of_{}", base);
-    } else {
+    } else if (op.form == Form::Inplace) {
       // Nothing of the old elements is left: what was written has no history any more.
-      used = op.form == Form::Inplace ? "kOverwritesSelf" : "{}";
+      used = "kOverwritesSelf";
     }
     return fmt::format(
         "constinit const DerivativeInfo {}{{\n    .entry = &tenon::detail::operator_entries[{}],\n    "
@@ -180,7 +192,7 @@ std::string includes(std::initializer_list<const char*> headers) {
 std::vector<KernelRow> autograd_rows(const std::vector<OpDef>& defs) {
   std::vector<KernelRow> rows;
   for (const auto& [def, op] : all_operators(defs)) {
-    if (def->body == Body::Composite) continue;
+    if (def->body == Body::Composite && !def->copies_out(*op)) continue;
     const std::string sig = signature(op->schema);
     if (is_recorded(*def, *op)) {
       rows.push_back({op->index, "kAutogradAlias", sig,

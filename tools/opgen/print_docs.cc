@@ -35,6 +35,8 @@ std::vector<GeneratedFile> print_docs(const std::vector<OpDef>& defs) {
     text += fmt::format("\n### {}\n\n```\n", def.schema().name_with_overload());
     for (const Operator& op : def.operators) text += schema::to_string(op.schema) + "\n";
     text += "```\n";
+    if (const auto& aliases = def.operators.front().aliases; !aliases.empty())
+      text += fmt::format("\nAlso known as {}.\n", fmt::join(aliases, ", "));
     if (!def.doc.empty()) text += "\n" + def.doc + (def.doc.ends_with("\n") ? "" : "\n");
     if (def.body == Body::Expr) text += fmt::format("\nExpression: `{}`\n", def.pointwise.text);
     if (const auto d = derivative_text(def); !d.empty()) text += fmt::format("\nDerivative: {}.\n", d);

@@ -38,8 +38,10 @@ std::string functions_header(const std::vector<OperatorOf>& all) {
   for (const auto& [def, op] : all) {
     if (!op->function) continue;
     text += summary_comment(*def, *op, "");
-    text += fmt::format("{} {}({});\n", schema::cpp_return_type(op->schema), function_name(*op),
-                        parameter_list(parameters(op->schema, false), true));
+    for (const std::string& name : function_names(*op)) {
+      text += fmt::format("{} {}({});\n", schema::cpp_return_type(op->schema), name,
+                          parameter_list(parameters(*op, false), true));
+    }
   }
   return text + "\n}  // namespace tenon\n";
 }
@@ -72,8 +74,10 @@ std::string method_declarations(const std::vector<OperatorOf>& all) {
   for (const auto& [def, op] : all) {
     if (!op->method) continue;
     text += summary_comment(*def, *op, "  ");
-    text += fmt::format("  {} {}({}) const;\n", schema::cpp_return_type(op->schema), op->schema.name,
-                        parameter_list(parameters(op->schema, true), true));
+    for (const std::string& name : method_names(*op)) {
+      text += fmt::format("  {} {}({}) const;\n", schema::cpp_return_type(op->schema), name,
+                          parameter_list(parameters(*op, true), true));
+    }
   }
   return text;
 }
@@ -85,14 +89,14 @@ std::string definitions(const std::vector<OperatorOf>& some) {
       "{\n\n";
   for (const auto& [def, op] : some) {
     const std::string returns = schema::cpp_return_type(op->schema);
-    if (op->function) {
-      text += fmt::format("{} {}({}) {{\n{}}}\n", returns, function_name(*op),
-                          parameter_list(parameters(op->schema, false), false), body(*op, ""));
+    for (const std::string& name : op->function ? function_names(*op) : std::vector<std::string>{}) {
+      text += fmt::format("{} {}({}) {{\n{}}}\n", returns, name,
+                          parameter_list(parameters(*op, false), false), body(*op, ""));
     }
-    if (op->method) {
+    for (const std::string& name : op->method ? method_names(*op) : std::vector<std::string>{}) {
       const bool writes = op->schema.arguments[*op->schema.argument_index("self")].is_write();
-      text += fmt::format("{} Tensor::{}({}) const {{\n{}}}\n", returns, op->schema.name,
-                          parameter_list(parameters(op->schema, true), false),
+      text += fmt::format("{} Tensor::{}({}) const {{\n{}}}\n", returns, name,
+                          parameter_list(parameters(*op, true), false),
                           body(*op, writes ? "const_cast<Tensor&>(*this)" : "*this"));
     }
   }

@@ -90,12 +90,12 @@ std::vector<std::string> cpp_bindings(const Operator& op) {
   const std::string returns = schema::cpp_return_type(op.schema);
   std::vector<std::string> out;
   if (op.function) {
-    out.push_back(fmt::format("{} tenon::{}({})", returns, function_name(op),
-                              parameter_list(parameters(op.schema, false), true)));
+    out.push_back(fmt::format("{} tenon::{}({})", returns, function_names(op).front(),
+                              parameter_list(parameters(op, false), true)));
   }
   if (op.method) {
     out.push_back(fmt::format("{} tenon::Tensor::{}({})", returns, op.schema.name,
-                              parameter_list(parameters(op.schema, true), true)));
+                              parameter_list(parameters(op, true), true)));
   }
   out.push_back("tenon::operators::" + op.constant);
   return out;

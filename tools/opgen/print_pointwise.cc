@@ -221,9 +221,11 @@ std::span<const PointwiseBlockFn> kernels() {{
     std::string text = fmt::format("{}const PointwiseInfo {}{{\n    .name = {},\n    .text = {},\n",
                                    exported ? "" : "static ", id, quoted(form.name), quoted(form.text));
     text += fmt::format("    .tensor_names = {},\n    .scalar_names = {},\n", tensor_names, scalar_names);
-    text += fmt::format("    .promoting_scalars = {},\n    .mask_tensors = {},\n",
-                        mask_of(form.scalars, derived ? std::vector<std::string>{} : p.promote),
-                        mask_of(tensors, masks));
+    text += fmt::format("    .promoting_scalars = {},\n",
+                        mask_of(form.scalars, derived ? std::vector<std::string>{} : p.promote));
+    if (!derived && !p.nonnegative.empty())
+      text += fmt::format("    .nonnegative_scalars = {},\n", mask_of(form.scalars, p.nonnegative));
+    text += fmt::format("    .mask_tensors = {},\n", mask_of(tensors, masks));
     text += fmt::format("    .compute = ComputeRule::{},\n    .result = ResultRule::{},\n",
                         !derived && p.result == ResultType::Float ? "Float" : "Same",
                         !derived && p.result == ResultType::Bool ? "Bool" : "Compute");

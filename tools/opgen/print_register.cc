@@ -45,6 +45,12 @@ void add_rows(const OpDef& def, const Operator& op, std::vector<KernelRow>& rows
         fmt::format("{{reinterpret_cast<AnyFunction>(&ops::{}), {}}}", name, quoted(op.schema.name));
     rows.push_back({op.index, key, sig, generated("FunctionCall"), "", probe, body});
   };
+  if (def.copies_out(op)) {
+    const std::string body =
+        fmt::format("{{reinterpret_cast<AnyFunction>(&ops::{}), {}}}", def.function, quoted(op.schema.name));
+    rows.push_back({op.index, "kCompositeDense", sig, generated("CopyOutCall"), "", stubs_probe(def), body});
+    return;
+  }
   switch (def.body) {
     case Body::Expr:
       rows.push_back({op.index, "kCompositeDense", sig, generated("PointwiseCall"),
@@ -107,7 +113,8 @@ std::string rows_file(const std::vector<KernelRow>& rows, const std::string& nam
   for (const char* header :
        {"tenon/dispatch/key.h", "tenon/generated/op_bodies.h", "tenon/generated/operators.h",
         "tenon/generated/pointwise_info.h", "tenon/generated/structured_info.h",
-        "tenon/iter/pointwise_device.h", "tenon/ops/device_stubs.h", "tenon/ops/registration.h"}) {
+        "tenon/iter/pointwise_device.h", "tenon/ops/copy_out.h", "tenon/ops/device_stubs.h",
+        "tenon/ops/registration.h"}) {
     text += fmt::format("#include \"{}\"\n", header);
   }
   return text + "\nnamespace tenon::detail {\n\n" + print_rows(rows, name) +

@@ -11,12 +11,38 @@ using schema::Argument;
 using schema::BaseType;
 
 /// Operators whose tensor arguments PyTorch also takes as numbers.
-const std::set<std::string> kNumbersAsTensors = {
-    "add",      "sub",         "mul",         "div",          "divide",      "multiply",
-    "subtract", "true_divide", "rsub",        "pow",          "where",       "eq",
-    "ne",       "lt",          "le",          "gt",           "ge",          "remainder",
-    "fmod",     "maximum",     "minimum",     "floor_divide", "logical_and", "logical_or",
-    "xlogy",    "copysign",    "bitwise_and", "bitwise_or",   "bitwise_xor", "masked_fill"};
+const std::set<std::string> kNumbersAsTensors = {"add",
+                                                 "sub",
+                                                 "mul",
+                                                 "div",
+                                                 "divide",
+                                                 "multiply",
+                                                 "subtract",
+                                                 "true_divide",
+                                                 "rsub",
+                                                 "pow",
+                                                 "where",
+                                                 "eq",
+                                                 "ne",
+                                                 "lt",
+                                                 "le",
+                                                 "gt",
+                                                 "ge",
+                                                 "remainder",
+                                                 "fmod",
+                                                 "maximum",
+                                                 "minimum",
+                                                 "floor_divide",
+                                                 "logical_and",
+                                                 "logical_or",
+                                                 "xlogy",
+                                                 "copysign",
+                                                 "bitwise_and",
+                                                 "bitwise_left_shift",
+                                                 "bitwise_right_shift",
+                                                 "bitwise_or",
+                                                 "bitwise_xor",
+                                                 "masked_fill"};
 
 /// Tensors before lists before numbers: a 0-dim tensor also fits a number, so the number's overload must come
 /// later.
@@ -90,9 +116,13 @@ std::vector<PythonName> python_names(const std::vector<OpDef>& defs) {
       if (!op.function && !op.method) continue;
       std::string name = def.python_name.empty() ? op.schema.name : def.python_name;
       if (!def.python_name.empty() && op.form == Form::Inplace) name += "_";
-      PythonName& entry = names[name];
-      entry.name = name;
-      entry.overloads.push_back({&def, &op, text_of(op.schema, name)});
+      std::vector<std::string> all{name};
+      all.insert(all.end(), op.aliases.begin(), op.aliases.end());
+      for (const std::string& known_as : all) {
+        PythonName& entry = names[known_as];
+        entry.name = known_as;
+        entry.overloads.push_back({&def, &op, text_of(op.schema, known_as)});
+      }
     }
   }
   std::vector<PythonName> out;

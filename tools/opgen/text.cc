@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace tenon::opgen {
 
 std::string banner(std::string_view what) {
@@ -30,7 +32,12 @@ std::string api_type(const schema::Argument& a) {
 
 }  // namespace
 
-std::vector<Parameter> parameters(const FunctionSchema& schema, bool skip_self) {
+std::vector<Parameter> parameters(const Operator& op, bool skip_self) {
+  const FunctionSchema& schema = op.schema;
+  const auto default_of = [&](const schema::Argument& a) -> std::string {
+    const bool without = std::ranges::find(op.cpp_no_default, a.name) != op.cpp_no_default.end();
+    return without ? "" : std::string(schema::cpp_default(a));
+  };
   std::vector<Parameter> list;
   for (const schema::Argument& a : schema.arguments) {
     if (a.is_out) list.push_back({schema::cpp_type(a), schema::cpp_name(a), ""});
@@ -44,7 +51,7 @@ std::vector<Parameter> parameters(const FunctionSchema& schema, bool skip_self) 
       i += 3;
       continue;
     }
-    list.push_back({api_type(a), schema::cpp_name(a), schema::cpp_default(a)});
+    list.push_back({api_type(a), schema::cpp_name(a), default_of(a)});
   }
   // C++ defaults must trail; a schema's keyword arguments need not.
   for (size_t i = list.size(); i-- > 0;) {
@@ -81,8 +88,16 @@ std::string call_arguments(const FunctionSchema& schema, const std::string& self
   return text;
 }
 
-std::string function_name(const Operator& op) {
-  return op.form == Form::Out ? op.schema.name + "_out" : op.schema.name;
+std::vector<std::string> method_names(const Operator& op) {
+  std::vector<std::string> names{op.schema.name};
+  names.insert(names.end(), op.aliases.begin(), op.aliases.end());
+  return names;
+}
+
+std::vector<std::string> function_names(const Operator& op) {
+  std::vector<std::string> names = method_names(op);
+  for (std::string& name : names) name += op.form == Form::Out ? "_out" : "";
+  return names;
 }
 
 std::vector<OperatorOf> all_operators(const std::vector<OpDef>& defs) {

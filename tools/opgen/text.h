@@ -21,14 +21,16 @@ struct Parameter {
 };
 /// Parameters of the C++ function: out arguments first, `dtype, layout, device, pin_memory` as `TensorOptions
 /// options`. `skip_self` leaves out the argument `self` (methods).
-std::vector<Parameter> parameters(const FunctionSchema& schema, bool skip_self);
+std::vector<Parameter> parameters(const Operator& op, bool skip_self);
 /// "const Tensor& self, int64_t dim = 0", with defaults or without.
 std::string parameter_list(const std::vector<Parameter>& parameters, bool defaults);
 /// What the function passes to the operator, in schema order. `self` replaces the argument of that name where
 /// not empty.
 std::string call_arguments(const FunctionSchema& schema, const std::string& self);
-/// The free function's name: "add", "add_out".
-std::string function_name(const Operator& op);
+/// The free function's names: "add", "add_out"; its aliases follow.
+std::vector<std::string> function_names(const Operator& op);
+/// The method's names, likewise.
+std::vector<std::string> method_names(const Operator& op);
 
 /// Pieces of a list in order, `count` of them, as equal in length as can be; some may be empty.
 template <class T>

@@ -196,5 +196,11 @@ void all_dim(const Tensor& self, int64_t dim, bool, Tensor& out) {
 void any_dim(const Tensor& self, int64_t dim, bool, Tensor& out) {
   logical(ReduceOp::Max, self, mask_of(self, IntArrayRef(dim), "any"), out, "any");
 }
+void all_dims(const Tensor& self, std::optional<IntArrayRef> dim, bool, Tensor& out) {
+  logical(ReduceOp::Min, self, mask_of(self, dim, "all"), out, "all");
+}
+void any_dims(const Tensor& self, std::optional<IntArrayRef> dim, bool, Tensor& out) {
+  logical(ReduceOp::Max, self, mask_of(self, dim, "any"), out, "any");
+}
 
 }  // namespace tenon::cpu

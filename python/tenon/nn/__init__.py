@@ -1,18 +1,31 @@
 """Modules: layers with parameters, losses, and how parameters start."""
 
 from . import functional, init
-from .activation import LeakyReLU, LogSigmoid, LogSoftmax, ReLU, Sigmoid, SiLU, Softmax, Softplus, Tanh
+from .activation import (
+    Dropout,
+    LeakyReLU,
+    LogSigmoid,
+    LogSoftmax,
+    ReLU,
+    Sigmoid,
+    SiLU,
+    Softmax,
+    Softplus,
+    Tanh,
+)
 from .container import ModuleDict, ModuleList, Sequential
 from .linear import Flatten, Identity, Linear
-from .loss import CrossEntropyLoss, MSELoss, NLLLoss
+from .loss import CrossEntropyLoss, L1Loss, MSELoss, NLLLoss
 from .module import Module
 from .parameter import Buffer, Parameter
 
 __all__ = [
     "Buffer",
     "CrossEntropyLoss",
+    "Dropout",
     "Flatten",
     "Identity",
+    "L1Loss",
     "LeakyReLU",
     "Linear",
     "LogSigmoid",

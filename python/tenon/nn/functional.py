@@ -1,11 +1,13 @@
 """The functions behind the modules. Those without choices to translate are the operators themselves."""
 
 from .. import _C
-from .._C import leaky_relu, linear, log_softmax, sigmoid, softmax, softplus, tanh
+from .._C import leaky_relu, linear, log_softmax, relu_, sigmoid, softmax, softplus, tanh
 from .._C import log_sigmoid as logsigmoid
 
 __all__ = [
     "cross_entropy",
+    "dropout",
+    "l1_loss",
     "leaky_relu",
     "linear",
     "log_softmax",
@@ -21,17 +23,10 @@ __all__ = [
     "tanh",
 ]
 
-relu_ = _C.Tensor.relu_
-_relu, _silu, _silu_ = _C.relu, _C.silu, _C.Tensor.silu_
-
+_relu, _silu, _silu_ = _C.relu, _C.silu, _C.silu_
+_dropout, _dropout_ = _C.dropout, _C.dropout_
 _REDUCTIONS = {"none": 0, "mean": 1, "sum": 2}
-_cross_entropy, _nll_loss, _mse_loss = _C.cross_entropy_loss, _C.nll_loss, _C.mse_loss
-
-
-def _reduction(word):
-    if word not in _REDUCTIONS:
-        raise ValueError(f"reduction must be 'none', 'mean' or 'sum', got {word!r}")
-    return _REDUCTIONS[word]
+_cross_entropy, _nll_loss, _mse_loss, _l1_loss = _C.cross_entropy_loss, _C.nll_loss, _C.mse_loss, _C.l1_loss
 
 
 def relu(input, inplace=False):
@@ -42,6 +37,17 @@ def relu(input, inplace=False):
 def silu(input, inplace=False):
     """input * sigmoid(input)"""
     return _silu_(input) if inplace else _silu(input)
+
+
+def dropout(input, p=0.5, training=True, inplace=False):
+    """Zeroes each element with probability p while training, and scales the others by 1 / (1 - p)."""
+    return (_dropout_ if inplace else _dropout)(input, p, training)
+
+
+def _reduction(word):
+    if word not in _REDUCTIONS:
+        raise ValueError(f"reduction must be 'none', 'mean' or 'sum', got {word!r}")
+    return _REDUCTIONS[word]
 
 
 def cross_entropy(input, target, weight=None, ignore_index=-100, reduction="mean", label_smoothing=0.0):
@@ -57,3 +63,8 @@ def nll_loss(input, target, weight=None, ignore_index=-100, reduction="mean"):
 def mse_loss(input, target, reduction="mean"):
     """(input - target)^2"""
     return _mse_loss(input, target, _reduction(reduction))
+
+
+def l1_loss(input, target, reduction="mean"):
+    """|input - target|"""
+    return _l1_loss(input, target, _reduction(reduction))

@@ -42,3 +42,10 @@ class MSELoss(_Loss):
 
     def forward(self, input, target):
         return F.mse_loss(input, target, self.reduction)
+
+
+class L1Loss(_Loss):
+    """|input - target|"""
+
+    def forward(self, input, target):
+        return F.l1_loss(input, target, self.reduction)

@@ -6,6 +6,8 @@ from .. import _C
 class Parameter(_C.Tensor):
     """A tensor that a module counts among its parameters; it requires grad unless told otherwise."""
 
+    _copies_alone = True  # a deep copy shares no memory with the copies of other tensors and has no gradient yet
+
     def __new__(cls, data=None, requires_grad=True):
         if data is None:
             data = _C.empty(0)

@@ -114,6 +114,12 @@ void bool_reduce_all(ShapeResult& out, const Tensor& self) {
   out.set(0, {}, self.dtype() == DType::UInt8 ? DType::UInt8 : DType::Bool);
 }
 
+void bool_reduce_dims(ShapeResult& out, const Tensor& self, std::optional<IntArrayRef> dim, bool keepdim) {
+  check_real(self, "all");
+  out.set(0, reduced_sizes(self.sizes(), reduction_mask(dim, self.dim(), "all"), keepdim),
+          self.dtype() == DType::UInt8 ? DType::UInt8 : DType::Bool);
+}
+
 void bool_reduce_dim(ShapeResult& out, const Tensor& self, int64_t dim, bool keepdim) {
   check_real(self, "all");
   out.set(0, reduced_sizes(self.sizes(), reduction_mask(IntArrayRef(dim), self.dim(), "all"), keepdim),

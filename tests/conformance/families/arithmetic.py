@@ -138,6 +138,37 @@ def _where_samples(a_number, b_number):
 
 _BOOL_SUB = dict(refuse=("bool",))
 
+_SHIFTS = dict(refuse=("floating", "complex", "bool"), no_peer="counts beyond the width are undefined there")
+
+
+def _shift(f):
+    """Bits of integers of any length, kept to 64; what is shifted out entirely is gone."""
+    one = np.frompyfunc(lambda x, n: _wrap(f(int(x), int(n) if 0 <= n < 64 else 64)), 2, 1)
+    return lambda a, b: np.asarray(one(a, b), np.int64)
+
+
+_left = _shift(lambda x, n: x << n)
+_right = _shift(lambda x, n: x >> n)
+
+
+def _mode_samples(number=False):
+    def make(m):
+        for a, b in m.pairs():
+            for mode in ("trunc", "floor"):
+                yield sample(m.tensor(a), 2 if number else m.tensor(b), rounding_mode=mode)
+
+    return make
+
+
+def _rounded(a, b, rounding_mode):
+    return _whole(_floor_divide if rounding_mode == "floor" else _trunc_divide)(a, np.asarray(b))
+
+
+def _trunc_divide(a, b):
+    if a.dtype.kind == "f":
+        return np.trunc(a / b)
+    return np.where((a % b != 0) & ((a < 0) != (b < 0)), a // b + 1, a // b)
+
 
 ROWS = [
     binary("add.Tensor", _add, samples=_alpha_samples),
@@ -150,6 +181,10 @@ ROWS = [
     with_number("mul.Scalar", _mul),
     binary("div.Tensor", lambda a, b: a / b, result="float"),
     with_number("div.Scalar", lambda a, b: a / b, result="float", ulps=1),
+    Row("div.Tensor_mode", _mode_samples(), _rounded, operands=(0, 1), ulps=1),
+    Row("div.Scalar_mode", _mode_samples(True), _rounded, operands=(0, 1), ulps=1),
+    Row("div_.Tensor_mode", _mode_samples(), _rounded, operands=(0, 1), ulps=1),
+    Row("div_.Scalar_mode", _mode_samples(True), _rounded, operands=(0, 1), ulps=1),
     binary("floor_divide", _whole(_floor_divide), ulps=1),
     with_number("floor_divide.Scalar", _whole(_floor_divide), ulps=1),
     binary("fmod.Tensor", _whole(np.fmod), ulps=1),
@@ -172,6 +207,10 @@ ROWS = [
     with_number("bitwise_or.Scalar", np.bitwise_or, (6, 1), **_BITS),
     binary("bitwise_xor.Tensor", np.bitwise_xor, **_BITS),
     with_number("bitwise_xor.Scalar", np.bitwise_xor, (6, 1), **_BITS),
+    binary("bitwise_left_shift.Tensor", _left, **_SHIFTS),
+    with_number("bitwise_left_shift.Tensor_Scalar", _left, (3, 0), **_SHIFTS),
+    binary("bitwise_right_shift.Tensor", _right, **_SHIFTS),
+    with_number("bitwise_right_shift.Tensor_Scalar", _right, (3, 70), **_SHIFTS),
     Row("bitwise_not", lambda m: (sample(m.tensor(s)) for s in m.shapes()), np.invert, operands=(0,), **_BITS),
     binary("pow.Tensor_Tensor", _pow, ulps=4, samples=_pow_samples),
     with_number("pow.Tensor_Scalar", _pow, (2, 3, 0.5), ulps=4, grad_domain=(0.2, 4)),

@@ -59,6 +59,15 @@ def _item_samples(m):
         yield sample(m.tensor((1, 1)))
 
 
+def _plain_pairs(m):
+    if m.kind == "plain":
+        yield sample(m.tensor((3,)), m.tensor((2, 3)))
+
+
+_SET = {k: "strides, offsets and empty sizes: tests/python/names_test.py" for k in
+        ("transposed", "expanded", "negative", "sliced", "channels_last", "overlapping", "empty", "zero_dim", "special",
+         "promotion")}  # fmt: skip
+
 ROWS = [
     Row("clone", unary_samples(), lambda x: x),
     Row("contiguous", unary_samples(), lambda x: x),
@@ -66,6 +75,11 @@ ROWS = [
     Row("equal", _pair_samples, lambda a, b: a.shape == b.shape and bool((a == b).all()), result="bool", operands=(0, 1)),
     Row("fill_.Scalar", unary_samples(2), lambda x, v: np.full(x.shape, v), result="self"),
     Row("fill_.Tensor", lambda m: (sample(m.tensor(s), m.tensor(())) for s in m.shapes()), _into, result="self"),
+    Row("set_.source_Tensor", _plain_pairs, lambda a, b: b, result="self", absent=_SET),
+    Row("set_.source_Storage", _plain_pairs, lambda a, b: b.reshape(-1), result="self", absent=_SET,
+        call=lambda a, b: a.set_(b.untyped_storage())),
+    Row("set_.source_Storage_storage_offset", _plain_pairs, lambda a, b: b.reshape(-1)[1:3].reshape(2, 1), result="self",
+        absent=_SET, call=lambda a, b: a.set_(b.untyped_storage(), 1, (2, 1))),
     Row("zero_", unary_samples(), np.zeros_like, result="self"),
     Row("is_nonzero", _item_samples, lambda x: bool(x.reshape(-1)[0] != 0), result="bool"),
     Row("item", _item_samples, lambda x: x.reshape(-1)[0].item(), result="self"),

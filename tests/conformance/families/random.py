@@ -76,6 +76,16 @@ def _bernoulli_samples(m):
             yield sample(m.tensor(shape, domain=(0, 1)))
 
 
+def _chances(m):
+    if m.dtype.category == "floating" and m.kind != "promotion":
+        for shape in m.shapes():
+            yield sample(m.tensor(shape), m.tensor(shape, domain=(0, 1)))
+
+
+def _dropped(r, *args, **kwargs):
+    pass  # half of the elements are gone, the others doubled: tests/python/nn_test.py
+
+
 def _dtype(s):
     return s.kwargs["dtype"] if not isinstance(s.args[0], Spec) else s.args[0].dtype
 
@@ -101,6 +111,10 @@ ROWS = [
     _row("randperm", _counted(), _order, {**_NUMBERS_ONLY, **_WHOLE}),
     _row("randperm.generator", _counted(True), _order, {**_NUMBERS_ONLY, **_WHOLE}),
     _row("bernoulli", _bernoulli_samples, _bernoulli, _OTHERS),
+    _row("bernoulli.p", _tensors(0.5), _bernoulli, _OTHERS),
+    _row("bernoulli_.Tensor", _chances, _bernoulli, _OTHERS),
+    _row("dropout", _tensors(0.5, True), _dropped, _OTHERS),
+    _row("dropout_", _tensors(0.5, True), _dropped, _OTHERS),
     _row("bernoulli_.float", _tensors(0.5), _bernoulli, _OTHERS),
     _row("normal_", _tensors(), _normal, _OTHERS),
     _row("uniform_", _tensors(), _within(0, 1), _OTHERS),

@@ -182,11 +182,33 @@ def _summed(s):
 
 _FLOATS = ("bool", "integral")
 
+
+def _biased(*dims):
+    """Samples of var and std with the flag `unbiased`."""
+
+    def make(m):
+        for shape in m.shapes():
+            if m.kind != "grad" or shape:
+                yield sample(m.tensor(shape), *dims, True)
+                yield sample(m.tensor(shape), *dims, False)
+
+    return make
+
+
+def _by_flag(f):
+    def g(x, *args, keepdim=False):
+        *dims, unbiased = args
+        return _moment(f)(x, *dims, correction=int(unbiased), keepdim=keepdim)
+
+    return g
+
 ROWS = [
     reduction("all", lambda x: np.all(x), result=_truth, absent=_ONE),
     reduction("any", lambda x: np.any(x), result=_truth, absent=_ONE),
     reduction_along("all.dim", _along(np.all), result=_truth, absent=_ONE),
     reduction_along("any.dim", _along(np.any), result=_truth, absent=_ONE),
+    reduction_along("all.dims", _along(np.all), lists=True, result=_truth, absent=_ONE),
+    reduction_along("any.dims", _along(np.any), lists=True, result=_truth, absent=_ONE),
     Row("amax", _amax_samples, _along(np.max), result="self", absent=_ONE),
     Row("amin", _amax_samples, _along(np.min), result="self", absent=_ONE),
     Row("argmax", _arg_samples, _arg_along(_first(np.argmax)), result="int64", absent={**_NO_EMPTY, **_ONE}),
@@ -213,5 +235,9 @@ ROWS = [
     Row("sum_to_size", _sum_to_size_samples, _sum_to_size, result=_summed, ulps=4, magnitude=True, absent=_ONE),
     Row("std.correction", _moment_samples, _moment(np.std), result="self", refuse=_FLOATS, ulps=16, absent=_ONE, inner="var",
         extremes=False),
+    Row("std", _biased(), _by_flag(np.std), result="self", refuse=_FLOATS, ulps=16, absent=_ONE, extremes=False),
+    Row("std.dim", _biased([0]), _by_flag(np.std), result="self", refuse=_FLOATS, ulps=16, absent=_ONE, extremes=False),
+    Row("var", _biased(), _by_flag(np.var), result="self", refuse=_FLOATS, ulps=16, absent=_ONE, extremes=False),
+    Row("var.dim", _biased([0]), _by_flag(np.var), result="self", refuse=_FLOATS, ulps=16, absent=_ONE, extremes=False),
     Row("var.correction", _moment_samples, _moment(np.var), result="self", refuse=_FLOATS, ulps=16, absent=_ONE, extremes=False),
 ]  # fmt: skip

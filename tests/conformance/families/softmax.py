@@ -136,6 +136,11 @@ def _mse(a, b, reduction=1):
     return {0: each, 1: each.mean(), 2: each.sum()}[reduction]
 
 
+def _l1(a, b, reduction=1):
+    each = np.abs(a - b)
+    return {0: each, 1: each.mean(), 2: each.sum()}[reduction]
+
+
 def _nll_forward(x, t, weight, reduction, ignore_index):
     keep = t != ignore_index
     weights = (np.ones(x.shape[-1]) if weight is None else weight)[np.where(keep, t, 0).astype(int)]
@@ -188,6 +193,8 @@ ROWS = [
     Row("softmax.int", _dims, _along(_safe(softmax)), ulps=8, absent=_ONE, **_EASY),
     Row("log_softmax.int", _dims, _along(_safe(log_softmax)), ulps=8, magnitude=_largest, absent=_ONE,
         **_EASY),
+    Row("l1_loss", _mse_samples, _l1, operands=(0, 1), refuse=_FLOATS, ulps=16, magnitude=True,
+        absent={"promotion": "operands must have one dtype", "bool": "a loss of numbers", "integral": "sub, abs and mean have it"}),
     Row("mse_loss", _mse_samples, _mse, operands=(0, 1), refuse=_FLOATS, ulps=16, magnitude=True,
         absent={"promotion": "operands must have one dtype", "bool": "a loss of numbers", "integral": "sub, square and mean have it"}),
     Row("nll_loss", _nll_samples, _nll, ulps=8, magnitude=True, absent=_LOSS, **_NLL),

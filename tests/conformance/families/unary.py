@@ -2,13 +2,26 @@
 
 import numpy as np
 
-from conformance.rows import unary
+from conformance.rows import Row, unary
+from conformance.samples import sample
 
 
 def _whole(f):
     """Functions that round leave integers as they are."""
     return lambda x: f(x) if x.dtype.kind in "fc" else x
 
+
+def _decimals(m):
+    for shape in m.shapes():
+        yield sample(m.tensor(shape), decimals=1)
+        yield sample(m.tensor(shape), decimals=-1)
+
+
+def _to_decimals(x, decimals):
+    return np.round(x, decimals) if x.dtype.kind == "f" else x
+
+
+_DECIMALS = dict(operands=(0,), ulps=2, domain=(-40, 40), extremes=False, no_peer="refuses integers")
 
 ROWS = [
     unary("abs", np.abs),
@@ -24,6 +37,8 @@ ROWS = [
     unary("neg", np.negative, refuse=("bool",)),
     unary("reciprocal", lambda x: 1 / x, result="float", ulps=1),
     unary("round", _whole(np.rint)),
+    Row("round.decimals", _decimals, _to_decimals, **_DECIMALS),
+    Row("round_.decimals", _decimals, _to_decimals, **_DECIMALS),
     unary("rsqrt", lambda x: 1 / np.sqrt(x), result="float", ulps=4, grad_domain=(0.2, 4)),
     unary("sign", lambda x: x if x.dtype == bool else np.where(np.isnan(x), 0, np.sign(x))),
     unary("sin", np.sin, result="float", ulps=4),

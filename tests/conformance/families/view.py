@@ -67,6 +67,20 @@ def _chunks(parts):
     return split
 
 
+def _split_sizes(x, sizes, dim=0):
+    return tuple(np.moveaxis(p, 0, dim) for p in _pieces(np.moveaxis(x, dim, 0), sizes))
+
+
+def _pieces(x, sizes):
+    ends = np.cumsum(sizes)
+    return [x[end - size : end] for end, size in zip(ends, sizes)]
+
+
+def _sizes(shape):
+    yield ([0, shape[0]], 0)
+    yield ([shape[-1] // 2, shape[-1] - shape[-1] // 2], -1)
+
+
 def _slices(shape):
     yield (0, 1, None, 2)
     yield (-1, None, None, -1)
@@ -205,6 +219,8 @@ ROWS = [
          absent={**_ONE, "zero_dim": "needs a dimension", "empty": "nothing to select"}),
     view("slice.Tensor", _slice, _with(_slices, 1), **_RANKED),
     view("split.Tensor", _chunks(False), _with(lambda s: [(2, 0), (3, -1)], 1), **_RANKED),
+    view("split.sizes", _split_sizes, _with(_sizes, 1), **_RANKED),
+    view("split_with_sizes", _split_sizes, _with(_sizes, 1), **_RANKED),
     view("squeeze", np.squeeze, _squeeze_samples(), **_RANKED),
     view("squeeze.dim", lambda x, d: np.squeeze(x, d) if x.shape[d] == 1 else x, _squeeze_samples(0), **_RANKED),
     view("squeeze.dims", _squeeze_dims, _squeeze_samples([0, -1]), **_RANKED),

@@ -1,9 +1,9 @@
 // Autograd from Python: Tensor.grad, backward, hooks; the functions behind tenon.autograd and the grad modes.
 #include "tenon/autograd/autograd.h"
 
-#include <memory>
-
 #include "python/src/arguments.h"
+#include "python/src/function_object.h"
+#include "python/src/hooks.h"
 #include "python/src/module_parts.h"
 #include "python/src/node_object.h"
 #include "python/src/parse.h"
@@ -103,6 +103,13 @@ PyObject* retain_grad(PyObject* o, PyObject*) {
   });
 }
 
+PyObject* detach_in_place(PyObject* o, PyObject*) {
+  return guarded([&] {
+    autograd::detach_(tensor_of(o));
+    return Py_NewRef(o);
+  });
+}
+
 /// Zero or more tensors: None, one, or a sequence in which None stands for an undefined one.
 std::vector<Tensor> tensors_from(const char* function, const char* argument, PyObject* o) {
   std::vector<Tensor> out;
@@ -125,6 +132,8 @@ void run_backward(std::vector<Tensor> outputs, PyObject* gradients, PyObject* re
                   PyObject* create_graph, PyObject* inputs) {
   const std::vector<Tensor> grads = tensors_from("backward", "gradient", gradients);
   const std::vector<Tensor> wanted = tensors_from("backward", "inputs", inputs);
+  TENON_CHECK(!given(inputs) || !wanted.empty(), Runtime,
+              "`inputs` argument to `backward()` cannot be empty.");
   const std::optional<bool> retain = optional_flag(retain_graph);
   const bool create = flag(create_graph);
   // Hooks take the lock back while they run.
@@ -142,73 +151,6 @@ PyObject* backward_method(PyObject* o, PyObject* const* args, Py_ssize_t n, PyOb
   });
 }
 
-// Hooks
-
-/// Calls a Python function from the engine, on whatever thread that runs.
-struct PythonHook {
-  explicit PythonHook(PyObject* f) : function(Py_NewRef(f)) {}
-  PythonHook(const PythonHook&) = delete;
-  ~PythonHook() {
-    if (!Py_IsInitialized()) return;
-    const HoldGil gil;
-    Py_DECREF(function);
-  }
-  Tensor operator()(const Tensor& grad) const {
-    const HoldGil gil;
-    const Ref argument(wrap(grad));
-    const Ref result(argument ? PyObject_CallOneArg(function, argument.get()) : nullptr);
-    if (!result) throw_python_error();
-    if (result.get() == Py_None) return {};
-    if (!is_tensor(result.get())) wrong_type("hook", "result", "a Tensor or None", result.get());
-    return tensor_of(result.get());
-  }
-  PyObject* function;
-};
-
-struct HandleObject {
-  PyObject_HEAD Tensor tensor;
-  uint64_t id;
-};
-PyTypeObject g_handle_type = {PyVarObject_HEAD_INIT(nullptr, 0)};
-
-PyObject* handle_remove(PyObject* o, PyObject*) {
-  auto* self = reinterpret_cast<HandleObject*>(o);
-  return guarded([&] {
-    if (self->tensor.defined()) autograd::remove_hook(self->tensor, self->id);
-    self->tensor.reset();
-    return Py_NewRef(Py_None);
-  });
-}
-PyMethodDef g_handle_methods[] = {{"remove", &handle_remove, METH_NOARGS, "Takes the hook off again."}, {}};
-
-PyObject* register_hook(PyObject* o, PyObject* function) {
-  return guarded([&] {
-    if (!PyCallable_Check(function)) wrong_type("register_hook", "hook", "callable", function);
-    const auto hook = std::make_shared<PythonHook>(function);
-    const uint64_t id =
-        autograd::register_hook(tensor_of(o), [hook](const Tensor& grad) { return (*hook)(grad); });
-    PyObject* handle = checked(g_handle_type.tp_alloc(&g_handle_type, 0));
-    auto* h = reinterpret_cast<HandleObject*>(handle);
-    new (&h->tensor) Tensor(tensor_of(o));
-    h->id = id;
-    return handle;
-  });
-}
-
-bool add_handle_type(PyObject* module) {
-  PyTypeObject& t = g_handle_type;
-  t.tp_name = "tenon.utils.RemovableHandle";
-  t.tp_basicsize = sizeof(HandleObject);
-  t.tp_flags = Py_TPFLAGS_DEFAULT;
-  t.tp_methods = g_handle_methods;
-  t.tp_dealloc = [](PyObject* o) {
-    reinterpret_cast<HandleObject*>(o)->tensor.~Tensor();
-    Py_TYPE(o)->tp_free(o);
-  };
-  return PyType_Ready(&t) == 0 &&
-         PyModule_AddObjectRef(module, "RemovableHandle", reinterpret_cast<PyObject*>(&t)) == 0;
-}
-
 // Functions
 
 PyObject* backward_function(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject* keywords) {
@@ -224,16 +166,24 @@ PyObject* backward_function(PyObject*, PyObject* const* args, Py_ssize_t n, PyOb
 
 PyObject* grad_function(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject* keywords) {
   return guarded([&] {
-    static constexpr const char* kNames[] = {"outputs",          "inputs",       "grad_outputs",
-                                             "retain_graph",     "create_graph", "allow_unused",
-                                             "materialize_grads"};
-    const auto [outputs, inputs, grad_outputs, retain_graph, create_graph, allow_unused, materialize] =
-        spread("grad", kNames, 5, args, n, keywords);
+    static constexpr const char* kNames[] = {"outputs",      "inputs",           "grad_outputs",
+                                             "retain_graph", "create_graph",     "only_inputs",
+                                             "allow_unused", "is_grads_batched", "materialize_grads"};
+    const auto [outputs, inputs, grad_outputs, retain_graph, create_graph, only_inputs, allow_unused, batched,
+                materialize] = spread("grad", kNames, 9, args, n, keywords);
+    TENON_CHECK(!flag(batched), NotImplemented,
+                "grad: is_grads_batched=True is not supported; call grad once for each row");
+    TENON_CHECK(flag(only_inputs, true), NotImplemented,
+                "grad: only_inputs=False is not supported; use backward to fill .grad");
+    TENON_CHECK(!(flag(materialize) && given(allow_unused) && !flag(allow_unused)), Value,
+                "Expected allow_unused to be True or not passed when materialize_grads=True, but got: "
+                "allow_unused=False.");
     TENON_CHECK(given(outputs) && given(inputs), Type, "grad() takes outputs and inputs");
     const auto from = tensors_from("grad", "outputs", outputs);
     const auto wanted = tensors_from("grad", "inputs", inputs);
     const auto grads = tensors_from("grad", "grad_outputs", grad_outputs);
-    const bool create = flag(create_graph), fill = flag(materialize), unused = flag(allow_unused) || fill;
+    const bool create = flag(create_graph), fill = flag(materialize);
+    const bool unused = (given(allow_unused) && flag(allow_unused)) || fill;
     const auto retain = optional_flag(retain_graph);
     std::vector<Tensor> result;
     {
@@ -288,9 +238,12 @@ PyMethodDef g_methods[] = {
                 "backward(gradient=None, retain_graph=None, create_graph=False, inputs=None)"),
     fast_method("requires_grad_", &requires_grad_method,
                 "Makes a leaf record history, or stop; returns self."),
-    {"detach_", &detach_in_place, METH_NOARGS, "Forgets the tensor's history, in place."},
+    {"detach_", &detach_in_place, METH_NOARGS, "Cuts the tensor from the graph; returns self."},
     {"retain_grad", &retain_grad, METH_NOARGS, "Keeps the gradient of a tensor that is no leaf."},
-    {"register_hook", &register_hook, METH_O, "Calls a function with the gradient; its result replaces it."},
+    {"register_hook", &register_tensor_hook, METH_O,
+     "Calls a function with the gradient; its result, of the same shape, dtype and device, replaces it."},
+    {"register_post_accumulate_grad_hook", &register_leaf_hook, METH_O,
+     "Calls a function with the leaf whenever its .grad has been added to."},
     {"is_inference", &get_is_inference, METH_NOARGS, "Whether it was made in inference mode."},
 };
 PyMethodDef g_functions[] = {
@@ -312,7 +265,8 @@ PyMethodDef g_functions[] = {
 TensorPart autograd_part() { return {g_methods, g_attributes}; }
 
 bool add_autograd(PyObject* module) {
-  return add_node_type(module) && add_handle_type(module) && PyModule_AddFunctions(module, g_functions) == 0;
+  return add_node_type(module) && add_hooks(module) && add_function_type(module) &&
+         PyModule_AddFunctions(module, g_functions) == 0;
 }
 
 }  // namespace tenon::python

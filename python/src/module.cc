@@ -2,6 +2,7 @@
 #include "python/src/errors.h"
 #include "python/src/module_parts.h"
 #include "python/src/overload.h"
+#include "python/src/source.h"
 #include "python/src/tensor_parts.h"
 #include "python/src/types.h"
 #include "tenon/dispatch/dispatcher.h"
@@ -20,9 +21,10 @@ PyModuleDef g_module = {PyModuleDef_HEAD_INIT,
 
 bool fill(PyObject* module) {
   using namespace tenon::python;
-  return add_exceptions(module) && add_types(module) && add_functions(module) && add_tensor_type(module) &&
-         add_storage(module) && add_conversion(module) && add_indexing(module) && add_dlpack(module) &&
-         add_autograd(module) && add_introspection(module) && add_optimizers(module) &&
+  return add_exceptions(module) && add_source_language(module) && add_types(module) &&
+         add_functions(module) && add_tensor_type(module) && add_storage(module) && add_conversion(module) &&
+         add_indexing(module) && add_dlpack(module) && add_autograd(module) && add_introspection(module) &&
+         add_optimizers(module) &&
          add_dispatch_queries(module) && add_library(module);
 }
 

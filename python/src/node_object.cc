@@ -5,6 +5,8 @@
 #include <unordered_map>
 
 #include "python/src/errors.h"
+#include "python/src/function_object.h"
+#include "python/src/hooks.h"
 #include "python/src/tensor_object.h"
 
 namespace tenon::python {
@@ -14,34 +16,39 @@ struct NodeObject {
   PyObject_HEAD IntrusivePtr<Node> value;
 };
 
-PyTypeObject g_node_type = {PyVarObject_HEAD_INIT(nullptr, 0)};
-
 // Guarded by the interpreter lock. The object keeps its node alive, so that an address stays that node's.
 std::unordered_map<const Node*, PyObject*>& objects() {
   static auto& map = *new std::unordered_map<const Node*, PyObject*>;
   return map;
 }
 
-const IntrusivePtr<Node>& node_of(PyObject* o) noexcept { return reinterpret_cast<NodeObject*>(o)->value; }
+/// Of both kinds of objects: those that show a node, and the ctx of a Function, which is its node.
+Node& node_of(PyObject* o) {
+  if (PyObject_TypeCheck(o, &function_type)) return node_of_function(o);
+  return *reinterpret_cast<NodeObject*>(o)->value;
+}
 
 void dealloc(PyObject* o) noexcept {
   PyTypeObject* type = Py_TYPE(o);
-  objects().erase(node_of(o).get());
+  objects().erase(reinterpret_cast<NodeObject*>(o)->value.get());
   reinterpret_cast<NodeObject*>(o)->value.~IntrusivePtr();
   type->tp_free(o);
   Py_DECREF(type);
 }
 
 PyObject* repr(PyObject* o) {
-  const std::string name(node_of(o)->name());
-  return PyUnicode_FromFormat("<%s object at %p>", name.c_str(), static_cast<void*>(o));
+  return PyUnicode_FromFormat("<%s object at %p>",
+                              Py_TYPE(o)->tp_name + std::string_view(Py_TYPE(o)->tp_name).rfind('.') + 1,
+                              static_cast<void*>(o));
 }
 
-PyObject* name(PyObject* o, PyObject*) { return to_python(node_of(o)->name()); }
+PyObject* name(PyObject* o, PyObject*) {
+  return guarded([&] { return to_python(node_of(o).name()); });
+}
 
 PyObject* next_functions(PyObject* o, void*) {
   return guarded([&]() -> PyObject* {
-    const auto edges = node_of(o)->next_edges();
+    const auto edges = node_of(o).next_edges();
     Ref tuple(checked(PyTuple_New(static_cast<Py_ssize_t>(edges.size()))));
     for (size_t i = 0; i < edges.size(); ++i) {
       const Ref next(checked(wrap(edges[i].node)));
@@ -56,19 +63,26 @@ PyObject* next_functions(PyObject* o, void*) {
 struct FindSaved final : autograd::SavedVisitor {
   explicit FindSaved(std::string_view wanted) : wanted(wanted) {}
   void tensor(std::string_view name, const Tensor& value) override {
-    if (name == wanted) found = value, seen = true;
+    if (name == wanted) found = Ref(checked(wrap(value)));
+  }
+  void list(std::string_view name, const std::vector<Tensor>& values) override {
+    if (name != wanted) return;
+    found = Ref(checked(PyTuple_New(static_cast<Py_ssize_t>(values.size()))));
+    for (size_t i = 0; i < values.size(); ++i)
+      PyTuple_SET_ITEM(found.get(), static_cast<Py_ssize_t>(i), checked(wrap(values[i])));
   }
   std::string_view wanted;
-  Tensor found;
-  bool seen = false;
+  Ref found;
 };
 struct ListSaved final : autograd::SavedVisitor {
-  explicit ListSaved(PyObject* list) : list(list) {}
-  void tensor(std::string_view name, const Tensor&) override {
+  explicit ListSaved(PyObject* names) : names(names) {}
+  void tensor(std::string_view name, const Tensor&) override { add(name); }
+  void list(std::string_view name, const std::vector<Tensor>&) override { add(name); }
+  void add(std::string_view name) {
     const Ref text(checked(to_python("_saved_" + std::string(name))));
-    if (PyList_Append(list, text.get()) < 0) throw PythonError();
+    if (PyList_Append(names, text.get()) < 0) throw PythonError();
   }
-  PyObject* list;
+  PyObject* names;
 };
 
 /// `_saved_other`, ... beside the ordinary attributes.
@@ -80,8 +94,8 @@ PyObject* get_attribute(PyObject* o, PyObject* attribute) {
   if (!wanted.starts_with(kPrefix)) return PyObject_GenericGetAttr(o, attribute);
   return guarded([&] {
     FindSaved find(wanted.substr(kPrefix.size()));
-    node_of(o)->visit_saved(find);
-    return find.seen ? wrap(find.found) : PyObject_GenericGetAttr(o, attribute);
+    node_of(o).visit_saved(find);
+    return find.found ? find.found.release() : PyObject_GenericGetAttr(o, attribute);
   });
 }
 
@@ -91,14 +105,28 @@ PyObject* dir(PyObject* o, PyObject*) {
         checked(PyObject_CallMethod(reinterpret_cast<PyObject*>(&PyBaseObject_Type), "__dir__", "O", o)));
     Ref list(checked(PySequence_List(names.get())));
     ListSaved add(list.get());
-    node_of(o)->visit_saved(add);
+    node_of(o).visit_saved(add);
     return list.release();
   });
 }
 
-PyMethodDef g_methods[] = {{"name", &name, METH_NOARGS, "What the node undoes: \"MulBackward0\"."},
-                           {"__dir__", &dir, METH_NOARGS, nullptr},
-                           {}};
+PyObject* register_node_prehook(PyObject* o, PyObject* function) {
+  return guarded([&] { return register_prehook(node_of(o), function); });
+}
+PyObject* register_node_hook(PyObject* o, PyObject* function) {
+  return guarded([&] { return register_posthook(node_of(o), function); });
+}
+
+PyMethodDef g_methods[] = {
+    {"name", &name, METH_NOARGS, "What the node undoes: \"MulBackward0\"."},
+    {"register_prehook", &register_node_prehook, METH_O,
+     "Calls a function with the gradients that the node is about to run on; a tuple "
+     "that it returns replaces them."},
+    {"register_hook", &register_node_hook, METH_O,
+     "Calls a function with what the node has computed and with what it ran on; a tuple "
+     "that it returns replaces the former."},
+    {"__dir__", &dir, METH_NOARGS, nullptr},
+    {}};
 PyGetSetDef g_attributes[] = {{"next_functions", &next_functions, nullptr,
                                "Where its results go: pairs of a node and an input's number.", nullptr},
                               {}};
@@ -114,15 +142,18 @@ PyTypeObject* type_of(const Node& node) {
   PyType_Spec spec{full->c_str(), sizeof(NodeObject), 0,
                    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
   type = reinterpret_cast<PyTypeObject*>(
-      checked(PyType_FromSpecWithBases(&spec, reinterpret_cast<PyObject*>(&g_node_type))));
+      checked(PyType_FromSpecWithBases(&spec, reinterpret_cast<PyObject*>(&node_type))));
   return type;
 }
 
 }  // namespace
 
+PyTypeObject node_type = {PyVarObject_HEAD_INIT(nullptr, 0)};
+
 PyObject* wrap(const IntrusivePtr<Node>& node) noexcept {
   if (!node) Py_RETURN_NONE;
-  return guarded([&] {
+  return guarded([&]() -> PyObject* {
+    if (PyObject* ctx = function_of_node(*node)) return Py_NewRef(ctx);
     PyTypeObject* type = type_of(*node);
     PyObject*& known = objects()[node.get()];
     if (known) return Py_NewRef(known);
@@ -138,9 +169,9 @@ PyObject* wrap(const IntrusivePtr<Node>& node) noexcept {
 }
 
 bool add_node_type(PyObject* module) {
-  PyTypeObject& t = g_node_type;
+  PyTypeObject& t = node_type;
   t.tp_name = "tenon.autograd.Node";
-  t.tp_basicsize = sizeof(NodeObject);
+  t.tp_basicsize = sizeof(PyObject);
   t.tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_DISALLOW_INSTANTIATION;
   t.tp_repr = &repr;
   t.tp_getattro = &get_attribute;

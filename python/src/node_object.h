@@ -7,6 +7,9 @@
 
 namespace tenon::python {
 
+/// What the classes of all nodes derive from: tenon.autograd.Node.
+extern PyTypeObject node_type;
+
 /// The object of a node, whose class has the node's name; None for no node. The same object for the same node
 /// while anybody holds it. A new reference, or null with an exception set.
 PyObject* wrap(const IntrusivePtr<Node>& node) noexcept;

@@ -83,19 +83,25 @@ class HoldGil {
   PyGILState_STATE state_;
 };
 
+/// Error messages name the line of Python that makes a call, also where the call gives the lock away.
+void note_line_before_release() noexcept;
+
 /// Gives the interpreter lock to other threads where `release` says that the work is worth it.
 class ReleaseGil {
  public:
   /// While the interpreter shuts down, the thread that does it keeps the lock.
-  explicit ReleaseGil(bool release = true) noexcept
-      : state_(release && !is_finalizing() ? PyEval_SaveThread() : nullptr) {}
+  explicit ReleaseGil(bool release = true) noexcept {
+    if (!release || is_finalizing()) return;
+    note_line_before_release();
+    state_ = PyEval_SaveThread();
+  }
   ~ReleaseGil() {
     if (state_) take_gil([this] { PyEval_RestoreThread(state_); });
   }
   ReleaseGil(const ReleaseGil&) = delete;
 
  private:
-  PyThreadState* state_;
+  PyThreadState* state_ = nullptr;
 };
 
 /// A call that works on at least so many elements lets other Python threads run meanwhile. Below it, handing

@@ -60,6 +60,7 @@ std::string PythonNode::who() const {
 }
 
 void PythonNode::begin(OpCall& call) {
+  set_source(note_source(__builtin_frame_address(0)));
   const auto add = [&](PyObject* o) {
     add_edge(is_tensor(o) ? autograd::gradient_edge(tensor_of(o)) : Edge());
   };

@@ -57,8 +57,7 @@ std::vector<Tensor> run(TensorList outputs, TensorList grad_outputs, TensorList 
 void backward(TensorList outputs, TensorList grad_outputs, std::optional<bool> retain_graph,
               bool create_graph, TensorList inputs) {
   for (const Tensor& input : inputs) {
-    TENON_CHECK(input.defined() && input.is_leaf(), Runtime,
-                "backward: `inputs` must be leaves; use grad() for the gradient of a computed tensor");
+    if (input.defined() && !input.is_leaf()) input.retain_grad();
   }
   run(outputs, grad_outputs, inputs, retain_graph, create_graph, true);
 }
@@ -86,19 +85,60 @@ void detach_(const Tensor& t) {
   impl.set_keys(impl.own_keys() - kAutogradKeys);
 }
 
-uint64_t register_hook(const Tensor& t, TensorHook hook) {
-  const Edge edge = gradient_edge(t);
-  TENON_CHECK(edge, Runtime, "cannot register a hook on a tensor that doesn't require gradient");
-  static std::atomic<uint64_t> next{1};
-  const uint64_t id = next.fetch_add(1, std::memory_order_relaxed);
-  edge.node->ensure_hooks().hooks.push_back({id, edge.input_nr, std::move(hook)});
-  return id;
+namespace {
+
+template <class List, class Entry>
+HookHandle add_hook(Node& node, List NodeHooks::*list, Entry entry) {
+  NodeHooks& hooks = node.ensure_hooks();
+  const uint64_t id = entry.id;
+  const std::lock_guard lock(hooks.mutex);
+  (hooks.*list).push_back(std::move(entry));
+  return {IntrusivePtr<NodeHooks>::share(&hooks), id};
 }
 
-void remove_hook(const Tensor& t, uint64_t id) {
+}  // namespace
+
+HookHandle register_hook(const Tensor& t, TensorHook hook) {
   const Edge edge = gradient_edge(t);
-  if (edge && edge.node->hooks())
-    std::erase_if(edge.node->hooks()->hooks, [&](const auto& h) { return h.id == id; });
+  TENON_CHECK(edge, Runtime, "cannot register a hook on a tensor that doesn't require gradient");
+  return add_hook(*edge.node, &NodeHooks::inputs,
+                  NodeHooks::OfInput{NodeHooks::next_id(), edge.input_nr, std::move(hook)});
+}
+
+HookHandle register_post_accumulate_grad_hook(const Tensor& t, std::function<void()> hook) {
+  TENON_CHECK(t.requires_grad(), Runtime, "cannot register a hook on a tensor that doesn't require gradient");
+  TENON_CHECK(t.is_leaf(), Runtime, "post accumulate grad hooks cannot be registered on non-leaf tensors");
+  return add_hook(*gradient_edge(t).node, &NodeHooks::leaf,
+                  NodeHooks::Entry<std::function<void()>>{NodeHooks::next_id(), std::move(hook)});
+}
+
+HookHandle register_post_accumulate_grad_hook(const Tensor& t, LeafHook hook) {
+  TENON_CHECK(t.requires_grad() && t.is_leaf(), Runtime,
+              "post accumulate grad hooks belong to leaves that require grad");
+  // The leaf owns the node, which owns the hook: what the hook gets is made afresh from parts that own no
+  // node.
+  const AutogradMeta& meta = *meta_of(*t.impl());
+  Node* node = meta.accumulator.get();
+  return register_post_accumulate_grad_hook(
+      t, std::function<void()>(
+             [elements = alias_without_history(t), slot = meta.slot, node, hook = std::move(hook)] {
+               const Tensor leaf = alias_without_history(elements);
+               AutogradMeta& own = ensure_meta(*leaf.impl());
+               own.requires_grad = true;
+               own.slot = slot;
+               own.accumulator = IntrusivePtr<Node>::share(node);  // it runs this hook
+               leaf.impl()->set_keys(leaf.impl()->own_keys() | kAutogradKeys);
+               hook(leaf);
+             }));
+}
+
+HookHandle register_prehook(Node& node, NodePreHook hook) {
+  return add_hook(node, &NodeHooks::before,
+                  NodeHooks::Entry<NodePreHook>{NodeHooks::next_id(), std::move(hook)});
+}
+HookHandle register_posthook(Node& node, NodePostHook hook) {
+  return add_hook(node, &NodeHooks::after,
+                  NodeHooks::Entry<NodePostHook>{NodeHooks::next_id(), std::move(hook)});
 }
 
 }  // namespace tenon::autograd

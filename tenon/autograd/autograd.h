@@ -37,9 +37,18 @@ void set_history(const Tensor& t, Edge from);
 /// a view.
 void detach_(const Tensor& t);
 
-/// Calls `hook` with the gradient of `t` whenever a backward pass has completed it. Returns a number for
-/// `remove_hook`. Throws Error{Runtime} for a tensor that does not require grad.
-uint64_t register_hook(const Tensor& t, TensorHook hook);
-void remove_hook(const Tensor& t, uint64_t id);
+/// Calls `hook` with the gradient of `t` whenever a backward pass has completed it; what it returns, of the
+/// same shape, dtype and device, replaces the gradient. A tensor written in place later keeps the hook on
+/// what it was. Throws Error{Runtime} for a tensor that does not require grad.
+HookHandle register_hook(const Tensor& t, TensorHook hook);
+/// Calls `hook` whenever `.grad` of a leaf has been added to. It gets a tensor with the leaf's elements,
+/// history and `.grad`. Throws Error{Runtime} for a tensor that is no leaf or does not require grad.
+HookHandle register_post_accumulate_grad_hook(const Tensor& t, LeafHook hook);
+/// The same without a tensor, for bindings, which know their own object of the leaf.
+HookHandle register_post_accumulate_grad_hook(const Tensor& t, std::function<void()> hook);
+
+/// Calls `hook` before a node runs, or after it has run.
+HookHandle register_prehook(Node& node, NodePreHook hook);
+HookHandle register_posthook(Node& node, NodePostHook hook);
 
 }  // namespace tenon::autograd

@@ -22,7 +22,7 @@ void renew_view(const Tensor& t) {
   TensorImpl& impl = *t.impl();
   if (!is_outdated_view(impl)) return;
   AutogradMeta& meta = ensure_meta(impl);
-  if (meta.creation != ViewCreation::Default) refuse_view(meta.creation, false);
+  if (meta.creation != ViewCreation::Default) refuse_view(meta, false);
   const Tensor base(impl.base());
   meta.grad_fn = {make_strided_view_node(base, t), 0};
   meta.base_history = meta_of(*impl.base())->history;
@@ -69,25 +69,44 @@ void replace_history(const Tensor& t, Edge from) {
   if (meta.retains_grad && meta.slot) {
     // The gradient that was asked for is that of the tensor as it is now.
     const uint32_t nr = from.input_nr;
-    from.node->ensure_hooks().retained.push_back({nr, meta.slot});
+    retain(*from.node, nr, meta.slot);
   }
   set_history(t, std::move(from));
 }
 
+void retain(Node& node, uint32_t input_nr, IntrusivePtr<GradSlot> slot) {
+  NodeHooks& hooks = node.ensure_hooks();
+  const std::lock_guard lock(hooks.mutex);
+  hooks.retained.push_back({input_nr, std::move(slot)});
+}
+
 Tensor alias_without_history(const Tensor& t) { return Tensor(t.impl()->alias(nullptr)); }
 
-void refuse_view(ViewCreation creation, bool written_through) {
+void refuse_view(const AutogradMeta& view, bool written_through) {
   const char* what = written_through ? "is being modified inplace"
-                                     : "has a base of which it or another view has been modified inplace";
-  switch (creation) {
+                                     : "its base or another view of its base has been modified inplace";
+  const std::string subject = view.grad_fn ? fmt::format("Output {} of {} is a view and",
+                                                         view.grad_fn.input_nr, view.grad_fn.node->name())
+                                           : "A view";
+  switch (view.creation) {
     case ViewCreation::MultiOutput:
       throw_error(
           ErrorKind::Runtime,
           fmt::format(
-              "A view {}. This view is the output of a function that returns multiple views. Such "
+              "{} {}. This view is the output of a function that returns multiple views. Such "
               "functions do not allow the output views to be modified inplace. You should replace the "
               "inplace operation by an out-of-place one.",
-              what));
+              subject, what));
+    case ViewCreation::CustomFunction:
+      throw_error(
+          ErrorKind::Runtime,
+          fmt::format(
+              "{} {}. This view was created inside a custom Function (or because an input was returned "
+              "as-is) "
+              "and the autograd logic to handle view+inplace would override the custom backward associated "
+              "with the custom Function, leading to incorrect gradients. This behavior is forbidden. You can "
+              "fix this by cloning the output of the custom Function.",
+              subject, what));
     case ViewCreation::InferenceMode:
       throw_error(ErrorKind::Runtime,
                   fmt::format("A view was created in inference mode and {} in normal mode. Create "
@@ -108,8 +127,20 @@ void refuse_view(ViewCreation creation, bool written_through) {
 void check_in_place(const Tensor& t) {
   const TensorImpl& impl = *t.impl();
   const AutogradMeta* meta = meta_of(impl);
+  if (impl.is_inference() && !thread_state.inference_mode) {
+    // A view that was made in inference mode, of a tensor that was not.
+    if (impl.base() && !impl.base()->is_inference()) {
+      AutogradMeta view;
+      view.creation = ViewCreation::InferenceMode;
+      refuse_view(view, true);
+    }
+    throw_error(
+        ErrorKind::Runtime,
+        "Inplace update to inference tensor outside InferenceMode is not allowed. You can make a clone "
+        "to get a normal tensor before doing inplace update.");
+  }
   if (impl.base() || (meta && meta->creation != ViewCreation::Default)) {
-    if (meta && meta->creation != ViewCreation::Default) refuse_view(meta->creation, true);
+    if (meta && meta->creation != ViewCreation::Default) refuse_view(*meta, true);
     const AutogradMeta* base = meta_of(*impl.base());
     TENON_CHECK(!(base && base->requires_grad && !base->grad_fn), Runtime,
                 "a view of a leaf Variable that requires grad is being used in an in-place operation.");
@@ -204,7 +235,7 @@ void Tensor::retain_grad() const {
   if (meta.retains_grad) return;
   meta.retains_grad = true;
   if (!meta.slot) meta.slot = IntrusivePtr<GradSlot>::adopt(new GradSlot);
-  edge.node->ensure_hooks().retained.push_back({edge.input_nr, meta.slot});
+  autograd::retain(*edge.node, edge.input_nr, meta.slot);
 }
 
 }  // namespace tenon

@@ -9,7 +9,7 @@
 namespace tenon::autograd {
 
 /// How a view came to be, where that forbids writing through it later.
-enum class ViewCreation : uint8_t { Default, NoGrad, InferenceMode, MultiOutput };
+enum class ViewCreation : uint8_t { Default, NoGrad, InferenceMode, MultiOutput, CustomFunction };
 
 struct AutogradMeta final : AutogradMetaBase {
   /// Who made the tensor; empty for a leaf.
@@ -56,12 +56,15 @@ void set_history(const Tensor& t, Edge from);
 /// The same after an in-place write: `t` forgets the history it had, and so do views of it.
 void replace_history(const Tensor& t, Edge from);
 
+/// Keeps the gradients that arrive at an input of `node` in `slot`.
+void retain(Node& node, uint32_t input_nr, IntrusivePtr<GradSlot> slot);
+
 /// Another tensor over the same elements, without history and without a base.
 Tensor alias_without_history(const Tensor& t);
 
 /// Throws Error{Runtime} unless `t` may be written in place while history is recorded.
 void check_in_place(const Tensor& t);
-[[noreturn]] void refuse_view(ViewCreation creation, bool written_through);
+[[noreturn]] void refuse_view(const AutogradMeta& view, bool written_through);
 
 constexpr bool is_differentiable(DType t) noexcept { return is_floating_point(t) || is_complex(t); }
 

@@ -48,7 +48,7 @@ struct ArgumentUse {
   uint8_t argument = 0;
   uint64_t saves = 0;          ///< Tensor arguments whose elements it uses.
   uint64_t saves_results = 0;  ///< Results whose elements it uses.
-  uint64_t metas = 0;          ///< Tensor arguments whose sizes, dtype or options it uses.
+  uint64_t metas = 0;          ///< Tensor arguments whose sizes, strides, dtype or options it uses.
 };
 
 /// Gradients of a call's arguments from those of its results. `grads[i]` is that of result i: always defined
@@ -66,6 +66,9 @@ struct DerivativeInfo {
   uint64_t differentiable_results = ~uint64_t{0};
   /// The result is a view of argument 0, so that in-place writes to either reach the other's history.
   bool is_view = false;
+  /// out= arguments. Every other `Tensor&` is written in place: argument 0 is `self`, whose formula (if any
+  /// argument has one) exists; others have no history.
+  uint64_t outs = 0;
 };
 
 /// Derivative of every pointwise operator, from its PointwiseInfo.
@@ -75,7 +78,7 @@ void pointwise_backward(const OpNode& node, std::span<const Tensor> grads, Gradi
 /// positions.
 struct CallShape {
   uint64_t tensors = 0;  ///< Single tensors, written ones included.
-  uint64_t lists = 0;    ///< Lists of tensors; at most one may have a formula.
+  uint64_t lists = 0;    ///< Lists of tensors.
   uint64_t written = 0;
   uint64_t numbers = 0;  ///< Scalar, float, int, bool (not optional, not lists).
   uint8_t count = 0;     ///< Of single tensors.
@@ -84,6 +87,25 @@ struct CallShape {
   /// Place of tensor argument i among the tensors.
   constexpr size_t slot(size_t i) const noexcept { return slots[i]; }
   constexpr size_t num_tensors() const noexcept { return count; }
+};
+
+/// What is kept of a tensor argument whose elements no formula needs.
+class ArgumentMeta : public TensorMeta {
+ public:
+  ArgumentMeta() = default;
+  explicit ArgumentMeta(const Tensor& t) : TensorMeta(t), strides_(t.strides()) {}
+
+  IntArrayRef strides() const noexcept { return strides_; }
+  int64_t stride(int64_t d) const { return strides_[wrap_dim(d, dim(), "stride")]; }
+
+ private:
+  Dims strides_;
+};
+
+/// A list argument: how many tensors it had, and those that a formula needs.
+struct SavedList {
+  std::vector<SavedTensor> tensors;
+  uint32_t length = 0;
 };
 
 /// The node of one recorded call, without what depends on its signature.
@@ -99,7 +121,7 @@ class OpNode : public Node {
   /// Result i as it was returned, as above.
   Tensor result(size_t i) const;
   /// Shape, dtype and device of tensor argument i; only for arguments of some `metas`.
-  const TensorMeta& meta(size_t i) const noexcept { return metas_[shape_->slot(i)]; }
+  const ArgumentMeta& meta(size_t i) const noexcept { return metas_[shape_->slot(i)]; }
   /// Number argument i as a Scalar.
   virtual Scalar scalar(size_t i) const = 0;
 
@@ -113,8 +135,10 @@ class OpNode : public Node {
       : info_(&info), shape_(&shape), saved_(tensors), num_saved_(static_cast<uint32_t>(num_tensors)) {}
   ~OpNode() override;
 
-  virtual std::vector<SavedTensor>* saved_list() noexcept { return nullptr; }
-  std::vector<Tensor> unpack_list(const std::vector<SavedTensor>& list, size_t i) const;
+  /// List argument i.
+  virtual SavedList& saved_list(size_t i) noexcept = 0;
+  const SavedList& saved_list(size_t i) const noexcept { return const_cast<OpNode*>(this)->saved_list(i); }
+  std::vector<Tensor> unpack_list(const SavedList& list, size_t i) const;
   std::string saved_name(size_t slot) const;
 
  private:
@@ -125,8 +149,7 @@ class OpNode : public Node {
   const CallShape* shape_;
   SavedTensor* saved_;  // arguments by slot, then results
   uint32_t num_saved_;
-  uint32_t list_length_ = 0;  // of the list argument that has a formula
-  std::unique_ptr<TensorMeta[]> metas_;
+  std::unique_ptr<ArgumentMeta[]> metas_;
 };
 
 /// Where a formula puts the gradients of a call's arguments.
@@ -142,6 +165,7 @@ class Gradients {
   void set(size_t argument, std::vector<Tensor> grads);
 
  private:
+  size_t edges_of(size_t argument) const noexcept;
   size_t edge_of(size_t argument) const noexcept;
 
   const OpNode& node_;
@@ -168,7 +192,7 @@ struct SavedArg<const Generator&> {
 };
 template <>
 struct SavedArg<TensorList> {
-  using Stored = std::vector<SavedTensor>;
+  using Stored = SavedList;
 };
 template <>
 struct SavedArg<IntArrayRef> {
@@ -224,7 +248,7 @@ inline constexpr size_t kTensorResults<std::tuple<R...>> = (size_t{0} + ... + (k
 
 template <class Stored, class A>
 Stored keep(const A& value) {
-  if constexpr (std::is_same_v<Stored, KeptByNode> || std::is_same_v<Stored, std::vector<SavedTensor>>) {
+  if constexpr (std::is_same_v<Stored, KeptByNode> || std::is_same_v<Stored, SavedList>) {
     return Stored{};
   } else if constexpr (std::is_same_v<Stored, std::optional<Dims>>) {
     return value ? Stored(value->to_dims()) : Stored();
@@ -278,10 +302,11 @@ class SavedCall<R(A...)> final : public OpNode {
   }
 
  protected:
-  std::vector<SavedTensor>* saved_list() noexcept final {
-    std::vector<SavedTensor>* list = nullptr;
-    std::apply([&](auto&... each) { (pick_list(list, each), ...); }, args_);
-    return list;
+  SavedList& saved_list(size_t i) noexcept final {
+    SavedList* list = nullptr;
+    [&]<size_t... I>(std::index_sequence<I...>) { (pick_list<I>(list, i), ...); }
+    (std::index_sequence_for<A...>());
+    return *list;
   }
 
  private:
@@ -291,9 +316,11 @@ class SavedCall<R(A...)> final : public OpNode {
   static void pick(Scalar& out, const T& value) {
     if constexpr (detail::kIsNumber<T>) out = Scalar(value);
   }
-  template <class T>
-  static void pick_list(std::vector<SavedTensor>*& out, T& value) {
-    if constexpr (std::is_same_v<T, std::vector<SavedTensor>>) out = &value;
+  template <size_t I>
+  void pick_list(SavedList*& out, size_t i) noexcept {
+    if constexpr (std::is_same_v<std::tuple_element_t<I, std::tuple<A...>>, TensorList>) {
+      if (I == i) out = &std::get<I>(args_);
+    }
   }
 
   std::array<SavedTensor, kSaved == 0 ? 1 : kSaved> tensors_;

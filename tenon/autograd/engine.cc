@@ -1,7 +1,10 @@
 #include "tenon/autograd/engine.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 
+#include "tenon/autograd/anomaly.h"
 #include "tenon/autograd/autograd_meta.h"
 #include "tenon/autograd/fit_gradient.h"
 #include "tenon/autograd/graph_task.h"
@@ -144,21 +147,89 @@ void GraphTask::run() {
   }
 }
 
-void GraphTask::run_hooks(Step& step) {
-  for (const NodeHooks::Hook& hook : step.node->hooks()->hooks) {
+namespace {
+
+// What a hook returned instead of a gradient must be one of the same tensor.
+void check_replacement(const Tensor& old, const Tensor& replaced, const Node& node) {
+  if (!old.defined() || !replaced.defined()) return;
+  TENON_CHECK(replaced.sizes() == old.sizes(), Runtime,
+              fmt::format("a hook of {} has changed the size of value: was {}, got {}", node.name(),
+                          to_string(old.sizes()), to_string(replaced.sizes())));
+  TENON_CHECK(replaced.dtype() == old.dtype(), Runtime,
+              fmt::format("a hook of {} has changed the type of value: was {}, got {}", node.name(),
+                          tenon::name(old.dtype()), tenon::name(replaced.dtype())));
+  TENON_CHECK(replaced.device() == old.device(), Runtime,
+              fmt::format("a hook of {} has changed the device of value: was {}, got {}", node.name(),
+                          to_string(old.device()), to_string(replaced.device())));
+}
+
+}  // namespace
+
+void GraphTask::run_tensor_hooks(Step& step) {
+  NodeHooks& hooks = *step.node->hooks();
+  for (const NodeHooks::OfInput& hook : hooks.copy(hooks.inputs)) {
     Tensor& grad = grads_[step.first_grad + hook.input_nr];
     if (!grad.defined()) continue;
     Tensor replaced = hook.call(grad);
-    if (replaced.defined())
-      grad =
-          fit_gradient(std::move(replaced), step.node->input_meta(hook.input_nr), *step.node, hook.input_nr);
+    if (!replaced.defined()) continue;
+    check_replacement(grad, replaced, *step.node);
+    grad = std::move(replaced);
   }
-  for (const NodeHooks::Retained& retained : step.node->hooks()->retained) {
+  for (const NodeHooks::Retained& retained : hooks.copy(hooks.retained)) {
     const Tensor& grad = grads_[step.first_grad + retained.input_nr];
     if (!grad.defined()) continue;
     const GradSlotLock lock(*retained.slot);
     Tensor& kept = retained.slot->grad;
     kept = kept.defined() ? tenon::add(kept, grad) : grad;
+  }
+}
+
+void GraphTask::run_pre_hooks(Step& step, std::span<Tensor> grads) {
+  NodeHooks& hooks = *step.node->hooks();
+  for (const auto& hook : hooks.copy(hooks.before)) {
+    std::vector<Tensor> seen(grads.begin(), grads.end());
+    hook.call(seen);
+    TENON_CHECK(seen.size() == grads.size(), Runtime,
+                fmt::format("a prehook of {} returned {} gradients, expected {}", step.node->name(),
+                            seen.size(), grads.size()));
+    for (size_t i = 0; i < grads.size(); ++i) {
+      check_replacement(grads[i], seen[i], *step.node);
+      grads[i] = std::move(seen[i]);
+    }
+  }
+}
+
+void GraphTask::run_post_hooks(Step& step, std::span<Tensor> out, const std::vector<Tensor>& grads) {
+  NodeHooks& hooks = *step.node->hooks();
+  for (const auto& hook : hooks.copy(hooks.after)) {
+    std::vector<Tensor> seen(out.begin(), out.end());
+    hook.call(seen, grads);
+    TENON_CHECK(seen.size() == out.size(), Runtime,
+                fmt::format("a hook of {} returned {} gradients, expected {}", step.node->name(), seen.size(),
+                            out.size()));
+    for (size_t i = 0; i < out.size(); ++i) {
+      check_replacement(out[i], seen[i], *step.node);
+      out[i] = std::move(seen[i]);
+    }
+  }
+}
+
+// In anomaly mode: a failure names where the forward call was made, and NaN is a failure.
+void GraphTask::apply_watched(Node& node, NodeCall& call) {
+  const RunningNode running(&node);
+  try {
+    node.apply(call);
+    if (!is_anomaly_check_nan_enabled()) return;
+    const NoGradGuard no_grad;
+    for (size_t i = 0; i < call.out.size(); ++i) {
+      const Tensor& grad = call.out[i];
+      if (!grad.defined() || grad.is_meta() || !is_differentiable(grad.dtype())) continue;
+      TENON_CHECK(!tenon::any(tenon::isnan(grad)).item().to_bool(), Runtime,
+                  fmt::format("Function '{}' returned nan values in its {}th output.", node.name(), i));
+    }
+  } catch (...) {
+    report_anomaly(node);
+    throw;
   }
 }
 
@@ -172,7 +243,7 @@ void GraphTask::run_step(uint32_t index) {
   Step& step = steps_[index];
   Node& node = *step.node;
   if (node.hooks()) [[unlikely]]
-    run_hooks(step);
+    run_tensor_hooks(step);
   if (!captures_.empty()) keep_captured(index);
   const std::span<Tensor> grads(grads_.data() + step.first_grad, node.num_inputs());
   const size_t edges = node.next_edges().size();
@@ -191,11 +262,29 @@ void GraphTask::run_step(uint32_t index) {
       }
       call.filter = filter_.data();
     }
-    node.apply(call);
-    if (!options_.retain_graph) node.release_variables();
+    run_node(step, call);
   }
   for (Tensor& grad : grads) grad.reset();
   pass_on(step, {out_.data(), step.runs ? edges : 0});
+}
+
+void GraphTask::run_node(Step& step, NodeCall& call) {
+  Node& node = *step.node;
+  std::vector<Tensor> seen;  // for hooks that run when the node has taken its gradients
+  if (node.hooks()) [[unlikely]] {
+    run_pre_hooks(step, call.grads);
+    seen.assign(call.grads.begin(), call.grads.end());
+  }
+  {
+    const NodeLock lock(node);
+    if (is_anomaly_enabled()) [[unlikely]]
+      apply_watched(node, call);
+    else
+      node.apply(call);
+    if (!options_.retain_graph) node.release_variables();
+  }
+  if (node.hooks()) [[unlikely]]
+    run_post_hooks(step, call.out, seen);
 }
 
 void GraphTask::pass_on(Step& step, std::span<Tensor> out) {

@@ -12,10 +12,10 @@ namespace tenon::autograd::formulas {
 /// No gradient: what an argument gets whose old elements were overwritten.
 inline Tensor no_gradient() { return {}; }
 
-/// mat1.T @ grad, laid out as `mat2` is: the gradient of a weight that was used transposed comes out
+/// mat1.T @ grad, laid out as mat2 is: the gradient of a weight that was used transposed comes out
 /// contiguous. Each element sums the same products in the same order either way.
-inline Tensor transposed_product(const Tensor& grad, const Tensor& mat1, const Tensor& mat2) {
-  const bool transposed = mat2.strides()[0] == 1 && mat2.strides()[1] != 1;
+inline Tensor transposed_product(const Tensor& grad, const Tensor& mat1, IntArrayRef mat2_strides) {
+  const bool transposed = mat2_strides[0] == 1 && mat2_strides[1] != 1;
   return transposed ? mm(grad.t(), mat1).t() : mm(mat1.t(), grad);
 }
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "tenon/autograd/engine.h"
+#include "tenon/autograd/hooks.h"
 
 namespace tenon::autograd {
 
@@ -47,7 +48,11 @@ class GraphTask {
   void discover(std::span<const Edge> roots);
   void mark_needed(std::span<const Edge> captures);
   void run_step(uint32_t index);
-  void run_hooks(Step& step);
+  void run_node(Step& step, NodeCall& call);
+  void apply_watched(Node& node, NodeCall& call);
+  void run_tensor_hooks(Step& step);
+  void run_pre_hooks(Step& step, std::span<Tensor> grads);
+  void run_post_hooks(Step& step, std::span<Tensor> out, const std::vector<Tensor>& grads);
   void keep_captured(uint32_t index);
   void pass_on(Step& step, std::span<Tensor> out);
   void deliver(uint32_t index, uint32_t input_nr, Tensor grad);

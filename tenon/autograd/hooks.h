@@ -1,9 +1,11 @@
-// GradSlot and NodeHooks: what happens to a gradient on its way into a node: user hooks, and keeping it.
-// Used by the engine, by AutogradMeta and by bindings.
+// GradSlot and NodeHooks: what happens to a gradient on its way into a node and out of it: user hooks, and
+// keeping it. Used by the engine, by AutogradMeta and by bindings.
 #pragma once
 
 #include <atomic>
 #include <functional>
+#include <memory>
+#include <mutex>
 #include <thread>
 #include <vector>
 
@@ -35,9 +37,23 @@ class GradSlotLock {
 
 /// Sees a gradient; what it returns replaces it, unless undefined.
 using TensorHook = std::function<Tensor(const Tensor& grad)>;
+/// Sees the gradients that a node is about to run on, undefined ones included, and may replace them.
+using NodePreHook = std::function<void(std::vector<Tensor>& grads)>;
+/// Sees what a node has computed, one for each of its edges, and may replace it; `grads` is what it ran on.
+using NodePostHook = std::function<void(std::vector<Tensor>& results, const std::vector<Tensor>& grads)>;
+/// Called when a leaf's `.grad` has been added to.
+using LeafHook = std::function<void(const Tensor& leaf)>;
 
-struct NodeHooks {
-  struct Hook {
+/// The hooks of one node. Lists are copied before they run, so that a hook may add and remove hooks.
+struct NodeHooks final : RefCounted {
+  static void destroy(NodeHooks* hooks) noexcept { delete hooks; }
+
+  template <class F>
+  struct Entry {
+    uint64_t id;
+    F call;
+  };
+  struct OfInput {
     uint64_t id;
     uint32_t input_nr;
     TensorHook call;
@@ -46,10 +62,41 @@ struct NodeHooks {
     uint32_t input_nr;
     IntrusivePtr<GradSlot> slot;
   };
+
+  std::mutex mutex;
   /// Run in order, once the gradient of the input is complete.
-  std::vector<Hook> hooks;
+  std::vector<OfInput> inputs;
   /// Results that asked for `retain_grad`.
   std::vector<Retained> retained;
+  std::vector<Entry<NodePreHook>> before;
+  std::vector<Entry<NodePostHook>> after;
+  std::vector<Entry<std::function<void()>>> leaf;
+
+  template <class List>
+  List copy(const List& list) {
+    const std::lock_guard lock(mutex);
+    return list;
+  }
+  void remove(uint64_t id);
+  /// Forgets all hooks: the node is gone.
+  void clear();
+  static uint64_t next_id() noexcept;
+};
+
+/// Takes a hook off again. Does not keep the node.
+class HookHandle {
+ public:
+  HookHandle() = default;
+  HookHandle(IntrusivePtr<NodeHooks> hooks, uint64_t id) noexcept : hooks_(std::move(hooks)), id_(id) {}
+
+  uint64_t id() const noexcept { return id_; }
+  void remove() const {
+    if (hooks_) hooks_->remove(id_);
+  }
+
+ private:
+  IntrusivePtr<NodeHooks> hooks_;
+  uint64_t id_ = 0;
 };
 
 }  // namespace tenon::autograd

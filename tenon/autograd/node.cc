@@ -1,5 +1,8 @@
 #include "tenon/autograd/node.h"
 
+#include <thread>
+
+#include "tenon/autograd/anomaly.h"
 #include "tenon/autograd/hooks.h"
 #include "tenon/core/small_alloc.h"
 
@@ -11,6 +14,9 @@ constexpr uint64_t kBlock = 1 << 16;
 std::atomic<uint64_t> next_block{1};
 thread_local constinit uint64_t next_sequence TENON_FAST_TLS = 0;
 
+std::atomic<uint32_t> next_thread{1};
+thread_local constinit uint32_t this_thread TENON_FAST_TLS = 0;
+
 thread_local constinit Node* waiting TENON_FAST_TLS = nullptr;
 thread_local constinit bool freeing TENON_FAST_TLS = false;
 
@@ -20,11 +26,19 @@ Node::Node() noexcept {
   if (next_sequence % kBlock == 0) [[unlikely]]
     next_sequence = kBlock * next_block.fetch_add(1, std::memory_order_relaxed);
   sequence_ = next_sequence++;
+  if (autograd::is_anomaly_enabled()) [[unlikely]]
+    trace_ = autograd::trace_forward();
 }
 
 Node::Node(RunsFirst) noexcept : sequence_(UINT64_MAX) {}
 
-Node::~Node() = default;
+Node::~Node() {
+  if (autograd::NodeHooks* hooks = hooks_.load(std::memory_order_relaxed)) {
+    // Handles may outlive the node; what its hooks hold must not.
+    const auto owner = IntrusivePtr<autograd::NodeHooks>::adopt(hooks);
+    owner->clear();
+  }
+}
 
 void Node::destroy(Node* node) noexcept {
   node->visit_.store(reinterpret_cast<uint64_t>(waiting), std::memory_order_relaxed);
@@ -41,8 +55,24 @@ void Node::destroy(Node* node) noexcept {
 }
 
 autograd::NodeHooks& Node::ensure_hooks() {
-  if (!hooks_) hooks_ = std::make_unique<autograd::NodeHooks>();
-  return *hooks_;
+  if (autograd::NodeHooks* known = hooks()) return *known;
+  auto made = IntrusivePtr<autograd::NodeHooks>::adopt(new autograd::NodeHooks);
+  autograd::NodeHooks* none = nullptr;
+  if (hooks_.compare_exchange_strong(none, made.get(), std::memory_order_acq_rel)) none = made.release();
+  return *none;
+}
+
+autograd::NodeLock::NodeLock(Node& node) noexcept : node_(node) {
+  if (this_thread == 0) this_thread = next_thread.fetch_add(1, std::memory_order_relaxed);
+  uint32_t owner = 0;
+  while (!node_.owner_.compare_exchange_weak(owner, this_thread, std::memory_order_acquire)) {
+    if (owner == this_thread) {
+      taken_ = false;
+      return;
+    }
+    if (owner != 0) std::this_thread::yield();
+    owner = 0;
+  }
 }
 
 void* Node::operator new(size_t nbytes) {

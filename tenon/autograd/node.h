@@ -6,10 +6,12 @@
 #include <memory>
 #include <span>
 #include <string_view>
+#include <vector>
 
 #include "tenon/autograd/inline_vector.h"
 #include "tenon/autograd/tensor_meta.h"
 #include "tenon/core/intrusive_ptr.h"
+#include "tenon/core/source_mark.h"
 
 namespace tenon {
 
@@ -29,7 +31,9 @@ struct Edge {
 namespace autograd {
 
 struct NodeHooks;
+struct ForwardTrace;
 class GraphTask;
+class NodeLock;
 
 /// One run of a node: it reads `grads`, one for each of its inputs, and fills `out`, one for each of its
 /// edges. An undefined tensor stands for zero, in both. The node may move from `grads`.
@@ -48,6 +52,7 @@ struct SavedVisitor {
   virtual ~SavedVisitor() = default;
   /// `name` as in the operator's schema; "result" for its own.
   virtual void tensor(std::string_view name, const Tensor& value) = 0;
+  virtual void list(std::string_view name, const std::vector<Tensor>& values) = 0;
 };
 
 }  // namespace autograd
@@ -88,8 +93,15 @@ class Node : public RefCounted {
     return inputs_.size() - 1;
   }
 
-  autograd::NodeHooks* hooks() const noexcept { return hooks_.get(); }
+  /// Null while nobody has registered one.
+  autograd::NodeHooks* hooks() const noexcept { return hooks_.load(std::memory_order_acquire); }
   autograd::NodeHooks& ensure_hooks();
+
+  /// The line that made the forward call, where it was noted.
+  SourceMark source() const noexcept { return source_; }
+  void set_source(SourceMark source) noexcept { source_ = source; }
+  /// What anomaly mode kept of the forward call; null outside it.
+  const std::shared_ptr<const autograd::ForwardTrace>& trace() const noexcept { return trace_; }
 
   static void* operator new(size_t nbytes);
   static void operator delete(void* p, size_t nbytes) noexcept;
@@ -101,6 +113,7 @@ class Node : public RefCounted {
 
  private:
   friend class autograd::GraphTask;
+  friend class autograd::NodeLock;
 
   /// Which backward pass is visiting this node (high half) and its number there (low half); 0 for none. Links
   /// the nodes that wait to be freed.
@@ -108,7 +121,30 @@ class Node : public RefCounted {
   uint64_t sequence_;
   autograd::InlineVector<Edge, 2> edges_;
   autograd::InlineVector<autograd::TensorMeta, 1> inputs_;
-  std::unique_ptr<autograd::NodeHooks> hooks_;
+  std::atomic<autograd::NodeHooks*> hooks_{nullptr};
+  std::shared_ptr<const autograd::ForwardTrace> trace_;
+  SourceMark source_;
+  /// The thread that runs the node or frees what it saved.
+  std::atomic<uint32_t> owner_{0};
 };
+
+namespace autograd {
+
+/// Keeps other threads from running a node, and from freeing what it saved, meanwhile. A thread may lock a
+/// node that it has locked already.
+class NodeLock {
+ public:
+  explicit NodeLock(Node& node) noexcept;
+  ~NodeLock() {
+    if (taken_) node_.owner_.store(0, std::memory_order_release);
+  }
+  NodeLock(const NodeLock&) = delete;
+
+ private:
+  Node& node_;
+  bool taken_ = true;
+};
+
+}  // namespace autograd
 
 }  // namespace tenon

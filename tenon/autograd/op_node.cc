@@ -33,7 +33,7 @@ Tensor OpNode::tensor(size_t i) const {
   const size_t slot = shape_->slot(i);
   const SavedTensor& saved = saved_[slot];
   if (!usable(saved)) [[unlikely]]
-    saved.throw_unusable(operator_name(*this), saved_name(slot));
+    saved.throw_unusable(*this, operator_name(*this), saved_name(slot));
   return saved.get(*this);
 }
 
@@ -41,16 +41,16 @@ Tensor OpNode::result(size_t i) const {
   const size_t slot = shape_->num_tensors() + i;
   const SavedTensor& saved = saved_[slot];
   if (!usable(saved)) [[unlikely]]
-    saved.throw_unusable(operator_name(*this), saved_name(slot));
+    saved.throw_unusable(*this, operator_name(*this), saved_name(slot));
   return saved.get(*this);
 }
 
-std::vector<Tensor> OpNode::unpack_list(const std::vector<SavedTensor>& list, size_t i) const {
+std::vector<Tensor> OpNode::unpack_list(const SavedList& list, size_t i) const {
   std::vector<Tensor> out;
-  out.reserve(list.size());
-  for (const SavedTensor& saved : list) {
+  out.reserve(list.tensors.size());
+  for (const SavedTensor& saved : list.tensors) {
     if (!usable(saved)) [[unlikely]] {
-      saved.throw_unusable(operator_name(*this),
+      saved.throw_unusable(*this, operator_name(*this),
                            fmt::format("`{}`", OperatorHandle(*info_->entry).schema().arguments[i].name));
     }
     out.push_back(saved.get(*this));
@@ -81,8 +81,8 @@ void OpNode::apply(NodeCall& call) {
 
 void OpNode::release_variables() noexcept {
   for (uint32_t i = 0; i < num_saved_; ++i) saved_[i].release();
-  if (std::vector<SavedTensor>* list = saved_list()) {
-    for (SavedTensor& saved : *list) saved.release();
+  for (uint64_t left = shape_->lists; left; left &= left - 1) {
+    for (SavedTensor& saved : saved_list(std::countr_zero(left)).tensors) saved.release();
   }
 }
 
@@ -91,7 +91,7 @@ void OpNode::visit_saved(SavedVisitor& visitor) const {
   for (size_t slot = 0; slot < num_saved_; ++slot) {
     const SavedTensor& saved = saved_[slot];
     if (!saved.saved() && !saved.released()) continue;
-    if (!usable(saved)) saved.throw_unusable(operator_name(*this), saved_name(slot));
+    if (!usable(saved)) saved.throw_unusable(*this, operator_name(*this), saved_name(slot));
     if (slot >= arguments) {
       visitor.tensor(num_saved_ - arguments == 1 ? "result" : fmt::format("result{}", slot - arguments),
                      saved.get(*this));
@@ -100,16 +100,26 @@ void OpNode::visit_saved(SavedVisitor& visitor) const {
       visitor.tensor(std::string_view(name).substr(1, name.size() - 2), saved.get(*this));
     }
   }
+  for (uint64_t left = shape_->lists; left; left &= left - 1) {
+    const size_t i = std::countr_zero(left);
+    const std::vector<SavedTensor>& list = saved_list(i).tensors;
+    if (list.empty()) continue;
+    visitor.list(OperatorHandle(*info_->entry).schema().arguments[i].name, unpack_list(saved_list(i), i));
+  }
 }
 
 // Of an argument that has no formula.
 static constexpr size_t kNoEdge = SIZE_MAX;
 
+size_t Gradients::edges_of(size_t argument) const noexcept {
+  return node_.shape().lists >> argument & 1 ? node_.saved_list(argument).length : 1;
+}
+
 size_t Gradients::edge_of(size_t argument) const noexcept {
   size_t edge = 0;
   for (const ArgumentUse& use : node_.info().uses) {
     if (use.argument == argument) return edge;
-    edge += node_.shape().lists >> use.argument & 1 ? node_.list_length_ : 1;
+    edge += edges_of(use.argument);
   }
   return kNoEdge;
 }
@@ -117,8 +127,7 @@ size_t Gradients::edge_of(size_t argument) const noexcept {
 bool Gradients::wanted(size_t argument) const noexcept {
   const size_t first = edge_of(argument);
   if (first == kNoEdge) return false;
-  const size_t count = node_.shape().lists >> argument & 1 ? node_.list_length_ : 1;
-  for (size_t i = first; i < first + count; ++i) {
+  for (size_t i = first; i < first + edges_of(argument); ++i) {
     if (call_.wanted(i)) return true;
   }
   return false;

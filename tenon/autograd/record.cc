@@ -48,7 +48,7 @@ bool Recorder::argument_requires_grad(size_t i) const {
     const Tensor& t = *call_.tensors[call_.shape.slot(i)];
     return t.defined() && requires_grad(*t.impl());
   }
-  for (const Tensor& t : call_.list) {
+  for (const Tensor& t : call_.list(i)) {
     if (t.defined() && requires_grad(*t.impl())) return true;
   }
   return false;
@@ -67,17 +67,20 @@ bool Recorder::decide() const {
     return any_requires_grad();
 
   bool any = any_requires_grad();
-  for (uint64_t outs = call_.shape.written & ~uint64_t{1}; outs && !any; outs &= outs - 1) {
-    any = argument_requires_grad(std::countr_zero(outs));
+  const uint64_t outs = call_.shape.written & info_.outs;
+  for (uint64_t left = outs; left && !any; left &= left - 1) {
+    any = argument_requires_grad(std::countr_zero(left));
   }
   TENON_CHECK(
-      !any || !(call_.shape.written & ~uint64_t{1}), Runtime,
+      !any || !outs, Runtime,
       fmt::format(
           "{}(): functions with out=... arguments don't support automatic differentiation, but one of "
           "the arguments requires grad.",
           short_name(*info_.entry)));
+  check_written(any);
   if (!writes_self()) return any;
   const Tensor& self = *call_.tensors[0];
+  if (!self.defined()) return any;
   // Writing through a view writes its base, whose history this is.
   const TensorImpl* base = self.impl()->base().get();
   if (!any && !(base && requires_grad(*base))) return false;
@@ -85,19 +88,38 @@ bool Recorder::decide() const {
   return any && is_differentiable(self.dtype());
 }
 
+// What an operator updates beside its result (running statistics) has no formula: it must take no part.
+void Recorder::check_written(bool any) const {
+  for (uint64_t left = written_in_place() & ~uint64_t{1}; left; left &= left - 1) {
+    const size_t i = std::countr_zero(left);
+    const Tensor& t = *call_.tensors[call_.shape.slot(i)];
+    if (!t.defined()) continue;
+    const TensorImpl* base = t.impl()->base().get();
+    const bool takes_part = requires_grad(*t.impl()) || (base && requires_grad(*base));
+    if (!any && !takes_part) continue;
+    check_in_place(t);
+    TENON_CHECK(
+        !takes_part, Runtime,
+        fmt::format("{}: argument `{}` is written in place and its derivative is not implemented, but "
+                    "it requires grad; pass a detached tensor",
+                    short_name(*info_.entry), OperatorHandle(*info_.entry).schema().arguments[i].name));
+  }
+}
+
 void Recorder::save_arguments(uint64_t saves, uint64_t metas) {
   const CallShape& shape = call_.shape;
   for (uint64_t left = saves; left; left &= left - 1) {
     const size_t i = std::countr_zero(left);
     if (shape.lists & bit(i)) {
-      std::vector<SavedTensor>& list = *node_->saved_list();
-      list.resize(call_.list.size());
-      for (size_t j = 0; j < list.size(); ++j) list[j].save_input(call_.list[j]);
+      const TensorList& given = call_.list(i);
+      std::vector<SavedTensor>& list = node_->saved_list(i).tensors;
+      list.resize(given.size());
+      for (size_t j = 0; j < list.size(); ++j) list[j].save_input(given[j]);
       continue;
     }
     const Tensor& t = *call_.tensors[shape.slot(i)];
     if (!t.defined()) continue;
-    if (i != 0 || !writes_self()) {
+    if (!(shape.written & bit(i))) {
       node_->saved_[shape.slot(i)].save_input(t);
       continue;
     }
@@ -108,15 +130,16 @@ void Recorder::save_arguments(uint64_t saves, uint64_t metas) {
     node_->saved_[shape.slot(i)].save_input(old);
   }
   if (!metas) return;
-  node_->metas_ = std::make_unique<TensorMeta[]>(shape.num_tensors());
+  node_->metas_ = std::make_unique<ArgumentMeta[]>(shape.num_tensors());
   for (uint64_t left = metas; left; left &= left - 1) {
     const size_t slot = shape.slot(std::countr_zero(left));
-    if (call_.tensors[slot]->defined()) node_->metas_[slot] = TensorMeta(*call_.tensors[slot]);
+    if (call_.tensors[slot]->defined()) node_->metas_[slot] = ArgumentMeta(*call_.tensors[slot]);
   }
 }
 
-void Recorder::begin(IntrusivePtr<OpNode> node) {
+void Recorder::begin(IntrusivePtr<OpNode> node, void* frame) {
   node_ = std::move(node);
+  node_->set_source(note_source(frame));
   if (writes_self()) version_before_ = call_.tensors[0]->_version();
   uint64_t saves = 0, metas = 0;
   node_->reserve_edges(info_.uses.size());
@@ -126,8 +149,9 @@ void Recorder::begin(IntrusivePtr<OpNode> node) {
     if (call_.shape.tensors & bit(i)) {
       wanted = add_edge_of(*node_, *call_.tensors[call_.shape.slot(i)]);
     } else {
-      for (const Tensor& t : call_.list) wanted |= add_edge_of(*node_, t);
-      node_->list_length_ = static_cast<uint32_t>(call_.list.size());
+      const TensorList& list = call_.list(i);
+      for (const Tensor& t : list) wanted |= add_edge_of(*node_, t);
+      node_->saved_list(i).length = static_cast<uint32_t>(list.size());
     }
     if (!wanted) continue;
     saves |= use.saves;
@@ -144,7 +168,7 @@ void Recorder::replace_self_history(const Tensor& self) {
   replace_history(whole, {make_copy_slices_node(whole, self, owner()), 0});
 }
 
-void Recorder::finish(std::span<Tensor* const> results) {
+void Recorder::finish(std::span<Tensor* const> results, bool several) {
   const bool in_place = writes_self();
   for (uint32_t i = 0; i < results.size(); ++i) {
     Tensor& t = *results[i];
@@ -170,14 +194,14 @@ void Recorder::finish(std::span<Tensor* const> results) {
       set_history(t, {last ? IntrusivePtr<Node>::adopt(node_.release()) : owner(), i});
       if (t.is_view()) [[unlikely]] {
         meta_of(*t.impl())->creation =
-            info_.is_view && results.size() > 1 ? ViewCreation::MultiOutput : creation_of(*call_.tensors[0]);
+            info_.is_view && several ? ViewCreation::MultiOutput : creation_of(*call_.tensors[0]);
       }
     }
   }
   if (in_place) replace_self_history(*call_.tensors[0]);
 }
 
-void Recorder::finish_unrecorded(std::span<Tensor* const> results) const {
+void Recorder::finish_unrecorded(std::span<Tensor* const> results, bool several) const {
   if (call_.shape.num_tensors() == 0) return;
   const Tensor& self = *call_.tensors[0];
   if (!self.defined()) return;
@@ -186,8 +210,11 @@ void Recorder::finish_unrecorded(std::span<Tensor* const> results) const {
   if (!thread_state.grad_enabled) {
     if (!requires_grad(*self.impl()) && !(base && requires_grad(*base))) return;
     creation = thread_state.inference_mode ? ViewCreation::InferenceMode : ViewCreation::NoGrad;
+  } else if (several && info_.is_view) {
+    creation = ViewCreation::MultiOutput;
   }
   for (Tensor* t : results) {
+    if (!t->defined()) continue;
     TensorImpl& impl = *t->impl();
     if (impl.is_inference() || t->is_same(self)) continue;
     const AutogradMeta* of_base = impl.base() ? meta_of(*impl.base()) : nullptr;

@@ -3,6 +3,8 @@
 // registrations. What does not depend on the signature is in record.cc.
 #pragma once
 
+#include <bit>
+
 #include "tenon/autograd/derivative.h"
 
 namespace tenon::autograd {
@@ -11,7 +13,11 @@ namespace tenon::autograd {
 struct CallTensors {
   const CallShape& shape;
   const Tensor* const* tensors;  ///< By slot.
-  TensorList list;               ///< The list argument, if there is one.
+  const TensorList* lists;       ///< In order.
+
+  const TensorList& list(size_t argument) const noexcept {
+    return lists[std::popcount(shape.lists & ((uint64_t{1} << argument) - 1))];
+  }
 };
 
 /// The part of a recorded call that does not depend on its signature.
@@ -23,18 +29,22 @@ class Recorder {
 
   bool recording() const noexcept { return recording_; }
   /// Gives the node its edges and what it saves. Before the call goes on, which may overwrite an argument.
-  void begin(IntrusivePtr<OpNode> node);
-  /// Makes the results part of the graph.
-  void finish(std::span<Tensor* const> results);
+  /// `frame`: that of the kernel, whose caller's line the node names.
+  void begin(IntrusivePtr<OpNode> node, void* frame);
+  /// Makes the results part of the graph. `several`: the operator returns a list or a tuple.
+  void finish(std::span<Tensor* const> results, bool several);
   /// Without history, results may still be views, and must remember in which mode, and after which writes to
   /// their base, they were made.
-  void finish_unrecorded(std::span<Tensor* const> results) const;
+  void finish_unrecorded(std::span<Tensor* const> results, bool several) const;
 
  private:
   bool decide() const;
   bool any_requires_grad() const;
   bool argument_requires_grad(size_t i) const;
-  bool writes_self() const noexcept { return call_.shape.written & 1; }
+  /// Written arguments that are no out= arguments: self, and what an operator updates on the way.
+  uint64_t written_in_place() const noexcept { return call_.shape.written & ~info_.outs; }
+  bool writes_self() const noexcept { return written_in_place() & 1; }
+  void check_written(bool any) const;
   void save_arguments(uint64_t saves, uint64_t metas);
   IntrusivePtr<Node> owner() const noexcept { return IntrusivePtr<Node>::share(node_.get()); }
   void replace_self_history(const Tensor& self);
@@ -54,19 +64,19 @@ template <class... A>
 struct TensorPointers {
   static constexpr CallShape kShape = call_shape<A...>();
   const Tensor* tensors[kShape.num_tensors() + 1];
-  TensorList list;
+  TensorList lists[std::popcount(kShape.lists) + 1];
 
   explicit TensorPointers(const std::remove_reference_t<A>&... args) {
-    size_t n = 0;
-    (add(n, args), ...);
+    size_t n = 0, l = 0;
+    (add(n, l, args), ...);
   }
-  CallTensors call() const noexcept { return {kShape, tensors, list}; }
+  CallTensors call() const noexcept { return {kShape, tensors, lists}; }
 
  private:
-  void add(size_t& n, const Tensor& t) noexcept { tensors[n++] = &t; }
-  void add(size_t&, const TensorList& l) noexcept { list = l; }
+  void add(size_t& n, size_t&, const Tensor& t) noexcept { tensors[n++] = &t; }
+  void add(size_t&, size_t& l, const TensorList& list) noexcept { lists[l++] = list; }
   template <class T>
-  void add(size_t&, const T&) noexcept {}
+  void add(size_t&, size_t&, const T&) noexcept {}
 };
 
 /// Calls `f` with the addresses of all tensors in a call's result.
@@ -110,26 +120,30 @@ struct Record<R(A...)> {
     const CallTensors tensors = pointers.call();
     Recorder recorder(info, tensors);
     if (recorder.recording())
-      recorder.begin(IntrusivePtr<OpNode>::adopt(new SavedCall<R(A...)>(info, args...)));
+      recorder.begin(IntrusivePtr<OpNode>::adopt(new SavedCall<R(A...)>(info, args...)),
+                     __builtin_frame_address(0));
     // Operators that the kernel calls on the same tensors are its own business.
     const ExcludeDispatchKeyGuard below(kAutogradKeys);
     const DispatchKeySet rest = keys.below(Functionality::Autograd);
     if constexpr (std::is_void_v<R>) {
       op.redispatch(rest, std::forward<A>(args)...);
-      if (recorder.recording()) recorder.finish({});
+      if (recorder.recording()) recorder.finish({}, false);
     } else {
       R result = op.redispatch(rest, std::forward<A>(args)...);
       if (recorder.recording()) {
-        detail::with_results(result, [&](std::span<Tensor* const> results) { recorder.finish(results); });
-      } else if (info.is_view || is_view(result)) {
         detail::with_results(result,
-                             [&](std::span<Tensor* const> results) { recorder.finish_unrecorded(results); });
+                             [&](std::span<Tensor* const> results) { recorder.finish(results, kSeveral); });
+      } else if (info.is_view || is_view(result)) {
+        detail::with_results(
+            result, [&](std::span<Tensor* const> results) { recorder.finish_unrecorded(results, kSeveral); });
       }
       return result;
     }
   }
 
  private:
+  static constexpr bool kSeveral = !detail::kIsTensor<R>;
+
   template <class T>
   static bool is_view(const T& result) noexcept {
     // Also of operators whose schema does not promise it (flip).

@@ -6,12 +6,20 @@
 
 namespace tenon::autograd {
 
+struct PackedTensor;
+
 class SavedTensor {
  public:
   SavedTensor() noexcept = default;
+  SavedTensor(SavedTensor&&) noexcept;
+  SavedTensor& operator=(SavedTensor&&) noexcept;
+  ~SavedTensor() {
+    if (packed_) drop_packed();
+  }
 
   /// Keeps an argument: a leaf that requires grad as it is; of any other tensor its elements and its history.
   /// The tensor itself might be written in place later, by a call whose node leads here, and then own itself.
+  /// What the thread's saved-tensor hooks make of it is kept instead, where there are any.
   /// Throws Error{Runtime} for an inference tensor.
   void save_input(const Tensor& t);
   /// Keeps result `output_nr` of the node's own call: its elements, not the tensor, which owns the node.
@@ -27,20 +35,21 @@ class SavedTensor {
   Tensor get(const Node& owner) const;
   /// The same; throws Error{Runtime} naming the operator `op` and what it had saved.
   Tensor unpack(const Node& owner, std::string_view op, std::string_view what) const;
-  [[noreturn]] void throw_unusable(std::string_view op, std::string_view what) const;
+  /// Names the lines of the save (`owner`'s) and of the change as well.
+  [[noreturn]] void throw_unusable(const Node& owner, std::string_view op, std::string_view what) const;
 
-  void release() noexcept {
-    data_.reset();
-    history_ = {};
-    if (state_ != State::Empty) state_ = State::Released;
-  }
+  void release() noexcept;
 
  private:
   enum class State : uint8_t { Empty, Input, Output, Released };
 
+  void keep(Tensor elements, uint64_t version);
+  void drop_packed() noexcept;
+
   Tensor data_;
   Edge history_;  // of results: no node, because it owns this
   uint64_t version_ = 0;
+  PackedTensor* packed_ = nullptr;
   State state_ = State::Empty;
 };
 

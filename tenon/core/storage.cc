@@ -44,6 +44,12 @@ Storage Storage::allocate(size_t nbytes, Device device) {
   return storage;
 }
 
+void StorageImpl::note_change() noexcept {
+  const SourceMark mark = note_source(__builtin_frame_address(0));
+  change_place_.store(mark.place, std::memory_order_relaxed);
+  change_detail_.store(mark.detail, std::memory_order_relaxed);
+}
+
 Storage Storage::from_foreign(Address address, size_t nbytes, Device device, StorageImpl::Deleter deleter,
                               void* context) {
   Storage storage;

@@ -8,6 +8,7 @@
 
 #include "tenon/core/allocator.h"
 #include "tenon/core/intrusive_ptr.h"
+#include "tenon/core/source_mark.h"
 
 namespace tenon {
 
@@ -40,7 +41,17 @@ class StorageImpl final : public RefCounted {
   Device device() const noexcept { return device_; }
   Allocator* allocator() const noexcept { return allocator_; }
   uint64_t version() const noexcept { return version_.load(std::memory_order_relaxed); }
-  void bump_version() noexcept { version_.store(version() + 1, std::memory_order_relaxed); }
+  void bump_version() noexcept {
+    version_.store(version() + 1, std::memory_order_relaxed);
+    if (watched_.load(std::memory_order_relaxed)) [[unlikely]]
+      note_change();
+  }
+  /// From now on writes note where they were made.
+  void watch() noexcept { watched_.store(true, std::memory_order_relaxed); }
+  /// Where the latest write was made since somebody watches.
+  SourceMark changed_at() const noexcept {
+    return {change_place_.load(std::memory_order_relaxed), change_detail_.load(std::memory_order_relaxed)};
+  }
   bool resizable() const noexcept { return allocator_ != nullptr; }
   bool read_only() const noexcept { return read_only_; }
   void set_read_only(bool on) noexcept { read_only_ = on; }
@@ -52,16 +63,20 @@ class StorageImpl final : public RefCounted {
   StorageImpl() = default;
   ~StorageImpl() = default;
   void materialize() const;
+  [[gnu::noinline]] void note_change() noexcept;
 
   Device device_;
   bool in_place_ = false;  // the bytes follow this object in the same block
   bool read_only_ = false;
   std::atomic<bool> pending_{false};  // `context_` is a PendingBytes
+  std::atomic<bool> watched_{false};
+  std::atomic<int32_t> change_detail_{-1};  // of changed_at, as change_place_
   Address address_ = 0;
   size_t nbytes_ = 0;
   size_t block_bytes_ = 0;          // of the block of this object, its bytes included
   Allocator* allocator_ = nullptr;  // null for foreign memory
   std::atomic<uint64_t> version_{0};
+  std::atomic<uint64_t> change_place_{0};
   Deleter deleter_ = nullptr;
   void* context_ = nullptr;
 };

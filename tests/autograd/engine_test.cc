@@ -186,19 +186,20 @@ TEST(Engine, SavedTensorNoticesAChange) {
   const Tensor x = number(4);
   const Edge root = node<Keeps>(x);
   x.storage()->bump_version();
-  EXPECT_EQ(error_of([&] { run(root); }),
-            "backward: `keeps` saved `x`, which was changed in place (version 1, expected 0); use the "
-            "out-of-place form "
-            "instead");
+  EXPECT_TRUE(
+      error_of([&] { run(root); })
+          .starts_with("backward: `keeps` saved `x`, which was changed in place (version 1, expected 0); "
+                       "use the out-of-place form instead. Saved at an unknown place, changed at "));
 }
 
 TEST(Engine, HooksSeeAndReplaceGradients) {
   Tensor x = leaf({1}, {0});
-  const uint64_t id = autograd::register_hook(x, [](const Tensor& g) { return number(value(g) + 100); });
+  const autograd::HookHandle handle =
+      autograd::register_hook(x, [](const Tensor& g) { return number(value(g) + 100); });
   const Edge root = scale(2, {autograd::gradient_edge(x)});
   run(root, 1, {.retain_graph = true});
   EXPECT_EQ(value(x.grad()), 102);
-  autograd::remove_hook(x, id);
+  handle.remove();
   run(root);
   EXPECT_EQ(value(x.grad()), 104);
 }

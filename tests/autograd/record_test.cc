@@ -103,10 +103,10 @@ TEST(Record, ChangeOfASavedResultIsReported) {
   Tensor x = leaf({1}, {1});
   Tensor y = tenon::exp(x);
   y.mul_(Scalar(2));
-  EXPECT_EQ(error_of([&] { tenon::sum(y).backward(); }),
-            "backward: `exp` saved its result, which was changed in place (version 1, expected 0); use the "
-            "out-of-place "
-            "form instead");
+  EXPECT_TRUE(error_of([&] { tenon::sum(y).backward(); })
+                  .starts_with(
+                      "backward: `exp` saved its result, which was changed in place (version 1, expected 0); "
+                      "use the out-of-place form instead. Saved at "));
 }
 
 TEST(Record, ChangeOfASavedArgumentIsReportedThroughAnyView) {
@@ -114,10 +114,10 @@ TEST(Record, ChangeOfASavedArgumentIsReportedThroughAnyView) {
   Tensor c = make({2}, {3, 4});
   Tensor y = tenon::mul(x, c);
   c.select(0, 0).zero_();
-  EXPECT_EQ(error_of([&] { tenon::sum(y).backward(); }),
-            "backward: `mul` saved `other`, which was changed in place (version 1, expected 0); use the "
-            "out-of-place form "
-            "instead");
+  EXPECT_TRUE(
+      error_of([&] { tenon::sum(y).backward(); })
+          .starts_with("backward: `mul` saved `other`, which was changed in place (version 1, expected 0); "
+                       "use the out-of-place form instead. Saved at "));
 }
 
 TEST(Record, InPlaceOfAResult) {
@@ -300,6 +300,7 @@ TEST(Record, SavedTensorsAreVisible) {
   struct Collect final : autograd::SavedVisitor {
     void tensor(std::string_view name, const Tensor& t) override { seen.emplace_back(name, values(t)); }
     std::vector<std::pair<std::string, V>> seen;
+    void list(std::string_view, const std::vector<Tensor>&) override { FAIL(); }
   } collect;
   Tensor x = leaf({1}, {2}), w = leaf({1}, {3});
   tenon::mul(x, w).grad_fn()->visit_saved(collect);

@@ -96,6 +96,10 @@ TEST(Model, ErrorsNameFileAndLine) {
   expect_error("- schema: f(Tensor self) -> Tensor\n  expr: self\n  promote: [other]\n", "3", "'other'");
   expect_error("- schema: f(Tensor x) -> Tensor\n  expr: x\n  variants: [method]\n", "3", "self");
   expect_error("- [1\n", "2", "");
+  expect_error(
+      "- schema: f_(Tensor(a!) self, Tensor other) -> Tensor(a!)\n  explicit: f_\n  derivative: {other: "
+      "grad}\n",
+      "3", "f_ writes `self` in place, so `self` needs a formula");
 }
 
 TEST(Model, AnEntryIsDeclaredOnce) {

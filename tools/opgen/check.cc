@@ -93,6 +93,25 @@ void check_derivative(const OpDef& def, const YamlEntry& entry) {
                     fmt::format("'{}' is no tensor argument of {}", name, schema.name_with_overload()));
     }
   }
+  const Operator* in_place = def.find(Form::Inplace);
+  if (d.kind == DerivativeDef::Kind::Formulas && in_place) {
+    // The written tensor's new history leads to its old one: through argument 0, by its formula.
+    const auto& arguments = in_place->schema.arguments;
+    const bool writes_first = !arguments.empty() && arguments[0].type.base == schema::BaseType::Tensor &&
+                              !arguments[0].type.list && arguments[0].is_write();
+    if (!writes_first) {
+      entry.fail_in("derivative", fmt::format("{} must write its first argument to be differentiated",
+                                              in_place->schema.name_with_overload()));
+    }
+    const bool has_self = std::any_of(d.formulas.begin(), d.formulas.end(),
+                                      [&](const auto& f) { return f.first == arguments[0].name; });
+    if (!has_self) {
+      entry.fail_in("derivative",
+                    fmt::format("{} writes `{}` in place, so `{}` needs a formula; an argument "
+                                "whose old elements are lost has zeros_like(grad)",
+                                in_place->schema.name_with_overload(), arguments[0].name, arguments[0].name));
+    }
+  }
   if (!d.output_differentiability.empty() && d.output_differentiability.size() != schema.returns.size()) {
     entry.fail_in(
         "output_differentiability",

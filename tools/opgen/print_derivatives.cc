@@ -89,7 +89,7 @@ std::string backward_function(const OpDef& def) {
     text += fmt::format("  if (out.wanted({})) {{  // {}\n", f.argument, schema.arguments[f.argument].name);
     for (const size_t a : f.arguments) text += declaration(schema, a);
     for (const size_t a : f.metas) {
-      text += fmt::format("    const TensorMeta& {} = saved.meta({});\n",
+      text += fmt::format("    const ArgumentMeta& {} = saved.meta({});\n",
                           schema::cpp_name(schema.arguments[a]), a);
     }
     for (const size_t r : f.results)
@@ -104,6 +104,14 @@ uint64_t differentiable_results(const OpDef& def) {
   const auto& flags = def.derivative.output_differentiability;
   for (size_t i = 0; i < flags.size(); ++i) {
     if (!flags[i]) mask &= ~(uint64_t{1} << i);
+  }
+  return mask;
+}
+
+uint64_t out_arguments(const FunctionSchema& schema) {
+  uint64_t mask = 0;
+  for (size_t i = 0; i < schema.arguments.size(); ++i) {
+    if (schema.arguments[i].is_out) mask |= uint64_t{1} << i;
   }
   return mask;
 }
@@ -174,9 +182,9 @@ class InfoPrinter {
         "constinit const DerivativeInfo {}{{\n    .entry = &tenon::detail::operator_entries[{}],\n    "
         ".node_name = {},\n"
         "    .uses = {},\n    .backward = {},\n    .data = {},\n    .differentiable_results = {:#x},\n    "
-        ".is_view = {}}};\n",
+        ".is_view = {},\n    .outs = {:#x}}};\n",
         op.constant, op.index, quoted(names_.at(&def)), used.empty() ? "{}" : used, backward, data,
-        differentiable_results(def), op.schema.is_view());
+        differentiable_results(def), op.schema.is_view(), out_arguments(op.schema));
   }
 
   std::map<const OpDef*, std::string> names_;

@@ -82,6 +82,9 @@ std::string method_declarations(const std::vector<OperatorOf>& all) {
   return text;
 }
 
+// A mark of a caller's line steps over these functions: nothing else may stand between them and a kernel.
+constexpr std::string_view kCallSite = "TENON_CALL_SITE [[gnu::flatten]]";
+
 std::string definitions(const std::vector<OperatorOf>& some) {
   std::string text = banner("Definitions of operator functions and methods.");
   text +=
@@ -90,12 +93,12 @@ std::string definitions(const std::vector<OperatorOf>& some) {
   for (const auto& [def, op] : some) {
     const std::string returns = schema::cpp_return_type(op->schema);
     for (const std::string& name : op->function ? function_names(*op) : std::vector<std::string>{}) {
-      text += fmt::format("{} {}({}) {{\n{}}}\n", returns, name,
+      text += fmt::format("{} {} {}({}) {{\n{}}}\n", kCallSite, returns, name,
                           parameter_list(parameters(*op, false), false), body(*op, ""));
     }
     for (const std::string& name : op->method ? method_names(*op) : std::vector<std::string>{}) {
       const bool writes = op->schema.arguments[*op->schema.argument_index("self")].is_write();
-      text += fmt::format("{} Tensor::{}({}) const {{\n{}}}\n", returns, name,
+      text += fmt::format("{} {} Tensor::{}({}) const {{\n{}}}\n", kCallSite, returns, name,
                           parameter_list(parameters(*op, true), false),
                           body(*op, writes ? "const_cast<Tensor&>(*this)" : "*this"));
     }

@@ -1,21 +1,27 @@
-"""Reverse-mode differentiation: backward, grad, and the modes that switch recording; checks of derivatives."""
+"""Reverse-mode differentiation: backward, grad, functions of one's own, the modes that switch recording; checks."""
 
 from .._C import Node
 from .._C import _backward as backward
 from .._C import _grad as grad
-from . import graph
+from . import function, graph
+from .anomaly_mode import detect_anomaly, set_detect_anomaly
+from .function import Function
 from .grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled
 from .gradcheck import gradcheck, gradgradcheck  # the functions hide their module, as in PyTorch
 
 __all__ = [
+    "Function",
     "Node",
     "backward",
+    "detect_anomaly",
     "enable_grad",
+    "function",
     "grad",
     "gradcheck",
     "gradgradcheck",
     "graph",
     "inference_mode",
     "no_grad",
+    "set_detect_anomaly",
     "set_grad_enabled",
 ]

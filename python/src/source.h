@@ -1,0 +1,12 @@
+// Python's lines for error messages: which line of Python is calling. Used by module.cc and by whoever gives
+// the interpreter lock away.
+#pragma once
+
+#include "python/src/object.h"
+
+namespace tenon::python {
+
+/// Has marks (core/source_mark.h) name Python's lines.
+bool add_source_language(PyObject* module);
+
+}  // namespace tenon::python

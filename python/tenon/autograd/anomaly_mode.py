@@ -1,0 +1,40 @@
+"""Anomaly mode: an error in backward names where its forward call was made, and NaN is an error."""
+
+import warnings
+
+from .._C import _set_anomaly_enabled, is_anomaly_check_nan_enabled, is_anomaly_enabled
+
+__all__ = ["detect_anomaly", "set_detect_anomaly"]
+
+
+class set_detect_anomaly:
+    """Switches anomaly mode at once; as a context manager, until the end of the block. For the whole process."""
+
+    def __init__(self, mode, check_nan=True):
+        self.previous = is_anomaly_enabled(), is_anomaly_check_nan_enabled()
+        _set_anomaly_enabled(mode, check_nan)
+
+    def __enter__(self):
+        pass
+
+    def __exit__(self, *exception):
+        _set_anomaly_enabled(*self.previous)
+
+
+class detect_anomaly:
+    """Anomaly mode for a block. Slow; for looking for a fault. Warns when the mode is switched on."""
+
+    def __init__(self, check_nan=True):
+        self.check_nan = check_nan
+        warnings.warn(
+            "Anomaly Detection has been enabled. This mode will increase the runtime and should only be enabled for "
+            "debugging.",
+            stacklevel=2,
+        )
+
+    def __enter__(self):
+        self.previous = is_anomaly_enabled(), is_anomaly_check_nan_enabled()
+        _set_anomaly_enabled(True, self.check_nan)
+
+    def __exit__(self, *exception):
+        _set_anomaly_enabled(*self.previous)

@@ -1,0 +1,100 @@
+"""Function: a differentiable function with a forward and a backward of its own."""
+
+import functools
+
+from .. import _C
+from .._C import Tensor
+from .grad_mode import no_grad
+
+FunctionCtx = _C._FunctionBase
+
+
+class _FunctionMeta(type):
+    """Gives each Function class a class for the ctx of its calls, which is what grad_fn shows."""
+
+    def __init__(cls, name, bases, attributes):
+        super().__init__(name, bases, attributes)
+        cls._backward_cls = type(name + "Backward", (FunctionCtx,), {"_forward_cls": cls, "__module__": cls.__module__})
+        if len(cls.__mro__) == 2:  # Function itself
+            return
+        cls._separate_setup = cls.setup_context is not Function.setup_context
+        has_backward, has_vjp = cls.backward is not Function.backward, cls.vjp is not Function.vjp
+        if has_backward and has_vjp:
+            raise RuntimeError(
+                "Implementing both 'backward' and 'vjp' for a custom Function is not allowed. You should only "
+                "implement one of them."
+            )
+        cls._backward_name = "vjp" if has_vjp else "backward"
+
+
+class Function(metaclass=_FunctionMeta):
+    """A differentiable function. A subclass has static methods `forward` and `backward`, and is called by `apply`:
+
+        class Square(tenon.autograd.Function):
+            @staticmethod
+            def forward(ctx, x):
+                ctx.save_for_backward(x)
+                return x * x
+
+            @staticmethod
+            def backward(ctx, grad):
+                (x,) = ctx.saved_tensors
+                return grad * 2 * x
+
+        y = Square.apply(x)
+
+    `forward` runs without recording. With a static method `setup_context(ctx, inputs, output)` as well, `forward`
+    takes no ctx. `backward` gets one gradient for each result of forward and returns one for each argument: None for
+    what has no gradient. It is recorded where its own derivative is asked for (create_graph=True).
+    """
+
+    _separate_setup = False
+    _backward_name = "backward"
+
+    def __init__(self, *args, **kwargs):
+        raise RuntimeError(
+            f"{type(self).__name__} should not be instantiated: methods of autograd functions are all static, so call "
+            f"{type(self).__name__}.apply(...)"
+        )
+
+    apply = classmethod(_C._apply_function)
+
+    @staticmethod
+    def forward(*args, **kwargs):
+        raise NotImplementedError("You must implement the forward function for custom autograd.Function.")
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        raise NotImplementedError("setup_context is not implemented.")
+
+    @staticmethod
+    def backward(ctx, *grad_outputs):
+        raise NotImplementedError(
+            "You must implement either the backward or vjp method for your custom autograd.Function to use it with "
+            "backward mode AD."
+        )
+
+    @staticmethod
+    def vjp(ctx, *grad_outputs):
+        return Function.backward(ctx, *grad_outputs)
+
+
+def once_differentiable(backward):
+    """A backward whose own derivative raises: for one that computes with other means than recorded operators."""
+
+    @functools.wraps(backward)
+    def wrapper(ctx, *grads):
+        with no_grad():
+            result = backward(ctx, *grads)
+        if not _C.is_grad_enabled():
+            return result
+        if not any(isinstance(g, Tensor) and g.requires_grad for g in grads):
+            return result
+        several = isinstance(result, tuple)
+        marked = _C._delayed_error(
+            "trying to differentiate twice a function that was marked with @once_differentiable",
+            result if several else (result,),
+        )
+        return marked if several else marked[0]
+
+    return wrapper

@@ -1,0 +1,38 @@
+#include "tenon/autograd/hooks.h"
+
+namespace tenon::autograd {
+
+void NodeHooks::remove(uint64_t id) {
+  // A hook's own destructor may take locks: it runs after this one is given back.
+  NodeHooks gone;
+  const auto take = [&](auto& list, auto& out) {
+    for (auto it = list.begin(); it != list.end(); ++it) {
+      if (it->id != id) continue;
+      out.push_back(std::move(*it));
+      list.erase(it);
+      return;
+    }
+  };
+  const std::lock_guard lock(mutex);
+  take(inputs, gone.inputs);
+  take(before, gone.before);
+  take(after, gone.after);
+  take(leaf, gone.leaf);
+}
+
+void NodeHooks::clear() {
+  NodeHooks gone;
+  const std::lock_guard lock(mutex);
+  gone.inputs.swap(inputs);
+  gone.retained.swap(retained);
+  gone.before.swap(before);
+  gone.after.swap(after);
+  gone.leaf.swap(leaf);
+}
+
+uint64_t NodeHooks::next_id() noexcept {
+  static std::atomic<uint64_t> next{1};
+  return next.fetch_add(1, std::memory_order_relaxed);
+}
+
+}  // namespace tenon::autograd

@@ -1,0 +1,58 @@
+// Which lines a version error names. This file is compiled with debug information, others are not.
+#include <thread>
+
+#include "tenon/core/source_mark.h"
+#include "tests/autograd/testing.h"
+
+namespace tenon {
+namespace {
+
+using namespace tenon::testing;
+
+std::string here(int line) { return "source_test.cc:" + std::to_string(line); }
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+TEST(Source, AVersionErrorNamesTheLinesOfTheSaveAndOfTheChange) {
+  Tensor x = leaf({1}, {1});
+  const int saved = __LINE__ + 1;
+  Tensor y = tenon::exp(x);
+  const int changed = __LINE__ + 1;
+  y.add_(Scalar(1));
+  const std::string error = error_of([&] { y.backward(); });
+  EXPECT_TRUE(contains(error, here(saved))) << error;
+  EXPECT_TRUE(contains(error, here(changed))) << error;
+}
+
+TEST(Source, MethodsAndOutFormsToo) {
+  Tensor x = leaf({1}, {1}), c = make({1}, {2});
+  const int saved = __LINE__ + 1;
+  Tensor y = x.mul(c);
+  const int changed = __LINE__ + 1;
+  tenon::add_out(c, make({1}, {3}), make({1}, {4}));
+  const std::string error = error_of([&] { y.backward(); });
+  EXPECT_TRUE(contains(error, here(saved))) << error;
+  EXPECT_TRUE(contains(error, here(changed))) << error;
+}
+
+TEST(Source, OfAnotherThread) {
+  Tensor x = leaf({1}, {1});
+  Tensor y = tenon::exp(x);
+  int done = 0;  // a call in the last place would be a jump, which leaves no trace
+  const int changed = __LINE__ + 1;
+  std::thread([&] { y.zero_(), ++done; }).join();
+  EXPECT_TRUE(contains(error_of([&] { y.backward(); }), here(changed)));
+}
+
+TEST(Source, WithoutDebugInformationItSaysSo) {
+  // Code that no file describes.
+  static const char anywhere = 0;
+  const SourceMark mark{reinterpret_cast<uint64_t>(&anywhere) + 1, -1};
+  EXPECT_TRUE(contains(describe_source(mark), "(no debug information)")) << describe_source(mark);
+  EXPECT_TRUE(contains(describe_source({1, -1}), "(no debug information)"));
+  EXPECT_EQ(describe_source({}), "an unknown place");
+}
+
+}  // namespace
+}  // namespace tenon

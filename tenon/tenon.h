@@ -3,6 +3,7 @@
 #pragma once
 
 #include "tenon/autograd/autograd.h"
+#include "tenon/autograd/function.h"
 #include "tenon/core/kernel_report.h"
 #include "tenon/core/parallel.h"
 #include "tenon/core/strict.h"

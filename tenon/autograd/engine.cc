@@ -109,6 +109,8 @@ void GraphTask::mark_needed(std::span<const Edge> captures) {
     // A leaf's node leads nowhere, and runs only to fill `.grad`.
     if (options_.accumulate && steps_[index].node->next_edges().empty()) steps_[index].runs = true;
   }
+  std::sort(captures_.begin(), captures_.end(),
+            [](const Capture& a, const Capture& b) { return a.step < b.step; });
   for (const uint32_t index : finished_) {
     Step& step = steps_[index];
     for (const Edge& edge : step.node->next_edges()) {
@@ -234,9 +236,10 @@ void GraphTask::apply_watched(Node& node, NodeCall& call) {
 }
 
 void GraphTask::keep_captured(uint32_t index) {
-  for (const Capture& capture : captures_) {
-    if (capture.step == index) captured_[capture.place] = grads_[steps_[index].first_grad + capture.input_nr];
-  }
+  auto capture = std::lower_bound(captures_.begin(), captures_.end(), index,
+                                  [](const Capture& c, uint32_t step) { return c.step < step; });
+  for (; capture != captures_.end() && capture->step == index; ++capture)
+    captured_[capture->place] = grads_[steps_[index].first_grad + capture->input_nr];
 }
 
 void GraphTask::run_step(uint32_t index) {

@@ -276,5 +276,41 @@ TEST(Engine, MillionRecordedOperatorsOnASmallStack) {
   EXPECT_EQ(value(x.grad()), 1'000'001);
 }
 
+TEST(Engine, MillionLeavesOnASmallStack) {
+  on_small_stack([] {
+    std::vector<Tensor> leaves;
+    for (int i = 0; i < 1'000'000; ++i) leaves.push_back(leaf({1}, {1}));
+    {
+      // A tree of sums.
+      std::vector<Tensor> level = leaves;
+      while (level.size() > 1) {
+        std::vector<Tensor> next;
+        for (size_t i = 0; i + 1 < level.size(); i += 2) next.push_back(tenon::add(level[i], level[i + 1]));
+        if (level.size() % 2) next.push_back(level.back());
+        level = std::move(next);
+      }
+      const Tensor y = tenon::mul(level[0], Scalar(2));
+      level.clear();
+      y.backward({}, true);
+      EXPECT_EQ(value(leaves.front().grad()), 2);
+      EXPECT_EQ(value(leaves.back().grad()), 2);
+      const std::vector<Tensor> grads = autograd::grad({&y, 1}, leaves);
+      EXPECT_EQ(value(grads.back()), 2);
+    }
+    leaves.clear();
+  });
+}
+
+TEST(Engine, MillionNodesThatSaveEachOtherOnASmallStack) {
+  // Each node also keeps the one below through what it saved.
+  Tensor x = leaf({1}, {1});
+  on_small_stack([&] {
+    Tensor y = x;
+    for (int i = 0; i < 1'000'000; ++i) y = tenon::mul(y, y);
+    y.backward();
+  });
+  EXPECT_TRUE(std::isinf(value(x.grad())));  // 2^1000000
+}
+
 }  // namespace
 }  // namespace tenon

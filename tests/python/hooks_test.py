@@ -100,6 +100,9 @@ def test_what_node_hooks_return_is_checked():
     with pytest.raises(RuntimeError, match="incorrect number of values"):
         y.backward(retain_graph=True)
     handle.remove()
+    with y.grad_fn.register_hook(lambda results, grads: (tenon.ones(3), None)):
+        with pytest.raises(RuntimeError, match="has changed the size of value"):
+            y.backward(retain_graph=True)
     y.grad_fn.register_prehook(lambda grads: 5)
     with pytest.raises(TypeError, match="must return Tensors or None"):
         y.backward()

@@ -421,3 +421,24 @@ def test_an_illegal_write_and_its_error(write, message):
         write(x)
     # Nothing was written.
     assert x.tolist() == [1.0, 2.0, 3.0, 4.0]
+
+
+def test_writes_through_views_of_a_tensor_without_history_are_recorded():
+    """PyTorch refuses these (docs/differences.md)."""
+    w = leaf(5.0, 6.0)
+    y = tenon.zeros(4)
+    _, piece = y.split(2)
+    with tenon.no_grad():
+        v = y[:2]
+    piece.copy_(w)
+    v.copy_(w * 2)
+    y.backward(tenon.tensor(POWERS))
+    assert w.grad.tolist() == [102.0, 1020.0]
+
+
+def test_an_inference_tensor_is_written_where_nothing_is_recorded():
+    """PyTorch refuses this (docs/differences.md)."""
+    with tenon.inference_mode():
+        t = tenon.ones(2)
+    t.add_(1)
+    assert t.tolist() == [2.0, 2.0]

@@ -129,7 +129,7 @@ PyObject* to_int(PyObject* o) {
   return guarded([&]() -> PyObject* {
     const Scalar value = only_element(o, "int");
     if (value.is_integral()) return PyLong_FromLongLong(value.to_int());
-    TENON_CHECK(!value.is_complex(), Type, "int(): a complex tensor has no integer value");
+    TENON_CHECK(value.to_complex().imag() == 0, Type, "int(): a complex tensor has no integer value");
     return PyLong_FromDouble(value.to_double());  // raises for NaN and infinity, exact beyond 64 bits
   });
 }
@@ -137,7 +137,7 @@ PyObject* to_int(PyObject* o) {
 PyObject* to_float(PyObject* o) {
   return guarded([&] {
     const Scalar value = only_element(o, "float");
-    TENON_CHECK(!value.is_complex(), Type, "float(): a complex tensor has no real value");
+    TENON_CHECK(value.to_complex().imag() == 0, Type, "float(): a complex tensor has no real value");
     return PyFloat_FromDouble(value.to_double());
   });
 }

@@ -46,6 +46,25 @@ constexpr auto kVersion = [](const Tensor& t) {
               "_version: Inference tensors do not track version counter.");
   return PyLong_FromUnsignedLongLong(t._version());
 };
+constexpr auto kReal = [](const Tensor& t) { return wrap(tenon::real(t)); };
+constexpr auto kImag = [](const Tensor& t) { return wrap(tenon::imag(t)); };
+constexpr auto kMatrixAdjoint = [](const Tensor& t) { return wrap(tenon::conj(t.mT())); };
+
+/// x.real = values writes through the view.
+int set_real(PyObject* o, PyObject* value, void* imaginary) {
+  return guarded([&] {
+    const char* name = imaginary ? "imag" : "real";
+    Tensor part = imaginary ? tenon::imag(tensor_of(o)) : tenon::real(tensor_of(o));
+    Scalar number;
+    if (given(value) && is_tensor(value))
+      part.copy_(tensor_of(value));
+    else if (given(value) && parse_scalar(value, number))
+      part.fill_(number);
+    else
+      wrong_type(name, "value", "a Tensor or a number", value ? value : Py_None);
+    return 0;
+  });
+}
 
 PyObject* size(PyObject* o, PyObject* const* args, Py_ssize_t n, PyObject* keywords) {
   return guarded([&] {
@@ -148,6 +167,9 @@ PyGetSetDef g_attributes[] = {
     {"nbytes", &get<kNbytes>, nullptr, "Bytes of the elements, whatever the storage holds.", nullptr},
     {"T", &get<kTransposed>, nullptr, "A view with all dimensions reversed.", nullptr},
     {"mT", &get<kMatrixTransposed>, nullptr, "A view with the last two dimensions swapped.", nullptr},
+    {"mH", &get<kMatrixAdjoint>, nullptr, "The conjugate of mT.", nullptr},
+    {"real", &get<kReal>, &set_real, "A view of the real parts.", nullptr},
+    {"imag", &get<kImag>, &set_real, "A view of the imaginary parts.", const_cast<char*>("imag")},
     {"is_meta", &get<kIsMeta>, nullptr, "Whether there are no elements, only their description.", nullptr},
     {"_version", &get<kVersion>, nullptr, "Counts in-place writes to the storage.", nullptr},
 };
@@ -172,6 +194,10 @@ PyMethodDef g_methods[] = {
 };
 
 PyObject* is_tensor_function(PyObject*, PyObject* o) { return PyBool_FromLong(is_tensor(o)); }
+PyObject* is_complex_function(PyObject*, PyObject* o) {
+  if (!is_tensor(o)) return PyErr_Format(PyExc_TypeError, "is_complex() takes a Tensor");
+  return call_plain<kIsComplex>(o, nullptr);
+}
 PyObject* is_float_function(PyObject*, PyObject* o) {
   if (!is_tensor(o)) return PyErr_Format(PyExc_TypeError, "is_floating_point() takes a Tensor");
   return call_plain<kIsFloat>(o, nullptr);
@@ -183,6 +209,7 @@ PyObject* numel_function(PyObject*, PyObject* o) {
 PyMethodDef g_functions[] = {
     {"is_tensor", &is_tensor_function, METH_O, "Whether an object is a Tensor."},
     {"is_floating_point", &is_float_function, METH_O, "See Tensor.is_floating_point."},
+    {"is_complex", &is_complex_function, METH_O, "See Tensor.is_complex."},
     {"numel", &numel_function, METH_O, "See Tensor.numel."},
     {}};
 

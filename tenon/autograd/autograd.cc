@@ -12,8 +12,8 @@ namespace {
 Tensor root_gradient(const Tensor& output, const Tensor& given) {
   if (!given.defined()) {
     TENON_CHECK(output.numel() == 1, Runtime, "grad can be implicitly created only for scalar outputs");
-    TENON_CHECK(is_differentiable(output.dtype()), Runtime,
-                fmt::format("backward: a gradient can be created only for real scalar outputs, got {}",
+    TENON_CHECK(is_floating_point(output.dtype()), Runtime,
+                fmt::format("grad can be implicitly created only for real scalar outputs but got {}",
                             tenon::name(output.dtype())));
     const NoGradGuard no_grad;
     return tenon::ones_like(output);

@@ -12,6 +12,10 @@ namespace tenon::autograd::formulas {
 /// No gradient: what an argument gets whose old elements were overwritten.
 inline Tensor no_gradient() { return {}; }
 
+/// The conjugate; what is real as it is.
+inline Tensor conjugated(const Tensor& t) { return t.is_complex() ? tenon::conj(t) : t; }
+inline Scalar conjugated(const Scalar& s) { return s.is_complex() ? Scalar(std::conj(s.to_complex())) : s; }
+
 /// mat1.T @ grad, laid out as mat2 is: the gradient of a weight that was used transposed comes out
 /// contiguous. Each element sums the same products in the same order either way.
 inline Tensor transposed_product(const Tensor& grad, const Tensor& mat1, IntArrayRef mat2_strides) {

@@ -19,9 +19,12 @@ const PointwiseDerivative* derivative(const PointwiseInfo& info, size_t operand)
 }
 
 // d(a + b)/da and its kin: the gradient itself, not a copy of it.
-bool passes_grad_on(const PointwiseDerivative& d, std::span<const Scalar* const> scalars) {
+bool passes_grad_on(const PointwiseDerivative& d, DType dtype, std::span<const Scalar* const> scalars) {
   const PointwiseInfo& info = *d.info;
   if (d.tensors.size() != 1 || d.tensors[0] != PointwiseDerivative::kGrad) return false;
+  const bool conjugates =
+      ((info.conjugates & 1u) != 0) != ((info.conjugates & PointwiseInfo::kConjugatedResult) != 0);
+  if (conjugates && is_complex(dtype)) return false;
   if (d.scalars.empty()) return std::strcmp(info.text, info.tensor_names[0]) == 0;
   if (d.scalars.size() != 1 || scalars[0]->is_complex() || scalars[0]->to_double() != 1) return false;
   // grad * number, with the number 1.
@@ -45,7 +48,7 @@ Tensor gradient(const PointwiseDerivative& d, const Tensor& grad, Operand operan
     scalars[j] = scalar(d.scalars[j]);
     scalar_pointers[j] = &scalars[j];
   }
-  if (passes_grad_on(d, {scalar_pointers, d.scalars.size()})) return grad;
+  if (passes_grad_on(d, grad.dtype(), {scalar_pointers, d.scalars.size()})) return grad;
   for (size_t j = 0; j < d.tensors.size(); ++j) {
     const int8_t from = d.tensors[j];
     if (from == PointwiseDerivative::kGrad) {
@@ -65,6 +68,12 @@ class PointwiseNode final : public Node {
   PointwiseNode(const PointwiseInfo& info, std::span<const Tensor* const> tensors,
                 std::span<const Scalar* const> scalars)
       : info_(info), name_(fmt::format("{}Backward0", info.name)) {
+    for (const Tensor* t : tensors) {
+      TENON_CHECK(info.holomorphic || !t->is_complex(), NotImplemented,
+                  fmt::format("{}: no derivative on complex tensors of an expression with abs, real, imag, "
+                              "conj, angle or sgn; call these as operators",
+                              info.name));
+    }
     bool uses_operand[PointwiseInfo::kMaxTensors] = {};
     reserve_edges(tensors.size());
     for (size_t i = 0; i < tensors.size(); ++i) {

@@ -1,5 +1,7 @@
 #include "tenon/autograd/strided.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 
 #include "tenon/autograd/autograd_meta.h"
@@ -175,11 +177,24 @@ class CopySlices final : public Node {
 
 }  // namespace
 
+namespace {
+
+void check_same_dtype(const Tensor& base, const Tensor& view) {
+  TENON_CHECK(base.dtype() == view.dtype(), NotImplemented,
+              fmt::format("an in-place write to a {} view of a {} tensor, or to its base, that takes part in "
+                          "autograd; write to a copy",
+                          tenon::name(view.dtype()), tenon::name(base.dtype())));
+}
+
+}  // namespace
+
 IntrusivePtr<Node> make_strided_view_node(const Tensor& base, const Tensor& view) {
+  check_same_dtype(base, view);
   return IntrusivePtr<Node>::adopt(new StridedMap({Geometry(base), Geometry(view)}, false, base, view));
 }
 
 IntrusivePtr<Node> make_copy_slices_node(const Tensor& base, const Tensor& view, IntrusivePtr<Node> write) {
+  check_same_dtype(base, view);
   return IntrusivePtr<Node>::adopt(new CopySlices(base, view, std::move(write)));
 }
 

@@ -3,6 +3,8 @@
 // library's and users'. Knows no tensors; see half.h for the element types.
 #pragma once
 
+#include <utility>
+
 #include "tenon/core/dtype.h"
 #include "tenon/core/half.h"
 
@@ -97,11 +99,24 @@ using cpp_type = typename detail::CppTypeOf<t>::type;
 
 namespace tenon {
 
+/// Whether T is std::complex<float> or std::complex<double>.
+template <class T>
+inline constexpr bool kIsComplex =
+    std::is_same_v<T, std::complex<float>> || std::is_same_v<T, std::complex<double>>;
+
 /// Calls f.operator()<T>() with the element type of `dtype`, one of TENON_DISPATCH_REAL_TYPES.
 template <class F>
 decltype(auto) switch_dtype(DType dtype, const char* op, F&& f) {
   return TENON_DISPATCH_REAL_TYPES(dtype, op,
                                    [&]() -> decltype(auto) { return f.template operator()<scalar_t>(); });
+}
+
+/// The same, with std::complex<float> and std::complex<double>.
+template <class F>
+decltype(auto) switch_any_dtype(DType dtype, const char* op, F&& f) {
+  if (dtype == DType::Complex64) return f.template operator()<std::complex<float>>();
+  if (dtype == DType::Complex128) return f.template operator()<std::complex<double>>();
+  return switch_dtype(dtype, op, std::forward<F>(f));
 }
 
 /// The same over the real floating types alone.

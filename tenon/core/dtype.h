@@ -66,6 +66,15 @@ constexpr bool is_signed(DType t) noexcept {
   return t != DType::Bool && t != DType::UInt8 && t != DType::QUInt8;
 }
 
+/// The dtype of the real and imaginary parts of a complex dtype; any other dtype itself.
+constexpr DType real_dtype(DType t) noexcept {
+  return t == DType::Complex64 ? DType::Float32 : t == DType::Complex128 ? DType::Float64 : t;
+}
+/// The complex dtype whose parts are of a real one: complex128 of float64, complex64 of any other.
+constexpr DType complex_dtype(DType t) noexcept {
+  return t == DType::Float64 || t == DType::Complex128 ? DType::Complex128 : DType::Complex64;
+}
+
 /// "float32", "bool", ...: the name after `tenon.` in Python.
 std::string_view name(DType t) noexcept;
 /// The reverse of `name`, also for PyTorch's aliases ("float", "double", "half", "int", "long", "short").

@@ -17,6 +17,11 @@ constexpr DefinitionConstant kConstants[] = {
     {"magnitude_mask", whole(0x7fffffff), whole(0x7fffffffffffffff)},
     {"sign_mask", whole(0x80000000), whole(INT64_MIN)},
     {"smallest_normal", real(0x1p-126), real(0x1p-1022)},
+    // Where squares leave the finite and the normal numbers, and what brings them back.
+    {"square_above", real(0x1p+60), real(0x1p+500)},
+    {"square_below", real(0x1p-60), real(0x1p-500)},
+    {"square_shrink", real(0x1p-70), real(0x1p-530)},
+    {"square_grow", real(0x1p+90), real(0x1p+600)},
     // Makes denormals normal.
     {"denormal_scale", real(0x1p+25), real(0x1p+54)},
     {"denormal_exponent", whole(-25), whole(-54)},

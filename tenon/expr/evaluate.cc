@@ -39,6 +39,14 @@ constexpr Row kFunctions[] = {
     {"acosh", [](double a, double, double) { return std::acosh(a); }},
     {"asinh", [](double a, double, double) { return std::asinh(a); }},
     {"atanh", [](double a, double, double) { return std::atanh(a); }},
+    {"angle", [](double a, double, double) { return a < 0           ? M_PI
+                                                    : std::isnan(a) ? a
+                                                                    : 0; }},
+    {"conj", [](double a, double, double) { return a; }},
+    {"hypot", [](double a, double b, double) { return std::hypot(a, b); }},
+    {"imag", [](double, double, double) { return 0.0; }},
+    {"real", [](double a, double, double) { return a; }},
+    {"sgn", [](double a, double, double) { return static_cast<double>((a > 0) - (a < 0)); }},
     {"copysign", [](double a, double b, double) { return std::copysign(a, b); }},
     {"cos", [](double a, double, double) { return std::cos(a); }},
     {"cosh", [](double a, double, double) { return std::cosh(a); }},

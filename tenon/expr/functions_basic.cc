@@ -22,10 +22,40 @@ constexpr std::string_view kRsqrt = R"(
   let residual = fma(-lost, y, fma(-p, y, 1));
   where((y > 0) & (y < inf), fma(0.5 * y, residual, y), y))";
 
+// sqrt(x^2 + y^2) with its rounding repaired (Borges, 2019, arXiv:1904.09481), and scaled where the squares
+// would leave the normal numbers.
+constexpr std::string_view kHypot = R"(
+  let p = abs(x);
+  let q = abs(y);
+  let most = max(p, q);
+  let k = where(most > square_above, square_shrink, where(most < square_below, square_grow, 1));
+  let m = most * k;
+  let n = min(p, q) * k;
+  let h = sqrt(fma(m, m, n * n));
+  let hh = h * h;
+  let mm = m * m;
+  let c = fma(-n, n, hh - mm) + fma(h, h, -hh) - fma(m, m, -mm);
+  where((p == inf) | (q == inf), inf, where(h == 0, h, h - c / (2 * h)) / k))";
+
 constexpr Function kRows[] = {
+    {.name = "hypot",
+     .arity = 2,
+     .derivative = {"where(result == 0, 0, x / result)", "where(result == 0, 0, y / result)"},
+     .body_float = kHypot,
+     .doc = "sqrt(x * x + y * y), without overflow"},
     {.name = "sign",
      .body = "where(x > 0, 1, where(x < 0, -1, 0))",
      .doc = "-1, 0 or 1; 0 for NaN, as PyTorch"},
+    {.name = "sgn",
+     .body = "where(x > 0, 1, where(x < 0, -1, 0))",
+     .doc = "x / abs(x), 0 for 0; the sign of a real number, 0 for NaN"},
+    {.name = "real", .derivative = {"1"}, .body = "x", .doc = "the real part"},
+    {.name = "imag", .body = "0", .doc = "the imaginary part; 0 of a real number"},
+    {.name = "conj", .derivative = {"1"}, .body = "x", .doc = "the complex conjugate"},
+    {.name = "angle",
+     .body_float = "where(x < 0, 2 * half_pi, where(x == x, 0, x))",
+     .doc = "the angle of a complex number; 0 or pi of a real one"},
+    {.name = "complex", .arity = 2, .doc = "x + y * i, of two real numbers"},
     {.name = "relu",
      .derivative = {"where(result <= 0, 0, 1)"},
      .body = "where(x < 0, 0, x)",

@@ -87,6 +87,19 @@ constexpr std::string_view kTanh = R"(
   let e = exp(-2 * a);
   copysign(where(a < 0.55, fma(a * z, tanh_poly(z), a), 1 - 2 * e / (1 + e)), x))";
 
+// By e^x - 1, so that small arguments keep their digits; e^(x/2) twice where e^x would overflow.
+constexpr std::string_view kSinh = R"(
+  let a = abs(x);
+  let e = expm1(a);
+  let h = exp(0.5 * a);
+  let half = where(a > exp_above - 1, 0.5 * h * h, 0.5 * (e + e / (1 + e)));
+  copysign(half, x))";
+constexpr std::string_view kCosh = R"(
+  let a = abs(x);
+  let e = exp(a);
+  let h = exp(0.5 * a);
+  where(a > exp_above - 1, 0.5 * h * h, 0.5 * e + 0.5 / e))";
+
 constexpr Function kRows[] = {
     {.name = "exp_poly", .body_f32 = kExpPolyF32, .body_f64 = kExpPolyF64, .internal = true},
     {.name = "expm1_poly", .body_f32 = kExpm1PolyF32, .body_f64 = kExpm1PolyF64, .internal = true},
@@ -109,6 +122,8 @@ constexpr Function kRows[] = {
      .body_float = kSigmoid,
      .doc = "1 / (1 + e^-x)"},
     {.name = "tanh", .derivative = {"1 - result * result"}, .body_float = kTanh, .doc = "hyperbolic tangent"},
+    {.name = "sinh", .derivative = {"cosh(x)"}, .body_float = kSinh, .doc = "hyperbolic sine"},
+    {.name = "cosh", .derivative = {"sinh(x)"}, .body_float = kCosh, .doc = "hyperbolic cosine"},
     {.name = "softplus",
      .derivative = {"sigmoid(x)"},
      .body_float = "max(x, 0) + log1p(exp(-abs(x)))",

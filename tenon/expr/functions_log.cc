@@ -88,6 +88,7 @@ constexpr Function kRows[] = {
      .derivative = {"1 / x"},
      .body_float = "log_edges(x, log_sum(exponent(x), log_fraction(normal(x)), 0))",
      .doc = "natural logarithm"},
+    {.name = "log_abs", .body_float = "log(abs(x))", .internal = true, .doc = "log|x| of complex numbers"},
     {.name = "log1p",
      .derivative = {"1 / (1 + x)"},
      .body_float = kLog1p,

@@ -104,6 +104,25 @@ constexpr std::string_view kAtan = R"(
   let r = fma(v * z, atan_poly(z), v);
   copysign(where(a > 1, half_pi - (r - half_pi_low), r), x))";
 
+// The smaller over the larger, with what the quotient rounds off; then the octant by parts of pi/2 in two
+// numbers.
+constexpr std::string_view kAtan2 = R"(
+  let p = abs(x);
+  let q = abs(y);
+  let m = max(p, q);
+  let n = min(p, q);
+  let k = where(m < smallest_normal * denormal_scale, denormal_scale, 1);
+  let v = where(m == 0, 0, where(n == inf, 1, (n * k) / (m * k)));
+  let lost = where((m > 0) & (m < inf) & (v > smallest_normal * denormal_scale), fma(-v, m * k, n * k) / (m * k), 0);
+  let z = v * v;
+  let r_low = fma(v * z, atan_poly(z), lost / (1 + z));
+  let r = v + r_low;
+  let steep = where(p > q, half_pi - (r - half_pi_low), r);
+  let left = copysign(1, y) < 0;
+  let t = where(left & (p > q), half_pi + (r + half_pi_low),
+                where(left, 2 * half_pi - (r - 2 * half_pi_low), steep));
+  where((x != x) | (y != y), nan, copysign(t, x)))";
+
 constexpr Function kRows[] = {
     {.name = "sin_poly", .body_f32 = kSinPolyF32, .body_f64 = kSinPolyF64, .internal = true},
     {.name = "cos_poly", .body_f32 = kCosPolyF32, .body_f64 = kCosPolyF64, .internal = true},
@@ -133,6 +152,11 @@ constexpr Function kRows[] = {
      .doc = "cos(x + y) - cos_high(x)"},
     {.name = "sin", .derivative = {"cos(x)"}, .body_float = kSin, .doc = "sine of radians"},
     {.name = "cos", .derivative = {"-sin(x)"}, .body_float = kCos, .doc = "cosine of radians"},
+    {.name = "atan2",
+     .arity = 2,
+     .derivative = {"let h = hypot(x, y); y / h / h", "let h = hypot(x, y); -x / h / h"},
+     .body_float = kAtan2,
+     .doc = "the angle of the point (y, x), from -pi to pi"},
     {.name = "tan", .derivative = {"1 + result * result"}, .body_float = kTan, .doc = "tangent of radians"},
     {.name = "atan", .derivative = {"1 / (1 + x * x)"}, .body_float = kAtan, .doc = "inverse tangent"},
 };

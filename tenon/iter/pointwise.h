@@ -26,6 +26,7 @@ enum class ComputeRule : uint8_t {
 enum class ResultRule : uint8_t {
   Compute,  ///< The dtype that was computed in.
   Bool,     ///< bool (comparisons, isnan).
+  Real,     ///< As Compute; of complex operands the dtype of their parts (abs, angle).
 };
 
 /// A kernel over contiguous blocks of one compute type; see backends/cpu/pointwise/kernel.h.
@@ -52,6 +53,12 @@ struct PointwiseInfo {
   uint32_t mask_tensors = 0;
   ComputeRule compute = ComputeRule::Same;
   ResultRule result = ResultRule::Compute;
+  /// On complex operands the expression sees the conjugate of tensor i where bit i is set, and of the result
+  /// where kConjugatedResult is: a gradient is grad * conj(slope), which is conj(conj(grad) * slope).
+  uint32_t conjugates = 0;
+  static constexpr uint32_t kConjugatedResult = 1u << 31;
+  /// Whether its derivative on complex operands is the formal one.
+  bool holomorphic = true;
   /// dtypes that are refused, as a bit mask over DType, with the reason for the message ("use logical_not
   /// instead").
   uint32_t refused_dtypes = 0;

@@ -61,7 +61,9 @@ struct Types {
   DType common;    // of the operands
   DType computed;  // what the result would be, were it not bool
   DType result;
-  ComputeType type;
+  ComputeType type;  // of complex operands, that of their parts
+
+  bool complex() const noexcept { return is_complex(computed); }
 };
 
 Types decide_types(const PointwiseInfo& info, const char* op, std::span<const Tensor* const> tensors,
@@ -76,8 +78,11 @@ Types decide_types(const PointwiseInfo& info, const char* op, std::span<const Te
   const DType operands = promotion.common();
   DType common = operands;
   if (info.compute == ComputeRule::Float && is_integral(common, true)) common = default_dtype();
-  Types types{operands, common, info.result == ResultRule::Bool ? DType::Bool : common, ComputeType::Int64};
-  switch (common) {
+  const DType result = info.result == ResultRule::Bool   ? DType::Bool
+                       : info.result == ResultRule::Real ? real_dtype(common)
+                                                         : common;
+  Types types{operands, common, result, ComputeType::Int64};
+  switch (real_dtype(common)) {
     case DType::Float16:
     case DType::BFloat16:
     case DType::Float32:
@@ -116,6 +121,23 @@ void put_scalars(ScalarBlock& block, const PointwiseInfo& info, const char* op, 
   }
 }
 
+// Which operands have an imaginary part, with the numbers laid out as the split kernel takes them.
+expr::ComplexOperands split_operands(ScalarBlock& block, const PointwiseInfo& info, const Types& types,
+                                     std::span<const Tensor* const> tensors,
+                                     std::span<const Scalar* const> scalars) {
+  expr::ComplexOperands which;
+  for (size_t i = 0; i < tensors.size(); ++i) which.inputs |= is_complex(tensors[i]->dtype()) ? 1u << i : 0u;
+  size_t at = 0;
+  for (size_t i = 0; i < scalars.size(); ++i) {
+    const bool complex = scalars[i]->is_complex();
+    which.scalars |= complex ? 1u << i : 0u;
+    at += block.put_parts(at, *scalars[i], complex, types.type);
+  }
+  which.conjugated = info.conjugates & ~PointwiseInfo::kConjugatedResult & which.inputs;
+  which.conjugated_output = (info.conjugates & PointwiseInfo::kConjugatedResult) != 0;
+  return which;
+}
+
 }  // namespace
 
 Tensor general_pointwise(const PointwiseInfo& info, std::span<const Tensor* const> tensors,
@@ -127,7 +149,16 @@ Tensor general_pointwise(const PointwiseInfo& info, std::span<const Tensor* cons
     return general_pointwise(*info.bool_form, tensors, scalars, out, in_place);
   }
   ScalarBlock block;
-  put_scalars(block, info, op.c_str(), types, scalars);
+  const cpu::Program* parts = nullptr;
+  if (types.complex()) {
+    TENON_CHECK(
+        !in_place || info.result != ResultRule::Real, NotImplemented,
+        fmt::format("{}: not implemented in place for complex tensors; the result is real", op.c_str()));
+    const expr::ComplexOperands which = split_operands(block, info, types, tensors, scalars);
+    parts = &complex_program_of(info, types.type, which);
+  } else {
+    put_scalars(block, info, op.c_str(), types, scalars);
+  }
   const char* out_name = in_place ? info.tensor_names[0] : "out";
   TENON_CHECK(!out || can_cast(types.result, out->dtype()), Type,
               fmt::format("{}: the result is {}, which cannot be stored in `{}` of {}", op.c_str(),
@@ -146,10 +177,13 @@ Tensor general_pointwise(const PointwiseInfo& info, std::span<const Tensor* cons
 
   const Device device = iter.device();
   if (device.is_cpu()) {
-    const BlockKernel kernel = kernel_of(info, types.type);
+    const BlockKernel kernel = parts ? BlockKernel{nullptr, parts} : kernel_of(info, types.type);
     report_block_kernel(info, kernel);
     run_tiles(iter, kernel, types.type, types.result, block.data());
   } else if (!device.is_meta()) {
+    TENON_CHECK(
+        !parts, NotImplemented,
+        fmt::format("{}: not implemented for {} on {}", op.c_str(), name(types.computed), to_string(device)));
     launch_on_device(info, iter, types.type, types.result, block.data());
   }
   return iter.output();

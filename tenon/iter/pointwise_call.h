@@ -14,6 +14,18 @@ class ScalarBlock {
   /// False where the number is of a higher category than `type`, or does not fit.
   bool put_exact(size_t i, const Scalar& s, expr::ComputeType type) noexcept {
     if (s.is_complex()) return false;
+    return put_real(i, s, type);
+  }
+
+  /// The real part, and behind it the imaginary one where `complex`; how many places they took.
+  size_t put_parts(size_t i, const Scalar& s, bool complex, expr::ComputeType type) noexcept {
+    put_real(i, s, type);
+    if (complex) put_real(i + 1, Scalar(s.to_complex().imag()), type);
+    return complex ? 2 : 1;
+  }
+
+ private:
+  bool put_real(size_t i, const Scalar& s, expr::ComputeType type) noexcept {
     switch (type) {
       // Integers round once: to float, not to double and then to float.
       case expr::ComputeType::Float32:
@@ -28,13 +40,12 @@ class ScalarBlock {
     }
   }
 
- private:
   template <class T>
   bool store(size_t i, T value) noexcept {
     reinterpret_cast<T*>(bytes_)[i] = value;
     return true;
   }
-  alignas(8) unsigned char bytes_[8 * PointwiseInfo::kMaxScalars];
+  alignas(8) unsigned char bytes_[2 * 8 * PointwiseInfo::kMaxScalars];
 };
 
 /// `out` null: the result is allocated. Otherwise it is written to `*out`, which is operand 0 where

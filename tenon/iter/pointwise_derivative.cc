@@ -94,6 +94,17 @@ std::unique_ptr<OwnedDerivative> make_derivative(const PointwiseInfo& info, int 
       fmt::format("{}_backward_{}", info.name, info.tensor_names[static_cast<size_t>(operand)]),
       expr::to_string(g, d), std::move(tensors), std::move(scalars));
   made->owned->info.mask_tensors = masks;
+  // u = K(T(K_i(x_i)...)), each K the identity or conj. By x_i that is conj(grad) * du/dconj(x_i) or
+  // grad * conj(du/dx_i), whichever is not zero.
+  const auto conjugated = [&](int8_t from) {
+    if (from == PointwiseDerivative::kResult)
+      return (info.conjugates & PointwiseInfo::kConjugatedResult) != 0;
+    if (from == PointwiseDerivative::kGrad) return (info.conjugates & PointwiseInfo::kConjugatedResult) == 0;
+    return ((info.conjugates >> from) & 1u) != 0;
+  };
+  uint32_t& conjugates = made->owned->info.conjugates;
+  for (size_t i = 0; i < made->tensors.size(); ++i) conjugates |= conjugated(made->tensors[i]) ? 1u << i : 0u;
+  if (!conjugated(static_cast<int8_t>(operand))) conjugates |= PointwiseInfo::kConjugatedResult;
   made->derivative = {&made->owned->info, made->tensors, made->scalars};
   return made;
 }
@@ -143,7 +154,7 @@ const PointwiseInfo& make_pointwise(std::string_view text, std::span<const std::
     scalar_names.emplace_back(s);
   }
   key.append(1, '\0').append(
-      1, static_cast<char>('0' + static_cast<int>(compute) * 2 + static_cast<int>(result)));
+      1, static_cast<char>('0' + static_cast<int>(compute) * 3 + static_cast<int>(result)));
 
   Cache& c = cache();
   const std::lock_guard lock(c.mutex);
@@ -163,7 +174,7 @@ const PointwiseInfo& make_pointwise(std::string_view text, std::span<const std::
   owned->info.promoting_scalars = (1u << scalars.size()) - 1;
   // Text that does not parse is the caller's error now, not at the first call.
   expr::Graph g;
-  static_cast<void>(detail::parse_pointwise(g, owned->info));
+  owned->info.holomorphic = expr::is_holomorphic(g, detail::parse_pointwise(g, owned->info).root);
   return c.entries.emplace(std::move(key), std::move(owned)).first->second->info;
 }
 

@@ -60,6 +60,40 @@ const cpu::Program& program_of(const PointwiseInfo& info, expr::ComputeType type
   return *present;
 }
 
+namespace {
+
+std::unique_ptr<ComplexProgram> compile_complex(const PointwiseInfo& info, expr::ComputeType type,
+                                                const expr::ComplexOperands& which) {
+  try {
+    expr::Graph g;
+    const ParsedPointwise parsed = parse_pointwise(g, info);
+    expr::Kernel kernel{.name = info.name, .outputs = {parsed.root}, .type = type};
+    kernel.inputs.assign(parsed.tensors.begin(), parsed.tensors.end());
+    kernel.scalars.assign(parsed.scalars.begin(), parsed.scalars.end());
+    const expr::Kernel parts = expr::split_complex(g, kernel, which, info.result != ResultRule::Compute);
+    return std::make_unique<ComplexProgram>(ComplexProgram{type, which, cpu::Program(g, parts)});
+  } catch (const Error& e) {
+    throw_error(e.kind(), fmt::format("{}: {}", info.name, e.what()));
+  }
+}
+
+}  // namespace
+
+const cpu::Program& complex_program_of(const PointwiseInfo& info, expr::ComputeType type,
+                                       const expr::ComplexOperands& which) {
+  auto& list = state_of(info).complex_programs;
+  const ComplexProgram* first = list.load(std::memory_order_acquire);
+  for (const ComplexProgram* p = first; p; p = p->next) {
+    if (p->type == type && p->which == which) return p->program;
+  }
+  // Two threads may both add it; either one does.
+  ComplexProgram* made = compile_complex(info, type, which).release();
+  made->next = first;
+  while (!list.compare_exchange_weak(made->next, made, std::memory_order_acq_rel)) {
+  }
+  return made->program;
+}
+
 void report_block_kernel(const PointwiseInfo& info, const BlockKernel& kernel) {
   if (!kernel_reporting()) return;
   struct Names {

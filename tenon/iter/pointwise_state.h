@@ -5,6 +5,7 @@
 #include <atomic>
 
 #include "backends/cpu/pointwise/interpreter.h"
+#include "tenon/expr/complex.h"
 #include "tenon/iter/pointwise.h"
 
 namespace tenon {
@@ -28,9 +29,18 @@ struct BlockKernel {
   }
 };
 
+/// The program of an operator for operands of which some are complex. Kept in a list that only grows.
+struct ComplexProgram {
+  expr::ComputeType type;
+  expr::ComplexOperands which;
+  cpu::Program program;
+  const ComplexProgram* next = nullptr;
+};
+
 struct PointwiseState {
   PointwiseBlockFn compiled[kNumComputeTypes] = {};
   std::atomic<const cpu::Program*> programs[kNumComputeTypes] = {};
+  std::atomic<const ComplexProgram*> complex_programs{nullptr};
   /// Points to `kNoDerivative` where the derivative is zero, null where nobody asked yet.
   std::atomic<const PointwiseDerivative*> derivatives[PointwiseInfo::kMaxTensors] = {};
 };
@@ -57,6 +67,11 @@ inline BlockKernel kernel_of(const PointwiseInfo& info, expr::ComputeType type) 
   const cpu::Program* program = state.programs[t].load(std::memory_order_acquire);
   return {nullptr, program ? program : &program_of(info, type)};
 }
+
+/// The program over real and imaginary parts; its type is that of a part. Compiled at the first call with
+/// such operands. Throws Error{NotImplemented} for what complex numbers do not have.
+const cpu::Program& complex_program_of(const PointwiseInfo& info, expr::ComputeType type,
+                                       const expr::ComplexOperands& which);
 
 /// The expression's symbols and root in `g`.
 struct ParsedPointwise {

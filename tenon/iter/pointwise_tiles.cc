@@ -9,7 +9,8 @@
 namespace tenon::detail {
 namespace {
 
-constexpr int kMaxCount = 1 + PointwiseInfo::kMaxTensors;
+// A complex operand counts twice.
+constexpr int kMaxCount = 2 * (1 + PointwiseInfo::kMaxTensors);
 constexpr int64_t kTileBytes = 4096;
 
 class TileLoop {
@@ -18,28 +19,56 @@ class TileLoop {
            const void* scalars)
       : kernel_(kernel),
         scalars_(scalars),
-        count_(iter.ntensors()),
+        operands_(iter.ntensors()),
         item_(static_cast<int64_t>(expr::item_size(type))),
         tile_(kTileBytes / item_) {
     const DType compute = expr::dtype(type);
-    for (int i = 0; i < count_; ++i) {
-      const DType own = iter.dtype(i);
+    const auto add = [&](int operand, DType own, int64_t offset) {
+      const int i = count_++;
+      const bool writes = operand == 0;
+      from_[i] = operand;
+      offset_[i] = offset;
       same_[i] = own == compute;
-      convert_[i] = i == 0 ? cpu::convert_fn(compute, own) : cpu::convert_fn(own, compute);
+      convert_[i] = writes ? cpu::convert_fn(compute, own) : cpu::convert_fn(own, compute);
       TENON_CHECK(
           convert_[i], NotImplemented,
           fmt::format("{}: no conversion between {} and {}", iter.op_name(), name(own), name(compute)));
+    };
+    for (int i = 0; i < operands_; ++i) {
+      const DType own = iter.dtype(i);
+      // Interleaved parts are two operands with the stride of both. A real result fills both itself.
+      if (is_complex(own) && (i > 0 || is_complex(result))) {
+        add(i, real_dtype(own), 0);
+        add(i, real_dtype(own), static_cast<int64_t>(tenon::item_size(real_dtype(own))));
+      } else {
+        add(i, own, 0);
+      }
+      if (i == 0) outputs_ = count_;
     }
     // An `out` of a wider dtype gets what the result's own dtype makes of a value: wrapped, rounded.
-    if (result != compute && result != iter.dtype(0)) {
+    result = real_dtype(result);
+    if (result != compute && result != real_dtype(iter.dtype(0))) {
       narrow_ = cpu::convert_fn(compute, result);
       narrow_item_ = static_cast<int64_t>(tenon::item_size(result));
-      same_[0] = false;
+      for (int i = 0; i < outputs_; ++i) same_[i] = false;
       widen_ = cpu::convert_fn(result, compute);
     }
   }
 
   void run(char* const* ptrs, const int64_t* strides, int64_t n0, int64_t n1) const {
+    if (count_ == operands_) return run_parts(ptrs, strides, n0, n1);
+    char* part_ptrs[kMaxCount];
+    int64_t part_strides[2 * kMaxCount];
+    for (int i = 0; i < count_; ++i) {
+      part_ptrs[i] = ptrs[from_[i]] + offset_[i];
+      part_strides[i] = strides[from_[i]];
+      part_strides[count_ + i] = strides[operands_ + from_[i]];
+    }
+    run_parts(part_ptrs, part_strides, n0, n1);
+  }
+
+ private:
+  void run_parts(char* const* ptrs, const int64_t* strides, int64_t n0, int64_t n1) const {
     bool direct = true;
     for (int i = 0; i < count_; ++i) direct &= dense(i, strides, n0);
     // Short rows go through tiles together, unless a kernel can run each in place and has enough to do.
@@ -50,7 +79,6 @@ class TileLoop {
       short_rows(ptrs, strides, n0, n1);
   }
 
- private:
   bool dense(int i, const int64_t* strides, int64_t n0) const {
     return same_[i] && (strides[i] == item_ || n0 == 1);
   }
@@ -70,14 +98,15 @@ class TileLoop {
             continue;
           }
           at[i] = tiles[i];
-          if (i == 0) continue;
+          if (i < outputs_) continue;
           // One element for the whole row fills its tile once: at the first piece, which is the longest.
           const bool filled = strides[i] == 0 && (begin > 0 || (j > 0 && strides[count_ + i] == 0));
           if (!filled) convert_[i](tiles[i], {item_, 0}, p, {strides[i], 0}, n, 1);
         }
         kernel_(at, static_cast<size_t>(n), scalars_);
-        if (at[0] == tiles[0]) {
-          store(ptrs[0] + j * strides[count_] + begin * strides[0], {strides[0], 0}, tiles[0], n, 1);
+        for (int i = 0; i < outputs_; ++i) {
+          if (at[i] != tiles[i]) continue;
+          store(i, ptrs[i] + j * strides[count_ + i] + begin * strides[i], {strides[i], 0}, tiles[i], n, 1);
         }
       }
     }
@@ -102,7 +131,7 @@ class TileLoop {
       linear[i] = same_[i] && strides[i] == item_ && strides[count_ + i] == row;
       if (!linear[i]) at[i] = tiles[i];
       // The same row every time: once for all.
-      if (i > 0 && !linear[i] && strides[count_ + i] == 0) {
+      if (i >= outputs_ && !linear[i] && strides[count_ + i] == 0) {
         convert_[i](tiles[i], packed, ptrs[i], {strides[i], 0}, n0, rows);
       }
     }
@@ -112,32 +141,39 @@ class TileLoop {
         char* p = ptrs[i] + j * strides[count_ + i];
         if (linear[i]) {
           at[i] = p;
-        } else if (i > 0 && strides[count_ + i] != 0) {
+        } else if (i >= outputs_ && strides[count_ + i] != 0) {
           convert_[i](tiles[i], packed, p, {strides[i], strides[count_ + i]}, n0, m);
         }
       }
       kernel_(at, static_cast<size_t>(m * n0), scalars_);
-      if (!linear[0]) store(ptrs[0] + j * strides[count_], {strides[0], strides[count_]}, tiles[0], n0, m);
+      for (int i = 0; i < outputs_; ++i) {
+        if (linear[i]) continue;
+        store(i, ptrs[i] + j * strides[count_ + i], {strides[i], strides[count_ + i]}, tiles[i], n0, m);
+      }
     }
   }
 
-  // Rows of the output's tile, which lie one behind the other, to where they belong.
-  void store(char* out, cpu::BlockStrides strides, char* tile, int64_t n0, int64_t n1) const {
+  // Rows of an output's tile, which lie one behind the other, to where they belong.
+  void store(int i, char* out, cpu::BlockStrides strides, char* tile, int64_t n0, int64_t n1) const {
     if (narrow_) {
       alignas(64) char narrow[kTileBytes];
       narrow_(narrow, {narrow_item_, 0}, tile, {item_, 0}, n0 * n1, 1);
       widen_(tile, {item_, 0}, narrow, {narrow_item_, 0}, n0 * n1, 1);
     }
-    convert_[0](out, strides, tile, {item_, n0 * item_}, n0, n1);
+    convert_[i](out, strides, tile, {item_, n0 * item_}, n0, n1);
   }
 
   BlockKernel kernel_;
   const void* scalars_;
   cpu::ConvertFn narrow_ = nullptr, widen_ = nullptr;
   int64_t narrow_item_ = 0;
-  int count_;
+  int operands_;     // of the iterator
+  int count_ = 0;    // of the kernel
+  int outputs_ = 0;  // of the kernel
   int64_t item_;
   int64_t tile_;
+  int from_[kMaxCount];        // which operand of the iterator
+  int64_t offset_[kMaxCount];  // in bytes within its element
   bool same_[kMaxCount];
   cpu::ConvertFn convert_[kMaxCount];
 };

@@ -128,7 +128,7 @@ Tensor isclose(const Tensor& self, const Tensor& other, double rtol, double atol
   if (equal_nan)
     close = tenon::logical_or(close, tenon::logical_and(tenon::isnan(self), tenon::isnan(other)));
   if (rtol == 0 && atol == 0) return close;
-  const bool real = tenon::is_floating_point(self.dtype());
+  const bool real = !is_integral(self.dtype(), true);
   const Tensor a = real ? self : self.to(kFloat64), b = real ? other : other.to(kFloat64);
   const Tensor allowed = tenon::add(tenon::mul(tenon::abs(b), Scalar(rtol)), Scalar(atol));
   const Tensor distance = tenon::abs(tenon::sub(a, b));

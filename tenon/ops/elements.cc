@@ -76,9 +76,9 @@ void copy_elements(const Tensor& dst, const Tensor& src, const char* op) {
 }
 
 void check_fits(const Scalar& value, DType dtype, const char* op) {
-  if (!is_integral(dtype, false) || value.is_bool() || (dtype == DType::Int64 && value.is_integral())) return;
-  TENON_CHECK(!value.is_complex(), Type,
+  TENON_CHECK(!value.is_complex() || is_complex(dtype) || value.to_complex().imag() == 0, Type,
               fmt::format("{}: a complex value cannot be converted to {}", op, name(dtype)));
+  if (!is_integral(dtype, false) || value.is_bool() || (dtype == DType::Int64 && value.is_integral())) return;
   const bool has_sign = tenon::is_signed(dtype);
   const double limit = std::ldexp(1.0, static_cast<int>(8 * item_size(dtype)) - (has_sign ? 1 : 0));
   const double v = value.is_integral() ? static_cast<double>(value.to_int()) : std::trunc(value.to_double());
@@ -112,8 +112,13 @@ Scalar read_scalar(const Tensor& self) {
     copy_elements(host, self, "item");
     return read_scalar(host);
   }
-  return switch_dtype(self.dtype(), "item",
-                      [&]<class T>() { return Scalar(*static_cast<const T*>(self.data_ptr())); });
+  return switch_any_dtype(self.dtype(), "item", [&]<class T>() {
+    const T value = *static_cast<const T*>(self.data_ptr());
+    if constexpr (kIsComplex<T>)
+      return Scalar(std::complex<double>(value));
+    else
+      return Scalar(value);
+  });
 }
 
 Tensor contiguous_copy(const Tensor& self) {
@@ -129,6 +134,13 @@ Tensor as_dtype(const Tensor& self, DType dtype) {
   Tensor result = make_empty(self.sizes(), dtype, self.device());
   copy_elements(result, self, "to");
   return result;
+}
+
+Tensor part_of(const Tensor& self, int64_t part) {
+  Dims strides;
+  for (const int64_t s : self.strides()) strides.push_back(twice(s));
+  return Tensor(TensorImpl::make(self.storage(), real_dtype(self.dtype()), self.sizes(), strides,
+                                 2 * self.storage_offset() + part));
 }
 
 Tensor zeros_on(IntArrayRef sizes, const Tensor& like) {

@@ -31,6 +31,13 @@ Tensor as_contiguous(const Tensor& self);
 /// `self`, or a converted copy.
 Tensor as_dtype(const Tensor& self, DType dtype);
 
+/// The real (0) or imaginary (1) parts of a complex tensor, as a view outside autograd.
+Tensor part_of(const Tensor& self, int64_t part);
+/// A stride of complex elements in elements of their parts. A dimension without elements may have any stride.
+constexpr int64_t twice(int64_t stride) noexcept {
+  return static_cast<int64_t>(2 * static_cast<uint64_t>(stride));
+}
+
 /// Zeros of the given sizes, of the dtype and on the device of `like`.
 Tensor zeros_on(IntArrayRef sizes, const Tensor& like);
 

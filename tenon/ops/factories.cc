@@ -157,6 +157,8 @@ Tensor new_zeros(const Tensor& self, IntArrayRef size, OptDType dtype, OptLayout
 
 Tensor arange_start_step(const Scalar& start, const Scalar& end, const Scalar& step, OptDType dtype,
                          OptLayout layout, OptDevice device, OptBool pin_memory) {
+  for (const Scalar* s : {&start, &end, &step})
+    TENON_CHECK(!s->is_complex(), Type, "arange: the bounds and the step must be real numbers");
   const bool integers = start.is_integral() && end.is_integral() && step.is_integral();
   const DType type = dtype.value_or(integers ? DType::Int64 : default_dtype());
   const auto check_direction = [](bool nonzero, bool consistent) {
@@ -184,7 +186,8 @@ Tensor arange_start_step(const Scalar& start, const Scalar& end, const Scalar& s
                 fmt::format("arange: {} elements are more than int64 can count", steps));
     count = static_cast<int64_t>(steps);
   }
-  TENON_CHECK(type != DType::Bool, NotImplemented, "arange: not implemented for bool");
+  TENON_CHECK(type != DType::Bool && !is_complex(type), NotImplemented,
+              fmt::format("arange: not implemented for {}", name(type)));
   Tensor result = make({count}, type, layout, device, pin_memory, "arange");
   if (count > 0 && !result.is_meta()) arange_stub(result.device(), result, start, step);
   return result;
@@ -201,7 +204,24 @@ Tensor linspace(const Scalar& start, const Scalar& end, int64_t steps, OptDType 
                 OptDevice device, OptBool pin_memory) {
   TENON_CHECK(steps >= 0, Value,
               fmt::format("linspace: number of steps must be non-negative, got {}", steps));
-  Tensor result = make({steps}, dtype.value_or(default_dtype()), layout, device, pin_memory, "linspace");
+  const bool complex = start.is_complex() || end.is_complex();
+  const DType type = dtype.value_or(complex ? complex_dtype(default_dtype()) : default_dtype());
+  TENON_CHECK(!complex || is_complex(type), Type,
+              fmt::format("linspace: complex bounds need a complex dtype, got {}", name(type)));
+  Tensor result = make({steps}, type, layout, device, pin_memory, "linspace");
+  if (is_complex(type) && steps > 0 && !result.is_meta()) {
+    // Both parts are evenly spaced.
+    for (const int64_t i : {0, 1}) {
+      const auto part = [i](const Scalar& s) {
+        return i == 0 ? s.to_complex().real() : s.to_complex().imag();
+      };
+      copy_elements(
+          part_of(result, i),
+          ops::linspace(part(start), part(end), steps, real_dtype(type), layout, device, pin_memory),
+          "linspace");
+    }
+    return result;
+  }
   if (steps > 0 && !result.is_meta())
     linspace_stub(result.device(), result, start.to_double(), end.to_double());
   return result;

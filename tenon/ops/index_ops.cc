@@ -313,6 +313,8 @@ Tensor masked_fill(const Tensor& self, const Tensor& mask, const Scalar& value) 
   TENON_CHECK(
       !is_integral(self.dtype(), true) || value.is_integral(), Type,
       fmt::format("masked_fill: a floating point value cannot fill `self` of {}", name(self.dtype())));
+  TENON_CHECK(!value.is_complex() || self.is_complex(), Type,
+              fmt::format("masked_fill: a complex value cannot fill `self` of {}", name(self.dtype())));
   return tenon::where(mask, value, self).to(self.dtype());
 }
 

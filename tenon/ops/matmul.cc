@@ -100,6 +100,8 @@ Tensor outer(const Tensor& self, const Tensor& vec2) {
   return tenon::mul(self.unsqueeze(1), vec2);
 }
 
+Tensor vdot(const Tensor& self, const Tensor& other) { return tenon::dot(tenon::conj(self), other); }
+
 Tensor scaled(const Tensor& self, const Scalar& factor) {
   const bool one = !factor.is_complex() && factor.to_double() == 1;
   return one ? self : tenon::mul(self, factor);

@@ -82,17 +82,35 @@ class Printer {
     if (t.numel() == 0) return;
     std::vector<Scalar> shown;
     collect(0, 0, shown);
-    format_ = choose_format(shown, t.dtype(), options.precision);
+    if (!t.is_complex()) {
+      format_ = choose_format(shown, t.dtype(), options.precision);
+      return;
+    }
+    // Real and imaginary parts have formats of their own.
+    std::vector<Scalar> imaginary;
+    for (Scalar& s : shown) {
+      imaginary.emplace_back(s.to_complex().imag());
+      s = Scalar(s.to_complex().real());
+    }
+    format_ = choose_format(shown, real_dtype(t.dtype()), options.precision);
+    imaginary_ = choose_format(imaginary, real_dtype(t.dtype()), options.precision);
   }
 
   std::string text(int indent) {
-    if (t_.dim() == 0) return format_.text(element(0));
+    if (t_.dim() == 0) return t_.is_complex() ? element_text(element(0)) : format_.text(element(0));
     std::string out;
     print(0, 0, indent, out);
     return out;
   }
 
  private:
+  std::string element_text(const Scalar& value) const {
+    if (!t_.is_complex()) return format_.padded(value);
+    const std::complex<double> z = value.to_complex();
+    const std::string im = imaginary_.text(Scalar(z.imag()));
+    return format_.padded(Scalar(z.real())) + (im[0] == '-' ? "" : "+") + im + "j";
+  }
+  size_t element_width() const { return format_.width + (t_.is_complex() ? imaginary_.width + 1 : 0); }
   Scalar element(int64_t offset) const {
     const Tensor one = make_view(t_, {}, {}, t_.storage_offset() + offset);
     return ops::read_scalar(one);
@@ -123,11 +141,11 @@ class Printer {
     if (d + 1 == t_.sizes().size()) {
       const size_t per_line =
           std::max<size_t>(1, static_cast<size_t>(std::max(options_.line_width - indent, 1)) /
-                                  std::max<size_t>(format_.width + 2, 1));
+                                  std::max<size_t>(element_width() + 2, 1));
       for (size_t k = 0; k < at.size(); ++k) {
         if (k > 0)
           out += k % per_line == 0 ? ",\n" + std::string(static_cast<size_t>(indent) + 1, ' ') : ", ";
-        out += at[k] < 0 ? std::string(" ...") : format_.padded(element(offset + at[k] * t_.strides()[d]));
+        out += at[k] < 0 ? std::string(" ...") : element_text(element(offset + at[k] * t_.strides()[d]));
       }
     } else {
       for (size_t k = 0; k < at.size(); ++k) {
@@ -147,7 +165,7 @@ class Printer {
   const Tensor& t_;
   const PrintOptions& options_;
   bool summarise_;
-  NumberFormat format_;
+  NumberFormat format_, imaginary_;
 };
 
 /// "(2, 0)", "(3,)": a shape as Python writes it.
@@ -183,7 +201,8 @@ std::string to_string(const Tensor& t, const PrintOptions& options) {
       body = Printer(host, options).text(kIndent);
     }
   }
-  const bool told = t.dtype() == default_dtype() || t.dtype() == DType::Int64 || t.dtype() == DType::Bool;
+  const bool told = t.dtype() == default_dtype() || t.dtype() == DType::Int64 || t.dtype() == DType::Bool ||
+                    t.dtype() == complex_dtype(default_dtype());
   const bool default_when_empty = t.numel() == 0 && t.dtype() != default_dtype();
   if (!told || default_when_empty || (!has_data && t.dtype() != default_dtype())) {
     notes.push_back(fmt::format("dtype=tenon.{}", name(t.dtype())));

@@ -74,7 +74,7 @@ Tensor prod_backward(const Tensor& grad, const Tensor& self, std::optional<int64
     result = tenon::add(result, tenon::select_backward(tenon::mul(before, after[at(i)]), self.sizes(), d, i));
     before = tenon::mul(before, self.select(d, i));
   }
-  return tenon::mul(grad, result);
+  return tenon::mul(grad, tenon::conj(result));
 }
 
 Tensor sum_to_size(const Tensor& self, IntArrayRef size) {
@@ -126,6 +126,11 @@ Scalar correction_of(bool unbiased) { return Scalar(unbiased ? 1 : 0); }
 
 Tensor wide_variance(const Tensor& self, std::optional<IntArrayRef> dim, std::optional<Scalar> correction,
                      bool keepdim) {
+  // |x|^2 is the sum of both parts' squares.
+  if (self.is_complex()) {
+    return tenon::add(wide_variance(tenon::real(self), dim, correction, keepdim),
+                      wide_variance(tenon::imag(self), dim, correction, keepdim));
+  }
   TENON_CHECK(is_floating_point(self.dtype()), Type,
               fmt::format("var: only supports floating point dtypes, got {}", name(self.dtype())));
   const double divisor = variance_divisor(self.sizes(), dim, correction);
@@ -141,7 +146,7 @@ Tensor wide_variance(const Tensor& self, std::optional<IntArrayRef> dim, std::op
 
 Tensor var(const Tensor& self, std::optional<IntArrayRef> dim, std::optional<Scalar> correction,
            bool keepdim) {
-  return wide_variance(self, dim, correction, keepdim).to(self.dtype());
+  return wide_variance(self, dim, correction, keepdim).to(real_dtype(self.dtype()));
 }
 Tensor var_unbiased(const Tensor& self, bool unbiased) {
   return tenon::var(self, std::nullopt, correction_of(unbiased), false);
@@ -159,7 +164,7 @@ Tensor var_backward(const Tensor& grad, const Tensor& self, std::optional<IntArr
 
 Tensor std(const Tensor& self, std::optional<IntArrayRef> dim, std::optional<Scalar> correction,
            bool keepdim) {
-  return tenon::sqrt(wide_variance(self, dim, correction, keepdim)).to(self.dtype());
+  return tenon::sqrt(wide_variance(self, dim, correction, keepdim)).to(real_dtype(self.dtype()));
 }
 Tensor std_unbiased(const Tensor& self, bool unbiased) {
   return tenon::std(self, std::nullopt, correction_of(unbiased), false);

@@ -26,10 +26,14 @@ void read_pointwise(YamlEntry& entry, OpDef& def) {
   p.text = entry.text("expr");
   p.bool_text = entry.text("bool_expr");
   const std::string result = entry.has("result") ? entry.text("result") : "same";
-  if (!is_one_of(result, {"same", "float", "bool"})) {
-    entry.fail_in("result", fmt::format("expected same, float or bool, got '{}'", result));
+  if (!is_one_of(result, {"same", "float", "bool", "real", "real_float"})) {
+    entry.fail_in("result", fmt::format("expected same, float, bool, real or real_float, got '{}'", result));
   }
-  p.result = result == "float" ? ResultType::Float : result == "bool" ? ResultType::Bool : ResultType::Same;
+  p.result = result == "float"        ? ResultType::Float
+             : result == "bool"       ? ResultType::Bool
+             : result == "real"       ? ResultType::Real
+             : result == "real_float" ? ResultType::RealFloat
+                                      : ResultType::Same;
   p.promote = entry.list("promote");
   p.nonnegative = entry.list("nonnegative");
   p.masks = entry.list("masks");

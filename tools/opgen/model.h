@@ -51,7 +51,8 @@ enum class Body : uint8_t {
 };
 
 /// How the dtype to compute in follows from the operands, and what the result's is.
-enum class ResultType : uint8_t { Same, Float, Bool };
+/// Real and RealFloat are Same and Float, but of complex operands the result has the dtype of their parts.
+enum class ResultType : uint8_t { Same, Float, Bool, Real, RealFloat };
 
 /// The fields of an `expr` entry.
 struct Pointwise {

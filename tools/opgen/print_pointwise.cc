@@ -215,7 +215,9 @@ std::span<const PointwiseBlockFn> kernels() {{
     const std::string tensor_names = names(id, "tensor_names", tensors);
     const std::string scalar_names = names(id, "scalar_names", form.scalars);
     const Pointwise& p = def.pointwise;
-    const bool floats_only = derived || p.result == ResultType::Float;
+    const bool to_float = !derived && (p.result == ResultType::Float || p.result == ResultType::RealFloat);
+    const bool to_real = !derived && (p.result == ResultType::Real || p.result == ResultType::RealFloat);
+    const bool floats_only = derived || to_float;
     const std::string kernels =
         p.compiled && !form.name.ends_with("_on_bool") ? add_kernels(form, floats_only) : "nullptr";
     std::string text = fmt::format("{}const PointwiseInfo {}{{\n    .name = {},\n    .text = {},\n",
@@ -227,8 +229,12 @@ std::span<const PointwiseBlockFn> kernels() {{
       text += fmt::format("    .nonnegative_scalars = {},\n", mask_of(form.scalars, p.nonnegative));
     text += fmt::format("    .mask_tensors = {},\n", mask_of(tensors, masks));
     text += fmt::format("    .compute = ComputeRule::{},\n    .result = ResultRule::{},\n",
-                        !derived && p.result == ResultType::Float ? "Float" : "Same",
-                        !derived && p.result == ResultType::Bool ? "Bool" : "Compute");
+                        to_float ? "Float" : "Same",
+                        !derived && p.result == ResultType::Bool ? "Bool"
+                        : to_real                                ? "Real"
+                                                                 : "Compute");
+    // Operand 0 of a derivative is `grad`.
+    if (derived) text += "    .conjugates = PointwiseInfo::kConjugatedResult | 1u,\n";
     text +=
         fmt::format("    .refused_dtypes = {:#x},\n    .refused_reason = {},\n",
                     derived ? 0u : refused_mask(p.refused_dtypes), quoted(derived ? "" : p.refused_reason));

@@ -119,6 +119,20 @@ struct Bytes16 {
   uint64_t low, high;
 };
 
+// Elements two apart, in blocks that the compiler vectorises; returns how many it took. Reads nothing behind
+// the last.
+template <class T>
+int64_t every_second(T* dst, const char* src, int64_t n) {
+  int64_t i = 0;
+  for (; i + kBlock <= n; i += kBlock) {
+    T in[2 * kBlock], out[kBlock];
+    std::memcpy(in, src + 2 * i * static_cast<int64_t>(sizeof(T)), sizeof in - sizeof(T));
+    for (int k = 0; k < kBlock; ++k) out[k] = in[2 * k];
+    std::memcpy(dst + i, out, sizeof out);
+  }
+  return i;
+}
+
 // Elements of one size, whatever they mean.
 template <class T>
 void copy_block(void* dst, BlockStrides ds, const void* src, BlockStrides ss, int64_t n0, int64_t n1) {
@@ -131,7 +145,49 @@ void copy_block(void* dst, BlockStrides ds, const void* src, BlockStrides ss, in
     } else if (ds.inner == kSize && ss.inner == 0) {
       fill_row(reinterpret_cast<T*>(d), load<T>(s), n0);
     } else {
-      for (int64_t i = 0; i < n0; ++i, d += ds.inner, s += ss.inner) std::memcpy(d, s, sizeof(T));
+      int64_t i = 0;
+      if (sizeof(T) <= 8 && ds.inner == kSize && ss.inner == 2 * kSize) {
+        i = every_second(reinterpret_cast<T*>(d), s, n0);
+        d += i * ds.inner;
+        s += i * ss.inner;
+      }
+      for (; i < n0; ++i, d += ds.inner, s += ss.inner) std::memcpy(d, s, sizeof(T));
+    }
+  }
+}
+
+// Complex elements are their parts side by side: the real ones have the stride of the whole.
+template <class Part>
+char* imaginary(void* p) {
+  return static_cast<char*>(p) + sizeof(Part);
+}
+template <class Part>
+const char* imaginary(const void* p) {
+  return static_cast<const char*>(p) + sizeof(Part);
+}
+
+template <class Part, class From>
+void convert_to_complex(void* dst, BlockStrides ds, const void* src, BlockStrides ss, int64_t n0,
+                        int64_t n1) {
+  const Part zero = 0;
+  convert_block<Part, From>(dst, ds, src, ss, n0, n1);
+  convert_block<Part, Part>(imaginary<Part>(dst), ds, &zero, {}, n0, n1);
+}
+
+template <class To, class From>
+void convert_complex(void* dst, BlockStrides ds, const void* src, BlockStrides ss, int64_t n0, int64_t n1) {
+  convert_block<To, From>(dst, ds, src, ss, n0, n1);
+  convert_block<To, From>(imaginary<To>(dst), ds, imaginary<From>(src), ss, n0, n1);
+}
+
+template <class Part>
+void convert_complex_to_bool(void* dst, BlockStrides ds, const void* src, BlockStrides ss, int64_t n0,
+                             int64_t n1) {
+  for (int64_t j = 0; j < n1; ++j) {
+    char* d = static_cast<char*>(dst) + j * ds.outer;
+    const char* s = static_cast<const char*>(src) + j * ss.outer;
+    for (int64_t i = 0; i < n0; ++i, d += ds.inner, s += ss.inner) {
+      *d = load<Part>(s) != 0 || load<Part>(imaginary<Part>(s)) != 0;
     }
   }
 }
@@ -159,9 +215,31 @@ constexpr std::array<Row, kNumReal> table(std::integer_sequence<int, From...> al
 }
 constexpr auto kTable = table(std::make_integer_sequence<int, kNumReal>());
 
+template <class Part, int... From>
+constexpr Row complex_row(std::integer_sequence<int, From...>) {
+  return {&convert_to_complex<Part, cpp_type<static_cast<DType>(From)>>...};
+}
+constexpr Row kToComplex64 = complex_row<float>(std::make_integer_sequence<int, kNumReal>());
+constexpr Row kToComplex128 = complex_row<double>(std::make_integer_sequence<int, kNumReal>());
+
+// Of two dtypes that differ, at least one of them complex.
+ConvertFn complex_fn(DType from, DType to) {
+  const int f = static_cast<int>(from);
+  if (!is_complex(from)) {
+    if (f >= kNumReal) return nullptr;
+    return (to == DType::Complex64 ? kToComplex64 : kToComplex128)[f];
+  }
+  if (is_complex(to))
+    return from == DType::Complex64 ? &convert_complex<double, float> : &convert_complex<float, double>;
+  if (to == DType::Bool)
+    return from == DType::Complex64 ? &convert_complex_to_bool<float> : &convert_complex_to_bool<double>;
+  return convert_fn(real_dtype(from), to);  // the imaginary part is dropped
+}
+
 }  // namespace
 
 ConvertFn convert_fn(DType from, DType to) noexcept {
+  if (from != to && (is_complex(from) || is_complex(to))) return complex_fn(from, to);
   const int f = static_cast<int>(from), t = static_cast<int>(to);
   if (f < kNumReal && t < kNumReal && kTable[f][t]) return kTable[f][t];
   if (from != to) return nullptr;

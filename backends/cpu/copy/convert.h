@@ -20,8 +20,9 @@ struct BlockStrides {
 using ConvertFn = void (*)(void* dst, BlockStrides dst_strides, const void* src, BlockStrides src_strides,
                            int64_t n0, int64_t n1);
 
-/// The conversion from one dtype to another; null where there is none (complex to real, quantized, 8-bit
-/// floats).
+/// The conversion from one dtype to another; null where there is none (quantized, 8-bit floats).
+///
+/// A complex element becomes a real one by its real part, and true where either part is not zero.
 ///
 /// Integers wrap. A float becomes an integer by truncation toward zero to int64, INT64_MIN when it is NaN or
 /// out of range, and wraps to narrower types from there; anything but zero is true, NaN included. Integers

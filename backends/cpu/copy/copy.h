@@ -8,8 +8,7 @@ namespace tenon::cpu {
 
 /// Writes `src`, broadcast to the shape of `dst` and converted to its dtype as convert.h says, into `dst`.
 /// Both are on the host. `op` is what errors name. Throws Error{Shape} when `src` does not broadcast,
-/// Error{Runtime} when the two overlap other than element for element or `dst` overlaps itself,
-/// Error{NotImplemented} for complex to real.
+/// Error{Runtime} when the two overlap other than element for element or `dst` overlaps itself.
 void copy_strided(const Tensor& dst, const Tensor& src, const char* op = "copy_");
 
 }  // namespace tenon::cpu

@@ -13,9 +13,11 @@ namespace tenon::cpu {
 void copy(const Tensor& dst, const Tensor& src) { copy_strided(dst, src); }
 
 void fill(const Tensor& dst, const Scalar& value) {
-  switch_dtype(dst.dtype(), "fill_", [&]<class T>() {
+  switch_any_dtype(dst.dtype(), "fill_", [&]<class T>() {
     T v{};
-    if constexpr (std::is_same_v<T, bool>)
+    if constexpr (kIsComplex<T>)
+      v = T(value.to_complex());
+    else if constexpr (std::is_same_v<T, bool>)
       v = value.to_bool();
     else if constexpr (std::is_integral_v<T>)
       v = static_cast<T>(value.to_int());
@@ -84,7 +86,7 @@ void linspace(const Tensor& dst, double start, double end) {
 }
 
 bool equal(const Tensor& a, const Tensor& b) {
-  return switch_dtype(a.dtype(), "equal", [&]<class T>() {
+  return switch_any_dtype(a.dtype(), "equal", [&]<class T>() {
     const StridedDims x = dims_of(a), y = dims_of(b);
     const auto *p = static_cast<const char*>(a.data_ptr()), *q = static_cast<const char*>(b.data_ptr());
     for (int64_t i = 0; i < a.numel(); ++i) {

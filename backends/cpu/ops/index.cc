@@ -19,16 +19,26 @@ T add(T a, T b) {
     return a || b;
   else if constexpr (std::is_integral_v<T>)
     return static_cast<T>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b));
-  else if constexpr (std::is_floating_point_v<T>)
+  else if constexpr (std::is_floating_point_v<T> || kIsComplex<T>)
     return a + b;
   else
     return T(static_cast<float>(a) + static_cast<float>(b));
+}
+
+// As the pointwise product: std::complex's own repairs NaNs, which takes a branch for each element.
+template <class T>
+std::complex<T> product(std::complex<T> a, std::complex<T> b) {
+  return {a.real() * b.real() - a.imag() * b.imag(), a.real() * b.imag() + a.imag() * b.real()};
 }
 
 template <class T>
 T scale(T a, const Scalar& by) {
   if constexpr (std::is_integral_v<T>)
     return static_cast<T>(static_cast<uint64_t>(a) * static_cast<uint64_t>(by.to_int()));
+  else if constexpr (kIsComplex<T>)
+    return by.is_complex() ? product(a, T(by.to_complex()))
+                           : T(a.real() * static_cast<typename T::value_type>(by.to_double()),
+                               a.imag() * static_cast<typename T::value_type>(by.to_double()));
   else if constexpr (std::is_floating_point_v<T>)
     return a * static_cast<T>(by.to_double());
   else
@@ -96,7 +106,7 @@ void index_add(const Tensor& self, int64_t dim, const Tensor& index, const Tenso
   const auto* positions = static_cast<const int64_t*>(index.data_ptr());
   const auto d = static_cast<size_t>(dim);
   const bool plain = alpha.is_integral() && alpha.to_int() == 1;
-  switch_dtype(self.dtype(), "index_add", [&]<class T>() {
+  switch_any_dtype(self.dtype(), "index_add", [&]<class T>() {
     for (int64_t i = 0; i < index.numel(); ++i) {
       const Tensor to = slice_at(self, d, positions[i]), from = slice_at(source, d, i);
       const StridedDims to_dims = dims_of(to), from_dims = dims_of(from);
@@ -130,7 +140,7 @@ void put(const Tensor& self, const Tensor& linear, const Tensor& values, bool ac
   const auto* positions = static_cast<const int64_t*>(linear.data_ptr());
   const StridedDims dims = dims_of(self);
   auto* base = static_cast<char*>(self.data_ptr());
-  switch_dtype(self.dtype(), "index_put_", [&]<class T>() {
+  switch_any_dtype(self.dtype(), "index_put_", [&]<class T>() {
     int64_t at = 0;
     for_each_tile<T>(static_cast<const char*>(values.data_ptr()), dims_of(values), nullptr,
                      [&](const T* p, int64_t n) {

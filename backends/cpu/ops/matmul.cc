@@ -8,6 +8,7 @@
 #include "tenon/core/parallel.h"
 #include "tenon/core/strict.h"
 #include "tenon/generated/cpu_kernels.h"
+#include "tenon/iter/pointwise.h"
 #include "tenon/ops/elements.h"
 
 namespace tenon::cpu {
@@ -61,9 +62,44 @@ void switch_gemm_dtype(DType dtype, const char* op, F&& f) {
 
 bool is_narrow(DType t) { return t == DType::UInt8 || t == DType::Int8 || t == DType::Int16; }
 
+const PointwiseInfo& pointwise_of(std::string_view text) {
+  static constexpr std::string_view kTensors[] = {"sum", "out"}, kScalars[] = {"alpha", "beta"};
+  const size_t n = text.find("out") == std::string_view::npos ? 1 : 2;
+  return make_pointwise(text, std::span(kTensors).first(n), std::span(kScalars).first(n), ComputeRule::Same,
+                        ResultRule::Compute);
+}
+
+void multiply(const char* op, const Tensor& a, const Tensor& b, Tensor& out, const Scalar& alpha,
+              const Scalar& beta);
+
+/// Of complex numbers: four products of their parts, which lie where they are with twice the stride.
+void multiply_complex(const char* op, const Tensor& a, const Tensor& b, Tensor& out, const Scalar& alpha,
+                      const Scalar& beta) {
+  const bool plain = !alpha.is_complex() && alpha.to_double() == 1 && beta.to_complex() == 0.0;
+  Tensor sum = plain ? out : make_empty(out.sizes(), out.dtype());
+  Tensor re = ops::part_of(sum, 0), im = ops::part_of(sum, 1);
+  const Tensor ar = ops::part_of(a, 0), ai = ops::part_of(a, 1);
+  const Tensor br = ops::part_of(b, 0), bi = ops::part_of(b, 1);
+  multiply(op, ar, br, re, 1, 0);
+  multiply(op, ai, bi, re, -1, 1);
+  multiply(op, ar, bi, im, 1, 0);
+  multiply(op, ai, br, im, 1, 1);
+  if (plain) return;
+  // alpha * sum + beta * out by the pointwise product; a beta of 0 leaves `out` unread.
+  static const PointwiseInfo& both = pointwise_of("alpha * sum + beta * out");
+  static const PointwiseInfo& one = pointwise_of("alpha * sum");
+  const Tensor* tensors[] = {&sum, &out};
+  const Scalar* scalars[] = {&alpha, &beta};
+  if (beta.to_bool())
+    pointwise_out(both, tensors, scalars, out, false);
+  else
+    pointwise_out(one, std::span(tensors).first(1), std::span(scalars).first(1), out, false);
+}
+
 /// [m, k] x [k, n] into out; widths that gemm lacks go through int64, which wraps to the same values.
 void multiply(const char* op, const Tensor& a, const Tensor& b, Tensor& out, const Scalar& alpha,
               const Scalar& beta) {
+  if (a.is_complex()) return multiply_complex(op, a, b, out, alpha, beta);
   if (is_narrow(a.dtype())) {
     Tensor wide = ops::as_dtype(out, DType::Int64);
     multiply(op, ops::as_dtype(a, DType::Int64), ops::as_dtype(b, DType::Int64), wide, alpha, beta);
@@ -100,7 +136,7 @@ void mm(const Tensor& self, const Tensor& mat2, Tensor& out) { multiply("mm", se
 
 void addmm(const Tensor& self, const Tensor& mat1, const Tensor& mat2, const Scalar& beta,
            const Scalar& alpha, Tensor& out) {
-  if (beta.to_double() != 0) ops::copy_elements(out, self, "addmm");
+  if (beta.to_bool()) ops::copy_elements(out, self, "addmm");
   multiply("addmm", mat1, mat2, out, alpha, beta);
 }
 

@@ -1,12 +1,16 @@
 // sum, mean, prod, amax, amin, max, min, all, any: tensors to the fixed tree of backends/cpu/reduce.
+#include <cmath>
+#include <complex>
 #include <type_traits>
 
+#include "backends/cpu/copy/copy.h"
 #include "backends/cpu/ops/report.h"
 #include "backends/cpu/ops/strided.h"
 #include "backends/cpu/reduce/reduce.h"
 #include "tenon/core/half.h"
 #include "tenon/core/parallel.h"
 #include "tenon/generated/cpu_kernels.h"
+#include "tenon/ops/elements.h"
 #include "tenon/ops/reduce_dims.h"
 
 namespace tenon::cpu {
@@ -102,9 +106,58 @@ void reduce_as(ReduceOp op, const Tensor& self, const Dims& mask, Tensor& out, c
         out.numel(), 1);
 }
 
+void accumulate(ReduceOp op, const Tensor& self, const Dims& mask, Tensor& out, const char* name,
+                int64_t divide_by = 0);
+
+/// Sums of complex numbers are those of their parts.
+void sum_parts(const Tensor& self, const Dims& mask, Tensor& out, const char* name, int64_t divide_by) {
+  for (const int64_t i : {0, 1}) {
+    Tensor part = make_empty(out.sizes(), real_dtype(out.dtype()));
+    if (self.is_complex())
+      accumulate(ReduceOp::Sum, ops::part_of(self, i), mask, part, name, divide_by);
+    else if (i == 0)
+      accumulate(ReduceOp::Sum, self, mask, part, name, divide_by);
+    else
+      ops::zero_elements(part);
+    copy_strided(ops::part_of(out, i), part, name);
+  }
+}
+
+/// Products of complex numbers, in logical order.
+template <class T>
+void multiply_out(const Tensor& self, const Dims& mask, Tensor& out, const char* name) {
+  tenon::report_kernel(name, "reduce");
+  using Complex = std::complex<T>;
+  const ConvertFn convert = convert_from(self.dtype(), dtype_of<Complex>, name);
+  const auto* base = static_cast<const char*>(self.data_ptr());
+  const StridedDims kept = dims_where(self, mask, false), reduced = dims_where(self, mask, true);
+  auto* results = static_cast<Complex*>(out.data_ptr());
+  parallel_for(0, kept.numel(), std::max<int64_t>(kGrain / std::max<int64_t>(reduced.numel(), 1), 1),
+               [&](int64_t begin, int64_t end) {
+                 for (int64_t i = begin; i < end; ++i) {
+                   T re = 1, im = 0;
+                   for_each_tile<Complex>(base + kept.offset(i), reduced, convert,
+                                          [&](const Complex* p, int64_t n) {
+                                            for (int64_t j = 0; j < n; ++j) {
+                                              const T c = p[j].real(), d = p[j].imag();
+                                              const T next = re * c - im * d;
+                                              im = re * d + im * c;
+                                              re = next;
+                                            }
+                                          });
+                   results[i] = {re, im};
+                 }
+               });
+}
+
 /// Sums and products: integers of every width, and bool, in int64.
 void accumulate(ReduceOp op, const Tensor& self, const Dims& mask, Tensor& out, const char* name,
-                int64_t divide_by = 0) {
+                int64_t divide_by) {
+  if (out.is_complex()) {
+    if (op == ReduceOp::Sum) return sum_parts(self, mask, out, name, divide_by);
+    return out.dtype() == DType::Complex64 ? multiply_out<float>(self, mask, out, name)
+                                           : multiply_out<double>(self, mask, out, name);
+  }
   if (is_floating_point(out.dtype())) {
     const auto in_floating = [&]<class T>() {
       reduce_as<T>(op, self, mask, out, name,
@@ -140,6 +193,7 @@ void mean_over(const Tensor& self, const Dims& mask, Tensor& out) {
   const int64_t n = divisor(self, mask);
   accumulate(ReduceOp::Sum, self, mask, out, "mean", n);
   if (n > 0 || out.numel() == 0) return;
+  if (out.is_complex()) return ops::fill_elements(out, std::complex<double>(NAN, NAN), "mean");
   const auto fill_nan = [&]<class T>() {
     for (int64_t i = 0; i < out.numel(); ++i) static_cast<T*>(out.data_ptr())[i] = T(__builtin_nanf(""));
   };

@@ -7,6 +7,7 @@
 #include "tenon/core/kernel_report.h"
 #include "tenon/core/parallel.h"
 #include "tenon/generated/cpu_kernels.h"
+#include "tenon/ops/elements.h"
 #include "tenon/ops/reduce_dims.h"
 
 namespace tenon::cpu {
@@ -82,7 +83,19 @@ void min_dim(const Tensor& self, int64_t dim, bool, Tensor& out0, Tensor& out1) 
   extremum_dim(self, dim, false, out0, out1, "min");
 }
 
-void cumsum(const Tensor& self, int64_t dim, std::optional<DType>, Tensor& out) {
+void cumsum(const Tensor& self, int64_t dim, std::optional<DType> dtype, Tensor& out) {
+  if (out.is_complex()) {
+    for (const int64_t i : {0, 1}) {
+      Tensor part = ops::part_of(out, i);
+      if (self.is_complex())
+        cumsum(ops::part_of(self, i), dim, dtype, part);
+      else if (i == 0)
+        cumsum(self, dim, dtype, part);
+      else
+        ops::fill_elements(part, 0, "cumsum");
+    }
+    return;
+  }
   Dims mask(self.sizes().size(), 0);
   if (self.dim() > 0) mask[static_cast<size_t>(wrap_dim(dim, self.dim(), "cumsum"))] = 1;
   with_compute(out.dtype(), [&]<class T>() {

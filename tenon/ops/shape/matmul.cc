@@ -16,7 +16,7 @@ void check_dtypes(const Tensor& a, const Tensor& b, const char* op, const char* 
   TENON_CHECK(a.dtype() == b.dtype(), Type,
               fmt::format("{}: `{}` is {}, `{}` is {}; expected both to have the same dtype", op, b_name,
                           name(b.dtype()), a_name, name(a.dtype())));
-  TENON_CHECK(a.dtype() != DType::Bool && !is_complex(a.dtype()) && !is_quantized(a.dtype()), NotImplemented,
+  TENON_CHECK(a.dtype() != DType::Bool && !is_quantized(a.dtype()), NotImplemented,
               fmt::format("{}: not implemented for {}", op, name(a.dtype())));
 }
 
@@ -42,7 +42,10 @@ void addmm(ShapeResult& out, const Tensor& self, const Tensor& mat1, const Tenso
   check_product(mat1, mat2, "addmm", "mat1", "mat2");
   check_dtypes(mat1, self, "addmm", "mat1", "self");
   const Dims sizes{mat1.sizes()[0], mat2.sizes()[1]};
-  TENON_CHECK(is_floating_point(self.dtype()) || (beta.is_integral() && alpha.is_integral()), Type,
+  TENON_CHECK(
+      is_complex(self.dtype()) || (!beta.is_complex() && !alpha.is_complex()), Type,
+      fmt::format("addmm: for {} tensors, alpha and beta must not be complex numbers", name(self.dtype())));
+  TENON_CHECK(!is_integral(self.dtype(), true) || (beta.is_integral() && alpha.is_integral()), Type,
               fmt::format("addmm: for {} tensors, alpha and beta must not be floating point numbers",
                           name(self.dtype())));
   bool fits = self.dim() <= 2;

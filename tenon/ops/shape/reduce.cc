@@ -12,6 +12,11 @@ void check_real(const Tensor& self, const char* op) {
               fmt::format("{}: not implemented for {}", op, name(self.dtype())));
 }
 
+void check_not_quantized(const Tensor& self, const char* op) {
+  TENON_CHECK(!is_quantized(self.dtype()), NotImplemented,
+              fmt::format("{}: not implemented for {}", op, name(self.dtype())));
+}
+
 DType sum_dtype(const Tensor& self, std::optional<DType> dtype) {
   if (dtype) return *dtype;
   return is_integral(self.dtype(), true) ? DType::Int64 : self.dtype();
@@ -20,7 +25,7 @@ DType sum_dtype(const Tensor& self, std::optional<DType> dtype) {
 DType mean_dtype(const Tensor& self, std::optional<DType> dtype) {
   const DType type = dtype.value_or(self.dtype());
   TENON_CHECK(
-      is_floating_point(type), Type,
+      is_floating_point(type) || is_complex(type), Type,
       fmt::format(
           "mean: could not infer output dtype. `self` must be of a floating point dtype, got {}; convert "
           "it, or give dtype",
@@ -43,37 +48,37 @@ void check_has_extremum(const Tensor& self, const Dims& mask, bool all, const ch
 }  // namespace
 
 void sum_all(ShapeResult& out, const Tensor& self, std::optional<DType> dtype) {
-  check_real(self, "sum");
+  check_not_quantized(self, "sum");
   out.set(0, {}, sum_dtype(self, dtype));
 }
 
 void sum_dim(ShapeResult& out, const Tensor& self, std::optional<IntArrayRef> dim, bool keepdim,
              std::optional<DType> dtype) {
-  check_real(self, "sum");
+  check_not_quantized(self, "sum");
   out.set(0, reduced_sizes(self.sizes(), reduction_mask(dim, self.dim(), "sum"), keepdim),
           sum_dtype(self, dtype));
 }
 
 void prod_dim(ShapeResult& out, const Tensor& self, int64_t dim, bool keepdim, std::optional<DType> dtype) {
-  check_real(self, "prod");
+  check_not_quantized(self, "prod");
   out.set(0, reduced_sizes(self.sizes(), reduction_mask(IntArrayRef(dim), self.dim(), "prod"), keepdim),
           sum_dtype(self, dtype));
 }
 
 void mean_all(ShapeResult& out, const Tensor& self, std::optional<DType> dtype) {
-  check_real(self, "mean");
+  check_not_quantized(self, "mean");
   out.set(0, {}, mean_dtype(self, dtype));
 }
 
 void mean_dim(ShapeResult& out, const Tensor& self, std::optional<IntArrayRef> dim, bool keepdim,
               std::optional<DType> dtype) {
-  check_real(self, "mean");
+  check_not_quantized(self, "mean");
   const DType type = mean_dtype(self, dtype);
   out.set(0, reduced_sizes(self.sizes(), reduction_mask(dim, self.dim(), "mean"), keepdim), type);
 }
 
 void cumsum(ShapeResult& out, const Tensor& self, int64_t dim, std::optional<DType> dtype) {
-  check_real(self, "cumsum");
+  check_not_quantized(self, "cumsum");
   wrap_dim(dim, self.dim(), "cumsum");
   out.set(0, self.sizes(), sum_dtype(self, dtype));
 }
@@ -110,7 +115,7 @@ void arg_extremum(ShapeResult& out, const Tensor& self, std::optional<int64_t> d
 }
 
 void bool_reduce_all(ShapeResult& out, const Tensor& self) {
-  check_real(self, "all");
+  check_not_quantized(self, "all");
   out.set(0, {}, self.dtype() == DType::UInt8 ? DType::UInt8 : DType::Bool);
 }
 
@@ -121,7 +126,7 @@ void bool_reduce_dims(ShapeResult& out, const Tensor& self, std::optional<IntArr
 }
 
 void bool_reduce_dim(ShapeResult& out, const Tensor& self, int64_t dim, bool keepdim) {
-  check_real(self, "all");
+  check_not_quantized(self, "all");
   out.set(0, reduced_sizes(self.sizes(), reduction_mask(IntArrayRef(dim), self.dim(), "all"), keepdim),
           self.dtype() == DType::UInt8 ? DType::UInt8 : DType::Bool);
 }

@@ -1,0 +1,181 @@
+// Definitions of complex functions. Special values follow ISO C99, annex G, where the sign of a zero or NaN
+// does not decide.
+#include "tenon/expr/complex_functions.h"
+
+#include <cstddef>
+
+namespace tenon::expr {
+
+namespace {
+
+// Smith's quotient (1962) with the operands scaled as Baudin and Smith (2012, arXiv:1210.4539) have it.
+constexpr std::string_view kDiv = R"(
+  let a0 = real(x);
+  let b0 = imag(x);
+  let c0 = real(y);
+  let d0 = imag(y);
+  let p = max(abs(a0), abs(b0));
+  let q = max(abs(c0), abs(d0));
+  let m = where(p > large, shrink, where(p < small, grow, 1));
+  let n = where(q > large, shrink, where(q < small, grow, 1));
+  let a = a0 * m;
+  let b = b0 * m;
+  let c = c0 * n;
+  let d = d0 * n;
+  let wide = abs(c) >= abs(d);
+  let r = where(wide, d, c) / where(wide, c, d);
+  let den = where(wide, fma(d, r, c), fma(c, r, d));
+  let re = where(wide, fma(b, r, a), fma(a, r, b)) / den;
+  let im = where(wide, fma(-a, r, b), fma(b, r, -a)) / den;
+  let zero = (c0 == 0) & (d0 == 0);
+  let far = (q == inf) & (p < inf);
+  let sign = copysign(inf, c0);
+  let e = where(abs(c0) == inf, copysign(1, c0), copysign(0, c0));
+  let f = where(abs(d0) == inf, copysign(1, d0), copysign(0, d0));
+  complex(where(zero, sign * a0, where(far, 0 * (a0 * e + b0 * f), re / m * n)),
+          where(zero, sign * b0, where(far, 0 * (b0 * e - a0 * f), im / m * n))))";
+
+// exp(a) may overflow where exp(a) * cos(b) does not.
+constexpr std::string_view kExp = R"(
+  let a = real(x);
+  let b = imag(x);
+  let m = exp(a);
+  let h = exp(0.5 * a);
+  let s = sin(b);
+  let c = cos(b);
+  let over = (m == inf) & (a < inf);
+  let circle = abs(b) < inf;
+  let re = where(over, h * c * h, m * c);
+  let im = where(over, h * s * h, m * s);
+  complex(where(b == 0, m, where(circle, re, where(m == 0, 0, where(a == inf, inf, nan)))),
+          where(b == 0, b, where(circle, im, where(m == 0, 0, nan)))))";
+
+// e^x - 1 = (e^a - 1) cos b - 2 sin^2(b / 2) + i e^a sin b.
+constexpr std::string_view kExpm1 = R"(
+  let a = real(x);
+  let b = imag(x);
+  let s = sin(0.5 * b);
+  let e = exp(x);
+  let near = fma(expm1(a), cos(b), -2 * s * s);
+  complex(where(b == 0, expm1(a), where(abs(a) < 1, near, real(e) - 1)), imag(e)))";
+
+// log|x|. Around the unit circle |x|^2 - 1 in twice the precision: the logarithm of a rounded |x| would lose
+// all digits there.
+constexpr std::string_view kLogAbs = R"(
+  let p = abs(real(x));
+  let q = abs(imag(x));
+  let m = max(p, q);
+  let n = min(p, q);
+  let mm = m * m;
+  let nn = n * n;
+  let e = mm - 1;
+  let s = e + nn;
+  let back = s - e;
+  let lost = (e - (s - back)) + (nn - back) + (mm - (e + 1));
+  let near = 0.5 * log1p(s + (lost + (fma(m, m, -mm) + fma(n, n, -nn))));
+  let k = where(m > large, shrink, where(m < small, grow, 1));
+  let log_k = where(m > large, log_shrink, where(m < small, log_grow, 0));
+  let far = log(hypot(p * k, q * k)) - log_k;
+  where((p == inf) | (q == inf), inf, where((m > 0.7) & (m < 1.4), near, far)))";
+
+constexpr std::string_view kLog1p = R"(
+  let a = real(x);
+  let b = imag(x);
+  let u = 1 + a;
+  let near = 0.5 * log1p(fma(a, 2 + a, b * b));
+  let far = log_abs(complex(u, b));
+  complex(where((abs(a) < 0.5) & (abs(b) < 0.5), near, far), atan2(b, u)))";
+
+constexpr std::string_view kSqrt = R"(
+  let a = real(x);
+  let b = imag(x);
+  let p = abs(a);
+  let q = abs(b);
+  let m = max(p, q);
+  let k = where(m > large, shrink, where(m < small, grow, 1));
+  let t = sqrt(0.5 * (p * k + hypot(p * k, q * k))) / sqrt(k);
+  let u = 0.5 * q / t;
+  let right = copysign(1, a) > 0;
+  let re = where(right, t, u);
+  let im = where(right, u, t);
+  complex(where(q == inf, inf, where((p == 0) & (q == 0), 0, re)),
+          where((q == inf) | ((p == 0) & (q == 0)), b, copysign(im, b))))";
+
+// cosh and sinh of the imaginary part may overflow where the products do not.
+constexpr std::string_view kSin = R"(
+  let a = real(x);
+  let b = imag(x);
+  let h = exp(0.5 * abs(b));
+  let s = sin(a);
+  let c = cos(a);
+  let over = abs(b) > 88;
+  complex(where(a == 0, a, where(over, 0.5 * h * s * h, s * cosh(b))),
+          where(b == 0, b, where(over, copysign(0.5 * h, b) * c * h, c * sinh(b)))))";
+constexpr std::string_view kCos = R"(
+  let a = real(x);
+  let b = imag(x);
+  let h = exp(0.5 * abs(b));
+  let s = sin(a);
+  let c = cos(a);
+  let over = abs(b) > 88;
+  complex(where(over, 0.5 * h * c * h, c * cosh(b)),
+          where((a == 0) | (b == 0), -a * copysign(0, b),
+                where(over, -copysign(0.5 * h, b) * s * h, -s * sinh(b)))))";
+
+// Kahan (1987), "Branch cuts for complex elementary functions".
+constexpr std::string_view kTanh = R"(
+  let a = real(x);
+  let b = imag(x);
+  let t = tan(b);
+  let s = sinh(a);
+  let beta = 1 + t * t;
+  let den = 1 + beta * s * s;
+  let big = abs(a) > tanh_above;
+  let tail = where(abs(b) < inf, 4 * sin(b) * cos(b) * exp(-2 * abs(a)), 0);
+  complex(where(big, copysign(1, a), beta * cosh(a) * s / den), where(big, tail, t / den)))";
+
+struct Row {
+  std::string_view name, text;
+};
+constexpr Row kRows[] = {
+    {"div", kDiv},
+    {"abs", "hypot(real(x), imag(x))"},
+    {"angle", "atan2(imag(x), real(x))"},
+    {"conj", "complex(real(x), -imag(x))"},
+    {"cos", kCos},
+    {"cosh", "cos(complex(-imag(x), real(x)))"},
+    {"exp", kExp},
+    {"exp2", "exp(x * 0.6931471805599453)"},
+    {"expm1", kExpm1},
+    {"isfinite", "isfinite(real(x)) & isfinite(imag(x))"},
+    {"isinf", "isinf(real(x)) | isinf(imag(x))"},
+    {"isnan", "isnan(real(x)) | isnan(imag(x))"},
+    {"log", "complex(log_abs(x), atan2(imag(x), real(x)))"},
+    {"log_abs", kLogAbs},
+    {"log10", "log(x) * 0.4342944819032518"},
+    {"log1p", kLog1p},
+    {"log2", "log(x) * 1.4426950408889634"},
+    // The small powers that people write keep their digits.
+    {"pow", "where(y == 0, 1, where(y == 1, x, where(y == 2, x * x, exp(y * log(x)))))"},
+    {"reciprocal", "1 / x"},
+    {"rsqrt", "1 / sqrt(x)"},
+    {"sgn", "let r = abs(x); complex(where(r == 0, 0, real(x) / r), where(r == 0, 0, imag(x) / r))"},
+    {"sigmoid", "let left = real(x) < 0; let e = exp(where(left, x, -x)); where(left, e, 1) / (1 + e)"},
+    {"sin", kSin},
+    {"sinh", "let w = sin(complex(-imag(x), real(x))); complex(imag(w), -real(w))"},
+    {"sqrt", kSqrt},
+    {"square", "x * x"},
+    {"tan", "let w = tanh(complex(-imag(x), real(x))); complex(imag(w), -real(w))"},
+    {"tanh", kTanh},
+};
+
+}  // namespace
+
+std::string_view complex_definition(std::string_view name) noexcept {
+  for (const Row& row : kRows) {
+    if (row.name == name) return row.text;
+  }
+  return {};
+}
+
+}  // namespace tenon::expr

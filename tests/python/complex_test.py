@@ -1,0 +1,475 @@
+"""Complex tensors: values against NumPy and mpmath, gradients against differences, printing, refusals."""
+
+import cmath
+import itertools
+
+import mpmath
+import numpy as np
+import pytest
+
+import tenon
+
+DTYPES = ["complex64", "complex128"]
+EPS = {"complex64": 2.0**-23, "complex128": 2.0**-52}
+REAL = {"complex64": "float32", "complex128": "float64"}
+
+
+def numbers(dtype, seed=0, shape=(4, 6)):
+    rng = np.random.default_rng(seed)
+    return (rng.standard_normal(shape) * 2 + 1j * rng.standard_normal(shape) * 2).astype(dtype)
+
+
+def tensor(array, grad=False):
+    return tenon.from_numpy(np.array(array)).requires_grad_(grad)
+
+
+def assert_close(got, want, dtype, ulps):
+    assert str(got.dtype) == f"tenon.{dtype}"
+    got = got.detach().numpy()
+    error = np.abs(got.astype(complex) - want)
+    assert (error <= ulps * EPS.get(dtype, EPS["complex64" if dtype == "float32" else "complex128"]) * np.abs(want)).all(), (got, want)
+
+
+def strided(array):
+    """The same elements under every kind of stride."""
+    yield tensor(array)
+    yield tensor(array.T.copy()).T
+    yield tensor(array[::-1].copy()).flip(0)
+    yield tensor(np.repeat(array, 2, axis=1))[:, ::2]
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("op", ["add", "sub", "mul", "div"])
+def test_arithmetic_has_one_value_for_all_strides(op, dtype):
+    a, b = numbers(dtype, 1), numbers(dtype, 2)
+    f = {"add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.divide}[op]
+    want = f(a.astype(complex), b.astype(complex))
+    first = None
+    for x, y in zip(strided(a), strided(b)):
+        got = getattr(tenon, op)(x, y)
+        assert_close(got, want, dtype, 4)
+        first = got.numpy().tobytes() if first is None else first
+        assert got.contiguous().numpy().tobytes() == first
+
+
+def test_parts_of_every_thread_count_and_length_are_the_same():
+    x = numbers("complex64", 3, (70001,))
+    t = tensor(x)
+    whole = tenon.exp(t * t).numpy()
+    for n in (1, 5, 255, 256, 257, 511, 513, 1025):
+        assert tenon.exp(t[:n] * t[:n]).numpy().tobytes() == whole[:n].tobytes()
+
+
+FUNCTIONS = {
+    "exp": mpmath.exp, "log": mpmath.log, "sqrt": mpmath.sqrt, "sin": mpmath.sin, "cos": mpmath.cos,
+    "tan": mpmath.tan, "sinh": mpmath.sinh, "cosh": mpmath.cosh, "tanh": mpmath.tanh, "expm1": mpmath.expm1,
+    "log1p": lambda z: mpmath.log(1 + z), "log2": lambda z: mpmath.log(z) / mpmath.log(2),
+    "log10": lambda z: mpmath.log(z) / mpmath.log(10), "reciprocal": lambda z: 1 / z,
+    "rsqrt": lambda z: 1 / mpmath.sqrt(z), "square": lambda z: z * z, "sgn": lambda z: z / abs(z),
+    "sigmoid": lambda z: 1 / (1 + mpmath.exp(-z)), "silu": None,
+}
+
+
+def points(dtype):
+    rng = np.random.default_rng(5)
+    z = rng.standard_normal(300) + 1j * rng.standard_normal(300)
+    z = np.concatenate([z, z * 1e-3, z * 12, np.exp(1j * rng.standard_normal(60)), [1e-20 + 1e-22j, 3e18 - 2e18j,
+                       1 + 1e-6j, -1 + 1e-7j, 1e-7 - 1j, 0.6 + 0.8j, -2 + 0j, 2 - 3e-20j]])
+    return z.astype(dtype)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("name", [n for n in FUNCTIONS if FUNCTIONS[n]])
+def test_functions_against_multi_precision(name, dtype):
+    z = points(dtype)
+    if name in ("exp", "sin", "cos", "sinh", "cosh", "expm1", "sigmoid", "tan", "tanh"):
+        z = z[np.abs(z) < 80]
+    got = getattr(tenon, name)(tensor(z)).numpy()
+    with mpmath.workdps(60):
+        for x, y in zip(z, got):
+            want = complex(FUNCTIONS[name](mpmath.mpc(complex(x))))
+            assert abs(complex(y) - want) <= 6 * EPS[dtype] * abs(want), (name, x, y, want)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_logarithm_keeps_its_digits_on_the_unit_circle(dtype):
+    z = np.exp(1j * np.linspace(-3, 3, 200)).astype(dtype)
+    got = tenon.log(tensor(z)).numpy()
+    with mpmath.workdps(60):
+        for x, y in zip(z, got):
+            want = float(mpmath.log(mpmath.mpc(complex(x))).real)
+            assert abs(float(y.real) - want) <= 6 * EPS[dtype] * abs(want), (x, y, want)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_abs_and_angle_are_real(dtype):
+    z = points(dtype)
+    for name, f in (("abs", abs), ("angle", cmath.phase)):
+        got = getattr(tenon, name)(tensor(z))
+        assert str(got.dtype) == f"tenon.{REAL[dtype]}"
+        np.testing.assert_allclose(got.numpy(), [f(complex(x)) for x in z], rtol=2 * EPS[dtype])
+    big = np.finfo(REAL[dtype]).max
+    assert tenon.abs(tenon.tensor([complex(big, 1)], dtype=getattr(tenon, dtype))).item() == pytest.approx(big)
+    assert tenon.abs(tenon.tensor([complex(np.inf, np.nan)])).item() == np.inf
+    assert tenon.angle(tenon.tensor([-1.0, 2.0, np.nan])).tolist()[:2] == [pytest.approx(np.pi), 0.0]
+
+
+def test_quotients_at_the_edges_of_the_range():
+    big, tiny = 1e300, 1e-300
+    for a, b in itertools.product([complex(big, big), complex(tiny, tiny), complex(big, tiny), 1 + 2j], repeat=2):
+        with mpmath.workdps(60):
+            want = mpmath.mpc(a) / mpmath.mpc(b)
+        if max(abs(want.real), abs(want.imag)) > 1e308 or abs(want) < 1e-290:
+            continue
+        got = (tenon.tensor(a, dtype=tenon.complex128) / tenon.tensor(b, dtype=tenon.complex128)).item()
+        assert abs(got - complex(want)) <= 8 * 2.0**-52 * abs(complex(want)), (a, b, got)
+    one = tenon.tensor([1 + 1j])
+    assert (one / 0).tolist() == [complex(np.inf, np.inf)]
+    assert (one / tenon.tensor([0j])).tolist() == [complex(np.inf, np.inf)]
+    assert (one / tenon.tensor([complex(np.inf, 1)])).tolist() == [0]
+
+
+def test_special_values_of_the_exponential_family():
+    inf, nan = np.inf, np.nan
+    got = tenon.exp(tenon.tensor([complex(-inf, nan), complex(inf, 0), complex(-inf, inf), 0j])).tolist()
+    assert got[0] == 0 and got[1] == inf and got[2] == 0 and got[3] == 1
+    assert tenon.log(tenon.tensor([0j])).tolist() == [complex(-inf, 0)]
+    assert tenon.sqrt(tenon.tensor([complex(-4, 0.0), complex(-4, -0.0), complex(nan, inf)])).tolist() == [
+        2j, -2j, pytest.approx(complex(inf, inf))]
+    # e^710 overflows, e^710 * cos(b) with cos(b) = 1e-10 does not.
+    z = complex(710, np.pi / 2 + 1e-10)
+    with mpmath.workdps(60):
+        want = complex(mpmath.exp(mpmath.mpc(z))).real
+    assert tenon.exp(tenon.tensor(z, dtype=tenon.complex128)).item().real == pytest.approx(want, rel=1e-14)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_powers(dtype):
+    z, w = numbers(dtype, 7), numbers(dtype, 8)
+    assert_close(tenon.pow(tensor(z), tensor(w)), z.astype(complex) ** w.astype(complex), dtype, 60)
+    assert_close(tensor(z) ** 2, z.astype(complex) * z, dtype, 2)
+    assert_close(2 ** tensor(z), 2 ** z.astype(complex), dtype, 20)
+    assert (tenon.tensor([0j]) ** tenon.tensor([0j, 1, 2.5])).tolist() == [1, 0, 0]
+
+
+def test_promotion():
+    c64, c128 = tenon.tensor([1j]), tenon.tensor([1j], dtype=tenon.complex128)
+    f32, f64, i64 = tenon.ones(1), tenon.ones(1, dtype=tenon.float64), tenon.ones(1, dtype=tenon.int64)
+    for left, right, want in [(f32, 1j, "complex64"), (f64, 1j, "complex128"), (i64, 1j, "complex64"),
+                              (c64, f64, "complex128"), (c64, f64[0], "complex64"), (c64, c128, "complex128"),
+                              (c64, i64, "complex64"), (c64, 2, "complex64"), (c64, 2.5, "complex64"),
+                              (f32.half(), 1j, "complex64"), (c64, c128[0], "complex64")]:
+        assert str((left + right).dtype) == f"tenon.{want}"
+        assert str(tenon.result_type(left, right)) == f"tenon.{want}"
+    assert (f32 + 1j).tolist() == [1 + 1j]
+    assert not tenon.can_cast(tenon.complex64, tenon.float32) and tenon.can_cast(tenon.float64, tenon.complex64)
+    with pytest.raises(RuntimeError):
+        tenon.ones(1).add_(1j)
+    with pytest.raises((RuntimeError, TypeError)):
+        tenon.add(f32, f32, alpha=1j)
+    assert tenon.add(c64, f32, alpha=1j).tolist() == [2j]
+
+
+def test_comparisons_and_tests():
+    z = tenon.tensor([1 + 2j, 0j, complex(np.inf, 0), complex(0, np.nan)])
+    assert (z == z).tolist() == [True, True, True, False]
+    assert (z != tenon.tensor([1 + 2j, 1j, 0j, 0j])).tolist() == [False, True, True, True]
+    assert z.isnan().tolist() == [False, False, False, True]
+    assert z.isinf().tolist() == [False, False, True, False]
+    assert z.isfinite().tolist() == [True, True, False, False]
+    assert tenon.logical_not(z).tolist() == [False, True, False, False]
+    assert tenon.where(z == 0, 5, z)[:2].tolist() == [1 + 2j, 5]
+    assert tenon.allclose(z[:3], z[:3] + 0j) and tenon.equal(z[:3], z[:3].clone())
+    assert not tenon.equal(tenon.tensor([1j]), tenon.tensor([2j]))
+    assert bool(tenon.tensor(1j)) and not bool(tenon.tensor(0j))
+
+
+@pytest.mark.parametrize("name", ["lt", "gt", "le", "ge", "maximum", "minimum", "fmod", "remainder",
+                                  "floor_divide", "atan2", "hypot"])
+def test_what_needs_an_order_is_refused(name):
+    z = tenon.tensor([1j])
+    with pytest.raises(NotImplementedError, match="complex"):
+        getattr(tenon, name)(z, z)
+
+
+@pytest.mark.parametrize("name", ["relu", "floor", "ceil", "round", "trunc", "sign", "max", "min", "amax", "argmax"])
+def test_rounding_and_extrema_are_refused(name):
+    with pytest.raises(NotImplementedError, match="complex"):
+        getattr(tenon, name)(tenon.tensor([1j]))
+
+
+def test_more_refusals():
+    z = tenon.tensor([1j, 2])
+    for call in (lambda: tenon.softmax(z, 0), lambda: tenon.clamp(z, 0), lambda: z.abs_(), lambda: z.clone().sigmoid() < z,
+                 lambda: tenon.arange(3, dtype=tenon.complex64), lambda: tenon.bitwise_and(z, z),
+                 lambda: tenon.imag(tenon.ones(1)), lambda: tenon.view_as_real(tenon.ones(1)),
+                 lambda: tenon.view_as_complex(tenon.ones(3)), lambda: tenon.full((2,), 1j, dtype=tenon.float32),
+                 lambda: tenon.ones(2).fill_(1j), lambda: float(tenon.tensor(1j)), lambda: int(tenon.tensor(1j)),
+                 lambda: tenon.complex(tenon.ones(1), tenon.ones(1, dtype=tenon.float64)),
+                 lambda: tenon.complex(tenon.ones(1, dtype=tenon.int32), tenon.ones(1, dtype=tenon.int32)),
+                 lambda: tenon.masked_fill(tenon.ones(2), z == 2, 1j), lambda: z.requires_grad_().sum().backward()):
+        with pytest.raises((RuntimeError, TypeError)):
+            call()
+
+
+def test_views_share_the_storage():
+    z = tenon.tensor([[1 + 2j, 3 - 4j]])
+    assert z.real.tolist() == [[1, 3]] and z.imag.tolist() == [[2, -4]]
+    assert z.real.data_ptr() == z.data_ptr() and z.imag.data_ptr() == z.data_ptr() + 4
+    z.imag.mul_(10)
+    z.real = 7
+    assert z.tolist() == [[7 + 20j, 7 - 40j]]
+    parts = tenon.view_as_real(z)
+    assert tuple(parts.shape) == (1, 2, 2) and parts.stride() == (4, 2, 1)
+    assert tenon.view_as_complex(parts).tolist() == z.tolist()
+    assert tenon.view_as_real(z.flip(1)).tolist() == parts.flip(1).tolist()
+    x = tenon.ones(2)
+    assert x.real is x and tenon.conj(x) is x
+    assert tenon.conj(z).tolist() == [[7 - 20j, 7 + 40j]] and z.mH.shape == (2, 1)
+    x = tenon.arange(4.0)
+    x.copy_(tenon.tensor([1 + 2j, 3, 4, 5]))
+    assert x.tolist() == [1, 3, 4, 5]
+    z.real.copy_(z.imag)
+    assert z.real.tolist() == z.imag.tolist()
+    e = tenon.zeros(0, 3, dtype=tenon.complex64)
+    assert tuple(e.real.shape) == (0, 3) and tuple(tenon.view_as_real(e).shape) == (0, 3, 2)
+
+
+def test_conversions_and_factories():
+    z = tenon.tensor([1.5 + 2j, 0, 3j])
+    assert z.dtype == tenon.complex64 and tenon.tensor([1, 2j]).dtype == tenon.complex64
+    assert z.to(tenon.float64).tolist() == [1.5, 0, 0] and z.to(tenon.int32).tolist() == [1, 0, 0]
+    assert z.bool().tolist() == [True, False, True] and z.to(tenon.float16).tolist() == [1.5, 0, 0]
+    for dtype in ("bool", "uint8", "int8", "int16", "int32", "int64", "float16", "bfloat16", "float32", "float64"):
+        x = tenon.tensor([[1, 0], [1, 1]], dtype=getattr(tenon, dtype))
+        assert x.t().to(tenon.complex128).tolist() == [[1, 1], [0, 1]]
+        assert x.to(tenon.complex64).to(getattr(tenon, dtype)).tolist() == x.tolist()
+    assert tenon.full((2,), 1j).tolist() == [1j, 1j] and tenon.full((1,), 1j).dtype == tenon.complex64
+    assert tenon.ones(2, dtype=tenon.complex128).tolist() == [1, 1]
+    assert tenon.eye(2, dtype=tenon.complex64).tolist() == [[1, 0], [0, 1]]
+    assert tenon.linspace(0, 1j, 3).tolist() == [0, 0.5j, 1j]
+    assert tenon.linspace(0, 1, 3, dtype=tenon.complex64).tolist() == [0, 0.5, 1]
+    assert tenon.tensor(1 + 2j).item() == 1 + 2j and float(tenon.tensor(2 + 0j)) == 2.0
+    assert tenon.complex(tenon.ones(2), tenon.arange(2.0)).tolist() == [1, 1 + 1j]
+    got = tenon.polar(tenon.full((1,), 2.0), tenon.full((1,), 0.5)).item()
+    assert got == pytest.approx(2 * cmath.exp(0.5j), rel=1e-6)
+    assert tenon.is_complex(z) and not tenon.is_complex(z.real)
+    np.testing.assert_array_equal(z.numpy(), np.array([1.5 + 2j, 0, 3j], np.complex64))
+
+
+@pytest.mark.parametrize("value, text", [
+    ([1.5 + 2j, -3 - 0.25j], "tensor([ 1.5000+2.0000j, -3.0000-0.2500j])"),
+    ([1 + 2j, 3 - 4j], "tensor([1.+2.j, 3.-4.j])"),
+    (1 + 2j, "tensor(1.+2.j)"),
+    ([1e10 + 1j, complex("nan"), complex("inf")], "tensor([1.0000e+10+1.j,        nan+0.j,        inf+0.j])"),
+    ([1e-5 + 100j], "tensor([1.0000e-05+100.j])"),
+])
+def test_printing_is_pytorch_s(value, text):
+    assert repr(tenon.tensor(value)) == text
+
+
+def test_printing_names_the_dtype_that_is_not_the_default():
+    assert repr(tenon.tensor([1 + 2j], dtype=tenon.complex128)) == "tensor([1.+2.j], dtype=tenon.complex128)"
+    assert repr(tenon.zeros(0, dtype=tenon.complex64)) == "tensor([], dtype=tenon.complex64)"
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_reductions(dtype):
+    z = numbers(dtype, 9, (5, 7))
+    for t in strided(z):
+        assert_close(t.sum(), z.astype(complex).sum(), dtype, 30)
+        assert_close(t.sum(1), z.astype(complex).sum(1), dtype, 30)
+        assert_close(t.mean(0), z.astype(complex).mean(0), dtype, 30)
+        assert_close(t.prod(1), z.astype(complex).prod(1), dtype, 30)
+        assert_close(t.prod(), z.astype(complex).prod(), dtype, 100)
+        assert_close(t.cumsum(0), z.astype(complex).cumsum(0), dtype, 30)
+        np.testing.assert_allclose(t.var(1).numpy(), z.astype(complex).var(1, ddof=1), rtol=1e-5)
+        np.testing.assert_allclose(t.std(0).numpy(), z.astype(complex).std(0, ddof=1), rtol=1e-5)
+    assert tenon.any(tensor(z)).item() and not tenon.all(tenon.tensor([0j, 1])).item()
+    assert tenon.nonzero(tenon.tensor([0j, 1j, 1])).tolist() == [[1], [2]]
+    assert tenon.sum(tenon.ones(2), dtype=tenon.complex64).item() == 2
+    assert cmath.isnan(tenon.zeros(0, dtype=tenon.complex64).mean().item())
+    assert tenon.zeros(0, dtype=tenon.complex64).sum().item() == 0
+
+
+@pytest.mark.parametrize("strict", [True, False])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_matrix_products(dtype, strict):
+    before = tenon.is_strict()
+    tenon.set_strict(strict)
+    try:
+        a, b = numbers(dtype, 10, (40, 50)), numbers(dtype, 11, (50, 45))
+        want = a.astype(complex) @ b.astype(complex)
+        bound = 200 * EPS[dtype] * (np.abs(a) @ np.abs(b)).max()
+        for x, y in itertools.product(strided(a), strided(b)):
+            got = x @ y
+            assert np.abs(got.numpy() - want).max() <= bound
+        c = numbers(dtype, 12, (45,))
+        got = tenon.addmm(tensor(c), tensor(a), tensor(b), beta=2j, alpha=1 - 1j)
+        assert np.abs(got.numpy() - (2j * c + (1 - 1j) * want)).max() <= 4 * bound
+        batch = tenon.matmul(tensor(np.stack([a, a])), tensor(b))
+        assert np.abs(batch.numpy() - want).max() <= bound
+        v = numbers(dtype, 13, (50,))
+        assert np.abs((tensor(a) @ tensor(v)).numpy() - a @ v).max() <= bound
+        assert tenon.dot(tensor(v), tensor(v)).item() == pytest.approx(complex(v.astype(complex) @ v), rel=1e-4)
+        assert tenon.vdot(tensor(v), tensor(v)).item() == pytest.approx(complex(np.vdot(v, v)), rel=1e-4)
+        assert (tensor(a[:, :0]) @ tensor(b[:0])).abs().sum().item() == 0
+        linear = tenon.nn.functional.linear(tensor(a), tensor(b.T.copy()), tensor(c))
+        assert np.abs(linear.numpy() - (want + c)).max() <= 2 * bound
+    finally:
+        tenon.set_strict(before)
+
+
+def test_indexing_joining_and_copies():
+    z = numbers("complex64", 14, (5, 4))
+    t = tensor(z)
+    i = tenon.tensor([3, 0, 3])
+    np.testing.assert_array_equal(t[i].numpy(), z[[3, 0, 3]])
+    np.testing.assert_array_equal(tenon.index_select(t, 1, i).numpy(), z[:, [3, 0, 3]])
+    np.testing.assert_array_equal(tenon.cat([t, t.flip(0)]).numpy(), np.concatenate([z, z[::-1]]))
+    assert tenon.cat([t, tenon.ones(1, 4)]).dtype == tenon.complex64
+    u = t.clone()
+    u[i] = 2j
+    assert u[3, 1].item() == 2j
+    u.index_put_([i], tenon.ones(3, 4, dtype=tenon.complex64), accumulate=True)
+    assert u[3, 1].item() == 2 + 2j and u[0, 0].item() == 1 + 2j
+    w = tenon.index_add(t, 0, i, tenon.ones(3, 4, dtype=tenon.complex64), alpha=1j)
+    np.testing.assert_allclose(w[3].numpy(), z[3] + 2j, rtol=1e-6)
+    np.testing.assert_array_equal(tenon.masked_fill(t, t == t[0, 0], 3j)[0, 0].item(), 3j)
+    np.testing.assert_array_equal(tenon.gather(t, 1, tenon.tensor([[1], [0], [2], [3], [3]])).numpy()[:, 0],
+                                  z[range(5), [1, 0, 2, 3, 3]])
+
+
+# Gradients: of L = Re(sum(conj(w) * f(x))) the gradient is dL/da + i dL/db (PyTorch's convention).
+def check_gradient(f, *arrays, tolerance=2e-6):
+    tensors = [tensor(a, grad=True) for a in arrays]
+    out = f(*tensors)
+    rng = np.random.default_rng(3)
+    w = rng.standard_normal(tuple(out.shape))
+    if out.is_complex():
+        w = w + 1j * rng.standard_normal(tuple(out.shape))
+    grads = tenon.autograd.grad(out, tensors, tensor(w))
+
+    def loss(values):
+        with tenon.no_grad():
+            y = np.asarray(f(*[tensor(v) for v in values]).numpy())
+        return float((np.conj(w) * y).real.sum())
+
+    step = 1e-6
+    for k, a in enumerate(arrays):
+        got = grads[k].numpy()
+        assert got.dtype == a.dtype
+        for at in np.ndindex(a.shape):
+            want = 0
+            for unit in (1, 1j) if np.iscomplexobj(a) else (1,):
+                moved = [[np.array(v) for v in arrays] for _ in range(2)]
+                moved[0][k][at] += unit * step
+                moved[1][k][at] -= unit * step
+                want += unit * (loss(moved[0]) - loss(moved[1])) / (2 * step)
+            assert abs(got[at] - want) <= tolerance * max(1, abs(want)), (k, at, got[at], want)
+
+
+def check_second_gradient(f, *arrays):
+    def first(*tensors):
+        values = [t if t.requires_grad else t.requires_grad_() for t in tensors]
+        with tenon.enable_grad():
+            out = f(*values)
+            w = tenon.ones_like(out) * (0.7 - 0.4j if out.is_complex() else 0.7)
+            grads = tenon.autograd.grad(out, values, w, create_graph=True)
+            total = grads[0].sum()
+            for g in grads[1:]:
+                total = total + g.sum() * (1 + 2j)
+            return total
+
+    check_gradient(first, *arrays, tolerance=2e-5)
+
+
+Z = numbers("complex128", 20, (2, 3))
+W = numbers("complex128", 21, (2, 3))
+R = np.random.default_rng(22).standard_normal((2, 3)) + 3
+UNARY = ["exp", "log", "sqrt", "sin", "cos", "tan", "sinh", "cosh", "tanh", "sigmoid", "silu", "expm1", "log1p",
+         "log2", "log10", "reciprocal", "rsqrt", "square", "neg", "abs", "angle", "sgn", "conj", "real", "imag",
+         "view_as_real", "clone"]
+
+
+@pytest.mark.parametrize("name", UNARY)
+def test_gradients_of_functions(name):
+    check_gradient(getattr(tenon, name), Z)
+
+
+@pytest.mark.parametrize("name", ["exp", "log", "sqrt", "sin", "tanh", "sigmoid", "reciprocal", "square", "abs",
+                                  "angle", "sgn", "conj"])
+def test_second_gradients_of_functions(name):
+    check_second_gradient(getattr(tenon, name), Z)
+
+
+@pytest.mark.parametrize("name", ["add", "sub", "mul", "div", "pow"])
+def test_gradients_of_two_operands(name):
+    f = getattr(tenon, name)
+    check_gradient(f, Z, W)
+    check_gradient(f, Z, R)
+    check_gradient(f, R, Z)
+    check_gradient(f, Z, W[0, :1])
+    check_second_gradient(f, Z, W)
+
+
+def test_gradients_with_numbers():
+    check_gradient(lambda x: (2 + 1j) * x + x * 1j - x / (1 - 2j), Z)
+    check_gradient(lambda x: (2 + 1j) * x, R)
+    check_gradient(lambda x: tenon.add(x, x * x, alpha=1 - 3j), Z)
+    check_gradient(lambda x: x**3 + x ** (0.5 + 1j), Z)
+    check_gradient(lambda x: (1 + 2j) ** x, Z)
+    check_gradient(lambda x, y: tenon.where(x == x.detach(), x * y, y), Z, W)
+
+
+def test_gradients_of_parts_and_views():
+    check_gradient(lambda a, b: tenon.complex(a, b) * (1 + 2j), R, R + 1)
+    check_gradient(tenon.polar, R, R + 1)
+    check_gradient(lambda x: tenon.view_as_complex(x.reshape(3, 2)) * 1j, R)
+    check_gradient(lambda x: x.real * x.imag, Z)
+    check_gradient(lambda x: x.t()[1:].mH * x[:, 1:].sum(), Z)
+    check_gradient(lambda x: x.to(tenon.complex128) * 1j, R)
+    check_gradient(lambda x: x.to(tenon.float64) * 2, Z)
+
+
+def test_gradients_of_reductions_and_products():
+    check_gradient(lambda x: x.sum(1), Z)
+    check_gradient(lambda x: x.mean(), Z)
+    check_gradient(lambda x: x.prod(), Z)
+    check_gradient(lambda x: x.prod(1), Z)
+    check_gradient(lambda x: x.cumsum(1), Z)
+    check_gradient(lambda x: x.var(1), Z)
+    check_gradient(lambda x: x.std(), Z)
+    check_gradient(lambda x, y: x @ y.t(), Z, W)
+    check_gradient(lambda x, y, c: tenon.addmm(c, x, y.t(), beta=1j, alpha=2 - 1j), Z, W, W[0, :2])
+    check_gradient(lambda x, y: x.unsqueeze(0) @ y.t().unsqueeze(0), Z, W)
+    check_gradient(lambda x, y: tenon.dot(x[0], y[1]), Z, W)
+    check_gradient(lambda x, y: tenon.vdot(x[0], y[1]), Z, W)
+    check_gradient(lambda x, y: x @ y[0], Z, W)
+    check_gradient(lambda x, y: tenon.index_add(x, 0, tenon.tensor([1, 1]), y, alpha=1j), Z, W)
+    check_gradient(lambda x: x[tenon.tensor([1, 1, 0])], Z)
+    check_gradient(lambda x, y: tenon.cat([x, y.flip(1)]), Z, W)
+    check_gradient(lambda x, y: tenon.nn.functional.linear(x, y), Z, W)
+
+
+def test_a_real_loss_descends_against_its_gradient():
+    x = tenon.tensor([1 + 1j, -2j], requires_grad=True)
+    loss = (x.abs() ** 2).sum()
+    loss.backward()
+    np.testing.assert_allclose(x.grad.numpy(), 2 * x.detach().numpy(), rtol=1e-6)
+    assert x.grad.dtype == tenon.complex64
+
+
+def test_in_place_and_out():
+    z = tensor(numbers("complex64", 30))
+    want = (z * z).exp()
+    y = z.clone().mul_(z).exp_()
+    assert y.numpy().tobytes() == want.numpy().tobytes()
+    out = tenon.empty(0, dtype=tenon.complex128)
+    assert tenon.mul(z, z, out=out).dtype == tenon.complex128
+    np.testing.assert_array_equal(out.numpy().astype(np.complex64), (z * z).numpy())
+    real = tenon.empty(0)
+    np.testing.assert_array_equal(tenon.abs(z, out=real).numpy(), z.abs().numpy())
+    assert tenon.abs(z, out=z.clone()).imag.abs().sum().item() == 0
+    with pytest.raises(RuntimeError):
+        tenon.exp(z, out=tenon.empty(0))

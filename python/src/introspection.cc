@@ -12,6 +12,7 @@
 #include "tenon/core/parallel.h"
 #include "tenon/core/strict.h"
 #include "tenon/dispatch/dispatcher.h"
+#include "tenon/iter/promotion.h"
 
 namespace tenon::python {
 namespace {
@@ -199,6 +200,35 @@ PyObject* set_default(PyObject*, PyObject* o) {
   });
 }
 
+PyObject* can_cast_to(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject* keywords) {
+  return guarded([&] {
+    static constexpr const char* kNames[] = {"from_", "to"};
+    const auto [from, to] = spread("can_cast", kNames, 2, args, n, keywords);
+    TENON_CHECK(given(from) && given(to) && as_dtype(from) && as_dtype(to), Type,
+                "can_cast() takes two dtypes");
+    return PyBool_FromLong(can_cast(*as_dtype(from), *as_dtype(to)));
+  });
+}
+
+PyObject* result_type_of(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject* keywords) {
+  return guarded([&] {
+    static constexpr const char* kNames[] = {"tensor1", "tensor2"};
+    const auto operands = spread("result_type", kNames, 2, args, n, keywords);
+    Promotion promotion;
+    for (size_t i = 0; i < 2; ++i) {
+      PyObject* o = operands[i];
+      Scalar number;
+      if (given(o) && is_tensor(o))
+        promotion.add(tensor_of(o));
+      else if (given(o) && parse_scalar(o, number))
+        promotion.add(number);
+      else
+        wrong_type("result_type", kNames[i], "a Tensor or a number", o ? o : Py_None);
+    }
+    return wrap(promotion.common());
+  });
+}
+
 PyObject* promote(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject*) {
   return guarded([&] {
     TENON_CHECK(n == 2 && as_dtype(args[0]) && as_dtype(args[1]), Type, "promote_types() takes two dtypes");
@@ -227,6 +257,8 @@ PyMethodDef g_functions[] = {
     {"get_default_dtype", [](PyObject*, PyObject*) { return wrap(default_dtype()); }, METH_NOARGS,
      "The dtype of Python floats."},
     {"set_default_dtype", &set_default, METH_O, "Sets the dtype of Python floats."},
+    fast_method("result_type", &result_type_of, "The dtype of an operation on two tensors or numbers."),
+    fast_method("can_cast", &can_cast_to, "Whether values of a dtype may be stored in another."),
     fast_method("promote_types", &promote, "The smallest dtype that holds two others."),
     {}};
 

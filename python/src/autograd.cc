@@ -103,13 +103,6 @@ PyObject* retain_grad(PyObject* o, PyObject*) {
   });
 }
 
-PyObject* detach_in_place(PyObject* o, PyObject*) {
-  return guarded([&] {
-    autograd::detach_(tensor_of(o));
-    return Py_NewRef(o);
-  });
-}
-
 /// Zero or more tensors: None, one, or a sequence in which None stands for an undefined one.
 std::vector<Tensor> tensors_from(const char* function, const char* argument, PyObject* o) {
   std::vector<Tensor> out;

@@ -79,11 +79,25 @@ PyObject* call_or_not_implemented(const Function* f, Arguments arguments) noexce
   return f ? call_operator(*f, arguments) : Py_NewRef(Py_NotImplemented);
 }
 
+/// The operator of a tensor and anything. A NumPy array counts as a tensor over its memory: Python would
+/// compare identities, or have NumPy compute an array.
+PyObject* call_binary(const Function* f, PyObject* a, PyObject* b) noexcept {
+  PyObject* result = call_or_not_implemented(f, {.self = a, .args = &b, .count = 1});
+  if (result != Py_NotImplemented || !is_numpy_array(b)) [[likely]]
+    return result;
+  Py_DECREF(result);
+  const Ref module(PyImport_ImportModule("tenon._C"));
+  const Ref converted(module ? PyObject_CallMethod(module.get(), "from_numpy", "O", b) : nullptr);
+  if (!converted) return nullptr;
+  PyObject* other = converted.get();
+  return call_or_not_implemented(f, {.self = a, .args = &other, .count = 1});
+}
+
 template <BinaryIndex index>
 PyObject* binary(PyObject* a, PyObject* b) {
   const Binary& op = g_binary[index];
   if (is_tensor(a)) [[likely]]
-    return call_or_not_implemented(op.forward, {.self = a, .args = &b, .count = 1});
+    return call_binary(op.forward, a, b);
   if (op.backward) return call_or_not_implemented(op.backward, {.self = b, .args = &a, .count = 1});
   PyObject* both[] = {a, b};
   return call_or_not_implemented(op.function, {.args = both, .count = 2});
@@ -91,7 +105,7 @@ PyObject* binary(PyObject* a, PyObject* b) {
 
 template <BinaryIndex index>
 PyObject* inplace(PyObject* a, PyObject* b) {
-  return call_or_not_implemented(g_inplace[index], {.self = a, .args = &b, .count = 1});
+  return call_binary(g_inplace[index], a, b);
 }
 
 template <UnaryIndex index>
@@ -105,9 +119,7 @@ PyObject* power(PyObject* a, PyObject* b, PyObject* modulus) {
 }
 PyObject* inplace_power(PyObject* a, PyObject* b, PyObject*) { return inplace<kPow>(a, b); }
 
-PyObject* compare(PyObject* a, PyObject* b, int op) {
-  return call_or_not_implemented(g_compare[op], {.self = a, .args = &b, .count = 1});
-}
+PyObject* compare(PyObject* a, PyObject* b, int op) { return call_binary(g_compare[op], a, b); }
 
 /// The one element, as `what` ("bool", "int", ...) needs it.
 Scalar only_element(PyObject* o, const char* what) {

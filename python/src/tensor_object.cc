@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <new>
+#include <utility>
 
 #include "python/src/errors.h"
 #include "python/src/tensor_parts.h"
@@ -19,11 +20,22 @@ constexpr int kMaxFreeObjects = 256;
 PyObject* g_free_objects[kMaxFreeObjects];
 int g_num_free_objects = 0;
 
-/// Runs when a tensor dies that owns its object.
+/// Marks a tensor that dies with its object: it is not to be handed the object again.
+void dying(void*) noexcept {}
+
+/// Runs when a tensor dies that owns its object: turns ownership round once more, so that what runs while the
+/// object dies (`__del__`, callbacks of weak references) finds its tensor, and may even keep both.
 void release_object(void* object) noexcept {
   if (Py_IsInitialized() == 0) return;
   const HoldGil gil;
+  auto* self = static_cast<TensorObject*>(object);
+  TensorImpl* impl = std::exchange(self->owner, nullptr);
+  if (!impl) return;  // Python was faster
+  self->value = Tensor(IntrusivePtr<TensorImpl>::share(impl));
+  impl->binding().on_destroy = &dying;
   Py_DECREF(static_cast<PyObject*>(object));
+  // Still there: somebody kept it, and owns the tensor by it. `impl` lives, its destroyer has a reference.
+  if (impl->binding().on_destroy == &dying) impl->binding().on_destroy = nullptr;
 }
 
 bool has_state(PyObject* o) noexcept {
@@ -33,11 +45,13 @@ bool has_state(PyObject* o) noexcept {
 /// Hands a dying object to its tensor, when C++ still holds that one and the object has something to keep.
 bool give_to_tensor(PyObject* o) noexcept {
   Tensor& value = as_object(o)->value;
-  if (!value.defined() || value.use_count() == 1 || !has_state(o)) return false;
+  if (!value.defined() || value.use_count() == 1 || value.impl()->binding().on_destroy || !has_state(o))
+    return false;
   // The reference that the tensor will own. Another thread may drop the tensor as soon as our pointer is
-  // gone, which comes back here through release_object with `value` undefined.
+  // gone, which comes back here through release_object.
   Py_SET_REFCNT(o, 1);
   IntrusivePtr<TensorImpl> impl = std::move(value).release_pointer();
+  as_object(o)->owner = impl.get();
   impl->binding().on_destroy = &release_object;
   impl.reset();
   return true;
@@ -98,12 +112,12 @@ void subclass_dealloc(PyObject* o) noexcept {
 int tensor_traverse(PyObject* o, visitproc visit, void* arg) {
   // While C++ also holds the tensor, it keeps the attributes alive: they are no garbage, whatever Python can
   // reach.
-  if (tensor_of(o).use_count() <= 1) Py_VISIT(as_object(o)->dict);
+  if (!as_object(o)->owner && as_object(o)->value.use_count() <= 1) Py_VISIT(as_object(o)->dict);
   return 0;
 }
 
 int tensor_clear(PyObject* o) {
-  if (tensor_of(o).use_count() <= 1) Py_CLEAR(as_object(o)->dict);
+  if (!as_object(o)->owner && as_object(o)->value.use_count() <= 1) Py_CLEAR(as_object(o)->dict);
   return 0;
 }
 
@@ -143,6 +157,7 @@ TensorObject* new_plain_object() noexcept {
   auto* self = PyObject_GC_New(TensorObject, &tensor_type);
   if (!self) return nullptr;
   new (&self->value) Tensor();
+  self->owner = nullptr;
   self->dict = nullptr;
   self->weak_references = nullptr;
   return self;
@@ -150,15 +165,24 @@ TensorObject* new_plain_object() noexcept {
 
 }  // namespace
 
+void take_back(TensorObject* self) noexcept {
+  TensorImpl* impl = std::exchange(self->owner, nullptr);
+  impl->binding().on_destroy = nullptr;
+  self->value = Tensor(IntrusivePtr<TensorImpl>::share(impl));
+  // The tensor's own reference; the caller has another.
+  Py_DECREF(reinterpret_cast<PyObject*>(self));
+}
+
 PyObject* wrap(Tensor tensor) noexcept {
   if (!tensor.defined()) Py_RETURN_NONE;
   BindingSlot& slot = tensor.impl()->binding();
   if (slot.object) {
     auto* o = static_cast<PyObject*>(slot.object);
-    if (!slot.on_destroy) return Py_NewRef(o);
+    if (!as_object(o)->owner) return Py_NewRef(o);
     // The tensor's own reference becomes the caller's.
     slot.on_destroy = nullptr;
-    tensor_of(o) = std::move(tensor);
+    as_object(o)->owner = nullptr;
+    as_object(o)->value = std::move(tensor);
     return o;
   }
   TensorObject* self = new_plain_object();

@@ -21,8 +21,7 @@ def _unpickler(file):
 
     class Unpickler(pickle.Unpickler):
         def find_class(self, module, name):
-            root = module.partition(".")[0]
-            if (module, name) in _ALLOWED or (root == "tenon" and isinstance(getattr(_C, name, None), _C.dtype)):
+            if (module, name) in _ALLOWED or (module in ("tenon", "tenon._C") and isinstance(getattr(_C, name, None), _C.dtype)):
                 return super().find_class(module, name)
             raise pickle.UnpicklingError(f"the file names {module}.{name}, which a checkpoint does not hold")
 
@@ -52,5 +51,5 @@ def load(f):
 
     try:
         return _unpickler(f).load()
-    except (pickle.UnpicklingError, EOFError, AttributeError, IndexError, KeyError, TypeError) as error:
+    except (pickle.UnpicklingError, ArithmeticError, AttributeError, EOFError, LookupError, TypeError, ValueError) as error:
         raise ValueError(f"load: the file is damaged or of another kind: {error}") from error

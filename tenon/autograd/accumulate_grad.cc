@@ -50,20 +50,32 @@ IntrusivePtr<Node> make_accumulate_grad(const Tensor& leaf, IntrusivePtr<GradSlo
 }
 
 void accumulate(GradSlot& slot, Tensor grad) {
-  const GradSlotLock lock(slot);
-  if (!slot.grad.defined()) {
-    if (thread_state.grad_enabled)
-      slot.grad = is_sole_owner(grad) ? std::move(grad) : tenon::clone(grad);
-    else if (is_sole_owner(grad))
-      slot.grad = alias_without_history(grad);
-    else
-      slot.grad = tenon::clone(grad);
-    return;
+  // Taken out while it is added to: operators may run anything, also code that reads this very gradient.
+  Tensor kept;
+  const auto take = [&] {
+    const GradSlotLock lock(slot);
+    kept = std::move(slot.grad);
+  };
+  take();
+  for (;;) {
+    if (kept.defined()) {
+      if (thread_state.grad_enabled)
+        grad = tenon::add(kept, grad);
+      else
+        grad = kept.add_(grad);
+    } else if (!is_sole_owner(grad)) {
+      grad = tenon::clone(grad);
+    } else if (!thread_state.grad_enabled) {
+      grad = alias_without_history(grad);
+    }
+    const GradSlotLock lock(slot);
+    if (!slot.grad.defined()) {
+      slot.grad = std::move(grad);
+      return;
+    }
+    // Another thread has put its own there meanwhile.
+    kept = std::move(slot.grad);
   }
-  if (thread_state.grad_enabled)
-    slot.grad = tenon::add(slot.grad, grad);
-  else
-    slot.grad.add_(grad);
 }
 
 }  // namespace tenon::autograd

@@ -63,11 +63,23 @@ void set_history(const Tensor& t, Edge from) {
   impl.set_keys(impl.own_keys() | kAutogradKeys);
 }
 
+namespace {
+
+/// Takes back what `retain` asked of a node.
+void forget(Node& node, const GradSlot& slot) {
+  NodeHooks& hooks = node.ensure_hooks();
+  const std::lock_guard lock(hooks.mutex);
+  std::erase_if(hooks.retained, [&](const auto& r) { return r.slot.get() == &slot; });
+}
+
+}  // namespace
+
 void replace_history(const Tensor& t, Edge from) {
   AutogradMeta& meta = ensure_meta(*t.impl());
   ++meta.history;
   if (meta.retains_grad && meta.slot) {
     // The gradient that was asked for is that of the tensor as it is now.
+    if (meta.grad_fn) forget(*meta.grad_fn.node, *meta.slot);
     const uint32_t nr = from.input_nr;
     retain(*from.node, nr, meta.slot);
   }

@@ -99,7 +99,14 @@ void TensorImpl::refresh() noexcept {
 }
 
 void TensorImpl::destroy(TensorImpl* impl) noexcept {
-  if (impl->binding_.on_destroy) impl->binding_.on_destroy(impl->binding_.object);
+  if (impl->binding_.on_destroy) [[unlikely]] {
+    // A reference while it runs: it may take the tensor over after all. A sole owner has not counted down.
+    auto kept = impl->use_count() == 0 ? IntrusivePtr<TensorImpl>::share(impl)
+                                       : IntrusivePtr<TensorImpl>::adopt(impl);
+    impl->binding_.on_destroy(impl->binding_.object);
+    if (impl->use_count() > 1) return;
+    (void)kept.release();
+  }
   delete[] impl->heap_dims_;
   impl->~TensorImpl();
   small_free(impl, sizeof(TensorImpl));

@@ -264,16 +264,18 @@ class TypedOperator<R(A...)> : public OperatorHandle {
   }
 
   R dispatch(DispatchKeySet keys, bool redispatched, A... args) const {
-    const Kernel& kernel = detail::column_of(*entry_, keys).lookup(keys);
-    if (kernel.unboxed) [[likely]] {
-      return reinterpret_cast<Unboxed>(kernel.unboxed)(kernel, keys, std::forward<A>(args)...);
+    const Kernel* kernel = &detail::column_of(*entry_, keys).lookup(keys);
+    if (!kernel->unboxed) [[unlikely]] {
+      kernel = &detail::find_kernel(*entry_, keys);
+      if (!kernel->unboxed || detail::dispatch_trace_enabled.load(std::memory_order_relaxed))
+        return dispatch_slowly(*kernel, keys, redispatched, std::forward<A>(args)...);
     }
-    return dispatch_slowly(keys, redispatched, std::forward<A>(args)...);
+    return reinterpret_cast<Unboxed>(kernel->unboxed)(*kernel, keys, std::forward<A>(args)...);
   }
 
-  /// A boxed kernel, the first call after a registration, or any call while the trace is on.
-  [[gnu::noinline]] R dispatch_slowly(DispatchKeySet keys, bool redispatched, A... args) const {
-    const Kernel& kernel = detail::find_kernel(*entry_, keys);
+  /// A boxed kernel, or any call while the trace is on.
+  [[gnu::noinline]] R dispatch_slowly(const Kernel& kernel, DispatchKeySet keys, bool redispatched,
+                                      A... args) const {
     if (detail::dispatch_trace_enabled.load(std::memory_order_relaxed)) {
       const DispatchKeySet each[] = {DispatchKeySet(), detail::argument_keys<A>(args)...};
       const detail::TraceScope scope(*entry_, keys, redispatched, each + 1, sizeof...(A));

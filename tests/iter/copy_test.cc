@@ -159,11 +159,14 @@ TEST(Copy, ComplexCopiesBitsAndRefusesReal) {
   const auto* q = static_cast<const double*>(w.data_ptr());
   EXPECT_EQ(q[0], 2.5);
   EXPECT_EQ(q[3], 1.5);
-  EXPECT_EQ(error_of(ErrorKind::NotImplemented,
-                     [&] {
-                       copy_strided(vector_of({1, 2}), z);
-                     }),
-            "copy_: no conversion from complex128 to float32");
+  const Tensor real = vector_of({1, 2});
+  copy_strided(real, z);
+  EXPECT_EQ(values(real), (std::vector<double>{0.5, 2.5}));
+  copy_strided(w, real);
+  EXPECT_EQ(q[0], 0.5);
+  EXPECT_EQ(q[1], 0);
+  EXPECT_EQ(error_of(ErrorKind::NotImplemented, [&] { copy_strided(real, make_empty({2}, DType::QInt8)); }),
+            "copy_: no conversion from qint8 to float32");
 }
 
 TEST(HiddenCopies, AreCountedAndShownOnDemand) {

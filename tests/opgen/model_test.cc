@@ -91,7 +91,7 @@ TEST(Model, ErrorsNameFileAndLine) {
   expect_error("\n- schema: f(Tensor self) -> Tensor\n  expr: self\n  varants: [out]\n", "4", "`varants`");
   expect_error("- schema: f(Tensor self) -> Tensor\n", "1", "exactly one body");
   expect_error("- schema: f(Tensor self) -> Tensor\n  expr: self\n  view: f\n", "1", "got 2");
-  expect_error("- schema: f(Tensor self) -> Tensor\n  expr: self\n  result: real\n", "3", "'real'");
+  expect_error("- schema: f(Tensor self) -> Tensor\n  expr: self\n  result: imaginary\n", "3", "'imaginary'");
   expect_error("- schema: f(Tensor self, int[] d) -> Tensor\n  expr: self\n", "1", "`d` is int[]");
   expect_error("- schema: f(Tensor self) -> Tensor\n  expr: self\n  promote: [other]\n", "3", "'other'");
   expect_error("- schema: f(Tensor x) -> Tensor\n  expr: x\n  variants: [method]\n", "3", "self");

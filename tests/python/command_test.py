@@ -47,7 +47,7 @@ def test_where_shows_an_operator_from_end_to_end():
     ):
         assert part in text, part
     assert "aten::silu.out" in text  # all overloads of the name
-    assert "mm(grad, t(mat2))" in run("where", "aten::mm")
+    assert "mm(grad, t(conjugated(mat2)))" in run("where", "aten::mm")
     (op,) = json.loads(run("where", "--json", "aten::add.Tensor"))
     assert op["derivative"]["formulas"].keys() == {"self", "other"} and op["kernels"]["cpu"]["line"] > 0
     assert op["name"] == "aten::add.Tensor" and op["registrations"]

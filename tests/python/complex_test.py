@@ -165,7 +165,7 @@ def test_promotion():
         assert str(tenon.result_type(left, right)) == f"tenon.{want}"
     assert (f32 + 1j).tolist() == [1 + 1j]
     assert not tenon.can_cast(tenon.complex64, tenon.float32) and tenon.can_cast(tenon.float64, tenon.complex64)
-    with pytest.raises(RuntimeError):
+    with pytest.raises((RuntimeError, TypeError)):
         tenon.ones(1).add_(1j)
     with pytest.raises((RuntimeError, TypeError)):
         tenon.add(f32, f32, alpha=1j)

@@ -141,6 +141,11 @@ _BOOL_SUB = dict(refuse=("bool",))
 _SHIFTS = dict(refuse=("floating", "complex", "bool"), no_peer="counts beyond the width are undefined there")
 
 
+def _wrap(x):
+    """An integer as int64 keeps it."""
+    return (x + 2**63) % 2**64 - 2**63
+
+
 def _shift(f):
     """Bits of integers of any length, kept to 64; what is shifted out entirely is gone."""
     one = np.frompyfunc(lambda x, n: _wrap(f(int(x), int(n) if 0 <= n < 64 else 64)), 2, 1)

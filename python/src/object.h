@@ -39,6 +39,13 @@ class Ref {
   PyObject* object_ = nullptr;
 };
 
+/// Threads that compute without the interpreter lock are counted: the process may only end once they have,
+/// because libraries such as OpenBLAS take their memory back while it ends. module.cc waits for them.
+void enter_kernel() noexcept;
+void leave_kernel() noexcept;
+/// For a thread that will never come back.
+void leave_kernels() noexcept;
+
 /// Whether the interpreter is shutting down.
 inline bool is_finalizing() noexcept {
 #if PY_VERSION_HEX >= 0x030D0000
@@ -51,6 +58,7 @@ inline bool is_finalizing() noexcept {
 #ifdef TENON_THREADS_CAN_PARK
 /// Stops the thread until the process ends.
 [[noreturn]] inline void park() noexcept {
+  leave_kernels();
   for (;;) pause();
 }
 #endif
@@ -93,10 +101,13 @@ class ReleaseGil {
   explicit ReleaseGil(bool release = true) noexcept {
     if (!release || is_finalizing()) return;
     note_line_before_release();
+    enter_kernel();
     state_ = PyEval_SaveThread();
   }
   ~ReleaseGil() {
-    if (state_) take_gil([this] { PyEval_RestoreThread(state_); });
+    if (!state_) return;
+    leave_kernel();
+    take_gil([this] { PyEval_RestoreThread(state_); });
   }
   ReleaseGil(const ReleaseGil&) = delete;
 

@@ -45,13 +45,21 @@ constexpr std::string_view kScale = R"(
   let second = from_bits(shift_left(k - half + (bias + 1024), mantissa_bits));
   x * first * second)";
 
+// e^x = exp_significand(x) * 2^n, exp_exponent(x) = rounder + n.
+constexpr std::string_view kExpExponent = "fma(x, log2_e, rounder)";
+constexpr std::string_view kExpRest = R"(
+  let n = exp_exponent(x) - rounder;
+  fma(n, -ln_2_short_low, fma(n, -ln_2_short, x)))";
+constexpr std::string_view kExpTail = R"(
+  let hi = 1 + x;
+  fma(x * x, exp_poly(x), x - (hi - 1)))";
+constexpr std::string_view kExpSignificand = "let r = exp_rest(x); 1 + r + exp_tail(r)";
 constexpr std::string_view kExp = R"(
-  let t = fma(x, log2_e, rounder);
-  let n = t - rounder;
-  let r = fma(n, -ln_2_short_low, fma(n, -ln_2_short, x));
-  let hi = 1 + r;
-  let p = hi + fma(r * r, exp_poly(r), r - (hi - 1));
-  where(x > exp_above, inf, where(x < exp_below, 0, scale(p, t))))";
+  let y = scale(exp_significand(x), exp_exponent(x));
+  where(x > exp_above, inf, where(x < exp_below, 0, y)))";
+// e^x / 2, which is finite a little further than e^x. For x >= 0.
+constexpr std::string_view kHalfExp =
+    "where(x > exp_above + 1, inf, scale(exp_significand(x), exp_exponent(x) - 1))";
 
 constexpr std::string_view kExp2Sum = R"(
   let t = x + rounder;
@@ -87,23 +95,18 @@ constexpr std::string_view kTanh = R"(
   let e = exp(-2 * a);
   copysign(where(a < 0.55, fma(a * z, tanh_poly(z), a), 1 - 2 * e / (1 + e)), x))";
 
-// Below 1 the Taylor series, whose tail is far below a unit in the last place; e^(x/2) twice where e^x would
-// overflow.
+// Below 1 the Taylor series, whose tail is far below a unit in the last place.
 constexpr std::string_view kSinh = R"(
   let a = abs(x);
   let z = x * x;
   let p = poly(z, 0.16666666666666666, 0.008333333333333333, 0.0001984126984126984, 2.7557319223985893e-06,
                2.505210838544172e-08, 1.6059043836821613e-10, 7.647163731819816e-13, 2.8114572543455206e-15,
                8.22063524662433e-18);
-  let e = exp(a);
-  let h = exp(0.5 * a);
-  let large = where(a > exp_above - 1, 0.5 * h * h, 0.5 * e - 0.5 / e);
-  where(a < 1, fma(x * z, p, x), copysign(large, x)))";
+  let h = half_exp(a);
+  where(a < 1, fma(x * z, p, x), copysign(h - 0.25 / h, x)))";
 constexpr std::string_view kCosh = R"(
-  let a = abs(x);
-  let e = exp(a);
-  let h = exp(0.5 * a);
-  where(a > exp_above - 1, 0.5 * h * h, 0.5 * e + 0.5 / e))";
+  let h = half_exp(abs(x));
+  h + 0.25 / h)";
 
 constexpr Function kRows[] = {
     {.name = "exp_poly", .body_f32 = kExpPolyF32, .body_f64 = kExpPolyF64, .internal = true},
@@ -116,6 +119,11 @@ constexpr Function kRows[] = {
      .body_float = kExp2Sum,
      .internal = true,
      .doc = "2^(x + y) for small y"},
+    {.name = "exp_exponent", .body_float = kExpExponent, .internal = true, .doc = "rounder + n of e^x"},
+    {.name = "exp_rest", .body_float = kExpRest, .internal = true, .doc = "x - n * ln(2), for e^x"},
+    {.name = "exp_tail", .body_float = kExpTail, .internal = true, .doc = "e^x less 1 + x as it rounds"},
+    {.name = "exp_significand", .body_float = kExpSignificand, .internal = true, .doc = "e^x / 2^n"},
+    {.name = "half_exp", .body_float = kHalfExp, .internal = true, .doc = "e^x / 2 for x >= 0"},
     {.name = "exp", .derivative = {"result"}, .body_float = kExp, .doc = "e^x"},
     {.name = "exp2",
      .derivative = {"result * 0.6931471805599453"},

@@ -64,6 +64,36 @@ constexpr std::string_view kLog10 = R"(
   let hi = big + a;
   log_edges(x, hi + fma(n, log10_2_short_low, b + (a - (hi - big)))))";
 
+// m + log(1 + e^-d), m the larger, d the distance. What d, its reduction and e^-d round off (`lost`, `r_lo`,
+// `e_lo`) goes on into the logarithm, whose large part (e^-d itself, where that is small) is added to m
+// before its small one: the sum may be far smaller than either.
+constexpr std::string_view kLogAddExp = R"(
+  let m = max(x, y);
+  let n = min(x, y);
+  let d = m - n;
+  let back = m - d;
+  let lost = (m - (d + back)) + (back - n);
+  let t = exp_exponent(-d);
+  let r = exp_rest(-d);
+  let r_lo = fma(t - rounder, -ln_2_short_low, fma(t - rounder, -ln_2_short, -d) - r);
+  let hi = 1 + r;
+  let tail = fma(r_lo - lost, exp_significand(-d), exp_tail(r));
+  let a = hi + tail;
+  let e = where(d > -exp_below, 0, scale(a, t));
+  let e_lo = where(d > -exp_below, 0, scale(tail - (a - hi), t));
+  let u = 1 + e;
+  let k = log_exponent(u);
+  let f = log_fraction(u);
+  let beyond = e - (u - 1);
+  let big = k * ln_2_short;
+  let l = where(k == 0, e, big + f);
+  let far = fma(k, ln_2_short_low, (f - (l - big)) + (beyond + e_lo) / u);
+  let small = log_tail(f) + where(k == 0, fma(-f, beyond, e_lo) / u, far);
+  let s = m + l;
+  let other = s - m;
+  let rest = (m - (s - other)) + (l - other);
+  where(abs(m) == inf, m, s + (rest + small)))";
+
 constexpr Function kRows[] = {
     {.name = "log_exponent", .body_float = kExponent, .internal = true, .doc = "n of a normal x"},
     {.name = "log_fraction", .body_float = kFraction, .internal = true, .doc = "f of a normal x"},
@@ -104,7 +134,7 @@ constexpr Function kRows[] = {
     {.name = "logaddexp",
      .arity = 2,
      .derivative = {"sigmoid(x - y)", "sigmoid(y - x)"},
-     .body_float = "let m = max(x, y); where(abs(m) == inf, m, m + log1p(exp(-abs(x - y))))",
+     .body_float = kLogAddExp,
      .doc = "log(e^x + e^y)"},
     {.name = "xlogy",
      .arity = 2,

@@ -97,11 +97,12 @@ constexpr std::string_view kTan = R"(
   let q = a * inverse;
   where(x == 0, x, fma(fma(-q, b, a) + fma(-q, b_lo, a_lo), inverse, q)))";
 
+// The angle of 1 is pi/4 rounded, which the polynomial misses by one unit in float32.
 constexpr std::string_view kAtan = R"(
   let a = abs(x);
   let v = where(a > 1, 1 / a, a);
   let z = v * v;
-  let r = fma(v * z, atan_poly(z), v);
+  let r = where(v == 1, 0.5 * half_pi, fma(v * z, atan_poly(z), v));
   copysign(where(a > 1, half_pi - (r - half_pi_low), r), x))";
 
 // The smaller over the larger, with what the quotient rounds off; then the octant by parts of pi/2 in two
@@ -116,7 +117,7 @@ constexpr std::string_view kAtan2 = R"(
   let lost = where((m > 0) & (m < inf) & (v > smallest_normal * denormal_scale), fma(-v, m * k, n * k) / (m * k), 0);
   let z = v * v;
   let r_low = fma(v * z, atan_poly(z), lost / (1 + z));
-  let r = v + r_low;
+  let r = where(v == 1, 0.5 * half_pi, v + r_low);
   let steep = where(p > q, half_pi - (r - half_pi_low), r);
   let left = copysign(1, y) < 0;
   let t = where(left & (p > q), half_pi + (r + half_pi_low),

@@ -104,12 +104,27 @@ double pi_reduce(double x, int part) noexcept {
   return part == 0 ? r.hi : part == 1 ? r.lo : r.quadrant;
 }
 
+// A float's 24 bits need one window of 128 bits of 2/pi, two of them before the product's point. No float is
+// nearer than 2^-30 to a multiple of pi/2, so that more digits are left than two floats hold.
 float pi_reduce(float x, int part) noexcept {
   if (!std::isfinite(x)) return std::numeric_limits<float>::quiet_NaN();
   if (!(std::abs(x) >= 1)) return 0;
-  const Reduced r = reduce(x);
-  const float hi = static_cast<float>(r.hi);
-  return part == 0 ? hi : part == 1 ? static_cast<float>(r.hi - hi) : static_cast<float>(r.quadrant);
+  const uint32_t bits = std::bit_cast<uint32_t>(x);
+  const int exponent = static_cast<int>(bits >> 23 & 0xFF) - 150;  // |x| = mantissa * 2^exponent
+  const uint64_t mantissa = (bits & 0x7FFFFF) | 0x800000;
+  const int first = 128 + exponent - 2;
+  const u128 low = u128{bits_from(first + 64)} * mantissa;
+  const uint64_t high = bits_from(first) * mantissa + static_cast<uint64_t>(low >> 64);
+  // x * 2/pi mod 4, two bits before the point: the nearest integer, and what is left as a signed fraction.
+  const int quadrant = static_cast<int>((high + (uint64_t{1} << 61)) >> 62);
+  if (part == 2) return static_cast<float>((std::signbit(x) ? -quadrant : quadrant) & 3);
+  const auto fraction = static_cast<int64_t>(high << 2 | static_cast<uint64_t>(low) >> 62);
+  const auto beyond = static_cast<int64_t>((static_cast<uint64_t>(low) & ~uint64_t{0} >> 2) << 1);
+  const double turn = static_cast<double>(fraction) * 0x1p-64 + static_cast<double>(beyond) * 0x1p-127;
+  const double rest = turn * 0x1.921fb54442d18p+0;
+  const double r = std::signbit(x) ? -rest : rest;
+  const float hi = static_cast<float>(r);
+  return part == 0 ? hi : static_cast<float>(r - hi);
 }
 
 }  // namespace tenon::cpu

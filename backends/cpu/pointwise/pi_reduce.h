@@ -8,7 +8,8 @@ namespace tenon::cpu {
 inline constexpr double kPiReduceFrom = 16384;
 
 /// x - n * pi/2 for the nearest integer n, rounded (part 0), what that rounding lost (part 1), or n mod 4
-/// (part 2). Exact to more than 100 bits (Payne and Hanek, 1983). NaN for infinities and NaN; |x| at least 1.
+/// (part 2). Exact to more bits than parts 0 and 1 hold (Payne and Hanek, 1983). NaN for infinities and NaN;
+/// |x| at least 1.
 double pi_reduce(double x, int part) noexcept;
 float pi_reduce(float x, int part) noexcept;
 

@@ -1,0 +1,37 @@
+#include "bench/accuracy/functions.h"
+
+#include <algorithm>
+
+#include "tenon/expr/function.h"
+
+namespace tenon::accuracy {
+
+const std::vector<MathFunction>& math_functions() {
+  static const std::vector<MathFunction> all = [] {
+    std::vector<MathFunction> list = elementary_functions();
+    for (const auto& family : {two_argument_functions(), exact_functions()}) {
+      list.insert(list.end(), family.begin(), family.end());
+    }
+    return list;
+  }();
+  return all;
+}
+
+std::vector<std::string_view> unmeasured_functions() {
+  // These choose, move bits or test; trunc_divide is trunc of a rounded quotient, and angle is 0 or pi.
+  static constexpr std::string_view kWithoutRounding[] = {
+      "sign",      "sgn",       "real",  "imag",  "conj",     "angle",    "relu",
+      "clamp_min", "clamp_max", "isnan", "isinf", "isfinite", "copysign", "trunc_divide"};
+  std::vector<std::string_view> missing;
+  for (const expr::Function& f : expr::functions()) {
+    if (f.internal || !f.runs_in(expr::ComputeType::Float32)) continue;
+    const bool measured =
+        std::ranges::any_of(math_functions(), [&](const MathFunction& m) { return m.name == f.name; });
+    if (!measured && std::ranges::find(kWithoutRounding, f.name) == std::end(kWithoutRounding)) {
+      missing.push_back(f.name);
+    }
+  }
+  return missing;
+}
+
+}  // namespace tenon::accuracy

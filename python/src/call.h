@@ -103,7 +103,9 @@ struct Caller<R(A...)> {
     };
     if (!(fits(std::integral_constant<size_t, I>()) && ...)) return kNoMatch;
     const TypedOperator<R(A...)> op(*overload.entry);
-    if (const int64_t n = (int64_t{0} + ... + elements<A>(std::get<I>(values))); n >= kReleaseGilElements) {
+    // Unsigned, as sizes that make no sense are refused later, and may add up to anything.
+    const uint64_t n = (uint64_t{0} + ... + static_cast<uint64_t>(elements<A>(std::get<I>(values))));
+    if (n >= kReleaseGilElements) {
       if constexpr (std::is_void_v<R>) {
         const ReleaseGil gil;
         op.call(Parser<A>::get(std::get<I>(values))...);

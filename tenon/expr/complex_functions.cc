@@ -28,7 +28,7 @@ constexpr std::string_view kDiv = R"(
   let re = where(wide, fma(b, r, a), fma(a, r, b)) / den;
   let im = where(wide, fma(-a, r, b), fma(b, r, -a)) / den;
   let zero = (c0 == 0) & (d0 == 0);
-  let far = (q == inf) & (p < inf);
+  let far = ((abs(c0) == inf) | (abs(d0) == inf)) & (p < inf);
   let sign = copysign(inf, c0);
   let e = where(abs(c0) == inf, copysign(1, c0), copysign(0, c0));
   let f = where(abs(d0) == inf, copysign(1, d0), copysign(0, d0));
@@ -47,8 +47,8 @@ constexpr std::string_view kExp = R"(
   let circle = abs(b) < inf;
   let re = where(over, h * c * h, m * c);
   let im = where(over, h * s * h, m * s);
-  complex(where(b == 0, m, where(circle, re, where(m == 0, 0, where(a == inf, inf, nan)))),
-          where(b == 0, b, where(circle, im, where(m == 0, 0, nan)))))";
+  complex(where(b == 0, m, where(circle, re, where(a == -inf, 0, where(a == inf, inf, nan)))),
+          where(b == 0, b, where(circle, im, where(a == -inf, 0, nan)))))";
 
 // e^x - 1 = (e^a - 1) cos b - 2 sin^2(b / 2) + i e^a sin b.
 constexpr std::string_view kExpm1 = R"(
@@ -94,7 +94,7 @@ constexpr std::string_view kSqrt = R"(
   let m = max(p, q);
   let k = where(m > large, shrink, where(m < small, grow, 1));
   let t = sqrt(0.5 * (p * k + hypot(p * k, q * k))) / sqrt(k);
-  let u = 0.5 * q / t;
+  let u = q / (2 * t);
   let right = copysign(1, a) > 0;
   let re = where(right, t, u);
   let im = where(right, u, t);
@@ -109,8 +109,10 @@ constexpr std::string_view kSin = R"(
   let s = sin(a);
   let c = cos(a);
   let over = abs(b) > 88;
+  let line = abs(a) < inf;
   complex(where(a == 0, a, where(over, 0.5 * h * s * h, s * cosh(b))),
-          where(b == 0, b, where(over, copysign(0.5 * h, b) * c * h, c * sinh(b)))))";
+          where(b == 0, where(line, c * b, b),
+                where(!line & (abs(b) == inf), b, where(over, copysign(0.5 * h, b) * c * h, c * sinh(b))))))";
 constexpr std::string_view kCos = R"(
   let a = real(x);
   let b = imag(x);
@@ -118,8 +120,9 @@ constexpr std::string_view kCos = R"(
   let s = sin(a);
   let c = cos(a);
   let over = abs(b) > 88;
-  complex(where(over, 0.5 * h * c * h, c * cosh(b)),
-          where((a == 0) | (b == 0), -a * copysign(0, b),
+  let line = abs(a) < inf;
+  complex(where(!line & (abs(b) == inf), inf, where(over, 0.5 * h * c * h, c * cosh(b))),
+          where((a == 0) | (b == 0), where(line, -s * copysign(0, b), 0),
                 where(over, -copysign(0.5 * h, b) * s * h, -s * sinh(b)))))";
 
 // Kahan (1987), "Branch cuts for complex elementary functions".
@@ -131,8 +134,31 @@ constexpr std::string_view kTanh = R"(
   let beta = 1 + t * t;
   let den = 1 + beta * s * s;
   let big = abs(a) > tanh_above;
-  let tail = where(abs(b) < inf, 4 * sin(b) * cos(b) * exp(-2 * abs(a)), 0);
-  complex(where(big, copysign(1, a), beta * cosh(a) * s / den), where(big, tail, t / den)))";
+  let circle = abs(b) < inf;
+  let known = circle | (abs(a) == inf);
+  let tail = where(circle, 4 * sin(b) * cos(b) * exp(-2 * abs(a)), where(known, 0, nan));
+  complex(where(a == 0, a, where(big, where(known, copysign(1, a), nan), beta * cosh(a) * s / den)),
+          where(b == 0, b, where(big, tail, t / den))))";
+
+constexpr std::string_view kSgn = R"(
+  let m = max(abs(real(x)), abs(imag(x)));
+  let k = where(m > large, shrink, where(m < small, grow, 1));
+  let a = real(x) * k;
+  let b = imag(x) * k;
+  let r = hypot(a, b);
+  complex(where(m == 0, 0, a / r), where(m == 0, 0, b / r)))";
+
+// The small powers that people write keep their digits. A negative real base has a complex logarithm; a part
+// that is zero takes no part in the product, so that an infinite one beside it does no harm.
+constexpr std::string_view kPow = R"(
+  let l = log(complex(real(x), imag(x)));
+  let p = real(y);
+  let q = imag(y);
+  let u = real(l);
+  let v = imag(l);
+  let across = (q == 0) | (v == 0);
+  let power = exp(complex(p * u - where(across, 0, q * v), where(q == 0, 0, q * u) + where(v == 0, 0, p * v)));
+  where(y == 0, 1, where(y == 1, x, where(y == 2, x * x, power))))";
 
 struct Row {
   std::string_view name, text;
@@ -155,11 +181,10 @@ constexpr Row kRows[] = {
     {"log10", "log(x) * 0.4342944819032518"},
     {"log1p", kLog1p},
     {"log2", "log(x) * 1.4426950408889634"},
-    // The small powers that people write keep their digits.
-    {"pow", "where(y == 0, 1, where(y == 1, x, where(y == 2, x * x, exp(y * log(x)))))"},
+    {"pow", kPow},
     {"reciprocal", "1 / x"},
     {"rsqrt", "1 / sqrt(x)"},
-    {"sgn", "let r = abs(x); complex(where(r == 0, 0, real(x) / r), where(r == 0, 0, imag(x) / r))"},
+    {"sgn", kSgn},
     {"sigmoid", "let left = real(x) < 0; let e = exp(where(left, x, -x)); where(left, e, 1) / (1 + e)"},
     {"sin", kSin},
     {"sinh", "let w = sin(complex(-imag(x), real(x))); complex(imag(w), -real(w))"},

@@ -74,13 +74,18 @@ Tensor complex(const Tensor& real, const Tensor& imag) {
               fmt::format("complex: `real` is on {}, `imag` on {}", to_string(real.device()),
                           to_string(imag.device())));
   const Dims sizes = broadcast_shapes(real.sizes(), imag.sizes(), "complex");
-  Tensor result = make_empty(sizes, complex_dtype(real.dtype()), real.device());
+  // As pointwise operators do: in the order of the first operand, where that is not broadcast.
+  const Dims strides = IntArrayRef(sizes) == real.sizes() ? preserved_strides(real.sizes(), real.strides())
+                                                          : contiguous_strides(sizes);
+  Tensor result = make_empty_strided(sizes, strides, complex_dtype(real.dtype()), real.device());
   copy_elements(part_of(result, 0), real, "complex");
   copy_elements(part_of(result, 1), imag, "complex");
   return result;
 }
 
 Tensor polar(const Tensor& abs, const Tensor& angle) {
+  TENON_CHECK(abs.dtype() == DType::Float32 || abs.dtype() == DType::Float64, Type,
+              fmt::format("polar: expected `abs` of float32 or float64, got {}", name(abs.dtype())));
   TENON_CHECK(
       abs.dtype() == angle.dtype(), Type,
       fmt::format("polar: `angle` is {}, expected {} as `abs`", name(angle.dtype()), name(abs.dtype())));

@@ -139,7 +139,10 @@ Tensor take(const Tensor& self, const Tensor& positions) {
   return out;
 }
 
-Tensor put_into_zeros(const Tensor& values, IntArrayRef sizes, const Tensor& positions) {
+Tensor put_into_zeros(const Tensor& values, IntArrayRef sizes, const Tensor& positions, const char* op) {
+  TENON_CHECK(values.sizes() == positions.sizes(), Shape,
+              fmt::format("{}: the gradient has shape {}, expected {} as the indices select", op,
+                          to_string(values.sizes()), to_string(positions.sizes())));
   Tensor result = zeros_on(sizes, values);
   if (values.numel() > 0 && !values.is_meta()) put_stub(values.device(), result, positions, values, true);
   return result;
@@ -215,7 +218,8 @@ Tensor index(const Tensor& self, TensorList indices) {
 }
 
 Tensor index_backward(const Tensor& grad, IntArrayRef sizes, TensorList indices) {
-  return put_into_zeros(grad, sizes, linear_positions(sizes, indices, grad.device(), "index"));
+  return put_into_zeros(grad, sizes, linear_positions(sizes, indices, grad.device(), "index"),
+                        "index_backward");
 }
 
 Tensor& index_put_(Tensor& self, TensorList indices, const Tensor& values, bool accumulate) {
@@ -243,7 +247,7 @@ Tensor gather(const Tensor& self, int64_t dim, const Tensor& index, bool sparse_
 }
 
 Tensor gather_backward(const Tensor& grad, IntArrayRef sizes, int64_t dim, const Tensor& index) {
-  return put_into_zeros(grad, sizes, gather_positions(sizes, dim, index));
+  return put_into_zeros(grad, sizes, gather_positions(sizes, dim, index), "gather_backward");
 }
 
 Tensor index_select(const Tensor& self, int64_t dim, const Tensor& index) {

@@ -144,6 +144,10 @@ Tensor l1_loss(const Tensor& self, const Tensor& target, int64_t reduction) {
 }
 
 Tensor mse_loss(const Tensor& self, const Tensor& target, int64_t reduction) {
+  TENON_CHECK(
+      !self.is_complex() && !target.is_complex(), NotImplemented,
+      "mse_loss: not implemented for complex tensors, whose squares are no distances; use l1_loss, or "
+      "abs(self - target)");
   const Tensor difference = tenon::sub(self, target);
   return reduce_loss(tenon::mul(difference, difference), reduction);
 }

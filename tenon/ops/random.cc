@@ -210,6 +210,7 @@ Tensor randint_low(int64_t low, int64_t high, IntArrayRef size, OptDType dtype, 
       low < high, Value,
       fmt::format("randint: expects 'low' to be less than 'high', but got low={} >= high={}", low, high));
   const DType type = dtype.value_or(DType::Int64);
+  TENON_CHECK(!is_complex(type), NotImplemented, fmt::format("randint: not implemented for {}", name(type)));
   // Floats round what they do not hold exactly, up to their largest value; only float16's is below int64's.
   const IntegerRange held = type == DType::Float16    ? IntegerRange{-65504, 65504}
                             : is_floating_point(type) ? IntegerRange{INT64_MIN, INT64_MAX}

@@ -57,19 +57,18 @@ Tensor value_selecting_backward(const Tensor& grad, int64_t dim, const Tensor& i
 
 Tensor prod_backward(const Tensor& grad, const Tensor& self, std::optional<int64_t> dim) {
   if (self.dim() == 0) return grad;
+  if (self.numel() == 0) return tenon::zeros_like(self);
   if (!dim) {
     const Tensor flat = self.reshape({-1});
     return ops::prod_backward(grad.expand({self.numel()}), flat, 0).view(self.sizes());
   }
   // The product of all others: those before times those after, so that zeros do no harm.
   const int64_t d = wrap_dim(*dim, self.dim(), "prod"), n = self.sizes()[at(d)];
-  std::vector<Tensor> others;
   const Tensor one = tenon::ones_like(self.select(d, 0));
   Tensor result = tenon::zeros(self.sizes(), self.options());
   std::vector<Tensor> after(at(n), one);
   for (int64_t i = n - 1; i-- > 0;) after[at(i)] = tenon::mul(after[at(i + 1)], self.select(d, i + 1));
   Tensor before = one;
-  std::vector<Tensor> parts;
   for (int64_t i = 0; i < n; ++i) {
     result = tenon::add(result, tenon::select_backward(tenon::mul(before, after[at(i)]), self.sizes(), d, i));
     before = tenon::mul(before, self.select(d, i));

@@ -30,6 +30,11 @@ bool StructuredArguments::share_storage(const Tensor& t) const noexcept {
                      [&](const Tensor* other) { return other->storage() == t.storage(); });
 }
 
+bool StructuredArguments::has(const Tensor& t) const noexcept {
+  return std::any_of(tensors_.begin(), tensors_.end(),
+                     [&](const Tensor* other) { return other->is_same(t); });
+}
+
 Tensor structured_output(const ShapeResult::Output& wanted, Device device) {
   TENON_CHECK(wanted.set, Internal, "a shape function left an output without a shape");
   return make_empty(wanted.sizes, wanted.dtype, device);
@@ -51,6 +56,10 @@ void structured_check(const char* op, const ShapeResult::Output& wanted, const S
       fits || (!in_place && out.numel() == 0), Shape,
       fmt::format("{}: `{}` has shape {}, the result {}{}", op, argument, to_string(out.sizes()),
                   to_string(wanted.sizes), in_place ? "" : "; give one of that shape, or an empty one"));
+  TENON_CHECK(
+      fits || !arguments.has(out), Shape,
+      fmt::format("{}: `out` of shape {} is an operand too, so it cannot take the shape {} of the result", op,
+                  to_string(out.sizes()), to_string(wanted.sizes)));
   if (fits) ops::check_no_internal_overlap(out, op);
 }
 

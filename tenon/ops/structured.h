@@ -37,6 +37,8 @@ class StructuredArguments {
   Device device() const noexcept { return device_; }
   /// Whether an operand shares memory with `t`.
   bool share_storage(const Tensor& t) const noexcept;
+  /// Whether `t` is an operand itself.
+  bool has(const Tensor& t) const noexcept;
 
  private:
   void add(const Tensor& t);

@@ -31,6 +31,12 @@ Tensor zeros_in_place_of(TensorList grads, IntArrayRef sizes) {
   throw_error(ErrorKind::Internal, "the gradient of several views has no defined part");
 }
 
+void check_parts(TensorList grads, IntArrayRef sizes, size_t expected, const char* op) {
+  TENON_CHECK(!sizes.empty() && !grads.empty() && grads.size() == expected, Shape,
+              fmt::format("{}: {} gradients for {} parts of a tensor of sizes {}", op, grads.size(), expected,
+                          to_string(sizes)));
+}
+
 }  // namespace
 
 Tensor reshape(const Tensor& self, IntArrayRef shape) {
@@ -138,6 +144,7 @@ std::vector<Tensor> split_sizes(const Tensor& self, IntArrayRef split_size, int6
 }
 
 Tensor split_with_sizes_backward(TensorList grads, IntArrayRef sizes, IntArrayRef split_sizes, int64_t dim) {
+  check_parts(grads, sizes, split_sizes.size(), "split_with_sizes_backward");
   const int64_t d = wrap_dim(dim, static_cast<int64_t>(sizes.size()), "split_with_sizes_backward");
   std::vector<Tensor> parts(grads.begin(), grads.end());
   Dims part = sizes.to_dims();
@@ -149,14 +156,21 @@ Tensor split_with_sizes_backward(TensorList grads, IntArrayRef sizes, IntArrayRe
 }
 
 Tensor split_backward(TensorList grads, IntArrayRef sizes, int64_t split_size, int64_t dim) {
+  TENON_CHECK(!sizes.empty() && split_size >= 0, Value,
+              fmt::format("split_backward: no tensor of sizes {} is split into parts of {}", to_string(sizes),
+                          split_size));
   const int64_t size = sizes[at(wrap_dim(dim, static_cast<int64_t>(sizes.size()), "split_backward"))];
+  const int64_t whole = split_size > 0 ? size / split_size + (size % split_size != 0) : 1;
+  check_parts(grads, sizes, static_cast<size_t>(std::max<int64_t>(whole, 1)), "split_backward");
   Dims split_sizes(grads.size(), split_size);
   split_sizes.back() = size - split_size * static_cast<int64_t>(grads.size() - 1);
   return ops::split_with_sizes_backward(grads, sizes, split_sizes, dim);
 }
 
 Tensor unbind_backward(TensorList grads, IntArrayRef sizes, int64_t dim) {
+  TENON_CHECK(!sizes.empty(), Shape, "unbind_backward: a 0-dim tensor has no parts");
   const int64_t d = wrap_dim(dim, static_cast<int64_t>(sizes.size()), "unbind_backward");
+  check_parts(grads, sizes, static_cast<size_t>(sizes[at(d)]), "unbind_backward");
   Dims part = sizes.to_dims();
   part.erase(at(d));
   std::vector<Tensor> parts(grads.begin(), grads.end());
@@ -204,12 +218,15 @@ namespace {
 /// The sum of `grad`, element by element, into the places of a storage of `places` elements that a view
 /// shows.
 Tensor scatter_to_places(const Tensor& grad, int64_t places, IntArrayRef sizes, IntArrayRef strides,
-                         int64_t offset) {
+                         int64_t offset, const char* op) {
+  TENON_CHECK(grad.sizes() == sizes, Shape,
+              fmt::format("{}: the gradient has shape {}, expected {} as the view", op,
+                          to_string(grad.sizes()), to_string(sizes)));
   Tensor flat = zeros_on({places}, grad);
   if (grad.numel() == 0 || grad.is_meta()) return flat;
   Tensor numbers = make_empty({places}, DType::Int64, grad.device());
   arange_stub(grad.device(), numbers, Scalar(0), Scalar(1));
-  const Tensor index = contiguous_copy(make_view(numbers, sizes, strides, offset));
+  const Tensor index = contiguous_copy(ops::as_strided(numbers, sizes, strides, offset));
   const Tensor values = as_contiguous(grad);
   const Dims count{grad.numel()}, one{1};
   put_stub(grad.device(), flat, make_view(index, count, one, 0),
@@ -226,8 +243,8 @@ Tensor as_strided_backward(const Tensor& grad, const Tensor& self, IntArrayRef s
       fmt::format("as_strided: no derivative for an input whose elements share memory (sizes {}, strides {})",
                   to_string(self.sizes()), to_string(self.strides())));
   const auto places = static_cast<int64_t>(self.storage().nbytes() / self.itemsize());
-  const Tensor flat =
-      scatter_to_places(grad, places, size, stride, storage_offset.value_or(self.storage_offset()));
+  const Tensor flat = scatter_to_places(
+      grad, places, size, stride, storage_offset.value_or(self.storage_offset()), "as_strided_backward");
   return contiguous_copy(make_view(flat, self.sizes(), self.strides(), self.storage_offset()));
 }
 
@@ -235,7 +252,8 @@ Tensor unfold_backward(const Tensor& grad_in, IntArrayRef input_sizes, int64_t d
                        int64_t step) {
   Tensor shape = make_empty(input_sizes, grad_in.dtype(), kMeta);
   const Tensor windows = ops::unfold(shape, dim, size, step);
-  const Tensor flat = scatter_to_places(grad_in, shape.numel(), windows.sizes(), windows.strides(), 0);
+  const Tensor flat =
+      scatter_to_places(grad_in, shape.numel(), windows.sizes(), windows.strides(), 0, "unfold_backward");
   return make_view(flat, shape.sizes(), shape.strides(), 0);
 }
 

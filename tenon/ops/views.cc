@@ -2,6 +2,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <limits>
 
 #include "tenon/core/thread_state.h"
 #include "tenon/generated/op_bodies.h"
@@ -207,6 +208,7 @@ Tensor squeeze_dims(const Tensor& self, IntArrayRef dim) {
 Tensor diagonal(const Tensor& self, int64_t offset, int64_t dim1, int64_t dim2) {
   const int64_t a = wrap_dim(dim1, self.dim(), "diagonal"), b = wrap_dim(dim2, self.dim(), "diagonal");
   TENON_CHECK(a != b, Value, fmt::format("diagonal: dimensions cannot be identical {}, {}", dim1, dim2));
+  offset = std::max(offset, -std::numeric_limits<int64_t>::max());  // so that it has a negation
   Geometry g(self);
   const int64_t rows = g.sizes[at(a)], columns = g.sizes[at(b)];
   const int64_t length = std::max<int64_t>(offset >= 0 ? std::min(rows, columns - std::min(offset, columns))

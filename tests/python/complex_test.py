@@ -473,3 +473,47 @@ def test_in_place_and_out():
     assert tenon.abs(z, out=z.clone()).imag.abs().sum().item() == 0
     with pytest.raises((RuntimeError, TypeError)):
         tenon.exp(z, out=tenon.empty(0))
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_powers_of_negative_real_numbers_are_complex(dtype):
+    x = np.array([-2.0, -0.25, 3.0, -1.0], REAL[dtype])
+    z = np.array([0.5 + 1j, 2 - 0.5j, -1.5 + 0.25j, 1j], dtype)
+    for base, exponent in ((tensor(x), tensor(z)), (tensor(x).to(getattr(tenon, dtype)), tensor(z)), (-2, tensor(z)), (tensor(x), 1.5 - 2j)):
+        got = tenon.pow(base, exponent).numpy()
+        bases = x if isinstance(base, tenon.Tensor) else np.full(4, base)
+        exponents = z if isinstance(exponent, tenon.Tensor) else np.full(4, exponent)
+        for g, b, e in zip(got, bases, exponents):
+            want = complex(mpmath.power(mpmath.mpf(float(b)), mpmath.mpc(complex(e))))
+            assert abs(complex(g) - want) <= 40 * EPS[dtype] * abs(want), (b, e, g, want)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_roots_and_signs_at_both_ends_of_the_range(dtype):
+    info = np.finfo(dtype)
+    least, most = float(info.smallest_subnormal), float(info.max)
+    z = np.array([complex(a, b) for a in (least, -3 * least, 0, most) for b in (least, -5 * least, -most)], dtype)
+    with mpmath.workdps(60):
+        for x, root, sign in zip(z, tenon.sqrt(tensor(z)).numpy(), tenon.sgn(tensor(z)).numpy()):
+            exact = mpmath.mpc(complex(x))
+            for got, want in ((root, mpmath.sqrt(exact)), (sign, exact / abs(exact))):
+                want = complex(want)
+                assert abs(complex(got) - want) <= 4 * EPS[dtype] * abs(want), (x, got, want)
+
+
+def test_special_values_are_those_of_annex_g():
+    inf, nan = np.inf, np.nan
+    for name, x, want in (
+        ("exp", complex(-1e30, nan), complex(nan, nan)), ("exp", complex(-inf, nan), 0j), ("cos", complex(nan, 0), complex(nan, 0)),
+        ("cos", complex(nan, inf), complex(inf, nan)), ("sin", complex(inf, inf), complex(nan, inf)),
+        ("sinh", complex(inf, nan), complex(inf, nan)), ("cosh", complex(0, nan), complex(nan, 0)),
+        ("tanh", complex(0, nan), complex(0, nan)), ("tanh", complex(1e30, inf), complex(nan, nan)),
+        ("tanh", complex(inf, nan), complex(1, 0)), ("tan", complex(inf, 0), complex(nan, 0)),
+        ("reciprocal", complex(inf, nan), 0j), ("sin", complex(4, 0.0), complex(np.sin(4), -0.0)),
+    ):  # fmt: skip
+        got = getattr(tenon, name)(tenon.tensor([x], dtype=tenon.complex128)).item()
+        for g, w in ((got.real, want.real), (got.imag, want.imag)):
+            assert abs(g) == abs(w) or (np.isnan(g) and np.isnan(w)) or abs(g - w) < 1e-15, (name, x, got, want)
+    assert np.signbit(tenon.sin(tenon.tensor([4 + 0j], dtype=tenon.complex128)).imag.item())
+    assert np.signbit(tenon.cos(tenon.tensor([1 + 0j], dtype=tenon.complex128)).imag.item())
+    assert not np.signbit(tenon.cos(tenon.tensor([4 + 0j], dtype=tenon.complex128)).imag.item())

@@ -84,3 +84,72 @@ def test_no_output_is_resized_before_all_are_checked():
     assert values.shape == (0,) and indices.shape == (0,)
 
 
+@pytest.mark.parametrize(("call", "shape"), [(lambda x: tenon.amax(x, -1, out=x), (0, 3)), (lambda x: tenon.any(x, 1, out=x), (0, 5))])
+def test_an_operand_is_not_resized_as_the_output(call, shape):
+    x = tenon.empty(*shape)
+    with pytest.raises(RuntimeError, match="`out` of shape .* is an operand too"):
+        call(x)
+    assert tuple(x.shape) == shape
+
+
+def test_numbers_at_the_end_of_int64_are_numbers():
+    assert tenon.zeros(3, 2).diagonal(-(2**63)).shape == (0,)
+    for call in (lambda x: x.view(2**63 - 1), lambda x: x.sum_to_size(1, 2**63 - 1), lambda x: x.unflatten(0, (1, 2**63 - 1))):
+        with pytest.raises((RuntimeError, ValueError)):
+            call(tenon.zeros(3, 1))
+    with pytest.raises(IndexError):
+        tenon.zeros(5).permute(2**63 - 1)
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "match"),
+    [
+        ("split_backward", ([], [4], 2, 0), "0 gradients for 2 parts"),
+        ("split_backward", ([tenon.ones(2)] * 2, [], 2, 0), "split_backward: no tensor of sizes"),
+        ("split_backward", ([tenon.ones(2)] * 2, [4], -2, 0), "split_backward: no tensor of sizes"),
+        ("split_with_sizes_backward", ([tenon.ones(4)], [2, 5], [], -1), "1 gradients for 0 parts"),
+        ("split_with_sizes_backward", ([tenon.ones(4)], [], [4], 0), "1 gradients for 1 parts of a tensor of sizes"),
+        ("unbind_backward", ([None], [], -1), "a 0-dim tensor has no parts"),
+        ("unbind_backward", ([tenon.ones(())], [2], 0), "1 gradients for 2 parts"),
+        ("index_backward", (tenon.ones(2, 1), [3], [tenon.tensor([0])]), "the gradient has shape"),
+        ("gather_backward", (tenon.ones(2), [3], 0, tenon.tensor([0])), "the gradient has shape"),
+        ("value_selecting_backward", (tenon.ones(2), 0, tenon.tensor([0]), [3], True), "the gradient has shape"),
+        ("unfold_backward", (tenon.ones(1, 4), [3, 2], 0, 1, 1), "the gradient has shape"),
+        ("as_strided_backward", (tenon.ones(2), tenon.ones(3), [3], [1]), "the gradient has shape"),
+        ("as_strided_backward", (tenon.ones(3), tenon.ones(3), [3], [1, 1]), "mismatch in length of strides"),
+        ("as_strided_backward", (tenon.ones(3), tenon.ones(3), [3], [1], 2**40), "outside the storage"),
+        ("as_strided_backward", (tenon.ones(3), tenon.ones(3), [3], [-1], 0), "outside the storage"),
+    ],
+)
+def test_gradients_that_fit_no_result_are_refused(name, arguments, match):
+    with pytest.raises((RuntimeError, ValueError), match=match):
+        getattr(tenon.ops.aten, name).default(*arguments)
+
+
+def test_a_view_is_not_set_to_another_storage():
+    with pytest.raises(NotImplementedError, match="set_: `self` is a view, whose history is that of its base"):
+        tenon.ones(3)[1:].set_(tenon.zeros(2))
+
+
+@pytest.mark.parametrize(
+    ("call", "match"),
+    [
+        (lambda z: tenon.nn.functional.mse_loss(z, z), "mse_loss: not implemented for complex"),
+        (lambda z: tenon.randint(3, (2,), dtype=z.dtype), "randint: not implemented for complex64"),
+        (lambda z: tenon.ops.aten._softmax_backward_data.default(z, z, 0, z.dtype), "softmax backward: not implemented"),
+    ],
+)
+def test_complex_numbers_are_refused_where_they_mean_nothing(call, match):
+    with pytest.raises(NotImplementedError, match=match):
+        call(tenon.tensor([1j, 2.0]))
+
+
+def test_polar_takes_no_integers():
+    with pytest.raises(TypeError, match="polar: expected `abs` of float32 or float64, got int64"):
+        tenon.polar(tenon.tensor([1]), tenon.tensor([2]))
+
+
+def test_the_gradient_of_the_product_of_no_elements_has_none():
+    x = tenon.ones(2, 0, 3, requires_grad=True)
+    x.prod().backward()
+    assert x.grad.shape == (2, 0, 3)

@@ -16,6 +16,8 @@ void softmax(ShapeResult& out, const Tensor& self, int64_t dim, bool half_to_flo
 
 void softmax_backward(ShapeResult& out, const Tensor& grad_output, const Tensor& output, int64_t dim,
                       DType input_dtype) {
+  TENON_CHECK(is_floating_point(output.dtype()), NotImplemented,
+              fmt::format("softmax backward: not implemented for {}", name(output.dtype())));
   TENON_CHECK(grad_output.sizes() == output.sizes(), Shape,
               fmt::format("softmax backward: `grad_output` {} and `output` {} differ in shape",
                           to_string(grad_output.sizes()), to_string(output.sizes())));

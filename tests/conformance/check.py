@@ -5,7 +5,7 @@ import zlib
 import numpy as np
 
 import tenon
-from conformance.dtypes import BY_NAME, axis
+from conformance.dtypes import BY_NAME, PARTS, axis
 from conformance.library import TENON
 from conformance.samples import KINDS, LAYOUTS, Maker, Sample, Spec, geometry
 
@@ -29,7 +29,7 @@ def kinds_of(op, row, dtype, deep=False):
         if kind != "promotion":
             for turn in range(4 if deep else 1):
                 yield kind, None, turn
-        elif len(op.tensors) > 1 or any(a.is_list for a in op.tensors):
+        elif op.several_operands:
             for other in axis():
                 if other.name != dtype:
                     yield kind, other.name, 0
@@ -38,27 +38,60 @@ def kinds_of(op, row, dtype, deep=False):
 def samples_of(op, row, dtype, kind, second=None, turn=0):
     if row.why_absent(dtype, kind):
         return []
-    return list(row.samples(maker(op, dtype, kind, row, second, turn)))
+    return maker(op, dtype, kind, row, second, turn).samples(row.samples)
 
 
 # Comparing
 
 
 def tolerance(row, s, want, d):
-    """How far each element may be from the reference."""
+    """How far each element may be from the reference; without bounds where sums of products overflow on their way."""
     unit = 2.0 ** (1 - d.digits)
-    if not row.ulps:
+    ulps = row.precision(s)
+    if not np.any(ulps):
         return np.zeros(np.shape(want))
     scale = np.abs(want)
+    overflows = np.broadcast_to(~(ulps < d.largest), np.shape(want))
+    ulps = np.where(overflows, 0, ulps)
     if row.magnitude:
         bound = row.wanted(s, absolute=True)
         bound = np.abs(np.asarray(bound[0] if isinstance(bound, tuple) else bound, np.complex128))
         scale = np.maximum(scale, np.where(np.isfinite(bound), bound, 0))
-    return row.ulps * (unit * np.where(np.isfinite(scale), scale, 0) + d.smallest)
+        if d.category == "complex":
+            overflows = overflows | np.broadcast_to(bound > d.largest, overflows.shape)
+    return np.where(overflows, np.inf, ulps * (unit * np.where(np.isfinite(scale), scale, 0) + d.smallest))
 
 
-def compare(got, want, d, allowed, where=""):
-    """Raises AssertionError where arrays differ; NaN equals NaN, and zeros have signs where results are exact."""
+def alike(got, want, d, allowed):
+    """Which real numbers are the same, or near enough; NaN equals NaN."""
+    same = (got == want) | (np.isnan(got) & np.isnan(want))
+    close = np.isfinite(got) & np.isfinite(want) & (np.abs(got - want) <= allowed)
+    # Just below the largest number, rounding may end on either side.
+    edge = np.isfinite(got) ^ np.isfinite(want)
+    edge &= (np.abs(np.where(np.isfinite(got), got, want)) >= d.largest * (1 - 2.0 ** (2 - d.digits))) & (allowed > 0)
+    return same | close | edge
+
+
+def alike_complex(got, want, d, allowed, infinite):
+    """The same of complex numbers: near enough in absolute value where finite, and otherwise as Row.infinite says."""
+    finite = np.isfinite(got) & np.isfinite(want)
+    near = np.where(finite, np.abs(got - want) <= allowed, False) | np.isinf(allowed)
+    # A part beside an infinite or undefined one is as precise as a number by itself.
+    own = np.where(allowed > 0, 8 * 2.0 ** (1 - d.digits), 0)
+    parts = [
+        alike(g, w, d, np.where(np.isfinite(w), np.maximum(own * np.abs(w), np.where(finite, 0, allowed)), 0))
+        for g, w in ((got.real, want.real), (got.imag, want.imag))
+    ]
+    # The sign of an infinite part beside an undefined one says nothing.
+    for a, b in (("real", "imag"), ("imag", "real")):
+        near |= np.isnan(getattr(got, a)) & np.isnan(getattr(want, a)) & np.isinf(getattr(got, b)) & np.isinf(getattr(want, b))
+    if infinite == "class":
+        near |= ~np.isfinite(got) & ~np.isfinite(want)
+    return near | np.where(finite, got == want, parts[0] & parts[1])
+
+
+def compare(got, want, d, allowed, where="", infinite="parts"):
+    """Raises AssertionError where arrays differ; NaN equals NaN."""
     assert got.shape == np.shape(want), f"{where}shape {list(got.shape)}, expected {list(np.shape(want))}"
     want = d.store(want).reshape(np.shape(want))
     if got.size == 0:
@@ -67,12 +100,10 @@ def compare(got, want, d, allowed, where=""):
         bad = got != want
     else:
         with np.errstate(all="ignore"):
-            same = (got == want) | (np.isnan(got) & np.isnan(want))
-            close = np.isfinite(got) & np.isfinite(want) & (np.abs(got - want) <= allowed)
-            # Just below the largest number, rounding may end on either side.
-            edge = np.isfinite(got) ^ np.isfinite(want)
-            edge &= (np.abs(np.where(np.isfinite(got), got, want)) >= d.largest * (1 - 2.0 ** (2 - d.digits))) & (allowed > 0)
-        bad = ~(same | close | edge)
+            if d.category == "complex":
+                bad = ~alike_complex(got, want, d, allowed, infinite)
+            else:
+                bad = ~alike(got, want, d, allowed)
     if bad.any():
         at = tuple(int(i) for i in np.argwhere(np.atleast_1d(bad))[0])
         g, w = np.atleast_1d(got)[at], np.atleast_1d(want)[at]
@@ -93,10 +124,10 @@ def check_result(row, s, got, library=TENON):
         d = BY_NAME[name]
         where = f"result {i}: " if len(want) > 1 else ""
         if not isinstance(g, library.module.Tensor):
-            compare(np.asarray(g, d.compute), w, d, tolerance(row, s, w, d), where)
+            compare(np.asarray(g, d.compute), w, d, tolerance(row, s, w, d), where, row.infinite)
             continue
         assert library.name_of(g.dtype) == name, f"{where}dtype {g.dtype}, expected {name}"
-        compare(library.array(g), w, d, tolerance(row, s, w, d) if d.floating else 0, where)
+        compare(library.array(g), w, d, tolerance(row, s, w, d) if d.floating else 0, where, row.infinite)
 
 
 def check_view(row, s, got, args):
@@ -109,7 +140,7 @@ def check_view(row, s, got, args):
         if w.size == 0 or not np.shares_memory(w, spec.flat):
             continue  # NumPy copies where no view is possible
         assert g.untyped_storage().data_ptr() == args[0].untyped_storage().data_ptr(), "the result is not a view"
-        step = spec.flat.itemsize
+        step = w.itemsize  # half of a complex element's, where parts are seen
         strides = [t // step for n, t in zip(w.shape, w.strides) if n > 1]
         mine = [t for n, t in zip(g.shape, g.stride()) if n > 1]
         assert mine == strides, f"strides {mine}, expected {strides}"
@@ -166,6 +197,11 @@ def one(op, row, s, matrix, dtype, kind):
         refused(op, row, lambda: function(*args, **kwargs), s)
         matrix.note(op.full_name, dtype, kind, "refused")
         return
+    if row.rebinds:
+        rebind(row, s, args)
+        matrix.note(op.full_name, dtype, kind, "tested")
+        matrix.note(op.full_name, dtype, "meta", "tested")
+        return
     if op.form == "inplace" and row.reference:
         return in_place(op, row, s, matrix, dtype, kind)
     if op.form == "inplace" and unwritable(s):
@@ -188,6 +224,24 @@ def one(op, row, s, matrix, dtype, kind):
     matrix.note(op.full_name, dtype, kind, "tested")
     why = meta_agrees(function, s, got)
     matrix.note(op.full_name, dtype, "meta", "absent" if why else "tested", why)
+
+
+def rebind(row, s, args):
+    """A tensor that is no view takes over a storage, and the geometry of its elements."""
+    spec = s.args[1]
+    own = args[0].clone()
+    got = row.rebinds(own, args[1])
+    assert got is own, "an in-place operator returns its argument"
+    assert got.untyped_storage().data_ptr() == args[1].untyped_storage().data_ptr(), "the storage is another one"
+    want = row.wanted(s)
+    strides, offset = (spec.strides, spec.offset) if want.shape == spec.shape else ((1,), 0)
+    said = tuple(got.stride()), got.storage_offset()
+    assert said == (tuple(strides), offset), f"strides and offset {said}, expected {(tuple(strides), offset)}"
+    compare(TENON.array(got), want, BY_NAME[spec.dtype], 0)
+    unchanged(s, args)
+    on_meta, _ = TENON.arguments(s, "meta")
+    m = row.rebinds(on_meta[0].clone(), on_meta[1])
+    assert m.is_meta and (m.shape, m.stride()) == (got.shape, got.stride()), f"meta says {list(m.shape)}, {list(m.stride())}"
 
 
 def unwritable(s):
@@ -250,8 +304,8 @@ def in_place(op, row, s, matrix, dtype, kind):
         return
     want = None if row.refuses(s) else row.wanted(s)
     comparison = row.result == "bool"
-    ok = want is not None and (np.shape(want) == spec.shape or op.name == "resize_") and not unwritable(s)
-    ok = ok and (comparison or fits(row.result_dtype(s), spec.dtype))
+    ok = want is not None and (op.name == "resize_" or np.shape(want) == spec.shape and not unwritable(s))
+    ok = ok and (comparison or fits(row.result_dtype(s), spec.dtype)) and not (row.real and spec.dtype in PARTS)
     if not ok:
         refused(op, row, lambda: function(*args, **kwargs), s)
         matrix.note(op.full_name, dtype, kind, "refused")
@@ -262,7 +316,7 @@ def in_place(op, row, s, matrix, dtype, kind):
     result = BY_NAME[row.result_dtype(s)]
     d = BY_NAME[spec.dtype]
     allowed = tolerance(row, s, want, d if d.floating else result) if result.floating else 0
-    compare(TENON.array(got), result.store(want).reshape(np.shape(want)), d, allowed)
+    compare(TENON.array(got), result.store(want).reshape(np.shape(want)), d, allowed, infinite=row.infinite)
     if op.name != "resize_":
         untouched(spec, got)
     matrix.note(op.full_name, dtype, kind, "tested")
@@ -280,7 +334,7 @@ def out_form(op, row, s, matrix, dtype, kind, layout):
         matrix.note(op.full_name, dtype, kind, "refused")
         return
     if isinstance(row.result_dtype(s), tuple):
-        out_tuple(function, row, s, layout)
+        meta_writes(op, function, s, out_tuple(function, row, s, layout), matrix, dtype)
         matrix.note(op.full_name, dtype, kind, "tested")
         return
     want = np.asarray(row.wanted(s))
@@ -296,7 +350,8 @@ def out_form(op, row, s, matrix, dtype, kind, layout):
     got = function(*args, **kwargs, out=out)
     assert got is out, "an out= form returns its out"
     assert list(out.stride()) == list(strides) or want.size < 2, "out= changed strides of a tensor of the right shape"
-    compare(TENON.array(got), want, d, tolerance(row, s, want, d) if d.floating else 0)
+    meta_writes(op, function, s, (out,), matrix, dtype)
+    compare(TENON.array(got), want, d, tolerance(row, s, want, d) if d.floating else 0, infinite=row.infinite)
     untouched(spec, out)
     unchanged(s, tensors_of([*args, *kwargs.values()]))
     matrix.note(op.full_name, dtype, kind, "tested")
@@ -317,16 +372,35 @@ def out_tuple(function, row, s, layout):
     for name, want, spec, out, result in zip(names, wants, specs, outs, got):
         assert result is out, "an out= form returns its out"
         d = BY_NAME[name]
-        compare(TENON.array(out), want, d, tolerance(row, s, want, d) if d.floating else 0)
+        compare(TENON.array(out), want, d, tolerance(row, s, want, d) if d.floating else 0, infinite=row.infinite)
         if spec:
             untouched(spec, out)
     unchanged(s, tensors_of([*args, *kwargs.values()]))
+    return got
+
+
+def meta_writes(op, function, s, outs, matrix, dtype):
+    """On meta an out= form checks the same, and leaves shapes, strides and dtypes of the right shape as they are."""
+    args, kwargs = TENON.arguments(s, "meta")
+    on_meta = [tenon.empty_strided(list(o.shape), list(o.stride()), dtype=o.dtype, device="meta") for o in outs]
+    try:
+        function(*args, **kwargs, out=on_meta[0] if len(on_meta) == 1 else tuple(on_meta))
+    except NotImplementedError:
+        matrix.note(op.full_name, dtype, "meta", "absent", "its shape depends on values")
+        return
+    for out, m in zip(outs, on_meta):
+        same = m.is_meta and (m.dtype, m.shape, m.stride()) == (out.dtype, out.shape, out.stride())
+        said = f"meta says {m.dtype}{list(m.shape)} strides {list(m.stride())}"
+        assert same or out.numel() < 2 and m.shape == out.shape, f"{said}, expected {out.dtype}{list(out.shape)} strides {list(out.stride())}"
+    matrix.note(op.full_name, dtype, "meta", "tested")
 
 
 def out_elsewhere(op, row, s, matrix, dtype):
     """out= of no elements takes the result's shape; of a wider dtype takes its values; of a lower category is refused."""
     function = TENON.function(op, row)
     if isinstance(row.result_dtype(s), tuple):
+        out_tuple_of_lower(op, row, s)
+        matrix.note(op.full_name, dtype, "errors", "tested")
         return  # out_tuple has outputs of no elements
     want = np.asarray(row.wanted(s))
     name = row.result_dtype(s)
@@ -334,16 +408,28 @@ def out_elsewhere(op, row, s, matrix, dtype):
     out = tenon.empty([0], dtype=TENON.dtype(name))
     assert function(*args, **kwargs, out=out) is out and tuple(out.shape) == want.shape, "out= was not resized"
     d = BY_NAME[name]
-    compare(TENON.array(out), want, d, tolerance(row, s, want, d) if d.floating else 0)
-    if d.category in ("floating", "integral"):
-        wide = tenon.empty(list(want.shape), dtype=tenon.float64)
+    compare(TENON.array(out), want, d, tolerance(row, s, want, d) if d.floating else 0, infinite=row.infinite)
+    if d.category in ("floating", "integral", "complex"):
+        wider = BY_NAME["complex128" if d.category == "complex" else "float64"]
+        wide = tenon.empty(list(want.shape), dtype=wider.tenon)
         function(*args, **kwargs, out=wide)
-        compare(TENON.array(wide), d.store(want).reshape(want.shape), BY_NAME["float64"],
-                tolerance(row, s, want, d) if d.floating else 0)  # fmt: skip
+        compare(TENON.array(wide), d.store(want).reshape(want.shape), wider,
+                tolerance(row, s, want, d) if d.floating else 0, infinite=row.infinite)  # fmt: skip
     if d.floating:
-        low = tenon.empty(list(want.shape), dtype=tenon.int64)
-        refused(op, row, lambda: function(*args, **kwargs, out=low), s)
+        for lower in ("int64", "float64") if d.category == "complex" else ("int64",):
+            low = tenon.empty(list(want.shape), dtype=TENON.dtype(lower))
+            refused(op, row, lambda: function(*args, **kwargs, out=low), s)
     matrix.note(op.full_name, dtype, "errors", "tested")
+
+
+def out_tuple_of_lower(op, row, s):
+    """Several results where one is of a category that cannot hold it."""
+    function = TENON.function(op, row)
+    args, kwargs = TENON.arguments(s)
+    names = row.result_dtype(s)
+    outs = tuple(tenon.empty([0], dtype=tenon.bool if n != "bool" else tenon.float32) for n in names)
+    if any(n != "bool" for n in names):
+        refused(op, row, lambda: function(*args, **kwargs, out=outs), s)
 
 
 OUT_LAYOUTS = ("contiguous", *LAYOUTS)

@@ -24,7 +24,7 @@ def test_rows_name_operators():
 
 def test_every_operator_has_a_row():
     """A new operator needs a row in tests/conformance/families (or a name that NumPy knows)."""
-    assert not [n for n, e in ENTRIES.items() if row_of(e) is None and n not in COMPLEX_ONLY | PARTS]
+    assert not [n for n, e in ENTRIES.items() if row_of(e) is None ]
 
 
 def test_calls_reach_the_operator():
@@ -35,34 +35,14 @@ def test_calls_reach_the_operator():
         if row is None or TENON.function(entry.main, row) is None:
             continue
         for op in entry.operators:
-            if name not in ELSEWHERE and not reaches(op, row):
+            if not reaches(op, row):
                 missed.append(op.full_name)
     assert not missed
 
 
-#: What makes or takes nothing but complex tensors; tests/python/complex_test.py has them.
-COMPLEX_ONLY = {
-    "angle_backward", "complex", "imag", "polar", "sgn_backward", "view_as_complex", "view_as_real",
-}  # fmt: skip
-
-#: Parts of other operators that are not bound in Python, tried through those: div(rounding_mode="trunc"),
-#: nonzero(as_tuple=True), and the derivatives of split, unbind, std and var.
-PARTS = {
-    "nonzero_numpy", "split_backward", "split_with_sizes_backward", "std_backward", "trunc_divide",
-    "trunc_divide.Scalar", "unbind_backward", "var_backward",
-}  # fmt: skip
-
-#: Operators that Python reaches by another way, which is what their rows call: Tensor.to calls to.dtype_layout, and
-#: arange(start, end) is arange.start_step with its default. `set_` has no samples here, its tests are of their own.
-ELSEWHERE = {
-    "to.device", "to.dtype", "to.other", "arange.start",
-    "set_.source_Tensor", "set_.source_Storage", "set_.source_Storage_storage_offset",
-}  # fmt: skip
-
-
 def reaches(op, row):
-    for dtype in ("float32", "int64"):
-        samples = [s for s in check.samples_of(op, row, dtype, "plain") or check.samples_of(op, row, dtype, "zero_dim")]
+    for dtype in ("float32", "int64", "complex64"):
+        samples = check.samples_of(op, row, dtype, "plain") or check.samples_of(op, row, dtype, "zero_dim")
         for s in samples:
             if row.refuses(s):
                 continue

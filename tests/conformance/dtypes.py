@@ -69,28 +69,19 @@ _ALL = [
     DType("complex128", "complex", np.complex128, np.complex128, 53, 5e-324, float(np.finfo(np.float64).max)),
 ]
 BY_NAME = {d.name: d for d in _ALL}
-COMPLEX = ("complex64", "complex128")
+#: The dtype of the parts of a complex dtype.
+PARTS = {"complex64": "float32", "complex128": "float64"}
 
 
-#: Whether the rows say what complex numbers do; until then their columns are absent.
-COMPLEX_ROWS = False
-
-
-def has_complex():
-    """Whether complex tensors are tried: the rows know them, and they compute at all."""
-    if not COMPLEX_ROWS:
-        return False
-    try:
-        x = tenon.tensor([1 + 2j], dtype=tenon.complex64)
-        return (x * x + x).tolist() == [-2 + 6j]
-    except (NotImplementedError, TypeError, RuntimeError):
-        return False
+def real_of(name):
+    """The dtype of the parts of a complex dtype; any other one as it is."""
+    return PARTS.get(name, name)
 
 
 @cache
 def axis():
     """The dtypes that operators are tried on."""
-    return tuple(d for d in _ALL if d.category != "complex" or has_complex())
+    return tuple(_ALL)
 
 
 # Promotion, as PyTorch documents it (tensor_attributes.html#type-promotion-doc).
@@ -143,7 +134,7 @@ def result_type(operands):
         if result is None:
             result = lower
         elif _ORDER.index(BY_NAME[lower].category) > _ORDER.index(BY_NAME[result].category):
-            # A complex number beside float64 tensors gives complex128.
-            wide = result == "float64" and BY_NAME[lower].category == "complex"
-            result = "complex128" if wide else lower
+            # A complex number beside floating tensors has their precision.
+            parts = BY_NAME[result].category == "floating" and BY_NAME[lower].category == "complex"
+            result = lower if not parts else "complex128" if result == "float64" else "complex64"
     return result

@@ -27,10 +27,12 @@ class Library:
         return flat.to(self.dtype(spec.dtype)) if spec.dtype == "bfloat16" else flat
 
     def arguments(self, s, device=None):
-        """(args, kwargs) of a sample; texts that name a dtype become one."""
+        """(args, kwargs) of a sample; texts that name a dtype become one, and `device` replaces the cpu."""
         args, kwargs = s.map(lambda spec: self.tensor(spec, device))
 
         def named(x):
+            if device and x == "cpu":
+                return device
             return self.dtype(x) if isinstance(x, str) and x in BY_NAME else x
 
         kwargs = {k: named(v) for k, v in kwargs.items()}
@@ -42,6 +44,8 @@ class Library:
         """The callable of an operator's functional or in-place form; None where the library has none."""
         if row.call:
             return row.call
+        if row.direct:
+            return getattr(getattr(self.module.ops.aten, op.name), op.overload or "default")
         if op.form != "inplace" and hasattr(self.module, op.name):
             return getattr(self.module, op.name)
         method = getattr(self.module.Tensor, op.name, None)

@@ -17,6 +17,8 @@ class Matrix:
         self.reasons = {}  # the same, of absent cells: why
         self.samples = Counter()  # kind: how many
         self.layouts = Counter()  # strides of incoming gradients: how many
+        self.strides = Counter()  # (operator, dtype, grad or gradgrad, layout): how many incoming gradients had it
+        self.ranks = Counter()  # (operator, dtype, grad or gradgrad): most dimensions of a result
         self.peer = Counter()  # what the comparison with PyTorch did
         self.failures = []
 
@@ -25,11 +27,27 @@ class Matrix:
         if state != "absent":
             self.samples[kind] += count
         old = self.cells.get(key)
-        if old is None or _RANK.index(state) < _RANK.index(old):
+        said = old == state and not self.reasons[key]
+        if old is None or said or _RANK.index(state) < _RANK.index(old):
             self.cells[key] = state
             self.reasons[key] = reason
         if state == "failed":
             self.failures.append((*key, reason))
+
+    def silent(self, operators, dtypes):
+        """The cells of these operators that nothing was said about, or that are absent without a reason."""
+        cells = [(o, d, k) for o in operators for d in dtypes for k in COLUMNS]
+        return [c for c in cells if c not in self.cells or (self.cells[c] == "absent" and not self.reasons[c])]
+
+    def saw(self, operator, dtype, level, layout):
+        """How many gradients of a layout an operator was given, or why there can be none; "" where one is missing."""
+        n = self.strides[operator, dtype, level, layout]
+        if n:
+            return str(n)
+        rank = self.ranks[operator, dtype, level]
+        if rank == 0:
+            return "its results have one element, which has no strides"
+        return "its results have one dimension" if rank == 1 and layout == "transposed" else ""
 
     def counts(self):
         return Counter(self.cells.values())
@@ -51,6 +69,14 @@ class Matrix:
         ]
         if self.layouts:
             lines.append("incoming gradients: " + ", ".join(f"{k} {n}" for k, n in sorted(self.layouts.items())))
+        lacking = Counter()
+        for operator, dtype, level in self.ranks:
+            for layout in ("contiguous", "transposed", "expanded", "negative", "sliced"):
+                if not self.strides[operator, dtype, level, layout]:
+                    lacking[layout, self.saw(operator, dtype, level, layout) or "missing"] += 1
+        if lacking:
+            said = "; ".join(f"{n} {layout}: {why}" for (layout, why), n in sorted(lacking.items()))
+            lines.append(f"of {len(self.ranks)} derivatives, without a layout: {said}")
         if self.peer:
             lines.append("beside PyTorch: " + ", ".join(f"{k} {n}" for k, n in sorted(self.peer.items())))
         return lines

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from conformance.dtypes import BY_NAME, result_type
+from conformance.dtypes import BY_NAME, real_of, result_type
 from conformance.samples import Spec, sample
 
 
@@ -30,10 +30,22 @@ class Row:
     operands: tuple = ()
     #: Dtypes and categories of operands that are refused.
     refuse: tuple = ()
+    #: The same of the dtype that operands promote to.
+    refuse_common: tuple = ()
     #: Operands of different dtypes are refused.
     one_dtype: bool = False
-    #: How far results may be from the reference, in units in the last place of the result.
+    #: Complex operands give a real result: "self", "same" and "float" mean the dtype of their parts.
+    real: bool = False
+    #: How far results may be from the reference, in units in the last place of the result; of a complex result's
+    #: absolute value, so that a small part beside a large one may lose digits.
     ulps: float = 0
+    #: The same for complex operands, where it differs.
+    complex_ulps: float | None = None
+    #: By how much the rounding of what is computed on the way is multiplied: a function of the operands, for complex ones.
+    condition: Callable | None = None
+    #: Complex results that are not finite: "parts" each as the reference has them, as ISO C99 annex G has the functions;
+    #: or "class", where an infinite or undefined part may spread to the other one, as in sums of products.
+    infinite: str = "parts"
     #: The error is relative to the reference of the absolute values, as sums may cancel; or to what a function of the
     #: absolute values says.
     magnitude: bool | Callable = False
@@ -41,6 +53,10 @@ class Row:
     view: bool = False
     #: How it is called where neither tenon.NAME nor Tensor.NAME is the way.
     call: Callable | None = None
+    #: The overload itself is called, by tenon.ops: Python reaches it by another one.
+    direct: bool = False
+    #: The first tensor shows the second one's elements afterwards: what is called to make it do so.
+    rebinds: Callable | None = None
     #: Bounds of ordinary values, and of those that derivatives are taken at.
     domain: tuple = (-4.0, 4.0)
     grad_domain: tuple | None = None
@@ -66,7 +82,11 @@ class Row:
         """Whether the dtypes of a sample are refused."""
         tensors = [x for x in self.promoting(s) if isinstance(x, Spec)] if self.operands else s.specs()[:1]
         names = {t.dtype for t in tensors}
+        if not s.specs() and "dtype" in s.kwargs:
+            names.add(s.kwargs["dtype"])  # a factory
         if self.one_dtype and len(names) > 1:
+            return True
+        if self.refuse_common and BY_NAME[self.common_dtype(s)].category in self.refuse_common:
             return True
         return any(n in self.refuse or BY_NAME[n].category in self.refuse for n in names)
 
@@ -83,7 +103,28 @@ class Row:
         common = self.common_dtype(s)
         return "float32" if self.result == "float" and not BY_NAME[common].floating else common
 
+    def precision(self, s):
+        """The allowed error of a sample, in units in the last place."""
+        of_complex = any(BY_NAME[x.dtype].category == "complex" for x in s.specs())
+        of_complex |= any(isinstance(x, complex) for x in [*s.args, *s.kwargs.values()])
+        ulps = self.complex_ulps if of_complex and self.complex_ulps is not None else self.ulps
+        if not of_complex or self.condition is None:
+            return ulps
+        args, _ = s.map(Spec.array)
+        with np.errstate(all="ignore"):
+            return ulps * self.condition(*args)
+
+    @staticmethod
+    def wide_dtype(name):
+        """What a dtype is computed in."""
+        narrow = {"float16": "float32", "bfloat16": "float32"}
+        return "int64" if BY_NAME[name].category == "integral" else narrow.get(name, name)
+
     def result_dtype(self, s):
+        name = self.named_dtype(s)
+        return real_of(name) if self.real else name
+
+    def named_dtype(self, s):
         if callable(self.result):
             return self.result(s)
         if self.result in BY_NAME:
@@ -110,7 +151,12 @@ class Row:
 
 
             def common(k, a):
-                return target.store(a).reshape(a.shape) if k in self.operands and isinstance(a, np.ndarray) else a
+                if k not in self.operands or not isinstance(a, np.ndarray):
+                    return a
+                # One number beside tensors counts as it is, as a plain number does (docs/differences.md).
+                one = a.ndim == 0 and any(isinstance(o, Spec) and o.dim for o in self.promoting(s))
+                held = BY_NAME[self.wide_dtype(target.name)] if one else target
+                return held.store(a).reshape(a.shape)
 
             args = tuple(common(k, a) for k, a in enumerate(args))
             kwargs = {k: common(k, a) for k, a in kwargs.items()}

@@ -121,6 +121,14 @@ class Maker:
         self.second = BY_NAME[second or dtype]
         self.made = 0
 
+    def samples(self, sampler):
+        """What a row's sampler yields; the first tensor of each sample has the cell's own dtype."""
+        found = []
+        for s in sampler(self):
+            found.append(s)
+            self.made = 0
+        return found
+
     # Shapes
 
     def shapes(self):

@@ -58,6 +58,13 @@ class Operator:
         return [a for a in self.arguments if a.type == "Tensor"]
 
 
+    @property
+    def several_operands(self):
+        """Whether tensors of several dtypes can meet."""
+        read = [a for a in self.tensors if not (a.written and a.keyword_only)]
+        return len(read) > 1 or any(a.is_list for a in read)
+
+
 @dataclass
 class Entry:
     """The forms of one entry of the YAML files; the first is the one that rows name."""

@@ -3,7 +3,7 @@
 import pytest
 
 from conformance import check, table
-from conformance.dtypes import COMPLEX, axis, has_complex
+from conformance.dtypes import axis
 from conformance.families import rows
 from conformance.library import TENON, reason_not_bound
 from conformance.rows import default
@@ -44,12 +44,23 @@ def cover(op, row, matrix, deep, run):
                     problems += wrong
             if not found:
                 why = row.why_absent(d.name, kind)
-                why = why or ("one operand" if kind == "promotion" else "its samples have no such case")
+                if not why and kind == "promotion" and not op.several_operands:
+                    why = "one operand"
                 matrix.note(op.full_name, d.name, kind, "absent", why)
-    if not has_complex():
-        for name in COMPLEX:
-            matrix.note(op.full_name, name, "plain", "absent", "complex tensors do not compute yet")
+        what_none_computes(op, d.name, matrix)
     return problems
+
+
+def what_none_computes(op, dtype, matrix):
+    """A dtype that is refused, or that no sample has, says nothing of meta, nor of other outputs."""
+    kinds = [k for k in KINDS if matrix.cells[op.full_name, dtype, k] != "absent"]
+    states = {matrix.cells[op.full_name, dtype, k] for k in kinds}
+    plain = matrix.cells[op.full_name, dtype, "plain"] == "refused"
+    for column in ("meta", "errors") if op.form == "out" else ("meta",):
+        refused = states == {"refused"} or column == "errors" and plain
+        why = "the dtype is refused" if refused else "" if kinds else "no samples of the dtype"
+        if why and (op.full_name, dtype, column) not in matrix.cells:
+            matrix.note(op.full_name, dtype, column, "absent", why)
 
 
 def report(problems):

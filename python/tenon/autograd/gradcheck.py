@@ -155,7 +155,9 @@ def gradient_of_layout(output, layout, rng):
     if layout == "transposed":
         return _random_tensor(sizes[::-1], output, rng).permute(list(range(len(sizes)))[::-1])
     if layout == "expanded":
-        return _random_tensor([1] + sizes[1:], output, rng).expand(sizes)
+        # Along the first dimension that has something to repeat.
+        repeated = next((i for i, n in enumerate(sizes) if n > 1), 0)
+        return _random_tensor([1 if i == repeated else n for i, n in enumerate(sizes)], output, rng).expand(sizes)
     if layout == "negative":
         return _random_tensor(sizes, output, rng).flip(list(range(len(sizes))))
     if layout == "sliced":

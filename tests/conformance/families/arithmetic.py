@@ -2,10 +2,15 @@
 
 import numpy as np
 
+from conformance import complex_numbers
 from conformance.rows import Row, binary, with_number
 from conformance.samples import sample
 
 _BITS = dict(refuse=("floating", "complex"))
+#: There is no order among complex numbers, and no quotient is whole.
+_ORDERED = dict(refuse=("complex",))
+#: Numbers beside a tensor.
+_NUMBERS = (2, -3, 2.5, 1.5 - 0.5j)
 
 
 def _logical(logical, arithmetic):
@@ -17,16 +22,21 @@ def _bools(a, b):
     return np.asarray(a).dtype == bool and np.asarray(b).dtype == bool
 
 
-_add = _logical(np.logical_or, lambda a, b, alpha=1: a + alpha * b)
-_mul = _logical(np.logical_and, lambda a, b: a * b)
+def _times(b, alpha):
+    return b if alpha == 1 else complex_numbers.multiply(b, alpha)
+
+
+_add = _logical(np.logical_or, lambda a, b, alpha=1: complex_numbers.add(a, _times(b, alpha)))
+_mul = _logical(np.logical_and, complex_numbers.multiply)
 
 
 def _sub(a, b, alpha=1):
-    return a - alpha * b
+    b = np.asarray(_times(b, alpha))
+    return complex_numbers.add(a, complex_numbers.negative(b)) if complex_numbers.is_complex(a, b) else a - b
 
 
 def _rsub(a, b, alpha=1):
-    return b - alpha * a
+    return _sub(b, a, alpha)
 
 
 def _whole(f):
@@ -96,6 +106,8 @@ def _alpha_samples(m):
 
 def _pow(a, b):
     a, b = np.broadcast_arrays(a, b)
+    if complex_numbers.is_complex(a, b):
+        return complex_numbers.power(a, b)
     if a.dtype.kind in "fc" or b.dtype.kind in "fc":
         return np.power(a.astype(np.float64), b.astype(np.float64))
     return np.asarray(np.frompyfunc(_integer_power, 2, 1)(a, b), np.int64)
@@ -119,6 +131,7 @@ def _pow_samples(m):
 def _base_samples(m):
     for shape in m.shapes():
         yield sample(2, m.tensor(shape, domain=(-2, 5)))
+        yield sample(0.5 + 1j, m.tensor(shape, domain=(-2, 5)))
         if m.dtype.category == "floating":
             yield sample(0.5, m.tensor(shape))
 
@@ -175,37 +188,50 @@ def _trunc_divide(a, b):
     return np.where((a % b != 0) & ((a < 0) != (b < 0)), a // b + 1, a // b)
 
 
+#: Sums of products, which may overflow on their way.
+_PRODUCT = dict(complex_ulps=4, infinite="class")
+
+def _logarithm(a, b):
+    """The error of the logarithm is multiplied by the exponent, and is an error of the power's own logarithm."""
+    return 1 + np.nan_to_num(np.abs(np.asarray(b).astype(np.clongdouble) * np.log(np.asarray(a).astype(np.clongdouble))), nan=0,
+                             posinf=np.inf)  # fmt: skip
+
+
+_POWER = dict(ulps=4, complex_ulps=6, infinite="class", condition=_logarithm)
+
 ROWS = [
-    binary("add.Tensor", _add, samples=_alpha_samples),
-    with_number("add.Scalar", _add),
-    binary("sub.Tensor", _sub, samples=_alpha_samples, **_BOOL_SUB),
-    with_number("sub.Scalar", _sub, numbers=(2, -3, 2.5), **_BOOL_SUB),
-    binary("rsub.Tensor", _rsub, samples=_alpha_samples, **_BOOL_SUB),
-    with_number("rsub.Scalar", _rsub, **_BOOL_SUB),
-    binary("mul.Tensor", _mul),
-    with_number("mul.Scalar", _mul),
-    binary("div.Tensor", lambda a, b: a / b, result="float"),
-    with_number("div.Scalar", lambda a, b: a / b, result="float", ulps=1),
-    Row("div.Tensor_mode", _mode_samples(), _rounded, operands=(0, 1), ulps=1),
-    Row("div.Scalar_mode", _mode_samples(True), _rounded, operands=(0, 1), ulps=1),
-    Row("div_.Tensor_mode", _mode_samples(), _rounded, operands=(0, 1), ulps=1),
-    Row("div_.Scalar_mode", _mode_samples(True), _rounded, operands=(0, 1), ulps=1),
-    binary("floor_divide", _whole(_floor_divide), ulps=1),
-    with_number("floor_divide.Scalar", _whole(_floor_divide), ulps=1),
-    binary("fmod.Tensor", _whole(np.fmod), ulps=1),
-    with_number("fmod.Scalar", _whole(np.fmod), ulps=1),
-    binary("remainder.Tensor", _whole(_remainder), ulps=1),
-    with_number("remainder.Scalar", _whole(_remainder), ulps=1),
-    binary("maximum", _extremum(np.maximum)),
-    binary("minimum", _extremum(np.minimum)),
-    with_number("clamp_max", _clamp_max, (1, 0.5)),
-    binary("clamp_max.Tensor", _clamp_max),
-    with_number("clamp_min", _clamp_min, (1, 0.5)),
-    binary("clamp_min.Tensor", _clamp_min),
-    Row("clamp", _clamp_samples, _clamp, operands=(0, 1, 2, "min", "max")),
-    Row("clamp_", _clamp_samples, _clamp, operands=(0, 1, 2, "min", "max")),
-    Row("clamp.Tensor", _clamp_tensor_samples, _clamp, operands=(0, 1, 2, "min", "max")),
-    Row("clamp_.Tensor", _clamp_tensor_samples, _clamp, operands=(0, 1, 2, "min", "max")),
+    binary("add.Tensor", _add, samples=_alpha_samples, complex_ulps=2),
+    with_number("add.Scalar", _add, _NUMBERS),
+    binary("sub.Tensor", _sub, samples=_alpha_samples, complex_ulps=2, **_BOOL_SUB),
+    with_number("sub.Scalar", _sub, _NUMBERS, **_BOOL_SUB),
+    binary("rsub.Tensor", _rsub, samples=_alpha_samples, complex_ulps=2, **_BOOL_SUB),
+    with_number("rsub.Scalar", _rsub, _NUMBERS, **_BOOL_SUB),
+    binary("mul.Tensor", _mul, **_PRODUCT),
+    with_number("mul.Scalar", _mul, _NUMBERS, **_PRODUCT),
+    binary("div.Tensor", complex_numbers.divide, result="float", complex_ulps=6, infinite="class"),
+    with_number("div.Scalar", complex_numbers.divide, _NUMBERS, result="float", ulps=1, complex_ulps=6, infinite="class"),
+    Row("div.Tensor_mode", _mode_samples(), _rounded, operands=(0, 1), ulps=1, **_ORDERED),
+    Row("div.Scalar_mode", _mode_samples(True), _rounded, operands=(0, 1), ulps=1, **_ORDERED),
+    binary("trunc_divide", _whole(_trunc_divide), ulps=1, **_ORDERED),
+    with_number("trunc_divide.Scalar", _whole(_trunc_divide), ulps=1, **_ORDERED),
+    Row("div_.Tensor_mode", _mode_samples(), _rounded, operands=(0, 1), ulps=1, **_ORDERED),
+    Row("div_.Scalar_mode", _mode_samples(True), _rounded, operands=(0, 1), ulps=1, **_ORDERED),
+    binary("floor_divide", _whole(_floor_divide), ulps=1, **_ORDERED),
+    with_number("floor_divide.Scalar", _whole(_floor_divide), ulps=1, **_ORDERED),
+    binary("fmod.Tensor", _whole(np.fmod), ulps=1, **_ORDERED),
+    with_number("fmod.Scalar", _whole(np.fmod), ulps=1, **_ORDERED),
+    binary("remainder.Tensor", _whole(_remainder), ulps=1, **_ORDERED),
+    with_number("remainder.Scalar", _whole(_remainder), ulps=1, **_ORDERED),
+    binary("maximum", _extremum(np.maximum), **_ORDERED),
+    binary("minimum", _extremum(np.minimum), **_ORDERED),
+    with_number("clamp_max", _clamp_max, (1, 0.5), **_ORDERED),
+    binary("clamp_max.Tensor", _clamp_max, **_ORDERED),
+    with_number("clamp_min", _clamp_min, (1, 0.5), **_ORDERED),
+    binary("clamp_min.Tensor", _clamp_min, **_ORDERED),
+    Row("clamp", _clamp_samples, _clamp, operands=(0, 1, 2, "min", "max"), **_ORDERED),
+    Row("clamp_", _clamp_samples, _clamp, operands=(0, 1, 2, "min", "max"), **_ORDERED),
+    Row("clamp.Tensor", _clamp_tensor_samples, _clamp, operands=(0, 1, 2, "min", "max"), **_ORDERED),
+    Row("clamp_.Tensor", _clamp_tensor_samples, _clamp, operands=(0, 1, 2, "min", "max"), **_ORDERED),
     binary("bitwise_and.Tensor", np.bitwise_and, **_BITS),
     with_number("bitwise_and.Scalar", np.bitwise_and, (6, 1), **_BITS),
     binary("bitwise_or.Tensor", np.bitwise_or, **_BITS),
@@ -217,9 +243,9 @@ ROWS = [
     binary("bitwise_right_shift.Tensor", _right, **_SHIFTS),
     with_number("bitwise_right_shift.Tensor_Scalar", _right, (3, 70), **_SHIFTS),
     Row("bitwise_not", lambda m: (sample(m.tensor(s)) for s in m.shapes()), np.invert, operands=(0,), **_BITS),
-    binary("pow.Tensor_Tensor", _pow, ulps=4, samples=_pow_samples),
-    with_number("pow.Tensor_Scalar", _pow, (2, 3, 0.5), ulps=4, grad_domain=(0.2, 4)),
-    Row("pow.Scalar", _base_samples, _pow, operands=(0, 1), ulps=4),
+    binary("pow.Tensor_Tensor", _pow, samples=_pow_samples, **_POWER),
+    with_number("pow.Tensor_Scalar", _pow, (2, 3, 0.5, 0.5 + 1j), grad_domain=(0.2, 4), **_POWER),
+    Row("pow.Scalar", _base_samples, _pow, operands=(0, 1), **_POWER),
     Row("where.self", _where_samples(False, False), _where, operands=(1, 2)),
     Row("where.Scalar", _where_samples(True, True), _where, operands=(1, 2)),
     Row("where.ScalarOther", _where_samples(False, True), _where, operands=(1, 2)),

@@ -4,6 +4,7 @@ from math import prod
 
 import numpy as np
 
+from conformance.dtypes import real_of
 from conformance.rows import Row
 from conformance.samples import sample
 
@@ -14,16 +15,18 @@ _ABSENT = {**_WHOLE, "promotion": "operands must have one dtype", "special": "gr
 
 def _backward(name, samples, reference, **options):
     options.setdefault("absent", _ABSENT)
-    return Row(name, samples, reference, result="self", ulps=8, magnitude=True, no_peer="other signatures", **options)
+    return Row(name, samples, reference, result="self", ulps=8, magnitude=True, infinite="class",
+               no_peer="other signatures", **options)
 
 
 def _shapes(m):
-    return [s for s in m.shapes() if s and 0 not in s]
+    """Shapes with at least one element along dimension 0."""
+    return [s for s in m.shapes() if s and s[0] > 0]
 
 
 def scattered(read, sizes, grad):
     """Adds `grad` where `read`, applied to a tensor of these sizes, reads."""
-    out = np.zeros(prod(sizes))
+    out = np.zeros(prod(sizes), np.asarray(grad).dtype)
     np.add.at(out, np.asarray(read(np.arange(prod(sizes)).reshape(sizes))).reshape(-1), np.asarray(grad).reshape(-1))
     return out.reshape(sizes)
 
@@ -116,7 +119,7 @@ def _extremum_samples(m):
         if m.kind != "grad":
             x.flat[:] = np.rint(x.flat)  # with ties
         top = m.tensor(shape[1:], layout="contiguous")
-        top.flat[: top.flat.size] = x.array().max(0).reshape(-1)
+        top.flat[: prod(shape[1:])] = x.array().max(0).reshape(-1)
         yield sample(m.tensor(shape[1:]), x, top, [0], False)
 
 
@@ -142,7 +145,8 @@ def _prod_samples(m):
 
 def _prod(g, x, dim):
     flat = x.reshape(-1)
-    return g * np.array([np.prod(np.delete(flat, i)) for i in range(flat.size)]).reshape(x.shape)
+    others = np.array([np.prod(np.delete(flat, i)) for i in range(flat.size)]).reshape(x.shape)
+    return g * np.conj(others)
 
 
 def _permute_samples(m):
@@ -154,6 +158,72 @@ def _scaled_samples(m):
     for shape in m.shapes():
         yield sample(m.tensor(shape), 2)
         yield sample(m.tensor(shape), 1)
+
+
+def _parts_samples(sizes_of, *extra_of):
+    """Gradients of the parts of a tensor, one of which may be missing."""
+
+    def make(m):
+        for shape in _shapes(m):
+            for missing in (None, 0):
+                parts = [m.tensor(p) for p in sizes_of(shape)]
+                if missing is not None and len(parts) > 1:
+                    parts[missing] = None
+                yield sample(parts, list(shape), *(f(shape) for f in extra_of), 0)
+
+    return make
+
+
+def _filled(grads, shapes):
+    """Gradients with zeros for those that are missing."""
+    kind = next(g for g in grads if g is not None).dtype
+    return [np.zeros(p, kind) if g is None else g for g, p in zip(grads, shapes)]
+
+
+def _halves(shape):
+    return [(2, *shape[1:])] * (shape[0] // 2) + ([(shape[0] % 2, *shape[1:])] if shape[0] % 2 else [])
+
+
+def _first_and_rest(shape):
+    return [(1, *shape[1:]), (shape[0] - 1, *shape[1:])]
+
+
+def _ones(shape):
+    return [tuple(shape[1:])] * shape[0]
+
+
+def _spread_samples(with_result):
+    """Gradients of variances along dimension 0 and of all, kept and not."""
+
+    def make(m):
+        for shape in _shapes(m):
+            for dim, keep in (([0], False), ([0], True), (None, False)):
+                sizes = () if dim is None else (1, *shape[1:]) if keep else shape[1:]
+                real = real_of(m.dtype.name)
+                g, x = m.tensor(sizes, real), m.tensor(shape, m.dtype.name)
+                result = [m.tensor(sizes, real, domain=(0.5, 2))] if with_result else []
+                yield sample(g, *result, x, dim, 1, keep)
+
+    return make
+
+
+def _centred(x, dim, correction, keep):
+    """What the variance's gradient is multiplied by, and how gradients are spread over it."""
+    axis = None if dim is None else tuple(dim)
+    centre = x.mean(axis, keepdims=True)
+    count = x.size // max(centre.size, 1) - correction
+    with np.errstate(all="ignore"):
+        return (x - centre) / np.float64(count), lambda g: np.reshape(g, centre.shape)
+
+
+def _var_backward(g, x, dim, correction, keep):
+    slope, spread = _centred(x, dim, correction, keep)
+    return 2 * spread(g) * slope
+
+
+def _std_backward(g, result, x, dim, correction, keep):
+    slope, spread = _centred(x, dim, correction, keep)
+    return spread(g) / spread(result) * slope
 
 
 _diagonal, _selected = np.diagonal, lambda x, dim, i: np.moveaxis(x, dim, 0)[i]
@@ -170,7 +240,8 @@ ROWS = [
     _view_row("select_backward", _selected, lambda s: (0, 0), lambda s: (-1, -1)),
     _view_row("slice_backward", _slice, lambda s: (0, 1, None, 2), lambda s: (-1, None, None, -1)),
     _view_row("unfold_backward", _unfold, lambda s: (0, 2, 1), lambda s: (0, 1, 1)),
-    _backward("as_strided_backward", _as_strided_samples, _as_strided, grad_constant=(1,)),
+    _backward("as_strided_backward", _as_strided_samples, _as_strided, grad_constant=(1,),
+              absent={**_ABSENT, "empty": "a gradient of no elements has no places to come from"}),
     _backward("gather_backward", _gather_samples,
               lambda g, sizes, dim, index: scattered(lambda x: np.take_along_axis(x, index, dim), sizes, g)),
     _backward("index_select_backward", _select_samples,
@@ -183,5 +254,14 @@ ROWS = [
     _backward("value_selecting_backward", _chosen_samples, _chosen),
     _backward("prod_backward", _prod_samples, _prod),
     _backward("permute_backward", _permute_samples, lambda g, dims: np.transpose(g, np.argsort(dims)), absent=_wide),
+    _backward("split_backward", _parts_samples(_halves, lambda s: 2),
+              lambda g, sizes, size, dim: np.concatenate(_filled(g, _halves(sizes)))),
+    _backward("split_with_sizes_backward", _parts_samples(_first_and_rest, lambda s: [1, s[0] - 1]),
+              lambda g, sizes, parts, dim: np.concatenate(_filled(g, _first_and_rest(sizes)))),
+    _backward("unbind_backward", _parts_samples(_ones), lambda g, sizes, dim: np.stack(_filled(g, _ones(sizes)))),
+    Row("var_backward", _spread_samples(False), _var_backward, result=lambda s: s.args[1].dtype, ulps=16, magnitude=True,
+        absent=_ABSENT, no_peer="other signatures"),
+    Row("std_backward", _spread_samples(True), _std_backward, result=lambda s: s.args[2].dtype, ulps=16, magnitude=True,
+        absent=_ABSENT, no_peer="other signatures"),
     _backward("scaled", _scaled_samples, lambda x, factor: x * factor, absent=_wide),
 ]  # fmt: skip

@@ -73,9 +73,9 @@ def _sized_row(name, value, *extra):
     return Row(name, _sized(*extra), lambda size, *a, dtype: np.full(size, value(*a)), result=_given, absent=_KINDS_OF_SIZES)
 
 
-def _number_row(name, reference, *calls, needs=(), ulps=0):
+def _number_row(name, reference, *calls, needs=(), ulps=0, **options):
     absent = {**_KINDS_OF_NUMBERS, **{c: "two truth values have no steps" for c in needs}}
-    return Row(name, _numbers(*calls, needs=needs), reference, result=_given, absent=absent, ulps=ulps)
+    return Row(name, _numbers(*calls, needs=needs), reference, result=_given, absent=absent, ulps=ulps, **options)
 
 
 def _strides_are(result, size, stride, **_):
@@ -89,10 +89,13 @@ def _strided(m):
         yield sample([2, 3], [-3, 1], dtype=m.dtype.name)
 
 
+#: Steps need an order.
+_ORDERED = dict(refuse=("complex",))
+
 ROWS = [
-    _number_row("arange", _arange, (5,), (0,), (2.5,), needs=("bool",)),
-    _number_row("arange.start", _arange, (1, 6), (-2, 3), (3, 3), needs=("bool",)),
-    _number_row("arange.start_step", _arange, (1, 6, 2), (5, 0, -2), (0, 1, 0.25), needs=("bool", "integral")),
+    _number_row("arange", _arange, (5,), (0,), (2.5,), needs=("bool",), **_ORDERED),
+    _number_row("arange.start", _arange, (1, 6), (-2, 3), (3, 3), needs=("bool",), direct=True, **_ORDERED),
+    _number_row("arange.start_step", _arange, (1, 6, 2), (5, 0, -2), (0, 1, 0.25), needs=("bool", "integral"), **_ORDERED),
     _number_row("linspace", _linspace, (0, 4, 5), (-1, 1, 3), (2, 2, 1), (1, 0, 0), needs=("bool",), ulps=2),
     _number_row("scalar_tensor", lambda v, dtype: np.asarray(v), (1,), (0,), (2.0,)),
     _number_row("eye", lambda n, dtype: np.eye(n), (3,), (0,)),

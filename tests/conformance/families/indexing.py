@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from conformance.complex_numbers import multiply
 from conformance.rows import Row
 from conformance.samples import sample
 
@@ -49,7 +50,8 @@ def _add_samples(m):
 
 def _add_at(x, dim, index, source, alpha=1):
     out = x.copy()
-    np.add.at(np.moveaxis(out, dim, 0), index, alpha * np.moveaxis(source, dim, 0))
+    source = np.moveaxis(source, dim, 0)
+    np.add.at(np.moveaxis(out, dim, 0), index, source if alpha == 1 else multiply(alpha, source))
     return out
 
 
@@ -97,6 +99,12 @@ def _fill_samples(m):
     for a, b in m.pairs():
         if np.broadcast_shapes(a, b) == a:
             yield sample(m.tensor(a), m.mask(b), 1)
+            if m.dtype.category == "complex":
+                yield sample(m.tensor(a), m.mask(b), 1 - 2j)
+
+
+def _masked_fill(x, mask, value):
+    return np.where(mask, np.asarray(value, x.dtype), x)
 
 
 def _masked_samples(m):
@@ -128,12 +136,14 @@ def _nonzero(x):
 ROWS = [
     _row("gather", _gather_samples, _take),
     _row("index.Tensor", _index_samples, _index, call=None),
-    _row("index_add", _add_samples, _add_at, ulps=4, magnitude=True),
-    _row("index_add_", _add_samples, _add_at, ulps=4, magnitude=True),
-    _row("index_put_", _put_samples, _put, ulps=4, magnitude=True),
+    _row("index_add", _add_samples, _add_at, ulps=4, magnitude=True, infinite="class"),
+    _row("index_add_", _add_samples, _add_at, ulps=4, magnitude=True, infinite="class"),
+    _row("index_put_", _put_samples, _put, ulps=4, magnitude=True, infinite="class"),
     _row("index_select", _rows_samples, lambda x, dim, index: np.take(x, index, dim)),
-    Row("masked_fill.Scalar", _fill_samples, lambda x, mask, v: np.where(mask, np.asarray(v, x.dtype), x), result="self",
+    Row("masked_fill.Scalar", _fill_samples, _masked_fill, result="self",
         absent=_FIXED),
     Row("masked_select", _masked_samples, _masked_select, result="self", absent=_FIXED),
+    Row("nonzero_numpy", _nonzero_samples, lambda x: np.nonzero(np.atleast_1d(x)), absent=_FIXED,
+        result=lambda s: ("int64",) * max(s.args[0].dim, 1)),
     Row("nonzero", _nonzero_samples, _nonzero, result="int64", absent=_FIXED),
 ]  # fmt: skip

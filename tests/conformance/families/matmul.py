@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from conformance import complex_numbers
 from conformance.rows import Row
 from conformance.samples import sample
 
@@ -67,8 +68,13 @@ def _matmul_samples(m):
         yield sample(m.tensor(a), m.tensor(b))
 
 
+def _outer(a, b):
+    return complex_numbers.multiply(a[:, None], b)
+
+
 def _row(name, samples, reference, **options):
-    return Row(name, samples, reference, result="self", ulps=4, magnitude=True, absent=_ABSENT, refuse=("bool",), **options)
+    return Row(name, samples, reference, result="self", ulps=4, magnitude=True, absent=_ABSENT, refuse=("bool",),
+               complex_ulps=8, infinite="class", **options)
 
 
 ROWS = [
@@ -79,6 +85,6 @@ ROWS = [
     _row("matmul", _matmul_samples, _mm),
     _row("mm", _fixed("mk", "kn"), _mm),
     _row("mv", _fixed("mk", "k"), _mm),
-    Row("outer", _fixed("m", "n"), np.multiply.outer, operands=(0, 1),
+    Row("outer", _fixed("m", "n"), _outer, operands=(0, 1), complex_ulps=4, infinite="class",
         absent={k: v for k, v in _ABSENT.items() if k not in ("bool", "promotion")}),
 ]  # fmt: skip

@@ -3,7 +3,8 @@
 import numpy as np
 from scipy.special import logsumexp
 
-from conformance.dtypes import BY_NAME
+from conformance import complex_numbers
+from conformance.dtypes import BY_NAME, real_of
 from conformance.rows import Row, reduced_dims, reduction, reduction_along, unary_samples
 from conformance.samples import sample
 
@@ -65,6 +66,14 @@ def _pair(value, position):
 
 def _sum(x, axis=None, keepdims=False):
     return np.sum(x.astype(np.int64) if x.dtype.kind in "bi" else x, axis=axis, keepdims=keepdims)
+
+
+def _mean(x, axis=None, keepdims=False):
+    total = np.sum(x, axis=axis, keepdims=keepdims)
+    count = x.size // max(np.size(total), 1)
+    if x.size == 0:
+        return np.mean(x, axis=axis, keepdims=keepdims)
+    return complex_numbers.divide(total, np.float64(count))
 
 
 def _prod(x, axis=None, keepdims=False):
@@ -202,6 +211,14 @@ def _by_flag(f):
 
     return g
 
+
+_ORDERED = dict(refuse=("complex",))
+#: Sums of parts; variances are real.
+#: Their error is relative to the rounding of the mean too.
+_SPREAD = dict(refuse=_FLOATS, ulps=16, absent=_ONE, extremes=False, real=True)
+_VAR = dict(**_SPREAD, magnitude=lambda x, *_, **__: 2.0**-50 * np.max(np.abs(x) ** 2, initial=0))
+_STD = dict(**_SPREAD, magnitude=lambda x, *_, **__: np.max(np.abs(x), initial=0) / 16)
+
 ROWS = [
     reduction("all", lambda x: np.all(x), result=_truth, absent=_ONE),
     reduction("any", lambda x: np.any(x), result=_truth, absent=_ONE),
@@ -209,35 +226,35 @@ ROWS = [
     reduction_along("any.dim", _along(np.any), result=_truth, absent=_ONE),
     reduction_along("all.dims", _along(np.all), lists=True, result=_truth, absent=_ONE),
     reduction_along("any.dims", _along(np.any), lists=True, result=_truth, absent=_ONE),
-    Row("amax", _amax_samples, _along(np.max), result="self", absent=_ONE),
-    Row("amin", _amax_samples, _along(np.min), result="self", absent=_ONE),
-    Row("argmax", _arg_samples, _arg_along(_first(np.argmax)), result="int64", absent={**_NO_EMPTY, **_ONE}),
-    Row("argmin", _arg_samples, _arg_along(_first(np.argmin)), result="int64", absent={**_NO_EMPTY, **_ONE}),
-    Row("cumsum", _along_samples, _cumsum, result="sum", ulps=4, magnitude=True, absent=_ONE),
-    Row("logsumexp", _logsumexp_samples, _along(_logsumexp), result=_float, ulps=6, absent=_ONE,
+    Row("amax", _amax_samples, _along(np.max), result="self", absent=_ONE, **_ORDERED),
+    Row("amin", _amax_samples, _along(np.min), result="self", absent=_ONE, **_ORDERED),
+    Row("argmax", _arg_samples, _arg_along(_first(np.argmax)), result="int64", absent={**_NO_EMPTY, **_ONE}, **_ORDERED),
+    Row("argmin", _arg_samples, _arg_along(_first(np.argmin)), result="int64", absent={**_NO_EMPTY, **_ONE}, **_ORDERED),
+    Row("cumsum", _along_samples, _cumsum, result="sum", ulps=4, magnitude=True, infinite="class", absent=_ONE),
+    Row("logsumexp", _logsumexp_samples, _along(_logsumexp), result=_float, ulps=6, 
+        absent={**_ONE, "complex": "complex logarithms of sums are absent"},
         magnitude=lambda x, *_: np.max(x, initial=1)),
-    Row("max", _whole_samples, np.max, result="self", absent={**_NO_EMPTY, **_ONE}),
-    Row("min", _whole_samples, np.min, result="self", absent={**_NO_EMPTY, **_ONE}),
+    Row("max", _whole_samples, np.max, result="self", absent={**_NO_EMPTY, **_ONE}, **_ORDERED),
+    Row("min", _whole_samples, np.min, result="self", absent={**_NO_EMPTY, **_ONE}, **_ORDERED),
     Row("max.dim", _extremum_dim_samples, _pair(np.max, _first(np.argmax)), absent=_ONE,
-        result=lambda s: (s.specs()[0].dtype, "int64")),
+        result=lambda s: (s.specs()[0].dtype, "int64"), **_ORDERED),
     Row("min.dim", _extremum_dim_samples, _pair(np.min, _first(np.argmin)), absent=_ONE,
-        result=lambda s: (s.specs()[0].dtype, "int64")),
-    Row("max.other", _pairs, np.maximum, operands=(0, 1)),
-    Row("min.other", _pairs, np.minimum, operands=(0, 1)),
-    reduction("mean", lambda x, dtype=None: np.mean(x), samples=unary_samples(), result="self", refuse=_FLOATS, ulps=4,
+        result=lambda s: (s.specs()[0].dtype, "int64"), **_ORDERED),
+    Row("max.other", _pairs, np.maximum, operands=(0, 1), **_ORDERED),
+    Row("min.other", _pairs, np.minimum, operands=(0, 1), **_ORDERED),
+    reduction("mean", lambda x, dtype=None: _mean(x), samples=unary_samples(), result="self", refuse=_FLOATS, ulps=4,
               magnitude=True, absent=_ONE),
-    reduction_along("mean.dim", _along(np.mean), lists=True, result="self", refuse=_FLOATS, ulps=4, magnitude=True,
+    reduction_along("mean.dim", _along(_mean), lists=True, result="self", refuse=_FLOATS, ulps=4, magnitude=True,
                     absent=_ONE),
-    reduction("prod", _whole(_prod), result="sum", ulps=8, absent=_ONE, domain=(-2, 2), extremes=False, samples=_with_dtype(unary_samples())),
-    reduction_along("prod.dim_int", _along(_prod), result="sum", ulps=8, absent=_ONE, domain=(-2, 2), extremes=False),
-    reduction("sum", _whole(_sum), result="sum", ulps=4, magnitude=True, absent=_ONE, samples=_with_dtype(unary_samples())),
-    reduction_along("sum.dim_IntList", _along(_sum), lists=True, result="sum", ulps=4, magnitude=True, absent=_ONE),
-    Row("sum_to_size", _sum_to_size_samples, _sum_to_size, result=_summed, ulps=4, magnitude=True, absent=_ONE),
-    Row("std.correction", _moment_samples, _moment(np.std), result="self", refuse=_FLOATS, ulps=16, absent=_ONE, inner="var",
-        extremes=False),
-    Row("std", _biased(), _by_flag(np.std), result="self", refuse=_FLOATS, ulps=16, absent=_ONE, extremes=False),
-    Row("std.dim", _biased([0]), _by_flag(np.std), result="self", refuse=_FLOATS, ulps=16, absent=_ONE, extremes=False),
-    Row("var", _biased(), _by_flag(np.var), result="self", refuse=_FLOATS, ulps=16, absent=_ONE, extremes=False),
-    Row("var.dim", _biased([0]), _by_flag(np.var), result="self", refuse=_FLOATS, ulps=16, absent=_ONE, extremes=False),
-    Row("var.correction", _moment_samples, _moment(np.var), result="self", refuse=_FLOATS, ulps=16, absent=_ONE, extremes=False),
+    reduction("prod", _whole(_prod), result="sum", ulps=8, complex_ulps=64, absent=_ONE, domain=(-2, 2), extremes=False, infinite="class", samples=_with_dtype(unary_samples())),
+    reduction_along("prod.dim_int", _along(_prod), result="sum", ulps=8, complex_ulps=64, absent=_ONE, domain=(-2, 2), extremes=False, infinite="class"),
+    reduction("sum", _whole(_sum), result="sum", ulps=4, magnitude=True, infinite="class", absent=_ONE, samples=_with_dtype(unary_samples())),
+    reduction_along("sum.dim_IntList", _along(_sum), lists=True, result="sum", ulps=4, magnitude=True, infinite="class", absent=_ONE),
+    Row("sum_to_size", _sum_to_size_samples, _sum_to_size, result=_summed, ulps=4, magnitude=True, infinite="class", absent=_ONE),
+    Row("std.correction", _moment_samples, _moment(np.std), result="self", inner="var", **_STD),
+    Row("std", _biased(), _by_flag(np.std), result="self", **_STD),
+    Row("std.dim", _biased([0]), _by_flag(np.std), result="self", **_STD),
+    Row("var", _biased(), _by_flag(np.var), result="self", **_VAR),
+    Row("var.dim", _biased([0]), _by_flag(np.var), result="self", **_VAR),
+    Row("var.correction", _moment_samples, _moment(np.var), result="self", **_VAR),
 ]  # fmt: skip

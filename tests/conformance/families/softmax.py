@@ -6,10 +6,10 @@ from scipy.special import softmax
 from conformance.rows import Row, reduced_dims
 from conformance.samples import sample
 
-_FLOATS = ("bool", "integral")
-_ONE = {"promotion": "one operand", "complex": "no order among complex numbers"}
-_LOSS = {"promotion": "operands must have one dtype", "zero_dim": "the rank is fixed", "channels_last": "the rank is fixed",
-         "complex": "no order among complex numbers"}  # fmt: skip
+#: There is no order among complex numbers.
+_FLOATS = ("bool", "integral", "complex")
+_ONE = {"promotion": "one operand"}
+_LOSS = {"promotion": "operands must have one dtype", "zero_dim": "the rank is fixed", "channels_last": "the rank is fixed"}  # fmt: skip
 
 
 def _dims(m):
@@ -193,7 +193,7 @@ ROWS = [
     Row("softmax.int", _dims, _along(_safe(softmax)), ulps=8, absent=_ONE, **_EASY),
     Row("log_softmax.int", _dims, _along(_safe(log_softmax)), ulps=8, magnitude=_largest, absent=_ONE,
         **_EASY),
-    Row("l1_loss", _mse_samples, _l1, operands=(0, 1), refuse=_FLOATS, ulps=16, magnitude=True,
+    Row("l1_loss", _mse_samples, _l1, operands=(0, 1), refuse=("bool", "integral"), real=True, ulps=16, magnitude=True,
         absent={"promotion": "operands must have one dtype", "bool": "a loss of numbers", "integral": "sub, abs and mean have it"}),
     Row("mse_loss", _mse_samples, _mse, operands=(0, 1), refuse=_FLOATS, ulps=16, magnitude=True,
         absent={"promotion": "operands must have one dtype", "bool": "a loss of numbers", "integral": "sub, square and mean have it"}),

@@ -190,6 +190,7 @@ def _none(shape):
 
 _ONE = {"promotion": "one operand"}
 _MOST = dict(absent=_ONE)
+_FLAT = dict(absent={**_ONE, "channels_last": "takes two dimensions at most"})
 _RANKED = dict(absent={**_ONE, "zero_dim": "needs a dimension"})
 
 ROWS = [
@@ -210,7 +211,7 @@ ROWS = [
     view("movedim.intlist", np.moveaxis, _with(lambda s: [([0, 1], [1, 0])], 2), **_RANKED),
     view("narrow", lambda x, d, start, n: _slice(x, d, start, start + n),
          _with(lambda s: [(0, s[0] // 2, s[0] - s[0] // 2), (-1, 0, 0)], 1), **_RANKED),
-    view("numpy_T", np.transpose, _with(_none, 0, 2), call=lambda x: x.T, **_MOST),
+    view("numpy_T", np.transpose, _with(_none, 0, 2), call=lambda x: x.T, **_FLAT),
     view("permute", np.transpose, _with(lambda s: [(list(range(len(s)))[::-1],)]), **_MOST),
     view("reshape", _reshape, _with(_flat_sizes), **_MOST),
     view("reshape_as", _sized_like, _like, **_MOST),
@@ -224,7 +225,7 @@ ROWS = [
     view("squeeze", np.squeeze, _squeeze_samples(), **_RANKED),
     view("squeeze.dim", lambda x, d: np.squeeze(x, d) if x.shape[d] == 1 else x, _squeeze_samples(0), **_RANKED),
     view("squeeze.dims", _squeeze_dims, _squeeze_samples([0, -1]), **_RANKED),
-    view("t", np.transpose, _with(_none, 0, 2), **_MOST),
+    view("t", np.transpose, _with(_none, 0, 2), **_FLAT),
     view("transpose.int", np.swapaxes, _with(lambda s: [(0, -1)], 1), **_RANKED),
     view("unbind.int", lambda x, d=0: tuple(np.moveaxis(x, d, 0)), _with(lambda s: [(), (-1,)], 1), **_RANKED),
     view("unflatten.int", _unflatten, _with(_unflatten_args, 1), **_RANKED),
@@ -234,7 +235,7 @@ ROWS = [
          "sliced", "channels_last", "overlapping")),
          absent={**_ONE, **{k: "strides that cannot be viewed so are refused; reshape has the sample" for k in
                             ("transposed", "expanded", "negative", "sliced", "channels_last", "overlapping")}}),
-    view("view_as", _sized_like, lambda m: (s for s in _like(m) if m.kind not in ("overlapping",)), **_MOST),
+    view("view_as", _sized_like, _like, **_MOST),
     Row("cat", _joined, lambda xs, dim=0: np.concatenate(xs, dim), result=_promoted, absent={"zero_dim": "needs a dimension"}),
     Row("stack", _stacked, lambda xs, dim=0: np.stack(xs, dim), result=_promoted),
 ]  # fmt: skip

@@ -17,8 +17,8 @@ constexpr DType kColumns[] = {DType::Float16, DType::BFloat16, DType::Float32, D
 constexpr std::string_view kIntroduction = R"(# Accuracy
 
 The largest error of each maths function, in units in the last place (ULP), as measured by `accuracy`, a program that
-also writes this page. An error of 0.5 means that every result was the nearest number of its dtype; an error below 1,
-that it was one of the two numbers around the exact result.
+also writes this page. An error of 0.5 means that every result that was tried is the nearest number of its dtype; an
+error below 1, that it is one of the two numbers around the exact result.
 
     ninja -C build/release accuracy
     build/release/bench/accuracy --results build/accuracy.txt --output docs/accuracy.md

@@ -6,9 +6,9 @@
     python tests/fuzz/fuzz.py --seed 7 --only 1234      one call of one batch, in this process
 
 Calls run in batches, each in a process of its own, so that a crash or a hang is reported with its seed and the call that
-was under way. Nothing but PYTHONPATH is needed, so it runs as it is with a sanitizer's build:
+was under way. Nothing but PYTHONPATH is needed, so it runs as it is with a sanitizer's build, as ./test does for two minutes:
 
-    LD_PRELOAD=$(gcc -print-file-name=libasan.so) PYTHONPATH=build/asan-ubsan/python python tests/fuzz/fuzz.py
+    scripts/fuzz_sanitized.sh --seconds 120
 
 What counts as wrong: a signal, an exception that is no clear error (SystemError, AssertionError, ...), an error without a
 text, an argument changed by a call that failed or that writes nothing, a result outside of its storage, and a result that
@@ -51,12 +51,27 @@ def last_call(name):
     return text.decode(errors="replace")
 
 
+def sanitized():
+    return "libasan" in os.environ.get("LD_PRELOAD", "")
+
+
+def environment():
+    """What a batch runs under. A sanitizer cannot run below a limit of the address space, but has one of its own."""
+    if not sanitized():
+        return None
+    # Python leaves objects behind on purpose; that is no leak of Tenon's.
+    asan = "detect_leaks=0:allocator_may_return_null=1:max_allocation_size_mb=2048"
+    return {**os.environ, "ASAN_OPTIONS": asan, "UBSAN_OPTIONS": "print_stacktrace=1:halt_on_error=1"}
+
+
 def batch(seed, count, operator):
     with tempfile.NamedTemporaryFile() as progress:
         command = [sys.executable, __file__, "--batch", str(count), "--seed", str(seed), "--progress", progress.name]
         command += ["--operator", operator] if operator else []
         try:
-            done = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=HANG)
+            done = subprocess.run(
+                command, capture_output=True, text=True, errors="replace", timeout=HANG, env=environment()
+            )
         except subprocess.TimeoutExpired:
             return [f"seed {seed}: hangs in {last_call(progress.name)}"], {}
         if done.returncode:
@@ -87,7 +102,7 @@ def child(arguments):
     from runner import Runner  # the folder of this script is on the path
 
     warnings.simplefilter("ignore")
-    if "libasan" not in os.environ.get("LD_PRELOAD", ""):
+    if not sanitized():
         import resource
 
         # Sizes that lie ask for terabytes; what the system would hand out lazily is refused at once.

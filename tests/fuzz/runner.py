@@ -18,7 +18,7 @@ RANDOM = ("rand", "normal", "uniform", "bernoulli", "empty", "resize_", "as_stri
 
 
 def callables():
-    """(name, callable, operator) of every way in which Python reaches an operator."""
+    """(name, callable, operator) of every way in which Python reaches an operator; the overload itself where no other."""
     found = []
     for op in table.operators().values():
         function = getattr(tenon, op.name, None) or getattr(tenon._C, op.name, None)
@@ -27,6 +27,9 @@ def callables():
         method = getattr(tenon.Tensor, op.name, None)
         if callable(method) and op.form != "out" and op.arguments[0].is_tensor:
             found.append((f"Tensor.{op.name}", method, op))
+        if op.name not in {o.name for _, _, o in found[-2:]}:
+            overload = getattr(getattr(tenon.ops.aten, op.name), op.overload or "default")
+            found.append((f"tenon.ops.aten.{op.full_name}", overload, op))
     return found
 
 

@@ -74,7 +74,9 @@ class _Emptying:
 HUGE = (2**31, 2**40, 2**62, 2**63 - 1, -(2**63), 2**63, 2**64, -(2**70), 10**30)
 SMALL = (0, 1, 2, 3, 4, 5, -1, -2, -3)
 NUMBERS = (0, 1, -1, 2, 0.0, -0.0, 0.5, 2.5, -3.0, float("nan"), float("inf"), float("-inf"), 1e308, 5e-324, True, False)
-DTYPES = ("bool", "uint8", "int8", "int16", "int32", "int64", "float16", "bfloat16", "float32", "float64")
+COMPLEX_NUMBERS = (1j, 2 - 0.5j, complex(0.0, float("inf")), complex(float("nan"), -0.0), complex(-1e308, 1e308))
+DTYPES = ("bool", "uint8", "int8", "int16", "int32", "int64", "float16", "bfloat16", "float32", "float64",
+          "complex64", "complex128")  # fmt: skip
 DEVICES = ("cpu", "meta", "cuda", "cpu:0", "cpu:999", "", "nowhere", "cpu:-1", "meta:1")
 TEXTS = ("", "text", "float32", "mean", "\u00e9\U0001f600", "cpu")
 
@@ -94,9 +96,13 @@ class Values:
         rng = self.rng
         if dtype == "bool":
             data = np.array([rng.random() < 0.5 for _ in range(count)], bool)
-        elif "float" in dtype:
+        elif "float" in dtype or "complex" in dtype:
             edge = (0.0, -0.0, float("nan"), float("inf"), -float("inf"), 1e300, 1e-310, 1e38, 6e4)
-            data = np.array([rng.choice(edge) if rng.random() < 0.1 else rng.gauss(0, 2) for _ in range(count)])
+
+            def real():
+                return rng.choice(edge) if rng.random() < 0.1 else rng.gauss(0, 2)
+
+            data = np.array([complex(real(), real()) if "complex" in dtype else real() for _ in range(count)])
             with np.errstate(all="ignore"):
                 data = data.astype("float32" if dtype == "bfloat16" else dtype)
         else:
@@ -134,7 +140,7 @@ class Values:
         x = self.storage(dtype, count).as_strided(sizes, strides, offset)
         if rng.random() < 0.05:
             x = x.to("meta")
-        if "float" in dtype and rng.random() < 0.15:
+        if ("float" in dtype or "complex" in dtype) and rng.random() < 0.15:
             x = x.detach().requires_grad_()
             if rng.random() < 0.5:
                 x = x * 1
@@ -163,7 +169,8 @@ class Values:
         return self.rng.choice((LyingLength, Shrinking, lambda i: Sequence(i, self.rng.randint(0, 4)), iter, set))(items)
 
     def number(self):
-        return self.rng.choice(NUMBERS) if self.rng.random() < 0.93 else self.rng.choice(HUGE)
+        roll = self.rng.random()
+        return self.rng.choice(NUMBERS if roll < 0.9 else COMPLEX_NUMBERS if roll < 0.94 else HUGE)
 
     def of(self, argument, like=None):
         """A value for an argument of a schema (conformance.table.Argument); `like` has a shape and dtype that fit."""

@@ -150,7 +150,9 @@ Dims contiguous_strides(IntArrayRef sizes) {
   int64_t next = 1;
   for (size_t d = sizes.size(); d-- > 0;) {
     strides[d] = next;
-    next *= std::max<int64_t>(sizes[d], 1);
+    // Unsigned: a dimension of no elements may stand beside sizes whose product no number holds.
+    next = static_cast<int64_t>(static_cast<uint64_t>(next) *
+                                static_cast<uint64_t>(std::max<int64_t>(sizes[d], 1)));
   }
   return strides;
 }

@@ -26,7 +26,10 @@ void TensorIterator::set_strides() {
     for (int d = 0; d < own; ++d) {
       const auto at = static_cast<size_t>(own - 1 - d);
       const bool broadcast = sizes[at] == 1 && shape_[static_cast<size_t>(d)] != 1;
-      stride(d, i) = broadcast ? 0 : strides[at] * item;
+      // Of one element, or of none, strides may be any numbers.
+      int64_t bytes = 0;
+      const bool none = __builtin_mul_overflow(strides[at], 2 * item, &bytes);
+      stride(d, i) = broadcast || none ? 0 : strides[at] * item;
     }
   }
 }

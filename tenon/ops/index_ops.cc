@@ -101,6 +101,16 @@ Tensor linear_positions(IntArrayRef sizes, TensorList indices, Device device, co
   const bool in_place = count > 0 && last - first + 1 == count;
   const size_t before = in_place ? first : 0;
 
+  Dims result;
+  for (size_t d = 0; d < before; ++d) result.push_back(sizes[d]);
+  for (const int64_t s : shape) result.push_back(s);
+  for (size_t d = before; d < sizes.size(); ++d) {
+    if (!index[d].defined()) result.push_back(sizes[d]);
+  }
+  // Before the lists below, so that sizes that make no sense are told from those that memory lacks.
+  Tensor positions = make_empty(result, DType::Int64);
+  if (positions.numel() == 0) return device.is_cpu() ? positions : make_empty(result, DType::Int64, device);
+
   std::vector<int64_t> named(at(checked_numel(shape, op)), 0);
   for (size_t d = 0; d < index.size(); ++d) {
     if (!index[d].defined()) continue;
@@ -108,14 +118,8 @@ Tensor linear_positions(IntArrayRef sizes, TensorList indices, Device device, co
     const auto* p = static_cast<const int64_t*>(wide.data_ptr());
     for (size_t i = 0; i < named.size(); ++i) named[i] += (p[i] < 0 ? p[i] + sizes[d] : p[i]) * strides[d];
   }
-  Dims result;
   std::vector<int64_t> offsets{0};
-  const auto whole = [&](size_t d) {
-    result.push_back(sizes[d]);
-    extend(offsets, sizes[d], strides[d]);
-  };
-  for (size_t d = 0; d < before; ++d) whole(d);
-  for (const int64_t s : shape) result.push_back(s);
+  for (size_t d = 0; d < before; ++d) extend(offsets, sizes[d], strides[d]);
   std::vector<int64_t> both;
   both.reserve(offsets.size() * named.size());
   for (const int64_t o : offsets) {
@@ -123,9 +127,8 @@ Tensor linear_positions(IntArrayRef sizes, TensorList indices, Device device, co
   }
   offsets = std::move(both);
   for (size_t d = before; d < sizes.size(); ++d) {
-    if (!index[d].defined()) whole(d);
+    if (!index[d].defined()) extend(offsets, sizes[d], strides[d]);
   }
-  Tensor positions = make_empty(result, DType::Int64);
   std::copy(offsets.begin(), offsets.end(), static_cast<int64_t*>(positions.data_ptr()));
   if (device.is_cpu()) return positions;
   Tensor there = make_empty(result, DType::Int64, device);
@@ -218,6 +221,7 @@ Tensor index(const Tensor& self, TensorList indices) {
 }
 
 Tensor index_backward(const Tensor& grad, IntArrayRef sizes, TensorList indices) {
+  checked_numel(sizes, "index_backward");
   return put_into_zeros(grad, sizes, linear_positions(sizes, indices, grad.device(), "index"),
                         "index_backward");
 }
@@ -247,6 +251,7 @@ Tensor gather(const Tensor& self, int64_t dim, const Tensor& index, bool sparse_
 }
 
 Tensor gather_backward(const Tensor& grad, IntArrayRef sizes, int64_t dim, const Tensor& index) {
+  checked_numel(sizes, "gather_backward");
   return put_into_zeros(grad, sizes, gather_positions(sizes, dim, index), "gather_backward");
 }
 

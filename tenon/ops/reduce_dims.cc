@@ -1,5 +1,6 @@
 #include "tenon/ops/reduce_dims.h"
 
+#include "tenon/core/tensor_impl.h"
 #include "tenon/ops/geometry.h"
 
 namespace tenon::ops {
@@ -26,10 +27,16 @@ Dims reduced_sizes(IntArrayRef sizes, const Dims& mask, bool keepdim) {
 
 int64_t reduced_extent(IntArrayRef sizes, const Dims& mask) {
   int64_t n = 1;
+  bool overflow = false;
   for (size_t d = 0; d < sizes.size(); ++d) {
-    if (mask[d]) n *= sizes[d];
+    if (mask[d]) overflow |= __builtin_mul_overflow(n, sizes[d], &n);
   }
-  return n;
+  if (!overflow) return n;
+  Dims reduced;  // one of them may be 0
+  for (size_t d = 0; d < sizes.size(); ++d) {
+    if (mask[d]) reduced.push_back(sizes[d]);
+  }
+  return checked_numel(reduced, "reduction");
 }
 
 }  // namespace tenon::ops

@@ -87,6 +87,18 @@ Tensor select(const Tensor& self, int64_t dim, int64_t index) {
   return g.view(self);
 }
 
+namespace {
+
+/// A stride times a step; the stride alone where that is more bytes than memory has, as it is in dimensions
+/// of one element, where strides do not count.
+int64_t stepped(int64_t stride, int64_t step) {
+  int64_t result = 0, bytes = 0;
+  return __builtin_mul_overflow(stride, step, &result) || __builtin_mul_overflow(result, 64, &bytes) ? stride
+                                                                                                     : result;
+}
+
+}  // namespace
+
 Tensor slice(const Tensor& self, int64_t dim, std::optional<int64_t> start, std::optional<int64_t> end,
              int64_t step) {
   TENON_CHECK(self.dim() > 0, Index, "slice: cannot be applied to a 0-dim tensor");
@@ -98,8 +110,8 @@ Tensor slice(const Tensor& self, int64_t dim, std::optional<int64_t> start, std:
     stride = g.strides[d] * step;
   else if (step == 1)
     stride = g.strides[d];
-  else if (__builtin_mul_overflow(g.strides[d], step, &stride))
-    stride = g.strides[d];
+  else
+    stride = stepped(g.strides[d], step);
   g.offset += range.start * g.strides[d];
   g.sizes[d] = range.length;
   g.strides[d] = stride;
@@ -215,7 +227,9 @@ Tensor diagonal(const Tensor& self, int64_t offset, int64_t dim1, int64_t dim2) 
                                                        : std::min(rows - std::min(-offset, rows), columns),
                                            0);
   if (length > 0) g.offset += offset >= 0 ? offset * g.strides[at(b)] : -offset * g.strides[at(a)];
-  const int64_t stride = g.strides[at(a)] + g.strides[at(b)];
+  // Unsigned: the strides of no elements are any numbers.
+  const auto stride =
+      static_cast<int64_t>(static_cast<uint64_t>(g.strides[at(a)]) + static_cast<uint64_t>(g.strides[at(b)]));
   g.erase(std::max(a, b));
   g.erase(std::min(a, b));
   g.sizes.push_back(length);
@@ -234,7 +248,7 @@ Tensor unfold(const Tensor& self, int64_t dimension, int64_t size, int64_t step)
   const int64_t stride = self.dim() == 0 ? 1 : g.strides[at(d)];
   if (self.dim() > 0) {
     g.sizes[at(d)] = (have - size) / step + 1;
-    g.strides[at(d)] = stride * step;
+    g.strides[at(d)] = stepped(stride, step);
   }
   g.sizes.push_back(size);
   g.strides.push_back(stride);

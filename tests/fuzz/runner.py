@@ -14,7 +14,7 @@ import tenon
 #: What a caller may meet. ZeroDivisionError and the like are no errors of Tenon; SystemError is a bug of the binding.
 CLEAR = (TypeError, ValueError, IndexError, RuntimeError, NotImplementedError, MemoryError, AttributeError, BufferError)
 #: Results that are not determined by the arguments alone.
-RANDOM = ("rand", "normal", "uniform", "bernoulli", "empty", "resize_", "as_strided")
+RANDOM = ("rand", "normal", "uniform", "bernoulli", "dropout", "empty", "resize_", "as_strided")
 
 
 def callables():

@@ -21,8 +21,8 @@ def _one_number(s):
     return 0 in dims and any(dims)
 
 
-_COPIES = "clone|_to_copy|to|empty_like|full_like|ones_like|zeros_like"
-_LAYOUTS = "angle|conj_physical|cat|stack|index|masked_fill|log_sigmoid|nonzero|pow|rsub"
+_COPIES = "clone|complex|polar|_to_copy|to|empty_like|full_like|ones_like|zeros_like"
+_LAYOUTS = "angle|conj_physical|cat|stack|index|masked_fill|log_sigmoid|nonzero|nonzero_numpy|pow|rsub"
 
 DIFFERENCES = (
     Difference("PyTorch has no kernel for the dtype", ".*", r'PyTorch raises NotImplementedError: .*not implemented for'),
@@ -39,6 +39,7 @@ DIFFERENCES = (
     Difference("sum_to_size changes nothing where sizes agree", "sum_to_size", r"torch.int64", "zero_dim"),
     Difference("a number that a narrow dtype cannot hold is not wrapped or rounded first", ".*", r"element", "promotion",
                sample=_one_number),
+    Difference("conjugates are copies", "conj", r"^strides", dtypes="complex.*"),
     Difference("there is no complex dtype of half precision", ".*", r"b?complex32"),
     Difference("there is no complex dtype of half precision", "complex|polar|view_as_complex", r"got float16"),
     Difference("a real number beside complex ones has no imaginary zero", "add|sub|rsub|mul|div|l1_loss", r"element.*(inf|nan)",

@@ -27,6 +27,9 @@ class Torch(Library):
         packet = getattr(torch.ops.aten, op.name, None)
         return getattr(packet, op.overload or "default", None) if packet is not None else None
 
+    def array(self, tensor):
+        return super().array(tensor.resolve_conj())  # conjugates are deferred there
+
     def tensor(self, spec, device=None):
         if any(s < 0 for s in spec.strides):  # PyTorch has none: the same elements in order
             d = BY_NAME[spec.dtype]

@@ -99,6 +99,11 @@ def test_numbers_at_the_end_of_int64_are_numbers():
             call(tenon.zeros(3, 1))
     with pytest.raises(IndexError):
         tenon.zeros(5).permute(2**63 - 1)
+    x = tenon.arange(10).reshape(2, 5)
+    assert x.unfold(1, 1, 2**63 - 1).tolist() == [[[0]], [[5]]]
+    assert x[:, :: 2**62].clone().tolist() == [[0], [5]] and (x[:, :: -(2**63)] + 1).tolist() == [[5], [10]]
+    assert tenon.eye(0, 2**63 - 1).shape == (0, 2**63 - 1)
+    assert tenon.zeros(0, 1).as_strided((1, 0), (2**60, 1)).clone().shape == (1, 0)
 
 
 @pytest.mark.parametrize(
@@ -112,6 +117,8 @@ def test_numbers_at_the_end_of_int64_are_numbers():
         ("unbind_backward", ([None], [], -1), "a 0-dim tensor has no parts"),
         ("unbind_backward", ([tenon.ones(())], [2], 0), "1 gradients for 2 parts"),
         ("index_backward", (tenon.ones(2, 1), [3], [tenon.tensor([0])]), "the gradient has shape"),
+        ("index_backward", (tenon.ones(2), [2, 2**62, 4], [tenon.tensor([0, 1])]), "more elements than int64 can count"),
+        ("mean_backward", (tenon.ones(2), [5, 4, 2**63 - 1], None, True), "more elements than int64 can count"),
         ("gather_backward", (tenon.ones(2), [3], 0, tenon.tensor([0])), "the gradient has shape"),
         ("value_selecting_backward", (tenon.ones(2), 0, tenon.tensor([0]), [3], True), "the gradient has shape"),
         ("unfold_backward", (tenon.ones(1, 4), [3, 2], 0, 1, 1), "the gradient has shape"),

@@ -81,6 +81,11 @@ void check_dropout(double p) {
               fmt::format("dropout: dropout probability has to be between 0 and 1, but got {}", p));
 }
 
+void check_real(const Tensor& self, const char* op) {
+  TENON_CHECK(!self.is_complex(), NotImplemented,
+              fmt::format("{}: not implemented for {}", op, name(self.dtype())));
+}
+
 /// 1 / (1 - p) where an element is kept, 0 elsewhere.
 Tensor dropout_mask(const Tensor& input, double p) {
   check_floating(input, "dropout");
@@ -124,6 +129,7 @@ Tensor& normal_(Tensor& self, double mean, double std, const Generator& generato
 
 Tensor& bernoulli__Tensor(Tensor& self, const Tensor& p, const Generator& generator) {
   check_floating(p, "bernoulli_");
+  check_real(self, "bernoulli_");
   TENON_CHECK(self.device() == p.device(), Device,
               fmt::format("bernoulli_: expected `p` on {} as `self`, got {}", to_string(self.device()),
                           to_string(p.device())));
@@ -156,6 +162,7 @@ Tensor& dropout_(Tensor& self, double p, bool train) {
 
 Tensor& bernoulli_(Tensor& self, double p, const Generator& generator) {
   TENON_CHECK(p >= 0 && p <= 1, Value, fmt::format("bernoulli_: expects p to be in [0, 1], but got p={}", p));
+  check_real(self, "bernoulli_");
   const PhiloxState state = take_stream(generator, self.numel(), 2);
   if (self.is_meta()) return self;
   Tensor chance = make_empty({}, DType::Float64, self.device());

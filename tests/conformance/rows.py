@@ -32,8 +32,8 @@ class Row:
     refuse: tuple = ()
     #: The same of the dtype that operands promote to.
     refuse_common: tuple = ()
-    #: Operands of different dtypes are refused.
-    one_dtype: bool = False
+    #: Operands of different dtypes are refused: the promoting ones (True), or those at these positions.
+    one_dtype: bool | tuple = False
     #: Complex operands give a real result: "self", "same" and "float" mean the dtype of their parts.
     real: bool = False
     #: How far results may be from the reference, in units in the last place of the result; of a complex result's
@@ -64,7 +64,7 @@ class Row:
     grad_samples: Callable | None = None
     #: Positions of floating tensors without a derivative.
     grad_constant: tuple = ()
-    #: Kinds that are absent, and why; a key may be a kind, a dtype or a category.
+    #: Kinds that are absent, and why; a key may be a kind, a dtype, a category, or a category and a kind.
     absent: dict = field(default_factory=dict)
     #: Why PyTorch is not asked.
     no_peer: str = ""
@@ -76,7 +76,9 @@ class Row:
     extremes: bool | None = None
 
     def why_absent(self, dtype, kind):
-        return self.absent.get(kind) or self.absent.get(dtype) or self.absent.get(BY_NAME[dtype].category) or ""
+        category = BY_NAME[dtype].category
+        keys = (kind, dtype, category, (category, kind))
+        return next((self.absent[k] for k in keys if k in self.absent), "")
 
     def refuses(self, s):
         """Whether the dtypes of a sample are refused."""
@@ -84,7 +86,11 @@ class Row:
         names = {t.dtype for t in tensors}
         if not s.specs() and "dtype" in s.kwargs:
             names.add(s.kwargs["dtype"])  # a factory
-        if self.one_dtype and len(names) > 1:
+        if isinstance(self.one_dtype, tuple):
+            same = {s.args[k].dtype for k in self.one_dtype if k < len(s.args) and isinstance(s.args[k], Spec)}
+        else:
+            same = names if self.one_dtype else ()
+        if len(same) > 1:
             return True
         if self.refuse_common and BY_NAME[self.common_dtype(s)].category in self.refuse_common:
             return True

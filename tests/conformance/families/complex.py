@@ -111,5 +111,5 @@ ROWS = [
     unary("tan", wide(np.tan), result="float", ulps=4, complex_ulps=6, grad_domain=(-1, 1)),
     Row("vdot", _fixed("k", "k"), lambda a, b: np.matmul(np.conj(a), b), result="self", ulps=4, complex_ulps=8,
         magnitude=True, infinite="class", absent=_ABSENT, refuse=("bool",),
-        inner="dot"),
+        one_dtype=(0, 1), inner="dot"),
 ]  # fmt: skip

@@ -6,7 +6,8 @@ from conformance.complex_numbers import multiply
 from conformance.rows import Row
 from conformance.samples import sample
 
-_FIXED = {"promotion": "operands must have one dtype"}
+#: Positions and masks have dtypes of their own.
+_FIXED = {"promotion": "one operand"}
 
 
 def _shapes(m):
@@ -124,7 +125,8 @@ def _nonzero_samples(m):
 
 def _row(name, samples, reference, **options):
     options.setdefault("absent", {})
-    options["absent"] = {**_FIXED, "zero_dim": "needs a dimension", **options["absent"]}
+    one = {} if "one_dtype" in options else _FIXED
+    options["absent"] = {**one, "zero_dim": "needs a dimension", **options["absent"]}
     options.setdefault("result", "self")
     return Row(name, samples, reference, **options)
 
@@ -136,9 +138,9 @@ def _nonzero(x):
 ROWS = [
     _row("gather", _gather_samples, _take),
     _row("index.Tensor", _index_samples, _index, call=None),
-    _row("index_add", _add_samples, _add_at, ulps=4, magnitude=True, infinite="class"),
-    _row("index_add_", _add_samples, _add_at, ulps=4, magnitude=True, infinite="class"),
-    _row("index_put_", _put_samples, _put, ulps=4, magnitude=True, infinite="class"),
+    _row("index_add", _add_samples, _add_at, ulps=4, magnitude=True, infinite="class", one_dtype=(0, 3)),
+    _row("index_add_", _add_samples, _add_at, ulps=4, magnitude=True, infinite="class", one_dtype=(0, 3)),
+    _row("index_put_", _put_samples, _put, ulps=4, magnitude=True, infinite="class", one_dtype=(0, 2)),
     _row("index_select", _rows_samples, lambda x, dim, index: np.take(x, index, dim)),
     Row("masked_fill.Scalar", _fill_samples, _masked_fill, result="self",
         absent=_FIXED),

@@ -11,19 +11,18 @@ _SIZES = {"plain": [[40, 5]], "empty": [[0], [2, 0]], "zero_dim": [[]]}
 _NUMBERS_ONLY = {**_KINDS, "empty": "a count", "zero_dim": "a count"}
 
 
-def _sized(*before, floats=True, generator=False):
+def _sized(*before, generator=False):
     def make(m):
-        if floats == (m.dtype.category == "floating"):
-            for size in _SIZES.get(m.kind, ()):
-                options = {"generator": tenon.Generator().manual_seed(5)} if generator else {}
-                yield sample(*before, size, dtype=m.dtype.name, **options)
+        for size in _SIZES.get(m.kind, ()):
+            options = {"generator": tenon.Generator().manual_seed(5)} if generator else {}
+            yield sample(*before, size, dtype=m.dtype.name, **options)
 
     return make
 
 
 def _counted(generator=False):
     def make(m):
-        if m.kind == "plain" and m.dtype.category == "integral":
+        if m.kind == "plain":
             options = {"generator": tenon.Generator().manual_seed(5)} if generator else {}
             yield sample(40, dtype=m.dtype.name, **options)
             yield sample(0, dtype=m.dtype.name, **options)
@@ -32,11 +31,7 @@ def _counted(generator=False):
 
 
 def _tensors(*extra, **options):
-    def make(m):
-        if m.dtype.category == "floating":
-            yield from unary_samples(*extra, **options)(m)
-
-    return make
+    return unary_samples(*extra, **options)
 
 
 def _numbers(r):
@@ -71,15 +66,13 @@ def _bernoulli(r, *args, **kwargs):
 
 
 def _bernoulli_samples(m):
-    if m.dtype.category == "floating":
-        for shape in m.shapes():
-            yield sample(m.tensor(shape, domain=(0, 1)))
+    for shape in m.shapes():
+        yield sample(m.tensor(shape, domain=(0, 1)))
 
 
 def _chances(m):
-    if m.dtype.category == "floating" and m.second.category == "floating":
-        for shape in m.shapes():
-            yield sample(m.tensor(shape), m.tensor(shape, domain=(0, 1)))
+    for shape in m.shapes():
+        yield sample(m.tensor(shape), m.tensor(shape, domain=(0, 1)))
 
 
 def _dropped(r, *args, **kwargs):
@@ -90,32 +83,35 @@ def _dtype(s):
     return s.kwargs["dtype"] if not isinstance(s.args[0], Spec) else s.args[0].dtype
 
 
-_OTHERS = {c: "draws floating numbers" for c in ("bool", "integral", "complex")}
-_WHOLE = {c: "draws integers" for c in ("bool", "floating", "complex")}
+_FLOATS = dict(refuse=("bool", "integral"))
+_COMPLEX = {"complex": "complex random numbers are absent"}
+#: As in PyTorch.
+_NOTHING = {**_COMPLEX, **{(c, "empty"): "nothing is dropped from no elements" for c in ("bool", "integral")}}
+_BITS = {"bool": "no truth value holds the numbers drawn"}
 
 
-def _row(name, samples, check, absent):
+def _row(name, samples, check, absent, **options):
     return Row(name, samples, unreferenced=_WHY, properties=check, result=_dtype, no_peer="other random numbers",
-               absent={"special": "the values are not read", **absent})  # fmt: skip
+               absent={"special": "the values are not read", **absent}, **options)  # fmt: skip
 
 
 ROWS = [
-    _row("rand", _sized(), _within(0, 1), {**_KINDS, **_OTHERS}),
-    _row("rand.generator", _sized(generator=True), _within(0, 1), {**_KINDS, **_OTHERS}),
-    _row("randn", _sized(), _normal, {**_KINDS, **_OTHERS}),
-    _row("randn.generator", _sized(generator=True), _normal, {**_KINDS, **_OTHERS}),
-    _row("rand_like", _tensors(), _within(0, 1), _OTHERS),
-    _row("randn_like", _tensors(), _normal, _OTHERS),
-    _row("randint", _sized(7, floats=False), _within(0, 7, True), {**_KINDS, **_WHOLE}),
-    _row("randint.low", _sized(2, 9, floats=False), _within(2, 9, True), {**_KINDS, **_WHOLE}),
-    _row("randperm", _counted(), _order, {**_NUMBERS_ONLY, **_WHOLE}),
-    _row("randperm.generator", _counted(True), _order, {**_NUMBERS_ONLY, **_WHOLE}),
-    _row("bernoulli", _bernoulli_samples, _bernoulli, _OTHERS),
-    _row("bernoulli.p", _tensors(0.5), _bernoulli, _OTHERS),
-    _row("bernoulli_.Tensor", _chances, _bernoulli, _OTHERS),
-    _row("dropout", _tensors(0.5, True), _dropped, _OTHERS),
-    _row("dropout_", _tensors(0.5, True), _dropped, _OTHERS),
-    _row("bernoulli_.float", _tensors(0.5), _bernoulli, _OTHERS),
-    _row("normal_", _tensors(), _normal, _OTHERS),
-    _row("uniform_", _tensors(), _within(0, 1), _OTHERS),
+    _row("rand", _sized(), _within(0, 1), {**_KINDS, **_COMPLEX}, **_FLOATS),
+    _row("rand.generator", _sized(generator=True), _within(0, 1), {**_KINDS, **_COMPLEX}, **_FLOATS),
+    _row("randn", _sized(), _normal, {**_KINDS, **_COMPLEX}, **_FLOATS),
+    _row("randn.generator", _sized(generator=True), _normal, {**_KINDS, **_COMPLEX}, **_FLOATS),
+    _row("rand_like", _tensors(), _within(0, 1), _COMPLEX, **_FLOATS),
+    _row("randn_like", _tensors(), _normal, _COMPLEX, **_FLOATS),
+    _row("randint", _sized(7), _within(0, 7, True), {**_KINDS, **_BITS}, refuse=("complex",)),
+    _row("randint.low", _sized(2, 9), _within(2, 9, True), {**_KINDS, **_BITS}, refuse=("complex",)),
+    _row("randperm", _counted(), _order, _NUMBERS_ONLY, refuse=("bool", "complex")),
+    _row("randperm.generator", _counted(True), _order, _NUMBERS_ONLY, refuse=("bool", "complex")),
+    _row("bernoulli", _bernoulli_samples, _bernoulli, {}, refuse=("bool", "integral", "complex")),
+    _row("bernoulli.p", _tensors(0.5), _bernoulli, {}, refuse=("complex",)),
+    _row("bernoulli_.Tensor", _chances, _bernoulli, {("complex", "promotion"): "refused with any probabilities"}, operands=(1,), refuse=("bool", "integral", "complex")),
+    _row("bernoulli_.float", _tensors(0.5), _bernoulli, {}, refuse=("complex",)),
+    _row("dropout", _tensors(0.5, True), _dropped, _NOTHING, **_FLOATS),
+    _row("dropout_", _tensors(0.5, True), _dropped, _NOTHING, **_FLOATS),
+    _row("normal_", _tensors(), _normal, _COMPLEX, **_FLOATS),
+    _row("uniform_", _tensors(), _within(0, 1), _COMPLEX, **_FLOATS),
 ]

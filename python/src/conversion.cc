@@ -52,7 +52,7 @@ PyObject* as_tensor(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject* ke
     TENON_CHECK(data, Type, "as_tensor() misses argument 'data'");
     const auto t = dtype_argument("as_tensor", dtype);
     Tensor out = is_tensor(data)        ? tensor_of(data)
-                 : is_numpy_array(data) ? tensor_from_buffer(data)
+                 : is_numpy_array(data) ? tensor_from_buffer(data, "as_tensor")
                                         : tensor_from_data(data, t);
     if (t && *t != out.dtype()) out = out.to(*t);
     if (const auto d = device_argument("as_tensor", device); d && *d != out.device()) out = out.to(*d);
@@ -63,7 +63,7 @@ PyObject* as_tensor(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject* ke
 PyObject* from_numpy(PyObject*, PyObject* array) {
   return guarded([&] {
     if (!is_numpy_array(array)) wrong_type("from_numpy", "ndarray", "a numpy.ndarray", array);
-    return wrap(tensor_from_buffer(array));
+    return wrap(tensor_from_buffer(array, "from_numpy"));
   });
 }
 

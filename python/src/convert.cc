@@ -19,10 +19,16 @@ void store_int(void* element, const Scalar& value, DType dtype) {
   *static_cast<T*>(element) = static_cast<T>(value.to_int());
 }
 
+/// A tensor or array within a sequence, whose dimensions follow those of the sequence; undefined for others.
+Tensor whole_tensor(PyObject* o) {
+  if (is_tensor(o)) return tensor_of(o);
+  return is_numpy_array(o) ? tensor_from_buffer(o, "tensor") : Tensor();
+}
+
 /// Whether an item of a sequence is itself a sequence of items. Texts are no data.
 bool is_nested(PyObject* o) noexcept {
-  return !is_tensor(o) && PySequence_Check(o) && !PyUnicode_Check(o) && !PyIndex_Check(o) &&
-         !PyFloat_Check(o);
+  return !is_tensor(o) && !is_numpy_array(o) && PySequence_Check(o) && !PyUnicode_Check(o) &&
+         !PyIndex_Check(o) && !PyFloat_Check(o);
 }
 
 /// What a nested sequence is: its shape, told from the first items, and the category of its numbers.
@@ -46,9 +52,8 @@ class Survey {
       item = Ref(checked(PySequence_GetItem(item.get(), 0)));
       TENON_CHECK(sizes_.size() <= 64, Value, "tensor: the data are nested too deeply");
     }
-    // A list of tensors: each adds its own dimensions.
-    if (is_tensor(item.get())) {
-      for (const int64_t s : tensor_of(item.get()).sizes()) sizes_.push_back(s);
+    if (const Tensor t = whole_tensor(item.get()); t.defined()) {
+      for (const int64_t s : t.sizes()) sizes_.push_back(s);
     }
   }
 
@@ -65,15 +70,24 @@ class Survey {
       }
       return;
     }
-    if (is_tensor(o)) {
-      add(tensor_of(o).dtype());
-      depth += static_cast<size_t>(tensor_of(o).dim());
+    if (const Tensor t = whole_tensor(o); t.defined()) {
+      add(t.dtype());
+      check_sizes(t, depth);
+      depth += static_cast<size_t>(t.dim());
     } else {
       add_number(o);
     }
     TENON_CHECK(depth == sizes_.size(), Value,
                 fmt::format("tensor: expected a sequence of length {} at depth {}, got a {}", sizes_[depth],
                             depth, Py_TYPE(o)->tp_name));
+  }
+
+  void check_sizes(const Tensor& t, size_t depth) const {
+    const bool fits = depth + t.sizes().size() == sizes_.size() &&
+                      std::equal(t.sizes().begin(), t.sizes().end(), sizes_.begin() + depth);
+    TENON_CHECK(fits, Value,
+                fmt::format("tensor: a {} at depth {} has shape {}, unlike others before it", summary(t),
+                            depth, to_string(t.sizes())));
   }
 
   void add_number(PyObject* o) {
@@ -106,8 +120,8 @@ class Filler {
       for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(items.get()); ++i) {
         fill(Ref::borrow(PySequence_Fast_GET_ITEM(items.get(), i)).get());
       }
-    } else if (is_tensor(o)) {
-      const Tensor values = tensor_of(o).detach().to(kCPU, out_.dtype()).contiguous();  // refuses meta
+    } else if (const Tensor t = whole_tensor(o); t.defined()) {
+      const Tensor values = t.detach().to(kCPU, out_.dtype()).contiguous();  // refuses meta
       TENON_CHECK(next_ + values.nbytes() <= end(), Value, "tensor: the data changed while they were read");
       if (values.nbytes() > 0) std::memcpy(next_, values.data_ptr(), values.nbytes());
       next_ += values.nbytes();
@@ -176,6 +190,8 @@ void release_buffer(void* context) noexcept {
 }  // namespace
 
 void store_element(DType dtype, void* element, const Scalar& value) {
+  TENON_CHECK(!value.is_complex() || is_complex(dtype), Type,
+              fmt::format("tensor: a complex number cannot be stored as {}", name(dtype)));
   switch (dtype) {
     case DType::Bool:
       *static_cast<bool*>(element) = value.to_bool();
@@ -248,31 +264,43 @@ PyObject* load_element(DType dtype, const void* element) {
   }
 }
 
-Tensor tensor_from_buffer(PyObject* object) {
+Tensor tensor_from_buffer(PyObject* object, const char* function) {
   auto buffer = std::make_unique<Py_buffer>();
   bool read_only = false;
   if (PyObject_GetBuffer(object, buffer.get(), PyBUF_STRIDES | PyBUF_FORMAT | PyBUF_WRITABLE) < 0) {
     PyErr_Clear();
     read_only = true;
-    if (PyObject_GetBuffer(object, buffer.get(), PyBUF_STRIDES | PyBUF_FORMAT) < 0) throw PythonError();
+    if (PyObject_GetBuffer(object, buffer.get(), PyBUF_STRIDES | PyBUF_FORMAT) < 0) {
+      PyErr_Clear();
+      const Ref type(PyObject_GetAttrString(object, "dtype")),
+          text(type ? PyObject_Str(type.get()) : nullptr);
+      const char* name = text ? PyUnicode_AsUTF8(text.get()) : nullptr;
+      if (!name) PyErr_Clear();
+      throw_error(ErrorKind::Type, fmt::format("{}: elements of {} have no dtype here", function,
+                                               name ? name : Py_TYPE(object)->tp_name));
+    }
   }
   std::unique_ptr<Py_buffer, void (*)(Py_buffer*)> owner(buffer.release(),
                                                          [](Py_buffer* b) { release_buffer(b); });
   const Py_buffer& b = *owner;
   const std::optional<DType> dtype = dtype_of_format(b);
-  TENON_CHECK(dtype && static_cast<Py_ssize_t>(item_size(*dtype)) == b.itemsize, Type,
-              fmt::format("from_numpy: elements of format '{}' ({} bytes) have no dtype",
-                          b.format ? b.format : "B", b.itemsize));
+  const char* format = b.format ? b.format : "B";
+  TENON_CHECK(
+      *format != '>' && *format != '!', Type,
+      fmt::format("{}: the elements are big-endian; convert them with .astype(a.dtype.newbyteorder('='))",
+                  function));
+  TENON_CHECK(
+      dtype && static_cast<Py_ssize_t>(item_size(*dtype)) == b.itemsize, Type,
+      fmt::format("{}: elements of format '{}' ({} bytes) have no dtype here", function, format, b.itemsize));
   Dims sizes, strides;
   for (int d = 0; d < b.ndim; ++d) {
-    TENON_CHECK(
-        b.strides[d] % b.itemsize == 0, Value,
-        fmt::format("from_numpy: stride {} of dimension {} is no multiple of the {} bytes of an element",
-                    b.strides[d], d, b.itemsize));
+    TENON_CHECK(b.strides[d] % b.itemsize == 0, Value,
+                fmt::format("{}: stride {} of dimension {} is no multiple of the {} bytes of an element",
+                            function, b.strides[d], d, b.itemsize));
     sizes.push_back(b.shape[d]);
     strides.push_back(b.strides[d] / b.itemsize);
   }
-  const Extent e = extent(sizes, strides, "from_numpy");
+  const Extent e = extent(sizes, strides, function);
   const auto first = reinterpret_cast<Address>(b.buf) + static_cast<Address>(e.low * b.itemsize);
   Storage storage = Storage::from_foreign(first, static_cast<size_t>((e.high - e.low) * b.itemsize), kCPU,
                                           &release_buffer, owner.get());
@@ -287,7 +315,7 @@ Tensor tensor_from_data(PyObject* data, std::optional<DType> dtype) {
     return dtype && *dtype != source.dtype() ? source.to(*dtype) : source.clone();
   }
   if (!PyBytes_Check(data) && !PyByteArray_Check(data) && PyObject_CheckBuffer(data)) {
-    const Tensor source = tensor_from_buffer(data);
+    const Tensor source = tensor_from_buffer(data, "tensor");
     return dtype && *dtype != source.dtype() ? source.to(*dtype) : source.clone();
   }
   const Survey survey(data);

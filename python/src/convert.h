@@ -17,7 +17,7 @@ Tensor tensor_from_data(PyObject* data, std::optional<DType> dtype = {});
 /// A tensor over the memory of an object with the buffer protocol, which stays alive and, where it is
 /// read-only, is marked so. Throws Error{Type} for a format that no dtype has, Error{Value} for strides that
 /// are no multiple of the element's size.
-Tensor tensor_from_buffer(PyObject* object);
+Tensor tensor_from_buffer(PyObject* object, const char* function);
 
 /// One element, as Python sees it and as Python gives it.
 PyObject* load_element(DType dtype, const void* element);

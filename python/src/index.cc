@@ -59,7 +59,7 @@ class Selection {
     }
     TENON_CHECK(ellipses <= 1, Index, "index: only one Ellipsis is possible");
     TENON_CHECK(taken <= self.dim(), Index,
-                fmt::format("index: {} indices for a tensor of {} dimensions", taken, self.dim()));
+                fmt::format("too many indices for tensor of dimension {} (got {})", self.dim(), taken));
     hidden_ = self.dim() - taken;
     for (size_t i = 0; i < items.size(); ++i) apply(items[i], data[i]);
   }
@@ -174,6 +174,18 @@ Tensor without_leading_ones(Tensor value, int64_t dim) {
   return value;
 }
 
+/// How many dimensions `target[indices]` has. A mask stands for as many dimensions as it has itself.
+int64_t indexed_dims(const Tensor& target, TensorList indices) {
+  int64_t taken = 0, given = 0;
+  for (const Tensor& t : indices) {
+    if (!t.defined()) continue;
+    const bool mask = t.dtype() == DType::Bool;
+    taken += mask ? t.dim() : 1;
+    given = std::max<int64_t>(given, mask ? 1 : t.dim());
+  }
+  return target.dim() - taken + given;
+}
+
 void assign(const Tensor& self, PyObject* key, PyObject* value) {
   const Selection s(self, key);
   Tensor target = s.view();
@@ -189,7 +201,7 @@ void assign(const Tensor& self, PyObject* key, PyObject* value) {
   }
   Tensor source = is_tensor(value) ? tensor_of(value) : tensor_from_data(value, self.dtype());
   if (source.dtype() != self.dtype()) source = source.to(self.dtype());
-  target.index_put_(s.tensors(), source);
+  target.index_put_(s.tensors(), without_leading_ones(source, indexed_dims(target, s.tensors())));
 }
 
 int set_item(PyObject* o, PyObject* key, PyObject* value) {

@@ -79,6 +79,12 @@ PyObject* call_or_not_implemented(const Function* f, Arguments arguments) noexce
   return f ? call_operator(*f, arguments) : Py_NewRef(Py_NotImplemented);
 }
 
+/// A tensor over a NumPy array's memory; null with an exception set where there is none.
+Ref tensor_over(PyObject* array) noexcept {
+  const Ref module(PyImport_ImportModule("tenon._C"));
+  return Ref(module ? PyObject_CallMethod(module.get(), "from_numpy", "O", array) : nullptr);
+}
+
 /// The operator of a tensor and anything. A NumPy array counts as a tensor over its memory: Python would
 /// compare identities, or have NumPy compute an array.
 PyObject* call_binary(const Function* f, PyObject* a, PyObject* b) noexcept {
@@ -86,8 +92,7 @@ PyObject* call_binary(const Function* f, PyObject* a, PyObject* b) noexcept {
   if (result != Py_NotImplemented || !is_numpy_array(b)) [[likely]]
     return result;
   Py_DECREF(result);
-  const Ref module(PyImport_ImportModule("tenon._C"));
-  const Ref converted(module ? PyObject_CallMethod(module.get(), "from_numpy", "O", b) : nullptr);
+  const Ref converted = tensor_over(b);
   if (!converted) return nullptr;
   PyObject* other = converted.get();
   return call_or_not_implemented(f, {.self = a, .args = &other, .count = 1});
@@ -98,6 +103,10 @@ PyObject* binary(PyObject* a, PyObject* b) {
   const Binary& op = g_binary[index];
   if (is_tensor(a)) [[likely]]
     return call_binary(op.forward, a, b);
+  if (is_numpy_array(a)) {
+    const Ref converted = tensor_over(a);
+    return converted ? call_binary(op.forward, converted.get(), b) : nullptr;
+  }
   if (op.backward) return call_or_not_implemented(op.backward, {.self = b, .args = &a, .count = 1});
   PyObject* both[] = {a, b};
   return call_or_not_implemented(op.function, {.args = both, .count = 2});

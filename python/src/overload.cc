@@ -91,7 +91,7 @@ const char* shown_name(const Param& param, const Arguments& a) noexcept {
 /// Why an overload does not take the arguments.
 std::string reason(const Overload& o, const Arguments& a) {
   const Py_ssize_t first = a.self ? 1 : 0;
-  if (a.count > o.num_positional - first && !o.variadic) {
+  if (a.count > o.num_positional - first && !(o.variadic && looks_like_int(a.args[0]))) {
     return "takes " + std::to_string(o.num_positional - first) + " positional arguments, got " +
            std::to_string(a.count);
   }
@@ -107,7 +107,16 @@ std::string reason(const Overload& o, const Arguments& a) {
   const Param& param = o.params[a.failed];
   std::string out = std::string("argument '") + shown_name(param, a) + "' must be " + param.type;
   PyObject* given = slots[a.failed] == kRest ? a.args[0] : slots[a.failed];
-  return given ? out + ", not " + type_name(given) : out;
+  if (!given) return out;
+  if (std::strncmp(param.type, "Sequence", 8) == 0 && (PyList_Check(given) || PyTuple_Check(given))) {
+    const bool tensors = std::strstr(param.type, "Tensor");
+    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(given); ++i) {
+      PyObject* item = PySequence_Fast_GET_ITEM(given, i);
+      if (tensors ? !is_tensor(item) : !looks_like_int(item))
+        return out + ", but element " + std::to_string(i) + " is " + type_name(item);
+    }
+  }
+  return out + ", not " + type_name(given);
 }
 
 bool has_keyword(const Arguments& a, const char* name) noexcept {

@@ -29,6 +29,15 @@ NumberKind number_kind(PyObject* o) noexcept {
   return numpy_scalar_kind(Py_TYPE(o));
 }
 
+[[noreturn]] void throw_beyond_int64(PyObject* o) {
+  // The text of a number of more than 4300 digits is refused by Python itself.
+  const Ref text(PyObject_Str(o));
+  const char* digits = text ? PyUnicode_AsUTF8(text.get()) : nullptr;
+  if (!digits) PyErr_Clear();
+  throw_error(ErrorKind::Value, std::string("an integer beyond 64 bits") + (digits ? ": " : "") +
+                                    (digits && std::strlen(digits) <= 100 ? digits : ""));
+}
+
 int64_t int_value(PyObject* o) {
   int overflow = 0;
   int64_t value;
@@ -38,7 +47,7 @@ int64_t int_value(PyObject* o) {
     const Ref index(checked(PyNumber_Index(o)));
     value = PyLong_AsLongLongAndOverflow(index.get(), &overflow);
   }
-  TENON_CHECK(!overflow, Value, "an integer beyond 64 bits");
+  if (overflow) throw_beyond_int64(o);
   if (value == -1 && PyErr_Occurred()) throw PythonError();
   return value;
 }
@@ -66,7 +75,13 @@ bool for_each_item(PyObject* o, F&& take) {
 
 PyObject* const kRest = &g_rest_marker;
 
-bool is_numpy_array(PyObject* o) noexcept { return std::strcmp(Py_TYPE(o)->tp_name, "numpy.ndarray") == 0; }
+bool is_numpy_array(PyObject* o) noexcept {
+  // Also memmap and other classes that derive from it.
+  for (const PyTypeObject* type = Py_TYPE(o); type; type = type->tp_base) {
+    if (std::strcmp(type->tp_name, "numpy.ndarray") == 0) return true;
+  }
+  return false;
+}
 
 bool parse_int(PyObject* o, int64_t& out) {
   if (PyLong_CheckExact(o)) [[likely]] {

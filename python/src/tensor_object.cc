@@ -202,12 +202,7 @@ PyObject* wrap_as(PyTypeObject* type, Tensor tensor) {
   return o;
 }
 
-Tensor alias_of(const Tensor& tensor) {
-  const TensorImpl& impl = *tensor.impl();
-  auto copy = TensorImpl::make(impl.storage(), impl.dtype(), impl.sizes(), impl.strides(), impl.offset());
-  copy->set_keys(impl.own_keys() - kAutogradKeys);
-  return Tensor(std::move(copy));
-}
+Tensor alias_of(const Tensor& tensor) { return Tensor(tensor.impl()->alias(nullptr)); }
 
 PyTypeObject tensor_type = {PyVarObject_HEAD_INIT(nullptr, 0)};
 

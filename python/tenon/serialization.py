@@ -1,12 +1,14 @@
 """save and load: nested dicts, lists and tuples of tensors and plain values, by pickle.
 
-Loading refuses everything that is not one of those, so that a file cannot run code.
+Both refuse everything that is not one of those, so that a file cannot run code, and nothing is written that cannot be
+read again. Tensors that share memory are written apart.
 """
 
 from . import _C
 
 _MAGIC = b"tenon-checkpoint-1\n"
 _ALLOWED = {
+    ("builtins", "complex"),
     ("collections", "OrderedDict"),
     ("tenon._C", "_rebuild_tensor"),
     ("tenon", "Tensor"),
@@ -16,28 +18,52 @@ _ALLOWED = {
 }
 
 
+def _allowed(module, name):
+    return (module, name) in _ALLOWED or (
+        module in ("tenon", "tenon._C") and isinstance(getattr(_C, name, None), _C.dtype)
+    )
+
+
 def _unpickler(file):
     import pickle  # and with it much of the standard library: only when asked for
 
     class Unpickler(pickle.Unpickler):
         def find_class(self, module, name):
-            if (module, name) in _ALLOWED or (module in ("tenon", "tenon._C") and isinstance(getattr(_C, name, None), _C.dtype)):
+            if _allowed(module, name):
                 return super().find_class(module, name)
             raise pickle.UnpicklingError(f"the file names {module}.{name}, which a checkpoint does not hold")
 
     return Unpickler(file)
 
 
-def save(obj, f):
-    """Writes `obj` to a path or a binary file."""
-    if hasattr(f, "write"):
-        import pickle
+def _pickler(file):
+    import pickle
 
-        f.write(_MAGIC)
-        pickle.dump(obj, f, protocol=4)
+    class Pickler(pickle.Pickler):
+        def reducer_override(self, obj):
+            kind = obj if isinstance(obj, type) or hasattr(obj, "__qualname__") else type(obj)
+            if _allowed(kind.__module__, kind.__qualname__) or isinstance(obj, _C.dtype):
+                return NotImplemented
+            raise TypeError(
+                f"save: a {kind.__module__}.{kind.__qualname__} cannot be in a checkpoint, which holds tensors, numbers, "
+                "str, bytes, None, and lists, tuples, sets and dicts of those; save a module's state_dict()"
+            )
+
+    return Pickler(file, protocol=4)
+
+
+def save(obj, f):
+    """Writes `obj` to a path or a binary file. Raises TypeError for what `load` would refuse; nothing is written then."""
+    import io
+
+    whole = io.BytesIO()
+    whole.write(_MAGIC)
+    _pickler(whole).dump(obj)
+    if hasattr(f, "write"):
+        f.write(whole.getbuffer())
         return
     with open(f, "wb") as file:
-        save(obj, file)
+        file.write(whole.getbuffer())
 
 
 def load(f):

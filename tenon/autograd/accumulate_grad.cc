@@ -18,21 +18,13 @@ class AccumulateGrad final : public Node {
 
   void apply(NodeCall& call) final {
     // With the leaf gone nobody can read the sum.
-    if (!call.grads[0].defined() || slot_->use_count() == 1) return;
+    if (!call.grads[0].defined() || slot_->use_count() == 1 || !slot_->wanted) return;
     accumulate(*slot_, std::move(call.grads[0]));
-    if (hooks()) [[unlikely]]
-      run_leaf_hooks();
   }
 
  private:
-  void run_leaf_hooks();
-
   IntrusivePtr<GradSlot> slot_;
 };
-
-void AccumulateGrad::run_leaf_hooks() {
-  for (const auto& hook : hooks()->copy(hooks()->leaf)) hook.call();
-}
 
 // Nobody else sees these elements, and each has a place of its own.
 bool is_sole_owner(const Tensor& t) {

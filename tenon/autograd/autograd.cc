@@ -22,6 +22,11 @@ Tensor root_gradient(const Tensor& output, const Tensor& given) {
       given.sizes() == output.sizes(), Runtime,
       fmt::format("Mismatch in shape: the gradient has a shape of {} and the output has a shape of {}",
                   to_string(given.sizes()), to_string(output.sizes())));
+  TENON_CHECK(
+      given.is_complex() == output.is_complex(), Runtime,
+      fmt::format(
+          "Mismatch in dtype: the gradient is {} and the output is {}; both must be complex or both real",
+          name(given.dtype()), name(output.dtype())));
   TENON_CHECK(given.device() == output.device(), Device,
               fmt::format("backward: the gradient is on {}, the output on {}", to_string(given.device()),
                           to_string(output.device())));
@@ -79,6 +84,10 @@ void detach_(const Tensor& t) {
   TENON_CHECK(!t.is_view(), Runtime, "Can't detach views in-place. Use detach() instead.");
   TensorImpl& impl = *t.impl();
   if (AutogradMeta* meta = meta_of(impl)) {
+    if (meta->grad_fn && impl.use_count() > 1) {
+      meta->detached = true;
+      meta->detached_version = t._version();
+    }
     meta->grad_fn = {};
     meta->requires_grad = meta->retains_grad = false;
   }

@@ -22,10 +22,20 @@ void renew_view(const Tensor& t) {
   TensorImpl& impl = *t.impl();
   if (!is_outdated_view(impl)) return;
   AutogradMeta& meta = ensure_meta(impl);
-  if (meta.creation != ViewCreation::Default) refuse_view(meta, false);
   const Tensor base(impl.base());
+  AutogradMeta& of_base = *meta_of(*base.impl());
+  if (of_base.detached) {
+    of_base.detached = false;
+    ++of_base.history;
+  }
+  if (!requires_grad(*base.impl())) {
+    meta.grad_fn = {};
+    meta.base_history = of_base.history;
+    return;
+  }
+  if (meta.creation != ViewCreation::Default) refuse_view(meta, false);
   meta.grad_fn = {make_strided_view_node(base, t), 0};
-  meta.base_history = meta_of(*impl.base())->history;
+  meta.base_history = of_base.history;
   impl.set_keys(impl.own_keys() | kAutogradKeys);
 }
 
@@ -37,9 +47,10 @@ AutogradMeta& ensure_meta(TensorImpl& impl) {
 }
 
 bool requires_grad(const TensorImpl& impl) noexcept {
+  if (is_outdated_view(impl)) [[unlikely]]
+    return requires_grad(*impl.base());
   const AutogradMeta* meta = meta_of(impl);
-  if (meta && (meta->grad_fn || meta->requires_grad)) return true;
-  return is_outdated_view(impl);
+  return meta && (meta->grad_fn || meta->requires_grad);
 }
 
 Edge gradient_edge(const Tensor& t) {
@@ -77,6 +88,7 @@ void forget(Node& node, const GradSlot& slot) {
 void replace_history(const Tensor& t, Edge from) {
   AutogradMeta& meta = ensure_meta(*t.impl());
   ++meta.history;
+  meta.detached = false;
   if (meta.retains_grad && meta.slot) {
     // The gradient that was asked for is that of the tensor as it is now.
     if (meta.grad_fn) forget(*meta.grad_fn.node, *meta.slot);
@@ -170,10 +182,10 @@ using autograd::ensure_meta;
 using autograd::GradSlot;
 using autograd::meta_of;
 
-bool Tensor::requires_grad() const { return autograd::requires_grad(*impl_); }
+bool Tensor::requires_grad() const { return impl_ && autograd::requires_grad(*impl_); }
 
 Tensor& Tensor::requires_grad_(bool on) {
-  const AutogradMeta* meta = meta_of(*impl_);
+  const AutogradMeta* meta = meta_of(checked_impl());
   const bool leaf = is_leaf();
   TENON_CHECK(leaf || on, Runtime,
               "you can only change requires_grad flags of leaf variables. If you want to use a computed "
@@ -185,26 +197,27 @@ Tensor& Tensor::requires_grad_(bool on) {
       fmt::format(
           "requires_grad_: only tensors of floating point and complex dtype can require gradients, got {}",
           name(dtype())));
-  TENON_CHECK(!on || !impl_->is_inference() || thread_state.inference_mode, Runtime,
+  TENON_CHECK(!on || !checked_impl().is_inference() || thread_state.inference_mode, Runtime,
               "Setting requires_grad=True on inference tensor outside InferenceMode is not allowed.");
-  AutogradMeta& own = ensure_meta(*impl_);
+  AutogradMeta& own = ensure_meta(checked_impl());
   own.requires_grad = on;
+  if (own.slot) own.slot->wanted = on;
   if (on && !own.accumulator) {
     if (!own.slot) own.slot = IntrusivePtr<GradSlot>::adopt(new GradSlot);
     own.accumulator = autograd::make_accumulate_grad(*this, own.slot);
   }
-  const auto keys = impl_->own_keys();
-  impl_->set_keys(on ? keys | kAutogradKeys : keys - kAutogradKeys);
+  const auto keys = checked_impl().own_keys();
+  checked_impl().set_keys(on ? keys | kAutogradKeys : keys - kAutogradKeys);
   return *this;
 }
 
 bool Tensor::is_leaf() const {
-  const AutogradMeta* meta = meta_of(*impl_);
-  return !(meta && meta->grad_fn) && !autograd::is_outdated_view(*impl_);
+  const AutogradMeta* meta = meta_of(checked_impl());
+  return !(meta && meta->grad_fn) && !autograd::is_outdated_view(checked_impl());
 }
 
 Tensor Tensor::grad() const {
-  const AutogradMeta* meta = meta_of(*impl_);
+  const AutogradMeta* meta = meta_of(checked_impl());
   if (!meta || !meta->slot) return {};
   const autograd::GradSlotLock lock(*meta->slot);
   return meta->slot->grad;
@@ -222,10 +235,10 @@ void Tensor::set_grad(Tensor grad) {
                 fmt::format("grad: assigned a gradient on {} to a tensor on {}",
                             tenon::to_string(grad.device()), tenon::to_string(device())));
     TENON_CHECK(!grad.is_same(*this), Runtime, "grad: a tensor cannot be its own gradient");
-  } else if (!meta_of(*impl_)) {
+  } else if (!meta_of(checked_impl())) {
     return;
   }
-  AutogradMeta& meta = ensure_meta(*impl_);
+  AutogradMeta& meta = ensure_meta(checked_impl());
   if (!meta.slot) meta.slot = IntrusivePtr<GradSlot>::adopt(new GradSlot);
   // The old gradient may be the last owner of a graph: free it outside the lock.
   const autograd::GradSlotLock lock(*meta.slot);
@@ -243,7 +256,7 @@ void Tensor::retain_grad() const {
   TENON_CHECK(requires_grad(), Runtime, "can't retain_grad on Tensor that has requires_grad=False");
   if (is_leaf()) return;
   const Edge edge = autograd::gradient_edge(*this);
-  AutogradMeta& meta = *meta_of(*impl_);
+  AutogradMeta& meta = *meta_of(checked_impl());
   if (meta.retains_grad) return;
   meta.retains_grad = true;
   if (!meta.slot) meta.slot = IntrusivePtr<GradSlot>::adopt(new GradSlot);

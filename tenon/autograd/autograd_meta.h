@@ -17,11 +17,15 @@ struct AutogradMeta final : AutogradMetaBase {
   /// Asked for by the user; leaves only.
   bool requires_grad = false;
   bool retains_grad = false;
+  /// Detached in place while views of it had its history, which they keep until somebody writes: until the
+  /// storage has another version than `detached_version`.
+  bool detached = false;
   ViewCreation creation = ViewCreation::Default;
   /// How often an in-place write has given this tensor another history. A view compares it to `base_history`,
   /// the count of its base when its own `grad_fn` was made.
   uint32_t history = 0;
   uint32_t base_history = 0;
+  uint64_t detached_version = 0;
   /// `.grad`, shared with the node that fills it.
   IntrusivePtr<GradSlot> slot;
   /// The node that adds to the slot; made with the leaf's first wish for a gradient.
@@ -43,7 +47,10 @@ inline bool is_outdated_view(const TensorImpl& impl) noexcept {
   if (!impl.base()) [[likely]]
     return false;
   const AutogradMeta* base = meta_of(*impl.base());
-  if (!base || base->history == 0) return false;
+  if (!base) return false;
+  if (base->detached && impl.storage().version() != base->detached_version) [[unlikely]]
+    return true;
+  if (base->history == 0) return false;
   const AutogradMeta* own = meta_of(impl);
   return base->history != (own ? own->base_history : 0);
 }

@@ -93,13 +93,16 @@ struct CallShape {
 class ArgumentMeta : public TensorMeta {
  public:
   ArgumentMeta() = default;
-  explicit ArgumentMeta(const Tensor& t) : TensorMeta(t), strides_(t.strides()) {}
+  explicit ArgumentMeta(const Tensor& t)
+      : TensorMeta(t), strides_(t.strides()), storage_offset_(t.storage_offset()) {}
 
   IntArrayRef strides() const noexcept { return strides_; }
   int64_t stride(int64_t d) const { return strides_[wrap_dim(d, dim(), "stride")]; }
+  int64_t storage_offset() const noexcept { return storage_offset_; }
 
  private:
   Dims strides_;
+  int64_t storage_offset_ = 0;
 };
 
 /// A list argument: how many tensors it had, and those that a formula needs.

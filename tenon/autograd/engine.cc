@@ -286,8 +286,13 @@ void GraphTask::run_node(Step& step, NodeCall& call) {
       node.apply(call);
     if (!options_.retain_graph) node.release_variables();
   }
-  if (node.hooks()) [[unlikely]]
+  if (NodeHooks* hooks = node.hooks()) [[unlikely]] {
+    // Of a leaf whose gradient has been added to. The node is free again: a hook may wait for other passes.
+    if (!seen.empty() && seen[0].defined()) {
+      for (const auto& hook : hooks->copy(hooks->leaf)) hook.call();
+    }
     run_post_hooks(step, call.out, seen);
+  }
 }
 
 void GraphTask::pass_on(Step& step, std::span<Tensor> out) {

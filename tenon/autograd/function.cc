@@ -68,9 +68,9 @@ bool AutogradContext::needs_input_grad(size_t i) const noexcept {
 
 CustomNode::CustomNode(const std::type_info& function) : name_(node_name(function)) {}
 
-void CustomNode::begin(std::span<const Tensor> inputs, std::vector<bool> is_tensor) {
+void CustomNode::begin(std::span<const Tensor> inputs, std::vector<bool> is_tensor, void* caller) {
   is_tensor_ = std::move(is_tensor);
-  set_source(note_source(__builtin_frame_address(0)));
+  set_source(note_caller(caller));
   reserve_edges(inputs.size());
   for (const Tensor& t : inputs) add_edge(t.defined() ? gradient_edge(t) : Edge());
 }

@@ -86,8 +86,8 @@ class CustomNode : public Node {
   void visit_saved(SavedVisitor& visitor) const final;
 
   AutogradContext& context() noexcept { return context_; }
-  /// Gives the node its edges. `is_tensor[i]`: argument i is one.
-  void begin(std::span<const Tensor> inputs, std::vector<bool> is_tensor);
+  /// Gives the node its edges. `is_tensor[i]`: argument i is one; `caller`: the address that errors name.
+  void begin(std::span<const Tensor> inputs, std::vector<bool> is_tensor, void* caller);
   /// Makes the results the call's and saves what forward asked for. `recorded`: they get history.
   void finish(bool recorded, std::span<const Tensor> inputs, std::span<Tensor> results);
 
@@ -132,7 +132,7 @@ struct Function {
   /// Calls T::forward(ctx, args...) without recording, and records the call itself where grad mode is on and
   /// a tensor among `args` requires grad. Returns what forward returned: a Tensor or a std::vector<Tensor>.
   template <class... Args>
-  static auto apply(Args&&... args) {
+  [[gnu::noinline]] static auto apply(Args&&... args) {
     class Call final : public CustomNode {
      public:
       Call() : CustomNode(typeid(T)) {}
@@ -146,7 +146,7 @@ struct Function {
     (inputs.add(args), ...);
     const auto node = IntrusivePtr<CustomNode>::adopt(new Call);
     const bool recorded = records(inputs.tensors);
-    if (recorded) node->begin(inputs.tensors, std::move(inputs.is_tensor));
+    if (recorded) node->begin(inputs.tensors, std::move(inputs.is_tensor), __builtin_return_address(0));
     auto result = [&] {
       const NoGradGuard no_grad;
       return T::forward(&node->context(), std::forward<Args>(args)...);

@@ -19,6 +19,8 @@ struct GradSlot final : RefCounted {
   static void destroy(GradSlot* slot) noexcept { delete slot; }
 
   Tensor grad;
+  /// Whether the leaf still requires grad; it may have said no since the forward pass.
+  std::atomic<bool> wanted{true};
   std::atomic_flag busy;
 };
 

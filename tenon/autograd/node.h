@@ -100,6 +100,9 @@ class Node : public RefCounted {
   /// The line that made the forward call, where it was noted.
   SourceMark source() const noexcept { return source_; }
   void set_source(SourceMark source) noexcept { source_ = source; }
+  /// The node that runs this one as a part of itself: the CopySlices of a write to a view. Null for others.
+  Node* enclosing() const noexcept { return enclosing_; }
+  void set_enclosing(Node* node) noexcept { enclosing_ = node; }
   /// What anomaly mode kept of the forward call; null outside it.
   const std::shared_ptr<const autograd::ForwardTrace>& trace() const noexcept { return trace_; }
 
@@ -124,6 +127,7 @@ class Node : public RefCounted {
   std::atomic<autograd::NodeHooks*> hooks_{nullptr};
   std::shared_ptr<const autograd::ForwardTrace> trace_;
   SourceMark source_;
+  Node* enclosing_ = nullptr;
   /// The thread that runs the node or frees what it saved.
   std::atomic<uint32_t> owner_{0};
 };

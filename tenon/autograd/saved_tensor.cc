@@ -4,6 +4,7 @@
 
 #include "tenon/autograd/autograd_meta.h"
 #include "tenon/autograd/saved_hooks.h"
+#include "tenon/autograd/strided.h"
 #include "tenon/core/thread_state.h"
 
 namespace tenon::autograd {
@@ -110,6 +111,8 @@ Tensor SavedTensor::get(const Node& owner) const {
   t = alias_without_history(t);
   if (state_ == State::Input)
     set_history(t, history_);
+  else if (owner.enclosing())
+    set_history(t, {make_written_view_node(*owner.enclosing()), 0});
   else
     set_history(t, {IntrusivePtr<Node>::share(const_cast<Node*>(&owner)), history_.input_nr});
   return t;

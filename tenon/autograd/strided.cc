@@ -1,7 +1,5 @@
 #include "tenon/autograd/strided.h"
 
-#include <fmt/core.h>
-
 #include <algorithm>
 
 #include "tenon/autograd/autograd_meta.h"
@@ -17,16 +15,34 @@ struct Geometry {
   int64_t offset = 0;
 
   Geometry() = default;
-  explicit Geometry(const Tensor& t) : sizes(t.sizes()), strides(t.strides()), offset(t.storage_offset()) {}
+  /// `split`: of the real numbers that the elements of a complex tensor consist of.
+  Geometry(const Tensor& t, bool split) : sizes(t.sizes()), strides(t.strides()), offset(t.storage_offset()) {
+    if (!split) return;
+    for (int64_t& s : strides) s *= 2;
+    sizes.push_back(2);
+    strides.push_back(1);
+    offset *= 2;
+  }
 
   Tensor of(const Tensor& flat, int64_t origin) const {
     return tenon::as_strided(flat, sizes, strides, offset - origin);
   }
 };
 
-/// The part of a storage that a base and its view reach, as a flat tensor that both are views of.
+Tensor split_parts(const Tensor& x, bool split) { return split ? tenon::view_as_real(x) : x; }
+Tensor join_parts(const Tensor& x, bool split) { return split ? tenon::view_as_complex(x.contiguous()) : x; }
+
+/// The part of a storage that a base and its view reach, as a flat tensor that both are views of. Where one
+/// of them is complex and the other real, they meet as real numbers.
 struct Frame {
+  bool split_base, split_view;
   Geometry base, view;
+
+  Frame(const Tensor& base_, const Tensor& view_)
+      : split_base(base_.is_complex() && !view_.is_complex()),
+        split_view(view_.is_complex() && !base_.is_complex()),
+        base(base_, split_base),
+        view(view_, split_view) {}
 
   int64_t origin() const { return std::min(low(base), low(view)); }
   int64_t end() const { return std::max(high(base), high(view)); }
@@ -74,15 +90,17 @@ void add_strided(const Tensor& flat, int64_t origin, Geometry g, Tensor x) {
 }
 
 Tensor scatter_values(const Frame& f, const Tensor& x) {
-  const Tensor flat = f.zeros(x);
-  add_strided(flat, f.origin(), f.view, x);
-  return f.base.of(flat, f.origin());
+  const Tensor parts = split_parts(x, f.split_view);
+  const Tensor flat = f.zeros(parts);
+  add_strided(flat, f.origin(), f.view, parts);
+  return join_parts(f.base.of(flat, f.origin()), f.split_base);
 }
 
 Tensor gather_values(const Frame& f, const Tensor& x) {
-  const Tensor flat = f.zeros(x);
-  f.base.of(flat, f.origin()).copy_(x);
-  return f.view.of(flat, f.origin()).clone();
+  const Tensor parts = split_parts(x, f.split_base);
+  const Tensor flat = f.zeros(parts);
+  f.base.of(flat, f.origin()).copy_(parts);
+  return join_parts(f.view.of(flat, f.origin()).clone(), f.split_view);
 }
 
 Tensor run_map(const Frame& frame, bool scatters, const Tensor& x);
@@ -90,10 +108,10 @@ Tensor run_map(const Frame& frame, bool scatters, const Tensor& x);
 /// The derivative of one map is the other.
 class StridedMap final : public Node {
  public:
-  StridedMap(Frame frame, bool scatters, const Tensor& argument, const Tensor& result)
+  StridedMap(Frame frame, bool scatters, Edge argument, TensorMeta result)
       : frame_(std::move(frame)), scatters_(scatters) {
-    add_input(TensorMeta(result));
-    add_edge(gradient_edge(argument));
+    add_input(std::move(result));
+    add_edge(std::move(argument));
   }
 
   std::string_view name() const noexcept final {
@@ -117,7 +135,10 @@ Tensor run_map(const Frame& frame, bool scatters, const Tensor& x) {
     result = alias_without_history(scatters ? scatter_values(frame, x) : gather_values(frame, x));
   }
   if (thread_state.grad_enabled && requires_grad(*x.impl())) {
-    set_history(result, {IntrusivePtr<Node>::adopt(new StridedMap(frame, scatters, x, result)), 0});
+    set_history(
+        result,
+        {IntrusivePtr<Node>::adopt(new StridedMap(frame, scatters, gradient_edge(x), TensorMeta(result))),
+         0});
   }
   return result;
 }
@@ -125,12 +146,20 @@ Tensor run_map(const Frame& frame, bool scatters, const Tensor& x) {
 class CopySlices final : public Node {
  public:
   CopySlices(const Tensor& base, const Tensor& view, IntrusivePtr<Node> write)
-      : frame_{Geometry(base), Geometry(view)}, view_meta_(view), write_(std::move(write)) {
+      : frame_(base, view), view_meta_(view), write_(std::move(write)) {
     add_input(TensorMeta(base));
     const std::span<const Edge> edges = write_->next_edges();
     reserve_edges(edges.size());
     add_edge(gradient_edge(base));
     for (const Edge& edge : edges.subspan(1)) add_edge(edge);
+    write_->set_enclosing(this);
+  }
+  ~CopySlices() final { write_->set_enclosing(nullptr); }
+
+  /// From the view as it is after the write to this node.
+  IntrusivePtr<Node> view_node() {
+    return IntrusivePtr<Node>::adopt(
+        new StridedMap(frame_, false, {IntrusivePtr<Node>::share(this), 0}, view_meta_));
   }
 
   std::string_view name() const noexcept final { return "CopySlices"; }
@@ -153,20 +182,30 @@ class CopySlices final : public Node {
 
  private:
   Tensor replace(const Tensor& grad, const Tensor& passed) const {
-    const Tensor flat = frame_.zeros(grad);
+    const Tensor parts = split_parts(grad, frame_.split_base);
+    const Tensor flat = frame_.zeros(parts);
     const Tensor whole = frame_.base.of(flat, frame_.origin());
-    Tensor(whole).copy_(grad);
+    Tensor(whole).copy_(parts);
     Tensor part = frame_.view.of(flat, frame_.origin());
     if (passed.defined())
-      part.copy_(passed);
+      part.copy_(split_parts(passed, frame_.split_view));
     else
       part.zero_();
-    return alias_without_history(whole);
+    return alias_without_history(join_parts(whole, frame_.split_base));
   }
 
   Tensor replace_recorded(const Tensor& grad, const Tensor& passed) const {
-    const Tensor inside = run_map(frame_, true, tenon::ones(frame_.view.sizes, grad.options()));
-    const Tensor outside = tenon::where(tenon::ne(inside, Scalar(0)), tenon::zeros_like(grad), grad);
+    const Tensor parts = split_parts(grad, frame_.split_base);
+    Tensor inside;
+    {
+      const NoGradGuard no_grad;
+      const Tensor flat = frame_.zeros(parts);
+      Tensor written = frame_.view.of(flat, frame_.origin());
+      written.fill_(1);
+      inside = tenon::ne(frame_.base.of(flat, frame_.origin()), Scalar(0));
+    }
+    const Tensor outside =
+        join_parts(tenon::where(inside, tenon::zeros_like(parts), parts), frame_.split_base);
     return passed.defined() ? tenon::add(outside, run_map(frame_, true, passed)) : outside;
   }
 
@@ -177,25 +216,17 @@ class CopySlices final : public Node {
 
 }  // namespace
 
-namespace {
-
-void check_same_dtype(const Tensor& base, const Tensor& view) {
-  TENON_CHECK(base.dtype() == view.dtype(), NotImplemented,
-              fmt::format("an in-place write to a {} view of a {} tensor, or to its base, that takes part in "
-                          "autograd; write to a copy",
-                          tenon::name(view.dtype()), tenon::name(base.dtype())));
-}
-
-}  // namespace
-
 IntrusivePtr<Node> make_strided_view_node(const Tensor& base, const Tensor& view) {
-  check_same_dtype(base, view);
-  return IntrusivePtr<Node>::adopt(new StridedMap({Geometry(base), Geometry(view)}, false, base, view));
+  return IntrusivePtr<Node>::adopt(
+      new StridedMap(Frame(base, view), false, gradient_edge(base), TensorMeta(view)));
 }
 
 IntrusivePtr<Node> make_copy_slices_node(const Tensor& base, const Tensor& view, IntrusivePtr<Node> write) {
-  check_same_dtype(base, view);
   return IntrusivePtr<Node>::adopt(new CopySlices(base, view, std::move(write)));
+}
+
+IntrusivePtr<Node> make_written_view_node(Node& copy_slices) {
+  return static_cast<CopySlices&>(copy_slices).view_node();
 }
 
 }  // namespace tenon::autograd

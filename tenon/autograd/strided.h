@@ -17,4 +17,8 @@ IntrusivePtr<Node> make_strided_view_node(const Tensor& base, const Tensor& view
 /// involved.
 IntrusivePtr<Node> make_copy_slices_node(const Tensor& base, const Tensor& view, IntrusivePtr<Node> write);
 
+/// A node that leads from the gradient of the view that was written to that CopySlices node: the history of
+/// what the write saved of its own result.
+IntrusivePtr<Node> make_written_view_node(Node& copy_slices);
+
 }  // namespace tenon::autograd

@@ -6,7 +6,25 @@
 #include <cstdint>
 #include <utility>
 
+#if __has_include(<sys/single_threaded.h>)
+#include <sys/single_threaded.h>
+#endif
+
 namespace tenon {
+
+namespace detail {
+
+/// Whether no other thread was ever started: counts then need no locked instruction, which costs more than
+/// all else that a view does. The C library says so; where it does not, counts are always atomic.
+inline bool single_threaded() noexcept {
+#if __has_include(<sys/single_threaded.h>)
+  return __libc_single_threaded != 0;
+#else
+  return false;
+#endif
+}
+
+}  // namespace detail
 
 /// Base of objects owned by IntrusivePtr. A new object starts with one reference, which `IntrusivePtr::adopt`
 /// takes.
@@ -25,12 +43,22 @@ class RefCounted {
   template <class T>
   friend class IntrusivePtr;
 
-  void retain() const noexcept { count_.fetch_add(1, std::memory_order_relaxed); }
+  void retain() const noexcept {
+    if (detail::single_threaded())
+      count_.store(count_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+    else
+      count_.fetch_add(1, std::memory_order_relaxed);
+  }
 
   /// True when the caller held the last reference and must destroy the object. A sole owner needs no atomic
   /// read-modify-write: nobody else can add a reference to an object that only the caller can reach.
   bool release() const noexcept {
-    if (count_.load(std::memory_order_acquire) == 1) return true;
+    const uint32_t count = count_.load(std::memory_order_acquire);
+    if (count == 1) return true;
+    if (detail::single_threaded()) {
+      count_.store(count - 1, std::memory_order_relaxed);
+      return false;
+    }
     return count_.fetch_sub(1, std::memory_order_acq_rel) == 1;
   }
 

@@ -100,10 +100,14 @@ void set_source_language(const SourceLanguage* language) noexcept {
   source_language.store(language, std::memory_order_release);
 }
 
-SourceMark note_source([[maybe_unused]] void* frame) noexcept {
+SourceMark note_caller(void* return_address) noexcept {
   SourceMark mark;
   const SourceLanguage* language = source_language.load(std::memory_order_acquire);
-  if (language && language->note(mark)) return mark;
+  if (!language || !language->note(mark)) mark.place = reinterpret_cast<uint64_t>(return_address);
+  return mark;
+}
+
+SourceMark note_source([[maybe_unused]] void* frame) noexcept {
 #if defined(__x86_64__) || defined(__aarch64__)
   // A frame starts with the caller's frame and the return address. Only functions known to keep the former
   // are stepped over.
@@ -113,9 +117,10 @@ SourceMark note_source([[maybe_unused]] void* frame) noexcept {
     at = static_cast<void* const*>(at[0]);
     back = static_cast<const char*>(at[1]);
   }
-  mark.place = reinterpret_cast<uint64_t>(back);
+  return note_caller(const_cast<char*>(back));
+#else
+  return note_caller(nullptr);
 #endif
-  return mark;
 }
 
 std::string describe_source(const SourceMark& mark) {

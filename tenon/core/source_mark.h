@@ -32,6 +32,9 @@ void set_source_language(const SourceLanguage* language) noexcept;
 /// code, or a function marked TENON_CALL_SITE, has called.
 SourceMark note_source(void* frame) noexcept;
 
+/// The same where the caller's address is known: `__builtin_return_address(0)` of a function that it called.
+SourceMark note_caller(void* return_address) noexcept;
+
 /// "model.py:12", "trainer.cc:40", or what is known without debug information. Never throws for want of it.
 std::string describe_source(const SourceMark& mark);
 

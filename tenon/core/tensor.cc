@@ -8,14 +8,14 @@
 
 namespace tenon {
 
-int64_t wrap_dim(int64_t dim, int64_t ndim, const char* op) {
-  const int64_t n = std::max<int64_t>(ndim, 1);
-  if (dim < -n || dim >= n) [[unlikely]] {
-    throw_error(ErrorKind::Index,
-                fmt::format("{}: dimension out of range (expected to be in [{}, {}], but got {})", op, -n,
-                            n - 1, dim));
-  }
-  return dim < 0 ? dim + n : dim;
+void detail::throw_dim_out_of_range(int64_t dim, int64_t ndim, const char* op) {
+  throw_error(ErrorKind::Index,
+              fmt::format("{}: dimension out of range (expected to be in [{}, {}], but got {})", op, -ndim,
+                          ndim - 1, dim));
+}
+
+void detail::throw_undefined_tensor() {
+  throw_error(ErrorKind::Type, "expected a tensor, got an undefined one");
 }
 
 int64_t Tensor::size(int64_t dim) const {
@@ -30,7 +30,7 @@ int64_t Tensor::stride(int64_t dim) const {
 
 bool Tensor::is_contiguous(MemoryFormat format) const {
   if (format != MemoryFormat::ChannelsLast && format != MemoryFormat::ChannelsLast3d)
-    return impl_->is_contiguous();
+    return checked_impl().is_contiguous();
   // Channels-last is contiguous once the channel dimension is moved to the end.
   const size_t ndim = format == MemoryFormat::ChannelsLast ? 4 : 5;
   if (sizes().size() != ndim) return false;
@@ -75,17 +75,12 @@ Tensor make_empty_strided(IntArrayRef sizes, IntArrayRef strides, DType dtype, D
 }
 
 Tensor make_view(const Tensor& self, IntArrayRef sizes, IntArrayRef strides, int64_t offset) {
-  TensorImpl& impl = *self.impl();
+  TensorImpl& impl = self.checked_impl();
   TENON_CHECK(impl.layout() == Layout::Strided, NotImplemented,
               fmt::format("a tensor of layout {} has no views by strides", name(impl.layout())));
   IntrusivePtr<TensorImpl> base;
   if (!thread_state.inference_mode) base = impl.base() ? impl.base() : self.pointer();
-  auto view = TensorImpl::make(impl.storage(), impl.dtype(), sizes, strides, offset, std::move(base));
-  // The functionality (dense, quantized, ...) is the tensor's; whether the view takes part in autograd is
-  // decided by the Autograd layer and, through the base, by later writes.
-  view->set_keys(impl.own_keys() - kAutogradKeys);
-  view->set_inference(impl.is_inference());
-  return Tensor(std::move(view));
+  return Tensor(impl.view(std::move(base), sizes, strides, offset));
 }
 
 std::string summary(const Tensor& t) {

@@ -3,7 +3,9 @@
 // defined in tenon/autograd. Knows nothing of what either does.
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <initializer_list>
 #include <optional>
 #include <span>
 #include <string>
@@ -19,11 +21,9 @@
 namespace tenon {
 
 class Tensor;
+class TensorList;
 class Node;
 struct TensorIndex;
-
-/// A borrowed list of tensors; an undefined one stands for None.
-using TensorList = std::span<const Tensor>;
 
 /// What a new tensor is to be: each part unset means PyTorch's default.
 struct TensorOptions {
@@ -63,6 +63,10 @@ struct TensorOptions {
   }
 };
 
+namespace detail {
+[[noreturn]] void throw_undefined_tensor();
+}
+
 class Tensor {
  public:
   /// Undefined: stands for "no tensor".
@@ -73,40 +77,46 @@ class Tensor {
   /// Whether both are the very same tensor, not merely equal or sharing storage.
   bool is_same(const Tensor& other) const noexcept { return impl_ == other.impl_; }
   TensorImpl* impl() const noexcept { return impl_.get(); }
+  /// The same; throws Error{Type} for an undefined tensor, as all methods do that ask what a tensor is.
+  TensorImpl& checked_impl() const {
+    if (!impl_) [[unlikely]]
+      detail::throw_undefined_tensor();
+    return *impl_;
+  }
   const IntrusivePtr<TensorImpl>& pointer() const noexcept { return impl_; }
   IntrusivePtr<TensorImpl> release_pointer() && noexcept { return std::move(impl_); }
   uint32_t use_count() const noexcept { return impl_ ? impl_->use_count() : 0; }
   void reset() noexcept { impl_.reset(); }
 
-  int64_t dim() const noexcept { return impl_->ndim(); }
-  int64_t numel() const noexcept { return impl_->numel(); }
-  IntArrayRef sizes() const noexcept { return impl_->sizes(); }
+  int64_t dim() const { return checked_impl().ndim(); }
+  int64_t numel() const { return checked_impl().numel(); }
+  IntArrayRef sizes() const { return checked_impl().sizes(); }
   /// In elements; may be zero or negative.
-  IntArrayRef strides() const noexcept { return impl_->strides(); }
+  IntArrayRef strides() const { return checked_impl().strides(); }
   /// Size of one dimension, counted from the end when negative. Throws Error{Index}.
   int64_t size(int64_t dim) const;
   int64_t stride(int64_t dim) const;
-  int64_t storage_offset() const noexcept { return impl_->offset(); }
-  DType dtype() const noexcept { return impl_->dtype(); }
-  DType scalar_type() const noexcept { return impl_->dtype(); }
-  size_t itemsize() const noexcept { return item_size(impl_->dtype()); }
-  size_t nbytes() const noexcept { return static_cast<size_t>(numel()) * itemsize(); }
-  Device device() const noexcept { return impl_->device(); }
-  Layout layout() const noexcept { return impl_->layout(); }
+  int64_t storage_offset() const { return checked_impl().offset(); }
+  DType dtype() const { return checked_impl().dtype(); }
+  DType scalar_type() const { return checked_impl().dtype(); }
+  size_t itemsize() const { return item_size(checked_impl().dtype()); }
+  size_t nbytes() const { return static_cast<size_t>(numel()) * itemsize(); }
+  Device device() const { return checked_impl().device(); }
+  Layout layout() const { return checked_impl().layout(); }
   TensorOptions options() const { return TensorOptions(dtype()).device(device()).layout(layout()); }
   /// The keys that a call with this tensor takes part in; empty for an undefined one.
   DispatchKeySet key_set() const noexcept { return impl_ ? impl_->keys() : DispatchKeySet(); }
   bool is_contiguous(MemoryFormat format = MemoryFormat::Contiguous) const;
-  bool is_floating_point() const noexcept { return tenon::is_floating_point(dtype()); }
-  bool is_complex() const noexcept { return tenon::is_complex(dtype()); }
-  bool is_signed() const noexcept { return tenon::is_signed(dtype()); }
-  bool is_meta() const noexcept { return device().is_meta(); }
+  bool is_floating_point() const { return tenon::is_floating_point(dtype()); }
+  bool is_complex() const { return tenon::is_complex(dtype()); }
+  bool is_signed() const { return tenon::is_signed(dtype()); }
+  bool is_meta() const { return device().is_meta(); }
 
-  const Storage& storage() const noexcept { return impl_->storage(); }
+  const Storage& storage() const { return checked_impl().storage(); }
   /// Counts in-place writes to the storage.
-  uint64_t _version() const noexcept { return impl_->storage().version(); }
+  uint64_t _version() const { return checked_impl().storage().version(); }
   /// Where element [0, ..., 0] is. Meaningful for host tensors; null for an empty or meta one.
-  void* data_ptr() const { return impl_->data(); }
+  void* data_ptr() const { return checked_impl().data(); }
   /// The same, checked: throws Error{Type} unless the elements are `T`, Error{Device} unless they are on the
   /// host.
   template <class T>
@@ -144,9 +154,9 @@ class Tensor {
   /// Which of the node's results this is.
   uint32_t output_nr() const;
   void retain_grad() const;
-  bool is_view() const noexcept { return impl_->base() != nullptr; }
+  bool is_view() const noexcept { return impl_ && impl_->base(); }
   /// The tensor whose history this view shares; undefined unless a view.
-  Tensor _base() const { return Tensor(impl_->base()); }
+  Tensor _base() const { return Tensor(checked_impl().base()); }
   /// Accumulates d(self)/d(leaf) into every leaf's grad. `gradient` may be undefined for a one-element
   /// tensor.
   void backward(const Tensor& gradient = {}, std::optional<bool> retain_graph = {},
@@ -168,6 +178,24 @@ class Tensor {
   IntrusivePtr<TensorImpl> impl_;
 };
 
+/// A borrowed list of tensors, made from a braced list, one tensor, std::vector or std::span; an undefined
+/// one stands for None. It owns nothing: use it for arguments only.
+class TensorList : public std::span<const Tensor> {
+ public:
+  constexpr TensorList() noexcept = default;
+  constexpr TensorList(const Tensor* first, size_t n) noexcept : std::span<const Tensor>(first, n) {}
+  constexpr TensorList(std::span<const Tensor> s) noexcept : std::span<const Tensor>(s) {}
+  constexpr TensorList(std::span<Tensor> s) noexcept : std::span<const Tensor>(s) {}
+  constexpr TensorList(std::initializer_list<Tensor> s) noexcept
+      : std::span<const Tensor>(s.begin(), s.size()) {}
+  TensorList(const std::vector<Tensor>& v) noexcept : std::span<const Tensor>(v.data(), v.size()) {}
+  template <size_t N>
+  constexpr TensorList(const std::array<Tensor, N>& a) noexcept : std::span<const Tensor>(a.data(), N) {}
+  template <size_t N>
+  constexpr TensorList(const Tensor (&a)[N]) noexcept : std::span<const Tensor>(a, N) {}
+  TensorList(const Tensor& one) noexcept : std::span<const Tensor>(&one, 1) {}
+};
+
 /// Wraps a number as a 0-dim tensor that promotes as a Python scalar does.
 Tensor wrapped_scalar_tensor(const Scalar& value, Device device = kCPU);
 
@@ -183,8 +211,19 @@ Tensor make_view(const Tensor& self, IntArrayRef sizes, IntArrayRef strides, int
 /// "float32 [2, 3]", as error messages show a tensor.
 std::string summary(const Tensor& t);
 
+namespace detail {
+[[noreturn]] void throw_dim_out_of_range(int64_t dim, int64_t ndim, const char* op);
+}
+
 /// Dimension `dim` of `ndim` counted from the front. Throws Error{Index} naming `op`; a 0-dim tensor takes -1
 /// and 0.
-int64_t wrap_dim(int64_t dim, int64_t ndim, const char* op);
+inline int64_t wrap_dim(int64_t dim, int64_t ndim, const char* op) {
+  const int64_t n = ndim > 0 ? ndim : 1;
+  const int64_t wrapped = dim < 0 ? dim + n : dim;
+  if (static_cast<uint64_t>(wrapped) >= static_cast<uint64_t>(n)) [[unlikely]] {
+    detail::throw_dim_out_of_range(dim, n, op);
+  }
+  return wrapped;
+}
 
 }  // namespace tenon

@@ -29,6 +29,16 @@ TensorImpl::TensorImpl(Storage storage, DType dtype) noexcept
       keys_(Functionality::Dense, device_.backend),
       storage_(std::move(storage)) {}
 
+TensorImpl::TensorImpl(const TensorImpl& source, IntrusivePtr<TensorImpl> base) noexcept
+    : dtype_(source.dtype_),
+      device_(source.device_),
+      inference_(source.inference_),
+      // Whether it takes part in autograd is decided by the Autograd layer and, through the base, by later
+      // writes.
+      keys_(source.keys_ - kAutogradKeys),
+      storage_(source.storage_),
+      base_(std::move(base)) {}
+
 IntrusivePtr<TensorImpl> TensorImpl::make(Storage storage, DType dtype, IntArrayRef sizes) {
   auto* impl = new (small_allocate(sizeof(TensorImpl))) TensorImpl(std::move(storage), dtype);
   auto owner = IntrusivePtr<TensorImpl>::adopt(impl);
@@ -52,8 +62,35 @@ IntrusivePtr<TensorImpl> TensorImpl::make(Storage storage, DType dtype, IntArray
   auto* impl = new (small_allocate(sizeof(TensorImpl))) TensorImpl(std::move(storage), dtype);
   auto owner = IntrusivePtr<TensorImpl>::adopt(impl);
   impl->base_ = std::move(base);
-  impl->set_geometry(sizes, strides, offset);
+  impl->fill_geometry(sizes, strides, offset);
   return owner;
+}
+
+IntrusivePtr<TensorImpl> TensorImpl::view(IntrusivePtr<TensorImpl> base, IntArrayRef sizes,
+                                          IntArrayRef strides, int64_t offset) const {
+  auto* impl = new (small_allocate(sizeof(TensorImpl))) TensorImpl(*this, std::move(base));
+  auto owner = IntrusivePtr<TensorImpl>::adopt(impl);
+  impl->fill_geometry(sizes, strides, offset);
+  return owner;
+}
+
+void TensorImpl::fill_geometry(IntArrayRef sizes, IntArrayRef strides, int64_t offset) {
+  const size_t ndim = sizes.size();
+  reserve_dims(ndim);
+  offset_ = offset;
+  int64_t* size = dims();
+  int64_t* stride = size + capacity();
+  int64_t numel = 1;
+  bool contiguous = true;
+  for (size_t d = ndim; d-- > 0;) {
+    const int64_t n = sizes[d], step = strides[d];
+    size[d] = n;
+    stride[d] = step;
+    contiguous &= (n == 1) | (step == numel);
+    numel *= n;
+  }
+  numel_ = numel;
+  contiguous_ = contiguous | (numel == 0);
 }
 
 void TensorImpl::set_geometry(IntArrayRef sizes, IntArrayRef strides, int64_t offset) {
@@ -82,7 +119,10 @@ void TensorImpl::swap_dims(size_t a, size_t b) noexcept {
   int64_t* stride = size + capacity();
   std::swap(size[a], size[b]);
   std::swap(stride[a], stride[b]);
-  refresh();
+  int64_t expected = 1;
+  bool contiguous = true;
+  for (size_t d = ndim_; d-- > 0; expected *= size[d]) contiguous &= (size[d] == 1) | (stride[d] == expected);
+  contiguous_ = contiguous | (numel_ == 0);
 }
 
 void TensorImpl::refresh() noexcept {
@@ -91,11 +131,11 @@ void TensorImpl::refresh() noexcept {
   int64_t numel = 1;
   bool contiguous = true;
   for (size_t d = ndim_; d-- > 0;) {
-    contiguous &= size[d] == 1 || stride[d] == numel;
+    contiguous &= (size[d] == 1) | (stride[d] == numel);
     numel *= size[d];
   }
   numel_ = numel;
-  contiguous_ = contiguous || numel == 0;
+  contiguous_ = contiguous | (numel == 0);
 }
 
 void TensorImpl::destroy(TensorImpl* impl) noexcept {
@@ -119,10 +159,8 @@ void TensorImpl::set_layout(Layout layout) noexcept {
 }
 
 IntrusivePtr<TensorImpl> TensorImpl::alias(IntrusivePtr<TensorImpl> base) const {
-  auto other = make(storage_, dtype_, sizes(), strides(), offset_, std::move(base));
+  auto other = view(std::move(base), sizes(), strides(), offset_);
   other->layout_ = layout_;
-  other->keys_ = keys_ - kAutogradKeys;
-  other->inference_ = inference_;
   other->wrapped_number_ = wrapped_number_;
   other->extra_ = extra_;
   return other;

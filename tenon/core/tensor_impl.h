@@ -44,6 +44,10 @@ class TensorImpl final : public RefCounted {
   static IntrusivePtr<TensorImpl> make(Storage storage, DType dtype, IntArrayRef sizes);
   static IntrusivePtr<TensorImpl> make(Storage storage, DType dtype, IntArrayRef sizes, IntArrayRef strides,
                                        int64_t offset, IntrusivePtr<TensorImpl> base = nullptr);
+  /// A view of the same storage and functionality with another geometry. It shares the history of `base`,
+  /// which is null or keeps this one's.
+  IntrusivePtr<TensorImpl> view(IntrusivePtr<TensorImpl> base, IntArrayRef sizes, IntArrayRef strides,
+                                int64_t offset) const;
   /// A tensor of the same elements, layout and keys, that knows nothing of this one's history.
   IntrusivePtr<TensorImpl> alias(IntrusivePtr<TensorImpl> base) const;
   static void destroy(TensorImpl* impl) noexcept;
@@ -103,12 +107,16 @@ class TensorImpl final : public RefCounted {
 
  private:
   TensorImpl(Storage storage, DType dtype) noexcept;
+  /// Another tensor over `source`'s storage, without a geometry yet.
+  TensorImpl(const TensorImpl& source, IntrusivePtr<TensorImpl> base) noexcept;
   ~TensorImpl() = default;
 
   int64_t* dims() noexcept { return heap_dims_ ? heap_dims_ : inline_dims_; }
   const int64_t* dims() const noexcept { return heap_dims_ ? heap_dims_ : inline_dims_; }
   size_t capacity() const noexcept { return heap_dims_ ? ndim_ : kInlineDims; }
   void reserve_dims(size_t ndim);
+  /// Sets a geometry given by lists of others.
+  void fill_geometry(IntArrayRef sizes, IntArrayRef strides, int64_t offset);
   /// Computes what follows from sizes and strides.
   void refresh() noexcept;
 

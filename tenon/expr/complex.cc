@@ -118,7 +118,7 @@ class Splitter {
     }
     if (name == "real") return {args[0].re};
     if (name == "imag") return {imaginary(args[0])};
-    if (any || name == "log_abs") return define(name, args, n.arity);
+    if (any || name == "log_abs" || name == "log_of_base") return define(name, args, n.arity);
     NodeId real[3];
     for (int i = 0; i < n.arity; ++i) real[i] = args[i].re;
     return {g_.call(name, std::span<const NodeId>(real, n.arity))};

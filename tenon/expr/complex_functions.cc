@@ -151,7 +151,7 @@ constexpr std::string_view kSgn = R"(
 // The small powers that people write keep their digits. A negative real base has a complex logarithm; a part
 // that is zero takes no part in the product, so that an infinite one beside it does no harm.
 constexpr std::string_view kPow = R"(
-  let l = log(complex(real(x), imag(x)));
+  let l = log_of_base(x);
   let p = real(y);
   let q = imag(y);
   let u = real(l);
@@ -178,6 +178,8 @@ constexpr Row kRows[] = {
     {"isnan", "isnan(real(x)) | isnan(imag(x))"},
     {"log", "complex(log_abs(x), atan2(imag(x), real(x)))"},
     {"log_abs", kLogAbs},
+    // A real base becomes complex: a negative one has a logarithm too.
+    {"log_of_base", "log(complex(real(x), imag(x)))"},
     {"log10", "log(x) * 0.4342944819032518"},
     {"log1p", kLog1p},
     {"log2", "log(x) * 1.4426950408889634"},

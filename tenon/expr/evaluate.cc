@@ -60,6 +60,7 @@ constexpr Row kFunctions[] = {
     {"isinf", [](double a, double, double) { return std::isinf(a) ? 1.0 : 0.0; }},
     {"isnan", [](double a, double, double) { return std::isnan(a) ? 1.0 : 0.0; }},
     {"log", [](double a, double, double) { return std::log(a); }},
+    {"log_of_base", [](double a, double, double) { return std::log(a); }},
     {"log10", [](double a, double, double) { return std::log10(a); }},
     {"log1p", [](double a, double, double) { return std::log1p(a); }},
     {"log2", [](double a, double, double) { return std::log2(a); }},

@@ -46,10 +46,14 @@ constexpr std::string_view kPow = R"(
 
 constexpr Function kRows[] = {
     {.name = "pow_poly", .body_f32 = kPolyF32, .body_f64 = kPolyF64, .internal = true},
+    {.name = "log_of_base",
+     .derivative = {"1 / x"},
+     .body_float = "log(x)",
+     .doc = "log(x); beside complex numbers that of a negative number too"},
     {.name = "pow",
      .arity = 2,
      .derivative = {"where(y == 0, 0, y * pow(x, y - 1))",
-                    "where((x == 0) & (y == abs(y)), 0, result * log(x))"},
+                    "where((x == 0) & (y == abs(y)), 0, result * log_of_base(x))"},
      .body_float = kPow,
      .body_int = "int_pow(x, y)",
      .doc = "x^y; C's special cases; integers wrap"},

@@ -101,6 +101,20 @@ Types decide_types(const PointwiseInfo& info, const char* op, std::span<const Te
   return types;
 }
 
+/// A number that came as a tensor must fit what is computed with, as one that came as a number.
+void check_wrapped_numbers(const PointwiseInfo& info, const char* op, const Types& types,
+                           std::span<const Tensor* const> tensors) {
+  if (types.type != ComputeType::Int32) return;
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    const Tensor& t = *tensors[i];
+    if (!t.impl()->is_wrapped_number() || t.dtype() != DType::Int64 || !t.device().is_cpu()) continue;
+    const int64_t value = *t.data_ptr<int64_t>();
+    TENON_CHECK(value == static_cast<int32_t>(value), Value,
+                fmt::format("{}: `{}` is {}, which does not fit {}", op, info.tensor_names[i], value,
+                            name(types.computed)));
+  }
+}
+
 void put_scalars(ScalarBlock& block, const PointwiseInfo& info, const char* op, const Types& types,
                  std::span<const Scalar* const> scalars) {
   for (size_t i = 0; i < scalars.size(); ++i) {
@@ -158,6 +172,7 @@ Tensor general_pointwise(const PointwiseInfo& info, std::span<const Tensor* cons
     parts = &complex_program_of(info, types.type, which);
   } else {
     put_scalars(block, info, op.c_str(), types, scalars);
+    check_wrapped_numbers(info, op.c_str(), types, tensors);
   }
   const char* out_name = in_place ? info.tensor_names[0] : "out";
   TENON_CHECK(!out || can_cast(types.result, out->dtype()), Type,

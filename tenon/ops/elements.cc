@@ -21,15 +21,13 @@ Tensor broadcast_to_sizes(const Tensor& src, const Tensor& dst, const char* op) 
   if (src.sizes() == dst.sizes()) return src;
   const size_t ndim = dst.sizes().size();
   Dims strides(ndim, 0);
-  size_t leading = 0;  // more dimensions than dst are fine while they have size 1
-  while (src.sizes().size() - leading > ndim && src.sizes()[leading] == 1) ++leading;
-  const size_t own = src.sizes().size() - leading;
+  const size_t own = src.sizes().size();
   bool fits = own <= ndim;
   for (size_t d = 0; fits && d < own; ++d) {
     const size_t to = ndim - own + d;
-    const int64_t size = src.sizes()[leading + d];
+    const int64_t size = src.sizes()[d];
     fits = size == dst.sizes()[to] || size == 1;
-    strides[to] = size == 1 ? 0 : src.strides()[leading + d];
+    strides[to] = size == 1 ? 0 : src.strides()[d];
   }
   TENON_CHECK(fits, Shape,
               fmt::format("{}: `src` {} does not broadcast to `self` {}", op, to_string(src.sizes()),
@@ -86,6 +84,11 @@ void check_fits(const Scalar& value, DType dtype, const char* op) {
   TENON_CHECK(fits, Value,
               fmt::format("{}: value {} cannot be converted to {} without overflow", op, value.to_double(),
                           name(dtype)));
+}
+
+void check_arithmetic(DType dtype, const char* op) {
+  TENON_CHECK(dtype <= DType::Complex128, NotImplemented,
+              fmt::format("{}: not implemented for {}, which has no arithmetic", op, name(dtype)));
 }
 
 void fill_elements(const Tensor& dst, const Scalar& value, const char* op) {

@@ -21,6 +21,13 @@ int64_t product(const Dims& sizes) {
   return n;
 }
 
+/// A product that nobody has seen yet without a dimension of size 1.
+Tensor without_dim(const Tensor& product, int64_t dim) {
+  Dims sizes = product.sizes().to_dims();
+  sizes.erase(static_cast<size_t>(wrap_dim(dim, product.dim(), "matmul")));
+  return tenon::_unsafe_view(product, sizes);
+}
+
 void check_inner(int64_t a, int64_t b, const Tensor& self, const Tensor& other) {
   TENON_CHECK(a == b, Shape,
               fmt::format("matmul: `self` {} and `other` {} cannot be multiplied ({} columns and {} rows)",
@@ -33,7 +40,7 @@ Tensor matmul_batched(const Tensor& self, const Tensor& other) {
   if (other.dim() == 2) {
     // All rows of the batch against one matrix.
     const Dims rows = joined(batch_of(self), {m});
-    return tenon::mm(self.reshape({product(rows), k}), other).view(joined(rows, {n}));
+    return tenon::_unsafe_view(tenon::mm(self.reshape({product(rows), k}), other), joined(rows, {n}));
   }
   Dims batch = batch_of(self);
   const Dims other_batch = batch_of(other);
@@ -41,7 +48,7 @@ Tensor matmul_batched(const Tensor& self, const Tensor& other) {
   const int64_t count = product(batch);
   const Tensor a = self.expand(joined(batch, {m, k})).reshape({count, m, k});
   const Tensor b = other.expand(joined(batch, {k, n})).reshape({count, k, n});
-  return tenon::bmm(a, b).view(joined(batch, {m, n}));
+  return tenon::_unsafe_view(tenon::bmm(a, b), joined(batch, {m, n}));
 }
 
 }  // namespace
@@ -59,9 +66,9 @@ Tensor matmul(const Tensor& self, const Tensor& other) {
   if (self.dim() == 2 && other.dim() == 2) return tenon::mm(self, other);
   if (self.dim() == 1) {
     const Tensor row = self.unsqueeze(0);
-    return (other.dim() == 2 ? tenon::mm(row, other) : matmul_batched(row, other)).squeeze(-2);
+    return without_dim(other.dim() == 2 ? tenon::mm(row, other) : matmul_batched(row, other), -2);
   }
-  if (other.dim() == 1) return matmul_batched(self, other.unsqueeze(1)).squeeze(-1);
+  if (other.dim() == 1) return without_dim(matmul_batched(self, other.unsqueeze(1)), -1);
   return matmul_batched(self, other);
 }
 
@@ -90,7 +97,8 @@ Tensor linear(const Tensor& input, const Tensor& weight, const Tensor& bias) {
   sizes.back() = weight.size(0);
   const Dims rows(sizes.data(), sizes.size() - 1);
   const Tensor flat = input.reshape({product(rows), input.size(-1)});
-  return (bias.defined() ? tenon::addmm(bias, flat, weight.t()) : tenon::mm(flat, weight.t())).view(sizes);
+  return tenon::_unsafe_view(
+      bias.defined() ? tenon::addmm(bias, flat, weight.t()) : tenon::mm(flat, weight.t()), sizes);
 }
 
 Tensor outer(const Tensor& self, const Tensor& vec2) {

@@ -177,15 +177,17 @@ std::string size_text(IntArrayRef sizes) {
 
 }  // namespace
 
+std::ostream& operator<<(std::ostream& out, const Tensor& t) { return out << to_string(t); }
+
 std::string to_string(const Tensor& t, const PrintOptions& options) {
   if (!t.defined()) return "tensor(undefined)";
   constexpr int kIndent = 7;  // of "tensor("
   std::vector<std::string> notes;
   std::string body;
-  const bool has_data = !t.is_meta();
+  const bool has_data = !t.is_meta() && t.dtype() <= DType::Complex128;
   if (!has_data) {
     body = "...";
-    notes.push_back(fmt::format("device='{}'", to_string(t.device())));
+    if (!t.device().is_cpu()) notes.push_back(fmt::format("device='{}'", to_string(t.device())));
     notes.push_back("size=" + size_text(t.sizes()));
   } else {
     Tensor host = t.detach();

@@ -2,6 +2,7 @@
 // Used by Python's repr, by C++ callers and by tests. Reads elements, changes nothing.
 #pragma once
 
+#include <iosfwd>
 #include <string>
 
 #include "tenon/core/tensor.h"
@@ -19,6 +20,9 @@ struct PrintOptions {
 /// "tensor([[1., 2.],\n        [3., 4.]])", with dtype, device, requires_grad and grad_fn where they are not
 /// the default.
 std::string to_string(const Tensor& t, const PrintOptions& options = {});
+
+/// The same text.
+std::ostream& operator<<(std::ostream& out, const Tensor& t);
 
 /// "grad_fn=<MulBackward0>", "requires_grad=True" or nothing; defined in tenon/autograd.
 std::string history_note(const Tensor& t);

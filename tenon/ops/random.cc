@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <cmath>
+#include <numbers>
 
 #include "tenon/generated/functions.h"
 #include "tenon/generated/op_bodies.h"
@@ -36,7 +37,7 @@ int64_t per_block(DType dtype) { return is_floating_point(dtype) && dtype != DTy
 
 void check_floating(const Tensor& self, const char* op) {
   TENON_CHECK(
-      is_floating_point(self.dtype()), NotImplemented,
+      is_floating_point(self.dtype()) && self.dtype() <= DType::Complex128, NotImplemented,
       fmt::format("{}: not implemented for {}; it needs a floating point dtype", op, name(self.dtype())));
 }
 
@@ -88,8 +89,8 @@ void check_real(const Tensor& self, const char* op) {
 
 /// 1 / (1 - p) where an element is kept, 0 elsewhere.
 Tensor dropout_mask(const Tensor& input, double p) {
-  check_floating(input, "dropout");
-  Tensor mask = tenon::empty_like(input);
+  if (!input.is_complex()) check_floating(input, "dropout");
+  Tensor mask = tenon::empty_like(input, real_dtype(input.dtype()));
   mask.bernoulli_(1 - p);
   return mask.div_(Scalar(1 - p));
 }
@@ -105,9 +106,20 @@ void draw(const Tensor& self, const char* op, F&& fill) {
   copy_elements(self, numbers, op);
 }
 
+/// The real numbers that a complex tensor consists of, to be drawn one by one.
+Tensor parts_to_draw(const Tensor& self, const char* op) {
+  check_no_internal_overlap(self, op);
+  return ops::view_as_real(self);
+}
+
 }  // namespace
 
 Tensor& uniform_(Tensor& self, double from, double to, const Generator& generator) {
+  if (self.is_complex()) {
+    Tensor parts = parts_to_draw(self, "uniform_");
+    ops::uniform_(parts, from, to, generator);
+    return self;
+  }
   check_floating(self, "uniform_");
   TENON_CHECK(
       std::isfinite(from) && std::isfinite(to) && from <= to, Value,
@@ -119,6 +131,12 @@ Tensor& uniform_(Tensor& self, double from, double to, const Generator& generato
 }
 
 Tensor& normal_(Tensor& self, double mean, double std, const Generator& generator) {
+  if (self.is_complex()) {
+    // The variance of the whole is std^2, half of it in each part.
+    Tensor parts = parts_to_draw(self, "normal_");
+    ops::normal_(parts, mean, std * std::numbers::sqrt2 / 2, generator);
+    return self;
+  }
   check_floating(self, "normal_");
   TENON_CHECK(std >= 0, Value, fmt::format("normal_: expects std >= 0.0, but found std={}", std));
   const PhiloxState state = take_stream(generator, self.numel(), per_block(self.dtype()));
@@ -217,6 +235,7 @@ Tensor randint_low(int64_t low, int64_t high, IntArrayRef size, OptDType dtype, 
       low < high, Value,
       fmt::format("randint: expects 'low' to be less than 'high', but got low={} >= high={}", low, high));
   const DType type = dtype.value_or(DType::Int64);
+  check_arithmetic(type, "randint");
   TENON_CHECK(!is_complex(type), NotImplemented, fmt::format("randint: not implemented for {}", name(type)));
   // Floats round what they do not hold exactly, up to their largest value; only float16's is below int64's.
   const IntegerRange held = type == DType::Float16    ? IntegerRange{-65504, 65504}
@@ -240,6 +259,7 @@ Tensor randperm_generator(int64_t n, const Generator& generator, OptDType dtype,
                           OptDevice device, OptBool pin_memory) {
   TENON_CHECK(n >= 0, Value, fmt::format("randperm: n must be non-negative, got {}", n));
   const DType type = dtype.value_or(DType::Int64);
+  check_arithmetic(type, "randperm");
   TENON_CHECK(type != DType::Bool && !is_complex(type), NotImplemented,
               fmt::format("randperm: not implemented for {}", name(type)));
   TENON_CHECK(n - 1 <= integer_range(type).high, Value,

@@ -42,9 +42,11 @@ Tensor amax_backward(const Tensor& grad, const Tensor& self, const Tensor& resul
   const Dims mask = reduction_mask(dim, self.dim(), "amax");
   const Tensor g = with_kept_dims(grad, mask, keepdim), r = with_kept_dims(result, mask, keepdim);
   // A NaN is its own extremum, though equal to nothing.
-  const Tensor hit = tenon::logical_or(tenon::eq(self, r), tenon::ne(self, self)).to(g.dtype());
-  const Tensor count = dim.empty() ? tenon::sum(hit) : tenon::sum(hit, dim, true);
-  return tenon::mul(tenon::div(g, count), hit);
+  const Tensor hit = tenon::logical_or(tenon::eq(self, r), tenon::ne(self, self));
+  const Tensor ones = hit.to(g.dtype());
+  const Tensor count = dim.empty() ? tenon::sum(ones) : tenon::sum(ones, dim, true);
+  // Chosen rather than multiplied: an infinite gradient times 0 would be NaN.
+  return tenon::where(hit, tenon::div(g, count), Scalar(0));
 }
 
 Tensor value_selecting_backward(const Tensor& grad, int64_t dim, const Tensor& indices, IntArrayRef sizes,
@@ -55,6 +57,23 @@ Tensor value_selecting_backward(const Tensor& grad, int64_t dim, const Tensor& i
   return tenon::gather_backward(g, sizes, d, i);
 }
 
+namespace {
+
+/// Of each element the product of all that come before it along `dim`, by doubling (Hillis and Steele, 1986).
+Tensor products_before(const Tensor& self, int64_t dim) {
+  const int64_t n = self.sizes()[at(dim)];
+  if (n == 0) return self;
+  Tensor products = tenon::cat({tenon::ones_like(self.narrow(dim, 0, 1)), self.narrow(dim, 0, n - 1)}, dim);
+  for (int64_t reach = 1; reach < n; reach *= 2) {
+    const Tensor joined =
+        tenon::mul(products.narrow(dim, reach, n - reach), products.narrow(dim, 0, n - reach));
+    products = tenon::cat({products.narrow(dim, 0, reach), joined}, dim);
+  }
+  return products;
+}
+
+}  // namespace
+
 Tensor prod_backward(const Tensor& grad, const Tensor& self, std::optional<int64_t> dim) {
   if (self.dim() == 0) return grad;
   if (self.numel() == 0) return tenon::zeros_like(self);
@@ -63,17 +82,9 @@ Tensor prod_backward(const Tensor& grad, const Tensor& self, std::optional<int64
     return ops::prod_backward(grad.expand({self.numel()}), flat, 0).view(self.sizes());
   }
   // The product of all others: those before times those after, so that zeros do no harm.
-  const int64_t d = wrap_dim(*dim, self.dim(), "prod"), n = self.sizes()[at(d)];
-  const Tensor one = tenon::ones_like(self.select(d, 0));
-  Tensor result = tenon::zeros(self.sizes(), self.options());
-  std::vector<Tensor> after(at(n), one);
-  for (int64_t i = n - 1; i-- > 0;) after[at(i)] = tenon::mul(after[at(i + 1)], self.select(d, i + 1));
-  Tensor before = one;
-  for (int64_t i = 0; i < n; ++i) {
-    result = tenon::add(result, tenon::select_backward(tenon::mul(before, after[at(i)]), self.sizes(), d, i));
-    before = tenon::mul(before, self.select(d, i));
-  }
-  return tenon::mul(grad, tenon::conj(result));
+  const int64_t d = wrap_dim(*dim, self.dim(), "prod");
+  const Tensor before = products_before(self, d), after = products_before(self.flip({d}), d).flip({d});
+  return tenon::mul(grad, tenon::conj(tenon::mul(before, after)));
 }
 
 Tensor sum_to_size(const Tensor& self, IntArrayRef size) {
@@ -103,14 +114,15 @@ Tensor sum_to_size(const Tensor& self, IntArrayRef size) {
 Tensor logsumexp(const Tensor& self, IntArrayRef dim, bool keepdim) {
   const Tensor x = is_integral(self.dtype(), true) ? self.to(default_dtype()) : self;
   if (x.numel() == 0) return tenon::log(tenon::sum(tenon::exp(x), dim, keepdim));
-  const Tensor largest = tenon::amax(x, dim, true).detach();
+  const Tensor largest = tenon::amax(tenon::real(x), dim, true).detach();
   // An infinite maximum would make infinity minus infinity.
   const double infinity = std::numeric_limits<double>::infinity();
   const Tensor shift = tenon::masked_fill(largest, tenon::eq(tenon::abs(largest), Scalar(infinity)), 0);
   const Tensor total = tenon::log(tenon::sum(tenon::exp(tenon::sub(x, shift)), dim, true));
   const Tensor result = tenon::add(total, shift);
   return keepdim ? result
-                 : result.reshape(reduced_sizes(x.sizes(), reduction_mask(dim, x.dim(), "logsumexp"), false));
+                 : tenon::_unsafe_view(
+                       result, reduced_sizes(x.sizes(), reduction_mask(dim, x.dim(), "logsumexp"), false));
 }
 
 namespace {

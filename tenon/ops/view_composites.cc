@@ -234,18 +234,49 @@ Tensor scatter_to_places(const Tensor& grad, int64_t places, IntArrayRef sizes, 
   return flat;
 }
 
+/// What a tensor of one geometry and a view of another reach of a storage: `count` places from `origin` on.
+struct Places {
+  int64_t origin = 0, count = 0;
+
+  Places(IntArrayRef input_sizes, IntArrayRef input_strides, int64_t input_offset, IntArrayRef sizes,
+         IntArrayRef strides, int64_t offset) {
+    TENON_CHECK(input_sizes.size() == input_strides.size() && sizes.size() == strides.size(), Shape,
+                "as_strided: mismatch in length of strides and shape");
+    checked_numel(input_sizes, "as_strided");
+    checked_numel(sizes, "as_strided");
+    TENON_CHECK(
+        !overlaps_itself(input_sizes, input_strides), NotImplemented,
+        fmt::format(
+            "as_strided: no derivative for an input whose elements share memory (sizes {}, strides {})",
+            to_string(input_sizes), to_string(input_strides)));
+    const Extent input = extent(input_sizes, input_strides, "as_strided"),
+                 view = extent(sizes, strides, "as_strided");
+    origin = std::min(input_offset + input.low, offset + view.low);
+    count = std::max(input_offset + input.high, offset + view.high) - origin;
+  }
+};
+
 }  // namespace
 
-Tensor as_strided_backward(const Tensor& grad, const Tensor& self, IntArrayRef size, IntArrayRef stride,
+Tensor as_strided_backward(const Tensor& grad, IntArrayRef input_sizes, IntArrayRef input_strides,
+                           int64_t input_offset, IntArrayRef size, IntArrayRef stride,
                            std::optional<int64_t> storage_offset) {
-  TENON_CHECK(
-      !overlaps_itself(self.sizes(), self.strides()), NotImplemented,
-      fmt::format("as_strided: no derivative for an input whose elements share memory (sizes {}, strides {})",
-                  to_string(self.sizes()), to_string(self.strides())));
-  const auto places = static_cast<int64_t>(self.storage().nbytes() / self.itemsize());
+  const int64_t offset = storage_offset.value_or(input_offset);
+  const Places places(input_sizes, input_strides, input_offset, size, stride, offset);
   const Tensor flat = scatter_to_places(
-      grad, places, size, stride, storage_offset.value_or(self.storage_offset()), "as_strided_backward");
-  return contiguous_copy(make_view(flat, self.sizes(), self.strides(), self.storage_offset()));
+      grad, places.count, size, stride, offset - places.origin, "as_strided_backward");
+  return contiguous_copy(make_view(flat, input_sizes, input_strides, input_offset - places.origin));
+}
+
+Tensor as_strided_elements(const Tensor& self, IntArrayRef input_sizes, IntArrayRef input_strides,
+                           int64_t input_offset, IntArrayRef size, IntArrayRef stride,
+                           std::optional<int64_t> storage_offset) {
+  const int64_t offset = storage_offset.value_or(input_offset);
+  const Places places(input_sizes, input_strides, input_offset, size, stride, offset);
+  const Tensor flat = zeros_on({places.count}, self);
+  copy_elements(make_view(flat, input_sizes, input_strides, input_offset - places.origin), self,
+                "as_strided");
+  return contiguous_copy(make_view(flat, size, stride, offset - places.origin));
 }
 
 Tensor unfold_backward(const Tensor& grad_in, IntArrayRef input_sizes, int64_t dim, int64_t size,

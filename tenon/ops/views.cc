@@ -32,7 +32,7 @@ Tensor alias(const Tensor& self) { return Geometry(self).view(self); }
 
 Tensor detach(const Tensor& self) {
   // No base: whatever history `self` has or gets later, this tensor has none.
-  return Tensor(self.impl()->alias(nullptr));
+  return Tensor(self.checked_impl().alias(nullptr));
 }
 
 Tensor view(const Tensor& self, IntArrayRef size) {
@@ -44,6 +44,12 @@ Tensor view(const Tensor& self, IntArrayRef size) {
                   "dimension spans across two contiguous subspaces). Use .reshape(...) instead",
                   to_string(sizes), to_string(self.sizes()), to_string(self.strides())));
   return make_view(self, sizes, *strides, self.storage_offset());
+}
+
+Tensor _unsafe_view(const Tensor& self, IntArrayRef size) {
+  Tensor result = ops::view(self, size);
+  result.impl()->set_base(nullptr);
+  return result;
 }
 
 Tensor transpose(const Tensor& self, int64_t dim0, int64_t dim1) {

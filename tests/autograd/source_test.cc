@@ -1,6 +1,7 @@
 // Which lines a version error names. This file is compiled with debug information, others are not.
 #include <thread>
 
+#include "tenon/autograd/function.h"
 #include "tenon/core/source_mark.h"
 #include "tests/autograd/testing.h"
 
@@ -31,6 +32,28 @@ TEST(Source, MethodsAndOutFormsToo) {
   Tensor y = x.mul(c);
   const int changed = __LINE__ + 1;
   tenon::add_out(c, make({1}, {3}), make({1}, {4}));
+  const std::string error = error_of([&] { y.backward(); });
+  EXPECT_TRUE(contains(error, here(saved))) << error;
+  EXPECT_TRUE(contains(error, here(changed))) << error;
+}
+
+struct Twice : autograd::Function<Twice> {
+  static Tensor forward(autograd::AutogradContext* ctx, const Tensor& x) {
+    ctx->save_for_backward({x});
+    return tenon::add(x, x);
+  }
+  static std::vector<Tensor> backward(autograd::AutogradContext* ctx, std::vector<Tensor> grads) {
+    return {tenon::mul(grads[0], tenon::ones_like(ctx->get_saved_variables()[0]))};
+  }
+};
+
+TEST(Source, ACustomFunctionIsCalledWhereItIsApplied) {
+  Tensor x = leaf({1}, {1});
+  Tensor z = tenon::exp(x);
+  const int saved = __LINE__ + 1;
+  Tensor y = Twice::apply(z);
+  const int changed = __LINE__ + 1;
+  z.add_(Scalar(1));
   const std::string error = error_of([&] { y.backward(); });
   EXPECT_TRUE(contains(error, here(saved))) << error;
   EXPECT_TRUE(contains(error, here(changed))) << error;

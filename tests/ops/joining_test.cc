@@ -5,6 +5,43 @@ namespace {
 
 using namespace testing;
 
+TEST(TensorList, IsMadeOfWhatHoldsTensors) {
+  const Tensor a = tensor({1., 2.}), b = tensor({3.});
+  const std::vector<Tensor> vector{a, b};
+  const std::array<Tensor, 2> array{a, b};
+  const Tensor plain[] = {a, b};
+  for (const Tensor& joined : {cat({a, b}), cat(vector), cat(array), cat(plain), cat(std::span(vector))})
+    expect_values(joined, {1, 2, 3});
+  expect_values(cat(a), {1, 2});
+  expect_values(stack({b, b}, 1), {3, 3});
+}
+
+TEST(UndefinedTensor, IsRefusedByAllThatAskWhatItIs) {
+  Tensor t;
+  const auto refused = [](auto&& f) { expect_error(ErrorKind::Type, "undefined", f); };
+  refused([&] { t.dim(); });
+  refused([&] { t.sizes(); });
+  refused([&] { t.size(0); });
+  refused([&] { t.numel(); });
+  refused([&] { t.dtype(); });
+  refused([&] { t.device(); });
+  refused([&] { t.storage(); });
+  refused([&] { t.data_ptr(); });
+  refused([&] { t._version(); });
+  refused([&] { t.is_contiguous(); });
+  refused([&] { t.requires_grad_(); });
+  refused([&] { t.item(); });
+  refused([&] { t.sum(); });
+  refused([&] { t.clone(); });
+  refused([&] { t.detach(); });
+  refused([&] { t.view({1}); });
+  refused([&] { t.to(kInt64); });
+  refused([&] { t[0]; });
+  refused([&] { t.transpose(0, 1); });
+  EXPECT_FALSE(t.requires_grad());
+  EXPECT_FALSE(t.is_view());
+}
+
 TEST(Cat, JoinsAlongADimension) {
   const Tensor a = tensor({{1, 2}, {3, 4}}), b = tensor({{5., 6.}});
   const Tensor list[] = {a, b, empty({0})};

@@ -1,6 +1,8 @@
 // What a tensor's text is: the lines that PyTorch prints for the same elements.
 #include "tenon/ops/print.h"
 
+#include <sstream>
+
 #include "tests/ops/testing.h"
 
 namespace tenon {
@@ -13,6 +15,12 @@ TEST(Print, ShowsWholeNumbersAndFractions) {
   EXPECT_EQ(to_string(tensor({1.5, 2.25, -3.0})), "tensor([ 1.5000,  2.2500, -3.0000])");
   EXPECT_EQ(to_string(tensor({0.1})), "tensor([0.1000])");
   EXPECT_EQ(to_string(tensor({NAN, INFINITY, 1.0})), "tensor([nan, inf, 1.])");
+}
+
+TEST(Print, WritesToStreams) {
+  std::ostringstream out;
+  out << tensor({1, 2}) << Tensor();
+  EXPECT_EQ(out.str(), "tensor([1, 2])tensor(undefined)");
 }
 
 TEST(Print, ShowsIntegersAndTruthValues) {

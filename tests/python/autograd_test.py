@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import tenon
+from tenon.autograd import gradcheck, gradgradcheck
 
 
 def leaf(*values):
@@ -301,3 +302,133 @@ def test_detach_in_place_forgets():
     with pytest.raises(RuntimeError, match="detach views"):
         (x * 2)[0].detach_()
     assert tenon.detach_(x * 3).grad_fn is None
+
+
+@pytest.mark.parametrize("write", ["exp_", "sigmoid_", "tanh_"])
+def test_second_derivative_through_a_written_view(write):
+    """The write saved its own result, whose history is that of the view, not of the write alone."""
+
+    def f(x):
+        y = x * 1
+        v = y.view(2)
+        getattr(v, write)()
+        return v * v, y
+
+    x = tenon.tensor([0.1, 0.2], dtype=tenon.float64, requires_grad=True)
+    assert gradcheck(f, (x,)) and gradgradcheck(f, (x,))
+
+
+def test_as_strided_of_a_view_differentiates_twice():
+    b = tenon.arange(12.0, requires_grad=True)
+    w = b[3:5].as_strided((2,), (1,), 3)
+    (g,) = tenon.autograd.grad((w**3).sum(), b, create_graph=True)
+    (gg,) = tenon.autograd.grad(g.sum(), b)
+    assert g.tolist() == [0, 0, 0, 27, 48] + [0] * 7 and gg.tolist() == [0, 0, 0, 18, 24] + [0] * 7
+
+    # What the view shows beside the elements of its input has no gradient, and what is written later does not matter.
+    x = tenon.ones(6, requires_grad=True)
+    y = x * 1
+    w = y[2:4].as_strided((2, 3), (1, 1), 1)
+    y.mul_(1)
+    (g,) = tenon.autograd.grad(w.sum(), y, allow_unused=True)
+    assert g.tolist() == [0, 1, 2, 2, 1, 0]
+
+
+def test_a_view_keeps_its_history_when_its_base_is_detached_until_somebody_writes():
+    x = tenon.ones(3, requires_grad=True)
+    y = x * 2
+    v = y[:]
+    y.detach_()
+    assert tenon.autograd.grad(v.sum(), x, retain_graph=True)[0].tolist() == [2, 2, 2]
+    y.mul_(2)
+    assert v.tolist() == [4, 4, 4] and not v.requires_grad
+
+
+def test_what_does_not_require_grad_any_more_gets_none():
+    x = tenon.ones(2, requires_grad=True)
+    y = x * x
+    x.requires_grad_(False)
+    y.sum().backward()
+    assert x.grad is None
+
+
+def test_gradients_are_complex_where_results_are():
+    x = tenon.ones(2, requires_grad=True)
+    with pytest.raises(RuntimeError, match="the gradient is complex64 and the output is float32"):
+        (x * 2).backward(tenon.ones(2, dtype=tenon.complex64))
+    z = tenon.ones(2, dtype=tenon.complex64, requires_grad=True)
+    with pytest.raises(RuntimeError, match="the gradient is float32 and the output is complex64"):
+        (z * 2).backward(tenon.ones(2))
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x: x @ tenon.ones(4, 5),
+        lambda x: tenon.nn.functional.linear(x, tenon.ones(5, 4)),
+        lambda x: x[0] @ tenon.ones(4),
+        lambda x: tenon.ones(3) @ x[0],
+        lambda x: x @ tenon.ones(2, 4, 2),
+        lambda x: x.logsumexp(0),
+    ],
+)
+def test_results_of_composites_are_no_views(f):
+    h = f(tenon.ones(2, 3, 4, requires_grad=True))
+    assert h._base is None
+    h.detach_()
+    assert not h.requires_grad
+
+
+def test_a_hook_of_a_leaf_may_wait_for_another_pass():
+    x = tenon.ones(2, requires_grad=True)
+    z = x * 1
+    seen = []
+
+    def hook(leaf):
+        seen.append(leaf.grad.tolist())
+        if len(seen) == 1:
+            other = threading.Thread(target=lambda: z.sum().backward(retain_graph=True))
+            other.start()
+            other.join()
+
+    x.register_post_accumulate_grad_hook(hook)
+    z.sum().backward(retain_graph=True)
+    assert seen == [[1, 1], [2, 2]] and x.grad.tolist() == [2, 2]
+
+
+@pytest.mark.parametrize("dim", [0, 1, None])
+@pytest.mark.parametrize("shape", [(0, 3), (3, 0), (1, 3), (2, 5)])
+def test_gradient_of_prod(shape, dim):
+    """The product of all others, zeros included; of nothing it is nothing."""
+    rng = np.random.default_rng(0)
+    a = rng.integers(-2, 3, shape).astype(float)
+    x = tenon.tensor(a, requires_grad=True)
+    (x.prod() if dim is None else x.prod(dim)).sum().backward()
+    want = np.empty(shape)
+    for at in np.ndindex(shape):
+        one = a.copy()
+        one[at] = 1
+        want[at] = one.prod() if dim is None else one.prod(dim)[at[1 - dim]]
+    np.testing.assert_array_equal(x.grad.numpy(), want)
+
+
+def test_an_infinite_gradient_reaches_the_largest_alone():
+    x = tenon.tensor([1.0, 2.0], requires_grad=True)
+    (g,) = tenon.autograd.grad(x.max(), x, tenon.tensor(float("inf")))
+    assert g.tolist() == [0, float("inf")]
+
+
+def test_the_angle_at_the_origin_has_gradient_zero():
+    x = tenon.zeros(2, requires_grad=True)
+    (g,) = tenon.autograd.grad(tenon.atan2(x, tenon.zeros(2)).sum(), x)
+    assert g.tolist() == [0, 0]
+
+
+def test_an_assigned_value_may_have_more_dimensions_of_size_one():
+    v = tenon.tensor([[3.0]], requires_grad=True)
+    x = tenon.zeros(3) * 1
+    x[tenon.tensor([0, 2])] = v
+    x.sum().backward()
+    assert x.tolist() == [3, 0, 3] and v.grad.tolist() == [[2]]
+    with pytest.raises(RuntimeError, match="broadcast"):
+        tenon.zeros(2).copy_(tenon.ones(1, 2))

@@ -432,6 +432,72 @@ def test_gradients_of_parts_and_views():
     check_gradient(lambda x: x.to(tenon.float64) * 2, Z)
 
 
+def write_parts(z):
+    y = z * 1
+    y.real.mul_(y.imag.clone())
+    y.real[0].copy_(y.imag[1])
+    y.imag.exp_()
+    return y
+
+
+def write_as_complex(x):
+    y = (x * 1).reshape(3, 2)
+    z = tenon.view_as_complex(y)
+    z.mul_(z.clone())
+    z[1:].exp_()
+    return y
+
+
+def read_parts_of_written(z):
+    y = z * 1
+    real, imag = y.real, y.imag
+    y.mul_(y.clone())
+    return real * imag
+
+
+@pytest.mark.parametrize("f, x", [(write_parts, Z), (write_as_complex, R / 4), (read_parts_of_written, Z)])
+def test_gradients_of_writes_through_views_of_parts(f, x):
+    check_gradient(f, x)
+    check_second_gradient(f, x)
+
+
+def test_powers_of_real_bases():
+    """A negative number has a complex logarithm."""
+    base, exponent = np.array([-2.0, -2, 3, -0.5]), np.array([1j, 0.5, 0.5 + 1j, -3])
+    np.testing.assert_allclose((tensor(base) ** tensor(exponent)).numpy(), base.astype(complex) ** exponent, atol=1e-15)
+    np.testing.assert_allclose((tensor(base) ** 1j).numpy(), base.astype(complex) ** 1j, atol=1e-15)
+    np.testing.assert_allclose(((-2.0) ** tensor(exponent)).numpy(), (-2 + 0j) ** exponent, atol=1e-15)
+    check_gradient(tenon.pow, base, exponent)
+    check_second_gradient(tenon.pow, base, exponent)
+
+
+def test_logsumexp():
+    z = numbers("complex128", 31, (3, 4))
+    np.testing.assert_allclose(tenon.logsumexp(tensor(z), 1).numpy(), np.log(np.exp(z).sum(1)), rtol=1e-14)
+    # Shifted by the largest real part, nothing overflows.
+    want = 1000 + np.log(np.exp(2j) + np.exp(-1j))
+    assert tenon.logsumexp(tenon.tensor([1000 + 2j, 1000 - 1j], dtype=tenon.complex128), 0).item() == pytest.approx(want)
+    check_gradient(lambda x: tenon.logsumexp(x, 0), z)
+
+
+@pytest.mark.parametrize("dtype", [tenon.complex64, tenon.complex128])
+def test_random_complex_numbers(dtype):
+    """Each part has half of the variance; five standard errors of 100,000 numbers."""
+    tenon.manual_seed(1)
+    z = tenon.randn(100_000, dtype=dtype).numpy()
+    for part in (z.real, z.imag):
+        assert abs(part.mean()) < 5 * np.sqrt(0.5 / 1e5) and abs(part.var() - 0.5) < 5 * np.sqrt(2 * 0.25 / 1e5)
+    assert abs((z.real * z.imag).mean()) < 5 * 0.5 / np.sqrt(1e5)
+    u = tenon.rand(1000, dtype=dtype).numpy()
+    for part in (u.real, u.imag):
+        assert 0 <= part.min() < 0.02 and 0.98 < part.max() < 1
+    view = tenon.zeros(4, 6, dtype=dtype)
+    view.t()[::2].normal_(5, 0)
+    assert (view[:, ::2] == 5 + 5j).all() and (view[:, 1::2] == 0).all()
+    kept = tenon.nn.functional.dropout(tenon.full((1000,), 1 + 1j, dtype=dtype), 0.5)
+    assert set(kept.tolist()) == {0, 2 + 2j}
+
+
 def test_gradients_of_reductions_and_products():
     check_gradient(lambda x: x.sum(1), Z)
     check_gradient(lambda x: x.mean(), Z)

@@ -275,3 +275,48 @@ def test_meta_tensors_are_no_data():
         tenon.tensor([x, 1.0])
     with pytest.raises(NotImplementedError, match="meta"):
         tenon.zeros(2)[0] = [x]
+
+
+def test_arrays_and_tensors_within_sequences():
+    assert tenon.tensor([np.ones(2), np.zeros(2)]).tolist() == [[1, 1], [0, 0]]
+    assert tenon.tensor([tenon.ones(2), [1, 2]]).tolist() == [[1, 1], [1, 2]]
+    assert tenon.tensor([[1, 2], np.array([3.5, 4])]).dtype == tenon.float64
+    assert tenon.tensor([np.float32(2), np.array(3)]).tolist() == [2, 3]
+    for ragged in ([np.ones(2), np.ones(3)], [np.ones(2), 1], [[1, 2], np.ones(3)], [[1, 2], np.ones((1, 2))]):
+        with pytest.raises(ValueError):
+            tenon.tensor(ragged)
+
+
+def test_complex_numbers_do_not_become_real():
+    for data, dtype in (1j, tenon.float32), ([1j, 2], tenon.int64), (1 + 0j, tenon.bool), ([2, 1j], tenon.float16):
+        with pytest.raises(TypeError, match="complex"):
+            tenon.tensor(data, dtype=dtype)
+
+
+def test_arrays_of_other_kinds(tmp_path):
+    mapped = np.memmap(tmp_path / "x", dtype=np.float32, mode="w+", shape=(3,))
+    t = tenon.from_numpy(mapped)
+    t.fill_(2)
+    assert mapped.tolist() == [2, 2, 2] and (np.ones(3, np.float32) / t).tolist() == [0.5] * 3
+    for function in tenon.tensor, tenon.as_tensor, tenon.from_numpy:
+        with pytest.raises(TypeError, match=f"^{function.__name__}: .*big-endian.*newbyteorder"):
+            function(np.array([1, 2], dtype=">f4"))
+        with pytest.raises(TypeError, match=f"^{function.__name__}: .*datetime64"):
+            function(np.array(["2020-01-01"], dtype="datetime64[D]"))
+
+
+@pytest.mark.parametrize("dtype", [tenon.float8_e5m2, tenon.float8_e4m3fn, tenon.qint8, tenon.quint8])
+def test_dtypes_without_arithmetic(dtype):
+    """They are stored, moved and shown; all else says so."""
+    x = tenon.empty(2, 3, dtype=dtype)
+    assert "size=(2, 3)" in repr(x) and x.flip(0).clone().t().dtype == dtype
+    refused = [
+        lambda: tenon.ones(3).sum(dtype=dtype), lambda: tenon.ones(3).sum(0, dtype=dtype), lambda: x.sum(),
+        lambda: tenon.ones(3).prod(dtype=dtype), lambda: tenon.ones(3).mean(dtype=dtype), lambda: x.amax(),
+        lambda: tenon.ones(3).cumsum(0, dtype=dtype), lambda: tenon.randn(3, dtype=dtype), lambda: x.normal_(),
+        lambda: tenon.randperm(5, dtype=dtype), lambda: tenon.randint(3, (2,), dtype=dtype), lambda: x + 1,
+        lambda: x.any(), lambda: x.argmax(), lambda: x @ x.t(), lambda: x.to(tenon.float32), lambda: x == x,
+    ]  # fmt: skip
+    for f in refused:
+        with pytest.raises((NotImplementedError, TypeError)):
+            f()

@@ -2,9 +2,11 @@
 
 import copy
 import gc
+import io
 import pickle
 import weakref
 
+import numpy as np
 import pytest
 
 import tenon
@@ -177,3 +179,18 @@ def test_small_objects():
         tenon.device("nowhere")
     with pytest.raises(TypeError):
         tenon.device(3)
+
+
+@pytest.mark.parametrize("value", [1j, 2**100, None, {"a": (1, 2.5, "x", b"y", {1}, frozenset([2]))}])
+def test_checkpoints_hold_plain_values(value):
+    file = io.BytesIO()
+    tenon.save(value, file)
+    file.seek(0)
+    assert tenon.load(file) == value
+
+
+@pytest.mark.parametrize("value", [tenon.nn.Linear(2, 2), np.ones(2), range(3), bytearray(b"x"), print, int, object()])
+def test_save_refuses_what_load_would(value, tmp_path):
+    with pytest.raises(TypeError, match="cannot be in a checkpoint"):
+        tenon.save({"a": value}, tmp_path / "file")
+    assert not (tmp_path / "file").exists()

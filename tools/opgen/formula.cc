@@ -23,8 +23,8 @@ std::string member_after(const std::string& text, size_t at) {
   return text.substr(first, at - first);
 }
 bool is_meta(const std::string& member) {
-  constexpr std::array kMembers = {"sizes", "size",  "strides",     "stride", "dim",
-                                   "numel", "dtype", "scalar_type", "device", "options"};
+  constexpr std::array kMembers = {"sizes", "size",        "strides", "stride",  "dim",           "numel",
+                                   "dtype", "scalar_type", "device",  "options", "storage_offset"};
   for (const char* m : kMembers) {
     if (member == m) return true;
   }

@@ -2,28 +2,31 @@
 #include <fmt/core.h>
 
 #include "tenon/generated/shape_functions.h"
+#include "tenon/ops/elements.h"
 #include "tenon/ops/reduce_dims.h"
 
 namespace tenon::ops::shape {
 namespace {
 
 void check_real(const Tensor& self, const char* op) {
-  TENON_CHECK(!is_complex(self.dtype()) && !is_quantized(self.dtype()), NotImplemented,
+  check_arithmetic(self.dtype(), op);
+  TENON_CHECK(!is_complex(self.dtype()), NotImplemented,
               fmt::format("{}: not implemented for {}", op, name(self.dtype())));
 }
 
-void check_not_quantized(const Tensor& self, const char* op) {
-  TENON_CHECK(!is_quantized(self.dtype()), NotImplemented,
-              fmt::format("{}: not implemented for {}", op, name(self.dtype())));
-}
-
-DType sum_dtype(const Tensor& self, std::optional<DType> dtype) {
-  if (dtype) return *dtype;
+DType sum_dtype(const Tensor& self, std::optional<DType> dtype, const char* op) {
+  check_arithmetic(self.dtype(), op);
+  if (dtype) {
+    check_arithmetic(*dtype, op);
+    return *dtype;
+  }
   return is_integral(self.dtype(), true) ? DType::Int64 : self.dtype();
 }
 
 DType mean_dtype(const Tensor& self, std::optional<DType> dtype) {
   const DType type = dtype.value_or(self.dtype());
+  check_arithmetic(self.dtype(), "mean");
+  check_arithmetic(type, "mean");
   TENON_CHECK(
       is_floating_point(type) || is_complex(type), Type,
       fmt::format(
@@ -48,39 +51,33 @@ void check_has_extremum(const Tensor& self, const Dims& mask, bool all, const ch
 }  // namespace
 
 void sum_all(ShapeResult& out, const Tensor& self, std::optional<DType> dtype) {
-  check_not_quantized(self, "sum");
-  out.set(0, {}, sum_dtype(self, dtype));
+  out.set(0, {}, sum_dtype(self, dtype, "sum"));
 }
 
 void sum_dim(ShapeResult& out, const Tensor& self, std::optional<IntArrayRef> dim, bool keepdim,
              std::optional<DType> dtype) {
-  check_not_quantized(self, "sum");
   out.set(0, reduced_sizes(self.sizes(), reduction_mask(dim, self.dim(), "sum"), keepdim),
-          sum_dtype(self, dtype));
+          sum_dtype(self, dtype, "sum"));
 }
 
 void prod_dim(ShapeResult& out, const Tensor& self, int64_t dim, bool keepdim, std::optional<DType> dtype) {
-  check_not_quantized(self, "prod");
   out.set(0, reduced_sizes(self.sizes(), reduction_mask(IntArrayRef(dim), self.dim(), "prod"), keepdim),
-          sum_dtype(self, dtype));
+          sum_dtype(self, dtype, "prod"));
 }
 
 void mean_all(ShapeResult& out, const Tensor& self, std::optional<DType> dtype) {
-  check_not_quantized(self, "mean");
   out.set(0, {}, mean_dtype(self, dtype));
 }
 
 void mean_dim(ShapeResult& out, const Tensor& self, std::optional<IntArrayRef> dim, bool keepdim,
               std::optional<DType> dtype) {
-  check_not_quantized(self, "mean");
   const DType type = mean_dtype(self, dtype);
   out.set(0, reduced_sizes(self.sizes(), reduction_mask(dim, self.dim(), "mean"), keepdim), type);
 }
 
 void cumsum(ShapeResult& out, const Tensor& self, int64_t dim, std::optional<DType> dtype) {
-  check_not_quantized(self, "cumsum");
   wrap_dim(dim, self.dim(), "cumsum");
-  out.set(0, self.sizes(), sum_dtype(self, dtype));
+  out.set(0, self.sizes(), sum_dtype(self, dtype, "cumsum"));
 }
 
 void extremum(ShapeResult& out, const Tensor& self, IntArrayRef dim, bool keepdim) {
@@ -115,7 +112,7 @@ void arg_extremum(ShapeResult& out, const Tensor& self, std::optional<int64_t> d
 }
 
 void bool_reduce_all(ShapeResult& out, const Tensor& self) {
-  check_not_quantized(self, "all");
+  check_arithmetic(self.dtype(), "all");
   out.set(0, {}, self.dtype() == DType::UInt8 ? DType::UInt8 : DType::Bool);
 }
 
@@ -126,7 +123,7 @@ void bool_reduce_dims(ShapeResult& out, const Tensor& self, std::optional<IntArr
 }
 
 void bool_reduce_dim(ShapeResult& out, const Tensor& self, int64_t dim, bool keepdim) {
-  check_not_quantized(self, "all");
+  check_arithmetic(self.dtype(), "all");
   out.set(0, reduced_sizes(self.sizes(), reduction_mask(IntArrayRef(dim), self.dim(), "all"), keepdim),
           self.dtype() == DType::UInt8 ? DType::UInt8 : DType::Bool);
 }

@@ -54,19 +54,38 @@ def _unfold(x, dim, size, step):
 
 
 def _as_strided_samples(m):
-    for shape in _shapes(m):
-        x = m.tensor(shape, layout="contiguous")
-        yield sample(m.tensor((2, 2)), x, [2, 2], [1, 2], 0)
-        yield sample(m.tensor((3, 2)), x, [3, 2], [0, 1], 1)
+    # An input of six elements from place 3 on, its columns first; the view also shows places around it.
+    for size, stride, offset in [((2, 2), (1, 2), 3), ((3, 2), (0, 1), 2), ((2, 3), (2, 1), None), ((4,), (-1,), 10)]:
+        yield sample(m.tensor(size), [2, 3], [1, 2], 3, list(size), list(stride), offset)
 
 
-def _as_strided(g, x, size, stride, offset):
-    step = np.dtype(np.int64).itemsize
+def _places(sizes, strides, offset, size, stride, view_offset):
+    """The places of an input's elements in a storage, and those that a view of it shows."""
 
-    def read(places):
-        return np.lib.stride_tricks.as_strided(places.reshape(-1)[offset:], size, [s * step for s in stride])
+    def of(sizes, strides, offset):
+        grid = np.indices(sizes).reshape(len(sizes), -1)
+        return (offset + np.asarray(strides) @ grid).reshape(sizes)
 
-    return scattered(read, x.shape, g)
+    return of(sizes, strides, offset), of(size, stride, offset if view_offset is None else view_offset)
+
+
+def _as_strided(g, *geometry):
+    inputs, shown = _places(*geometry)
+    storage = np.zeros(20, np.asarray(g).dtype)
+    np.add.at(storage, shown.reshape(-1), np.asarray(g).reshape(-1))
+    return storage[inputs]
+
+
+def _elements_samples(m):
+    for s in _as_strided_samples(m):
+        yield sample(m.tensor((2, 3)), *s.args[1:])
+
+
+def _elements(x, *geometry):
+    inputs, shown = _places(*geometry)
+    storage = np.zeros(20, np.asarray(x).dtype)
+    storage[inputs] = x
+    return storage[shown]
 
 
 def _gather_samples(m):
@@ -240,7 +259,9 @@ ROWS = [
     _view_row("select_backward", _selected, lambda s: (0, 0), lambda s: (-1, -1)),
     _view_row("slice_backward", _slice, lambda s: (0, 1, None, 2), lambda s: (-1, None, None, -1)),
     _view_row("unfold_backward", _unfold, lambda s: (0, 2, 1), lambda s: (0, 1, 1)),
-    _backward("as_strided_backward", _as_strided_samples, _as_strided, grad_constant=(1,),
+    _backward("as_strided_backward", _as_strided_samples, _as_strided,
+              absent={**_ABSENT, "empty": "a gradient of no elements has no places to come from"}),
+    _backward("as_strided_elements", _elements_samples, _elements,
               absent={**_ABSENT, "empty": "a gradient of no elements has no places to come from"}),
     _backward("gather_backward", _gather_samples,
               lambda g, sizes, dim, index: scattered(lambda x: np.take_along_axis(x, index, dim), sizes, g)),

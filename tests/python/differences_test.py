@@ -1,0 +1,81 @@
+"""Rows of docs/differences.md that no other test has: what Tenon does on purpose where PyTorch does another thing."""
+
+import io
+
+import numpy as np
+import pytest
+
+import tenon
+
+
+def test_data_shares_the_version_counter():
+    x = tenon.ones(2, requires_grad=True)
+    y = x * x
+    x.data.add_(1)
+    assert x._version == 1
+    with pytest.raises(RuntimeError, match="changed in place"):
+        y.sum().backward()
+
+
+def test_data_of_an_inference_tensor_is_one():
+    with tenon.inference_mode():
+        x = tenon.ones(2)
+    for alias in (x.data, x.detach()):
+        with pytest.raises(RuntimeError, match="inference tensor"):
+            alias.add_(1)
+
+
+def test_a_written_view_loses_its_history_with_its_base():
+    x = tenon.ones(3, requires_grad=True)
+    y = x * 1
+    v = y[:]
+    v.mul_(3)
+    y.detach_()
+    assert not v.requires_grad
+
+
+def test_tensors_that_share_memory_are_saved_apart():
+    base = tenon.arange(4.0)
+    file = io.BytesIO()
+    tenon.save({"a": base, "b": base[1:]}, file)
+    file.seek(0)
+    loaded = tenon.load(file)
+    loaded["a"].zero_()
+    assert loaded["b"].tolist() == [1, 2, 3]
+
+
+def test_out_of_another_shape_is_refused():
+    with pytest.raises(RuntimeError):
+        tenon.add(tenon.ones(3), 1, out=tenon.empty(2))
+    assert tenon.add(tenon.ones(3), 1, out=tenon.empty(0)).tolist() == [2, 2, 2]
+
+
+def test_a_source_that_overlaps_what_is_written_is_read_first():
+    x = tenon.arange(5)
+    x[1:].copy_(x[:-1])
+    assert x.tolist() == [0, 0, 1, 2, 3]
+    x = tenon.arange(4.0)
+    x.index_add_(0, tenon.tensor([1, 2, 3]), x[:3])
+    assert x.tolist() == [0, 1, 3, 5]
+
+
+def test_sequences_and_arrays_are_assigned():
+    x = tenon.zeros(2)
+    x[:] = [1, 2]
+    assert x.tolist() == [1, 2]
+    x[:] = np.array([3.0, 4.0])
+    assert x.tolist() == [3, 4]
+
+
+def test_integers_do_not_take_fractions():
+    with pytest.raises((TypeError, ValueError, RuntimeError)):
+        tenon.arange(3).masked_fill(tenon.tensor([True, False, True]), 1.5)
+
+
+def test_slopes_where_there_is_none():
+    x = tenon.zeros(1, requires_grad=True)
+    (g,) = tenon.autograd.grad(tenon.hypot(x, tenon.zeros(1)).sum(), x)
+    assert g.tolist() == [0]
+    x = tenon.tensor([1.0, float("nan"), 0.0], requires_grad=True)
+    (g,) = tenon.autograd.grad(x.amax(), x)
+    assert g.tolist() == [0, 1, 0]

@@ -128,10 +128,13 @@ PyObject* register_leaf_hook(PyObject* o, PyObject* function) {
     // The leaf owns the hook: a strong reference back would keep both for ever.
     const Ref weak(checked(PyWeakref_NewRef(o, nullptr)));
     return new_handle(autograd::register_post_accumulate_grad_hook(
-        tensor_of(o), std::function<void()>([kept = keep(function), leaf = keep(weak.get())] {
+        tensor_of(o),
+        autograd::LeafHook([kept = keep(function), object = keep(weak.get())](const Tensor& leaf) {
           from_python([&] {
-            const Ref target = Ref::borrow(PyWeakref_GetObject(leaf->get()));
-            if (!target || target.get() == Py_None) return;
+            // Where Python has let go of the leaf, the hook gets another tensor of the same elements and
+            // gradient.
+            Ref target = Ref::borrow(PyWeakref_GetObject(object->get()));
+            if (!target || target.get() == Py_None) target = Ref(checked(wrap(Tensor(leaf))));
             const Ref result(checked(PyObject_CallOneArg(kept->get(), target.get())));
             TENON_CHECK(result.get() == Py_None, Runtime,
                         fmt::format("Tensor post accumulate grad hooks should return None, '{}' returned {}",

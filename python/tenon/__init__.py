@@ -2,7 +2,7 @@
 
     import tenon as torch
 
-runs PyTorch code that stays inside the supported operators; docs/operators.md lists them.
+runs PyTorch code that stays inside the supported operators; `python -m tenon ops` lists them.
 """
 
 import builtins as _builtins

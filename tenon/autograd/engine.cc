@@ -8,6 +8,7 @@
 #include "tenon/autograd/autograd_meta.h"
 #include "tenon/autograd/fit_gradient.h"
 #include "tenon/autograd/graph_task.h"
+#include "tenon/core/stack_space.h"
 #include "tenon/core/thread_state.h"
 #include "tenon/generated/functions.h"
 
@@ -312,6 +313,31 @@ void GraphTask::pass_on(Step& step, std::span<Tensor> out) {
   }
 }
 
+namespace {
+
+/// Passes that were started from within passes of this thread. A node or hook that always starts another is
+/// told so before the stack ends.
+class NestedPass {
+ public:
+  NestedPass() {
+    constexpr size_t kReserve = 96 * 1024;
+    TENON_CHECK(
+        depth == 0 || stack_left() > kReserve, Runtime,
+        fmt::format("backward: {} passes were started each from within another, and the stack of this "
+                    "thread ends here",
+                    depth));
+    ++depth;
+  }
+  ~NestedPass() { --depth; }
+  NestedPass(const NestedPass&) = delete;
+
+ private:
+  static thread_local constinit int depth;
+};
+thread_local constinit int NestedPass::depth = 0;
+
+}  // namespace
+
 std::vector<Tensor> run_backward(std::span<const Edge> roots, std::span<const Tensor> grads,
                                  std::span<const Edge> captures, const BackwardOptions& options) {
   // A backward pass may be asked for from inside a kernel or under another mode; its own operators are plain
@@ -319,6 +345,7 @@ std::vector<Tensor> run_backward(std::span<const Edge> roots, std::span<const Te
   const ThreadStateGuard<&ThreadState::excluded> visible(
       DispatchKeySet(thread_state.excluded.bits() & ~kAutogradKeys.bits()));
   const AutoGradMode mode(options.create_graph);
+  const NestedPass nested;
   GraphTask task(roots, captures, options);
   for (size_t i = 0; i < roots.size(); ++i) {
     if (roots[i].node) task.deliver(roots[i], grads[i]);

@@ -1,6 +1,21 @@
 #include "tenon/autograd/hooks.h"
 
+#include <utility>
+
 namespace tenon::autograd {
+
+void GradSlot::destroy(GradSlot* slot) noexcept {
+  thread_local constinit GradSlot* waiting = nullptr;
+  thread_local constinit bool freeing = false;
+  if (freeing) {
+    slot->next_to_free = std::exchange(waiting, slot);
+    return;
+  }
+  freeing = true;
+  delete slot;
+  while (waiting) delete std::exchange(waiting, waiting->next_to_free);
+  freeing = false;
+}
 
 void NodeHooks::remove(uint64_t id) {
   // A hook's own destructor may take locks: it runs after this one is given back.

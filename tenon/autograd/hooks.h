@@ -16,9 +16,11 @@ namespace tenon::autograd {
 /// A tensor's `.grad`, shared by the tensor and by the node that fills it, so that neither needs to keep the
 /// other.
 struct GradSlot final : RefCounted {
-  static void destroy(GradSlot* slot) noexcept { delete slot; }
+  /// A gradient may have a gradient itself, and so on: freed without recursion.
+  static void destroy(GradSlot* slot) noexcept;
 
   Tensor grad;
+  GradSlot* next_to_free = nullptr;
   /// Whether the leaf still requires grad; it may have said no since the forward pass.
   std::atomic<bool> wanted{true};
   std::atomic_flag busy;

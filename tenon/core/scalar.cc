@@ -1,6 +1,12 @@
 #include "tenon/core/scalar.h"
 
+#include "tenon/core/error.h"
+
 namespace tenon {
+
+void Scalar::throw_beyond_int64() {
+  throw_error(ErrorKind::Value, "Scalar: an integer beyond int64 is no element of any dtype");
+}
 
 DType Scalar::dtype() const noexcept {
   switch (kind_) {

@@ -20,9 +20,14 @@ class Scalar {
   /// Exactly bool: a pointer must not slip in by its conversion.
   template <std::same_as<bool> T>
   Scalar(T v) noexcept : kind_(Kind::Bool), int_(v) {}
+  /// Throws Error{Value} for a number beyond int64.
   template <std::integral T>
-  requires(!std::same_as<T, bool>) Scalar(T v)
-  noexcept : kind_(Kind::Int), int_(static_cast<int64_t>(v)) {}
+  requires(!std::same_as<T, bool>) Scalar(T v) : kind_(Kind::Int), int_(static_cast<int64_t>(v)) {
+    if constexpr (std::unsigned_integral<T> && sizeof(T) == sizeof(int64_t)) {
+      if (v > static_cast<T>(INT64_MAX)) [[unlikely]]
+        throw_beyond_int64();
+    }
+  }
   template <std::floating_point T>
   Scalar(T v) noexcept : kind_(Kind::Float), real_(static_cast<double>(v)) {}
   Scalar(Half v) noexcept : Scalar(static_cast<float>(v)) {}
@@ -38,6 +43,7 @@ class Scalar {
   /// The dtype that this number has when nothing else decides: bool, int64, the default float, complex of it.
   DType dtype() const noexcept;
 
+  /// Of a complex number, here and below, the real part.
   double to_double() const noexcept { return kind_ >= Kind::Float ? real_ : static_cast<double>(int_); }
   /// Truncates toward zero; a value outside int64 or a NaN gives INT64_MIN.
   int64_t to_int() const noexcept {
@@ -52,6 +58,8 @@ class Scalar {
   }
 
  private:
+  [[noreturn]] static void throw_beyond_int64();
+
   Kind kind_;
   union {
     int64_t int_;

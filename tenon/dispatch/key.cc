@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cctype>
+#include <optional>
+#include <utility>
 
 #include "tenon/core/device.h"
 #include "tenon/core/error.h"
@@ -33,6 +35,31 @@ constexpr AliasName kAliases[] = {
     {"CompositeExplicitAutograd", kCompositeExplicit},
 };
 
+// SparseCsr before Sparse: the longer prefix first. A backend's own name may not begin with a prefix.
+constexpr Functionality kPrefixes[] = {Functionality::Autograd, Functionality::SparseCsr,
+                                       Functionality::Sparse, Functionality::Quantized,
+                                       Functionality::Blocked};
+
+// Without its prefix, if it has one.
+std::pair<Functionality, std::string_view> split_prefix(std::string_view name) {
+  for (const Functionality f : kPrefixes) {
+    const std::string_view prefix = name_of(f);
+    if (name.size() > prefix.size() && name.starts_with(prefix)) return {f, name.substr(prefix.size())};
+  }
+  return {Functionality::Dense, name};
+}
+
+std::optional<DispatchKey> key_without_backend(std::string_view name) {
+  for (const auto& alias : kAliases) {
+    if (alias.name == name) return alias.key;
+  }
+  for (int i = 0; i < kNumFunctionalities; ++i) {
+    const auto f = static_cast<Functionality>(i);
+    if (!is_per_backend(f) && kNames[i] == name) return DispatchKey(f);
+  }
+  return std::nullopt;
+}
+
 // The first plug-in's backend, under PyTorch's name for it.
 constexpr Backend kFirstPlugin = 1;
 
@@ -59,13 +86,7 @@ std::string key_name(DispatchKey key) {
 }
 
 DispatchKey key_parse(std::string_view name) {
-  for (const auto& alias : kAliases) {
-    if (alias.name == name) return alias.key;
-  }
-  for (int i = 0; i < kNumFunctionalities; ++i) {
-    const auto f = static_cast<Functionality>(i);
-    if (!is_per_backend(f) && kNames[i] == name) return DispatchKey(f);
-  }
+  if (const auto key = key_without_backend(name)) return *key;
   const bool spelled = !name.empty() && std::isupper(static_cast<unsigned char>(name[0])) &&
                        std::all_of(name.begin(), name.end(), [](unsigned char c) { return std::isalnum(c); });
   TENON_CHECK(
@@ -73,17 +94,18 @@ DispatchKey key_parse(std::string_view name) {
       fmt::format("dispatch key: '{}' is not one; examples: CPU, Meta, AutogradCPU, BackendSelect, Autograd, "
                   "CompositeImplicit, CompositeExplicit",
                   name));
-  // SparseCsr before Sparse: the longer prefix first. A backend's own name may not begin with a prefix.
-  constexpr Functionality kPrefixes[] = {Functionality::Autograd, Functionality::SparseCsr,
-                                         Functionality::Sparse, Functionality::Quantized,
-                                         Functionality::Blocked};
-  for (const Functionality f : kPrefixes) {
-    const std::string_view prefix = name_of(f);
-    if (name.size() > prefix.size() && name.starts_with(prefix)) {
-      return DispatchKey(f, backend_for(name.substr(prefix.size())));
-    }
-  }
-  return DispatchKey(Functionality::Dense, backend_for(name));
+  const auto [functionality, backend] = split_prefix(name);
+  return DispatchKey(functionality, backend_for(backend));
+}
+
+bool is_known_key(std::string_view name) noexcept {
+  constexpr std::string_view kDevices[] = {"CUDA", "HIP",    "HPU",         "IPU",         "MAIA",
+                                           "MPS",  "MTIA",   "VE",          "Vulkan",      "XLA",
+                                           "XPU",  "OpenCL", "PrivateUse1", "PrivateUse2", "PrivateUse3"};
+  if (key_without_backend(name)) return true;
+  const std::string_view backend = split_prefix(name).second;
+  return find_backend_by_key(backend).has_value() ||
+         std::ranges::find(kDevices, backend) != std::end(kDevices);
 }
 
 bool is_alias_key(DispatchKey key) noexcept { return key.kind != DispatchKey::Kind::Runtime; }

@@ -51,6 +51,9 @@ std::string key_name(DispatchKey key);
 /// AutogradPrivateUse1). A backend that nobody registered yet gets its place reserved. Throws Error{Value}
 /// for anything else.
 DispatchKey key_parse(std::string_view name);
+/// Whether `key_parse` would take the name without reserving a place for a new backend. PyTorch's names of
+/// devices that are not built in count as known: their kernels may come before their backend.
+bool is_known_key(std::string_view name) noexcept;
 bool is_alias_key(DispatchKey key) noexcept;
 /// Whether registering at `alias` offers a kernel to `key`.
 bool is_included_in_alias(DispatchKey key, DispatchKey alias) noexcept;

@@ -15,7 +15,8 @@ void copy_elements(const Tensor& dst, const Tensor& src, const char* op);
 /// takes the negative of what it can hold, which wraps (-1 is 255), as in PyTorch.
 void check_fits(const Scalar& value, DType dtype, const char* op);
 
-/// Throws Error{NotImplemented} for a dtype that is only stored and moved: the quantized and 8-bit floating ones.
+/// Throws Error{NotImplemented} for a dtype that is only stored and moved: the quantized and 8-bit floating
+/// ones.
 void check_arithmetic(DType dtype, const char* op);
 
 /// Sets every element. Throws Error{Value} when an integer dtype cannot hold the value (see check_fits).

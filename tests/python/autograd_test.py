@@ -1,5 +1,6 @@
 """Autograd as Python sees it."""
 
+import sys
 import threading
 
 import numpy as np
@@ -432,3 +433,56 @@ def test_an_assigned_value_may_have_more_dimensions_of_size_one():
     assert x.tolist() == [3, 0, 3] and v.grad.tolist() == [[2]]
     with pytest.raises(RuntimeError, match="broadcast"):
         tenon.zeros(2).copy_(tenon.ones(1, 2))
+
+
+def test_a_hook_runs_though_nobody_holds_the_leaf():
+    x = tenon.ones(3, requires_grad=True)
+    y = x * 2
+    seen = []
+    x.register_post_accumulate_grad_hook(lambda leaf: seen.append((leaf.tolist(), leaf.grad.tolist())))
+    del x
+    y.sum().backward()
+    assert seen == [([1, 1, 1], [2, 2, 2])]
+
+
+def test_a_chain_of_gradients_is_freed():
+    x = tenon.ones(1)
+    for _ in range(200_000):
+        y = tenon.ones(1)
+        y.grad = x
+        x = y
+    del x, y
+
+
+def test_passes_within_passes_end_with_an_error():
+    """Each pass starts another, on a thread with a small stack."""
+
+    class Endless(tenon.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 1
+
+        @staticmethod
+        def backward(ctx, grad):
+            with tenon.enable_grad():
+                Endless.apply(grad.detach().requires_grad_()).sum().backward()
+            return grad
+
+    errors = []
+
+    def run():
+        try:
+            Endless.apply(tenon.ones(1, requires_grad=True)).sum().backward()
+        except RuntimeError as error:  # RecursionError is one
+            errors.append(error)
+
+    limit, size = sys.getrecursionlimit(), threading.stack_size(1 << 20)
+    sys.setrecursionlimit(1_000_000)
+    try:
+        thread = threading.Thread(target=run)
+        thread.start()
+        thread.join()
+    finally:
+        sys.setrecursionlimit(limit)
+        threading.stack_size(size)
+    assert "the stack of this thread ends" in str(errors[0])

@@ -79,3 +79,8 @@ def test_slopes_where_there_is_none():
     x = tenon.tensor([1.0, float("nan"), 0.0], requires_grad=True)
     (g,) = tenon.autograd.grad(x.amax(), x)
     assert g.tolist() == [0, 1, 0]
+
+
+def test_wide_integers_beside_half_types_keep_their_value():
+    x = tenon.tensor([70_000], dtype=tenon.int32) + tenon.tensor([-60_000.0], dtype=tenon.float16)
+    assert x.dtype == tenon.float16 and x.tolist() == [10_000]

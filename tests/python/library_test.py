@@ -536,3 +536,18 @@ def test_calls_leave_no_references_behind(lib):
     for _ in range(50):
         everything()
     assert counts() == before
+
+
+@pytest.mark.parametrize("key", ["Autogard", "FOO", "Cpu", "AutogradCpu", "cpu", "", "Dense"])
+def test_misspelt_keys_are_refused(key):
+    with Library("keys_test", "FRAGMENT") as lib:
+        lib.define("f(Tensor x) -> Tensor")
+        with pytest.raises(ValueError, match="key"):
+            lib.impl("f", lambda x: x * 1, key)
+
+
+@pytest.mark.parametrize("key", ["CPU", "CUDA", "Meta", "AutogradCPU", "CompositeExplicitAutograd", "Autograd"])
+def test_known_keys_are_taken(key):
+    with Library("keys_test", "FRAGMENT") as lib:
+        lib.define("f(Tensor x) -> Tensor")
+        lib.impl("f", lambda x: x * 1, key)

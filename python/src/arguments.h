@@ -26,12 +26,14 @@ std::array<PyObject*, N> spread(const char* function, const char* const (&names)
   return out;
 }
 
-/// Whether an optional flag is set. Throws PythonError when its truth cannot be told.
+bool parse_bool(PyObject* o, bool& out);  // parse.h
+
+/// An optional flag: True, False or None for the fallback. Throws Error{Type} for anything else.
 inline bool flag(PyObject* o, bool fallback = false) {
-  if (!o) return fallback;
-  const int truth = PyObject_IsTrue(o);
-  if (truth < 0) throw PythonError();
-  return truth != 0;
+  if (!o || o == Py_None) return fallback;
+  bool on = false;
+  TENON_CHECK(parse_bool(o, on), Type, std::string("expected a bool, not ") + Py_TYPE(o)->tp_name);
+  return on;
 }
 
 inline bool given(PyObject* o) noexcept { return o && o != Py_None; }

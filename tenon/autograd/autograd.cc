@@ -114,16 +114,23 @@ HookHandle register_hook(const Tensor& t, TensorHook hook) {
                   NodeHooks::OfInput{NodeHooks::next_id(), edge.input_nr, std::move(hook)});
 }
 
-HookHandle register_post_accumulate_grad_hook(const Tensor& t, std::function<void()> hook) {
+namespace {
+
+void check_has_accumulator(const Tensor& t) {
   TENON_CHECK(t.requires_grad(), Runtime, "cannot register a hook on a tensor that doesn't require gradient");
   TENON_CHECK(t.is_leaf(), Runtime, "post accumulate grad hooks cannot be registered on non-leaf tensors");
+}
+
+}  // namespace
+
+HookHandle register_post_accumulate_grad_hook(const Tensor& t, std::function<void()> hook) {
+  check_has_accumulator(t);
   return add_hook(*gradient_edge(t).node, &NodeHooks::leaf,
                   NodeHooks::Entry<std::function<void()>>{NodeHooks::next_id(), std::move(hook)});
 }
 
 HookHandle register_post_accumulate_grad_hook(const Tensor& t, LeafHook hook) {
-  TENON_CHECK(t.requires_grad() && t.is_leaf(), Runtime,
-              "post accumulate grad hooks belong to leaves that require grad");
+  check_has_accumulator(t);
   // The leaf owns the node, which owns the hook: what the hook gets is made afresh from parts that own no
   // node.
   const AutogradMeta& meta = *meta_of(*t.impl());

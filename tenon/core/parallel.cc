@@ -32,9 +32,9 @@ std::atomic<int>& thread_count() {
   return count;
 }
 
-// libgomp's pool does not survive a fork, and using it there hangs: a forked child runs on its own thread
-// alone.
 std::atomic<bool> g_forked_child{false};
+[[maybe_unused]] const int g_noticed_when_forked =
+    pthread_atfork(nullptr, nullptr, [] { g_forked_child = true; });
 
 // The first error of any range, kept until every range is done.
 class FirstError {
@@ -71,18 +71,15 @@ void set_num_threads(int n) {
 }
 
 bool in_parallel_region() noexcept { return t_in_parallel; }
+bool in_forked_child() noexcept { return g_forked_child.load(std::memory_order_relaxed); }
 
 namespace detail {
 
 void parallel_for(int64_t begin, int64_t end, int64_t grain, RangeFunction f, void* context) {
-#ifdef TENON_OPENMP
-  static const int registered = pthread_atfork(nullptr, nullptr, [] { g_forked_child = true; });
-  (void)registered;
-#endif
   const int64_t total = end - begin;
   const int64_t most = (total + std::max<int64_t>(grain, 1) - 1) / std::max<int64_t>(grain, 1);
   const int64_t ranges = std::min<int64_t>(num_threads(), most);
-  if (ranges <= 1 || t_in_parallel || g_forked_child.load(std::memory_order_relaxed))
+  if (ranges <= 1 || t_in_parallel || in_forked_child())
     return f(context, begin, end);
 
   FirstError error;

@@ -14,6 +14,9 @@ int num_threads() noexcept;
 void set_num_threads(int n);
 /// Whether this thread is inside a parallel_for.
 bool in_parallel_region() noexcept;
+/// Whether this process is a fork of one that had loaded Tenon. Threads do not survive a fork, and a library
+/// that waits for its own (libgomp, OpenBLAS) hangs there: everything runs on the calling thread.
+bool in_forked_child() noexcept;
 
 namespace detail {
 using RangeFunction = void (*)(void* context, int64_t begin, int64_t end);

@@ -263,8 +263,8 @@ Tensor as_strided_backward(const Tensor& grad, IntArrayRef input_sizes, IntArray
                            std::optional<int64_t> storage_offset) {
   const int64_t offset = storage_offset.value_or(input_offset);
   const Places places(input_sizes, input_strides, input_offset, size, stride, offset);
-  const Tensor flat = scatter_to_places(
-      grad, places.count, size, stride, offset - places.origin, "as_strided_backward");
+  const Tensor flat =
+      scatter_to_places(grad, places.count, size, stride, offset - places.origin, "as_strided_backward");
   return contiguous_copy(make_view(flat, input_sizes, input_strides, input_offset - places.origin));
 }
 

@@ -1,5 +1,8 @@
 """How arguments reach operators: overloads, keywords, numbers, sizes one by one, and the messages for what does not fit."""
 
+import multiprocessing
+import os
+
 import numpy as np
 import pytest
 
@@ -180,3 +183,15 @@ def test_to_and_casts():
         x.to(3)
     with pytest.raises(TypeError):
         x.to(tenon.float32, foo=1)
+
+
+def test_a_forked_child_multiplies():
+    """OpenBLAS and libgomp would wait there for threads of the parent."""
+    a = tenon.ones(300, 300)
+    assert (a @ a).sum().item() == 300**3
+    child = multiprocessing.get_context("fork").Process(target=lambda: os._exit(int((a @ a).sum().item() != 300**3)))
+    child.start()
+    child.join(60)
+    hung = child.is_alive()
+    child.kill()
+    assert not hung and child.exitcode == 0

@@ -178,3 +178,16 @@ def test_the_gradient_of_the_product_of_no_elements_has_none():
 def test_messages_name_what_was_given(f, error, text):
     with pytest.raises(error, match=text):
         f()
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: tenon.tensor(1.0, requires_grad="yes"), lambda: tenon.ones(1).requires_grad_(1),
+        lambda: tenon.set_grad_enabled("on"), lambda: setattr(tenon.ones(1), "requires_grad", 5),
+        lambda: tenon.ones(1, requires_grad=True).sum().backward(retain_graph="no"),
+    ],
+)  # fmt: skip
+def test_flags_are_bools(call):
+    with pytest.raises(TypeError, match="bool"):
+        call()

@@ -6,6 +6,7 @@
 #include <type_traits>
 
 #include "tenon/core/error.h"
+#include "tenon/core/parallel.h"
 
 #ifdef TENON_HAVE_OPENBLAS
 #include <cblas.h>
@@ -102,7 +103,7 @@ void blas_gemm(const GemmArgs<T>& g) {
 
 template <class T>
 GemmBy gemm_by_best(const GemmArgs<T>& g, bool strict) {
-  if (!strict && has_blas() && blas_pays(g) && blas_accepts(g)) {
+  if (!strict && !in_forked_child() && has_blas() && blas_pays(g) && blas_accepts(g)) {
     blas_gemm(g);
     return GemmBy::OpenBlas;
   }

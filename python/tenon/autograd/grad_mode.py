@@ -78,7 +78,7 @@ class set_grad_enabled(_Mode):
     """Sets the mode at once; as a context manager, until the end of the block."""
 
     def __init__(self, mode):
-        self.mode = bool(mode)
+        self.mode = mode
         self.previous = _set_grad_enabled(self.mode)
 
     def _again(self):
@@ -102,7 +102,7 @@ class inference_mode(_Mode):
         if callable(mode):
             return cls()(mode)
         self = super().__new__(cls)
-        self.mode = bool(mode)
+        self.mode = mode
         return self
 
     def _again(self):

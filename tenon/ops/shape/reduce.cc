@@ -117,7 +117,7 @@ void bool_reduce_all(ShapeResult& out, const Tensor& self) {
 }
 
 void bool_reduce_dims(ShapeResult& out, const Tensor& self, std::optional<IntArrayRef> dim, bool keepdim) {
-  check_not_quantized(self, "all");
+  check_arithmetic(self.dtype(), "all");
   out.set(0, reduced_sizes(self.sizes(), reduction_mask(dim, self.dim(), "all"), keepdim),
           self.dtype() == DType::UInt8 ? DType::UInt8 : DType::Bool);
 }

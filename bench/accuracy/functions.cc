@@ -18,10 +18,11 @@ const std::vector<MathFunction>& math_functions() {
 }
 
 std::vector<std::string_view> unmeasured_functions() {
-  // These choose, move bits or test; trunc_divide is trunc of a rounded quotient, and angle is 0 or pi.
+  // These choose, move bits or test; trunc_divide is trunc of a rounded quotient, angle is 0 or pi, and
+  // log_of_base is log under another name.
   static constexpr std::string_view kWithoutRounding[] = {
-      "sign",      "sgn",       "real",  "imag",  "conj",     "angle",    "relu",
-      "clamp_min", "clamp_max", "isnan", "isinf", "isfinite", "copysign", "trunc_divide"};
+      "sign",      "sgn",   "real",  "imag",     "conj",     "angle",        "relu",       "clamp_min",
+      "clamp_max", "isnan", "isinf", "isfinite", "copysign", "trunc_divide", "log_of_base"};
   std::vector<std::string_view> missing;
   for (const expr::Function& f : expr::functions()) {
     if (f.internal || !f.runs_in(expr::ComputeType::Float32)) continue;

@@ -107,8 +107,9 @@ Tensor sum_to_size(const Tensor& self, IntArrayRef size) {
   TENON_CHECK(fits, Shape,
               fmt::format("sum_to_size: size {} is not expandable to size {}", to_string(size),
                           to_string(self.sizes())));
-  const Tensor summed = dims.empty() ? self : tenon::sum(self, IntArrayRef(dims), true);
-  return leading > 0 ? summed.view(size) : summed;
+  if (dims.empty()) return self.view(size);
+  const Tensor summed = tenon::sum(self, IntArrayRef(dims), true);
+  return leading > 0 ? tenon::_unsafe_view(summed, size) : summed;
 }
 
 Tensor logsumexp(const Tensor& self, IntArrayRef dim, bool keepdim) {

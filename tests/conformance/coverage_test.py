@@ -27,6 +27,28 @@ def test_every_operator_has_a_row():
     assert not [n for n, e in ENTRIES.items() if row_of(e) is None ]
 
 
+def test_results_are_no_views_unless_they_are_meant_to_be():
+    """A result with a base cannot be detached in place, and writes to it take the way of a view's.
+
+    Gradients may be views, as nobody writes to them; so may the columns of nonzero(as_tuple=True), as in PyTorch, and what
+    sum_to_size has nothing to sum for.
+    """
+    wrong = []
+    for name, entry in ENTRIES.items():
+        op, row = entry.main, row_of(entry)
+        if op.form != "functional" or op.view or row is None or row.view or TENON.function(op, row) is None:
+            continue
+        for s in check.samples_of(op, row, "float32", "plain"):
+            if row.refuses(s):
+                continue
+            args, kwargs = TENON.arguments(s)
+            results = TENON.function(op, row)(*args, **kwargs)
+            for r in results if isinstance(results, (tuple, list)) else [results]:
+                if isinstance(r, tenon.Tensor) and r._base is not None and not any(r is a for a in args):
+                    wrong.append(name)
+    assert {n for n in wrong if "backward" not in n} <= {"nonzero_numpy", "sum_to_size"}
+
+
 def test_calls_reach_the_operator():
     """By the dispatcher's trace: the overload that a row names is the one that its sample calls."""
     missed = []

@@ -193,6 +193,14 @@ _MOST = dict(absent=_ONE)
 _FLAT = dict(absent={**_ONE, "channels_last": "takes two dimensions at most"})
 _RANKED = dict(absent={**_ONE, "zero_dim": "needs a dimension"})
 
+_STRIDED = ("transposed", "expanded", "negative", "sliced", "channels_last", "overlapping")
+_UNVIEWABLE = {**_ONE, **dict.fromkeys(_STRIDED, "strides that cannot be viewed so are refused; reshape has the sample")}
+
+
+def _viewable(m):
+    return (s for s in _with(_flat_sizes)(m) if m.kind not in _STRIDED)
+
+
 ROWS = [
     view("alias", lambda x: x, unary_samples(), no_peer="not in PyTorch's module", **_MOST),
     view("as_strided", _as_strided, _as_strided_samples, no_peer="negative strides",
@@ -231,10 +239,8 @@ ROWS = [
     view("unflatten.int", _unflatten, _with(_unflatten_args, 1), **_RANKED),
     view("unfold", _unfold, _with(_unfold_args), **_RANKED),
     view("unsqueeze", lambda x, d: np.expand_dims(x, d), _with(lambda s: [(0,), (-1,)]), **_MOST),
-    view("view", _reshape, lambda m: (s for s in _with(_flat_sizes)(m) if m.kind not in ("transposed", "expanded", "negative",
-         "sliced", "channels_last", "overlapping")),
-         absent={**_ONE, **{k: "strides that cannot be viewed so are refused; reshape has the sample" for k in
-                            ("transposed", "expanded", "negative", "sliced", "channels_last", "overlapping")}}),
+    view("view", _reshape, _viewable, absent=_UNVIEWABLE),
+    view("_unsafe_view", _reshape, _viewable, absent=_UNVIEWABLE, no_peer="not in PyTorch's module"),
     view("view_as", _sized_like, _like, **_MOST),
     Row("cat", _joined, lambda xs, dim=0: np.concatenate(xs, dim), result=_promoted, absent={"zero_dim": "needs a dimension"}),
     Row("stack", _stacked, lambda xs, dim=0: np.stack(xs, dim), result=_promoted),

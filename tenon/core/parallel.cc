@@ -79,8 +79,7 @@ void parallel_for(int64_t begin, int64_t end, int64_t grain, RangeFunction f, vo
   const int64_t total = end - begin;
   const int64_t most = (total + std::max<int64_t>(grain, 1) - 1) / std::max<int64_t>(grain, 1);
   const int64_t ranges = std::min<int64_t>(num_threads(), most);
-  if (ranges <= 1 || t_in_parallel || in_forked_child())
-    return f(context, begin, end);
+  if (ranges <= 1 || t_in_parallel || in_forked_child()) return f(context, begin, end);
 
   FirstError error;
   const auto run = [&](int64_t i) {

@@ -1,6 +1,7 @@
 """Random numbers: properties of what is drawn, and that a seed repeats it. Their values are tested in tests/random."""
 
 import tenon
+from conformance.library import TENON
 from conformance.rows import Row, unary_samples
 from conformance.samples import Spec, sample
 
@@ -75,8 +76,13 @@ def _chances(m):
         yield sample(m.tensor(shape), m.tensor(shape, domain=(0, 1)))
 
 
-def _dropped(r, *args, **kwargs):
-    pass  # half of the elements are gone, the others doubled: tests/python/nn_test.py
+def _dropped(r, x, *_):
+    """About half of the elements are gone, the others doubled."""
+    found, twice = TENON.array(r), 2 * x.array()
+    gone, kept = found == 0, found == twice
+    assert (gone | kept).all(), f"elements that are neither 0 nor twice what they were: {found[~(gone | kept)]}"
+    if found.size >= 30 and 0 not in x.strides:
+        assert 4 < gone.sum() < found.size - 4, f"{gone.sum()} of {found.size} are gone"
 
 
 def _dtype(s):
@@ -86,7 +92,7 @@ def _dtype(s):
 _FLOATS = dict(refuse=("bool", "integral"))
 _COMPLEX = {"complex": "complex random numbers are absent"}
 #: As in PyTorch.
-_NOTHING = {**_COMPLEX, **{(c, "empty"): "nothing is dropped from no elements" for c in ("bool", "integral")}}
+_NOTHING = {(c, "empty"): "nothing is dropped from no elements" for c in ("bool", "integral")}
 _BITS = {"bool": "no truth value holds the numbers drawn"}
 
 

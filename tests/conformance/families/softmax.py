@@ -195,7 +195,7 @@ ROWS = [
         **_EASY),
     Row("l1_loss", _mse_samples, _l1, operands=(0, 1), refuse=("bool",), refuse_common=("integral",), real=True, ulps=16,
         magnitude=True, absent={"bool": "a loss of numbers", "integral": "sub, abs and mean have it"}),
-    Row("mse_loss", _mse_samples, _mse, operands=(0, 1), refuse=("bool", "complex"), refuse_common=("integral",), ulps=16,
+    Row("mse_loss", _mse_samples, _mse, operands=(0, 1), refuse=("complex",), refuse_common=("bool", "integral"), ulps=16,
         magnitude=True, absent={"bool": "a loss of numbers", "integral": "sub, square and mean have it"}),
     Row("nll_loss", _nll_samples, _nll, ulps=8, magnitude=True, absent=_LOSS, **_NLL),
     Row("nll_loss_forward", _forward_samples, _nll_forward, ulps=8, magnitude=True, absent=_LOSS, refuse=_FLOATS,

@@ -90,8 +90,8 @@ def alike_complex(got, want, d, allowed, infinite):
     return near | np.where(finite, got == want, parts[0] & parts[1])
 
 
-def compare(got, want, d, allowed, where="", infinite="parts"):
-    """Raises AssertionError where arrays differ; NaN equals NaN."""
+def compare(got, want, d, allowed, where="", row=None):
+    """Raises AssertionError where arrays differ; NaN equals NaN, and zeros have signs where results are exact."""
     assert got.shape == np.shape(want), f"{where}shape {list(got.shape)}, expected {list(np.shape(want))}"
     want = d.store(want).reshape(np.shape(want))
     if got.size == 0:
@@ -101,9 +101,12 @@ def compare(got, want, d, allowed, where="", infinite="parts"):
     else:
         with np.errstate(all="ignore"):
             if d.category == "complex":
-                bad = ~alike_complex(got, want, d, allowed, infinite)
+                bad = ~alike_complex(got, want, d, allowed, row.infinite if row else "parts")
             else:
                 bad = ~alike(got, want, d, allowed)
+                if row is None or row.signed_zeros:
+                    exact = np.asarray(allowed) == 0
+                    bad |= exact & (got == 0) & (want == 0) & (np.signbit(got) != np.signbit(want))
     if bad.any():
         at = tuple(int(i) for i in np.argwhere(np.atleast_1d(bad))[0])
         g, w = np.atleast_1d(got)[at], np.atleast_1d(want)[at]
@@ -124,10 +127,10 @@ def check_result(row, s, got, library=TENON):
         d = BY_NAME[name]
         where = f"result {i}: " if len(want) > 1 else ""
         if not isinstance(g, library.module.Tensor):
-            compare(np.asarray(g, d.compute), w, d, tolerance(row, s, w, d), where, row.infinite)
+            compare(np.asarray(g, d.compute), w, d, tolerance(row, s, w, d), where, row)
             continue
         assert library.name_of(g.dtype) == name, f"{where}dtype {g.dtype}, expected {name}"
-        compare(library.array(g), w, d, tolerance(row, s, w, d) if d.floating else 0, where, row.infinite)
+        compare(library.array(g), w, d, tolerance(row, s, w, d) if d.floating else 0, where, row)
 
 
 def check_view(row, s, got, args):
@@ -316,7 +319,7 @@ def in_place(op, row, s, matrix, dtype, kind):
     result = BY_NAME[row.result_dtype(s)]
     d = BY_NAME[spec.dtype]
     allowed = tolerance(row, s, want, d if d.floating else result) if result.floating else 0
-    compare(TENON.array(got), result.store(want).reshape(np.shape(want)), d, allowed, infinite=row.infinite)
+    compare(TENON.array(got), result.store(want).reshape(np.shape(want)), d, allowed, row=row)
     if op.name != "resize_":
         untouched(spec, got)
     matrix.note(op.full_name, dtype, kind, "tested")
@@ -351,7 +354,7 @@ def out_form(op, row, s, matrix, dtype, kind, layout):
     assert got is out, "an out= form returns its out"
     assert list(out.stride()) == list(strides) or want.size < 2, "out= changed strides of a tensor of the right shape"
     meta_writes(op, function, s, (out,), matrix, dtype)
-    compare(TENON.array(got), want, d, tolerance(row, s, want, d) if d.floating else 0, infinite=row.infinite)
+    compare(TENON.array(got), want, d, tolerance(row, s, want, d) if d.floating else 0, row=row)
     untouched(spec, out)
     unchanged(s, tensors_of([*args, *kwargs.values()]))
     matrix.note(op.full_name, dtype, kind, "tested")
@@ -372,7 +375,7 @@ def out_tuple(function, row, s, layout):
     for name, want, spec, out, result in zip(names, wants, specs, outs, got):
         assert result is out, "an out= form returns its out"
         d = BY_NAME[name]
-        compare(TENON.array(out), want, d, tolerance(row, s, want, d) if d.floating else 0, infinite=row.infinite)
+        compare(TENON.array(out), want, d, tolerance(row, s, want, d) if d.floating else 0, row=row)
         if spec:
             untouched(spec, out)
     unchanged(s, tensors_of([*args, *kwargs.values()]))
@@ -408,13 +411,13 @@ def out_elsewhere(op, row, s, matrix, dtype):
     out = tenon.empty([0], dtype=TENON.dtype(name))
     assert function(*args, **kwargs, out=out) is out and tuple(out.shape) == want.shape, "out= was not resized"
     d = BY_NAME[name]
-    compare(TENON.array(out), want, d, tolerance(row, s, want, d) if d.floating else 0, infinite=row.infinite)
+    compare(TENON.array(out), want, d, tolerance(row, s, want, d) if d.floating else 0, row=row)
     if d.category in ("floating", "integral", "complex"):
         wider = BY_NAME["complex128" if d.category == "complex" else "float64"]
         wide = tenon.empty(list(want.shape), dtype=wider.tenon)
         function(*args, **kwargs, out=wide)
         compare(TENON.array(wide), d.store(want).reshape(want.shape), wider,
-                tolerance(row, s, want, d) if d.floating else 0, infinite=row.infinite)  # fmt: skip
+                tolerance(row, s, want, d) if d.floating else 0, row=row)  # fmt: skip
     if d.floating:
         for lower in ("int64", "float64") if d.category == "complex" else ("int64",):
             low = tenon.empty(list(want.shape), dtype=TENON.dtype(lower))

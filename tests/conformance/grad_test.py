@@ -147,6 +147,8 @@ def test_out_forms_record_nothing(name, matrix):
     """out= is refused where a gradient would have to flow through it, so that there is no derivative to check."""
     entry, op = OUT_FORMS[name]
     row = row_of(entry)
+    if not bound(op, row, matrix):
+        return
     for d in axis():
         for kind in ("grad", "gradgrad"):
             matrix.note(name, d.name, kind, "absent", "out= records nothing: refused where a tensor requires grad")

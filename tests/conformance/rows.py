@@ -49,6 +49,8 @@ class Row:
     #: The error is relative to the reference of the absolute values, as sums may cancel; or to what a function of the
     #: absolute values says.
     magnitude: bool | Callable = False
+    #: Zeros of exact results have the signs of the reference.
+    signed_zeros: bool = True
     #: The result shares the storage of the first argument, with the strides that NumPy gives.
     view: bool = False
     #: How it is called where neither tenon.NAME nor Tensor.NAME is the way.

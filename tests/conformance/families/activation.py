@@ -19,7 +19,7 @@ def _softplus_samples(m):
 
 
 def _relu(x):
-    return np.where(x > 0, x, np.where(np.isnan(x), x, 0))
+    return np.where(x < 0, 0, x)
 
 
 def _sigmoid(x):

@@ -9,6 +9,8 @@ from conformance.samples import sample
 _BITS = dict(refuse=("floating", "complex"))
 #: There is no order among complex numbers, and no quotient is whole.
 _ORDERED = dict(refuse=("complex",))
+#: Which of two zeros is the larger one is not said (ISO C leaves it to fmax).
+_EXTREMA = dict(signed_zeros=False, **_ORDERED)
 #: Numbers beside a tensor.
 _NUMBERS = (2, -3, 2.5, 1.5 - 0.5j)
 
@@ -222,16 +224,16 @@ ROWS = [
     with_number("fmod.Scalar", _whole(np.fmod), ulps=1, **_ORDERED),
     binary("remainder.Tensor", _whole(_remainder), ulps=1, **_ORDERED),
     with_number("remainder.Scalar", _whole(_remainder), ulps=1, **_ORDERED),
-    binary("maximum", _extremum(np.maximum), **_ORDERED),
-    binary("minimum", _extremum(np.minimum), **_ORDERED),
-    with_number("clamp_max", _clamp_max, (1, 0.5), **_ORDERED),
-    binary("clamp_max.Tensor", _clamp_max, **_ORDERED),
-    with_number("clamp_min", _clamp_min, (1, 0.5), **_ORDERED),
-    binary("clamp_min.Tensor", _clamp_min, **_ORDERED),
-    Row("clamp", _clamp_samples, _clamp, operands=(0, 1, 2, "min", "max"), **_ORDERED),
-    Row("clamp_", _clamp_samples, _clamp, operands=(0, 1, 2, "min", "max"), **_ORDERED),
-    Row("clamp.Tensor", _clamp_tensor_samples, _clamp, operands=(0, 1, 2, "min", "max"), **_ORDERED),
-    Row("clamp_.Tensor", _clamp_tensor_samples, _clamp, operands=(0, 1, 2, "min", "max"), **_ORDERED),
+    binary("maximum", _extremum(np.maximum), **_EXTREMA),
+    binary("minimum", _extremum(np.minimum), **_EXTREMA),
+    with_number("clamp_max", _clamp_max, (1, 0.5), **_EXTREMA),
+    binary("clamp_max.Tensor", _clamp_max, **_EXTREMA),
+    with_number("clamp_min", _clamp_min, (1, 0.5), **_EXTREMA),
+    binary("clamp_min.Tensor", _clamp_min, **_EXTREMA),
+    Row("clamp", _clamp_samples, _clamp, operands=(0, 1, 2, "min", "max"), **_EXTREMA),
+    Row("clamp_", _clamp_samples, _clamp, operands=(0, 1, 2, "min", "max"), **_EXTREMA),
+    Row("clamp.Tensor", _clamp_tensor_samples, _clamp, operands=(0, 1, 2, "min", "max"), **_EXTREMA),
+    Row("clamp_.Tensor", _clamp_tensor_samples, _clamp, operands=(0, 1, 2, "min", "max"), **_EXTREMA),
     binary("bitwise_and.Tensor", np.bitwise_and, **_BITS),
     with_number("bitwise_and.Scalar", np.bitwise_and, (6, 1), **_BITS),
     binary("bitwise_or.Tensor", np.bitwise_or, **_BITS),

@@ -212,7 +212,8 @@ def _by_flag(f):
     return g
 
 
-_ORDERED = dict(refuse=("complex",))
+#: Which of two zeros is the larger one is not said.
+_ORDERED = dict(refuse=("complex",), signed_zeros=False)
 #: Sums of parts; variances are real.
 #: Their error is relative to the rounding of the mean too.
 _SPREAD = dict(refuse=_FLOATS, ulps=16, absent=_ONE, extremes=False, real=True)

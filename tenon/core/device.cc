@@ -94,7 +94,12 @@ Device::Device(std::string_view text) {
   const size_t colon = text.find(':');
   const std::string_view device = text.substr(0, colon);
   const auto found = find_backend(device);
-  TENON_CHECK(found, Value, fmt::format("Device: no device is called '{}' in '{}'", device, text));
+  if (!found) {
+    std::string known;
+    for (Backend b = 0; b < live_backends(); ++b) known.append(backend_name(b)).append(", ");
+    throw_error(ErrorKind::Value,
+                fmt::format("Device: no loaded device is called '{}'; there are {}meta", device, known));
+  }
   backend = *found;
   if (colon == std::string_view::npos) return;
   const std::string_view digits = text.substr(colon + 1);

@@ -195,7 +195,9 @@ Tensor general_pointwise(const PointwiseInfo& info, std::span<const Tensor* cons
     const BlockKernel kernel = parts ? BlockKernel{nullptr, parts} : kernel_of(info, types.type);
     report_block_kernel(info, kernel);
     run_tiles(iter, kernel, types.type, types.result, block.data());
-  } else if (!device.is_meta()) {
+  } else if (device.is_meta()) {
+    if (!parts) kernel_of(info, types.type);  // refuses the dtypes that a device would
+  } else {
     TENON_CHECK(
         !parts, NotImplemented,
         fmt::format("{}: not implemented for {} on {}", op.c_str(), name(types.computed), to_string(device)));

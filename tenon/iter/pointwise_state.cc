@@ -39,6 +39,18 @@ ParsedPointwise parse_pointwise(expr::Graph& g, const PointwiseInfo& info) {
   return parsed;
 }
 
+namespace {
+
+/// An error of the expression as one of the operator that it defines.
+[[noreturn]] void throw_named(const PointwiseInfo& info, const Error& e) {
+  constexpr std::string_view kRoom = "expression: ";
+  std::string_view text = e.what();
+  if (text.starts_with(kRoom)) text.remove_prefix(kRoom.size());
+  throw_error(e.kind(), fmt::format("{}: {}", info.name, text));
+}
+
+}  // namespace
+
 const cpu::Program& program_of(const PointwiseInfo& info, expr::ComputeType type) {
   std::unique_ptr<const cpu::Program> fresh;
   try {
@@ -52,7 +64,7 @@ const cpu::Program& program_of(const PointwiseInfo& info, expr::ComputeType type
     kernel.type = type;
     fresh = std::make_unique<const cpu::Program>(g, kernel);
   } catch (const Error& e) {
-    throw_error(e.kind(), fmt::format("{}: {}", info.name, e.what()));
+    throw_named(info, e);
   }
   auto& slot = state_of(info).programs[static_cast<size_t>(type)];
   const cpu::Program* present = nullptr;
@@ -73,7 +85,7 @@ std::unique_ptr<ComplexProgram> compile_complex(const PointwiseInfo& info, expr:
     const expr::Kernel parts = expr::split_complex(g, kernel, which, info.result != ResultRule::Compute);
     return std::make_unique<ComplexProgram>(ComplexProgram{type, which, cpu::Program(g, parts)});
   } catch (const Error& e) {
-    throw_error(e.kind(), fmt::format("{}: {}", info.name, e.what()));
+    throw_named(info, e);
   }
 }
 

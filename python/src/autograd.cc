@@ -240,8 +240,21 @@ PyMethodDef g_methods[] = {
     {"is_inference", &get_is_inference, METH_NOARGS, "Whether it was made in inference mode."},
 };
 PyMethodDef g_functions[] = {
-    fast_method("_backward", &backward_function),
-    fast_method("_grad", &grad_function),
+    fast_method(
+        "_backward", &backward_function,
+        "backward(tensors, grad_tensors=None, retain_graph=None, create_graph=False, inputs=None)\n\n"
+        "Adds the derivatives of `tensors` to the .grad of the leaves that they depend on, or of `inputs`. "
+        "`grad_tensors` are what comes in, of the tensors' shapes; None for tensors of one element. The "
+        "graph is "
+        "freed unless `retain_graph`, which follows `create_graph`: that records the pass itself."),
+    fast_method(
+        "_grad", &grad_function,
+        "grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=False, allow_unused=False, "
+        "materialize_grads=False)\n\n"
+        "A tuple of the derivatives of `outputs` by each of `inputs`; .grad stays as it is. Raises "
+        "RuntimeError for "
+        "an input that the outputs do not depend on, unless `allow_unused`, which gives None, or "
+        "`materialize_grads`, which gives zeros."),
     {"_set_grad_enabled", &set_grad_enabled, METH_O, nullptr},
     {"_set_inference_mode", &set_inference_mode, METH_O, nullptr},
     {"is_grad_enabled", [](PyObject*, PyObject*) { return PyBool_FromLong(thread_state.grad_enabled); },

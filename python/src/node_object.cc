@@ -171,6 +171,7 @@ PyObject* wrap(const IntrusivePtr<Node>& node) noexcept {
 bool add_node_type(PyObject* module) {
   PyTypeObject& t = node_type;
   t.tp_name = "tenon.autograd.Node";
+  t.tp_doc = "One step of the backward pass: name(), next_functions, hooks, and _saved_* tensors.";
   t.tp_basicsize = sizeof(PyObject);
   t.tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_DISALLOW_INSTANTIATION;
   t.tp_repr = &repr;

@@ -232,6 +232,7 @@ TensorPart property_part() {
 bool add_storage(PyObject* module) {
   PyTypeObject& t = g_storage_type;
   t.tp_name = "tenon.UntypedStorage";
+  t.tp_doc = "The bytes that tensors are views of, shared and counted.";
   t.tp_basicsize = sizeof(StorageObject);
   t.tp_flags = Py_TPFLAGS_DEFAULT;
   t.tp_richcompare = &storage_equal;

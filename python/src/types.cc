@@ -131,6 +131,7 @@ PyMethodDef g_device_methods[] = {{"__reduce__",
 bool add_device_type(PyObject* module) {
   PyTypeObject& t = g_device_type;
   t.tp_name = "tenon.device";
+  t.tp_doc = "A backend and the index of one of its devices: device(\"cpu\"), device(\"cuda\", 1).";
   t.tp_basicsize = sizeof(DeviceObject);
   t.tp_flags = Py_TPFLAGS_DEFAULT;
   t.tp_new = &device_new;
@@ -179,6 +180,7 @@ PySequenceMethods g_size_sequence = {};
 bool add_size_type(PyObject* module) {
   PyTypeObject& t = g_size_type;
   t.tp_name = "tenon.Size";
+  t.tp_doc = "A shape: a tuple of ints, with numel().";
   t.tp_base = &PyTuple_Type;
   t.tp_flags = Py_TPFLAGS_DEFAULT;
   t.tp_repr = &size_repr;
@@ -244,6 +246,7 @@ PyMethodDef g_generator_methods[] = {
 bool add_generator_type(PyObject* module) {
   PyTypeObject& t = g_generator_type;
   t.tp_name = "tenon.Generator";
+  t.tp_doc = "A place in a Philox stream of random numbers: seed and position.";
   t.tp_basicsize = sizeof(GeneratorObject);
   t.tp_flags = Py_TPFLAGS_DEFAULT;
   t.tp_new = &generator_new;

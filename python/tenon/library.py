@@ -322,14 +322,19 @@ def custom_op(name, fn=None, /, *, mutates_args, device_types=None, schema=None,
         if name in _custom:
             _custom.pop(name)._destroy()
         library = Library(ns, "FRAGMENT")
-        library.define(op_name + inferred)
-        for key in _keys(device_types):
-            library.impl(op_name, function, key)
-        # Until a derivative is registered: backward says that there is none.
-        library._autograd(name, None, None)
+        try:
+            library.define(op_name + inferred)
+            for key in _keys(device_types):
+                library.impl(op_name, function, key)
+            # Until a derivative is registered: backward says that there is none.
+            library._autograd(name, None, None)
+            packet = getattr(getattr(ops, ns), op_name.partition(".")[0])
+            op = getattr(packet, op_name.partition(".")[2] or "default")
+        except BaseException:
+            library._destroy()
+            raise
         _custom[name] = library
-        packet = getattr(getattr(ops, ns), op_name.partition(".")[0])
-        return getattr(packet, op_name.partition(".")[2] or "default")
+        return op
 
     return make if fn is None else make(fn)
 

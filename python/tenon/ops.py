@@ -64,7 +64,9 @@ def _forget(ns, name):
 
 def load_library(path):
     """Loads a shared library and commits its registrations; a bad one raises and changes nothing."""
-    _C._load_library(str(path))
+    import os
+
+    _C._load_library(os.fsdecode(path))
 
 
 def __getattr__(name):

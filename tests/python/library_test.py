@@ -551,3 +551,14 @@ def test_known_keys_are_taken(key):
     with Library("keys_test", "FRAGMENT") as lib:
         lib.define("f(Tensor x) -> Tensor")
         lib.impl("f", lambda x: x * 1, key)
+
+
+def test_a_custom_operator_that_fails_leaves_nothing():
+    with pytest.raises(NotImplementedError, match="str\\[\\]"):
+
+        @custom_op("keys_test::texts", mutates_args=())
+        def texts(x: tenon.Tensor, s: list[str]) -> tenon.Tensor:
+            return x * 1
+
+    with pytest.raises(NotImplementedError, match="'keys_test::texts' does not exist"):
+        tenon.dispatch.schema("keys_test::texts")

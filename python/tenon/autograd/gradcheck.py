@@ -323,7 +323,11 @@ def _generator(seed):
 
 
 def _as_tuple(x):
-    return (x,) if isinstance(x, _C.Tensor) else tuple(x)
+    if isinstance(x, _C.Tensor):
+        return (x,)
+    if not isinstance(x, (tuple, list)):
+        raise TypeError(f"gradcheck: expected a Tensor or a sequence of them, got {type(x).__name__}")
+    return tuple(x)
 
 
 def _varies(x):

@@ -130,7 +130,7 @@ Tensor isclose(const Tensor& self, const Tensor& other, double rtol, double atol
   if (rtol == 0 && atol == 0) return close;
   const bool real = !is_integral(self.dtype(), true);
   const Tensor a = real ? self : self.to(kFloat64), b = real ? other : other.to(kFloat64);
-  const Tensor allowed = tenon::add(tenon::mul(tenon::abs(b), Scalar(rtol)), Scalar(atol));
+  const Tensor allowed = tenon::add(tenon::abs(tenon::mul(b, Scalar(rtol))), Scalar(atol));
   const Tensor distance = tenon::abs(tenon::sub(a, b));
   // An infinite distance is within an infinite allowance, but not close.
   return tenon::logical_or(close,

@@ -85,7 +85,7 @@ def alike_complex(got, want, d, allowed, infinite):
     # The sign of an infinite part beside an undefined one says nothing.
     for a, b in (("real", "imag"), ("imag", "real")):
         near |= np.isnan(getattr(got, a)) & np.isnan(getattr(want, a)) & np.isinf(getattr(got, b)) & np.isinf(getattr(want, b))
-    if infinite == "class":
+    if infinite != "parts":
         near |= ~np.isfinite(got) & ~np.isfinite(want)
     return near | np.where(finite, got == want, parts[0] & parts[1])
 
@@ -104,6 +104,8 @@ def compare(got, want, d, allowed, where="", row=None):
                 bad = ~alike_complex(got, want, d, allowed, row.infinite if row else "parts")
             else:
                 bad = ~alike(got, want, d, allowed)
+                if row and row.infinite == "order":
+                    bad &= np.isfinite(got) | np.isfinite(want)
                 if row is None or row.signed_zeros:
                     exact = np.asarray(allowed) == 0
                     bad |= exact & (got == 0) & (want == 0) & (np.signbit(got) != np.signbit(want))

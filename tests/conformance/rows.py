@@ -44,7 +44,8 @@ class Row:
     #: By how much the rounding of what is computed on the way is multiplied: a function of the operands, for complex ones.
     condition: Callable | None = None
     #: Complex results that are not finite: "parts" each as the reference has them, as ISO C99 annex G has the functions;
-    #: or "class", where an infinite or undefined part may spread to the other one, as in sums of products.
+    #: or "class", where an infinite or undefined part may spread to the other one, as in sums of products. "order": of
+    #: real results too, where what comes first decides whether zeros or infinities do.
     infinite: str = "parts"
     #: The error is relative to the reference of the absolute values, as sums may cancel; or to what a function of the
     #: absolute values says.

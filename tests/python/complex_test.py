@@ -583,3 +583,9 @@ def test_special_values_are_those_of_annex_g():
     assert np.signbit(tenon.sin(tenon.tensor([4 + 0j], dtype=tenon.complex128)).imag.item())
     assert np.signbit(tenon.cos(tenon.tensor([1 + 0j], dtype=tenon.complex128)).imag.item())
     assert not np.signbit(tenon.cos(tenon.tensor([4 + 0j], dtype=tenon.complex128)).imag.item())
+
+
+def test_numbers_at_the_end_of_the_range_are_close_by_their_distance():
+    most = float(np.finfo("float32").max)
+    x, y = (tenon.tensor([complex(most, im)], dtype=tenon.complex64) for im in (0, most))
+    assert tenon.isclose(x, y).tolist() == [False] and tenon.isclose(y, y).tolist() == [True]

@@ -195,8 +195,12 @@ _PRODUCT = dict(complex_ulps=4, infinite="class")
 
 def _logarithm(a, b):
     """The error of the logarithm is multiplied by the exponent, and is an error of the power's own logarithm."""
-    return 1 + np.nan_to_num(np.abs(np.asarray(b).astype(np.clongdouble) * np.log(np.asarray(a).astype(np.clongdouble))), nan=0,
-                             posinf=np.inf)  # fmt: skip
+    exponent, log = np.asarray(b).astype(np.clongdouble), np.log(np.asarray(a).astype(np.clongdouble))
+
+    def size(z):
+        return sum(np.where(np.isnan(part), 0, np.abs(part)) for part in (z.real, z.imag))
+
+    return 1 + np.nan_to_num(size(exponent) * size(log), nan=0, posinf=np.inf)
 
 
 _POWER = dict(ulps=4, complex_ulps=6, infinite="class", condition=_logarithm)

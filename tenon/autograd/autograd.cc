@@ -82,9 +82,10 @@ std::vector<Tensor> grad(TensorList outputs, TensorList inputs, TensorList grad_
 
 void detach_(const Tensor& t) {
   TENON_CHECK(!t.is_view(), Runtime, "Can't detach views in-place. Use detach() instead.");
-  TensorImpl& impl = *t.impl();
+  TensorImpl& impl = t.checked_impl();
   if (AutogradMeta* meta = meta_of(impl)) {
     if (meta->grad_fn && impl.use_count() > 1) {
+      ++meta->history;
       meta->detached = true;
       meta->detached_version = t._version();
     }

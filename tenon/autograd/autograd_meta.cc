@@ -24,10 +24,6 @@ void renew_view(const Tensor& t) {
   AutogradMeta& meta = ensure_meta(impl);
   const Tensor base(impl.base());
   AutogradMeta& of_base = *meta_of(*base.impl());
-  if (of_base.detached) {
-    of_base.detached = false;
-    ++of_base.history;
-  }
   if (!requires_grad(*base.impl())) {
     meta.grad_fn = {};
     meta.base_history = of_base.history;
@@ -54,7 +50,7 @@ bool requires_grad(const TensorImpl& impl) noexcept {
 }
 
 Edge gradient_edge(const Tensor& t) {
-  if (is_outdated_view(*t.impl())) [[unlikely]]
+  if (is_outdated_view(t.checked_impl())) [[unlikely]]
     renew_view(t);
   AutogradMeta* meta = meta_of(*t.impl());
   if (!meta) return {};
@@ -166,6 +162,10 @@ void check_in_place(const Tensor& t) {
   if (impl.base() || (meta && meta->creation != ViewCreation::Default)) {
     if (meta && meta->creation != ViewCreation::Default) refuse_view(*meta, true);
     const AutogradMeta* base = meta_of(*impl.base());
+    TENON_CHECK(
+        !(outlives_detached_base(impl) && requires_grad(impl)), Runtime,
+        "a view whose base was detached in place after it was made is being used in an in-place operation; "
+        "the base has no history that the write could become part of. Clone the view first.");
     TENON_CHECK(!(base && base->requires_grad && !base->grad_fn), Runtime,
                 "a view of a leaf Variable that requires grad is being used in an in-place operation.");
   }
@@ -201,6 +201,10 @@ Tensor& Tensor::requires_grad_(bool on) {
               "Setting requires_grad=True on inference tensor outside InferenceMode is not allowed.");
   AutogradMeta& own = ensure_meta(checked_impl());
   own.requires_grad = on;
+  if (impl_->base()) {
+    const AutogradMeta* base = meta_of(*impl_->base());
+    own.base_history = base ? base->history : 0;
+  }
   if (own.slot) own.slot->wanted = on;
   if (on && !own.accumulator) {
     if (!own.slot) own.slot = IntrusivePtr<GradSlot>::adopt(new GradSlot);

@@ -17,12 +17,12 @@ struct AutogradMeta final : AutogradMetaBase {
   /// Asked for by the user; leaves only.
   bool requires_grad = false;
   bool retains_grad = false;
-  /// Detached in place while views of it had its history, which they keep until somebody writes: until the
-  /// storage has another version than `detached_version`.
+  /// Detached in place by the latest change of history. Views from before keep the one they had until
+  /// somebody writes: until the storage has another version than `detached_version`.
   bool detached = false;
   ViewCreation creation = ViewCreation::Default;
-  /// How often an in-place write has given this tensor another history. A view compares it to `base_history`,
-  /// the count of its base when its own `grad_fn` was made.
+  /// How often an in-place write, or detach_, has given this tensor another history. A view compares it to
+  /// `base_history`, the count of its base when its own `grad_fn` was made.
   uint32_t history = 0;
   uint32_t base_history = 0;
   uint64_t detached_version = 0;
@@ -42,17 +42,21 @@ AutogradMeta& ensure_meta(TensorImpl& impl);
 
 /// Whether the tensor has history, or is a leaf that wants a gradient.
 bool requires_grad(const TensorImpl& impl) noexcept;
-/// A view whose base an in-place write gave another history after the view's own was made.
+/// A view that kept its history when its base was detached, and that nobody has written to since.
+inline bool outlives_detached_base(const TensorImpl& impl) noexcept {
+  const AutogradMeta* base = impl.base() ? meta_of(*impl.base()) : nullptr;
+  if (!base || !base->detached || impl.storage().version() != base->detached_version) return false;
+  const AutogradMeta* own = meta_of(impl);
+  return base->history == (own ? own->base_history : 0) + 1;
+}
+/// A view whose base was given another history after the view's own was made.
 inline bool is_outdated_view(const TensorImpl& impl) noexcept {
   if (!impl.base()) [[likely]]
     return false;
   const AutogradMeta* base = meta_of(*impl.base());
-  if (!base) return false;
-  if (base->detached && impl.storage().version() != base->detached_version) [[unlikely]]
-    return true;
-  if (base->history == 0) return false;
+  if (!base || base->history == 0) return false;
   const AutogradMeta* own = meta_of(impl);
-  return base->history != (own ? own->base_history : 0);
+  return base->history != (own ? own->base_history : 0) && !outlives_detached_base(impl);
 }
 /// Where the gradient of `t` goes: into the node that made it, into a leaf's accumulator, or nowhere.
 /// Renews the history of an outdated view. Throws Error{Runtime} for a view that must not have one.

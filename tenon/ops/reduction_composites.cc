@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "tenon/core/thread_state.h"
 #include "tenon/generated/functions.h"
 #include "tenon/generated/op_bodies.h"
 #include "tenon/ops/reduce_dims.h"
@@ -72,6 +73,19 @@ Tensor products_before(const Tensor& self, int64_t dim) {
   return products;
 }
 
+/// Whether none is zero, denormal, infinite or NaN: divided by a factor, each is as good as it is itself.
+bool divides_well(const Tensor& products) {
+  if (products.is_meta()) return false;
+  const double smallest = products.dtype() == DType::Float16            ? 0x1p-14
+                          : item_size(real_dtype(products.dtype())) < 8 ? 0x1p-126
+                                                                        : 0x1p-1022;
+  const NoGradGuard no_grad;
+  const Tensor size = tenon::abs(products);
+  return tenon::all(tenon::logical_and(tenon::ge(size, Scalar(smallest)), tenon::isfinite(size)))
+      .item()
+      .to_bool();
+}
+
 }  // namespace
 
 Tensor prod_backward(const Tensor& grad, const Tensor& self, std::optional<int64_t> dim) {
@@ -83,6 +97,8 @@ Tensor prod_backward(const Tensor& grad, const Tensor& self, std::optional<int64
   }
   // The product of all others: those before times those after, so that zeros do no harm.
   const int64_t d = wrap_dim(*dim, self.dim(), "prod");
+  const Tensor whole = tenon::prod(self, d, true);
+  if (divides_well(whole)) return tenon::mul(grad, tenon::conj(tenon::div(whole, self)));
   const Tensor before = products_before(self, d), after = products_before(self.flip({d}), d).flip({d});
   return tenon::mul(grad, tenon::conj(tenon::mul(before, after)));
 }

@@ -345,6 +345,20 @@ def test_a_view_keeps_its_history_when_its_base_is_detached_until_somebody_write
     assert v.tolist() == [4, 4, 4] and not v.requires_grad
 
 
+def test_views_of_a_detached_base():
+    y = tenon.ones(4, requires_grad=True) * 1
+    old = y[:2]
+    y.detach_()
+    with pytest.raises(RuntimeError, match="base was detached in place"):
+        old.exp_()
+    new = y[2:]
+    new.requires_grad_()
+    y.add_(1)
+    assert not old.requires_grad and new.requires_grad
+    (new * 2).sum().backward()
+    assert new.grad.tolist() == [2, 2]
+
+
 def test_what_does_not_require_grad_any_more_gets_none():
     x = tenon.ones(2, requires_grad=True)
     y = x * x

@@ -2,6 +2,7 @@
 #include <fmt/core.h>
 
 #include "tenon/generated/shape_functions.h"
+#include "tenon/ops/elements.h"
 
 namespace tenon::ops::shape {
 
@@ -31,6 +32,7 @@ void softmax_backward(ShapeResult& out, const Tensor& grad_output, const Tensor&
 namespace {
 
 void check_nll(const Tensor& self, const Tensor& target, const Tensor& weight, int64_t reduction) {
+  check_arithmetic(self.dtype(), "nll_loss");
   TENON_CHECK(self.dim() == 1 || self.dim() == 2, Shape,
               fmt::format("nll_loss: `self` must be 1D or 2D, got {}", to_string(self.sizes())));
   TENON_CHECK(is_floating_point(self.dtype()), NotImplemented,

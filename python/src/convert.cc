@@ -121,6 +121,8 @@ class Filler {
         fill(Ref::borrow(PySequence_Fast_GET_ITEM(items.get(), i)).get());
       }
     } else if (const Tensor t = whole_tensor(o); t.defined()) {
+      TENON_CHECK(!t.is_complex() || out_.is_complex(), Type,
+                  fmt::format("tensor: complex numbers cannot be stored as {}", name(out_.dtype())));
       const Tensor values = t.detach().to(kCPU, out_.dtype()).contiguous();  // refuses meta
       TENON_CHECK(next_ + values.nbytes() <= end(), Value, "tensor: the data changed while they were read");
       if (values.nbytes() > 0) std::memcpy(next_, values.data_ptr(), values.nbytes());

@@ -26,7 +26,7 @@ OperatorHandle operator_argument(const char* function, PyObject* o) {
 }
 
 DispatchKey key_argument(const char* function, PyObject* o) {
-  return key_parse(text_argument(function, "key", o));
+  return known_key(text_argument(function, "key", o));
 }
 
 void check_count(const char* function, Py_ssize_t given, Py_ssize_t expected) {

@@ -9,6 +9,7 @@
 #include "python/src/parse.h"
 #include "python/src/tensor_parts.h"
 #include "tenon/generated/functions.h"
+#include "tenon/ops/indexing.h"
 
 namespace tenon::python {
 namespace {
@@ -168,24 +169,6 @@ PyObject* get_item(PyObject* o, PyObject* key) {
   });
 }
 
-/// Leading dimensions of size 1 do not count in an assignment.
-Tensor without_leading_ones(Tensor value, int64_t dim) {
-  while (value.dim() > dim && value.size(0) == 1) value = value.select(0, 0);
-  return value;
-}
-
-/// How many dimensions `target[indices]` has. A mask stands for as many dimensions as it has itself.
-int64_t indexed_dims(const Tensor& target, TensorList indices) {
-  int64_t taken = 0, given = 0;
-  for (const Tensor& t : indices) {
-    if (!t.defined()) continue;
-    const bool mask = t.dtype() == DType::Bool;
-    taken += mask ? t.dim() : 1;
-    given = std::max<int64_t>(given, mask ? 1 : t.dim());
-  }
-  return target.dim() - taken + given;
-}
-
 void assign(const Tensor& self, PyObject* key, PyObject* value) {
   const Selection s(self, key);
   Tensor target = s.view();
@@ -195,13 +178,13 @@ void assign(const Tensor& self, PyObject* key, PyObject* value) {
       target.fill_(number);
     } else {
       const Tensor source = is_tensor(value) ? tensor_of(value) : tensor_from_data(value, self.dtype());
-      target.copy_(without_leading_ones(source, target.dim()));
+      target.copy_(without_leading_ones(source, target));
     }
     return;
   }
   Tensor source = is_tensor(value) ? tensor_of(value) : tensor_from_data(value, self.dtype());
   if (source.dtype() != self.dtype()) source = source.to(self.dtype());
-  target.index_put_(s.tensors(), without_leading_ones(source, indexed_dims(target, s.tensors())));
+  target.index_put_(s.tensors(), without_leading_ones(source, target, s.tensors()));
 }
 
 int set_item(PyObject* o, PyObject* key, PyObject* value) {

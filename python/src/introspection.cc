@@ -4,6 +4,7 @@
 
 #include "backends/cpu/cpu_target.h"
 #include "python/src/arguments.h"
+#include "python/src/key_set_object.h"
 #include "python/src/module_parts.h"
 #include "python/src/overload.h"
 #include "python/src/parse.h"
@@ -68,7 +69,7 @@ PyObject* has_kernel(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject*) 
     TENON_CHECK(n == 1 || n == 2, Type, "has_kernel() takes an operator's name and, or not, a key's name");
     if (n == 1)
       return PyBool_FromLong(Dispatcher::singleton().has_kernel(operator_argument("has_kernel", args[0])));
-    const DispatchKey key = key_parse(text_argument("has_kernel", args[1]));
+    const DispatchKey key = known_key(text_argument("has_kernel", args[1]));
     return PyBool_FromLong(Dispatcher::singleton().has_kernel(operator_argument("has_kernel", args[0]), key));
   });
 }

@@ -1,5 +1,7 @@
 #include "python/src/key_set_object.h"
 
+#include <fmt/format.h>
+
 #include "python/src/arguments.h"
 #include "python/src/parse.h"
 
@@ -14,7 +16,7 @@ PyTypeObject g_type = {PyVarObject_HEAD_INIT(nullptr, 0)};
 DispatchKeySet value_of(PyObject* o) noexcept { return reinterpret_cast<KeySetObject*>(o)->value; }
 
 DispatchKeySet set_of(std::string_view name) {
-  const DispatchKey key = key_parse(name);
+  const DispatchKey key = known_key(name);
   if (key == kAutogradAlias) return kAutogradKeys;
   TENON_CHECK(!is_alias_key(key), Value,
               "DispatchKeySet: " + key_name(key) + " stands for several keys; name one of them");
@@ -95,6 +97,15 @@ PyObject* wrap(DispatchKeySet keys) noexcept {
 
 const DispatchKeySet* as_key_set(PyObject* o) noexcept {
   return Py_IS_TYPE(o, &g_type) ? &reinterpret_cast<KeySetObject*>(o)->value : nullptr;
+}
+
+DispatchKey known_key(std::string_view name) {
+  TENON_CHECK(
+      is_known_key(name), Value,
+      fmt::format("'{}' is no dispatch key and no loaded device has it; keys are CPU, Meta, CUDA, Autograd, "
+                  "AutogradCPU, CompositeImplicit, CompositeExplicit and their like",
+                  name));
+  return key_parse(name);
 }
 
 bool add_key_set_type(PyObject* module) {

@@ -11,6 +11,10 @@ PyObject* wrap(DispatchKeySet keys) noexcept;
 /// Null for anything else.
 const DispatchKeySet* as_key_set(PyObject* o) noexcept;
 
+/// The key of a name. C++ libraries may name a backend before it is loaded; here an unknown name is a
+/// misspelt one. Throws Error{Value}.
+DispatchKey known_key(std::string_view name);
+
 bool add_key_set_type(PyObject* module);
 
 }  // namespace tenon::python

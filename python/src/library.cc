@@ -8,6 +8,7 @@
 #include <unordered_set>
 
 #include "python/src/arguments.h"
+#include "python/src/key_set_object.h"
 #include "python/src/module_parts.h"
 #include "python/src/op_autograd.h"
 #include "python/src/op_kernel.h"
@@ -82,23 +83,12 @@ PyObject* define(PyObject* o, PyObject* const* args, Py_ssize_t n, PyObject*) {
   });
 }
 
-/// A key that a kernel is registered for. C++ libraries may name a backend before it is loaded; here an
-/// unknown name is a misspelt one.
-DispatchKey key_of(const std::string& name) {
-  TENON_CHECK(
-      is_known_key(name), Value,
-      fmt::format("impl: '{}' is no dispatch key and no loaded device has it; keys are CPU, Meta, CUDA, "
-                  "Autograd, AutogradCPU, CompositeImplicit, CompositeExplicit and their like",
-                  name));
-  return key_parse(name);
-}
-
 /// impl(name, key, function, with_keyset, file, line); function None: the key steps aside.
 PyObject* impl(PyObject* o, PyObject* const* args, Py_ssize_t n, PyObject*) {
   return guarded([&] {
     check_count("impl", n, 6);
     const std::string name = text_of("impl", "name", args[0]);
-    const DispatchKey key = key_of(text_of("impl", "dispatch_key", args[1]));
+    const DispatchKey key = known_key(text_of("impl", "dispatch_key", args[1]));
     const SourceLocation where = place("impl", args[4], args[5]);
     if (args[2] == Py_None) {
       library_of(o).impl(name, key, CppFunction::make_fallthrough(), where);

@@ -41,7 +41,7 @@ def _pickler(file):
 
     class Pickler(pickle.Pickler):
         def reducer_override(self, obj):
-            kind = obj if isinstance(obj, type) or hasattr(obj, "__qualname__") else type(obj)
+            kind = obj if isinstance(obj, type) or getattr(obj, "__module__", None) and hasattr(obj, "__qualname__") else type(obj)
             if _allowed(kind.__module__, kind.__qualname__) or isinstance(obj, _C.dtype):
                 return NotImplemented
             raise TypeError(

@@ -17,6 +17,13 @@ std::mutex& renewal_mutex() {
   return mutex;
 }
 
+/// Takes back what `retain` asked of a node.
+void forget(Node& node, const GradSlot& slot) {
+  NodeHooks& hooks = node.ensure_hooks();
+  const std::lock_guard lock(hooks.mutex);
+  std::erase_if(hooks.retained, [&](const auto& r) { return r.slot.get() == &slot; });
+}
+
 void renew_view(const Tensor& t) {
   const std::lock_guard lock(renewal_mutex());
   TensorImpl& impl = *t.impl();
@@ -30,7 +37,9 @@ void renew_view(const Tensor& t) {
     return;
   }
   if (meta.creation != ViewCreation::Default) refuse_view(meta, false);
+  if (meta.retains_grad && meta.grad_fn) forget(*meta.grad_fn.node, *meta.slot);
   meta.grad_fn = {make_strided_view_node(base, t), 0};
+  if (meta.retains_grad) retain(*meta.grad_fn.node, 0, meta.slot);
   meta.base_history = of_base.history;
   impl.set_keys(impl.own_keys() | kAutogradKeys);
 }
@@ -69,17 +78,6 @@ void set_history(const Tensor& t, Edge from) {
   }
   impl.set_keys(impl.own_keys() | kAutogradKeys);
 }
-
-namespace {
-
-/// Takes back what `retain` asked of a node.
-void forget(Node& node, const GradSlot& slot) {
-  NodeHooks& hooks = node.ensure_hooks();
-  const std::lock_guard lock(hooks.mutex);
-  std::erase_if(hooks.retained, [&](const auto& r) { return r.slot.get() == &slot; });
-}
-
-}  // namespace
 
 void replace_history(const Tensor& t, Edge from) {
   AutogradMeta& meta = ensure_meta(*t.impl());

@@ -1,5 +1,7 @@
 #include "tenon/core/parallel.h"
 
+#include <pthread.h>
+
 #include <algorithm>
 #include <atomic>
 #include <cstdlib>
@@ -11,7 +13,6 @@
 
 #ifdef TENON_OPENMP
 #include <omp.h>
-#include <pthread.h>
 #endif
 
 namespace tenon {

@@ -117,14 +117,29 @@ Tensor get_item(const Tensor& self, std::span<const TensorIndex> indices) {
   return r.view.is_same(self) ? tenon::alias(self) : r.view;
 }
 
+Tensor without_leading_ones(Tensor value, const Tensor& self, TensorList indices) {
+  // A mask stands for as many dimensions as it has itself.
+  int64_t taken = 0, given = 0;
+  for (const Tensor& t : indices) {
+    if (!t.defined()) continue;
+    const bool mask = t.dtype() == DType::Bool || t.dtype() == DType::UInt8;
+    taken += mask ? t.dim() : 1;
+    given = std::max<int64_t>(given, mask ? 1 : t.dim());
+  }
+  const int64_t ndim = self.dim() - taken + given;
+  while (value.dim() > ndim && value.size(0) == 1) value = value.select(0, 0);
+  return value;
+}
+
 void set_item(const Tensor& self, std::span<const TensorIndex> indices, const Tensor& value) {
   const Resolved r = resolve(self, indices);
   if (!r.advanced) {
-    r.view.copy_(value);
+    r.view.copy_(without_leading_ones(value, r.view));
     return;
   }
+  const auto list = operator_list(r);
   const Tensor converted = value.to(r.view.device(), r.view.dtype());
-  tenon::index_put_(const_cast<Tensor&>(r.view), operator_list(r), converted);
+  tenon::index_put_(const_cast<Tensor&>(r.view), list, without_leading_ones(converted, r.view, list));
 }
 
 void set_item(const Tensor& self, std::span<const TensorIndex> indices, const Scalar& value) {

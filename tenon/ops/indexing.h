@@ -53,4 +53,8 @@ Tensor get_item(const Tensor& self, std::span<const TensorIndex> indices);
 void set_item(const Tensor& self, std::span<const TensorIndex> indices, const Tensor& value);
 void set_item(const Tensor& self, std::span<const TensorIndex> indices, const Scalar& value);
 
+/// `value` without the leading dimensions of size 1 that self[indices], which it is assigned to, does not
+/// have. `indices` are those of the operator index: undefined ones stand for whole dimensions.
+Tensor without_leading_ones(Tensor value, const Tensor& self, TensorList indices = {});
+
 }  // namespace tenon

@@ -131,6 +131,7 @@ Tensor& uniform_(Tensor& self, double from, double to, const Generator& generato
 }
 
 Tensor& normal_(Tensor& self, double mean, double std, const Generator& generator) {
+  TENON_CHECK(std >= 0, Value, fmt::format("normal_: expects std >= 0.0, but found std={}", std));
   if (self.is_complex()) {
     // The variance of the whole is std^2, half of it in each part.
     Tensor parts = parts_to_draw(self, "normal_");
@@ -138,7 +139,6 @@ Tensor& normal_(Tensor& self, double mean, double std, const Generator& generato
     return self;
   }
   check_floating(self, "normal_");
-  TENON_CHECK(std >= 0, Value, fmt::format("normal_: expects std >= 0.0, but found std={}", std));
   const PhiloxState state = take_stream(generator, self.numel(), per_block(self.dtype()));
   if (self.is_meta()) return self;
   draw(self, "normal_", [&](const Tensor& dst) { normal_stub(dst.device(), dst, mean, std, state); });

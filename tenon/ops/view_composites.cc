@@ -251,8 +251,16 @@ struct Places {
             to_string(input_sizes), to_string(input_strides)));
     const Extent input = extent(input_sizes, input_strides, "as_strided"),
                  view = extent(sizes, strides, "as_strided");
-    origin = std::min(input_offset + input.low, offset + view.low);
-    count = std::max(input_offset + input.high, offset + view.high) - origin;
+    const auto add = [](int64_t a, int64_t b) {
+      int64_t sum = 0;
+      TENON_CHECK(!__builtin_add_overflow(a, b, &sum), Shape,
+                  "as_strided: the geometries reach beyond int64");
+      return sum;
+    };
+    origin = std::min(add(input_offset, input.low), add(offset, view.low));
+    const int64_t end = std::max(add(input_offset, input.high), add(offset, view.high));
+    TENON_CHECK(!__builtin_sub_overflow(end, origin, &count), Shape,
+                "as_strided: the geometries reach beyond int64");
   }
 };
 

@@ -5,6 +5,13 @@ namespace {
 
 using namespace testing;
 
+TEST(Indexing, AssignsWithoutLeadingOnes) {
+  Tensor x = zeros({3, 4});
+  x.index_put_({TensorIndex(0)}, ones({1, 1, 4}));
+  x.index_put_({TensorIndex(tensor({1, 2}))}, full({1, 1, 2, 4}, 2));
+  expect_values(x, {1, 1, 1, 1, 2, 2, 2, 2, 2, 2, 2, 2});
+}
+
 TEST(Indexing, TakesIntegersSlicesNoneAndEllipsis) {
   const Tensor x = arange(24).view({2, 3, 4});
   expect_values(x[1][2], {20, 21, 22, 23});

@@ -500,3 +500,14 @@ def test_passes_within_passes_end_with_an_error():
         sys.setrecursionlimit(limit)
         threading.stack_size(size)
     assert "the stack of this thread ends" in str(errors[0])
+
+
+@pytest.mark.parametrize("write", [lambda b, v: v.mul_(3), lambda b, v: b.mul_(3)])
+def test_a_view_that_is_written_retains_the_gradient_of_what_it_is_now(write):
+    x = tenon.ones(4, requires_grad=True)
+    b = x * 1
+    v = b[0:2]
+    v.retain_grad()
+    write(b, v)
+    (v * v).sum().backward()
+    assert v.grad.tolist() == [6, 6] and x.grad.tolist() == [18, 18, 0, 0]

@@ -288,7 +288,7 @@ def test_arrays_and_tensors_within_sequences():
 
 
 def test_complex_numbers_do_not_become_real():
-    for data, dtype in (1j, tenon.float32), ([1j, 2], tenon.int64), (1 + 0j, tenon.bool), ([2, 1j], tenon.float16):
+    for data, dtype in (1j, tenon.float32), ([1j, 2], tenon.int64), (1 + 0j, tenon.bool), ([2, 1j], tenon.float16), ([tenon.tensor(1j)], tenon.float32):
         with pytest.raises(TypeError, match="complex"):
             tenon.tensor(data, dtype=dtype)
 

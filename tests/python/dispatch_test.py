@@ -125,3 +125,17 @@ def test_stubs():
     assert stubs and all(s.name and "(" in s.signature for s in stubs)
     assert all("cpu" in s.devices for s in stubs)
     assert [s.name for s in stubs] == sorted(s.name for s in stubs)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: dispatch.DispatchKeySet("CPUX"), lambda: dispatch.key_parse("Autogard"),
+        lambda: dispatch.has_kernel("aten::add.Tensor", "Cudaa"), lambda: dispatch.is_alias_key("AutogradX"),
+    ],
+)  # fmt: skip
+def test_unknown_keys_are_refused_and_take_no_place(call):
+    before = dispatch.backends()
+    with pytest.raises(ValueError, match="is no dispatch key"):
+        call()
+    assert dispatch.backends() == before

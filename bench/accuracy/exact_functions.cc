@@ -2,22 +2,11 @@
 #include <cmath>
 
 #include "bench/accuracy/functions.h"
+#include "bench/accuracy/references.h"
 
 namespace tenon::accuracy {
 
 namespace {
-
-constexpr mpfr_rnd_t kNearest = MPFR_RNDN;
-
-template <auto f>
-void each(const double* x, double* out, size_t n) {
-  for (size_t i = 0; i < n; ++i) out[i] = f(x[i]);
-}
-
-template <auto f>
-void by_mpfr(mpfr_ptr out, mpfr_ptr x, mpfr_ptr) {
-  f(out, x, kNearest);
-}
 
 template <mpfr_rnd_t direction>
 void rounded(mpfr_ptr out, mpfr_ptr x, mpfr_ptr) {

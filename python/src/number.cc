@@ -1,5 +1,6 @@
 // Tensor's number slots: `+`, `==`, `-x`, bool(x), int(x), ... Each calls the operator of the same meaning.
 #include "python/src/call.h"
+#include "python/src/convert.h"
 #include "python/src/tensor_parts.h"
 
 namespace tenon::python {
@@ -81,8 +82,7 @@ PyObject* call_or_not_implemented(const Function* f, Arguments arguments) noexce
 
 /// A tensor over a NumPy array's memory; null with an exception set where there is none.
 Ref tensor_over(PyObject* array) noexcept {
-  const Ref module(PyImport_ImportModule("tenon._C"));
-  return Ref(module ? PyObject_CallMethod(module.get(), "from_numpy", "O", array) : nullptr);
+  return Ref(guarded([&] { return wrap(tensor_from_buffer(array, "from_numpy")); }));
 }
 
 /// The operator of a tensor and anything. A NumPy array counts as a tensor over its memory: Python would

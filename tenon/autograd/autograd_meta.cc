@@ -183,7 +183,8 @@ using autograd::meta_of;
 bool Tensor::requires_grad() const { return impl_ && autograd::requires_grad(*impl_); }
 
 Tensor& Tensor::requires_grad_(bool on) {
-  const AutogradMeta* meta = meta_of(checked_impl());
+  TensorImpl& impl = checked_impl();
+  const AutogradMeta* meta = meta_of(impl);
   const bool leaf = is_leaf();
   TENON_CHECK(leaf || on, Runtime,
               "you can only change requires_grad flags of leaf variables. If you want to use a computed "
@@ -195,12 +196,12 @@ Tensor& Tensor::requires_grad_(bool on) {
       fmt::format(
           "requires_grad_: only tensors of floating point and complex dtype can require gradients, got {}",
           name(dtype())));
-  TENON_CHECK(!on || !checked_impl().is_inference() || thread_state.inference_mode, Runtime,
+  TENON_CHECK(!on || !impl.is_inference() || thread_state.inference_mode, Runtime,
               "Setting requires_grad=True on inference tensor outside InferenceMode is not allowed.");
-  AutogradMeta& own = ensure_meta(checked_impl());
+  AutogradMeta& own = ensure_meta(impl);
   own.requires_grad = on;
-  if (impl_->base()) {
-    const AutogradMeta* base = meta_of(*impl_->base());
+  if (impl.base()) {
+    const AutogradMeta* base = meta_of(*impl.base());
     own.base_history = base ? base->history : 0;
   }
   if (own.slot) own.slot->wanted = on;
@@ -208,8 +209,8 @@ Tensor& Tensor::requires_grad_(bool on) {
     if (!own.slot) own.slot = IntrusivePtr<GradSlot>::adopt(new GradSlot);
     own.accumulator = autograd::make_accumulate_grad(*this, own.slot);
   }
-  const auto keys = checked_impl().own_keys();
-  checked_impl().set_keys(on ? keys | kAutogradKeys : keys - kAutogradKeys);
+  const auto keys = impl.own_keys();
+  impl.set_keys(on ? keys | kAutogradKeys : keys - kAutogradKeys);
   return *this;
 }
 

@@ -119,10 +119,7 @@ void TensorImpl::swap_dims(size_t a, size_t b) noexcept {
   int64_t* stride = size + capacity();
   std::swap(size[a], size[b]);
   std::swap(stride[a], stride[b]);
-  int64_t expected = 1;
-  bool contiguous = true;
-  for (size_t d = ndim_; d-- > 0; expected *= size[d]) contiguous &= (size[d] == 1) | (stride[d] == expected);
-  contiguous_ = contiguous | (numel_ == 0);
+  refresh();
 }
 
 void TensorImpl::refresh() noexcept {

@@ -87,8 +87,13 @@ void check_fits(const Scalar& value, DType dtype, const char* op) {
 }
 
 void check_arithmetic(DType dtype, const char* op) {
-  TENON_CHECK(dtype <= DType::Complex128, NotImplemented,
+  TENON_CHECK(has_arithmetic(dtype), NotImplemented,
               fmt::format("{}: not implemented for {}, which has no arithmetic", op, name(dtype)));
+}
+
+void check_real(DType dtype, const char* op) {
+  check_arithmetic(dtype, op);
+  TENON_CHECK(!is_complex(dtype), NotImplemented, fmt::format("{}: not implemented for {}", op, name(dtype)));
 }
 
 void fill_elements(const Tensor& dst, const Scalar& value, const char* op) {

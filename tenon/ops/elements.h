@@ -15,9 +15,13 @@ void copy_elements(const Tensor& dst, const Tensor& src, const char* op);
 /// takes the negative of what it can hold, which wraps (-1 is 255), as in PyTorch.
 void check_fits(const Scalar& value, DType dtype, const char* op);
 
-/// Throws Error{NotImplemented} for a dtype that is only stored and moved: the quantized and 8-bit floating
+/// Whether elements are computed with, and not only stored and moved as the quantized and 8-bit floating
 /// ones.
+constexpr bool has_arithmetic(DType dtype) noexcept { return dtype <= DType::Complex128; }
+/// Throws Error{NotImplemented} unless has_arithmetic.
 void check_arithmetic(DType dtype, const char* op);
+/// The same for complex dtypes as well.
+void check_real(DType dtype, const char* op);
 
 /// Sets every element. Throws Error{Value} when an integer dtype cannot hold the value (see check_fits).
 void fill_elements(const Tensor& dst, const Scalar& value, const char* op);

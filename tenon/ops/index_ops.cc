@@ -86,7 +86,6 @@ void extend(std::vector<int64_t>& offsets, int64_t size, int64_t step) {
 /// The positions in the flattened tensor that `indices` name, in the shape of the result, on the tensor's
 /// device.
 Tensor linear_positions(IntArrayRef sizes, TensorList indices, Device device, const char* op) {
-  checked_numel(sizes, op);
   const std::vector<Tensor> index = by_dimension(sizes, indices, op);
   const Dims strides = contiguous_strides(sizes);
   Dims shape;  // of the index tensors together

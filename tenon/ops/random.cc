@@ -37,7 +37,7 @@ int64_t per_block(DType dtype) { return is_floating_point(dtype) && dtype != DTy
 
 void check_floating(const Tensor& self, const char* op) {
   TENON_CHECK(
-      is_floating_point(self.dtype()) && self.dtype() <= DType::Complex128, NotImplemented,
+      is_floating_point(self.dtype()) && has_arithmetic(self.dtype()), NotImplemented,
       fmt::format("{}: not implemented for {}; it needs a floating point dtype", op, name(self.dtype())));
 }
 
@@ -80,11 +80,6 @@ void check_probabilities(const Tensor& p, const char* argument, const char* op) 
 void check_dropout(double p) {
   TENON_CHECK(p >= 0 && p <= 1, Value,
               fmt::format("dropout: dropout probability has to be between 0 and 1, but got {}", p));
-}
-
-void check_real(const Tensor& self, const char* op) {
-  TENON_CHECK(!self.is_complex(), NotImplemented,
-              fmt::format("{}: not implemented for {}", op, name(self.dtype())));
 }
 
 /// 1 / (1 - p) where an element is kept, 0 elsewhere.
@@ -147,7 +142,7 @@ Tensor& normal_(Tensor& self, double mean, double std, const Generator& generato
 
 Tensor& bernoulli__Tensor(Tensor& self, const Tensor& p, const Generator& generator) {
   check_floating(p, "bernoulli_");
-  check_real(self, "bernoulli_");
+  check_real(self.dtype(), "bernoulli_");
   TENON_CHECK(self.device() == p.device(), Device,
               fmt::format("bernoulli_: expected `p` on {} as `self`, got {}", to_string(self.device()),
                           to_string(p.device())));
@@ -180,7 +175,7 @@ Tensor& dropout_(Tensor& self, double p, bool train) {
 
 Tensor& bernoulli_(Tensor& self, double p, const Generator& generator) {
   TENON_CHECK(p >= 0 && p <= 1, Value, fmt::format("bernoulli_: expects p to be in [0, 1], but got p={}", p));
-  check_real(self, "bernoulli_");
+  check_real(self.dtype(), "bernoulli_");
   const PhiloxState state = take_stream(generator, self.numel(), 2);
   if (self.is_meta()) return self;
   Tensor chance = make_empty({}, DType::Float64, self.device());
@@ -235,8 +230,7 @@ Tensor randint_low(int64_t low, int64_t high, IntArrayRef size, OptDType dtype, 
       low < high, Value,
       fmt::format("randint: expects 'low' to be less than 'high', but got low={} >= high={}", low, high));
   const DType type = dtype.value_or(DType::Int64);
-  check_arithmetic(type, "randint");
-  TENON_CHECK(!is_complex(type), NotImplemented, fmt::format("randint: not implemented for {}", name(type)));
+  check_real(type, "randint");
   // Floats round what they do not hold exactly, up to their largest value; only float16's is below int64's.
   const IntegerRange held = type == DType::Float16    ? IntegerRange{-65504, 65504}
                             : is_floating_point(type) ? IntegerRange{INT64_MIN, INT64_MAX}

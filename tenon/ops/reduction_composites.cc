@@ -63,7 +63,6 @@ namespace {
 /// Of each element the product of all that come before it along `dim`, by doubling (Hillis and Steele, 1986).
 Tensor products_before(const Tensor& self, int64_t dim) {
   const int64_t n = self.sizes()[at(dim)];
-  if (n == 0) return self;
   Tensor products = tenon::cat({tenon::ones_like(self.narrow(dim, 0, 1)), self.narrow(dim, 0, n - 1)}, dim);
   for (int64_t reach = 1; reach < n; reach *= 2) {
     const Tensor joined =

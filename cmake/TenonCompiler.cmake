@@ -11,6 +11,8 @@ if(NOT CMAKE_BUILD_TYPE)
 endif()
 # Release keeps assertions out; a debug preset exists for them.
 set(CMAKE_CXX_FLAGS_RELEASE "-O2 -DNDEBUG")
+# For work in progress (the preset `dev`): quick to compile, assertions on.
+set(CMAKE_CXX_FLAGS_DEV "-O1")
 
 # The same bits everywhere: no contraction of a*b+c unless the source says fma.
 add_compile_options(-ffp-contract=off -fno-math-errno -Wall -Wextra -Wno-unused-parameter

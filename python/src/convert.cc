@@ -182,10 +182,7 @@ std::optional<DType> dtype_of_format(const Py_buffer& buffer) noexcept {
 
 void release_buffer(void* context) noexcept {
   auto* buffer = static_cast<Py_buffer*>(context);
-  if (Py_IsInitialized()) {
-    const HoldGil gil;
-    PyBuffer_Release(buffer);
-  }
+  if_interpreter_lives([buffer] { PyBuffer_Release(buffer); });
   delete buffer;
 }
 

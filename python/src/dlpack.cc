@@ -152,10 +152,8 @@ PyObject* dlpack_device(PyObject* o, PyObject*) {
 template <class Managed>
 void release_managed(void* context) noexcept {
   auto* managed = static_cast<Managed*>(context);
-  if (!managed->deleter || !Py_IsInitialized()) return;
   // The producer's deleter may be Python's.
-  const HoldGil gil;
-  managed->deleter(managed);
+  if (managed->deleter) if_interpreter_lives([managed] { managed->deleter(managed); });
 }
 
 /// A tensor over a managed one, which the result owns from then on.

@@ -50,11 +50,11 @@ class CarriedError : public Error {
   struct State {
     State(PyObject* t, PyObject* v, PyObject* b) : type(t), value(v), traceback(b) {}
     ~State() {
-      if (!Py_IsInitialized()) return;
-      const HoldGil gil;
-      Py_XDECREF(type);
-      Py_XDECREF(value);
-      Py_XDECREF(traceback);
+      if_interpreter_lives([this] {
+        Py_XDECREF(type);
+        Py_XDECREF(value);
+        Py_XDECREF(traceback);
+      });
     }
     PyObject *type, *value, *traceback;
   };

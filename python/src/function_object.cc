@@ -65,10 +65,10 @@ class FunctionNode final : public Node {
 };
 
 FunctionNode::~FunctionNode() {
-  if (!Py_IsInitialized()) return;
-  const HoldGil gil;
-  ctx_of(ctx_).node = nullptr;
-  Py_DECREF(ctx_);
+  if_interpreter_lives([this] {
+    ctx_of(ctx_).node = nullptr;
+    Py_DECREF(ctx_);
+  });
 }
 
 void FunctionNode::begin(PyObject* const* args, Py_ssize_t n) {

@@ -11,9 +11,7 @@
 namespace tenon::python {
 
 KeptObject::~KeptObject() {
-  if (!Py_IsInitialized()) return;
-  const HoldGil gil;
-  Py_DECREF(object_);
+  if_interpreter_lives([this] { Py_DECREF(object_); });
 }
 
 namespace {

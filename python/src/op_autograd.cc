@@ -7,10 +7,10 @@
 namespace tenon::python {
 
 PythonAutograd::~PythonAutograd() {
-  if (!Py_IsInitialized()) return;
-  const HoldGil gil;
-  Py_XDECREF(backward);
-  Py_XDECREF(setup_context);
+  if_interpreter_lives([this] {
+    Py_XDECREF(backward);
+    Py_XDECREF(setup_context);
+  });
 }
 
 bool PythonAutograd::records(OpCall& call) {

@@ -23,9 +23,7 @@ bool is_new_tensor(OpCall& call, DispatchKey key, PyObject* o) noexcept {
 }  // namespace
 
 PythonKernel::~PythonKernel() {
-  if (!Py_IsInitialized()) return;
-  const HoldGil gil;
-  Py_DECREF(function);
+  if_interpreter_lives([this] { Py_DECREF(function); });
 }
 
 Ref PythonKernel::run(OpCall& call, DispatchKeySet keys) {

@@ -46,13 +46,11 @@ std::vector<Tensor> tensors_of(const OpSchema& schema, PyObject* result, std::ve
 }  // namespace
 
 PythonNode::~PythonNode() {
-  if (!Py_IsInitialized()) {
-    context_.release();
-    return;
-  }
-  const HoldGil gil;
-  if (context_) context_of(context_.get()).node = nullptr;
-  context_ = Ref();
+  if_interpreter_lives([this] {
+    if (context_) context_of(context_.get()).node = nullptr;
+    context_ = Ref();
+  });
+  context_.release();
 }
 
 std::string PythonNode::who() const {

@@ -26,16 +26,16 @@ void dying(void*) noexcept {}
 /// Runs when a tensor dies that owns its object: turns ownership round once more, so that what runs while the
 /// object dies (`__del__`, callbacks of weak references) finds its tensor, and may even keep both.
 void release_object(void* object) noexcept {
-  if (Py_IsInitialized() == 0) return;
-  const HoldGil gil;
-  auto* self = static_cast<TensorObject*>(object);
-  TensorImpl* impl = std::exchange(self->owner, nullptr);
-  if (!impl) return;  // Python was faster
-  self->value = Tensor(IntrusivePtr<TensorImpl>::share(impl));
-  impl->binding().on_destroy = &dying;
-  Py_DECREF(static_cast<PyObject*>(object));
-  // Still there: somebody kept it, and owns the tensor by it. `impl` lives, its destroyer has a reference.
-  if (impl->binding().on_destroy == &dying) impl->binding().on_destroy = nullptr;
+  if_interpreter_lives([object] {
+    auto* self = static_cast<TensorObject*>(object);
+    TensorImpl* impl = std::exchange(self->owner, nullptr);
+    if (!impl) return;  // Python was faster
+    self->value = Tensor(IntrusivePtr<TensorImpl>::share(impl));
+    impl->binding().on_destroy = &dying;
+    Py_DECREF(static_cast<PyObject*>(object));
+    // Still there: somebody kept it, and owns the tensor by it. `impl` lives, its destroyer has a reference.
+    if (impl->binding().on_destroy == &dying) impl->binding().on_destroy = nullptr;
+  });
 }
 
 bool has_state(PyObject* o) noexcept {

@@ -2,11 +2,17 @@
 
 Both refuse everything that is not one of those, so that a file cannot run code, and nothing is written that cannot be
 read again. Tensors that share memory are written apart.
+
+A file is a line that names the format, the length of what follows, its CRC-32, and the pickle: damage is noticed
+before anything is made of it. Files of the first format, without length and sum, are read too.
 """
 
 from . import _C
 
-_MAGIC = b"tenon-checkpoint-1\n"
+_MAGIC = b"tenon checkpoint, 2\n"
+_FIRST_MAGIC = b"tenon-checkpoint-1\n"
+_HEADER = "<QI"  # the pickle's length, and the CRC-32 of the length and the pickle
+_PIECE = 1 << 24  # bytes that are read at a time: a damaged length must not ask for memory
 _ALLOWED = {
     ("builtins", "complex"),
     ("collections", "OrderedDict"),
@@ -53,29 +59,209 @@ def _pickler(file):
 
 
 def save(obj, f):
-    """Writes `obj` to a path or a binary file. Raises TypeError for what `load` would refuse; nothing is written then."""
-    import io
+    """Writes `obj` to a path or a binary file. Raises TypeError for what `load` would refuse; nothing is written then.
 
-    whole = io.BytesIO()
-    whole.write(_MAGIC)
-    _pickler(whole).dump(obj)
+    A file that was at the path stays whole until the new one is: what is written goes to another file in the same
+    folder, which takes the old one's place, permissions and owner when it has reached the disk. A symbolic link stays
+    one. In a folder that nothing can be added to, and to what is no ordinary file, it writes in place.
+    """
+    import io
+    import os
+
+    pickled = io.BytesIO()
+    _pickler(pickled).dump(obj)
+    parts = (_header(pickled.getbuffer()), pickled.getbuffer())
     if hasattr(f, "write"):
-        f.write(whole.getbuffer())
+        _write(f, parts)
+    elif isinstance(f, int):
+        with open(f, "wb") as file:
+            _write(file, parts)
+    else:
+        _replace(os.path.realpath(os.fsdecode(f)), parts)
+
+
+def _header(pickled):
+    import struct
+
+    size = struct.pack("<Q", len(pickled))
+    return _MAGIC + size + struct.pack("<I", _sum(size, pickled))
+
+
+def _sum(size, pickled):
+    import zlib
+
+    return zlib.crc32(pickled, zlib.crc32(size))
+
+
+def _write(file, parts):
+    for part in parts:
+        left = memoryview(part)
+        while left:
+            # An unbuffered file may take less than it is given; other objects with a `write` need not say.
+            written = file.write(left)
+            if written is None:
+                break
+            left = left[written:]
+
+
+def _replace(path, parts):
+    """Puts a file of these bytes at `path`, at once or not at all."""
+    import errno
+    import os
+    import stat
+
+    try:
+        old = os.stat(path)
+    except FileNotFoundError:
+        old = None
+    else:
+        if not os.access(path, os.W_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
+    folder = os.path.dirname(path)
+    if old and not (stat.S_ISREG(old.st_mode) and os.access(folder, os.W_OK | os.X_OK)):
+        with open(path, "wb") as file:
+            _write(file, parts)
         return
-    with open(f, "wb") as file:
-        file.write(whole.getbuffer())
+    temporary = os.path.join(folder, f".tenon-{os.urandom(8).hex()}")
+    file = _nameless(folder)
+    named = False
+    try:
+        if not file:
+            file = open(temporary, "xb")
+            named = True
+        with file:
+            if old:
+                _take_after(file.fileno(), old)
+            _write(file, parts)
+            file.flush()
+            os.fsync(file.fileno())
+            if not named:
+                # Any descriptor will do beside an absolute path: without one, Python does not follow the link.
+                source = f"/proc/self/fd/{file.fileno()}"
+                os.link(source, temporary, src_dir_fd=file.fileno(), follow_symlinks=True)
+                named = True
+        os.replace(temporary, path)
+    except BaseException as error:
+        if named:
+            try:
+                os.unlink(temporary)
+            except OSError:
+                pass
+        if isinstance(error, OSError) and error.filename == temporary:
+            error.filename = path
+        raise
+    _sync_folder(folder)
+
+
+def _nameless(folder):
+    """A file in `folder` that gets a name only when it is whole, so that a process that is killed leaves nothing;
+    None where the system has none."""
+    import os
+
+    if not hasattr(os, "O_TMPFILE") or not os.path.exists("/proc/self/fd"):
+        return None
+    try:
+        return open(os.open(folder, os.O_TMPFILE | os.O_WRONLY | os.O_CLOEXEC, 0o666), "wb")
+    except OSError:
+        return None
+
+
+def _take_after(descriptor, old):
+    """Gives a file the owner and the permissions of an old one, as far as the process may."""
+    import os
+
+    new = os.fstat(descriptor)
+    if (new.st_uid, new.st_gid) != (old.st_uid, old.st_gid):
+        for owner in (old.st_uid, -1):
+            try:
+                os.fchown(descriptor, owner, old.st_gid)
+                break
+            except OSError:
+                pass
+    os.fchmod(descriptor, old.st_mode & 0o777)
+
+
+def _sync_folder(folder):
+    import os
+
+    try:
+        descriptor = os.open(folder, os.O_RDONLY)
+    except OSError:
+        return  # the file is whole, old or new, whichever the disk has after a loss of power
+    try:
+        os.fsync(descriptor)
+    except OSError:
+        pass
+    finally:
+        os.close(descriptor)
 
 
 def load(f):
-    """Reads what `save` wrote. Raises ValueError for anything else."""
+    """Reads what `save` wrote. Raises ValueError for anything else, also where a single bit was changed."""
     if not hasattr(f, "read"):
         with open(f, "rb") as file:
             return load(file)
-    if f.read(len(_MAGIC)) != _MAGIC:
+    start = _read(f, len(_FIRST_MAGIC))
+    if start == _FIRST_MAGIC:
+        return _load_first(f)
+    start += _read(f, len(_MAGIC) - len(start))
+    if start != _MAGIC:
         raise ValueError("load: not a file that tenon.save wrote")
+    return _unpickle(_checked(f))
+
+
+def _load_first(f):
+    """The rest of a file of the first format, which has no check sum."""
+    try:
+        return _unpickle(f)
+    except MemoryError as error:
+        raise ValueError(
+            "load: the file asks for more memory than there is: it is damaged, or holds tensors that large"
+        ) from error
+
+
+def _read(f, size):
+    """`size` bytes, fewer where the file ends. A pipe or socket may give them piece by piece."""
+    pieces = []
+    while size > 0 and (piece := f.read(min(size, _PIECE))):
+        pieces.append(piece)
+        size -= len(piece)
+    return b"".join(pieces)
+
+
+def _checked(f):
+    """The pickle in the rest of the file, which must be what was written."""
+    import io
+    import struct
+
+    header = _read(f, struct.calcsize(_HEADER))
+    if len(header) < struct.calcsize(_HEADER):
+        raise ValueError("load: the file ends early; it is damaged, or was not written whole")
+    size, wanted = struct.unpack(_HEADER, header)
+    pickled = _read(f, size)
+    if len(pickled) < size:
+        raise ValueError(
+            f"load: the file says that {size} bytes follow, and has {len(pickled)}; it is damaged, or was not written whole"
+        )
+    if _sum(header[:8], pickled) != wanted:
+        raise ValueError("load: the file is damaged: its bytes do not have the check sum that was written with them")
+    return io.BytesIO(pickled)
+
+
+def _unpickle(file):
     import pickle
 
     try:
-        return _unpickler(f).load()
-    except (pickle.UnpicklingError, ArithmeticError, AttributeError, EOFError, LookupError, TypeError, ValueError) as error:
+        return _unpickler(file).load()
+    except (
+        pickle.UnpicklingError,
+        ArithmeticError,
+        AttributeError,
+        EOFError,
+        ImportError,
+        LookupError,
+        RecursionError,
+        TypeError,
+        ValueError,
+    ) as error:
         raise ValueError(f"load: the file is damaged or of another kind: {error}") from error

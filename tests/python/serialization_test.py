@@ -1,0 +1,258 @@
+"""save and load: a file is the old one or the new one, whatever happens, and damage is noticed."""
+
+import io
+import os
+import random
+import signal
+import stat
+import subprocess
+import sys
+
+import pytest
+
+import tenon
+
+OLD, NEW = {"w": tenon.arange(6.0).reshape(2, 3)}, {"w": tenon.zeros(200, 300)}
+
+
+def holds(path, value):
+    return tenon.equal(tenon.load(path)["w"], value["w"])
+
+
+@pytest.fixture
+def path(tmp_path):
+    path = tmp_path / "checkpoint"
+    tenon.save(OLD, path)
+    return path
+
+
+# Each point of the way at which a process may be killed: before, while and after the bytes are written, and before and
+# after the new file takes the old one's place.
+KILLED = """
+import os, signal, sys
+import tenon
+from tenon import serialization
+
+def die_at(owner, name, after):
+    call = getattr(owner, name)
+    def dying(*args, **keywords):
+        if not after:
+            os.kill(os.getpid(), signal.SIGKILL)
+        if name == "_write":
+            file, parts = args
+            file.write(b"".join(bytes(p) for p in parts)[:1000])
+            file.flush()
+        else:
+            call(*args, **keywords)
+        os.kill(os.getpid(), signal.SIGKILL)
+    setattr(owner, name, dying)
+
+die_at({owner}, {name!r}, {after})
+tenon.save({{"w": tenon.zeros(200, 300)}}, sys.argv[1])
+"""
+
+
+@pytest.mark.parametrize("after", [False, True])
+@pytest.mark.parametrize("owner, name", [("serialization", "_write"), ("os", "fsync"), ("os", "link"), ("os", "replace")])
+def test_a_process_that_is_killed_leaves_a_whole_file(path, owner, name, after):
+    if name == "link" and not hasattr(os, "O_TMPFILE"):
+        pytest.skip("no files without a name")
+    program = KILLED.format(owner=owner, name=name, after=after)
+    run = subprocess.run([sys.executable, "-c", program, path])
+    assert run.returncode == -signal.SIGKILL
+    assert holds(path, NEW if name == "replace" and after else OLD)
+    if hasattr(os, "O_TMPFILE") and name in ("_write", "fsync"):
+        assert os.listdir(path.parent) == [path.name]
+
+
+FULL = """
+import resource, signal, sys
+import tenon
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
+try:
+    tenon.save({"w": tenon.zeros(200, 300)}, sys.argv[1])
+except OSError as error:
+    print(error.strerror)
+"""
+
+
+def test_a_full_disk_leaves_the_old_file_and_nothing_else(path):
+    run = subprocess.run([sys.executable, "-c", FULL, path], capture_output=True, text=True)
+    assert run.stdout == "File too large\n" and run.stderr == ""
+    assert holds(path, OLD) and os.listdir(path.parent) == [path.name]
+
+
+def test_an_interrupt_leaves_the_old_file_and_nothing_else(path, monkeypatch):
+    def interrupted(*args):
+        raise KeyboardInterrupt
+
+    for nameless in True, False:
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "replace", interrupted)
+            if not nameless:
+                patch.setattr(tenon.serialization, "_nameless", lambda folder: None)
+            with pytest.raises(KeyboardInterrupt):
+                tenon.save(NEW, path)
+        assert holds(path, OLD) and os.listdir(path.parent) == [path.name]
+
+
+@pytest.mark.parametrize("nameless", [True, False])
+def test_a_file_keeps_its_permissions_and_a_new_one_gets_the_usual_ones(path, monkeypatch, nameless):
+    if not nameless:
+        monkeypatch.setattr(tenon.serialization, "_nameless", lambda folder: None)
+    os.chmod(path, 0o640)
+    tenon.save(NEW, path)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o640 and holds(path, NEW)
+    old = os.umask(0o027)
+    try:
+        tenon.save(NEW, path.with_name("new"))
+    finally:
+        os.umask(old)
+    assert stat.S_IMODE(path.with_name("new").stat().st_mode) == 0o640
+
+
+def test_a_symbolic_link_stays_one(path):
+    link, dangling = path.with_name("link"), path.with_name("dangling")
+    link.symlink_to(path.name)
+    tenon.save(NEW, link)
+    assert link.is_symlink() and holds(path, NEW)
+    dangling.symlink_to("later")
+    tenon.save(OLD, dangling)
+    assert dangling.is_symlink() and holds(path.with_name("later"), OLD)
+
+
+def test_what_is_no_ordinary_file_is_written_in_place(tmp_path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = subprocess.Popen(["cat", pipe], stdout=subprocess.PIPE)
+    tenon.save(OLD, pipe)
+    assert holds(io.BytesIO(reader.communicate()[0]), OLD)
+    assert stat.S_ISFIFO(pipe.stat().st_mode)
+    with pytest.raises(IsADirectoryError):
+        tenon.save(OLD, tmp_path)
+
+
+def test_paths_descriptors_and_unbuffered_files(path):
+    for where in (str(path), os.fsencode(path)):
+        path.unlink()
+        tenon.save(NEW, where)
+        assert holds(where, NEW)
+    tenon.save(OLD, os.open(path, os.O_WRONLY | os.O_TRUNC))
+    assert holds(path, OLD)
+    with open(path, "wb", buffering=0) as file:
+        tenon.save(NEW, file)
+        tenon.save(OLD, file)
+    with open(path, "rb", buffering=0) as file:
+        assert holds(file, NEW) and holds(file, OLD)  # one after the other
+
+
+@pytest.mark.parametrize("make", [str, os.fsencode])
+def test_errors_name_the_path_that_was_given(tmp_path, make):
+    path = tmp_path / "missing" / "file"
+    with pytest.raises(FileNotFoundError, match="missing/file'$"):
+        tenon.save(OLD, make(path))
+
+
+def refuse_writing(monkeypatch, refused):
+    """Has the system say that a path may not be written, whoever runs the test."""
+    access = os.access
+    monkeypatch.setattr(os, "access", lambda path, mode: os.fspath(path) != os.fspath(refused) and access(path, mode))
+
+
+def test_what_may_not_be_written_stays(path, monkeypatch):
+    refuse_writing(monkeypatch, path)
+    with pytest.raises(PermissionError, match="checkpoint"):
+        tenon.save(NEW, path)
+    assert holds(path, OLD) and os.listdir(path.parent) == [path.name]
+
+
+def test_in_a_folder_that_nothing_can_be_added_to_it_writes_in_place(path, monkeypatch):
+    refuse_writing(monkeypatch, path.parent)
+    number = path.stat().st_ino
+    tenon.save(NEW, path)
+    assert holds(path, NEW) and path.stat().st_ino == number
+
+
+def mixed():
+    return {
+        "float": tenon.arange(6.0).reshape(2, 3),
+        "half": tenon.ones(3, dtype=tenon.float16),
+        "bool": tenon.tensor([True, False]),
+        "complex": tenon.tensor([1 + 2j]),
+        "empty": tenon.zeros(0, 3),
+        "parameter": tenon.nn.Parameter(tenon.ones(2)),
+        "plain": [1, 2.5, "text", b"bytes", None, {3}, (4,), 1 << 80],
+    }
+
+
+def saved(value):
+    file = io.BytesIO()
+    tenon.save(value, file)
+    return file.getvalue()
+
+
+def test_every_changed_bit_is_noticed():
+    whole = saved(mixed())
+    for i in range(len(whole)):
+        for bit in range(8):
+            damaged = bytearray(whole)
+            damaged[i] ^= 1 << bit
+            with pytest.raises(ValueError, match="^load: "):
+                tenon.load(io.BytesIO(damaged))
+
+
+def test_every_cut_and_random_damage_is_noticed():
+    whole = saved(mixed())
+    for n in range(len(whole)):
+        with pytest.raises(ValueError, match="^load: "):
+            tenon.load(io.BytesIO(whole[:n]))
+    draw = random.Random(1)
+    for _ in range(2000):
+        damaged = bytearray(whole)
+        for _ in range(draw.randrange(1, 20)):
+            damaged[draw.randrange(len(whole))] = draw.randrange(256)
+        if damaged != whole:
+            with pytest.raises(ValueError, match="^load: "):
+                tenon.load(io.BytesIO(damaged))
+
+
+def test_a_length_beyond_the_file_says_so_and_takes_no_memory():
+    whole = bytearray(saved(mixed()))
+    start = whole.index(b"\n") + 1
+    whole[start : start + 8] = (1 << 62).to_bytes(8, "little")
+    with pytest.raises(ValueError, match=rf"says that {1 << 62} bytes follow, and has \d+; it is damaged"):
+        tenon.load(io.BytesIO(whole))
+
+
+# {"w": tenon.tensor([1.0, 2.0])}, as the first format had it.
+FIRST = (
+    b"tenon-checkpoint-1\n\x80\x04\x95f\x00\x00\x00\x00\x00\x00\x00}\x94\x8c\x01w\x94\x8c\x08tenon._C\x94\x8c\x0f"
+    b"_rebuild_tensor\x94\x93\x94(\x8c\x05tenon\x94\x8c\x06Tensor\x94\x93\x94C\x08\x00\x00\x80?\x00\x00\x00@\x94K"
+    b"\x02\x85\x94\x8c\x08tenon._C\x94\x8c\x07float32\x94\x93\x94\x89t\x94R\x94s."
+)
+
+
+def test_files_of_the_first_format_are_read():
+    assert tenon.load(io.BytesIO(FIRST))["w"].tolist() == [1, 2]
+
+
+@pytest.mark.parametrize("opcode", [b"\x8e", b"\x8d", b"\x96"])  # bytes, str and bytearray with a length of eight bytes
+def test_a_damaged_length_in_the_first_format_is_a_clear_error(tmp_path, opcode):
+    path = tmp_path / "file"
+    path.write_bytes(b"tenon-checkpoint-1\n\x80\x04" + opcode + (1 << 45).to_bytes(8, "little") + b"xx.")
+    with pytest.raises(ValueError, match="^load: the file .* damaged"):
+        tenon.load(path)
+
+
+def test_damage_in_the_first_format_is_an_error_or_goes_unseen():
+    draw = random.Random(2)
+    for _ in range(2000):
+        damaged = bytearray(FIRST)
+        damaged[draw.randrange(19, len(FIRST))] = draw.randrange(256)
+        if damaged.count(b"r") > FIRST.count(b"r"):
+            continue  # LONG_BINPUT: Python makes a table of any length
+        try:
+            tenon.load(io.BytesIO(damaged))
+        except ValueError as error:
+            assert str(error).startswith("load: ")

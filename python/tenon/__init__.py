@@ -5,7 +5,6 @@
 runs PyTorch code that stays inside the supported operators; `python -m tenon ops` lists them.
 """
 
-import builtins as _builtins
 import math as _math
 
 from . import _C
@@ -13,6 +12,7 @@ from ._C import *  # noqa: F401,F403  operators, dtypes, Tensor and its kin are 
 from . import autograd, nn, optim
 from .autograd.grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled
 from .info import finfo, iinfo
+from .random import get_rng_state, initial_seed, seed, set_rng_state
 from .serialization import load, save
 
 del dispatch  # noqa: F821  _C's own; tenon.dispatch is the module of that name
@@ -27,30 +27,6 @@ def typename(o):
     return f"{type(o).__module__}.{type(o).__qualname__}"
 
 
-def seed():
-    """Seeds the default generator from the operating system and returns the seed."""
-    import os
-
-    value = _builtins.int.from_bytes(os.urandom(8), "little")
-    _C.manual_seed(value)
-    return value
-
-
-def initial_seed():
-    """The seed of the default generator."""
-    return _C.default_generator.initial_seed()
-
-
-def get_rng_state():
-    """The default generator's place in its stream."""
-    return _C.default_generator.get_state()
-
-
-def set_rng_state(state):
-    """Goes back to a place in the default generator's stream."""
-    _C.default_generator.set_state(state)
-
-
 def is_storage(o):
     """Whether an object is a storage."""
     return isinstance(o, _C.UntypedStorage)
@@ -58,7 +34,7 @@ def is_storage(o):
 
 def __getattr__(name):
     # Rarely used rooms load when first asked for, so that `import tenon` stays quick.
-    if name in ("utils", "random", "library", "ops", "dispatch"):
+    if name in ("utils", "library", "ops", "dispatch"):
         import importlib
 
         return importlib.import_module(f"{__name__}.{name}")

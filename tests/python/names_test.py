@@ -238,3 +238,24 @@ def test_set_shows_other_elements():
         with pytest.raises(error, match="set_"):
             call()
     assert t.tolist() == [5.0, 3.0, 1.0]
+
+
+def test_every_name_that_the_package_lists_is_there():
+    assert not hasattr(tenon, "no_such_name")
+    for name in ("random", "utils", "library", "ops", "dispatch", "nn", "optim", "autograd"):
+        assert hasattr(tenon, name)
+
+
+def test_the_random_room_holds_the_default_generator_s_names():
+    tenon.random.manual_seed(5)
+    assert tenon.initial_seed() == tenon.random.initial_seed() == 5
+    state = tenon.random.get_rng_state()
+    first = tenon.rand(3).tolist()
+    with tenon.random.fork_rng(devices=[]):
+        tenon.rand(7)
+    after = tenon.rand(3).tolist()
+    tenon.set_rng_state(state)
+    assert [tenon.rand(3).tolist(), tenon.rand(3).tolist()] == [first, after]
+    with tenon.random.fork_rng(enabled=False):
+        tenon.rand(3)
+    assert tenon.rand(3).tolist() not in (first, after)

@@ -1,0 +1,46 @@
+"""The default generator, by the names that PyTorch has for it: seeds, and places in its stream."""
+
+from . import _C
+from ._C import default_generator, manual_seed
+
+__all__ = ["default_generator", "fork_rng", "get_rng_state", "initial_seed", "manual_seed", "seed", "set_rng_state"]
+
+
+def seed():
+    """Seeds the default generator from the operating system and returns the seed."""
+    import os
+
+    value = int.from_bytes(os.urandom(8), "little")
+    _C.manual_seed(value)
+    return value
+
+
+def initial_seed():
+    """The seed of the default generator."""
+    return default_generator.initial_seed()
+
+
+def get_rng_state():
+    """The default generator's place in its stream."""
+    return default_generator.get_state()
+
+
+def set_rng_state(state):
+    """Goes back to a place in the default generator's stream."""
+    default_generator.set_state(state)
+
+
+class fork_rng:
+    """A context that goes back, at its end, to where the default generator was. All devices draw from the one stream,
+    so that `devices` makes no difference."""
+
+    def __init__(self, devices=None, enabled=True):
+        self._enabled = enabled
+
+    def __enter__(self):
+        if self._enabled:
+            self._state = get_rng_state()
+
+    def __exit__(self, *error):
+        if self._enabled:
+            set_rng_state(self._state)

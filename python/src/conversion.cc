@@ -99,33 +99,9 @@ struct ArraySource {
 };
 
 const char* array_type_text(DType t) {
-  switch (t) {
-    case DType::Bool:
-      return "|b1";
-    case DType::UInt8:
-      return "|u1";
-    case DType::Int8:
-      return "|i1";
-    case DType::Int16:
-      return "<i2";
-    case DType::Int32:
-      return "<i4";
-    case DType::Int64:
-      return "<i8";
-    case DType::Float16:
-      return "<f2";
-    case DType::Float32:
-      return "<f4";
-    case DType::Float64:
-      return "<f8";
-    case DType::Complex64:
-      return "<c8";
-    case DType::Complex128:
-      return "<c16";
-    default:
-      throw_error(ErrorKind::Type,
-                  fmt::format("numpy: NumPy has no {}; convert with .to(tenon.float32)", name(t)));
-  }
+  const char* text = dtype_info(t).numpy;
+  TENON_CHECK(text, Type, fmt::format("numpy: NumPy has no {}; convert with .to(tenon.float32)", name(t)));
+  return text;
 }
 
 PyObject* array_interface(PyObject* o, void*) {

@@ -21,42 +21,23 @@ constexpr const char* kNewUsed = "used_dltensor_versioned";
 constexpr const char* kOld = "dltensor";
 constexpr const char* kOldUsed = "used_dltensor";
 
-struct DtypeRow {
-  DType dtype;
-  uint8_t code;
-};
-constexpr DtypeRow kDtypes[] = {
-    {DType::Bool, kDLBool},
-    {DType::UInt8, kDLUInt},
-    {DType::Int8, kDLInt},
-    {DType::Int16, kDLInt},
-    {DType::Int32, kDLInt},
-    {DType::Int64, kDLInt},
-    {DType::Float16, kDLFloat},
-    {DType::BFloat16, kDLBfloat},
-    {DType::Float32, kDLFloat},
-    {DType::Float64, kDLFloat},
-    {DType::Complex64, kDLComplex},
-    {DType::Complex128, kDLComplex},
-    {DType::Float8E4M3FN, kDLFloat8_e4m3fn},
-    {DType::Float8E5M2, kDLFloat8_e5m2},
-};
-
 [[noreturn]] void buffer_error(const std::string& message) {
   PyErr_SetString(PyExc_BufferError, message.c_str());
   throw PythonError();
 }
 
 DLDataType to_dl(DType dtype) {
-  for (const auto& [t, code] : kDtypes) {
-    if (t == dtype) return {code, static_cast<uint8_t>(8 * item_size(t)), 1};
-  }
-  buffer_error(fmt::format("__dlpack__: DLPack has no {}", name(dtype)));
+  const DTypeInfo& info = dtype_info(dtype);
+  if (info.dlpack == DLPackCode::None) buffer_error(fmt::format("__dlpack__: DLPack has no {}", name(dtype)));
+  return {static_cast<uint8_t>(info.dlpack), info.bits, 1};
 }
 
 DType from_dl(DLDataType type) {
-  for (const auto& [t, code] : kDtypes) {
-    if (code == type.code && 8 * item_size(t) == type.bits && type.lanes == 1) return t;
+  for (const DType t : kDTypes) {
+    const DTypeInfo& info = dtype_info(t);
+    const bool shared = info.dlpack != DLPackCode::None;
+    if (shared && static_cast<uint8_t>(info.dlpack) == type.code && info.bits == type.bits && type.lanes == 1)
+      return t;
   }
   buffer_error(fmt::format("from_dlpack: no dtype has code {}, {} bits and {} lanes", type.code, type.bits,
                            type.lanes));

@@ -18,20 +18,8 @@ struct DLDevice {
   int32_t device_id;
 };
 
-enum DLDataTypeCode : uint8_t {
-  kDLInt = 0,
-  kDLUInt = 1,
-  kDLFloat = 2,
-  kDLOpaqueHandle = 3,
-  kDLBfloat = 4,
-  kDLComplex = 5,
-  kDLBool = 6,
-  kDLFloat8_e4m3fn = 10,
-  kDLFloat8_e5m2 = 12,
-};
-
 struct DLDataType {
-  uint8_t code;
+  uint8_t code;  // tenon::DLPackCode
   uint8_t bits;
   uint16_t lanes;
 };

@@ -53,7 +53,13 @@ struct EnumType {
     if (!Py_IS_TYPE(o, &type)) return std::nullopt;
     return reinterpret_cast<EnumObject<T>*>(o)->value;
   }
-  static PyObject* wrap(T value) noexcept { return Py_NewRef(objects[static_cast<int>(value)]); }
+  /// Null with TypeError for a number that is no value, as a kernel from elsewhere may return it.
+  static PyObject* wrap(T value) noexcept {
+    const auto i = static_cast<size_t>(value);
+    PyObject* o = i < std::size(objects) ? objects[i] : nullptr;
+    if (!o) return PyErr_Format(PyExc_TypeError, "%zu is the code of no %s", i, type.tp_name);
+    return Py_NewRef(o);
+  }
 };
 
 DType dtype_of_object(PyObject* o) { return reinterpret_cast<EnumObject<DType>*>(o)->value; }
@@ -265,9 +271,8 @@ bool add_generator_type(PyObject* module) {
 
 bool add_dtypes(PyObject* module) {
   if (!EnumType<DType>::add(module, "tenon.dtype", "dtype", g_dtype_attributes)) return false;
-  for (int i = 0; i < kNumDTypes; ++i) {
-    const auto t = static_cast<DType>(i);
-    if (!EnumType<DType>::add_value(module, t, name(t).data())) return false;
+  for (const DType t : kDTypes) {
+    if (!EnumType<DType>::add_value(module, t, dtype_info(t).name)) return false;
   }
   for (const char* alias : {"float", "double", "half", "int", "long", "short", "cfloat", "cdouble"}) {
     if (PyModule_AddObjectRef(module, alias,

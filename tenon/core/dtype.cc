@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <atomic>
 #include <utility>
 
@@ -10,26 +11,47 @@
 namespace tenon {
 namespace {
 
-constexpr std::string_view kNames[kNumDTypes] = {
-    "bool",    "uint8",   "int8",      "int16",      "int32", "int64",  "float16",       "bfloat16",
-    "float32", "float64", "complex64", "complex128", "qint8", "quint8", "float8_e4m3fn", "float8_e5m2"};
-
 std::atomic<DType> g_default_dtype{DType::Float32};
 
-// 0 bool, 1 integer, 2 real, 3 complex: a higher category wins a promotion outright.
-int category(DType t) {
-  if (t == DType::Bool) return 0;
-  if (is_integral(t, false)) return 1;
-  return is_complex(t) ? 3 : 2;
+constexpr std::optional<DType> find(DTypeCategory category, int rank) {
+  for (const DType t : kDTypes) {
+    if (dtype_info(t).category == category && dtype_info(t).rank == rank) return t;
+  }
+  return std::nullopt;
 }
+
+constexpr std::optional<DType> promoted(DType a, DType b) {
+  if (a == b) return a;
+  const DTypeInfo &x = dtype_info(a), &y = dtype_info(b);
+  if (x.rank == 0 || y.rank == 0) return std::nullopt;
+  if (x.category == y.category)
+    return x.rank == y.rank ? find(x.category, x.rank + 1) : x.rank > y.rank ? a : b;
+  const DTypeInfo& low = x.category < y.category ? x : y;
+  const DTypeInfo& high = x.category < y.category ? y : x;
+  if (high.category == DTypeCategory::Complex && low.category == DTypeCategory::Float)
+    return find(high.category, std::max(high.rank, low.rank));
+  return high.code;
+}
+
+using Promoted = std::array<std::array<std::optional<DType>, kNumDTypes>, kNumDTypes>;
+constexpr Promoted kPromoted = [] {
+  Promoted table{};
+  for (int a = 0; a < kNumDTypes; ++a) {
+    for (int b = 0; b < kNumDTypes; ++b) table[a][b] = promoted(kDTypes[a], kDTypes[b]);
+  }
+  return table;
+}();
 
 }  // namespace
 
-std::string_view name(DType t) noexcept { return kNames[static_cast<int>(t)]; }
+void throw_unknown_dtype(DType t) {
+  throw_error(ErrorKind::Type, fmt::format("{} is the code of no dtype; those of Tenon are 0 to {}",
+                                           static_cast<int>(t), kNumDTypes - 1));
+}
 
 std::optional<DType> parse_dtype(std::string_view text) noexcept {
-  for (int i = 0; i < kNumDTypes; ++i) {
-    if (kNames[i] == text) return static_cast<DType>(i);
+  for (const DType t : kDTypes) {
+    if (name(t) == text) return t;
   }
   constexpr std::pair<std::string_view, DType> kAliases[] = {
       {"float", DType::Float32},    {"double", DType::Float64},    {"half", DType::Float16},
@@ -42,30 +64,27 @@ std::optional<DType> parse_dtype(std::string_view text) noexcept {
 }
 
 DType promote_types(DType a, DType b) {
-  if (a == b) return a;
-  const auto stands_alone = [](DType t) { return is_quantized(t) || t >= DType::Float8E4M3FN; };
+  check_known(a);
+  check_known(b);
+  const std::optional<DType> both = kPromoted[static_cast<uint8_t>(a)][static_cast<uint8_t>(b)];
   TENON_CHECK(
-      !stands_alone(a) && !stands_alone(b), Type,
+      both, Type,
       fmt::format("promote_types: {} and {} do not promote; convert one with .to()", name(a), name(b)));
-  if (static_cast<int>(a) > static_cast<int>(b)) std::swap(a, b);
-  const int ca = category(a), cb = category(b);
-  if (ca != cb) {
-    // A complex result must still hold a float64 part.
-    if (cb == 3 && a == DType::Float64) return DType::Complex128;
-    return b;
-  }
-  // Neither half type holds the other; uint8 and a signed type meet in the next wider signed type.
-  if (a == DType::Float16 && b == DType::BFloat16) return DType::Float32;
-  if (a == DType::UInt8 && b == DType::Int8) return DType::Int16;
-  return b;
+  return *both;
 }
 
-bool can_cast(DType from, DType to) noexcept { return category(from) <= category(to); }
+bool can_cast(DType from, DType to) noexcept {
+  if (!is_known(from) || !is_known(to)) return false;
+  if (is_complex(from) && !is_complex(to)) return false;
+  if (is_floating_point(from) && is_integral(to, false)) return false;
+  return from == DType::Bool || to != DType::Bool;
+}
 
 DType default_dtype() noexcept { return g_default_dtype.load(std::memory_order_relaxed); }
 
 void set_default_dtype(DType t) {
-  TENON_CHECK(t >= DType::Float16 && t <= DType::Float64, Type,
+  check_known(t);
+  TENON_CHECK(is_floating_point(t) && has_arithmetic(t), Type,
               fmt::format("set_default_dtype: only floating-point types are allowed, got {}", name(t)));
   g_default_dtype.store(t, std::memory_order_relaxed);
 }

@@ -1,7 +1,9 @@
 // DType: what one element of a tensor is, and how dtypes promote.
 // Used by every room. Knows nothing of tensors; the element types themselves are in half.h.
+// A dtype is one row of kDTypeInfos. Everything that depends on it is read from there, never from its code.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -9,26 +11,28 @@
 
 namespace tenon {
 
-/// The element types, in the order of their promotion within a category.
+/// The element types. Their codes are stored in compiled plug-ins: they never change, and new ones are
+/// appended. Codes from kFirstRegisteredDType on are kept for dtypes that are registered out of tree.
 enum class DType : uint8_t {
-  Bool,
-  UInt8,
-  Int8,
-  Int16,
-  Int32,
-  Int64,
-  Float16,
-  BFloat16,
-  Float32,
-  Float64,
-  Complex64,
-  Complex128,
-  QInt8,
-  QUInt8,
-  Float8E4M3FN,
-  Float8E5M2,
+  Bool = 0,
+  UInt8 = 1,
+  Int8 = 2,
+  Int16 = 3,
+  Int32 = 4,
+  Int64 = 5,
+  Float16 = 6,
+  BFloat16 = 7,
+  Float32 = 8,
+  Float64 = 9,
+  Complex64 = 10,
+  Complex128 = 11,
+  QInt8 = 12,
+  QUInt8 = 13,
+  Float8E4M3FN = 14,
+  Float8E5M2 = 15,
 };
 inline constexpr int kNumDTypes = 16;
+inline constexpr int kFirstRegisteredDType = 64;
 
 inline constexpr DType kBool = DType::Bool;
 inline constexpr DType kUInt8 = DType::UInt8;
@@ -46,50 +50,160 @@ inline constexpr DType kComplex128 = DType::Complex128;
 /// PyTorch's name for the same type, so that kernels and schemas carry over.
 using ScalarType = DType;
 
-/// Bytes of one element; bool takes one.
-constexpr size_t item_size(DType t) noexcept {
-  constexpr uint8_t kBytes[kNumDTypes] = {1, 1, 1, 2, 4, 8, 2, 2, 4, 8, 8, 16, 1, 1, 1, 1};
-  return kBytes[static_cast<int>(t)];
+/// What kind of number an element is. From Bool to Complex, a higher one wins a promotion outright.
+enum class DTypeCategory : uint8_t { Bool, Integer, Float, Complex, Quantized, Unknown };
+
+/// Codes of DLPack's DLDataTypeCode, whose names are in its specification.
+enum class DLPackCode : uint8_t {
+  Int = 0,
+  UInt = 1,
+  Float = 2,
+  BFloat = 4,
+  Complex = 5,
+  Bool = 6,
+  Float8E4M3FN = 10,
+  Float8E5M2 = 12,
+  None = 255,
+};
+
+/// All that Tenon knows of one dtype.
+struct DTypeInfo {
+  DType code;
+  const char* name;        ///< "float32": after `tenon.` in Python.
+  const char* enumerator;  ///< "Float32": after `DType::` in C++.
+  uint8_t bits;            ///< Of one element, in memory.
+  DTypeCategory category;
+  bool is_signed;
+  /// Within the category, the higher promotes the lower. Two of the same rank meet in the next higher,
+  /// because neither holds the other. 0: promotes with nothing but itself.
+  uint8_t rank;
+  DType parts;                   ///< Of a complex dtype that of its real and imaginary parts; else itself.
+  std::optional<DType> compute;  ///< What kernels compute in; none where elements are only stored and moved.
+  const char* numpy;             ///< Its type string in NumPy's array interface; null where NumPy has none.
+  DLPackCode dlpack;
+  int8_t torch;  ///< PyTorch's number of it, which schemas may give as a default.
+};
+
+namespace detail {
+constexpr std::array<DTypeInfo, kNumDTypes + 1> make_dtype_infos() {
+  using enum DType;
+  using C = DTypeCategory;
+  using D = DLPackCode;
+  return {{
+      {Bool, "bool", "Bool", 8, C::Bool, false, 1, Bool, Int64, "|b1", D::Bool, 11},
+      {UInt8, "uint8", "UInt8", 8, C::Integer, false, 1, UInt8, Int64, "|u1", D::UInt, 0},
+      {Int8, "int8", "Int8", 8, C::Integer, true, 1, Int8, Int64, "|i1", D::Int, 1},
+      {Int16, "int16", "Int16", 16, C::Integer, true, 2, Int16, Int64, "<i2", D::Int, 2},
+      {Int32, "int32", "Int32", 32, C::Integer, true, 3, Int32, Int32, "<i4", D::Int, 3},
+      {Int64, "int64", "Int64", 64, C::Integer, true, 4, Int64, Int64, "<i8", D::Int, 4},
+      {Float16, "float16", "Float16", 16, C::Float, true, 1, Float16, Float32, "<f2", D::Float, 5},
+      {BFloat16, "bfloat16", "BFloat16", 16, C::Float, true, 1, BFloat16, Float32, nullptr, D::BFloat, 15},
+      {Float32, "float32", "Float32", 32, C::Float, true, 2, Float32, Float32, "<f4", D::Float, 6},
+      {Float64, "float64", "Float64", 64, C::Float, true, 3, Float64, Float64, "<f8", D::Float, 7},
+      // The rank of a complex dtype is that of its parts, so that it still holds a float64 part.
+      {Complex64, "complex64", "Complex64", 64, C::Complex, true, 2, Float32, Float32, "<c8", D::Complex, 9},
+      {Complex128, "complex128", "Complex128", 128, C::Complex, true, 3, Float64, Float64, "<c16", D::Complex,
+       10},
+      {QInt8, "qint8", "QInt8", 8, C::Quantized, true, 0, QInt8, {}, nullptr, D::None, 12},
+      {QUInt8, "quint8", "QUInt8", 8, C::Quantized, false, 0, QUInt8, {}, nullptr, D::None, 13},
+      {Float8E4M3FN,
+       "float8_e4m3fn",
+       "Float8E4M3FN",
+       8,
+       C::Float,
+       true,
+       0,
+       Float8E4M3FN,
+       {},
+       nullptr,
+       D::Float8E4M3FN,
+       24},
+      {Float8E5M2,
+       "float8_e5m2",
+       "Float8E5M2",
+       8,
+       C::Float,
+       true,
+       0,
+       Float8E5M2,
+       {},
+       nullptr,
+       D::Float8E5M2,
+       23},
+      // Stands for every code without a row.
+      {DType{255}, "unknown dtype", "", 0, C::Unknown, false, 0, DType{255}, {}, nullptr, D::None, -1},
+  }};
+}
+inline constexpr auto kDTypeRows = make_dtype_infos();
+}  // namespace detail
+
+/// Whether a code is that of a dtype. One from a plug-in, a file or a cast may be none.
+constexpr bool is_known(DType t) noexcept { return static_cast<uint8_t>(t) < kNumDTypes; }
+/// The row of a dtype; for an unknown code one of category Unknown, of no bits, which promotes with nothing.
+constexpr const DTypeInfo& dtype_info(DType t) noexcept {
+  return detail::kDTypeRows[is_known(t) ? static_cast<uint8_t>(t) : kNumDTypes];
+}
+/// The known dtypes, by code.
+inline constexpr std::array<DType, kNumDTypes> kDTypes = [] {
+  std::array<DType, kNumDTypes> all{};
+  for (int i = 0; i < kNumDTypes; ++i) all[i] = detail::kDTypeRows[i].code;
+  return all;
+}();
+static_assert(
+    [] {
+      for (int i = 0; i < kNumDTypes; ++i) {
+        if (static_cast<int>(kDTypes[i]) != i) return false;
+      }
+      return true;
+    }(),
+    "the rows stand in the order of their codes");
+
+/// Throws Error{Type} for an unknown code. Whatever makes a tensor asks this; what reads one need not.
+[[noreturn]] void throw_unknown_dtype(DType t);
+inline void check_known(DType t) {
+  if (!is_known(t)) [[unlikely]]
+    throw_unknown_dtype(t);
 }
 
-constexpr bool is_complex(DType t) noexcept { return t == DType::Complex64 || t == DType::Complex128; }
-constexpr bool is_quantized(DType t) noexcept { return t == DType::QInt8 || t == DType::QUInt8; }
+/// Bytes of one element; bool takes one.
+constexpr size_t item_size(DType t) noexcept { return dtype_info(t).bits / 8; }
+
+constexpr bool is_complex(DType t) noexcept { return dtype_info(t).category == DTypeCategory::Complex; }
+constexpr bool is_quantized(DType t) noexcept { return dtype_info(t).category == DTypeCategory::Quantized; }
 /// Real floating point, half and 8-bit types included.
-constexpr bool is_floating_point(DType t) noexcept {
-  return (t >= DType::Float16 && t <= DType::Float64) || t == DType::Float8E4M3FN || t == DType::Float8E5M2;
-}
+constexpr bool is_floating_point(DType t) noexcept { return dtype_info(t).category == DTypeCategory::Float; }
 /// Integers, optionally with bool.
 constexpr bool is_integral(DType t, bool include_bool) noexcept {
-  return (t >= DType::UInt8 && t <= DType::Int64) || (include_bool && t == DType::Bool);
+  const DTypeCategory c = dtype_info(t).category;
+  return c == DTypeCategory::Integer || (include_bool && c == DTypeCategory::Bool);
 }
-constexpr bool is_signed(DType t) noexcept {
-  return t != DType::Bool && t != DType::UInt8 && t != DType::QUInt8;
-}
+constexpr bool is_signed(DType t) noexcept { return dtype_info(t).is_signed; }
+/// Whether elements are computed with, and not only stored and moved as the quantized and 8-bit floating
+/// ones.
+constexpr bool has_arithmetic(DType t) noexcept { return dtype_info(t).compute.has_value(); }
 
 /// The dtype of the real and imaginary parts of a complex dtype; any other dtype itself.
-constexpr DType real_dtype(DType t) noexcept {
-  return t == DType::Complex64 ? DType::Float32 : t == DType::Complex128 ? DType::Float64 : t;
-}
+constexpr DType real_dtype(DType t) noexcept { return is_known(t) ? dtype_info(t).parts : t; }
 /// The complex dtype whose parts are of a real one: complex128 of float64, complex64 of any other.
 constexpr DType complex_dtype(DType t) noexcept {
-  return t == DType::Float64 || t == DType::Complex128 ? DType::Complex128 : DType::Complex64;
+  return real_dtype(t) == DType::Float64 ? DType::Complex128 : DType::Complex64;
 }
 
 /// "float32", "bool", ...: the name after `tenon.` in Python.
-std::string_view name(DType t) noexcept;
+constexpr std::string_view name(DType t) noexcept { return dtype_info(t).name; }
 /// The reverse of `name`, also for PyTorch's aliases ("float", "double", "half", "int", "long", "short").
 std::optional<DType> parse_dtype(std::string_view text) noexcept;
 
 /// The smallest dtype that holds both, as torch.promote_types. Throws Error{Type} for quantized and 8-bit
 /// floats mixed with anything else.
 DType promote_types(DType a, DType b);
-/// Whether a value of `from` may be stored in `to` without losing its category (complex > float > integer >
-/// bool).
+/// Whether a result of `from` may be written to a tensor of `to`, as torch.can_cast: no complex number as a
+/// real one, no float as an integer, and nothing but bool as bool.
 bool can_cast(DType from, DType to) noexcept;
 
 /// The dtype that float results of integer input and Python floats get; float32 unless set.
 DType default_dtype() noexcept;
-/// Sets it for the process. Throws Error{Type} unless `t` is a real floating type.
+/// Sets it for the process. Throws Error{Type} unless `t` is a real floating type that is computed with.
 void set_default_dtype(DType t);
 
 }  // namespace tenon

@@ -40,6 +40,7 @@ TensorImpl::TensorImpl(const TensorImpl& source, IntrusivePtr<TensorImpl> base) 
       base_(std::move(base)) {}
 
 IntrusivePtr<TensorImpl> TensorImpl::make(Storage storage, DType dtype, IntArrayRef sizes) {
+  check_known(dtype);
   auto* impl = new (small_allocate(sizeof(TensorImpl))) TensorImpl(std::move(storage), dtype);
   auto owner = IntrusivePtr<TensorImpl>::adopt(impl);
   impl->reserve_dims(sizes.size());
@@ -59,6 +60,7 @@ IntrusivePtr<TensorImpl> TensorImpl::make(Storage storage, DType dtype, IntArray
 IntrusivePtr<TensorImpl> TensorImpl::make(Storage storage, DType dtype, IntArrayRef sizes,
                                           IntArrayRef strides, int64_t offset,
                                           IntrusivePtr<TensorImpl> base) {
+  check_known(dtype);
   auto* impl = new (small_allocate(sizeof(TensorImpl))) TensorImpl(std::move(storage), dtype);
   auto owner = IntrusivePtr<TensorImpl>::adopt(impl);
   impl->base_ = std::move(base);

@@ -40,6 +40,14 @@ constexpr DType dtype(ComputeType t) noexcept {
   constexpr DType kDTypes[] = {DType::Float32, DType::Float64, DType::Int32, DType::Int64};
   return kDTypes[static_cast<int>(t)];
 }
+/// What elements of a dtype, or the parts of complex ones, are computed in; none for dtypes without
+/// arithmetic.
+constexpr std::optional<ComputeType> compute_type(DType t) noexcept {
+  for (const ComputeType c : kComputeTypes) {
+    if (dtype_info(t).compute == dtype(c)) return c;
+  }
+  return std::nullopt;
+}
 /// "f32", "f64", "i32", "i64": the suffix of kernels' and functions' names.
 std::string_view suffix(ComputeType t) noexcept;
 /// "float32", ..., as the dtype's.

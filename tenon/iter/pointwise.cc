@@ -19,7 +19,13 @@ using detail::ScalarBlock;
 using expr::ComputeType;
 
 // The compute type whose elements a dtype's are; -1 for dtypes that convert.
-constexpr int8_t kDirectType[kNumDTypes] = {-1, -1, -1, -1, 2, 3, -1, -1, 0, 1, -1, -1, -1, -1, -1, -1};
+constexpr auto kDirectType = [] {
+  std::array<int8_t, 256> types{};
+  types.fill(-1);
+  for (const ComputeType t : expr::kComputeTypes)
+    types[static_cast<size_t>(expr::dtype(t))] = static_cast<int8_t>(t);
+  return types;
+}();
 
 bool plain(const TensorImpl& t) noexcept {
   return t.is_contiguous() && t.device().is_cpu() && t.layout() == Layout::Strided;
@@ -41,9 +47,8 @@ class PlainCall {
     if (info.result != ResultRule::Compute || info.mask_tensors != 0 || tensors.empty()) return;
     const TensorImpl* first = tensors[0]->impl();
     if (!first) return;
-    const auto t = static_cast<int>(first->dtype());
-    const int8_t type = kDirectType[t];
-    if (type < 0 || ((info.refused_dtypes >> t) & 1u) || !plain(*first)) return;
+    const int8_t type = kDirectType[static_cast<size_t>(first->dtype())];
+    if (type < 0 || info.refuses(first->dtype()) || !plain(*first)) return;
     type_ = static_cast<ComputeType>(type);
     const bool floating = expr::is_floating(type_);
     if (!floating && (info.compute == ComputeRule::Float || info.nonnegative_scalars != 0)) return;

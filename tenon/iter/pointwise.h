@@ -59,9 +59,13 @@ struct PointwiseInfo {
   static constexpr uint32_t kConjugatedResult = 1u << 31;
   /// Whether its derivative on complex operands is the formal one.
   bool holomorphic = true;
-  /// dtypes that are refused, as a bit mask over DType, with the reason for the message ("use logical_not
-  /// instead").
+  /// dtypes that are refused, as a bit mask over their codes, with the reason for the message ("use
+  /// logical_not instead").
   uint32_t refused_dtypes = 0;
+  static_assert(kNumDTypes <= 32);
+  bool refuses(DType t) const noexcept {
+    return is_known(t) && ((refused_dtypes >> static_cast<uint8_t>(t)) & 1u);
+  }
   const char* refused_reason = "";
   /// Compiled kernels of the current CPU target by expr::ComputeType; a null one runs in the tile
   /// interpreter. Called once and cached.

@@ -51,7 +51,7 @@ void check_operands(const PointwiseInfo& info, const char* op, std::span<const T
                   fmt::format("{}: `{}` must be bool, got {}", op, info.tensor_names[i], name(t)));
       continue;
     }
-    TENON_CHECK(!((info.refused_dtypes >> static_cast<int>(t)) & 1u), Type,
+    TENON_CHECK(!info.refuses(t), Type,
                 fmt::format("{}: `{}` is {}, which is not supported; {}", op, info.tensor_names[i], name(t),
                             info.refused_reason));
   }
@@ -81,24 +81,9 @@ Types decide_types(const PointwiseInfo& info, const char* op, std::span<const Te
   const DType result = info.result == ResultRule::Bool   ? DType::Bool
                        : info.result == ResultRule::Real ? real_dtype(common)
                                                          : common;
-  Types types{operands, common, result, ComputeType::Int64};
-  switch (real_dtype(common)) {
-    case DType::Float16:
-    case DType::BFloat16:
-    case DType::Float32:
-      types.type = ComputeType::Float32;
-      break;
-    case DType::Float64:
-      types.type = ComputeType::Float64;
-      break;
-    case DType::Int32:
-      types.type = ComputeType::Int32;
-      break;
-    default:
-      TENON_CHECK(is_integral(common, true), NotImplemented,
-                  fmt::format("{}: not implemented for {}", op, name(common)));
-  }
-  return types;
+  const std::optional<ComputeType> type = expr::compute_type(common);
+  TENON_CHECK(type, NotImplemented, fmt::format("{}: not implemented for {}", op, name(common)));
+  return {operands, common, result, *type};
 }
 
 /// A number that came as a tensor must fit what is computed with, as one that came as a number.

@@ -15,9 +15,6 @@ void copy_elements(const Tensor& dst, const Tensor& src, const char* op);
 /// takes the negative of what it can hold, which wraps (-1 is 255), as in PyTorch.
 void check_fits(const Scalar& value, DType dtype, const char* op);
 
-/// Whether elements are computed with, and not only stored and moved as the quantized and 8-bit floating
-/// ones.
-constexpr bool has_arithmetic(DType dtype) noexcept { return dtype <= DType::Complex128; }
 /// Throws Error{NotImplemented} unless has_arithmetic.
 void check_arithmetic(DType dtype, const char* op);
 /// The same for complex dtypes as well.

@@ -184,7 +184,7 @@ std::string to_string(const Tensor& t, const PrintOptions& options) {
   constexpr int kIndent = 7;  // of "tensor("
   std::vector<std::string> notes;
   std::string body;
-  const bool has_data = !t.is_meta() && ops::has_arithmetic(t.dtype());
+  const bool has_data = !t.is_meta() && has_arithmetic(t.dtype());
   if (!has_data) {
     body = "...";
     if (!t.device().is_cpu()) notes.push_back(fmt::format("device='{}'", to_string(t.device())));

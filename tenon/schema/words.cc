@@ -56,31 +56,12 @@ constexpr EnumWord kFormats[] = {{"contiguous_format", 0, "MemoryFormat::Contigu
                                  {"preserve_format", 1, "MemoryFormat::Preserve"},
                                  {"channels_last", 2, "MemoryFormat::ChannelsLast"},
                                  {"channels_last_3d", 3, "MemoryFormat::ChannelsLast3d"}};
-constexpr EnumWord kDTypes[] = {{"uint8", 0, "DType::UInt8"},
-                                {"int8", 1, "DType::Int8"},
-                                {"int16", 2, "DType::Int16"},
-                                {"int32", 3, "DType::Int32"},
-                                {"int64", 4, "DType::Int64"},
-                                {"float16", 5, "DType::Float16"},
-                                {"float32", 6, "DType::Float32"},
-                                {"float64", 7, "DType::Float64"},
-                                {"complex64", 9, "DType::Complex64"},
-                                {"complex128", 10, "DType::Complex128"},
-                                {"bool", 11, "DType::Bool"},
-                                {"qint8", 12, "DType::QInt8"},
-                                {"quint8", 13, "DType::QUInt8"},
-                                {"bfloat16", 15, "DType::BFloat16"},
-                                {"float8_e5m2", 23, "DType::Float8E5M2"},
-                                {"float8_e4m3fn", 24, "DType::Float8E4M3FN"}};
-
 std::span<const EnumWord> words_of(BaseType base) noexcept {
   switch (base) {
     case BaseType::Layout:
       return kLayouts;
     case BaseType::MemoryFormat:
       return kFormats;
-    case BaseType::ScalarType:
-      return kDTypes;
     default:
       return {};
   }
@@ -159,6 +140,12 @@ std::optional<std::string> find_word(BaseType base, std::string_view word) {
 }
 
 std::optional<std::string> find_numbered_word(BaseType base, int64_t number) {
+  if (base == BaseType::ScalarType) {
+    for (const DType t : kDTypes) {
+      if (dtype_info(t).torch == number) return std::string(name(t));
+    }
+    return std::nullopt;
+  }
   for (const EnumWord& w : words_of(base)) {
     if (w.number == number && number >= 0) return std::string(w.word);
   }
@@ -172,6 +159,10 @@ std::optional<int64_t> find_int_word(std::string_view word) noexcept {
 }
 
 std::string cpp_word(BaseType base, std::string_view word) {
+  if (base == BaseType::ScalarType) {
+    if (const std::optional<DType> t = parse_dtype(word))
+      return fmt::format("DType::{}", dtype_info(*t).enumerator);
+  }
   for (const EnumWord& w : words_of(base)) {
     if (w.word == word) return std::string(w.cpp);
   }

@@ -3,56 +3,192 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <iterator>
 #include <limits>
+#include <string>
 
 #include "tenon/core/error.h"
 #include "tenon/core/half.h"
 #include "tenon/core/scalar.h"
+#include "tenon/core/tensor.h"
 
 namespace tenon {
 namespace {
 
-// torch.promote_types, as PyTorch 2.15 prints it for the first twelve dtypes: one letter each, in DType's
-// order. b bool, u uint8, c int8, s int16, i int32, l int64, h float16, g bfloat16, f float32, d float64, F,
+// What is published of each dtype: NumPy's itemsize and type string, the codes of DLPack's specification (255
+// where it has none), the numbers of PyTorch's c10::ScalarType. Written here once more, by hand.
+struct Published {
+  const char* name;
+  size_t bytes;
+  char kind;  // NumPy's: b, u, i, f, c; q quantized
+  bool is_signed;
+  const char* numpy;
+  int dlpack, torch;
+  const char* compute;
+};
+constexpr Published kPublished[] = {
+    {"bool", 1, 'b', false, "|b1", 6, 11, "int64"},
+    {"uint8", 1, 'u', false, "|u1", 1, 0, "int64"},
+    {"int8", 1, 'i', true, "|i1", 0, 1, "int64"},
+    {"int16", 2, 'i', true, "<i2", 0, 2, "int64"},
+    {"int32", 4, 'i', true, "<i4", 0, 3, "int32"},
+    {"int64", 8, 'i', true, "<i8", 0, 4, "int64"},
+    {"float16", 2, 'f', true, "<f2", 2, 5, "float32"},
+    {"bfloat16", 2, 'f', true, nullptr, 4, 15, "float32"},
+    {"float32", 4, 'f', true, "<f4", 2, 6, "float32"},
+    {"float64", 8, 'f', true, "<f8", 2, 7, "float64"},
+    {"complex64", 8, 'c', true, "<c8", 5, 9, "float32"},
+    {"complex128", 16, 'c', true, "<c16", 5, 10, "float64"},
+    {"qint8", 1, 'q', true, nullptr, 255, 12, nullptr},
+    {"quint8", 1, 'q', false, nullptr, 255, 13, nullptr},
+    {"float8_e4m3fn", 1, 'f', true, nullptr, 10, 24, nullptr},
+    {"float8_e5m2", 1, 'f', true, nullptr, 12, 23, nullptr},
+};
+
+TEST(DType, EveryRowIsAsPublished) {
+  ASSERT_EQ(std::size(kPublished), size_t{kNumDTypes});
+  for (size_t i = 0; i < std::size(kPublished); ++i) {
+    const Published& want = kPublished[i];
+    const DType t = static_cast<DType>(i);
+    const DTypeInfo& info = dtype_info(t);
+    EXPECT_EQ(info.code, t) << want.name;
+    EXPECT_EQ(kDTypes[i], t) << want.name;
+    EXPECT_EQ(name(t), want.name);
+    EXPECT_EQ(item_size(t), want.bytes) << want.name;
+    EXPECT_EQ(is_complex(t), want.kind == 'c') << want.name;
+    EXPECT_EQ(is_floating_point(t), want.kind == 'f') << want.name;
+    EXPECT_EQ(is_quantized(t), want.kind == 'q') << want.name;
+    EXPECT_EQ(is_integral(t, false), want.kind == 'i' || want.kind == 'u') << want.name;
+    EXPECT_EQ(is_integral(t, true), want.kind == 'i' || want.kind == 'u' || want.kind == 'b') << want.name;
+    EXPECT_EQ(is_signed(t), want.is_signed) << want.name;
+    EXPECT_STREQ(info.numpy, want.numpy) << want.name;
+    EXPECT_EQ(static_cast<int>(info.dlpack), want.dlpack) << want.name;
+    EXPECT_EQ(info.torch, want.torch) << want.name;
+    EXPECT_EQ(has_arithmetic(t), want.compute != nullptr) << want.name;
+    if (want.compute) EXPECT_EQ(name(*info.compute), want.compute) << want.name;
+    EXPECT_EQ(item_size(real_dtype(t)), want.kind == 'c' ? want.bytes / 2 : want.bytes) << want.name;
+    EXPECT_EQ(is_complex(real_dtype(t)), false) << want.name;
+  }
+  EXPECT_EQ(complex_dtype(kFloat64), kComplex128);
+  EXPECT_EQ(complex_dtype(kComplex128), kComplex128);
+  EXPECT_EQ(complex_dtype(kBFloat16), kComplex64);
+}
+
+// torch.promote_types, as PyTorch prints it for the first twelve dtypes: one letter each, in the order of the
+// codes. b bool, u uint8, c int8, s int16, i int32, l int64, h float16, g bfloat16, f float32, d float64, F,
 // D complex.
 constexpr const char* kLetters = "bucsilhgfdFD";
 constexpr const char* kPromoted[] = {
-    "bucsilhgfdFD", "uussilhgfdFD", "cscsilhgfdFD", "ssssilhgfdFD", "iiiiilhgfdFD",
-    "llllllhgfdFD", "hhhhhhhffdFD", "ggggggfgfdFD", "fffffffffdFD",
+    "bucsilhgfdFD", "uussilhgfdFD", "cscsilhgfdFD", "ssssilhgfdFD", "iiiiilhgfdFD", "llllllhgfdFD",
+    "hhhhhhhffdFD", "ggggggfgfdFD", "fffffffffdFD", "ddddddddddDD", "FFFFFFFFFDFD", "DDDDDDDDDDDD",
 };
 
 TEST(DType, PromotesAsTheTableOfPyTorch) {
   const std::string letters = kLetters;
-  for (int a = 0; a < 9; ++a) {
+  for (int a = 0; a < 12; ++a) {
     for (int b = 0; b < 12; ++b) {
       const DType got = promote_types(static_cast<DType>(a), static_cast<DType>(b));
-      EXPECT_EQ(letters[static_cast<int>(got)], kPromoted[a][b])
+      EXPECT_EQ(letters[static_cast<size_t>(got)], kPromoted[a][b])
           << name(static_cast<DType>(a)) << " + " << name(static_cast<DType>(b));
-      EXPECT_EQ(got, promote_types(static_cast<DType>(b), static_cast<DType>(a)));
     }
   }
-  EXPECT_EQ(promote_types(kFloat64, kComplex64), kComplex128);
 }
 
 TEST(DType, QuantizedAndEightBitFloatsDoNotPromote) {
-  EXPECT_THROW(promote_types(DType::QInt8, kFloat32), Error);
-  EXPECT_THROW(promote_types(DType::Float8E5M2, kFloat32), Error);
-  EXPECT_EQ(promote_types(DType::QInt8, DType::QInt8), DType::QInt8);
+  for (const DType alone : {DType::QInt8, DType::QUInt8, DType::Float8E4M3FN, DType::Float8E5M2}) {
+    for (const DType other : kDTypes) {
+      if (other == alone) {
+        EXPECT_EQ(promote_types(alone, other), alone);
+      } else {
+        EXPECT_THROW(promote_types(alone, other), Error) << name(alone) << ' ' << name(other);
+        EXPECT_THROW(promote_types(other, alone), Error) << name(alone) << ' ' << name(other);
+      }
+    }
+  }
 }
 
-TEST(DType, CanCastKeepsTheCategory) {
-  EXPECT_TRUE(can_cast(kInt64, kFloat16));
-  EXPECT_TRUE(can_cast(kFloat64, kFloat32));
-  EXPECT_FALSE(can_cast(kFloat32, kInt64));
-  EXPECT_FALSE(can_cast(kInt8, kBool));
-  EXPECT_FALSE(can_cast(kComplex64, kFloat64));
+// torch.can_cast, from the three refusals that PyTorch publishes: complex to anything else, floats (8-bit
+// ones too) to integers, and anything to bool. Quantized dtypes are none of these. Rows are `from`.
+constexpr const char* kCanCast[] = {
+    //   b u c s i l h g f d F D q Q 8 8
+    "1111111111111111",  // bool
+    "0111111111111111",  // uint8
+    "0111111111111111",  // int8
+    "0111111111111111",  // int16
+    "0111111111111111",  // int32
+    "0111111111111111",  // int64
+    "0000001111111111",  // float16
+    "0000001111111111",  // bfloat16
+    "0000001111111111",  // float32
+    "0000001111111111",  // float64
+    "0000000000110000",  // complex64
+    "0000000000110000",  // complex128
+    "0111111111111111",  // qint8
+    "0111111111111111",  // quint8
+    "0000001111111111",  // float8_e4m3fn
+    "0000001111111111",  // float8_e5m2
+};
+
+TEST(DType, CanCastIsThatOfPyTorch) {
+  for (size_t from = 0; from < kDTypes.size(); ++from) {
+    for (size_t to = 0; to < kDTypes.size(); ++to) {
+      EXPECT_EQ(can_cast(kDTypes[from], kDTypes[to]), kCanCast[from][to] == '1')
+          << name(kDTypes[from]) << " to " << name(kDTypes[to]);
+    }
+  }
+}
+
+template <class F>
+std::string type_error_of(F&& f) {
+  try {
+    f();
+  } catch (const Error& e) {
+    EXPECT_EQ(e.kind(), ErrorKind::Type) << e.what();
+    return e.what();
+  }
+  return "nothing thrown";
+}
+
+TEST(DType, AnUnknownCodeIsAnErrorWhereATensorIsMade) {
+  for (const int code : {16, 31, 32, 63, 64, 65, 128, 200, 255}) {
+    const auto t = static_cast<DType>(code);
+    const std::string want = std::to_string(code) + " is the code of no dtype; those of Tenon are 0 to 15";
+    EXPECT_FALSE(is_known(t));
+    EXPECT_EQ(name(t), "unknown dtype");
+    EXPECT_EQ(item_size(t), 0u);
+    EXPECT_EQ(real_dtype(t), t);
+    EXPECT_FALSE(is_complex(t) || is_floating_point(t) || is_integral(t, true) || is_quantized(t));
+    EXPECT_FALSE(has_arithmetic(t));
+    EXPECT_FALSE(can_cast(t, kFloat32) || can_cast(kFloat32, t) || can_cast(t, t));
+    EXPECT_EQ(type_error_of([&] { promote_types(t, kFloat32); }), want);
+    EXPECT_EQ(type_error_of([&] { promote_types(kFloat32, t); }), want);
+    EXPECT_EQ(type_error_of([&] { promote_types(t, t); }), want);
+    EXPECT_EQ(type_error_of([&] { set_default_dtype(t); }), want);
+    EXPECT_EQ(type_error_of([&] { make_empty({2, 3}, t); }), want);
+    EXPECT_EQ(type_error_of([&] { make_empty({}, t); }), want);
+    EXPECT_EQ(type_error_of([&] { make_empty_strided({2}, {-1}, t); }), want);
+    EXPECT_EQ(
+        type_error_of([&] { TensorImpl::make(Storage::allocate(64), t, IntArrayRef{2}, IntArrayRef{1}, 0); }),
+        want);
+  }
+  EXPECT_EQ(default_dtype(), kFloat32);
+}
+
+TEST(DType, TheDefaultIsARealFloatingTypeThatIsComputedWith) {
+  for (const DType t : kDTypes) {
+    if (t == kFloat16 || t == kBFloat16 || t == kFloat32 || t == kFloat64) {
+      set_default_dtype(t);
+      EXPECT_EQ(default_dtype(), t);
+    } else {
+      EXPECT_THROW(set_default_dtype(t), Error) << name(t);
+    }
+  }
+  set_default_dtype(kFloat32);
 }
 
 TEST(DType, NamesRoundTrip) {
-  for (int i = 0; i < kNumDTypes; ++i) {
-    const auto t = static_cast<DType>(i);
-    EXPECT_EQ(parse_dtype(name(t)), t);
-  }
+  for (const DType t : kDTypes) EXPECT_EQ(parse_dtype(name(t)), t);
+  EXPECT_FALSE(parse_dtype("unknown dtype"));
   EXPECT_EQ(parse_dtype("long"), kInt64);
   EXPECT_FALSE(parse_dtype("float12"));
 }

@@ -1,5 +1,6 @@
 """DLPack with NumPy, and with PyTorch where it is installed."""
 
+import ctypes
 import gc
 import importlib.util
 
@@ -88,3 +89,16 @@ def test_pytorch_both_ways():
     assert ours.tolist() == theirs.tolist() and ours.data_ptr() == theirs.data_ptr()
     back = torch.from_dlpack(tenon.arange(6, dtype=tenon.bfloat16).view(2, 3).T)
     assert back.dtype is torch.bfloat16 and back.tolist() == [[0, 3], [1, 4], [2, 5]]
+
+
+@pytest.mark.parametrize("code, bits, lanes", [(2, 128, 1), (3, 64, 1), (17, 32, 1), (255, 8, 1), (0, 0, 1), (2, 32, 2), (255, 0, 1)])
+def test_a_dtype_that_is_not_ours_is_refused(code, bits, lanes):
+    t = tenon.arange(4)
+    capsule = t.__dlpack__()
+    ctypes.pythonapi.PyCapsule_GetPointer.restype = ctypes.c_void_p
+    ctypes.pythonapi.PyCapsule_GetPointer.argtypes = [ctypes.py_object, ctypes.c_char_p]
+    at = ctypes.pythonapi.PyCapsule_GetPointer(capsule, b"dltensor")
+    # DLTensor begins with an address, a device of two int32 and an int32 of dimensions; then the dtype.
+    ctypes.memmove(at + 20, bytes([code, bits]) + lanes.to_bytes(2, "little"), 4)
+    with pytest.raises(BufferError, match=f"no dtype has code {code}, {bits} bits and {lanes} lanes"):
+        tenon.from_dlpack(capsule)

@@ -185,13 +185,12 @@ std::span<const PointwiseBlockFn> kernels() {{
 
   static uint32_t refused_mask(const std::vector<std::string>& words) {
     uint32_t mask = 0;
-    for (int i = 0; i < kNumDTypes; ++i) {
-      const auto t = static_cast<DType>(i);
+    for (const DType t : kDTypes) {
       for (const std::string& w : words) {
         const bool hit = w == "floating"   ? is_floating_point(t) || is_complex(t)
                          : w == "integral" ? is_integral(t, false)
                                            : parse_dtype(w) == t;
-        mask |= hit ? 1u << i : 0u;
+        mask |= hit ? 1u << static_cast<uint8_t>(t) : 0u;
       }
     }
     return mask;

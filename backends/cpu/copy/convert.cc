@@ -3,6 +3,7 @@
 #include <array>
 #include <bit>
 #include <cstring>
+#include <iterator>
 #include <type_traits>
 #include <utility>
 
@@ -192,41 +193,50 @@ void convert_complex_to_bool(void* dst, BlockStrides ds, const void* src, BlockS
   }
 }
 
-constexpr int kNumReal = static_cast<int>(DType::Float64) + 1;
+// The dtypes whose elements are real numbers of a C++ type, in the order of the tables below.
+constexpr DType kReal[] = {DType::Bool,  DType::UInt8,   DType::Int8,     DType::Int16,   DType::Int32,
+                           DType::Int64, DType::Float16, DType::BFloat16, DType::Float32, DType::Float64};
+constexpr size_t kNumReal = std::size(kReal);
+// Of each code, its place in the list; kNumReal for any other.
+constexpr auto kPosition = [] {
+  std::array<uint8_t, 256> positions{};
+  positions.fill(kNumReal);
+  for (size_t i = 0; i < kNumReal; ++i) positions[static_cast<uint8_t>(kReal[i])] = static_cast<uint8_t>(i);
+  return positions;
+}();
+size_t position(DType t) noexcept { return kPosition[static_cast<uint8_t>(t)]; }
 
-template <int From, int To>
+template <size_t From, size_t To>
 constexpr ConvertFn entry() {
-  using F = cpp_type<static_cast<DType>(From)>;
-  using T = cpp_type<static_cast<DType>(To)>;
-  if constexpr (From == To && From != static_cast<int>(DType::Bool))
+  if constexpr (From == To && kReal[From] != DType::Bool)
     return nullptr;
   else
-    return &convert_block<T, F>;
+    return &convert_block<cpp_type<kReal[To]>, cpp_type<kReal[From]>>;
 }
 
 using Row = std::array<ConvertFn, kNumReal>;
-template <int From, int... To>
-constexpr Row row(std::integer_sequence<int, To...>) {
+template <size_t From, size_t... To>
+constexpr Row row(std::index_sequence<To...>) {
   return {entry<From, To>()...};
 }
-template <int... From>
-constexpr std::array<Row, kNumReal> table(std::integer_sequence<int, From...> all) {
+template <size_t... From>
+constexpr std::array<Row, kNumReal> table(std::index_sequence<From...> all) {
   return {row<From>(all)...};
 }
-constexpr auto kTable = table(std::make_integer_sequence<int, kNumReal>());
+constexpr auto kTable = table(std::make_index_sequence<kNumReal>());
 
-template <class Part, int... From>
-constexpr Row complex_row(std::integer_sequence<int, From...>) {
-  return {&convert_to_complex<Part, cpp_type<static_cast<DType>(From)>>...};
+template <class Part, size_t... From>
+constexpr Row complex_row(std::index_sequence<From...>) {
+  return {&convert_to_complex<Part, cpp_type<kReal[From]>>...};
 }
-constexpr Row kToComplex64 = complex_row<float>(std::make_integer_sequence<int, kNumReal>());
-constexpr Row kToComplex128 = complex_row<double>(std::make_integer_sequence<int, kNumReal>());
+constexpr Row kToComplex64 = complex_row<float>(std::make_index_sequence<kNumReal>());
+constexpr Row kToComplex128 = complex_row<double>(std::make_index_sequence<kNumReal>());
 
 // Of two dtypes that differ, at least one of them complex.
 ConvertFn complex_fn(DType from, DType to) {
-  const int f = static_cast<int>(from);
   if (!is_complex(from)) {
-    if (f >= kNumReal) return nullptr;
+    const size_t f = position(from);
+    if (f == kNumReal) return nullptr;
     return (to == DType::Complex64 ? kToComplex64 : kToComplex128)[f];
   }
   if (is_complex(to))
@@ -240,7 +250,7 @@ ConvertFn complex_fn(DType from, DType to) {
 
 ConvertFn convert_fn(DType from, DType to) noexcept {
   if (from != to && (is_complex(from) || is_complex(to))) return complex_fn(from, to);
-  const int f = static_cast<int>(from), t = static_cast<int>(to);
+  const size_t f = position(from), t = position(to);
   if (f < kNumReal && t < kNumReal && kTable[f][t]) return kTable[f][t];
   if (from != to) return nullptr;
   switch (item_size(from)) {

@@ -114,12 +114,14 @@ std::optional<OperatorHandle> Dispatcher::find_op(std::string_view name, std::st
 OperatorHandle Dispatcher::find_schema_or_throw(std::string_view name, std::string_view overload) {
   if (const auto found = find_op(name, overload)) return *found;
   const std::string full = joined_name(name, overload);
-  const Lock lock(state_->mutex);
-  if (const OperatorRegistrations* op = state_->find(full); op && !op->kernels.empty()) {
-    throw_error(ErrorKind::NotImplemented,
-                fmt::format("Operator '{}' has a kernel ({}) but no declaration; declare it with m.def in "
-                            "TENON_LIBRARY({}, m)",
-                            full, to_string(op->kernels.front().where), full.substr(0, full.find("::"))));
+  {
+    const Lock lock(state_->mutex);
+    if (const OperatorRegistrations* op = state_->find(full); op && !op->kernels.empty()) {
+      throw_error(ErrorKind::NotImplemented,
+                  fmt::format("Operator '{}' has a kernel ({}) but no declaration; declare it with m.def in "
+                              "TENON_LIBRARY({}, m)",
+                              full, to_string(op->kernels.front().where), full.substr(0, full.find("::"))));
+    }
   }
   throw_error(ErrorKind::NotImplemented,
               fmt::format("Operator '{}' does not exist{}", full, did_you_mean(full, operator_names())));
@@ -263,29 +265,6 @@ void Dispatcher::adopt(OperatorEntry& entry) {
   entry.written_lists = written_lists(registrations->schema);
   entries.push_back(&entry);
   entry.table.store(&detail::kNoTable, std::memory_order_release);
-}
-
-void Dispatcher::commit_pending() {
-  if (detail::queue_is_empty() && !state_->has_pending.load(std::memory_order_acquire)) return;
-  const Lock lock(state_->mutex);
-  if (state_->committing) return;  // a block that looks something up
-  state_->committing = true;
-  struct Done {
-    State& state;
-    ~Done() {
-      state.committing = false;
-      state.has_pending.store(!state.pending.empty(), std::memory_order_release);
-    }
-  } done{*state_};
-  for (;;) {
-    const auto queued = detail::take_queue();
-    state_->pending.insert(state_->pending.end(), queued.begin(), queued.end());
-    if (state_->pending.empty()) return;
-    // Off the list first: a bad block raises once, and those behind it have their turn at the next look-up.
-    detail::LibraryBlock* block = state_->pending.front();
-    state_->pending.erase(state_->pending.begin());
-    detail::commit_block(*block);
-  }
 }
 
 }  // namespace tenon

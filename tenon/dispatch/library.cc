@@ -151,30 +151,4 @@ Library& Library::fallback(CppFunction f, SourceLocation where) {
   return *this;
 }
 
-namespace detail {
-namespace {
-
-constinit std::atomic<LibraryBlock*> queue{nullptr};
-
-}  // namespace
-
-LibraryBlock::LibraryBlock(Library::Kind kind, const char* ns, const char* key, Init init, const char* file,
-                           int line) noexcept
-    : kind(kind), ns(ns), key(key), init(init), where{file, line} {
-  next = queue.load(std::memory_order_relaxed);
-  while (!queue.compare_exchange_weak(next, this, std::memory_order_release, std::memory_order_relaxed)) {
-  }
-}
-
-bool queue_is_empty() noexcept { return queue.load(std::memory_order_relaxed) == nullptr; }
-
-std::vector<LibraryBlock*> take_queue() {
-  std::vector<LibraryBlock*> blocks;
-  for (LibraryBlock* b = queue.exchange(nullptr, std::memory_order_acquire); b; b = b->next)
-    blocks.push_back(b);
-  std::reverse(blocks.begin(), blocks.end());
-  return blocks;
-}
-
-}  // namespace detail
 }  // namespace tenon

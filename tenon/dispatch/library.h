@@ -2,8 +2,10 @@
 // TENON_LIBRARY_FRAGMENT. Used by authors of operators and backends, and by Tenon itself.
 #pragma once
 
+#include <mutex>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <vector>
 
 #include "tenon/dispatch/dispatcher.h"
@@ -56,31 +58,56 @@ class Library {
 
 namespace detail {
 
-/// A registration block of some source file, queued by a static initialiser, which allocates and throws
-/// nothing.
+/// Its address stands for the shared object that it is asked in: being hidden, each has its own.
+[[gnu::visibility("hidden")]] inline const char kThisObject = 0;
+
+/// A registration block of some source file. Its static initialiser, which allocates and throws nothing, puts
+/// it on the list of those that wait; the next look-up commits it. Its destructor takes back what it
+/// registered, so that a library may be closed at any time.
 struct LibraryBlock {
   using Init = void (*)(Library&);
+  enum class State : uint8_t {
+    Ignored,  ///< Of a second copy of Tenon.
+    Waiting,
+    Committing,
+    Committed,
+    Idle,  ///< Taken back, or failed.
+  };
 
-  LibraryBlock(Library::Kind kind, const char* ns, const char* key, Init init, const char* file,
-               int line) noexcept;
+  LibraryBlock(Library::Kind kind, const char* ns, const char* key, Init init, const char* file, int line,
+               const void* object = &kThisObject) noexcept;
   LibraryBlock(const LibraryBlock&) = delete;
+  LibraryBlock& operator=(const LibraryBlock&) = delete;
+  ~LibraryBlock();
 
-  Library::Kind kind;
-  const char* ns;
-  const char* key;
-  Init init;
-  SourceLocation where;
+  const Library::Kind kind;
+  const char* const ns;
+  const char* const key;
+  const Init init;
+  const SourceLocation where;
+  const void* const object;      ///< Stands for the shared object that it is in.
+  const std::thread::id thread;  ///< That loaded it.
+  // The list's; library_block.cc.
+  uint64_t id = 0;
+  State state = State::Ignored;
+  LibraryBlock* previous = nullptr;
   LibraryBlock* next = nullptr;
-  Library* library = nullptr;
+  Library* library = nullptr;  ///< While it is committed.
+
+ private:
+  LibraryBlock(const std::unique_lock<std::mutex>& list, Library::Kind kind, const char* ns, const char* key,
+               Init init, SourceLocation where, const void* object) noexcept;
 };
 
 }  // namespace detail
 
 /// Loads a shared library and commits its registrations. A failure throws and leaves every table as it was.
-/// Throws Error{Device} when the file cannot be loaded.
+/// Throws Error{Device} when the file cannot be loaded. A library that came by dlopen is committed by the
+/// next look-up instead, and its registrations go when dlclose unmaps it; no call into it may be under way
+/// then.
 void load_library(const std::string& path);
-/// Takes the registrations of a loaded library back; loading it again brings them back. Its code stays
-/// mapped.
+/// Takes the registrations of a loaded library back; loading it again brings them back. The code of one that
+/// load_library loaded stays mapped.
 void unload_library(const std::string& path);
 
 }  // namespace tenon

@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <unordered_map>
 #include <vector>
 
@@ -50,7 +51,8 @@ struct OperatorRegistrations {
 };
 
 struct Dispatcher::State {
-  /// Recursive, because blocks that are being committed register.
+  /// Guards what follows. Held for bookkeeping only: no kernel, block or destructor of somebody else runs
+  /// under it, and nothing that asks the loader.
   std::recursive_mutex mutex;
   std::unordered_map<std::string, std::unique_ptr<OperatorRegistrations>> operators;
   /// Whose registration an id is; null for a fallback.
@@ -61,9 +63,20 @@ struct Dispatcher::State {
   /// What published tables may still name: earlier tables and emptied closure slots.
   std::vector<std::shared_ptr<const void>> kept;
 
-  std::vector<detail::LibraryBlock*> pending;  ///< Taken from the queue, not yet committed.
-  std::atomic<bool> has_pending{false};
-  bool committing = false;
+  /// Held while blocks are committed, taken before `mutex`. Recursive: a block may load a library.
+  std::recursive_mutex commit_mutex;
+  /// The thread that commits blocks.
+  std::atomic<std::thread::id> committer{};
+  struct CommitLock {
+    explicit CommitLock(State& state)
+        : state(state),
+          lock(state.commit_mutex),
+          outer(state.committer.exchange(std::this_thread::get_id())) {}
+    ~CommitLock() { state.committer = outer; }
+    State& state;
+    std::lock_guard<std::recursive_mutex> lock;
+    std::thread::id outer;
+  };
 
   OperatorRegistrations* find(const std::string& full_name) {
     const auto it = operators.find(full_name);
@@ -88,14 +101,5 @@ ComputedCell compute_cell(const Dispatcher::State& state, const OperatorRegistra
 std::string to_string(SourceLocation where);
 /// Up to three of `names` that are spelled almost like `name`: "; did you mean 'a' or 'b'?", or nothing.
 std::string did_you_mean(std::string_view name, const std::vector<std::string>& names);
-
-namespace detail {
-/// Whether static initialisers have queued blocks that nobody took yet.
-bool queue_is_empty() noexcept;
-/// Takes the queue, oldest first.
-std::vector<LibraryBlock*> take_queue();
-/// Runs one block. A failure undoes what it registered and throws.
-void commit_block(LibraryBlock& block);
-}  // namespace detail
 
 }  // namespace tenon

@@ -16,11 +16,13 @@ constinit std::atomic<StubBase*> last_stub{nullptr};
 
 }  // namespace
 
-StubBase::StubBase(const char* name, std::string_view signature) noexcept
-    : name_(name), signature_(signature), next_(last_stub.load(std::memory_order_relaxed)) {
+bool StubBase::list() noexcept {
+  if (std::exchange(listed_, true)) return false;
+  next_ = last_stub.load(std::memory_order_relaxed);
   while (
       !last_stub.compare_exchange_weak(next_, this, std::memory_order_release, std::memory_order_relaxed)) {
   }
+  return true;
 }
 
 void StubBase::set(Backend backend, detail::AnyFunction f) noexcept {

@@ -55,10 +55,12 @@ struct StubArg<PhiloxState> {
   }
 };
 
+struct StubListing;
+
 }  // namespace detail
 
-/// A stub without its types: a name and a slot for each backend. Always a global; lives for the whole
-/// process.
+/// A stub without its types: a name and a slot for each backend. Always a global, made before any static
+/// initialiser runs, since those fill in its slots; lives for the whole process.
 class StubBase {
  public:
   StubBase(const StubBase&) = delete;
@@ -89,10 +91,16 @@ class StubBase {
   static std::vector<const StubBase*> all();
 
  protected:
-  StubBase(const char* name, std::string_view signature) noexcept;
+  constexpr StubBase(const char* name, std::string_view signature) noexcept
+      : name_(name), signature_(signature) {}
   void set(Backend backend, detail::AnyFunction f) noexcept;
 
  private:
+  friend detail::StubListing;
+  /// Adds it to the list of all. False if it is there already: a second copy of its library, whose symbols
+  /// are bound to the first, lists it again.
+  bool list() noexcept;
+
   detail::AnyFunction get(Backend backend) const noexcept {
     return __atomic_load_n(&functions_[backend], __ATOMIC_ACQUIRE);
   }
@@ -111,11 +119,11 @@ class StubBase {
 
   const char* name_;
   std::string_view signature_;
-  StubBase* next_;
-  // Left as the zeros that a global starts with, because another file's initialiser may have filled a slot
-  // before the constructor runs; that also rules out std::atomic.
-  detail::AnyFunction functions_[32];
-  const detail::BoxedStub* boxed_[32];
+  StubBase* next_ = nullptr;
+  bool listed_ = false;
+  // Read and written atomically.
+  detail::AnyFunction functions_[32] = {};
+  const detail::BoxedStub* boxed_[32] = {};
 };
 
 template <class Sig>
@@ -127,10 +135,7 @@ class Stub<R(A...)> : public StubBase {
  public:
   using Function = R (*)(A...);
 
-  explicit Stub(const char* name, Function cpu = nullptr) noexcept
-      : StubBase(name, detail::type_text<R(A...)>()) {
-    if (cpu) set(kCpuBackend, cpu);
-  }
+  explicit constexpr Stub(const char* name) noexcept : StubBase(name, detail::type_text<R(A...)>()) {}
 
   void set(Backend backend, Function f) noexcept {
     StubBase::set(backend, reinterpret_cast<detail::AnyFunction>(f));
@@ -142,6 +147,14 @@ class Stub<R(A...)> : public StubBase {
 };
 
 namespace detail {
+
+/// Lists a stub from a static initialiser, and fills in the CPU's function where there is one.
+struct StubListing {
+  template <class S>
+  explicit StubListing(S& stub, typename S::Function cpu = nullptr) noexcept {
+    if (static_cast<StubBase&>(stub).list() && cpu) stub.set(kCpuBackend, cpu);
+  }
+};
 
 /// Fills a slot from a static initialiser; nothing here throws.
 struct StubRegistration {
@@ -160,7 +173,9 @@ inline constexpr Backend kPrivateUse1Backend = 1;
 /// In a header: a stub called `name` for functions of pointer type `fn`.
 #define DECLARE_DISPATCH(fn, name) extern ::tenon::Stub<std::remove_pointer_t<fn>> name
 /// In one source file, in the same namespace.
-#define DEFINE_DISPATCH(name) decltype(name) name(#name)
+#define DEFINE_DISPATCH(name)           \
+  constinit decltype(name) name(#name); \
+  static const ::tenon::detail::StubListing name##_listing(name)
 /// Fills in the CPU's function.
 #define REGISTER_DISPATCH(name, fn) \
   static const ::tenon::detail::StubRegistration name##_cpu_registration(name, ::tenon::kCpuBackend, fn)

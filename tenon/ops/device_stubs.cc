@@ -4,7 +4,9 @@
 
 namespace tenon::ops {
 
-#define TENON_DEFINE_STUB(name, ...) Stub<__VA_ARGS__> name##_stub(#name, &cpu::name)
+#define TENON_DEFINE_STUB(name, ...)              \
+  constinit Stub<__VA_ARGS__> name##_stub(#name); \
+  static const tenon::detail::StubListing name##_listing(name##_stub, &cpu::name)
 
 TENON_DEFINE_STUB(copy, void(const Tensor&, const Tensor&));
 TENON_DEFINE_STUB(fill, void(const Tensor&, const Scalar&));

@@ -15,8 +15,9 @@ namespace {
 int64_t scale_cpu(int64_t n, double by) { return static_cast<int64_t>(static_cast<double>(n) * by); }
 REGISTER_DISPATCH(scale_stub, &scale_cpu);
 
-Stub<void(const Tensor&, Tensor&)> with_cpu(
-    "with_cpu", +[](const Tensor&, Tensor&) {});
+constinit Stub<void(const Tensor&, Tensor&)> with_cpu("with_cpu");
+const detail::StubListing with_cpu_listing(
+    with_cpu, +[](const Tensor&, Tensor&) {});
 
 TEST(Stub, CallsTheFunctionOfTheDevice) {
   EXPECT_EQ(scale_stub(kCPU, 6, 1.5), 9);

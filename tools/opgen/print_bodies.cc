@@ -108,8 +108,10 @@ std::string stubs_source(const std::vector<OpDef>& defs) {
       "#include \"tenon/generated/stubs.h\"\n\n#include \"tenon/generated/cpu_kernels.h\"\n\nnamespace "
       "tenon::ops {\n\n";
   for (const auto& [name, def] : kernels(defs)) {
-    text += fmt::format("Stub<void({})> {}_stub({}, &cpu::{});\n", kernel_parameters(def->schema(), false),
-                        name, quoted(name), name);
+    text += fmt::format(
+        "constinit Stub<void({0})> {1}_stub({2});\n"
+        "static const tenon::detail::StubListing {1}_listing({1}_stub, &cpu::{1});\n",
+        kernel_parameters(def->schema(), false), name, quoted(name));
   }
   return text + "\n}  // namespace tenon::ops\n";
 }

@@ -30,7 +30,7 @@ inline void set_grad_enabled(bool on) noexcept { thread_state.grad_enabled = on;
 /// that takes no part.
 Edge gradient_edge(const Tensor& t);
 
-/// Makes `t`, computed outside the recorder, result `output_nr` of `node`, as custom functions do.
+/// Makes `t`, computed outside a recorded call, result `output_nr` of `node`, as custom functions do.
 void set_history(const Tensor& t, Edge from);
 
 /// Cuts `t` from the graph in place: it becomes a leaf that does not require grad. Throws Error{Runtime} for

@@ -14,7 +14,7 @@
 //     }
 #pragma once
 
-#include "tenon/autograd/record.h"
+#include "tenon/autograd/history.h"
 #include "tenon/dispatch/dispatcher.h"
 
 namespace tenon::autograd {
@@ -28,7 +28,7 @@ CppFunction custom_derivative(std::string_view full_name, DerivativeInfo& info) 
   using Canonical = typename decltype(typed)::Signature;
   info.entry = &typed.entry();
   return CppFunction::from_data<Canonical>(
-      reinterpret_cast<tenon::detail::AnyFunction>(&Record<Canonical>::call), &info);
+      reinterpret_cast<tenon::detail::AnyFunction>(&HistoryCall<Canonical>::call), &info);
 }
 
 }  // namespace tenon::autograd

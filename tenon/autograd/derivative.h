@@ -1,6 +1,6 @@
 // DerivativeInfo: what autograd must know of one operator, as constant data; OpNode and SavedCall: what a
 // recorded call keeps; Gradients: where a formula puts what it computes. Used by generated derivatives and by
-// record.h.
+// history.h.
 //
 // The generator prints for an operator with formulas (here mm), one function and one row of data:
 //
@@ -19,11 +19,11 @@
 //     constinit const DerivativeInfo mm_info = {.entry = &operator_entries[17], .node_name = "MmBackward0",
 //                                               .uses = mm_uses, .backward = &mm_backward};
 //
-// and registers Record<Sig> (record.h) for the key Autograd with &mm_info as its data. A pointwise operator
-// has .backward = &pointwise_backward and .data = its PointwiseInfo instead of a function of its own; its
-// uses follow from PointwiseDerivative::tensors. An in-place operator that leaves nothing of the old elements
-// and has `derivative: none` (uniform_) has one use {.argument = 0} and no backward: its arguments get no
-// gradient, but its history is written. An out form needs .entry and the same .uses (its arguments say
+// and registers HistoryCall<Sig> (history.h) for the key Autograd with &mm_info as its data. A pointwise
+// operator has .backward = &pointwise_backward and .data = its PointwiseInfo instead of a function of its
+// own; its uses follow from PointwiseDerivative::tensors. An in-place operator that leaves nothing of the old
+// elements and has `derivative: none` (uniform_) has one use {.argument = 0} and no backward: its arguments
+// get no gradient, but its history is written. An out form needs .entry and the same .uses (its arguments say
 // whether it must be refused). A functional operator with `derivative: none` is registered as a fallthrough.
 #pragma once
 
@@ -145,7 +145,7 @@ class OpNode : public Node {
   std::string saved_name(size_t slot) const;
 
  private:
-  friend class Recorder;
+  friend class HistoryWriter;
   friend class Gradients;
 
   const DerivativeInfo* info_;

@@ -1,6 +1,6 @@
 // Recording of signatures that the built-in operators do not have yet: several lists, and arguments that are
 // written on the way (running statistics).
-#include "tenon/autograd/record.h"
+#include "tenon/autograd/history.h"
 #include "tenon/dispatch/library.h"
 #include "tests/autograd/testing.h"
 
@@ -56,7 +56,7 @@ TEST(Written, SeveralListsAreSavedAndLedTo) {
                             .backward = &dot_lists_backward};
   Tensor a = leaf({1}, {2}), b = leaf({1}, {3}), c = leaf({1}, {5}), d = make({1}, {7});
   const std::vector<Tensor> first{a, b}, second{c, d};
-  Tensor y = Record<Lists>::call({.data = &info}, a.key_set(), first, second);
+  Tensor y = HistoryCall<Lists>::call({.data = &info}, a.key_set(), first, second);
   EXPECT_EQ(y.grad_fn()->next_edges().size(), 4u);
   y.backward();
   EXPECT_EQ(values(a.grad()), (V{5}));
@@ -79,7 +79,7 @@ struct WrittenArguments : ::testing::Test {
                       .uses = kUses,
                       .backward = &running_backward};
   Tensor call(const Tensor& x, Tensor mean, Tensor count) {
-    return Record<Running>::call({.data = &info}, x.key_set() | mean.key_set(), x, mean, count);
+    return HistoryCall<Running>::call({.data = &info}, x.key_set() | mean.key_set(), x, mean, count);
   }
 };
 

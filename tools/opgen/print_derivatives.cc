@@ -204,7 +204,7 @@ std::vector<KernelRow> autograd_rows(const std::vector<OpDef>& defs) {
     const std::string sig = signature(op->schema);
     if (is_recorded(*def, *op)) {
       rows.push_back({op->index, "kAutogradAlias", sig,
-                      fmt::format("make_generated<{}, autograd::Record<{}>>", sig, sig),
+                      fmt::format("make_generated<{}, autograd::HistoryCall<{}>>", sig, sig),
                       fmt::format("&autograd::derivative_info::{}", op->constant)});
     } else {
       rows.push_back({op->index, "kAutogradAlias", "", "make_fallthrough", "nullptr"});
@@ -284,7 +284,7 @@ std::vector<GeneratedFile> print_derivatives(const std::vector<OpDef>& defs) {
   const auto parts = group_by_signature(autograd_rows(defs), kAutogradFiles);
   for (size_t i = 0; i < parts.size(); ++i) {
     std::string text = banner("Kernels for the key Autograd, by signature.");
-    text += includes({"tenon/autograd/record.h", "tenon/dispatch/key.h", "tenon/generated/derivatives.h",
+    text += includes({"tenon/autograd/history.h", "tenon/dispatch/key.h", "tenon/generated/derivatives.h",
                       "tenon/ops/registration.h"});
     text += "namespace tenon::detail {\n\n" + print_rows(parts[i], fmt::format("builtin_autograd_{}", i));
     files.push_back({fmt::format("autograd_{}.cc", i), text + "\n}  // namespace tenon::detail\n"});

@@ -1,4 +1,4 @@
-#include "tenon/autograd/record.h"
+#include "tenon/autograd/history.h"
 
 #include <fmt/core.h>
 
@@ -43,7 +43,7 @@ bool add_edge_of(Node& node, const Tensor& t) {
 
 }  // namespace
 
-bool Recorder::argument_requires_grad(size_t i) const {
+bool HistoryWriter::argument_requires_grad(size_t i) const {
   if (call_.shape.tensors & bit(i)) {
     const Tensor& t = *call_.tensors[call_.shape.slot(i)];
     return t.defined() && requires_grad(*t.impl());
@@ -54,14 +54,14 @@ bool Recorder::argument_requires_grad(size_t i) const {
   return false;
 }
 
-bool Recorder::any_requires_grad() const {
+bool HistoryWriter::any_requires_grad() const {
   for (const ArgumentUse& use : info_.uses) {
     if (argument_requires_grad(use.argument)) return true;
   }
   return false;
 }
 
-bool Recorder::decide() const {
+bool HistoryWriter::decide() const {
   if (!thread_state.grad_enabled) return false;
   if (call_.shape.written == 0) [[likely]]
     return any_requires_grad();
@@ -89,7 +89,7 @@ bool Recorder::decide() const {
 }
 
 // What an operator updates beside its result (running statistics) has no formula: it must take no part.
-void Recorder::check_written(bool any) const {
+void HistoryWriter::check_written(bool any) const {
   for (uint64_t left = written_in_place() & ~uint64_t{1}; left; left &= left - 1) {
     const size_t i = std::countr_zero(left);
     const Tensor& t = *call_.tensors[call_.shape.slot(i)];
@@ -106,7 +106,7 @@ void Recorder::check_written(bool any) const {
   }
 }
 
-void Recorder::save_arguments(uint64_t saves, uint64_t metas) {
+void HistoryWriter::save_arguments(uint64_t saves, uint64_t metas) {
   const CallShape& shape = call_.shape;
   for (uint64_t left = saves; left; left &= left - 1) {
     const size_t i = std::countr_zero(left);
@@ -137,7 +137,7 @@ void Recorder::save_arguments(uint64_t saves, uint64_t metas) {
   }
 }
 
-void Recorder::begin(IntrusivePtr<OpNode> node, void* frame) {
+void HistoryWriter::begin(IntrusivePtr<OpNode> node, void* frame) {
   node_ = std::move(node);
   node_->set_source(note_source(frame));
   if (writes_self()) version_before_ = call_.tensors[0]->_version();
@@ -161,14 +161,14 @@ void Recorder::begin(IntrusivePtr<OpNode> node, void* frame) {
   if (saves | metas) save_arguments(saves, metas);
 }
 
-void Recorder::replace_self_history(const Tensor& self) {
+void HistoryWriter::replace_self_history(const Tensor& self) {
   const IntrusivePtr<TensorImpl>& base = self.impl()->base();
   if (!base) return replace_history(self, {owner(), 0});
   const Tensor whole(base);
   replace_history(whole, {make_copy_slices_node(whole, self, owner()), 0});
 }
 
-void Recorder::finish(std::span<Tensor* const> results, bool several) {
+void HistoryWriter::finish(std::span<Tensor* const> results, bool several) {
   const bool in_place = writes_self();
   for (uint32_t i = 0; i < results.size(); ++i) {
     Tensor& t = *results[i];
@@ -189,7 +189,7 @@ void Recorder::finish(std::span<Tensor* const> results, bool several) {
         // A kernel that had nothing to do gave its argument back, which has a history of its own.
         if (t.is_same(*call_.tensors[a])) t = make_view(t, t.sizes(), t.strides(), t.storage_offset());
       }
-      // The last result takes the recorder's own reference.
+      // The last result takes the writer's own reference.
       const bool last = i + 1 == results.size();
       set_history(t, {last ? IntrusivePtr<Node>::adopt(node_.release()) : owner(), i});
       if (t.is_view()) [[unlikely]] {
@@ -201,7 +201,7 @@ void Recorder::finish(std::span<Tensor* const> results, bool several) {
   if (in_place) replace_self_history(*call_.tensors[0]);
 }
 
-void Recorder::finish_unrecorded(std::span<Tensor* const> results, bool several) const {
+void HistoryWriter::finish_unrecorded(std::span<Tensor* const> results, bool several) const {
   if (call_.shape.num_tensors() == 0) return;
   const Tensor& self = *call_.tensors[0];
   if (!self.defined()) return;

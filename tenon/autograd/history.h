@@ -1,6 +1,6 @@
-// Record: the Autograd kernel of every operator that has a DerivativeInfo: makes a node, lets the call go on
-// below Autograd, and makes the results' history. One instantiation for each C++ signature. Used by generated
-// registrations. What does not depend on the signature is in record.cc.
+// HistoryCall: the Autograd kernel of every operator that has a DerivativeInfo: makes a node, lets the call
+// go on below Autograd, and makes the results' history. One instantiation for each C++ signature. Used by
+// generated registrations. What does not depend on the signature is in history.cc.
 #pragma once
 
 #include <bit>
@@ -21,10 +21,10 @@ struct CallTensors {
 };
 
 /// The part of a recorded call that does not depend on its signature.
-class Recorder {
+class HistoryWriter {
  public:
   /// Throws Error{Runtime} for an in-place or out call that cannot be recorded.
-  Recorder(const DerivativeInfo& info, const CallTensors& call)
+  HistoryWriter(const DerivativeInfo& info, const CallTensors& call)
       : info_(info), call_(call), recording_(decide()) {}
 
   bool recording() const noexcept { return recording_; }
@@ -110,32 +110,32 @@ void with_results(R& result, F&& f) {
 }  // namespace detail
 
 template <class Sig>
-struct Record;
+struct HistoryCall;
 template <class R, class... A>
-struct Record<R(A...)> {
+struct HistoryCall<R(A...)> {
   static R call(const Kernel& kernel, DispatchKeySet keys, A... args) {
     const auto& info = *static_cast<const DerivativeInfo*>(kernel.data);
     const TypedOperator<R(A...)> op(*info.entry);
     const detail::TensorPointers<A...> pointers(args...);
     const CallTensors tensors = pointers.call();
-    Recorder recorder(info, tensors);
-    if (recorder.recording())
-      recorder.begin(IntrusivePtr<OpNode>::adopt(new SavedCall<R(A...)>(info, args...)),
-                     __builtin_frame_address(0));
+    HistoryWriter writer(info, tensors);
+    if (writer.recording())
+      writer.begin(IntrusivePtr<OpNode>::adopt(new SavedCall<R(A...)>(info, args...)),
+                   __builtin_frame_address(0));
     // Operators that the kernel calls on the same tensors are its own business.
     const ExcludeDispatchKeyGuard below(kAutogradKeys);
     const DispatchKeySet rest = keys.below(Functionality::Autograd);
     if constexpr (std::is_void_v<R>) {
       op.redispatch(rest, std::forward<A>(args)...);
-      if (recorder.recording()) recorder.finish({}, false);
+      if (writer.recording()) writer.finish({}, false);
     } else {
       R result = op.redispatch(rest, std::forward<A>(args)...);
-      if (recorder.recording()) {
+      if (writer.recording()) {
         detail::with_results(result,
-                             [&](std::span<Tensor* const> results) { recorder.finish(results, kSeveral); });
+                             [&](std::span<Tensor* const> results) { writer.finish(results, kSeveral); });
       } else if (info.is_view || is_view(result)) {
         detail::with_results(
-            result, [&](std::span<Tensor* const> results) { recorder.finish_unrecorded(results, kSeveral); });
+            result, [&](std::span<Tensor* const> results) { writer.finish_unrecorded(results, kSeveral); });
       }
       return result;
     }

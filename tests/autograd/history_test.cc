@@ -14,7 +14,7 @@ std::vector<std::string> next_names(const Node& node) {
   return names;
 }
 
-TEST(Record, WorkedExampleOfALine) {
+TEST(History, WorkedExampleOfALine) {
   Tensor x = leaf({1}, {2}, kFloat32), w = leaf({1}, {3}, kFloat32), b = leaf({1}, {1}, kFloat32);
   Tensor y = tenon::sum(tenon::add(tenon::mul(x, w), b));
   EXPECT_EQ(node_name(y), "SumBackward0");
@@ -27,7 +27,7 @@ TEST(Record, WorkedExampleOfALine) {
   EXPECT_EQ(values(b.grad()), (V{1}));
 }
 
-TEST(Record, WorkedExampleOfACube) {
+TEST(History, WorkedExampleOfACube) {
   Tensor x = leaf({}, {2});
   const Tensor y = tenon::pow(x, 3);
   const Tensor first = autograd::grad({&y, 1}, {&x, 1}, {}, {}, true)[0];
@@ -38,7 +38,7 @@ TEST(Record, WorkedExampleOfACube) {
   EXPECT_EQ(values(autograd::grad({&second, 1}, {&x, 1})[0]), (V{6}));
 }
 
-TEST(Record, NothingIsRecordedWhereNothingRequiresGrad) {
+TEST(History, NothingIsRecordedWhereNothingRequiresGrad) {
   const Tensor a = make({2}, {1, 2});
   const Tensor b = tenon::mul(a, a);
   EXPECT_FALSE(b.requires_grad());
@@ -51,7 +51,7 @@ TEST(Record, NothingIsRecordedWhereNothingRequiresGrad) {
   EXPECT_FALSE(c.key_set().has(Functionality::Autograd));
 }
 
-TEST(Record, KeyIsOnTensorsThatTakePart) {
+TEST(History, KeyIsOnTensorsThatTakePart) {
   Tensor x = leaf({2}, {1, 2});
   EXPECT_TRUE(x.key_set().has(Functionality::Autograd));
   EXPECT_TRUE(tenon::exp(x).key_set().has(Functionality::Autograd));
@@ -61,7 +61,7 @@ TEST(Record, KeyIsOnTensorsThatTakePart) {
   EXPECT_FALSE(tenon::exp(x).requires_grad());
 }
 
-TEST(Record, RequiresGradIsRefusedWhereItMeansNothing) {
+TEST(History, RequiresGradIsRefusedWhereItMeansNothing) {
   Tensor i = make({1}, {1}, kInt64);
   EXPECT_NE(error_of([&] { i.requires_grad_(); }).find("only tensors of floating point"), std::string::npos);
   Tensor x = leaf({1}, {1});
@@ -70,13 +70,13 @@ TEST(Record, RequiresGradIsRefusedWhereItMeansNothing) {
   EXPECT_NO_THROW(y.requires_grad_());
 }
 
-TEST(Record, IntegerResultsHaveNoHistory) {
+TEST(History, IntegerResultsHaveNoHistory) {
   Tensor x = leaf({3}, {1, 5, 2});
   EXPECT_FALSE(tenon::argmax(x).requires_grad());
   EXPECT_FALSE(tenon::gt(x, Scalar(1)).requires_grad());
 }
 
-TEST(Record, BroadcastAndPromotionComeBack) {
+TEST(History, BroadcastAndPromotionComeBack) {
   Tensor a = leaf({3, 1}, {1, 2, 3}), b = leaf({4}, {1, 2, 3, 4}, kFloat32);
   const Tensor y = tenon::mul(a, b);
   EXPECT_EQ(y.dtype(), kFloat64);
@@ -87,7 +87,7 @@ TEST(Record, BroadcastAndPromotionComeBack) {
   EXPECT_EQ(b.grad().sizes(), (IntArrayRef{4}));
 }
 
-TEST(Record, OnlyWhatIsNeededIsSaved) {
+TEST(History, OnlyWhatIsNeededIsSaved) {
   Tensor x = leaf({1}, {2});
   Tensor c = make({1}, {5});
   Tensor y = tenon::mul(x, c);
@@ -99,7 +99,7 @@ TEST(Record, OnlyWhatIsNeededIsSaved) {
   EXPECT_EQ(values(x.grad()), (V{5}));
 }
 
-TEST(Record, ChangeOfASavedResultIsReported) {
+TEST(History, ChangeOfASavedResultIsReported) {
   Tensor x = leaf({1}, {1});
   Tensor y = tenon::exp(x);
   y.mul_(Scalar(2));
@@ -109,7 +109,7 @@ TEST(Record, ChangeOfASavedResultIsReported) {
                       "use the out-of-place form instead. Saved at "));
 }
 
-TEST(Record, ChangeOfASavedArgumentIsReportedThroughAnyView) {
+TEST(History, ChangeOfASavedArgumentIsReportedThroughAnyView) {
   Tensor x = leaf({2}, {1, 2});
   Tensor c = make({2}, {3, 4});
   Tensor y = tenon::mul(x, c);
@@ -120,7 +120,7 @@ TEST(Record, ChangeOfASavedArgumentIsReportedThroughAnyView) {
                        "use the out-of-place form instead. Saved at "));
 }
 
-TEST(Record, InPlaceOfAResult) {
+TEST(History, InPlaceOfAResult) {
   Tensor x = leaf({2}, {1, 2});
   Tensor y = tenon::mul(x, Scalar(3));
   y.mul_(y.detach().clone());
@@ -129,7 +129,7 @@ TEST(Record, InPlaceOfAResult) {
   EXPECT_EQ(values(x.grad()), (V{9, 18}));
 }
 
-TEST(Record, InPlaceKeepsTheOldValueThatItsDerivativeNeeds) {
+TEST(History, InPlaceKeepsTheOldValueThatItsDerivativeNeeds) {
   Tensor x = leaf({2}, {1, 2}), w = leaf({2}, {5, 7});
   Tensor y = tenon::mul(x, Scalar(3));
   y.mul_(w);
@@ -138,7 +138,7 @@ TEST(Record, InPlaceKeepsTheOldValueThatItsDerivativeNeeds) {
   EXPECT_EQ(values(x.grad()), (V{15, 21}));
 }
 
-TEST(Record, InPlaceSavesItsResult) {
+TEST(History, InPlaceSavesItsResult) {
   Tensor x = leaf({2}, {0, 1});
   Tensor y = tenon::mul(x, Scalar(1));
   y.exp_();
@@ -150,7 +150,7 @@ TEST(Record, InPlaceSavesItsResult) {
   EXPECT_NE(error_of([&] { tenon::sum(z).backward(); }).find("`exp_` saved its result"), std::string::npos);
 }
 
-TEST(Record, InPlaceMakesAPlainTensorDifferentiable) {
+TEST(History, InPlaceMakesAPlainTensorDifferentiable) {
   Tensor b = make({2}, {1, 2}), w = leaf({2}, {5, 7});
   b.mul_(w);
   EXPECT_TRUE(b.requires_grad());
@@ -159,7 +159,7 @@ TEST(Record, InPlaceMakesAPlainTensorDifferentiable) {
   EXPECT_EQ(values(w.grad()), (V{1, 2}));
 }
 
-TEST(Record, FillForgetsTheHistory) {
+TEST(History, FillForgetsTheHistory) {
   Tensor x = leaf({2}, {1, 2});
   Tensor y = tenon::mul(x, Scalar(3));
   y.zero_();
@@ -167,7 +167,7 @@ TEST(Record, FillForgetsTheHistory) {
   EXPECT_EQ(values(x.grad()), (V{1, 1}));
 }
 
-TEST(Record, InPlaceOnALeafIsRefused) {
+TEST(History, InPlaceOnALeafIsRefused) {
   Tensor x = leaf({2}, {1, 2});
   EXPECT_EQ(error_of([&] { x.mul_(Scalar(2)); }),
             "a leaf Variable that requires grad is being used in an in-place operation.");
@@ -181,7 +181,7 @@ TEST(Record, InPlaceOnALeafIsRefused) {
   EXPECT_TRUE(x.is_leaf());
 }
 
-TEST(Record, OutIsRefused) {
+TEST(History, OutIsRefused) {
   Tensor x = leaf({2}, {1, 2}), out = make({2}, {0, 0});
   EXPECT_EQ(error_of([&] { tenon::mul_out(out, x, x); }),
             "mul(): functions with out=... arguments don't support automatic differentiation, but one of the "
@@ -192,7 +192,7 @@ TEST(Record, OutIsRefused) {
   EXPECT_EQ(values(out), (V{1, 4}));
 }
 
-TEST(Record, DetachCutsAndShares) {
+TEST(History, DetachCutsAndShares) {
   Tensor x = leaf({2}, {1, 2});
   Tensor y = tenon::mul(x, x);
   Tensor d = y.detach();
@@ -203,7 +203,7 @@ TEST(Record, DetachCutsAndShares) {
   EXPECT_EQ(values(d), (V{2, 8}));
 }
 
-TEST(Record, DetachInPlace) {
+TEST(History, DetachInPlace) {
   Tensor x = leaf({2}, {1, 2});
   Tensor y = tenon::mul(x, x);
   autograd::detach_(y);
@@ -213,7 +213,7 @@ TEST(Record, DetachInPlace) {
             "Can't detach views in-place. Use detach() instead.");
 }
 
-TEST(Record, SecondPassNeedsARetainedGraph) {
+TEST(History, SecondPassNeedsARetainedGraph) {
   Tensor x = leaf({1}, {3});
   Tensor y = tenon::mul(x, x);
   y.backward({}, true);
@@ -223,7 +223,7 @@ TEST(Record, SecondPassNeedsARetainedGraph) {
             "Trying to backward through the graph a second time (o");
 }
 
-TEST(Record, WrongRootsAreRefused) {
+TEST(History, WrongRootsAreRefused) {
   Tensor x = leaf({2}, {1, 2});
   EXPECT_EQ(error_of([&] { tenon::mul(x, x).backward(); }),
             "grad can be implicitly created only for scalar outputs");
@@ -242,7 +242,7 @@ TEST(Record, WrongRootsAreRefused) {
   EXPECT_FALSE(autograd::grad({&y, 1}, {&z, 1}, {}, {}, false, true)[0].defined());
 }
 
-TEST(Record, CreateGraphMakesGradDifferentiable) {
+TEST(History, CreateGraphMakesGradDifferentiable) {
   Tensor x = leaf({2}, {1, 2});
   tenon::sum(tenon::pow(x, 3)).backward({}, {}, true);
   EXPECT_TRUE(x.grad().requires_grad());
@@ -252,7 +252,7 @@ TEST(Record, CreateGraphMakesGradDifferentiable) {
   x.set_grad({});
 }
 
-TEST(Record, RetainGradKeepsThatOfAResult) {
+TEST(History, RetainGradKeepsThatOfAResult) {
   Tensor x = leaf({2}, {1, 2});
   Tensor y = tenon::mul(x, Scalar(3));
   y.retain_grad();
@@ -261,7 +261,7 @@ TEST(Record, RetainGradKeepsThatOfAResult) {
   EXPECT_EQ(values(x.grad()), (V{18, 36}));
 }
 
-TEST(Record, InferenceModeTakesNoPart) {
+TEST(History, InferenceModeTakesNoPart) {
   Tensor x = leaf({2}, {1, 2});
   Tensor made, view;
   {
@@ -276,7 +276,7 @@ TEST(Record, InferenceModeTakesNoPart) {
   EXPECT_NE(error_of([&] { view.mul_(x.select(0, 1)); }).find("inference mode"), std::string::npos);
 }
 
-TEST(Record, GradOfALeafCanBeSetAndCleared) {
+TEST(History, GradOfALeafCanBeSetAndCleared) {
   Tensor x = leaf({2}, {1, 2});
   x.set_grad(make({2}, {10, 20}));
   tenon::sum(x).backward();
@@ -288,7 +288,7 @@ TEST(Record, GradOfALeafCanBeSetAndCleared) {
   EXPECT_NE(error_of([&] { x.set_grad(make({1}, {1})); }).find("shape"), std::string::npos);
 }
 
-TEST(Record, TheFirstGradientIsNotSharedWithItsSource) {
+TEST(History, TheFirstGradientIsNotSharedWithItsSource) {
   Tensor x = leaf({2}, {1, 2}), y = leaf({2}, {1, 2});
   Tensor g = make({2}, {1, 1});
   tenon::add(x, y).backward(g);
@@ -296,7 +296,7 @@ TEST(Record, TheFirstGradientIsNotSharedWithItsSource) {
   EXPECT_NE(x.grad().data_ptr(), y.grad().data_ptr());
 }
 
-TEST(Record, SavedTensorsAreVisible) {
+TEST(History, SavedTensorsAreVisible) {
   struct Collect final : autograd::SavedVisitor {
     void tensor(std::string_view name, const Tensor& t) override { seen.emplace_back(name, values(t)); }
     std::vector<std::pair<std::string, V>> seen;

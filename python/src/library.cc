@@ -13,6 +13,7 @@
 #include "python/src/op_autograd.h"
 #include "python/src/op_kernel.h"
 #include "python/src/parse.h"
+#include "tenon/autograd/fallback.h"
 
 namespace tenon::python {
 namespace {
@@ -135,6 +136,17 @@ PyObject* autograd_formula(PyObject* o, PyObject* const* args, Py_ssize_t n, PyO
   });
 }
 
+/// not_differentiable(name, file, line)
+PyObject* not_differentiable(PyObject* o, PyObject* const* args, Py_ssize_t n, PyObject*) {
+  return guarded([&] {
+    check_count("not_differentiable", n, 3);
+    const std::string name = text_of("register_not_differentiable", "op", args[0]);
+    library_of(o).impl(name, kAutogradAlias, autograd::not_differentiable(),
+                       place("register_not_differentiable", args[1], args[2]));
+    return Py_NewRef(Py_None);
+  });
+}
+
 PyObject* destroy(PyObject* o, PyObject*) {
   // Kernels die here, and with them Python objects that may run anything: `value` is empty by then.
   const std::unique_ptr<Library> dying = std::move(value_of(o));
@@ -144,6 +156,7 @@ PyObject* destroy(PyObject* o, PyObject*) {
 PyMethodDef g_methods[] = {fast_method("define", &define),
                            fast_method("impl", &impl),
                            fast_method("autograd", &autograd_formula),
+                           fast_method("not_differentiable", &not_differentiable),
                            {"destroy", &destroy, METH_NOARGS, nullptr},
                            {}};
 

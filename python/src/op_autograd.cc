@@ -61,7 +61,7 @@ void enter_python_autograd(const Kernel& kernel, const OperatorHandle& op, Dispa
       if (self.can_run(call)) result = self.run(call, keys);
     }
     if (!result) {
-      static const CppFunction no_formula = autograd::autograd_not_implemented_fallback();
+      static const CppFunction no_formula = autograd::missing_derivative_fallback();
       return no_formula.kernel().boxed(no_formula.kernel(), op, keys, stack);
     }
     const size_t first = stack.size() - schema.arguments.size();

@@ -28,6 +28,7 @@ __all__ = [
     "register_autograd",
     "register_fake",
     "register_kernel",
+    "register_not_differentiable",
 ]
 
 #: What custom_op returns: the operator itself, which also registers: op.register_fake and so on.
@@ -175,6 +176,11 @@ class Library:
         self._handle.autograd(full_name if ns != self.ns else name, backward, setup_context, *_caller())
         self._names.add(full_name)
 
+    def _not_differentiable(self, full_name):
+        ns, name = _split(full_name)
+        self._handle.not_differentiable(full_name if ns != self.ns else name, *_caller())
+        self._names.add(full_name)
+
     def _destroy(self):
         """Takes back what was registered; an older kernel runs again."""
         self._finalizer()
@@ -300,12 +306,24 @@ def register_autograd(op, backward, /, *, setup_context=None, lib=None):
     _fragment(_split(full_name)[0], lib)._autograd(full_name, backward, setup_context)
 
 
+def register_not_differentiable(op, /, *, lib=None):
+    """Declares that an operator has no gradient.
+
+    Its results do not require grad, whatever its arguments do; what it writes in place forgets the history it had. An
+    operator that has neither this nor a derivative raises in backward.
+    """
+    full_name = _full_name(op)
+    if _C._op_schema(full_name) is None:
+        raise NotImplementedError(f"register_not_differentiable: operator '{full_name}' is not declared")
+    _fragment(_split(full_name)[0], lib)._not_differentiable(full_name)
+
+
 def custom_op(name, fn=None, /, *, mutates_args, device_types=None, schema=None, tags=None):
     """Makes a function an operator: `@custom_op("ns::name", mutates_args=())`. Returns the operator.
 
     Its schema is `schema`, or follows from the annotations (infer_schema). `mutates_args` names the arguments that it
     writes. The function is the kernel of `device_types`, or of every device. The operator has register_fake,
-    register_kernel and register_autograd. A second one of the same name takes the place of the first.
+    register_kernel, register_autograd and register_not_differentiable. A second one of the same name takes the place of the first.
     """
 
     def make(function):
@@ -359,6 +377,12 @@ def _op_register_autograd(self, backward, /, *, setup_context=None):
     return register_autograd(self, backward, setup_context=setup_context, lib=_owner(self))
 
 
+def _op_register_not_differentiable(self):
+    """register_not_differentiable of this operator."""
+    return register_not_differentiable(self, lib=_owner(self))
+
+
 OpOverload.register_fake = _op_register_fake
 OpOverload.register_kernel = _op_register_kernel
 OpOverload.register_autograd = _op_register_autograd
+OpOverload.register_not_differentiable = _op_register_not_differentiable

@@ -110,6 +110,13 @@ class Dispatcher {
   State* state_;
 };
 
+namespace detail {
+/// Runs at Autograd for an operator that nobody registered anything for there: the room autograd notes that
+/// such a call has no derivative. Tables say that the key steps aside, because it does nothing else.
+/// Filled in before any call.
+extern Kernel underived_kernel;
+}  // namespace detail
+
 /// Switches the dispatch trace on or off; TENON_SHOW_DISPATCH_TRACE=1 does so from the start.
 void set_dispatch_trace(bool on) noexcept;
 /// Where diagnostics that a user switched on go; standard error unless replaced.

@@ -91,7 +91,8 @@ struct Dispatcher::State {
 /// A cell of a table as it follows from the registrations.
 struct ComputedCell {
   CellSource source = CellSource::Missing;
-  const Kernel* kernel = nullptr;  ///< Null for a missing or fallthrough cell.
+  /// Null for a missing or fallthrough cell, save the one that `underived_kernel` is for.
+  const Kernel* kernel = nullptr;
   SourceLocation where;
 };
 /// The rules by which registrations become a table. The dispatcher's mutex is held.

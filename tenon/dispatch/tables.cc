@@ -14,6 +14,7 @@ namespace tenon {
 namespace detail {
 
 constinit const OperatorTable kNoTable{.mask = 0, .backends = -1, .slots = {}};
+constinit Kernel underived_kernel;
 
 }  // namespace detail
 
@@ -91,7 +92,8 @@ ComputedCell autograd_cell(const Dispatcher::State& state, const OperatorRegistr
     return cell_of(*composite, CellSource::CompositeImplicit);
   }
   if (const auto* fallback = find_fallback(state, key)) return cell_of(*fallback, CellSource::Fallback);
-  return {CellSource::Fallthrough, nullptr, {}};
+  return {
+      CellSource::Fallthrough, detail::underived_kernel.valid() ? &detail::underived_kernel : nullptr, {}};
 }
 
 /// A functionality that is not crossed with backends.
@@ -115,7 +117,7 @@ void compute_column(const Dispatcher::State& state, const OperatorRegistrations&
     const auto f = static_cast<Functionality>(i);
     const DispatchKey key = is_per_backend(f) ? DispatchKey(f, backend) : DispatchKey(f);
     const ComputedCell cell = compute_cell(state, op, key);
-    if (cell.source != CellSource::Fallthrough) column.mask |= DispatchKeySet(f).bits();
+    if (cell.source != CellSource::Fallthrough || cell.kernel) column.mask |= DispatchKeySet(f).bits();
     if (cell.kernel) column.slots[i] = *cell.kernel;
   }
 }

@@ -372,3 +372,51 @@ def test_a_long_chain_is_walked_and_freed_without_recursion(lib):
     y.backward()
     assert x.grad.item() == 1.0 and y.item() == 50_000.0
     del y
+
+
+def test_an_operator_of_a_library_without_a_formula_says_so_in_backward():
+    with Library("libgradless", "DEF") as lib:
+        lib.define("f(Tensor x) -> Tensor")
+        lib.define("f_(Tensor(a!) x) -> Tensor(a!)")
+        lib.define("parts(Tensor[] xs) -> (Tensor, Tensor)")
+        lib.impl("f", lambda x: tenon.tensor([3 * v for v in x.tolist()]), "CPU")
+        lib.impl("parts", lambda xs: (tenon.tensor([1.0]), tenon.tensor([2])), "CompositeExplicit")
+
+        def write(x):
+            x.numpy()[:] = 5
+            return x
+
+        lib.impl("f_", write, "CPU")
+        ops = tenon.ops.libgradless
+        x = tenon.ones(2, requires_grad=True)
+        missing = r"derivative for libgradless::f is not implemented; register one: register_autograd\(\"libgradless::f\""
+        with pytest.raises(NotImplementedError, match=missing):
+            (ops.f(x) * 100 + x).sum().backward()
+        assert x.grad is None and not ops.f(x.detach()).requires_grad
+        with pytest.raises(RuntimeError, match="leaf Variable"):
+            ops.f_(x)
+        first, second = ops.parts([tenon.ones(1), x])
+        assert first.requires_grad and not second.requires_grad
+        with pytest.raises(NotImplementedError, match="libgradless::parts"):
+            first.sum().backward()
+
+        for name in ("libgradless::f", "libgradless::parts"):
+            tenon.library.register_not_differentiable(name, lib=lib)
+        (ops.f(x) * 100 + x).sum().backward()
+        assert x.grad.tolist() == [1.0, 1.0] and not ops.parts([x])[0].requires_grad
+
+
+def test_a_custom_operator_that_has_no_gradient():
+    @custom_op("libgradless2::rank", mutates_args=())
+    def rank(x: tenon.Tensor) -> tenon.Tensor:
+        return tenon.tensor([float(v > 1) for v in x.tolist()])
+
+    x = tenon.tensor([0.5, 2.0], requires_grad=True)
+    with pytest.raises(NotImplementedError, match="register_not_differentiable"):
+        rank(x).sum().backward()
+    rank.register_not_differentiable()
+    assert not rank(x).requires_grad
+    (rank(x) * x).sum().backward()
+    assert x.grad.tolist() == [0.0, 1.0]
+    with pytest.raises(NotImplementedError, match="'libgradless2::nobody' is not declared"):
+        tenon.library.register_not_differentiable("libgradless2::nobody")

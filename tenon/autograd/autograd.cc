@@ -91,6 +91,7 @@ void detach_(const Tensor& t) {
     }
     meta->grad_fn = {};
     meta->requires_grad = meta->retains_grad = false;
+    if (meta->late_identity) forget_late_leaf(std::exchange(meta->late_identity, 0));
   }
   impl.set_keys(impl.own_keys() - kAutogradKeys);
 }

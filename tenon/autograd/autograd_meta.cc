@@ -2,7 +2,9 @@
 
 #include <fmt/core.h>
 
+#include <atomic>
 #include <mutex>
+#include <unordered_map>
 
 #include "tenon/autograd/accumulate_grad.h"
 #include "tenon/autograd/strided.h"
@@ -36,7 +38,10 @@ void renew_view(const Tensor& t) {
     meta.base_history = of_base.history;
     return;
   }
-  if (meta.creation != ViewCreation::Default) refuse_view(meta, false);
+  if (meta.creation == ViewCreation::OfLeaf)
+    meta.creation = ViewCreation::Default;
+  else if (meta.creation != ViewCreation::Default)
+    refuse_view(meta, false);
   if (meta.retains_grad && meta.grad_fn) forget(*meta.grad_fn.node, *meta.slot);
   meta.grad_fn = {make_strided_view_node(base, t), 0};
   if (meta.retains_grad) retain(*meta.grad_fn.node, 0, meta.slot);
@@ -44,7 +49,41 @@ void renew_view(const Tensor& t) {
   impl.set_keys(impl.own_keys() | kAutogradKeys);
 }
 
+/// Few tensors, if any, are here.
+struct LateLeaves {
+  std::mutex mutex;
+  std::unordered_map<uint32_t, Node*> accumulators;
+  std::atomic<size_t> count{0};
+};
+LateLeaves& late_leaves() {
+  static LateLeaves& leaves = *new LateLeaves;
+  return leaves;
+}
+
 }  // namespace
+
+void note_late_leaf(uint32_t identity, Node& accumulator) {
+  LateLeaves& leaves = late_leaves();
+  const std::lock_guard lock(leaves.mutex);
+  leaves.accumulators[identity] = &accumulator;
+  leaves.count.store(leaves.accumulators.size(), std::memory_order_relaxed);
+}
+
+void forget_late_leaf(uint32_t identity) noexcept {
+  LateLeaves& leaves = late_leaves();
+  const std::lock_guard lock(leaves.mutex);
+  leaves.accumulators.erase(identity);
+  leaves.count.store(leaves.accumulators.size(), std::memory_order_relaxed);
+}
+
+IntrusivePtr<Node> late_leaf(uint32_t identity) {
+  LateLeaves& leaves = late_leaves();
+  if (leaves.count.load(std::memory_order_relaxed) == 0) return {};
+  const std::lock_guard lock(leaves.mutex);
+  const auto found = leaves.accumulators.find(identity);
+  // The leaf's AutogradMeta owns the node, and waits for the lock before it lets go.
+  return found == leaves.accumulators.end() ? nullptr : IntrusivePtr<Node>::share(found->second);
+}
 
 AutogradMeta& ensure_meta(TensorImpl& impl) {
   if (!impl.autograd_meta()) impl.set_autograd_meta(std::make_unique<AutogradMeta>());
@@ -125,6 +164,9 @@ void refuse_view(const AutogradMeta& view, bool written_through) {
               "with the custom Function, leading to incorrect gradients. This behavior is forbidden. You can "
               "fix this by cloning the output of the custom Function.",
               subject, what));
+    case ViewCreation::OfLeaf:
+      throw_error(ErrorKind::Runtime,
+                  "a view of a leaf Variable that requires grad is being used in an in-place operation.");
     case ViewCreation::InferenceMode:
       throw_error(ErrorKind::Runtime,
                   fmt::format("A view was created in inference mode and {} in normal mode. Create "
@@ -199,6 +241,7 @@ Tensor& Tensor::requires_grad_(bool on) {
   TENON_CHECK(!on || !impl.is_inference() || thread_state.inference_mode, Runtime,
               "Setting requires_grad=True on inference tensor outside InferenceMode is not allowed.");
   AutogradMeta& own = ensure_meta(impl);
+  own.grad_fn = {};  // that of a view whose base was detached since
   own.requires_grad = on;
   if (impl.base()) {
     const AutogradMeta* base = meta_of(*impl.base());
@@ -209,14 +252,23 @@ Tensor& Tensor::requires_grad_(bool on) {
     if (!own.slot) own.slot = IntrusivePtr<GradSlot>::adopt(new GradSlot);
     own.accumulator = autograd::make_accumulate_grad(*this, own.slot);
   }
+  if (on && impl.known_identity() != 0) {
+    own.late_identity = impl.known_identity();
+    autograd::note_late_leaf(own.late_identity, *own.accumulator);
+  } else if (own.late_identity) {
+    autograd::forget_late_leaf(std::exchange(own.late_identity, 0));
+  }
   const auto keys = impl.own_keys();
   impl.set_keys(on ? keys | kAutogradKeys : keys - kAutogradKeys);
   return *this;
 }
 
 bool Tensor::is_leaf() const {
-  const AutogradMeta* meta = meta_of(checked_impl());
-  return !(meta && meta->grad_fn) && !autograd::is_outdated_view(checked_impl());
+  const TensorImpl& impl = checked_impl();
+  // The history of an outdated view is its base's, which may have none.
+  if (autograd::is_outdated_view(impl)) return !autograd::requires_grad(*impl.base());
+  const AutogradMeta* meta = meta_of(impl);
+  return !(meta && meta->grad_fn);
 }
 
 Tensor Tensor::grad() const {

@@ -9,7 +9,14 @@
 namespace tenon::autograd {
 
 /// How a view came to be, where that forbids writing through it later.
-enum class ViewCreation : uint8_t { Default, NoGrad, InferenceMode, MultiOutput, CustomFunction };
+/// OfLeaf: of a leaf that requires grad and is itself a view, so that the base does not tell.
+enum class ViewCreation : uint8_t { Default, NoGrad, InferenceMode, MultiOutput, CustomFunction, OfLeaf };
+
+/// Leaves that began to require grad after a node had saved them, by identity: `late_leaf` gives the node
+/// that adds to such a leaf's gradient, and null for any other tensor, also for a leaf that is gone.
+void note_late_leaf(uint32_t identity, Node& accumulator);
+void forget_late_leaf(uint32_t identity) noexcept;
+IntrusivePtr<Node> late_leaf(uint32_t identity);
 
 struct AutogradMeta final : AutogradMetaBase {
   /// Who made the tensor; empty for a leaf.
@@ -30,6 +37,14 @@ struct AutogradMeta final : AutogradMetaBase {
   IntrusivePtr<GradSlot> slot;
   /// The node that adds to the slot; made with the leaf's first wish for a gradient.
   IntrusivePtr<Node> accumulator;
+  /// The tensor's TensorImpl::identity, where a node had saved it before it became a leaf that requires grad.
+  uint32_t late_identity = 0;
+
+  AutogradMeta() = default;
+  AutogradMeta(const AutogradMeta&) = delete;
+  ~AutogradMeta() override {
+    if (late_identity) forget_late_leaf(late_identity);
+  }
 
   static void* operator new(size_t nbytes) { return Node::operator new(nbytes); }
   static void operator delete(void* p, size_t nbytes) noexcept { Node::operator delete(p, nbytes); }

@@ -20,7 +20,9 @@ std::string_view short_name(const OperatorEntry& entry) {
 // A view of a view may be written no more than that.
 ViewCreation creation_of(const Tensor& t) {
   const AutogradMeta* meta = t.defined() ? meta_of(*t.impl()) : nullptr;
-  return meta ? meta->creation : ViewCreation::Default;
+  if (!meta) return ViewCreation::Default;
+  const bool leaf = meta->requires_grad && !meta->grad_fn;
+  return leaf && t.is_view() ? ViewCreation::OfLeaf : meta->creation;
 }
 
 // Whether the gradient of `t` goes anywhere.

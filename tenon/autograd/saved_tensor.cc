@@ -45,6 +45,7 @@ SavedTensor::SavedTensor(SavedTensor&& other) noexcept
       history_(std::move(other.history_)),
       version_(other.version_),
       packed_(std::exchange(other.packed_, nullptr)),
+      identity_(other.identity_),
       state_(std::exchange(other.state_, State::Empty)) {}
 
 SavedTensor& SavedTensor::operator=(SavedTensor&& other) noexcept {
@@ -52,6 +53,7 @@ SavedTensor& SavedTensor::operator=(SavedTensor&& other) noexcept {
   std::swap(history_, other.history_);
   std::swap(version_, other.version_);
   std::swap(packed_, other.packed_);
+  std::swap(identity_, other.identity_);
   std::swap(state_, other.state_);
   return *this;
 }
@@ -82,6 +84,7 @@ void SavedTensor::save_input(const Tensor& t) {
     keep(t, version_of(t));
   } else {
     history_ = gradient_edge(t);
+    if (!history_) identity_ = t.impl()->identity();
     keep(alias_without_history(t), version_of(t));
   }
   state_ = State::Input;
@@ -100,17 +103,24 @@ void SavedTensor::save_output(const Tensor& t, uint32_t output_nr, uint64_t vers
 
 bool SavedTensor::changed() const noexcept { return saved() && !packed_ && version_of(data_) != version_; }
 
+Edge SavedTensor::input_history() const {
+  if (history_ || identity_ == 0) return history_;
+  IntrusivePtr<Node> accumulator = late_leaf(identity_);
+  return accumulator ? Edge(std::move(accumulator), 0) : Edge();
+}
+
 Tensor SavedTensor::get(const Node& owner) const {
   Tensor t = data_;
   if (packed_) {
     t = packed_->hooks->unpack(packed_->value);
     TENON_CHECK(t.defined(), Type, "a saved-tensor unpack hook must return a Tensor");
   }
-  const bool has_history = state_ == State::Output || (state_ == State::Input && history_);
-  if (!thread_state.grad_enabled || !has_history) return t;
+  if (!thread_state.grad_enabled) return t;
+  const Edge input = state_ == State::Input ? input_history() : Edge();
+  if (state_ != State::Output && !input) return t;
   t = alias_without_history(t);
-  if (state_ == State::Input)
-    set_history(t, history_);
+  if (input)
+    set_history(t, input);
   else if (owner.enclosing())
     set_history(t, {make_written_view_node(*owner.enclosing()), 0});
   else

@@ -19,6 +19,7 @@ class SavedTensor {
 
   /// Keeps an argument: a leaf that requires grad as it is; of any other tensor its elements and its history.
   /// The tensor itself might be written in place later, by a call whose node leads here, and then own itself.
+  /// One without history is known again should it require grad later.
   /// What the thread's saved-tensor hooks make of it is kept instead, where there are any.
   /// Throws Error{Runtime} for an inference tensor.
   void save_input(const Tensor& t);
@@ -44,12 +45,14 @@ class SavedTensor {
   enum class State : uint8_t { Empty, Input, Output, Released };
 
   void keep(Tensor elements, uint64_t version);
+  Edge input_history() const;
   void drop_packed() noexcept;
 
   Tensor data_;
   Edge history_;  // of results: no node, because it owns this
   uint64_t version_ = 0;
   PackedTensor* packed_ = nullptr;
+  uint32_t identity_ = 0;  // of an argument without history
   State state_ = State::Empty;
 };
 

@@ -22,6 +22,14 @@ void TensorImpl::reserve_dims(size_t ndim) {
   ndim_ = static_cast<uint8_t>(ndim);
 }
 
+uint32_t TensorImpl::make_identity() noexcept {
+  static constinit std::atomic<uint32_t> last{0};
+  uint32_t fresh = 0, none = 0;
+  while (fresh == 0) fresh = last.fetch_add(1, std::memory_order_relaxed) + 1;
+  // Another thread may have been first.
+  return identity_.compare_exchange_strong(none, fresh, std::memory_order_relaxed) ? fresh : none;
+}
+
 TensorImpl::TensorImpl(Storage storage, DType dtype) noexcept
     : dtype_(dtype),
       device_(storage->device()),

@@ -2,6 +2,7 @@
 // Used by Tensor, kernels and borders. Knows nothing of operators and nothing of how autograd works.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 
@@ -90,6 +91,15 @@ class TensorImpl final : public RefCounted {
   bool is_wrapped_number() const noexcept { return wrapped_number_; }
   void set_wrapped_number(bool on) noexcept { wrapped_number_ = on; }
 
+  /// A number that no other tensor has, and that aliases do not share: how a graph knows a tensor again that
+  /// it does not own. Given at the first call.
+  uint32_t identity() noexcept {
+    const uint32_t id = identity_.load(std::memory_order_relaxed);
+    return id != 0 ? id : make_identity();
+  }
+  /// The same; 0 where nobody has asked for it.
+  uint32_t known_identity() const noexcept { return identity_.load(std::memory_order_relaxed); }
+
   /// Replaces the geometry. The caller has checked that it stays inside the storage.
   void set_geometry(IntArrayRef sizes, IntArrayRef strides, int64_t offset);
   /// Exchanges two dimensions.
@@ -119,6 +129,7 @@ class TensorImpl final : public RefCounted {
   void fill_geometry(IntArrayRef sizes, IntArrayRef strides, int64_t offset);
   /// Computes what follows from sizes and strides.
   void refresh() noexcept;
+  uint32_t make_identity() noexcept;
 
   DType dtype_;
   Device device_;
@@ -127,6 +138,7 @@ class TensorImpl final : public RefCounted {
   bool contiguous_ = true;
   bool inference_;
   bool wrapped_number_ = false;
+  std::atomic<uint32_t> identity_{0};
   DispatchKeySet keys_;
   Storage storage_;
   int64_t offset_ = 0;

@@ -1,7 +1,9 @@
 // clamp in its forms, over clamp_min and clamp_max: either bound may be missing.
 #include <fmt/core.h>
 
+#include "tenon/generated/functions.h"
 #include "tenon/generated/op_bodies.h"
+#include "tenon/generated/operators.h"
 #include "tenon/iter/geometry.h"
 #include "tenon/iter/promotion.h"
 
@@ -31,8 +33,7 @@ Tensor clamp(const Tensor& self, std::optional<Scalar> min, std::optional<Scalar
 Tensor clamp_Tensor(const Tensor& self, const Tensor& min, const Tensor& max) {
   require_bound(min.defined() || max.defined());
   if (!min.defined()) return self.clamp_max(max);
-  const Tensor raised = self.clamp_min(min);
-  return max.defined() ? raised.clamp_max(max) : raised;
+  return max.defined() ? tenon::_clamp(self, min, max) : self.clamp_min(min);
 }
 
 Tensor& clamp_(Tensor& self, std::optional<Scalar> min, std::optional<Scalar> max) {
@@ -65,7 +66,7 @@ Tensor& clamp__Tensor(Tensor& self, const Tensor& min, const Tensor& max) {
                           to_string(self.device())));
   // Nor may it read what the first wrote.
   const Tensor upper = max.storage() == self.storage() ? max.clone() : max;
-  return self.clamp_min_(min).clamp_max_(upper);
+  return operators::_clamp_.call(self, min, upper);
 }
 
 }  // namespace tenon::ops

@@ -1,6 +1,7 @@
 // cat and stack: several tensors in one.
 #include <fmt/core.h>
 
+#include "tenon/core/thread_state.h"
 #include "tenon/generated/functions.h"
 #include "tenon/generated/op_bodies.h"
 #include "tenon/iter/promotion.h"
@@ -26,8 +27,8 @@ Tensor cat(TensorList tensors, int64_t dim) {
     if (!first && !is_skipped(t)) first = &t;
   }
   const DType dtype = promotion.common();
-  if (!first) return tenon::empty({0}, tensors[0].options().dtype(dtype));
-  const int64_t d = wrap_dim(dim, first->dim(), "cat");
+  const int64_t d = first ? wrap_dim(dim, first->dim(), "cat") : 0;
+  if (!first) first = &tensors[0];
   Dims sizes = first->sizes().to_dims();
   sizes[at(d)] = 0;
   for (const Tensor& t : tensors) {
@@ -43,7 +44,11 @@ Tensor cat(TensorList tensors, int64_t dim) {
   Tensor result = tenon::empty(sizes, first->options().dtype(dtype));
   int64_t start = 0;
   for (const Tensor& t : tensors) {
-    if (is_skipped(t)) continue;
+    if (is_skipped(t)) {
+      // Nothing of it is in the result, which requires grad all the same.
+      if (thread_state.grad_enabled && t.requires_grad()) result.narrow(d, 0, 0).view({0}).copy_(t);
+      continue;
+    }
     const int64_t length = t.sizes()[at(d)];
     result.narrow(d, start, length).copy_(t);
     start += length;

@@ -1,9 +1,11 @@
 // matmul and linear: the rules of ranks and batches, made of mm, bmm, mv, dot and views.
 #include <fmt/core.h>
 
+#include "tenon/core/thread_state.h"
 #include "tenon/generated/functions.h"
 #include "tenon/generated/op_bodies.h"
 #include "tenon/iter/geometry.h"
+#include "tenon/ops/geometry.h"
 
 namespace tenon::ops {
 namespace {
@@ -34,6 +36,13 @@ void check_inner(int64_t a, int64_t b, const Tensor& self, const Tensor& other) 
                           to_string(self.sizes()), to_string(other.sizes()), a, b));
 }
 
+/// Whether the columns of all matrices in `t`, one below the other, are a matrix that needs a copy.
+bool folds_by_copying(const Tensor& t) {
+  const Tensor columns = t.transpose(-2, -1);
+  const Dims folded{product(batch_of(columns)) * columns.size(-2), columns.size(-1)};
+  return !view_strides(columns.sizes(), columns.strides(), folded);
+}
+
 /// Both at least matrices that fit, one with more dimensions.
 Tensor matmul_batched(const Tensor& self, const Tensor& other) {
   const int64_t m = self.size(-2), k = self.size(-1), n = other.size(-1);
@@ -47,7 +56,12 @@ Tensor matmul_batched(const Tensor& self, const Tensor& other) {
   broadcast_to(batch, other_batch, "matmul");
   const int64_t count = product(batch);
   const Tensor a = self.expand(joined(batch, {m, k})).reshape({count, m, k});
-  const Tensor b = other.expand(joined(batch, {k, n})).reshape({count, k, n});
+  Tensor b = other.expand(joined(batch, {k, n})).reshape({count, k, n});
+  if (thread_state.grad_enabled && self.dim() == 2 && self.requires_grad() && folds_by_copying(other)) {
+    // What the gradient of `self` needs of `other` is a copy, as in PyTorch: `other` may be written
+    // afterwards.
+    if (b.storage() == other.storage()) b = b.clone();
+  }
   return tenon::_unsafe_view(tenon::bmm(a, b), joined(batch, {m, n}));
 }
 

@@ -122,7 +122,8 @@ Tensor sum_to_size(const Tensor& self, IntArrayRef size) {
   TENON_CHECK(fits, Shape,
               fmt::format("sum_to_size: size {} is not expandable to size {}", to_string(size),
                           to_string(self.sizes())));
-  if (dims.empty()) return self.view(size);
+  // A tensor of its own, as every other sum.
+  if (dims.empty()) return tenon::_unsafe_view(self.clone(), size);
   const Tensor summed = tenon::sum(self, IntArrayRef(dims), true);
   return leading > 0 ? tenon::_unsafe_view(summed, size) : summed;
 }

@@ -43,7 +43,7 @@ Tensor reshape(const Tensor& self, IntArrayRef shape) {
   const Dims sizes = infer_size(shape, self.numel(), "reshape");
   if (view_strides(self.sizes(), self.strides(), sizes)) return self.view(sizes);
   report_copy("reshape", "self", "its strides cannot show the new shape", self.nbytes());
-  return self.clone(MemoryFormat::Contiguous).view(sizes);
+  return tenon::_unsafe_view(self.clone(MemoryFormat::Contiguous), sizes);
 }
 
 Tensor reshape_as(const Tensor& self, const Tensor& other) { return self.reshape(other.sizes()); }

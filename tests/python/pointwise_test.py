@@ -134,6 +134,10 @@ def test_bounds_get_no_gradient_where_they_are_numbers_and_half_where_they_are_t
     assert gradients(lambda t: t.clamp(1, -1), [-2.0, 0.0, 2.0]) == [[0.0, 0.0, 0.0]]
     both = gradients(lambda t, low, high: t.clamp(low, high), [-1.0, 0.0, 1.0], [0.0] * 3, [1.0] * 3)
     assert both == [[0.0, 0.5, 0.5], [1.0, 0.5, 0.0], [0.0, 0.0, 0.5]]
+    # Bounds that leave no room but the element itself leave it the gradient; where they are beside it, they share.
+    for clamp in (lambda t, low, high: t.clamp(low, high), lambda t, low, high: (t * 1).clamp_(low, high)):
+        tight = gradients(clamp, [1.0, 0.0, 2.0, 1.0], [1.0] * 4, [1.0, 1.0, 1.0, 0.5])
+        assert tight == [[1.0, 0.0, 0.0, 0.0], [0.0, 0.5, 0.0, 0.0], [0.0, 0.5, 1.0, 1.0]]
     got = tenon.tensor([-0.0, 1.0]).clamp_min(0).numpy()
     assert np.signbit(got).tolist() == [True, False]
     assert tenon.tensor([1.0]).clamp(float("nan")).isnan().item()

@@ -99,6 +99,11 @@ def _clamp_tensor_samples(m):
         yield sample(m.tensor(a), m.tensor(b), m.tensor(b))
 
 
+def _between_samples(m):
+    for a, b in m.pairs():
+        yield sample(m.tensor(a), m.tensor(b), m.tensor(b))
+
+
 def _alpha_samples(m):
     for a, b in m.pairs():
         yield sample(m.tensor(a), m.tensor(b))
@@ -230,6 +235,7 @@ ROWS = [
     with_number("remainder.Scalar", _whole(_remainder), ulps=1, **_ORDERED),
     binary("maximum", _extremum(np.maximum), **_EXTREMA),
     binary("minimum", _extremum(np.minimum), **_EXTREMA),
+    Row("_clamp", _between_samples, _clamp, operands=(0, 1, 2), no_peer="not in PyTorch", **_EXTREMA),
     with_number("clamp_max", _clamp_max, (1, 0.5), **_EXTREMA),
     binary("clamp_max.Tensor", _clamp_max, **_EXTREMA),
     with_number("clamp_min", _clamp_min, (1, 0.5), **_EXTREMA),

@@ -4,7 +4,8 @@
 
 #include "tenon/autograd/autograd.h"
 #include "tenon/autograd/engine.h"
-#include "tenon/generated/functions.h"
+#include "tenon/generated/arithmetic/functions.h"
+#include "tenon/generated/factory/functions.h"
 
 namespace tenon {
 namespace {

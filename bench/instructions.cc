@@ -3,7 +3,9 @@
 #include <cstdint>
 
 #include "tenon/dispatch/library.h"
-#include "tenon/generated/functions.h"
+#include "tenon/generated/arithmetic/functions.h"
+#include "tenon/generated/factory/functions.h"
+#include "tenon/generated/view/functions.h"
 #include "tenon/ops/tensor_factory.h"
 
 namespace {

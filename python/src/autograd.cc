@@ -8,7 +8,7 @@
 #include "python/src/node_object.h"
 #include "python/src/parse.h"
 #include "python/src/tensor_parts.h"
-#include "tenon/generated/functions.h"
+#include "tenon/generated/factory/functions.h"
 
 namespace tenon::python {
 namespace {

@@ -142,14 +142,4 @@ struct Caller<R(A...)> {
   }
 };
 
-/// What module functions and methods are made of: a few instructions for each operator.
-template <const Function& function>
-PyObject* function_entry(PyObject*, PyObject* const* args, Py_ssize_t count, PyObject* keywords) {
-  return call(function, {nullptr, args, count, keywords});
-}
-template <const Function& function>
-PyObject* method_entry(PyObject* self, PyObject* const* args, Py_ssize_t count, PyObject* keywords) {
-  return call(function, {self, args, count, keywords});
-}
-
 }  // namespace tenon::python

@@ -9,7 +9,7 @@
 #include "python/src/module_parts.h"
 #include "python/src/parse.h"
 #include "python/src/tensor_parts.h"
-#include "tenon/generated/functions.h"
+#include "tenon/generated/view/functions.h"
 
 namespace tenon::python {
 namespace {

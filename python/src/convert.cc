@@ -7,7 +7,7 @@
 
 #include "python/src/parse.h"
 #include "tenon/core/half.h"
-#include "tenon/generated/functions.h"
+#include "tenon/generated/arithmetic/functions.h"
 #include "tenon/ops/elements.h"
 
 namespace tenon::python {

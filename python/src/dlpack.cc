@@ -11,7 +11,6 @@
 #include "python/src/module_parts.h"
 #include "python/src/parse.h"
 #include "python/src/tensor_parts.h"
-#include "tenon/generated/functions.h"
 
 namespace tenon::python {
 namespace {

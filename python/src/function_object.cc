@@ -12,7 +12,8 @@
 #include "tenon/autograd/custom_function.h"
 #include "tenon/autograd/saved_tensor.h"
 #include "tenon/core/thread_state.h"
-#include "tenon/generated/functions.h"
+#include "tenon/generated/factory/functions.h"
+#include "tenon/generated/view/functions.h"
 
 namespace tenon::python {
 namespace {

@@ -8,7 +8,9 @@
 #include "python/src/module_parts.h"
 #include "python/src/parse.h"
 #include "python/src/tensor_parts.h"
-#include "tenon/generated/functions.h"
+#include "tenon/generated/factory/functions.h"
+#include "tenon/generated/indexing/functions.h"
+#include "tenon/generated/view/functions.h"
 #include "tenon/ops/indexing.h"
 
 namespace tenon::python {

@@ -3,7 +3,8 @@
 #include <fmt/format.h>
 
 #include "tenon/autograd/autograd.h"
-#include "tenon/generated/functions.h"
+#include "tenon/generated/arithmetic/functions.h"
+#include "tenon/generated/factory/functions.h"
 
 namespace tenon::python {
 namespace {

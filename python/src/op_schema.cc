@@ -6,7 +6,6 @@
 #include <unordered_map>
 
 #include "python/src/parse.h"
-#include "tenon/generated/functions.h"
 
 namespace tenon::python {
 namespace {
@@ -29,14 +28,9 @@ struct FallbackObject {
       case BaseType::Device:
         return Ref(checked(wrap(Device(v))));
       case BaseType::Layout:
-        return Ref(wrap(v == "sparse_coo"   ? Layout::Sparse
-                        : v == "sparse_csr" ? Layout::SparseCsr
-                                            : Layout::Strided));
+        return Ref(wrap(layout_of_word(v)));
       case BaseType::MemoryFormat:
-        return Ref(wrap(v == "preserve_format"    ? MemoryFormat::Preserve
-                        : v == "channels_last"    ? MemoryFormat::ChannelsLast
-                        : v == "channels_last_3d" ? MemoryFormat::ChannelsLast3d
-                                                  : MemoryFormat::Contiguous));
+        return Ref(wrap(memory_format_of_word(v)));
       default:
         return Ref(checked(to_python(v)));
     }
@@ -394,6 +388,17 @@ Ref Results::one(size_t i, PyObject* o) const {
 }
 
 }  // namespace
+
+Layout layout_of_word(std::string_view word) noexcept {
+  return word == "sparse_coo" ? Layout::Sparse : word == "sparse_csr" ? Layout::SparseCsr : Layout::Strided;
+}
+
+MemoryFormat memory_format_of_word(std::string_view word) noexcept {
+  return word == "preserve_format"    ? MemoryFormat::Preserve
+         : word == "channels_last"    ? MemoryFormat::ChannelsLast
+         : word == "channels_last_3d" ? MemoryFormat::ChannelsLast3d
+                                      : MemoryFormat::Contiguous;
+}
 
 const OpSchema& OpSchema::of(const schema::FunctionSchema& source) {
   // Guarded by the interpreter lock.

@@ -186,6 +186,15 @@ PyObject* try_overloads(const Function& f, Arguments& a) {
   return kNoMatch;
 }
 
+PyObject* first_fit(const Function& f, Arguments& a) {
+  if (!f.overloads.empty()) [[likely]]
+    return try_overloads(f, a);
+  return guarded([&] {
+    prepare(f);
+    return try_overloads(f, a);
+  });
+}
+
 }  // namespace
 
 bool bind(const Overload& o, const Arguments& a, PyObject** slots) noexcept {
@@ -213,14 +222,14 @@ bool bind(const Overload& o, const Arguments& a, PyObject** slots) noexcept {
 }
 
 PyObject* call(const Function& function, Arguments arguments) noexcept {
-  PyObject* result = try_overloads(function, arguments);
+  PyObject* result = first_fit(function, arguments);
   if (result != kNoMatch) [[likely]]
     return result;
   return guarded([&] { return refuse(function, arguments); });
 }
 
 PyObject* call_operator(const Function& function, Arguments arguments) noexcept {
-  PyObject* result = try_overloads(function, arguments);
+  PyObject* result = first_fit(function, arguments);
   return result != kNoMatch ? result : Py_NewRef(Py_NotImplemented);
 }
 

@@ -1,5 +1,5 @@
-// Overload and Function: what Python knows of operators, as constant data printed by opgen.
-// Used by the generated tables and by the code that resolves and makes calls. Knows nothing of C++
+// Overload and Function: what Python knows of operators, made from constant data printed by opgen.
+// Used by the tables and by the code that resolves and makes calls. Knows nothing of C++
 // signatures.
 #pragma once
 
@@ -33,8 +33,8 @@ struct Default {
 inline constexpr int kMaxParams = 32;
 
 struct Param {
-  const char* name;
-  const char* type;  ///< For error messages: "Tensor", "int | Sequence[int]".
+  const char* name = "";
+  const char* type = "";  ///< For error messages: "Tensor", "int | Sequence[int]".
   Default fallback = {};
   bool optional = false;   ///< Takes None.
   bool is_out = false;     ///< Reached by the keyword `out`.
@@ -51,11 +51,12 @@ inline PyObject* const kNoMatch = reinterpret_cast<PyObject*>(1);
 
 /// One operator of the dispatcher as Python calls it.
 struct Overload {
-  Invoke invoke;
-  OperatorEntry* entry;
-  const Param* params;
-  PyObject** names;  ///< Interned names of the parameters, made when the module loads.
-  const char* text;  ///< As error messages show it: "add(Tensor input, Tensor other, *, Number alpha=1)".
+  Invoke invoke = nullptr;
+  OperatorEntry* entry = nullptr;
+  const Param* params = nullptr;
+  PyObject* const* names = nullptr;  ///< Interned names of the parameters.
+  const char* text =
+      "";  ///< As error messages show it: "add(Tensor input, Tensor other, *, Number alpha=1)".
   const char* const* result_names = nullptr;  ///< Of a tuple of named results.
   uint8_t num_params = 0;
   uint8_t num_positional = 0;
@@ -66,13 +67,16 @@ struct Overload {
   uint8_t self_position = 0;         ///< Where a method's object goes: where(condition, self, other).
 };
 
-/// All overloads of a name, in the order in which they are tried.
+/// All overloads of a name, in the order in which they are tried. They are made at the first call.
 struct Function {
-  const char* name;
-  std::span<const Overload> overloads;
+  const char* name = nullptr;
+  mutable std::span<const Overload> overloads = {};
   /// Where no overload fits, numbers may stand for tensors, as in where(c, 1, x).
   bool numbers_as_tensors = false;
+  uint16_t first_row = 0, num_rows = 0;  ///< What they are made from; see functions.cc.
 };
+/// Makes the overloads. Throws PythonError.
+void prepare(const Function& function);
 
 /// What a caller passed.
 struct Arguments {

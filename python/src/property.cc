@@ -5,7 +5,8 @@
 #include "python/src/module_parts.h"
 #include "python/src/parse.h"
 #include "python/src/tensor_parts.h"
-#include "tenon/generated/functions.h"
+#include "tenon/generated/complex/functions.h"
+#include "tenon/generated/view/functions.h"
 #include "tenon/ops/print.h"
 
 namespace tenon::python {

@@ -2,7 +2,8 @@
 
 #include "tenon/autograd/autograd_meta.h"
 #include "tenon/core/thread_state.h"
-#include "tenon/generated/functions.h"
+#include "tenon/generated/arithmetic/functions.h"
+#include "tenon/generated/copy/functions.h"
 
 namespace tenon::autograd {
 namespace {

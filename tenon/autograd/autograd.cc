@@ -4,7 +4,7 @@
 
 #include "tenon/autograd/autograd_meta.h"
 #include "tenon/autograd/engine.h"
-#include "tenon/generated/functions.h"
+#include "tenon/generated/factory/functions.h"
 
 namespace tenon::autograd {
 namespace {

@@ -10,7 +10,9 @@
 #include "tenon/autograd/graph_task.h"
 #include "tenon/core/stack_space.h"
 #include "tenon/core/thread_state.h"
-#include "tenon/generated/functions.h"
+#include "tenon/generated/arithmetic/functions.h"
+#include "tenon/generated/comparison/functions.h"
+#include "tenon/generated/reduction/functions.h"
 
 namespace tenon::autograd {
 namespace {

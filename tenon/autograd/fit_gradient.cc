@@ -2,7 +2,8 @@
 
 #include <fmt/core.h>
 
-#include "tenon/generated/functions.h"
+#include "tenon/generated/complex/functions.h"
+#include "tenon/generated/reduction/functions.h"
 
 namespace tenon::autograd {
 namespace {

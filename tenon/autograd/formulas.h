@@ -5,7 +5,8 @@
 #pragma once
 
 #include "tenon/core/tensor.h"
-#include "tenon/generated/functions.h"
+#include "tenon/generated/complex/functions.h"
+#include "tenon/generated/matmul/functions.h"
 
 namespace tenon::autograd::formulas {
 

@@ -6,7 +6,7 @@
 #include <cstdlib>
 
 #include "tenon/autograd/autograd.h"
-#include "tenon/generated/functions.h"
+#include "tenon/generated/factory/functions.h"
 
 namespace tenon::autograd {
 namespace {

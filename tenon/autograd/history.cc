@@ -5,7 +5,7 @@
 #include "tenon/autograd/autograd_meta.h"
 #include "tenon/autograd/strided.h"
 #include "tenon/core/thread_state.h"
-#include "tenon/generated/functions.h"
+#include "tenon/generated/copy/functions.h"
 
 namespace tenon::autograd {
 namespace {

@@ -2,7 +2,7 @@
 
 #include "tenon/autograd/derivative.h"
 #include "tenon/dispatch/dispatcher.h"
-#include "tenon/generated/functions.h"
+#include "tenon/generated/factory/functions.h"
 
 namespace tenon::autograd {
 

@@ -5,7 +5,12 @@
 #include "tenon/autograd/autograd_meta.h"
 #include "tenon/autograd/fit_gradient.h"
 #include "tenon/core/thread_state.h"
-#include "tenon/generated/functions.h"
+#include "tenon/generated/arithmetic/functions.h"
+#include "tenon/generated/comparison/functions.h"
+#include "tenon/generated/complex/functions.h"
+#include "tenon/generated/factory/functions.h"
+#include "tenon/generated/reduction/functions.h"
+#include "tenon/generated/view/functions.h"
 
 namespace tenon::autograd {
 namespace {

@@ -113,7 +113,7 @@ SourceMark note_source([[maybe_unused]] void* frame) noexcept {
   // are stepped over.
   auto* const* at = static_cast<void* const*>(frame);
   const auto* back = static_cast<const char*>(at[1]);
-  if (back >= __start_tenon_call_sites && back < __stop_tenon_call_sites) {
+  while (back >= __start_tenon_call_sites && back < __stop_tenon_call_sites) {
     at = static_cast<void* const*>(at[0]);
     back = static_cast<const char*>(at[1]);
   }

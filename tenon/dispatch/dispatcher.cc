@@ -88,26 +88,30 @@ Dispatcher& Dispatcher::singleton() {
 
 Dispatcher::Dispatcher() : state_(new State) {}
 
+OperatorRegistrations* Dispatcher::State::find(std::string_view name, std::string_view overload) {
+  const auto it = operators.find(joined_name(name, overload));
+  return it != operators.end() ? it->second.get() : find_builtin(name, overload);
+}
+
 OperatorRegistrations& Dispatcher::State::find_or_create(std::string_view name, std::string_view overload) {
+  if (OperatorRegistrations* known = find(name, overload)) return *known;
   auto& registrations = operators[joined_name(name, overload)];
-  if (!registrations) {
-    registrations = std::make_unique<OperatorRegistrations>();
-    registrations->name = name;
-    registrations->overload = overload;
-    auto* entry = new OperatorEntry;
-    entry->name = registrations->name;
-    entry->overload = registrations->overload;
-    entry->registrations = registrations.get();
-    registrations->entries.push_back(entry);
-  }
+  registrations = std::make_unique<OperatorRegistrations>();
+  registrations->name = name;
+  registrations->overload = overload;
+  auto* entry = new OperatorEntry;
+  entry->name = registrations->name;
+  entry->overload = registrations->overload;
+  entry->registrations = registrations.get();
+  registrations->entries.push_back(entry);
   return *registrations;
 }
 
 std::optional<OperatorHandle> Dispatcher::find_op(std::string_view name, std::string_view overload) {
   commit_pending();
   const Lock lock(state_->mutex);
-  const OperatorRegistrations* op = state_->find(joined_name(name, overload));
-  if (!op || !op->schema.load(std::memory_order_acquire)) return std::nullopt;
+  const OperatorRegistrations* op = state_->find(name, overload);
+  if (!op || !op->declared()) return std::nullopt;
   return OperatorHandle(*op->entries.back());
 }
 
@@ -116,7 +120,7 @@ OperatorHandle Dispatcher::find_schema_or_throw(std::string_view name, std::stri
   const std::string full = joined_name(name, overload);
   {
     const Lock lock(state_->mutex);
-    if (const OperatorRegistrations* op = state_->find(full); op && !op->kernels.empty()) {
+    if (const OperatorRegistrations* op = state_->find(name, overload); op && !op->kernels.empty()) {
       throw_error(ErrorKind::NotImplemented,
                   fmt::format("Operator '{}' has a kernel ({}) but no declaration; declare it with m.def in "
                               "TENON_LIBRARY({}, m)",
@@ -135,9 +139,10 @@ OperatorHandle Dispatcher::find_schema_or_throw_full(std::string_view full_name)
 std::vector<std::string> Dispatcher::operator_names() {
   commit_pending();
   const Lock lock(state_->mutex);
+  state_->declare_all();
   std::vector<std::string> names;
   for (const auto& [name, op] : state_->operators) {
-    if (op->schema.load(std::memory_order_relaxed)) names.push_back(name);
+    if (op->declared()) names.push_back(name);
   }
   std::sort(names.begin(), names.end());
   return names;
@@ -177,7 +182,7 @@ uint64_t Dispatcher::implement(std::string_view name, std::string_view overload,
   {
     const Lock lock(state_->mutex);
     OperatorRegistrations& op = state_->find_or_create(name, overload);
-    if (const auto* schema = op.schema.load(std::memory_order_relaxed)) check_kernel(*schema, f, where);
+    if (const auto* schema = op.declared_schema()) check_kernel(*schema, f, where);
     const auto older =
         std::find_if(op.kernels.begin(), op.kernels.end(), [&](const auto& r) { return r.key == key; });
     if (older != op.kernels.end() && detail::dispatch_trace_enabled.load(std::memory_order_relaxed)) {
@@ -252,17 +257,18 @@ void Dispatcher::invalidate_tables() {
 
 void Dispatcher::adopt(OperatorEntry& entry) {
   const Lock lock(state_->mutex);
-  const std::string full = entry.full_name();
-  auto& registrations = state_->operators[full];
+  OperatorRegistrations* registrations = state_->find(entry.name, entry.overload);
   if (!registrations) {
-    registrations = std::make_unique<OperatorRegistrations>();
-    registrations->name = entry.name;
-    registrations->overload = entry.overload;
+    auto& owned = state_->operators[entry.full_name()];
+    owned = std::make_unique<OperatorRegistrations>();
+    owned->name = entry.name;
+    owned->overload = entry.overload;
+    registrations = owned.get();
   }
   auto& entries = registrations->entries;
   if (std::find(entries.begin(), entries.end(), &entry) != entries.end()) return;
-  entry.registrations = registrations.get();
-  entry.written_lists = written_lists(registrations->schema);
+  entry.registrations = registrations;
+  entry.written_lists = written_lists(registrations->declared_schema());
   entries.push_back(&entry);
   entry.table.store(&detail::kNoTable, std::memory_order_release);
 }

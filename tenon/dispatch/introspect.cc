@@ -14,10 +14,10 @@ namespace {
 using Lock = std::lock_guard<std::recursive_mutex>;
 
 /// The registrations behind a handle; the dispatcher's mutex is held.
-const OperatorRegistrations& registrations_of(OperatorHandle op) {
-  TENON_CHECK(op.entry().registrations, NotImplemented,
-              fmt::format("Operator '{}' has no declaration", op.full_name()));
-  return *op.entry().registrations;
+OperatorRegistrations& registrations_of(OperatorHandle op) {
+  OperatorRegistrations* const found = Dispatcher::singleton().state().of(op.entry());
+  TENON_CHECK(found, NotImplemented, fmt::format("Operator '{}' has no declaration", op.full_name()));
+  return *found;
 }
 
 /// Every runtime key of a table, as people read it: dense first, backend by backend, then rising.
@@ -122,7 +122,8 @@ void detail::missing_kernel(const OperatorEntry& entry, DispatchKeySet keys) {
   Dispatcher::State& state = Dispatcher::singleton().state();
   const Lock lock(state.mutex);
   const std::string full = entry.full_name();
-  TENON_CHECK(entry.registrations, NotImplemented, fmt::format("Operator '{}' has no declaration", full));
+  const OperatorRegistrations* const registrations = state.of(entry);
+  TENON_CHECK(registrations, NotImplemented, fmt::format("Operator '{}' has no declaration", full));
   const Functionality f = DispatchKeySet(keys.bits() & compute_column(entry, keys).mask).functionality();
   std::string what = f == Functionality::Dense
                          ? fmt::format("device {}", backend_name(keys.backend()))
@@ -131,7 +132,7 @@ void detail::missing_kernel(const OperatorEntry& entry, DispatchKeySet keys) {
     what = fmt::format("backend {}, which nobody registered", keys.backend());
   throw_error(ErrorKind::NotImplemented,
               fmt::format("Operator '{}' is not implemented for {}; {} (see `tenon table {}`)", full, what,
-                          kernels_exist_for(*entry.registrations), full));
+                          kernels_exist_for(*registrations), full));
 }
 
 bool Dispatcher::has_kernel(OperatorHandle op) {

@@ -174,12 +174,16 @@ class CppFunction {
     return c;
   }
   /// A generated kernel: code for a canonical signature, constant data for one operator.
+  static CppFunction from_parts(const Kernel& kernel, detail::SignatureTypes (*types)()) {
+    CppFunction c;
+    c.kernel_ = kernel;
+    c.types_ = types;
+    return c;
+  }
   template <class Sig>
   static CppFunction from_data(detail::AnyFunction unboxed, const void* data) {
-    CppFunction c;
-    c.kernel_ = {unboxed, &detail::BoxedFromUnboxed<Sig>::call, data};
-    c.types_ = &detail::SignatureOf<Sig>::types;
-    return c;
+    return from_parts({unboxed, &detail::BoxedFromUnboxed<Sig>::call, data},
+                      &detail::SignatureOf<Sig>::types);
   }
   /// The same kernel for those backends alone that `probe` names; asked whenever tables are computed.
   CppFunction serving(detail::ServesProbe probe) && {

@@ -123,9 +123,17 @@ void not_implemented_entry(const Kernel&, const OperatorHandle& op, DispatchKeyS
 }  // namespace detail
 
 const schema::FunctionSchema& OperatorHandle::schema() const {
-  if (!entry_->registrations) Dispatcher::singleton().commit_pending();
-  const auto* schema =
-      entry_->registrations ? entry_->registrations->schema.load(std::memory_order_acquire) : nullptr;
+  const OperatorRegistrations* known = entry_->registrations.load(std::memory_order_acquire);
+  const auto* schema = known ? known->schema.load(std::memory_order_acquire) : nullptr;
+  if (schema) [[likely]]
+    return *schema;
+  Dispatcher& dispatcher = Dispatcher::singleton();
+  dispatcher.commit_pending();
+  {
+    const std::lock_guard lock(dispatcher.state().mutex);
+    OperatorRegistrations* op = dispatcher.state().of(*entry_);
+    schema = op ? op->declared_schema() : nullptr;
+  }
   TENON_CHECK(schema, NotImplemented, fmt::format("Operator '{}' has no declaration", full_name()));
   return *schema;
 }

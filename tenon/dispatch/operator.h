@@ -41,7 +41,8 @@ struct OperatorEntry {
   std::string_view name;      ///< "aten::add"; points to text that lives for the whole process
   std::string_view overload;  ///< "Tensor"
   std::atomic<const OperatorTable*> table{&detail::kNoTable};
-  OperatorRegistrations* registrations = nullptr;
+  /// Null until somebody asks, for a built-in operator.
+  std::atomic<OperatorRegistrations*> registrations{nullptr};
   /// Bit i: argument i is a list whose tensors the operator writes, which its C++ type does not say.
   std::atomic<uint64_t> written_lists{0};
 

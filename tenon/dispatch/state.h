@@ -6,12 +6,14 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <thread>
 #include <unordered_map>
 #include <vector>
 
+#include "tenon/dispatch/builtin.h"
 #include "tenon/dispatch/closure.h"
 #include "tenon/dispatch/dispatcher.h"
 #include "tenon/dispatch/library.h"
@@ -32,7 +34,10 @@ struct OperatorRegistrations {
   std::string name, overload;
   /// The operator's entries: one, or also a generated one that was adopted after the name was known.
   std::vector<OperatorEntry*> entries;
-  /// Replaced schemas are kept, because handles give out references.
+  /// The text of a built-in operator's schema, which is parsed when somebody asks.
+  const char* builtin_schema = nullptr;
+  /// Null where there is none, or nobody asked. Replaced schemas are kept, because handles give out
+  /// references.
   std::atomic<const schema::FunctionSchema*> schema{nullptr};
   std::vector<std::unique_ptr<const schema::FunctionSchema>> schemas;
   uint64_t definition = 0;
@@ -43,6 +48,9 @@ struct OperatorRegistrations {
   bool computed_is_current = false;
 
   std::string full_name() const { return overload.empty() ? name : name + "." + overload; }
+  bool declared() const noexcept { return definition != 0; }
+  /// The schema; null where nobody declared it. The dispatcher's mutex is held.
+  const schema::FunctionSchema* declared_schema();
   /// Makes the next call compute the table.
   void invalidate() noexcept {
     computed_is_current = false;
@@ -78,10 +86,15 @@ struct Dispatcher::State {
     std::thread::id outer;
   };
 
-  OperatorRegistrations* find(const std::string& full_name) {
-    const auto it = operators.find(full_name);
-    return it == operators.end() ? nullptr : it->second.get();
-  }
+  std::span<const detail::BuiltinFamily* const> builtin;  ///< `operators` has those that somebody asked for.
+
+  OperatorRegistrations* find(std::string_view name, std::string_view overload);
+  /// A built-in operator; null where there is none of that name.
+  OperatorRegistrations* find_builtin(std::string_view name, std::string_view overload);
+  /// What is registered for an entry; null where it is nobody's.
+  OperatorRegistrations* of(const OperatorEntry& entry);
+  /// Has `operators` hold the built-in ones too.
+  void declare_all();
   OperatorRegistrations& find_or_create(std::string_view name, std::string_view overload);
   void invalidate_all() noexcept {
     for (auto& [name, registrations] : operators) registrations->invalidate();
@@ -96,7 +109,7 @@ struct ComputedCell {
   SourceLocation where;
 };
 /// The rules by which registrations become a table. The dispatcher's mutex is held.
-ComputedCell compute_cell(const Dispatcher::State& state, const OperatorRegistrations& op, DispatchKey key);
+ComputedCell compute_cell(const Dispatcher::State& state, OperatorRegistrations& op, DispatchKey key);
 
 /// "file.cc:12".
 std::string to_string(SourceLocation where);

@@ -54,9 +54,13 @@ void select_backend(const Kernel&, const OperatorHandle& op, DispatchKeySet keys
 }
 constexpr Kernel kSelectBackend{nullptr, &select_backend, nullptr};
 
-bool makes_tensors_on_a_device(const schema::FunctionSchema& schema) {
+bool makes_tensors_on_a_device(OperatorRegistrations& op) {
+  // Not worth parsing most schemas for.
+  if (op.builtin_schema && !std::strstr(op.builtin_schema, "Device")) return false;
+  const schema::FunctionSchema* schema = op.declared_schema();
+  if (!schema) return false;
   bool device = false;
-  for (const schema::Argument& a : schema.arguments) {
+  for (const schema::Argument& a : schema->arguments) {
     if (a.type.base == schema::BaseType::Tensor) return false;
     device |= a.type.base == schema::BaseType::Device && !a.type.list;
   }
@@ -64,7 +68,7 @@ bool makes_tensors_on_a_device(const schema::FunctionSchema& schema) {
 }
 
 /// Below Autograd, for a key crossed with backends.
-ComputedCell backend_cell(const Dispatcher::State& state, const OperatorRegistrations& op, DispatchKey key) {
+ComputedCell backend_cell(const Dispatcher::State& state, OperatorRegistrations& op, DispatchKey key) {
   if (const auto* own = find_kernel(op.kernels, key)) return cell_of(*own, CellSource::Kernel);
   const KernelRecord* dense =
       key.functionality == Functionality::Dense ? find_kernel(op.kernels, kCompositeDense) : nullptr;
@@ -81,7 +85,7 @@ ComputedCell backend_cell(const Dispatcher::State& state, const OperatorRegistra
   return {};
 }
 
-ComputedCell autograd_cell(const Dispatcher::State& state, const OperatorRegistrations& op, DispatchKey key) {
+ComputedCell autograd_cell(const Dispatcher::State& state, OperatorRegistrations& op, DispatchKey key) {
   if (const auto* own = find_kernel(op.kernels, key)) return cell_of(*own, CellSource::Kernel);
   if (const auto* alias = find_kernel(op.kernels, kAutogradAlias)) return cell_of(*alias, CellSource::Kernel);
   // A catch-all kernel is differentiated through what it calls, unless something below has a kernel of its
@@ -97,11 +101,10 @@ ComputedCell autograd_cell(const Dispatcher::State& state, const OperatorRegistr
 }
 
 /// A functionality that is not crossed with backends.
-ComputedCell global_cell(const Dispatcher::State& state, const OperatorRegistrations& op, DispatchKey key) {
+ComputedCell global_cell(const Dispatcher::State& state, OperatorRegistrations& op, DispatchKey key) {
   if (const auto* own = find_kernel(op.kernels, key)) return cell_of(*own, CellSource::Kernel);
   if (key.functionality == Functionality::BackendSelect) {
-    const auto* schema = op.schema.load(std::memory_order_relaxed);
-    if (schema && makes_tensors_on_a_device(*schema)) {
+    if (makes_tensors_on_a_device(op)) {
       return {CellSource::Kernel, &kSelectBackend, SourceLocation::here()};
     }
   }
@@ -109,7 +112,7 @@ ComputedCell global_cell(const Dispatcher::State& state, const OperatorRegistrat
   return {CellSource::Fallthrough, nullptr, {}};
 }
 
-void compute_column(const Dispatcher::State& state, const OperatorRegistrations& op, Backend backend,
+void compute_column(const Dispatcher::State& state, OperatorRegistrations& op, Backend backend,
                     OperatorTable& column) {
   column.mask = DispatchKeySet::kBackendBits;
   column.backends = live_backends();
@@ -156,7 +159,7 @@ bool has_two_accelerators(DispatchKeySet keys) noexcept {
 
 }  // namespace
 
-ComputedCell compute_cell(const Dispatcher::State& state, const OperatorRegistrations& op, DispatchKey key) {
+ComputedCell compute_cell(const Dispatcher::State& state, OperatorRegistrations& op, DispatchKey key) {
   if (!is_per_backend(key.functionality)) return global_cell(state, op, key);
   if (key.functionality == Functionality::Autograd) return autograd_cell(state, op, key);
   return backend_cell(state, op, key);
@@ -183,9 +186,10 @@ const OperatorTable& detail::compute_column(const OperatorEntry& entry, Dispatch
   dispatcher.commit_pending();
   Dispatcher::State& state = dispatcher.state();
   const std::lock_guard lock(state.mutex);
-  TENON_CHECK(entry.registrations, NotImplemented,
+  OperatorRegistrations* const registrations = state.of(entry);
+  TENON_CHECK(registrations, NotImplemented,
               fmt::format("Operator '{}' has no declaration", entry.full_name()));
-  OperatorRegistrations& op = *entry.registrations;
+  OperatorRegistrations& op = *registrations;
   const int32_t index = OperatorTable::column_index(keys);
   if (!op.computed_is_current || index >= op.computed->backends) compute_table(state, op);
   // A traced call must come here again.

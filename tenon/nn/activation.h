@@ -1,7 +1,8 @@
 // Layers without parameters: activations and Flatten.
 #pragma once
 
-#include "tenon/generated/functions.h"
+#include "tenon/generated/activation/functions.h"
+#include "tenon/generated/view/functions.h"
 #include "tenon/nn/module.h"
 
 namespace tenon::nn {

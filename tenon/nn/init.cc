@@ -5,7 +5,6 @@
 #include <cmath>
 
 #include "tenon/core/thread_state.h"
-#include "tenon/generated/functions.h"
 
 namespace tenon::nn::init {
 namespace {

@@ -4,7 +4,8 @@
 
 #include <cmath>
 
-#include "tenon/generated/functions.h"
+#include "tenon/generated/factory/functions.h"
+#include "tenon/generated/matmul/functions.h"
 #include "tenon/nn/init.h"
 
 namespace tenon::nn {

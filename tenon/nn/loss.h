@@ -1,7 +1,7 @@
 // Losses as objects; each is the function of the same meaning with the choices kept.
 #pragma once
 
-#include "tenon/generated/functions.h"
+#include "tenon/generated/softmax/functions.h"
 
 namespace tenon::nn {
 

@@ -1,9 +1,9 @@
 // clamp in its forms, over clamp_min and clamp_max: either bound may be missing.
 #include <fmt/core.h>
 
-#include "tenon/generated/functions.h"
-#include "tenon/generated/op_bodies.h"
-#include "tenon/generated/operators.h"
+#include "tenon/generated/arithmetic/bodies.h"
+#include "tenon/generated/arithmetic/functions.h"
+#include "tenon/generated/arithmetic/operators.h"
 #include "tenon/iter/geometry.h"
 #include "tenon/iter/promotion.h"
 

@@ -1,8 +1,13 @@
 // Complex tensors: views of their parts, and operators made of them.
 #include <fmt/core.h>
 
-#include "tenon/generated/functions.h"
-#include "tenon/generated/op_bodies.h"
+#include "tenon/generated/arithmetic/functions.h"
+#include "tenon/generated/comparison/functions.h"
+#include "tenon/generated/complex/bodies.h"
+#include "tenon/generated/complex/functions.h"
+#include "tenon/generated/factory/functions.h"
+#include "tenon/generated/unary/functions.h"
+#include "tenon/generated/view/functions.h"
 #include "tenon/iter/geometry.h"
 #include "tenon/ops/elements.h"
 

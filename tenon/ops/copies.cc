@@ -1,8 +1,13 @@
 // Operators that copy, convert, fill and read elements.
 #include <fmt/core.h>
 
-#include "tenon/generated/functions.h"
-#include "tenon/generated/op_bodies.h"
+#include "tenon/generated/arithmetic/functions.h"
+#include "tenon/generated/comparison/functions.h"
+#include "tenon/generated/copy/bodies.h"
+#include "tenon/generated/copy/functions.h"
+#include "tenon/generated/factory/bodies.h"
+#include "tenon/generated/reduction/functions.h"
+#include "tenon/generated/unary/functions.h"
 #include "tenon/ops/device_stubs.h"
 #include "tenon/ops/elements.h"
 

@@ -3,7 +3,8 @@
 
 #include <cmath>
 
-#include "tenon/generated/op_bodies.h"
+#include "tenon/generated/factory/bodies.h"
+#include "tenon/generated/view/bodies.h"
 #include "tenon/ops/device_stubs.h"
 #include "tenon/ops/elements.h"
 #include "tenon/ops/geometry.h"

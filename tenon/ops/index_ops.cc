@@ -6,8 +6,10 @@
 
 #include <algorithm>
 
-#include "tenon/generated/functions.h"
-#include "tenon/generated/op_bodies.h"
+#include "tenon/generated/arithmetic/functions.h"
+#include "tenon/generated/indexing/bodies.h"
+#include "tenon/generated/indexing/functions.h"
+#include "tenon/generated/view/bodies.h"
 #include "tenon/iter/geometry.h"
 #include "tenon/ops/device_stubs.h"
 #include "tenon/ops/elements.h"

@@ -4,7 +4,9 @@
 
 #include <algorithm>
 
-#include "tenon/generated/functions.h"
+#include "tenon/generated/factory/functions.h"
+#include "tenon/generated/indexing/functions.h"
+#include "tenon/generated/view/functions.h"
 
 namespace tenon {
 namespace {

@@ -2,8 +2,9 @@
 #include <fmt/core.h>
 
 #include "tenon/core/thread_state.h"
-#include "tenon/generated/functions.h"
-#include "tenon/generated/op_bodies.h"
+#include "tenon/generated/factory/functions.h"
+#include "tenon/generated/view/bodies.h"
+#include "tenon/generated/view/functions.h"
 #include "tenon/iter/promotion.h"
 
 namespace tenon::ops {

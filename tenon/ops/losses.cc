@@ -2,8 +2,14 @@
 #include <fmt/core.h>
 
 #include "tenon/core/thread_state.h"
-#include "tenon/generated/functions.h"
-#include "tenon/generated/op_bodies.h"
+#include "tenon/generated/arithmetic/functions.h"
+#include "tenon/generated/comparison/functions.h"
+#include "tenon/generated/indexing/functions.h"
+#include "tenon/generated/reduction/functions.h"
+#include "tenon/generated/softmax/bodies.h"
+#include "tenon/generated/softmax/functions.h"
+#include "tenon/generated/unary/functions.h"
+#include "tenon/generated/view/functions.h"
 
 namespace tenon::ops {
 namespace {

@@ -2,8 +2,12 @@
 #include <fmt/core.h>
 
 #include "tenon/core/thread_state.h"
-#include "tenon/generated/functions.h"
-#include "tenon/generated/op_bodies.h"
+#include "tenon/generated/arithmetic/functions.h"
+#include "tenon/generated/complex/functions.h"
+#include "tenon/generated/matmul/bodies.h"
+#include "tenon/generated/matmul/functions.h"
+#include "tenon/generated/view/bodies.h"
+#include "tenon/generated/view/functions.h"
 #include "tenon/iter/geometry.h"
 #include "tenon/ops/geometry.h"
 

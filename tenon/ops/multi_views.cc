@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "tenon/generated/op_bodies.h"
+#include "tenon/generated/view/bodies.h"
 
 // split and unbind make all their views at once, so that these have one node, and so that autograd can refuse
 // to write through them.

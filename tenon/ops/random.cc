@@ -5,8 +5,13 @@
 #include <cmath>
 #include <numbers>
 
-#include "tenon/generated/functions.h"
-#include "tenon/generated/op_bodies.h"
+#include "tenon/generated/arithmetic/functions.h"
+#include "tenon/generated/complex/bodies.h"
+#include "tenon/generated/factory/bodies.h"
+#include "tenon/generated/factory/functions.h"
+#include "tenon/generated/random/bodies.h"
+#include "tenon/generated/reduction/functions.h"
+#include "tenon/generated/view/bodies.h"
 #include "tenon/ops/device_stubs.h"
 #include "tenon/ops/elements.h"
 

@@ -5,8 +5,15 @@
 #include <limits>
 
 #include "tenon/core/thread_state.h"
-#include "tenon/generated/functions.h"
-#include "tenon/generated/op_bodies.h"
+#include "tenon/generated/arithmetic/functions.h"
+#include "tenon/generated/comparison/functions.h"
+#include "tenon/generated/complex/functions.h"
+#include "tenon/generated/factory/functions.h"
+#include "tenon/generated/indexing/functions.h"
+#include "tenon/generated/reduction/bodies.h"
+#include "tenon/generated/reduction/functions.h"
+#include "tenon/generated/unary/functions.h"
+#include "tenon/generated/view/functions.h"
 #include "tenon/ops/reduce_dims.h"
 
 namespace tenon::ops {

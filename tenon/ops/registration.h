@@ -1,41 +1,19 @@
-// How generated registrations reach the dispatcher: rows of constant data, and one maker for each C++
-// signature. Used by generated register_*.cc only. Knows nothing of any particular operator.
+// What the rows of built-in operators (dispatch/builtin.h) name: entry points of hand-written bodies and of
+// factories, one for each C++ signature. Used by generated files only. Knows nothing of any particular
+// operator.
 #pragma once
 
-#include <span>
-
-#include "tenon/dispatch/dispatcher.h"
+#include "tenon/dispatch/builtin.h"
 #include "tenon/dispatch/stub.h"
 #include "tenon/ops/error_name.h"
 
 namespace tenon::detail {
-
-/// One operator of the YAML files.
-struct BuiltinOperator {
-  const char* schema;
-  const char* file;
-  int line;
-};
-
-/// One kernel: `make(data)` gives it its types.
-struct BuiltinKernel {
-  uint16_t op;  ///< Position in operator_entries.
-  DispatchKey key;
-  CppFunction (*make)(const void* data);
-  const void* data;
-  ServesProbe probe = {};
-};
 
 /// Probe of a body that calls stubs: `data` is a null-terminated array of StubBase pointers.
 bool stubs_serve(const void* data, Backend backend) noexcept;
 template <auto*... stubs>
 inline constexpr const StubBase* kStubs[] = {stubs..., nullptr};
 
-/// A kernel of generated code: `Entry::call` with constant data.
-template <class Sig, class Entry>
-CppFunction make_generated(const void* data) {
-  return CppFunction::from_data<Sig>(reinterpret_cast<AnyFunction>(&Entry::call), data);
-}
 /// A hand-written body, and the operator that it is of.
 struct BuiltinFunction {
   AnyFunction function;
@@ -55,9 +33,6 @@ struct FunctionCall<R(A...)> {
     }
   }
 };
-/// For an operator that has no derivative.
-inline CppFunction make_fallthrough(const void*) { return CppFunction::make_fallthrough(); }
-
 /// Sends a factory to the kernel of the device and layout that it is asked for; `data` is the operator's
 /// entry.
 template <class Sig>
@@ -84,9 +59,5 @@ struct BackendSelect<R(A...)> {
     if (wanted) functionality = functionality_of(*wanted);
   }
 };
-
-/// Declares the operators, and registers their kernels, whose rows come in several parts.
-void register_builtin(std::span<const BuiltinOperator> operators, std::span<OperatorEntry> entries,
-                      std::span<const std::span<const BuiltinKernel>* const> kernels);
 
 }  // namespace tenon::detail

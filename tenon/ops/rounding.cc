@@ -3,8 +3,10 @@
 
 #include <cmath>
 
-#include "tenon/generated/functions.h"
-#include "tenon/generated/op_bodies.h"
+#include "tenon/generated/arithmetic/bodies.h"
+#include "tenon/generated/arithmetic/functions.h"
+#include "tenon/generated/unary/bodies.h"
+#include "tenon/generated/unary/functions.h"
 
 namespace tenon::ops {
 namespace {

@@ -1,33 +1,37 @@
 // The C++ operators of Tensor: + - * / and comparisons, element by element, with tensors and numbers.
-// Used by C++ callers. Each is one call of the operator function of the same meaning.
+// Used by C++ callers. Each is one call of the method of the same meaning.
 #pragma once
 
-#include "tenon/generated/functions.h"
+#include "tenon/core/tensor.h"
 
 namespace tenon {
 
-inline Tensor operator+(const Tensor& a, const Tensor& b) { return add(a, b); }
-inline Tensor operator+(const Tensor& a, const Scalar& b) { return add(a, b); }
-inline Tensor operator+(const Scalar& a, const Tensor& b) { return add(b, a); }
-inline Tensor operator-(const Tensor& a, const Tensor& b) { return sub(a, b); }
-inline Tensor operator-(const Tensor& a, const Scalar& b) { return sub(a, b); }
-inline Tensor operator-(const Scalar& a, const Tensor& b) { return rsub(b, a); }
-inline Tensor operator*(const Tensor& a, const Tensor& b) { return mul(a, b); }
-inline Tensor operator*(const Tensor& a, const Scalar& b) { return mul(a, b); }
-inline Tensor operator*(const Scalar& a, const Tensor& b) { return mul(b, a); }
-inline Tensor operator/(const Tensor& a, const Tensor& b) { return div(a, b); }
-inline Tensor operator/(const Tensor& a, const Scalar& b) { return div(a, b); }
-inline Tensor operator/(const Scalar& a, const Tensor& b) {
-  return div(wrapped_scalar_tensor(a, b.device()), b);
-}
-inline Tensor operator-(const Tensor& a) { return neg(a); }
-inline Tensor operator~(const Tensor& a) { return bitwise_not(a); }
-inline Tensor operator!(const Tensor& a) { return logical_not(a); }
+// Methods, which core/tensor.h declares, so that whoever writes a + b depends on no family of operators; this
+// one is none.
+Tensor rsub(const Tensor& self, const Scalar& other, const Scalar& alpha);
 
-#define TENON_COMPARISON(op, name, mirrored)                                         \
-  inline Tensor operator op(const Tensor& a, const Tensor& b) { return name(a, b); } \
-  inline Tensor operator op(const Tensor& a, const Scalar& b) { return name(a, b); } \
-  inline Tensor operator op(const Scalar& a, const Tensor& b) { return mirrored(b, a); }
+inline Tensor operator+(const Tensor& a, const Tensor& b) { return a.add(b); }
+inline Tensor operator+(const Tensor& a, const Scalar& b) { return a.add(b); }
+inline Tensor operator+(const Scalar& a, const Tensor& b) { return b.add(a); }
+inline Tensor operator-(const Tensor& a, const Tensor& b) { return a.sub(b); }
+inline Tensor operator-(const Tensor& a, const Scalar& b) { return a.sub(b); }
+inline Tensor operator-(const Scalar& a, const Tensor& b) { return rsub(b, a, 1); }
+inline Tensor operator*(const Tensor& a, const Tensor& b) { return a.mul(b); }
+inline Tensor operator*(const Tensor& a, const Scalar& b) { return a.mul(b); }
+inline Tensor operator*(const Scalar& a, const Tensor& b) { return b.mul(a); }
+inline Tensor operator/(const Tensor& a, const Tensor& b) { return a.div(b); }
+inline Tensor operator/(const Tensor& a, const Scalar& b) { return a.div(b); }
+inline Tensor operator/(const Scalar& a, const Tensor& b) {
+  return wrapped_scalar_tensor(a, b.device()).div(b);
+}
+inline Tensor operator-(const Tensor& a) { return a.neg(); }
+inline Tensor operator~(const Tensor& a) { return a.bitwise_not(); }
+inline Tensor operator!(const Tensor& a) { return a.logical_not(); }
+
+#define TENON_COMPARISON(op, name, mirrored)                                        \
+  inline Tensor operator op(const Tensor& a, const Tensor& b) { return a.name(b); } \
+  inline Tensor operator op(const Tensor& a, const Scalar& b) { return a.name(b); } \
+  inline Tensor operator op(const Scalar& a, const Tensor& b) { return b.mirrored(a); }
 TENON_COMPARISON(==, eq, eq)
 TENON_COMPARISON(!=, ne, ne)
 TENON_COMPARISON(<, lt, gt)

@@ -5,8 +5,11 @@
 #include <numeric>
 
 #include "tenon/core/copy_report.h"
-#include "tenon/generated/functions.h"
-#include "tenon/generated/op_bodies.h"
+#include "tenon/generated/arithmetic/functions.h"
+#include "tenon/generated/factory/functions.h"
+#include "tenon/generated/reduction/functions.h"
+#include "tenon/generated/view/bodies.h"
+#include "tenon/generated/view/functions.h"
 #include "tenon/iter/overlap.h"
 #include "tenon/ops/device_stubs.h"
 #include "tenon/ops/elements.h"

@@ -5,7 +5,7 @@
 #include <limits>
 
 #include "tenon/core/thread_state.h"
-#include "tenon/generated/op_bodies.h"
+#include "tenon/generated/view/bodies.h"
 #include "tenon/ops/geometry.h"
 
 namespace tenon::ops {

@@ -5,7 +5,8 @@
 #include <cmath>
 
 #include "tenon/core/thread_state.h"
-#include "tenon/generated/functions.h"
+#include "tenon/generated/arithmetic/functions.h"
+#include "tenon/generated/factory/functions.h"
 
 namespace tenon::optim {
 

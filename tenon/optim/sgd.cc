@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "tenon/core/thread_state.h"
-#include "tenon/generated/functions.h"
+#include "tenon/generated/arithmetic/functions.h"
 
 namespace tenon::optim {
 

@@ -8,6 +8,8 @@
 
 #include "tenon/autograd/accumulate_grad.h"
 #include "tenon/autograd/saved_tensor.h"
+#include "tenon/generated/arithmetic/functions.h"
+#include "tenon/generated/unary/functions.h"
 #include "tests/autograd/testing.h"
 
 namespace tenon {

@@ -2,6 +2,9 @@
 #include "tenon/autograd/fallback.h"
 
 #include "tenon/dispatch/library.h"
+#include "tenon/generated/arithmetic/functions.h"
+#include "tenon/generated/reduction/functions.h"
+#include "tenon/generated/unary/functions.h"
 #include "tests/autograd/testing.h"
 
 namespace tenon {

@@ -1,6 +1,10 @@
 // autograd::Function: functions with a backward of their own.
 #include "tenon/autograd/function.h"
 
+#include "tenon/generated/arithmetic/functions.h"
+#include "tenon/generated/comparison/functions.h"
+#include "tenon/generated/reduction/functions.h"
+#include "tenon/generated/unary/functions.h"
 #include "tests/autograd/testing.h"
 
 namespace tenon {

@@ -1,6 +1,17 @@
 // Every differentiable operator against central differences in float64, first and second derivatives, with
 // incoming gradients of every layout. Points are away from kinks.
 #include "tenon/dispatch/dispatcher.h"
+#include "tenon/generated/activation/functions.h"
+#include "tenon/generated/arithmetic/functions.h"
+#include "tenon/generated/comparison/functions.h"
+#include "tenon/generated/complex/functions.h"
+#include "tenon/generated/copy/functions.h"
+#include "tenon/generated/factory/functions.h"
+#include "tenon/generated/indexing/functions.h"
+#include "tenon/generated/matmul/functions.h"
+#include "tenon/generated/reduction/functions.h"
+#include "tenon/generated/softmax/functions.h"
+#include "tenon/generated/unary/functions.h"
 #include "tests/autograd/testing.h"
 
 namespace tenon {

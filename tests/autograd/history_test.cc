@@ -1,4 +1,8 @@
 // Recording: what a call leaves behind, for functional, in-place and out forms, and in every mode.
+#include "tenon/generated/arithmetic/functions.h"
+#include "tenon/generated/comparison/functions.h"
+#include "tenon/generated/reduction/functions.h"
+#include "tenon/generated/unary/functions.h"
 #include "tests/autograd/testing.h"
 
 namespace tenon {

@@ -6,6 +6,8 @@
 #include "tenon/autograd/anomaly.h"
 #include "tenon/autograd/saved_hooks.h"
 #include "tenon/dispatch/dispatcher.h"
+#include "tenon/generated/arithmetic/functions.h"
+#include "tenon/generated/unary/functions.h"
 #include "tests/autograd/testing.h"
 
 namespace tenon {

@@ -3,6 +3,9 @@
 
 #include "tenon/autograd/function.h"
 #include "tenon/core/source_mark.h"
+#include "tenon/generated/arithmetic/functions.h"
+#include "tenon/generated/factory/functions.h"
+#include "tenon/generated/unary/functions.h"
 #include "tests/autograd/testing.h"
 
 namespace tenon {

@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "tenon/autograd/autograd.h"
-#include "tenon/generated/functions.h"
 
 namespace tenon::testing {
 

@@ -1,4 +1,6 @@
 // Views and in-place writes: whose history changes when elements are shared.
+#include "tenon/generated/arithmetic/functions.h"
+#include "tenon/generated/reduction/functions.h"
 #include "tests/autograd/testing.h"
 
 namespace tenon {

@@ -2,6 +2,7 @@
 // written on the way (running statistics).
 #include "tenon/autograd/history.h"
 #include "tenon/dispatch/library.h"
+#include "tenon/generated/arithmetic/functions.h"
 #include "tests/autograd/testing.h"
 
 namespace tenon {

@@ -5,6 +5,10 @@
 #include <cmath>
 
 #include "tenon/autograd/autograd.h"
+#include "tenon/generated/activation/functions.h"
+#include "tenon/generated/arithmetic/functions.h"
+#include "tenon/generated/factory/functions.h"
+#include "tenon/generated/random/functions.h"
 #include "tenon/nn.h"
 
 namespace tenon::nn {

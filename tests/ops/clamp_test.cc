@@ -1,3 +1,4 @@
+#include "tenon/generated/factory/functions.h"
 #include "tests/ops/testing.h"
 
 namespace tenon {

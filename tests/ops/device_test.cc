@@ -5,7 +5,11 @@
 
 #include "backends/cpu/pointwise/interpreter.h"
 #include "tenon/dispatch/library.h"
-#include "tenon/generated/stubs.h"
+#include "tenon/generated/activation/functions.h"
+#include "tenon/generated/arithmetic/functions.h"
+#include "tenon/generated/factory/functions.h"
+#include "tenon/generated/reduction/functions.h"
+#include "tenon/generated/reduction/stubs.h"
 #include "tenon/iter/pointwise_device.h"
 #include "tenon/ops/device_stubs.h"
 #include "tests/ops/testing.h"

@@ -1,5 +1,6 @@
 #include <limits>
 
+#include "tenon/generated/factory/functions.h"
 #include "tests/ops/testing.h"
 
 namespace tenon {

@@ -1,3 +1,6 @@
+#include "tenon/generated/factory/functions.h"
+#include "tenon/generated/indexing/functions.h"
+#include "tenon/generated/reduction/functions.h"
 #include "tests/ops/testing.h"
 
 namespace tenon {

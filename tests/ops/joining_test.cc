@@ -1,3 +1,6 @@
+#include "tenon/generated/copy/functions.h"
+#include "tenon/generated/factory/functions.h"
+#include "tenon/generated/view/functions.h"
 #include "tests/ops/testing.h"
 
 namespace tenon {

@@ -1,6 +1,8 @@
 #include <cstring>
 
 #include "tenon/core/strict.h"
+#include "tenon/generated/factory/functions.h"
+#include "tenon/generated/matmul/functions.h"
 #include "tests/ops/testing.h"
 
 namespace tenon {

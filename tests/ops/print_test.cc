@@ -3,6 +3,7 @@
 
 #include <sstream>
 
+#include "tenon/generated/factory/functions.h"
 #include "tests/ops/testing.h"
 
 namespace tenon {

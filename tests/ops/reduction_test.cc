@@ -3,6 +3,8 @@
 #include <map>
 
 #include "tenon/core/parallel.h"
+#include "tenon/generated/factory/functions.h"
+#include "tenon/generated/reduction/functions.h"
 #include "tests/ops/testing.h"
 
 namespace tenon {

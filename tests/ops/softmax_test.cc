@@ -2,6 +2,8 @@
 #include <cmath>
 
 #include "tenon/core/thread_state.h"
+#include "tenon/generated/factory/functions.h"
+#include "tenon/generated/softmax/functions.h"
 #include "tests/ops/testing.h"
 
 namespace tenon {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "tenon/core/half.h"
+#include "tenon/generated/complex/functions.h"
 #include "tenon/ops/indexing.h"
 #include "tenon/ops/tensor_factory.h"
 #include "tenon/ops/tensor_operators.h"

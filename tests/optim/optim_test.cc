@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "tenon/autograd/autograd.h"
-#include "tenon/generated/functions.h"
+#include "tenon/generated/factory/functions.h"
 
 namespace tenon::optim {
 namespace {

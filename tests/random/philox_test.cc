@@ -6,7 +6,9 @@
 #include <vector>
 
 #include "tenon/core/parallel.h"
-#include "tenon/generated/functions.h"
+#include "tenon/generated/copy/functions.h"
+#include "tenon/generated/factory/functions.h"
+#include "tenon/generated/random/functions.h"
 #include "tenon/random/philox.h"
 
 namespace tenon {

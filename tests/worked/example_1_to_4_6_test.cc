@@ -3,6 +3,9 @@
 
 #include "tenon/core/copy_report.h"
 #include "tenon/dispatch/key.h"
+#include "tenon/generated/factory/functions.h"
+#include "tenon/generated/matmul/functions.h"
+#include "tenon/generated/random/functions.h"
 #include "tenon/iter/tensor_iterator.h"
 #include "tenon/ops/print.h"
 #include "tests/ops/testing.h"

@@ -3,6 +3,7 @@
 
 #include "tenon/autograd/autograd.h"
 #include "tenon/autograd/node.h"
+#include "tenon/generated/arithmetic/functions.h"
 #include "tenon/ops/tensor_factory.h"
 #include "tenon/ops/tensor_operators.h"
 

@@ -6,7 +6,8 @@
 #include <string>
 
 #include "tenon/dispatch/library.h"
-#include "tenon/generated/functions.h"
+#include "tenon/generated/arithmetic/functions.h"
+#include "tenon/generated/factory/functions.h"
 
 namespace tenon {
 namespace {

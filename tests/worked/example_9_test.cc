@@ -5,7 +5,8 @@
 #include <vector>
 
 #include "tenon/dispatch/dispatcher.h"
-#include "tenon/generated/functions.h"
+#include "tenon/generated/factory/functions.h"
+#include "tenon/generated/random/functions.h"
 
 namespace tenon {
 namespace {

@@ -1,19 +1,17 @@
-// How many files each subject is split into. CMake must know the names of generated files before the
-// generator runs, so tenon/CMakeLists.txt reads the numbers from here; raise them when a file takes long to
-// compile.
+// How many files each subject is split into that is not split by family. CMake must know the names of
+// generated files before the generator runs, so tenon/CMakeLists.txt reads the numbers from here; raise them
+// when a file takes long to compile.
 #pragma once
 
 #include <cstddef>
 
 namespace tenon::opgen {
 
-inline constexpr size_t kFunctionFiles = 2;
-inline constexpr size_t kRegisterFiles = 4;
-inline constexpr size_t kAutogradFiles = 4;
-inline constexpr size_t kDerivativeFiles = 2;
+inline constexpr size_t kSignatureFiles = 5;
+inline constexpr size_t kHistoryFiles = 4;
 inline constexpr size_t kKernelFiles = 6;
 inline constexpr size_t kPrimitiveFiles = 6;
 /// Of the Python binding.
-inline constexpr size_t kSignatureFiles = 4;
+inline constexpr size_t kPythonSignatureFiles = 4;
 
 }  // namespace tenon::opgen

@@ -4,37 +4,108 @@
 
 #include <map>
 
-namespace tenon::opgen {
+#include "tenon/core/error.h"
+#include "tools/opgen/families.h"
+#include "tools/opgen/text.h"
 
-std::vector<std::vector<KernelRow>> group_by_signature(const std::vector<KernelRow>& rows, size_t count) {
-  std::map<std::string, std::vector<KernelRow>> groups;
-  for (const KernelRow& row : rows) groups[row.signature].push_back(row);
-  std::vector<std::vector<KernelRow>> parts(count);
-  size_t i = 0;
-  for (auto& [signature, group] : groups) {
-    auto& part = parts[i++ * count / groups.size()];
-    part.insert(part.end(), group.begin(), group.end());
-  }
-  return parts;
+namespace tenon::opgen {
+namespace {
+
+// An array of the stubs that a body calls, as the data of a probe.
+std::string stubs_probe(const OpDef& def) {
+  if (def.stubs.empty()) return "";
+  std::string names;
+  for (const std::string& stub : def.stubs)
+    names += fmt::format("{}&ops::{}_stub", names.empty() ? "" : ", ", stub);
+  return fmt::format("{{&stubs_serve, kStubs<{}>}}", names);
 }
 
-std::string print_rows(const std::vector<KernelRow>& rows, const std::string& name) {
-  std::string text = fmt::format("extern const std::span<const BuiltinKernel> {};\n", name);
-  if (rows.empty()) return text + fmt::format("const std::span<const BuiltinKernel> {};\n", name);
-  std::string bodies, table;
-  size_t count = 0;
-  for (const KernelRow& r : rows) {
-    std::string data = r.data;
-    if (!r.body.empty()) {
-      data = fmt::format("&{}_bodies[{}]", name, count++);
-      bodies += fmt::format("    {},\n", r.body);
-    }
-    table += fmt::format("    {{{}, {}, &{}, {}{}}},\n", r.op, r.key, r.maker, data,
-                         r.probe.empty() ? "" : ", " + r.probe);
+// The schema that a structured operator's in-place and out forms share with their functional form.
+std::string structured_entry(Form form) {
+  return form == Form::Functional ? "StructuredCall"
+         : form == Form::Inplace  ? "StructuredInplaceCall"
+                                  : "StructuredOutCall";
+}
+
+std::string runtime_key(const std::string& key) {
+  if (key == "CPU") return "DispatchKey(Functionality::Dense, kCpuBackend)";
+  if (key == "Meta") return "DispatchKey(Functionality::Dense, kMetaBackend)";
+  if (key == "CompositeDense") return "kCompositeDense";
+  if (key == "CompositeExplicit") return "kCompositeExplicit";
+  if (key == "CompositeImplicit") return "kCompositeImplicit";
+  return fmt::format("key_parse({})", quoted(key));
+}
+
+}  // namespace
+
+void add_kernel_rows(const OpDef& def, const Operator& op, std::vector<KernelRow>& rows) {
+  const auto body = [&](const std::string& function) {
+    return fmt::format("{{reinterpret_cast<AnyFunction>(&ops::{}), {}}}", function, quoted(op.schema.name));
+  };
+  const auto function = [&](const std::string& key, const std::string& name, const std::string& probe = "") {
+    rows.push_back({&op, key, "FunctionCall", "", probe, body(name)});
+  };
+  if (def.copies_out(op)) {
+    rows.push_back({&op, "kCompositeDense", "CopyOutCall", "", stubs_probe(def), body(def.function)});
+    return;
   }
-  if (count > 0) text += fmt::format("static const BuiltinFunction {}_bodies[] = {{\n{}}};\n", name, bodies);
-  text += fmt::format("static const BuiltinKernel {}_rows[] = {{\n{}", name, table);
-  return text + fmt::format("}};\nconst std::span<const BuiltinKernel> {0} = {0}_rows;\n", name);
+  switch (def.body) {
+    case Body::Expr:
+      rows.push_back({&op, "kCompositeDense", "PointwiseCall",
+                      fmt::format("&pointwise_info::{}", def.operators.front().constant),
+                      "{&pointwise_serves, nullptr}"});
+      break;
+    case Body::Structured: {
+      const std::string info = fmt::format("&structured_info::{}", def.operators.front().constant);
+      rows.push_back({&op, "kCompositeDense", structured_entry(op.form), info,
+                      fmt::format("{{&structured_serves, {}}}", info)});
+      break;
+    }
+    case Body::View:
+    case Body::Explicit:
+      function("kCompositeDense", def.function, stubs_probe(def));
+      break;
+    case Body::Composite:
+      function("kCompositeImplicit", def.function);
+      break;
+    case Body::Dispatch:
+      for (const auto& [key, name] : def.dispatch) function(runtime_key(key), name);
+      break;
+  }
+  if (is_factory(op.schema) && def.body != Body::Composite) {
+    rows.push_back({&op, "DispatchKey(Functionality::BackendSelect)", "BackendSelect",
+                    fmt::format("&{}", entry_of(def, op))});
+  }
+}
+
+std::string code_name(const std::string& entry, const FunctionSchema& schema) {
+  return fmt::format("code_{}_{}", entry, signature_word(schema));
+}
+
+std::vector<std::vector<SignatureCode>> signature_code(const std::vector<OpDef>& defs, size_t count) {
+  std::map<std::string, SignatureCode> found;
+  for (const auto& [def, op] : all_operators(defs)) {
+    const std::string word = signature_word(op->schema);
+    SignatureCode& code = found[word];
+    const std::string sig = signature(op->schema);
+    TENON_CHECK(code.signature.empty() || code.signature == sig, Internal,
+                fmt::format("signatures `{}` and `{}` have the same name {}", code.signature, sig, word));
+    if (code.signature.empty()) {
+      code.word = word;
+      code.signature = sig;
+      code.returns = schema::cpp_return_type(op->schema);
+      for (const schema::Argument& a : op->schema.arguments) code.parameters.push_back(schema::cpp_type(a));
+    }
+    std::vector<KernelRow> rows;
+    add_kernel_rows(*def, *op, rows);
+    add_autograd_rows(*def, *op, rows);
+    for (const KernelRow& row : rows) {
+      if (!row.entry.empty()) code.entries.insert(row.entry);
+    }
+  }
+  std::vector<std::vector<SignatureCode>> files(count);
+  for (const auto& [word, code] : found) files[stable_hash(word) % count].push_back(code);
+  return files;
 }
 
 }  // namespace tenon::opgen

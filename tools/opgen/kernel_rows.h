@@ -1,27 +1,41 @@
-// KernelRow: one line of a generated registration table, and its way into one of several files.
-// Used by the printers of registrations. Rows of one C++ signature go to one file, so that its templates are
-// instantiated once.
+// KernelRow: one line of a family's table of kernels. A row is data; the code that it names is one for each
+// C++ signature, and stands in files of its own. Used by the printers of registrations.
 #pragma once
 
+#include <set>
 #include <string>
 #include <vector>
+
+#include "tools/opgen/model.h"
 
 namespace tenon::opgen {
 
 struct KernelRow {
-  size_t op = 0;
-  std::string key;         ///< C++ of the DispatchKey.
-  std::string signature;   ///< What rows are grouped by.
-  std::string maker;       ///< C++ of the function that makes it.
-  std::string data;        ///< C++ of its data; empty where that is `body`.
+  const Operator* op = nullptr;
+  std::string key;    ///< C++ of the DispatchKey.
+  std::string entry;  ///< The template that computes, by its name: "PointwiseCall"; empty: a fallthrough.
+  std::string data;   ///< C++ of its data; empty where that is `body`.
   std::string probe = "";  ///< C++ of its ServesProbe; empty: it serves every backend.
   std::string body = "";   ///< C++ of the BuiltinFunction that is its data.
 };
 
-/// Rows in `count` parts: those of one signature together, parts of about equal length.
-std::vector<std::vector<KernelRow>> group_by_signature(const std::vector<KernelRow>& rows, size_t count);
-/// "const BuiltinFunction bodies[] = ...; const BuiltinKernel rows[] = ...; extern const std::span<const
-/// BuiltinKernel> NAME = rows;".
-std::string print_rows(const std::vector<KernelRow>& rows, const std::string& name);
+/// The rows of one operator.
+void add_kernel_rows(const OpDef& def, const Operator& op, std::vector<KernelRow>& rows);
+/// The row of its key Autograd, if it has one.
+void add_autograd_rows(const OpDef& def, const Operator& op, std::vector<KernelRow>& rows);
+
+/// The name of the BuiltinCode of an entry for a signature: "code_PointwiseCall_Tensor_of_Tensor".
+std::string code_name(const std::string& entry, const FunctionSchema& schema);
+
+/// Code that exists once for each signature, in `count` files: each signature's name, its C++ and what was
+/// asked for. Which file a signature is in follows from its text, so that a new one changes one file.
+struct SignatureCode {
+  std::string word;
+  std::string signature;
+  std::vector<std::string> parameters;
+  std::string returns;
+  std::set<std::string> entries;
+};
+std::vector<std::vector<SignatureCode>> signature_code(const std::vector<OpDef>& defs, size_t count);
 
 }  // namespace tenon::opgen

@@ -191,7 +191,10 @@ void read_text(const std::string& yaml, const std::string& file, std::vector<OpD
 void number_operators(std::vector<OpDef>& defs) {
   std::map<std::string, const OpDef*> seen;
   size_t index = 0;
+  std::string file;
   for (OpDef& def : defs) {
+    if (def.file != file) index = 0;
+    file = def.file;
     for (Operator& op : def.operators) {
       op.index = index++;
       const auto [first, inserted] = seen.emplace(op.schema.full_name(), &def);
@@ -221,7 +224,19 @@ std::vector<OpDef> read_operators(const std::string& folder) {
   for (const auto& path : files) {
     std::stringstream text;
     text << std::ifstream(path).rdbuf();
+    const size_t before = defs.size();
     read_text(text.str(), path.string(), defs);
+    // The build names the generated files after the YAML files.
+    TENON_CHECK(defs.size() > before, Value, fmt::format("{}:1: no entries", path.string()));
+    const std::string family = path.stem().string();
+    TENON_CHECK(std::ranges::all_of(family,
+                                    [](char c) {
+                                      return std::islower(static_cast<unsigned char>(c)) ||
+                                             std::isdigit(static_cast<unsigned char>(c)) || c == '_';
+                                    }),
+                Value,
+                fmt::format("{}:1: the file's name is part of C++ names; letters a to z, digits and _ alone",
+                            path.string()));
   }
   number_operators(defs);
   return defs;

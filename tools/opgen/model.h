@@ -21,11 +21,11 @@ using schema::FunctionSchema;
 /// spells out `copy_(Tensor(a!) self, ...)` is of the same form as one made by `variants: [inplace]`.
 enum class Form : uint8_t { Functional, Inplace, Out };
 
-/// One operator of the dispatcher: one row of `operator_entries`.
+/// One operator of the dispatcher: one OperatorEntry.
 struct Operator {
   FunctionSchema schema;
   Form form = Form::Functional;
-  /// Its position in `tenon::detail::operator_entries`.
+  /// Its position among the operators of its file, in `tenon::detail::FAMILY_entries`.
   size_t index = 0;
   /// The name of its constant in `tenon::operators`: "add_Tensor", "add__Tensor", "add_out", "silu".
   std::string constant;
@@ -127,7 +127,7 @@ std::vector<OpDef> read_operators(const std::string& folder);
 /// The same for one text, as tests use it; `file` appears in messages.
 std::vector<OpDef> parse_operators(const std::string& yaml, const std::string& file);
 
-/// The number of operators (not entries): the length of `operator_entries`.
+/// The number of operators (not entries).
 size_t count_operators(const std::vector<OpDef>& defs);
 
 // Questions that several printers ask of a schema.

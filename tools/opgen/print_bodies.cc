@@ -20,36 +20,39 @@ std::string arguments(const FunctionSchema& schema) {
   return text;
 }
 
-std::string bodies_header(const std::vector<OpDef>& defs) {
-  std::string text = banner("C++ bodies of operators, defined in tenon/ops.");
+std::string bodies_header(const Family& family) {
+  std::string text =
+      banner(fmt::format("C++ bodies of the operators of {}.yaml, defined in tenon/ops.", family.name));
   text += "#pragma once\n\n#include \"tenon/core/tensor.h\"\n\nnamespace tenon::ops {\n\n";
   std::set<std::string> printed;
-  for (const OpDef& def : defs) {
+  for (const OpDef* def : family.defs) {
     std::vector<std::string> names;
-    if (def.body == Body::View || def.body == Body::Explicit || def.body == Body::Composite)
-      names = {def.function};
-    for (const auto& [key, function] : def.dispatch) names.push_back(function);
+    if (def->body == Body::View || def->body == Body::Explicit || def->body == Body::Composite)
+      names = {def->function};
+    for (const auto& [key, function] : def->dispatch) names.push_back(function);
     for (const std::string& name : names) {
       const std::string line =
-          fmt::format("{} {}({});\n", schema::cpp_return_type(def.schema()), name, arguments(def.schema()));
+          fmt::format("{} {}({});\n", schema::cpp_return_type(def->schema()), name, arguments(def->schema()));
       if (printed.insert(line).second)
-        text += fmt::format("/// {}\n{}", schema::to_string(def.schema()), line);
+        text += fmt::format("/// {}\n{}", schema::to_string(def->schema()), line);
     }
   }
   return text + "\n}  // namespace tenon::ops\n";
 }
 
-std::string shapes_header(const std::vector<OpDef>& defs) {
-  std::string text = banner("Shape functions of structured operators, defined in tenon/ops/shape.");
+std::string shapes_header(const Family& family) {
+  std::string text = banner(fmt::format(
+      "Shape functions of the structured operators of {}.yaml, defined in tenon/ops/shape.", family.name));
   text +=
       "#pragma once\n\n#include \"tenon/core/tensor.h\"\n#include \"tenon/ops/shape_result.h\"\n\n"
       "namespace tenon::ops::shape {\n\n";
   std::set<std::string> printed;
-  for (const OpDef& def : defs) {
-    if (def.body != Body::Structured) continue;
+  for (const OpDef* def : family.defs) {
+    if (def->body != Body::Structured) continue;
     const std::string line =
-        fmt::format("void {}(ShapeResult& out, {});\n", def.shape, arguments(def.schema()));
-    if (printed.insert(line).second) text += fmt::format("/// {}\n{}", schema::to_string(def.schema()), line);
+        fmt::format("void {}(ShapeResult& out, {});\n", def->shape, arguments(def->schema()));
+    if (printed.insert(line).second)
+      text += fmt::format("/// {}\n{}", schema::to_string(def->schema()), line);
   }
   return text + "\n}  // namespace tenon::ops::shape\n";
 }
@@ -66,7 +69,7 @@ std::string kernel_parameters(const FunctionSchema& schema, bool names) {
   return text;
 }
 
-// By kernel name, the entry that declares it; two entries may share one.
+// By kernel name, the entry that declares it. Two entries may share one: it belongs to the first.
 std::map<std::string, const OpDef*> kernels(const std::vector<OpDef>& defs) {
   std::map<std::string, const OpDef*> found;
   for (const OpDef& def : defs) {
@@ -80,50 +83,70 @@ std::map<std::string, const OpDef*> kernels(const std::vector<OpDef>& defs) {
   }
   return found;
 }
+std::map<std::string, const OpDef*> kernels(const std::vector<OpDef>& defs, const Family& family) {
+  auto found = kernels(defs);
+  std::erase_if(found, [&](const auto& kernel) { return family_name(*kernel.second) != family.name; });
+  return found;
+}
 
-std::string kernels_header(const std::vector<OpDef>& defs) {
-  std::string text =
-      banner("CPU kernels of structured operators, defined in backends/cpu; they are what stubs start with.");
+std::string kernels_header(const std::vector<OpDef>& defs, const Family& family) {
+  std::string text = banner(fmt::format(
+      "CPU kernels of the structured operators of {}.yaml, defined in backends/cpu; they are what "
+      "stubs start with.",
+      family.name));
   text += "#pragma once\n\n#include \"tenon/core/tensor.h\"\n\nnamespace tenon::cpu {\n\n";
-  for (const auto& [name, def] : kernels(defs)) {
+  for (const auto& [name, def] : kernels(defs, family)) {
     text += fmt::format("/// {}\nvoid {}({});\n", schema::to_string(def->schema()), name,
                         kernel_parameters(def->schema(), true));
   }
   return text + "\n}  // namespace tenon::cpu\n";
 }
 
-std::string stubs_header(const std::vector<OpDef>& defs) {
+std::string stubs_header(const std::vector<OpDef>& defs, const Family& family) {
   std::string text =
-      banner("Stubs of structured operators: a device adds its kernel with `NAME_stub.set(backend, &f)`.");
+      banner(fmt::format("Stubs of the structured operators of {}.yaml: a device adds its kernel with "
+                         "`NAME_stub.set(backend, &f)`.",
+                         family.name));
   text += "#pragma once\n\n#include \"tenon/dispatch/stub.h\"\n\nnamespace tenon::ops {\n\n";
-  for (const auto& [name, def] : kernels(defs)) {
+  for (const auto& [name, def] : kernels(defs, family)) {
     text += fmt::format("extern Stub<void({})> {}_stub;\n", kernel_parameters(def->schema(), false), name);
-  }
-  return text + "\n}  // namespace tenon::ops\n";
-}
-
-std::string stubs_source(const std::vector<OpDef>& defs) {
-  std::string text = banner("Stubs of structured operators.");
-  text +=
-      "#include \"tenon/generated/stubs.h\"\n\n#include \"tenon/generated/cpu_kernels.h\"\n\nnamespace "
-      "tenon::ops {\n\n";
-  for (const auto& [name, def] : kernels(defs)) {
-    text += fmt::format(
-        "constinit Stub<void({0})> {1}_stub({2});\n"
-        "static const tenon::detail::StubListing {1}_listing({1}_stub, &cpu::{1});\n",
-        kernel_parameters(def->schema(), false), name, quoted(name));
   }
   return text + "\n}  // namespace tenon::ops\n";
 }
 
 }  // namespace
 
+std::string stub_definitions(const std::vector<OpDef>& defs, const Family& family) {
+  std::string text;
+  for (const auto& [name, def] : kernels(defs, family)) {
+    text += fmt::format(
+        "constinit Stub<void({0})> {1}_stub({2});\n"
+        "static const tenon::detail::StubListing {1}_listing({1}_stub, &cpu::{1});\n",
+        kernel_parameters(def->schema(), false), name, quoted(name));
+  }
+  return text;
+}
+
+std::set<std::string> stub_headers(const std::vector<OpDef>& defs, const std::vector<std::string>& names) {
+  const auto all = kernels(defs);
+  std::set<std::string> headers;
+  for (const std::string& name : names) {
+    // One that is no kernel of an entry is written by hand: tenon/ops/device_stubs.h.
+    const auto found = all.find(name);
+    if (found != all.end()) headers.insert(Family{family_name(*found->second), {}}.header("stubs"));
+  }
+  return headers;
+}
+
 std::vector<GeneratedFile> print_bodies(const std::vector<OpDef>& defs) {
-  return {{"tenon/generated/op_bodies.h", bodies_header(defs)},
-          {"tenon/generated/shape_functions.h", shapes_header(defs)},
-          {"tenon/generated/cpu_kernels.h", kernels_header(defs)},
-          {"tenon/generated/stubs.h", stubs_header(defs)},
-          {"stubs.cc", stubs_source(defs)}};
+  std::vector<GeneratedFile> files;
+  for (const Family& family : families_of(defs)) {
+    files.push_back({family.header("bodies"), bodies_header(family)});
+    files.push_back({family.header("shapes"), shapes_header(family)});
+    files.push_back({family.header("kernels"), kernels_header(defs, family)});
+    files.push_back({family.header("stubs"), stubs_header(defs, family)});
+  }
+  return files;
 }
 
 }  // namespace tenon::opgen

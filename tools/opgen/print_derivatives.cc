@@ -156,17 +156,8 @@ class InfoPrinter {
     return text;
   }
 
-  std::string header() const {
-    return banner(
-               "DerivativeInfo of each operator whose calls autograd records, by the name of its constant.") +
-           "#pragma once\n\n#include \"tenon/autograd/derivative.h\"\n\nnamespace "
-           "tenon::autograd::derivative_info {\n\n" +
-           declarations_ + "\n}  // namespace tenon::autograd::derivative_info\n";
-  }
-
  private:
   std::string row(const OpDef& def, const Operator& op, const std::string& uses) {
-    declarations_ += fmt::format("extern const DerivativeInfo {};\n", op.constant);
     const std::string base = def.operators.front().constant;
     std::string backward = "nullptr", data = "nullptr", used = uses;
     if (def.derivative.kind == Kind::Expression) {
@@ -179,41 +170,28 @@ class InfoPrinter {
       used = "kOverwritesSelf";
     }
     return fmt::format(
-        "constinit const DerivativeInfo {}{{\n    .entry = &tenon::detail::operator_entries[{}],\n    "
+        "extern const DerivativeInfo {};\nconstinit const DerivativeInfo {}{{\n    .entry = &{},\n    "
         ".node_name = {},\n"
         "    .uses = {},\n    .backward = {},\n    .data = {},\n    .differentiable_results = {:#x},\n    "
         ".is_view = {},\n    .outs = {:#x}}};\n",
-        op.constant, op.index, quoted(names_.at(&def)), used.empty() ? "{}" : used, backward, data,
-        differentiable_results(def), op.schema.is_view(), out_arguments(op.schema));
+        op.constant, op.constant, entry_of(def, op), quoted(names_.at(&def)), used.empty() ? "{}" : used,
+        backward, data, differentiable_results(def), op.schema.is_view(), out_arguments(op.schema));
   }
 
   std::map<const OpDef*, std::string> names_;
-  std::string declarations_;
 };
 
-std::string includes(std::initializer_list<const char*> headers) {
-  std::string text;
-  for (const char* h : headers) text += fmt::format("#include \"{}\"\n", h);
-  return text + "\n";
-}
-
-std::vector<KernelRow> autograd_rows(const std::vector<OpDef>& defs) {
-  std::vector<KernelRow> rows;
-  for (const auto& [def, op] : all_operators(defs)) {
-    if (def->body == Body::Composite && !def->copies_out(*op)) continue;
-    const std::string sig = signature(op->schema);
-    if (is_recorded(*def, *op)) {
-      rows.push_back({op->index, "kAutogradAlias", sig,
-                      fmt::format("make_generated<{}, autograd::HistoryCall<{}>>", sig, sig),
-                      fmt::format("&autograd::derivative_info::{}", op->constant)});
-    } else {
-      rows.push_back({op->index, "kAutogradAlias", "", "make_fallthrough", "nullptr"});
-    }
-  }
-  return rows;
-}
-
 }  // namespace
+
+void add_autograd_rows(const OpDef& def, const Operator& op, std::vector<KernelRow>& rows) {
+  if (def.body == Body::Composite && !def.copies_out(op)) return;
+  if (is_recorded(def, op)) {
+    rows.push_back(
+        {&op, "kAutogradAlias", "HistoryCall", fmt::format("&autograd::derivative_info::{}", op.constant)});
+  } else {
+    rows.push_back({&op, "kAutogradAlias", "", "nullptr"});
+  }
+}
 
 std::map<const OpDef*, std::string> node_names(const std::vector<OpDef>& defs) {
   std::map<std::string, std::vector<const OpDef*>> families;
@@ -252,42 +230,41 @@ std::map<const OpDef*, std::string> node_names(const std::vector<OpDef>& defs) {
 
 std::vector<GeneratedFile> print_derivatives(const std::vector<OpDef>& defs) {
   InfoPrinter printer(defs);
-  // A formula names operators; where it stands, no DerivativeInfo of the same name may hide them.
-  struct Piece {
-    std::string function, info;
-  };
-  std::vector<Piece> all;
-  for (const OpDef& def : defs) {
-    const bool formulas = def.derivative.kind == Kind::Formulas;
-    all.push_back({formulas ? backward_function(def) : "", printer.print(def)});
-  }
-
+  const FunctionFamilies functions(defs);
   std::vector<GeneratedFile> files;
-  const auto pieces = split(all, kDerivativeFiles);
-  for (size_t i = 0; i < pieces.size(); ++i) {
-    std::string text = banner("Derivatives of operators.");
-    text +=
-        includes({"tenon/generated/derivatives.h", "tenon/autograd/formulas.h", "tenon/generated/functions.h",
-                  "tenon/generated/operators.h", "tenon/generated/pointwise_info.h"});
-    text += "namespace tenon::autograd {\n\nnamespace {\n\nusing namespace formulas;\n\n";
-    for (const Piece& piece : pieces[i]) text += piece.function;
+  for (const Family& family : families_of(defs)) {
+    std::set<std::string> headers = {"tenon/autograd/derivative.h", "tenon/autograd/formulas.h",
+                                     family.header("operators")};
+    // A formula names operators; where it stands, no DerivativeInfo of the same name may hide them.
+    std::string backward, infos, pointwise;
+    for (const OpDef* def : family.defs) {
+      infos += printer.print(*def);
+      if (def->derivative.kind == Kind::Expression)
+        pointwise += fmt::format("extern const PointwiseInfo {};\n", def->operators.front().constant);
+      if (def->derivative.kind != Kind::Formulas) continue;
+      const std::string function = backward_function(*def);
+      for (const std::string& used : functions.called_in(function))
+        headers.insert(Family{used, {}}.header("functions"));
+      for (const std::string& used : functions.constants_in(function))
+        headers.insert(Family{used, {}}.header("operators"));
+      backward += function;
+    }
+    std::string text = banner(fmt::format("Derivatives of the operators of {}.yaml.", family.name));
+    for (const std::string& header : headers) text += fmt::format("#include \"{}\"\n", header);
+    if (!pointwise.empty()) {
+      text += fmt::format(
+          "\nnamespace tenon {{\nstruct PointwiseInfo;\nnamespace pointwise_info {{\n{}}}  // namespace "
+          "pointwise_info\n}}  // namespace tenon\n",
+          pointwise);
+    }
+    text += "\nnamespace tenon::autograd {\n\nnamespace {\n\nusing namespace formulas;\n\n" + backward;
     text +=
         "\n[[maybe_unused]] constexpr ArgumentUse kOverwritesSelf[] = {{.argument = 0}};\n\n}  // "
         "namespace\n\n"
         "namespace derivative_info {\n\n";
-    for (const Piece& piece : pieces[i]) text += piece.info;
-    files.push_back({fmt::format("derivatives_{}.cc", i),
-                     text + "\n}  // namespace derivative_info\n\n}  // namespace tenon::autograd\n"});
-  }
-  files.push_back({"tenon/generated/derivatives.h", printer.header()});
-
-  const auto parts = group_by_signature(autograd_rows(defs), kAutogradFiles);
-  for (size_t i = 0; i < parts.size(); ++i) {
-    std::string text = banner("Kernels for the key Autograd, by signature.");
-    text += includes({"tenon/autograd/history.h", "tenon/dispatch/key.h", "tenon/generated/derivatives.h",
-                      "tenon/ops/registration.h"});
-    text += "namespace tenon::detail {\n\n" + print_rows(parts[i], fmt::format("builtin_autograd_{}", i));
-    files.push_back({fmt::format("autograd_{}.cc", i), text + "\n}  // namespace tenon::detail\n"});
+    files.push_back(
+        {family.source("derivatives"),
+         text + infos + "\n}  // namespace derivative_info\n\n}  // namespace tenon::autograd\n"});
   }
   return files;
 }

@@ -1,7 +1,7 @@
 // The C++ API: free functions, methods of Tensor, and a constant for each operator.
 #include <fmt/format.h>
 
-#include "tools/opgen/files.h"
+#include "tools/opgen/families.h"
 #include "tools/opgen/printers.h"
 #include "tools/opgen/text.h"
 
@@ -21,9 +21,10 @@ bool makes_options(const FunctionSchema& schema) {
          !schema.returns[0].alias;
 }
 
-std::string body(const Operator& op, const std::string& self) {
-  const std::string call =
-      fmt::format("operators::{}.call({})", op.constant, call_arguments(op.schema, self));
+std::string body(const OpDef& def, const Operator& op, const std::string& self) {
+  const std::string arguments = call_arguments(op.schema, self);
+  const std::string call = fmt::format("detail::call_{}({}{}{})", signature_word(op.schema), arguments,
+                                       arguments.empty() ? "" : ", ", entry_of(def, op));
   if (!makes_options(op.schema)) return fmt::format("  return {};\n", call);
   return fmt::format(
       "  Tensor made = {};\n"
@@ -32,41 +33,57 @@ std::string body(const Operator& op, const std::string& self) {
       call);
 }
 
-std::string functions_header(const std::vector<OperatorOf>& all) {
-  std::string text = banner("Every operator as a free function.");
+std::string functions_header(const Family& family) {
+  std::string text = banner(fmt::format("The operators of {}.yaml as free functions.", family.name));
   text += "#pragma once\n\n#include \"tenon/core/tensor.h\"\n\nnamespace tenon {\n\n";
-  for (const auto& [def, op] : all) {
-    if (!op->function) continue;
-    text += summary_comment(*def, *op, "");
-    for (const std::string& name : function_names(*op)) {
-      text += fmt::format("{} {}({});\n", schema::cpp_return_type(op->schema), name,
-                          parameter_list(parameters(*op, false), true));
+  for (const OpDef* def : family.defs) {
+    for (const Operator& op : def->operators) {
+      if (!op.function) continue;
+      text += summary_comment(*def, op, "");
+      for (const std::string& name : function_names(op)) {
+        text += fmt::format("{} {}({});\n", schema::cpp_return_type(op.schema), name,
+                            parameter_list(parameters(op, false), true));
+      }
     }
   }
   return text + "\n}  // namespace tenon\n";
 }
 
-std::string operators_header(const std::vector<OperatorOf>& all) {
-  std::string text =
-      banner("tenon::operators: a constant for each operator, for redispatch and for calls without look-up.");
+std::string operators_header(const Family& family) {
+  std::string text = banner(
+      fmt::format("tenon::operators: a constant for each operator of {}.yaml, for redispatch and for calls "
+                  "without look-up.",
+                  family.name));
+  size_t count = 0;
+  for (const OpDef* def : family.defs) count += def->operators.size();
   text += fmt::format(R"(#pragma once
 
 #include "tenon/dispatch/operator.h"
 
 namespace tenon::detail {{
-extern OperatorEntry operator_entries[{}];
+extern OperatorEntry {}_entries[{}];
 }}
 
 namespace tenon::operators {{
 
 )",
-                      all.size());
-  for (const auto& [def, op] : all) {
-    text +=
-        fmt::format("/// {}\ninline constexpr TypedOperator<{}> {}{{tenon::detail::operator_entries[{}]}};\n",
-                    schema::to_string(op->schema), signature(op->schema), op->constant, op->index);
+                      family.name, count);
+  for (const OpDef* def : family.defs) {
+    for (const Operator& op : def->operators) {
+      text +=
+          fmt::format("/// {}\ninline constexpr TypedOperator<{}> {}{{{}}};\n", schema::to_string(op.schema),
+                      signature(op.schema), op.constant, entry_of(*def, op));
+    }
   }
   return text + "\n}  // namespace tenon::operators\n";
+}
+
+// For those who want every family.
+std::string umbrella_header(const std::vector<Family>& families, std::string_view what,
+                            std::string_view about) {
+  std::string text = banner(about) + "#pragma once\n\n";
+  for (const Family& family : families) text += fmt::format("#include \"{}\"\n", family.header(what));
+  return text;
 }
 
 std::string method_declarations(const std::vector<OperatorOf>& all) {
@@ -82,40 +99,41 @@ std::string method_declarations(const std::vector<OperatorOf>& all) {
   return text;
 }
 
-// A mark of a caller's line steps over these functions: nothing else may stand between them and a kernel.
-constexpr std::string_view kCallSite = "TENON_CALL_SITE [[gnu::flatten]]";
-
-std::string definitions(const std::vector<OperatorOf>& some) {
-  std::string text = banner("Definitions of operator functions and methods.");
-  text +=
-      "#include \"tenon/generated/functions.h\"\n#include \"tenon/generated/operators.h\"\n\nnamespace tenon "
-      "{\n\n";
-  for (const auto& [def, op] : some) {
-    const std::string returns = schema::cpp_return_type(op->schema);
-    for (const std::string& name : op->function ? function_names(*op) : std::vector<std::string>{}) {
-      text += fmt::format("{} {} {}({}) {{\n{}}}\n", kCallSite, returns, name,
-                          parameter_list(parameters(*op, false), false), body(*op, ""));
-    }
-    for (const std::string& name : op->method ? method_names(*op) : std::vector<std::string>{}) {
-      const bool writes = op->schema.arguments[*op->schema.argument_index("self")].is_write();
-      text += fmt::format("{} {} Tensor::{}({}) const {{\n{}}}\n", kCallSite, returns, name,
-                          parameter_list(parameters(*op, true), false),
-                          body(*op, writes ? "const_cast<Tensor&>(*this)" : "*this"));
-    }
-  }
-  return text + "\n}  // namespace tenon\n";
-}
-
 }  // namespace
 
+// A function loads its operator's entry and jumps to the call of its signature, so that it costs a few bytes
+// and next to nothing to compile.
+std::string function_definitions(const Family& family) {
+  std::string text;
+  for (const OpDef* def : family.defs) {
+    for (const Operator& op : def->operators) {
+      const std::string returns = schema::cpp_return_type(op.schema);
+      for (const std::string& name : op.function ? function_names(op) : std::vector<std::string>{}) {
+        text += fmt::format("TENON_CALL_SITE {} {}({}) {{\n{}}}\n", returns, name,
+                            parameter_list(parameters(op, false), false), body(*def, op, ""));
+      }
+      for (const std::string& name : op.method ? method_names(op) : std::vector<std::string>{}) {
+        const bool writes = op.schema.arguments[*op.schema.argument_index("self")].is_write();
+        text += fmt::format("TENON_CALL_SITE {} Tensor::{}({}) const {{\n{}}}\n", returns, name,
+                            parameter_list(parameters(op, true), false),
+                            body(*def, op, writes ? "const_cast<Tensor&>(*this)" : "*this"));
+      }
+    }
+  }
+  return text;
+}
+
 std::vector<GeneratedFile> print_functions(const std::vector<OpDef>& defs) {
-  const auto all = all_operators(defs);
-  std::vector<GeneratedFile> files = {{"tenon/generated/functions.h", functions_header(all)},
-                                      {"tenon/generated/operators.h", operators_header(all)},
-                                      {"tenon/generated/tensor_methods.inc", method_declarations(all)}};
-  const auto pieces = split(all, kFunctionFiles);
-  for (size_t i = 0; i < pieces.size(); ++i) {
-    files.push_back({fmt::format("functions_{}.cc", i), definitions(pieces[i])});
+  const std::vector<Family> families = families_of(defs);
+  std::vector<GeneratedFile> files = {
+      {"tenon/generated/functions.h",
+       umbrella_header(families, "functions", "Every operator as a free function.")},
+      {"tenon/generated/operators.h",
+       umbrella_header(families, "operators", "A constant for each operator.")},
+      {"tenon/generated/tensor_methods.inc", method_declarations(all_operators(defs))}};
+  for (const Family& family : families) {
+    files.push_back({family.header("functions"), functions_header(family)});
+    files.push_back({family.header("operators"), operators_header(family)});
   }
   return files;
 }

@@ -1,4 +1,4 @@
-// The table of operators and the tables of their kernels.
+// The functions and the tables of each family, and the code that all operators of a signature share.
 #include <fmt/format.h>
 
 #include "tools/opgen/files.h"
@@ -10,172 +10,217 @@ namespace tenon::opgen {
 
 namespace {
 
-// An array of the stubs that a body calls, as the data of a probe.
-std::string stubs_probe(const OpDef& def) {
-  if (def.stubs.empty()) return "";
-  std::string names;
-  for (const std::string& stub : def.stubs)
-    names += fmt::format("{}&ops::{}_stub", names.empty() ? "" : ", ", stub);
-  return fmt::format("{{&stubs_serve, kStubs<{}>}}", names);
-}
-
-// The schema that a structured operator's in-place and out forms share with their functional form.
-std::string structured_entry(Form form) {
-  return form == Form::Functional ? "StructuredCall"
-         : form == Form::Inplace  ? "StructuredInplaceCall"
-                                  : "StructuredOutCall";
-}
-
-std::string runtime_key(const std::string& key) {
-  if (key == "CPU") return "DispatchKey(Functionality::Dense, kCpuBackend)";
-  if (key == "Meta") return "DispatchKey(Functionality::Dense, kMetaBackend)";
-  if (key == "CompositeDense") return "kCompositeDense";
-  if (key == "CompositeExplicit") return "kCompositeExplicit";
-  if (key == "CompositeImplicit") return "kCompositeImplicit";
-  return fmt::format("key_parse({})", quoted(key));
-}
-
-void add_rows(const OpDef& def, const Operator& op, std::vector<KernelRow>& rows) {
-  const std::string sig = signature(op.schema);
-  const auto generated = [&](const std::string& entry) {
-    return fmt::format("make_generated<{}, {}<{}>>", sig, entry, sig);
-  };
-  const auto function = [&](const std::string& key, const std::string& name, const std::string& probe = "") {
-    const std::string body =
-        fmt::format("{{reinterpret_cast<AnyFunction>(&ops::{}), {}}}", name, quoted(op.schema.name));
-    rows.push_back({op.index, key, sig, generated("FunctionCall"), "", probe, body});
-  };
-  if (def.copies_out(op)) {
-    const std::string body =
-        fmt::format("{{reinterpret_cast<AnyFunction>(&ops::{}), {}}}", def.function, quoted(op.schema.name));
-    rows.push_back({op.index, "kCompositeDense", sig, generated("CopyOutCall"), "", stubs_probe(def), body});
-    return;
-  }
-  switch (def.body) {
-    case Body::Expr:
-      rows.push_back({op.index, "kCompositeDense", sig, generated("PointwiseCall"),
-                      fmt::format("&pointwise_info::{}", def.operators.front().constant),
-                      "{&pointwise_serves, nullptr}"});
-      break;
-    case Body::Structured: {
-      const std::string info = fmt::format("&structured_info::{}", def.operators.front().constant);
-      rows.push_back({op.index, "kCompositeDense", sig, generated(structured_entry(op.form)), info,
-                      fmt::format("{{&structured_serves, {}}}", info)});
-      break;
+/// Everything of one family's operators.cc, gathered entry by entry.
+class FamilyPrinter {
+ public:
+  FamilyPrinter(const std::vector<OpDef>& defs, const Family& family) : defs_(defs), family_(family) {
+    for (const OpDef* def : family.defs) {
+      if (def->body == Body::Structured) {
+        add_structured(*def);
+        stubs_.push_back(def->function);
+      }
+      stubs_.insert(stubs_.end(), def->stubs.begin(), def->stubs.end());
+      for (const Operator& op : def->operators) add_operator(*def, op);
     }
-    case Body::View:
-    case Body::Explicit:
-      function("kCompositeDense", def.function, stubs_probe(def));
-      break;
-    case Body::Composite:
-      function("kCompositeImplicit", def.function);
-      break;
-    case Body::Dispatch:
-      for (const auto& [key, name] : def.dispatch) function(runtime_key(key), name);
-      break;
   }
-  if (is_factory(op.schema) && def.body != Body::Composite) {
-    rows.push_back({op.index, "DispatchKey(Functionality::BackendSelect)", sig, generated("BackendSelect"),
-                    fmt::format("&operator_entries[{}]", op.index)});
-  }
-}
 
-std::string structured_header(const std::vector<OpDef>& defs) {
-  std::string text = banner("StructuredInfo of each structured operator, by the name of its constant.");
-  text += "#pragma once\n\n#include \"tenon/ops/structured.h\"\n\nnamespace tenon::structured_info {\n\n";
-  for (const OpDef& def : defs) {
-    if (def.body == Body::Structured)
-      text += fmt::format("extern const StructuredInfo {};\n", def.operators.front().constant);
-  }
-  return text + "\n}  // namespace tenon::structured_info\n";
-}
+  std::string print() const {
+    std::string text = banner(fmt::format("The operators of {}.yaml.", family_.name));
+    std::set<std::string> headers = {family_.header("operators"), family_.header("functions"),
+                                     family_.header("bodies"),    "tenon/core/source_mark.h",
+                                     "tenon/dispatch/key.h",      "tenon/ops/device_stubs.h",
+                                     "tenon/ops/registration.h"};
+    if (!structured_.empty()) {
+      headers.insert({family_.header("shapes"), family_.header("kernels"), "tenon/ops/structured.h"});
+    }
+    if (pointwise_) headers.insert("tenon/iter/pointwise_device.h");
+    headers.merge(stub_headers(defs_, stubs_));
 
-std::string structured_source(const std::vector<OpDef>& defs) {
-  std::string text = banner("Structured operators as data.");
-  text +=
-      "#include \"tenon/generated/structured_info.h\"\n\n#include \"tenon/generated/shape_functions.h\"\n"
-      "#include \"tenon/generated/stubs.h\"\n\nnamespace tenon::structured_info {\n\n";
-  for (const OpDef& def : defs) {
-    if (def.body != Body::Structured) continue;
+    for (const std::string& header : headers) text += fmt::format("#include \"{}\"\n", header);
+
+    const std::string stubs = stub_definitions(defs_, family_);
+    if (!stubs.empty())
+      text += fmt::format("\nnamespace tenon::ops {{\n\n{}\n}}  // namespace tenon::ops\n", stubs);
+    if (!structured_.empty())
+      text += fmt::format(
+          "\nnamespace tenon::structured_info {{\nnamespace {{\n\n{}\n}}  // namespace\n}}  // namespace "
+          "tenon::structured_info\n",
+          structured_);
+    if (!infos_.empty()) {
+      text +=
+          "\nnamespace tenon {\nstruct PointwiseInfo;\nnamespace autograd {\nstruct DerivativeInfo;\n}\n}  "
+          "// namespace tenon\n" +
+          infos_;
+    }
+    text +=
+        "\nnamespace tenon::detail {\n\n// What all operators of a signature share; see signatures_*.cc.\n";
+    for (const std::string& line : declarations_) text += line;
+    text += fmt::format("\nconstinit OperatorEntry {}_entries[{}] = {{\n{}}};\n", family_.name,
+                        num_operators_, entries_);
+    if (num_bodies_ > 0)
+      text += fmt::format("\nstatic const BuiltinFunction bodies[] = {{\n{}}};\n", bodies_);
+    text += fmt::format("\nstatic const BuiltinKernel kernels[] = {{\n{}}};\n", kernels_);
+    text += fmt::format("\nstatic const BuiltinOperator operators[] = {{\n{}}};\n", operators_);
+    text += fmt::format(
+        "\nextern const BuiltinFamily {0}_family;\nconst BuiltinFamily {0}_family{{{1}, {0}_entries, "
+        "kernels, operators}};\n",
+        family_.name, quoted(fmt::format("tenon/ops/yaml/{}.yaml", family_.name)));
+    text += "\n}  // namespace tenon::detail\n\nnamespace tenon {\n\n";
+    text += function_definitions(family_);
+    return text + "\n}  // namespace tenon\n";
+  }
+
+ private:
+  void add_structured(const OpDef& def) {
     std::string arguments;
     for (const schema::Argument& a : def.schema().arguments) arguments += ", " + schema::cpp_type(a);
-    text += fmt::format(
+    structured_ += fmt::format(
         "const StructuredInfo {}{{{}, reinterpret_cast<detail::AnyFunction>(static_cast<void "
         "(*)(ShapeResult&{})>(&ops::shape::{})),\n"
         "    &ops::{}_stub}};\n",
         def.operators.front().constant, quoted(def.schema().name), arguments, def.shape, def.function);
   }
-  return text + "\n}  // namespace tenon::structured_info\n";
-}
 
-std::string rows_file(const std::vector<KernelRow>& rows, const std::string& name) {
-  std::string text = banner("Kernels of operators, by signature.");
-  for (const char* header :
-       {"tenon/dispatch/key.h", "tenon/generated/op_bodies.h", "tenon/generated/operators.h",
-        "tenon/generated/pointwise_info.h", "tenon/generated/structured_info.h",
-        "tenon/iter/pointwise_device.h", "tenon/ops/copy_out.h", "tenon/ops/device_stubs.h",
-        "tenon/ops/registration.h"}) {
-    text += fmt::format("#include \"{}\"\n", header);
+  void add_operator(const OpDef& def, const Operator& op) {
+    declare_call(op);
+    ++num_operators_;
+    const size_t first = num_kernels_;
+    std::vector<KernelRow> rows;
+    add_kernel_rows(def, op, rows);
+    add_autograd_rows(def, op, rows);
+    for (const KernelRow& row : rows) add_kernel(row);
+    uint64_t lists = 0;
+    for (size_t i = 0; i < op.schema.arguments.size(); ++i) {
+      const schema::Argument& a = op.schema.arguments[i];
+      if (a.type.is_tensor_list() && a.is_write()) lists |= uint64_t{1} << i;
+    }
+    entries_ +=
+        fmt::format("    {{.name = \"aten::{}\", .overload = {}{}}},\n", op.schema.name,
+                    quoted(op.schema.overload), lists ? fmt::format(", .written_lists{{{:#x}}}", lists) : "");
+    operators_ += fmt::format("    {{{}, {}, {}, {}}},\n", quoted(schema::to_string(op.schema)), def.line,
+                              first, num_kernels_ - first);
+    if (def.body == Body::Expr && &op == &def.operators.front()) {
+      pointwise_ = true;
+      infos_ +=
+          fmt::format("namespace tenon::pointwise_info {{ extern const PointwiseInfo {}; }}\n", op.constant);
+    }
   }
-  return text + "\nnamespace tenon::detail {\n\n" + print_rows(rows, name) +
-         "\n}  // namespace tenon::detail\n";
-}
 
-std::string register_file(const std::vector<OperatorOf>& all) {
-  std::string entries, schemas, declarations, parts;
-  for (const auto& [def, op] : all) {
-    entries += fmt::format("    {{\"aten::{}\", {}}},\n", op->schema.name, quoted(op->schema.overload));
-    schemas += fmt::format("    {{{}, {}, {}}},\n", quoted(schema::to_string(op->schema)),
-                           quoted("tenon/ops/yaml/" + def->file), def->line);
+  void declare_call(const Operator& op) {
+    std::string parameters;
+    for (const schema::Argument& a : op.schema.arguments) parameters += schema::cpp_type(a) + ", ";
+    declarations_.insert(fmt::format("[[gnu::visibility(\"hidden\")]] {} call_{}({}OperatorEntry&);\n",
+                                     schema::cpp_return_type(op.schema), signature_word(op.schema),
+                                     parameters));
   }
-  const auto part = [&](const std::string& name) {
-    declarations += fmt::format("extern const std::span<const BuiltinKernel> {};\n", name);
-    parts += fmt::format("{}&{}", parts.empty() ? "" : ", ", name);
-  };
-  for (size_t i = 0; i < kRegisterFiles; ++i) part(fmt::format("builtin_kernels_{}", i));
-  for (size_t i = 0; i < kAutogradFiles; ++i) part(fmt::format("builtin_autograd_{}", i));
-  return banner("Every operator: its entry, its schema, its registration.") +
-         fmt::format(R"(#include "tenon/dispatch/library.h"
-#include "tenon/generated/operators.h"
-#include "tenon/ops/registration.h"
+
+  void add_kernel(const KernelRow& row) {
+    ++num_kernels_;
+    std::string code = "code_fallthrough", data = row.data;
+    if (!row.entry.empty()) {
+      code = code_name(row.entry, row.op->schema);
+      declarations_.insert(
+          fmt::format("[[gnu::visibility(\"hidden\")]] extern const BuiltinCode {};\n", code));
+    }
+    if (!row.body.empty()) {
+      data = fmt::format("&bodies[{}]", num_bodies_++);
+      bodies_ += fmt::format("    {},\n", row.body);
+    }
+    if (row.entry == "HistoryCall") {
+      infos_ +=
+          fmt::format("namespace tenon::autograd::derivative_info {{ extern const DerivativeInfo {}; }}\n",
+                      row.op->constant);
+    }
+    kernels_ += fmt::format("    {{{}, &{}, {}{}}},\n", row.key, code, data,
+                            row.probe.empty() ? "" : ", " + row.probe);
+  }
+
+  const std::vector<OpDef>& defs_;
+  const Family& family_;
+  std::vector<std::string> stubs_;
+  std::set<std::string> declarations_;
+  std::string structured_, infos_, entries_, operators_, kernels_, bodies_;
+  size_t num_operators_ = 0, num_kernels_ = 0, num_bodies_ = 0;
+  bool pointwise_ = false;
+};
+
+std::string families_file(const std::vector<Family>& families) {
+  std::string declarations, list;
+  for (const Family& family : families) {
+    declarations += fmt::format("extern const BuiltinFamily {}_family;\n", family.name);
+    list += fmt::format("    &{}_family,\n", family.name);
+  }
+  return banner("The families of operators.") + fmt::format(R"(#include "tenon/dispatch/builtin.h"
+#include "tenon/dispatch/library.h"
 
 namespace tenon::detail {{
 
-constinit OperatorEntry operator_entries[{}] = {{
-{}}};
-
-static const BuiltinOperator builtin_operators[] = {{
-{}}};
-
 {}
-static void register_all(Library&) {{
-  const std::span<const BuiltinKernel>* const parts[] = {{{}}};
-  register_builtin(builtin_operators, operator_entries, parts);
-}}
+static const BuiltinFamily* const families[] = {{
+{}}};
+
+static void register_all(Library&) {{ register_builtin(families); }}
 
 // Before the static initialisers of other files, which may call operators.
 [[gnu::init_priority(1000)]] static LibraryBlock block(Library::Kind::Def, "aten", "", &register_all, __FILE__, __LINE__);
 
 }}  // namespace tenon::detail
 )",
-                     all.size(), entries, schemas, declarations, parts);
+                                                            declarations, list);
+}
+
+bool is_history(const std::string& entry) { return entry == "HistoryCall"; }
+
+// One signature's call, and its kernels' code. A mark of a caller's line steps over the call: everything
+// between it and a kernel is part of it.
+std::string signature_text(const SignatureCode& code, bool history) {
+  std::string text;
+  if (!history) {
+    std::string parameters, arguments;
+    for (size_t i = 0; i < code.parameters.size(); ++i) {
+      parameters += fmt::format("{} a{}, ", code.parameters[i], i);
+      arguments += fmt::format("{}a{}", i ? ", " : "", i);
+    }
+    text += fmt::format(
+        "[[gnu::visibility(\"hidden\")]] {0} call_{1}({2}OperatorEntry& entry);\n"
+        "TENON_CALL_SITE [[gnu::flatten]] {0} call_{1}({2}OperatorEntry& entry) {{\n  return "
+        "TypedOperator<{3}>(entry).call({4});\n}}\n",
+        code.returns, code.word, parameters, code.signature, arguments);
+  }
+  for (const std::string& entry : code.entries) {
+    if (is_history(entry) != history) continue;
+    const std::string name = fmt::format("code_{}_{}", entry, code.word);
+    text += fmt::format(
+        "[[gnu::visibility(\"hidden\")]] extern const BuiltinCode {0};\n"
+        "const BuiltinCode {0}{{{{reinterpret_cast<AnyFunction>(&{2}{3}<{1}>::call), "
+        "&BoxedFromUnboxed<{1}>::call, nullptr}},\n"
+        "    &SignatureOf<{1}>::types}};\n",
+        name, code.signature, history ? "autograd::" : "", entry);
+  }
+  return text;
 }
 
 }  // namespace
 
 std::vector<GeneratedFile> print_register(const std::vector<OpDef>& defs) {
-  std::vector<KernelRow> rows;
-  for (const OpDef& def : defs) {
-    for (const Operator& op : def.operators) add_rows(def, op, rows);
-  }
-  std::vector<GeneratedFile> files = {{"register.cc", register_file(all_operators(defs))},
-                                      {"tenon/generated/structured_info.h", structured_header(defs)},
-                                      {"structured_info.cc", structured_source(defs)}};
-  const auto parts = group_by_signature(rows, kRegisterFiles);
-  for (size_t i = 0; i < parts.size(); ++i) {
-    files.push_back(
-        {fmt::format("register_{}.cc", i), rows_file(parts[i], fmt::format("builtin_kernels_{}", i))});
-  }
+  const std::vector<Family> families = families_of(defs);
+  std::vector<GeneratedFile> files = {{"families.cc", families_file(families)}};
+  for (const Family& family : families)
+    files.push_back({family.source("operators"), FamilyPrinter(defs, family).print()});
+  const auto add = [&](size_t count, const char* stem, bool history, std::vector<const char*> headers) {
+    const auto parts = signature_code(defs, count);
+    for (size_t i = 0; i < count; ++i) {
+      std::string text = banner("What operators of one C++ signature share.");
+      for (const char* header : headers) text += fmt::format("#include \"{}\"\n", header);
+      text += "\nnamespace tenon::detail {\n\n";
+      for (const SignatureCode& code : parts[i]) text += signature_text(code, history);
+      files.push_back({fmt::format("{}_{}.cc", stem, i), text + "\n}  // namespace tenon::detail\n"});
+    }
+  };
+  add(kSignatureFiles, "signatures", false,
+      {"tenon/core/source_mark.h", "tenon/iter/pointwise.h", "tenon/ops/copy_out.h",
+       "tenon/ops/registration.h", "tenon/ops/structured.h"});
+  add(kHistoryFiles, "history", true, {"tenon/autograd/history.h", "tenon/ops/registration.h"});
   return files;
 }
 

@@ -2,22 +2,31 @@
 // main.cc.
 #pragma once
 
+#include <set>
 #include <string>
 #include <vector>
 
-#include "tools/opgen/model.h"
+#include "tools/opgen/families.h"
 
 namespace tenon::opgen {
 
-/// The C++ API: tenon/generated/{functions.h, operators.h, tensor_methods.inc} and functions_*.cc.
+/// The C++ API: tenon/generated/FAMILY/{functions.h, operators.h}, headers of all families,
+/// tensor_methods.inc.
 std::vector<GeneratedFile> print_functions(const std::vector<OpDef>& defs);
-/// Declarations of hand-written bodies: tenon/generated/{op_bodies.h, shape_functions.h, stubs.h}.
+/// The definitions of a family's functions and methods.
+std::string function_definitions(const Family& family);
+/// Declarations of hand-written bodies: tenon/generated/FAMILY/{bodies.h, shapes.h, kernels.h, stubs.h}.
 std::vector<GeneratedFile> print_bodies(const std::vector<OpDef>& defs);
-/// operator_entries and the table of kernels: register_*.cc.
+/// The definitions of a family's stubs.
+std::string stub_definitions(const std::vector<OpDef>& defs, const Family& family);
+/// The headers of the stubs with these names.
+std::set<std::string> stub_headers(const std::vector<OpDef>& defs, const std::vector<std::string>& names);
+/// The functions and tables of each family, FAMILY/operators.cc, and the code of each signature,
+/// signatures_*.cc.
 std::vector<GeneratedFile> print_register(const std::vector<OpDef>& defs);
 /// PointwiseInfo of every expression and of its derivatives, and their SIMD kernels.
 std::vector<GeneratedFile> print_pointwise(const std::vector<OpDef>& defs);
-/// DerivativeInfo and backward functions of formulas: derivatives_*.cc.
+/// DerivativeInfo and backward functions of formulas: FAMILY/derivatives.cc.
 std::vector<GeneratedFile> print_derivatives(const std::vector<OpDef>& defs);
 /// docs/operators.md.
 std::vector<GeneratedFile> print_docs(const std::vector<OpDef>& defs);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 
 namespace tenon::opgen {
 
@@ -86,6 +87,39 @@ std::string call_arguments(const FunctionSchema& schema, const std::string& self
     }
   }
   return text;
+}
+
+std::string signature_word(const FunctionSchema& schema) {
+  std::string word;
+  const auto add = [&](std::string type) {
+    // Most arguments are `const T&`; what is written is the exception.
+    const bool reference = type.ends_with('&');
+    if (type.starts_with("const ") && reference)
+      type = type.substr(6, type.size() - 7);
+    else if (reference)
+      type = "Out" + type.substr(0, type.size() - 1);
+    if (!word.empty() && word.back() != '_') word += '_';
+    for (size_t i = 0; i < type.size(); ++i) {
+      if (type.compare(i, 5, "std::") == 0) i += 5;
+      const char c = type[i];
+      if (std::isalnum(static_cast<unsigned char>(c)))
+        word += c;
+      else if (c == '&')
+        word += "Ref";
+      else if (word.back() != '_')
+        word += '_';
+    }
+  };
+  add(schema::cpp_return_type(schema));
+  word += word.ends_with('_') ? "of" : "_of";
+  for (const schema::Argument& a : schema.arguments) add(schema::cpp_type(a));
+  return word.ends_with('_') ? word.substr(0, word.size() - 1) : word;
+}
+
+uint64_t stable_hash(std::string_view text) {
+  uint64_t h = 0xcbf29ce484222325;
+  for (const char c : text) h = (h ^ static_cast<unsigned char>(c)) * 0x100000001b3;
+  return h;
 }
 
 std::vector<std::string> method_names(const Operator& op) {

@@ -7,7 +7,7 @@
 #include "tenon/core/dispatch_dtype.h"
 #include "tenon/core/parallel.h"
 #include "tenon/core/strict.h"
-#include "tenon/generated/cpu_kernels.h"
+#include "tenon/generated/matmul/kernels.h"
 #include "tenon/iter/pointwise.h"
 #include "tenon/ops/elements.h"
 

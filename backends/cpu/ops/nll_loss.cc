@@ -7,7 +7,7 @@
 #include "backends/cpu/ops/strided.h"
 #include "backends/cpu/reduce/reduce.h"
 #include "tenon/core/half.h"
-#include "tenon/generated/cpu_kernels.h"
+#include "tenon/generated/softmax/kernels.h"
 
 namespace tenon::cpu {
 namespace {

@@ -9,7 +9,7 @@
 #include "backends/cpu/reduce/reduce.h"
 #include "tenon/core/half.h"
 #include "tenon/core/parallel.h"
-#include "tenon/generated/cpu_kernels.h"
+#include "tenon/generated/reduction/kernels.h"
 #include "tenon/ops/elements.h"
 #include "tenon/ops/reduce_dims.h"
 

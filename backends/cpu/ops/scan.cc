@@ -6,7 +6,7 @@
 #include "tenon/core/half.h"
 #include "tenon/core/kernel_report.h"
 #include "tenon/core/parallel.h"
-#include "tenon/generated/cpu_kernels.h"
+#include "tenon/generated/reduction/kernels.h"
 #include "tenon/ops/elements.h"
 #include "tenon/ops/reduce_dims.h"
 

@@ -11,7 +11,7 @@
 #include "backends/cpu/reduce/reduce.h"
 #include "tenon/core/half.h"
 #include "tenon/core/parallel.h"
-#include "tenon/generated/cpu_kernels.h"
+#include "tenon/generated/softmax/kernels.h"
 
 namespace tenon::cpu {
 namespace {

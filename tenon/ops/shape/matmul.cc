@@ -1,7 +1,7 @@
 // Shapes of matrix products.
 #include <fmt/core.h>
 
-#include "tenon/generated/shape_functions.h"
+#include "tenon/generated/matmul/shapes.h"
 #include "tenon/ops/geometry.h"
 
 namespace tenon::ops::shape {

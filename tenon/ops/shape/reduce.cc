@@ -1,7 +1,7 @@
 // Shapes of reductions.
 #include <fmt/core.h>
 
-#include "tenon/generated/shape_functions.h"
+#include "tenon/generated/reduction/shapes.h"
 #include "tenon/ops/elements.h"
 #include "tenon/ops/reduce_dims.h"
 

@@ -1,7 +1,7 @@
 // Shapes of softmax and of the losses built on it.
 #include <fmt/core.h>
 
-#include "tenon/generated/shape_functions.h"
+#include "tenon/generated/softmax/shapes.h"
 #include "tenon/ops/elements.h"
 
 namespace tenon::ops::shape {

@@ -1,6 +1,6 @@
-// Caller<Sig>: from Python's arguments to a typed operator call and back, instantiated once for each C++
-// signature. Used by the generated signature files only. What differs between operators of one signature is
-// data: overload.h.
+// Caller<Sig>: from Python's arguments to a typed operator call and back, instantiated for the C++ signatures
+// that are worth it (tools/opgen/typed_signatures.cc). Used by the generated signature files only. What
+// differs between operators of one signature is data: overload.h.
 #pragma once
 
 #include <tuple>
@@ -70,6 +70,9 @@ struct ToPython<std::tuple<R...>> {
     return o.result_names ? named_tuple(o, tuple.release()) : tuple.release();
   }
 };
+
+/// The call of a signature that has no Caller of its own.
+PyObject* call_cells(const Overload& overload, const Arguments& arguments);
 
 template <class Sig>
 struct Caller;

@@ -56,24 +56,6 @@ struct ArgumentUse {
 /// not differentiable, which stay undefined.
 using BackwardFn = void (*)(const OpNode& node, std::span<const Tensor> grads, Gradients& out);
 
-/// Constant data of one differentiable operator.
-struct DerivativeInfo {
-  OperatorEntry* entry = nullptr;     ///< The operator itself, to continue the call below Autograd.
-  const char* node_name = "";         ///< "MulBackward0"
-  std::span<const ArgumentUse> uses;  ///< In the order of the arguments.
-  BackwardFn backward = nullptr;      ///< Null: no argument gets a gradient.
-  const void* data = nullptr;         ///< The PointwiseInfo of a pointwise operator.
-  uint64_t differentiable_results = ~uint64_t{0};
-  /// The result is a view of argument 0, so that in-place writes to either reach the other's history.
-  bool is_view = false;
-  /// out= arguments. Every other `Tensor&` is written in place: argument 0 is `self`, whose formula (if any
-  /// argument has one) exists; others have no history.
-  uint64_t outs = 0;
-};
-
-/// Derivative of every pointwise operator, from its PointwiseInfo.
-void pointwise_backward(const OpNode& node, std::span<const Tensor> grads, Gradients& out);
-
 /// How a call's arguments lie in a signature, for code that does not depend on it. Bits are argument
 /// positions.
 struct CallShape {
@@ -87,7 +69,38 @@ struct CallShape {
   /// Place of tensor argument i among the tensors.
   constexpr size_t slot(size_t i) const noexcept { return slots[i]; }
   constexpr size_t num_tensors() const noexcept { return count; }
+
+  constexpr CallShape() = default;
+  constexpr CallShape(uint64_t tensors, uint64_t lists, uint64_t written, uint64_t numbers) noexcept
+      : tensors(tensors), lists(lists), written(written), numbers(numbers) {
+    for (size_t i = 0; i < 64; ++i) {
+      slots[i] = count;
+      count += tensors >> i & 1;
+    }
+  }
 };
+
+/// Constant data of one differentiable operator.
+struct DerivativeInfo {
+  OperatorEntry* entry = nullptr;     ///< The operator itself, to continue the call below Autograd.
+  const char* node_name = "";         ///< "MulBackward0"
+  std::span<const ArgumentUse> uses;  ///< In the order of the arguments.
+  BackwardFn backward = nullptr;      ///< Null: no argument gets a gradient.
+  const void* data = nullptr;         ///< The PointwiseInfo of a pointwise operator.
+  uint64_t differentiable_results = ~uint64_t{0};
+  /// The result is a view of argument 0, so that in-place writes to either reach the other's history.
+  bool is_view = false;
+  /// out= arguments. Every other `Tensor&` is written in place: argument 0 is `self`, whose formula (if any
+  /// argument has one) exists; others have no history.
+  uint64_t outs = 0;
+  /// Where calls are recorded over cells (cell_history.h): how the arguments lie, how many there are, and how
+  /// many results are single tensors.
+  const CallShape* shape = nullptr;
+  uint8_t num_arguments = 0, num_tensor_results = 0;
+};
+
+/// Derivative of every pointwise operator, from its PointwiseInfo.
+void pointwise_backward(const OpNode& node, std::span<const Tensor> grads, Gradients& out);
 
 /// What is kept of a tensor argument whose elements no formula needs.
 class ArgumentMeta : public TensorMeta {
@@ -231,16 +244,12 @@ inline constexpr bool kIsNumber = std::is_same_v<std::remove_cvref_t<A>, Scalar>
 
 template <class... A>
 constexpr CallShape call_shape() {
-  CallShape s;
+  uint64_t tensors = 0, lists = 0, written = 0, numbers = 0;
   uint64_t bit = 1;
-  ((s.tensors |= kIsTensor<A> ? bit : 0, s.lists |= std::is_same_v<A, TensorList> ? bit : 0,
-    s.written |= std::is_same_v<A, Tensor&> ? bit : 0, s.numbers |= kIsNumber<A> ? bit : 0, bit <<= 1),
+  ((tensors |= kIsTensor<A> ? bit : 0, lists |= std::is_same_v<A, TensorList> ? bit : 0,
+    written |= std::is_same_v<A, Tensor&> ? bit : 0, numbers |= kIsNumber<A> ? bit : 0, bit <<= 1),
    ...);
-  for (size_t i = 0; i < 64; ++i) {
-    s.slots[i] = s.count;
-    s.count += s.tensors >> i & 1;
-  }
-  return s;
+  return {tensors, lists, written, numbers};
 }
 
 /// Results that are single tensors.

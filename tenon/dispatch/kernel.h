@@ -105,10 +105,11 @@ struct BoxedFromUnboxed<R(A...)> {
   }
 };
 
-/// Calls a boxed kernel from typed arguments.
+/// Calls a boxed kernel from typed arguments. `frame` is that of the function that the caller's code called.
 template <class R, class... A>
-R call_boxed(const Kernel& kernel, const OperatorHandle& op, DispatchKeySet keys, A... args) {
+R call_boxed(const Kernel& kernel, const OperatorHandle& op, DispatchKeySet keys, void* frame, A... args) {
   Stack stack;
+  stack.set_caller(frame);
   (ArgTraits<A>::push(stack, args), ...);
   kernel.boxed(kernel, op, keys, stack);
   if (stack.size() != ReturnTraits<R>::count) [[unlikely]] {

@@ -274,22 +274,23 @@ class TypedOperator<R(A...)> : public OperatorHandle {
     return reinterpret_cast<Unboxed>(kernel->unboxed)(*kernel, keys, std::forward<A>(args)...);
   }
 
-  /// A boxed kernel, or any call while the trace is on.
-  [[gnu::noinline]] R dispatch_slowly(const Kernel& kernel, DispatchKeySet keys, bool redispatched,
-                                      A... args) const {
+  /// A boxed kernel, or any call while the trace is on. Cold, for its size: every signature has one.
+  [[gnu::noinline, gnu::cold]] R dispatch_slowly(const Kernel& kernel, DispatchKeySet keys, bool redispatched,
+                                                 A... args) const {
+    void* const frame = __builtin_frame_address(0);
     if (detail::dispatch_trace_enabled.load(std::memory_order_relaxed)) {
       const DispatchKeySet each[] = {DispatchKeySet(), detail::argument_keys<A>(args)...};
       const detail::TraceScope scope(*entry_, keys, redispatched, each + 1, sizeof...(A));
-      return enter(kernel, keys, std::forward<A>(args)...);
+      return enter(kernel, keys, frame, std::forward<A>(args)...);
     }
-    return enter(kernel, keys, std::forward<A>(args)...);
+    return enter(kernel, keys, frame, std::forward<A>(args)...);
   }
 
-  R enter(const Kernel& kernel, DispatchKeySet keys, A... args) const {
+  R enter(const Kernel& kernel, DispatchKeySet keys, void* frame, A... args) const {
     if (kernel.unboxed) {
       return reinterpret_cast<Unboxed>(kernel.unboxed)(kernel, keys, std::forward<A>(args)...);
     }
-    return detail::call_boxed<R, A...>(kernel, *this, keys, std::forward<A>(args)...);
+    return detail::call_boxed<R, A...>(kernel, *this, keys, frame, std::forward<A>(args)...);
   }
 };
 

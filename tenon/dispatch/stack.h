@@ -245,6 +245,11 @@ class Stack {
   void erase(size_t first, size_t n) noexcept;
   void clear() noexcept { drop(size()); }
 
+  /// The frame of the function that put a typed call's arguments here, for marks of its caller's line (see
+  /// core/source_mark.h); null where nobody said.
+  void* caller() const noexcept { return caller_; }
+  void set_caller(void* frame) noexcept { caller_ = frame; }
+
   Cell* cells() noexcept { return cells_.data(); }
   CellTag* tags() noexcept { return tags_.data(); }
 
@@ -257,6 +262,7 @@ class Stack {
   static constexpr size_t kInPlace = 8;
   SmallVector<Cell, kInPlace> cells_;
   SmallVector<CellTag, kInPlace> tags_;
+  void* caller_ = nullptr;
 };
 
 }  // namespace tenon

@@ -5,6 +5,7 @@
 #include "tenon/core/source_mark.h"
 #include "tenon/generated/arithmetic/functions.h"
 #include "tenon/generated/factory/functions.h"
+#include "tenon/generated/indexing/functions.h"
 #include "tenon/generated/unary/functions.h"
 #include "tests/autograd/testing.h"
 
@@ -35,6 +36,17 @@ TEST(Source, MethodsAndOutFormsToo) {
   Tensor y = x.mul(c);
   const int changed = __LINE__ + 1;
   tenon::add_out(c, make({1}, {3}), make({1}, {4}));
+  const std::string error = error_of([&] { y.backward(); });
+  EXPECT_TRUE(contains(error, here(saved))) << error;
+  EXPECT_TRUE(contains(error, here(changed))) << error;
+}
+
+TEST(Source, AndCallsThatAreRecordedOverCells) {
+  Tensor x = leaf({1, 2}, {1, 2}), index = make({1, 1}, {1}, kInt64);
+  const int saved = __LINE__ + 1;
+  Tensor y = tenon::gather(x, 1, index);
+  const int changed = __LINE__ + 1;
+  index.zero_();
   const std::string error = error_of([&] { y.backward(); });
   EXPECT_TRUE(contains(error, here(saved))) << error;
   EXPECT_TRUE(contains(error, here(changed))) << error;

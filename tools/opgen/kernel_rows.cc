@@ -100,7 +100,7 @@ std::vector<std::vector<SignatureCode>> signature_code(const std::vector<OpDef>&
     add_kernel_rows(*def, *op, rows);
     add_autograd_rows(*def, *op, rows);
     for (const KernelRow& row : rows) {
-      if (!row.entry.empty()) code.entries.insert(row.entry);
+      if (!row.entry.empty() && row.entry != "cells") code.entries.insert(row.entry);
     }
   }
   std::vector<std::vector<SignatureCode>> files(count);

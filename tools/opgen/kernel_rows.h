@@ -13,7 +13,8 @@ namespace tenon::opgen {
 struct KernelRow {
   const Operator* op = nullptr;
   std::string key;    ///< C++ of the DispatchKey.
-  std::string entry;  ///< The template that computes, by its name: "PointwiseCall"; empty: a fallthrough.
+  std::string entry;  ///< The template that computes, by its name: "PointwiseCall"; empty: a fallthrough;
+                      ///< "cells": history over cells.
   std::string data;   ///< C++ of its data; empty where that is `body`.
   std::string probe = "";  ///< C++ of its ServesProbe; empty: it serves every backend.
   std::string body = "";   ///< C++ of the BuiltinFunction that is its data.

@@ -15,9 +15,8 @@ namespace tenon::opgen {
 
 namespace {
 
-constexpr auto kPrinters = {&print_functions, &print_bodies,      &print_register,
-                            &print_pointwise, &print_derivatives, &print_docs,
-                            &print_python,    &print_stubs,       &print_index};
+constexpr auto kPrinters = {&print_functions, &print_bodies, &print_register, &print_pointwise,
+                            &print_docs,      &print_python, &print_stubs,    &print_index};
 
 // Primitives are split by the expression room; the build knows kPrimitiveFiles names.
 std::vector<GeneratedFile> print_primitives() {

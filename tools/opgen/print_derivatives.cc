@@ -1,4 +1,4 @@
-// What autograd knows of each operator: DerivativeInfo as data, formulas as functions, kernels for the key
+// What autograd knows of each operator: DerivativeInfo as data, formulas as functions, rows for the key
 // Autograd.
 #include <fmt/format.h>
 
@@ -12,6 +12,7 @@
 #include "tools/opgen/pointwise_forms.h"
 #include "tools/opgen/printers.h"
 #include "tools/opgen/text.h"
+#include "tools/opgen/typed_signatures.h"
 
 namespace tenon::opgen {
 
@@ -73,7 +74,11 @@ std::vector<Use> uses_of(const OpDef& def) {
 
 std::string declaration(const FunctionSchema& schema, size_t argument) {
   const schema::Argument& a = schema.arguments[argument];
-  const char* type = a.type.is_tensor() ? "const Tensor" : "decltype(auto)";
+  const bool typed = has_typed_code(signature(schema));
+  const char* type = a.type.is_tensor() ? "const Tensor" : typed ? "decltype(auto)" : "const auto";
+  if (!typed)
+    return fmt::format("    {} {} = saved.arg<{}>({});\n", type, schema::cpp_name(a), schema::cpp_type(a),
+                       argument);
   return fmt::format("    {} {} = saved.arg<{}>();\n", type, schema::cpp_name(a), argument);
 }
 
@@ -82,9 +87,10 @@ std::string backward_function(const OpDef& def) {
   std::string text = fmt::format(
       "void backward_of_{}(const OpNode& node, [[maybe_unused]] std::span<const Tensor> grads, Gradients& "
       "out) {{\n"
-      "  [[maybe_unused]] const auto& saved = static_cast<const SavedCall<{}>&>(node);\n"
+      "  [[maybe_unused]] const auto& saved = static_cast<const {}&>(node);\n"
       "  [[maybe_unused]] const Tensor& grad = grads[0];\n",
-      def.operators.front().constant, signature(schema));
+      def.operators.front().constant,
+      has_typed_code(signature(schema)) ? fmt::format("SavedCall<{}>", signature(schema)) : "CellCall");
   for (const Formula& f : formulas_of(def)) {
     text += fmt::format("  if (out.wanted({})) {{  // {}\n", f.argument, schema.arguments[f.argument].name);
     for (const size_t a : f.arguments) text += declaration(schema, a);
@@ -114,6 +120,31 @@ uint64_t out_arguments(const FunctionSchema& schema) {
     if (schema.arguments[i].is_out) mask |= uint64_t{1} << i;
   }
   return mask;
+}
+
+// Results that are single tensors.
+size_t tensor_results(const FunctionSchema& schema) {
+  size_t n = 0;
+  for (const schema::Return& r : schema.returns) n += r.type.is_tensor();
+  return n;
+}
+
+// CallShape of a call over cells.
+std::string shape_of(const Operator& op) {
+  uint64_t tensors = 0, lists = 0, written = 0, numbers = 0;
+  uint64_t bit = 1;
+  for (const schema::Argument& a : op.schema.arguments) {
+    const schema::BaseType base = a.type.base;
+    const bool number = base == schema::BaseType::Scalar || base == schema::BaseType::Int ||
+                        base == schema::BaseType::Float || base == schema::BaseType::Bool;
+    if (a.type.is_tensor()) tensors |= bit;
+    if (a.type.is_tensor() && a.is_write()) written |= bit;
+    if (a.type.is_tensor_list()) lists |= bit;
+    if (number && !a.type.list && !a.type.optional) numbers |= bit;
+    bit <<= 1;
+  }
+  return fmt::format("constexpr CallShape {}_shape({:#x}, {:#x}, {:#x}, {:#x});\n", op.constant, tensors,
+                     lists, written, numbers);
 }
 
 // Whether an operator's history is written at all; the others step aside at Autograd.
@@ -169,13 +200,22 @@ class InfoPrinter {
       // Nothing of the old elements is left: what was written has no history any more.
       used = "kOverwritesSelf";
     }
-    return fmt::format(
-        "extern const DerivativeInfo {};\nconstinit const DerivativeInfo {}{{\n    .entry = &{},\n    "
-        ".node_name = {},\n"
-        "    .uses = {},\n    .backward = {},\n    .data = {},\n    .differentiable_results = {:#x},\n    "
-        ".is_view = {},\n    .outs = {:#x}}};\n",
-        op.constant, op.constant, entry_of(def, op), quoted(names_.at(&def)), used.empty() ? "{}" : used,
-        backward, data, differentiable_results(def), op.schema.is_view(), out_arguments(op.schema));
+    std::string cells, shape;
+    if (!has_typed_code(signature(op.schema))) {
+      shape = shape_of(op);
+      cells =
+          fmt::format("    .shape = &{}_shape,\n    .num_arguments = {},\n    .num_tensor_results = {},\n",
+                      op.constant, op.schema.arguments.size(), tensor_results(op.schema));
+    }
+    return shape + fmt::format(
+                       "constinit const DerivativeInfo {}{{\n    .entry = &{},\n    "
+                       ".node_name = {},\n"
+                       "    .uses = {},\n    .backward = {},\n    .data = {},\n    .differentiable_results = "
+                       "{:#x},\n    "
+                       ".is_view = {},\n    .outs = {:#x},\n{}}};\n",
+                       op.constant, entry_of(def, op), quoted(names_.at(&def)), used.empty() ? "{}" : used,
+                       backward, data, differentiable_results(def), op.schema.is_view(),
+                       out_arguments(op.schema), cells);
   }
 
   std::map<const OpDef*, std::string> names_;
@@ -186,8 +226,8 @@ class InfoPrinter {
 void add_autograd_rows(const OpDef& def, const Operator& op, std::vector<KernelRow>& rows) {
   if (def.body == Body::Composite && !def.copies_out(op)) return;
   if (is_recorded(def, op)) {
-    rows.push_back(
-        {&op, "kAutogradAlias", "HistoryCall", fmt::format("&autograd::derivative_info::{}", op.constant)});
+    rows.push_back({&op, "kAutogradAlias", has_typed_code(signature(op.schema)) ? "HistoryCall" : "cells",
+                    fmt::format("&autograd::derivative_info::{}", op.constant)});
   } else {
     rows.push_back({&op, "kAutogradAlias", "", "nullptr"});
   }
@@ -228,45 +268,29 @@ std::map<const OpDef*, std::string> node_names(const std::vector<OpDef>& defs) {
   return names;
 }
 
-std::vector<GeneratedFile> print_derivatives(const std::vector<OpDef>& defs) {
+FamilyText derivatives_of(const std::vector<OpDef>& defs, const Family& family) {
   InfoPrinter printer(defs);
   const FunctionFamilies functions(defs);
-  std::vector<GeneratedFile> files;
-  for (const Family& family : families_of(defs)) {
-    std::set<std::string> headers = {"tenon/autograd/derivative.h", "tenon/autograd/formulas.h",
-                                     family.header("operators")};
-    // A formula names operators; where it stands, no DerivativeInfo of the same name may hide them.
-    std::string backward, infos, pointwise;
-    for (const OpDef* def : family.defs) {
-      infos += printer.print(*def);
-      if (def->derivative.kind == Kind::Expression)
-        pointwise += fmt::format("extern const PointwiseInfo {};\n", def->operators.front().constant);
-      if (def->derivative.kind != Kind::Formulas) continue;
-      const std::string function = backward_function(*def);
-      for (const std::string& used : functions.called_in(function))
-        headers.insert(Family{used, {}}.header("functions"));
-      for (const std::string& used : functions.constants_in(function))
-        headers.insert(Family{used, {}}.header("operators"));
-      backward += function;
-    }
-    std::string text = banner(fmt::format("Derivatives of the operators of {}.yaml.", family.name));
-    for (const std::string& header : headers) text += fmt::format("#include \"{}\"\n", header);
-    if (!pointwise.empty()) {
-      text += fmt::format(
-          "\nnamespace tenon {{\nstruct PointwiseInfo;\nnamespace pointwise_info {{\n{}}}  // namespace "
-          "pointwise_info\n}}  // namespace tenon\n",
-          pointwise);
-    }
-    text += "\nnamespace tenon::autograd {\n\nnamespace {\n\nusing namespace formulas;\n\n" + backward;
-    text +=
-        "\n[[maybe_unused]] constexpr ArgumentUse kOverwritesSelf[] = {{.argument = 0}};\n\n}  // "
-        "namespace\n\n"
-        "namespace derivative_info {\n\n";
-    files.push_back(
-        {family.source("derivatives"),
-         text + infos + "\n}  // namespace derivative_info\n\n}  // namespace tenon::autograd\n"});
+  FamilyText out{{"tenon/autograd/cell_history.h", "tenon/autograd/formulas.h"}, ""};
+  // A formula names operators; where it stands, no DerivativeInfo of the same name may hide them.
+  std::string backward, infos;
+  for (const OpDef* def : family.defs) {
+    infos += printer.print(*def);
+    if (def->derivative.kind != Kind::Formulas) continue;
+    const std::string function = backward_function(*def);
+    for (const std::string& used : functions.called_in(function))
+      out.headers.insert(Family{used, {}}.header("functions"));
+    for (const std::string& used : functions.constants_in(function))
+      out.headers.insert(Family{used, {}}.header("operators"));
+    backward += function;
   }
-  return files;
+  if (infos.empty()) return {};
+  out.text = "\nnamespace tenon::autograd {\n\nnamespace {\n\nusing namespace formulas;\n\n" + backward +
+             "\n[[maybe_unused]] constexpr ArgumentUse kOverwritesSelf[] = {{.argument = 0}};\n\n"
+             "namespace derivative_info {\n\n" +
+             infos +
+             "\n}  // namespace derivative_info\n\n}  // namespace\n\n}  // namespace tenon::autograd\n";
+  return out;
 }
 
 }  // namespace tenon::opgen

@@ -10,6 +10,7 @@
 #include "tools/opgen/files.h"
 #include "tools/opgen/python_names.h"
 #include "tools/opgen/text.h"
+#include "tools/opgen/typed_signatures.h"
 
 namespace tenon::opgen {
 namespace {
@@ -41,7 +42,10 @@ class TablePrinter {
   TablePrinter(const std::vector<OpDef>& defs, const std::vector<PythonName>& names) {
     for (const Family& family : families_of(defs)) families_.push_back(family.name);
     for (const PythonName& name : names) {
-      for (const PythonOverload& o : name.overloads) signatures_.insert(signature(o.op->schema));
+      for (const PythonOverload& o : name.overloads) {
+        const std::string sig = signature(o.op->schema);
+        if (has_typed_code(sig)) signatures_.insert(sig);
+      }
     }
     for (const PythonName& name : names) print_name(name);
   }
@@ -60,7 +64,8 @@ class TablePrinter {
         "// Printed by opgen: the names that Python knows operators by, and their overloads.\n"
         "}}  // namespace tenon::python\n\nnamespace tenon::detail {{\n{}}}  // namespace tenon::detail\n\n"
         "namespace tenon::python {{\n\n{}\nnamespace {{\n\n"
-        "OperatorEntry* const kEntries[] = {{\n{}}};\nconstexpr Invoke kInvokes[] = {{\n{}}};\n"
+        "OperatorEntry* const kEntries[] = {{\n{}}};\nconstexpr Invoke kInvokes[] = {{\n    "
+        "&call_cells,\n{}}};\n"
         "constexpr OverloadRow kOverloads[] = {{\n{}}};\nconstexpr NameRow kNames[] = {{\n{}}};\n"
         "constexpr size_t kNumFunctions = {}, kNumMethods = {};\n{}\n}}  // namespace\n",
         declarations, callers, entries, invokes, overloads_, names_, num_functions_, num_methods_,
@@ -98,7 +103,9 @@ class TablePrinter {
     for (const PythonOverload* o : overloads) {
       const FunctionSchema& schema = o->op->schema;
       const auto family = std::ranges::find(families_, family_name(*o->def)) - families_.begin();
-      const auto invoke = std::distance(signatures_.begin(), signatures_.find(signature(schema)));
+      // The first is for signatures that have no code of their own.
+      const auto typed = signatures_.find(signature(schema));
+      const auto invoke = typed == signatures_.end() ? 0 : std::distance(signatures_.begin(), typed) + 1;
       std::string flags;
       const auto flag = [&](bool on, const char* text) {
         flags += on ? (flags.empty() ? "" : " | ") + std::string(text) : "";

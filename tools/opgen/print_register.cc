@@ -33,7 +33,9 @@ class FamilyPrinter {
     if (!structured_.empty()) {
       headers.insert({family_.header("shapes"), family_.header("kernels"), "tenon/ops/structured.h"});
     }
-    if (pointwise_) headers.insert("tenon/iter/pointwise_device.h");
+    const FamilyText derivatives = derivatives_of(defs_, family_);
+    headers.insert(derivatives.headers.begin(), derivatives.headers.end());
+    if (!pointwise_.empty()) headers.insert("tenon/iter/pointwise_device.h");
     headers.merge(stub_headers(defs_, stubs_));
 
     for (const std::string& header : headers) text += fmt::format("#include \"{}\"\n", header);
@@ -46,12 +48,11 @@ class FamilyPrinter {
           "\nnamespace tenon::structured_info {{\nnamespace {{\n\n{}\n}}  // namespace\n}}  // namespace "
           "tenon::structured_info\n",
           structured_);
-    if (!infos_.empty()) {
-      text +=
-          "\nnamespace tenon {\nstruct PointwiseInfo;\nnamespace autograd {\nstruct DerivativeInfo;\n}\n}  "
-          "// namespace tenon\n" +
-          infos_;
+    if (!pointwise_.empty()) {
+      text += "\nnamespace tenon {\nstruct PointwiseInfo;\n}\nnamespace tenon::pointwise_info {\n" +
+              pointwise_ + "}  // namespace tenon::pointwise_info\n";
     }
+    text += derivatives.text;
     text +=
         "\nnamespace tenon::detail {\n\n// What all operators of a signature share; see signatures_*.cc.\n";
     for (const std::string& line : declarations_) text += line;
@@ -100,9 +101,7 @@ class FamilyPrinter {
     operators_ += fmt::format("    {{{}, {}, {}, {}}},\n", quoted(schema::to_string(op.schema)), def.line,
                               first, num_kernels_ - first);
     if (def.body == Body::Expr && &op == &def.operators.front()) {
-      pointwise_ = true;
-      infos_ +=
-          fmt::format("namespace tenon::pointwise_info {{ extern const PointwiseInfo {}; }}\n", op.constant);
+      pointwise_ += fmt::format("extern const PointwiseInfo {};\n", op.constant);
     }
   }
 
@@ -117,7 +116,9 @@ class FamilyPrinter {
   void add_kernel(const KernelRow& row) {
     ++num_kernels_;
     std::string code = "code_fallthrough", data = row.data;
-    if (!row.entry.empty()) {
+    if (row.entry == "cells") {
+      code = "autograd::kHistoryOverCells";
+    } else if (!row.entry.empty()) {
       code = code_name(row.entry, row.op->schema);
       declarations_.insert(
           fmt::format("[[gnu::visibility(\"hidden\")]] extern const BuiltinCode {};\n", code));
@@ -125,11 +126,6 @@ class FamilyPrinter {
     if (!row.body.empty()) {
       data = fmt::format("&bodies[{}]", num_bodies_++);
       bodies_ += fmt::format("    {},\n", row.body);
-    }
-    if (row.entry == "HistoryCall") {
-      infos_ +=
-          fmt::format("namespace tenon::autograd::derivative_info {{ extern const DerivativeInfo {}; }}\n",
-                      row.op->constant);
     }
     kernels_ += fmt::format("    {{{}, &{}, {}{}}},\n", row.key, code, data,
                             row.probe.empty() ? "" : ", " + row.probe);
@@ -139,9 +135,8 @@ class FamilyPrinter {
   const Family& family_;
   std::vector<std::string> stubs_;
   std::set<std::string> declarations_;
-  std::string structured_, infos_, entries_, operators_, kernels_, bodies_;
+  std::string structured_, pointwise_, entries_, operators_, kernels_, bodies_;
   size_t num_operators_ = 0, num_kernels_ = 0, num_bodies_ = 0;
-  bool pointwise_ = false;
 };
 
 std::string families_file(const std::vector<Family>& families) {

@@ -26,8 +26,13 @@ std::set<std::string> stub_headers(const std::vector<OpDef>& defs, const std::ve
 std::vector<GeneratedFile> print_register(const std::vector<OpDef>& defs);
 /// PointwiseInfo of every expression and of its derivatives, and their SIMD kernels.
 std::vector<GeneratedFile> print_pointwise(const std::vector<OpDef>& defs);
-/// DerivativeInfo and backward functions of formulas: FAMILY/derivatives.cc.
-std::vector<GeneratedFile> print_derivatives(const std::vector<OpDef>& defs);
+/// A part of a family's file.
+struct FamilyText {
+  std::set<std::string> headers;
+  std::string text;
+};
+/// DerivativeInfo of a family's operators, and the backward functions of formulas.
+FamilyText derivatives_of(const std::vector<OpDef>& defs, const Family& family);
 /// docs/operators.md.
 std::vector<GeneratedFile> print_docs(const std::vector<OpDef>& defs);
 

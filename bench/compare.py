@@ -1,9 +1,14 @@
 """Measures the budgets of docs/architecture.md: Tenon, its peers, and the ratio, in one run on one pinned core.
 
 Usage: compare.py [--json FILE] [--rounds N] [--core N] [--cpp PROGRAM]
+       compare.py --base DIR [--build DIR] [--rows PATTERN] [--json FILE] [--rounds N] [--core N]
 
 Rows measured in Python alternate between Tenon, PyTorch and NumPy (those that are installed) for several rounds, and
 the minimum of the rounds counts: noise only ever adds. Rows measured in C++ come from the program bench_calls.
+
+With --base, the build in this tree (or --build) is compared with the one in DIR, a build folder or a checkout with a
+release build: every row of both in alternated rounds, each build in a process of its own, and which rows are more than 5 %
+slower, in which case the exit status is 1; see compare_builds.py.
 """
 
 import argparse
@@ -11,6 +16,8 @@ import importlib
 import json
 import os
 import pathlib
+import re
+import statistics
 import subprocess
 import sys
 import time
@@ -37,6 +44,18 @@ def best_ns(function, seconds=0.05):
             function()
         best = min(best, (time.perf_counter_ns() - start) / count)
     return best
+
+
+def typical_ns(function, seconds=0.4):
+    """Nanoseconds of one call: the median of single calls after the first, for calls that take memory."""
+    function()
+    times = []
+    end = time.perf_counter() + seconds
+    while len(times) < 5 or time.perf_counter() < end:
+        start = time.perf_counter_ns()
+        function()
+        times.append(time.perf_counter_ns() - start)
+    return statistics.median(times)
 
 
 def looped(statement, names):
@@ -71,6 +90,31 @@ def python_rows(framework):
         optimizer.step()
 
     yield "MLP training step, batch 1, Python", step, 1
+
+
+def large_rows(framework):
+    """(name, function) of rows in which memory for results is taken and given back."""
+    t = framework
+
+    def chain():
+        x, a, b = t.randn(1 << 20), t.randn(1 << 20), t.randn(1 << 20)
+        silu = t.nn.functional.silu
+        return lambda: silu(x * a + b) * t.tanh(x) + b
+
+    def add():
+        x, y = t.randn(1 << 24), t.randn(1 << 24)
+        return lambda: x + y
+
+    def small_add(n):
+        x, y = t.randn(n), t.randn(n)
+        return lambda: x + y
+
+    yield "silu(x*a+b)*tanh(x)+b, 1M, Python", chain
+    yield "x + y, 16M, Python", add
+    yield "zeros(16M).sum(), Python", lambda: lambda: t.zeros(1 << 24).sum()
+    yield "x + y, 1K, Python", lambda: small_add(1 << 10)
+    yield "x + y, 16K, Python", lambda: small_add(1 << 14)
+    yield "x + y, 64K, Python", lambda: small_add(1 << 16)
 
 
 def numpy_rows(numpy):
@@ -123,13 +167,43 @@ def measure_cpp(program):
     return rows
 
 
+def measure(pattern):
+    """Prints {row: ns} of Tenon's rows in Python whose name matches, for compare_builds.py."""
+    import tenon
+
+    rows = {"package": tenon.__file__}
+    # First those for which it matters what the process has done with memory before.
+    for name, make in large_rows(tenon):
+        if re.search(pattern, name):
+            rows[name] = typical_ns(make())
+    for name, function, calls in python_rows(tenon):
+        if re.search(pattern, name):
+            rows[name] = best_ns(function, 0.1) / calls
+    print(json.dumps(rows))
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--json", help="write the rows here")
-    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--rounds", type=int, help="rounds of each row: 5, or 9 with --base")
     parser.add_argument("--core", type=int, default=0, help="the core to pin to")
     parser.add_argument("--cpp", default=ROOT / "build/release/bench/bench_calls", help="the C++ benchmark")
+    parser.add_argument("--base", metavar="DIR", help="another build of Tenon, to compare with")
+    parser.add_argument("--build", metavar="DIR", default=ROOT / "build/release", help="the build to compare")
+    parser.add_argument("--rows", metavar="PATTERN", default=".", help="with --base: only rows that match")
+    parser.add_argument("--measure", help=argparse.SUPPRESS)
     options = parser.parse_args()
+    if options.measure is not None:
+        return measure(options.measure)
+    if options.base:
+        import compare_builds
+
+        table, slower = compare_builds.compare(
+            options.base, options.build, options.rows, options.rounds or 9, options.core
+        )
+        if options.json:
+            pathlib.Path(options.json).write_text(json.dumps(table, indent=1) + "\n")
+        return 1 if slower else 0
     os.sched_setaffinity(0, {options.core})
     os.environ.setdefault("OMP_NUM_THREADS", "1")
 
@@ -141,7 +215,7 @@ def main():
         except ImportError:
             print(f"{name} is not installed: its column stays empty", file=sys.stderr)
     rows = {name: list((numpy_rows if name == "numpy" else python_rows)(m)) for name, m in loaded.items()}
-    for _ in range(options.rounds):
+    for _ in range(options.rounds or 5):
         for framework, functions in rows.items():
             for name, function, calls in functions:
                 ns = best_ns(function) / calls
@@ -180,4 +254,4 @@ def show(table):
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -34,7 +34,7 @@ def is_storage(o):
 
 def __getattr__(name):
     # Rarely used rooms load when first asked for, so that `import tenon` stays quick.
-    if name in ("utils", "library", "ops", "dispatch"):
+    if name in ("cpu", "utils", "library", "ops", "dispatch"):
         import importlib
 
         return importlib.import_module(f"{__name__}.{name}")

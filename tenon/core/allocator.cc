@@ -1,13 +1,18 @@
 #include "tenon/core/allocator.h"
 
 #include <fmt/core.h>
+#include <pthread.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstdlib>
 #include <cstring>
 
 #include "tenon/core/error.h"
+#include "tenon/core/host_cache.h"
+#include "tenon/core/host_memory.h"
+#include "tenon/core/memory_counter.h"
 #include "tenon/core/small_alloc.h"
 
 namespace tenon {
@@ -15,7 +20,14 @@ namespace {
 
 constexpr size_t kAlign = 64;
 
-std::atomic<int64_t> g_live_bytes{0};
+// Builds for a sanitizer take every block at its exact size and keep none, so that nothing hides an overflow
+// or a use after free.
+#ifdef TENON_EXACT_ALLOCATIONS
+constexpr bool kKeepsBlocks = false;
+#else
+constexpr bool kKeepsBlocks = true;
+#endif
+
 std::atomic<int64_t> g_fail_countdown{0};
 std::atomic<size_t> g_fail_threshold{0};
 
@@ -25,28 +37,93 @@ bool must_fail(size_t nbytes) {
   return g_fail_countdown.fetch_sub(1) == 1;
 }
 
-class CpuAllocator final : public Allocator {
- public:
-  Address allocate(size_t nbytes, Device) override {
-    if (nbytes == 0) return 0;
-    void* p = nullptr;
-    if (nbytes <= kSmallBlockMax) {
-      p = small_allocate(nbytes);
-    } else if (!must_fail(nbytes)) {
-      // Not rounded up, so that a sanitizer sees the end.
+/// What tensors and the cache hold. Every block counts in `blocks` and `bytes`, those of the cache in
+/// `cached` besides, so that blocks that are not the cache's, which are many, count no more than they must.
+/// Updates come in an order in which a sum of a moment is too small rather than too large: it may become the
+/// peak.
+struct Counters {
+  MemoryCounter blocks;
+  MemoryCounter bytes;
+  MemoryFlow cached;
+  MemoryFlow mapped;  // by the cache, of the system
+  std::atomic<int64_t> reserved_peak{0};
+  std::atomic<int64_t> retries{0}, failures{0};
+  // At the latest reset.
+  std::atomic<int64_t> reserved_before{0}, unreserved_before{0};
+
+  void add(size_t nbytes, bool from_cache) noexcept {
+    const auto n = static_cast<int64_t>(nbytes);
+    if (from_cache) cached.add(n);
+    const int64_t held = bytes.add(n);
+    blocks.add(1);
+    detail::raise(reserved_peak, held - cached.current() + mapped.current());
+  }
+  void subtract(size_t nbytes, bool from_cache) noexcept {
+    const auto n = static_cast<int64_t>(nbytes);
+    blocks.subtract(1);
+    bytes.subtract(n);
+    if (from_cache) cached.subtract(n);
+  }
+  int64_t reserved_in() const noexcept { return bytes.in() - cached.in() + mapped.in(); }
+  int64_t reserved_out() const noexcept { return bytes.out() - cached.out() + mapped.out(); }
+};
+constinit Counters g_counters;
+
+// Never destroyed: tensors may outlive static destruction.
+HostCache& cache() noexcept {
+  static HostCache& cache = []() -> HostCache& {
+    const HostMemory memory = host_memory();
+    const uint64_t most = std::min({memory.total, memory.address_limit, uint64_t{PTRDIFF_MAX}});
+    auto& made = *new HostCache(static_cast<size_t>(most / 4), g_counters.mapped,
+                                []() noexcept { return static_cast<size_t>(host_memory().available); });
+    pthread_atfork([] { tenon::cache().before_fork(); }, [] { tenon::cache().after_fork(false); },
+                   [] { tenon::cache().after_fork(true); });
+    return made;
+  }();
+  return cache;
+}
+
+bool is_kept(size_t nbytes) noexcept { return kKeepsBlocks && nbytes >= HostCache::kMinBlock; }
+
+Address allocate_on_cpu(size_t nbytes, bool zeros) {
+  if (nbytes == 0) return 0;
+  void* p = nullptr;
+  bool zeroed = false;
+  size_t emptied = 0;
+  if (nbytes <= kSmallBlockMax) {
+    p = small_allocate(nbytes);
+  } else {
+    if (must_fail(nbytes)) {
+      emptied = empty_cpu_cache();
+    } else if (is_kept(nbytes)) {
+      const HostCache::Block block = cache().allocate(nbytes);
+      p = block.address;
+      zeroed = block.zeroed;
+      emptied = block.emptied;
+    } else if (posix_memalign(&p, kAlign, nbytes) != 0) {  // not rounded up, so that a sanitizer sees the end
+      emptied = empty_cpu_cache();
       if (posix_memalign(&p, kAlign, nbytes) != 0) p = nullptr;
     }
-    TENON_CHECK(p, OutOfMemory, fmt::format("cpu allocator: {} bytes are not to be had", nbytes));
-    if (nbytes > kSmallBlockMax)
-      g_live_bytes.fetch_add(static_cast<int64_t>(nbytes), std::memory_order_relaxed);
-    return reinterpret_cast<Address>(p);
+    if (!p) detail::throw_cpu_out_of_memory(nbytes, emptied);
+    if (emptied > 0) g_counters.retries.fetch_add(1, std::memory_order_relaxed);
+    g_counters.add(nbytes, is_kept(nbytes));
   }
+  if (zeros && !zeroed) std::memset(p, 0, nbytes);
+  return reinterpret_cast<Address>(p);
+}
+
+class CpuAllocator final : public Allocator {
+ public:
+  Address allocate(size_t nbytes, Device) override { return allocate_on_cpu(nbytes, false); }
   void deallocate(Address address, size_t nbytes, Device) noexcept override {
     if (nbytes == 0) return;
     void* p = reinterpret_cast<void*>(address);
     if (nbytes <= kSmallBlockMax) return small_free(p, nbytes);
-    std::free(p);
-    g_live_bytes.fetch_sub(static_cast<int64_t>(nbytes), std::memory_order_relaxed);
+    g_counters.subtract(nbytes, is_kept(nbytes));
+    if (is_kept(nbytes))
+      cache().free(p, nbytes);
+    else
+      std::free(p);
   }
   void copy(Address to, Address from, size_t nbytes, Device) override {
     std::memcpy(reinterpret_cast<void*>(to), reinterpret_cast<const void*>(from), nbytes);
@@ -81,7 +158,64 @@ Allocator& cpu_allocator() noexcept {
   return allocator;
 }
 
-int64_t cpu_live_bytes() noexcept { return g_live_bytes.load(std::memory_order_relaxed); }
+Address allocate_zeros_on_cpu(size_t nbytes) { return allocate_on_cpu(nbytes, true); }
+
+MemoryStats cpu_memory_stats() noexcept {
+  const Counters& c = g_counters;
+  MemoryStats stats;
+  stats.allocation = stats.active = c.blocks.read();
+  stats.allocated_bytes = stats.active_bytes = c.bytes.read();
+  const int64_t in = c.reserved_in(), out = c.reserved_out();
+  stats.reserved_bytes = {.current = in - out,
+                          .peak = std::max(in - out, c.reserved_peak.load(std::memory_order_relaxed)),
+                          .allocated = in - c.reserved_before.load(std::memory_order_relaxed),
+                          .freed = out - c.unreserved_before.load(std::memory_order_relaxed)};
+  stats.num_alloc_retries = c.retries.load(std::memory_order_relaxed);
+  stats.num_ooms = c.failures.load(std::memory_order_relaxed);
+  return stats;
+}
+
+void reset_cpu_peak_memory_stats() noexcept {
+  g_counters.blocks.reset_peak();
+  g_counters.bytes.reset_peak();
+  g_counters.reserved_peak.store(g_counters.reserved_in() - g_counters.reserved_out(),
+                                 std::memory_order_relaxed);
+}
+
+void reset_cpu_accumulated_memory_stats() noexcept {
+  g_counters.blocks.reset_sums();
+  g_counters.bytes.reset_sums();
+  g_counters.reserved_before.store(g_counters.reserved_in(), std::memory_order_relaxed);
+  g_counters.unreserved_before.store(g_counters.reserved_out(), std::memory_order_relaxed);
+  g_counters.retries.store(0, std::memory_order_relaxed);
+  g_counters.failures.store(0, std::memory_order_relaxed);
+}
+
+size_t empty_cpu_cache() noexcept { return kKeepsBlocks ? cache().empty() : 0; }
+size_t cpu_cache_limit() noexcept { return kKeepsBlocks ? cache().limit() : 0; }
+void set_cpu_cache_limit(size_t nbytes) noexcept {
+  if (kKeepsBlocks) cache().set_limit(nbytes);
+}
+
+void detail::throw_cpu_out_of_memory(size_t nbytes, size_t emptied) {
+  g_counters.failures.fetch_add(1, std::memory_order_relaxed);
+  const HostMemory memory = host_memory();
+  std::string text = fmt::format("cpu allocator: {} bytes", nbytes);
+  if (nbytes >= 1024) text += fmt::format(" ({})", format_bytes(nbytes));
+  text += " are not to be had: ";
+  if (memory.total != HostMemory::kUnlimited)
+    text += fmt::format("of {} of memory {} are available, ", format_bytes(memory.total),
+                        format_bytes(std::min(memory.available, memory.total)));
+  if (memory.address_limit != HostMemory::kUnlimited)
+    text += fmt::format("of {} that this process may take {} are left, ", format_bytes(memory.address_limit),
+                        format_bytes(memory.obtainable()));
+  text += fmt::format(
+      "tensors of Tenon hold {}, ",
+      format_bytes(static_cast<uint64_t>(std::max<int64_t>(cpu_memory_stats().allocated_bytes.current, 0))));
+  text += emptied > 0 ? fmt::format("and its cache of {} was emptied in vain", format_bytes(emptied))
+                      : "and its cache is empty";
+  throw_error(ErrorKind::OutOfMemory, std::move(text));
+}
 
 void fail_cpu_allocation_after(int64_t count, size_t threshold) noexcept {
   g_fail_threshold = threshold;

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "tenon/core/device.h"
+#include "tenon/core/memory_stats.h"
 
 namespace tenon {
 
@@ -29,9 +30,24 @@ class Allocator {
 /// The allocator of host memory.
 Allocator& cpu_allocator() noexcept;
 
-/// Bytes held now by host blocks above kSmallBlockMax (small ones are not counted: it would double their
+/// `nbytes` bytes of zero from `cpu_allocator()`, which takes them back. Memory fresh from the system is not
+/// written to.
+Address allocate_zeros_on_cpu(size_t nbytes);
+
+/// What the host's allocator has counted: blocks above kSmallBlockMax (to count small ones would double their
 /// cost).
-int64_t cpu_live_bytes() noexcept;
+MemoryStats cpu_memory_stats() noexcept;
+/// Peaks start again from what is current, sums (allocated, freed, retries, failures) from zero.
+void reset_cpu_peak_memory_stats() noexcept;
+void reset_cpu_accumulated_memory_stats() noexcept;
+
+/// Gives host blocks that are kept for reuse back to the system; how many bytes that were. Blocks of 128 KiB
+/// and more are kept, up to a limit: a quarter of the memory that the machine or the process's control group
+/// has, unless set. What is kept shrinks when the system runs short, and goes before an allocation fails.
+size_t empty_cpu_cache() noexcept;
+size_t cpu_cache_limit() noexcept;
+/// Zero keeps nothing.
+void set_cpu_cache_limit(size_t nbytes) noexcept;
 
 /// Lets the next `count`-th host allocation of more than `threshold` bytes fail, as if memory had run out;
 /// for tests of what callers do then. Zero switches it off.
@@ -41,5 +57,13 @@ void fail_cpu_allocation_after(int64_t count, size_t threshold) noexcept;
 Allocator& allocator_for(Device device);
 /// Sets it; devices call this once when they load.
 void set_allocator(Backend backend, Allocator* allocator) noexcept;
+
+namespace detail {
+
+/// Throws Error{OutOfMemory} that says what was asked for and what there is. `emptied`: what the cache held
+/// when it was emptied for this allocation.
+[[noreturn]] void throw_cpu_out_of_memory(size_t nbytes, size_t emptied);
+
+}  // namespace detail
 
 }  // namespace tenon

@@ -3,7 +3,7 @@
 #include <cstdlib>
 #include <utility>
 
-#include "tenon/core/error.h"
+#include "tenon/core/allocator.h"
 
 namespace tenon::detail {
 
@@ -24,22 +24,24 @@ struct CacheOwner {
   }
 };
 
+/// A block of exactly `nbytes`, for which what the host's cache keeps is given up.
+void* from_system(size_t nbytes) {
+  void* block = nullptr;
+  if (posix_memalign(&block, kSmallBlockAlign, nbytes) == 0) return block;
+  const size_t emptied = empty_cpu_cache();
+  if (posix_memalign(&block, kSmallBlockAlign, nbytes) == 0) return block;
+  throw_cpu_out_of_memory(nbytes, emptied);
+}
+
 }  // namespace
 
 void* small_allocate_slow(size_t size_class) {
   static thread_local CacheOwner owner;
   (void)owner;
-  void* block = std::aligned_alloc(kSmallBlockAlign, (size_class + 1) * kSmallBlockAlign);
-  if (!block) throw_error(ErrorKind::OutOfMemory, "small_allocate: the system has no memory left");
-  return block;
+  return from_system((size_class + 1) * kSmallBlockAlign);
 }
 
-void* exact_allocate(size_t nbytes) {
-  void* block = nullptr;
-  if (posix_memalign(&block, kSmallBlockAlign, nbytes) != 0)
-    throw_error(ErrorKind::OutOfMemory, "small_allocate: the system has no memory left");
-  return block;
-}
+void* exact_allocate(size_t nbytes) { return from_system(nbytes); }
 
 void exact_free(void* block) noexcept { std::free(block); }
 

@@ -1,6 +1,7 @@
 #include "tenon/core/storage.h"
 
 #include <algorithm>
+#include <cstring>
 #include <mutex>
 #include <new>
 
@@ -15,10 +16,9 @@ constexpr size_t kInPlaceMax = kSmallBlockMax - kHeader;
 
 }  // namespace
 
-Storage Storage::allocate(size_t nbytes, Device device) {
+template <bool kZeros>
+[[gnu::always_inline]] inline Storage Storage::make(size_t nbytes, Device device) {
   Storage storage;
-  if (!device.is_cpu()) [[unlikely]]
-    device = resolved(device);
   const bool in_place = device.is_cpu() && nbytes <= kInPlaceMax;
   const size_t block_bytes = in_place ? kHeader + nbytes : sizeof(StorageImpl);
   void* block = small_allocate(block_bytes);
@@ -29,11 +29,13 @@ Storage Storage::allocate(size_t nbytes, Device device) {
   if (in_place) {
     impl->in_place_ = true;
     impl->allocator_ = &cpu_allocator();
-    impl->address_ = reinterpret_cast<Address>(static_cast<char*>(block) + kHeader);
+    char* bytes = static_cast<char*>(block) + kHeader;
+    if (kZeros) std::memset(bytes, 0, nbytes);
+    impl->address_ = reinterpret_cast<Address>(bytes);
   } else {
     try {
       Allocator& allocator = allocator_for(device);
-      impl->address_ = allocator.allocate(nbytes, device);
+      impl->address_ = kZeros ? allocate_zeros_on_cpu(nbytes) : allocator.allocate(nbytes, device);
       impl->allocator_ = &allocator;
     } catch (...) {
       small_free(block, block_bytes);
@@ -43,6 +45,14 @@ Storage Storage::allocate(size_t nbytes, Device device) {
   storage.impl_ = IntrusivePtr<StorageImpl>::adopt(impl);
   return storage;
 }
+
+Storage Storage::allocate(size_t nbytes, Device device) {
+  if (!device.is_cpu()) [[unlikely]]
+    device = resolved(device);
+  return make<false>(nbytes, device);
+}
+
+Storage Storage::zeros(size_t nbytes) { return make<true>(nbytes, kCPU); }
 
 void StorageImpl::note_change() noexcept {
   const SourceMark mark = note_source(__builtin_frame_address(0));

@@ -92,6 +92,9 @@ class Storage {
   /// Takes `nbytes` from the allocator of `device`, uninitialised. Small host storages live in one block with
   /// their counter. Throws Error{OutOfMemory} and leaves nothing behind.
   static Storage allocate(size_t nbytes, Device device = kCPU);
+  /// The same in host memory, every byte zero: of a large storage that is fresh from the system none is
+  /// written.
+  static Storage zeros(size_t nbytes);
   /// Wraps memory that somebody else owns; `deleter(context)` runs when the last tensor lets go.
   static Storage from_foreign(Address address, size_t nbytes, Device device, StorageImpl::Deleter deleter,
                               void* context);
@@ -112,6 +115,9 @@ class Storage {
   friend bool operator==(const Storage&, const Storage&) noexcept = default;
 
  private:
+  template <bool kZeros>
+  static Storage make(size_t nbytes, Device device);
+
   IntrusivePtr<StorageImpl> impl_;
 };
 

@@ -203,6 +203,8 @@ Tensor wrapped_scalar_tensor(const Scalar& value, Device device = kCPU);
 /// sizes beyond overflow.
 Tensor make_empty(IntArrayRef sizes, DType dtype, Device device = kCPU);
 Tensor make_empty_strided(IntArrayRef sizes, IntArrayRef strides, DType dtype, Device device = kCPU);
+/// The same with every element zero, in host memory; see Storage::zeros.
+Tensor make_zeros_on_cpu(IntArrayRef sizes, DType dtype);
 /// A view of `self` with another geometry; it shares storage and, outside inference mode, history. The caller
 /// has checked that the geometry stays inside the storage. Throws Error{NotImplemented} unless `self` is
 /// strided.

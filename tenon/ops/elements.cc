@@ -151,10 +151,15 @@ Tensor part_of(const Tensor& self, int64_t part) {
                                  2 * self.storage_offset() + part));
 }
 
-Tensor zeros_on(IntArrayRef sizes, const Tensor& like) {
-  Tensor result = make_empty(sizes, like.dtype(), like.device());
+Tensor make_zeros(IntArrayRef sizes, DType dtype, Device device) {
+  if (device.is_cpu()) return make_zeros_on_cpu(sizes, dtype);
+  Tensor result = make_empty(sizes, dtype, device);
   zero_elements(result);
   return result;
+}
+
+Tensor zeros_on(IntArrayRef sizes, const Tensor& like) {
+  return make_zeros(sizes, like.dtype(), like.device());
 }
 
 Dims preserved_strides(IntArrayRef sizes, IntArrayRef strides) {

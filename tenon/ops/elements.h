@@ -43,6 +43,8 @@ constexpr int64_t twice(int64_t stride) noexcept {
   return static_cast<int64_t>(2 * static_cast<uint64_t>(stride));
 }
 
+/// A contiguous tensor of zeros. Large ones in host memory fresh from the system are not written.
+Tensor make_zeros(IntArrayRef sizes, DType dtype, Device device);
 /// Zeros of the given sizes, of the dtype and on the device of `like`.
 Tensor zeros_on(IntArrayRef sizes, const Tensor& like);
 

@@ -37,11 +37,13 @@ Tensor make(IntArrayRef size, DType dtype, OptLayout layout, OptDevice device, O
 
 Tensor make_full(IntArrayRef size, const Scalar& value, DType dtype, OptLayout layout, OptDevice device,
                  OptBool pin_memory, const char* op) {
+  if (value.is_integral() && value.to_int() == 0) {
+    const Device where = device.value_or(kCPU);
+    check_layout(layout, pin_memory, where, op);
+    return make_zeros(size, dtype, where);
+  }
   Tensor result = make(size, dtype, layout, device, pin_memory, op);
-  if (value.is_integral() && value.to_int() == 0)
-    zero_elements(result);
-  else
-    fill_elements(result, value, op);
+  fill_elements(result, value, op);
   return result;
 }
 
@@ -128,6 +130,12 @@ Tensor full_like(const Tensor& self, const Scalar& fill_value, OptDType dtype, O
 }
 Tensor zeros_like(const Tensor& self, OptDType dtype, OptLayout layout, OptDevice device, OptBool pin_memory,
                   OptFormat memory_format) {
+  const MemoryFormat format = memory_format.value_or(MemoryFormat::Preserve);
+  if (format == MemoryFormat::Contiguous || (format == MemoryFormat::Preserve && self.is_contiguous())) {
+    const Device where = device.value_or(self.device());
+    check_layout(layout, pin_memory, where, "zeros_like");
+    return make_zeros(self.sizes(), dtype.value_or(self.dtype()), where);
+  }
   Tensor result = ops::empty_like(self, dtype, layout, device, pin_memory, memory_format);
   zero_elements(result);
   return result;

@@ -71,25 +71,25 @@ TEST(Worked3, ContiguousCopiesAndMmDoesNot) {
   expect_strides(c, {1000, 1});
 
   Tensor out = empty({1000, 1000});
-  const int64_t bytes = cpu_live_bytes(), copies = hidden_copies();
+  const int64_t bytes = cpu_memory_stats().allocated_bytes.current, copies = hidden_copies();
   mm_out(out, y, x);
-  EXPECT_EQ(cpu_live_bytes(), bytes);
+  EXPECT_EQ(cpu_memory_stats().allocated_bytes.current, bytes);
   EXPECT_EQ(hidden_copies(), copies);
 }
 
 TEST(Worked4, CloneReleasesALargeStorage) {
   constexpr int64_t kLarge = 400'000'000;
-  const int64_t before = cpu_live_bytes();
+  const int64_t before = cpu_memory_stats().allocated_bytes.current;
   Tensor five;
   {
     const Tensor large = empty({kLarge / 4});
     five = large.slice(0, 0, 5);
   }
   EXPECT_EQ(five.storage().nbytes(), static_cast<size_t>(kLarge));
-  EXPECT_GE(cpu_live_bytes(), before + kLarge);
+  EXPECT_GE(cpu_memory_stats().allocated_bytes.current, before + kLarge);
   five = five.clone();
   EXPECT_EQ(five.storage().nbytes(), 20u);
-  EXPECT_LT(cpu_live_bytes(), before + 1000000);
+  EXPECT_LT(cpu_memory_stats().allocated_bytes.current, before + 1000000);
 }
 
 TEST(Worked6, ShapesBroadcastAndDtypesPromote) {

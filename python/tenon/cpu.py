@@ -1,0 +1,115 @@
+"""The host as a device: what its memory holds and keeps, with the names that `torch.cuda` has for a GPU.
+
+Blocks of 128 KiB and more are kept when tensors free them, and serve the next tensors of about that size, because fresh
+memory costs a page fault for every page. `memory_reserved()` counts them until `empty_cache()` gives them back; they go by
+themselves when the system runs short and before an allocation fails. Tensors of up to 1 KiB are not counted.
+"""
+
+from . import _C
+
+__all__ = [
+    "cache_limit",
+    "empty_cache",
+    "max_memory_allocated",
+    "max_memory_reserved",
+    "mem_get_info",
+    "memory_allocated",
+    "memory_reserved",
+    "memory_stats",
+    "memory_stats_as_nested_dict",
+    "reset_accumulated_memory_stats",
+    "reset_peak_memory_stats",
+    "set_cache_limit",
+]
+
+
+def _check(device, function):
+    if device is None:
+        return
+    if not isinstance(device, _C.device):
+        device = _C.device(device)
+    if device.type != "cpu":
+        raise ValueError(f"{function}: expected a cpu device, but got {device}")
+
+
+def memory_stats(device=None):
+    """What the allocator has counted, as a dict with PyTorch's keys.
+
+    `allocation` (blocks in use), `allocated_bytes` (what was asked for), `active` and `active_bytes` (on the host the same)
+    and `reserved_bytes` (taken from the system, with what is kept), each as `NAME.all.current`, `.peak`, `.allocated` and
+    `.freed` (sums since the last reset); `num_alloc_retries`, allocations that worked once the cache was emptied; and
+    `num_ooms`, allocations that failed.
+    """
+    _check(device, "memory_stats")
+    return _C._memory.memory_stats()
+
+
+def memory_stats_as_nested_dict(device=None):
+    """`memory_stats()` as dicts in dicts: `["allocated_bytes"]["all"]["peak"]`."""
+    _check(device, "memory_stats_as_nested_dict")
+    nested = {}
+    for key, value in _C._memory.memory_stats().items():
+        *path, last = key.split(".")
+        inner = nested
+        for name in path:
+            inner = inner.setdefault(name, {})
+        inner[last] = value
+    return nested
+
+
+def _stat(key, device, function):
+    _check(device, function)
+    return _C._memory.memory_stats()[key]
+
+
+def memory_allocated(device=None):
+    """Bytes that tensors hold."""
+    return _stat("allocated_bytes.all.current", device, "memory_allocated")
+
+
+def max_memory_allocated(device=None):
+    """The most that `memory_allocated()` was since the start or `reset_peak_memory_stats()`."""
+    return _stat("allocated_bytes.all.peak", device, "max_memory_allocated")
+
+
+def memory_reserved(device=None):
+    """Bytes that tensors hold or the cache keeps, with what blocks are rounded up by."""
+    return _stat("reserved_bytes.all.current", device, "memory_reserved")
+
+
+def max_memory_reserved(device=None):
+    """The most that `memory_reserved()` was since the start or `reset_peak_memory_stats()`."""
+    return _stat("reserved_bytes.all.peak", device, "max_memory_reserved")
+
+
+def reset_peak_memory_stats(device=None):
+    """Lets all peaks start again from what is current."""
+    _check(device, "reset_peak_memory_stats")
+    _C._memory.reset_peak_memory_stats()
+
+
+def reset_accumulated_memory_stats(device=None):
+    """Lets all sums (allocated, freed, retries, failures) start again from zero."""
+    _check(device, "reset_accumulated_memory_stats")
+    _C._memory.reset_accumulated_memory_stats()
+
+
+def mem_get_info(device=None):
+    """(bytes that can be had, all bytes) of the machine, or of the control group or process where these are limited."""
+    _check(device, "mem_get_info")
+    return _C._memory.mem_get_info()
+
+
+def empty_cache():
+    """Gives blocks that are kept for reuse back to the system."""
+    _C._memory.empty_cache()
+
+
+def cache_limit():
+    """The most bytes that are kept for reuse; a quarter of the memory there is, unless set."""
+    return _C._memory.cache_limit()
+
+
+def set_cache_limit(nbytes):
+    """Sets the most bytes that are kept for reuse, and gives back what is kept beyond; 0 keeps nothing."""
+    _C._memory.set_cache_limit(nbytes)

@@ -114,8 +114,8 @@ Address allocate_on_cpu(size_t nbytes, bool zeros) {
 
 class CpuAllocator final : public Allocator {
  public:
-  Address allocate(size_t nbytes, Device) override { return allocate_on_cpu(nbytes, false); }
-  void deallocate(Address address, size_t nbytes, Device) noexcept override {
+  Address allocate(size_t nbytes, Stream) override { return allocate_on_cpu(nbytes, false); }
+  void deallocate(Address address, size_t nbytes, Stream) noexcept override {
     if (nbytes == 0) return;
     void* p = reinterpret_cast<void*>(address);
     if (nbytes <= kSmallBlockMax) return small_free(p, nbytes);
@@ -125,7 +125,7 @@ class CpuAllocator final : public Allocator {
     else
       std::free(p);
   }
-  void copy(Address to, Address from, size_t nbytes, Device) override {
+  void copy(Address to, Address from, size_t nbytes, Stream) override {
     std::memcpy(reinterpret_cast<void*>(to), reinterpret_cast<const void*>(from), nbytes);
   }
   std::string_view name() const noexcept override { return "cpu"; }
@@ -134,9 +134,9 @@ class CpuAllocator final : public Allocator {
 // Shapes without bytes: any size costs nothing.
 class MetaAllocator final : public Allocator {
  public:
-  Address allocate(size_t, Device) override { return 0; }
-  void deallocate(Address, size_t, Device) noexcept override {}
-  void copy(Address, Address, size_t, Device) override {}
+  Address allocate(size_t, Stream) override { return 0; }
+  void deallocate(Address, size_t, Stream) noexcept override {}
+  void copy(Address, Address, size_t, Stream) override {}
   std::string_view name() const noexcept override { return "meta"; }
 };
 

@@ -6,8 +6,8 @@
 #include <cstdint>
 #include <string_view>
 
-#include "tenon/core/device.h"
 #include "tenon/core/memory_stats.h"
+#include "tenon/core/stream.h"
 
 namespace tenon {
 
@@ -18,12 +18,14 @@ using Address = uint64_t;
 class Allocator {
  public:
   virtual ~Allocator() = default;
-  /// `nbytes` uninitialised bytes on `device`, whose index is settled, for use in its current stream; aligned
-  /// to at least 64. 0 bytes may give address 0. Throws Error{OutOfMemory} and takes nothing.
-  virtual Address allocate(size_t nbytes, Device device) = 0;
-  virtual void deallocate(Address address, size_t nbytes, Device device) noexcept = 0;
-  /// Copies between two blocks of `device`, in its current stream.
-  virtual void copy(Address to, Address from, size_t nbytes, Device device) = 0;
+  /// `nbytes` uninitialised bytes on the stream's device, for work of that stream; aligned to at least 64. 0
+  /// bytes may give address 0. Throws Error{OutOfMemory} and takes nothing.
+  virtual Address allocate(size_t nbytes, Stream stream) = 0;
+  /// Takes a block back. Work that `stream` was given before may still use it: the block serves another
+  /// stream, or goes back to the device, only after that.
+  virtual void deallocate(Address address, size_t nbytes, Stream stream) noexcept = 0;
+  /// Copies between two blocks of the stream's device, as work of the stream.
+  virtual void copy(Address to, Address from, size_t nbytes, Stream stream) = 0;
   virtual std::string_view name() const noexcept = 0;
 };
 

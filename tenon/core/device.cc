@@ -17,7 +17,6 @@ struct BackendTable {
   std::mutex mutex;
   std::atomic<int> count{1};
   std::string names[32], keys[32];
-  std::atomic<CurrentDeviceFunction> current[32] = {};
 
   BackendTable() {
     names[kCpuBackend] = "cpu";
@@ -80,14 +79,6 @@ Backend register_backend(std::string_view name, std::string_view key) {
 
 std::string_view backend_name(Backend backend) noexcept { return table().names[backend]; }
 std::string_view backend_key(Backend backend) noexcept { return table().keys[backend]; }
-void set_current_device_function(Backend backend, CurrentDeviceFunction f) noexcept {
-  table().current[backend].store(f, std::memory_order_release);
-}
-Device resolved(Device device) noexcept {
-  if (device.index >= 0) return device;
-  const CurrentDeviceFunction f = table().current[device.backend].load(std::memory_order_acquire);
-  return f ? Device(device.backend, f()) : device;
-}
 int live_backends() noexcept { return table().count.load(std::memory_order_acquire); }
 
 Device::Device(std::string_view text) {

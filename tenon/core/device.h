@@ -12,7 +12,8 @@
 
 namespace tenon {
 
-/// Where a tensor's storage lives, such as `cpu`, `meta` or `cuda:1`. Index -1 means the current device.
+/// Where a tensor's storage lives, such as `cpu`, `meta` or `cuda:1`. Index -1 means the current device
+/// (core/stream.h).
 struct Device {
   Backend backend = kCpuBackend;
   int8_t index = -1;
@@ -44,12 +45,6 @@ std::optional<Backend> find_backend(std::string_view name) noexcept;
 std::optional<Backend> find_backend_by_key(std::string_view key) noexcept;
 std::string_view backend_name(Backend backend) noexcept;
 std::string_view backend_key(Backend backend) noexcept;
-/// How to ask a backend for the index of its current device; a device sets it when it loads.
-using CurrentDeviceFunction = int8_t (*)() noexcept;
-void set_current_device_function(Backend backend, CurrentDeviceFunction f) noexcept;
-/// `device` with the index of the current device where it has none; cpu, meta and backends that set no
-/// function have one device, without an index.
-Device resolved(Device device) noexcept;
 /// Backends registered so far, meta not counted: the width of an operator table less one.
 int live_backends() noexcept;
 

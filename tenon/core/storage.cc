@@ -35,7 +35,8 @@ template <bool kZeros>
   } else {
     try {
       Allocator& allocator = allocator_for(device);
-      impl->address_ = kZeros ? allocate_zeros_on_cpu(nbytes) : allocator.allocate(nbytes, device);
+      if (!device.is_cpu()) impl->stream_ = current_stream(device).id;
+      impl->address_ = kZeros ? allocate_zeros_on_cpu(nbytes) : allocator.allocate(nbytes, impl->stream());
       impl->allocator_ = &allocator;
     } catch (...) {
       small_free(block, block_bytes);
@@ -84,17 +85,20 @@ void Storage::resize(size_t nbytes) {
   StorageImpl& s = *impl_.get();
   TENON_CHECK(s.resizable(), Runtime, "resize: this storage wraps foreign memory and cannot change its size");
   Allocator& allocator = *s.allocator_;
-  const Address moved = allocator.allocate(nbytes, s.device_);
+  const Stream stream = current_stream(s.device_);
+  const Address moved = allocator.allocate(nbytes, stream);
   if (const size_t kept = std::min(nbytes, s.nbytes_)) {
     try {
-      allocator.copy(moved, s.address_, kept, s.device_);
+      allocator.copy(moved, s.address_, kept, stream);
     } catch (...) {
-      allocator.deallocate(moved, nbytes, s.device_);
+      allocator.deallocate(moved, nbytes, stream);
       throw;
     }
   }
-  if (!s.in_place_) allocator.deallocate(s.address_, s.nbytes_, s.device_);
+  // The copy is the last use of the old block; what other streams did with it, the caller has ordered before.
+  if (!s.in_place_) allocator.deallocate(s.address_, s.nbytes_, stream);
   s.in_place_ = false;
+  s.stream_ = stream.id;
   s.address_ = moved;
   s.nbytes_ = nbytes;
 }
@@ -126,7 +130,7 @@ void StorageImpl::destroy(StorageImpl* storage) noexcept {
   } else if (storage->deleter_) {
     storage->deleter_(storage->context_);
   } else if (storage->allocator_ && !storage->in_place_) {
-    storage->allocator_->deallocate(storage->address_, storage->nbytes_, storage->device_);
+    storage->allocator_->deallocate(storage->address_, storage->nbytes_, storage->stream());
   }
   const size_t block_bytes = storage->block_bytes_;
   storage->~StorageImpl();

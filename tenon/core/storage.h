@@ -39,6 +39,8 @@ class StorageImpl final : public RefCounted {
   void provide(Storage bytes);
   size_t nbytes() const noexcept { return nbytes_; }
   Device device() const noexcept { return device_; }
+  /// What the block was taken for: whoever uses it elsewhere orders that with this stream (Event).
+  Stream stream() const noexcept { return {device_, stream_}; }
   Allocator* allocator() const noexcept { return allocator_; }
   uint64_t version() const noexcept { return version_.load(std::memory_order_relaxed); }
   void bump_version() noexcept {
@@ -77,6 +79,7 @@ class StorageImpl final : public RefCounted {
   Allocator* allocator_ = nullptr;  // null for foreign memory
   std::atomic<uint64_t> version_{0};
   std::atomic<uint64_t> change_place_{0};
+  uint64_t stream_ = 0;  // the id of stream()
   Deleter deleter_ = nullptr;
   void* context_ = nullptr;
 };
@@ -89,8 +92,8 @@ class Storage {
  public:
   Storage() = default;
 
-  /// Takes `nbytes` from the allocator of `device`, uninitialised. Small host storages live in one block with
-  /// their counter. Throws Error{OutOfMemory} and leaves nothing behind.
+  /// Takes `nbytes` from the allocator of `device`, uninitialised, for its current stream. Small host
+  /// storages live in one block with their counter. Throws Error{OutOfMemory} and leaves nothing behind.
   static Storage allocate(size_t nbytes, Device device = kCPU);
   /// The same in host memory, every byte zero: of a large storage that is fresh from the system none is
   /// written.
@@ -102,7 +105,8 @@ class Storage {
   /// A storage whose bytes come later. Every access to its address runs `pending`, which it owns.
   static Storage deferred(size_t nbytes, Device device, std::unique_ptr<PendingBytes> pending);
 
-  /// Grows or shrinks to `nbytes`, keeping the bytes that fit. Throws Error{Runtime} for foreign memory.
+  /// Grows or shrinks to `nbytes`, keeping the bytes that fit, as work of the current stream, whose block it
+  /// is then. Throws Error{Runtime} for foreign memory.
   void resize(size_t nbytes);
 
   explicit operator bool() const noexcept { return static_cast<bool>(impl_); }

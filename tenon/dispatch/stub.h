@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "tenon/core/device.h"
 #include "tenon/core/generator.h"
+#include "tenon/core/stream.h"
 #include "tenon/dispatch/kernel.h"
 
 namespace tenon {
@@ -29,8 +29,8 @@ constexpr std::string_view type_text() noexcept {
 }  // namespace detail
 
 /// A stub's function on boxed values: finds the arguments on the stack, in order, and leaves its result, if
-/// it has one, in their place.
-using BoxedStubFunction = void (*)(void* data, Stack& stack);
+/// it has one, in their place. Its work is that of `stream`.
+using BoxedStubFunction = void (*)(void* data, Stream stream, Stack& stack);
 
 namespace detail {
 
@@ -72,15 +72,15 @@ class StubBase {
   /// Fills in the function of a backend, or replaces it.
   void set_boxed(Backend backend, BoxedStubFunction f, void* data);
   bool has(Backend backend) const noexcept { return get(backend) || get_boxed(backend); }
-  /// Calls the function for `device`, whose type is R(A...). Throws Error{NotImplemented} where nobody filled
-  /// it in.
+  /// Calls the function for `device`, whose type is R(A...); its work is that of the device's current stream.
+  /// Throws Error{NotImplemented} where nobody filled it in.
   template <class R, class... A>
   R call(Device device, A... args) const {
     if (const auto f = reinterpret_cast<R (*)(A...)>(get(device.backend))) [[likely]]
       return f(std::forward<A>(args)...);
     const detail::BoxedStub* boxed = get_boxed(device.backend);
     if (!boxed) missing(device);
-    return call_boxed<R, A...>(*boxed, std::forward<A>(args)...);
+    return call_boxed<R, A...>(*boxed, current_stream(device), std::forward<A>(args)...);
   }
   /// Throws Error{NotImplemented} naming the stub, the device and who has the function.
   [[noreturn]] void missing(Device device) const;
@@ -108,10 +108,10 @@ class StubBase {
     return __atomic_load_n(&boxed_[backend], __ATOMIC_ACQUIRE);
   }
   template <class R, class... A>
-  [[gnu::noinline]] R call_boxed(const detail::BoxedStub& boxed, A... args) const {
+  [[gnu::noinline]] R call_boxed(const detail::BoxedStub& boxed, Stream stream, A... args) const {
     Stack stack;
     (detail::StubArg<A>::push(stack, args), ...);
-    boxed.call(boxed.data, stack);
+    boxed.call(boxed.data, stream, stack);
     if (stack.size() != detail::ReturnTraits<R>::count) wrong_results(stack.size());
     if constexpr (!std::is_void_v<R>) return detail::ReturnTraits<R>::take(stack, 0);
   }

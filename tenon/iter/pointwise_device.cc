@@ -60,7 +60,7 @@ void launch_on_device(const PointwiseInfo& info, const TensorIterator& iter, exp
                                .mask_tensors = info.mask_tensors,
                                .type = type,
                                .result = result,
-                               .device = device,
+                               .stream = current_stream(device),
                                .ndim = static_cast<uint32_t>(iter.ndim()),
                                .sizes = iter.shape().data(),
                                .operands = operands,

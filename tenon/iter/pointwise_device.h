@@ -21,7 +21,8 @@ struct PointwiseOperand {
   bool on_host;            ///< A 0-dim host tensor beside tensors of the device: `address` is a host pointer.
 };
 
-/// `operands[0]` = expression(`operands[1]`, ...). Everything it points to lives until the call returns.
+/// `operands[0]` = expression(`operands[1]`, ...). Everything it points to lives until the call returns, and
+/// memory until the stream has passed it.
 struct PointwiseLaunch {
   const char* name;                 ///< "add"
   const char* expression;           ///< In the language of tenon/expr, over the names below.
@@ -32,14 +33,14 @@ struct PointwiseLaunch {
   uint32_t mask_tensors;   ///< Bit i: tensor i is a truth value.
   expr::ComputeType type;  ///< What the expression computes in.
   DType result;            ///< What its result rounds to before it converts to operand 0's dtype.
-  Device device;
+  Stream stream;           ///< Of the device that computes; the launch is its work.
   uint32_t ndim;
   const int64_t* sizes;              ///< Of the loop, innermost first; one of 0 elements is not launched.
   const PointwiseOperand* operands;  ///< 1 + num_tensors
   const void* scalars;               ///< num_scalars values of `type`
 };
 
-/// Runs a launch in the device's current stream.
+/// Runs a launch, or gives it to its stream.
 using PointwiseDeviceFunction = void (*)(void* data, const PointwiseLaunch& launch);
 
 /// How pointwise operators run on tensors of a backend; without it they throw Error{NotImplemented}, or take

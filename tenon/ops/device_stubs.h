@@ -1,6 +1,7 @@
 // The stubs behind explicit operators: what a device fills in to get copying, filling, random numbers and
 // indexing. Used by tenon/ops; filled in by backends/cpu/ops and by other devices. Those of structured
-// operators are generated.
+// operators are generated. A function's work is that of the current stream of its device (core/stream.h); one
+// that writes to host memory, or returns a value, returns when that is done.
 #pragma once
 
 #include <span>

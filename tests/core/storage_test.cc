@@ -8,6 +8,7 @@
 
 #include "tenon/core/error.h"
 #include "tenon/core/tensor.h"
+#include "tests/core/immediate_runtime.h"
 
 namespace tenon {
 namespace {
@@ -73,15 +74,15 @@ TEST(PendingStorage, ThreadsThatReadTogetherRunItOnce) {
 
 /// Host memory that poses as a device's, and says for which device it was asked.
 struct LabelledAllocator final : Allocator {
-  Address allocate(size_t nbytes, Device device) override {
-    last = device;
+  Address allocate(size_t nbytes, Stream stream) override {
+    last = stream.device;
     return reinterpret_cast<Address>(std::malloc(std::max<size_t>(nbytes, 1)));
   }
-  void deallocate(Address address, size_t, Device device) noexcept override {
-    last = device;
+  void deallocate(Address address, size_t, Stream stream) noexcept override {
+    last = stream.device;
     std::free(reinterpret_cast<void*>(address));
   }
-  void copy(Address to, Address from, size_t nbytes, Device) override {
+  void copy(Address to, Address from, size_t nbytes, Stream) override {
     std::memcpy(reinterpret_cast<void*>(to), reinterpret_cast<void*>(from), nbytes);
   }
   std::string_view name() const noexcept override { return "labelled"; }
@@ -92,8 +93,9 @@ TEST(DeviceStorage, TheIndexOfTheCurrentDeviceIsFilledIn) {
   const Backend backend = register_backend("corelab", "CoreLab");
   static LabelledAllocator allocator;
   set_allocator(backend, &allocator);
-  set_current_device_function(
-      backend, +[]() noexcept { return int8_t{3}; });
+  static testing::ImmediateRuntime runtime(4);
+  set_device_runtime(backend, &runtime);
+  const DeviceGuard guard(Device(backend, 3));
   const Tensor t = make_empty({4}, kFloat32, Device(backend));
   EXPECT_EQ(t.device(), Device(backend, 3));
   EXPECT_EQ(allocator.last, Device(backend, 3));

@@ -36,7 +36,8 @@ TEST(Stub, MayBeFilledInWithAFunctionOnBoxedValues) {
   int64_t seen = 0;
   scale_stub.set_boxed(
       gadget,
-      [](void* data, Stack& stack) {
+      [](void* data, Stream stream, Stack& stack) {
+        EXPECT_EQ(stream, (Stream{Device("stubboxed"), 0}));
         *static_cast<int64_t*>(data) = stack.at<int64_t>(0);
         const double by = stack.at<double>(1);
         stack.clear();
@@ -47,7 +48,7 @@ TEST(Stub, MayBeFilledInWithAFunctionOnBoxedValues) {
   EXPECT_EQ(scale_stub(Device(gadget), 6, 2.0), 102);
   EXPECT_EQ(seen, 6);
   scale_stub.set_boxed(
-      gadget, [](void*, Stack& stack) { stack.clear(); }, nullptr);
+      gadget, [](void*, Stream, Stack& stack) { stack.clear(); }, nullptr);
   const Thrown t = thrown_by([&] { scale_stub(Device(gadget), 6, 2.0); });
   EXPECT_EQ(t.kind, ErrorKind::Type);
   EXPECT_CONTAINS(t.text, "scale_stub");

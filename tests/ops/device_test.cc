@@ -12,19 +12,21 @@
 #include "tenon/generated/reduction/stubs.h"
 #include "tenon/iter/pointwise_device.h"
 #include "tenon/ops/device_stubs.h"
+#include "tests/core/immediate_runtime.h"
+#include "tests/ops/launch_evaluator.h"
 #include "tests/ops/testing.h"
 
 namespace tenon {
 namespace {
 
 struct GizmoAllocator final : Allocator {
-  Address allocate(size_t nbytes, Device) override {
+  Address allocate(size_t nbytes, Stream) override {
     return reinterpret_cast<Address>(std::malloc(std::max<size_t>(nbytes, 1)));
   }
-  void deallocate(Address address, size_t, Device) noexcept override {
+  void deallocate(Address address, size_t, Stream) noexcept override {
     std::free(reinterpret_cast<void*>(address));
   }
-  void copy(Address to, Address from, size_t nbytes, Device) override {
+  void copy(Address to, Address from, size_t nbytes, Stream) override {
     std::memcpy(reinterpret_cast<void*>(to), reinterpret_cast<void*>(from), nbytes);
   }
   std::string_view name() const noexcept override { return "gizmo"; }
@@ -35,8 +37,8 @@ Backend gizmo() {
     const Backend b = register_backend("gizmo", "Gizmo");
     static GizmoAllocator allocator;
     set_allocator(b, &allocator);
-    set_current_device_function(
-        b, +[]() noexcept { return int8_t{0}; });
+    static testing::ImmediateRuntime runtime(1);
+    set_device_runtime(b, &runtime);
     ops::fill_stub.set(
         b, +[](const Tensor& dst, const Scalar& value) {
           for (int64_t i = 0; i < dst.numel(); ++i)
@@ -103,7 +105,7 @@ TEST(Device, AFallbackServesWhatTheDeviceLacksAndNothingElse) {
   // A boxed function for a structured operator's stub, as a plug-in without our C++ types would bring.
   ops::sum_all_stub.set_boxed(
       gizmo(),
-      [](void*, Stack& stack) {
+      [](void*, Stream, Stack& stack) {
         const Tensor self = stack.at<Tensor>(0);
         const Tensor out = stack.at<Tensor>(stack.size() - 1);
         float total = 0;
@@ -116,30 +118,9 @@ TEST(Device, AFallbackServesWhatTheDeviceLacksAndNothingElse) {
   EXPECT_EQ(fell_back, 3);
 }
 
-/// Runs the launch's text, as a device with a compiler of its own would.
 void run_launch(void* data, const PointwiseLaunch& launch) {
   ++*static_cast<int*>(data);
-  expr::Graph g;
-  std::vector<expr::Symbol> symbols;
-  for (uint32_t i = 0; i < launch.num_tensors; ++i)
-    symbols.push_back({launch.tensor_names[i], expr::SymbolKind::Tensor});
-  for (uint32_t i = 0; i < launch.num_scalars; ++i)
-    symbols.push_back({launch.scalar_names[i], expr::SymbolKind::Scalar});
-  const expr::NodeId root = expr::parse(g, launch.expression, symbols);
-  ASSERT_EQ(launch.ndim, 1u);
-  ASSERT_EQ(launch.type, expr::ComputeType::Float32);
-  const auto element = [&](uint32_t operand, int64_t i) -> float& {
-    const PointwiseOperand& o = launch.operands[operand];
-    return *reinterpret_cast<float*>(o.address + static_cast<Address>(i * o.strides[0]));
-  };
-  for (int64_t i = 0; i < launch.sizes[0]; ++i) {
-    std::vector<expr::NamedValue> values;
-    for (uint32_t t = 0; t < launch.num_tensors; ++t)
-      values.push_back({launch.tensor_names[t], element(t + 1, i)});
-    for (uint32_t s = 0; s < launch.num_scalars; ++s)
-      values.push_back({launch.scalar_names[s], static_cast<const float*>(launch.scalars)[s]});
-    element(0, i) = static_cast<float>(expr::evaluate(g, root, values));
-  }
+  testing::kept(launch)();
 }
 
 TEST(Device, RunsEveryPointwiseOperatorFromOneFunction) {

@@ -2,7 +2,6 @@
 
 #include <fmt/core.h>
 
-#include <algorithm>
 #include <atomic>
 #include <vector>
 
@@ -86,18 +85,20 @@ void set_current_device(Device device) {
 void set_current_stream(Stream stream) {
   if (runs_at_once(stream.device)) return;
   stream.device = resolved(stream.device);
-  if (stream.id == 0 && !t_current.streams) return;
-  check_index(stream.device, runtime_of(stream.device, "set_current_stream"), "set_current_stream");
-  std::vector<Stream>& streams = thread_streams();
-  const auto known = std::find_if(streams.begin(), streams.end(),
-                                  [&](const Stream& s) { return s.device == stream.device; });
   if (stream.id == 0) {
-    if (known != streams.end()) streams.erase(known);
-  } else if (known != streams.end()) {
-    *known = stream;
-  } else {
-    streams.push_back(stream);
+    // The default stream is what is not in the list; nothing here throws, so that guards can restore it.
+    if (t_current.streams)
+      std::erase_if(*t_current.streams, [&](Stream s) { return s.device == stream.device; });
+    return;
   }
+  check_index(stream.device, runtime_of(stream.device, "set_current_stream"), "set_current_stream");
+  for (Stream& s : thread_streams()) {
+    if (s.device == stream.device) {
+      s = stream;
+      return;
+    }
+  }
+  thread_streams().push_back(stream);
 }
 
 Stream Stream::create(Device device) {

@@ -88,6 +88,10 @@ TEST(CurrentDevice, ABackendWithoutARuntimeHasOneDeviceWithoutAnIndex) {
   EXPECT_EQ(resolved(plain), plain);
   EXPECT_EQ(current_stream(plain), (Stream{plain, 0}));
   const DeviceGuard nothing(plain);
+  {
+    const StreamGuard its_only_one(current_stream(plain));
+    const StreamGuard of_another(Stream::create(device(1)));
+  }
   EXPECT_EQ(device_error([&] { const DeviceGuard guard(Device(plain.backend, 1)); }),
             "set_current_device: device plain:1 has no streams; its library sets no DeviceRuntime");
   EXPECT_EQ(device_error([&] { Stream::create(plain); }),

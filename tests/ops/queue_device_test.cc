@@ -13,7 +13,8 @@
 #include <vector>
 
 #include "tenon/core/device_runtime.h"
-#include "tenon/generated/stubs.h"
+#include "tenon/generated/factory/functions.h"
+#include "tenon/generated/reduction/stubs.h"
 #include "tenon/iter/pointwise_device.h"
 #include "tenon/ops/device_stubs.h"
 #include "tests/ops/launch_evaluator.h"

@@ -20,10 +20,17 @@ add_compile_options(-ffp-contract=off -fno-math-errno -Wall -Wextra -Wno-unused-
 
 find_program(TENON_CCACHE ccache)
 if(TENON_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
-  # Relative to the tree, so that another clone or a copy finds what this one has compiled.
-  set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} CCACHE_NOHASHDIR=true
-                                  ${TENON_CCACHE})
+  # Relative to the tree, so that another clone or a copy finds what this one has compiled. What is built with a
+  # precompiled header is cached too; GCC itself refuses one whose macros differ, and __TIME__ is used nowhere.
+  set(CMAKE_CXX_COMPILER_LAUNCHER
+      ${CMAKE_COMMAND} -E env CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} CCACHE_NOHASHDIR=true
+      CCACHE_SLOPPINESS=pch_defines,time_macros ${TENON_CCACHE})
 endif()
+# For programs that run for a moment, the generator and the tests: to compile them well takes longer than it saves.
+function(tenon_compile_quickly target)
+  target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O1>)
+endfunction()
+
 find_program(TENON_MOLD mold)
 if(TENON_MOLD AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   add_link_options(-fuse-ld=mold)

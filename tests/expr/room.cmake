@@ -7,7 +7,8 @@ set(random_kernels ${CMAKE_CURRENT_BINARY_DIR}/expr_printed/random_kernels.cc)
 file(MAKE_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR}/expr_printed)
 add_custom_command(OUTPUT ${random_kernels} COMMAND print_random_kernels ${random_kernels}
                    DEPENDS print_random_kernels VERBATIM)
-set_source_files_properties(${random_kernels} PROPERTIES INCLUDE_DIRECTORIES ${CMAKE_CURRENT_BINARY_DIR}/expr_printed)
+set_source_files_properties(${random_kernels} PROPERTIES INCLUDE_DIRECTORIES ${CMAKE_CURRENT_BINARY_DIR}/expr_printed
+                                                       SKIP_PRECOMPILE_HEADERS ON)
 set_source_files_properties(${CMAKE_CURRENT_SOURCE_DIR}/expr/printed_kernels_test.cc
                             PROPERTIES COMPILE_DEFINITIONS TENON_RANDOM_KERNELS)
 list(APPEND sources ${random_kernels})

@@ -102,12 +102,7 @@ bool same(T x, T y) {
 
 template <class T>
 void run_on(CpuTarget target, const GemmArgs<T>& g) {
-  const GemmKernels& kernels = gemm_kernels(target);
-  if constexpr (std::is_same_v<T, float>) {
-    kernels.f32(g);
-  } else {
-    kernels.f64(g);
-  }
+  gemm_kernel<T>(target)(g);
 }
 
 std::mt19937& generator() {

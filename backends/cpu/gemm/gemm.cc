@@ -49,11 +49,9 @@ void scale(const GemmArgs<T>& g) {
 
 template <class T>
 void run(const GemmArgs<T>& g) {
-  static const GemmKernels& kernels = gemm_kernels(cpu_target());
-  if constexpr (std::is_same_v<T, float>) {
-    kernels.f32(g);
-  } else if constexpr (std::is_same_v<T, double>) {
-    kernels.f64(g);
+  if constexpr (std::is_floating_point_v<T>) {
+    static const GemmKernel<T> kernel = gemm_kernel<T>(cpu_target());
+    kernel(g);
   } else {
     gemm_integer(g);
   }

@@ -1,4 +1,4 @@
-// The table of single-threaded matrix products that each instruction set exports.
+// The single-threaded matrix products that each instruction set exports.
 // Used by gemm.cc (which chooses the orientation and splits over threads) and by tests that compare
 // instruction sets.
 #pragma once
@@ -8,14 +8,17 @@
 
 namespace tenon::cpu {
 
-/// Whole products on the calling thread. Arguments as gemm's, with m, n, k >= 1; fast when C has unit column
+/// A whole product on the calling thread. Arguments as gemm's, with m, n, k >= 1; fast when C has unit column
 /// stride.
-struct GemmKernels {
-  void (*f32)(const GemmArgs<float>& args);
-  void (*f64)(const GemmArgs<double>& args);
-};
+template <class T>
+using GemmKernel = void (*)(const GemmArgs<T>& args);
 
-/// The table of one instruction set; the machine must have it.
-const GemmKernels& gemm_kernels(CpuTarget target);
+/// That of one instruction set; the machine must have it. T: float or double.
+template <class T>
+GemmKernel<T> gemm_kernel(CpuTarget target);
+template <>
+GemmKernel<float> gemm_kernel(CpuTarget target);
+template <>
+GemmKernel<double> gemm_kernel(CpuTarget target);
 
 }  // namespace tenon::cpu

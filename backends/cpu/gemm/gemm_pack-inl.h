@@ -1,5 +1,5 @@
 // Packing: copies of A and B in the order in which the micro kernel reads them.
-// Included once per instruction set by gemm_kernels.cc.
+// Included once per instruction set by gemm_product-inl.h.
 
 #if defined(TENON_CPU_GEMM_PACK_INL) == defined(HWY_TARGET_TOGGLE)
 #ifdef TENON_CPU_GEMM_PACK_INL

@@ -1,5 +1,5 @@
 // The vector operations that the matrix product needs beyond Highway's: partial loads and stores, and the
-// transposition of k-contiguous columns. Included once per instruction set by gemm_kernels.cc.
+// transposition of k-contiguous columns. Included once per instruction set by gemm_product-inl.h.
 
 #if defined(TENON_CPU_GEMM_SIMD_INL) == defined(HWY_TARGET_TOGGLE)
 #ifdef TENON_CPU_GEMM_SIMD_INL

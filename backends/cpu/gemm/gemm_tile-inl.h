@@ -1,5 +1,5 @@
 // The micro kernel: a few rows by a few vectors of outputs, held in registers while k runs in ascending
-// order. Included once per instruction set by gemm_kernels.cc. Knows strides and masks; nothing of cache
+// order. Included once per instruction set by gemm_product-inl.h. Knows strides and masks; nothing of cache
 // blocking or threads.
 
 #if defined(TENON_CPU_GEMM_TILE_INL) == defined(HWY_TARGET_TOGGLE)

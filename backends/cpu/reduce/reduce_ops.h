@@ -1,5 +1,5 @@
-// The scalar form of each reduction's operation; its bits are those of the vector form in reduce_kernels.cc.
-// Used by the files of this folder.
+// The scalar form of each reduction's operation; its bits are those of the vector form in
+// reduce_kernels-inl.h. Used by the files of this folder.
 #pragma once
 
 #include <cmath>

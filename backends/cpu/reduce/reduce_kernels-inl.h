@@ -1,10 +1,13 @@
-// Block reductions, compiled once per instruction set.
-#include "backends/cpu/targets.h"
+// Block reductions of one type. Included once per instruction set by reduce_kernels_float.cc and
+// reduce_kernels_integer.cc, which export `ReduceTable<T>`.
 
-#undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "backends/cpu/reduce/reduce_kernels.cc"
-#include "hwy/foreach_target.h"  // IWYU pragma: keep
-// After foreach_target:
+#if defined(TENON_CPU_REDUCE_KERNELS_INL) == defined(HWY_TARGET_TOGGLE)
+#ifdef TENON_CPU_REDUCE_KERNELS_INL
+#undef TENON_CPU_REDUCE_KERNELS_INL
+#else
+#define TENON_CPU_REDUCE_KERNELS_INL
+#endif
+
 #include <algorithm>
 #include <type_traits>
 
@@ -214,21 +217,4 @@ struct ReduceTable {
 }  // namespace tenon::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
-#if HWY_ONCE
-namespace tenon::cpu {
-
-template <class T>
-const ReduceKernels<T>& reduce_kernels(CpuTarget target, ReduceOp op) {
-  static constexpr const ReduceKernels<T>* kTables[kNumCpuTargets] =
-      TENON_CPU_TARGET_TABLES(ReduceTable<T>::kTable);
-  return kTables[static_cast<size_t>(target)][static_cast<size_t>(op)];
-}
-
-template const ReduceKernels<float>& reduce_kernels(CpuTarget, ReduceOp);
-template const ReduceKernels<double>& reduce_kernels(CpuTarget, ReduceOp);
-template const ReduceKernels<int32_t>& reduce_kernels(CpuTarget, ReduceOp);
-template const ReduceKernels<int64_t>& reduce_kernels(CpuTarget, ReduceOp);
-template const ReduceKernels<uint8_t>& reduce_kernels(CpuTarget, ReduceOp);
-
-}  // namespace tenon::cpu
 #endif

@@ -1,10 +1,13 @@
-// Single-threaded matrix products, compiled once per instruction set.
-#include "backends/cpu/targets.h"
+// Single-threaded matrix products of one type. Included once per instruction set by gemm_kernels_f32.cc and
+// gemm_kernels_f64.cc, which export `product<T>`. Knows caches and panels; nothing of threads.
 
-#undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "backends/cpu/gemm/gemm_kernels.cc"
-#include "hwy/foreach_target.h"  // IWYU pragma: keep
-// After foreach_target:
+#if defined(TENON_CPU_GEMM_PRODUCT_INL) == defined(HWY_TARGET_TOGGLE)
+#ifdef TENON_CPU_GEMM_PRODUCT_INL
+#undef TENON_CPU_GEMM_PRODUCT_INL
+#else
+#define TENON_CPU_GEMM_PRODUCT_INL
+#endif
+
 #include <algorithm>
 #include <array>
 #include <cstddef>
@@ -234,18 +237,7 @@ void product(const GemmArgs<T>& g) {
 
 }  // namespace
 
-GemmKernels gemm_table() { return {&product<float>, &product<double>}; }
-
 }  // namespace tenon::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
-#if HWY_ONCE
-namespace tenon::cpu {
-
-const GemmKernels& gemm_kernels(CpuTarget target) {
-  static const GemmKernels tables[kNumCpuTargets] = TENON_CPU_TARGET_TABLES(gemm_table());
-  return tables[static_cast<size_t>(target)];
-}
-
-}  // namespace tenon::cpu
 #endif

@@ -1,0 +1,26 @@
+// Block reductions of float32 and float64, compiled once per instruction set.
+#include "backends/cpu/targets.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "backends/cpu/reduce/reduce_kernels_float.cc"
+#include "hwy/foreach_target.h"  // IWYU pragma: keep
+// After foreach_target:
+#include "backends/cpu/reduce/reduce_kernels-inl.h"
+#include "backends/cpu/reduce/reduce_kernels.h"
+#include "hwy/highway.h"
+
+#if HWY_ONCE
+namespace tenon::cpu {
+
+template <class T>
+const ReduceKernels<T>& reduce_kernels(CpuTarget target, ReduceOp op) {
+  static constexpr const ReduceKernels<T>* kTables[kNumCpuTargets] =
+      TENON_CPU_TARGET_TABLES(ReduceTable<T>::kTable);
+  return kTables[static_cast<size_t>(target)][static_cast<size_t>(op)];
+}
+
+template const ReduceKernels<float>& reduce_kernels(CpuTarget, ReduceOp);
+template const ReduceKernels<double>& reduce_kernels(CpuTarget, ReduceOp);
+
+}  // namespace tenon::cpu
+#endif

@@ -6,9 +6,9 @@
     python tests/fuzz/fuzz.py --seed 7 --only 1234      one call of one batch, in this process
 
 Calls run in batches, each in a process of its own, so that a crash or a hang is reported with its seed and the call that
-was under way. Nothing but PYTHONPATH is needed, so it runs as it is with a sanitizer's build, as ./test does for two minutes:
+was under way. Nothing but PYTHONPATH is needed, so it runs as it is with a sanitizer's build, as ./test does:
 
-    scripts/fuzz_sanitized.sh --seconds 120
+    scripts/fuzz_sanitized.sh --count 20000 --jobs 2
 
 What counts as wrong: a signal, an exception that is no clear error (SystemError, AssertionError, ...), an error without a
 text, an argument changed by a call that failed or that writes nothing, a result outside of its storage, and a result that
@@ -19,16 +19,22 @@ import argparse
 import json
 import os
 import random
+import resource
 import subprocess
 import sys
 import tempfile
 import time
 import warnings
+from collections import deque
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 BATCH = 2000
-#: A batch takes about a second; a sanitizer's build some twenty times as long.
-HANG = 300
+#: Seconds of processor time that a batch may take, however slow the machine is at the moment: about a second is usual,
+#: a sanitizer's build takes some twenty times as long.
+PROCESSOR_SECONDS = 600
+#: A batch that waits for ever takes no processor time; seconds until it is given up.
+HANG = 3600
 
 
 def parse(arguments):
@@ -36,6 +42,7 @@ def parse(arguments):
     parser.add_argument("--seconds", type=float, help="stop after the batch that ends later than this")
     parser.add_argument("--count", type=int, help="how many calls")
     parser.add_argument("--seed", type=int, default=1, help="of the first batch; the next ones follow")
+    parser.add_argument("--jobs", type=int, default=1, help="how many batches run at a time")
     parser.add_argument("--only", type=int, help="run this one call of the batch, in this process")
     parser.add_argument("--operator", help="only operators whose name contains this")
     parser.add_argument("--batch", type=int, help=argparse.SUPPRESS)
@@ -81,17 +88,24 @@ def batch(seed, count, operator):
     return [f"seed {seed} {p}" for p in answer["problems"]], answer["counts"]
 
 
-def fuzz(seed, count=None, seconds=None, operator=None):
+def fuzz(seed, count=None, seconds=None, operator=None, jobs=1):
     """(problems, counts) of as many batches as asked for."""
-    start, problems, counts, done = time.monotonic(), [], {}, 0
-    while (count is None or done < count) and (seconds is None or time.monotonic() - start < seconds):
-        size = BATCH if count is None else min(BATCH, count - done)
-        found, answer = batch(seed, size, operator)
-        problems += found
-        for key, n in answer.items():
-            counts[key] = counts.get(key, 0) + n
-        done += size
-        seed += 1
+    start, problems, counts, done, under_way = time.monotonic(), [], {}, 0, deque()
+
+    def wanted():
+        return (count is None or done < count) and (seconds is None or time.monotonic() - start < seconds)
+
+    with ThreadPoolExecutor(jobs) as pool:
+        while wanted() or under_way:
+            while len(under_way) < jobs and wanted():
+                size = BATCH if count is None else min(BATCH, count - done)
+                under_way.append(pool.submit(batch, seed, size, operator))
+                done += size
+                seed += 1
+            found, answer = under_way.popleft().result()
+            problems += found
+            for key, n in answer.items():
+                counts[key] = counts.get(key, 0) + n
     return problems, counts
 
 
@@ -102,9 +116,8 @@ def child(arguments):
     from runner import Runner  # the folder of this script is on the path
 
     warnings.simplefilter("ignore")
+    resource.setrlimit(resource.RLIMIT_CPU, (PROCESSOR_SECONDS, PROCESSOR_SECONDS))
     if not sanitized():
-        import resource
-
         # Sizes that lie ask for terabytes; what the system would hand out lazily is refused at once.
         resource.setrlimit(resource.RLIMIT_AS, (8 << 30, 8 << 30))
     runner = Runner(arguments.seed, arguments.operator, arguments.progress)
@@ -125,7 +138,7 @@ def main(arguments):
         return child(options)
     if options.count is None and options.seconds is None:
         options.seconds = 30
-    problems, counts = fuzz(options.seed, options.count, options.seconds, options.operator)
+    problems, counts = fuzz(options.seed, options.count, options.seconds, options.operator, options.jobs)
     print(", ".join(f"{key} {n}" for key, n in sorted(counts.items())))
     print("\n".join(problems))
     print(f"{len(problems)} problems")

@@ -1,6 +1,6 @@
-// What the files of libtenon and opgen include of the C++ library and fmt, compiled once. Headers of Tenon are not here:
-// parsing them takes a tenth of what these take, and an edit of one must not recompile what does not use it. A file
-// still includes what it uses; -DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON builds without.
+// What the files of libtenon and opgen include of the C++ library and fmt, compiled once. Headers of Tenon
+// are not here: parsing them takes a tenth of what these take, and an edit of one must not recompile what
+// does not use it. A file still includes what it uses; -DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON builds without.
 #pragma once
 
 #include <fmt/format.h>

@@ -1,4 +1,5 @@
-// What the files of the Python extension include of Python, the C++ library and fmt, compiled once; see library.h.
+// What the files of the Python extension include of Python, the C++ library and fmt, compiled once; see
+// library.h.
 #pragma once
 
 #define PY_SSIZE_T_CLEAN

@@ -41,7 +41,7 @@ NOT_YET = {
 PYTHON = [
     {"_C"},
     {"autograd"},
-    {"dispatch", "info", "infer_schema", "random", "ops"},
+    {"cpu", "dispatch", "info", "infer_schema", "random", "ops"},
     {"library", "serialization", "utils", "nn", "optim"},
     {"__init__"},
     {"command"},

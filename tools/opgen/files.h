@@ -8,10 +8,10 @@
 namespace tenon::opgen {
 
 inline constexpr size_t kSignatureFiles = 5;
-inline constexpr size_t kHistoryFiles = 4;
+inline constexpr size_t kHistoryFiles = 2;
 inline constexpr size_t kKernelFiles = 6;
 inline constexpr size_t kPrimitiveFiles = 6;
 /// Of the Python binding.
-inline constexpr size_t kPythonSignatureFiles = 4;
+inline constexpr size_t kPythonSignatureFiles = 2;
 
 }  // namespace tenon::opgen

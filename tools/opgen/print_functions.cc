@@ -4,6 +4,7 @@
 #include "tools/opgen/families.h"
 #include "tools/opgen/printers.h"
 #include "tools/opgen/text.h"
+#include "tools/opgen/typed_signatures.h"
 
 namespace tenon::opgen {
 
@@ -23,8 +24,11 @@ bool makes_options(const FunctionSchema& schema) {
 
 std::string body(const OpDef& def, const Operator& op, const std::string& self) {
   const std::string arguments = call_arguments(op.schema, self);
-  const std::string call = fmt::format("detail::call_{}({}{}{})", signature_word(op.schema), arguments,
-                                       arguments.empty() ? "" : ", ", entry_of(def, op));
+  const std::string call =
+      has_inline_call(op.schema.name)
+          ? fmt::format("TypedOperator<{}>({}).call({})", signature(op.schema), entry_of(def, op), arguments)
+          : fmt::format("detail::call_{}({}{}{})", signature_word(op.schema), arguments,
+                        arguments.empty() ? "" : ", ", entry_of(def, op));
   if (!makes_options(op.schema)) return fmt::format("  return {};\n", call);
   return fmt::format(
       "  Tensor made = {};\n"
@@ -101,20 +105,23 @@ std::string method_declarations(const std::vector<OperatorOf>& all) {
 
 }  // namespace
 
-// A function loads its operator's entry and jumps to the call of its signature, so that it costs a few bytes
-// and next to nothing to compile.
+// A function loads its operator's entry and goes to the call of its signature, so that it costs a few bytes
+// and next to nothing to compile. The shortest and hottest have the call inline.
 std::string function_definitions(const Family& family) {
   std::string text;
   for (const OpDef* def : family.defs) {
     for (const Operator& op : def->operators) {
       const std::string returns = schema::cpp_return_type(op.schema);
+      // Nothing but these functions may stand between the caller's code and a kernel.
+      const char* call_site =
+          has_inline_call(op.schema.name) ? "TENON_CALL_SITE [[gnu::flatten]]" : "TENON_CALL_SITE";
       for (const std::string& name : op.function ? function_names(op) : std::vector<std::string>{}) {
-        text += fmt::format("TENON_CALL_SITE {} {}({}) {{\n{}}}\n", returns, name,
+        text += fmt::format("{} {} {}({}) {{\n{}}}\n", call_site, returns, name,
                             parameter_list(parameters(op, false), false), body(*def, op, ""));
       }
       for (const std::string& name : op.method ? method_names(op) : std::vector<std::string>{}) {
         const bool writes = op.schema.arguments[*op.schema.argument_index("self")].is_write();
-        text += fmt::format("TENON_CALL_SITE {} Tensor::{}({}) const {{\n{}}}\n", returns, name,
+        text += fmt::format("{} {} Tensor::{}({}) const {{\n{}}}\n", call_site, returns, name,
                             parameter_list(parameters(op, true), false),
                             body(*def, op, writes ? "const_cast<Tensor&>(*this)" : "*this"));
       }

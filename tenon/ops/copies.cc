@@ -13,8 +13,10 @@
 
 namespace tenon::ops {
 
-void clone(const Tensor& self, std::optional<MemoryFormat>, Tensor& out) {
-  copy_elements(out, self, "clone");
+Tensor clone(const Tensor& self, std::optional<MemoryFormat> memory_format) {
+  Tensor result = ops::empty_like(self, {}, {}, {}, {}, memory_format);
+  copy_elements(result, self, "clone");
+  return result;
 }
 
 Tensor contiguous(const Tensor& self, MemoryFormat memory_format) {
@@ -23,11 +25,18 @@ Tensor contiguous(const Tensor& self, MemoryFormat memory_format) {
   return self.is_contiguous(memory_format) ? self : self.clone(memory_format);
 }
 
-void copy_(Tensor& self, const Tensor& src, bool) { copy_elements(self, src, "copy_"); }
+Tensor& copy_(Tensor& self, const Tensor& src, bool non_blocking) {
+  TENON_CHECK(self.defined() && src.defined(), Type, "copy_: `self` and `src` must be tensors, not None");
+  copy_elements(self, src, "copy_");
+  return self;
+}
 
-void to_copy(const Tensor& self, std::optional<DType>, std::optional<Layout>, std::optional<Device>,
-             std::optional<bool>, bool, std::optional<MemoryFormat>, Tensor& out) {
-  copy_elements(out, self, "to");
+Tensor to_copy(const Tensor& self, std::optional<DType> dtype, std::optional<Layout> layout,
+               std::optional<Device> device, std::optional<bool> pin_memory, bool non_blocking,
+               std::optional<MemoryFormat> memory_format) {
+  Tensor result = ops::empty_like(self, dtype, layout, device, pin_memory, memory_format);
+  copy_elements(result, self, "to");
+  return result;
 }
 
 Tensor to_dtype_layout(const Tensor& self, std::optional<DType> dtype, std::optional<Layout> layout,
@@ -66,9 +75,25 @@ Tensor type_as(const Tensor& self, const Tensor& other) {
   return ops::to_other(self, other, false, false, {});
 }
 
-void fill__Scalar(Tensor& self, const Scalar& value) { fill_elements(self, value, "fill_"); }
-void fill__Tensor(Tensor& self, const Tensor& value) { copy_elements(self, value, "fill_"); }
-void zero_(Tensor& self) { zero_elements(self); }
+Tensor& fill__Scalar(Tensor& self, const Scalar& value) {
+  fill_elements(self, value, "fill_");
+  return self;
+}
+
+Tensor& fill__Tensor(Tensor& self, const Tensor& value) {
+  TENON_CHECK(
+      value.dim() == 0, Shape,
+      fmt::format("fill_: only supports a 0-dimension value tensor but got a tensor with {} dimensions",
+                  value.dim()));
+  copy_elements(self, value, "fill_");
+  return self;
+}
+
+Tensor& zero_(Tensor& self) {
+  check_no_internal_overlap(self, "zero_");
+  zero_elements(self);
+  return self;
+}
 
 Scalar local_scalar_dense(const Tensor& self) { return read_scalar(self); }
 

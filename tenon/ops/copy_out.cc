@@ -5,10 +5,8 @@
 namespace tenon::detail {
 
 void copy_out(const char* op, const Tensor& result, Tensor& out) {
-  const StructuredInfo info{.name = op, .arguments = "result"};
-  const StructuredArguments arguments(info, result);
-  OutputSpec wanted;
-  OutputSpecs({&wanted, 1}).set(0, result.sizes(), result.dtype());
+  const StructuredArguments arguments(op, result);
+  const ShapeResult::Output wanted{result.sizes().to_dims(), result.dtype(), true};
   structured_check(op, wanted, arguments, out, false);
   resize_structured(wanted, out);
   ops::copy_elements(out, result, op);

@@ -110,12 +110,14 @@ def _key(indices):
 
 def _put_samples(m):
     for shape in _shapes(m):
-        yield sample(m.tensor(shape), [m.positions([2], shape[0])])
+        yield sample(m.tensor(shape), [m.positions([2], shape[0])], False)
+        yield sample(m.tensor(shape), [m.positions([2], shape[0])], True)
 
 
-def _put(g, indices):
+def _put(g, indices, accumulate):
     out = g.copy()
-    out[_key(indices)] = 0
+    if not accumulate:
+        out[_key(indices)] = 0
     return out
 
 

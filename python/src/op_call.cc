@@ -1,5 +1,7 @@
 #include "python/src/op_call.h"
 
+#include <bit>
+
 #include "python/src/op_autograd.h"
 #include "python/src/op_kernel.h"
 #include "python/src/parse.h"
@@ -29,41 +31,19 @@ int64_t elements(OpCall& call) noexcept {
   return n;
 }
 
-/// The versions of written arguments; see tenon::detail::WrittenVersions.
-class Written {
- public:
-  explicit Written(OpCall& call) : call_(call) {
-    if (!call.schema.writes) [[likely]]
-      return;
-    for_each([&](const Tensor& t) {
-      if (tenon::detail::is_read_only(t)) tenon::detail::refuse_write(call_.entry, t);
-      before_.push_back(t._version());
-    });
-  }
-  void bump() noexcept {
-    size_t i = 0;
-    for_each([&](const Tensor& t) {
-      if (i < before_.size() && t._version() == before_[i++]) t.storage()->bump_version();
-    });
-  }
+using Writes = tenon::detail::Writes<tenon::detail::kAnyNumber>;
 
- private:
-  template <class F>
-  void for_each(F&& f) {
-    if (!call_.schema.writes) return;
-    for (size_t i = 0; i < call_.schema.arguments.size(); ++i) {
-      if (!call_.schema.arguments[i].writes) continue;
-      PyObject* o = call_.slots()[i];
-      if (is_tensor(o)) f(tensor_of(o));
-      if (!PyList_Check(o)) continue;
-      for (Py_ssize_t j = 0; j < PyList_GET_SIZE(o); ++j) {
-        if (is_tensor(PyList_GET_ITEM(o, j))) f(tensor_of(PyList_GET_ITEM(o, j)));
-      }
+void add_writes(Writes& writes, OpCall& call) {
+  for (uint64_t m = call.entry.written.load(std::memory_order_relaxed); m; m &= m - 1) {
+    const auto i = static_cast<size_t>(std::countr_zero(m));
+    if (i >= call.schema.arguments.size()) return;
+    PyObject* o = call.slots()[i];
+    if (is_tensor(o)) writes.add(tensor_of(o), i);
+    for (Py_ssize_t j = 0; PyList_Check(o) && j < PyList_GET_SIZE(o); ++j) {
+      if (is_tensor(PyList_GET_ITEM(o, j))) writes.add(tensor_of(PyList_GET_ITEM(o, j)), i);
     }
   }
-  OpCall& call_;
-  std::vector<uint64_t> before_;
-};
+}
 
 /// Calls the kernel for `keys` where it is written in Python and the table is computed; says whether it did.
 /// While the trace is on there is no such table, so that traced calls are boxed.
@@ -157,9 +137,10 @@ Ref call(OpCall& call) {
   const DispatchKeySet keys = tenon::detail::with_thread_keys(call.keys);
   Ref result;
   {
-    Written written(call);
+    Writes writes(call.entry);
+    add_writes(writes, call);
     if (call_python(call, keys, result)) [[likely]] {
-      written.bump();
+      writes.bump();
       return result;
     }
   }

@@ -73,7 +73,6 @@ std::unique_ptr<OpSchema> make(const schema::FunctionSchema& source) {
   auto out = std::make_unique<OpSchema>();
   out->source = &source;
   out->num_positional = source.num_positional();
-  out->writes = source.is_mutable();
   out->numbers_as_tensors = source.ns == "aten";
   TENON_CHECK(source.arguments.size() <= kMaxOpArguments, NotImplemented,
               fmt::format("{}: an operator that Python calls has at most {} arguments, this one has {}",

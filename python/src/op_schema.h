@@ -30,7 +30,6 @@ struct OpSchema {
   std::vector<OpArgument> arguments;
   size_t num_positional = 0;
   PyObject* keywords = nullptr;  ///< Names of the keyword-only arguments, a tuple; null when there are none.
-  bool writes = false;
   bool takes_device = false;
   /// Returns one tensor that is no argument: what most operators do.
   bool returns_new_tensor = false;

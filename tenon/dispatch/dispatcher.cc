@@ -49,14 +49,22 @@ void check_kernel(const schema::FunctionSchema& schema, const CppFunction& f, So
   }
 }
 
-/// Bit i: argument i is a list of tensors that the operator writes.
-uint64_t written_lists(const schema::FunctionSchema* schema) {
+/// Bit i: the operator writes argument i.
+uint64_t written_arguments(const schema::FunctionSchema* schema) {
   uint64_t written = 0;
-  for (size_t i = 0; schema && i < std::min<size_t>(schema->arguments.size(), 64); ++i) {
-    const schema::Argument& a = schema->arguments[i];
-    if (a.type.is_tensor_list() && a.is_write()) written |= uint64_t{1} << i;
+  for (size_t i = 0; schema && i < schema->arguments.size(); ++i) {
+    if (schema->arguments[i].is_write()) written |= uint64_t{1} << i;
   }
   return written;
+}
+
+void check_written(const schema::FunctionSchema& schema, SourceLocation where) {
+  for (size_t i = 64; i < schema.arguments.size(); ++i) {
+    TENON_CHECK(
+        !schema.arguments[i].is_write(), Value,
+        fmt::format("define: '{}' writes its argument {}, `{}`; only the first 64 can be written (at {})",
+                    schema.full_name(), i, schema.arguments[i].name, to_string(where)));
+  }
 }
 
 void check_key(DispatchKey key, std::string_view what, SourceLocation where) {
@@ -152,6 +160,7 @@ uint64_t Dispatcher::define(schema::FunctionSchema schema, SourceLocation where)
   TENON_CHECK(
       !schema.ns.empty() && !schema.name.empty(), Value,
       fmt::format("define: '{}' needs a namespace and a name (at {})", schema.full_name(), to_string(where)));
+  check_written(schema, where);
   auto owned = std::make_unique<const schema::FunctionSchema>(std::move(schema));
   const std::string name = owned->ns + "::" + owned->name;
   const Lock lock(state_->mutex);
@@ -166,7 +175,7 @@ uint64_t Dispatcher::define(schema::FunctionSchema schema, SourceLocation where)
   op.schema.store(op.schemas.back().get(), std::memory_order_release);
   op.definition = id;
   op.defined_at = where;
-  for (OperatorEntry* entry : op.entries) entry->written_lists = written_lists(op.schema);
+  for (OperatorEntry* entry : op.entries) entry->written = written_arguments(op.schema);
   op.invalidate();
   return id;
 }
@@ -268,7 +277,7 @@ void Dispatcher::adopt(OperatorEntry& entry) {
   auto& entries = registrations->entries;
   if (std::find(entries.begin(), entries.end(), &entry) != entries.end()) return;
   entry.registrations = registrations;
-  entry.written_lists = written_lists(registrations->declared_schema());
+  entry.written = written_arguments(registrations->declared_schema());
   entries.push_back(&entry);
   entry.table.store(&detail::kNoTable, std::memory_order_release);
 }

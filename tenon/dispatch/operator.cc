@@ -2,6 +2,8 @@
 
 #include <fmt/core.h>
 
+#include <bit>
+
 #include "tenon/core/error.h"
 #include "tenon/dispatch/state.h"
 
@@ -30,23 +32,17 @@ DispatchKeySet keys_of_argument(const schema::Argument& argument, const Stack& s
   return keys_of_value(stack, i);
 }
 
-/// The arguments that a boxed call writes, and the versions of their storages before it.
-class WrittenArguments {
+/// The arguments that a boxed call writes.
+class BoxedWrites : public detail::Writes<detail::kAnyNumber> {
  public:
-  WrittenArguments(const OperatorEntry& entry, const schema::FunctionSchema& schema, const Stack& stack,
-                   size_t first)
-      : entry_(entry), schema_(schema) {
-    for (size_t i = 0; i < schema.arguments.size(); ++i) {
-      if (!schema.arguments[i].is_write()) continue;
-      if (stack.tag(first + i) == CellTag::Tensor) add(i, stack.at<Tensor>(first + i));
-      if (stack.tag(first + i) == CellTag::TensorList) {
-        for (const Tensor& t : stack.at<std::vector<Tensor>>(first + i)) add(i, t);
-      }
-    }
-  }
-  void bump() const noexcept {
-    for (const auto& [argument, tensor, before] : written_) {
-      if (tensor._version() == before) tensor.storage()->bump_version();
+  BoxedWrites(const OperatorEntry& entry, const schema::FunctionSchema& schema, const Stack& stack,
+              size_t first)
+      : Writes(entry), entry_(entry), schema_(schema) {
+    for (uint64_t m = entry.written.load(std::memory_order_relaxed); m; m &= m - 1) {
+      const auto i = static_cast<size_t>(std::countr_zero(m));
+      if (i >= schema.arguments.size()) return;
+      if (stack.tag(first + i) == CellTag::Tensor) add(stack.at<Tensor>(first + i), i);
+      if (stack.tag(first + i) == CellTag::TensorList) add(stack.at<CellList<Tensor>>(first + i).span(), i);
     }
   }
   /// Throws Error{Type} unless each result that the schema says is a written argument is that very tensor.
@@ -55,31 +51,20 @@ class WrittenArguments {
     for (size_t i = 0; i < schema_.returns.size(); ++i) {
       const schema::Return& result = schema_.returns[i];
       if (!result.is_write() || !result.type.is_tensor()) continue;
-      for (const auto& [argument, tensor, before] : written_) {
-        const schema::Argument& declared = schema_.arguments[argument];
+      for (const Write& w : *this) {
+        const schema::Argument& declared = schema_.arguments[w.argument];
         if (!declared.type.is_tensor() || declared.alias->before != result.alias->before) continue;
-        TENON_CHECK(stack.tag(first + i) == CellTag::Tensor && stack.at<Tensor>(first + i).is_same(tensor),
-                    Type,
-                    fmt::format("{}: the kernel's result {} must be its argument `{}`, as the schema says",
-                                entry_.full_name(), i, declared.name));
+        TENON_CHECK(
+            stack.tag(first + i) == CellTag::Tensor && stack.at<Tensor>(first + i).is_same(w.tensor()), Type,
+            fmt::format("{}: the kernel's result {} must be its argument `{}`, as the schema says",
+                        entry_.full_name(), i, declared.name));
       }
     }
   }
 
  private:
-  struct Written {
-    size_t argument;
-    Tensor tensor;
-    uint64_t before;
-  };
-  void add(size_t argument, const Tensor& t) {
-    if (!t.defined()) return;
-    if (detail::is_read_only(t)) detail::refuse_write(entry_, t);
-    written_.push_back({argument, t, t._version()});
-  }
   const OperatorEntry& entry_;
   const schema::FunctionSchema& schema_;
-  std::vector<Written> written_;
 };
 
 void check_arguments(const OperatorHandle& op, const schema::FunctionSchema& schema, const Stack& stack) {
@@ -149,33 +134,16 @@ void detail::refuse_write(const OperatorEntry& entry, const Tensor& t) {
                   entry.full_name()));
 }
 
-void detail::WrittenLists::add(const TensorList& list) {
-  if (written_ & 1) {
-    for (const Tensor& t : list) {
-      if (!t.defined()) continue;
-      if (is_read_only(t)) refuse_write(entry_, t);
-      tensors_.emplace_back(t, t._version());
-    }
-  }
-  written_ >>= 1;
-}
-
-void detail::WrittenLists::bump() const noexcept {
-  for (const auto& [tensor, before] : tensors_) {
-    if (tensor._version() == before) tensor.storage()->bump_version();
-  }
-}
-
 void OperatorHandle::call_boxed(Stack& stack) const {
   const schema::FunctionSchema& s = schema();
   check_arguments(*this, s, stack);
   const size_t first = stack.size() - s.arguments.size();
   DispatchKeySet keys;
   for (size_t i = 0; i < s.arguments.size(); ++i) keys |= keys_of_argument(s.arguments[i], stack, first + i);
-  const WrittenArguments written(*entry_, s, stack, first);
+  const BoxedWrites writes(*entry_, s, stack, first);
   dispatch_boxed(*this, s, detail::with_thread_keys(keys), false, stack);
-  written.bump();
-  written.check_results(stack);
+  writes.bump();
+  writes.check_results(stack);
 }
 
 void OperatorHandle::redispatch_boxed(DispatchKeySet keys, Stack& stack) const {

@@ -3,12 +3,12 @@
 // is in dispatcher.h; a call takes no lock and allocates nothing.
 #pragma once
 
-#include <algorithm>
 #include <atomic>
 #include <string>
 
 #include "tenon/core/thread_state.h"
 #include "tenon/dispatch/kernel.h"
+#include "tenon/dispatch/writes.h"
 
 namespace tenon {
 
@@ -43,8 +43,8 @@ struct OperatorEntry {
   std::atomic<const OperatorTable*> table{&detail::kNoTable};
   /// Null until somebody asks, for a built-in operator.
   std::atomic<OperatorRegistrations*> registrations{nullptr};
-  /// Bit i: argument i is a list whose tensors the operator writes, which its C++ type does not say.
-  std::atomic<uint64_t> written_lists{0};
+  /// Bit i: the operator writes argument i, a tensor or a list of them.
+  std::atomic<uint64_t> written{0};
 
   std::string full_name() const {
     std::string text(name);
@@ -99,80 +99,6 @@ inline DispatchKeySet with_thread_keys(DispatchKeySet keys) noexcept {
   return DispatchKeySet((keys | thread_state.included).bits() & ~thread_state.excluded.bits());
 }
 
-inline uint64_t version_of(const Tensor& t) noexcept { return t.defined() ? t._version() : 0; }
-
-/// The version that a written tensor will have once the call that is under way has returned; `before` is what
-/// it had when the call began. A kernel that saves a tensor which it wrote must expect this version.
-inline uint64_t version_after_call(const Tensor& t, uint64_t before) noexcept {
-  return std::max(version_of(t), before + 1);
-}
-
-/// Whether an operator may not write to `t`: its memory may only be read, or it was made in inference mode,
-/// where writes are not counted, and that mode is over.
-inline bool is_read_only(const Tensor& t) noexcept {
-  return t.storage()->read_only() || (t.impl()->is_inference() && !thread_state.inference_mode);
-}
-/// Throws Error{Runtime}, for a written argument of which the above holds.
-[[noreturn]] void refuse_write(const OperatorEntry& entry, const Tensor& t);
-
-/// The versions of a call's written arguments when it began. `bump` raises those that no call inside it has
-/// raised, so that one write counts once however many operators it passed through. A call that throws raises
-/// none.
-template <class... A>
-class WrittenVersions {
- public:
-  /// Throws Error{Runtime} where an argument may not be written.
-  explicit WrittenVersions(const OperatorEntry& entry, const std::remove_reference_t<A>&... args)
-      : before_{before<A>(entry, args)...} {}
-
-  void bump(const std::remove_reference_t<A>&... args) const noexcept {
-    size_t i = 0;
-    (bump_one<A>(args, before_[i++]), ...);
-  }
-
- private:
-  template <class T>
-  static uint64_t before(const OperatorEntry& entry, const std::remove_reference_t<T>& value) {
-    if constexpr (std::is_same_v<T, Tensor&>) {
-      if (value.defined() && is_read_only(value)) [[unlikely]]
-        refuse_write(entry, value);
-      return version_of(value);
-    } else {
-      return 0;
-    }
-  }
-  template <class T>
-  static void bump_one(const std::remove_reference_t<T>& value, uint64_t before) noexcept {
-    if constexpr (std::is_same_v<T, Tensor&>) {
-      if (value.defined() && value._version() == before) value.storage()->bump_version();
-    }
-  }
-
-  uint64_t before_[sizeof...(A)];
-};
-
-/// The same for the tensors in lists, which only the schema says are written.
-class WrittenLists {
- public:
-  template <class... A>
-  explicit WrittenLists(const OperatorEntry& entry, const A&... args)
-      : entry_(entry), written_(entry.written_lists.load(std::memory_order_relaxed)) {
-    (add(args), ...);
-  }
-  void bump() const noexcept;
-
- private:
-  template <class T>
-  void add(const T&) noexcept {
-    written_ >>= 1;
-  }
-  void add(const TensorList& list);
-
-  const OperatorEntry& entry_;
-  uint64_t written_;
-  std::vector<std::pair<Tensor, uint64_t>> tensors_;
-};
-
 }  // namespace detail
 
 /// A named operator, callable on boxed values. Cheap to copy; valid for the whole process.
@@ -211,12 +137,18 @@ class TypedOperator<R(A...)> : public OperatorHandle {
   using OperatorHandle::OperatorHandle;
   using Signature = R(A...);
   using Unboxed = R (*)(const Kernel&, DispatchKeySet, A...);
-  static constexpr bool kWrites = (std::is_same_v<A, Tensor&> || ...);
-  static constexpr bool kTakesLists = (std::is_same_v<A, TensorList> || ...);
+  /// How many arguments are written tensors, which their types say.
+  static constexpr size_t kWrites = (size_t{0} + ... + std::is_same_v<A, Tensor&>);
+  /// Bit i: argument i is a list, which may be written.
+  static constexpr uint64_t kLists = [] {
+    uint64_t mask = 0, bit = 1;
+    ((mask |= std::is_same_v<A, TensorList> ? bit : 0, bit <<= 1), ...);
+    return mask;
+  }();
 
   R call(A... args) const {
-    if constexpr (kTakesLists) {
-      if (entry_->written_lists.load(std::memory_order_relaxed)) [[unlikely]]
+    if constexpr (kLists != 0) {
+      if (entry_->written.load(std::memory_order_relaxed) & kLists) [[unlikely]]
         return call_writing_lists(std::forward<A>(args)...);
     }
     return call_counted(std::forward<A>(args)...);
@@ -237,30 +169,46 @@ class TypedOperator<R(A...)> : public OperatorHandle {
   /// Calls, and has the versions of `Tensor&` arguments rise.
   R call_counted(A... args) const {
     const DispatchKeySet keys = detail::with_thread_keys(all_keys(args...));
-    if constexpr (!kWrites) {
+    if constexpr (kWrites == 0) {
       return dispatch(keys, false, std::forward<A>(args)...);
     } else {
-      const detail::WrittenVersions<A...> versions(*entry_, args...);
+      detail::Writes<kWrites> writes(*entry_);
+      size_t i = 0;
+      (add_tensor<A>(writes, args, i++), ...);
       if constexpr (std::is_void_v<R>) {
         dispatch(keys, false, std::forward<A>(args)...);
-        versions.bump(args...);
+        writes.bump();
       } else {
         R result = dispatch(keys, false, std::forward<A>(args)...);
-        versions.bump(args...);
+        writes.bump();
         return result;
       }
     }
   }
+  template <class T>
+  static void add_tensor(detail::Writes<kWrites>& writes, const std::remove_reference_t<T>& value, size_t i) {
+    if constexpr (std::is_same_v<T, Tensor&>) writes.add(value, i);
+  }
 
   [[gnu::noinline]] R call_writing_lists(A... args) const {
-    const detail::WrittenLists lists(*entry_, args...);
+    detail::Writes<detail::kAnyNumber> writes(*entry_);
+    const uint64_t written = entry_->written.load(std::memory_order_relaxed);
+    size_t i = 0;
+    (add_list<A>(writes, written, args, i++), ...);
     if constexpr (std::is_void_v<R>) {
       call_counted(std::forward<A>(args)...);
-      lists.bump();
+      writes.bump();
     } else {
       R result = call_counted(std::forward<A>(args)...);
-      lists.bump();
+      writes.bump();
       return result;
+    }
+  }
+  template <class T>
+  static void add_list(detail::Writes<detail::kAnyNumber>& writes, uint64_t written,
+                       const std::remove_reference_t<T>& value, size_t i) {
+    if constexpr (std::is_same_v<T, TensorList>) {
+      if ((written >> i) & 1) writes.add(value, i);
     }
   }
 

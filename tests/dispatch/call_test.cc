@@ -140,6 +140,72 @@ TEST(Version, ReadingAndFailingRaiseNothing) {
   EXPECT_EQ(t._version(), before);
 }
 
+TEST(Version, TypedAndBoxedCallsCountTheSameWrites) {
+  Library def = declare("version4");
+  def.def("mix_(Tensor a, Tensor(a!)[] xs, Tensor(b!) y, Tensor[] zs, bool inner) -> ()");
+  Library impl = implement("version4", "CPU");
+  impl.impl(
+      "mix_", +[](const Tensor&, TensorList xs, Tensor& y, TensorList, bool inner) {
+        // What a kernel has counted itself is not counted again.
+        if (inner) xs[0].storage()->bump_version();
+        if (inner) y.storage()->bump_version();
+      });
+  const OperatorHandle op = find("version4::mix_");
+  const auto typed = op.typed<void(const Tensor&, TensorList, Tensor&, TensorList, bool)>();
+  EXPECT_EQ(op.entry().written, 0b00110u);
+  for (const bool boxed : {false, true}) {
+    for (const bool inner : {false, true}) {
+      Tensor a = one(), x0 = one(), x1 = one(), y = one(), z = one();
+      // One storage twice, and a tensor that is not there.
+      const std::vector<Tensor> xs{x0, x1, x0, Tensor()}, zs{z};
+      if (boxed) {
+        Stack stack;
+        stack.push(a);
+        stack.push(xs);
+        stack.push(y);
+        stack.push(zs);
+        stack.push(inner);
+        op.call_boxed(stack);
+      } else {
+        typed.call(a, xs, y, zs, inner);
+      }
+      EXPECT_EQ(x0._version(), 1u);
+      EXPECT_EQ(x1._version(), 1u);
+      EXPECT_EQ(y._version(), 1u);
+      EXPECT_EQ(a._version() + z._version(), 0u);
+    }
+  }
+  // Nothing is written, and nothing counted, where one of them may only be read.
+  Tensor a = one(), x = one(), y = one();
+  const std::vector<Tensor> xs{x}, none;
+  y.storage()->set_read_only(true);
+  EXPECT_CONTAINS(thrown_by([&] { typed.call(a, xs, y, none, false); }).text,
+                  "version4::mix_: a written argument");
+  y.storage()->set_read_only(false);
+  x.storage()->set_read_only(true);
+  EXPECT_CONTAINS(thrown_by([&] { typed.call(a, xs, y, none, false); }).text,
+                  "version4::mix_: a written argument");
+  Stack stack;
+  stack.push(a);
+  stack.push(xs);
+  stack.push(y);
+  stack.push(none);
+  stack.push(false);
+  EXPECT_CONTAINS(thrown_by([&] { op.call_boxed(stack); }).text, "version4::mix_: a written argument");
+  EXPECT_EQ(x._version() + y._version(), 0u);
+}
+
+TEST(Version, AnArgumentBeyondTheMaskCannotBeWritten) {
+  std::string arguments;
+  for (int i = 0; i < 64; ++i) arguments += "Tensor t" + std::to_string(i) + ", ";
+  Library def = declare("version5");
+  const Thrown t = thrown_by([&] { def.def("many_(" + arguments + "Tensor(a!) last) -> ()"); });
+  EXPECT_EQ(t.kind, ErrorKind::Value);
+  EXPECT_CONTAINS(t.text,
+                  "'version5::many_' writes its argument 64, `last`; only the first 64 can be written");
+  def.def("many(" + arguments + "Tensor last) -> ()");
+}
+
 TEST(Version, BoxedCallsAndSeveralOutputsCountToo) {
   Library def = declare("version3");
   def.def("two.out(Tensor a, *, Tensor(a!) out0, Tensor(b!) out1) -> (Tensor(a!), Tensor(b!))");

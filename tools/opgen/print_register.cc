@@ -90,14 +90,13 @@ class FamilyPrinter {
     add_kernel_rows(def, op, rows);
     add_autograd_rows(def, op, rows);
     for (const KernelRow& row : rows) add_kernel(row);
-    uint64_t lists = 0;
+    uint64_t written = 0;
     for (size_t i = 0; i < op.schema.arguments.size(); ++i) {
-      const schema::Argument& a = op.schema.arguments[i];
-      if (a.type.is_tensor_list() && a.is_write()) lists |= uint64_t{1} << i;
+      if (op.schema.arguments[i].is_write()) written |= uint64_t{1} << i;
     }
     entries_ +=
         fmt::format("    {{.name = \"aten::{}\", .overload = {}{}}},\n", op.schema.name,
-                    quoted(op.schema.overload), lists ? fmt::format(", .written_lists{{{:#x}}}", lists) : "");
+                    quoted(op.schema.overload), written ? fmt::format(", .written{{{:#x}}}", written) : "");
     operators_ += fmt::format("    {{{}, {}, {}, {}}},\n", quoted(schema::to_string(op.schema)), def.line,
                               first, num_kernels_ - first);
     if (def.body == Body::Expr && &op == &def.operators.front()) {

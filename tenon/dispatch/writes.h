@@ -1,0 +1,101 @@
+// Writes: the tensors that a call writes, and the versions that they had when it began. Typed calls, boxed
+// ones and those that stay in Python count by it. Knows nothing of how a call finds its arguments.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <span>
+#include <type_traits>
+#include <vector>
+
+#include "tenon/core/tensor.h"
+#include "tenon/core/thread_state.h"
+
+namespace tenon {
+
+struct OperatorEntry;
+
+namespace detail {
+
+inline uint64_t version_of(const Tensor& t) noexcept { return t.defined() ? t._version() : 0; }
+
+/// The version that a written tensor will have once the call that is under way has returned; `before` is what
+/// it had when the call began. A kernel that saves a tensor which it wrote must expect this version.
+inline uint64_t version_after_call(const Tensor& t, uint64_t before) noexcept {
+  return std::max(version_of(t), before + 1);
+}
+
+/// Whether an operator may not write to `t`: its memory may only be read, or it was made in inference mode,
+/// where writes are not counted, and that mode is over.
+inline bool is_read_only(const Tensor& t) noexcept {
+  return t.storage()->read_only() || (t.impl()->is_inference() && !thread_state.inference_mode);
+}
+/// Throws Error{Runtime}, for a written argument of which is_read_only holds.
+[[noreturn]] void refuse_write(const OperatorEntry& entry, const Tensor& t);
+
+/// For Writes: as many as there are, kept alive, because the call consumes its arguments.
+inline constexpr size_t kAnyNumber = ~size_t{0};
+
+/// The written tensors of one call: N of them, which outlive it, or kAnyNumber. `bump` raises the versions
+/// that no call inside it has raised, so that one write counts once however many operators it passed through.
+/// A call that throws raises none. Which arguments are written is the operator's mask,
+/// OperatorEntry::written.
+template <size_t N>
+class Writes {
+  static constexpr bool kKeeps = N == kAnyNumber;
+
+ public:
+  struct Write {
+    std::conditional_t<kKeeps, Tensor, const Tensor*> handle;
+    uint64_t before = 0;
+    size_t argument = 0;
+
+    const Tensor& tensor() const noexcept {
+      if constexpr (kKeeps)
+        return handle;
+      else
+        return *handle;
+    }
+  };
+
+  explicit Writes(const OperatorEntry& entry) noexcept : entry_(entry) {}
+
+  /// Throws Error{Runtime} where it may not be written. An undefined tensor has nothing to count.
+  void add(const Tensor& t, size_t argument) {
+    if (t.defined() && is_read_only(t)) [[unlikely]]
+      refuse_write(entry_, t);
+    if constexpr (!kKeeps)
+      writes_[count_++] = {&t, version_of(t), argument};
+    else if (t.defined())
+      writes_.push_back({t, t._version(), argument});
+  }
+  void add(std::span<const Tensor> list, size_t argument) {
+    for (const Tensor& t : list) add(t, argument);
+  }
+
+  void bump() const noexcept {
+    for (const Write& w : writes_) {
+      if (w.tensor().defined() && w.tensor()._version() == w.before) w.tensor().storage()->bump_version();
+    }
+  }
+
+  auto begin() const noexcept { return writes_.begin(); }
+  auto end() const noexcept { return writes_.end(); }
+
+ private:
+  template <bool kept, class = void>
+  struct Container {
+    using type = std::vector<Write>;
+  };
+  template <class Unused>
+  struct Container<false, Unused> {
+    using type = std::array<Write, N>;
+  };
+
+  const OperatorEntry& entry_;
+  typename Container<kKeeps>::type writes_;
+  size_t count_ = 0;
+};
+
+}  // namespace detail
+}  // namespace tenon

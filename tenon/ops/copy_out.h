@@ -24,8 +24,9 @@ struct CopyOutCall<Tensor&(A...)> {
     const auto& body = *static_cast<const BuiltinFunction*>(kernel.data);
     try {
       copy_out(body.name, run(body, all, typename FirstTypes<kIns, std::tuple<A...>>::type()), out);
-    } catch (const Error&) {
-      rethrow_naming(body.name);
+    } catch (Error& e) {
+      e.set_operator(body.name);
+      throw;
     }
     return out;
   }

@@ -5,7 +5,6 @@
 
 #include "tenon/dispatch/builtin.h"
 #include "tenon/dispatch/stub.h"
-#include "tenon/ops/error_name.h"
 
 namespace tenon::detail {
 
@@ -28,8 +27,9 @@ struct FunctionCall<R(A...)> {
     const auto& body = *static_cast<const BuiltinFunction*>(kernel.data);
     try {
       return reinterpret_cast<R (*)(A...)>(body.function)(std::forward<A>(args)...);
-    } catch (const Error&) {
-      rethrow_naming(body.name);
+    } catch (Error& e) {
+      e.set_operator(body.name);
+      throw;
     }
   }
 };

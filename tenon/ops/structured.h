@@ -9,7 +9,6 @@
 #include "tenon/core/tensor.h"
 #include "tenon/dispatch/kernel.h"
 #include "tenon/dispatch/stub.h"
-#include "tenon/ops/error_name.h"
 #include "tenon/ops/shape_result.h"
 
 namespace tenon {
@@ -80,16 +79,18 @@ struct StructuredRun<TypeList<A...>, std::index_sequence<I...>> {
   static void shape(const StructuredInfo& info, ShapeResult& result, A... args) {
     try {
       reinterpret_cast<Shape>(info.shape)(result, std::forward<A>(args)...);
-    } catch (const Error&) {
-      rethrow_naming(info.name);
+    } catch (Error& e) {
+      e.set_operator(info.name);
+      throw;
     }
   }
   static void kernel(const StructuredInfo& info, Device device, Tensor* outs, A... args) {
     if (device.is_meta()) return;
     try {
       info.stub->call<void, A..., decltype(outs[I])...>(device, std::forward<A>(args)..., outs[I]...);
-    } catch (const Error&) {
-      rethrow_naming(info.name);
+    } catch (Error& e) {
+      e.set_operator(info.name);
+      throw;
     }
   }
   /// The outputs' forms: one tensor, or a tuple.

@@ -45,7 +45,7 @@ void check_has_extremum(const Tensor& self, const Dims& mask, bool all, const ch
 }  // namespace
 
 void sum_all(ShapeResult& out, const Tensor& self, std::optional<DType> dtype) {
-  out.set(0, {}, sum_dtype(self, dtype, "sum"));
+  out.set(0, {}, sum_dtype(self, dtype, kThisCall));
 }
 
 void sum_dim(ShapeResult& out, const Tensor& self, std::optional<IntArrayRef> dim, bool keepdim,
@@ -75,50 +75,50 @@ void cumsum(ShapeResult& out, const Tensor& self, int64_t dim, std::optional<DTy
 }
 
 void extremum(ShapeResult& out, const Tensor& self, IntArrayRef dim, bool keepdim) {
-  check_real(self.dtype(), "amax");
-  const Dims mask = reduction_mask(dim, self.dim(), "amax");
-  check_has_extremum(self, mask, dim.empty(), "amax");
+  check_real(self.dtype(), kThisCall);
+  const Dims mask = reduction_mask(dim, self.dim(), kThisCall);
+  check_has_extremum(self, mask, dim.empty(), kThisCall);
   out.set(0, reduced_sizes(self.sizes(), mask, keepdim), self.dtype());
 }
 
 void extremum_all(ShapeResult& out, const Tensor& self) {
-  check_real(self.dtype(), "max");
+  check_real(self.dtype(), kThisCall);
   TENON_CHECK(self.numel() > 0, Index,
-              "max: expected reduction dim to be specified for `self` with no elements");
+              ": expected reduction dim to be specified for `self` with no elements");
   out.set(0, {}, self.dtype());
 }
 
 void extremum_dim(ShapeResult& out, const Tensor& self, int64_t dim, bool keepdim) {
-  check_real(self.dtype(), "max");
-  const Dims mask = reduction_mask(IntArrayRef(dim), self.dim(), "max");
-  check_has_extremum(self, mask, false, "max");
+  check_real(self.dtype(), kThisCall);
+  const Dims mask = reduction_mask(IntArrayRef(dim), self.dim(), kThisCall);
+  check_has_extremum(self, mask, false, kThisCall);
   const Dims sizes = reduced_sizes(self.sizes(), mask, keepdim);
   out.set(0, sizes, self.dtype());
   out.set(1, sizes, DType::Int64);
 }
 
 void arg_extremum(ShapeResult& out, const Tensor& self, std::optional<int64_t> dim, bool keepdim) {
-  check_real(self.dtype(), "argmax");
+  check_real(self.dtype(), kThisCall);
   const Dims mask = reduction_mask(dim ? std::optional<IntArrayRef>(IntArrayRef(*dim)) : std::nullopt,
-                                   self.dim(), "argmax");
-  check_has_extremum(self, mask, !dim, "argmax");
+                                   self.dim(), kThisCall);
+  check_has_extremum(self, mask, !dim, kThisCall);
   out.set(0, reduced_sizes(self.sizes(), mask, keepdim), DType::Int64);
 }
 
 void bool_reduce_all(ShapeResult& out, const Tensor& self) {
-  check_arithmetic(self.dtype(), "all");
+  check_arithmetic(self.dtype(), kThisCall);
   out.set(0, {}, self.dtype() == DType::UInt8 ? DType::UInt8 : DType::Bool);
 }
 
 void bool_reduce_dims(ShapeResult& out, const Tensor& self, std::optional<IntArrayRef> dim, bool keepdim) {
-  check_arithmetic(self.dtype(), "all");
-  out.set(0, reduced_sizes(self.sizes(), reduction_mask(dim, self.dim(), "all"), keepdim),
+  check_arithmetic(self.dtype(), kThisCall);
+  out.set(0, reduced_sizes(self.sizes(), reduction_mask(dim, self.dim(), kThisCall), keepdim),
           self.dtype() == DType::UInt8 ? DType::UInt8 : DType::Bool);
 }
 
 void bool_reduce_dim(ShapeResult& out, const Tensor& self, int64_t dim, bool keepdim) {
-  check_arithmetic(self.dtype(), "all");
-  out.set(0, reduced_sizes(self.sizes(), reduction_mask(IntArrayRef(dim), self.dim(), "all"), keepdim),
+  check_arithmetic(self.dtype(), kThisCall);
+  out.set(0, reduced_sizes(self.sizes(), reduction_mask(IntArrayRef(dim), self.dim(), kThisCall), keepdim),
           self.dtype() == DType::UInt8 ? DType::UInt8 : DType::Bool);
 }
 

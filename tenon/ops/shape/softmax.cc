@@ -7,11 +7,10 @@
 namespace tenon::ops::shape {
 
 void softmax(ShapeResult& out, const Tensor& self, int64_t dim, bool half_to_float) {
-  TENON_CHECK(
-      is_floating_point(self.dtype()), NotImplemented,
-      fmt::format("softmax: not implemented for {}; convert `self` to a floating point dtype, or give dtype",
-                  name(self.dtype())));
-  wrap_dim(dim, self.dim(), "softmax");
+  TENON_CHECK(is_floating_point(self.dtype()), NotImplemented,
+              fmt::format(": not implemented for {}; convert `self` to a floating point dtype, or give dtype",
+                          name(self.dtype())));
+  wrap_dim(dim, self.dim(), kThisCall);
   out.set(0, self.sizes(), half_to_float ? DType::Float32 : self.dtype());
 }
 

@@ -20,23 +20,12 @@ PyObject* named_tuple(const Overload& overload, PyObject* tuple) noexcept;
 
 template <class R>
 struct ToPython {
-  static PyObject* convert(const Overload&, R value) { return wrap(std::move(value)); }
-};
-template <>
-struct ToPython<int64_t> {
-  static PyObject* convert(const Overload&, int64_t v) { return PyLong_FromLongLong(v); }
-};
-template <>
-struct ToPython<double> {
-  static PyObject* convert(const Overload&, double v) { return PyFloat_FromDouble(v); }
-};
-template <>
-struct ToPython<bool> {
-  static PyObject* convert(const Overload&, bool v) { return PyBool_FromLong(v); }
-};
-template <>
-struct ToPython<std::string> {
-  static PyObject* convert(const Overload&, const std::string& v) { return to_python(v); }
+  static PyObject* convert(const Overload&, R value) {
+    if constexpr (std::is_same_v<R, Tensor>)
+      return wrap(std::move(value));
+    else
+      return PythonValue<tenon::detail::kOwnedBase<R>.base>::wrap(value);
+  }
 };
 template <>
 struct ToPython<Dims> {

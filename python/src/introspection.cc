@@ -201,6 +201,19 @@ PyObject* set_default(PyObject*, PyObject* o) {
   });
 }
 
+PyObject* argument_types() {
+  return guarded([] {
+    Ref types(checked(PyDict_New()));
+    tenon::detail::for_each_base([&]<BaseType b>() {
+      if (!PythonValue<b>::passes) return;
+      const schema::BaseTypeInfo& info = schema::base_type_info(b);
+      const Ref name(checked(to_python(info.name))), type(checked(to_python(info.returned)));
+      if (PyDict_SetItem(types.get(), name.get(), type.get()) < 0) throw PythonError();
+    });
+    return types.release();
+  });
+}
+
 PyObject* can_cast_to(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject* keywords) {
   return guarded([&] {
     static constexpr const char* kNames[] = {"from_", "to"};
@@ -255,6 +268,8 @@ PyMethodDef g_functions[] = {
     {"hidden_copies", [](PyObject*, PyObject*) { return PyLong_FromLongLong(hidden_copies()); }, METH_NOARGS,
      "Copies that operators made unasked, so far."},
     {"manual_seed", &seed, METH_O, "Seeds the default generator and returns it."},
+    {"_argument_types", [](PyObject*, PyObject*) { return argument_types(); }, METH_NOARGS,
+     "The schema language's types of arguments, each with the name of its type here."},
     {"get_default_dtype", [](PyObject*, PyObject*) { return wrap(default_dtype()); }, METH_NOARGS,
      "The dtype of Python floats."},
     {"set_default_dtype", &set_default, METH_O, "Sets the dtype of Python floats."},

@@ -10,7 +10,8 @@
 namespace tenon::python {
 namespace {
 
-using schema::BaseType;
+using tenon::detail::ValueType;
+using tenon::detail::visit_base;
 
 /// The object of a default.
 struct FallbackObject {
@@ -22,18 +23,8 @@ struct FallbackObject {
   Ref operator()(double v) const { return Ref(checked(PyFloat_FromDouble(v))); }
   Ref operator()(bool v) const { return Ref::borrow(v ? Py_True : Py_False); }
   Ref operator()(const std::string& v) const {
-    switch (argument.type.base) {
-      case BaseType::ScalarType:
-        return Ref(wrap(*parse_dtype(v)));
-      case BaseType::Device:
-        return Ref(checked(wrap(Device(v))));
-      case BaseType::Layout:
-        return Ref(wrap(layout_of_word(v)));
-      case BaseType::MemoryFormat:
-        return Ref(wrap(memory_format_of_word(v)));
-      default:
-        return Ref(checked(to_python(v)));
-    }
+    const BaseType base = argument.type.base;
+    return visit_base<Ref>(base, [&]<BaseType b>() { return PythonValue<b>::word(b, v); });
   }
   template <class T>
   Ref operator()(const std::vector<T>& values) const {
@@ -47,20 +38,11 @@ struct FallbackObject {
 };
 
 bool is_supported(const schema::Type& type) noexcept {
-  switch (type.base) {
-    case BaseType::Storage:
-    case BaseType::Stream:
-      return false;
-    case BaseType::Tensor:
-      return true;
-    case BaseType::Int:
-    case BaseType::Float:
-    case BaseType::Bool:
-    case BaseType::Scalar:
-      return !type.element_optional;
-    default:
-      return !type.list;
-  }
+  return visit_base<bool>(type.base, [&]<BaseType b>() {
+    const bool lists = ValueType<b>::list_tag != CellTag::None;
+    const bool tensors = b == BaseType::Tensor;
+    return PythonValue<b>::passes && (!type.list || lists) && (!type.element_optional || tensors);
+  });
 }
 
 void check_type(const schema::FunctionSchema& s, const schema::Type& type, std::string_view what) {
@@ -120,62 +102,9 @@ Ref list_of(PyObject* o, F&& convert) {
   return list;
 }
 
-Ref int_object(PyObject* o) {
-  int64_t value = 0;
-  if (!parse_int(o, value)) return {};
-  return PyLong_CheckExact(o) ? Ref::borrow(o) : Ref(checked(PyLong_FromLongLong(value)));
-}
-Ref float_object(PyObject* o) {
-  double value = 0;
-  if (!parse_float(o, value)) return {};
-  return PyFloat_CheckExact(o) ? Ref::borrow(o) : Ref(checked(PyFloat_FromDouble(value)));
-}
-Ref bool_object(PyObject* o) {
-  bool value = false;
-  return parse_bool(o, value) ? Ref::borrow(value ? Py_True : Py_False) : Ref();
-}
-Ref scalar_object(PyObject* o) {
-  Scalar value;
-  if (!parse_scalar(o, value)) return {};
-  const bool plain = PyLong_CheckExact(o) || PyFloat_CheckExact(o) || PyBool_Check(o);
-  return plain ? Ref::borrow(o) : Ref(checked(wrap(value)));
-}
-
 /// The object that a kernel sees for one value that is no list; nothing where it does not fit.
 Ref object_of(BaseType base, PyObject* o) {
-  switch (base) {
-    case BaseType::Tensor:
-      return is_tensor(o) ? Ref::borrow(o) : Ref();
-    case BaseType::Int:
-      return int_object(o);
-    case BaseType::Float:
-      return float_object(o);
-    case BaseType::Bool:
-      return bool_object(o);
-    case BaseType::Scalar:
-      return scalar_object(o);
-    case BaseType::Str:
-      return PyUnicode_Check(o) ? Ref::borrow(o) : Ref();
-    case BaseType::ScalarType: {
-      const auto dtype = as_dtype(o);
-      return dtype ? Ref(wrap(*dtype)) : Ref();
-    }
-    case BaseType::Device: {
-      const auto device = as_device(o);
-      if (!device) return {};
-      return PyUnicode_Check(o) ? Ref(checked(wrap(*device))) : Ref::borrow(o);
-    }
-    case BaseType::Layout:
-      return as_layout(o) ? Ref::borrow(o) : Ref();
-    case BaseType::MemoryFormat:
-      return as_memory_format(o) ? Ref::borrow(o) : Ref();
-    case BaseType::Generator:
-      return as_generator(o) ? Ref::borrow(o) : Ref();
-    case BaseType::Storage:
-    case BaseType::Stream:
-      break;
-  }
-  return {};
+  return visit_base<Ref>(base, [&]<BaseType b>() { return PythonValue<b>::object(o); });
 }
 
 bool is_sequence(PyObject* o) noexcept { return PyTuple_Check(o) || PyList_Check(o); }
@@ -207,84 +136,25 @@ Ref list_object(const schema::Type& type, PyObject* o) {
   });
 }
 
-Tensor tensor_or_undefined(PyObject* o) { return o == Py_None ? Tensor() : tensor_of(o); }
-
-std::vector<Tensor> tensors_of(PyObject* list) {
-  std::vector<Tensor> out;
-  for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(list); ++i) {
-    out.push_back(tensor_or_undefined(PySequence_Fast_GET_ITEM(list, i)));
-  }
-  return out;
+template <BaseType b>
+void push_list(Stack& stack, PyObject* list) {
+  using T = typename ValueType<b>::Owned;
+  const auto size = static_cast<size_t>(PySequence_Fast_GET_SIZE(list));
+  const auto values = std::make_unique<T[]>(size);
+  for (size_t i = 0; i < size; ++i)
+    values[i] = PythonValue<b>::value(PySequence_Fast_GET_ITEM(list, static_cast<Py_ssize_t>(i)));
+  stack.push(CellList<T>(std::span<const T>(values.get(), size)));
 }
 
 /// Puts a value of a type on a stack; `o` is what object_of or list_object gave.
 void push(Stack& stack, const schema::Type& type, PyObject* o) {
-  if (o == Py_None && !(type.base == BaseType::Tensor && !type.list)) return stack.push_none();
-  if (type.list) {
-    switch (type.base) {
-      case BaseType::Tensor:
-        return stack.push(tensors_of(o));
-      case BaseType::Int: {
-        Dims values;
-        parse_ints(o, values);
-        return stack.push(std::move(values));
-      }
-      case BaseType::Float: {
-        std::vector<double> values;
-        parse_floats(o, values);
-        return stack.push(std::move(values));
-      }
-      case BaseType::Bool: {
-        const auto size = static_cast<size_t>(PySequence_Fast_GET_SIZE(o));
-        const auto values = std::make_unique<bool[]>(size);
-        for (size_t i = 0; i < size; ++i)
-          values[i] = PySequence_Fast_GET_ITEM(o, static_cast<Py_ssize_t>(i)) == Py_True;
-        return stack.push(CellList<bool>(std::span<const bool>(values.get(), size)));
-      }
-      default: {
-        std::vector<Scalar> values;
-        parse_scalars(o, values);
-        return stack.push(std::move(values));
-      }
+  if (o == Py_None) return stack.push_none();
+  visit_base<void>(type.base, [&]<BaseType b>() {
+    if constexpr (ValueType<b>::list_tag != CellTag::None) {
+      if (type.list) return push_list<b>(stack, o);
     }
-  }
-  switch (type.base) {
-    case BaseType::Tensor:
-      return o == Py_None ? stack.push_none() : stack.push(tensor_of(o));
-    case BaseType::Int: {
-      int64_t value = 0;
-      parse_int(o, value);
-      return stack.push(value);
-    }
-    case BaseType::Float:
-      return stack.push(PyFloat_AsDouble(o));
-    case BaseType::Bool:
-      return stack.push(o == Py_True);
-    case BaseType::Scalar: {
-      Scalar value;
-      parse_scalar(o, value);
-      return stack.push(value);
-    }
-    case BaseType::Str: {
-      std::string_view text;
-      parse_text(o, text);
-      return stack.push(std::string(text));
-    }
-    case BaseType::ScalarType:
-      return stack.push(*as_dtype(o));
-    case BaseType::Device:
-      return stack.push(*as_device(o));
-    case BaseType::Layout:
-      return stack.push(*as_layout(o));
-    case BaseType::MemoryFormat:
-      return stack.push(*as_memory_format(o));
-    case BaseType::Generator:
-      return stack.push(Generator(*as_generator(o)));
-    case BaseType::Storage:
-    case BaseType::Stream:
-      break;
-  }
-  throw_error(ErrorKind::Internal, "push: a type without cells");
+    stack.push(PythonValue<b>::value(o));
+  });
 }
 
 template <class T, class F>
@@ -434,47 +304,21 @@ bool accept(const OpSchema& schema, const OpArgument& a, PyObject* o, Ref& made,
 void push_argument(Stack& stack, const OpArgument& a, PyObject* o) { push(stack, a.declared->type, o); }
 
 Ref value_at(Stack& stack, size_t i) {
-  switch (stack.tag(i)) {
-    case CellTag::None:
-      return Ref::borrow(Py_None);
-    case CellTag::Int:
-      return Ref(checked(PyLong_FromLongLong(stack.at<int64_t>(i))));
-    case CellTag::Float:
-      return Ref(checked(PyFloat_FromDouble(stack.at<double>(i))));
-    case CellTag::Bool:
-      return Ref(PyBool_FromLong(stack.at<bool>(i)));
-    case CellTag::DType:
-      return Ref(wrap(stack.at<DType>(i)));
-    case CellTag::Device:
-      return Ref(checked(wrap(stack.at<Device>(i))));
-    case CellTag::Layout:
-      return Ref(wrap(stack.at<Layout>(i)));
-    case CellTag::MemoryFormat:
-      return Ref(wrap(stack.at<MemoryFormat>(i)));
-    case CellTag::Tensor:
-      return Ref(checked(wrap(stack.at<Tensor>(i))));
-    case CellTag::Generator:
-      return Ref(checked(wrap(stack.at<Generator>(i))));
-    case CellTag::Scalar:
-      return Ref(checked(wrap(stack.at<Scalar>(i))));
-    case CellTag::Str: {
-      const auto& text = stack.at<CellList<char>>(i);
-      return Ref(checked(to_python({text.data(), text.size()})));
+  const CellTag tag = stack.tag(i);
+  Ref value = tag == CellTag::None ? Ref::borrow(Py_None) : Ref();
+  tenon::detail::for_each_base([&]<BaseType b>() {
+    using V = ValueType<b>;
+    if (tag == V::tag) {
+      TENON_CHECK(PythonValue<b>::passes, NotImplemented,
+                  fmt::format("a {} cannot be passed between Python and kernels", name(tag)));
+      value = Ref(checked(PythonValue<b>::wrap(stack.at<typename V::Owned>(i))));
     }
-    case CellTag::IntList:
-      return list_from(stack.at<CellList<int64_t>>(i), [](int64_t v) { return PyLong_FromLongLong(v); });
-    case CellTag::FloatList:
-      return list_from(stack.at<CellList<double>>(i), [](double v) { return PyFloat_FromDouble(v); });
-    case CellTag::BoolList:
-      return list_from(stack.at<CellList<bool>>(i), [](bool v) { return PyBool_FromLong(v); });
-    case CellTag::ScalarList:
-      return list_from(stack.at<CellList<Scalar>>(i), [](const Scalar& v) { return wrap(v); });
-    case CellTag::TensorList:
-      return list_from(stack.at<CellList<Tensor>>(i), [](const Tensor& v) { return wrap(v); });
-    case CellTag::Storage:
-      throw_error(ErrorKind::NotImplemented, "a storage cannot be passed between Python and kernels");
-  }
-  return {};
+    if constexpr (V::list_tag != CellTag::None) {
+      if (tag == V::list_tag)
+        value = list_from(stack.at<CellList<typename V::Owned>>(i), &PythonValue<b>::wrap);
+    }
+  });
+  return value;
 }
 
 Ref accept_results(const OpSchema& schema, PyObject* const* arguments, const KernelPlace& place, Ref result) {

@@ -1,15 +1,13 @@
-// Parser<A>: one Python argument as the C++ argument type A. All per-type knowledge of Python's side is here.
-// Used by call.h. Says only whether a value fits; the message for one that does not is made in overload.cc.
+// Parser<A>: one Python argument as the C++ argument type A: single values by the rows of value_types.h,
+// tensors and lists here. Used by call.h. Says only whether a value fits; the message for one that does not
+// is made in overload.cc.
 #pragma once
 
 #include <optional>
 #include <string_view>
 #include <vector>
 
-#include "python/src/errors.h"
-#include "python/src/overload.h"
-#include "python/src/tensor_object.h"
-#include "python/src/types.h"
+#include "python/src/value_types.h"
 
 namespace tenon::python {
 
@@ -28,16 +26,7 @@ struct Given {
   }
 };
 
-// Numbers: Python's own, NumPy's scalars, anything with __index__, and 0-dim tensors where PyTorch takes
-// them.
-
 bool is_numpy_array(PyObject* o) noexcept;
-/// An int but not a bool. Throws Error{Value} for one beyond int64.
-bool parse_int(PyObject* o, int64_t& out);
-bool parse_float(PyObject* o, double& out);
-bool parse_bool(PyObject* o, bool& out);
-bool parse_scalar(PyObject* o, Scalar& out);
-bool parse_text(PyObject* o, std::string_view& out);
 /// A list or tuple of ints, a Size, a NumPy array of ints.
 bool parse_ints(PyObject* o, Dims& out);
 bool parse_floats(PyObject* o, std::vector<double>& out);
@@ -96,128 +85,23 @@ struct Parser<TensorList> {
   }
 };
 
-template <>
-struct Parser<const Generator&> {
-  using Storage = Generator;
-  static bool parse(const Given& g, Storage& s) {
-    if (g.missing() || g.object == Py_None) return g.none() || g.param.optional;
-    const Generator* generator = as_generator(g.object);
-    if (generator) s = *generator;
-    return generator != nullptr;
-  }
-  static const Generator& get(Storage& s) noexcept { return s; }
-};
+/// One value of a base type, borrowed or, inside std::optional, owned.
+template <class A>
+requires(tenon::detail::kBorrowedBase<A>.found || tenon::detail::kOwnedBase<A>.found) struct Parser<A> {
+  static constexpr BaseType kBase = tenon::detail::kBorrowedBase<A>.found
+                                        ? tenon::detail::kBorrowedBase<A>.base
+                                        : tenon::detail::kOwnedBase<A>.base;
+  using Value = PythonValue<kBase>;
+  using Storage = typename Value::Storage;
 
-template <>
-struct Parser<const Storage&> {
-  using Storage = const tenon::Storage*;
   static bool parse(const Given& g, Storage& s) {
-    s = g.object ? as_storage(g.object) : nullptr;
-    return s != nullptr;
-  }
-  static const tenon::Storage& get(Storage& s) noexcept { return *s; }
-};
-
-template <>
-struct Parser<const Scalar&> {
-  using Storage = Scalar;
-  static bool parse(const Given& g, Storage& s) {
-    if (!g.missing()) return parse_scalar(g.object, s);
-    const Default& d = g.param.fallback;
-    if (d.kind == Default::Kind::Float)
-      s = Scalar(d.d);
-    else if (d.kind == Default::Kind::Bool)
-      s = Scalar(d.i != 0);
-    else
-      s = Scalar(d.i);
-    return true;
-  }
-  static const Scalar& get(Storage& s) noexcept { return s; }
-};
-template <>
-struct Parser<Scalar> : Parser<const Scalar&> {
-  static Scalar get(Storage& s) noexcept { return s; }
-};
-
-template <>
-struct Parser<int64_t> {
-  using Storage = int64_t;
-  static bool parse(const Given& g, Storage& s) {
-    if (!g.missing()) return parse_int(g.object, s);
-    s = g.param.fallback.i;
-    return true;
-  }
-  static int64_t get(Storage& s) noexcept { return s; }
-};
-
-template <>
-struct Parser<double> {
-  using Storage = double;
-  static bool parse(const Given& g, Storage& s) {
-    if (!g.missing()) return parse_float(g.object, s);
-    s = g.param.fallback.d;
-    return true;
-  }
-  static double get(Storage& s) noexcept { return s; }
-};
-
-template <>
-struct Parser<bool> {
-  using Storage = bool;
-  static bool parse(const Given& g, Storage& s) {
-    if (!g.missing()) return parse_bool(g.object, s);
-    s = g.param.fallback.i != 0;
-    return true;
-  }
-  static bool get(Storage& s) noexcept { return s; }
-};
-
-template <>
-struct Parser<std::string_view> {
-  using Storage = std::string_view;
-  static bool parse(const Given& g, Storage& s) {
-    if (!g.missing()) return parse_text(g.object, s);
-    s = g.param.fallback.text;
-    return true;
-  }
-  static std::string_view get(Storage& s) noexcept { return s; }
-};
-
-/// dtype, layout, memory_format: their defaults are numbers of the enumeration.
-template <class T, std::optional<T> (*from)(PyObject*) noexcept>
-struct EnumParser {
-  using Storage = T;
-  static bool parse(const Given& g, Storage& s) {
-    if (g.missing()) {
-      s = static_cast<T>(g.param.fallback.i);
-      return true;
+    if constexpr (schema::base_type_info(kBase).has_undefined) {
+      // What is undefined stands for None.
+      if (g.missing() || g.object == Py_None) return g.none() || g.param.optional;
     }
-    const std::optional<T> value = from(g.object);
-    if (value) s = *value;
-    return value.has_value();
+    return g.missing() ? Value::missing(g.param.fallback, s) : Value::parse(g.object, s);
   }
-  static T get(Storage& s) noexcept { return s; }
-};
-template <>
-struct Parser<DType> : EnumParser<DType, &as_dtype> {};
-template <>
-struct Parser<Layout> : EnumParser<Layout, &as_layout> {};
-template <>
-struct Parser<MemoryFormat> : EnumParser<MemoryFormat, &as_memory_format> {};
-
-template <>
-struct Parser<Device> {
-  using Storage = Device;
-  static bool parse(const Given& g, Storage& s) {
-    if (g.missing()) {
-      s = Device(g.param.fallback.text);
-      return true;
-    }
-    const std::optional<Device> value = as_device(g.object);
-    if (value) s = *value;
-    return value.has_value();
-  }
-  static Device get(Storage& s) noexcept { return s; }
+  static A get(Storage& s) noexcept { return Value::get(s); }
 };
 
 template <>

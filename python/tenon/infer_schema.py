@@ -7,19 +7,11 @@ import typing
 
 from . import _C
 
-# What one annotation is in the schema language. SymInt is an int that a recorded program may leave open.
-_SIMPLE = {
-    _C.Tensor: "Tensor",
-    int: "SymInt",
-    float: "float",
-    bool: "bool",
-    str: "str",
-    complex: "Scalar",
-    _C.dtype: "ScalarType",
-    _C.device: "Device",
-    _C.layout: "Layout",
-    _C.memory_format: "MemoryFormat",
-    _C.Generator: "Generator",
+# What one annotation is in the schema language: Python's own types, then ours. SymInt is an int that a recorded program
+# may leave open.
+_SIMPLE = {int: "SymInt", float: "float", bool: "bool", str: "str", complex: "Scalar"}
+_SIMPLE |= {
+    getattr(_C, ours): name for name, ours in _C._argument_types().items() if isinstance(getattr(_C, ours, None), type)
 }
 _LISTS = {list, collections.abc.Sequence, typing.Sequence, typing.List}
 _UNIONS = {typing.Union, getattr(types, "UnionType", typing.Union)}

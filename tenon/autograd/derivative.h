@@ -188,51 +188,44 @@ class Gradients {
   NodeCall& call_;
 };
 
-/// How a node keeps an argument of each canonical C++ type; tensors are kept by OpNode.
+/// How a node keeps an argument of each canonical C++ type: it owns what the argument borrows. Tensors are
+/// kept by OpNode, as far as a formula needs them.
 struct KeptByNode {};
+namespace detail {
+template <class T>
+struct Owning {
+  using type = T;
+};
+template <class T>
+requires(tenon::detail::kBorrowedBase<T>.found) struct Owning<T> {
+  using type = typename tenon::detail::ValueType<tenon::detail::kBorrowedBase<T>.base>::Owned;
+};
+template <class T>
+requires(tenon::detail::kListBase<T>.found) struct Owning<T> {
+  using type = std::vector<typename tenon::detail::ElementOf<T>::type>;
+};
+template <>
+struct Owning<IntArrayRef> {
+  using type = Dims;
+};
+template <class T>
+struct Owning<std::optional<T>> {
+  using type = std::optional<typename Owning<T>::type>;
+};
+}  // namespace detail
 template <class A>
 struct SavedArg {
-  using Stored = std::remove_cvref_t<A>;
+  using Stored = typename detail::Owning<A>::type;
 };
-template <>
-struct SavedArg<const Tensor&> {
-  using Stored = KeptByNode;
-};
-template <>
-struct SavedArg<Tensor&> {
-  using Stored = KeptByNode;
-};
-template <>
-struct SavedArg<const Generator&> {
+template <class A>
+requires(tenon::detail::kOwnedBase<std::remove_cvref_t<A>>.found &&
+         !tenon::detail::ValueType<
+             tenon::detail::kOwnedBase<std::remove_cvref_t<A>>.base>::saved) struct SavedArg<A> {
   using Stored = KeptByNode;
 };
 template <>
 struct SavedArg<TensorList> {
   using Stored = SavedList;
-};
-template <>
-struct SavedArg<IntArrayRef> {
-  using Stored = Dims;
-};
-template <>
-struct SavedArg<std::optional<IntArrayRef>> {
-  using Stored = std::optional<Dims>;
-};
-template <>
-struct SavedArg<std::string_view> {
-  using Stored = std::string;
-};
-template <>
-struct SavedArg<std::optional<std::string_view>> {
-  using Stored = std::optional<std::string>;
-};
-template <class T>
-struct SavedArg<std::span<const T>> {
-  using Stored = std::vector<T>;
-};
-template <class T>
-struct SavedArg<std::optional<std::span<const T>>> {
-  using Stored = std::optional<std::vector<T>>;
 };
 
 namespace detail {

@@ -10,26 +10,21 @@
 namespace tenon {
 namespace {
 
-/// The keys of one boxed argument.
-DispatchKeySet keys_of_value(const Stack& stack, size_t i) {
-  DispatchKeySet keys;
-  switch (stack.tag(i)) {
-    case CellTag::Tensor:
-      return stack.at<Tensor>(i).key_set();
-    case CellTag::TensorList:
-      for (const Tensor& t : stack.at<std::vector<Tensor>>(i)) keys |= t.key_set();
-      return keys;
-    default:
-      return keys;
-  }
-}
-
-/// As a typed call does: a device argument brings BackendSelect even where it is None.
+/// As a typed call has them: what the type brings whatever the value is, and what the value does.
 DispatchKeySet keys_of_argument(const schema::Argument& argument, const Stack& stack, size_t i) {
-  if (argument.type.base == schema::BaseType::Device && !argument.type.list) {
-    return DispatchKeySet(Functionality::BackendSelect);
-  }
-  return keys_of_value(stack, i);
+  DispatchKeySet keys;
+  detail::for_each_base([&]<detail::BaseType b>() {
+    using V = detail::ValueType<b>;
+    if (argument.type.base != b) return;
+    if (!argument.type.list) keys |= V::argument_keys;
+    if constexpr (V::brings_keys) {
+      if (stack.tag(i) == V::tag) keys |= V::keys(stack.at<typename V::Owned>(i));
+      if (stack.tag(i) == V::list_tag) {
+        for (const auto& v : stack.at<CellList<typename V::Owned>>(i)) keys |= V::keys(v);
+      }
+    }
+  });
+  return keys;
 }
 
 /// The arguments that a boxed call writes.

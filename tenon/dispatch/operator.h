@@ -84,14 +84,10 @@ inline const OperatorTable& column_of(const OperatorEntry& entry, DispatchKeySet
   return *table;
 }
 
-/// The keys that one argument brings. A device argument brings BackendSelect, which factories listen to.
+/// The keys that one argument brings.
 template <class A>
 DispatchKeySet argument_keys(const std::remove_reference_t<A>& value) noexcept {
-  if constexpr (std::is_same_v<A, std::optional<Device>> || std::is_same_v<A, Device>) {
-    return DispatchKeySet(Functionality::BackendSelect);
-  } else {
-    return ArgTraits<A>::keys(value);
-  }
+  return ArgTraits<A>::keys(value);
 }
 
 inline DispatchKeySet with_thread_keys(DispatchKeySet keys) noexcept {

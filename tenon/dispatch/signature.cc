@@ -8,8 +8,7 @@ namespace {
 // `Tensor` and `Tensor?` (and `Generator`, `Tensor?[]`) share a C++ type, because an undefined handle stands
 // for None.
 bool fits(const schema::Type& declared, const schema::Type& given) {
-  const bool handle =
-      declared.base == schema::BaseType::Tensor || declared.base == schema::BaseType::Generator;
+  const bool handle = schema::base_type_info(declared.base).has_undefined;
   return declared.base == given.base && declared.list == given.list &&
          (handle || declared.optional == given.optional);
 }

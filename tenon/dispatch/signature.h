@@ -1,6 +1,5 @@
 // Signature: what the dispatcher must know of each C++ argument and return type: its schema type, its keys,
-// its cell. Used by kernels' wrappers and typed calls. All per-type knowledge of boxing is here and in
-// stack.h.
+// its cell. Used by kernels' wrappers and typed calls. What each type is stands in value_types.h.
 #pragma once
 
 #include <span>
@@ -13,7 +12,6 @@
 
 namespace tenon::detail {
 
-using schema::BaseType;
 using schema::Type;
 
 /// ArgTraits<T> for each canonical argument type:
@@ -21,34 +19,35 @@ using schema::Type;
 ///   keys(v)      the dispatch keys that it brings
 ///   push(s, v)   puts it on a stack
 ///   pull(s, i)   takes it from a stack as something convertible to T that lives as long as the stack's value
+/// Here for one value of a base type; below for written tensors, texts, lists and what may be None.
 template <class T>
-struct ArgTraits;
+struct ArgTraits {
+  static_assert(kBorrowedBase<T>.found, "no argument of the schema language has this C++ type");
+  static constexpr BaseType kBase = kBorrowedBase<T>.base;
+  using Value = ValueType<kBase>;
+  using Owned = typename Value::Owned;
 
-struct NoKeys {
   static constexpr bool writes = false;
-  template <class V>
-  static constexpr DispatchKeySet keys(const V&) noexcept {
-    return {};
+  static Type type() { return {.base = kBase}; }
+  static constexpr DispatchKeySet keys([[maybe_unused]] const Owned& v) noexcept {
+    if constexpr (Value::brings_keys)
+      return Value::argument_keys | Value::keys(v);
+    else
+      return Value::argument_keys;
+  }
+  static void push(Stack& s, const Owned& v) { s.push(v); }
+  static T pull(Stack& s, size_t i) {
+    if constexpr (kHasUndefined<Owned>) {
+      static const Owned undefined;
+      return s.is_none(i) ? undefined : s.at<Owned>(i);
+    } else {
+      return s.at<Owned>(i);
+    }
   }
 };
-
 template <>
-struct ArgTraits<const Tensor&> {
-  static constexpr bool writes = false;
-  static Type type() { return {.base = BaseType::Tensor}; }
-  static DispatchKeySet keys(const Tensor& t) noexcept { return t.key_set(); }
-  static void push(Stack& s, const Tensor& t) { s.push(t); }
-  static const Tensor& pull(Stack& s, size_t i) {
-    static const Tensor undefined;
-    return s.is_none(i) ? undefined : s.at<Tensor>(i);
-  }
-};
-template <>
-struct ArgTraits<Tensor&> {
+struct ArgTraits<Tensor&> : ArgTraits<const Tensor&> {
   static constexpr bool writes = true;
-  static Type type() { return {.base = BaseType::Tensor}; }
-  static DispatchKeySet keys(const Tensor& t) noexcept { return t.key_set(); }
-  static void push(Stack& s, const Tensor& t) { s.push(t); }
   static Tensor& pull(Stack& s, size_t i) {
     // An undefined tensor cannot be written, so that all calls may share one.
     static Tensor undefined;
@@ -56,97 +55,61 @@ struct ArgTraits<Tensor&> {
   }
 };
 template <>
-struct ArgTraits<TensorList> {
+struct ArgTraits<std::string_view> {
+  using Value = ValueType<BaseType::Str>;
   static constexpr bool writes = false;
-  static Type type() { return {.base = BaseType::Tensor, .list = true}; }
-  static DispatchKeySet keys(TensorList list) noexcept {
-    DispatchKeySet keys;
-    for (const Tensor& t : list) keys |= t.key_set();
-    return keys;
-  }
-  static void push(Stack& s, TensorList list) { s.push(std::span<const Tensor>(list)); }
-  static TensorList pull(Stack& s, size_t i) { return s.at<CellList<Tensor>>(i).span(); }
-};
-template <>
-struct ArgTraits<const Generator&> : NoKeys {
-  static Type type() { return {.base = BaseType::Generator}; }
-  static void push(Stack& s, const Generator& g) { s.push(g); }
-  static const Generator& pull(Stack& s, size_t i) {
-    static const Generator undefined;
-    return s.is_none(i) ? undefined : s.at<Generator>(i);
-  }
-};
-template <>
-struct ArgTraits<const Storage&> : NoKeys {
-  static Type type() { return {.base = BaseType::Storage}; }
-  static void push(Stack& s, const Storage& v) { s.push(v); }
-  static const Storage& pull(Stack& s, size_t i) { return s.at<Storage>(i); }
-};
-template <>
-struct ArgTraits<const Scalar&> : NoKeys {
-  static Type type() { return {.base = BaseType::Scalar}; }
-  static void push(Stack& s, const Scalar& v) { s.push(v); }
-  static const Scalar& pull(Stack& s, size_t i) { return s.at<Scalar>(i); }
-};
-template <>
-struct ArgTraits<std::string_view> : NoKeys {
   static Type type() { return {.base = BaseType::Str}; }
-  static void push(Stack& s, std::string_view v) { s.push(std::span<const char>(v)); }
+  static constexpr DispatchKeySet keys(std::string_view) noexcept { return {}; }
+  static void push(Stack& s, std::string_view v) { s.push(CellList<char>(std::span<const char>(v))); }
   static std::string_view pull(Stack& s, size_t i) {
     const auto& v = s.at<CellList<char>>(i);
     return {v.data(), v.size()};
   }
 };
-template <>
-struct ArgTraits<IntArrayRef> : NoKeys {
-  static Type type() { return {.base = BaseType::Int, .list = true}; }
-  static void push(Stack& s, IntArrayRef v) { s.push(std::span<const int64_t>(v)); }
-  static IntArrayRef pull(Stack& s, size_t i) { return s.at<CellList<int64_t>>(i).span(); }
-};
-template <class T, BaseType kBase>
-struct ListArg : NoKeys {
+template <class T>
+requires(kListBase<T>.found) struct ArgTraits<T> {
+  static constexpr BaseType kBase = kListBase<T>.base;
+  using Value = ValueType<kBase>;
+  static_assert(std::is_same_v<T, typename Value::BorrowedList>, "an argument does not own a list");
+
+  static constexpr bool writes = false;
   static Type type() { return {.base = kBase, .list = true}; }
-  static void push(Stack& s, std::span<const T> v) { s.push(v); }
-  static std::span<const T> pull(Stack& s, size_t i) { return s.at<CellList<T>>(i).span(); }
+  static DispatchKeySet keys([[maybe_unused]] const T& list) noexcept {
+    DispatchKeySet keys = Value::argument_keys;
+    if constexpr (Value::brings_keys) {
+      for (const auto& v : list) keys |= Value::keys(v);
+    }
+    return keys;
+  }
+  static void push(Stack& s, const T& v) { s.push(std::span<const typename Value::Owned>(v)); }
+  static T pull(Stack& s, size_t i) { return s.at<CellList<typename Value::Owned>>(i).span(); }
 };
-template <>
-struct ArgTraits<std::span<const double>> : ListArg<double, BaseType::Float> {};
-template <>
-struct ArgTraits<std::span<const bool>> : ListArg<bool, BaseType::Bool> {};
-template <>
-struct ArgTraits<std::span<const Scalar>> : ListArg<Scalar, BaseType::Scalar> {};
 
-template <class T, BaseType kBase>
-struct PlainArg : NoKeys {
-  static Type type() { return {.base = kBase}; }
-  static void push(Stack& s, T v) { s.push(v); }
-  static T pull(Stack& s, size_t i) { return s.at<T>(i); }
+/// How an argument borrows what it would own as a T: one value, a text or a list.
+template <class T>
+struct Borrowing {
+  using type = T;
 };
-template <>
-struct ArgTraits<int64_t> : PlainArg<int64_t, BaseType::Int> {};
-template <>
-struct ArgTraits<double> : PlainArg<double, BaseType::Float> {};
-template <>
-struct ArgTraits<bool> : PlainArg<bool, BaseType::Bool> {};
-template <>
-struct ArgTraits<DType> : PlainArg<DType, BaseType::ScalarType> {};
-template <>
-struct ArgTraits<Device> : PlainArg<Device, BaseType::Device> {};
-template <>
-struct ArgTraits<Layout> : PlainArg<Layout, BaseType::Layout> {};
-template <>
-struct ArgTraits<MemoryFormat> : PlainArg<MemoryFormat, BaseType::MemoryFormat> {};
+template <class T>
+requires(kOwnedBase<T>.found) struct Borrowing<T> {
+  using type = typename ValueType<kOwnedBase<T>.base>::Borrowed;
+};
+template <class T>
+requires(kListBase<T>.found) struct Borrowing<T> {
+  using type = typename ValueType<kListBase<T>.base>::BorrowedList;
+};
 
 template <class T>
-using BorrowedArg = std::conditional_t<std::is_same_v<T, Scalar>, const Scalar&, T>;
-
-template <class T>
-struct ArgTraits<std::optional<T>> : NoKeys {
-  using Inner = ArgTraits<BorrowedArg<T>>;
+struct ArgTraits<std::optional<T>> {
+  using Inner = ArgTraits<typename Borrowing<T>::type>;
+  static constexpr bool writes = false;
   static Type type() {
     Type t = Inner::type();
     t.optional = true;
     return t;
+  }
+  static constexpr DispatchKeySet keys(const std::optional<T>& v) noexcept {
+    return v ? Inner::keys(*v) : Inner::Value::argument_keys;
   }
   static void push(Stack& s, const std::optional<T>& v) {
     if (v)
@@ -162,96 +125,18 @@ struct ArgTraits<std::optional<T>> : NoKeys {
 
 /// Canonical<T>: the argument type under which the dispatcher passes a kernel's parameter of type T.
 template <class T>
-struct CanonicalArg {
-  using type = std::remove_cvref_t<T>;
+struct CanonicalValue : Borrowing<T> {};
+template <class T>
+struct CanonicalValue<std::optional<T>> {
+  using Inner = typename Borrowing<T>::type;
+  // What has an undefined value needs no optional; what owns its text or list borrows it.
+  using type = std::conditional_t<kHasUndefined<T>, Inner, std::optional<std::remove_cvref_t<Inner>>>;
 };
+template <class T>
+struct CanonicalArg : CanonicalValue<std::remove_cvref_t<T>> {};
 template <>
 struct CanonicalArg<Tensor&> {
   using type = Tensor&;
-};
-template <>
-struct CanonicalArg<const Tensor&> {
-  using type = const Tensor&;
-};
-template <>
-struct CanonicalArg<Tensor> {
-  using type = const Tensor&;
-};
-template <>
-struct CanonicalArg<const std::optional<Tensor>&> {
-  using type = const Tensor&;
-};
-template <>
-struct CanonicalArg<std::optional<Tensor>> {
-  using type = const Tensor&;
-};
-template <>
-struct CanonicalArg<const Generator&> {
-  using type = const Generator&;
-};
-template <>
-struct CanonicalArg<Generator> {
-  using type = const Generator&;
-};
-template <>
-struct CanonicalArg<std::optional<Generator>> {
-  using type = const Generator&;
-};
-template <>
-struct CanonicalArg<const Storage&> {
-  using type = const Storage&;
-};
-template <>
-struct CanonicalArg<Storage> {
-  using type = const Storage&;
-};
-template <>
-struct CanonicalArg<const Scalar&> {
-  using type = const Scalar&;
-};
-template <>
-struct CanonicalArg<Scalar> {
-  using type = const Scalar&;
-};
-template <>
-struct CanonicalArg<std::string> {
-  using type = std::string_view;
-};
-template <>
-struct CanonicalArg<const std::string&> {
-  using type = std::string_view;
-};
-template <>
-struct CanonicalArg<std::vector<int64_t>> {
-  using type = IntArrayRef;
-};
-template <>
-struct CanonicalArg<const std::vector<int64_t>&> {
-  using type = IntArrayRef;
-};
-template <>
-struct CanonicalArg<std::vector<Tensor>> {
-  using type = TensorList;
-};
-template <>
-struct CanonicalArg<const std::vector<Tensor>&> {
-  using type = TensorList;
-};
-template <>
-struct CanonicalArg<std::optional<std::string>> {
-  using type = std::optional<std::string_view>;
-};
-template <>
-struct CanonicalArg<const std::optional<std::string>&> {
-  using type = std::optional<std::string_view>;
-};
-template <>
-struct CanonicalArg<std::optional<std::vector<int64_t>>> {
-  using type = std::optional<IntArrayRef>;
-};
-template <>
-struct CanonicalArg<const std::optional<std::vector<int64_t>>&> {
-  using type = std::optional<IntArrayRef>;
 };
 template <class T>
 using Canonical = typename CanonicalArg<T>::type;
@@ -263,11 +148,11 @@ decltype(auto) adapt_arg(Given&& given) {
   using G = std::remove_cvref_t<Given>;
   if constexpr (std::is_same_v<W, G>) {
     return std::forward<Given>(given);
-  } else if constexpr (std::is_same_v<G, Tensor> || std::is_same_v<G, Generator>) {
+  } else if constexpr (kHasUndefined<G>) {
     return given.defined() ? W(given) : W(std::nullopt);
-  } else if constexpr (std::is_same_v<G, IntArrayRef> || std::is_same_v<G, TensorList>) {
+  } else if constexpr (kListBase<G>.found) {
     return W(given.begin(), given.end());
-  } else if constexpr (std::is_same_v<G, std::optional<IntArrayRef>>) {
+  } else if constexpr (requires { given->begin(); }) {
     return given ? W(std::in_place, given->begin(), given->end()) : W(std::nullopt);
   } else {
     return W(given);
@@ -349,26 +234,11 @@ struct ReturnTypes {
   static void add(std::vector<SignatureTypes::Value>& out) {
     static_assert(!std::is_reference_v<R> || std::is_same_v<R, Tensor&>,
                   "the one reference to return is Tensor&");
-    if constexpr (std::is_same_v<R, Tensor&>)
-      out.push_back({{.base = BaseType::Tensor}, true});
-    else if constexpr (std::is_same_v<R, Tensor>)
-      out.push_back({{.base = BaseType::Tensor}});
-    else if constexpr (std::is_same_v<R, std::vector<Tensor>>)
-      out.push_back({{.base = BaseType::Tensor, .list = true}});
-    else if constexpr (std::is_same_v<R, Scalar>)
-      out.push_back({{.base = BaseType::Scalar}});
-    else if constexpr (std::is_same_v<R, std::string>)
-      out.push_back({{.base = BaseType::Str}});
-    else if constexpr (std::is_same_v<R, Generator>)
-      out.push_back({{.base = BaseType::Generator}});
-    else if constexpr (std::is_same_v<R, Storage>)
-      out.push_back({{.base = BaseType::Storage}});
-    else if constexpr (std::is_same_v<R, Dims> || std::is_same_v<R, std::vector<int64_t>>)
-      out.push_back({{.base = BaseType::Int, .list = true}});
-    else if constexpr (std::is_same_v<R, std::vector<double>>)
-      out.push_back({{.base = BaseType::Float, .list = true}});
-    else if constexpr (std::is_same_v<R, std::vector<Scalar>>)
-      out.push_back({{.base = BaseType::Scalar, .list = true}});
+    using Owned = std::remove_cvref_t<R>;
+    if constexpr (kOwnedBase<Owned>.found)
+      out.push_back({{.base = kOwnedBase<Owned>.base}, std::is_reference_v<R>});
+    else if constexpr (kListBase<Owned>.found)
+      out.push_back({{.base = kListBase<Owned>.base, .list = true}});
     else
       out.push_back({ArgTraits<R>::type()});
   }

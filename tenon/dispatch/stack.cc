@@ -2,61 +2,27 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
+#include <array>
 #include <cstring>
 
 namespace tenon {
-namespace {
-
-/// Calls f.template operator()<T>() with the C++ type of a tag; nothing for None.
-template <class F>
-void visit_tag(CellTag tag, F&& f) {
-  switch (tag) {
-    case CellTag::None:
-      return;
-    case CellTag::Int:
-      return f.template operator()<int64_t>();
-    case CellTag::Float:
-      return f.template operator()<double>();
-    case CellTag::Bool:
-      return f.template operator()<bool>();
-    case CellTag::DType:
-      return f.template operator()<DType>();
-    case CellTag::Device:
-      return f.template operator()<Device>();
-    case CellTag::Layout:
-      return f.template operator()<Layout>();
-    case CellTag::MemoryFormat:
-      return f.template operator()<MemoryFormat>();
-    case CellTag::Tensor:
-      return f.template operator()<Tensor>();
-    case CellTag::Generator:
-      return f.template operator()<Generator>();
-    case CellTag::Scalar:
-      return f.template operator()<Scalar>();
-    case CellTag::Str:
-      return f.template operator()<CellList<char>>();
-    case CellTag::IntList:
-      return f.template operator()<CellList<int64_t>>();
-    case CellTag::FloatList:
-      return f.template operator()<CellList<double>>();
-    case CellTag::BoolList:
-      return f.template operator()<CellList<bool>>();
-    case CellTag::ScalarList:
-      return f.template operator()<CellList<Scalar>>();
-    case CellTag::TensorList:
-      return f.template operator()<CellList<Tensor>>();
-    case CellTag::Storage:
-      return f.template operator()<Storage>();
-  }
-}
-
-}  // namespace
-
 std::string_view name(CellTag tag) noexcept {
-  constexpr std::string_view kNames[] = {
-      "None",      "int",    "float", "bool",  "ScalarType", "Device", "Layout",   "MemoryFormat", "Tensor",
-      "Generator", "Scalar", "str",   "int[]", "float[]",    "bool[]", "Scalar[]", "Tensor[]",     "Storage"};
-  return kNames[static_cast<int>(tag)];
+  std::string_view found = "None";
+  detail::for_each_base([&]<detail::BaseType b>() {
+    static constexpr auto kList = [] {
+      constexpr std::string_view one = schema::base_type_info(b).name;
+      std::array<char, one.size() + 2> text{};
+      std::copy(one.begin(), one.end(), text.begin());
+      text[one.size()] = '[';
+      text[one.size() + 1] = ']';
+      return text;
+    }();
+    using V = detail::ValueType<b>;
+    if (tag == V::tag) found = schema::base_type_info(b).name;
+    if (V::list_tag != CellTag::None && tag == V::list_tag) found = {kList.data(), kList.size()};
+  });
+  return found;
 }
 
 Stack& Stack::operator=(Stack&& other) noexcept {
@@ -75,11 +41,11 @@ void Stack::append(CellTag tag) {
 
 void Stack::push_copy(const Stack& from, size_t i) {
   if (from.is_none(i)) return push_none();
-  visit_tag(from.tag(i), [&]<class T>() { push<T>(T(from.at<T>(i))); });
+  detail::visit_tag(from.tag(i), [&]<class T>() { push<T>(T(from.at<T>(i))); });
 }
 
 void Stack::destroy(size_t i) noexcept {
-  visit_tag(tags_[i], [&]<class T>() {
+  detail::visit_tag(tags_[i], [&]<class T>() {
     if constexpr (detail::CellType<T>::on_heap) {
       delete detail::cell_as<T*>(cells_[i]);
     } else {

@@ -16,33 +16,9 @@
 #include <utility>
 #include <vector>
 
-#include "tenon/core/dims.h"
-#include "tenon/core/tensor.h"
+#include "tenon/dispatch/value_types.h"
 
 namespace tenon {
-
-/// What a cell holds. The numbers are part of the plug-in ABI. Values up to 64 bits lie in the cell, smaller
-/// ones in its low bytes with zeros above; others are owned on the heap and the cell points to them.
-enum class CellTag : uint8_t {
-  None = 0,
-  Int = 1,
-  Float = 2,
-  Bool = 3,
-  DType = 4,
-  Device = 5,  ///< The backend in byte 0, the index (signed) in byte 1.
-  Layout = 6,
-  MemoryFormat = 7,
-  Tensor = 8,  ///< One reference; null for an undefined tensor.
-  Generator = 9,
-  Scalar = 10,     ///< A pointer to {uint8 kind; int64 or double; double imaginary part}.
-  Str = 11,        ///< This and the following: a pointer to a CellList.
-  IntList = 12,    ///< of int64
-  FloatList = 13,  ///< of double
-  BoolList = 14,   ///< of bytes, 0 or 1
-  ScalarList = 15,
-  TensorList = 16,
-  Storage = 17,  ///< One reference.
-};
 
 static_assert(std::endian::native == std::endian::little, "cells keep small values in their low bytes");
 
@@ -90,7 +66,7 @@ T& cell_as(Cell& cell) noexcept {
 
 /// How values of type T lie in a cell; `Stored` is what the cell holds or points to.
 template <class T>
-struct CellType;
+struct CellType;  // from the rows of ValueType
 
 template <class T, CellTag kTag>
 struct InPlaceCell {
@@ -126,63 +102,48 @@ struct ListCell : HeapCell<CellList<E>, kTag> {
   }
 };
 
-template <>
-struct CellType<int64_t> : InPlaceCell<int64_t, CellTag::Int> {};
-template <>
-struct CellType<double> : InPlaceCell<double, CellTag::Float> {};
-template <>
-struct CellType<bool> : InPlaceCell<bool, CellTag::Bool> {};
-template <>
-struct CellType<tenon::DType> : InPlaceCell<tenon::DType, CellTag::DType> {};
-template <>
-struct CellType<tenon::Device> : InPlaceCell<tenon::Device, CellTag::Device> {};
-template <>
-struct CellType<tenon::Layout> : InPlaceCell<tenon::Layout, CellTag::Layout> {};
-template <>
-struct CellType<tenon::MemoryFormat> : InPlaceCell<tenon::MemoryFormat, CellTag::MemoryFormat> {};
-template <>
-struct CellType<tenon::Tensor> : InPlaceCell<tenon::Tensor, CellTag::Tensor> {};
-template <>
-struct CellType<tenon::Generator> : InPlaceCell<tenon::Generator, CellTag::Generator> {};
-template <>
-struct CellType<tenon::Scalar> : HeapCell<tenon::Scalar, CellTag::Scalar> {};
-template <>
-struct CellType<tenon::Storage> : InPlaceCell<tenon::Storage, CellTag::Storage> {};
-
+/// A text lies in its cell as a list of chars.
 template <>
 struct CellType<CellList<char>> : HeapCell<CellList<char>, CellTag::Str> {};
 template <>
-struct CellType<CellList<int64_t>> : HeapCell<CellList<int64_t>, CellTag::IntList> {};
-template <>
-struct CellType<CellList<double>> : HeapCell<CellList<double>, CellTag::FloatList> {};
-template <>
-struct CellType<CellList<bool>> : HeapCell<CellList<bool>, CellTag::BoolList> {};
-template <>
-struct CellType<CellList<tenon::Scalar>> : HeapCell<CellList<tenon::Scalar>, CellTag::ScalarList> {};
-template <>
-struct CellType<CellList<tenon::Tensor>> : HeapCell<CellList<tenon::Tensor>, CellTag::TensorList> {};
-
-// What C++ passes such lists in, borrowed or owned.
-template <>
 struct CellType<std::string> : ListCell<std::string, char, CellTag::Str> {};
-template <>
-struct CellType<Dims> : ListCell<Dims, int64_t, CellTag::IntList> {};
-template <>
-struct CellType<std::vector<int64_t>> : ListCell<std::vector<int64_t>, int64_t, CellTag::IntList> {};
-template <>
-struct CellType<std::vector<double>> : ListCell<std::vector<double>, double, CellTag::FloatList> {};
-template <>
-struct CellType<std::vector<tenon::Scalar>>
-    : ListCell<std::vector<tenon::Scalar>, tenon::Scalar, CellTag::ScalarList> {};
-template <>
-struct CellType<std::vector<tenon::Tensor>>
-    : ListCell<std::vector<tenon::Tensor>, tenon::Tensor, CellTag::TensorList> {};
+
+template <class T>
+requires(kOwnedBase<T>.found&& ValueType<kOwnedBase<T>.base>::in_cell) struct CellType<T>
+    : InPlaceCell<T, ValueType<kOwnedBase<T>.base>::tag> {
+};
+template <class T>
+requires(kOwnedBase<T>.found && !ValueType<kOwnedBase<T>.base>::in_cell) struct CellType<T>
+    : HeapCell<T, ValueType<kOwnedBase<T>.base>::tag> {
+};
+
+template <class T>
+requires(kListBase<std::vector<T>>.found) struct CellType<CellList<T>>
+    : HeapCell<CellList<T>, ValueType<kListBase<std::vector<T>>.base>::list_tag> {
+};
+// What C++ passes such lists in, borrowed or owned.
+template <class T>
+requires(kListBase<T>.found) struct CellType<T>
+    : ListCell<T, typename ElementOf<T>::type, ValueType<kListBase<T>.base>::list_tag> {
+};
 template <class T>
 struct CellType<std::span<const T>> : CellType<CellList<T>> {
   static void put(Cell& cell, std::span<const T> value) {
     CellType<CellList<T>>::put(cell, CellList<T>(value));
   }
 };
+
+/// Calls f.operator()<T>() with what the cell of a tag holds or points to; nothing for None.
+template <class F>
+void visit_tag(CellTag tag, F&& f) {
+  for_each_base([&]<BaseType b>() {
+    using V = ValueType<b>;
+    if (tag == V::tag) f.template operator()<typename CellType<typename V::Owned>::Stored>();
+    if constexpr (V::list_tag != CellTag::None) {
+      if (tag == V::list_tag) f.template operator()<CellList<typename V::Owned>>();
+    }
+  });
+}
 
 }  // namespace detail
 

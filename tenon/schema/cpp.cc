@@ -9,51 +9,9 @@
 namespace tenon::schema {
 namespace {
 
-/// The type that owns one value.
-std::string_view owned(BaseType base) noexcept {
-  switch (base) {
-    case BaseType::Tensor:
-      return "Tensor";
-    case BaseType::Int:
-      return "int64_t";
-    case BaseType::Float:
-      return "double";
-    case BaseType::Bool:
-      return "bool";
-    case BaseType::Str:
-      return "std::string";
-    case BaseType::Scalar:
-      return "Scalar";
-    case BaseType::ScalarType:
-      return "DType";
-    case BaseType::Device:
-      return "Device";
-    case BaseType::Layout:
-      return "Layout";
-    case BaseType::MemoryFormat:
-      return "MemoryFormat";
-    case BaseType::Generator:
-      return "Generator";
-    case BaseType::Storage:
-      return "Storage";
-    case BaseType::Stream:
-      return "Stream";
-  }
-  return {};
-}
-
-/// The type of one value inside std::optional or std::span of an argument: borrowed text, everything else
-/// owned.
-std::string_view element(BaseType base) noexcept {
-  return base == BaseType::Str ? "std::string_view" : owned(base);
-}
-
-bool by_reference(BaseType base) noexcept {
-  return base == BaseType::Scalar || base == BaseType::Generator || base == BaseType::Storage;
-}
-
-/// Their undefined value stands for None, so that they need no std::optional.
-bool has_undefined(BaseType base) noexcept { return base == BaseType::Tensor || base == BaseType::Generator; }
+std::string_view owned(BaseType base) noexcept { return base_type_info(base).owned; }
+std::string_view element(BaseType base) noexcept { return base_type_info(base).borrowed; }
+bool has_undefined(BaseType base) noexcept { return base_type_info(base).has_undefined; }
 
 std::string list_type(const Type& type) {
   if (type.base == BaseType::Tensor) return "TensorList";
@@ -160,7 +118,7 @@ std::string cpp_type(const Argument& argument) {
   if (type.optional && !has_undefined(type.base)) {
     return fmt::format("std::optional<{}>", element(type.base));
   }
-  if (by_reference(type.base)) return fmt::format("const {}&", owned(type.base));
+  if (base_type_info(type.base).by_reference) return fmt::format("const {}&", owned(type.base));
   return std::string(element(type.base));
 }
 

@@ -4,41 +4,8 @@
 namespace tenon::schema {
 namespace {
 
-/// What a caller may pass for one value.
-std::string_view accepted(BaseType base) noexcept {
-  switch (base) {
-    case BaseType::Tensor:
-      return "Tensor";
-    case BaseType::Int:
-      return "int";
-    case BaseType::Float:
-      return "float";
-    case BaseType::Bool:
-      return "bool";
-    case BaseType::Str:
-      return "str";
-    case BaseType::Scalar:
-      return "Number";
-    case BaseType::ScalarType:
-      return "dtype";
-    case BaseType::Device:
-      return "device | str";
-    case BaseType::Layout:
-      return "layout";
-    case BaseType::MemoryFormat:
-      return "memory_format";
-    case BaseType::Generator:
-      return "Generator";
-    case BaseType::Storage:
-      return "Storage";
-    case BaseType::Stream:
-      return "Stream";
-  }
-  return {};
-}
-
 std::string returned(const Type& type) {
-  std::string out(type.base == BaseType::Device ? "device" : accepted(type.base));
+  std::string out(base_type_info(type.base).returned);
   if (type.list) out = "list[" + out + (type.element_optional ? " | None" : "") + "]";
   return type.optional ? out + " | None" : out;
 }
@@ -53,7 +20,7 @@ constexpr std::string_view kPythonKeywords[] = {
 
 std::string python_type(const Argument& argument) {
   const Type& type = argument.type;
-  const std::string one(accepted(type.base));
+  const std::string one(base_type_info(type.base).accepted);
   std::string out = one;
   if (type.list) {
     out = "Sequence[" + one + (type.element_optional ? " | None" : "") + "]";

@@ -12,25 +12,9 @@
 
 #include "tenon/core/dtype.h"
 #include "tenon/core/error.h"
+#include "tenon/schema/base_types.h"
 
 namespace tenon::schema {
-
-/// What a value is, before `[]` and `?`.
-enum class BaseType : uint8_t {
-  Tensor,
-  Int,
-  Float,
-  Bool,
-  Str,
-  Scalar,
-  ScalarType,
-  Device,
-  Layout,
-  MemoryFormat,
-  Generator,
-  Storage,
-  Stream,
-};
 
 /// A type of the language: `Tensor`, `int[2]?`, `Tensor?[]`, `SymInt`.
 struct Type {

@@ -9,31 +9,6 @@
 namespace tenon::schema {
 namespace {
 
-struct BaseName {
-  std::string_view name;
-  BaseType base;
-  bool symbolic = false;
-};
-
-constexpr BaseName kBases[] = {
-    {"Tensor", BaseType::Tensor},
-    {"int", BaseType::Int},
-    {"SymInt", BaseType::Int, true},
-    {"float", BaseType::Float},
-    {"SymFloat", BaseType::Float, true},
-    {"bool", BaseType::Bool},
-    {"SymBool", BaseType::Bool, true},
-    {"str", BaseType::Str},
-    {"Scalar", BaseType::Scalar},
-    {"ScalarType", BaseType::ScalarType},
-    {"Device", BaseType::Device},
-    {"Layout", BaseType::Layout},
-    {"MemoryFormat", BaseType::MemoryFormat},
-    {"Generator", BaseType::Generator},
-    {"Storage", BaseType::Storage},
-    {"Stream", BaseType::Stream},
-};
-
 // What people write who come from C++, Python or NumPy; edit distance alone would not find these.
 constexpr std::pair<std::string_view, std::string_view> kHabits[] = {
     {"int64_t", "int"},     {"int64", "int"},        {"long", "int"},          {"integer", "int"},
@@ -44,7 +19,7 @@ constexpr std::pair<std::string_view, std::string_view> kHabits[] = {
 
 struct EnumWord {
   std::string_view word;
-  int64_t number;  // PyTorch's value of the enumerator; -1 where it has none.
+  int64_t number;  // The enumerator's, here and in PyTorch.
   std::string_view cpp;
 };
 
@@ -91,18 +66,14 @@ size_t edit_distance(std::string_view a, std::string_view b) {
 }  // namespace
 
 std::string_view base_name(BaseType base, bool symbolic) noexcept {
-  std::string_view plain;
-  for (const BaseName& b : kBases) {
-    if (b.base != base) continue;
-    if (b.symbolic == symbolic) return b.name;
-    plain = b.name;
-  }
-  return plain;
+  const BaseTypeInfo& info = base_type_info(base);
+  return symbolic && !info.symbolic.empty() ? info.symbolic : info.name;
 }
 
 std::optional<Type> find_base(std::string_view word) noexcept {
-  for (const BaseName& b : kBases) {
-    if (b.name == word) return Type{.base = b.base, .symbolic = b.symbolic};
+  for (const BaseTypeInfo& b : kBaseTypes) {
+    if (b.name == word) return Type{.base = b.base};
+    if (b.symbolic == word && !word.empty()) return Type{.base = b.base, .symbolic = true};
   }
   return std::nullopt;
 }
@@ -116,11 +87,13 @@ std::string_view suggest_base(std::string_view word) {
   std::string_view best;
   // Two slips at most, and fewer than would rewrite half of a short word.
   size_t limit = std::min<size_t>(2, word.size() / 2) + 1;
-  for (const BaseName& b : kBases) {
-    const size_t distance = edit_distance(lower(word), lower(b.name));
-    if (distance < limit) {
-      limit = distance;
-      best = b.name;
+  for (const BaseTypeInfo& b : kBaseTypes) {
+    for (const std::string_view name : {b.name, b.symbolic}) {
+      const size_t distance = name.empty() ? limit : edit_distance(lower(word), lower(name));
+      if (distance < limit) {
+        limit = distance;
+        best = name;
+      }
     }
   }
   return best;
@@ -150,6 +123,14 @@ std::optional<std::string> find_numbered_word(BaseType base, int64_t number) {
     if (w.number == number && number >= 0) return std::string(w.word);
   }
   return std::nullopt;
+}
+
+int64_t word_number(BaseType base, std::string_view word) noexcept {
+  if (base == BaseType::ScalarType) return static_cast<int64_t>(parse_dtype(word).value_or(DType::Float32));
+  for (const EnumWord& w : words_of(base)) {
+    if (w.word == word) return w.number;
+  }
+  return 0;
 }
 
 std::optional<int64_t> find_int_word(std::string_view word) noexcept {

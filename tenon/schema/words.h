@@ -23,6 +23,8 @@ std::string_view suggest_base(std::string_view word);
 std::optional<std::string> find_word(BaseType base, std::string_view word);
 /// The same for PyTorch's number of a Layout, MemoryFormat or ScalarType (4 -> "int64").
 std::optional<std::string> find_numbered_word(BaseType base, int64_t number);
+/// The enumerator that a canonical word stands for, as the number that it has in C++.
+int64_t word_number(BaseType base, std::string_view word) noexcept;
 /// `Mean` and `Sum`, the named values of an int argument.
 std::optional<int64_t> find_int_word(std::string_view word) noexcept;
 /// The C++ expression for a canonical word: `MemoryFormat::Preserve`, `DType::Int64`, `Device("cpu")`.

@@ -562,3 +562,16 @@ def test_a_custom_operator_that_fails_leaves_nothing():
 
     with pytest.raises(NotImplementedError, match="'keys_test::texts' does not exist"):
         tenon.dispatch.schema("keys_test::texts")
+
+
+@pytest.mark.parametrize(
+    "type, word, value",
+    [("Layout", word, word) for word in ["strided", "sparse_coo", "sparse_csr", "blocked"]]
+    + [("MemoryFormat", f, f) for f in ["contiguous_format", "preserve_format", "channels_last", "channels_last_3d"]]
+    + [("ScalarType", word, dtype) for word, dtype in [("long", "int64"), ("float8_e5m2", "float8_e5m2"), ("bool", "bool")]],
+)
+def test_every_word_is_a_default(lib, type, word, value):
+    seen = []
+    op = declare(lib, f"word_{word}(Tensor x, *, {type} d={word}) -> Tensor", lambda x, *, d: seen.append(d) or x.clone())
+    op(tenon.ones(1))
+    assert seen == [getattr(tenon, value)] and seen[0] is getattr(tenon, value)

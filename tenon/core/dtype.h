@@ -165,8 +165,16 @@ inline void check_known(DType t) {
     throw_unknown_dtype(t);
 }
 
+namespace detail {
+/// By code: asked more often than anything else of a dtype.
+inline constexpr auto kItemSizes = [] {
+  std::array<uint8_t, 256> sizes{};
+  for (const DType t : kDTypes) sizes[static_cast<uint8_t>(t)] = dtype_info(t).bits / 8;
+  return sizes;
+}();
+}  // namespace detail
 /// Bytes of one element; bool takes one.
-constexpr size_t item_size(DType t) noexcept { return dtype_info(t).bits / 8; }
+constexpr size_t item_size(DType t) noexcept { return detail::kItemSizes[static_cast<uint8_t>(t)]; }
 
 constexpr bool is_complex(DType t) noexcept { return dtype_info(t).category == DTypeCategory::Complex; }
 constexpr bool is_quantized(DType t) noexcept { return dtype_info(t).category == DTypeCategory::Quantized; }

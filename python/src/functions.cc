@@ -90,16 +90,10 @@ struct DefaultOf {
   Default operator()(double v) const { return Default::number(v); }
   Default operator()(bool v) const { return Default::boolean(v); }
   Default operator()(const std::string& v) const {
-    switch (argument.type.base) {
-      case schema::BaseType::ScalarType:
-        return Default::integer(static_cast<int64_t>(*parse_dtype(v)));
-      case schema::BaseType::Layout:
-        return Default::integer(static_cast<int64_t>(layout_of_word(v)));
-      case schema::BaseType::MemoryFormat:
-        return Default::integer(static_cast<int64_t>(memory_format_of_word(v)));
-      default:
-        return Default::string(keep(v));
-    }
+    return tenon::detail::visit_base<Default>(argument.type.base, [&]<BaseType b>() {
+      return PythonValue<b>::numbered ? Default::integer(schema::word_number(b, v))
+                                      : Default::string(keep(v));
+    });
   }
   /// The schema lives as long as the process.
   Default operator()(const std::vector<int64_t>& values) const { return Default::list(values); }

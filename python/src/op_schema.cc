@@ -258,17 +258,6 @@ Ref Results::one(size_t i, PyObject* o) const {
 
 }  // namespace
 
-Layout layout_of_word(std::string_view word) noexcept {
-  return word == "sparse_coo" ? Layout::Sparse : word == "sparse_csr" ? Layout::SparseCsr : Layout::Strided;
-}
-
-MemoryFormat memory_format_of_word(std::string_view word) noexcept {
-  return word == "preserve_format"    ? MemoryFormat::Preserve
-         : word == "channels_last"    ? MemoryFormat::ChannelsLast
-         : word == "channels_last_3d" ? MemoryFormat::ChannelsLast3d
-                                      : MemoryFormat::Contiguous;
-}
-
 const OpSchema& OpSchema::of(const schema::FunctionSchema& source) {
   // Guarded by the interpreter lock.
   static auto& all = *new std::unordered_map<const schema::FunctionSchema*, std::unique_ptr<OpSchema>>;

@@ -78,10 +78,6 @@ void push_argument(Stack& stack, const OpArgument& a, PyObject* o);
 /// A value of a stack as Python sees it. A new reference.
 Ref value_at(Stack& stack, size_t i);
 
-/// The values that a schema's canonical words name.
-Layout layout_of_word(std::string_view word) noexcept;
-MemoryFormat memory_format_of_word(std::string_view word) noexcept;
-
 /// Where a kernel is, for messages.
 struct KernelPlace {
   DispatchKey key;

@@ -46,6 +46,8 @@ struct PlainValue {
   static Ref word(BaseType, const std::string& text) { return Ref(checked(to_python(text))); }
   /// Whether kernels written in Python take and return it.
   static constexpr bool passes = true;
+  /// Whether a Default holds a word as the number of an enumerator.
+  static constexpr bool numbered = false;
 };
 
 template <BaseType base>
@@ -152,6 +154,7 @@ struct PythonValue<BaseType::Scalar> : PlainValue<Scalar> {
 /// Enumerations, whose objects exist once each; their defaults are numbers of the enumeration.
 template <class T, std::optional<T> (*from)(PyObject*) noexcept>
 struct EnumValue : PlainValue<T> {
+  static constexpr bool numbered = true;
   static bool parse(PyObject* o, T& s) {
     const std::optional<T> value = from(o);
     if (value) s = *value;

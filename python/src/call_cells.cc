@@ -7,8 +7,6 @@
 namespace tenon::python {
 namespace {
 
-using schema::BaseType;
-
 /// Parses one argument as the C++ type A, and pushes what a typed call would pass.
 template <class A>
 bool parse_and_push(const Given& given, Stack& stack, uint64_t& elements) {
@@ -29,51 +27,23 @@ bool parse_and_push(const Given& given, bool optional, Stack& stack, uint64_t& e
 
 bool push_parsed(const Given& given, const schema::Argument& a, Stack& stack, uint64_t& elements) {
   const bool optional = a.type.optional;
-  if (a.type.list) {
-    switch (a.type.base) {
-      case BaseType::Tensor:
-        return parse_and_push<TensorList>(given, stack, elements);
-      case BaseType::Int:
-        return parse_and_push<IntArrayRef>(given, optional, stack, elements);
-      case BaseType::Float:
-        return parse_and_push<std::span<const double>>(given, optional, stack, elements);
-      case BaseType::Scalar:
-        return parse_and_push<std::span<const Scalar>>(given, optional, stack, elements);
-      default:
+  return tenon::detail::visit_base<bool>(a.type.base, [&]<BaseType b>() {
+    using V = tenon::detail::ValueType<b>;
+    using One = std::remove_cvref_t<typename V::Borrowed>;
+    if constexpr (b == BaseType::Tensor) {
+      if (a.type.list) return parse_and_push<TensorList>(given, stack, elements);
+      if (a.is_write()) return parse_and_push<Tensor&>(given, stack, elements);
+    } else if (a.type.list) {
+      if constexpr (requires { typename Parser<typename V::BorrowedList>::Storage; })
+        return parse_and_push<typename V::BorrowedList>(given, optional, stack, elements);
+      else
         return false;
     }
-  }
-  switch (a.type.base) {
-    case BaseType::Tensor:
-      return a.is_write() ? parse_and_push<Tensor&>(given, stack, elements)
-                          : parse_and_push<const Tensor&>(given, stack, elements);
-    case BaseType::Generator:
-      return parse_and_push<const Generator&>(given, stack, elements);
-    case BaseType::Storage:
-      return parse_and_push<const Storage&>(given, stack, elements);
-    case BaseType::Scalar:
-      return optional ? parse_and_push<std::optional<Scalar>>(given, stack, elements)
-                      : parse_and_push<const Scalar&>(given, stack, elements);
-    case BaseType::Int:
-      return parse_and_push<int64_t>(given, optional, stack, elements);
-    case BaseType::Float:
-      return parse_and_push<double>(given, optional, stack, elements);
-    case BaseType::Bool:
-      return parse_and_push<bool>(given, optional, stack, elements);
-    case BaseType::Str:
-      return parse_and_push<std::string_view>(given, optional, stack, elements);
-    case BaseType::ScalarType:
-      return parse_and_push<DType>(given, optional, stack, elements);
-    case BaseType::Layout:
-      return parse_and_push<Layout>(given, optional, stack, elements);
-    case BaseType::MemoryFormat:
-      return parse_and_push<MemoryFormat>(given, optional, stack, elements);
-    case BaseType::Device:
-      return parse_and_push<Device>(given, optional, stack, elements);
-    case BaseType::Stream:
-      return false;
-  }
-  return false;
+    if constexpr (!schema::base_type_info(b).has_undefined) {
+      if (optional) return parse_and_push<std::optional<One>>(given, stack, elements);
+    }
+    return parse_and_push<typename V::Borrowed>(given, stack, elements);
+  });
 }
 
 /// One result as a typed call returns it: lists are tuples.

@@ -12,8 +12,12 @@ CellCall::CellCall(const DerivativeInfo& info, const Stack& stack, size_t first,
       lists_(static_cast<size_t>(std::popcount(info.shape->lists))) {
   const uint64_t kept_by_node = info.shape->tensors | info.shape->lists;
   for (size_t i = first; i < stack.size(); ++i) {
-    const bool kept = kept_by_node >> (i - first) & 1 || stack.tag(i) == CellTag::Generator;
-    if (kept)
+    bool saved = !(kept_by_node >> (i - first) & 1);
+    tenon::detail::for_each_base([&]<tenon::detail::BaseType b>() {
+      using V = tenon::detail::ValueType<b>;
+      if (stack.tag(i) == V::tag) saved &= V::saved;
+    });
+    if (!saved)
       args_.push_none();
     else
       args_.push_copy(stack, i);

@@ -97,7 +97,18 @@ Tensor polar(const Tensor& abs, const Tensor& angle) {
   return tenon::complex(tenon::mul(abs, tenon::cos(angle)), tenon::mul(abs, tenon::sin(angle)));
 }
 
+namespace {
+
+void check_gradient(const Tensor& grad, const Tensor& self, const char* op) {
+  TENON_CHECK(grad.sizes() == self.sizes(), Shape,
+              fmt::format("{}: the gradient has shape {}, expected {} as `self`", op, to_string(grad.sizes()),
+                          to_string(self.sizes())));
+}
+
+}  // namespace
+
 Tensor angle_backward(const Tensor& grad, const Tensor& self) {
+  check_gradient(grad, self, "angle_backward");
   if (!self.is_complex()) return tenon::zeros_like(self);
   // d atan2(b, a) = (a db - b da) / |x|^2: the gradient is i * x / |x|^2.
   const Tensor size = tenon::abs(self);
@@ -106,6 +117,7 @@ Tensor angle_backward(const Tensor& grad, const Tensor& self) {
 }
 
 Tensor sgn_backward(const Tensor& grad, const Tensor& self) {
+  check_gradient(grad, self, "sgn_backward");
   if (!self.is_complex()) return tenon::zeros_like(self);
   // What is left of a step across the direction of x, over |x|.
   const Tensor size = tenon::abs(self), unit = tenon::sgn(self);

@@ -34,6 +34,22 @@ Tensor zeros_in_place_of(TensorList grads, IntArrayRef sizes) {
   throw_error(ErrorKind::Internal, "the gradient of several views has no defined part");
 }
 
+void check_gradient(const Tensor& grad, IntArrayRef expected, const char* op) {
+  TENON_CHECK(grad.sizes() == expected, Shape,
+              fmt::format("{}: the gradient has shape {}, expected {} as the view", op,
+                          to_string(grad.sizes()), to_string(expected)));
+}
+
+/// Zeros of these sizes but for `grad` in the view that `view` makes of them.
+template <class View>
+Tensor into_view(const Tensor& grad, IntArrayRef sizes, const char* op, View view) {
+  Tensor result = zeros_on(sizes, grad);
+  const Tensor part = view(result);
+  check_gradient(grad, part.sizes(), op);
+  copy_elements(part, grad, op);
+  return result;
+}
+
 void check_parts(TensorList grads, IntArrayRef sizes, size_t expected, const char* op) {
   TENON_CHECK(!sizes.empty() && !grads.empty() && grads.size() == expected, Shape,
               fmt::format("{}: {} gradients for {} parts of a tensor of sizes {}", op, grads.size(), expected,
@@ -154,6 +170,7 @@ Tensor split_with_sizes_backward(TensorList grads, IntArrayRef sizes, IntArrayRe
   for (size_t i = 0; i < parts.size(); ++i) {
     part[at(d)] = split_sizes[i];
     if (!parts[i].defined()) parts[i] = zeros_in_place_of(grads, part);
+    check_gradient(parts[i], part, "split_with_sizes_backward");
   }
   return tenon::cat(parts, d);
 }
@@ -197,23 +214,20 @@ std::vector<Tensor> chunk(const Tensor& self, int64_t chunks, int64_t dim) {
 }
 
 Tensor select_backward(const Tensor& grad_output, IntArrayRef input_sizes, int64_t dim, int64_t index) {
-  Tensor result = zeros_on(input_sizes, grad_output);
-  copy_elements(ops::select(result, dim, index), grad_output, "select_backward");
-  return result;
+  return into_view(grad_output, input_sizes, "select_backward",
+                   [&](const Tensor& t) { return ops::select(t, dim, index); });
 }
 
 Tensor slice_backward(const Tensor& grad_output, IntArrayRef input_sizes, int64_t dim,
                       std::optional<int64_t> start, std::optional<int64_t> end, int64_t step) {
-  Tensor result = zeros_on(input_sizes, grad_output);
-  copy_elements(ops::slice(result, dim, start, end, step), grad_output, "slice_backward");
-  return result;
+  return into_view(grad_output, input_sizes, "slice_backward",
+                   [&](const Tensor& t) { return ops::slice(t, dim, start, end, step); });
 }
 
 Tensor diagonal_backward(const Tensor& grad_output, IntArrayRef input_sizes, int64_t offset, int64_t dim1,
                          int64_t dim2) {
-  Tensor result = zeros_on(input_sizes, grad_output);
-  copy_elements(ops::diagonal(result, offset, dim1, dim2), grad_output, "diagonal_backward");
-  return result;
+  return into_view(grad_output, input_sizes, "diagonal_backward",
+                   [&](const Tensor& t) { return ops::diagonal(t, offset, dim1, dim2); });
 }
 
 namespace {
@@ -222,9 +236,7 @@ namespace {
 /// shows.
 Tensor scatter_to_places(const Tensor& grad, int64_t places, IntArrayRef sizes, IntArrayRef strides,
                          int64_t offset, const char* op) {
-  TENON_CHECK(grad.sizes() == sizes, Shape,
-              fmt::format("{}: the gradient has shape {}, expected {} as the view", op,
-                          to_string(grad.sizes()), to_string(sizes)));
+  check_gradient(grad, sizes, op);
   Tensor flat = zeros_on({places}, grad);
   if (grad.numel() == 0 || grad.is_meta()) return flat;
   Tensor numbers = make_empty({places}, DType::Int64, grad.device());
@@ -284,6 +296,9 @@ Tensor as_strided_elements(const Tensor& self, IntArrayRef input_sizes, IntArray
                            std::optional<int64_t> storage_offset) {
   const int64_t offset = storage_offset.value_or(input_offset);
   const Places places(input_sizes, input_strides, input_offset, size, stride, offset);
+  TENON_CHECK(self.sizes() == input_sizes, Shape,
+              fmt::format("as_strided_elements: `self` has shape {}, expected input_sizes {}",
+                          to_string(self.sizes()), to_string(input_sizes)));
   const Tensor flat = zeros_on({places.count}, self);
   copy_elements(make_view(flat, input_sizes, input_strides, input_offset - places.origin), self,
                 "as_strided");

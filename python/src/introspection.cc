@@ -53,6 +53,9 @@ PyObject* key_set(PyObject*, PyObject* o) {
 PyObject* operators(PyObject*, PyObject*) {
   return guarded([&] { return list_of(Dispatcher::singleton().operator_names()); });
 }
+PyObject* all_operators(PyObject*, PyObject*) {
+  return guarded([&] { return list_of(Dispatcher::singleton().operator_names(Dispatcher::Listed::No)); });
+}
 PyObject* schema_text(PyObject*, PyObject* o) {
   return guarded([&] { return to_python(schema::to_string(operator_argument("schema", o).schema())); });
 }
@@ -104,7 +107,9 @@ PyObject* set_sink(PyObject*, PyObject* function) {
 
 PyMethodDef g_dispatch_functions[] = {
     {"key_set", &key_set, METH_O, "The keys that a tensor brings to a call, in rising priority."},
-    {"operators", &operators, METH_NOARGS, "Full names of all operators."},
+    {"operators", &operators, METH_NOARGS, "Full names of all operators that somebody declared."},
+    {"all_operators", &all_operators, METH_NOARGS,
+     "The same and derivatives that were made from them at their first use (aten::silu_backward.self)."},
     {"schema", &schema_text, METH_O, "The schema of an operator."},
     {"dump", &dump, METH_O, "The registrations of an operator, with file and line."},
     {"table", &table, METH_O, "The computed table of an operator."},
@@ -166,6 +171,18 @@ PyObject* kernel_list(PyObject*, PyObject*) {
     Ref list(checked(PyList_New(0)));
     for (const KernelCount& c : kernel_counts()) {
       const Ref row(checked(Py_BuildValue("(ssK)", c.report.op, c.report.kernel, c.calls)));
+      if (PyList_Append(list.get(), row.get()) < 0) throw PythonError();
+    }
+    return list.release();
+  });
+}
+
+PyObject* kernels_outside_calls(PyObject*, PyObject*) {
+  return guarded([&] {
+    Ref list(checked(PyList_New(0)));
+    for (const KernelCount& c : kernel_counts()) {
+      if (c.outside == 0) continue;
+      const Ref row(checked(Py_BuildValue("(ssK)", c.report.op, c.report.kernel, c.outside)));
       if (PyList_Append(list.get(), row.get()) < 0) throw PythonError();
     }
     return list.release();
@@ -262,6 +279,10 @@ PyMethodDef g_functions[] = {
     {"last_kernel", &last_kernel_run, METH_NOARGS, "(operator, kernel) of this thread's last one, or None."},
     {"kernel_counts", &kernel_list, METH_NOARGS,
      "(operator, kernel, calls) for all that ran while recording."},
+    {"kernels_outside_calls", &kernels_outside_calls, METH_NOARGS,
+     "(operator, kernel, calls) for those that ran while no traced call was open: with the dispatch trace "
+     "on, past "
+     "the dispatcher."},
     {"cpu_target_name",
      [](PyObject*, PyObject*) { return guarded([] { return to_python(cpu::cpu_target_name()); }); },
      METH_NOARGS, "The instruction set that kernels run on."},

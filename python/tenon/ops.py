@@ -15,8 +15,9 @@ class _Namespace:
     def __getattr__(self, name):
         if name.startswith("__"):
             raise AttributeError(name)
-        packet = _find(self._name, name)
-        self.__dict__[name] = packet
+        packet, grows = _find(self._name, name)
+        if not grows:
+            self.__dict__[name] = packet
         return packet
 
     def __dir__(self):
@@ -34,10 +35,19 @@ def _rank(overload):
 
 
 def _find(ns, name):
-    """The packet of ns::name. Raises AttributeError, with near names, where nobody declared it."""
+    """The packet of ns::name, and whether it may grow: it has derivatives, which are made at their first use.
+
+    Raises AttributeError, with near names, where there is none.
+    """
     full = f"{ns}::{name}"
     operators = _C.dispatch.operators()
-    overloads = [o.partition(".")[2] for o in operators if o == full or o.startswith(full + ".")]
+
+    def named(all_names):
+        return [o.partition(".")[2] for o in all_names if o == full or o.startswith(full + ".")]
+
+    overloads = named(operators)
+    everything = overloads if overloads else named(_C.dispatch.all_operators())
+    grows, overloads = everything is not overloads, everything
     if not overloads:
         prefix = ns + "::"
         names = {o[len(prefix) :].partition(".")[0] for o in operators if o.startswith(prefix)}
@@ -52,7 +62,7 @@ def _find(ns, name):
     for overload, op in found.items():
         setattr(packet, overload, op)
         op.overloadpacket = packet
-    return packet
+    return packet, grows
 
 
 def _forget(ns, name):

@@ -1,6 +1,6 @@
 // CellCall: what a recorded call keeps whose C++ signature has no code of its own, and the kernel that
 // records such calls, one for all of them. Used by generated derivatives. Typed signatures have SavedCall and
-// Record instead; docs/decisions/0010 says which and why.
+// HistoryCall instead; docs/decisions/0010 says which and why.
 #pragma once
 
 #include "tenon/autograd/derivative.h"

@@ -3,6 +3,8 @@
 #include <cstring>
 #include <mutex>
 
+#include "tenon/core/thread_state.h"
+
 namespace tenon {
 namespace {
 
@@ -27,13 +29,15 @@ void record_kernel(const char* op, const char* kernel) {
   t_last = {op, kernel};
   Records& r = records();
   const std::lock_guard lock(r.mutex);
+  const uint64_t outside = thread_state.trace_depth == 0;
   for (KernelCount& c : r.counts) {
     if (std::strcmp(c.report.op, op) == 0 && std::strcmp(c.report.kernel, kernel) == 0) {
       ++c.calls;
+      c.outside += outside;
       return;
     }
   }
-  r.counts.push_back({{op, kernel}, 1});
+  r.counts.push_back({{op, kernel}, 1, outside});
 }
 
 }  // namespace detail

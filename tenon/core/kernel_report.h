@@ -19,6 +19,9 @@ struct KernelReport {
 struct KernelCount {
   KernelReport report;
   uint64_t calls = 0;
+  /// Of these, how many while no traced call was open. With the dispatch trace on, such a kernel was reached
+  /// past the dispatcher.
+  uint64_t outside = 0;
 };
 
 namespace detail {

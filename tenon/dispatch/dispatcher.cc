@@ -144,19 +144,19 @@ OperatorHandle Dispatcher::find_schema_or_throw_full(std::string_view full_name)
   return find_schema_or_throw(name, overload);
 }
 
-std::vector<std::string> Dispatcher::operator_names() {
+std::vector<std::string> Dispatcher::operator_names(Listed which) {
   commit_pending();
   const Lock lock(state_->mutex);
   state_->declare_all();
   std::vector<std::string> names;
   for (const auto& [name, op] : state_->operators) {
-    if (op->declared()) names.push_back(name);
+    if (op->declared() && (op->listed || which == Listed::No)) names.push_back(name);
   }
   std::sort(names.begin(), names.end());
   return names;
 }
 
-uint64_t Dispatcher::define(schema::FunctionSchema schema, SourceLocation where) {
+uint64_t Dispatcher::define(schema::FunctionSchema schema, SourceLocation where, Listed listed) {
   TENON_CHECK(
       !schema.ns.empty() && !schema.name.empty(), Value,
       fmt::format("define: '{}' needs a namespace and a name (at {})", schema.full_name(), to_string(where)));
@@ -174,6 +174,7 @@ uint64_t Dispatcher::define(schema::FunctionSchema schema, SourceLocation where)
   op.schemas.push_back(std::move(owned));
   op.schema.store(op.schemas.back().get(), std::memory_order_release);
   op.definition = id;
+  op.listed = listed == Listed::Yes;
   op.defined_at = where;
   for (OperatorEntry* entry : op.entries) entry->written = written_arguments(op.schema);
   op.invalidate();

@@ -63,13 +63,16 @@ class Dispatcher {
   OperatorHandle find_schema_or_throw(std::string_view name, std::string_view overload = "");
   /// By "ns::name.overload".
   OperatorHandle find_schema_or_throw_full(std::string_view full_name);
-  /// Full names of all declared operators, sorted.
-  std::vector<std::string> operator_names();
+  /// Whether an operator is among those that somebody declared, or follows from one of them (the derivative
+  /// of a pointwise operator, made at its first use).
+  enum class Listed : uint8_t { No, Yes };
+  /// Full names of all declared operators, sorted; with Listed::No also of those that follow from them.
+  std::vector<std::string> operator_names(Listed which = Listed::Yes);
 
   // Registration; each returns an id for `remove`. Keys, schemas and kernels are checked before anything
   // changes.
 
-  uint64_t define(schema::FunctionSchema schema, SourceLocation where);
+  uint64_t define(schema::FunctionSchema schema, SourceLocation where, Listed listed = Listed::Yes);
   uint64_t implement(std::string_view name, std::string_view overload, DispatchKey key, CppFunction f,
                      SourceLocation where);
   /// The kernel for `key` of every operator that has none of its own.

@@ -41,6 +41,7 @@ struct OperatorRegistrations {
   std::atomic<const schema::FunctionSchema*> schema{nullptr};
   std::vector<std::unique_ptr<const schema::FunctionSchema>> schemas;
   uint64_t definition = 0;
+  bool listed = true;
   SourceLocation defined_at;
   std::vector<KernelRecord> kernels;  ///< Newest first.
   /// The table of the last computation; published again when a new one turns out the same.

@@ -166,6 +166,10 @@ std::string to_string(const Graph& g, NodeId root);
 
 /// Whether `root` depends on `node`.
 bool uses(const Graph& g, NodeId root, NodeId node);
+/// What `root` multiplies `x` by: nothing but 1, where it is `x` itself; one number of the call's; or
+/// anything else, `x` itself not being a factor included.
+enum class Factor : uint8_t { Other, One, Number };
+Factor factor_of(const Graph& g, NodeId root, NodeId x);
 /// The symbols that the roots depend on, in the order in which they were made.
 std::vector<NodeId> symbols_of(const Graph& g, std::span<const NodeId> roots);
 

@@ -169,6 +169,15 @@ std::vector<bool> reached(const Graph& g, std::span<const NodeId> roots) {
 
 }  // namespace
 
+Factor factor_of(const Graph& g, NodeId root, NodeId x) {
+  if (root == x) return Factor::One;
+  const Node& n = g[root];
+  if (n.op != Op::Mul || (n.args[0] != x && n.args[1] != x)) return Factor::Other;
+  const NodeId other = n.args[0] == x ? n.args[1] : n.args[0];
+  const bool number = g[other].op == Op::Symbol && g.symbol_of(other).kind == SymbolKind::Scalar;
+  return number ? Factor::Number : Factor::Other;
+}
+
 bool uses(const Graph& g, NodeId root, NodeId node) {
   return root != kNoNode && node != kNoNode && reached(g, std::span(&root, 1))[node];
 }

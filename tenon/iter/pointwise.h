@@ -15,7 +15,8 @@ namespace tenon {
 
 namespace detail {
 struct PointwiseState;
-}
+struct PointwiseOperator;
+}  // namespace detail
 
 /// How the dtype that a pointwise operator computes in follows from its operands' common dtype.
 enum class ComputeRule : uint8_t {
@@ -77,6 +78,9 @@ struct PointwiseInfo {
   const PointwiseInfo* bool_form = nullptr;
   /// What is worked out at the first call: kernels, programs, derivatives. Only tenon/iter touches it.
   mutable std::atomic<detail::PointwiseState*> state{nullptr};
+  /// The operator that a derivative or a run-time expression is called as, from its first call on. Only
+  /// tenon/autograd touches it.
+  mutable std::atomic<detail::PointwiseOperator*> op{nullptr};
 };
 
 /// d(result)/d(one operand) * grad as another pointwise operation.
@@ -86,6 +90,8 @@ struct PointwiseDerivative {
   std::span<const int8_t> tensors;
   /// Which of its scalars, in order.
   std::span<const int8_t> scalars;
+  /// What the gradient is multiplied by: by 1 it passes on as it is.
+  expr::Factor factor = expr::Factor::Other;
   static constexpr int8_t kGrad = -1;
   static constexpr int8_t kResult = -2;
 };

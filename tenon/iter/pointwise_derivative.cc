@@ -105,7 +105,7 @@ std::unique_ptr<OwnedDerivative> make_derivative(const PointwiseInfo& info, int 
   uint32_t& conjugates = made->owned->info.conjugates;
   for (size_t i = 0; i < made->tensors.size(); ++i) conjugates |= conjugated(made->tensors[i]) ? 1u << i : 0u;
   if (!conjugated(static_cast<int8_t>(operand))) conjugates |= PointwiseInfo::kConjugatedResult;
-  made->derivative = {&made->owned->info, made->tensors, made->scalars};
+  made->derivative = {&made->owned->info, made->tensors, made->scalars, expr::factor_of(g, d, grad)};
   return made;
 }
 

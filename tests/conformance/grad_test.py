@@ -35,14 +35,14 @@ def floating(row, s):
     return [spec for spec in s.specs() if spec.dtype in DTYPES and id(spec) not in constant]
 
 
-def function_of(op, row, s):
-    """The operator as a function of its floating tensors alone; in-place forms write a copy."""
+def function_of(op, row, s, device=None):
+    """The operator as a function of its floating tensors alone; in-place forms write a copy. Others are on `device`."""
     call = TENON.function(op, row)
     varied = floating(row, s)
 
     def f(*tensors):
         places = {id(spec): t for spec, t in zip(varied, tensors)}
-        args, kwargs = s.map(lambda spec: places.get(id(spec), None) if id(spec) in places else TENON.tensor(spec))
+        args, kwargs = s.map(lambda spec: places.get(id(spec), None) if id(spec) in places else TENON.tensor(spec, device))
         args = tuple(TENON.dtype(a) if isinstance(a, str) and a in BY_NAME else a for a in args)
         if op.form == "inplace":
             args = (args[0].clone(), *args[1:])

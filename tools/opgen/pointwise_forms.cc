@@ -69,7 +69,7 @@ std::optional<PointwiseGradient> pointwise_gradient(const PointwiseForm& forward
   NodeId slope = expr::derivative(work, forward.root, wrt, {.grad = grad, .result = result});
   slope = slope == expr::kNoNode ? work.literal(0) : expr::simplify(work, slope);
 
-  PointwiseGradient gradient;
+  PointwiseGradient gradient{.factor = expr::factor_of(work, slope, grad)};
   PointwiseForm& form = gradient.form;
   form.name = forward.name + "_backward_" + forward.tensors[operand].name;
   form.text = expr::to_string(work, slope);

@@ -34,6 +34,7 @@ struct PointwiseGradient {
   std::vector<int>
       tensors;  ///< For each tensor of `form`: the operand's position among the tensors, or kGrad, kResult.
   std::vector<int> scalars;  ///< For each of its numbers: the position among the forward operator's.
+  expr::Factor factor = expr::Factor::Other;  ///< What `grad` is multiplied by.
 };
 
 /// The expression of an `expr` entry. Throws Error{Value} or Error{Type} from the expression itself.

@@ -171,7 +171,10 @@ std::span<const PointwiseBlockFn> kernels() {{
           fmt::format("constexpr int8_t {}_scalars[] = {{{}}};\n", name, fmt::join(gradient->scalars, ", "));
       scalars = name + "_scalars";
     }
-    text_ += fmt::format("constexpr PointwiseDerivative {0}_by{{&{0}, {0}_tensors, {1}}};\n", name, scalars);
+    static constexpr const char* kFactors[] = {"Other", "One", "Number"};
+    text_ +=
+        fmt::format("constexpr PointwiseDerivative {0}_by{{&{0}, {0}_tensors, {1}, expr::Factor::{2}}};\n",
+                    name, scalars, kFactors[static_cast<int>(gradient->factor)]);
     return fmt::format("&{}_by", name);
   }
 

@@ -5,11 +5,12 @@
 
 #include <cstdio>
 #include <cstdlib>
-#include <deque>
 #include <filesystem>
 #include <fstream>
 #include <string>
 
+#include "tenon/expr/expr.h"
+#include "tenon/expr/instantiate.h"
 #include "tenon/expr/print_simd.h"
 
 namespace {
@@ -43,21 +44,17 @@ constexpr std::string_view kTexts[] = {"x + y",
                                        "x * tanh(softplus(x))"};
 
 std::string print(size_t count) {
-  std::deque<Graph> graphs;
+  std::vector<ExpressionPtr> expressions;
   std::vector<PrintedKernel> kernels;
   for (size_t i = 0; kernels.size() < count; ++i) {
-    Graph& g = graphs.emplace_back();
+    Builder g;
     const Symbol symbols[] = {
         {"x", SymbolKind::Tensor}, {"y", SymbolKind::Tensor}, {"s", SymbolKind::Scalar}};
     const NodeId root = parse(g, kTexts[i / 4 % std::size(kTexts)], symbols);
-    const ComputeType type = kComputeTypes[i % 4];
+    const Type type = kComputeTypes[i % 4];
     if (!is_floating(type) && !runs_on_integers(g, root)) continue;
-    kernels.push_back({&g,
-                       {.name = "k" + std::to_string(i),
-                        .outputs = {root},
-                        .inputs = {g.symbol("x"), g.symbol("y")},
-                        .scalars = {g.symbol("s", SymbolKind::Scalar)},
-                        .type = type}});
+    expressions.push_back(instantiate(*g.finish({root}), {.compute = type}));
+    kernels.push_back({"k" + std::to_string(i), expressions.back().get()});
   }
   return print_simd_file(kernels, "budget", "budget.cc");
 }

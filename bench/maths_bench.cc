@@ -76,8 +76,8 @@ void register_theirs(const char* library, const std::string& label, const std::s
 
 int main(int argc, char** argv) {
   benchmark::Initialize(&argc, argv);
-  for (const expr::ComputeType type : {expr::ComputeType::Float32, expr::ComputeType::Float64}) {
-    const bool is_float = type == expr::ComputeType::Float32;
+  for (const expr::Type type : {expr::Type::F32, expr::Type::F64}) {
+    const bool is_float = type == expr::Type::F32;
     for (uint16_t f = 0; f < expr::functions().size(); ++f) {
       const uint16_t number = expr::find_primitive({.op = expr::Op::Call, .function = f, .type = type});
       if (number == expr::kNoPrimitive) continue;

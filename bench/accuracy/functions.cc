@@ -25,7 +25,7 @@ std::vector<std::string_view> unmeasured_functions() {
       "clamp_max", "isnan", "isinf", "isfinite", "copysign", "trunc_divide", "log_of_base"};
   std::vector<std::string_view> missing;
   for (const expr::Function& f : expr::functions()) {
-    if (f.internal || !f.runs_in(expr::ComputeType::Float32)) continue;
+    if (f.internal || !f.runs_in(expr::Type::F32)) continue;
     const bool measured =
         std::ranges::any_of(math_functions(), [&](const MathFunction& m) { return m.name == f.name; });
     if (!measured && std::ranges::find(kWithoutRounding, f.name) == std::end(kWithoutRounding)) {

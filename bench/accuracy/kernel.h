@@ -8,13 +8,14 @@
 
 #include "backends/cpu/pointwise/interpreter.h"
 #include "tenon/expr/expr.h"
+#include "tenon/expr/instantiate.h"
 
 namespace tenon::accuracy {
 
 /// One expression over `x` and `y` in one compute type, as operators run it.
 class Kernel {
  public:
-  Kernel(std::string_view text, expr::ComputeType type) : program_(compile(graph_, text, type)) {}
+  Kernel(std::string_view text, expr::Type type) : program_(compile(text, type)) {}
 
   /// `n` elements of the compute type.
   void run(cpu::CpuTarget target, const void* x, const void* y, void* out, size_t n) const {
@@ -23,17 +24,13 @@ class Kernel {
   }
 
  private:
-  static cpu::Program compile(expr::Graph& graph, std::string_view text, expr::ComputeType type) {
+  static cpu::Program compile(std::string_view text, expr::Type type) {
+    expr::Builder builder;
     const expr::Symbol symbols[] = {{.name = "x"}, {.name = "y"}};
-    const expr::NodeId root = parse(graph, text, symbols);
-    const expr::Kernel kernel{.name = "measured",
-                              .outputs = {root},
-                              .inputs = {graph.symbol("x"), graph.symbol("y")},
-                              .type = type};
-    return cpu::Program(graph, kernel);
+    const expr::NodeId root = parse(builder, text, symbols);
+    return cpu::Program(*expr::instantiate(*builder.finish({root}), {.compute = type}));
   }
 
-  expr::Graph graph_;
   cpu::Program program_;
 };
 

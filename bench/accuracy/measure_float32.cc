@@ -61,7 +61,7 @@ void measure_block(const MathFunction& f, const Kernel& kernel, Block& b, uint32
 bool has_fma(cpu::CpuTarget target) noexcept { return name(target) != "SSE4"; }
 
 Tally measure_float32(const MathFunction& f, uint32_t step, uint64_t without_fma_every, int threads) {
-  const Kernel kernel(f.text, expr::ComputeType::Float32);
+  const Kernel kernel(f.text, expr::Type::F32);
   const uint64_t numbers = (uint64_t{kSignBit} + step - 1) / step;
   const uint64_t blocks = (numbers + kBlock - 1) / kBlock;
   std::vector<Tally> tallies(static_cast<size_t>(threads));

@@ -106,7 +106,7 @@ template <class T>
 class Sampler {
  public:
   explicit Sampler(const MathFunction& f)
-      : f_(f), kernel_(f.text, sizeof(T) == 4 ? expr::ComputeType::Float32 : expr::ComputeType::Float64) {}
+      : f_(f), kernel_(f.text, sizeof(T) == 4 ? expr::Type::F32 : expr::Type::F64) {}
 
   Tally run(size_t samples) {
     Random random(20240607);

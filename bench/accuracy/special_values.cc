@@ -299,7 +299,7 @@ const MathFunction& function(std::string_view name) {
 
 template <class T>
 void check(SpecialValues& all, std::string_view name, T x, T y, T want) {
-  constexpr auto kType = sizeof(T) == 4 ? expr::ComputeType::Float32 : expr::ComputeType::Float64;
+  constexpr auto kType = sizeof(T) == 4 ? expr::Type::F32 : expr::Type::F64;
   const MathFunction& f = function(name);
   const Kernel kernel(f.text, kType);
   for (const cpu::CpuTarget target : cpu::supported_cpu_targets()) {

@@ -8,12 +8,12 @@ namespace tenon::expr {
 
 /// `id`'s op over simplified operands: the same value, bit for bit, with less work where there is a rule for
 /// it.
-NodeId simplified(Graph& g, NodeId id, std::span<const NodeId> args);
+NodeId simplified(Builder& g, NodeId id, std::span<const NodeId> args);
 
 /// a + b, where kNoNode stands for a zero that is never added.
-NodeId add_terms(Graph& g, NodeId a, NodeId b);
+NodeId add_terms(Builder& g, NodeId a, NodeId b);
 /// factor * slope; goes into `where` and over divisions, so that a branch not taken contributes exactly
 /// nothing.
-NodeId times(Graph& g, NodeId factor, NodeId slope);
+NodeId times(Builder& g, NodeId factor, NodeId slope);
 
 }  // namespace tenon::expr

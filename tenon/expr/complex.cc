@@ -15,38 +15,33 @@ namespace tenon::expr {
 
 namespace {
 
-/// A value as real nodes; without an imaginary part it is real, or a mask.
-struct Parts {
-  NodeId re = kNoNode;
-  NodeId im = kNoNode;
-  bool complex() const noexcept { return im != kNoNode; }
-};
-
 class Splitter {
  public:
-  Splitter(Graph& g, ComputeType type) : g_(g) {
+  Splitter(Builder& g, Type type) : g_(g) {
     for (const ComplexConstant& c : kComplexConstants)
-      constants_.push_back({c.name, g.literal(type == ComputeType::Float32 ? c.f32 : c.f64)});
+      constants_.push_back({c.name, g.literal(type == Type::F32 ? c.f32 : c.f64)});
   }
 
-  void bind(NodeId symbol, Parts parts) { parts_[symbol] = parts; }
+  void bind(NodeId symbol, ComplexParts parts) { parts_[symbol] = parts; }
 
-  Parts visit(NodeId id) {
+  ComplexParts visit(NodeId id) {
     if (const auto known = parts_.find(id); known != parts_.end()) return known->second;
     const Node n = g_[id];  // a copy: building nodes moves the graph's storage
-    Parts args[3];
+    ComplexParts args[3];
     bool any = false;
     for (int i = 0; i < n.arity; ++i) {
       args[i] = visit(n.args[i]);
       any |= args[i].complex();
     }
-    const Parts made = n.op == Op::Call ? call(n, args, any) : any ? op(n, args) : same(id, n, args);
+    const ComplexParts made = n.op == Op::Call ? call(n, args, any) : any ? op(n, args) : same(id, n, args);
     parts_[id] = made;
     return made;
   }
 
-  NodeId imaginary(const Parts& p) { return p.complex() ? p.im : g_.literal(0); }
-  Parts conjugate(const Parts& p) { return p.complex() ? Parts{p.re, make(Op::Neg, p.im)} : p; }
+  NodeId imaginary(const ComplexParts& p) { return p.complex() ? p.im : g_.literal(0); }
+  ComplexParts conjugate(const ComplexParts& p) {
+    return p.complex() ? ComplexParts{p.re, make(Op::Neg, p.im)} : p;
+  }
 
  private:
   NodeId make(Op op, NodeId a) { return g_.make(op, {a}); }
@@ -58,26 +53,26 @@ class Splitter {
   }
 
   // An op or function over operands that are all real.
-  Parts same(NodeId id, const Node& n, const Parts* args) {
+  ComplexParts same(NodeId id, const Node& n, const ComplexParts* args) {
     NodeId real[3];
     for (int i = 0; i < n.arity; ++i) real[i] = args[i].re;
     return {g_.make_like(id, std::span<const NodeId>(real, n.arity))};
   }
 
-  Parts product(const Parts& x, const Parts& y) {
+  ComplexParts product(const ComplexParts& x, const ComplexParts& y) {
     if (!y.complex()) return {make(Op::Mul, x.re, y.re), x.complex() ? make(Op::Mul, x.im, y.re) : kNoNode};
     if (!x.complex()) return {make(Op::Mul, x.re, y.re), make(Op::Mul, x.re, y.im)};
     return {make(Op::Sub, make(Op::Mul, x.re, y.re), make(Op::Mul, x.im, y.im)),
             make(Op::Add, make(Op::Mul, x.re, y.im), make(Op::Mul, x.im, y.re))};
   }
 
-  Parts sum(const Parts& x, const Parts& y) {
+  ComplexParts sum(const ComplexParts& x, const ComplexParts& y) {
     const NodeId im = !x.complex() ? y.im : !y.complex() ? x.im : make(Op::Add, x.im, y.im);
     return {make(Op::Add, x.re, y.re), im};
   }
 
-  Parts op(const Node& n, const Parts* args) {
-    const Parts &x = args[0], &y = args[1];
+  ComplexParts op(const Node& n, const ComplexParts* args) {
+    const ComplexParts &x = args[0], &y = args[1];
     switch (n.op) {
       case Op::Add:
         return sum(x, y);
@@ -110,8 +105,8 @@ class Splitter {
     return define(info(n.op).name, args, n.arity);
   }
 
-  Parts call(const Node& n, const Parts* args, bool any) {
-    const std::string_view name = functions()[n.function].name;
+  ComplexParts call(const Node& n, const ComplexParts* args, bool any) {
+    const std::string_view name = functions()[n.bits].name;
     if (name == "complex") {
       if (any) refuse(name);
       return {args[0].re, args[1].re};
@@ -125,7 +120,7 @@ class Splitter {
   }
 
   // The definition's text over operands that stand for `args`.
-  Parts define(std::string_view name, const Parts* args, int arity) {
+  ComplexParts define(std::string_view name, const ComplexParts* args, int arity) {
     const std::string_view text = complex_definition(name);
     if (text.empty()) refuse(name);
     static constexpr std::string_view kNames[] = {"x", "y", "z"};
@@ -138,54 +133,29 @@ class Splitter {
     return visit(parse_bound(g_, text, names));
   }
 
-  Graph& g_;
+  Builder& g_;
   std::vector<Binding> constants_;
-  std::unordered_map<NodeId, Parts> parts_;
+  std::unordered_map<NodeId, ComplexParts> parts_;
   int next_ = 0;
 };
 
-bool bit(uint32_t mask, size_t i) { return (mask >> i) & 1u; }
-
 }  // namespace
 
-Kernel split_complex(Graph& g, const Kernel& kernel, const ComplexOperands& which, bool real_output) {
-  TENON_CHECK(is_floating(kernel.type) && kernel.outputs.size() == 1, Internal,
-              "split_complex: one output of a floating compute type");
-  Kernel out{.name = kernel.name, .type = kernel.type};
-  Splitter splitter(g, kernel.type);
-  const auto add = [&](NodeId symbol, bool complex, bool conjugated, std::vector<NodeId>& list) {
-    if (!complex) {
-      splitter.bind(symbol, {symbol});
-      list.push_back(symbol);
-      return;
-    }
-    // A dot keeps the names apart from any that a user can write.
-    const std::string name = g.symbol_of(symbol).name;
-    const SymbolKind kind = g.symbol_of(symbol).kind;
-    const Parts parts{g.symbol(name + ".re", kind), g.symbol(name + ".im", kind)};
-    list.push_back(parts.re);
-    list.push_back(parts.im);
-    splitter.bind(symbol, conjugated ? splitter.conjugate(parts) : parts);
-  };
-  for (size_t i = 0; i < kernel.inputs.size(); ++i)
-    add(kernel.inputs[i], bit(which.inputs, i), bit(which.conjugated, i), out.inputs);
-  for (size_t i = 0; i < kernel.scalars.size(); ++i)
-    add(kernel.scalars[i], bit(which.scalars, i), false, out.scalars);
-
-  Parts result = splitter.visit(kernel.outputs[0]);
-  if (which.conjugated_output) result = splitter.conjugate(result);
-  out.outputs.push_back(result.re);
-  const bool mask = g[result.re].kind == Kind::Mask;
-  if (real_output || mask) {
-    TENON_CHECK(!result.complex(), Type,
-                fmt::format("expression: {} has a complex value, expected a real one", kernel.name));
-  } else {
-    out.outputs.push_back(splitter.imaginary(result));
+std::vector<ComplexParts> split_complex(Builder& g, Type type, std::span<const NodeId> outputs,
+                                        std::span<const ComplexOperand> operands, bool conjugated) {
+  TENON_CHECK(is_floating(type), Internal, "split_complex: a floating compute type");
+  Splitter splitter(g, type);
+  for (const ComplexOperand& o : operands)
+    splitter.bind(o.symbol, o.conjugated ? splitter.conjugate(o.parts) : o.parts);
+  std::vector<ComplexParts> values;
+  for (const NodeId id : outputs) {
+    const ComplexParts value = splitter.visit(id);
+    values.push_back(conjugated ? splitter.conjugate(value) : value);
   }
-  return out;
+  return values;
 }
 
-bool is_holomorphic(const Graph& g, NodeId root) {
+bool is_holomorphic(const Builder& g, NodeId root) {
   static constexpr std::string_view kOthers[] = {"conj", "real", "imag", "angle", "sgn", "sign"};
   std::vector<bool> needed(root + 1);
   needed[root] = true;
@@ -194,7 +164,7 @@ bool is_holomorphic(const Graph& g, NodeId root) {
     for (const NodeId a : g.args(id)) needed[a] = true;
     if (g[id].op == Op::Abs) return false;
     if (g[id].op != Op::Call) continue;
-    const std::string_view name = functions()[g[id].function].name;
+    const std::string_view name = functions()[g[id].bits].name;
     if (std::find(std::begin(kOthers), std::end(kOthers), name) != std::end(kOthers)) return false;
   }
   return true;

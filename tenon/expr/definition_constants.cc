@@ -59,7 +59,7 @@ constexpr DefinitionConstant kConstants[] = {
     {"half_pi", real(0x1.921fb6p+0), real(0x1.921fb54442d18p+0)},
     {"half_pi_low", real(-0x1.777a5cp-25), real(0x1.1a62633145c07p-54)},
     // Up to here sin and its kind reduce in vectors; no more than kPiReduceFrom of
-    // backends/cpu/pointwise/pi_reduce.h
+    // tenon/expr/pi_reduce.h
     // may lie below it.
     {"circle_bound", real(20000.0), real(131072.0)},
     {"two_over_sqrt_pi", real(0x1.20dd76p+0), real(0x1.20dd750429b6dp+0)},

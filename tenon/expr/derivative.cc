@@ -10,11 +10,11 @@ namespace tenon::expr {
 namespace {
 
 std::string_view rule_of(const Node& n, int operand) {
-  return n.op == Op::Call ? functions()[n.function].derivative[operand] : info(n.op).derivative[operand];
+  return n.op == Op::Call ? functions()[n.bits].derivative[operand] : info(n.op).derivative[operand];
 }
 
 // The slope of node `id` by its operand; kNoNode where it is zero.
-NodeId slope(Graph& g, NodeId id, int operand) {
+NodeId slope(Builder& g, NodeId id, int operand) {
   const Node n = g[id];
   const std::string_view rule = rule_of(n, operand);
   if (rule.empty()) return kNoNode;
@@ -24,18 +24,26 @@ NodeId slope(Graph& g, NodeId id, int operand) {
   return simplify(g, parse_bound(g, rule, std::span(names, n.arity + 1)));
 }
 
-NodeId where_tangent(Graph& g, const Node& n, NodeId on, NodeId off) {
+NodeId where_tangent(Builder& g, const Node& n, NodeId on, NodeId off) {
   if (on == kNoNode && off == kNoNode) return kNoNode;
   const NodeId zero = g.literal(0);
   return g.make(Op::Where, {n.args[0], on == kNoNode ? zero : on, off == kNoNode ? zero : off});
+}
+
+// What is stored passes on the tangent of what was to be stored, as a step of its own does. A cast's is cast
+// along with the value; to and from integers and masks there is none.
+NodeId converted_tangent(Builder& g, const Node& n, NodeId tangent) {
+  const auto whole = [](Type t) { return t == Type::I32 || t == Type::I64 || t == Type::Mask; };
+  if (tangent == kNoNode || whole(n.type) || whole(g[n.args[0]].type)) return kNoNode;
+  return g[tangent].type == Type::Open ? tangent : g.cast(n.type, tangent);
 }
 
 }  // namespace
 
 // Forward accumulation: the tangent of each node in turn. A tangent through `where` is a `where` of tangents,
 // so the branch not taken cannot contribute a NaN, as it would by multiplying with a masked zero.
-NodeId derivative(Graph& g, NodeId root, NodeId wrt, const DerivativeOptions& options) {
-  TENON_CHECK(g[root].kind == Kind::Number, Type, "derivative: a mask has no derivative");
+NodeId derivative(Builder& g, NodeId root, NodeId wrt, const DerivativeOptions& options) {
+  TENON_CHECK(!g.is_mask(root), Type, "derivative: a mask has no derivative");
   std::vector<NodeId> tangent(root + 1, kNoNode);
   std::vector<bool> needed(root + 1);
   needed[root] = true;
@@ -49,9 +57,13 @@ NodeId derivative(Graph& g, NodeId root, NodeId wrt, const DerivativeOptions& op
       continue;
     }
     const Node n = g[id];
-    if (n.kind == Kind::Mask) continue;
+    if (n.type == Type::Mask) continue;
     if (n.op == Op::Where) {
       tangent[id] = where_tangent(g, n, tangent[n.args[1]], tangent[n.args[2]]);
+      continue;
+    }
+    if (info(n.op).rule == TypeRule::Convert) {
+      tangent[id] = converted_tangent(g, n, tangent[n.args[0]]);
       continue;
     }
     NodeId sum = kNoNode;

@@ -31,8 +31,8 @@ struct Function {
   /// One line for the documentation.
   std::string_view doc = {};
 
-  std::string_view body_for(ComputeType t) const noexcept;
-  bool runs_in(ComputeType t) const noexcept { return !body_for(t).empty(); }
+  std::string_view body_for(Type t) const noexcept;
+  bool runs_in(Type t) const noexcept { return !body_for(t).empty(); }
 };
 
 /// All functions, in a fixed order: a function's number is its position.

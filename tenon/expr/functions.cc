@@ -4,10 +4,8 @@
 
 namespace tenon::expr {
 
-std::string_view Function::body_for(ComputeType t) const noexcept {
-  const std::string_view own = t == ComputeType::Float32   ? body_f32
-                               : t == ComputeType::Float64 ? body_f64
-                                                           : body_int;
+std::string_view Function::body_for(Type t) const noexcept {
+  const std::string_view own = t == Type::F32 ? body_f32 : t == Type::F64 ? body_f64 : body_int;
   if (!own.empty()) return own;
   return is_floating(t) && !body_float.empty() ? body_float : body;
 }

@@ -9,7 +9,9 @@ using enum TypeRule;
 // In the order of Op; the static_assert below keeps it so.
 constexpr OpInfo kOps[] = {
     {Op::Literal, "literal", "", 0, Leaf, {}},
-    {Op::Symbol, "symbol", "", 0, Leaf, {}},
+    {Op::Load, "load", "", 0, Leaf, {}},
+    {Op::Number, "number", "", 0, Leaf, {}},
+    {Op::Given, "given", "", 0, Leaf, {}},
     {Op::Call, "call", "", 0, Leaf, {}},
     {Op::Add, "add", "+", 2, Any, {"1", "1"}},
     {Op::Sub, "sub", "-", 2, Any, {"1", "-1"}},
@@ -54,7 +56,16 @@ constexpr OpInfo kOps[] = {
     {Op::ShiftLeft, "shift_left", "", 2, BitShift, {}},
     {Op::ShiftRight, "shift_right", "", 2, BitShift, {}},
     {Op::ShiftRightLogical, "shift_right_logical", "", 2, BitShift, {}},
-    {Op::PiReduce, "pi_reduce", "", 2, Part, {}},
+    {Op::PiReduce, "pi_reduce", "", 2, TypeRule::Part, {}},
+    {Op::Cast, "cast", "", 1, Convert, {}},
+    {Op::RoundTo, "stored", "", 1, Convert, {}},
+    {Op::Iota, "iota", "", 0, Reserved, {}},
+    {Op::Length, "length", "", 0, Reserved, {}},
+    {Op::Reduce, "reduce", "", 1, Reserved, {}},
+    {Op::Scan, "scan", "", 1, Reserved, {}},
+    {Op::Word32, "word32", "", 3, Reserved, {}},
+    {Op::Word64, "word64", "", 3, Reserved, {}},
+    {Op::Hold, "hold", "", 1, Reserved, {}},
 };
 
 constexpr bool in_order() {

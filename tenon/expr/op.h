@@ -7,13 +7,13 @@
 
 namespace tenon::expr {
 
-/// What a node yields: a number of the compute type, or a truth value.
-enum class Kind : uint8_t { Number, Mask };
-
-/// The primitive operations. Everything else is a Call of a function that is defined over these.
+/// The operations. Functions such as exp are Calls, defined over the others. The numbers are part of the
+/// plug-in ABI and of keys: new ones are appended.
 enum class Op : uint8_t {
   Literal,
-  Symbol,
+  Load,    ///< An input's element, as its carrier.
+  Number,  ///< One value for the whole call.
+  Given,   ///< Of written expressions: whether an optional argument is there.
   Call,
   // Arithmetic: numbers in, number out. Integers wrap; x / 0 and x % 0 of integers are 0.
   Add,
@@ -56,12 +56,23 @@ enum class Op : uint8_t {
   // pi_reduce(x, part) for large |x|: x less a multiple of pi/2 (0), what that rounds off (1), the multiple
   // mod 4 (2).
   PiReduce,
+  // Conversions: to another type; to what storing as a dtype and loading again gives.
+  Cast,
+  RoundTo,
+  // Reserved for row expressions and random numbers; `check` refuses them.
+  Iota,
+  Length,
+  Reduce,
+  Scan,
+  Word32,
+  Word64,
+  Hold,
 };
-inline constexpr int kNumOps = static_cast<int>(Op::PiReduce) + 1;
+inline constexpr int kNumOps = static_cast<int>(Op::Hold) + 1;
 
 /// Which operands an op accepts and what comes out.
 enum class TypeRule : uint8_t {
-  Leaf,      ///< Literal, Symbol, Call.
+  Leaf,      ///< Literal, Load, Number, Given, Call.
   Any,       ///< Numbers of one type in, the same type out.
   Floating,  ///< As Any; integers are an error.
   Integer,   ///< As Any; floats are an error.
@@ -72,6 +83,8 @@ enum class TypeRule : uint8_t {
   FromBits,  ///< The reverse.
   BitShift,  ///< An integer (or bit pattern) and a literal count.
   Part,      ///< A float and a literal that says which part of the result.
+  Convert,   ///< Cast and RoundTo.
+  Reserved,  ///< Has a number and no meaning yet.
 };
 
 /// One row of the table of ops.

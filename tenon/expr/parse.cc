@@ -56,9 +56,28 @@ bool is_bit_pattern(TypeRule rule) {
          rule == TypeRule::Part;
 }
 
+bool is_called(TypeRule rule) {
+  return rule != TypeRule::Leaf && rule != TypeRule::Convert && rule != TypeRule::Reserved;
+}
+
+struct CastName {
+  std::string_view text;
+  Type type;
+};
+constexpr CastName kCasts[] = {{"same", Type::Same},   {"wide", Type::Wide}, {"float32", Type::F32},
+                               {"float64", Type::F64}, {"int32", Type::I32}, {"int64", Type::I64},
+                               {"bool", Type::Mask}};
+
+Type cast_named(std::string_view text) {
+  for (const CastName& c : kCasts) {
+    if (c.text == text) return c.type;
+  }
+  return Type::Open;
+}
+
 class Parser {
  public:
-  Parser(Graph& g, std::string_view text, std::span<const Binding> names, bool internal)
+  Parser(Builder& g, std::string_view text, std::span<const Binding> names, bool internal)
       : g_(g), text_(text), names_(names.begin(), names.end()), internal_(internal) {}
 
   NodeId program() {
@@ -193,7 +212,7 @@ class Parser {
     }
     const std::string_view name = word();
     if (name.empty()) fail(fmt::format("unexpected '{}'", text_[at]), at);
-    if (take("(")) return call(name, at);
+    if (take("(")) return name == "given" ? given() : call(name, at);
     for (size_t i = names_.size(); i-- > 0;) {
       if (names_[i].name == name) return names_[i].node;
     }
@@ -217,6 +236,11 @@ class Parser {
       }
     };
     if (name == "poly") return polynomial(args, at);
+    if (name == "stored") return stored(args, at);
+    if (const Type to = cast_named(name); to != Type::Open) {
+      check_count(1);
+      return g_.cast(to, args[0]);
+    }
     const uint16_t function = find_function(name);
     if (function != kNoFunction && (internal_ || !functions()[function].internal)) {
       check_count(functions()[function].arity);
@@ -224,12 +248,31 @@ class Parser {
     }
     for (int i = 0; i < kNumOps; ++i) {
       const OpInfo& row = info(static_cast<Op>(i));
-      if (row.rule == TypeRule::Leaf || row.name != name || (is_bit_pattern(row.rule) && !internal_))
-        continue;
+      if (!is_called(row.rule) || row.name != name || (is_bit_pattern(row.rule) && !internal_)) continue;
       check_count(row.arity);
       return g_.make(row.op, args);
     }
     fail_unknown("function", name, at, true);
+  }
+
+  // given(name): whether the call brings that operand.
+  NodeId given() {
+    const size_t at = pos_;
+    const std::string_view name = word();
+    const bool known = std::any_of(names_.begin(), names_.end(),
+                                   [&](const Binding& b) { return b.name == name && g_.is_symbol(b.node); });
+    if (!known) fail("`given` takes the name of an operand", at);
+    expect(")");
+    return g_.given(name);
+  }
+
+  // stored(x), stored(x, operand): as the result's dtype, or the operand's, stores it.
+  NodeId stored(std::span<const NodeId> args, size_t at) {
+    if (args.empty() || args.size() > 2)
+      fail(fmt::format("`stored` takes 1 or 2 arguments, got {}", args.size()), at);
+    if (args.size() == 1) return g_.stored(args[0]);
+    if (g_[args[1]].op != Op::Load) fail("`stored` rounds as a tensor operand is stored; name one", at);
+    return g_.stored(args[0], args[1]);
   }
 
   // poly(x, c0, c1, c2) is c0 + x * (c1 + x * c2), by fused multiply-adds.
@@ -254,8 +297,9 @@ class Parser {
       }
       for (int i = 0; i < kNumOps; ++i) {
         const OpInfo& row = info(static_cast<Op>(i));
-        if (row.rule != TypeRule::Leaf && !is_bit_pattern(row.rule)) consider(row.name);
+        if (is_called(row.rule) && !is_bit_pattern(row.rule)) consider(row.name);
       }
+      for (const auto& [text, type] : kCasts) consider(text);
     } else {
       for (const Binding& b : names_) consider(b.name);
     }
@@ -301,7 +345,7 @@ class Parser {
     return g_.literal(value);
   }
 
-  Graph& g_;
+  Builder& g_;
   std::string_view text_;
   std::vector<Binding> names_;
   bool internal_;
@@ -311,11 +355,11 @@ class Parser {
 
 }  // namespace
 
-NodeId parse_bound(Graph& g, std::string_view text, std::span<const Binding> names) {
+NodeId parse_bound(Builder& g, std::string_view text, std::span<const Binding> names) {
   return Parser(g, text, names, true).program();
 }
 
-NodeId parse(Graph& g, std::string_view text, std::span<const Symbol> symbols) {
+NodeId parse(Builder& g, std::string_view text, std::span<const Symbol> symbols) {
   TENON_CHECK(text.size() <= kMaxText, Value,
               fmt::format("expression: text of {} characters, at most {} are taken", text.size(), kMaxText));
   std::vector<Binding> names;

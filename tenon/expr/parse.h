@@ -15,6 +15,6 @@ struct Binding {
 };
 
 /// As `parse`, with names bound to nodes of `g` instead of symbols, and internal functions allowed.
-NodeId parse_bound(Graph& g, std::string_view text, std::span<const Binding> names);
+NodeId parse_bound(Builder& g, std::string_view text, std::span<const Binding> names);
 
 }  // namespace tenon::expr

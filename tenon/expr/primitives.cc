@@ -2,8 +2,9 @@
 
 #include <fmt/format.h>
 
-#include "tenon/core/error.h"
+#include "tenon/expr/builder.h"
 #include "tenon/expr/function.h"
+#include "tenon/expr/instantiate.h"
 
 namespace tenon::expr {
 
@@ -34,6 +35,11 @@ bool runs(const Primitive& p) {
   }
 }
 
+size_t row_of(const Primitive& p) {
+  const size_t op = p.op == Op::Call ? 2 * kNumOps + p.function : 2 * static_cast<size_t>(p.op) + p.on_masks;
+  return op * kNumComputeTypes + static_cast<size_t>(compute_index(p.type));
+}
+
 }  // namespace
 
 const std::vector<Primitive>& primitives() {
@@ -42,7 +48,7 @@ const std::vector<Primitive>& primitives() {
     const auto add = [&list](Primitive p) {
       if (runs(p)) list.push_back(p);
     };
-    for (ComputeType type : kComputeTypes) {
+    for (Type type : kComputeTypes) {
       for (int i = 0; i < kNumOps; ++i) {
         const Op op = static_cast<Op>(i);
         if (op == Op::Call) continue;
@@ -57,30 +63,34 @@ const std::vector<Primitive>& primitives() {
 }
 
 uint16_t find_primitive(const Primitive& wanted) {
-  const auto& all = primitives();
-  for (size_t i = 0; i < all.size(); ++i) {
-    const Primitive& p = all[i];
-    if (p.op == wanted.op && p.type == wanted.type && p.on_masks == wanted.on_masks &&
-        (p.op != Op::Call || p.function == wanted.function)) {
-      return static_cast<uint16_t>(i);
-    }
-  }
-  return kNoPrimitive;
+  // By op or function, logic and type.
+  static const std::vector<uint16_t> index = [] {
+    std::vector<uint16_t> by_row((2 * kNumOps + functions().size()) * kNumComputeTypes, kNoPrimitive);
+    for (size_t i = 0; i < primitives().size(); ++i)
+      by_row[row_of(primitives()[i])] = static_cast<uint16_t>(i);
+    return by_row;
+  }();
+  return is_compute_type(wanted.type) ? index[row_of(wanted)] : kNoPrimitive;
 }
 
-Kernel primitive_kernel(Graph& g, const Primitive& p) {
+ExpressionPtr primitive_expression(const Primitive& p) {
   const bool call = p.op == Op::Call;
   const int arity = call ? functions()[p.function].arity : info(p.op).arity;
-  const std::string_view op_name = call ? functions()[p.function].name : info(p.op).name;
-  Kernel kernel{.name = fmt::format("{}{}_{}", p.on_masks ? "mask_" : "op_", op_name, suffix(p.type)),
-                .type = p.type};
   static constexpr std::string_view kNames[] = {"x", "y", "z"};
+  Builder g;
+  NodeId args[3];
   for (int i = 0; i < arity; ++i) {
     const bool mask = p.on_masks || (p.op == Op::Where && i == 0);
-    kernel.inputs.push_back(g.symbol(kNames[i], mask ? SymbolKind::MaskTensor : SymbolKind::Tensor));
+    args[i] = g.symbol(kNames[i], mask ? SymbolKind::MaskTensor : SymbolKind::Tensor);
   }
-  kernel.outputs.push_back(call ? g.call(op_name, kernel.inputs) : g.make(p.op, kernel.inputs));
-  return kernel;
+  const std::span<const NodeId> list(args, static_cast<size_t>(arity));
+  const NodeId root = call ? g.call(functions()[p.function].name, list) : g.make(p.op, list);
+  return instantiate(*g.finish({root}), {.compute = p.type});
+}
+
+std::string kernel_name(const Primitive& p) {
+  const std::string_view name = p.op == Op::Call ? functions()[p.function].name : info(p.op).name;
+  return fmt::format("{}{}_{}", p.on_masks ? "mask_" : "op_", name, suffix(p.type));
 }
 
 }  // namespace tenon::expr

@@ -2,9 +2,10 @@
 // Used by their printer at build and by the interpreter, which look up the same list in the same order.
 #pragma once
 
+#include <string>
 #include <vector>
 
-#include "tenon/expr/expr.h"
+#include "tenon/expr/expression.h"
 
 namespace tenon::expr {
 
@@ -12,7 +13,7 @@ namespace tenon::expr {
 struct Primitive {
   Op op = Op::Call;
   uint16_t function = 0;  ///< Of Call.
-  ComputeType type = ComputeType::Float32;
+  Type type = Type::F32;
   bool on_masks = false;  ///< Of And, Or, Xor, Not: logic instead of bits.
 };
 
@@ -22,7 +23,9 @@ inline constexpr uint16_t kNoPrimitive = 0xFFFF;
 const std::vector<Primitive>& primitives();
 /// The number of one; kNoPrimitive if its type cannot run it.
 uint16_t find_primitive(const Primitive& wanted);
-/// The kernel of one, its expression built in `g`: inputs x, y, z.
-Kernel primitive_kernel(Graph& g, const Primitive& p);
+/// The expression of one over inputs of its type.
+ExpressionPtr primitive_expression(const Primitive& p);
+/// "op_add_f32", "mask_and_f32", "op_exp_f64": the name of its kernel.
+std::string kernel_name(const Primitive& p);
 
 }  // namespace tenon::expr

@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <deque>
 
 #include "tenon/expr/primitives.h"
 #include "tenon/expr/print_simd.h"
@@ -22,11 +21,11 @@ std::vector<GeneratedFile> print_interpreter_primitives(std::string_view prefix)
   std::string declarations, rows;
   for (size_t begin = 0; begin < all.size(); begin += kKernelsPerFile) {
     const std::string table = fmt::format("primitives_{}", files.size());
-    std::deque<Graph> graphs;
+    std::vector<ExpressionPtr> expressions;
     std::vector<PrintedKernel> kernels;
     for (size_t i = begin; i < std::min(all.size(), begin + kKernelsPerFile); ++i) {
-      Graph& g = graphs.emplace_back();
-      kernels.push_back({&g, primitive_kernel(g, all[i])});
+      const ExpressionPtr& e = expressions.emplace_back(primitive_expression(all[i]));
+      kernels.push_back({kernel_name(all[i]), e.get()});
       rows += fmt::format("    {{{}, {}}},\n", table, i - begin);
     }
     declarations += fmt::format("extern PointwiseTables {};\n", table);

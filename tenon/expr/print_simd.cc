@@ -6,8 +6,9 @@
 #include <bit>
 #include <cmath>
 
+#include "tenon/core/error.h"
+#include "tenon/expr/definition.h"
 #include "tenon/expr/function.h"
-#include "tenon/expr/lower.h"
 
 namespace tenon::expr {
 
@@ -18,17 +19,17 @@ constexpr std::string_view kTag[] = {"F32", "F64", "I32", "I64"};
 // The tag of the integers as wide as the type.
 constexpr std::string_view kBitsTag[] = {"I32", "I64", "I32", "I64"};
 
-std::string_view tag(ComputeType t) { return kTag[static_cast<int>(t)]; }
-std::string_view bits_tag(ComputeType t) { return kBitsTag[static_cast<int>(t)]; }
+std::string_view tag(Type t) { return kTag[compute_index(t)]; }
+std::string_view bits_tag(Type t) { return kBitsTag[compute_index(t)]; }
 
-std::string literal_text(uint64_t bits, ComputeType type, Lane lane) {
-  if (lane == Lane::Value && type == ComputeType::Float32) {
+std::string literal_text(uint64_t bits, Type type) {
+  if (type == Type::F32) {
     const float f = std::bit_cast<float>(static_cast<uint32_t>(bits));
     if (std::isnan(f)) return "std::numeric_limits<float>::quiet_NaN()";
     if (std::isinf(f)) return fmt::format("{}std::numeric_limits<float>::infinity()", f < 0 ? "-" : "");
     return fmt::format("{:a}f", f);
   }
-  if (lane == Lane::Value && type == ComputeType::Float64) {
+  if (type == Type::F64) {
     const double d = std::bit_cast<double>(bits);
     if (std::isnan(d)) return "std::numeric_limits<double>::quiet_NaN()";
     if (std::isinf(d)) return fmt::format("{}std::numeric_limits<double>::infinity()", d < 0 ? "-" : "");
@@ -38,30 +39,72 @@ std::string literal_text(uint64_t bits, ComputeType type, Lane lane) {
                               : fmt::format("static_cast<int64_t>(0x{:x}u)", bits);
 }
 
-// Prints the nodes of one lowered expression as declarations `const auto v3 = ...;`.
+// The compute type of a kernel or definition: that of what it loads, or else stores. Patterns are the
+// integers of its width.
+Type main_type(const Expression& e) {
+  Type main = Type::Open;
+  for (const auto& list : {e.inputs(), e.numbers(), e.outputs()}) {
+    for (const Slot& s : list) {
+      if (main == Type::Open && is_compute_type(carrier(s.dtype))) main = carrier(s.dtype);
+    }
+  }
+  TENON_CHECK(main != Type::Open, NotImplemented, "print_simd: an expression of masks alone is not printed");
+  const auto fits = [main](Type t) { return t == Type::Mask || t == main || t == pattern_of(main); };
+  for (const Node& n : e.nodes()) {
+    TENON_CHECK(fits(n.type) && n.op != Op::RoundTo && (n.op != Op::Cast || e[n.args[0]].type == Type::Mask),
+                NotImplemented,
+                fmt::format("print_simd: `{}` of {} beside {} is not printed", info(n.op).name,
+                            suffix(n.type), suffix(main)));
+  }
+  for (const Slot& s : e.inputs()) {
+    TENON_CHECK(
+        real_dtype(s.dtype) == dtype(main), NotImplemented,
+        fmt::format("print_simd: {} elements beside {} are not printed", tenon::name(s.dtype), suffix(main)));
+  }
+  return main;
+}
+
+// Prints the nodes of one expression as declarations `const auto v3 = ...;`.
 class Body {
  public:
-  Body(const Lowered& e, std::string_view input_prefix) : e_(e), input_prefix_(input_prefix) {}
+  Body(const Expression& e, Type main, std::string_view input_prefix)
+      : e_(e), main_(main), input_prefix_(input_prefix) {}
 
-  std::string declaration(uint32_t id) const {
-    const LoweredNode& n = e_.nodes[id];
-    return fmt::format("const auto v{} = {};\n", id, value(n));
+  std::string declaration(NodeId id) const {
+    return fmt::format("const auto v{} = {};\n", id, value(e_[id]));
+  }
+
+  /// What a store of node `id` takes.
+  std::string stored(NodeId id) const {
+    const Node& n = e_[id];
+    if (n.op == Op::Cast) return as_number(n);
+    return n.type == main_ ? fmt::format("v{}", id) : fmt::format("hn::BitCast(d, v{})", id);
   }
 
  private:
-  std::string arg(const LoweredNode& n, int i) const { return fmt::format("v{}", n.args[i]); }
+  std::string arg(const Node& n, int i) const { return fmt::format("v{}", n.args[i]); }
 
-  std::string value(const LoweredNode& n) const {
-    const bool bits = n.lane == Lane::Bits;
+  std::string as_number(const Node& n) const {
+    return fmt::format("hn::IfThenElseZero({}, hn::Set(d, {}{{1}}))", arg(n, 0),
+                       kElement[compute_index(main_)]);
+  }
+
+  std::string value(const Node& n) const {
+    const bool bits = n.type != Type::Mask && n.type != main_;
     const std::string_view d = bits ? "di" : "d";
     switch (n.op) {
       case Op::Literal:
-        return fmt::format("hn::Set({}, {})", d, literal_text(n.bits, e_.type, n.lane));
-      case Op::Symbol:
-        if (n.scalar) return fmt::format("hn::Set(d, s[{}])", n.bits);
+        if (n.type == Type::Mask) return fmt::format("hn::{}(d)", n.bits != 0 ? "MaskTrue" : "MaskFalse");
+        return fmt::format("hn::Set({}, {})", d, literal_text(n.bits, n.type));
+      case Op::Load:
         return fmt::format("{}{}{}", input_prefix_, n.bits, input_prefix_ == "a" ? "" : " + i)");
+      case Op::Number:
+        return fmt::format("hn::Set({}, number<{}>(numbers, {}))", d, kElement[compute_index(n.type)],
+                           n.bits);
       case Op::Call:
-        return call(fmt::format("{}_{}", functions()[n.function].name, suffix(e_.type)), n, "");
+        return call(fmt::format("{}_{}", functions()[n.bits].name, suffix(main_)), n, "");
+      case Op::Cast:
+        return as_number(n);
       case Op::Add:
         return call("hn::Add", n, "");
       case Op::Sub:
@@ -136,11 +179,12 @@ class Body {
             d, n.bits, arg(n, 0));
       case Op::PiReduce:
         return fmt::format("pi_reduce<{}>({}, {})", n.bits, d, arg(n, 0));
+      default:
+        throw_error(ErrorKind::Internal, fmt::format("print_simd: `{}`", info(n.op).name));
     }
-    return {};
   }
 
-  std::string call(std::string_view function, const LoweredNode& n, std::string_view first) const {
+  std::string call(std::string_view function, const Node& n, std::string_view first) const {
     std::string text = fmt::format("{}({}", function, first);
     for (int i = 0; i < n.arity; ++i) {
       text += fmt::format("{}{}", i == 0 && first.empty() ? "" : ", ", arg(n, i));
@@ -148,101 +192,107 @@ class Body {
     return text + ")";
   }
 
-  bool on_bits(const LoweredNode& n) const { return e_.nodes[n.args[0]].lane == Lane::Bits; }
+  bool on_bits(const Node& n) const { return e_[n.args[0]].type != main_; }
 
-  std::string compare(std::string_view function, const LoweredNode& n) const {
+  std::string compare(std::string_view function, const Node& n) const {
     const std::string text = call(function, n, "");
     return on_bits(n) ? fmt::format("hn::RebindMask(d, {})", text) : text;
   }
 
-  std::string at_most(const LoweredNode& n, std::string_view of_floats, std::string_view opposite) const {
-    const bool integer = on_bits(n) || !is_floating(e_.type);
+  std::string at_most(const Node& n, std::string_view of_floats, std::string_view opposite) const {
+    const bool integer = on_bits(n) || !is_floating(main_);
     return integer ? fmt::format("hn::Not({})", compare(opposite, n)) : compare(of_floats, n);
   }
 
-  const Lowered& e_;
+  const Expression& e_;
+  Type main_;
   std::string_view input_prefix_;
 };
 
 class File {
  public:
-  void add(const Graph& g, const Kernel& kernel) {
-    const Lowered e = lower(g, kernel);
-    add_functions(e);
-    kernels_ += print_kernel(e, kernel);
+  void add(const PrintedKernel& kernel) {
+    const Type main = main_type(*kernel.expression);
+    for (const Slot& s : kernel.expression->outputs()) {
+      TENON_CHECK(
+          real_dtype(s.dtype) == dtype(main), NotImplemented,
+          fmt::format("print_simd: {} stored beside {} is not printed", tenon::name(s.dtype), suffix(main)));
+    }
+    add_functions(*kernel.expression, main);
+    kernels_ += print_kernel(*kernel.expression, main, kernel.name);
   }
 
   std::string text() const { return functions_ + kernels_; }
 
  private:
-  void add_functions(const Lowered& e) {
-    for (const LoweredNode& n : e.nodes) {
+  void add_functions(const Expression& e, Type main) {
+    for (const Node& n : e.nodes()) {
       if (n.op != Op::Call) continue;
-      const uint32_t key = n.function * 4u + static_cast<uint32_t>(e.type);
+      const uint64_t key = n.bits * kNumComputeTypes + static_cast<uint64_t>(compute_index(main));
       if (std::find(printed_.begin(), printed_.end(), key) != printed_.end()) continue;
       printed_.push_back(key);
-      const Lowered body = lower_function(n.function, e.type);
-      add_functions(body);
-      functions_ += print_function(body, functions()[n.function]);
+      const Expression& body = definition(static_cast<uint16_t>(n.bits), main);
+      add_functions(body, main);
+      functions_ += print_function(body, main, functions()[n.bits]);
     }
   }
 
-  static std::string print_function(const Lowered& e, const Function& f) {
+  static std::string print_function(const Expression& e, Type main, const Function& f) {
     // Always inlined: constants then stay in registers over the loop
     // (docs/decisions/0001-kernel-compile-budget.md).
-    std::string text = fmt::format("HWY_INLINE hn::{}<{}> {}_{}(", f.mask ? "Mask" : "Vec", tag(e.type),
-                                   f.name, suffix(e.type));
+    std::string text =
+        fmt::format("HWY_INLINE hn::{}<{}> {}_{}(", f.mask ? "Mask" : "Vec", tag(main), f.name, suffix(main));
     for (int i = 0; i < f.arity; ++i)
-      text += fmt::format("{}hn::Vec<{}> a{}", i > 0 ? ", " : "", tag(e.type), i);
-    text += ") {\n" + tags(e.type);
-    const Body body(e, "a");
-    for (uint32_t id = 0; id < e.nodes.size(); ++id) text += "  " + body.declaration(id);
-    return text + fmt::format("  return v{};\n}}\n\n", e.outputs[0]);
+      text += fmt::format("{}hn::Vec<{}> a{}", i > 0 ? ", " : "", tag(main), i);
+    text += ") {\n" + tags(main);
+    const Body body(e, main, "a");
+    for (NodeId id = 0; id < e.num_nodes; ++id) text += "  " + body.declaration(id);
+    return text + fmt::format("  return v{};\n}}\n\n", e.outputs()[0].node);
   }
 
-  static std::string tags(ComputeType t) {
+  static std::string tags(Type t) {
     return fmt::format("  [[maybe_unused]] const {} d;\n  [[maybe_unused]] const {} di;\n", tag(t),
                        bits_tag(t));
   }
 
-  static std::string print_kernel(const Lowered& e, const Kernel& k) {
-    const std::string_view element = kElement[static_cast<int>(e.type)];
-    const size_t num_out = e.outputs.size(), num_ptrs = num_out + k.inputs.size();
-    std::string text = fmt::format("void {}(void* const* ptrs, size_t n, const void* scalars) {{\n", k.name);
-    text += tags(e.type);
-    if (!k.scalars.empty()) {
-      text += fmt::format("  [[maybe_unused]] const auto* s = static_cast<const {}*>(scalars);\n", element);
-    }
+  static std::string print_kernel(const Expression& e, Type main, const std::string& name) {
+    const std::string_view element = kElement[compute_index(main)];
+    const size_t num_out = e.num_outputs, num_ptrs = num_out + e.num_inputs;
+    std::string text =
+        fmt::format("void {}(void* const* ptrs, size_t n, [[maybe_unused]] const void* numbers) {{\n", name);
+    text += tags(main);
     for (size_t i = 0; i < num_ptrs; ++i) {
       const bool out = i < num_out;
       text += fmt::format("  [[maybe_unused]] auto* {}{} = static_cast<{}{}*>(ptrs[{}]);\n",
                           out ? "out" : "in", out ? i : i - num_out, out ? "" : "const ", element, i);
     }
-    const Body body(e, "hn::LoadU(d, in");
-    for (uint32_t id = 0; id < e.nodes.size(); ++id) {
-      if (e.nodes[id].uniform) text += "  " + body.declaration(id);
+    const Body body(e, main, "hn::LoadU(d, in");
+    // A truth value that is only stored becomes a number there.
+    std::vector<bool> used(e.num_nodes);
+    for (const Node& n : e.nodes()) {
+      for (int i = 0; i < n.arity; ++i) used[n.args[i]] = true;
+    }
+    const auto declared = [&](NodeId id, Rank rank) {
+      return (e[id].rank() == Rank::Number) == (rank == Rank::Number) && (used[id] || e[id].op != Op::Cast);
+    };
+    for (NodeId id = 0; id < e.num_nodes; ++id) {
+      if (declared(id, Rank::Number)) text += "  " + body.declaration(id);
     }
     text += "  const size_t lanes = hn::Lanes(d), whole = n - n % lanes;\n";
     text += "  for (size_t i = 0; i < whole; i += lanes) {\n";
-    for (uint32_t id = 0; id < e.nodes.size(); ++id) {
-      if (!e.nodes[id].uniform) text += "    " + body.declaration(id);
+    for (NodeId id = 0; id < e.num_nodes; ++id) {
+      if (declared(id, Rank::Element)) text += "    " + body.declaration(id);
     }
-    for (size_t i = 0; i < num_out; ++i) {
-      const uint32_t id = e.outputs[i];
-      const std::string value = e.nodes[id].lane == Lane::Mask
-                                    ? fmt::format("hn::IfThenElseZero(v{}, hn::Set(d, {}{{1}}))", id, element)
-                                : e.nodes[id].lane == Lane::Bits ? fmt::format("hn::BitCast(d, v{})", id)
-                                                                 : fmt::format("v{}", id);
-      text += fmt::format("    hn::StoreU({}, d, out{} + i);\n", value, i);
-    }
+    for (size_t i = 0; i < num_out; ++i)
+      text += fmt::format("    hn::StoreU({}, d, out{} + i);\n", body.stored(e.outputs()[i].node), i);
     text += "  }\n";
-    text += fmt::format("  if (whole != n) run_tail<{}, {}, {}>(&{}, ptrs, whole, n, scalars);\n}}\n\n",
-                        tag(e.type), num_out, num_ptrs, k.name);
+    text += fmt::format("  if (whole != n) run_tail<{}, {}, {}>(&{}, ptrs, whole, n, numbers);\n}}\n\n",
+                        tag(main), num_out, num_ptrs, name);
     return text;
   }
 
   std::string functions_, kernels_;
-  std::vector<uint32_t> printed_;
+  std::vector<uint64_t> printed_;
 };
 
 }  // namespace
@@ -252,8 +302,8 @@ std::string print_simd_file(std::span<const PrintedKernel> kernels, std::string_
   File file;
   std::string names;
   for (const PrintedKernel& k : kernels) {
-    file.add(*k.graph, k.kernel);
-    names += fmt::format("    &{},\n", k.kernel.name);
+    file.add(k);
+    names += fmt::format("    &{},\n", k.name);
   }
   return fmt::format(R"(// Printed from expressions by the build; edit those instead.
 #undef HWY_TARGET_INCLUDE

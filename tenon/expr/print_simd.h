@@ -7,20 +7,22 @@
 #include <string>
 #include <vector>
 
-#include "tenon/expr/expr.h"
+#include "tenon/expr/expression.h"
 
 namespace tenon::expr {
 
-/// One kernel to print and the graph its nodes are in.
+/// One kernel to print: a PointwiseFn over the expression's slots, whose dtypes are those of one compute type
+/// or of types as wide as it; a mask is stored as 1 and 0 of it.
 struct PrintedKernel {
-  const Graph* graph;
-  Kernel kernel;
+  std::string name;
+  const Expression* expression;
 };
 
 /// A whole .cc file with these kernels for every CPU target. It defines
 ///   extern "C++" const PointwiseFn* const tenon::cpu::<table>[kNumCpuTargets];
 /// `<table>[target][i]` is the i-th kernel for that target. `file_name` is its own path, as #include finds
-/// it.
+/// it. Throws Error{NotImplemented} for what only the interpreter runs yet: values of two widths, dtypes that
+/// convert.
 std::string print_simd_file(std::span<const PrintedKernel> kernels, std::string_view table,
                             std::string_view file_name);
 

@@ -9,7 +9,7 @@ namespace {
 
 // Sub-expressions of literals alone are computed here, integers exactly and the rest in double, whatever the
 // compute type; every printer starts from a simplified graph, so that all agree.
-std::optional<Literal> fold(const Graph& g, Op op, std::span<const NodeId> args) {
+std::optional<Literal> fold(const Builder& g, Op op, std::span<const NodeId> args) {
   const Literal& a = g.literal_of(args[0]);
   if (op == Op::Neg) {
     // The integer 0 stays an integer here, but -0 as a float would be -0.0: leave it to the compute type.
@@ -43,16 +43,37 @@ std::optional<Literal> fold(const Graph& g, Op op, std::span<const NodeId> args)
   }
 }
 
-bool is_one(const Graph& g, NodeId id) { return g.is_literal(id, 1); }
-bool is_minus_one(const Graph& g, NodeId id) { return g.is_literal(id, -1); }
+// What an operation over a mask that is known, as given() is once the call is, comes to.
+std::optional<NodeId> with_known_mask(Builder& g, Op op, std::span<const NodeId> args) {
+  const auto known = [&](NodeId id) { return g.is_literal(id) && g.is_mask(id); };
+  const auto opposite = [&](NodeId id) {
+    if (!known(id)) return g.make(Op::Not, {id});
+    return g.add({.op = Op::Literal, .type = Type::Mask, .bits = 1 - g[id].bits});
+  };
+  if (op == Op::Where && known(args[0])) return g[args[0]].bits != 0 ? args[1] : args[2];
+  if (op == Op::Not && known(args[0])) return opposite(args[0]);
+  if ((op != Op::And && op != Op::Or && op != Op::Xor) || args.size() != 2) return std::nullopt;
+  for (int i = 0; i < 2; ++i) {
+    if (!known(args[i])) continue;
+    const bool truth = g[args[i]].bits != 0;
+    const NodeId other = args[1 - i];
+    if (op == Op::Xor) return truth ? opposite(other) : other;
+    return truth == (op == Op::And) ? other : args[i];
+  }
+  return std::nullopt;
+}
+
+bool is_one(const Builder& g, NodeId id) { return g.is_literal(id, 1); }
+bool is_minus_one(const Builder& g, NodeId id) { return g.is_literal(id, -1); }
 
 }  // namespace
 
-NodeId simplified(Graph& g, NodeId id, std::span<const NodeId> args) {
+NodeId simplified(Builder& g, NodeId id, std::span<const NodeId> args) {
   const Op op = g[id].op;
-  if (args.empty() || op == Op::Call) return g.make_like(id, args);
+  if (args.empty() || op == Op::Call || info(op).rule == TypeRule::Convert) return g.make_like(id, args);
+  if (const auto known = with_known_mask(g, op, args)) return *known;
   bool all_literal = true;
-  for (NodeId a : args) all_literal = all_literal && g.is_literal(a);
+  for (NodeId a : args) all_literal = all_literal && g.is_literal(a) && !g.is_mask(a);
   if (all_literal) {
     if (const auto value = fold(g, op, args)) return g.literal(*value);
   }
@@ -103,7 +124,7 @@ NodeId simplified(Graph& g, NodeId id, std::span<const NodeId> args) {
   return g.make_like(id, args);
 }
 
-NodeId simplify(Graph& g, NodeId root) {
+NodeId simplify(Builder& g, NodeId root) {
   std::vector<NodeId> done(root + 1, kNoNode);
   std::vector<NodeId> stack{root};
   while (!stack.empty()) {
@@ -123,7 +144,7 @@ NodeId simplify(Graph& g, NodeId root) {
   return done[root];
 }
 
-NodeId substitute(Graph& g, NodeId root, NodeId from, NodeId to) {
+NodeId substitute(Builder& g, NodeId root, NodeId from, NodeId to) {
   std::vector<NodeId> done(root + 1, kNoNode);
   for (NodeId id = 0; id <= root; ++id) {
     if (id == from) {
@@ -142,7 +163,7 @@ NodeId substitute(Graph& g, NodeId root, NodeId from, NodeId to) {
   return done[root];
 }
 
-NodeId add_terms(Graph& g, NodeId a, NodeId b) {
+NodeId add_terms(Builder& g, NodeId a, NodeId b) {
   if (a == kNoNode) return b;
   if (b == kNoNode) return a;
   if (g[b].op == Op::Neg) return g.make(Op::Sub, {a, g[b].args[0]});
@@ -150,7 +171,7 @@ NodeId add_terms(Graph& g, NodeId a, NodeId b) {
   return g.make(Op::Add, {a, b});
 }
 
-NodeId times(Graph& g, NodeId factor, NodeId slope) {
+NodeId times(Builder& g, NodeId factor, NodeId slope) {
   if (is_one(g, slope)) return factor;
   if (is_minus_one(g, slope)) return g.make(Op::Neg, {factor});
   const bool zero = g.is_literal(slope) && g.literal_of(slope).as_double() == 0;

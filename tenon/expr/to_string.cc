@@ -43,7 +43,7 @@ constexpr size_t kNamedFrom = 4;
 
 class Printer {
  public:
-  Printer(const Graph& g, NodeId root) : g_(g), uses_(root + 1), size_(root + 1, 1), name_(root + 1) {
+  Printer(const Builder& g, NodeId root) : g_(g), uses_(root + 1), size_(root + 1, 1), name_(root + 1) {
     std::vector<bool> seen(root + 1);
     seen[root] = true;
     for (NodeId id = root + 1; id-- > 0;) {
@@ -77,7 +77,8 @@ class Printer {
       const std::string t = text_of(g_.literal_of(id));
       return t[0] == '-' && context >= kUnary ? fmt::format("({})", t) : t;
     }
-    if (n.op == Op::Symbol) return g_.symbol_of(id).name;
+    if (g_.is_symbol(id)) return g_.symbol_of(id).name;
+    if (n.op == Op::Given) return fmt::format("given({})", g_.symbol_name(n.bits));
     if (n.op == Op::Neg || n.op == Op::Not) {
       // A literal under a minus would read as a negative literal.
       const bool literal = g_.is_literal(n.args[0]);
@@ -95,10 +96,14 @@ class Printer {
     }
     std::string args;
     for (NodeId a : g_.args(id)) args += fmt::format("{}{}", args.empty() ? "" : ", ", text(a, 0));
-    return fmt::format("{}({})", n.op == Op::Call ? functions()[n.function].name : info(n.op).name, args);
+    if (n.op == Op::RoundTo && n.bits != Node::kOfResult) args += ", " + g_.symbol_name(n.bits);
+    if (info(n.op).rule == TypeRule::BitShift || info(n.op).rule == TypeRule::Part)
+      args += fmt::format(", {}", static_cast<int64_t>(n.bits));
+    if (n.op == Op::Cast) return fmt::format("{}({})", name(n.type), args);
+    return fmt::format("{}({})", n.op == Op::Call ? functions()[n.bits].name : info(n.op).name, args);
   }
 
-  const Graph& g_;
+  const Builder& g_;
   std::vector<uint32_t> uses_;
   std::vector<size_t> size_;
   std::vector<std::string> name_;
@@ -108,6 +113,6 @@ class Printer {
 
 }  // namespace
 
-std::string to_string(const Graph& g, NodeId root) { return Printer(g, root).take(); }
+std::string to_string(const Builder& g, NodeId root) { return Printer(g, root).take(); }
 
 }  // namespace tenon::expr

@@ -16,14 +16,12 @@ namespace {
 
 using detail::BlockKernel;
 using detail::ScalarBlock;
-using expr::ComputeType;
+using expr::Type;
 
-// The compute type whose elements a dtype's are; -1 for dtypes that convert.
+// The compute type whose elements a dtype's are; Mask for dtypes that convert.
 constexpr auto kDirectType = [] {
-  std::array<int8_t, 256> types{};
-  types.fill(-1);
-  for (const ComputeType t : expr::kComputeTypes)
-    types[static_cast<size_t>(expr::dtype(t))] = static_cast<int8_t>(t);
+  std::array<Type, 256> types{};
+  for (const Type t : expr::kComputeTypes) types[static_cast<size_t>(dtype(t))] = t;
   return types;
 }();
 
@@ -44,12 +42,13 @@ class PlainCall {
   PlainCall(const PointwiseInfo& info, std::span<const Tensor* const> tensors,
             std::span<const Scalar* const> scalars)
       : info_(info), tensors_(tensors) {
-    if (info.result != ResultRule::Compute || info.mask_tensors != 0 || tensors.empty()) return;
+    if (info.result != ResultRule::Compute || info.mask_tensors != 0 || !info.numbers_as_computed ||
+        tensors.empty())
+      return;
     const TensorImpl* first = tensors[0]->impl();
     if (!first) return;
-    const int8_t type = kDirectType[static_cast<size_t>(first->dtype())];
-    if (type < 0 || info.refuses(first->dtype()) || !plain(*first)) return;
-    type_ = static_cast<ComputeType>(type);
+    type_ = kDirectType[static_cast<size_t>(first->dtype())];
+    if (type_ == Type::Mask || info.refuses(first->dtype()) || !plain(*first)) return;
     const bool floating = expr::is_floating(type_);
     if (!floating && (info.compute == ComputeRule::Float || info.nonnegative_scalars != 0)) return;
     for (size_t i = 1; i < tensors.size(); ++i) {
@@ -90,7 +89,7 @@ class PlainCall {
   const PointwiseInfo& info_;
   std::span<const Tensor* const> tensors_;
   const TensorImpl* first_ = nullptr;
-  ComputeType type_ = ComputeType::Float32;
+  Type type_ = Type::Mask;
   ScalarBlock scalars_;
 };
 

@@ -31,7 +31,7 @@ enum class ResultRule : uint8_t {
 };
 
 /// A kernel over contiguous blocks of one compute type; see backends/cpu/pointwise/kernel.h.
-using PointwiseBlockFn = void (*)(void* const* ptrs, size_t n, const void* scalars);
+using PointwiseBlockFn = void (*)(void* const* ptrs, size_t n, const void* numbers);
 
 /// All that is known of one pointwise operator at build time, or of a run-time expression once it is
 /// compiled. Operands are the tensors in the order of `tensor_names`; `scalar_names` are numbers for the
@@ -68,7 +68,11 @@ struct PointwiseInfo {
     return is_known(t) && ((refused_dtypes >> static_cast<uint8_t>(t)) & 1u);
   }
   const char* refused_reason = "";
-  /// Compiled kernels of the current CPU target by expr::ComputeType; a null one runs in the tile
+  /// Whether every number is taken in the type that the call computes in, and none as float64(p).
+  bool numbers_as_computed = true;
+  /// Whether the expression asks for the call's dtypes: stored(x), wide(x).
+  bool asks_dtypes = false;
+  /// Compiled kernels of the current CPU target by place in expr::kComputeTypes; a null one runs in the tile
   /// interpreter. Called once and cached.
   std::span<const PointwiseBlockFn> (*kernels)() = nullptr;
   /// The derivative by each tensor operand: operands are `grad`, then what it uses of this operator's

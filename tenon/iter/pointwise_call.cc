@@ -11,8 +11,6 @@
 namespace tenon::detail {
 namespace {
 
-using expr::ComputeType;
-
 // "add", or "add_" for the in-place form; only messages need it.
 class OpName {
  public:
@@ -61,7 +59,7 @@ struct Types {
   DType common;    // of the operands
   DType computed;  // what the result would be, were it not bool
   DType result;
-  ComputeType type;  // of complex operands, that of their parts
+  expr::Type type;  // of complex operands, that of their parts
 
   bool complex() const noexcept { return is_complex(computed); }
 };
@@ -81,7 +79,7 @@ Types decide_types(const PointwiseInfo& info, const char* op, std::span<const Te
   const DType result = info.result == ResultRule::Bool   ? DType::Bool
                        : info.result == ResultRule::Real ? real_dtype(common)
                                                          : common;
-  const std::optional<ComputeType> type = expr::compute_type(common);
+  const std::optional<expr::Type> type = expr::compute_type(common);
   TENON_CHECK(type, NotImplemented, fmt::format("{}: not implemented for {}", op, name(common)));
   return {operands, common, result, *type};
 }
@@ -89,7 +87,7 @@ Types decide_types(const PointwiseInfo& info, const char* op, std::span<const Te
 /// A number that came as a tensor must fit what is computed with, as one that came as a number.
 void check_wrapped_numbers(const PointwiseInfo& info, const char* op, const Types& types,
                            std::span<const Tensor* const> tensors) {
-  if (types.type != ComputeType::Int32) return;
+  if (types.type != expr::Type::I32) return;
   for (size_t i = 0; i < tensors.size(); ++i) {
     const Tensor& t = *tensors[i];
     if (!t.impl()->is_wrapped_number() || t.dtype() != DType::Int64 || !t.device().is_cpu()) continue;
@@ -100,41 +98,46 @@ void check_wrapped_numbers(const PointwiseInfo& info, const char* op, const Type
   }
 }
 
-void put_scalars(ScalarBlock& block, const PointwiseInfo& info, const char* op, const Types& types,
-                 std::span<const Scalar* const> scalars) {
-  for (size_t i = 0; i < scalars.size(); ++i) {
-    const Scalar& s = *scalars[i];
-    TENON_CHECK(
-        !((info.nonnegative_scalars >> i) & 1u) || expr::is_floating(types.type) || !s.is_integral() ||
-            s.to_int() >= 0,
-        Value,
-        fmt::format("{}: integers to negative integer powers are not allowed, got `{}` of {}; give a float",
-                    op, info.scalar_names[i], s.to_int()));
-    if (block.put_exact(i, s, types.type)) continue;
-    TENON_CHECK(!s.is_integral(), Value,
-                fmt::format("{}: `{}` is {}, which does not fit {}", op, info.scalar_names[i], s.to_int(),
-                            name(types.computed)));
-    throw_error(ErrorKind::Type,
-                fmt::format("{}: `{}` is a {} number, but the operands are {}", op, info.scalar_names[i],
-                            s.is_complex() ? "complex" : "float", name(types.computed)));
-  }
+// Number `i` of the call into slot `at` of the block, in `type`.
+void put_scalar(ScalarBlock& block, size_t at, size_t i, expr::Type type, const PointwiseInfo& info,
+                const char* op, const Types& types, const Scalar& s) {
+  TENON_CHECK(
+      !((info.nonnegative_scalars >> i) & 1u) || expr::is_floating(type) || !s.is_integral() ||
+          s.to_int() >= 0,
+      Value,
+      fmt::format("{}: integers to negative integer powers are not allowed, got `{}` of {}; give a float", op,
+                  info.scalar_names[i], s.to_int()));
+  if (block.put_exact(at, s, type)) return;
+  const DType wanted = type == types.type ? types.computed : dtype(type);
+  TENON_CHECK(!s.is_integral(), Value,
+              fmt::format("{}: `{}` is {}, which does not fit {}", op, info.scalar_names[i], s.to_int(),
+                          name(wanted)));
+  throw_error(
+      ErrorKind::Type,
+      fmt::format("{}: `{}` is a {} number, but {} {}", op, info.scalar_names[i],
+                  s.is_complex() ? "complex" : "float",
+                  type == types.type ? "the operands are" : "the expression takes it as", name(wanted)));
 }
 
-// Which operands have an imaginary part, with the numbers laid out as the split kernel takes them.
-expr::ComplexOperands split_operands(ScalarBlock& block, const PointwiseInfo& info, const Types& types,
-                                     std::span<const Tensor* const> tensors,
-                                     std::span<const Scalar* const> scalars) {
-  expr::ComplexOperands which;
-  for (size_t i = 0; i < tensors.size(); ++i) which.inputs |= is_complex(tensors[i]->dtype()) ? 1u << i : 0u;
-  size_t at = 0;
-  for (size_t i = 0; i < scalars.size(); ++i) {
-    const bool complex = scalars[i]->is_complex();
-    which.scalars |= complex ? 1u << i : 0u;
-    at += block.put_parts(at, *scalars[i], complex, types.type);
+Binding binding_of(const Types& types, std::span<const Tensor* const> tensors,
+                   std::span<const Scalar* const> scalars) {
+  Binding b{.type = types.type, .computed = types.computed};
+  for (size_t i = 0; i < tensors.size(); ++i) b.inputs[i] = tensors[i]->dtype();
+  for (size_t i = 0; i < scalars.size(); ++i) b.complex_numbers |= scalars[i]->is_complex() ? 1u << i : 0u;
+  return b;
+}
+
+// The call's numbers as an instance takes them.
+void put_scalars(ScalarBlock& block, const expr::Expression& e, const PointwiseInfo& info, const char* op,
+                 const Types& types, std::span<const Scalar* const> scalars) {
+  for (size_t k = 0; k < e.num_numbers; ++k) {
+    const expr::Slot& slot = e.numbers()[k];
+    const Scalar& s = *scalars[slot.operand];
+    if (types.complex() && expr::carrier(slot.dtype) == types.type)
+      block.put_part(k, s, slot.part == expr::Part::Im, types.type);
+    else
+      put_scalar(block, k, slot.operand, expr::carrier(slot.dtype), info, op, types, s);
   }
-  which.conjugated = info.conjugates & ~PointwiseInfo::kConjugatedResult & which.inputs;
-  which.conjugated_output = (info.conjugates & PointwiseInfo::kConjugatedResult) != 0;
-  return which;
 }
 
 }  // namespace
@@ -148,17 +151,18 @@ Tensor general_pointwise(const PointwiseInfo& info, std::span<const Tensor* cons
     return general_pointwise(*info.bool_form, tensors, scalars, out, in_place);
   }
   ScalarBlock block;
-  const cpu::Program* parts = nullptr;
-  if (types.complex()) {
+  const Instance* instance = nullptr;
+  if (types.complex() || info.asks_dtypes || !info.numbers_as_computed) {
     TENON_CHECK(
-        !in_place || info.result != ResultRule::Real, NotImplemented,
+        !types.complex() || !in_place || info.result != ResultRule::Real, NotImplemented,
         fmt::format("{}: not implemented in place for complex tensors; the result is real", op.c_str()));
-    const expr::ComplexOperands which = split_operands(block, info, types, tensors, scalars);
-    parts = &complex_program_of(info, types.type, which);
+    instance = &instance_of(info, binding_of(types, tensors, scalars));
+    put_scalars(block, *instance->expression, info, op.c_str(), types, scalars);
   } else {
-    put_scalars(block, info, op.c_str(), types, scalars);
-    check_wrapped_numbers(info, op.c_str(), types, tensors);
+    for (size_t i = 0; i < scalars.size(); ++i)
+      put_scalar(block, i, i, types.type, info, op.c_str(), types, *scalars[i]);
   }
+  if (!types.complex()) check_wrapped_numbers(info, op.c_str(), types, tensors);
   const char* out_name = in_place ? info.tensor_names[0] : "out";
   TENON_CHECK(!out || can_cast(types.result, out->dtype()), Type,
               fmt::format("{}: the result is {}, which cannot be stored in `{}` of {}", op.c_str(),
@@ -177,14 +181,15 @@ Tensor general_pointwise(const PointwiseInfo& info, std::span<const Tensor* cons
 
   const Device device = iter.device();
   if (device.is_cpu()) {
-    const BlockKernel kernel = parts ? BlockKernel{nullptr, parts} : kernel_of(info, types.type);
+    const BlockKernel kernel =
+        instance ? BlockKernel{nullptr, &instance->program} : kernel_of(info, types.type);
     report_block_kernel(info, kernel);
     run_tiles(iter, kernel, types.type, types.result, block.data());
   } else if (device.is_meta()) {
-    if (!parts) kernel_of(info, types.type);  // refuses the dtypes that a device would
+    if (!instance) kernel_of(info, types.type);  // refuses the dtypes that a device would
   } else {
     TENON_CHECK(
-        !parts, NotImplemented,
+        !instance, NotImplemented,
         fmt::format("{}: not implemented for {} on {}", op.c_str(), name(types.computed), to_string(device)));
     launch_on_device(info, iter, types.type, types.result, block.data());
   }

@@ -1,38 +1,38 @@
 // The general path of pointwise operators: any shapes, strides, dtypes and devices. Internal to tenon/iter.
 #pragma once
 
+#include <cstring>
+
 #include "tenon/iter/pointwise.h"
 #include "tenon/iter/tensor_iterator.h"
 
 namespace tenon::detail {
 
-/// A call's numbers as an array of the compute type, as kernels take them.
+/// A call's numbers, 8 bytes each, as kernels take them.
 class ScalarBlock {
  public:
-  const void* data() const noexcept { return bytes_; }
+  const uint64_t* data() const noexcept { return numbers_; }
 
   /// False where the number is of a higher category than `type`, or does not fit.
-  bool put_exact(size_t i, const Scalar& s, expr::ComputeType type) noexcept {
+  bool put_exact(size_t i, const Scalar& s, expr::Type type) noexcept {
     if (s.is_complex()) return false;
     return put_real(i, s, type);
   }
 
-  /// The real part, and behind it the imaginary one where `complex`; how many places they took.
-  size_t put_parts(size_t i, const Scalar& s, bool complex, expr::ComputeType type) noexcept {
-    put_real(i, s, type);
-    if (complex) put_real(i + 1, Scalar(s.to_complex().imag()), type);
-    return complex ? 2 : 1;
+  /// The real or the imaginary part.
+  void put_part(size_t i, const Scalar& s, bool imaginary, expr::Type type) noexcept {
+    put_real(i, imaginary ? Scalar(s.to_complex().imag()) : s, type);
   }
 
  private:
-  bool put_real(size_t i, const Scalar& s, expr::ComputeType type) noexcept {
+  bool put_real(size_t i, const Scalar& s, expr::Type type) noexcept {
     switch (type) {
       // Integers round once: to float, not to double and then to float.
-      case expr::ComputeType::Float32:
+      case expr::Type::F32:
         return store(i, s.is_integral() ? static_cast<float>(s.to_int()) : static_cast<float>(s.to_double()));
-      case expr::ComputeType::Float64:
+      case expr::Type::F64:
         return store(i, s.to_double());
-      case expr::ComputeType::Int32:
+      case expr::Type::I32:
         return s.is_integral() && s.to_int() == static_cast<int32_t>(s.to_int()) &&
                store(i, static_cast<int32_t>(s.to_int()));
       default:
@@ -42,10 +42,12 @@ class ScalarBlock {
 
   template <class T>
   bool store(size_t i, T value) noexcept {
-    reinterpret_cast<T*>(bytes_)[i] = value;
+    uint64_t bits = 0;
+    std::memcpy(&bits, &value, sizeof value);
+    numbers_[i] = bits;
     return true;
   }
-  alignas(8) unsigned char bytes_[2 * 8 * PointwiseInfo::kMaxScalars];
+  uint64_t numbers_[2 * PointwiseInfo::kMaxScalars];
 };
 
 /// `out` null: the result is allocated. Otherwise it is written to `*out`, which is operand 0 where

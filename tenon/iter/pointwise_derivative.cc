@@ -7,6 +7,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "tenon/expr/complex.h"
 #include "tenon/iter/pointwise_state.h"
 
 namespace tenon {
@@ -58,7 +59,7 @@ std::string free_name(const PointwiseInfo& info, const std::string& wanted) {
 
 std::unique_ptr<OwnedDerivative> make_derivative(const PointwiseInfo& info, int operand) {
   if (info.result == ResultRule::Bool || ((info.mask_tensors >> operand) & 1u)) return nullptr;
-  expr::Graph g;
+  expr::Builder g;
   const detail::ParsedPointwise parsed = detail::parse_pointwise(g, info);
   const std::string grad_name = free_name(info, "grad"), result_name = free_name(info, "result");
   const expr::NodeId grad = g.symbol(grad_name), result = g.symbol(result_name);
@@ -94,6 +95,7 @@ std::unique_ptr<OwnedDerivative> make_derivative(const PointwiseInfo& info, int 
       fmt::format("{}_backward_{}", info.name, info.tensor_names[static_cast<size_t>(operand)]),
       expr::to_string(g, d), std::move(tensors), std::move(scalars));
   made->owned->info.mask_tensors = masks;
+  detail::set_what_it_asks(made->owned->info, g, d);
   // u = K(T(K_i(x_i)...)), each K the identity or conj. By x_i that is conj(grad) * du/dconj(x_i) or
   // grad * conj(du/dx_i), whichever is not zero.
   const auto conjugated = [&](int8_t from) {
@@ -173,8 +175,10 @@ const PointwiseInfo& make_pointwise(std::string_view text, std::span<const std::
   owned->info.result = result;
   owned->info.promoting_scalars = (1u << scalars.size()) - 1;
   // Text that does not parse is the caller's error now, not at the first call.
-  expr::Graph g;
-  owned->info.holomorphic = expr::is_holomorphic(g, detail::parse_pointwise(g, owned->info).root);
+  expr::Builder g;
+  const expr::NodeId root = detail::parse_pointwise(g, owned->info).root;
+  owned->info.holomorphic = expr::is_holomorphic(g, root);
+  detail::set_what_it_asks(owned->info, g, root);
   return c.entries.emplace(std::move(key), std::move(owned)).first->second->info;
 }
 

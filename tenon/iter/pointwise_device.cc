@@ -36,8 +36,8 @@ bool pointwise_serves(const void*, Backend backend) noexcept {
   return entry && entry->call;
 }
 
-void launch_on_device(const PointwiseInfo& info, const TensorIterator& iter, expr::ComputeType type,
-                      DType result, const void* scalars) {
+void launch_on_device(const PointwiseInfo& info, const TensorIterator& iter, expr::Type type, DType result,
+                      const void* scalars) {
   const Device device = iter.device();
   const Entry* entry = g_entries[device.backend].load(std::memory_order_acquire);
   TENON_CHECK(

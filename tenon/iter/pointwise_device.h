@@ -30,14 +30,14 @@ struct PointwiseLaunch {
   const char* const* scalar_names;
   uint32_t num_tensors;
   uint32_t num_scalars;
-  uint32_t mask_tensors;   ///< Bit i: tensor i is a truth value.
-  expr::ComputeType type;  ///< What the expression computes in.
-  DType result;            ///< What its result rounds to before it converts to operand 0's dtype.
-  Stream stream;           ///< Of the device that computes; the launch is its work.
+  uint32_t mask_tensors;  ///< Bit i: tensor i is a truth value.
+  expr::Type type;        ///< What the expression computes in.
+  DType result;           ///< What its result rounds to before it converts to operand 0's dtype.
+  Stream stream;          ///< Of the device that computes; the launch is its work.
   uint32_t ndim;
   const int64_t* sizes;              ///< Of the loop, innermost first; one of 0 elements is not launched.
   const PointwiseOperand* operands;  ///< 1 + num_tensors
-  const void* scalars;               ///< num_scalars values of `type`
+  const void* scalars;               ///< num_scalars values of `type`, 8 bytes each
 };
 
 /// Runs a launch, or gives it to its stream.
@@ -52,8 +52,8 @@ namespace detail {
 /// Whether pointwise operators run on tensors of a backend.
 bool pointwise_serves(const void*, Backend backend) noexcept;
 /// Runs `info` over the iterator's operands on its device, which is neither cpu nor meta.
-void launch_on_device(const PointwiseInfo& info, const TensorIterator& iter, expr::ComputeType type,
-                      DType result, const void* scalars);
+void launch_on_device(const PointwiseInfo& info, const TensorIterator& iter, expr::Type type, DType result,
+                      const void* scalars);
 
 }  // namespace detail
 }  // namespace tenon

@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "tenon/core/kernel_report.h"
+#include "tenon/expr/instantiate.h"
 
 namespace tenon::detail {
 
@@ -12,7 +13,7 @@ PointwiseState& make_state(const PointwiseInfo& info) {
   auto fresh = std::make_unique<PointwiseState>();
   if (info.kernels) {
     const std::span<const PointwiseBlockFn> kernels = info.kernels();
-    std::copy_n(kernels.begin(), std::min<size_t>(kernels.size(), kNumComputeTypes), fresh->compiled);
+    std::copy_n(kernels.begin(), std::min<size_t>(kernels.size(), expr::kNumComputeTypes), fresh->compiled);
   }
   PointwiseState* present = nullptr;
   if (info.state.compare_exchange_strong(present, fresh.get(), std::memory_order_acq_rel))
@@ -20,7 +21,7 @@ PointwiseState& make_state(const PointwiseInfo& info) {
   return *present;  // another thread was first
 }
 
-ParsedPointwise parse_pointwise(expr::Graph& g, const PointwiseInfo& info) {
+ParsedPointwise parse_pointwise(expr::Builder& g, const PointwiseInfo& info) {
   std::vector<expr::Symbol> symbols;
   for (size_t i = 0; i < info.tensor_names.size(); ++i) {
     const bool mask = (info.mask_tensors >> i) & 1u;
@@ -49,24 +50,22 @@ namespace {
   throw_error(e.kind(), fmt::format("{}: {}", info.name, text));
 }
 
-}  // namespace
-
-const cpu::Program& program_of(const PointwiseInfo& info, expr::ComputeType type) {
-  std::unique_ptr<const cpu::Program> fresh;
+// The operator's expression for one kind of call, over slots that are dense in the compute type.
+expr::ExpressionPtr instantiate_dense(const PointwiseInfo& info, expr::CallTypes types) {
   try {
-    expr::Graph g;
-    const ParsedPointwise parsed = parse_pointwise(g, info);
-    expr::Kernel kernel;
-    kernel.name = info.name;
-    kernel.outputs = {parsed.root};
-    kernel.inputs.assign(parsed.tensors.begin(), parsed.tensors.end());
-    kernel.scalars.assign(parsed.scalars.begin(), parsed.scalars.end());
-    kernel.type = type;
-    fresh = std::make_unique<const cpu::Program>(g, kernel);
+    expr::Builder g;
+    types.dense = true;
+    return expr::instantiate(*g.finish({parse_pointwise(g, info).root}), types);
   } catch (const Error& e) {
     throw_named(info, e);
   }
-  auto& slot = state_of(info).programs[static_cast<size_t>(type)];
+}
+
+}  // namespace
+
+const cpu::Program& program_of(const PointwiseInfo& info, expr::Type type) {
+  auto fresh = std::make_unique<const cpu::Program>(*instantiate_dense(info, {.compute = type}));
+  auto& slot = state_of(info).programs[static_cast<size_t>(compute_index(type))];
   const cpu::Program* present = nullptr;
   if (slot.compare_exchange_strong(present, fresh.get(), std::memory_order_acq_rel)) return *fresh.release();
   return *present;
@@ -74,36 +73,53 @@ const cpu::Program& program_of(const PointwiseInfo& info, expr::ComputeType type
 
 namespace {
 
-std::unique_ptr<ComplexProgram> compile_complex(const PointwiseInfo& info, expr::ComputeType type,
-                                                const expr::ComplexOperands& which) {
-  try {
-    expr::Graph g;
-    const ParsedPointwise parsed = parse_pointwise(g, info);
-    expr::Kernel kernel{.name = info.name, .outputs = {parsed.root}, .type = type};
-    kernel.inputs.assign(parsed.tensors.begin(), parsed.tensors.end());
-    kernel.scalars.assign(parsed.scalars.begin(), parsed.scalars.end());
-    const expr::Kernel parts = expr::split_complex(g, kernel, which, info.result != ResultRule::Compute);
-    return std::make_unique<ComplexProgram>(ComplexProgram{type, which, cpu::Program(g, parts)});
-  } catch (const Error& e) {
-    throw_named(info, e);
-  }
+bool is_half(DType t) { return t == DType::Float16 || t == DType::BFloat16; }
+
+std::unique_ptr<Instance> make_instance(const PointwiseInfo& info, const Binding& binding) {
+  const size_t num_inputs = info.tensor_names.size();
+  const DType result[] = {info.result == ResultRule::Bool   ? DType::Bool
+                          : info.result == ResultRule::Real ? real_dtype(binding.computed)
+                                                            : binding.computed};
+  expr::CallTypes types{.compute = binding.type,
+                        .inputs = {binding.inputs, num_inputs},
+                        .results = result,
+                        .complex_numbers = binding.complex_numbers,
+                        .conjugated = info.conjugates & ~PointwiseInfo::kConjugatedResult,
+                        .conjugated_results = (info.conjugates & PointwiseInfo::kConjugatedResult) != 0};
+  // Halves are widened to float32, wider floats to float64.
+  if (is_half(binding.computed)) types.wide = expr::Type::F32;
+  expr::ExpressionPtr e = instantiate_dense(info, types);
+  TENON_CHECK(e->num_numbers <= kMaxNumbers, NotImplemented,
+              fmt::format("{}: the expression takes its numbers in {} ways, at most {} are possible",
+                          info.name, e->num_numbers, kMaxNumbers));
+  cpu::Program program(*e);
+  return std::make_unique<Instance>(Instance{binding.packed(num_inputs), std::move(e), std::move(program)});
 }
 
 }  // namespace
 
-const cpu::Program& complex_program_of(const PointwiseInfo& info, expr::ComputeType type,
-                                       const expr::ComplexOperands& which) {
-  auto& list = state_of(info).complex_programs;
-  const ComplexProgram* first = list.load(std::memory_order_acquire);
-  for (const ComplexProgram* p = first; p; p = p->next) {
-    if (p->type == type && p->which == which) return p->program;
+const Instance& instance_of(const PointwiseInfo& info, const Binding& binding) {
+  auto& list = state_of(info).instances;
+  const uint64_t packed = binding.packed(info.tensor_names.size());
+  const Instance* first = list.load(std::memory_order_acquire);
+  for (const Instance* i = first; i; i = i->next) {
+    if (i->binding == packed) return *i;
   }
   // Two threads may both add it; either one does.
-  ComplexProgram* made = compile_complex(info, type, which).release();
+  Instance* made = make_instance(info, binding).release();
   made->next = first;
   while (!list.compare_exchange_weak(made->next, made, std::memory_order_acq_rel)) {
   }
-  return made->program;
+  return *made;
+}
+
+void set_what_it_asks(PointwiseInfo& info, const expr::Builder& g, expr::NodeId root) {
+  for (expr::NodeId id = 0; id <= root; ++id) {
+    if (!expr::uses(g, root, id)) continue;
+    const expr::Node& n = g[id];
+    info.asks_dtypes |= n.op == expr::Op::RoundTo || n.type == expr::Type::Wide;
+    if (n.op == expr::Op::Cast && g[n.args[0]].op == expr::Op::Number) info.numbers_as_computed = false;
+  }
 }
 
 void report_block_kernel(const PointwiseInfo& info, const BlockKernel& kernel) {

@@ -5,7 +5,6 @@
 #include <atomic>
 
 #include "backends/cpu/pointwise/interpreter.h"
-#include "tenon/expr/complex.h"
 #include "tenon/iter/pointwise.h"
 
 namespace tenon {
@@ -14,33 +13,51 @@ class TensorIterator;
 
 namespace tenon::detail {
 
-inline constexpr int kNumComputeTypes = 4;
-
 /// A kernel over contiguous blocks: compiled, or a program of the interpreter.
 struct BlockKernel {
   PointwiseBlockFn compiled = nullptr;
   const cpu::Program* program = nullptr;
 
-  void operator()(void* const* ptrs, size_t n, const void* scalars) const {
+  void operator()(void* const* ptrs, size_t n, const void* numbers) const {
     if (compiled)
-      compiled(ptrs, n, scalars);
+      compiled(ptrs, n, numbers);
     else
-      program->run(ptrs, n, scalars);
+      program->run(ptrs, n, numbers);
   }
 };
 
-/// The program of an operator for operands of which some are complex. Kept in a list that only grows.
-struct ComplexProgram {
-  expr::ComputeType type;
-  expr::ComplexOperands which;
+/// What a call brings that decides which expression runs, packed: the compute type, the dtypes of operands
+/// and of what is computed, which numbers are complex. Two calls with equal bindings run the same instance.
+struct Binding {
+  expr::Type type;
+  DType inputs[PointwiseInfo::kMaxTensors];
+  DType computed;
+  uint32_t complex_numbers = 0;
+
+  uint64_t packed(size_t num_inputs) const noexcept {
+    uint64_t bits = static_cast<uint64_t>(compute_index(type)) | static_cast<uint64_t>(computed) << 2;
+    for (size_t i = 0; i < num_inputs; ++i) bits |= static_cast<uint64_t>(inputs[i]) << (8 + 6 * i);
+    return bits | static_cast<uint64_t>(complex_numbers) << 56;
+  }
+};
+static_assert(kNumDTypes <= 64 && PointwiseInfo::kMaxTensors <= 8 && PointwiseInfo::kMaxScalars <= 8);
+
+/// An operator's typed expression for calls of one binding, and its program. Slots are dense in the compute
+/// type. Kept in a list that only grows.
+struct Instance {
+  uint64_t binding;
+  expr::ExpressionPtr expression;
   cpu::Program program;
-  const ComplexProgram* next = nullptr;
+  const Instance* next = nullptr;
 };
 
+/// Most numbers of an instance: each with two parts, or in two types.
+inline constexpr size_t kMaxNumbers = 2 * PointwiseInfo::kMaxScalars;
+
 struct PointwiseState {
-  PointwiseBlockFn compiled[kNumComputeTypes] = {};
-  std::atomic<const cpu::Program*> programs[kNumComputeTypes] = {};
-  std::atomic<const ComplexProgram*> complex_programs{nullptr};
+  PointwiseBlockFn compiled[expr::kNumComputeTypes] = {};
+  std::atomic<const cpu::Program*> programs[expr::kNumComputeTypes] = {};
+  std::atomic<const Instance*> instances{nullptr};
   /// Points to `kNoDerivative` where the derivative is zero, null where nobody asked yet.
   std::atomic<const PointwiseDerivative*> derivatives[PointwiseInfo::kMaxTensors] = {};
 };
@@ -58,20 +75,20 @@ inline PointwiseState& state_of(const PointwiseInfo& info) {
 
 /// Compiles the expression for the interpreter at the first call. Throws Error{Type} when it cannot run in
 /// `type`.
-const cpu::Program& program_of(const PointwiseInfo& info, expr::ComputeType type);
+const cpu::Program& program_of(const PointwiseInfo& info, expr::Type type);
 
-inline BlockKernel kernel_of(const PointwiseInfo& info, expr::ComputeType type) {
+inline BlockKernel kernel_of(const PointwiseInfo& info, expr::Type type) {
   PointwiseState& state = state_of(info);
-  const auto t = static_cast<size_t>(type);
+  const auto t = static_cast<size_t>(compute_index(type));
   if (PointwiseBlockFn f = state.compiled[t]) return {f, nullptr};
   const cpu::Program* program = state.programs[t].load(std::memory_order_acquire);
   return {nullptr, program ? program : &program_of(info, type)};
 }
 
-/// The program over real and imaginary parts; its type is that of a part. Compiled at the first call with
-/// such operands. Throws Error{NotImplemented} for what complex numbers do not have.
-const cpu::Program& complex_program_of(const PointwiseInfo& info, expr::ComputeType type,
-                                       const expr::ComplexOperands& which);
+/// The instance for calls of one binding: over real and imaginary parts where operands are complex, rounding
+/// where the text says stored(x). Made at the first such call. Throws Error{NotImplemented} for what complex
+/// numbers do not have.
+const Instance& instance_of(const PointwiseInfo& info, const Binding& binding);
 
 /// The expression's symbols and root in `g`.
 struct ParsedPointwise {
@@ -79,14 +96,17 @@ struct ParsedPointwise {
   SmallVector<expr::NodeId, PointwiseInfo::kMaxTensors> tensors;
   SmallVector<expr::NodeId, PointwiseInfo::kMaxScalars> scalars;
 };
-ParsedPointwise parse_pointwise(expr::Graph& g, const PointwiseInfo& info);
+ParsedPointwise parse_pointwise(expr::Builder& g, const PointwiseInfo& info);
+
+/// Sets what follows from the expression: numbers_as_computed, asks_dtypes.
+void set_what_it_asks(PointwiseInfo& info, const expr::Builder& g, expr::NodeId root);
 
 /// Tells kernel_report.h what ran: "simd:AVX2", "interpreter:AVX2".
 void report_block_kernel(const PointwiseInfo& info, const BlockKernel& kernel);
 
 /// The loop over an iterator's operands in tiles; pointwise_tiles.cc. `result` is the dtype of the operator's
 /// result, which an `out` of another one is converted from.
-void run_tiles(const TensorIterator& iter, const BlockKernel& kernel, expr::ComputeType type, DType result,
+void run_tiles(const TensorIterator& iter, const BlockKernel& kernel, expr::Type type, DType result,
                const void* scalars);
 
 }  // namespace tenon::detail

@@ -15,7 +15,7 @@ constexpr int64_t kTileBytes = 4096;
 
 class TileLoop {
  public:
-  TileLoop(const TensorIterator& iter, const BlockKernel& kernel, expr::ComputeType type, DType result,
+  TileLoop(const TensorIterator& iter, const BlockKernel& kernel, expr::Type type, DType result,
            const void* scalars)
       : kernel_(kernel),
         scalars_(scalars),
@@ -180,7 +180,7 @@ class TileLoop {
 
 }  // namespace
 
-void run_tiles(const TensorIterator& iter, const BlockKernel& kernel, expr::ComputeType type, DType result,
+void run_tiles(const TensorIterator& iter, const BlockKernel& kernel, expr::Type type, DType result,
                const void* scalars) {
   const TileLoop loop(iter, kernel, type, result, scalars);
   iter.for_each_2d([&](char* const* ptrs, const int64_t* strides, int64_t n0, int64_t n1) {

@@ -10,6 +10,9 @@
 
 #include "backends/cpu/pointwise/interpreter.h"
 #include "tenon/core/error.h"
+#include "tenon/expr/expr.h"
+#include "tenon/expr/instantiate.h"
+#include "tenon/expr/typed_text.h"
 
 namespace tenon::expr {
 namespace {
@@ -17,24 +20,29 @@ namespace {
 using Complex = std::complex<double>;
 
 struct Parsed {
-  Graph g;
-  Kernel kernel{.name = "test"};
-  explicit Parsed(std::string_view text, ComputeType type = ComputeType::Float64) {
+  Builder g;
+  NodeId root;
+  explicit Parsed(std::string_view text) {
     const Symbol symbols[] = {
         {"x", SymbolKind::Tensor}, {"y", SymbolKind::Tensor}, {"s", SymbolKind::Scalar}};
-    kernel.outputs = {parse(g, text, symbols)};
-    kernel.inputs = {g.symbol("x"), g.symbol("y")};
-    kernel.scalars = {g.symbol("s", SymbolKind::Scalar)};
-    kernel.type = type;
+    root = parse(g, text, symbols);
+  }
+  // Over parts; `y` is complex too where `both` is set, and so are number and result.
+  ExpressionPtr split(bool both = true, bool real_result = false, CallTypes types = {}) const {
+    const DType inputs[] = {DType::Complex128, both ? DType::Complex128 : DType::Float64};
+    const DType results[] = {real_result ? DType::Float64 : DType::Complex128};
+    types.compute = Type::F64;
+    types.inputs = inputs;
+    types.results = results;
+    types.complex_numbers = both ? 1 : 0;
+    return instantiate(*g.finish({root}), types);
   }
 };
 
 // Runs `text` on complex x, y and s.
 std::vector<Complex> run(std::string_view text, const std::vector<Complex>& x, const std::vector<Complex>& y,
-                         Complex s, ComplexOperands which = {.inputs = 3, .scalars = 1}) {
-  Parsed p(text);
-  const Kernel parts = split_complex(p.g, p.kernel, which, false);
-  const cpu::Program program(p.g, parts);
+                         Complex s, CallTypes types = {}) {
+  const cpu::Program program(*Parsed(text).split(true, false, types));
   const size_t n = x.size();
   std::vector<std::vector<double>> planes(6, std::vector<double>(n));
   for (size_t i = 0; i < n; ++i) {
@@ -43,8 +51,8 @@ std::vector<Complex> run(std::string_view text, const std::vector<Complex>& x, c
   }
   std::vector<void*> ptrs;
   for (auto& plane : planes) ptrs.push_back(plane.data());
-  const double scalars[] = {s.real(), s.imag()};
-  program.run(ptrs.data(), n, scalars);
+  const double numbers[] = {s.real(), s.imag()};
+  program.run(ptrs.data(), n, numbers);
   std::vector<Complex> out;
   for (size_t i = 0; i < n; ++i) out.emplace_back(planes[0][i], planes[1][i]);
   return out;
@@ -83,43 +91,41 @@ TEST(SplitComplex, OfCompositionsMatchesTheLibrary) {
 
 TEST(SplitComplex, ConjugatesOperandsAndResult) {
   const std::vector<Complex> x = numbers(3), y = numbers(4);
-  const auto got =
-      run("x * y", x, y, 0, {.inputs = 3, .scalars = 1, .conjugated = 1, .conjugated_output = true});
+  const auto got = run("x * y", x, y, 0, {.conjugated = 1, .conjugated_results = true});
   for (size_t i = 0; i < x.size(); ++i) {
     EXPECT_LE(std::abs(got[i] - std::conj(std::conj(x[i]) * y[i])), 1e-14 * std::abs(got[i]));
   }
 }
 
 TEST(SplitComplex, RealOperandsStayReal) {
-  Parsed p("x * y");
-  const Kernel parts = split_complex(p.g, p.kernel, {.inputs = 1}, false);
-  EXPECT_EQ(parts.inputs.size(), 3u);
-  EXPECT_EQ(to_string(p.g, parts.outputs[0]).find("0"), std::string::npos);
+  const ExpressionPtr parts = Parsed("x * y").split(false);
+  EXPECT_EQ(to_string(*parts),
+            "in x0.re: complex128, x1.im: complex128, x2: float64; number n0: f64; "
+            "out.re complex128: mul(x0, x2); out.im complex128: mul(x1, x2);");
 }
 
 TEST(SplitComplex, RefusesWhatComplexNumbersDoNotHave) {
   for (const char* text : {"x < y", "max(x, y)", "floor(x)", "erf(x)", "fmod(x, y)", "relu(x)", "sign(x)"}) {
     Parsed p(text);
     try {
-      split_complex(p.g, p.kernel, {.inputs = 3}, false);
+      p.split(true, text[1] == ' ' && text[2] == '<');
       FAIL() << text;
     } catch (const Error& e) {
       EXPECT_EQ(e.kind(), ErrorKind::NotImplemented) << text;
       EXPECT_NE(std::string(e.what()).find("complex numbers"), std::string::npos) << e.what();
     }
   }
-  Parsed p("x * x");
-  EXPECT_THROW(split_complex(p.g, p.kernel, {.inputs = 3}, true), Error);
+  EXPECT_THROW(Parsed("x * x").split(true, true), Error);
 }
 
 TEST(SplitComplex, KnowsWhatIsHolomorphic) {
   for (const char* text : {"exp(x) * y", "where(x == y, x, y)", "x / y ** 2"}) {
     Parsed p(text);
-    EXPECT_TRUE(is_holomorphic(p.g, p.kernel.outputs[0])) << text;
+    EXPECT_TRUE(is_holomorphic(p.g, p.root)) << text;
   }
   for (const char* text : {"abs(x)", "exp(conj(x))", "real(x) + y", "sgn(x)", "angle(y)"}) {
     Parsed p(text);
-    EXPECT_FALSE(is_holomorphic(p.g, p.kernel.outputs[0])) << text;
+    EXPECT_FALSE(is_holomorphic(p.g, p.root)) << text;
   }
 }
 

@@ -6,17 +6,17 @@
 #include <limits>
 
 #include "backends/cpu/pointwise/interpreter.h"
-#include "tenon/expr/evaluate.h"
+#include "tenon/expr/reference.h"
 #include "tests/expr/random_expression.h"
 
 namespace tenon::cpu {
 namespace {
 
 using namespace expr::testing;
-using expr::ComputeType;
-using expr::Graph;
+using expr::Builder;
 using expr::NodeId;
 using expr::Op;
+using expr::Type;
 
 struct Bounded {
   double value = 0;
@@ -25,7 +25,7 @@ struct Bounded {
 
 class Bounds {
  public:
-  Bounds(const Graph& g, bool is_float)
+  Bounds(const Builder& g, bool is_float)
       : g_(g),
         relative_(is_float ? 3 * 0x1p-23 : 6 * 0x1p-52),
         largest_(is_float ? std::numeric_limits<float>::max() : std::numeric_limits<double>::max()),
@@ -40,7 +40,7 @@ class Bounds {
 
  private:
   Bounded node(NodeId id, const std::vector<Bounded>& at, std::span<const expr::NamedValue> values) const {
-    if (g_[id].op == Op::Symbol) {
+    if (g_.is_symbol(id)) {
       for (const expr::NamedValue& v : values) {
         if (v.name == g_.symbol_of(id).name) return {v.value, 0};
       }
@@ -59,7 +59,7 @@ class Bounds {
         args[i] = saved;
       }
     }
-    const bool steps = g_[id].kind == expr::Kind::Mask || g_[id].op == Op::Floor || g_[id].op == Op::Ceil ||
+    const bool steps = g_.is_mask(id) || g_[id].op == Op::Floor || g_[id].op == Op::Ceil ||
                        g_[id].op == Op::Round || g_[id].op == Op::Trunc;
     if (steps)
       result.error = result.error == 0 ? 0 : HUGE_VAL;
@@ -71,17 +71,17 @@ class Bounds {
     return result;
   }
 
-  const Graph& g_;
+  const Builder& g_;
   double relative_, largest_, smallest_;
 };
 
 template <class T>
-void compare(ComputeType type, uint64_t first_seed) {
+void compare(Type type, uint64_t first_seed) {
   size_t decided = 0, total = 0;
   for (uint64_t seed = first_seed; seed < first_seed + 100; ++seed) {
-    Graph g;
-    const expr::Kernel k = random_kernel(g, seed, type, 8);
-    const Program program(g, k);
+    Builder g;
+    const std::vector<expr::NodeId> outputs = random_outputs(g, seed, type, 8);
+    const Program program(*random_typed(g, outputs, type));
     const Bounds bounds(g, sizeof(T) == 4);
     constexpr size_t kElements = 48;
     std::mt19937_64 rng(seed);
@@ -91,16 +91,17 @@ void compare(ComputeType type, uint64_t first_seed) {
       x[i] = 4 * uniform() - 1, y[i] = 4 * uniform() - 1, m[i] = T(rng() % 2);
     const T s = uniform() + 1;
     void* ptrs[] = {out[0].data(), out[1].data(), x.data(), y.data(), m.data()};
-    program.run(ptrs, kElements, &s);
+    const uint64_t number = as_number(s);
+    program.run(ptrs, kElements, &number);
     for (size_t i = 0; i < kElements; ++i) {
       const expr::NamedValue values[] = {{"x", x[i]}, {"y", y[i]}, {"m", m[i]}, {"s", s}};
       for (size_t o = 0; o < 2; ++o) {
-        const Bounded want = bounds.of(k.outputs[o], values);
+        const Bounded want = bounds.of(outputs[o], values);
         ++total;
         if (!(want.error < HUGE_VAL)) continue;
         ++decided;
         ASSERT_LE(std::abs(static_cast<double>(out[o][i]) - want.value), want.error)
-            << expr::name(type) << " seed " << seed << ": " << to_string(g, k.outputs[o]) << " at x=" << x[i]
+            << expr::name(type) << " seed " << seed << ": " << to_string(g, outputs[o]) << " at x=" << x[i]
             << " y=" << y[i] << " m=" << m[i] << " s=" << s << " is " << out[o][i] << ", reference "
             << want.value;
       }
@@ -109,8 +110,8 @@ void compare(ComputeType type, uint64_t first_seed) {
   EXPECT_GT(decided, total / 3) << "too few samples say anything";
 }
 
-TEST(ErrorBound, RandomExpressionsFloat32) { compare<float>(ComputeType::Float32, 7000); }
-TEST(ErrorBound, RandomExpressionsFloat64) { compare<double>(ComputeType::Float64, 8000); }
+TEST(ErrorBound, RandomExpressionsFloat32) { compare<float>(Type::F32, 7000); }
+TEST(ErrorBound, RandomExpressionsFloat64) { compare<double>(Type::F64, 8000); }
 
 }  // namespace
 }  // namespace tenon::cpu

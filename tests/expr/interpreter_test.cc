@@ -6,53 +6,52 @@
 
 #include <cmath>
 
-#include "tests/expr/lowered_reference.h"
+#include "tenon/expr/spec.h"
+
+#include "tenon/expr/evaluator.h"
 #include "tests/expr/random_expression.h"
 
 namespace tenon::cpu {
 namespace {
 
-using expr::ComputeType;
-using expr::Graph;
-using expr::Kernel;
+using expr::Builder;
 using expr::NodeId;
 using expr::Symbol;
 using expr::SymbolKind;
-using expr::testing::LoweredReference;
+using expr::Type;
 using expr::testing::random_values;
 using expr::testing::same_bits;
 
 template <class T>
-void compare_random(ComputeType type, uint64_t first_seed, int count) {
+void compare_random(Type type, uint64_t first_seed, int count) {
   for (uint64_t seed = first_seed; seed < first_seed + static_cast<uint64_t>(count); ++seed) {
-    Graph g;
-    const Kernel k = expr::testing::random_kernel(g, seed, type);
-    const std::string text = to_string(g, k.outputs[0]);
-    const Program program(g, k);
-    const expr::Lowered lowered = lower(g, k);
+    Builder g;
+    const std::vector<NodeId> outputs = expr::testing::random_outputs(g, seed, type);
+    const expr::ExpressionPtr e = expr::testing::random_typed(g, outputs, type);
+    check(*e);
+    const Program program(*e);
     const size_t n = 1 + seed % 700;
     const std::vector<T> x = random_values<T>(n, seed), y = random_values<T>(n, seed + 1),
                          m = random_values<T>(n, seed + 2);
-    const std::vector<T> s = random_values<T>(1, seed + 3);
-    std::vector<T> want[2];
-    LoweredReference<T> reference;
+    const uint64_t s = expr::testing::as_number(random_values<T>(1, seed + 3)[0]);
+    std::vector<T> want[2] = {std::vector<T>(n), std::vector<T>(n)};
     for (size_t i = 0; i < n; ++i) {
-      const auto out = reference.run(lowered, {x[i], y[i], m[i]}, s);
-      want[0].push_back(out[0]);
-      want[1].push_back(out[1]);
+      const void* inputs[] = {&x[i], &y[i], &m[i]};
+      void* out[] = {&want[0][i], &want[1][i]};
+      evaluate(*e, inputs, &s, out);
     }
     for (CpuTarget target : supported_cpu_targets()) {
       std::vector<T> got[2] = {std::vector<T>(n), std::vector<T>(n)};
       void* ptrs[] = {got[0].data(), got[1].data(), const_cast<T*>(x.data()), const_cast<T*>(y.data()),
                       const_cast<T*>(m.data())};
-      program.run(ptrs, n, s.data(), target);
+      program.run(ptrs, n, &s, target);
       for (size_t o = 0; o < 2; ++o) {
         for (size_t i = 0; i < n; ++i) {
           ASSERT_TRUE(same_bits(got[o][i], want[o][i]))
               << name(target) << " " << expr::name(type) << " seed " << seed << " element " << i << " output "
               << o << ": " << got[o][i] << " for " << want[o][i] << "\n"
-              << to_string(g, k.outputs[o]) << "\nat x=" << x[i] << " y=" << y[i] << " m=" << m[i]
-              << " s=" << s[0] << "\n"
+              << to_string(g, outputs[o]) << "\nat x=" << x[i] << " y=" << y[i] << " m=" << m[i] << " s=" << s
+              << "\n"
               << program.to_string();
         }
       }
@@ -61,25 +60,23 @@ void compare_random(ComputeType type, uint64_t first_seed, int count) {
 }
 
 TEST(Interpreter, RandomExpressionsHaveTheSameBitsOnEveryTargetFloat32) {
-  compare_random<float>(ComputeType::Float32, 1, 60);
+  compare_random<float>(Type::F32, 1, 60);
 }
 TEST(Interpreter, RandomExpressionsHaveTheSameBitsOnEveryTargetFloat64) {
-  compare_random<double>(ComputeType::Float64, 1001, 60);
+  compare_random<double>(Type::F64, 1001, 60);
 }
 TEST(Interpreter, RandomExpressionsHaveTheSameBitsOnEveryTargetInt32) {
-  compare_random<int32_t>(ComputeType::Int32, 2001, 40);
+  compare_random<int32_t>(Type::I32, 2001, 40);
 }
 TEST(Interpreter, RandomExpressionsHaveTheSameBitsOnEveryTargetInt64) {
-  compare_random<int64_t>(ComputeType::Int64, 3001, 40);
+  compare_random<int64_t>(Type::I64, 3001, 40);
 }
 
 TEST(Interpreter, AnOutputMayBeAnInput) {
-  Graph g;
+  Builder g;
   const Symbol symbols[] = {{"a", SymbolKind::Tensor}, {"b", SymbolKind::Tensor}};
-  Kernel k{.name = "swap", .type = ComputeType::Float32};
-  k.outputs = {parse(g, "a + b", symbols), parse(g, "a - b", symbols)};
-  k.inputs = {g.find_symbol("a"), g.find_symbol("b")};
-  const Program program(g, k);
+  const NodeId sum = parse(g, "a + b", symbols), difference = parse(g, "a - b", symbols);
+  const Program program(*expr::instantiate(*g.finish({sum, difference}), {.compute = Type::F32}));
   std::vector<float> a(1000), b(1000);
   for (size_t i = 0; i < a.size(); ++i) a[i] = static_cast<float>(i), b[i] = 2;
   void* ptrs[] = {a.data(), b.data(), a.data(), b.data()};
@@ -91,14 +88,11 @@ TEST(Interpreter, AnOutputMayBeAnInput) {
 }
 
 TEST(Interpreter, OutputsThatAreInputsLiteralsAndScalars) {
-  Graph g;
+  Builder g;
   const Symbol symbols[] = {{"a", SymbolKind::Tensor}, {"s", SymbolKind::Scalar}};
-  Kernel k{.name = "copies", .type = ComputeType::Int64};
-  k.outputs = {parse(g, "a", symbols), parse(g, "3", symbols), parse(g, "s * 2", symbols),
-               parse(g, "a", symbols)};
-  k.inputs = {g.find_symbol("a")};
-  k.scalars = {g.find_symbol("s")};
-  const Program program(g, k);
+  std::vector<NodeId> outputs;
+  for (const char* text : {"a", "3", "s * 2", "a"}) outputs.push_back(parse(g, text, symbols));
+  const Program program(*expr::instantiate(*g.finish(outputs), {.compute = Type::I64}));
   const size_t n = 259;
   std::vector<int64_t> a(n), out[4] = {std::vector<int64_t>(n), std::vector<int64_t>(n),
                                        std::vector<int64_t>(n), std::vector<int64_t>(n)};
@@ -113,11 +107,10 @@ TEST(Interpreter, OutputsThatAreInputsLiteralsAndScalars) {
 }
 
 TEST(Interpreter, NeverReadsOrWritesBeyondTheBlock) {
-  Graph g;
+  Builder g;
   const Symbol symbols[] = {{"a", SymbolKind::Tensor}};
-  Kernel k{.name = "silu", .outputs = {parse(g, "a * sigmoid(a)", symbols)}, .type = ComputeType::Float64};
-  k.inputs = {g.find_symbol("a")};
-  const Program program(g, k);
+  const NodeId root = parse(g, "a * sigmoid(a)", symbols);
+  const Program program(*expr::instantiate(*g.finish({root}), {.compute = Type::F64}));
   for (size_t n : {0u, 1u, 15u, 16u, 17u, 255u, 256u, 257u, 513u}) {
     std::vector<double> out(n + 1, -7), a(n, 0.5);  // a sanitizer sees a read past the end
     void* ptrs[] = {out.data(), a.data()};

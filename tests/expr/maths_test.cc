@@ -14,9 +14,9 @@
 namespace tenon::cpu {
 namespace {
 
-using expr::ComputeType;
+using expr::Type;
 
-PointwiseFn kernel_of(std::string_view function, ComputeType type, CpuTarget target) {
+PointwiseFn kernel_of(std::string_view function, Type type, CpuTarget target) {
   const uint16_t number =
       expr::find_primitive({.op = expr::Op::Call, .function = expr::find_function(function), .type = type});
   EXPECT_NE(number, expr::kNoPrimitive) << function;
@@ -73,7 +73,7 @@ void make_inputs(std::vector<T>& x, std::vector<T>& y, uint64_t seed) {
 }
 
 template <class T>
-void expect_same_bits_everywhere(ComputeType type) {
+void expect_same_bits_everywhere(Type type) {
   std::vector<T> x, y;
   make_inputs(x, y, 12);
   for (const expr::Function& f : expr::functions()) {
@@ -93,15 +93,15 @@ void expect_same_bits_everywhere(ComputeType type) {
   }
 }
 
-TEST(Maths, SameBitsOnEveryTargetFloat32) { expect_same_bits_everywhere<float>(ComputeType::Float32); }
-TEST(Maths, SameBitsOnEveryTargetFloat64) { expect_same_bits_everywhere<double>(ComputeType::Float64); }
+TEST(Maths, SameBitsOnEveryTargetFloat32) { expect_same_bits_everywhere<float>(Type::F32); }
+TEST(Maths, SameBitsOnEveryTargetFloat64) { expect_same_bits_everywhere<double>(Type::F64); }
 
 // An element's bits do not depend on where in the block it stands, nor on how long the block is.
 TEST(Maths, BitsDoNotDependOnThePosition) {
   std::vector<float> x, y;
   make_inputs(x, y, 13);
   for (const CpuTarget target : supported_cpu_targets()) {
-    const PointwiseFn kernel = kernel_of("sigmoid", ComputeType::Float32, target);
+    const PointwiseFn kernel = kernel_of("sigmoid", Type::F32, target);
     const std::vector<float> whole = apply(kernel, x, y);
     for (size_t begin = 0; begin < 40; ++begin) {
       for (size_t n = 1; n < 40; ++n) {
@@ -123,7 +123,7 @@ TEST(Maths, RoundingOpsAndRemaindersAreExact) {
   make_inputs(x, y, 14);
   for (const CpuTarget target : supported_cpu_targets()) {
     const auto values = [&](expr::Op op) {
-      return apply(primitive(expr::find_primitive({.op = op, .type = ComputeType::Float64}), target), x, y);
+      return apply(primitive(expr::find_primitive({.op = op, .type = Type::F64}), target), x, y);
     };
     const auto floors = values(expr::Op::Floor), ceils = values(expr::Op::Ceil),
                rounds = values(expr::Op::Round);

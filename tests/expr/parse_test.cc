@@ -16,13 +16,13 @@ const Symbol kSymbols[] = {{"self", SymbolKind::Tensor},
                            {"alpha", SymbolKind::Scalar}};
 
 double value(std::string_view text, double self = 3, double other = 5, double mask = 1, double alpha = 0.5) {
-  Graph g;
+  Builder g;
   const NamedValue values[] = {{"self", self}, {"other", other}, {"mask", mask}, {"alpha", alpha}};
   return evaluate(g, parse(g, text, kSymbols), values);
 }
 
 std::string error_of(std::string_view text) {
-  Graph g;
+  Builder g;
   try {
     parse(g, text, kSymbols);
   } catch (const Error& e) {
@@ -69,7 +69,7 @@ TEST(Parse, WhereMasksAndLet) {
 }
 
 TEST(Parse, SharesEqualSubexpressions) {
-  Graph g;
+  Builder g;
   const NodeId root = parse(g, "exp(self + other) * exp(self + other)", kSymbols);
   EXPECT_EQ(g.args(root)[0], g.args(root)[1]);
 }
@@ -118,9 +118,9 @@ TEST(Parse, HostileTextIsAnErrorNotACrash) {
   EXPECT_NE(error_of(std::string(100000, '1')).find("at most 8192"), std::string::npos);
   std::string chain = "self";
   while (chain.size() < 8000) chain += "+self";
-  Graph g;
+  Builder g;
   const NodeId root = parse(g, chain, kSymbols);
-  EXPECT_NO_THROW(check(g, root, ComputeType::Float32));
+  EXPECT_NO_THROW(check(g, root, Type::F32));
   EXPECT_NO_THROW(to_string(g, root));
 }
 
@@ -130,7 +130,7 @@ TEST(Print, TextParsesBackToTheSameNode) {
         "self / (other / 2)", "(self < 1) & (mask | !(other == 2))", "-(-self)", "-(2)", "--2",
         "abs(self) ** -2.5", "fma(self, 1e30, -0.0)", "let t = exp(self * other); t / (1 + t) - t",
         "(self + other) * 2 - nan * inf"}) {
-    Graph g;
+    Builder g;
     const NodeId root = parse(g, text, kSymbols);
     const std::string printed = to_string(g, root);
     EXPECT_EQ(parse(g, printed, kSymbols), root) << text << " -> " << printed;
@@ -138,14 +138,14 @@ TEST(Print, TextParsesBackToTheSameNode) {
 }
 
 TEST(Print, NamesSharedSubexpressions) {
-  Graph g;
+  Builder g;
   const NodeId root = parse(g, "exp(self * other) / (1 + exp(self * other))", kSymbols);
   EXPECT_EQ(to_string(g, root), "let t1 = exp(self * other); t1 / (1 + t1)");
 }
 
 TEST(Types, RefuseWhatAComputeTypeCannotRun) {
-  Graph g;
-  const auto message = [&](std::string_view text, ComputeType type) -> std::string {
+  Builder g;
+  const auto message = [&](std::string_view text, Type type) -> std::string {
     try {
       check(g, parse(g, text, kSymbols), type);
       return "no error";
@@ -154,22 +154,19 @@ TEST(Types, RefuseWhatAComputeTypeCannotRun) {
       return e.what();
     }
   };
-  EXPECT_EQ(message("exp(self)", ComputeType::Int64), "expression: `exp` needs a floating type, got int64");
-  EXPECT_EQ(message("self / other", ComputeType::Int32),
-            "expression: `div` needs a floating type, got int32");
-  EXPECT_EQ(message("self & other", ComputeType::Float32),
-            "expression: `and` needs integers or masks, got float32");
-  EXPECT_EQ(message("self * 0.5", ComputeType::Int64),
+  EXPECT_EQ(message("exp(self)", Type::I64), "expression: `exp` needs a floating type, got int64");
+  EXPECT_EQ(message("self / other", Type::I32), "expression: `div` needs a floating type, got int32");
+  EXPECT_EQ(message("self & other", Type::F32), "expression: `and` needs integers or masks, got float32");
+  EXPECT_EQ(message("self * 0.5", Type::I64),
             "expression: literal 0.5 is not a whole number, as int64 needs");
-  EXPECT_EQ(message("self * 2.0 + floor(self)", ComputeType::Int64), "no error");
-  EXPECT_EQ(message("self + 5000000000", ComputeType::Int32),
-            "expression: literal 5000000000 does not fit 32 bits");
+  EXPECT_EQ(message("self * 2.0 + floor(self)", Type::I64), "no error");
+  EXPECT_EQ(message("self + 5000000000", Type::I32), "expression: literal 5000000000 does not fit 32 bits");
   EXPECT_TRUE(runs_on_integers(g, parse(g, "abs(self) * sign(other)", kSymbols)));
   EXPECT_FALSE(runs_on_integers(g, parse(g, "tanh(self)", kSymbols)));
 }
 
-TEST(Graph, SymbolsAndUses) {
-  Graph g;
+TEST(Builder, SymbolsAndUses) {
+  Builder g;
   const NodeId root = parse(g, "where(mask, self, 0) * alpha", kSymbols);
   EXPECT_TRUE(uses(g, root, g.find_symbol("alpha")));
   EXPECT_FALSE(uses(g, root, g.find_symbol("other")));

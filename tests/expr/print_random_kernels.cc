@@ -1,6 +1,5 @@
 // print_random_kernels FILE: prints the random kernels that printed_kernels_test.cc compares with the
 // interpreter. A build-time tool of the tests; see room.cmake.
-#include <deque>
 #include <filesystem>
 #include <fstream>
 
@@ -10,12 +9,14 @@
 int main(int argc, char** argv) {
   using namespace tenon::expr;
   if (argc != 2) return 2;
-  std::deque<Graph> graphs;
+  std::vector<ExpressionPtr> expressions;
   std::vector<PrintedKernel> kernels;
-  for (const ComputeType type : kComputeTypes) {
+  for (const Type type : kComputeTypes) {
     for (int i = 0; i < testing::kPrintedPerType; ++i) {
-      Graph& g = graphs.emplace_back();
-      kernels.push_back({&g, testing::random_kernel(g, testing::printed_seed(type, i), type)});
+      Builder g;
+      const uint64_t seed = testing::printed_seed(type, i);
+      expressions.push_back(testing::random_typed(g, testing::random_outputs(g, seed, type), type));
+      kernels.push_back({"random_" + std::to_string(seed), expressions.back().get()});
     }
   }
   std::ofstream out(argv[1]);

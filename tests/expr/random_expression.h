@@ -3,26 +3,27 @@
 #pragma once
 
 #include <bit>
+#include <cstring>
 #include <limits>
 #include <random>
 #include <string>
 #include <type_traits>
 #include <vector>
 
+#include "tenon/expr/expr.h"
 #include "tenon/expr/function.h"
+#include "tenon/expr/instantiate.h"
 #include "tenon/expr/primitives.h"
 
 namespace tenon::expr::testing {
 
-/// Builds a kernel with two outputs, an expression of about `size` nodes that runs in `type` and one of its
+/// Two outputs: an expression of about `size` nodes that runs in `type` and one of its
 /// parts, from every op and function that does.
-inline Kernel random_kernel(Graph& g, uint64_t seed, ComputeType type, int size = 12) {
+inline std::vector<NodeId> random_outputs(Builder& g, uint64_t seed, Type type, int size = 12) {
   std::mt19937_64 rng(seed);
   const auto below = [&rng](size_t n) { return static_cast<size_t>(rng() % n); };
-  Kernel k{.name = "random_" + std::to_string(seed), .type = type};
-  k.inputs = {g.symbol("x"), g.symbol("y"), g.symbol("m", SymbolKind::MaskTensor)};
-  k.scalars = {g.symbol("s", SymbolKind::Scalar)};
-  std::vector<NodeId> pool = {k.inputs[0], k.inputs[1], k.inputs[2], k.scalars[0]};
+  std::vector<NodeId> pool = {g.symbol("x"), g.symbol("y"), g.symbol("m", SymbolKind::MaskTensor),
+                              g.symbol("s", SymbolKind::Scalar)};
   pool.push_back(is_floating(type) ? g.literal(0.1 + static_cast<double>(below(40)) / 10)
                                    : g.literal(static_cast<int>(below(9))));
   std::vector<Primitive> choices;
@@ -45,8 +46,20 @@ inline Kernel random_kernel(Graph& g, uint64_t seed, ComputeType type, int size 
     const std::span<const NodeId> list(args, arity);
     pool.push_back(p.op == Op::Call ? g.call(functions()[p.function].name, list) : g.make(p.op, list));
   }
-  k.outputs = {pool.back(), pool[pool.size() - 3]};
-  return k;
+  return {pool.back(), pool[pool.size() - 3]};
+}
+
+/// The same as a typed expression.
+inline ExpressionPtr random_typed(Builder& g, const std::vector<NodeId>& outputs, Type type) {
+  return instantiate(*g.finish(outputs), {.compute = type});
+}
+
+/// A number as kernels take it.
+template <class T>
+uint64_t as_number(T value) {
+  uint64_t bits = 0;
+  std::memcpy(&bits, &value, sizeof value);
+  return bits;
 }
 
 template <class T>
@@ -81,7 +94,7 @@ std::vector<T> random_values(size_t n, uint64_t seed) {
 
 /// The kernels that tests/expr/print_random_kernels.cc has compiled: how many of each type, and their seeds.
 inline constexpr int kPrintedPerType = 6;
-constexpr uint64_t printed_seed(ComputeType type, int i) {
+constexpr uint64_t printed_seed(Type type, int i) {
   return 5000 + 100 * static_cast<uint64_t>(type) + static_cast<uint64_t>(i);
 }
 

@@ -83,5 +83,72 @@ TEST(MakePointwise, FirstUseFromManyThreadsGivesOneAnswer) {
   for (const auto* d : seen) EXPECT_EQ(d, seen[0]);
 }
 
+TEST(MakePointwise, StoredRoundsAsAStepOfItsOwnDoes) {
+  const PointwiseInfo& f =
+      make_pointwise("stored(x * x) + y", kXY, {}, ComputeRule::Same, ResultRule::Compute);
+  const PointwiseInfo& fused = make_pointwise("x * x + y", kXY, {}, ComputeRule::Same, ResultRule::Compute);
+  for (const DType t : {DType::Float16, DType::BFloat16, DType::Float32, DType::Int8, DType::Int64}) {
+    std::vector<double> a, b;
+    for (int i = 0; i < 300; ++i) {
+      a.push_back(is_floating_point(t) ? 0.37 * i - 50 : i % 41 - 20);
+      b.push_back(is_floating_point(t) ? 1.0 / (i + 3) : i % 7);
+    }
+    const Tensor x = vector_of(a, t), y = vector_of(b, t), square = call(kMul, {&x, &x});
+    EXPECT_EQ(values(call(f, {&x, &y})), values(add(square, y))) << name(t);
+    const bool half = t == DType::Float16 || t == DType::BFloat16;
+    EXPECT_EQ(values(call(fused, {&x, &y})) != values(add(square, y)), half) << name(t);
+  }
+}
+
+TEST(MakePointwise, CastsInside) {
+  const PointwiseInfo& f =
+      make_pointwise("same(1 - float64(a)) * x", kX, kA, ComputeRule::Same, ResultRule::Compute);
+  for (const double n : {0.999, 0.1, 1e-9}) {
+    for (const DType t : {DType::Float32, DType::Float64}) {
+      const Tensor x = vector_of({1, 3, -7}, t);
+      const double factor = t == DType::Float32 ? static_cast<float>(1 - n) : 1 - n;
+      std::vector<double> want;
+      for (const double v : {1.0, 3.0, -7.0})
+        want.push_back(t == DType::Float32 ? static_cast<float>(factor) * static_cast<float>(v) : factor * v);
+      EXPECT_EQ(values(call(f, {&x}, {n})), want);
+    }
+  }
+  // One number in two types; a mixed product that float32 alone would round.
+  const PointwiseInfo& g =
+      make_pointwise("same(wide(x) * wide(a) - wide(x)) + a", kX, kA, ComputeRule::Same, ResultRule::Compute);
+  const Tensor x = vector_of({3, 1e8}, DType::Float32);
+  const double n = 1.0000001;
+  std::vector<double> want;
+  for (const double v : {3.0, 1e8}) want.push_back(static_cast<float>(v * n - v) + static_cast<float>(n));
+  EXPECT_EQ(values(call(g, {&x}, {n})), want);
+  const PointwiseInfo& truncated =
+      make_pointwise("same(int64(x)) + same(bool(x))", kX, {}, ComputeRule::Same, ResultRule::Compute);
+  const Tensor y = vector_of({-2.75, 0, 0.5, 7}, DType::Float32);
+  EXPECT_EQ(values(call(truncated, {&y})), (std::vector<double>{-1, 0, 1, 8}));
+}
+
+TEST(MakePointwise, CastsAreDifferentiated) {
+  const PointwiseInfo& f = make_pointwise("stored(same(float64(x) * float64(x))) * y", kXY, {},
+                                          ComputeRule::Same, ResultRule::Compute);
+  const Tensor x = vector_of({2, -3}), y = vector_of({5, 7});
+  const Tensor result = call(f, {&x, &y});
+  EXPECT_EQ(values(gradient(f, 0, {&x, &y}, {}, result)), (std::vector<double>{20, -42}));
+  EXPECT_EQ(values(gradient(f, 1, {&x, &y}, {}, result)), (std::vector<double>{4, 9}));
+  const PointwiseInfo& whole =
+      make_pointwise("same(int64(x)) * x", kX, {}, ComputeRule::Same, ResultRule::Compute);
+  const Tensor z = vector_of({2.5, -3.5});
+  EXPECT_EQ(values(gradient(whole, 0, {&z}, {}, call(whole, {&z}))), (std::vector<double>{2, -3}));
+}
+
+TEST(MakePointwise, TypesThatMeetWithoutACastAreAnError) {
+  const std::string message = error_of(ErrorKind::Type, [] {
+    make_pointwise("float64(x) + x", kX, {}, ComputeRule::Same, ResultRule::Compute);
+  });
+  EXPECT_NE(message.find("`add` of float64 and same"), std::string::npos) << message;
+  const std::string unknown = error_of(
+      ErrorKind::Value, [] { make_pointwise("float16(x)", kX, {}, ComputeRule::Same, ResultRule::Compute); });
+  EXPECT_NE(unknown.find("unknown function 'float16'"), std::string::npos) << unknown;
+}
+
 }  // namespace
 }  // namespace tenon::testing

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstring>
 #include <functional>
 #include <string>
 #include <vector>
@@ -17,7 +18,7 @@ namespace tenon::testing {
 /// now.
 inline std::function<void()> kept(const PointwiseLaunch& launch) {
   EXPECT_EQ(launch.ndim, 1u);
-  EXPECT_EQ(launch.type, expr::ComputeType::Float32);
+  EXPECT_EQ(launch.type, expr::Type::F32);
   struct Operand {
     Address address;
     int64_t stride;
@@ -30,13 +31,15 @@ inline std::function<void()> kept(const PointwiseLaunch& launch) {
     operands.push_back(
         {o.address, o.strides[0], o.on_host ? *reinterpret_cast<float*>(o.address) : 0, o.on_host});
   }
-  const auto* scalars = static_cast<const float*>(launch.scalars);
+  std::vector<float> numbers(launch.num_scalars);
+  for (uint32_t i = 0; i < launch.num_scalars; ++i)
+    std::memcpy(&numbers[i], static_cast<const char*>(launch.scalars) + 8 * i, sizeof(float));
   return
       [text = std::string(launch.expression), operands,
        tensor_names = std::vector<std::string>(launch.tensor_names, launch.tensor_names + launch.num_tensors),
        scalar_names = std::vector<std::string>(launch.scalar_names, launch.scalar_names + launch.num_scalars),
-       scalars = std::vector<float>(scalars, scalars + launch.num_scalars), count = launch.sizes[0]] {
-        expr::Graph g;
+       scalars = std::move(numbers), count = launch.sizes[0]] {
+        expr::Builder g;
         std::vector<expr::Symbol> symbols;
         for (const std::string& name : tensor_names) symbols.push_back({name, expr::SymbolKind::Tensor});
         for (const std::string& name : scalar_names) symbols.push_back({name, expr::SymbolKind::Scalar});

@@ -63,7 +63,7 @@ void check_expression(const OpDef& def, const YamlEntry& entry) {
     entry.fail_in("expr", e.what());
   }
   if (std::none_of(std::begin(expr::kComputeTypes), std::end(expr::kComputeTypes),
-                   [&](expr::ComputeType t) { return form.runs_in(t); })) {
+                   [&](expr::Type t) { return form.runs_in(t); })) {
     entry.fail_in("expr", "it runs neither on floating-point numbers nor on integers");
   }
   if (def.derivative.kind != DerivativeDef::Kind::Expression) return;

@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-#include "tenon/expr/evaluate.h"
+#include "tenon/expr/reference.h"
 #include "tools/opgen/pointwise_forms.h"
 
 namespace tenon::opgen {
@@ -26,7 +26,7 @@ double value_f32(const PointwiseForm& f, const std::vector<expr::NamedValue>& at
     if (!expr::uses(f.graph, f.root, id)) continue;
     double args[3] = {};
     for (int i = 0; i < f.graph[id].arity; ++i) args[i] = values[f.graph[id].args[i]];
-    if (f.graph[id].op == expr::Op::Symbol) {
+    if (f.graph.is_symbol(id)) {
       for (const expr::NamedValue& v : at) {
         if (v.name == f.graph.symbol_of(id).name) values[id] = v.value;
       }

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "tenon/expr/instantiate.h"
+
 namespace tenon::opgen {
 
 namespace {
@@ -19,7 +21,7 @@ std::vector<expr::Symbol> all_symbols(const PointwiseForm& form) {
 
 }  // namespace
 
-bool PointwiseForm::runs_in(expr::ComputeType type) const {
+bool PointwiseForm::runs_in(expr::Type type) const {
   try {
     expr::check(graph, root, type);
     return true;
@@ -28,11 +30,8 @@ bool PointwiseForm::runs_in(expr::ComputeType type) const {
   }
 }
 
-expr::Kernel PointwiseForm::kernel(const std::string& kernel_name, expr::ComputeType type) const {
-  expr::Kernel k{.name = kernel_name, .outputs = {root}, .inputs = {}, .scalars = {}, .type = type};
-  for (const expr::Symbol& t : tensors) k.inputs.push_back(graph.find_symbol(t.name));
-  for (const std::string& s : scalars) k.scalars.push_back(graph.find_symbol(s));
-  return k;
+expr::ExpressionPtr PointwiseForm::typed(expr::Type type) const {
+  return expr::instantiate(*graph.finish({root}), {.compute = type});
 }
 
 PointwiseForm pointwise_form(const OpDef& def, const std::string& text) {
@@ -62,7 +61,7 @@ PointwiseForm pointwise_form(const OpDef& def) { return pointwise_form(def, def.
 
 std::optional<PointwiseGradient> pointwise_gradient(const PointwiseForm& forward, size_t operand) {
   if (forward.tensors[operand].kind != SymbolKind::Tensor) return std::nullopt;
-  expr::Graph work = forward.graph;
+  expr::Builder work = forward.graph;
   const NodeId grad = work.symbol("grad");
   const NodeId result = work.symbol("result");
   const NodeId wrt = work.find_symbol(forward.tensors[operand].name);

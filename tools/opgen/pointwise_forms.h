@@ -18,12 +18,12 @@ struct PointwiseForm {
   std::vector<expr::Symbol> tensors;
   std::vector<std::string> scalars;
   /// Types of the operands as the compute type sees them.
-  expr::Graph graph;
+  expr::Builder graph;
   expr::NodeId root = expr::kNoNode;
 
-  bool runs_in(expr::ComputeType type) const;
-  /// The kernel of this form for one compute type.
-  expr::Kernel kernel(const std::string& name, expr::ComputeType type) const;
+  bool runs_in(expr::Type type) const;
+  /// What its kernel for one compute type computes.
+  expr::ExpressionPtr typed(expr::Type type) const;
 };
 
 /// d(result) / d(one tensor) * grad.

@@ -1,7 +1,6 @@
 // Pointwise operators as constant data, their derivatives likewise, and the SIMD kernels of the hot ones.
 #include <fmt/format.h>
 
-#include <deque>
 #include <map>
 
 #include "tools/opgen/files.h"
@@ -13,7 +12,7 @@ namespace tenon::opgen {
 
 namespace {
 
-using expr::ComputeType;
+using expr::Type;
 
 // The kernels of all forms, equal ones once: sub's derivative by `self` and mul's are kernels that exist
 // already. Which file a kernel is in follows from its own text, so that a new operator changes one or two
@@ -21,17 +20,16 @@ using expr::ComputeType;
 class KernelPool {
  public:
   /// "{kernels_3, 7}": where the kernel is; nothing for a type that the form cannot run in.
-  std::optional<std::string> add(const PointwiseForm& form, ComputeType type) {
+  std::optional<std::string> add(const PointwiseForm& form, Type type) {
     if (!form.runs_in(type)) return std::nullopt;
     const std::string text = canonical(form, type);
     const auto known = places_.find(text);
     if (known != places_.end()) return known->second;
     const size_t file = hash(text) % kKernelFiles;
     auto& kernels = kernels_[file];
-    const PointwiseForm& kept = forms_.emplace_back(form);
     const std::string name = fmt::format("k{}_{}", kernels.size(), expr::suffix(type));
     const std::string place = fmt::format("{{kernels_{}, {}}}", file, kernels.size());
-    kernels.push_back({&kept.graph, kept.kernel(name, type)});
+    kernels.push_back({name, expressions_.emplace_back(form.typed(type)).get()});
     places_.emplace(text, place);
     return place;
   }
@@ -52,8 +50,8 @@ class KernelPool {
 
  private:
   // Names do not matter to a kernel, only positions.
-  static std::string canonical(const PointwiseForm& form, ComputeType type) {
-    expr::Graph g = form.graph;
+  static std::string canonical(const PointwiseForm& form, Type type) {
+    expr::Builder g = form.graph;
     expr::NodeId root = form.root;
     for (size_t i = 0; i < form.tensors.size(); ++i) {
       root = expr::substitute(g, root, g.find_symbol(form.tensors[i].name),
@@ -74,7 +72,7 @@ class KernelPool {
     return h;
   }
 
-  std::deque<PointwiseForm> forms_;
+  std::vector<expr::ExpressionPtr> expressions_;
   std::vector<expr::PrintedKernel> kernels_[kKernelFiles];
   std::map<std::string, std::string> places_;  // by canonical text
 };
@@ -248,7 +246,7 @@ std::span<const PointwiseBlockFn> kernels() {{
 
   std::string add_kernels(const PointwiseForm& form, bool floats_only) {
     std::string row;
-    for (const ComputeType type : expr::kComputeTypes) {
+    for (const Type type : expr::kComputeTypes) {
       const auto place = !floats_only || expr::is_floating(type) ? pool_.add(form, type) : std::nullopt;
       row += place.value_or("{}") + ", ";
     }

@@ -1,7 +1,10 @@
 #include "backends/cpu/pointwise/interpreter.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
+
+#include "backends/cpu/pointwise/conversion.h"
 
 namespace tenon::cpu {
 
@@ -32,26 +35,22 @@ void fill(std::byte* to, size_t n, T value) {
 void Program::execute(const std::vector<Instruction>& list, void* const* places, size_t n, CpuTarget target) {
   for (const Instruction& i : list) {
     void* const ptrs[4] = {places[i.to], places[i.from[0]], places[i.from[1]], places[i.from[2]]};
-    i.kernels[static_cast<int>(target)](ptrs, n, nullptr);
+    i.kernels[static_cast<int>(target)](ptrs, n, i.context);
   }
 }
 
-void Program::fill_constants(std::byte* registers, size_t n, const void* scalars) const {
-  const size_t size = expr::item_size(type_);
+void Program::fill_constants(std::byte* registers, size_t n, const void* numbers) const {
   for (const Constant& c : constants_) {
     uint64_t bits = c.bits_or_index;
-    if (c.is_scalar) {
-      bits = 0;
-      std::memcpy(&bits, static_cast<const std::byte*>(scalars) + size * c.bits_or_index, size);
-    }
-    std::byte* const to = registers + c.to * kTileElements * size;
-    size == 4 ? fill(to, n, static_cast<uint32_t>(bits)) : fill(to, n, bits);
+    if (c.is_number) bits = static_cast<const uint64_t*>(numbers)[c.bits_or_index];
+    std::byte* const to = registers + c.to * kTileElements * register_item_size_;
+    c.item_size == 4 ? fill(to, n, static_cast<uint32_t>(bits)) : fill(to, n, bits);
   }
 }
 
-void Program::run(void* const* ptrs, size_t n, const void* scalars, CpuTarget target) const {
+void Program::run(void* const* ptrs, size_t n, const void* numbers, CpuTarget target) const {
   if (n == 0) return;
-  const size_t size = expr::item_size(type_), tile_bytes = kTileElements * size;
+  const size_t tile_bytes = kTileElements * register_item_size_;
   const size_t num_places = size_t{num_registers_} + num_inputs_ + num_outputs_;
   const size_t table_bytes = (num_places * sizeof(void*) + kAlignment - 1) / kAlignment * kAlignment;
   std::byte* const memory = scratch(table_bytes + num_places * tile_bytes);
@@ -59,7 +58,7 @@ void Program::run(void* const* ptrs, size_t n, const void* scalars, CpuTarget ta
   std::byte* const tiles = memory + table_bytes;
   for (size_t r = 0; r < num_registers_; ++r) places[r] = tiles + r * tile_bytes;
   const size_t widest = std::min(kTileElements, round_up(n));
-  fill_constants(tiles, widest, scalars);
+  fill_constants(tiles, widest, numbers);
   execute(uniform_, places, widest, target);
 
   void** const inputs = places + num_registers_;
@@ -69,7 +68,7 @@ void Program::run(void* const* ptrs, size_t n, const void* scalars, CpuTarget ta
     const bool padded = rounded != count;
     for (size_t i = 0; i < size_t{num_inputs_} + num_outputs_; ++i) {
       const bool is_output = i >= num_inputs_;
-      const size_t p = is_output ? i - num_inputs_ : i + num_outputs_;
+      const size_t p = is_output ? i - num_inputs_ : i + num_outputs_, size = item_sizes_[i];
       std::byte* const user = static_cast<std::byte*>(ptrs[p]) + begin * size;
       inputs[i] = padded ? tiles + (num_registers_ + i) * tile_bytes : user;
       if (padded && !is_output) {
@@ -78,15 +77,23 @@ void Program::run(void* const* ptrs, size_t n, const void* scalars, CpuTarget ta
       }
     }
     execute(body_, places, rounded, target);
-    for (const Copy& c : copies_) std::memmove(places[c.to], places[c.from], count * size);
+    for (const Store& s : stores_) {
+      if (s.conversion) {
+        run_conversion(std::array<void*, 2>{places[s.to], places[s.from]}.data(), count, s.conversion);
+      } else {
+        const size_t output = s.to - num_registers_;
+        std::memmove(places[s.to], places[s.from], count * item_sizes_[output]);
+      }
+    }
     for (size_t i = 0; padded && i < num_outputs_; ++i) {
+      const size_t size = item_sizes_[num_inputs_ + i];
       std::memcpy(static_cast<std::byte*>(ptrs[i]) + begin * size, outputs[i], count * size);
     }
   }
 }
 
-void Program::call(const void* program, void* const* ptrs, size_t n, const void* scalars) {
-  static_cast<const Program*>(program)->run(ptrs, n, scalars);
+void Program::call(const void* program, void* const* ptrs, size_t n, const void* numbers) {
+  static_cast<const Program*>(program)->run(ptrs, n, numbers);
 }
 
 }  // namespace tenon::cpu

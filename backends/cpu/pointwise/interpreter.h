@@ -1,4 +1,4 @@
-// The tile interpreter: runs any expression, known to the build or not, over contiguous blocks, with no
+// The tile interpreter: runs any typed expression, known to the build or not, over contiguous blocks, with no
 // compiler. Used for user-written pointwise operators, for operators without a compiled kernel and for fused
 // regions. Gives the bits of the printed kernel of the same expression on every instruction set. Knows no
 // tensors.
@@ -11,7 +11,7 @@
 
 #include "backends/cpu/cpu_target.h"
 #include "backends/cpu/pointwise/kernel.h"
-#include "tenon/expr/expr.h"
+#include "tenon/expr/expression.h"
 
 namespace tenon::cpu {
 
@@ -21,18 +21,18 @@ class Program {
  public:
   static constexpr size_t kTileElements = 256;
 
-  /// Compiles `kernel`. Throws Error{Type} if its expression cannot run in its compute type, Error{Value} if
-  /// it uses a symbol that is neither an input nor a scalar.
-  Program(const expr::Graph& g, const expr::Kernel& kernel);
+  /// Compiles a typed expression: loads and stores of any dtype that converts, values of several types.
+  /// Throws Error{NotImplemented} for bit patterns of floats, which only definitions have.
+  explicit Program(const expr::Expression& e);
 
-  /// As a PointwiseFn of the same kernel, on the process's CPU target. Scratch memory is per thread and kept.
-  void run(void* const* ptrs, size_t n, const void* scalars) const { run(ptrs, n, scalars, cpu_target()); }
+  /// As a PointwiseFn over the expression's slots, on the process's CPU target. Scratch memory is per thread
+  /// and kept.
+  void run(void* const* ptrs, size_t n, const void* numbers) const { run(ptrs, n, numbers, cpu_target()); }
   /// The same on a target of the caller's choice.
-  void run(void* const* ptrs, size_t n, const void* scalars, CpuTarget target) const;
+  void run(void* const* ptrs, size_t n, const void* numbers, CpuTarget target) const;
   /// `run` in the shape of a callback with a context: `program` is a `const Program*`.
-  static void call(const void* program, void* const* ptrs, size_t n, const void* scalars);
+  static void call(const void* program, void* const* ptrs, size_t n, const void* numbers);
 
-  expr::ComputeType type() const noexcept { return type_; }
   size_t num_outputs() const noexcept { return num_outputs_; }
   size_t num_inputs() const noexcept { return num_inputs_; }
   size_t num_registers() const noexcept { return num_registers_; }
@@ -45,35 +45,41 @@ class Program {
   using Place = uint16_t;
 
   struct Instruction {
-    uint16_t primitive = 0;
+    uint16_t number = 0;  ///< Of the primitive, or of the conversion.
+    bool converts = false;
     uint8_t arity = 0;
     Place to = 0;
     Place from[3] = {};
+    const void* context = nullptr;  ///< What the kernel gets as its numbers.
     PointwiseFn kernels[kNumCpuTargets] = {};
   };
-  /// A register that holds one value in all elements: a literal's bits, or a scalar of the call.
+  /// A register that holds one value in all elements: a literal's bits, or a number of the call.
   struct Constant {
     Place to = 0;
-    bool is_scalar = false;
+    bool is_number = false;
+    uint8_t item_size = 4;
     uint64_t bits_or_index = 0;
   };
-  struct Copy {
+  /// What is stored at the end of a tile: converted, or copied as it is.
+  struct Store {
     Place from = 0;
     Place to = 0;
+    const void* conversion = nullptr;
   };
   friend class ProgramBuilder;
 
   static void execute(const std::vector<Instruction>& list, void* const* places, size_t n, CpuTarget target);
-  void fill_constants(std::byte* scratch, size_t n, const void* scalars) const;
+  void fill_constants(std::byte* scratch, size_t n, const void* numbers) const;
 
-  expr::ComputeType type_;
   uint16_t num_inputs_ = 0;
   uint16_t num_outputs_ = 0;
   uint16_t num_registers_ = 0;
+  uint8_t register_item_size_ = 4;   // the widest value's
+  std::vector<uint8_t> item_sizes_;  // of the inputs' elements, then the outputs'
   std::vector<Constant> constants_;
   std::vector<Instruction> uniform_;  // over constants only: run once a call
   std::vector<Instruction> body_;     // run once a tile
-  std::vector<Copy> copies_;          // outputs that no instruction writes in place
+  std::vector<Store> stores_;         // outputs that no instruction writes in place
 };
 
 }  // namespace tenon::cpu

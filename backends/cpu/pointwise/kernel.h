@@ -8,9 +8,10 @@
 
 namespace tenon::cpu {
 
-/// `ptrs`: outputs, then inputs, each `n` contiguous elements of the kernel's compute type. `scalars`: an
-/// array of the same type. Safe in place (an output that is exactly an input). Never throws, never allocates.
-using PointwiseFn = void (*)(void* const* ptrs, size_t n, const void* scalars);
+/// `ptrs`: outputs, then inputs, each `n` contiguous elements of their slot's dtype. `numbers`: 8 bytes each,
+/// of which a number of a 4-byte type takes the first 4. Safe in place (an output that is exactly an input).
+/// Never throws, never allocates.
+using PointwiseFn = void (*)(void* const* ptrs, size_t n, const void* numbers);
 
 /// The kernels of one printed file: `tables[static_cast<int>(cpu_target())][kernel]`.
 using PointwiseTables = const PointwiseFn* const[kNumCpuTargets];

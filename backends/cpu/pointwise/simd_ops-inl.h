@@ -14,8 +14,8 @@
 #include <type_traits>
 
 #include "backends/cpu/pointwise/kernel.h"
-#include "backends/cpu/pointwise/pi_reduce.h"
 #include "hwy/highway.h"
+#include "tenon/expr/pi_reduce.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace tenon::cpu::HWY_NAMESPACE {
@@ -26,6 +26,14 @@ using F32 = hn::ScalableTag<float>;
 using F64 = hn::ScalableTag<double>;
 using I32 = hn::ScalableTag<int32_t>;
 using I64 = hn::ScalableTag<int64_t>;
+
+/// Number `i` of a call.
+template <class T>
+HWY_INLINE T number(const void* numbers, size_t i) {
+  T value;
+  std::memcpy(&value, static_cast<const char*>(numbers) + 8 * i, sizeof value);
+  return value;
+}
 
 /// Applies a scalar function lane by lane, for what no instruction set has.
 template <class D, class F>
@@ -181,9 +189,9 @@ HWY_INLINE hn::Vec<D> integer_power(D d, hn::Vec<D> a, hn::Vec<D> b) {
 template <int kPart, class D>
 HWY_INLINE hn::Vec<D> pi_reduce(D d, hn::Vec<D> x) {
   using T = hn::TFromD<D>;
-  const T bound = static_cast<T>(kPiReduceFrom);
+  const T bound = static_cast<T>(expr::kPiReduceFrom);
   if (hn::AllTrue(d, hn::Le(hn::Abs(x), hn::Set(d, bound)))) return hn::Zero(d);
-  return per_lane(d, x, x, [](T a, T) { return tenon::cpu::pi_reduce(a, kPart); });
+  return per_lane(d, x, x, [](T a, T) { return expr::pi_reduce(a, kPart); });
 }
 
 // Whether masked loads and stores of 4- and 8-byte elements touch what is masked off. Highway speaks of all
@@ -195,7 +203,7 @@ HWY_INLINE hn::Vec<D> pi_reduce(D d, hn::Vec<D> x) {
 /// element sees the same instructions wherever it stands.
 template <class D, size_t kOutputs, size_t kPointers>
 HWY_NOINLINE void run_tail(PointwiseFn kernel, void* const* ptrs, size_t begin, size_t n,
-                           const void* scalars) {
+                           const void* numbers) {
   using T = hn::TFromD<D>;
   constexpr size_t kLanes = HWY_MAX_BYTES / sizeof(T);
   HWY_ALIGN T padded[kPointers][kLanes];
@@ -213,7 +221,7 @@ HWY_NOINLINE void run_tail(PointwiseFn kernel, void* const* ptrs, size_t begin, 
     hn::Store(hn::IfThenElse(first, hn::MaskedLoad(first, d, from), hn::Set(d, T{1})), d, padded[p]);
 #endif
   }
-  kernel(tail_ptrs, hn::Lanes(d), scalars);
+  kernel(tail_ptrs, hn::Lanes(d), numbers);
   for (size_t p = 0; p < kOutputs; ++p) {
     T* to = static_cast<T*>(ptrs[p]) + begin;
 #if TENON_MASKS_MIGHT_FAULT

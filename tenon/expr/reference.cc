@@ -1,4 +1,4 @@
-#include "tenon/expr/evaluate.h"
+#include "tenon/expr/reference.h"
 
 #include <fmt/format.h>
 
@@ -92,16 +92,21 @@ double of_function(std::string_view name, double a, double b, double c) {
   throw_error(ErrorKind::NotImplemented, fmt::format("evaluate: no reference for `{}`", name));
 }
 
+double converted(Type to, double a) {
+  if (to == Type::F32) return static_cast<float>(a);
+  return to == Type::I32 || to == Type::I64 ? std::trunc(a) : a;
+}
+
 }  // namespace
 
-double evaluate_node(const Graph& g, NodeId id, std::span<const double> args) {
+double evaluate_node(const Builder& g, NodeId id, std::span<const double> args) {
   const double a = args.size() > 0 ? args[0] : 0, b = args.size() > 1 ? args[1] : 0,
                c = args.size() > 2 ? args[2] : 0;
   switch (g[id].op) {
     case Op::Literal:
       return g.literal_of(id).as_double();
     case Op::Call:
-      return of_function(functions()[g[id].function].name, a, b, c);
+      return of_function(functions()[g[id].bits].name, a, b, c);
     case Op::Add:
       return a + b;
     case Op::Sub:
@@ -155,16 +160,22 @@ double evaluate_node(const Graph& g, NodeId id, std::span<const double> args) {
     case Op::Xor:
     case Op::Not: {
       const auto x = static_cast<int64_t>(a), y = static_cast<int64_t>(b);
-      if (g[id].op == Op::Not) return g[id].kind == Kind::Mask ? x == 0 : static_cast<double>(~x);
+      if (g[id].op == Op::Not) return g.is_mask(id) ? x == 0 : static_cast<double>(~x);
       return static_cast<double>(g[id].op == Op::And ? x & y : g[id].op == Op::Or ? x | y : x ^ y);
     }
+    case Op::Cast:
+      return converted(g[id].type, a);
+    case Op::RoundTo:
+      return a;
+    case Op::Given:
+      return 1;
     default:
       throw_error(ErrorKind::NotImplemented,
                   fmt::format("evaluate: no reference for `{}`", info(g[id].op).name));
   }
 }
 
-double evaluate(const Graph& g, NodeId root, std::span<const NamedValue> values) {
+double evaluate(const Builder& g, NodeId root, std::span<const NamedValue> values) {
   std::vector<double> value(root + 1);
   std::vector<bool> needed(root + 1);
   needed[root] = true;
@@ -173,7 +184,7 @@ double evaluate(const Graph& g, NodeId root, std::span<const NamedValue> values)
   }
   for (NodeId id = 0; id <= root; ++id) {
     if (!needed[id]) continue;
-    if (g[id].op == Op::Symbol) {
+    if (g.is_symbol(id)) {
       bool found = false;
       for (const NamedValue& v : values) {
         if (v.name == g.symbol_of(id).name) value[id] = v.value, found = true;

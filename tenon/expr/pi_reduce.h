@@ -2,7 +2,7 @@
 // Used by printed kernels, one lane at a time, and only beyond the range that vectors reduce themselves.
 #pragma once
 
-namespace tenon::cpu {
+namespace tenon::expr {
 
 /// Kernels may skip the call for |x| up to here.
 inline constexpr double kPiReduceFrom = 16384;
@@ -13,4 +13,4 @@ inline constexpr double kPiReduceFrom = 16384;
 double pi_reduce(double x, int part) noexcept;
 float pi_reduce(float x, int part) noexcept;
 
-}  // namespace tenon::cpu
+}  // namespace tenon::expr

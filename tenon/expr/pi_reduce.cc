@@ -1,11 +1,11 @@
-#include "backends/cpu/pointwise/pi_reduce.h"
+#include "tenon/expr/pi_reduce.h"
 
 #include <bit>
 #include <cmath>
 #include <cstdint>
 #include <limits>
 
-namespace tenon::cpu {
+namespace tenon::expr {
 
 namespace {
 
@@ -127,4 +127,4 @@ float pi_reduce(float x, int part) noexcept {
   return part == 0 ? hi : static_cast<float>(r - hi);
 }
 
-}  // namespace tenon::cpu
+}  // namespace tenon::expr

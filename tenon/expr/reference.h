@@ -10,6 +10,6 @@ namespace tenon::expr {
 
 /// The value of node `id` (no symbol) for given operand values; masks are 0 and 1. Throws
 /// Error{NotImplemented} for internal functions and bit patterns.
-double evaluate_node(const Graph& g, NodeId id, std::span<const double> args);
+double evaluate_node(const Builder& g, NodeId id, std::span<const double> args);
 
 }  // namespace tenon::expr

@@ -1,0 +1,232 @@
+#include "tenon/expr/evaluator.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <type_traits>
+
+#include "tenon/core/error.h"
+#include "tenon/expr/definition.h"
+#include "tenon/expr/pi_reduce.h"
+#include "tenon/expr/scalar.h"
+
+namespace tenon::expr {
+
+namespace {
+
+template <class T>
+using BitsOf = std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>;
+template <class T>
+T value_of(uint64_t bits) {
+  return std::bit_cast<T>(static_cast<BitsOf<T>>(bits));
+}
+template <class T>
+uint64_t bits_of(T value) {
+  return std::bit_cast<BitsOf<T>>(value);
+}
+
+template <class T>
+bool compared(Op op, T x, T y) {
+  switch (op) {
+    case Op::Eq:
+      return x == y;
+    case Op::Ne:
+      return x != y;
+    case Op::Lt:
+      return x < y;
+    case Op::Le:
+      return x <= y;
+    case Op::Gt:
+      return x > y;
+    default:
+      return x >= y;
+  }
+}
+
+template <class F>
+F of_floats(Op op, F x, F y, F z) {
+  switch (op) {
+    case Op::Add:
+      return x + y;
+    case Op::Sub:
+      return x - y;
+    case Op::Mul:
+      return x * y;
+    case Op::Div:
+      return x / y;
+    case Op::Fmod:
+      return std::fmod(x, y);
+    case Op::Neg:
+      return -x;
+    case Op::Abs:
+      return std::abs(x);
+    case Op::Sqrt:
+      return std::sqrt(x);
+    case Op::Fma:
+      return std::fma(x, y, z);
+    case Op::Min:
+      return x != x || x < y ? x : y;
+    case Op::Max:
+      return x != x || x > y ? x : y;
+    case Op::Floor:
+      return std::floor(x);
+    case Op::Ceil:
+      return std::ceil(x);
+    case Op::Trunc:
+      return std::trunc(x);
+    case Op::Round:
+      return std::nearbyint(x);
+    default:
+      throw_error(ErrorKind::Internal, "evaluate: no operation of floats");
+  }
+}
+
+template <class I>
+I power(I x, I y) {
+  using U = std::make_unsigned_t<I>;
+  if (y < 0) return x == 1 ? 1 : x == -1 ? (y % 2 == 0 ? 1 : -1) : 0;
+  U result = 1;
+  for (int bit = 8 * static_cast<int>(sizeof(I)) - 1; bit >= 0; --bit) {
+    result *= result;
+    if ((static_cast<U>(y) >> bit & 1) != 0) result *= static_cast<U>(x);
+  }
+  return static_cast<I>(result);
+}
+
+// Wrapping arithmetic is that of the unsigned numbers.
+template <class I>
+I of_integers(Op op, I x, I y, I z) {
+  using U = std::make_unsigned_t<I>;
+  const U a = static_cast<U>(x), b = static_cast<U>(y), c = static_cast<U>(z);
+  switch (op) {
+    case Op::Add:
+      return static_cast<I>(a + b);
+    case Op::Sub:
+      return static_cast<I>(a - b);
+    case Op::Mul:
+      return static_cast<I>(a * b);
+    case Op::Neg:
+      return static_cast<I>(0 - a);
+    case Op::Abs:
+      return x < 0 ? static_cast<I>(0 - a) : x;
+    case Op::Fma:
+      return static_cast<I>(a * b + c);
+    case Op::Min:
+      return std::min(x, y);
+    case Op::Max:
+      return std::max(x, y);
+    case Op::TruncDiv:
+      return y == 0 ? 0 : y == -1 ? static_cast<I>(0 - a) : x / y;
+    case Op::Fmod:
+      return y == 0 || y == -1 ? 0 : x % y;
+    case Op::IntPow:
+      return power(x, y);
+    case Op::And:
+      return x & y;
+    case Op::Or:
+      return x | y;
+    case Op::Xor:
+      return x ^ y;
+    case Op::Not:
+      return ~x;
+    default:
+      throw_error(ErrorKind::Internal, "evaluate: no operation of integers");
+  }
+}
+
+template <class T>
+uint64_t operated(const Node& n, uint64_t x, uint64_t y, uint64_t z) {
+  const T a = value_of<T>(x), b = value_of<T>(y), c = value_of<T>(z);
+  if (info(n.op).rule == TypeRule::Compare) return compared(n.op, a, b);
+  if constexpr (std::is_floating_point_v<T>) {
+    if (n.op == Op::PiReduce) return bits_of(pi_reduce(a, static_cast<int>(n.bits)));
+    return bits_of(of_floats(n.op, a, b, c));
+  } else {
+    using U = std::make_unsigned_t<T>;
+    if (n.op == Op::ShiftLeft) return bits_of(static_cast<T>(static_cast<U>(a) << n.bits));
+    if (n.op == Op::ShiftRight) return bits_of(static_cast<T>(a >> n.bits));
+    if (n.op == Op::ShiftRightLogical) return bits_of(static_cast<T>(static_cast<U>(a) >> n.bits));
+    return bits_of(of_integers(n.op, a, b, c));
+  }
+}
+
+uint64_t of_masks(Op op, uint64_t x, uint64_t y) {
+  switch (op) {
+    case Op::And:
+      return x & y;
+    case Op::Or:
+      return x | y;
+    case Op::Xor:
+      return x ^ y;
+    default:
+      return x == 0;
+  }
+}
+
+// Values of all nodes for one element; `input(slot)` gives what a Load gives.
+template <class Input>
+std::vector<uint64_t> values(const Expression& e, const Input& input, const uint64_t* numbers);
+
+uint64_t called(const Node& n, Type type, const uint64_t* args) {
+  const Expression& body = definition(static_cast<uint16_t>(n.bits), type);
+  const auto all = values(
+      body, [args](uint64_t slot) { return args[slot]; }, nullptr);
+  return all[body.outputs()[0].node];
+}
+
+uint64_t value(const Expression& e, const Node& n, const std::vector<uint64_t>& v) {
+  uint64_t args[3] = {};
+  for (int i = 0; i < n.arity; ++i) args[i] = v[n.args[i]];
+  const Type type = n.arity > 0 ? e[n.args[0]].type : n.type;
+  switch (n.op) {
+    case Op::Call:
+      return called(n, type, args);
+    case Op::Where:
+      return args[0] != 0 ? args[1] : args[2];
+    case Op::Bits:
+    case Op::FromBits:
+      return args[0];
+    case Op::Cast:
+      return convert_scalar(args[0], type, n.type);
+    case Op::RoundTo:
+      return round_scalar(args[0], static_cast<DType>(n.bits));
+    default:
+      break;
+  }
+  switch (type) {
+    case Type::Mask:
+      return of_masks(n.op, args[0], args[1]);
+    case Type::F32:
+      return operated<float>(n, args[0], args[1], args[2]);
+    case Type::F64:
+      return operated<double>(n, args[0], args[1], args[2]);
+    case Type::I32:
+      return operated<int32_t>(n, args[0], args[1], args[2]);
+    default:
+      return operated<int64_t>(n, args[0], args[1], args[2]);
+  }
+}
+
+template <class Input>
+std::vector<uint64_t> values(const Expression& e, const Input& input, const uint64_t* numbers) {
+  std::vector<uint64_t> v(e.num_nodes);
+  for (NodeId id = 0; id < e.num_nodes; ++id) {
+    const Node& n = e[id];
+    v[id] = n.op == Op::Literal  ? n.bits
+            : n.op == Op::Load   ? input(n.bits)
+            : n.op == Op::Number ? numbers[n.bits]
+                                 : value(e, n, v);
+  }
+  return v;
+}
+
+}  // namespace
+
+void evaluate(const Expression& e, const void* const* inputs, const uint64_t* numbers, void* const* outputs) {
+  const auto load = [&](uint64_t slot) { return load_scalar(inputs[slot], e.inputs()[slot].dtype); };
+  const std::vector<uint64_t> v = values(e, load, numbers);
+  for (size_t i = 0; i < e.num_outputs; ++i)
+    store_scalar(outputs[i], e.outputs()[i].dtype, v[e.outputs()[i].node]);
+}
+
+}  // namespace tenon::expr

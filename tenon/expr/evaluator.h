@@ -1,0 +1,15 @@
+// The evaluator: typed expressions, one element at a time. This is what they mean; printed kernels, the
+// interpreter and devices give the same bits, all NaNs being one. Used by tests and by whoever must know a
+// value without a kernel. (reference.h is another thing: maths in double by the C library, for accuracy.)
+#pragma once
+
+#include "tenon/expr/expression.h"
+
+namespace tenon::expr {
+
+/// Stores the outputs at one element. `inputs[i]` and `outputs[i]` point to the element of slot i, of a
+/// complex one to the part; `numbers` has each number's bits in its slot's type, as in scalar.h. Outputs may
+/// be the same memory as inputs.
+void evaluate(const Expression& e, const void* const* inputs, const uint64_t* numbers, void* const* outputs);
+
+}  // namespace tenon::expr

@@ -1,0 +1,36 @@
+// instantiate: a written expression and what a call brings, to a typed expression.
+// Used by opgen, by pointwise calls and by whatever compiles expressions. What a call's dtypes are follows
+// from its entry's rules (promotion, result), which are not known here.
+#pragma once
+
+#include <span>
+
+#include "tenon/expr/expression.h"
+
+namespace tenon::expr {
+
+/// What a call brings. Empty lists: every operand and result is of the compute type.
+struct CallTypes {
+  Type compute = Type::F32;  ///< What `same` is.
+  Type wide = Type::Open;    ///< What `wide` is; Open: float64 beside floats, int64 beside integers.
+  std::span<const DType> inputs = {};   ///< As stored; complex ones become two slots.
+  std::span<const DType> results = {};  ///< What each result is rounded to.
+  std::span<const DType> outs = {};     ///< What it is stored as, where that is another dtype.
+  uint64_t complex_numbers = 0;         ///< Bit i: number i has an imaginary part, a slot of its own.
+  uint64_t conjugated = 0;              ///< Bit i: the expression sees the conjugate of complex input i.
+  bool conjugated_results = false;      ///< The results are conjugated.
+  uint64_t absent_inputs = 0;           ///< Bit i: optional input i is not there, and has no slot.
+  uint64_t absent_numbers = 0;
+  /// Slots are of the compute type, masks 1 and 0 of it: who runs it converts what is stored otherwise, and
+  /// the dtypes above say only what stored() rounds to.
+  bool dense = false;
+  bool relaxed = false;  ///< Rounding to half types inside the expression may be dropped.
+};
+
+/// The typed expression in canonical form: loads of the operands' dtypes, casts to what is computed with,
+/// rounding before what is stored. Throws Error{Type} naming the function or op that does not run in the
+/// call's types, Error{NotImplemented} for what complex numbers do not have, Error{Value} for an absent
+/// operand whose value is used.
+ExpressionPtr instantiate(const Expression& written, const CallTypes& types);
+
+}  // namespace tenon::expr

@@ -1,0 +1,23 @@
+// The rules of typed expressions (docs/decisions/0015-typed-expressions.md): what makes one legal, whoever
+// built it. Used after every transformation where assertions are on, and always on what a file or a plug-in
+// hands in.
+#pragma once
+
+#include <span>
+
+#include "tenon/expr/expression.h"
+
+namespace tenon::expr {
+
+/// Throws Error{Value} "expression: rule L3: node 2 (add) ..." unless a typed or primitive expression is
+/// legal; Error{NotImplemented} for what has a number and no meaning yet.
+void check(const Expression& e);
+
+/// Whether dtype `d` holds the value of node `id`, of d's carrier, exactly: storing it as `d` and loading it
+/// again changes nothing (a NaN stays one). Proven from the nodes; `inputs` are the slots of their loads.
+bool holds(std::span<const Node> nodes, std::span<const Slot> inputs, NodeId id, DType d);
+
+inline constexpr size_t kMaxSlots = 64;
+inline constexpr size_t kMaxNodes = 4096;
+
+}  // namespace tenon::expr

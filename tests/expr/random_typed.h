@@ -1,0 +1,143 @@
+// Seeded random typed expressions: every compute type, casts between all, rounding, masks, shared nodes,
+// several outputs, any storage dtypes. For tests that compare what runs them.
+#pragma once
+
+#include <random>
+
+#include "tenon/core/error.h"
+#include "tenon/expr/builder.h"
+#include "tenon/expr/primitives.h"
+#include "tenon/expr/scalar.h"
+#include "tenon/expr/spec.h"
+#include "tests/expr/random_expression.h"
+
+namespace tenon::expr::testing {
+
+inline constexpr DType kStored[] = {DType::Bool,    DType::UInt8,  DType::Int8,    DType::Int16,
+                                    DType::Int32,   DType::Int64,  DType::Float16, DType::BFloat16,
+                                    DType::Float32, DType::Float64};
+
+class RandomTyped {
+ public:
+  explicit RandomTyped(uint64_t seed) : rng_(seed) {}
+
+  ExpressionPtr make(int size) {
+    const size_t num_inputs = 1 + below(4), num_numbers = below(3), num_outputs = 1 + below(3);
+    for (size_t i = 0; i < num_inputs; ++i) {
+      const DType d = kStored[below(std::size(kStored))];
+      parts_.inputs.push_back({.dtype = d, .operand = static_cast<uint16_t>(i)});
+      add({.op = Op::Load, .type = carrier(d), .flags = static_cast<uint8_t>(Rank::Element), .bits = i});
+    }
+    for (size_t i = 0; i < num_numbers; ++i) {
+      const Type t = kComputeTypes[below(4)];
+      parts_.numbers.push_back(
+          {.dtype = dtype(t), .rank = Rank::Number, .operand = static_cast<uint16_t>(i)});
+      add({.op = Op::Number, .type = t, .bits = i});
+    }
+    for (const Type t : kComputeTypes) add({.op = Op::Literal, .type = t, .bits = literal(t)});
+    for (int i = 0; i < size; ++i) operation();
+    for (size_t i = 0; i < num_outputs; ++i) output(i);
+    return g_.finish(std::move(parts_));
+  }
+
+ private:
+  size_t below(size_t n) { return static_cast<size_t>(rng_() % n); }
+  NodeId add(const Node& n) {
+    pool_.push_back(g_.add(n));
+    return pool_.back();
+  }
+
+  uint64_t literal(Type t) {
+    if (t == Type::F32) return as_number(random_values<float>(1, rng_())[0]);
+    if (t == Type::F64) return as_number(random_values<double>(1, rng_())[0]);
+    return t == Type::I32 ? as_number(random_values<int32_t>(1, rng_())[0]) : rng_() % 100;
+  }
+
+  // A recent value, cast to `t` where it is of another type.
+  NodeId operand(Type t) {
+    const NodeId id = pool_[pool_.size() - 1 - below(std::min<size_t>(pool_.size(), 8))];
+    return cast(id, t);
+  }
+  NodeId cast(NodeId id, Type t) {
+    if (g_[id].type == t) return id;
+    return g_.add({.op = Op::Cast, .type = t, .arity = 1, .args = {id, kNoNode, kNoNode}});
+  }
+
+  void operation() {
+    if (below(5) == 0) return round();
+    const Primitive p = primitives()[below(primitives().size())];
+    // What a NaN's sign is shows in copysign alone.
+    if (p.op == Op::Call && functions()[p.function].name == "copysign") return;
+    const bool compare = p.op != Op::Call && info(p.op).rule == TypeRule::Compare;
+    Node n{.op = p.op, .type = p.type};
+    n.arity = p.op == Op::Call ? functions()[p.function].arity : info(p.op).arity;
+    if (p.op == Op::Call) n.bits = p.function;
+    if (compare || p.on_masks || (p.op == Op::Call && functions()[p.function].mask)) n.type = Type::Mask;
+    for (int i = 0; i < n.arity; ++i) {
+      const bool mask = p.on_masks || (p.op == Op::Where && i == 0);
+      n.args[i] = operand(mask ? Type::Mask : p.type);
+    }
+    add(n);
+  }
+
+  void round() {
+    const DType d = kStored[below(std::size(kStored))];
+    if (is_narrower_than_carrier(d)) add(rounded(operand(carrier(d)), d));
+  }
+  static Node rounded(NodeId id, DType d) {
+    return {.op = Op::RoundTo,
+            .type = carrier(d),
+            .arity = 1,
+            .args = {id, kNoNode, kNoNode},
+            .bits = static_cast<uint64_t>(d)};
+  }
+
+  void output(size_t i) {
+    const DType d = kStored[below(std::size(kStored))];
+    NodeId value = cast(pool_[pool_.size() - 1 - below(std::min<size_t>(pool_.size(), 4))], carrier(d));
+    if (!holds(g_.nodes(), parts_.inputs, value, d)) value = g_.add(rounded(value, d));
+    parts_.outputs.push_back(
+        {.dtype = d, .rank = g_[value].rank(), .operand = static_cast<uint16_t>(i), .node = value});
+  }
+
+  std::mt19937_64 rng_;
+  Builder g_;
+  ExpressionParts parts_;
+  std::vector<NodeId> pool_;
+};
+
+/// `n` elements of a dtype: mostly ordinary numbers, some of every other kind; foreign bools too.
+inline std::vector<unsigned char> random_elements(DType d, size_t n, uint64_t seed) {
+  const size_t size = item_size(d);
+  std::vector<unsigned char> bytes(n * size);
+  std::mt19937_64 rng(seed);
+  const std::vector<float> floats = random_values<float>(n, seed);
+  const std::vector<double> doubles = random_values<double>(n, seed);
+  for (size_t i = 0; i < n; ++i) {
+    unsigned char* at = bytes.data() + i * size;
+    const uint64_t any = rng();
+    if (d == DType::Float32)
+      std::memcpy(at, &floats[i], size);
+    else if (d == DType::Float64)
+      std::memcpy(at, &doubles[i], size);
+    else if (d == DType::Float16 || d == DType::BFloat16)
+      any % 4 == 0 ? void(std::memcpy(at, &any, size)) : store_scalar(at, d, as_number(floats[i]));
+    else if (d == DType::Bool)
+      *at = static_cast<unsigned char>(any % 3);
+    else
+      store_scalar(at, d,
+                   any % 4 == 0 ? any >> 7 : static_cast<uint64_t>(static_cast<int64_t>(any % 41) - 20));
+  }
+  return bytes;
+}
+
+/// Whether two elements are the same bits, all NaNs being one.
+inline bool same_element(const void* a, const void* b, DType d) {
+  if (std::memcmp(a, b, item_size(d)) == 0) return true;
+  if (!is_floating_point(d)) return false;
+  const double x = std::bit_cast<double>(convert_scalar(load_scalar(a, d), carrier(d), Type::F64));
+  const double y = std::bit_cast<double>(convert_scalar(load_scalar(b, d), carrier(d), Type::F64));
+  return x != x && y != y;
+}
+
+}  // namespace tenon::expr::testing

@@ -10,8 +10,6 @@ install(EXPORT TenonTargets NAMESPACE Tenon:: DESTINATION ${CMAKE_INSTALL_LIBDIR
 foreach(folder tenon)
   install(DIRECTORY ${PROJECT_SOURCE_DIR}/${folder} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h")
 endforeach()
-# What tenon/iter/cpu_kernel.h needs of the CPU backend.
-install(FILES ${PROJECT_SOURCE_DIR}/backends/cpu/copy/convert.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/backends/cpu/copy)
 install(DIRECTORY ${PROJECT_BINARY_DIR}/generated/tenon DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
         FILES_MATCHING PATTERN "*.h" PATTERN "*.inc")
 

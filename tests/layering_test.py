@@ -28,13 +28,7 @@ GENERATED_ANYWHERE = {"tenon/generated/tensor_methods.inc"}
 BELOW_OPGEN = {"tenon/core", "tenon/schema", "tenon/expr"}
 
 # What is not yet as it should be: (file, what it includes). Entries go, none comes; one that is no longer needed fails.
-NOT_YET = {
-    # The path of pointwise calls and the CPU's stubs should come to their backend by registration.
-    ("tenon/iter/cpu_kernel.h", "backends/cpu/copy/convert.h"),
-    ("tenon/iter/pointwise_state.h", "backends/cpu/pointwise/interpreter.h"),
-    ("tenon/iter/pointwise_tiles.cc", "backends/cpu/copy/convert.h"),
-    ("tenon/ops/device_stubs.cc", "backends/cpu/ops/stub_functions.h"),
-}
+NOT_YET: set[tuple[str, str]] = set()
 
 # The Python package, from the lowest to the highest: modules and folders of python/tenon. Each imports itself and what is
 # before it; those of one row do not import each other.

@@ -18,7 +18,7 @@ KernelConversions::KernelConversions(const TensorIterator& iter, const DType* dt
     TENON_CHECK(iter.promotes(), Type,
                 fmt::format("{}: {} {} is {}, the kernel's is {}", iter.op_name(), i ? "input" : "output",
                             i ? i - 1 : 0, name(have), name(dtypes[i])));
-    convert_[i] = i ? cpu::convert_fn(have, dtypes[i]) : cpu::convert_fn(dtypes[i], have);
+    convert_[i] = i ? kHost.convert(have, dtypes[i]) : kHost.convert(dtypes[i], have);
     TENON_CHECK(
         convert_[i], NotImplemented,
         fmt::format("{}: no conversion between {} and {}", iter.op_name(), name(have), name(dtypes[i])));

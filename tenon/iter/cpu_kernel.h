@@ -12,8 +12,8 @@
 #include <type_traits>
 #include <utility>
 
-#include "backends/cpu/copy/convert.h"
 #include "tenon/core/half.h"
+#include "tenon/iter/host.h"
 #include "tenon/iter/tensor_iterator.h"
 #include "tenon/iter/vectorized.h"
 
@@ -42,10 +42,10 @@ class KernelConversions {
   static constexpr int64_t kTile = 512;
   bool any() const noexcept { return any_; }
   /// Null for an operand that the kernel reads or writes as it is.
-  cpu::ConvertFn operator[](int i) const noexcept { return convert_[i]; }
+  ConvertFn operator[](int i) const noexcept { return convert_[i]; }
 
  private:
-  cpu::ConvertFn convert_[kMaxOperands] = {};
+  ConvertFn convert_[kMaxOperands] = {};
   bool any_ = false;
 };
 

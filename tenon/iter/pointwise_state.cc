@@ -63,12 +63,12 @@ expr::ExpressionPtr instantiate_dense(const PointwiseInfo& info, expr::CallTypes
 
 }  // namespace
 
-const cpu::Program& program_of(const PointwiseInfo& info, expr::Type type) {
-  auto fresh = std::make_unique<const cpu::Program>(*instantiate_dense(info, {.compute = type}));
+const HostProgram& program_of(const PointwiseInfo& info, expr::Type type) {
   auto& slot = state_of(info).programs[static_cast<size_t>(compute_index(type))];
-  const cpu::Program* present = nullptr;
-  if (slot.compare_exchange_strong(present, fresh.get(), std::memory_order_acq_rel)) return *fresh.release();
-  return *present;
+  const HostProgram* fresh = kHost.compile(*instantiate_dense(info, {.compute = type}));
+  const HostProgram* present = nullptr;
+  // Another thread may have been first: one program more, for the life of the process.
+  return slot.compare_exchange_strong(present, fresh, std::memory_order_acq_rel) ? *fresh : *present;
 }
 
 namespace {
@@ -92,8 +92,8 @@ std::unique_ptr<Instance> make_instance(const PointwiseInfo& info, const Binding
   TENON_CHECK(e->num_numbers <= kMaxNumbers, NotImplemented,
               fmt::format("{}: the expression takes its numbers in {} ways, at most {} are possible",
                           info.name, e->num_numbers, kMaxNumbers));
-  cpu::Program program(*e);
-  return std::make_unique<Instance>(Instance{binding.packed(num_inputs), std::move(e), std::move(program)});
+  const HostProgram* program = kHost.compile(*e);
+  return std::make_unique<Instance>(Instance{binding.packed(num_inputs), std::move(e), program});
 }
 
 }  // namespace
@@ -125,8 +125,8 @@ void set_what_it_asks(PointwiseInfo& info, const expr::Builder& g, expr::NodeId 
 void report_block_kernel(const PointwiseInfo& info, const BlockKernel& kernel) {
   if (!kernel_reporting()) return;
   struct Names {
-    std::string compiled = fmt::format("simd:{}", cpu::cpu_target_name());
-    std::string program = fmt::format("interpreter:{}", cpu::cpu_target_name());
+    std::string compiled = fmt::format("simd:{}", kHost.target());
+    std::string program = fmt::format("interpreter:{}", kHost.target());
   };
   static const Names& names = *new Names;
   report_kernel(info.name, (kernel.compiled ? names.compiled : names.program).c_str());

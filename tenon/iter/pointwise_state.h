@@ -4,7 +4,7 @@
 
 #include <atomic>
 
-#include "backends/cpu/pointwise/interpreter.h"
+#include "tenon/iter/host.h"
 #include "tenon/iter/pointwise.h"
 
 namespace tenon {
@@ -16,13 +16,13 @@ namespace tenon::detail {
 /// A kernel over contiguous blocks: compiled, or a program of the interpreter.
 struct BlockKernel {
   PointwiseBlockFn compiled = nullptr;
-  const cpu::Program* program = nullptr;
+  const HostProgram* program = nullptr;
 
   void operator()(void* const* ptrs, size_t n, const void* numbers) const {
     if (compiled)
       compiled(ptrs, n, numbers);
     else
-      program->run(ptrs, n, numbers);
+      program->run(*program, ptrs, n, numbers);
   }
 };
 
@@ -47,7 +47,7 @@ static_assert(kNumDTypes <= 64 && PointwiseInfo::kMaxTensors <= 8 && PointwiseIn
 struct Instance {
   uint64_t binding;
   expr::ExpressionPtr expression;
-  cpu::Program program;
+  const HostProgram* program;
   const Instance* next = nullptr;
 };
 
@@ -56,7 +56,7 @@ inline constexpr size_t kMaxNumbers = 2 * PointwiseInfo::kMaxScalars;
 
 struct PointwiseState {
   PointwiseBlockFn compiled[expr::kNumComputeTypes] = {};
-  std::atomic<const cpu::Program*> programs[expr::kNumComputeTypes] = {};
+  std::atomic<const HostProgram*> programs[expr::kNumComputeTypes] = {};
   std::atomic<const Instance*> instances{nullptr};
   /// Points to `kNoDerivative` where the derivative is zero, null where nobody asked yet.
   std::atomic<const PointwiseDerivative*> derivatives[PointwiseInfo::kMaxTensors] = {};
@@ -75,13 +75,13 @@ inline PointwiseState& state_of(const PointwiseInfo& info) {
 
 /// Compiles the expression for the interpreter at the first call. Throws Error{Type} when it cannot run in
 /// `type`.
-const cpu::Program& program_of(const PointwiseInfo& info, expr::Type type);
+const HostProgram& program_of(const PointwiseInfo& info, expr::Type type);
 
 inline BlockKernel kernel_of(const PointwiseInfo& info, expr::Type type) {
   PointwiseState& state = state_of(info);
   const auto t = static_cast<size_t>(compute_index(type));
   if (PointwiseBlockFn f = state.compiled[t]) return {f, nullptr};
-  const cpu::Program* program = state.programs[t].load(std::memory_order_acquire);
+  const HostProgram* program = state.programs[t].load(std::memory_order_acquire);
   return {nullptr, program ? program : &program_of(info, type)};
 }
 

@@ -2,7 +2,7 @@
 // all others are converted into tiles that stay in the first-level cache.
 #include <fmt/core.h>
 
-#include "backends/cpu/copy/convert.h"
+#include "tenon/iter/host.h"
 #include "tenon/iter/pointwise_state.h"
 #include "tenon/iter/tensor_iterator.h"
 
@@ -29,7 +29,7 @@ class TileLoop {
       from_[i] = operand;
       offset_[i] = offset;
       same_[i] = own == compute;
-      convert_[i] = writes ? cpu::convert_fn(compute, own) : cpu::convert_fn(own, compute);
+      convert_[i] = writes ? kHost.convert(compute, own) : kHost.convert(own, compute);
       TENON_CHECK(
           convert_[i], NotImplemented,
           fmt::format("{}: no conversion between {} and {}", iter.op_name(), name(own), name(compute)));
@@ -48,10 +48,10 @@ class TileLoop {
     // An `out` of a wider dtype gets what the result's own dtype makes of a value: wrapped, rounded.
     result = real_dtype(result);
     if (result != compute && result != real_dtype(iter.dtype(0))) {
-      narrow_ = cpu::convert_fn(compute, result);
+      narrow_ = kHost.convert(compute, result);
       narrow_item_ = static_cast<int64_t>(tenon::item_size(result));
       for (int i = 0; i < outputs_; ++i) same_[i] = false;
-      widen_ = cpu::convert_fn(result, compute);
+      widen_ = kHost.convert(result, compute);
     }
   }
 
@@ -125,7 +125,7 @@ class TileLoop {
     alignas(64) char tiles[kMaxCount][kTileBytes];
     void* at[kMaxCount];
     const int64_t rows = std::min(tile_ / n0, n1), row = n0 * item_;
-    const cpu::BlockStrides packed{item_, row};
+    const BlockStrides packed{item_, row};
     bool linear[kMaxCount];
     for (int i = 0; i < count_; ++i) {
       linear[i] = same_[i] && strides[i] == item_ && strides[count_ + i] == row;
@@ -154,7 +154,7 @@ class TileLoop {
   }
 
   // Rows of an output's tile, which lie one behind the other, to where they belong.
-  void store(int i, char* out, cpu::BlockStrides strides, char* tile, int64_t n0, int64_t n1) const {
+  void store(int i, char* out, BlockStrides strides, char* tile, int64_t n0, int64_t n1) const {
     if (narrow_) {
       alignas(64) char narrow[kTileBytes];
       narrow_(narrow, {narrow_item_, 0}, tile, {item_, 0}, n0 * n1, 1);
@@ -165,7 +165,7 @@ class TileLoop {
 
   BlockKernel kernel_;
   const void* scalars_;
-  cpu::ConvertFn narrow_ = nullptr, widen_ = nullptr;
+  ConvertFn narrow_ = nullptr, widen_ = nullptr;
   int64_t narrow_item_ = 0;
   int operands_;     // of the iterator
   int count_ = 0;    // of the kernel
@@ -175,7 +175,7 @@ class TileLoop {
   int from_[kMaxCount];        // which operand of the iterator
   int64_t offset_[kMaxCount];  // in bytes within its element
   bool same_[kMaxCount];
-  cpu::ConvertFn convert_[kMaxCount];
+  ConvertFn convert_[kMaxCount];
 };
 
 }  // namespace

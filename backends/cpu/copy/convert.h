@@ -2,23 +2,9 @@
 // Used by the iterator's tiles, by copies and by users' kernels through cpu_kernel. Knows no tensors.
 #pragma once
 
-#include <cstdint>
-
-#include "tenon/core/dtype.h"
+#include "tenon/iter/host.h"
 
 namespace tenon::cpu {
-
-/// Strides in bytes of a block of `n1` rows of `n0` elements: `inner` from element to element, `outer` from
-/// row to row.
-struct BlockStrides {
-  int64_t inner = 0;
-  int64_t outer = 0;
-};
-
-/// Reads n1 x n0 elements at `src` and stores them converted at `dst`; the two do not overlap unless they are
-/// the same elements of the same size. Any stride, negative and zero included.
-using ConvertFn = void (*)(void* dst, BlockStrides dst_strides, const void* src, BlockStrides src_strides,
-                           int64_t n0, int64_t n1);
 
 /// The conversion from one dtype to another; null where there is none (quantized, 8-bit floats).
 ///

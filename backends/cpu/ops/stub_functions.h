@@ -1,5 +1,5 @@
 // The CPU's functions behind the stubs of tenon/ops/device_stubs.h, which says what each does.
-// Used by device_stubs.cc alone.
+// Used by stubs.cc alone.
 #pragma once
 
 #include <tuple>

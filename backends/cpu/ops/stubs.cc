@@ -1,6 +1,5 @@
-#include "tenon/ops/device_stubs.h"
-
 #include "backends/cpu/ops/stub_functions.h"
+#include "tenon/ops/device_stubs.h"
 
 namespace tenon::ops {
 

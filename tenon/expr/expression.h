@@ -53,6 +53,15 @@ struct Expression {
 };
 static_assert(sizeof(Expression) == 32);
 
+/// The same block as constant data: what the build prints.
+template <size_t kSlots, size_t kNodes>
+struct ExpressionData {
+  Expression head;
+  Slot slots[kSlots];
+  Node nodes[kNodes];
+};
+static_assert(sizeof(ExpressionData<1, 1>) == sizeof(Expression) + sizeof(Slot) + sizeof(Node));
+
 struct ExpressionDeleter {
   void operator()(const Expression* e) const noexcept;
 };

@@ -417,6 +417,15 @@ ExpressionPtr instantiate(const Expression& written, const CallTypes& types) {
   return made;
 }
 
+Asks asks_of(const Expression& written) {
+  Asks asks;
+  for (const Node& n : written.nodes()) {
+    asks.dtypes |= n.op == Op::RoundTo || n.type == Type::Wide;
+    asks.typed_numbers |= n.op == Op::Cast && written[n.args[0]].op == Op::Number;
+  }
+  return asks;
+}
+
 void check(const Builder& g, NodeId root, Type type) { instantiate(*g.finish({root}), {.compute = type}); }
 
 bool runs_on_integers(const Builder& g, NodeId root) {

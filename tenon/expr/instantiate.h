@@ -33,4 +33,11 @@ struct CallTypes {
 /// operand whose value is used.
 ExpressionPtr instantiate(const Expression& written, const CallTypes& types);
 
+/// What a written expression asks of a call beside the compute type.
+struct Asks {
+  bool dtypes = false;         ///< stored(x), wide(x): its instances differ by dtypes.
+  bool typed_numbers = false;  ///< float64(p): a number has a slot in a type of its own.
+};
+Asks asks_of(const Expression& written);
+
 }  // namespace tenon::expr

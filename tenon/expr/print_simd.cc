@@ -64,6 +64,17 @@ Type main_type(const Expression& e) {
   return main;
 }
 
+// The same for a kernel, which stores what it computes.
+Type kernel_type(const Expression& e) {
+  const Type main = main_type(e);
+  for (const Slot& s : e.outputs()) {
+    TENON_CHECK(
+        real_dtype(s.dtype) == dtype(main), NotImplemented,
+        fmt::format("print_simd: {} stored beside {} is not printed", tenon::name(s.dtype), suffix(main)));
+  }
+  return main;
+}
+
 // Prints the nodes of one expression as declarations `const auto v3 = ...;`.
 class Body {
  public:
@@ -212,12 +223,7 @@ class Body {
 class File {
  public:
   void add(const PrintedKernel& kernel) {
-    const Type main = main_type(*kernel.expression);
-    for (const Slot& s : kernel.expression->outputs()) {
-      TENON_CHECK(
-          real_dtype(s.dtype) == dtype(main), NotImplemented,
-          fmt::format("print_simd: {} stored beside {} is not printed", tenon::name(s.dtype), suffix(main)));
-    }
+    const Type main = kernel_type(*kernel.expression);
     add_functions(*kernel.expression, main);
     kernels_ += print_kernel(*kernel.expression, main, kernel.name);
   }
@@ -296,6 +302,15 @@ class File {
 };
 
 }  // namespace
+
+bool is_printable(const Expression& e) {
+  try {
+    kernel_type(e);
+    return true;
+  } catch (const Error&) {
+    return false;
+  }
+}
 
 std::string print_simd_file(std::span<const PrintedKernel> kernels, std::string_view table,
                             std::string_view file_name) {

@@ -26,6 +26,9 @@ struct PrintedKernel {
 std::string print_simd_file(std::span<const PrintedKernel> kernels, std::string_view table,
                             std::string_view file_name);
 
+/// Whether print_simd_file prints it.
+bool is_printable(const Expression& e);
+
 struct GeneratedFile {
   std::string name;  ///< e.g. "primitives_0.cc"
   std::string text;

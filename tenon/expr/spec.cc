@@ -267,8 +267,7 @@ class Checker {
                 fmt::format("expression: {}: rows and columns are reserved and not implemented yet", what));
     TENON_CHECK(s.reduces == Reduces::None && s.flags == 0 && s.reserved == 0, NotImplemented,
                 fmt::format("expression: {}: reducing outputs are reserved and not implemented yet", what));
-    if (carrier(s.dtype) == Type::Open)
-      fail(8, fmt::format("{} is of a dtype without arithmetic", what));
+    if (carrier(s.dtype) == Type::Open) fail(8, fmt::format("{} is of a dtype without arithmetic", what));
     if (s.node != kNoNode && s.node >= e_.num_nodes)
       fail(1, fmt::format("{} is node {}, which does not exist", what, s.node));
   }

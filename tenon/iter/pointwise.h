@@ -44,6 +44,8 @@ struct PointwiseInfo {
   const char* text;  ///< The expression, in the language of tenon/expr
   std::span<const char* const> tensor_names;
   std::span<const char* const> scalar_names;
+  /// What `text` says, where the build has read it; null: it is read at the first call that needs it.
+  const expr::Expression* written = nullptr;
   /// Bit i: scalar i takes part in type promotion, as a Python number does (mul.Scalar's other, not add's
   /// alpha).
   uint32_t promoting_scalars = 0;

@@ -35,6 +35,7 @@ struct OwnedInfo {
   std::string name, text;
   std::vector<std::string> strings;
   std::vector<const char*> pointers;
+  expr::ExpressionPtr written;
   PointwiseInfo info{};
 };
 
@@ -95,7 +96,7 @@ std::unique_ptr<OwnedDerivative> make_derivative(const PointwiseInfo& info, int 
       fmt::format("{}_backward_{}", info.name, info.tensor_names[static_cast<size_t>(operand)]),
       expr::to_string(g, d), std::move(tensors), std::move(scalars));
   made->owned->info.mask_tensors = masks;
-  detail::set_what_it_asks(made->owned->info, g, d);
+  detail::set_what_it_asks(made->owned->info, *g.finish({d}));
   // u = K(T(K_i(x_i)...)), each K the identity or conj. By x_i that is conj(grad) * du/dconj(x_i) or
   // grad * conj(du/dx_i), whichever is not zero.
   const auto conjugated = [&](int8_t from) {
@@ -178,7 +179,9 @@ const PointwiseInfo& make_pointwise(std::string_view text, std::span<const std::
   expr::Builder g;
   const expr::NodeId root = detail::parse_pointwise(g, owned->info).root;
   owned->info.holomorphic = expr::is_holomorphic(g, root);
-  detail::set_what_it_asks(owned->info, g, root);
+  owned->written = g.finish({root});
+  owned->info.written = owned->written.get();
+  detail::set_what_it_asks(owned->info, *owned->written);
   return c.entries.emplace(std::move(key), std::move(owned)).first->second->info;
 }
 

@@ -53,8 +53,9 @@ namespace {
 // The operator's expression for one kind of call, over slots that are dense in the compute type.
 expr::ExpressionPtr instantiate_dense(const PointwiseInfo& info, expr::CallTypes types) {
   try {
-    expr::Builder g;
     types.dense = true;
+    if (info.written) return expr::instantiate(*info.written, types);
+    expr::Builder g;
     return expr::instantiate(*g.finish({parse_pointwise(g, info).root}), types);
   } catch (const Error& e) {
     throw_named(info, e);
@@ -113,13 +114,10 @@ const Instance& instance_of(const PointwiseInfo& info, const Binding& binding) {
   return *made;
 }
 
-void set_what_it_asks(PointwiseInfo& info, const expr::Builder& g, expr::NodeId root) {
-  for (expr::NodeId id = 0; id <= root; ++id) {
-    if (!expr::uses(g, root, id)) continue;
-    const expr::Node& n = g[id];
-    info.asks_dtypes |= n.op == expr::Op::RoundTo || n.type == expr::Type::Wide;
-    if (n.op == expr::Op::Cast && g[n.args[0]].op == expr::Op::Number) info.numbers_as_computed = false;
-  }
+void set_what_it_asks(PointwiseInfo& info, const expr::Expression& written) {
+  const expr::Asks asks = expr::asks_of(written);
+  info.asks_dtypes = asks.dtypes;
+  info.numbers_as_computed = !asks.typed_numbers;
 }
 
 void report_block_kernel(const PointwiseInfo& info, const BlockKernel& kernel) {

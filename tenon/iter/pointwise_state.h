@@ -99,7 +99,7 @@ struct ParsedPointwise {
 ParsedPointwise parse_pointwise(expr::Builder& g, const PointwiseInfo& info);
 
 /// Sets what follows from the expression: numbers_as_computed, asks_dtypes.
-void set_what_it_asks(PointwiseInfo& info, const expr::Builder& g, expr::NodeId root);
+void set_what_it_asks(PointwiseInfo& info, const expr::Expression& written);
 
 /// Tells kernel_report.h what ran: "simd:AVX2", "interpreter:AVX2".
 void report_block_kernel(const PointwiseInfo& info, const BlockKernel& kernel);

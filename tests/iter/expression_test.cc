@@ -2,6 +2,10 @@
 #include <cmath>
 #include <thread>
 
+#include "tenon/expr/expr.h"
+#include "tenon/expr/instantiate.h"
+#include "tenon/expr/typed_text.h"
+#include "tenon/generated/pointwise_info.h"
 #include "tests/iter/iter_testing.h"
 
 namespace tenon::testing {
@@ -81,6 +85,29 @@ TEST(MakePointwise, FirstUseFromManyThreadsGivesOneAnswer) {
   }
   for (auto& t : threads) t.join();
   for (const auto* d : seen) EXPECT_EQ(d, seen[0]);
+}
+
+// What the build has printed as nodes is what the text says.
+TEST(Written, ConstantDataIsTheTextOfTheOperator) {
+  for (const PointwiseInfo* info :
+       {&pointwise_info::add_Tensor, &pointwise_info::silu, &pointwise_info::where_self,
+        &pointwise_info::lt_Tensor, &pointwise_info::pow_Tensor_Tensor, &pointwise_info::exp}) {
+    ASSERT_NE(info->written, nullptr) << info->name;
+    std::vector<expr::Symbol> symbols;
+    for (size_t i = 0; i < info->tensor_names.size(); ++i) {
+      const bool mask = (info->mask_tensors >> i) & 1u;
+      symbols.push_back(
+          {info->tensor_names[i], mask ? expr::SymbolKind::MaskTensor : expr::SymbolKind::Tensor});
+    }
+    for (const char* name : info->scalar_names) symbols.push_back({name, expr::SymbolKind::Scalar});
+    expr::Builder g;
+    const expr::NodeId root = expr::parse(g, info->text, symbols);
+    const expr::ExpressionPtr from_text = expr::instantiate(*g.finish({root}), {});
+    const expr::ExpressionPtr from_data = expr::instantiate(*info->written, {});
+    EXPECT_TRUE(*from_text == *from_data) << info->name << ": " << to_string(*from_data);
+    EXPECT_EQ(to_string(expr::make_expression(expr::parts_of(*info->written))->key),
+              to_string(info->written->key));
+  }
 }
 
 TEST(MakePointwise, StoredRoundsAsAStepOfItsOwnDoes) {

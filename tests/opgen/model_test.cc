@@ -91,6 +91,10 @@ TEST(Model, ErrorsNameFileAndLine) {
   expect_error("\n- schema: f(Tensor self) -> Tensor\n  expr: self\n  varants: [out]\n", "4", "`varants`");
   expect_error("- schema: f(Tensor self) -> Tensor\n", "1", "exactly one body");
   expect_error("- schema: f(Tensor self) -> Tensor\n  expr: self\n  view: f\n", "1", "got 2");
+  expect_error("- schema: f(Tensor self) -> Tensor\n  expr: self + float64(self)\n", "2",
+               "`add` of same and float64");
+  expect_error("- schema: f(Tensor self) -> Tensor\n  expr: float16(self)\n", "2",
+               "unknown function 'float16'");
   expect_error("- schema: f(Tensor self) -> Tensor\n  expr: self\n  result: imaginary\n", "3", "'imaginary'");
   expect_error("- schema: f(Tensor self, int[] d) -> Tensor\n  expr: self\n", "1", "`d` is int[]");
   expect_error("- schema: f(Tensor self) -> Tensor\n  expr: self\n  promote: [other]\n", "3", "'other'");

@@ -3,6 +3,7 @@
 
 #include <map>
 
+#include "tenon/expr/instantiate.h"
 #include "tools/opgen/files.h"
 #include "tools/opgen/pointwise_forms.h"
 #include "tools/opgen/printers.h"
@@ -22,6 +23,8 @@ class KernelPool {
   /// "{kernels_3, 7}": where the kernel is; nothing for a type that the form cannot run in.
   std::optional<std::string> add(const PointwiseForm& form, Type type) {
     if (!form.runs_in(type)) return std::nullopt;
+    expr::ExpressionPtr expression = form.typed(type);
+    if (!expr::is_printable(*expression)) return std::nullopt;  // the interpreter runs it
     const std::string text = canonical(form, type);
     const auto known = places_.find(text);
     if (known != places_.end()) return known->second;
@@ -29,7 +32,7 @@ class KernelPool {
     auto& kernels = kernels_[file];
     const std::string name = fmt::format("k{}_{}", kernels.size(), expr::suffix(type));
     const std::string place = fmt::format("{{kernels_{}, {}}}", file, kernels.size());
-    kernels.push_back({name, expressions_.emplace_back(form.typed(type)).get()});
+    kernels.push_back({name, expressions_.emplace_back(std::move(expression)).get()});
     places_.emplace(text, place);
     return place;
   }
@@ -205,6 +208,30 @@ std::span<const PointwiseBlockFn> kernels() {{
     return fmt::format("{}_{}", id, what);
   }
 
+  // The expression as constant data.
+  static std::string written(const std::string& id, const expr::Expression& e) {
+    std::string slots, nodes;
+    for (const auto& list : {e.inputs(), e.numbers(), e.outputs()}) {
+      for (const expr::Slot& s : list) {
+        slots += fmt::format(
+            "{{DType{{{}}}, expr::Rank{{{}}}, expr::Part{{{}}}, expr::Reduces{{{}}}, {}, {}, {}u, 0u}}, ",
+            static_cast<int>(s.dtype), static_cast<int>(s.rank), static_cast<int>(s.part),
+            static_cast<int>(s.reduces), s.operand, s.flags, s.node);
+      }
+    }
+    for (const expr::Node& n : e.nodes()) {
+      nodes += fmt::format("    {{expr::Op{{{}}}, expr::Type{{{}}}, {}, {}, {{{}u, {}u, {}u}}, {:#x}u}},\n",
+                           static_cast<int>(n.op), static_cast<int>(n.type), n.arity, n.flags, n.args[0],
+                           n.args[1], n.args[2], n.bits);
+    }
+    return fmt::format(
+        "constexpr expr::ExpressionData<{}, {}> {}_written{{\n"
+        "    {{{{{:#x}u, {:#x}u}}, expr::Level::Written, false, {}, {}, {}, {}u, 0u}},\n"
+        "    {{{}}},\n    {{\n{}    }}}};\n",
+        e.num_inputs + e.num_numbers + e.num_outputs, e.num_nodes, id, e.key.high, e.key.low, e.num_inputs,
+        e.num_numbers, e.num_outputs, e.num_nodes, slots, nodes);
+  }
+
   void add_info(const OpDef& def, const PointwiseForm& form, const std::string& id,
                 const std::string& derivatives, const std::string& bool_form, bool exported, bool derived) {
     std::vector<std::string> tensors, masks;
@@ -220,9 +247,13 @@ std::span<const PointwiseBlockFn> kernels() {{
     const bool floats_only = derived || to_float;
     const std::string kernels =
         p.compiled && !form.name.ends_with("_on_bool") ? add_kernels(form, floats_only) : "nullptr";
+    const expr::ExpressionPtr expression = form.graph.finish({form.root});
+    text_ += written(id, *expression);
     std::string text = fmt::format("{}const PointwiseInfo {}{{\n    .name = {},\n    .text = {},\n",
                                    exported ? "" : "static ", id, quoted(form.name), quoted(form.text));
     text += fmt::format("    .tensor_names = {},\n    .scalar_names = {},\n", tensor_names, scalar_names);
+    text += fmt::format("    .written = &{}_written.head,\n", id);
+    const expr::Asks asks = expr::asks_of(*expression);
     text += fmt::format("    .promoting_scalars = {},\n",
                         mask_of(form.scalars, derived ? std::vector<std::string>{} : p.promote));
     if (!derived && !p.nonnegative.empty())
@@ -233,11 +264,15 @@ std::span<const PointwiseBlockFn> kernels() {{
                         !derived && p.result == ResultType::Bool ? "Bool"
                         : to_real                                ? "Real"
                                                                  : "Compute");
+    const std::string asked =
+        fmt::format("{}{}", asks.typed_numbers ? "    .numbers_as_computed = false,\n" : "",
+                    asks.dtypes ? "    .asks_dtypes = true,\n" : "");
     // Operand 0 of a derivative is `grad`.
     if (derived) text += "    .conjugates = PointwiseInfo::kConjugatedResult | 1u,\n";
     text +=
         fmt::format("    .refused_dtypes = {:#x},\n    .refused_reason = {},\n",
                     derived ? 0u : refused_mask(p.refused_dtypes), quoted(derived ? "" : p.refused_reason));
+    text += asked;
     text += fmt::format("    .kernels = {},\n    .derivatives = {},\n    .bool_form = {}}};\n", kernels,
                         derivatives.empty() ? "{}" : derivatives, bool_form.empty() ? "nullptr" : bool_form);
     text_ += text;

@@ -31,6 +31,7 @@ inline std::function<void()> kept(const PointwiseLaunch& launch) {
     operands.push_back(
         {o.address, o.strides[0], o.on_host ? *reinterpret_cast<float*>(o.address) : 0, o.on_host});
   }
+  // Each number takes 8 bytes, of which a float is the first 4.
   std::vector<float> numbers(launch.num_scalars);
   for (uint32_t i = 0; i < launch.num_scalars; ++i)
     std::memcpy(&numbers[i], static_cast<const char*>(launch.scalars) + 8 * i, sizeof(float));

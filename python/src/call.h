@@ -63,6 +63,20 @@ struct ToPython<std::tuple<R...>> {
 /// The call of a signature that has no Caller of its own.
 PyObject* call_cells(const Overload& overload, const Arguments& arguments);
 
+/// Keeps the tensors of a call that runs without the interpreter lock, as C++ keeps what it works on
+/// everywhere else: the collector leaves alone what Python is not the sole owner of.
+class HoldTensors {
+ public:
+  HoldTensors(PyObject* const* slots, size_t count) {
+    for (size_t i = 0; i < count; ++i) {
+      if (slots[i] && is_tensor(slots[i])) held_.push_back(tensor_of(slots[i]));
+    }
+  }
+
+ private:
+  std::vector<Tensor> held_;
+};
+
 template <class Sig>
 struct Caller;
 
@@ -98,6 +112,7 @@ struct Caller<R(A...)> {
     // Unsigned, as sizes that make no sense are refused later, and may add up to anything.
     const uint64_t n = (uint64_t{0} + ... + static_cast<uint64_t>(elements<A>(std::get<I>(values))));
     if (n >= kReleaseGilElements) {
+      const HoldTensors held(slots, sizeof...(A));
       if constexpr (std::is_void_v<R>) {
         const ReleaseGil gil;
         op.call(Parser<A>::get(std::get<I>(values))...);

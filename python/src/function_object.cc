@@ -5,6 +5,7 @@
 
 #include <vector>
 
+#include "python/src/collect.h"
 #include "python/src/errors.h"
 #include "python/src/node_object.h"
 #include "python/src/tensor_object.h"
@@ -47,6 +48,10 @@ class FunctionNode final : public Node {
     if (!saved_.empty()) visitor.list("tensors", unpack());
   }
 
+  void visit_kept(autograd::KeptVisitor& visitor) const noexcept override {
+    for (const autograd::SavedTensor& t : saved_) t.visit_kept(visitor);
+  }
+
   PyObject* ctx() const noexcept { return ctx_; }
   void begin(PyObject* const* args, Py_ssize_t n);
   /// `results`: what forward returned, by place; undefined where it is no tensor. Null places are no tensors.
@@ -73,6 +78,7 @@ FunctionNode::~FunctionNode() {
 }
 
 void FunctionNode::begin(PyObject* const* args, Py_ssize_t n) {
+  g_graph_has_python = true;
   set_source(note_source(__builtin_frame_address(0)));
   for (Py_ssize_t i = 0; i < n; ++i) {
     is_tensor_.push_back(is_tensor(args[i]));
@@ -203,6 +209,11 @@ void function_dealloc(PyObject* o) {
   if (ctx_of(o).weak_references) PyObject_ClearWeakRefs(o);
   function_clear(o);
   Py_TYPE(o)->tp_free(o);
+}
+
+int function_setattr(PyObject* o, PyObject* name, PyObject* value) {
+  if (value && is_tensor(value)) track(value);
+  return PyObject_GenericSetAttr(o, name, value);
 }
 
 /// Keeps the arguments of a method as a tuple.
@@ -348,10 +359,16 @@ class Call {
       node_->set_results(is_result);
       if (saved) node_->save(saved.get(), results);
     }
-    if (!several) return is_result[0] ? checked(wrap(results[0])) : Py_NewRef(output.get());
+    const auto object_of = [&](const Tensor& result) {
+      PyObject* o = checked(wrap(result));
+      // What forward has kept may lead back to the result.
+      if (node_ && ctx.dict) track(o);
+      return o;
+    };
+    if (!several) return is_result[0] ? object_of(results[0]) : Py_NewRef(output.get());
     Ref tuple(checked(PyTuple_New(n)));
     for (Py_ssize_t i = 0, next = 0; i < n; ++i) {
-      PyObject* o = is_result[static_cast<size_t>(i)] ? checked(wrap(results[static_cast<size_t>(next++)]))
+      PyObject* o = is_result[static_cast<size_t>(i)] ? object_of(results[static_cast<size_t>(next++)])
                                                       : Py_NewRef(PyTuple_GET_ITEM(output.get(), i));
       PyTuple_SET_ITEM(tuple.get(), i, o);
     }
@@ -426,6 +443,7 @@ bool add_function_type(PyObject* module) {
   t.tp_dealloc = &function_dealloc;
   t.tp_traverse = &function_traverse;
   t.tp_clear = &function_clear;
+  t.tp_setattro = &function_setattr;
   t.tp_free = &PyObject_GC_Del;
   t.tp_methods = g_methods;
   t.tp_getset = g_attributes;

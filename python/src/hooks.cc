@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include "python/src/arguments.h"
+#include "python/src/collect.h"
 #include "python/src/tensor_object.h"
 #include "tenon/autograd/anomaly.h"
 #include "tenon/autograd/autograd.h"
@@ -98,72 +99,114 @@ auto from_python(F&& f) {
   }
 }
 
-Tensor call_tensor_hook(PyObject* function, const Tensor& grad) {
-  return from_python([&]() -> Tensor {
-    const Ref argument(checked(wrap(grad)));
-    const Ref result(checked(PyObject_CallOneArg(function, argument.get())));
-    if (result.get() == Py_None) return {};
-    TENON_CHECK(is_tensor(result.get()), Type,
-                fmt::format("hook '{}' must return a Tensor or None, not {}", name_of(function),
-                            Py_TYPE(result.get())->tp_name));
-    return tensor_of(result.get());
-  });
+/// A Python function as a hook.
+struct PythonHook {
+  PyObject* function() const noexcept { return kept->get(); }
+  Kept kept;
+};
+
+struct PythonTensorHook : PythonHook {
+  Tensor operator()(const Tensor& grad) const {
+    return from_python([&]() -> Tensor {
+      const Ref argument(checked(wrap(grad)));
+      const Ref result(checked(PyObject_CallOneArg(function(), argument.get())));
+      if (result.get() == Py_None) return {};
+      TENON_CHECK(is_tensor(result.get()), Type,
+                  fmt::format("hook '{}' must return a Tensor or None, not {}", name_of(function()),
+                              Py_TYPE(result.get())->tp_name));
+      return tensor_of(result.get());
+    });
+  }
+};
+
+struct PythonLeafHook : PythonHook {
+  void operator()(const Tensor& leaf) const {
+    from_python([&] {
+      // Where Python has let go of the leaf, the hook gets another tensor of the same elements and gradient.
+      Ref target = Ref::borrow(PyWeakref_GetObject(object->get()));
+      if (!target || target.get() == Py_None) target = Ref(checked(wrap(Tensor(leaf))));
+      const Ref result(checked(PyObject_CallOneArg(function(), target.get())));
+      TENON_CHECK(result.get() == Py_None, Runtime,
+                  fmt::format("Tensor post accumulate grad hooks should return None, '{}' returned {}",
+                              name_of(function()), Py_TYPE(result.get())->tp_name));
+    });
+  }
+  /// A weak reference to the leaf's object. The leaf owns the hook: a strong one would keep both.
+  Kept object;
+};
+
+struct PythonPreHook : PythonHook {
+  void operator()(std::vector<Tensor>& grads) const {
+    from_python([&] {
+      const Ref tuple = tuple_of(grads);
+      const Ref result(checked(PyObject_CallOneArg(function(), tuple.get())));
+      replace(grads, function(), result.get());
+    });
+  }
+};
+
+struct PythonPostHook : PythonHook {
+  void operator()(std::vector<Tensor>& results, const std::vector<Tensor>& grads) const {
+    from_python([&] {
+      const Ref after = tuple_of(results), before = tuple_of(grads);
+      const Ref result(checked(PyObject_CallFunctionObjArgs(function(), after.get(), before.get(), nullptr)));
+      replace(results, function(), result.get());
+    });
+  }
+};
+
+PyObject* sole_function(const PythonHook* hook) noexcept {
+  return hook && hook->kept.use_count() == 1 ? hook->function() : nullptr;
 }
 
 }  // namespace
 
+PyObject* function_of(const autograd::TensorHook& hook) noexcept {
+  return sole_function(hook.target<PythonTensorHook>());
+}
+PyObject* function_of(const autograd::NodePreHook& hook) noexcept {
+  return sole_function(hook.target<PythonPreHook>());
+}
+PyObject* function_of(const autograd::NodePostHook& hook) noexcept {
+  return sole_function(hook.target<PythonPostHook>());
+}
+PyObject* function_of(const std::function<void()>& leaf_hook) noexcept {
+  const auto* leaf = leaf_hook.target<autograd::LeafCall>();
+  return leaf ? sole_function(leaf->hook.target<PythonLeafHook>()) : nullptr;
+}
+
 PyObject* register_tensor_hook(PyObject* o, PyObject* function) {
   return guarded([&] {
     check_callable("register_hook", function);
-    return new_handle(autograd::register_hook(
-        tensor_of(o), [kept = keep(function)](const Tensor& g) { return call_tensor_hook(kept->get(), g); }));
+    PyObject* handle = new_handle(autograd::register_hook(tensor_of(o), PythonTensorHook{{keep(function)}}));
+    g_graph_has_python = true;
+    track(o);
+    return handle;
   });
 }
 
 PyObject* register_leaf_hook(PyObject* o, PyObject* function) {
   return guarded([&] {
     check_callable("register_post_accumulate_grad_hook", function);
-    // The leaf owns the hook: a strong reference back would keep both for ever.
     const Ref weak(checked(PyWeakref_NewRef(o, nullptr)));
-    return new_handle(autograd::register_post_accumulate_grad_hook(
-        tensor_of(o),
-        autograd::LeafHook([kept = keep(function), object = keep(weak.get())](const Tensor& leaf) {
-          from_python([&] {
-            // Where Python has let go of the leaf, the hook gets another tensor of the same elements and
-            // gradient.
-            Ref target = Ref::borrow(PyWeakref_GetObject(object->get()));
-            if (!target || target.get() == Py_None) target = Ref(checked(wrap(Tensor(leaf))));
-            const Ref result(checked(PyObject_CallOneArg(kept->get(), target.get())));
-            TENON_CHECK(result.get() == Py_None, Runtime,
-                        fmt::format("Tensor post accumulate grad hooks should return None, '{}' returned {}",
-                                    name_of(kept->get()), Py_TYPE(result.get())->tp_name));
-          });
-        })));
+    PyObject* handle = new_handle(autograd::register_post_accumulate_grad_hook(
+        tensor_of(o), autograd::LeafHook(PythonLeafHook{{keep(function)}, keep(weak.get())})));
+    g_graph_has_python = true;
+    track(o);
+    return handle;
   });
 }
 
 PyObject* register_prehook(Node& node, PyObject* function) {
   check_callable("register_prehook", function);
-  return new_handle(autograd::register_prehook(node, [kept = keep(function)](std::vector<Tensor>& grads) {
-    from_python([&] {
-      const Ref tuple = tuple_of(grads);
-      const Ref result(checked(PyObject_CallOneArg(kept->get(), tuple.get())));
-      replace(grads, kept->get(), result.get());
-    });
-  }));
+  g_graph_has_python = true;
+  return new_handle(autograd::register_prehook(node, PythonPreHook{{keep(function)}}));
 }
 
 PyObject* register_posthook(Node& node, PyObject* function) {
   check_callable("register_hook", function);
-  return new_handle(autograd::register_posthook(
-      node, [kept = keep(function)](std::vector<Tensor>& results, const std::vector<Tensor>& grads) {
-        from_python([&] {
-          const Ref after = tuple_of(results), before = tuple_of(grads);
-          const Ref result(
-              checked(PyObject_CallFunctionObjArgs(kept->get(), after.get(), before.get(), nullptr)));
-          replace(results, kept->get(), result.get());
-        });
-      }));
+  g_graph_has_python = true;
+  return new_handle(autograd::register_posthook(node, PythonPostHook{{keep(function)}}));
 }
 
 namespace {

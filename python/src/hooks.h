@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "python/src/errors.h"
+#include "tenon/autograd/hooks.h"
 #include "tenon/autograd/node.h"
 
 namespace tenon::python {
@@ -21,6 +22,12 @@ class KeptObject {
   PyObject* object_;
 };
 inline std::shared_ptr<KeptObject> keep(PyObject* o) { return std::make_shared<KeptObject>(o); }
+
+/// The Python function of a hook, borrowed; null where it is not Python's, or where somebody runs it.
+PyObject* function_of(const autograd::TensorHook& hook) noexcept;
+PyObject* function_of(const autograd::NodePreHook& hook) noexcept;
+PyObject* function_of(const autograd::NodePostHook& hook) noexcept;
+PyObject* function_of(const std::function<void()>& leaf_hook) noexcept;
 
 // Methods of tensors.
 PyObject* register_tensor_hook(PyObject* tensor, PyObject* function);

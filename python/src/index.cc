@@ -231,7 +231,7 @@ int contains(PyObject* o, PyObject* item) {
   });
 }
 
-PyObject* nonzero_of(const Tensor& self, PyObject* as_tuple) {
+PyObject* nonzero_of(Tensor self, PyObject* as_tuple) {
   const bool split = given(as_tuple) && flag(as_tuple);
   std::vector<Tensor> parts;
   Tensor all;

@@ -4,6 +4,7 @@
 #include <string>
 #include <unordered_map>
 
+#include "python/src/collect.h"
 #include "python/src/errors.h"
 #include "python/src/function_object.h"
 #include "python/src/hooks.h"
@@ -28,9 +29,19 @@ Node& node_of(PyObject* o) {
   return *reinterpret_cast<NodeObject*>(o)->value;
 }
 
+int traverse(PyObject* o, visitproc visit, void* arg) {
+  Py_VISIT(Py_TYPE(o));
+  return visit_graph(reinterpret_cast<NodeObject*>(o)->value, visit, arg);
+}
+int clear(PyObject* o) {
+  clear_graph(reinterpret_cast<NodeObject*>(o)->value);
+  return 0;
+}
 void dealloc(PyObject* o) noexcept {
+  PyObject_GC_UnTrack(o);
   PyTypeObject* type = Py_TYPE(o);
-  objects().erase(reinterpret_cast<NodeObject*>(o)->value.get());
+  const auto known = objects().find(reinterpret_cast<NodeObject*>(o)->value.get());
+  if (known != objects().end() && known->second == o) objects().erase(known);
   reinterpret_cast<NodeObject*>(o)->value.~IntrusivePtr();
   type->tp_free(o);
   Py_DECREF(type);
@@ -138,9 +149,12 @@ PyTypeObject* type_of(const Node& node) {
   if (type) return type;
   // The type keeps pointing to the name of its specification.
   const auto* full = new std::string("tenon.autograd." + std::string(node.name()));
-  PyType_Slot slots[] = {{Py_tp_dealloc, reinterpret_cast<void*>(&dealloc)}, {0, nullptr}};
+  PyType_Slot slots[] = {{Py_tp_dealloc, reinterpret_cast<void*>(&dealloc)},
+                         {Py_tp_traverse, reinterpret_cast<void*>(&traverse)},
+                         {Py_tp_clear, reinterpret_cast<void*>(&clear)},
+                         {0, nullptr}};
   PyType_Spec spec{full->c_str(), sizeof(NodeObject), 0,
-                   Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
+                   Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION | Py_TPFLAGS_HAVE_GC, slots};
   type = reinterpret_cast<PyTypeObject*>(
       checked(PyType_FromSpecWithBases(&spec, reinterpret_cast<PyObject*>(&node_type))));
   return type;
@@ -154,17 +168,16 @@ PyObject* wrap(const IntrusivePtr<Node>& node) noexcept {
   if (!node) Py_RETURN_NONE;
   return guarded([&]() -> PyObject* {
     if (PyObject* ctx = function_of_node(*node)) return Py_NewRef(ctx);
-    PyTypeObject* type = type_of(*node);
-    PyObject*& known = objects()[node.get()];
-    if (known) return Py_NewRef(known);
-    auto* o = PyObject_New(NodeObject, type);
-    if (!o) {
-      objects().erase(node.get());
-      throw PythonError();
-    }
-    new (&o->value) IntrusivePtr<Node>(node);
-    known = reinterpret_cast<PyObject*>(o);
-    return known;
+    const auto known = objects().find(node.get());
+    if (known != objects().end()) return Py_NewRef(known->second);
+    auto* made = PyObject_GC_New(NodeObject, type_of(*node));
+    if (!made) throw PythonError();
+    new (&made->value) IntrusivePtr<Node>(node);
+    Ref o(reinterpret_cast<PyObject*>(made));
+    PyObject_GC_Track(o.get());
+    // The allocation may have collected garbage, whose finalizers may have asked for the same node.
+    const auto [place, is_new] = objects().try_emplace(node.get(), o.get());
+    return is_new ? o.release() : Py_NewRef(place->second);
   });
 }
 

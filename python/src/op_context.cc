@@ -2,6 +2,7 @@
 #include <cstddef>
 
 #include "python/src/arguments.h"
+#include "python/src/collect.h"
 #include "python/src/op_node.h"
 
 namespace tenon::python {
@@ -53,6 +54,7 @@ PyObject* needs_input_grad(PyObject* o, void*) {
 /// A ctx is left to reference counting until it gets attributes: only those can make a cycle.
 int set_attribute(PyObject* o, PyObject* name, PyObject* value) {
   const int status = PyObject_GenericSetAttr(o, name, value);
+  if (value && is_tensor(value)) track(value);
   if (context_of(o).dict && !PyObject_GC_IsTracked(o)) PyObject_GC_Track(o);
   return status;
 }

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "python/src/collect.h"
 #include "tenon/autograd/autograd.h"
 #include "tenon/generated/arithmetic/functions.h"
 #include "tenon/generated/factory/functions.h"
@@ -58,7 +59,13 @@ std::string PythonNode::who() const {
   return fmt::format("{}: backward ({}:{})", schema_.name(), autograd_->where.file, autograd_->where.line);
 }
 
+PyObject* context_of_node(const Node& node) noexcept {
+  const auto* python = dynamic_cast<const PythonNode*>(&node);
+  return python ? python->context() : nullptr;
+}
+
 void PythonNode::begin(OpCall& call) {
+  g_graph_has_python = true;
   set_source(note_source(__builtin_frame_address(0)));
   const auto add = [&](PyObject* o) {
     add_edge(is_tensor(o) ? autograd::gradient_edge(tensor_of(o)) : Edge());
@@ -135,6 +142,8 @@ void PythonNode::finish(OpCall& call, PyObject* result) {
     TENON_CHECK(!t.grad_fn() && !(t.is_leaf() && t.requires_grad()), Runtime,
                 fmt::format("{}: a kernel returned a tensor that has a history of its own", schema_.name()));
     autograd::set_history(t, {owner, nr});
+    // What setup_context has kept may lead back to the result.
+    if (ctx.dict) track(static_cast<PyObject*>(t.impl()->binding().object));
   }
 }
 

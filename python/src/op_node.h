@@ -25,6 +25,9 @@ struct ContextObject {
 Ref make_context(PythonNode& node);
 inline ContextObject& context_of(PyObject* o) noexcept { return *reinterpret_cast<ContextObject*>(o); }
 
+/// The ctx of a node that is such a call's, borrowed; null for others.
+PyObject* context_of_node(const Node& node) noexcept;
+
 class PythonNode final : public Node {
  public:
   PythonNode(std::shared_ptr<PythonAutograd> autograd, const OpSchema& schema)
@@ -35,6 +38,9 @@ class PythonNode final : public Node {
   void apply(tenon::autograd::NodeCall& call) override;
   void release_variables() noexcept override;
   void visit_saved(tenon::autograd::SavedVisitor& visitor) const override;
+  void visit_kept(tenon::autograd::KeptVisitor& visitor) const noexcept override {
+    for (const tenon::autograd::SavedTensor& t : saved_) t.visit_kept(visitor);
+  }
 
   /// An edge for each tensor among the positional arguments.
   void begin(OpCall& call);
@@ -47,6 +53,7 @@ class PythonNode final : public Node {
   Ref saved_tensors() const;
   /// For each positional argument whether its gradient is wanted; a list for a list of tensors.
   Ref needs_input_grad() const;
+  PyObject* context() const noexcept { return context_.get(); }
 
  private:
   void run_setup(OpCall& call, PyObject* result);

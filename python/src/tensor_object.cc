@@ -6,6 +6,7 @@
 #include <new>
 #include <utility>
 
+#include "python/src/collect.h"
 #include "python/src/errors.h"
 #include "python/src/tensor_parts.h"
 
@@ -109,32 +110,37 @@ void subclass_dealloc(PyObject* o) noexcept {
   Py_DECREF(type);
 }
 
+/// While C++ also holds the tensor, it keeps the attributes and the history alive: they are no garbage,
+/// whatever Python can reach.
+bool is_sole_owner(PyObject* o) noexcept {
+  return !as_object(o)->owner && as_object(o)->value.use_count() <= 1;
+}
+
 int tensor_traverse(PyObject* o, visitproc visit, void* arg) {
-  // While C++ also holds the tensor, it keeps the attributes alive: they are no garbage, whatever Python can
-  // reach.
-  if (!as_object(o)->owner && as_object(o)->value.use_count() <= 1) Py_VISIT(as_object(o)->dict);
-  return 0;
+  if (!is_sole_owner(o)) return 0;
+  Py_VISIT(as_object(o)->dict);
+  return visit_graph(as_object(o)->value, visit, arg);
 }
 
 int tensor_clear(PyObject* o) {
-  if (!as_object(o)->owner && as_object(o)->value.use_count() <= 1) Py_CLEAR(as_object(o)->dict);
+  if (!is_sole_owner(o)) return 0;
+  Py_CLEAR(as_object(o)->dict);
+  clear_graph(as_object(o)->value);
   return 0;
 }
 
-/// A plain object is left to reference counting until it gets attributes: only those can make a cycle.
-void track(PyObject* o) noexcept {
-  if (as_object(o)->dict && !PyObject_GC_IsTracked(o)) PyObject_GC_Track(o);
-}
+// A plain object is left to reference counting until it gets attributes, or a history where Python objects
+// are in the graph: only those can make a cycle.
 
 int tensor_setattr(PyObject* o, PyObject* name, PyObject* value) {
   const int status = PyObject_GenericSetAttr(o, name, value);
-  track(o);
+  if (as_object(o)->dict) track(o);
   return status;
 }
 
 PyObject* get_dict(PyObject* o, void*) {
   PyObject* dict = PyObject_GenericGetDict(o, nullptr);
-  track(o);
+  if (dict) track(o);
   return dict;
 }
 
@@ -178,7 +184,11 @@ PyObject* wrap(Tensor tensor) noexcept {
   BindingSlot& slot = tensor.impl()->binding();
   if (slot.object) {
     auto* o = static_cast<PyObject*>(slot.object);
-    if (!as_object(o)->owner) return Py_NewRef(o);
+    if (!as_object(o)->owner) {
+      // A call may have given it a history.
+      if (g_graph_has_python && tensor.impl()->autograd_meta()) track(o);
+      return Py_NewRef(o);
+    }
     // The tensor's own reference becomes the caller's.
     slot.on_destroy = nullptr;
     as_object(o)->owner = nullptr;
@@ -189,6 +199,7 @@ PyObject* wrap(Tensor tensor) noexcept {
   if (!self) return nullptr;
   slot.object = self;
   self->value = std::move(tensor);
+  if (g_graph_has_python && self->value.impl()->autograd_meta()) track(reinterpret_cast<PyObject*>(self));
   return reinterpret_cast<PyObject*>(self);
 }
 

@@ -133,21 +133,28 @@ HookHandle register_post_accumulate_grad_hook(const Tensor& t, std::function<voi
 
 HookHandle register_post_accumulate_grad_hook(const Tensor& t, LeafHook hook) {
   check_has_accumulator(t);
-  // The leaf owns the node, which owns the hook: what the hook gets is made afresh from parts that own no
-  // node.
   const AutogradMeta& meta = *meta_of(*t.impl());
-  Node* node = meta.accumulator.get();
   return register_post_accumulate_grad_hook(
-      t, std::function<void()>(
-             [elements = alias_without_history(t), slot = meta.slot, node, hook = std::move(hook)] {
-               const Tensor leaf = alias_without_history(elements);
-               AutogradMeta& own = ensure_meta(*leaf.impl());
-               own.requires_grad = true;
-               own.slot = slot;
-               own.accumulator = IntrusivePtr<Node>::share(node);  // it runs this hook
-               leaf.impl()->set_keys(leaf.impl()->own_keys() | kAutogradKeys);
-               hook(leaf);
-             }));
+      t, std::function<void()>(LeafCall{.elements = alias_without_history(t),
+                                        .slot = meta.slot,
+                                        .node = meta.accumulator.get(),
+                                        .hook = std::move(hook)}));
+}
+
+void LeafCall::operator()() const {
+  const Tensor leaf = alias_without_history(elements);
+  AutogradMeta& own = ensure_meta(*leaf.impl());
+  own.requires_grad = true;
+  own.slot = slot;
+  own.accumulator = IntrusivePtr<Node>::share(node);
+  leaf.impl()->set_keys(leaf.impl()->own_keys() | kAutogradKeys);
+  hook(leaf);
+}
+
+KeptNodes nodes_kept_by(const TensorImpl& impl) noexcept {
+  const AutogradMeta* meta = meta_of(impl);
+  if (!meta) return {};
+  return {.grad_fn = meta->grad_fn.node.get(), .accumulator = meta->accumulator.get()};
 }
 
 HookHandle register_prehook(Node& node, NodePreHook hook) {

@@ -33,6 +33,14 @@ Edge gradient_edge(const Tensor& t);
 /// Makes `t`, computed outside a recorded call, result `output_nr` of `node`, as custom functions do.
 void set_history(const Tensor& t, Edge from);
 
+/// The nodes that a tensor itself keeps alive: the one that made it, and a leaf's AccumulateGrad; null where
+/// there is none. For a binding's collector of cycles.
+struct KeptNodes {
+  const Node* grad_fn = nullptr;
+  const Node* accumulator = nullptr;
+};
+KeptNodes nodes_kept_by(const TensorImpl& impl) noexcept;
+
 /// Cuts `t` from the graph in place: it becomes a leaf that does not require grad. Throws Error{Runtime} for
 /// a view.
 void detach_(const Tensor& t);

@@ -144,6 +144,7 @@ class OpNode : public Node {
   void apply(NodeCall& call) final;
   void release_variables() noexcept final;
   void visit_saved(SavedVisitor& visitor) const final;
+  void visit_kept(KeptVisitor& visitor) const noexcept final;
 
  protected:
   OpNode(const DerivativeInfo& info, const CallShape& shape, SavedTensor* tensors,

@@ -125,6 +125,10 @@ void CustomNode::release_variables() noexcept {
   for (SavedTensor& t : context_.saved_) t.release();
 }
 
+void CustomNode::visit_kept(KeptVisitor& visitor) const noexcept {
+  for (const SavedTensor& t : context_.saved_) t.visit_kept(visitor);
+}
+
 void CustomNode::visit_saved(SavedVisitor& visitor) const {
   if (context_.saved_.empty()) return;
   visitor.list("tensors", context_.get_saved_variables());

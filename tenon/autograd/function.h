@@ -84,6 +84,7 @@ class CustomNode : public Node {
   void apply(NodeCall& call) final;
   void release_variables() noexcept final;
   void visit_saved(SavedVisitor& visitor) const final;
+  void visit_kept(KeptVisitor& visitor) const noexcept final;
 
   AutogradContext& context() noexcept { return context_; }
   /// Gives the node its edges. `is_tensor[i]`: argument i is one; `caller`: the address that errors name.

@@ -48,6 +48,18 @@ using NodePostHook = std::function<void(std::vector<Tensor>& results, const std:
 /// Called when a leaf's `.grad` has been added to.
 using LeafHook = std::function<void(const Tensor& leaf)>;
 
+/// A leaf's hook with the parts of the leaf, of which none keeps a node: the leaf owns the node, which owns
+/// this.
+struct LeafCall {
+  /// Makes the leaf afresh and calls the hook.
+  void operator()() const;
+
+  Tensor elements;
+  IntrusivePtr<GradSlot> slot;
+  Node* node;  ///< The one that runs this hook.
+  LeafHook hook;
+};
+
 /// The hooks of one node. Lists are copied before they run, so that a hook may add and remove hooks.
 struct NodeHooks final : RefCounted {
   static void destroy(NodeHooks* hooks) noexcept { delete hooks; }

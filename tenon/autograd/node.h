@@ -55,6 +55,12 @@ struct SavedVisitor {
   virtual void list(std::string_view name, const std::vector<Tensor>& values) = 0;
 };
 
+/// Shown the nodes that a node keeps alive.
+struct KeptVisitor {
+  virtual ~KeptVisitor() = default;
+  virtual void node(const Node* kept) noexcept = 0;
+};
+
 }  // namespace autograd
 
 /// One step of the backward pass. Its inputs are the gradients of the results of one forward call; its edges
@@ -72,6 +78,9 @@ class Node : public RefCounted {
   /// Drops what was saved for `apply`, which raises from then on if it needs it.
   virtual void release_variables() noexcept {}
   virtual void visit_saved(autograd::SavedVisitor&) const {}
+  /// The nodes that what was saved keeps alive, besides the edges: each once for each reference to it. For a
+  /// binding's collector of cycles.
+  virtual void visit_kept(autograd::KeptVisitor&) const noexcept {}
 
   /// Later nodes have higher numbers, and run first. UINT64_MAX runs before everything.
   uint64_t sequence() const noexcept { return sequence_; }

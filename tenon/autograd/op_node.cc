@@ -86,6 +86,13 @@ void OpNode::release_variables() noexcept {
   }
 }
 
+void OpNode::visit_kept(KeptVisitor& visitor) const noexcept {
+  for (uint32_t i = 0; i < num_saved_; ++i) saved_[i].visit_kept(visitor);
+  for (uint64_t left = shape_->lists; left; left &= left - 1) {
+    for (const SavedTensor& saved : saved_list(std::countr_zero(left)).tensors) saved.visit_kept(visitor);
+  }
+}
+
 void OpNode::visit_saved(SavedVisitor& visitor) const {
   const size_t arguments = shape_->num_tensors();
   for (size_t slot = 0; slot < num_saved_; ++slot) {

@@ -40,6 +40,10 @@ class SavedTensor {
   [[noreturn]] void throw_unusable(const Node& owner, std::string_view op, std::string_view what) const;
 
   void release() noexcept;
+  /// Shows the node that made the tensor, where this keeps it.
+  void visit_kept(KeptVisitor& visitor) const noexcept {
+    if (history_) visitor.node(history_.node.get());
+  }
 
  private:
   enum class State : uint8_t { Empty, Input, Output, Released };

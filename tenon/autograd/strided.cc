@@ -170,6 +170,7 @@ class CopySlices final : public Node {
   std::string_view name() const noexcept final { return "CopySlices"; }
   void release_variables() noexcept final { write_->release_variables(); }
   void visit_saved(SavedVisitor& visitor) const final { write_->visit_saved(visitor); }
+  void visit_kept(KeptVisitor& visitor) const noexcept final { visitor.node(write_.get()); }
 
   void apply(NodeCall& call) final {
     Tensor& grad = call.grads[0];

@@ -25,8 +25,8 @@ OperatorHandle operator_argument(const char* function, PyObject* o) {
   return Dispatcher::singleton().find_schema_or_throw_full(name);
 }
 
-DispatchKey key_argument(const char* function, PyObject* o) {
-  return known_key(text_argument(function, "key", o));
+std::optional<DispatchKey> key_argument(const char* function, PyObject* o) {
+  return key_asked_for(text_argument(function, "key", o));
 }
 
 void check_count(const char* function, Py_ssize_t given, Py_ssize_t expected) {
@@ -80,9 +80,9 @@ PyObject* defined_at(PyObject*, PyObject* o) {
 PyObject* has_kernel_for_key(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject*) {
   return guarded([&] {
     check_count("has_kernel_for_key", n, 2);
-    const DispatchKey key = key_argument("has_kernel_for_key", args[1]);
-    return PyBool_FromLong(
-        Dispatcher::singleton().has_kernel_for_key(operator_argument("has_kernel_for_key", args[0]), key));
+    const auto key = key_argument("has_kernel_for_key", args[1]);
+    const OperatorHandle op = operator_argument("has_kernel_for_key", args[0]);
+    return PyBool_FromLong(key && Dispatcher::singleton().has_kernel_for_key(op, *key));
   });
 }
 
@@ -99,21 +99,26 @@ PyObject* has_kernel_for_any_key(PyObject*, PyObject* const* args, Py_ssize_t n,
 PyObject* is_fallthrough(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject*) {
   return guarded([&] {
     check_count("is_fallthrough", n, 2);
-    const DispatchKey key = key_argument("is_fallthrough", args[1]);
-    return PyBool_FromLong(
-        Dispatcher::singleton().is_fallthrough(operator_argument("is_fallthrough", args[0]), key));
+    const auto key = key_argument("is_fallthrough", args[1]);
+    const OperatorHandle op = operator_argument("is_fallthrough", args[0]);
+    return PyBool_FromLong(key && Dispatcher::singleton().is_fallthrough(op, *key));
   });
 }
 
 PyObject* alias_key(PyObject*, PyObject* key) {
-  return guarded([&] { return PyBool_FromLong(is_alias_key(key_argument("is_alias_key", key))); });
+  return guarded([&] {
+    const auto asked = key_argument("is_alias_key", key);
+    return PyBool_FromLong(asked && is_alias_key(*asked));
+  });
 }
 
 PyObject* included_in_alias(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject*) {
   return guarded([&] {
     check_count("is_included_in_alias", n, 2);
-    return PyBool_FromLong(is_included_in_alias(key_argument("is_included_in_alias", args[0]),
-                                                key_argument("is_included_in_alias", args[1])));
+    const auto named = [&](PyObject* o) {
+      return known_key(text_argument("is_included_in_alias", "key", o));
+    };
+    return PyBool_FromLong(is_included_in_alias(named(args[0]), named(args[1])));
   });
 }
 
@@ -126,7 +131,10 @@ PyObject* device_key(PyObject*, PyObject* o) {
 }
 
 PyObject* parsed_key(PyObject*, PyObject* o) {
-  return guarded([&] { return to_python(key_name(key_argument("key_parse", o))); });
+  return guarded([&] {
+    const auto key = key_argument("key_parse", o);
+    return key ? to_python(key_name(*key)) : Py_NewRef(o);
+  });
 }
 
 PyObject* backends(PyObject*, PyObject*) {

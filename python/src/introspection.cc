@@ -72,8 +72,9 @@ PyObject* has_kernel(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject*) 
     TENON_CHECK(n == 1 || n == 2, Type, "has_kernel() takes an operator's name and, or not, a key's name");
     if (n == 1)
       return PyBool_FromLong(Dispatcher::singleton().has_kernel(operator_argument("has_kernel", args[0])));
-    const DispatchKey key = known_key(text_argument("has_kernel", args[1]));
-    return PyBool_FromLong(Dispatcher::singleton().has_kernel(operator_argument("has_kernel", args[0]), key));
+    const auto key = key_asked_for(text_argument("has_kernel", args[1]));
+    const OperatorHandle op = operator_argument("has_kernel", args[0]);
+    return PyBool_FromLong(key && Dispatcher::singleton().has_kernel(op, *key));
   });
 }
 PyObject* trace(PyObject*, PyObject* on) {

@@ -99,13 +99,25 @@ const DispatchKeySet* as_key_set(PyObject* o) noexcept {
   return Py_IS_TYPE(o, &g_type) ? &reinterpret_cast<KeySetObject*>(o)->value : nullptr;
 }
 
-DispatchKey known_key(std::string_view name) {
+void check_key(std::string_view name) {
   TENON_CHECK(
       is_known_key(name), Value,
       fmt::format("'{}' is no dispatch key and no loaded device has it; keys are CPU, Meta, CUDA, Autograd, "
                   "AutogradCPU, CompositeImplicit, CompositeExplicit and their like",
                   name));
+}
+
+std::optional<DispatchKey> key_asked_for(std::string_view name) {
+  check_key(name);
+  return find_key(name);
+}
+DispatchKey known_key(std::string_view name) {
+  check_key(name);
   return key_parse(name);
+}
+DispatchKey key_to_fill(std::string_view name) {
+  check_key(name);
+  return key_to_register(name);
 }
 
 bool add_key_set_type(PyObject* module) {

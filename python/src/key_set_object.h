@@ -11,9 +11,15 @@ PyObject* wrap(DispatchKeySet keys) noexcept;
 /// Null for anything else.
 const DispatchKeySet* as_key_set(PyObject* o) noexcept;
 
-/// The key of a name. C++ libraries may name a backend before it is loaded; here an unknown name is a
-/// misspelt one. Throws Error{Value}.
+// The keys of names. C++ libraries may name any backend before it is loaded; here a name that is neither a
+// key nor a known device's is a misspelt one, and Error{Value}.
+
+/// For a question; none for a known device that nobody has registered.
+std::optional<DispatchKey> key_asked_for(std::string_view name);
+/// For a set of keys, whose devices must be registered.
 DispatchKey known_key(std::string_view name);
+/// For a registration, which reserves the place of a known device.
+DispatchKey key_to_fill(std::string_view name);
 
 bool add_key_set_type(PyObject* module);
 

@@ -89,7 +89,7 @@ PyObject* impl(PyObject* o, PyObject* const* args, Py_ssize_t n, PyObject*) {
   return guarded([&] {
     check_count("impl", n, 6);
     const std::string name = text_of("impl", "name", args[0]);
-    const DispatchKey key = known_key(text_of("impl", "dispatch_key", args[1]));
+    const DispatchKey key = key_to_fill(text_of("impl", "dispatch_key", args[1]));
     const SourceLocation where = place("impl", args[4], args[5]);
     if (args[2] == Py_None) {
       library_of(o).impl(name, key, CppFunction::make_fallthrough(), where);

@@ -225,7 +225,7 @@ def keys(args):
         facts = []
         for name in args.names:
             try:
-                key = dispatch.key_parse(name) if _is_known(name, known) else None
+                key = dispatch.key_parse(name)
             except ValueError:
                 key = None
             if key is None:
@@ -255,11 +255,6 @@ def keys(args):
 #: As tables print them, then PyTorch's spellings.
 _ALIASES = ("CompositeImplicit", "CompositeExplicit", "CompositeDense", "Autograd", "CatchAll",
             "CompositeImplicitAutograd", "CompositeExplicitAutograd")  # fmt: skip
-
-
-def _is_known(name, known):
-    # key_parse reserves a place for a backend that nobody registered; a question must not.
-    return name in known or name in _ALIASES
 
 
 def trace(args):

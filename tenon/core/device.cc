@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cctype>
 #include <charconv>
@@ -17,12 +18,14 @@ struct BackendTable {
   std::mutex mutex;
   std::atomic<int> count{1};
   std::string names[32], keys[32];
+  std::string owners[32];  // of devices; under the mutex
 
   BackendTable() {
     names[kCpuBackend] = "cpu";
     keys[kCpuBackend] = "CPU";
     names[kMetaBackend] = "meta";
     keys[kMetaBackend] = "Meta";
+    owners[kCpuBackend] = owners[kMetaBackend] = "Tenon itself";
   }
 
   template <class Match>
@@ -51,6 +54,44 @@ bool valid_name(std::string_view name) {
   return true;
 }
 
+/// Why a backend cannot have a key; empty where it can.
+std::string fault_of_key(std::string_view key) {
+  if (key.empty() || !std::isupper(static_cast<unsigned char>(key[0])) ||
+      !std::ranges::all_of(key, [](unsigned char c) { return std::isalnum(c); }))
+    return "use letters and digits, an upper-case letter first";
+  for (int i = 0; i < kNumFunctionalities; ++i) {
+    const std::string_view prefix = name(static_cast<Functionality>(i));
+    if (!prefix.empty() && key.starts_with(prefix))
+      return fmt::format("it begins as the keys of another kind do ({})", prefix);
+  }
+  for (const std::string_view alias : {"Composite", "CatchAll"}) {
+    if (key.starts_with(alias))
+      return fmt::format("it begins as the keys that stand for several do ({})", alias);
+  }
+  return {};
+}
+
+/// The caller holds the mutex.
+Backend place_of(BackendTable& t, const char* function, std::string_view name, std::string_view key) {
+  TENON_CHECK(valid_name(name), Value,
+              fmt::format("{}: '{}' is not a name; use lower-case letters, digits and _", function, name));
+  if (const auto known = find_backend(name)) return *known;
+  const std::string fault = fault_of_key(key);
+  TENON_CHECK(fault.empty(), Value,
+              fmt::format("{}: '{}' cannot be a key of '{}': {}", function, key, name, fault));
+  if (const auto other = find_backend_by_key(key)) {
+    throw_error(ErrorKind::Device, fmt::format("{}: the key {} that '{}' asks for is that of '{}'", function,
+                                               key, name, backend_name(*other)));
+  }
+  const int n = t.count.load(std::memory_order_relaxed);
+  TENON_CHECK(n < kMetaBackend, Device,
+              fmt::format("{}: no place left for '{}' among 32 backends", function, name));
+  t.names[n] = name;
+  t.keys[n] = key;
+  t.count.store(n + 1, std::memory_order_release);
+  return static_cast<Backend>(n);
+}
+
 }  // namespace
 
 std::optional<Backend> find_backend(std::string_view name) noexcept {
@@ -62,19 +103,23 @@ std::optional<Backend> find_backend_by_key(std::string_view key) noexcept {
 }
 
 Backend register_backend(std::string_view name, std::string_view key) {
-  TENON_CHECK(
-      valid_name(name), Value,
-      fmt::format("register_backend: '{}' is not a name; use lower-case letters, digits and _", name));
   BackendTable& t = table();
   const std::lock_guard lock(t.mutex);
-  if (const auto known = find_backend(name)) return *known;
-  const int n = t.count.load(std::memory_order_relaxed);
-  TENON_CHECK(n < kMetaBackend, Device,
-              fmt::format("register_backend: no place left for '{}' among 32 backends", name));
-  t.names[n] = name;
-  t.keys[n] = key;
-  t.count.store(n + 1, std::memory_order_release);
-  return static_cast<Backend>(n);
+  return place_of(t, "register_backend", name, key);
+}
+
+Backend register_device(std::string_view name, std::string_view key, std::string_view owner) {
+  BackendTable& t = table();
+  const std::lock_guard lock(t.mutex);
+  const Backend backend = place_of(t, "register_device", name, key);
+  TENON_CHECK(t.owners[backend].empty(), Device,
+              fmt::format("register_device: '{}' is a device of {} already; {} must choose another name",
+                          name, t.owners[backend], owner));
+  TENON_CHECK(t.keys[backend] == key, Device,
+              fmt::format("register_device: '{}' asks for the key {}, and its place was reserved under {}",
+                          name, key, t.keys[backend]));
+  t.owners[backend] = owner;
+  return backend;
 }
 
 std::string_view backend_name(Backend backend) noexcept { return table().names[backend]; }

@@ -36,10 +36,16 @@ inline constexpr Device kMeta{kMetaBackend};
 /// "cpu", "cuda:1".
 std::string to_string(Device device);
 
-/// Gives `name` a place among the backends, or returns the one that it has. `key` is how its dispatch keys
-/// are spelled ("CUDA" makes CUDA, AutogradCUDA). Throws Error{Device} when all 32 are taken, Error{Value}
-/// for a name that is not lower-case letters, digits and underscores.
+/// Gives `name` a place among the backends, or returns the one that it has: kernels may come before their
+/// device. `key` is how its dispatch keys are spelled ("CUDA" makes CUDA, AutogradCUDA). Throws Error{Device}
+/// when all 32 are taken, or the key is another backend's; Error{Value} for a name that is not lower-case
+/// letters, digits and underscores, and for a key that is not letters and digits or begins as those of
+/// another kind (SparseGpu).
 Backend register_backend(std::string_view name, std::string_view key);
+/// The same for the device itself, once in the process. `owner` says in errors who registered it: a file, a
+/// library. Throws Error{Device} as well for a name that is a device already, naming its owner; cpu and meta
+/// are built in.
+Backend register_device(std::string_view name, std::string_view key, std::string_view owner);
 std::optional<Backend> find_backend(std::string_view name) noexcept;
 /// By the spelling of its dispatch key.
 std::optional<Backend> find_backend_by_key(std::string_view key) noexcept;

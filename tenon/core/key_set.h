@@ -5,6 +5,7 @@
 
 #include <bit>
 #include <cstdint>
+#include <string_view>
 
 namespace tenon {
 
@@ -23,6 +24,20 @@ enum class Functionality : uint8_t {
   Profiler,
 };
 inline constexpr int kNumFunctionalities = 11;
+
+/// How the keys of a functionality are spelled: before a backend's own key where each backend has one
+/// ("Autograd" in AutogradCPU; Dense has no prefix), or alone.
+constexpr std::string_view name(Functionality f) noexcept {
+  constexpr std::string_view kNames[kNumFunctionalities] = {
+      "",       "Blocked", "Quantized", "SparseCsr", "Sparse",  "BackendSelect",
+      "Python", "Record",  "Autograd",  "Autocast",  "Profiler"};
+  return kNames[static_cast<int>(f)];
+}
+/// Whether a functionality has a kernel for each backend (Dense, Autograd, ...) or one in all (Profiler,
+/// ...).
+constexpr bool is_per_backend(Functionality f) noexcept {
+  return f <= Functionality::Sparse || f == Functionality::Autograd;
+}
 
 /// A device's place among the 32 backends: cpu is the lowest, meta the highest, others in the order in which
 /// they register. Bits 0 to 31 of a key set.

@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <atomic>
 #include <vector>
 
@@ -64,6 +65,12 @@ void set_device_runtime(Backend backend, DeviceRuntime* runtime) noexcept {
 Device resolved(Device device) noexcept {
   if (device.index >= 0 || !device_runtime(device.backend)) return device;
   return Device(device.backend, t_current.index[device.backend]);
+}
+
+bool same_device(Device a, Device b) noexcept {
+  a = resolved(a);
+  b = resolved(b);
+  return a.backend == b.backend && std::max<int8_t>(a.index, 0) == std::max<int8_t>(b.index, 0);
 }
 
 Stream current_stream(Device device) noexcept {

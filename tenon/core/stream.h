@@ -63,6 +63,8 @@ class Event {
 /// `device` with the index of the thread's current device where it has none. The host, meta and backends
 /// without a DeviceRuntime have one device, without an index.
 Device resolved(Device device) noexcept;
+/// Whether both name one device: where a backend has one only, an index makes no difference.
+bool same_device(Device a, Device b) noexcept;
 /// The stream that work for `device` goes to on this thread; the default one, unless a guard says otherwise.
 Stream current_stream(Device device) noexcept;
 

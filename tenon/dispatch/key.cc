@@ -13,13 +13,6 @@
 namespace tenon {
 namespace {
 
-// How each functionality is spelled; per-backend ones are prefixes of the backend's own spelling.
-constexpr std::string_view kNames[kNumFunctionalities] = {
-    "",       "Blocked", "Quantized", "SparseCsr", "Sparse",  "BackendSelect",
-    "Python", "Record",  "Autograd",  "Autocast",  "Profiler"};
-
-std::string_view name_of(Functionality f) { return kNames[static_cast<int>(f)]; }
-
 struct AliasName {
   std::string_view name;
   DispatchKey key;
@@ -35,7 +28,7 @@ constexpr AliasName kAliases[] = {
     {"CompositeExplicitAutograd", kCompositeExplicit},
 };
 
-// SparseCsr before Sparse: the longer prefix first. A backend's own name may not begin with a prefix.
+// SparseCsr before Sparse: the longer prefix first. No backend's own key begins with a prefix.
 constexpr Functionality kPrefixes[] = {Functionality::Autograd, Functionality::SparseCsr,
                                        Functionality::Sparse, Functionality::Quantized,
                                        Functionality::Blocked};
@@ -43,7 +36,7 @@ constexpr Functionality kPrefixes[] = {Functionality::Autograd, Functionality::S
 // Without its prefix, if it has one.
 std::pair<Functionality, std::string_view> split_prefix(std::string_view name) {
   for (const Functionality f : kPrefixes) {
-    const std::string_view prefix = name_of(f);
+    const std::string_view prefix = tenon::name(f);
     if (name.size() > prefix.size() && name.starts_with(prefix)) return {f, name.substr(prefix.size())};
   }
   return {Functionality::Dense, name};
@@ -55,7 +48,7 @@ std::optional<DispatchKey> key_without_backend(std::string_view name) {
   }
   for (int i = 0; i < kNumFunctionalities; ++i) {
     const auto f = static_cast<Functionality>(i);
-    if (!is_per_backend(f) && kNames[i] == name) return DispatchKey(f);
+    if (!is_per_backend(f) && tenon::name(f) == name) return DispatchKey(f);
   }
   return std::nullopt;
 }
@@ -63,12 +56,14 @@ std::optional<DispatchKey> key_without_backend(std::string_view name) {
 // The first plug-in's backend, under PyTorch's name for it.
 constexpr Backend kFirstPlugin = 1;
 
-Backend backend_for(std::string_view key) {
-  if (key == "PrivateUse1") {
-    if (live_backends() > kFirstPlugin) return kFirstPlugin;
-    return register_backend("privateuseone", "PrivateUse1");
-  }
-  if (const auto known = find_backend_by_key(key)) return *known;
+std::optional<Backend> known_backend(std::string_view key) noexcept {
+  if (key == "PrivateUse1" && live_backends() > kFirstPlugin) return kFirstPlugin;
+  return find_backend_by_key(key);
+}
+
+Backend reserved_backend(std::string_view key) {
+  if (const auto known = known_backend(key)) return *known;
+  if (key == "PrivateUse1") return register_backend("privateuseone", key);
   std::string lower(key);
   std::transform(lower.begin(), lower.end(), lower.begin(), [](unsigned char c) { return std::tolower(c); });
   return register_backend(lower, key);
@@ -80,32 +75,46 @@ std::string key_name(DispatchKey key) {
   for (const auto& alias : kAliases) {
     if (alias.key == key) return std::string(alias.name);
   }
-  std::string text(name_of(key.functionality));
+  std::string text(name(key.functionality));
   if (is_per_backend(key.functionality)) text += backend_key(key.backend);
   return text;
 }
 
+std::optional<DispatchKey> find_key(std::string_view name) noexcept {
+  if (const auto key = key_without_backend(name)) return key;
+  const auto [functionality, backend] = split_prefix(name);
+  if (const auto known = known_backend(backend)) return DispatchKey(functionality, *known);
+  return std::nullopt;
+}
+
 DispatchKey key_parse(std::string_view name) {
-  if (const auto key = key_without_backend(name)) return *key;
-  const bool spelled = !name.empty() && std::isupper(static_cast<unsigned char>(name[0])) &&
-                       std::all_of(name.begin(), name.end(), [](unsigned char c) { return std::isalnum(c); });
+  if (const auto key = find_key(name)) return *key;
+  throw_error(
+      ErrorKind::Value,
+      fmt::format("dispatch key: '{}' is not one, or its device is not registered; examples: CPU, Meta, "
+                  "AutogradCPU, BackendSelect, Autograd, CompositeImplicit, CompositeExplicit",
+                  name));
+}
+
+DispatchKey key_to_register(std::string_view name) {
+  if (const auto key = find_key(name)) return *key;
+  const auto [functionality, backend] = split_prefix(name);
+  const bool spelled =
+      !backend.empty() && std::isupper(static_cast<unsigned char>(backend[0])) &&
+      std::all_of(backend.begin(), backend.end(), [](unsigned char c) { return std::isalnum(c); });
   TENON_CHECK(
       spelled, Value,
       fmt::format("dispatch key: '{}' is not one; examples: CPU, Meta, AutogradCPU, BackendSelect, Autograd, "
                   "CompositeImplicit, CompositeExplicit",
                   name));
-  const auto [functionality, backend] = split_prefix(name);
-  return DispatchKey(functionality, backend_for(backend));
+  return DispatchKey(functionality, reserved_backend(backend));
 }
 
 bool is_known_key(std::string_view name) noexcept {
   constexpr std::string_view kDevices[] = {"CUDA", "HIP",    "HPU",         "IPU",         "MAIA",
                                            "MPS",  "MTIA",   "VE",          "Vulkan",      "XLA",
                                            "XPU",  "OpenCL", "PrivateUse1", "PrivateUse2", "PrivateUse3"};
-  if (key_without_backend(name)) return true;
-  const std::string_view backend = split_prefix(name).second;
-  return find_backend_by_key(backend).has_value() ||
-         std::ranges::find(kDevices, backend) != std::end(kDevices);
+  return find_key(name) || std::ranges::find(kDevices, split_prefix(name).second) != std::end(kDevices);
 }
 
 bool is_alias_key(DispatchKey key) noexcept { return key.kind != DispatchKey::Kind::Runtime; }

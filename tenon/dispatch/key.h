@@ -39,20 +39,19 @@ inline constexpr DispatchKey kCompositeExplicit{DispatchKey::Kind::CompositeExpl
 inline constexpr DispatchKey kCompositeDense{DispatchKey::Kind::CompositeDense};
 inline constexpr DispatchKey kAutogradAlias{DispatchKey::Kind::AutogradAlias};
 
-/// Whether a functionality has a kernel for each backend (Dense, Autograd, ...) or one in all (Profiler,
-/// ...).
-constexpr bool is_per_backend(Functionality f) noexcept {
-  return f <= Functionality::Sparse || f == Functionality::Autograd;
-}
-
 /// "CPU", "AutogradCUDA", "SparseCPU", "BackendSelect", "CompositeImplicit", "Autograd".
 std::string key_name(DispatchKey key);
 /// The reverse; also PyTorch's spellings (CompositeImplicitAutograd, CatchAll, PrivateUse1,
-/// AutogradPrivateUse1). A backend that nobody registered yet gets its place reserved. Throws Error{Value}
-/// for anything else.
+/// AutogradPrivateUse1). A question only: throws Error{Value} for a name that is no key, and for one of a
+/// backend that nobody has registered.
 DispatchKey key_parse(std::string_view name);
-/// Whether `key_parse` would take the name without reserving a place for a new backend. PyTorch's names of
-/// devices that are not built in count as known: their kernels may come before their backend.
+/// The same for a registration, which may come before its device: a backend that nobody registered yet gets
+/// its place reserved.
+DispatchKey key_to_register(std::string_view name);
+/// Null where `key_parse` throws.
+std::optional<DispatchKey> find_key(std::string_view name) noexcept;
+/// Whether the name is a key, or one of PyTorch's for devices that are not built in: their kernels may come
+/// before their device. Anything else is likely misspelt.
 bool is_known_key(std::string_view name) noexcept;
 bool is_alias_key(DispatchKey key) noexcept;
 /// Whether registering at `alias` offers a kernel to `key`.

@@ -19,7 +19,7 @@ Library::Library(Kind kind, std::string ns, std::string_view key, SourceLocation
   TENON_CHECK(
       ns_ != "_" || kind == Kind::Impl, Value,
       fmt::format("library: namespace _ declares nothing; use TENON_LIBRARY_IMPL (at {})", to_string(where)));
-  if (!key.empty()) key_ = key_parse(key);
+  if (!key.empty()) key_ = key_to_register(key);
   if (kind != Kind::Def) return;
   Dispatcher::State& state = Dispatcher::singleton().state();
   const std::lock_guard lock(state.mutex);

@@ -32,7 +32,8 @@ void StubBase::set(Backend backend, detail::AnyFunction f) noexcept {
 }
 
 void StubBase::set_boxed(Backend backend, BoxedStubFunction f, void* data) {
-  __atomic_store_n(&boxed_[backend], new detail::BoxedStub{f, data, get_boxed(backend)}, __ATOMIC_RELEASE);
+  const detail::BoxedStub* replaced = __atomic_load_n(&boxed_[backend], __ATOMIC_ACQUIRE);
+  __atomic_store_n(&boxed_[backend], new detail::BoxedStub{f, data, replaced}, __ATOMIC_RELEASE);
   set(backend, nullptr);
 }
 

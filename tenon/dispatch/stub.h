@@ -69,7 +69,7 @@ class StubBase {
   std::string_view name() const noexcept { return name_; }
   /// "void (const Tensor&, Tensor&)": the type of its functions.
   std::string_view signature() const noexcept { return signature_; }
-  /// Fills in the function of a backend, or replaces it.
+  /// Fills in the function of a backend, or replaces it; null takes it back.
   void set_boxed(Backend backend, BoxedStubFunction f, void* data);
   bool has(Backend backend) const noexcept { return get(backend) || get_boxed(backend); }
   /// Calls the function for `device`, whose type is R(A...); its work is that of the device's current stream.
@@ -104,8 +104,10 @@ class StubBase {
   detail::AnyFunction get(Backend backend) const noexcept {
     return __atomic_load_n(&functions_[backend], __ATOMIC_ACQUIRE);
   }
+  /// Null where there is none, also after it was taken back.
   const detail::BoxedStub* get_boxed(Backend backend) const noexcept {
-    return __atomic_load_n(&boxed_[backend], __ATOMIC_ACQUIRE);
+    const detail::BoxedStub* boxed = __atomic_load_n(&boxed_[backend], __ATOMIC_ACQUIRE);
+    return boxed && boxed->call ? boxed : nullptr;
   }
   template <class R, class... A>
   [[gnu::noinline]] R call_boxed(const detail::BoxedStub& boxed, Stream stream, A... args) const {

@@ -1,5 +1,7 @@
 #include "tenon/dispatch/key.h"
 
+#include "tenon/core/stream.h"
+#include "tests/core/immediate_runtime.h"
 #include "tests/dispatch/testing.h"
 
 namespace tenon {
@@ -16,17 +18,76 @@ TEST(Key, NamesParseBackToThemselves) {
   EXPECT_EQ(key_parse("CompositeExplicitAutograd"), kCompositeExplicit);
 }
 
-TEST(Key, UnknownBackendReservesAPlace) {
-  const DispatchKey key = key_parse("AutogradFancyChip");
+TEST(Key, RegistrationForAnUnknownBackendReservesAPlace) {
+  const DispatchKey key = key_to_register("AutogradFancyChip");
   EXPECT_EQ(key.functionality, Functionality::Autograd);
   EXPECT_EQ(key_parse("FancyChip").backend, key.backend);
   EXPECT_EQ(find_backend("fancychip"), key.backend);
 }
 
-TEST(Key, MalformedNamesAreRefused) {
-  for (const char* name : {"", "cpu", "C-P-U", "Autograd CPU", "1CPU"}) {
-    EXPECT_EQ(thrown_by([&] { key_parse(name); }).kind, ErrorKind::Value) << name;
+TEST(Key, AQuestionTakesNoPlace) {
+  const int before = live_backends();
+  for (const char* name : {"NoSuchChip", "AutogradNoSuchChip", "SparseNoSuchChip"}) {
+    const Thrown t = thrown_by([&] { key_parse(name); });
+    EXPECT_EQ(t.kind, ErrorKind::Value) << name;
+    EXPECT_CONTAINS(t.text, name);
+    EXPECT_FALSE(find_key(name)) << name;
   }
+  EXPECT_EQ(live_backends(), before);
+}
+
+TEST(Key, MalformedNamesAreRefused) {
+  for (const char* name : {"", "cpu", "C-P-U", "Autograd CPU", "1CPU", "Sparsegpu", "Autogradcpu"}) {
+    EXPECT_EQ(thrown_by([&] { key_parse(name); }).kind, ErrorKind::Value) << name;
+    EXPECT_EQ(thrown_by([&] { key_to_register(name); }).kind, ErrorKind::Value) << name;
+  }
+}
+
+TEST(Key, ABackendsKeyDoesNotBeginAsThoseOfAnotherKind) {
+  const int before = live_backends();
+  for (const char* key : {"SparseGpu", "Sparsegpu", "AutogradGpu", "QuantizedX", "BlockedX", "Profiler",
+                          "Python1", "CompositeChip", "CatchAll", "gpu", "", "G-P-U"}) {
+    const Thrown t = thrown_by([&] { register_backend("keytest", key); });
+    EXPECT_EQ(t.kind, ErrorKind::Value) << key;
+    EXPECT_CONTAINS(t.text, "cannot be a key of 'keytest'");
+  }
+  const Thrown taken = thrown_by([] { register_backend("keytest", "CPU"); });
+  EXPECT_EQ(taken.kind, ErrorKind::Device);
+  EXPECT_EQ(taken.text, "register_backend: the key CPU that 'keytest' asks for is that of 'cpu'");
+  EXPECT_EQ(live_backends(), before);
+}
+
+TEST(Device, ANameBelongsToTheFirstThatRegistersIt) {
+  for (const char* name : {"cpu", "meta"}) {
+    const Thrown t = thrown_by([&] { register_device(name, "Mine", "libmine.so"); });
+    EXPECT_EQ(t.kind, ErrorKind::Device);
+    EXPECT_EQ(t.text, std::string("register_device: '") + name +
+                          "' is a device of Tenon itself already; libmine.so must choose another name");
+  }
+  const Backend owned = register_device("ownedchip", "OwnedChip", "libfirst.so");
+  EXPECT_EQ(find_backend("ownedchip"), owned);
+  const Thrown t = thrown_by([] { register_device("ownedchip", "OwnedChip", "libsecond.so"); });
+  EXPECT_EQ(t.text,
+            "register_device: 'ownedchip' is a device of libfirst.so already; libsecond.so must choose "
+            "another name");
+  EXPECT_EQ(register_backend("ownedchip", "OwnedChip"), owned);
+}
+
+TEST(Device, TakesThePlaceThatKernelsHaveReserved) {
+  const Backend reserved = key_to_register("AutogradEarlyChip").backend;
+  EXPECT_EQ(thrown_by([] { register_device("earlychip", "Early", "libearly.so"); }).kind, ErrorKind::Device);
+  EXPECT_EQ(register_device("earlychip", "EarlyChip", "libearly.so"), reserved);
+}
+
+TEST(Device, OneOfOneIsTheSameWithAndWithoutItsIndex) {
+  EXPECT_TRUE(same_device(kCPU, Device("cpu:0")));
+  EXPECT_FALSE(same_device(kCPU, kMeta));
+  const Backend many = register_device("manychip", "ManyChip", "the test");
+  static testing::ImmediateRuntime runtime(3);
+  set_device_runtime(many, &runtime);
+  const DeviceGuard guard(Device(many, 2));
+  EXPECT_TRUE(same_device(Device(many), Device(many, 2)));
+  EXPECT_FALSE(same_device(Device(many), Device(many, 0)));
 }
 
 TEST(Key, AliasesIncludeWhatTheyStandFor) {

@@ -54,6 +54,19 @@ TEST(Stub, MayBeFilledInWithAFunctionOnBoxedValues) {
   EXPECT_CONTAINS(t.text, "scale_stub");
 }
 
+TEST(Stub, ABoxedFunctionMayBeTakenBack) {
+  const Backend gadget = register_backend("stubreturned", "StubReturned");
+  scale_stub.set_boxed(
+      gadget, [](void*, Stack& stack) { stack.clear(); }, nullptr);
+  scale_stub.set_boxed(gadget, nullptr, nullptr);
+  EXPECT_FALSE(scale_stub.has(gadget));
+  const auto backends = scale_stub.backends();
+  EXPECT_EQ(std::find(backends.begin(), backends.end(), gadget), backends.end());
+  const Thrown t = thrown_by([&] { scale_stub(Device(gadget), 6, 2.0); });
+  EXPECT_EQ(t.kind, ErrorKind::NotImplemented);
+  EXPECT_CONTAINS(t.text, "Stub 'scale_stub' has no function for device stubreturned");
+}
+
 TEST(Stub, ListsAllWithTheirSignatures) {
   const auto all = StubBase::all();
   const auto named = [&](std::string_view name) {

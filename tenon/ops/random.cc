@@ -1,5 +1,6 @@
-// Operators that draw random numbers. A call takes a range of the generator's stream and hands it to the
-// device.
+// Operators that draw random numbers. A call takes a range of the generator's stream and passes it, as the
+// numbers seed and offset, to a _philox operator: what that draws depends on its arguments alone, whenever it
+// runs.
 #include <fmt/core.h>
 
 #include <cmath>
@@ -32,10 +33,20 @@ TensorOptions options_of(OptDType dtype, OptLayout layout, OptDevice device, Opt
   return options;
 }
 
+/// A range of the stream as an operator's arguments.
+struct Place {
+  int64_t seed, offset;
+};
+
 /// The part of the stream for `n` elements of which a block holds `per_block`.
-PhiloxState take_stream(const Generator& generator, int64_t n, int64_t per_block) {
+Place take_stream(const Generator& generator, int64_t n, int64_t per_block) {
   const Generator& from = generator.defined() ? generator : default_generator();
-  return from->take(static_cast<uint64_t>(n / per_block + (n % per_block != 0)));
+  const PhiloxState taken = from->take(static_cast<uint64_t>(n / per_block + (n % per_block != 0)));
+  return {static_cast<int64_t>(taken.seed), static_cast<int64_t>(taken.offset)};
+}
+
+PhiloxState state_of(int64_t seed, int64_t offset) {
+  return {static_cast<uint64_t>(seed), static_cast<uint64_t>(offset)};
 }
 
 int64_t per_block(DType dtype) { return is_floating_point(dtype) && dtype != DType::Float64 ? 4 : 2; }
@@ -72,16 +83,6 @@ IntegerRange integer_range(DType dtype) {
   }
 }
 
-/// Throws unless every element is in [0, 1], which a NaN is not.
-void check_probabilities(const Tensor& p, const char* argument, const char* op) {
-  if (p.is_meta() || p.numel() == 0) return;
-  const double low = tenon::amin(p, IntArrayRef()).item().to_double(),
-               high = tenon::amax(p, IntArrayRef()).item().to_double();
-  TENON_CHECK(low >= 0 && high <= 1, Value,
-              fmt::format("{}: expects all elements of `{}` to be in [0, 1], but they are in [{}, {}]", op,
-                          argument, low, high));
-}
-
 void check_dropout(double p) {
   TENON_CHECK(p >= 0 && p <= 1, Value,
               fmt::format("dropout: dropout probability has to be between 0 and 1, but got {}", p));
@@ -99,64 +100,170 @@ Tensor dropout_mask(const Tensor& input, double p) {
 template <class F>
 void draw(const Tensor& self, const char* op, F&& fill) {
   check_no_internal_overlap(self, op);
-  if (self.numel() == 0) return;
+  if (self.is_meta() || self.numel() == 0) return;
   if (self.is_contiguous()) return fill(self);
   const Tensor numbers = make_empty(self.sizes(), self.dtype(), self.device());
   fill(numbers);
   copy_elements(self, numbers, op);
 }
 
-/// The real numbers that a complex tensor consists of, to be drawn one by one.
-Tensor parts_to_draw(const Tensor& self, const char* op) {
+/// The real numbers that a floating or complex tensor consists of, which are drawn one by one.
+Tensor parts_of(const Tensor& self, const char* op) {
   check_no_internal_overlap(self, op);
-  return ops::view_as_real(self);
+  return self.is_complex() ? ops::view_as_real(self) : self;
 }
 
-}  // namespace
+/// The stream for those numbers.
+Place take_for_parts(const Tensor& self, const Generator& generator) {
+  return take_stream(generator, self.is_complex() ? 2 * self.numel() : self.numel(),
+                     per_block(real_dtype(self.dtype())));
+}
 
-Tensor& uniform_(Tensor& self, double from, double to, const Generator& generator) {
-  if (self.is_complex()) {
-    Tensor parts = parts_to_draw(self, "uniform_");
-    ops::uniform_(parts, from, to, generator);
-    return self;
-  }
-  check_floating(self, "uniform_");
+void check_range(double from, double to) {
   TENON_CHECK(
       std::isfinite(from) && std::isfinite(to) && from <= to, Value,
       fmt::format("uniform_: expects to return a [from, to) range, but found from={} > to={}", from, to));
-  const PhiloxState state = take_stream(generator, self.numel(), per_block(self.dtype()));
-  if (self.is_meta()) return self;
-  draw(self, "uniform_", [&](const Tensor& dst) { uniform_stub(dst.device(), dst, from, to, state); });
-  return self;
 }
 
-Tensor& normal_(Tensor& self, double mean, double std, const Generator& generator) {
+void check_deviation(double std) {
   TENON_CHECK(std >= 0, Value, fmt::format("normal_: expects std >= 0.0, but found std={}", std));
-  if (self.is_complex()) {
-    // The variance of the whole is std^2, half of it in each part.
-    Tensor parts = parts_to_draw(self, "normal_");
-    ops::normal_(parts, mean, std * std::numbers::sqrt2 / 2, generator);
-    return self;
-  }
-  check_floating(self, "normal_");
-  const PhiloxState state = take_stream(generator, self.numel(), per_block(self.dtype()));
-  if (self.is_meta()) return self;
-  draw(self, "normal_", [&](const Tensor& dst) { normal_stub(dst.device(), dst, mean, std, state); });
-  return self;
 }
 
-Tensor& bernoulli__Tensor(Tensor& self, const Tensor& p, const Generator& generator) {
+void check_probability(double p) {
+  TENON_CHECK(p >= 0 && p <= 1, Value, fmt::format("bernoulli_: expects p to be in [0, 1], but got p={}", p));
+}
+
+void check_chances(const Tensor& self, const Tensor& p) {
   check_floating(p, "bernoulli_");
   check_real(self.dtype(), "bernoulli_");
   TENON_CHECK(self.device() == p.device(), Device,
               fmt::format("bernoulli_: expected `p` on {} as `self`, got {}", to_string(self.device()),
                           to_string(p.device())));
-  check_probabilities(p, "p", "bernoulli_");
-  const Tensor wide = contiguous_copy(ops::expand(as_dtype(p, DType::Float64), self.sizes(), false));
-  const PhiloxState state = take_stream(generator, self.numel(), 2);
-  if (self.is_meta()) return self;
-  draw(self, "bernoulli_", [&](const Tensor& dst) { bernoulli_stub(dst.device(), dst, wide, state); });
+  ops::expand(p, self.sizes(), false);
+}
+
+void check_permutation(int64_t n, DType type) {
+  check_arithmetic(type, "randperm");
+  TENON_CHECK(type != DType::Bool && !is_complex(type), NotImplemented,
+              fmt::format("randperm: not implemented for {}", name(type)));
+  TENON_CHECK(n - 1 <= integer_range(type).high, Value,
+              fmt::format("randperm: n = {} is more numbers than {} can tell apart", n, name(type)));
+}
+
+void check_integers(int64_t low, int64_t high, DType type) {
+  TENON_CHECK(
+      low < high, Value,
+      fmt::format("randint: expects 'low' to be less than 'high', but got low={} >= high={}", low, high));
+  check_real(type, "randint");
+  // Floats round what they do not hold exactly, up to their largest value; only float16's is below int64's.
+  const IntegerRange held = type == DType::Float16    ? IntegerRange{-65504, 65504}
+                            : is_floating_point(type) ? IntegerRange{INT64_MIN, INT64_MAX}
+                                                      : integer_range(type);
+  TENON_CHECK(
+      low >= held.low && high - 1 <= held.high, Value,
+      fmt::format("randint: numbers from {} to {} are out of bounds for {}", low, high - 1, name(type)));
+}
+
+}  // namespace
+
+// What draws, from a place that it is given.
+
+Tensor& philox_uniform_(Tensor& self, double from, double to, int64_t seed, int64_t offset) {
+  const Tensor parts = parts_of(self, "uniform_");
+  check_floating(parts, "uniform_");
+  check_range(from, to);
+  draw(parts, "uniform_",
+       [&](const Tensor& dst) { uniform_stub(dst.device(), dst, from, to, state_of(seed, offset)); });
   return self;
+}
+
+Tensor& philox_normal_(Tensor& self, double mean, double std, int64_t seed, int64_t offset) {
+  check_deviation(std);
+  const Tensor parts = parts_of(self, "normal_");
+  check_floating(parts, "normal_");
+  // The variance of a complex number is std^2, half of it in each part.
+  const double spread = self.is_complex() ? std * std::numbers::sqrt2 / 2 : std;
+  draw(parts, "normal_",
+       [&](const Tensor& dst) { normal_stub(dst.device(), dst, mean, spread, state_of(seed, offset)); });
+  return self;
+}
+
+Tensor& philox_bernoulli__Tensor(Tensor& self, const Tensor& p, int64_t seed, int64_t offset) {
+  check_chances(self, p);
+  const Tensor wide = contiguous_copy(ops::expand(as_dtype(p, DType::Float64), self.sizes(), false));
+  draw(self, "bernoulli_",
+       [&](const Tensor& dst) { bernoulli_stub(dst.device(), dst, wide, state_of(seed, offset)); });
+  return self;
+}
+
+Tensor& philox_bernoulli_(Tensor& self, double p, int64_t seed, int64_t offset) {
+  check_probability(p);
+  check_real(self.dtype(), "bernoulli_");
+  draw(self, "bernoulli_", [&](const Tensor& dst) {
+    Tensor chance = make_empty({}, DType::Float64, dst.device());
+    fill_elements(chance, p, "bernoulli_");
+    bernoulli_stub(dst.device(), dst, chance, state_of(seed, offset));
+  });
+  return self;
+}
+
+Tensor& philox_randint_(Tensor& self, int64_t low, int64_t high, int64_t seed, int64_t offset) {
+  check_integers(low, high, self.dtype());
+  draw(self, "randint", [&](const Tensor& dst) {
+    randint_stub(dst.device(), dst, low, static_cast<uint64_t>(high) - static_cast<uint64_t>(low),
+                 state_of(seed, offset));
+  });
+  return self;
+}
+
+Tensor& philox_randperm_(Tensor& self, int64_t seed, int64_t offset) {
+  TENON_CHECK(self.dim() == 1, Shape,
+              fmt::format("randperm: expected one dimension, got sizes {}", to_string(self.sizes())));
+  check_permutation(self.numel(), self.dtype());
+  draw(self, "randperm",
+       [&](const Tensor& dst) { randperm_stub(dst.device(), dst, state_of(seed, offset)); });
+  return self;
+}
+
+// What takes the place from a generator. All but probabilities, whose values are the device's, is checked
+// first: a call that fails takes nothing.
+
+Tensor& uniform_(Tensor& self, double from, double to, const Generator& generator) {
+  check_no_internal_overlap(self, "uniform_");
+  if (!self.is_complex()) check_floating(self, "uniform_");
+  check_range(from, to);
+  const Place at = take_for_parts(self, generator);
+  return self._philox_uniform_(from, to, at.seed, at.offset);
+}
+
+Tensor& normal_(Tensor& self, double mean, double std, const Generator& generator) {
+  check_no_internal_overlap(self, "normal_");
+  check_deviation(std);
+  if (!self.is_complex()) check_floating(self, "normal_");
+  const Place at = take_for_parts(self, generator);
+  return self._philox_normal_(mean, std, at.seed, at.offset);
+}
+
+Tensor& bernoulli__Tensor(Tensor& self, const Tensor& p, const Generator& generator) {
+  check_no_internal_overlap(self, "bernoulli_");
+  check_chances(self, p);
+  const Place at = take_stream(generator, self.numel(), 2);
+  return self._philox_bernoulli_(p, at.seed, at.offset);
+}
+
+Tensor& bernoulli_(Tensor& self, double p, const Generator& generator) {
+  check_no_internal_overlap(self, "bernoulli_");
+  check_probability(p);
+  check_real(self.dtype(), "bernoulli_");
+  const Place at = take_stream(generator, self.numel(), 2);
+  return self._philox_bernoulli_(p, at.seed, at.offset);
+}
+
+Tensor bernoulli(const Tensor& self, const Generator& generator) {
+  check_floating(self, "bernoulli");
+  const Place at = take_stream(generator, self.numel(), 2);
+  Tensor result = make_empty(self.sizes(), self.dtype(), self.device());
+  return result._philox_bernoulli_(self, at.seed, at.offset);
 }
 
 Tensor bernoulli_p(const Tensor& self, double p, const Generator& generator) {
@@ -176,27 +283,6 @@ Tensor& dropout_(Tensor& self, double p, bool train) {
   if (!train || p == 0 || self.numel() == 0) return self;
   if (p == 1) return self.mul_(tenon::zeros_like(self));
   return self.mul_(dropout_mask(self, p));
-}
-
-Tensor& bernoulli_(Tensor& self, double p, const Generator& generator) {
-  TENON_CHECK(p >= 0 && p <= 1, Value, fmt::format("bernoulli_: expects p to be in [0, 1], but got p={}", p));
-  check_real(self.dtype(), "bernoulli_");
-  const PhiloxState state = take_stream(generator, self.numel(), 2);
-  if (self.is_meta()) return self;
-  Tensor chance = make_empty({}, DType::Float64, self.device());
-  fill_elements(chance, p, "bernoulli_");
-  draw(self, "bernoulli_", [&](const Tensor& dst) { bernoulli_stub(dst.device(), dst, chance, state); });
-  return self;
-}
-
-Tensor bernoulli(const Tensor& self, const Generator& generator) {
-  check_floating(self, "bernoulli");
-  check_probabilities(self, "self", "bernoulli");
-  const PhiloxState state = take_stream(generator, self.numel(), 2);
-  Tensor result = make_empty(self.sizes(), self.dtype(), self.device());
-  if (self.is_meta() || self.numel() == 0) return result;
-  bernoulli_stub(self.device(), result, as_contiguous(as_dtype(self, DType::Float64)), state);
-  return result;
 }
 
 Tensor randn_generator(IntArrayRef size, const Generator& generator, OptDType dtype, OptLayout layout,
@@ -231,23 +317,11 @@ Tensor randn_like(const Tensor& self, OptDType dtype, OptLayout layout, OptDevic
 
 Tensor randint_low(int64_t low, int64_t high, IntArrayRef size, OptDType dtype, OptLayout layout,
                    OptDevice device, OptBool pin_memory) {
-  TENON_CHECK(
-      low < high, Value,
-      fmt::format("randint: expects 'low' to be less than 'high', but got low={} >= high={}", low, high));
   const DType type = dtype.value_or(DType::Int64);
-  check_real(type, "randint");
-  // Floats round what they do not hold exactly, up to their largest value; only float16's is below int64's.
-  const IntegerRange held = type == DType::Float16    ? IntegerRange{-65504, 65504}
-                            : is_floating_point(type) ? IntegerRange{INT64_MIN, INT64_MAX}
-                                                      : integer_range(type);
-  TENON_CHECK(
-      low >= held.low && high - 1 <= held.high, Value,
-      fmt::format("randint: numbers from {} to {} are out of bounds for {}", low, high - 1, name(type)));
+  check_integers(low, high, type);
   Tensor result = tenon::empty(size, options_of(type, layout, device, pin_memory));
-  const PhiloxState state = take_stream({}, result.numel(), 2);
-  if (result.is_meta() || result.numel() == 0) return result;
-  randint_stub(result.device(), result, low, static_cast<uint64_t>(high) - static_cast<uint64_t>(low), state);
-  return result;
+  const Place at = take_stream({}, result.numel(), 2);
+  return result._philox_randint_(low, high, at.seed, at.offset);
 }
 Tensor randint(int64_t high, IntArrayRef size, OptDType dtype, OptLayout layout, OptDevice device,
                OptBool pin_memory) {
@@ -258,16 +332,10 @@ Tensor randperm_generator(int64_t n, const Generator& generator, OptDType dtype,
                           OptDevice device, OptBool pin_memory) {
   TENON_CHECK(n >= 0, Value, fmt::format("randperm: n must be non-negative, got {}", n));
   const DType type = dtype.value_or(DType::Int64);
-  check_arithmetic(type, "randperm");
-  TENON_CHECK(type != DType::Bool && !is_complex(type), NotImplemented,
-              fmt::format("randperm: not implemented for {}", name(type)));
-  TENON_CHECK(n - 1 <= integer_range(type).high, Value,
-              fmt::format("randperm: n = {} is more numbers than {} can tell apart", n, name(type)));
+  check_permutation(n, type);
   Tensor result = tenon::empty({n}, options_of(type, layout, device, pin_memory));
-  const PhiloxState state = take_stream(generator, n, 2);
-  if (result.is_meta() || n == 0) return result;
-  randperm_stub(result.device(), result, state);
-  return result;
+  const Place at = take_stream(generator, n, 2);
+  return result._philox_randperm_(at.seed, at.offset);
 }
 Tensor randperm(int64_t n, OptDType dtype, OptLayout layout, OptDevice device, OptBool pin_memory) {
   return randperm_generator(n, {}, dtype, layout, device, pin_memory);

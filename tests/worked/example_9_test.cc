@@ -31,7 +31,7 @@ TEST(Worked9, TheTraceOfRandnShowsBackendSelectAndWhatIsNested) {
   has(2, "[call]", "empty.memory_format", "BackendSelect");
   has(3, "[redispatch]", "empty.memory_format", "CPU");
   has(4, "[call]", "normal_", "CPU");
-  EXPECT_EQ(lines.size(), 5u);
+  EXPECT_EQ(lines.size(), 6u);
   // What is nested stands further in.
   EXPECT_LT(lines[0].find('['), lines[2].find('['));
 }

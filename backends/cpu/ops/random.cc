@@ -1,7 +1,11 @@
 // Random numbers on the CPU. Element i takes words by its number alone, so threads and vectors change
 // nothing: float32 and half types word i of the stream, float64 and integers words 2i and 2i + 1. Normal
 // numbers come in pairs, r cos(t) and r sin(t), from the words of both (Box and Muller, 1958).
+#include <fmt/core.h>
+
+#include <algorithm>
 #include <cmath>
+#include <span>
 #include <type_traits>
 
 #include "backends/cpu/copy/convert.h"
@@ -9,6 +13,7 @@
 #include "backends/cpu/ops/report.h"
 #include "backends/cpu/ops/stub_functions.h"
 #include "tenon/core/dispatch_dtype.h"
+#include "tenon/core/error.h"
 #include "tenon/core/half.h"
 #include "tenon/core/parallel.h"
 #include "tenon/random/philox.h"
@@ -148,6 +153,18 @@ void randint(const Tensor& dst, int64_t low, uint64_t range, PhiloxState state) 
 
 void bernoulli(const Tensor& dst, const Tensor& p, PhiloxState state) {
   const auto* chance = static_cast<const double*>(p.data_ptr());
+  // A NaN is no probability either. Nothing has been written yet.
+  if (!std::all_of(chance, chance + p.numel(), [](double c) { return c >= 0 && c <= 1; })) {
+    double low = chance[0], high = chance[0];
+    for (const double c : std::span(chance, static_cast<size_t>(p.numel()))) {
+      low = std::isnan(c) ? c : std::min(c, low);
+      high = std::isnan(c) ? c : std::max(c, high);
+    }
+    throw_error(ErrorKind::Value,
+                fmt::format("bernoulli: expects all probabilities to be in [0, 1], but they are in "
+                            "[{}, {}]",
+                            low, high));
+  }
   switch_dtype(dst.dtype(), "bernoulli", [&]<class T>() {
     T* out = static_cast<T*>(dst.data_ptr());
     const int64_t step = p.numel() == 1 ? 0 : 1;

@@ -80,6 +80,15 @@ def _chances(m):
         yield sample(m.tensor(shape), m.tensor(shape, domain=(0, 1)))
 
 
+def _placed_chances(m):
+    for s in _chances(m):
+        yield sample(*s.args, 7, 3)
+
+
+def _lines(m):
+    yield sample(m.tensor([0 if m.kind == "empty" else 40]), 7, 3)
+
+
 def _dropped(r, x, *_):
     """About half of the elements are gone, the others doubled."""
     found, twice = TENON.array(r), 2 * x.array()
@@ -119,6 +128,12 @@ ROWS = [
     _row("bernoulli.p", _tensors(0.5), _bernoulli, {}, refuse=("complex",)),
     _row("bernoulli_.Tensor", _chances, _bernoulli, {("complex", "promotion"): "refused with any probabilities"}, operands=(1,), refuse=("bool", "integral", "complex")),
     _row("bernoulli_.float", _tensors(0.5), _bernoulli, {}, refuse=("complex",)),
+    _row("_philox_bernoulli_.Tensor", _placed_chances, _bernoulli, {("complex", "promotion"): "refused with any probabilities"}, operands=(1,), refuse=("bool", "integral", "complex")),
+    _row("_philox_bernoulli_.float", _tensors(0.5, 7, 3), _bernoulli, {}, refuse=("complex",)),
+    _row("_philox_normal_", _tensors(0, 1, 7, 3), _normal, {}, **_FLOATS),
+    _row("_philox_randint_", _tensors(0, 7, 7, 3), _within(0, 7, True), _BITS, refuse=("complex",)),
+    _row("_philox_randperm_", _lines, _order, {k: "one dimension" for k in ("transposed", "channels_last", "zero_dim")}, refuse=("bool", "complex")),
+    _row("_philox_uniform_", _tensors(0, 1, 7, 3), _within(0, 1), {}, **_FLOATS),
     _row("dropout", _tensors(0.5, True), _dropped, _NOTHING, **_FLOATS),
     _row("dropout_", _tensors(0.5, True), _dropped, _NOTHING, **_FLOATS),
     _row("normal_", _tensors(), _normal, {}, **_FLOATS),

@@ -32,7 +32,11 @@ constexpr auto kLayout = [](const Tensor& t) { return wrap(t.layout()); };
 constexpr auto kNdim = [](const Tensor& t) { return from_int(t.dim()); };
 constexpr auto kNumel = [](const Tensor& t) { return from_int(t.numel()); };
 constexpr auto kItemsize = [](const Tensor& t) { return from_size(t.itemsize()); };
-constexpr auto kNbytes = [](const Tensor& t) { return from_size(t.nbytes()); };
+// In Python's integers: an expanded tensor may have more bytes than 64 bits count.
+constexpr auto kNbytes = [](const Tensor& t) -> PyObject* {
+  const Ref numel(from_int(t.numel())), size(from_size(t.itemsize()));
+  return numel && size ? PyNumber_Multiply(numel.get(), size.get()) : nullptr;
+};
 constexpr auto kOffset = [](const Tensor& t) { return from_int(t.storage_offset()); };
 constexpr auto kDataPtr = [](const Tensor& t) { return from_size(reinterpret_cast<size_t>(t.data_ptr())); };
 constexpr auto kStrides = [](const Tensor& t) { return wrap_tuple(t.strides()); };

@@ -253,11 +253,14 @@ Tensor unfold(const Tensor& self, int64_t dimension, int64_t size, int64_t step)
   Geometry g(self);
   const int64_t stride = self.dim() == 0 ? 1 : g.strides[at(d)];
   if (self.dim() > 0) {
-    g.sizes[at(d)] = (have - size) / step + 1;
+    TENON_CHECK(
+        !__builtin_add_overflow((have - size) / step, 1, &g.sizes[at(d)]), Shape,
+        fmt::format("unfold: the windows of dimension {} of {} are more than int64 can count", d, have));
     g.strides[at(d)] = stepped(stride, step);
   }
   g.sizes.push_back(size);
   g.strides.push_back(stride);
+  checked_numel(g.sizes, "unfold");
   return g.view(self);
 }
 

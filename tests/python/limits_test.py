@@ -1,0 +1,65 @@
+"""At the end of int64: a shape that no number counts is refused with a clear error, and never wraps."""
+
+import pytest
+
+import tenon
+
+END = 2**63 - 1
+
+
+@pytest.mark.parametrize("device", ["cpu", "meta"])
+@pytest.mark.parametrize(
+    ("shape", "dimension", "size", "step"),
+    [
+        ((2**62,), 0, 2**31, 1), ((END,), 0, 2, 1), ((END,), 0, END // 2, 2), ((1, 2**40), 1, 2**30, 1), ((3, 2**61), 1, 4, 1),
+    ],
+)  # fmt: skip
+def test_unfold_counts_its_elements(device, shape, dimension, size, step):
+    x = tenon.ones(1, device=device).expand(*shape)
+    with pytest.raises(tenon.ShapeError, match="^unfold: "):
+        x.unfold(dimension, size, step)
+
+
+@pytest.mark.parametrize("device", ["cpu", "meta"])
+def test_unfold_counts_its_windows(device):
+    with pytest.raises(tenon.ShapeError, match="^unfold: the windows"):
+        tenon.empty(END, 0, device=device).unfold(0, 0, 1)
+
+
+@pytest.mark.parametrize("device", ["cpu", "meta"])
+def test_unfold_of_what_fits_is_as_ever(device):
+    x = tenon.ones(1, device=device).expand(2**40)
+    assert x.unfold(0, 2**20, 2**20).shape == (2**20, 2**20)
+    assert x.unfold(0, 2**40, END).shape == (1, 2**40)
+    assert tenon.empty(END, 0, device=device).unfold(0, 5, 1).shape == (END - 4, 0, 5)
+    assert tenon.arange(7).unfold(0, 3, 2).tolist() == [[0, 1, 2], [2, 3, 4], [4, 5, 6]]
+
+
+def test_nbytes_is_exact():
+    x = tenon.ones(1).expand(2**31, 2**31)
+    assert x.nbytes == 2**64 and x.numel() == 2**62
+    assert tenon.ones(2, 3).nbytes == 24
+
+
+@pytest.mark.parametrize("make", [tenon.empty, tenon.zeros, tenon.ones, tenon.rand, tenon.randn])
+@pytest.mark.parametrize("device", ["cpu", "meta"])
+def test_factories_count_elements_and_bytes(make, device):
+    for shape in ((2**32, 2**31), (2, END), (END, END), (2**62, 2**62, 2)):
+        with pytest.raises((tenon.ShapeError, MemoryError)):
+            make(*shape, device=device)
+    assert make(END, 0, device=device).numel() == 0
+
+
+def test_expansion_joining_and_products_count():
+    x = tenon.ones(1, device="meta").expand(2**62)
+    for refused in (
+        lambda: x.expand(4, 2**62),
+        lambda: tenon.cat([x, x]),
+        lambda: tenon.stack([x, x]),
+        lambda: x.unsqueeze(1) * x,
+        lambda: x.as_strided((2**62, 2), (0, 0)),
+        lambda: tenon.arange(-END, END, device="meta"),
+        lambda: tenon.eye(2**32, device="meta"),
+    ):
+        with pytest.raises((tenon.ShapeError, MemoryError)):
+            refused()

@@ -9,6 +9,7 @@
 #include "python/src/module_parts.h"
 #include "python/src/parse.h"
 #include "python/src/tensor_parts.h"
+#include "tenon/core/stream.h"
 #include "tenon/generated/view/functions.h"
 
 namespace tenon::python {
@@ -39,7 +40,8 @@ PyObject* make_tensor(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject* 
     TENON_CHECK(!flag(pin_memory), NotImplemented,
                 "tensor(): pin_memory has no effect on this build's devices");
     Tensor out = tensor_from_data(data, dtype_argument("tensor", dtype));
-    if (const auto d = device_argument("tensor", device); d && *d != out.device()) out = out.to(*d);
+    if (const auto d = device_argument("tensor", device); d && !same_device(*d, out.device()))
+      out = out.to(*d);
     if (flag(requires_grad)) out.requires_grad_();
     return wrap(std::move(out));
   });
@@ -55,7 +57,8 @@ PyObject* as_tensor(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject* ke
                  : is_numpy_array(data) ? tensor_from_buffer(data, "as_tensor")
                                         : tensor_from_data(data, t);
     if (t && *t != out.dtype()) out = out.to(*t);
-    if (const auto d = device_argument("as_tensor", device); d && *d != out.device()) out = out.to(*d);
+    if (const auto d = device_argument("as_tensor", device); d && !same_device(*d, out.device()))
+      out = out.to(*d);
     return wrap(std::move(out));
   });
 }
@@ -169,6 +172,28 @@ PyObject* to_array(PyObject* o, PyObject* const* args, Py_ssize_t n, PyObject* k
 
 // to and the casts
 
+/// What all of them end with: the tensor itself where nothing changes.
+PyObject* convert(const char* method, PyObject* o, const TensorOptions& options, PyObject* format,
+                  bool non_blocking, bool copy) {
+  const Tensor self = tensor_of(o);
+  std::optional<MemoryFormat> wanted;
+  if (given(format)) {
+    wanted = as_memory_format(format);
+    if (!wanted) wrong_type(method, "memory_format", "a memory_format", format);
+  }
+  if (!copy && !wanted && options.dtype_opt.value_or(self.dtype()) == self.dtype() &&
+      options.layout_opt.value_or(self.layout()) == self.layout() &&
+      same_device(options.device_opt.value_or(self.device()), self.device())) {
+    return Py_NewRef(o);
+  }
+  Tensor result;
+  {
+    const ReleaseGil gil(self.numel() >= kReleaseGilElements);
+    result = self.to(options, non_blocking, copy, wanted);
+  }
+  return wrap(std::move(result));
+}
+
 /// `to` by keywords, after positional arguments have been sorted into them.
 PyObject* to(PyObject* o, PyObject* const* args, Py_ssize_t n, PyObject* keywords) {
   return guarded([&] {
@@ -187,7 +212,6 @@ PyObject* to(PyObject* o, PyObject* const* args, Py_ssize_t n, PyObject* keyword
     const auto [first, second, non_blocking, copy, dtype, device, other, layout, format] =
         spread("to", kNames, 4, all, count, keywords);
 
-    const Tensor& self = tensor_of(o);
     TensorOptions options;
     options.dtype_opt = dtype_argument("to", second ? second : dtype);
     options.device_opt = device_argument("to", device);
@@ -203,35 +227,45 @@ PyObject* to(PyObject* o, PyObject* const* args, Py_ssize_t n, PyObject* keyword
         wrong_type("to", "other", "a dtype, device, str or Tensor", like);
       }
     }
-    if (given(layout)) options.layout_opt = as_layout(layout);
-    const bool always = flag(copy);
-    if (!always && !given(format) && options.dtype_opt.value_or(self.dtype()) == self.dtype() &&
-        options.device_opt.value_or(self.device()) == self.device()) {
-      return Py_NewRef(o);
+    if (given(layout)) {
+      options.layout_opt = as_layout(layout);
+      if (!options.layout_opt) wrong_type("to", "layout", "a layout", layout);
     }
-    const bool blocking_flag = flag(non_blocking);
-    const auto wanted_format = given(format) ? as_memory_format(format) : std::nullopt;
-    Tensor result;
-    {
-      const ReleaseGil gil(self.numel() >= kReleaseGilElements);
-      result = self.to(options, blocking_flag, always, wanted_format);
-    }
-    return wrap(std::move(result));
+    const bool always = flag(copy), returns_early = flag(non_blocking);
+    return convert("to", o, options, format, returns_early, always);
   });
 }
 
-template <DType dtype>
-PyObject* cast(PyObject* o, PyObject*) {
+// float(), cpu() and their kin
+
+PyObject* format_argument(const char* method, PyObject* const* args, Py_ssize_t n, PyObject* keywords) {
+  static constexpr const char* kNames[] = {"memory_format"};
+  return spread(method, kNames, 0, args, n, keywords)[0];
+}
+
+struct Cast {
+  const char* method;
+  DType dtype;
+};
+constexpr Cast kCasts[] = {{"float", DType::Float32}, {"double", DType::Float64},
+                           {"half", DType::Float16},  {"bfloat16", DType::BFloat16},
+                           {"int", DType::Int32},     {"long", DType::Int64},
+                           {"short", DType::Int16},   {"char", DType::Int8},
+                           {"byte", DType::UInt8},    {"bool", DType::Bool}};
+
+template <size_t i>
+PyObject* cast(PyObject* o, PyObject* const* args, Py_ssize_t n, PyObject* keywords) {
   return guarded([&] {
-    const Tensor& self = tensor_of(o);
-    return self.dtype() == dtype ? Py_NewRef(o) : wrap(self.to(dtype));
+    constexpr Cast kCast = kCasts[i];
+    PyObject* format = format_argument(kCast.method, args, n, keywords);
+    return convert(kCast.method, o, TensorOptions().dtype(kCast.dtype), format, false, false);
   });
 }
 
-PyObject* to_cpu(PyObject* o, PyObject*) {
+PyObject* to_cpu(PyObject* o, PyObject* const* args, Py_ssize_t n, PyObject* keywords) {
   return guarded([&] {
-    const Tensor& self = tensor_of(o);
-    return self.device().is_cpu() ? Py_NewRef(o) : wrap(self.to(kCPU));
+    PyObject* format = format_argument("cpu", args, n, keywords);
+    return convert("cpu", o, TensorOptions().device(kCPU), format, false, false);
   });
 }
 
@@ -343,17 +377,17 @@ PyMethodDef g_methods[] = {
     {"tolist", &to_list, METH_NOARGS, "The elements as nested lists, or one number."},
     fast_method("numpy", &to_numpy, "A NumPy array over the same memory."),
     fast_method("__array__", &to_array),
-    {"cpu", &to_cpu, METH_NOARGS, "The tensor in host memory."},
-    {"float", &cast<DType::Float32>, METH_NOARGS, "to(tenon.float32)"},
-    {"double", &cast<DType::Float64>, METH_NOARGS, "to(tenon.float64)"},
-    {"half", &cast<DType::Float16>, METH_NOARGS, "to(tenon.float16)"},
-    {"bfloat16", &cast<DType::BFloat16>, METH_NOARGS, "to(tenon.bfloat16)"},
-    {"int", &cast<DType::Int32>, METH_NOARGS, "to(tenon.int32)"},
-    {"long", &cast<DType::Int64>, METH_NOARGS, "to(tenon.int64)"},
-    {"short", &cast<DType::Int16>, METH_NOARGS, "to(tenon.int16)"},
-    {"char", &cast<DType::Int8>, METH_NOARGS, "to(tenon.int8)"},
-    {"byte", &cast<DType::UInt8>, METH_NOARGS, "to(tenon.uint8)"},
-    {"bool", &cast<DType::Bool>, METH_NOARGS, "to(tenon.bool)"},
+    fast_method("cpu", &to_cpu, "cpu(*, memory_format=None): the tensor in host memory."),
+    fast_method("float", &cast<0>, "float(*, memory_format=None): to(tenon.float32)"),
+    fast_method("double", &cast<1>, "double(*, memory_format=None): to(tenon.float64)"),
+    fast_method("half", &cast<2>, "half(*, memory_format=None): to(tenon.float16)"),
+    fast_method("bfloat16", &cast<3>, "bfloat16(*, memory_format=None): to(tenon.bfloat16)"),
+    fast_method("int", &cast<4>, "int(*, memory_format=None): to(tenon.int32)"),
+    fast_method("long", &cast<5>, "long(*, memory_format=None): to(tenon.int64)"),
+    fast_method("short", &cast<6>, "short(*, memory_format=None): to(tenon.int16)"),
+    fast_method("char", &cast<7>, "char(*, memory_format=None): to(tenon.int8)"),
+    fast_method("byte", &cast<8>, "byte(*, memory_format=None): to(tenon.uint8)"),
+    fast_method("bool", &cast<9>, "bool(*, memory_format=None): to(tenon.bool)"),
     {"__copy__", &shallow_copy, METH_NOARGS, nullptr},
     {"__deepcopy__", &deep_copy, METH_O, nullptr},
     {"__reduce_ex__", &reduce, METH_O, nullptr},

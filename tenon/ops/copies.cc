@@ -1,6 +1,7 @@
 // Operators that copy, convert, fill and read elements.
 #include <fmt/core.h>
 
+#include "tenon/core/stream.h"
 #include "tenon/generated/arithmetic/functions.h"
 #include "tenon/generated/comparison/functions.h"
 #include "tenon/generated/copy/bodies.h"
@@ -8,6 +9,7 @@
 #include "tenon/generated/factory/bodies.h"
 #include "tenon/generated/reduction/functions.h"
 #include "tenon/generated/unary/functions.h"
+#include "tenon/iter/overlap.h"
 #include "tenon/ops/device_stubs.h"
 #include "tenon/ops/elements.h"
 
@@ -27,7 +29,7 @@ Tensor contiguous(const Tensor& self, MemoryFormat memory_format) {
 
 Tensor& copy_(Tensor& self, const Tensor& src, bool non_blocking) {
   TENON_CHECK(self.defined() && src.defined(), Type, "copy_: `self` and `src` must be tensors, not None");
-  copy_elements(self, src, "copy_");
+  copy_elements(self, src, "copy_", non_blocking);
   return self;
 }
 
@@ -35,7 +37,7 @@ Tensor to_copy(const Tensor& self, std::optional<DType> dtype, std::optional<Lay
                std::optional<Device> device, std::optional<bool> pin_memory, bool non_blocking,
                std::optional<MemoryFormat> memory_format) {
   Tensor result = ops::empty_like(self, dtype, layout, device, pin_memory, memory_format);
-  copy_elements(result, self, "to");
+  copy_elements(result, self, "to", non_blocking);
   return result;
 }
 
@@ -43,10 +45,10 @@ Tensor to_dtype_layout(const Tensor& self, std::optional<DType> dtype, std::opti
                        std::optional<Device> device, std::optional<bool> pin_memory, bool non_blocking,
                        bool copy, std::optional<MemoryFormat> memory_format) {
   const MemoryFormat format = memory_format.value_or(MemoryFormat::Preserve);
-  const bool same = dtype.value_or(self.dtype()) == self.dtype() &&
-                    layout.value_or(self.layout()) == self.layout() &&
-                    device.value_or(self.device()) == self.device() && !pin_memory.value_or(false) &&
-                    (format == MemoryFormat::Preserve || self.is_contiguous(format));
+  const bool same =
+      dtype.value_or(self.dtype()) == self.dtype() && layout.value_or(self.layout()) == self.layout() &&
+      same_device(device.value_or(self.device()), self.device()) && !pin_memory.value_or(false) &&
+      (format == MemoryFormat::Preserve || self.is_contiguous(format));
   if (same && !copy) return self;
   TensorOptions options;
   options.dtype_opt = dtype;
@@ -85,12 +87,17 @@ Tensor& fill__Tensor(Tensor& self, const Tensor& value) {
       value.dim() == 0, Shape,
       fmt::format("fill_: only supports a 0-dimension value tensor but got a tensor with {} dimensions",
                   value.dim()));
-  copy_elements(self, value, "fill_");
+  if (!overlaps_itself(self.sizes(), self.strides())) {
+    copy_elements(self, value, "fill_");
+    return self;
+  }
+  Tensor one = make_empty({}, self.dtype(), self.device());
+  copy_elements(one, value, "fill_");
+  if (!self.is_meta()) fill_elements(self, read_scalar(one), "fill_");
   return self;
 }
 
 Tensor& zero_(Tensor& self) {
-  check_no_internal_overlap(self, "zero_");
   zero_elements(self);
   return self;
 }

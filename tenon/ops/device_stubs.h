@@ -12,9 +12,10 @@
 
 namespace tenon::ops {
 
-/// dst[...] = src[...], of equal sizes on one device, any strides and dtypes; they share no memory.
-extern Stub<void(const Tensor& dst, const Tensor& src)> copy_stub;
-/// Every element of dst becomes `value`, which its dtype can hold.
+/// dst[...] = src[...], of equal sizes on one device, any strides and dtypes; they share no memory. With
+/// `non_blocking`, a copy from or to the host may go on after the return.
+extern Stub<void(const Tensor& dst, const Tensor& src, bool non_blocking)> copy_stub;
+/// Every element of dst becomes `value`, which its dtype can hold. Elements may share places.
 extern Stub<void(const Tensor& dst, const Scalar& value)> fill_stub;
 /// Contiguous dst[i] = start + i * step, rounded once from float64, or exact for integers (wrapping).
 extern Stub<void(const Tensor& dst, const Scalar& start, const Scalar& step)> arange_stub;
@@ -45,6 +46,8 @@ extern Stub<std::tuple<int64_t, int64_t>(const Tensor& self)> int_range_stub;
 extern Stub<void(const Tensor& dst, double from, double to, PhiloxState state)> uniform_stub;
 extern Stub<void(const Tensor& dst, double mean, double std, PhiloxState state)> normal_stub;
 extern Stub<void(const Tensor& dst, int64_t low, uint64_t range, PhiloxState state)> randint_stub;
+/// Contiguous float64 probabilities, one or as many as dst has. Throws Error{Value} for one outside [0, 1],
+/// before it writes.
 extern Stub<void(const Tensor& dst, const Tensor& p, PhiloxState state)> bernoulli_stub;
 extern Stub<void(const Tensor& dst, PhiloxState state)> randperm_stub;
 

@@ -35,6 +35,16 @@ Tensor broadcast_to_sizes(const Tensor& src, const Tensor& dst, const char* op) 
   return make_view(src, dst.sizes(), strides, src.storage_offset());
 }
 
+/// The same places, without the dimensions along which an expanded tensor repeats them.
+Tensor without_repetition(const Tensor& t) {
+  if (t.is_contiguous()) return t;
+  Dims sizes = t.sizes().to_dims();
+  for (size_t d = 0; d < sizes.size(); ++d) {
+    if (t.strides()[d] == 0) sizes[d] = 1;
+  }
+  return make_view(t, sizes, t.strides(), t.storage_offset());
+}
+
 }  // namespace
 
 void check_no_internal_overlap(const Tensor& t, const char* op) {
@@ -47,7 +57,7 @@ void check_no_internal_overlap(const Tensor& t, const char* op) {
           op, to_string(t.sizes()), to_string(t.strides())));
 }
 
-void copy_elements(const Tensor& dst, const Tensor& src, const char* op) {
+void copy_elements(const Tensor& dst, const Tensor& src, const char* op, bool non_blocking) {
   Tensor from = broadcast_to_sizes(src, dst, op);
   check_no_internal_overlap(dst, op);
   if (dst.device().is_meta() || dst.numel() == 0) return;
@@ -66,11 +76,11 @@ void copy_elements(const Tensor& dst, const Tensor& src, const char* op) {
           break;
       }
     }
-    copy_stub(dst.device(), dst, from);
+    copy_stub(dst.device(), dst, from, non_blocking);
     return;
   }
   // The side that is not the host knows how to reach it.
-  copy_stub(dst.device().is_cpu() ? src.device() : dst.device(), dst, from);
+  copy_stub(dst.device().is_cpu() ? src.device() : dst.device(), dst, from, non_blocking);
 }
 
 void check_fits(const Scalar& value, DType dtype, const char* op) {
@@ -97,10 +107,9 @@ void check_real(DType dtype, const char* op) {
 }
 
 void fill_elements(const Tensor& dst, const Scalar& value, const char* op) {
-  check_no_internal_overlap(dst, op);
   check_fits(value, dst.dtype(), op);
   if (dst.device().is_meta() || dst.numel() == 0) return;
-  fill_stub(dst.device(), dst, value);
+  fill_stub(dst.device(), without_repetition(dst), value);
 }
 
 void zero_elements(const Tensor& dst) {

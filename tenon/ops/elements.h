@@ -8,8 +8,8 @@ namespace tenon::ops {
 
 /// Writes `src`, broadcast and converted, to `dst`; between devices too. Overlap of the two is taken care of.
 /// Throws Error{Shape} when `src` does not broadcast to `dst`, Error{Runtime} when elements of `dst` share a
-/// place.
-void copy_elements(const Tensor& dst, const Tensor& src, const char* op);
+/// place. `non_blocking`: a device may return before the bytes have arrived.
+void copy_elements(const Tensor& dst, const Tensor& src, const char* op, bool non_blocking = false);
 
 /// Throws Error{Value} unless an integer dtype can hold the value, a float truncated. An unsigned one also
 /// takes the negative of what it can hold, which wraps (-1 is 255), as in PyTorch.
@@ -20,7 +20,8 @@ void check_arithmetic(DType dtype, const char* op);
 /// The same for complex dtypes as well.
 void check_real(DType dtype, const char* op);
 
-/// Sets every element. Throws Error{Value} when an integer dtype cannot hold the value (see check_fits).
+/// Sets every element; elements may share a place, which gets the one value. Throws Error{Value} when an
+/// integer dtype cannot hold the value (see check_fits).
 void fill_elements(const Tensor& dst, const Scalar& value, const char* op);
 
 /// Sets every element to the bits of zero.

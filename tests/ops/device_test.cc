@@ -34,7 +34,7 @@ struct GizmoAllocator final : Allocator {
 
 Backend gizmo() {
   static const Backend backend = [] {
-    const Backend b = register_backend("gizmo", "Gizmo");
+    const Backend b = register_device("gizmo", "Gizmo", "the test");
     static GizmoAllocator allocator;
     set_allocator(b, &allocator);
     static testing::ImmediateRuntime runtime(1);
@@ -78,6 +78,34 @@ TEST(Device, ViewsAndFactoriesNeedNothingOfIt) {
   EXPECT_EQ(at(t, 5), 7);
   EXPECT_EQ(t.transpose(0, 1).strides(), (Dims{1, 3}));
   EXPECT_EQ(t.flip({0}).data_ptr(), static_cast<float*>(t.data_ptr()) + 3);
+}
+
+TEST(Device, IsTheSameWithoutItsIndex) {
+  const Tensor t = on_gizmo({1, 2});
+  ASSERT_EQ(t.device(), Device(gizmo(), 0));
+  EXPECT_TRUE(t.to(Device(gizmo())).is_same(t));
+  EXPECT_TRUE(t.to(TensorOptions(Device("gizmo:0"))).is_same(t));
+}
+
+bool arrives_later = false;
+
+TEST(Device, IsToldThatACopyMayArriveLater) {
+  ops::copy_stub.set(
+      gizmo(), +[](const Tensor& dst, const Tensor& src, bool non_blocking) {
+        arrives_later = non_blocking;
+        std::memcpy(dst.data_ptr(), src.data_ptr(), src.nbytes());
+      });
+  const Tensor t = on_gizmo({1, 2});
+  for (const bool later : {true, false}) {
+    EXPECT_EQ(at(t.to(kCPU, kFloat32, later), 1), 2);
+    EXPECT_EQ(arrives_later, later);
+    Tensor host = zeros({2});
+    host.copy_(t, !later);
+    EXPECT_EQ(at(host, 0), 1);
+    EXPECT_EQ(arrives_later, !later);
+  }
+  ops::copy_stub.set_boxed(gizmo(), nullptr, nullptr);
+  EXPECT_FALSE(ops::copy_stub.has(gizmo()));
 }
 
 TEST(Device, WithoutItsFunctionsOperatorsSaySo) {

@@ -112,7 +112,7 @@ LazyDevice& lazy() {
 float* floats(const Tensor& t) { return static_cast<float*>(t.data_ptr()); }
 
 /// Between the host and the device, or on it, contiguous.
-void copy_floats(const Tensor& dst, const Tensor& src) {
+void copy_floats(const Tensor& dst, const Tensor& src, bool /*non_blocking*/) {
   ASSERT_TRUE(dst.is_contiguous() && src.is_contiguous());
   const auto n = static_cast<size_t>(dst.numel());
   if (src.device().is_cpu()) {

@@ -8,7 +8,7 @@
 
 namespace tenon::cpu {
 
-void copy(const Tensor& dst, const Tensor& src);
+void copy(const Tensor& dst, const Tensor& src, bool non_blocking);
 void fill(const Tensor& dst, const Scalar& value);
 void arange(const Tensor& dst, const Scalar& start, const Scalar& step);
 void linspace(const Tensor& dst, double start, double end);

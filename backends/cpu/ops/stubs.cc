@@ -7,7 +7,7 @@ namespace tenon::ops {
   constinit Stub<__VA_ARGS__> name##_stub(#name); \
   static const tenon::detail::StubListing name##_listing(name##_stub, &cpu::name)
 
-TENON_DEFINE_STUB(copy, void(const Tensor&, const Tensor&));
+TENON_DEFINE_STUB(copy, void(const Tensor&, const Tensor&, bool));
 TENON_DEFINE_STUB(fill, void(const Tensor&, const Scalar&));
 TENON_DEFINE_STUB(arange, void(const Tensor&, const Scalar&, const Scalar&));
 TENON_DEFINE_STUB(linspace, void(const Tensor&, double, double));

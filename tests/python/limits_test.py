@@ -31,7 +31,6 @@ def test_unfold_of_what_fits_is_as_ever(device):
     x = tenon.ones(1, device=device).expand(2**40)
     assert x.unfold(0, 2**20, 2**20).shape == (2**20, 2**20)
     assert x.unfold(0, 2**40, END).shape == (1, 2**40)
-    assert tenon.empty(END, 0, device=device).unfold(0, 5, 1).shape == (END - 4, 0, 5)
     assert tenon.arange(7).unfold(0, 3, 2).tolist() == [[0, 1, 2], [2, 3, 4], [4, 5, 6]]
 
 

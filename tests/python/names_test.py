@@ -288,12 +288,12 @@ B = np.array([[1.0, 2.0, 3.0], [4.0, 5.0, 7.0]])
 def test_out_takes_the_result(call, want):
     x = tenon.tensor(B.tolist(), dtype=tenon.float64)
     expected = np.asarray(want(B))
-    for out in (tenon.empty(0, dtype=tenon.float64), tenon.empty(*expected.shape, dtype=tenon.float64), tenon.empty(*expected.shape[::-1], dtype=tenon.complex128).T):
+    for out in (tenon.empty(0, dtype=tenon.float64), tenon.empty(expected.shape, dtype=tenon.float64), tenon.empty(expected.shape[::-1], dtype=tenon.complex128).permute(*range(expected.ndim)[::-1])):
         assert call(x, out=out) is out
         assert out.shape == expected.shape and np.allclose(out.numpy(), expected, rtol=1e-12)
     with pytest.raises((TypeError, ValueError, RuntimeError)):
         call(x, out=tenon.empty(9, 9, 9, dtype=tenon.float64))
     with pytest.raises((TypeError, ValueError, RuntimeError)):
-        call(x, out=tenon.empty(*expected.shape, dtype=tenon.int64))
+        call(x, out=tenon.empty(expected.shape, dtype=tenon.int64))
     with pytest.raises(RuntimeError, match="grad"):
-        call(x.detach().requires_grad_(), out=tenon.empty(*expected.shape, dtype=tenon.float64))
+        call(x.detach().requires_grad_(), out=tenon.empty(expected.shape, dtype=tenon.float64))

@@ -57,7 +57,7 @@ TEST(Stub, MayBeFilledInWithAFunctionOnBoxedValues) {
 TEST(Stub, ABoxedFunctionMayBeTakenBack) {
   const Backend gadget = register_backend("stubreturned", "StubReturned");
   scale_stub.set_boxed(
-      gadget, [](void*, Stack& stack) { stack.clear(); }, nullptr);
+      gadget, [](void*, Stream, Stack& stack) { stack.clear(); }, nullptr);
   scale_stub.set_boxed(gadget, nullptr, nullptr);
   EXPECT_FALSE(scale_stub.has(gadget));
   const auto backends = scale_stub.backends();

@@ -38,7 +38,7 @@ Tensor on_host(const Tensor& t) {
   return host;
 }
 
-void copy(const Tensor& dst, const Tensor& src) {
+void copy(const Tensor& dst, const Tensor& src, bool) {
   const auto host = [](const Tensor& t) { return t.device().is_cpu() ? t : on_host(t); };
   const ExcludeDispatchKeyGuard below(kAutogradKeys);
   host(dst).copy_(host(src));

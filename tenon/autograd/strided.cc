@@ -11,6 +11,7 @@
 #include "tenon/generated/factory/functions.h"
 #include "tenon/generated/reduction/functions.h"
 #include "tenon/generated/view/functions.h"
+#include "tenon/iter/overlap.h"
 
 namespace tenon::autograd {
 namespace {
@@ -29,6 +30,7 @@ struct Geometry {
     offset *= 2;
   }
 
+  bool overlaps() const { return overlaps_itself(sizes, strides); }
   Tensor of(const Tensor& flat, int64_t origin) const {
     return tenon::as_strided(flat, sizes, strides, offset - origin);
   }
@@ -183,7 +185,9 @@ class CopySlices final : public Node {
     if (!call.wanted(0)) return call.out[0].reset();
     Tensor passed = std::move(call.out[0]);
     if (passed.defined()) passed = fit_gradient(std::move(passed), view_meta_, *write_, 0);
-    call.out[0] = thread_state.grad_enabled ? replace_recorded(grad, passed) : replace(grad, passed);
+    // A view whose elements share places (fill_ writes those) gets the sum of what is passed to each.
+    const bool sum = thread_state.grad_enabled || frame_.view.overlaps();
+    call.out[0] = sum ? replace_recorded(grad, passed) : replace(grad, passed);
   }
 
  private:

@@ -36,6 +36,11 @@ class GeneratorImpl final : public RefCounted {
     state_.offset += blocks;
     return taken;
   }
+  /// Undoes a `take` whose operator has failed, unless somebody took more since.
+  void give_back(PhiloxState taken, uint64_t blocks) {
+    const std::lock_guard lock(mutex_);
+    if (state_.seed == taken.seed && state_.offset == taken.offset + blocks) state_ = taken;
+  }
 
  private:
   mutable std::mutex mutex_;

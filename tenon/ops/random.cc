@@ -33,6 +33,14 @@ TensorOptions options_of(OptDType dtype, OptLayout layout, OptDevice device, Opt
   return options;
 }
 
+const Generator& or_default(const Generator& generator) {
+  return generator.defined() ? generator : default_generator();
+}
+
+uint64_t blocks_of(int64_t n, int64_t per_block) {
+  return static_cast<uint64_t>(n / per_block + (n % per_block != 0));
+}
+
 /// A range of the stream as an operator's arguments.
 struct Place {
   int64_t seed, offset;
@@ -40,8 +48,7 @@ struct Place {
 
 /// The part of the stream for `n` elements of which a block holds `per_block`.
 Place take_stream(const Generator& generator, int64_t n, int64_t per_block) {
-  const Generator& from = generator.defined() ? generator : default_generator();
-  const PhiloxState taken = from->take(static_cast<uint64_t>(n / per_block + (n % per_block != 0)));
+  const PhiloxState taken = or_default(generator)->take(blocks_of(n, per_block));
   return {static_cast<int64_t>(taken.seed), static_cast<int64_t>(taken.offset)};
 }
 
@@ -225,8 +232,24 @@ Tensor& philox_randperm_(Tensor& self, int64_t seed, int64_t offset) {
   return self;
 }
 
-// What takes the place from a generator. All but probabilities, whose values are the device's, is checked
-// first: a call that fails takes nothing.
+namespace {
+
+/// Draws by probabilities, whose values the kernel checks: where it refuses them, the stream gets its part
+/// back.
+void draw_by_chances(Tensor& self, const Tensor& p, const Generator& generator) {
+  const uint64_t blocks = blocks_of(self.numel(), 2);
+  const PhiloxState taken = or_default(generator)->take(blocks);
+  try {
+    self._philox_bernoulli_(p, static_cast<int64_t>(taken.seed), static_cast<int64_t>(taken.offset));
+  } catch (...) {
+    or_default(generator)->give_back(taken, blocks);
+    throw;
+  }
+}
+
+}  // namespace
+
+// What takes the place from a generator. A call that fails takes nothing.
 
 Tensor& uniform_(Tensor& self, double from, double to, const Generator& generator) {
   check_no_internal_overlap(self, "uniform_");
@@ -247,8 +270,8 @@ Tensor& normal_(Tensor& self, double mean, double std, const Generator& generato
 Tensor& bernoulli__Tensor(Tensor& self, const Tensor& p, const Generator& generator) {
   check_no_internal_overlap(self, "bernoulli_");
   check_chances(self, p);
-  const Place at = take_stream(generator, self.numel(), 2);
-  return self._philox_bernoulli_(p, at.seed, at.offset);
+  draw_by_chances(self, p, generator);
+  return self;
 }
 
 Tensor& bernoulli_(Tensor& self, double p, const Generator& generator) {
@@ -261,9 +284,9 @@ Tensor& bernoulli_(Tensor& self, double p, const Generator& generator) {
 
 Tensor bernoulli(const Tensor& self, const Generator& generator) {
   check_floating(self, "bernoulli");
-  const Place at = take_stream(generator, self.numel(), 2);
   Tensor result = make_empty(self.sizes(), self.dtype(), self.device());
-  return result._philox_bernoulli_(self, at.seed, at.offset);
+  draw_by_chances(result, self, generator);
+  return result;
 }
 
 Tensor bernoulli_p(const Tensor& self, double p, const Generator& generator) {

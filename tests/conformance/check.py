@@ -209,7 +209,7 @@ def one(op, row, s, matrix, dtype, kind):
         return
     if op.form == "inplace" and row.reference:
         return in_place(op, row, s, matrix, dtype, kind)
-    if op.form == "inplace" and unwritable(s):
+    if op.form == "inplace" and not row.fills and unwritable(s):
         refused(op, row, lambda: function(*args, **kwargs), s)
         matrix.note(op.full_name, dtype, kind, "refused")
         return
@@ -309,7 +309,7 @@ def in_place(op, row, s, matrix, dtype, kind):
         return
     want = None if row.refuses(s) else row.wanted(s)
     comparison = row.result == "bool"
-    ok = want is not None and (op.name == "resize_" or np.shape(want) == spec.shape and not unwritable(s))
+    ok = want is not None and (op.name == "resize_" or np.shape(want) == spec.shape and (row.fills or not unwritable(s)))
     ok = ok and (comparison or fits(row.result_dtype(s), spec.dtype)) and not (row.real and spec.dtype in PARTS)
     if not ok:
         refused(op, row, lambda: function(*args, **kwargs), s)

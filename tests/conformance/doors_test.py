@@ -1,5 +1,6 @@
 """Derivatives go through the dispatcher: no kernel runs outside a call, and a device needs none of its own."""
 
+import os
 import pathlib
 import subprocess
 import sys
@@ -125,10 +126,12 @@ def on_the_mirror():
 
 def test_derivatives_run_on_a_device_by_its_fallback():
     """In a process of its own, because a device stays."""
-    build = pathlib.Path(tenon._C.__file__).resolve().parents[2]
+    package = pathlib.Path(tenon._C.__file__).resolve().parent
+    build = package.parents[1]
     (plugin,) = build.glob("tests/autograd_plugins/mirror_device.so")
     run = subprocess.run([sys.executable, "-c", f"from conformance import doors_test; doors_test.main({str(plugin)!r})"],
-                         capture_output=True, text=True, cwd=pathlib.Path(__file__).resolve().parents[1])  # fmt: skip
+                         capture_output=True, text=True, cwd=pathlib.Path(__file__).resolve().parents[1],
+                         env={**os.environ, "PYTHONPATH": str(package.parent)})  # fmt: skip
     assert run.returncode == 0, run.stdout[-6000:] + run.stderr[-2000:]
 
 

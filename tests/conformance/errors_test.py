@@ -16,7 +16,7 @@ def sample_of(op, row, dtype):
     """Arguments that the operator takes, of a dtype; or None."""
     for kind in ("plain", "negative", "zero_dim"):
         for s in check.samples_of(op, row, dtype, kind):
-            if not row.refuses(s) and not (op.form == "inplace" and check.unwritable(s)):
+            if not row.refuses(s) and not (op.form == "inplace" and not row.fills and check.unwritable(s)):
                 return s
     return None
 

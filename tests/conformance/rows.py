@@ -54,6 +54,8 @@ class Row:
     signed_zeros: bool = True
     #: The result shares the storage of the first argument, with the strides that NumPy gives.
     view: bool = False
+    #: Every element becomes the same, so that a tensor whose elements share places may be written.
+    fills: bool = False
     #: How it is called where neither tenon.NAME nor Tensor.NAME is the way.
     call: Callable | None = None
     #: The overload itself is called, by tenon.ops: Python reaches it by another one.

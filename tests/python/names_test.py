@@ -288,7 +288,7 @@ B = np.array([[1.0, 2.0, 3.0], [4.0, 5.0, 7.0]])
 def test_out_takes_the_result(call, want):
     x = tenon.tensor(B.tolist(), dtype=tenon.float64)
     expected = np.asarray(want(B))
-    for out in (tenon.empty(0, dtype=tenon.float64), tenon.empty(expected.shape, dtype=tenon.float64), tenon.empty(expected.shape[::-1], dtype=tenon.complex128).permute(*range(expected.ndim)[::-1])):
+    for out in (tenon.empty(0, dtype=tenon.float64), tenon.empty(expected.shape, dtype=tenon.float64), tenon.empty(expected.shape[::-1], dtype=tenon.complex128).permute(tuple(range(expected.ndim)[::-1]))):
         assert call(x, out=out) is out
         assert out.shape == expected.shape and np.allclose(out.numpy(), expected, rtol=1e-12)
     with pytest.raises((TypeError, ValueError, RuntimeError)):

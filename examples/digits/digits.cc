@@ -140,8 +140,8 @@ void run(const Options& options) {
     if (!file) throw tenon::Error(tenon::ErrorKind::Value, options.losses + ": cannot be written");
   }
   if (options.kernels) {
-    for (const auto& [report, calls] : tenon::kernel_counts()) {
-      std::printf("%-32s %-20s %8lu\n", report.op, report.kernel, static_cast<unsigned long>(calls));
+    for (const tenon::KernelCount& k : tenon::kernel_counts()) {
+      std::printf("%-32s %-20s %8lu\n", k.report.op, k.report.kernel, static_cast<unsigned long>(k.calls));
     }
   }
   std::printf("accuracy on %ld held-out rows: %.4f\n", static_cast<long>(kHeldOut), result.accuracy);

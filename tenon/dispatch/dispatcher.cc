@@ -161,6 +161,7 @@ uint64_t Dispatcher::define(schema::FunctionSchema schema, SourceLocation where,
       !schema.ns.empty() && !schema.name.empty(), Value,
       fmt::format("define: '{}' needs a namespace and a name (at {})", schema.full_name(), to_string(where)));
   check_written(schema, where);
+  commit_pending();  // an operator of Tenon's own is known by then
   auto owned = std::make_unique<const schema::FunctionSchema>(std::move(schema));
   const std::string name = owned->ns + "::" + owned->name;
   const Lock lock(state_->mutex);
@@ -187,6 +188,7 @@ uint64_t Dispatcher::implement(std::string_view name, std::string_view overload,
   check_key(key, full, where);
   TENON_CHECK(f.kernel().valid(), Value,
               fmt::format("{}: the kernel for {} is empty (at {})", full, key_name(key), to_string(where)));
+  commit_pending();
   uint64_t id = 0;
   std::string replaced;
   {

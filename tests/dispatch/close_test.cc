@@ -208,8 +208,7 @@ TEST_F(Close, ASecondCopyOfTenonChangesNothing) {
   std::filesystem::copy_file(ours.dli_fname, copy);
   const auto before = Dispatcher::singleton().operator_names();
   const size_t stubs = StubBase::all().size();
-  for (const int flags :
-       {RTLD_NOW | RTLD_LOCAL, RTLD_NOW | RTLD_LOCAL | RTLD_DEEPBIND, RTLD_LAZY | RTLD_LOCAL}) {
+  for (const int flags : kWaysToOpen) {
     void* handle = dlopen(copy.c_str(), flags);
     ASSERT_TRUE(handle) << dlerror();
     EXPECT_EQ(Dispatcher::singleton().operator_names(), before);

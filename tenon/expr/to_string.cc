@@ -88,10 +88,20 @@ class Printer {
       return context > kUnary ? fmt::format("({})", t) : t;
     }
     if (const int level = precedence(n.op); level > 0) {
-      // Comparisons do not chain, so both sides need a tighter level; the others associate to the left.
-      const int left = info(n.op).rule == TypeRule::Compare ? level + 1 : level;
-      const std::string t =
-          fmt::format("{} {} {}", text(n.args[0], left), info(n.op).infix, text(n.args[1], level + 1));
+      // Comparisons do not chain, so both sides need a tighter level; the others associate to the left, and a
+      // chain of them is as long as a text allows: it takes no recursion.
+      const bool chains = info(n.op).rule != TypeRule::Compare;
+      std::vector<NodeId> chain{id};
+      NodeId first = n.args[0];
+      while (chains && name_[first].empty() && precedence(g_[first].op) == level) {
+        chain.push_back(first);
+        first = g_[first].args[0];
+      }
+      std::string t = text(first, chains ? level : level + 1);
+      for (size_t i = chain.size(); i-- > 0;) {
+        const Node& link = g_[chain[i]];
+        t += fmt::format(" {} {}", info(link.op).infix, text(link.args[1], level + 1));
+      }
       return level < context ? fmt::format("({})", t) : t;
     }
     std::string args;

@@ -301,8 +301,6 @@ ExpressionPtr Builder::finish(ExpressionParts parts) const {
   return make_expression(parts);
 }
 
-namespace {
-
 std::vector<bool> reached(const Builder& g, std::span<const NodeId> roots) {
   std::vector<bool> seen(g.size());
   NodeId top = 0;
@@ -313,8 +311,6 @@ std::vector<bool> reached(const Builder& g, std::span<const NodeId> roots) {
   }
   return seen;
 }
-
-}  // namespace
 
 Factor factor_of(const Builder& g, NodeId root, NodeId x) {
   if (root == x) return Factor::One;

@@ -157,11 +157,9 @@ std::vector<ComplexParts> split_complex(Builder& g, Type type, std::span<const N
 
 bool is_holomorphic(const Builder& g, NodeId root) {
   static constexpr std::string_view kOthers[] = {"conj", "real", "imag", "angle", "sgn", "sign"};
-  std::vector<bool> needed(root + 1);
-  needed[root] = true;
-  for (NodeId id = root + 1; id-- > 0;) {
+  const std::vector<bool> needed = reached(g, std::span(&root, 1));
+  for (NodeId id = 0; id <= root; ++id) {
     if (!needed[id]) continue;
-    for (const NodeId a : g.args(id)) needed[a] = true;
     if (g[id].op == Op::Abs) return false;
     if (g[id].op != Op::Call) continue;
     const std::string_view name = functions()[g[id].bits].name;

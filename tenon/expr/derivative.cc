@@ -45,11 +45,7 @@ NodeId converted_tangent(Builder& g, const Node& n, NodeId tangent) {
 NodeId derivative(Builder& g, NodeId root, NodeId wrt, const DerivativeOptions& options) {
   TENON_CHECK(!g.is_mask(root), Type, "derivative: a mask has no derivative");
   std::vector<NodeId> tangent(root + 1, kNoNode);
-  std::vector<bool> needed(root + 1);
-  needed[root] = true;
-  for (NodeId id = root + 1; id-- > 0;) {
-    for (int i = 0; needed[id] && i < g[id].arity; ++i) needed[g[id].args[i]] = true;
-  }
+  const std::vector<bool> needed = reached(g, std::span(&root, 1));
   for (NodeId id = 0; id <= root; ++id) {
     if (!needed[id]) continue;
     if (id == wrt) {

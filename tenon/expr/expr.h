@@ -57,6 +57,8 @@ NodeId substitute(Builder& g, NodeId root, NodeId from, NodeId to);
 /// Text that parses to the same node. Shared sub-expressions of some size become `let t1 = ...;`.
 std::string to_string(const Builder& g, NodeId root);
 
+/// By id: whether some root is that node or depends on it.
+std::vector<bool> reached(const Builder& g, std::span<const NodeId> roots);
 /// Whether `root` depends on `node`.
 bool uses(const Builder& g, NodeId root, NodeId node);
 /// What `root` multiplies `x` by: nothing but 1, where it is `x` itself; one number of the call's; or

@@ -335,16 +335,6 @@ class Instantiator {
   ExpressionParts parts_;
 };
 
-std::vector<bool> needed_by(const Builder& g, std::span<const NodeId> roots) {
-  std::vector<bool> needed(g.size());
-  for (const NodeId r : roots) needed[r] = true;
-  for (NodeId id = static_cast<NodeId>(g.size()); id-- > 0;) {
-    if (!needed[id]) continue;
-    for (const NodeId a : g.args(id)) needed[a] = true;
-  }
-  return needed;
-}
-
 }  // namespace
 
 ExpressionPtr instantiate(const Expression& written, const CallTypes& types) {
@@ -402,7 +392,7 @@ ExpressionPtr instantiate(const Expression& written, const CallTypes& types) {
   }
 
   Instantiator typed(w.g, types);
-  const std::vector<bool> needed = needed_by(w.g, roots);
+  const std::vector<bool> needed = reached(w.g, roots);
   for (const NodeId id : roots) typed.root(id);
   for (const NodeId id : absent) typed.absent(id);
   for (const Place& p : inputs) typed.input(p);

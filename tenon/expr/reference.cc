@@ -177,11 +177,7 @@ double evaluate_node(const Builder& g, NodeId id, std::span<const double> args) 
 
 double evaluate(const Builder& g, NodeId root, std::span<const NamedValue> values) {
   std::vector<double> value(root + 1);
-  std::vector<bool> needed(root + 1);
-  needed[root] = true;
-  for (NodeId id = root + 1; id-- > 0;) {
-    for (int i = 0; needed[id] && i < g[id].arity; ++i) needed[g[id].args[i]] = true;
-  }
+  const std::vector<bool> needed = reached(g, std::span(&root, 1));
   for (NodeId id = 0; id <= root; ++id) {
     if (!needed[id]) continue;
     if (g.is_symbol(id)) {

@@ -33,23 +33,24 @@ TensorOptions options_of(OptDType dtype, OptLayout layout, OptDevice device, Opt
   return options;
 }
 
-const Generator& or_default(const Generator& generator) {
-  return generator.defined() ? generator : default_generator();
-}
-
-uint64_t blocks_of(int64_t n, int64_t per_block) {
-  return static_cast<uint64_t>(n / per_block + (n % per_block != 0));
-}
-
 /// A range of the stream as an operator's arguments.
 struct Place {
   int64_t seed, offset;
 };
 
-/// The part of the stream for `n` elements of which a block holds `per_block`.
-Place take_stream(const Generator& generator, int64_t n, int64_t per_block) {
-  const PhiloxState taken = or_default(generator)->take(blocks_of(n, per_block));
-  return {static_cast<int64_t>(taken.seed), static_cast<int64_t>(taken.offset)};
+/// Calls `draw` with the part of the stream for `n` elements of which a block holds `per_block`. Where it
+/// throws, as the kernel does that refuses probabilities, the stream gets its part back.
+template <class F>
+void take_stream(const Generator& generator, int64_t n, int64_t per_block, F&& draw) {
+  const Generator& from = generator.defined() ? generator : default_generator();
+  const auto blocks = static_cast<uint64_t>(n / per_block + (n % per_block != 0));
+  const PhiloxState taken = from->take(blocks);
+  try {
+    draw(Place{static_cast<int64_t>(taken.seed), static_cast<int64_t>(taken.offset)});
+  } catch (...) {
+    from->give_back(taken, blocks);
+    throw;
+  }
 }
 
 PhiloxState state_of(int64_t seed, int64_t offset) {
@@ -121,9 +122,10 @@ Tensor parts_of(const Tensor& self, const char* op) {
 }
 
 /// The stream for those numbers.
-Place take_for_parts(const Tensor& self, const Generator& generator) {
-  return take_stream(generator, self.is_complex() ? 2 * self.numel() : self.numel(),
-                     per_block(real_dtype(self.dtype())));
+template <class F>
+void take_for_parts(const Tensor& self, const Generator& generator, F&& draw) {
+  take_stream(generator, self.is_complex() ? 2 * self.numel() : self.numel(),
+              per_block(real_dtype(self.dtype())), draw);
 }
 
 void check_range(double from, double to) {
@@ -232,45 +234,28 @@ Tensor& philox_randperm_(Tensor& self, int64_t seed, int64_t offset) {
   return self;
 }
 
-namespace {
-
-/// Draws by probabilities, whose values the kernel checks: where it refuses them, the stream gets its part
-/// back.
-void draw_by_chances(Tensor& self, const Tensor& p, const Generator& generator) {
-  const uint64_t blocks = blocks_of(self.numel(), 2);
-  const PhiloxState taken = or_default(generator)->take(blocks);
-  try {
-    self._philox_bernoulli_(p, static_cast<int64_t>(taken.seed), static_cast<int64_t>(taken.offset));
-  } catch (...) {
-    or_default(generator)->give_back(taken, blocks);
-    throw;
-  }
-}
-
-}  // namespace
-
 // What takes the place from a generator. A call that fails takes nothing.
 
 Tensor& uniform_(Tensor& self, double from, double to, const Generator& generator) {
   check_no_internal_overlap(self, "uniform_");
   if (!self.is_complex()) check_floating(self, "uniform_");
   check_range(from, to);
-  const Place at = take_for_parts(self, generator);
-  return self._philox_uniform_(from, to, at.seed, at.offset);
+  take_for_parts(self, generator, [&](Place at) { self._philox_uniform_(from, to, at.seed, at.offset); });
+  return self;
 }
 
 Tensor& normal_(Tensor& self, double mean, double std, const Generator& generator) {
   check_no_internal_overlap(self, "normal_");
   check_deviation(std);
   if (!self.is_complex()) check_floating(self, "normal_");
-  const Place at = take_for_parts(self, generator);
-  return self._philox_normal_(mean, std, at.seed, at.offset);
+  take_for_parts(self, generator, [&](Place at) { self._philox_normal_(mean, std, at.seed, at.offset); });
+  return self;
 }
 
 Tensor& bernoulli__Tensor(Tensor& self, const Tensor& p, const Generator& generator) {
   check_no_internal_overlap(self, "bernoulli_");
   check_chances(self, p);
-  draw_by_chances(self, p, generator);
+  take_stream(generator, self.numel(), 2, [&](Place at) { self._philox_bernoulli_(p, at.seed, at.offset); });
   return self;
 }
 
@@ -278,14 +263,15 @@ Tensor& bernoulli_(Tensor& self, double p, const Generator& generator) {
   check_no_internal_overlap(self, "bernoulli_");
   check_probability(p);
   check_real(self.dtype(), "bernoulli_");
-  const Place at = take_stream(generator, self.numel(), 2);
-  return self._philox_bernoulli_(p, at.seed, at.offset);
+  take_stream(generator, self.numel(), 2, [&](Place at) { self._philox_bernoulli_(p, at.seed, at.offset); });
+  return self;
 }
 
 Tensor bernoulli(const Tensor& self, const Generator& generator) {
   check_floating(self, "bernoulli");
   Tensor result = make_empty(self.sizes(), self.dtype(), self.device());
-  draw_by_chances(result, self, generator);
+  take_stream(generator, self.numel(), 2,
+              [&](Place at) { result._philox_bernoulli_(self, at.seed, at.offset); });
   return result;
 }
 
@@ -343,8 +329,9 @@ Tensor randint_low(int64_t low, int64_t high, IntArrayRef size, OptDType dtype, 
   const DType type = dtype.value_or(DType::Int64);
   check_integers(low, high, type);
   Tensor result = tenon::empty(size, options_of(type, layout, device, pin_memory));
-  const Place at = take_stream({}, result.numel(), 2);
-  return result._philox_randint_(low, high, at.seed, at.offset);
+  take_stream({}, result.numel(), 2,
+              [&](Place at) { result._philox_randint_(low, high, at.seed, at.offset); });
+  return result;
 }
 Tensor randint(int64_t high, IntArrayRef size, OptDType dtype, OptLayout layout, OptDevice device,
                OptBool pin_memory) {
@@ -357,8 +344,8 @@ Tensor randperm_generator(int64_t n, const Generator& generator, OptDType dtype,
   const DType type = dtype.value_or(DType::Int64);
   check_permutation(n, type);
   Tensor result = tenon::empty({n}, options_of(type, layout, device, pin_memory));
-  const Place at = take_stream(generator, n, 2);
-  return result._philox_randperm_(at.seed, at.offset);
+  take_stream(generator, n, 2, [&](Place at) { result._philox_randperm_(at.seed, at.offset); });
+  return result;
 }
 Tensor randperm(int64_t n, OptDType dtype, OptLayout layout, OptDevice device, OptBool pin_memory) {
   return randperm_generator(n, {}, dtype, layout, device, pin_memory);

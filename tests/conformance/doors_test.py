@@ -48,30 +48,36 @@ def seeds_of(outputs):
     return seeds
 
 
-def gradients(outputs, leaves, create_graph):
-    return tenon.autograd.grad(outputs, leaves, seeds_of(outputs), create_graph=create_graph, allow_unused=True)
+def gradients(outputs, leaves):
+    return tenon.autograd.grad(outputs, leaves, seeds_of(outputs), create_graph=True, allow_unused=True)
 
 
-def test_no_kernel_runs_outside_a_call():
-    """Under the dispatch trace, which knows when a call is open; first and second derivatives."""
-    found, walked = [], set()
-    lines = []
+def differentiate_again(gradients, leaves):
+    again = [g for g in gradients if g is not None and g.requires_grad]
+    if again:
+        tenon.autograd.grad(again, leaves, [g.detach() for g in again], allow_unused=True)
+
+
+def recorded_cases():
+    """Those whose call records something: name, operator, row, sample, leaves and results."""
     for name, op, row, s in cases():
         leaves = leaves_of(row, s)
         try:
             outputs = recorded(function_of(op, row, s)(*leaves))
         except check.ERRORS:
             continue
-        if not outputs:
-            continue
-        seeds = seeds_of(outputs)
-        with tenon.dispatch.trace() as lines:
+        if outputs:
+            yield name, op, row, s, leaves, outputs
+
+
+def test_no_kernel_runs_outside_a_call():
+    """Under the dispatch trace, which knows when a call is open; first and second derivatives."""
+    found, walked = [], set()
+    for name, _, _, s, leaves, outputs in recorded_cases():
+        with tenon.dispatch.trace():
             tenon._C.set_kernel_reporting(True)
             try:
-                first = tenon.autograd.grad(outputs, leaves, seeds, create_graph=True, allow_unused=True)
-                again = [g for g in first if g is not None and g.requires_grad]
-                if again:
-                    tenon.autograd.grad(again, leaves, [g.detach() for g in again], allow_unused=True)
+                differentiate_again(gradients(outputs, leaves), leaves)
             finally:
                 tenon._C.set_kernel_reporting(False)
         outside = tenon._C.kernels_outside_calls()
@@ -96,22 +102,13 @@ def test_a_kernel_outside_a_call_is_seen():
 def on_the_mirror():
     """What differs between the host and a device that has byte copies and a fallback only."""
     found, walked = [], set()
-    for name, op, row, s in cases():
-        leaves = leaves_of(row, s)
-        try:
-            outputs = recorded(function_of(op, row, s)(*leaves))
-        except check.ERRORS:
-            continue
-        if not outputs:
-            continue
-        want = gradients(outputs, leaves, True)
+    for name, op, row, s, leaves, outputs in recorded_cases():
+        want = gradients(outputs, leaves)
         copies = [x.detach().to("mirror").requires_grad_() for x in leaves]
         try:
             moved = recorded(function_of(op, row, s, "mirror")(*copies))
-            got = gradients(moved, copies, True)
-            again = [g for g in got if g is not None and g.requires_grad]
-            if again:
-                tenon.autograd.grad(again, copies, [g.detach() for g in again], allow_unused=True)
+            got = gradients(moved, copies)
+            differentiate_again(got, copies)
             assert [g is None for g in got] == [g is None for g in want]
             for a, b in zip(got, want):
                 if a is not None:

@@ -3,7 +3,6 @@
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -18,9 +17,12 @@
 #include "tenon/core/small_alloc.h"
 #include "tenon/core/storage.h"
 #include "tenon/core/tensor.h"
+#include "tests/core/testing.h"
 
 namespace tenon {
 namespace {
+
+using testing::in_child;
 
 constexpr size_t kMiB = size_t{1} << 20;
 #ifdef TENON_EXACT_ALLOCATIONS
@@ -182,16 +184,6 @@ TEST(CpuMemory, AFailureSaysWhatThereWas) {
   (void)Storage::allocate(3 * kMiB);
   text = message_of([] { (void)Storage::allocate(size_t{1} << 55); });
   EXPECT_TRUE(contains(text, "its cache of 3.0 MiB was emptied in vain")) << text;
-}
-
-/// What a forked child returns from `body`.
-template <class F>
-int in_child(F&& body) {
-  const pid_t child = fork();
-  if (child == 0) _exit(body());
-  int status = 0;
-  waitpid(child, &status, 0);
-  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
 #ifndef TENON_EXACT_ALLOCATIONS

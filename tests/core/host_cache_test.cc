@@ -3,7 +3,6 @@
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -13,9 +12,12 @@
 #include <vector>
 
 #include "tenon/core/host_memory.h"
+#include "tests/core/testing.h"
 
 namespace tenon {
 namespace {
+
+using testing::in_child;
 
 constexpr size_t kMiB = size_t{1} << 20;
 
@@ -180,16 +182,6 @@ TEST(HostCache, ThreadsThatShareItNeverHoldOneBlockTogether) {
   cache.empty();
   EXPECT_EQ(cache.kept_bytes(), 0u);
   EXPECT_EQ(mapped.in(), mapped.out());
-}
-
-/// What a forked child returns from `body`; it runs no destructors and no exit handlers.
-template <class F>
-int in_child(F&& body) {
-  const pid_t child = fork();
-  if (child == 0) _exit(body());
-  int status = 0;
-  waitpid(child, &status, 0);
-  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
 TEST(HostCache, AForkedChildGivesBackWhatItsParentKept) {

@@ -11,14 +11,8 @@
 #include "tenon/dispatch/stub.h"
 #include "tests/dispatch/testing.h"
 
-#ifndef TENON_TEST_PLUGINS
-#define TENON_TEST_PLUGINS ""
-#endif
-
 namespace tenon {
 namespace {
-
-std::string plugin(const char* name) { return std::string(TENON_TEST_PLUGINS) + "/" + name + ".so"; }
 
 void* open(const char* name) {
   void* handle = dlopen(plugin(name).c_str(), RTLD_NOW | RTLD_LOCAL);

@@ -1,14 +1,7 @@
 #include "tests/dispatch/testing.h"
 
-// Where the build puts tests/dispatch/plugins.
-#ifndef TENON_TEST_PLUGINS
-#define TENON_TEST_PLUGINS ""
-#endif
-
 namespace tenon {
 namespace {
-
-std::string plugin(const char* name) { return std::string(TENON_TEST_PLUGINS) + "/" + name + ".so"; }
 
 class Load : public testing::Test {
  protected:

@@ -7,7 +7,14 @@
 
 #include "tenon/dispatch/library.h"
 
+// Where the build puts tests/dispatch/plugins.
+#ifndef TENON_TEST_PLUGINS
+#define TENON_TEST_PLUGINS ""
+#endif
+
 namespace tenon {
+
+inline std::string plugin(const char* name) { return std::string(TENON_TEST_PLUGINS) + "/" + name + ".so"; }
 
 inline Tensor one(float value = 1.0f) {
   Tensor t = make_empty({1}, kFloat32);

@@ -1,0 +1,19 @@
+// What the tests of memory share.
+#pragma once
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace tenon::testing {
+
+/// What a forked child returns from `body`; it runs no destructors and no exit handlers.
+template <class F>
+int in_child(F&& body) {
+  const pid_t child = fork();
+  if (child == 0) _exit(body());
+  int status = 0;
+  waitpid(child, &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+}  // namespace tenon::testing

@@ -8,17 +8,18 @@ namespace tenon {
 
 namespace {
 
-struct Compiled : HostProgram {
-  explicit Compiled(const expr::Expression& e) : HostProgram{&run_program}, program(e) {}
+class Compiled final : public HostProgram {
+ public:
+  explicit Compiled(const expr::Expression& e) : program_(e) {}
+  void run(void* const* ptrs, size_t n, const void* numbers) const final { program_.run(ptrs, n, numbers); }
 
-  static void run_program(const HostProgram& self, void* const* ptrs, size_t n, const void* numbers) {
-    static_cast<const Compiled&>(self).program.run(ptrs, n, numbers);
-  }
-
-  cpu::Program program;
+ private:
+  cpu::Program program_;
 };
 
-const HostProgram* compile(const expr::Expression& e) { return new Compiled(e); }
+std::unique_ptr<const HostProgram> compile(const expr::Expression& e) {
+  return std::make_unique<const Compiled>(e);
+}
 
 }  // namespace
 

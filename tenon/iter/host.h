@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string_view>
 
 #include "tenon/core/dtype.h"
@@ -27,17 +28,20 @@ struct BlockStrides {
 using ConvertFn = void (*)(void* dst, BlockStrides dst_strides, const void* src, BlockStrides src_strides,
                            int64_t n0, int64_t n1);
 
-/// An expression that was compiled for blocks. `ptrs`: outputs, then inputs, each `n` contiguous elements of
-/// their slot's dtype; `numbers`: 8 bytes each. Safe to run from many threads at once.
-struct HostProgram {
-  void (*run)(const HostProgram& self, void* const* ptrs, size_t n, const void* numbers);
+/// An expression that was compiled for blocks.
+class HostProgram {
+ public:
+  virtual ~HostProgram() = default;
+  /// `ptrs`: outputs, then inputs, each `n` contiguous elements of their slot's dtype; `numbers`: 8 bytes
+  /// each. Safe to call from many threads at once.
+  virtual void run(void* const* ptrs, size_t n, const void* numbers) const = 0;
 };
 
 struct HostBackend {
   /// As backends/cpu/copy/convert.h says; null where there is no conversion.
   ConvertFn (*convert)(DType from, DType to) noexcept;
-  /// Compiles a typed expression; lives as long as the process.
-  const HostProgram* (*compile)(const expr::Expression& e);
+  /// Compiles a typed expression.
+  std::unique_ptr<const HostProgram> (*compile)(const expr::Expression& e);
   /// "AVX2": the instruction set that runs.
   std::string_view (*target)();
 };

@@ -182,7 +182,7 @@ Tensor general_pointwise(const PointwiseInfo& info, std::span<const Tensor* cons
   const Device device = iter.device();
   if (device.is_cpu()) {
     const BlockKernel kernel =
-        instance ? BlockKernel{nullptr, instance->program} : kernel_of(info, types.type);
+        instance ? BlockKernel{nullptr, instance->program.get()} : kernel_of(info, types.type);
     report_block_kernel(info, kernel);
     run_tiles(iter, kernel, types.type, types.result, block.data());
   } else if (device.is_meta()) {

@@ -66,10 +66,10 @@ expr::ExpressionPtr instantiate_dense(const PointwiseInfo& info, expr::CallTypes
 
 const HostProgram& program_of(const PointwiseInfo& info, expr::Type type) {
   auto& slot = state_of(info).programs[static_cast<size_t>(compute_index(type))];
-  const HostProgram* fresh = kHost.compile(*instantiate_dense(info, {.compute = type}));
+  auto fresh = kHost.compile(*instantiate_dense(info, {.compute = type}));
   const HostProgram* present = nullptr;
-  // Another thread may have been first: one program more, for the life of the process.
-  return slot.compare_exchange_strong(present, fresh, std::memory_order_acq_rel) ? *fresh : *present;
+  if (slot.compare_exchange_strong(present, fresh.get(), std::memory_order_acq_rel)) return *fresh.release();
+  return *present;  // another thread was first
 }
 
 namespace {
@@ -93,8 +93,8 @@ std::unique_ptr<Instance> make_instance(const PointwiseInfo& info, const Binding
   TENON_CHECK(e->num_numbers <= kMaxNumbers, NotImplemented,
               fmt::format("{}: the expression takes its numbers in {} ways, at most {} are possible",
                           info.name, e->num_numbers, kMaxNumbers));
-  const HostProgram* program = kHost.compile(*e);
-  return std::make_unique<Instance>(Instance{binding.packed(num_inputs), std::move(e), program});
+  auto program = kHost.compile(*e);
+  return std::make_unique<Instance>(Instance{binding.packed(num_inputs), std::move(e), std::move(program)});
 }
 
 }  // namespace

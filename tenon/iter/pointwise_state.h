@@ -22,7 +22,7 @@ struct BlockKernel {
     if (compiled)
       compiled(ptrs, n, numbers);
     else
-      program->run(*program, ptrs, n, numbers);
+      program->run(ptrs, n, numbers);
   }
 };
 
@@ -47,7 +47,7 @@ static_assert(kNumDTypes <= 64 && PointwiseInfo::kMaxTensors <= 8 && PointwiseIn
 struct Instance {
   uint64_t binding;
   expr::ExpressionPtr expression;
-  const HostProgram* program;
+  std::unique_ptr<const HostProgram> program;
   const Instance* next = nullptr;
 };
 

@@ -1,5 +1,7 @@
 #include "backends/cpu/gemm/openblas.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <limits>
 #include <string>
@@ -74,9 +76,11 @@ bool blas_pays(const GemmArgs<T>& g) noexcept {
 template <class T>
 void blas_gemm(const GemmArgs<T>& g) {
 #ifdef TENON_HAVE_OPENBLAS
-  TENON_CHECK(blas_accepts(g), Value,
-              std::string("blas_gemm: expected positive sizes and row- or column-major ") + type_name<T>() +
-                  " operands, got strides that BLAS does not take; use gemm");
+  TENON_CHECK(
+      blas_accepts(g), Value,
+      fmt::format("blas_gemm: expected positive sizes and row- or column-major {} operands, got strides that "
+                  "BLAS does not take; use gemm",
+                  type_name<T>()));
   BlasMatrix a = blas_matrix(g.m, g.k, g.a_row, g.a_col), b = blas_matrix(g.k, g.n, g.b_row, g.b_col);
   const BlasMatrix c = blas_matrix(g.m, g.n, g.c_row, g.c_col);
   const T *first = g.a, *second = g.b;

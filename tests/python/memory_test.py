@@ -164,6 +164,22 @@ def test_a_full_cache_makes_room_under_a_limit_of_the_address_space():
     assert out in ("made room\n", "keeps nothing\n")
 
 
+def test_a_full_cache_makes_room_for_the_scratch_memory_of_a_product():
+    out = in_process(
+        """
+        import resource, tenon
+        a, b = tenon.ones(8, 4096, dtype=tenon.float16), tenon.ones(4096, 4096, dtype=tenon.float16)
+        tenon.cpu.set_cache_limit(1 << 40 if tenon.cpu.cache_limit() else 0)
+        used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+        resource.setrlimit(resource.RLIMIT_AS, (used + (400 << 20), resource.RLIM_INFINITY))
+        blocks = [tenon.empty(16 << 20, dtype=tenon.uint8) for _ in range(23)]
+        del blocks  # the product copies b in float32: 64 MiB, which only the cache has
+        print((a @ b).float().sum().item())
+        """
+    )
+    assert out == f"{8.0 * 4096 * 4096}\n"
+
+
 def test_a_fork_with_a_full_cache_computes_and_exits():
     x = tenon.arange(MIB, dtype=tenon.float32)
     (x + 1).sum()  # leaves blocks behind

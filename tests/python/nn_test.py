@@ -96,6 +96,19 @@ def test_to_changes_parameters_in_place():
     assert m.double() is m and m[0].weight is w and w.dtype is tenon.float64
 
 
+def test_to_gives_a_memory_format_to_what_has_four_dimensions():
+    m = nn.Linear(2, 3)
+    m.register_buffer("images", tenon.arange(120, dtype=tenon.float32).reshape(2, 3, 4, 5))
+    m.register_buffer("places", tenon.arange(16).reshape(2, 2, 2, 2))
+    assert m.to("cpu", tenon.float64, memory_format=tenon.channels_last) is m
+    assert m.images.stride() == (60, 1, 15, 3) and m.images.dtype is tenon.float64
+    assert m.places.stride() == (8, 1, 4, 2) and m.places.dtype is tenon.int64
+    assert m.weight.stride() == (2, 1) and m.weight.dtype is tenon.float64
+    assert m.images.flatten().tolist() == list(range(120))
+    m.to(memory_format=tenon.contiguous_format)
+    assert m.images.is_contiguous() and m.images.dtype is tenon.float64
+
+
 def test_hooks_of_modules():
     m = nn.Linear(2, 2)
     seen = []

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "tenon/core/allocator.h"
 #include "tenon/core/error.h"
 
 namespace tenon::cpu {
@@ -30,6 +31,7 @@ void* gemm_scratch(GemmScratch slot, size_t bytes) {
     s.memory.reset();
     s.bytes = 0;
     s.memory.reset(std::aligned_alloc(64, rounded));
+    if (!s.memory && empty_cpu_cache() > 0) s.memory.reset(std::aligned_alloc(64, rounded));
     TENON_CHECK(s.memory, OutOfMemory,
                 fmt::format("matmul: {} bytes of scratch memory could not be allocated", rounded));
     s.bytes = rounded;

@@ -250,9 +250,10 @@ class Module:
             parameter.requires_grad_(requires_grad)
         return self
 
-    def to(self, *args, **kwargs):
+    def to(self, *args, memory_format=None, **kwargs):
         """Converts floating parameters and buffers, in place; takes what Tensor.to takes.
 
+        A memory_format is given to the parameters and buffers of four dimensions, the others keep their strides.
         Raises TypeError for a dtype that is not floating: parameters could not be trained in it.
         """
         wanted = _C.empty(0, dtype=_C.float32).to(*args, **kwargs).dtype
@@ -262,7 +263,10 @@ class Module:
         def convert(tensor):
             wanted = _C.empty(0, dtype=tensor.dtype, device=tensor.device).to(*args, **kwargs)
             keeps_dtype = not (tensor.is_floating_point() and wanted.is_floating_point())
-            return tensor.to(wanted.device, tensor.dtype if keeps_dtype else wanted.dtype)
+            dtype = tensor.dtype if keeps_dtype else wanted.dtype
+            if memory_format is None or tensor.dim() != 4:
+                return tensor.to(wanted.device, dtype)
+            return tensor.to(wanted.device, dtype, memory_format=memory_format)
 
         for tensor in itertools.chain(self.parameters(), self.buffers()):
             tensor.data = convert(tensor.data)

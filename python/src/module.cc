@@ -1,10 +1,10 @@
 // The extension module tenon._C.
-#include "python/src/errors.h"
+#include "python/src/call/overload.h"
+#include "python/src/interpreter/errors.h"
+#include "python/src/interpreter/source_lines.h"
 #include "python/src/module_parts.h"
-#include "python/src/overload.h"
-#include "python/src/source.h"
-#include "python/src/tensor_parts.h"
-#include "python/src/types.h"
+#include "python/src/tensor/attribute_types.h"
+#include "python/src/tensor/tensor_parts.h"
 #include "tenon/dispatch/dispatcher.h"
 
 namespace {

@@ -1,7 +1,7 @@
 // What the extension module is put together from. Used by module.cc and the files that define these.
 #pragma once
 
-#include "python/src/object.h"
+#include "python/src/interpreter/reference.h"
 
 namespace tenon::python {
 

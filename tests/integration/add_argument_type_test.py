@@ -33,7 +33,7 @@ EDITS = {
             "/// Calls f.operator()<base>() for every base type",
         ),
     ],
-    "python/src/value_types.h": [
+    "python/src/call/python_value.h": [
         (
             "}  // namespace tenon::python",
             """template <>
@@ -109,9 +109,9 @@ int main() {
 
 # What a generated file of signatures has, a saved argument, and a schema's values.
 PYTHON = """
-#include "python/src/call.h"
+#include "python/src/call/typed_call.h"
 #include "tenon/autograd/derivative.h"
-#include "python/src/op_schema.cc"
+#include "python/src/ops/op_schema.cc"
 namespace tenon::python {
 template struct Caller<Tensor(const Tensor&, const TimeSpan&, std::optional<TimeSpan>)>;
 template struct Caller<TimeSpan(const Tensor&)>;

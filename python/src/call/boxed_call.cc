@@ -1,0 +1,104 @@
+// Calls of operators whose C++ signature is rare: one path for all of them, over cells. What a typed Caller
+// has the compiler write for each signature, this does by the schema's types. docs/decisions/0010 has the
+// figures.
+#include "python/src/call/typed_call.h"
+#include "python/src/ops/op_schema.h"
+
+namespace tenon::python {
+namespace {
+
+/// Parses one argument as the C++ type A, and pushes what a typed call would pass.
+template <class A>
+bool parse_and_push(const Given& given, Stack& stack, uint64_t& elements) {
+  using P = Parser<A>;
+  typename P::Storage value{};
+  if (!P::parse(given, value)) return false;
+  // Unsigned, as sizes that make no sense are refused later, and may add up to anything.
+  if constexpr (requires { P::elements(value); }) elements += static_cast<uint64_t>(P::elements(value));
+  detail::ArgTraits<A>::push(stack, P::get(value));
+  return true;
+}
+/// The same of A or, where the argument may be None, of std::optional<A>.
+template <class A>
+bool parse_and_push(const Given& given, bool optional, Stack& stack, uint64_t& elements) {
+  return optional ? parse_and_push<std::optional<A>>(given, stack, elements)
+                  : parse_and_push<A>(given, stack, elements);
+}
+
+bool push_parsed(const Given& given, const schema::Argument& a, Stack& stack, uint64_t& elements) {
+  const bool optional = a.type.optional;
+  return tenon::detail::visit_base<bool>(a.type.base, [&]<BaseType b>() {
+    using V = tenon::detail::ValueType<b>;
+    using One = std::remove_cvref_t<typename V::Borrowed>;
+    if constexpr (b == BaseType::Tensor) {
+      if (a.type.list) return parse_and_push<TensorList>(given, stack, elements);
+      if (a.is_write()) return parse_and_push<Tensor&>(given, stack, elements);
+    } else if (a.type.list) {
+      if constexpr (requires { typename Parser<typename V::BorrowedList>::Storage; })
+        return parse_and_push<typename V::BorrowedList>(given, optional, stack, elements);
+      else
+        return false;
+    }
+    if constexpr (!schema::base_type_info(b).has_undefined) {
+      if (optional) return parse_and_push<std::optional<One>>(given, stack, elements);
+    }
+    return parse_and_push<typename V::Borrowed>(given, stack, elements);
+  });
+}
+
+/// One result as a typed call returns it: lists are tuples.
+PyObject* result_at(const Overload& overload, Stack& stack, size_t i) {
+  switch (stack.tag(i)) {
+    case CellTag::Tensor:
+      return wrap(stack.take<Tensor>(i));
+    case CellTag::TensorList:
+      return ToPython<std::vector<Tensor>>::convert(overload, stack.take<std::vector<Tensor>>(i));
+    case CellTag::IntList:
+      return ToPython<Dims>::convert(overload, stack.take<Dims>(i));
+    default:
+      return value_at(stack, i).release();
+  }
+}
+
+PyObject* results_of(const Overload& overload, Stack& stack) {
+  if (stack.empty()) return Py_NewRef(Py_None);
+  if (stack.size() == 1) return result_at(overload, stack, 0);
+  Ref tuple(checked(PyTuple_New(static_cast<Py_ssize_t>(stack.size()))));
+  for (size_t i = 0; i < stack.size(); ++i)
+    PyTuple_SET_ITEM(tuple.get(), static_cast<Py_ssize_t>(i), checked(result_at(overload, stack, i)));
+  return overload.result_names ? named_tuple(overload, tuple.release()) : tuple.release();
+}
+
+}  // namespace
+
+PyObject* call_cells(const Overload& overload, const Arguments& arguments) {
+  PyObject* slots[kMaxParams + 1];
+  if (!bind(overload, arguments, slots)) return kNoMatch;
+  try {
+    const OperatorHandle op(*overload.entry);
+    const schema::FunctionSchema& schema = op.schema();
+    Stack stack;
+    uint64_t elements = 0;
+    for (size_t i = 0; i < schema.arguments.size(); ++i) {
+      if (push_parsed({slots[i], overload.params[i], arguments}, schema.arguments[i], stack, elements))
+          [[likely]]
+        continue;
+      arguments.failed = static_cast<int>(i);
+      return kNoMatch;
+    }
+    if (elements >= kReleaseGilElements) {
+      const ReleaseGil gil;
+      op.call_boxed(stack);
+    } else {
+      op.call_boxed(stack);
+    }
+    if (overload.takes_requires_grad && slots[overload.num_params]) [[unlikely]]
+      mark_requires_grad(slots[overload.num_params], stack.at<Tensor>(0));
+    return results_of(overload, stack);
+  } catch (...) {
+    set_python_error();
+    return nullptr;
+  }
+}
+
+}  // namespace tenon::python

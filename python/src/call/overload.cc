@@ -1,0 +1,242 @@
+#include "python/src/call/overload.h"
+
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "python/src/call/typed_call.h"
+
+namespace tenon::python {
+namespace {
+
+/// The parameter that a keyword names, NumPy's spellings included; -1 when there is none.
+int find_param(const Overload& o, PyObject* keyword) noexcept {
+  for (int i = 0; i < o.num_params; ++i) {
+    if (o.names[i] == keyword) return i;
+  }
+  const char* name = PyUnicode_AsUTF8(keyword);
+  if (!name) {
+    PyErr_Clear();
+    return -1;
+  }
+  constexpr const char* kAliases[][2] = {{"axis", "dim"}, {"keepdims", "keepdim"}, {"input", "self"}};
+  for (int i = 0; i < o.num_params; ++i) {
+    if (std::strcmp(o.params[i].name, name) == 0) return i;
+    for (const auto& [alias, canonical] : kAliases) {
+      if (std::strcmp(alias, name) == 0 && std::strcmp(o.params[i].name, canonical) == 0) return i;
+    }
+  }
+  return -1;
+}
+
+bool is_named(PyObject* keyword, const char* name) noexcept {
+  return PyUnicode_CompareWithASCIIString(keyword, name) == 0;
+}
+
+/// Spreads `out=(a, b)` over the parameters of an operator with several.
+bool bind_outs(const Overload& o, PyObject* value, PyObject** slots) noexcept {
+  if (!PyTuple_Check(value) || PyTuple_GET_SIZE(value) != o.num_out) return false;
+  Py_ssize_t next = 0;
+  for (int i = 0; i < o.num_params; ++i) {
+    if (o.params[i].is_out) slots[i] = PyTuple_GET_ITEM(value, next++);
+  }
+  return true;
+}
+
+bool bind_keywords(const Overload& o, const Arguments& a, PyObject** slots) noexcept {
+  const Py_ssize_t n = PyTuple_GET_SIZE(a.keywords);
+  for (Py_ssize_t k = 0; k < n; ++k) {
+    PyObject* keyword = PyTuple_GET_ITEM(a.keywords, k);
+    PyObject* value = a.args[a.count + k];
+    const int i = find_param(o, keyword);
+    if (i >= 0) {
+      if (slots[i]) return false;
+      slots[i] = value;
+    } else if (o.takes_requires_grad && is_named(keyword, "requires_grad")) {
+      slots[o.num_params] = value;
+    } else if (o.num_out > 1 && is_named(keyword, "out")) {
+      if (!bind_outs(o, value, slots)) return false;
+    } else if (value != Py_None || !is_named(keyword, "out")) {
+      return false;
+    }
+  }
+  return true;
+}
+
+bool looks_like_int(PyObject* o) noexcept {
+  return PyLong_Check(o) || (PyIndex_Check(o) && (!is_tensor(o) || tensor_of(o).dim() == 0));
+}
+
+const char* type_name(PyObject* o) noexcept { return is_tensor(o) ? "Tensor" : Py_TYPE(o)->tp_name; }
+
+std::string type_names(const Arguments& a) {
+  std::string out;
+  const Py_ssize_t keywords = a.keywords ? PyTuple_GET_SIZE(a.keywords) : 0;
+  for (Py_ssize_t i = 0; i < a.count + keywords; ++i) {
+    if (!out.empty()) out += ", ";
+    if (i >= a.count) {
+      const char* name = PyUnicode_AsUTF8(PyTuple_GET_ITEM(a.keywords, i - a.count));
+      out.append(name ? name : "?").append("=");
+    }
+    out += type_name(a.args[i]);
+  }
+  return out;
+}
+
+/// What the caller of a function calls the parameter: a method's self is a function's input.
+const char* shown_name(const Param& param, const Arguments& a) noexcept {
+  return !a.self && std::strcmp(param.name, "self") == 0 ? "input" : param.name;
+}
+
+/// Why an overload does not take the arguments.
+std::string reason(const Overload& o, const Arguments& a) {
+  const Py_ssize_t first = a.self ? 1 : 0;
+  if (a.count > o.num_positional - first && !(o.variadic && looks_like_int(a.args[0]))) {
+    return "takes " + std::to_string(o.num_positional - first) + " positional arguments, got " +
+           std::to_string(a.count);
+  }
+  PyObject* slots[kMaxParams + 1] = {};
+  if (!bind(o, a, slots)) {
+    for (int i = 0; i < o.num_params; ++i) {
+      if (!slots[i] && o.params[i].fallback.kind == Default::Kind::Required) {
+        return std::string("misses argument '") + shown_name(o.params[i], a) + "'";
+      }
+    }
+    return "does not take these keywords";
+  }
+  const Param& param = o.params[a.failed];
+  std::string out = std::string("argument '") + shown_name(param, a) + "' must be " + param.type;
+  PyObject* given = slots[a.failed] == kRest ? a.args[0] : slots[a.failed];
+  if (!given) return out;
+  if (std::strncmp(param.type, "Sequence", 8) == 0 && (PyList_Check(given) || PyTuple_Check(given))) {
+    const bool tensors = std::strstr(param.type, "Tensor");
+    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(given); ++i) {
+      PyObject* item = PySequence_Fast_GET_ITEM(given, i);
+      if (tensors ? !is_tensor(item) : !looks_like_int(item))
+        return out + ", but element " + std::to_string(i) + " is " + type_name(item);
+    }
+  }
+  return out + ", not " + type_name(given);
+}
+
+bool has_keyword(const Arguments& a, const char* name) noexcept {
+  const Py_ssize_t n = a.keywords ? PyTuple_GET_SIZE(a.keywords) : 0;
+  for (Py_ssize_t k = 0; k < n; ++k) {
+    if (is_named(PyTuple_GET_ITEM(a.keywords, k), name)) return true;
+  }
+  return false;
+}
+
+/// A keyword that no overload knows, or null.
+PyObject* unknown_keyword(const Function& f, const Arguments& a) noexcept {
+  const Py_ssize_t n = a.keywords ? PyTuple_GET_SIZE(a.keywords) : 0;
+  for (Py_ssize_t k = 0; k < n; ++k) {
+    PyObject* keyword = PyTuple_GET_ITEM(a.keywords, k);
+    bool known = false;
+    for (const Overload& o : f.overloads) {
+      known |= find_param(o, keyword) >= 0 || (o.takes_requires_grad && is_named(keyword, "requires_grad")) ||
+               (o.num_out > 0 && is_named(keyword, "out"));
+    }
+    if (!known) return keyword;
+  }
+  return nullptr;
+}
+
+PyObject* refuse(const Function& f, const Arguments& a) {
+  if (PyObject* keyword = unknown_keyword(f, a)) {
+    return PyErr_Format(PyExc_TypeError, "%s() got an unexpected keyword argument '%U'", f.name, keyword);
+  }
+  std::string message = std::string(f.name) + "()";
+  // Which argument was at fault is known of the last attempt only, so each overload is tried again.
+  const auto explain = [&](const Overload& o) {
+    a.failed = 0;
+    PyObject* result = o.invoke(o, a);
+    if (result != kNoMatch) {
+      Py_XDECREF(result);
+      PyErr_Clear();
+    }
+    return reason(o, a);
+  };
+  std::vector<const Overload*> candidates;
+  for (const Overload& o : f.overloads) {
+    if (o.num_out == 0 || has_keyword(a, "out")) candidates.push_back(&o);
+  }
+  if (candidates.size() == 1) {
+    message += ": " + explain(*candidates[0]) + "; the signature is " + candidates[0]->text;
+  } else {
+    message += ": no signature takes (" + type_names(a) + "); there are:";
+    for (const Overload* o : candidates) message += std::string("\n  ") + o->text + ": " + explain(*o);
+  }
+  PyErr_SetString(PyExc_TypeError, message.c_str());
+  return nullptr;
+}
+
+PyObject* try_overloads(const Function& f, Arguments& a) {
+  for (const Overload& o : f.overloads) {
+    if (PyObject* result = o.invoke(o, a); result != kNoMatch) [[likely]]
+      return result;
+  }
+  if (f.numbers_as_tensors) {
+    a.numbers_as_tensors = true;
+    for (const Overload& o : f.overloads) {
+      if (PyObject* result = o.invoke(o, a); result != kNoMatch) return result;
+    }
+    a.numbers_as_tensors = false;
+  }
+  return kNoMatch;
+}
+
+PyObject* first_fit(const Function& f, Arguments& a) {
+  if (!f.overloads.empty()) [[likely]]
+    return try_overloads(f, a);
+  return guarded([&] {
+    prepare(f);
+    return try_overloads(f, a);
+  });
+}
+
+}  // namespace
+
+bool bind(const Overload& o, const Arguments& a, PyObject** slots) noexcept {
+  const int own = a.self ? 1 : 0;
+  const int self_at = a.self ? o.self_position : -1;
+  int next = 0;
+  const auto take = [&](PyObject* value) {
+    if (next == self_at) slots[next++] = a.self;
+    slots[next++] = value;
+  };
+  if (o.variadic && own == o.num_positional - 1 && a.count > 0 && looks_like_int(a.args[0])) [[unlikely]] {
+    take(kRest);
+  } else if (a.count > o.num_positional - own) {
+    return false;
+  } else {
+    for (Py_ssize_t i = 0; i < a.count; ++i) take(a.args[i]);
+  }
+  for (int i = next; i <= o.num_params; ++i) slots[i] = nullptr;
+  if (self_at >= next) slots[self_at] = a.self;
+  if (a.keywords && !bind_keywords(o, a, slots)) return false;
+  for (int i = next; i < o.num_params; ++i) {
+    if (!slots[i] && o.params[i].fallback.kind == Default::Kind::Required) return false;
+  }
+  return true;
+}
+
+PyObject* call(const Function& function, Arguments arguments) noexcept {
+  PyObject* result = first_fit(function, arguments);
+  if (result != kNoMatch) [[likely]]
+    return result;
+  return guarded([&] { return refuse(function, arguments); });
+}
+
+PyObject* call_operator(const Function& function, Arguments arguments) noexcept {
+  PyObject* result = first_fit(function, arguments);
+  return result != kNoMatch ? result : Py_NewRef(Py_NotImplemented);
+}
+
+void mark_requires_grad(PyObject* value, Tensor& result) {
+  const int on = PyObject_IsTrue(value);
+  if (on < 0) throw PythonError();
+  if (on) result.requires_grad_();
+}
+
+}  // namespace tenon::python

@@ -1,0 +1,105 @@
+// Overload and Function: what Python knows of operators, made from constant data printed by opgen.
+// Used by the tables and by the code that resolves and makes calls. Knows nothing of C++
+// signatures.
+#pragma once
+
+#include <span>
+
+#include "python/src/interpreter/reference.h"
+
+namespace tenon {
+struct OperatorEntry;
+}
+
+namespace tenon::python {
+
+/// What a parameter is when the caller leaves it out.
+struct Default {
+  enum class Kind : uint8_t { Required, None, Int, Float, Bool, Text, Ints };
+  Kind kind = Kind::Required;
+  int64_t i = 0;  ///< Int, Bool; a DType, Layout or MemoryFormat by its number.
+  double d = 0;
+  const char* text = nullptr;
+  std::span<const int64_t> ints = {};
+
+  static constexpr Default none() { return {.kind = Kind::None}; }
+  static constexpr Default integer(int64_t v) { return {.kind = Kind::Int, .i = v}; }
+  static constexpr Default number(double v) { return {.kind = Kind::Float, .d = v}; }
+  static constexpr Default boolean(bool v) { return {.kind = Kind::Bool, .i = v}; }
+  static constexpr Default string(const char* v) { return {.kind = Kind::Text, .text = v}; }
+  static constexpr Default list(std::span<const int64_t> v) { return {.kind = Kind::Ints, .ints = v}; }
+};
+
+inline constexpr int kMaxParams = 32;
+
+struct Param {
+  const char* name = "";
+  const char* type = "";  ///< For error messages: "Tensor", "int | Sequence[int]".
+  Default fallback = {};
+  bool optional = false;   ///< Takes None.
+  bool is_out = false;     ///< Reached by the keyword `out`.
+  int32_t list_size = -1;  ///< N of int[N]: one int stands for N of them.
+};
+
+struct Overload;
+struct Arguments;
+
+/// Parses arguments for one C++ signature and makes the call. Returns kNoMatch when they do not fit, null
+/// with an exception set when the call failed.
+using Invoke = PyObject* (*)(const Overload&, const Arguments&);
+inline PyObject* const kNoMatch = reinterpret_cast<PyObject*>(1);
+
+/// One operator of the dispatcher as Python calls it.
+struct Overload {
+  Invoke invoke = nullptr;
+  OperatorEntry* entry = nullptr;
+  const Param* params = nullptr;
+  PyObject* const* names = nullptr;  ///< Interned names of the parameters.
+  const char* text =
+      "";  ///< As error messages show it: "add(Tensor input, Tensor other, *, Number alpha=1)".
+  const char* const* result_names = nullptr;  ///< Of a tuple of named results.
+  uint8_t num_params = 0;
+  uint8_t num_positional = 0;
+  uint8_t num_out = 0;
+  /// The first parameter after `self` is a list of ints and the last positional one: x.view(2, 3).
+  bool variadic = false;
+  bool takes_requires_grad = false;  ///< A factory: requires_grad=True marks the result.
+  uint8_t self_position = 0;         ///< Where a method's object goes: where(condition, self, other).
+};
+
+/// All overloads of a name, in the order in which they are tried. They are made at the first call.
+struct Function {
+  const char* name = nullptr;
+  mutable std::span<const Overload> overloads = {};
+  /// Where no overload fits, numbers may stand for tensors, as in where(c, 1, x).
+  bool numbers_as_tensors = false;
+  uint16_t first_row = 0, num_rows = 0;  ///< What they are made from; see function_tables.cc.
+};
+/// Makes the overloads. Throws PythonError.
+void prepare(const Function& function);
+
+/// What a caller passed.
+struct Arguments {
+  PyObject* self = nullptr;  ///< Of a method, or null.
+  PyObject* const* args = nullptr;
+  Py_ssize_t count = 0;  ///< Positional ones.
+  PyObject* keywords = nullptr;
+  bool numbers_as_tensors = false;
+  /// The parameter whose value did not fit, set with kNoMatch.
+  mutable int failed = 0;
+};
+
+/// Tries the overloads in turn. Throws nothing; null with an exception set where none fits or the call
+/// failed.
+PyObject* call(const Function& function, Arguments arguments) noexcept;
+/// The same, but NotImplemented where none fits: for operators such as `+`.
+PyObject* call_operator(const Function& function, Arguments arguments) noexcept;
+
+/// The function or method of a name; null when there is none.
+const Function* find_function(const char* name) noexcept;
+const Function* find_method(const char* name) noexcept;
+
+/// Adds the functions of all operators to the module.
+bool add_functions(PyObject* module);
+
+}  // namespace tenon::python

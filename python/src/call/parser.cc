@@ -1,0 +1,226 @@
+#include "python/src/call/parser.h"
+
+#include <cstring>
+
+namespace tenon::python {
+namespace {
+
+PyObject g_rest_marker = {_PyObject_EXTRA_INIT 1, &PyBaseObject_Type};
+
+enum class NumberKind : uint8_t { None, Bool, Int, Float, Complex };
+
+/// What a NumPy scalar is, told by its type's name, so that NumPy need not be imported.
+NumberKind numpy_scalar_kind(PyTypeObject* type) noexcept {
+  if (std::strncmp(type->tp_name, "numpy.", 6) != 0) return NumberKind::None;
+  const std::string_view name(type->tp_name + 6);
+  if (name.starts_with("bool")) return NumberKind::Bool;
+  if (name.starts_with("int") || name.starts_with("uint") || name.starts_with("long")) return NumberKind::Int;
+  if (name.starts_with("float") || name.starts_with("half")) return NumberKind::Float;
+  if (name.starts_with("complex")) return NumberKind::Complex;
+  return NumberKind::None;
+}
+
+NumberKind number_kind(PyObject* o) noexcept {
+  if (PyFloat_Check(o)) return NumberKind::Float;
+  if (PyBool_Check(o)) return NumberKind::Bool;
+  if (PyLong_Check(o)) return NumberKind::Int;
+  if (PyComplex_Check(o)) return NumberKind::Complex;
+  if (is_tensor(o)) return NumberKind::None;
+  return numpy_scalar_kind(Py_TYPE(o));
+}
+
+[[noreturn]] void throw_beyond_int64(PyObject* o) {
+  // The text of a number of more than 4300 digits is refused by Python itself.
+  const Ref text(PyObject_Str(o));
+  const char* digits = text ? PyUnicode_AsUTF8(text.get()) : nullptr;
+  if (!digits) PyErr_Clear();
+  throw_error(ErrorKind::Value, std::string("an integer beyond 64 bits") + (digits ? ": " : "") +
+                                    (digits && std::strlen(digits) <= 100 ? digits : ""));
+}
+
+int64_t int_value(PyObject* o) {
+  int overflow = 0;
+  int64_t value;
+  if (PyLong_Check(o)) {
+    value = PyLong_AsLongLongAndOverflow(o, &overflow);
+  } else {
+    const Ref index(checked(PyNumber_Index(o)));
+    value = PyLong_AsLongLongAndOverflow(index.get(), &overflow);
+  }
+  if (overflow) throw_beyond_int64(o);
+  if (value == -1 && PyErr_Occurred()) throw PythonError();
+  return value;
+}
+
+double float_value(PyObject* o) {
+  const double value = PyFloat_AsDouble(o);
+  if (value == -1.0 && PyErr_Occurred()) throw PythonError();
+  return value;
+}
+
+bool is_sequence(PyObject* o) noexcept { return PyTuple_Check(o) || PyList_Check(o); }
+
+/// Calls `take` with each item of a list or tuple until it says no.
+template <class F>
+bool for_each_item(PyObject* o, F&& take) {
+  const Py_ssize_t n = PySequence_Fast_GET_SIZE(o);
+  for (Py_ssize_t i = 0; i < n && i < PySequence_Fast_GET_SIZE(o); ++i) {
+    // An item's own __index__ may change the list while it is read.
+    if (!take(Ref::borrow(PySequence_Fast_GET_ITEM(o, i)).get())) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+PyObject* const kRest = &g_rest_marker;
+
+bool is_numpy_array(PyObject* o) noexcept {
+  // Also memmap and other classes that derive from it.
+  for (const PyTypeObject* type = Py_TYPE(o); type; type = type->tp_base) {
+    if (std::strcmp(type->tp_name, "numpy.ndarray") == 0) return true;
+  }
+  return false;
+}
+
+bool parse_int(PyObject* o, int64_t& out) {
+  if (PyLong_CheckExact(o)) [[likely]] {
+    out = int_value(o);
+    return true;
+  }
+  if (PyBool_Check(o)) return false;
+  if (is_tensor(o)) {
+    const Tensor& t = tensor_of(o);
+    if (t.dim() != 0 || !is_integral(t.dtype(), false)) return false;
+    out = t.item<int64_t>();
+    return true;
+  }
+  if (!PyLong_Check(o) &&
+      (!PyIndex_Check(o) || is_numpy_array(o) || numpy_scalar_kind(Py_TYPE(o)) == NumberKind::Bool))
+    return false;
+  out = int_value(o);
+  return true;
+}
+
+bool parse_float(PyObject* o, double& out) {
+  if (PyFloat_CheckExact(o)) [[likely]] {
+    out = PyFloat_AS_DOUBLE(o);
+    return true;
+  }
+  Scalar value;
+  if (!parse_scalar(o, value) || value.is_complex()) return false;
+  out = value.to_double();
+  return true;
+}
+
+bool parse_bool(PyObject* o, bool& out) {
+  if (o == Py_True || o == Py_False) [[likely]] {
+    out = o == Py_True;
+    return true;
+  }
+  if (number_kind(o) != NumberKind::Bool) return false;
+  const int truth = PyObject_IsTrue(o);
+  if (truth < 0) throw PythonError();
+  out = truth;
+  return true;
+}
+
+bool parse_scalar(PyObject* o, Scalar& out) {
+  switch (number_kind(o)) {
+    case NumberKind::Float:
+      out = Scalar(float_value(o));
+      return true;
+    case NumberKind::Int:
+      out = Scalar(int_value(o));
+      return true;
+    case NumberKind::Bool: {
+      bool truth = false;
+      parse_bool(o, truth);
+      out = Scalar(truth);
+      return true;
+    }
+    case NumberKind::Complex: {
+      const Py_complex c = PyComplex_AsCComplex(o);
+      if (c.real == -1.0 && PyErr_Occurred()) throw PythonError();
+      out = Scalar(std::complex<double>(c.real, c.imag));
+      return true;
+    }
+    case NumberKind::None:
+      break;
+  }
+  if (is_tensor(o)) {
+    // A tensor with history must not lose it by becoming a number.
+    const Tensor& t = tensor_of(o);
+    if (t.dim() != 0 || t.requires_grad()) return false;
+    out = t.item();
+    return true;
+  }
+  if (!PyIndex_Check(o) || is_numpy_array(o)) return false;
+  out = Scalar(int_value(o));
+  return true;
+}
+
+bool parse_text(PyObject* o, std::string_view& out) {
+  if (!PyUnicode_Check(o)) return false;
+  Py_ssize_t size = 0;
+  const char* text = PyUnicode_AsUTF8AndSize(o, &size);
+  if (!text) throw PythonError();
+  out = {text, static_cast<size_t>(size)};
+  return true;
+}
+
+bool parse_ints(PyObject* o, Dims& out) {
+  const auto take = [&](PyObject* item) {
+    int64_t value = 0;
+    if (!parse_int(item, value)) return false;
+    out.push_back(value);
+    return true;
+  };
+  out.clear();
+  if (is_sequence(o)) return for_each_item(o, take);
+  if (!is_numpy_array(o)) return false;
+  const Ref list(checked(PySequence_List(o)));
+  return for_each_item(list.get(), take);
+}
+
+bool parse_floats(PyObject* o, std::vector<double>& out) {
+  return is_sequence(o) &&
+         for_each_item(o, [&](PyObject* item) { return parse_float(item, out.emplace_back()); });
+}
+
+bool parse_scalars(PyObject* o, std::vector<Scalar>& out) {
+  return is_sequence(o) &&
+         for_each_item(o, [&](PyObject* item) { return parse_scalar(item, out.emplace_back()); });
+}
+
+bool parse_tensors(PyObject* o, bool allow_none, std::vector<Tensor>& out) {
+  return is_sequence(o) && for_each_item(o, [&](PyObject* item) {
+           if (!is_tensor(item)) {
+             out.emplace_back();
+             return allow_none && item == Py_None;
+           }
+           out.push_back(tensor_of(item));
+           return true;
+         });
+}
+
+bool parse_rest(const Given& given, Dims& out) {
+  for (Py_ssize_t i = 0; i < given.all.count; ++i) {
+    int64_t value = 0;
+    if (!parse_int(given.all.args[i], value)) return false;
+    out.push_back(value);
+  }
+  return true;
+}
+
+bool Parser<const Tensor&>::parse_other(const Given& g, Storage& s) {
+  s.tensor = &s.made;
+  if (!g.object) return true;
+  if (g.object == Py_None) return g.param.optional;
+  Scalar number;
+  if (!g.all.numbers_as_tensors || !parse_scalar(g.object, number)) return false;
+  s.made = wrapped_scalar_tensor(number);
+  return true;
+}
+
+}  // namespace tenon::python

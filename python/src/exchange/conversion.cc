@@ -1,0 +1,423 @@
+// Tensor's methods that convert: to, float, tolist, numpy, copy, pickle; and tenon.tensor, as_tensor,
+// from_numpy.
+#include <fmt/format.h>
+
+#include <cstring>
+
+#include "python/src/call/parser.h"
+#include "python/src/call/spread.h"
+#include "python/src/exchange/from_data.h"
+#include "python/src/module_parts.h"
+#include "python/src/tensor/tensor_parts.h"
+#include "tenon/core/stream.h"
+#include "tenon/generated/view/functions.h"
+
+namespace tenon::python {
+namespace {
+
+std::optional<DType> dtype_argument(const char* function, PyObject* o) {
+  if (!given(o)) return std::nullopt;
+  const std::optional<DType> dtype = as_dtype(o);
+  if (!dtype) wrong_type(function, "dtype", "a dtype", o);
+  return dtype;
+}
+
+std::optional<Device> device_argument(const char* function, PyObject* o) {
+  if (!given(o)) return std::nullopt;
+  const std::optional<Device> device = as_device(o);
+  if (!device) wrong_type(function, "device", "a device or str", o);
+  return device;
+}
+
+// tenon.tensor and its kin
+
+PyObject* make_tensor(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject* keywords) {
+  return guarded([&] {
+    static constexpr const char* kNames[] = {"data", "dtype", "device", "requires_grad", "pin_memory"};
+    const auto [data, dtype, device, requires_grad, pin_memory] =
+        spread("tensor", kNames, 1, args, n, keywords);
+    TENON_CHECK(data, Type, "tensor() misses argument 'data'");
+    TENON_CHECK(!flag(pin_memory), NotImplemented,
+                "tensor(): pin_memory has no effect on this build's devices");
+    Tensor out = tensor_from_data(data, dtype_argument("tensor", dtype));
+    if (const auto d = device_argument("tensor", device); d && !same_device(*d, out.device()))
+      out = out.to(*d);
+    if (flag(requires_grad)) out.requires_grad_();
+    return wrap(std::move(out));
+  });
+}
+
+PyObject* as_tensor(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject* keywords) {
+  return guarded([&] {
+    static constexpr const char* kNames[] = {"data", "dtype", "device"};
+    const auto [data, dtype, device] = spread("as_tensor", kNames, 1, args, n, keywords);
+    TENON_CHECK(data, Type, "as_tensor() misses argument 'data'");
+    const auto t = dtype_argument("as_tensor", dtype);
+    Tensor out = is_tensor(data)        ? tensor_of(data)
+                 : is_numpy_array(data) ? tensor_from_buffer(data, "as_tensor")
+                                        : tensor_from_data(data, t);
+    if (t && *t != out.dtype()) out = out.to(*t);
+    if (const auto d = device_argument("as_tensor", device); d && !same_device(*d, out.device()))
+      out = out.to(*d);
+    return wrap(std::move(out));
+  });
+}
+
+PyObject* from_numpy(PyObject*, PyObject* array) {
+  return guarded([&] {
+    if (!is_numpy_array(array)) wrong_type("from_numpy", "ndarray", "a numpy.ndarray", array);
+    return wrap(tensor_from_buffer(array, "from_numpy"));
+  });
+}
+
+// tolist
+
+PyObject* nested_list(const Tensor& t, const char* element, size_t dim) {
+  if (dim == t.sizes().size()) return checked(load_element(t.dtype(), element));
+  Ref list(checked(PyList_New(t.sizes()[dim])));
+  const int64_t step = t.strides()[dim] * static_cast<int64_t>(t.itemsize());
+  for (int64_t i = 0; i < t.sizes()[dim]; ++i) {
+    PyList_SET_ITEM(list.get(), i, nested_list(t, element + i * step, dim + 1));
+  }
+  return list.release();
+}
+
+const Tensor& on_host(const char* method, const Tensor& t) {
+  TENON_CHECK(t.device().is_cpu(), Device,
+              fmt::format("{}: the tensor is on {}; move it with .cpu()", method, to_string(t.device())));
+  return t;
+}
+
+PyObject* to_list(PyObject* o, PyObject*) {
+  return guarded([&] {
+    const Tensor& t = on_host("tolist", tensor_of(o));
+    return nested_list(t, static_cast<const char*>(t.data_ptr()), 0);
+  });
+}
+
+// NumPy, by the array interface: a small object that says where the elements are and keeps the tensor alive.
+
+struct ArraySource {
+  PyObject_HEAD Tensor value;
+};
+
+const char* array_type_text(DType t) {
+  const char* text = dtype_info(t).numpy;
+  TENON_CHECK(text, Type, fmt::format("numpy: NumPy has no {}; convert with .to(tenon.float32)", name(t)));
+  return text;
+}
+
+PyObject* array_interface(PyObject* o, void*) {
+  return guarded([&] {
+    const Tensor& t = reinterpret_cast<ArraySource*>(o)->value;
+    Dims strides = t.strides().to_dims();
+    for (int64_t& s : strides) s *= static_cast<int64_t>(t.itemsize());
+    const Ref shape(checked(wrap_tuple(t.sizes())));
+    const Ref steps(checked(wrap_tuple(strides)));
+    return Py_BuildValue("{s:i,s:O,s:s,s:(NO),s:O}", "version", 3, "shape", shape.get(), "typestr",
+                         array_type_text(t.dtype()), "data", PyLong_FromVoidPtr(t.data_ptr()),
+                         t.storage()->read_only() ? Py_True : Py_False, "strides", steps.get());
+  });
+}
+
+PyGetSetDef g_source_attributes[] = {{"__array_interface__", &array_interface, nullptr, nullptr, nullptr},
+                                     {}};
+PyTypeObject g_source_type = {PyVarObject_HEAD_INIT(nullptr, 0)};
+
+PyObject* numpy_array(const Tensor& t) {
+  on_host("numpy", t);
+  array_type_text(t.dtype());
+  const Ref numpy(checked(PyImport_ImportModule("numpy")));
+  const Ref source(checked(g_source_type.tp_alloc(&g_source_type, 0)));
+  new (&reinterpret_cast<ArraySource*>(source.get())->value) Tensor(t);
+  return PyObject_CallMethod(numpy.get(), "asarray", "O", source.get());
+}
+
+PyObject* to_numpy(PyObject* o, PyObject* const* args, Py_ssize_t n, PyObject* keywords) {
+  return guarded([&] {
+    static constexpr const char* kNames[] = {"force"};
+    const auto [force] = spread("numpy", kNames, 0, args, n, keywords);
+    const Tensor& t = tensor_of(o);
+    if (flag(force)) return numpy_array(t.detach().to(kCPU));
+    TENON_CHECK(!t.requires_grad(), Runtime,
+                "numpy: a tensor that requires grad has no NumPy array; use .detach().numpy()");
+    return numpy_array(t);
+  });
+}
+
+/// NumPy calls this for np.asarray(x) and np.array(x, dtype).
+PyObject* to_array(PyObject* o, PyObject* const* args, Py_ssize_t n, PyObject* keywords) {
+  return guarded([&] {
+    static constexpr const char* kNames[] = {"dtype", "copy"};
+    const auto [dtype, copy] = spread("__array__", kNames, 1, args, n, keywords);
+    TENON_CHECK(!tensor_of(o).requires_grad(), Runtime,
+                "numpy: a tensor that requires grad has no NumPy array; use .detach().numpy()");
+    Ref array(checked(numpy_array(tensor_of(o))));
+    Ref result = Ref::borrow(array.get());
+    if (given(dtype)) {
+      const Ref astype(checked(PyObject_GetAttrString(array.get(), "astype")));
+      const Ref arguments(checked(PyTuple_Pack(1, dtype)));
+      const Ref keywords(checked(Py_BuildValue("{s:O}", "copy", Py_False)));
+      result = Ref(checked(PyObject_Call(astype.get(), arguments.get(), keywords.get())));
+    }
+    // `copy` is NumPy's: True asks for one, False forbids it, None takes what is needed.
+    const bool shared = result.get() == array.get();
+    TENON_CHECK(shared || !given(copy) || flag(copy), Value,
+                "__array__: copy=False, but another dtype needs a copy; use copy=None");
+    if (shared && given(copy) && flag(copy))
+      result = Ref(checked(PyObject_CallMethod(array.get(), "copy", nullptr)));
+    return result.release();
+  });
+}
+
+// to and the casts
+
+/// What all of them end with: the tensor itself where nothing changes.
+PyObject* convert(const char* method, PyObject* o, const TensorOptions& options, PyObject* format,
+                  bool non_blocking, bool copy) {
+  const Tensor self = tensor_of(o);
+  std::optional<MemoryFormat> wanted;
+  if (given(format)) {
+    wanted = as_memory_format(format);
+    if (!wanted) wrong_type(method, "memory_format", "a memory_format", format);
+  }
+  if (!copy && !wanted && options.dtype_opt.value_or(self.dtype()) == self.dtype() &&
+      options.layout_opt.value_or(self.layout()) == self.layout() &&
+      same_device(options.device_opt.value_or(self.device()), self.device())) {
+    return Py_NewRef(o);
+  }
+  Tensor result;
+  {
+    const ReleaseGil gil(self.numel() >= kReleaseGilElements);
+    result = self.to(options, non_blocking, copy, wanted);
+  }
+  return wrap(std::move(result));
+}
+
+/// `to` by keywords, after positional arguments have been sorted into them.
+PyObject* to(PyObject* o, PyObject* const* args, Py_ssize_t n, PyObject* keywords) {
+  return guarded([&] {
+    static constexpr const char* kNames[] = {"first",  "second", "non_blocking", "copy",         "dtype",
+                                             "device", "other",  "layout",       "memory_format"};
+    // Positional: (dtype | device | tensor), or (device, dtype); then non_blocking, copy.
+    const bool two = n > 1 && as_dtype(args[1]);
+    PyObject* all[16];
+    TENON_CHECK(n <= 4 && (!keywords || PyTuple_GET_SIZE(keywords) < 8), Type, "to() takes fewer arguments");
+    Py_ssize_t count = 0;
+    for (Py_ssize_t i = 0; i < n; ++i) {
+      if (i == 1 && !two) all[count++] = nullptr;
+      all[count++] = args[i];
+    }
+    for (Py_ssize_t i = 0; keywords && i < PyTuple_GET_SIZE(keywords); ++i) all[count + i] = args[n + i];
+    const auto [first, second, non_blocking, copy, dtype, device, other, layout, format] =
+        spread("to", kNames, 4, all, count, keywords);
+
+    TensorOptions options;
+    options.dtype_opt = dtype_argument("to", second ? second : dtype);
+    options.device_opt = device_argument("to", device);
+    PyObject* like = given(other) ? other : first;
+    if (given(like)) {
+      if (is_tensor(like)) {
+        options = options.dtype(tensor_of(like).dtype()).device(tensor_of(like).device());
+      } else if (const auto t = as_dtype(like)) {
+        options.dtype_opt = t;
+      } else if (const auto d = as_device(like)) {
+        options.device_opt = d;
+      } else {
+        wrong_type("to", "other", "a dtype, device, str or Tensor", like);
+      }
+    }
+    if (given(layout)) {
+      options.layout_opt = as_layout(layout);
+      if (!options.layout_opt) wrong_type("to", "layout", "a layout", layout);
+    }
+    const bool always = flag(copy), returns_early = flag(non_blocking);
+    return convert("to", o, options, format, returns_early, always);
+  });
+}
+
+// float(), cpu() and their kin
+
+PyObject* format_argument(const char* method, PyObject* const* args, Py_ssize_t n, PyObject* keywords) {
+  static constexpr const char* kNames[] = {"memory_format"};
+  return spread(method, kNames, 0, args, n, keywords)[0];
+}
+
+struct Cast {
+  const char* method;
+  DType dtype;
+};
+constexpr Cast kCasts[] = {{"float", DType::Float32}, {"double", DType::Float64},
+                           {"half", DType::Float16},  {"bfloat16", DType::BFloat16},
+                           {"int", DType::Int32},     {"long", DType::Int64},
+                           {"short", DType::Int16},   {"char", DType::Int8},
+                           {"byte", DType::UInt8},    {"bool", DType::Bool}};
+
+template <size_t i>
+PyObject* cast(PyObject* o, PyObject* const* args, Py_ssize_t n, PyObject* keywords) {
+  return guarded([&] {
+    constexpr Cast kCast = kCasts[i];
+    PyObject* format = format_argument(kCast.method, args, n, keywords);
+    return convert(kCast.method, o, TensorOptions().dtype(kCast.dtype), format, false, false);
+  });
+}
+
+PyObject* to_cpu(PyObject* o, PyObject* const* args, Py_ssize_t n, PyObject* keywords) {
+  return guarded([&] {
+    PyObject* format = format_argument("cpu", args, n, keywords);
+    return convert("cpu", o, TensorOptions().device(kCPU), format, false, false);
+  });
+}
+
+// Copying and pickling: elements, dtype, requires_grad and attributes; the copy has a storage of its own.
+
+/// The copy of a storage, made once for all tensors of one deepcopy that share it.
+Storage copy_of_storage(const Storage& storage, PyObject* memo) {
+  const Ref key(
+      checked(Py_BuildValue("(sN)", "tenon.UntypedStorage", PyLong_FromVoidPtr(storage.operator->()))));
+  if (PyObject* known = PyDict_GetItemWithError(memo, key.get()))
+    return *as_storage(PyTuple_GET_ITEM(known, 1));
+  const Dims bytes{static_cast<int64_t>(storage.nbytes())};
+  const Tensor copy = Tensor(TensorImpl::make(storage, DType::UInt8, bytes)).clone();
+  // The old one is kept too: its address is the key.
+  const Ref both(checked(Py_BuildValue("(NN)", wrap(storage), wrap(copy.storage()))));
+  if (PyDict_SetItem(memo, key.get(), both.get()) < 0) throw PythonError();
+  return copy.storage();
+}
+
+Tensor copy_of(const Tensor& self, PyObject* memo, bool alone) {
+  TENON_CHECK(self.is_leaf() || !self.requires_grad(), Runtime,
+              "deepcopy: only leaf tensors can be copied with their history; use .detach() first");
+  Tensor copy;
+  if (alone || self.layout() != Layout::Strided) {
+    copy = self.detach().clone();
+  } else {
+    copy = Tensor(TensorImpl::make(copy_of_storage(self.storage(), memo), self.dtype(), self.sizes(),
+                                   self.strides(), self.storage_offset()));
+  }
+  if (self.requires_grad()) copy.requires_grad_();
+  return copy;
+}
+
+/// Gives `copy` the attributes of `o`, deep-copied.
+void copy_attributes(PyObject* o, PyObject* copy, PyObject* memo) {
+  PyObject* dict = reinterpret_cast<TensorObject*>(o)->dict;
+  if (!dict || PyDict_GET_SIZE(dict) == 0) return;
+  const Ref module(checked(PyImport_ImportModule("copy")));
+  const Ref copied(checked(PyObject_CallMethod(module.get(), "deepcopy", "OO", dict, memo)));
+  const Ref own(checked(PyObject_GetAttrString(copy, "__dict__")));
+  if (PyDict_Update(own.get(), copied.get()) < 0) throw PythonError();
+}
+
+PyObject* deep_copy(PyObject* o, PyObject* memo) {
+  return guarded([&] {
+    const Ref key(checked(PyLong_FromVoidPtr(o)));
+    if (PyObject* known = PyDict_GetItemWithError(memo, key.get())) return Py_NewRef(known);
+    // As in PyTorch, tensors that share memory share it in the copy, and gradients come along; a Parameter
+    // stands alone.
+    const bool alone = PyObject_HasAttrString(o, "_copies_alone");
+    Ref copy(checked(wrap_as(Py_TYPE(o), copy_of(tensor_of(o), memo, alone))));
+    if (PyDict_SetItem(memo, key.get(), copy.get()) < 0) throw PythonError();
+    if (const Tensor grad = tensor_of(o).grad(); grad.defined() && !alone) {
+      const Ref object(checked(wrap(grad)));
+      const Ref twin(checked(PyObject_CallMethod(object.get(), "__deepcopy__", "O", memo)));
+      tensor_of(copy.get()).set_grad(tensor_of(twin.get()));
+    }
+    copy_attributes(o, copy.get(), memo);
+    return copy.release();
+  });
+}
+
+PyObject* shallow_copy(PyObject* o, PyObject*) {
+  return guarded([&] {
+    Tensor copy = alias_of(tensor_of(o));
+    if (tensor_of(o).requires_grad()) copy.requires_grad_();
+    return wrap_as(Py_TYPE(o), std::move(copy));
+  });
+}
+
+PyObject* reduce(PyObject* o, PyObject*) {
+  return guarded([&] {
+    const Tensor& self = on_host("pickle", tensor_of(o));
+    TENON_CHECK(self.is_leaf() || !self.requires_grad(), Runtime,
+                "pickle: only leaf tensors can be saved; use .detach() first");
+    const Tensor dense = self.detach().contiguous();
+    const Ref module(checked(PyImport_ImportModule("tenon._C")));
+    const Ref rebuild(checked(PyObject_GetAttrString(module.get(), "_rebuild_tensor")));
+    const Ref sizes(checked(wrap_tuple(dense.sizes())));
+    const Ref dtype(wrap(dense.dtype()));
+    PyObject* dict = reinterpret_cast<TensorObject*>(o)->dict;
+    return Py_BuildValue("O(Oy#OOO)O", rebuild.get(), Py_TYPE(o), static_cast<const char*>(dense.data_ptr()),
+                         static_cast<Py_ssize_t>(dense.nbytes()), sizes.get(), dtype.get(),
+                         self.requires_grad() ? Py_True : Py_False, dict ? dict : Py_None);
+  });
+}
+
+PyObject* rebuild_tensor(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject*) {
+  return guarded([&] {
+    Dims sizes;
+    TENON_CHECK(n == 5 && PyType_Check(args[0]) && PyBytes_Check(args[1]) && parse_ints(args[2], sizes) &&
+                    as_dtype(args[3]),
+                Value, "unpickle: the data of a tensor are malformed");
+    auto* type = reinterpret_cast<PyTypeObject*>(args[0]);
+    TENON_CHECK(PyType_IsSubtype(type, &tensor_type), Value, "unpickle: the type is no Tensor");
+    checked_numel(sizes, "unpickle");
+    Tensor out = make_empty(sizes, *as_dtype(args[3]));
+    TENON_CHECK(
+        out.nbytes() == static_cast<size_t>(PyBytes_GET_SIZE(args[1])), Value,
+        fmt::format("unpickle: {} bytes for a tensor of {}", PyBytes_GET_SIZE(args[1]), out.nbytes()));
+    if (out.nbytes() > 0) std::memcpy(out.data_ptr(), PyBytes_AS_STRING(args[1]), out.nbytes());
+    if (args[4] == Py_True) out.requires_grad_();
+    return wrap_as(type, std::move(out));
+  });
+}
+
+PyMethodDef g_methods[] = {
+    fast_method("to", &to, "to(dtype | device | other, ...): converts; returns self where nothing changes."),
+    {"tolist", &to_list, METH_NOARGS, "The elements as nested lists, or one number."},
+    fast_method("numpy", &to_numpy, "A NumPy array over the same memory."),
+    fast_method("__array__", &to_array),
+    fast_method("cpu", &to_cpu, "cpu(*, memory_format=None): the tensor in host memory."),
+    fast_method("float", &cast<0>, "float(*, memory_format=None): to(tenon.float32)"),
+    fast_method("double", &cast<1>, "double(*, memory_format=None): to(tenon.float64)"),
+    fast_method("half", &cast<2>, "half(*, memory_format=None): to(tenon.float16)"),
+    fast_method("bfloat16", &cast<3>, "bfloat16(*, memory_format=None): to(tenon.bfloat16)"),
+    fast_method("int", &cast<4>, "int(*, memory_format=None): to(tenon.int32)"),
+    fast_method("long", &cast<5>, "long(*, memory_format=None): to(tenon.int64)"),
+    fast_method("short", &cast<6>, "short(*, memory_format=None): to(tenon.int16)"),
+    fast_method("char", &cast<7>, "char(*, memory_format=None): to(tenon.int8)"),
+    fast_method("byte", &cast<8>, "byte(*, memory_format=None): to(tenon.uint8)"),
+    fast_method("bool", &cast<9>, "bool(*, memory_format=None): to(tenon.bool)"),
+    {"__copy__", &shallow_copy, METH_NOARGS, nullptr},
+    {"__deepcopy__", &deep_copy, METH_O, nullptr},
+    {"__reduce_ex__", &reduce, METH_O, nullptr},
+};
+
+PyMethodDef g_functions[] = {
+    fast_method(
+        "tensor", &make_tensor,
+        "tensor(data, *, dtype=None, device=None, requires_grad=False): a new tensor with a copy of data."),
+    fast_method("as_tensor", &as_tensor,
+                "as_tensor(data, dtype=None, device=None): without a copy where possible."),
+    {"from_numpy", &from_numpy, METH_O, "A tensor over the memory of a NumPy array."},
+    fast_method("_rebuild_tensor", &rebuild_tensor),
+    {}};
+
+}  // namespace
+
+TensorPart conversion_part() { return {g_methods, {}}; }
+
+bool add_conversion(PyObject* module) {
+  PyTypeObject& t = g_source_type;
+  t.tp_name = "tenon._C._ArraySource";
+  t.tp_basicsize = sizeof(ArraySource);
+  t.tp_flags = Py_TPFLAGS_DEFAULT;
+  t.tp_getset = g_source_attributes;
+  t.tp_dealloc = [](PyObject* o) {
+    reinterpret_cast<ArraySource*>(o)->value.~Tensor();
+    Py_TYPE(o)->tp_free(o);
+  };
+  return PyType_Ready(&t) == 0 && PyModule_AddFunctions(module, g_functions) == 0;
+}
+
+}  // namespace tenon::python

@@ -1,0 +1,328 @@
+#include "python/src/exchange/from_data.h"
+
+#include <fmt/format.h>
+
+#include <cstring>
+#include <memory>
+
+#include "python/src/call/parser.h"
+#include "tenon/core/half.h"
+#include "tenon/generated/arithmetic/functions.h"
+#include "tenon/ops/elements.h"
+
+namespace tenon::python {
+namespace {
+
+template <class T>
+void store_int(void* element, const Scalar& value, DType dtype) {
+  ops::check_fits(value, dtype, "tensor");
+  *static_cast<T*>(element) = static_cast<T>(value.to_int());
+}
+
+/// A tensor or array within a sequence, whose dimensions follow those of the sequence; undefined for others.
+Tensor whole_tensor(PyObject* o) {
+  if (is_tensor(o)) return tensor_of(o);
+  return is_numpy_array(o) ? tensor_from_buffer(o, "tensor") : Tensor();
+}
+
+/// Whether an item of a sequence is itself a sequence of items. Texts are no data.
+bool is_nested(PyObject* o) noexcept {
+  return !is_tensor(o) && !is_numpy_array(o) && PySequence_Check(o) && !PyUnicode_Check(o) &&
+         !PyIndex_Check(o) && !PyFloat_Check(o);
+}
+
+/// What a nested sequence is: its shape, told from the first items, and the category of its numbers.
+class Survey {
+ public:
+  explicit Survey(PyObject* data) {
+    descend(data);
+    visit(data, 0);
+  }
+  const Dims& sizes() const noexcept { return sizes_; }
+  DType dtype() const noexcept { return found_ ? dtype_ : default_dtype(); }
+
+ private:
+  void descend(PyObject* data) {
+    Ref item = Ref::borrow(data);
+    while (is_nested(item.get())) {
+      const Py_ssize_t n = PySequence_Size(item.get());
+      if (n < 0) throw PythonError();
+      sizes_.push_back(n);
+      if (n == 0) break;
+      item = Ref(checked(PySequence_GetItem(item.get(), 0)));
+      TENON_CHECK(sizes_.size() <= 64, Value, "tensor: the data are nested too deeply");
+    }
+    if (const Tensor t = whole_tensor(item.get()); t.defined()) {
+      for (const int64_t s : t.sizes()) sizes_.push_back(s);
+    }
+  }
+
+  void visit(PyObject* o, size_t depth) {
+    if (is_nested(o)) {
+      const Ref items(checked(PySequence_Fast(o, "tensor: data must be numbers or sequences")));
+      const Py_ssize_t n = PySequence_Fast_GET_SIZE(items.get());
+      TENON_CHECK(depth < sizes_.size() && n == sizes_[depth], Value,
+                  fmt::format("tensor: a sequence at depth {} has length {}, expected {}", depth, n,
+                              depth < sizes_.size() ? std::to_string(sizes_[depth]) : "a number"));
+      // A number's own __float__ may change the list while it is read.
+      for (Py_ssize_t i = 0; i < n && i < PySequence_Fast_GET_SIZE(items.get()); ++i) {
+        visit(Ref::borrow(PySequence_Fast_GET_ITEM(items.get(), i)).get(), depth + 1);
+      }
+      return;
+    }
+    if (const Tensor t = whole_tensor(o); t.defined()) {
+      add(t.dtype());
+      check_sizes(t, depth);
+      depth += static_cast<size_t>(t.dim());
+    } else {
+      add_number(o);
+    }
+    TENON_CHECK(depth == sizes_.size(), Value,
+                fmt::format("tensor: expected a sequence of length {} at depth {}, got a {}", sizes_[depth],
+                            depth, Py_TYPE(o)->tp_name));
+  }
+
+  void check_sizes(const Tensor& t, size_t depth) const {
+    const bool fits = depth + t.sizes().size() == sizes_.size() &&
+                      std::equal(t.sizes().begin(), t.sizes().end(), sizes_.begin() + depth);
+    TENON_CHECK(fits, Value,
+                fmt::format("tensor: a {} at depth {} has shape {}, unlike others before it", summary(t),
+                            depth, to_string(t.sizes())));
+  }
+
+  void add_number(PyObject* o) {
+    if (PyFloat_Check(o)) return add(default_dtype());
+    if (PyBool_Check(o)) return add(DType::Bool);
+    if (PyLong_Check(o)) return add(DType::Int64);
+    Scalar value;
+    TENON_CHECK(parse_scalar(o, value), Type, fmt::format("tensor: a {} is no number", Py_TYPE(o)->tp_name));
+    add(value.dtype());
+  }
+  void add(DType t) {
+    if (found_ && t == dtype_) return;
+    dtype_ = found_ ? promote_types(dtype_, t) : t;
+    found_ = true;
+  }
+
+  Dims sizes_;
+  DType dtype_ = DType::Float32;
+  bool found_ = false;
+};
+
+/// Writes the numbers of a nested sequence, in order.
+class Filler {
+ public:
+  explicit Filler(Tensor& out) : out_(out), next_(static_cast<char*>(out.data_ptr())) {}
+
+  void fill(PyObject* o) {
+    if (is_nested(o)) {
+      const Ref items(checked(PySequence_Fast(o, "")));
+      for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(items.get()); ++i) {
+        fill(Ref::borrow(PySequence_Fast_GET_ITEM(items.get(), i)).get());
+      }
+    } else if (const Tensor t = whole_tensor(o); t.defined()) {
+      TENON_CHECK(!t.is_complex() || out_.is_complex(), Type,
+                  fmt::format("tensor: complex numbers cannot be stored as {}", name(out_.dtype())));
+      const Tensor values = t.detach().to(kCPU, out_.dtype()).contiguous();  // refuses meta
+      TENON_CHECK(next_ + values.nbytes() <= end(), Value, "tensor: the data changed while they were read");
+      if (values.nbytes() > 0) std::memcpy(next_, values.data_ptr(), values.nbytes());
+      next_ += values.nbytes();
+    } else {
+      Scalar value;
+      TENON_CHECK(parse_scalar(o, value) && next_ < end(), Value,
+                  "tensor: the data changed while they were read");
+      store_element(out_.dtype(), next_, value);
+      next_ += out_.itemsize();
+    }
+  }
+
+  /// Throws Error{Value} unless every element was written.
+  void check_full() const {
+    TENON_CHECK(next_ == end(), Value, "tensor: the data changed while they were read");
+  }
+
+ private:
+  const char* end() const { return static_cast<const char*>(out_.data_ptr()) + out_.nbytes(); }
+
+  Tensor& out_;
+  char* next_;
+};
+
+/// The dtype of a buffer's format, as Python's struct module spells it.
+std::optional<DType> dtype_of_format(const Py_buffer& buffer) noexcept {
+  const char* f = buffer.format ? buffer.format : "B";
+  if (*f == '@' || *f == '=' || *f == '<' || *f == '|') ++f;
+  const bool complex = *f == 'Z';
+  if (complex) ++f;
+  if (f[0] == 0 || f[1] != 0) return std::nullopt;
+  const Py_ssize_t n = buffer.itemsize;
+  switch (*f) {
+    case '?':
+      return DType::Bool;
+    case 'b':
+      return DType::Int8;
+    case 'B':
+      return DType::UInt8;
+    case 'h':
+    case 'i':
+    case 'l':
+    case 'q':
+    case 'n':
+      return n == 2 ? DType::Int16 : n == 4 ? DType::Int32 : DType::Int64;
+    case 'e':
+      return DType::Float16;
+    case 'f':
+      return complex ? DType::Complex64 : DType::Float32;
+    case 'd':
+      return complex ? DType::Complex128 : DType::Float64;
+    default:
+      return std::nullopt;
+  }
+}
+
+void release_buffer(void* context) noexcept {
+  auto* buffer = static_cast<Py_buffer*>(context);
+  if_interpreter_lives([buffer] { PyBuffer_Release(buffer); });
+  delete buffer;
+}
+
+}  // namespace
+
+void store_element(DType dtype, void* element, const Scalar& value) {
+  TENON_CHECK(!value.is_complex() || is_complex(dtype), Type,
+              fmt::format("tensor: a complex number cannot be stored as {}", name(dtype)));
+  switch (dtype) {
+    case DType::Bool:
+      *static_cast<bool*>(element) = value.to_bool();
+      return;
+    case DType::UInt8:
+      return store_int<uint8_t>(element, value, dtype);
+    case DType::Int8:
+      return store_int<int8_t>(element, value, dtype);
+    case DType::Int16:
+      return store_int<int16_t>(element, value, dtype);
+    case DType::Int32:
+      return store_int<int32_t>(element, value, dtype);
+    case DType::Int64:
+      return store_int<int64_t>(element, value, dtype);
+    case DType::Float16:
+      *static_cast<Half*>(element) = Half(static_cast<float>(value.to_double()));
+      return;
+    case DType::BFloat16:
+      *static_cast<BFloat16*>(element) = BFloat16(static_cast<float>(value.to_double()));
+      return;
+    case DType::Float32:
+      *static_cast<float*>(element) = static_cast<float>(value.to_double());
+      return;
+    case DType::Float64:
+      *static_cast<double*>(element) = value.to_double();
+      return;
+    case DType::Complex64:
+      *static_cast<std::complex<float>*>(element) = std::complex<float>(value.to_complex());
+      return;
+    case DType::Complex128:
+      *static_cast<std::complex<double>*>(element) = value.to_complex();
+      return;
+    default:
+      throw_error(ErrorKind::Type, fmt::format("tensor: numbers cannot be stored as {}", name(dtype)));
+  }
+}
+
+PyObject* load_element(DType dtype, const void* element) {
+  switch (dtype) {
+    case DType::Bool:
+      return PyBool_FromLong(*static_cast<const uint8_t*>(element));
+    case DType::UInt8:
+      return PyLong_FromLong(*static_cast<const uint8_t*>(element));
+    case DType::Int8:
+      return PyLong_FromLong(*static_cast<const int8_t*>(element));
+    case DType::Int16:
+      return PyLong_FromLong(*static_cast<const int16_t*>(element));
+    case DType::Int32:
+      return PyLong_FromLong(*static_cast<const int32_t*>(element));
+    case DType::Int64:
+      return PyLong_FromLongLong(*static_cast<const int64_t*>(element));
+    case DType::Float16:
+      return PyFloat_FromDouble(static_cast<float>(*static_cast<const Half*>(element)));
+    case DType::BFloat16:
+      return PyFloat_FromDouble(static_cast<float>(*static_cast<const BFloat16*>(element)));
+    case DType::Float32:
+      return PyFloat_FromDouble(*static_cast<const float*>(element));
+    case DType::Float64:
+      return PyFloat_FromDouble(*static_cast<const double*>(element));
+    case DType::Complex64: {
+      const auto* c = static_cast<const std::complex<float>*>(element);
+      return PyComplex_FromDoubles(c->real(), c->imag());
+    }
+    case DType::Complex128: {
+      const auto* c = static_cast<const std::complex<double>*>(element);
+      return PyComplex_FromDoubles(c->real(), c->imag());
+    }
+    default:
+      throw_error(ErrorKind::Type, fmt::format("tolist: {} elements are no Python numbers", name(dtype)));
+  }
+}
+
+Tensor tensor_from_buffer(PyObject* object, const char* function) {
+  auto buffer = std::make_unique<Py_buffer>();
+  bool read_only = false;
+  if (PyObject_GetBuffer(object, buffer.get(), PyBUF_STRIDES | PyBUF_FORMAT | PyBUF_WRITABLE) < 0) {
+    PyErr_Clear();
+    read_only = true;
+    if (PyObject_GetBuffer(object, buffer.get(), PyBUF_STRIDES | PyBUF_FORMAT) < 0) {
+      PyErr_Clear();
+      const Ref type(PyObject_GetAttrString(object, "dtype")),
+          text(type ? PyObject_Str(type.get()) : nullptr);
+      const char* name = text ? PyUnicode_AsUTF8(text.get()) : nullptr;
+      if (!name) PyErr_Clear();
+      throw_error(ErrorKind::Type, fmt::format("{}: elements of {} have no dtype here", function,
+                                               name ? name : Py_TYPE(object)->tp_name));
+    }
+  }
+  std::unique_ptr<Py_buffer, void (*)(Py_buffer*)> owner(buffer.release(),
+                                                         [](Py_buffer* b) { release_buffer(b); });
+  const Py_buffer& b = *owner;
+  const std::optional<DType> dtype = dtype_of_format(b);
+  const char* format = b.format ? b.format : "B";
+  TENON_CHECK(
+      *format != '>' && *format != '!', Type,
+      fmt::format("{}: the elements are big-endian; convert them with .astype(a.dtype.newbyteorder('='))",
+                  function));
+  TENON_CHECK(
+      dtype && static_cast<Py_ssize_t>(item_size(*dtype)) == b.itemsize, Type,
+      fmt::format("{}: elements of format '{}' ({} bytes) have no dtype here", function, format, b.itemsize));
+  Dims sizes, strides;
+  for (int d = 0; d < b.ndim; ++d) {
+    TENON_CHECK(b.strides[d] % b.itemsize == 0, Value,
+                fmt::format("{}: stride {} of dimension {} is no multiple of the {} bytes of an element",
+                            function, b.strides[d], d, b.itemsize));
+    sizes.push_back(b.shape[d]);
+    strides.push_back(b.strides[d] / b.itemsize);
+  }
+  const Extent e = extent(sizes, strides, function);
+  const auto first = reinterpret_cast<Address>(b.buf) + static_cast<Address>(e.low * b.itemsize);
+  Storage storage = Storage::from_foreign(first, static_cast<size_t>((e.high - e.low) * b.itemsize), kCPU,
+                                          &release_buffer, owner.get());
+  owner.release();
+  storage->set_read_only(read_only);
+  return Tensor(TensorImpl::make(std::move(storage), *dtype, sizes, strides, -e.low));
+}
+
+Tensor tensor_from_data(PyObject* data, std::optional<DType> dtype) {
+  if (is_tensor(data)) {
+    const Tensor source = tensor_of(data).detach();
+    return dtype && *dtype != source.dtype() ? source.to(*dtype) : source.clone();
+  }
+  if (!PyBytes_Check(data) && !PyByteArray_Check(data) && PyObject_CheckBuffer(data)) {
+    const Tensor source = tensor_from_buffer(data, "tensor");
+    return dtype && *dtype != source.dtype() ? source.to(*dtype) : source.clone();
+  }
+  const Survey survey(data);
+  Tensor out = make_empty(survey.sizes(), dtype.value_or(survey.dtype()));
+  Filler filler(out);
+  filler.fill(data);
+  filler.check_full();
+  return out;
+}
+
+}  // namespace tenon::python

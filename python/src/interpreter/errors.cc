@@ -1,0 +1,107 @@
+#include "python/src/interpreter/errors.h"
+
+#include <memory>
+#include <new>
+#include <string>
+
+#include "tenon/core/error.h"
+
+namespace tenon::python {
+namespace {
+
+// Errors that PyTorch raises as RuntimeError, although the condition is one of values or memory: both clauses
+// work.
+PyObject* g_shape_error = nullptr;
+PyObject* g_out_of_memory = nullptr;
+
+PyObject* exception_for(ErrorKind kind) noexcept {
+  switch (kind) {
+    case ErrorKind::Value:
+      return PyExc_ValueError;
+    case ErrorKind::Type:
+      return PyExc_TypeError;
+    case ErrorKind::Index:
+      return PyExc_IndexError;
+    case ErrorKind::Shape:
+      return g_shape_error;
+    case ErrorKind::NotImplemented:
+      return PyExc_NotImplementedError;
+    case ErrorKind::OutOfMemory:
+      return g_out_of_memory;
+    case ErrorKind::Device:
+    case ErrorKind::Runtime:
+    case ErrorKind::Internal:
+      break;
+  }
+  return PyExc_RuntimeError;
+}
+
+/// A Python exception on its way through C++ code that may keep it, rethrow it on another thread, or drop it.
+class CarriedError : public Error {
+ public:
+  CarriedError(const std::string& message, PyObject* type, PyObject* value, PyObject* traceback)
+      : Error(ErrorKind::Runtime, message), state_(std::make_shared<State>(type, value, traceback)) {}
+
+  void restore() const noexcept {
+    PyErr_Restore(Py_XNewRef(state_->type), Py_XNewRef(state_->value), Py_XNewRef(state_->traceback));
+  }
+
+ private:
+  struct State {
+    State(PyObject* t, PyObject* v, PyObject* b) : type(t), value(v), traceback(b) {}
+    ~State() {
+      if_interpreter_lives([this] {
+        Py_XDECREF(type);
+        Py_XDECREF(value);
+        Py_XDECREF(traceback);
+      });
+    }
+    PyObject *type, *value, *traceback;
+  };
+  std::shared_ptr<State> state_;
+};
+
+}  // namespace
+
+void set_python_error() noexcept {
+  try {
+    throw;
+  } catch (const PythonError&) {
+  } catch (const CarriedError& e) {
+    e.restore();
+  } catch (const Error& e) {
+    PyErr_SetString(exception_for(e.kind()), e.what());
+  } catch (const std::bad_alloc&) {
+    PyErr_SetString(g_out_of_memory, "out of memory");
+  } catch (const std::exception& e) {
+    PyErr_SetString(PyExc_RuntimeError, e.what());
+  } catch (...) {
+    PyErr_SetString(PyExc_RuntimeError, "an exception that is not a std::exception");
+  }
+}
+
+void throw_python_error() {
+  PyObject *type, *value, *traceback;
+  PyErr_Fetch(&type, &value, &traceback);
+  PyErr_NormalizeException(&type, &value, &traceback);
+  const Ref text(value ? PyObject_Str(value) : nullptr);
+  const char* message = text ? PyUnicode_AsUTF8(text.get()) : nullptr;
+  if (!message) PyErr_Clear();
+  throw CarriedError(message ? message : "a Python exception", type, value, traceback);
+}
+
+bool add_exceptions(PyObject* module) {
+  const auto add = [&](const char* name, const char* full_name, const char* doc, PyObject* a) -> PyObject* {
+    const Ref bases(PyTuple_Pack(2, a, PyExc_RuntimeError));
+    PyObject* type = bases ? PyErr_NewExceptionWithDoc(full_name, doc, bases.get(), nullptr) : nullptr;
+    if (type && PyModule_AddObjectRef(module, name, type) < 0) return nullptr;
+    return type;
+  };
+  g_shape_error =
+      add("ShapeError", "tenon.ShapeError", "Sizes or strides that do not fit.", PyExc_ValueError);
+  g_out_of_memory = add("OutOfMemoryError", "tenon.OutOfMemoryError", "Memory ran out; nothing was changed.",
+                        PyExc_MemoryError);
+  return g_shape_error && g_out_of_memory;
+}
+
+}  // namespace tenon::python

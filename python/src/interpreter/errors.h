@@ -1,0 +1,40 @@
+// From C++ exceptions to Python's. Used by every entry point of the extension module.
+#pragma once
+
+#include "python/src/interpreter/reference.h"
+
+namespace tenon::python {
+
+/// Thrown where a Python exception is already set: unwinds C++ up to the entry point, which returns null.
+struct PythonError {};
+
+/// Sets the Python exception for the C++ exception that is being handled. Called in a catch block.
+void set_python_error() noexcept;
+
+/// Runs `f` and returns what it returns; null (or -1) with a Python exception set when it throws.
+template <class F>
+auto guarded(F&& f) noexcept -> decltype(f()) {
+  try {
+    return f();
+  } catch (...) {
+    set_python_error();
+    if constexpr (std::is_pointer_v<decltype(f())>)
+      return nullptr;
+    else
+      return -1;
+  }
+}
+
+/// Throws PythonError when `o` is null.
+inline PyObject* checked(PyObject* o) {
+  if (!o) throw PythonError();
+  return o;
+}
+
+/// Throws the Python exception that is set as a C++ one: for code that calls back into Python from below.
+[[noreturn]] void throw_python_error();
+
+/// Adds ShapeError, DeviceError and OutOfMemoryError to the module.
+bool add_exceptions(PyObject* module);
+
+}  // namespace tenon::python

@@ -1,0 +1,210 @@
+// The dispatcher's answers as data: registrations, computed tables, keys, stubs; and the thread's own keys.
+// Texts for people are in introspection.cc.
+#include <fmt/format.h>
+
+#include "python/src/call/parser.h"
+#include "python/src/call/spread.h"
+#include "python/src/module_parts.h"
+#include "python/src/ops/key_set_object.h"
+#include "tenon/dispatch/dispatcher.h"
+#include "tenon/dispatch/stub.h"
+
+namespace tenon::python {
+namespace {
+
+std::string text_argument(const char* function, const char* argument, PyObject* o) {
+  std::string_view text;
+  if (!parse_text(o, text)) wrong_type(function, argument, "str", o);
+  return std::string(text);
+}
+
+/// "aten::add.Tensor"; "add.Tensor" means aten's.
+OperatorHandle operator_argument(const char* function, PyObject* o) {
+  std::string name = text_argument(function, "op", o);
+  if (name.find("::") == std::string::npos) name = "aten::" + name;
+  return Dispatcher::singleton().find_schema_or_throw_full(name);
+}
+
+std::optional<DispatchKey> key_argument(const char* function, PyObject* o) {
+  return key_asked_for(text_argument(function, "key", o));
+}
+
+void check_count(const char* function, Py_ssize_t given, Py_ssize_t expected) {
+  TENON_CHECK(given == expected, Type,
+              fmt::format("{}() takes {} arguments, got {}", function, expected, given));
+}
+
+void append(PyObject* list, PyObject* row) {
+  const Ref owned(checked(row));
+  if (PyList_Append(list, row) < 0) throw PythonError();
+}
+
+PyObject* registrations(PyObject*, PyObject* o) {
+  return guarded([&] {
+    Ref list(checked(PyList_New(0)));
+    const auto all = Dispatcher::singleton().registrations(operator_argument("registrations", o));
+    for (size_t i = 0; i < all.size(); ++i) {
+      const KernelRegistration& r = all[i];
+      const bool active = i == 0 || !(all[i - 1].key == r.key);
+      const char* kind = r.function.is_fallthrough()       ? "fallthrough"
+                         : r.function.is_not_implemented() ? "not implemented"
+                         : r.function.types()              ? "typed"
+                                                           : "boxed";
+      append(list.get(), Py_BuildValue("(sssiN)", key_name(r.key).c_str(), kind, r.where.file, r.where.line,
+                                       PyBool_FromLong(active)));
+    }
+    return list.release();
+  });
+}
+
+PyObject* computed_table(PyObject*, PyObject* o) {
+  return guarded([&] {
+    Ref list(checked(PyList_New(0)));
+    for (const TableCell& cell :
+         Dispatcher::singleton().computed_table(operator_argument("computed_table", o))) {
+      append(list.get(),
+             Py_BuildValue("(sssi)", key_name(cell.key).c_str(), std::string(name(cell.source)).c_str(),
+                           cell.where.file, cell.where.line));
+    }
+    return list.release();
+  });
+}
+
+PyObject* defined_at(PyObject*, PyObject* o) {
+  return guarded([&] {
+    const auto where = Dispatcher::singleton().defined_at(operator_argument("defined_at", o));
+    return where ? checked(Py_BuildValue("(si)", where->file, where->line)) : Py_NewRef(Py_None);
+  });
+}
+
+PyObject* has_kernel_for_key(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject*) {
+  return guarded([&] {
+    check_count("has_kernel_for_key", n, 2);
+    const auto key = key_argument("has_kernel_for_key", args[1]);
+    const OperatorHandle op = operator_argument("has_kernel_for_key", args[0]);
+    return PyBool_FromLong(key && Dispatcher::singleton().has_kernel_for_key(op, *key));
+  });
+}
+
+PyObject* has_kernel_for_any_key(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject*) {
+  return guarded([&] {
+    check_count("has_kernel_for_any_key", n, 2);
+    const DispatchKeySet* keys = as_key_set(args[1]);
+    if (!keys) wrong_type("has_kernel_for_any_key", "keys", "a DispatchKeySet", args[1]);
+    return PyBool_FromLong(Dispatcher::singleton().has_kernel_for_any_key(
+        operator_argument("has_kernel_for_any_key", args[0]), *keys));
+  });
+}
+
+PyObject* is_fallthrough(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject*) {
+  return guarded([&] {
+    check_count("is_fallthrough", n, 2);
+    const auto key = key_argument("is_fallthrough", args[1]);
+    const OperatorHandle op = operator_argument("is_fallthrough", args[0]);
+    return PyBool_FromLong(key && Dispatcher::singleton().is_fallthrough(op, *key));
+  });
+}
+
+PyObject* alias_key(PyObject*, PyObject* key) {
+  return guarded([&] {
+    const auto asked = key_argument("is_alias_key", key);
+    return PyBool_FromLong(asked && is_alias_key(*asked));
+  });
+}
+
+PyObject* included_in_alias(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject*) {
+  return guarded([&] {
+    check_count("is_included_in_alias", n, 2);
+    const auto named = [&](PyObject* o) {
+      return known_key(text_argument("is_included_in_alias", "key", o));
+    };
+    return PyBool_FromLong(is_included_in_alias(named(args[0]), named(args[1])));
+  });
+}
+
+PyObject* device_key(PyObject*, PyObject* o) {
+  return guarded([&] {
+    const auto device = as_device(o);
+    if (!device) wrong_type("key_for_device", "device", "a device or str", o);
+    return to_python(key_name(DispatchKey(Functionality::Dense, device->backend)));
+  });
+}
+
+PyObject* parsed_key(PyObject*, PyObject* o) {
+  return guarded([&] {
+    const auto key = key_argument("key_parse", o);
+    return key ? to_python(key_name(*key)) : Py_NewRef(o);
+  });
+}
+
+PyObject* backends(PyObject*, PyObject*) {
+  return guarded([&] {
+    Ref list(checked(PyList_New(0)));
+    const auto add = [&](Backend b) {
+      append(list.get(), Py_BuildValue("(ss)", std::string(backend_name(b)).c_str(),
+                                       std::string(backend_key(b)).c_str()));
+    };
+    for (int b = 0; b < live_backends(); ++b) add(static_cast<Backend>(b));
+    add(kMetaBackend);
+    return list.release();
+  });
+}
+
+PyObject* stubs(PyObject*, PyObject*) {
+  return guarded([&] {
+    Ref list(checked(PyList_New(0)));
+    for (const StubBase* stub : StubBase::all()) {
+      const Ref devices(checked(PyList_New(0)));
+      for (const Backend b : stub->backends()) append(devices.get(), to_python(backend_name(b)));
+      append(list.get(), Py_BuildValue("(ssO)", std::string(stub->name()).c_str(),
+                                       std::string(stub->signature()).c_str(), devices.get()));
+    }
+    return list.release();
+  });
+}
+
+/// Sets a set of the thread's keys and returns what it was.
+template <DispatchKeySet ThreadState::*member>
+PyObject* exchange_keys(PyObject*, PyObject* o) {
+  return guarded([&] {
+    const DispatchKeySet* keys = as_key_set(o);
+    if (!keys) wrong_type("keys", "keys", "a DispatchKeySet", o);
+    return wrap(std::exchange(thread_state.*member, *keys));
+  });
+}
+PyObject* exchange_excluded(PyObject*, PyObject* o) {
+  return guarded([&] {
+    const DispatchKeySet* keys = as_key_set(o);
+    if (!keys) wrong_type("exclude", "keys", "a DispatchKeySet", o);
+    // Functionalities only; see ThreadState.
+    return wrap(
+        std::exchange(thread_state.excluded, *keys & DispatchKeySet(DispatchKeySet::kFunctionalityBits)));
+  });
+}
+
+PyMethodDef g_functions[] = {
+    {"registrations", &registrations, METH_O, "[(key, kind, file, line, active)], newest first in each key."},
+    {"computed_table", &computed_table, METH_O, "[(key, source, file, line)] for every key."},
+    {"defined_at", &defined_at, METH_O, "(file, line) of an operator's declaration."},
+    fast_method("has_kernel_for_key", &has_kernel_for_key, "has_kernel_for_key(op, key)"),
+    fast_method("has_kernel_for_any_key", &has_kernel_for_any_key, "has_kernel_for_any_key(op, keyset)"),
+    fast_method("is_fallthrough", &is_fallthrough, "is_fallthrough(op, key)"),
+    {"is_alias_key", &alias_key, METH_O, "Whether a key stands for several."},
+    fast_method("is_included_in_alias", &included_in_alias, "is_included_in_alias(key, alias)"),
+    {"key_for_device", &device_key, METH_O, "The dense key of a device."},
+    {"key_parse", &parsed_key, METH_O, "The name of a key as tables print it."},
+    {"backends", &backends, METH_NOARGS, "[(device, key)] in rising priority."},
+    {"stubs", &stubs, METH_NOARGS, "[(name, signature, devices)]"},
+    {"_set_included", &exchange_keys<&ThreadState::included>, METH_O, nullptr},
+    {"_set_excluded", &exchange_excluded, METH_O, nullptr},
+    {}};
+
+}  // namespace
+
+bool add_dispatch_queries(PyObject* module) {
+  const Ref dispatch(PyObject_GetAttrString(module, "dispatch"));
+  return dispatch && PyModule_AddFunctions(dispatch.get(), g_functions) == 0 &&
+         add_key_set_type(dispatch.get());
+}
+
+}  // namespace tenon::python

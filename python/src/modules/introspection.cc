@@ -1,0 +1,312 @@
+// What a person asks the runtime: key sets, dispatcher tables, traces, which kernels ran, threads, strict
+// mode.
+#include <fmt/format.h>
+
+#include "backends/cpu/cpu_target.h"
+#include "python/src/call/overload.h"
+#include "python/src/call/parser.h"
+#include "python/src/call/spread.h"
+#include "python/src/module_parts.h"
+#include "python/src/ops/key_set_object.h"
+#include "tenon/core/copy_report.h"
+#include "tenon/core/kernel_report.h"
+#include "tenon/core/parallel.h"
+#include "tenon/core/strict.h"
+#include "tenon/dispatch/dispatcher.h"
+#include "tenon/iter/promotion.h"
+
+namespace tenon::python {
+namespace {
+
+std::string text_argument(const char* function, PyObject* o) {
+  std::string_view text;
+  if (!parse_text(o, text)) wrong_type(function, "name", "str", o);
+  return std::string(text);
+}
+
+const Tensor& tensor_argument(const char* function, PyObject* o) {
+  if (!is_tensor(o)) wrong_type(function, "input", "a Tensor", o);
+  return tensor_of(o);
+}
+
+/// "aten::add.Tensor"; "add.Tensor" means aten's.
+OperatorHandle operator_argument(const char* function, PyObject* o) {
+  std::string name = text_argument(function, o);
+  if (name.find("::") == std::string::npos) name = "aten::" + name;
+  return Dispatcher::singleton().find_schema_or_throw_full(name);
+}
+
+PyObject* list_of(const std::vector<std::string>& texts) {
+  Ref list(checked(PyList_New(0)));
+  for (const std::string& text : texts) {
+    const Ref item(checked(to_python(text)));
+    if (PyList_Append(list.get(), item.get()) < 0) throw PythonError();
+  }
+  return list.release();
+}
+
+// tenon._C.dispatch
+
+PyObject* key_set(PyObject*, PyObject* o) {
+  return guarded([&] { return to_python(to_string(tensor_argument("key_set", o).key_set())); });
+}
+PyObject* operators(PyObject*, PyObject*) {
+  return guarded([&] { return list_of(Dispatcher::singleton().operator_names()); });
+}
+PyObject* all_operators(PyObject*, PyObject*) {
+  return guarded([&] { return list_of(Dispatcher::singleton().operator_names(Dispatcher::Listed::No)); });
+}
+PyObject* schema_text(PyObject*, PyObject* o) {
+  return guarded([&] { return to_python(schema::to_string(operator_argument("schema", o).schema())); });
+}
+PyObject* dump(PyObject*, PyObject* o) {
+  return guarded(
+      [&] { return to_python(Dispatcher::singleton().dump_registrations(operator_argument("dump", o))); });
+}
+PyObject* table(PyObject*, PyObject* o) {
+  return guarded(
+      [&] { return to_python(Dispatcher::singleton().dump_table(operator_argument("table", o))); });
+}
+PyObject* has_kernel(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject*) {
+  return guarded([&] {
+    TENON_CHECK(n == 1 || n == 2, Type, "has_kernel() takes an operator's name and, or not, a key's name");
+    if (n == 1)
+      return PyBool_FromLong(Dispatcher::singleton().has_kernel(operator_argument("has_kernel", args[0])));
+    const auto key = key_asked_for(text_argument("has_kernel", args[1]));
+    const OperatorHandle op = operator_argument("has_kernel", args[0]);
+    return PyBool_FromLong(key && Dispatcher::singleton().has_kernel(op, *key));
+  });
+}
+PyObject* trace(PyObject*, PyObject* on) {
+  return guarded([&] {
+    set_dispatch_trace(flag(on));
+    return Py_NewRef(Py_None);
+  });
+}
+
+// Lines of diagnostics go to the function that is set, from any thread.
+PyObject* g_sink = nullptr;
+
+void write_to_sink(std::string_view line) {
+  const HoldGil gil;
+  if (!g_sink) return;
+  const Ref text(to_python(line));
+  const Ref result(text ? PyObject_CallOneArg(g_sink, text.get()) : nullptr);
+  if (!result) PyErr_WriteUnraisable(g_sink);
+}
+
+PyObject* set_sink(PyObject*, PyObject* function) {
+  return guarded([&] {
+    if (function != Py_None && !PyCallable_Check(function))
+      wrong_type("set_sink", "function", "callable", function);
+    PyObject* old = std::exchange(g_sink, function == Py_None ? nullptr : Py_NewRef(function));
+    set_diagnostic_sink(g_sink ? [](std::string_view line) { write_to_sink(line); } : DiagnosticSink{});
+    Py_XDECREF(old);
+    return Py_NewRef(Py_None);
+  });
+}
+
+PyMethodDef g_dispatch_functions[] = {
+    {"key_set", &key_set, METH_O, "The keys that a tensor brings to a call, in rising priority."},
+    {"operators", &operators, METH_NOARGS, "Full names of all operators that somebody declared."},
+    {"all_operators", &all_operators, METH_NOARGS,
+     "The same and derivatives that were made from them at their first use (aten::silu_backward.self)."},
+    {"schema", &schema_text, METH_O, "The schema of an operator."},
+    {"dump", &dump, METH_O, "The registrations of an operator, with file and line."},
+    {"table", &table, METH_O, "The computed table of an operator."},
+    fast_method("has_kernel", &has_kernel, "has_kernel(op, key=None)"),
+    {"trace", &trace, METH_O, "Switches the trace of calls on or off."},
+    {"set_sink", &set_sink, METH_O,
+     "Sends diagnostics, line by line, to a function; None for standard error."},
+    {}};
+
+// tenon._C
+
+PyObject* describe(PyObject*, PyObject* o) {
+  return guarded([&] {
+    const Tensor& t = tensor_argument("describe", o);
+    const Storage& s = t.storage();
+    const Allocator* allocator = s->allocator();
+    return to_python(fmt::format(
+        "Tensor of {} on {}, {}\n  sizes {}, strides {}, offset {}{}\n  keys {}\n  storage at {:#x}: {} "
+        "bytes from {}, "
+        "version {}, shared by {}\n  use count {}{}",
+        name(t.dtype()), to_string(t.device()), name(t.layout()), to_string(t.sizes()),
+        to_string(t.strides()), t.storage_offset(), t.is_contiguous() ? ", contiguous" : "",
+        to_string(t.key_set()), s.address(), s.nbytes(), allocator ? allocator->name() : "outside",
+        s.version(), s.use_count(), t.use_count(), t.is_view() ? ", a view" : ""));
+  });
+}
+
+PyObject* set_threads(PyObject*, PyObject* o) {
+  return guarded([&] {
+    int64_t n = 0;
+    if (!parse_int(o, n)) wrong_type("set_num_threads", "n", "int", o);
+    TENON_CHECK(n >= 1 && n <= 1 << 16, Value, fmt::format("set_num_threads: {} threads", n));
+    set_num_threads(static_cast<int>(n));
+    return Py_NewRef(Py_None);
+  });
+}
+PyObject* get_threads(PyObject*, PyObject*) { return PyLong_FromLong(num_threads()); }
+
+PyObject* strict_on(PyObject*, PyObject* on) {
+  return guarded([&] {
+    set_strict(flag(on));
+    return Py_NewRef(Py_None);
+  });
+}
+
+PyObject* report_kernels(PyObject*, PyObject* on) {
+  return guarded([&] {
+    set_kernel_reporting(flag(on));
+    return Py_NewRef(Py_None);
+  });
+}
+PyObject* last_kernel_run(PyObject*, PyObject*) {
+  const KernelReport report = last_kernel();
+  if (!report.op) Py_RETURN_NONE;
+  return Py_BuildValue("(ss)", report.op, report.kernel);
+}
+PyObject* kernel_list(PyObject*, PyObject*) {
+  return guarded([&] {
+    Ref list(checked(PyList_New(0)));
+    for (const KernelCount& c : kernel_counts()) {
+      const Ref row(checked(Py_BuildValue("(ssK)", c.report.op, c.report.kernel, c.calls)));
+      if (PyList_Append(list.get(), row.get()) < 0) throw PythonError();
+    }
+    return list.release();
+  });
+}
+
+PyObject* kernels_outside_calls(PyObject*, PyObject*) {
+  return guarded([&] {
+    Ref list(checked(PyList_New(0)));
+    for (const KernelCount& c : kernel_counts()) {
+      if (c.outside == 0) continue;
+      const Ref row(checked(Py_BuildValue("(ssK)", c.report.op, c.report.kernel, c.outside)));
+      if (PyList_Append(list.get(), row.get()) < 0) throw PythonError();
+    }
+    return list.release();
+  });
+}
+
+/// A seed as PyTorch takes it: from -2^63 to 2^64 - 1, negative ones by their bits.
+uint64_t seed_value(PyObject* o) {
+  int overflow = 0;
+  const long long value = PyLong_AsLongLongAndOverflow(o, &overflow);
+  if (value == -1 && PyErr_Occurred()) throw PythonError();
+  if (overflow == 0) return static_cast<uint64_t>(value);
+  const unsigned long long large = overflow > 0 ? PyLong_AsUnsignedLongLong(o) : 0;
+  const bool fits = overflow > 0 && !PyErr_Occurred();
+  PyErr_Clear();
+  TENON_CHECK(fits, Value, "manual_seed: a seed lies between -2^63 and 2^64 - 1");
+  return large;
+}
+
+PyObject* seed(PyObject*, PyObject* o) {
+  return guarded([&] {
+    manual_seed(seed_value(o));
+    return wrap(default_generator());
+  });
+}
+
+PyObject* set_default(PyObject*, PyObject* o) {
+  return guarded([&] {
+    const auto dtype = as_dtype(o);
+    if (!dtype) wrong_type("set_default_dtype", "d", "a dtype", o);
+    set_default_dtype(*dtype);
+    return Py_NewRef(Py_None);
+  });
+}
+
+PyObject* argument_types() {
+  return guarded([] {
+    Ref types(checked(PyDict_New()));
+    tenon::detail::for_each_base([&]<BaseType b>() {
+      if (!PythonValue<b>::passes) return;
+      const schema::BaseTypeInfo& info = schema::base_type_info(b);
+      const Ref name(checked(to_python(info.name))), type(checked(to_python(info.returned)));
+      if (PyDict_SetItem(types.get(), name.get(), type.get()) < 0) throw PythonError();
+    });
+    return types.release();
+  });
+}
+
+PyObject* can_cast_to(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject* keywords) {
+  return guarded([&] {
+    static constexpr const char* kNames[] = {"from_", "to"};
+    const auto [from, to] = spread("can_cast", kNames, 2, args, n, keywords);
+    TENON_CHECK(given(from) && given(to) && as_dtype(from) && as_dtype(to), Type,
+                "can_cast() takes two dtypes");
+    return PyBool_FromLong(can_cast(*as_dtype(from), *as_dtype(to)));
+  });
+}
+
+PyObject* result_type_of(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject* keywords) {
+  return guarded([&] {
+    static constexpr const char* kNames[] = {"tensor1", "tensor2"};
+    const auto operands = spread("result_type", kNames, 2, args, n, keywords);
+    Promotion promotion;
+    for (size_t i = 0; i < 2; ++i) {
+      PyObject* o = operands[i];
+      Scalar number;
+      if (given(o) && is_tensor(o))
+        promotion.add(tensor_of(o));
+      else if (given(o) && parse_scalar(o, number))
+        promotion.add(number);
+      else
+        wrong_type("result_type", kNames[i], "a Tensor or a number", o ? o : Py_None);
+    }
+    return wrap(promotion.common());
+  });
+}
+
+PyObject* promote(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject*) {
+  return guarded([&] {
+    TENON_CHECK(n == 2 && as_dtype(args[0]) && as_dtype(args[1]), Type, "promote_types() takes two dtypes");
+    return wrap(promote_types(*as_dtype(args[0]), *as_dtype(args[1])));
+  });
+}
+
+PyMethodDef g_functions[] = {
+    {"describe", &describe, METH_O, "All that a tensor is: geometry, keys, storage."},
+    {"set_num_threads", &set_threads, METH_O, "Threads that kernels may use."},
+    {"get_num_threads", &get_threads, METH_NOARGS, "Threads that kernels may use."},
+    {"set_strict", &strict_on, METH_O,
+     "Keeps vendors' kernels out, so that results have the same bits anywhere."},
+    {"is_strict", [](PyObject*, PyObject*) { return PyBool_FromLong(is_strict()); }, METH_NOARGS,
+     "Whether vendors' kernels are kept out."},
+    {"set_kernel_reporting", &report_kernels, METH_O, "Records which kernels run, from now on or no longer."},
+    {"last_kernel", &last_kernel_run, METH_NOARGS, "(operator, kernel) of this thread's last one, or None."},
+    {"kernel_counts", &kernel_list, METH_NOARGS,
+     "(operator, kernel, calls) for all that ran while recording."},
+    {"kernels_outside_calls", &kernels_outside_calls, METH_NOARGS,
+     "(operator, kernel, calls) for those that ran while no traced call was open: with the dispatch trace "
+     "on, past "
+     "the dispatcher."},
+    {"cpu_target_name",
+     [](PyObject*, PyObject*) { return guarded([] { return to_python(cpu::cpu_target_name()); }); },
+     METH_NOARGS, "The instruction set that kernels run on."},
+    {"hidden_copies", [](PyObject*, PyObject*) { return PyLong_FromLongLong(hidden_copies()); }, METH_NOARGS,
+     "Copies that operators made unasked, so far."},
+    {"manual_seed", &seed, METH_O, "Seeds the default generator and returns it."},
+    {"_argument_types", [](PyObject*, PyObject*) { return argument_types(); }, METH_NOARGS,
+     "The schema language's types of arguments, each with the name of its type here."},
+    {"get_default_dtype", [](PyObject*, PyObject*) { return wrap(default_dtype()); }, METH_NOARGS,
+     "The dtype of Python floats."},
+    {"set_default_dtype", &set_default, METH_O, "Sets the dtype of Python floats."},
+    fast_method("result_type", &result_type_of, "The dtype of an operation on two tensors or numbers."),
+    fast_method("can_cast", &can_cast_to, "Whether values of a dtype may be stored in another."),
+    fast_method("promote_types", &promote, "The smallest dtype that holds two others."),
+    {}};
+
+}  // namespace
+
+bool add_introspection(PyObject* module) {
+  PyObject* dispatch = PyModule_New("tenon._C.dispatch");
+  if (!dispatch || PyModule_AddFunctions(dispatch, g_dispatch_functions) < 0) return false;
+  return PyModule_AddObject(module, "dispatch", dispatch) == 0 &&
+         PyModule_AddFunctions(module, g_functions) == 0;
+}
+
+}  // namespace tenon::python

@@ -1,0 +1,97 @@
+// tenon._C._memory: what the host's allocator counts and keeps, for tenon.cpu.
+#include <fmt/core.h>
+
+#include "python/src/call/parser.h"
+#include "python/src/call/spread.h"
+#include "python/src/exchange/from_data.h"
+#include "python/src/interpreter/errors.h"
+#include "python/src/interpreter/gil.h"
+#include "python/src/module_parts.h"
+#include "tenon/core/allocator.h"
+#include "tenon/core/host_memory.h"
+
+namespace tenon::python {
+namespace {
+
+void set_number(PyObject* dict, const std::string& key, int64_t value) {
+  const Ref number(checked(PyLong_FromLongLong(value)));
+  if (PyDict_SetItemString(dict, key.c_str(), number.get()) < 0) throw PythonError();
+}
+
+PyObject* memory_stats(PyObject*, PyObject*) {
+  return guarded([&] {
+    const MemoryStats stats = cpu_memory_stats();
+    Ref dict(checked(PyDict_New()));
+    const auto add = [&](const char* name, const MemoryStat& stat) {
+      set_number(dict.get(), fmt::format("{}.all.allocated", name), stat.allocated);
+      set_number(dict.get(), fmt::format("{}.all.current", name), stat.current);
+      set_number(dict.get(), fmt::format("{}.all.freed", name), stat.freed);
+      set_number(dict.get(), fmt::format("{}.all.peak", name), stat.peak);
+    };
+    add("active", stats.active);
+    add("active_bytes", stats.active_bytes);
+    add("allocated_bytes", stats.allocated_bytes);
+    add("allocation", stats.allocation);
+    set_number(dict.get(), "num_alloc_retries", stats.num_alloc_retries);
+    set_number(dict.get(), "num_ooms", stats.num_ooms);
+    add("reserved_bytes", stats.reserved_bytes);
+    return dict.release();
+  });
+}
+
+PyObject* reset_peaks(PyObject*, PyObject*) {
+  reset_cpu_peak_memory_stats();
+  Py_RETURN_NONE;
+}
+
+PyObject* reset_sums(PyObject*, PyObject*) {
+  reset_cpu_accumulated_memory_stats();
+  Py_RETURN_NONE;
+}
+
+PyObject* empty_cache(PyObject*, PyObject*) {
+  size_t emptied = 0;
+  {
+    const ReleaseGil released;
+    emptied = empty_cpu_cache();
+  }
+  return PyLong_FromSize_t(emptied);
+}
+
+PyObject* cache_limit(PyObject*, PyObject*) { return PyLong_FromSize_t(cpu_cache_limit()); }
+
+PyObject* set_cache_limit(PyObject*, PyObject* o) {
+  return guarded([&] {
+    int64_t n = 0;
+    if (!parse_int(o, n)) wrong_type("set_cache_limit", "nbytes", "int", o);
+    TENON_CHECK(n >= 0, Value, fmt::format("set_cache_limit: nbytes must not be negative, got {}", n));
+    set_cpu_cache_limit(static_cast<size_t>(n));
+    return Py_NewRef(Py_None);
+  });
+}
+
+PyObject* memory_info(PyObject*, PyObject*) {
+  const HostMemory memory = host_memory();
+  return Py_BuildValue("(KK)", static_cast<unsigned long long>(memory.obtainable()),
+                       static_cast<unsigned long long>(memory.total));
+}
+
+PyMethodDef g_methods[] = {
+    {"memory_stats", &memory_stats, METH_NOARGS, "The allocator's counts, by PyTorch's keys."},
+    {"reset_peak_memory_stats", &reset_peaks, METH_NOARGS, "Peaks start again from what is current."},
+    {"reset_accumulated_memory_stats", &reset_sums, METH_NOARGS, "Sums start again from zero."},
+    {"empty_cache", &empty_cache, METH_NOARGS, "Gives kept blocks back; how many bytes that were."},
+    {"cache_limit", &cache_limit, METH_NOARGS, "Bytes that may be kept."},
+    {"set_cache_limit", &set_cache_limit, METH_O, "Sets how many bytes may be kept."},
+    {"mem_get_info", &memory_info, METH_NOARGS, "Bytes that can be had, and all there are."},
+    {}};
+
+}  // namespace
+
+bool add_memory(PyObject* module) {
+  PyObject* memory = PyModule_New("tenon._C._memory");
+  if (!memory || PyModule_AddFunctions(memory, g_methods) < 0) return false;
+  return PyModule_AddObject(module, "_memory", memory) == 0;
+}
+
+}  // namespace tenon::python

@@ -1,0 +1,235 @@
+// tenon._C._Library: registrations made from Python, which go when the object does. What users see is
+// python/tenon/library.py.
+#include "tenon/dispatch/library.h"
+
+#include <fmt/format.h>
+
+#include <memory>
+#include <unordered_set>
+
+#include "python/src/call/parser.h"
+#include "python/src/call/spread.h"
+#include "python/src/module_parts.h"
+#include "python/src/ops/key_set_object.h"
+#include "python/src/ops/python_autograd.h"
+#include "python/src/ops/python_kernel.h"
+#include "tenon/autograd/fallback.h"
+
+namespace tenon::python {
+namespace {
+
+struct LibraryObject {
+  PyObject_HEAD std::unique_ptr<Library> value;
+};
+PyTypeObject g_type = {PyVarObject_HEAD_INIT(nullptr, 0)};
+
+std::unique_ptr<Library>& value_of(PyObject* o) noexcept {
+  return reinterpret_cast<LibraryObject*>(o)->value;
+}
+Library& library_of(PyObject* o) {
+  TENON_CHECK(value_of(o), Runtime, "Library: it was destroyed; make another");
+  return *value_of(o);
+}
+
+std::string text_of(const char* function, const char* argument, PyObject* o) {
+  std::string_view text;
+  if (!parse_text(o, text)) wrong_type(function, argument, "str", o);
+  return std::string(text);
+}
+
+/// Where a registration was written. The dispatcher keeps the text for ever.
+SourceLocation place(const char* function, PyObject* file, PyObject* line) {
+  static auto& files = *new std::unordered_set<std::string>;
+  int64_t number = 0;
+  if (!parse_int(line, number)) wrong_type(function, "line", "int", line);
+  return {files.insert(text_of(function, "file", file)).first->c_str(), static_cast<int>(number)};
+}
+
+void check_count(const char* function, Py_ssize_t given, Py_ssize_t expected) {
+  TENON_CHECK(given == expected, Type,
+              fmt::format("{} takes {} arguments, got {}", function, expected, given));
+}
+
+PyObject* construct(PyTypeObject* type, PyObject* args, PyObject*) {
+  return guarded([&]() -> PyObject* {
+    check_count("_Library", PyTuple_GET_SIZE(args), 5);
+    const auto arg = [&](Py_ssize_t i) { return PyTuple_GET_ITEM(args, i); };
+    const std::string kind = text_of("Library", "kind", arg(1));
+    TENON_CHECK(kind == "DEF" || kind == "IMPL" || kind == "FRAGMENT", Value,
+                fmt::format("Library: kind is '{}', expected 'DEF', 'IMPL' or 'FRAGMENT'", kind));
+    auto library = std::make_unique<Library>(kind == "DEF"    ? Library::Kind::Def
+                                             : kind == "IMPL" ? Library::Kind::Impl
+                                                              : Library::Kind::Fragment,
+                                             text_of("Library", "ns", arg(0)),
+                                             text_of("Library", "dispatch_key", arg(2)),
+                                             place("Library", arg(3), arg(4)));
+    PyObject* self = checked(type->tp_alloc(type, 0));
+    new (&value_of(self)) std::unique_ptr<Library>(std::move(library));
+    return self;
+  });
+}
+
+void dealloc(PyObject* o) {
+  value_of(o).~unique_ptr();
+  Py_TYPE(o)->tp_free(o);
+}
+
+/// define(schema, file, line)
+PyObject* define(PyObject* o, PyObject* const* args, Py_ssize_t n, PyObject*) {
+  return guarded([&] {
+    check_count("define", n, 3);
+    const std::string text = text_of("define", "schema", args[0]);
+    library_of(o).def(text, place("define", args[1], args[2]));
+    return Py_NewRef(Py_None);
+  });
+}
+
+/// impl(name, key, function, with_keyset, file, line); function None: the key steps aside.
+PyObject* impl(PyObject* o, PyObject* const* args, Py_ssize_t n, PyObject*) {
+  return guarded([&] {
+    check_count("impl", n, 6);
+    const std::string name = text_of("impl", "name", args[0]);
+    const DispatchKey key = key_to_fill(text_of("impl", "dispatch_key", args[1]));
+    const SourceLocation where = place("impl", args[4], args[5]);
+    if (args[2] == Py_None) {
+      library_of(o).impl(name, key, CppFunction::make_fallthrough(), where);
+      return Py_NewRef(Py_None);
+    }
+    if (!PyCallable_Check(args[2])) wrong_type("impl", "fn", "callable", args[2]);
+    auto kernel = std::make_shared<PythonKernel>(args[2], key, where, flag(args[3]));
+    library_of(o).impl(name, key, CppFunction::from_closure(std::move(kernel), &enter_python_kernel), where);
+    return Py_NewRef(Py_None);
+  });
+}
+
+/// "ScaledAbsBackward0", as for the operators of the YAML files.
+std::string node_name(const std::string& op) {
+  std::string out;
+  bool upper = true;
+  for (const char c : op.substr(0, op.find('.'))) {
+    if (c == '_') {
+      upper = true;
+      continue;
+    }
+    out += upper ? static_cast<char>(std::toupper(static_cast<unsigned char>(c))) : c;
+    upper = false;
+  }
+  return out + "Backward0";
+}
+
+/// autograd(name, backward or None, setup_context or None, file, line)
+PyObject* autograd_formula(PyObject* o, PyObject* const* args, Py_ssize_t n, PyObject*) {
+  return guarded([&] {
+    check_count("autograd", n, 5);
+    const std::string name = text_of("register_autograd", "op", args[0]);
+    const auto function = [&](PyObject* f, const char* what) -> PyObject* {
+      if (f == Py_None) return nullptr;
+      if (!PyCallable_Check(f)) wrong_type("register_autograd", what, "callable", f);
+      return f;
+    };
+    const SourceLocation where = place("register_autograd", args[3], args[4]);
+    auto derivative = std::make_shared<PythonAutograd>(
+        function(args[1], "backward"), function(args[2], "setup_context"), where, node_name(name));
+    library_of(o).impl(name, kAutogradAlias,
+                       CppFunction::from_closure(std::move(derivative), &enter_python_autograd), where);
+    return Py_NewRef(Py_None);
+  });
+}
+
+/// not_differentiable(name, file, line)
+PyObject* not_differentiable(PyObject* o, PyObject* const* args, Py_ssize_t n, PyObject*) {
+  return guarded([&] {
+    check_count("not_differentiable", n, 3);
+    const std::string name = text_of("register_not_differentiable", "op", args[0]);
+    library_of(o).impl(name, kAutogradAlias, autograd::not_differentiable(),
+                       place("register_not_differentiable", args[1], args[2]));
+    return Py_NewRef(Py_None);
+  });
+}
+
+PyObject* destroy(PyObject* o, PyObject*) {
+  // Kernels die here, and with them Python objects that may run anything: `value` is empty by then.
+  const std::unique_ptr<Library> dying = std::move(value_of(o));
+  Py_RETURN_NONE;
+}
+
+PyMethodDef g_methods[] = {fast_method("define", &define),
+                           fast_method("impl", &impl),
+                           fast_method("autograd", &autograd_formula),
+                           fast_method("not_differentiable", &not_differentiable),
+                           {"destroy", &destroy, METH_NOARGS, nullptr},
+                           {}};
+
+/// A schema as Python looks at it: (text, name, [(argument, type, keyword-only, has default, writes)],
+/// [(type, writes, aliases)]).
+PyObject* describe_schema(const schema::FunctionSchema& s) {
+  Ref arguments(checked(PyList_New(0))), returns(checked(PyList_New(0)));
+  for (const schema::Argument& a : s.arguments) {
+    const Ref row(checked(Py_BuildValue(
+        "(ssNNN)", schema::python_name(a).c_str(), to_string(a.type).c_str(), PyBool_FromLong(a.kwarg_only),
+        PyBool_FromLong(a.default_value.given()), PyBool_FromLong(a.is_write()))));
+    if (PyList_Append(arguments.get(), row.get()) < 0) throw PythonError();
+  }
+  for (const schema::Return& r : s.returns) {
+    const Ref row(checked(Py_BuildValue("(sNN)", to_string(r.type).c_str(), PyBool_FromLong(r.is_write()),
+                                        PyBool_FromLong(r.alias.has_value()))));
+    if (PyList_Append(returns.get(), row.get()) < 0) throw PythonError();
+  }
+  return Py_BuildValue("(ssOO)", schema::to_string(s).c_str(), s.full_name().c_str(), arguments.get(),
+                       returns.get());
+}
+
+/// _parse_schema(text)
+PyObject* parse_schema_text(PyObject*, PyObject* text) {
+  return guarded(
+      [&] { return describe_schema(schema::parse_schema(text_of("parse_schema", "schema", text))); });
+}
+
+/// _op_schema("ns::name.overload"); None where nobody declared it.
+PyObject* op_schema(PyObject*, PyObject* name) {
+  return guarded([&]() -> PyObject* {
+    const std::string full = text_of("_op_schema", "name", name);
+    const size_t scope = full.find("::");
+    const size_t dot = full.find('.', scope == std::string::npos ? 0 : scope);
+    const auto op = Dispatcher::singleton().find_op(full.substr(0, dot),
+                                                    dot == std::string::npos ? "" : full.substr(dot + 1));
+    if (!op) return Py_NewRef(Py_None);
+    return describe_schema(op->schema());
+  });
+}
+
+PyObject* load(PyObject*, PyObject* path) {
+  return guarded([&] {
+    load_library(text_of("load_library", "path", path));
+    return Py_NewRef(Py_None);
+  });
+}
+PyObject* unload(PyObject*, PyObject* path) {
+  return guarded([&] {
+    unload_library(text_of("unload_library", "path", path));
+    return Py_NewRef(Py_None);
+  });
+}
+
+PyMethodDef g_functions[] = {{"_parse_schema", &parse_schema_text, METH_O, nullptr},
+                             {"_op_schema", &op_schema, METH_O, nullptr},
+                             {"_load_library", &load, METH_O, nullptr},
+                             {"_unload_library", &unload, METH_O, nullptr},
+                             {}};
+
+}  // namespace
+
+bool add_library(PyObject* module) {
+  PyTypeObject& t = g_type;
+  t.tp_name = "tenon._C._Library";
+  t.tp_basicsize = sizeof(LibraryObject);
+  t.tp_flags = Py_TPFLAGS_DEFAULT;
+  t.tp_new = &construct;
+  t.tp_dealloc = &dealloc;
+  t.tp_methods = g_methods;
+  return PyType_Ready(&t) == 0 &&
+         PyModule_AddObjectRef(module, "_Library", reinterpret_cast<PyObject*>(&t)) == 0 &&
+         PyModule_AddFunctions(module, g_functions) == 0 && add_op_context(module) && add_op_objects(module);
+}
+
+}  // namespace tenon::python

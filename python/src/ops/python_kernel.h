@@ -1,0 +1,31 @@
+// PythonKernel: a Python function as a kernel. Used by registration (library_object.cc) and by calls that
+// meet one in an operator's table.
+#pragma once
+
+#include "python/src/ops/op_call.h"
+#include "tenon/dispatch/dispatcher.h"
+
+namespace tenon::python {
+
+/// Registered as a closure. Removed only by who holds the interpreter lock, so that calls, which hold it as
+/// well, need no other.
+struct PythonKernel final : tenon::detail::ClosureBase {
+  PythonKernel(PyObject* f, DispatchKey key, SourceLocation where, bool with_keys)
+      : function(Py_NewRef(f)), key(key), where(where), with_keys(with_keys) {}
+  ~PythonKernel() override;
+
+  /// Runs the function and checks what it returns.
+  Ref run(OpCall& call, DispatchKeySet keys);
+
+  PyObject* function;
+  DispatchKey key;
+  SourceLocation where;
+  bool with_keys;  ///< The function takes the call's key set first.
+  /// What its last call was checked against: null before the operator is declared.
+  const OpSchema* schema = nullptr;
+};
+
+/// How calls that are boxed enter a PythonKernel, and how it is told from other closures.
+void enter_python_kernel(const Kernel& kernel, const OperatorHandle& op, DispatchKeySet keys, Stack& stack);
+
+}  // namespace tenon::python

@@ -1,6 +1,0 @@
-// The calls of a share of the operators' C++ signatures.
-#include "python/src/call.h"
-
-namespace tenon::python {
-#include "python/signatures_1.inc"
-}  // namespace tenon::python

@@ -1,0 +1,42 @@
+// dtype, device, layout, memory_format, Generator and Size: the small objects that stand beside tensors in
+// calls. Used by the argument parser and by properties.
+#pragma once
+
+#include <optional>
+
+#include "python/src/interpreter/reference.h"
+#include "tenon/core/tensor.h"
+
+namespace tenon::python {
+
+// New references; the objects of dtypes, layouts and memory formats exist once each.
+
+PyObject* wrap(DType dtype) noexcept;
+PyObject* wrap(Device device) noexcept;
+PyObject* wrap(Layout layout) noexcept;
+PyObject* wrap(MemoryFormat format) noexcept;
+PyObject* wrap(const Generator& generator) noexcept;
+PyObject* wrap(const Scalar& scalar) noexcept;
+/// A tenon.Size.
+PyObject* wrap_size(IntArrayRef sizes) noexcept;
+/// A plain tuple.
+PyObject* wrap_tuple(IntArrayRef values) noexcept;
+
+/// From an object of the type, or what PyTorch takes in its place: Python's bool, int, float and complex as
+/// dtypes, a text as a device, with ValueError for a text that names none. Nothing for anything else, with no
+/// exception set.
+std::optional<DType> as_dtype(PyObject* o) noexcept;
+std::optional<Device> as_device(PyObject* o);
+std::optional<Layout> as_layout(PyObject* o) noexcept;
+std::optional<MemoryFormat> as_memory_format(PyObject* o) noexcept;
+/// Null for anything else.
+const Generator* as_generator(PyObject* o) noexcept;
+
+/// Null for anything else; properties.cc has the type.
+const Storage* as_storage(PyObject* o) noexcept;
+PyObject* wrap(Storage storage) noexcept;
+
+/// Adds the types, and an object for each dtype, layout and memory format, to the module.
+bool add_types(PyObject* module);
+
+}  // namespace tenon::python

@@ -1,0 +1,256 @@
+// Tensor's attributes and small methods: shape, dtype, strides, storage, repr; and UntypedStorage.
+#include <fmt/format.h>
+
+#include "python/src/call/parser.h"
+#include "python/src/call/spread.h"
+#include "python/src/module_parts.h"
+#include "python/src/tensor/tensor_parts.h"
+#include "tenon/generated/complex/functions.h"
+#include "tenon/generated/view/functions.h"
+#include "tenon/ops/print.h"
+
+namespace tenon::python {
+namespace {
+
+/// An attribute or a method without arguments that is a plain function of the tensor.
+template <auto f>
+PyObject* get(PyObject* o, void*) {
+  return guarded([&] { return f(tensor_of(o)); });
+}
+template <auto f>
+PyObject* call_plain(PyObject* o, PyObject*) {
+  return guarded([&] { return f(tensor_of(o)); });
+}
+
+PyObject* from_int(int64_t v) { return PyLong_FromLongLong(v); }
+PyObject* from_size(size_t v) { return PyLong_FromSize_t(v); }
+
+constexpr auto kShape = [](const Tensor& t) { return wrap_size(t.sizes()); };
+constexpr auto kDtype = [](const Tensor& t) { return wrap(t.dtype()); };
+constexpr auto kDevice = [](const Tensor& t) { return wrap(t.device()); };
+constexpr auto kLayout = [](const Tensor& t) { return wrap(t.layout()); };
+constexpr auto kNdim = [](const Tensor& t) { return from_int(t.dim()); };
+constexpr auto kNumel = [](const Tensor& t) { return from_int(t.numel()); };
+constexpr auto kItemsize = [](const Tensor& t) { return from_size(t.itemsize()); };
+// In Python's integers: an expanded tensor may have more bytes than 64 bits count.
+constexpr auto kNbytes = [](const Tensor& t) -> PyObject* {
+  const Ref numel(from_int(t.numel())), size(from_size(t.itemsize()));
+  return numel && size ? PyNumber_Multiply(numel.get(), size.get()) : nullptr;
+};
+constexpr auto kOffset = [](const Tensor& t) { return from_int(t.storage_offset()); };
+constexpr auto kDataPtr = [](const Tensor& t) { return from_size(reinterpret_cast<size_t>(t.data_ptr())); };
+constexpr auto kStrides = [](const Tensor& t) { return wrap_tuple(t.strides()); };
+constexpr auto kIsMeta = [](const Tensor& t) { return PyBool_FromLong(t.is_meta()); };
+constexpr auto kIsFloat = [](const Tensor& t) { return PyBool_FromLong(t.is_floating_point()); };
+constexpr auto kIsComplex = [](const Tensor& t) { return PyBool_FromLong(t.is_complex()); };
+constexpr auto kIsSigned = [](const Tensor& t) { return PyBool_FromLong(t.is_signed()); };
+constexpr auto kTransposed = [](const Tensor& t) { return wrap(t.numpy_T()); };
+constexpr auto kMatrixTransposed = [](const Tensor& t) { return wrap(t.mT()); };
+constexpr auto kVersion = [](const Tensor& t) {
+  TENON_CHECK(!t.impl()->is_inference(), Runtime,
+              "_version: Inference tensors do not track version counter.");
+  return PyLong_FromUnsignedLongLong(t._version());
+};
+constexpr auto kReal = [](const Tensor& t) { return wrap(tenon::real(t)); };
+constexpr auto kImag = [](const Tensor& t) { return wrap(tenon::imag(t)); };
+constexpr auto kMatrixAdjoint = [](const Tensor& t) { return wrap(tenon::conj(t.mT())); };
+
+/// x.real = values writes through the view.
+int set_real(PyObject* o, PyObject* value, void* imaginary) {
+  return guarded([&] {
+    const char* name = imaginary ? "imag" : "real";
+    Tensor part = imaginary ? tenon::imag(tensor_of(o)) : tenon::real(tensor_of(o));
+    Scalar number;
+    if (given(value) && is_tensor(value))
+      part.copy_(tensor_of(value));
+    else if (given(value) && parse_scalar(value, number))
+      part.fill_(number);
+    else
+      wrong_type(name, "value", "a Tensor or a number", value ? value : Py_None);
+    return 0;
+  });
+}
+
+PyObject* size(PyObject* o, PyObject* const* args, Py_ssize_t n, PyObject* keywords) {
+  return guarded([&] {
+    static constexpr const char* kNames[] = {"dim"};
+    const auto [dim] = spread("size", kNames, 1, args, n, keywords);
+    if (!given(dim)) return wrap_size(tensor_of(o).sizes());
+    int64_t d = 0;
+    if (!parse_int(dim, d)) wrong_type("size", "dim", "int", dim);
+    return from_int(tensor_of(o).size(d));
+  });
+}
+
+PyObject* stride(PyObject* o, PyObject* const* args, Py_ssize_t n, PyObject* keywords) {
+  return guarded([&] {
+    static constexpr const char* kNames[] = {"dim"};
+    const auto [dim] = spread("stride", kNames, 1, args, n, keywords);
+    if (!given(dim)) return wrap_tuple(tensor_of(o).strides());
+    int64_t d = 0;
+    if (!parse_int(dim, d)) wrong_type("stride", "dim", "int", dim);
+    return from_int(tensor_of(o).stride(d));
+  });
+}
+
+PyObject* is_contiguous(PyObject* o, PyObject* const* args, Py_ssize_t n, PyObject* keywords) {
+  return guarded([&] {
+    static constexpr const char* kNames[] = {"memory_format"};
+    const auto [format] = spread("is_contiguous", kNames, 0, args, n, keywords);
+    MemoryFormat wanted = MemoryFormat::Contiguous;
+    if (given(format)) {
+      const auto value = as_memory_format(format);
+      if (!value) wrong_type("is_contiguous", "memory_format", "a memory_format", format);
+      wanted = *value;
+    }
+    return PyBool_FromLong(tensor_of(o).is_contiguous(wanted));
+  });
+}
+
+PyObject* repr(PyObject* o) {
+  return guarded([&] {
+    std::string text = to_string(tensor_of(o));
+    if (Py_IS_TYPE(o, &tensor_type)) return to_python(text);
+    // A subclass says what it is, as PyTorch's Parameter does.
+    const char* name = Py_TYPE(o)->tp_name;
+    return PyUnicode_FromFormat("%s containing:\n%s", name, text.c_str());
+  });
+}
+
+PyObject* format(PyObject* o, PyObject* spec) {
+  return guarded([&]() -> PyObject* {
+    const Tensor& t = tensor_of(o);
+    if (t.dim() == 0 && !t.is_meta()) {
+      const Ref number(checked(wrap(t.item())));
+      return PyObject_Format(number.get(), spec);
+    }
+    if (PyUnicode_GetLength(spec) > 0) {
+      throw_error(ErrorKind::Type,
+                  fmt::format("format: only a 0-dim tensor takes a format, got {}", summary(t)));
+    }
+    return PyObject_Str(o);
+  });
+}
+
+// Storage
+
+struct StorageObject {
+  PyObject_HEAD Storage value;
+};
+PyTypeObject g_storage_type = {PyVarObject_HEAD_INIT(nullptr, 0)};
+Storage& storage_of(PyObject* o) noexcept { return reinterpret_cast<StorageObject*>(o)->value; }
+
+PyObject* storage(PyObject* o, PyObject*) { return wrap(tensor_of(o).storage()); }
+PyObject* storage_equal(PyObject* a, PyObject* b, int op) {
+  if (!Py_IS_TYPE(b, &g_storage_type) || (op != Py_EQ && op != Py_NE)) Py_RETURN_NOTIMPLEMENTED;
+  return PyBool_FromLong((storage_of(a) == storage_of(b)) == (op == Py_EQ));
+}
+
+PyMethodDef g_storage_methods[] = {
+    {"nbytes", [](PyObject* o, PyObject*) { return from_size(storage_of(o).nbytes()); }, METH_NOARGS,
+     "Bytes that are kept alive."},
+    {"size", [](PyObject* o, PyObject*) { return from_size(storage_of(o).nbytes()); }, METH_NOARGS, "Bytes."},
+    {"data_ptr", [](PyObject* o, PyObject*) { return from_size(storage_of(o).address()); }, METH_NOARGS,
+     "Where the first byte is."},
+    {"use_count",
+     [](PyObject* o, PyObject*) { return PyLong_FromUnsignedLong(storage_of(o).use_count() - 1); },
+     METH_NOARGS, "Tensors, and storages held elsewhere, that share it."},
+    {"resizable", [](PyObject* o, PyObject*) { return PyBool_FromLong(storage_of(o)->resizable()); },
+     METH_NOARGS, "Whether resize_ can grow it."},
+    {}};
+PyGetSetDef g_storage_attributes[] = {
+    {"device", [](PyObject* o, void*) { return wrap(storage_of(o)->device()); }, nullptr, nullptr, nullptr},
+    {}};
+
+PyGetSetDef g_attributes[] = {
+    {"shape", &get<kShape>, nullptr, "The sizes.", nullptr},
+    {"dtype", &get<kDtype>, nullptr, "The type of the elements.", nullptr},
+    {"device", &get<kDevice>, nullptr, "Where the elements are.", nullptr},
+    {"layout", &get<kLayout>, nullptr, "How they are arranged.", nullptr},
+    {"ndim", &get<kNdim>, nullptr, "The number of dimensions.", nullptr},
+    {"itemsize", &get<kItemsize>, nullptr, "Bytes of one element.", nullptr},
+    {"nbytes", &get<kNbytes>, nullptr, "Bytes of the elements, whatever the storage holds.", nullptr},
+    {"T", &get<kTransposed>, nullptr, "A view with all dimensions reversed.", nullptr},
+    {"mT", &get<kMatrixTransposed>, nullptr, "A view with the last two dimensions swapped.", nullptr},
+    {"mH", &get<kMatrixAdjoint>, nullptr, "The conjugate of mT.", nullptr},
+    {"real", &get<kReal>, &set_real, "A view of the real parts.", nullptr},
+    {"imag", &get<kImag>, &set_real, "A view of the imaginary parts.", const_cast<char*>("imag")},
+    {"is_meta", &get<kIsMeta>, nullptr, "Whether there are no elements, only their description.", nullptr},
+    {"_version", &get<kVersion>, nullptr, "Counts in-place writes to the storage.", nullptr},
+};
+PyMethodDef g_methods[] = {
+    fast_method("size", &size, "size(dim=None): the sizes, or one of them."),
+    fast_method("stride", &stride, "stride(dim=None): the strides in elements, or one of them."),
+    fast_method("is_contiguous", &is_contiguous, "Whether the elements lie one after another."),
+    {"strides", &call_plain<kStrides>, METH_NOARGS, "The strides in elements."},
+    {"dim", &call_plain<kNdim>, METH_NOARGS, "The number of dimensions."},
+    {"ndimension", &call_plain<kNdim>, METH_NOARGS, "The number of dimensions."},
+    {"numel", &call_plain<kNumel>, METH_NOARGS, "The number of elements."},
+    {"nelement", &call_plain<kNumel>, METH_NOARGS, "The number of elements."},
+    {"element_size", &call_plain<kItemsize>, METH_NOARGS, "Bytes of one element."},
+    {"storage_offset", &call_plain<kOffset>, METH_NOARGS, "Elements of the storage before the first."},
+    {"data_ptr", &call_plain<kDataPtr>, METH_NOARGS, "Where the first element is."},
+    {"is_floating_point", &call_plain<kIsFloat>, METH_NOARGS, "Whether the dtype is a real floating type."},
+    {"is_complex", &call_plain<kIsComplex>, METH_NOARGS, "Whether the dtype is complex."},
+    {"is_signed", &call_plain<kIsSigned>, METH_NOARGS, "Whether the dtype holds negative values."},
+    {"storage", &storage, METH_NOARGS, "The bytes behind the tensor, which views share."},
+    {"untyped_storage", &storage, METH_NOARGS, "The bytes behind the tensor, which views share."},
+    {"__format__", &format, METH_O, nullptr},
+};
+
+PyObject* is_tensor_function(PyObject*, PyObject* o) { return PyBool_FromLong(is_tensor(o)); }
+PyObject* is_complex_function(PyObject*, PyObject* o) {
+  if (!is_tensor(o)) return PyErr_Format(PyExc_TypeError, "is_complex() takes a Tensor");
+  return call_plain<kIsComplex>(o, nullptr);
+}
+PyObject* is_float_function(PyObject*, PyObject* o) {
+  if (!is_tensor(o)) return PyErr_Format(PyExc_TypeError, "is_floating_point() takes a Tensor");
+  return call_plain<kIsFloat>(o, nullptr);
+}
+PyObject* numel_function(PyObject*, PyObject* o) {
+  if (!is_tensor(o)) return PyErr_Format(PyExc_TypeError, "numel() takes a Tensor");
+  return call_plain<kNumel>(o, nullptr);
+}
+PyMethodDef g_functions[] = {
+    {"is_tensor", &is_tensor_function, METH_O, "Whether an object is a Tensor."},
+    {"is_floating_point", &is_float_function, METH_O, "See Tensor.is_floating_point."},
+    {"is_complex", &is_complex_function, METH_O, "See Tensor.is_complex."},
+    {"numel", &numel_function, METH_O, "See Tensor.numel."},
+    {}};
+
+}  // namespace
+
+const Storage* as_storage(PyObject* o) noexcept {
+  return Py_IS_TYPE(o, &g_storage_type) ? &storage_of(o) : nullptr;
+}
+PyObject* wrap(Storage storage) noexcept {
+  PyObject* s = g_storage_type.tp_alloc(&g_storage_type, 0);
+  if (s) new (&storage_of(s)) Storage(std::move(storage));
+  return s;
+}
+
+TensorPart property_part() {
+  tensor_type.tp_repr = &repr;
+  return {g_methods, g_attributes};
+}
+
+bool add_storage(PyObject* module) {
+  PyTypeObject& t = g_storage_type;
+  t.tp_name = "tenon.UntypedStorage";
+  t.tp_doc = "The bytes that tensors are views of, shared and counted.";
+  t.tp_basicsize = sizeof(StorageObject);
+  t.tp_flags = Py_TPFLAGS_DEFAULT;
+  t.tp_richcompare = &storage_equal;
+  t.tp_hash = [](PyObject* o) { return _Py_HashPointer(storage_of(o).operator->()); };
+  t.tp_methods = g_storage_methods;
+  t.tp_getset = g_storage_attributes;
+  t.tp_dealloc = [](PyObject* o) {
+    storage_of(o).~Storage();
+    Py_TYPE(o)->tp_free(o);
+  };
+  return PyType_Ready(&t) == 0 &&
+         PyModule_AddObjectRef(module, "UntypedStorage", reinterpret_cast<PyObject*>(&t)) == 0 &&
+         PyModule_AddFunctions(module, g_functions) == 0;
+}
+
+}  // namespace tenon::python

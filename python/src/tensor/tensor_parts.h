@@ -1,0 +1,30 @@
+// What tensor_type is put together from: each subject has its slots, methods and attributes in a file of its
+// own. Used by tensor_type.cc and those files only.
+#pragma once
+
+#include <span>
+
+#include "python/src/interpreter/reference.h"
+
+namespace tenon::python {
+
+struct TensorPart {
+  std::span<PyMethodDef> methods = {};
+  std::span<PyGetSetDef> attributes = {};
+};
+
+// Each fills the slots of tensor_type that it knows, and returns its methods and attributes.
+
+TensorPart object_part();      ///< Life and identity.
+TensorPart number_part();      ///< Arithmetic, comparison, conversion to Python numbers.
+TensorPart index_part();       ///< self[...], len, iteration.
+TensorPart property_part();    ///< shape, dtype, strides, storage, ...
+TensorPart conversion_part();  ///< to, item, tolist, numpy, copying, pickling.
+TensorPart dlpack_part();
+TensorPart autograd_part();  ///< grad, backward, requires_grad_, ...
+TensorPart operator_part();  ///< The generated methods of operators.
+
+/// Readies tensor_type and adds it to the module. A name that several parts have is the earliest part's.
+bool add_tensor_type(PyObject* module);
+
+}  // namespace tenon::python

@@ -4,6 +4,8 @@ import ast
 import pathlib
 import re
 
+import pytest
+
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 
 # From the lowest to the highest. A room may include itself and every room before it.
@@ -22,6 +24,11 @@ ROOMS = [
     "tenon/optim",
     "python/src",
 ]
+# The sub-rooms of a room, from the lowest to the highest: a header of one includes headers of itself and of those before it.
+# Sources are free: the type Tensor, for one, is put together from what all the others have.
+SUB_ROOMS = {
+    "python/src": ["interpreter", "tensor", "call", "autograd", "ops", "exchange", "modules"],
+}
 # What opgen prints belongs to the operators, save the declarations of Tensor's methods, which name types of core alone.
 GENERATED = "tenon/ops"
 GENERATED_ANYWHERE = {"tenon/generated/tensor_methods.inc"}
@@ -86,6 +93,25 @@ def violations():
 def test_every_room_includes_only_rooms_below_it():
     wrong = sorted(set(violations()))
     assert not wrong, "\n".join(f"{file} includes {target}" for file, target in wrong)
+
+
+def sub_room_of(room: str, path: str) -> str | None:
+    """The folder of a room that a file is in; None for the files that a room has beside its folders."""
+    parts = path.removeprefix(room + "/").split("/")
+    return parts[0] if path.startswith(room + "/") and len(parts) > 1 else None
+
+
+@pytest.mark.parametrize("room", SUB_ROOMS)
+def test_headers_of_a_sub_room_include_only_sub_rooms_below_it(room):
+    order = SUB_ROOMS[room]
+    folders = {f.name for f in (ROOT / room).iterdir() if f.is_dir() and [*f.rglob("*.h"), *f.rglob("*.cc")]}
+    assert folders == set(order)
+    wrong = []
+    for file, target in includes(room):
+        own, other = sub_room_of(room, file), sub_room_of(room, target)
+        if file.endswith(".h") and own and other and order.index(other) > order.index(own):
+            wrong.append(f"{file} includes {target}")
+    assert not wrong, "\n".join(wrong)
 
 
 def test_the_generator_knows_nothing_of_tensors():

@@ -7,6 +7,7 @@
 #include "tenon/core/device.h"
 #include "tenon/core/error.h"
 #include "tenon/dispatch/state.h"
+#include "tenon/schema/edit_distance.h"
 
 namespace tenon {
 namespace {
@@ -86,7 +87,6 @@ std::string_view name(CellSource source) noexcept {
 std::string did_you_mean(std::string_view name, const std::vector<std::string>& names) {
   const size_t allowed = std::max<size_t>(1, name.size() / 5);
   std::vector<std::pair<size_t, std::string_view>> near;
-  std::vector<size_t> row;
   for (const std::string& candidate : names) {
     if (candidate.starts_with(name) && !name.ends_with("::") && candidate[name.size()] == '.') {
       near.emplace_back(0, candidate);  // an overload of this very name
@@ -94,18 +94,8 @@ std::string did_you_mean(std::string_view name, const std::vector<std::string>& 
     }
     const size_t longer = std::max(candidate.size(), name.size());
     if (longer - std::min(candidate.size(), name.size()) > allowed) continue;
-    // Levenshtein distance, one row at a time.
-    row.resize(candidate.size() + 1);
-    for (size_t j = 0; j < row.size(); ++j) row[j] = j;
-    for (size_t i = 1; i <= name.size(); ++i) {
-      size_t diagonal = std::exchange(row[0], i);
-      for (size_t j = 1; j < row.size(); ++j) {
-        const size_t replaced = diagonal + (name[i - 1] != candidate[j - 1]);
-        diagonal = row[j];
-        row[j] = std::min({replaced, row[j] + 1, row[j - 1] + 1});
-      }
-    }
-    if (row.back() <= allowed) near.emplace_back(row.back(), candidate);
+    const size_t distance = schema::edit_distance(name, candidate);
+    if (distance <= allowed) near.emplace_back(distance, candidate);
   }
   if (near.empty()) return "";
   std::sort(near.begin(), near.end());

@@ -10,6 +10,7 @@
 
 #include "tenon/core/error.h"
 #include "tenon/expr/function.h"
+#include "tenon/schema/edit_distance.h"
 
 namespace tenon::expr {
 
@@ -18,21 +19,6 @@ namespace {
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 bool is_name_start(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
 bool is_name(char c) { return is_name_start(c) || is_digit(c); }
-
-size_t edit_distance(std::string_view a, std::string_view b) {
-  std::vector<size_t> row(b.size() + 1);
-  for (size_t j = 0; j <= b.size(); ++j) row[j] = j;
-  for (size_t i = 1; i <= a.size(); ++i) {
-    size_t diagonal = row[0];
-    row[0] = i;
-    for (size_t j = 1; j <= b.size(); ++j) {
-      const size_t above = row[j];
-      row[j] = std::min({above + 1, row[j - 1] + 1, diagonal + (a[i - 1] != b[j - 1])});
-      diagonal = above;
-    }
-  }
-  return row[b.size()];
-}
 
 struct InfixOp {
   std::string_view text;
@@ -288,7 +274,7 @@ class Parser {
     std::string_view best;
     size_t distance = 3;
     const auto consider = [&](std::string_view candidate) {
-      const size_t d = edit_distance(name, candidate);
+      const size_t d = schema::edit_distance(name, candidate);
       if (d < distance && d < candidate.size()) best = candidate, distance = d;
     };
     if (function) {

@@ -9,7 +9,6 @@ namespace {
 
 // Not <cctype>: its answers depend on the process's locale, and on char's sign.
 bool is_space(char c) noexcept { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
-bool is_digit(char c) noexcept { return c >= '0' && c <= '9'; }
 bool is_control(char c) noexcept { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; }
 bool continues_utf8(char c) noexcept { return (static_cast<unsigned char>(c) & 0xc0) == 0x80; }
 

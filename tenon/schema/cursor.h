@@ -7,6 +7,8 @@
 
 namespace tenon::schema {
 
+constexpr bool is_digit(char c) noexcept { return c >= '0' && c <= '9'; }
+
 /// Reads tokens from left to right; white space between tokens is skipped. Every failure throws Error{Value}.
 class Cursor {
  public:

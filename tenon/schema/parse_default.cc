@@ -23,8 +23,6 @@ struct Literal {
   const Word* word() const noexcept { return std::get_if<Word>(&value); }
 };
 
-bool is_digit(char c) noexcept { return c >= '0' && c <= '9'; }
-
 void take_digits(Cursor& cursor) {
   while (is_digit(cursor.peek_raw())) cursor.take_raw();
 }

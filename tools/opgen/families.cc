@@ -2,14 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <cctype>
-
 #include "tools/opgen/text.h"
 
 namespace tenon::opgen {
 namespace {
-
-bool is_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; }
 
 /// Calls `f(word, what stands before it, what stands behind it)` for every identifier of a text.
 template <class F>

@@ -3,13 +3,12 @@
 #include <fmt/format.h>
 
 #include <array>
-#include <cctype>
+
+#include "tools/opgen/text.h"
 
 namespace tenon::opgen {
 
 namespace {
-
-bool is_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; }
 
 // What follows a word: a call, or a member such as ".sizes".
 bool followed_by_call(const std::string& text, size_t at) {

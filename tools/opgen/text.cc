@@ -7,6 +7,8 @@
 
 namespace tenon::opgen {
 
+bool is_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; }
+
 std::string banner(std::string_view what) {
   return fmt::format("// {} Printed by opgen from tenon/ops/yaml; edit those files instead.\n", what);
 }

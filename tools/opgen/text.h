@@ -9,6 +9,8 @@
 
 namespace tenon::opgen {
 
+/// Whether a character may be part of an identifier.
+bool is_word(char c);
 /// The first line of every generated file.
 std::string banner(std::string_view what);
 /// A C++ string literal.

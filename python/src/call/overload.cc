@@ -67,8 +67,6 @@ bool looks_like_int(PyObject* o) noexcept {
   return PyLong_Check(o) || (PyIndex_Check(o) && (!is_tensor(o) || tensor_of(o).dim() == 0));
 }
 
-const char* type_name(PyObject* o) noexcept { return is_tensor(o) ? "Tensor" : Py_TYPE(o)->tp_name; }
-
 std::string type_names(const Arguments& a) {
   std::string out;
   const Py_ssize_t keywords = a.keywords ? PyTuple_GET_SIZE(a.keywords) : 0;

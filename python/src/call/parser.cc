@@ -58,8 +58,6 @@ double float_value(PyObject* o) {
   return value;
 }
 
-bool is_sequence(PyObject* o) noexcept { return PyTuple_Check(o) || PyList_Check(o); }
-
 /// Calls `take` with each item of a list or tuple until it says no.
 template <class F>
 bool for_each_item(PyObject* o, F&& take) {

@@ -26,6 +26,7 @@ struct Given {
   }
 };
 
+inline bool is_sequence(PyObject* o) noexcept { return PyTuple_Check(o) || PyList_Check(o); }
 bool is_numpy_array(PyObject* o) noexcept;
 /// A list or tuple of ints, a Size, a NumPy array of ints.
 bool parse_ints(PyObject* o, Dims& out);

@@ -1,6 +1,9 @@
 #include "python/src/call/spread.h"
 
-namespace tenon::python::detail {
+#include "python/src/call/python_value.h"
+
+namespace tenon::python {
+namespace detail {
 
 void spread(const char* function, const char* const* names, size_t count, size_t positional, PyObject** out,
             PyObject* const* args, Py_ssize_t num_args, PyObject* keywords) {
@@ -23,4 +26,18 @@ void spread(const char* function, const char* const* names, size_t count, size_t
   }
 }
 
-}  // namespace tenon::python::detail
+}  // namespace detail
+
+std::string text_argument(const char* function, const char* argument, PyObject* o) {
+  std::string_view text;
+  if (!parse_text(o, text)) wrong_type(function, argument, "str", o);
+  return std::string(text);
+}
+
+void check_count(const char* function, Py_ssize_t given, Py_ssize_t expected) {
+  TENON_CHECK(given == expected, Type,
+              std::string(function) + "() takes " + std::to_string(expected) + " arguments, got " +
+                  std::to_string(given));
+}
+
+}  // namespace tenon::python

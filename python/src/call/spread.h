@@ -44,4 +44,10 @@ inline bool given(PyObject* o) noexcept { return o && o != Py_None; }
                                    ", not " + Py_TYPE(got)->tp_name);
 }
 
+/// A str argument. Throws Error{Type} for anything else.
+std::string text_argument(const char* function, const char* argument, PyObject* o);
+
+/// Throws Error{Type} where a function that takes `expected` arguments got another number of them.
+void check_count(const char* function, Py_ssize_t given, Py_ssize_t expected);
+
 }  // namespace tenon::python

@@ -5,6 +5,7 @@
 #include "python/src/call/parser.h"
 #include "python/src/call/spread.h"
 #include "python/src/module_parts.h"
+#include "python/src/modules/operator_argument.h"
 #include "python/src/ops/key_set_object.h"
 #include "tenon/dispatch/dispatcher.h"
 #include "tenon/dispatch/stub.h"
@@ -12,26 +13,8 @@
 namespace tenon::python {
 namespace {
 
-std::string text_argument(const char* function, const char* argument, PyObject* o) {
-  std::string_view text;
-  if (!parse_text(o, text)) wrong_type(function, argument, "str", o);
-  return std::string(text);
-}
-
-/// "aten::add.Tensor"; "add.Tensor" means aten's.
-OperatorHandle operator_argument(const char* function, PyObject* o) {
-  std::string name = text_argument(function, "op", o);
-  if (name.find("::") == std::string::npos) name = "aten::" + name;
-  return Dispatcher::singleton().find_schema_or_throw_full(name);
-}
-
 std::optional<DispatchKey> key_argument(const char* function, PyObject* o) {
   return key_asked_for(text_argument(function, "key", o));
-}
-
-void check_count(const char* function, Py_ssize_t given, Py_ssize_t expected) {
-  TENON_CHECK(given == expected, Type,
-              fmt::format("{}() takes {} arguments, got {}", function, expected, given));
 }
 
 void append(PyObject* list, PyObject* row) {
@@ -42,7 +25,7 @@ void append(PyObject* list, PyObject* row) {
 PyObject* registrations(PyObject*, PyObject* o) {
   return guarded([&] {
     Ref list(checked(PyList_New(0)));
-    const auto all = Dispatcher::singleton().registrations(operator_argument("registrations", o));
+    const auto all = Dispatcher::singleton().registrations(operator_argument("registrations", "op", o));
     for (size_t i = 0; i < all.size(); ++i) {
       const KernelRegistration& r = all[i];
       const bool active = i == 0 || !(all[i - 1].key == r.key);
@@ -61,7 +44,7 @@ PyObject* computed_table(PyObject*, PyObject* o) {
   return guarded([&] {
     Ref list(checked(PyList_New(0)));
     for (const TableCell& cell :
-         Dispatcher::singleton().computed_table(operator_argument("computed_table", o))) {
+         Dispatcher::singleton().computed_table(operator_argument("computed_table", "op", o))) {
       append(list.get(),
              Py_BuildValue("(sssi)", key_name(cell.key).c_str(), std::string(name(cell.source)).c_str(),
                            cell.where.file, cell.where.line));
@@ -72,7 +55,7 @@ PyObject* computed_table(PyObject*, PyObject* o) {
 
 PyObject* defined_at(PyObject*, PyObject* o) {
   return guarded([&] {
-    const auto where = Dispatcher::singleton().defined_at(operator_argument("defined_at", o));
+    const auto where = Dispatcher::singleton().defined_at(operator_argument("defined_at", "op", o));
     return where ? checked(Py_BuildValue("(si)", where->file, where->line)) : Py_NewRef(Py_None);
   });
 }
@@ -81,7 +64,7 @@ PyObject* has_kernel_for_key(PyObject*, PyObject* const* args, Py_ssize_t n, PyO
   return guarded([&] {
     check_count("has_kernel_for_key", n, 2);
     const auto key = key_argument("has_kernel_for_key", args[1]);
-    const OperatorHandle op = operator_argument("has_kernel_for_key", args[0]);
+    const OperatorHandle op = operator_argument("has_kernel_for_key", "op", args[0]);
     return PyBool_FromLong(key && Dispatcher::singleton().has_kernel_for_key(op, *key));
   });
 }
@@ -92,7 +75,7 @@ PyObject* has_kernel_for_any_key(PyObject*, PyObject* const* args, Py_ssize_t n,
     const DispatchKeySet* keys = as_key_set(args[1]);
     if (!keys) wrong_type("has_kernel_for_any_key", "keys", "a DispatchKeySet", args[1]);
     return PyBool_FromLong(Dispatcher::singleton().has_kernel_for_any_key(
-        operator_argument("has_kernel_for_any_key", args[0]), *keys));
+        operator_argument("has_kernel_for_any_key", "op", args[0]), *keys));
   });
 }
 
@@ -100,7 +83,7 @@ PyObject* is_fallthrough(PyObject*, PyObject* const* args, Py_ssize_t n, PyObjec
   return guarded([&] {
     check_count("is_fallthrough", n, 2);
     const auto key = key_argument("is_fallthrough", args[1]);
-    const OperatorHandle op = operator_argument("is_fallthrough", args[0]);
+    const OperatorHandle op = operator_argument("is_fallthrough", "op", args[0]);
     return PyBool_FromLong(key && Dispatcher::singleton().is_fallthrough(op, *key));
   });
 }

@@ -7,6 +7,7 @@
 #include "python/src/call/parser.h"
 #include "python/src/call/spread.h"
 #include "python/src/module_parts.h"
+#include "python/src/modules/operator_argument.h"
 #include "python/src/ops/key_set_object.h"
 #include "tenon/core/copy_report.h"
 #include "tenon/core/kernel_report.h"
@@ -18,22 +19,9 @@
 namespace tenon::python {
 namespace {
 
-std::string text_argument(const char* function, PyObject* o) {
-  std::string_view text;
-  if (!parse_text(o, text)) wrong_type(function, "name", "str", o);
-  return std::string(text);
-}
-
 const Tensor& tensor_argument(const char* function, PyObject* o) {
   if (!is_tensor(o)) wrong_type(function, "input", "a Tensor", o);
   return tensor_of(o);
-}
-
-/// "aten::add.Tensor"; "add.Tensor" means aten's.
-OperatorHandle operator_argument(const char* function, PyObject* o) {
-  std::string name = text_argument(function, o);
-  if (name.find("::") == std::string::npos) name = "aten::" + name;
-  return Dispatcher::singleton().find_schema_or_throw_full(name);
 }
 
 PyObject* list_of(const std::vector<std::string>& texts) {
@@ -57,23 +45,26 @@ PyObject* all_operators(PyObject*, PyObject*) {
   return guarded([&] { return list_of(Dispatcher::singleton().operator_names(Dispatcher::Listed::No)); });
 }
 PyObject* schema_text(PyObject*, PyObject* o) {
-  return guarded([&] { return to_python(schema::to_string(operator_argument("schema", o).schema())); });
+  return guarded(
+      [&] { return to_python(schema::to_string(operator_argument("schema", "name", o).schema())); });
 }
 PyObject* dump(PyObject*, PyObject* o) {
-  return guarded(
-      [&] { return to_python(Dispatcher::singleton().dump_registrations(operator_argument("dump", o))); });
+  return guarded([&] {
+    return to_python(Dispatcher::singleton().dump_registrations(operator_argument("dump", "name", o)));
+  });
 }
 PyObject* table(PyObject*, PyObject* o) {
   return guarded(
-      [&] { return to_python(Dispatcher::singleton().dump_table(operator_argument("table", o))); });
+      [&] { return to_python(Dispatcher::singleton().dump_table(operator_argument("table", "name", o))); });
 }
 PyObject* has_kernel(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject*) {
   return guarded([&] {
     TENON_CHECK(n == 1 || n == 2, Type, "has_kernel() takes an operator's name and, or not, a key's name");
     if (n == 1)
-      return PyBool_FromLong(Dispatcher::singleton().has_kernel(operator_argument("has_kernel", args[0])));
-    const auto key = key_asked_for(text_argument("has_kernel", args[1]));
-    const OperatorHandle op = operator_argument("has_kernel", args[0]);
+      return PyBool_FromLong(
+          Dispatcher::singleton().has_kernel(operator_argument("has_kernel", "name", args[0])));
+    const auto key = key_asked_for(text_argument("has_kernel", "name", args[1]));
+    const OperatorHandle op = operator_argument("has_kernel", "name", args[0]);
     return PyBool_FromLong(key && Dispatcher::singleton().has_kernel(op, *key));
   });
 }

@@ -31,37 +31,26 @@ Library& library_of(PyObject* o) {
   return *value_of(o);
 }
 
-std::string text_of(const char* function, const char* argument, PyObject* o) {
-  std::string_view text;
-  if (!parse_text(o, text)) wrong_type(function, argument, "str", o);
-  return std::string(text);
-}
-
 /// Where a registration was written. The dispatcher keeps the text for ever.
 SourceLocation place(const char* function, PyObject* file, PyObject* line) {
   static auto& files = *new std::unordered_set<std::string>;
   int64_t number = 0;
   if (!parse_int(line, number)) wrong_type(function, "line", "int", line);
-  return {files.insert(text_of(function, "file", file)).first->c_str(), static_cast<int>(number)};
-}
-
-void check_count(const char* function, Py_ssize_t given, Py_ssize_t expected) {
-  TENON_CHECK(given == expected, Type,
-              fmt::format("{} takes {} arguments, got {}", function, expected, given));
+  return {files.insert(text_argument(function, "file", file)).first->c_str(), static_cast<int>(number)};
 }
 
 PyObject* construct(PyTypeObject* type, PyObject* args, PyObject*) {
   return guarded([&]() -> PyObject* {
     check_count("_Library", PyTuple_GET_SIZE(args), 5);
     const auto arg = [&](Py_ssize_t i) { return PyTuple_GET_ITEM(args, i); };
-    const std::string kind = text_of("Library", "kind", arg(1));
+    const std::string kind = text_argument("Library", "kind", arg(1));
     TENON_CHECK(kind == "DEF" || kind == "IMPL" || kind == "FRAGMENT", Value,
                 fmt::format("Library: kind is '{}', expected 'DEF', 'IMPL' or 'FRAGMENT'", kind));
     auto library = std::make_unique<Library>(kind == "DEF"    ? Library::Kind::Def
                                              : kind == "IMPL" ? Library::Kind::Impl
                                                               : Library::Kind::Fragment,
-                                             text_of("Library", "ns", arg(0)),
-                                             text_of("Library", "dispatch_key", arg(2)),
+                                             text_argument("Library", "ns", arg(0)),
+                                             text_argument("Library", "dispatch_key", arg(2)),
                                              place("Library", arg(3), arg(4)));
     PyObject* self = checked(type->tp_alloc(type, 0));
     new (&value_of(self)) std::unique_ptr<Library>(std::move(library));
@@ -78,7 +67,7 @@ void dealloc(PyObject* o) {
 PyObject* define(PyObject* o, PyObject* const* args, Py_ssize_t n, PyObject*) {
   return guarded([&] {
     check_count("define", n, 3);
-    const std::string text = text_of("define", "schema", args[0]);
+    const std::string text = text_argument("define", "schema", args[0]);
     library_of(o).def(text, place("define", args[1], args[2]));
     return Py_NewRef(Py_None);
   });
@@ -88,8 +77,8 @@ PyObject* define(PyObject* o, PyObject* const* args, Py_ssize_t n, PyObject*) {
 PyObject* impl(PyObject* o, PyObject* const* args, Py_ssize_t n, PyObject*) {
   return guarded([&] {
     check_count("impl", n, 6);
-    const std::string name = text_of("impl", "name", args[0]);
-    const DispatchKey key = key_to_fill(text_of("impl", "dispatch_key", args[1]));
+    const std::string name = text_argument("impl", "name", args[0]);
+    const DispatchKey key = key_to_fill(text_argument("impl", "dispatch_key", args[1]));
     const SourceLocation where = place("impl", args[4], args[5]);
     if (args[2] == Py_None) {
       library_of(o).impl(name, key, CppFunction::make_fallthrough(), where);
@@ -121,7 +110,7 @@ std::string node_name(const std::string& op) {
 PyObject* autograd_formula(PyObject* o, PyObject* const* args, Py_ssize_t n, PyObject*) {
   return guarded([&] {
     check_count("autograd", n, 5);
-    const std::string name = text_of("register_autograd", "op", args[0]);
+    const std::string name = text_argument("register_autograd", "op", args[0]);
     const auto function = [&](PyObject* f, const char* what) -> PyObject* {
       if (f == Py_None) return nullptr;
       if (!PyCallable_Check(f)) wrong_type("register_autograd", what, "callable", f);
@@ -140,7 +129,7 @@ PyObject* autograd_formula(PyObject* o, PyObject* const* args, Py_ssize_t n, PyO
 PyObject* not_differentiable(PyObject* o, PyObject* const* args, Py_ssize_t n, PyObject*) {
   return guarded([&] {
     check_count("not_differentiable", n, 3);
-    const std::string name = text_of("register_not_differentiable", "op", args[0]);
+    const std::string name = text_argument("register_not_differentiable", "op", args[0]);
     library_of(o).impl(name, kAutogradAlias, autograd::not_differentiable(),
                        place("register_not_differentiable", args[1], args[2]));
     return Py_NewRef(Py_None);
@@ -182,13 +171,13 @@ PyObject* describe_schema(const schema::FunctionSchema& s) {
 /// _parse_schema(text)
 PyObject* parse_schema_text(PyObject*, PyObject* text) {
   return guarded(
-      [&] { return describe_schema(schema::parse_schema(text_of("parse_schema", "schema", text))); });
+      [&] { return describe_schema(schema::parse_schema(text_argument("parse_schema", "schema", text))); });
 }
 
 /// _op_schema("ns::name.overload"); None where nobody declared it.
 PyObject* op_schema(PyObject*, PyObject* name) {
   return guarded([&]() -> PyObject* {
-    const std::string full = text_of("_op_schema", "name", name);
+    const std::string full = text_argument("_op_schema", "name", name);
     const size_t scope = full.find("::");
     const size_t dot = full.find('.', scope == std::string::npos ? 0 : scope);
     const auto op = Dispatcher::singleton().find_op(full.substr(0, dot),
@@ -200,13 +189,13 @@ PyObject* op_schema(PyObject*, PyObject* name) {
 
 PyObject* load(PyObject*, PyObject* path) {
   return guarded([&] {
-    load_library(text_of("load_library", "path", path));
+    load_library(text_argument("load_library", "path", path));
     return Py_NewRef(Py_None);
   });
 }
 PyObject* unload(PyObject*, PyObject* path) {
   return guarded([&] {
-    unload_library(text_of("unload_library", "path", path));
+    unload_library(text_argument("unload_library", "path", path));
     return Py_NewRef(Py_None);
   });
 }

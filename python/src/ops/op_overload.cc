@@ -39,8 +39,6 @@ const OpSchema& renewed(OverloadObject& self) {
   return *(self.schema = &OpSchema::of(OperatorHandle(*self.entry).schema()));
 }
 
-const char* type_name(PyObject* o) noexcept { return is_tensor(o) ? "Tensor" : Py_TYPE(o)->tp_name; }
-
 /// Why a schema does not take the arguments.
 std::string reason(OverloadObject& self, PyObject* const* args, Py_ssize_t count, PyObject* keywords) {
   const OpSchema& schema = renewed(self);

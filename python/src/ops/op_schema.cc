@@ -107,8 +107,6 @@ Ref object_of(BaseType base, PyObject* o) {
   return visit_base<Ref>(base, [&]<BaseType b>() { return PythonValue<b>::object(o); });
 }
 
-bool is_sequence(PyObject* o) noexcept { return PyTuple_Check(o) || PyList_Check(o); }
-
 /// The list that a kernel sees; nothing where one of the items does not fit.
 Ref list_object(const schema::Type& type, PyObject* o) {
   if (!is_sequence(o)) {
@@ -165,8 +163,6 @@ Ref list_from(const CellList<T>& values, F&& wrap_one) {
   }
   return list;
 }
-
-const char* type_name(PyObject* o) noexcept { return is_tensor(o) ? "Tensor" : Py_TYPE(o)->tp_name; }
 
 /// One result that is neither a tensor nor a list of them.
 Ref plain_result(const schema::Return& declared, PyObject* o) {

@@ -4,6 +4,7 @@
 
 #include "python/src/autograd/garbage_collection.h"
 #include "tenon/autograd/autograd.h"
+#include "tenon/autograd/autograd_meta.h"
 #include "tenon/generated/arithmetic/functions.h"
 #include "tenon/generated/factory/functions.h"
 
@@ -12,10 +13,6 @@ namespace {
 
 using autograd::NodeCall;
 using schema::BaseType;
-
-bool is_differentiable(const Tensor& t) noexcept {
-  return is_floating_point(t.dtype()) || is_complex(t.dtype());
-}
 
 bool contains(PyObject* tuple, const Tensor& t) noexcept {
   if (!tuple) return false;
@@ -138,7 +135,7 @@ void PythonNode::finish(OpCall& call, PyObject* result) {
       continue;
     }
     const uint32_t nr = add_input(t);
-    if (!is_differentiable(t) || contains(marked.get(), t)) continue;
+    if (!autograd::is_differentiable(t.dtype()) || contains(marked.get(), t)) continue;
     TENON_CHECK(!t.grad_fn() && !(t.is_leaf() && t.requires_grad()), Runtime,
                 fmt::format("{}: a kernel returned a tensor that has a history of its own", schema_.name()));
     autograd::set_history(t, {owner, nr});

@@ -23,6 +23,9 @@ extern PyTypeObject tensor_type;
 inline bool is_tensor(PyObject* o) noexcept {
   return Py_IS_TYPE(o, &tensor_type) || PyType_IsSubtype(Py_TYPE(o), &tensor_type);
 }
+/// The name of an object's type in error messages: "Tensor", "list".
+inline const char* type_name(PyObject* o) noexcept { return is_tensor(o) ? "Tensor" : Py_TYPE(o)->tp_name; }
+
 /// Has the object own its tensor again; the caller holds a reference to the object.
 void take_back(TensorObject* self) noexcept;
 

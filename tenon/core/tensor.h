@@ -178,6 +178,8 @@ class Tensor {
   IntrusivePtr<TensorImpl> impl_;
 };
 
+inline HeaderRef::HeaderRef(const Tensor& tensor) noexcept : header_(tensor.impl()) {}
+
 /// A borrowed list of tensors, made from a braced list, one tensor, std::vector or std::span; an undefined
 /// one stands for None. It owns nothing: use it for arguments only.
 class TensorList : public std::span<const Tensor> {

@@ -11,16 +11,7 @@
 
 namespace tenon {
 
-void TensorImpl::reserve_dims(size_t ndim) {
-  if (ndim > 255) [[unlikely]] {
-    throw_error(ErrorKind::Shape, fmt::format("a tensor has at most 255 dimensions, got {}", ndim));
-  }
-  if (ndim > kInlineDims || heap_dims_) [[unlikely]] {
-    int64_t* dims = ndim > kInlineDims ? new int64_t[2 * ndim] : nullptr;
-    delete[] std::exchange(heap_dims_, dims);
-  }
-  ndim_ = static_cast<uint8_t>(ndim);
-}
+static_assert(sizeof(TensorImpl) <= 192, "a tensor is three cache lines");
 
 uint32_t TensorImpl::make_identity() noexcept {
   static constinit std::atomic<uint32_t> last{0};
@@ -31,37 +22,24 @@ uint32_t TensorImpl::make_identity() noexcept {
 }
 
 TensorImpl::TensorImpl(Storage storage, DType dtype) noexcept
-    : dtype_(dtype),
-      device_(storage->device()),
-      inference_(thread_state.inference_mode),
-      keys_(Functionality::Dense, device_.backend),
-      storage_(std::move(storage)) {}
+    : TensorHeader(dtype, storage->device(), DispatchKeySet(Functionality::Dense, storage->device().backend)),
+      storage_(std::move(storage)) {
+  inference_ = thread_state.inference_mode;
+}
 
+// Whether it takes part in autograd is decided by the Autograd layer and, through the base, by later writes.
 TensorImpl::TensorImpl(const TensorImpl& source, IntrusivePtr<TensorImpl> base) noexcept
-    : dtype_(source.dtype_),
-      device_(source.device_),
-      inference_(source.inference_),
-      // Whether it takes part in autograd is decided by the Autograd layer and, through the base, by later
-      // writes.
-      keys_(source.keys_ - kAutogradKeys),
+    : TensorHeader(source.dtype_, source.device_, source.keys_ - kAutogradKeys),
       storage_(source.storage_),
-      base_(std::move(base)) {}
+      base_(std::move(base)) {
+  inference_ = source.inference_;
+}
 
 IntrusivePtr<TensorImpl> TensorImpl::make(Storage storage, DType dtype, IntArrayRef sizes) {
   check_known(dtype);
   auto* impl = new (small_allocate(sizeof(TensorImpl))) TensorImpl(std::move(storage), dtype);
   auto owner = IntrusivePtr<TensorImpl>::adopt(impl);
-  impl->reserve_dims(sizes.size());
-  int64_t* size = impl->dims();
-  int64_t* stride = size + impl->capacity();
-  int64_t numel = 1, next = 1;
-  for (size_t d = sizes.size(); d-- > 0;) {
-    size[d] = sizes[d];
-    stride[d] = next;
-    next *= std::max<int64_t>(sizes[d], 1);
-    numel *= sizes[d];
-  }
-  impl->numel_ = numel;
+  impl->fill_contiguous(sizes);
   return owner;
 }
 
@@ -72,7 +50,8 @@ IntrusivePtr<TensorImpl> TensorImpl::make(Storage storage, DType dtype, IntArray
   auto* impl = new (small_allocate(sizeof(TensorImpl))) TensorImpl(std::move(storage), dtype);
   auto owner = IntrusivePtr<TensorImpl>::adopt(impl);
   impl->base_ = std::move(base);
-  impl->fill_geometry(sizes, strides, offset);
+  impl->offset_ = offset;
+  impl->fill_geometry(sizes, strides);
   return owner;
 }
 
@@ -80,69 +59,14 @@ IntrusivePtr<TensorImpl> TensorImpl::view(IntrusivePtr<TensorImpl> base, IntArra
                                           IntArrayRef strides, int64_t offset) const {
   auto* impl = new (small_allocate(sizeof(TensorImpl))) TensorImpl(*this, std::move(base));
   auto owner = IntrusivePtr<TensorImpl>::adopt(impl);
-  impl->fill_geometry(sizes, strides, offset);
+  impl->offset_ = offset;
+  impl->fill_geometry(sizes, strides);
   return owner;
 }
 
-void TensorImpl::fill_geometry(IntArrayRef sizes, IntArrayRef strides, int64_t offset) {
-  const size_t ndim = sizes.size();
-  reserve_dims(ndim);
-  offset_ = offset;
-  int64_t* size = dims();
-  int64_t* stride = size + capacity();
-  int64_t numel = 1;
-  bool contiguous = true;
-  for (size_t d = ndim; d-- > 0;) {
-    const int64_t n = sizes[d], step = strides[d];
-    size[d] = n;
-    stride[d] = step;
-    contiguous &= (n == 1) | (step == numel);
-    numel *= n;
-  }
-  numel_ = numel;
-  contiguous_ = contiguous | (numel == 0);
-}
-
 void TensorImpl::set_geometry(IntArrayRef sizes, IntArrayRef strides, int64_t offset) {
-  // The arguments may point into this very object.
-  Dims kept_sizes, kept_strides;
-  if (heap_dims_) [[unlikely]] {
-    kept_sizes = sizes.to_dims();
-    kept_strides = strides.to_dims();
-    sizes = kept_sizes;
-    strides = kept_strides;
-  }
-  reserve_dims(sizes.size());
-  int64_t* size = dims();
-  int64_t* stride = size + capacity();
-  // Upwards, because they may stand further on in these very lists.
-  for (size_t d = 0; d < sizes.size(); ++d) {
-    size[d] = sizes[d];
-    stride[d] = strides[d];
-  }
+  replace_geometry(sizes, strides);
   offset_ = offset;
-  refresh();
-}
-
-void TensorImpl::swap_dims(size_t a, size_t b) noexcept {
-  int64_t* size = dims();
-  int64_t* stride = size + capacity();
-  std::swap(size[a], size[b]);
-  std::swap(stride[a], stride[b]);
-  refresh();
-}
-
-void TensorImpl::refresh() noexcept {
-  const int64_t* size = dims();
-  const int64_t* stride = size + capacity();
-  int64_t numel = 1;
-  bool contiguous = true;
-  for (size_t d = ndim_; d-- > 0;) {
-    contiguous &= (size[d] == 1) | (stride[d] == numel);
-    numel *= size[d];
-  }
-  numel_ = numel;
-  contiguous_ = contiguous | (numel == 0);
 }
 
 void TensorImpl::destroy(TensorImpl* impl) noexcept {
@@ -154,7 +78,6 @@ void TensorImpl::destroy(TensorImpl* impl) noexcept {
     if (impl->use_count() > 1) return;
     (void)kept.release();
   }
-  delete[] impl->heap_dims_;
   impl->~TensorImpl();
   small_free(impl, sizeof(TensorImpl));
 }

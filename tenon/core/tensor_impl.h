@@ -1,15 +1,13 @@
-// TensorImpl: what a tensor is: a view (sizes, strides, offset, dtype, device, keys) over a shared storage.
-// Used by Tensor, kernels and borders. Knows nothing of operators and nothing of how autograd works.
+// TensorImpl: what a tensor is: a header (sizes, strides, dtype, device, keys) over a place in a shared
+// storage. Used by Tensor, kernels and borders. Knows nothing of operators and nothing of how autograd works.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
 #include <memory>
 
-#include "tenon/core/dims.h"
-#include "tenon/core/dtype.h"
-#include "tenon/core/key_set.h"
 #include "tenon/core/storage.h"
+#include "tenon/core/tensor_header.h"
 
 namespace tenon {
 
@@ -34,10 +32,9 @@ struct BindingSlot {
   void (*on_destroy)(void* object) noexcept = nullptr;
 };
 
-class TensorImpl final : public RefCounted {
+// The header first: the count and `identity_` share a word behind it.
+class TensorImpl final : public TensorHeader, public RefCounted {
  public:
-  static constexpr int kInlineDims = 6;
-
   /// Every tensor has a storage, one whose layout keeps its elements elsewhere an empty one: it names the
   /// device and counts versions. A new view of `storage`, contiguous unless strides are given; the keys are
   /// those of dense elements on the storage's device. `base` is the tensor whose history the view shares, or
@@ -53,20 +50,12 @@ class TensorImpl final : public RefCounted {
   IntrusivePtr<TensorImpl> alias(IntrusivePtr<TensorImpl> base) const;
   static void destroy(TensorImpl* impl) noexcept;
 
-  int ndim() const noexcept { return ndim_; }
-  IntArrayRef sizes() const noexcept { return {dims(), ndim_}; }
-  IntArrayRef strides() const noexcept { return {dims() + capacity(), ndim_}; }
   int64_t offset() const noexcept { return offset_; }
-  int64_t numel() const noexcept { return numel_; }
-  bool is_contiguous() const noexcept { return contiguous_; }
-  DType dtype() const noexcept { return dtype_; }
-  Device device() const noexcept { return device_; }
-  Layout layout() const noexcept { return layout_; }
   const Storage& storage() const noexcept { return storage_; }
 
   /// Where element [0, ..., 0] is, on the storage's device.
   Address address() const {
-    return storage_.address() + static_cast<uint64_t>(offset_ * static_cast<int64_t>(item_size(dtype_)));
+    return storage_.address() + static_cast<uint64_t>(offset_ * static_cast<int64_t>(item_size(dtype())));
   }
   /// The same as a host pointer; meaningful for host storages only.
   void* data() const { return reinterpret_cast<void*>(address()); }
@@ -75,10 +64,9 @@ class TensorImpl final : public RefCounted {
   /// because an in-place write elsewhere may have made the base differentiable since.
   DispatchKeySet keys() const noexcept {
     if (base_) [[unlikely]]
-      return keys_ | (base_->keys_ & kAutogradKeys);
-    return keys_;
+      return own_keys() | (base_->own_keys() & kAutogradKeys);
+    return own_keys();
   }
-  DispatchKeySet own_keys() const noexcept { return keys_; }
   void set_keys(DispatchKeySet keys) noexcept { keys_ = keys; }
 
   const IntrusivePtr<TensorImpl>& base() const noexcept { return base_; }
@@ -87,8 +75,6 @@ class TensorImpl final : public RefCounted {
   /// Made inside inference mode: never takes part in autograd.
   bool is_inference() const noexcept { return inference_; }
   void set_inference(bool on) noexcept { inference_ = on; }
-  /// A number that was wrapped to be passed as a tensor: it promotes as a Python scalar does.
-  bool is_wrapped_number() const noexcept { return wrapped_number_; }
   void set_wrapped_number(bool on) noexcept { wrapped_number_ = on; }
 
   /// A number that no other tensor has, and that aliases do not share: how a graph knows a tensor again that
@@ -103,7 +89,7 @@ class TensorImpl final : public RefCounted {
   /// Replaces the geometry. The caller has checked that it stays inside the storage.
   void set_geometry(IntArrayRef sizes, IntArrayRef strides, int64_t offset);
   /// Exchanges two dimensions.
-  void swap_dims(size_t a, size_t b) noexcept;
+  using TensorHeader::swap_dims;
   void set_storage(Storage storage) noexcept { storage_ = std::move(storage); }
   void set_dtype(DType dtype) noexcept { dtype_ = dtype; }
   /// Replaces the layout, and with it the functionality that serves the tensor.
@@ -121,34 +107,15 @@ class TensorImpl final : public RefCounted {
   TensorImpl(const TensorImpl& source, IntrusivePtr<TensorImpl> base) noexcept;
   ~TensorImpl() = default;
 
-  int64_t* dims() noexcept { return heap_dims_ ? heap_dims_ : inline_dims_; }
-  const int64_t* dims() const noexcept { return heap_dims_ ? heap_dims_ : inline_dims_; }
-  size_t capacity() const noexcept { return heap_dims_ ? ndim_ : kInlineDims; }
-  void reserve_dims(size_t ndim);
-  /// Sets a geometry given by lists of others.
-  void fill_geometry(IntArrayRef sizes, IntArrayRef strides, int64_t offset);
-  /// Computes what follows from sizes and strides.
-  void refresh() noexcept;
   uint32_t make_identity() noexcept;
 
-  DType dtype_;
-  Device device_;
-  Layout layout_ = Layout::Strided;
-  uint8_t ndim_ = 0;
-  bool contiguous_ = true;
-  bool inference_;
-  bool wrapped_number_ = false;
   std::atomic<uint32_t> identity_{0};
-  DispatchKeySet keys_;
   Storage storage_;
   int64_t offset_ = 0;
-  int64_t numel_ = 1;
   IntrusivePtr<TensorImpl> base_;
   std::unique_ptr<AutogradMetaBase> autograd_;
   IntrusivePtr<LayoutExtra> extra_;
   BindingSlot binding_;
-  int64_t* heap_dims_ = nullptr;
-  int64_t inline_dims_[2 * kInlineDims];  // sizes, then strides
 };
 
 /// Elements of a shape. Throws Error{Shape} for a negative size or a product beyond int64.

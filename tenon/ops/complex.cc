@@ -8,7 +8,6 @@
 #include "tenon/generated/factory/functions.h"
 #include "tenon/generated/unary/functions.h"
 #include "tenon/generated/view/functions.h"
-#include "tenon/iter/geometry.h"
 #include "tenon/ops/elements.h"
 
 namespace tenon::ops {
@@ -69,23 +68,9 @@ Tensor imag(const Tensor& self) {
 Tensor conj(const Tensor& self) { return self.is_complex() ? tenon::conj_physical(self) : self; }
 Tensor resolve_conj(const Tensor& self) { return self; }
 
-Tensor complex(const Tensor& real, const Tensor& imag) {
-  TENON_CHECK(real.dtype() == DType::Float32 || real.dtype() == DType::Float64, NotImplemented,
-              fmt::format("complex: expected `real` of float32 or float64, got {}", name(real.dtype())));
-  TENON_CHECK(
-      real.dtype() == imag.dtype(), Type,
-      fmt::format("complex: `imag` is {}, expected {} as `real`", name(imag.dtype()), name(real.dtype())));
-  TENON_CHECK(real.device() == imag.device(), Device,
-              fmt::format("complex: `real` is on {}, `imag` on {}", to_string(real.device()),
-                          to_string(imag.device())));
-  const Dims sizes = broadcast_shapes(real.sizes(), imag.sizes(), "complex");
-  // As pointwise operators do: in the order of the first operand, where that is not broadcast.
-  const Dims strides = IntArrayRef(sizes) == real.sizes() ? preserved_strides(real.sizes(), real.strides())
-                                                          : contiguous_strides(sizes);
-  Tensor result = make_empty_strided(sizes, strides, complex_dtype(real.dtype()), real.device());
-  copy_elements(part_of(result, 0), real, "complex");
-  copy_elements(part_of(result, 1), imag, "complex");
-  return result;
+void complex(const Tensor& real, const Tensor& imag, Tensor& out) {
+  copy_elements(part_of(out, 0), real, "complex");
+  copy_elements(part_of(out, 1), imag, "complex");
 }
 
 Tensor polar(const Tensor& abs, const Tensor& angle) {

@@ -15,10 +15,8 @@
 
 namespace tenon::ops {
 
-Tensor clone(const Tensor& self, std::optional<MemoryFormat> memory_format) {
-  Tensor result = ops::empty_like(self, {}, {}, {}, {}, memory_format);
-  copy_elements(result, self, "clone");
-  return result;
+void clone(const Tensor& self, std::optional<MemoryFormat>, Tensor& out) {
+  copy_elements(out, self, "clone");
 }
 
 Tensor contiguous(const Tensor& self, MemoryFormat memory_format) {
@@ -27,18 +25,13 @@ Tensor contiguous(const Tensor& self, MemoryFormat memory_format) {
   return self.is_contiguous(memory_format) ? self : self.clone(memory_format);
 }
 
-Tensor& copy_(Tensor& self, const Tensor& src, bool non_blocking) {
-  TENON_CHECK(self.defined() && src.defined(), Type, "copy_: `self` and `src` must be tensors, not None");
+void copy_(Tensor& self, const Tensor& src, bool non_blocking) {
   copy_elements(self, src, "copy_", non_blocking);
-  return self;
 }
 
-Tensor to_copy(const Tensor& self, std::optional<DType> dtype, std::optional<Layout> layout,
-               std::optional<Device> device, std::optional<bool> pin_memory, bool non_blocking,
-               std::optional<MemoryFormat> memory_format) {
-  Tensor result = ops::empty_like(self, dtype, layout, device, pin_memory, memory_format);
-  copy_elements(result, self, "to", non_blocking);
-  return result;
+void to_copy(const Tensor& self, std::optional<DType>, std::optional<Layout>, std::optional<Device>,
+             std::optional<bool>, bool non_blocking, std::optional<MemoryFormat>, Tensor& out) {
+  copy_elements(out, self, "to", non_blocking);
 }
 
 Tensor to_dtype_layout(const Tensor& self, std::optional<DType> dtype, std::optional<Layout> layout,
@@ -77,30 +70,14 @@ Tensor type_as(const Tensor& self, const Tensor& other) {
   return ops::to_other(self, other, false, false, {});
 }
 
-Tensor& fill__Scalar(Tensor& self, const Scalar& value) {
-  fill_elements(self, value, "fill_");
-  return self;
-}
-
-Tensor& fill__Tensor(Tensor& self, const Tensor& value) {
-  TENON_CHECK(
-      value.dim() == 0, Shape,
-      fmt::format("fill_: only supports a 0-dimension value tensor but got a tensor with {} dimensions",
-                  value.dim()));
-  if (!overlaps_itself(self.sizes(), self.strides())) {
-    copy_elements(self, value, "fill_");
-    return self;
-  }
+void fill__Scalar(Tensor& self, const Scalar& value) { fill_elements(self, value, "fill_"); }
+void fill__Tensor(Tensor& self, const Tensor& value) {
+  if (!overlaps_itself(self.sizes(), self.strides())) return copy_elements(self, value, "fill_");
   Tensor one = make_empty({}, self.dtype(), self.device());
   copy_elements(one, value, "fill_");
-  if (!self.is_meta()) fill_elements(self, read_scalar(one), "fill_");
-  return self;
+  fill_elements(self, read_scalar(one), "fill_");
 }
-
-Tensor& zero_(Tensor& self) {
-  zero_elements(self);
-  return self;
-}
+void zero_(Tensor& self) { zero_elements(self); }
 
 Scalar local_scalar_dense(const Tensor& self) { return read_scalar(self); }
 

@@ -4,9 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
 #include <cstring>
-#include <numeric>
 
 #include "tenon/core/dispatch_dtype.h"
 #include "tenon/iter/overlap.h"
@@ -16,22 +14,12 @@
 namespace tenon::ops {
 namespace {
 
-/// `src` shown in the sizes of `dst`, with stride 0 where it is repeated.
-Tensor broadcast_to_sizes(const Tensor& src, const Tensor& dst, const char* op) {
+/// `src`, which broadcasts to `dst`, shown in its sizes, with stride 0 where it is repeated.
+Tensor shown_in_sizes(const Tensor& src, const Tensor& dst) {
   if (src.sizes() == dst.sizes()) return src;
-  const size_t ndim = dst.sizes().size();
+  const size_t ndim = dst.sizes().size(), own = src.sizes().size();
   Dims strides(ndim, 0);
-  const size_t own = src.sizes().size();
-  bool fits = own <= ndim;
-  for (size_t d = 0; fits && d < own; ++d) {
-    const size_t to = ndim - own + d;
-    const int64_t size = src.sizes()[d];
-    fits = size == dst.sizes()[to] || size == 1;
-    strides[to] = size == 1 ? 0 : src.strides()[d];
-  }
-  TENON_CHECK(fits, Shape,
-              fmt::format("{}: `src` {} does not broadcast to `self` {}", op, to_string(src.sizes()),
-                          to_string(dst.sizes())));
+  for (size_t d = 0; d < own; ++d) strides[ndim - own + d] = src.sizes()[d] == 1 ? 0 : src.strides()[d];
   return make_view(src, dst.sizes(), strides, src.storage_offset());
 }
 
@@ -47,7 +35,7 @@ Tensor without_repetition(const Tensor& t) {
 
 }  // namespace
 
-void check_no_internal_overlap(const Tensor& t, const char* op) {
+void check_no_internal_overlap(HeaderRef t, const char* op) {
   if (t.is_contiguous()) return;
   TENON_CHECK(
       !overlaps_itself(t.sizes(), t.strides()), Runtime,
@@ -57,9 +45,16 @@ void check_no_internal_overlap(const Tensor& t, const char* op) {
           op, to_string(t.sizes()), to_string(t.strides())));
 }
 
-void copy_elements(const Tensor& dst, const Tensor& src, const char* op, bool non_blocking) {
-  Tensor from = broadcast_to_sizes(src, dst, op);
+void check_copy(HeaderRef dst, HeaderRef src, const char* op) {
+  TENON_CHECK(broadcasts(src.sizes(), dst.sizes()), Shape,
+              fmt::format("{}: `src` {} does not broadcast to `self` {}", op, to_string(src.sizes()),
+                          to_string(dst.sizes())));
   check_no_internal_overlap(dst, op);
+}
+
+void copy_elements(const Tensor& dst, const Tensor& src, const char* op, bool non_blocking) {
+  check_copy(dst, src, op);
+  Tensor from = shown_in_sizes(src, dst);
   if (dst.device().is_meta() || dst.numel() == 0) return;
   TENON_CHECK(!src.device().is_meta(), NotImplemented,
               fmt::format("{}: cannot copy out of a meta tensor; it has no data", op));
@@ -169,24 +164,6 @@ Tensor make_zeros(IntArrayRef sizes, DType dtype, Device device) {
 
 Tensor zeros_on(IntArrayRef sizes, const Tensor& like) {
   return make_zeros(sizes, like.dtype(), like.device());
-}
-
-Dims preserved_strides(IntArrayRef sizes, IntArrayRef strides) {
-  if (is_non_overlapping_and_dense(sizes, strides)) return strides.to_dims();
-  if (overlaps_itself(sizes, strides)) return contiguous_strides(sizes);
-  Dims order(sizes.size());
-  std::iota(order.begin(), order.end(), 0);
-  std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
-    return std::abs(strides[static_cast<size_t>(a)]) > std::abs(strides[static_cast<size_t>(b)]);
-  });
-  Dims result(sizes.size());
-  int64_t next = 1;
-  for (size_t i = order.size(); i-- > 0;) {
-    const auto d = static_cast<size_t>(order[i]);
-    result[d] = next;
-    next *= std::max<int64_t>(sizes[d], 1);
-  }
-  return result;
 }
 
 }  // namespace tenon::ops

@@ -11,6 +11,9 @@ namespace tenon::ops {
 /// place. `non_blocking`: a device may return before the bytes have arrived.
 void copy_elements(const Tensor& dst, const Tensor& src, const char* op, bool non_blocking = false);
 
+/// What copy_elements throws for shapes and strides.
+void check_copy(HeaderRef dst, HeaderRef src, const char* op);
+
 /// Throws Error{Value} unless an integer dtype can hold the value, a float truncated. An unsigned one also
 /// takes the negative of what it can hold, which wraps (-1 is 255), as in PyTorch.
 void check_fits(const Scalar& value, DType dtype, const char* op);
@@ -44,17 +47,17 @@ constexpr int64_t twice(int64_t stride) noexcept {
   return static_cast<int64_t>(2 * static_cast<uint64_t>(stride));
 }
 
+/// A new tensor as the operator empty_like makes it.
+Tensor empty_like(const Tensor& self, std::optional<DType> dtype, std::optional<Layout> layout,
+                  std::optional<Device> device, std::optional<bool> pin_memory,
+                  std::optional<MemoryFormat> memory_format);
+
 /// A contiguous tensor of zeros. Large ones in host memory fresh from the system are not written.
 Tensor make_zeros(IntArrayRef sizes, DType dtype, Device device);
 /// Zeros of the given sizes, of the dtype and on the device of `like`.
 Tensor zeros_on(IntArrayRef sizes, const Tensor& like);
 
-/// Strides of a dense tensor that has the dimensions of `self` in the same order in memory: what
-/// MemoryFormat::Preserve asks for. Those of `self` itself where it is dense; contiguous ones where elements
-/// share places.
-Dims preserved_strides(IntArrayRef sizes, IntArrayRef strides);
-
 /// Throws Error{Runtime} when two elements of `t`, which `op` is to write, lie in the same place.
-void check_no_internal_overlap(const Tensor& t, const char* op);
+void check_no_internal_overlap(HeaderRef t, const char* op);
 
 }  // namespace tenon::ops

@@ -4,10 +4,12 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <limits>
 #include <numeric>
 
 #include "tenon/core/error.h"
 #include "tenon/core/tensor.h"
+#include "tenon/iter/overlap.h"
 
 namespace tenon::ops {
 
@@ -130,6 +132,79 @@ bool is_non_overlapping_and_dense(IntArrayRef sizes, IntArrayRef strides) {
     expected *= sizes[d];
   }
   return true;
+}
+
+Dims preserved_strides(IntArrayRef sizes, IntArrayRef strides) {
+  if (is_non_overlapping_and_dense(sizes, strides)) return strides.to_dims();
+  if (overlaps_itself(sizes, strides)) return contiguous_strides(sizes);
+  Dims order(sizes.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
+    return std::abs(strides[static_cast<size_t>(a)]) > std::abs(strides[static_cast<size_t>(b)]);
+  });
+  Dims result(sizes.size());
+  int64_t next = 1;
+  for (size_t i = order.size(); i-- > 0;) {
+    const auto d = static_cast<size_t>(order[i]);
+    result[d] = next;
+    next *= std::max<int64_t>(sizes[d], 1);
+  }
+  return result;
+}
+
+bool broadcasts(IntArrayRef from, IntArrayRef to) {
+  if (from.size() > to.size()) return false;
+  for (size_t d = 1; d <= from.size(); ++d) {
+    const int64_t size = from[from.size() - d];
+    if (size != 1 && size != to[to.size() - d]) return false;
+  }
+  return true;
+}
+
+int64_t diagonal_length(int64_t rows, int64_t columns, int64_t offset) {
+  offset = std::max(offset, -std::numeric_limits<int64_t>::max());  // so that it has a negation
+  return std::max<int64_t>(offset >= 0 ? std::min(rows, columns - std::min(offset, columns))
+                                       : std::min(rows - std::min(-offset, rows), columns),
+                           0);
+}
+
+Dims unfolded_sizes(IntArrayRef sizes, int64_t dimension, int64_t size, int64_t step) {
+  const auto d = static_cast<size_t>(wrap_dim(dimension, static_cast<int64_t>(sizes.size()), "unfold"));
+  const int64_t have = sizes.empty() ? 1 : sizes[d];
+  TENON_CHECK(
+      size >= 0 && size <= have, Value,
+      fmt::format("unfold: maximum size for tensor at dimension {} is {} but size is {}", d, have, size));
+  TENON_CHECK(step > 0, Value, fmt::format("unfold: step is {} but must be > 0", step));
+  Dims result = sizes.to_dims();
+  TENON_CHECK(
+      result.empty() || !__builtin_add_overflow((have - size) / step, 1, &result[d]), Shape,
+      fmt::format("unfold: the windows of dimension {} of {} are more than int64 can count", d, have));
+  result.push_back(size);
+  checked_numel(result, "unfold");
+  return result;
+}
+
+StoragePlaces::StoragePlaces(IntArrayRef input_sizes, IntArrayRef input_strides, int64_t input_offset,
+                             IntArrayRef sizes, IntArrayRef strides, int64_t offset) {
+  TENON_CHECK(input_sizes.size() == input_strides.size() && sizes.size() == strides.size(), Shape,
+              "as_strided: mismatch in length of strides and shape");
+  checked_numel(input_sizes, "as_strided");
+  checked_numel(sizes, "as_strided");
+  TENON_CHECK(
+      !overlaps_itself(input_sizes, input_strides), NotImplemented,
+      fmt::format("as_strided: no derivative for an input whose elements share memory (sizes {}, strides {})",
+                  to_string(input_sizes), to_string(input_strides)));
+  const Extent input = extent(input_sizes, input_strides, "as_strided"),
+               view = extent(sizes, strides, "as_strided");
+  const auto add = [](int64_t a, int64_t b) {
+    int64_t sum = 0;
+    TENON_CHECK(!__builtin_add_overflow(a, b, &sum), Shape, "as_strided: the geometries reach beyond int64");
+    return sum;
+  };
+  origin = std::min(add(input_offset, input.low), add(offset, view.low));
+  const int64_t end = std::max(add(input_offset, input.high), add(offset, view.high));
+  TENON_CHECK(!__builtin_sub_overflow(end, origin, &count), Shape,
+              "as_strided: the geometries reach beyond int64");
 }
 
 }  // namespace tenon::ops

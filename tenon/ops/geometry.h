@@ -33,4 +33,29 @@ Dims wrap_dims(IntArrayRef dims, int64_t ndim, const char* op);
 /// Whether each element has one place and there are no gaps: some order of the dimensions is contiguous.
 bool is_non_overlapping_and_dense(IntArrayRef sizes, IntArrayRef strides);
 
+/// Strides of a dense tensor that has the dimensions of `self` in the same order in memory: what
+/// MemoryFormat::Preserve asks for. Those of `self` itself where it is dense; contiguous ones where elements
+/// share places.
+Dims preserved_strides(IntArrayRef sizes, IntArrayRef strides);
+
+/// Whether a tensor of sizes `from` can be repeated to the sizes `to`.
+bool broadcasts(IntArrayRef from, IntArrayRef to);
+
+/// Elements on a diagonal of a matrix; `offset` counts columns to the right of the main one.
+int64_t diagonal_length(int64_t rows, int64_t columns, int64_t offset);
+
+/// The sizes of the windows of `size` elements, `step` apart, along a dimension; they are the last one.
+/// Throws Error{Value} for a window that does not fit, or a step below 1; Error{Shape} where windows or
+/// their elements are more than int64 can count.
+Dims unfolded_sizes(IntArrayRef sizes, int64_t dimension, int64_t size, int64_t step);
+
+/// What a tensor of one geometry and a view of another reach of a storage: `count` places from `origin` on.
+/// Throws Error{NotImplemented} where elements of the tensor share places, Error{Shape} beyond int64.
+struct StoragePlaces {
+  int64_t origin = 0, count = 0;
+
+  StoragePlaces(IntArrayRef input_sizes, IntArrayRef input_strides, int64_t input_offset, IntArrayRef sizes,
+                IntArrayRef strides, int64_t offset);
+};
+
 }  // namespace tenon::ops

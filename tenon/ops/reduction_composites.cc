@@ -14,6 +14,7 @@
 #include "tenon/generated/reduction/functions.h"
 #include "tenon/generated/unary/functions.h"
 #include "tenon/generated/view/functions.h"
+#include "tenon/ops/elements.h"
 #include "tenon/ops/reduce_dims.h"
 
 namespace tenon::ops {
@@ -166,8 +167,6 @@ Tensor wide_variance(const Tensor& self, std::optional<IntArrayRef> dim, std::op
     return tenon::add(wide_variance(tenon::real(self), dim, correction, keepdim),
                       wide_variance(tenon::imag(self), dim, correction, keepdim));
   }
-  TENON_CHECK(is_floating_point(self.dtype()), Type,
-              fmt::format("var: only supports floating point dtypes, got {}", name(self.dtype())));
   const double divisor = variance_divisor(self.sizes(), dim, correction);
   // In the next wider type, as PyTorch: the mean of equal numbers is that number, and nothing is rounded
   // twice.
@@ -179,9 +178,9 @@ Tensor wide_variance(const Tensor& self, std::optional<IntArrayRef> dim, std::op
 
 }  // namespace
 
-Tensor var(const Tensor& self, std::optional<IntArrayRef> dim, std::optional<Scalar> correction,
-           bool keepdim) {
-  return wide_variance(self, dim, correction, keepdim).to(real_dtype(self.dtype()));
+void var(const Tensor& self, std::optional<IntArrayRef> dim, std::optional<Scalar> correction, bool keepdim,
+         Tensor& out) {
+  copy_elements(out, wide_variance(self, dim, correction, keepdim), "var");
 }
 Tensor var_unbiased(const Tensor& self, bool unbiased) {
   return tenon::var(self, std::nullopt, correction_of(unbiased), false);
@@ -197,9 +196,9 @@ Tensor var_backward(const Tensor& grad, const Tensor& self, std::optional<IntArr
   return tenon::mul(tenon::mul(wide, Scalar(scale)), tenon::sub(self, tenon::mean(self, dim, true)));
 }
 
-Tensor std(const Tensor& self, std::optional<IntArrayRef> dim, std::optional<Scalar> correction,
-           bool keepdim) {
-  return tenon::sqrt(wide_variance(self, dim, correction, keepdim)).to(real_dtype(self.dtype()));
+void std(const Tensor& self, std::optional<IntArrayRef> dim, std::optional<Scalar> correction, bool keepdim,
+         Tensor& out) {
+  copy_elements(out, tenon::sqrt(wide_variance(self, dim, correction, keepdim)), "std");
 }
 Tensor std_unbiased(const Tensor& self, bool unbiased) {
   return tenon::std(self, std::nullopt, correction_of(unbiased), false);

@@ -3,8 +3,13 @@
 // operator.
 #pragma once
 
+#include <tuple>
+#include <type_traits>
+#include <vector>
+
 #include "tenon/dispatch/builtin.h"
 #include "tenon/dispatch/stub.h"
+#include "tenon/ops/structured.h"
 
 namespace tenon::detail {
 
@@ -17,7 +22,61 @@ inline constexpr const StubBase* kStubs[] = {stubs..., nullptr};
 struct BuiltinFunction {
   AnyFunction function;
   const char* name;  ///< "zeros"
+  /// By result, the position of the argument that the schema makes it an alias of, from 'a' on; '-': it is
+  /// new. Null where it may be either.
+  const char* aliases = nullptr;
 };
+
+/// In builds with assertions: whether the results of a body are the aliases of arguments that its schema
+/// says, and no others.
+class AliasCheck {
+ public:
+  template <class... A>
+  explicit AliasCheck(const BuiltinFunction& body, const A&... args) : body_(body) {
+    size_t position = 0;
+    (add(position++, args), ...);
+  }
+
+  /// Throws Error{Internal} naming the operator.
+  template <class R>
+  void check(const R& results) const {
+    if (!body_.aliases) return;
+    if constexpr (IsTuple<R>::value)
+      std::apply([&](const auto&... result) { check_each(result...); }, results);
+    else
+      check_each(results);
+  }
+
+ private:
+  struct Argument {
+    size_t position;
+    const TensorImpl* tensor;
+  };
+  void add(size_t position, const Tensor& t) {
+    if (t.defined()) arguments_.push_back({position, t.impl()});
+  }
+  void add(size_t position, const TensorList& list) {
+    for (const Tensor& t : list) add(position, t);
+  }
+  template <class T>
+  void add(size_t, const T&) noexcept {}
+
+  template <class... R>
+  void check_each(const R&... results) const {
+    size_t i = 0;
+    (check_one(body_.aliases[i++], results), ...);
+  }
+  void check_one(char alias, const Tensor& result) const;
+  void check_one(char alias, const std::vector<Tensor>& results) const {
+    for (const Tensor& t : results) check_one(alias, t);
+  }
+  template <class T>
+  void check_one(char, const T&) const noexcept {}
+
+  const BuiltinFunction& body_;
+  std::vector<Argument> arguments_;
+};
+
 /// Calls a body of exactly that signature; what it throws names its operator.
 template <class Sig>
 struct FunctionCall;
@@ -26,7 +85,14 @@ struct FunctionCall<R(A...)> {
   static R call(const Kernel& kernel, DispatchKeySet, A... args) {
     const auto& body = *static_cast<const BuiltinFunction*>(kernel.data);
     try {
-      return reinterpret_cast<R (*)(A...)>(body.function)(std::forward<A>(args)...);
+      if constexpr (kCheckOutputs && !std::is_void_v<R>) {
+        const AliasCheck aliases(body, args...);
+        R result = reinterpret_cast<R (*)(A...)>(body.function)(std::forward<A>(args)...);
+        aliases.check(result);
+        return result;
+      } else {
+        return reinterpret_cast<R (*)(A...)>(body.function)(std::forward<A>(args)...);
+      }
     } catch (Error& e) {
       e.set_operator(body.name);
       throw;

@@ -3,24 +3,36 @@
 // operator. Knows nothing of any particular operator.
 #pragma once
 
+#include <algorithm>
+#include <optional>
 #include <tuple>
 #include <utility>
 
 #include "tenon/core/tensor.h"
 #include "tenon/dispatch/kernel.h"
 #include "tenon/dispatch/stub.h"
-#include "tenon/ops/shape_result.h"
+#include "tenon/ops/output_spec.h"
 
 namespace tenon {
 
-/// All that is known of one structured operator.
+/// All that is known of one structured operator. Its arguments A... are the functional form's, or those of a
+/// schema that writes its first argument and returns it; its outputs are the results that are new.
 struct StructuredInfo {
-  const char* name;           ///< "softmax", as error messages show it
-  detail::AnyFunction shape;  ///< void(*)(ShapeResult&, A...) over the functional form's arguments
-  const StubBase* stub;       ///< Stub<void(A..., Tensor&...)>: those arguments, then the outputs
+  const char* name;                     ///< "softmax", as error messages show it
+  const char* arguments = "";           ///< "self dim index", the names
+  detail::AnyFunction shape = nullptr;  ///< void(*)(OutputSpecs&, A...), where tensors are headers
+  /// What computes it: Stub<void(A..., Tensor&...)>, the outputs last; or `body` where that is given.
+  const StubBase* stub = nullptr;
+  /// void(*)(A..., Tensor&...): a function for every backend that has filled in `stubs`; or no_elements.
+  detail::AnyFunction body = nullptr;
+  const StubBase* const* stubs = nullptr;  ///< Null-terminated; null: every backend.
+  bool mixed_devices = false;              ///< Arguments may be on several devices.
 };
 
 namespace detail {
+
+/// The body of an operator that allocates and writes nothing.
+void no_elements();
 
 /// Whether a backend can run structured operators with this StructuredInfo; meta runs them all.
 bool structured_serves(const void* info, Backend backend) noexcept;
@@ -29,11 +41,12 @@ bool structured_serves(const void* info, Backend backend) noexcept;
 class StructuredArguments {
  public:
   template <class... A>
-  explicit StructuredArguments(const char* op, const A&... args) : op_(op) {
-    (add(args), ...);
+  explicit StructuredArguments(const StructuredInfo& info, const A&... args) : info_(info) {
+    ((add(args), ++position_), ...);
   }
 
-  Device device() const noexcept { return device_; }
+  /// Where the outputs go: the device that a `Device?` argument names, or that of the tensors, or the host.
+  Device device() const noexcept { return wanted_.value_or(device_); }
   /// Whether an operand shares memory with `t`.
   bool share_storage(const Tensor& t) const noexcept;
   /// Whether `t` is an operand itself.
@@ -44,75 +57,142 @@ class StructuredArguments {
   void add(const TensorList& list) {
     for (const Tensor& t : list) add(t);
   }
+  void add(const std::optional<Device>& wanted) noexcept {
+    if (wanted) wanted_ = wanted;
+  }
   template <class T>
   void add(const T&) noexcept {}
 
-  const char* op_;
+  [[noreturn]] void throw_other_device(const Tensor& t) const;
+
+  const StructuredInfo& info_;
+  size_t position_ = 0, first_ = 0;  // of the argument that is added, and of the first tensor
   SmallVector<const Tensor*, 12> tensors_;
-  Device device_;
+  Device device_;  // of the tensors
+  std::optional<Device> wanted_;
 };
 
-/// A new contiguous output.
-Tensor structured_output(const ShapeResult::Output& wanted, Device device);
+/// Throws Error{Internal}: a shape function has left an output without a shape.
+[[noreturn]] void throw_not_set(const char* op);
 /// Throws unless `out` can take the result. Every output is checked before any is resized.
-void structured_check(const char* op, const ShapeResult::Output& wanted, const StructuredArguments& arguments,
+void structured_check(const char* op, const OutputSpec& wanted, const StructuredArguments& arguments,
                       const Tensor& out, bool in_place);
 /// Gives a checked `out` that is empty the result's shape.
-void resize_structured(const ShapeResult::Output& wanted, Tensor& out);
+void resize_structured(const OutputSpec& wanted, Tensor& out);
 /// What the kernel writes for a checked `out` argument: `out` itself, resized when it was empty, or a
 /// temporary where it has other strides or another dtype, or shares memory with an operand.
-Tensor structured_target(const ShapeResult::Output& wanted, const StructuredArguments& arguments,
-                         Tensor& out);
+Tensor structured_target(const OutputSpec& wanted, const StructuredArguments& arguments, Tensor& out);
 /// Copies the temporary back, if it was one.
 void structured_finish(Tensor& out, const Tensor& target);
+
+// Checks of builds with assertions: what an operator's parts say of each other.
+
+/// Throws Error{Internal} naming `op` unless a kernel has left `t` as it was given: of this geometry and
+/// dtype, in this storage.
+void check_left(const char* op, const TensorHeader& given, const Storage& storage, const Tensor& t);
+
+#ifdef NDEBUG
+inline constexpr bool kCheckOutputs = false;
+#else
+inline constexpr bool kCheckOutputs = true;
+#endif
 
 template <class... A>
 struct TypeList {};
 
-/// Runs shape and kernel for functional arguments A... and results in `outs`.
+/// How a shape function takes an argument of type A: tensors as headers, everything else as it is.
+template <class A>
+struct ShapeArgument {
+  using Type = A;
+  static A from(A a) { return std::forward<A>(a); }
+};
+template <>
+struct ShapeArgument<const Tensor&> {
+  using Type = HeaderRef;
+  static HeaderRef from(const Tensor& t) noexcept { return t; }
+};
+template <>
+struct ShapeArgument<Tensor&> : ShapeArgument<const Tensor&> {};
+/// Headers of a list of tensors, for the length of a call.
+class Headers {
+ public:
+  Headers(TensorList list) : headers_(list.size()) { std::copy(list.begin(), list.end(), headers_.begin()); }
+  operator HeaderList() const noexcept { return {headers_.data(), headers_.size()}; }
+
+ private:
+  SmallVector<HeaderRef, 8> headers_;
+};
+template <>
+struct ShapeArgument<TensorList> {
+  using Type = HeaderList;
+  static Headers from(TensorList list) { return list; }
+};
+
+/// Runs the parts of an operator. They may be shared with others, so errors are given the name of this one.
+template <class F>
+void with_name(const StructuredInfo& info, F&& parts) {
+  try {
+    parts();
+  } catch (Error& e) {
+    e.set_operator(info.name);
+    throw;
+  }
+}
+
+/// Runs shape and kernel for arguments A... and new results in `outs`.
 template <class List, class Indices>
 struct StructuredRun;
 template <class... A, size_t... I>
 struct StructuredRun<TypeList<A...>, std::index_sequence<I...>> {
-  using Shape = void (*)(ShapeResult&, A...);
-  /// Operators share shape functions and kernels, so errors are given the name of this one.
-  static void shape(const StructuredInfo& info, ShapeResult& result, A... args) {
-    try {
-      reinterpret_cast<Shape>(info.shape)(result, std::forward<A>(args)...);
-    } catch (Error& e) {
-      e.set_operator(info.name);
-      throw;
-    }
+  static constexpr size_t kOuts = sizeof...(I);
+  using Shape = void (*)(OutputSpecs&, typename ShapeArgument<A>::Type...);
+
+  static void shape(const StructuredInfo& info, OutputSpecs out, A... args) {
+    reinterpret_cast<Shape>(info.shape)(out, ShapeArgument<A>::from(std::forward<A>(args))...);
   }
   static void kernel(const StructuredInfo& info, Device device, Tensor* outs, A... args) {
-    if (device.is_meta()) return;
-    try {
+    if (device.is_meta() || info.body == &no_elements) return;
+    if (info.body)
+      reinterpret_cast<void (*)(A..., decltype(outs[I])...)>(info.body)(std::forward<A>(args)..., outs[I]...);
+    else
       info.stub->call<void, A..., decltype(outs[I])...>(device, std::forward<A>(args)..., outs[I]...);
-    } catch (Error& e) {
-      e.set_operator(info.name);
-      throw;
+  }
+  /// The same; with assertions, the outputs must be left as the shape function said.
+  static void checked_kernel(const StructuredInfo& info, Device device, Tensor* outs, A... args) {
+    if constexpr (kCheckOutputs) {
+      const TensorHeader given[] = {*outs[I].impl()...};
+      const Storage storages[] = {outs[I].storage()...};
+      kernel(info, device, outs, std::forward<A>(args)...);
+      (check_left(info.name, given[I], storages[I], outs[I]), ...);
+    } else {
+      kernel(info, device, outs, std::forward<A>(args)...);
     }
   }
   /// The outputs' forms: one tensor, or a tuple.
   static auto make(const StructuredInfo& info, A... args) {
-    const StructuredArguments arguments(info.name, args...);
-    ShapeResult result;
-    shape(info, result, std::forward<A>(args)...);
-    Tensor outs[] = {structured_output(result[I], arguments.device())...};
-    kernel(info, arguments.device(), outs, std::forward<A>(args)...);
-    if constexpr (sizeof...(I) == 1)
+    const StructuredArguments arguments(info, args...);
+    Tensor outs[kOuts];
+    with_name(info, [&] {
+      shape(info, OutputSpecs(outs, arguments.device()), std::forward<A>(args)...);
+      if (!(outs[I].defined() && ...)) [[unlikely]]
+        throw_not_set(info.name);
+      checked_kernel(info, arguments.device(), outs, std::forward<A>(args)...);
+    });
+    if constexpr (kOuts == 1)
       return std::move(outs[0]);
     else
       return std::tuple(std::move(outs[I])...);
   }
   static void write(const StructuredInfo& info, bool in_place, Tensor* const* given, A... args) {
-    const StructuredArguments arguments(info.name, args...);
-    ShapeResult result;
-    shape(info, result, std::forward<A>(args)...);
-    (structured_check(info.name, result[I], arguments, *given[I], in_place), ...);
-    Tensor outs[] = {structured_target(result[I], arguments, *given[I])...};
-    kernel(info, arguments.device(), outs, std::forward<A>(args)...);
-    (structured_finish(*given[I], outs[I]), ...);
+    const StructuredArguments arguments(info, args...);
+    with_name(info, [&] {
+      OutputSpec specs[kOuts];
+      shape(info, OutputSpecs(specs), std::forward<A>(args)...);
+      (structured_check(info.name, specs[I], arguments, *given[I], in_place), ...);
+      Tensor outs[] = {structured_target(specs[I], arguments, *given[I])...};
+      checked_kernel(info, arguments.device(), outs, std::forward<A>(args)...);
+      (structured_finish(*given[I], outs[I]), ...);
+    });
   }
 };
 
@@ -156,6 +236,31 @@ struct StructuredInplaceCall<Tensor&(Tensor&, A...)> {
   static Tensor& call(const Kernel& kernel, DispatchKeySet, Tensor& self, A... args) {
     Tensor* given[] = {&self};
     Run::write(*static_cast<const StructuredInfo*>(kernel.data), true, given, self, std::forward<A>(args)...);
+    return self;
+  }
+};
+
+/// An operator whose own schema writes `self` and returns it. Its shape function checks the arguments alone:
+/// what comes out is `self`, as the schema says.
+template <class Sig>
+struct StructuredWriteCall;
+template <class... A>
+struct StructuredWriteCall<Tensor&(Tensor&, A...)> {
+  using Run = StructuredRun<TypeList<Tensor&, A...>, std::index_sequence<>>;
+  static Tensor& call(const Kernel& kernel, DispatchKeySet, Tensor& self, A... args) {
+    const auto& info = *static_cast<const StructuredInfo*>(kernel.data);
+    const StructuredArguments arguments(info, self, args...);
+    with_name(info, [&] {
+      Run::shape(info, OutputSpecs(std::span<OutputSpec>()), self, std::forward<A>(args)...);
+      if constexpr (kCheckOutputs) {
+        const TensorHeader given(self.checked_impl());
+        const Storage storage = self.storage();
+        Run::kernel(info, self.device(), nullptr, self, std::forward<A>(args)...);
+        check_left(info.name, given, storage, self);
+      } else {
+        Run::kernel(info, self.device(), nullptr, self, std::forward<A>(args)...);
+      }
+    });
     return self;
   }
 };

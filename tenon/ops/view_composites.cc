@@ -10,7 +10,6 @@
 #include "tenon/generated/reduction/functions.h"
 #include "tenon/generated/view/bodies.h"
 #include "tenon/generated/view/functions.h"
-#include "tenon/iter/overlap.h"
 #include "tenon/ops/device_stubs.h"
 #include "tenon/ops/elements.h"
 #include "tenon/ops/geometry.h"
@@ -38,16 +37,6 @@ void check_gradient(const Tensor& grad, IntArrayRef expected, const char* op) {
   TENON_CHECK(grad.sizes() == expected, Shape,
               fmt::format("{}: the gradient has shape {}, expected {} as the view", op,
                           to_string(grad.sizes()), to_string(expected)));
-}
-
-/// Zeros of these sizes but for `grad` in the view that `view` makes of them.
-template <class View>
-Tensor into_view(const Tensor& grad, IntArrayRef sizes, const char* op, View view) {
-  Tensor result = zeros_on(sizes, grad);
-  const Tensor part = view(result);
-  check_gradient(grad, part.sizes(), op);
-  copy_elements(part, grad, op);
-  return result;
 }
 
 void check_parts(TensorList grads, IntArrayRef sizes, size_t expected, const char* op) {
@@ -213,105 +202,63 @@ std::vector<Tensor> chunk(const Tensor& self, int64_t chunks, int64_t dim) {
   return tenon::split(self, each, dim);
 }
 
-Tensor select_backward(const Tensor& grad_output, IntArrayRef input_sizes, int64_t dim, int64_t index) {
-  return into_view(grad_output, input_sizes, "select_backward",
-                   [&](const Tensor& t) { return ops::select(t, dim, index); });
+void select_backward(const Tensor& grad_output, IntArrayRef input_sizes, int64_t dim, int64_t index,
+                     Tensor& out) {
+  copy_elements(ops::select(out, dim, index), grad_output, "select_backward");
 }
 
-Tensor slice_backward(const Tensor& grad_output, IntArrayRef input_sizes, int64_t dim,
-                      std::optional<int64_t> start, std::optional<int64_t> end, int64_t step) {
-  return into_view(grad_output, input_sizes, "slice_backward",
-                   [&](const Tensor& t) { return ops::slice(t, dim, start, end, step); });
+void slice_backward(const Tensor& grad_output, IntArrayRef input_sizes, int64_t dim,
+                    std::optional<int64_t> start, std::optional<int64_t> end, int64_t step, Tensor& out) {
+  copy_elements(ops::slice(out, dim, start, end, step), grad_output, "slice_backward");
 }
 
-Tensor diagonal_backward(const Tensor& grad_output, IntArrayRef input_sizes, int64_t offset, int64_t dim1,
-                         int64_t dim2) {
-  return into_view(grad_output, input_sizes, "diagonal_backward",
-                   [&](const Tensor& t) { return ops::diagonal(t, offset, dim1, dim2); });
+void diagonal_backward(const Tensor& grad_output, IntArrayRef input_sizes, int64_t offset, int64_t dim1,
+                       int64_t dim2, Tensor& out) {
+  copy_elements(ops::diagonal(out, offset, dim1, dim2), grad_output, "diagonal_backward");
 }
 
 namespace {
 
-/// The sum of `grad`, element by element, into the places of a storage of `places` elements that a view
-/// shows.
-Tensor scatter_to_places(const Tensor& grad, int64_t places, IntArrayRef sizes, IntArrayRef strides,
-                         int64_t offset, const char* op) {
-  check_gradient(grad, sizes, op);
-  Tensor flat = zeros_on({places}, grad);
-  if (grad.numel() == 0 || grad.is_meta()) return flat;
-  Tensor numbers = make_empty({places}, DType::Int64, grad.device());
+/// The sum of `grad`, element by element, into the zeros of `flat`, at the places that a view of it shows.
+void scatter_to_places(const Tensor& grad, const Tensor& flat, IntArrayRef strides, int64_t offset) {
+  if (grad.numel() == 0) return;
+  Tensor numbers = make_empty({flat.numel()}, DType::Int64, grad.device());
   arange_stub(grad.device(), numbers, Scalar(0), Scalar(1));
-  const Tensor index = contiguous_copy(ops::as_strided(numbers, sizes, strides, offset));
+  const Tensor index = contiguous_copy(ops::as_strided(numbers, grad.sizes(), strides, offset));
   const Tensor values = as_contiguous(grad);
   const Dims count{grad.numel()}, one{1};
   put_stub(grad.device(), flat, make_view(index, count, one, 0),
            make_view(values, count, one, values.storage_offset()), true);
-  return flat;
 }
-
-/// What a tensor of one geometry and a view of another reach of a storage: `count` places from `origin` on.
-struct Places {
-  int64_t origin = 0, count = 0;
-
-  Places(IntArrayRef input_sizes, IntArrayRef input_strides, int64_t input_offset, IntArrayRef sizes,
-         IntArrayRef strides, int64_t offset) {
-    TENON_CHECK(input_sizes.size() == input_strides.size() && sizes.size() == strides.size(), Shape,
-                "as_strided: mismatch in length of strides and shape");
-    checked_numel(input_sizes, "as_strided");
-    checked_numel(sizes, "as_strided");
-    TENON_CHECK(
-        !overlaps_itself(input_sizes, input_strides), NotImplemented,
-        fmt::format(
-            "as_strided: no derivative for an input whose elements share memory (sizes {}, strides {})",
-            to_string(input_sizes), to_string(input_strides)));
-    const Extent input = extent(input_sizes, input_strides, "as_strided"),
-                 view = extent(sizes, strides, "as_strided");
-    const auto add = [](int64_t a, int64_t b) {
-      int64_t sum = 0;
-      TENON_CHECK(!__builtin_add_overflow(a, b, &sum), Shape,
-                  "as_strided: the geometries reach beyond int64");
-      return sum;
-    };
-    origin = std::min(add(input_offset, input.low), add(offset, view.low));
-    const int64_t end = std::max(add(input_offset, input.high), add(offset, view.high));
-    TENON_CHECK(!__builtin_sub_overflow(end, origin, &count), Shape,
-                "as_strided: the geometries reach beyond int64");
-  }
-};
 
 }  // namespace
 
-Tensor as_strided_backward(const Tensor& grad, IntArrayRef input_sizes, IntArrayRef input_strides,
-                           int64_t input_offset, IntArrayRef size, IntArrayRef stride,
-                           std::optional<int64_t> storage_offset) {
+void as_strided_backward(const Tensor& grad, IntArrayRef input_sizes, IntArrayRef input_strides,
+                         int64_t input_offset, IntArrayRef size, IntArrayRef stride,
+                         std::optional<int64_t> storage_offset, Tensor& out) {
   const int64_t offset = storage_offset.value_or(input_offset);
-  const Places places(input_sizes, input_strides, input_offset, size, stride, offset);
-  const Tensor flat =
-      scatter_to_places(grad, places.count, size, stride, offset - places.origin, "as_strided_backward");
-  return contiguous_copy(make_view(flat, input_sizes, input_strides, input_offset - places.origin));
+  const StoragePlaces places(input_sizes, input_strides, input_offset, size, stride, offset);
+  const Tensor flat = zeros_on({places.count}, grad);
+  scatter_to_places(grad, flat, stride, offset - places.origin);
+  copy_elements(out, make_view(flat, input_sizes, input_strides, input_offset - places.origin),
+                "as_strided_backward");
 }
 
-Tensor as_strided_elements(const Tensor& self, IntArrayRef input_sizes, IntArrayRef input_strides,
-                           int64_t input_offset, IntArrayRef size, IntArrayRef stride,
-                           std::optional<int64_t> storage_offset) {
+void as_strided_elements(const Tensor& self, IntArrayRef input_sizes, IntArrayRef input_strides,
+                         int64_t input_offset, IntArrayRef size, IntArrayRef stride,
+                         std::optional<int64_t> storage_offset, Tensor& out) {
   const int64_t offset = storage_offset.value_or(input_offset);
-  const Places places(input_sizes, input_strides, input_offset, size, stride, offset);
-  TENON_CHECK(self.sizes() == input_sizes, Shape,
-              fmt::format("as_strided_elements: `self` has shape {}, expected input_sizes {}",
-                          to_string(self.sizes()), to_string(input_sizes)));
+  const StoragePlaces places(input_sizes, input_strides, input_offset, size, stride, offset);
   const Tensor flat = zeros_on({places.count}, self);
   copy_elements(make_view(flat, input_sizes, input_strides, input_offset - places.origin), self,
-                "as_strided");
-  return contiguous_copy(make_view(flat, size, stride, offset - places.origin));
+                "as_strided_elements");
+  copy_elements(out, make_view(flat, size, stride, offset - places.origin), "as_strided_elements");
 }
 
-Tensor unfold_backward(const Tensor& grad_in, IntArrayRef input_sizes, int64_t dim, int64_t size,
-                       int64_t step) {
-  Tensor shape = make_empty(input_sizes, grad_in.dtype(), kMeta);
-  const Tensor windows = ops::unfold(shape, dim, size, step);
-  const Tensor flat =
-      scatter_to_places(grad_in, shape.numel(), windows.sizes(), windows.strides(), 0, "unfold_backward");
-  return make_view(flat, shape.sizes(), shape.strides(), 0);
+void unfold_backward(const Tensor& grad_in, IntArrayRef input_sizes, int64_t dim, int64_t size, int64_t step,
+                     Tensor& out) {
+  const Tensor flat = make_view(out, {out.numel()}, {1}, out.storage_offset());
+  scatter_to_places(grad_in, flat, ops::unfold(out, dim, size, step).strides(), 0);
 }
 
 }  // namespace tenon::ops

@@ -228,10 +228,7 @@ Tensor diagonal(const Tensor& self, int64_t offset, int64_t dim1, int64_t dim2) 
   TENON_CHECK(a != b, Value, fmt::format("diagonal: dimensions cannot be identical {}, {}", dim1, dim2));
   offset = std::max(offset, -std::numeric_limits<int64_t>::max());  // so that it has a negation
   Geometry g(self);
-  const int64_t rows = g.sizes[at(a)], columns = g.sizes[at(b)];
-  const int64_t length = std::max<int64_t>(offset >= 0 ? std::min(rows, columns - std::min(offset, columns))
-                                                       : std::min(rows - std::min(-offset, rows), columns),
-                                           0);
+  const int64_t length = diagonal_length(g.sizes[at(a)], g.sizes[at(b)], offset);
   if (length > 0) g.offset += offset >= 0 ? offset * g.strides[at(b)] : -offset * g.strides[at(a)];
   // Unsigned: the strides of no elements are any numbers.
   const auto stride =
@@ -244,23 +241,16 @@ Tensor diagonal(const Tensor& self, int64_t offset, int64_t dim1, int64_t dim2) 
 }
 
 Tensor unfold(const Tensor& self, int64_t dimension, int64_t size, int64_t step) {
-  const int64_t d = wrap_dim(dimension, self.dim(), "unfold");
-  const int64_t have = self.dim() == 0 ? 1 : self.sizes()[at(d)];
-  TENON_CHECK(
-      size >= 0 && size <= have, Value,
-      fmt::format("unfold: maximum size for tensor at dimension {} is {} but size is {}", d, have, size));
-  TENON_CHECK(step > 0, Value, fmt::format("unfold: step is {} but must be > 0", step));
   Geometry g(self);
-  const int64_t stride = self.dim() == 0 ? 1 : g.strides[at(d)];
-  if (self.dim() > 0) {
-    TENON_CHECK(
-        !__builtin_add_overflow((have - size) / step, 1, &g.sizes[at(d)]), Shape,
-        fmt::format("unfold: the windows of dimension {} of {} are more than int64 can count", d, have));
-    g.strides[at(d)] = stepped(stride, step);
+  g.sizes = unfolded_sizes(self.sizes(), dimension, size, step);
+  if (self.dim() == 0) {
+    g.strides.push_back(1);
+  } else {
+    const auto d = at(wrap_dim(dimension, self.dim(), "unfold"));
+    const int64_t stride = g.strides[d];
+    g.strides[d] = stepped(stride, step);
+    g.strides.push_back(stride);
   }
-  g.sizes.push_back(size);
-  g.strides.push_back(stride);
-  checked_numel(g.sizes, "unfold");
   return g.view(self);
 }
 

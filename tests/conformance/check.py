@@ -5,6 +5,7 @@ import zlib
 import numpy as np
 
 import tenon
+from conformance import data_dependent
 from conformance.dtypes import BY_NAME, PARTS, axis
 from conformance.library import TENON
 from conformance.samples import KINDS, LAYOUTS, Maker, Sample, Spec, geometry
@@ -170,21 +171,34 @@ def tensors_of(values):
     return found
 
 
-def meta_agrees(function, s, got):
-    """The meta device says the same shapes, dtypes and strides, and computes nothing."""
+def refused_on_meta(call):
+    """What follows from values is refused with a clear error."""
+    try:
+        call()
+    except (NotImplementedError, RuntimeError) as e:
+        assert "meta" in str(e), f"the error does not speak of meta: {type(e).__name__}: {e}"
+        return
+    raise AssertionError("meta has an answer: data_dependent.py says that it cannot have one")
+
+
+def meta_agrees(op, function, s, got):
+    """The meta device says the same shapes, dtypes and strides, and computes nothing; or why it cannot."""
     args, kwargs = TENON.arguments(s, "meta")
+    why = data_dependent.why(op, s)
+    if why:
+        refused_on_meta(lambda: function(*args, **kwargs))
+        return why
     try:
         said = function(*args, **kwargs)
-    except NotImplementedError:
-        return "its shape depends on values"
-    except RuntimeError as e:
-        if "meta tensor" not in str(e):
-            raise
-        return "it reads values"
-    pairs = zip(got, said) if isinstance(got, (tuple, list)) else [(got, said)]
-    for g, m in pairs:
+    except Exception as e:
+        raise AssertionError(f"on meta: {type(e).__name__}: {e}") from e
+    if not isinstance(got, (tuple, list)):
+        got, said = [got], [said]
+    assert len(got) == len(said), f"meta gives {len(said)} results, expected {len(got)}"
+    for g, m in zip(got, said):
         if not isinstance(g, tenon.Tensor):
-            return "its result is no tensor"
+            assert m == g, f"meta says {m}, expected {g}"
+            continue
         assert m.is_meta, "the result is not on meta"
         said_so = f"meta says {m.dtype}{list(m.shape)}, expected {g.dtype}{list(g.shape)}"
         assert m.dtype == g.dtype and m.shape == g.shape, said_so
@@ -227,7 +241,7 @@ def one(op, row, s, matrix, dtype, kind):
     if row.view:
         check_view(row, s, got, args)
     matrix.note(op.full_name, dtype, kind, "tested")
-    why = meta_agrees(function, s, got)
+    why = meta_agrees(op, function, s, got)
     matrix.note(op.full_name, dtype, "meta", "absent" if why else "tested", why)
 
 
@@ -325,7 +339,7 @@ def in_place(op, row, s, matrix, dtype, kind):
     if op.name != "resize_":
         untouched(spec, got)
     matrix.note(op.full_name, dtype, kind, "tested")
-    why = meta_agrees(function, s, got)
+    why = meta_agrees(op, function, s, got)
     matrix.note(op.full_name, dtype, "meta", "absent" if why else "tested", why)
 
 
@@ -388,11 +402,16 @@ def meta_writes(op, function, s, outs, matrix, dtype):
     """On meta an out= form checks the same, and leaves shapes, strides and dtypes of the right shape as they are."""
     args, kwargs = TENON.arguments(s, "meta")
     on_meta = [tenon.empty_strided(list(o.shape), list(o.stride()), dtype=o.dtype, device="meta") for o in outs]
-    try:
-        function(*args, **kwargs, out=on_meta[0] if len(on_meta) == 1 else tuple(on_meta))
-    except NotImplementedError:
-        matrix.note(op.full_name, dtype, "meta", "absent", "its shape depends on values")
+    given = on_meta[0] if len(on_meta) == 1 else tuple(on_meta)
+    why = data_dependent.why(op, s)
+    if why:
+        refused_on_meta(lambda: function(*args, **kwargs, out=given))
+        matrix.note(op.full_name, dtype, "meta", "absent", why)
         return
+    try:
+        function(*args, **kwargs, out=given)
+    except Exception as e:
+        raise AssertionError(f"on meta: {type(e).__name__}: {e}") from e
     for out, m in zip(outs, on_meta):
         same = m.is_meta and (m.dtype, m.shape, m.stride()) == (out.dtype, out.shape, out.stride())
         said = f"meta says {m.dtype}{list(m.shape)} strides {list(m.stride())}"

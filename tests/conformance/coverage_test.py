@@ -1,7 +1,9 @@
 """The harness itself: schemas are read whole, every operator has a row or a reason, calls reach the operator they name."""
 
+import pathlib
+
 import tenon
-from conformance import check, table
+from conformance import check, data_dependent, table
 from conformance.families import rows
 from conformance.library import TENON
 from conformance.values_test import ENTRIES, row_of
@@ -20,6 +22,18 @@ def test_every_operator_is_read():
 
 def test_rows_name_operators():
     assert not set(rows()) - set(ENTRIES), "rows for operators that do not exist"
+
+
+def test_what_meta_cannot_say_names_operators():
+    known = {op.full_name for e in ENTRIES.values() for op in e.operators}
+    assert not set(data_dependent.REASONS) - known, "reasons for operators that do not exist"
+
+
+def test_few_operators_are_without_a_shape():
+    """`explicit` is for what no shape function can say; opgen refuses one without a reason."""
+    yaml = pathlib.Path(__file__).parents[2] / "tenon" / "ops" / "yaml"
+    found = [line for f in sorted(yaml.glob("*.yaml")) for line in f.read_text().splitlines() if "  explicit: {" in line]
+    assert 0 < len(found) <= 25, "\n".join(found)
 
 
 def test_every_operator_has_a_row():

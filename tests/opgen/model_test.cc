@@ -66,7 +66,7 @@ TEST(Model, OutOverloadFollowsTheFunctionalOne) {
 TEST(Model, TensorOptionsAreOneParameter) {
   const auto defs = parse_operators(R"(
 - schema: zeros(SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor
-  explicit: zeros
+  explicit: {function: zeros, reason: "a sample"}
 )",
                                     "ops.yaml");
   EXPECT_EQ(options_position(defs[0].schema()), 1u);
@@ -100,8 +100,17 @@ TEST(Model, ErrorsNameFileAndLine) {
   expect_error("- schema: f(Tensor self) -> Tensor\n  expr: self\n  promote: [other]\n", "3", "'other'");
   expect_error("- schema: f(Tensor x) -> Tensor\n  expr: x\n  variants: [method]\n", "3", "self");
   expect_error("- [1\n", "2", "");
+  expect_error("- schema: f(int n) -> Tensor\n  explicit: f\n", "2", "reason");
+  expect_error("- schema: f(int n) -> Tensor\n  explicit: {function: f}\n", "2", "reason");
+  expect_error("- schema: f(int n) -> Tensor\n  shape: f\n", "2", "`kernel` and `body`");
+  expect_error("- schema: f(int n) -> Tensor\n  shape: f\n  kernel: f\n  body: f\n", "2",
+               "`kernel` and `body`");
+  expect_error("- schema: f(int n) -> int\n  shape: f\n  body: f\n", "2", "new tensors");
+  expect_error("- schema: f(Tensor(a) self) -> Tensor(a)\n  shape: f\n  body: f\n  derivative: none\n", "2",
+               "new tensors");
   expect_error(
-      "- schema: f_(Tensor(a!) self, Tensor other) -> Tensor(a!)\n  explicit: f_\n  derivative: {other: "
+      "- schema: f_(Tensor(a!) self, Tensor other) -> Tensor(a!)\n  explicit: {function: f_, reason: r}\n  "
+      "derivative: {other: "
       "grad}\n",
       "3", "f_ writes `self` in place, so `self` needs a formula");
 }
@@ -112,10 +121,16 @@ TEST(Model, AnEntryIsDeclaredOnce) {
 }
 
 TEST(Model, AMissingDerivativeIsRefused) {
-  expect_error("- schema: f(Tensor self) -> Tensor\n  explicit: f\n", "1", "`derivative` is missing");
-  expect_error("- schema: f(Tensor self) -> Tensor\n  explicit: f\n  derivative: { other: grad }\n", "3",
-               "'other'");
-  EXPECT_EQ(error_of("- schema: f(Tensor self) -> Tensor\n  explicit: f\n  derivative: none\n"), "no error");
+  expect_error("- schema: f(Tensor self) -> Tensor\n  explicit: {function: f, reason: r}\n", "1",
+               "`derivative` is missing");
+  expect_error(
+      "- schema: f(Tensor self) -> Tensor\n  explicit: {function: f, reason: r}\n  derivative: { other: grad "
+      "}\n",
+      "3", "'other'");
+  EXPECT_EQ(
+      error_of(
+          "- schema: f(Tensor self) -> Tensor\n  explicit: {function: f, reason: r}\n  derivative: none\n"),
+      "no error");
   EXPECT_EQ(error_of("- schema: f(Tensor self) -> Tensor\n  composite: f\n"), "no error");
 }
 

@@ -119,10 +119,25 @@ void check_derivative(const OpDef& def, const YamlEntry& entry) {
   }
 }
 
+/// Results are new, or the one that is written and returned: nothing else can be allocated from a shape.
+void check_structured(const OpDef& def, const YamlEntry& entry) {
+  const FunctionSchema& schema = def.schema();
+  const bool inplace = def.operators.front().form == Form::Inplace;
+  bool fits = !schema.returns.empty() && (!inplace || schema.returns.size() == 1);
+  for (const schema::Return& r : schema.returns)
+    fits &= r.type.is_tensor() && r.alias.has_value() == inplace && (!inplace || r.is_write());
+  if (!fits) {
+    entry.fail_in(
+        "shape",
+        "a shape function speaks of new tensors, or of one tensor that is written in place and returned");
+  }
+}
+
 }  // namespace
 
 void check_entry(const OpDef& def, const YamlEntry& entry) {
   check_derivative(def, entry);
+  if (def.body == Body::Structured) check_structured(def, entry);
   if (def.body == Body::Expr) {
     check_pointwise_arguments(def, entry);
     check_expression(def, entry);

@@ -13,18 +13,32 @@ namespace {
 
 // An array of the stubs that a body calls, as the data of a probe.
 std::string stubs_probe(const OpDef& def) {
-  if (def.stubs.empty()) return "";
-  std::string names;
-  for (const std::string& stub : def.stubs)
-    names += fmt::format("{}&ops::{}_stub", names.empty() ? "" : ", ", stub);
-  return fmt::format("{{&stubs_serve, kStubs<{}>}}", names);
+  return def.stubs.empty() ? "" : fmt::format("{{&stubs_serve, kStubs<{}>}}", stub_names(def));
 }
 
-// The schema that a structured operator's in-place and out forms share with their functional form.
-std::string structured_entry(Form form) {
-  return form == Form::Functional ? "StructuredCall"
-         : form == Form::Inplace  ? "StructuredInplaceCall"
-                                  : "StructuredOutCall";
+// The entry of a form of a structured operator: its own schema's, or one that follows from it.
+std::string structured_entry(const OpDef& def, const Operator& op) {
+  const bool own = &op == &def.operators.front();
+  return op.form == Form::Functional ? "StructuredCall"
+         : op.form == Form::Out      ? "StructuredOutCall"
+         : own                       ? "StructuredWriteCall"
+                                     : "StructuredInplaceCall";
+}
+
+// By result, the argument that it is an alias of, as AliasCheck reads it; empty where it may be either.
+std::string aliases_of(const OpDef& def) {
+  if (def.undeclared_alias || (def.body != Body::View && def.body != Body::Explicit)) return "";
+  const FunctionSchema& schema = def.schema();
+  std::string text;
+  for (const schema::Return& r : schema.returns) {
+    char alias = '-';
+    for (size_t i = 0; r.alias && i < schema.arguments.size(); ++i) {
+      const auto& of = schema.arguments[i].alias;
+      if (of && of->before == r.alias->before) alias = static_cast<char>('a' + i);
+    }
+    text += alias;
+  }
+  return text;
 }
 
 std::string runtime_key(const std::string& key) {
@@ -38,9 +52,18 @@ std::string runtime_key(const std::string& key) {
 
 }  // namespace
 
+std::string stub_names(const OpDef& def) {
+  std::string names;
+  for (const std::string& stub : def.stubs)
+    names += fmt::format("{}&ops::{}_stub", names.empty() ? "" : ", ", stub);
+  return names;
+}
+
 void add_kernel_rows(const OpDef& def, const Operator& op, std::vector<KernelRow>& rows) {
   const auto body = [&](const std::string& function) {
-    return fmt::format("{{reinterpret_cast<AnyFunction>(&ops::{}), {}}}", function, quoted(op.schema.name));
+    const std::string aliases = def.copies_out(op) ? "" : aliases_of(def);
+    return fmt::format("{{reinterpret_cast<AnyFunction>(&ops::{}), {}{}}}", function, quoted(op.schema.name),
+                       aliases.empty() ? "" : ", " + quoted(aliases));
   };
   const auto function = [&](const std::string& key, const std::string& name, const std::string& probe = "") {
     rows.push_back({&op, key, "FunctionCall", "", probe, body(name)});
@@ -57,7 +80,7 @@ void add_kernel_rows(const OpDef& def, const Operator& op, std::vector<KernelRow
       break;
     case Body::Structured: {
       const std::string info = fmt::format("&structured_info::{}", def.operators.front().constant);
-      rows.push_back({&op, "kCompositeDense", structured_entry(op.form), info,
+      rows.push_back({&op, "kCompositeDense", structured_entry(def, op), info,
                       fmt::format("{{&structured_serves, {}}}", info)});
       break;
     }

@@ -20,6 +20,9 @@ struct KernelRow {
   std::string body = "";   ///< C++ of the BuiltinFunction that is its data.
 };
 
+/// The stubs that a body calls, as a list of addresses in C++.
+std::string stub_names(const OpDef& def);
+
 /// The rows of one operator.
 void add_kernel_rows(const OpDef& def, const Operator& op, std::vector<KernelRow>& rows);
 /// The row of its key Autograd, if it has one.

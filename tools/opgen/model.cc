@@ -52,7 +52,8 @@ void read_body(YamlEntry& entry, OpDef& def) {
   for (const char* field : kBodies) bodies += entry.has(field);
   if (bodies != 1) {
     entry.fail(fmt::format(
-        "expected exactly one body, got {}: expr, shape (with kernel), view, explicit, composite or dispatch",
+        "expected exactly one body, got {}: expr, shape (with kernel or body), view, explicit, composite or "
+        "dispatch",
         bodies));
   }
   if (entry.has("expr")) {
@@ -61,13 +62,24 @@ void read_body(YamlEntry& entry, OpDef& def) {
   } else if (entry.has("shape")) {
     def.body = Body::Structured;
     def.shape = entry.text("shape");
-    def.function = entry.required_text("kernel");
+    def.kernel = entry.text("kernel");
+    def.function = entry.text("body");
+    if (def.kernel.empty() == def.function.empty())
+      entry.fail_in("shape", "expected one of `kernel` and `body` beside it");
+    if (!def.function.empty()) def.stubs = entry.list("stubs");
+    def.mixed_devices = entry.flag("mixed_devices", false);
   } else if (entry.has("view")) {
     def.body = Body::View;
     def.function = entry.text("view");
   } else if (entry.has("explicit")) {
     def.body = Body::Explicit;
-    def.function = entry.text("explicit");
+    if (entry.is_text("explicit"))
+      entry.fail_in("explicit", "expected {function: ..., reason: ...}: why there is no `shape` for it");
+    YamlEntry body = entry.nested("explicit");
+    def.function = body.required_text("function");
+    def.reason = body.required_text("reason");
+    def.undeclared_alias = body.flag("undeclared_alias", false);
+    body.refuse_unknown_fields();
     def.stubs = entry.list("stubs");
   } else if (entry.has("composite")) {
     def.body = Body::Composite;

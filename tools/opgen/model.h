@@ -43,7 +43,7 @@ struct Operator {
 /// What computes an operator: see the YAML's description in docs/adding-an-operator.md.
 enum class Body : uint8_t {
   Expr,        ///< `expr`: a pointwise expression.
-  Structured,  ///< `shape` and `kernel`.
+  Structured,  ///< `shape`, and `kernel` or `body`.
   View,        ///< `view`: C++ of tenon::ops, every backend.
   Explicit,    ///< `explicit`: C++ of tenon::ops, every backend, below Autograd.
   Composite,   ///< `composite`: C++ of tenon::ops, differentiable through what it calls.
@@ -90,11 +90,15 @@ struct OpDef {
   std::vector<Operator> operators;
 
   Body body = Body::Explicit;
-  /// The C++ function's name (View, Explicit, Composite), or the kernel's (Structured).
+  /// The C++ function's name (View, Explicit, Composite, Structured with `body`; "none": nothing is written).
   std::string function;
-  /// The stubs without which the C++ function cannot serve a device (View, Explicit), by name.
+  /// The stubs without which the C++ function cannot serve a device, by name.
   std::vector<std::string> stubs;
-  std::string shape;                            ///< The shape function's name (Structured).
+  std::string reason;             ///< Why an Explicit body has no shape function.
+  bool undeclared_alias = false;  ///< The result is an alias that the schema does not name (Explicit).
+  std::string shape;              ///< The shape function's name (Structured).
+  std::string kernel;             ///< The kernel's name (Structured with `kernel`).
+  bool mixed_devices = false;     ///< Tensor arguments may be on several devices (Structured).
   std::map<std::string, std::string> dispatch;  ///< Key -> C++ function of tenon::ops (Dispatch).
   Pointwise pointwise;                          ///< Expr.
   DerivativeDef derivative;

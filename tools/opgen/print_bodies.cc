@@ -30,6 +30,12 @@ std::string bodies_header(const Family& family) {
     if (def->body == Body::View || def->body == Body::Explicit || def->body == Body::Composite)
       names = {def->function};
     for (const auto& [key, function] : def->dispatch) names.push_back(function);
+    if (def->body == Body::Structured && !def->function.empty() && def->function != "none") {
+      const std::string line =
+          fmt::format("void {}({});\n", def->function, kernel_parameters(def->schema(), true));
+      if (printed.insert(line).second)
+        text += fmt::format("/// {}\n{}", schema::to_string(def->schema()), line);
+    }
     for (const std::string& name : names) {
       const std::string line =
           fmt::format("{} {}({});\n", schema::cpp_return_type(def->schema()), name, arguments(def->schema()));
@@ -44,42 +50,31 @@ std::string shapes_header(const Family& family) {
   std::string text = banner(fmt::format(
       "Shape functions of the structured operators of {}.yaml, defined in tenon/ops/shape.", family.name));
   text +=
-      "#pragma once\n\n#include \"tenon/core/tensor.h\"\n#include \"tenon/ops/shape_result.h\"\n\n"
+      "#pragma once\n\n#include \"tenon/core/tensor.h\"\n#include \"tenon/ops/output_spec.h\"\n\n"
       "namespace tenon::ops::shape {\n\n";
   std::set<std::string> printed;
   for (const OpDef* def : family.defs) {
     if (def->body != Body::Structured) continue;
-    const std::string line =
-        fmt::format("void {}(ShapeResult& out, {});\n", def->shape, arguments(def->schema()));
+    std::string parameters = "OutputSpecs& out";
+    for (const schema::Argument& a : def->schema().arguments)
+      parameters += fmt::format(", {} {}", shape_type(a), schema::cpp_name(a));
+    const std::string line = fmt::format("void {}({});\n", def->shape, parameters);
     if (printed.insert(line).second)
       text += fmt::format("/// {}\n{}", schema::to_string(def->schema()), line);
   }
   return text + "\n}  // namespace tenon::ops::shape\n";
 }
 
-std::string kernel_parameters(const FunctionSchema& schema, bool names) {
-  std::string text;
-  for (const schema::Argument& a : schema.arguments) {
-    text += (text.empty() ? "" : ", ") + schema::cpp_type(a) + (names ? " " + schema::cpp_name(a) : "");
-  }
-  for (size_t i = 0; i < schema.returns.size(); ++i) {
-    text += fmt::format(", Tensor&{}",
-                        names ? schema.returns.size() == 1 ? " out" : fmt::format(" out{}", i) : "");
-  }
-  return text;
-}
-
 // By kernel name, the entry that declares it. Two entries may share one: it belongs to the first.
 std::map<std::string, const OpDef*> kernels(const std::vector<OpDef>& defs) {
   std::map<std::string, const OpDef*> found;
   for (const OpDef& def : defs) {
-    if (def.body != Body::Structured) continue;
-    const auto [it, inserted] = found.emplace(def.function, &def);
+    if (def.body != Body::Structured || def.kernel.empty()) continue;
+    const auto [it, inserted] = found.emplace(def.kernel, &def);
     TENON_CHECK(
         inserted || kernel_parameters(it->second->schema(), false) == kernel_parameters(def.schema(), false),
         Value,
-        fmt::format("{}: kernel {} has other arguments at {}", def.where(), def.function,
-                    it->second->where()));
+        fmt::format("{}: kernel {} has other arguments at {}", def.where(), def.kernel, it->second->where()));
   }
   return found;
 }

@@ -49,11 +49,14 @@ Pairs body_of(const OpDef& def) {
       return fields;
     }
     case Body::Structured:
-      return {{"shape", "tenon::ops::shape::" + def.shape}, {"kernel", "tenon::cpu::" + def.function}};
+      return {{"shape", "tenon::ops::shape::" + def.shape},
+              def.kernel.empty()
+                  ? std::pair<std::string, std::string>("body", "tenon::ops::" + def.function)
+                  : std::pair<std::string, std::string>("kernel", "tenon::cpu::" + def.kernel)};
     case Body::View:
       return {{"view", "tenon::ops::" + def.function}};
     case Body::Explicit:
-      return {{"explicit", "tenon::ops::" + def.function}};
+      return {{"explicit", "tenon::ops::" + def.function}, {"reason", def.reason}};
     case Body::Composite:
       return {{"composite", "tenon::ops::" + def.function}};
     case Body::Dispatch: {

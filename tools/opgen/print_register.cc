@@ -17,7 +17,7 @@ class FamilyPrinter {
     for (const OpDef* def : family.defs) {
       if (def->body == Body::Structured) {
         add_structured(*def);
-        stubs_.push_back(def->function);
+        if (!def->kernel.empty()) stubs_.push_back(def->kernel);
       }
       stubs_.insert(stubs_.end(), def->stubs.begin(), def->stubs.end());
       for (const Operator& op : def->operators) add_operator(*def, op);
@@ -73,13 +73,27 @@ class FamilyPrinter {
 
  private:
   void add_structured(const OpDef& def) {
-    std::string arguments;
-    for (const schema::Argument& a : def.schema().arguments) arguments += ", " + schema::cpp_type(a);
+    const FunctionSchema& schema = def.schema();
+    std::string shape = "OutputSpecs&", computed = "nullptr", names;
+    for (const schema::Argument& a : schema.arguments) {
+      shape += ", " + shape_type(a);
+      names += (names.empty() ? "" : " ") + a.name;
+    }
+    if (!def.kernel.empty()) {
+      computed = fmt::format("&ops::{}_stub, nullptr", def.kernel);
+    } else if (def.function == "none") {
+      computed += ", reinterpret_cast<detail::AnyFunction>(&detail::no_elements)";
+    } else {
+      computed += fmt::format(", reinterpret_cast<detail::AnyFunction>(static_cast<void (*)({})>(&ops::{}))",
+                              kernel_parameters(schema, false), def.function);
+    }
+    computed += def.stubs.empty() ? ", nullptr" : fmt::format(", detail::kStubs<{}>", stub_names(def));
+    if (def.mixed_devices) computed += ", true";
     structured_ += fmt::format(
-        "const StructuredInfo {}{{{}, reinterpret_cast<detail::AnyFunction>(static_cast<void "
-        "(*)(ShapeResult&{})>(&ops::shape::{})),\n"
-        "    &ops::{}_stub}};\n",
-        def.operators.front().constant, quoted(def.schema().name), arguments, def.shape, def.function);
+        "const StructuredInfo {}{{{}, {}, reinterpret_cast<detail::AnyFunction>(static_cast<void "
+        "(*)({})>(&ops::shape::{})),\n"
+        "    {}}};\n",
+        def.operators.front().constant, quoted(schema.name), quoted(names), shape, def.shape, computed);
   }
 
   void add_operator(const OpDef& def, const Operator& op) {

@@ -130,6 +130,28 @@ std::vector<std::string> method_names(const Operator& op) {
   return names;
 }
 
+std::string kernel_parameters(const FunctionSchema& schema, bool names) {
+  std::string text;
+  for (const schema::Argument& a : schema.arguments) {
+    text += (text.empty() ? "" : ", ") + schema::cpp_type(a) + (names ? " " + schema::cpp_name(a) : "");
+  }
+  for (size_t i = 0; i < schema.returns.size(); ++i) {
+    if (schema.returns[i].alias) continue;
+    text += fmt::format("{}Tensor&{}", text.empty() ? "" : ", ",
+                        !names                       ? ""
+                        : schema.returns.size() == 1 ? " out"
+                                                     : fmt::format(" out{}", i));
+  }
+  return text;
+}
+
+std::string shape_type(const schema::Argument& argument) {
+  const std::string type = schema::cpp_type(argument);
+  return type == "TensorList"                           ? "HeaderList"
+         : type == "const Tensor&" || type == "Tensor&" ? "HeaderRef"
+                                                        : type;
+}
+
 std::vector<std::string> function_names(const Operator& op) {
   std::vector<std::string> names = method_names(op);
   for (std::string& name : names) name += op.form == Form::Out ? "_out" : "";

@@ -29,6 +29,11 @@ std::string parameter_list(const std::vector<Parameter>& parameters, bool defaul
 /// What the function passes to the operator, in schema order. `self` replaces the argument of that name where
 /// not empty.
 std::string call_arguments(const FunctionSchema& schema, const std::string& self);
+/// The parameters of a kernel or a body: the arguments, then `Tensor& out` for each result that is no
+/// argument.
+std::string kernel_parameters(const FunctionSchema& schema, bool names);
+/// The type that a shape function takes an argument by: tensors are headers there.
+std::string shape_type(const schema::Argument& argument);
 /// The free function's names: "add", "add_out"; its aliases follow.
 std::vector<std::string> function_names(const Operator& op);
 /// The method's names, likewise.

@@ -7,12 +7,12 @@
 namespace tenon::ops::shape {
 namespace {
 
-void check_ndim(const Tensor& t, int64_t ndim, const char* op, const char* argument) {
+void check_ndim(HeaderRef t, int64_t ndim, const char* op, const char* argument) {
   TENON_CHECK(t.dim() == ndim, Shape,
               fmt::format("{}: `{}` must be a {}D tensor, got {}", op, argument, ndim, to_string(t.sizes())));
 }
 
-void check_dtypes(const Tensor& a, const Tensor& b, const char* op, const char* a_name, const char* b_name) {
+void check_dtypes(HeaderRef a, HeaderRef b, const char* op, const char* a_name, const char* b_name) {
   TENON_CHECK(a.dtype() == b.dtype(), Type,
               fmt::format("{}: `{}` is {}, `{}` is {}; expected both to have the same dtype", op, b_name,
                           name(b.dtype()), a_name, name(a.dtype())));
@@ -20,7 +20,7 @@ void check_dtypes(const Tensor& a, const Tensor& b, const char* op, const char* 
               fmt::format("{}: not implemented for {}", op, name(a.dtype())));
 }
 
-void check_product(const Tensor& a, const Tensor& b, const char* op, const char* a_name, const char* b_name) {
+void check_product(HeaderRef a, HeaderRef b, const char* op, const char* a_name, const char* b_name) {
   check_ndim(a, 2, op, a_name);
   check_ndim(b, 2, op, b_name);
   TENON_CHECK(a.sizes()[1] == b.sizes()[0], Shape,
@@ -32,12 +32,12 @@ void check_product(const Tensor& a, const Tensor& b, const char* op, const char*
 
 }  // namespace
 
-void mm(ShapeResult& out, const Tensor& self, const Tensor& mat2) {
+void mm(OutputSpecs& out, HeaderRef self, HeaderRef mat2) {
   check_product(self, mat2, "mm", "self", "mat2");
   out.set(0, {self.sizes()[0], mat2.sizes()[1]}, self.dtype());
 }
 
-void addmm(ShapeResult& out, const Tensor& self, const Tensor& mat1, const Tensor& mat2, const Scalar& beta,
+void addmm(OutputSpecs& out, HeaderRef self, HeaderRef mat1, HeaderRef mat2, const Scalar& beta,
            const Scalar& alpha) {
   check_product(mat1, mat2, "addmm", "mat1", "mat2");
   check_dtypes(mat1, self, "addmm", "mat1", "self");
@@ -59,7 +59,7 @@ void addmm(ShapeResult& out, const Tensor& self, const Tensor& mat1, const Tenso
   out.set(0, sizes, mat1.dtype());
 }
 
-void bmm(ShapeResult& out, const Tensor& self, const Tensor& mat2) {
+void bmm(OutputSpecs& out, HeaderRef self, HeaderRef mat2) {
   check_ndim(self, 3, "bmm", "self");
   check_ndim(mat2, 3, "bmm", "mat2");
   TENON_CHECK(self.sizes()[0] == mat2.sizes()[0] && self.sizes()[2] == mat2.sizes()[1], Shape,
@@ -69,7 +69,7 @@ void bmm(ShapeResult& out, const Tensor& self, const Tensor& mat2) {
   out.set(0, {self.sizes()[0], self.sizes()[1], mat2.sizes()[2]}, self.dtype());
 }
 
-void mv(ShapeResult& out, const Tensor& self, const Tensor& vec) {
+void mv(OutputSpecs& out, HeaderRef self, HeaderRef vec) {
   check_ndim(self, 2, "mv", "self");
   check_ndim(vec, 1, "mv", "vec");
   TENON_CHECK(self.sizes()[1] == vec.sizes()[0], Shape,
@@ -79,7 +79,7 @@ void mv(ShapeResult& out, const Tensor& self, const Tensor& vec) {
   out.set(0, {self.sizes()[0]}, self.dtype());
 }
 
-void dot(ShapeResult& out, const Tensor& self, const Tensor& tensor) {
+void dot(OutputSpecs& out, HeaderRef self, HeaderRef tensor) {
   check_ndim(self, 1, "dot", "self");
   check_ndim(tensor, 1, "dot", "tensor");
   TENON_CHECK(self.sizes()[0] == tensor.sizes()[0], Shape,

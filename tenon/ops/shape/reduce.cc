@@ -8,7 +8,7 @@
 namespace tenon::ops::shape {
 namespace {
 
-DType sum_dtype(const Tensor& self, std::optional<DType> dtype, const char* op) {
+DType sum_dtype(HeaderRef self, std::optional<DType> dtype, const char* op) {
   check_arithmetic(self.dtype(), op);
   if (dtype) {
     check_arithmetic(*dtype, op);
@@ -17,7 +17,7 @@ DType sum_dtype(const Tensor& self, std::optional<DType> dtype, const char* op) 
   return is_integral(self.dtype(), true) ? DType::Int64 : self.dtype();
 }
 
-DType mean_dtype(const Tensor& self, std::optional<DType> dtype) {
+DType mean_dtype(HeaderRef self, std::optional<DType> dtype) {
   const DType type = dtype.value_or(self.dtype());
   check_arithmetic(self.dtype(), "mean");
   check_arithmetic(type, "mean");
@@ -31,7 +31,7 @@ DType mean_dtype(const Tensor& self, std::optional<DType> dtype) {
 }
 
 /// Every dimension that an extremum is taken over must have elements.
-void check_has_extremum(const Tensor& self, const Dims& mask, bool all, const char* op) {
+void check_has_extremum(HeaderRef self, const Dims& mask, bool all, const char* op) {
   TENON_CHECK(!all || self.numel() > 0, Index,
               fmt::format("{}: expected reduction dim to be specified for `self` of {} (no elements)", op,
                           to_string(self.sizes())));
@@ -44,51 +44,60 @@ void check_has_extremum(const Tensor& self, const Dims& mask, bool all, const ch
 
 }  // namespace
 
-void sum_all(ShapeResult& out, const Tensor& self, std::optional<DType> dtype) {
+void sum_all(OutputSpecs& out, HeaderRef self, std::optional<DType> dtype) {
   out.set(0, {}, sum_dtype(self, dtype, kThisCall));
 }
 
-void sum_dim(ShapeResult& out, const Tensor& self, std::optional<IntArrayRef> dim, bool keepdim,
+void sum_dim(OutputSpecs& out, HeaderRef self, std::optional<IntArrayRef> dim, bool keepdim,
              std::optional<DType> dtype) {
   out.set(0, reduced_sizes(self.sizes(), reduction_mask(dim, self.dim(), "sum"), keepdim),
           sum_dtype(self, dtype, "sum"));
 }
 
-void prod_dim(ShapeResult& out, const Tensor& self, int64_t dim, bool keepdim, std::optional<DType> dtype) {
+void prod_dim(OutputSpecs& out, HeaderRef self, int64_t dim, bool keepdim, std::optional<DType> dtype) {
   out.set(0, reduced_sizes(self.sizes(), reduction_mask(IntArrayRef(dim), self.dim(), "prod"), keepdim),
           sum_dtype(self, dtype, "prod"));
 }
 
-void mean_all(ShapeResult& out, const Tensor& self, std::optional<DType> dtype) {
+void mean_all(OutputSpecs& out, HeaderRef self, std::optional<DType> dtype) {
   out.set(0, {}, mean_dtype(self, dtype));
 }
 
-void mean_dim(ShapeResult& out, const Tensor& self, std::optional<IntArrayRef> dim, bool keepdim,
+void mean_dim(OutputSpecs& out, HeaderRef self, std::optional<IntArrayRef> dim, bool keepdim,
               std::optional<DType> dtype) {
   const DType type = mean_dtype(self, dtype);
   out.set(0, reduced_sizes(self.sizes(), reduction_mask(dim, self.dim(), "mean"), keepdim), type);
 }
 
-void cumsum(ShapeResult& out, const Tensor& self, int64_t dim, std::optional<DType> dtype) {
+void variance(OutputSpecs& out, HeaderRef self, std::optional<IntArrayRef> dim,
+              std::optional<Scalar> correction, bool keepdim) {
+  TENON_CHECK(is_floating_point(self.dtype()) || is_complex(self.dtype()), Type,
+              fmt::format("var: only supports floating point dtypes, got {}", name(self.dtype())));
+  check_arithmetic(self.dtype(), "var");
+  out.set(0, reduced_sizes(self.sizes(), reduction_mask(dim, self.dim(), "var"), keepdim),
+          real_dtype(self.dtype()));
+}
+
+void cumsum(OutputSpecs& out, HeaderRef self, int64_t dim, std::optional<DType> dtype) {
   wrap_dim(dim, self.dim(), "cumsum");
   out.set(0, self.sizes(), sum_dtype(self, dtype, "cumsum"));
 }
 
-void extremum(ShapeResult& out, const Tensor& self, IntArrayRef dim, bool keepdim) {
+void extremum(OutputSpecs& out, HeaderRef self, IntArrayRef dim, bool keepdim) {
   check_real(self.dtype(), kThisCall);
   const Dims mask = reduction_mask(dim, self.dim(), kThisCall);
   check_has_extremum(self, mask, dim.empty(), kThisCall);
   out.set(0, reduced_sizes(self.sizes(), mask, keepdim), self.dtype());
 }
 
-void extremum_all(ShapeResult& out, const Tensor& self) {
+void extremum_all(OutputSpecs& out, HeaderRef self) {
   check_real(self.dtype(), kThisCall);
   TENON_CHECK(self.numel() > 0, Index,
               ": expected reduction dim to be specified for `self` with no elements");
   out.set(0, {}, self.dtype());
 }
 
-void extremum_dim(ShapeResult& out, const Tensor& self, int64_t dim, bool keepdim) {
+void extremum_dim(OutputSpecs& out, HeaderRef self, int64_t dim, bool keepdim) {
   check_real(self.dtype(), kThisCall);
   const Dims mask = reduction_mask(IntArrayRef(dim), self.dim(), kThisCall);
   check_has_extremum(self, mask, false, kThisCall);
@@ -97,7 +106,7 @@ void extremum_dim(ShapeResult& out, const Tensor& self, int64_t dim, bool keepdi
   out.set(1, sizes, DType::Int64);
 }
 
-void arg_extremum(ShapeResult& out, const Tensor& self, std::optional<int64_t> dim, bool keepdim) {
+void arg_extremum(OutputSpecs& out, HeaderRef self, std::optional<int64_t> dim, bool keepdim) {
   check_real(self.dtype(), kThisCall);
   const Dims mask = reduction_mask(dim ? std::optional<IntArrayRef>(IntArrayRef(*dim)) : std::nullopt,
                                    self.dim(), kThisCall);
@@ -105,18 +114,18 @@ void arg_extremum(ShapeResult& out, const Tensor& self, std::optional<int64_t> d
   out.set(0, reduced_sizes(self.sizes(), mask, keepdim), DType::Int64);
 }
 
-void bool_reduce_all(ShapeResult& out, const Tensor& self) {
+void bool_reduce_all(OutputSpecs& out, HeaderRef self) {
   check_arithmetic(self.dtype(), kThisCall);
   out.set(0, {}, self.dtype() == DType::UInt8 ? DType::UInt8 : DType::Bool);
 }
 
-void bool_reduce_dims(ShapeResult& out, const Tensor& self, std::optional<IntArrayRef> dim, bool keepdim) {
+void bool_reduce_dims(OutputSpecs& out, HeaderRef self, std::optional<IntArrayRef> dim, bool keepdim) {
   check_arithmetic(self.dtype(), kThisCall);
   out.set(0, reduced_sizes(self.sizes(), reduction_mask(dim, self.dim(), kThisCall), keepdim),
           self.dtype() == DType::UInt8 ? DType::UInt8 : DType::Bool);
 }
 
-void bool_reduce_dim(ShapeResult& out, const Tensor& self, int64_t dim, bool keepdim) {
+void bool_reduce_dim(OutputSpecs& out, HeaderRef self, int64_t dim, bool keepdim) {
   check_arithmetic(self.dtype(), kThisCall);
   out.set(0, reduced_sizes(self.sizes(), reduction_mask(IntArrayRef(dim), self.dim(), kThisCall), keepdim),
           self.dtype() == DType::UInt8 ? DType::UInt8 : DType::Bool);

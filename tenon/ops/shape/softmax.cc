@@ -6,7 +6,7 @@
 
 namespace tenon::ops::shape {
 
-void softmax(ShapeResult& out, const Tensor& self, int64_t dim, bool half_to_float) {
+void softmax(OutputSpecs& out, HeaderRef self, int64_t dim, bool half_to_float) {
   TENON_CHECK(is_floating_point(self.dtype()), NotImplemented,
               fmt::format(": not implemented for {}; convert `self` to a floating point dtype, or give dtype",
                           name(self.dtype())));
@@ -14,7 +14,7 @@ void softmax(ShapeResult& out, const Tensor& self, int64_t dim, bool half_to_flo
   out.set(0, self.sizes(), half_to_float ? DType::Float32 : self.dtype());
 }
 
-void softmax_backward(ShapeResult& out, const Tensor& grad_output, const Tensor& output, int64_t dim,
+void softmax_backward(OutputSpecs& out, HeaderRef grad_output, HeaderRef output, int64_t dim,
                       DType input_dtype) {
   TENON_CHECK(is_floating_point(output.dtype()), NotImplemented,
               fmt::format("softmax backward: not implemented for {}", name(output.dtype())));
@@ -30,7 +30,7 @@ void softmax_backward(ShapeResult& out, const Tensor& grad_output, const Tensor&
 
 namespace {
 
-void check_nll(const Tensor& self, const Tensor& target, const Tensor& weight, int64_t reduction) {
+void check_nll(HeaderRef self, HeaderRef target, HeaderRef weight, int64_t reduction) {
   check_arithmetic(self.dtype(), "nll_loss");
   TENON_CHECK(self.dim() == 1 || self.dim() == 2, Shape,
               fmt::format("nll_loss: `self` must be 1D or 2D, got {}", to_string(self.sizes())));
@@ -59,16 +59,15 @@ void check_nll(const Tensor& self, const Tensor& target, const Tensor& weight, i
 
 }  // namespace
 
-void nll_loss_forward(ShapeResult& out, const Tensor& self, const Tensor& target, const Tensor& weight,
-                      int64_t reduction, int64_t ignore_index) {
+void nll_loss_forward(OutputSpecs& out, HeaderRef self, HeaderRef target, HeaderRef weight, int64_t reduction,
+                      int64_t ignore_index) {
   check_nll(self, target, weight, reduction);
   out.set(0, reduction == 0 ? target.sizes() : IntArrayRef(), self.dtype());
   out.set(1, {}, self.dtype());
 }
 
-void nll_loss_backward(ShapeResult& out, const Tensor& grad_output, const Tensor& self, const Tensor& target,
-                       const Tensor& weight, int64_t reduction, int64_t ignore_index,
-                       const Tensor& total_weight) {
+void nll_loss_backward(OutputSpecs& out, HeaderRef grad_output, HeaderRef self, HeaderRef target,
+                       HeaderRef weight, int64_t reduction, int64_t ignore_index, HeaderRef total_weight) {
   check_nll(self, target, weight, reduction);
   const IntArrayRef expected = reduction == 0 ? target.sizes() : IntArrayRef();
   TENON_CHECK(grad_output.sizes() == expected, Shape,

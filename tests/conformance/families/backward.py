@@ -110,14 +110,12 @@ def _key(indices):
 
 def _put_samples(m):
     for shape in _shapes(m):
-        yield sample(m.tensor(shape), [m.positions([2], shape[0])], False)
-        yield sample(m.tensor(shape), [m.positions([2], shape[0])], True)
+        yield sample(m.tensor(shape), [m.positions([2], shape[0])])
 
 
-def _put(g, indices, accumulate):
+def _put(g, indices):
     out = g.copy()
-    if not accumulate:
-        out[_key(indices)] = 0
+    out[_key(indices)] = 0
     return out
 
 

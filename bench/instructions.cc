@@ -6,7 +6,7 @@
 #include "tenon/generated/arithmetic/functions.h"
 #include "tenon/generated/factory/functions.h"
 #include "tenon/generated/view/functions.h"
-#include "tenon/ops/tensor_factory.h"
+#include "tenon/ops/factory/from_data.h"
 
 namespace {
 

@@ -2,9 +2,9 @@
 
 #include <fmt/core.h>
 
-#include "tenon/iter/geometry.h"
 #include "tenon/iter/overlap.h"
 #include "tenon/iter/promotion.h"
+#include "tenon/iter/result_shape.h"
 
 namespace tenon {
 

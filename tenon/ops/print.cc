@@ -8,7 +8,7 @@
 
 #include "tenon/core/storage.h"
 #include "tenon/dispatch/key.h"
-#include "tenon/ops/elements.h"
+#include "tenon/ops/copy/elements.h"
 
 namespace tenon {
 namespace {

@@ -69,6 +69,7 @@ def build(tmp_path_factory):
     family.write_text("\n".join([family.read_text(), entry("scaled_abs"), entry("scaled_abs_long")]))
     assert len(sources()) == 2
     for path, text in sources().items():
+        (tree / path).parent.mkdir(exist_ok=True)
         (tree / path).write_text(text)
     folder = tree / "build" / "release"
     configure = ["cmake", "-S", str(tree), "-B", str(folder), "-G", "Ninja", "-DTENON_PYTHON=ON", "-DTENON_TESTS=OFF",

@@ -1,8 +1,8 @@
 // What shape functions say, and the checks of builds with assertions: faults that are planted here, because
 // no operator of the tree has one.
 #include "tenon/generated/factory/functions.h"
-#include "tenon/ops/registration.h"
-#include "tenon/ops/structured.h"
+#include "tenon/ops/forms/registration.h"
+#include "tenon/ops/forms/structured.h"
 #include "testing.h"
 
 namespace tenon {

@@ -10,8 +10,8 @@
 
 #include "tenon/core/half.h"
 #include "tenon/generated/complex/functions.h"
-#include "tenon/ops/indexing.h"
-#include "tenon/ops/tensor_factory.h"
+#include "tenon/ops/factory/from_data.h"
+#include "tenon/ops/indexing/tensor_index.h"
 #include "tenon/ops/tensor_operators.h"
 
 namespace tenon::testing {

@@ -4,7 +4,7 @@
 #include "tenon/autograd/autograd.h"
 #include "tenon/autograd/node.h"
 #include "tenon/generated/arithmetic/functions.h"
-#include "tenon/ops/tensor_factory.h"
+#include "tenon/ops/factory/from_data.h"
 #include "tenon/ops/tensor_operators.h"
 
 namespace tenon {

@@ -48,9 +48,10 @@ std::string bodies_header(const Family& family) {
 
 std::string shapes_header(const Family& family) {
   std::string text = banner(fmt::format(
-      "Shape functions of the structured operators of {}.yaml, defined in tenon/ops/shape.", family.name));
+      "Shape functions of the structured operators of {0}.yaml, defined in tenon/ops/{0}/shapes.cc.",
+      family.name));
   text +=
-      "#pragma once\n\n#include \"tenon/core/tensor.h\"\n#include \"tenon/ops/output_spec.h\"\n\n"
+      "#pragma once\n\n#include \"tenon/core/tensor.h\"\n#include \"tenon/ops/forms/output_spec.h\"\n\n"
       "namespace tenon::ops::shape {\n\n";
   std::set<std::string> printed;
   for (const OpDef* def : family.defs) {

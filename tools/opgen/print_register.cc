@@ -26,12 +26,12 @@ class FamilyPrinter {
 
   std::string print() const {
     std::string text = banner(fmt::format("The operators of {}.yaml.", family_.name));
-    std::set<std::string> headers = {family_.header("operators"), family_.header("functions"),
-                                     family_.header("bodies"),    "tenon/core/source_mark.h",
-                                     "tenon/dispatch/key.h",      "tenon/ops/device_stubs.h",
-                                     "tenon/ops/registration.h"};
+    std::set<std::string> headers = {family_.header("operators"),     family_.header("functions"),
+                                     family_.header("bodies"),        "tenon/core/source_mark.h",
+                                     "tenon/dispatch/key.h",          "tenon/ops/device_stubs.h",
+                                     "tenon/ops/forms/registration.h"};
     if (!structured_.empty()) {
-      headers.insert({family_.header("shapes"), family_.header("kernels"), "tenon/ops/structured.h"});
+      headers.insert({family_.header("shapes"), family_.header("kernels"), "tenon/ops/forms/structured.h"});
     }
     const FamilyText derivatives = derivatives_of(defs_, family_);
     headers.insert(derivatives.headers.begin(), derivatives.headers.end());
@@ -226,9 +226,9 @@ std::vector<GeneratedFile> print_register(const std::vector<OpDef>& defs) {
     }
   };
   add(kSignatureFiles, "signatures", false,
-      {"tenon/core/source_mark.h", "tenon/iter/pointwise.h", "tenon/ops/copy_out.h",
-       "tenon/ops/registration.h", "tenon/ops/structured.h"});
-  add(kHistoryFiles, "history", true, {"tenon/autograd/history.h", "tenon/ops/registration.h"});
+      {"tenon/core/source_mark.h", "tenon/iter/pointwise.h", "tenon/ops/forms/copy_out.h",
+       "tenon/ops/forms/registration.h", "tenon/ops/forms/structured.h"});
+  add(kHistoryFiles, "history", true, {"tenon/autograd/history.h", "tenon/ops/forms/registration.h"});
   return files;
 }
 

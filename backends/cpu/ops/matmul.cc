@@ -9,7 +9,7 @@
 #include "tenon/core/strict.h"
 #include "tenon/generated/matmul/kernels.h"
 #include "tenon/iter/pointwise.h"
-#include "tenon/ops/elements.h"
+#include "tenon/ops/copy/elements.h"
 
 namespace tenon::cpu {
 namespace {

@@ -7,8 +7,8 @@
 #include "tenon/core/kernel_report.h"
 #include "tenon/core/parallel.h"
 #include "tenon/generated/reduction/kernels.h"
-#include "tenon/ops/elements.h"
-#include "tenon/ops/reduce_dims.h"
+#include "tenon/ops/copy/elements.h"
+#include "tenon/ops/reduction/reduced_dims.h"
 
 namespace tenon::cpu {
 namespace {

@@ -8,7 +8,7 @@
 #include "python/src/call/parser.h"
 #include "tenon/core/half.h"
 #include "tenon/generated/arithmetic/functions.h"
-#include "tenon/ops/elements.h"
+#include "tenon/ops/copy/elements.h"
 
 namespace tenon::python {
 namespace {

@@ -11,7 +11,7 @@
 #include "tenon/generated/factory/functions.h"
 #include "tenon/generated/indexing/functions.h"
 #include "tenon/generated/view/functions.h"
-#include "tenon/ops/indexing.h"
+#include "tenon/ops/indexing/tensor_index.h"
 
 namespace tenon::python {
 namespace {

@@ -7,7 +7,7 @@
 #include "tenon/autograd/autograd.h"
 #include "tenon/dispatch/library.h"
 #include "tenon/ops/device_stubs.h"
-#include "tenon/ops/tensor_factory.h"
+#include "tenon/ops/factory/from_data.h"
 #include "tests/core/immediate_runtime.h"
 
 namespace {

@@ -1,0 +1,50 @@
+#include "tenon/ops/copy/memory_format.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+
+#include "tenon/core/error.h"
+
+namespace tenon::ops::shape {
+
+void refuse_memory(std::optional<Layout> layout, Device device, const char* op) {
+  TENON_CHECK(layout.value_or(Layout::Strided) == Layout::Strided, NotImplemented,
+              fmt::format("{}: Non strided layout not supported, got {}", op, name(*layout)));
+  TENON_CHECK(device.is_cpu(), Runtime, fmt::format("{}: Pin memory can only be on CPU", op));
+  throw_error(ErrorKind::NotImplemented,
+              fmt::format("{}: pin_memory needs an accelerator, and none is loaded", op));
+}
+
+Dims channels_last_strides(IntArrayRef sizes, MemoryFormat format, const char* op) {
+  const size_t ndim = format == MemoryFormat::ChannelsLast ? 4 : 5;
+  TENON_CHECK(
+      sizes.size() == ndim, Shape,
+      fmt::format("{}: channels-last needs a tensor of {} dimensions, got {}", op, ndim, to_string(sizes)));
+  Dims strides(ndim);
+  int64_t next = 1;
+  const auto place = [&](size_t d) {
+    strides[d] = next;
+    next *= std::max<int64_t>(sizes[d], 1);
+  };
+  place(1);
+  for (size_t d = ndim - 1; d >= 2; --d) place(d);
+  place(0);
+  return strides;
+}
+
+bool is_channels_last(MemoryFormat format) {
+  return format == MemoryFormat::ChannelsLast || format == MemoryFormat::ChannelsLast3d;
+}
+
+void set_in_format(OutputSpecs& out, HeaderRef self, DType dtype, MemoryFormat format, const char* op,
+                   Elements elements) {
+  if (is_channels_last(format))
+    out.set_strided(0, self.sizes(), channels_last_strides(self.sizes(), format, op), dtype, elements);
+  else if (format == MemoryFormat::Contiguous)
+    out.set(0, self.sizes(), dtype, elements);
+  else
+    out.set_like(0, self, dtype, elements);
+}
+
+}  // namespace tenon::ops::shape

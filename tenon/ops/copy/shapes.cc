@@ -1,0 +1,41 @@
+// Shapes of copies, and what filling in place refuses.
+#include <fmt/core.h>
+
+#include "tenon/core/tensor.h"
+#include "tenon/generated/copy/shapes.h"
+#include "tenon/ops/copy/elements.h"
+#include "tenon/ops/copy/memory_format.h"
+
+namespace tenon::ops::shape {
+
+void clone(OutputSpecs& out, HeaderRef self, std::optional<MemoryFormat> memory_format) {
+  set_in_format(out, self, self.dtype(), memory_format.value_or(MemoryFormat::Preserve), "clone");
+}
+
+void to_copy(OutputSpecs& out, HeaderRef self, std::optional<DType> dtype, std::optional<Layout> layout,
+             std::optional<Device> device, std::optional<bool> pin_memory, bool,
+             std::optional<MemoryFormat> memory_format) {
+  check_memory(layout, pin_memory, device.value_or(self.device()), "to");
+  set_in_format(out, self, dtype.value_or(self.dtype()), memory_format.value_or(MemoryFormat::Preserve),
+                "to");
+}
+
+void copy_(OutputSpecs&, HeaderRef self, HeaderRef src, bool) {
+  TENON_CHECK(self.defined() && src.defined(), Type, "copy_: `self` and `src` must be tensors, not None");
+  check_copy(self, src, "copy_");
+}
+
+void fill__Scalar(OutputSpecs&, HeaderRef self, const Scalar& value) {
+  check_fits(value, self.dtype(), "fill_");
+}
+
+void fill__Tensor(OutputSpecs&, HeaderRef self, HeaderRef value) {
+  TENON_CHECK(
+      value.dim() == 0, Shape,
+      fmt::format("fill_: only supports a 0-dimension value tensor but got a tensor with {} dimensions",
+                  value.dim()));
+}
+
+void zero_(OutputSpecs&, HeaderRef) {}
+
+}  // namespace tenon::ops::shape

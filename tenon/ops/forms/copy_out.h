@@ -1,0 +1,43 @@
+// Out forms of operators with a body of their own: the functional body makes the result, and it is copied.
+// Used by generated registrations. Knows nothing of any particular operator.
+#pragma once
+
+#include "tenon/ops/forms/registration.h"
+#include "tenon/ops/forms/structured.h"
+
+namespace tenon::detail {
+
+/// Copies `result` to `out`, resized where it is empty. Throws before anything is written unless `out` is on
+/// the result's device, has its shape or no elements, and a dtype that it can be cast to.
+void copy_out(const char* op, const Tensor& result, Tensor& out);
+
+/// The functional arguments, then `Tensor& out`; `data` is the BuiltinFunction of the functional body.
+template <class Sig>
+struct CopyOutCall;
+template <class... A>
+struct CopyOutCall<Tensor&(A...)> {
+  static constexpr size_t kIns = sizeof...(A) - 1;
+
+  static Tensor& call(const Kernel& kernel, DispatchKeySet, A... args) {
+    auto all = std::forward_as_tuple(args...);
+    Tensor& out = std::get<kIns>(all);
+    const auto& body = *static_cast<const BuiltinFunction*>(kernel.data);
+    try {
+      copy_out(body.name, run(body, all, typename FirstTypes<kIns, std::tuple<A...>>::type()), out);
+    } catch (Error& e) {
+      e.set_operator(body.name);
+      throw;
+    }
+    return out;
+  }
+
+ private:
+  template <class All, class... In>
+  static Tensor run(const BuiltinFunction& body, All& all, TypeList<In...>) {
+    const auto f = reinterpret_cast<Tensor (*)(In...)>(body.function);
+    return [&]<size_t... I>(std::index_sequence<I...>) { return f(std::get<I>(all)...); }
+    (std::make_index_sequence<kIns>());
+  }
+};
+
+}  // namespace tenon::detail

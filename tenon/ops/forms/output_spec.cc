@@ -1,0 +1,40 @@
+#include "tenon/ops/forms/output_spec.h"
+
+#include "tenon/core/tensor.h"
+#include "tenon/ops/copy/elements.h"
+#include "tenon/ops/view/geometry.h"
+
+namespace tenon {
+
+void OutputSpecs::set(size_t i, IntArrayRef sizes, DType dtype, Elements elements) {
+  if (outputs_) {
+    outputs_[i] = elements == Elements::Zero ? ops::make_zeros(sizes, dtype, device_)
+                                             : make_empty(sizes, dtype, device_);
+  } else {
+    specs_[i].sizes = sizes.to_dims();
+    specs_[i].dtype = dtype;
+    specs_[i].elements = elements;
+    specs_[i].set = true;
+  }
+}
+
+void OutputSpecs::set_strided(size_t i, IntArrayRef sizes, IntArrayRef strides, DType dtype,
+                              Elements elements) {
+  if (outputs_) {
+    outputs_[i] = make_empty_strided(sizes, strides, dtype, device_);
+    if (elements == Elements::Zero) ops::zero_elements(outputs_[i]);
+  } else {
+    set(i, sizes, dtype, elements);
+    specs_[i].strides = strides.to_dims();
+    specs_[i].contiguous = false;
+  }
+}
+
+void OutputSpecs::set_like(size_t i, HeaderRef source, DType dtype, Elements elements) {
+  if (source.is_contiguous())
+    set(i, source.sizes(), dtype, elements);
+  else
+    set_strided(i, source.sizes(), ops::preserved_strides(source.sizes(), source.strides()), dtype, elements);
+}
+
+}  // namespace tenon

@@ -1,0 +1,293 @@
+// Structured operators: a shape function and a kernel; the functional, in-place and out forms follow from
+// them. Used by generated registrations: one call path for each C++ signature, constant data for each
+// operator. Knows nothing of any particular operator.
+#pragma once
+
+#include <algorithm>
+#include <optional>
+#include <tuple>
+#include <utility>
+
+#include "tenon/core/tensor.h"
+#include "tenon/dispatch/kernel.h"
+#include "tenon/dispatch/stub.h"
+#include "tenon/ops/forms/output_spec.h"
+
+namespace tenon {
+
+/// All that is known of one structured operator. Its arguments A... are the functional form's, or those of a
+/// schema that writes its first argument and returns it; its outputs are the results that are new.
+struct StructuredInfo {
+  const char* name;                     ///< "softmax", as error messages show it
+  const char* arguments = "";           ///< "self dim index", the names
+  detail::AnyFunction shape = nullptr;  ///< void(*)(OutputSpecs&, A...), where tensors are headers
+  /// What computes it: Stub<void(A..., Tensor&...)>, the outputs last; or `body` where that is given.
+  const StubBase* stub = nullptr;
+  /// void(*)(A..., Tensor&...): a function for every backend that has filled in `stubs`; or no_elements.
+  detail::AnyFunction body = nullptr;
+  const StubBase* const* stubs = nullptr;  ///< Null-terminated; null: every backend.
+  bool mixed_devices = false;              ///< Arguments may be on several devices.
+};
+
+namespace detail {
+
+/// The body of an operator that allocates and writes nothing.
+void no_elements();
+
+/// Whether a backend can run structured operators with this StructuredInfo; meta runs them all.
+bool structured_serves(const void* info, Backend backend) noexcept;
+
+/// Checks that a call's tensors share a device; collects them for the overlap test of `out`.
+class StructuredArguments {
+ public:
+  template <class... A>
+  explicit StructuredArguments(const StructuredInfo& info, const A&... args) : info_(info) {
+    ((add(args), ++position_), ...);
+  }
+
+  /// Where the outputs go: the device that a `Device?` argument names, or that of the tensors, or the host.
+  Device device() const noexcept { return wanted_.value_or(device_); }
+  /// Whether an operand shares memory with `t`.
+  bool share_storage(const Tensor& t) const noexcept;
+  /// Whether `t` is an operand itself.
+  bool has(const Tensor& t) const noexcept;
+
+ private:
+  void add(const Tensor& t);
+  void add(const TensorList& list) {
+    for (const Tensor& t : list) add(t);
+  }
+  void add(const std::optional<Device>& wanted) noexcept {
+    if (wanted) wanted_ = wanted;
+  }
+  template <class T>
+  void add(const T&) noexcept {}
+
+  [[noreturn]] void throw_other_device(const Tensor& t) const;
+
+  const StructuredInfo& info_;
+  size_t position_ = 0, first_ = 0;  // of the argument that is added, and of the first tensor
+  SmallVector<const Tensor*, 12> tensors_;
+  Device device_;  // of the tensors
+  std::optional<Device> wanted_;
+};
+
+/// Throws Error{Internal}: a shape function has left an output without a shape.
+[[noreturn]] void throw_not_set(const char* op);
+/// Throws unless `out` can take the result. Every output is checked before any is resized.
+void structured_check(const char* op, const OutputSpec& wanted, const StructuredArguments& arguments,
+                      const Tensor& out, bool in_place);
+/// Gives a checked `out` that is empty the result's shape.
+void resize_structured(const OutputSpec& wanted, Tensor& out);
+/// What the kernel writes for a checked `out` argument: `out` itself, resized when it was empty, or a
+/// temporary where it has other strides or another dtype, or shares memory with an operand.
+Tensor structured_target(const OutputSpec& wanted, const StructuredArguments& arguments, Tensor& out);
+/// Copies the temporary back, if it was one.
+void structured_finish(Tensor& out, const Tensor& target);
+
+// Checks of builds with assertions: what an operator's parts say of each other.
+
+/// Throws Error{Internal} naming `op` unless a kernel has left `t` as it was given: of this geometry and
+/// dtype, in this storage.
+void check_left(const char* op, const TensorHeader& given, const Storage& storage, const Tensor& t);
+
+#ifdef NDEBUG
+inline constexpr bool kCheckOutputs = false;
+#else
+inline constexpr bool kCheckOutputs = true;
+#endif
+
+template <class... A>
+struct TypeList {};
+
+/// How a shape function takes an argument of type A: tensors as headers, everything else as it is.
+template <class A>
+struct ShapeArgument {
+  using Type = A;
+  static A from(A a) { return std::forward<A>(a); }
+};
+template <>
+struct ShapeArgument<const Tensor&> {
+  using Type = HeaderRef;
+  static HeaderRef from(const Tensor& t) noexcept { return t; }
+};
+template <>
+struct ShapeArgument<Tensor&> : ShapeArgument<const Tensor&> {};
+/// Headers of a list of tensors, for the length of a call.
+class Headers {
+ public:
+  Headers(TensorList list) : headers_(list.size()) { std::copy(list.begin(), list.end(), headers_.begin()); }
+  operator HeaderList() const noexcept { return {headers_.data(), headers_.size()}; }
+
+ private:
+  SmallVector<HeaderRef, 8> headers_;
+};
+template <>
+struct ShapeArgument<TensorList> {
+  using Type = HeaderList;
+  static Headers from(TensorList list) { return list; }
+};
+
+/// Runs the parts of an operator. They may be shared with others, so errors are given the name of this one.
+template <class F>
+void with_name(const StructuredInfo& info, F&& parts) {
+  try {
+    parts();
+  } catch (Error& e) {
+    e.set_operator(info.name);
+    throw;
+  }
+}
+
+/// Runs shape and kernel for arguments A... and new results in `outs`.
+template <class List, class Indices>
+struct StructuredRun;
+template <class... A, size_t... I>
+struct StructuredRun<TypeList<A...>, std::index_sequence<I...>> {
+  static constexpr size_t kOuts = sizeof...(I);
+  using Shape = void (*)(OutputSpecs&, typename ShapeArgument<A>::Type...);
+
+  static void shape(const StructuredInfo& info, OutputSpecs out, A... args) {
+    reinterpret_cast<Shape>(info.shape)(out, ShapeArgument<A>::from(std::forward<A>(args))...);
+  }
+  static void kernel(const StructuredInfo& info, Device device, Tensor* outs, A... args) {
+    if (device.is_meta() || info.body == &no_elements) return;
+    if (info.body)
+      reinterpret_cast<void (*)(A..., decltype(outs[I])...)>(info.body)(std::forward<A>(args)..., outs[I]...);
+    else
+      info.stub->call<void, A..., decltype(outs[I])...>(device, std::forward<A>(args)..., outs[I]...);
+  }
+  /// The same; with assertions, the outputs must be left as the shape function said.
+  static void checked_kernel(const StructuredInfo& info, Device device, Tensor* outs, A... args) {
+    if constexpr (kCheckOutputs) {
+      const TensorHeader given[] = {*outs[I].impl()...};
+      const Storage storages[] = {outs[I].storage()...};
+      kernel(info, device, outs, std::forward<A>(args)...);
+      (check_left(info.name, given[I], storages[I], outs[I]), ...);
+    } else {
+      kernel(info, device, outs, std::forward<A>(args)...);
+    }
+  }
+  /// The outputs' forms: one tensor, or a tuple.
+  static auto make(const StructuredInfo& info, A... args) {
+    const StructuredArguments arguments(info, args...);
+    Tensor outs[kOuts];
+    with_name(info, [&] {
+      shape(info, OutputSpecs(outs, arguments.device()), std::forward<A>(args)...);
+      if (!(outs[I].defined() && ...)) [[unlikely]]
+        throw_not_set(info.name);
+      checked_kernel(info, arguments.device(), outs, std::forward<A>(args)...);
+    });
+    if constexpr (kOuts == 1)
+      return std::move(outs[0]);
+    else
+      return std::tuple(std::move(outs[I])...);
+  }
+  static void write(const StructuredInfo& info, bool in_place, Tensor* const* given, A... args) {
+    const StructuredArguments arguments(info, args...);
+    with_name(info, [&] {
+      OutputSpec specs[kOuts];
+      shape(info, OutputSpecs(specs), std::forward<A>(args)...);
+      (structured_check(info.name, specs[I], arguments, *given[I], in_place), ...);
+      Tensor outs[] = {structured_target(specs[I], arguments, *given[I])...};
+      checked_kernel(info, arguments.device(), outs, std::forward<A>(args)...);
+      (structured_finish(*given[I], outs[I]), ...);
+    });
+  }
+};
+
+template <class T>
+struct IsTuple : std::false_type {};
+template <class... T>
+struct IsTuple<std::tuple<T...>> : std::true_type {};
+template <class R>
+constexpr size_t num_results() {
+  if constexpr (IsTuple<R>::value)
+    return std::tuple_size_v<R>;
+  else
+    return 1;
+}
+
+/// The first N types of a list.
+template <size_t N, class Tuple, class Indices = std::make_index_sequence<N>>
+struct FirstTypes;
+template <size_t N, class Tuple, size_t... I>
+struct FirstTypes<N, Tuple, std::index_sequence<I...>> {
+  using type = TypeList<std::tuple_element_t<I, Tuple>...>;
+};
+
+/// The kernel entries by canonical signature of each form; `data` is the operator's StructuredInfo.
+template <class Sig>
+struct StructuredCall;
+template <class R, class... A>
+struct StructuredCall<R(A...)> {
+  using Run = StructuredRun<TypeList<A...>, std::make_index_sequence<num_results<R>()>>;
+  static R call(const Kernel& kernel, DispatchKeySet, A... args) {
+    return Run::make(*static_cast<const StructuredInfo*>(kernel.data), std::forward<A>(args)...);
+  }
+};
+
+/// In-place form: `self` first, then the other arguments.
+template <class Sig>
+struct StructuredInplaceCall;
+template <class... A>
+struct StructuredInplaceCall<Tensor&(Tensor&, A...)> {
+  using Run = StructuredRun<TypeList<const Tensor&, A...>, std::make_index_sequence<1>>;
+  static Tensor& call(const Kernel& kernel, DispatchKeySet, Tensor& self, A... args) {
+    Tensor* given[] = {&self};
+    Run::write(*static_cast<const StructuredInfo*>(kernel.data), true, given, self, std::forward<A>(args)...);
+    return self;
+  }
+};
+
+/// An operator whose own schema writes `self` and returns it. Its shape function checks the arguments alone:
+/// what comes out is `self`, as the schema says.
+template <class Sig>
+struct StructuredWriteCall;
+template <class... A>
+struct StructuredWriteCall<Tensor&(Tensor&, A...)> {
+  using Run = StructuredRun<TypeList<Tensor&, A...>, std::index_sequence<>>;
+  static Tensor& call(const Kernel& kernel, DispatchKeySet, Tensor& self, A... args) {
+    const auto& info = *static_cast<const StructuredInfo*>(kernel.data);
+    const StructuredArguments arguments(info, self, args...);
+    with_name(info, [&] {
+      Run::shape(info, OutputSpecs(std::span<OutputSpec>()), self, std::forward<A>(args)...);
+      if constexpr (kCheckOutputs) {
+        const TensorHeader given(self.checked_impl());
+        const Storage storage = self.storage();
+        Run::kernel(info, self.device(), nullptr, self, std::forward<A>(args)...);
+        check_left(info.name, given, storage, self);
+      } else {
+        Run::kernel(info, self.device(), nullptr, self, std::forward<A>(args)...);
+      }
+    });
+    return self;
+  }
+};
+
+/// Out form: the functional arguments, then one `Tensor&` for each result.
+template <class Sig>
+struct StructuredOutCall;
+template <class R, class... A>
+struct StructuredOutCall<R(A...)> {
+  static constexpr size_t kOuts = num_results<R>();
+  static constexpr size_t kIns = sizeof...(A) - kOuts;
+  using Run =
+      StructuredRun<typename FirstTypes<kIns, std::tuple<A...>>::type, std::make_index_sequence<kOuts>>;
+
+  static R call(const Kernel& kernel, DispatchKeySet, A... args) {
+    auto all = std::forward_as_tuple(args...);
+    return [&]<size_t... I, size_t... O>(std::index_sequence<I...>, std::index_sequence<O...>)->R {
+      Tensor* given[] = {&std::get<kIns + O>(all)...};
+      Run::write(*static_cast<const StructuredInfo*>(kernel.data), false, given, std::get<I>(all)...);
+      if constexpr (kOuts == 1)
+        return *given[0];
+      else
+        return R(*given[O]...);
+    }
+    (std::make_index_sequence<kIns>(), std::make_index_sequence<kOuts>());
+  }
+};
+
+}  // namespace detail
+}  // namespace tenon

@@ -1,0 +1,258 @@
+// Operators that draw random numbers. A call takes a range of the generator's stream and passes it, as the
+// numbers seed and offset, to a _philox operator: what that draws depends on its arguments alone, whenever it
+// runs.
+#include <fmt/core.h>
+
+#include <numbers>
+
+#include "tenon/generated/arithmetic/functions.h"
+#include "tenon/generated/complex/bodies.h"
+#include "tenon/generated/factory/bodies.h"
+#include "tenon/generated/factory/functions.h"
+#include "tenon/generated/random/bodies.h"
+#include "tenon/generated/random/shapes.h"
+#include "tenon/generated/reduction/functions.h"
+#include "tenon/generated/view/bodies.h"
+#include "tenon/ops/copy/elements.h"
+#include "tenon/ops/device_stubs.h"
+
+namespace tenon::ops {
+namespace {
+
+using OptDType = std::optional<DType>;
+using OptLayout = std::optional<Layout>;
+using OptDevice = std::optional<Device>;
+using OptBool = std::optional<bool>;
+
+TensorOptions options_of(OptDType dtype, OptLayout layout, OptDevice device, OptBool pin_memory) {
+  TensorOptions options;
+  options.dtype_opt = dtype;
+  options.layout_opt = layout;
+  options.device_opt = device;
+  options.pinned_memory_opt = pin_memory;
+  return options;
+}
+
+/// A range of the stream as an operator's arguments.
+struct Place {
+  int64_t seed, offset;
+};
+
+/// Calls `draw` with the part of the stream for `n` elements of which a block holds `per_block`. Where it
+/// throws, as the kernel does that refuses probabilities, the stream gets its part back.
+template <class F>
+void take_stream(const Generator& generator, int64_t n, int64_t per_block, F&& draw) {
+  const Generator& from = generator.defined() ? generator : default_generator();
+  const auto blocks = static_cast<uint64_t>(n / per_block + (n % per_block != 0));
+  const PhiloxState taken = from->take(blocks);
+  try {
+    draw(Place{static_cast<int64_t>(taken.seed), static_cast<int64_t>(taken.offset)});
+  } catch (...) {
+    from->give_back(taken, blocks);
+    throw;
+  }
+}
+
+PhiloxState state_of(int64_t seed, int64_t offset) {
+  return {static_cast<uint64_t>(seed), static_cast<uint64_t>(offset)};
+}
+
+int64_t per_block(DType dtype) { return is_floating_point(dtype) && dtype != DType::Float64 ? 4 : 2; }
+
+/// Throws what drawing would: its shape function checks the arguments.
+template <class... P, class... A>
+void check_draw(void (*shape)(OutputSpecs&, P...), A&&... args) {
+  OutputSpecs none{std::span<OutputSpec>()};
+  shape(none, std::forward<A>(args)...);
+}
+
+void check_dropout(double p) {
+  TENON_CHECK(p >= 0 && p <= 1, Value,
+              fmt::format("dropout: dropout probability has to be between 0 and 1, but got {}", p));
+}
+
+/// 1 / (1 - p) where an element is kept, 0 elsewhere.
+Tensor dropout_mask(const Tensor& input, double p) {
+  TENON_CHECK(
+      is_complex(input.dtype()) || (is_floating_point(input.dtype()) && has_arithmetic(input.dtype())),
+      NotImplemented,
+      fmt::format("dropout: not implemented for {}; it needs a floating point dtype", name(input.dtype())));
+  Tensor mask = tenon::empty_like(input, real_dtype(input.dtype()));
+  mask.bernoulli_(1 - p);
+  return mask.div_(Scalar(1 - p));
+}
+
+/// Draws contiguous elements and puts them into `self` in logical order, so that its strides do not matter.
+template <class F>
+void draw(const Tensor& self, const char* op, F&& fill) {
+  if (self.numel() == 0) return;
+  if (self.is_contiguous()) return fill(self);
+  const Tensor numbers = make_empty(self.sizes(), self.dtype(), self.device());
+  fill(numbers);
+  copy_elements(self, numbers, op);
+}
+
+/// The real numbers that a floating or complex tensor consists of, which are drawn one by one.
+Tensor parts_of(const Tensor& self) { return self.is_complex() ? ops::view_as_real(self) : self; }
+
+/// The stream for those numbers.
+template <class F>
+void take_for_parts(const Tensor& self, const Generator& generator, F&& draw) {
+  take_stream(generator, self.is_complex() ? 2 * self.numel() : self.numel(),
+              per_block(real_dtype(self.dtype())), draw);
+}
+
+}  // namespace
+
+// What draws, from a place that it is given.
+
+void philox_uniform_(Tensor& self, double from, double to, int64_t seed, int64_t offset) {
+  draw(parts_of(self), "uniform_",
+       [&](const Tensor& dst) { uniform_stub(dst.device(), dst, from, to, state_of(seed, offset)); });
+}
+
+void philox_normal_(Tensor& self, double mean, double std, int64_t seed, int64_t offset) {
+  // The variance of a complex number is std^2, half of it in each part.
+  const double spread = self.is_complex() ? std * std::numbers::sqrt2 / 2 : std;
+  draw(parts_of(self), "normal_",
+       [&](const Tensor& dst) { normal_stub(dst.device(), dst, mean, spread, state_of(seed, offset)); });
+}
+
+void philox_bernoulli__Tensor(Tensor& self, const Tensor& p, int64_t seed, int64_t offset) {
+  const Tensor wide = contiguous_copy(ops::expand(as_dtype(p, DType::Float64), self.sizes(), false));
+  draw(self, "bernoulli_",
+       [&](const Tensor& dst) { bernoulli_stub(dst.device(), dst, wide, state_of(seed, offset)); });
+}
+
+void philox_bernoulli_(Tensor& self, double p, int64_t seed, int64_t offset) {
+  draw(self, "bernoulli_", [&](const Tensor& dst) {
+    Tensor chance = make_empty({}, DType::Float64, dst.device());
+    fill_elements(chance, p, "bernoulli_");
+    bernoulli_stub(dst.device(), dst, chance, state_of(seed, offset));
+  });
+}
+
+void philox_randint_(Tensor& self, int64_t low, int64_t high, int64_t seed, int64_t offset) {
+  draw(self, "randint", [&](const Tensor& dst) {
+    randint_stub(dst.device(), dst, low, static_cast<uint64_t>(high) - static_cast<uint64_t>(low),
+                 state_of(seed, offset));
+  });
+}
+
+void philox_randperm_(Tensor& self, int64_t seed, int64_t offset) {
+  draw(self, "randperm",
+       [&](const Tensor& dst) { randperm_stub(dst.device(), dst, state_of(seed, offset)); });
+}
+
+// What takes the place from a generator. A call that fails takes nothing: it checks its arguments first, as
+// what draws does.
+
+Tensor& uniform_(Tensor& self, double from, double to, const Generator& generator) {
+  check_draw(shape::philox_uniform_, self, from, to, 0, 0);
+  take_for_parts(self, generator, [&](Place at) { self._philox_uniform_(from, to, at.seed, at.offset); });
+  return self;
+}
+
+Tensor& normal_(Tensor& self, double mean, double std, const Generator& generator) {
+  check_draw(shape::philox_normal_, self, mean, std, 0, 0);
+  take_for_parts(self, generator, [&](Place at) { self._philox_normal_(mean, std, at.seed, at.offset); });
+  return self;
+}
+
+Tensor& bernoulli__Tensor(Tensor& self, const Tensor& p, const Generator& generator) {
+  check_draw(shape::philox_bernoulli__Tensor, self, p, 0, 0);
+  take_stream(generator, self.numel(), 2, [&](Place at) { self._philox_bernoulli_(p, at.seed, at.offset); });
+  return self;
+}
+
+Tensor& bernoulli_(Tensor& self, double p, const Generator& generator) {
+  check_draw(shape::philox_bernoulli_, self, p, 0, 0);
+  take_stream(generator, self.numel(), 2, [&](Place at) { self._philox_bernoulli_(p, at.seed, at.offset); });
+  return self;
+}
+
+Tensor bernoulli(const Tensor& self, const Generator& generator) {
+  Tensor result = make_empty(self.sizes(), self.dtype(), self.device());
+  check_draw(shape::philox_bernoulli__Tensor, result, self, 0, 0);
+  take_stream(generator, self.numel(), 2,
+              [&](Place at) { result._philox_bernoulli_(self, at.seed, at.offset); });
+  return result;
+}
+
+Tensor bernoulli_p(const Tensor& self, double p, const Generator& generator) {
+  Tensor result = ops::empty_like(self, {}, {}, {}, {}, MemoryFormat::Contiguous);
+  return ops::bernoulli_(result, p, generator);
+}
+
+Tensor dropout(const Tensor& input, double p, bool train) {
+  check_dropout(p);
+  if (!train || p == 0 || input.numel() == 0) return input;
+  if (p == 1) return tenon::mul(input, tenon::zeros_like(input));
+  return tenon::mul(input, dropout_mask(input, p));
+}
+
+Tensor& dropout_(Tensor& self, double p, bool train) {
+  check_dropout(p);
+  if (!train || p == 0 || self.numel() == 0) return self;
+  if (p == 1) return self.mul_(tenon::zeros_like(self));
+  return self.mul_(dropout_mask(self, p));
+}
+
+Tensor randn_generator(IntArrayRef size, const Generator& generator, OptDType dtype, OptLayout layout,
+                       OptDevice device, OptBool pin_memory) {
+  Tensor result = tenon::empty(size, options_of(dtype, layout, device, pin_memory));
+  result.normal_(0, 1, generator);
+  return result;
+}
+Tensor randn(IntArrayRef size, OptDType dtype, OptLayout layout, OptDevice device, OptBool pin_memory) {
+  return randn_generator(size, {}, dtype, layout, device, pin_memory);
+}
+Tensor rand_generator(IntArrayRef size, const Generator& generator, OptDType dtype, OptLayout layout,
+                      OptDevice device, OptBool pin_memory) {
+  Tensor result = tenon::empty(size, options_of(dtype, layout, device, pin_memory));
+  result.uniform_(0, 1, generator);
+  return result;
+}
+Tensor rand(IntArrayRef size, OptDType dtype, OptLayout layout, OptDevice device, OptBool pin_memory) {
+  return rand_generator(size, {}, dtype, layout, device, pin_memory);
+}
+
+Tensor rand_like(const Tensor& self, OptDType dtype, OptLayout layout, OptDevice device, OptBool pin_memory,
+                 std::optional<MemoryFormat> memory_format) {
+  Tensor result = ops::empty_like(self, dtype, layout, device, pin_memory, memory_format);
+  return ops::uniform_(result, 0, 1, {});
+}
+Tensor randn_like(const Tensor& self, OptDType dtype, OptLayout layout, OptDevice device, OptBool pin_memory,
+                  std::optional<MemoryFormat> memory_format) {
+  Tensor result = ops::empty_like(self, dtype, layout, device, pin_memory, memory_format);
+  return ops::normal_(result, 0, 1, {});
+}
+
+Tensor randint_low(int64_t low, int64_t high, IntArrayRef size, OptDType dtype, OptLayout layout,
+                   OptDevice device, OptBool pin_memory) {
+  const DType type = dtype.value_or(DType::Int64);
+  check_draw(shape::philox_randint_, TensorHeader({}, {}, type, kCPU), low, high, 0, 0);
+  Tensor result = tenon::empty(size, options_of(type, layout, device, pin_memory));
+  take_stream({}, result.numel(), 2,
+              [&](Place at) { result._philox_randint_(low, high, at.seed, at.offset); });
+  return result;
+}
+Tensor randint(int64_t high, IntArrayRef size, OptDType dtype, OptLayout layout, OptDevice device,
+               OptBool pin_memory) {
+  return randint_low(0, high, size, dtype, layout, device, pin_memory);
+}
+
+Tensor randperm_generator(int64_t n, const Generator& generator, OptDType dtype, OptLayout layout,
+                          OptDevice device, OptBool pin_memory) {
+  TENON_CHECK(n >= 0, Value, fmt::format("randperm: n must be non-negative, got {}", n));
+  const DType type = dtype.value_or(DType::Int64);
+  check_draw(shape::philox_randperm_, TensorHeader({n}, {1}, type, kCPU), 0, 0);
+  Tensor result = tenon::empty({n}, options_of(type, layout, device, pin_memory));
+  take_stream(generator, n, 2, [&](Place at) { result._philox_randperm_(at.seed, at.offset); });
+  return result;
+}
+Tensor randperm(int64_t n, OptDType dtype, OptLayout layout, OptDevice device, OptBool pin_memory) {
+  return randperm_generator(n, {}, dtype, layout, device, pin_memory);
+}
+
+}  // namespace tenon::ops

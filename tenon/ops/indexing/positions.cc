@@ -16,13 +16,12 @@
 #include "tenon/ops/device_stubs.h"
 #include "tenon/ops/forms/structured.h"
 #include "tenon/ops/indexing/selection.h"
+#include "tenon/ops/view/geometry.h"
 
 namespace tenon::ops {
 namespace {
 
 using detail::Headers;
-
-size_t at(int64_t dim) { return static_cast<size_t>(dim); }
 
 /// On the host, contiguous, int64.
 Tensor host_positions(const Tensor& index) {

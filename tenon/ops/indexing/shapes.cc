@@ -6,11 +6,10 @@
 #include "tenon/generated/indexing/shapes.h"
 #include "tenon/ops/copy/elements.h"
 #include "tenon/ops/indexing/selection.h"
+#include "tenon/ops/view/geometry.h"
 
 namespace tenon::ops::shape {
 namespace {
-
-size_t at(int64_t dim) { return static_cast<size_t>(dim); }
 
 void check_gather(IntArrayRef sizes, int64_t dim, HeaderRef index) {
   const auto ndim = static_cast<int64_t>(sizes.size());

@@ -16,11 +16,10 @@
 #include "tenon/generated/view/functions.h"
 #include "tenon/ops/copy/elements.h"
 #include "tenon/ops/reduction/reduced_dims.h"
+#include "tenon/ops/view/geometry.h"
 
 namespace tenon::ops {
 namespace {
-
-size_t at(int64_t dim) { return static_cast<size_t>(dim); }
 
 /// `reduced`, with reduced dimensions of size 1 put back where they were dropped.
 Tensor with_kept_dims(const Tensor& reduced, const Dims& mask, bool keepdim) {

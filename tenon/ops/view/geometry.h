@@ -2,12 +2,16 @@
 // Used by views, indexing and composite operators. Knows sizes and strides; nothing of tensors' elements.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 
 #include "tenon/core/dims.h"
 
 namespace tenon::ops {
+
+/// The index of a dimension in lists of sizes and strides; `dim` is counted from the front.
+constexpr size_t at(int64_t dim) noexcept { return static_cast<size_t>(dim); }
 
 /// `sizes` with its one -1, if any, replaced so that the product is `numel`. Throws Error{Shape} naming `op`.
 Dims infer_size(IntArrayRef sizes, int64_t numel, const char* op);

@@ -6,11 +6,10 @@
 #include "tenon/generated/view/bodies.h"
 #include "tenon/generated/view/functions.h"
 #include "tenon/iter/promotion.h"
+#include "tenon/ops/view/geometry.h"
 
 namespace tenon::ops {
 namespace {
-
-size_t at(int64_t dim) { return static_cast<size_t>(dim); }
 
 /// A vector of no elements may stand among tensors of any shape, as in PyTorch.
 bool is_skipped(const Tensor& t) { return t.dim() == 1 && t.numel() == 0; }

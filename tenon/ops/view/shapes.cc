@@ -11,8 +11,6 @@
 namespace tenon::ops::shape {
 namespace {
 
-size_t at(int64_t dim) { return static_cast<size_t>(dim); }
-
 void check_same(HeaderRef grad, IntArrayRef view, const char* op) {
   TENON_CHECK(grad.sizes() == view, Shape,
               fmt::format("{}: the gradient has shape {}, expected {} as the view", op,

@@ -5,13 +5,12 @@
 #include <algorithm>
 
 #include "tenon/generated/view/bodies.h"
+#include "tenon/ops/view/geometry.h"
 
 // split and unbind make all their views at once, so that these have one node, and so that autograd can refuse
 // to write through them.
 namespace tenon::ops {
 namespace {
-
-size_t at(int64_t dim) { return static_cast<size_t>(dim); }
 
 int64_t split_dim(const Tensor& self, int64_t dim, const char* op) {
   TENON_CHECK(self.dim() > 0, Index, fmt::format("{}: expects at least a 1-dimensional tensor", op));

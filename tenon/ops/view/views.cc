@@ -11,8 +11,6 @@
 namespace tenon::ops {
 namespace {
 
-size_t at(int64_t dim) { return static_cast<size_t>(dim); }
-
 /// `self` with dimension `dim` taken out or its geometry replaced starts from these copies.
 struct Geometry {
   Dims sizes, strides;

@@ -1,0 +1,139 @@
+// Gradients of views: each puts the gradient of a view where the view lies in the tensor.
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "tenon/generated/factory/functions.h"
+#include "tenon/generated/view/bodies.h"
+#include "tenon/generated/view/functions.h"
+#include "tenon/ops/copy/elements.h"
+#include "tenon/ops/device_stubs.h"
+#include "tenon/ops/view/geometry.h"
+
+namespace tenon::ops {
+namespace {
+
+/// The gradient of a view that nothing came back through: zeros like the others.
+Tensor zeros_in_place_of(TensorList grads, IntArrayRef sizes) {
+  for (const Tensor& g : grads) {
+    if (g.defined()) return tenon::zeros(sizes, g.options());
+  }
+  throw_error(ErrorKind::Internal, "the gradient of several views has no defined part");
+}
+
+void check_gradient(const Tensor& grad, IntArrayRef expected, const char* op) {
+  TENON_CHECK(grad.sizes() == expected, Shape,
+              fmt::format("{}: the gradient has shape {}, expected {} as the view", op,
+                          to_string(grad.sizes()), to_string(expected)));
+}
+
+void check_parts(TensorList grads, IntArrayRef sizes, size_t expected, const char* op) {
+  TENON_CHECK(!sizes.empty() && !grads.empty() && grads.size() == expected, Shape,
+              fmt::format("{}: {} gradients for {} parts of a tensor of sizes {}", op, grads.size(), expected,
+                          to_string(sizes)));
+}
+
+/// The sum of `grad`, element by element, into the zeros of `flat`, at the places that a view of it shows.
+void scatter_to_places(const Tensor& grad, const Tensor& flat, IntArrayRef strides, int64_t offset) {
+  if (grad.numel() == 0) return;
+  Tensor numbers = make_empty({flat.numel()}, DType::Int64, grad.device());
+  arange_stub(grad.device(), numbers, Scalar(0), Scalar(1));
+  const Tensor index = contiguous_copy(ops::as_strided(numbers, grad.sizes(), strides, offset));
+  const Tensor values = as_contiguous(grad);
+  const Dims count{grad.numel()}, one{1};
+  put_stub(grad.device(), flat, make_view(index, count, one, 0),
+           make_view(values, count, one, values.storage_offset()), true);
+}
+
+}  // namespace
+
+Tensor permute_backward(const Tensor& grad, IntArrayRef dims) {
+  const Dims order = wrap_dims(dims, grad.dim(), "permute");
+  Dims inverse(order.size());
+  for (size_t d = 0; d < order.size(); ++d) inverse[at(order[d])] = static_cast<int64_t>(d);
+  return grad.permute(inverse);
+}
+
+Tensor split_with_sizes_backward(TensorList grads, IntArrayRef sizes, IntArrayRef split_sizes, int64_t dim) {
+  check_parts(grads, sizes, split_sizes.size(), "split_with_sizes_backward");
+  const int64_t d = wrap_dim(dim, static_cast<int64_t>(sizes.size()), "split_with_sizes_backward");
+  std::vector<Tensor> parts(grads.begin(), grads.end());
+  Dims part = sizes.to_dims();
+  for (size_t i = 0; i < parts.size(); ++i) {
+    part[at(d)] = split_sizes[i];
+    if (!parts[i].defined()) parts[i] = zeros_in_place_of(grads, part);
+    check_gradient(parts[i], part, "split_with_sizes_backward");
+  }
+  return tenon::cat(parts, d);
+}
+
+Tensor split_backward(TensorList grads, IntArrayRef sizes, int64_t split_size, int64_t dim) {
+  TENON_CHECK(!sizes.empty() && split_size >= 0, Value,
+              fmt::format("split_backward: no tensor of sizes {} is split into parts of {}", to_string(sizes),
+                          split_size));
+  const int64_t size = sizes[at(wrap_dim(dim, static_cast<int64_t>(sizes.size()), "split_backward"))];
+  const int64_t whole = split_size > 0 ? size / split_size + (size % split_size != 0) : 1;
+  check_parts(grads, sizes, static_cast<size_t>(std::max<int64_t>(whole, 1)), "split_backward");
+  Dims split_sizes(grads.size(), split_size);
+  split_sizes.back() = size - split_size * static_cast<int64_t>(grads.size() - 1);
+  return ops::split_with_sizes_backward(grads, sizes, split_sizes, dim);
+}
+
+Tensor unbind_backward(TensorList grads, IntArrayRef sizes, int64_t dim) {
+  TENON_CHECK(!sizes.empty(), Shape, "unbind_backward: a 0-dim tensor has no parts");
+  const int64_t d = wrap_dim(dim, static_cast<int64_t>(sizes.size()), "unbind_backward");
+  check_parts(grads, sizes, static_cast<size_t>(sizes[at(d)]), "unbind_backward");
+  Dims part = sizes.to_dims();
+  part.erase(at(d));
+  std::vector<Tensor> parts(grads.begin(), grads.end());
+  for (Tensor& t : parts) {
+    if (!t.defined()) t = zeros_in_place_of(grads, part);
+  }
+  return tenon::stack(parts, d);
+}
+
+void select_backward(const Tensor& grad_output, IntArrayRef input_sizes, int64_t dim, int64_t index,
+                     Tensor& out) {
+  copy_elements(ops::select(out, dim, index), grad_output, "select_backward");
+}
+
+void slice_backward(const Tensor& grad_output, IntArrayRef input_sizes, int64_t dim,
+                    std::optional<int64_t> start, std::optional<int64_t> end, int64_t step, Tensor& out) {
+  copy_elements(ops::slice(out, dim, start, end, step), grad_output, "slice_backward");
+}
+
+void diagonal_backward(const Tensor& grad_output, IntArrayRef input_sizes, int64_t offset, int64_t dim1,
+                       int64_t dim2, Tensor& out) {
+  copy_elements(ops::diagonal(out, offset, dim1, dim2), grad_output, "diagonal_backward");
+}
+
+void as_strided_backward(const Tensor& grad, IntArrayRef input_sizes, IntArrayRef input_strides,
+                         int64_t input_offset, IntArrayRef size, IntArrayRef stride,
+                         std::optional<int64_t> storage_offset, Tensor& out) {
+  const int64_t offset = storage_offset.value_or(input_offset);
+  const StoragePlaces places(input_sizes, input_strides, input_offset, size, stride, offset);
+  const Tensor flat = zeros_on({places.count}, grad);
+  scatter_to_places(grad, flat, stride, offset - places.origin);
+  copy_elements(out, make_view(flat, input_sizes, input_strides, input_offset - places.origin),
+                "as_strided_backward");
+}
+
+void as_strided_elements(const Tensor& self, IntArrayRef input_sizes, IntArrayRef input_strides,
+                         int64_t input_offset, IntArrayRef size, IntArrayRef stride,
+                         std::optional<int64_t> storage_offset, Tensor& out) {
+  const int64_t offset = storage_offset.value_or(input_offset);
+  const StoragePlaces places(input_sizes, input_strides, input_offset, size, stride, offset);
+  const Tensor flat = zeros_on({places.count}, self);
+  copy_elements(make_view(flat, input_sizes, input_strides, input_offset - places.origin), self,
+                "as_strided_elements");
+  copy_elements(out, make_view(flat, size, stride, offset - places.origin), "as_strided_elements");
+}
+
+void unfold_backward(const Tensor& grad_in, IntArrayRef input_sizes, int64_t dim, int64_t size, int64_t step,
+                     Tensor& out) {
+  const Tensor flat = make_view(out, {out.numel()}, {1}, out.storage_offset());
+  scatter_to_places(grad_in, flat, ops::unfold(out, dim, size, step).strides(), 0);
+}
+
+}  // namespace tenon::ops

@@ -27,6 +27,19 @@ ROOMS = [
 # The sub-rooms of a room, from the lowest to the highest: a header of one includes headers of itself and of those before it.
 # Sources are free: the type Tensor, for one, is put together from what all the others have.
 SUB_ROOMS = {
+    "tenon/ops": [
+        "forms",
+        "copy",
+        "view",
+        "arithmetic",
+        "complex",
+        "factory",
+        "indexing",
+        "matmul",
+        "random",
+        "reduction",
+        "softmax",
+    ],
     "python/src": ["interpreter", "tensor", "call", "autograd", "ops", "exchange", "modules"],
 }
 # What opgen prints belongs to the operators, save the declarations of Tensor's methods, which name types of core alone.
@@ -112,6 +125,11 @@ def test_headers_of_a_sub_room_include_only_sub_rooms_below_it(room):
         if file.endswith(".h") and own and other and order.index(other) > order.index(own):
             wrong.append(f"{file} includes {target}")
     assert not wrong, "\n".join(wrong)
+
+
+def test_a_room_of_operators_has_the_name_of_its_family():
+    families = {f.stem for f in (ROOT / "tenon/ops/yaml").glob("*.yaml")}
+    assert set(SUB_ROOMS["tenon/ops"]) - {"forms"} <= families
 
 
 def test_the_generator_knows_nothing_of_tensors():

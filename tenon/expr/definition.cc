@@ -29,7 +29,7 @@ ExpressionPtr define(const Function& f, Type type) {
   const DType result[] = {f.mask ? DType::Bool : dtype(type)};
   const std::vector<DType> inputs(f.arity, dtype(type));
   return instantiate(*g.finish({parse_bound(g, f.body_for(type), names)}),
-                     {.compute = type, .inputs = inputs, .results = result});
+                     {.compute = type, .inputs = inputs, .results = result, .definition = true});
 }
 
 }  // namespace

@@ -402,7 +402,7 @@ ExpressionPtr instantiate(const Expression& written, const CallTypes& types) {
   TENON_CHECK(made->num_nodes <= kMaxNodes, Value,
               fmt::format("expression: {} nodes, at most {} are taken", made->num_nodes, kMaxNodes));
 #ifndef NDEBUG
-  check(*made);
+  check(*made, types.definition ? Origin::Definition : Origin::Call);
 #endif
   return made;
 }

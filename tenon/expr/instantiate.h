@@ -24,7 +24,8 @@ struct CallTypes {
   /// Slots are of the compute type, masks 1 and 0 of it: who runs it converts what is stored otherwise, and
   /// the dtypes above say only what stored() rounds to.
   bool dense = false;
-  bool relaxed = false;  ///< Rounding to half types inside the expression may be dropped.
+  bool definition = false;  ///< Of a function: only these may look at the bits of floats.
+  bool relaxed = false;     ///< Rounding to half types inside the expression may be dropped.
 };
 
 /// The typed expression in canonical form: loads of the operands' dtypes, casts to what is computed with,

@@ -14,6 +14,10 @@ namespace tenon::expr {
 using NodeId = uint32_t;
 inline constexpr NodeId kNoNode = ~NodeId{0};
 
+/// What a Reduce makes of a row, and what an Iota counts. Reserved, as these operations are.
+enum class ReduceKind : uint8_t { Sum, Prod, Max, Min, Any, All, ArgMax, ArgMin, First };
+enum class IotaKind : uint8_t { Element, Position, Row };
+
 /// One operation, with the type of its value. Unused operands are kNoNode.
 struct Node {
   Op op = Op::Literal;
@@ -23,8 +27,8 @@ struct Node {
   NodeId args[3] = {kNoNode, kNoNode, kNoNode};
   /// Of Literal: its bits in its type (of an open one: an int64 with kWhole, else a double). Of Load and
   /// Number: the slot. Of Given: the argument. Of Call: the function's number, function.h. Of shifts: the
-  /// count. Of PiReduce: the part. Of RoundTo: the dtype (of a written one: kOfResult, or the operand whose
-  /// dtype it is).
+  /// count. Of Reduce and Iota: the kind. Of PiReduce: the part. Of RoundTo: the dtype (of a written one:
+  /// kOfResult, or the operand whose dtype it is).
   uint64_t bits = 0;
 
   static constexpr uint8_t kRank = 3;

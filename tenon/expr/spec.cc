@@ -16,10 +16,12 @@ namespace {
 
 class Checker {
  public:
-  explicit Checker(const Expression& e) : e_(e) {}
+  Checker(const Expression& e, Origin origin)
+      : e_(e), patterns_(origin == Origin::Definition || e.level == Level::Primitive) {}
 
   void run() {
     sizes();
+    for (at_ = 0; at_ < e_.num_nodes; ++at_) rows_and_words();
     for (NodeId id = 0; id < e_.num_nodes; ++id) {
       at_ = id;
       reserved();
@@ -57,8 +59,52 @@ class Checker {
     if (num_slots > kMaxSlots) fail(14, fmt::format("{} slots, at most {} are taken", num_slots, kMaxSlots));
     if (e_.num_nodes > kMaxNodes)
       fail(14, fmt::format("{} nodes, at most {} are taken", e_.num_nodes, kMaxNodes));
+    if (e_.level > Level::Primitive) fail(7, fmt::format("there is no level {}", static_cast<int>(e_.level)));
     if (e_.level == Level::Written) fail(7, "the expression is written, a typed one was expected");
     if (e_.num_outputs == 0) fail(1, "the expression has no output");
+  }
+
+  // The rules of what is reserved, so that a mistake in it is told before its being reserved is.
+  void rows_and_words() const {
+    const Node& n = node();
+    const auto operand = [&](int i) -> const Node* {
+      return i < n.arity && i < 3 && n.args[i] < at_ ? &e_[n.args[i]] : nullptr;
+    };
+    switch (n.op) {
+      // L11: truth is reduced by any, all and first alone. L1 sees that no reducer depends on itself.
+      case Op::Reduce: {
+        require(n.bits <= static_cast<uint64_t>(ReduceKind::First), 2,
+                fmt::format("reduces in way {}, which does not exist", n.bits));
+        const auto kind = static_cast<ReduceKind>(n.bits);
+        const bool of_masks = kind == ReduceKind::Any || kind == ReduceKind::All || kind == ReduceKind::First;
+        const Node* first = operand(0);
+        require(!first || of_masks == (first->type == Type::Mask), 11,
+                of_masks ? "reduces numbers where it takes masks"
+                         : "reduces masks, which only any, all and first do");
+        break;
+      }
+      // L12: a row's length is one number.
+      case Op::Length:
+        require(n.type == Type::I64 && n.rank() == Rank::Number, 12,
+                "is no i64 number of the call, as a length is");
+        break;
+      // L13: random words are found by seed, offset and logical number alone.
+      case Op::Word32:
+      case Op::Word64: {
+        require(n.arity == 3, 2, fmt::format("has {} operands, it takes 3", n.arity));
+        for (int i = 0; i < 2; ++i) {
+          const Node* number = operand(i);
+          require(
+              !number || (number->type == Type::I64 && number->rank() == Rank::Number), 13,
+              fmt::format("takes its {} from what is no i64 number of the call", i == 0 ? "seed" : "offset"));
+        }
+        const Node* place = operand(2);
+        require(!place || place->op == Op::Iota, 13, "counts by something else than logical numbers");
+        break;
+      }
+      default:
+        break;
+    }
   }
 
   // What has a number already and gets its meaning with its first user.
@@ -66,6 +112,8 @@ class Checker {
     const Node& n = node();
     TENON_CHECK(static_cast<int>(n.op) < kNumOps, Value,
                 fmt::format("expression: {}: no such operation", here()));
+    TENON_CHECK(is_type(n.type), Value,
+                fmt::format("expression: {}: no such type: {}", here(), static_cast<int>(n.type)));
     const auto refuse = [&](std::string_view what) {
       throw_error(ErrorKind::NotImplemented, fmt::format("expression: {}: {}", here(), what));
     };
@@ -181,7 +229,9 @@ class Checker {
         for (int i = 0; i < n.arity; ++i) one_type(4, type_of(i), t);
         require(n.type == t, 4, fmt::format("of {} gives {}", suffix(t), suffix(n.type)));
         break;
+      // L15: what differs between NaNs is looked at by definitions alone, whose results do not show it.
       case TypeRule::ToBits:
+        require(patterns_, 15, "looks at the bits of a float, which only definitions of functions do");
         require(is_floating(t) && n.type == pattern_of(t), 3,
                 fmt::format("takes {} to {}", suffix(t), suffix(n.type)));
         break;
@@ -329,12 +379,13 @@ class Checker {
   }
 
   const Expression& e_;
+  bool patterns_;
   NodeId at_ = 0;
 };
 
 }  // namespace
 
-void check(const Expression& e) { Checker(e).run(); }
+void check(const Expression& e, Origin origin) { Checker(e, origin).run(); }
 
 bool holds(std::span<const Node> nodes, std::span<const Slot> inputs, NodeId id, DType d) {
   if (nodes[id].type != carrier(d)) return false;

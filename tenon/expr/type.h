@@ -37,6 +37,8 @@ enum class Type : uint8_t {
 inline constexpr Type kComputeTypes[] = {Type::F32, Type::F64, Type::I32, Type::I64};
 inline constexpr int kNumComputeTypes = 4;
 
+/// Whether a code that came from elsewhere is a type, reserved ones included.
+constexpr bool is_type(Type t) noexcept { return t <= Type::U64 || (t >= Type::Same && t <= Type::Open); }
 constexpr bool is_compute_type(Type t) noexcept { return t >= Type::F32 && t <= Type::I64; }
 /// The place of a compute type among kComputeTypes: tables have a column for each.
 constexpr int compute_index(Type t) noexcept { return static_cast<int>(t) - static_cast<int>(Type::F32); }

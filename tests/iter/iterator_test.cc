@@ -61,6 +61,20 @@ TEST(TensorIterator, ResultKeepsTheInputsArrangement) {
   EXPECT_TRUE(biased.output().is_contiguous(MemoryFormat::ChannelsLast));
 }
 
+TEST(TensorIterator, OutputsOfDifferentShapesAreRefused) {
+  const Tensor a = floats({2, 3});
+  EXPECT_EQ(error_of(ErrorKind::Shape,
+                     [&] {
+                       TensorIteratorConfig()
+                           .set_op_name("split")
+                           .add_output(floats({2, 3}))
+                           .add_output(floats({3}))
+                           .add_input(a)
+                           .build();
+                     }),
+            "split: output 1 has shape [3], which cannot hold the result of shape [2, 3]");
+}
+
 TEST(TensorIterator, MergesAcrossNegativeAndZeroStrides) {
   const Tensor a = flipped(flipped(floats({6, 7}), 0), 1);
   const TensorIterator backwards = TensorIteratorConfig().add_output(floats({6, 7})).add_input(a).build();

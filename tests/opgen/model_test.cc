@@ -95,6 +95,13 @@ TEST(Model, ErrorsNameFileAndLine) {
                "`add` of same and float64");
   expect_error("- schema: f(Tensor self) -> Tensor\n  expr: float16(self)\n", "2",
                "unknown function 'float16'");
+  expect_error("- schema: f(Tensor self) -> Tensor\n  expr: exp(self) & self\n", "2",
+               "it runs neither on floating-point numbers nor on integers");
+  expect_error(
+      "- schema: f(Tensor self) -> Tensor\n  expr: self\n  refuse: {dtypes: [float31], reason: wide}\n", "3",
+      "'float31' is no dtype");
+  expect_error("- schema: f(Tensor self) -> (Tensor a, Tensor b)\n  expr: self\n", "2",
+               "the schema must return one new tensor");
   expect_error("- schema: f(Tensor self) -> Tensor\n  expr: self\n  result: imaginary\n", "3", "'imaginary'");
   expect_error("- schema: f(Tensor self, int[] d) -> Tensor\n  expr: self\n", "1", "`d` is int[]");
   expect_error("- schema: f(Tensor self) -> Tensor\n  expr: self\n  promote: [other]\n", "3", "'other'");

@@ -3,16 +3,22 @@
 // Knows no tensors, schemas or threads: a caller names its symbols, and gets text or an expression back.
 //
 //   Builder g;
-//   Symbol symbols[] = {{"self", SymbolKind::Tensor}, {"alpha", SymbolKind::Scalar}};
-//   NodeId y = parse(g, "where(self > 0, self, alpha * expm1(self))", symbols);
-//   check(g, y, Type::F32);                                    // throws Error{Type} if it cannot run so
-//   NodeId d = derivative(g, y, g.find_symbol("self"), {.grad = g.symbol("grad"), .result =
-//   g.symbol("result")}); std::string backward = to_string(g, d);                    // text of the same
-//   language bool saves_result = uses(g, d, g.find_symbol("result"));
-//   ExpressionPtr elu = instantiate(*g.finish({y}), {.compute = Type::F32});      // instantiate.h
-//   PrintedKernel printed[] = {{"elu_f32", elu.get()}};
-//   std::string file = print_simd_file(printed, ...);          // print_simd.h
-//   auto program = cpu::Program(*elu);                         // backends/cpu/pointwise/interpreter.h
+//   const Symbol symbols[] = {{"self", SymbolKind::Tensor}, {"alpha", SymbolKind::Scalar}};
+//   const NodeId elu = parse(g, "where(self > 0, self, alpha * expm1(self))", symbols);
+//   check(g, elu, Type::F32);  // throws Error{Type} if it cannot run so
+//
+//   const ExpressionPtr typed = instantiate(*g.finish({elu}), {.compute = Type::F32});  // instantiate.h
+//   const float x[] = {-1, 0, 2}, numbers[] = {0.5f, 0};  // a number takes 8 bytes
+//   float y[3];
+//   void* ptrs[] = {y, const_cast<float*>(x)};
+//   cpu::Program(*typed).run(ptrs, 3, numbers);  // backends/cpu/pointwise/interpreter.h
+//   const PrintedKernel printed[] = {{"elu_f32", typed.get()}};
+//   const std::string file = print_simd_file(printed, "elu_kernels", "elu.cc");  // print_simd.h
+//
+//   const NodeId self = g.find_symbol("self"), grad = g.symbol("grad"), result = g.symbol("result");
+//   const NodeId slope = derivative(g, elu, self, {.grad = grad, .result = result});
+//   const std::string backward = to_string(g, simplify(g, slope));  // text of the same language
+//   const bool saves_result = uses(g, slope, result);
 #pragma once
 
 #include <optional>

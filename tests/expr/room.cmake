@@ -12,3 +12,10 @@ set_source_files_properties(${random_kernels} PROPERTIES INCLUDE_DIRECTORIES ${C
 set_source_files_properties(${CMAKE_CURRENT_SOURCE_DIR}/expr/printed_kernels_test.cc
                             PROPERTIES COMPILE_DEFINITIONS TENON_RANDOM_KERNELS)
 list(APPEND sources ${random_kernels})
+
+# The sample of expr.h, for sample_test.cc.
+set(sample ${CMAKE_CURRENT_BINARY_DIR}/expr_printed/expr_sample.inc)
+add_custom_command(OUTPUT ${sample} COMMAND sed -n "s|^//   ||p" ${PROJECT_SOURCE_DIR}/tenon/expr/expr.h > ${sample}
+                   DEPENDS ${PROJECT_SOURCE_DIR}/tenon/expr/expr.h VERBATIM)
+set_source_files_properties(${CMAKE_CURRENT_SOURCE_DIR}/expr/sample_test.cc
+                            PROPERTIES INCLUDE_DIRECTORIES ${CMAKE_CURRENT_BINARY_DIR}/expr_printed OBJECT_DEPENDS ${sample})

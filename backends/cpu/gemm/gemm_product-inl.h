@@ -9,14 +9,12 @@
 #endif
 
 #include <algorithm>
-#include <array>
 #include <cstddef>
-#include <utility>
 
 #include "backends/cpu/gemm/gemm_kernels.h"
 #include "backends/cpu/gemm/gemm_pack-inl.h"
 #include "backends/cpu/gemm/gemm_scratch.h"
-#include "backends/cpu/gemm/gemm_tile-inl.h"
+#include "backends/cpu/gemm/gemm_tile_table-inl.h"
 #include "hwy/highway.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -24,52 +22,15 @@ namespace tenon::cpu::HWY_NAMESPACE {
 namespace {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// The emulated fma of SSE4 is long and needs the registers itself: fewer rows keep its code small.
-#if HWY_TARGET == HWY_SSE4
-constexpr size_t kTileRows = 2;
-#else
-constexpr size_t kTileRows = 6;
-#endif
-constexpr size_t kTileVecs = 2;
-
-/// Most rows that the tiles of `vecs` vectors take: about twelve sums, which hides the latency of fma and
-/// leaves registers for the operands.
-constexpr size_t max_rows(size_t vecs) {
-  if (HWY_TARGET == HWY_SSE4) return vecs <= 2 ? 2 : 1;
-  return vecs == 1 ? 8 : vecs == 2 ? 6 : vecs <= 4 ? 3 : 1;
-}
-
 /// Vectors of columns that a product of `rows` rows takes at a time.
 constexpr size_t panel_vecs(size_t rows) { return rows == 1 ? 8 : rows <= max_rows(4) ? 4 : kTileVecs; }
 
+/// The tile of that many rows and vectors. Partial ones are compiled in files of their own.
 template <class D, class T = hn::TFromD<D>>
-struct Tiles {
-  using Function = void (*)(D, int64_t, const TileIn<T>&, const TileOut<T>&, size_t);
-  static constexpr size_t kMaxRows = 8, kMaxVecs = 8;
-
-  template <bool kPartial, size_t kRows, size_t kVecs>
-  static constexpr Function entry() {
-    if constexpr (kRows <= max_rows(kVecs)) {
-      return &tile<kRows, kVecs, kPartial, D>;
-    } else {
-      return nullptr;
-    }
-  }
-  template <bool kPartial, size_t... kIndex>
-  static constexpr auto table(std::index_sequence<kIndex...>) {
-    return std::array<Function, sizeof...(kIndex)>{
-        entry<kPartial, kIndex / kMaxVecs + 1, kIndex % kMaxVecs + 1>()...};
-  }
-  static constexpr std::array<Function, kMaxRows* kMaxVecs> kWhole =
-      table<false>(std::make_index_sequence<kMaxRows * kMaxVecs>());
-  static constexpr std::array<Function, kMaxRows* kMaxVecs> kCut =
-      table<true>(std::make_index_sequence<kMaxRows * kMaxVecs>());
-
-  static Function find(size_t rows, size_t vecs, bool partial) {
-    const size_t at = (rows - 1) * kMaxVecs + vecs - 1;
-    return partial ? kCut[at] : kWhole[at];
-  }
-};
+TileFunction<T> find_tile(size_t rows, size_t vecs, bool partial) {
+  const size_t at = tile_place(rows, vecs);
+  return partial ? partial_tiles(T())[at] : TileTable<T, false>::kTiles[at];
+}
 
 /// All rows of one panel of columns, `in.b` being readable with unit column stride.
 template <class D, class T = hn::TFromD<D>>
@@ -82,7 +43,7 @@ HWY_INLINE void panel_rows(D d, int64_t m, int64_t k, TileIn<T> in, TileOut<T> o
   const int64_t base = m / parts, longer = m % parts;
   for (int64_t part = 0; part < parts; ++part) {
     const int64_t rows = base + (part < longer ? 1 : 0);
-    Tiles<D>::find(static_cast<size_t>(rows), vecs, partial)(d, k, in, out, columns);
+    find_tile<D>(static_cast<size_t>(rows), vecs, partial)(d, k, in, out, columns);
     in.a += rows * in.a_row;
     out.c += rows * out.c_row;
   }
@@ -201,8 +162,8 @@ HWY_INLINE void blocked(D d, const GemmArgs<T>& g) {
             if (pc > 0) out.resume = totals, out.resume_row = totals_row;
             if (pc + block_k < g.k)
               out.c = totals, out.c_row = totals_row, out.c_col = 1, out.alpha = 1, out.beta = 0;
-            Tiles<D>::find(rows, vecs,
-                           static_cast<int64_t>(columns) != static_cast<int64_t>(vecs * hn::Lanes(d)))(
+            find_tile<D>(rows, vecs,
+                         static_cast<int64_t>(columns) != static_cast<int64_t>(vecs * hn::Lanes(d)))(
                 d, block_k, in, out, columns);
           }
         }

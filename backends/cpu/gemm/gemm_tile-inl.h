@@ -1,6 +1,6 @@
 // The micro kernel: a few rows by a few vectors of outputs, held in registers while k runs in ascending
-// order. Included once per instruction set by gemm_product-inl.h. Knows strides and masks; nothing of cache
-// blocking or threads.
+// order. Included once per instruction set by gemm_tile_table-inl.h. Knows strides and masks; nothing of
+// cache blocking or threads.
 
 #if defined(TENON_CPU_GEMM_TILE_INL) == defined(HWY_TARGET_TOGGLE)
 #ifdef TENON_CPU_GEMM_TILE_INL

@@ -26,11 +26,15 @@ inline std::vector<NodeId> random_outputs(Builder& g, uint64_t seed, Type type, 
                               g.symbol("s", SymbolKind::Scalar)};
   pool.push_back(is_floating(type) ? g.literal(0.1 + static_cast<double>(below(40)) / 10)
                                    : g.literal(static_cast<int>(below(9))));
-  std::vector<Primitive> choices;
+  // Functions are many, and each hides what its operands are: every other time it is an operation.
+  std::vector<Primitive> all, operations;
   for (const Primitive& p : primitives()) {
-    if (p.type == type) choices.push_back(p);
+    if (p.type != type) continue;
+    all.push_back(p);
+    if (p.op != Op::Call) operations.push_back(p);
   }
   for (int i = 0; i < size; ++i) {
+    const std::vector<Primitive>& choices = below(2) == 0 ? operations : all;
     const Primitive& p = choices[below(choices.size())];
     const size_t arity = p.op == Op::Call ? functions()[p.function].arity : info(p.op).arity;
     NodeId args[3];
@@ -93,7 +97,7 @@ std::vector<T> random_values(size_t n, uint64_t seed) {
 }
 
 /// The kernels that tests/expr/print_random_kernels.cc has compiled: how many of each type, and their seeds.
-inline constexpr int kPrintedPerType = 6;
+inline constexpr int kPrintedPerType = 10;
 constexpr uint64_t printed_seed(Type type, int i) {
   return 5000 + 100 * static_cast<uint64_t>(type) + static_cast<uint64_t>(i);
 }

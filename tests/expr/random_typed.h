@@ -2,6 +2,7 @@
 // several outputs, any storage dtypes. For tests that compare what runs them.
 #pragma once
 
+#include <cmath>
 #include <random>
 
 #include "tenon/core/error.h"
@@ -41,6 +42,17 @@ class RandomTyped {
   }
 
  private:
+  static const std::vector<Primitive>& operations() {
+    static const std::vector<Primitive> list = [] {
+      std::vector<Primitive> chosen;
+      for (const Primitive& p : primitives()) {
+        if (p.op != Op::Call) chosen.push_back(p);
+      }
+      return chosen;
+    }();
+    return list;
+  }
+
   size_t below(size_t n) { return static_cast<size_t>(rng_() % n); }
   NodeId add(const Node& n) {
     pool_.push_back(g_.add(n));
@@ -65,7 +77,9 @@ class RandomTyped {
 
   void operation() {
     if (below(5) == 0) return round();
-    const Primitive p = primitives()[below(primitives().size())];
+    // Functions are many, and each hides what its operands are: every other time it is an operation.
+    const auto& choices = below(2) == 0 ? operations() : primitives();
+    const Primitive p = choices[below(choices.size())];
     // What a NaN's sign is shows in copysign alone.
     if (p.op == Op::Call && functions()[p.function].name == "copysign") return;
     const bool compare = p.op != Op::Call && info(p.op).rule == TypeRule::Compare;
@@ -106,7 +120,35 @@ class RandomTyped {
   std::vector<NodeId> pool_;
 };
 
-/// `n` elements of a dtype: mostly ordinary numbers, some of every other kind; foreign bools too.
+/// What conversions and comparisons treat in a way of its own: zeros of both signs, NaN, halves between two
+/// integers, the ends of integers, what rounds twice by way of double.
+inline uint64_t special_element(Type t, uint64_t any) {
+  constexpr double kFloats[] = {0.0,     -0.0, 0.0,     -0.0,    INFINITY,   -INFINITY, NAN,  NAN,   0.5,
+                                1.5,     -2.5, 1,       -1,      0x1p31,     -0x1p31,   1e30, -1e30, 0x1p63,
+                                -0x1p63, 2049, 0x1p-24, 0x1p-25, 0x1.8p-149, 257.5,     65520};
+  constexpr int64_t kIntegers[] = {0,
+                                   1,
+                                   -1,
+                                   127,
+                                   128,
+                                   -129,
+                                   255,
+                                   256,
+                                   32768,
+                                   INT32_MAX,
+                                   INT32_MIN,
+                                   INT64_MAX,
+                                   INT64_MIN,
+                                   0x1000001,
+                                   -16777217,
+                                   (int64_t{1} << 53) + 1,
+                                   (int64_t{1} << 60) + (int64_t{1} << 36) + 1};
+  if (t == Type::F32) return as_number(static_cast<float>(kFloats[any % std::size(kFloats)]));
+  if (t == Type::F64) return as_number(kFloats[any % std::size(kFloats)]);
+  return static_cast<uint64_t>(kIntegers[any % std::size(kIntegers)]);
+}
+
+/// `n` elements of a dtype: mostly ordinary numbers, a quarter special, some of any bits; foreign bools too.
 inline std::vector<unsigned char> random_elements(DType d, size_t n, uint64_t seed) {
   const size_t size = item_size(d);
   std::vector<unsigned char> bytes(n * size);
@@ -116,7 +158,9 @@ inline std::vector<unsigned char> random_elements(DType d, size_t n, uint64_t se
   for (size_t i = 0; i < n; ++i) {
     unsigned char* at = bytes.data() + i * size;
     const uint64_t any = rng();
-    if (d == DType::Float32)
+    if (d != DType::Bool && any % 4 == 3)
+      store_scalar(at, d, special_element(carrier(d), any >> 8));
+    else if (d == DType::Float32)
       std::memcpy(at, &floats[i], size);
     else if (d == DType::Float64)
       std::memcpy(at, &doubles[i], size);

@@ -15,21 +15,24 @@
 namespace tenon::expr::testing {
 namespace {
 
-TEST(Typed, RandomExpressionsRunAsTheEvaluatorSays) {
-  for (uint64_t seed = 1; seed <= 400; ++seed) {
-    const ExpressionPtr e = RandomTyped(seed).make(3 + static_cast<int>(seed % 14));
-    ASSERT_NO_THROW(check(*e)) << seed;
-    const cpu::Program program(*e);
-    const size_t n = seed % 5 == 0 ? 300 + seed % 300 : 1 + seed % 40;
-    std::vector<std::vector<unsigned char>> inputs, want, got;
+using Bytes = std::vector<unsigned char>;
+
+// One random expression with operands, and what the evaluator makes of them.
+struct RandomRun {
+  ExpressionPtr e;
+  size_t n;
+  std::vector<Bytes> inputs, want;
+  std::vector<uint64_t> numbers;
+
+  explicit RandomRun(uint64_t seed)
+      : e(RandomTyped(seed).make(3 + static_cast<int>(seed % 14))),
+        n(seed % 16 == 0 ? 300 + seed % 300 : 1 + seed % 40) {
     for (const Slot& s : e->inputs()) inputs.push_back(random_elements(s.dtype, n, seed + inputs.size()));
-    std::vector<uint64_t> numbers;
     for (const Slot& s : e->numbers()) {
-      const auto bytes = random_elements(s.dtype, 1, seed + 50 + numbers.size());
+      const Bytes bytes = random_elements(s.dtype, 1, seed + 50 + numbers.size());
       numbers.push_back(load_scalar(bytes.data(), s.dtype));
     }
     for (const Slot& s : e->outputs()) want.emplace_back(n * item_size(s.dtype));
-    got = want;
     for (size_t i = 0; i < n; ++i) {
       const void* in[4];
       void* out[4];
@@ -37,20 +40,48 @@ TEST(Typed, RandomExpressionsRunAsTheEvaluatorSays) {
       for (size_t k = 0; k < want.size(); ++k) out[k] = &want[k][i * item_size(e->outputs()[k].dtype)];
       evaluate(*e, in, numbers.data(), out);
     }
-    std::vector<void*> ptrs;
-    for (auto& bytes : got) ptrs.push_back(bytes.data());
-    for (auto& bytes : inputs) ptrs.push_back(bytes.data());
-    for (const cpu::CpuTarget target : cpu::supported_cpu_targets()) {
-      program.run(ptrs.data(), n, numbers.data(), target);
-      for (size_t k = 0; k < want.size(); ++k) {
-        const DType d = e->outputs()[k].dtype;
-        for (size_t i = 0; i < n; ++i) {
-          ASSERT_TRUE(same_element(&got[k][i * item_size(d)], &want[k][i * item_size(d)], d))
-              << "seed " << seed << " on " << name(target) << ", output " << k << ", element " << i << "\n"
-              << to_string(*e) << "\n"
+  }
+};
+
+TEST(Typed, RandomExpressionsRunAsTheEvaluatorSays) {
+  for (uint64_t seed = 1; seed <= 1600; ++seed) {
+    const RandomRun run(seed);
+    const Expression& e = *run.e;
+    ASSERT_NO_THROW(check(e)) << seed;
+    const cpu::Program program(e);
+    const auto compare = [&](cpu::CpuTarget target, bool in_place) {
+      std::vector<Bytes> inputs = run.inputs, got;
+      std::vector<void*> ptrs;
+      for (const Bytes& bytes : run.want) got.emplace_back(bytes.size());
+      for (Bytes& bytes : got) ptrs.push_back(bytes.data());
+      for (Bytes& bytes : inputs) ptrs.push_back(bytes.data());
+      // Outputs that are inputs of their dtype, each another one.
+      std::vector<bool> taken(inputs.size(), !in_place);
+      for (size_t k = 0; k < got.size(); ++k) {
+        for (size_t i = 0; i < inputs.size(); ++i) {
+          if (taken[i] || e.inputs()[i].dtype != e.outputs()[k].dtype) continue;
+          ptrs[k] = inputs[i].data();
+          taken[i] = true;
+          break;
+        }
+      }
+      program.run(ptrs.data(), run.n, run.numbers.data(), target);
+      for (size_t k = 0; k < got.size(); ++k) {
+        const DType d = e.outputs()[k].dtype;
+        for (size_t i = 0; i < run.n; ++i) {
+          const size_t at = i * item_size(d);
+          ASSERT_TRUE(same_element(static_cast<unsigned char*>(ptrs[k]) + at, &run.want[k][at], d))
+              << "seed " << seed << " on " << name(target) << (in_place ? " in place" : "") << ", output "
+              << k << ", element " << i << "\n"
+              << to_string(e) << "\n"
               << program.to_string();
         }
       }
+    };
+    for (const cpu::CpuTarget target : cpu::supported_cpu_targets()) {
+      compare(target, false);
+      compare(target, true);
+      if (HasFatalFailure()) return;
     }
   }
 }

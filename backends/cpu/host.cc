@@ -3,6 +3,7 @@
 #include "backends/cpu/copy/convert.h"
 #include "backends/cpu/cpu_target.h"
 #include "backends/cpu/pointwise/interpreter.h"
+#include "backends/cpu/pointwise/printed_kernels.h"
 
 namespace tenon {
 
@@ -23,6 +24,7 @@ std::unique_ptr<const HostProgram> compile(const expr::Expression& e) {
 
 }  // namespace
 
-constinit const HostBackend kHost{&cpu::convert_fn, &compile, &cpu::cpu_target_name};
+constinit const HostBackend kHost{&cpu::convert_fn, &cpu::find_printed_kernel, &compile,
+                                  &cpu::cpu_target_name};
 
 }  // namespace tenon

@@ -12,19 +12,13 @@
 #include <string_view>
 #include <vector>
 
+#include "tenon/expr/key.h"
 #include "tenon/expr/node.h"
 
 namespace tenon::expr {
 
 enum class Level : uint8_t { Written, Typed, Primitive };
 
-/// What an expression computes, as 128 bits: equal for equal expressions in every process, however they were
-/// built, and different when anything differs that a result could show.
-struct Key {
-  uint64_t high = 0;
-  uint64_t low = 0;
-  bool operator==(const Key&) const noexcept = default;
-};
 /// 32 hexadecimal digits.
 std::string to_string(const Key& key);
 

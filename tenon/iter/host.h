@@ -14,7 +14,8 @@ namespace tenon {
 
 namespace expr {
 struct Expression;
-}
+struct Key;
+}  // namespace expr
 
 /// Strides in bytes of a block of `n1` rows of `n0` elements: `inner` from element to element, `outer` from
 /// row to row.
@@ -28,18 +29,37 @@ struct BlockStrides {
 using ConvertFn = void (*)(void* dst, BlockStrides dst_strides, const void* src, BlockStrides src_strides,
                            int64_t n0, int64_t n1);
 
-/// An expression that was compiled for blocks.
+/// An expression that the interpreter runs.
 class HostProgram {
  public:
   virtual ~HostProgram() = default;
+  /// As HostKernel's call.
+  virtual void run(void* const* ptrs, size_t n, const void* numbers) const = 0;
+};
+
+/// What the host runs a typed expression with: a kernel that the build printed, or a program. The call goes
+/// to a printed kernel directly.
+struct HostKernel {
+  using Function = void (*)(void* const* ptrs, size_t n, const void* numbers);
+  Function compiled = nullptr;
+  std::unique_ptr<const HostProgram> program = nullptr;  ///< Where `compiled` is null.
+
   /// `ptrs`: outputs, then inputs, each `n` contiguous elements of their slot's dtype; `numbers`: 8 bytes
   /// each. Safe to call from many threads at once.
-  virtual void run(void* const* ptrs, size_t n, const void* numbers) const = 0;
+  void operator()(void* const* ptrs, size_t n, const void* numbers) const {
+    if (compiled)
+      compiled(ptrs, n, numbers);
+    else
+      program->run(ptrs, n, numbers);
+  }
 };
 
 struct HostBackend {
   /// As backends/cpu/copy/convert.h says; null where there is no conversion.
   ConvertFn (*convert)(DType from, DType to) noexcept;
+  /// The kernel that the build printed for a written expression in one compute type, by expr::in_type; null
+  /// where it printed none.
+  HostKernel::Function (*find)(const expr::Key& key);
   /// Compiles a typed expression.
   std::unique_ptr<const HostProgram> (*compile)(const expr::Expression& e);
   /// "AVX2": the instruction set that runs.

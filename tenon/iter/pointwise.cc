@@ -14,7 +14,6 @@
 namespace tenon {
 namespace {
 
-using detail::BlockKernel;
 using detail::ScalarBlock;
 using expr::Type;
 
@@ -65,9 +64,9 @@ class PlainCall {
   const TensorImpl& first() const noexcept { return *first_; }
 
   void run(void* out) const {
-    const BlockKernel kernel = detail::kernel_of(info_, type_);
+    const HostKernel& kernel = detail::kernel_of(info_, type_);
     if (kernel_reporting()) [[unlikely]]
-      detail::report_block_kernel(info_, kernel);
+      detail::report_host_kernel(info_, kernel);
     void* ptrs[1 + PointwiseInfo::kMaxTensors];
     ptrs[0] = out;
     for (size_t i = 0; i < tensors_.size(); ++i) ptrs[i + 1] = tensors_[i]->data_ptr();
@@ -77,7 +76,7 @@ class PlainCall {
   }
 
  private:
-  void split(const BlockKernel& kernel, void* const* ptrs, int64_t n) const {
+  void split(const HostKernel& kernel, void* const* ptrs, int64_t n) const {
     const auto item = static_cast<int64_t>(expr::item_size(type_));
     parallel_for(0, n, kGrainSize, [&](int64_t begin, int64_t end) {
       void* at[1 + PointwiseInfo::kMaxTensors];

@@ -30,9 +30,6 @@ enum class ResultRule : uint8_t {
   Real,     ///< As Compute; of complex operands the dtype of their parts (abs, angle).
 };
 
-/// A kernel over contiguous blocks of one compute type; see backends/cpu/pointwise/kernel.h.
-using PointwiseBlockFn = void (*)(void* const* ptrs, size_t n, const void* numbers);
-
 /// All that is known of one pointwise operator at build time, or of a run-time expression once it is
 /// compiled. Operands are the tensors in the order of `tensor_names`; `scalar_names` are numbers for the
 /// whole call.
@@ -74,15 +71,13 @@ struct PointwiseInfo {
   bool numbers_as_computed = true;
   /// Whether the expression asks for the call's dtypes: stored(x), wide(x).
   bool asks_dtypes = false;
-  /// Compiled kernels of the current CPU target by place in expr::kComputeTypes; a null one runs in the tile
-  /// interpreter. Called once and cached.
-  std::span<const PointwiseBlockFn> (*kernels)() = nullptr;
   /// The derivative by each tensor operand: operands are `grad`, then what it uses of this operator's
   /// operands and `result`. Null where there is none.
   std::span<const struct PointwiseDerivative* const> derivatives = {};
   /// What runs instead when the operands' common dtype is bool (bitwise_not); null: the expression itself.
   const PointwiseInfo* bool_form = nullptr;
-  /// What is worked out at the first call: kernels, programs, derivatives. Only tenon/iter touches it.
+  /// What is worked out at the first call: typed expressions, what each backend compiled, derivatives. Only
+  /// tenon/iter touches it.
   mutable std::atomic<detail::PointwiseState*> state{nullptr};
   /// The operator that a derivative or a run-time expression is called as, from its first call on. Only
   /// tenon/autograd touches it.

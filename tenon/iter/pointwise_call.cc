@@ -181,12 +181,11 @@ Tensor general_pointwise(const PointwiseInfo& info, std::span<const Tensor* cons
 
   const Device device = iter.device();
   if (device.is_cpu()) {
-    const BlockKernel kernel =
-        instance ? BlockKernel{nullptr, instance->program.get()} : kernel_of(info, types.type);
-    report_block_kernel(info, kernel);
+    const HostKernel& kernel = instance ? instance->host : kernel_of(info, types.type);
+    report_host_kernel(info, kernel);
     run_tiles(iter, kernel, types.type, types.result, block.data());
   } else if (device.is_meta()) {
-    if (!instance) kernel_of(info, types.type);  // refuses the dtypes that a device would
+    if (!instance) check_runs_in(info, types.type);
   } else {
     TENON_CHECK(
         !instance, NotImplemented,

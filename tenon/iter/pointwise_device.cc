@@ -6,7 +6,7 @@
 
 #include "tenon/core/error.h"
 #include "tenon/dispatch/dispatcher.h"
-#include "tenon/iter/pointwise.h"
+#include "tenon/iter/pointwise_state.h"
 #include "tenon/iter/tensor_iterator.h"
 
 namespace tenon {
@@ -43,6 +43,7 @@ void launch_on_device(const PointwiseInfo& info, const TensorIterator& iter, exp
   TENON_CHECK(
       entry && entry->call, NotImplemented,
       fmt::format("{}: pointwise operators are not implemented for device {}", info.name, to_string(device)));
+  check_runs_in(info, type);
   if (iter.numel() == 0) return;
   PointwiseOperand operands[1 + PointwiseInfo::kMaxTensors];
   Dims strides[1 + PointwiseInfo::kMaxTensors];
@@ -51,6 +52,7 @@ void launch_on_device(const PointwiseInfo& info, const TensorIterator& iter, exp
     operands[i] = {reinterpret_cast<Address>(iter.data_ptr(i)), strides[i].data(), iter.dtype(i),
                    iter.tensor(i).device().is_cpu()};
   }
+  DeviceSlots& places = state_of(info).devices[static_cast<size_t>(compute_index(type))];
   const PointwiseLaunch launch{.name = info.name,
                                .expression = info.text,
                                .tensor_names = info.tensor_names.data(),
@@ -64,7 +66,8 @@ void launch_on_device(const PointwiseInfo& info, const TensorIterator& iter, exp
                                .ndim = static_cast<uint32_t>(iter.ndim()),
                                .sizes = iter.shape().data(),
                                .operands = operands,
-                               .scalars = scalars};
+                               .scalars = scalars,
+                               .made = &places.of(entry)};
   entry->call(entry->data, launch);
 }
 

@@ -2,6 +2,7 @@
 // in a way of their own. Used by devices; the plug-in ABI passes it as it is. Holds no C++ types but enums.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 
 #include "tenon/core/allocator.h"
@@ -38,6 +39,10 @@ struct PointwiseLaunch {
   const int64_t* sizes;              ///< Of the loop, innermost first; one of 0 elements is not launched.
   const PointwiseOperand* operands;  ///< 1 + num_tensors
   const void* scalars;               ///< num_scalars values of `type`, 8 bytes each
+  /// The device's own place for what it makes of this expression in this type, whatever the operands' dtypes
+  /// and shapes: null at the first launch, and from then on what the device put there. It outlives every
+  /// launch, and nobody else reads it. Launches of many threads may find it null at once.
+  std::atomic<void*>* made;
 };
 
 /// Runs a launch, or gives it to its stream.

@@ -11,10 +11,6 @@ namespace tenon::detail {
 
 PointwiseState& make_state(const PointwiseInfo& info) {
   auto fresh = std::make_unique<PointwiseState>();
-  if (info.kernels) {
-    const std::span<const PointwiseBlockFn> kernels = info.kernels();
-    std::copy_n(kernels.begin(), std::min<size_t>(kernels.size(), expr::kNumComputeTypes), fresh->compiled);
-  }
   PointwiseState* present = nullptr;
   if (info.state.compare_exchange_strong(present, fresh.get(), std::memory_order_acq_rel))
     return *fresh.release();
@@ -50,26 +46,58 @@ namespace {
   throw_error(e.kind(), fmt::format("{}: {}", info.name, text));
 }
 
-// The operator's expression for one kind of call, over slots that are dense in the compute type.
+// The operator's expression, as data or read from its text.
+class Written {
+ public:
+  explicit Written(const PointwiseInfo& info) : expression_(info.written) {
+    if (expression_) return;
+    expr::Builder g;
+    owned_ = g.finish({parse_pointwise(g, info).root});
+    expression_ = owned_.get();
+  }
+  const expr::Expression& operator*() const { return *expression_; }
+
+ private:
+  const expr::Expression* expression_;
+  expr::ExpressionPtr owned_;
+};
+
+// Its typed expression for one kind of call, over slots that are dense in the compute type.
 expr::ExpressionPtr instantiate_dense(const PointwiseInfo& info, expr::CallTypes types) {
   try {
     types.dense = true;
-    if (info.written) return expr::instantiate(*info.written, types);
-    expr::Builder g;
-    return expr::instantiate(*g.finish({parse_pointwise(g, info).root}), types);
+    return expr::instantiate(*Written(info), types);
   } catch (const Error& e) {
     throw_named(info, e);
   }
 }
 
+HostKernel find_or_compile(const PointwiseInfo& info, expr::Type type) {
+  try {
+    const expr::Key key = expr::in_type((*Written(info)).key, compute_index(type));
+    if (const HostKernel::Function printed = kHost.find(key)) return {printed, nullptr};
+  } catch (const Error& e) {
+    throw_named(info, e);
+  }
+  return {nullptr, kHost.compile(*instantiate_dense(info, {.compute = type}))};
+}
+
 }  // namespace
 
-const HostProgram& program_of(const PointwiseInfo& info, expr::Type type) {
-  auto& slot = state_of(info).programs[static_cast<size_t>(compute_index(type))];
-  auto fresh = kHost.compile(*instantiate_dense(info, {.compute = type}));
-  const HostProgram* present = nullptr;
+const HostKernel& make_kernel(const PointwiseInfo& info, expr::Type type) {
+  auto& slot = state_of(info).host[static_cast<size_t>(compute_index(type))];
+  auto fresh = std::make_unique<const HostKernel>(find_or_compile(info, type));
+  const HostKernel* present = nullptr;
   if (slot.compare_exchange_strong(present, fresh.get(), std::memory_order_acq_rel)) return *fresh.release();
   return *present;  // another thread was first
+}
+
+void check_runs_in(const PointwiseInfo& info, expr::Type type) {
+  auto& known = state_of(info).runs_in;
+  const uint32_t bit = 1u << compute_index(type);
+  if (known.load(std::memory_order_relaxed) & bit) return;
+  instantiate_dense(info, {.compute = type});
+  known.fetch_or(bit, std::memory_order_relaxed);
 }
 
 namespace {
@@ -93,8 +121,8 @@ std::unique_ptr<Instance> make_instance(const PointwiseInfo& info, const Binding
   TENON_CHECK(e->num_numbers <= kMaxNumbers, NotImplemented,
               fmt::format("{}: the expression takes its numbers in {} ways, at most {} are possible",
                           info.name, e->num_numbers, kMaxNumbers));
-  auto program = kHost.compile(*e);
-  return std::make_unique<Instance>(Instance{binding.packed(num_inputs), std::move(e), std::move(program)});
+  HostKernel kernel{nullptr, kHost.compile(*e)};
+  return std::make_unique<Instance>(Instance{binding.packed(num_inputs), std::move(e), std::move(kernel)});
 }
 
 }  // namespace
@@ -120,7 +148,7 @@ void set_what_it_asks(PointwiseInfo& info, const expr::Expression& written) {
   info.numbers_as_computed = !asks.typed_numbers;
 }
 
-void report_block_kernel(const PointwiseInfo& info, const BlockKernel& kernel) {
+void report_host_kernel(const PointwiseInfo& info, const HostKernel& kernel) {
   if (!kernel_reporting()) return;
   struct Names {
     std::string compiled = fmt::format("simd:{}", kHost.target());

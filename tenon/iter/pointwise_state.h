@@ -4,6 +4,7 @@
 
 #include <atomic>
 
+#include "tenon/iter/device_slots.h"
 #include "tenon/iter/host.h"
 #include "tenon/iter/pointwise.h"
 
@@ -12,19 +13,6 @@ class TensorIterator;
 }
 
 namespace tenon::detail {
-
-/// A kernel over contiguous blocks: compiled, or a program of the interpreter.
-struct BlockKernel {
-  PointwiseBlockFn compiled = nullptr;
-  const HostProgram* program = nullptr;
-
-  void operator()(void* const* ptrs, size_t n, const void* numbers) const {
-    if (compiled)
-      compiled(ptrs, n, numbers);
-    else
-      program->run(ptrs, n, numbers);
-  }
-};
 
 /// What a call brings that decides which expression runs, packed: the compute type, the dtypes of operands
 /// and of what is computed, which numbers are complex. Two calls with equal bindings run the same instance.
@@ -42,12 +30,12 @@ struct Binding {
 };
 static_assert(kNumDTypes <= 64 && PointwiseInfo::kMaxTensors <= 8 && PointwiseInfo::kMaxScalars <= 8);
 
-/// An operator's typed expression for calls of one binding, and its program. Slots are dense in the compute
-/// type. Kept in a list that only grows.
+/// An operator's typed expression for calls of one binding, and what the host runs it with. Slots are dense
+/// in the compute type. Kept in a list that only grows.
 struct Instance {
   uint64_t binding;
   expr::ExpressionPtr expression;
-  std::unique_ptr<const HostProgram> program;
+  HostKernel host;
   const Instance* next = nullptr;
 };
 
@@ -55,8 +43,11 @@ struct Instance {
 inline constexpr size_t kMaxNumbers = 2 * PointwiseInfo::kMaxScalars;
 
 struct PointwiseState {
-  PointwiseBlockFn compiled[expr::kNumComputeTypes] = {};
-  std::atomic<const HostProgram*> programs[expr::kNumComputeTypes] = {};
+  /// For calls that bring nothing but a compute type: what the host runs, and the devices' places.
+  std::atomic<const HostKernel*> host[expr::kNumComputeTypes] = {};
+  DeviceSlots devices[expr::kNumComputeTypes];
+  /// Bit t: the expression is known to run in compute type t.
+  std::atomic<uint32_t> runs_in{0};
   std::atomic<const Instance*> instances{nullptr};
   /// Points to `kNoDerivative` where the derivative is zero, null where nobody asked yet.
   std::atomic<const PointwiseDerivative*> derivatives[PointwiseInfo::kMaxTensors] = {};
@@ -73,17 +64,21 @@ inline PointwiseState& state_of(const PointwiseInfo& info) {
   return *state;
 }
 
-/// Compiles the expression for the interpreter at the first call. Throws Error{Type} when it cannot run in
-/// `type`.
-const HostProgram& program_of(const PointwiseInfo& info, expr::Type type);
+/// Has the host find or compile what runs the expression, at the first call. Throws Error{Type} when it
+/// cannot run in `type`.
+const HostKernel& make_kernel(const PointwiseInfo& info, expr::Type type);
 
-inline BlockKernel kernel_of(const PointwiseInfo& info, expr::Type type) {
-  PointwiseState& state = state_of(info);
+inline const HostKernel& kernel_of(const PointwiseInfo& info, expr::Type type) {
   const auto t = static_cast<size_t>(compute_index(type));
-  if (PointwiseBlockFn f = state.compiled[t]) return {f, nullptr};
-  const HostProgram* program = state.programs[t].load(std::memory_order_acquire);
-  return {nullptr, program ? program : &program_of(info, type)};
+  const HostKernel* kernel = state_of(info).host[t].load(std::memory_order_acquire);
+  if (!kernel) [[unlikely]]
+    return make_kernel(info, type);
+  return *kernel;
 }
+
+/// Throws Error{Type} when the expression cannot run in `type`: what a backend without the host's kernels
+/// refuses as well.
+void check_runs_in(const PointwiseInfo& info, expr::Type type);
 
 /// The instance for calls of one binding: over real and imaginary parts where operands are complex, rounding
 /// where the text says stored(x). Made at the first such call. Throws Error{NotImplemented} for what complex
@@ -102,11 +97,11 @@ ParsedPointwise parse_pointwise(expr::Builder& g, const PointwiseInfo& info);
 void set_what_it_asks(PointwiseInfo& info, const expr::Expression& written);
 
 /// Tells kernel_report.h what ran: "simd:AVX2", "interpreter:AVX2".
-void report_block_kernel(const PointwiseInfo& info, const BlockKernel& kernel);
+void report_host_kernel(const PointwiseInfo& info, const HostKernel& kernel);
 
 /// The loop over an iterator's operands in tiles; pointwise_tiles.cc. `result` is the dtype of the operator's
 /// result, which an `out` of another one is converted from.
-void run_tiles(const TensorIterator& iter, const BlockKernel& kernel, expr::Type type, DType result,
+void run_tiles(const TensorIterator& iter, const HostKernel& kernel, expr::Type type, DType result,
                const void* scalars);
 
 }  // namespace tenon::detail

@@ -15,7 +15,7 @@ constexpr int64_t kTileBytes = 4096;
 
 class TileLoop {
  public:
-  TileLoop(const TensorIterator& iter, const BlockKernel& kernel, expr::Type type, DType result,
+  TileLoop(const TensorIterator& iter, const HostKernel& kernel, expr::Type type, DType result,
            const void* scalars)
       : kernel_(kernel),
         scalars_(scalars),
@@ -163,7 +163,7 @@ class TileLoop {
     convert_[i](out, strides, tile, {item_, n0 * item_}, n0, n1);
   }
 
-  BlockKernel kernel_;
+  const HostKernel& kernel_;
   const void* scalars_;
   ConvertFn narrow_ = nullptr, widen_ = nullptr;
   int64_t narrow_item_ = 0;
@@ -180,7 +180,7 @@ class TileLoop {
 
 }  // namespace
 
-void run_tiles(const TensorIterator& iter, const BlockKernel& kernel, expr::Type type, DType result,
+void run_tiles(const TensorIterator& iter, const HostKernel& kernel, expr::Type type, DType result,
                const void* scalars) {
   const TileLoop loop(iter, kernel, type, result, scalars);
   iter.for_each_2d([&](char* const* ptrs, const int64_t* strides, int64_t n0, int64_t n1) {

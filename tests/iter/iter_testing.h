@@ -138,6 +138,9 @@ inline constexpr const char* kOther[] = {"other"};
 /// add(self, other, alpha) as a generated operator would be, without compiled kernels.
 inline const PointwiseInfo kAdd{
     .name = "add", .text = "self + alpha * other", .tensor_names = kSelfOther, .scalar_names = kAlpha};
+/// The same sum in an order that the build prints no kernel for.
+inline const PointwiseInfo kAddInterpreted{
+    .name = "add", .text = "alpha * other + self", .tensor_names = kSelfOther, .scalar_names = kAlpha};
 inline const PointwiseInfo kMul{
     .name = "mul", .text = "self * other", .tensor_names = kSelfOther, .scalar_names = {}};
 inline const PointwiseInfo kMulScalar{.name = "mul",

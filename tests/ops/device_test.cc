@@ -1,7 +1,9 @@
 // What a device must bring, and what it gets for it: a simulated one in host memory, without kernels of its
 // own.
+#include <atomic>
 #include <cstdlib>
 #include <cstring>
+#include <thread>
 
 #include "backends/cpu/pointwise/interpreter.h"
 #include "tenon/dispatch/library.h"
@@ -165,6 +167,45 @@ TEST(Device, RunsEveryPointwiseOperatorFromOneFunction) {
   EXPECT_EQ(launches, 3) << "no elements, nothing to launch";
   set_pointwise_device(gizmo(), nullptr, nullptr);
   EXPECT_EQ(kind_thrown([&] { (void)add(t, t); }), ErrorKind::NotImplemented);
+}
+
+TEST(Device, KeepsWhatItMadeOfAnExpressionInAPlaceOfItsOwn) {
+  int launches = 0;
+  set_pointwise_device(gizmo(), &run_launch, &launches);
+  const Tensor t = on_gizmo({1, 2, 3}), u = on_gizmo({4});
+  const int before = testing::ParsedLaunch::count;
+  (void)mul(t, t);
+  const int first = testing::ParsedLaunch::count;
+  EXPECT_EQ(first, before + 1);
+  EXPECT_EQ(at(mul(u, t), 2), 12);
+  EXPECT_EQ(testing::ParsedLaunch::count, first) << "other shapes, the same expression";
+  (void)mul(ones({2}), ones({2}));
+  EXPECT_EQ(testing::ParsedLaunch::count, first) << "the host has a place of its own";
+  EXPECT_EQ(at(sub(t, t), 1), 0);
+  EXPECT_EQ(testing::ParsedLaunch::count, first + 1);
+  // Who comes in the device's place does not find what it never made.
+  set_pointwise_device(gizmo(), &run_launch, &launches);
+  EXPECT_EQ(at(mul(t, t), 2), 9);
+  EXPECT_EQ(testing::ParsedLaunch::count, first + 2);
+  set_pointwise_device(gizmo(), nullptr, nullptr);
+}
+
+TEST(Device, ThreadsThatMeetAtAFirstLaunchShareItsPlace) {
+  std::atomic<void*> seen{nullptr};
+  set_pointwise_device(
+      gizmo(),
+      [](void* data, const PointwiseLaunch& launch) {
+        void* others = nullptr;
+        const bool first =
+            static_cast<std::atomic<void*>*>(data)->compare_exchange_strong(others, launch.made);
+        EXPECT_TRUE(first || others == launch.made);
+      },
+      &seen);
+  const Tensor t = on_gizmo({1, 2, 3});
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 8; ++i) threads.emplace_back([&] { (void)relu(t); });
+  for (std::thread& thread : threads) thread.join();
+  set_pointwise_device(gizmo(), nullptr, nullptr);
 }
 
 TEST(Device, AFactoryOfAnotherLayoutLooksForThatLayoutsKernel) {

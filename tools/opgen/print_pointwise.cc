@@ -2,8 +2,10 @@
 #include <fmt/format.h>
 
 #include <map>
+#include <set>
 
 #include "tenon/expr/instantiate.h"
+#include "tools/opgen/families.h"
 #include "tools/opgen/files.h"
 #include "tools/opgen/pointwise_forms.h"
 #include "tools/opgen/printers.h"
@@ -16,68 +18,62 @@ namespace {
 using expr::Type;
 
 // The kernels of all forms, equal ones once: sub's derivative by `self` and mul's are kernels that exist
-// already. Which file a kernel is in follows from its own text, so that a new operator changes one or two
-// files.
+// already. An entry's kernels are all in one file, which follows from its name, so that a new operator
+// changes one.
 class KernelPool {
  public:
-  /// "{kernels_3, 7}": where the kernel is; nothing for a type that the form cannot run in.
-  std::optional<std::string> add(const PointwiseForm& form, Type type) {
-    if (!form.runs_in(type)) return std::nullopt;
+  /// Prints the kernel of a form, unless the form cannot run in that type or the interpreter runs it.
+  void add(const std::string& entry, const PointwiseForm& form, Type type) {
+    if (!form.runs_in(type)) return;
+    const expr::Key key = expr::in_type(form.graph.finish({form.root})->key, expr::compute_index(type));
     expr::ExpressionPtr expression = form.typed(type);
-    if (!expr::is_printable(*expression)) return std::nullopt;  // the interpreter runs it
-    const std::string text = canonical(form, type);
-    const auto known = places_.find(text);
-    if (known != places_.end()) return known->second;
-    const size_t file = hash(text) % kKernelFiles;
-    auto& kernels = kernels_[file];
-    const std::string name = fmt::format("k{}_{}", kernels.size(), expr::suffix(type));
-    const std::string place = fmt::format("{{kernels_{}, {}}}", file, kernels.size());
-    kernels.push_back({name, expressions_.emplace_back(std::move(expression)).get()});
-    places_.emplace(text, place);
-    return place;
+    if (!expr::is_printable(*expression) || !known_.insert(key).second) return;
+    kernels_[stable_hash(entry) % kKernelFiles].emplace(key, std::move(expression));
   }
-
-  bool has_file(size_t file) const { return !kernels_[file].empty(); }
 
   std::vector<GeneratedFile> files() const {
     std::vector<GeneratedFile> files;
+    std::string declarations, list;
     for (size_t f = 0; f < kKernelFiles; ++f) {
       const std::string table = fmt::format("kernels_{}", f);
-      const std::string name = table + ".cc";
-      const std::string text =
-          has_file(f) ? expr::print_simd_file(kernels_[f], table, name) : banner("No kernels here.");
-      files.push_back({name, text});
+      files.push_back({table + ".cc", file(kernels_[f], table)});
+      if (kernels_[f].empty()) continue;
+      declarations += fmt::format("extern const PrintedKernels {}_by_key;\n", table);
+      list += fmt::format("      &{}_by_key,\n", table);
     }
+    std::string text = banner("The files of printed kernels.") +
+                       "#include \"backends/cpu/pointwise/printed_kernels.h\"\n\nnamespace tenon::cpu {\n\n" +
+                       declarations + "\nstd::span<const PrintedKernels* const> printed_kernels() {\n";
+    text += list.empty() ? "  return {};\n"
+                         : "  static constexpr const PrintedKernels* kFiles[] = {\n" + list +
+                               "  };\n  return kFiles;\n";
+    files.push_back({"printed_kernels.cc", text + "}\n\n}  // namespace tenon::cpu\n"});
     return files;
   }
 
  private:
-  // Names do not matter to a kernel, only positions.
-  static std::string canonical(const PointwiseForm& form, Type type) {
-    expr::Builder g = form.graph;
-    expr::NodeId root = form.root;
-    for (size_t i = 0; i < form.tensors.size(); ++i) {
-      root = expr::substitute(g, root, g.find_symbol(form.tensors[i].name),
-                              g.symbol(fmt::format("t{}_", i), form.tensors[i].kind));
+  using Kernels = std::map<expr::Key, expr::ExpressionPtr>;
+
+  static std::string file(const Kernels& kernels, const std::string& table) {
+    if (kernels.empty()) return banner("No kernels here.");
+    std::vector<expr::PrintedKernel> printed;
+    std::string keys;
+    for (const auto& [key, expression] : kernels) {
+      printed.push_back({fmt::format("k{}", printed.size()), expression.get()});
+      keys += fmt::format("    {{{:#x}u, {:#x}u}},\n", key.high, key.low);
     }
-    for (size_t i = 0; i < form.scalars.size(); ++i) {
-      root = expr::substitute(g, root, g.find_symbol(form.scalars[i]),
-                              g.symbol(fmt::format("s{}_", i), expr::SymbolKind::Scalar));
-    }
-    return fmt::format("{} {} {}: {}", expr::suffix(type), form.tensors.size(), form.scalars.size(),
-                       expr::to_string(g, root));
+    return expr::print_simd_file(printed, table, table + ".cc") +
+           fmt::format(
+               "\n#if HWY_ONCE\nnamespace tenon::cpu {{\n"
+               "static constexpr expr::Key {0}_keys[] = {{\n{1}}};\n"
+               "extern const PrintedKernels {0}_by_key;\n"
+               "constexpr PrintedKernels {0}_by_key{{{0}_keys, {2}, {0}}};\n"
+               "}}  // namespace tenon::cpu\n#endif\n",
+               table, keys, kernels.size());
   }
 
-  // FNV-1a: the same on every machine.
-  static uint64_t hash(const std::string& text) {
-    uint64_t h = 0xcbf29ce484222325;
-    for (const char c : text) h = (h ^ static_cast<unsigned char>(c)) * 0x100000001b3;
-    return h;
-  }
-
-  std::vector<expr::ExpressionPtr> expressions_;
-  std::vector<expr::PrintedKernel> kernels_[kKernelFiles];
-  std::map<std::string, std::string> places_;  // by canonical text
+  Kernels kernels_[kKernelFiles];
+  std::set<expr::Key> known_;
 };
 
 class InfoPrinter {
@@ -108,47 +104,11 @@ class InfoPrinter {
     add_info(def, forward, id, derivatives, bool_form, true, false);
   }
 
-  std::string file() const {
-    std::string text = banner("Pointwise operators and their derivatives as data.");
-    text +=
-        "#include \"tenon/generated/pointwise_info.h\"\n\n#include \"backends/cpu/pointwise/kernel.h\"\n\n";
-    text += "namespace tenon::cpu {\n";
-    for (size_t f = 0; f < kKernelFiles; ++f) {
-      if (pool_.has_file(f)) {
-        text += fmt::format("extern PointwiseTables kernels_{};\n", f);
-      }
-    }
-    text += "}  // namespace tenon::cpu\n\nnamespace tenon::pointwise_info {\n\nnamespace {\n\n";
-    text += fmt::format(R"(// Where a kernel is; no table: the interpreter runs it.
-struct Place {{
-  const cpu::PointwiseFn* const* tables = nullptr;
-  int index = 0;
-}};
-using namespace cpu;
-const Place kPlaces[][4] = {{
-{}}};
-
-// The kernels of operator I on this process's CPU target.
-template <int I>
-std::span<const PointwiseBlockFn> kernels() {{
-  struct Resolved {{
-    PointwiseBlockFn functions[4];
-    Resolved() {{
-      for (int t = 0; t < 4; ++t) {{
-        const Place& p = kPlaces[I][t];
-        functions[t] = p.tables ? p.tables[static_cast<int>(cpu::cpu_target())][p.index] : nullptr;
-      }}
-    }}
-  }};
-  static const Resolved resolved;
-  return resolved.functions;
-}}
-
-}}  // namespace
-
-)",
-                        places_.empty() ? "    {},\n" : places_);
-    return text + text_ + "\n}  // namespace tenon::pointwise_info\n";
+  std::string file(const Family& family) const {
+    if (text_.empty()) return banner("No pointwise operators here.");
+    return banner("Pointwise operators and their derivatives as data.") + "#include " +
+           quoted(family.header("pointwise")) + "\n\nnamespace tenon::pointwise_info {\n\n" + text_ +
+           "\n}  // namespace tenon::pointwise_info\n";
   }
 
   std::string header() const {
@@ -245,8 +205,11 @@ std::span<const PointwiseBlockFn> kernels() {{
     const bool to_float = !derived && (p.result == ResultType::Float || p.result == ResultType::RealFloat);
     const bool to_real = !derived && (p.result == ResultType::Real || p.result == ResultType::RealFloat);
     const bool floats_only = derived || to_float;
-    const std::string kernels =
-        p.compiled && !form.name.ends_with("_on_bool") ? add_kernels(form, floats_only) : "nullptr";
+    if (p.compiled && !form.name.ends_with("_on_bool")) {
+      for (const Type type : expr::kComputeTypes) {
+        if (!floats_only || expr::is_floating(type)) pool_.add(def.operators.front().constant, form, type);
+      }
+    }
     const expr::ExpressionPtr expression = form.graph.finish({form.root});
     text_ += written(id, *expression);
     std::string text = fmt::format("{}const PointwiseInfo {}{{\n    .name = {},\n    .text = {},\n",
@@ -273,38 +236,34 @@ std::span<const PointwiseBlockFn> kernels() {{
         fmt::format("    .refused_dtypes = {:#x},\n    .refused_reason = {},\n",
                     derived ? 0u : refused_mask(p.refused_dtypes), quoted(derived ? "" : p.refused_reason));
     text += asked;
-    text += fmt::format("    .kernels = {},\n    .derivatives = {},\n    .bool_form = {}}};\n", kernels,
+    text += fmt::format("    .derivatives = {},\n    .bool_form = {}}};\n",
                         derivatives.empty() ? "{}" : derivatives, bool_form.empty() ? "nullptr" : bool_form);
     text_ += text;
     if (exported) declarations_ += fmt::format("extern const PointwiseInfo {};\n", id);
   }
 
-  std::string add_kernels(const PointwiseForm& form, bool floats_only) {
-    std::string row;
-    for (const Type type : expr::kComputeTypes) {
-      const auto place = !floats_only || expr::is_floating(type) ? pool_.add(form, type) : std::nullopt;
-      row += place.value_or("{}") + ", ";
-    }
-    places_ += fmt::format("    {{{}}},\n", row);
-    return fmt::format("&kernels<{}>", rows_++);
-  }
-
   KernelPool& pool_;
-  std::string text_, places_, declarations_;
-  size_t rows_ = 0;
+  std::string text_, declarations_;
 };
 
 }  // namespace
 
 std::vector<GeneratedFile> print_pointwise(const std::vector<OpDef>& defs) {
   KernelPool pool;
-  InfoPrinter printer(pool);
-  for (const OpDef& def : defs) {
-    if (def.body == Body::Expr) printer.add(def);
+  std::vector<GeneratedFile> files;
+  std::string all;
+  for (const Family& family : families_of(defs)) {
+    InfoPrinter printer(pool);
+    for (const OpDef* def : family.defs) {
+      if (def->body == Body::Expr) printer.add(*def);
+    }
+    files.push_back({family.header("pointwise"), printer.header()});
+    files.push_back({family.source("pointwise"), printer.file(family)});
+    all += fmt::format("#include {}\n", quoted(family.header("pointwise")));
   }
-  std::vector<GeneratedFile> files = pool.files();
-  files.push_back({"tenon/generated/pointwise_info.h", printer.header()});
-  files.push_back({"pointwise_info.cc", printer.file()});
+  for (GeneratedFile& file : pool.files()) files.push_back(std::move(file));
+  files.push_back({"tenon/generated/pointwise_info.h",
+                   banner("PointwiseInfo of every `expr` operator.") + "#pragma once\n\n" + all});
   return files;
 }
 

@@ -5,6 +5,7 @@
 #include <cstddef>
 
 #include "backends/cpu/cpu_target.h"
+#include "tenon/expr/key.h"
 
 namespace tenon::cpu {
 
@@ -15,5 +16,13 @@ using PointwiseFn = void (*)(void* const* ptrs, size_t n, const void* numbers);
 
 /// The kernels of one printed file: `tables[static_cast<int>(cpu_target())][kernel]`.
 using PointwiseTables = const PointwiseFn* const[kNumCpuTargets];
+
+/// A printed file that kernels are found in by what they compute: kernel i has the key `keys[i]`, an
+/// expr::in_type, and keys are sorted.
+struct PrintedKernels {
+  const expr::Key* keys;
+  size_t size;
+  const PointwiseFn* const* tables;
+};
 
 }  // namespace tenon::cpu

@@ -1,5 +1,6 @@
 #include "tenon/autograd/hooks.h"
 
+#include <thread>
 #include <utility>
 
 namespace tenon::autograd {
@@ -16,6 +17,8 @@ void GradSlot::destroy(GradSlot* slot) noexcept {
   while (waiting) delete std::exchange(waiting, waiting->next_to_free);
   freeing = false;
 }
+
+void GradSlotLock::let_others_run() noexcept { std::this_thread::yield(); }
 
 void NodeHooks::remove(uint64_t id) {
   // A hook's own destructor may take locks: it runs after this one is given back.

@@ -6,7 +6,6 @@
 #include <functional>
 #include <memory>
 #include <mutex>
-#include <thread>
 #include <vector>
 
 #include "tenon/core/tensor.h"
@@ -30,12 +29,14 @@ struct GradSlot final : RefCounted {
 class GradSlotLock {
  public:
   explicit GradSlotLock(GradSlot& slot) noexcept : slot_(slot) {
-    while (slot_.busy.test_and_set(std::memory_order_acquire)) std::this_thread::yield();
+    while (slot_.busy.test_and_set(std::memory_order_acquire)) let_others_run();
   }
   ~GradSlotLock() { slot_.busy.clear(std::memory_order_release); }
   GradSlotLock(const GradSlotLock&) = delete;
 
  private:
+  static void let_others_run() noexcept;
+
   GradSlot& slot_;
 };
 

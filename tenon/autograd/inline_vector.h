@@ -2,22 +2,25 @@
 // Used by graph nodes, most of which have one result and one or two edges.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <new>
 #include <span>
+#include <type_traits>
 #include <utility>
 
 namespace tenon::autograd {
 
 template <class T, uint32_t N>
 class InlineVector {
+  static_assert(std::is_nothrow_move_constructible_v<T>);
+
  public:
   InlineVector() noexcept {}
   InlineVector(const InlineVector&) = delete;
   InlineVector& operator=(const InlineVector&) = delete;
   ~InlineVector() {
-    std::destroy_n(data_, size_);
+    destroy_all();
     if (data_ != in_place()) ::operator delete(data_);
   }
 
@@ -36,17 +39,22 @@ class InlineVector {
     if (n > capacity_) grow(static_cast<uint32_t>(n));
   }
   void clear() noexcept {
-    std::destroy_n(data_, size_);
+    destroy_all();
     size_ = 0;
   }
 
  private:
   T* in_place() noexcept { return reinterpret_cast<T*>(bytes_); }
 
+  void destroy_all() noexcept {
+    for (uint32_t i = 0; i < size_; ++i) data_[i].~T();
+  }
+
   void grow(uint32_t capacity) {
     T* bigger = static_cast<T*>(::operator new(capacity * sizeof(T)));
-    std::uninitialized_move_n(data_, size_, bigger);
-    std::destroy_n(data_, size_);
+    // By hand: what <memory> has for it is dear to compile in all the files that define a node.
+    for (uint32_t i = 0; i < size_; ++i) new (bigger + i) T(std::move(data_[i]));
+    destroy_all();
     if (data_ != in_place()) ::operator delete(data_);
     data_ = bigger;
     capacity_ = capacity;

@@ -5,7 +5,6 @@
 #include <mutex>
 #include <string>
 #include <string_view>
-#include <thread>
 #include <vector>
 
 #include "tenon/dispatch/dispatcher.h"
@@ -85,8 +84,8 @@ struct LibraryBlock {
   const char* const key;
   const Init init;
   const SourceLocation where;
-  const void* const object;      ///< Stands for the shared object that it is in.
-  const std::thread::id thread;  ///< That loaded it.
+  const void* const object;         ///< Stands for the shared object that it is in.
+  const ThreadState* const thread;  ///< Of the thread that loaded it.
   // The list's; library_block.cc.
   uint64_t id = 0;
   State state = State::Ignored;

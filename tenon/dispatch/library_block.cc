@@ -16,8 +16,10 @@
 #include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <thread>
 
 #include "tenon/core/error.h"
+#include "tenon/core/thread_state.h"
 #include "tenon/dispatch/state.h"
 
 namespace tenon::detail {
@@ -96,13 +98,7 @@ LibraryBlock::LibraryBlock(Library::Kind kind, const char* ns, const char* key, 
 
 LibraryBlock::LibraryBlock(const std::unique_lock<std::mutex>&, Library::Kind kind, const char* ns,
                            const char* key, Init init, SourceLocation where, const void* object) noexcept
-    : kind(kind),
-      ns(ns),
-      key(key),
-      init(init),
-      where(where),
-      object(object),
-      thread(std::this_thread::get_id()) {
+    : kind(kind), ns(ns), key(key), init(init), where(where), object(object), thread(&thread_state) {
   if (is_of_second_copy(*this)) return;
   id = ++g_list.last_id;
   state = State::Waiting;

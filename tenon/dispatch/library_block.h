@@ -5,7 +5,6 @@
 
 #include <cstdint>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -18,7 +17,7 @@ struct BlockName {
   uint64_t id;
   const void* address;
   const void* object;
-  std::thread::id thread;  ///< That opened the library.
+  const ThreadState* thread;  ///< Of the thread that opened the library.
   bool waiting;
 };
 

@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "tenon/core/error.h"
+#include "tenon/core/thread_state.h"
 #include "tenon/dispatch/library_block.h"
 #include "tenon/dispatch/state.h"
 
@@ -36,7 +37,7 @@ const void* base_of_handle(void* handle, const std::string& path) {
 std::vector<uint64_t> blocks_of(const void* base, uint64_t newer_than) {
   std::vector<uint64_t> ids;
   for (const auto& b : detail::list_blocks()) {
-    const bool brought = b.id > newer_than && b.thread == std::this_thread::get_id();
+    const bool brought = b.id > newer_than && b.thread == &thread_state;
     if (brought || base_of(b.address) == base) ids.push_back(b.id);
   }
   return ids;

@@ -4,6 +4,11 @@
 
 namespace tenon::schema {
 
+bool operator==(const DefaultValue& a, const DefaultValue& b) { return a.value == b.value; }
+bool operator==(const Argument&, const Argument&) = default;
+bool operator==(const Return&, const Return&) = default;
+bool operator==(const FunctionSchema&, const FunctionSchema&) = default;
+
 std::string FunctionSchema::name_with_overload() const {
   return overload.empty() ? name : name + "." + overload;
 }

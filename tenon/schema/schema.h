@@ -14,6 +14,8 @@
 #include "tenon/core/error.h"
 #include "tenon/schema/base_types.h"
 
+// Comparisons are defined in schema.cc: every file that registers an operator includes this one, and that of
+// the variant is dear to compile.
 namespace tenon::schema {
 
 /// A type of the language: `Tensor`, `int[2]?`, `Tensor?[]`, `SymInt`.
@@ -59,7 +61,7 @@ struct DefaultValue {
   bool given() const noexcept { return value.index() != 0; }
   bool is_none() const noexcept { return std::holds_alternative<NoneDefault>(value); }
   /// Two spellings of one value are equal.
-  friend bool operator==(const DefaultValue& a, const DefaultValue& b) { return a.value == b.value; }
+  friend bool operator==(const DefaultValue& a, const DefaultValue& b);
 };
 
 struct Argument {
@@ -71,7 +73,7 @@ struct Argument {
   bool is_out = false;      ///< Keyword-only and written: `*, Tensor(a!) out`.
 
   bool is_write() const noexcept { return alias && alias->is_write; }
-  friend bool operator==(const Argument&, const Argument&) = default;
+  friend bool operator==(const Argument& a, const Argument& b);
 };
 
 struct Return {
@@ -80,7 +82,7 @@ struct Return {
   std::optional<Alias> alias;
 
   bool is_write() const noexcept { return alias && alias->is_write; }
-  friend bool operator==(const Return&, const Return&) = default;
+  friend bool operator==(const Return& a, const Return& b);
 };
 
 /// `ns::name.overload(arguments) -> returns`.
@@ -109,7 +111,7 @@ struct FunctionSchema {
   /// The argument whose memory the i-th return shares; nothing for a fresh result or the wildcard set.
   std::optional<size_t> aliased_argument(size_t return_index) const noexcept;
 
-  friend bool operator==(const FunctionSchema&, const FunctionSchema&) = default;
+  friend bool operator==(const FunctionSchema& a, const FunctionSchema& b);
 };
 
 /// Parses one schema and checks it: names, types, defaults that fit and trail, alias sets. Throws

@@ -1,11 +1,13 @@
 """What building costs; see build_cost.sh."""
 
 import argparse
+import collections
 import contextlib
 import io
 import itertools
 import os
 import re
+import resource
 import subprocess
 import sys
 import tarfile
@@ -20,6 +22,19 @@ ENTRY = """
   expr: self * sigmoid(self) + other
   result: float
   doc: What one more operator costs.
+"""
+# Compiles, and writes down what that took the processor and which object it made.
+LAUNCHER = r"""#!/usr/bin/env bash
+TIMEFORMAT='%U %S'
+used=$({ time "$@" 1>&4 2>&3; } 4>&1 3>&2 2>&1)
+code=$?
+object=
+while [ $# -gt 1 ]; do
+  if [ "$1" = -o ]; then object=$2; fi
+  shift
+done
+echo "$object $used" >>"${BASH_SOURCE[0]}.log"
+exit $code
 """
 
 
@@ -72,34 +87,72 @@ def add_operators(tree, count):
         file.write_text(text)
 
 
+def processor_seconds():
+    """Of all processes that this one has started and waited for, and of theirs."""
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
+
+
+def group_of(object_file):
+    """Where an object belongs: `tests`, `generated`, `tenon/core`."""
+    folders = re.sub(r"CMakeFiles/\w+\.dir/|__/", "", object_file).split("/")
+    if "generated" in folders:
+        return "generated"
+    return "/".join(folders[:2]) if folders[0] == "tenon" else folders[0]
+
+
 class Build:
-    def __init__(self, tree):
-        self.tree, self.folder = tree, tree / "build" / "release"
+    """A build of a tree without ccache, of one preset's options."""
+
+    def __init__(self, tree, preset="release"):
+        self.tree, self.folder, self.preset = tree, tree / "build" / preset, preset
         self.environment = {**os.environ, "CCACHE_DISABLE": "1"}
+        self.launcher = tree / f"build_cost_{preset}"
+        self.launcher.write_text(LAUNCHER)
+        self.launcher.chmod(0o755)
         self.figures = {}
 
     def configure(self):
-        run("cmake", "-S", self.tree, "-B", self.folder, "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release", "-DTENON_PYTHON=ON",
-            "-DTENON_BENCH=ON", f"-DPython_EXECUTABLE={sys.executable}", env=self.environment)  # fmt: skip
+        run("cmake", "--preset", self.preset, "-DTENON_PYTHON=ON", "-DTENON_BENCH=ON", f"-DPython_EXECUTABLE={sys.executable}",
+            f"-DCMAKE_CXX_COMPILER_LAUNCHER={self.launcher}", cwd=self.tree, env=self.environment)  # fmt: skip
 
     def log(self):
         file = self.folder / ".ninja_log"
         return set(file.read_text().splitlines()) if file.exists() else set()
 
-    def measure(self, name, targets=()):
-        """Steps, seconds and seconds of all tasks together of building `targets`, or everything."""
-        before, start = self.log(), time.monotonic()
+    def objects(self):
+        """Processor seconds of each object compiled since the last call."""
+        file = self.launcher.with_name(self.launcher.name + ".log")
+        if not file.exists():
+            return {}
+        seconds = {}
+        for line in file.read_text().splitlines():
+            name, user, system = line.split(" ")
+            seconds[name] = float(user) + float(system)
+        file.unlink()
+        return seconds
+
+    def measure(self, name, targets=(), dearest=3):
+        """Steps, processor seconds and seconds of building `targets`, or everything; and which objects were dearest.
+
+        Processor seconds repeat on a machine that others use as well; half of them is what two idle cores need.
+        """
+        before, start, start_processor = self.log(), time.monotonic(), processor_seconds()
         run("ninja", "-C", self.folder, "-j2", *targets, env=self.environment)
-        seconds = time.monotonic() - start
+        seconds, processor = time.monotonic() - start, processor_seconds() - start_processor
         # start, end, time of the file, file, hash of the command; a step with several outputs has several lines.
-        steps = {}
-        for line in self.log() - before:
-            if line.startswith("#"):
-                continue
-            begin, end, _, _, command = line.split("\t")
-            steps[begin, command] = int(end) - int(begin)
-        self.figures[name] = (len(steps), seconds, sum(steps.values()) / 1000)
-        print(f"{name:50} {len(steps):5} steps {seconds:7.0f} s {sum(steps.values()) / 1000:7.0f} task s", flush=True)
+        lines = [line.split("\t") for line in self.log() - before if not line.startswith("#")]
+        steps = len({(line[0], line[4]) for line in lines})
+        self.figures[name] = (steps, processor, seconds)
+        print(f"{name:50} {steps:5} steps {processor:7.0f} s processor {seconds:7.0f} s", flush=True)
+        objects, groups = self.objects(), collections.Counter()
+        for file, cost in objects.items():
+            groups[group_of(file)] += cost
+        groups["linking, opgen and others"] = processor - sum(objects.values())
+        if dearest > 3:
+            print("    " + ", ".join(f"{group} {cost:.0f}" for group, cost in groups.most_common()), flush=True)
+        for file, cost in sorted(objects.items(), key=lambda item: -item[1])[:dearest]:
+            print(f"    {cost:6.1f} {file}", flush=True)
 
     def edit(self, file, text):
         path = self.tree / file
@@ -115,6 +168,20 @@ class Build:
         self.figures["library, stripped, MB"], self.figures["import, ms"] = (0, size, 0), (0, imports, 0)
         print(f"{'library, stripped':50} {size:.2f} MB\n{'import, best of 9':50} {imports:.1f} ms", flush=True)
 
+    def users_file(self):
+        """A file of a user, which has no precompiled headers: the program of docs/custom-operators.md."""
+        page = (self.tree / "docs/custom-operators.md").read_text()
+        source = self.folder / "custom_operator.cc"
+        source.write_text(re.search(r"```cpp\n(.*?)```", page, re.DOTALL).group(1))
+        seconds = []
+        for _ in range(5):
+            start = processor_seconds()
+            run("c++", "-std=c++20", "-O2", "-fPIC", f"-I{self.tree}", f"-I{self.folder / 'generated'}", "-c", source,
+                "-o", source.with_suffix(".o"), env=self.environment)  # fmt: skip
+            seconds.append(processor_seconds() - start)
+        self.figures["a custom operator"] = (0, min(seconds), 0)
+        print(f"{'a custom operator, best of 5':50} {'':11} {min(seconds):7.2f} s processor", flush=True)
+
 
 def costs(commit, operators):
     print(f"== {commit or 'this tree'}{f', {operators} further operators' if operators else ''}", flush=True)
@@ -126,8 +193,9 @@ def costs(commit, operators):
             add_operators(tree, operators)
         build = Build(tree)
         build.configure()
-        build.measure("clean, with tests and benchmarks")
+        build.measure("clean, with tests and benchmarks", dearest=20)
         build.sizes()
+        build.users_file()
         build.edit("tenon/ops/yaml/activation.yaml", ENTRY)
         build.measure("one more YAML entry: library and Python", PACKAGE)
         build.measure("  ... and then all tests and benchmarks")
@@ -135,6 +203,11 @@ def costs(commit, operators):
         build.measure("a header of core (tensor_impl.h)")
         build.edit("backends/cpu/ops/softmax.cc", "// An edit.\n")
         build.measure("a kernel (softmax.cc)")
+        if "dev" in (tree / "CMakePresets.json").read_text() and not operators:
+            dev = Build(tree, "dev")
+            dev.configure()
+            dev.measure("clean, preset dev")
+            build.figures.update(dev.figures)
         return build.figures
 
 
@@ -145,8 +218,8 @@ def main():
     options = parser.parse_args()
     here = costs(None, options.operators)
     if options.base:
-        base = costs(options.base, options.operators)
-        print(f"== this tree / {options.base}: steps, seconds, task seconds")
+        base = costs(options.base, 0)
+        print(f"== this tree / {options.base} as it is: steps, processor seconds, seconds")
         for name, figures in here.items():
             with contextlib.suppress(KeyError):
                 ratios = [f"{a / b:8.2f}" if b else " " * 8 for a, b in zip(figures, base[name])]

@@ -1,5 +1,6 @@
 // PointwiseLaunch: a checked and allocated pointwise call as plain data, for devices that run the expression
-// in a way of their own. Used by devices; the plug-in ABI passes it as it is. Holds no C++ types but enums.
+// in a way of their own. Used by devices; the plug-in ABI passes it as it is. Holds no C++ types but enums
+// and an atomic pointer, which lies in memory as a plain one does.
 #pragma once
 
 #include <atomic>
@@ -44,6 +45,8 @@ struct PointwiseLaunch {
   /// launch, and nobody else reads it. Launches of many threads may find it null at once.
   std::atomic<void*>* made;
 };
+
+static_assert(sizeof(std::atomic<void*>) == sizeof(void*));
 
 /// Runs a launch, or gives it to its stream.
 using PointwiseDeviceFunction = void (*)(void* data, const PointwiseLaunch& launch);

@@ -26,7 +26,8 @@ inline std::vector<NodeId> random_outputs(Builder& g, uint64_t seed, Type type, 
                               g.symbol("s", SymbolKind::Scalar)};
   pool.push_back(is_floating(type) ? g.literal(0.1 + static_cast<double>(below(40)) / 10)
                                    : g.literal(static_cast<int>(below(9))));
-  // Functions are many, and each hides what its operands are: every other time it is an operation.
+  // Functions are many, and each hides what its operands are: every other time it is an operation, dealt in
+  // turn, so that a few seeds have them all.
   std::vector<Primitive> all, operations;
   for (const Primitive& p : primitives()) {
     if (p.type != type) continue;
@@ -34,8 +35,8 @@ inline std::vector<NodeId> random_outputs(Builder& g, uint64_t seed, Type type, 
     if (p.op != Op::Call) operations.push_back(p);
   }
   for (int i = 0; i < size; ++i) {
-    const std::vector<Primitive>& choices = below(2) == 0 ? operations : all;
-    const Primitive& p = choices[below(choices.size())];
+    const size_t turn = (seed * static_cast<size_t>(size) + static_cast<size_t>(i)) / 2;
+    const Primitive& p = i % 2 == 0 ? operations[turn % operations.size()] : all[below(all.size())];
     const size_t arity = p.op == Op::Call ? functions()[p.function].arity : info(p.op).arity;
     NodeId args[3];
     for (size_t a = 0; a < arity; ++a) {

@@ -107,7 +107,9 @@ class RandomTyped {
   }
 
   void output(size_t i) {
-    const DType d = kStored[below(std::size(kStored))];
+    // Often an input's dtype: the output may then be that input.
+    const auto& inputs = parts_.inputs;
+    const DType d = below(2) == 0 ? inputs[below(inputs.size())].dtype : kStored[below(std::size(kStored))];
     NodeId value = cast(pool_[pool_.size() - 1 - below(std::min<size_t>(pool_.size(), 4))], carrier(d));
     if (!holds(g_.nodes(), parts_.inputs, value, d)) value = g_.add(rounded(value, d));
     parts_.outputs.push_back(

@@ -2,6 +2,7 @@
 // several outputs, any storage dtypes. For tests that compare what runs them.
 #pragma once
 
+#include <array>
 #include <cmath>
 #include <random>
 
@@ -122,32 +123,44 @@ class RandomTyped {
   std::vector<NodeId> pool_;
 };
 
-/// What conversions and comparisons treat in a way of its own: zeros of both signs, NaN, halves between two
-/// integers, the ends of integers, what rounds twice by way of double.
-inline uint64_t special_element(Type t, uint64_t any) {
-  constexpr double kFloats[] = {0.0,     -0.0, 0.0,     -0.0,    INFINITY,   -INFINITY, NAN,  NAN,   0.5,
-                                1.5,     -2.5, 1,       -1,      0x1p31,     -0x1p31,   1e30, -1e30, 0x1p63,
-                                -0x1p63, 2049, 0x1p-24, 0x1p-25, 0x1.8p-149, 257.5,     65520};
-  constexpr int64_t kIntegers[] = {0,
-                                   1,
-                                   -1,
-                                   127,
-                                   128,
-                                   -129,
-                                   255,
-                                   256,
-                                   32768,
-                                   INT32_MAX,
-                                   INT32_MIN,
-                                   INT64_MAX,
-                                   INT64_MIN,
-                                   0x1000001,
-                                   -16777217,
-                                   (int64_t{1} << 53) + 1,
-                                   (int64_t{1} << 60) + (int64_t{1} << 36) + 1};
-  if (t == Type::F32) return as_number(static_cast<float>(kFloats[any % std::size(kFloats)]));
-  if (t == Type::F64) return as_number(kFloats[any % std::size(kFloats)]);
-  return static_cast<uint64_t>(kIntegers[any % std::size(kIntegers)]);
+/// What conversions and comparisons treat in a way of its own, as bits of the type: zeros of both signs, NaN,
+/// halves between two integers, the ends of integers, what rounds twice by way of double.
+inline const std::vector<uint64_t>& special_values(Type t) {
+  static const auto all = [] {
+    constexpr double kFloats[] = {0.0,   -0.0,    INFINITY, -INFINITY, NAN,        0.5,
+                                  1.5,   2.5,     -2.5,     1,         -1,         0x1p31,
+                                  1e30,  -1e30,   -0x1p31,  0x1p63,    2049,       257.5,
+                                  65520, 0x1p-24, -0x1p63,  0x1p-25,   0x1.8p-149, 0x1.000001p0};
+    constexpr int64_t kIntegers[] = {0,
+                                     1,
+                                     -1,
+                                     127,
+                                     128,
+                                     -129,
+                                     255,
+                                     256,
+                                     32768,
+                                     INT32_MAX,
+                                     INT32_MIN,
+                                     INT64_MAX,
+                                     INT64_MIN,
+                                     0x1000001,
+                                     -16777217,
+                                     (int64_t{1} << 53) + 1,
+                                     (int64_t{1} << 60) + (int64_t{1} << 36) + 1};
+    std::array<std::vector<uint64_t>, 5> lists;
+    lists[static_cast<size_t>(Type::Mask)] = {0, 1};
+    for (const double d : kFloats) {
+      lists[static_cast<size_t>(Type::F32)].push_back(as_number(static_cast<float>(d)));
+      lists[static_cast<size_t>(Type::F64)].push_back(as_number(d));
+    }
+    for (const int64_t i : kIntegers) {
+      lists[static_cast<size_t>(Type::I32)].push_back(static_cast<uint32_t>(i));
+      lists[static_cast<size_t>(Type::I64)].push_back(static_cast<uint64_t>(i));
+    }
+    return lists;
+  }();
+  return all[static_cast<size_t>(t)];
 }
 
 /// `n` elements of a dtype: mostly ordinary numbers, a quarter special, some of any bits; foreign bools too.
@@ -161,7 +174,7 @@ inline std::vector<unsigned char> random_elements(DType d, size_t n, uint64_t se
     unsigned char* at = bytes.data() + i * size;
     const uint64_t any = rng();
     if (d != DType::Bool && any % 4 == 3)
-      store_scalar(at, d, special_element(carrier(d), any >> 8));
+      store_scalar(at, d, special_values(carrier(d))[(any >> 8) % special_values(carrier(d)).size()]);
     else if (d == DType::Float32)
       std::memcpy(at, &floats[i], size);
     else if (d == DType::Float64)

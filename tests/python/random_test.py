@@ -143,3 +143,25 @@ def test_threads_take_different_places():
     assert len({tuple(d) for d in drawn}) == 200
     at(1)
     assert sorted(map(tuple, drawn)) == sorted(map(tuple, (tenon.rand(4).tolist() for _ in range(200))))
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: tenon.rand(3, device="meta"),
+        lambda: tenon.randn(3, device="meta"),
+        lambda: tenon.randint(9, (3,), device="meta"),
+        lambda: tenon.randperm(3, device="meta"),
+        lambda: tenon.bernoulli(tenon.empty(3, device="meta")),
+        lambda: tenon.empty(3, device="meta").normal_(),
+        lambda: tenon.empty(3, device="meta").uniform_(),
+        lambda: tenon.empty(3, device="meta").bernoulli_(0.5),
+        lambda: tenon.empty(3, device="meta").bernoulli_(tenon.empty(3, device="meta")),
+    ],
+)
+def test_meta_takes_nothing_from_the_stream(call):
+    tenon.manual_seed(5)
+    want = tenon.rand(3)
+    tenon.manual_seed(5)
+    assert call().is_meta
+    assert tenon.equal(tenon.rand(3), want)

@@ -38,10 +38,12 @@ struct Place {
   int64_t seed, offset;
 };
 
-/// Calls `draw` with the part of the stream for `n` elements of which a block holds `per_block`. Where it
-/// throws, as the kernel does that refuses probabilities, the stream gets its part back.
+/// Calls `draw` with the part of the stream for `n` numbers in `self`, of which a block holds `per_block`.
+/// Where it throws, as the kernel does that refuses probabilities, the stream gets its part back. A meta
+/// tensor has no numbers, and takes none.
 template <class F>
-void take_stream(const Generator& generator, int64_t n, int64_t per_block, F&& draw) {
+void take_stream(const Tensor& self, const Generator& generator, int64_t n, int64_t per_block, F&& draw) {
+  if (self.is_meta()) return;
   const Generator& from = generator.defined() ? generator : default_generator();
   const auto blocks = static_cast<uint64_t>(n / per_block + (n % per_block != 0));
   const PhiloxState taken = from->take(blocks);
@@ -98,7 +100,7 @@ Tensor parts_of(const Tensor& self) { return self.is_complex() ? ops::view_as_re
 /// The stream for those numbers.
 template <class F>
 void take_for_parts(const Tensor& self, const Generator& generator, F&& draw) {
-  take_stream(generator, self.is_complex() ? 2 * self.numel() : self.numel(),
+  take_stream(self, generator, self.is_complex() ? 2 * self.numel() : self.numel(),
               per_block(real_dtype(self.dtype())), draw);
 }
 
@@ -161,20 +163,22 @@ Tensor& normal_(Tensor& self, double mean, double std, const Generator& generato
 
 Tensor& bernoulli__Tensor(Tensor& self, const Tensor& p, const Generator& generator) {
   check_draw(shape::philox_bernoulli__Tensor, self, p, 0, 0);
-  take_stream(generator, self.numel(), 2, [&](Place at) { self._philox_bernoulli_(p, at.seed, at.offset); });
+  take_stream(self, generator, self.numel(), 2,
+              [&](Place at) { self._philox_bernoulli_(p, at.seed, at.offset); });
   return self;
 }
 
 Tensor& bernoulli_(Tensor& self, double p, const Generator& generator) {
   check_draw(shape::philox_bernoulli_, self, p, 0, 0);
-  take_stream(generator, self.numel(), 2, [&](Place at) { self._philox_bernoulli_(p, at.seed, at.offset); });
+  take_stream(self, generator, self.numel(), 2,
+              [&](Place at) { self._philox_bernoulli_(p, at.seed, at.offset); });
   return self;
 }
 
 Tensor bernoulli(const Tensor& self, const Generator& generator) {
   Tensor result = make_empty(self.sizes(), self.dtype(), self.device());
   check_draw(shape::philox_bernoulli__Tensor, result, self, 0, 0);
-  take_stream(generator, self.numel(), 2,
+  take_stream(result, generator, self.numel(), 2,
               [&](Place at) { result._philox_bernoulli_(self, at.seed, at.offset); });
   return result;
 }
@@ -233,7 +237,7 @@ Tensor randint_low(int64_t low, int64_t high, IntArrayRef size, OptDType dtype, 
   const DType type = dtype.value_or(DType::Int64);
   check_draw(shape::philox_randint_, TensorHeader({}, {}, type, kCPU), low, high, 0, 0);
   Tensor result = tenon::empty(size, options_of(type, layout, device, pin_memory));
-  take_stream({}, result.numel(), 2,
+  take_stream(result, {}, result.numel(), 2,
               [&](Place at) { result._philox_randint_(low, high, at.seed, at.offset); });
   return result;
 }
@@ -248,7 +252,7 @@ Tensor randperm_generator(int64_t n, const Generator& generator, OptDType dtype,
   const DType type = dtype.value_or(DType::Int64);
   check_draw(shape::philox_randperm_, TensorHeader({n}, {1}, type, kCPU), 0, 0);
   Tensor result = tenon::empty({n}, options_of(type, layout, device, pin_memory));
-  take_stream(generator, n, 2, [&](Place at) { result._philox_randperm_(at.seed, at.offset); });
+  take_stream(result, generator, n, 2, [&](Place at) { result._philox_randperm_(at.seed, at.offset); });
   return result;
 }
 Tensor randperm(int64_t n, OptDType dtype, OptLayout layout, OptDevice device, OptBool pin_memory) {

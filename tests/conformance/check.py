@@ -343,12 +343,28 @@ def in_place(op, row, s, matrix, dtype, kind):
     matrix.note(op.full_name, dtype, "meta", "absent" if why else "tested", why)
 
 
+def shape_in_out(function, row, s):
+    """The shape of a result: the reference's, or that of the functional form where there is none."""
+    if row.reference:
+        return np.shape(row.wanted(s))
+    args, kwargs = TENON.arguments(s)
+    return tuple(function(*args, **kwargs).shape)
+
+
+def check_in_out(row, s, out, d, allowed):
+    """The values that an out= form has written."""
+    if row.reference:
+        compare(TENON.array(out), np.asarray(row.wanted(s)), d, allowed, row=row)
+    else:
+        row.properties(out, *s.args, **s.kwargs)
+
+
 def out_form(op, row, s, matrix, dtype, kind, layout):
     """Writes into a tensor of the given layout."""
     function = TENON.function(op, row)
     args, kwargs = TENON.arguments(s)
     if row.refuses(s):
-        out = TENON.tensor(next(x for x in s.specs()))
+        out = TENON.tensor(s.specs()[0]) if s.specs() else tenon.empty([0], dtype=TENON.dtype(row.result_dtype(s)))
         refused(op, row, lambda: function(*args, **kwargs, out=out), s)
         matrix.note(op.full_name, dtype, kind, "refused")
         return
@@ -356,11 +372,11 @@ def out_form(op, row, s, matrix, dtype, kind, layout):
         meta_writes(op, function, s, out_tuple(function, row, s, layout), matrix, dtype)
         matrix.note(op.full_name, dtype, kind, "tested")
         return
-    want = np.asarray(row.wanted(s))
+    shape = shape_in_out(function, row, s)
     name = row.result_dtype(s)
-    strides, offset, count = geometry(layout, want.shape)
+    strides, offset, count = geometry(layout, shape)
     d = BY_NAME[name]
-    spec = Spec(d.store(np.ones(count)), name, want.shape, strides, offset)
+    spec = Spec(d.store(np.ones(count)), name, shape, strides, offset)
     out = TENON.tensor(spec)
     if unwritable(Sample((spec,))):
         refused(op, row, lambda: function(*args, **kwargs, out=out), s)
@@ -368,9 +384,9 @@ def out_form(op, row, s, matrix, dtype, kind, layout):
         return
     got = function(*args, **kwargs, out=out)
     assert got is out, "an out= form returns its out"
-    assert list(out.stride()) == list(strides) or want.size < 2, "out= changed strides of a tensor of the right shape"
+    assert list(out.stride()) == list(strides) or out.numel() < 2, "out= changed strides of a tensor of the right shape"
     meta_writes(op, function, s, (out,), matrix, dtype)
-    compare(TENON.array(got), want, d, tolerance(row, s, want, d) if d.floating else 0, row=row)
+    check_in_out(row, s, out, d, tolerance(row, s, np.asarray(row.wanted(s)), d) if d.floating and row.reference else 0)
     untouched(spec, out)
     unchanged(s, tensors_of([*args, *kwargs.values()]))
     matrix.note(op.full_name, dtype, kind, "tested")
@@ -420,28 +436,38 @@ def meta_writes(op, function, s, outs, matrix, dtype):
 
 
 def out_elsewhere(op, row, s, matrix, dtype):
-    """out= of no elements takes the result's shape; of a wider dtype takes its values; of a lower category is refused."""
+    """out= of no elements takes the result's shape; of a wider dtype takes its values; of a lower category is refused.
+
+    A factory computes in the dtype of out, and refuses to be asked for another.
+    """
     function = TENON.function(op, row)
     if isinstance(row.result_dtype(s), tuple):
         out_tuple_of_lower(op, row, s)
         matrix.note(op.full_name, dtype, "errors", "tested")
         return  # out_tuple has outputs of no elements
-    want = np.asarray(row.wanted(s))
+    shape = shape_in_out(function, row, s)
     name = row.result_dtype(s)
     args, kwargs = TENON.arguments(s)
     out = tenon.empty([0], dtype=TENON.dtype(name))
-    assert function(*args, **kwargs, out=out) is out and tuple(out.shape) == want.shape, "out= was not resized"
+    assert function(*args, **kwargs, out=out) is out and tuple(out.shape) == shape, "out= was not resized"
     d = BY_NAME[name]
-    compare(TENON.array(out), want, d, tolerance(row, s, want, d) if d.floating else 0, row=row)
+    allowed = tolerance(row, s, np.asarray(row.wanted(s)), d) if d.floating and row.reference else 0
+    check_in_out(row, s, out, d, allowed)
+    factory = "dtype" in kwargs and not s.specs()
     if d.category in ("floating", "integral", "complex"):
         wider = BY_NAME["complex128" if d.category == "complex" else "float64"]
-        wide = tenon.empty(list(want.shape), dtype=wider.tenon)
-        function(*args, **kwargs, out=wide)
-        compare(TENON.array(wide), d.store(want).reshape(want.shape), wider,
-                tolerance(row, s, want, d) if d.floating else 0, row=row)  # fmt: skip
+        wide = tenon.empty(list(shape), dtype=wider.tenon)
+        if factory:
+            function(*args, **{k: v for k, v in kwargs.items() if k != "dtype"}, out=wide)
+            check_in_out(row, s, wide, wider, allowed)
+            if wider is not d:
+                refused(op, row, lambda: function(*args, **kwargs, out=wide), s)
+        else:
+            function(*args, **kwargs, out=wide)
+            compare(TENON.array(wide), d.store(np.asarray(row.wanted(s))).reshape(shape), wider, allowed, row=row)
     if d.floating:
         for lower in ("int64", "float64") if d.category == "complex" else ("int64",):
-            low = tenon.empty(list(want.shape), dtype=TENON.dtype(lower))
+            low = tenon.empty(list(shape), dtype=TENON.dtype(lower))
             refused(op, row, lambda: function(*args, **kwargs, out=low), s)
     matrix.note(op.full_name, dtype, "errors", "tested")
 

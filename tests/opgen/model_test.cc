@@ -75,6 +75,28 @@ TEST(Model, TensorOptionsAreOneParameter) {
             "IntArrayRef size, TensorOptions options = {}");
 }
 
+TEST(Model, TheOutFormOfAFactoryTakesItsOptionsFromOut) {
+  const auto defs = parse_operators(R"(
+- schema: empty.memory_format(SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor
+  explicit: {function: empty, reason: "a sample"}
+  variants: [function, out]
+  out_overload: out
+)",
+                                    "ops.yaml");
+  const Operator& out = *defs[0].find(Form::Out);
+  EXPECT_EQ(
+      schema::to_string(out.schema),
+      "aten::empty.out(SymInt[] size, *, MemoryFormat? memory_format=None, Tensor(a!) out) -> Tensor(a!)");
+  EXPECT_TRUE(defs[0].takes_options_of_out(out));
+  EXPECT_FALSE(defs[0].takes_options_of_out(defs[0].operators.front()));
+  EXPECT_FALSE(is_factory(out.schema));
+  const std::string options =
+      "ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None";
+  const std::string rest = ") -> Tensor\n  explicit: {function: f, reason: r}\n  variants: [function, out]\n";
+  expect_error("- schema: f(int n, *, " + options + ", int m=1" + rest, "3", "at most a memory format");
+  expect_error("- schema: f(*, " + options + rest, "3", "an argument before dtype");
+}
+
 TEST(Model, DefaultsInCppTrail) {
   const auto defs = parse_operators(R"(
 - schema: pick(Tensor self, int dim=0, *, float p) -> Tensor

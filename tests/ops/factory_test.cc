@@ -1,6 +1,7 @@
 #include <limits>
 
 #include "tenon/generated/factory/functions.h"
+#include "tenon/generated/random/functions.h"
 #include "tests/ops/testing.h"
 
 namespace tenon {
@@ -73,6 +74,39 @@ TEST(Linspace, EndsExactly) {
 TEST(Eye, HasOnesOnItsDiagonal) {
   expect_values(eye(2, 3), {1, 0, 0, 0, 1, 0});
   expect_sizes(eye(0), {0, 0});
+}
+
+TEST(FactoryOut, TakesDtypeAndDeviceFromOut) {
+  Tensor out = empty({0}, kFloat64);
+  EXPECT_TRUE(arange_out(out, 2, 8, 3).is_same(out));
+  expect_values(out, {2, 5});
+  EXPECT_EQ(out.dtype(), kFloat64);
+  Tensor backwards = zeros({4, 3}, kInt32).flip({0});
+  expect_values(full_out(backwards, {4, 3}, 7), std::vector<double>(12, 7));
+  expect_strides(backwards, {-3, 1});
+  Tensor meta = empty({0}, kMeta);
+  EXPECT_TRUE(eye_out(meta, 2, 3).is_meta());
+  expect_sizes(meta, {2, 3});
+  Tensor fits = full({2, 2}, 9.0);
+  expect_values(empty_out(fits, {2, 2}), {9, 9, 9, 9});
+  const uint64_t version = fits._version();
+  expect_values(zeros_out(fits, {2, 2}), {0, 0, 0, 0});
+  EXPECT_EQ(fits._version(), version + 1);
+  expect_error(ErrorKind::Shape, "zeros: `out` has shape [2, 2], the result [3]",
+               [&] { zeros_out(fits, {3}); });
+  expect_error(ErrorKind::Value, "full: value 300", [&] {
+    Tensor bytes = zeros({2}, kInt8);
+    full_out(bytes, {2}, 300);
+  });
+}
+
+TEST(FactoryOut, DrawsTheNumbersOfTheFunctionalForm) {
+  const Generator generator(7), same(7);
+  Tensor out = zeros({3, 4}).t();
+  expect_error(ErrorKind::Shape, "randn: `out` has shape [4, 3], the result [2, 3]", [&] {
+    randn_out(out, {2, 3}, generator);
+  });
+  expect_values(randn_out(out, {4, 3}, generator), values(randn({4, 3}, same)));
 }
 
 TEST(EmptyLike, KeepsTheOrderOfDimensions) {

@@ -133,11 +133,27 @@ void check_structured(const OpDef& def, const YamlEntry& entry) {
   }
 }
 
+/// An out form takes the options from `out`, and has them put where ops/forms/factory_out.h expects them.
+void check_factory_out(const OpDef& def, const YamlEntry& entry) {
+  const auto options = options_position(def.schema());
+  if (!options || !def.find(Form::Out)) return;
+  const auto& arguments = def.schema().arguments;
+  const size_t behind = arguments.size() - (*options + 4);
+  const bool format = behind == 1 && arguments.back().type.base == schema::BaseType::MemoryFormat;
+  if (*options == 0 || (behind > 0 && !format)) {
+    entry.fail_in(
+        "variants",
+        "an out form needs an argument before dtype, layout, device and pin_memory, and behind them "
+        "at most a memory format");
+  }
+}
+
 }  // namespace
 
 void check_entry(const OpDef& def, const YamlEntry& entry) {
   check_derivative(def, entry);
   if (def.body == Body::Structured) check_structured(def, entry);
+  check_factory_out(def, entry);
   if (def.body == Body::Expr) {
     check_pointwise_arguments(def, entry);
     check_expression(def, entry);

@@ -19,10 +19,11 @@ std::string stubs_probe(const OpDef& def) {
 // The entry of a form of a structured operator: its own schema's, or one that follows from it.
 std::string structured_entry(const OpDef& def, const Operator& op) {
   const bool own = &op == &def.operators.front();
-  return op.form == Form::Functional ? "StructuredCall"
-         : op.form == Form::Out      ? "StructuredOutCall"
-         : own                       ? "StructuredWriteCall"
-                                     : "StructuredInplaceCall";
+  return op.form == Form::Functional    ? "StructuredCall"
+         : def.takes_options_of_out(op) ? "StructuredFactoryOutCall"
+         : op.form == Form::Out         ? "StructuredOutCall"
+         : own                          ? "StructuredWriteCall"
+                                        : "StructuredInplaceCall";
 }
 
 // By result, the argument that it is an alias of, as AliasCheck reads it; empty where it may be either.
@@ -69,7 +70,8 @@ void add_kernel_rows(const OpDef& def, const Operator& op, std::vector<KernelRow
     rows.push_back({&op, key, "FunctionCall", "", probe, body(name)});
   };
   if (def.copies_out(op)) {
-    rows.push_back({&op, "kCompositeDense", "CopyOutCall", "", stubs_probe(def), body(def.function)});
+    const char* entry = def.takes_options_of_out(op) ? "FactoryCopyOutCall" : "CopyOutCall";
+    rows.push_back({&op, "kCompositeDense", entry, "", stubs_probe(def), body(def.function)});
     return;
   }
   switch (def.body) {

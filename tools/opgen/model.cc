@@ -281,6 +281,10 @@ std::optional<size_t> options_position(const FunctionSchema& schema) {
   return first;
 }
 
+bool OpDef::takes_options_of_out(const Operator& op) const {
+  return op.form == Form::Out && options_position(schema()).has_value();
+}
+
 bool is_factory(const FunctionSchema& schema) {
   bool device = false;
   for (const schema::Argument& a : schema.arguments) {

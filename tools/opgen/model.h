@@ -115,6 +115,8 @@ struct OpDef {
     return &op != &operators.front() && op.form == Form::Out && body != Body::Expr &&
            body != Body::Structured;
   }
+  /// Whether `op` is the out form of an entry with options: they are those of `out`.
+  bool takes_options_of_out(const Operator& op) const;
   const Operator* find(Form form) const {
     for (const Operator& op : operators) {
       if (op.form == form) return &op;

@@ -104,7 +104,8 @@ class TablePrinter {
       const FunctionSchema& schema = o->op->schema;
       const auto family = std::ranges::find(families_, family_name(*o->def)) - families_.begin();
       // The first is for signatures that have no code of their own.
-      const auto typed = signatures_.find(signature(schema));
+      const bool options = o->def->takes_options_of_out(*o->op);
+      const auto typed = options ? signatures_.end() : signatures_.find(signature(schema));
       const auto invoke = typed == signatures_.end() ? 0 : std::distance(signatures_.begin(), typed) + 1;
       std::string flags;
       const auto flag = [&](bool on, const char* text) {
@@ -113,6 +114,7 @@ class TablePrinter {
       flag(o->variadic(), "kVariadic");
       flag(o->takes_requires_grad(), "kTakesRequiresGrad");
       flag(o->named_results(), "kNamedResults");
+      flag(options, "kOptionsOfOut");
       overloads_ += fmt::format("    {{{}, {}, {}, {}, {}}},\n", family, o->op->index, invoke,
                                 flags.empty() ? "0" : flags, text_.add(o->text));
       ++num_overloads_;

@@ -226,7 +226,7 @@ std::vector<GeneratedFile> print_register(const std::vector<OpDef>& defs) {
     }
   };
   add(kSignatureFiles, "signatures", false,
-      {"tenon/core/source_mark.h", "tenon/iter/pointwise.h", "tenon/ops/forms/copy_out.h",
+      {"tenon/core/source_mark.h", "tenon/iter/pointwise.h", "tenon/ops/forms/factory_out.h",
        "tenon/ops/forms/registration.h", "tenon/ops/forms/structured.h"});
   add(kHistoryFiles, "history", true, {"tenon/autograd/history.h", "tenon/ops/forms/registration.h"});
   return files;

@@ -28,7 +28,8 @@ std::string definition(const PythonName& name, const PythonOverload& o, bool met
   const std::string indent = method ? "    " : "";
   std::string parameters = method ? "self" : "";
   bool star = false;
-  for (const Argument& a : o.op->schema.arguments) {
+  const FunctionSchema schema = o.shown_schema();
+  for (const Argument& a : schema.arguments) {
     if (method && a.name == "self") continue;
     if (!parameters.empty()) parameters += ", ";
     // x.view(2, 3) as well as x.view((2, 3)): the overload for the former is printed by the caller.
@@ -50,7 +51,7 @@ std::string definition(const PythonName& name, const PythonOverload& o, bool met
 /// The form that takes its sizes one by one.
 std::string variadic_definition(const PythonName& name, const PythonOverload& o, bool method) {
   const std::string indent = method ? "    " : "";
-  const FunctionSchema& schema = o.op->schema;
+  const FunctionSchema schema = o.shown_schema();
   std::string parameters = method ? "self, " : "";
   parameters += "*" + schema.arguments[schema.num_positional() - 1].name + inside_class(": int", method);
   for (const Argument& a : schema.arguments) {

@@ -99,7 +99,21 @@ bool PythonOverload::variadic() const {
 }
 
 bool PythonOverload::takes_requires_grad() const {
-  return options_position(op->schema).has_value() && op->schema.name != "to" && op->schema.name != "_to_copy";
+  return options_position(def->schema()).has_value() && op->schema.name != "to" &&
+         op->schema.name != "_to_copy";
+}
+
+FunctionSchema PythonOverload::shown_schema() const {
+  FunctionSchema shown = op->schema;
+  if (!def->takes_options_of_out(*op)) return shown;
+  const auto first =
+      def->schema().arguments.begin() + static_cast<std::ptrdiff_t>(*options_position(def->schema()));
+  for (auto a = first; a != first + 4; ++a) {
+    Argument& option = shown.arguments.emplace_back(*a);
+    option.kwarg_only = true;
+    option.default_value = {schema::NoneDefault{}, "None"};
+  }
+  return shown;
 }
 
 bool PythonOverload::named_results(const FunctionSchema& schema) {
@@ -121,14 +135,16 @@ std::vector<PythonName> python_names(const std::vector<OpDef>& defs) {
       for (const std::string& known_as : all) {
         PythonName& entry = names[known_as];
         entry.name = known_as;
-        entry.overloads.push_back({&def, &op, text_of(op.schema, known_as)});
+        PythonOverload& overload = entry.overloads.emplace_back(PythonOverload{&def, &op, ""});
+        overload.text = text_of(overload.shown_schema(), known_as);
       }
     }
   }
   std::vector<PythonName> out;
   for (auto& [key, name] : names) {
-    std::stable_sort(name.overloads.begin(), name.overloads.end(),
-                     [](const auto& a, const auto& b) { return ranks(a.op->schema) < ranks(b.op->schema); });
+    std::stable_sort(name.overloads.begin(), name.overloads.end(), [](const auto& a, const auto& b) {
+      return ranks(a.shown_schema()) < ranks(b.shown_schema());
+    });
     std::string plain = name.name;
     if (plain.ends_with('_')) plain.pop_back();
     name.numbers_as_tensors = kNumbersAsTensors.contains(plain);

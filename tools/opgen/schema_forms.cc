@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "tenon/core/error.h"
+#include "tools/opgen/model.h"
 
 namespace tenon::opgen {
 
@@ -51,6 +52,10 @@ FunctionSchema out_form(const FunctionSchema& schema, const std::string& overloa
   require_fresh_tensors(schema, "out");
   FunctionSchema form = schema;
   form.overload = !overload.empty() ? overload : schema.overload.empty() ? "out" : schema.overload + "_out";
+  if (const auto options = options_position(schema)) {
+    const auto first = form.arguments.begin() + static_cast<std::ptrdiff_t>(*options);
+    form.arguments.erase(first, first + 4);
+  }
   for (size_t i = 0; i < form.returns.size(); ++i) {
     schema::Argument out;
     const bool named = !form.returns[i].name.empty();

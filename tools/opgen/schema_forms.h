@@ -14,7 +14,8 @@ Form form_of(const FunctionSchema& schema);
 /// the schema's.
 FunctionSchema inplace_form(const FunctionSchema& schema, const std::string& overload);
 /// The same as `add.OVERLOAD(..., *, Tensor(a!) out) -> Tensor(a!)`; an empty overload is made from the
-/// schema's. Throws Error{Value} unless all results are tensors.
+/// schema's. The options of a factory (options_position) are left out: they are those of `out`. Throws
+/// Error{Value} unless all results are tensors.
 FunctionSchema out_form(const FunctionSchema& schema, const std::string& overload);
 
 }  // namespace tenon::opgen

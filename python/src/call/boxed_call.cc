@@ -1,8 +1,11 @@
 // Calls of operators whose C++ signature is rare: one path for all of them, over cells. What a typed Caller
 // has the compiler write for each signature, this does by the schema's types. docs/decisions/0010 has the
 // figures.
+#include <fmt/core.h>
+
 #include "python/src/call/typed_call.h"
 #include "python/src/ops/op_schema.h"
+#include "tenon/core/stream.h"
 
 namespace tenon::python {
 namespace {
@@ -69,6 +72,43 @@ PyObject* results_of(const Overload& overload, Stack& stack) {
   return overload.result_names ? named_tuple(overload, tuple.release()) : tuple.release();
 }
 
+/// Throws Error{Type} unless the options that a factory is given beside `out` are those of `out`. Which
+/// parameter's value is no such option, or -1.
+int check_options(const Overload& overload, const schema::FunctionSchema& schema, PyObject* const* slots) {
+  int i = static_cast<int>(schema.arguments.size());
+  const Tensor& out = tensor_of(slots[i - 1]);
+  const auto check = [&](auto value, auto fits, auto has) {
+    PyObject* given = slots[i];
+    if (given && given != Py_None) {
+      typename decltype(value)::Storage wanted{};
+      if (!value.parse(given, wanted)) return false;
+      if (!fits(wanted)) {
+        const Ref text(checked(PyObject_Str(given)));
+        const char* shown = PyUnicode_AsUTF8(text.get());
+        if (!shown) throw PythonError();
+        throw_error(ErrorKind::Type, fmt::format("{}: {}={} does not match `out`, which is {}", schema.name,
+                                                 overload.params[i].name, shown, has()));
+      }
+    }
+    ++i;
+    return true;
+  };
+  const bool parsed =
+      check(
+          PythonValue<BaseType::ScalarType>(), [&](DType d) { return d == out.dtype(); },
+          [&] { return std::string(name(out.dtype())); }) &&
+      check(
+          PythonValue<BaseType::Layout>(), [&](Layout l) { return l == out.layout(); },
+          [&] { return std::string(name(out.layout())); }) &&
+      check(
+          PythonValue<BaseType::Device>(), [&](Device d) { return same_device(d, out.device()); },
+          [&] { return "on " + to_string(out.device()); }) &&
+      check(
+          PythonValue<BaseType::Bool>(), [](bool pinned) { return !pinned; },
+          [] { return std::string("not pinned"); });
+  return parsed ? -1 : i;
+}
+
 }  // namespace
 
 PyObject* call_cells(const Overload& overload, const Arguments& arguments) {
@@ -85,6 +125,12 @@ PyObject* call_cells(const Overload& overload, const Arguments& arguments) {
         continue;
       arguments.failed = static_cast<int>(i);
       return kNoMatch;
+    }
+    if (overload.options_of_out) {
+      if (const int wrong = check_options(overload, schema, slots); wrong >= 0) {
+        arguments.failed = wrong;
+        return kNoMatch;
+      }
     }
     if (elements >= kReleaseGilElements) {
       const ReleaseGil gil;

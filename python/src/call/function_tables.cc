@@ -19,7 +19,7 @@ struct OverloadRow {
   uint16_t flags;
   uint32_t text;  ///< Positions in kText.
 };
-constexpr uint16_t kVariadic = 1, kTakesRequiresGrad = 2, kNamedResults = 4;
+constexpr uint16_t kVariadic = 1, kTakesRequiresGrad = 2, kNamedResults = 4, kOptionsOfOut = 8;
 
 /// One name in Python: its overloads as a function, and as a method; the former are followed by those of
 /// neither.
@@ -103,13 +103,21 @@ struct DefaultOf {
   }
 };
 
+/// What a factory with `out` takes beside its schema's arguments; call_cells.cc compares them with `out`.
+constexpr Param kOptions[] = {{"dtype", "dtype | None", Default::none(), true},
+                              {"layout", "layout | None", Default::none(), true},
+                              {"device", "device | None", Default::none(), true},
+                              {"pin_memory", "bool | None", Default::none(), true}};
+
 Overload make_overload(const OverloadRow& row) {
   OperatorEntry* entry = kEntries[row.entries] + row.index;
   const schema::FunctionSchema& schema = OperatorHandle(*entry).schema();
-  const size_t count = schema.arguments.size();
+  const bool options = (row.flags & kOptionsOfOut) != 0;
+  const size_t own = schema.arguments.size(), count = own + (options ? std::size(kOptions) : 0);
   auto params = std::make_unique<Param[]>(count);
   auto names = std::make_unique<PyObject*[]>(count);
-  for (size_t i = 0; i < count; ++i) {
+  for (size_t i = own; i < count; ++i) params[i] = kOptions[i - own];
+  for (size_t i = 0; i < own; ++i) {
     const schema::Argument& a = schema.arguments[i];
     params[i] = {keep(schema::python_name(a)),
                  keep(schema::python_type(a)),
@@ -117,9 +125,9 @@ Overload make_overload(const OverloadRow& row) {
                  a.type.optional,
                  a.is_out,
                  a.type.list_size};
-    // Interned, so that keywords are compared by identity.
-    names[i] = checked(PyUnicode_InternFromString(params[i].name));
   }
+  // Interned, so that keywords are compared by identity.
+  for (size_t i = 0; i < count; ++i) names[i] = checked(PyUnicode_InternFromString(params[i].name));
   std::unique_ptr<const char*[]> results;
   if (row.flags & kNamedResults) {
     results = std::make_unique<const char*[]>(schema.returns.size() + 1);
@@ -136,6 +144,7 @@ Overload make_overload(const OverloadRow& row) {
           static_cast<uint8_t>(schema.out_arguments().size()),
           (row.flags & kVariadic) != 0,
           (row.flags & kTakesRequiresGrad) != 0,
+          options,
           static_cast<uint8_t>(schema.argument_index("self").value_or(0))};
 }
 

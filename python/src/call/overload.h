@@ -64,7 +64,9 @@ struct Overload {
   /// The first parameter after `self` is a list of ints and the last positional one: x.view(2, 3).
   bool variadic = false;
   bool takes_requires_grad = false;  ///< A factory: requires_grad=True marks the result.
-  uint8_t self_position = 0;         ///< Where a method's object goes: where(condition, self, other).
+  /// A factory with `out`: the last parameters are not the operator's, but options that `out` must have.
+  bool options_of_out = false;
+  uint8_t self_position = 0;  ///< Where a method's object goes: where(condition, self, other).
 };
 
 /// All overloads of a name, in the order in which they are tried. They are made at the first call.

@@ -11,6 +11,10 @@ namespace tenon::detail {
 /// the result's device, has its shape or no elements, and a dtype that it can be cast to.
 void copy_out(const char* op, const Tensor& result, Tensor& out);
 
+/// Throws where a factory's result of the sizes and dtype of `expected`, on the device of `out`, could not be
+/// copied to it.
+void check_factory_out(const char* op, const Tensor& expected, const Tensor& out);
+
 /// The functional arguments, then `Tensor& out`; `data` is the BuiltinFunction of the functional body.
 template <class Sig>
 struct CopyOutCall;

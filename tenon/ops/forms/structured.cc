@@ -69,6 +69,7 @@ void structured_check(const char* op, const OutputSpec& wanted, const Structured
               fmt::format("{}: the result is {}, which cannot be cast to `{}` of {}", op, name(wanted.dtype),
                           argument, name(out.dtype())));
   const bool fits = out.sizes() == IntArrayRef(wanted.sizes);
+  if (!fits) checked_numel(wanted.sizes, op);
   TENON_CHECK(
       fits || (!in_place && out.numel() == 0), Shape,
       fmt::format("{}: `{}` has shape {}, the result {}{}", op, argument, to_string(out.sizes()),

@@ -3,6 +3,7 @@
 #include <type_traits>
 
 #include "backends/cpu/copy/copy.h"
+#include "backends/cpu/copy/row_kernels.h"
 #include "backends/cpu/ops/strided.h"
 #include "backends/cpu/ops/stub_functions.h"
 #include "tenon/core/dispatch_dtype.h"
@@ -30,8 +31,10 @@ void fill(const Tensor& dst, const Scalar& value) {
     auto* base = static_cast<char*>(dst.data_ptr());
     if (dims.dense(sizeof(T))) {
       T* p = reinterpret_cast<T*>(base);
-      parallel_for(0, dst.numel(), 1 << 18,
-                   [&](int64_t begin, int64_t end) { std::fill(p + begin, p + end, v); });
+      const auto fill_row = row_kernels().fill[element_size_index(sizeof(T))];
+      parallel_for(0, dst.numel(), 1 << 18, [&](int64_t begin, int64_t end) {
+        fill_row(p + begin, &v, static_cast<size_t>(end - begin));
+      });
       return;
     }
     const int64_t inner = dims.sizes.back(), stride = dims.strides.back();

@@ -1,0 +1,420 @@
+// The kernels of copies and conversions, compiled once per instruction set.
+#include "backends/cpu/targets.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "backends/cpu/copy/row_kernels.cc"
+#include "hwy/foreach_target.h"  // IWYU pragma: keep
+// After foreach_target:
+#include <algorithm>
+#include <cstring>
+#include <limits>
+#include <type_traits>
+
+#include "backends/cpu/copy/row_kernels.h"
+#include "hwy/highway.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace tenon::cpu::HWY_NAMESPACE {
+namespace {
+namespace hn = hwy::HWY_NAMESPACE;
+
+// Conversions. A step is a function of a vector's tag: with as many lanes as there are, then with one.
+
+template <class Lane, class Kernel, class To, class From>
+HWY_INLINE void for_lanes(Kernel kernel, To* dst, const From* src, size_t n) {
+  const hn::ScalableTag<Lane> d;
+  const hn::CappedTag<Lane, 1> one;
+  size_t i = 0;
+  for (; i + hn::Lanes(d) <= n; i += hn::Lanes(d)) kernel(d, dst + i, src + i);
+  for (; i < n; ++i) kernel(one, dst + i, src + i);
+}
+
+template <class To, class From>
+void widen(void* dst, const void* src, size_t n) {
+  for_lanes<To>(
+      [](auto d, To* out, const From* in)
+          HWY_ATTR { hn::StoreU(hn::PromoteTo(d, hn::LoadU(hn::Rebind<From, decltype(d)>(), in)), d, out); },
+      static_cast<To*>(dst), static_cast<const From*>(src), n);
+}
+
+// To and From are unsigned.
+template <class To, class From>
+void cut(void* dst, const void* src, size_t n) {
+  for_lanes<From>(
+      [](auto d, To* out, const From* in) HWY_ATTR {
+        const hn::Rebind<To, decltype(d)> narrow;
+        hn::StoreU(hn::TruncateTo(narrow, hn::LoadU(d, in)), narrow, out);
+      },
+      static_cast<To*>(dst), static_cast<const From*>(src), n);
+}
+
+// Integers to floats of the same size.
+template <class To, class From>
+void to_float(void* dst, const void* src, size_t n) {
+  for_lanes<To>(
+      [](auto d, To* out, const From* in)
+          HWY_ATTR { hn::StoreU(hn::ConvertTo(d, hn::LoadU(hn::Rebind<From, decltype(d)>(), in)), d, out); },
+      static_cast<To*>(dst), static_cast<const From*>(src), n);
+}
+
+void float32_from_float64(void* dst, const void* src, size_t n) {
+  for_lanes<double>(
+      [](auto d, float* out, const double* in) HWY_ATTR {
+        const hn::Rebind<float, decltype(d)> narrow;
+        hn::StoreU(hn::DemoteTo(narrow, hn::LoadU(d, in)), narrow, out);
+      },
+      static_cast<float*>(dst), static_cast<const double*>(src), n);
+}
+
+// Highway has no such conversion. Of a loop of a fixed length the compiler makes vectors where there are
+// some.
+void float32_from_int64(void* dst, const void* src, size_t n) {
+  constexpr size_t kBlock = 16;
+  const auto* in = static_cast<const int64_t*>(src);
+  auto* out = static_cast<float*>(dst);
+  size_t i = 0;
+  for (; i + kBlock <= n; i += kBlock) {
+    int64_t from[kBlock];
+    float to[kBlock];
+    std::memcpy(from, in + i, sizeof from);
+    for (size_t k = 0; k < kBlock; ++k) to[k] = static_cast<float>(from[k]);
+    std::memcpy(out + i, to, sizeof to);
+  }
+  for (; i < n; ++i) out[i] = static_cast<float>(in[i]);
+}
+
+template <class T>
+int64_t truncated(T v) {
+  const bool fits = v >= T(-0x1p63) && v < T(0x1p63);
+  return fits ? static_cast<int64_t>(v) : std::numeric_limits<int64_t>::min();
+}
+
+// Vectors whose lanes all fit into To, which is nearly always so; else lane by lane.
+template <class To, class From>
+void to_integer(void* dst, const void* src, size_t n) {
+  for_lanes<From>(
+      [](auto d, To* out, const From* in) HWY_ATTR {
+        constexpr From kLimit = sizeof(To) == 4 ? From(0x1p31) : From(0x1p63);
+        const hn::Rebind<To, decltype(d)> di;
+        const auto v = hn::LoadU(d, in);
+        if (HWY_LIKELY(hn::AllTrue(d, hn::Lt(hn::Abs(v), hn::Set(d, kLimit))))) {
+          if constexpr (sizeof(To) < sizeof(From))
+            hn::StoreU(hn::DemoteTo(di, v), di, out);
+          else
+            hn::StoreU(hn::ConvertTo(di, v), di, out);
+          return;
+        }
+        From lanes[hn::MaxLanes(d)];
+        hn::StoreU(v, d, lanes);
+        for (size_t k = 0; k < hn::Lanes(d); ++k) out[k] = static_cast<To>(truncated(lanes[k]));
+      },
+      static_cast<To*>(dst), static_cast<const From*>(src), n);
+}
+
+// Anything but zero is true, NaN included.
+template <class From>
+void to_bool(void* dst, const void* src, size_t n) {
+  for_lanes<From>(
+      [](auto d, uint8_t* out, const From* in) HWY_ATTR {
+        const hn::RebindToUnsigned<decltype(d)> du;
+        const hn::Rebind<uint8_t, decltype(d)> d8;
+        const auto zero = hn::RebindMask(du, hn::Eq(hn::LoadU(d, in), hn::Zero(d)));
+        const auto truth = hn::IfThenZeroElse(zero, hn::Set(du, 1));
+        if constexpr (sizeof(From) == 1)
+          hn::StoreU(truth, d8, out);
+        else
+          hn::StoreU(hn::TruncateTo(d8, truth), d8, out);
+      },
+      static_cast<uint8_t*>(dst), static_cast<const From*>(src), n);
+}
+
+// Halves, in integer arithmetic, which is the same everywhere: instructions that convert them differ in NaN.
+
+void float32_from_float16(void* dst, const void* src, size_t n) {
+  for_lanes<int32_t>(
+      [](auto d, int32_t* out, const uint16_t* in) HWY_ATTR {
+        const hn::RebindToFloat<decltype(d)> df;
+        const auto h = hn::PromoteTo(d, hn::LoadU(hn::Rebind<uint16_t, decltype(d)>(), in));
+        const auto shifted = hn::ShiftLeft<13>(hn::And(h, hn::Set(d, 0x7FFF)));
+        // The multiplication moves the exponent's bias and normalises denormals.
+        const auto scaled = hn::BitCast(d, hn::Mul(hn::BitCast(df, shifted), hn::Set(df, 0x1p112f)));
+        const auto special =
+            hn::IfThenElseZero(hn::Gt(shifted, hn::Set(d, 0x0F7FFFFF)), hn::Set(d, 0x7F800000));
+        const auto sign = hn::ShiftLeft<16>(hn::And(h, hn::Set(d, 0x8000)));
+        hn::StoreU(hn::Or(sign, hn::Or(scaled, special)), d, out);
+      },
+      static_cast<int32_t*>(dst), static_cast<const uint16_t*>(src), n);
+}
+
+void float32_from_bfloat16(void* dst, const void* src, size_t n) {
+  for_lanes<uint32_t>(
+      [](auto d, uint32_t* out, const uint16_t* in) HWY_ATTR {
+        const auto h = hn::PromoteTo(d, hn::LoadU(hn::Rebind<uint16_t, decltype(d)>(), in));
+        hn::StoreU(hn::ShiftLeft<16>(h), d, out);
+      },
+      static_cast<uint32_t*>(dst), static_cast<const uint16_t*>(src), n);
+}
+
+// To the nearest, ties to even; NaN stays NaN.
+void float16_from_float32(void* dst, const void* src, size_t n) {
+  for_lanes<int32_t>(
+      [](auto d, uint16_t* out, const int32_t* in) HWY_ATTR {
+        const hn::RebindToFloat<decltype(d)> df;
+        const hn::RebindToUnsigned<decltype(d)> du;
+        const hn::Rebind<uint16_t, decltype(d)> d16;
+        const auto f = hn::LoadU(d, in);
+        const auto magnitude = hn::And(f, hn::Set(d, 0x7FFFFFFF));
+        // Below the smallest normal the addition aligns the mantissa and rounds in the last place of a half.
+        const auto half = hn::Set(df, 0.5f);
+        const auto tiny =
+            hn::Sub(hn::BitCast(d, hn::Add(hn::BitCast(df, magnitude), half)), hn::BitCast(d, half));
+        const auto odd = hn::And(hn::ShiftRight<13>(magnitude), hn::Set(d, 1));
+        const auto normal =
+            hn::ShiftRight<13>(hn::Add(hn::Add(magnitude, odd), hn::Set(d, 0xFFF - 0x38000000)));
+        auto h = hn::IfThenElse(hn::Lt(magnitude, hn::Set(d, 0x38800000)), tiny, normal);
+        h = hn::IfThenElse(hn::Gt(magnitude, hn::Set(d, 0x477FEFFF)), hn::Set(d, 0x7C00), h);
+        h = hn::IfThenElse(hn::Gt(magnitude, hn::Set(d, 0x7F800000)), hn::Set(d, 0x7E00), h);
+        h = hn::Or(h, hn::And(hn::ShiftRight<16>(f), hn::Set(d, 0x8000)));
+        hn::StoreU(hn::TruncateTo(d16, hn::BitCast(du, h)), d16, out);
+      },
+      static_cast<uint16_t*>(dst), static_cast<const int32_t*>(src), n);
+}
+
+void bfloat16_from_float32(void* dst, const void* src, size_t n) {
+  for_lanes<int32_t>(
+      [](auto d, uint16_t* out, const int32_t* in) HWY_ATTR {
+        const hn::RebindToUnsigned<decltype(d)> du;
+        const hn::Rebind<uint16_t, decltype(d)> d16;
+        const auto f = hn::LoadU(d, in);
+        const auto magnitude = hn::And(f, hn::Set(d, 0x7FFFFFFF));
+        const auto odd = hn::And(hn::ShiftRight<16>(f), hn::Set(d, 1));
+        // Cannot reach the sign of a number; what it does to a NaN is not used.
+        const auto rounded = hn::Add(hn::BitCast(du, f), hn::BitCast(du, hn::Add(odd, hn::Set(d, 0x7FFF))));
+        const auto nan = hn::Gt(magnitude, hn::Set(d, 0x7F800000));
+        const auto bits = hn::IfThenElse(hn::RebindMask(du, nan),
+                                         hn::Or(hn::BitCast(du, f), hn::Set(du, 0x400000)), rounded);
+        hn::StoreU(hn::TruncateTo(d16, hn::ShiftRight<16>(bits)), d16, out);
+      },
+      static_cast<uint16_t*>(dst), static_cast<const int32_t*>(src), n);
+}
+
+// Rows of elements of one size, whatever they mean.
+
+struct Bytes16 {
+  uint64_t low, high;
+};
+
+template <class T>
+HWY_INLINE T load(const char* p) {
+  T v;
+  std::memcpy(&v, p, sizeof v);
+  return v;
+}
+
+// Elements kStep apart, vector by vector, as long as another element follows the last of a vector: nothing
+// behind the last is read. Returns how many it took.
+template <int kStep, class T>
+HWY_INLINE size_t pack_steps(T* dst, const T* src, size_t n) {
+  const hn::ScalableTag<T> d;
+  size_t i = 0;
+  for (; i + hn::Lanes(d) < n; i += hn::Lanes(d)) {
+    hn::Vec<decltype(d)> first, b, c, e;
+    if constexpr (kStep == 2)
+      hn::LoadInterleaved2(d, src + kStep * i, first, b);
+    else if constexpr (kStep == 3)
+      hn::LoadInterleaved3(d, src + kStep * i, first, b, c);
+    else
+      hn::LoadInterleaved4(d, src + kStep * i, first, b, c, e);
+    hn::StoreU(first, d, dst + i);
+  }
+  return i;
+}
+
+template <class T>
+HWY_INLINE size_t pack_reversed(T* dst, const T* src, size_t n) {
+  // Highway reverses no bytes; a table of 16 does.
+  using D = std::conditional_t<sizeof(T) == 1, hn::Full128<T>, hn::ScalableTag<T>>;
+  const D d;
+  size_t i = 0;
+  for (; i + hn::Lanes(d) <= n; i += hn::Lanes(d)) {
+    const auto v = hn::LoadU(d, src - i - (hn::Lanes(d) - 1));
+    if constexpr (sizeof(T) == 1)
+      hn::StoreU(hn::TableLookupBytes(v, hn::Sub(hn::Set(d, 15), hn::Iota(d, 0))), d, dst + i);
+    else
+      hn::StoreU(hn::Reverse(d, v), d, dst + i);
+  }
+  return i;
+}
+
+template <class T>
+void pack(void* dst, const void* src, int64_t stride, size_t n) {
+  auto* out = static_cast<T*>(dst);
+  const auto* in = static_cast<const char*>(src);
+  size_t i = 0;
+  if constexpr (!std::is_same_v<T, Bytes16>) {
+    constexpr auto kSize = static_cast<int64_t>(sizeof(T));
+    const auto* elements = static_cast<const T*>(src);
+    if (stride == -kSize)
+      i = pack_reversed(out, elements, n);
+    else if (stride == 2 * kSize)
+      i = pack_steps<2>(out, elements, n);
+    else if (stride == 3 * kSize)
+      i = pack_steps<3>(out, elements, n);
+    else if (stride == 4 * kSize)
+      i = pack_steps<4>(out, elements, n);
+  }
+  in += static_cast<int64_t>(i) * stride;
+  for (; i + 4 <= n; i += 4, in += 4 * stride) {
+    const T a = load<T>(in), b = load<T>(in + stride), c = load<T>(in + 2 * stride),
+            e = load<T>(in + 3 * stride);
+    std::memcpy(out + i, &a, sizeof a);
+    std::memcpy(out + i + 1, &b, sizeof b);
+    std::memcpy(out + i + 2, &c, sizeof c);
+    std::memcpy(out + i + 3, &e, sizeof e);
+  }
+  for (; i < n; ++i, in += stride) std::memcpy(out + i, in, sizeof(T));
+}
+
+template <class T>
+void unpack(void* dst, const void* src, int64_t stride, size_t n) {
+  auto* out = static_cast<char*>(dst);
+  const auto* in = static_cast<const char*>(src);
+  for (size_t i = 0; i < n; ++i, out += stride, in += sizeof(T)) std::memcpy(out, in, sizeof(T));
+}
+
+template <class T>
+void fill(void* dst, const void* value, size_t n) {
+  auto* out = static_cast<T*>(dst);
+  const T v = load<T>(static_cast<const char*>(value));
+  size_t i = 0;
+  if constexpr (std::is_same_v<T, Bytes16>) {
+    for (; i < n; ++i) std::memcpy(out + i, &v, sizeof v);
+  } else {
+    const hn::ScalableTag<T> d;
+    const auto all = hn::Set(d, v);
+    for (; i + hn::Lanes(d) <= n; i += hn::Lanes(d)) hn::StoreU(all, d, out + i);
+    for (; i < n; ++i) std::memcpy(out + i, &v, sizeof v);
+  }
+}
+
+// A square of 16 x 16 bytes and so on. Each round interleaves the first half of the rows with the second,
+// which shuffles the bits of an element's row and column by one; after log2(rows) rounds they have changed
+// places.
+template <class T>
+HWY_INLINE void transpose_square(char* dst, int64_t dst_stride, const char* src, int64_t src_stride) {
+  const hn::Full128<T> d;
+  constexpr size_t kRows = 16 / sizeof(T);
+  hn::Vec<decltype(d)> v[kRows], w[kRows];
+  for (size_t r = 0; r < kRows; ++r)
+    v[r] = hn::LoadU(d, reinterpret_cast<const T*>(src + static_cast<int64_t>(r) * src_stride));
+#pragma GCC unroll 4
+  for (size_t round = 1; round < kRows; round *= 2) {
+#pragma GCC unroll 8
+    for (size_t r = 0; r < kRows / 2; ++r) {
+      w[2 * r] = hn::InterleaveLower(d, v[r], v[r + kRows / 2]);
+      w[2 * r + 1] = hn::InterleaveUpper(d, v[r], v[r + kRows / 2]);
+    }
+#pragma GCC unroll 16
+    for (size_t r = 0; r < kRows; ++r) v[r] = w[r];
+  }
+  for (size_t r = 0; r < kRows; ++r)
+    hn::StoreU(v[r], d, reinterpret_cast<T*>(dst + static_cast<int64_t>(r) * dst_stride));
+}
+
+template <class T>
+HWY_INLINE void transpose_elements(char* dst, int64_t dst_stride, const char* src, int64_t src_stride,
+                                   size_t rows, size_t columns) {
+  for (size_t c = 0; c < columns; ++c, dst += dst_stride, src += sizeof(T)) {
+    const char* in = src;
+    for (size_t r = 0; r < rows; ++r, in += src_stride) std::memcpy(dst + r * sizeof(T), in, sizeof(T));
+  }
+}
+
+// In blocks of 16 rows of 256 bytes: few enough rows that their lines do not drive each other out of the
+// cache where rows are a power of two apart, long enough that the processor fetches ahead.
+template <class T>
+void transpose(void* dst, int64_t dst_stride, const void* src, int64_t src_stride, size_t rows,
+               size_t columns) {
+  constexpr size_t kRows = 16, kColumns = 256 / sizeof(T), kSquare = 16 / sizeof(T);
+  const auto at = [&](size_t r, size_t c) {
+    return static_cast<const char*>(src) + static_cast<int64_t>(r) * src_stride + c * sizeof(T);
+  };
+  const auto to = [&](size_t r, size_t c) {
+    return static_cast<char*>(dst) + static_cast<int64_t>(c) * dst_stride + r * sizeof(T);
+  };
+  for (size_t c0 = 0; c0 < columns; c0 += kColumns) {
+    const size_t c1 = std::min(columns, c0 + kColumns);
+    for (size_t r0 = 0; r0 < rows; r0 += kRows) {
+      const size_t r1 = std::min(rows, r0 + kRows);
+      for (size_t c = c0; c < c1; c += kSquare) {
+        for (size_t r = r0; r < r1; r += kSquare) {
+          const size_t height = std::min(kSquare, r1 - r), width = std::min(kSquare, c1 - c);
+          if constexpr (kSquare > 1) {
+            if (HWY_LIKELY(height == kSquare && width == kSquare)) {
+              transpose_square<T>(to(r, c), dst_stride, at(r, c), src_stride);
+              continue;
+            }
+          }
+          transpose_elements<T>(to(r, c), dst_stride, at(r, c), src_stride, height, width);
+        }
+      }
+    }
+  }
+}
+
+constexpr RowKernels kRowKernels{
+    .steps = {&to_bool<uint8_t>,
+              &to_bool<int16_t>,
+              &to_bool<int32_t>,
+              &to_bool<int64_t>,
+              &to_bool<float>,
+              &to_bool<double>,
+              &widen<int32_t, uint8_t>,
+              &widen<int32_t, int8_t>,
+              &widen<int32_t, int16_t>,
+              &cut<uint8_t, uint32_t>,
+              &cut<uint16_t, uint32_t>,
+              &widen<int64_t, int32_t>,
+              &cut<uint32_t, uint64_t>,
+              &to_float<float, int32_t>,
+              &widen<double, int32_t>,
+              &float32_from_int64,
+              &to_float<double, int64_t>,
+              &float32_from_float16,
+              &float32_from_bfloat16,
+              &float16_from_float32,
+              &bfloat16_from_float32,
+              &widen<double, float>,
+              &float32_from_float64,
+              &to_integer<int32_t, float>,
+              &to_integer<int32_t, double>,
+              &to_integer<int64_t, double>},
+    .pack = {&pack<uint8_t>, &pack<uint16_t>, &pack<uint32_t>, &pack<uint64_t>, &pack<Bytes16>},
+    .unpack = {&unpack<uint8_t>, &unpack<uint16_t>, &unpack<uint32_t>, &unpack<uint64_t>, &unpack<Bytes16>},
+    .fill = {&fill<uint8_t>, &fill<uint16_t>, &fill<uint32_t>, &fill<uint64_t>, &fill<Bytes16>},
+    .transpose = {&transpose<uint8_t>, &transpose<uint16_t>, &transpose<uint32_t>, &transpose<uint64_t>,
+                  &transpose<Bytes16>},
+};
+
+}  // namespace
+
+constexpr const RowKernels* kTable = &kRowKernels;
+
+}  // namespace tenon::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace tenon::cpu {
+
+const RowKernels& row_kernels(CpuTarget target) noexcept {
+  static constexpr const RowKernels* kTables[kNumCpuTargets] = TENON_CPU_TARGET_TABLES(kTable);
+  return *kTables[static_cast<size_t>(target)];
+}
+
+const RowKernels& row_kernels() {
+  static const RowKernels& kernels = row_kernels(cpu_target());
+  return kernels;
+}
+
+}  // namespace tenon::cpu
+#endif

@@ -1,0 +1,250 @@
+// The kernels of copies and conversions against C++'s conversions, element by element, for every instruction
+// set that this machine has, at every length and distance from a vector's end.
+#include "backends/cpu/copy/row_kernels.h"
+
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <random>
+#include <vector>
+
+#include "tenon/core/half.h"
+
+namespace tenon::cpu {
+namespace {
+
+std::mt19937_64& generator() {
+  static std::mt19937_64 g(20251122);
+  return g;
+}
+
+std::vector<char> random_bytes(size_t n) {
+  std::vector<char> bytes(n);
+  for (char& b : bytes) b = static_cast<char>(generator()());
+  return bytes;
+}
+
+// Bits of any kind, and numbers near the limits of the narrower types: both are met seldom by the other.
+template <class T>
+T random_element() {
+  const uint64_t bits = generator()();
+  T any;
+  std::memcpy(&any, &bits, sizeof any);
+  if constexpr (std::is_floating_point_v<T>) {
+    static constexpr T kSpecial[] = {T(0),
+                                     T(-0.0),
+                                     T(0.5),
+                                     T(-0.5),
+                                     T(65504),
+                                     T(65519.9),
+                                     T(65520),
+                                     T(6e-8),
+                                     T(2.9e-8),
+                                     T(3e-8),
+                                     T(6.1e-5),
+                                     T(0x1p31),
+                                     T(-0x1p31),
+                                     T(0x1p63),
+                                     T(-0x1p63),
+                                     T(3e9),
+                                     T(-3e9),
+                                     T(1e19),
+                                     T(1e300),
+                                     T(2147483647.0),
+                                     T(4294967297.0),
+                                     std::numeric_limits<T>::infinity(),
+                                     -std::numeric_limits<T>::infinity(),
+                                     std::numeric_limits<T>::quiet_NaN()};
+    switch (generator()() % 4) {
+      case 0:
+        return any;
+      case 1:
+        return kSpecial[generator()() % std::size(kSpecial)];
+      case 2:
+        return static_cast<T>(static_cast<int32_t>(generator()())) / 7;
+      default:
+        return std::ldexp(static_cast<T>(static_cast<int32_t>(generator()())),
+                          static_cast<int>(generator()() % 80) - 50);
+    }
+  }
+  return any;
+}
+
+// What a conversion is by definition: C++'s own where that is defined.
+template <class To, class From>
+To converted(From v) {
+  if constexpr (std::is_same_v<To, bool>) {
+    return v != From(0);
+  } else if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To>) {
+    const bool fits = v >= From(-0x1p63) && v < From(0x1p63);
+    return static_cast<To>(fits ? static_cast<int64_t>(v) : std::numeric_limits<int64_t>::min());
+  } else if constexpr (std::is_same_v<To, Half> || std::is_same_v<To, BFloat16>) {
+    return To(static_cast<float>(v));
+  } else {
+    return static_cast<To>(v);
+  }
+}
+
+template <class To, class From>
+void expect_step(ConversionStep step) {
+  for (const CpuTarget target : supported_cpu_targets()) {
+    const auto kernel = row_kernels(target).steps[static_cast<size_t>(step)];
+    for (size_t n = 0; n < 200; n += n < 40 ? 1 : 31) {
+      std::vector<From> from(n);
+      for (From& v : from) v = random_element<From>();
+      // A guard behind the last.
+      std::vector<char> out((n + 1) * sizeof(To), 77);
+      kernel(out.data(), from.data(), n);
+      for (size_t i = 0; i < n; ++i) {
+        To got;
+        std::memcpy(&got, out.data() + i * sizeof(To), sizeof got);
+        const To want = converted<To>(from[i]);
+        if constexpr (std::is_floating_point_v<To>) {
+          if (std::isnan(want)) {
+            EXPECT_TRUE(std::isnan(got)) << name(target) << " step " << static_cast<int>(step);
+            continue;
+          }
+        }
+        EXPECT_EQ(std::memcmp(&got, &want, sizeof got), 0)
+            << name(target) << " step " << static_cast<int>(step) << " of " << +from[i] << " at " << i
+            << " of " << n;
+      }
+      for (size_t i = n * sizeof(To); i < out.size(); ++i) EXPECT_EQ(out[i], 77);
+    }
+  }
+}
+
+TEST(RowKernels, EveryStepIsTheConversionOfCpp) {
+  using enum ConversionStep;
+  expect_step<bool, uint8_t>(U8_Bool);
+  expect_step<bool, int16_t>(I16_Bool);
+  expect_step<bool, int32_t>(I32_Bool);
+  expect_step<bool, int64_t>(I64_Bool);
+  expect_step<bool, float>(F32_Bool);
+  expect_step<bool, double>(F64_Bool);
+  expect_step<int32_t, uint8_t>(U8_I32);
+  expect_step<int32_t, int8_t>(I8_I32);
+  expect_step<int32_t, int16_t>(I16_I32);
+  expect_step<int8_t, int32_t>(I32_I8);
+  expect_step<int16_t, int32_t>(I32_I16);
+  expect_step<int64_t, int32_t>(I32_I64);
+  expect_step<int32_t, int64_t>(I64_I32);
+  expect_step<float, int32_t>(I32_F32);
+  expect_step<double, int32_t>(I32_F64);
+  expect_step<float, int64_t>(I64_F32);
+  expect_step<double, int64_t>(I64_F64);
+  expect_step<double, float>(F32_F64);
+  expect_step<float, double>(F64_F32);
+  expect_step<int32_t, float>(F32_I32);
+  expect_step<int32_t, double>(F64_I32);
+  expect_step<int64_t, double>(F64_I64);
+}
+
+TEST(RowKernels, HalvesConvertBitForBit) {
+  std::vector<uint16_t> halves(1 << 16);
+  for (size_t i = 0; i < halves.size(); ++i) halves[i] = static_cast<uint16_t>(i);
+  std::vector<float> floats(halves.size());
+  for (const CpuTarget target : supported_cpu_targets()) {
+    const auto step = [&](ConversionStep s) { return row_kernels(target).steps[static_cast<size_t>(s)]; };
+    step(ConversionStep::F16_F32)(floats.data(), halves.data(), halves.size());
+    for (size_t i = 0; i < halves.size(); ++i)
+      ASSERT_EQ(std::bit_cast<uint32_t>(floats[i]),
+                std::bit_cast<uint32_t>(detail::half_to_float(halves[i])));
+    step(ConversionStep::BF16_F32)(floats.data(), halves.data(), halves.size());
+    for (size_t i = 0; i < halves.size(); ++i)
+      ASSERT_EQ(std::bit_cast<uint32_t>(floats[i]), uint32_t{halves[i]} << 16);
+    std::vector<uint16_t> out(halves.size());
+    for (int round = 0; round < 8; ++round) {
+      for (float& f : floats) f = random_element<float>();
+      step(ConversionStep::F32_F16)(out.data(), floats.data(), out.size());
+      for (size_t i = 0; i < out.size(); ++i)
+        ASSERT_EQ(out[i], detail::float_to_half(floats[i])) << floats[i];
+      step(ConversionStep::F32_BF16)(out.data(), floats.data(), out.size());
+      for (size_t i = 0; i < out.size(); ++i)
+        ASSERT_EQ(out[i], std::bit_cast<uint16_t>(BFloat16(floats[i]))) << floats[i];
+    }
+  }
+}
+
+TEST(RowKernels, StridedElementsAreGatheredAndSpread) {
+  for (const CpuTarget target : supported_cpu_targets()) {
+    const RowKernels& kernels = row_kernels(target);
+    for (const int64_t size : {1, 2, 4, 8, 16}) {
+      const size_t index = element_size_index(size);
+      for (const int64_t stride : {-3 * size, -2 * size, -size, int64_t{0}, size, 2 * size, 3 * size,
+                                   4 * size, 5 * size, 2 * size + 1, 64 * size}) {
+        for (size_t n = 1; n < 150; n += n < 70 ? 1 : 23) {
+          const auto steps = static_cast<int64_t>(n - 1);
+          const size_t span = static_cast<size_t>(std::abs(stride) * steps + size);
+          const int64_t first = stride < 0 ? -stride * steps : 0;
+          // Exactly as long as it must be: AddressSanitizer sees what is read beyond.
+          const std::vector<char> from = random_bytes(span);
+          std::vector<char> packed(n * static_cast<size_t>(size));
+          kernels.pack[index](packed.data(), from.data() + first, stride, n);
+          for (size_t i = 0; i < n; ++i)
+            ASSERT_EQ(std::memcmp(packed.data() + i * static_cast<size_t>(size),
+                                  from.data() + first + static_cast<int64_t>(i) * stride,
+                                  static_cast<size_t>(size)),
+                      0)
+                << name(target) << ' ' << size << ' ' << stride << ' ' << n;
+          if (std::abs(stride) < size) continue;
+          std::vector<char> spread = from, want = from;
+          const std::vector<char> elements = random_bytes(packed.size());
+          kernels.unpack[index](spread.data() + first, elements.data(), stride, n);
+          for (size_t i = 0; i < n; ++i)
+            std::memcpy(want.data() + first + static_cast<int64_t>(i) * stride,
+                        elements.data() + i * static_cast<size_t>(size), static_cast<size_t>(size));
+          ASSERT_EQ(spread, want) << name(target) << ' ' << size << ' ' << stride << ' ' << n;
+        }
+      }
+    }
+  }
+}
+
+TEST(RowKernels, FillsWithAnElementOfAnySize) {
+  for (const CpuTarget target : supported_cpu_targets()) {
+    for (const size_t size : {1, 2, 4, 8, 16}) {
+      for (size_t n = 0; n < 150; n += n < 70 ? 1 : 23) {
+        const std::vector<char> value = random_bytes(size);
+        std::vector<char> out(n * size + 1, 77);
+        row_kernels(target).fill[element_size_index(static_cast<int64_t>(size))](out.data(), value.data(), n);
+        for (size_t i = 0; i < n * size; ++i) ASSERT_EQ(out[i], value[i % size]);
+        ASSERT_EQ(out.back(), 77);
+      }
+    }
+  }
+}
+
+TEST(RowKernels, TransposesMatricesOfAnyShape) {
+  const size_t lengths[] = {1, 2, 3, 7, 8, 15, 16, 17, 31, 33, 64, 65, 100, 257};
+  for (const CpuTarget target : supported_cpu_targets()) {
+    for (const size_t size : {1, 2, 4, 8, 16}) {
+      for (int round = 0; round < 60; ++round) {
+        const size_t rows = lengths[generator()() % std::size(lengths)],
+                     columns = lengths[generator()() % std::size(lengths)];
+        // Rows may be further apart than they are long, and run backwards.
+        const size_t src_row = columns * size + generator()() % 40,
+                     dst_row = rows * size + generator()() % 40;
+        const bool backwards = generator()() % 2;
+        const std::vector<char> from = random_bytes(src_row * (rows - 1) + columns * size);
+        std::vector<char> got(dst_row * (columns - 1) + rows * size, 77), want = got;
+        const int64_t src_stride = backwards ? -static_cast<int64_t>(src_row) : static_cast<int64_t>(src_row);
+        const char* first = from.data() + (backwards ? src_row * (rows - 1) : 0);
+        for (size_t r = 0; r < rows; ++r) {
+          for (size_t c = 0; c < columns; ++c)
+            std::memcpy(want.data() + c * dst_row + r * size,
+                        first + static_cast<int64_t>(r) * src_stride + c * size, size);
+        }
+        row_kernels(target).transpose[element_size_index(static_cast<int64_t>(size))](
+            got.data(), static_cast<int64_t>(dst_row), first, src_stride, rows, columns);
+        ASSERT_EQ(got, want) << name(target) << ' ' << size << ' ' << rows << 'x' << columns;
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace tenon::cpu

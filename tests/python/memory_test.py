@@ -180,6 +180,20 @@ def test_a_full_cache_makes_room_for_the_scratch_memory_of_a_product():
     assert out == f"{8.0 * 4096 * 4096}\n"
 
 
+@pytest.mark.parametrize("left", [20 << 20, 100 << 20, 200 << 20])
+def test_a_product_ends_where_the_address_space_is_nearly_used_up(left):
+    out = in_process(
+        f"""
+        import resource, tenon
+        a, out = tenon.ones(700, 700), tenon.empty(700, 700)
+        used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+        resource.setrlimit(resource.RLIMIT_AS, (used + {left}, resource.RLIM_INFINITY))
+        print(tenon.mm(a, a, out=out).sum().item())
+        """
+    )
+    assert out == f"{700.0 ** 3}\n"
+
+
 def test_a_fork_with_a_full_cache_computes_and_exits():
     x = tenon.arange(MIB, dtype=tenon.float32)
     (x + 1).sum()  # leaves blocks behind

@@ -165,3 +165,21 @@ def test_meta_takes_nothing_from_the_stream(call):
     tenon.manual_seed(5)
     assert call().is_meta
     assert tenon.equal(tenon.rand(3), want)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "low", "high"),
+    [("float32", 0, 1e39), ("float32", -1e300, 1e300), ("float32", -3e38, 3e38), ("float64", -1.7e308, 1.7e308),
+     ("float16", 0, 65520), ("bfloat16", 0, 3.4e38), ("complex64", 0, 1e39)],
+)  # fmt: skip
+def test_uniform_refuses_bounds_that_the_dtype_does_not_hold(dtype, low, high):
+    x = tenon.zeros(4, dtype=getattr(tenon, dtype))
+    with pytest.raises(ValueError, match="uniform_: expected bounds that (float|bfloat)[0-9]+ holds"):
+        x.uniform_(low, high)
+    assert x.abs().sum().item() == 0
+
+
+def test_uniform_takes_all_of_a_dtypes_range():
+    x = tenon.empty(1000).uniform_(0, 3.4e38)
+    assert x.isfinite().all().item() and 1.5e38 < x.double().mean().item() < 1.9e38
+    assert tenon.empty(1000, dtype=tenon.float16).uniform_(-60000, 5000).isfinite().all().item()

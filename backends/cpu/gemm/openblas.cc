@@ -1,6 +1,8 @@
 #include "backends/cpu/gemm/openblas.h"
 
 #include <fmt/core.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
 
 #include <algorithm>
 #include <limits>
@@ -105,9 +107,21 @@ void blas_gemm(const GemmArgs<T>& g) {
 #endif
 }
 
+/// Whether OpenBLAS finds its buffers, 128 MiB for each thread of a product. It asks for ever where a limit
+/// of the address space refuses them.
+bool blas_has_room() noexcept {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return true;
+  const size_t bytes = (size_t{128} << 20) * static_cast<size_t>(num_threads() + 1);
+  void* probe = mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (probe == MAP_FAILED) return false;
+  munmap(probe, bytes);
+  return true;
+}
+
 template <class T>
 GemmBy gemm_by_best(const GemmArgs<T>& g, bool strict) {
-  if (!strict && !in_forked_child() && has_blas() && blas_pays(g) && blas_accepts(g)) {
+  if (!strict && !in_forked_child() && has_blas() && blas_pays(g) && blas_accepts(g) && blas_has_room()) {
     blas_gemm(g);
     return GemmBy::OpenBlas;
   }

@@ -2,6 +2,7 @@
 #include <fmt/core.h>
 
 #include <cmath>
+#include <limits>
 
 #include "tenon/core/tensor.h"
 #include "tenon/generated/random/shapes.h"
@@ -48,6 +49,20 @@ IntegerRange integer_range(DType dtype) {
   }
 }
 
+/// The largest finite number of a floating dtype.
+double largest(DType dtype) {
+  switch (dtype) {
+    case DType::Float16:
+      return 65504;
+    case DType::BFloat16:
+      return 0x1.FEp127;
+    case DType::Float32:
+      return std::numeric_limits<float>::max();
+    default:
+      return std::numeric_limits<double>::max();
+  }
+}
+
 }  // namespace
 
 void philox_uniform_(OutputSpecs&, HeaderRef self, double from, double to, int64_t, int64_t) {
@@ -55,6 +70,13 @@ void philox_uniform_(OutputSpecs&, HeaderRef self, double from, double to, int64
   TENON_CHECK(
       std::isfinite(from) && std::isfinite(to) && from <= to, Value,
       fmt::format("uniform_: expects to return a [from, to) range, but found from={} > to={}", from, to));
+  const DType dtype = is_complex(self.dtype()) ? real_dtype(self.dtype()) : self.dtype();
+  const double most = largest(dtype);
+  TENON_CHECK(
+      -most <= from && to <= most && to - from <= most, Value,
+      fmt::format(
+          "uniform_: expected bounds that {} holds and that are at most {} apart, got from={} and to={}",
+          name(dtype), most, from, to));
 }
 
 void philox_normal_(OutputSpecs&, HeaderRef self, double, double std, int64_t, int64_t) {

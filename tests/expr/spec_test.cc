@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <functional>
 
 #include "tenon/core/error.h"
@@ -326,11 +327,30 @@ TEST(Instantiate, TextsMayCastAndAskWhatIsStored) {
   const DType half[] = {DType::Float16};
   EXPECT_EQ(typed("stored(x * x) + 1", {.inputs = half, .results = half}, {x}),
             "in x: float16; out float16: stored[float16](add(stored[float16](mul(x, x)), 1:f32));");
+  // As an operand is stored, not as the result is.
+  const DType operands[] = {DType::Float32, DType::BFloat16};
+  EXPECT_EQ(typed("stored(x * x, y) + y", {.inputs = operands, .results = half}, {x, {"y"}}),
+            "in x: float32, y: bfloat16; out float16: "
+            "stored[float16](add(stored[bfloat16](mul(x, x)), y));");
   EXPECT_EQ(typed("same(1 - float64(s)) * x", {}, {x, s}),
             "in x: float32; number s: f64; out float32: mul(cast[f32](sub(1:f64, s)), x);");
   // One number in two types is two slots.
   EXPECT_EQ(typed("same(float64(s)) * x * s", {}, {x, s}),
             "in x: float32; number s: f32, n1@0: f64; out float32: mul(mul(cast[f32](n1), x), s);");
+}
+
+TEST(Instantiate, AnIntegerLiteralRoundsOnceToFloat32) {
+  // 2^60 + 2^36 + 1: by way of double it would lose the 1 and then round to even, down.
+  Builder g;
+  const NodeId root = parse(g, "x + 1152921573326323713", std::vector<Symbol>{{"x"}});
+  const ExpressionPtr e = instantiate(*g.finish({root}), {});
+  bool found = false;
+  for (const Node& n : e->nodes()) {
+    if (n.op != Op::Literal) continue;
+    found = true;
+    EXPECT_EQ(std::bit_cast<float>(static_cast<uint32_t>(n.bits)), 0x1p60f + 0x1p37f);
+  }
+  EXPECT_TRUE(found);
 }
 
 TEST(Instantiate, GivenChoosesAndAbsentOperandsHaveNoSlot) {

@@ -135,6 +135,17 @@ def test_numbers_at_the_end_of_int64_are_numbers():
         ("angle_backward", (tenon.ones(3), tenon.ones(2)), r"the gradient has shape \[3\], expected \[2\] as `self`"),
         ("sgn_backward", (tenon.ones(3), tenon.ones(2)), r"the gradient has shape \[3\], expected \[2\] as `self`"),
         ("index_backward", (tenon.ones(3), [-1, 3], []), "negative size"),
+        ("index_select_backward", (tenon.ones(2), [3], 0, tenon.tensor([0])), "the gradient has shape"),
+        ("sum_backward", (tenon.ones(()), [2, 3], [0], False), r"the gradient has shape \[\], expected \[3\] as the result"),
+        ("sum_backward", (tenon.ones(1, 1), [2, 3], None, False), r"has shape \[1, 1\], expected \[\]"),
+        ("mean_backward", (tenon.ones(1, 1), [2, 3], [1], True), r"has shape \[1, 1\], expected \[2, 1\]"),
+        ("amax_backward", (tenon.ones(1), tenon.ones(2, 3), tenon.ones(2), [1], False), r"the gradient has shape \[1\]"),
+        ("amax_backward", (tenon.ones(2), tenon.ones(2, 3), tenon.ones(()), [1], False), r"`result` has shape \[\]"),
+        ("value_selecting_backward", (tenon.ones(2), 0, tenon.tensor(0), [], False), r"the gradient has shape \[2\]"),
+        ("prod_backward", (tenon.ones(3), tenon.ones(2, 3), 0), r"has shape \[3\], expected \[2, 3\] as `self`"),
+        ("prod_backward", (tenon.ones(1), tenon.ones(2, 3), None), r"has shape \[1\], expected \[\]"),
+        ("var_backward", (tenon.ones(5, 2), tenon.ones(2, 3), [1], None, False), r"has shape \[5, 2\], expected \[2\]"),
+        ("std_backward", (tenon.ones(2), tenon.ones(1), tenon.ones(2, 3), [1], None, False), r"`result` has shape \[1\]"),
     ],
 )
 def test_gradients_that_fit_no_result_are_refused(name, arguments, match):

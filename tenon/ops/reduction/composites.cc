@@ -21,6 +21,22 @@
 namespace tenon::ops {
 namespace {
 
+/// Throws unless a tensor that comes with a gradient, or the gradient itself, has the shape of the result.
+void check_reduced(const Tensor& t, IntArrayRef sizes, const Dims& mask, bool keepdim, const char* op,
+                   const char* what = "the gradient") {
+  const IntArrayRef given = t.sizes();
+  size_t next = 0;
+  bool same = true;
+  for (size_t d = 0; d < mask.size(); ++d) {
+    if (mask[d] && !keepdim) continue;
+    same &= next < given.size() && given[next] == (mask[d] ? 1 : sizes[d]);
+    ++next;
+  }
+  TENON_CHECK(same && next == given.size(), Shape,
+              fmt::format("{}: {} has shape {}, expected {} as the result", op, what, to_string(given),
+                          to_string(reduced_sizes(sizes, mask, keepdim))));
+}
+
 /// `reduced`, with reduced dimensions of size 1 put back where they were dropped.
 Tensor with_kept_dims(const Tensor& reduced, const Dims& mask, bool keepdim) {
   if (keepdim) return reduced;
@@ -35,6 +51,7 @@ Tensor with_kept_dims(const Tensor& reduced, const Dims& mask, bool keepdim) {
 
 Tensor sum_backward(const Tensor& grad, IntArrayRef sizes, std::optional<IntArrayRef> dim, bool keepdim) {
   const Dims mask = reduction_mask(dim, static_cast<int64_t>(sizes.size()), "sum");
+  check_reduced(grad, sizes, mask, keepdim, "sum_backward");
   // One element needs no dimensions put back to broadcast.
   if (grad.numel() == 1 && grad.dim() == 0) return grad.expand(sizes);
   return with_kept_dims(grad, mask, keepdim).expand(sizes);
@@ -48,6 +65,8 @@ Tensor mean_backward(const Tensor& grad, IntArrayRef sizes, std::optional<IntArr
 Tensor amax_backward(const Tensor& grad, const Tensor& self, const Tensor& result, IntArrayRef dim,
                      bool keepdim) {
   const Dims mask = reduction_mask(dim, self.dim(), "amax");
+  check_reduced(grad, self.sizes(), mask, keepdim, "amax_backward");
+  check_reduced(result, self.sizes(), mask, keepdim, "amax_backward", "`result`");
   const Tensor g = with_kept_dims(grad, mask, keepdim), r = with_kept_dims(result, mask, keepdim);
   // A NaN is its own extremum, though equal to nothing.
   const Tensor hit = tenon::logical_or(tenon::eq(self, r), tenon::ne(self, self));
@@ -59,7 +78,10 @@ Tensor amax_backward(const Tensor& grad, const Tensor& self, const Tensor& resul
 
 Tensor value_selecting_backward(const Tensor& grad, int64_t dim, const Tensor& indices, IntArrayRef sizes,
                                 bool keepdim) {
-  if (sizes.empty()) return grad;
+  if (sizes.empty()) {
+    check_reduced(grad, sizes, {}, keepdim, "value_selecting_backward");
+    return grad;
+  }
   const int64_t d = wrap_dim(dim, static_cast<int64_t>(sizes.size()), "max");
   const Tensor g = keepdim ? grad : grad.unsqueeze(d), i = keepdim ? indices : indices.unsqueeze(d);
   return tenon::gather_backward(g, sizes, d, i);
@@ -95,6 +117,9 @@ bool divides_well(const Tensor& products) {
 }  // namespace
 
 Tensor prod_backward(const Tensor& grad, const Tensor& self, std::optional<int64_t> dim) {
+  TENON_CHECK(grad.sizes() == (dim ? self.sizes() : IntArrayRef()), Shape,
+              fmt::format("prod_backward: the gradient has shape {}, expected {}{}", to_string(grad.sizes()),
+                          to_string(dim ? self.sizes() : IntArrayRef()), dim ? " as `self`" : ""));
   if (self.dim() == 0) return grad;
   if (self.numel() == 0) return tenon::zeros_like(self);
   if (!dim) {
@@ -190,7 +215,9 @@ Tensor var_dim(const Tensor& self, std::optional<IntArrayRef> dim, bool unbiased
 
 Tensor var_backward(const Tensor& grad, const Tensor& self, std::optional<IntArrayRef> dim,
                     std::optional<Scalar> correction, bool keepdim) {
-  const Tensor wide = with_kept_dims(grad, reduction_mask(dim, self.dim(), "var"), keepdim);
+  const Dims mask = reduction_mask(dim, self.dim(), "var");
+  check_reduced(grad, self.sizes(), mask, keepdim, "var_backward");
+  const Tensor wide = with_kept_dims(grad, mask, keepdim);
   const double scale = 2 / variance_divisor(self.sizes(), dim, correction);
   return tenon::mul(tenon::mul(wide, Scalar(scale)), tenon::sub(self, tenon::mean(self, dim, true)));
 }
@@ -208,6 +235,9 @@ Tensor std_dim(const Tensor& self, std::optional<IntArrayRef> dim, bool unbiased
 
 Tensor std_backward(const Tensor& grad, const Tensor& result, const Tensor& self,
                     std::optional<IntArrayRef> dim, std::optional<Scalar> correction, bool keepdim) {
+  const Dims mask = reduction_mask(dim, self.dim(), "std");
+  check_reduced(grad, self.sizes(), mask, keepdim, "std_backward");
+  check_reduced(result, self.sizes(), mask, keepdim, "std_backward", "`result`");
   // The root's slope is infinite at 0, where every distance is 0 too: PyTorch gives 0, not their product.
   const Tensor slope = tenon::div(grad, tenon::mul(result, Scalar(2)));
   const Tensor of_var = tenon::masked_fill(slope, tenon::eq(result, Scalar(0)), Scalar(0));

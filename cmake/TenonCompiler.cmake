@@ -41,5 +41,10 @@ endif()
 if(TENON_SANITIZE)
   # -O1: instrumented code takes twice as long to optimise, and is no likelier to show a fault for it.
   add_compile_options(-fsanitize=${TENON_SANITIZE} -fno-omit-frame-pointer -g1 -O1)
+  if(TENON_SANITIZE MATCHES "address")
+    # A null pointer that is used stops AddressSanitizer too. UndefinedBehaviorSanitizer's check at every use of a pointer
+    # is a third of what compiling takes.
+    add_compile_options(-fno-sanitize=null)
+  endif()
   add_link_options(-fsanitize=${TENON_SANITIZE})
 endif()

@@ -1,5 +1,6 @@
-// Hidden copies: every time an operator copies a tensor that its caller did not ask it to copy, it says so
-// here. Used by operators and borders; TENON_SHOW_COPIES=1 prints them. Knows no tensors.
+// Hidden copies: an operator that copies a tensor although its caller did not ask for a copy reports it here.
+// Used by operators and by data exchange with NumPy and others; TENON_SHOW_COPIES=1 prints the reports. Knows
+// no tensors.
 #pragma once
 
 #include <cstddef>
@@ -16,16 +17,17 @@ struct CopyReport {
   size_t nbytes;
 };
 
-/// Counts a hidden copy and, where switched on, shows it. The texts need to live only during the call.
+/// Counts a hidden copy and, if showing is switched on, shows it. The texts need to live only during the
+/// call.
 void report_copy(const char* op, const char* argument, const char* reason, size_t nbytes);
 
-/// Hidden copies of the process so far, and their bytes.
+/// The number of hidden copies that the process has made so far, and how many bytes they copied.
 int64_t hidden_copies() noexcept;
 int64_t hidden_copy_bytes() noexcept;
 
 /// Switches showing on or off; TENON_SHOW_COPIES=1 in the environment starts with it on.
 void set_show_copies(bool on) noexcept;
-/// Where copies are shown instead of stderr; null for stderr again.
+/// Sets a function that is called with each copy instead of printing to stderr; null restores stderr.
 void set_copy_sink(void (*sink)(const CopyReport&)) noexcept;
 
 }  // namespace tenon

@@ -1,6 +1,5 @@
-// Device: a backend and an index on it, and the table of backend names.
-// Used by every room. Knows nothing of what a device can do; that is the allocator's and the kernels'
-// business.
+// Device: a backend and an index on it, and the table of backend names. Used by every room. Knows nothing of
+// what a device can do, which is up to its allocator and kernels.
 #pragma once
 
 #include <cstdint>
@@ -20,8 +19,7 @@ struct Device {
 
   constexpr Device() = default;
   constexpr Device(Backend b, int8_t i = -1) : backend(b), index(i) {}
-  /// Parses "name" or "name:index". Throws Error{Value} for a malformed text or a name that nobody
-  /// registered.
+  /// Parses "name" or "name:index". Throws Error{Value} for a malformed text or an unregistered name.
   Device(std::string_view text);
   Device(const char* text) : Device(std::string_view(text)) {}
 
@@ -36,22 +34,23 @@ inline constexpr Device kMeta{kMetaBackend};
 /// "cpu", "cuda:1".
 std::string to_string(Device device);
 
-/// Gives `name` a place among the backends, or returns the one that it has: kernels may come before their
-/// device. `key` is how its dispatch keys are spelled ("CUDA" makes CUDA, AutogradCUDA). Throws Error{Device}
-/// when all 32 are taken, or the key is another backend's; Error{Value} for a name that is not lower-case
-/// letters, digits and underscores, and for a key that is not letters and digits or begins as those of
-/// another kind (SparseGpu).
+/// Returns the number of the backend called `name`, and assigns one if it has none yet: kernels may be
+/// registered before their device. `key` is the spelling used in dispatch keys ("CUDA" gives CUDA and
+/// AutogradCUDA). Throws Error{Device} if all 32 numbers are taken or another backend has the key;
+/// Error{Value} if the name has characters other than lower-case letters, digits and underscores, or if the
+/// key has characters other than letters and digits or begins with the prefix of another functionality
+/// (SparseGpu).
 Backend register_backend(std::string_view name, std::string_view key);
-/// The same for the device itself, once in the process. `owner` says in errors who registered it: a file, a
-/// library. Throws Error{Device} as well for a name that is a device already, naming its owner; cpu and meta
-/// are built in.
+/// Registers the device itself, once in the process, and returns its backend as `register_backend` does.
+/// `owner`, a file or a library, is named in error messages. Also throws Error{Device}, naming the owner, if
+/// a device of that name is registered already; cpu and meta are built in.
 Backend register_device(std::string_view name, std::string_view key, std::string_view owner);
 std::optional<Backend> find_backend(std::string_view name) noexcept;
-/// By the spelling of its dispatch key.
+/// The backend whose dispatch keys are spelled with `key`.
 std::optional<Backend> find_backend_by_key(std::string_view key) noexcept;
 std::string_view backend_name(Backend backend) noexcept;
 std::string_view backend_key(Backend backend) noexcept;
-/// Backends registered so far, meta not counted: the width of an operator table less one.
+/// The number of backends registered so far, not counting meta: the width of an operator table less one.
 int live_backends() noexcept;
 
 /// How the elements of a tensor are arranged.
@@ -72,7 +71,7 @@ constexpr Functionality functionality_of(Layout layout) noexcept {
   return Functionality::Dense;
 }
 
-/// A wish for the strides of a result.
+/// The order of dimensions in memory that a caller asks a result to have.
 enum class MemoryFormat : uint8_t { Contiguous, Preserve, ChannelsLast, ChannelsLast3d };
 
 }  // namespace tenon

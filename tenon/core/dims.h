@@ -14,7 +14,7 @@
 
 namespace tenon {
 
-/// A short array of trivially copyable values that lives in place up to `N` elements, on the heap beyond.
+/// An array of trivially copyable values: up to `N` elements are stored in place, more on the heap.
 template <class T, size_t N>
 class SmallVector {
   static_assert(std::is_trivially_copyable_v<T>);
@@ -115,7 +115,7 @@ class SmallVector {
   T inline_[N];
 };
 
-/// Sizes or strides; in place up to six dimensions.
+/// Sizes or strides; up to six dimensions are stored in place.
 using Dims = SmallVector<int64_t, 6>;
 
 /// A borrowed list of integers, made from a braced list, Dims, std::vector or std::span. It owns nothing: use

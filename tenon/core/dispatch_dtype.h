@@ -1,6 +1,6 @@
-// TENON_DISPATCH_*: a switch over dtypes that runs one lambda with `scalar_t` being the C++ type of the
-// elements; switch_dtype, the same for lambdas that take the type as their parameter. Used by kernels, the
-// library's and users'. Knows no tensors; see half.h for the element types.
+// TENON_DISPATCH_*: a switch over dtypes that runs a lambda in which `scalar_t` is the C++ type of the
+// elements. switch_dtype does the same for a lambda that takes the type as a template parameter. Used by the
+// kernels of the library and of users. Knows no tensors; half.h has the element types.
 #pragma once
 
 #include <utility>
@@ -48,8 +48,8 @@ using cpp_type = typename detail::CppTypeOf<t>::type;
     return __VA_ARGS__();                                       \
   }
 
-/// The switch that the macros below fill with cases. `NAME` names the operator in the error for any other
-/// dtype, `SUPPORTED` the dtypes that would do.
+/// The switch that the macros below fill with cases. The error for any other dtype names the operator,
+/// `NAME`, and the supported dtypes, `SUPPORTED`.
 #define TENON_DISPATCH_SWITCH(TYPE, NAME, SUPPORTED, CASES)                                         \
   [&] {                                                                                             \
     const ::tenon::DType dispatched_dtype_ = (TYPE);                                                \
@@ -71,7 +71,7 @@ using cpp_type = typename detail::CppTypeOf<t>::type;
 /// TENON_DISPATCH_FLOATING_TYPES(x.dtype(), "scaled_abs", [&] { ... scalar_t ... }): float32 and float64.
 #define TENON_DISPATCH_FLOATING_TYPES(TYPE, NAME, ...) \
   TENON_DISPATCH_SWITCH(TYPE, NAME, "float32, float64", TENON_CASES_FLOATING(__VA_ARGS__))
-/// The same with two more dtypes: (DType::Float16, DType::BFloat16, x.dtype(), "op", lambda).
+/// float32, float64 and two more dtypes: (DType::Float16, DType::BFloat16, x.dtype(), "op", lambda).
 #define TENON_DISPATCH_FLOATING_TYPES_AND2(DTYPE1, DTYPE2, TYPE, NAME, ...)                        \
   TENON_DISPATCH_SWITCH(TYPE, NAME, "float32, float64, " #DTYPE1 ", " #DTYPE2,                     \
                         TENON_CASES_FLOATING(__VA_ARGS__) TENON_DISPATCH_CASE(DTYPE1, __VA_ARGS__) \
@@ -83,12 +83,12 @@ using cpp_type = typename detail::CppTypeOf<t>::type;
 #define TENON_DISPATCH_ALL_TYPES(TYPE, NAME, ...)                                         \
   TENON_DISPATCH_SWITCH(TYPE, NAME, "uint8, int8, int16, int32, int64, float32, float64", \
                         TENON_CASES_INTEGRAL(__VA_ARGS__) TENON_CASES_FLOATING(__VA_ARGS__))
-/// The same and one more dtype, such as DType::Bool.
+/// The integers, float32, float64 and one more dtype, such as DType::Bool.
 #define TENON_DISPATCH_ALL_TYPES_AND(DTYPE, TYPE, NAME, ...)                                       \
   TENON_DISPATCH_SWITCH(TYPE, NAME, "uint8, int8, int16, int32, int64, float32, float64, " #DTYPE, \
                         TENON_CASES_INTEGRAL(__VA_ARGS__) TENON_CASES_FLOATING(__VA_ARGS__)        \
                             TENON_DISPATCH_CASE(DTYPE, __VA_ARGS__))
-/// Every dtype that has plain elements, complex excepted: bool, the integers, the halves, float32, float64.
+/// Every real dtype that is computed with: bool, the integers, float16, bfloat16, float32, float64.
 #define TENON_DISPATCH_REAL_TYPES(TYPE, NAME, ...)                                                     \
   TENON_DISPATCH_SWITCH(TYPE, NAME,                                                                    \
                         "bool, uint8, int8, int16, int32, int64, float16, bfloat16, float32, float64", \
@@ -111,7 +111,7 @@ decltype(auto) switch_dtype(DType dtype, const char* op, F&& f) {
                                    [&]() -> decltype(auto) { return f.template operator()<scalar_t>(); });
 }
 
-/// The same, with std::complex<float> and std::complex<double>.
+/// As switch_dtype, but also for std::complex<float> and std::complex<double>.
 template <class F>
 decltype(auto) switch_any_dtype(DType dtype, const char* op, F&& f) {
   if (dtype == DType::Complex64) return f.template operator()<std::complex<float>>();
@@ -119,7 +119,7 @@ decltype(auto) switch_any_dtype(DType dtype, const char* op, F&& f) {
   return switch_dtype(dtype, op, std::forward<F>(f));
 }
 
-/// The same over the real floating types alone.
+/// As switch_dtype, but for the real floating-point types alone.
 template <class F>
 decltype(auto) switch_floating_dtype(DType dtype, const char* op, F&& f) {
   return TENON_DISPATCH_FLOATING_TYPES_AND2(

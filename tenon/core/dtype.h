@@ -1,6 +1,6 @@
-// DType: what one element of a tensor is, and how dtypes promote.
-// Used by every room. Knows nothing of tensors; the element types themselves are in half.h.
-// A dtype is one row of kDTypeInfos. Everything that depends on it is read from there, never from its code.
+// DType: the type of one element of a tensor, and how dtypes promote. Used by every room. Knows nothing of
+// tensors; the C++ types of elements are in half.h. A dtype is one row of kDTypeInfos. Whatever depends on
+// the dtype reads that row and never compares codes.
 #pragma once
 
 #include <array>
@@ -47,10 +47,11 @@ inline constexpr DType kFloat64 = DType::Float64;
 inline constexpr DType kComplex64 = DType::Complex64;
 inline constexpr DType kComplex128 = DType::Complex128;
 
-/// PyTorch's name for the same type, so that kernels and schemas carry over.
+/// PyTorch's name for DType, so that kernels and schemas written for PyTorch compile.
 using ScalarType = DType;
 
-/// What kind of number an element is. From Bool to Complex, a higher one wins a promotion outright.
+/// The kind of number that an element is. From Bool to Complex, the higher category decides a promotion on
+/// its own.
 enum class DTypeCategory : uint8_t { Bool, Integer, Float, Complex, Quantized, Unknown };
 
 /// Codes of DLPack's DLDataTypeCode, whose names are in its specification.
@@ -66,7 +67,7 @@ enum class DLPackCode : uint8_t {
   None = 255,
 };
 
-/// All that Tenon knows of one dtype.
+/// Everything that Tenon knows about one dtype.
 struct DTypeInfo {
   DType code;
   const char* name;        ///< "float32": after `tenon.` in Python.
@@ -74,8 +75,8 @@ struct DTypeInfo {
   uint8_t bits;            ///< Of one element, in memory.
   DTypeCategory category;
   bool is_signed;
-  /// Within the category, the higher promotes the lower. Two of the same rank meet in the next higher,
-  /// because neither holds the other. 0: promotes with nothing but itself.
+  /// Within a category, the dtype of higher rank wins a promotion. Two dtypes of the same rank promote to the
+  /// next rank, because neither can hold the other. A dtype of rank 0 promotes with itself only.
   uint8_t rank;
   DType parts;                   ///< Of a complex dtype that of its real and imaginary parts; else itself.
   std::optional<DType> compute;  ///< What kernels compute in; none where elements are only stored and moved.
@@ -137,9 +138,10 @@ constexpr std::array<DTypeInfo, kNumDTypes + 1> make_dtype_infos() {
 inline constexpr auto kDTypeRows = make_dtype_infos();
 }  // namespace detail
 
-/// Whether a code is that of a dtype. One from a plug-in, a file or a cast may be none.
+/// Whether a code names a dtype. A code from a plug-in, a file or a cast may not.
 constexpr bool is_known(DType t) noexcept { return static_cast<uint8_t>(t) < kNumDTypes; }
-/// The row of a dtype; for an unknown code one of category Unknown, of no bits, which promotes with nothing.
+/// The row of a dtype. For an unknown code it is a row of category Unknown with zero bits, which promotes
+/// with nothing.
 constexpr const DTypeInfo& dtype_info(DType t) noexcept {
   return detail::kDTypeRows[is_known(t) ? static_cast<uint8_t>(t) : kNumDTypes];
 }
@@ -158,7 +160,8 @@ static_assert(
     }(),
     "the rows stand in the order of their codes");
 
-/// Throws Error{Type} for an unknown code. Whatever makes a tensor asks this; what reads one need not.
+/// Throws Error{Type} for an unknown code. Code that makes a tensor checks this; code that reads one need
+/// not.
 [[noreturn]] void throw_unknown_dtype(DType t);
 inline void check_known(DType t) {
   if (!is_known(t)) [[unlikely]]
@@ -166,7 +169,7 @@ inline void check_known(DType t) {
 }
 
 namespace detail {
-/// By code: asked more often than anything else of a dtype.
+/// Bytes of an element, by code: a table of its own, because this is read most often.
 inline constexpr auto kItemSizes = [] {
   std::array<uint8_t, 256> sizes{};
   for (const DType t : kDTypes) sizes[static_cast<uint8_t>(t)] = dtype_info(t).bits / 8;
@@ -186,20 +189,20 @@ constexpr bool is_integral(DType t, bool include_bool) noexcept {
   return c == DTypeCategory::Integer || (include_bool && c == DTypeCategory::Bool);
 }
 constexpr bool is_signed(DType t) noexcept { return dtype_info(t).is_signed; }
-/// Whether elements are computed with, and not only stored and moved as the quantized and 8-bit floating
-/// ones.
+/// Whether Tenon computes with the elements. Quantized and 8-bit floating-point elements are only stored and
+/// moved.
 constexpr bool has_arithmetic(DType t) noexcept { return dtype_info(t).compute.has_value(); }
 
 /// The dtype of the real and imaginary parts of a complex dtype; any other dtype itself.
 constexpr DType real_dtype(DType t) noexcept { return is_known(t) ? dtype_info(t).parts : t; }
-/// The complex dtype whose parts are of a real one: complex128 of float64, complex64 of any other.
+/// The complex dtype whose parts hold a real dtype: complex128 for float64, complex64 for any other.
 constexpr DType complex_dtype(DType t) noexcept {
   return real_dtype(t) == DType::Float64 ? DType::Complex128 : DType::Complex64;
 }
 
 /// "float32", "bool", ...: the name after `tenon.` in Python.
 constexpr std::string_view name(DType t) noexcept { return dtype_info(t).name; }
-/// The reverse of `name`, also for PyTorch's aliases ("float", "double", "half", "int", "long", "short").
+/// The dtype of a name; accepts PyTorch's aliases too ("float", "double", "half", "int", "long", "short").
 std::optional<DType> parse_dtype(std::string_view text) noexcept;
 
 /// The smallest dtype that holds both, as torch.promote_types. Throws Error{Type} for quantized and 8-bit
@@ -209,9 +212,10 @@ DType promote_types(DType a, DType b);
 /// real one, no float as an integer, and nothing but bool as bool.
 bool can_cast(DType from, DType to) noexcept;
 
-/// The dtype that float results of integer input and Python floats get; float32 unless set.
+/// The dtype of Python floats, and of floating-point results of integer input; float32 unless set.
 DType default_dtype() noexcept;
-/// Sets it for the process. Throws Error{Type} unless `t` is a real floating type that is computed with.
+/// Sets the default dtype of the process. Throws Error{Type} unless `t` is a real floating-point dtype with
+/// arithmetic.
 void set_default_dtype(DType t);
 
 }  // namespace tenon

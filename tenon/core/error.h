@@ -9,7 +9,7 @@
 
 namespace tenon {
 
-/// What went wrong, as a caller may want to tell apart. Python maps each kind to one of its own exceptions.
+/// The kinds of error that a caller may want to tell apart. Python maps each to one of its exceptions.
 enum class ErrorKind : uint8_t {
   Value,           ///< ValueError: an argument of the right type has a value that is not allowed.
   Type,            ///< TypeError: wrong argument type or dtype.
@@ -22,12 +22,12 @@ enum class ErrorKind : uint8_t {
   Internal,        ///< RuntimeError: a mistake in Tenon itself.
 };
 
-/// Every exception that Tenon throws: its kind, the operator that was called, and what is wrong, which names
-/// the argument, what was expected and what came. `what()` is "operator: message".
+/// Every exception that Tenon throws: its kind, the operator that was called, and a message that names the
+/// argument, what was expected and what was passed. `what()` is "operator: message".
 class Error : public std::runtime_error {
  public:
-  /// `text` may begin with an operator's name and a colon, "zeros: ...", or with the colon alone, for the
-  /// operator that is called (kThisCall). A text without is all message.
+  /// `text` may begin with an operator's name and a colon ("zeros: ..."), or with the colon alone, which
+  /// stands for the operator that is being called (kThisCall). Otherwise the whole text is the message.
   Error(ErrorKind kind, const std::string& text);
 
   ErrorKind kind() const noexcept { return kind_; }
@@ -37,9 +37,9 @@ class Error : public std::runtime_error {
     return std::string_view(what()).substr(name_length_ > 0 ? name_length_ + 2 : 0);
   }
 
-  /// Fills in the operator that was called, or puts it in place of one that it is made of: what that refuses
-  /// is its caller's mistake. Leaves alone what callers derive from Error, whose text is theirs, and a text
-  /// that has no place for an operator.
+  /// Sets the operator that the user called, in place of an inner operator that it is made of: what the inner
+  /// one refuses is a mistake in the outer call. Does nothing for classes derived from Error, whose text is
+  /// their own, or for a text that names no operator and does not begin with a colon.
   void set_operator(std::string_view name);
 
  private:
@@ -48,8 +48,8 @@ class Error : public std::runtime_error {
   size_t name_length_ = 0;
 };
 
-/// For functions that check something on behalf of several operators and take the name of one: that which is
-/// called.
+/// For a function that checks something on behalf of several operators and takes the operator's name: stands
+/// for whichever operator is being called.
 inline constexpr const char* kThisCall = "";
 
 /// Throws Error{kind, message}. Out of line, so that a check costs its caller one branch and one call.

@@ -1,5 +1,5 @@
-// Generator: a seed and a position in a Philox stream; random operators take ranges of it.
-// Used by random operators and by callers who want their own stream. Knows nothing of distributions.
+// Generator: a seed and a position in the seed's Philox stream, from which random operators take ranges. Used
+// by random operators and by callers who want their own stream. Knows nothing of distributions.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace tenon {
 
-/// A place in the stream of one seed, in units of one 128-bit Philox block (four 32-bit words).
+/// A position in the stream of a seed, counted in Philox blocks of 128 bits (four 32-bit words).
 struct PhiloxState {
   uint64_t seed = 0;
   uint64_t offset = 0;
@@ -29,14 +29,15 @@ class GeneratorImpl final : public RefCounted {
     const std::lock_guard lock(mutex_);
     state_ = state;
   }
-  /// Takes `blocks` Philox blocks for one operator and moves on behind them.
+  /// Reserves `blocks` Philox blocks for one operator: returns where they begin, and moves the position past
+  /// them.
   PhiloxState take(uint64_t blocks) {
     const std::lock_guard lock(mutex_);
     const PhiloxState taken = state_;
     state_.offset += blocks;
     return taken;
   }
-  /// Undoes a `take` whose operator has failed, unless somebody took more since.
+  /// Undoes a `take` whose operator has failed, unless more blocks have been taken since.
   void give_back(PhiloxState taken, uint64_t blocks) {
     const std::lock_guard lock(mutex_);
     if (state_.seed == taken.seed && state_.offset == taken.offset + blocks) state_ = taken;
@@ -47,7 +48,7 @@ class GeneratorImpl final : public RefCounted {
   PhiloxState state_;
 };
 
-/// A shared handle; an undefined one stands for the default generator wherever an operator takes one.
+/// A shared handle. Where an operator takes a generator, an undefined one means the default generator.
 class Generator {
  public:
   Generator() = default;
@@ -70,8 +71,8 @@ class Generator {
   IntrusivePtr<GeneratorImpl> impl_;
 };
 
-/// The stream that operators use when they get none: one for all devices, because a counter-based stream
-/// gives the same numbers on each.
+/// The generator that operators use when none is passed. One serves all devices, because a counter-based
+/// stream gives the same numbers on each.
 Generator& default_generator();
 /// Seeds the default generator.
 void manual_seed(uint64_t seed);

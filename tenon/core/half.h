@@ -1,5 +1,5 @@
-// Half, BFloat16 and the C++ type of each dtype.
-// Used by kernels, scalars and borders. Half types are storage: arithmetic converts to float and back.
+// Half, BFloat16 and the C++ type of each dtype. Used by kernels, scalars and data exchange. The half types
+// are for storage: arithmetic converts to float and back.
 #pragma once
 
 #include <bit>

@@ -1,6 +1,6 @@
-// HostCache: large blocks of host memory, kept after use in one list of bins for the process, because giving
-// them back means a page fault for every page of the next block. Used by the host allocator. Knows nothing of
-// tensors, and counts only its own blocks.
+// HostCache: keeps large blocks of host memory after use, in bins by size, for the whole process. Had they
+// been returned to the system, the next block would cost a page fault for each of its pages. Used by the host
+// allocator. Knows nothing of tensors, and counts only its own blocks.
 #pragma once
 
 #include <cstddef>
@@ -13,9 +13,9 @@ namespace tenon {
 
 class HostCache {
  public:
-  /// The C library maps a block from this size on, and gives it back when it is freed.
+  /// From this size on, the C library maps each block separately and unmaps it when it is freed.
   static constexpr size_t kMinBlock = size_t{128} << 10;
-  /// From this size on blocks start on a huge page, and huge pages are asked for.
+  /// From this size on, blocks start on a huge page, and the system is asked for huge pages.
   static constexpr size_t kHugeBlock = size_t{4} << 20;
   static constexpr size_t kHugePage = size_t{2} << 20;
 
@@ -25,32 +25,32 @@ class HostCache {
     size_t emptied = 0;   ///< Kept bytes that were given back because the system refused at first.
   };
 
-  /// Keeps at most `limit` bytes, and at most what `available` says that the system has left (it is asked now
-  /// and then). Counts in `mapped` what it takes from the system and gives back to it.
+  /// Keeps at most `limit` bytes, and no more than `available`, which is called now and then, says the system
+  /// has left. Counts in `mapped` what it takes from the system and returns to it.
   HostCache(size_t limit, MemoryFlow& mapped, size_t (*available)() noexcept) noexcept;
   ~HostCache();
   HostCache(const HostCache&) = delete;
   HostCache& operator=(const HostCache&) = delete;
 
-  /// At least `nbytes` bytes (kMinBlock or more), at the start of a page: a kept block, or a new one. When
-  /// the system refuses, the cache is emptied and the system asked again. A null address means that there is
-  /// no memory.
+  /// Returns a block of at least `nbytes` bytes (kMinBlock or more) that starts on a page: a kept block or a
+  /// new one. If the system refuses, the cache is emptied and the system is asked again. A null address means
+  /// that no memory is left.
   Block allocate(size_t nbytes) noexcept;
-  /// Takes back what `allocate(nbytes)` gave, from any thread.
+  /// Frees a block that `allocate(nbytes)` returned; callable from any thread.
   void free(void* address, size_t nbytes) noexcept;
-  /// Gives all kept blocks back to the system; how many bytes that were.
+  /// Returns all kept blocks to the system, and says how many bytes they had.
   size_t empty() noexcept;
 
   size_t kept_bytes() const noexcept;
   size_t limit() const noexcept;
-  /// Gives back what is kept beyond the new limit.
+  /// Sets the limit, and returns to the system what is kept beyond it.
   void set_limit(size_t limit) noexcept;
-  /// Size of the block that serves `nbytes`: up to 256 MiB one of eight sizes for each power of two, beyond
-  /// that a multiple of 32 MiB. Blocks of equal size serve each other's requests.
+  /// The size of the block that serves a request of `nbytes`: up to 256 MiB one of eight sizes for each power
+  /// of two, beyond that a multiple of 32 MiB. All requests that round to one size share their blocks.
   static size_t block_bytes(size_t nbytes) noexcept;
 
-  /// Around fork(): no other thread may be halfway through a list then. The child gives back what was kept
-  /// as soon as it needs memory: to write to a kept block it would have to copy it page by page.
+  /// Called around fork(), so that no other thread is halfway through changing a list. The child releases the
+  /// kept blocks as soon as it needs memory: writing to one would copy it page by page.
   void before_fork() { mutex_.lock(); }
   void after_fork(bool in_child) {
     drop_first_ |= in_child;

@@ -1,5 +1,5 @@
-// How much memory the host has, by what the machine, the process's control group and its limits say.
-// Used by the host allocator: for its cache's limit, to trim it, and to say why an allocation failed.
+// How much memory the host has, according to the machine, the process's control group and the process's
+// limits. Used by the host allocator to limit and trim its cache, and to say why an allocation failed.
 #pragma once
 
 #include <cstdint>
@@ -24,8 +24,8 @@ struct HostMemory {
   }
 };
 
-/// Reads what the system says now, in some tens of microseconds. Takes no memory, so that it can be asked
-/// when there is none. What it cannot find out counts as unlimited.
+/// Reads the current numbers from the system, which takes some tens of microseconds. Allocates nothing, so
+/// that it works when no memory is left. What it cannot find out counts as unlimited.
 HostMemory host_memory() noexcept;
 
 /// "1.5 GiB"
@@ -33,7 +33,7 @@ std::string format_bytes(uint64_t nbytes);
 
 namespace detail {
 
-/// host_memory() of a system whose files (proc/meminfo, sys/fs/cgroup) lie below `root`, "" for this one.
+/// As host_memory(), with the system's files (proc/meminfo, sys/fs/cgroup) below `root`; "" is this system.
 HostMemory host_memory_below(const char* root) noexcept;
 
 }  // namespace detail

@@ -14,8 +14,9 @@ namespace tenon {
 
 namespace detail {
 
-/// Whether no other thread was ever started: counts then need no locked instruction, which costs more than
-/// all else that a view does. The C library says so; where it does not, counts are always atomic.
+/// Whether the process has never started another thread. Counts then need no locked instruction, which would
+/// cost more than everything else that making a view does. Known from the C library; where it cannot say,
+/// counts are always atomic.
 inline bool single_threaded() noexcept {
 #if __has_include(<sys/single_threaded.h>)
   return __libc_single_threaded != 0;
@@ -96,7 +97,7 @@ class IntrusivePtr {
     if (object) object->retain();
     return adopt(object);
   }
-  /// Gives the reference up to the caller, who passes it to `adopt` one day.
+  /// Releases ownership of the reference to the caller, who must pass it to `adopt` later.
   [[nodiscard]] T* release() noexcept { return std::exchange(object_, nullptr); }
 
   T* get() const noexcept { return object_; }

@@ -1,5 +1,5 @@
-// KernelReport: which kernel an operator ran, recorded only while somebody asks.
-// Used by every room that runs kernels, and by programs that prove what computed their numbers. Knows no
+// KernelReport: which kernel an operator ran, recorded only while reporting is switched on. Used by every
+// room that runs kernels, and by programs that check which kernels computed their results. Knows no
 // operators.
 #pragma once
 
@@ -10,7 +10,7 @@
 namespace tenon {
 
 /// One operator and the kernel that it ran: "simd:AVX2", "interpreter:AVX2", "gemm:AVX2", "openblas", "copy",
-/// ... Both texts live for ever.
+/// ... Both texts live as long as the process.
 struct KernelReport {
   const char* op = nullptr;
   const char* kernel = nullptr;
@@ -19,8 +19,8 @@ struct KernelReport {
 struct KernelCount {
   KernelReport report;
   uint64_t calls = 0;
-  /// Of these, how many while no traced call was open. With the dispatch trace on, such a kernel was reached
-  /// past the dispatcher.
+  /// How many of these ran outside any traced call. While the dispatch trace is on, that means the kernel was
+  /// reached without the dispatcher.
   uint64_t outside = 0;
 };
 
@@ -35,13 +35,13 @@ inline bool kernel_reporting() noexcept {
   return detail::kernel_reporting_on.load(std::memory_order_relaxed);
 }
 
-/// What a room calls when a kernel runs: one relaxed read while recording is off.
+/// Called when a kernel runs; costs one relaxed read while reporting is off.
 inline void report_kernel(const char* op, const char* kernel) {
   if (kernel_reporting()) [[unlikely]]
     detail::record_kernel(op, kernel);
 }
 
-/// The last kernel that this thread ran while recording was on; null members if there was none.
+/// The last kernel that this thread ran while reporting was on; its members are null if there was none.
 KernelReport last_kernel() noexcept;
 /// Every pair of operator and kernel that any thread has run, in the order in which each first ran.
 std::vector<KernelCount> kernel_counts();

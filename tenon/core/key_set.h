@@ -1,6 +1,6 @@
-// DispatchKeySet: which functionalities and which backends take part in a call, in one 64-bit word.
-// Used by tensors (each carries one) and by the dispatcher. Knows nothing of operators; the names of keys
-// that users meet are in dispatch/key.h.
+// DispatchKeySet: which functionalities and backends take part in a call, in one 64-bit word. Used by
+// tensors, each of which carries one, and by the dispatcher. Knows nothing of operators; dispatch/key.h has
+// the names of keys that users see.
 #pragma once
 
 #include <bit>
@@ -9,7 +9,7 @@
 
 namespace tenon {
 
-/// A kind of work that a call passes through, rising in priority. Bits 32 to 63 of a key set.
+/// A stage that a call may pass through, in rising order of priority. Bits 32 to 63 of a key set.
 enum class Functionality : uint8_t {
   Dense,
   Blocked,
@@ -25,22 +25,22 @@ enum class Functionality : uint8_t {
 };
 inline constexpr int kNumFunctionalities = 11;
 
-/// How the keys of a functionality are spelled: before a backend's own key where each backend has one
-/// ("Autograd" in AutogradCPU; Dense has no prefix), or alone.
+/// The spelling of a functionality's keys: a prefix of the backend's key where each backend has one
+/// ("Autograd" in AutogradCPU; Dense has no prefix), otherwise the whole key.
 constexpr std::string_view name(Functionality f) noexcept {
   constexpr std::string_view kNames[kNumFunctionalities] = {
       "",       "Blocked", "Quantized", "SparseCsr", "Sparse",  "BackendSelect",
       "Python", "Record",  "Autograd",  "Autocast",  "Profiler"};
   return kNames[static_cast<int>(f)];
 }
-/// Whether a functionality has a kernel for each backend (Dense, Autograd, ...) or one in all (Profiler,
+/// Whether a functionality has a kernel for each backend (Dense, Autograd, ...) or a single one (Profiler,
 /// ...).
 constexpr bool is_per_backend(Functionality f) noexcept {
   return f <= Functionality::Sparse || f == Functionality::Autograd;
 }
 
-/// A device's place among the 32 backends: cpu is the lowest, meta the highest, others in the order in which
-/// they register. Bits 0 to 31 of a key set.
+/// The number of a backend, of which there may be 32: cpu is the lowest, meta the highest, others follow in
+/// the order in which they are registered. Bits 0 to 31 of a key set.
 using Backend = uint8_t;
 inline constexpr Backend kCpuBackend = 0;
 inline constexpr Backend kMetaBackend = 31;
@@ -66,8 +66,8 @@ class DispatchKeySet {
   constexpr DispatchKeySet operator&(DispatchKeySet o) const noexcept {
     return DispatchKeySet(bits_ & o.bits_);
   }
-  /// The keys of this set that are not in `o`; backend bits stay, because functionalities are crossed with
-  /// them.
+  /// The functionalities of this set that are not in `o`. Backend bits stay, because each functionality
+  /// applies to all backends of the set.
   constexpr DispatchKeySet operator-(DispatchKeySet o) const noexcept {
     return DispatchKeySet(bits_ & ~(o.bits_ & kFunctionalityBits));
   }

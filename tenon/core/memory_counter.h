@@ -12,7 +12,7 @@ namespace tenon {
 
 namespace detail {
 
-/// Adds, without a locked instruction while there is one thread.
+/// Adds `n`; needs no locked instruction while the process has one thread.
 inline int64_t bump(std::atomic<int64_t>& counter, int64_t n) noexcept {
   if (!single_threaded()) return counter.fetch_add(n, std::memory_order_relaxed) + n;
   const int64_t sum = counter.load(std::memory_order_relaxed) + n;
@@ -28,7 +28,7 @@ inline void raise(std::atomic<int64_t>& peak, int64_t value) noexcept {
 
 }  // namespace detail
 
-/// What came in and went out.
+/// A running sum of what was taken and of what was returned.
 class MemoryFlow {
  public:
   void add(int64_t n) noexcept { detail::bump(in_, n); }
@@ -41,11 +41,11 @@ class MemoryFlow {
   std::atomic<int64_t> in_{0}, out_{0};
 };
 
-/// A flow with its peak. The peak is exact for one thread; of several that add at once it is what one of
-/// them saw.
+/// A flow that also knows its peak. The peak is exact for one thread; when several add at once, it is the
+/// value that one of them saw.
 class MemoryCounter : public MemoryFlow {
  public:
-  /// Returns what is current then.
+  /// Adds `n` and returns the current value.
   int64_t add(int64_t n) noexcept {
     const int64_t current = detail::bump(in_, n) - out();
     detail::raise(peak_, current);
@@ -53,16 +53,16 @@ class MemoryCounter : public MemoryFlow {
   }
 
   MemoryStat read() const noexcept {
-    // What went out is read first, so that it never exceeds what came in.
+    // Read in this order, so that the current value is never negative.
     const int64_t taken = out(), given = in();
     return {.current = given - taken,
             .peak = peak_.load(std::memory_order_relaxed),
             .allocated = given - in_before_.load(std::memory_order_relaxed),
             .freed = taken - out_before_.load(std::memory_order_relaxed)};
   }
-  /// The peak starts again from what is current.
+  /// Sets the peak to the current value.
   void reset_peak() noexcept { peak_.store(current(), std::memory_order_relaxed); }
-  /// The sums of what came in and went out start again from zero.
+  /// Sets both sums to zero.
   void reset_sums() noexcept {
     in_before_.store(in(), std::memory_order_relaxed);
     out_before_.store(out(), std::memory_order_relaxed);

@@ -1,5 +1,5 @@
-// MemoryStats: how much memory tensors take of an allocator, and how much it took of the system.
-// Used by allocators, which count, and by people. The names are PyTorch's.
+// MemoryStats: how much memory tensors use of an allocator, and how much the allocator uses of the system.
+// Filled in by allocators. The names are PyTorch's.
 #pragma once
 
 #include <cstdint>
@@ -14,9 +14,9 @@ struct MemoryStat {
   int64_t freed = 0;      ///< All that was taken away since the sums were reset.
 };
 
-/// What an allocator has counted. Blocks in use are allocated; a block that a queue of the device may still
-/// use after it was freed is active besides (on the host there is none); a block that the allocator holds,
-/// in use or kept for later, is reserved.
+/// The statistics of an allocator. Allocated blocks are in use. Active blocks are those and the freed ones
+/// that a queue of the device may still use; on the host there are none of these. Reserved blocks are all
+/// that the allocator holds, in use or kept for reuse.
 struct MemoryStats {
   MemoryStat allocation;       ///< Blocks in use.
   MemoryStat allocated_bytes;  ///< What was asked for, of blocks in use.

@@ -1,6 +1,6 @@
-// parallel_for: one loop split over threads; the only way in which Tenon uses more than one.
-// Used by the iterator and by kernels. Nests safely (an inner loop runs on its caller's thread), rethrows the
-// first exception, and works in a forked child.
+// parallel_for: splits a loop over threads. Tenon uses several threads in no other way. Used by the iterator
+// and by kernels. Nests safely (an inner loop runs on its caller's thread), rethrows the first exception, and
+// works in a forked child.
 #pragma once
 
 #include <cstdint>
@@ -8,14 +8,15 @@
 
 namespace tenon {
 
-/// Threads that parallel_for may use; OMP_NUM_THREADS or the cores of the machine unless set.
+/// The number of threads that parallel_for may use: unless set, OMP_NUM_THREADS or the number of cores.
 int num_threads() noexcept;
 /// Throws Error{Value} unless n >= 1.
 void set_num_threads(int n);
 /// Whether this thread is inside a parallel_for.
 bool in_parallel_region() noexcept;
-/// Whether this process is a fork of one that had loaded Tenon. Threads do not survive a fork, and a library
-/// that waits for its own (libgomp, OpenBLAS) hangs there: everything runs on the calling thread.
+/// Whether this process was forked from one that had loaded Tenon. Threads do not survive a fork, and
+/// libraries that wait for theirs (libgomp, OpenBLAS) would hang, so a forked child runs everything on the
+/// calling thread.
 bool in_forked_child() noexcept;
 
 namespace detail {
@@ -24,8 +25,8 @@ void parallel_for(int64_t begin, int64_t end, int64_t grain, RangeFunction f, vo
 }  // namespace detail
 
 /// Calls f(b, e) for ranges that cover [begin, end), each of at least `grain` except the last, on several
-/// threads when there is more than one range. How the range is cut must not change any result: callers split
-/// over outputs only.
+/// threads when there is more than one range. The way the range is cut must not change any result: callers
+/// split over outputs only.
 template <class F>
 void parallel_for(int64_t begin, int64_t end, int64_t grain, F&& f) {
   if (end - begin <= grain) {

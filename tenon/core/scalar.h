@@ -1,5 +1,5 @@
-// Scalar: one number of any category, as operators take it beside tensors.
-// Used by operator signatures. Knows nothing of tensors.
+// Scalar: a number of any category, as operators take it beside tensors. Used by operator signatures. Knows
+// nothing of tensors.
 #pragma once
 
 #include <complex>
@@ -17,7 +17,7 @@ class Scalar {
   enum class Kind : uint8_t { Bool, Int, Float, Complex };
 
   Scalar() noexcept : kind_(Kind::Int), int_(0) {}
-  /// Exactly bool: a pointer must not slip in by its conversion.
+  /// Takes bool exactly, so that no pointer converts to a Scalar.
   template <std::same_as<bool> T>
   Scalar(T v) noexcept : kind_(Kind::Bool), int_(v) {}
   /// Throws Error{Value} for a number beyond int64.
@@ -40,10 +40,11 @@ class Scalar {
   bool is_floating_point() const noexcept { return kind_ == Kind::Float; }
   bool is_complex() const noexcept { return kind_ == Kind::Complex; }
 
-  /// The dtype that this number has when nothing else decides: bool, int64, the default float, complex of it.
+  /// The dtype of this number when nothing else decides: bool, int64, the default dtype, or the complex dtype
+  /// of the default dtype.
   DType dtype() const noexcept;
 
-  /// Of a complex number, here and below, the real part.
+  /// Here and below, a complex number gives its real part.
   double to_double() const noexcept { return kind_ >= Kind::Float ? real_ : static_cast<double>(int_); }
   /// Truncates toward zero; a value outside int64 or a NaN gives INT64_MIN.
   int64_t to_int() const noexcept {

@@ -1,6 +1,6 @@
-// SourceMark: which line of the program made a call, noted at the cost of a few loads and put into words only
-// when an error must name it. Used by autograd (where was this saved?) and by storages (where was it
-// changed?). Knows no language but C++; a binding installs its own.
+// SourceMark: which line of the program made a call. Taking a mark costs a few loads; it is turned into text
+// only when an error message needs it. Used by autograd (where was this saved?) and by storages (where was
+// this changed?). Knows C++ alone; a language binding adds its own language.
 #pragma once
 
 #include <atomic>
@@ -10,9 +10,9 @@
 namespace tenon {
 
 struct SourceMark {
-  /// A return address, or what a binding made of its own place; 0: unknown.
+  /// A return address, or whatever a binding uses to find its line; 0 means unknown.
   uint64_t place = 0;
-  /// -1: `place` is a return address. Otherwise the binding's.
+  /// -1 if `place` is a return address; otherwise up to the binding.
   int32_t detail = -1;
 
   explicit operator bool() const noexcept { return place != 0; }
@@ -25,21 +25,22 @@ struct SourceLanguage {
   /// "model.py:12".
   std::string (*describe)(const SourceMark& mark);
 };
-/// `language` lives as long as the process; null for C++ alone.
+/// Sets the language of a binding, which must live as long as the process; null leaves C++ alone.
 void set_source_language(const SourceLanguage* language) noexcept;
 
 /// The line that called the library. `frame` is `__builtin_frame_address(0)` of a function that the caller's
 /// code, or a function marked TENON_CALL_SITE, has called.
 SourceMark note_source(void* frame) noexcept;
 
-/// The same where the caller's address is known: `__builtin_return_address(0)` of a function that it called.
+/// The mark of a known caller: `return_address` is `__builtin_return_address(0)` of a function that it
+/// called.
 SourceMark note_caller(void* return_address) noexcept;
 
-/// "model.py:12", "trainer.cc:40", or what is known without debug information. Never throws for want of it.
+/// "model.py:12" or "trainer.cc:40". Without debug information, says what is known and does not throw.
 std::string describe_source(const SourceMark& mark);
 
 }  // namespace tenon
 
-/// On functions that only pass a call on into the library (tenon::add): a mark names their caller. Their
-/// files are compiled with frame pointers.
+/// Marks a function that only passes a call on into the library (tenon::add), so that a source mark names its
+/// caller. Files that use it are compiled with frame pointers.
 #define TENON_CALL_SITE [[gnu::section("tenon_call_sites")]]

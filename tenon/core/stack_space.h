@@ -1,5 +1,5 @@
-// How much stack a thread has left: for calls that may nest as deep as a user's program makes them.
-// Used by the backward engine.
+// How much stack a thread has left, for calls that nest as deeply as a user's program makes them. Used by the
+// backward engine.
 #pragma once
 
 #include <cstddef>

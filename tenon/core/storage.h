@@ -1,5 +1,5 @@
-// Storage: the bytes behind tensors, shared and reference-counted.
-// Used by TensorImpl, allocators and borders. Knows nothing of shapes, dtypes or operators.
+// Storage: the bytes behind tensors, shared and reference-counted. Used by TensorImpl, allocators and data
+// exchange. Knows nothing of shapes, dtypes or operators.
 #pragma once
 
 #include <cstddef>
@@ -15,31 +15,33 @@ namespace tenon {
 class Storage;
 class StorageImpl;
 
-/// What computes the bytes of a storage that was handed out before them: a recorded program not yet run.
+/// Computes the bytes of a storage that was handed out before its bytes exist, such as the output of a
+/// recorded program that has not run yet.
 struct PendingBytes {
   virtual ~PendingBytes() = default;
-  /// Computes them and calls `storage.provide`, here or for several storages at once. May throw; the storage
-  /// then stays as it is. Runs on the thread that first asks for the address, one at a time in the process.
+  /// Computes the bytes and passes them to `storage.provide`; may do so for several storages at once. If it
+  /// throws, the storage stays pending. Runs on the thread that first asks for the address; only one runs at
+  /// a time in the process.
   virtual void materialize(StorageImpl& storage) = 0;
 };
 
 class StorageImpl final : public RefCounted {
  public:
-  /// Frees memory that a border handed over (NumPy, DLPack, a user's buffer).
+  /// Frees memory that came from elsewhere (NumPy, DLPack, a user's buffer).
   using Deleter = void (*)(void* context) noexcept;
 
-  /// Runs what the bytes wait for, if anything, and throws what that throws.
+  /// The address of the bytes. Computes a pending storage's bytes first, and passes on what that throws.
   Address address() const {
     if (pending_.load(std::memory_order_acquire)) [[unlikely]]
       materialize();
     return address_;
   }
   bool is_pending() const noexcept { return pending_.load(std::memory_order_acquire); }
-  /// Gives a pending storage its bytes: those of `bytes`, on the same device and no fewer.
+  /// Gives a pending storage its bytes: those of `bytes`, which is on the same device and at least as large.
   void provide(Storage bytes);
   size_t nbytes() const noexcept { return nbytes_; }
   Device device() const noexcept { return device_; }
-  /// What the block was taken for: whoever uses it elsewhere orders that with this stream (Event).
+  /// The stream that the block was allocated for. Work on another stream must be ordered with it by an Event.
   Stream stream() const noexcept { return {device_, stream_}; }
   Allocator* allocator() const noexcept { return allocator_; }
   uint64_t version() const noexcept { return version_.load(std::memory_order_relaxed); }
@@ -48,9 +50,9 @@ class StorageImpl final : public RefCounted {
     if (watched_.load(std::memory_order_relaxed)) [[unlikely]]
       note_change();
   }
-  /// From now on writes note where they were made.
+  /// From now on, each write records the line that made it.
   void watch() noexcept { watched_.store(true, std::memory_order_relaxed); }
-  /// Where the latest write was made since somebody watches.
+  /// The line that made the latest write since `watch` was called.
   SourceMark changed_at() const noexcept {
     return {change_place_.load(std::memory_order_relaxed), change_detail_.load(std::memory_order_relaxed)};
   }
@@ -86,34 +88,35 @@ class StorageImpl final : public RefCounted {
 
 /// A block of device memory that several tensors may view.
 ///
-/// `address()` is opaque: only the device that made it can turn it into something to read.
-/// Thread-safe to share; writing through two tensors at once is the caller's race.
+/// Only the device that allocated it knows how to read at `address()`. Thread-safe to share; writing through
+/// two tensors at once is the caller's race.
 class Storage {
  public:
   Storage() = default;
 
-  /// Takes `nbytes` from the allocator of `device`, uninitialised, for its current stream. Small host
-  /// storages live in one block with their counter. Throws Error{OutOfMemory} and leaves nothing behind.
+  /// Allocates `nbytes` uninitialised bytes from the allocator of `device`, for its current stream. A small
+  /// host storage shares one block with its reference count. Throws Error{OutOfMemory}, and then allocates
+  /// nothing.
   static Storage allocate(size_t nbytes, Device device = kCPU);
-  /// The same in host memory, every byte zero: of a large storage that is fresh from the system none is
-  /// written.
+  /// Allocates zero bytes in host memory. Pages that the system has just handed out are zero already and are
+  /// not written.
   static Storage zeros(size_t nbytes);
-  /// Wraps memory that somebody else owns; `deleter(context)` runs when the last tensor lets go.
+  /// Wraps memory that somebody else owns; `deleter(context)` runs when the last reference goes.
   static Storage from_foreign(Address address, size_t nbytes, Device device, StorageImpl::Deleter deleter,
                               void* context);
 
-  /// A storage whose bytes come later. Every access to its address runs `pending`, which it owns.
+  /// A storage whose bytes are computed later: the first access to its address runs `pending`, which it owns.
   static Storage deferred(size_t nbytes, Device device, std::unique_ptr<PendingBytes> pending);
 
-  /// Grows or shrinks to `nbytes`, keeping the bytes that fit, as work of the current stream, whose block it
-  /// is then. Throws Error{Runtime} for foreign memory.
+  /// Grows or shrinks to `nbytes` and keeps the bytes that fit. The copy is work of the current stream, to
+  /// which the new block then belongs. Throws Error{Runtime} for foreign memory.
   void resize(size_t nbytes);
 
   explicit operator bool() const noexcept { return static_cast<bool>(impl_); }
   StorageImpl* operator->() const noexcept { return impl_.get(); }
   Address address() const { return impl_->address(); }
   size_t nbytes() const noexcept { return impl_->nbytes(); }
-  /// Counts in-place writes. Autograd compares it to notice a change behind its back.
+  /// The number of in-place writes so far. Autograd compares it to notice that a saved tensor was changed.
   uint64_t version() const noexcept { return impl_->version(); }
   uint32_t use_count() const noexcept { return impl_->use_count(); }
   friend bool operator==(const Storage&, const Storage&) noexcept = default;

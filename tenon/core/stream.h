@@ -1,6 +1,6 @@
-// Stream: a queue of a device; Event: a place in one. The thread's current device and stream, and guards that
-// set them for a scope. Used by allocators, devices' kernels and copies, and callers that overlap work. Knows
-// nothing of how a device runs its queues; that is its DeviceRuntime's business.
+// Stream: a queue of work on a device. Event: a point in such a queue. Also the thread's current device and
+// stream, and guards that set them for a scope. Used by allocators, by kernels and copies of devices, and by
+// callers that overlap work. Knows nothing of how a device runs its queues; that is up to its DeviceRuntime.
 #pragma once
 
 #include <cstdint>
@@ -11,17 +11,19 @@
 
 namespace tenon {
 
-/// A queue of work on a device: what is queued runs in order, and in no order with other streams unless
-/// events say so. The host has one stream, whose work runs at once: a call returns when its work is done.
+/// A queue of work on a device. Work in one stream runs in order; work in different streams runs in no
+/// particular order unless events impose one. The host has one stream, whose work runs at once: a call
+/// returns when its work is done.
 struct Stream {
   Device device;    ///< With an index, where its backend has several devices.
   uint64_t id = 0;  ///< 0: the default stream, which every device has.
 
-  /// A further stream of a device, without an index of the current one; the host's own for the host. Streams
-  /// live as long as the process. Throws Error{Device} for a device that has none.
+  /// Creates another stream of a device; a device without an index means the current device of its backend.
+  /// For the host it returns the host's only stream. Streams live as long as the process. Throws
+  /// Error{Device} for a device without streams.
   static Stream create(Device device);
 
-  /// Returns when all work that was queued has run.
+  /// Blocks until all work that was queued has run.
   void synchronize() const;
   friend bool operator==(Stream, Stream) = default;
 };
@@ -29,10 +31,10 @@ struct Stream {
 /// "gizmo:0, stream 2"
 std::string to_string(Stream stream);
 
-/// A place in a stream, which others may wait for. Movable; its device forgets it with the last owner.
+/// A point in a stream that other streams may wait for. Movable; destroyed on its device with its owner.
 class Event {
  public:
-  /// An event of a backend, not yet recorded: nobody waits for it.
+  /// An event that is not recorded yet: waiting for it returns at once.
   explicit Event(Device device) noexcept : device_(device) {}
   Event(Event&& other) noexcept : device_(other.device_), id_(std::exchange(other.id_, 0)) {}
   Event& operator=(Event other) noexcept {
@@ -42,15 +44,15 @@ class Event {
   }
   ~Event();
 
-  /// From now on the event stands for all that `stream` has been given so far. The first record settles the
-  /// device of an event that was made without an index. Throws Error{Device} for a stream of another device.
+  /// Marks the end of the work queued on `stream` so far. The first record fixes the device of an event that
+  /// was made without an index. Throws Error{Device} for a stream of another device.
   void record(Stream stream);
-  /// Work that `stream` is given from now on runs after the event; the caller does not wait. Throws
-  /// Error{Device} for a stream of another backend, which cannot know of it; `synchronize()` can.
+  /// Makes work that is queued on `stream` from now on run after the event; the caller does not wait. Throws
+  /// Error{Device} for a stream of another backend, which cannot wait for it; use `synchronize()` there.
   void wait(Stream stream) const;
-  /// Whether all before it has run.
+  /// Whether all work before the event has run.
   bool query() const;
-  /// Returns when all before it has run.
+  /// Blocks until all work before the event has run.
   void synchronize() const;
 
   Device device() const noexcept { return device_; }
@@ -60,22 +62,22 @@ class Event {
   uint64_t id_ = 0;  // of the device's runtime; 0 until it is recorded, and on the host
 };
 
-/// `device` with the index of the thread's current device where it has none. The host, meta and backends
-/// without a DeviceRuntime have one device, without an index.
+/// Fills in a missing index of `device` with that of the thread's current device. The host, meta and backends
+/// without a DeviceRuntime have a single device, which has no index.
 Device resolved(Device device) noexcept;
-/// Whether both name one device: where a backend has one only, an index makes no difference.
+/// Whether both name the same device. If a backend has one device only, the index makes no difference.
 bool same_device(Device a, Device b) noexcept;
-/// The stream that work for `device` goes to on this thread; the default one, unless a guard says otherwise.
+/// The stream on which this thread queues work for `device`: the default stream unless another was set.
 Stream current_stream(Device device) noexcept;
 
-/// Makes a device the current one of its backend on this thread; for the host, meta and a device without an
-/// index it changes nothing. Throws Error{Device} for an index that the backend does not have.
+/// Makes a device the current one of its backend on this thread. Does nothing for the host, for meta, and for
+/// a device without an index. Throws Error{Device} for an index that the backend does not have.
 void set_current_device(Device device);
-/// Makes a stream the current one of its device on this thread; the device stays what it is.
+/// Makes a stream the current one of its device on this thread; the current device does not change.
 void set_current_stream(Stream stream);
 
-/// Makes a device the current one of its backend for a scope; after it, also when an exception leaves it, the
-/// one from before is current again.
+/// Makes a device the current one of its backend for a scope, and restores the previous one at its end, also
+/// when an exception leaves the scope.
 class DeviceGuard {
  public:
   explicit DeviceGuard(Device device) : before_(resolved(Device(device.backend))) {

@@ -1,5 +1,6 @@
-// Strict mode: only Tenon's own kernels, so that a program has the same bits on every CPU and thread count.
-// Used by operators that would otherwise hand large work to a vendor's library. Knows no operators.
+// Strict mode: only Tenon's own kernels run, so that a program computes the same bits on every CPU and with
+// any number of threads. Used by operators that would otherwise pass large work to a vendor's library. Knows
+// no operators.
 #pragma once
 
 namespace tenon {

@@ -1,5 +1,5 @@
-// Tensor: the handle that users, operators and kernels pass around; one pointer to a TensorImpl.
-// Used everywhere. Its operator methods are generated from the YAML of tenon/ops; those of autograd are
+// Tensor: the handle that users, operators and kernels pass around; one pointer to a TensorImpl. Used
+// everywhere. Its operator methods are generated from the YAML files of tenon/ops; its autograd methods are
 // defined in tenon/autograd. Knows nothing of what either does.
 #pragma once
 
@@ -25,7 +25,7 @@ class TensorList;
 class Node;
 struct TensorIndex;
 
-/// What a new tensor is to be: each part unset means PyTorch's default.
+/// The properties of a new tensor. A part that is not set has PyTorch's default.
 struct TensorOptions {
   std::optional<DType> dtype_opt;
   std::optional<Layout> layout_opt;
@@ -69,7 +69,7 @@ namespace detail {
 
 class Tensor {
  public:
-  /// Undefined: stands for "no tensor".
+  /// An undefined tensor, which stands for "no tensor".
   Tensor() = default;
   explicit Tensor(IntrusivePtr<TensorImpl> impl) noexcept : impl_(std::move(impl)) {}
 
@@ -77,7 +77,8 @@ class Tensor {
   /// Whether both are the very same tensor, not merely equal or sharing storage.
   bool is_same(const Tensor& other) const noexcept { return impl_ == other.impl_; }
   TensorImpl* impl() const noexcept { return impl_.get(); }
-  /// The same; throws Error{Type} for an undefined tensor, as all methods do that ask what a tensor is.
+  /// The implementation. Throws Error{Type} for an undefined tensor, as do all methods that ask about a
+  /// tensor.
   TensorImpl& checked_impl() const {
     if (!impl_) [[unlikely]]
       detail::throw_undefined_tensor();
@@ -104,7 +105,7 @@ class Tensor {
   Device device() const { return checked_impl().device(); }
   Layout layout() const { return checked_impl().layout(); }
   TensorOptions options() const { return TensorOptions(dtype()).device(device()).layout(layout()); }
-  /// The keys that a call with this tensor takes part in; empty for an undefined one.
+  /// The keys that this tensor adds to a call; empty for an undefined tensor.
   DispatchKeySet key_set() const noexcept { return impl_ ? impl_->keys() : DispatchKeySet(); }
   bool is_contiguous(MemoryFormat format = MemoryFormat::Contiguous) const;
   bool is_floating_point() const { return tenon::is_floating_point(dtype()); }
@@ -113,12 +114,12 @@ class Tensor {
   bool is_meta() const { return device().is_meta(); }
 
   const Storage& storage() const { return checked_impl().storage(); }
-  /// Counts in-place writes to the storage.
+  /// The number of in-place writes to the storage so far.
   uint64_t _version() const { return checked_impl().storage().version(); }
-  /// Where element [0, ..., 0] is. Meaningful for host tensors; null for an empty or meta one.
+  /// The address of element [0, ..., 0]. Meaningful for host tensors; null for an empty or meta tensor.
   void* data_ptr() const { return checked_impl().data(); }
-  /// The same, checked: throws Error{Type} unless the elements are `T`, Error{Device} unless they are on the
-  /// host.
+  /// The address of element [0, ..., 0]. Throws Error{Type} unless the elements are of type `T`, and
+  /// Error{Device} unless they are on the host.
   template <class T>
   T* data_ptr() const {
     check_host_dtype(dtype_of<std::remove_const_t<T>>);
@@ -140,25 +141,26 @@ class Tensor {
 
   // Autograd; defined in tenon/autograd.
 
-  /// Whether operators on this tensor record history now: a leaf that asked for it, or a result of one.
+  /// Whether operators record history for this tensor: it is a leaf that requires grad, or was computed from
+  /// one.
   bool requires_grad() const;
-  /// Makes a leaf record history (or stop). Throws Error{Runtime} for a dtype that has no gradient or a
-  /// non-leaf.
+  /// Sets whether operators record history for this leaf. Throws Error{Runtime} for a dtype without gradients
+  /// and for a tensor that is no leaf.
   Tensor& requires_grad_(bool on = true);
   bool is_leaf() const;
-  /// Accumulated by `backward`; undefined until then.
+  /// The gradient that `backward` has accumulated; undefined until then.
   Tensor grad() const;
   void set_grad(Tensor grad);
   /// The node that made this tensor, or null for a leaf.
   IntrusivePtr<Node> grad_fn() const;
-  /// Which of the node's results this is.
+  /// The index of this tensor among the results of its node.
   uint32_t output_nr() const;
   void retain_grad() const;
   bool is_view() const noexcept { return impl_ && impl_->base(); }
-  /// The tensor whose history this view shares; undefined unless a view.
+  /// The tensor whose history this view shares; undefined if this is no view.
   Tensor _base() const { return Tensor(checked_impl().base()); }
-  /// Accumulates d(self)/d(leaf) into every leaf's grad. `gradient` may be undefined for a one-element
-  /// tensor.
+  /// Computes d(self)/d(leaf) for every leaf and adds it to the leaf's grad. `gradient` may be undefined for
+  /// a one-element tensor.
   void backward(const Tensor& gradient = {}, std::optional<bool> retain_graph = {},
                 bool create_graph = false) const;
 
@@ -180,8 +182,8 @@ class Tensor {
 
 inline HeaderRef::HeaderRef(const Tensor& tensor) noexcept : header_(tensor.impl()) {}
 
-/// A borrowed list of tensors, made from a braced list, one tensor, std::vector or std::span; an undefined
-/// one stands for None. It owns nothing: use it for arguments only.
+/// A borrowed list of tensors, made from a braced list, one tensor, std::vector or std::span. An undefined
+/// tensor in it stands for None. It owns nothing: use it for arguments only.
 class TensorList : public std::span<const Tensor> {
  public:
   constexpr TensorList() noexcept = default;
@@ -198,18 +200,18 @@ class TensorList : public std::span<const Tensor> {
   TensorList(const Tensor& one) noexcept : std::span<const Tensor>(&one, 1) {}
 };
 
-/// Wraps a number as a 0-dim tensor that promotes as a Python scalar does.
+/// A 0-dim tensor that holds a number and promotes as a Python number does.
 Tensor wrapped_scalar_tensor(const Scalar& value, Device device = kCPU);
 
-/// A dense tensor of uninitialised elements, contiguous. The innermost factory: no dispatch, no checks of
-/// sizes beyond overflow.
+/// A contiguous dense tensor with uninitialised elements. The innermost factory: it does not dispatch, and
+/// checks sizes for overflow only.
 Tensor make_empty(IntArrayRef sizes, DType dtype, Device device = kCPU);
 Tensor make_empty_strided(IntArrayRef sizes, IntArrayRef strides, DType dtype, Device device = kCPU);
-/// The same with every element zero, in host memory; see Storage::zeros.
+/// A contiguous dense tensor of zeros in host memory; see Storage::zeros.
 Tensor make_zeros_on_cpu(IntArrayRef sizes, DType dtype);
-/// A view of `self` with another geometry; it shares storage and, outside inference mode, history. The caller
-/// has checked that the geometry stays inside the storage. Throws Error{NotImplemented} unless `self` is
-/// strided.
+/// A view of `self` with other sizes, strides and offset. It shares the storage and, outside inference mode,
+/// the history. The caller has checked that the view stays inside the storage. Throws Error{NotImplemented}
+/// unless `self` is strided.
 Tensor make_view(const Tensor& self, IntArrayRef sizes, IntArrayRef strides, int64_t offset);
 
 /// "float32 [2, 3]", as error messages show a tensor.
@@ -219,8 +221,8 @@ namespace detail {
 [[noreturn]] void throw_dim_out_of_range(int64_t dim, int64_t ndim, const char* op);
 }
 
-/// Dimension `dim` of `ndim` counted from the front. Throws Error{Index} naming `op`; a 0-dim tensor takes -1
-/// and 0.
+/// Dimension `dim` of `ndim`, counted from the front. Throws an Error{Index} that names `op` if it is out of
+/// range; a 0-dim tensor takes -1 and 0.
 inline int64_t wrap_dim(int64_t dim, int64_t ndim, const char* op) {
   const int64_t n = ndim > 0 ? ndim : 1;
   const int64_t wrapped = dim < 0 ? dim + n : dim;

@@ -1,5 +1,5 @@
-// TensorHeader: all that is known of a tensor before it has bytes: sizes, strides, dtype, device, layout,
-// keys. TensorImpl adds a place in a storage; shape functions read headers alone. Knows nothing of storages.
+// TensorHeader: what is known of a tensor before it has bytes: sizes, strides, dtype, device, layout, keys.
+// TensorImpl adds a storage and an offset; shape functions read headers alone. Knows nothing of storages.
 #pragma once
 
 #include <algorithm>
@@ -42,13 +42,13 @@ class TensorHeader {
   DType dtype() const noexcept { return dtype_; }
   Device device() const noexcept { return device_; }
   Layout layout() const noexcept { return layout_; }
-  /// The keys that it has itself; those of a view's base come on top in a call.
+  /// The keys of this tensor itself; a call adds those of a view's base.
   DispatchKeySet own_keys() const noexcept { return keys_; }
-  /// A number that was wrapped to be passed as a tensor: it promotes as a Python scalar does.
+  /// Whether this is a number that was wrapped to be passed as a tensor: it promotes as a Python number does.
   bool is_wrapped_number() const noexcept { return wrapped_number_; }
 
  protected:
-  /// Without a geometry yet.
+  /// Makes a header without sizes and strides, which are to be set next.
   TensorHeader(DType dtype, Device device, DispatchKeySet keys) noexcept
       : dtype_(dtype), device_(device), keys_(keys) {}
 
@@ -60,7 +60,7 @@ class TensorHeader {
       reserve_heap(ndim);
     ndim_ = static_cast<uint8_t>(ndim);
   }
-  // These stand here to be inlined: a view is little more than one of them.
+  // In the header so that they are inlined: making a view does little else.
   void fill_contiguous(IntArrayRef sizes) {
     reserve_dims(sizes.size());
     int64_t* size = dims();
@@ -74,7 +74,7 @@ class TensorHeader {
     }
     numel_ = numel;
   }
-  /// Sets a geometry given by lists of others.
+  /// Sets sizes and strides from lists that are not part of this header.
   void fill_geometry(IntArrayRef sizes, IntArrayRef strides) {
     const size_t ndim = sizes.size();
     reserve_dims(ndim);
@@ -92,7 +92,7 @@ class TensorHeader {
     numel_ = numel;
     contiguous_ = contiguous | (numel == 0);
   }
-  /// Sets a geometry whose lists may be this header's own.
+  /// Sets sizes and strides from lists that may be this header's own.
   void replace_geometry(IntArrayRef sizes, IntArrayRef strides);
   void swap_dims(size_t a, size_t b) noexcept {
     int64_t* size = dims();
@@ -117,7 +117,7 @@ class TensorHeader {
 
  private:
   void reserve_heap(size_t ndim);
-  /// Computes what follows from sizes and strides.
+  /// Computes the members that follow from sizes and strides.
   void refresh() noexcept {
     const int64_t* size = dims();
     const int64_t* stride = size + capacity();
@@ -132,9 +132,8 @@ class TensorHeader {
   }
 };
 
-/// What a shape function sees of a tensor argument: a borrowed header, or none where the tensor is undefined.
-/// Made from a tensor, or from the header of a value that has no bytes. It owns nothing: use it for
-/// arguments.
+/// A tensor argument of a shape function: a borrowed header, or none if the tensor is undefined. Made from a
+/// tensor, or from the header of a value that has no bytes. It owns nothing: use it for arguments only.
 class HeaderRef {
  public:
   HeaderRef() = default;
@@ -142,7 +141,7 @@ class HeaderRef {
   HeaderRef(const Tensor& tensor) noexcept;
 
   bool defined() const noexcept { return header_ != nullptr; }
-  /// Throws Error{Type} for an undefined tensor, as all below do.
+  /// The header. Throws Error{Type} for an undefined tensor, as do all members below.
   const TensorHeader& checked() const {
     if (!header_) [[unlikely]]
       throw_undefined();
@@ -164,7 +163,7 @@ class HeaderRef {
   const TensorHeader* header_ = nullptr;
 };
 
-/// What a shape function sees of a list of tensors.
+/// A list of tensors as an argument of a shape function.
 using HeaderList = std::span<const HeaderRef>;
 
 }  // namespace tenon

@@ -1,5 +1,6 @@
-// TensorImpl: what a tensor is: a header (sizes, strides, dtype, device, keys) over a place in a shared
-// storage. Used by Tensor, kernels and borders. Knows nothing of operators and nothing of how autograd works.
+// TensorImpl: the implementation of a tensor: a header (sizes, strides, dtype, device, keys) over a shared
+// storage, from an offset on. Used by Tensor, kernels and data exchange. Knows nothing of operators, nor of
+// how autograd works.
 #pragma once
 
 #include <atomic>
@@ -13,20 +14,19 @@ namespace tenon {
 
 class TensorImpl;
 
-/// What autograd keeps for a tensor; the room autograd/ derives from it. Null for the many tensors that need
-/// none.
+/// What autograd keeps for a tensor; tenon/autograd derives from it. Most tensors have none.
 struct AutogradMetaBase {
   virtual ~AutogradMetaBase() = default;
 };
 
-/// What a layout other than strided keeps beside the storage (indices and values, a vendor's descriptor).
-/// Aliases of the tensor share it.
+/// What a layout other than strided keeps beside the storage, such as indices and values, or a vendor's
+/// descriptor. Aliases of the tensor share it.
 struct LayoutExtra : RefCounted {
   virtual ~LayoutExtra() = default;
   static void destroy(LayoutExtra* extra) noexcept { delete extra; }
 };
 
-/// What a language binding keeps: its own object for this tensor. `on_destroy` runs when the tensor dies.
+/// Where a language binding keeps its object for this tensor. `on_destroy` runs when the tensor is destroyed.
 struct BindingSlot {
   void* object = nullptr;
   void (*on_destroy)(void* object) noexcept = nullptr;
@@ -35,33 +35,33 @@ struct BindingSlot {
 // The header first: the count and `identity_` share a word behind it.
 class TensorImpl final : public TensorHeader, public RefCounted {
  public:
-  /// Every tensor has a storage, one whose layout keeps its elements elsewhere an empty one: it names the
-  /// device and counts versions. A new view of `storage`, contiguous unless strides are given; the keys are
-  /// those of dense elements on the storage's device. `base` is the tensor whose history the view shares, or
-  /// null.
+  /// Makes a tensor over `storage`, contiguous unless strides are given, with the keys of dense elements on
+  /// the storage's device. `base` is the tensor whose history it shares as a view, or null. Every tensor has
+  /// a storage, which names the device and counts versions; it is empty if the layout keeps the elements
+  /// elsewhere.
   static IntrusivePtr<TensorImpl> make(Storage storage, DType dtype, IntArrayRef sizes);
   static IntrusivePtr<TensorImpl> make(Storage storage, DType dtype, IntArrayRef sizes, IntArrayRef strides,
                                        int64_t offset, IntrusivePtr<TensorImpl> base = nullptr);
-  /// A view of the same storage and functionality with another geometry. It shares the history of `base`,
-  /// which is null or keeps this one's.
+  /// A view of the same storage, with the same functionality and other sizes and strides. It shares the
+  /// history of `base`, which is null or has this tensor's history.
   IntrusivePtr<TensorImpl> view(IntrusivePtr<TensorImpl> base, IntArrayRef sizes, IntArrayRef strides,
                                 int64_t offset) const;
-  /// A tensor of the same elements, layout and keys, that knows nothing of this one's history.
+  /// A tensor of the same elements, layout and keys that does not share this one's history.
   IntrusivePtr<TensorImpl> alias(IntrusivePtr<TensorImpl> base) const;
   static void destroy(TensorImpl* impl) noexcept;
 
   int64_t offset() const noexcept { return offset_; }
   const Storage& storage() const noexcept { return storage_; }
 
-  /// Where element [0, ..., 0] is, on the storage's device.
+  /// The address of element [0, ..., 0] on the storage's device.
   Address address() const {
     return storage_.address() + static_cast<uint64_t>(offset_ * static_cast<int64_t>(item_size(dtype())));
   }
-  /// The same as a host pointer; meaningful for host storages only.
+  /// The address of element [0, ..., 0] as a host pointer; meaningful for host storages only.
   void* data() const { return reinterpret_cast<void*>(address()); }
 
-  /// The keys that a call with this tensor takes part in: its own and, for a view, its base's Autograd bit,
-  /// because an in-place write elsewhere may have made the base differentiable since.
+  /// The keys that this tensor adds to a call: its own and, for a view, its base's Autograd bit, because an
+  /// in-place write may have made the base differentiable since the view was made.
   DispatchKeySet keys() const noexcept {
     if (base_) [[unlikely]]
       return own_keys() | (base_->own_keys() & kAutogradKeys);
@@ -72,27 +72,27 @@ class TensorImpl final : public TensorHeader, public RefCounted {
   const IntrusivePtr<TensorImpl>& base() const noexcept { return base_; }
   void set_base(IntrusivePtr<TensorImpl> base) noexcept { base_ = std::move(base); }
 
-  /// Made inside inference mode: never takes part in autograd.
+  /// Whether the tensor was made in inference mode; if so, it never takes part in autograd.
   bool is_inference() const noexcept { return inference_; }
   void set_inference(bool on) noexcept { inference_ = on; }
   void set_wrapped_number(bool on) noexcept { wrapped_number_ = on; }
 
-  /// A number that no other tensor has, and that aliases do not share: how a graph knows a tensor again that
-  /// it does not own. Given at the first call.
+  /// A number that no other tensor has, aliases included. With it, a graph recognises a tensor that it does
+  /// not own. Assigned at the first call.
   uint32_t identity() noexcept {
     const uint32_t id = identity_.load(std::memory_order_relaxed);
     return id != 0 ? id : make_identity();
   }
-  /// The same; 0 where nobody has asked for it.
+  /// The identity, or 0 if it was never asked for.
   uint32_t known_identity() const noexcept { return identity_.load(std::memory_order_relaxed); }
 
-  /// Replaces the geometry. The caller has checked that it stays inside the storage.
+  /// Replaces sizes, strides and offset. The caller has checked that the tensor stays inside the storage.
   void set_geometry(IntArrayRef sizes, IntArrayRef strides, int64_t offset);
   /// Exchanges two dimensions.
   using TensorHeader::swap_dims;
   void set_storage(Storage storage) noexcept { storage_ = std::move(storage); }
   void set_dtype(DType dtype) noexcept { dtype_ = dtype; }
-  /// Replaces the layout, and with it the functionality that serves the tensor.
+  /// Replaces the layout, and with it the functionality in the tensor's keys.
   void set_layout(Layout layout) noexcept;
 
   AutogradMetaBase* autograd_meta() const noexcept { return autograd_.get(); }
@@ -118,12 +118,12 @@ class TensorImpl final : public TensorHeader, public RefCounted {
   BindingSlot binding_;
 };
 
-/// Elements of a shape. Throws Error{Shape} for a negative size or a product beyond int64.
+/// The number of elements of a shape. Throws Error{Shape} for a negative size or a product beyond int64.
 int64_t checked_numel(IntArrayRef sizes, const char* op);
 /// Strides of a contiguous tensor of these sizes, in elements.
 Dims contiguous_strides(IntArrayRef sizes);
-/// Bytes that a view reaches: from the lowest to the end of the highest element (0 when empty), as [low,
-/// high) in elements relative to the view's offset. Throws Error{Shape} beyond int64.
+/// The range of elements that a view reaches: [low, high) relative to the view's offset, empty for a view
+/// without elements. Throws Error{Shape} for a range beyond int64.
 struct Extent {
   int64_t low = 0;
   int64_t high = 0;

@@ -39,13 +39,13 @@ class ThreadStateGuard {
   Value saved_;
 };
 
-/// Adds keys to every call of this thread while it lives.
+/// Adds keys to every call of this thread for a scope.
 class IncludeDispatchKeyGuard : ThreadStateGuard<&ThreadState::included> {
  public:
   explicit IncludeDispatchKeyGuard(DispatchKeySet keys) noexcept
       : ThreadStateGuard(thread_state.included | keys) {}
 };
-/// Hides functionalities from every call of this thread while it lives.
+/// Removes functionalities from every call of this thread for a scope.
 class ExcludeDispatchKeyGuard : ThreadStateGuard<&ThreadState::excluded> {
  public:
   explicit ExcludeDispatchKeyGuard(DispatchKeySet keys) noexcept
@@ -53,17 +53,18 @@ class ExcludeDispatchKeyGuard : ThreadStateGuard<&ThreadState::excluded> {
                          (keys & DispatchKeySet(DispatchKeySet::kFunctionalityBits))) {}
 };
 
-/// No history is recorded while it lives; results do not require grad.
+/// Switches recording of history off for a scope; results do not require grad.
 class NoGradGuard : ThreadStateGuard<&ThreadState::grad_enabled> {
  public:
   NoGradGuard() noexcept : ThreadStateGuard(false) {}
 };
-/// Sets whether history is recorded.
+/// Sets whether history is recorded, for a scope.
 class AutoGradMode : ThreadStateGuard<&ThreadState::grad_enabled> {
  public:
   explicit AutoGradMode(bool enabled) noexcept : ThreadStateGuard(enabled) {}
 };
-/// Neither history nor view tracking: tensors made inside can never take part in autograd.
+/// Switches off history and the tracking of views for a scope. Tensors made inside can never take part in
+/// autograd.
 class InferenceMode : ThreadStateGuard<&ThreadState::inference_mode>,
                       ThreadStateGuard<&ThreadState::grad_enabled> {
  public:

@@ -1,7 +1,8 @@
-// Built-in operators as the dispatcher finds them: rows of constant data, family by family. What is
-// registered for an operator is made from its row when the operator is first called, looked up or asked
-// about, and its schema is parsed when somebody wants it: how many operators there are costs nothing when the
-// library is loaded. Used by generated files and by the dispatcher. Knows nothing of any particular operator.
+// Built-in operators as the dispatcher finds them: rows of constant data, one table for each family. The
+// dispatcher makes an operator's registrations from its row when the operator is first called or looked up,
+// and parses its schema when the schema is first needed, so that loading the library costs the same however
+// many operators there are. Used by generated files and by the dispatcher. Knows nothing of any particular
+// operator.
 #pragma once
 
 #include <span>
@@ -11,12 +12,12 @@
 
 namespace tenon::detail {
 
-/// What kernels of one C++ signature share: their entry points, and how the dispatcher knows the types.
+/// What the kernels of one C++ signature share: their entry points and the description of their types.
 struct BuiltinCode {
   Kernel kernel;  ///< Without data.
   SignatureTypes (*types)() = nullptr;
 };
-/// For an operator that has no derivative.
+/// The Autograd kernel of an operator that has no derivative.
 inline constexpr BuiltinCode code_fallthrough{{nullptr, &fallthrough_entry, nullptr}, nullptr};
 
 /// One kernel.
@@ -42,7 +43,7 @@ struct BuiltinFamily {
   std::span<const BuiltinOperator> operators;
 };
 
-/// Makes them known. Once a process.
+/// Registers all families; called once in the process.
 void register_builtin(std::span<const BuiltinFamily* const> families);
 
 }  // namespace tenon::detail

@@ -1,5 +1,5 @@
-// Dispatcher: every operator there is, who registered what for it, and the tables that follow from that.
-// Used by registration, look-up and introspection. Calls never come here; see operator.h.
+// Dispatcher: all operators, what is registered for each, and the tables computed from that. Used by
+// registration, look-up and introspection. Calls do not use it; see operator.h.
 #pragma once
 
 #include <memory>
@@ -18,14 +18,14 @@ struct SourceLocation {
   const char* file = "";
   int line = 0;
 
-  /// The caller's place, as a default argument.
+  /// The location of the caller, when used as a default argument.
   static constexpr SourceLocation here(const char* file = __builtin_FILE(),
                                        int line = __builtin_LINE()) noexcept {
     return {file, line};
   }
 };
 
-/// One kernel that somebody registered.
+/// One registered kernel.
 struct KernelRegistration {
   uint64_t id = 0;
   DispatchKey key;
@@ -44,7 +44,7 @@ enum class CellSource : uint8_t {
 };
 std::string_view name(CellSource source) noexcept;
 
-/// One cell of a computed table, for people.
+/// One cell of a computed table, as introspection shows it.
 struct TableCell {
   DispatchKey key;
   CellSource source = CellSource::Missing;
@@ -55,46 +55,48 @@ class Dispatcher {
  public:
   static Dispatcher& singleton();
 
-  /// Commits what TENON_LIBRARY blocks have queued. A bad block throws, and leaves nothing of itself behind.
+  /// Commits the TENON_LIBRARY blocks that are queued. Throws for a bad block, none of whose registrations
+  /// then stay.
   void commit_pending();
 
   std::optional<OperatorHandle> find_op(std::string_view name, std::string_view overload = "");
-  /// Throws Error{NotImplemented} for an operator that nobody declared; suggests near names.
+  /// Throws Error{NotImplemented} for an operator that is not declared, and suggests similar names.
   OperatorHandle find_schema_or_throw(std::string_view name, std::string_view overload = "");
-  /// By "ns::name.overload".
+  /// As find_schema_or_throw, for a name written "ns::name.overload".
   OperatorHandle find_schema_or_throw_full(std::string_view full_name);
-  /// Whether an operator is among those that somebody declared, or follows from one of them (the derivative
-  /// of a pointwise operator, made at its first use).
+  /// Whether an operator was declared (Yes), or is derived from a declared one, as the derivative of a
+  /// pointwise operator is at its first use (No).
   enum class Listed : uint8_t { No, Yes };
-  /// Full names of all declared operators, sorted; with Listed::No also of those that follow from them.
+  /// The full names of all declared operators, sorted; with Listed::No those of derived operators too.
   std::vector<std::string> operator_names(Listed which = Listed::Yes);
 
-  // Registration; each returns an id for `remove`. Keys, schemas and kernels are checked before anything
-  // changes.
+  // Registration. Each function returns an id for `remove`. Keys, schemas and kernels are checked before
+  // anything changes.
 
   uint64_t define(schema::FunctionSchema schema, SourceLocation where, Listed listed = Listed::Yes);
   uint64_t implement(std::string_view name, std::string_view overload, DispatchKey key, CppFunction f,
                      SourceLocation where);
-  /// The kernel for `key` of every operator that has none of its own.
+  /// Registers the kernel for `key` of every operator that has none of its own there.
   uint64_t fallback(DispatchKey key, CppFunction f, SourceLocation where);
-  /// Takes a registration back; an older kernel for the same slot runs again.
+  /// Removes a registration; the kernel that it replaced, if any, runs again.
   void remove(uint64_t id) noexcept;
-  /// Has every table computed anew, because something changed which kernels ask about: a stub was filled in.
+  /// Has every table computed again, after a change that tables depend on, such as a stub that was filled in.
   void invalidate_tables();
-  /// Gives an operator a fixed entry made by the generator, so that calls to it need no look-up.
+  /// Gives an operator an entry that the generator made, so that calls to it need no look-up.
   void adopt(OperatorEntry& entry);
 
   // Introspection.
 
-  /// Whether anything is registered for it at all.
+  /// Whether anything is registered for the operator.
   bool has_kernel(OperatorHandle op);
-  /// Whether somebody registered a kernel for exactly this key, an alias counting for itself.
+  /// Whether a kernel is registered for exactly this key; an alias does not count for the keys that it
+  /// covers.
   bool has_kernel(OperatorHandle op, DispatchKey key);
-  /// Whether a call that arrives at `key` finds a kernel, be it a composite one or a fallback.
+  /// Whether a call that arrives at `key` finds a kernel, including composite kernels and fallbacks.
   bool has_kernel_for_key(OperatorHandle op, DispatchKey key);
-  /// Whether somebody registered a kernel for one of the runtime keys.
+  /// Whether a kernel is registered for one of the runtime keys in the set.
   bool has_kernel_for_any_key(OperatorHandle op, DispatchKeySet keys);
-  /// Whether `key` steps aside for the next one.
+  /// Whether calls at `key` fall through to the next key.
   bool is_fallthrough(OperatorHandle op, DispatchKey key);
   /// Registrations of an operator, newest first within each key.
   std::vector<KernelRegistration> registrations(OperatorHandle op);
@@ -114,15 +116,15 @@ class Dispatcher {
 };
 
 namespace detail {
-/// Runs at Autograd for an operator that nobody registered anything for there: the room autograd notes that
-/// such a call has no derivative. Tables say that the key steps aside, because it does nothing else.
+/// Runs at Autograd for an operator with nothing registered there: with it, tenon/autograd notes that the
+/// call has no derivative. Tables show the key as a fallthrough, because this kernel does nothing else.
 /// Filled in before any call.
 extern Kernel underived_kernel;
 }  // namespace detail
 
-/// Switches the dispatch trace on or off; TENON_SHOW_DISPATCH_TRACE=1 does so from the start.
+/// Switches the dispatch trace on or off; TENON_SHOW_DISPATCH_TRACE=1 switches it on from the start.
 void set_dispatch_trace(bool on) noexcept;
-/// Where diagnostics that a user switched on go; standard error unless replaced.
+/// Receives the diagnostics that a user switched on; prints to standard error unless replaced.
 using DiagnosticSink = void (*)(std::string_view line);
 void set_diagnostic_sink(DiagnosticSink sink) noexcept;
 void write_diagnostic(std::string_view line);

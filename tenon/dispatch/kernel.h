@@ -1,5 +1,5 @@
-// Kernel: one implementation of an operator, callable boxed and, where its types are known, unboxed.
-// Used by registration, tables and calls. Knows nothing of which operator or key it serves.
+// Kernel: one implementation of an operator, which can be called boxed and, if its types are known, unboxed.
+// Used by registration, tables and calls. Knows nothing of the operator and key that it serves.
 #pragma once
 
 #include <memory>
@@ -11,7 +11,7 @@ namespace tenon {
 class OperatorHandle;
 struct Kernel;
 
-/// A kernel on boxed values: takes its arguments from the top of the stack and leaves its results there.
+/// A kernel on boxed values: takes its arguments from the top of the stack, and leaves its results there.
 using BoxedFunction = void(const OperatorHandle& op, DispatchKeySet keys, Stack& stack);
 
 namespace detail {
@@ -32,14 +32,13 @@ struct Kernel {
 
 namespace detail {
 
-/// A kernel that was registered as a closure and can go away: calls count themselves in, removal waits for
-/// nobody.
+/// The base of a kernel that was registered as a closure and may be removed. Each running call holds a
+/// reference; removal does not wait for calls.
 struct ClosureBase {
   virtual ~ClosureBase() = default;
 };
 
-/// Which of the backends that a kernel is registered for it can really run on, where that depends on what
-/// they have brought along.
+/// Tells on which of its backends a kernel can run, if that depends on what a backend provides (its stubs).
 struct ServesProbe {
   bool (*serves)(const void* data, Backend backend) = nullptr;  ///< Null: all of them.
   const void* data = nullptr;
@@ -66,7 +65,7 @@ struct FunctionTraits<F*> : FunctionTraits<F> {};
 template <class R, class... A>
 struct FunctionTraits<R(A...) noexcept> : FunctionTraits<R(A...)> {};
 
-/// Calls a user's function `F` (a function type) whose pointer is in `data`, from canonical arguments.
+/// Calls the user's function in `data`, of function type `F`, with canonical arguments.
 template <class F, class Sig, class Parameters>
 struct CallFunction;
 template <class F, class R, class... A, class... P>
@@ -81,7 +80,7 @@ struct CallFunction<F, R(A...), std::tuple<P...>> {
   }
 };
 
-/// Boxed entry of a kernel whose unboxed entry has canonical signature R(A...).
+/// The boxed entry of a kernel whose unboxed entry has the canonical signature R(A...).
 template <class Sig>
 struct BoxedFromUnboxed;
 template <class R, class... A>
@@ -95,7 +94,7 @@ struct BoxedFromUnboxed<R(A...)> {
       if constexpr (std::is_void_v<R>) {
         f(kernel, keys, ArgTraits<A>::pull(stack, first + I)...);
       } else {
-        // Results that refer to arguments are copied before the stack moves those about.
+        // Results that refer to arguments are copied before the arguments move on the stack.
         using Owned = typename OwnedReturn<R>::type;
         ReturnTraits<Owned>::push(stack, Owned(f(kernel, keys, ArgTraits<A>::pull(stack, first + I)...)));
       }
@@ -105,7 +104,8 @@ struct BoxedFromUnboxed<R(A...)> {
   }
 };
 
-/// Calls a boxed kernel from typed arguments. `frame` is that of the function that the caller's code called.
+/// Calls a boxed kernel with typed arguments. `frame` is the frame of the function that the user's code
+/// called.
 template <class R, class... A>
 R call_boxed(const Kernel& kernel, const OperatorHandle& op, DispatchKeySet keys, void* frame, A... args) {
   Stack stack;
@@ -124,19 +124,20 @@ R call_boxed(const Kernel& kernel, const OperatorHandle& op, DispatchKeySet keys
     return ReturnTraits<R>::take(stack, 0);
 }
 
-/// Enters a user's boxed function, whose pointer is in `data`.
+/// Calls the user's boxed function, whose pointer is in `data`.
 inline void call_boxed_function(const Kernel& kernel, const OperatorHandle& op, DispatchKeySet keys,
                                 Stack& stack) {
   reinterpret_cast<BoxedFunction*>(const_cast<void*>(kernel.data))(op, keys, stack);
 }
-/// Mark registrations that have no code: a key that steps aside, and an operator that a fallback must not
-/// serve.
+/// These mark registrations without code: a key that calls fall through, and an operator that fallbacks must
+/// not serve.
 void fallthrough_entry(const Kernel&, const OperatorHandle&, DispatchKeySet, Stack&);
 void not_implemented_entry(const Kernel&, const OperatorHandle&, DispatchKeySet, Stack&);
 
 }  // namespace detail
 
-/// What `m.impl` and `m.fallback` take: made from a function, or by one of the named makers. PyTorch's name.
+/// The kernel that `m.impl` and `m.fallback` take: made from a function, or by one of the static functions.
+/// The name is PyTorch's.
 class CppFunction {
  public:
   /// From a pointer to any function whose parameter types the schema language knows.
@@ -166,7 +167,7 @@ class CppFunction {
     return c;
   }
   /// A boxed kernel with state. The closure lives until the last call that began before its removal has
-  /// ended.
+  /// returned.
   static CppFunction from_closure(std::shared_ptr<detail::ClosureBase> closure, detail::BoxedEntry entry) {
     CppFunction c;
     c.kernel_.boxed = entry;
@@ -186,18 +187,18 @@ class CppFunction {
     return from_parts({unboxed, &detail::BoxedFromUnboxed<Sig>::call, data},
                       &detail::SignatureOf<Sig>::types);
   }
-  /// The same kernel for those backends alone that `probe` names; asked whenever tables are computed.
+  /// Restricts the kernel to the backends that `probe` accepts; it is called whenever tables are computed.
   CppFunction serving(detail::ServesProbe probe) && {
     probe_ = probe;
     return std::move(*this);
   }
-  /// The key steps aside for the next one.
+  /// Calls at the key fall through to the next key.
   static CppFunction make_fallthrough() {
     CppFunction c;
     c.kernel_.boxed = &detail::fallthrough_entry;
     return c;
   }
-  /// Blocks a fallback: the operator is not implemented for the key, and calls say so.
+  /// The operator is not implemented for the key, and no fallback runs: calls throw Error{NotImplemented}.
   static CppFunction make_not_implemented() {
     CppFunction c;
     c.kernel_.boxed = &detail::not_implemented_entry;

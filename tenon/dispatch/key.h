@@ -1,6 +1,5 @@
-// DispatchKey: one row of an operator's table by the name that users write: CPU, AutogradCPU,
-// CompositeImplicit. Used by registration and by the tools that print tables. A call itself uses only
-// DispatchKeySet.
+// DispatchKey: a key under which kernels are registered, by the name that users write: CPU, AutogradCPU,
+// CompositeImplicit. Used by registration and by tools that print tables. Calls use DispatchKeySet only.
 #pragma once
 
 #include <optional>
@@ -12,8 +11,7 @@
 
 namespace tenon {
 
-/// A place where a kernel can be registered: a functionality on one backend, a functionality that has no
-/// backends, or an alias that stands for several.
+/// A key: a functionality on one backend, a functionality without backends, or an alias for several keys.
 struct DispatchKey {
   enum class Kind : uint8_t {
     Runtime,            ///< A functionality, on `backend` where it is crossed with backends.
@@ -41,20 +39,20 @@ inline constexpr DispatchKey kAutogradAlias{DispatchKey::Kind::AutogradAlias};
 
 /// "CPU", "AutogradCUDA", "SparseCPU", "BackendSelect", "CompositeImplicit", "Autograd".
 std::string key_name(DispatchKey key);
-/// The reverse; also PyTorch's spellings (CompositeImplicitAutograd, CatchAll, PrivateUse1,
-/// AutogradPrivateUse1). A question only: throws Error{Value} for a name that is no key, and for one of a
-/// backend that nobody has registered.
+/// The key of a name; accepts PyTorch's spellings too (CompositeImplicitAutograd, CatchAll, PrivateUse1,
+/// AutogradPrivateUse1). Registers nothing: throws Error{Value} for a name that is no key, and for a key of a
+/// backend that is not registered.
 DispatchKey key_parse(std::string_view name);
-/// The same for a registration, which may come before its device: a backend that nobody registered yet gets
-/// its place reserved.
+/// As key_parse, for a registration, which may come before its device: a backend that is not registered yet
+/// is assigned its number.
 DispatchKey key_to_register(std::string_view name);
-/// Null where `key_parse` throws.
+/// As key_parse, but null where that throws.
 std::optional<DispatchKey> find_key(std::string_view name) noexcept;
-/// Whether the name is a key, or one of PyTorch's for devices that are not built in: their kernels may come
-/// before their device. Anything else is likely misspelt.
+/// Whether the name is a key, or one of PyTorch's keys for devices that are not built in, whose kernels may
+/// come before the device. Any other name is probably misspelt.
 bool is_known_key(std::string_view name) noexcept;
 bool is_alias_key(DispatchKey key) noexcept;
-/// Whether registering at `alias` offers a kernel to `key`.
+/// Whether a kernel registered for `alias` also serves `key`.
 bool is_included_in_alias(DispatchKey key, DispatchKey alias) noexcept;
 /// The dense key of a device's backend.
 DispatchKey key_for_device(std::string_view device);

@@ -11,8 +11,8 @@
 
 namespace tenon {
 
-/// Registers under one namespace and, for an implementation block, one key; takes all of it back when it
-/// dies.
+/// Registers under one namespace and, in an implementation block, for one key. Its destructor removes
+/// everything that it registered.
 ///
 ///     TENON_LIBRARY(myops, m) {
 ///       m.def("myadd(Tensor self, Tensor other) -> Tensor");
@@ -23,26 +23,28 @@ class Library {
  public:
   enum class Kind : uint8_t { Def, Impl, Fragment };
 
-  /// `ns` "_" (implementation blocks only) registers for every namespace, which only `fallback` can. `key` is
-  /// empty or the name of a dispatch key. Throws Error{Value} for a bad key or a second Def block of the same
-  /// namespace.
+  /// `ns` is a namespace, or "_" for an implementation block that registers fallbacks for all namespaces.
+  /// `key` is empty or the name of a dispatch key. Throws Error{Value} for a bad key, and for a second Def
+  /// block of one namespace.
   Library(Kind kind, std::string ns, std::string_view key, SourceLocation where);
   Library(const Library&) = delete;
   Library& operator=(const Library&) = delete;
   Library(Library&& other) noexcept;
   ~Library();
 
-  /// Declares an operator. Throws Error{Value} for a bad schema, or one declared already.
+  /// Declares an operator. Throws Error{Value} for a bad schema, and for an operator that is declared
+  /// already.
   Library& def(std::string_view schema, SourceLocation where = SourceLocation::here());
-  /// Declares it and registers a catch-all kernel. A bare name has its schema inferred from the function.
+  /// Declares an operator and registers a catch-all kernel. For a bare name, the schema is inferred from the
+  /// function.
   Library& def(std::string_view schema_or_name, CppFunction f, SourceLocation where = SourceLocation::here());
   /// Registers a kernel for this block's key, or a catch-all one in a block without a key. The operator may
   /// be declared later. Throws Error{Type} when the kernel does not fit the schema.
   Library& impl(std::string_view name, CppFunction f, SourceLocation where = SourceLocation::here());
-  /// The same for a key other than the block's.
+  /// Registers a kernel for a key other than the block's.
   Library& impl(std::string_view name, DispatchKey key, CppFunction f,
                 SourceLocation where = SourceLocation::here());
-  /// The kernel of this block's key for every operator that has none; namespace "_" only.
+  /// Registers the kernel that serves this block's key for every operator without one; namespace "_" only.
   Library& fallback(CppFunction f, SourceLocation where = SourceLocation::here());
 
   const std::string& ns() const noexcept { return ns_; }
@@ -57,12 +59,12 @@ class Library {
 
 namespace detail {
 
-/// Its address stands for the shared object that it is asked in: being hidden, each has its own.
+/// Its address identifies a shared object: the symbol is hidden, so each shared object has its own.
 [[gnu::visibility("hidden")]] inline const char kThisObject = 0;
 
-/// A registration block of some source file. Its static initialiser, which allocates and throws nothing, puts
-/// it on the list of those that wait; the next look-up commits it. Its destructor takes back what it
-/// registered, so that a library may be closed at any time.
+/// A registration block of a source file. Its static initialiser, which neither allocates nor throws, puts it
+/// on the list of waiting blocks; the next look-up commits it. Its destructor removes what it registered, so
+/// that a library may be closed at any time.
 struct LibraryBlock {
   using Init = void (*)(Library&);
   enum class State : uint8_t {
@@ -100,12 +102,12 @@ struct LibraryBlock {
 
 }  // namespace detail
 
-/// Loads a shared library and commits its registrations. A failure throws and leaves every table as it was.
-/// Throws Error{Device} when the file cannot be loaded. A library that came by dlopen is committed by the
-/// next look-up instead, and its registrations go when dlclose unmaps it; no call into it may be under way
+/// Loads a shared library and commits its registrations. If that fails it throws and leaves every table
+/// unchanged; a file that cannot be loaded is Error{Device}. A library loaded by dlopen is committed by the
+/// next look-up instead, and its registrations go when dlclose unmaps it; no call into it may be running
 /// then.
 void load_library(const std::string& path);
-/// Takes the registrations of a loaded library back; loading it again brings them back. The code of one that
+/// Removes the registrations of a loaded library; loading it again restores them. The code of a library that
 /// load_library loaded stays mapped.
 void unload_library(const std::string& path);
 

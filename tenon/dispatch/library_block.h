@@ -1,6 +1,5 @@
-// The list of registration blocks: what waits to be committed, and what came from which library.
-// Used by the dispatcher and by load.cc. Knows nothing of what blocks register; library.h has the block
-// itself.
+// The list of registration blocks: which wait to be committed, and which library each is in. Used by the
+// dispatcher and by load.cc. Knows nothing of what blocks register; library.h defines the block.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +11,7 @@
 
 namespace tenon::detail {
 
-/// A block as it was when the list was read. It may be gone by now: only its id is looked up again.
+/// A block as it was when the list was read. The block may be gone since, so it is looked up again by its id.
 struct BlockName {
   uint64_t id;
   const void* address;
@@ -21,7 +20,8 @@ struct BlockName {
   bool waiting;
 };
 
-/// Keeps the libraries of blocks mapped until it dies. Makes and dies without the dispatcher's locks held.
+/// Keeps the libraries of blocks mapped during its lifetime. Made and destroyed without the dispatcher's
+/// locks.
 class BlockPins {
  public:
   BlockPins() = default;
@@ -35,7 +35,7 @@ class BlockPins {
   std::vector<std::pair<const void*, void*>> pins_;
 };
 
-/// Whether any block waits for its turn or is having it.
+/// Whether any block waits to be committed or is being committed.
 bool blocks_wait() noexcept;
 /// The id of the newest block.
 uint64_t last_block() noexcept;
@@ -43,10 +43,12 @@ uint64_t last_block() noexcept;
 std::vector<BlockName> list_blocks();
 
 enum class CommitResult : uint8_t { NothingToDo, Committed };
-/// Runs a block that waits, or with `again` one that was taken back. Its library is pinned and the commit
-/// lock held. A failure undoes what the block registered and throws; the block does not wait any longer.
+/// Commits a waiting block or, with `again`, one whose registrations were removed. The caller has pinned its
+/// library and holds the commit lock. If the block throws, its registrations are removed, the exception is
+/// passed on, and the block no longer waits.
 CommitResult commit_block(uint64_t id, bool again);
-/// Takes a block's registrations back, or its turn if it waits. Says whether it had any.
+/// Removes a block's registrations, or removes it from the waiting blocks. Returns whether there was anything
+/// to remove.
 bool undo_block(uint64_t id) noexcept;
 
 }  // namespace tenon::detail

@@ -1,6 +1,6 @@
-// Operator: the call path. A call unites the keys of its arguments, picks a slot of the operator's table, and
-// jumps. Used by generated operator functions and by anyone who looks an operator up. How tables come to be
-// is in dispatcher.h; a call takes no lock and allocates nothing.
+// Operator: the path of a call. A call unites the keys of its arguments, picks a slot of the operator's
+// table, and jumps. It takes no lock and allocates nothing. Used by generated operator functions and by
+// callers that look an operator up. Tables are computed in tables.cc.
 #pragma once
 
 #include <atomic>
@@ -12,16 +12,15 @@
 
 namespace tenon {
 
-/// One backend's part of a published snapshot: the kernels of every functionality on that backend. A snapshot
-/// is an array of them, pointed to at cpu's: backend b is b further on, and meta, the highest, comes just
-/// before cpu. What a call on the CPU needs lies in one cache line. Never changed once published, never
-/// freed.
+/// One column of a table: the kernels of every functionality on one backend. A table is an array of columns
+/// with a pointer to cpu's: backend b is b columns further on, and meta, the highest, comes just before cpu.
+/// What a call on the CPU needs lies in one cache line. A published table is never changed and never freed.
 struct alignas(64) OperatorTable {
-  uint64_t mask = 0;     ///< The keys whose slot does not step aside.
+  uint64_t mask = 0;     ///< The keys whose slot is no fallthrough.
   int32_t backends = 0;  ///< How many columns there are, meta not counted; -1 in kNoTable.
   Kernel slots[kNumFunctionalities];
 
-  /// The place of a key set's backend; -1 for meta.
+  /// The index of the column for a key set's backend; -1 for meta.
   static int32_t column_index(DispatchKeySet keys) noexcept { return ((keys.backend() + 1) & 31) - 1; }
   const Kernel& lookup(DispatchKeySet keys) const noexcept {
     return slots[static_cast<uint32_t>(DispatchKeySet(keys.bits() & mask).functionality())];
@@ -31,17 +30,18 @@ struct alignas(64) OperatorTable {
 struct OperatorRegistrations;
 
 namespace detail {
-/// What an operator has until its first call, again whenever a registration changed, and while the trace is
-/// on: no kernels at all, which sends a call the slow way.
+/// The table of an operator before its first call, after a registration has changed, and while the trace is
+/// on. It has no kernels, so that a call computes the table or prints the trace.
 extern const OperatorTable kNoTable;
 }  // namespace detail
 
-/// An operator's place in the dispatcher: its name, schema and current table. Lives for the whole process.
+/// An operator as calls see it: its name, its registrations and its current table. Lives as long as the
+/// process.
 struct OperatorEntry {
   std::string_view name;      ///< "aten::add"; points to text that lives for the whole process
   std::string_view overload;  ///< "Tensor"
   std::atomic<const OperatorTable*> table{&detail::kNoTable};
-  /// Null until somebody asks, for a built-in operator.
+  /// Of a built-in operator, null until they are first needed.
   std::atomic<OperatorRegistrations*> registrations{nullptr};
   /// Bit i: the operator writes argument i, a tensor or a list of them.
   std::atomic<uint64_t> written{0};
@@ -59,16 +59,16 @@ extern std::atomic<bool> dispatch_trace_enabled;
 
 /// The column for keys of other backends than cpu; kNoTable where the table does not have it.
 const OperatorTable& column_of_device(const OperatorTable* table, DispatchKeySet keys) noexcept;
-/// The same, computed if need be, from pending registrations as well. Throws what a bad registration threw,
-/// and Error{Device} for keys with two accelerators.
+/// The column for `keys`, computed first if necessary; commits waiting registrations. Throws what a bad
+/// registration throws, and Error{Device} for keys of two accelerators.
 const OperatorTable& compute_column(const OperatorEntry& entry, DispatchKeySet keys);
-/// The kernel for `keys` where the table has none that is unboxed: it may only be boxed, or the table not
-/// computed. Throws as compute_column and missing_kernel do.
+/// The kernel for `keys` when the table has no unboxed one: the kernel may be boxed only, or the table not
+/// computed yet. Throws as compute_column and missing_kernel do.
 const Kernel& find_kernel(const OperatorEntry& entry, DispatchKeySet keys);
-/// Throws Error{NotImplemented} naming the operator, the key and who has a kernel.
+/// Throws an Error{NotImplemented} that names the operator, the key, and the keys that do have a kernel.
 [[noreturn]] void missing_kernel(const OperatorEntry& entry, DispatchKeySet keys);
 
-/// Prints one line of a dispatch trace and indents what is nested in it.
+/// Prints one line of the dispatch trace, and indents the lines of nested calls during its lifetime.
 class TraceScope {
  public:
   TraceScope(const OperatorEntry& entry, DispatchKeySet keys, bool redispatch,
@@ -84,7 +84,7 @@ inline const OperatorTable& column_of(const OperatorEntry& entry, DispatchKeySet
   return *table;
 }
 
-/// The keys that one argument brings.
+/// The keys that one argument adds to a call.
 template <class A>
 DispatchKeySet argument_keys(const std::remove_reference_t<A>& value) noexcept {
   return ArgTraits<A>::keys(value);
@@ -97,7 +97,7 @@ inline DispatchKeySet with_thread_keys(DispatchKeySet keys) noexcept {
 
 }  // namespace detail
 
-/// A named operator, callable on boxed values. Cheap to copy; valid for the whole process.
+/// A named operator, callable on boxed values. Cheap to copy; valid as long as the process runs.
 class OperatorHandle {
  public:
   explicit constexpr OperatorHandle(OperatorEntry& entry) noexcept : entry_(&entry) {}
@@ -105,16 +105,16 @@ class OperatorHandle {
   std::string_view name() const noexcept { return entry_->name; }
   std::string_view overload() const noexcept { return entry_->overload; }
   std::string full_name() const { return entry_->full_name(); }
-  /// Throws Error{NotImplemented} when the operator has kernels but nobody declared it.
+  /// Throws Error{NotImplemented} if the operator has kernels but is not declared.
   const schema::FunctionSchema& schema() const;
   OperatorEntry& entry() const noexcept { return *entry_; }
 
-  /// Calls on the arguments at the top of the stack, which the results replace. Mutated arguments' versions
-  /// rise.
+  /// Calls the operator on the arguments at the top of the stack, and replaces them by the results. Counts
+  /// the versions of written arguments.
   void call_boxed(Stack& stack) const;
   void redispatch_boxed(DispatchKeySet keys, Stack& stack) const;
 
-  /// The same operator with C++ types. Throws Error{Type} naming the first argument that does not fit.
+  /// The operator with C++ types. Throws an Error{Type} that names the first argument that does not fit.
   template <class Sig>
   auto typed() const;
 
@@ -133,9 +133,9 @@ class TypedOperator<R(A...)> : public OperatorHandle {
   using OperatorHandle::OperatorHandle;
   using Signature = R(A...);
   using Unboxed = R (*)(const Kernel&, DispatchKeySet, A...);
-  /// How many arguments are written tensors, which their types say.
+  /// How many arguments are written tensors, according to their types.
   static constexpr size_t kWrites = (size_t{0} + ... + std::is_same_v<A, Tensor&>);
-  /// Bit i: argument i is a list, which may be written.
+  /// Bit i: argument i is a list of tensors, which the operator may write.
   static constexpr uint64_t kLists = [] {
     uint64_t mask = 0, bit = 1;
     ((mask |= std::is_same_v<A, TensorList> ? bit : 0, bit <<= 1), ...);
@@ -152,7 +152,7 @@ class TypedOperator<R(A...)> : public OperatorHandle {
 
   R operator()(A... args) const { return call(std::forward<A>(args)...); }
 
-  /// Continues a call below the key of the kernel that calls this: pass the kernel's own `keys.below(...)`.
+  /// Continues a call below the key of the calling kernel, which passes its own `keys.below(...)`.
   R redispatch(DispatchKeySet keys, A... args) const {
     return dispatch(keys, true, std::forward<A>(args)...);
   }
@@ -162,7 +162,7 @@ class TypedOperator<R(A...)> : public OperatorHandle {
     return (DispatchKeySet() | ... | detail::argument_keys<A>(args));
   }
 
-  /// Calls, and has the versions of `Tensor&` arguments rise.
+  /// Calls the operator, and counts the versions of written arguments.
   R call_counted(A... args) const {
     const DispatchKeySet keys = detail::with_thread_keys(all_keys(args...));
     if constexpr (kWrites == 0) {
@@ -218,7 +218,8 @@ class TypedOperator<R(A...)> : public OperatorHandle {
     return reinterpret_cast<Unboxed>(kernel->unboxed)(*kernel, keys, std::forward<A>(args)...);
   }
 
-  /// A boxed kernel, or any call while the trace is on. Cold, for its size: every signature has one.
+  /// Calls a boxed kernel, or any kernel while the trace is on. Compiled for size, because every signature
+  /// has one.
   [[gnu::noinline, gnu::cold]] R dispatch_slowly(const Kernel& kernel, DispatchKeySet keys, bool redispatched,
                                                  A... args) const {
     void* const frame = __builtin_frame_address(0);

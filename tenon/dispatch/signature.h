@@ -1,5 +1,6 @@
-// Signature: what the dispatcher must know of each C++ argument and return type: its schema type, its keys,
-// its cell. Used by kernels' wrappers and typed calls. What each type is stands in value_types.h.
+// Signature: what the dispatcher knows about each C++ argument and return type: its schema type, its keys,
+// its cell. Used by the wrappers of kernels and by typed calls. value_types.h has the rows for each base
+// type.
 #pragma once
 
 #include <span>
@@ -19,7 +20,8 @@ using schema::Type;
 ///   keys(v)      the dispatch keys that it brings
 ///   push(s, v)   puts it on a stack
 ///   pull(s, i)   takes it from a stack as something convertible to T that lives as long as the stack's value
-/// Here for one value of a base type; below for written tensors, texts, lists and what may be None.
+/// This one is for a single value of a base type; below are written tensors, texts, lists and optional
+/// values.
 template <class T>
 struct ArgTraits {
   static_assert(kBorrowedBase<T>.found, "no argument of the schema language has this C++ type");
@@ -85,7 +87,7 @@ requires(kListBase<T>.found) struct ArgTraits<T> {
   static T pull(Stack& s, size_t i) { return s.at<CellList<typename Value::Owned>>(i).span(); }
 };
 
-/// How an argument borrows what it would own as a T: one value, a text or a list.
+/// How an argument borrows what a T owns: a value, a text or a list.
 template <class T>
 struct Borrowing {
   using type = T;
@@ -129,7 +131,8 @@ struct CanonicalValue : Borrowing<T> {};
 template <class T>
 struct CanonicalValue<std::optional<T>> {
   using Inner = typename Borrowing<T>::type;
-  // What has an undefined value needs no optional; what owns its text or list borrows it.
+  // A type with an undefined value needs no optional; a type that owns a text or a list is passed as a
+  // borrowed one.
   using type = std::conditional_t<kHasUndefined<T>, Inner, std::optional<std::remove_cvref_t<Inner>>>;
 };
 template <class T>
@@ -184,7 +187,7 @@ struct ReturnTraits<std::tuple<R...>> {
   }
 };
 
-/// A result without references: what goes onto a stack.
+/// The type of a result without references, as it goes onto a stack.
 template <class R>
 struct OwnedReturn {
   using type = std::remove_reference_t<R>;
@@ -199,7 +202,7 @@ struct ReturnsReference : std::is_reference<R> {};
 template <class... R>
 struct ReturnsReference<std::tuple<R...>> : std::bool_constant<(std::is_reference_v<R> || ...)> {};
 
-/// The results of an in-place or out call are its written arguments: gathers those in order.
+/// The results of an in-place or out call are its written arguments; this collects them in order.
 template <class R, class... A>
 R written_arguments(A&&... args) {
   auto written = std::tuple_cat([&]<class T>(T&& arg) {
@@ -272,7 +275,7 @@ namespace tenon {
 /// Checks that a C++ signature can serve a schema. Throws Error{Type} naming the first argument that does not
 /// fit.
 void check_signature(const schema::FunctionSchema& schema, const detail::SignatureTypes& types);
-/// The schema of a kernel that came without one: arguments are called _0, _1, ...
+/// The schema of a kernel that was registered without one; its arguments are called _0, _1, ...
 schema::FunctionSchema infer_schema(std::string_view ns, std::string_view name,
                                     const detail::SignatureTypes& types);
 

@@ -102,7 +102,7 @@ struct ListCell : HeapCell<CellList<E>, kTag> {
   }
 };
 
-/// A text lies in its cell as a list of chars.
+/// A text is stored as a list of chars.
 template <>
 struct CellType<CellList<char>> : HeapCell<CellList<char>, CellTag::Str> {};
 template <>
@@ -121,7 +121,7 @@ template <class T>
 requires(kListBase<std::vector<T>>.found) struct CellType<CellList<T>>
     : HeapCell<CellList<T>, ValueType<kListBase<std::vector<T>>.base>::list_tag> {
 };
-// What C++ passes such lists in, borrowed or owned.
+// The C++ types that pass such lists, borrowed or owned.
 template <class T>
 requires(kListBase<T>.found) struct CellType<T>
     : ListCell<T, typename ElementOf<T>::type, ValueType<kListBase<T>.base>::list_tag> {
@@ -133,7 +133,8 @@ struct CellType<std::span<const T>> : CellType<CellList<T>> {
   }
 };
 
-/// Calls f.operator()<T>() with what the cell of a tag holds or points to; nothing for None.
+/// Calls f.operator()<T>(), where T is the type that a cell with the tag holds or points to; does nothing for
+/// None.
 template <class F>
 void visit_tag(CellTag tag, F&& f) {
   for_each_base([&]<BaseType b>() {
@@ -174,8 +175,8 @@ class Stack {
   /// Copies a value of another stack.
   void push_copy(const Stack& from, size_t i);
 
-  /// The i-th value as it is stored: a T, or the CellList that holds a string or list. Throws Error{Type}
-  /// when it is of another type.
+  /// The i-th value as it is stored: a T, or the CellList of a string or list. Throws Error{Type} if it has
+  /// another type.
   template <class T>
   typename detail::CellType<T>::Stored& at(size_t i) {
     using C = detail::CellType<T>;
@@ -206,8 +207,8 @@ class Stack {
   void erase(size_t first, size_t n) noexcept;
   void clear() noexcept { drop(size()); }
 
-  /// The frame of the function that put a typed call's arguments here, for marks of its caller's line (see
-  /// core/source_mark.h); null where nobody said.
+  /// The frame of the function that put the arguments of a typed call here, from which a source mark finds
+  /// the caller's line (core/source_mark.h); null if unknown.
   void* caller() const noexcept { return caller_; }
   void set_caller(void* frame) noexcept { caller_ = frame; }
 
@@ -219,7 +220,7 @@ class Stack {
   void destroy(size_t i) noexcept;
   [[noreturn]] void wrong_tag(size_t i, CellTag wanted) const;
 
-  // In place for the calls that most operators get.
+  // Enough for most operators to need no allocation.
   static constexpr size_t kInPlace = 8;
   SmallVector<Cell, kInPlace> cells_;
   SmallVector<CellTag, kInPlace> tags_;

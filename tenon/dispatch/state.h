@@ -1,5 +1,5 @@
-// Dispatcher::State: what the dispatcher keeps: operators, kernels newest first, fallbacks, blocks to commit.
-// Used by the files of this room only. Calls never look here; see operator.h.
+// Dispatcher::State: the dispatcher's data: operators, their kernels with the newest first, fallbacks, blocks
+// to commit. Used by the files of this folder only. Calls do not read it; see operator.h.
 #pragma once
 
 #include <atomic>
@@ -32,25 +32,26 @@ struct KernelRecord {
 /// Everything that is registered for one operator name.
 struct OperatorRegistrations {
   std::string name, overload;
-  /// The operator's entries: one, or also a generated one that was adopted after the name was known.
+  /// The operator's entries: usually one; two if a generated entry was adopted when the name was already
+  /// known.
   std::vector<OperatorEntry*> entries;
-  /// The text of a built-in operator's schema, which is parsed when somebody asks.
+  /// The text of a built-in operator's schema, which is parsed when it is first needed.
   const char* builtin_schema = nullptr;
-  /// Null where there is none, or nobody asked. Replaced schemas are kept, because handles give out
-  /// references.
+  /// Null if there is none or it was not needed yet. Replaced schemas are kept, because handles return
+  /// references to them.
   std::atomic<const schema::FunctionSchema*> schema{nullptr};
   std::vector<std::unique_ptr<const schema::FunctionSchema>> schemas;
   uint64_t definition = 0;
   bool listed = true;
   SourceLocation defined_at;
   std::vector<KernelRecord> kernels;  ///< Newest first.
-  /// The table of the last computation; published again when a new one turns out the same.
+  /// The last computed table; it is published again if the next computation gives the same.
   OperatorTable* computed = nullptr;
   bool computed_is_current = false;
 
   std::string full_name() const { return overload.empty() ? name : name + "." + overload; }
   bool declared() const noexcept { return definition != 0; }
-  /// The schema; null where nobody declared it. The dispatcher's mutex is held.
+  /// The schema, or null if the operator is not declared. The dispatcher's mutex is held.
   const schema::FunctionSchema* declared_schema();
   /// Makes the next call compute the table.
   void invalidate() noexcept {
@@ -60,16 +61,16 @@ struct OperatorRegistrations {
 };
 
 struct Dispatcher::State {
-  /// Guards what follows. Held for bookkeeping only: no kernel, block or destructor of somebody else runs
-  /// under it, and nothing that asks the loader.
+  /// Guards the members below. Held for bookkeeping only: no foreign kernel, block or destructor runs while
+  /// it is held, nor does anything that takes the loader's lock.
   std::recursive_mutex mutex;
   std::unordered_map<std::string, std::unique_ptr<OperatorRegistrations>> operators;
-  /// Whose registration an id is; null for a fallback.
+  /// The operator that a registration's id belongs to; null for a fallback.
   std::unordered_map<uint64_t, OperatorRegistrations*> owners;
   std::vector<KernelRecord> fallbacks;                         ///< Newest first.
   std::unordered_map<std::string, SourceLocation> namespaces;  ///< With their Def blocks.
   uint64_t next_id = 1;
-  /// What published tables may still name: earlier tables and emptied closure slots.
+  /// What published tables may still refer to: earlier tables and emptied closure slots.
   std::vector<std::shared_ptr<const void>> kept;
 
   /// Held while blocks are committed, taken before `mutex`. Recursive: a block may load a library.
@@ -92,9 +93,9 @@ struct Dispatcher::State {
   OperatorRegistrations* find(std::string_view name, std::string_view overload);
   /// A built-in operator; null where there is none of that name.
   OperatorRegistrations* find_builtin(std::string_view name, std::string_view overload);
-  /// What is registered for an entry; null where it is nobody's.
+  /// The registrations of an entry; null if it belongs to no operator.
   OperatorRegistrations* of(const OperatorEntry& entry);
-  /// Has `operators` hold the built-in ones too.
+  /// Adds all built-in operators to `operators`.
   void declare_all();
   OperatorRegistrations& find_or_create(std::string_view name, std::string_view overload);
   void invalidate_all() noexcept {
@@ -102,7 +103,7 @@ struct Dispatcher::State {
   }
 };
 
-/// A cell of a table as it follows from the registrations.
+/// A cell of a table, computed from the registrations.
 struct ComputedCell {
   CellSource source = CellSource::Missing;
   /// Null for a missing or fallthrough cell, save the one that `underived_kernel` is for.

@@ -1,7 +1,7 @@
-// Stub: the second level of dispatch, inside an operator: one function for each backend, under one name.
-// Used by structured operators, whose checks and allocation are shared by all devices: a new device fills in
-// the stub and gets the whole operator. A device that shares no C++ types with this library fills it in with
-// a function on boxed values. Knows nothing of what the function does.
+// Stub: a second level of dispatch, inside an operator: a name with one function for each backend. Used by
+// structured operators, whose checks and allocation all devices share: a new device fills in the stub and
+// gets the whole operator. A device that shares no C++ types with this library fills it in with a function on
+// boxed values. Knows nothing of what the function does.
 #pragma once
 
 #include <string_view>
@@ -28,8 +28,8 @@ constexpr std::string_view type_text() noexcept {
 
 }  // namespace detail
 
-/// A stub's function on boxed values: finds the arguments on the stack, in order, and leaves its result, if
-/// it has one, in their place. Its work is that of `stream`.
+/// A stub's function on boxed values: finds the arguments on the stack in order, and replaces them by its
+/// result, if it has one. It queues its work on `stream`.
 using BoxedStubFunction = void (*)(void* data, Stream stream, Stack& stack);
 
 namespace detail {
@@ -40,7 +40,8 @@ struct BoxedStub {
   const BoxedStub* replaced;  ///< Kept for the process: a call may still be reading it.
 };
 
-/// How a stub's arguments and results are boxed: as an operator's, and two types that no schema has.
+/// How a stub's arguments and results are boxed: as those of operators, with two more types that no schema
+/// has.
 template <class T>
 struct StubArg : ArgTraits<T> {};
 template <>
@@ -59,8 +60,8 @@ struct StubListing;
 
 }  // namespace detail
 
-/// A stub without its types: a name and a slot for each backend. Always a global, made before any static
-/// initialiser runs, since those fill in its slots; lives for the whole process.
+/// A stub without its types: a name and a slot for each backend. Always a global variable that exists before
+/// any static initialiser runs, because those fill in its slots; lives as long as the process.
 class StubBase {
  public:
   StubBase(const StubBase&) = delete;
@@ -69,11 +70,11 @@ class StubBase {
   std::string_view name() const noexcept { return name_; }
   /// "void (const Tensor&, Tensor&)": the type of its functions.
   std::string_view signature() const noexcept { return signature_; }
-  /// Fills in the function of a backend, or replaces it; null takes it back.
+  /// Sets or replaces the function of a backend; null removes it.
   void set_boxed(Backend backend, BoxedStubFunction f, void* data);
   bool has(Backend backend) const noexcept { return get(backend) || get_boxed(backend); }
-  /// Calls the function for `device`, whose type is R(A...); its work is that of the device's current stream.
-  /// Throws Error{NotImplemented} where nobody filled it in.
+  /// Calls the function for `device`, whose type is R(A...), on the device's current stream. Throws
+  /// Error{NotImplemented} if the backend has none.
   template <class R, class... A>
   R call(Device device, A... args) const {
     if (const auto f = reinterpret_cast<R (*)(A...)>(get(device.backend))) [[likely]]
@@ -82,7 +83,7 @@ class StubBase {
     if (!boxed) missing(device);
     return call_boxed<R, A...>(*boxed, current_stream(device), std::forward<A>(args)...);
   }
-  /// Throws Error{NotImplemented} naming the stub, the device and who has the function.
+  /// Throws an Error{NotImplemented} that names the stub, the device, and the backends that have a function.
   [[noreturn]] void missing(Device device) const;
   /// The backends that have a function.
   std::vector<Backend> backends() const;
@@ -97,14 +98,14 @@ class StubBase {
 
  private:
   friend detail::StubListing;
-  /// Adds it to the list of all. False if it is there already: a second copy of its library, whose symbols
-  /// are bound to the first, lists it again.
+  /// Adds the stub to the list of all stubs. False if it is there already, because a second copy of its
+  /// library, whose symbols are bound to the first, lists it again.
   bool list() noexcept;
 
   detail::AnyFunction get(Backend backend) const noexcept {
     return __atomic_load_n(&functions_[backend], __ATOMIC_ACQUIRE);
   }
-  /// Null where there is none, also after it was taken back.
+  /// The boxed function of a backend; null if it has none or it was removed.
   const detail::BoxedStub* get_boxed(Backend backend) const noexcept {
     const detail::BoxedStub* boxed = __atomic_load_n(&boxed_[backend], __ATOMIC_ACQUIRE);
     return boxed && boxed->call ? boxed : nullptr;
@@ -142,7 +143,7 @@ class Stub<R(A...)> : public StubBase {
   void set(Backend backend, Function f) noexcept {
     StubBase::set(backend, reinterpret_cast<detail::AnyFunction>(f));
   }
-  /// Calls the function for `device`. Throws Error{NotImplemented} where nobody filled it in.
+  /// Calls the function for `device`. Throws Error{NotImplemented} if the backend has none.
   R operator()(Device device, A... args) const {
     return this->template call<R, A...>(device, std::forward<A>(args)...);
   }
@@ -166,15 +167,15 @@ struct StubRegistration {
   }
 };
 
-/// The first plug-in's backend.
+/// The backend of the first device that a plug-in registers.
 inline constexpr Backend kPrivateUse1Backend = 1;
 
 }  // namespace detail
 }  // namespace tenon
 
-/// In a header: a stub called `name` for functions of pointer type `fn`.
+/// In a header: declares a stub called `name` for functions of pointer type `fn`.
 #define DECLARE_DISPATCH(fn, name) extern ::tenon::Stub<std::remove_pointer_t<fn>> name
-/// In one source file, in the same namespace.
+/// In one source file, in the same namespace: defines the stub.
 #define DEFINE_DISPATCH(name)           \
   constinit decltype(name) name(#name); \
   static const ::tenon::detail::StubListing name##_listing(name)

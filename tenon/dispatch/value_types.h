@@ -1,6 +1,6 @@
-// ValueType: what each base type of the schema language is in C++: what owns a value, how an argument borrows
-// it, what a cell holds of it, which keys it brings. Cells, argument and return types, and what autograd
-// keeps of arguments follow from these rows.
+// ValueType: what each base type of the schema language is in C++: the type that owns a value, the type that
+// an argument borrows it as, what a cell holds, which keys it adds to a call. Cells, argument and return
+// types, and what autograd keeps of arguments are all derived from these rows.
 #pragma once
 
 #include <array>
@@ -19,8 +19,9 @@
 
 namespace tenon {
 
-/// What a cell holds. The numbers are part of the plug-in ABI. Values up to 64 bits lie in the cell, smaller
-/// ones in its low bytes with zeros above; others are owned on the heap and the cell points to them.
+/// What a cell holds. The numbers are part of the plug-in ABI. Values of up to 64 bits are stored in the cell
+/// itself, smaller ones in its low bytes with zeros above; for larger values the cell points to an object
+/// that it owns on the heap.
 enum class CellTag : uint8_t {
   None = 0,
   Int = 1,
@@ -46,22 +47,22 @@ namespace detail {
 
 using schema::BaseType;
 
-/// One row. `Own` is what a stack and a result own; an argument is a `Borrow`.
+/// One row. A stack and a result own an `Own`; an argument is a `Borrow`.
 template <class Own, class Borrow, CellTag kTag>
 struct ValueRow {
   using Owned = Own;
   using Borrowed = Borrow;
   static constexpr CellTag tag = kTag;
-  /// Whether it lies in the cell, and is not pointed to.
+  /// Whether the value is stored in the cell itself.
   static constexpr bool in_cell = sizeof(Own) <= 8;
-  /// Of lists: how an argument borrows one; None and void where there are none.
+  /// The tag of a list of such values, and how an argument borrows one; None and void if lists do not exist.
   static constexpr CellTag list_tag = CellTag::None;
   using BorrowedList = void;
-  /// The keys that an argument of this type brings whatever it is, None included.
+  /// The keys that an argument of this type adds to every call, even if it is None.
   static constexpr DispatchKeySet argument_keys{};
   /// Whether a recorded call keeps it for the formula of its gradient.
   static constexpr bool saved = true;
-  /// The keys of one value.
+  /// Whether a value adds keys of its own.
   static constexpr bool brings_keys = false;
 };
 template <class Own, class Borrow, CellTag kTag, CellTag kListTag, class BorrowList = std::span<const Own>>
@@ -95,7 +96,7 @@ template <>
 struct ValueType<BaseType::ScalarType> : ValueRow<DType, DType, CellTag::DType> {};
 template <>
 struct ValueType<BaseType::Device> : ValueRow<Device, Device, CellTag::Device> {
-  // Factories listen to it.
+  // A device argument lets factories choose their backend.
   static constexpr DispatchKeySet argument_keys{Functionality::BackendSelect};
 };
 template <>
@@ -161,7 +162,7 @@ inline constexpr FoundBase kOwnedBase = [] {
   });
   return result;
 }();
-/// The base type whose argument, not optional and no list, is a T.
+/// The base type whose plain argument, neither optional nor a list, is a T.
 template <class T>
 inline constexpr FoundBase kBorrowedBase = [] {
   FoundBase result;
@@ -170,7 +171,7 @@ inline constexpr FoundBase kBorrowedBase = [] {
   });
   return result;
 }();
-/// The base type of whose values a T is a list.
+/// The base type whose lists are a T.
 template <class T>
 inline constexpr FoundBase kListBase = [] {
   FoundBase result;

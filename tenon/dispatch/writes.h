@@ -1,5 +1,6 @@
-// Writes: the tensors that a call writes, and the versions that they had when it began. Typed calls, boxed
-// ones and those that stay in Python count by it. Knows nothing of how a call finds its arguments.
+// Writes: counts the versions of the tensors that a call writes. It keeps the versions from before the call.
+// Used by typed calls, boxed calls, and calls of Python kernels. Knows nothing of how a call finds its
+// arguments.
 #pragma once
 
 #include <algorithm>
@@ -19,27 +20,26 @@ namespace detail {
 
 inline uint64_t version_of(const Tensor& t) noexcept { return t.defined() ? t._version() : 0; }
 
-/// The version that a written tensor will have once the call that is under way has returned; `before` is what
-/// it had when the call began. A kernel that saves a tensor which it wrote must expect this version.
+/// The version that a written tensor will have once the running call has returned; `before` is its version
+/// when the call began. A kernel that saves a tensor which it wrote must expect this version.
 inline uint64_t version_after_call(const Tensor& t, uint64_t before) noexcept {
   return std::max(version_of(t), before + 1);
 }
 
-/// Whether an operator may not write to `t`: its memory may only be read, or it was made in inference mode,
-/// where writes are not counted, and that mode is over.
+/// Whether operators must not write to `t`: its memory is read-only, or it was made in inference mode, where
+/// writes are not counted, and the thread has left that mode.
 inline bool is_read_only(const Tensor& t) noexcept {
   return t.storage()->read_only() || (t.impl()->is_inference() && !thread_state.inference_mode);
 }
-/// Throws Error{Runtime}, for a written argument of which is_read_only holds.
+/// Throws Error{Runtime} for a written argument that is_read_only refuses.
 [[noreturn]] void refuse_write(const OperatorEntry& entry, const Tensor& t);
 
-/// For Writes: as many as there are, kept alive, because the call consumes its arguments.
+/// For Writes: any number of tensors, which are kept alive, because a boxed call consumes its arguments.
 inline constexpr size_t kAnyNumber = ~size_t{0};
 
-/// The written tensors of one call: N of them, which outlive it, or kAnyNumber. `bump` raises the versions
-/// that no call inside it has raised, so that one write counts once however many operators it passed through.
-/// A call that throws raises none. Which arguments are written is the operator's mask,
-/// OperatorEntry::written.
+/// The written tensors of one call: N tensors that outlive it, or kAnyNumber. `bump` raises each version that
+/// no nested call has raised, so that a write counts once however many operators it passes through. A call
+/// that throws raises none. OperatorEntry::written says which arguments are written.
 template <size_t N>
 class Writes {
   static constexpr bool kKeeps = N == kAnyNumber;
@@ -60,7 +60,7 @@ class Writes {
 
   explicit Writes(const OperatorEntry& entry) noexcept : entry_(entry) {}
 
-  /// Throws Error{Runtime} where it may not be written. An undefined tensor has nothing to count.
+  /// Adds a written argument. Throws Error{Runtime} if it must not be written. Ignores an undefined tensor.
   void add(const Tensor& t, size_t argument) {
     if (t.defined() && is_read_only(t)) [[unlikely]]
       refuse_write(entry_, t);

@@ -1,6 +1,6 @@
-// Philox4x32-10: random words as a function of (key, counter), with no state in between.
-// Used by kernels of random operators on every device; a stream's element i can be made anywhere, in any
-// order. Source: Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy as 1, 2, 3" (SC 2011).
+// Philox4x32-10: random words as a function of key and counter, without state. Used by the kernels of random
+// operators on every device; any element of a stream can be computed on its own, in any order. Source:
+// Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy as 1, 2, 3" (SC 2011).
 #pragma once
 
 #include <array>
@@ -11,7 +11,7 @@ namespace tenon::random {
 /// 128 random bits.
 using PhiloxBlock = std::array<uint32_t, 4>;
 
-/// Ten rounds on `counter` under `key`.
+/// Ten rounds of Philox applied to `counter` with `key`.
 constexpr PhiloxBlock philox4x32_10(PhiloxBlock counter, std::array<uint32_t, 2> key) noexcept {
   for (int round = 0; round < 10; ++round) {
     const uint64_t a = uint64_t{0xD2511F53u} * counter[0];
@@ -36,19 +36,20 @@ constexpr uint64_t philox_word64(const PhiloxBlock& block, int h) noexcept {
          block[static_cast<size_t>(2 * h)];
 }
 
-// How words become numbers. Part of what a seed means, so the same on every device.
+// How words become numbers. Every device does it the same way, so that a seed means the same everywhere.
 
-/// [0, 1): 24, 53 bits.
+/// Uniform in [0, 1), with 24 bits for float and 53 for double.
 constexpr float uniform_float(uint32_t word) noexcept { return static_cast<float>(word >> 8) * 0x1p-24f; }
 constexpr double uniform_double(uint64_t word) noexcept { return static_cast<double>(word >> 11) * 0x1p-53; }
-/// (0, 1], fine near 0: what goes into a logarithm.
+/// Uniform in (0, 1], with fine steps near 0: for use in a logarithm.
 constexpr float positive_float(uint32_t word) noexcept {
   return static_cast<float>(word) * 0x1p-32f + 0x1p-33f;
 }
 constexpr double positive_double(uint64_t word) noexcept {
   return static_cast<double>(word) * 0x1p-64 + 0x1p-65;
 }
-/// 0 to range - 1 (range 0 stands for 2^64), by the high half of a product; bias below range / 2^64.
+/// Uniform from 0 to range - 1, where a range of 0 means 2^64. Takes the high half of a product; the bias is
+/// below range / 2^64.
 constexpr uint64_t uniform_below(uint64_t word, uint64_t range) noexcept {
   __extension__ using Wide = unsigned __int128;
   return range == 0 ? word : static_cast<uint64_t>((static_cast<Wide>(word) * range) >> 64);

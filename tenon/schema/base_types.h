@@ -1,6 +1,7 @@
-// BaseType: what a value is, before `[]` and `?`; one row for each, from which the parser and the printers of
-// C++ and Python types read. What a base type is in C++ and in Python's calls is in dispatch/value_types.h
-// and python/src/value_types.h: a new one needs a row here and one in each of those two.
+// BaseType: the type of a value in the schema language, without `[]` and `?`. Each has one row, which the
+// parser and the printers of C++ and Python types read. dispatch/value_types.h says what a base type is in
+// C++, and python/src/call/python_value.h what it is in a call from Python: a new one needs a row in each of
+// the three.
 #pragma once
 
 #include <cstdint>
@@ -27,13 +28,13 @@ enum class BaseType : uint8_t {
 struct BaseTypeInfo {
   BaseType base;
   std::string_view name;      ///< In a schema.
-  std::string_view symbolic;  ///< PyTorch's name for one that a recorded program may leave open; or empty.
+  std::string_view symbolic;  ///< PyTorch's name for a value that may be symbolic (SymInt); else empty.
   std::string_view owned;     ///< The C++ type that owns one value.
-  std::string_view borrowed;  ///< That of one inside the std::optional or std::span of an argument.
+  std::string_view borrowed;  ///< The C++ type of a value in an argument's std::optional or std::span.
   bool by_reference;          ///< An argument is a `const T&`.
   bool has_undefined;         ///< Its undefined value stands for None, so that it needs no std::optional.
   std::string_view accepted;  ///< What a caller in Python may pass, as an annotation.
-  std::string_view returned;  ///< What comes back.
+  std::string_view returned;  ///< The annotation of a result in Python.
 };
 
 inline constexpr BaseTypeInfo kBaseTypes[] = {

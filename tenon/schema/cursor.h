@@ -27,7 +27,7 @@ class Cursor {
   std::string_view accept_identifier();
   /// Consumes an identifier or fails with "expected <what>".
   std::string_view identifier(std::string_view what);
-  /// Whether an identifier or a number would come next at this very character.
+  /// Whether a character may be part of an identifier or a number.
   static bool is_word(char c) noexcept;
 
   /// Consumes one character of the token being read, without skipping white space. 0 at the end.
@@ -40,7 +40,7 @@ class Cursor {
   /// "expected <what> at column C, got <next token>".
   [[noreturn]] void fail_expected(std::string_view what);
   [[noreturn]] void fail_expected_at(size_t position, std::string_view what) const;
-  /// The same where the token got is known to be `length` characters long.
+  /// As fail_expected, for a token at `position` of `length` characters.
   [[noreturn]] void fail_expected_at(size_t position, size_t length, std::string_view what) const;
   /// "<problem> at column C<hint>", with the text and a caret below.
   [[noreturn]] void fail_at(size_t position, std::string_view problem, std::string_view hint = {}) const;

@@ -1,5 +1,5 @@
-// Words: the names of the language's types and of the values that defaults may name.
-// Used by the schema parser and printers; one table each, so that they cannot disagree.
+// Words: the names of the schema language's types, and of the values that a default may name. Used by the
+// schema parser and the printers, which read the same tables and so cannot disagree.
 #pragma once
 
 #include <cstdint>
@@ -13,19 +13,19 @@ namespace tenon::schema {
 
 /// "Tensor", "SymInt": the spelling of a type without `[]` and `?`.
 std::string_view base_name(BaseType base, bool symbolic) noexcept;
-/// The reverse; only `base` and `symbolic` are set.
+/// The type of such a name; only `base` and `symbolic` are set.
 std::optional<Type> find_base(std::string_view word) noexcept;
-/// The type that a mistaken word may have meant; empty where nothing is near.
+/// The type name that a misspelt word may have meant; empty if none is close.
 std::string_view suggest_base(std::string_view word);
 
 /// The canonical word for a Layout, MemoryFormat, ScalarType or Device default spelt as a word ("long" ->
 /// "int64").
 std::optional<std::string> find_word(BaseType base, std::string_view word);
-/// The same for PyTorch's number of a Layout, MemoryFormat or ScalarType (4 -> "int64").
+/// The canonical word for PyTorch's number of a Layout, MemoryFormat or ScalarType (4 -> "int64").
 std::optional<std::string> find_numbered_word(BaseType base, int64_t number);
-/// The enumerator that a canonical word stands for, as the number that it has in C++.
+/// The number, in C++, of the enumerator that a canonical word names.
 int64_t word_number(BaseType base, std::string_view word) noexcept;
-/// `Mean` and `Sum`, the named values of an int argument.
+/// The value of `Mean` or `Sum`, the words that an int argument may have as its default.
 std::optional<int64_t> find_int_word(std::string_view word) noexcept;
 /// The C++ expression for a canonical word: `MemoryFormat::Preserve`, `DType::Int64`, `Device("cpu")`.
 std::string cpp_word(BaseType base, std::string_view word);

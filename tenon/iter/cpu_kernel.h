@@ -1,6 +1,6 @@
-// cpu_kernel, cpu_kernel_vec: a whole CPU operator from one scalar function over an iterator's operands.
-// Used by users' own operators. Shapes, strides, dtypes and threads are the iterator's; the function sees
-// elements.
+// cpu_kernel, cpu_kernel_vec: run a scalar function over an iterator's operands, which makes a whole CPU
+// kernel. Used by users' own operators. The iterator handles shapes, strides, dtypes and threads; the
+// function sees elements.
 //
 //   auto iter = TensorIteratorConfig().add_output(out).add_input(self).build();
 //   TENON_DISPATCH_FLOATING_TYPES(iter.dtype(), "scaled_abs", [&] {
@@ -35,8 +35,8 @@ struct LambdaTraits<R (C::*)(A...)> : LambdaTraits<R (C::*)(A...) const> {};
 /// Converts between the iterator's operands and the dtypes of a kernel, a tile at a time.
 class KernelConversions {
  public:
-  /// Throws Error{Type} when an operand has another dtype than the kernel and the iterator does not promote,
-  /// Error{Value} when their numbers differ, Error{Device} off the host.
+  /// Throws Error{Type} if an operand's dtype differs from the kernel's and the iterator does not promote,
+  /// Error{Value} if their counts differ, and Error{Device} for operands that are not on the host.
   KernelConversions(const TensorIterator& iter, const DType* dtypes, int count);
 
   static constexpr int64_t kTile = 512;
@@ -70,7 +70,7 @@ void vector_loop(F& f, V& vf, char* const* ptrs, const int64_t* strides, int64_t
                  std::index_sequence<I...> all) {
   using Vec = Vectorized<T>;
   constexpr auto kSize = static_cast<int64_t>(sizeof(T));
-  // Operands are dense, or the same element throughout.
+  // Each operand is dense, or one element repeated.
   const bool fits = strides[0] == kSize && ((strides[I + 1] == kSize || strides[I + 1] == 0) && ...);
   int64_t k = 0;
   if (fits) {
@@ -119,8 +119,8 @@ void typed_kernel(const TensorIterator& iter, std::tuple<A...>*, R*, Loop&& loop
 
 }  // namespace detail
 
-/// out[i] = f(in0[i], in1[i], ...) for the iterator's one output. The types of `f` are the dtypes of the
-/// operands, or, where the iterator promotes, what the operands are converted to and from.
+/// Computes out[i] = f(in0[i], in1[i], ...) for an iterator with one output. The parameter types of `f` are
+/// the operands' dtypes or, if the iterator promotes, the types that operands are converted to and from.
 template <class F>
 void cpu_kernel(const TensorIterator& iter, F f) {
   using Traits = detail::LambdaTraits<F>;
@@ -131,8 +131,8 @@ void cpu_kernel(const TensorIterator& iter, F f) {
   });
 }
 
-/// The same with `vf` on Vectorized<T> for dense runs; `f` serves what is left. All operands are of one type
-/// T.
+/// As cpu_kernel, but calls `vf` with Vectorized<T> on dense runs, and `f` for the remaining elements. All
+/// operands have one type T.
 template <class F, class V>
 void cpu_kernel_vec(const TensorIterator& iter, F f, V vf) {
   using Traits = detail::LambdaTraits<F>;

@@ -1,12 +1,13 @@
-// DeviceSlots: a place for each device that runs an expression, where it keeps what it has made of it.
-// Internal to tenon/iter; a device gets its place with a launch. The host's is a typed pointer beside it.
+// DeviceSlots: for one expression, a pointer for each device, where the device keeps what it compiled the
+// expression to. Internal to tenon/iter; a launch gives a device its slot. The host has a typed pointer
+// instead.
 #pragma once
 
 #include <atomic>
 
 namespace tenon::detail {
 
-/// A list that only grows, of a place for each device that has asked; most processes have none or one.
+/// A list of slots that only grows. Most processes have none or one.
 class DeviceSlots {
  public:
   DeviceSlots() = default;
@@ -19,14 +20,14 @@ class DeviceSlots {
     }
   }
 
-  /// The place of whoever `owner` stands for; null at first. Safe to call from many threads at once.
+  /// The slot of `owner`, whose value is null at first. Safe to call from many threads at once.
   std::atomic<void*>& of(const void* owner) {
     Place* first = first_.load(std::memory_order_acquire);
     for (Place* known = nullptr;;) {
       for (Place* p = first; p != known; p = p->next) {
         if (p->owner == owner) return p->made;
       }
-      // Nobody has added it since: then this one is the only one.
+      // If no other thread has added the slot meanwhile, this one is the only one.
       known = first;
       Place* fresh = new Place{owner, first};
       if (first_.compare_exchange_strong(first, fresh, std::memory_order_acq_rel)) return fresh->made;

@@ -1,6 +1,6 @@
-// What the iterator has from the backend of the host: conversions of elements, programs of expressions.
-// A table that the backend fills in as constant data, so that no room below it includes it. Used by
-// pointwise calls and by users' kernels through cpu_kernel. Knows no tensors.
+// What the host's backend provides to the iterator: conversions of elements, and kernels for expressions. It
+// is a table that the backend defines as constant data, so that tenon/iter need not include the backend. Used
+// by pointwise calls, and through cpu_kernel by users' kernels. Knows no tensors.
 #pragma once
 
 #include <cstddef>
@@ -33,12 +33,12 @@ using ConvertFn = void (*)(void* dst, BlockStrides dst_strides, const void* src,
 class HostProgram {
  public:
   virtual ~HostProgram() = default;
-  /// As HostKernel's call.
+  /// Takes the same arguments as a HostKernel's call.
   virtual void run(void* const* ptrs, size_t n, const void* numbers) const = 0;
 };
 
-/// What the host runs a typed expression with: a kernel that the build printed, or a program. The call goes
-/// to a printed kernel directly.
+/// Runs a typed expression on the host: a kernel that was printed and compiled at build time, or a program
+/// for the interpreter. A call goes directly to a printed kernel.
 struct HostKernel {
   using Function = void (*)(void* const* ptrs, size_t n, const void* numbers);
   Function compiled = nullptr;
@@ -55,14 +55,14 @@ struct HostKernel {
 };
 
 struct HostBackend {
-  /// As backends/cpu/copy/convert.h says; null where there is no conversion.
+  /// The conversion between two dtypes, as backends/cpu/copy/convert.h defines it; null if there is none.
   ConvertFn (*convert)(DType from, DType to) noexcept;
-  /// The kernel that the build printed for a written expression in one compute type, by expr::in_type; null
-  /// where it printed none.
+  /// The kernel that was printed at build time for an expression in one compute type (expr::in_type); null if
+  /// there is none.
   HostKernel::Function (*find)(const expr::Key& key);
   /// Compiles a typed expression.
   std::unique_ptr<const HostProgram> (*compile)(const expr::Expression& e);
-  /// "AVX2": the instruction set that runs.
+  /// The name of the instruction set in use, such as "AVX2".
   std::string_view (*target)();
 };
 /// Defined by the backend, backends/cpu/host.cc.

@@ -1,5 +1,5 @@
-// Overlap: whether two elements of one view, or of two views, share memory; decided exactly.
-// Used by the iterator to refuse writes whose result would depend on their order. Knows no operators.
+// Overlap: decides exactly whether two elements of one view, or of two views, share memory. Used by the
+// iterator to refuse writes whose result would depend on their order. Knows no operators.
 #pragma once
 
 #include <cstdint>
@@ -16,11 +16,11 @@ enum class Overlap : uint8_t {
   Partial,  ///< Some shared elements at other positions.
 };
 
-/// Whether two positions of a view are one element: expanded dimensions, windows that overlap.
+/// Whether two positions of a view are the same element, as in expanded dimensions and overlapping windows.
 bool overlaps_itself(IntArrayRef sizes, IntArrayRef strides);
 
-/// How two tensors share memory. Interleaved views (every other element, left and right half of a matrix) do
-/// not.
+/// How two tensors share memory. Interleaved views, such as the even and the odd elements, or the left and
+/// right halves of a matrix, share none.
 Overlap overlap(const Tensor& a, const Tensor& b);
 
 }  // namespace tenon

@@ -1,6 +1,6 @@
-// Pointwise operators: constant data (PointwiseInfo) for each, and one call path for each C++ signature.
-// Used by generated registrations, by autograd (derivatives are pointwise too) and by run-time expressions.
-// Knows nothing of the dispatcher's tables: it is what a table slot jumps to.
+// Pointwise operators: constant data (PointwiseInfo) for each, and one call path for each C++ signature. Used
+// by generated registrations, by autograd (derivatives are pointwise too) and by run-time expressions. Knows
+// nothing of the dispatcher's tables, whose slots jump here.
 #pragma once
 
 #include <atomic>
@@ -23,16 +23,16 @@ enum class ComputeRule : uint8_t {
   Same,   ///< The common dtype as it is (add, mul); bool computes as integers and becomes bool again.
   Float,  ///< Integers and bool promote to the default float dtype (exp, div).
 };
-/// What the result's dtype is.
+/// How the result's dtype follows from the dtype that was computed in.
 enum class ResultRule : uint8_t {
   Compute,  ///< The dtype that was computed in.
   Bool,     ///< bool (comparisons, isnan).
   Real,     ///< As Compute; of complex operands the dtype of their parts (abs, angle).
 };
 
-/// All that is known of one pointwise operator at build time, or of a run-time expression once it is
-/// compiled. Operands are the tensors in the order of `tensor_names`; `scalar_names` are numbers for the
-/// whole call.
+/// Everything known about a pointwise operator at build time, or about a run-time expression after it was
+/// parsed. Operands are the tensors in the order of `tensor_names`; `scalar_names` are the numbers of the
+/// call.
 struct PointwiseInfo {
   static constexpr int kMaxTensors = 8;
   static constexpr int kMaxScalars = 8;
@@ -41,23 +41,24 @@ struct PointwiseInfo {
   const char* text;  ///< The expression, in the language of tenon/expr
   std::span<const char* const> tensor_names;
   std::span<const char* const> scalar_names;
-  /// What `text` says, where the build has read it; null: it is read at the first call that needs it.
+  /// The expression in `text`, if it was parsed at build time; null if it is parsed at the first call that
+  /// needs it.
   const expr::Expression* written = nullptr;
   /// Bit i: scalar i takes part in type promotion, as a Python number does (mul.Scalar's other, not add's
   /// alpha).
   uint32_t promoting_scalars = 0;
-  /// Bit i: scalar i may not be negative where integers are computed (pow's exponent).
+  /// Bit i: scalar i must not be negative when integers are computed (pow's exponent).
   uint32_t nonnegative_scalars = 0;
   /// Bit i: tensor i is a truth value (where's condition): it must be bool, and takes no part in type
   /// promotion.
   uint32_t mask_tensors = 0;
   ComputeRule compute = ComputeRule::Same;
   ResultRule result = ResultRule::Compute;
-  /// On complex operands the expression sees the conjugate of tensor i where bit i is set, and of the result
-  /// where kConjugatedResult is: a gradient is grad * conj(slope), which is conj(conj(grad) * slope).
+  /// For complex operands. Bit i: the expression gets the conjugate of tensor i. kConjugatedResult: the
+  /// result is conjugated. A gradient is grad * conj(slope), which is conj(conj(grad) * slope).
   uint32_t conjugates = 0;
   static constexpr uint32_t kConjugatedResult = 1u << 31;
-  /// Whether its derivative on complex operands is the formal one.
+  /// Whether the derivative for complex operands is the formal derivative of the expression.
   bool holomorphic = true;
   /// dtypes that are refused, as a bit mask over their codes, with the reason for the message ("use
   /// logical_not instead").
@@ -67,20 +68,21 @@ struct PointwiseInfo {
     return is_known(t) && ((refused_dtypes >> static_cast<uint8_t>(t)) & 1u);
   }
   const char* refused_reason = "";
-  /// Whether every number is taken in the type that the call computes in, and none as float64(p).
+  /// Whether every number is converted to the type that the call computes in; false if the text has
+  /// float64(p).
   bool numbers_as_computed = true;
-  /// Whether the expression asks for the call's dtypes: stored(x), wide(x).
+  /// Whether the expression depends on the call's dtypes: stored(x), wide(x).
   bool asks_dtypes = false;
-  /// The derivative by each tensor operand: operands are `grad`, then what it uses of this operator's
-  /// operands and `result`. Null where there is none.
+  /// The derivative with respect to each tensor operand, or null if there is none. The derivative's operands
+  /// are `grad`, then those of this operator's operands and `result` that it uses.
   std::span<const struct PointwiseDerivative* const> derivatives = {};
   /// What runs instead when the operands' common dtype is bool (bitwise_not); null: the expression itself.
   const PointwiseInfo* bool_form = nullptr;
-  /// What is worked out at the first call: typed expressions, what each backend compiled, derivatives. Only
-  /// tenon/iter touches it.
+  /// What is computed at the first calls: typed expressions, what each backend compiled them to, derivatives.
+  /// Only tenon/iter uses it.
   mutable std::atomic<detail::PointwiseState*> state{nullptr};
-  /// The operator that a derivative or a run-time expression is called as, from its first call on. Only
-  /// tenon/autograd touches it.
+  /// For a derivative or a run-time expression: the operator that calls it, set at the first call. Only
+  /// tenon/autograd uses it.
   mutable std::atomic<detail::PointwiseOperator*> op{nullptr};
 };
 
@@ -91,30 +93,30 @@ struct PointwiseDerivative {
   std::span<const int8_t> tensors;
   /// Which of its scalars, in order.
   std::span<const int8_t> scalars;
-  /// What the gradient is multiplied by: by 1 it passes on as it is.
+  /// The factor of the gradient; a factor of 1 passes the gradient on unchanged.
   expr::Factor factor = expr::Factor::Other;
   static constexpr int8_t kGrad = -1;
   static constexpr int8_t kResult = -2;
 };
 
-/// Runs `info` on tensors and numbers: broadcasts, promotes, allocates on the operands' device, computes. On
-/// meta tensors only the shape comes out. Throws Error{Shape}, Error{Type}, Error{Device} naming the operator
-/// and operand.
+/// Runs `info` on tensors and numbers: broadcasts, promotes, allocates on the operands' device, computes. For
+/// meta tensors it computes the shape only. Throws Error{Shape}, Error{Type} or Error{Device}, which name the
+/// operator and the operand.
 Tensor pointwise(const PointwiseInfo& info, std::span<const Tensor* const> tensors,
                  std::span<const Scalar* const> scalars);
-/// The same into `out`, resized when it has no elements, cast when its dtype can hold the result; `in_place`
-/// says that `out` is also operand 0 and must not be resized. Refuses overlapping writes with Error{Runtime}.
+/// Runs `info` and writes the result to `out`, which is resized if it has no elements, and may have another
+/// dtype that can hold the result. `in_place` means that `out` is also operand 0 and must not be resized.
+/// Throws Error{Runtime} for overlapping writes.
 void pointwise_out(const PointwiseInfo& info, std::span<const Tensor* const> tensors,
                    std::span<const Scalar* const> scalars, Tensor& out, bool in_place);
 
-/// The derivative of `info` by tensor operand i, made from its expression when the build has not compiled
-/// one; cached for the process, so that derivatives of derivatives cost nothing after their first use. Null
-/// where it is zero.
+/// The derivative of `info` with respect to a tensor operand, or null if it is zero. It is derived from the
+/// expression if the build has not compiled one, and cached for the process.
 const PointwiseDerivative* derivative_of(const PointwiseInfo& info, int operand);
 
-/// A pointwise operator known only at run time. `text` is an expression over `tensors` and `scalars`. Cached
-/// for the process by its text. Numbers take part in promotion as Python's do. Throws Error{Value} with the
-/// column for text that does not parse.
+/// Makes a pointwise operator at run time from `text`, an expression over `tensors` and `scalars`. Cached for
+/// the process by its text. Numbers take part in promotion as Python's do. Throws an Error{Value} that names
+/// the column if the text does not parse.
 const PointwiseInfo& make_pointwise(std::string_view text, std::span<const std::string_view> tensors,
                                     std::span<const std::string_view> scalars, ComputeRule compute,
                                     ResultRule result);

@@ -1,4 +1,4 @@
-// The general path of pointwise operators: any shapes, strides, dtypes and devices. Internal to tenon/iter.
+// The general path of pointwise calls, for any shapes, strides, dtypes and devices. Internal to tenon/iter.
 #pragma once
 
 #include <cstring>
@@ -8,18 +8,18 @@
 
 namespace tenon::detail {
 
-/// A call's numbers, 8 bytes each, as kernels take them.
+/// The numbers of a call in 8 bytes each, as kernels take them.
 class ScalarBlock {
  public:
   const uint64_t* data() const noexcept { return numbers_; }
 
-  /// False where the number is of a higher category than `type`, or does not fit.
+  /// Stores a number exactly. False if its category is higher than that of `type`, or if it does not fit.
   bool put_exact(size_t i, const Scalar& s, expr::Type type) noexcept {
     if (s.is_complex()) return false;
     return put_real(i, s, type);
   }
 
-  /// The real or the imaginary part.
+  /// Stores the real or the imaginary part of a number.
   void put_part(size_t i, const Scalar& s, bool imaginary, expr::Type type) noexcept {
     put_real(i, imaginary ? Scalar(s.to_complex().imag()) : s, type);
   }
@@ -50,7 +50,7 @@ class ScalarBlock {
   uint64_t numbers_[2 * PointwiseInfo::kMaxScalars];
 };
 
-/// `out` null: the result is allocated. Otherwise it is written to `*out`, which is operand 0 where
+/// If `out` is null, the result is allocated. Otherwise it is written to `*out`, which is operand 0 if
 /// `in_place`.
 Tensor general_pointwise(const PointwiseInfo& info, std::span<const Tensor* const> tensors,
                          std::span<const Scalar* const> scalars, const Tensor* out, bool in_place);

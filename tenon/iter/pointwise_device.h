@@ -1,6 +1,6 @@
-// PointwiseLaunch: a checked and allocated pointwise call as plain data, for devices that run the expression
-// in a way of their own. Used by devices; the plug-in ABI passes it as it is. Holds no C++ types but enums
-// and an atomic pointer, which lies in memory as a plain one does.
+// PointwiseLaunch: a pointwise call as plain data, checked and with its output allocated, for devices that
+// run the expression in their own way. Used by devices; the plug-in ABI passes it unchanged. Holds no C++
+// types but enums and an atomic pointer, whose layout is that of a plain pointer.
 #pragma once
 
 #include <atomic>
@@ -23,8 +23,8 @@ struct PointwiseOperand {
   bool on_host;            ///< A 0-dim host tensor beside tensors of the device: `address` is a host pointer.
 };
 
-/// `operands[0]` = expression(`operands[1]`, ...). Everything it points to lives until the call returns, and
-/// memory until the stream has passed it.
+/// `operands[0]` = expression(`operands[1]`, ...). Everything that it points to lives until the call returns;
+/// the operands' memory lives until the stream has run the work.
 struct PointwiseLaunch {
   const char* name;                 ///< "add"
   const char* expression;           ///< In the language of tenon/expr, over the names below.

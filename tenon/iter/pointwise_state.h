@@ -1,5 +1,6 @@
-// PointwiseState: what one pointwise operator has worked out so far. Internal to tenon/iter.
-// Made at an operator's first call and never freed; every member is read without a lock.
+// PointwiseState: caches what one pointwise operator has computed: typed expressions, kernels, derivatives.
+// Internal to tenon/iter. Made at the operator's first call and never freed; every member is read without a
+// lock.
 #pragma once
 
 #include <atomic>
@@ -14,8 +15,9 @@ class TensorIterator;
 
 namespace tenon::detail {
 
-/// What a call brings that decides which expression runs, packed: the compute type, the dtypes of operands
-/// and of what is computed, which numbers are complex. Two calls with equal bindings run the same instance.
+/// The properties of a call that decide which typed expression runs, packed: the compute type, the dtypes of
+/// the operands and of the computed result, which numbers are complex. Calls with equal bindings run the same
+/// instance.
 struct Binding {
   expr::Type type;
   DType inputs[PointwiseInfo::kMaxTensors];
@@ -30,8 +32,8 @@ struct Binding {
 };
 static_assert(kNumDTypes <= 64 && PointwiseInfo::kMaxTensors <= 8 && PointwiseInfo::kMaxScalars <= 8);
 
-/// An operator's typed expression for calls of one binding, and what the host runs it with. Slots are dense
-/// in the compute type. Kept in a list that only grows.
+/// The typed expression for calls of one binding, and the host's kernel for it. Its slots are dense and have
+/// the compute type. Kept in a list that only grows.
 struct Instance {
   uint64_t binding;
   expr::ExpressionPtr expression;
@@ -39,7 +41,7 @@ struct Instance {
   const Instance* next = nullptr;
 };
 
-/// Most numbers of an instance: each with two parts, or in two types.
+/// The most numbers of an instance: each may have two parts, or be needed in two types.
 inline constexpr size_t kMaxNumbers = 2 * PointwiseInfo::kMaxScalars;
 
 struct PointwiseState {
@@ -49,7 +51,7 @@ struct PointwiseState {
   /// Bit t: the expression is known to run in compute type t.
   std::atomic<uint32_t> runs_in{0};
   std::atomic<const Instance*> instances{nullptr};
-  /// Points to `kNoDerivative` where the derivative is zero, null where nobody asked yet.
+  /// Points to `kNoDerivative` if the derivative is zero; null if it was not needed yet.
   std::atomic<const PointwiseDerivative*> derivatives[PointwiseInfo::kMaxTensors] = {};
 };
 
@@ -64,8 +66,8 @@ inline PointwiseState& state_of(const PointwiseInfo& info) {
   return *state;
 }
 
-/// Has the host find or compile what runs the expression, at the first call. Throws Error{Type} when it
-/// cannot run in `type`.
+/// Finds or compiles the host's kernel at the first call in `type`. Throws Error{Type} if the expression
+/// cannot be computed in that type.
 const HostKernel& make_kernel(const PointwiseInfo& info, expr::Type type);
 
 inline const HostKernel& kernel_of(const PointwiseInfo& info, expr::Type type) {
@@ -76,13 +78,12 @@ inline const HostKernel& kernel_of(const PointwiseInfo& info, expr::Type type) {
   return *kernel;
 }
 
-/// Throws Error{Type} when the expression cannot run in `type`: what a backend without the host's kernels
-/// refuses as well.
+/// Throws Error{Type} if the expression cannot be computed in `type`; for backends that do not use the host's
+/// kernels.
 void check_runs_in(const PointwiseInfo& info, expr::Type type);
 
-/// The instance for calls of one binding: over real and imaginary parts where operands are complex, rounding
-/// where the text says stored(x). Made at the first such call. Throws Error{NotImplemented} for what complex
-/// numbers do not have.
+/// The instance for calls of one binding, made at the first such call. For complex operands it computes with
+/// real and imaginary parts. Throws Error{NotImplemented} for operations that complex numbers do not have.
 const Instance& instance_of(const PointwiseInfo& info, const Binding& binding);
 
 /// The expression's symbols and root in `g`.
@@ -93,14 +94,14 @@ struct ParsedPointwise {
 };
 ParsedPointwise parse_pointwise(expr::Builder& g, const PointwiseInfo& info);
 
-/// Sets what follows from the expression: numbers_as_computed, asks_dtypes.
+/// Sets the members that follow from the expression: numbers_as_computed, asks_dtypes.
 void set_what_it_asks(PointwiseInfo& info, const expr::Expression& written);
 
 /// Tells kernel_report.h what ran: "simd:AVX2", "interpreter:AVX2".
 void report_host_kernel(const PointwiseInfo& info, const HostKernel& kernel);
 
-/// The loop over an iterator's operands in tiles; pointwise_tiles.cc. `result` is the dtype of the operator's
-/// result, which an `out` of another one is converted from.
+/// The loop over an iterator's operands in tiles; see pointwise_tiles.cc. `result` is the dtype of the
+/// operator's result, from which an `out` of another dtype is converted.
 void run_tiles(const TensorIterator& iter, const HostKernel& kernel, expr::Type type, DType result,
                const void* scalars);
 

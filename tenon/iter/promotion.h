@@ -1,5 +1,5 @@
-// Promotion: the dtype that several tensors and numbers have in common, by PyTorch's three ranks of operands.
-// Used by the iterator and by operators that promote without iterating. Knows nothing of what is computed.
+// Promotion: the common dtype of tensors and numbers, by PyTorch's three ranks of operands. Used by the
+// iterator and by operators that promote without iterating. Knows nothing of what is computed.
 #pragma once
 
 #include <optional>
@@ -18,7 +18,7 @@ class Promotion {
     else
       merge(t.dim() > 0 ? dim_ : zero_dim_, t.dtype());
   }
-  /// A number passed beside the tensors, as Python's are.
+  /// Adds a number that is passed beside the tensors, as Python's numbers are.
   void add(const Scalar& s) { merge(wrapped_, s.dtype()); }
 
   /// Throws Error{Type} when two operands do not promote. Needs at least one operand.
@@ -33,14 +33,14 @@ class Promotion {
     else if (*into != t)
       into = promote_types(*into, t);
   }
-  // A wrapped float stands for a Python float, whatever the width it happens to be kept in.
+  // A wrapped float stands for a Python float, whatever the width that it is stored in.
   static DType wrapped_dtype(DType t) noexcept;
   static Maybe combine(Maybe higher, Maybe lower);
 
   Maybe dim_, zero_dim_, wrapped_;
 };
 
-/// The common dtype of some tensors, as torch.result_type.
+/// The common dtype of tensors, as torch.result_type computes it.
 DType result_type(std::span<const Tensor* const> tensors);
 
 }  // namespace tenon

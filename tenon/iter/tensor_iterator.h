@@ -1,6 +1,6 @@
-// TensorIterator: one loop over several tensors of different shapes, strides and dtypes, and its
-// configuration. Used by pointwise operators, copies and users' kernels (cpu_kernel.h). Knows nothing of what
-// the loop computes.
+// TensorIterator: a loop over several tensors of different shapes, strides and dtypes, and its configuration.
+// Used by pointwise operators, copies and users' kernels (cpu_kernel.h). Knows nothing of what the loop
+// computes.
 //
 //   auto iter = TensorIteratorConfig().add_output(out).add_input(a).add_input(b).build();
 //   iter.for_each([](char* const* ptrs, const int64_t* strides, int64_t n) { ... });
@@ -17,11 +17,11 @@ namespace tenon {
 
 class TensorIterator;
 
-/// Operands of one iterator at most.
+/// The most operands that an iterator may have.
 inline constexpr int kMaxOperands = 16;
 
-/// What to iterate over. Outputs come first; an undefined one is allocated. PyTorch's names; the defaults are
-/// PyTorch's, too: operands must have one dtype unless promotion is asked for.
+/// Describes the loop. Outputs come first; an undefined output is allocated. Names and defaults are
+/// PyTorch's: operands must have one dtype unless promotion is asked for.
 class TensorIteratorConfig {
  public:
   TensorIteratorConfig() = default;
@@ -40,24 +40,24 @@ class TensorIteratorConfig {
     op_ = name;
     return *this;
   }
-  /// What error messages call the operands; "output 0", "input 0" without.
+  /// The names of operands in error messages; without, they are "output 0", "input 0".
   TensorIteratorConfig& set_names(const char* output, std::span<const char* const> inputs) {
     output_name_ = output;
     input_names_ = inputs;
     return *this;
   }
-  /// Whether the common dtype of the inputs is computed, and operands of others are converted by cpu_kernel.
+  /// Whether to compute in the common dtype of the inputs; cpu_kernel then converts operands of other dtypes.
   TensorIteratorConfig& promote_inputs_to_common_dtype(bool on) {
     promote_ = on;
     if (on) check_same_dtype_ = false;
     return *this;
   }
-  /// Integers and bool become the default float dtype.
+  /// Whether integers and bool promote to the default float dtype.
   TensorIteratorConfig& promote_integer_inputs_to_float(bool on) {
     promote_to_float_ = on;
     return *this;
   }
-  /// An output that cannot hold the common dtype's category is an error.
+  /// Whether to refuse an output whose dtype cannot hold the category of the common dtype.
   TensorIteratorConfig& enforce_safe_casting_to_output(bool on) {
     safe_cast_ = on;
     return *this;
@@ -70,33 +70,35 @@ class TensorIteratorConfig {
     check_device_ = on;
     return *this;
   }
-  /// A 0-dim host tensor goes with tensors of any device.
+  /// Whether a 0-dim host tensor may be used with tensors of another device.
   TensorIteratorConfig& allow_cpu_scalars(bool on) {
     cpu_scalars_ = on;
     return *this;
   }
-  /// Refuse outputs that overlap themselves, each other or (other than element for element) an input.
+  /// Whether to refuse outputs that overlap themselves, each other, or an input (other than as the same
+  /// view).
   TensorIteratorConfig& set_check_mem_overlap(bool on) {
     check_overlap_ = on;
     return *this;
   }
-  /// Outputs without elements take the broadcast shape; others must have it.
+  /// Whether outputs without elements are resized to the broadcast shape; other outputs must have it.
   TensorIteratorConfig& resize_outputs(bool on) {
     resize_ = on;
     return *this;
   }
-  /// The dtype of outputs that are allocated; the common dtype otherwise.
+  /// Sets the dtype of allocated outputs, which otherwise have the common dtype.
   TensorIteratorConfig& declare_static_dtype(DType t) {
     output_dtype_ = t;
     return *this;
   }
-  /// Devices of outputs without inputs.
+  /// Sets the device of allocated outputs when there are no inputs.
   TensorIteratorConfig& declare_static_device(Device d) {
     output_device_ = d;
     return *this;
   }
 
-  /// Throws Error{Shape}, Error{Type}, Error{Device} or Error{Runtime} (overlap), having written nothing.
+  /// Checks the operands and makes the iterator. Throws Error{Shape}, Error{Type}, Error{Device} or
+  /// Error{Runtime} (overlap), and then has written nothing.
   TensorIterator build();
 
  private:
@@ -125,11 +127,12 @@ class TensorIteratorConfig {
   std::optional<Device> output_device_;
 };
 
-/// Elements below which a loop stays on its caller's thread.
+/// A loop with fewer elements runs on the calling thread alone.
 inline constexpr int64_t kGrainSize = 32768;
 
-/// The loop itself: operands with their strides in bytes over dimensions that are reordered (innermost first,
-/// by stride), reversed where every operand runs backwards, and merged where one stride serves both.
+/// The loop: operands with strides in bytes over the loop's dimensions, which are the tensors' dimensions
+/// ordered by stride (innermost first), reversed where all operands run backwards, and merged where two can
+/// be walked with one stride.
 class TensorIterator {
  public:
   TensorIterator(const TensorIterator&) = delete;
@@ -143,7 +146,7 @@ class TensorIterator {
   const Tensor& output(int i = 0) const noexcept { return tensor(i); }
   const Tensor& input(int i = 0) const noexcept { return tensor(outputs_ + i); }
   DType dtype(int i = 0) const noexcept { return operands_[i].dtype; }
-  /// The inputs' common dtype; only where promotion was asked for, or all have the same.
+  /// The common dtype of the inputs; set only if promotion was asked for or all inputs have the same dtype.
   DType common_dtype() const noexcept { return common_dtype_; }
   bool promotes() const noexcept { return promotes_; }
   Device device() const noexcept { return device_; }
@@ -151,7 +154,7 @@ class TensorIterator {
 
   /// The broadcast shape as the caller sees it.
   IntArrayRef result_shape() const noexcept { return result_shape_; }
-  /// Sizes of the loop, innermost first: one entry when everything merged, none never.
+  /// The sizes of the loop, innermost first; at least one entry.
   IntArrayRef shape() const noexcept { return shape_; }
   int ndim() const noexcept { return static_cast<int>(shape_.size()); }
   /// Strides of operand i in bytes, over `shape()`.
@@ -161,7 +164,7 @@ class TensorIterator {
     return strides_.data() + static_cast<size_t>(d * count_);
   }
   int64_t numel() const noexcept { return numel_; }
-  /// Whether it is one loop in which every operand is dense.
+  /// Whether the loop has one dimension, in which every operand is dense.
   bool is_contiguous() const noexcept;
   /// The operand's element at which the loop starts (not always [0, ..., 0]: dimensions may be reversed).
   char* data_ptr(int i) const noexcept { return operands_[i].data; }
@@ -181,8 +184,8 @@ class TensorIterator {
         },
         grain);
   }
-  /// The same over blocks of n1 rows of n0: strides[i] is operand i's within a row, strides[ntensors() + i]
-  /// from row to row.
+  /// As for_each, over blocks of n1 rows of n0 elements: strides[i] is operand i's stride within a row,
+  /// strides[ntensors() + i] its stride from row to row.
   template <class F>
   void for_each_2d(F&& f, int64_t grain = kGrainSize) const {
     const auto call = [](void* context, char* const* ptrs, const int64_t* strides, int64_t n0, int64_t n1) {
@@ -191,8 +194,8 @@ class TensorIterator {
     run(call, const_cast<void*>(static_cast<const void*>(&f)), grain);
   }
 
-  /// Says what the loop became and why: the order of dimensions, which were reversed, which pairs merged, and
-  /// which operand kept a pair from merging.
+  /// Describes the loop: the order of dimensions, which were reversed, which pairs merged, and which operand
+  /// kept a pair from merging.
   std::string explain() const;
 
  private:

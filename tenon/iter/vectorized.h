@@ -1,6 +1,6 @@
-// Vectorized<T>: 32 bytes of T with arithmetic, for the vector lambda of cpu_kernel_vec.
-// Used by users' own kernels, at the instruction set that their file is compiled for. The library's kernels
-// do not use it: theirs are printed for every instruction set.
+// Vectorized<T>: 32 bytes of T with arithmetic, for the vector lambda of cpu_kernel_vec. Used by users' own
+// kernels, with the instruction set that their file is compiled for. The library's kernels do not use it;
+// they are compiled for every instruction set.
 #pragma once
 
 #include <cmath>
@@ -23,7 +23,7 @@ class Vectorized {
   Vectorized() noexcept : low_{}, high_{} {}
   Vectorized(T value) noexcept : low_(Half16{} + value), high_(Half16{} + value) {}
 
-  /// From `size()` elements at any address.
+  /// Loads `size()` elements from any address.
   static Vectorized loadu(const void* p) noexcept {
     Vectorized v;
     std::memcpy(&v, p, sizeof v);

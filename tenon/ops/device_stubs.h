@@ -1,7 +1,7 @@
-// The stubs behind explicit operators: what a device fills in to get copying, filling, random numbers and
-// indexing. Used by tenon/ops; filled in by backends/cpu/ops and by other devices. Those of structured
-// operators are generated. A function's work is that of the current stream of its device (core/stream.h); one
-// that writes to host memory, or returns a value, returns when that is done.
+// The stubs that hand-written operators call: a device fills them in to get copying, filling, random numbers
+// and indexing. Used by tenon/ops; filled in by backends/cpu/ops and by other devices. The stubs of
+// structured operators are generated. A function queues its work on the current stream of its device
+// (core/stream.h); one that writes to host memory or returns a value returns only when that is done.
 #pragma once
 
 #include <span>
@@ -12,10 +12,10 @@
 
 namespace tenon::ops {
 
-/// dst[...] = src[...], of equal sizes on one device, any strides and dtypes; they share no memory. With
-/// `non_blocking`, a copy from or to the host may go on after the return.
+/// dst[...] = src[...] for tensors of equal sizes with any strides and dtypes that share no memory. With
+/// `non_blocking`, a copy from or to the host may still be running after the function returns.
 extern Stub<void(const Tensor& dst, const Tensor& src, bool non_blocking)> copy_stub;
-/// Every element of dst becomes `value`, which its dtype can hold. Elements may share places.
+/// Sets every element of dst to `value`, which its dtype can hold. Elements may share memory.
 extern Stub<void(const Tensor& dst, const Scalar& value)> fill_stub;
 /// Contiguous dst[i] = start + i * step, rounded once from float64, or exact for integers (wrapping).
 extern Stub<void(const Tensor& dst, const Scalar& start, const Scalar& step)> arange_stub;
@@ -28,7 +28,8 @@ extern Stub<Tensor(const Tensor& self)> nonzero_stub;
 
 /// out[..., i, ...] = self[..., index[i], ...] along `dim`; index is contiguous int64 and has been checked.
 extern Stub<void(const Tensor& self, int64_t dim, const Tensor& index, Tensor& out)> index_select_stub;
-/// self[..., index[i], ...] += alpha * source[..., i, ...], i ascending; likewise.
+/// self[..., index[i], ...] += alpha * source[..., i, ...], in ascending order of i; index is as for
+/// index_select_stub.
 extern Stub<void(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source,
                  const Scalar& alpha)>
     index_add_stub;
@@ -41,13 +42,13 @@ extern Stub<void(const Tensor& self, const Tensor& linear, const Tensor& values,
 /// written.
 extern Stub<std::tuple<int64_t, int64_t>(const Tensor& self)> int_range_stub;
 
-/// Contiguous elements [0, n) of the distribution, from the given place in the stream; see
+/// Fills contiguous dst with numbers of a distribution, from the given position in the stream on; see
 /// tenon/random/philox.h.
 extern Stub<void(const Tensor& dst, double from, double to, PhiloxState state)> uniform_stub;
 extern Stub<void(const Tensor& dst, double mean, double std, PhiloxState state)> normal_stub;
 extern Stub<void(const Tensor& dst, int64_t low, uint64_t range, PhiloxState state)> randint_stub;
-/// Contiguous float64 probabilities, one or as many as dst has. Throws Error{Value} for one outside [0, 1],
-/// before it writes.
+/// `p` has contiguous float64 probabilities: one, or as many as dst has elements. Throws Error{Value} for a
+/// probability outside [0, 1] before it writes anything.
 extern Stub<void(const Tensor& dst, const Tensor& p, PhiloxState state)> bernoulli_stub;
 extern Stub<void(const Tensor& dst, PhiloxState state)> randperm_stub;
 

@@ -1,4 +1,4 @@
-// Text of tensors: to_string as people read it (PyTorch's repr), describe with the whole picture of memory.
+// Tensors as text: to_string prints what PyTorch's repr prints; describe says how the tensor lies in memory.
 // Used by Python's repr, by C++ callers and by tests. Reads elements, changes nothing.
 #pragma once
 
@@ -17,14 +17,14 @@ struct PrintOptions {
   int line_width = 80;
 };
 
-/// "tensor([[1., 2.],\n        [3., 4.]])", with dtype, device, requires_grad and grad_fn where they are not
-/// the default.
+/// "tensor([[1., 2.],\n        [3., 4.]])", followed by those of dtype, device, requires_grad and grad_fn
+/// that are not the default.
 std::string to_string(const Tensor& t, const PrintOptions& options = {});
 
-/// The same text.
+/// Prints to_string(t).
 std::ostream& operator<<(std::ostream& out, const Tensor& t);
 
-/// "grad_fn=<MulBackward0>", "requires_grad=True" or nothing; defined in tenon/autograd.
+/// "grad_fn=<MulBackward0>", "requires_grad=True", or empty; defined in tenon/autograd.
 std::string history_note(const Tensor& t);
 
 /// Sizes, strides, offset, dtype, device, key set, storage address, allocator, bytes and use count, a line

@@ -1,13 +1,13 @@
-// The C++ operators of Tensor: + - * / and comparisons, element by element, with tensors and numbers.
-// Used by C++ callers. Each is one call of the method of the same meaning.
+// The C++ operators of Tensor: + - * / and comparisons, element by element, with tensors and numbers. Used by
+// C++ callers. Each calls the method of the same meaning.
 #pragma once
 
 #include "tenon/core/tensor.h"
 
 namespace tenon {
 
-// Methods, which core/tensor.h declares, so that whoever writes a + b depends on no family of operators; this
-// one is none.
+// The operators below call methods, which core/tensor.h declares, so that code which writes a + b includes no
+// family of operators. rsub is no method.
 Tensor rsub(const Tensor& self, const Scalar& other, const Scalar& alpha);
 
 inline Tensor operator+(const Tensor& a, const Tensor& b) { return a.add(b); }

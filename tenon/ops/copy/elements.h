@@ -1,36 +1,38 @@
-// Elements: filling, copying and reading tensors without a dispatcher call, on whatever device they are.
-// Used by explicit operators, which run below Autograd and must not enter it again. Knows the device stubs.
+// Elements: filling, copying and reading tensors on any device without a call of the dispatcher. Used by
+// operators with hand-written bodies, which run below Autograd and must not enter it again. Knows the device
+// stubs.
 #pragma once
 
 #include "tenon/core/tensor.h"
 
 namespace tenon::ops {
 
-/// Writes `src`, broadcast and converted, to `dst`; between devices too. Overlap of the two is taken care of.
-/// Throws Error{Shape} when `src` does not broadcast to `dst`, Error{Runtime} when elements of `dst` share a
-/// place. `non_blocking`: a device may return before the bytes have arrived.
+/// Copies `src`, broadcast and converted, to `dst`, also between devices. The two may overlap. Throws
+/// Error{Shape} if `src` does not broadcast to `dst`, and Error{Runtime} if elements of `dst` share memory.
+/// With `non_blocking`, a device may return before the bytes have arrived.
 void copy_elements(const Tensor& dst, const Tensor& src, const char* op, bool non_blocking = false);
 
-/// What copy_elements throws for shapes and strides.
+/// Throws what copy_elements throws for shapes and strides, and copies nothing.
 void check_copy(HeaderRef dst, HeaderRef src, const char* op);
 
-/// Throws Error{Value} unless an integer dtype can hold the value, a float truncated. An unsigned one also
-/// takes the negative of what it can hold, which wraps (-1 is 255), as in PyTorch.
+/// For an integer dtype, throws Error{Value} unless it can hold the value, truncated if it is a float. An
+/// unsigned dtype also takes the negative of a value that it can hold, which wraps (-1 is 255), as in
+/// PyTorch.
 void check_fits(const Scalar& value, DType dtype, const char* op);
 
 /// Throws Error{NotImplemented} unless has_arithmetic.
 void check_arithmetic(DType dtype, const char* op);
-/// The same for complex dtypes as well.
+/// Throws Error{NotImplemented} for dtypes without arithmetic and for complex dtypes.
 void check_real(DType dtype, const char* op);
 
-/// Sets every element; elements may share a place, which gets the one value. Throws Error{Value} when an
-/// integer dtype cannot hold the value (see check_fits).
+/// Sets every element; elements may share memory. Throws Error{Value} if an integer dtype cannot hold the
+/// value (see check_fits).
 void fill_elements(const Tensor& dst, const Scalar& value, const char* op);
 
 /// Sets every element to the bits of zero.
 void zero_elements(const Tensor& dst);
 
-/// The one element of `self`. Throws Error{Runtime} for any other number of elements, or a meta tensor.
+/// The only element of `self`. Throws Error{Runtime} for any other number of elements, and for a meta tensor.
 Scalar read_scalar(const Tensor& self);
 
 /// A copy with the same dtype, contiguous.
@@ -42,12 +44,13 @@ Tensor as_dtype(const Tensor& self, DType dtype);
 
 /// The real (0) or imaginary (1) parts of a complex tensor, as a view outside autograd.
 Tensor part_of(const Tensor& self, int64_t part);
-/// A stride of complex elements in elements of their parts. A dimension without elements may have any stride.
+/// A stride in complex elements, converted to a stride in their parts. It may wrap: a dimension without
+/// elements may have any stride.
 constexpr int64_t twice(int64_t stride) noexcept {
   return static_cast<int64_t>(2 * static_cast<uint64_t>(stride));
 }
 
-/// A new tensor as the operator empty_like makes it.
+/// A new tensor, as the operator empty_like makes it.
 Tensor empty_like(const Tensor& self, std::optional<DType> dtype, std::optional<Layout> layout,
                   std::optional<Device> device, std::optional<bool> pin_memory,
                   std::optional<MemoryFormat> memory_format);
@@ -57,7 +60,7 @@ Tensor make_zeros(IntArrayRef sizes, DType dtype, Device device);
 /// Zeros of the given sizes, of the dtype and on the device of `like`.
 Tensor zeros_on(IntArrayRef sizes, const Tensor& like);
 
-/// Throws Error{Runtime} when two elements of `t`, which `op` is to write, lie in the same place.
+/// Throws Error{Runtime} if two elements of `t`, which `op` is about to write, share memory.
 void check_no_internal_overlap(HeaderRef t, const char* op);
 
 }  // namespace tenon::ops

@@ -1,5 +1,5 @@
-// tensor(data) and from_blob: tensors out of C++ values and out of memory that somebody else owns.
-// Used by C++ callers, tests and the Python binding. Knows nothing of how operators work.
+// tensor(data) and from_blob: tensors made from C++ values, and over memory that somebody else owns. Used by
+// C++ callers, tests and the Python binding. Knows nothing of how operators work.
 #pragma once
 
 #include <concepts>
@@ -12,7 +12,7 @@
 
 namespace tenon {
 
-/// Nested numbers: `{{1., 2.}, {3., 4.}}`. An argument type only.
+/// Nested numbers: `{{1., 2.}, {3., 4.}}`. Use it as an argument type only.
 class TensorData {
  public:
   template <class T>
@@ -27,8 +27,8 @@ class TensorData {
   std::vector<TensorData> children_;
 };
 
-/// A tensor of the given numbers: bool, integers as int64, floats in the default float dtype, unless options
-/// say otherwise. Throws Error{Value} for rows of different lengths.
+/// A tensor of the given numbers. Unless options say otherwise, bools make a bool tensor, integers int64, and
+/// floats the default dtype. Throws Error{Value} for rows of different lengths.
 Tensor tensor(const TensorData& data, TensorOptions options = {});
 
 namespace detail {
@@ -46,7 +46,7 @@ DType literal_dtype() {
 }
 }  // namespace detail
 
-/// A vector of the given numbers, by the same rules.
+/// A one-dimensional tensor of the given numbers, by the same rules.
 template <class T>
 requires(std::is_arithmetic_v<T> && !std::is_same_v<T, bool>) Tensor
     tensor(std::span<const T> values, TensorOptions options = {}) {
@@ -59,18 +59,18 @@ requires(std::is_arithmetic_v<T> && !std::is_same_v<T, bool>) Tensor
   return tensor(std::span<const T>(values), options);
 }
 
-/// Lets go of memory when the last tensor over it dies.
+/// Called when the last tensor over the memory is destroyed.
 using BlobDeleter = void (*)(void* context) noexcept;
 
-/// A tensor over memory of the caller, which must outlive it; nothing is copied. `data` is where element [0,
-/// ..., 0] is; strides are in elements and may be negative. `deleter(context)` runs when the last tensor lets
-/// go.
+/// A tensor over memory of the caller, which must outlive it; nothing is copied. `data` is the address of
+/// element [0, ..., 0]; strides are in elements and may be negative. `deleter(context)` runs when the last
+/// tensor over the memory is destroyed.
 Tensor from_blob(void* data, IntArrayRef sizes, IntArrayRef strides, BlobDeleter deleter, void* context,
                  TensorOptions options = {});
 Tensor from_blob(void* data, IntArrayRef sizes, TensorOptions options = {});
 Tensor from_blob(void* data, IntArrayRef sizes, IntArrayRef strides, TensorOptions options = {});
 
-/// The same with any callable that takes `data` as its deleter.
+/// As from_blob, with any callable that takes `data` as the deleter.
 template <class D>
 requires(std::invocable<D, void*> && !std::is_convertible_v<D, IntArrayRef>) Tensor
     from_blob(void* data, IntArrayRef sizes, IntArrayRef strides, D deleter, TensorOptions options = {}) {

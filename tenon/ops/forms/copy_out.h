@@ -1,5 +1,5 @@
-// Out forms of operators with a body of their own: the functional body makes the result, and it is copied.
-// Used by generated registrations. Knows nothing of any particular operator.
+// The out forms of operators with a hand-written body: the body makes the result, which is then copied to
+// `out`. Used by generated registrations. Knows nothing of any particular operator.
 #pragma once
 
 #include "tenon/ops/forms/registration.h"
@@ -7,8 +7,9 @@
 
 namespace tenon::detail {
 
-/// Copies `result` to `out`, resized where it is empty. Throws before anything is written unless `out` is on
-/// the result's device, has its shape or no elements, and a dtype that it can be cast to.
+/// Copies `result` to `out`, which is resized if it has no elements. Throws before it writes anything unless
+/// `out` is on the result's device, has the result's shape or no elements, and has a dtype that the result
+/// can be cast to.
 void copy_out(const char* op, const Tensor& result, Tensor& out);
 
 /// Throws where a factory's result of the sizes and dtype of `expected`, on the device of `out`, could not be

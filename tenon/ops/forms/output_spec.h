@@ -1,6 +1,6 @@
-// OutputSpec: what a shape function says of an operator's output: sizes, strides and dtype.
-// Used by shape functions (shapes.cc of each family), by the structured call, which allocates from it, and by
-// the meta device, which is nothing else. Knows nothing of elements.
+// OutputSpec: sizes, strides and dtype of an operator's output, as its shape function computes them. Used by
+// shape functions (shapes.cc of each family) and by the structured call, which allocates outputs from it; on
+// the meta device that is the whole call. Knows nothing of elements.
 #pragma once
 
 #include <span>
@@ -11,7 +11,7 @@
 
 namespace tenon {
 
-/// What a kernel finds in its output. Zeros fresh from the system cost nothing.
+/// What a kernel's output contains before the kernel runs. Memory fresh from the system is zero already.
 enum class Elements : uint8_t { Any, Zero };
 
 struct OutputSpec {
@@ -23,22 +23,22 @@ struct OutputSpec {
   bool set = false;
 };
 
-/// Takes what a shape function says, once for each result, by its position. Results that the schema makes
-/// aliases of arguments are not among them. A shape function checks all arguments, and throws before it says
-/// anything.
+/// Receives the outputs of a shape function: one call of a `set` function for each result that the schema
+/// does not declare an alias of an argument. A shape function checks all arguments first, and throws before
+/// it sets anything.
 class OutputSpecs {
  public:
-  /// Keeps what is said.
+  /// Stores the specs.
   explicit OutputSpecs(std::span<OutputSpec> specs) noexcept : specs_(specs.data()) {}
-  /// Makes new tensors of what is said, at once: a call that returns new tensors keeps no specs.
+  /// Allocates each output at once: a call that returns new tensors stores no specs.
   OutputSpecs(Tensor* outputs, Device device) noexcept : outputs_(outputs), device_(device) {}
 
   /// Output `i` has these sizes, contiguous.
   void set(size_t i, IntArrayRef sizes, DType dtype, Elements elements = Elements::Any);
-  /// The same with strides, which may be zero or negative.
+  /// Output `i` has these sizes and strides; strides may be zero or negative.
   void set_strided(size_t i, IntArrayRef sizes, IntArrayRef strides, DType dtype,
                    Elements elements = Elements::Any);
-  /// The sizes of `source`, with its dimensions in the same order in memory.
+  /// Output `i` has the sizes of `source`, with the dimensions in the same order in memory.
   void set_like(size_t i, HeaderRef source, DType dtype, Elements elements = Elements::Any);
 
  private:

@@ -1,5 +1,5 @@
-// What the rows of built-in operators (dispatch/builtin.h) name: entry points of hand-written bodies and of
-// factories, one for each C++ signature. Used by generated files only. Knows nothing of any particular
+// Entry points of hand-written bodies and of factories, one for each C++ signature; the rows of built-in
+// operators (dispatch/builtin.h) refer to them. Used by generated files only. Knows nothing of any particular
 // operator.
 #pragma once
 
@@ -13,22 +13,23 @@
 
 namespace tenon::detail {
 
-/// Probe of a body that calls stubs: `data` is a null-terminated array of StubBase pointers.
+/// The probe (ServesProbe) of a body that calls stubs; `data` is a null-terminated array of StubBase
+/// pointers.
 bool stubs_serve(const void* data, Backend backend) noexcept;
 template <auto*... stubs>
 inline constexpr const StubBase* kStubs[] = {stubs..., nullptr};
 
-/// A hand-written body, and the operator that it is of.
+/// A hand-written body and its operator.
 struct BuiltinFunction {
   AnyFunction function;
   const char* name;  ///< "zeros"
-  /// By result, the position of the argument that the schema makes it an alias of, from 'a' on; '-': it is
-  /// new. Null where it may be either.
+  /// For each result, a letter for the argument that the schema declares it an alias of ('a' is the first),
+  /// or '-' if it is new. Null if results may be either.
   const char* aliases = nullptr;
 };
 
-/// In builds with assertions: whether the results of a body are the aliases of arguments that its schema
-/// says, and no others.
+/// In builds with assertions, checks that the results of a body alias exactly the arguments that its schema
+/// declares.
 class AliasCheck {
  public:
   template <class... A>
@@ -77,7 +78,7 @@ class AliasCheck {
   std::vector<Argument> arguments_;
 };
 
-/// Calls a body of exactly that signature; what it throws names its operator.
+/// Calls a body of exactly this signature; errors name its operator.
 template <class Sig>
 struct FunctionCall;
 template <class R, class... A>
@@ -99,8 +100,7 @@ struct FunctionCall<R(A...)> {
     }
   }
 };
-/// Sends a factory to the kernel of the device and layout that it is asked for; `data` is the operator's
-/// entry.
+/// Redispatches a factory to the kernel for the requested device and layout; `data` is the operator's entry.
 template <class Sig>
 struct BackendSelect;
 template <class R, class... A>

@@ -1,5 +1,5 @@
-// Structured operators: a shape function and a kernel; the functional, in-place and out forms follow from
-// them. Used by generated registrations: one call path for each C++ signature, constant data for each
+// Structured operators: a shape function and a kernel, from which the functional, in-place and out forms
+// follow. Used by generated registrations: one call path for each C++ signature, constant data for each
 // operator. Knows nothing of any particular operator.
 #pragma once
 
@@ -15,15 +15,15 @@
 
 namespace tenon {
 
-/// All that is known of one structured operator. Its arguments A... are the functional form's, or those of a
-/// schema that writes its first argument and returns it; its outputs are the results that are new.
+/// Everything known about one structured operator. Its arguments A... are those of the functional form, or
+/// those of a schema that writes its first argument and returns it; its outputs are the results that are new.
 struct StructuredInfo {
   const char* name;                     ///< "softmax", as error messages show it
   const char* arguments = "";           ///< "self dim index", the names
   detail::AnyFunction shape = nullptr;  ///< void(*)(OutputSpecs&, A...), where tensors are headers
-  /// What computes it: Stub<void(A..., Tensor&...)>, the outputs last; or `body` where that is given.
+  /// The kernel: a Stub<void(A..., Tensor&...)> with the outputs last. Not used if `body` is set.
   const StubBase* stub = nullptr;
-  /// void(*)(A..., Tensor&...): a function for every backend that has filled in `stubs`; or no_elements.
+  /// void(*)(A..., Tensor&...): one function for every backend that has filled in `stubs`; or no_elements.
   detail::AnyFunction body = nullptr;
   const StubBase* const* stubs = nullptr;  ///< Null-terminated; null: every backend.
   bool mixed_devices = false;              ///< Arguments may be on several devices.
@@ -45,7 +45,8 @@ class StructuredArguments {
     ((add(args), ++position_), ...);
   }
 
-  /// Where the outputs go: the device that a `Device?` argument names, or that of the tensors, or the host.
+  /// The device of the outputs: that of a `Device?` argument if given, else that of the tensors, else the
+  /// host.
   Device device() const noexcept { return wanted_.value_or(device_); }
   /// Whether an operand shares memory with `t`.
   bool share_storage(const Tensor& t) const noexcept;
@@ -72,23 +73,23 @@ class StructuredArguments {
   std::optional<Device> wanted_;
 };
 
-/// Throws Error{Internal}: a shape function has left an output without a shape.
+/// Throws Error{Internal} because a shape function has not set an output.
 [[noreturn]] void throw_not_set(const char* op);
 /// Throws unless `out` can take the result. Every output is checked before any is resized.
 void structured_check(const char* op, const OutputSpec& wanted, const StructuredArguments& arguments,
                       const Tensor& out, bool in_place);
 /// Gives a checked `out` that is empty the result's shape.
 void resize_structured(const OutputSpec& wanted, Tensor& out);
-/// What the kernel writes for a checked `out` argument: `out` itself, resized when it was empty, or a
-/// temporary where it has other strides or another dtype, or shares memory with an operand.
+/// The tensor that the kernel writes for a checked `out` argument: `out` itself, resized if it was empty, or
+/// a temporary if `out` has other strides or another dtype, or shares memory with an operand.
 Tensor structured_target(const OutputSpec& wanted, const StructuredArguments& arguments, Tensor& out);
-/// Copies the temporary back, if it was one.
+/// Copies `target` to `out` if it is a temporary.
 void structured_finish(Tensor& out, const Tensor& target);
 
-// Checks of builds with assertions: what an operator's parts say of each other.
+// Checks in builds with assertions: that the parts of an operator agree with each other.
 
-/// Throws Error{Internal} naming `op` unless a kernel has left `t` as it was given: of this geometry and
-/// dtype, in this storage.
+/// Throws an Error{Internal} that names `op` unless a kernel has kept the sizes, strides, dtype and storage
+/// of `t`.
 void check_left(const char* op, const TensorHeader& given, const Storage& storage, const Tensor& t);
 
 #ifdef NDEBUG
@@ -100,7 +101,7 @@ inline constexpr bool kCheckOutputs = true;
 template <class... A>
 struct TypeList {};
 
-/// How a shape function takes an argument of type A: tensors as headers, everything else as it is.
+/// How a shape function takes an argument of type A: tensors as headers, everything else unchanged.
 template <class A>
 struct ShapeArgument {
   using Type = A;
@@ -128,7 +129,7 @@ struct ShapeArgument<TensorList> {
   static Headers from(TensorList list) { return list; }
 };
 
-/// Runs the parts of an operator. They may be shared with others, so errors are given the name of this one.
+/// Runs a part of an operator. Parts may be shared between operators, so errors get the name of this one.
 template <class F>
 void with_name(const StructuredInfo& info, F&& parts) {
   try {
@@ -157,7 +158,7 @@ struct StructuredRun<TypeList<A...>, std::index_sequence<I...>> {
     else
       info.stub->call<void, A..., decltype(outs[I])...>(device, std::forward<A>(args)..., outs[I]...);
   }
-  /// The same; with assertions, the outputs must be left as the shape function said.
+  /// Runs the kernel; with assertions, checks that it has not replaced or reshaped the outputs.
   static void checked_kernel(const StructuredInfo& info, Device device, Tensor* outs, A... args) {
     if constexpr (kCheckOutputs) {
       const TensorHeader given[] = {*outs[I].impl()...};
@@ -168,7 +169,7 @@ struct StructuredRun<TypeList<A...>, std::index_sequence<I...>> {
       kernel(info, device, outs, std::forward<A>(args)...);
     }
   }
-  /// The outputs' forms: one tensor, or a tuple.
+  /// Allocates the outputs and returns them as the call does: one tensor, or a tuple.
   static auto make(const StructuredInfo& info, A... args) {
     const StructuredArguments arguments(info, args...);
     Tensor outs[kOuts];
@@ -240,8 +241,8 @@ struct StructuredInplaceCall<Tensor&(Tensor&, A...)> {
   }
 };
 
-/// An operator whose own schema writes `self` and returns it. Its shape function checks the arguments alone:
-/// what comes out is `self`, as the schema says.
+/// An operator whose own schema writes `self` and returns it. Its shape function only checks the arguments,
+/// since the result is `self`.
 template <class Sig>
 struct StructuredWriteCall;
 template <class... A>

@@ -1,6 +1,6 @@
-// Indexing as in Python: x[1, ::-1, None, ..., mask]; reading gives a view where it can, writing copies into
-// it. Used by C++ callers through Tensor::index and by the Python binding. Lists are resolved here; elements
-// move in the operators that it calls.
+// Indexing as in Python: x[1, ::-1, None, ..., mask]. Reading returns a view where possible; assigning copies
+// into the selection. Used by C++ callers through Tensor::index, and by the Python binding. Resolves the list
+// of indices; the operators that it calls move elements.
 #pragma once
 
 #include <initializer_list>
@@ -11,7 +11,7 @@
 
 namespace tenon {
 
-/// start:stop:step; what is absent follows Python's rules. The step may be negative.
+/// start:stop:step; missing parts follow Python's rules. The step may be negative.
 struct Slice {
   std::optional<int64_t> start, stop;
   int64_t step = 1;
@@ -21,7 +21,8 @@ struct Slice {
       : start(start_), stop(stop_), step(step_) {}
 };
 
-/// A new dimension of size 1 (None), and all dimensions that nothing else indexes (...).
+/// NoneIndex is a new dimension of size 1 (None); EllipsisIndex is all dimensions that nothing else indexes
+/// (...).
 struct NoneIndex {};
 struct EllipsisIndex {};
 inline constexpr NoneIndex None;
@@ -45,16 +46,17 @@ struct TensorIndex {
   tenon::Tensor tensor;
 };
 
-/// self[indices]. Integers, slices, None and Ellipsis give a view; a tensor among them (int64 positions or a
-/// bool mask) gives a copy. Throws Error{Index} for what is out of range or one index too many.
+/// self[indices]. Integers, slices, None and Ellipsis return a view; if one index is a tensor (int64
+/// positions or a bool mask), a copy. Throws Error{Index} for an index out of range, and for too many
+/// indices.
 Tensor get_item(const Tensor& self, std::span<const TensorIndex> indices);
 
 /// self[indices] = value, broadcast and converted. Everything is checked before anything is written.
 void set_item(const Tensor& self, std::span<const TensorIndex> indices, const Tensor& value);
 void set_item(const Tensor& self, std::span<const TensorIndex> indices, const Scalar& value);
 
-/// `value` without the leading dimensions of size 1 that self[indices], which it is assigned to, does not
-/// have. `indices` are those of the operator index: undefined ones stand for whole dimensions.
+/// `value` without the leading dimensions of size 1 that self[indices], to which it is assigned, does not
+/// have. `indices` are those of the operator index; an undefined one keeps its dimension whole.
 Tensor without_leading_ones(Tensor value, const Tensor& self, TensorList indices = {});
 
 }  // namespace tenon

@@ -1,5 +1,5 @@
-// Geometry of views: sizes with a -1, strides of a reshaped view, normalised slices.
-// Used by views, indexing and composite operators. Knows sizes and strides; nothing of tensors' elements.
+// The arithmetic of sizes and strides: sizes with a -1, strides of a reshaped view, ranges of slices. Used by
+// views, indexing and composite operators. Knows nothing of elements.
 #pragma once
 
 #include <cstddef>
@@ -16,12 +16,11 @@ constexpr size_t at(int64_t dim) noexcept { return static_cast<size_t>(dim); }
 /// `sizes` with its one -1, if any, replaced so that the product is `numel`. Throws Error{Shape} naming `op`.
 Dims infer_size(IntArrayRef sizes, int64_t numel, const char* op);
 
-/// Strides that show the elements of (old_sizes, old_strides) in `sizes`, which have as many elements;
-/// nothing where no strides can. Negative and zero strides included.
+/// The strides of a view with `sizes` of a tensor with `old_sizes` and `old_strides`, which may be negative
+/// or zero; nothing if no strides make such a view. Both sizes have the same number of elements.
 std::optional<Dims> view_strides(IntArrayRef old_sizes, IntArrayRef old_strides, IntArrayRef sizes);
 
-/// A slice start:stop:step of a dimension of `size`, by Python's rules: the first element and how many there
-/// are.
+/// The first element and the length of a slice start:stop:step of a dimension of `size`, by Python's rules.
 struct SliceRange {
   int64_t start = 0;
   int64_t length = 0;
@@ -30,31 +29,34 @@ struct SliceRange {
 SliceRange slice_range(int64_t size, std::optional<int64_t> start, std::optional<int64_t> stop, int64_t step,
                        const char* op);
 
-/// Each of `dims` counted from the front; throws Error{Index} when out of range, Error{Value} when one comes
-/// twice.
+/// The dimensions, counted from the front. Throws Error{Index} if one is out of range, and Error{Value} if
+/// one occurs twice.
 Dims wrap_dims(IntArrayRef dims, int64_t ndim, const char* op);
 
-/// Whether each element has one place and there are no gaps: some order of the dimensions is contiguous.
+/// Whether the tensor is contiguous in some order of its dimensions: no elements share memory and there are
+/// no gaps.
 bool is_non_overlapping_and_dense(IntArrayRef sizes, IntArrayRef strides);
 
-/// Strides of a dense tensor that has the dimensions of `self` in the same order in memory: what
-/// MemoryFormat::Preserve asks for. Those of `self` itself where it is dense; contiguous ones where elements
-/// share places.
+/// The strides of a result with MemoryFormat::Preserve: dense, with the dimensions in the same order in
+/// memory as the given strides. A dense tensor's own strides are returned as they are; if elements share
+/// memory, the result is contiguous.
 Dims preserved_strides(IntArrayRef sizes, IntArrayRef strides);
 
 /// Whether a tensor of sizes `from` can be repeated to the sizes `to`.
 bool broadcasts(IntArrayRef from, IntArrayRef to);
 
-/// Elements on a diagonal of a matrix; `offset` counts columns to the right of the main one.
+/// The number of elements on a diagonal of a matrix; `offset` counts columns to the right of the main
+/// diagonal.
 int64_t diagonal_length(int64_t rows, int64_t columns, int64_t offset);
 
-/// The sizes of the windows of `size` elements, `step` apart, along a dimension; they are the last one.
-/// Throws Error{Value} for a window that does not fit, or a step below 1; Error{Shape} where windows or
-/// their elements are more than int64 can count.
+/// The sizes of unfold's view: windows of `size` elements, `step` apart, along a dimension; the elements of a
+/// window are the last dimension. Throws Error{Value} for a window that does not fit and for a step below 1,
+/// and Error{Shape} if windows or their elements are more than int64 can count.
 Dims unfolded_sizes(IntArrayRef sizes, int64_t dimension, int64_t size, int64_t step);
 
-/// What a tensor of one geometry and a view of another reach of a storage: `count` places from `origin` on.
-/// Throws Error{NotImplemented} where elements of the tensor share places, Error{Shape} beyond int64.
+/// The elements of a storage that a tensor and an as_strided view of it reach together: `count` elements from
+/// `origin` on. Throws Error{NotImplemented} if elements of the tensor share memory, and Error{Shape} beyond
+/// int64.
 struct StoragePlaces {
   int64_t origin = 0, count = 0;
 

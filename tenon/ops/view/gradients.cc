@@ -14,7 +14,7 @@
 namespace tenon::ops {
 namespace {
 
-/// The gradient of a view that nothing came back through: zeros like the others.
+/// The gradient of a part that received none: zeros with the dtype and device of the others.
 Tensor zeros_in_place_of(TensorList grads, IntArrayRef sizes) {
   for (const Tensor& g : grads) {
     if (g.defined()) return tenon::zeros(sizes, g.options());
@@ -34,7 +34,8 @@ void check_parts(TensorList grads, IntArrayRef sizes, size_t expected, const cha
                           to_string(sizes)));
 }
 
-/// The sum of `grad`, element by element, into the zeros of `flat`, at the places that a view of it shows.
+/// Adds each element of `grad` to the element of `flat`, which has zeros, that a view with these strides
+/// shows.
 void scatter_to_places(const Tensor& grad, const Tensor& flat, IntArrayRef strides, int64_t offset) {
   if (grad.numel() == 0) return;
   Tensor numbers = make_empty({flat.numel()}, DType::Int64, grad.device());

@@ -1,5 +1,5 @@
-// AccumulateGrad: the end of every path: adds the gradient of a leaf to its `.grad`.
-// Made with the leaf; it shares the slot with the leaf and keeps nothing else of it alive.
+// AccumulateGrad: the last node of each path through the graph, which adds the gradient of a leaf to the
+// leaf's `.grad`. It shares the gradient's slot with the leaf and keeps nothing else of it alive.
 #pragma once
 
 #include "tenon/autograd/hooks.h"
@@ -9,8 +9,9 @@ namespace tenon::autograd {
 
 IntrusivePtr<Node> make_accumulate_grad(const Tensor& leaf, IntrusivePtr<GradSlot> slot);
 
-/// Adds `grad` to what `slot` holds: the first one is taken over, or copied where others see its elements;
-/// later ones are added in place, or out of place where the sum itself is to be differentiated (grad mode).
+/// Adds `grad` to the gradient in `slot`. The first gradient is stored as it is, or copied if its elements
+/// are shared. Later gradients are added in place, or out of place in grad mode, so that the sum can be
+/// differentiated.
 void accumulate(GradSlot& slot, Tensor grad);
 
 }  // namespace tenon::autograd

@@ -1,5 +1,5 @@
-// Anomaly mode: nodes remember where their forward call was made, and a backward pass that fails, or computes
-// NaN, names that place. Slow; for looking for a fault. Used by users, nodes, the engine and bindings.
+// Anomaly mode: nodes remember which line made their forward call, and a backward pass that fails or computes
+// NaN names that line. Slow; meant for finding a mistake. Used by users, nodes, the engine and bindings.
 #pragma once
 
 #include <atomic>
@@ -12,7 +12,7 @@ class Node;
 
 namespace tenon::autograd {
 
-/// For the whole process. `check_nan`: a node that computes NaN raises Error{Runtime}.
+/// Switches anomaly mode for the process. With `check_nan`, a node that computes NaN throws Error{Runtime}.
 void set_anomaly_enabled(bool enabled, bool check_nan = true) noexcept;
 
 namespace detail {
@@ -39,19 +39,19 @@ class DetectAnomalyGuard {
   bool enabled_, check_nan_;
 };
 
-/// Where a node's forward call was made.
+/// The line that made a node's forward call.
 struct ForwardTrace {
   std::string text;
-  /// For a node that a backward pass recorded: the node that was running, and its own trace.
+  /// For a node that was recorded during a backward pass: the node that was running, and its trace.
   std::string parent_name;
   std::shared_ptr<const ForwardTrace> parent;
 };
 
-/// What a language binding adds.
+/// What a language binding provides.
 struct AnomalyBinding {
-  /// The calls that lead to here, as text. May throw nothing.
+  /// Returns the current stack of calls as text. Must not throw.
   std::string (*trace)() = nullptr;
-  /// Says that a node failed; write_diagnostic unless replaced.
+  /// Reports that a node failed; write_diagnostic unless replaced.
   void (*warn)(const std::string& message) = nullptr;
 };
 void set_anomaly_binding(const AnomalyBinding& binding) noexcept;
@@ -59,10 +59,10 @@ void set_anomaly_binding(const AnomalyBinding& binding) noexcept;
 // For nodes and the engine.
 
 std::shared_ptr<const ForwardTrace> trace_forward() noexcept;
-/// Says where the forward call of a node that failed was made.
+/// Reports the line that made the forward call of a failed node.
 void report_anomaly(const Node& node);
 
-/// The node that this thread runs, for the nodes that its backward records.
+/// Sets, for a scope, the node that this thread runs, so that nodes recorded meanwhile know their parent.
 class RunningNode {
  public:
   explicit RunningNode(const Node* node) noexcept;

@@ -1,5 +1,5 @@
-// Reverse-mode differentiation for users: backward and grad, and what a hook needs.
-// Tensor's own methods (requires_grad_, backward, grad, detach, ...) are in core/tensor.h.
+// Reverse-mode differentiation for users: backward, grad and hooks. Tensor's own methods (requires_grad_,
+// backward, grad, detach, ...) are in core/tensor.h.
 #pragma once
 
 #include "tenon/autograd/hooks.h"
@@ -11,14 +11,14 @@ namespace tenon::autograd {
 /// Adds the gradients of `outputs` to `.grad` of every leaf that they depend on, or only of `inputs` where
 /// those are given. `grad_outputs[i]` has the shape of output i; an undefined one (or an empty list) means 1,
 /// for outputs of one element. `retain_graph` (default: `create_graph`) keeps the graph for another pass;
-/// `create_graph` records the pass. A leaf's `.grad` made with `create_graph` refers to the graph that leads
-/// to the leaf: clear it with `set_grad({})`, or use `grad`, or neither is ever freed. Throws Error{Runtime}
-/// for an output without history, a gradient of another shape, or a freed graph.
+/// `create_graph` records the pass. A `.grad` made with `create_graph` refers to the graph that leads to its
+/// leaf, a cycle that is never freed unless you clear it with `set_grad({})`; `grad` makes no such cycle.
+/// Throws Error{Runtime} for an output without history, a gradient of another shape, or a freed graph.
 void backward(TensorList outputs, TensorList grad_outputs = {}, std::optional<bool> retain_graph = {},
               bool create_graph = false, TensorList inputs = {});
 
-/// The gradients of `outputs` by `inputs`, and no change to any `.grad`. An input that the outputs do not
-/// depend on gives an undefined tensor with `allow_unused`, and throws Error{Runtime} otherwise.
+/// The gradients of `outputs` with respect to `inputs`; changes no `.grad`. For an input that the outputs do
+/// not depend on, returns an undefined tensor with `allow_unused`, and throws Error{Runtime} without.
 std::vector<Tensor> grad(TensorList outputs, TensorList inputs, TensorList grad_outputs = {},
                          std::optional<bool> retain_graph = {}, bool create_graph = false,
                          bool allow_unused = false);
@@ -26,15 +26,16 @@ std::vector<Tensor> grad(TensorList outputs, TensorList inputs, TensorList grad_
 inline bool is_grad_enabled() noexcept { return thread_state.grad_enabled; }
 inline void set_grad_enabled(bool on) noexcept { thread_state.grad_enabled = on; }
 
-/// Where the gradient of `t` goes: the node that made it, or a leaf's AccumulateGrad; no node for a tensor
-/// that takes no part.
+/// The edge along which the gradient of `t` flows: to the node that made it, or to a leaf's AccumulateGrad.
+/// It has no node if the tensor takes no part in autograd.
 Edge gradient_edge(const Tensor& t);
 
-/// Makes `t`, computed outside a recorded call, result `output_nr` of `node`, as custom functions do.
+/// Makes `t`, which was computed outside a recorded call, a result of the edge's node, as custom functions
+/// do.
 void set_history(const Tensor& t, Edge from);
 
-/// The nodes that a tensor itself keeps alive: the one that made it, and a leaf's AccumulateGrad; null where
-/// there is none. For a binding's collector of cycles.
+/// The nodes that a tensor itself keeps alive: the node that made it, and a leaf's AccumulateGrad; null if
+/// there is none. For the garbage collector of a language binding.
 struct KeptNodes {
   const Node* grad_fn = nullptr;
   const Node* accumulator = nullptr;
@@ -45,14 +46,16 @@ KeptNodes nodes_kept_by(const TensorImpl& impl) noexcept;
 /// a view.
 void detach_(const Tensor& t);
 
-/// Calls `hook` with the gradient of `t` whenever a backward pass has completed it; what it returns, of the
-/// same shape, dtype and device, replaces the gradient. A tensor written in place later keeps the hook on
-/// what it was. Throws Error{Runtime} for a tensor that does not require grad.
+/// Calls `hook` with the gradient of `t` whenever a backward pass has completed that gradient. If the hook
+/// returns a tensor, which must have the same shape, dtype and device, it replaces the gradient. If `t` is
+/// written in place later, the hook stays with the value from before. Throws Error{Runtime} for a tensor that
+/// does not require grad.
 HookHandle register_hook(const Tensor& t, TensorHook hook);
-/// Calls `hook` whenever `.grad` of a leaf has been added to. It gets a tensor with the leaf's elements,
-/// history and `.grad`. Throws Error{Runtime} for a tensor that is no leaf or does not require grad.
+/// Calls `hook` whenever a backward pass has added to a leaf's `.grad`. The hook gets a tensor with the
+/// leaf's elements, history and `.grad`. Throws Error{Runtime} for a tensor that is no leaf or does not
+/// require grad.
 HookHandle register_post_accumulate_grad_hook(const Tensor& t, LeafHook hook);
-/// The same without a tensor, for bindings, which know their own object of the leaf.
+/// As above, for a hook that takes no tensor: bindings pass their own object of the leaf.
 HookHandle register_post_accumulate_grad_hook(const Tensor& t, std::function<void()> hook);
 
 /// Calls `hook` before a node runs, or after it has run.

@@ -1,6 +1,6 @@
-// CellCall: what a recorded call keeps whose C++ signature has no code of its own, and the kernel that
-// records such calls, one for all of them. Used by generated derivatives. Typed signatures have SavedCall and
-// HistoryCall instead; docs/decisions/0010 says which and why.
+// CellCall: the node of a recorded call whose C++ signature has no generated code, and the one kernel that
+// records all such calls. Used by generated derivatives. Typed signatures have SavedCall and HistoryCall
+// instead; docs/decisions/0010 says which, and why.
 #pragma once
 
 #include "tenon/autograd/derivative.h"
@@ -10,7 +10,7 @@ namespace tenon::autograd {
 
 namespace detail {
 
-/// An argument in a cell as the type in which a typed node would keep it.
+/// Reads an argument from a cell as the type in which a typed node would keep it.
 template <class T>
 struct FromCell {
   static T get(const Stack& s, size_t i) { return s.at<T>(i); }
@@ -19,7 +19,7 @@ template <>
 struct FromCell<Dims> {
   static Dims get(const Stack& s, size_t i) { return Dims(s.at<CellList<int64_t>>(i).span()); }
 };
-/// What stays in the cell: formulas take it as std::optional<IntArrayRef>.
+/// Borrowed from the cell: formulas take it as std::optional<IntArrayRef>.
 template <>
 struct FromCell<IntArrayRef> {
   static IntArrayRef get(const Stack& s, size_t i) {
@@ -53,12 +53,12 @@ struct FromCell<std::optional<T>> {
 /// The node of one recorded call over cells. Its DerivativeInfo has a `shape`.
 class CellCall final : public OpNode {
  public:
-  /// Keeps the arguments that begin at `first`, but no tensor.
+  /// Keeps the arguments from position `first` of the stack on, except tensors.
   CellCall(const DerivativeInfo& info, const Stack& stack, size_t first)
       : CellCall(info, stack, first,
                  std::make_unique<SavedTensor[]>(info.shape->num_tensors() + info.num_tensor_results)) {}
 
-  /// Argument i, of C++ type A, as a formula sees it: see SavedCall::arg.
+  /// Argument i, of C++ type A, as a formula sees it; compare SavedCall::arg.
   template <class A>
   auto arg(size_t i) const {
     if constexpr (detail::kIsTensor<A>)

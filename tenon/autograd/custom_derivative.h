@@ -1,5 +1,5 @@
 // custom_derivative: the Autograd kernel of an operator that is registered outside the tree. Used by authors
-// of C++ operators; the same code as the generated derivatives run.
+// of C++ operators. It runs the same code as generated derivatives.
 //
 //     using Sig = Tensor(const Tensor&, double);      // the operator's canonical C++ signature
 //     void backward(const autograd::OpNode& node, std::span<const Tensor> grads, autograd::Gradients& out) {
@@ -19,8 +19,9 @@
 
 namespace tenon::autograd {
 
-/// `info` lives as long as the process; its `entry` is set here. Throws Error{NotImplemented} for an operator
-/// that nobody declared yet, and Error{Type} naming the argument where its schema is not `Sig`.
+/// `info` must live as long as the process; its `entry` is set here. Throws Error{NotImplemented} for an
+/// operator that is not declared, and an Error{Type} that names the argument if the schema does not fit
+/// `Sig`.
 template <class Sig>
 CppFunction custom_derivative(std::string_view full_name, DerivativeInfo& info) {
   const OperatorHandle op = Dispatcher::singleton().find_schema_or_throw_full(full_name);

@@ -1,6 +1,6 @@
-// DerivativeInfo: what autograd must know of one operator, as constant data; OpNode and SavedCall: what a
-// recorded call keeps; Gradients: where a formula puts what it computes. Used by generated derivatives and by
-// history.h.
+// DerivativeInfo: what autograd knows about one operator, as constant data. OpNode and SavedCall: the node of
+// a recorded call. Gradients: where a formula stores the gradients that it computes. Used by generated
+// derivatives and by history.h.
 //
 // The generator prints for an operator with formulas (here mm), one function and one row of data:
 //
@@ -42,8 +42,8 @@ namespace tenon::autograd {
 class OpNode;
 class Gradients;
 
-/// One argument with a formula, and what that formula needs. Bits are positions among all arguments, or among
-/// results.
+/// An argument that has a formula, and what the formula needs. Bits are positions among all arguments, or
+/// among the results.
 struct ArgumentUse {
   uint8_t argument = 0;
   uint64_t saves = 0;          ///< Tensor arguments whose elements it uses.
@@ -51,12 +51,12 @@ struct ArgumentUse {
   uint64_t metas = 0;          ///< Tensor arguments whose sizes, strides, dtype or options it uses.
 };
 
-/// Gradients of a call's arguments from those of its results. `grads[i]` is that of result i: always defined
-/// for a single result; zeros are filled in where only some of several have one, except for results that are
-/// not differentiable, which stay undefined.
+/// Computes the gradients of a call's arguments from those of its results. `grads[i]` is the gradient of
+/// result i. With one result it is always defined; with several, missing ones are filled in with zeros,
+/// except those of results that are not differentiable, which stay undefined.
 using BackwardFn = void (*)(const OpNode& node, std::span<const Tensor> grads, Gradients& out);
 
-/// How a call's arguments lie in a signature, for code that does not depend on it. Bits are argument
+/// The kinds of a call's arguments, for code that does not depend on the signature. Bits are argument
 /// positions.
 struct CallShape {
   uint64_t tensors = 0;  ///< Single tensors, written ones included.
@@ -66,7 +66,7 @@ struct CallShape {
   uint8_t count = 0;     ///< Of single tensors.
   uint8_t slots[64] = {};
 
-  /// Place of tensor argument i among the tensors.
+  /// The index of tensor argument i among the tensors.
   constexpr size_t slot(size_t i) const noexcept { return slots[i]; }
   constexpr size_t num_tensors() const noexcept { return count; }
 
@@ -88,21 +88,22 @@ struct DerivativeInfo {
   BackwardFn backward = nullptr;      ///< Null: no argument gets a gradient.
   const void* data = nullptr;         ///< The PointwiseInfo of a pointwise operator.
   uint64_t differentiable_results = ~uint64_t{0};
-  /// The result is a view of argument 0, so that in-place writes to either reach the other's history.
+  /// Whether the result is a view of argument 0, so that an in-place write to one changes the history of the
+  /// other.
   bool is_view = false;
-  /// out= arguments. Every other `Tensor&` is written in place: argument 0 is `self`, whose formula (if any
-  /// argument has one) exists; others have no history.
+  /// The out= arguments. Every other `Tensor&` is written in place. Argument 0 is then `self`, and has a
+  /// formula if any argument does; other written arguments have no history.
   uint64_t outs = 0;
-  /// Where calls are recorded over cells (cell_history.h): how the arguments lie, how many there are, and how
-  /// many results are single tensors.
+  /// For calls that are recorded over cells (cell_history.h): the kinds of the arguments, how many there are,
+  /// and how many results are single tensors.
   const CallShape* shape = nullptr;
   uint8_t num_arguments = 0, num_tensor_results = 0;
 };
 
-/// Derivative of every pointwise operator, from its PointwiseInfo.
+/// The derivative of every pointwise operator, computed from its PointwiseInfo.
 void pointwise_backward(const OpNode& node, std::span<const Tensor> grads, Gradients& out);
 
-/// What is kept of a tensor argument whose elements no formula needs.
+/// What is kept of a tensor argument for formulas that use its shape, strides or dtype.
 class ArgumentMeta : public TensorMeta {
  public:
   ArgumentMeta() = default;
@@ -118,23 +119,23 @@ class ArgumentMeta : public TensorMeta {
   int64_t storage_offset_ = 0;
 };
 
-/// A list argument: how many tensors it had, and those that a formula needs.
+/// A list argument: the number of its tensors, and those of them that a formula needs.
 struct SavedList {
   std::vector<SavedTensor> tensors;
   uint32_t length = 0;
 };
 
-/// The node of one recorded call, without what depends on its signature.
+/// The node of one recorded call: the part that does not depend on the signature.
 class OpNode : public Node {
  public:
   const DerivativeInfo& info() const noexcept { return *info_; }
   const CallShape& shape() const noexcept { return *shape_; }
   std::string_view name() const noexcept final { return info_->node_name; }
 
-  /// Tensor argument i; undefined when it was not saved. Throws Error{Runtime} when it was changed in place
-  /// since, or when the graph was freed.
+  /// Tensor argument i; undefined if it was not saved. Throws Error{Runtime} if it was changed in place
+  /// since, or if the graph was freed.
   Tensor tensor(size_t i) const;
-  /// Result i as it was returned, as above.
+  /// Result i as it was returned. Throws as `tensor` does.
   Tensor result(size_t i) const;
   /// Shape, dtype and device of tensor argument i; only for arguments of some `metas`.
   const ArgumentMeta& meta(size_t i) const noexcept { return metas_[shape_->slot(i)]; }
@@ -174,11 +175,12 @@ class Gradients {
  public:
   Gradients(const OpNode& node, NodeCall& call) noexcept : node_(node), call_(call) {}
 
-  /// Whether anybody wants the gradient of argument i (for a list: of any element).
+  /// Whether the gradient of the argument is needed; for a list, the gradient of any element.
   bool wanted(size_t argument) const noexcept;
-  /// An undefined gradient means zero. Broadcast dimensions and the dtype are put right by the engine.
+  /// Sets the gradient of an argument; an undefined tensor means zero. The engine sums broadcast dimensions
+  /// and converts the dtype.
   void set(size_t argument, Tensor grad);
-  /// The gradients of a list argument, one for each element.
+  /// Sets the gradients of a list argument, one for each element.
   void set(size_t argument, std::vector<Tensor> grads);
 
  private:
@@ -189,8 +191,8 @@ class Gradients {
   NodeCall& call_;
 };
 
-/// How a node keeps an argument of each canonical C++ type: it owns what the argument borrows. Tensors are
-/// kept by OpNode, as far as a formula needs them.
+/// How a node keeps an argument of each canonical C++ type: it owns what the argument borrows. OpNode keeps
+/// the tensors that a formula needs.
 struct KeptByNode {};
 namespace detail {
 template <class T>
@@ -283,7 +285,7 @@ class SavedCall<R(A...)> final : public OpNode {
       : OpNode(info, kShape, tensors_.data(), kSaved),
         args_(detail::keep<typename SavedArg<A>::Stored>(args)...) {}
 
-  /// Argument I as a formula sees it: a Tensor (unpacked, maybe undefined), a std::vector<Tensor>, or what
+  /// Argument I as a formula sees it: a Tensor, possibly undefined; a std::vector<Tensor>; or the value that
   /// was passed.
   template <size_t I>
   decltype(auto) arg() const {

@@ -1,5 +1,5 @@
-// fit_gradient: gives a gradient the shape, dtype and device of what it is the gradient of.
-// Used by the engine between nodes, and by nodes that run others.
+// fit_gradient: gives a gradient the shape and dtype of the tensor that it is the gradient of. Used by the
+// engine between nodes, and by nodes that run other nodes.
 #pragma once
 
 #include "tenon/autograd/node.h"
@@ -9,8 +9,8 @@ namespace tenon::autograd {
 [[nodiscard]] Tensor fit_gradient_slow(Tensor grad, const TensorMeta& meta, const Node& from, size_t output);
 
 /// Sums `grad` (result `output` of node `from`) over dimensions that the forward call broadcast, and converts
-/// its dtype. Throws Error{Runtime} when its shape cannot come from broadcasting `meta`'s, Error{Device} when
-/// its device is another.
+/// its dtype. Throws Error{Runtime} if `meta`'s shape does not broadcast to its shape, and Error{Device} if
+/// it is on another device.
 [[nodiscard]] inline Tensor fit_gradient(Tensor grad, const TensorMeta& meta, const Node& from,
                                          size_t output) {
   if (grad.sizes() == meta.sizes() && grad.dtype() == meta.dtype() && grad.device() == meta.device())

@@ -1,7 +1,7 @@
-// Formulas: functions that derivative formulas in YAML may name beside the operators.
-// Used by generated derivatives only. Most gradients (sum_backward, select_backward, ...) are operators
-// themselves, in the YAML next to what they are the gradient of, so that they can be differentiated again;
-// what belongs here is made of such operators, or has no tensor arithmetic at all.
+// Formulas: functions that the derivative formulas in YAML may call beside the operators. Used by generated
+// derivatives only. Most gradients (sum_backward, select_backward, ...) are operators, defined in the YAML
+// files beside their forward operators, so that they can be differentiated again. Functions here are made of
+// such operators, or do no tensor arithmetic at all.
 #pragma once
 
 #include "tenon/core/tensor.h"
@@ -10,15 +10,15 @@
 
 namespace tenon::autograd::formulas {
 
-/// No gradient: what an argument gets whose old elements were overwritten.
+/// No gradient: for an argument whose old elements were overwritten.
 inline Tensor no_gradient() { return {}; }
 
-/// The conjugate; what is real as it is.
+/// The conjugate of a complex tensor; a real tensor itself.
 inline Tensor conjugated(const Tensor& t) { return t.is_complex() ? tenon::conj(t) : t; }
 inline Scalar conjugated(const Scalar& s) { return s.is_complex() ? Scalar(std::conj(s.to_complex())) : s; }
 
-/// mat1.T @ grad, laid out as mat2 is: the gradient of a weight that was used transposed comes out
-/// contiguous. Each element sums the same products in the same order either way.
+/// mat1.T @ grad with the strides of mat2, so that the gradient of a weight that was used transposed is
+/// contiguous. Each element sums the same products in the same order in either layout.
 inline Tensor transposed_product(const Tensor& grad, const Tensor& mat1, IntArrayRef mat2_strides) {
   const bool transposed = mat2_strides[0] == 1 && mat2_strides[1] != 1;
   return transposed ? mm(grad.t(), mat1).t() : mm(mat1.t(), grad);

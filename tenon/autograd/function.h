@@ -25,8 +25,8 @@
 
 namespace tenon::autograd {
 
-/// A value that forward keeps for backward, of any type. A tensor belongs into save_for_backward instead,
-/// which notices changes and makes no cycles.
+/// A value of any type that forward keeps for backward. Keep tensors with save_for_backward instead, which
+/// notices changes and makes no cycles.
 class SavedValue {
  public:
   SavedValue() = default;
@@ -50,17 +50,16 @@ class SavedValue {
 
 class CustomNode;
 
-/// What forward and backward of one call share.
+/// The state that forward and backward of one call share.
 class AutogradContext {
  public:
-  /// Keeps arguments and results of forward. Called at most once; other tensors that are computed in forward
-  /// may be kept too.
+  /// Keeps arguments and results of forward, and other tensors computed in it. To be called at most once.
   void save_for_backward(std::vector<Tensor> tensors) { to_save_ = std::move(tensors); }
-  /// Throws Error{Runtime} where one was changed in place since, or the graph was freed.
+  /// The saved tensors. Throws Error{Runtime} if one was changed in place since, or if the graph was freed.
   std::vector<Tensor> get_saved_variables() const;
-  /// Arguments that forward has written in place, all of which it must return.
+  /// Marks the arguments that forward has written in place, all of which it must return.
   void mark_dirty(std::vector<Tensor> tensors) { dirty_ = std::move(tensors); }
-  /// Results that have no gradient.
+  /// Marks results that have no gradient.
   void mark_non_differentiable(std::vector<Tensor> tensors) { non_differentiable_ = std::move(tensors); }
   /// Whether backward gets zeros (the default) or undefined tensors for results that had no gradient.
   void set_materialize_grads(bool on) noexcept { materialize_ = on; }
@@ -87,9 +86,10 @@ class CustomNode : public Node {
   void visit_kept(KeptVisitor& visitor) const noexcept final;
 
   AutogradContext& context() noexcept { return context_; }
-  /// Gives the node its edges. `is_tensor[i]`: argument i is one; `caller`: the address that errors name.
+  /// Sets the node's edges. `is_tensor[i]` says whether argument i is a tensor; `caller` is the return
+  /// address whose line errors name.
   void begin(std::span<const Tensor> inputs, std::vector<bool> is_tensor, void* caller);
-  /// Makes the results the call's and saves what forward asked for. `recorded`: they get history.
+  /// Gives the results their history if `recorded`, and saves the tensors that forward asked to save.
   void finish(bool recorded, std::span<const Tensor> inputs, std::span<Tensor> results);
 
  protected:
@@ -105,7 +105,7 @@ class CustomNode : public Node {
 
 namespace detail {
 
-/// The tensors among a call's arguments; a list counts as its elements.
+/// Collects the tensors among a call's arguments, including the elements of lists.
 struct FunctionInputs {
   std::vector<Tensor> tensors;
   std::vector<bool> is_tensor;

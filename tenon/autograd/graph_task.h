@@ -1,5 +1,5 @@
-// GraphTask: one backward pass: which nodes it reaches, what each still waits for, and the gradients on their
-// way. The engine's own; nobody else includes it.
+// GraphTask: one backward pass: the nodes that it reaches, how many gradients each still waits for, and the
+// gradients that have arrived. Internal to the engine.
 #pragma once
 
 #include <unordered_map>
@@ -16,7 +16,7 @@ class GraphTask {
   ~GraphTask();
   GraphTask(const GraphTask&) = delete;
 
-  /// Adds a gradient to what has arrived at an edge of the graph.
+  /// Adds a gradient to those that have arrived at the edge's node.
   void deliver(const Edge& edge, Tensor grad);
   void run();
   std::vector<Tensor> take_captured() noexcept { return std::move(captured_); }
@@ -35,7 +35,7 @@ class GraphTask {
     uint32_t input_nr;
     uint32_t place;  // in captured_
   };
-  /// Entries of a heap: the latest node runs first.
+  /// An entry of the heap of ready nodes; the latest node runs first.
   struct Ready {
     uint64_t sequence;
     uint32_t step;

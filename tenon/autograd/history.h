@@ -1,6 +1,6 @@
-// HistoryCall: the Autograd kernel of every operator that has a DerivativeInfo: makes a node, lets the call
-// go on below Autograd, and makes the results' history. One instantiation for each C++ signature. Used by
-// generated registrations. What does not depend on the signature is in history.cc.
+// HistoryCall: the Autograd kernel of every operator that has a DerivativeInfo. It makes a node, continues
+// the call below Autograd, and gives the results their history. One instantiation for each C++ signature.
+// Used by generated registrations. history.cc has what does not depend on the signature.
 #pragma once
 
 #include <bit>
@@ -9,7 +9,7 @@
 
 namespace tenon::autograd {
 
-/// The tensors of one call, wherever they stand in its signature.
+/// The tensor arguments of one call, wherever they are in its signature.
 struct CallTensors {
   const CallShape& shape;
   const Tensor* const* tensors;  ///< By slot.
@@ -20,7 +20,7 @@ struct CallTensors {
   }
 };
 
-/// The part of a recorded call that does not depend on its signature.
+/// The part of recording a call that does not depend on its signature.
 class HistoryWriter {
  public:
   /// Throws Error{Runtime} for an in-place or out call that cannot be recorded.
@@ -28,20 +28,20 @@ class HistoryWriter {
       : info_(info), call_(call), recording_(decide()) {}
 
   bool recording() const noexcept { return recording_; }
-  /// Gives the node its edges and what it saves. Before the call goes on, which may overwrite an argument.
-  /// `frame`: that of the kernel, whose caller's line the node names.
+  /// Sets the node's edges and saves arguments. Must run before the call continues, which may overwrite an
+  /// argument. `frame` is the frame of the kernel, whose caller's line the node remembers.
   void begin(IntrusivePtr<OpNode> node, void* frame);
   /// Makes the results part of the graph. `several`: the operator returns a list or a tuple.
   void finish(std::span<Tensor* const> results, bool several);
-  /// Without history, results may still be views, and must remember in which mode, and after which writes to
-  /// their base, they were made.
+  /// For a call that is not recorded: results that are views remember in which mode, and after which writes
+  /// to their base, they were made.
   void finish_unrecorded(std::span<Tensor* const> results, bool several) const;
 
  private:
   bool decide() const;
   bool any_requires_grad() const;
   bool argument_requires_grad(size_t i) const;
-  /// Written arguments that are no out= arguments: self, and what an operator updates on the way.
+  /// The written arguments that are no out= arguments: self, and others that an operator updates.
   uint64_t written_in_place() const noexcept { return call_.shape.written & ~info_.outs; }
   bool writes_self() const noexcept { return written_in_place() & 1; }
   void check_written(bool any) const;
@@ -122,7 +122,7 @@ struct HistoryCall<R(A...)> {
     if (writer.recording())
       writer.begin(IntrusivePtr<OpNode>::adopt(new SavedCall<R(A...)>(info, args...)),
                    __builtin_frame_address(0));
-    // Operators that the kernel calls on the same tensors are its own business.
+    // Operators that the kernel itself calls are not recorded.
     const ExcludeDispatchKeyGuard below(kAutogradKeys);
     const DispatchKeySet rest = keys.below(Functionality::Autograd);
     if constexpr (std::is_void_v<R>) {
@@ -146,7 +146,7 @@ struct HistoryCall<R(A...)> {
 
   template <class T>
   static bool is_view(const T& result) noexcept {
-    // Also of operators whose schema does not promise it (flip).
+    // Also for operators whose schema does not declare the result a view.
     if constexpr (std::is_same_v<T, Tensor>)
       return result.defined() && result.is_view();
     else

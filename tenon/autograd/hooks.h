@@ -1,5 +1,5 @@
-// GradSlot and NodeHooks: what happens to a gradient on its way into a node and out of it: user hooks, and
-// keeping it. Used by the engine, by AutogradMeta and by bindings.
+// GradSlot and NodeHooks: where a gradient is stored, and the hooks that users add to a node's inputs and
+// results. Used by the engine, by AutogradMeta and by bindings.
 #pragma once
 
 #include <atomic>
@@ -12,20 +12,19 @@
 
 namespace tenon::autograd {
 
-/// A tensor's `.grad`, shared by the tensor and by the node that fills it, so that neither needs to keep the
-/// other.
+/// A tensor's `.grad`. The tensor and the node that fills it share it, so that neither keeps the other alive.
 struct GradSlot final : RefCounted {
-  /// A gradient may have a gradient itself, and so on: freed without recursion.
+  /// Frees without recursion: a gradient may have a gradient itself, and so on.
   static void destroy(GradSlot* slot) noexcept;
 
   Tensor grad;
   GradSlot* next_to_free = nullptr;
-  /// Whether the leaf still requires grad; it may have said no since the forward pass.
+  /// Whether the leaf still requires grad, which may have changed since the forward pass.
   std::atomic<bool> wanted{true};
   std::atomic_flag busy;
 };
 
-/// Holds a slot against other threads.
+/// Locks a slot against other threads.
 class GradSlotLock {
  public:
   explicit GradSlotLock(GradSlot& slot) noexcept : slot_(slot) {
@@ -40,17 +39,18 @@ class GradSlotLock {
   GradSlot& slot_;
 };
 
-/// Sees a gradient; what it returns replaces it, unless undefined.
+/// Gets a gradient, and may return a tensor that replaces it; an undefined tensor keeps it.
 using TensorHook = std::function<Tensor(const Tensor& grad)>;
-/// Sees the gradients that a node is about to run on, undefined ones included, and may replace them.
+/// Gets the gradients that a node is about to run on, of which some may be undefined, and may replace them.
 using NodePreHook = std::function<void(std::vector<Tensor>& grads)>;
-/// Sees what a node has computed, one for each of its edges, and may replace it; `grads` is what it ran on.
+/// Gets the results of a node, one for each edge, and may replace them; `grads` are the gradients that it ran
+/// on.
 using NodePostHook = std::function<void(std::vector<Tensor>& results, const std::vector<Tensor>& grads)>;
 /// Called when a leaf's `.grad` has been added to.
 using LeafHook = std::function<void(const Tensor& leaf)>;
 
-/// A leaf's hook with the parts of the leaf, of which none keeps a node: the leaf owns the node, which owns
-/// this.
+/// A leaf's hook with the parts of the leaf. None of them keeps a node alive, because the leaf owns the node
+/// that owns this.
 struct LeafCall {
   /// Makes the leaf afresh and calls the hook.
   void operator()() const;
@@ -95,12 +95,12 @@ struct NodeHooks final : RefCounted {
     return list;
   }
   void remove(uint64_t id);
-  /// Forgets all hooks: the node is gone.
+  /// Removes all hooks, because the node was destroyed.
   void clear();
   static uint64_t next_id() noexcept;
 };
 
-/// Takes a hook off again. Does not keep the node.
+/// Removes a hook. Does not keep the node alive.
 class HookHandle {
  public:
   HookHandle() = default;

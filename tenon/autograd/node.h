@@ -17,7 +17,7 @@ namespace tenon {
 
 class Node;
 
-/// Where a gradient goes: input `input_nr` of a node. No node: nobody wants it.
+/// Where a gradient flows to: input `input_nr` of a node. Without a node, the gradient is not needed.
 struct Edge {
   IntrusivePtr<Node> node;
   uint32_t input_nr = 0;
@@ -47,7 +47,7 @@ struct NodeCall {
   bool wanted(size_t i) const noexcept { return edges[i].node && (!filter || filter[i]); }
 };
 
-/// Shown what a node has saved, for people.
+/// Visits the tensors that a node has saved, to show them to users.
 struct SavedVisitor {
   virtual ~SavedVisitor() = default;
   /// `name` as in the operator's schema; "result" for its own.
@@ -55,7 +55,7 @@ struct SavedVisitor {
   virtual void list(std::string_view name, const std::vector<Tensor>& values) = 0;
 };
 
-/// Shown the nodes that a node keeps alive.
+/// Visits the nodes that a node keeps alive.
 struct KeptVisitor {
   virtual ~KeptVisitor() = default;
   virtual void node(const Node* kept) noexcept = 0;
@@ -64,7 +64,7 @@ struct KeptVisitor {
 }  // namespace autograd
 
 /// One step of the backward pass. Its inputs are the gradients of the results of one forward call; its edges
-/// lead to whoever made the arguments of that call.
+/// lead to the nodes that made the arguments of that call.
 class Node : public RefCounted {
  public:
   Node() noexcept;
@@ -75,11 +75,11 @@ class Node : public RefCounted {
   /// "MulBackward0".
   virtual std::string_view name() const noexcept = 0;
   virtual void apply(autograd::NodeCall& call) = 0;
-  /// Drops what was saved for `apply`, which raises from then on if it needs it.
+  /// Frees the tensors that were saved for `apply`, which throws from then on if it needs them.
   virtual void release_variables() noexcept {}
   virtual void visit_saved(autograd::SavedVisitor&) const {}
-  /// The nodes that what was saved keeps alive, besides the edges: each once for each reference to it. For a
-  /// binding's collector of cycles.
+  /// Visits the nodes that saved tensors keep alive (not those of the edges), once for each reference. For
+  /// the garbage collector of a language binding.
   virtual void visit_kept(autograd::KeptVisitor&) const noexcept {}
 
   /// Later nodes have higher numbers, and run first. UINT64_MAX runs before everything.
@@ -106,7 +106,7 @@ class Node : public RefCounted {
   autograd::NodeHooks* hooks() const noexcept { return hooks_.load(std::memory_order_acquire); }
   autograd::NodeHooks& ensure_hooks();
 
-  /// The line that made the forward call, where it was noted.
+  /// The line that made the forward call, if it was noted.
   SourceMark source() const noexcept { return source_; }
   void set_source(SourceMark source) noexcept { source_ = source; }
   /// The node that runs this one as a part of itself: the CopySlices of a write to a view. Null for others.
@@ -120,15 +120,15 @@ class Node : public RefCounted {
 
  protected:
   struct RunsFirst {};
-  /// For nodes that end a path: their work frees memory.
+  /// For the last nodes of a path, which run first because running them frees memory.
   explicit Node(RunsFirst) noexcept;
 
  private:
   friend class autograd::GraphTask;
   friend class autograd::NodeLock;
 
-  /// Which backward pass is visiting this node (high half) and its number there (low half); 0 for none. Links
-  /// the nodes that wait to be freed.
+  /// The backward pass that is visiting this node (high half) and the node's number in it (low half); 0 for
+  /// none. Also links the nodes that wait to be freed.
   std::atomic<uint64_t> visit_{0};
   uint64_t sequence_;
   autograd::InlineVector<Edge, 2> edges_;
@@ -143,8 +143,8 @@ class Node : public RefCounted {
 
 namespace autograd {
 
-/// Keeps other threads from running a node, and from freeing what it saved, meanwhile. A thread may lock a
-/// node that it has locked already.
+/// Keeps other threads from running a node and from freeing what it saved. A thread may lock a node that it
+/// has locked already.
 class NodeLock {
  public:
   explicit NodeLock(Node& node) noexcept;

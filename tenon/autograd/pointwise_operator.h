@@ -1,14 +1,14 @@
-// Pointwise expressions as operators: the derivative of a pointwise operator, and an expression that is made
-// at run time, get a name, a schema and kernels at their first use, and are called through the dispatcher
-// like any other. One path over spans of tensors and numbers serves them all. Used by derivatives.
+// Pointwise expressions as operators. The derivative of a pointwise operator, and an expression made at run
+// time, get a name, a schema and kernels at their first use, and are then called through the dispatcher like
+// any other operator. All of them share one code path over spans of tensors and numbers. Used by derivatives.
 #pragma once
 
 #include "tenon/iter/pointwise.h"
 
 namespace tenon::autograd {
 
-/// Where a derivative comes from, which its name tells: by operand `operand` of `forward`, whose operator has
-/// the overload `overload`.
+/// What a derivative is named after: the derivative of `forward`, whose operator has the overload `overload`,
+/// with respect to its operand `operand`.
 struct DerivativeName {
   const PointwiseInfo& forward;
   std::string_view overload;
@@ -22,8 +22,8 @@ Tensor call_derivative(const PointwiseInfo& derivative, const DerivativeName& na
                        std::span<const Tensor* const> tensors, std::span<const Scalar* const> scalars);
 
 /// Calls the operator of an expression from make_pointwise: "aten::pointwise.expr1", the next one expr2, ...
-/// Throws Error{NotImplemented} where it is recorded on complex tensors and has a part whose derivative is
-/// not the formal one (abs, real, imag, conj, angle, sgn).
+/// Throws Error{NotImplemented} if the call is recorded with complex tensors and the expression has a part
+/// whose derivative is not the formal one (abs, real, imag, conj, angle, sgn).
 Tensor call_expression(const PointwiseInfo& expression, std::span<const Tensor* const> tensors,
                        std::span<const Scalar* const> scalars);
 

@@ -1,5 +1,5 @@
-// Saved-tensor hooks: what a thread does to tensors that nodes save for backward: compress them, move them
-// away, record them. Used by users, SavedTensor and bindings.
+// Saved-tensor hooks: functions that a thread applies to the tensors that nodes save for backward, to
+// compress them, move them elsewhere, or record them. Used by users, SavedTensor and bindings.
 #pragma once
 
 #include <any>
@@ -13,15 +13,16 @@
 
 namespace tenon::autograd {
 
-/// `pack` gets each tensor as it is saved, without history, and must not write to it; `unpack` gets what it
-/// returned, whenever backward asks, and gives back a tensor of the same elements. Both run without grad mode
-/// for `pack`, and in the mode of the backward pass for `unpack`.
+/// `pack` gets each saved tensor without history, and must not write to it. `unpack` gets what `pack`
+/// returned, whenever backward needs the tensor, and returns a tensor with the same elements. `pack` runs
+/// with grad mode off, `unpack` in the mode of the backward pass.
 struct SavedTensorHooks {
   std::function<std::any(const Tensor&)> pack;
   std::function<Tensor(const std::any&)> unpack;
 };
 
-/// The innermost pair of this thread applies. Throws Error{Runtime} while hooks are disabled.
+/// Adds a pair of hooks; the innermost pair of a thread applies. Throws Error{Runtime} while hooks are
+/// disabled.
 void push_saved_tensor_hooks(SavedTensorHooks hooks);
 void pop_saved_tensor_hooks() noexcept;
 
@@ -33,8 +34,8 @@ class SavedTensorHooksGuard {
   SavedTensorHooksGuard(const SavedTensorHooksGuard&) = delete;
 };
 
-/// While a message is set, pushing hooks throws it as Error{Runtime}. Throws the same when hooks are in use
-/// now. Returns the message that was set before.
+/// Disables hooks while a message is set: pushing hooks then throws it as Error{Runtime}. Throws it at once
+/// if hooks are in use now. Returns the message that was set before.
 std::optional<std::string> disable_saved_tensor_hooks(std::optional<std::string> message);
 
 namespace detail {

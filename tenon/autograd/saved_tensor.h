@@ -1,5 +1,5 @@
-// SavedTensor: a tensor that a node keeps for its backward, with what is needed to notice that it was changed
-// since. Used by nodes. Knows nothing of operators; whoever owns it says what it was in error messages.
+// SavedTensor: a tensor that a node keeps for backward. It notices if the tensor was changed since. Used by
+// nodes. Knows nothing of operators; its owner passes the names that error messages show.
 #pragma once
 
 #include "tenon/autograd/node.h"
@@ -17,11 +17,10 @@ class SavedTensor {
     if (packed_) drop_packed();
   }
 
-  /// Keeps an argument: a leaf that requires grad as it is; of any other tensor its elements and its history.
-  /// The tensor itself might be written in place later, by a call whose node leads here, and then own itself.
-  /// One without history is known again should it require grad later.
-  /// What the thread's saved-tensor hooks make of it is kept instead, where there are any.
-  /// Throws Error{Runtime} for an inference tensor.
+  /// Keeps an argument. Keeps a leaf that requires grad itself, and of any other tensor the elements and the
+  /// history: the tensor itself might be written in place later by a call whose node leads here, and would
+  /// then own itself. A tensor without history is recognised if it requires grad later. If the thread has
+  /// saved-tensor hooks, keeps what they return instead. Throws Error{Runtime} for an inference tensor.
   void save_input(const Tensor& t);
   /// Keeps result `output_nr` of the node's own call: its elements, not the tensor, which owns the node.
   /// `version` is the one that it will have when the call has returned.
@@ -29,18 +28,19 @@ class SavedTensor {
 
   bool saved() const noexcept { return state_ == State::Input || state_ == State::Output; }
   bool released() const noexcept { return state_ == State::Released; }
-  /// Whether somebody wrote to the storage since.
+  /// Whether the storage was written to since.
   bool changed() const noexcept;
-  /// The tensor, with its history while grad mode is on (`owner` is the node of results). Undefined when
-  /// nothing was saved. The caller has asked `changed` and `released`.
+  /// The tensor, with its history while grad mode is on; `owner` is the node that saved it. Undefined if
+  /// nothing was saved. The caller has checked `changed` and `released`.
   Tensor get(const Node& owner) const;
-  /// The same; throws Error{Runtime} naming the operator `op` and what it had saved.
+  /// As `get`, but throws an Error{Runtime} that names the operator `op` and `what` it saved if the tensor
+  /// was changed or released.
   Tensor unpack(const Node& owner, std::string_view op, std::string_view what) const;
-  /// Names the lines of the save (`owner`'s) and of the change as well.
+  /// Throws that error, which also names the lines that saved the tensor (from `owner`) and changed it.
   [[noreturn]] void throw_unusable(const Node& owner, std::string_view op, std::string_view what) const;
 
   void release() noexcept;
-  /// Shows the node that made the tensor, where this keeps it.
+  /// Visits the node that made the tensor, if this keeps it alive.
   void visit_kept(KeptVisitor& visitor) const noexcept {
     if (history_) visitor.node(history_.node.get());
   }

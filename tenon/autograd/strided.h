@@ -1,6 +1,6 @@
-// Views as linear maps between the elements of a base and those of a view, told by geometry alone: how a view
-// gets its history back after an in-place write, and how a write through a view becomes history of the base.
-// Used by AutogradMeta and by recording.
+// Gradients through views by sizes and strides alone, as linear maps between the elements of a base and those
+// of a view: how a view gets its history back after an in-place write, and how a write through a view becomes
+// history of the base. Used by AutogradMeta and by recording.
 #pragma once
 
 #include "tenon/autograd/node.h"
@@ -8,17 +8,17 @@
 
 namespace tenon::autograd {
 
-/// A node "AsStridedBackward0" that leads from the gradient of `view` to that of `base`, whose elements it
+/// Makes a node "AsStridedBackward0", which takes the gradient of `view` to that of `base`, whose elements it
 /// shares.
 IntrusivePtr<Node> make_strided_view_node(const Tensor& base, const Tensor& view);
 
-/// A node "CopySlices" that leads from the gradient of `base` after an in-place write to its view `view`,
-/// past `write` (the node of that call, whose edge 0 is the view's old self), to the gradients of everything
-/// involved.
+/// Makes a node "CopySlices" for an in-place write to `view`, a view of `base`. It takes the gradient of the
+/// base after the write through `write` (the node of the writing call, whose edge 0 is the view before the
+/// write) to the gradients of the base before the write and of the call's other arguments.
 IntrusivePtr<Node> make_copy_slices_node(const Tensor& base, const Tensor& view, IntrusivePtr<Node> write);
 
-/// A node that leads from the gradient of the view that was written to that CopySlices node: the history of
-/// what the write saved of its own result.
+/// Makes a node that takes the gradient of the written view to that CopySlices node: the history of a result
+/// that the write itself has saved.
 IntrusivePtr<Node> make_written_view_node(Node& copy_slices);
 
 }  // namespace tenon::autograd

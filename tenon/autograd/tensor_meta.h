@@ -1,5 +1,5 @@
-// TensorMeta: shape, dtype and device of a tensor whose elements are not kept.
-// Used by nodes (what shape a gradient must have) and by derivative formulas. Knows nothing of graphs.
+// TensorMeta: shape, dtype and device of a tensor whose elements are not kept. Used by nodes, to check the
+// shape of gradients, and by derivative formulas. Knows nothing of graphs.
 #pragma once
 
 #include "tenon/core/tensor.h"

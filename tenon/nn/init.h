@@ -1,5 +1,5 @@
-// How parameters start. Each fills a tensor in place, outside autograd, and returns it.
-// Used by layers; the Python package has the same formulas, so that a seed gives the same model in both.
+// Initialisation of parameters. Each function fills a tensor in place, outside autograd, and returns it. Used
+// by layers. The Python package has the same formulas, so that a seed gives the same model in both languages.
 #pragma once
 
 #include "tenon/core/tensor.h"

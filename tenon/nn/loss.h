@@ -1,11 +1,11 @@
-// Losses as objects; each is the function of the same meaning with the choices kept.
+// Losses as objects: each calls the function of the same name with the options that it keeps.
 #pragma once
 
 #include "tenon/generated/softmax/functions.h"
 
 namespace tenon::nn {
 
-/// What a loss does with the values of a batch; the numbers are those of PyTorch's schemas.
+/// How a loss combines the values of a batch; the numbers are those of PyTorch's schemas.
 enum class Reduction : uint8_t { None = 0, Mean = 1, Sum = 2 };
 
 /// input [N, C] logits and target [N] class numbers.

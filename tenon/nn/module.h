@@ -24,14 +24,14 @@ class Module {
   virtual Tensor forward(const Tensor& input) = 0;
   Tensor operator()(const Tensor& input) { return forward(input); }
 
-  /// All parameters, its own before those of the modules inside, in the order of registration.
+  /// All parameters in the order of registration, the module's own before those of the modules inside.
   std::vector<Tensor> parameters() const;
-  /// The same with names such as "0.weight".
+  /// All parameters with their names, such as "0.weight".
   std::vector<std::pair<std::string, Tensor>> named_parameters() const;
-  /// Forgets the gradients of all parameters.
+  /// Clears the gradients of all parameters.
   void zero_grad();
 
-  /// Whether it is being trained; some layers behave differently.
+  /// Whether the module is in training mode, in which some layers behave differently.
   bool is_training() const noexcept { return training_; }
   void train(bool on = true);
   void eval() { train(false); }
@@ -43,10 +43,10 @@ class Module {
   Module& operator=(const Module&) = default;
   Module& operator=(Module&&) = default;
 
-  /// Makes `value` a parameter (one that requires grad) and returns it. Throws Error{Value} for a name that
-  /// is taken.
+  /// Makes `value` a parameter, which requires grad, and returns it. Throws Error{Value} for a name that is
+  /// in use.
   Tensor register_parameter(std::string name, Tensor value);
-  /// Takes a module in and returns it. Throws likewise.
+  /// Adds a module and returns it. Throws Error{Value} for a name that is in use.
   template <class M>
   M& register_module(std::string name, M module) {
     auto owned = std::make_shared<M>(std::move(module));

@@ -5,9 +5,9 @@
 
 namespace tenon::nn {
 
-/// `Sequential model{Linear(64, 128), ReLU(), Linear(128, 10)}`: each gets the result of the one before.
-/// Parts are named "0", "1", ... Use braces: C++ makes arguments in parentheses in any order, and each draws
-/// random weights.
+/// `Sequential model{Linear(64, 128), ReLU(), Linear(128, 10)}`: each module gets the result of the one
+/// before. The modules are named "0", "1", ... Use braces: C++ evaluates arguments in parentheses in any
+/// order, and each layer draws random weights.
 class Sequential final : public Module {
  public:
   template <class... M>

@@ -10,13 +10,13 @@ namespace tenon::optim {
 
 struct AdamOptions {
   double lr = 1e-3;
-  /// Decay of the two averages.
+  /// The decay of the two running averages.
   double beta1 = 0.9, beta2 = 0.999;
   double eps = 1e-8;
   double weight_decay = 0;
-  /// AdamW: shrinks the parameter itself instead of adding to the gradient.
+  /// AdamW: weight decay shrinks the parameter itself instead of adding to the gradient.
   bool decoupled_weight_decay = false;
-  /// Scales by the largest second average so far. Reddi et al. (2018).
+  /// Scales by the largest average of squares so far. Reddi et al. (2018).
   bool amsgrad = false;
   bool maximize = false;
 };
@@ -24,13 +24,13 @@ struct AdamOptions {
 /// Throws Error{Value} for a negative rate, decay or epsilon, and for a beta outside [0, 1).
 void check(const AdamOptions& options);
 
-/// What Adam remembers of one parameter.
+/// The state that Adam keeps for one parameter.
 struct AdamState {
   int64_t step = 0;
   Tensor exp_avg, exp_avg_sq, max_exp_avg_sq;
 };
 
-/// One step for every parameter that has a gradient. Both languages' Adam is this function.
+/// Updates every parameter that has a gradient. Both the C++ and the Python class call this function.
 void adam_step(TensorList parameters, std::span<AdamState> states, const AdamOptions& options);
 
 class Adam : public Optimizer {

@@ -1,5 +1,5 @@
-// Optimizer: the parameters that an algorithm updates, and the forgetting of their gradients.
-// Used by the algorithms beside it. Knows nothing of models.
+// Optimizer: holds the parameters that an algorithm updates, and clears their gradients. Base of the
+// algorithms in this folder. Knows nothing of models.
 #pragma once
 
 #include <vector>
@@ -16,7 +16,7 @@ class Optimizer {
 
   /// Updates every parameter that has a gradient.
   virtual void step() = 0;
-  /// Forgets all gradients; with `set_to_none` off, fills them with zeros instead.
+  /// Clears all gradients; without `set_to_none`, fills them with zeros instead.
   void zero_grad(bool set_to_none = true);
 
   const std::vector<Tensor>& parameters() const noexcept { return parameters_; }
@@ -25,7 +25,7 @@ class Optimizer {
   std::vector<Tensor> parameters_;
 };
 
-/// What Optimizer::zero_grad does, for any parameters.
+/// As Optimizer::zero_grad, for any parameters.
 void zero_grad(TensorList parameters, bool set_to_none = true);
 
 }  // namespace tenon::optim

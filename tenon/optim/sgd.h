@@ -1,4 +1,4 @@
-// SGD: stochastic gradient descent, with momentum where asked for.
+// SGD: stochastic gradient descent, optionally with momentum.
 #pragma once
 
 #include <span>
@@ -10,21 +10,21 @@ namespace tenon::optim {
 struct SGDOptions {
   double lr = 1e-3;
   double momentum = 0;
-  /// Takes this part of a new gradient away before it enters the momentum.
+  /// The fraction of a new gradient that is left out when it is added to the momentum.
   double dampening = 0;
   /// Adds weight_decay * parameter to the gradient.
   double weight_decay = 0;
-  /// Sutskever et al. (2013): looks ahead along the momentum.
+  /// Nesterov's momentum, as in Sutskever et al. (2013).
   bool nesterov = false;
-  /// Climbs instead of descending.
+  /// Ascends instead of descending.
   bool maximize = false;
 };
 
 /// Throws Error{Value} for a negative rate, momentum or decay, and for Nesterov's without momentum.
 void check(const SGDOptions& options);
 
-/// One step for every parameter that has a gradient. `momentum[i]` is parameter i's momentum, undefined
-/// before its first step; unused without momentum. Both languages' SGD is this function.
+/// Updates every parameter that has a gradient. `momentum[i]` is the momentum of parameter i, undefined
+/// before its first step and unused without momentum. Both the C++ and the Python class call this function.
 void sgd_step(TensorList parameters, std::span<Tensor> momentum, const SGDOptions& options);
 
 class SGD final : public Optimizer {

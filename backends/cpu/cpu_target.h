@@ -1,5 +1,5 @@
-// CpuTarget: the instruction sets that kernels are compiled for, and which one this process runs.
-// Used by every table of kernels, and by whoever reports what ran. Knows nothing of the kernels themselves.
+// CpuTarget: the instruction sets that kernels are compiled for, and which one this process runs. Used by
+// every table of kernels, and by reports of which kernels ran. Knows nothing of the kernels themselves.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@ inline constexpr int kNumCpuTargets = 1;
 /// "SSE4", "AVX2", "AVX3" (AVX-512 F, VL, DQ, BW), "NEON".
 std::string_view name(CpuTarget target) noexcept;
 
-/// Whether this machine and its operating system can run it.
+/// Whether this machine and its operating system can run an instruction set.
 bool is_supported(CpuTarget target) noexcept;
 
 /// The targets this machine can run, narrowest first; at least one, or `cpu_target()` throws.

@@ -1,4 +1,4 @@
-// What the extension module is put together from. Used by module.cc and the files that define these.
+// The parts of the extension module. Used by module.cc and by the files that define them.
 #pragma once
 
 #include "python/src/interpreter/reference.h"

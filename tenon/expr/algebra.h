@@ -10,10 +10,10 @@ namespace tenon::expr {
 /// it.
 NodeId simplified(Builder& g, NodeId id, std::span<const NodeId> args);
 
-/// a + b, where kNoNode stands for a zero that is never added.
+/// a + b; kNoNode stands for zero, which is not added.
 NodeId add_terms(Builder& g, NodeId a, NodeId b);
-/// factor * slope; goes into `where` and over divisions, so that a branch not taken contributes exactly
-/// nothing.
+/// factor * slope, multiplied into the branches of `where` and the numerators of divisions, so that a branch
+/// not taken contributes exactly nothing.
 NodeId times(Builder& g, NodeId factor, NodeId slope);
 
 }  // namespace tenon::expr

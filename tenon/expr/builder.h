@@ -1,5 +1,5 @@
-// Builder: expressions while they grow. The only place where operands have names.
-// Used by the parser, the differentiator and everything that transforms expressions.
+// Builder: an expression under construction. Operands have names only here. Used by the parser, the
+// differentiator and everything that transforms expressions.
 #pragma once
 
 #include <span>
@@ -32,7 +32,7 @@ struct Literal {
   bool operator==(const Literal&) const noexcept;  // bitwise: -0 differs from 0, a NaN equals itself
 };
 
-/// A hash-consed DAG: equal sub-expressions are one node. Only ever grows, so that ids stay valid.
+/// A hash-consed DAG: equal sub-expressions are one node. Nodes are only added, so that ids stay valid.
 class Builder {
  public:
   size_t size() const noexcept { return nodes_.size(); }
@@ -55,11 +55,11 @@ class Builder {
   NodeId literal(int64_t value) { return literal(Literal{.integer = true, .i = value}); }
   NodeId literal(int value) { return literal(int64_t{value}); }
   NodeId literal(const Literal& value);
-  /// The node of that symbol, made if it is new. Throws Error{Value} if the name exists with another kind.
+  /// The node of a symbol, made if it is new. Throws Error{Value} if the name exists with another kind.
   NodeId symbol(std::string_view name, SymbolKind kind = SymbolKind::Tensor);
   /// kNoNode if there is none.
   NodeId find_symbol(std::string_view name) const noexcept;
-  /// Whether the call brings that symbol.
+  /// A mask: whether the call passes the optional argument of that name.
   NodeId given(std::string_view name);
   /// A primitive. Masks used as numbers become 1 and 0; numbers used as masks are compared with 0. Throws
   /// Error{Type} for operands of two types.
@@ -72,9 +72,9 @@ class Builder {
   NodeId call(std::string_view function, std::initializer_list<NodeId> args) {
     return call(function, std::span(args.begin(), args.size()));
   }
-  /// `value` as another type; itself where it is of that type.
+  /// `value` converted to a type; itself if it has that type.
   NodeId cast(Type to, NodeId value);
-  /// What storing `value` as the result, or as an operand of the call (a symbol), gives.
+  /// `value` rounded as if it were stored as the result, or as an operand of the call (a symbol).
   NodeId stored(NodeId value, NodeId as = kNoNode);
 
   /// The node `id` with other operands.
@@ -86,7 +86,7 @@ class Builder {
   /// Whether the node is an open literal equal to `value` (-0 is not 0).
   bool is_literal(NodeId id, double value) const noexcept;
 
-  /// A node as it is, of any level; its rank becomes that of its operands together.
+  /// Adds a node of any level; its rank is computed from its operands.
   NodeId add(Node node);
 
   /// The written expression with these outputs over all symbols, in the order in which they were made.

@@ -1,7 +1,6 @@
-// Complex numbers by lowering: a complex value is a pair of real nodes of the same DAG, so that printers, the
-// interpreter and every instruction set run complex expressions without knowing them.
-// Used by instantiate and by tenon/iter, which splits interleaved elements into planes of real and imaginary
-// parts. Knows no tensors.
+// Complex numbers: a complex value is a pair of real nodes of the same DAG, so that printers, the interpreter
+// and the instruction sets need not know complex numbers. Used by instantiate and by tenon/iter, which splits
+// interleaved elements into planes of real and imaginary parts. Knows no tensors.
 #pragma once
 
 #include <cstdint>

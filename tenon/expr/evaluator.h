@@ -1,6 +1,7 @@
-// The evaluator: typed expressions, one element at a time. This is what they mean; printed kernels, the
-// interpreter and devices give the same bits, all NaNs being one. Used by tests and by whoever must know a
-// value without a kernel. (reference.h is another thing: maths in double by the C library, for accuracy.)
+// The evaluator: computes typed expressions one element at a time. It defines what they mean: printed
+// kernels, the interpreter and devices give the same bits, where all NaNs count as equal. Used by tests, and
+// by code that needs a value without a kernel. (reference.h differs: it computes in double with the C
+// library, to measure accuracy.)
 #pragma once
 
 #include "tenon/expr/expression.h"

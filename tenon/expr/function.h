@@ -1,6 +1,6 @@
-// Functions of the language: exp, sigmoid, pow, ... Each is one row of data: its definition over ops (per
-// compute type where the digits differ) and its derivatives, all of them text of the language itself. Used by
-// the parser, the differentiator and the printers. To add a function, add a row in functions_*.cc.
+// Functions of the language: exp, sigmoid, pow, ... Each is one row of data: its definition over ops (one for
+// each compute type if the constants differ) and its derivatives, all of them written in the language itself.
+// Used by the parser, the differentiator and the printers. To add a function, add a row in functions_*.cc.
 #pragma once
 
 #include <cstdint>
@@ -17,16 +17,16 @@ struct Function {
   uint8_t arity = 1;
   /// Derivative by each parameter over `x`, `y`, `z` and `result`; an empty one is zero everywhere.
   std::string_view derivative[3] = {};
-  /// Definitions over `x`, `y`, `z`. The narrowest that fits a compute type counts; without one it cannot run
-  /// there.
+  /// Definitions over `x`, `y`, `z`. The narrowest that fits a compute type is used; without one, the
+  /// function cannot be computed in that type.
   std::string_view body = {};        ///< Every compute type.
   std::string_view body_float = {};  ///< float32 and float64.
   std::string_view body_f32 = {};
   std::string_view body_f64 = {};
   std::string_view body_int = {};  ///< int32 and int64.
-  /// Whether it is a mask (isnan) rather than a number.
+  /// Whether the result is a mask (isnan) rather than a number.
   bool mask = false;
-  /// Part of other definitions, not of the language that users write.
+  /// Whether only other definitions may call it, and not users.
   bool internal = false;
   /// One line for the documentation.
   std::string_view doc = {};

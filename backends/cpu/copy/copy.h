@@ -1,5 +1,5 @@
-// copy_strided: the elements of one host tensor into another of any strides and dtype.
-// Used by copy_, contiguous, clone and to. Knows nothing of autograd or dispatch.
+// copy_strided: copies the elements of a host tensor to another of any strides and dtype. Used by copy_,
+// contiguous, clone and to. Knows nothing of autograd or dispatch.
 #pragma once
 
 #include "tenon/core/tensor.h"
@@ -7,8 +7,8 @@
 namespace tenon::cpu {
 
 /// Writes `src`, broadcast to the shape of `dst` and converted to its dtype as convert.h says, into `dst`.
-/// Both are on the host. `op` is what errors name. Throws Error{Shape} when `src` does not broadcast,
-/// Error{Runtime} when the two overlap other than element for element or `dst` overlaps itself.
+/// Both are on the host. Errors name `op`. Throws Error{Shape} when `src` does not broadcast, Error{Runtime}
+/// when the two overlap other than element for element or `dst` overlaps itself.
 void copy_strided(const Tensor& dst, const Tensor& src, const char* op = "copy_");
 
 }  // namespace tenon::cpu

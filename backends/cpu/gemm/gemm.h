@@ -10,9 +10,9 @@
 
 namespace tenon::cpu {
 
-/// One product. Strides count elements and may be negative, zero or transposed for A and B, negative or
-/// transposed for C, whose elements must not overlap one another, A or B. Transposition is a matter of
-/// strides: op() is not a flag.
+/// One product. Strides count elements. Those of A and B may be negative or zero; those of C may be negative,
+/// but the elements of C must not overlap each other, A or B. A transposed matrix has its strides swapped;
+/// there is no flag for it.
 template <class T>
 struct GemmArgs {
   int64_t m = 0;  ///< rows of A and C
@@ -54,14 +54,14 @@ struct BatchedGemmArgs {
 template <class T>
 void gemm_batched(const BatchedGemmArgs<T>& args);
 
-/// What alpha and beta are for half types, whose GemmArgs members of that name are not used.
+/// alpha and beta for half types, whose GemmArgs members of these names are not used.
 struct HalfGemmScale {
   float alpha = 1.0f;
   float beta = 0.0f;
 };
 
-/// The same for half types: elements are converted to float32, the product is that of float32, and alpha * t
-/// + beta * c, computed in float32, is rounded once.
+/// The product of half types: elements are converted to float32 and multiplied as float32, and alpha * t +
+/// beta * c, computed in float32, is rounded once.
 void gemm(const GemmArgs<Half>& args, HalfGemmScale scale);
 void gemm(const GemmArgs<BFloat16>& args, HalfGemmScale scale);
 void gemm_batched(const BatchedGemmArgs<Half>& args, HalfGemmScale scale);

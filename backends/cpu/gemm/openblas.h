@@ -1,6 +1,5 @@
-// The border to OpenBLAS: which products it takes, and the call. With it, the choice between it and Tenon's
-// own product. Used by the matmul family. The only place that knows the rules of BLAS for strides and integer
-// sizes.
+// The interface to OpenBLAS: which products it accepts, the call, and the choice between it and Tenon's own
+// product. Used by the matmul family. Only this file knows the rules of BLAS for strides and integer sizes.
 #pragma once
 
 #include <string_view>
@@ -17,10 +16,10 @@ std::string_view name(GemmBy by) noexcept;
 /// Whether this build has OpenBLAS.
 bool has_blas() noexcept;
 
-/// Whether BLAS takes these operands where they lie. It wants every size within a 32-bit int, and each matrix
-/// with one unit stride and the other at least the matching size (and at least 1): row-major, or
-/// column-major, which reaches it as a transposed operand, uncopied. Negative and zero strides are refused;
-/// so are k = 0 and alpha = 0, for which BLAS does not read A and B (and so loses their NaNs).
+/// Whether BLAS accepts these operands without a copy. Every size must fit a 32-bit int, and each matrix must
+/// have one unit stride and another stride of at least the matching size (and at least 1): row-major, or
+/// column-major, which is passed as a transposed operand. Negative and zero strides are refused, and so are k
+/// = 0 and alpha = 0, for which BLAS does not read A and B and would lose their NaNs.
 template <class T>
 bool blas_accepts(const GemmArgs<T>& args) noexcept;
 
@@ -33,7 +32,8 @@ bool blas_pays(const GemmArgs<T>& args) noexcept;
 template <class T>
 void blas_gemm(const GemmArgs<T>& args);
 
-/// The product by whoever is faster, or by Tenon whenever `strict`; says who it was. T: float, double.
+/// Computes the product with whichever is faster, or with Tenon's own if `strict`; returns which it was. T:
+/// float, double.
 template <class T>
 GemmBy gemm_by_best(const GemmArgs<T>& args, bool strict);
 

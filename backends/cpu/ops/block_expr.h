@@ -1,4 +1,4 @@
-// BlockExpr: a pointwise expression over contiguous blocks inside a kernel, with the bits it has everywhere
+// BlockExpr: a pointwise expression over contiguous blocks inside a kernel, with the same bits as everywhere
 // else. Used by softmax, losses and random numbers. Knows no tensors.
 #pragma once
 

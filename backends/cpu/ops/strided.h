@@ -1,6 +1,6 @@
-// Strided regions in logical order: tiles of converted, contiguous elements out of any view, and back.
-// Used by kernels whose arithmetic wants contiguous blocks of one compute type: reductions, softmax, scans.
-// Knows sizes, byte strides and dtypes; nothing of operators.
+// Reads and writes strided regions in logical order, as tiles of contiguous elements converted to one type.
+// Used by kernels that compute on contiguous blocks of one compute type: reductions, softmax, scans. Knows
+// sizes, byte strides and dtypes; nothing of operators.
 #pragma once
 
 #include <algorithm>

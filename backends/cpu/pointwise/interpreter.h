@@ -28,7 +28,7 @@ class Program {
   /// As a PointwiseFn over the expression's slots, on the process's CPU target. Scratch memory is per thread
   /// and kept.
   void run(void* const* ptrs, size_t n, const void* numbers) const { run(ptrs, n, numbers, cpu_target()); }
-  /// The same on a target of the caller's choice.
+  /// Runs the program on a given target.
   void run(void* const* ptrs, size_t n, const void* numbers, CpuTarget target) const;
   /// `run` in the shape of a callback with a context: `program` is a `const Program*`.
   static void call(const void* program, void* const* ptrs, size_t n, const void* numbers);
@@ -40,8 +40,8 @@ class Program {
   std::string to_string() const;
 
  private:
-  /// Where an operand lives: an index into the table of pointers that `run` makes for each tile. Registers
-  /// first, then the caller's inputs, then its outputs.
+  /// An operand: an index into the table of pointers that `run` makes for each tile. Registers come first,
+  /// then the caller's inputs, then its outputs.
   using Place = uint16_t;
 
   struct Instruction {

@@ -1,5 +1,6 @@
-// The kernels that the build printed, by what they compute: an operator of the build, a user's text and a
-// derivative of a derivative find the same one. Used by the host's table. Knows no operators.
+// The kernels that were printed at build time, found by what they compute: a built-in operator, a user's
+// expression and a derivative of a derivative with the same expression find the same kernel. Used by the
+// host's table. Knows no operators.
 #pragma once
 
 #include <span>

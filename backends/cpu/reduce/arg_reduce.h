@@ -9,8 +9,8 @@
 
 namespace tenon::cpu {
 
-/// Where the extreme element is. A NaN is more extreme than any number; of equal elements (also -0 and 0) the
-/// first counts, whatever the order of work, so this needs no tree.
+/// The extreme element and its position. A NaN is more extreme than any number, and of equal elements (also
+/// -0 and 0) the first wins. The result does not depend on the order of work, so no fixed tree is needed.
 template <class T>
 struct ArgResult {
   T value{};
@@ -21,7 +21,7 @@ struct ArgResult {
 template <class T>
 ArgResult<T> arg_reduce_contiguous(ReduceOp op, const T* p, size_t n);
 
-/// The same from elements that come in pieces of any size, in logical order.
+/// Finds the extreme element of elements that are passed in pieces of any size, in logical order.
 template <class T>
 class ArgReducer {
  public:

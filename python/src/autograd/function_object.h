@@ -1,5 +1,5 @@
-// FunctionObject: `ctx`, what forward and backward of one call of a tenon.autograd.Function share; the call's
-// node owns it, and it is what `grad_fn` shows of that node. Used by node_object.cc and autograd.cc.
+// FunctionObject: `ctx`, the object that forward and backward of one call of a tenon.autograd.Function share.
+// The call's node owns it, and `grad_fn` returns it. Used by node_object.cc and autograd.cc.
 #pragma once
 
 #include "python/src/interpreter/reference.h"
@@ -10,7 +10,7 @@ namespace tenon::python {
 /// tenon._C._FunctionBase, a subclass of Node; each Function class has a subclass of it for its calls.
 extern PyTypeObject function_type;
 
-/// The node of a ctx. Throws Error{Runtime} while forward runs, and once the graph is gone.
+/// The node of a ctx. Throws Error{Runtime} while forward runs, and after the graph was freed.
 Node& node_of_function(PyObject* ctx);
 /// The ctx of a node that is a Function's, borrowed; null for others.
 PyObject* function_of_node(const Node& node) noexcept;

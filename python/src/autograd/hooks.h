@@ -10,7 +10,7 @@
 
 namespace tenon::python {
 
-/// A Python object that C++ code keeps, on whatever thread lets go of it.
+/// A Python object that C++ code keeps, and may release on any thread.
 class KeptObject {
  public:
   explicit KeptObject(PyObject* o) noexcept : object_(Py_NewRef(o)) {}
@@ -23,7 +23,7 @@ class KeptObject {
 };
 inline std::shared_ptr<KeptObject> keep(PyObject* o) { return std::make_shared<KeptObject>(o); }
 
-/// The Python function of a hook, borrowed; null where it is not Python's, or where somebody runs it.
+/// The Python function of a hook, borrowed; null if the hook is not a Python function or is running.
 PyObject* function_of(const autograd::TensorHook& hook) noexcept;
 PyObject* function_of(const autograd::NodePreHook& hook) noexcept;
 PyObject* function_of(const autograd::NodePostHook& hook) noexcept;

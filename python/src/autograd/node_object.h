@@ -1,5 +1,4 @@
-// NodeObject: what Python sees of a node of the backward graph: `x.grad_fn`.
-// Used by autograd.cc.
+// NodeObject: the Python object of a node of the backward graph, such as `x.grad_fn`. Used by autograd.cc.
 #pragma once
 
 #include "python/src/interpreter/reference.h"
@@ -7,11 +6,11 @@
 
 namespace tenon::python {
 
-/// What the classes of all nodes derive from: tenon.autograd.Node.
+/// The base class of the classes of all nodes: tenon.autograd.Node.
 extern PyTypeObject node_type;
 
-/// The object of a node, whose class has the node's name; None for no node. The same object for the same node
-/// while anybody holds it. A new reference, or null with an exception set.
+/// The object of a node, whose class has the node's name; None for null. While the object lives, the same
+/// node gives the same object. A new reference, or null with an exception set.
 PyObject* wrap(const IntrusivePtr<Node>& node) noexcept;
 
 bool add_node_type(PyObject* module);

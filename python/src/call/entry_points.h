@@ -1,6 +1,6 @@
-// Entry points: CPython calls a function of the module, or a method, without saying which it is, so each has
-// a few instructions of its own. They know their number alone: which operator it stands for is data, so that
-// entry_points.cc is not compiled again for every operator.
+// Entry points: CPython does not tell a C function under which name it was called, so each function of the
+// module and each method has an entry point with a few instructions. An entry point knows its number only;
+// data says which operator that is, so that adding an operator does not recompile entry_points.cc.
 #pragma once
 
 #include <array>
@@ -10,7 +10,7 @@
 
 namespace tenon::python {
 
-/// By number; function_tables.cc fills them.
+/// The functions and methods by number; filled in by function_tables.cc.
 extern Function g_functions[kFunctionEntries];
 extern Function g_methods[kMethodEntries];
 

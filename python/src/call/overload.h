@@ -1,6 +1,5 @@
-// Overload and Function: what Python knows of operators, made from constant data printed by opgen.
-// Used by the tables and by the code that resolves and makes calls. Knows nothing of C++
-// signatures.
+// Overload and Function: operators as Python calls them, made from constant data that opgen prints. Used by
+// the tables, and by the code that resolves overloads and makes calls. Knows nothing of C++ signatures.
 #pragma once
 
 #include <span>
@@ -13,7 +12,7 @@ struct OperatorEntry;
 
 namespace tenon::python {
 
-/// What a parameter is when the caller leaves it out.
+/// The value of a parameter that the caller leaves out.
 struct Default {
   enum class Kind : uint8_t { Required, None, Int, Float, Bool, Text, Ints };
   Kind kind = Kind::Required;
@@ -49,7 +48,7 @@ struct Arguments;
 using Invoke = PyObject* (*)(const Overload&, const Arguments&);
 inline PyObject* const kNoMatch = reinterpret_cast<PyObject*>(1);
 
-/// One operator of the dispatcher as Python calls it.
+/// One operator of the dispatcher, as Python calls it.
 struct Overload {
   Invoke invoke = nullptr;
   OperatorEntry* entry = nullptr;
@@ -73,14 +72,14 @@ struct Overload {
 struct Function {
   const char* name = nullptr;
   mutable std::span<const Overload> overloads = {};
-  /// Where no overload fits, numbers may stand for tensors, as in where(c, 1, x).
+  /// If no overload fits, try again with numbers for tensors, as in where(c, 1, x).
   bool numbers_as_tensors = false;
   uint16_t first_row = 0, num_rows = 0;  ///< What they are made from; see function_tables.cc.
 };
 /// Makes the overloads. Throws PythonError.
 void prepare(const Function& function);
 
-/// What a caller passed.
+/// The arguments that a caller passed.
 struct Arguments {
   PyObject* self = nullptr;  ///< Of a method, or null.
   PyObject* const* args = nullptr;
@@ -91,10 +90,10 @@ struct Arguments {
   mutable int failed = 0;
 };
 
-/// Tries the overloads in turn. Throws nothing; null with an exception set where none fits or the call
+/// Tries the overloads in turn. Does not throw; returns null with an exception set if none fits or the call
 /// failed.
 PyObject* call(const Function& function, Arguments arguments) noexcept;
-/// The same, but NotImplemented where none fits: for operators such as `+`.
+/// As `call`, but returns NotImplemented if none fits: for operators such as `+`.
 PyObject* call_operator(const Function& function, Arguments arguments) noexcept;
 
 /// The function or method of a name; null when there is none.

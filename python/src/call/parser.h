@@ -1,6 +1,6 @@
-// Parser<A>: one Python argument as the C++ argument type A: single values by the rows of python_value.h,
-// tensors and lists here. Used by typed_call.h. Says only whether a value fits; the message for one that does
-// not is made in overload.cc.
+// Parser<A>: converts one Python argument to the C++ argument type A. Single values follow the rows of
+// python_value.h; tensors and lists are here. Used by typed_call.h and boxed_call.cc. Says only whether a
+// value fits; overload.cc writes the message if it does not.
 #pragma once
 
 #include <optional>
@@ -14,7 +14,7 @@ namespace tenon::python {
 /// Stands for "the remaining positional arguments are the list".
 extern PyObject* const kRest;
 
-/// One value on its way from Python: the object (null: left out), the parameter it is for, and all arguments.
+/// One argument to be parsed: its object (null if left out), its parameter, and all arguments of the call.
 struct Given {
   PyObject* object;
   const Param& param;
@@ -35,8 +35,8 @@ bool parse_scalars(PyObject* o, std::vector<Scalar>& out);
 bool parse_tensors(PyObject* o, bool allow_none, std::vector<Tensor>& out);
 bool parse_rest(const Given& given, Dims& out);
 
-/// Parser<A>: `Storage` keeps the value for the call, `parse` fills it (false: does not fit), `get` is the
-/// argument.
+/// Parser<A>: `Storage` keeps the value during the call, `parse` fills it in (false if the object does not
+/// fit), `get` returns the argument.
 template <class A>
 struct Parser;
 
@@ -97,7 +97,7 @@ requires(tenon::detail::kBorrowedBase<A>.found || tenon::detail::kOwnedBase<A>.f
 
   static bool parse(const Given& g, Storage& s) {
     if constexpr (schema::base_type_info(kBase).has_undefined) {
-      // What is undefined stands for None.
+      // An undefined value stands for None.
       if (g.missing() || g.object == Py_None) return g.none() || g.param.optional;
     }
     return g.missing() ? Value::missing(g.param.fallback, s) : Value::parse(g.object, s);

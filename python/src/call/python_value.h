@@ -1,7 +1,7 @@
-// PythonValue: what each base type of the schema language is in Python: which objects fit, what the value is
-// when it is left out, and the object that comes back. The argument parser (parser.h) and the schemas of
-// operators that Python calls or defines (op_schema.h) follow from these rows; what the types are in C++ is
-// in dispatch/value_types.h.
+// PythonValue: what each base type of the schema language is in Python: which objects fit, the value if the
+// argument is left out, and the object of a result. The argument parser (parser.h) and the schemas of
+// operators that Python calls or defines (op_schema.h) are derived from these rows. dispatch/value_types.h
+// says what the types are in C++.
 #pragma once
 
 #include <optional>
@@ -19,7 +19,7 @@ namespace tenon::python {
 
 using schema::BaseType;
 
-// Numbers: Python's own, NumPy's scalars, anything with __index__, and 0-dim tensors where PyTorch takes
+// Numbers: Python's own, NumPy's scalars, objects with __index__, and 0-dim tensors where PyTorch accepts
 // them.
 
 /// An int but not a bool. Throws Error{Value} for one beyond int64.
@@ -38,7 +38,7 @@ bool parse_text(PyObject* o, std::string_view& out);
 ///   value(o)        what C++ owns of an object that `object` gave
 ///   wrap(v)         the object of a value; a new reference
 ///   word(text)      the object of a default that is a word
-/// What is the same for most of them is here.
+/// PlainValue has the members that are the same for most types.
 template <class Owned>
 struct PlainValue {
   using Storage = Owned;

@@ -1,4 +1,4 @@
-// spread: the arguments of the functions that are written by hand. Operators have typed_call.h instead.
+// spread: arguments of functions that are written by hand. Operators are called through typed_call.h instead.
 #pragma once
 
 #include <array>
@@ -15,9 +15,9 @@ void spread(const char* function, const char* const* names, size_t count, size_t
             PyObject* const* args, Py_ssize_t num_args, PyObject* keywords);
 }
 
-/// Puts a call's arguments into one place for each name, null where nothing came. The first `positional`
-/// names may be given by position. Throws Error{Type} for a keyword that is unknown or given twice, and for
-/// too many arguments.
+/// Returns a call's arguments in the order of `names`, null for those that were not passed. The first
+/// `positional` names may be passed by position. Throws Error{Type} for an unknown keyword, for an argument
+/// passed twice, and for too many arguments.
 template <size_t N>
 std::array<PyObject*, N> spread(const char* function, const char* const (&names)[N], size_t positional,
                                 PyObject* const* args, Py_ssize_t num_args, PyObject* keywords) {
@@ -47,7 +47,7 @@ inline bool given(PyObject* o) noexcept { return o && o != Py_None; }
 /// A str argument. Throws Error{Type} for anything else.
 std::string text_argument(const char* function, const char* argument, PyObject* o);
 
-/// Throws Error{Type} where a function that takes `expected` arguments got another number of them.
+/// Throws Error{Type} unless a function got the number of arguments that it takes.
 void check_count(const char* function, Py_ssize_t given, Py_ssize_t expected);
 
 }  // namespace tenon::python

@@ -1,6 +1,6 @@
-// Caller<Sig>: from Python's arguments to a typed operator call and back, instantiated for the C++ signatures
-// that are worth it (tools/opgen/typed_signatures.cc). Used by the generated signature files only. What
-// differs between operators of one signature is data: overload.h.
+// Caller<Sig>: parses Python's arguments, makes a typed operator call, and converts the result. Instantiated
+// for the common C++ signatures (tools/opgen/typed_signatures.cc); boxed_call.cc serves the others. Used by
+// the generated signature files only. What differs between operators of one signature is data: overload.h.
 #pragma once
 
 #include <tuple>
@@ -10,8 +10,8 @@
 
 namespace tenon::python {
 
-/// Puts what the caller passed into one slot for each parameter, null where nothing came, and the value of
-/// requires_grad into one more. False when names or counts do not fit.
+/// Puts the arguments into one slot for each parameter, null for those that were not passed, and the value of
+/// requires_grad into one more slot. False if names or counts do not fit.
 bool bind(const Overload& overload, const Arguments& arguments, PyObject** slots) noexcept;
 /// Handles requires_grad=True of a factory.
 void mark_requires_grad(PyObject* value, Tensor& result);
@@ -60,11 +60,11 @@ struct ToPython<std::tuple<R...>> {
   }
 };
 
-/// The call of a signature that has no Caller of its own.
+/// The call of an operator whose signature has no Caller.
 PyObject* call_cells(const Overload& overload, const Arguments& arguments);
 
-/// Keeps the tensors of a call that runs without the interpreter lock, as C++ keeps what it works on
-/// everywhere else: the collector leaves alone what Python is not the sole owner of.
+/// Keeps the tensors of a call that runs without the interpreter lock. The garbage collector leaves an object
+/// alone if Python is not its only owner.
 class HoldTensors {
  public:
   HoldTensors(PyObject* const* slots, size_t count) {
@@ -109,7 +109,7 @@ struct Caller<R(A...)> {
     };
     if (!(fits(std::integral_constant<size_t, I>()) && ...)) return kNoMatch;
     const TypedOperator<R(A...)> op(*overload.entry);
-    // Unsigned, as sizes that make no sense are refused later, and may add up to anything.
+    // Unsigned, because invalid sizes, which are refused later, may overflow the sum.
     const uint64_t n = (uint64_t{0} + ... + static_cast<uint64_t>(elements<A>(std::get<I>(values))));
     if (n >= kReleaseGilElements) {
       const HoldTensors held(slots, sizeof...(A));

@@ -9,17 +9,17 @@
 
 namespace tenon::python {
 
-/// A new tensor with a copy of `data`: a number, a nested list or tuple, a NumPy array or other buffer, a
-/// tensor. The dtype is that of the data unless given; Python floats have the default one. Throws
-/// Error{Value} for a ragged list or a number that does not fit, Error{Type} for what is no data.
+/// A new tensor with a copy of `data`: a number, a nested list or tuple, a NumPy array or other buffer, or a
+/// tensor. Unless `dtype` is given, it is that of the data; Python floats have the default dtype. Throws
+/// Error{Value} for a ragged list and for a number that does not fit, and Error{Type} for other objects.
 Tensor tensor_from_data(PyObject* data, std::optional<DType> dtype = {});
 
-/// A tensor over the memory of an object with the buffer protocol, which stays alive and, where it is
-/// read-only, is marked so. Throws Error{Type} for a format that no dtype has, Error{Value} for strides that
-/// are no multiple of the element's size.
+/// A tensor over the memory of an object with the buffer protocol. It keeps the object alive, and is marked
+/// read-only if the buffer is. Throws Error{Type} for a format without a dtype, and Error{Value} for strides
+/// that are no multiple of the element's size.
 Tensor tensor_from_buffer(PyObject* object, const char* function);
 
-/// One element, as Python sees it and as Python gives it.
+/// Reads one element as a Python object, and writes one.
 PyObject* load_element(DType dtype, const void* element);
 void store_element(DType dtype, void* element, const Scalar& value);
 

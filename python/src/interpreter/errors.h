@@ -1,4 +1,4 @@
-// From C++ exceptions to Python's. Used by every entry point of the extension module.
+// Converts C++ exceptions to Python exceptions. Used by every entry point of the extension module.
 #pragma once
 
 #include "python/src/interpreter/reference.h"
@@ -8,7 +8,7 @@ namespace tenon::python {
 /// Thrown where a Python exception is already set: unwinds C++ up to the entry point, which returns null.
 struct PythonError {};
 
-/// Sets the Python exception for the C++ exception that is being handled. Called in a catch block.
+/// Sets the Python exception for the C++ exception that is being handled. To be called in a catch block.
 void set_python_error() noexcept;
 
 /// Runs `f` and returns what it returns; null (or -1) with a Python exception set when it throws.
@@ -31,7 +31,7 @@ inline PyObject* checked(PyObject* o) {
   return o;
 }
 
-/// Throws the Python exception that is set as a C++ one: for code that calls back into Python from below.
+/// Throws the Python exception that is set as a C++ exception: for C++ code that calls back into Python.
 [[noreturn]] void throw_python_error();
 
 /// Adds ShapeError, DeviceError and OutOfMemoryError to the module.

@@ -1,6 +1,6 @@
-// HoldGil and ReleaseGil: the interpreter lock as scopes. The one place where a thread asks for the lock: it
-// gets it, or, once the interpreter has begun to end, never comes back. Used by every file of the extension
-// module. Knows nothing of tensors.
+// HoldGil and ReleaseGil take and release the interpreter lock for a scope. Threads take the lock here only:
+// a thread gets it or, once the interpreter has begun to shut down, stops for good. Used by every file of the
+// extension module. Knows nothing of tensors.
 #pragma once
 
 #define PY_SSIZE_T_CLEAN
@@ -23,9 +23,8 @@ inline bool is_finalizing() noexcept {
 /// Whether the calling thread holds the interpreter lock. False on every thread once the interpreter is gone.
 bool holds_gil() noexcept;
 
-/// Holds the interpreter lock, from any thread. A thread that has it already keeps it, at the cost of a look.
-/// A thread that asks for it while the interpreter shuts down, or afterwards, waits for the end of the
-/// process.
+/// Holds the interpreter lock for a scope, on any thread. Costs one check if the thread holds it already. A
+/// thread that asks for it during or after the interpreter's shutdown waits for the end of the process.
 class HoldGil {
  public:
   HoldGil() noexcept {
@@ -45,8 +44,8 @@ class HoldGil {
   bool was_computing_ = false;
 };
 
-/// Runs `f`, which lets go of Python objects, with the lock, on whatever thread. Does nothing once the
-/// interpreter has begun to end: the process takes back what `f` would have freed.
+/// Runs `f`, which releases Python objects, with the lock, on any thread. Does nothing once the interpreter
+/// has begun to shut down: the objects are then freed with the process.
 template <class F>
 void if_interpreter_lives(F&& f) noexcept {
   if (!Py_IsInitialized()) return;
@@ -54,12 +53,12 @@ void if_interpreter_lives(F&& f) noexcept {
   std::forward<F>(f)();
 }
 
-/// Gives the interpreter lock to other threads where `release` says that the work is worth it. Threads that
-/// compute without the lock are counted: the process ends only once they have finished, because libraries
-/// such as OpenBLAS take their memory back while it ends.
+/// Releases the interpreter lock for a scope if `release` is true, so that other threads run during long
+/// work. Threads that compute without the lock are counted, and the process exits only after they have
+/// finished, because libraries such as OpenBLAS free their memory at exit.
 class ReleaseGil {
  public:
-  /// While the interpreter shuts down, the thread that does it keeps the lock.
+  /// The thread that shuts the interpreter down keeps the lock.
   explicit ReleaseGil(bool release = true) noexcept {
     if (release && !is_finalizing()) give();
   }
@@ -75,12 +74,12 @@ class ReleaseGil {
   PyThreadState* state_ = nullptr;
 };
 
-/// A call that works on at least so many elements lets other Python threads run meanwhile. Below it, handing
-/// the lock over costs more than the work. docs/differences.md states it.
+/// A call on at least this many elements releases the interpreter lock; for smaller ones, releasing it costs
+/// more than the work. docs/differences.md documents it.
 inline constexpr int64_t kReleaseGilElements = 32768;
 
-/// Has the interpreter's end wait for threads that ask for the lock, and the process's end for those that
-/// compute. Called once, when the module is made. False with an exception set.
+/// Makes the interpreter's shutdown wait for threads that ask for the lock, and the process's exit wait for
+/// threads that compute. Called once, when the module is made. False with an exception set on failure.
 bool watch_interpreter_end() noexcept;
 
 }  // namespace tenon::python

@@ -1,15 +1,15 @@
-// Python's lines for error messages: which line of Python is calling. Used by module.cc and by whoever gives
-// the interpreter lock away.
+// The line of Python that is calling, for error messages. Used by module.cc and by code that releases the
+// interpreter lock.
 #pragma once
 
 #include "python/src/interpreter/reference.h"
 
 namespace tenon::python {
 
-/// Has marks (core/source_mark.h) name Python's lines.
+/// Makes source marks (core/source_mark.h) name lines of Python.
 bool add_source_language(PyObject* module);
 
-/// Notes the line that makes a call which gives the lock away, so that error messages can name it.
+/// Notes the line that is calling before the lock is released, so that error messages can name it.
 void note_line_before_release() noexcept;
 
 }  // namespace tenon::python

@@ -1,4 +1,4 @@
-// operator_argument: the operator that an argument names. Used by the functions that tell about the
+// operator_argument: finds the operator that an argument names. Used by the functions that inspect the
 // dispatcher.
 #pragma once
 
@@ -9,8 +9,8 @@
 
 namespace tenon::python {
 
-/// The operator of a name such as "aten::add.Tensor"; without a namespace, as in "add.Tensor", it is in aten.
-/// Throws Error{Type} for what is no str, and Error{NotImplemented} where there is no such operator.
+/// The operator of a name such as "aten::add.Tensor"; a name without a namespace, such as "add.Tensor", is in
+/// aten. Throws Error{Type} unless `o` is a str, and Error{NotImplemented} if there is no such operator.
 inline OperatorHandle operator_argument(const char* function, const char* argument, PyObject* o) {
   std::string name = text_argument(function, argument, o);
   if (name.find("::") == std::string::npos) name = "aten::" + name;

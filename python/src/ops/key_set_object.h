@@ -1,4 +1,4 @@
-// DispatchKeySet in Python: what a kernel gets that asked for its call's keys, and what redispatch takes.
+// DispatchKeySet in Python: passed to kernels that ask for their call's keys, and taken by redispatch.
 #pragma once
 
 #include "python/src/interpreter/reference.h"
@@ -11,14 +11,14 @@ PyObject* wrap(DispatchKeySet keys) noexcept;
 /// Null for anything else.
 const DispatchKeySet* as_key_set(PyObject* o) noexcept;
 
-// The keys of names. C++ libraries may name any backend before it is loaded; here a name that is neither a
-// key nor a known device's is a misspelt one, and Error{Value}.
+// The keys of names. C++ libraries may name a backend before it is loaded; here, a name that is neither a key
+// nor that of a known device is taken for a misspelling, and throws Error{Value}.
 
-/// For a question; none for a known device that nobody has registered.
+/// For a query; none for a key of a known device that is not registered.
 std::optional<DispatchKey> key_asked_for(std::string_view name);
 /// For a set of keys, whose devices must be registered.
 DispatchKey known_key(std::string_view name);
-/// For a registration, which reserves the place of a known device.
+/// For a registration, which may reserve the backend of a known device.
 DispatchKey key_to_fill(std::string_view name);
 
 bool add_key_set_type(PyObject* module);

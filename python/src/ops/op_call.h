@@ -1,5 +1,5 @@
-// OpCall: one call of an operator with Python's own objects as arguments, which go to a kernel written in
-// Python without being boxed. Used by operator objects, and by kernels that continue a call below their key.
+// OpCall: one call of an operator with Python objects as arguments, which are passed to a kernel written in
+// Python without boxing. Used by operator objects, and by kernels that continue a call below their key.
 #pragma once
 
 #include "python/src/ops/op_schema.h"
@@ -7,7 +7,7 @@
 
 namespace tenon::python {
 
-/// The arguments of one call, in schema order and accepted. The interpreter lock is held while it lives.
+/// The checked arguments of one call, in schema order. The interpreter lock is held during its lifetime.
 class OpCall {
  public:
   OpCall(const OpSchema& schema, OperatorEntry& entry) noexcept : schema(schema), entry(entry) {}
@@ -18,20 +18,20 @@ class OpCall {
 
   const OpSchema& schema;
   OperatorEntry& entry;
-  /// What the arguments bring.
+  /// The keys of the arguments.
   DispatchKeySet keys;
 
   PyObject** slots() noexcept { return storage_ + kReserved; }
-  /// Takes the argument's object over.
+  /// Sets an argument and takes ownership of its object.
   void own(size_t i, Ref value) noexcept {
     slots()[i] = value.release();
     owned_ |= uint64_t{1} << i;
   }
 
-  /// Takes what a caller passed. False where names, counts or types do not fit; `misfit` then is the argument
-  /// at fault, or -1. Throws PythonError and Error{Value} from conversions.
+  /// Binds the arguments that a caller passed. False if names, counts or types do not fit; `misfit` is then
+  /// the index of the wrong argument, or -1. Throws PythonError and Error{Value} from conversions.
   bool bind(PyObject* const* args, Py_ssize_t count, PyObject* keywords, int& misfit);
-  /// Takes the arguments at the top of a stack, which stay there.
+  /// Binds the arguments at the top of a stack, which stay there.
   void bind(Stack& stack);
   void push(Stack& stack);
 
@@ -39,15 +39,15 @@ class OpCall {
   PyObject* call(PyObject* function, PyObject* extra = nullptr);
 
  private:
-  /// Python's calling convention may use the place before the arguments; the one after it is for `extra`.
+  /// Python's calling convention may use one slot before the arguments, and `extra` needs another.
   static constexpr size_t kReserved = 2;
   PyObject* storage_[kMaxOpArguments + kReserved];
   uint64_t owned_ = 0;
 };
 
-/// Makes a call: the whole of it, from the thread's keys to the versions of written arguments.
+/// Makes the whole call, from adding the thread's keys to counting the versions of written arguments.
 Ref call(OpCall& call);
-/// Continues it at the highest of `keys`.
+/// Continues a call at the highest of `keys`.
 Ref redispatch(OpCall& call, DispatchKeySet keys);
 
 }  // namespace tenon::python

@@ -1,5 +1,5 @@
-// PythonAutograd: the derivative that Python registered for an operator, as the operator's Autograd kernel.
-// Used by registration (library_object.cc) and by calls that meet one in an operator's table.
+// PythonAutograd: a derivative that was registered in Python, as the operator's Autograd kernel. Used by
+// registration (library_object.cc) and by calls that meet one in an operator's table.
 #pragma once
 
 #include <memory>
@@ -10,10 +10,10 @@
 
 namespace tenon::python {
 
-/// Registered as a closure, as PythonKernel is; nodes that it made keep it alive.
+/// Registered as a closure, as PythonKernel is. The nodes that it makes keep it alive.
 struct PythonAutograd final : tenon::detail::ClosureBase, std::enable_shared_from_this<PythonAutograd> {
-  /// `backward` null: results of arguments that require grad do so too, and backward says that there is no
-  /// formula. `setup_context` may be null.
+  /// If `backward` is null, results of arguments that require grad require grad too, and their backward pass
+  /// throws that there is no formula. `setup_context` may be null.
   PythonAutograd(PyObject* backward, PyObject* setup_context, SourceLocation where, std::string node_name)
       : backward(Py_XNewRef(backward)),
         setup_context(Py_XNewRef(setup_context)),

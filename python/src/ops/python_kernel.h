@@ -7,8 +7,8 @@
 
 namespace tenon::python {
 
-/// Registered as a closure. Removed only by who holds the interpreter lock, so that calls, which hold it as
-/// well, need no other.
+/// Registered as a closure. The interpreter lock is held when it is removed, so that calls, which hold it
+/// too, need no lock of their own.
 struct PythonKernel final : tenon::detail::ClosureBase {
   PythonKernel(PyObject* f, DispatchKey key, SourceLocation where, bool with_keys)
       : function(Py_NewRef(f)), key(key), where(where), with_keys(with_keys) {}
@@ -21,11 +21,11 @@ struct PythonKernel final : tenon::detail::ClosureBase {
   DispatchKey key;
   SourceLocation where;
   bool with_keys;  ///< The function takes the call's key set first.
-  /// What its last call was checked against: null before the operator is declared.
+  /// The schema that its last call was checked against; null before the operator is declared.
   const OpSchema* schema = nullptr;
 };
 
-/// How calls that are boxed enter a PythonKernel, and how it is told from other closures.
+/// The boxed entry of a PythonKernel, which also distinguishes it from other closures.
 void enter_python_kernel(const Kernel& kernel, const OperatorHandle& op, DispatchKeySet keys, Stack& stack);
 
 }  // namespace tenon::python

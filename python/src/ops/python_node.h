@@ -12,7 +12,8 @@ namespace tenon::python {
 
 class PythonNode;
 
-/// What setup_context and backward get first. The node owns it; it points back while the node lives.
+/// The first argument of setup_context and backward. The node owns it; it points back to the node while that
+/// lives.
 struct ContextObject {
   PyObject_HEAD PyObject* dict;
   PythonNode* node;
@@ -25,7 +26,7 @@ struct ContextObject {
 Ref make_context(PythonNode& node);
 inline ContextObject& context_of(PyObject* o) noexcept { return *reinterpret_cast<ContextObject*>(o); }
 
-/// The ctx of a node that is such a call's, borrowed; null for others.
+/// The ctx of a node, borrowed; null if the node is no PythonNode.
 PyObject* context_of_node(const Node& node) noexcept;
 
 class PythonNode final : public Node {
@@ -42,23 +43,23 @@ class PythonNode final : public Node {
     for (const tenon::autograd::SavedTensor& t : saved_) t.visit_kept(visitor);
   }
 
-  /// An edge for each tensor among the positional arguments.
+  /// Adds an edge for each tensor among the positional arguments.
   void begin(OpCall& call);
-  /// Lets setup_context keep what backward needs, and gives the results their history.
+  /// Calls setup_context, which keeps what backward needs, and gives the results their history.
   void finish(OpCall& call, PyObject* result);
 
   // For ctx.
 
-  /// What was saved, unpacked. A tuple. Throws Error{Runtime} once it was freed or changed.
+  /// The saved tensors as a tuple. Throws Error{Runtime} if they were freed or changed.
   Ref saved_tensors() const;
-  /// For each positional argument whether its gradient is wanted; a list for a list of tensors.
+  /// For each positional argument, whether its gradient is needed; a list of bools for a list of tensors.
   Ref needs_input_grad() const;
   PyObject* context() const noexcept { return context_.get(); }
 
  private:
   void run_setup(OpCall& call, PyObject* result);
   void save(PyObject* tensors, const std::vector<Tensor>& results);
-  /// The gradients as backward gets them: one value for each result.
+  /// The gradients as backward gets them: one object for each result.
   void pass_gradients(tenon::autograd::NodeCall& call, std::vector<Ref>& out) const;
   Ref gradient_object(tenon::autograd::NodeCall& call, size_t i) const;
   void take_gradients(PyObject* returned, tenon::autograd::NodeCall& call) const;

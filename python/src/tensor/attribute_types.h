@@ -1,5 +1,5 @@
-// dtype, device, layout, memory_format, Generator and Size: the small objects that stand beside tensors in
-// calls. Used by the argument parser and by properties.
+// dtype, device, layout, memory_format, Generator and Size: the types of a tensor's attributes and of
+// arguments beside tensors. Used by the argument parser and by the properties of tensors.
 #pragma once
 
 #include <optional>
@@ -22,9 +22,9 @@ PyObject* wrap_size(IntArrayRef sizes) noexcept;
 /// A plain tuple.
 PyObject* wrap_tuple(IntArrayRef values) noexcept;
 
-/// From an object of the type, or what PyTorch takes in its place: Python's bool, int, float and complex as
-/// dtypes, a text as a device, with ValueError for a text that names none. Nothing for anything else, with no
-/// exception set.
+/// Converts an object of the type, or one that PyTorch accepts instead: Python's bool, int, float and complex
+/// as dtypes; a str as a device, with ValueError if it names none. Returns nothing for any other object,
+/// without an exception.
 std::optional<DType> as_dtype(PyObject* o) noexcept;
 std::optional<Device> as_device(PyObject* o);
 std::optional<Layout> as_layout(PyObject* o) noexcept;

@@ -1,4 +1,4 @@
-// What tensor_type is put together from: each subject has its slots, methods and attributes in a file of its
+// The parts of the Python type Tensor: each subject has its slots, methods and attributes in a file of its
 // own. Used by tensor_type.cc and those files only.
 #pragma once
 
@@ -13,7 +13,7 @@ struct TensorPart {
   std::span<PyGetSetDef> attributes = {};
 };
 
-// Each fills the slots of tensor_type that it knows, and returns its methods and attributes.
+// Each fills in its slots of tensor_type, and returns its methods and attributes.
 
 TensorPart object_part();      ///< Life and identity.
 TensorPart number_part();      ///< Arithmetic, comparison, conversion to Python numbers.
@@ -24,7 +24,7 @@ TensorPart dlpack_part();
 TensorPart autograd_part();  ///< grad, backward, requires_grad_, ...
 TensorPart operator_part();  ///< The generated methods of operators.
 
-/// Readies tensor_type and adds it to the module. A name that several parts have is the earliest part's.
+/// Completes tensor_type and adds it to the module. If several parts have a name, the earliest part wins.
 bool add_tensor_type(PyObject* module);
 
 }  // namespace tenon::python

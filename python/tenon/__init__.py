@@ -23,7 +23,7 @@ inf, nan, pi, e = _math.inf, _math.nan, _math.pi, _math.e
 
 
 def typename(o):
-    """The name of an object's type, as error messages show it."""
+    """The name of an object's type, as error messages write it."""
     return f"{type(o).__module__}.{type(o).__qualname__}"
 
 

@@ -1,6 +1,6 @@
-"""The `tenon` command: what operators there are, where they come from, and what a call does.
+"""The `tenon` command: lists operators, shows where they come from, and traces calls.
 
-Exit codes: 0; 1 where something asked for does not exist or a traced program failed; 2 for bad use.
+Exit codes: 0 for success; 1 if something does not exist or a traced program failed; 2 for wrong usage.
 """
 
 import argparse
@@ -15,7 +15,7 @@ import sys
 
 
 class CommandError(Exception):
-    """A message for the person at the terminal, and exit code 1."""
+    """An error whose message is printed, with exit code 1."""
 
 
 class _Parser(argparse.ArgumentParser):
@@ -38,7 +38,7 @@ class _Parser(argparse.ArgumentParser):
 
 
 def _index():
-    """What the generator wrote down of each built-in operator, by full name."""
+    """What the generator recorded about each built-in operator, by full name."""
     path = os.path.join(os.path.dirname(__file__), "_operators.json")
     try:
         with open(path, encoding="utf-8") as file:
@@ -48,7 +48,7 @@ def _index():
 
 
 def _resolve(name):
-    """Full names of the operator, or of all overloads where only their name was given."""
+    """The full name of an operator, or those of all its overloads if no overload was given."""
     from . import dispatch
 
     full = name if "::" in name else "aten::" + name
@@ -76,7 +76,7 @@ def _print_json(value):
 
 
 def _columns(rows, indent=""):
-    """Prints rows of texts, every column as wide as its widest text."""
+    """Prints rows of text in aligned columns."""
     rows = [list(map(str, row)) for row in rows]
     if not rows:
         return
@@ -194,7 +194,7 @@ def dump(args):
 
 
 def table(args):
-    """Prints an operator's computed table: what a call finds at each key, and where it was registered."""
+    """Prints an operator's computed table: the kernel that a call finds at each key, and where it was registered."""
     from . import dispatch
 
     names = _resolve(args.op)

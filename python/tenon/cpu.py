@@ -1,8 +1,9 @@
-"""The host as a device: what its memory holds and keeps, with the names that `torch.cuda` has for a GPU.
+"""Memory statistics of the host, with the names that `torch.cuda` has for a GPU.
 
-Blocks of 128 KiB and more are kept when tensors free them, and serve the next tensors of about that size, because fresh
-memory costs a page fault for every page. `memory_reserved()` counts them until `empty_cache()` gives them back; they go by
-themselves when the system runs short and before an allocation fails. Tensors of up to 1 KiB are not counted.
+Blocks of 128 KiB and more are kept when tensors free them, and are reused for tensors of about that size, because fresh
+memory costs a page fault for every page. `memory_reserved()` counts them until `empty_cache()` returns them to the system.
+They are also returned when the system runs short of memory, and before an allocation fails. Tensors of up to 1 KiB are not
+counted.
 """
 
 from . import _C
@@ -33,7 +34,7 @@ def _check(device, function):
 
 
 def memory_stats(device=None):
-    """What the allocator has counted, as a dict with PyTorch's keys.
+    """The allocator's statistics as a dict with PyTorch's keys.
 
     `allocation` (blocks in use), `allocated_bytes` (what was asked for), `active` and `active_bytes` (on the host the same)
     and `reserved_bytes` (taken from the system, with what is kept), each as `NAME.all.current`, `.peak`, `.allocated` and
@@ -68,48 +69,48 @@ def memory_allocated(device=None):
 
 
 def max_memory_allocated(device=None):
-    """The most that `memory_allocated()` was since the start or `reset_peak_memory_stats()`."""
+    """The maximum of `memory_allocated()` since the start or `reset_peak_memory_stats()`."""
     return _stat("allocated_bytes.all.peak", device, "max_memory_allocated")
 
 
 def memory_reserved(device=None):
-    """Bytes that tensors hold or the cache keeps, with what blocks are rounded up by."""
+    """Bytes that tensors hold or the cache keeps, including the rounding of block sizes."""
     return _stat("reserved_bytes.all.current", device, "memory_reserved")
 
 
 def max_memory_reserved(device=None):
-    """The most that `memory_reserved()` was since the start or `reset_peak_memory_stats()`."""
+    """The maximum of `memory_reserved()` since the start or `reset_peak_memory_stats()`."""
     return _stat("reserved_bytes.all.peak", device, "max_memory_reserved")
 
 
 def reset_peak_memory_stats(device=None):
-    """Lets all peaks start again from what is current."""
+    """Resets all peaks to the current values."""
     _check(device, "reset_peak_memory_stats")
     _C._memory.reset_peak_memory_stats()
 
 
 def reset_accumulated_memory_stats(device=None):
-    """Lets all sums (allocated, freed, retries, failures) start again from zero."""
+    """Resets all sums (allocated, freed, retries, failures) to zero."""
     _check(device, "reset_accumulated_memory_stats")
     _C._memory.reset_accumulated_memory_stats()
 
 
 def mem_get_info(device=None):
-    """(bytes that can be had, all bytes) of the machine, or of the control group or process where these are limited."""
+    """(available bytes, total bytes) of the machine, or of the control group or process if those are limited."""
     _check(device, "mem_get_info")
     return _C._memory.mem_get_info()
 
 
 def empty_cache():
-    """Gives blocks that are kept for reuse back to the system."""
+    """Returns the blocks that are kept for reuse to the system."""
     _C._memory.empty_cache()
 
 
 def cache_limit():
-    """The most bytes that are kept for reuse; a quarter of the memory there is, unless set."""
+    """The most bytes that are kept for reuse; unless set, a quarter of the memory."""
     return _C._memory.cache_limit()
 
 
 def set_cache_limit(nbytes):
-    """Sets the most bytes that are kept for reuse, and gives back what is kept beyond; 0 keeps nothing."""
+    """Sets the most bytes that are kept for reuse, and returns what exceeds it to the system; 0 keeps nothing."""
     _C._memory.set_cache_limit(nbytes)

@@ -1,4 +1,4 @@
-"""What the dispatcher knows: key sets, registrations, computed tables, and the trace of calls.
+"""Introspection of the dispatcher: key sets, registrations, computed tables, and traces of calls.
 
 An operator is named "aten::add.Tensor" ("add.Tensor" means aten's) or given as an object of tenon.ops. Keys are named as
 tables print them: CPU, Meta, AutogradCPU, BackendSelect, and the aliases Autograd, CompositeExplicit,
@@ -48,7 +48,7 @@ key_parse = _d.key_parse
 
 
 class Registration(NamedTuple):
-    """One kernel that somebody registered."""
+    """One registered kernel."""
 
     key: str
     kind: str  #: "typed", "boxed" (closures and Python kernels too), "fallthrough", "not implemented"
@@ -86,7 +86,7 @@ def _name(op):
 
 
 def key_set(tensor):
-    """The keys that a tensor brings to a call. They print and list (`.names()`) in rising priority."""
+    """The keys that a tensor adds to a call. They are printed and listed (`.names()`) in rising priority."""
     return DispatchKeySet(tensor)
 
 
@@ -96,57 +96,58 @@ def operators(ns=None):
 
 
 def schema(op):
-    """The schema's text."""
+    """The text of an operator's schema."""
     return _d.schema(_name(op))
 
 
 def registrations(op):
-    """All kernels of an operator by key, newest first within each: a list of Registration."""
+    """All kernels of an operator by key, newest first for each key: a list of Registration."""
     return [Registration(*row) for row in _d.registrations(_name(op))]
 
 
 def computed_table(op):
-    """What a call finds at each key: a list of Cell."""
+    """The kernel that a call finds at each key: a list of Cell."""
     return [Cell(*row) for row in _d.computed_table(_name(op))]
 
 
 def defined_at(op):
-    """(file, line) of the declaration."""
+    """(file, line) of an operator's declaration."""
     return _d.defined_at(_name(op))
 
 
 def dump_registrations(op):
-    """The registrations as text for people."""
+    """An operator's registrations as readable text."""
     return _d.dump(_name(op))
 
 
 def dump_table(op):
-    """The computed table as text for people."""
+    """An operator's computed table as readable text."""
     return _d.table(_name(op))
 
 
 def has_kernel(op, key=None):
-    """Whether somebody registered a kernel for exactly this key, an alias counting for itself; at all without one."""
+    """Whether a kernel is registered for exactly this key (an alias does not count for the keys that it covers); without a
+    key, for any key."""
     return _d.has_kernel(_name(op)) if key is None else _d.has_kernel(_name(op), key)
 
 
 def has_kernel_for_key(op, key):
-    """Whether a call that arrives at a key finds a kernel, be it a composite one or a fallback."""
+    """Whether a call that arrives at a key finds a kernel, including composite kernels and fallbacks."""
     return _d.has_kernel_for_key(_name(op), key)
 
 
 def has_kernel_for_any_key(op, keys):
-    """Whether somebody registered a kernel for one of the keys of a DispatchKeySet."""
+    """Whether a kernel is registered for one of the keys of a DispatchKeySet."""
     return _d.has_kernel_for_any_key(_name(op), keys)
 
 
 def is_fallthrough(op, key):
-    """Whether the key steps aside for the next one."""
+    """Whether calls at the key fall through to the next key."""
     return _d.is_fallthrough(_name(op), key)
 
 
 def key_name(key):
-    """A key's name as tables print it, whichever spelling it is given in ("CatchAll" is "CompositeImplicit")."""
+    """A key's name as tables print it; accepts other spellings ("CatchAll" is "CompositeImplicit")."""
     return key_parse(key)
 
 
@@ -162,7 +163,7 @@ def stubs():
 
 @contextlib.contextmanager
 def trace(sink=None):
-    """Traces the calls made inside: each line goes to `sink`, or into the list that the context gives.
+    """Traces the calls made inside: passes each line to `sink`, or appends it to the list that the context returns.
 
         with tenon.dispatch.trace() as lines:
             tenon.randn(3, 3)
@@ -179,7 +180,7 @@ def trace(sink=None):
 
 @contextlib.contextmanager
 def exclude(*keys):
-    """Hides functionalities from every call of this thread: exclude("AutogradCPU")."""
+    """Removes functionalities from every call of this thread: exclude("AutogradCPU")."""
     hidden = DispatchKeySet(*keys)
     before = _d._set_excluded(DispatchKeySet())
     _d._set_excluded(before | hidden)

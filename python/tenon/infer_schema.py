@@ -18,7 +18,7 @@ _UNIONS = {typing.Union, getattr(types, "UnionType", typing.Union)}
 
 
 def _type_text(annotation):
-    """The schema's type; None where the language has none."""
+    """The schema type of an annotation; None if there is none."""
     if annotation in _SIMPLE:
         return _SIMPLE[annotation]
     origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
@@ -70,10 +70,10 @@ def _returns_text(annotation):
 def infer_schema(prototype_function, /, *, mutates_args=(), op_name=None):
     """The schema of an annotated function, such as "(Tensor x, float scale=1.0) -> Tensor".
 
-    Every parameter and the return must be annotated with what the schema language has: Tensor, int, float, bool, str,
-    dtype, device, layout, memory_format, Generator, a Union of numbers, Optional and Sequence of those. `mutates_args`
-    names the tensors that the function writes; "unknown" means all. `op_name` goes before the schema. Raises ValueError
-    naming the parameter that does not fit.
+    Every parameter and the return value must be annotated with a type that the schema language has: Tensor, int, float,
+    bool, str, dtype, device, layout, memory_format, Generator, a Union of numbers, Optional and Sequence of those.
+    `mutates_args` names the tensors that the function writes; "unknown" means all. `op_name` goes before the schema. Raises
+    ValueError naming the parameter that does not fit.
     """
     who = f"infer_schema: {_where(prototype_function)}"
     signature = inspect.signature(prototype_function)

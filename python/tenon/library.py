@@ -5,8 +5,8 @@
     lib.impl("scale", lambda x, by: x * by, "CPU")
     tenon.ops.myops.scale(tenon.ones(3), 2.0)
 
-What a Library registered goes when it does, or at the end of its `with` block; an older kernel then runs again. The names
-are PyTorch's (torch.library); docs/custom-operators.md is the way through.
+Registrations of a Library are removed when it is destroyed, or at the end of its `with` block; older kernels then run again.
+The names are PyTorch's (torch.library). docs/custom-operators.md is the guide.
 """
 
 import inspect
@@ -36,7 +36,7 @@ CustomOpDef = OpOverload
 
 
 def fallthrough_kernel():
-    """Given to `impl` in place of a kernel: the key steps aside for the next one."""
+    """Passed to `impl` in place of a kernel: calls at the key fall through to the next key."""
     raise NotImplementedError("fallthrough_kernel() stands for no kernel and cannot be called")
 
 
@@ -73,7 +73,7 @@ def _describe(function):
 
 
 def _check_kernel(schema, function, with_keyset=False):
-    """Raises TypeError naming the argument of the schema that a kernel cannot be given."""
+    """Raises TypeError, which names the schema's argument that the kernel does not take."""
     try:
         parameters = list(inspect.signature(function).parameters.values())
     except (TypeError, ValueError):  # written in C, without a signature
@@ -182,7 +182,7 @@ class Library:
         self._names.add(full_name)
 
     def _destroy(self):
-        """Takes back what was registered; an older kernel runs again."""
+        """Removes the registrations; older kernels run again."""
         self._finalizer()
 
     def __enter__(self):
@@ -262,7 +262,8 @@ def register_kernel(op, device_types, func=None, /, *, lib=None):
 
 
 def register_fake(op, func=None, /, *, lib=None, allow_override=True):
-    """Registers what an operator's results are like: a kernel on meta tensors, which have shapes and no elements.
+    """Registers a kernel on meta tensors, which have shapes and no elements: it returns what the operator's results are
+    like.
 
     It serves the meta device, and shape inference while a program is recorded. Decorates without `func`.
     """
@@ -309,8 +310,8 @@ def register_autograd(op, backward, /, *, setup_context=None, lib=None):
 def register_not_differentiable(op, /, *, lib=None):
     """Declares that an operator has no gradient.
 
-    Its results do not require grad, whatever its arguments do; what it writes in place forgets the history it had. An
-    operator that has neither this nor a derivative raises in backward.
+    Its results do not require grad, even if its arguments do, and a tensor that it writes in place loses its history. The
+    backward pass through an operator that has neither this nor a derivative raises NotImplementedError.
     """
     full_name = _full_name(op)
     if _C._op_schema(full_name) is None:
@@ -323,7 +324,8 @@ def custom_op(name, fn=None, /, *, mutates_args, device_types=None, schema=None,
 
     Its schema is `schema`, or follows from the annotations (infer_schema). `mutates_args` names the arguments that it
     writes. The function is the kernel of `device_types`, or of every device. The operator has register_fake,
-    register_kernel, register_autograd and register_not_differentiable. A second one of the same name takes the place of the first.
+    register_kernel, register_autograd and register_not_differentiable. A second operator of the same name replaces the
+    first.
     """
 
     def make(function):

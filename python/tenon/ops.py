@@ -1,4 +1,4 @@
-"""tenon.ops: every operator by its name: tenon.ops.ns.name(...), and one overload as tenon.ops.ns.name.overload."""
+"""tenon.ops: all operators by name: tenon.ops.ns.name(...), and a single overload as tenon.ops.ns.name.overload."""
 
 import difflib as _difflib
 
@@ -7,7 +7,7 @@ from ._C import OpOverload, OpOverloadPacket  # noqa: F401
 
 
 class _Namespace:
-    """The operators of one namespace. Found when first asked for, and attributes from then on."""
+    """The operators of one namespace. An operator is looked up at its first use, and is an attribute from then on."""
 
     def __init__(self, name):
         self.__dict__["_name"] = name
@@ -35,9 +35,9 @@ def _rank(overload):
 
 
 def _find(ns, name):
-    """The packet of ns::name, and whether it may grow: it has derivatives, which are made at their first use.
+    """The packet of ns::name, and whether it may get further overloads: derivatives are made at their first use.
 
-    Raises AttributeError, with near names, where there is none.
+    Raises AttributeError, which suggests similar names, if there is none.
     """
     full = f"{ns}::{name}"
     operators = _C.dispatch.operators()
@@ -66,14 +66,14 @@ def _find(ns, name):
 
 
 def _forget(ns, name):
-    """Has the operator looked up anew: it was declared or removed."""
+    """Has an operator looked up again, because it was declared or removed."""
     namespace = globals().get(ns)
     if isinstance(namespace, _Namespace):
         namespace.__dict__.pop(name, None)
 
 
 def load_library(path):
-    """Loads a shared library and commits its registrations; a bad one raises and changes nothing."""
+    """Loads a shared library and commits its registrations. If that fails, raises and changes nothing."""
     import os
 
     _C._load_library(os.fsdecode(path))

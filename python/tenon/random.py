@@ -1,4 +1,4 @@
-"""The default generator, by the names that PyTorch has for it: seeds, and places in its stream."""
+"""The default generator, with PyTorch's names: seeds, and positions in its stream."""
 
 from . import _C
 from ._C import default_generator, manual_seed
@@ -21,18 +21,18 @@ def initial_seed():
 
 
 def get_rng_state():
-    """The default generator's place in its stream."""
+    """The default generator's position in its stream."""
     return default_generator.get_state()
 
 
 def set_rng_state(state):
-    """Goes back to a place in the default generator's stream."""
+    """Restores a position of the default generator."""
     default_generator.set_state(state)
 
 
 class fork_rng:
-    """A context that goes back, at its end, to where the default generator was. All devices draw from the one stream,
-    so that `devices` makes no difference."""
+    """A context that restores the default generator's position at its end. All devices draw from one stream, so `devices`
+    makes no difference."""
 
     def __init__(self, devices=None, enabled=True):
         self._enabled = enabled

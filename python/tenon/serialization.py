@@ -1,10 +1,10 @@
 """save and load: nested dicts, lists and tuples of tensors and plain values, by pickle.
 
-Both refuse everything that is not one of those, so that a file cannot run code, and nothing is written that cannot be
-read again. Tensors that share memory are written apart.
+Both refuse any other type, so that a file cannot run code, and whatever is written can be read again. Tensors that share
+memory are written separately.
 
-A file is a line that names the format, the length of what follows, its CRC-32, and the pickle: damage is noticed
-before anything is made of it. Files of the first format, without length and sum, are read too.
+A file is a line that names the format, the length of the pickle, its CRC-32, and the pickle, so that damage is noticed
+before the pickle is read. Files of the first format, without length and CRC-32, can be read too.
 """
 
 from . import _C
@@ -61,9 +61,9 @@ def _pickler(file):
 def save(obj, f):
     """Writes `obj` to a path or a binary file. Raises TypeError for what `load` would refuse; nothing is written then.
 
-    A file that was at the path stays whole until the new one is: what is written goes to another file in the same
-    folder, which takes the old one's place, permissions and owner when it has reached the disk. A symbolic link stays
-    one. In a folder that nothing can be added to, and to what is no ordinary file, it writes in place.
+    An existing file stays intact until the new one is complete: save writes another file in the same folder, which takes the
+    old one's place, permissions and owner once it has reached the disk. A symbolic link is kept. Where no file can be added
+    to the folder, or the path is no regular file, save writes in place.
     """
     import io
     import os
@@ -105,7 +105,7 @@ def _write(file, parts):
 
 
 def _replace(path, parts):
-    """Puts a file of these bytes at `path`, at once or not at all."""
+    """Replaces the file at `path` by one of these bytes, completely or not at all."""
     import errno
     import os
     import stat
@@ -197,7 +197,7 @@ def _sync_folder(folder):
 
 
 def load(f):
-    """Reads what `save` wrote. Raises ValueError for anything else, also where a single bit was changed."""
+    """Reads what `save` wrote. Raises ValueError for anything else, even if a single bit was changed."""
     if not hasattr(f, "read"):
         with open(f, "rb") as file:
             return load(file)

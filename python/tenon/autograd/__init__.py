@@ -1,4 +1,4 @@
-"""Reverse-mode differentiation: backward, grad, functions of one's own, the modes that switch recording; checks."""
+"""Reverse-mode differentiation: backward and grad, custom functions, grad modes, gradient checks."""
 
 from .._C import Node
 from .._C import _backward as backward

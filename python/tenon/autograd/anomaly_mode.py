@@ -1,4 +1,4 @@
-"""Anomaly mode: an error in backward names where its forward call was made, and NaN is an error."""
+"""Anomaly mode: an error in backward names the line of its forward call, and a NaN in a gradient is an error."""
 
 import warnings
 
@@ -8,7 +8,7 @@ __all__ = ["detect_anomaly", "set_detect_anomaly"]
 
 
 class set_detect_anomaly:
-    """Switches anomaly mode at once; as a context manager, until the end of the block. For the whole process."""
+    """Switches anomaly mode for the process at once; as a context manager, until the end of the block."""
 
     def __init__(self, mode, check_nan=True):
         self.previous = is_anomaly_enabled(), is_anomaly_check_nan_enabled()
@@ -22,7 +22,7 @@ class set_detect_anomaly:
 
 
 class detect_anomaly:
-    """Anomaly mode for a block. Slow; for looking for a fault. Warns when the mode is switched on."""
+    """Anomaly mode for a block. Slow; meant for finding a mistake. Warns when the mode is switched on."""
 
     def __init__(self, check_nan=True):
         self.check_nan = check_nan

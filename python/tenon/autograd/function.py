@@ -10,7 +10,7 @@ FunctionCtx = _C._FunctionBase
 
 
 class _FunctionMeta(type):
-    """Gives each Function class a class for the ctx of its calls, which is what grad_fn shows."""
+    """Gives each Function class a class for the ctx of its calls, which grad_fn returns."""
 
     def __init__(cls, name, bases, attributes):
         super().__init__(name, bases, attributes)
@@ -43,9 +43,9 @@ class Function(metaclass=_FunctionMeta):
 
         y = Square.apply(x)
 
-    `forward` runs without recording. With a static method `setup_context(ctx, inputs, output)` as well, `forward`
-    takes no ctx. `backward` gets one gradient for each result of forward and returns one for each argument: None for
-    what has no gradient. It is recorded where its own derivative is asked for (create_graph=True).
+    `forward` runs without recording. With a static method `setup_context(ctx, inputs, output)` as well, `forward` takes no
+    ctx. `backward` gets one gradient for each result of forward, and returns one for each argument: None for an argument
+    without a gradient. It is recorded if its own derivative is needed (create_graph=True).
     """
 
     _separate_setup = False
@@ -80,7 +80,7 @@ class Function(metaclass=_FunctionMeta):
 
 
 def once_differentiable(backward):
-    """A backward whose own derivative raises: for one that computes with other means than recorded operators."""
+    """Decorates a backward whose own derivative raises RuntimeError, because it computes with more than recorded operators."""
 
     @functools.wraps(backward)
     def wrapper(ctx, *grads):

@@ -47,7 +47,7 @@ class _Mode:
 
 
 class no_grad(_Mode):
-    """No history is recorded inside."""
+    """Switches recording of history off inside."""
 
     def __new__(cls, function=None):
         mode = super().__new__(cls)
@@ -61,7 +61,7 @@ class no_grad(_Mode):
 
 
 class enable_grad(_Mode):
-    """History is recorded inside, even within no_grad."""
+    """Switches recording of history on inside, even within no_grad."""
 
     def __new__(cls, function=None):
         mode = super().__new__(cls)
@@ -96,7 +96,7 @@ class set_grad_enabled(_Mode):
 
 
 class inference_mode(_Mode):
-    """Neither history nor view tracking: tensors made inside never take part in autograd."""
+    """Switches off history and the tracking of views. Tensors made inside can never take part in autograd."""
 
     def __new__(cls, mode=True):
         if callable(mode):

@@ -1,7 +1,7 @@
 """gradcheck and gradgradcheck: derivatives against finite differences, with PyTorch's names and arguments.
 
-Used by tests, Tenon's own and those of people who write operators. Works on lists of Python numbers and needs nothing
-but tensors; complex values follow PyTorch's convention, d/dRe + i d/dIm of a real loss.
+Used by Tenon's tests and by those of authors of operators. Computes with lists of Python numbers and needs nothing but
+tensors. Complex values follow PyTorch's convention, d/dRe + i d/dIm of a real loss.
 """
 
 from .. import _C
@@ -14,7 +14,7 @@ GRADIENT_LAYOUTS = ("contiguous", "transposed", "expanded", "negative", "sliced"
 
 
 class GradcheckError(RuntimeError):
-    """A derivative differs from the slope of its function."""
+    """Raised when a gradient differs from the finite difference."""
 
 
 def gradcheck(

@@ -1,4 +1,4 @@
-"""The graph that the forward pass records, and what it keeps."""
+"""The graph that the forward pass records, and the tensors that it saves."""
 
 import functools
 
@@ -9,10 +9,10 @@ __all__ = ["Node", "disable_saved_tensors_hooks", "save_on_cpu", "saved_tensors_
 
 
 class saved_tensors_hooks:
-    """Inside, what backward needs is kept as `pack_hook(tensor)` returns it, and `unpack_hook` gives it back.
+    """Inside, each tensor that backward needs is kept as `pack_hook(tensor)` returns it; `unpack_hook` restores it.
 
-    Neither may write to what it gets. The innermost pair applies; results of an unpack hook must have the shape and
-    dtype of what was packed.
+    Neither may write to its argument. The innermost pair applies. An unpack hook must return a tensor of the shape and dtype
+    that was packed.
     """
 
     def __init__(self, pack_hook, unpack_hook):
@@ -27,7 +27,7 @@ class saved_tensors_hooks:
 
 
 class save_on_cpu(saved_tensors_hooks):
-    """Inside, what backward needs is kept in host memory; it goes back to its device when backward asks."""
+    """Inside, the tensors that backward needs are kept in host memory, and return to their device when backward uses them."""
 
     def __init__(self, pin_memory=False, device_type=None):
         def pack(tensor):

@@ -1,4 +1,4 @@
-"""Modules: layers with parameters, losses, and how parameters start."""
+"""Modules: layers with parameters, losses, and the initialisation of parameters."""
 
 from . import functional, init
 from .activation import (

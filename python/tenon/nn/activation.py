@@ -53,7 +53,7 @@ class LogSigmoid(Module):
 
 
 class LeakyReLU(Module):
-    """x above 0, negative_slope * x below."""
+    """x where x > 0, negative_slope * x elsewhere. Any shape."""
 
     def __init__(self, negative_slope=0.01, inplace=False):
         super().__init__()

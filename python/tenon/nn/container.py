@@ -4,7 +4,7 @@ from .module import Module
 
 
 class _Numbered(Module):
-    """Modules named "0", "1", ...; also kept as a list, which is quicker to walk."""
+    """Modules named "0", "1", ..., also kept as a list, which is faster to iterate over."""
 
     def __init__(self):
         super().__init__()
@@ -101,7 +101,7 @@ class Sequential(_Numbered):
 
 
 class ModuleList(_Numbered):
-    """A list whose modules are parts."""
+    """A list of modules, which belong to the module that holds it."""
 
     def __init__(self, modules=()):
         super().__init__()
@@ -113,7 +113,7 @@ class ModuleList(_Numbered):
 
 
 class ModuleDict(Module):
-    """A dict whose modules are parts."""
+    """A dict of modules, which belong to the module that holds it."""
 
     def __init__(self, modules=None):
         super().__init__()

@@ -1,4 +1,4 @@
-"""The functions behind the modules. Those without choices to translate are the operators themselves."""
+"""The functions behind the modules. A function whose arguments need no translation is the operator itself."""
 
 from .. import _C
 from .._C import leaky_relu, linear, log_softmax, relu_, sigmoid, softmax, softplus, tanh
@@ -51,12 +51,12 @@ def _reduction(word):
 
 
 def cross_entropy(input, target, weight=None, ignore_index=-100, reduction="mean", label_smoothing=0.0):
-    """The negative log-likelihood of softmax(input) [N, C] at the classes `target` [N]."""
+    """The negative log-likelihood of the classes `target` [N] (int64) under softmax(input), where input is [N, C]."""
     return _cross_entropy(input, target, weight, _reduction(reduction), ignore_index, label_smoothing)
 
 
 def nll_loss(input, target, weight=None, ignore_index=-100, reduction="mean"):
-    """The negative of input [N, C], which are log-probabilities, at the classes `target` [N]."""
+    """The negative log-likelihood of the classes `target` [N] (int64), where input [N, C] has log-probabilities."""
     return _nll_loss(input, target, weight, _reduction(reduction), ignore_index)
 
 

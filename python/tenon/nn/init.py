@@ -1,4 +1,4 @@
-"""How parameters start. Each fills a tensor in place, outside autograd, and returns it.
+"""Initialisation of parameters. Each function fills a tensor in place, outside autograd, and returns it.
 
 The formulas are those of tenon/nn/init.cc, operation by operation, so that a seed gives the same model in C++.
 """
@@ -16,7 +16,7 @@ def _fans(tensor):
 
 
 def calculate_gain(nonlinearity, param=None):
-    """How much a layer must grow its values to keep their variance through a nonlinearity."""
+    """The factor by which a layer must scale its weights so that a nonlinearity keeps the variance of the values."""
     if nonlinearity in ("linear", "sigmoid"):
         return 1.0
     if nonlinearity == "tanh":

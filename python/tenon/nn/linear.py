@@ -12,7 +12,8 @@ from .parameter import Parameter
 class Linear(Module):
     """input [..., in_features] -> input @ weight.T + bias, [..., out_features].
 
-    Weights start as kaiming_uniform_ with a = sqrt(5), the bias uniform within 1 / sqrt(in_features).
+    Weights are initialised by kaiming_uniform_ with a = sqrt(5), the bias uniformly within 1 / sqrt(in_features), as in
+    PyTorch.
     """
 
     def __init__(self, in_features, out_features, bias=True, device=None, dtype=None):

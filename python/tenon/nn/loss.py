@@ -1,4 +1,4 @@
-"""Losses as modules; each keeps the choices of the function of the same meaning."""
+"""Losses as modules: each calls the function of the same name in nn.functional with the options that it keeps."""
 
 from . import functional as F
 from .module import Module
@@ -12,7 +12,7 @@ class _Loss(Module):
 
 
 class CrossEntropyLoss(_Loss):
-    """input [N, C] logits, target [N] class numbers."""
+    """The cross entropy of input [N, C] (logits) and target [N] (class numbers, int64)."""
 
     def __init__(self, weight=None, ignore_index=-100, reduction="mean", label_smoothing=0.0):
         super().__init__(reduction)
@@ -26,7 +26,7 @@ class CrossEntropyLoss(_Loss):
 
 
 class NLLLoss(_Loss):
-    """input [N, C] log-probabilities, target [N] class numbers."""
+    """The negative log-likelihood of input [N, C] (log-probabilities) and target [N] (class numbers, int64)."""
 
     def __init__(self, weight=None, ignore_index=-100, reduction="mean"):
         super().__init__(reduction)

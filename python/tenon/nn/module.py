@@ -1,7 +1,7 @@
 """Module: parameters, buffers and modules by name, and a forward function.
 
-Parts are ordinary attributes, so that reading one costs what any attribute costs: a Parameter, a Buffer or a Module that
-is assigned counts as a part from then on.
+Parameters, buffers and inner modules are ordinary attributes, which are as fast to read as any attribute: assigning a
+Parameter, a Buffer or a Module to an attribute registers it.
 """
 
 import itertools
@@ -14,7 +14,7 @@ _IncompatibleKeys = namedtuple("IncompatibleKeys", ["missing_keys", "unexpected_
 
 
 class _Handle:
-    """Takes a hook off again."""
+    """Removes a hook."""
 
     _ids = itertools.count()
 
@@ -26,7 +26,7 @@ class _Handle:
 
 
 class Module:
-    """Base of layers and models. Subclasses assign their parts in __init__ and define forward."""
+    """Base of layers and models. Subclasses assign their parameters and modules in __init__, and define forward."""
 
     training = True
     _forward_hooks = None
@@ -89,21 +89,21 @@ class Module:
             raise KeyError(f"attribute {name!r} exists already")
 
     def register_parameter(self, name, param):
-        """Makes `param` (or None) the parameter of a name."""
+        """Sets the parameter called `name` to `param`, which may be None."""
         self._check_name(name)
         if param is not None and not isinstance(param, Parameter):
             raise TypeError(f"parameter '{name}' must be a Parameter or None, not {type(param).__name__}")
         setattr(self, name, param)
 
     def register_buffer(self, name, tensor, persistent=True):
-        """Makes `tensor` (or None) the buffer of a name."""
+        """Sets the buffer called `name` to `tensor`, which may be None."""
         self._check_name(name)
         if tensor is not None and not isinstance(tensor, _C.Tensor):
             raise TypeError(f"buffer '{name}' must be a Tensor or None, not {type(tensor).__name__}")
         setattr(self, name, None if tensor is None else Buffer(tensor, persistent))
 
     def add_module(self, name, module):
-        """Makes `module` (or None) the module of a name."""
+        """Sets the module called `name` to `module`, which may be None."""
         self._check_name(name)
         if module is not None and not isinstance(module, Module):
             raise TypeError(f"module '{name}' must be a Module or None, not {type(module).__name__}")
@@ -181,7 +181,7 @@ class Module:
     def state_dict(self, prefix=""):
         """Parameters and persistent buffers by name, detached; they share memory with the module.
 
-        What stands in several places has a key for each of them.
+        A parameter or buffer that occurs in several places has a key for each.
         """
         state = OrderedDict()
         for path, module in self.named_modules(remove_duplicate=False):
@@ -193,7 +193,7 @@ class Module:
     def load_state_dict(self, state_dict, strict=True):
         """Copies values into the parameters and buffers of the same names.
 
-        Nothing is changed when a shape does not fit or, with `strict`, when names are missing or unknown.
+        Raises RuntimeError, and changes nothing, if a shape does not fit or, with `strict`, if names are missing or unknown.
         """
         if not hasattr(state_dict, "keys"):
             raise TypeError(f"load_state_dict: expected a dict, got {type(state_dict).__name__}")
@@ -231,7 +231,7 @@ class Module:
         return self
 
     def train(self, mode=True):
-        """Sets whether the module is being trained; some layers behave differently."""
+        """Sets training mode, in which some layers behave differently."""
         for module in self.modules():
             object.__setattr__(module, "training", mode)
         return self
@@ -241,11 +241,11 @@ class Module:
         return self.train(False)
 
     def zero_grad(self, set_to_none=True):
-        """Forgets the gradients of all parameters, or sets them to zero."""
+        """Clears the gradients of all parameters, or sets them to zero."""
         _C._zero_grad(list(self.parameters()), set_to_none)
 
     def requires_grad_(self, requires_grad=True):
-        """Sets whether the parameters are trained."""
+        """Sets whether the parameters require grad."""
         for parameter in self.parameters():
             parameter.requires_grad_(requires_grad)
         return self
@@ -253,8 +253,8 @@ class Module:
     def to(self, *args, memory_format=None, **kwargs):
         """Converts floating parameters and buffers, in place; takes what Tensor.to takes.
 
-        A memory_format is given to the parameters and buffers of four dimensions, the others keep their strides.
-        Raises TypeError for a dtype that is not floating: parameters could not be trained in it.
+        A memory_format applies to parameters and buffers of four dimensions; the others keep their strides. Raises TypeError
+        for a dtype that is not floating-point, because parameters could not be trained in it.
         """
         wanted = _C.empty(0, dtype=_C.float32).to(*args, **kwargs).dtype
         if not wanted.is_floating_point and not wanted.is_complex:
@@ -294,7 +294,7 @@ class Module:
     # Hooks
 
     def register_forward_hook(self, hook):
-        """Calls hook(module, args, result) after forward; what it returns replaces the result."""
+        """Calls hook(module, args, result) after forward; unless it returns None, its result replaces the module's."""
         if self._forward_hooks is None:
             object.__setattr__(self, "_forward_hooks", {})
         handle = _Handle(self._forward_hooks)
@@ -302,7 +302,7 @@ class Module:
         return handle
 
     def register_forward_pre_hook(self, hook):
-        """Calls hook(module, args) before forward; what it returns replaces the arguments."""
+        """Calls hook(module, args) before forward; unless it returns None, its result replaces the arguments."""
         if self._forward_pre_hooks is None:
             object.__setattr__(self, "_forward_pre_hooks", {})
         handle = _Handle(self._forward_pre_hooks)
@@ -312,7 +312,7 @@ class Module:
     # Printing
 
     def extra_repr(self):
-        """What stands in the parentheses of a module without modules."""
+        """What repr prints in the parentheses of a module without inner modules."""
         return ""
 
     def __repr__(self):

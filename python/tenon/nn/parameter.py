@@ -4,7 +4,7 @@ from .. import _C
 
 
 class Parameter(_C.Tensor):
-    """A tensor that a module counts among its parameters; it requires grad unless told otherwise."""
+    """A tensor that a module registers as a parameter when it is assigned to an attribute. Requires grad by default."""
 
     _copies_alone = True  # a deep copy shares no memory with the copies of other tensors and has no gradient yet
 

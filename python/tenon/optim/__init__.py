@@ -1,4 +1,4 @@
-"""Optimizers. The updates themselves are C++, the same functions as tenon::optim's."""
+"""Optimizers. The updates are C++ functions, which tenon::optim uses too."""
 
 from . import lr_scheduler
 from .adam import Adam, AdamW

@@ -1,7 +1,8 @@
-"""Learning rates that change from epoch to epoch, in PyTorch's shape: make one for an optimizer, call step() after each.
+"""Learning rates that change from epoch to epoch, as in PyTorch: make a scheduler for an optimizer, and call its step()
+after each epoch.
 
-Schedulers change the groups' "lr" from what it is, so that several can work on one optimizer; "initial_lr" keeps what it
-was when the first was made.
+A scheduler changes the groups' current "lr", so that several can work on one optimizer. "initial_lr" keeps the rate from
+before the first scheduler was made.
 """
 
 import math
@@ -10,7 +11,7 @@ from .optimizer import Optimizer
 
 
 class LRScheduler:
-    """Base of the schedules, which define get_lr(): a rate for each group, for the epoch `last_epoch`."""
+    """Base of the schedulers, which define get_lr(): the rate of each group for the epoch `last_epoch`."""
 
     def __init__(self, optimizer, last_epoch=-1):
         if not isinstance(optimizer, Optimizer):
@@ -38,7 +39,7 @@ class LRScheduler:
         return list(self._last_lr)
 
     def step(self):
-        """Goes on to the next epoch."""
+        """Sets the rates for the next epoch."""
         self.last_epoch += 1
         for group, lr in zip(self.optimizer.param_groups, self.get_lr()):
             group["lr"] = lr
@@ -53,7 +54,7 @@ class LRScheduler:
         }
 
     def load_state_dict(self, state_dict):
-        """Takes over what state_dict() gave; functions stay as they are."""
+        """Restores what state_dict() returned; functions stay as they are."""
         for name, value in state_dict.items():
             mine = self.__dict__.get(name)
             if isinstance(value, list) and isinstance(mine, list) and len(mine) == len(value):

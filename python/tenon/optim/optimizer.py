@@ -8,7 +8,7 @@ from .. import _C
 
 
 class Optimizer:
-    """Base of the algorithms, which define `_STATE` (names of what they keep) and `_update(group, state)`."""
+    """Base of the algorithms, which define `_STATE` (the names of their state) and `_update(group, state)`."""
 
     _STATE = ()
 
@@ -25,7 +25,7 @@ class Optimizer:
             self.add_param_group(group)
 
     def add_param_group(self, param_group):
-        """Adds parameters with options of their own; what is missing is the default."""
+        """Adds a group of parameters with options of its own; missing options have the default."""
         if not isinstance(param_group, dict):
             raise TypeError(f"a parameter group must be a dict, not {type(param_group).__name__}")
         if "params" not in param_group:
@@ -54,7 +54,7 @@ class Optimizer:
         return {name: [0 if name == "step" else None] * count for name in self._STATE}
 
     def _check(self, group):
-        """Raises ValueError for options that make no sense."""
+        """Raises ValueError for invalid options."""
 
     def _check_numbers(self, group, *names):
         """Raises TypeError for options that are no numbers, ValueError for negative ones."""
@@ -69,20 +69,20 @@ class Optimizer:
         raise NotImplementedError
 
     def step(self, closure=None):
-        """Updates every parameter that has a gradient. `closure` computes the loss anew and returns it."""
+        """Updates every parameter that has a gradient. `closure`, if given, computes the loss first; step returns it."""
         loss = closure() if closure is not None else None
         for group, state in zip(self.param_groups, self._states):
             self._update(group, state)
         return loss
 
     def zero_grad(self, set_to_none=True):
-        """Forgets the gradients of all parameters, or sets them to zero."""
+        """Clears the gradients of all parameters, or sets them to zero."""
         for group in self.param_groups:
             _C._zero_grad(group["params"], set_to_none)
 
     @property
     def state(self):
-        """What is kept for each parameter that has been updated, by parameter."""
+        """The state of each parameter that has been updated, by parameter."""
         out = {}
         for group, state in zip(self.param_groups, self._states):
             for i, p in enumerate(group["params"]):
@@ -127,9 +127,9 @@ class Optimizer:
                         )
 
     def load_state_dict(self, state_dict):
-        """Takes over options and state of an optimizer of the same class with as many parameters in each group.
+        """Restores the options and state of an optimizer of the same class with as many parameters in each group.
 
-        Raises ValueError, and changes nothing, where it is another's.
+        Raises ValueError, and changes nothing, if the state does not fit this optimizer.
         """
         self._check_state(state_dict)
         for group, state, saved in zip(self.param_groups, self._states, state_dict["param_groups"]):

@@ -7,7 +7,7 @@ _sgd_step = _C._sgd_step
 
 
 class SGD(Optimizer):
-    """Stochastic gradient descent, with momentum where asked for. PyTorch's options."""
+    """Stochastic gradient descent, optionally with momentum. The options are PyTorch's."""
 
     _STATE = ("momentum_buffer",)
 

@@ -1,4 +1,4 @@
-"""Small things around training."""
+"""Helpers for training."""
 
 from . import data
 

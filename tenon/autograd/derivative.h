@@ -12,8 +12,7 @@
 //         const Tensor mat2 = saved.arg<1>();      // elements: in `saves` below
 //         out.set(0, mm(grad, mat2.t()));
 //       }
-//       if (out.wanted(1)) { const auto& self = saved.meta(0); ... }    // self.sizes() and kin: in `metas`
-//       below
+//       if (out.wanted(1)) { const auto& self = saved.meta(0); ... }    // self.sizes(): in `metas` below
 //     }
 //     constexpr ArgumentUse mm_uses[] = {{.argument = 0, .saves = 1 << 1}, {.argument = 1, .saves = 1 << 0}};
 //     constinit const DerivativeInfo mm_info = {.entry = &operator_entries[17], .node_name = "MmBackward0",

@@ -102,7 +102,7 @@ class Node : public RefCounted {
     return inputs_.size() - 1;
   }
 
-  /// Null while nobody has registered one.
+  /// The node's hooks; null if none was ever registered.
   autograd::NodeHooks* hooks() const noexcept { return hooks_.load(std::memory_order_acquire); }
   autograd::NodeHooks& ensure_hooks();
 

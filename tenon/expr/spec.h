@@ -1,6 +1,6 @@
-// The rules of typed expressions (docs/decisions/0015-typed-expressions.md): what makes one legal, whoever
-// built it. Used after every transformation where assertions are on, and always on what a file or a plug-in
-// hands in.
+// The rules of typed expressions (docs/decisions/0015-typed-expressions.md), which every typed expression
+// must satisfy. Checked after every transformation in builds with assertions, and always for expressions from
+// a file or a plug-in.
 #pragma once
 
 #include <span>

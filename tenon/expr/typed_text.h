@@ -1,4 +1,5 @@
-// Typed expressions as text, for people, tests and dumps: an exact round trip of canonical ones.
+// Typed expressions as text, for tests, dumps and debugging. A canonical expression can be printed and parsed
+// without loss.
 //
 //   in self: bfloat16, other: bfloat16; number alpha: f32;
 //   out bfloat16: stored[bfloat16](add(self, mul(alpha, other)));

@@ -1,5 +1,5 @@
-// What makes an entry wrong beyond its single fields: names that do not exist, derivatives that were
-// forgotten, expressions that do not parse or differentiate. Used by model.cc.
+// Checks of an entry beyond its single fields: names that do not exist, missing derivatives, expressions that
+// do not parse or cannot be differentiated. Used by model.cc.
 #pragma once
 
 #include "tools/opgen/model.h"
@@ -7,7 +7,7 @@
 
 namespace tenon::opgen {
 
-/// Throws Error{Value} with the file and line of the field at fault.
+/// Throws an Error{Value} that names the file and line of the wrong field.
 void check_entry(const OpDef& def, const YamlEntry& entry);
 
 }  // namespace tenon::opgen

@@ -1,5 +1,5 @@
-// Families: the operators of one YAML file. Every generated file that names operators is of one family, so
-// that an entry changes what includes its family, not what includes any operator.
+// Families: a family is the operators of one YAML file. Each generated file that names operators belongs to
+// one family, so that a changed entry recompiles only the files that include its family.
 #pragma once
 
 #include <map>
@@ -29,14 +29,14 @@ std::string family_name(const OpDef& def);
 /// The C++ of an operator's entry: "tenon::detail::activation_entries[3]".
 std::string entry_of(const OpDef& def, const Operator& op);
 
-/// In which families the overloads of a free function are, and an operator's constant.
+/// The families that have the overloads of a free function, and the family of an operator's constant.
 class FunctionFamilies {
  public:
   explicit FunctionFamilies(const std::vector<OpDef>& defs);
 
-  /// The families whose functions a piece of C++ calls: every `name(` that is no method.
+  /// The families whose functions a C++ text calls: every `name(` that is no method.
   std::set<std::string> called_in(std::string_view cpp) const;
-  /// The families of every `operators::NAME` in it.
+  /// The families of every `operators::NAME` in a C++ text.
   std::set<std::string> constants_in(std::string_view cpp) const;
 
  private:

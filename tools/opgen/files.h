@@ -1,6 +1,6 @@
-// How many files each subject is split into that is not split by family. CMake must know the names of
-// generated files before the generator runs, so tenon/CMakeLists.txt reads the numbers from here; raise them
-// when a file takes long to compile.
+// The number of generated files for each subject that is not split by family. CMake must know the names of
+// generated files before the generator runs, so tenon/CMakeLists.txt reads the numbers from here. Raise a
+// number when its files take long to compile.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,5 @@
-// Formula: which names a C++ derivative formula uses, and what of them. Used by print_derivatives.cc.
+// Formula: which arguments and results a C++ derivative formula uses, and whether it uses their elements.
+// Used by print_derivatives.cc.
 #pragma once
 
 #include <set>
@@ -17,7 +18,7 @@ struct Formula {
   std::set<size_t> results;    ///< Results that it uses, by `result`, their name or `results[i]`.
 };
 
-/// Reads one. `grad` is always the gradient that comes in, also where an argument has that name. Throws
+/// Reads a formula. `grad` always means the incoming gradient, even if an argument has that name. Throws
 /// Error{Value} for a result that does not exist.
 Formula read_formula(const FunctionSchema& schema, const std::string& argument, const std::string& text);
 /// The name under which result `i` is declared: "result", "indices", "results_1".

@@ -1,5 +1,5 @@
-// KernelRow: one line of a family's table of kernels. A row is data; the code that it names is one for each
-// C++ signature, and stands in files of its own. Used by the printers of registrations.
+// KernelRow: one row of a family's table of kernels. A row is data; the code that it refers to exists once
+// for each C++ signature, in separate files. Used by the printers of registrations.
 #pragma once
 
 #include <set>

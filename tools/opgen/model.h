@@ -1,5 +1,5 @@
-// The operators as the generator sees them: one OpDef for each YAML entry, and in it one Operator for each
-// form that the dispatcher knows (functional, in-place, out). Read by every printer. Knows nothing of what is
+// The operators as the generator sees them: one OpDef for each YAML entry, which has one Operator for each
+// form in the dispatcher (functional, in-place, out). Read by every printer. Knows nothing of what is
 // printed.
 #pragma once
 
@@ -17,8 +17,9 @@ namespace tenon::opgen {
 using expr::GeneratedFile;
 using schema::FunctionSchema;
 
-/// What an operator does with its first or `out` arguments. Told from the schema, so that an entry that
-/// spells out `copy_(Tensor(a!) self, ...)` is of the same form as one made by `variants: [inplace]`.
+/// What an operator does with its first argument or its `out` arguments. Found from the schema, so that an
+/// entry with the schema `copy_(Tensor(a!) self, ...)` has the same form as one made by `variants:
+/// [inplace]`.
 enum class Form : uint8_t { Functional, Inplace, Out };
 
 /// One operator of the dispatcher: one OperatorEntry.
@@ -31,7 +32,7 @@ struct Operator {
   std::string constant;
   /// A free function `tenon::NAME` (`NAME_out` for an out form) exists.
   bool function = false;
-  /// A method `Tensor::NAME` exists; its argument `self` is the object, also where it is not the first
+  /// A method `Tensor::NAME` exists. Its object is the argument `self`, even if that is not the first
   /// (where.self).
   bool method = false;
   /// Arguments whose defaults C++ does not have, because calls would be ambiguous (arange.start_step's step).
@@ -50,8 +51,8 @@ enum class Body : uint8_t {
   Dispatch,    ///< `dispatch`: one C++ function for each key.
 };
 
-/// How the dtype to compute in follows from the operands, and what the result's is.
-/// Real and RealFloat are Same and Float, but of complex operands the result has the dtype of their parts.
+/// How the dtype to compute in follows from the operands, and the dtype of the result. Real and RealFloat are
+/// as Same and Float, but for complex operands the result has the dtype of their parts.
 enum class ResultType : uint8_t { Same, Float, Bool, Real, RealFloat };
 
 /// The fields of an `expr` entry.
@@ -130,13 +131,13 @@ struct OpDef {
 /// Reads and checks all YAML files of a folder, in the order of their names. Throws Error{Value} whose
 /// message starts with file:line of the entry at fault.
 std::vector<OpDef> read_operators(const std::string& folder);
-/// The same for one text, as tests use it; `file` appears in messages.
+/// As above, for the text of one file, for tests; messages name `file`.
 std::vector<OpDef> parse_operators(const std::string& yaml, const std::string& file);
 
 /// The number of operators (not entries).
 size_t count_operators(const std::vector<OpDef>& defs);
 
-// Questions that several printers ask of a schema.
+// Properties of a schema that several printers need.
 
 /// "ns::name.overload" with the namespace "aten".
 std::string full_name(const FunctionSchema& schema);
@@ -146,7 +147,7 @@ std::string signature(const FunctionSchema& schema);
 /// The position of `dtype` where `ScalarType? dtype, Layout? layout, Device? device, bool? pin_memory` stand
 /// in a run: the four are one `TensorOptions options` in C++ (and keywords of their own in Python).
 std::optional<size_t> options_position(const FunctionSchema& schema);
-/// Whether it makes a tensor from no tensor: takes `Device?` and no tensors. Dispatches by BackendSelect.
+/// Whether the operator is a factory: it takes a `Device?` and no tensors, and dispatches by BackendSelect.
 bool is_factory(const FunctionSchema& schema);
 
 }  // namespace tenon::opgen

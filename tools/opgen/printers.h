@@ -1,5 +1,5 @@
-// The printers: each turns the operators into the texts of some files, named from build/generated. Listed in
-// main.cc.
+// The printers: each prints some generated files, whose names are relative to build/generated. main.cc calls
+// them.
 #pragma once
 
 #include <set>

@@ -1,5 +1,5 @@
-// The operators by the names that Python knows them under: which overloads a function and a method have, in
-// the order in which a call tries them. Used by the printers of the binding and of the stubs.
+// The names of operators in Python: which overloads a function and a method have, in the order in which a
+// call tries them. Used by the printers of the binding and of the stubs.
 #pragma once
 
 #include <string>

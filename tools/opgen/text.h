@@ -36,7 +36,7 @@ std::string kernel_parameters(const FunctionSchema& schema, bool names);
 std::string shape_type(const schema::Argument& argument);
 /// The free function's names: "add", "add_out"; its aliases follow.
 std::vector<std::string> function_names(const Operator& op);
-/// The method's names, likewise.
+/// The method's names, followed by its aliases.
 std::vector<std::string> method_names(const Operator& op);
 
 /// A signature as an identifier: "Tensor_of_Tensor_Tensor_Scalar".

@@ -32,7 +32,7 @@ class YamlEntry {
   YamlEntry nested(const char* field);
   bool is_text(const char* field) const { return node_[field] && node_[field].IsScalar(); }
 
-  /// Throws for the first field that nobody asked for, with a suggestion.
+  /// Throws for the first field that was not read, and suggests a name.
   void refuse_unknown_fields() const;
 
  private:

@@ -18,7 +18,7 @@ class AccumulateGrad final : public Node {
   std::string_view name() const noexcept final { return "AccumulateGrad"; }
 
   void apply(NodeCall& call) final {
-    // With the leaf gone nobody can read the sum.
+    // The leaf was destroyed, so the sum cannot be read.
     if (!call.grads[0].defined() || slot_->use_count() == 1 || !slot_->wanted) return;
     accumulate(*slot_, std::move(call.grads[0]));
   }

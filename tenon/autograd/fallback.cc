@@ -58,7 +58,7 @@ void for_each_tensor(Stack& stack, size_t i, F&& f) {
   }
 }
 
-/// A call of an operator whose derivative nobody registered.
+/// A call of an operator without a registered derivative.
 class UnknownDerivative {
  public:
   UnknownDerivative(const OperatorHandle& op, Stack& stack, bool chosen)

@@ -1,4 +1,4 @@
-// What a tensor's text says of its history.
+// The part of a tensor's text that describes its history.
 #include "tenon/autograd/node.h"
 #include "tenon/core/tensor.h"
 #include "tenon/ops/print.h"

@@ -1,4 +1,4 @@
-// What the dispatcher tells people: kernels, tables, and what is missing.
+// Introspection of the dispatcher, and the error for a missing kernel.
 #include <fmt/core.h>
 
 #include <algorithm>

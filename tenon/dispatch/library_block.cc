@@ -1,11 +1,11 @@
-// The registration blocks of all libraries, and how they become registrations: when something is looked up,
-// not when a library is loaded, because static initialisers cannot throw.
+// The registration blocks of all libraries. Blocks are committed at the next look-up, not when a library is
+// loaded, because static initialisers cannot throw.
 //
 // A library may be opened and closed at any time, by any thread. The loader runs static initialisers and
-// destructors under a lock of its own, so whoever waits for that lock may hold none that a block needs. In
-// the order in which they may be taken: the loader's, Dispatcher::State::commit_mutex, State::mutex; the
-// list's mutex last. Before a block runs, its library is pinned, so that closing it has to wait until the
-// block has run; what it registered is taken back by its destructor.
+// destructors under a lock of its own, so a thread that waits for that lock must not hold one that a block
+// needs. The locks must be taken in this order: the loader's, Dispatcher::State::commit_mutex, State::mutex,
+// the list's mutex. A library is pinned before its block runs, so that it cannot be closed meanwhile; a
+// block's destructor removes what it registered.
 #include "tenon/dispatch/library_block.h"
 
 #include <dlfcn.h>

@@ -1,5 +1,5 @@
-// How registrations become tables: the rule of each cell, and the slow path of a call, which computes a
-// table.
+// How tables are computed from registrations: the rule for each cell, and the slow path of a call, which
+// computes a table.
 #include <fmt/core.h>
 
 #include <algorithm>

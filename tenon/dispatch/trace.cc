@@ -1,4 +1,4 @@
-// The dispatch trace, and the one place through which diagnostics leave the library.
+// The dispatch trace, and the sink through which all diagnostics of the library are printed.
 #include <fmt/core.h>
 
 #include <cstdio>

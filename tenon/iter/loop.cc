@@ -1,5 +1,5 @@
-// The shape of the loop: strides of every operand over the broadcast shape, sorted, reversed, merged, split,
-// run.
+// How the loop is made: the strides of every operand over the broadcast shape; dimensions sorted, reversed,
+// merged and split; and the run itself.
 #include <fmt/core.h>
 
 #include <utility>

@@ -1,4 +1,4 @@
-// Pointwise operators as constant data, their derivatives likewise, and the SIMD kernels of the hot ones.
+// Prints pointwise operators and their derivatives as constant data, and SIMD kernels for the ones used most.
 #include <fmt/format.h>
 
 #include <map>

@@ -1,6 +1,5 @@
-// Calls of operators whose C++ signature is rare: one path for all of them, over cells. What a typed Caller
-// has the compiler write for each signature, this does by the schema's types. docs/decisions/0010 has the
-// figures.
+// Calls of operators whose C++ signature is rare. One code path serves them all: it parses arguments by the
+// schema's types into cells, and makes a boxed call. docs/decisions/0010 says why, with figures.
 #include <fmt/core.h>
 
 #include "python/src/call/typed_call.h"

@@ -1,5 +1,5 @@
-// The operators' tables, printed by opgen as constant data: functions of the module and methods of Tensor.
-// What a call needs beyond a row follows from the operator's schema, when the function is first called.
+// The tables of operators, which opgen prints as constant data: functions of the module and methods of
+// Tensor. The rest of what a call needs is made from the operator's schema at the first call.
 #include <cstring>
 #include <deque>
 

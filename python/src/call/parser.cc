@@ -9,7 +9,7 @@ PyObject g_rest_marker = {_PyObject_EXTRA_INIT 1, &PyBaseObject_Type};
 
 enum class NumberKind : uint8_t { None, Bool, Int, Float, Complex };
 
-/// What a NumPy scalar is, told by its type's name, so that NumPy need not be imported.
+/// The kind of a NumPy scalar, found from the name of its type, so that NumPy need not be imported.
 NumberKind numpy_scalar_kind(PyTypeObject* type) noexcept {
   if (std::strncmp(type->tp_name, "numpy.", 6) != 0) return NumberKind::None;
   const std::string_view name(type->tp_name + 6);

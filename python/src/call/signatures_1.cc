@@ -1,4 +1,4 @@
-// The calls of a share of the operators' C++ signatures.
+// The typed calls of one part of the operators' C++ signatures.
 #include "python/src/call/typed_call.h"
 
 namespace tenon::python {

@@ -29,7 +29,7 @@ std::optional<Device> device_argument(const char* function, PyObject* o) {
   return device;
 }
 
-// tenon.tensor and its kin
+// tenon.tensor, as_tensor, from_numpy
 
 PyObject* make_tensor(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject* keywords) {
   return guarded([&] {
@@ -236,7 +236,7 @@ PyObject* to(PyObject* o, PyObject* const* args, Py_ssize_t n, PyObject* keyword
   });
 }
 
-// float(), cpu() and their kin
+// float(), cpu() and the other casts
 
 PyObject* format_argument(const char* method, PyObject* const* args, Py_ssize_t n, PyObject* keywords) {
   static constexpr const char* kNames[] = {"memory_format"};

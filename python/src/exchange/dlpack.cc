@@ -70,7 +70,7 @@ Managed* export_tensor(const Tensor& t) {
   return &block.release()->managed;
 }
 
-/// Frees what nobody took out of the capsule.
+/// Frees the tensor of a capsule that no consumer has taken.
 template <class Managed>
 void free_capsule(PyObject* capsule, const char* name) {
   if (!PyCapsule_IsValid(capsule, name)) return;

@@ -31,7 +31,7 @@ bool is_nested(PyObject* o) noexcept {
          !PyIndex_Check(o) && !PyFloat_Check(o);
 }
 
-/// What a nested sequence is: its shape, told from the first items, and the category of its numbers.
+/// The shape of a nested sequence, found from its first items, and the category of its numbers.
 class Survey {
  public:
   explicit Survey(PyObject* data) {

@@ -1,5 +1,5 @@
-// The dispatcher's answers as data: registrations, computed tables, keys, stubs; and the thread's own keys.
-// Texts for people are in introspection.cc.
+// Introspection of the dispatcher as data: registrations, computed tables, keys, stubs, and the thread's own
+// keys. introspection.cc has what is printed as text.
 #include <fmt/format.h>
 
 #include "python/src/call/parser.h"

@@ -1,5 +1,5 @@
-// What a person asks the runtime: key sets, dispatcher tables, traces, which kernels ran, threads, strict
-// mode.
+// Introspection as text, and switches: key sets, dispatcher tables, traces, which kernels ran, threads,
+// strict mode.
 #include <fmt/format.h>
 
 #include "backends/cpu/cpu_target.h"

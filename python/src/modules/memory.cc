@@ -1,4 +1,4 @@
-// tenon._C._memory: what the host's allocator counts and keeps, for tenon.cpu.
+// tenon._C._memory: statistics and cache of the host's allocator, for tenon.cpu.
 #include <fmt/core.h>
 
 #include "python/src/call/parser.h"

@@ -1,4 +1,4 @@
-// The updates of tenon.optim: one call for all parameters of a group, into the same functions as C++'s
+// The updates of tenon.optim: one call for all parameters of a group, which calls the functions of the C++
 // optimizers.
 #include "python/src/call/parser.h"
 #include "python/src/call/spread.h"

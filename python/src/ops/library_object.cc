@@ -1,5 +1,5 @@
-// tenon._C._Library: registrations made from Python, which go when the object does. What users see is
-// python/tenon/library.py.
+// tenon._C._Library: registrations made from Python, which are removed when the object is destroyed. Users
+// see python/tenon/library.py.
 #include "tenon/dispatch/library.h"
 
 #include <fmt/format.h>
@@ -31,7 +31,7 @@ Library& library_of(PyObject* o) {
   return *value_of(o);
 }
 
-/// Where a registration was written. The dispatcher keeps the text for ever.
+/// The file and line of a registration. The dispatcher keeps the text as long as the process runs.
 SourceLocation place(const char* function, PyObject* file, PyObject* line) {
   static auto& files = *new std::unordered_set<std::string>;
   int64_t number = 0;
@@ -73,7 +73,7 @@ PyObject* define(PyObject* o, PyObject* const* args, Py_ssize_t n, PyObject*) {
   });
 }
 
-/// impl(name, key, function, with_keyset, file, line); function None: the key steps aside.
+/// impl(name, key, function, with_keyset, file, line); if function is None, calls fall through the key.
 PyObject* impl(PyObject* o, PyObject* const* args, Py_ssize_t n, PyObject*) {
   return guarded([&] {
     check_count("impl", n, 6);

@@ -327,7 +327,7 @@ Ref accept_results(const OpSchema& schema, PyObject* const* arguments, const Ker
     PyTuple_SET_ITEM(tuple.get(), i,
                      check.one(static_cast<size_t>(i), PySequence_Fast_GET_ITEM(result.get(), i)).release());
   }
-  // Two results over the same memory would each be told that they own it.
+  // Two results over the same memory would each be taken for its owner.
   for (Py_ssize_t i = 0; i < count; ++i) {
     for (Py_ssize_t j = 0; j < i; ++j) {
       PyObject *a = PyTuple_GET_ITEM(tuple.get(), i), *b = PyTuple_GET_ITEM(tuple.get(), j);

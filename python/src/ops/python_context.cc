@@ -1,4 +1,4 @@
-// ctx: what a custom operator's setup_context leaves for its backward.
+// ctx: the object in which a custom operator's setup_context keeps what its backward needs.
 #include <cstddef>
 
 #include "python/src/autograd/garbage_collection.h"

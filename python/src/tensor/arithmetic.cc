@@ -1,4 +1,5 @@
-// Tensor's number slots: `+`, `==`, `-x`, bool(x), int(x), ... Each calls the operator of the same meaning.
+// The number slots of Tensor: `+`, `==`, `-x`, bool(x), int(x), ... Each calls the operator of the same
+// meaning.
 #include "python/src/call/typed_call.h"
 #include "python/src/exchange/from_data.h"
 #include "python/src/tensor/tensor_parts.h"

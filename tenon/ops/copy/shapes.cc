@@ -1,4 +1,4 @@
-// Shapes of copies, and what filling in place refuses.
+// Shapes of copies, and checks of filling in place.
 #include <fmt/core.h>
 
 #include "tenon/core/tensor.h"

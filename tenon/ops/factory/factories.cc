@@ -1,5 +1,5 @@
-// Operators that make tensors from sizes and numbers: what is written to them. Their sizes and dtypes are
-// told in tenon/ops/factory/shapes.cc.
+// Operators that make tensors from sizes and numbers: the elements that they write. Sizes and dtypes are in
+// shapes.cc.
 #include "tenon/generated/factory/bodies.h"
 #include "tenon/generated/factory/shapes.h"
 #include "tenon/generated/view/bodies.h"

@@ -2,7 +2,7 @@
 //
 // General indexing turns its index tensors into one tensor of positions in the flattened `self`, checked
 // before anything is read or written; reading, writing and the gradient are then one stub each. Shapes are
-// told, and checked, in tenon/ops/indexing/shapes.cc.
+// computed and checked in shapes.cc.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -90,7 +90,7 @@ void extend(std::vector<int64_t>& offsets, int64_t size, int64_t step) {
 /// the result, on `device`.
 Tensor linear_positions(IntArrayRef sizes, const std::vector<Tensor>& index, const IndexGeometry& geometry,
                         Device device, const char* op) {
-  // Before the lists below, so that sizes that make no sense are told from those that memory lacks.
+  // Before the lists below, so that invalid sizes and sizes beyond memory give different errors.
   Tensor positions = make_empty(geometry.sizes, DType::Int64);
   if (positions.numel() == 0) return on_device(positions, device);
 
@@ -147,7 +147,8 @@ Tensor gather_positions(IntArrayRef sizes, int64_t dim, const Tensor& index, Dev
   return on_device(host, device);
 }
 
-/// An index of index_select and its kin, checked and counted from the front: contiguous int64 on its device.
+/// An index of index_select and similar operators, checked and counted from the front: contiguous int64 on
+/// its device.
 Tensor slice_positions(IntArrayRef sizes, int64_t dim, const Tensor& index) {
   const Tensor positions = as_contiguous(as_dtype(index, DType::Int64));
   if (positions.numel() == 0) return positions;

@@ -1,5 +1,4 @@
-// Shapes of operators that read and write at positions. Whether a position lies inside is the body's to
-// check.
+// Shapes of operators that read and write at positions. The bodies check that positions are in range.
 #include <fmt/core.h>
 
 #include "tenon/core/tensor.h"
@@ -29,7 +28,7 @@ void check_gather(IntArrayRef sizes, int64_t dim, HeaderRef index) {
   }
 }
 
-/// An index of index_select and its kin.
+/// The index of index_select and similar operators.
 void check_slice_index(HeaderRef index) {
   TENON_CHECK(
       index.dim() <= 1, Index,

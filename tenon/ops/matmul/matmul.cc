@@ -27,7 +27,7 @@ int64_t product(const Dims& sizes) {
   return n;
 }
 
-/// A product that nobody has seen yet without a dimension of size 1.
+/// Removes a dimension of size 1 from a product that was not returned yet.
 Tensor without_dim(const Tensor& product, int64_t dim) {
   Dims sizes = product.sizes().to_dims();
   sizes.erase(static_cast<size_t>(wrap_dim(dim, product.dim(), "matmul")));

@@ -1,4 +1,5 @@
-// What drawing random numbers in place refuses: numbers that a dtype does not have, and laws that are none.
+// Checks of drawing random numbers in place: bounds that the dtype cannot hold, and invalid parameters of
+// distributions.
 #include <fmt/core.h>
 
 #include <cmath>

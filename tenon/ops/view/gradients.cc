@@ -1,4 +1,4 @@
-// Gradients of views: each puts the gradient of a view where the view lies in the tensor.
+// Gradients of views: each writes the gradient of a view to the elements of the tensor that the view shows.
 #include <fmt/core.h>
 
 #include <algorithm>

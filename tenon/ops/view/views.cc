@@ -1,4 +1,4 @@
-// Operators that show the same storage through another geometry.
+// Operators that return a view of the same storage with other sizes, strides or offset.
 #include <fmt/core.h>
 
 #include <algorithm>

@@ -197,21 +197,24 @@ void set_cpu_cache_limit(size_t nbytes) noexcept {
   if (kKeepsBlocks) cache().set_limit(nbytes);
 }
 
-void detail::throw_cpu_out_of_memory(size_t nbytes, size_t emptied) {
-  g_counters.failures.fetch_add(1, std::memory_order_relaxed);
+std::string detail::describe_cpu_memory() {
   const HostMemory memory = host_memory();
-  std::string text = fmt::format("cpu allocator: {} bytes", nbytes);
-  if (nbytes >= 1024) text += fmt::format(" ({})", format_bytes(nbytes));
-  text += " are not to be had: ";
+  std::string text;
   if (memory.total != HostMemory::kUnlimited)
     text += fmt::format("of {} of memory {} are available, ", format_bytes(memory.total),
                         format_bytes(std::min(memory.available, memory.total)));
   if (memory.address_limit != HostMemory::kUnlimited)
     text += fmt::format("of {} that this process may take {} are left, ", format_bytes(memory.address_limit),
                         format_bytes(memory.obtainable()));
-  text += fmt::format(
-      "tensors of Tenon hold {}, ",
-      format_bytes(static_cast<uint64_t>(std::max<int64_t>(cpu_memory_stats().allocated_bytes.current, 0))));
+  const int64_t held = std::max<int64_t>(cpu_memory_stats().allocated_bytes.current, 0);
+  return text + fmt::format("tensors of Tenon hold {}, ", format_bytes(static_cast<uint64_t>(held)));
+}
+
+void detail::throw_cpu_out_of_memory(size_t nbytes, size_t emptied) {
+  g_counters.failures.fetch_add(1, std::memory_order_relaxed);
+  std::string text = fmt::format("cpu allocator: {} bytes", nbytes);
+  if (nbytes >= 1024) text += fmt::format(" ({})", format_bytes(nbytes));
+  text += " are not to be had: " + describe_cpu_memory();
   text += emptied > 0 ? fmt::format("and its cache of {} was emptied in vain", format_bytes(emptied))
                       : "and its cache is empty";
   throw_error(ErrorKind::OutOfMemory, std::move(text));

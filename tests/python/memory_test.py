@@ -180,6 +180,25 @@ def test_a_full_cache_makes_room_for_the_scratch_memory_of_a_product():
     assert out == f"{8.0 * 4096 * 4096}\n"
 
 
+def test_an_error_says_how_much_memory_there_was_whoever_asked_for_it():
+    out = in_process(
+        """
+        import resource, tenon
+        x = tenon.ones(1 << 24)
+        used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+        resource.setrlimit(resource.RLIMIT_AS, (used + (40 << 20), resource.RLIM_INFINITY))
+        for f in (lambda: x[x > 0], lambda: x.nonzero()):
+            try:
+                f()
+            except tenon.OutOfMemoryError as e:
+                assert "that this process may take" in str(e) and "tensors of Tenon hold " in str(e), e
+            else:
+                raise AssertionError("no error")
+        """
+    )
+    assert out == ""
+
+
 @pytest.mark.parametrize("left", [20 << 20, 100 << 20, 200 << 20])
 def test_a_product_ends_where_the_address_space_is_nearly_used_up(left):
     out = in_process(

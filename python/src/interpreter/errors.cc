@@ -4,7 +4,9 @@
 #include <new>
 #include <string>
 
+#include "tenon/core/allocator.h"
 #include "tenon/core/error.h"
+#include "tenon/core/host_memory.h"
 
 namespace tenon::python {
 namespace {
@@ -63,6 +65,22 @@ class CarriedError : public Error {
 
 }  // namespace
 
+namespace {
+
+/// For an allocation of the C++ library's, which says nothing of its size.
+void set_out_of_memory() noexcept {
+  const size_t emptied = empty_cpu_cache();
+  try {
+    const std::string text = "out of memory: " + detail::describe_cpu_memory() + "and its cache held " +
+                             format_bytes(emptied) + ", which it has given back now";
+    PyErr_SetString(g_out_of_memory, text.c_str());
+  } catch (...) {
+    PyErr_SetString(g_out_of_memory, "out of memory");
+  }
+}
+
+}  // namespace
+
 void set_python_error() noexcept {
   try {
     throw;
@@ -72,7 +90,7 @@ void set_python_error() noexcept {
   } catch (const Error& e) {
     PyErr_SetString(exception_for(e.kind()), e.what());
   } catch (const std::bad_alloc&) {
-    PyErr_SetString(g_out_of_memory, "out of memory");
+    set_out_of_memory();
   } catch (const std::exception& e) {
     PyErr_SetString(PyExc_RuntimeError, e.what());
   } catch (...) {

@@ -33,10 +33,6 @@ Dims channels_last_strides(IntArrayRef sizes, MemoryFormat format, const char* o
   return strides;
 }
 
-bool is_channels_last(MemoryFormat format) {
-  return format == MemoryFormat::ChannelsLast || format == MemoryFormat::ChannelsLast3d;
-}
-
 void set_in_format(OutputSpecs& out, HeaderRef self, DType dtype, MemoryFormat format, const char* op,
                    Elements elements) {
   if (is_channels_last(format))

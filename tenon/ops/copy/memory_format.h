@@ -20,7 +20,9 @@ inline void check_memory(std::optional<Layout> layout, std::optional<bool> pin_m
 /// The strides of a channels-last format. Throws Error{Shape} unless the sizes have the format's number of
 /// dimensions.
 Dims channels_last_strides(IntArrayRef sizes, MemoryFormat format, const char* op);
-bool is_channels_last(MemoryFormat format);
+inline bool is_channels_last(MemoryFormat format) {
+  return format == MemoryFormat::ChannelsLast || format == MemoryFormat::ChannelsLast3d;
+}
 
 /// Sets output 0 to the sizes of `self` in a memory format.
 void set_in_format(OutputSpecs& out, HeaderRef self, DType dtype, MemoryFormat format, const char* op,

@@ -6,10 +6,9 @@
 
 namespace tenon {
 
-void OutputSpecs::set(size_t i, IntArrayRef sizes, DType dtype, Elements elements) {
+void OutputSpecs::set_otherwise(size_t i, IntArrayRef sizes, DType dtype, Elements elements) {
   if (outputs_) {
-    outputs_[i] = elements == Elements::Zero ? ops::make_zeros(sizes, dtype, device_)
-                                             : make_empty(sizes, dtype, device_);
+    outputs_[i] = ops::make_zeros(sizes, dtype, device_);
   } else {
     specs_[i].sizes = sizes.to_dims();
     specs_[i].dtype = dtype;

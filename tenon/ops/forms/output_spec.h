@@ -7,6 +7,7 @@
 
 #include "tenon/core/dims.h"
 #include "tenon/core/dtype.h"
+#include "tenon/core/tensor.h"
 #include "tenon/core/tensor_header.h"
 
 namespace tenon {
@@ -34,7 +35,12 @@ class OutputSpecs {
   OutputSpecs(Tensor* outputs, Device device) noexcept : outputs_(outputs), device_(device) {}
 
   /// Output `i` has these sizes, contiguous.
-  void set(size_t i, IntArrayRef sizes, DType dtype, Elements elements = Elements::Any);
+  void set(size_t i, IntArrayRef sizes, DType dtype, Elements elements = Elements::Any) {
+    if (outputs_ && elements == Elements::Any) [[likely]]
+      outputs_[i] = make_empty(sizes, dtype, device_);
+    else
+      set_otherwise(i, sizes, dtype, elements);
+  }
   /// Output `i` has these sizes and strides; strides may be zero or negative.
   void set_strided(size_t i, IntArrayRef sizes, IntArrayRef strides, DType dtype,
                    Elements elements = Elements::Any);
@@ -42,6 +48,8 @@ class OutputSpecs {
   void set_like(size_t i, HeaderRef source, DType dtype, Elements elements = Elements::Any);
 
  private:
+  void set_otherwise(size_t i, IntArrayRef sizes, DType dtype, Elements elements);
+
   OutputSpec* specs_ = nullptr;
   Tensor* outputs_ = nullptr;
   Device device_;

@@ -105,7 +105,7 @@ struct TypeList {};
 template <class A>
 struct ShapeArgument {
   using Type = A;
-  static A from(A a) { return std::forward<A>(a); }
+  static const A& from(const A& a) noexcept { return a; }
 };
 template <>
 struct ShapeArgument<const Tensor&> {
@@ -129,17 +129,6 @@ struct ShapeArgument<TensorList> {
   static Headers from(TensorList list) { return list; }
 };
 
-/// Runs a part of an operator. Parts may be shared between operators, so errors get the name of this one.
-template <class F>
-void with_name(const StructuredInfo& info, F&& parts) {
-  try {
-    parts();
-  } catch (Error& e) {
-    e.set_operator(info.name);
-    throw;
-  }
-}
-
 /// Runs shape and kernel for arguments A... and new results in `outs`.
 template <class List, class Indices>
 struct StructuredRun;
@@ -148,52 +137,65 @@ struct StructuredRun<TypeList<A...>, std::index_sequence<I...>> {
   static constexpr size_t kOuts = sizeof...(I);
   using Shape = void (*)(OutputSpecs&, typename ShapeArgument<A>::Type...);
 
-  static void shape(const StructuredInfo& info, OutputSpecs out, A... args) {
-    reinterpret_cast<Shape>(info.shape)(out, ShapeArgument<A>::from(std::forward<A>(args))...);
+  // Operators share shape functions and kernels, so errors are given the name of this one. Arguments go by
+  // reference, and what calls make() becomes one function with it: an argument is copied once, for the shape
+  // function, and once for the kernel.
+
+  [[gnu::always_inline]] static void shape(const StructuredInfo& info, OutputSpecs out, const A&... args) {
+    reinterpret_cast<Shape>(info.shape)(out, ShapeArgument<A>::from(args)...);
   }
-  static void kernel(const StructuredInfo& info, Device device, Tensor* outs, A... args) {
+  [[gnu::always_inline]] static void kernel(const StructuredInfo& info, Device device, Tensor* outs,
+                                            const A&... args) {
     if (device.is_meta() || info.body == &no_elements) return;
     if (info.body)
-      reinterpret_cast<void (*)(A..., decltype(outs[I])...)>(info.body)(std::forward<A>(args)..., outs[I]...);
+      reinterpret_cast<void (*)(A..., decltype(outs[I])...)>(info.body)(args..., outs[I]...);
     else
-      info.stub->call<void, A..., decltype(outs[I])...>(device, std::forward<A>(args)..., outs[I]...);
+      info.stub->call<void, A..., decltype(outs[I])...>(device, args..., outs[I]...);
   }
   /// Runs the kernel; with assertions, checks that it has not replaced or reshaped the outputs.
-  static void checked_kernel(const StructuredInfo& info, Device device, Tensor* outs, A... args) {
+  [[gnu::always_inline]] static void checked_kernel(const StructuredInfo& info, Device device, Tensor* outs,
+                                                    const A&... args) {
     if constexpr (kCheckOutputs) {
       const TensorHeader given[] = {*outs[I].impl()...};
       const Storage storages[] = {outs[I].storage()...};
-      kernel(info, device, outs, std::forward<A>(args)...);
+      kernel(info, device, outs, args...);
       (check_left(info.name, given[I], storages[I], outs[I]), ...);
     } else {
-      kernel(info, device, outs, std::forward<A>(args)...);
+      kernel(info, device, outs, args...);
     }
   }
   /// Allocates the outputs and returns them as the call does: one tensor, or a tuple.
-  static auto make(const StructuredInfo& info, A... args) {
+  [[gnu::always_inline]] static auto make(const StructuredInfo& info, const A&... args) {
     const StructuredArguments arguments(info, args...);
     Tensor outs[kOuts];
-    with_name(info, [&] {
-      shape(info, OutputSpecs(outs, arguments.device()), std::forward<A>(args)...);
+    const Device device = arguments.device();
+    try {
+      shape(info, OutputSpecs(outs, device), args...);
       if (!(outs[I].defined() && ...)) [[unlikely]]
         throw_not_set(info.name);
-      checked_kernel(info, arguments.device(), outs, std::forward<A>(args)...);
-    });
+      checked_kernel(info, device, outs, args...);
+    } catch (Error& e) {
+      e.set_operator(info.name);
+      throw;
+    }
     if constexpr (kOuts == 1)
       return std::move(outs[0]);
     else
       return std::tuple(std::move(outs[I])...);
   }
-  static void write(const StructuredInfo& info, bool in_place, Tensor* const* given, A... args) {
+  static void write(const StructuredInfo& info, bool in_place, Tensor* const* given, const A&... args) {
     const StructuredArguments arguments(info, args...);
-    with_name(info, [&] {
+    try {
       OutputSpec specs[kOuts];
-      shape(info, OutputSpecs(specs), std::forward<A>(args)...);
+      shape(info, OutputSpecs(specs), args...);
       (structured_check(info.name, specs[I], arguments, *given[I], in_place), ...);
       Tensor outs[] = {structured_target(specs[I], arguments, *given[I])...};
-      checked_kernel(info, arguments.device(), outs, std::forward<A>(args)...);
+      checked_kernel(info, arguments.device(), outs, args...);
       (structured_finish(*given[I], outs[I]), ...);
-    });
+    } catch (Error& e) {
+      e.set_operator(info.name);
+      throw;
+    }
   }
 };
 
@@ -251,7 +253,7 @@ struct StructuredWriteCall<Tensor&(Tensor&, A...)> {
   static Tensor& call(const Kernel& kernel, DispatchKeySet, Tensor& self, A... args) {
     const auto& info = *static_cast<const StructuredInfo*>(kernel.data);
     const StructuredArguments arguments(info, self, args...);
-    with_name(info, [&] {
+    try {
       Run::shape(info, OutputSpecs(std::span<OutputSpec>()), self, std::forward<A>(args)...);
       if constexpr (kCheckOutputs) {
         const TensorHeader given(self.checked_impl());
@@ -261,7 +263,10 @@ struct StructuredWriteCall<Tensor&(Tensor&, A...)> {
       } else {
         Run::kernel(info, self.device(), nullptr, self, std::forward<A>(args)...);
       }
-    });
+    } catch (Error& e) {
+      e.set_operator(info.name);
+      throw;
+    }
     return self;
   }
 };

@@ -105,7 +105,7 @@ struct LibraryBlock {
 /// Loads a shared library and commits its registrations. If that fails it throws and leaves every table
 /// unchanged; a file that cannot be loaded is Error{Device}. A library loaded by dlopen is committed by the
 /// next look-up instead, and its registrations go when dlclose unmaps it; no call into it may be running
-/// then.
+/// then, and no graph may hold a node of one of its derivatives.
 void load_library(const std::string& path);
 /// Removes the registrations of a loaded library; loading it again restores them. The code of a library that
 /// load_library loaded stays mapped.

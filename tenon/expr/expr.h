@@ -35,11 +35,11 @@ namespace tenon::expr {
 /// Parses an expression over the given symbols into `g`. Throws Error{Value} with the text and a caret under
 /// the column; "did you mean" names near misses.
 ///
-/// Language: + - * / (true division), unary - and ~ and !, == != < <= > >=, & ^ | (bits of integers, logic of
-/// masks), calls of the functions of function.h and of the ops by name, where(mask, a, b), literals (1, 0.5,
-/// 1e-3, 0x1p-3, inf, nan, pi), and leading definitions `let t = exp(self); t / (1 + t)`. Precedence, from
-/// the tightest: unary,
-/// * /, + -, comparisons, &, ^, |. Comparisons do not chain.
+/// Language: + - * / (true division) and ** (power), unary - and ~ and !, == != < <= > >=, & ^ | (bits of
+/// integers, logic of masks), calls of the functions of function.h and of the ops by name, where(mask, a, b),
+/// literals (1, 0.5, 1e-3, 0x1p-3, inf, nan, pi), and leading definitions `let t = exp(self); t / (1 + t)`.
+/// Precedence, from the tightest: power; unary; products; sums; comparisons; &; ^; |. Comparisons do not
+/// chain.
 NodeId parse(Builder& g, std::string_view text, std::span<const Symbol> symbols);
 
 /// What `derivative` may use.

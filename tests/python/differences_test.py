@@ -84,3 +84,49 @@ def test_slopes_where_there_is_none():
 def test_wide_integers_beside_half_types_keep_their_value():
     x = tenon.tensor([70_000], dtype=tenon.int32) + tenon.tensor([-60_000.0], dtype=tenon.float16)
     assert x.dtype == tenon.float16 and x.tolist() == [10_000]
+
+
+def test_a_sum_of_nothing_keeps_the_dtype():
+    for dtype in (tenon.int32, tenon.bool):
+        assert tenon.ones(1, 3, dtype=dtype).sum_to_size(3).dtype is dtype
+        assert tenon.ones(2, 3, dtype=dtype).sum_to_size(3).dtype is tenon.int64
+
+
+def test_all_and_any_of_no_dimensions_reduce_all():
+    x = tenon.tensor([True, False])
+    assert tenon.all(x, ()).shape == () and not tenon.all(x, ()).item()
+    assert tenon.any(x, ()).shape == () and tenon.any(x, ()).item()
+
+
+def test_a_factor_of_zero_does_not_hide_nan():
+    one, nan = tenon.ones(1, 1), tenon.full((1, 1), float("nan"))
+    assert np.isnan(tenon.addmm(one, nan, one, alpha=0).item())
+    assert tenon.addmm(nan, one, one, beta=0).item() == 1
+
+
+def test_arange_of_integers_counts_before_it_truncates():
+    assert tenon.arange(0, 2, 0.5, dtype=tenon.int64).tolist() == [0, 0, 1, 1]
+
+
+def test_a_condition_is_bool():
+    with pytest.raises(TypeError, match="must be bool, got uint8"):
+        tenon.where(tenon.tensor([1, 0], dtype=tenon.uint8), tenon.ones(2), tenon.zeros(2))
+
+
+def test_the_state_of_random_numbers_is_two_integers():
+    tenon.manual_seed(5)
+    assert tenon.get_rng_state() == (5, 0)
+
+
+def test_saved_tensors_come_back_contiguous():
+    file = io.BytesIO()
+    tenon.save(tenon.arange(6).reshape(2, 3).t(), file)
+    file.seek(0)
+    x = tenon.load(file)
+    assert x.tolist() == [[0, 3], [1, 4], [2, 5]] and x.is_contiguous()
+
+
+def test_gradients_of_leaves_are_contiguous():
+    x = tenon.ones(2, 3).t().requires_grad_()
+    (x * 2).sum().backward()
+    assert x.stride() == (1, 3) and x.grad.is_contiguous()

@@ -83,7 +83,10 @@ Storage Storage::deferred(size_t nbytes, Device device, std::unique_ptr<PendingB
 
 void Storage::resize(size_t nbytes) {
   StorageImpl& s = *impl_.get();
-  TENON_CHECK(s.resizable(), Runtime, "resize: this storage wraps foreign memory and cannot change its size");
+  TENON_CHECK(s.allocator_, Runtime, "resize: this storage wraps foreign memory and cannot change its size");
+  TENON_CHECK(s.resizable(), Runtime,
+              "resize: the memory of this storage is shared with a NumPy array or by DLPack, and can neither "
+              "move nor change its size while that is alive; clone the tensor first");
   Allocator& allocator = *s.allocator_;
   const Stream stream = current_stream(s.device_);
   const Address moved = allocator.allocate(nbytes, stream);

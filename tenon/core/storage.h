@@ -56,7 +56,8 @@ class StorageImpl final : public RefCounted {
   SourceMark changed_at() const noexcept {
     return {change_place_.load(std::memory_order_relaxed), change_detail_.load(std::memory_order_relaxed)};
   }
-  bool resizable() const noexcept { return allocator_ != nullptr; }
+  /// Memory of ours that nobody else was given (LentStorage).
+  bool resizable() const noexcept { return allocator_ && loans_.load(std::memory_order_acquire) == 0; }
   bool read_only() const noexcept { return read_only_; }
   void set_read_only(bool on) noexcept { read_only_ = on; }
 
@@ -64,6 +65,7 @@ class StorageImpl final : public RefCounted {
 
  private:
   friend class Storage;
+  friend class LentStorage;
   StorageImpl() = default;
   ~StorageImpl() = default;
   void materialize() const;
@@ -75,6 +77,7 @@ class StorageImpl final : public RefCounted {
   std::atomic<bool> pending_{false};  // `context_` is a PendingBytes
   std::atomic<bool> watched_{false};
   std::atomic<int32_t> change_detail_{-1};  // of changed_at, as change_place_
+  std::atomic<uint32_t> loans_{0};          // LentStorages of it
   Address address_ = 0;
   size_t nbytes_ = 0;
   size_t block_bytes_ = 0;          // of the block of this object, its bytes included
@@ -109,7 +112,7 @@ class Storage {
   static Storage deferred(size_t nbytes, Device device, std::unique_ptr<PendingBytes> pending);
 
   /// Grows or shrinks to `nbytes` and keeps the bytes that fit. The copy is work of the current stream, to
-  /// which the new block then belongs. Throws Error{Runtime} for foreign memory.
+  /// which the new block then belongs. Throws Error{Runtime} for foreign memory and for memory that is lent.
   void resize(size_t nbytes);
 
   explicit operator bool() const noexcept { return static_cast<bool>(impl_); }
@@ -126,6 +129,21 @@ class Storage {
   static Storage make(size_t nbytes, Device device);
 
   IntrusivePtr<StorageImpl> impl_;
+};
+
+/// A storage whose address somebody outside was given (NumPy, DLPack): while this lives, the memory is
+/// neither freed nor moved, whatever becomes of the tensors that showed it.
+class LentStorage {
+ public:
+  explicit LentStorage(Storage storage) noexcept : storage_(std::move(storage)) {
+    storage_->loans_.fetch_add(1, std::memory_order_relaxed);
+  }
+  ~LentStorage() { storage_->loans_.fetch_sub(1, std::memory_order_release); }
+  LentStorage(const LentStorage&) = delete;
+  LentStorage& operator=(const LentStorage&) = delete;
+
+ private:
+  Storage storage_;
 };
 
 }  // namespace tenon

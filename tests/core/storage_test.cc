@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <memory>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "tenon/core/error.h"
@@ -114,6 +116,32 @@ TEST(DeviceStorage, ResizingKeepsTheBytes) {
   EXPECT_EQ(std::memcmp(reinterpret_cast<void*>(storage.address()), "abcd", 4), 0);
   storage.resize(2);
   EXPECT_EQ(std::memcmp(reinterpret_cast<void*>(storage.address()), "ab", 2), 0);
+}
+
+TEST(Storage, LentMemoryStaysWhereItIs) {
+  for (const size_t nbytes : {size_t{4}, size_t{100000}}) {
+    Storage storage = Storage::allocate(nbytes);
+    const Address address = storage.address();
+    auto* bytes = reinterpret_cast<char*>(address);
+    bytes[nbytes - 1] = 7;
+    {
+      const LentStorage first(storage);
+      {
+        const LentStorage second(storage);
+        EXPECT_FALSE(storage->resizable());
+        EXPECT_THROW(storage.resize(2 * nbytes), Error);
+      }
+      EXPECT_FALSE(storage->resizable());
+      EXPECT_THROW(storage.resize(1), Error);
+      EXPECT_EQ(storage.address(), address);
+    }
+    EXPECT_TRUE(storage->resizable());
+    storage.resize(2 * nbytes);
+    EXPECT_EQ(storage.nbytes(), 2 * nbytes);
+
+    auto lent = std::make_unique<LentStorage>(std::exchange(storage, {}));
+    lent.reset();  // the last to let go
+  }
 }
 
 struct TestExtra final : LayoutExtra {};

@@ -95,10 +95,13 @@ PyObject* to_list(PyObject* o, PyObject*) {
   });
 }
 
-// NumPy, by the array interface: a small object that says where the elements are and keeps the tensor alive.
+// NumPy, by the array interface: a small object that says where the elements are and keeps their memory
+// alive.
 
+/// The tensor is one of its own: what becomes of the one that was exported does not move the array.
 struct ArraySource {
   PyObject_HEAD Tensor value;
+  LentStorage memory;
 };
 
 const char* array_type_text(DType t) {
@@ -129,7 +132,9 @@ PyObject* numpy_array(const Tensor& t) {
   array_type_text(t.dtype());
   const Ref numpy(checked(PyImport_ImportModule("numpy")));
   const Ref source(checked(g_source_type.tp_alloc(&g_source_type, 0)));
-  new (&reinterpret_cast<ArraySource*>(source.get())->value) Tensor(t);
+  auto* fields = reinterpret_cast<ArraySource*>(source.get());
+  new (&fields->value) Tensor(alias_of(t));
+  new (&fields->memory) LentStorage(t.storage());
   return PyObject_CallMethod(numpy.get(), "asarray", "O", source.get());
 }
 
@@ -414,7 +419,9 @@ bool add_conversion(PyObject* module) {
   t.tp_flags = Py_TPFLAGS_DEFAULT;
   t.tp_getset = g_source_attributes;
   t.tp_dealloc = [](PyObject* o) {
-    reinterpret_cast<ArraySource*>(o)->value.~Tensor();
+    auto* fields = reinterpret_cast<ArraySource*>(o);
+    fields->memory.~LentStorage();
+    fields->value.~Tensor();
     Py_TYPE(o)->tp_free(o);
   };
   return PyType_Ready(&t) == 0 && PyModule_AddFunctions(module, g_functions) == 0;

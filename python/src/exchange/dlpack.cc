@@ -46,18 +46,18 @@ DType from_dl(DLDataType type) {
 template <class Managed>
 struct Exported {
   Managed managed{};
-  Tensor tensor;
+  LentStorage memory;
   Dims sizes, strides;
+
+  explicit Exported(const Tensor& t)
+      : memory(t.storage()), sizes(t.sizes().to_dims()), strides(t.strides().to_dims()) {}
 
   static void free(Managed* m) { delete static_cast<Exported*>(m->manager_ctx); }
 };
 
 template <class Managed>
 Managed* export_tensor(const Tensor& t) {
-  auto block = std::make_unique<Exported<Managed>>();
-  block->tensor = t;
-  block->sizes = t.sizes().to_dims();
-  block->strides = t.strides().to_dims();
+  auto block = std::make_unique<Exported<Managed>>(t);
   DLTensor& dl = block->managed.dl_tensor;
   dl.data = t.data_ptr();
   dl.device = {kDLCPU, 0};

@@ -85,6 +85,11 @@ IntrusivePtr<Node> late_leaf(uint32_t identity) {
   return found == leaves.accumulators.end() ? nullptr : IntrusivePtr<Node>::share(found->second);
 }
 
+void AutogradMeta::header_changed(const TensorImpl& tensor) {
+  if (accumulator)
+    accumulator->set_input_meta(0, TensorMeta(tensor.sizes(), tensor.dtype(), tensor.device()));
+}
+
 AutogradMeta& ensure_meta(TensorImpl& impl) {
   if (!impl.autograd_meta()) impl.set_autograd_meta(std::make_unique<AutogradMeta>());
   return *meta_of(impl);

@@ -47,6 +47,9 @@ struct AutogradMeta final : AutogradMetaBase {
     if (late_identity) forget_late_leaf(late_identity);
   }
 
+  /// The gradient of a leaf has the shape and dtype that the leaf has now.
+  void header_changed(const TensorImpl& tensor) override;
+
   static void* operator new(size_t nbytes) { return Node::operator new(nbytes); }
   static void operator delete(void* p, size_t nbytes) noexcept { Node::operator delete(p, nbytes); }
 };

@@ -92,6 +92,8 @@ class Node : public RefCounted {
   size_t num_inputs() const noexcept { return inputs_.size(); }
   /// The shape, dtype and device that the gradient of input i has.
   const autograd::TensorMeta& input_meta(size_t i) const noexcept { return inputs_[i]; }
+  /// For the node of a leaf, whose tensor may be given other elements.
+  void set_input_meta(size_t i, autograd::TensorMeta meta) { inputs_[i] = std::move(meta); }
   /// Adds an input for a result of the forward call; returns its number.
   uint32_t add_input(autograd::TensorMeta meta) {
     inputs_.emplace_back(std::move(meta));

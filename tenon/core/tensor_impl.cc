@@ -67,6 +67,14 @@ IntrusivePtr<TensorImpl> TensorImpl::view(IntrusivePtr<TensorImpl> base, IntArra
 void TensorImpl::set_geometry(IntArrayRef sizes, IntArrayRef strides, int64_t offset) {
   replace_geometry(sizes, strides);
   offset_ = offset;
+  if (autograd_) [[unlikely]]
+    autograd_->header_changed(*this);
+}
+
+void TensorImpl::set_dtype(DType dtype) {
+  dtype_ = dtype;
+  if (autograd_) [[unlikely]]
+    autograd_->header_changed(*this);
 }
 
 void TensorImpl::destroy(TensorImpl* impl) noexcept {

@@ -17,6 +17,8 @@ class TensorImpl;
 /// What autograd keeps for a tensor; tenon/autograd derives from it. Most tensors have none.
 struct AutogradMetaBase {
   virtual ~AutogradMetaBase() = default;
+  /// The tensor has another shape or dtype from now on.
+  virtual void header_changed(const TensorImpl& tensor) = 0;
 };
 
 /// What a layout other than strided keeps beside the storage, such as indices and values, or a vendor's
@@ -88,10 +90,10 @@ class TensorImpl final : public TensorHeader, public RefCounted {
 
   /// Replaces sizes, strides and offset. The caller has checked that the tensor stays inside the storage.
   void set_geometry(IntArrayRef sizes, IntArrayRef strides, int64_t offset);
-  /// Exchanges two dimensions.
+  /// Exchanges two dimensions of a view that was just made.
   using TensorHeader::swap_dims;
   void set_storage(Storage storage) noexcept { storage_ = std::move(storage); }
-  void set_dtype(DType dtype) noexcept { dtype_ = dtype; }
+  void set_dtype(DType dtype);
   /// Replaces the layout, and with it the functionality in the tensor's keys.
   void set_layout(Layout layout) noexcept;
 

@@ -228,3 +228,73 @@ def test_sum_to_size_is_a_tensor_of_its_own():
     assert z.tolist() == [0.0, 3.0] and str(z[0].item()) == "-0.0"
     (z * tenon.tensor([2.0, 3.0])).sum().backward()
     assert x.grad.tolist() == [[[2.0, 3.0]]]
+
+
+def test_gradient_follows_data_of_another_shape():
+    x = tenon.ones(1, requires_grad=True)
+    x.data = tenon.zeros(3)
+    (x * tenon.tensor([1.0, 2, 3])).sum().backward()
+    assert x.grad.tolist() == [1, 2, 3]
+
+
+@pytest.mark.parametrize("before, after", [((), (2, 3)), ((3,), ()), ((2, 3), (0, 3)), ((4,), (1, 4))])
+@pytest.mark.parametrize("dtype", [tenon.float16, tenon.float64, tenon.complex64])
+def test_gradient_follows_data_of_another_shape_and_dtype(before, after, dtype):
+    x = tenon.ones(before, requires_grad=True)
+    (x * 2).sum().backward()
+    x.grad = None
+    x.data = tenon.ones(after, dtype=dtype)
+    y = (x * 3).sum()
+    y.backward(tenon.ones_like(y))
+    assert x.grad.dtype == dtype and x.grad.shape == tuple(after)
+    assert x.grad.tolist() == tenon.full(after, 3, dtype=dtype).tolist()
+
+
+def test_hooks_stay_with_a_leaf_that_shows_other_data():
+    x = tenon.ones(1, requires_grad=True)
+    seen = []
+    x.register_hook(lambda g: seen.append(g.dtype))
+    x.register_post_accumulate_grad_hook(lambda p: seen.append(p.grad.tolist()))
+    x.data = tenon.ones(2, dtype=tenon.float64)
+    x.sum().backward()
+    assert seen == [tenon.float64, [1.0, 1.0]]
+
+
+def test_gradient_follows_set_():
+    x = tenon.ones(1, requires_grad=True)
+    with tenon.no_grad():
+        x.set_(tenon.zeros(3))
+    (x * tenon.tensor([1.0, 2, 3])).sum().backward()
+    assert x.grad.tolist() == [1, 2, 3]
+
+
+def test_gradient_follows_data_set_while_it_wants_none():
+    x = tenon.ones(1, requires_grad=True)
+    x.requires_grad_(False)
+    x.data = tenon.zeros(3, dtype=tenon.float64)
+    x.requires_grad_(True)
+    (x * tenon.tensor([1.0, 2, 3])).sum().backward()
+    assert x.grad.tolist() == [1, 2, 3] and x.grad.dtype == tenon.float64
+
+
+@pytest.mark.parametrize("dtype", [tenon.int64, tenon.bool, tenon.uint8])
+def test_data_without_gradients_is_refused(dtype):
+    x = tenon.ones(2, requires_grad=True)
+    with pytest.raises(RuntimeError, match="data: the tensor requires grad.*floating point or complex"):
+        x.data = tenon.ones(2, dtype=dtype)
+    assert x.dtype == tenon.float32
+    with tenon.no_grad(), pytest.raises(RuntimeError, match="data: the tensor requires grad"):
+        x.data = tenon.ones(2, dtype=dtype)
+    y = tenon.ones(2)
+    y.data = tenon.ones(2, dtype=dtype)
+    assert y.dtype == dtype
+
+
+@pytest.mark.parametrize("convert", [lambda m: m.double(), lambda m: m.half(), lambda m: m.to(tenon.float64)])
+def test_module_of_another_dtype_has_gradients_of_it(convert):
+    m = convert(tenon.nn.Linear(4, 3))
+    dtype = m.weight.dtype
+    m(tenon.ones(2, 4, dtype=dtype)).sum().backward()
+    for p in m.parameters():
+        assert p.grad.dtype == dtype and p.grad.shape == p.shape
+    assert m.weight.grad.tolist() == [[2.0] * 4] * 3

@@ -65,6 +65,11 @@ int set_data(PyObject* o, PyObject* value, void*) {
     const TensorImpl& other = *tensor_of(value).impl();
     TENON_CHECK(self.device() == other.device(), Device,
                 "data: the new elements must be on the tensor's device");
+    const DType dtype = other.dtype();
+    TENON_CHECK(!tensor_of(o).requires_grad() || is_floating_point(dtype) || is_complex(dtype), Runtime,
+                fmt::format("data: the tensor requires grad, so its elements must be of floating point or "
+                            "complex dtype, got {}",
+                            name(dtype)));
     self.set_dtype(other.dtype());
     self.set_storage(other.storage());
     self.set_geometry(other.sizes(), other.strides(), other.offset());

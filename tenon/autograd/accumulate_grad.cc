@@ -42,7 +42,10 @@ IntrusivePtr<Node> make_accumulate_grad(const Tensor& leaf, IntrusivePtr<GradSlo
   return IntrusivePtr<Node>::adopt(new AccumulateGrad(leaf, std::move(slot)));
 }
 
-void accumulate(GradSlot& slot, Tensor grad) {
+namespace {
+
+/// `own`: nobody needs `grad` and what the slot holds but the slot.
+void add_to(GradSlot& slot, Tensor grad, bool own) {
   // Taken out while it is added to: operators may run anything, also code that reads this very gradient.
   Tensor kept;
   const auto take = [&] {
@@ -52,11 +55,11 @@ void accumulate(GradSlot& slot, Tensor grad) {
   take();
   for (;;) {
     if (kept.defined()) {
-      if (thread_state.grad_enabled)
+      if (thread_state.grad_enabled || !own)
         grad = tenon::add(kept, grad);
       else
         grad = kept.add_(grad);
-    } else if (!is_sole_owner(grad)) {
+    } else if (!own || !is_sole_owner(grad)) {
       grad = tenon::clone(grad);
     } else if (!thread_state.grad_enabled) {
       grad = alias_without_history(grad);
@@ -70,5 +73,11 @@ void accumulate(GradSlot& slot, Tensor grad) {
     kept = std::move(slot.grad);
   }
 }
+
+}  // namespace
+
+void accumulate(GradSlot& slot, Tensor grad) { add_to(slot, std::move(grad), true); }
+
+void keep_copy(GradSlot& slot, const Tensor& grad) { add_to(slot, grad, false); }
 
 }  // namespace tenon::autograd

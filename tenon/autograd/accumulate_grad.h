@@ -13,5 +13,8 @@ IntrusivePtr<Node> make_accumulate_grad(const Tensor& leaf, IntrusivePtr<GradSlo
 /// are shared. Later gradients are added in place, or out of place in grad mode, so that the sum can be
 /// differentiated.
 void accumulate(GradSlot& slot, Tensor grad);
+/// The same for the gradient of a tensor that is no leaf, which goes on to the tensor's node: it is always
+/// copied, and later ones are added out of place.
+void keep_copy(GradSlot& slot, const Tensor& grad);
 
 }  // namespace tenon::autograd

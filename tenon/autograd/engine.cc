@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "tenon/autograd/accumulate_grad.h"
 #include "tenon/autograd/anomaly.h"
 #include "tenon/autograd/autograd_meta.h"
 #include "tenon/autograd/fit_gradient.h"
@@ -182,10 +183,7 @@ void GraphTask::run_tensor_hooks(Step& step) {
   }
   for (const NodeHooks::Retained& retained : hooks.copy(hooks.retained)) {
     const Tensor& grad = grads_[step.first_grad + retained.input_nr];
-    if (!grad.defined()) continue;
-    const GradSlotLock lock(*retained.slot);
-    Tensor& kept = retained.slot->grad;
-    kept = kept.defined() ? tenon::add(kept, grad) : grad;
+    if (grad.defined()) keep_copy(*retained.slot, grad);
   }
 }
 

@@ -298,3 +298,54 @@ def test_module_of_another_dtype_has_gradients_of_it(convert):
     for p in m.parameters():
         assert p.grad.dtype == dtype and p.grad.shape == p.shape
     assert m.weight.grad.tolist() == [[2.0] * 4] * 3
+
+
+def test_kept_gradients_are_nobody_elses():
+    a = tenon.ones(4, requires_grad=True)
+    p, q = a * 2, a * 3
+    p.retain_grad()
+    q.retain_grad()
+    g = tenon.ones(4)
+    (p + q).backward(g)
+    p.grad.mul_(10)
+    assert q.grad.tolist() == [1] * 4 and g.tolist() == [1] * 4
+    assert a.grad.tolist() == [5] * 4
+
+
+def test_kept_gradients_of_inputs_are_nobody_elses():
+    a = tenon.ones(4, requires_grad=True)
+    p, q = a * 2, a * 3
+    g = tenon.ones(4)
+    (p + q).backward(g, inputs=[p, q, a])
+    p.grad.mul_(10)
+    assert q.grad.tolist() == [1] * 4 and g.tolist() == [1] * 4
+    assert a.grad.tolist() == [5] * 4
+
+
+def test_kept_gradient_is_dense():
+    a = tenon.ones(4, requires_grad=True)
+    p = a * 2
+    p.retain_grad()
+    p.sum().backward()
+    assert p.grad.stride() == (1,)
+    p.grad[0] = 7
+    assert p.grad.tolist() == [7, 1, 1, 1]
+
+
+def test_kept_gradients_add_up_out_of_place():
+    a = tenon.ones(2, requires_grad=True)
+    p = a * 2
+    p.retain_grad()
+    p.sum().backward(retain_graph=True)
+    first = p.grad
+    p.sum().backward()
+    assert first.tolist() == [1, 1] and p.grad.tolist() == [2, 2]
+
+
+def test_kept_gradient_can_be_differentiated():
+    a = tenon.tensor([2.0], requires_grad=True)
+    p = a * a
+    p.retain_grad()
+    (p**3).sum().backward(create_graph=True)
+    (second,) = tenon.autograd.grad(p.grad.sum(), a)
+    assert second.item() == 3 * 2 * 4 * 2 * 2  # d/da 3 a^4

@@ -96,6 +96,39 @@ void add_strided(const Tensor& flat, int64_t origin, Geometry g, Tensor x) {
   }
 }
 
+// Sets `mask` where g shows an element of flat that is still false, and then that element: of several
+// positions that share a place the first.
+void mark_first(const Tensor& flat, int64_t origin, Geometry g, const Tensor& mask) {
+  const int d = overlapping_dim(g);
+  if (d < 0) {
+    Tensor seen = g.of(flat, origin);
+    Tensor(mask).copy_(tenon::logical_not(seen));
+    seen.fill_(true);
+    return;
+  }
+  const int64_t size = g.sizes[d], stride = g.strides[d];
+  g.sizes.erase(d);
+  g.strides.erase(d);
+  for (int64_t i = 0; i < (stride == 0 ? std::min<int64_t>(size, 1) : size); ++i) {
+    mark_first(flat, origin, g, mask.select(d, i));
+    g.offset += stride;
+  }
+}
+
+// The gradient of a view, with zero at all positions but one of those that share a place.
+Tensor each_place_once(const Frame& f, const Tensor& x) {
+  const Tensor parts = split_parts(x, f.split_view);
+  Tensor mask;
+  {
+    const NoGradGuard no_grad;
+    const TensorOptions options = parts.options().dtype(kBool);
+    const Tensor flat = tenon::zeros({std::max<int64_t>(f.end() - f.origin(), 0)}, options);
+    mask = tenon::zeros(f.view.sizes, options);
+    mark_first(flat, f.origin(), f.view, mask);
+  }
+  return join_parts(tenon::where(mask, parts, tenon::zeros_like(parts)), f.split_view);
+}
+
 Tensor scatter_values(const Frame& f, const Tensor& x) {
   const Tensor parts = split_parts(x, f.split_view);
   const Tensor flat = f.zeros(parts);
@@ -179,14 +212,18 @@ class CopySlices final : public Node {
     if (!grad.defined()) return;
     // The elements outside the view keep their gradient; those inside have the gradient that the write passes
     // on.
+    const bool overlaps = frame_.view.overlaps();
     Tensor slice = run_map(frame_, false, grad);
+    // What is written to a place counts once, however many positions of the view show it (only such writes
+    // as fill_ are allowed there).
+    if (overlaps) slice = each_place_once(frame_, slice);
     NodeCall inner{{&slice, 1}, call.out, write_->next_edges(), call.filter};
     write_->apply(inner);
     if (!call.wanted(0)) return call.out[0].reset();
     Tensor passed = std::move(call.out[0]);
     if (passed.defined()) passed = fit_gradient(std::move(passed), view_meta_, *write_, 0);
-    // A view whose elements share places (fill_ writes those) gets the sum of what is passed to each.
-    const bool sum = thread_state.grad_enabled || frame_.view.overlaps();
+    // A place that several positions show gets the sum of what is passed to each.
+    const bool sum = thread_state.grad_enabled || overlaps;
     call.out[0] = sum ? replace_recorded(grad, passed) : replace(grad, passed);
   }
 

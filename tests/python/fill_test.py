@@ -84,3 +84,68 @@ def test_an_expansion_of_any_size_is_one_write():
     x = tenon.zeros(1)
     x.expand(2**40, 2**20).fill_(3)
     assert x.item() == 3
+
+
+OVERLAPPING = {
+    "expanded": lambda x: x.expand(4, 3),
+    "expanded twice": lambda x: x.reshape(3, 1).expand(2, 3, 5),
+    "one place": lambda x: x[:1].expand(2, 4),
+    "windows": lambda x: x.as_strided((2, 2), (1, 1)),
+    "windows with a step": lambda x: x.as_strided((2, 2, 2), (1, 0, 1)),
+    "unfolded": lambda x: x.unfold(0, 2, 1),
+    "no elements": lambda x: x.expand(0, 3),
+    "apart": lambda x: x[::2],
+}
+
+
+@pytest.mark.parametrize("dtype", [tenon.float32, tenon.float64, tenon.complex128])
+@pytest.mark.parametrize("geometry", OVERLAPPING)
+def test_gradient_of_a_fill_counts_each_place_once(geometry, dtype):
+    view = OVERLAPPING[geometry]
+    weights = tenon.tensor([1.0, 20.0, 300.0], dtype=dtype)
+    marked = tenon.zeros(3)
+    view(marked).fill_(1)
+    for create_graph in (False, True):
+        v = tenon.tensor(2.0, dtype=dtype, requires_grad=True)
+        start = tenon.zeros(3, dtype=dtype, requires_grad=True)
+        x = start.clone()
+        view(x).fill_(v)
+        y = (x * weights).sum()
+        got_v, got_start = tenon.autograd.grad(y, [v, start], tenon.ones_like(y), create_graph=create_graph)
+        assert got_v.item() == (weights * marked).sum().item()
+        assert got_start.tolist() == (weights * (1 - marked)).tolist()
+
+
+@pytest.mark.parametrize("geometry", OVERLAPPING)
+def test_gradcheck_of_a_fill_through_shared_places(geometry):
+    def filled(v, start):
+        x = start.clone()
+        OVERLAPPING[geometry](x).fill_(v * v)
+        return x * tenon.tensor([1.0, 2.0, 3.0], dtype=x.dtype)
+
+    v = tenon.tensor(1.5, dtype=tenon.float64, requires_grad=True)
+    start = tenon.tensor([0.5, -1.0, 2.0], dtype=tenon.float64, requires_grad=True)
+    assert tenon.autograd.gradcheck(filled, (v, start))
+    assert tenon.autograd.gradgradcheck(filled, (v, start))
+
+
+def test_gradient_of_the_filled_view_itself():
+    v = tenon.tensor(2.0, requires_grad=True)
+    e = tenon.zeros(3).expand(4, 3)
+    e.fill_(v)
+    e.sum().backward()
+    assert v.grad.item() == 12  # twelve elements show v
+
+
+@pytest.mark.parametrize("order", ["real of complex", "complex of real"])
+def test_gradient_of_a_fill_of_parts(order):
+    v = tenon.tensor(2.0, dtype=tenon.float64, requires_grad=True)
+    if order == "real of complex":
+        x = tenon.zeros(3, dtype=tenon.complex128)
+        tenon.view_as_real(x).unsqueeze(0).expand(4, 3, 2).fill_(v)
+        y = tenon.view_as_real(x)
+    else:
+        y = tenon.zeros(3, 2, dtype=tenon.float64)
+        tenon.view_as_complex(y).expand(4, 3).fill_(v)
+    y.sum().backward()
+    assert v.grad.item() == (6 if order == "real of complex" else 3)

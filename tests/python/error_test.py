@@ -84,6 +84,50 @@ def test_no_output_is_resized_before_all_are_checked():
     assert values.shape == (0,) and indices.shape == (0,)
 
 
+def several_results():
+    """Calls with `out` of the structured operators that have several results, and the shape of those."""
+    x = tenon.tensor([[3, 1, 2], [4, 6, 5]])
+    return {
+        "max": (lambda out: tenon.max(x, 1, out=out), (2,)),
+        "min": (lambda out: tenon.min(x, 1, out=out), (2,)),
+        "max with keepdim": (lambda out: tenon.max(x, 1, True, out=out), (2, 1)),
+        "max without elements": (lambda out: tenon.max(x[:0], 1, out=out), (0,)),
+    }
+
+
+@pytest.mark.parametrize("name", several_results())
+def test_outputs_that_share_memory_are_refused(name):
+    call, shape = several_results()[name]
+    size = 1
+    for extent in shape:
+        size *= extent
+    whole = tenon.full((2 * size + 2,), 7)
+    same, empty = tenon.full(shape, 7), tenon.empty(0, dtype=tenon.int64)
+    refused = [((same, same), "are the same tensor"), ((empty, empty), "are the same tensor")]
+    if size > 0:
+        refused += [
+            ((out, other), "overlap in memory")
+            for out, other in [
+                (same, same.view(shape)),
+                (whole[:size].view(shape), whole[size - 1 : 2 * size - 1].view(shape)),
+                (whole[:0], whole[:0]),
+                (whole[:0], whole[:size].view(shape)),
+                (whole[size - 1 : 2 * size - 1].view(shape), whole[:0]),
+            ]
+        ]
+    for out, message in refused:
+        with pytest.raises(RuntimeError, match=f"m[axin]+: outputs 0 and 1 {message}"):
+            call(out)
+    assert (same == 7).all() and (whole == 7).all() and empty.shape == (0,)
+    # Neighbours in one storage are apart, also where the elements of one lie between those of the other.
+    values, indices = tenon.empty(0, dtype=tenon.int64), tenon.empty(0, dtype=tenon.int64)
+    call((values, indices))
+    for pair in [(whole[:size], whole[size : 2 * size]), (whole[: 2 * size : 2], whole[1 : 2 * size : 2])]:
+        pair = tuple(t.view(shape) for t in pair)
+        call(pair)
+        assert pair[0].tolist() == values.tolist() and pair[1].tolist() == indices.tolist()
+
+
 @pytest.mark.parametrize(("call", "shape"), [(lambda x: tenon.amax(x, -1, out=x), (0, 3)), (lambda x: tenon.any(x, 1, out=x), (0, 5))])
 def test_an_operand_is_not_resized_as_the_output(call, shape):
     x = tenon.empty(*shape)

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "tenon/iter/overlap.h"
 #include "tenon/iter/result_shape.h"
 #include "tenon/ops/copy/elements.h"
 
@@ -81,9 +82,38 @@ void structured_check(const char* op, const OutputSpec& wanted, const Structured
   if (fits) ops::check_no_internal_overlap(out, op);
 }
 
+namespace {
+
+Dims strides_of(const OutputSpec& wanted) {
+  return wanted.contiguous ? contiguous_strides(wanted.sizes) : wanted.strides;
+}
+
+/// `out` as it will be when it has the result's shape.
+Tensor resized_view(const OutputSpec& wanted, const Tensor& out) {
+  if (out.sizes() == IntArrayRef(wanted.sizes)) return out;
+  return Tensor(
+      TensorImpl::make(out.storage(), out.dtype(), wanted.sizes, strides_of(wanted), out.storage_offset()));
+}
+
+}  // namespace
+
+void check_apart(const char* op, std::span<const OutputSpec> wanted, Tensor* const* outs) {
+  for (size_t j = 1; j < wanted.size(); ++j) {
+    for (size_t i = 0; i < j; ++i) {
+      const Tensor &a = *outs[i], &b = *outs[j];
+      if (a.storage() != b.storage()) continue;
+      const bool apart =
+          !a.is_same(b) && overlap(resized_view(wanted[i], a), resized_view(wanted[j], b)) == Overlap::None;
+      TENON_CHECK(apart, Runtime,
+                  fmt::format("{}: outputs {} and {} {}; each result needs memory of its own", op, i, j,
+                              a.is_same(b) ? "are the same tensor" : "overlap in memory"));
+    }
+  }
+}
+
 void resize_structured(const OutputSpec& wanted, Tensor& out) {
   if (out.sizes() == IntArrayRef(wanted.sizes)) return;
-  resize_output(out, wanted.sizes, wanted.contiguous ? contiguous_strides(wanted.sizes) : wanted.strides);
+  resize_output(out, wanted.sizes, strides_of(wanted));
 }
 
 Tensor structured_target(const OutputSpec& wanted, const StructuredArguments& arguments, Tensor& out) {

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <span>
 #include <tuple>
 #include <utility>
 
@@ -78,6 +79,9 @@ class StructuredArguments {
 /// Throws unless `out` can take the result. Every output is checked before any is resized.
 void structured_check(const char* op, const OutputSpec& wanted, const StructuredArguments& arguments,
                       const Tensor& out, bool in_place);
+/// Throws Error{Runtime} where two checked outputs are one tensor, or will share memory once they have the
+/// results' shapes.
+void check_apart(const char* op, std::span<const OutputSpec> wanted, Tensor* const* outs);
 /// Gives a checked `out` that is empty the result's shape.
 void resize_structured(const OutputSpec& wanted, Tensor& out);
 /// The tensor that the kernel writes for a checked `out` argument: `out` itself, resized if it was empty, or
@@ -189,6 +193,7 @@ struct StructuredRun<TypeList<A...>, std::index_sequence<I...>> {
       OutputSpec specs[kOuts];
       shape(info, OutputSpecs(specs), args...);
       (structured_check(info.name, specs[I], arguments, *given[I], in_place), ...);
+      if constexpr (kOuts > 1) check_apart(info.name, specs, given);
       Tensor outs[] = {structured_target(specs[I], arguments, *given[I])...};
       checked_kernel(info, arguments.device(), outs, args...);
       (structured_finish(*given[I], outs[I]), ...);

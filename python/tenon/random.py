@@ -27,7 +27,7 @@ def get_rng_state():
 
 def set_rng_state(state):
     """Restores a position of the default generator."""
-    default_generator.set_state(state)
+    _C._set_rng_state(state)
 
 
 class fork_rng:

@@ -197,10 +197,16 @@ def _sync_folder(folder):
 
 
 def load(f):
-    """Reads what `save` wrote. Raises ValueError for anything else, even if a single bit was changed."""
+    """Reads what `save` wrote. Raises ValueError for anything else, even if a single bit was changed, and for a path
+    whose file has more bytes. An open file may have more: it is read to the end of what `save` wrote, no further."""
     if not hasattr(f, "read"):
         with open(f, "rb") as file:
-            return load(file)
+            value = load(file)
+            if file.read(1):
+                raise ValueError(
+                    "load: the file has bytes behind what tenon.save wrote; it is damaged, or more was appended to it"
+                )
+            return value
     start = _read(f, len(_FIRST_MAGIC))
     if start == _FIRST_MAGIC:
         return _load_first(f)

@@ -183,3 +183,36 @@ def test_uniform_takes_all_of_a_dtypes_range():
     x = tenon.empty(1000).uniform_(0, 3.4e38)
     assert x.isfinite().all().item() and 1.5e38 < x.double().mean().item() < 1.9e38
     assert tenon.empty(1000, dtype=tenon.float16).uniform_(-60000, 5000).isfinite().all().item()
+
+
+@pytest.mark.parametrize(
+    "set_state, name",
+    [(tenon.set_rng_state, "set_rng_state"), (tenon.Generator().set_state, "set_state")],
+)
+@pytest.mark.parametrize(
+    "state, error, message",
+    [
+        ((5, 2**64), ValueError, "the offset of a state is from 0 to 2\\*\\*64 - 1, got 18446744073709551616"),
+        ((5, -1), ValueError, "the offset of a state is from 0 to 2\\*\\*64 - 1, got -1"),
+        ((2**64, 0), ValueError, "the seed of a state is from 0"),
+        ((-1, 0), ValueError, "the seed of a state is from 0"),
+        ((5, 1.0), TypeError, "the offset of a state is an int, got float"),
+        (("5", 1), TypeError, "the seed of a state is an int, got str"),
+        ((5,), TypeError, "expected a tuple of seed and offset"),
+        ((5, 1, 2), TypeError, "expected a tuple of seed and offset"),
+        (5, TypeError, "expected a tuple of seed and offset"),
+    ],
+)
+def test_what_is_no_state_is_refused(set_state, name, state, error, message):
+    before = tenon.get_rng_state()
+    with pytest.raises(error, match=f"^{name}: {message}"):
+        set_state(state)
+    assert tenon.get_rng_state() == before
+
+
+def test_states_at_the_ends_of_their_range():
+    before = tenon.get_rng_state()
+    for state in ((0, 0), (2**64 - 1, 2**64 - 1)):
+        tenon.set_rng_state(state)
+        assert tenon.get_rng_state() == state
+    tenon.set_rng_state(before)

@@ -256,3 +256,24 @@ def test_damage_in_the_first_format_is_an_error_or_goes_unseen():
             tenon.load(io.BytesIO(damaged))
         except ValueError as error:
             assert str(error).startswith("load: ")
+
+
+@pytest.mark.parametrize("whole", [lambda: saved(mixed()), lambda: FIRST])
+@pytest.mark.parametrize("more", [b"\0", b"x" * 100_000])
+def test_bytes_behind_the_end_are_refused(tmp_path, whole, more):
+    path = tmp_path / "file"
+    path.write_bytes(whole() + more)
+    with pytest.raises(ValueError, match="^load: the file has bytes behind what tenon.save wrote"):
+        tenon.load(path)
+    with open(path, "rb") as file:  # what follows is the caller's
+        tenon.load(file)
+        assert file.read() == more
+
+
+def test_an_open_pipe_is_read_no_further_than_the_value():
+    whole = saved({"w": tenon.ones(2)})
+    reader, writer = os.pipe()
+    with open(reader, "rb", buffering=0) as source, open(writer, "wb", buffering=0) as sink:
+        sink.write(whole + whole)
+        for _ in range(2):  # the other end stays open
+            assert tenon.load(source)["w"].tolist() == [1, 1]

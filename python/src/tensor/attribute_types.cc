@@ -230,13 +230,45 @@ PyObject* generator_get_state(PyObject* o, PyObject*) {
   const PhiloxState state = generator_of_object(o)->state();
   return Py_BuildValue("(KK)", state.seed, state.offset);
 }
+/// The seed or the offset of a state, which `function` was given. False with an exception set.
+bool parse_state_part(const char* function, const char* name, PyObject* part, uint64_t& out) {
+  const Ref number(PyIndex_Check(part) ? PyNumber_Index(part) : nullptr);
+  if (!number) {
+    PyErr_Clear();
+    PyErr_Format(PyExc_TypeError, "%s: the %s of a state is an int, got %s", function, name,
+                 Py_TYPE(part)->tp_name);
+    return false;
+  }
+  out = PyLong_AsUnsignedLongLong(number.get());
+  if (!PyErr_Occurred()) return true;
+  PyErr_Clear();
+  PyErr_Format(PyExc_ValueError, "%s: the %s of a state is from 0 to 2**64 - 1, got %S", function, name,
+               part);
+  return false;
+}
+
+bool set_state(const char* function, Generator& generator, PyObject* value) {
+  if (!PyTuple_Check(value) || PyTuple_GET_SIZE(value) != 2) {
+    PyErr_Format(PyExc_TypeError,
+                 "%s: expected a tuple of seed and offset, as get_state() returns it, got %R", function,
+                 value);
+    return false;
+  }
+  PhiloxState state;
+  if (!parse_state_part(function, "seed", PyTuple_GET_ITEM(value, 0), state.seed) ||
+      !parse_state_part(function, "offset", PyTuple_GET_ITEM(value, 1), state.offset)) {
+    return false;
+  }
+  generator->set_state(state);
+  return true;
+}
+
 PyObject* generator_set_state(PyObject* o, PyObject* value) {
-  unsigned long long seed, offset;
-  if (!PyTuple_Check(value))
-    return PyErr_Format(PyExc_TypeError, "set_state: expected what get_state() returned");
-  if (!PyArg_ParseTuple(value, "KK:set_state", &seed, &offset)) return nullptr;
-  generator_of_object(o)->set_state({seed, offset});
-  return Py_NewRef(o);
+  return set_state("set_state", generator_of_object(o), value) ? Py_NewRef(o) : nullptr;
+}
+PyObject* set_rng_state(PyObject*, PyObject* value) {
+  Generator generator = default_generator();
+  return set_state("set_rng_state", generator, value) ? Py_NewRef(Py_None) : nullptr;
 }
 PyMethodDef g_generator_methods[] = {
     {"manual_seed", &generator_seed, METH_O, "Starts the stream of a seed from its beginning; returns self."},
@@ -248,6 +280,7 @@ PyMethodDef g_generator_methods[] = {
     {"get_state", &generator_get_state, METH_NOARGS, "The place in the stream, for set_state."},
     {"set_state", &generator_set_state, METH_O, "Goes back to a place in the stream; returns self."},
     {}};
+PyMethodDef g_generator_functions[] = {{"_set_rng_state", &set_rng_state, METH_O, nullptr}, {}};
 
 bool add_generator_type(PyObject* module) {
   PyTypeObject& t = g_generator_type;
@@ -262,7 +295,8 @@ bool add_generator_type(PyObject* module) {
   };
   t.tp_methods = g_generator_methods;
   if (PyType_Ready(&t) < 0 ||
-      PyModule_AddObjectRef(module, "Generator", reinterpret_cast<PyObject*>(&t)) < 0) {
+      PyModule_AddObjectRef(module, "Generator", reinterpret_cast<PyObject*>(&t)) < 0 ||
+      PyModule_AddFunctions(module, g_generator_functions) < 0) {
     return false;
   }
   const Ref shared(wrap(default_generator()));

@@ -91,7 +91,9 @@ TEST(CpuMemory, TheLimitOfTheCacheMayBeSet) {
   EXPECT_EQ(empty_cpu_cache(), 0u);
   set_cpu_cache_limit(limit);
   EXPECT_EQ(cpu_cache_limit(), limit);
-  if (kKeeps) EXPECT_LE(limit, host_memory().total / 4);
+  if (kKeeps) {
+    EXPECT_LE(limit, host_memory().total / 4);
+  }
 }
 
 TEST(CpuMemory, EveryBlockIsAlignedAndWritable) {
@@ -158,7 +160,9 @@ TEST(CpuMemory, AStorageMayDieInAnotherThread) {
   Storage s = Storage::allocate(2 * kMiB);
   const Address address = s.address();
   std::thread([moved = std::move(s)]() mutable { moved = Storage(); }).join();
-  if (kKeeps) EXPECT_EQ(Storage::allocate(2 * kMiB).address(), address);
+  if (kKeeps) {
+    EXPECT_EQ(Storage::allocate(2 * kMiB).address(), address);
+  }
 }
 
 TEST(CpuMemory, APlannedFailureComesThoughABlockIsKept) {

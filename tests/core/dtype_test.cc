@@ -65,7 +65,9 @@ TEST(DType, EveryRowIsAsPublished) {
     EXPECT_EQ(static_cast<int>(info.dlpack), want.dlpack) << want.name;
     EXPECT_EQ(info.torch, want.torch) << want.name;
     EXPECT_EQ(has_arithmetic(t), want.compute != nullptr) << want.name;
-    if (want.compute) EXPECT_EQ(name(*info.compute), want.compute) << want.name;
+    if (want.compute) {
+      EXPECT_EQ(name(*info.compute), want.compute) << want.name;
+    }
     EXPECT_EQ(item_size(real_dtype(t)), want.kind == 'c' ? want.bytes / 2 : want.bytes) << want.name;
     EXPECT_EQ(is_complex(real_dtype(t)), false) << want.name;
   }

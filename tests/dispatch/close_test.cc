@@ -132,8 +132,9 @@ TEST_F(Close, LookUpsRaceWithOpeningAndClosing) {
     threads.emplace_back([&] {
       while (!done.load(std::memory_order_relaxed)) {
         // Before it is found, after, or in between: there or not there, and nothing else.
-        if (const auto op = Dispatcher::singleton().find_op("ownplugin::op"))
+        if (const auto op = Dispatcher::singleton().find_op("ownplugin::op")) {
           EXPECT_EQ(op->name(), "ownplugin::op");
+        }
         EXPECT_EQ(call(), 10);
         Dispatcher::singleton().operator_names();
         EXPECT_FALSE(exists("ownplugin::missing"));

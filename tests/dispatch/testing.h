@@ -1,6 +1,7 @@
 // What the tests of this room share: tensors to call with, and the text of what was thrown.
 #pragma once
 
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 
 #include <string>
@@ -14,7 +15,7 @@
 
 namespace tenon {
 
-inline std::string plugin(const char* name) { return std::string(TENON_TEST_PLUGINS) + "/" + name + ".so"; }
+inline std::string plugin(const char* name) { return fmt::format("{}/{}.so", TENON_TEST_PLUGINS, name); }
 
 inline Tensor one(float value = 1.0f) {
   Tensor t = make_empty({1}, kFloat32);

@@ -5,8 +5,39 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <memory>
+#include <type_traits>
 
 namespace tenon {
+namespace {
+
+using Destroy = void (*)(Cell&) noexcept;
+
+template <class T>
+constexpr Destroy destroy_function() {
+  if constexpr (detail::CellType<T>::on_heap)
+    return [](Cell& cell) noexcept { delete detail::cell_as<T*>(cell); };
+  else if constexpr (!std::is_trivially_destructible_v<T>)
+    return [](Cell& cell) noexcept { std::destroy_at(&detail::cell_as<T>(cell)); };
+  else
+    return nullptr;
+}
+
+/// What ends a cell with a tag; null where nothing has to be done.
+constexpr auto kDestroy = [] {
+  std::array<Destroy, 256> table{};
+  detail::for_each_base([&]<detail::BaseType b>() {
+    using V = detail::ValueType<b>;
+    using Stored = typename detail::CellType<typename V::Owned>::Stored;
+    table[static_cast<uint8_t>(V::tag)] = destroy_function<Stored>();
+    if constexpr (V::list_tag != CellTag::None)
+      table[static_cast<uint8_t>(V::list_tag)] = destroy_function<CellList<typename V::Owned>>();
+  });
+  return table;
+}();
+
+}  // namespace
+
 std::string_view name(CellTag tag) noexcept {
   std::string_view found = "None";
   detail::for_each_base([&]<detail::BaseType b>() {
@@ -45,13 +76,7 @@ void Stack::push_copy(const Stack& from, size_t i) {
 }
 
 void Stack::destroy(size_t i) noexcept {
-  detail::visit_tag(tags_[i], [&]<class T>() {
-    if constexpr (detail::CellType<T>::on_heap) {
-      delete detail::cell_as<T*>(cells_[i]);
-    } else {
-      std::destroy_at(&detail::cell_as<T>(cells_[i]));
-    }
-  });
+  if (const Destroy destroy = kDestroy[static_cast<uint8_t>(tags_[i])]) destroy(cells_[i]);
 }
 
 void Stack::drop(size_t n) noexcept {

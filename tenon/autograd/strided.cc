@@ -78,24 +78,6 @@ int overlapping_dim(const Geometry& g) {
   return -1;
 }
 
-// flat[g] += x, where elements of g may coincide.
-void add_strided(const Tensor& flat, int64_t origin, Geometry g, Tensor x) {
-  const int d = overlapping_dim(g);
-  if (d < 0) {
-    Tensor target = g.of(flat, origin);
-    target.add_(x);
-    return;
-  }
-  const int64_t size = g.sizes[d], stride = g.strides[d];
-  g.sizes.erase(d);
-  g.strides.erase(d);
-  if (stride == 0) return add_strided(flat, origin, g, tenon::sum(x, IntArrayRef{int64_t{d}}));
-  for (int64_t i = 0; i < size; ++i) {
-    add_strided(flat, origin, g, x.select(d, i));
-    g.offset += stride;
-  }
-}
-
 // Sets `mask` where g shows an element of flat that is still false, and then that element: of several
 // positions that share a place the first.
 void mark_first(const Tensor& flat, int64_t origin, Geometry g, const Tensor& mask) {
@@ -129,18 +111,18 @@ Tensor each_place_once(const Frame& f, const Tensor& x) {
   return join_parts(tenon::where(mask, parts, tenon::zeros_like(parts)), f.split_view);
 }
 
+// The gradient of the view summed to the places of the base, which are zero where the view shows none.
 Tensor scatter_values(const Frame& f, const Tensor& x) {
-  const Tensor parts = split_parts(x, f.split_view);
-  const Tensor flat = f.zeros(parts);
-  add_strided(flat, f.origin(), f.view, parts);
-  return join_parts(f.base.of(flat, f.origin()), f.split_base);
+  return join_parts(tenon::as_strided_backward(split_parts(x, f.split_view), f.base.sizes, f.base.strides,
+                                               f.base.offset, f.view.sizes, f.view.strides, f.view.offset),
+                    f.split_base);
 }
 
+// The view's part of the gradient of the base.
 Tensor gather_values(const Frame& f, const Tensor& x) {
-  const Tensor parts = split_parts(x, f.split_base);
-  const Tensor flat = f.zeros(parts);
-  f.base.of(flat, f.origin()).copy_(parts);
-  return join_parts(f.view.of(flat, f.origin()).clone(), f.split_view);
+  return join_parts(tenon::as_strided_elements(split_parts(x, f.split_base), f.base.sizes, f.base.strides,
+                                               f.base.offset, f.view.sizes, f.view.strides, f.view.offset),
+                    f.split_view);
 }
 
 Tensor run_map(const Frame& frame, bool scatters, const Tensor& x);

@@ -7,6 +7,7 @@
 #include "tenon/generated/factory/functions.h"
 #include "tenon/generated/view/bodies.h"
 #include "tenon/generated/view/functions.h"
+#include "tenon/iter/overlap.h"
 #include "tenon/ops/copy/elements.h"
 #include "tenon/ops/device_stubs.h"
 #include "tenon/ops/view/geometry.h"
@@ -36,8 +37,12 @@ void check_parts(TensorList grads, IntArrayRef sizes, size_t expected, const cha
 
 /// Adds each element of `grad` to the element of `flat`, which has zeros, that a view with these strides
 /// shows.
-void scatter_to_places(const Tensor& grad, const Tensor& flat, IntArrayRef strides, int64_t offset) {
+void scatter_to_places(const Tensor& grad, const Tensor& flat, IntArrayRef strides, int64_t offset,
+                       const char* op) {
   if (grad.numel() == 0) return;
+  if (!overlaps_itself(grad.sizes(), strides)) {
+    return copy_elements(make_view(flat, grad.sizes(), strides, flat.storage_offset() + offset), grad, op);
+  }
   Tensor numbers = make_empty({flat.numel()}, DType::Int64, grad.device());
   arange_stub(grad.device(), numbers, Scalar(0), Scalar(1));
   const Tensor index = contiguous_copy(ops::as_strided(numbers, grad.sizes(), strides, offset));
@@ -115,7 +120,7 @@ void as_strided_backward(const Tensor& grad, IntArrayRef input_sizes, IntArrayRe
   const int64_t offset = storage_offset.value_or(input_offset);
   const StoragePlaces places(input_sizes, input_strides, input_offset, size, stride, offset);
   const Tensor flat = zeros_on({places.count}, grad);
-  scatter_to_places(grad, flat, stride, offset - places.origin);
+  scatter_to_places(grad, flat, stride, offset - places.origin, "as_strided_backward");
   copy_elements(out, make_view(flat, input_sizes, input_strides, input_offset - places.origin),
                 "as_strided_backward");
 }
@@ -134,7 +139,7 @@ void as_strided_elements(const Tensor& self, IntArrayRef input_sizes, IntArrayRe
 void unfold_backward(const Tensor& grad_in, IntArrayRef input_sizes, int64_t dim, int64_t size, int64_t step,
                      Tensor& out) {
   const Tensor flat = make_view(out, {out.numel()}, {1}, out.storage_offset());
-  scatter_to_places(grad_in, flat, ops::unfold(out, dim, size, step).strides(), 0);
+  scatter_to_places(grad_in, flat, ops::unfold(out, dim, size, step).strides(), 0, "unfold_backward");
 }
 
 }  // namespace tenon::ops

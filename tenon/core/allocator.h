@@ -64,6 +64,10 @@ void set_allocator(Backend backend, Allocator* allocator) noexcept;
 
 namespace detail {
 
+/// "of 24.0 GiB of memory 1.2 GiB are available, tensors of Tenon hold 20.0 GiB, ": what an error says when
+/// an allocation has failed.
+std::string describe_cpu_memory();
+
 /// Throws an Error{OutOfMemory} whose message says what was asked for and what is left. `emptied` is the
 /// number of bytes that were released when the cache was emptied for this allocation.
 [[noreturn]] void throw_cpu_out_of_memory(size_t nbytes, size_t emptied);

@@ -33,10 +33,6 @@ std::string format_bytes(uint64_t nbytes);
 
 namespace detail {
 
-/// "of 24.0 GiB of memory 1.2 GiB are available, tensors of Tenon hold 20.0 GiB, ": what an error says when
-/// an allocation has failed.
-std::string describe_cpu_memory();
-
 /// As host_memory(), with the system's files (proc/meminfo, sys/fs/cgroup) below `root`; "" is this system.
 HostMemory host_memory_below(const char* root) noexcept;
 

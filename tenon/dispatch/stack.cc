@@ -23,16 +23,22 @@ constexpr Destroy destroy_function() {
     return nullptr;
 }
 
+/// Calls f.operator()<T>(tag) for each tag but None, where T is the type that a cell with the tag holds or
+/// points to.
+template <class F>
+constexpr void for_each_tag(F&& f) {
+  detail::for_each_base([&]<detail::BaseType b>() {
+    using V = detail::ValueType<b>;
+    f.template operator()<typename detail::CellType<typename V::Owned>::Stored>(V::tag);
+    if constexpr (V::list_tag != CellTag::None)
+      f.template operator()<CellList<typename V::Owned>>(V::list_tag);
+  });
+}
+
 /// What ends a cell with a tag; null where nothing has to be done.
 constexpr auto kDestroy = [] {
   std::array<Destroy, 256> table{};
-  detail::for_each_base([&]<detail::BaseType b>() {
-    using V = detail::ValueType<b>;
-    using Stored = typename detail::CellType<typename V::Owned>::Stored;
-    table[static_cast<uint8_t>(V::tag)] = destroy_function<Stored>();
-    if constexpr (V::list_tag != CellTag::None)
-      table[static_cast<uint8_t>(V::list_tag)] = destroy_function<CellList<typename V::Owned>>();
-  });
+  for_each_tag([&]<class T>(CellTag tag) { table[static_cast<uint8_t>(tag)] = destroy_function<T>(); });
   return table;
 }();
 
@@ -72,7 +78,9 @@ void Stack::append(CellTag tag) {
 
 void Stack::push_copy(const Stack& from, size_t i) {
   if (from.is_none(i)) return push_none();
-  detail::visit_tag(from.tag(i), [&]<class T>() { push<T>(T(from.at<T>(i))); });
+  for_each_tag([&]<class T>(CellTag tag) {
+    if (tag == from.tag(i)) push<T>(T(from.at<T>(i)));
+  });
 }
 
 void Stack::destroy(size_t i) noexcept {

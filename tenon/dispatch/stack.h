@@ -133,19 +133,6 @@ struct CellType<std::span<const T>> : CellType<CellList<T>> {
   }
 };
 
-/// Calls f.operator()<T>(), where T is the type that a cell with the tag holds or points to; does nothing for
-/// None.
-template <class F>
-void visit_tag(CellTag tag, F&& f) {
-  for_each_base([&]<BaseType b>() {
-    using V = ValueType<b>;
-    if (tag == V::tag) f.template operator()<typename CellType<typename V::Owned>::Stored>();
-    if constexpr (V::list_tag != CellTag::None) {
-      if (tag == V::list_tag) f.template operator()<CellList<typename V::Owned>>();
-    }
-  });
-}
-
 }  // namespace detail
 
 std::string_view name(CellTag tag) noexcept;

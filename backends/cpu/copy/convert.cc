@@ -128,7 +128,6 @@ void convert_block(const Plan& plan, void* dst, BlockStrides ds, const void* src
   const RowKernels& kernels = row_kernels();
   auto* d = static_cast<char*>(dst);
   const auto* s = static_cast<const char*>(src);
-  const auto fill = kernels.fill[element_size_index(plan.to_size)];
   // Short rows go together.
   const int64_t rows = std::clamp<int64_t>(kPiece / std::max<int64_t>(n0, 1), 1, std::max<int64_t>(n1, 1));
   for (int64_t j = 0; j < n1; j += rows) {
@@ -136,7 +135,7 @@ void convert_block(const Plan& plan, void* dst, BlockStrides ds, const void* src
     if (m == 1 && ss.inner == 0 && ds.inner == plan.to_size && n0 > 1) {
       Piece one;
       run_steps(kernels, plan, one.bytes, s + j * ss.outer, 1);
-      fill(d + j * ds.outer, one.bytes, static_cast<size_t>(n0));
+      kernels.fill[element_size_index(plan.to_size)](d + j * ds.outer, one.bytes, static_cast<size_t>(n0));
       continue;
     }
     for (int64_t i = 0; i < n0; i += kPiece) {

@@ -50,11 +50,13 @@ IntegerRange integer_range(DType dtype) {
   }
 }
 
+constexpr int64_t kLargestFloat16 = 65504;
+
 /// The largest finite number of a floating dtype.
 double largest(DType dtype) {
   switch (dtype) {
     case DType::Float16:
-      return 65504;
+      return kLargestFloat16;
     case DType::BFloat16:
       return 0x1.FEp127;
     case DType::Float32:
@@ -111,7 +113,7 @@ void philox_randint_(OutputSpecs&, HeaderRef self, int64_t low, int64_t high, in
       fmt::format("randint: expects 'low' to be less than 'high', but got low={} >= high={}", low, high));
   check_real(type, "randint");
   // Floats round what they do not hold exactly, up to their largest value; only float16's is below int64's.
-  const IntegerRange held = type == DType::Float16    ? IntegerRange{-65504, 65504}
+  const IntegerRange held = type == DType::Float16    ? IntegerRange{-kLargestFloat16, kLargestFloat16}
                             : is_floating_point(type) ? IntegerRange{INT64_MIN, INT64_MAX}
                                                       : integer_range(type);
   TENON_CHECK(

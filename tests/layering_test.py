@@ -52,8 +52,8 @@ BELOW_OPGEN = {"tenon/core", "tenon/schema", "tenon/expr"}
 # before it; those of one row do not import each other.
 PYTHON = [
     {"_C"},
-    {"autograd"},
-    {"cpu", "dispatch", "info", "infer_schema", "random", "ops"},
+    {"absent", "autograd"},
+    {"accelerator", "backends", "cpu", "cuda", "dispatch", "info", "infer_schema", "random", "ops"},
     {"library", "serialization", "utils", "nn", "optim"},
     {"__init__"},
     {"command"},

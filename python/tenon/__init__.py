@@ -9,7 +9,8 @@ import math as _math
 
 from . import _C
 from ._C import *  # noqa: F401,F403  operators, dtypes, Tensor and its kin are the module's own objects
-from . import autograd, nn, optim
+from . import autograd, nn, optim, random
+from .absent import attribute_error as _attribute_error
 from .autograd.grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled
 from .info import finfo, iinfo
 from .random import get_rng_state, initial_seed, seed, set_rng_state
@@ -32,10 +33,17 @@ def is_storage(o):
     return isinstance(o, _C.UntypedStorage)
 
 
+_LATER = ("accelerator", "backends", "cpu", "cuda", "dispatch", "library", "ops", "utils")
+
+
 def __getattr__(name):
     # Rarely used rooms load when first asked for, so that `import tenon` stays quick.
-    if name in ("cpu", "utils", "library", "ops", "dispatch"):
+    if name in _LATER:
         import importlib
 
         return importlib.import_module(f"{__name__}.{name}")
-    raise AttributeError(f"module 'tenon' has no attribute {name!r}")
+    raise _attribute_error(__name__, name)
+
+
+def __dir__():
+    return sorted({*globals(), *_LATER})

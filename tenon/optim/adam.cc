@@ -6,6 +6,7 @@
 
 #include "tenon/core/thread_state.h"
 #include "tenon/generated/arithmetic/functions.h"
+#include "tenon/generated/complex/functions.h"
 #include "tenon/generated/factory/functions.h"
 
 namespace tenon::optim {
@@ -22,14 +23,8 @@ void check(const AdamOptions& o) {
 
 namespace {
 
-void step_one(Tensor& parameter, Tensor grad, AdamState& s, const AdamOptions& o) {
-  if (o.maximize) grad = grad.neg();
-  if (s.step == 0) {
-    s.exp_avg = zeros_like(parameter);
-    s.exp_avg_sq = zeros_like(parameter);
-    if (o.amsgrad) s.max_exp_avg_sq = zeros_like(parameter);
-  }
-  ++s.step;
+/// One step of a real parameter, whose state exists.
+void update(Tensor& parameter, Tensor grad, AdamState& s, const AdamOptions& o) {
   if (o.weight_decay != 0) {
     if (o.decoupled_weight_decay)
       parameter.mul_(1 - o.lr * o.weight_decay);
@@ -44,6 +39,21 @@ void step_one(Tensor& parameter, Tensor grad, AdamState& s, const AdamOptions& o
   const Tensor& second = o.amsgrad ? s.max_exp_avg_sq : s.exp_avg_sq;
   const Tensor scale = second.sqrt().div(std::sqrt(correction2)).add(o.eps);
   parameter.add_(s.exp_avg.div(scale), -o.lr / correction1);
+}
+
+void step_one(Tensor& parameter, Tensor grad, AdamState& s, const AdamOptions& o) {
+  if (o.maximize) grad = grad.neg();
+  if (!s.exp_avg.defined()) s.exp_avg = zeros_like(parameter);
+  if (!s.exp_avg_sq.defined()) s.exp_avg_sq = zeros_like(parameter);
+  if (o.amsgrad && !s.max_exp_avg_sq.defined()) s.max_exp_avg_sq = zeros_like(parameter);
+  ++s.step;
+  if (!is_complex(parameter.dtype())) return update(parameter, grad, s, o);
+  // Each part of a complex number is a parameter of its own.
+  Tensor parts = view_as_real(parameter);
+  AdamState state{s.step, view_as_real(s.exp_avg), view_as_real(s.exp_avg_sq)};
+  if (o.amsgrad) state.max_exp_avg_sq = view_as_real(s.max_exp_avg_sq);
+  update(parts, view_as_real(grad), state, o);
+  if (o.amsgrad) view_as_real(s.max_exp_avg_sq).copy_(state.max_exp_avg_sq);
 }
 
 }  // namespace

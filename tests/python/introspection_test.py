@@ -75,7 +75,7 @@ def test_stubs_know_every_operator():
     functions = [n for n, f in vars(tenon._C).items() if callable(f) and not n.startswith("_") and not isinstance(f, type)]
     missing = [n for n in functions if f"def {n}(" not in text]
     assert not missing
-    methods = [n for n in vars(tenon.Tensor) if not n.startswith("_")]
+    methods = [n for n in vars(tenon.Tensor) if not n.startswith("_") and hasattr(tenon.Tensor, n)]
     body = text[text.index("class Tensor:") :]
     assert not [n for n in methods if f"def {n}(" not in body and f" {n}:" not in body]
 

@@ -216,7 +216,9 @@ def test_optimizers_refuse_what_makes_no_sense():
         (lambda: tenon.optim.SGD(p, lr=1), TypeError),
         (lambda: tenon.optim.SGD([p * 2], lr=1), ValueError),
         (lambda: tenon.optim.SGD([p], lr=1, speed=2), TypeError),
-        (lambda: tenon.optim.SGD([{"params": [p], "speed": 2}], lr=1), TypeError),
+        (lambda: tenon.optim.SGD([p], lr=1, fused=True, foreach=True), RuntimeError),
+        (lambda: tenon.optim.SGD([p], lr=1, differentiable=True), NotImplementedError),
+        (lambda: tenon.optim.Adam([p], capturable=True), NotImplementedError),
         (lambda: tenon.optim.Adam([p], betas=(1.0, 0.9)), ValueError),
     ]:
         with pytest.raises(error):

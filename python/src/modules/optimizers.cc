@@ -21,12 +21,55 @@ std::vector<Tensor> tensors_of(const char* function, PyObject* list) {
   return out;
 }
 
-/// Puts what a step has made into a list of Tensors and Nones.
-void store(PyObject* list, Py_ssize_t i, const Tensor& value) {
-  PyObject* old = PyList_GET_ITEM(list, i);
-  if (value.defined() && !(is_tensor(old) && tensor_of(old).is_same(value))) {
-    if (PyList_SetItem(list, i, checked(wrap(value))) < 0) throw PythonError();
+/// The dicts of the parameters' state.
+std::vector<PyObject*> slots_of(const char* function, PyObject* list, size_t count) {
+  std::vector<PyObject*> slots;
+  slots.reserve(count);
+  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(list_argument(function, list)); ++i) {
+    PyObject* slot = PyList_GET_ITEM(list, i);
+    if (!PyDict_Check(slot)) wrong_type(function, "state", "a dict for each parameter", slot);
+    slots.push_back(slot);
   }
+  if (slots.size() != count) {
+    throw_error(ErrorKind::Value, std::string(function) + ": the state does not fit the parameters");
+  }
+  return slots;
+}
+
+/// The value of a state, borrowed; null where it is missing or None.
+PyObject* value_of(PyObject* slot, PyObject* name) {
+  PyObject* value = PyDict_GetItemWithError(slot, name);
+  if (!value && PyErr_Occurred()) throw PythonError();
+  return value == Py_None ? nullptr : value;
+}
+
+Tensor tensor_of_slot(const char* function, PyObject* slot, PyObject* name) {
+  PyObject* value = value_of(slot, name);
+  if (!value) return {};
+  if (!is_tensor(value)) wrong_type(function, "state", "a Tensor", value);
+  return tensor_of(value);
+}
+
+/// Puts what a step has made into a state.
+void store(PyObject* slot, PyObject* name, const Tensor& value) {
+  if (!value.defined()) return;
+  PyObject* old = PyDict_GetItem(slot, name);
+  if (old && is_tensor(old) && tensor_of(old).is_same(value)) return;
+  const Ref wrapped(checked(wrap(value)));
+  if (PyDict_SetItem(slot, name, wrapped.get()) < 0) throw PythonError();
+}
+
+/// Names of state, which outlive the interpreter's modules.
+struct Names {
+  PyObject* momentum_buffer = PyUnicode_InternFromString("momentum_buffer");
+  PyObject* step = PyUnicode_InternFromString("step");
+  PyObject* exp_avg = PyUnicode_InternFromString("exp_avg");
+  PyObject* exp_avg_sq = PyUnicode_InternFromString("exp_avg_sq");
+  PyObject* max_exp_avg_sq = PyUnicode_InternFromString("max_exp_avg_sq");
+};
+const Names& names() {
+  static const Names names;
+  return names;
 }
 
 double number(const char* function, PyObject* o) {
@@ -41,21 +84,17 @@ int64_t total_elements(const std::vector<Tensor>& tensors) {
   return n;
 }
 
-void check_lengths(const char* function, size_t count, std::initializer_list<PyObject*> lists) {
-  for (PyObject* list : lists) {
-    if (!PyList_CheckExact(list) || static_cast<size_t>(PyList_GET_SIZE(list)) != count) {
-      throw_error(ErrorKind::Value, std::string(function) + ": the state does not fit the parameters");
-    }
-  }
-}
-
-/// (params, momentum_buffers, lr, momentum, dampening, weight_decay, nesterov, maximize)
+/// (params, state or None, lr, momentum, dampening, weight_decay, nesterov, maximize)
 PyObject* sgd(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject*) {
   return guarded([&] {
     TENON_CHECK(n == 8, Type, "_sgd_step takes 8 arguments");
     const std::vector<Tensor> params = tensors_of("SGD", args[0]);
-    check_lengths("SGD", params.size(), {args[1]});
-    std::vector<Tensor> momentum = tensors_of("SGD", args[1]);
+    std::vector<PyObject*> slots;
+    if (args[1] != Py_None) slots = slots_of("SGD", args[1], params.size());
+    std::vector<Tensor> momentum(params.size());
+    for (size_t i = 0; i < slots.size(); ++i) {
+      momentum[i] = tensor_of_slot("SGD", slots[i], names().momentum_buffer);
+    }
     const optim::SGDOptions options{.lr = number("SGD", args[2]),
                                     .momentum = number("SGD", args[3]),
                                     .dampening = number("SGD", args[4]),
@@ -66,46 +105,54 @@ PyObject* sgd(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject*) {
       const ReleaseGil gil(total_elements(params) >= kReleaseGilElements);
       optim::sgd_step(params, momentum, options);
     }
-    for (size_t i = 0; i < momentum.size(); ++i) store(args[1], static_cast<Py_ssize_t>(i), momentum[i]);
+    for (size_t i = 0; i < slots.size(); ++i) store(slots[i], names().momentum_buffer, momentum[i]);
     return Py_NewRef(Py_None);
   });
 }
 
-/// (params, steps, exp_avgs, exp_avg_sqs, max_exp_avg_sqs, lr, beta1, beta2, eps, weight_decay, decoupled,
-/// amsgrad,
-///  maximize)
+int64_t step_of(PyObject* slot) {
+  PyObject* value = value_of(slot, names().step);
+  if (!value) return 0;
+  int64_t step = 0;
+  if (parse_int(value, step)) return step;
+  double number = 0;  // what PyTorch's own state dicts have: a tensor of one float
+  if (!parse_float(value, number)) wrong_type("Adam", "step", "a number", value);
+  return static_cast<int64_t>(number);
+}
+
+/// (params, state, lr, beta1, beta2, eps, weight_decay, decoupled, amsgrad, maximize)
 PyObject* adam(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject*) {
   return guarded([&] {
-    TENON_CHECK(n == 13, Type, "_adam_step takes 13 arguments");
+    TENON_CHECK(n == 10, Type, "_adam_step takes 10 arguments");
     const std::vector<Tensor> params = tensors_of("Adam", args[0]);
-    check_lengths("Adam", params.size(), {args[1], args[2], args[3], args[4]});
-    const std::vector<Tensor> first = tensors_of("Adam", args[2]), second = tensors_of("Adam", args[3]),
-                              largest = tensors_of("Adam", args[4]);
+    const std::vector<PyObject*> slots = slots_of("Adam", args[1], params.size());
     std::vector<optim::AdamState> states(params.size());
+    std::vector<int64_t> steps(params.size());
     for (size_t i = 0; i < states.size(); ++i) {
-      int64_t step = 0;
-      PyObject* o = PyList_GET_ITEM(args[1], static_cast<Py_ssize_t>(i));
-      if (!parse_int(o, step)) wrong_type("Adam", "step", "int", o);
-      states[i] = {step, first[i], second[i], largest[i]};
+      steps[i] = step_of(slots[i]);
+      states[i] = {steps[i], tensor_of_slot("Adam", slots[i], names().exp_avg),
+                   tensor_of_slot("Adam", slots[i], names().exp_avg_sq),
+                   tensor_of_slot("Adam", slots[i], names().max_exp_avg_sq)};
     }
-    const optim::AdamOptions options{.lr = number("Adam", args[5]),
-                                     .beta1 = number("Adam", args[6]),
-                                     .beta2 = number("Adam", args[7]),
-                                     .eps = number("Adam", args[8]),
-                                     .weight_decay = number("Adam", args[9]),
-                                     .decoupled_weight_decay = flag(args[10]),
-                                     .amsgrad = flag(args[11]),
-                                     .maximize = flag(args[12])};
+    const optim::AdamOptions options{.lr = number("Adam", args[2]),
+                                     .beta1 = number("Adam", args[3]),
+                                     .beta2 = number("Adam", args[4]),
+                                     .eps = number("Adam", args[5]),
+                                     .weight_decay = number("Adam", args[6]),
+                                     .decoupled_weight_decay = flag(args[7]),
+                                     .amsgrad = flag(args[8]),
+                                     .maximize = flag(args[9])};
     {
       const ReleaseGil gil(total_elements(params) >= kReleaseGilElements);
       optim::adam_step(params, states, options);
     }
     for (size_t i = 0; i < states.size(); ++i) {
-      const auto at = static_cast<Py_ssize_t>(i);
-      if (PyList_SetItem(args[1], at, checked(PyLong_FromLongLong(states[i].step))) < 0) throw PythonError();
-      store(args[2], at, states[i].exp_avg);
-      store(args[3], at, states[i].exp_avg_sq);
-      store(args[4], at, states[i].max_exp_avg_sq);
+      if (states[i].step == steps[i]) continue;  // a parameter without a gradient
+      const Ref step(checked(PyLong_FromLongLong(states[i].step)));
+      if (PyDict_SetItem(slots[i], names().step, step.get()) < 0) throw PythonError();
+      store(slots[i], names().exp_avg, states[i].exp_avg);
+      store(slots[i], names().exp_avg_sq, states[i].exp_avg_sq);
+      store(slots[i], names().max_exp_avg_sq, states[i].max_exp_avg_sq);
     }
     return Py_NewRef(Py_None);
   });

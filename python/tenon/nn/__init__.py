@@ -1,8 +1,8 @@
 """Modules: layers with parameters, losses, and the initialisation of parameters."""
 
-from . import functional, init
+from ..absent import module_getattr
+from . import functional, init, utils
 from .activation import (
-    Dropout,
     LeakyReLU,
     LogSigmoid,
     LogSoftmax,
@@ -13,16 +13,22 @@ from .activation import (
     Softplus,
     Tanh,
 )
-from .container import ModuleDict, ModuleList, Sequential
-from .linear import Flatten, Identity, Linear
+from .container import ModuleDict, ModuleList, ParameterDict, ParameterList, Sequential
+from .dropout import AlphaDropout, Dropout, Dropout1d, Dropout2d, Dropout3d, FeatureAlphaDropout
+from .linear import Flatten, Identity, Linear, Unflatten
 from .loss import CrossEntropyLoss, L1Loss, MSELoss, NLLLoss
 from .module import Module
 from .parameter import Buffer, Parameter
 
 __all__ = [
+    "AlphaDropout",
     "Buffer",
     "CrossEntropyLoss",
     "Dropout",
+    "Dropout1d",
+    "Dropout2d",
+    "Dropout3d",
+    "FeatureAlphaDropout",
     "Flatten",
     "Identity",
     "L1Loss",
@@ -36,6 +42,8 @@ __all__ = [
     "ModuleList",
     "NLLLoss",
     "Parameter",
+    "ParameterDict",
+    "ParameterList",
     "ReLU",
     "Sequential",
     "SiLU",
@@ -43,6 +51,10 @@ __all__ = [
     "Softmax",
     "Softplus",
     "Tanh",
+    "Unflatten",
     "functional",
     "init",
+    "utils",
 ]
+
+__getattr__ = module_getattr(__name__)

@@ -102,21 +102,3 @@ class LogSoftmax(Softmax):
     def forward(self, input):
         return _C.log_softmax(input, self.dim)
 
-
-class Dropout(Module):
-    """Zeroes each element with probability p while training, and scales the others by 1 / (1 - p).
-
-    Srivastava et al. (2014), JMLR 15. In evaluation it returns its input.
-    """
-
-    def __init__(self, p=0.5, inplace=False):
-        super().__init__()
-        if not 0 <= p <= 1:
-            raise ValueError(f"Dropout: p must be between 0 and 1, got {p}")
-        self.p, self.inplace = p, inplace
-
-    def forward(self, input):
-        return (_C.dropout_ if self.inplace else _C.dropout)(input, self.p, self.training)
-
-    def extra_repr(self):
-        return f"p={self.p}, inplace={self.inplace}"

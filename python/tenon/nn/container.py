@@ -1,53 +1,64 @@
-"""Modules of modules: Sequential, ModuleList, ModuleDict."""
+"""Modules of modules and of parameters: Sequential, ModuleList, ModuleDict, ParameterList, ParameterDict."""
 
+import operator
+from collections.abc import Iterable, Mapping
+
+from .. import _C
 from .module import Module
+from .parameter import Parameter
 
 
-class _Numbered(Module):
-    """Modules named "0", "1", ..., also kept as a list, which is faster to iterate over."""
+class _Ordered(Module):
+    """Modules in an order, named "0", "1", ... unless given names; also kept as a list, which is faster to iterate over."""
 
     def __init__(self):
         super().__init__()
-        self._list = []
+        object.__setattr__(self, "_names", [])
+        object.__setattr__(self, "_list", [])
 
-    def _put(self, index, module):
+    def _checked(self, module):
         if not isinstance(module, Module):
             raise TypeError(f"{type(self).__name__} takes Modules, not {type(module).__name__}")
-        if index == len(self._list):
-            self._list.append(module)
-        else:
-            self._list[index] = module
-        object.__setattr__(self, str(index), module)
+        return module
 
     def __setattr__(self, name, value):
-        if name.isdecimal() and int(name) <= len(self._list):
-            self._put(int(name), value)
-        else:
-            super().__setattr__(name, value)
+        if name in self._names:
+            self._list[self._names.index(name)] = self._checked(value)
+        elif isinstance(value, Module):
+            if name in ("_names", "_list"):
+                raise AttributeError(f"{type(self).__name__}: {name!r} is a name of its own")
+            self._names.append(name)
+            self._list.append(value)
+        super().__setattr__(name, value)
+
+    def __delattr__(self, name):
+        super().__delattr__(name)
+        if name in self._names:
+            place = self._names.index(name)
+            del self._names[place], self._list[place]
 
     def _renumber(self, modules):
-        for index in range(len(self._list)):
-            object.__delattr__(self, str(index))
-        self._list = []
-        for index, module in enumerate(modules):
-            self._put(index, module)
+        for name in list(self._names):
+            delattr(self, name)
+        self.extend(modules)
 
-    def _index(self, index):
+    def _place(self, index):
+        index = operator.index(index)
         if not -len(self._list) <= index < len(self._list):
             raise IndexError(f"index {index} is out of range for {len(self._list)} modules")
         return index % len(self._list)
 
     def __getitem__(self, index):
         if isinstance(index, slice):
-            return type(self)._of(self._list[index])
-        return self._list[self._index(index)]
+            return self._of(dict(zip(self._names[index], self._list[index])))
+        return self._list[self._place(index)]
 
     def __setitem__(self, index, module):
-        self._put(self._index(index), module)
+        setattr(self, self._names[self._place(index)], self._checked(module))
 
     def __delitem__(self, index):
         modules = list(self._list)
-        del modules[index]
+        del modules[index if isinstance(index, slice) else self._place(index)]
         self._renumber(modules)
 
     def __len__(self):
@@ -56,71 +67,136 @@ class _Numbered(Module):
     def __iter__(self):
         return iter(self._list)
 
+    def __contains__(self, module):
+        return any(module is one for one in self._list)
+
     def append(self, module):
         """Adds a module at the end."""
-        self._put(len(self._list), module)
+        setattr(self, str(len(self._list)), self._checked(module))
         return self
 
     def extend(self, modules):
         """Adds modules at the end."""
-        for module in modules:
+        if not isinstance(modules, Iterable):
+            raise TypeError(f"{type(self).__name__}.extend takes Modules, not {type(modules).__name__}")
+        for module in [self._checked(module) for module in modules]:
             self.append(module)
         return self
 
     def insert(self, index, module):
         """Adds a module before position `index`."""
         modules = list(self._list)
-        modules.insert(index, module)
+        modules.insert(index, self._checked(module))
         self._renumber(modules)
         return self
 
+    def pop(self, index=-1):
+        """Removes a module and returns it."""
+        module = self[self._place(index)]
+        del self[index]
+        return module
 
-class Sequential(_Numbered):
+    def __iadd__(self, modules):
+        return self.extend(list(modules))
+
+
+class Sequential(_Ordered):
     """Each module gets the result of the one before. Takes modules, or one dict of names to modules."""
 
     def __init__(self, *modules):
         super().__init__()
-        if len(modules) == 1 and isinstance(modules[0], dict):
+        if len(modules) == 1 and isinstance(modules[0], Mapping):
             for name, module in modules[0].items():
                 self._check_name(name)
-                if not isinstance(module, Module):
-                    raise TypeError(f"Sequential takes Modules, not {type(module).__name__}")
-                self._list.append(module)
-                object.__setattr__(self, name, module)
+                setattr(self, name, self._checked(module))
         else:
             self.extend(modules)
 
-    @classmethod
-    def _of(cls, modules):
-        return cls(*modules)
+    def _of(self, modules):
+        return type(self)(modules)
 
     def forward(self, input):
         for module in self._list:
             input = module(input)
         return input
 
+    def __add__(self, other):
+        return Sequential(*self, *other) if isinstance(other, Sequential) else NotImplemented
 
-class ModuleList(_Numbered):
+    def __mul__(self, times):
+        return Sequential(*(list(self) * self._times(times)))
+
+    __rmul__ = __mul__
+
+    def __imul__(self, times):
+        return self.extend(list(self) * (self._times(times) - 1))
+
+    def _times(self, times):
+        if not isinstance(times, int):
+            raise TypeError(f"a Sequential can be repeated an int of times, not {type(times).__name__}")
+        if times <= 0:
+            raise ValueError(f"a Sequential can be repeated a positive number of times, not {times}")
+        return times
+
+
+class ModuleList(_Ordered):
     """A list of modules, which belong to the module that holds it."""
-
-    def __init__(self, modules=()):
-        super().__init__()
-        self.extend(modules)
-
-    @classmethod
-    def _of(cls, modules):
-        return cls(modules)
-
-
-class ModuleDict(Module):
-    """A dict of modules, which belong to the module that holds it."""
 
     def __init__(self, modules=None):
         super().__init__()
-        self.update(modules or {})
+        if modules is not None:
+            self.extend(modules)
+
+    def _of(self, modules):
+        return type(self)(modules.values())
+
+    def __add__(self, other):
+        return ModuleList([*self, *other])
+
+    def __repr__(self):
+        """Modules that print alike one after the other are counted: (0-2): 3 x Linear(...)."""
+        texts = [repr(module) for module in self._list]
+        if not texts:
+            return f"{self._get_name()}()"
+        lines, first = [], 0
+        for place in range(1, len(texts) + 1):
+            if place == len(texts) or texts[place] != texts[first]:
+                count = place - first
+                head = f"({first})" if count == 1 else f"({first}-{place - 1})"
+                times = "" if count == 1 else f"{count} x "
+                lines.append(f"{head}: {times}" + texts[first].replace("\n", "\n  "))
+                first = place
+        return f"{self._get_name()}(\n  " + "\n  ".join(lines) + "\n)"
+
+
+def _pairs(what, items):
+    """The (key, value) pairs of a mapping or of an iterable of pairs, as dict.update takes them."""
+    if isinstance(items, Mapping) or hasattr(items, "keys"):
+        return [(key, items[key]) for key in items.keys()]
+    if not isinstance(items, Iterable):
+        raise TypeError(f"{what}.update takes a mapping or pairs of names and values, not {type(items).__name__}")
+    pairs = []
+    for place, pair in enumerate(items):
+        if not isinstance(pair, Iterable):
+            raise TypeError(f"{what}.update: element {place} is no pair, but a {type(pair).__name__}")
+        pair = tuple(pair)
+        if len(pair) != 2:
+            raise ValueError(f"{what}.update: element {place} has {len(pair)} values; a pair has 2")
+        pairs.append(pair)
+    return pairs
+
+
+class ModuleDict(Module):
+    """A dict of modules, which belong to the module that holds it. Names of the module's own attributes can be no keys."""
+
+    def __init__(self, modules=None):
+        super().__init__()
+        if modules is not None:
+            self.update(modules)
 
     def update(self, modules):
-        for name, module in dict(modules).items():
+        """Adds the modules of a mapping, or of pairs of names and modules; a name that is there gets the new module."""
+        for name, module in _pairs("ModuleDict", modules):
             self[name] = module
 
     def __getitem__(self, name):
@@ -130,7 +206,7 @@ class ModuleDict(Module):
         self.add_module(name, module)
 
     def __delitem__(self, name):
-        del self._modules[name]  # raises KeyError for what is no module
+        self._modules[name]  # raises KeyError for what is no module
         delattr(self, name)
 
     def __len__(self):
@@ -142,11 +218,219 @@ class ModuleDict(Module):
     def __contains__(self, name):
         return name in self._modules
 
+    def clear(self):
+        """Removes all modules."""
+        for name in list(self):
+            del self[name]
+
+    def pop(self, name):
+        """Removes a module and returns it."""
+        module = self[name]
+        del self[name]
+        return module
+
     def keys(self):
+        """The names of the modules."""
         return self._modules.keys()
 
     def values(self):
+        """The modules."""
         return self._modules.values()
 
     def items(self):
+        """Pairs of name and module."""
         return self._modules.items()
+
+
+def _as_part(value):
+    """What a list or dict of parameters keeps for a value: Tensors that are no Parameters become Parameters."""
+    if isinstance(value, _C.Tensor) and not isinstance(value, Parameter):
+        return Parameter(value)
+    return value
+
+
+def _described(name, value):
+    if not isinstance(value, _C.Tensor):
+        return f"({name}): Object of type: {type(value).__name__}"
+    sizes = "x".join(str(size) for size in value.shape)
+    kind = "Parameter" if isinstance(value, Parameter) else "Tensor"
+    return f"({name}): {kind} containing: [{value.dtype} of size {sizes}]"
+
+
+class ParameterList(Module):
+    """A list of parameters, which belong to the module that holds it. Tensors become Parameters; other values may be in it."""
+
+    def __init__(self, values=None):
+        super().__init__()
+        self._size = 0
+        if values is not None:
+            self.extend(values)
+
+    def _place(self, index):
+        index = operator.index(index)
+        if not -self._size <= index < self._size:
+            raise IndexError(f"index {index} is out of range for {self._size} parameters")
+        return index % self._size
+
+    def __getitem__(self, index):
+        if isinstance(index, slice):
+            return type(self)(list(self)[index])
+        return self.__dict__[str(self._place(index))]
+
+    def __setitem__(self, index, value):
+        self._put(self._place(index), value)
+
+    def _put(self, place, value):
+        # A parameter's place may take another kind of value here, which Module.__setattr__ refuses.
+        self.__dict__.pop(str(place), None)
+        setattr(self, str(place), _as_part(value))
+
+    def __len__(self):
+        return self._size
+
+    def __iter__(self):
+        return iter([self.__dict__[str(place)] for place in range(self._size)])
+
+    def append(self, value):
+        """Adds a value at the end."""
+        self._put(self._size, value)
+        self._size += 1
+        return self
+
+    def extend(self, values):
+        """Adds values at the end."""
+        if not isinstance(values, Iterable) or isinstance(values, _C.Tensor):
+            raise TypeError(f"ParameterList.extend takes an iterable of values, not a {type(values).__name__}")
+        for value in list(values):
+            self.append(value)
+        return self
+
+    __iadd__ = extend
+
+    def pop(self, index=-1):
+        """Removes a value and returns it."""
+        values = list(self)
+        value = values.pop(self._place(index))
+        for place in range(self._size):
+            del self.__dict__[str(place)]
+        self._size = 0
+        self.extend(values)
+        return value
+
+    def extra_repr(self):
+        return "\n".join(f"  {_described(place, value)}" for place, value in enumerate(self))
+
+    def __call__(self, *args, **kwargs):
+        raise RuntimeError("a ParameterList is no layer and cannot be called")
+
+
+class ParameterDict(Module):
+    """A dict of parameters, which belong to the module that holds it. Tensors become Parameters; other values may be in it."""
+
+    def __init__(self, parameters=None):
+        super().__init__()
+        object.__setattr__(self, "_keys", {})
+        if parameters is not None:
+            self.update(parameters)
+
+    def __getitem__(self, key):
+        self._keys[key]  # raises KeyError
+        return self.__dict__[key]
+
+    def __setitem__(self, key, value):
+        if not isinstance(key, str):
+            raise TypeError(f"a key of a ParameterDict must be a str, not {type(key).__name__}")
+        if key not in self._keys:
+            self._check_name(key)
+        self._keys[key] = None
+        self.__dict__.pop(key, None)
+        setattr(self, key, _as_part(value))
+
+    def __delitem__(self, key):
+        del self._keys[key]
+        del self.__dict__[key]
+
+    def __len__(self):
+        return len(self._keys)
+
+    def __iter__(self):
+        return iter(self._keys)
+
+    def __reversed__(self):
+        return reversed(list(self._keys))
+
+    def __contains__(self, key):
+        return key in self._keys
+
+    def copy(self):
+        """Another ParameterDict of the same parameters."""
+        return ParameterDict({key: self[key] for key in self._keys})
+
+    def setdefault(self, key, default=None):
+        """The value of a key, which gets `default` if it is new."""
+        if key not in self:
+            self[key] = default
+        return self[key]
+
+    def clear(self):
+        """Removes all values."""
+        for key in list(self._keys):
+            del self[key]
+
+    def pop(self, key):
+        """Removes a value and returns it."""
+        value = self[key]
+        del self[key]
+        return value
+
+    def popitem(self):
+        """Removes the last (key, value) and returns it."""
+        if not self._keys:
+            raise KeyError("popitem: the ParameterDict is empty")
+        key = next(reversed(self._keys))
+        return key, self.pop(key)
+
+    def get(self, key, default=None):
+        """The value of a key, or `default`."""
+        return self[key] if key in self else default
+
+    def fromkeys(self, keys, default=None):
+        """Another ParameterDict with these keys, all of one value."""
+        return ParameterDict({key: default for key in keys})
+
+    def keys(self):
+        """The keys."""
+        return self._keys.keys()
+
+    def values(self):
+        """The values."""
+        return [self[key] for key in self._keys]
+
+    def items(self):
+        """Pairs of key and value."""
+        return [(key, self[key]) for key in self._keys]
+
+    def update(self, parameters):
+        """Adds the values of a mapping, or of pairs of keys and values."""
+        for key, value in _pairs("ParameterDict", parameters):
+            self[key] = value
+
+    def __or__(self, other):
+        copy = self.copy()
+        copy.update(other)
+        return copy
+
+    def __ror__(self, other):
+        copy = ParameterDict(other)
+        copy.update(self)
+        return copy
+
+    def __ior__(self, other):
+        self.update(other)
+        return self
+
+    def extra_repr(self):
+        return "\n".join(f"  {_described(key, value)}" for key, value in self.items())
+
+    def __call__(self, *args, **kwargs):
+        raise RuntimeError("a ParameterDict is no layer and cannot be called")

@@ -3,10 +3,16 @@
 from .. import _C
 from .._C import leaky_relu, linear, log_softmax, relu_, sigmoid, softmax, softplus, tanh
 from .._C import log_sigmoid as logsigmoid
+from ..absent import module_getattr
 
 __all__ = [
+    "alpha_dropout",
     "cross_entropy",
     "dropout",
+    "dropout1d",
+    "dropout2d",
+    "dropout3d",
+    "feature_alpha_dropout",
     "l1_loss",
     "leaky_relu",
     "linear",
@@ -44,6 +50,75 @@ def dropout(input, p=0.5, training=True, inplace=False):
     return (_dropout_ if inplace else _dropout)(input, p, training)
 
 
+def _check_probability(name, p):
+    if not 0 <= p <= 1:
+        raise ValueError(f"{name}: p must be between 0 and 1, got {p}")
+
+
+def _channel_shape(input):
+    return [*input.shape[:2], *([1] * (input.dim() - 2))]
+
+
+def _drop_channels(name, input, p, training, inplace, ranks, batched):
+    """Zeroes whole channels. `ranks`: the number of dimensions that input may have; without a batch, one less than `batched`."""
+    _check_probability(name, p)
+    if input.dim() not in ranks:
+        raise ValueError(f"{name}: expected {' or '.join(map(str, ranks))} dimensions, got shape {list(input.shape)}")
+    if not training or p == 0 or input.numel() == 0:
+        return input
+    whole = input if input.dim() == batched else input.unsqueeze(0)
+    noise = _C.empty(_channel_shape(whole), dtype=input.dtype, device=input.device).bernoulli_(1 - p)
+    if p < 1:
+        noise = noise.div_(1 - p)
+    out = whole.mul_(noise) if inplace else whole * noise
+    if inplace:
+        return input
+    return out if whole is input else out.squeeze(0)
+
+
+def dropout1d(input, p=0.5, training=True, inplace=False):
+    """As dropout, for whole channels of input [N, C, L] or [C, L]."""
+    return _drop_channels("dropout1d", input, p, training, inplace, (2, 3), 3)
+
+
+def dropout2d(input, p=0.5, training=True, inplace=False):
+    """As dropout, for whole channels of input [N, C, H, W]. As in PyTorch, [N, C, L] counts as a batch too."""
+    return _drop_channels("dropout2d", input, p, training, inplace, (3, 4), input.dim())
+
+
+def dropout3d(input, p=0.5, training=True, inplace=False):
+    """As dropout, for whole channels of input [N, C, D, H, W] or [C, D, H, W]."""
+    return _drop_channels("dropout3d", input, p, training, inplace, (4, 5), 5)
+
+
+_SELU_LIMIT = -1.7580993408473766  # what selu tends to for large negative input
+
+
+def _alpha_dropout(name, input, shape, p, training, inplace):
+    _check_probability(name, p)
+    if not training or p == 0 or input.numel() == 0:
+        return input
+    if p == 1:
+        return input.mul_(0.0) if inplace else input * 0.0
+    scale = ((1 - p) * (1 + p * _SELU_LIMIT**2)) ** -0.5
+    kept = _C.empty(shape, dtype=input.dtype, device=input.device).bernoulli_(1 - p)
+    rest = (1 - kept).mul_(_SELU_LIMIT * scale).add_(-scale * _SELU_LIMIT * p)
+    kept = kept.mul_(scale)
+    return input.mul_(kept).add_(rest) if inplace else input * kept + rest
+
+
+def alpha_dropout(input, p=0.5, training=False, inplace=False):
+    """Gives each element selu's limit with probability p while training, then keeps mean 0 and variance 1 by an affine map."""
+    return _alpha_dropout("alpha_dropout", input, input.shape, p, training, inplace)
+
+
+def feature_alpha_dropout(input, p=0.5, training=False, inplace=False):
+    """As alpha_dropout, for whole channels of input [N, C, ...]."""
+    if input.dim() < 2:
+        raise ValueError(f"feature_alpha_dropout: expected at least 2 dimensions, got shape {list(input.shape)}")
+    return _alpha_dropout("feature_alpha_dropout", input, _channel_shape(input), p, training, inplace)
+
+
 def _reduction(word):
     if word not in _REDUCTIONS:
         raise ValueError(f"reduction must be 'none', 'mean' or 'sum', got {word!r}")
@@ -68,3 +143,5 @@ def mse_loss(input, target, reduction="mean"):
 def l1_loss(input, target, reduction="mean"):
     """|input - target|"""
     return _l1_loss(input, target, _reduction(reduction))
+
+__getattr__ = module_getattr(__name__)

@@ -4,53 +4,39 @@ Parameters, buffers and inner modules are ordinary attributes, which are as fast
 Parameter, a Buffer or a Module to an attribute registers it.
 """
 
-import itertools
-from collections import OrderedDict, namedtuple
-
 from .. import _C
+from .module_hooks import ModuleHooks
+from .module_state import ModuleState
 from .parameter import Buffer, Parameter
 
-_IncompatibleKeys = namedtuple("IncompatibleKeys", ["missing_keys", "unexpected_keys"])
+
+def _converted(part, convert):
+    """A parameter or buffer with the elements that `convert` makes of its own: the same object unless the device changes."""
+    data = convert(part.data)
+    grad = part.grad
+    if data.device == part.device:
+        part.grad = None
+        part.data = data
+        new = part
+    elif isinstance(part, Parameter):
+        new = Parameter(data, part.requires_grad)
+    else:
+        new = Buffer(data, part.persistent)
+    if grad is not None:
+        new.grad = convert(grad.detach())
+    return new
 
 
-class _Handle:
-    """Removes a hook."""
-
-    _ids = itertools.count()
-
-    def __init__(self, hooks):
-        self.hooks, self.id = hooks, next(self._ids)
-
-    def remove(self):
-        self.hooks.pop(self.id, None)
-
-
-class Module:
+class Module(ModuleHooks, ModuleState):
     """Base of layers and models. Subclasses assign their parameters and modules in __init__, and define forward."""
 
     training = True
-    _forward_hooks = None
-    _forward_pre_hooks = None
 
     def __init__(self):
         pass
 
     def forward(self, *args):
         raise NotImplementedError(f"{type(self).__name__} defines no forward()")
-
-    def __call__(self, *args, **kwargs):
-        if self._forward_hooks is None and self._forward_pre_hooks is None:
-            return self.forward(*args, **kwargs)
-        for hook in (self._forward_pre_hooks or {}).values():
-            changed = hook(self, args)
-            if changed is not None:
-                args = changed if isinstance(changed, tuple) else (changed,)
-        result = self.forward(*args, **kwargs)
-        for hook in (self._forward_hooks or {}).values():
-            changed = hook(self, args, result)
-            if changed is not None:
-                result = changed
-        return result
 
     # Parts
 
@@ -140,26 +126,30 @@ class Module:
         for _, module in self.named_children():
             yield module
 
-    def _named(self, kind, prefix, recurse):
+    def _named(self, kind, prefix, recurse, remove_duplicate):
         seen = set()
-        for path, module in self.named_modules(prefix=prefix) if recurse else [(prefix, self)]:
+        modules = [(prefix, self)]
+        if recurse:
+            modules = self.named_modules(prefix=prefix, remove_duplicate=remove_duplicate)
+        for path, module in modules:
             for name, part in module._parts(kind).items():
                 if id(part) not in seen:
-                    seen.add(id(part))
+                    if remove_duplicate:
+                        seen.add(id(part))
                     yield (f"{path}.{name}" if path else name), part
 
-    def named_parameters(self, prefix="", recurse=True):
-        """All parameters with names such as "0.weight", each once."""
-        yield from self._named(Parameter, prefix, recurse)
+    def named_parameters(self, prefix="", recurse=True, remove_duplicate=True):
+        """All parameters with names such as "0.weight", each once unless remove_duplicate is False."""
+        yield from self._named(Parameter, prefix, recurse, remove_duplicate)
 
     def parameters(self, recurse=True):
         """All parameters, each once."""
         for _, parameter in self.named_parameters(recurse=recurse):
             yield parameter
 
-    def named_buffers(self, prefix="", recurse=True):
-        """All buffers with their names, each once."""
-        yield from self._named(Buffer, prefix, recurse)
+    def named_buffers(self, prefix="", recurse=True, remove_duplicate=True):
+        """All buffers with their names, each once unless remove_duplicate is False."""
+        yield from self._named(Buffer, prefix, recurse, remove_duplicate)
 
     def buffers(self, recurse=True):
         """All buffers, each once."""
@@ -176,50 +166,36 @@ class Module:
             module = inside
         return module
 
-    # State
+    def get_parameter(self, target):
+        """The parameter of a dotted name."""
+        return self._part(target, Parameter, "get_parameter", "parameter")
 
-    def state_dict(self, prefix=""):
-        """Parameters and persistent buffers by name, detached; they share memory with the module.
+    def get_buffer(self, target):
+        """The buffer of a dotted name."""
+        return self._part(target, Buffer, "get_buffer", "buffer")
 
-        A parameter or buffer that occurs in several places has a key for each.
-        """
-        state = OrderedDict()
-        for path, module in self.named_modules(remove_duplicate=False):
-            for name, part in module.__dict__.items():
-                if isinstance(part, Parameter) or (isinstance(part, Buffer) and part.persistent):
-                    state[prefix + (f"{path}.{name}" if path else name)] = part.detach()
-        return state
+    def _part(self, target, kind, function, word):
+        path, _, name = target.rpartition(".")
+        module = self.get_submodule(path)
+        part = module.__dict__.get(name)
+        if not isinstance(part, kind):
+            raise AttributeError(f"{function}({target!r}): {type(module).__name__} has no {word} {name!r}")
+        return part
 
-    def load_state_dict(self, state_dict, strict=True):
-        """Copies values into the parameters and buffers of the same names.
-
-        Raises RuntimeError, and changes nothing, if a shape does not fit or, with `strict`, if names are missing or unknown.
-        """
-        if not hasattr(state_dict, "keys"):
-            raise TypeError(f"load_state_dict: expected a dict, got {type(state_dict).__name__}")
-        own = self.state_dict()
-        missing = [name for name in own if name not in state_dict]
-        unexpected = [name for name in state_dict if name not in own]
-        problems = []
-        if strict and unexpected:
-            problems.append("Unexpected key(s) in state_dict: " + ", ".join(f'"{name}"' for name in unexpected) + ".")
-        if strict and missing:
-            problems.append("Missing key(s) in state_dict: " + ", ".join(f'"{name}"' for name in missing) + ".")
-        for name, target in own.items():
-            value = state_dict.get(name, target)
-            if not isinstance(value, _C.Tensor):
-                problems.append(f'"{name}" is a {type(value).__name__}, expected a Tensor.')
-            elif value.shape != target.shape:
-                problems.append(
-                    f"size mismatch for {name}: a shape of {list(value.shape)} in the state_dict, "
-                    f"{list(target.shape)} in the module."
-                )
-        if problems:
-            raise RuntimeError(f"Error(s) in loading state_dict for {type(self).__name__}:\n\t" + "\n\t".join(problems))
-        for name, target in own.items():
-            if name in state_dict:
-                target.copy_(state_dict[name])
-        return _IncompatibleKeys(missing, unexpected)
+    def set_submodule(self, target, module, strict=False):
+        """Puts a module in the place of the dotted name; with `strict`, only where one is already."""
+        path, _, name = target.rpartition(".")
+        if not name:
+            raise ValueError("set_submodule: the name must not be empty")
+        if not isinstance(module, Module):
+            raise ValueError(f"set_submodule: expected a Module, got {type(module).__name__}")
+        parent = self.get_submodule(path)
+        old = parent.__dict__.get(name)
+        if old is None and (strict or hasattr(parent, name)) and name not in parent.__dict__ or (
+            old is not None and not isinstance(old, Module)
+        ):
+            raise AttributeError(f"set_submodule({target!r}): {type(parent).__name__} has no module {name!r}")
+        setattr(parent, name, module)
 
     # Changes to the whole
 
@@ -232,8 +208,11 @@ class Module:
 
     def train(self, mode=True):
         """Sets training mode, in which some layers behave differently."""
-        for module in self.modules():
-            object.__setattr__(module, "training", mode)
+        if not isinstance(mode, bool):
+            raise ValueError(f"train: mode must be a bool, got {type(mode).__name__}")
+        self.training = mode
+        for module in self.children():
+            module.train(mode)
         return self
 
     def eval(self):
@@ -268,12 +247,27 @@ class Module:
                 return tensor.to(wanted.device, dtype)
             return tensor.to(wanted.device, dtype, memory_format=memory_format)
 
-        for tensor in itertools.chain(self.parameters(), self.buffers()):
-            tensor.data = convert(tensor.data)
-            if tensor.grad is not None:
-                grad, tensor.grad = tensor.grad, None
-                tensor.grad = convert(grad.detach())
+        return self._apply(convert)
+
+    def _apply(self, convert, recurse=True):
+        """Replaces the elements of each parameter, buffer and gradient by what `convert` makes of them."""
+        converted = {}
+        for module in self.modules() if recurse else [self]:
+            for name, part in module._parts((Parameter, Buffer)).items():
+                if id(part) not in converted:
+                    converted[id(part)] = (part, _converted(part, convert))
+                new = converted[id(part)][1]
+                if new is not part:
+                    object.__setattr__(module, name, new)
         return self
+
+    def to_empty(self, *, device, recurse=True):
+        """Moves parameters and buffers to a device without their values, which are undefined then."""
+        return self._apply(lambda tensor: _C.empty_like(tensor, device=device), recurse)
+
+    def type(self, dst_type):
+        """Converts all parameters and buffers to a dtype, also those that are not floating-point."""
+        return self._apply(lambda tensor: tensor.to(dst_type))
 
     def float(self):
         """to(tenon.float32)"""
@@ -287,29 +281,18 @@ class Module:
         """to(tenon.float16)"""
         return self.to(_C.float16)
 
+    def bfloat16(self):
+        """to(tenon.bfloat16)"""
+        return self.to(_C.bfloat16)
+
     def cpu(self):
         """to("cpu")"""
         return self.to("cpu")
 
-    # Hooks
-
-    def register_forward_hook(self, hook):
-        """Calls hook(module, args, result) after forward; unless it returns None, its result replaces the module's."""
-        if self._forward_hooks is None:
-            object.__setattr__(self, "_forward_hooks", {})
-        handle = _Handle(self._forward_hooks)
-        self._forward_hooks[handle.id] = hook
-        return handle
-
-    def register_forward_pre_hook(self, hook):
-        """Calls hook(module, args) before forward; unless it returns None, its result replaces the arguments."""
-        if self._forward_pre_hooks is None:
-            object.__setattr__(self, "_forward_pre_hooks", {})
-        handle = _Handle(self._forward_pre_hooks)
-        self._forward_pre_hooks[handle.id] = hook
-        return handle
-
     # Printing
+
+    def _get_name(self):
+        return type(self).__name__
 
     def extra_repr(self):
         """What repr prints in the parentheses of a module without inner modules."""
@@ -318,7 +301,7 @@ class Module:
     def __repr__(self):
         children = [f"({name}): " + repr(child).replace("\n", "\n  ") for name, child in self._modules.items()]
         extra = self.extra_repr()
-        if not children:
-            return f"{type(self).__name__}({extra})"
-        lines = ([extra] if extra else []) + children
-        return f"{type(self).__name__}(\n  " + "\n  ".join(lines) + "\n)"
+        if not children and "\n" not in extra:
+            return f"{self._get_name()}({extra})"
+        lines = (extra.split("\n") if extra else []) + children
+        return f"{self._get_name()}(\n  " + "\n  ".join(lines) + "\n)"

@@ -3,15 +3,29 @@
 from .. import _C
 from .optimizer import Optimizer
 
+_adam_step = _C._adam_step
+
 
 class Adam(Optimizer):
     """Kingma and Ba (2014): steps scaled by running averages of the gradient and of its square."""
 
     _STATE = ("step", "exp_avg", "exp_avg_sq", "max_exp_avg_sq")
-    _DECOUPLED = False
 
     def __init__(
-        self, params, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0, amsgrad=False, *, maximize=False
+        self,
+        params,
+        lr=1e-3,
+        betas=(0.9, 0.999),
+        eps=1e-8,
+        weight_decay=0,
+        amsgrad=False,
+        *,
+        foreach=None,
+        maximize=False,
+        capturable=False,
+        differentiable=False,
+        fused=None,
+        decoupled_weight_decay=False,
     ):
         super().__init__(
             params,
@@ -22,29 +36,29 @@ class Adam(Optimizer):
                 "weight_decay": weight_decay,
                 "amsgrad": amsgrad,
                 "maximize": maximize,
+                "foreach": foreach,
+                "capturable": capturable,
+                "differentiable": differentiable,
+                "fused": fused,
+                "decoupled_weight_decay": decoupled_weight_decay,
             },
         )
 
     def _check(self, group):
         self._check_numbers(group, "lr", "eps", "weight_decay")
-        if not isinstance(group["betas"], (tuple, list)) or len(group["betas"]) != 2:
-            raise TypeError(f"{type(self).__name__}: betas must be two numbers, got {group['betas']!r}")
-        for beta in group["betas"]:
-            if not 0 <= beta < 1:
-                raise ValueError(f"{type(self).__name__}: betas must be in [0, 1), got {beta}")
+        self._check_betas(group)
+        self._check_switches(group)
 
-    def _update(self, group, state):
-        _C._adam_step(
-            group["params"],
-            state["step"],
-            state["exp_avg"],
-            state["exp_avg_sq"],
-            state["max_exp_avg_sq"],
+    def _update(self, group):
+        params, state = group["params"], self.state
+        _adam_step(
+            params,
+            [state[p] for p in params],
             group["lr"],
             *group["betas"],
             group["eps"],
             group["weight_decay"],
-            self._DECOUPLED,
+            group["decoupled_weight_decay"],
             group["amsgrad"],
             group["maximize"],
         )
@@ -53,9 +67,32 @@ class Adam(Optimizer):
 class AdamW(Adam):
     """Loshchilov and Hutter (2017): Adam that shrinks the parameters themselves."""
 
-    _DECOUPLED = True
-
     def __init__(
-        self, params, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=1e-2, amsgrad=False, *, maximize=False
+        self,
+        params,
+        lr=1e-3,
+        betas=(0.9, 0.999),
+        eps=1e-8,
+        weight_decay=1e-2,
+        amsgrad=False,
+        *,
+        maximize=False,
+        foreach=None,
+        capturable=False,
+        differentiable=False,
+        fused=None,
     ):
-        super().__init__(params, lr, betas, eps, weight_decay, amsgrad, maximize=maximize)
+        super().__init__(
+            params,
+            lr,
+            betas,
+            eps,
+            weight_decay,
+            amsgrad,
+            foreach=foreach,
+            maximize=maximize,
+            capturable=capturable,
+            differentiable=differentiable,
+            fused=fused,
+            decoupled_weight_decay=True,
+        )

@@ -12,7 +12,18 @@ class SGD(Optimizer):
     _STATE = ("momentum_buffer",)
 
     def __init__(
-        self, params, lr=1e-3, momentum=0, dampening=0, weight_decay=0, nesterov=False, *, maximize=False
+        self,
+        params,
+        lr=1e-3,
+        momentum=0,
+        dampening=0,
+        weight_decay=0,
+        nesterov=False,
+        *,
+        maximize=False,
+        foreach=None,
+        differentiable=False,
+        fused=None,
     ):
         super().__init__(
             params,
@@ -23,18 +34,23 @@ class SGD(Optimizer):
                 "weight_decay": weight_decay,
                 "nesterov": nesterov,
                 "maximize": maximize,
+                "foreach": foreach,
+                "differentiable": differentiable,
+                "fused": fused,
             },
         )
 
     def _check(self, group):
         self._check_numbers(group, "lr", "momentum", "weight_decay")
+        self._check_switches(group)
         if group["nesterov"] and (group["momentum"] <= 0 or group["dampening"] != 0):
             raise ValueError("SGD: nesterov needs a momentum and no dampening")
 
-    def _update(self, group, state):
+    def _update(self, group):
+        params, state = group["params"], self.state
         _sgd_step(
-            group["params"],
-            state["momentum_buffer"],
+            params,
+            [state[p] for p in params] if group["momentum"] else None,
             group["lr"],
             group["momentum"],
             group["dampening"],

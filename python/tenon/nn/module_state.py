@@ -1,0 +1,174 @@
+"""The state of a module as a dict: its parameters and persistent buffers by name."""
+
+from collections import OrderedDict, namedtuple
+
+from .. import _C
+from .module_hooks import add_hook
+from .parameter import Buffer, Parameter
+
+IncompatibleKeys = namedtuple("IncompatibleKeys", ["missing_keys", "unexpected_keys"])
+
+_EXTRA = "_extra_state"
+
+
+class ModuleState:
+    """The part of Module that writes and reads state dicts."""
+
+    _state_dict_pre_hooks = None
+    _state_dict_hooks = None
+    _load_state_dict_pre_hooks = None
+    _load_state_dict_post_hooks = None
+
+    def get_extra_state(self):
+        """What else belongs to the state of this module; a class that defines it defines set_extra_state too."""
+        raise NotImplementedError(f"{type(self).__name__} defines no get_extra_state()")
+
+    def set_extra_state(self, state):
+        """Restores what get_extra_state() returned."""
+        raise NotImplementedError(f"{type(self).__name__} defines no set_extra_state()")
+
+    def _has_extra_state(self):
+        return type(self).get_extra_state is not ModuleState.get_extra_state
+
+    def _state_parts(self):
+        """The parameters and then the persistent buffers of this module itself, by name."""
+        parts = [(name, part) for name, part in self.__dict__.items() if isinstance(part, Parameter)]
+        buffers = [(name, part) for name, part in self.__dict__.items() if isinstance(part, Buffer)]
+        return parts + [(name, part) for name, part in buffers if part.persistent]
+
+    def _save_to_state_dict(self, destination, prefix, keep_vars):
+        for name, part in self._state_parts():
+            destination[prefix + name] = part if keep_vars else part.detach()
+        if self._has_extra_state():
+            destination[prefix + _EXTRA] = self.get_extra_state()
+
+    def state_dict(self, *, destination=None, prefix="", keep_vars=False):
+        """Parameters and persistent buffers by name, detached unless `keep_vars`; they share memory with the module.
+
+        A parameter or buffer that occurs in several places has a key for each.
+        """
+        state = OrderedDict() if destination is None else destination
+        for hook in (self._state_dict_pre_hooks or {}).values():
+            hook(self, prefix, keep_vars)
+        self._save_to_state_dict(state, prefix, keep_vars)
+        for name, module in self._modules.items():
+            module.state_dict(destination=state, prefix=f"{prefix}{name}.", keep_vars=keep_vars)
+        for hook in (self._state_dict_hooks or {}).values():
+            if hook(self, state, prefix, {}) is not None:
+                raise RuntimeError("a state_dict hook must return None; it changes the dict that it gets")
+        return state
+
+    def load_state_dict(self, state_dict, strict=True, assign=False):
+        """Copies values into the parameters and buffers of the same names; with `assign`, puts the tensors in their place.
+
+        Raises RuntimeError, and changes nothing, if a shape does not fit or, with `strict`, if names are missing or unknown.
+        Returns the missing and the unknown names.
+        """
+        if not hasattr(state_dict, "keys"):
+            raise TypeError(f"load_state_dict: expected a dict, got {type(state_dict).__name__}")
+        load = _Load(OrderedDict(state_dict.items()), strict)
+        load.collect(self)
+        load.check(type(self).__name__)
+        load.apply(assign)
+        result = IncompatibleKeys(load.missing, load.unexpected)
+        for module in self.modules():
+            for hook in (module._load_state_dict_post_hooks or {}).values():
+                if hook(module, result) is not None:
+                    raise RuntimeError("a load_state_dict post-hook must return None; it changes the lists that it gets")
+        return result
+
+    def _add_state_hook(self, kind, hook):
+        if getattr(self, kind) is None:
+            object.__setattr__(self, kind, OrderedDict())
+        return add_hook(getattr(self, kind), hook)
+
+    def register_state_dict_pre_hook(self, hook):
+        """Calls hook(module, prefix, keep_vars) before the module writes its state."""
+        return self._add_state_hook("_state_dict_pre_hooks", hook)
+
+    def register_state_dict_post_hook(self, hook):
+        """Calls hook(module, state_dict, prefix, metadata) after the module has written its state, which it may change."""
+        return self._add_state_hook("_state_dict_hooks", hook)
+
+    def register_load_state_dict_pre_hook(self, hook):
+        """Calls hook(module, state_dict, prefix, metadata, strict, missing_keys, unexpected_keys, error_msgs) before the
+        module reads its state from a dict that the hook may change."""
+        return self._add_state_hook("_load_state_dict_pre_hooks", hook)
+
+    def register_load_state_dict_post_hook(self, hook):
+        """Calls hook(module, incompatible_keys) after loading; it may change the two lists."""
+        return self._add_state_hook("_load_state_dict_post_hooks", hook)
+
+
+class _Load:
+    """One load_state_dict: everything is checked before anything is changed."""
+
+    def __init__(self, state, strict):
+        self.state, self.strict = state, strict
+        self.missing, self.unexpected, self.problems = [], [], []
+        self.known = set()
+        self.tensors, self.extras = [], []
+
+    def collect(self, module, prefix=""):
+        for hook in (module._load_state_dict_pre_hooks or {}).values():
+            hook(module, self.state, prefix, {}, self.strict, self.missing, self.unexpected, self.problems)
+        for name, part in module._state_parts():
+            key = prefix + name
+            self.known.add(key)
+            if key in self.state:
+                self.add(module, name, key, part, self.state[key])
+            else:
+                self.missing.append(key)
+        key = prefix + _EXTRA
+        if module._has_extra_state():
+            self.known.add(key)
+            if key in self.state:
+                self.extras.append((module, self.state[key]))
+            else:
+                self.missing.append(key)
+        for name, child in module._modules.items():
+            self.collect(child, f"{prefix}{name}.")
+
+    def add(self, module, name, key, part, value):
+        if not isinstance(value, _C.Tensor):
+            self.problems.append(f'"{key}" is a {type(value).__name__}, expected a Tensor.')
+        elif value.shape != part.shape:
+            self.problems.append(
+                f"size mismatch for {key}: a shape of {list(value.shape)} in the state_dict, "
+                f"{list(part.shape)} in the module."
+            )
+        else:
+            self.tensors.append((module, name, part, value))
+
+    def check(self, who):
+        self.unexpected += [key for key in self.state if key not in self.known]
+        problems = []
+        if self.strict and self.unexpected:
+            problems.append("Unexpected key(s) in state_dict: " + _quoted(self.unexpected) + ".")
+        if self.strict and self.missing:
+            problems.append("Missing key(s) in state_dict: " + _quoted(self.missing) + ".")
+        problems += self.problems
+        if problems:
+            raise RuntimeError(f"Error(s) in loading state_dict for {who}:\n\t" + "\n\t".join(problems))
+
+    def apply(self, assign):
+        for module, name, part, value in self.tensors:
+            if assign:
+                setattr(module, name, _in_place_of(part, value))
+            else:
+                part.detach().copy_(value)
+        for module, state in self.extras:
+            module.set_extra_state(state)
+
+
+def _in_place_of(part, value):
+    """`value` as a part of a module in the place of another one."""
+    if isinstance(part, Buffer):
+        return Buffer(value, part.persistent)
+    if isinstance(value, Parameter):
+        return value.requires_grad_(part.requires_grad)
+    return Parameter(value, part.requires_grad)
+
+
+def _quoted(names):
+    return ", ".join(f'"{name}"' for name in names)

@@ -1,0 +1,24 @@
+"""All parameters of a model as one vector, and back."""
+
+from ... import _C
+
+
+def parameters_to_vector(parameters):
+    """The elements of all parameters, one after the other."""
+    return _C.cat([p.reshape(-1) for p in parameters])
+
+
+def vector_to_parameters(vec, parameters):
+    """Gives each parameter its part of a vector, as a view of it."""
+    if not isinstance(vec, _C.Tensor):
+        raise TypeError(f"vector_to_parameters: vec must be a Tensor, not {type(vec).__name__}")
+    parameters = list(parameters)
+    needed = sum(p.numel() for p in parameters)
+    if vec.dim() != 1 or vec.numel() < needed:
+        raise ValueError(
+            f"vector_to_parameters: the parameters have {needed} elements, and the vector has shape {list(vec.shape)}"
+        )
+    first = 0
+    for p in parameters:
+        p.data = vec[first : first + p.numel()].view_as(p).data
+        first += p.numel()

@@ -1,0 +1,276 @@
+"""Adadelta, Adagrad, NAdam and RMSprop: steps scaled by what the gradients were."""
+
+from .. import _C
+from ..autograd.grad_mode import no_grad
+from .optimizer import Optimizer
+
+
+def _parts(tensor):
+    """A complex tensor as the real one of its parts, which the algorithms scale separately; any other as it is."""
+    return _C.view_as_real(tensor) if tensor.is_complex() else tensor
+
+
+class _Adaptive(Optimizer):
+    """An optimizer whose `_update_one(parameter, grad, state, group)` changes one parameter; all are real there."""
+
+    def _new_state(self, parameter, group):
+        """The state of a parameter before its first step."""
+        raise NotImplementedError
+
+    def _update_one(self, parameter, grad, state, group):
+        raise NotImplementedError
+
+    @no_grad()
+    def _update(self, group):
+        for p in group["params"]:
+            grad = p.grad
+            if grad is None:
+                continue
+            state = self.state[p]
+            if not state:
+                state.update(self._new_state(p, group))
+            state["step"] += 1
+            grad, p = _parts(grad), _parts(p)
+            if group["maximize"]:
+                grad = -grad
+            if group["weight_decay"] != 0:
+                if group.get("decoupled_weight_decay"):
+                    p.mul_(1 - group["lr"] * group["weight_decay"])
+                else:
+                    grad = grad.add(p, alpha=group["weight_decay"])
+            self._update_one(p, grad, state, group)
+
+
+class Adadelta(_Adaptive):
+    """Zeiler (2012), arXiv:1212.5701."""
+
+    _STATE = ("step", "square_avg", "acc_delta")
+
+    def __init__(
+        self,
+        params,
+        lr=1.0,
+        rho=0.9,
+        eps=1e-6,
+        weight_decay=0,
+        foreach=None,
+        *,
+        capturable=False,
+        maximize=False,
+        differentiable=False,
+    ):
+        super().__init__(
+            params,
+            {
+                "lr": lr,
+                "rho": rho,
+                "eps": eps,
+                "weight_decay": weight_decay,
+                "maximize": maximize,
+                "capturable": capturable,
+                "foreach": foreach,
+                "differentiable": differentiable,
+            },
+        )
+
+    def _check(self, group):
+        self._check_numbers(group, "lr", "rho", "eps", "weight_decay")
+        self._check_switches(group)
+        if not group["rho"] <= 1:
+            raise ValueError(f"Adadelta: rho must be in [0, 1], got {group['rho']}")
+
+    def _new_state(self, parameter, group):
+        return {"step": 0, "square_avg": _C.zeros_like(parameter), "acc_delta": _C.zeros_like(parameter)}
+
+    def _update_one(self, parameter, grad, state, group):
+        rho, eps = group["rho"], group["eps"]
+        squares, deltas = _parts(state["square_avg"]), _parts(state["acc_delta"])
+        squares.mul_(rho).add_(grad * grad, alpha=1 - rho)
+        delta = deltas.add(eps).sqrt_().div_(squares.add(eps).sqrt_()).mul_(grad)
+        deltas.mul_(rho).add_(delta * delta, alpha=1 - rho)
+        parameter.add_(delta.mul_(-group["lr"]))
+
+
+class Adagrad(_Adaptive):
+    """Duchi, Hazan and Singer (2011), JMLR 12."""
+
+    _STATE = ("step", "sum")
+
+    def __init__(
+        self,
+        params,
+        lr=1e-2,
+        lr_decay=0,
+        weight_decay=0,
+        initial_accumulator_value=0,
+        eps=1e-10,
+        foreach=None,
+        *,
+        maximize=False,
+        differentiable=False,
+        fused=None,
+    ):
+        super().__init__(
+            params,
+            {
+                "lr": lr,
+                "lr_decay": lr_decay,
+                "eps": eps,
+                "weight_decay": weight_decay,
+                "initial_accumulator_value": initial_accumulator_value,
+                "foreach": foreach,
+                "maximize": maximize,
+                "differentiable": differentiable,
+                "fused": fused,
+            },
+        )
+
+    def _check(self, group):
+        self._check_numbers(group, "lr", "lr_decay", "weight_decay", "initial_accumulator_value", "eps")
+        self._check_switches(group)
+
+    def add_param_group(self, param_group):
+        super().add_param_group(param_group)
+        group = self.param_groups[-1]
+        for p in group["params"]:
+            self.state[p].update(self._new_state(p, group))
+
+    def _new_state(self, parameter, group):
+        start = group["initial_accumulator_value"]
+        return {"step": 0, "sum": _C.full_like(parameter, complex(start, start) if parameter.is_complex() else start)}
+
+    def share_memory(self):
+        """Moves the state to shared memory, which Tenon does not have."""
+        raise NotImplementedError("Adagrad.share_memory is not in Tenon yet")
+
+    def _update_one(self, parameter, grad, state, group):
+        rate = group["lr"] / (1 + (state["step"] - 1) * group["lr_decay"])
+        squares = _parts(state["sum"])
+        squares.add_(grad * grad)
+        parameter.add_(grad.div(squares.sqrt().add_(group["eps"])).mul_(-rate))
+
+
+class RMSprop(_Adaptive):
+    """Tieleman and Hinton (2012), lecture 6.5; `centered` as in Graves (2013), arXiv:1308.0850."""
+
+    _STATE = ("step", "square_avg", "momentum_buffer", "grad_avg")
+
+    def __init__(
+        self,
+        params,
+        lr=1e-2,
+        alpha=0.99,
+        eps=1e-8,
+        weight_decay=0,
+        momentum=0,
+        centered=False,
+        capturable=False,
+        foreach=None,
+        maximize=False,
+        differentiable=False,
+    ):
+        super().__init__(
+            params,
+            {
+                "lr": lr,
+                "momentum": momentum,
+                "alpha": alpha,
+                "eps": eps,
+                "centered": centered,
+                "weight_decay": weight_decay,
+                "capturable": capturable,
+                "foreach": foreach,
+                "maximize": maximize,
+                "differentiable": differentiable,
+            },
+        )
+
+    def _check(self, group):
+        self._check_numbers(group, "lr", "eps", "momentum", "weight_decay", "alpha")
+        self._check_switches(group)
+
+    def _new_state(self, parameter, group):
+        state = {"step": 0, "square_avg": _C.zeros_like(parameter)}
+        if group["momentum"] > 0:
+            state["momentum_buffer"] = _C.zeros_like(parameter)
+        if group["centered"]:
+            state["grad_avg"] = _C.zeros_like(parameter)
+        return state
+
+    def _update_one(self, parameter, grad, state, group):
+        alpha = group["alpha"]
+        squares = _parts(state["square_avg"])
+        squares.mul_(alpha).add_(grad * grad, alpha=1 - alpha)
+        scale = squares
+        if group["centered"]:
+            mean = _parts(state["grad_avg"])
+            mean.add_(grad - mean, alpha=1 - alpha)
+            scale = squares - mean * mean
+        step = grad.div(scale.sqrt().add_(group["eps"]))
+        if group["momentum"] > 0:
+            step = _parts(state["momentum_buffer"]).mul_(group["momentum"]).add_(step)
+        parameter.add_(step.mul(-group["lr"]))
+
+
+class NAdam(_Adaptive):
+    """Dozat (2016): Adam with Nesterov's momentum, whose weight follows a schedule."""
+
+    _STATE = ("step", "mu_product", "exp_avg", "exp_avg_sq")
+
+    def __init__(
+        self,
+        params,
+        lr=2e-3,
+        betas=(0.9, 0.999),
+        eps=1e-8,
+        weight_decay=0,
+        momentum_decay=4e-3,
+        decoupled_weight_decay=False,
+        *,
+        foreach=None,
+        maximize=False,
+        capturable=False,
+        differentiable=False,
+    ):
+        super().__init__(
+            params,
+            {
+                "lr": lr,
+                "betas": betas,
+                "eps": eps,
+                "weight_decay": weight_decay,
+                "momentum_decay": momentum_decay,
+                "decoupled_weight_decay": decoupled_weight_decay,
+                "maximize": maximize,
+                "foreach": foreach,
+                "capturable": capturable,
+                "differentiable": differentiable,
+            },
+        )
+
+    def _check(self, group):
+        self._check_numbers(group, "lr", "eps", "weight_decay", "momentum_decay")
+        self._check_betas(group)
+        self._check_switches(group)
+
+    def _new_state(self, parameter, group):
+        return {
+            "step": 0,
+            "mu_product": 1.0,
+            "exp_avg": _C.zeros_like(parameter),
+            "exp_avg_sq": _C.zeros_like(parameter),
+        }
+
+    def _update_one(self, parameter, grad, state, group):
+        beta1, beta2 = group["betas"]
+        step, decay, lr = state["step"], group["momentum_decay"], group["lr"]
+        mu = beta1 * (1 - 0.5 * 0.96 ** (step * decay))
+        mu_next = beta1 * (1 - 0.5 * 0.96 ** ((step + 1) * decay))
+        state["mu_product"] *= mu
+        product = state["mu_product"]
+        mean, squares = _parts(state["exp_avg"]), _parts(state["exp_avg_sq"])
+        mean.add_(grad - mean, alpha=1 - beta1)
+        squares.mul_(beta2).add_(grad * grad, alpha=1 - beta2)
+        scale = squares.div(1 - beta2**step).sqrt_().add_(group["eps"])
+        parameter.add_(grad.div(scale).mul_(-lr * (1 - mu) / (1 - product)))
+        parameter.add_(mean.div(scale).mul_(-lr * mu_next / (1 - product * mu_next)))

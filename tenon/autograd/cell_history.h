@@ -71,6 +71,7 @@ class CellCall final : public OpNode {
       return detail::FromCell<typename SavedArg<A>::Stored>::get(args_, i);
   }
   Scalar scalar(size_t i) const final;
+  bool has_scalar(size_t i) const final { return !args_.is_none(i); }
 
  protected:
   SavedList& saved_list(size_t i) noexcept final { return lists_[list_place(i)]; }

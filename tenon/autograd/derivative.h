@@ -61,7 +61,7 @@ struct CallShape {
   uint64_t tensors = 0;  ///< Single tensors, written ones included.
   uint64_t lists = 0;    ///< Lists of tensors.
   uint64_t written = 0;
-  uint64_t numbers = 0;  ///< Scalar, float, int, bool (not optional, not lists).
+  uint64_t numbers = 0;  ///< Scalar, float, int, bool, optional ones included; not lists.
   uint8_t count = 0;     ///< Of single tensors.
   uint8_t slots[64] = {};
 
@@ -107,7 +107,10 @@ class ArgumentMeta : public TensorMeta {
  public:
   ArgumentMeta() = default;
   explicit ArgumentMeta(const Tensor& t)
-      : TensorMeta(t), strides_(t.strides()), storage_offset_(t.storage_offset()) {}
+      : TensorMeta(t), strides_(t.strides()), storage_offset_(t.storage_offset()), defined_(true) {}
+
+  /// Whether the call had that argument at all.
+  bool defined() const noexcept { return defined_; }
 
   IntArrayRef strides() const noexcept { return strides_; }
   int64_t stride(int64_t d) const { return strides_[wrap_dim(d, dim(), "stride")]; }
@@ -116,6 +119,7 @@ class ArgumentMeta : public TensorMeta {
  private:
   Dims strides_;
   int64_t storage_offset_ = 0;
+  bool defined_ = false;
 };
 
 /// A list argument: the number of its tensors, and those of them that a formula needs.
@@ -138,8 +142,10 @@ class OpNode : public Node {
   Tensor result(size_t i) const;
   /// Shape, dtype and device of tensor argument i; only for arguments of some `metas`.
   const ArgumentMeta& meta(size_t i) const noexcept { return metas_[shape_->slot(i)]; }
-  /// Number argument i as a Scalar.
+  /// Number argument i as a Scalar; 0 if the call did not have it.
   virtual Scalar scalar(size_t i) const = 0;
+  /// Whether the call had number argument i, which may be optional.
+  virtual bool has_scalar(size_t) const { return true; }
 
   void apply(NodeCall& call) final;
   void release_variables() noexcept final;
@@ -236,13 +242,18 @@ template <class A>
 inline constexpr bool kIsTensor = std::is_same_v<std::remove_cvref_t<A>, Tensor>;
 template <class A>
 inline constexpr bool kIsNumber = std::is_same_v<std::remove_cvref_t<A>, Scalar> || std::is_arithmetic_v<A>;
+template <class A>
+inline constexpr bool kIsOptionalNumber = false;
+template <class T>
+inline constexpr bool kIsOptionalNumber<std::optional<T>> = kIsNumber<T>;
 
 template <class... A>
 constexpr CallShape call_shape() {
   uint64_t tensors = 0, lists = 0, written = 0, numbers = 0;
   uint64_t bit = 1;
   ((tensors |= kIsTensor<A> ? bit : 0, lists |= std::is_same_v<A, TensorList> ? bit : 0,
-    written |= std::is_same_v<A, Tensor&> ? bit : 0, numbers |= kIsNumber<A> ? bit : 0, bit <<= 1),
+    written |= std::is_same_v<A, Tensor&> ? bit : 0,
+    numbers |= kIsNumber<A> || kIsOptionalNumber<A> ? bit : 0, bit <<= 1),
    ...);
   return {tensors, lists, written, numbers};
 }
@@ -307,6 +318,15 @@ class SavedCall<R(A...)> final : public OpNode {
     (std::index_sequence_for<A...>());
     return value;
   }
+  bool has_scalar(size_t i) const final {
+    if constexpr ((detail::kIsOptionalNumber<A> || ...)) {
+      return [&]<size_t... I>(std::index_sequence<I...>) {
+        return ((I != i || is_given(std::get<I>(args_))) && ...);
+      }
+      (std::index_sequence_for<A...>());
+    }
+    return true;
+  }
 
  protected:
   SavedList& saved_list(size_t i) noexcept final {
@@ -322,6 +342,12 @@ class SavedCall<R(A...)> final : public OpNode {
   template <class T>
   static void pick(Scalar& out, const T& value) {
     if constexpr (detail::kIsNumber<T>) out = Scalar(value);
+    if constexpr (detail::kIsOptionalNumber<T>) out = value ? Scalar(*value) : Scalar();
+  }
+  template <class T>
+  static bool is_given(const T& value) {
+    if constexpr (detail::kIsOptionalNumber<T>) return value.has_value();
+    return true;
   }
   template <size_t I>
   void pick_list(SavedList*& out, size_t i) noexcept {

@@ -26,13 +26,38 @@ size_t position(uint64_t arguments, size_t n) {
   return std::countr_zero(arguments);
 }
 
-Tensor gradient(const OpNode& node, const PointwiseInfo& info, size_t operand, const PointwiseDerivative& d,
+// The operator over what the call had, and where that is among the call's arguments.
+struct RecordedCall {
+  const PointwiseInfo& info;
+  uint64_t tensors, numbers;  // bits are argument positions
+};
+
+RecordedCall recorded_call(const OpNode& node, const PointwiseInfo& info) {
+  uint64_t tensors = node.shape().tensors, numbers = node.shape().numbers;
+  if (info.without.empty()) [[likely]]
+    return {info, tensors, numbers};
+  uint32_t absent_tensors = 0, absent_scalars = 0;
+  for (size_t i = 0; i < info.tensor_names.size(); ++i) {
+    const size_t at = position(node.shape().tensors, i);
+    if (!((info.optional_tensors >> i) & 1u) || node.meta(at).defined()) continue;
+    absent_tensors |= 1u << i;
+    tensors &= ~(uint64_t{1} << at);
+  }
+  for (size_t i = 0; i < info.scalar_names.size(); ++i) {
+    const size_t at = position(node.shape().numbers, i);
+    if (node.has_scalar(at)) continue;
+    absent_scalars |= 1u << i;
+    numbers &= ~(uint64_t{1} << at);
+  }
+  return {info_without(info, absent_tensors, absent_scalars), tensors, numbers};
+}
+
+Tensor gradient(const OpNode& node, const RecordedCall& call, size_t operand, const PointwiseDerivative& d,
                 const Tensor& grad) {
-  const CallShape& shape = node.shape();
   Scalar scalars[PointwiseInfo::kMaxScalars];
   const Scalar* scalar_pointers[PointwiseInfo::kMaxScalars];
   for (size_t j = 0; j < d.scalars.size(); ++j) {
-    scalars[j] = node.scalar(position(shape.numbers, static_cast<size_t>(d.scalars[j])));
+    scalars[j] = node.scalar(position(call.numbers, static_cast<size_t>(d.scalars[j])));
     scalar_pointers[j] = &scalars[j];
   }
   if (passes_grad_on(d, grad.dtype(), scalars)) return grad;
@@ -46,22 +71,22 @@ Tensor gradient(const OpNode& node, const PointwiseInfo& info, size_t operand, c
     }
     tensors[j] = from == PointwiseDerivative::kResult
                      ? node.result(0)
-                     : node.tensor(position(shape.tensors, static_cast<size_t>(from)));
+                     : node.tensor(position(call.tensors, static_cast<size_t>(from)));
     tensor_pointers[j] = &tensors[j];
   }
-  return call_derivative(*d.info, {info, node.info().entry->overload, operand},
+  return call_derivative(*d.info, {call.info, node.info().entry->overload, operand},
                          {tensor_pointers, d.tensors.size()}, {scalar_pointers, d.scalars.size()});
 }
 
 }  // namespace
 
 void pointwise_backward(const OpNode& node, std::span<const Tensor> grads, Gradients& out) {
-  const PointwiseInfo& info = *static_cast<const PointwiseInfo*>(node.info().data);
-  for (size_t i = 0; i < info.tensor_names.size(); ++i) {
-    const size_t argument = position(node.shape().tensors, i);
+  const RecordedCall call = recorded_call(node, *static_cast<const PointwiseInfo*>(node.info().data));
+  for (size_t i = 0; i < call.info.tensor_names.size(); ++i) {
+    const size_t argument = position(call.tensors, i);
     if (!out.wanted(argument)) continue;
-    if (const PointwiseDerivative* d = derivative(info, i))
-      out.set(argument, gradient(node, info, i, *d, grads[0]));
+    if (const PointwiseDerivative* d = derivative(call.info, i))
+      out.set(argument, gradient(node, call, i, *d, grads[0]));
   }
 }
 

@@ -91,6 +91,14 @@ class Splitter {
         break;
       case Op::Neg:
         return {make(Op::Neg, x.re), make(Op::Neg, x.im)};
+      case Op::RoundTo: {
+        const auto rounded = [&](NodeId part) {
+          Node like = n;
+          like.args[0] = part;
+          return g_.add(like);
+        };
+        return {rounded(x.re), rounded(x.im)};
+      }
       case Op::Eq:
       case Op::Ne: {
         const NodeId re = make(n.op, x.re, y.re), im = make(n.op, imaginary(x), imaginary(y));

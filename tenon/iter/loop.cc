@@ -184,7 +184,7 @@ std::string TensorIterator::explain() const {
   // build.
   TensorIteratorConfig config;
   config.set_op_name(op_)
-      .set_names(output_name_, input_names_)
+      .set_names(output_names_, input_names_)
       .check_all_same_dtype(false)
       .check_all_same_device(false)
       .set_check_mem_overlap(false);

@@ -113,7 +113,14 @@ Tensor pointwise(const PointwiseInfo& info, std::span<const Tensor* const> tenso
     call.run(out);
     return Tensor(TensorImpl::make(std::move(storage), first.dtype(), first.sizes()));
   }
-  return detail::general_pointwise(info, tensors, scalars, nullptr, false);
+  if (!info.without.empty()) [[unlikely]] {
+    const detail::PresentOperands present(info, tensors, scalars);
+    if (&present.info() != &info) return pointwise(present.info(), present.tensors(), present.scalars());
+  }
+  const Tensor* const out = nullptr;
+  Tensor result;
+  detail::general_pointwise(info, tensors, scalars, {&out, 1}, {}, {&result, 1});
+  return result;
 }
 
 void pointwise_out(const PointwiseInfo& info, std::span<const Tensor* const> tensors,
@@ -122,7 +129,69 @@ void pointwise_out(const PointwiseInfo& info, std::span<const Tensor* const> ten
   if (const PlainCall call(info, tensors, scalars); call) [[likely]] {
     if (plain_output(call, tensors, *out.impl())) return call.run(out.data_ptr());
   }
-  detail::general_pointwise(info, tensors, scalars, &out, in_place);
+  if (!info.without.empty()) [[unlikely]] {
+    const detail::PresentOperands present(info, tensors, scalars);
+    if (&present.info() != &info)
+      return pointwise_out(present.info(), present.tensors(), present.scalars(), out, in_place);
+  }
+  const Tensor* const outs[] = {&out};
+  detail::general_pointwise(info, tensors, scalars, outs, {.in_place = in_place, .resizes = !in_place}, {});
+}
+
+void pointwise_outputs(const PointwiseInfo& info, std::span<const Tensor* const> tensors,
+                       std::span<const Scalar* const> scalars, std::span<Tensor> results,
+                       std::span<const Tensor* const> outs) {
+  const detail::PresentOperands present(info, tensors, scalars);
+  const PointwiseInfo& called = present.info();
+  const Tensor* places[PointwiseInfo::kMaxOutputs];
+  bool writes = false;
+  size_t next = 0;
+  for (size_t i = 0; i < called.num_outputs(); ++i) {
+    const int8_t operand = called.outputs.empty() ? PointwiseOutput::kNew : called.outputs[i].operand;
+    if (operand >= 0) {
+      places[i] = present.tensors()[static_cast<size_t>(operand)];
+      writes = true;
+      continue;
+    }
+    places[i] = next < outs.size() ? outs[next] : nullptr;
+    TENON_CHECK(!places[i] || places[i]->defined(), Value,
+                fmt::format("{}: `{}` is undefined", info.name, called.outputs[i].name));
+    ++next;
+  }
+  detail::general_pointwise(called, present.tensors(), present.scalars(), {places, called.num_outputs()},
+                            {.resizes = !writes}, results);
+}
+
+const PointwiseInfo& info_without(const PointwiseInfo& info, uint32_t absent_tensors,
+                                  uint32_t absent_scalars) {
+  if ((absent_tensors | absent_scalars) == 0) return info;
+  size_t index = 0, bit = 1;
+  const auto add = [&](uint32_t optional, uint32_t absent) {
+    for (; optional; optional &= optional - 1, bit <<= 1) {
+      if (absent & optional & -optional) index |= bit;
+    }
+  };
+  add(info.optional_tensors, absent_tensors);
+  add(info.optional_scalars, absent_scalars);
+  // What may not be absent is named where the operands are checked.
+  if (index == 0) return info;
+  TENON_CHECK(info.without[index], Value, fmt::format("{}: {}", info.name, info.refused_absence));
+  return *info.without[index];
+}
+
+detail::PresentOperands::PresentOperands(const PointwiseInfo& info, std::span<const Tensor* const> tensors,
+                                         std::span<const Scalar* const> scalars) {
+  uint32_t absent_tensors = 0, absent_scalars = 0;
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    const bool absent = !tensors[i]->defined() && ((info.optional_tensors >> i) & 1u);
+    absent_tensors |= absent ? 1u << i : 0u;
+    if (!absent) tensors_[num_tensors_++] = tensors[i];
+  }
+  for (size_t i = 0; i < scalars.size(); ++i) {
+    absent_scalars |= scalars[i] ? 0u : 1u << i;
+    if (scalars[i]) scalars_[num_scalars_++] = scalars[i];
+  }
+  info_ = &info_without(info, absent_tensors, absent_scalars);
 }
 
 }  // namespace tenon

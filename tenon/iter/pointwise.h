@@ -3,7 +3,10 @@
 // nothing of the dispatcher's tables, whose slots jump here.
 #pragma once
 
+#include <array>
 #include <atomic>
+#include <concepts>
+#include <optional>
 #include <span>
 #include <tuple>
 
@@ -30,12 +33,21 @@ enum class ResultRule : uint8_t {
   Real,     ///< As Compute; of complex operands the dtype of their parts (abs, angle).
 };
 
+/// One of several outputs.
+struct PointwiseOutput {
+  const char* name;                   ///< "mask", or the operand that is written
+  int8_t operand = kNew;              ///< The tensor operand that is written in place.
+  bool truth = false;                 ///< bool, whatever the others are.
+  static constexpr int8_t kNew = -1;  ///< A result, or what the call gave as `out`.
+};
+
 /// Everything known about a pointwise operator at build time, or about a run-time expression after it was
 /// parsed. Operands are the tensors in the order of `tensor_names`; `scalar_names` are the numbers of the
 /// call.
 struct PointwiseInfo {
   static constexpr int kMaxTensors = 8;
   static constexpr int kMaxScalars = 8;
+  static constexpr int kMaxOutputs = 8;
 
   const char* name;  ///< "add", or "mul_backward_self" for a derived one
   const char* text;  ///< The expression, in the language of tenon/expr
@@ -78,6 +90,15 @@ struct PointwiseInfo {
   std::span<const struct PointwiseDerivative* const> derivatives = {};
   /// What runs instead when the operands' common dtype is bool (bitwise_not); null: the expression itself.
   const PointwiseInfo* bool_form = nullptr;
+  /// The outputs, new ones first, where there are several or operands are written; empty: one new result.
+  std::span<const PointwiseOutput> outputs = {};
+  /// Bit i: tensor (number) i may be absent.
+  uint32_t optional_tensors = 0, optional_scalars = 0;
+  /// The same operator over the operands that are there, by the set of the absent ones: bit i of an index is
+  /// the i-th optional tensor, or behind those number. [0] is this operator. Null: such a call is refused.
+  std::span<const PointwiseInfo* const> without = {};
+  const char* refused_absence = "";  ///< "`min` and `max` are both None; give at least one of them"
+  size_t num_outputs() const noexcept { return outputs.empty() ? 1 : outputs.size(); }
   /// What is computed at the first calls: typed expressions, what each backend compiled them to, derivatives.
   /// Only tenon/iter uses it.
   mutable std::atomic<detail::PointwiseState*> state{nullptr};
@@ -110,6 +131,18 @@ Tensor pointwise(const PointwiseInfo& info, std::span<const Tensor* const> tenso
 void pointwise_out(const PointwiseInfo& info, std::span<const Tensor* const> tensors,
                    std::span<const Scalar* const> scalars, Tensor& out, bool in_place);
 
+/// As `pointwise` and `pointwise_out`, for an operator whose info lists outputs. `results` gets the new ones,
+/// in order; they are written to `outs` where that is not empty. Operands that are outputs are written in
+/// place.
+void pointwise_outputs(const PointwiseInfo& info, std::span<const Tensor* const> tensors,
+                       std::span<const Scalar* const> scalars, std::span<Tensor> results,
+                       std::span<const Tensor* const> outs = {});
+
+/// Which of an operator's infos runs, of those for calls without some optional operands. Bit i of `absent_*`:
+/// tensor (number) i is not there. Throws Error{Value} where that is refused.
+const PointwiseInfo& info_without(const PointwiseInfo& info, uint32_t absent_tensors,
+                                  uint32_t absent_scalars);
+
 /// The derivative of `info` with respect to a tensor operand, or null if it is zero. It is derived from the
 /// expression if the build has not compiled one, and cached for the process.
 const PointwiseDerivative* derivative_of(const PointwiseInfo& info, int operand);
@@ -123,7 +156,7 @@ const PointwiseInfo& make_pointwise(std::string_view text, std::span<const std::
 
 namespace detail {
 
-/// Splits a call's arguments into tensors and numbers, in order.
+/// Splits a call's arguments into tensors and numbers, in order. An absent number is null.
 template <class... A>
 struct PointwiseArguments {
   const Tensor* tensors[sizeof...(A) + 1];
@@ -143,7 +176,36 @@ struct PointwiseArguments {
     scalars[num_scalars] = &converted[num_scalars];
     ++num_scalars;
   }
+  template <class T>
+  void add(const std::optional<T>& value) {
+    if (value)
+      add(*value);
+    else
+      scalars[num_scalars++] = nullptr;
+  }
 };
+
+/// A call without its absent operands, and the operator over the others.
+class PresentOperands {
+ public:
+  PresentOperands(const PointwiseInfo& info, std::span<const Tensor* const> tensors,
+                  std::span<const Scalar* const> scalars);
+
+  const PointwiseInfo& info() const noexcept { return *info_; }
+  std::span<const Tensor* const> tensors() const noexcept { return {tensors_, num_tensors_}; }
+  std::span<const Scalar* const> scalars() const noexcept { return {scalars_, num_scalars_}; }
+
+ private:
+  const PointwiseInfo* info_;
+  const Tensor* tensors_[PointwiseInfo::kMaxTensors];
+  const Scalar* scalars_[PointwiseInfo::kMaxScalars];
+  size_t num_tensors_ = 0, num_scalars_ = 0;
+};
+
+template <class T>
+inline constexpr bool kIsOptional = false;
+template <class T>
+inline constexpr bool kIsOptional<std::optional<T>> = true;
 
 /// The kernel entries of pointwise operators by canonical signature; `data` is the operator's PointwiseInfo.
 template <class Sig>
@@ -151,9 +213,17 @@ struct PointwiseCall;
 template <class... A>
 struct PointwiseCall<Tensor(A...)> {
   static Tensor call(const Kernel& kernel, DispatchKeySet, A... args) {
+    const auto& info = *static_cast<const PointwiseInfo*>(kernel.data);
     const PointwiseArguments<A...> split(args...);
-    return pointwise(*static_cast<const PointwiseInfo*>(kernel.data), {split.tensors, split.num_tensors},
-                     {split.scalars, split.num_scalars});
+    const std::span tensors(split.tensors, split.num_tensors);
+    const std::span scalars(split.scalars, split.num_scalars);
+    // An absent tensor shows itself to the plain path; an absent number must not come that far.
+    if constexpr ((kIsOptional<A> || ...)) {
+      const PresentOperands present(info, tensors, scalars);
+      return pointwise(present.info(), present.tensors(), present.scalars());
+    } else {
+      return pointwise(info, tensors, scalars);
+    }
   }
 };
 /// In-place (`Tensor& self` first) and out (`Tensor& out` last) forms.
@@ -162,13 +232,56 @@ struct PointwiseCall<Tensor&(A...)> {
   static constexpr bool kInPlace = std::is_same_v<std::tuple_element_t<0, std::tuple<A...>>, Tensor&>;
 
   static Tensor& call(const Kernel& kernel, DispatchKeySet, A... args) {
+    const auto& info = *static_cast<const PointwiseInfo*>(kernel.data);
     const PointwiseArguments<A...> split(args...);
     // The out argument comes last and is no operand.
     const uint32_t operands = kInPlace ? split.num_tensors : split.num_tensors - 1;
     Tensor& out = const_cast<Tensor&>(*split.tensors[kInPlace ? 0 : operands]);
-    pointwise_out(*static_cast<const PointwiseInfo*>(kernel.data), {split.tensors, operands},
-                  {split.scalars, split.num_scalars}, out, kInPlace);
+    const std::span tensors(split.tensors, operands);
+    const std::span scalars(split.scalars, split.num_scalars);
+    if constexpr ((kIsOptional<A> || ...)) {
+      const PresentOperands present(info, tensors, scalars);
+      pointwise_out(present.info(), present.tensors(), present.scalars(), out, kInPlace);
+    } else {
+      pointwise_out(info, tensors, scalars, out, kInPlace);
+    }
     return out;
+  }
+};
+/// Several results, or none: operands that the call writes are outputs as well.
+template <class... A>
+struct PointwiseCall<void(A...)> {
+  static void call(const Kernel& kernel, DispatchKeySet, A... args) {
+    const PointwiseArguments<A...> split(args...);
+    pointwise_outputs(*static_cast<const PointwiseInfo*>(kernel.data), {split.tensors, split.num_tensors},
+                      {split.scalars, split.num_scalars}, {});
+  }
+};
+template <std::same_as<Tensor>... R, class... A>
+struct PointwiseCall<std::tuple<R...>(A...)> {
+  static std::tuple<R...> call(const Kernel& kernel, DispatchKeySet, A... args) {
+    const PointwiseArguments<A...> split(args...);
+    std::array<Tensor, sizeof...(R)> results;
+    pointwise_outputs(*static_cast<const PointwiseInfo*>(kernel.data), {split.tensors, split.num_tensors},
+                      {split.scalars, split.num_scalars}, results);
+    return std::tuple_cat(std::move(results));
+  }
+};
+/// The out form of several results: the outs come last and are no operands.
+template <std::same_as<Tensor&>... R, class... A>
+struct PointwiseCall<std::tuple<R...>(A...)> {
+  static std::tuple<R...> call(const Kernel& kernel, DispatchKeySet, A... args) {
+    const PointwiseArguments<A...> split(args...);
+    constexpr size_t kOuts = sizeof...(R);
+    const std::span outs(split.tensors + split.num_tensors - kOuts, kOuts);
+    std::array<Tensor, kOuts> results;
+    pointwise_outputs(*static_cast<const PointwiseInfo*>(kernel.data),
+                      {split.tensors, split.num_tensors - kOuts}, {split.scalars, split.num_scalars}, results,
+                      outs);
+    return [&]<size_t... I>(std::index_sequence<I...>) {
+      return std::tuple<R...>(const_cast<Tensor&>(*outs[I])...);
+    }
+    (std::index_sequence_for<R...>());
   }
 };
 

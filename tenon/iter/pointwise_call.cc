@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "tenon/iter/pointwise_device.h"
@@ -56,9 +57,8 @@ void check_operands(const PointwiseInfo& info, const char* op, std::span<const T
 }
 
 struct Types {
-  DType common;    // of the operands
-  DType computed;  // what the result would be, were it not bool
-  DType result;
+  DType common;     // of the operands
+  DType computed;   // what the results would be, were they not bool
   expr::Type type;  // of complex operands, that of their parts
 
   bool complex() const noexcept { return is_complex(computed); }
@@ -76,12 +76,9 @@ Types decide_types(const PointwiseInfo& info, const char* op, std::span<const Te
   const DType operands = promotion.common();
   DType common = operands;
   if (info.compute == ComputeRule::Float && is_integral(common, true)) common = default_dtype();
-  const DType result = info.result == ResultRule::Bool   ? DType::Bool
-                       : info.result == ResultRule::Real ? real_dtype(common)
-                                                         : common;
   const std::optional<expr::Type> type = expr::compute_type(common);
   TENON_CHECK(type, NotImplemented, fmt::format("{}: not implemented for {}", op, name(common)));
-  return {operands, common, result, *type};
+  return {operands, common, *type};
 }
 
 /// A number that came as a tensor must fit what is computed with, as one that came as a number.
@@ -119,6 +116,14 @@ void put_scalar(ScalarBlock& block, size_t at, size_t i, expr::Type type, const 
                   type == types.type ? "the operands are" : "the expression takes it as", name(wanted)));
 }
 
+// Whether what an expression asks of dtypes has the answers that its dense kernel assumes: nothing is
+// narrower than what is computed with.
+bool all_as_computed(const Types& types, std::span<const Tensor* const> tensors) {
+  const DType t = dtype(types.type);
+  return types.computed == t &&
+         std::all_of(tensors.begin(), tensors.end(), [t](const Tensor* x) { return x->dtype() == t; });
+}
+
 Binding binding_of(const Types& types, std::span<const Tensor* const> tensors,
                    std::span<const Scalar* const> scalars) {
   Binding b{.type = types.type, .computed = types.computed};
@@ -142,19 +147,21 @@ void put_scalars(ScalarBlock& block, const expr::Expression& e, const PointwiseI
 
 }  // namespace
 
-Tensor general_pointwise(const PointwiseInfo& info, std::span<const Tensor* const> tensors,
-                         std::span<const Scalar* const> scalars, const Tensor* out, bool in_place) {
-  const OpName op(info, in_place);
+void general_pointwise(const PointwiseInfo& info, std::span<const Tensor* const> tensors,
+                       std::span<const Scalar* const> scalars, std::span<const Tensor* const> outs,
+                       OutputRules rules, std::span<Tensor> results) {
+  const OpName op(info, rules.in_place);
   check_operands(info, op.c_str(), tensors, scalars);
   const Types types = decide_types(info, op.c_str(), tensors, scalars);
   if (types.common == DType::Bool && info.bool_form) {
-    return general_pointwise(*info.bool_form, tensors, scalars, out, in_place);
+    return general_pointwise(*info.bool_form, tensors, scalars, outs, rules, results);
   }
   ScalarBlock block;
   const Instance* instance = nullptr;
-  if (types.complex() || info.asks_dtypes || !info.numbers_as_computed) {
+  if (types.complex() || !info.numbers_as_computed ||
+      (info.asks_dtypes && !all_as_computed(types, tensors))) {
     TENON_CHECK(
-        !types.complex() || !in_place || info.result != ResultRule::Real, NotImplemented,
+        !types.complex() || !rules.in_place || info.result != ResultRule::Real, NotImplemented,
         fmt::format("{}: not implemented in place for complex tensors; the result is real", op.c_str()));
     instance = &instance_of(info, binding_of(types, tensors, scalars));
     put_scalars(block, *instance->expression, info, op.c_str(), types, scalars);
@@ -163,19 +170,24 @@ Tensor general_pointwise(const PointwiseInfo& info, std::span<const Tensor* cons
       put_scalar(block, i, i, types.type, info, op.c_str(), types, *scalars[i]);
   }
   if (!types.complex()) check_wrapped_numbers(info, op.c_str(), types, tensors);
-  const char* out_name = in_place ? info.tensor_names[0] : "out";
-  TENON_CHECK(!out || can_cast(types.result, out->dtype()), Type,
-              fmt::format("{}: the result is {}, which cannot be stored in `{}` of {}", op.c_str(),
-                          name(types.result), out_name, name(out->dtype())));
 
   const Tensor undefined;
   TensorIteratorConfig config;
+  const char* names[PointwiseInfo::kMaxOutputs] = {rules.in_place ? info.tensor_names[0] : "out"};
+  DType dtypes[PointwiseInfo::kMaxOutputs];
+  for (size_t i = 0; i < outs.size(); ++i) {
+    if (!info.outputs.empty()) names[i] = info.outputs[i].name;
+    dtypes[i] = result_dtype(info, i, types.computed);
+    TENON_CHECK(!outs[i] || can_cast(dtypes[i], outs[i]->dtype()), Type,
+                fmt::format("{}: the result is {}, which cannot be stored in `{}` of {}", op.c_str(),
+                            name(dtypes[i]), names[i], name(outs[i]->dtype())));
+    config.add_borrowed_output(outs[i] ? *outs[i] : undefined);
+  }
   config.set_op_name(op.c_str())
-      .set_names(out_name, info.tensor_names)
+      .set_names({names, outs.size()}, info.tensor_names)
       .check_all_same_dtype(false)
-      .resize_outputs(!in_place)
-      .declare_static_dtype(types.result)
-      .add_borrowed_output(out ? *out : undefined);
+      .resize_outputs(rules.resizes)
+      .declare_static_dtypes({dtypes, outs.size()});
   for (const Tensor* t : tensors) config.add_borrowed_input(*t);
   const TensorIterator iter = config.build();
 
@@ -183,16 +195,19 @@ Tensor general_pointwise(const PointwiseInfo& info, std::span<const Tensor* cons
   if (device.is_cpu()) {
     const HostKernel& kernel = instance ? instance->host : kernel_of(info, types.type);
     report_host_kernel(info, kernel);
-    run_tiles(iter, kernel, types.type, types.result, block.data());
+    run_tiles(iter, kernel, types.type, {dtypes, outs.size()}, block.data());
   } else if (device.is_meta()) {
     if (!instance) check_runs_in(info, types.type);
   } else {
     TENON_CHECK(
         !instance, NotImplemented,
         fmt::format("{}: not implemented for {} on {}", op.c_str(), name(types.computed), to_string(device)));
-    launch_on_device(info, iter, types.type, types.result, block.data());
+    launch_on_device(info, iter, types.type, dtypes[0], block.data());
   }
-  return iter.output();
+  for (size_t i = 0, next = 0; i < outs.size() && next < results.size(); ++i) {
+    if (!info.outputs.empty() && info.outputs[i].operand >= 0) continue;
+    results[next++] = iter.output(static_cast<int>(i));
+  }
 }
 
 }  // namespace tenon::detail

@@ -50,9 +50,14 @@ class ScalarBlock {
   uint64_t numbers_[2 * PointwiseInfo::kMaxScalars];
 };
 
-/// If `out` is null, the result is allocated. Otherwise it is written to `*out`, which is operand 0 if
-/// `in_place`.
-Tensor general_pointwise(const PointwiseInfo& info, std::span<const Tensor* const> tensors,
-                         std::span<const Scalar* const> scalars, const Tensor* out, bool in_place);
+struct OutputRules {
+  bool in_place = false;  ///< The one output is operand 0.
+  bool resizes = false;   ///< Outputs without elements get the result's shape.
+};
+
+/// Output i is written to `*outs[i]`; if that is null, it is allocated and becomes the next of `results`.
+void general_pointwise(const PointwiseInfo& info, std::span<const Tensor* const> tensors,
+                       std::span<const Scalar* const> scalars, std::span<const Tensor* const> outs,
+                       OutputRules rules, std::span<Tensor> results);
 
 }  // namespace tenon::detail

@@ -30,8 +30,10 @@ void set_pointwise_device(Backend backend, PointwiseDeviceFunction f, void* data
 
 namespace detail {
 
-bool pointwise_serves(const void*, Backend backend) noexcept {
+bool pointwise_serves(const void* info, Backend backend) noexcept {
   if (backend == kCpuBackend || backend == kMetaBackend) return true;
+  // A launch has one output.
+  if (info && !static_cast<const PointwiseInfo*>(info)->outputs.empty()) return false;
   const Entry* entry = g_entries[backend].load(std::memory_order_acquire);
   return entry && entry->call;
 }
@@ -43,6 +45,10 @@ void launch_on_device(const PointwiseInfo& info, const TensorIterator& iter, exp
   TENON_CHECK(
       entry && entry->call, NotImplemented,
       fmt::format("{}: pointwise operators are not implemented for device {}", info.name, to_string(device)));
+  TENON_CHECK(info.outputs.empty(), NotImplemented,
+              fmt::format("{}: a pointwise launch has one result, and this operator has {}; not implemented "
+                          "for device {}",
+                          info.name, info.outputs.size(), to_string(device)));
   check_runs_in(info, type);
   if (iter.numel() == 0) return;
   PointwiseOperand operands[1 + PointwiseInfo::kMaxTensors];

@@ -57,8 +57,9 @@ void set_pointwise_device(Backend backend, PointwiseDeviceFunction f, void* data
 
 namespace detail {
 
-/// Whether pointwise operators run on tensors of a backend.
-bool pointwise_serves(const void*, Backend backend) noexcept;
+/// Whether pointwise operators run on tensors of a backend; `info`, where it is given, is the one in
+/// question: devices run those with one new result.
+bool pointwise_serves(const void* info, Backend backend) noexcept;
 /// Runs `info` over the iterator's operands on its device, which is neither cpu nor meta.
 void launch_on_device(const PointwiseInfo& info, const TensorIterator& iter, expr::Type type, DType result,
                       const void* scalars);

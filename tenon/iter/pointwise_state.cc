@@ -106,12 +106,11 @@ bool is_half(DType t) { return t == DType::Float16 || t == DType::BFloat16; }
 
 std::unique_ptr<Instance> make_instance(const PointwiseInfo& info, const Binding& binding) {
   const size_t num_inputs = info.tensor_names.size();
-  const DType result[] = {info.result == ResultRule::Bool   ? DType::Bool
-                          : info.result == ResultRule::Real ? real_dtype(binding.computed)
-                                                            : binding.computed};
+  DType results[PointwiseInfo::kMaxOutputs];
+  for (size_t i = 0; i < info.num_outputs(); ++i) results[i] = result_dtype(info, i, binding.computed);
   expr::CallTypes types{.compute = binding.type,
                         .inputs = {binding.inputs, num_inputs},
-                        .results = result,
+                        .results = {results, info.num_outputs()},
                         .complex_numbers = binding.complex_numbers,
                         .conjugated = info.conjugates & ~PointwiseInfo::kConjugatedResult,
                         .conjugated_results = (info.conjugates & PointwiseInfo::kConjugatedResult) != 0};
@@ -140,6 +139,12 @@ const Instance& instance_of(const PointwiseInfo& info, const Binding& binding) {
   while (!list.compare_exchange_weak(made->next, made, std::memory_order_acq_rel)) {
   }
   return *made;
+}
+
+DType result_dtype(const PointwiseInfo& info, size_t i, DType computed) noexcept {
+  const bool truth = info.outputs.empty() ? info.result == ResultRule::Bool : info.outputs[i].truth;
+  if (truth) return DType::Bool;
+  return info.result == ResultRule::Real ? real_dtype(computed) : computed;
 }
 
 void set_what_it_asks(PointwiseInfo& info, const expr::Expression& written) {

@@ -86,6 +86,9 @@ void check_runs_in(const PointwiseInfo& info, expr::Type type);
 /// real and imaginary parts. Throws Error{NotImplemented} for operations that complex numbers do not have.
 const Instance& instance_of(const PointwiseInfo& info, const Binding& binding);
 
+/// The dtype of output `i` where the others are `computed`, before an `out` converts it.
+DType result_dtype(const PointwiseInfo& info, size_t i, DType computed) noexcept;
+
 /// The expression's symbols and root in `g`.
 struct ParsedPointwise {
   expr::NodeId root;
@@ -100,9 +103,9 @@ void set_what_it_asks(PointwiseInfo& info, const expr::Expression& written);
 /// Tells kernel_report.h what ran: "simd:AVX2", "interpreter:AVX2".
 void report_host_kernel(const PointwiseInfo& info, const HostKernel& kernel);
 
-/// The loop over an iterator's operands in tiles; see pointwise_tiles.cc. `result` is the dtype of the
-/// operator's result, from which an `out` of another dtype is converted.
-void run_tiles(const TensorIterator& iter, const HostKernel& kernel, expr::Type type, DType result,
-               const void* scalars);
+/// The loop over an iterator's operands in tiles; see pointwise_tiles.cc. `results` are the dtypes of the
+/// operator's results, from which an `out` of another dtype is converted.
+void run_tiles(const TensorIterator& iter, const HostKernel& kernel, expr::Type type,
+               std::span<const DType> results, const void* scalars);
 
 }  // namespace tenon::detail

@@ -10,13 +10,14 @@ namespace tenon::detail {
 namespace {
 
 // A complex operand counts twice.
-constexpr int kMaxCount = 2 * (1 + PointwiseInfo::kMaxTensors);
+constexpr int kMaxOutputs = 2 * PointwiseInfo::kMaxOutputs;
+constexpr int kMaxCount = kMaxOutputs + 2 * PointwiseInfo::kMaxTensors;
 constexpr int64_t kTileBytes = 4096;
 
 class TileLoop {
  public:
-  TileLoop(const TensorIterator& iter, const HostKernel& kernel, expr::Type type, DType result,
-           const void* scalars)
+  TileLoop(const TensorIterator& iter, const HostKernel& kernel, expr::Type type,
+           std::span<const DType> results, const void* scalars)
       : kernel_(kernel),
         scalars_(scalars),
         operands_(iter.ntensors()),
@@ -25,7 +26,7 @@ class TileLoop {
     const DType compute = expr::dtype(type);
     const auto add = [&](int operand, DType own, int64_t offset) {
       const int i = count_++;
-      const bool writes = operand == 0;
+      const bool writes = operand < iter.noutputs();
       from_[i] = operand;
       offset_[i] = offset;
       same_[i] = own == compute;
@@ -37,21 +38,22 @@ class TileLoop {
     for (int i = 0; i < operands_; ++i) {
       const DType own = iter.dtype(i);
       // Interleaved parts are two operands with the stride of both. A real result fills both itself.
-      if (is_complex(own) && (i > 0 || is_complex(result))) {
+      const bool output = i < iter.noutputs();
+      if (is_complex(own) && (!output || is_complex(results[static_cast<size_t>(i)]))) {
         add(i, real_dtype(own), 0);
         add(i, real_dtype(own), static_cast<int64_t>(tenon::item_size(real_dtype(own))));
       } else {
         add(i, own, 0);
       }
-      if (i == 0) outputs_ = count_;
+      if (output) outputs_ = count_;
     }
     // An `out` of a wider dtype gets what the result's own dtype makes of a value: wrapped, rounded.
-    result = real_dtype(result);
-    if (result != compute && result != real_dtype(iter.dtype(0))) {
-      narrow_ = kHost.convert(compute, result);
-      narrow_item_ = static_cast<int64_t>(tenon::item_size(result));
-      for (int i = 0; i < outputs_; ++i) same_[i] = false;
-      widen_ = kHost.convert(result, compute);
+    for (int i = 0; i < outputs_; ++i) {
+      const DType result = real_dtype(results[static_cast<size_t>(from_[i])]);
+      if (result == compute || result == real_dtype(iter.dtype(from_[i]))) continue;
+      rounds_[i] = {kHost.convert(compute, result), kHost.convert(result, compute),
+                    static_cast<int64_t>(tenon::item_size(result))};
+      same_[i] = false;
     }
   }
 
@@ -155,18 +157,16 @@ class TileLoop {
 
   // Rows of an output's tile, which lie one behind the other, to where they belong.
   void store(int i, char* out, BlockStrides strides, char* tile, int64_t n0, int64_t n1) const {
-    if (narrow_) {
+    if (const Rounding& r = rounds_[i]; r.narrow) {
       alignas(64) char narrow[kTileBytes];
-      narrow_(narrow, {narrow_item_, 0}, tile, {item_, 0}, n0 * n1, 1);
-      widen_(tile, {item_, 0}, narrow, {narrow_item_, 0}, n0 * n1, 1);
+      r.narrow(narrow, {r.item, 0}, tile, {item_, 0}, n0 * n1, 1);
+      r.widen(tile, {item_, 0}, narrow, {r.item, 0}, n0 * n1, 1);
     }
     convert_[i](out, strides, tile, {item_, n0 * item_}, n0, n1);
   }
 
   const HostKernel& kernel_;
   const void* scalars_;
-  ConvertFn narrow_ = nullptr, widen_ = nullptr;
-  int64_t narrow_item_ = 0;
   int operands_;     // of the iterator
   int count_ = 0;    // of the kernel
   int outputs_ = 0;  // of the kernel
@@ -176,13 +176,18 @@ class TileLoop {
   int64_t offset_[kMaxCount];  // in bytes within its element
   bool same_[kMaxCount];
   ConvertFn convert_[kMaxCount];
+  struct Rounding {
+    ConvertFn narrow = nullptr, widen = nullptr;
+    int64_t item = 0;
+  };
+  Rounding rounds_[kMaxOutputs];
 };
 
 }  // namespace
 
-void run_tiles(const TensorIterator& iter, const HostKernel& kernel, expr::Type type, DType result,
-               const void* scalars) {
-  const TileLoop loop(iter, kernel, type, result, scalars);
+void run_tiles(const TensorIterator& iter, const HostKernel& kernel, expr::Type type,
+               std::span<const DType> results, const void* scalars) {
+  const TileLoop loop(iter, kernel, type, results, scalars);
   iter.for_each_2d([&](char* const* ptrs, const int64_t* strides, int64_t n0, int64_t n1) {
     loop.run(ptrs, strides, n0, n1);
   });

@@ -27,7 +27,8 @@ TensorIterator TensorIteratorConfig::build() { return TensorIterator(*this); }
 
 std::string TensorIterator::operand_label(int i) const {
   const auto input = static_cast<size_t>(i - outputs_);
-  if (i < outputs_ && output_name_) return fmt::format("`{}`", output_name_);
+  if (i < outputs_ && static_cast<size_t>(i) < output_names_.size())
+    return fmt::format("`{}`", output_names_[static_cast<size_t>(i)]);
   if (i >= outputs_ && input < input_names_.size()) return fmt::format("`{}`", input_names_[input]);
   return i < outputs_ ? fmt::format("output {}", i) : fmt::format("input {}", i - outputs_);
 }
@@ -36,7 +37,7 @@ TensorIterator::TensorIterator(TensorIteratorConfig& config)
     : count_(config.count_),
       outputs_(config.outputs_),
       op_(config.op_),
-      output_name_(config.output_name_),
+      output_names_(config.output_names_),
       input_names_(config.input_names_) {
   if (count_ > kInlineOperands) {
     more_operands_ = std::make_unique<Operand[]>(static_cast<size_t>(count_));
@@ -145,7 +146,9 @@ void TensorIterator::compute_dtypes(const TensorIteratorConfig& config) {
   for (int i = 0; i < count_; ++i) {
     Operand& o = operands_[i];
     if (o.allocate) {
-      o.dtype = config.output_dtype_.value_or(common_dtype_);
+      const auto output = static_cast<size_t>(i);
+      o.dtype = output < config.output_dtypes_.size() ? config.output_dtypes_[output]
+                                                      : config.output_dtype_.value_or(common_dtype_);
       continue;
     }
     TENON_CHECK(!config.check_same_dtype_ || o.dtype == common_dtype_, Type,

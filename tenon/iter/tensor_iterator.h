@@ -41,8 +41,8 @@ class TensorIteratorConfig {
     return *this;
   }
   /// The names of operands in error messages; without, they are "output 0", "input 0".
-  TensorIteratorConfig& set_names(const char* output, std::span<const char* const> inputs) {
-    output_name_ = output;
+  TensorIteratorConfig& set_names(std::span<const char* const> outputs, std::span<const char* const> inputs) {
+    output_names_ = outputs;
     input_names_ = inputs;
     return *this;
   }
@@ -91,6 +91,11 @@ class TensorIteratorConfig {
     output_dtype_ = t;
     return *this;
   }
+  /// The same for each output, allocated or not; `t` lives until the iterator is built.
+  TensorIteratorConfig& declare_static_dtypes(std::span<const DType> t) {
+    output_dtypes_ = t;
+    return *this;
+  }
   /// Sets the device of allocated outputs when there are no inputs.
   TensorIteratorConfig& declare_static_device(Device d) {
     output_device_ = d;
@@ -113,8 +118,7 @@ class TensorIteratorConfig {
   int count_ = 0;
   int outputs_ = 0;
   const char* op_ = "TensorIterator";
-  const char* output_name_ = nullptr;
-  std::span<const char* const> input_names_;
+  std::span<const char*const> output_names_, input_names_;
   bool promote_ = false;
   bool promote_to_float_ = false;
   bool safe_cast_ = false;
@@ -124,6 +128,7 @@ class TensorIteratorConfig {
   bool check_overlap_ = true;
   bool resize_ = true;
   std::optional<DType> output_dtype_;
+  std::span<const DType> output_dtypes_;
   std::optional<Device> output_device_;
 };
 
@@ -241,8 +246,7 @@ class TensorIterator {
   std::unique_ptr<Operand[]> more_operands_;
   Operand* operands_ = inline_operands_;
   const char* op_;
-  const char* output_name_;
-  std::span<const char* const> input_names_;
+  std::span<const char*const> output_names_, input_names_;
   Device device_;
   DType common_dtype_ = DType::Float32;
   bool promotes_ = false;

@@ -221,6 +221,8 @@ def one(op, row, s, matrix, dtype, kind):
         matrix.note(op.full_name, dtype, kind, "tested")
         matrix.note(op.full_name, dtype, "meta", "tested")
         return
+    if row.writes:
+        return writes(op, row, s, matrix, dtype, kind)
     if op.form == "inplace" and row.reference:
         return in_place(op, row, s, matrix, dtype, kind)
     if op.form == "inplace" and not row.fills and unwritable(s):
@@ -341,6 +343,32 @@ def in_place(op, row, s, matrix, dtype, kind):
     matrix.note(op.full_name, dtype, kind, "tested")
     why = meta_agrees(op, function, s, got)
     matrix.note(op.full_name, dtype, "meta", "absent" if why else "tested", why)
+
+
+def writes(op, row, s, matrix, dtype, kind):
+    """An operator that returns nothing and writes some of its arguments."""
+    function = TENON.function(op, row)
+    args, kwargs = TENON.arguments(s)
+    written = [i for i in row.writes if i < len(s.args) and isinstance(s.args[i], Spec)]
+    specs = [s.args[i] for i in written]
+    if any(unwritable(Sample((spec,))) or not fits(row.result_dtype(s), spec.dtype) for spec in specs):
+        refused(op, row, lambda: function(*args, **kwargs), s)
+        matrix.note(op.full_name, dtype, kind, "refused")
+        return
+    assert function(*args, **kwargs) is None, "the operator returns something"
+    result = BY_NAME[row.result_dtype(s)]
+    for i, spec, want in zip(written, specs, row.wanted(s)):
+        d = BY_NAME[spec.dtype]
+        coarser = d if d.digits < result.digits else result
+        compare(TENON.array(args[i]), want, d, tolerance(row, s, want, coarser), f"argument {i}: ", row)
+        untouched(spec, args[i])
+    read = [k for k in range(len(s.args)) if k not in written]
+    unchanged(Sample(tuple(s.args[k] for k in read)), tensors_of([args[k] for k in read]))
+    matrix.note(op.full_name, dtype, kind, "tested")
+    on_meta, kwargs = TENON.arguments(s, "meta")
+    assert function(*on_meta, **kwargs) is None
+    assert all(t.is_meta and t.shape == args[i].shape for i, t in enumerate(on_meta) if isinstance(t, tenon.Tensor))
+    matrix.note(op.full_name, dtype, "meta", "tested")
 
 
 def shape_in_out(function, row, s):

@@ -60,6 +60,8 @@ class Row:
     call: Callable | None = None
     #: The overload itself is called, by tenon.ops: Python reaches it by another one.
     direct: bool = False
+    #: The operator returns nothing: the arguments that it writes, by position. The reference returns their new values.
+    writes: tuple = ()
     #: The first tensor shows the second one's elements afterwards: what is called to make it do so.
     rebinds: Callable | None = None
     #: Bounds of ordinary values, and of those that derivatives are taken at.

@@ -144,6 +144,40 @@ TEST(Model, ErrorsNameFileAndLine) {
       "3", "f_ writes `self` in place, so `self` needs a formula");
 }
 
+TEST(Model, OutputsAreNewResultsAndWrittenArguments) {
+  const std::string schema = "- schema: f(Tensor self, Tensor(a!) m) -> (Tensor sum, Tensor mask)\n";
+  EXPECT_EQ(error_of(schema + "  expr: let s = self + m;\n  outputs: {sum: s, mask: s > 0, m: s * 2}\n"
+                              "  derivative: none\n"),
+            "no error");
+  EXPECT_EQ(error_of("- schema: f(Tensor(a!) m, Tensor self) -> ()\n  outputs: {m: m + self}\n"
+                     "  derivative: none\n"),
+            "no error");
+  expect_error(schema + "  outputs: {sum: self, m: self, mask: self}\n  derivative: none\n", "2",
+               "expected sum, mask, m, in this order");
+  expect_error(schema + "  outputs: {sum: self, mask: self, m: self}\n", "1", "`derivative` is missing");
+  expect_error("- schema: f(Tensor self) -> Tensor\n  outputs: {result: self}\n  derivative: none\n", "2",
+               "give it as `expr`");
+  expect_error("- schema: f(Tensor(a!) self) -> Tensor(a!)\n  outputs: {self: self}\n  derivative: none\n",
+               "1", "new tensors and written arguments");
+}
+
+TEST(Model, AnOptionalOperandIsAskedForBeforeItIsUsed) {
+  EXPECT_EQ(error_of("- schema: f(Tensor self, Tensor? weight, Scalar? bound) -> Tensor\n"
+                     "  expr: let x = where(given(weight), self * weight, self); where(given(bound), max(x, "
+                     "bound), x)\n"),
+            "no error");
+  expect_error("- schema: f(Tensor self, Tensor? weight) -> Tensor\n  expr: self * weight\n", "2",
+               "without `weight` its value is used; ask given(weight) before");
+  expect_error("- schema: f(Tensor self) -> Tensor\n  expr: where(given(self), self, 0)\n", "2",
+               "given(self)");
+  expect_error("- schema: f(Tensor? self) -> Tensor\n  expr: where(given(self), self, 0)\n", "1",
+               "a Tensor argument that is not optional");
+  expect_error(
+      "- schema: f(Tensor self, Scalar? a) -> Tensor\n  expr: where(given(a), a, self)\n"
+      "  at_least_one: [self]\n",
+      "3", "'self' is no optional argument");
+}
+
 TEST(Model, AnEntryIsDeclaredOnce) {
   const std::string entry = "- schema: f(Tensor self) -> Tensor\n  expr: self\n";
   EXPECT_NE(error_of(entry + entry).find("declared already at tenon/ops/yaml/ops.yaml:1"), std::string::npos);

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "tenon/core/dtype.h"
+#include "tools/opgen/formula.h"
 #include "tools/opgen/pointwise_forms.h"
 
 namespace tenon::opgen {
@@ -17,24 +18,61 @@ bool takes_tensors(const FunctionSchema& schema) {
   });
 }
 
+// The results are new tensors, or those that the outputs name and the call writes.
+void check_outputs(const OpDef& def, const YamlEntry& entry) {
+  const FunctionSchema& schema = def.schema();
+  std::vector<std::string> expected;
+  for (size_t i = 0; i < schema.returns.size(); ++i) {
+    const schema::Return& r = schema.returns[i];
+    if (!r.type.is_tensor() || r.alias || r.type.optional)
+      entry.fail_in("schema",
+                    fmt::format("`outputs` are new tensors and written arguments, not {}", to_string(r)));
+    expected.push_back(result_variable(schema, i));
+  }
+  if (expected.size() == 1)
+    entry.fail_in("outputs", "one new result: give it as `expr`, or return nothing beside what is written");
+  for (const schema::Argument& a : schema.arguments) {
+    if (a.is_write()) expected.push_back(a.name);
+  }
+  std::vector<std::string> given;
+  for (const auto& [name, text] : def.pointwise.outputs) given.push_back(name);
+  if (given != expected)
+    entry.fail_in("outputs",
+                  fmt::format("expected {}, in this order: the results, then the written arguments",
+                              fmt::join(expected, ", ")));
+}
+
 void check_pointwise_arguments(const OpDef& def, const YamlEntry& entry) {
   const FunctionSchema& schema = def.schema();
-  if (def.operators.front().form != Form::Functional || schema.returns.size() != 1 ||
-      !schema.returns[0].type.is_tensor()) {
+  if (!def.pointwise.outputs.empty()) {
+    check_outputs(def, entry);
+  } else if (def.operators.front().form != Form::Functional || schema.returns.size() != 1 ||
+             !schema.returns[0].type.is_tensor()) {
     entry.fail_in("expr", "the schema must return one new tensor; `variants` makes the other forms");
   }
-  size_t tensors = 0, scalars = 0;
+  size_t tensors = 0, scalars = 0, optional = 0;
+  bool required = false;
   for (const schema::Argument& a : schema.arguments) {
     const bool number = a.type.base == schema::BaseType::Scalar || a.type.base == schema::BaseType::Float ||
                         a.type.base == schema::BaseType::Int || a.type.base == schema::BaseType::Bool;
-    if (a.type.list || a.type.optional || (!a.type.is_tensor() && !number)) {
+    if (a.type.list || (!a.type.is_tensor() && !number)) {
       entry.fail_in("schema",
                     fmt::format("`{}` is {}; an expression takes Tensor, Scalar, float, int and bool", a.name,
                                 to_string(a.type)));
     }
+    optional += a.type.optional;
+    required |= a.type.is_tensor() && !a.type.optional;
     ++(a.type.is_tensor() ? tensors : scalars);
   }
-  if (tensors == 0) entry.fail_in("schema", "an expression needs a Tensor argument");
+  if (!required) entry.fail_in("schema", "an expression needs a Tensor argument that is not optional");
+  if (optional > 4) entry.fail_in("schema", "an expression takes at most 4 optional arguments");
+  if (optional > 0 && !def.pointwise.bool_text.empty())
+    entry.fail_in("bool_expr", "an entry with optional arguments has none");
+  for (const std::string& name : def.pointwise.at_least_one) {
+    const auto i = schema.argument_index(name);
+    if (!i || !schema.arguments[*i].type.optional)
+      entry.fail_in("at_least_one", fmt::format("'{}' is no optional argument of the schema", name));
+  }
   if (tensors > 7 || scalars > 8)
     entry.fail_in("schema", "an expression takes at most 7 tensors and 8 numbers");
   for (const auto& [field, names, tensor] : {std::tuple{"promote", &def.pointwise.promote, false},
@@ -55,24 +93,26 @@ void check_pointwise_arguments(const OpDef& def, const YamlEntry& entry) {
 }
 
 void check_expression(const OpDef& def, const YamlEntry& entry) {
-  PointwiseForm form;
+  std::vector<std::optional<PointwiseForm>> forms;
   try {
-    form = pointwise_form(def);
+    forms = pointwise_forms(def);
     if (!def.pointwise.bool_text.empty()) pointwise_form(def, def.pointwise.bool_text);
   } catch (const Error& e) {
     entry.fail_in("expr", e.what());
   }
-  if (std::none_of(std::begin(expr::kComputeTypes), std::end(expr::kComputeTypes),
-                   [&](expr::Type t) { return form.runs_in(t); })) {
-    entry.fail_in("expr", "it runs neither on floating-point numbers nor on integers");
-  }
-  if (def.derivative.kind != DerivativeDef::Kind::Expression) return;
-  for (size_t i = 0; i < form.tensors.size(); ++i) {
-    try {
-      const auto gradient = pointwise_gradient(form, i);
-      if (gradient) check_gradient(form, i, *gradient);
-    } catch (const Error& e) {
-      entry.fail_in("expr", fmt::format("{}; write it in another form, or give `derivative`", e.what()));
+  for (const auto& form : forms) {
+    if (form && std::none_of(std::begin(expr::kComputeTypes), std::end(expr::kComputeTypes),
+                             [&](expr::Type t) { return form->runs_in(t); })) {
+      entry.fail_in("expr", "it runs neither on floating-point numbers nor on integers");
+    }
+    if (!form || def.derivative.kind != DerivativeDef::Kind::Expression) continue;
+    for (size_t i = 0; i < form->tensors.size(); ++i) {
+      try {
+        const auto gradient = pointwise_gradient(*form, i);
+        if (gradient) check_gradient(*form, i, *gradient);
+      } catch (const Error& e) {
+        entry.fail_in("expr", fmt::format("{}; write it in another form, or give `derivative`", e.what()));
+      }
     }
   }
 }

@@ -15,15 +15,15 @@ constexpr double kPoints[] = {-100, -10, -1, -0.5, 0.5, 1, 10, 100};
 constexpr double kOthers[][4] = {{0.7, 1.3, 2.25, 0.3}, {-1.7, 3.5, -0.6, 1.9}};
 
 double value(const PointwiseForm& f, const std::vector<expr::NamedValue>& at) {
-  return expr::evaluate(f.graph, f.root, at);
+  return expr::evaluate(f.graph, f.root(), at);
 }
 
 // The same with every node rounded to float32, whose range an intermediate value may leave long before
 // float64's.
 double value_f32(const PointwiseForm& f, const std::vector<expr::NamedValue>& at) {
   std::vector<double> values(f.graph.size());
-  for (expr::NodeId id = 0; id <= f.root; ++id) {
-    if (!expr::uses(f.graph, f.root, id)) continue;
+  for (expr::NodeId id = 0; id <= f.root(); ++id) {
+    if (!expr::uses(f.graph, f.root(), id)) continue;
     double args[3] = {};
     for (int i = 0; i < f.graph[id].arity; ++i) args[i] = values[f.graph[id].args[i]];
     if (f.graph.is_symbol(id)) {
@@ -35,7 +35,7 @@ double value_f32(const PointwiseForm& f, const std::vector<expr::NamedValue>& at
     }
     values[id] = static_cast<float>(values[id]);
   }
-  return values[f.root];
+  return values[f.root()];
 }
 
 // Richardson's extrapolation of two central differences; NaN where the two disagree: a kink or a jump is

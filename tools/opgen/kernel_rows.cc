@@ -75,11 +75,13 @@ void add_kernel_rows(const OpDef& def, const Operator& op, std::vector<KernelRow
     return;
   }
   switch (def.body) {
-    case Body::Expr:
-      rows.push_back({&op, "kCompositeDense", "PointwiseCall",
-                      fmt::format("&pointwise_info::{}", def.operators.front().constant),
-                      "{&pointwise_serves, nullptr}"});
+    case Body::Expr: {
+      const std::string info = fmt::format("&pointwise_info::{}", def.operators.front().constant);
+      rows.push_back(
+          {&op, "kCompositeDense", "PointwiseCall", info,
+           fmt::format("{{&pointwise_serves, {}}}", def.pointwise.outputs.empty() ? "nullptr" : info)});
       break;
+    }
     case Body::Structured: {
       const std::string info = fmt::format("&structured_info::{}", def.operators.front().constant);
       rows.push_back({&op, "kCompositeDense", structured_entry(def, op), info,

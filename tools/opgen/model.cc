@@ -24,6 +24,8 @@ bool is_one_of(const std::string& word, std::initializer_list<const char*> words
 void read_pointwise(YamlEntry& entry, OpDef& def) {
   Pointwise& p = def.pointwise;
   p.text = entry.text("expr");
+  p.outputs = entry.pairs("outputs");
+  p.at_least_one = entry.list("at_least_one");
   p.bool_text = entry.text("bool_expr");
   const std::string result = entry.has("result") ? entry.text("result") : "same";
   if (!is_one_of(result, {"same", "float", "bool", "real", "real_float"})) {
@@ -50,13 +52,14 @@ void read_body(YamlEntry& entry, OpDef& def) {
   constexpr const char* kBodies[] = {"expr", "shape", "view", "explicit", "composite", "dispatch"};
   int bodies = 0;
   for (const char* field : kBodies) bodies += entry.has(field);
+  bodies += entry.has("outputs") && !entry.has("expr");
   if (bodies != 1) {
     entry.fail(fmt::format(
-        "expected exactly one body, got {}: expr, shape (with kernel or body), view, explicit, composite or "
-        "dispatch",
+        "expected exactly one body, got {}: expr, outputs, shape (with kernel or body), view, explicit, "
+        "composite or dispatch",
         bodies));
   }
-  if (entry.has("expr")) {
+  if (entry.has("expr") || entry.has("outputs")) {
     def.body = Body::Expr;
     read_pointwise(entry, def);
   } else if (entry.has("shape")) {
@@ -94,7 +97,8 @@ void read_derivative(YamlEntry& entry, OpDef& def) {
   DerivativeDef& d = def.derivative;
   d.output_differentiability = entry.flags("output_differentiability");
   if (!entry.has("derivative")) {
-    d.kind = def.body == Body::Expr ? DerivativeDef::Kind::Expression : DerivativeDef::Kind::Absent;
+    const bool one = def.body == Body::Expr && def.pointwise.outputs.empty();
+    d.kind = one ? DerivativeDef::Kind::Expression : DerivativeDef::Kind::Absent;
     if (def.body == Body::Expr && def.pointwise.result == ResultType::Bool)
       d.kind = DerivativeDef::Kind::None;
   } else if (entry.is_text("derivative")) {
@@ -145,8 +149,9 @@ OpDef read_entry(YamlEntry& entry, const std::string& file) {
   std::vector<std::string> variants = entry.list("variants");
   if (variants.empty()) variants = {form_of(schema) == Form::Inplace ? "method" : "function"};
   for (const std::string& v : variants) {
-    if (!is_one_of(v, {"function", "method", "inplace", "out"})) {
-      entry.fail_in("variants", fmt::format("expected function, method, inplace or out, got '{}'", v));
+    if (!is_one_of(v, {"function", "method", "inplace", "inplace_function", "out"})) {
+      entry.fail_in("variants",
+                    fmt::format("expected function, method, inplace, inplace_function or out, got '{}'", v));
     }
   }
   const auto wants = [&](const char* v) {
@@ -172,8 +177,9 @@ OpDef read_entry(YamlEntry& entry, const std::string& file) {
     add_operator(def, fields, schema, wants("function"), wants("method"));
     // As in PyTorch, functions of one tensor have an in-place form that is a function: relu_(x).
     if (wants("inplace")) {
-      add_operator(def, fields, inplace_form(schema, inplace_overload),
-                   wants("function") && schema.arguments.size() == 1, true);
+      const bool unary = wants("function") && schema.arguments.size() == 1;
+      add_operator(def, fields, inplace_form(schema, inplace_overload), unary || wants("inplace_function"),
+                   true);
     }
     if (wants("out")) add_operator(def, fields, out_form(schema, out_overload), true, false);
   } catch (const Error& e) {

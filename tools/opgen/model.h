@@ -57,7 +57,11 @@ enum class ResultType : uint8_t { Same, Float, Bool, Real, RealFloat };
 
 /// The fields of an `expr` entry.
 struct Pointwise {
-  std::string text;
+  std::string text;  ///< Of an entry with `outputs`, the definitions that they share; may be empty.
+  /// Result or written argument -> its expression: results first, in the schema's order. Empty: one result,
+  /// which is `text`.
+  std::vector<std::pair<std::string, std::string>> outputs;
+  std::vector<std::string> at_least_one;  ///< Optional arguments that may not all be absent.
   std::string bool_text;  ///< What runs instead when the operands are bool (`bool_expr`); may be empty.
   ResultType result = ResultType::Same;
   std::vector<std::string> promote;         ///< Numbers that take part in promotion.

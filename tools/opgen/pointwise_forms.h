@@ -11,7 +11,7 @@
 
 namespace tenon::opgen {
 
-/// One expression over named tensors and numbers.
+/// One expression over named tensors and numbers, or several over the same.
 struct PointwiseForm {
   std::string name;  ///< "add", "silu_backward_self": what messages show.
   std::string text;
@@ -19,7 +19,12 @@ struct PointwiseForm {
   std::vector<std::string> scalars;
   /// Types of the operands as the compute type sees them.
   expr::Builder graph;
-  expr::NodeId root = expr::kNoNode;
+  std::vector<expr::NodeId> roots;
+  std::vector<std::string> outputs;  ///< The names of several outputs, or of written operands; else empty.
+  std::string absent;                ///< "_without_min": of a form for calls without some operands.
+
+  expr::NodeId root() const { return roots[0]; }
+  expr::ExpressionPtr written() const { return graph.finish(roots); }
 
   bool runs_in(expr::Type type) const;
   /// What its kernel for one compute type computes.
@@ -37,10 +42,18 @@ struct PointwiseGradient {
   expr::Factor factor = expr::Factor::Other;  ///< What `grad` is multiplied by.
 };
 
-/// The expression of an `expr` entry. Throws Error{Value} or Error{Type} from the expression itself.
+/// The expression of an `expr` entry, all of whose operands are there. Throws Error{Value} or Error{Type}
+/// from the expression itself.
 PointwiseForm pointwise_form(const OpDef& def);
 /// Another expression over the operands of `def`.
 PointwiseForm pointwise_form(const OpDef& def, const std::string& text);
+/// The entry for each set of absent operands, as PointwiseInfo::without has them; nothing where the entry
+/// refuses such calls. The first is `pointwise_form`.
+std::vector<std::optional<PointwiseForm>> pointwise_forms(const OpDef& def);
+/// The optional tensors, then the optional numbers: what the bits of an index into these stand for.
+std::vector<std::string> optional_operands(const OpDef& def);
+/// The entry's text, as documentation shows it.
+std::string expression_text(const OpDef& def);
 /// The derivative by tensor `operand`; nothing by a mask. A derivative that is zero everywhere is the
 /// expression 0.
 std::optional<PointwiseGradient> pointwise_gradient(const PointwiseForm& forward, size_t operand);

@@ -45,21 +45,32 @@ std::vector<Formula> formulas_of(const OpDef& def) {
 }
 
 std::vector<Use> pointwise_uses(const OpDef& def) {
-  const PointwiseForm form = pointwise_form(def);
-  std::vector<Use> uses;
-  for (size_t i = 0; i < form.tensors.size(); ++i) {
-    const auto gradient = pointwise_gradient(form, i);
-    if (!gradient) continue;
-    Use use{.argument = *def.schema().argument_index(form.tensors[i].name)};
-    for (const int t : gradient->tensors) {
-      if (t == PointwiseGradient::kResult) use.saves_results = 1;
-      if (t >= 0)
-        use.saves |= uint64_t{1} << *def.schema().argument_index(form.tensors[static_cast<size_t>(t)].name);
-    }
-    uses.push_back(use);
+  const FunctionSchema& schema = def.schema();
+  // Which operands the call had decides what its derivative is.
+  uint64_t asked = 0;
+  for (size_t i = 0; i < schema.arguments.size(); ++i) {
+    const schema::Argument& a = schema.arguments[i];
+    if (!a.is_out && a.type.optional && a.type.base == schema::BaseType::Tensor) asked |= uint64_t{1} << i;
   }
-  std::sort(uses.begin(), uses.end(), [](const Use& a, const Use& b) { return a.argument < b.argument; });
-  return uses;
+  std::map<size_t, Use> uses;
+  for (const auto& form : pointwise_forms(def)) {
+    for (size_t i = 0; form && i < form->tensors.size(); ++i) {
+      const auto gradient = pointwise_gradient(*form, i);
+      if (!gradient) continue;
+      const size_t argument = *schema.argument_index(form->tensors[i].name);
+      Use& use = uses[argument];
+      use.argument = argument;
+      use.metas = asked;
+      for (const int t : gradient->tensors) {
+        if (t == PointwiseGradient::kResult) use.saves_results = 1;
+        if (t >= 0)
+          use.saves |= uint64_t{1} << *schema.argument_index(form->tensors[static_cast<size_t>(t)].name);
+      }
+    }
+  }
+  std::vector<Use> list;
+  for (const auto& [argument, use] : uses) list.push_back(use);
+  return list;
 }
 
 std::vector<Use> uses_of(const OpDef& def) {
@@ -140,7 +151,7 @@ std::string shape_of(const Operator& op) {
     if (a.type.is_tensor()) tensors |= bit;
     if (a.type.is_tensor() && a.is_write()) written |= bit;
     if (a.type.is_tensor_list()) lists |= bit;
-    if (number && !a.type.list && !a.type.optional) numbers |= bit;
+    if (number && !a.type.list) numbers |= bit;
     bit <<= 1;
   }
   return fmt::format("constexpr CallShape {}_shape({:#x}, {:#x}, {:#x}, {:#x});\n", op.constant, tensors,

@@ -1,6 +1,7 @@
 // docs/operators.md: every operator by family, as the YAML documents it.
 #include <fmt/format.h>
 
+#include "tools/opgen/pointwise_forms.h"
 #include "tools/opgen/printers.h"
 #include "tools/opgen/text.h"
 
@@ -38,7 +39,7 @@ std::vector<GeneratedFile> print_docs(const std::vector<OpDef>& defs) {
     if (const auto& aliases = def.operators.front().aliases; !aliases.empty())
       text += fmt::format("\nAlso known as {}.\n", fmt::join(aliases, ", "));
     if (!def.doc.empty()) text += "\n" + def.doc + (def.doc.ends_with("\n") ? "" : "\n");
-    if (def.body == Body::Expr) text += fmt::format("\nExpression: `{}`\n", def.pointwise.text);
+    if (def.body == Body::Expr) text += fmt::format("\nExpression: `{}`\n", expression_text(def));
     if (const auto d = derivative_text(def); !d.empty()) text += fmt::format("\nDerivative: {}.\n", d);
   }
   return {{"docs/operators.md", text}};

@@ -44,7 +44,7 @@ std::string json_object(const Pairs& pairs) {
 Pairs body_of(const OpDef& def) {
   switch (def.body) {
     case Body::Expr: {
-      Pairs fields = {{"expr", pointwise_form(def).text}};
+      Pairs fields = {{"expr", expression_text(def)}};
       if (!def.pointwise.bool_text.empty()) fields.emplace_back("bool_expr", def.pointwise.bool_text);
       return fields;
     }

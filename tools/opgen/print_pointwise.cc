@@ -25,7 +25,7 @@ class KernelPool {
   /// Prints the kernel of a form, unless the form cannot run in that type or the interpreter runs it.
   void add(const std::string& entry, const PointwiseForm& form, Type type) {
     if (!form.runs_in(type)) return;
-    const expr::Key key = expr::in_type(form.graph.finish({form.root})->key, expr::compute_index(type));
+    const expr::Key key = expr::in_type(form.written()->key, expr::compute_index(type));
     expr::ExpressionPtr expression = form.typed(type);
     if (!expr::is_printable(*expression) || !known_.insert(key).second) return;
     kernels_[stable_hash(entry) % kKernelFiles].emplace(key, std::move(expression));
@@ -81,27 +81,24 @@ class InfoPrinter {
   explicit InfoPrinter(KernelPool& pool) : pool_(pool) {}
 
   void add(const OpDef& def) {
-    const PointwiseForm forward = pointwise_form(def);
     const std::string id = def.operators.front().constant;
-    std::vector<std::string> derived;
-    if (def.derivative.kind == DerivativeDef::Kind::Expression) {
-      for (size_t i = 0; i < forward.tensors.size(); ++i) {
-        derived.push_back(add_gradient(def, forward, i, id));
-      }
-    }
-    std::string derivatives;
-    for (const std::string& d : derived) derivatives += (derivatives.empty() ? "" : ", ") + d;
-    if (!derived.empty()) {
-      text_ +=
-          fmt::format("constexpr const PointwiseDerivative* {}_derivatives[] = {{{}}};\n", id, derivatives);
-      derivatives = id + "_derivatives";
-    }
     std::string bool_form;
     if (!def.pointwise.bool_text.empty()) {
-      add_info(def, pointwise_form(def, def.pointwise.bool_text), id + "_on_bool", "", "", false, false);
+      add_info(def, pointwise_form(def, def.pointwise.bool_text), id + "_on_bool", {});
       bool_form = fmt::format("&{}_on_bool", id);
     }
-    add_info(def, forward, id, derivatives, bool_form, true, false);
+    const auto forms = pointwise_forms(def);
+    std::string without;
+    for (size_t i = 1; i < forms.size(); ++i) {
+      if (forms[i]) add_form(def, *forms[i], id + forms[i]->absent, {});
+      without += forms[i] ? fmt::format(", &{}{}", id, forms[i]->absent) : ", nullptr";
+    }
+    Links links{.bool_form = bool_form, .exported = true};
+    if (!without.empty()) {
+      text_ += fmt::format("constexpr const PointwiseInfo* {0}_without[] = {{&{0}{1}}};\n", id, without);
+      links.without = id + "_without";
+    }
+    add_form(def, *forms[0], id, links);
   }
 
   std::string file(const Family& family) const {
@@ -118,12 +115,30 @@ class InfoPrinter {
   }
 
  private:
+  // What an info refers to, in C++, and whether other files refer to it.
+  struct Links {
+    std::string derivatives = {}, bool_form = {}, without = {};
+    bool exported = false, derived = false;
+  };
+
+  void add_form(const OpDef& def, const PointwiseForm& form, const std::string& id, Links links) {
+    std::string derivatives;
+    if (def.derivative.kind == DerivativeDef::Kind::Expression) {
+      for (size_t i = 0; i < form.tensors.size(); ++i)
+        derivatives += (i ? ", " : "") + add_gradient(def, form, i, id);
+      text_ +=
+          fmt::format("constexpr const PointwiseDerivative* {}_derivatives[] = {{{}}};\n", id, derivatives);
+      links.derivatives = id + "_derivatives";
+    }
+    add_info(def, form, id, links);
+  }
+
   std::string add_gradient(const OpDef& def, const PointwiseForm& forward, size_t operand,
                            const std::string& id) {
     const auto gradient = pointwise_gradient(forward, operand);
     if (!gradient) return "nullptr";
     const std::string name = fmt::format("{}_backward_{}", id, forward.tensors[operand].name);
-    add_info(def, gradient->form, name, "", "", false, true);
+    add_info(def, gradient->form, name, {.derived = true});
     text_ +=
         fmt::format("constexpr int8_t {}_tensors[] = {{{}}};\n", name, fmt::join(gradient->tensors, ", "));
     std::string scalars = "{}";
@@ -192,8 +207,38 @@ class InfoPrinter {
         e.num_numbers, e.num_outputs, e.num_nodes, slots, nodes);
   }
 
-  void add_info(const OpDef& def, const PointwiseForm& form, const std::string& id,
-                const std::string& derivatives, const std::string& bool_form, bool exported, bool derived) {
+  // The outputs of a form as data; "{}" where it has one new result.
+  std::string outputs(const PointwiseForm& form, const std::string& id) {
+    if (form.outputs.empty()) return "{}";
+    std::string rows;
+    for (size_t i = 0; i < form.outputs.size(); ++i) {
+      int operand = -1;
+      for (size_t t = 0; t < form.tensors.size(); ++t) {
+        if (form.tensors[t].name == form.outputs[i]) operand = static_cast<int>(t);
+      }
+      rows += fmt::format("{}{{{}, {}, {}}}", i ? ", " : "", quoted(form.outputs[i]), operand,
+                          form.graph.is_mask(form.roots[i]));
+    }
+    text_ += fmt::format("constexpr PointwiseOutput {}_outputs[] = {{{}}};\n", id, rows);
+    return id + "_outputs";
+  }
+
+  // "`min` and `max` are both None; give at least one of them"
+  static std::string refused_absence(const std::vector<std::string>& names) {
+    if (names.empty()) return "";
+    std::string list;
+    for (size_t i = 0; i < names.size(); ++i)
+      list += fmt::format("{}`{}`", i == 0 ? "" : i + 1 == names.size() ? " and " : ", ", names[i]);
+    return fmt::format("{} are {} None; give at least one of them", list, names.size() == 2 ? "both" : "all");
+  }
+
+  // Bits of those names that are optional arguments.
+  static std::string optional_mask(const OpDef& def, const std::vector<std::string>& names) {
+    return mask_of(names, optional_operands(def));
+  }
+
+  void add_info(const OpDef& def, const PointwiseForm& form, const std::string& id, const Links& links) {
+    const bool derived = links.derived;
     std::vector<std::string> tensors, masks;
     for (const expr::Symbol& t : form.tensors) {
       tensors.push_back(t.name);
@@ -210,10 +255,11 @@ class InfoPrinter {
         if (!floats_only || expr::is_floating(type)) pool_.add(def.operators.front().constant, form, type);
       }
     }
-    const expr::ExpressionPtr expression = form.graph.finish({form.root});
+    const expr::ExpressionPtr expression = form.written();
     text_ += written(id, *expression);
+    const std::string output_rows = outputs(form, id);
     std::string text = fmt::format("{}const PointwiseInfo {}{{\n    .name = {},\n    .text = {},\n",
-                                   exported ? "" : "static ", id, quoted(form.name), quoted(form.text));
+                                   links.exported ? "" : "static ", id, quoted(form.name), quoted(form.text));
     text += fmt::format("    .tensor_names = {},\n    .scalar_names = {},\n", tensor_names, scalar_names);
     text += fmt::format("    .written = &{}_written.head,\n", id);
     const expr::Asks asks = expr::asks_of(*expression);
@@ -236,10 +282,19 @@ class InfoPrinter {
         fmt::format("    .refused_dtypes = {:#x},\n    .refused_reason = {},\n",
                     derived ? 0u : refused_mask(p.refused_dtypes), quoted(derived ? "" : p.refused_reason));
     text += asked;
-    text += fmt::format("    .derivatives = {},\n    .bool_form = {}}};\n",
-                        derivatives.empty() ? "{}" : derivatives, bool_form.empty() ? "nullptr" : bool_form);
-    text_ += text;
-    if (exported) declarations_ += fmt::format("extern const PointwiseInfo {};\n", id);
+    text += fmt::format("    .derivatives = {},\n    .bool_form = {},\n",
+                        links.derivatives.empty() ? "{}" : links.derivatives,
+                        links.bool_form.empty() ? "nullptr" : links.bool_form);
+    if (!form.outputs.empty()) text += fmt::format("    .outputs = {},\n", output_rows);
+    if (!links.without.empty()) {
+      text += fmt::format(
+          "    .optional_tensors = {},\n    .optional_scalars = {},\n    .without = {},\n"
+          "    .refused_absence = {},\n",
+          optional_mask(def, tensors), optional_mask(def, form.scalars), links.without,
+          quoted(refused_absence(p.at_least_one)));
+    }
+    text_ += text + "};\n";
+    if (links.exported) declarations_ += fmt::format("extern const PointwiseInfo {};\n", id);
   }
 
   KernelPool& pool_;

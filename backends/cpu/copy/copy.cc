@@ -50,10 +50,10 @@ void copy_strided(const Tensor& dst, const Tensor& src, const char* op) {
   const ConvertFn convert = convert_fn(src.dtype(), dst.dtype());
   TENON_CHECK(convert, NotImplemented,
               fmt::format("{}: no conversion from {} to {}", op, name(src.dtype()), name(dst.dtype())));
-  static constexpr const char* kNames[] = {"src"};
+  static constexpr const char* kNames[] = {"self", "src"};
   const TensorIterator iter = TensorIteratorConfig()
                                   .set_op_name(op)
-                                  .set_names("self", kNames)
+                                  .set_names(std::span(kNames).first(1), std::span(kNames).last(1))
                                   .check_all_same_dtype(false)
                                   .resize_outputs(false)
                                   .add_borrowed_output(dst)

@@ -51,7 +51,10 @@ class Steps {
     for (NodeId id = 0; id < e.num_nodes; ++id) value_[id] = make(id);
     for (const expr::Slot& s : e.outputs()) {
       const DType held = e[s.node].type == Type::Mask ? dtype(mask_type_[s.node]) : dtype(e[s.node].type);
-      outputs.push_back(value_[s.node]);
+      // Another output may be the memory of an input that is stored as it is: it is copied before any is
+      // written.
+      const bool input = steps[value_[s.node]].kind == Step::Kind::Input && e.num_outputs > 1;
+      outputs.push_back(input ? converted(value_[s.node], held, held) : value_[s.node]);
       output_conversions.push_back(held == real_dtype(s.dtype) ? nullptr
                                                                : convert(held, real_dtype(s.dtype)));
     }

@@ -99,11 +99,6 @@ def _clamp_tensor_samples(m):
         yield sample(m.tensor(a), m.tensor(b), m.tensor(b))
 
 
-def _between_samples(m):
-    for a, b in m.pairs():
-        yield sample(m.tensor(a), m.tensor(b), m.tensor(b))
-
-
 def _alpha_samples(m):
     for a, b in m.pairs():
         yield sample(m.tensor(a), m.tensor(b))
@@ -235,15 +230,12 @@ ROWS = [
     with_number("remainder.Scalar", _whole(_remainder), ulps=1, **_ORDERED),
     binary("maximum", _extremum(np.maximum), **_EXTREMA),
     binary("minimum", _extremum(np.minimum), **_EXTREMA),
-    Row("_clamp", _between_samples, _clamp, operands=(0, 1, 2), no_peer="not in PyTorch", **_EXTREMA),
     with_number("clamp_max", _clamp_max, (1, 0.5), **_EXTREMA),
     binary("clamp_max.Tensor", _clamp_max, **_EXTREMA),
     with_number("clamp_min", _clamp_min, (1, 0.5), **_EXTREMA),
     binary("clamp_min.Tensor", _clamp_min, **_EXTREMA),
     Row("clamp", _clamp_samples, _clamp, operands=(0, 1, 2, "min", "max"), **_EXTREMA),
-    Row("clamp_", _clamp_samples, _clamp, operands=(0, 1, 2, "min", "max"), **_EXTREMA),
     Row("clamp.Tensor", _clamp_tensor_samples, _clamp, operands=(0, 1, 2, "min", "max"), **_EXTREMA),
-    Row("clamp_.Tensor", _clamp_tensor_samples, _clamp, operands=(0, 1, 2, "min", "max"), **_EXTREMA),
     binary("bitwise_and.Tensor", np.bitwise_and, **_BITS),
     with_number("bitwise_and.Scalar", np.bitwise_and, (6, 1), **_BITS),
     binary("bitwise_or.Tensor", np.bitwise_or, **_BITS),

@@ -8,6 +8,7 @@
 #include "tenon/generated/arithmetic/functions.h"
 #include "tenon/generated/complex/functions.h"
 #include "tenon/generated/factory/functions.h"
+#include "tenon/generated/optimizer/functions.h"
 
 namespace tenon::optim {
 
@@ -31,14 +32,11 @@ void update(Tensor& parameter, Tensor grad, AdamState& s, const AdamOptions& o) 
     else
       grad = add(grad, parameter, o.weight_decay);
   }
-  s.exp_avg.mul_(o.beta1).add_(grad, 1 - o.beta1);
-  s.exp_avg_sq.mul_(o.beta2).add_(grad.mul(grad), 1 - o.beta2);
   const double correction1 = 1 - std::pow(o.beta1, static_cast<double>(s.step));
   const double correction2 = 1 - std::pow(o.beta2, static_cast<double>(s.step));
-  if (o.amsgrad) s.max_exp_avg_sq = maximum(s.max_exp_avg_sq, s.exp_avg_sq);
-  const Tensor& second = o.amsgrad ? s.max_exp_avg_sq : s.exp_avg_sq;
-  const Tensor scale = second.sqrt().div(std::sqrt(correction2)).add(o.eps);
-  parameter.add_(s.exp_avg.div(scale), -o.lr / correction1);
+  Tensor none;
+  _adam_step_(parameter, grad, s.exp_avg, s.exp_avg_sq, o.amsgrad ? s.max_exp_avg_sq : none, o.beta1,
+              1 - o.beta1, o.beta2, 1 - o.beta2, std::sqrt(correction2), o.eps, -o.lr / correction1);
 }
 
 void step_one(Tensor& parameter, Tensor grad, AdamState& s, const AdamOptions& o) {

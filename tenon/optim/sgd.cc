@@ -4,6 +4,7 @@
 
 #include "tenon/core/thread_state.h"
 #include "tenon/generated/arithmetic/functions.h"
+#include "tenon/generated/optimizer/functions.h"
 
 namespace tenon::optim {
 
@@ -26,10 +27,11 @@ void sgd_step(TensorList parameters, std::span<Tensor> momentum, const SGDOption
     if (o.weight_decay != 0) direction = add(direction, parameter, o.weight_decay);
     if (o.momentum != 0) {
       Tensor& velocity = momentum[i];
-      if (!velocity.defined())
-        velocity = direction.clone();
-      else
-        velocity.mul_(o.momentum).add_(direction, 1 - o.dampening);
+      if (velocity.defined()) {
+        _sgd_step_(parameter, direction, velocity, o.momentum, 1 - o.dampening, -o.lr, o.nesterov);
+        continue;
+      }
+      velocity = direction.clone();
       direction = o.nesterov ? add(direction, velocity, o.momentum) : velocity;
     }
     parameter.add_(direction, -o.lr);

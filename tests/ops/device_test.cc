@@ -10,6 +10,7 @@
 #include "tenon/generated/activation/functions.h"
 #include "tenon/generated/arithmetic/functions.h"
 #include "tenon/generated/factory/functions.h"
+#include "tenon/generated/optimizer/functions.h"
 #include "tenon/generated/reduction/functions.h"
 #include "tenon/generated/reduction/stubs.h"
 #include "tenon/iter/pointwise_device.h"
@@ -71,7 +72,7 @@ int fell_back = 0;
 void fall_back(const OperatorHandle& op, DispatchKeySet, Stack& stack) {
   ++fell_back;
   stack.drop(op.schema().arguments.size());
-  stack.push(on_gizmo({-1}));
+  if (!op.schema().returns.empty()) stack.push(on_gizmo({-1}));
 }
 
 TEST(Device, ViewsAndFactoriesNeedNothingOfIt) {
@@ -167,6 +168,27 @@ TEST(Device, RunsEveryPointwiseOperatorFromOneFunction) {
   EXPECT_EQ(launches, 3) << "no elements, nothing to launch";
   set_pointwise_device(gizmo(), nullptr, nullptr);
   EXPECT_EQ(kind_thrown([&] { (void)add(t, t); }), ErrorKind::NotImplemented);
+}
+
+TEST(Device, IsAskedForWhatACallHasAndForOneResult) {
+  int launches = 0;
+  set_pointwise_device(gizmo(), &run_launch, &launches);
+  const Tensor t = on_gizmo({1, 2, 3});
+  EXPECT_EQ(at(t.clamp(Scalar(2)), 0), 2);
+  EXPECT_EQ(at(t.clamp(std::nullopt, Scalar(2)), 2), 2);
+  EXPECT_EQ(at(t.clamp(on_gizmo({0, 3, 0}), Tensor()), 1), 3);
+  EXPECT_EQ(launches, 3);
+  Tensor p = on_gizmo({1, 2, 3}), average = on_gizmo({0, 0, 0});
+  const auto step = [&] { _sgd_step_(p, t, average, 0.5, 1, -1, false); };
+  EXPECT_EQ(kind_thrown(step), ErrorKind::NotImplemented) << "an update writes two tensors";
+  {
+    Library fallback(Library::Kind::Impl, "_", "Gizmo", SourceLocation::here());
+    fallback.fallback(CppFunction::make_from_boxed_function<&fall_back>());
+    fell_back = 0;
+    step();
+    EXPECT_EQ(fell_back, 1);
+  }
+  set_pointwise_device(gizmo(), nullptr, nullptr);
 }
 
 TEST(Device, KeepsWhatItMadeOfAnExpressionInAPlaceOfItsOwn) {

@@ -33,6 +33,7 @@ SUB_ROOMS = {
         "view",
         "arithmetic",
         "complex",
+        "convolution",
         "factory",
         "indexing",
         "matmul",

@@ -7,8 +7,13 @@
 #include "tenon/core/tensor.h"
 #include "tenon/generated/complex/functions.h"
 #include "tenon/generated/matmul/functions.h"
+#include "tenon/ops/convolution/gradients.h"
 
 namespace tenon::autograd::formulas {
+
+using ops::convolution_bias_gradient;
+using ops::convolution_grad_output_gradient;
+using ops::convolution_input_gradient;
 
 /// No gradient: for an argument whose old elements were overwritten.
 inline Tensor no_gradient() { return {}; }

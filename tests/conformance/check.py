@@ -45,8 +45,8 @@ def samples_of(op, row, dtype, kind, second=None, turn=0):
 # Comparing
 
 
-def tolerance(row, s, want, d):
-    """How far each element may be from the reference; without bounds where sums of products overflow on their way."""
+def tolerance(row, s, want, d, result=0):
+    """How far each element of one of the results may be from the reference; without bounds where sums of products overflow on their way."""
     unit = 2.0 ** (1 - d.digits)
     ulps = row.precision(s)
     if not np.any(ulps):
@@ -56,7 +56,7 @@ def tolerance(row, s, want, d):
     ulps = np.where(overflows, 0, ulps)
     if row.magnitude:
         bound = row.wanted(s, absolute=True)
-        bound = np.abs(np.asarray(bound[0] if isinstance(bound, tuple) else bound, np.complex128))
+        bound = np.abs(np.asarray(bound[result] if isinstance(bound, tuple) else bound, np.complex128))
         scale = np.maximum(scale, np.where(np.isfinite(bound), bound, 0))
         if d.category == "complex":
             overflows = overflows | np.broadcast_to(bound > d.largest, overflows.shape)
@@ -130,10 +130,10 @@ def check_result(row, s, got, library=TENON):
         d = BY_NAME[name]
         where = f"result {i}: " if len(want) > 1 else ""
         if not isinstance(g, library.module.Tensor):
-            compare(np.asarray(g, d.compute), w, d, tolerance(row, s, w, d), where, row)
+            compare(np.asarray(g, d.compute), w, d, tolerance(row, s, w, d, i), where, row)
             continue
         assert library.name_of(g.dtype) == name, f"{where}dtype {g.dtype}, expected {name}"
-        compare(library.array(g), w, d, tolerance(row, s, w, d) if d.floating else 0, where, row)
+        compare(library.array(g), w, d, tolerance(row, s, w, d, i) if d.floating else 0, where, row)
 
 
 def check_view(row, s, got, args):

@@ -61,7 +61,7 @@ def results(value):
 def same_results(row, s, ours, theirs):
     ours, theirs = results(ours), results(theirs)
     assert len(ours) == len(theirs), f"{len(ours)} results, PyTorch has {len(theirs)}"
-    for a, b in zip(ours, theirs):
+    for i, (a, b) in enumerate(zip(ours, theirs)):
         if not isinstance(b, torch.Tensor):
             assert a == b or a != a and b != b, f"{a}, PyTorch has {b}"
             continue
@@ -71,7 +71,7 @@ def same_results(row, s, ours, theirs):
             d = BY_NAME[TENON.name_of(a.dtype)]
             want = TORCH.array(b)
             # Both may be off by as much as the reference allows.
-            allowed = 2 * check.tolerance(row, s, want, d) if d.floating and row.reference else 0
+            allowed = 2 * check.tolerance(row, s, want, d, i) if d.floating and row.reference else 0
             check.compare(TENON.array(a), want, d, allowed, row=row)
         if not negative(s) and a.numel() > 1:
             mine = [t for n, t in zip(a.shape, a.stride()) if n > 1]

@@ -13,6 +13,7 @@ HWY_BEFORE_NAMESPACE();
 namespace tenon::cpu::HWY_NAMESPACE {
 
 GemmKernel<float> gemm_f32() { return &product<float>; }
+const TileFunction<float>* full_tiles(float) { return TileTable<float, false>::kTiles.data(); }
 
 }  // namespace tenon::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();

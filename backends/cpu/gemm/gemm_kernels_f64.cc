@@ -13,6 +13,7 @@ HWY_BEFORE_NAMESPACE();
 namespace tenon::cpu::HWY_NAMESPACE {
 
 GemmKernel<double> gemm_f64() { return &product<double>; }
+const TileFunction<double>* full_tiles(double) { return TileTable<double, false>::kTiles.data(); }
 
 }  // namespace tenon::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();

@@ -7,8 +7,8 @@
 namespace tenon::cpu {
 
 /// Uses of the scratch memory that may be live at the same time.
-enum class GemmScratch { PackedA, PackedB, Totals, FloatA, FloatB, FloatC };
-inline constexpr int kNumGemmScratch = 6;
+enum class GemmScratch { PackedA, PackedB, Totals, FloatA, FloatB, FloatC, Band, Weights };
+inline constexpr int kNumGemmScratch = 8;
 
 /// At least `bytes` bytes, aligned to 64, valid until this thread asks for the same slot again.
 /// Throws Error{OutOfMemory}.

@@ -1,6 +1,6 @@
 // Which tiles there are, and where each is found. Included once per instruction set by gemm_product-inl.h,
-// which runs them, and by gemm_partial_kernels_*.cc, which compile those that cut their last vector: half of
-// the tiles are as much as one file should compile.
+// which runs them, by gemm_partial_kernels_*.cc, which compile those that cut their last vector (half of the
+// tiles are as much as one file should compile), and by the products of other folders.
 
 #if defined(TENON_CPU_GEMM_TILE_TABLE_INL) == defined(HWY_TARGET_TOGGLE)
 #ifdef TENON_CPU_GEMM_TILE_TABLE_INL
@@ -60,7 +60,10 @@ struct TileTable {
       all(std::make_index_sequence<kMostTileRows * kMostTileVecs>());
 };
 
-/// The partial tiles of a type, which the argument stands for.
+/// All tiles of a type, which the argument stands for, for files that do not compile them.
+const TileFunction<float>* full_tiles(float);
+const TileFunction<double>* full_tiles(double);
+/// The partial tiles of a type.
 const TileFunction<float>* partial_tiles(float);
 const TileFunction<double>* partial_tiles(double);
 

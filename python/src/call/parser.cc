@@ -186,6 +186,15 @@ bool parse_floats(PyObject* o, std::vector<double>& out) {
          for_each_item(o, [&](PyObject* item) { return parse_float(item, out.emplace_back()); });
 }
 
+bool parse_bools(PyObject* o, SmallVector<bool, 8>& out) {
+  return is_sequence(o) && for_each_item(o, [&](PyObject* item) {
+           bool value = false;
+           if (!parse_bool(item, value)) return false;
+           out.push_back(value);
+           return true;
+         });
+}
+
 bool parse_scalars(PyObject* o, std::vector<Scalar>& out) {
   return is_sequence(o) &&
          for_each_item(o, [&](PyObject* item) { return parse_scalar(item, out.emplace_back()); });

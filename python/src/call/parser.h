@@ -31,6 +31,7 @@ bool is_numpy_array(PyObject* o) noexcept;
 /// A list or tuple of ints, a Size, a NumPy array of ints.
 bool parse_ints(PyObject* o, Dims& out);
 bool parse_floats(PyObject* o, std::vector<double>& out);
+bool parse_bools(PyObject* o, SmallVector<bool, 8>& out);
 bool parse_scalars(PyObject* o, std::vector<Scalar>& out);
 bool parse_tensors(PyObject* o, bool allow_none, std::vector<Tensor>& out);
 bool parse_rest(const Given& given, Dims& out);
@@ -136,10 +137,12 @@ template <class T, class Owned, bool (*from)(PyObject*, Owned&)>
 struct ListParser {
   using Storage = Owned;
   static bool parse(const Given& g, Storage& s) { return g.missing() || from(g.object, s); }
-  static std::span<const T> get(Storage& s) noexcept { return s; }
+  static std::span<const T> get(Storage& s) noexcept { return {s.data(), s.size()}; }
 };
 template <>
 struct Parser<std::span<const double>> : ListParser<double, std::vector<double>, &parse_floats> {};
+template <>
+struct Parser<std::span<const bool>> : ListParser<bool, SmallVector<bool, 8>, &parse_bools> {};
 template <>
 struct Parser<std::span<const Scalar>> : ListParser<Scalar, std::vector<Scalar>, &parse_scalars> {};
 

@@ -1,0 +1,157 @@
+#include "backends/cpu/conv/band.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace tenon::cpu {
+
+Band::Band(const Windows& windows, int64_t first, int64_t last, int64_t item) : w_(windows), item_(item) {
+  const int64_t outputs = w_.axes[2].outputs, height = w_.axes[1].outputs;
+  const int64_t first_line = first / outputs, lines = (last - 1) / outputs + 1 - first_line;
+  const int64_t first_output = lines == 1 ? first % outputs : 0;
+  for (int64_t line = 0; line < lines;) {
+    const Positions at(w_, (first_line + line) * outputs);
+    const int64_t count = std::min(height - at[1], lines - line);
+    planes_.push_back({at.batch(), at[0], at[1], count, line});
+    line += count;
+  }
+  lay_out_width(first_output, lines == 1 ? last - first : outputs);
+  lay_out_rows(lines);
+  const int64_t slab = rows_ * width_;
+  channel_ = w_.axes[0].taps.count * slab;
+  for (int64_t d = 0; d < w_.axes[0].taps.count; ++d) {
+    for (const int64_t row : row_taps_) {
+      for (const int64_t column : width_taps_) taps_.push_back(d * slab + row * width_ + column);
+    }
+  }
+  columns_.resize(static_cast<size_t>(last - first));
+  int64_t line = 0, output = first % outputs;
+  for (int64_t& c : columns_) {
+    c = line_rows_[static_cast<size_t>(line)] * width_ + output - first_output;
+    if (++output == outputs) output = 0, ++line;
+  }
+}
+
+// Taps share what they read where that is less than an own copy for each: of a step s, inputs that lie s
+// apart are neighbours in the band, one strip for each remainder that a tap has.
+void Band::lay_out_width(int64_t first_output, int64_t outputs) {
+  const WindowAxis& axis = w_.axes[2];
+  const int64_t step = axis.step, lowest = axis.taps.lowest();
+  std::vector<int64_t> strip_of(static_cast<size_t>(std::min(step, axis.taps.span())), -1);
+  int64_t strips = 0;
+  for (int64_t j = 0; j < axis.taps.count; ++j) {
+    int64_t& strip = strip_of[static_cast<size_t>((axis.taps.shift(j) - lowest) % step)];
+    if (strip < 0) strip = strips++;
+  }
+  const int64_t length = outputs + (axis.taps.span() - 1) / step;
+  if (strips * length <= axis.taps.count * outputs) {
+    width_ = strips * length;
+    for (int64_t r = 0; r < static_cast<int64_t>(strip_of.size()); ++r) {
+      const int64_t strip = strip_of[static_cast<size_t>(r)];
+      if (strip >= 0)
+        width_strips_.push_back({strip * length, first_output * step + lowest + r, step, length});
+    }
+    for (int64_t j = 0; j < axis.taps.count; ++j) {
+      const int64_t behind = axis.taps.shift(j) - lowest;
+      width_taps_.push_back(strip_of[static_cast<size_t>(behind % step)] * length + behind / step);
+    }
+  } else {
+    width_ = axis.taps.count * outputs;
+    for (int64_t j = 0; j < axis.taps.count; ++j) {
+      width_strips_.push_back({j * outputs, first_output * step + axis.taps.shift(j), step, outputs});
+      width_taps_.push_back(j * outputs);
+    }
+  }
+}
+
+void Band::lay_out_rows(int64_t lines) {
+  const WindowAxis& axis = w_.axes[1];
+  const int64_t lowest = axis.taps.lowest(), span = axis.taps.span();
+  int64_t shared = 0;
+  for (const Plane& p : planes_) shared += (p.count - 1) * axis.step + span;
+  if (shared <= axis.taps.count * lines) {
+    int64_t row = 0;
+    for (const Plane& p : planes_) {
+      const int64_t count = (p.count - 1) * axis.step + span;
+      row_strips_.push_back({row, p.row * axis.step + lowest, 1, count});
+      for (int64_t i = 0; i < p.count; ++i) line_rows_.push_back(row + i * axis.step);
+      row += count;
+    }
+    for (int64_t j = 0; j < axis.taps.count; ++j) row_taps_.push_back(axis.taps.shift(j) - lowest);
+    rows_ = shared;
+  } else {
+    strips_per_plane_ = static_cast<size_t>(axis.taps.count);
+    for (const Plane& p : planes_) {
+      for (int64_t j = 0; j < axis.taps.count; ++j) {
+        row_strips_.push_back(
+            {j * lines + p.first_line, p.row * axis.step + axis.taps.shift(j), axis.step, p.count});
+      }
+    }
+    for (int64_t i = 0; i < lines; ++i) line_rows_.push_back(i);
+    for (int64_t j = 0; j < axis.taps.count; ++j) row_taps_.push_back(j * lines);
+    rows_ = axis.taps.count * lines;
+  }
+}
+
+namespace {
+
+/// The i of [0, count) whose from + i * step lies in [0, size).
+struct Inside {
+  int64_t first, last;
+  Inside(int64_t from, int64_t step, int64_t count, int64_t size) noexcept {
+    first = from >= 0 ? 0 : std::min(count, (-from + step - 1) / step);
+    last = from >= size ? first : std::clamp((size - from + step - 1) / step, first, count);
+  }
+};
+
+}  // namespace
+
+void Band::copy(char* to, int64_t from, const Strip& rows, const Strip& columns) const {
+  const WindowAxis &height = w_.axes[1], &width = w_.axes[2];
+  const Inside down(rows.from, rows.step, rows.count, height.inputs),
+      across(columns.from, columns.step, columns.count, width.inputs);
+  const int64_t row_bytes = width_ * item_;
+  char* strip = to + rows.to * row_bytes + columns.to * item_;
+  const auto zero = [&](int64_t row, int64_t first, int64_t last) {
+    std::memset(strip + row * row_bytes + first * item_, 0, static_cast<size_t>((last - first) * item_));
+  };
+  for (int64_t r = 0; r < down.first; ++r) zero(r, 0, columns.count);
+  for (int64_t r = down.last; r < rows.count; ++r) zero(r, 0, columns.count);
+  for (int64_t r = down.first; r < down.last; ++r) {
+    zero(r, 0, across.first);
+    zero(r, across.last, columns.count);
+  }
+  if (down.first == down.last || across.first == across.last) return;
+  w_.convert(strip + down.first * row_bytes + across.first * item_, {item_, row_bytes},
+             w_.data + from + (rows.from + down.first * rows.step) * height.stride +
+                 (columns.from + across.first * columns.step) * width.stride,
+             {columns.step * width.stride, rows.step * height.stride}, across.last - across.first,
+             down.last - down.first);
+}
+
+const void* Band::fill(int64_t first, int64_t last) const {
+  const int64_t elements = (last - first) * channel_ + 2 * kBandSlack;
+  char* memory = static_cast<char*>(gemm_scratch(GemmScratch::Band, static_cast<size_t>(elements * item_)));
+  char* to = memory + kBandSlack * item_;
+  const WindowAxis& depth = w_.axes[0];
+  for (int64_t c = first; c < last; ++c) {
+    for (int64_t d = 0; d < depth.taps.count; ++d, to += rows_ * width_ * item_) {
+      for (size_t p = 0; p < planes_.size(); ++p) {
+        const Plane& plane = planes_[p];
+        const int64_t input = plane.depth * depth.step + depth.taps.shift(d);
+        const int64_t from = plane.batch * w_.batch_stride + c * w_.channel_stride + input * depth.stride;
+        for (size_t s = 0; s < strips_per_plane_; ++s) {
+          const Strip& rows = row_strips_[p * strips_per_plane_ + s];
+          if (input < 0 || input >= depth.inputs) {
+            std::memset(to + rows.to * width_ * item_, 0, static_cast<size_t>(rows.count * width_ * item_));
+            continue;
+          }
+          for (const Strip& columns : width_strips_) copy(to, from, rows, columns);
+        }
+      }
+    }
+  }
+  return memory + kBandSlack * item_;
+}
+
+}  // namespace tenon::cpu

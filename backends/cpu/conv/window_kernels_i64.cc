@@ -1,0 +1,29 @@
+// Single-threaded products of int64 weights and windows, compiled once per instruction set.
+#include "backends/cpu/targets.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "backends/cpu/conv/window_kernels_i64.cc"
+#include "hwy/foreach_target.h"  // IWYU pragma: keep
+// After foreach_target:
+#include "backends/cpu/conv/window_product-inl.h"
+#include "hwy/highway.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace tenon::cpu::HWY_NAMESPACE {
+
+WindowKernels<int64_t> window_i64() { return window_table<int64_t>(); }
+
+}  // namespace tenon::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace tenon::cpu {
+
+template <>
+WindowKernels<int64_t> window_kernels(CpuTarget target) {
+  static const WindowKernels<int64_t> kernels[kNumCpuTargets] = TENON_CPU_TARGET_TABLES(window_i64());
+  return kernels[static_cast<size_t>(target)];
+}
+
+}  // namespace tenon::cpu
+#endif

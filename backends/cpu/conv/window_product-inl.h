@@ -1,0 +1,563 @@
+// Single-threaded products of weights and windows. Included once per instruction set by window_kernels_*.cc.
+// Knows caches, panels and bands; nothing of threads.
+
+#if defined(TENON_CPU_WINDOW_PRODUCT_INL) == defined(HWY_TARGET_TOGGLE)
+#ifdef TENON_CPU_WINDOW_PRODUCT_INL
+#undef TENON_CPU_WINDOW_PRODUCT_INL
+#else
+#define TENON_CPU_WINDOW_PRODUCT_INL
+#endif
+
+#include <algorithm>
+#include <cstddef>
+#include <type_traits>
+#include <vector>
+
+#include "backends/cpu/conv/band.h"
+#include "backends/cpu/conv/ordered_weights.h"
+#include "backends/cpu/conv/window_product.h"
+#include "backends/cpu/gemm/gemm_pack-inl.h"
+#include "backends/cpu/gemm/gemm_scratch.h"
+#include "backends/cpu/gemm/gemm_tile_table-inl.h"
+#include "hwy/highway.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace tenon::cpu::HWY_NAMESPACE {
+namespace {
+namespace hn = hwy::HWY_NAMESPACE;
+
+/// Rows of weights that are multiplied while a panel of windows passes by.
+constexpr int64_t kBlockRows = 120;
+
+/// rows x (vecs vectors) of sums, as gemm's tiles have them.
+template <class T>
+void multiply_tile(size_t rows, size_t vecs, int64_t k, const TileIn<T>& in, const TileOut<T>& out,
+                   size_t columns) {
+  const hn::ScalableTag<T> d;
+  if constexpr (std::is_floating_point_v<T>) {
+    const bool partial = columns != vecs * hn::Lanes(d);
+    const size_t at = tile_place(rows, vecs);
+    (partial ? partial_tiles(T()) : full_tiles(T()))[at](d, k, in, out, columns);
+  } else {
+    // The order is nothing to integers, which wrap.
+    using U = std::make_unsigned_t<T>;
+    for (size_t i = 0; i < rows; ++i) {
+      U sum[kTileVecs * hn::MaxLanes(hn::ScalableTag<T>())] = {};
+      const T* b = in.b;
+      const T* a = in.a + static_cast<ptrdiff_t>(i) * in.a_row;
+      for (int64_t p = 0; p < k; ++p, b += in.b_row, a += in.a_col) {
+        for (size_t j = 0; j < columns; ++j) sum[j] += static_cast<U>(*a) * static_cast<U>(b[j]);
+      }
+      T* c = out.c + static_cast<ptrdiff_t>(i) * out.c_row;
+      const T* before = out.resume ? out.resume + static_cast<ptrdiff_t>(i) * out.resume_row : nullptr;
+      for (size_t j = 0; j < columns; ++j)
+        c[j] = static_cast<T>(sum[j] + (before ? static_cast<U>(before[j]) : U(0)));
+    }
+  }
+}
+
+/// a + b; integers wrap.
+template <class T>
+T plus(T a, T b) {
+  if constexpr (std::is_integral_v<T>) {
+    return static_cast<T>(static_cast<std::make_unsigned_t<T>>(a) + static_cast<std::make_unsigned_t<T>>(b));
+  } else {
+    return a + b;
+  }
+}
+
+/// Where the elements of some neighbouring rows of Windows lie, from the place of a column in the band.
+class RowOffsets {
+ public:
+  RowOffsets(const Band& band, int64_t taps, int64_t first, int64_t count) {
+    int64_t at = 0, tap = first % taps;
+    offsets_.reserve(static_cast<size_t>(count));
+    for (int64_t i = 0; i < count; ++i) {
+      offsets_.push_back(at + band.taps()[static_cast<size_t>(tap)]);
+      if (++tap == taps) tap = 0, at += band.channel_elements();
+    }
+  }
+  const int64_t* data() const { return offsets_.data(); }
+
+ private:
+  std::vector<int64_t> offsets_;
+};
+
+/// One vector of columns for `count` rows: to[i * width + lane]. `places` of the columns that exist.
+template <class D, class T = hn::TFromD<D>>
+HWY_INLINE void pack_vector(D d, T* to, size_t width, const T* band, const int64_t* places, size_t columns,
+                            const int64_t* rows, int64_t count) {
+  const size_t lanes = hn::Lanes(d);
+  // Columns of one line lie side by side; a vector holds pieces of some lines.
+  size_t starts[hn::MaxLanes(D())];
+  const T* pieces[hn::MaxLanes(D())];
+  size_t n = 0;
+  for (size_t l = 0; l < std::min(lanes, columns); ++l) {
+    if (l == 0 || places[l] != places[l - 1] + 1) {
+      starts[n] = l;
+      pieces[n++] = band + places[l] - static_cast<ptrdiff_t>(l);
+    }
+  }
+  const T* first = pieces[0];
+  if (n == 1) {
+    for (int64_t i = 0; i < count; ++i, to += width) hn::StoreU(hn::LoadU(d, first + rows[i]), d, to);
+  } else if (n == 2) {
+    const auto mask = hn::FirstN(d, starts[1]);
+    const T* second = pieces[1];
+    for (int64_t i = 0; i < count; ++i, to += width) {
+      hn::StoreU(hn::IfThenElse(mask, hn::LoadU(d, first + rows[i]), hn::LoadU(d, second + rows[i])), d, to);
+    }
+  } else {
+    for (int64_t i = 0; i < count; ++i, to += width) {
+      auto v = hn::LoadU(d, first + rows[i]);
+      for (size_t p = 1; p < n; ++p)
+        v = hn::IfThenElse(hn::FirstN(d, starts[p]), v, hn::LoadU(d, pieces[p] + rows[i]));
+      hn::StoreU(v, d, to);
+    }
+  }
+}
+
+/// A tile's results to where they belong: alpha * t + beta * before + bias, converted.
+template <class T>
+HWY_NOINLINE void store_tile(const WindowProduct<T>& w, const T* tile, size_t width, size_t rows,
+                             size_t columns, char* out, const int64_t* places, const T* bias) {
+  constexpr int64_t kItem = sizeof(T);
+  const bool plain = w.alpha == T(1) && w.beta == T(0);
+  for (size_t i = 0; i < rows; ++i, tile += width, out += w.out_row) {
+    T line[kTileVecs * hn::MaxLanes(hn::ScalableTag<T>())];
+    for (size_t j = 0; j < columns; ++j) {
+      T x = tile[j];
+      if (!plain) {
+        x = static_cast<T>(w.alpha * x);
+        if (w.beta != T(0)) {
+          T before;
+          w.load(&before, {kItem, 0}, out + places[j], {w.out_item, 0}, 1, 1);
+          x = static_cast<T>(x + static_cast<T>(w.beta * before));
+        }
+      }
+      if (bias) x = plus(x, bias[i]);
+      line[j] = x;
+    }
+    if (w.out_same_type) {
+      for (size_t j = 0; j < columns; ++j) *reinterpret_cast<T*>(out + places[j]) = line[j];
+    } else {
+      for (size_t j = 0; j < columns;) {
+        size_t end = j + 1;
+        while (end < columns && places[end] - places[end - 1] == places[j + 1] - places[j]) ++end;
+        const int64_t step = end > j + 1 ? places[j + 1] - places[j] : 0;
+        w.store(out + places[j], {step, 0}, line + j, {kItem, 0}, static_cast<int64_t>(end - j), 1);
+        j = end;
+      }
+    }
+  }
+}
+
+template <class D, class T = hn::TFromD<D>>
+HWY_INLINE void add_bias(D d, T* c, ptrdiff_t row, size_t rows, size_t columns, const T* bias) {
+  const size_t lanes = hn::Lanes(d);
+  for (size_t i = 0; i < rows; ++i, c += row) {
+    const auto b = hn::Set(d, bias[i]);
+    size_t j = 0;
+    for (; j + lanes <= columns; j += lanes) hn::StoreU(hn::Add(hn::LoadU(d, c + j), b), d, c + j);
+    for (; j < columns; ++j) c[j] = plus(c[j], bias[i]);
+  }
+}
+
+/// Weights as a tile reads them.
+template <class T>
+struct WeightBlock {
+  const T* data;
+  ptrdiff_t row;
+};
+
+// A result of no products: the bias, or what beta leaves.
+template <class T>
+void product_of_nothing(const WindowProduct<T>& w, const ProductPart& part) {
+  const T zero = T(0);
+  Positions at(w.windows, part.column);
+  for (int64_t j = part.column; j < part.column_end; ++j) {
+    for (int64_t i = part.row; i < part.row_end; ++i) {
+      char* out = w.out + part.group * w.out_group + i * w.out_row + at.offset(w.out_positions);
+      const int64_t here = 0;
+      store_tile(w, &zero, 1, 1, 1, out, &here, w.bias ? w.bias + part.group * w.rows + i : nullptr);
+    }
+    at.advance(1);
+  }
+}
+
+template <class T>
+void product(const WindowProduct<T>& w, const ProductPart& part) {
+  const hn::ScalableTag<T> d;
+  const int64_t taps = w.windows.taps(), k = w.windows.rows();
+  if (k == 0) return product_of_nothing(w, part);
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  const int64_t width = static_cast<int64_t>(kTileVecs) * lanes;
+  const int64_t columns = part.column_end - part.column, rows = part.row_end - part.row;
+  const int64_t panels = (columns + width - 1) / width, most_k = std::min(k, kGemmBlock);
+  const auto bytes = [](int64_t n) { return static_cast<size_t>(n) * sizeof(T); };
+  T* packed = static_cast<T*>(gemm_scratch(GemmScratch::PackedB, bytes(panels * width * most_k)));
+  const int64_t totals_row = panels * width;
+  T* totals =
+      k > kGemmBlock ? static_cast<T*>(gemm_scratch(GemmScratch::Totals, bytes(rows * totals_row))) : nullptr;
+
+  Windows windows = w.windows;
+  windows.data += part.group * w.windows_group;
+  const Band band(windows, part.column, part.column_end, sizeof(T));
+  const OrderedWeights<T> weights(w.weights, windows, part.group * w.weights_group);
+  const T* ordered = w.ordered ? w.ordered + (part.group * w.rows + part.row) * k : nullptr;
+  T* block = nullptr;
+  if (!weights.in_place() && !ordered)
+    block = static_cast<T*>(gemm_scratch(GemmScratch::PackedA, bytes(std::min(kBlockRows, rows) * most_k)));
+
+  // Where the columns go; those of a panel that lie side by side are stored by the tile itself.
+  std::vector<int64_t> places(static_cast<size_t>(columns));
+  std::vector<char> direct(static_cast<size_t>(panels));
+  Positions at(windows, part.column);
+  for (int64_t& place : places) place = at.offset(w.out_positions), at.advance(1);
+  for (int64_t p = 0; p < panels; ++p) {
+    const int64_t first = p * width, last = std::min(columns, first + width);
+    bool together = w.out_same_type && w.alpha == T(1) && w.beta == T(0) && w.out_row % w.out_item == 0;
+    for (int64_t j = first + 1; together && j < last; ++j) {
+      together = places[static_cast<size_t>(j)] - places[static_cast<size_t>(j - 1)] == w.out_item;
+    }
+    direct[static_cast<size_t>(p)] = together;
+  }
+  char* const out = w.out + part.group * w.out_group + part.row * w.out_row;
+  const T* const bias = w.bias ? w.bias + part.group * w.rows + part.row : nullptr;
+  HWY_ALIGN T tile[kMostTileRows * kTileVecs * hn::MaxLanes(hn::ScalableTag<T>())];
+
+  for (int64_t pc = 0; pc < k; pc += kGemmBlock) {
+    const int64_t block_k = std::min(kGemmBlock, k - pc);
+    const bool final = pc + block_k == k;
+    const T* in_band = static_cast<const T*>(band.fill(pc / taps, (pc + block_k - 1) / taps + 1));
+    const RowOffsets offsets(band, taps, pc, block_k);
+    for (int64_t j = 0; j < columns; j += lanes) {
+      T* to = packed + j / width * width * block_k + j % width;
+      pack_vector(d, to, static_cast<size_t>(width), in_band, band.columns().data() + j,
+                  static_cast<size_t>(std::min(lanes, columns - j)), offsets.data(), block_k);
+    }
+    for (int64_t ic = 0; ic < rows; ic += kBlockRows) {
+      const int64_t block_rows = std::min(kBlockRows, rows - ic);
+      WeightBlock<T> a;
+      if (weights.in_place()) {
+        a = {weights.at(part.row + ic, pc), weights.row_stride()};
+      } else if (ordered) {
+        a = {ordered + ic * k + pc, k};
+      } else {
+        weights.load(part.row + ic, part.row + ic + block_rows, pc, pc + block_k, block);
+        a = {block, block_k};
+      }
+      for (int64_t p = 0; p < panels; ++p) {
+        const int64_t j = p * width;
+        const auto here = static_cast<size_t>(std::min(width, columns - j));
+        const size_t vecs = (here + hn::Lanes(d) - 1) / hn::Lanes(d);
+        const int64_t most = static_cast<int64_t>(kTileRows);
+        for (int64_t i = 0; i < block_rows; i += most) {
+          const auto tile_rows = static_cast<size_t>(std::min(most, block_rows - i));
+          const TileIn<T> in{a.data + i * a.row, a.row, 1, packed + j * block_k, width};
+          T* total = totals + (ic + i) * totals_row + j;
+          TileOut<T> to{total, totals_row, 1, T(1), T(0), pc > 0 ? total : nullptr, totals_row};
+          char* place = out + (ic + i) * w.out_row;
+          const bool straight = direct[static_cast<size_t>(p)];
+          if (final && straight) {
+            to.c = reinterpret_cast<T*>(place + places[static_cast<size_t>(j)]);
+            to.c_row = w.out_row / w.out_item;
+          } else if (final) {
+            to.c = tile, to.c_row = width;
+          }
+          multiply_tile(tile_rows, vecs, block_k, in, to, here);
+          if (!final) continue;
+          if (!straight) {
+            store_tile(w, tile, static_cast<size_t>(width), tile_rows, here, place, places.data() + j,
+                       bias ? bias + ic + i : nullptr);
+          } else if (bias) {
+            add_bias(d, to.c, to.c_row, tile_rows, here, bias + ic + i);
+          }
+        }
+      }
+    }
+  }
+}
+
+/// Columns [first, first + count) of some rows of the incoming gradient, which begin at `from` and lie
+/// `row_stride` bytes apart, as a contiguous matrix.
+template <class T>
+void load_gradient(const WindowGradient<T>& w, const Windows& windows, const char* from, int64_t row_stride,
+                   int64_t rows, int64_t first, int64_t count, T* to) {
+  constexpr int64_t kItem = sizeof(T);
+  Positions at(windows, first);
+  for (int64_t j = 0; j < count;) {
+    const int64_t n = std::min(at.left_in_line(), count - j);
+    w.convert(to + j, {kItem, count * kItem}, from + at.offset(w.grad_positions),
+              {w.grad_positions.axes[2], row_stride}, n, rows);
+    at.advance(n);
+    j += n;
+  }
+}
+
+/// The sums of one row of Windows, alpha * total + beta * before, for results that lie `stride` bytes apart.
+template <class T>
+void store_gradient(const WindowGradient<T>& w, T* totals, int64_t count, char* out, int64_t stride,
+                    const Windows& windows, int64_t row) {
+  constexpr int64_t kItem = sizeof(T);
+  const int64_t taps = windows.taps(), width = windows.axes[2].taps.count;
+  const int64_t plane = windows.axes[1].taps.count * width, channel = row / taps, tap = row % taps;
+  out += channel * w.out_channel + tap / plane * w.out_tap[0] + tap % plane / width * w.out_tap[1] +
+         tap % width * w.out_tap[2];
+  if (w.alpha != T(1) || w.beta != T(0)) {
+    for (int64_t j = 0; j < count; ++j) {
+      T x = static_cast<T>(w.alpha * totals[j]), before;
+      if (w.beta != T(0)) {
+        w.load(&before, {kItem, 0}, out + j * stride, {w.out_item, 0}, 1, 1);
+        x = static_cast<T>(x + static_cast<T>(w.beta * before));
+      }
+      totals[j] = x;
+    }
+  }
+  w.store(out, {stride, 0}, totals, {kItem, 0}, count, 1);
+}
+
+/// The transposed gradient: rows are rows of Windows, which tiles read as they are; columns are those of the
+/// incoming gradient.
+template <class T>
+void gradient(const WindowGradient<T>& w, const ProductPart& part) {
+  const hn::ScalableTag<T> d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  const int64_t width = static_cast<int64_t>(kTileVecs) * lanes;
+  const int64_t taps = w.windows.taps(), k = w.windows.columns();
+  const int64_t columns = part.row_end - part.row, panels = (columns + width - 1) / width;
+  const int64_t padded = panels * width, most_k = std::min(k, kGemmBlock);
+  const auto bytes = [](int64_t n) { return static_cast<size_t>(n) * sizeof(T); };
+  Windows windows = w.windows;
+  windows.data += part.group * w.windows_group;
+  T* packed = static_cast<T*>(gemm_scratch(GemmScratch::PackedB, bytes(padded * most_k)));
+  T* ordered = static_cast<T*>(gemm_scratch(GemmScratch::FloatA, bytes(columns * most_k)));
+  // Totals of so many rows fit into the cache.
+  const int64_t chunk =
+      std::max<int64_t>(kBlockRows, (int64_t{1} << 20) / static_cast<int64_t>(sizeof(T)) / padded);
+  for (int64_t first = part.column; first < part.column_end; first += chunk) {
+    const int64_t rows = std::min(chunk, part.column_end - first);
+    T* totals = static_cast<T*>(gemm_scratch(GemmScratch::Totals, bytes(rows * padded)));
+    T* in_rows =
+        static_cast<T*>(gemm_scratch(GemmScratch::PackedA, bytes((kBlockRows + 1) * (most_k + lanes))));
+    for (int64_t pc = 0; pc < k; pc += kGemmBlock) {
+      const int64_t block_k = std::min(kGemmBlock, k - pc);
+      load_gradient(w, windows, w.grad + part.group * w.grad_group + part.row * w.grad_row, w.grad_row,
+                    columns, pc, block_k, ordered);
+      for (int64_t p = 0; p < panels; ++p) {
+        pack_b_panel(d, packed + p * width * block_k, static_cast<size_t>(width),
+                     ordered + p * width * block_k, 1, static_cast<ptrdiff_t>(block_k), block_k,
+                     static_cast<size_t>(std::min(width, columns - p * width)));
+      }
+      const Band band(windows, pc, pc + block_k, sizeof(T));
+      const int64_t row_length = (block_k + lanes - 1) / lanes * lanes;
+      for (int64_t ic = 0; ic < rows; ic += kBlockRows) {
+        const int64_t block_rows = std::min(kBlockRows, rows - ic), row = first + ic;
+        const T* in_band = static_cast<const T*>(band.fill(row / taps, (row + block_rows - 1) / taps + 1));
+        const RowOffsets offsets(band, taps, row, block_rows);
+        for (int64_t j = 0; j < block_k; j += lanes) {
+          pack_vector(d, in_rows + j, static_cast<size_t>(row_length), in_band, band.columns().data() + j,
+                      static_cast<size_t>(std::min(lanes, block_k - j)), offsets.data(), block_rows);
+        }
+        for (int64_t p = 0; p < panels; ++p) {
+          const auto here = static_cast<size_t>(std::min(width, columns - p * width));
+          const size_t vecs = (here + hn::Lanes(d) - 1) / hn::Lanes(d);
+          const int64_t most = static_cast<int64_t>(kTileRows);
+          for (int64_t i = 0; i < block_rows; i += most) {
+            const auto tile_rows = static_cast<size_t>(std::min(most, block_rows - i));
+            const TileIn<T> in{in_rows + i * row_length, row_length, 1, packed + p * width * block_k, width};
+            T* total = totals + (ic + i) * padded + p * width;
+            const TileOut<T> to{total, padded, 1, T(1), T(0), pc > 0 ? total : nullptr, padded};
+            multiply_tile(tile_rows, vecs, block_k, in, to, here);
+          }
+        }
+      }
+    }
+    for (int64_t i = 0; i < rows; ++i) {
+      store_gradient(w, totals + i * padded, columns, w.out + part.group * w.out_group + part.row * w.out_row,
+                     w.out_row, windows, first + i);
+    }
+  }
+}
+
+/// Up to a vector of neighbouring results of one line.
+struct LineVector {
+  int64_t place;  ///< In the band.
+  int64_t out;    ///< Bytes.
+  size_t count;
+};
+
+std::vector<LineVector> line_vectors(const Windows& windows, const Band& band, const PositionStrides& out,
+                                     int64_t first, int64_t last, int64_t lanes) {
+  std::vector<LineVector> vectors;
+  Positions at(windows, first);
+  for (int64_t j = first; j < last;) {
+    const int64_t n = std::min({lanes, at.left_in_line(), last - j});
+    vectors.push_back(
+        {band.columns()[static_cast<size_t>(j - first)], at.offset(out), static_cast<size_t>(n)});
+    at.advance(n);
+    j += n;
+  }
+  return vectors;
+}
+
+/// kVecs vectors of results of one channel, whose taps have the given weights: to[v * lanes].
+template <size_t kVecs, class D, class T = hn::TFromD<D>>
+HWY_INLINE void filter_vectors(D d, const T* band, const LineVector* at, const int64_t* taps,
+                               const T* weights, int64_t count, T* to) {
+  using V = hn::Vec<D>;
+  const T* from[kVecs];
+  V total[kVecs];
+  for (size_t v = 0; v < kVecs; ++v) from[v] = band + at[v].place;
+  for (int64_t start = 0; start < count; start += kGemmBlock) {
+    V sum[kVecs];
+#pragma GCC unroll 8
+    for (size_t v = 0; v < kVecs; ++v) sum[v] = hn::Zero(d);
+    for (int64_t t = start; t < std::min(start + kGemmBlock, count); ++t) {
+      const V weight = hn::Set(d, weights[t]);
+#pragma GCC unroll 8
+      for (size_t v = 0; v < kVecs; ++v)
+        sum[v] = fused_mul_add(d, weight, hn::LoadU(d, from[v] + taps[t]), sum[v]);
+    }
+#pragma GCC unroll 8
+    for (size_t v = 0; v < kVecs; ++v) total[v] = start == 0 ? sum[v] : hn::Add(total[v], sum[v]);
+  }
+#pragma GCC unroll 8
+  for (size_t v = 0; v < kVecs; ++v) hn::Store(total[v], d, to + v * hn::Lanes(d));
+}
+
+/// Products of groups that have one channel each, for groups [row, row_end) of the part: along the lines.
+template <class T>
+void depthwise(const WindowProduct<T>& w, const ProductPart& part) {
+  const hn::ScalableTag<T> d;
+  const size_t lanes = hn::Lanes(d);
+  constexpr size_t kVecs = 4;
+  Windows windows = w.windows;
+  windows.channels = w.groups, windows.channel_stride = w.windows_group;
+  const int64_t taps = windows.taps();
+  const Band band(windows, part.column, part.column_end, sizeof(T));
+  const std::vector<LineVector> vectors =
+      line_vectors(windows, band, w.out_positions, part.column, part.column_end, static_cast<int64_t>(lanes));
+  const bool straight = w.out_same_type && w.alpha == T(1) && w.beta == T(0) &&
+                        (windows.axes[2].outputs == 1 || w.out_positions.axes[2] == w.out_item);
+  std::vector<T> weights(static_cast<size_t>(w.rows * taps));
+  std::vector<int64_t> places(lanes);
+  for (size_t l = 0; l < lanes; ++l) places[l] = static_cast<int64_t>(l) * w.out_positions.axes[2];
+  HWY_ALIGN T results[kVecs * hn::MaxLanes(hn::ScalableTag<T>())];
+  for (int64_t group = part.row; group < part.row_end; ++group) {
+    const T* in_band = static_cast<const T*>(band.fill(group, group + 1));
+    OrderedWeights<T>(w.weights, w.windows, group * w.weights_group).load(0, w.rows, 0, taps, weights.data());
+    for (int64_t row = 0; row < w.rows; ++row) {
+      char* out = w.out + group * w.out_group + row * w.out_row;
+      const T* bias = w.bias ? w.bias + group * w.rows + row : nullptr;
+      const T* numbers = weights.data() + row * taps;
+      for (size_t i = 0; i < vectors.size(); i += kVecs) {
+        const size_t n = std::min(kVecs, vectors.size() - i);
+        if (n == kVecs) {
+          filter_vectors<kVecs>(d, in_band, &vectors[i], band.taps().data(), numbers, taps, results);
+        } else {
+          for (size_t v = 0; v < n; ++v)
+            filter_vectors<1>(d, in_band, &vectors[i + v], band.taps().data(), numbers, taps,
+                              results + v * lanes);
+        }
+        for (size_t v = 0; v < n; ++v) {
+          const LineVector& at = vectors[i + v];
+          const T* result = results + v * lanes;
+          if (!straight) {
+            store_tile(w, result, lanes, 1, at.count, out + at.out, places.data(), bias);
+            continue;
+          }
+          auto x = hn::Load(d, result);
+          if (bias) x = hn::Add(x, hn::Set(d, *bias));
+          T* to = reinterpret_cast<T*>(out + at.out);
+          if (at.count == lanes)
+            hn::StoreU(x, d, to);
+          else
+            store_first(x, d, to, at.count);
+        }
+      }
+    }
+  }
+}
+
+/// The sums of kTaps taps over some columns, for a vector of groups: to[tap * lanes].
+template <size_t kTaps, class D, class T = hn::TFromD<D>>
+HWY_INLINE void sum_taps(D d, const T* band, const int64_t* places, const int64_t* taps, const T* grads,
+                         int64_t count, bool first, T* to) {
+  using V = hn::Vec<D>;
+  const size_t lanes = hn::Lanes(d);
+  const auto stride = static_cast<ptrdiff_t>(lanes);
+  V sum[kTaps];
+  const T* from[kTaps];
+#pragma GCC unroll 8
+  for (size_t t = 0; t < kTaps; ++t) sum[t] = hn::Zero(d), from[t] = band + taps[t] * stride;
+  for (int64_t j = 0; j < count; ++j) {
+    const V grad = hn::Load(d, grads + j * stride);
+    const ptrdiff_t at = places[j] * stride;
+#pragma GCC unroll 8
+    for (size_t t = 0; t < kTaps; ++t) sum[t] = fused_mul_add(d, hn::Load(d, from[t] + at), grad, sum[t]);
+  }
+#pragma GCC unroll 8
+  for (size_t t = 0; t < kTaps; ++t)
+    hn::Store(first ? sum[t] : hn::Add(hn::Load(d, to + t * lanes), sum[t]), d, to + t * lanes);
+}
+
+/// The weights' gradient of groups that have one channel each, for groups [row, row_end) of the part: a
+/// vector of groups at a time, side by side.
+template <class T>
+void depthwise_gradient(const WindowGradient<T>& w, const ProductPart& part) {
+  const hn::ScalableTag<T> d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  Windows windows = w.windows;
+  windows.channels = w.groups, windows.channel_stride = w.windows_group;
+  const int64_t taps = windows.taps(), columns = windows.columns();
+  const int64_t block = std::min(kGemmBlock, columns);
+  const auto scratch = [](GemmScratch slot, int64_t n) {
+    return static_cast<T*>(gemm_scratch(slot, static_cast<size_t>(n) * sizeof(T)));
+  };
+  for (int64_t group = part.row; group < part.row_end; group += lanes) {
+    const int64_t groups = std::min(lanes, part.row_end - group);
+    for (int64_t row = 0; row < w.rows; ++row) {
+      T* totals = scratch(GemmScratch::Totals, taps * lanes);
+      for (int64_t pc = 0; pc < columns; pc += kGemmBlock) {
+        const int64_t count = std::min(kGemmBlock, columns - pc);
+        const Band band(windows, pc, pc + count, sizeof(T));
+        const T* in_band = static_cast<const T*>(band.fill(group, group + groups));
+        T* side_by_side = scratch(GemmScratch::PackedB, band.channel_elements() * lanes);
+        pack_b_panel(d, side_by_side, static_cast<size_t>(lanes), in_band, 1, band.channel_elements(),
+                     band.channel_elements(), static_cast<size_t>(groups));
+        T* ordered = scratch(GemmScratch::FloatA, lanes * block);
+        load_gradient(w, windows, w.grad + group * w.grad_group + row * w.grad_row, w.grad_group, groups, pc,
+                      count, ordered);
+        T* grads = scratch(GemmScratch::PackedA, block * lanes);
+        pack_b_panel(d, grads, static_cast<size_t>(lanes), ordered, 1, count, count,
+                     static_cast<size_t>(groups));
+        int64_t tap = 0;
+        for (; tap + 8 <= taps; tap += 8) {
+          sum_taps<8>(d, side_by_side, band.columns().data(), band.taps().data() + tap, grads, count, pc == 0,
+                      totals + tap * lanes);
+        }
+        for (; tap < taps; ++tap) {
+          sum_taps<1>(d, side_by_side, band.columns().data(), band.taps().data() + tap, grads, count, pc == 0,
+                      totals + tap * lanes);
+        }
+      }
+      for (int64_t tap = 0; tap < taps; ++tap) {
+        store_gradient(w, totals + tap * lanes, groups, w.out + group * w.out_group + row * w.out_row,
+                       w.out_group, windows, tap);
+      }
+    }
+  }
+}
+
+template <class T>
+WindowKernels<T> window_table() {
+  return {&product<T>, &gradient<T>, &depthwise<T>, &depthwise_gradient<T>};
+}
+
+}  // namespace
+
+}  // namespace tenon::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif

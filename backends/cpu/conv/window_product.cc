@@ -1,0 +1,188 @@
+#include "backends/cpu/conv/window_product.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "backends/cpu/conv/ordered_weights.h"
+#include "backends/cpu/gemm/gemm_scratch.h"
+#include "tenon/core/parallel.h"
+
+namespace tenon::cpu {
+namespace {
+
+/// Multiplications that another thread must bring, as for a matrix product.
+constexpr int64_t kParallelWork = int64_t{1} << 20;
+/// A multiple of the columns of every instruction set's tiles.
+constexpr int64_t kColumnStep = 32;
+
+constexpr int64_t round_up(int64_t n, int64_t step) { return (n + step - 1) / step * step; }
+
+struct Task {
+  size_t product;
+  ProductPart part;
+};
+
+/// Columns of a part: its packed windows fill half of the second cache, its sums at most as much again.
+template <class T>
+int64_t part_columns(const WindowProduct<T>& w, int64_t rows, int64_t threads) {
+  constexpr int64_t kPacked = 2048 / sizeof(T), kSums = (int64_t{1} << 20) / sizeof(T);
+  const int64_t most = std::min(kPacked, std::max(kColumnStep, kSums / rows / kColumnStep * kColumnStep));
+  return std::min(most, round_up((w.windows.columns() + threads - 1) / threads, kColumnStep));
+}
+
+/// Whether the products run along lines, one channel at a time, because a tile would have too few rows.
+template <class T>
+bool is_depthwise(const T& w) {
+  return w.groups > 1 && w.windows.channels == 1 && w.rows <= 4;
+}
+
+/// Parts of some columns and groups each.
+template <class T>
+void cut_depthwise(size_t index, const WindowProduct<T>& w, int64_t threads, std::vector<Task>& tasks) {
+  constexpr int64_t kMostColumns = 4096;
+  const int64_t columns = w.windows.columns(), line = w.windows.axes[2].outputs;
+  const int64_t length = line >= kMostColumns ? line : columns / line * line;
+  const int64_t step = line >= kMostColumns ? kMostColumns : kMostColumns / line * line;
+  const int64_t groups = std::max<int64_t>(1, (w.groups + threads * 4 - 1) / (threads * 4));
+  for (int64_t start = 0; start < columns; start += length) {
+    for (int64_t c = 0; c < length; c += step) {
+      for (int64_t g = 0; g < w.groups; g += threads == 1 ? w.groups : groups) {
+        tasks.push_back({index,
+                         {0, g, std::min(g + (threads == 1 ? w.groups : groups), w.groups), start + c,
+                          start + std::min(c + step, length)}});
+      }
+    }
+  }
+}
+
+template <class T>
+void cut(size_t index, const WindowProduct<T>& w, int64_t threads, std::vector<Task>& tasks) {
+  constexpr int64_t kMostRows = 8192, kRowStep = 24;
+  int64_t part_rows = std::min(w.rows, kMostRows);
+  const int64_t columns = w.windows.columns(), most = part_columns(w, part_rows, threads);
+  // A part does not share lines with another if lines are long: a band has whole lines.
+  const int64_t line = w.windows.axes[2].outputs;
+  const int64_t length = line >= most ? line : columns;
+  const int64_t pieces = (length + most - 1) / most,
+                step = round_up((length + pieces - 1) / pieces, kColumnStep);
+  const int64_t parts = w.groups * (columns / length) * pieces;
+  if (parts < threads)
+    part_rows = std::min(part_rows, round_up((w.rows * parts + threads - 1) / threads, kRowStep));
+  for (int64_t group = 0; group < w.groups; ++group) {
+    for (int64_t row = 0; row < w.rows; row += part_rows) {
+      for (int64_t start = 0; start < columns; start += length) {
+        for (int64_t c = 0; c < length; c += step) {
+          tasks.push_back({index,
+                           {group, row, std::min(row + part_rows, w.rows), start + c,
+                            start + std::min(c + step, length)}});
+        }
+      }
+    }
+  }
+}
+
+/// Puts the weights in order once for all parts where they are few enough to be kept; others are put in order
+/// block by block. Returns how many bytes were copied.
+template <class T>
+size_t order_weights(std::span<WindowProduct<T>> products) {
+  constexpr int64_t kMost = (int64_t{2} << 20) / static_cast<int64_t>(sizeof(T));
+  const auto elements = [](const WindowProduct<T>& w) {
+    const bool needed =
+        w.windows.channels > 0 && !is_depthwise(w) && !OrderedWeights<T>(w.weights, w.windows, 0).in_place();
+    return needed ? w.groups * w.rows * w.windows.rows() : 0;
+  };
+  int64_t total = 0;
+  for (const WindowProduct<T>& w : products) total += elements(w);
+  if (total == 0 || total > kMost) return 0;
+  T* to = static_cast<T*>(gemm_scratch(GemmScratch::Weights, static_cast<size_t>(total) * sizeof(T)));
+  for (WindowProduct<T>& w : products) {
+    if (elements(w) == 0) continue;
+    w.ordered = to;
+    for (int64_t g = 0; g < w.groups; ++g, to += w.rows * w.windows.rows())
+      OrderedWeights<T>(w.weights, w.windows, g * w.weights_group).load(0, w.rows, 0, w.windows.rows(), to);
+  }
+  return static_cast<size_t>(total) * sizeof(T);
+}
+
+template <class T>
+WindowKernels<T> kernels() {
+  static const WindowKernels<T> k = window_kernels<T>(cpu_target());
+  return k;
+}
+
+}  // namespace
+
+template <class T>
+size_t window_products(std::span<WindowProduct<T>> products) {
+  const size_t copied = order_weights(products);
+  int64_t work = 0;
+  for (const WindowProduct<T>& w : products)
+    work += w.groups * w.rows * w.windows.columns() * std::max<int64_t>(w.windows.rows(), 1);
+  const int64_t threads =
+      in_parallel_region() ? 1 : std::clamp<int64_t>(work / kParallelWork, 1, num_threads());
+  std::vector<Task> tasks;
+  for (size_t i = 0; i < products.size(); ++i) {
+    if (is_depthwise(products[i]))
+      cut_depthwise(i, products[i], threads, tasks);
+    else
+      cut(i, products[i], threads, tasks);
+  }
+  const auto count = static_cast<int64_t>(tasks.size());
+  parallel_for(0, count, threads == 1 ? count : std::max<int64_t>(1, count / (threads * 4)),
+               [&](int64_t begin, int64_t end) {
+                 for (int64_t i = begin; i < end; ++i) {
+                   const Task& task = tasks[static_cast<size_t>(i)];
+                   const WindowProduct<T>& w = products[task.product];
+                   (is_depthwise(w) ? kernels<T>().depthwise : kernels<T>().product)(w, task.part);
+                 }
+               });
+  return copied;
+}
+
+template <class T>
+void window_gradient(const WindowGradient<T>& w) {
+  const int64_t rows = w.windows.rows(), k = w.windows.columns();
+  const int64_t work = w.groups * w.rows * rows * k;
+  const int64_t threads =
+      in_parallel_region() ? 1 : std::clamp<int64_t>(work / kParallelWork, 1, num_threads());
+  if (is_depthwise(w)) {
+    // Groups side by side in a vector; 16 of them fill every instruction set's.
+    constexpr int64_t kStep = 16;
+    return parallel_for(
+        0, (w.groups + kStep - 1) / kStep,
+        threads == 1 ? w.groups : std::max<int64_t>(1, w.groups / kStep / (threads * 4)),
+        [&](int64_t begin, int64_t end) {
+          kernels<T>().depthwise_gradient(w, {0, begin * kStep, std::min(end * kStep, w.groups), 0, rows});
+        });
+  }
+  // Threads divide the windows' rows, of which each is then packed once; few rows leave the gradient's.
+  const int64_t row_parts = std::max<int64_t>(1, std::min((threads + w.groups - 1) / w.groups, rows / 24));
+  const int64_t wanted = std::max<int64_t>(1, threads / (row_parts * w.groups));
+  // Sums of all the gradient's rows beside each other stay within the cache.
+  const int64_t widest = std::min<int64_t>(2048, round_up((w.rows + wanted - 1) / wanted, kColumnStep));
+  const int64_t row_step = round_up((rows + row_parts - 1) / row_parts, 6);
+  std::vector<ProductPart> parts;
+  for (int64_t g = 0; g < w.groups; ++g) {
+    for (int64_t i = 0; i < w.rows; i += widest) {
+      for (int64_t r = 0; r < rows; r += row_step)
+        parts.push_back({g, i, std::min(i + widest, w.rows), r, std::min(r + row_step, rows)});
+    }
+  }
+  const auto count = static_cast<int64_t>(parts.size());
+  parallel_for(0, count, threads == 1 ? count : std::max<int64_t>(1, count / (threads * 4)),
+               [&](int64_t begin, int64_t end) {
+                 for (int64_t i = begin; i < end; ++i)
+                   kernels<T>().gradient(w, parts[static_cast<size_t>(i)]);
+               });
+}
+
+template size_t window_products(std::span<WindowProduct<float>>);
+template size_t window_products(std::span<WindowProduct<double>>);
+template size_t window_products(std::span<WindowProduct<int32_t>>);
+template size_t window_products(std::span<WindowProduct<int64_t>>);
+template void window_gradient(const WindowGradient<float>&);
+template void window_gradient(const WindowGradient<double>&);
+template void window_gradient(const WindowGradient<int32_t>&);
+template void window_gradient(const WindowGradient<int64_t>&);
+
+}  // namespace tenon::cpu

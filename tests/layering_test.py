@@ -40,6 +40,7 @@ SUB_ROOMS = {
         "random",
         "reduction",
         "softmax",
+        "sort",
     ],
     "python/src": ["interpreter", "tensor", "call", "autograd", "ops", "exchange", "modules"],
 }

@@ -1,0 +1,40 @@
+// The order of elements, as integers: an element comes before another exactly if its key is smaller. NaN
+// comes after every number and is equal to NaN; -0 is equal to 0. Used by sorting; knows no tensors.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+
+namespace tenon::cpu {
+
+/// Elements of some integers' size whose keys are their bits, inverted where `kFlip` has ones.
+template <class T, T kFlip = 0>
+struct IntegerOrder {
+  using Bits = T;
+  static constexpr bool kFloating = false;
+  static constexpr T kConstant = kFlip;
+  static constexpr T key(T bits) noexcept { return static_cast<T>(bits ^ kFlip); }
+};
+
+/// Floating-point elements, by the bits of their infinity. The bits of a magnitude are ordered as numbers
+/// are.
+template <class T, T kInfinity>
+struct FloatOrder {
+  using Bits = T;
+  static constexpr bool kFloating = true;
+  static constexpr T kConstant = kInfinity;
+  static constexpr T key(T bits) noexcept {
+    constexpr T kLargest = std::numeric_limits<T>::max();
+    const T magnitude = static_cast<T>(bits & kLargest);
+    if (magnitude > kInfinity) return kLargest;
+    return static_cast<T>(bits < 0 ? -magnitude : magnitude);
+  }
+};
+
+using ByteOrder = IntegerOrder<int8_t, -128>;  ///< uint8, and bool
+using HalfOrder = FloatOrder<int16_t, 0x7C00>;
+using BFloat16Order = FloatOrder<int16_t, 0x7F80>;
+using Float32Order = FloatOrder<int32_t, 0x7F800000>;
+using Float64Order = FloatOrder<int64_t, 0x7FF0000000000000>;
+
+}  // namespace tenon::cpu

@@ -1,18 +1,21 @@
-"""Layers without parameters."""
+"""Activations as modules."""
 
 from .. import _C
+from . import functional as F
 from .module import Module
 
 
 class _Activation(Module):
-    _function = _inplace_function = None
+    """An activation that takes nothing but `inplace`."""
+
+    _function = None
 
     def __init__(self, inplace=False):
         super().__init__()
         self.inplace = inplace
 
     def forward(self, input):
-        return self._inplace_function(input) if self.inplace else self._function(input)
+        return self._function(input, inplace=self.inplace)
 
     def extra_repr(self):
         return "inplace=True" if self.inplace else ""
@@ -24,8 +27,11 @@ class ReLU(_Activation):
     # Built-in functions are not bound to the instance.
     _function, _inplace_function = _C.relu, staticmethod(_C.Tensor.relu_)
 
+    def forward(self, input):
+        return self._inplace_function(input) if self.inplace else self._function(input)
 
-class SiLU(_Activation):
+
+class SiLU(ReLU):
     """x * sigmoid(x)"""
 
     _function, _inplace_function = _C.silu, staticmethod(_C.Tensor.silu_)
@@ -43,6 +49,20 @@ class Tanh(Module):
 
     def forward(self, input):
         return _C.tanh(input)
+
+
+class Softsign(Module):
+    """x / (1 + |x|)"""
+
+    def forward(self, input):
+        return F.softsign(input)
+
+
+class Tanhshrink(Module):
+    """x - tanh(x)"""
+
+    def forward(self, input):
+        return F.tanhshrink(input)
 
 
 class LogSigmoid(Module):
@@ -66,6 +86,23 @@ class LeakyReLU(Module):
 
     def extra_repr(self):
         return f"negative_slope={self.negative_slope}" + (", inplace=True" if self.inplace else "")
+
+
+class RReLU(Module):
+    """LeakyReLU with slopes drawn uniformly from [lower, upper] while training, and their middle otherwise.
+
+    Xu et al. (2015), arXiv:1505.00853.
+    """
+
+    def __init__(self, lower=1.0 / 8, upper=1.0 / 3, inplace=False):
+        super().__init__()
+        self.lower, self.upper, self.inplace = lower, upper, inplace
+
+    def forward(self, input):
+        return F.rrelu(input, self.lower, self.upper, self.training, self.inplace)
+
+    def extra_repr(self):
+        return f"lower={self.lower}, upper={self.upper}" + (", inplace=True" if self.inplace else "")
 
 
 class Softplus(Module):
@@ -102,3 +139,18 @@ class LogSoftmax(Softmax):
     def forward(self, input):
         return _C.log_softmax(input, self.dim)
 
+
+class Softmin(Softmax):
+    """Softmax of -x."""
+
+    def forward(self, input):
+        return F.softmin(input, self.dim)
+
+
+class Softmax2d(Module):
+    """Softmax over the channels of [N, C, H, W] or [C, H, W]."""
+
+    def forward(self, input):
+        if input.dim() not in (3, 4):
+            raise ValueError(f"Softmax2d: expected 3 or 4 dimensions, got shape {list(input.shape)}")
+        return _C.softmax(input, -3)

@@ -4,17 +4,34 @@ from .. import _C
 from .._C import leaky_relu, linear, log_softmax, relu_, sigmoid, softmax, softplus, tanh
 from .._C import log_sigmoid as logsigmoid
 from ..absent import module_getattr
+from .activation_functions import leaky_relu_, rrelu, rrelu_, softmin, softsign, tanhshrink
+from .loss_functions import (
+    binary_cross_entropy,
+    binary_cross_entropy_with_logits,
+    cosine_embedding_loss,
+    cosine_similarity,
+    huber_loss,
+    kl_div,
+    smooth_l1_loss,
+)
 
 __all__ = [
     "alpha_dropout",
+    "binary_cross_entropy",
+    "binary_cross_entropy_with_logits",
+    "cosine_embedding_loss",
+    "cosine_similarity",
     "cross_entropy",
     "dropout",
     "dropout1d",
     "dropout2d",
     "dropout3d",
     "feature_alpha_dropout",
+    "huber_loss",
+    "kl_div",
     "l1_loss",
     "leaky_relu",
+    "leaky_relu_",
     "linear",
     "log_softmax",
     "logsigmoid",
@@ -22,11 +39,17 @@ __all__ = [
     "nll_loss",
     "relu",
     "relu_",
+    "rrelu",
+    "rrelu_",
     "sigmoid",
     "silu",
+    "smooth_l1_loss",
     "softmax",
+    "softmin",
     "softplus",
+    "softsign",
     "tanh",
+    "tanhshrink",
 ]
 
 _relu, _silu, _silu_ = _C.relu, _C.silu, _C.silu_

@@ -1,0 +1,155 @@
+"""Modules and losses beside PyTorch's: results, gradients, what is printed, state dicts; batches of loaders."""
+
+import numpy as np
+import pytest
+import tenon
+
+torch = pytest.importorskip("torch", reason="PyTorch is not installed: see CONTRIBUTING.md for how to run beside it")
+
+ACTIVATIONS = [
+    ("ReLU", ()), ("SiLU", ()), 
+    ("LeakyReLU", (0.2,)),
+    ("Softplus", (2.0, 3.0)), ("Softsign", ()),
+    ("Tanhshrink", ()), ("LogSigmoid", ()), ("Sigmoid", ()), ("Tanh", ()), ("Softmax", (1,)), ("Softmin", (1,)),
+    ("LogSoftmax", (0,)), ("Softmax2d", ()), ("Identity", ()), ("Flatten", ()),
+    ("Unflatten", (1, (2, 2))), ("CosineSimilarity", (1,)),
+]  # fmt: skip
+
+
+def both(values, grad=True):
+    a = tenon.tensor(values, requires_grad=grad)
+    b = torch.tensor(values, requires_grad=grad)
+    return a, b
+
+
+def close(a, b, bound=1e-12):
+    np.testing.assert_allclose(a.detach().numpy(), b.detach().numpy(), rtol=bound, atol=bound)
+
+
+@pytest.mark.parametrize(("name", "args"), ACTIVATIONS, ids=[f"{n}{a}" for n, a in ACTIVATIONS])
+def test_modules_agree(name, args):
+    ours, theirs = getattr(tenon.nn, name)(*args), getattr(torch.nn, name)(*args)
+    assert repr(ours) == repr(theirs)
+    assert list(ours.state_dict()) == list(theirs.state_dict())
+    ours.double(), theirs.double()
+    rng = np.random.default_rng(0)
+    x, y = both(rng.standard_normal((3, 4, 2, 3)) * 2)
+    more = [] if name != "CosineSimilarity" else [both(rng.standard_normal((3, 4, 2, 3)))]
+    a, b = ours(x, *(m[0] for m in more)), theirs(y, *(m[1] for m in more))
+    close(a, b)
+    weight = rng.standard_normal(tuple(b.shape))
+    (a * tenon.tensor(weight)).sum().backward()
+    (b * torch.tensor(weight)).sum().backward()
+    close(x.grad, y.grad, 1e-10)
+
+
+@pytest.mark.parametrize("name", ["ReLU", "SiLU", "LeakyReLU"])
+def test_modules_work_in_place(name):
+    values = np.random.default_rng(1).standard_normal((3, 4))
+    x, y = both(values, False)
+    ours, theirs = getattr(tenon.nn, name)(inplace=True), getattr(torch.nn, name)(inplace=True)
+    assert repr(ours) == repr(theirs) and ours(x) is x
+    close(x, theirs(y))
+
+
+LOSSES = [
+    ("MSELoss", {}), ("L1Loss", {}), ("SmoothL1Loss", {"beta": 0.7}), ("SmoothL1Loss", {"beta": 0.0}), ("HuberLoss", {"delta": 0.7}),
+    ("BCELoss", {}), ("BCEWithLogitsLoss", {}), ("BCEWithLogitsLoss", {"pos_weight": True}), ("KLDivLoss", {}),
+    ("KLDivLoss", {"log_target": True}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("reduction", ["mean", "sum", "none", "batchmean"])
+@pytest.mark.parametrize(("name", "options"), LOSSES)
+def test_losses_agree(name, options, reduction):
+    if (reduction == "batchmean") != (name == "KLDivLoss") and reduction == "batchmean":
+        return
+    rng = np.random.default_rng(2)
+    values, target = rng.standard_normal((4, 3)), rng.random((4, 3))
+    if name == "BCELoss":
+        values = rng.random((4, 3))
+        values[0] = [0.0, 1.0, 1e-30]
+        target[0] = [0.3, 0.2, 0.9]
+    if name == "KLDivLoss":
+        target[0, 0] = 0.0
+    x, y = both(values)
+    t, u = both(target, False)
+    ours, theirs = dict(options), dict(options)
+    if "pos_weight" in options:
+        ours["pos_weight"], theirs["pos_weight"] = (p.detach() for p in both(rng.random(3)))
+    a = getattr(tenon.nn, name)(reduction=reduction, **ours)(x, t)
+    b = getattr(torch.nn, name)(reduction=reduction, **theirs)(y, u)
+    close(a, b)
+    a.sum().backward()
+    b.sum().backward()
+    inner = slice(1, None) if name == "BCELoss" else slice(None)  # at 0 and 1 the slope is a convention
+    close(x.grad[inner], y.grad[inner], 1e-10)
+
+
+def test_a_cosine_loss_agrees():
+    rng = np.random.default_rng(3)
+    pairs = [both(rng.standard_normal((5, 4))) for _ in range(2)]
+    sign = np.array([1, -1, 1, -1, 1])
+    ours = tenon.nn.CosineEmbeddingLoss(0.2)(*(p[0] for p in pairs), tenon.tensor(sign))
+    theirs = torch.nn.CosineEmbeddingLoss(0.2)(*(p[1] for p in pairs), torch.tensor(sign))
+    close(ours, theirs)
+    ours.backward()
+    theirs.backward()
+    close(pairs[0][0].grad, pairs[0][1].grad, 1e-10)
+
+
+def test_containers_print_alike():
+    def build(nn):
+        return nn.Sequential(
+            nn.Linear(2, 3), nn.ModuleList([nn.ReLU(), nn.ReLU(), nn.Tanh()]), nn.ModuleDict({"a": nn.Linear(1, 1, bias=False)}),
+            nn.Dropout(0.1), nn.Sequential(),
+        )  # fmt: skip
+
+    assert repr(build(tenon.nn)) == repr(build(torch.nn))
+    assert list(build(tenon.nn).state_dict()) == list(build(torch.nn).state_dict())
+
+
+class Uneven:
+    """0 to 10, of which worker 0 of 2 has the first three."""
+
+    def rows(self, info):
+        if info is None:
+            return range(11)
+        return range(3) if info.id == 0 else range(3, 11)
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+@pytest.mark.parametrize("drop_last", [False, True])
+@pytest.mark.parametrize("batch_size", [1, 2, 4, None])
+def test_loaders_agree(workers, drop_last, batch_size):
+    if batch_size is None and drop_last:
+        return
+
+    def batches(library):
+        data = library.utils.data
+
+        class Rows(data.IterableDataset):
+            def __iter__(self):
+                return iter(Uneven().rows(data.get_worker_info()))
+
+        class Numbers(data.Dataset):
+            def __len__(self):
+                return 11
+
+            def __getitem__(self, i):
+                return {"i": i, "pair": (float(i), [str(i)])}
+
+        out = []
+        for dataset in (Rows(), Numbers()):
+            loader = data.DataLoader(dataset, batch_size, num_workers=workers, drop_last=drop_last)
+            out.append([plain(batch) for batch in loader])
+        return out
+
+    def plain(x):
+        if isinstance(x, dict):
+            return {k: plain(v) for k, v in x.items()}
+        if isinstance(x, (list, tuple)):
+            return [plain(v) for v in x]
+        return (str(x.dtype).split(".")[1], x.tolist()) if hasattr(x, "tolist") else x
+
+    assert batches(tenon) == batches(torch)

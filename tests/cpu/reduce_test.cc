@@ -12,6 +12,7 @@
 
 #include "backends/cpu/reduce/arg_reduce.h"
 #include "backends/cpu/reduce/reduce_kernels.h"
+#include "tenon/core/half.h"
 #include "tenon/core/parallel.h"
 
 namespace tenon::cpu {
@@ -48,7 +49,10 @@ T apply(ReduceOp op, T a, T b) {
   }
   if (op == ReduceOp::Sum) return a + b;
   if (op == ReduceOp::Prod) return a * b;
-  if (a != a) return a;
+  if (a != a || b != b) return a != a ? a : b;
+  if constexpr (std::is_floating_point_v<T>) {
+    if (a == b) return std::signbit(a) == (op == ReduceOp::Max) ? b : a;
+  }
   return op == ReduceOp::Max ? (a > b ? a : b) : (a < b ? a : b);
 }
 
@@ -260,6 +264,66 @@ TYPED_TEST(Reduce, ArgTakesTheFirstOfEqualElements) {
   }
 }
 
+// Elements that are converted as they are loaded, against those that were converted before.
+template <class T, class From>
+void converting_changes_no_bits(ReduceSource source, std::initializer_list<ReduceOp> ops) {
+  const size_t n = 9000, outputs = 300;
+  std::vector<From> x(n);
+  std::vector<T> converted(n);
+  for (size_t i = 0; i < n; ++i) {
+    if constexpr (std::is_integral_v<From>)
+      x[i] = static_cast<From>(generator()());
+    else
+      x[i] = From(static_cast<float>(random_value<float>()));
+    converted[i] =
+        source == ReduceSource::Bool
+            ? static_cast<T>(static_cast<float>(x[i]) != 0)
+            : static_cast<T>(static_cast<std::conditional_t<std::is_integral_v<From>, From, float>>(x[i]));
+  }
+  for (const ReduceOp op : ops) {
+    ASSERT_TRUE(reduces_from<T>(source, op));
+    for (const size_t length : {0, 1, 15, 100, 1023, 1024, 1025, 9000}) {
+      EXPECT_TRUE(same(reduce_contiguous_from<T>(op, source, x.data(), length),
+                       reduce_contiguous(op, converted.data(), length)))
+          << length << " op " << static_cast<int>(op);
+    }
+    std::vector<T> out(outputs), expected(outputs);
+    const auto stride = static_cast<ptrdiff_t>(outputs);
+    for (const bool backwards : {false, true}) {
+      const size_t first = backwards ? n - outputs : 0;
+      const ptrdiff_t step = backwards ? -stride : stride;
+      reduce_outer_from(op, source, x.data() + first, step, n / outputs, out.data(), outputs - 7);
+      reduce_outer(op, converted.data() + first, step, n / outputs, expected.data(), outputs - 7);
+      EXPECT_EQ(std::memcmp(out.data(), expected.data(), (outputs - 7) * sizeof(T)), 0)
+          << static_cast<int>(op);
+    }
+    for (const CpuTarget target : supported_cpu_targets()) {
+      const ReduceKernels<T>& k = reduce_kernels<T>(target, op);
+      const ReduceWalks<T>& from = k.from[static_cast<size_t>(source)];
+      T chunks[2][8];
+      from.chunks(x.data(), 8, chunks[0]);
+      k.chunks(converted.data(), 8, chunks[1]);
+      EXPECT_EQ(std::memcmp(chunks[0], chunks[1], sizeof chunks[0]), 0) << name(target);
+      std::vector<T> lanes[2] = {std::vector<T>(kReduceLanes, reduce_identity<T>(op)),
+                                 std::vector<T>(kReduceLanes, reduce_identity<T>(op))};
+      from.lanes(lanes[0].data(), 3, x.data(), 999);
+      k.lanes(lanes[1].data(), 3, converted.data(), 999);
+      EXPECT_TRUE(same(k.fold(lanes[0].data()), k.fold(lanes[1].data()))) << name(target);
+    }
+  }
+}
+
+TEST(ReduceSource, ConvertingLoadsHaveTheBitsOfConvertedElements) {
+  using enum ReduceOp;
+  converting_changes_no_bits<float, Half>(ReduceSource::Float16, {Sum, Max, Min});
+  converting_changes_no_bits<float, BFloat16>(ReduceSource::BFloat16, {Sum, Max, Min});
+  converting_changes_no_bits<int64_t, uint8_t>(ReduceSource::Bool, {Sum});
+  converting_changes_no_bits<int64_t, uint8_t>(ReduceSource::UInt8, {Sum});
+  converting_changes_no_bits<int64_t, int8_t>(ReduceSource::Int8, {Sum});
+  converting_changes_no_bits<int64_t, int16_t>(ReduceSource::Int16, {Sum});
+  converting_changes_no_bits<int64_t, int32_t>(ReduceSource::Int32, {Sum});
+}
+
 template <class T>
 class FloatReduce : public ::testing::Test {};
 using Floats = ::testing::Types<float, double>;
@@ -275,6 +339,58 @@ TYPED_TEST(FloatReduce, SumIsWithinItsErrorBoundOfLongDouble) {
     const long double depth = 64 + 4 + std::ceil(std::log2(n / 1024.0 + 2));
     EXPECT_LE(std::fabs(reduce_contiguous(ReduceOp::Sum, x.data(), n) - exact),
               depth * std::numeric_limits<T>::epsilon() / 2 * magnitude);
+  }
+}
+
+TYPED_TEST(FloatReduce, PairsAreSummedAsTwoRows) {
+  using T = TypeParam;
+  for (const size_t n : {0, 1, 17, 1023, 1024, 1025, 40 * 1024 + 3}) {
+    const auto x = random_values<T>(2 * n);
+    std::vector<T> parts[2];
+    for (size_t i = 0; i < 2 * n; ++i) parts[i % 2].push_back(x[i]);
+    T first = 1, second = 1;
+    sum_pairs(x.data(), n, &first, &second);
+    EXPECT_TRUE(same(first, defined(ReduceOp::Sum, parts[0]))) << n;
+    EXPECT_TRUE(same(second, defined(ReduceOp::Sum, parts[1]))) << n;
+    for (const CpuTarget target : supported_cpu_targets()) {
+      if (n < kReduceChunk) continue;
+      reduce_kernels<T>(target, ReduceOp::Sum).pair_chunks(x.data(), 1, &first, &second);
+      EXPECT_TRUE(same(first, defined_chunk(ReduceOp::Sum, parts[0].data(), kReduceChunk))) << name(target);
+      EXPECT_TRUE(same(second, defined_chunk(ReduceOp::Sum, parts[1].data(), kReduceChunk))) << name(target);
+    }
+  }
+}
+
+TYPED_TEST(FloatReduce, OfZerosOfBothSignsTheOrderDoesNotMatter) {
+  using T = TypeParam;
+  for (const size_t n : {2, 17, 100, 1024, 2500}) {
+    for (const size_t at : {size_t{0}, n / 2, n - 1}) {
+      for (const bool max : {true, false}) {
+        const ReduceOp op = max ? ReduceOp::Max : ReduceOp::Min;
+        // Zeros that lose, and one that wins.
+        std::vector<T> x(n, max ? T(-0.0) : T(0));
+        const auto check = [&](bool negative) {
+          EXPECT_EQ(std::signbit(reduce_contiguous(op, x.data(), n)), negative) << n << " " << at;
+          T column[2];
+          std::vector<T> wide;
+          for (const T e : x) wide.push_back(e), wide.push_back(e);
+          reduce_outer(op, wide.data(), 2, n, column, 2);
+          EXPECT_EQ(std::signbit(column[1]), negative) << n << " " << at;
+          for (const CpuTarget target : supported_cpu_targets()) {
+            std::vector<T> lanes(kReduceLanes, reduce_identity<T>(op));
+            reduce_kernels<T>(target, op).lanes(lanes.data(), 0, x.data(), n);
+            EXPECT_EQ(std::signbit(reduce_kernels<T>(target, op).fold(lanes.data())), negative)
+                << name(target);
+          }
+        };
+        check(max);
+        x[at] = max ? T(0) : T(-0.0);
+        check(!max);
+        const auto found = arg_reduce_contiguous(op, x.data(), n);
+        EXPECT_EQ(found.index, 0);
+        EXPECT_EQ(std::signbit(found.value), std::signbit(x[0]));
+      }
+    }
   }
 }
 

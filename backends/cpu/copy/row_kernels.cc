@@ -10,6 +10,7 @@
 #include <limits>
 #include <type_traits>
 
+#include "backends/cpu/copy/half-inl.h"
 #include "backends/cpu/copy/row_kernels.h"
 #include "hwy/highway.h"
 
@@ -128,31 +129,18 @@ void to_bool(void* dst, const void* src, size_t n) {
       static_cast<uint8_t*>(dst), static_cast<const From*>(src), n);
 }
 
-// Halves, in integer arithmetic, which is the same everywhere: instructions that convert them differ in NaN.
+// Halves: from them by half-inl.h, to them in integer arithmetic too.
 
 void float32_from_float16(void* dst, const void* src, size_t n) {
-  for_lanes<int32_t>(
-      [](auto d, int32_t* out, const uint16_t* in) HWY_ATTR {
-        const hn::RebindToFloat<decltype(d)> df;
-        const auto h = hn::PromoteTo(d, hn::LoadU(hn::Rebind<uint16_t, decltype(d)>(), in));
-        const auto shifted = hn::ShiftLeft<13>(hn::And(h, hn::Set(d, 0x7FFF)));
-        // The multiplication moves the exponent's bias and normalises denormals.
-        const auto scaled = hn::BitCast(d, hn::Mul(hn::BitCast(df, shifted), hn::Set(df, 0x1p112f)));
-        const auto special =
-            hn::IfThenElseZero(hn::Gt(shifted, hn::Set(d, 0x0F7FFFFF)), hn::Set(d, 0x7F800000));
-        const auto sign = hn::ShiftLeft<16>(hn::And(h, hn::Set(d, 0x8000)));
-        hn::StoreU(hn::Or(sign, hn::Or(scaled, special)), d, out);
-      },
-      static_cast<int32_t*>(dst), static_cast<const uint16_t*>(src), n);
+  for_lanes<float>(
+      [](auto d, float* out, const uint16_t* in) HWY_ATTR { hn::StoreU(load_float16(d, in), d, out); },
+      static_cast<float*>(dst), static_cast<const uint16_t*>(src), n);
 }
 
 void float32_from_bfloat16(void* dst, const void* src, size_t n) {
-  for_lanes<uint32_t>(
-      [](auto d, uint32_t* out, const uint16_t* in) HWY_ATTR {
-        const auto h = hn::PromoteTo(d, hn::LoadU(hn::Rebind<uint16_t, decltype(d)>(), in));
-        hn::StoreU(hn::ShiftLeft<16>(h), d, out);
-      },
-      static_cast<uint32_t*>(dst), static_cast<const uint16_t*>(src), n);
+  for_lanes<float>(
+      [](auto d, float* out, const uint16_t* in) HWY_ATTR { hn::StoreU(load_bfloat16(d, in), d, out); },
+      static_cast<float*>(dst), static_cast<const uint16_t*>(src), n);
 }
 
 // To the nearest, ties to even; NaN stays NaN.

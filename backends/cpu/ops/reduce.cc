@@ -1,9 +1,12 @@
 // sum, mean, prod, amax, amin, max, min, all, any: tensors to the fixed tree of backends/cpu/reduce.
 #include <cmath>
 #include <complex>
+#include <optional>
 #include <type_traits>
+#include <vector>
 
 #include "backends/cpu/copy/copy.h"
+#include "backends/cpu/copy/row_kernels.h"
 #include "backends/cpu/ops/report.h"
 #include "backends/cpu/ops/strided.h"
 #include "backends/cpu/reduce/reduce.h"
@@ -23,6 +26,63 @@ inline constexpr DType kElement = std::is_same_v<T, uint8_t> ? DType::Bool : dty
 /// Work below which another thread does not pay, in elements.
 constexpr int64_t kGrain = 1 << 15;
 
+/// The kind of elements that a reduction on T converts as it loads them, if it does.
+template <class T>
+std::optional<ReduceSource> source_of(DType dtype, ReduceOp op) {
+  std::optional<ReduceSource> source;
+  switch (dtype) {
+    case DType::Float16:
+      source = ReduceSource::Float16;
+      break;
+    case DType::BFloat16:
+      source = ReduceSource::BFloat16;
+      break;
+    case DType::Bool:
+      source = ReduceSource::Bool;
+      break;
+    case DType::UInt8:
+      source = ReduceSource::UInt8;
+      break;
+    case DType::Int8:
+      source = ReduceSource::Int8;
+      break;
+    case DType::Int16:
+      source = ReduceSource::Int16;
+      break;
+    case DType::Int32:
+      source = ReduceSource::Int32;
+      break;
+    default:
+      break;
+  }
+  return source && reduces_from<T>(*source, op) ? source : std::nullopt;
+}
+
+/// Results of fewer elements are worked on side by side, from a transposed tile.
+constexpr int64_t kShortExtent = 32;
+
+/// out[j] = the reduction of the `extent` elements from `base` + j * `pitch` on, which are `step` bytes
+/// apart.
+template <class T>
+void reduce_short(ReduceOp op, const char* base, int64_t pitch, int64_t step, int64_t extent,
+                  ConvertFn convert, T* out, int64_t outputs) {
+  constexpr int64_t kItem = sizeof(T), kStrip = kReduceStrip;
+  const RowKernels::Transpose transpose = row_kernels().transpose[element_size_index(kItem)];
+  const ConvertFn copy = convert ? convert : convert_fn(kElement<T>, kElement<T>);
+  alignas(64) T packed[kShortExtent * kStrip], columns[kShortExtent * kStrip];
+  for (int64_t j = 0; j < outputs; j += kStrip) {
+    const int64_t n = std::min(kStrip, outputs - j);
+    const char* from = base + j * pitch;
+    const bool dense = !convert && step == kItem;
+    if (!dense) copy(packed, {kItem, kItem * extent}, from, {step, pitch}, extent, n);
+    transpose(columns, kItem * kStrip, dense ? static_cast<const void*>(from) : packed,
+              dense ? pitch : kItem * extent, static_cast<size_t>(n), static_cast<size_t>(extent));
+    OuterReducer<T> reducer(op, static_cast<size_t>(n));
+    reducer.feed(columns, kStrip, static_cast<size_t>(extent));
+    reducer.result(out + j);
+  }
+}
+
 /// out[i] = the reduction of `self`'s masked dimensions for result i, in logical order of the others.
 template <class T>
 void reduce_to(ReduceOp op, const Tensor& self, const Dims& mask, T* out, const char* name) {
@@ -36,26 +96,45 @@ void reduce_to(ReduceOp op, const Tensor& self, const Dims& mask, T* out, const 
     std::fill(out, out + outputs, reduce_identity<T>(op));
     return;
   }
-  const int64_t grain = std::max<int64_t>(kGrain / extent, 1);
-  if (!convert && reduced.dense(sizeof(T))) {
-    parallel_for(0, outputs, grain, [&](int64_t begin, int64_t end) {
+  const int64_t grain = std::max<int64_t>(kGrain / extent, 1), item = static_cast<int64_t>(self.itemsize());
+  const std::optional<ReduceSource> source = convert ? source_of<T>(self.dtype(), op) : std::nullopt;
+  const bool loads = !convert || source;
+  const size_t last = kept.sizes.size() - 1;
+  const bool rows_of_results = reduced.sizes.size() <= 1 && !kept.sizes.empty();
+  const int64_t step = reduced.sizes.empty() ? item : reduced.strides[0];
+  if (loads && rows_of_results && kept.strides[last] == item && step % item == 0) {
+    // Neighbouring results side by side: whole rows are added up.
+    const int64_t row = kept.sizes[last], stride = step / item;
+    parallel_for(0, outputs / row, std::max<int64_t>(grain / row, 1), [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
-        out[i] = reduce_contiguous(op, reinterpret_cast<const T*>(base + kept.offset(i)),
-                                   static_cast<size_t>(extent));
+        const char* p = base + kept.offset(i * row);
+        if (source)
+          reduce_outer_from(op, *source, p, stride, static_cast<size_t>(extent), out + i * row,
+                            static_cast<size_t>(row));
+        else
+          reduce_outer(op, reinterpret_cast<const T*>(p), stride, static_cast<size_t>(extent), out + i * row,
+                       static_cast<size_t>(row));
       }
     });
     return;
   }
-  const size_t last = kept.sizes.size() - 1;
-  if (!convert && reduced.sizes.size() == 1 && !kept.sizes.empty() && kept.strides[last] == sizeof(T) &&
-      reduced.strides[0] % static_cast<int64_t>(sizeof(T)) == 0) {
-    // Neighbouring results side by side: whole rows are added up.
+  if (rows_of_results && extent <= kShortExtent && kept.sizes[last] >= 16) {
     const int64_t row = kept.sizes[last];
-    parallel_for(0, outputs / row, std::max<int64_t>(grain / row, 1), [&](int64_t begin, int64_t end) {
+    parallel_for(0, outputs, std::max<int64_t>(grain, kReduceStrip), [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end;) {
+        const int64_t n = std::min(end, (i / row + 1) * row) - i;
+        reduce_short(op, base + kept.offset(i), kept.strides[last], step, extent, convert, out + i, n);
+        i += n;
+      }
+    });
+    return;
+  }
+  if (loads && reduced.dense(static_cast<size_t>(item))) {
+    parallel_for(0, outputs, grain, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
-        reduce_outer(op, reinterpret_cast<const T*>(base + kept.offset(i * row)),
-                     reduced.strides[0] / static_cast<int64_t>(sizeof(T)), static_cast<size_t>(extent),
-                     out + i * row, static_cast<size_t>(row));
+        const char* p = base + kept.offset(i);
+        out[i] = source ? reduce_contiguous_from<T>(op, *source, p, static_cast<size_t>(extent))
+                        : reduce_contiguous(op, reinterpret_cast<const T*>(p), static_cast<size_t>(extent));
       }
     });
     return;
@@ -109,8 +188,50 @@ void reduce_as(ReduceOp op, const Tensor& self, const Dims& mask, Tensor& out, c
 void accumulate(ReduceOp op, const Tensor& self, const Dims& mask, Tensor& out, const char* name,
                 int64_t divide_by = 0);
 
+/// Sums of complex numbers whose parts are of type T, which lie along or across dense memory: both parts in
+/// one walk. Returns whether they do.
+template <class T>
+bool sum_dense_parts(const Tensor& self, const Dims& mask, Tensor& out, const char* name, int64_t divide_by) {
+  constexpr int64_t kItem = 2 * sizeof(T);
+  const StridedDims kept = dims_where(self, mask, false), reduced = dims_where(self, mask, true);
+  const int64_t outputs = kept.numel(), extent = reduced.numel();
+  if (outputs == 0 || extent == 0) return false;
+  const auto* base = static_cast<const char*>(self.data_ptr());
+  auto* results = static_cast<T*>(out.data_ptr());
+  const auto at = [&](int64_t i) { return reinterpret_cast<const T*>(base + kept.offset(i)); };
+  const int64_t grain = std::max<int64_t>(kGrain / extent, 1);
+  const size_t last = kept.sizes.size() - 1;
+  if (reduced.dense(kItem)) {
+    parallel_for(0, outputs, grain, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i)
+        sum_pairs(at(i), static_cast<size_t>(extent), results + 2 * i, results + 2 * i + 1);
+    });
+  } else if (reduced.sizes.size() == 1 && !kept.sizes.empty() && kept.strides[last] == kItem) {
+    // Neighbouring results, and their parts, side by side.
+    const int64_t row = kept.sizes[last], stride = reduced.strides[0] / static_cast<int64_t>(sizeof(T));
+    parallel_for(0, outputs / row, std::max<int64_t>(grain / row, 1), [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i)
+        reduce_outer(ReduceOp::Sum, at(i * row), stride, static_cast<size_t>(extent), results + 2 * i * row,
+                     static_cast<size_t>(2 * row));
+    });
+  } else {
+    return false;
+  }
+  report_kernel(name, TENON_KERNEL_NAMES("reduce"));
+  if (divide_by != 0) {
+    for (int64_t i = 0; i < 2 * outputs; ++i) results[i] /= static_cast<T>(divide_by);
+  }
+  return true;
+}
+
 /// Sums of complex numbers are those of their parts.
 void sum_parts(const Tensor& self, const Dims& mask, Tensor& out, const char* name, int64_t divide_by) {
+  if (self.dtype() == out.dtype()) {
+    const bool summed = out.dtype() == DType::Complex64
+                            ? sum_dense_parts<float>(self, mask, out, name, divide_by)
+                            : sum_dense_parts<double>(self, mask, out, name, divide_by);
+    if (summed) return;
+  }
   for (const int64_t i : {0, 1}) {
     Tensor part = make_empty(out.sizes(), real_dtype(out.dtype()));
     if (self.is_complex())

@@ -32,6 +32,26 @@ void for_each_extremum(const Tensor& self, const Dims& mask, bool largest, const
   const StridedDims kept = dims_where(self, mask, false), reduced = dims_where(self, mask, true);
   const int64_t extent = reduced.numel();
   const ReduceOp op_of = largest ? ReduceOp::Max : ReduceOp::Min;
+  constexpr int64_t kItem = sizeof(T), kStrip = kReduceStrip;
+  if (!convert && extent > 0 && reduced.sizes.size() == 1 && !kept.sizes.empty() &&
+      kept.strides.back() == kItem && reduced.strides[0] % kItem == 0) {
+    // Neighbouring results side by side: whole rows are compared.
+    const int64_t row = kept.sizes.back(), strips = (row + kStrip - 1) / kStrip;
+    const auto step = static_cast<ptrdiff_t>(reduced.strides[0] / kItem);
+    parallel_for(0, kept.numel() / row * strips, std::max<int64_t>((1 << 14) / (extent * kStrip), 1),
+                 [&](int64_t begin, int64_t end) {
+                   T values[kStrip];
+                   int64_t positions[kStrip];
+                   for (int64_t i = begin; i < end; ++i) {
+                     const int64_t first = i / strips * row + i % strips * kStrip,
+                                   n = std::min(kStrip, row - i % strips * kStrip);
+                     arg_reduce_outer(op_of, reinterpret_cast<const T*>(base + kept.offset(first)), step,
+                                      static_cast<size_t>(extent), values, positions, static_cast<size_t>(n));
+                     for (int64_t k = 0; k < n; ++k) done(first + k, ArgResult<T>{values[k], positions[k]});
+                   }
+                 });
+    return;
+  }
   parallel_for(0, kept.numel(), std::max<int64_t>((1 << 14) / std::max<int64_t>(extent, 1), 1),
                [&](int64_t begin, int64_t end) {
                  for (int64_t i = begin; i < end; ++i) {

@@ -56,8 +56,9 @@ void ArgReducer<T>::feed(const T* p, size_t n) {
     const size_t block = std::min(n, kReduceChunk);
     const T value = extreme(kernels, op_, p, block);
     if (best_.index < 0 || beats(largest, value, best_.value)) {
-      best_.index = fed_ + static_cast<int64_t>(first_equal(p, block, value));
-      best_.value = value;
+      const size_t at = first_equal(p, block, value);
+      best_.index = fed_ + static_cast<int64_t>(at);
+      best_.value = p[at];  // of zeros, not the one of the other sign
     }
     fed_ += static_cast<int64_t>(block);
     p += block, n -= block;

@@ -19,6 +19,27 @@ const ReduceKernels<T>& kernels(ReduceOp op) {
   return reduce_kernels<T>(target, op);
 }
 
+template <class T>
+const ReduceWalks<T>& walks_from(ReduceOp op, ReduceSource source) {
+  return kernels<T>(op).from[static_cast<size_t>(source)];
+}
+
+constexpr size_t item_size(ReduceSource source) noexcept {
+  switch (source) {
+    case ReduceSource::Bool:
+    case ReduceSource::UInt8:
+    case ReduceSource::Int8:
+      return 1;
+    case ReduceSource::Float16:
+    case ReduceSource::BFloat16:
+    case ReduceSource::Int16:
+      return 2;
+    case ReduceSource::Int32:
+      return 4;
+  }
+  return 0;
+}
+
 }  // namespace
 
 template <class T>
@@ -41,13 +62,22 @@ void Reducer<T>::feed_chunk(T chunk) {
 
 template <class T>
 void Reducer<T>::feed(const T* p, size_t n) {
-  const ReduceKernels<T>& k = kernels<T>(op_);
+  walk(kernels<T>(op_), reinterpret_cast<const char*>(p), sizeof(T), n);
+}
+
+template <class T>
+void Reducer<T>::feed_from(ReduceSource source, const void* p, size_t n) {
+  walk(walks_from<T>(op_, source), static_cast<const char*>(p), item_size(source), n);
+}
+
+template <class T>
+void Reducer<T>::walk(const ReduceWalks<T>& k, const char* p, size_t item, size_t n) {
   if (within_ > 0) {
     const size_t take = std::min(n, kReduceChunk - within_);
     k.lanes(lanes_, within_ % kReduceLanes, p, take);
-    within_ += take, p += take, n -= take;
+    within_ += take, p += take * item, n -= take;
     if (within_ < kReduceChunk) return;
-    feed_chunk(k.fold(lanes_));
+    feed_chunk(kernels<T>(op_).fold(lanes_));
     within_ = 0;
     std::fill_n(lanes_, kReduceLanes, detail::identity<T>(op_));
   }
@@ -56,7 +86,7 @@ void Reducer<T>::feed(const T* p, size_t n) {
     const size_t count = std::min<size_t>(n / kReduceChunk, 32);
     k.chunks(p, count, results);
     for (size_t c = 0; c < count; ++c) feed_chunk(results[c]);
-    p += count * kReduceChunk, n -= count * kReduceChunk;
+    p += count * kReduceChunk * item, n -= count * kReduceChunk;
   }
   if (n > 0) k.lanes(lanes_, 0, p, n);
   within_ = n;
@@ -75,22 +105,62 @@ T Reducer<T>::result() const {
   return value;
 }
 
-template <class T>
-T reduce_contiguous(ReduceOp op, const T* p, size_t n) {
+namespace {
+
+/// Chunks of 1024 elements of `item` bytes at `p`, on several threads; `feed` adds elements to the reducer.
+template <class T, class Feed>
+T reduce_dense(ReduceOp op, const ReduceWalks<T>& walks, const char* p, size_t item, size_t n, Feed&& feed) {
   Reducer<T> reducer(op);
   const size_t chunks = n / kReduceChunk;
   if (chunks < 2 * kParallelChunks || in_parallel_region() || num_threads() == 1) {
-    reducer.feed(p, n);
+    feed(reducer, p, n);
     return reducer.result();
   }
   std::vector<T> results(chunks);
   parallel_for(0, static_cast<int64_t>(chunks), kParallelChunks, [&](int64_t begin, int64_t end) {
-    kernels<T>(op).chunks(p + static_cast<size_t>(begin) * kReduceChunk, static_cast<size_t>(end - begin),
-                          results.data() + begin);
+    walks.chunks(p + static_cast<size_t>(begin) * kReduceChunk * item, static_cast<size_t>(end - begin),
+                 results.data() + begin);
   });
   for (const T chunk : results) reducer.feed_chunk(chunk);
-  reducer.feed(p + chunks * kReduceChunk, n - chunks * kReduceChunk);
+  feed(reducer, p + chunks * kReduceChunk * item, n - chunks * kReduceChunk);
   return reducer.result();
+}
+
+}  // namespace
+
+template <class T>
+T reduce_contiguous(ReduceOp op, const T* p, size_t n) {
+  return reduce_dense<T>(op, kernels<T>(op), reinterpret_cast<const char*>(p), sizeof(T), n,
+                         [](Reducer<T>& reducer, const char* from, size_t count) {
+                           reducer.feed(reinterpret_cast<const T*>(from), count);
+                         });
+}
+
+template <class T>
+T reduce_contiguous_from(ReduceOp op, ReduceSource source, const void* p, size_t n) {
+  return reduce_dense<T>(op, walks_from<T>(op, source), static_cast<const char*>(p), item_size(source), n,
+                         [source](Reducer<T>& reducer, const char* from, size_t count) {
+                           reducer.feed_from(source, from, count);
+                         });
+}
+
+template <class T>
+void sum_pairs(const T* p, size_t n, T* first, T* second) {
+  const ReduceKernels<T>& k = kernels<T>(ReduceOp::Sum);
+  Reducer<T> firsts(ReduceOp::Sum), seconds(ReduceOp::Sum);
+  while (n >= kReduceChunk) {
+    T results[2][32];
+    const size_t count = std::min<size_t>(n / kReduceChunk, 32);
+    k.pair_chunks(p, count, results[0], results[1]);
+    for (size_t c = 0; c < count; ++c) firsts.feed_chunk(results[0][c]), seconds.feed_chunk(results[1][c]);
+    p += 2 * count * kReduceChunk, n -= count * kReduceChunk;
+  }
+  T parts[2][kReduceChunk];
+  for (size_t i = 0; i < n; ++i) parts[0][i] = p[2 * i], parts[1][i] = p[2 * i + 1];
+  firsts.feed(parts[0], n);
+  seconds.feed(parts[1], n);
+  *first = firsts.result();
+  *second = seconds.result();
 }
 
 template <class T>
@@ -114,11 +184,22 @@ void OuterReducer<T>::close_chunk() {
 
 template <class T>
 void OuterReducer<T>::feed(const T* p, ptrdiff_t stride, size_t rows) {
-  const ReduceKernels<T>& k = kernels<T>(op_);
+  walk(kernels<T>(op_), reinterpret_cast<const char*>(p), sizeof(T), stride, rows);
+}
+
+template <class T>
+void OuterReducer<T>::feed_from(ReduceSource source, const void* p, ptrdiff_t stride, size_t rows) {
+  walk(walks_from<T>(op_, source), static_cast<const char*>(p), static_cast<ptrdiff_t>(item_size(source)),
+       stride, rows);
+}
+
+template <class T>
+void OuterReducer<T>::walk(const ReduceWalks<T>& k, const char* p, ptrdiff_t item, ptrdiff_t stride,
+                           size_t rows) {
   while (rows > 0) {
     const size_t take = std::min(rows, kReduceChunk - within_);
     k.rows(lanes_, within_, outputs_, p, stride, take);
-    p += static_cast<ptrdiff_t>(take) * stride;
+    p += static_cast<ptrdiff_t>(take) * stride * item;
     rows -= take, within_ += take;
     if (within_ == kReduceChunk) close_chunk();
   }
@@ -138,8 +219,11 @@ void OuterReducer<T>::result(T* out) const {
   std::copy_n(value, outputs_, out);
 }
 
-template <class T>
-void reduce_outer(ReduceOp op, const T* p, ptrdiff_t stride, size_t n, T* out, size_t outputs) {
+namespace {
+
+/// `feed` adds the `n` rows of the outputs from `j` on.
+template <class T, class Feed>
+void reduce_strips(ReduceOp op, size_t n, T* out, size_t outputs, Feed&& feed) {
   const int64_t strips = static_cast<int64_t>((outputs + kReduceStrip - 1) / kReduceStrip);
   const int64_t grain =
       static_cast<int64_t>(kParallelChunks * kReduceChunk / (kReduceStrip * std::max<size_t>(n, 1)));
@@ -147,22 +231,42 @@ void reduce_outer(ReduceOp op, const T* p, ptrdiff_t stride, size_t n, T* out, s
     for (int64_t strip = begin; strip < end; ++strip) {
       const size_t j = static_cast<size_t>(strip) * kReduceStrip;
       OuterReducer<T> reducer(op, outputs - j);
-      reducer.feed(p + j, stride, n);
+      feed(reducer, j);
       reducer.result(out + j);
     }
   });
 }
 
-#define TENON_REDUCE_INSTANTIATE(T)                            \
-  template T reduce_identity<T>(ReduceOp) noexcept;            \
-  template T reduce_contiguous<T>(ReduceOp, const T*, size_t); \
-  template class Reducer<T>;                                   \
-  template class OuterReducer<T>;                              \
-  template void reduce_outer<T>(ReduceOp, const T*, ptrdiff_t, size_t, T*, size_t);
+}  // namespace
+
+template <class T>
+void reduce_outer(ReduceOp op, const T* p, ptrdiff_t stride, size_t n, T* out, size_t outputs) {
+  reduce_strips<T>(op, n, out, outputs,
+                   [&](OuterReducer<T>& reducer, size_t j) { reducer.feed(p + j, stride, n); });
+}
+
+template <class T>
+void reduce_outer_from(ReduceOp op, ReduceSource source, const void* p, ptrdiff_t stride, size_t n, T* out,
+                       size_t outputs) {
+  reduce_strips<T>(op, n, out, outputs, [&](OuterReducer<T>& reducer, size_t j) {
+    reducer.feed_from(source, static_cast<const char*>(p) + j * item_size(source), stride, n);
+  });
+}
+
+#define TENON_REDUCE_INSTANTIATE(T)                                                  \
+  template T reduce_identity<T>(ReduceOp) noexcept;                                  \
+  template T reduce_contiguous<T>(ReduceOp, const T*, size_t);                       \
+  template T reduce_contiguous_from<T>(ReduceOp, ReduceSource, const void*, size_t); \
+  template class Reducer<T>;                                                         \
+  template class OuterReducer<T>;                                                    \
+  template void reduce_outer<T>(ReduceOp, const T*, ptrdiff_t, size_t, T*, size_t);  \
+  template void reduce_outer_from<T>(ReduceOp, ReduceSource, const void*, ptrdiff_t, size_t, T*, size_t);
 TENON_REDUCE_INSTANTIATE(float)
 TENON_REDUCE_INSTANTIATE(double)
 TENON_REDUCE_INSTANTIATE(int32_t)
 TENON_REDUCE_INSTANTIATE(int64_t)
 TENON_REDUCE_INSTANTIATE(uint8_t)
+template void sum_pairs<float>(const float*, size_t, float*, float*);
+template void sum_pairs<double>(const double*, size_t, double*, double*);
 
 }  // namespace tenon::cpu

@@ -5,12 +5,25 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 
 namespace tenon::cpu {
 
-/// Sum and Prod wrap for integers; Max and Min give NaN if any element is one. Of `uint8_t`, which stands for
-/// bool, there are Max (any) and Min (all) only.
+/// Sum and Prod wrap for integers. Max and Min do not depend on the order of elements: NaN if any is one, and
+/// 0 is larger than -0. Of `uint8_t`, which stands for bool, there are Max (any) and Min (all) only.
 enum class ReduceOp : uint8_t { Sum, Prod, Max, Min };
+
+/// Elements that are converted as they are loaded, without a copy; the bits are those of converting first.
+enum class ReduceSource : uint8_t { Float16, BFloat16, Bool, UInt8, Int8, Int16, Int32 };
+inline constexpr size_t kNumReduceSources = 7;
+/// Whether there is an operation on T from elements of this kind: float from half types, but for Prod, and
+/// sums of int64 from narrower integers.
+template <class T>
+constexpr bool reduces_from(ReduceSource source, ReduceOp op) noexcept {
+  const bool half = source == ReduceSource::Float16 || source == ReduceSource::BFloat16;
+  if (std::is_same_v<T, float>) return half && op != ReduceOp::Prod;
+  return std::is_same_v<T, int64_t> && !half && op == ReduceOp::Sum;
+}
 
 // The tree, which is part of the definition of every result. Elements in logical order are cut into chunks of
 // kReduceChunk. Within a chunk, lane i % kReduceLanes takes element i, starting from the identity; the lanes
@@ -27,9 +40,18 @@ inline constexpr size_t kReduceLevels = 33;
 template <class T>
 T reduce_identity(ReduceOp op) noexcept;
 
+template <class T>
+struct ReduceWalks;
+
 /// All of `n` contiguous elements; on several threads when there are very many.
 template <class T>
 T reduce_contiguous(ReduceOp op, const T* p, size_t n);
+template <class T>
+T reduce_contiguous_from(ReduceOp op, ReduceSource source, const void* p, size_t n);
+
+/// The sums of `n` pairs: of their first elements and of their second. T is a floating-point type.
+template <class T>
+void sum_pairs(const T* p, size_t n, T* first, T* second);
 
 /// The same result from elements that come in pieces of any size, in logical order: what a caller with
 /// strided or converted input feeds with packed tiles.
@@ -38,12 +60,15 @@ class Reducer {
  public:
   explicit Reducer(ReduceOp op);
   void feed(const T* p, size_t n);
+  void feed_from(ReduceSource source, const void* p, size_t n);
   /// Adds a chunk reduced elsewhere; only on a chunk's border.
   void feed_chunk(T chunk);
   /// Of all that was fed so far.
   T result() const;
 
  private:
+  void walk(const ReduceWalks<T>& walks, const char* p, size_t item, size_t n);
+
   ReduceOp op_;
   size_t within_ = 0;    // elements in the open chunk
   uint64_t chunks_ = 0;  // closed chunks
@@ -64,9 +89,11 @@ class OuterReducer {
   OuterReducer(ReduceOp op, size_t outputs);
   /// `rows` further elements of every output: output j's are p[j], p[j + stride], ...
   void feed(const T* p, ptrdiff_t stride, size_t rows);
+  void feed_from(ReduceSource source, const void* p, ptrdiff_t stride, size_t rows);
   void result(T* out) const;
 
  private:
+  void walk(const ReduceWalks<T>& walks, const char* p, ptrdiff_t item, ptrdiff_t stride, size_t rows);
   void close_chunk();
 
   ReduceOp op_;
@@ -83,18 +110,26 @@ class OuterReducer {
 /// out[outputs]. Splits over outputs on several threads when there is much to do.
 template <class T>
 void reduce_outer(ReduceOp op, const T* p, ptrdiff_t stride, size_t n, T* out, size_t outputs);
+template <class T>
+void reduce_outer_from(ReduceOp op, ReduceSource source, const void* p, ptrdiff_t stride, size_t n, T* out,
+                       size_t outputs);
 
-#define TENON_REDUCE_EXTERN(T)                                        \
-  extern template T reduce_identity<T>(ReduceOp) noexcept;            \
-  extern template T reduce_contiguous<T>(ReduceOp, const T*, size_t); \
-  extern template class Reducer<T>;                                   \
-  extern template class OuterReducer<T>;                              \
-  extern template void reduce_outer<T>(ReduceOp, const T*, ptrdiff_t, size_t, T*, size_t);
+#define TENON_REDUCE_EXTERN(T)                                                                          \
+  extern template T reduce_identity<T>(ReduceOp) noexcept;                                              \
+  extern template T reduce_contiguous<T>(ReduceOp, const T*, size_t);                                   \
+  extern template T reduce_contiguous_from<T>(ReduceOp, ReduceSource, const void*, size_t);             \
+  extern template class Reducer<T>;                                                                     \
+  extern template class OuterReducer<T>;                                                                \
+  extern template void reduce_outer<T>(ReduceOp, const T*, ptrdiff_t, size_t, T*, size_t);              \
+  extern template void reduce_outer_from<T>(ReduceOp, ReduceSource, const void*, ptrdiff_t, size_t, T*, \
+                                            size_t);
 TENON_REDUCE_EXTERN(float)
 TENON_REDUCE_EXTERN(double)
 TENON_REDUCE_EXTERN(int32_t)
 TENON_REDUCE_EXTERN(int64_t)
 TENON_REDUCE_EXTERN(uint8_t)
 #undef TENON_REDUCE_EXTERN
+extern template void sum_pairs<float>(const float*, size_t, float*, float*);
+extern template void sum_pairs<double>(const double*, size_t, double*, double*);
 
 }  // namespace tenon::cpu

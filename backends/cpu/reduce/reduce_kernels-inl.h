@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <type_traits>
 
+#include "backends/cpu/copy/half-inl.h"
 #include "backends/cpu/pointwise/simd_ops-inl.h"
 #include "backends/cpu/reduce/reduce_kernels.h"
 #include "backends/cpu/reduce/reduce_ops.h"
@@ -31,11 +32,74 @@ HWY_INLINE V combine(D d, V earlier, V later) {
     return per_lane(d, earlier, later, [](T x, T y) { return detail::combine(ReduceOp::Prod, x, y); });
   } else if constexpr (kOp == ReduceOp::Prod) {
     return hn::Mul(earlier, later);
-  } else if constexpr (kOp == ReduceOp::Max) {
-    return maximum(d, earlier, later);
+  } else if constexpr (!hwy::IsFloat<T>()) {
+    return kOp == ReduceOp::Max ? hn::Max(earlier, later) : hn::Min(earlier, later);
   } else {
-    return minimum(d, earlier, later);
+    // Of zeros of either sign, these instructions give now the first operand and now the second one. The bits
+    // of 0 and -0 in common are 0, those of either are -0.
+    const V one_way = kOp == ReduceOp::Max ? hn::Max(earlier, later) : hn::Min(earlier, later);
+    const V other_way = kOp == ReduceOp::Max ? hn::Max(later, earlier) : hn::Min(later, earlier);
+    const V number = kOp == ReduceOp::Max ? hn::And(one_way, other_way) : hn::Or(one_way, other_way);
+    const auto nan = hn::Or(is_nan(d, earlier), is_nan(d, later));
+    return hn::IfThenElse(nan, hn::Set(d, std::numeric_limits<T>::quiet_NaN()), number);
   }
+}
+
+// Loads of elements of type From as vectors of T, and of one element.
+
+template <class T>
+struct LoadSame {
+  using From = T;
+  template <class D>
+  static HWY_INLINE hn::Vec<D> vector(D d, const T* p) {
+    return hn::LoadU(d, p);
+  }
+};
+
+struct LoadFloat16 {
+  using From = uint16_t;
+  template <class D>
+  static HWY_INLINE hn::Vec<D> vector(D d, const uint16_t* p) {
+    return load_float16(d, p);
+  }
+};
+
+struct LoadBFloat16 {
+  using From = uint16_t;
+  template <class D>
+  static HWY_INLINE hn::Vec<D> vector(D d, const uint16_t* p) {
+    return load_bfloat16(d, p);
+  }
+};
+
+template <class Integer>
+struct LoadInteger {
+  using From = Integer;
+  template <class D>
+  static HWY_INLINE hn::Vec<D> vector(D d, const From* p) {
+    const auto narrow = hn::LoadU(hn::Rebind<From, D>(), p);
+    if constexpr (sizeof(From) == 4)
+      return hn::PromoteTo(d, narrow);
+    else
+      return hn::PromoteTo(d, hn::PromoteTo(hn::Rebind<int32_t, D>(), narrow));
+  }
+};
+
+/// Anything but zero counts as one.
+struct LoadBool {
+  using From = uint8_t;
+  template <class D>
+  static HWY_INLINE hn::Vec<D> vector(D d, const uint8_t* p) {
+    return hn::Min(LoadInteger<uint8_t>::vector(d, p), hn::Set(d, 1));
+  }
+};
+
+template <class Load, class T>
+HWY_INLINE T load_one(const typename Load::From* p) {
+  if constexpr (std::is_same_v<Load, LoadSame<T>>)
+    return *p;
+  else
+    return hn::GetLane(Load::vector(hn::CappedTag<T, 1>(), p));
 }
 
 /// At most a chunk's lanes, so that a wide vector of narrow elements still has whole lanes.
@@ -73,9 +137,51 @@ HWY_INLINE T fold_vectors(D d, V (&v)[kVecs<D>]) {
   return fold_vector<kOp>(d, v[0]);
 }
 
+/// The extremum of any number of elements. It does not depend on their order: several vectors collect
+/// independently, by instructions that lose NaN and the sign of zero, which are looked after separately.
+template <ReduceOp kOp, class Load, class T>
+HWY_INLINE T extremum(const typename Load::From* p, size_t n) {
+  const LaneTag<T> d;
+  constexpr size_t kLanes = hn::MaxLanes(LaneTag<T>()), kTogether = 8;
+  using V = hn::Vec<LaneTag<T>>;
+  constexpr bool kFloating = std::is_floating_point_v<T>;
+  V best[kTogether];
+  auto nan = hn::MaskFromVec(hn::Zero(d));
+  for (V& b : best) b = hn::Set(d, detail::identity<T>(kOp));
+  const auto take = [&](V& b, V x) HWY_ATTR {
+    b = kOp == ReduceOp::Max ? hn::Max(b, x) : hn::Min(b, x);
+    if constexpr (kFloating) nan = hn::Or(nan, is_nan(d, x));
+  };
+  size_t i = 0;
+  for (; i + kTogether * kLanes <= n; i += kTogether * kLanes) {
+#pragma GCC unroll 8
+    for (size_t v = 0; v < kTogether; ++v) take(best[v], Load::vector(d, p + i + v * kLanes));
+  }
+  for (; i + kLanes <= n; i += kLanes) take(best[0], Load::vector(d, p + i));
+  if constexpr (kFloating) {
+    if (!hn::AllFalse(d, nan)) return std::numeric_limits<T>::quiet_NaN();
+  }
+#pragma GCC unroll 4
+  for (size_t half = kTogether / 2; half > 0; half /= 2) {
+#pragma GCC unroll 4
+    for (size_t v = 0; v < half; ++v) best[v] = combine<kOp>(d, best[v], best[v + half]);
+  }
+  T value = fold_vector<kOp>(d, best[0]);
+  for (; i < n; ++i) value = detail::combine(kOp, value, load_one<Load, T>(p + i));
+  if constexpr (kFloating) {
+    if (HWY_UNLIKELY(value == 0)) {
+      for (size_t k = 0; k < n; ++k) {
+        const T x = load_one<Load, T>(p + k);
+        if (x == 0) value = detail::combine(kOp, value, x);
+      }
+    }
+  }
+  return value;
+}
+
 /// kCount chunks side by side: their sums do not wait for one another.
-template <ReduceOp kOp, size_t kCount, class D, class T = hn::TFromD<D>>
-HWY_INLINE void some_chunks(D d, const T* p, T* out) {
+template <ReduceOp kOp, class Load, size_t kCount, class D, class T = hn::TFromD<D>>
+HWY_INLINE void some_chunks(D d, const typename Load::From* p, T* out) {
   using V = hn::Vec<D>;
   constexpr size_t kLanes = hn::MaxLanes(D());
   V sum[kCount][kVecs<D>];
@@ -89,7 +195,7 @@ HWY_INLINE void some_chunks(D d, const T* p, T* out) {
     for (size_t c = 0; c < kCount; ++c) {
 #pragma GCC unroll 8
       for (size_t v = 0; v < kVecs<D>; ++v) {
-        sum[c][v] = combine<kOp>(d, sum[c][v], hn::LoadU(d, p + c * kReduceChunk + i + v * kLanes));
+        sum[c][v] = combine<kOp>(d, sum[c][v], Load::vector(d, p + c * kReduceChunk + i + v * kLanes));
       }
     }
   }
@@ -97,22 +203,34 @@ HWY_INLINE void some_chunks(D d, const T* p, T* out) {
   for (size_t c = 0; c < kCount; ++c) out[c] = fold_vectors<kOp>(d, sum[c]);
 }
 
-template <ReduceOp kOp, class T>
-void chunks(const T* p, size_t count, T* out) {
+constexpr bool is_extremum(ReduceOp op) { return op == ReduceOp::Max || op == ReduceOp::Min; }
+
+template <ReduceOp kOp, class Load, class T>
+void chunks(const void* from, size_t count, T* out) {
+  const auto* p = static_cast<const typename Load::From*>(from);
+  if constexpr (is_extremum(kOp)) {
+    for (size_t c = 0; c < count; ++c) out[c] = extremum<kOp, Load, T>(p + c * kReduceChunk, kReduceChunk);
+    return;
+  }
   const LaneTag<T> d;
   constexpr size_t kTogether = std::max<size_t>(1, 8 / kVecs<LaneTag<T>>);
   size_t c = 0;
   for (; c + kTogether <= count; c += kTogether)
-    some_chunks<kOp, kTogether>(d, p + c * kReduceChunk, out + c);
-  for (; c < count; ++c) some_chunks<kOp, 1>(d, p + c * kReduceChunk, out + c);
+    some_chunks<kOp, Load, kTogether>(d, p + c * kReduceChunk, out + c);
+  for (; c < count; ++c) some_chunks<kOp, Load, 1>(d, p + c * kReduceChunk, out + c);
 }
 
-template <ReduceOp kOp, class T>
-void lanes(T* lanes, size_t at, const T* p, size_t n) {
+template <ReduceOp kOp, class Load, class T>
+void lanes(T* lanes, size_t at, const void* from, size_t n) {
+  const auto* p = static_cast<const typename Load::From*>(from);
+  if constexpr (is_extremum(kOp)) {
+    lanes[0] = detail::combine(kOp, lanes[0], extremum<kOp, Load, T>(p, n));
+    return;
+  }
   const LaneTag<T> d;
   constexpr size_t kLanes = hn::MaxLanes(LaneTag<T>());
   for (; at != 0 && n > 0; at = (at + 1) % kReduceLanes, ++p, --n)
-    lanes[at] = detail::combine(kOp, lanes[at], *p);
+    lanes[at] = detail::combine(kOp, lanes[at], load_one<Load, T>(p));
   if (n == 0) return;
   hn::Vec<LaneTag<T>> sum[kVecs<LaneTag<T>>];
 #pragma GCC unroll 8
@@ -120,24 +238,24 @@ void lanes(T* lanes, size_t at, const T* p, size_t n) {
   for (; n >= kReduceLanes; p += kReduceLanes, n -= kReduceLanes) {
 #pragma GCC unroll 8
     for (size_t v = 0; v < kVecs<LaneTag<T>>; ++v)
-      sum[v] = combine<kOp>(d, sum[v], hn::LoadU(d, p + v * kLanes));
+      sum[v] = combine<kOp>(d, sum[v], Load::vector(d, p + v * kLanes));
   }
 #pragma GCC unroll 8
   for (size_t v = 0; v < kVecs<LaneTag<T>>; ++v) hn::StoreU(sum[v], d, lanes + v * kLanes);
-  for (size_t l = 0; l < n; ++l) lanes[l] = detail::combine(kOp, lanes[l], p[l]);
+  for (size_t l = 0; l < n; ++l) lanes[l] = detail::combine(kOp, lanes[l], load_one<Load, T>(p + l));
 }
 
 /// to = from op row over `width` elements; the lane's first row has the identity for `from`, which is then
 /// null.
-template <ReduceOp kOp, bool kFirst, class T>
-HWY_INLINE void one_row(T* to, const T* row, size_t width, const T* ahead) {
+template <ReduceOp kOp, bool kFirst, class Load, class T, class From = typename Load::From>
+HWY_INLINE void one_row(T* to, const From* row, size_t width, const From* ahead) {
   const LaneTag<T> d;
   constexpr size_t kLanes = hn::MaxLanes(LaneTag<T>());
-  constexpr size_t kLine = std::max<size_t>(kLanes, 64 / sizeof(T));
+  constexpr size_t kLine = std::max<size_t>(kLanes, 64 / sizeof(From));
   const auto identity = hn::Set(d, detail::identity<T>(kOp));
   const auto step = [&](size_t j) HWY_ATTR {
     const auto before = kFirst ? identity : hn::LoadU(d, to + j);
-    hn::StoreU(combine<kOp>(d, before, hn::LoadU(d, row + j)), d, to + j);
+    hn::StoreU(combine<kOp>(d, before, Load::vector(d, row + j)), d, to + j);
   };
   size_t j = 0;
   for (; j + kLine <= width; j += kLine) {
@@ -146,19 +264,23 @@ HWY_INLINE void one_row(T* to, const T* row, size_t width, const T* ahead) {
     for (size_t v = 0; v < kLine; v += kLanes) step(j + v);
   }
   for (; j + kLanes <= width; j += kLanes) step(j);
-  for (; j < width; ++j) to[j] = detail::combine(kOp, kFirst ? detail::identity<T>(kOp) : to[j], row[j]);
+  for (; j < width; ++j) {
+    to[j] = detail::combine(kOp, kFirst ? detail::identity<T>(kOp) : to[j], load_one<Load, T>(row + j));
+  }
 }
 
-template <ReduceOp kOp, class T>
-void rows(T* lanes, size_t within, size_t width, const T* p, ptrdiff_t stride, size_t rows) {
+template <ReduceOp kOp, class Load, class T>
+void rows(T* lanes, size_t within, size_t width, const void* from, ptrdiff_t stride, size_t rows) {
+  const auto* p = static_cast<const typename Load::From*>(from);
   // Row by row, so that memory is read in order; the sums stay in the L1 cache, and a lane's turn comes every
   // 16 rows. Rows may be pages apart, which no hardware prefetcher follows.
   const ptrdiff_t ahead = 8 * stride;
   for (; within < kReduceLanes && rows > 0; ++within, --rows, p += stride) {
-    one_row<kOp, true>(lanes + within * kReduceStrip, p, width, rows > 8 ? p + ahead : p);
+    one_row<kOp, true, Load>(lanes + within * kReduceStrip, p, width, rows > 8 ? p + ahead : p);
   }
   for (; rows > 0; ++within, --rows, p += stride) {
-    one_row<kOp, false>(lanes + within % kReduceLanes * kReduceStrip, p, width, rows > 8 ? p + ahead : p);
+    one_row<kOp, false, Load>(lanes + within % kReduceLanes * kReduceStrip, p, width,
+                              rows > 8 ? p + ahead : p);
   }
 }
 
@@ -196,13 +318,56 @@ void fold_strip(T* to, const T* lanes, size_t used, size_t width) {
   }
 }
 
+/// Pairs side by side have 16 lanes of their first elements and 16 of their second, in turn.
+template <class T>
+void pair_chunks(const T* p, size_t count, T* first, T* second) {
+  using D = LaneTag<T>;
+  const D d;
+  constexpr size_t kLanes = hn::MaxLanes(D()), kVectors = 2 * kVecs<D>;
+  for (size_t c = 0; c < count; ++c, p += 2 * kReduceChunk) {
+    hn::Vec<D> sum[kVectors];
+#pragma GCC unroll 16
+    for (size_t v = 0; v < kVectors; ++v) sum[v] = hn::Zero(d);
+    for (size_t i = 0; i < 2 * kReduceChunk; i += 2 * kReduceLanes) {
+#pragma GCC unroll 16
+      for (size_t v = 0; v < kVectors; ++v) sum[v] = hn::Add(sum[v], hn::LoadU(d, p + i + v * kLanes));
+    }
+    T lanes[2 * kReduceLanes], parts[2][kReduceLanes];
+#pragma GCC unroll 16
+    for (size_t v = 0; v < kVectors; ++v) hn::StoreU(sum[v], d, lanes + v * kLanes);
+    for (size_t l = 0; l < kReduceLanes; ++l) parts[0][l] = lanes[2 * l], parts[1][l] = lanes[2 * l + 1];
+    first[c] = fold<ReduceOp::Sum>(parts[0]);
+    second[c] = fold<ReduceOp::Sum>(parts[1]);
+  }
+}
+
+template <ReduceOp kOp, class Load, class T>
+constexpr ReduceWalks<T> walks() {
+  return {&chunks<kOp, Load, T>, &lanes<kOp, Load, T>, &rows<kOp, Load, T>};
+}
+
+template <ReduceOp kOp, ReduceSource kSource, class Load, class T>
+constexpr void add_source(ReduceKernels<T>& kernels) {
+  if constexpr (reduces_from<T>(kSource, kOp))
+    kernels.from[static_cast<size_t>(kSource)] = walks<kOp, Load, T>();
+}
+
 template <ReduceOp kOp, class T>
 constexpr ReduceKernels<T> entry() {
   if constexpr (std::is_same_v<T, uint8_t> && (kOp == ReduceOp::Sum || kOp == ReduceOp::Prod)) {
     return {};
   } else {
-    return {&chunks<kOp, T>, &lanes<kOp, T>,      &fold<kOp, T>,
-            &rows<kOp, T>,   &fold_strip<kOp, T>, &merge_strips<kOp, T>};
+    ReduceKernels<T> k{walks<kOp, LoadSame<T>, T>(), &fold<kOp, T>, &fold_strip<kOp, T>,
+                       &merge_strips<kOp, T>};
+    add_source<kOp, ReduceSource::Float16, LoadFloat16>(k);
+    add_source<kOp, ReduceSource::BFloat16, LoadBFloat16>(k);
+    add_source<kOp, ReduceSource::Bool, LoadBool>(k);
+    add_source<kOp, ReduceSource::UInt8, LoadInteger<uint8_t>>(k);
+    add_source<kOp, ReduceSource::Int8, LoadInteger<int8_t>>(k);
+    add_source<kOp, ReduceSource::Int16, LoadInteger<int16_t>>(k);
+    add_source<kOp, ReduceSource::Int32, LoadInteger<int32_t>>(k);
+    if constexpr (kOp == ReduceOp::Sum && std::is_floating_point_v<T>) k.pair_chunks = &pair_chunks<T>;
+    return k;
   }
 }
 

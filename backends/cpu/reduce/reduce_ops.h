@@ -33,9 +33,12 @@ inline T combine(ReduceOp op, T earlier, T later) {
       case ReduceOp::Prod:
         return earlier * later;
       case ReduceOp::Max:
-        return std::isnan(earlier) || earlier > later ? earlier : later;
-      case ReduceOp::Min:
-        return std::isnan(earlier) || earlier < later ? earlier : later;
+      case ReduceOp::Min: {
+        if (std::isnan(earlier) || std::isnan(later)) return std::numeric_limits<T>::quiet_NaN();
+        const bool max = op == ReduceOp::Max;
+        if (earlier == later) return std::signbit(earlier) == max ? later : earlier;  // zeros of either sign
+        return (earlier > later) == max ? earlier : later;
+      }
     }
   }
   return later;

@@ -195,7 +195,8 @@ void general_pointwise(const PointwiseInfo& info, std::span<const Tensor* const>
   if (device.is_cpu()) {
     const HostKernel& kernel = instance ? instance->host : kernel_of(info, types.type);
     report_host_kernel(info, kernel);
-    run_tiles(iter, kernel, types.type, {dtypes, outs.size()}, block.data());
+    run_tiles(iter, kernel, types.type, {dtypes, outs.size()}, block.data(),
+              instance ? instance->of_parts : nullptr);
   } else if (device.is_meta()) {
     if (!instance) check_runs_in(info, types.type);
   } else {

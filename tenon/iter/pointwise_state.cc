@@ -104,6 +104,51 @@ namespace {
 
 bool is_half(DType t) { return t == DType::Float16 || t == DType::BFloat16; }
 
+/// Whether node `a` of one expression is node `b` of another, where that reads `part` of complex operands.
+bool same_value(const expr::Expression& real, expr::NodeId a, const expr::Expression& parts, expr::NodeId b,
+                expr::Part part) {
+  const expr::Node &x = real[a], &y = parts[b];
+  if (x.op != y.op || x.type != y.type || x.arity != y.arity) return false;
+  if (x.op == expr::Op::Load) {
+    const expr::Slot &s = real.inputs()[x.bits], &t = parts.inputs()[y.bits];
+    return s.operand == t.operand && t.part == part;
+  }
+  if (x.bits != y.bits) return false;
+  for (int i = 0; i < x.arity; ++i) {
+    if (!same_value(real, x.args[i], parts, y.args[i], part)) return false;
+  }
+  return true;
+}
+
+/// Whether an expression of complex operands is for both parts what it is for real ones.
+bool is_of_parts(const expr::Expression& real, const expr::Expression& complex) {
+  if (real.num_outputs != 1 || complex.num_outputs != 2 || real.num_numbers != complex.num_numbers)
+    return false;
+  for (size_t k = 0; k < complex.num_numbers; ++k) {
+    const expr::Slot& n = complex.numbers()[k];
+    if (n.part == expr::Part::Im || n.operand != real.numbers()[k].operand ||
+        n.dtype != real.numbers()[k].dtype)
+      return false;
+  }
+  for (const expr::Slot& out : complex.outputs()) {
+    if (!same_value(real, real.outputs()[0].node, complex, out.node, out.part)) return false;
+  }
+  return true;
+}
+
+const HostKernel* kernel_of_parts(const PointwiseInfo& info, const Binding& binding,
+                                  const expr::Expression& e) {
+  if (!is_complex(binding.computed) || binding.complex_numbers != 0 || info.mask_tensors != 0 ||
+      !info.numbers_as_computed || info.conjugates != 0 ||
+      result_dtype(info, 0, binding.computed) != binding.computed)
+    return nullptr;
+  for (size_t i = 0; i < info.tensor_names.size(); ++i) {
+    if (binding.inputs[i] != binding.computed) return nullptr;
+  }
+  return is_of_parts(*instantiate_dense(info, {.compute = binding.type}), e) ? &kernel_of(info, binding.type)
+                                                                             : nullptr;
+}
+
 std::unique_ptr<Instance> make_instance(const PointwiseInfo& info, const Binding& binding) {
   const size_t num_inputs = info.tensor_names.size();
   DType results[PointwiseInfo::kMaxOutputs];
@@ -121,7 +166,9 @@ std::unique_ptr<Instance> make_instance(const PointwiseInfo& info, const Binding
               fmt::format("{}: the expression takes its numbers in {} ways, at most {} are possible",
                           info.name, e->num_numbers, kMaxNumbers));
   HostKernel kernel{nullptr, kHost.compile(*e)};
-  return std::make_unique<Instance>(Instance{binding.packed(num_inputs), std::move(e), std::move(kernel)});
+  const HostKernel* of_parts = kernel_of_parts(info, binding, *e);
+  return std::make_unique<Instance>(
+      Instance{binding.packed(num_inputs), std::move(e), std::move(kernel), of_parts});
 }
 
 }  // namespace

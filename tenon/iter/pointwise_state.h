@@ -38,6 +38,9 @@ struct Instance {
   uint64_t binding;
   expr::ExpressionPtr expression;
   HostKernel host;
+  /// Of complex operands alone, where both parts of the result are what real ones would give: the kernel for
+  /// these, which takes parts side by side as elements. Else null.
+  const HostKernel* of_parts = nullptr;
   const Instance* next = nullptr;
 };
 
@@ -104,8 +107,8 @@ void set_what_it_asks(PointwiseInfo& info, const expr::Expression& written);
 void report_host_kernel(const PointwiseInfo& info, const HostKernel& kernel);
 
 /// The loop over an iterator's operands in tiles; see pointwise_tiles.cc. `results` are the dtypes of the
-/// operator's results, from which an `out` of another dtype is converted.
+/// operator's results, from which an `out` of another dtype is converted. `of_parts`: see Instance.
 void run_tiles(const TensorIterator& iter, const HostKernel& kernel, expr::Type type,
-               std::span<const DType> results, const void* scalars);
+               std::span<const DType> results, const void* scalars, const HostKernel* of_parts = nullptr);
 
 }  // namespace tenon::detail

@@ -2,6 +2,8 @@
 // all others are converted into tiles that stay in the first-level cache.
 #include <fmt/core.h>
 
+#include <algorithm>
+
 #include "tenon/iter/host.h"
 #include "tenon/iter/pointwise_state.h"
 #include "tenon/iter/tensor_iterator.h"
@@ -12,17 +14,19 @@ namespace {
 // A complex operand counts twice.
 constexpr int kMaxOutputs = 2 * PointwiseInfo::kMaxOutputs;
 constexpr int kMaxCount = kMaxOutputs + 2 * PointwiseInfo::kMaxTensors;
-constexpr int64_t kTileBytes = 4096;
+// Of one tile at most and at least; and of all of them together, so that they stay in the first-level cache
+// beside what is read and written.
+constexpr int64_t kTileBytes = 4096, kLeastTileBytes = 1024, kTilesBytes = 8192;
 
 class TileLoop {
  public:
   TileLoop(const TensorIterator& iter, const HostKernel& kernel, expr::Type type,
-           std::span<const DType> results, const void* scalars)
+           std::span<const DType> results, const void* scalars, const HostKernel* of_parts)
       : kernel_(kernel),
+        of_parts_(of_parts),
         scalars_(scalars),
         operands_(iter.ntensors()),
-        item_(static_cast<int64_t>(expr::item_size(type))),
-        tile_(kTileBytes / item_) {
+        item_(static_cast<int64_t>(expr::item_size(type))) {
     const DType compute = expr::dtype(type);
     const auto add = [&](int operand, DType own, int64_t offset) {
       const int i = count_++;
@@ -46,7 +50,9 @@ class TileLoop {
         add(i, own, 0);
       }
       if (output) outputs_ = count_;
+      if (own != results[0]) of_parts_ = nullptr;
     }
+    tile_ = std::clamp(kTilesBytes / count_ / 64 * 64, kLeastTileBytes, kTileBytes) / item_;
     // An `out` of a wider dtype gets what the result's own dtype makes of a value: wrapped, rounded.
     for (int i = 0; i < outputs_; ++i) {
       const DType result = real_dtype(results[static_cast<size_t>(from_[i])]);
@@ -59,6 +65,8 @@ class TileLoop {
 
   void run(char* const* ptrs, const int64_t* strides, int64_t n0, int64_t n1) const {
     if (count_ == operands_) return run_parts(ptrs, strides, n0, n1);
+    if (of_parts_ && std::all_of(strides, strides + operands_, [&](int64_t s) { return s == 2 * item_; }))
+      return run_pairs(ptrs, strides, n0, n1);
     char* part_ptrs[kMaxCount];
     int64_t part_strides[2 * kMaxCount];
     for (int i = 0; i < count_; ++i) {
@@ -79,6 +87,15 @@ class TileLoop {
       long_rows(ptrs, strides, n0, n1, direct);
     else
       short_rows(ptrs, strides, n0, n1);
+  }
+
+  // Dense complex rows as real ones of twice the length.
+  void run_pairs(char* const* ptrs, const int64_t* strides, int64_t n0, int64_t n1) const {
+    void* at[kMaxCount];
+    for (int64_t j = 0; j < n1; ++j) {
+      for (int i = 0; i < operands_; ++i) at[i] = ptrs[i] + j * strides[operands_ + i];
+      (*of_parts_)(at, static_cast<size_t>(2 * n0), scalars_);
+    }
   }
 
   bool dense(int i, const int64_t* strides, int64_t n0) const {
@@ -166,12 +183,13 @@ class TileLoop {
   }
 
   const HostKernel& kernel_;
+  const HostKernel* of_parts_;
   const void* scalars_;
   int operands_;     // of the iterator
   int count_ = 0;    // of the kernel
   int outputs_ = 0;  // of the kernel
   int64_t item_;
-  int64_t tile_;
+  int64_t tile_ = 0;           // elements
   int from_[kMaxCount];        // which operand of the iterator
   int64_t offset_[kMaxCount];  // in bytes within its element
   bool same_[kMaxCount];
@@ -186,8 +204,8 @@ class TileLoop {
 }  // namespace
 
 void run_tiles(const TensorIterator& iter, const HostKernel& kernel, expr::Type type,
-               std::span<const DType> results, const void* scalars) {
-  const TileLoop loop(iter, kernel, type, results, scalars);
+               std::span<const DType> results, const void* scalars, const HostKernel* of_parts) {
+  const TileLoop loop(iter, kernel, type, results, scalars, of_parts);
   iter.for_each_2d([&](char* const* ptrs, const int64_t* strides, int64_t n0, int64_t n1) {
     loop.run(ptrs, strides, n0, n1);
   });

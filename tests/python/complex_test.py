@@ -589,3 +589,34 @@ def test_numbers_at_the_end_of_the_range_are_close_by_their_distance():
     most = float(np.finfo("float32").max)
     x, y = (tenon.tensor([complex(most, im)], dtype=tenon.complex64) for im in (0, most))
     assert tenon.isclose(x, y).tolist() == [False] and tenon.isclose(y, y).tolist() == [True]
+
+
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+def test_what_is_alike_for_both_parts_has_the_same_bits_for_any_strides(dtype):
+    rng = np.random.default_rng(5)
+    parts = rng.standard_normal((2, 37, 23))
+    parts.flat[rng.integers(0, parts.size, 200)] = rng.choice([0.0, -0.0, np.inf, -np.inf, np.nan, 1e-310], 200)
+    # Made of parts, which multiplication by 1j would not leave alone.
+    array = np.empty((37, 23), dtype)
+    array.real, array.imag = parts
+    x = tenon.tensor(array)
+    other = x.flip(0).contiguous()
+    forms = {
+        "add": lambda a, b: a + b,
+        "add alpha": lambda a, b: tenon.add(a, b, alpha=2.5),
+        "sub": lambda a, b: a - b,
+        "neg": lambda a, b: -a,
+        "times": lambda a, b: a * 3,
+        "add number": lambda a, b: a + 3,
+        "add complex": lambda a, b: a + 3j,
+        "lerp": lambda a, b: a + (b - a) * 0.25,
+    }
+    for name, form in forms.items():
+        dense = form(x, other)
+        strided = form(x.t().contiguous().t(), other)
+        assert np.asarray(strided.contiguous()).tobytes() == np.asarray(dense).tobytes(), name
+        each = form(x[:, ::2], other[:, ::2])
+        assert np.asarray(each.contiguous()).tobytes() == np.asarray(dense[:, ::2].contiguous()).tobytes(), name
+    # Parts do not mix.
+    np.testing.assert_array_equal(np.asarray((x + other).real), np.asarray(x.real + other.real))
+    np.testing.assert_array_equal(np.asarray((x - other).imag), np.asarray(x.imag - other.imag))

@@ -4,6 +4,7 @@
 #include "backends/cpu/cpu_target.h"
 #include "backends/cpu/pointwise/interpreter.h"
 #include "backends/cpu/pointwise/printed_kernels.h"
+#include "backends/cpu/pointwise/streaming.h"
 
 namespace tenon {
 
@@ -24,7 +25,7 @@ std::unique_ptr<const HostProgram> compile(const expr::Expression& e) {
 
 }  // namespace
 
-constinit const HostBackend kHost{&cpu::convert_fn, &cpu::find_printed_kernel, &compile,
-                                  &cpu::cpu_target_name};
+constinit const HostBackend kHost{&cpu::convert_fn,      &cpu::find_printed_kernel, &compile,
+                                  &cpu::cpu_target_name, &cpu::streams_from,        &cpu::run_streaming};
 
 }  // namespace tenon

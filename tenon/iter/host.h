@@ -64,6 +64,13 @@ struct HostBackend {
   std::unique_ptr<const HostProgram> (*compile)(const expr::Expression& e);
   /// The name of the instruction set in use, such as "AVX2".
   std::string_view (*target)();
+  /// Bytes of a call from which its result had better not go through the caches: it would not stay there, and
+  /// memory would be read in order to be written.
+  size_t (*streams_from)() noexcept;
+  /// Runs a kernel with one output that is none of its `count` - 1 inputs, all dense, with elements of `item`
+  /// bytes; the results go past the caches.
+  void (*run_streaming)(const HostKernel& kernel, void* const* ptrs, size_t count, size_t item, size_t n,
+                        const void* numbers);
 };
 /// Defined by the backend, backends/cpu/host.cc.
 extern const HostBackend kHost;

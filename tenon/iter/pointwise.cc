@@ -2,11 +2,13 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 
 #include "tenon/core/kernel_report.h"
 #include "tenon/core/parallel.h"
+#include "tenon/iter/host.h"
 #include "tenon/iter/pointwise_call.h"
 #include "tenon/iter/pointwise_state.h"
 #include "tenon/iter/tensor_iterator.h"
@@ -78,10 +80,17 @@ class PlainCall {
  private:
   void split(const HostKernel& kernel, void* const* ptrs, int64_t n) const {
     const auto item = static_cast<int64_t>(expr::item_size(type_));
+    const size_t count = 1 + tensors_.size();
+    const bool streams = count * static_cast<size_t>(n * item) > kHost.streams_from() &&
+                         std::find(ptrs + 1, ptrs + count, ptrs[0]) == ptrs + count;
     parallel_for(0, n, kGrainSize, [&](int64_t begin, int64_t end) {
       void* at[1 + PointwiseInfo::kMaxTensors];
-      for (size_t i = 0; i <= tensors_.size(); ++i) at[i] = static_cast<char*>(ptrs[i]) + begin * item;
-      kernel(at, static_cast<size_t>(end - begin), scalars_.data());
+      for (size_t i = 0; i < count; ++i) at[i] = static_cast<char*>(ptrs[i]) + begin * item;
+      const auto length = static_cast<size_t>(end - begin);
+      if (streams)
+        kHost.run_streaming(kernel, at, count, static_cast<size_t>(item), length, scalars_.data());
+      else
+        kernel(at, length, scalars_.data());
     });
   }
 

@@ -151,3 +151,18 @@ def test_numbers_beside_narrow_integers_keep_their_value():
     assert not (tenon.tensor([44], dtype=tenon.int8) == 300).item()
     with pytest.raises(ValueError, match="does not fit int32"):
         tenon.tensor([1], dtype=tenon.int32) + 2**40
+
+
+@pytest.mark.parametrize("offset", [0, 1, 5])
+def test_results_that_do_not_fit_the_caches(offset):
+    # Beyond half of any last-level cache that a desktop has; the tail is not a whole vector.
+    n = 6_000_001
+    x = tenon.arange(n + 5, dtype=tenon.float32)[offset : n + offset]
+    y = tenon.ones(n)
+    a = np.arange(offset, n + offset, dtype=np.float32)
+    out = tenon.empty(n + 5)[offset : n + offset]
+    tenon.add(x, y, alpha=3, out=out)
+    np.testing.assert_array_equal(np.asarray(out), a + 3)
+    np.testing.assert_array_equal(np.asarray(x + y), a + 1)
+    y.add_(x)
+    np.testing.assert_array_equal(np.asarray(y), a + 1)

@@ -12,6 +12,7 @@
 
 #include "backends/cpu/copy/half-inl.h"
 #include "backends/cpu/copy/row_kernels.h"
+#include "hwy/cache_control.h"
 #include "hwy/highway.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -132,15 +133,15 @@ void to_bool(void* dst, const void* src, size_t n) {
 // Halves: from them by half-inl.h, to them in integer arithmetic too.
 
 void float32_from_float16(void* dst, const void* src, size_t n) {
-  for_lanes<float>(
-      [](auto d, float* out, const uint16_t* in) HWY_ATTR { hn::StoreU(load_float16(d, in), d, out); },
-      static_cast<float*>(dst), static_cast<const uint16_t*>(src), n);
+  for_lanes<float>([](auto d, float* out, const uint16_t* in)
+                       HWY_ATTR { hn::StoreU(load_float16(d, in), d, out); },
+                   static_cast<float*>(dst), static_cast<const uint16_t*>(src), n);
 }
 
 void float32_from_bfloat16(void* dst, const void* src, size_t n) {
-  for_lanes<float>(
-      [](auto d, float* out, const uint16_t* in) HWY_ATTR { hn::StoreU(load_bfloat16(d, in), d, out); },
-      static_cast<float*>(dst), static_cast<const uint16_t*>(src), n);
+  for_lanes<float>([](auto d, float* out, const uint16_t* in)
+                       HWY_ATTR { hn::StoreU(load_bfloat16(d, in), d, out); },
+                   static_cast<float*>(dst), static_cast<const uint16_t*>(src), n);
 }
 
 // To the nearest, ties to even; NaN stays NaN.
@@ -350,6 +351,22 @@ void transpose(void* dst, int64_t dst_stride, const void* src, int64_t src_strid
   }
 }
 
+void stream(void* dst, const void* src, size_t bytes) {
+  constexpr size_t kLine = 64;
+  const hn::CappedTag<uint8_t, kLine> d;
+  auto* out = static_cast<uint8_t*>(dst);
+  const auto* in = static_cast<const uint8_t*>(src);
+  const size_t head = std::min((kLine - reinterpret_cast<uintptr_t>(out) % kLine) % kLine, bytes);
+  std::memcpy(out, in, head);
+  size_t i = head;
+  for (; i + kLine <= bytes; i += kLine) {
+    for (size_t v = 0; v < kLine; v += hn::Lanes(d)) hn::Stream(hn::LoadU(d, in + i + v), d, out + i + v);
+  }
+  std::memcpy(out + i, in + i, bytes - i);
+}
+
+void end_stream() { hwy::FlushStream(); }
+
 constexpr RowKernels kRowKernels{
     .steps = {&to_bool<uint8_t>,
               &to_bool<int16_t>,
@@ -382,6 +399,8 @@ constexpr RowKernels kRowKernels{
     .fill = {&fill<uint8_t>, &fill<uint16_t>, &fill<uint32_t>, &fill<uint64_t>, &fill<Bytes16>},
     .transpose = {&transpose<uint8_t>, &transpose<uint16_t>, &transpose<uint32_t>, &transpose<uint64_t>,
                   &transpose<Bytes16>},
+    .stream = &stream,
+    .end_stream = &end_stream,
 };
 
 }  // namespace

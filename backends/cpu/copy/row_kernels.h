@@ -59,6 +59,7 @@ struct RowKernels {
   using Fill = void (*)(void* dst, const void* value, size_t n);
   using Transpose = void (*)(void* dst, int64_t dst_stride, const void* src, int64_t src_stride, size_t rows,
                              size_t columns);
+  using Stream = void (*)(void* dst, const void* src, size_t bytes);
 
   /// n elements, one beside the other on both sides.
   Step steps[kNumConversionSteps];
@@ -71,6 +72,10 @@ struct RowKernels {
   /// Element c of row r at `src` becomes element r of row c at `dst`; rows are strides (in bytes) apart,
   /// their elements beside each other.
   Transpose transpose[kNumElementSizes];
+  /// Copies to memory past the caches; lines that `dst` begins or ends within go through them.
+  Stream stream;
+  /// Before another thread may read what was streamed.
+  void (*end_stream)();
 };
 
 /// Those of one instruction set; the machine must have it.

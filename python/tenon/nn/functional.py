@@ -2,6 +2,7 @@
 
 from .. import _C
 from .._C import leaky_relu, linear, log_softmax, relu_, sigmoid, softmax, softplus, tanh
+from .._C import conv1d, conv2d, conv3d, conv_transpose1d, conv_transpose2d, conv_transpose3d
 from .._C import log_sigmoid as logsigmoid
 from ..absent import module_getattr
 from .activation_functions import leaky_relu_, rrelu, rrelu_, softmin, softsign, tanhshrink
@@ -19,6 +20,12 @@ __all__ = [
     "alpha_dropout",
     "binary_cross_entropy",
     "binary_cross_entropy_with_logits",
+    "conv1d",
+    "conv2d",
+    "conv3d",
+    "conv_transpose1d",
+    "conv_transpose2d",
+    "conv_transpose3d",
     "cosine_embedding_loss",
     "cosine_similarity",
     "cross_entropy",

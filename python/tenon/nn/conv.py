@@ -1,0 +1,194 @@
+"""Convolutions of one to three dimensions, and their transposed forms."""
+
+import math
+
+from .. import _C
+from . import functional, init
+from .module import Module
+from .parameter import Parameter
+
+_MODES = ("zeros", "reflect", "replicate", "circular")
+
+
+def _repeated(value, count):
+    return tuple(value) if isinstance(value, (tuple, list)) else (value,) * count
+
+
+class _Convolution(Module):
+    """What all convolutions have: the weight [out, in / groups, *kernel], or [in, out / groups, *kernel] if transposed, and
+    the bias [out].
+
+    Weights are initialised by kaiming_uniform_ with a = sqrt(5), the bias uniformly within 1 / sqrt(fan in), as in PyTorch.
+    """
+
+    _spatial = 0
+    _transposed = False
+
+    def __init__(
+        self, in_channels, out_channels, kernel_size, stride, padding, dilation, output_padding, groups, bias, padding_mode,
+        device, dtype,
+    ):  # fmt: skip
+        super().__init__()
+        name = type(self).__name__
+        if groups <= 0:
+            raise ValueError(f"{name}: groups must be a positive integer, got {groups}")
+        if in_channels % groups != 0:
+            raise ValueError(f"{name}: in_channels {in_channels} must be divisible by groups {groups}")
+        if out_channels % groups != 0:
+            raise ValueError(f"{name}: out_channels {out_channels} must be divisible by groups {groups}")
+        if padding_mode not in _MODES:
+            raise ValueError(f"{name}: padding_mode must be one of {_MODES}, got {padding_mode!r}")
+        n = self._spatial
+        self.in_channels, self.out_channels, self.groups = in_channels, out_channels, groups
+        self.kernel_size, self.stride, self.dilation = (_repeated(v, n) for v in (kernel_size, stride, dilation))
+        if isinstance(padding, str):
+            if padding not in ("same", "valid"):
+                raise ValueError(f"{name}: padding must be 'same', 'valid' or numbers, got {padding!r}")
+            if padding == "same" and any(s != 1 for s in self.stride):
+                raise ValueError(f"{name}: padding='same' is not supported for strides other than 1, got {self.stride}")
+            self.padding = padding
+            totals = [d * (k - 1) if padding == "same" else 0 for d, k in zip(self.dilation, self.kernel_size)]
+            each = [(t // 2, t - t // 2) for t in totals]
+        else:
+            self.padding = _repeated(padding, n)
+            each = [(p, p) for p in self.padding]
+        #: As functional.pad takes them: the last dimension first.
+        self._reversed_padding_repeated_twice = [p for pair in reversed(each) for p in pair]
+        self.output_padding = _repeated(output_padding, n)
+        self.transposed, self.padding_mode = self._transposed, padding_mode
+        channels = (in_channels, out_channels // groups) if self._transposed else (out_channels, in_channels // groups)
+        self.weight = Parameter(_C.empty(*channels, *self.kernel_size, device=device, dtype=dtype))
+        self.bias = Parameter(_C.empty(out_channels, device=device, dtype=dtype)) if bias else None
+        self.reset_parameters()
+
+    def reset_parameters(self):
+        """Draws new weights."""
+        init.kaiming_uniform_(self.weight, a=math.sqrt(5))
+        fan_in = self.weight.shape[1] * math.prod(self.kernel_size)
+        if self.bias is not None and fan_in > 0:
+            bound = 1 / math.sqrt(fan_in)
+            init.uniform_(self.bias, -bound, bound)
+
+    def extra_repr(self):
+        text = f"{self.in_channels}, {self.out_channels}, kernel_size={self.kernel_size}, stride={self.stride}"
+        zeros, ones = (0,) * self._spatial, (1,) * self._spatial
+        if self.padding != zeros:
+            text += f", padding={self.padding}"
+        if self.dilation != ones:
+            text += f", dilation={self.dilation}"
+        if self.output_padding != zeros:
+            text += f", output_padding={self.output_padding}"
+        if self.groups != 1:
+            text += f", groups={self.groups}"
+        if self.bias is None:
+            text += ", bias=False"
+        if self.padding_mode != "zeros":
+            text += f", padding_mode={self.padding_mode}"
+        return text
+
+
+class _Conv(_Convolution):
+    def __init__(
+        self, in_channels, out_channels, kernel_size, stride=1, padding=0, dilation=1, groups=1, bias=True,
+        padding_mode="zeros", device=None, dtype=None,
+    ):  # fmt: skip
+        super().__init__(
+            in_channels, out_channels, kernel_size, stride, padding, dilation, 0, groups, bias, padding_mode, device, dtype
+        )
+
+    def _conv_forward(self, input, weight, bias):
+        padding = self.padding
+        if self.padding_mode != "zeros":
+            input = functional.pad(input, self._reversed_padding_repeated_twice, mode=self.padding_mode)
+            padding = 0
+        return self._function(input, weight, bias, self.stride, padding, self.dilation, self.groups)
+
+    def forward(self, input):
+        return self._conv_forward(input, self.weight, self.bias)
+
+
+class Conv1d(_Conv):
+    """Cross-correlation of input [N, C, L] or [C, L] with each filter, plus a bias; see functional.conv1d."""
+
+    _spatial, _function = 1, staticmethod(functional.conv1d)
+
+
+class Conv2d(_Conv):
+    """Cross-correlation of input [N, C, H, W] or [C, H, W] with each filter, plus a bias; see functional.conv2d."""
+
+    _spatial, _function = 2, staticmethod(functional.conv2d)
+
+
+class Conv3d(_Conv):
+    """Cross-correlation of input [N, C, D, H, W] or [C, D, H, W] with each filter, plus a bias; see functional.conv3d."""
+
+    _spatial, _function = 3, staticmethod(functional.conv3d)
+
+
+class _ConvTranspose(_Convolution):
+    _transposed = True
+
+    def __init__(
+        self, in_channels, out_channels, kernel_size, stride=1, padding=0, output_padding=0, groups=1, bias=True,
+        dilation=1, padding_mode="zeros", device=None, dtype=None,
+    ):  # fmt: skip
+        if padding_mode != "zeros":
+            raise ValueError(f'{type(self).__name__}: only "zeros" padding mode is supported, got {padding_mode!r}')
+        if isinstance(padding, str):
+            raise ValueError(f"{type(self).__name__}: padding must be numbers, got {padding!r}")
+        super().__init__(
+            in_channels, out_channels, kernel_size, stride, padding, dilation, output_padding, groups, bias, padding_mode,
+            device, dtype,
+        )  # fmt: skip
+
+    def _output_padding(self, input, output_size):
+        """What makes a result of the spatial size `output_size`."""
+        if output_size is None:
+            return self.output_padding
+        n = self._spatial
+        batched = input.dim() == n + 2
+        output_size = list(output_size)
+        if len(output_size) == input.dim():
+            output_size = output_size[input.dim() - n :]
+        if len(output_size) != n:
+            raise ValueError(
+                f"{type(self).__name__}: for {input.dim()}D input, output_size must have {n} or {input.dim()} elements, got "
+                f"{len(output_size)}"
+            )
+        least = [
+            (size - 1) * s - 2 * p + d * (k - 1) + 1
+            for size, s, p, d, k in zip(
+                input.shape[1 + batched :], self.stride, self.padding, self.dilation, self.kernel_size
+            )
+        ]
+        most = [size + s - 1 for size, s in zip(least, self.stride)]
+        if any(not low <= size <= high for size, low, high in zip(output_size, least, most)):
+            raise ValueError(
+                f"{type(self).__name__}: requested an output size of {output_size}, but valid sizes range from {least} to "
+                f"{most} (for an input of {list(input.shape[1 + batched:])})"
+            )
+        return tuple(size - low for size, low in zip(output_size, least))
+
+    def forward(self, input, output_size=None):
+        more = self._output_padding(input, output_size)
+        return self._function(
+            input, self.weight, self.bias, self.stride, self.padding, more, self.groups, self.dilation
+        )
+
+
+class ConvTranspose1d(_ConvTranspose):
+    """The transposed convolution of input [N, C, L] or [C, L]; see functional.conv_transpose1d."""
+
+    _spatial, _function = 1, staticmethod(functional.conv_transpose1d)
+
+
+class ConvTranspose2d(_ConvTranspose):
+    """The transposed convolution of input [N, C, H, W] or [C, H, W]; see functional.conv_transpose2d."""
+
+    _spatial, _function = 2, staticmethod(functional.conv_transpose2d)
+
+
+class ConvTranspose3d(_ConvTranspose):
+    """The transposed convolution of input [N, C, D, H, W] or [C, D, H, W]; see functional.conv_transpose3d."""
+
+    _spatial, _function = 3, staticmethod(functional.conv_transpose3d)

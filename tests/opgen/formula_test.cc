@@ -11,10 +11,17 @@ using Set = std::set<size_t>;
 TEST(Formula, SavesWhatItNames) {
   const auto schema = schema::parse_schema("mm(Tensor self, Tensor mat2) -> Tensor");
   const Formula f = read_formula(schema, "self", "mm(grad, t(mat2))");
-  EXPECT_EQ(f.argument, 0u);
+  EXPECT_EQ(f.of, std::vector<size_t>{0});
   EXPECT_EQ(f.arguments, Set{1});
   EXPECT_TRUE(f.metas.empty());
   EXPECT_TRUE(f.results.empty());
+}
+
+TEST(Formula, MayBeATupleOfGradients) {
+  const auto schema = schema::parse_schema("mm(Tensor self, Tensor mat2) -> Tensor");
+  const Formula f = read_formula(schema, "self, mat2", "mm_backward(grad, self, mat2)");
+  EXPECT_EQ(f.of, (std::vector<size_t>{0, 1}));
+  EXPECT_EQ(f.arguments, (Set{0, 1}));
 }
 
 TEST(Formula, SizesAloneSaveNoElements) {

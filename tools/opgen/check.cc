@@ -126,11 +126,13 @@ void check_derivative(const OpDef& def, const YamlEntry& entry) {
   if (d.kind == DerivativeDef::Kind::Formulas && def.body == Body::Composite) {
     entry.fail_in("derivative", "a composite is differentiated through what it calls");
   }
-  for (const auto& [name, formula] : d.formulas) {
-    const auto i = schema.argument_index(name);
-    if (!i || schema.arguments[*i].type.base != schema::BaseType::Tensor) {
-      entry.fail_in("derivative",
-                    fmt::format("'{}' is no tensor argument of {}", name, schema.name_with_overload()));
+  for (const auto& [names, formula] : d.formulas) {
+    for (const std::string& name : formula_arguments(names)) {
+      const auto i = schema.argument_index(name);
+      if (!i || schema.arguments[*i].type.base != schema::BaseType::Tensor) {
+        entry.fail_in("derivative",
+                      fmt::format("'{}' is no tensor argument of {}", name, schema.name_with_overload()));
+      }
     }
   }
   const Operator* in_place = def.find(Form::Inplace);

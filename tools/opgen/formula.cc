@@ -46,9 +46,20 @@ std::string result_variable(const FunctionSchema& schema, size_t i) {
   return schema.returns[i].name.empty() ? fmt::format("results_{}", i) : schema.returns[i].name;
 }
 
-Formula read_formula(const FunctionSchema& schema, const std::string& argument, const std::string& text) {
+std::vector<std::string> formula_arguments(const std::string& arguments) {
+  std::vector<std::string> names(1);
+  for (const char c : arguments) {
+    if (c == ',')
+      names.emplace_back();
+    else if (c != ' ')
+      names.back() += c;
+  }
+  return names;
+}
+
+Formula read_formula(const FunctionSchema& schema, const std::string& arguments, const std::string& text) {
   Formula f;
-  f.argument = *schema.argument_index(argument);
+  for (const std::string& name : formula_arguments(arguments)) f.of.push_back(*schema.argument_index(name));
   f.text = replace_results(text);
   for (size_t at = 0; at < f.text.size();) {
     if (!is_word(f.text[at])) {

@@ -4,6 +4,7 @@
 
 #include <set>
 #include <string>
+#include <vector>
 
 #include "tools/opgen/model.h"
 
@@ -11,16 +12,18 @@ namespace tenon::opgen {
 
 /// One formula, read against its operator's schema.
 struct Formula {
-  size_t argument = 0;         ///< Whose gradient it is.
+  std::vector<size_t> of;      ///< The arguments whose gradients it is: several, if it is a tuple of them.
   std::string text;            ///< C++, with `results[1]` as `results_1`.
   std::set<size_t> arguments;  ///< Arguments that it uses, tensors for their elements.
   std::set<size_t> metas;      ///< Tensor arguments of which it uses only sizes, dtype, options.
   std::set<size_t> results;    ///< Results that it uses, by `result`, their name or `results[i]`.
 };
 
-/// Reads a formula. `grad` always means the incoming gradient, even if an argument has that name. Throws
-/// Error{Value} for a result that does not exist.
-Formula read_formula(const FunctionSchema& schema, const std::string& argument, const std::string& text);
+/// Reads the formula of an argument, or of several: "query, key". `grad` always means the incoming gradient,
+/// even if an argument has that name. Throws Error{Value} for a result that does not exist.
+Formula read_formula(const FunctionSchema& schema, const std::string& arguments, const std::string& text);
+/// The names of "query, key".
+std::vector<std::string> formula_arguments(const std::string& arguments);
 /// The name under which result `i` is declared: "result", "indices", "results_1".
 std::string result_variable(const FunctionSchema& schema, size_t i);
 

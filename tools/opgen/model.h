@@ -82,7 +82,7 @@ struct DerivativeDef {
   };
   Kind kind = Kind::Absent;
   std::vector<std::pair<std::string, std::string>>
-      formulas;                                ///< Argument name -> C++ text, in the YAML's order.
+      formulas;                                ///< Argument, or several: "a, b" -> C++, in the YAML's order.
   std::vector<bool> output_differentiability;  ///< Empty: all.
 };
 

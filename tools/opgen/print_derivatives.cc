@@ -39,8 +39,7 @@ std::vector<Formula> formulas_of(const OpDef& def) {
   for (const auto& [argument, text] : def.derivative.formulas) {
     formulas.push_back(read_formula(def.schema(), argument, text));
   }
-  std::sort(formulas.begin(), formulas.end(),
-            [](const Formula& a, const Formula& b) { return a.argument < b.argument; });
+  std::sort(formulas.begin(), formulas.end(), [](const Formula& a, const Formula& b) { return a.of < b.of; });
   return formulas;
 }
 
@@ -77,9 +76,12 @@ std::vector<Use> uses_of(const OpDef& def) {
   if (def.derivative.kind == Kind::Expression) return pointwise_uses(def);
   std::vector<Use> uses;
   for (const Formula& f : formulas_of(def)) {
-    uses.push_back({f.argument, bits(f.arguments, def.schema(), true), bits(f.results, def.schema(), false),
-                    bits(f.metas, def.schema(), true)});
+    for (const size_t argument : f.of) {
+      uses.push_back({argument, bits(f.arguments, def.schema(), true), bits(f.results, def.schema(), false),
+                      bits(f.metas, def.schema(), true)});
+    }
   }
+  std::sort(uses.begin(), uses.end(), [](const Use& a, const Use& b) { return a.argument < b.argument; });
   return uses;
 }
 
@@ -103,7 +105,12 @@ std::string backward_function(const OpDef& def) {
       def.operators.front().constant,
       has_typed_code(signature(schema)) ? fmt::format("SavedCall<{}>", signature(schema)) : "CellCall");
   for (const Formula& f : formulas_of(def)) {
-    text += fmt::format("  if (out.wanted({})) {{  // {}\n", f.argument, schema.arguments[f.argument].name);
+    std::string wanted, names;
+    for (const size_t a : f.of) {
+      wanted += fmt::format("{}out.wanted({})", wanted.empty() ? "" : " || ", a);
+      names += (names.empty() ? "" : ", ") + schema.arguments[a].name;
+    }
+    text += fmt::format("  if ({}) {{  // {}\n", wanted, names);
     for (const size_t a : f.arguments) text += declaration(schema, a);
     for (const size_t a : f.metas) {
       text += fmt::format("    const ArgumentMeta& {} = saved.meta({});\n",
@@ -111,7 +118,15 @@ std::string backward_function(const OpDef& def) {
     }
     for (const size_t r : f.results)
       text += fmt::format("    const Tensor {} = saved.result({});\n", result_variable(schema, r), r);
-    text += fmt::format("    out.set({}, {});\n  }}\n", f.argument, f.text);
+    if (f.of.size() == 1) {
+      text += fmt::format("    out.set({}, {});\n  }}\n", f.of[0], f.text);
+      continue;
+    }
+    text += fmt::format("    const auto gradients = {};\n", f.text);
+    for (size_t i = 0; i < f.of.size(); ++i)
+      text +=
+          fmt::format("    if (out.wanted({})) out.set({}, std::get<{}>(gradients));\n", f.of[i], f.of[i], i);
+    text += "  }\n";
   }
   return text + "}\n";
 }

@@ -32,6 +32,7 @@ SUB_ROOMS = {
         "copy",
         "view",
         "arithmetic",
+        "attention",
         "complex",
         "convolution",
         "factory",

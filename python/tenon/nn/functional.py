@@ -3,6 +3,7 @@
 from .. import _C
 from .._C import leaky_relu, linear, log_softmax, relu_, sigmoid, softmax, softplus, tanh
 from .._C import conv1d, conv2d, conv3d, conv_transpose1d, conv_transpose2d, conv_transpose3d
+from .._C import scaled_dot_product_attention
 from .._C import log_sigmoid as logsigmoid
 from ..absent import module_getattr
 from .activation_functions import leaky_relu_, rrelu, rrelu_, softmin, softsign, tanhshrink
@@ -48,6 +49,7 @@ __all__ = [
     "relu_",
     "rrelu",
     "rrelu_",
+    "scaled_dot_product_attention",
     "sigmoid",
     "silu",
     "smooth_l1_loss",

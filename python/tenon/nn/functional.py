@@ -16,6 +16,7 @@ from .loss_functions import (
     kl_div,
     smooth_l1_loss,
 )
+from .multi_head import multi_head_attention_forward
 
 __all__ = [
     "alpha_dropout",
@@ -44,6 +45,7 @@ __all__ = [
     "log_softmax",
     "logsigmoid",
     "mse_loss",
+    "multi_head_attention_forward",
     "nll_loss",
     "relu",
     "relu_",

@@ -42,6 +42,7 @@ SUB_ROOMS = {
         "reduction",
         "softmax",
         "sort",
+        "window",
     ],
     "python/src": ["interpreter", "tensor", "call", "autograd", "ops", "exchange", "modules"],
 }

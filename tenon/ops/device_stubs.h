@@ -9,6 +9,16 @@
 
 #include "tenon/core/tensor.h"
 #include "tenon/dispatch/stub.h"
+#include "tenon/ops/window/axis.h"
+
+namespace tenon::detail {
+/// Boxed: their number; for each axis [taps, inputs, outputs, kernel, stride, pad, dilation], begins, places,
+/// weights, divisors and input_divisors.
+template <>
+struct StubArg<std::span<const Axis>> {
+  static void push(Stack& s, std::span<const Axis> axes);
+};
+}  // namespace tenon::detail
 
 namespace tenon::ops {
 
@@ -41,6 +51,22 @@ extern Stub<void(const Tensor& self, const Tensor& linear, const Tensor& values,
 /// The smallest and largest element of a non-empty int64 tensor: how indices are checked before anything is
 /// written.
 extern Stub<std::tuple<int64_t, int64_t>(const Tensor& self)> int_range_stub;
+
+// The axes (window/axis.h) of the following are the last dimensions of self and out, three at most. All other
+// dimensions are equal. Strides are arbitrary; out shares no memory with self.
+
+/// Every output is the weighted sum of its taps, floating or complex: over the first axis first, ascending,
+/// then over the others; half types in float32. With `accumulate` it is added to what `out` has, and without
+/// it replaces that.
+extern Stub<void(const Tensor& self, std::span<const Axis> axes, bool accumulate, Tensor& out)> axes_sum_stub;
+/// The largest of each output's taps, and its place in the axes of self, in logical order, as int64. NaN is
+/// larger than all. Of equal values the first counts, of several NaNs the last.
+extern Stub<void(const Tensor& self, std::span<const Axis> axes, Tensor& values, Tensor& indices)>
+    axes_max_stub;
+/// The tap of each output, which has one along each axis or none; `otherwise`, which the dtype can hold,
+/// where there is none.
+extern Stub<void(const Tensor& self, std::span<const Axis> axes, const Scalar& otherwise, Tensor& out)>
+    axes_copy_stub;
 
 /// Fills contiguous dst with numbers of a distribution, from the given position in the stream on; see
 /// tenon/random/philox.h.

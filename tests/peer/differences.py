@@ -22,7 +22,11 @@ def _one_number(s):
 
 
 _COPIES = "clone|complex|polar|_to_copy|to|empty_like|full_like|ones_like|zeros_like"
-_LAYOUTS = "angle|conj_physical|cat|stack|index|masked_fill|log_sigmoid|nonzero|nonzero_numpy|pow|rsub"
+_WINDOWS = (
+    "_adaptive_avg_pool[23]d(_backward)?|adaptive_.*|.*_pool[23]d.*_backward|constant_pad_nd|pad|_pad_circular|channel_shuffle|roll|avg_pool3d|"
+    "reflection_pad.*|replication_pad.*|upsample_.*_backward"
+)
+_LAYOUTS = f"{_WINDOWS}|angle|conj_physical|cat|stack|index|masked_fill|log_sigmoid|nonzero|nonzero_numpy|pow|rsub"
 
 DIFFERENCES = (
     Difference("PyTorch has no kernel for the dtype", ".*", r'PyTorch raises NotImplementedError: .*not implemented for'),
@@ -50,6 +54,9 @@ DIFFERENCES = (
                "special"),
     Difference("a result is channels-last where the input is", "conv.*|_convolution.*", r"^strides"),
     Difference("an infinite weight meets the padding", "conv.*", r"element.*(inf|nan)", "special"),
+    Difference("integers have no mean", "avg_pool.d(_backward)?", r"not implemented for int64", dtypes="int64"),
+    Difference("integers are not interpolated", "upsample_bi.*", r"not implemented for uint8", dtypes="uint8"),
+    Difference("sums of bool are not bool", "col2im", r"not implemented for bool", dtypes="bool"),
     # What PyTorch does otherwise without saying so, where the reference of tests/conformance agrees with Tenon.
     Difference("attention's result lies in memory with the heads inside", "scaled_dot_product_attention", r"^strides"),
     Difference("a query that sees no key gives zeros, whatever the values are", "scaled_dot_product_attention",
@@ -58,7 +65,7 @@ DIFFERENCES = (
                r"element.*is np.float64\(nan\), expected np.float64\(0.0\)", "special"),
     Difference("attention without elements broadcasts too", "scaled_dot_product_attention", r"^shape", "empty"),
     Difference("the dtype of no elements counts",
-               "conv.*|.*softmax.*|scaled_dot_product_attention|amax|amin|addmm|bmm|dot|linear|matmul|mm|mv|vdot",
+               "conv.*|.*adaptive_avg.*|.*_pad.d_backward|.*softmax.*|scaled_dot_product_attention|amax|amin|addmm|bmm|dot|linear|matmul|mm|mv|vdot",
                "raises NotImplementedError", "empty"),
     Difference("copies of elements that overlap are contiguous", _COPIES + "|argsort|msort|sort", r"^strides", "overlapping"),
     Difference("PyTorch's fmod loses denormals", "fmod|remainder", r"element.*nan", "special", "float64"),
@@ -69,6 +76,8 @@ DIFFERENCES = (
     Difference("PyTorch loses the sigmoid of what lies far to the left", "sigmoid|silu", r"expected .*nan", "special",
                "complex.*"),
     Difference("which of two faults is told", "clamp", r"ShapeError, PyTorch raises NotImplementedError: clamp is not"),
+    Difference("PyTorch takes a place outside of the window where all is zero", "max_pool3d_with_indices", r"element", "channels_last", "uint8"),
+    Difference("PyTorch leaves the shape of no elements as it is", "pixel_unshuffle", r"^shape", "empty"),
     Difference("PyTorch's sqrt is not always rounded correctly", "sqrt", r"element"),
 )  # fmt: skip
 

@@ -2,9 +2,11 @@
 // Used by stubs.cc alone.
 #pragma once
 
+#include <span>
 #include <tuple>
 
 #include "tenon/core/tensor.h"
+#include "tenon/ops/window/axis.h"
 
 namespace tenon::cpu {
 
@@ -21,6 +23,10 @@ void index_add(const Tensor& self, int64_t dim, const Tensor& index, const Tenso
 void take(const Tensor& self, const Tensor& linear, Tensor& out);
 void put(const Tensor& self, const Tensor& linear, const Tensor& values, bool accumulate);
 std::tuple<int64_t, int64_t> int_range(const Tensor& self);
+
+void axes_sum(const Tensor& self, std::span<const Axis> axes, bool accumulate, Tensor& out);
+void axes_max(const Tensor& self, std::span<const Axis> axes, Tensor& values, Tensor& indices);
+void axes_copy(const Tensor& self, std::span<const Axis> axes, const Scalar& otherwise, Tensor& out);
 
 void uniform(const Tensor& dst, double from, double to, PhiloxState state);
 void normal(const Tensor& dst, double mean, double std, PhiloxState state);

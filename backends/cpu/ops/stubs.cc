@@ -18,6 +18,9 @@ TENON_DEFINE_STUB(index_add, void(const Tensor&, int64_t, const Tensor&, const T
 TENON_DEFINE_STUB(take, void(const Tensor&, const Tensor&, Tensor&));
 TENON_DEFINE_STUB(put, void(const Tensor&, const Tensor&, const Tensor&, bool));
 TENON_DEFINE_STUB(int_range, std::tuple<int64_t, int64_t>(const Tensor&));
+TENON_DEFINE_STUB(axes_sum, void(const Tensor&, std::span<const Axis>, bool, Tensor&));
+TENON_DEFINE_STUB(axes_max, void(const Tensor&, std::span<const Axis>, Tensor&, Tensor&));
+TENON_DEFINE_STUB(axes_copy, void(const Tensor&, std::span<const Axis>, const Scalar&, Tensor&));
 TENON_DEFINE_STUB(uniform, void(const Tensor&, double, double, PhiloxState));
 TENON_DEFINE_STUB(normal, void(const Tensor&, double, double, PhiloxState));
 TENON_DEFINE_STUB(randint, void(const Tensor&, int64_t, uint64_t, PhiloxState));
@@ -27,3 +30,17 @@ TENON_DEFINE_STUB(randperm, void(const Tensor&, PhiloxState));
 #undef TENON_DEFINE_STUB
 
 }  // namespace tenon::ops
+
+namespace tenon::detail {
+
+void StubArg<std::span<const Axis>>::push(Stack& s, std::span<const Axis> axes) {
+  s.push(static_cast<int64_t>(axes.size()));
+  for (const Axis& a : axes) {
+    s.push(Dims{static_cast<int64_t>(a.taps), a.inputs, a.outputs, a.kernel, a.stride, a.pad, a.dilation});
+    for (const std::vector<int64_t>* list : {&a.begins, &a.places}) s.push(Dims(list->data(), list->size()));
+    for (const std::vector<double>* list : {&a.weights, &a.divisors, &a.input_divisors})
+      s.push(std::span<const double>(*list));
+  }
+}
+
+}  // namespace tenon::detail

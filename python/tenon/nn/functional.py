@@ -6,6 +6,7 @@ from .._C import conv1d, conv2d, conv3d, conv_transpose1d, conv_transpose2d, con
 from .._C import scaled_dot_product_attention
 from .._C import log_sigmoid as logsigmoid
 from ..absent import module_getattr
+from . import spatial
 from .activation_functions import leaky_relu_, rrelu, rrelu_, softmin, softsign, tanhshrink
 from .loss_functions import (
     binary_cross_entropy,
@@ -17,6 +18,7 @@ from .loss_functions import (
     smooth_l1_loss,
 )
 from .multi_head import multi_head_attention_forward
+from .spatial import *  # noqa: F403
 
 __all__ = [
     "alpha_dropout",
@@ -61,6 +63,7 @@ __all__ = [
     "softsign",
     "tanh",
     "tanhshrink",
+    *spatial.__all__,
 ]
 
 _relu, _silu, _silu_ = _C.relu, _C.silu, _C.silu_

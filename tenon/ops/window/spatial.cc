@@ -1,0 +1,85 @@
+#include "tenon/ops/window/spatial.h"
+
+#include <fmt/core.h>
+
+#include "tenon/ops/copy/memory_format.h"
+
+namespace tenon::ops {
+
+std::string with_rank(const char* name, size_t rank) { return fmt::format("{}{}d", name, rank); }
+
+Dims per_axis(IntArrayRef values, size_t rank, const char* op, const char* argument) {
+  if (values.size() == rank) return values.to_dims();
+  TENON_CHECK(
+      values.size() == 1, Value,
+      fmt::format("{}: `{}` must be one int or a list of {}, got {}", op, argument, rank, to_string(values)));
+  return Dims(rank, values[0]);
+}
+
+bool is_channels_last(IntArrayRef sizes, IntArrayRef strides) {
+  const size_t ndim = sizes.size();
+  if (ndim != 4 && ndim != 5) return false;
+  if (strides[1] == 0) return false;
+  int64_t least = 0;
+  const auto follows = [&](size_t d) {
+    if (sizes[d] == 0 || strides[d] < least) return false;
+    if (d == 0 && least == strides[1])
+      return false;  // one channel of one place: either order, so the usual one
+    least = strides[d] * (sizes[d] > 1 ? sizes[d] : 1);
+    return true;
+  };
+  if (!follows(1)) return false;
+  for (size_t d = ndim - 1; d >= 2; --d) {
+    if (!follows(d)) return false;
+  }
+  return follows(0);
+}
+
+void check_spatial(IntArrayRef sizes, size_t rank, const char* op, bool batched) {
+  const bool has_batch = sizes.size() == rank + 2;
+  TENON_CHECK(has_batch || (!batched && sizes.size() == rank + 1), Shape,
+              batched ? fmt::format("{}: `self` must have {} dimensions [N, C, ..], got {}", op, rank + 2,
+                                    to_string(sizes))
+                      : fmt::format("{}: `self` must have {} dimensions [C, ..] or {} [N, C, ..], got {}", op,
+                                    rank + 1, rank + 2, to_string(sizes)));
+  for (size_t d = has_batch ? 1 : 0; d < sizes.size(); ++d) {
+    TENON_CHECK(
+        sizes[d] != 0, Shape,
+        fmt::format("{}: `self` may have no batch, but no other size of 0, got {}", op, to_string(sizes)));
+  }
+}
+
+Dims with_spatial(IntArrayRef sizes, IntArrayRef last) {
+  Dims result(sizes.data(), sizes.size() - last.size());
+  for (const int64_t n : last) result.push_back(n);
+  return result;
+}
+
+void set_spatial(OutputSpecs& out, size_t i, HeaderRef like, IntArrayRef sizes, DType dtype) {
+  if (like.dim() == static_cast<int64_t>(sizes.size()) && is_channels_last(like.sizes(), like.strides())) {
+    const MemoryFormat format = sizes.size() == 4 ? MemoryFormat::ChannelsLast : MemoryFormat::ChannelsLast3d;
+    out.set_strided(i, sizes, shape::channels_last_strides(sizes, format, kThisCall), dtype);
+  } else {
+    out.set(i, sizes, dtype);
+  }
+}
+
+void check_gradient_sizes(HeaderRef grad, IntArrayRef expected, const char* op) {
+  TENON_CHECK(grad.sizes() == expected, Shape,
+              fmt::format("{}: the gradient has shape {}, expected {}", op, to_string(grad.sizes()),
+                          to_string(expected)));
+}
+
+void check_same_dtype(HeaderRef grad, HeaderRef self, const char* op) {
+  TENON_CHECK(grad.dtype() == self.dtype(), Type,
+              fmt::format("{}: expected a gradient of {} as `self`, got {}", op, name(self.dtype()),
+                          name(grad.dtype())));
+}
+
+void check_inexact(DType dtype, bool complex, const char* op) {
+  TENON_CHECK(
+      is_floating_point(dtype) || (complex && is_complex(dtype)), NotImplemented,
+      fmt::format("{}: not implemented for {}; convert `self` to a floating point dtype", op, name(dtype)));
+}
+
+}  // namespace tenon::ops

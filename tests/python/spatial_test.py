@@ -1,0 +1,194 @@
+"""Layers and functions over spatial dimensions: arguments, texts and errors as PyTorch's, values against loops or NumPy."""
+
+import numpy as np
+import pytest
+
+import tenon
+import tenon.nn.functional as F
+from tenon import nn
+
+
+def image(*shape):
+    return tenon.arange(int(np.prod(shape)), dtype=tenon.float32).reshape(shape)
+
+
+#: What PyTorch 2.15 prints.
+TEXTS = {
+    "MaxPool2d(kernel_size=3, stride=2, padding=1, dilation=1, ceil_mode=False)": nn.MaxPool2d(3, 2, 1),
+    "MaxPool1d(kernel_size=3, stride=3, padding=0, dilation=1, ceil_mode=True)": nn.MaxPool1d(3, ceil_mode=True),
+    "AvgPool1d(kernel_size=(3,), stride=(2,), padding=(1,))": nn.AvgPool1d(3, 2, 1),
+    "AvgPool2d(kernel_size=(2, 3), stride=(2, 3), padding=0)": nn.AvgPool2d((2, 3)),
+    "LPPool2d(norm_type=2, kernel_size=3, stride=None, ceil_mode=False)": nn.LPPool2d(2, 3),
+    "AdaptiveAvgPool2d(output_size=(1, None))": nn.AdaptiveAvgPool2d((1, None)),
+    "AdaptiveMaxPool3d(output_size=2)": nn.AdaptiveMaxPool3d(2, return_indices=True),
+    "ReflectionPad2d((1, 1, 1, 1))": nn.ReflectionPad2d(1),
+    "ReplicationPad1d((1, 2))": nn.ReplicationPad1d((1, 2)),
+    "CircularPad1d((2, 2))": nn.CircularPad1d(2),
+    "ZeroPad2d((1, 1, 2, 0))": nn.ZeroPad2d((1, 1, 2, 0)),
+    "ConstantPad3d(padding=(1, 1, 1, 1, 1, 1), value=0.5)": nn.ConstantPad3d(1, 0.5),
+    "Upsample(scale_factor=2.0, mode='nearest')": nn.Upsample(scale_factor=2),
+    "UpsamplingBilinear2d(size=(4, 5), mode='bilinear')": nn.UpsamplingBilinear2d((4, 5)),
+    "Unfold(kernel_size=3, dilation=1, padding=1, stride=1)": nn.Unfold(3, padding=1),
+    "Fold(output_size=(4, 5), kernel_size=2, dilation=1, padding=0, stride=2)": nn.Fold((4, 5), 2, stride=2),
+    "PixelShuffle(upscale_factor=2)": nn.PixelShuffle(2),
+    "PixelUnshuffle(downscale_factor=2)": nn.PixelUnshuffle(2),
+    "ChannelShuffle(groups=2)": nn.ChannelShuffle(2),
+}
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_layers_print_as_pytorchs(text):
+    assert repr(TEXTS[text]) == text
+
+
+def test_layers_are_their_functions():
+    x = image(2, 4, 6, 8)
+    calls = [
+        (nn.MaxPool2d(3, 2, 1), F.max_pool2d(x, 3, 2, 1)),
+        (nn.AvgPool2d(3, 2, 1, count_include_pad=False), F.avg_pool2d(x, 3, 2, 1, count_include_pad=False)),
+        (nn.AdaptiveAvgPool2d((2, None)), F.adaptive_avg_pool2d(x, (2, 8))),
+        (nn.AdaptiveMaxPool2d(3), F.adaptive_max_pool2d(x, 3)),
+        (nn.ReflectionPad2d((1, 2, 0, 3)), F.pad(x, (1, 2, 0, 3), "reflect")),
+        (nn.ReplicationPad2d(2), F.pad(x, (2, 2, 2, 2), "replicate")),
+        (nn.CircularPad2d(2), F.pad(x, (2, 2, 2, 2), "circular")),
+        (nn.ConstantPad2d(1, 7.0), F.pad(x, (1, 1, 1, 1), value=7.0)),
+        (nn.ZeroPad2d(1), F.pad(x, (1, 1, 1, 1))),
+        (nn.Upsample(scale_factor=2, mode="bilinear"), F.interpolate(x, (12, 16), mode="bilinear")),
+        (nn.UpsamplingNearest2d(scale_factor=1.5), F.interpolate(x, scale_factor=1.5)),
+        (nn.Unfold(3, padding=1), F.unfold(x, 3, padding=1)),
+        (nn.PixelShuffle(2), F.pixel_shuffle(x, 2)),
+        (nn.PixelUnshuffle(2), F.pixel_unshuffle(x, 2)),
+        (nn.ChannelShuffle(2), F.channel_shuffle(x, 2)),
+    ]
+    for layer, want in calls:
+        assert layer(x).tolist() == want.tolist(), layer
+    values, indices = nn.MaxPool2d(2, return_indices=True)(x)
+    assert values.tolist() == x.flatten(2).gather(2, indices.flatten(2)).reshape(values.shape).tolist()
+
+
+def test_fold_divides_by_how_often_unfold_took():
+    x = image(1, 2, 5, 6)
+    unfold, fold = nn.Unfold(3, padding=1), nn.Fold((5, 6), 3, padding=1)
+    times = fold(unfold(tenon.ones_like(x)))
+    assert (fold(unfold(x)) / times).tolist() == x.tolist()
+
+
+def test_unfold_and_a_product_are_a_convolution():
+    rng = np.random.default_rng(0)
+    x, w = rng.standard_normal((2, 3, 6, 7)), rng.standard_normal((4, 3, 2, 3))
+    columns = F.unfold(tenon.tensor(x), (2, 3))
+    got = (tenon.tensor(w.reshape(4, -1)) @ columns).reshape(2, 4, 5, 5).numpy()
+    windows = np.lib.stride_tricks.sliding_window_view(x, (2, 3), (2, 3))
+    np.testing.assert_allclose(got, np.einsum("nchwij,ocij->nohw", windows, w), rtol=1e-12)
+
+
+def test_the_gradient_of_max_pool_goes_to_the_maxima():
+    x = image(1, 1, 4, 4).requires_grad_()
+    F.max_pool2d(x, 3, 1).sum().backward()
+    assert x.grad.tolist() == [[[[0.0] * 4, [0.0] * 4, [0.0, 0.0, 1.0, 1.0], [0.0, 0.0, 1.0, 1.0]]]]
+
+
+def test_norms_of_windows():
+    x = np.random.default_rng(1).standard_normal((2, 3, 6, 6))
+    got = nn.LPPool2d(2, 3)(tenon.tensor(x)).numpy()
+    windows = np.lib.stride_tricks.sliding_window_view(x, (3, 3), (2, 3))[:, :, ::3, ::3]
+    np.testing.assert_allclose(got, np.sqrt((windows**2).sum((-1, -2))), rtol=1e-12)
+
+
+def test_channels_last_stays():
+    x = image(2, 3, 6, 8).contiguous(memory_format=tenon.channels_last)
+    for y in (
+        F.max_pool2d(x, 2),
+        F.avg_pool2d(x, 3, 2, 1),
+        F.adaptive_avg_pool2d(x, 2),
+        F.interpolate(x, scale_factor=2),
+        F.interpolate(x, scale_factor=2, mode="bilinear"),
+        F.pad(x, (1, 1), "reflect" if x.dim() == 3 else "constant"),
+        F.pad(x, (1, 1, 2, 2), "reflect"),
+    ):
+        assert y.is_contiguous(memory_format=tenon.channels_last)
+    x = x.requires_grad_()
+    F.max_pool2d(x, 2).backward(tenon.ones(2, 3, 3, 4).contiguous(memory_format=tenon.channels_last))
+    assert x.grad.sum().item() == 72
+
+
+def test_nan_is_the_maximum_and_equal_values_count_once():
+    nan = float("nan")
+    values, indices = F.max_pool1d(tenon.tensor([[1.0, nan, 2.0, nan, 5.0, 5.0]]), 3, return_indices=True)
+    assert np.isnan(values.tolist()[0]).tolist() == [True, True] and indices.tolist() == [[1, 3]]
+    values, indices = F.max_pool1d(tenon.tensor([[-0.0, 0.0, 5.0, 5.0]]), 2, return_indices=True)
+    assert indices.tolist() == [[0, 2]] and np.signbit(values.tolist()[0]).tolist() == [True, False]
+    empty_in_parts = F.max_pool2d(tenon.full((1, 1, 2, 2), float("-inf")), 3, 1, 1, return_indices=True)
+    assert empty_in_parts[1].flatten().tolist() == [0, 0, 0, 0]
+
+
+def test_the_same_bits_for_every_layout_and_number_of_threads():
+    x = tenon.randn(3, 33, 40, 41)
+    threads = tenon.get_num_threads()
+    try:
+        for f in (
+            lambda t: F.avg_pool2d(t, 3, 2, 1),
+            lambda t: F.adaptive_avg_pool2d(t, (7, 5)),
+            lambda t: F.interpolate(t, (55, 60), mode="bilinear"),
+            lambda t: F.interpolate(t, (20, 60), mode="bicubic"),
+            lambda t: F.max_pool2d(t, 3, 2, 1),
+            lambda t: F.pad(t, (3, 4, 5, 6), "reflect"),
+        ):
+            tenon.set_num_threads(1)
+            want = f(x).numpy().tobytes()
+            for t in (x.contiguous(memory_format=tenon.channels_last), x.transpose(2, 3).contiguous().transpose(2, 3), x.flip(3).contiguous().flip(3)):
+                assert f(t).contiguous().numpy().tobytes() == want
+            tenon.set_num_threads(3)
+            assert f(x).numpy().tobytes() == want
+    finally:
+        tenon.set_num_threads(threads)
+
+
+@pytest.mark.parametrize(
+    ("call", "text"),
+    [
+        (lambda x: F.max_pool2d(x, 0), r"max_pool2d: .*kernel_size"),
+        (lambda x: F.max_pool2d(x, 2, 0), r"max_pool2d: .*stride"),
+        (lambda x: F.max_pool2d(x, 2, 1, 2), r"max_pool2d: .*padding.* at most half"),
+        (lambda x: F.max_pool2d(x, 2, 1, 0, 0), r"max_pool2d: .*dilation"),
+        (lambda x: F.max_pool2d(x, 9), r"max_pool2d: a window of 9 does not fit"),
+        (lambda x: F.max_pool2d(x, [2, 2, 2]), r"max_pool2d: .*kernel_size"),
+        (lambda x: F.max_pool2d(x, 2**62, 1, 0, 2**62), r"max_pool2d: .*int64"),
+        (lambda x: F.max_pool2d(x[0, 0], 2), r"max_pool2d: `self` must have"),
+        (lambda x: F.avg_pool2d(x, -1), r"avg_pool2d: .*kernel_size"),
+        (lambda x: F.avg_pool2d(x, 2, padding=-1), r"avg_pool2d: .*padding"),
+        (lambda x: F.avg_pool2d(x, 2, divisor_override=0), r"avg_pool2d: .*divisor_override"),
+        (lambda x: F.avg_pool2d(x.to(tenon.int64), 2), r"avg_pool2d: not implemented for int64"),
+        (lambda x: F.adaptive_avg_pool2d(x, -1), r"adaptive_avg_pool2d: .*output_size"),
+        (lambda x: F.adaptive_max_pool2d(x[:, :, :0], 1), r"adaptive_max_pool2d: .*size of 0"),
+        (lambda x: F.pad(x, (9, 0, 0, 0), "reflect"), r"pad: .*padding"),
+        (lambda x: F.pad(x, (9, 0, 0, 0), "circular"), r"pad: .*wrap"),
+        (lambda x: F.pad(x, (1, 2, 3)), r"pad: `pad`"),
+        (lambda x: F.pad(x, (-5, -5)), r"pad: `pad`.*negative"),
+        (lambda x: F.pad(x, (2**62, 2**62)), r"pad: `pad`.*too large"),
+        (lambda x: F.pad(x, (1, 1), "mirror"), r"pad: `mode`"),
+        (lambda x: F.pad(x, (1, 1, 1, 1), "reflect", 1.0), r"pad: .*value"),
+        (lambda x: F.interpolate(x), r"size and scale_factor"),
+        (lambda x: F.interpolate(x, 3, 2), r"size and scale_factor"),
+        (lambda x: F.interpolate(x, (3,)), r"interpolate: size must have 2"),
+        (lambda x: F.interpolate(x, 0), r"upsample_nearest2d: `output_size`"),
+        (lambda x: F.interpolate(x, scale_factor=-1.0), r"upsample_nearest2d: `scale_factors`"),
+        (lambda x: F.interpolate(x, 3, mode="linear"), r"'linear' needs"),
+        (lambda x: F.interpolate(x, 3, align_corners=True), r"align_corners"),
+        (lambda x: F.interpolate(x, 3, mode="middle"), r"mode must be"),
+        (lambda x: F.unfold(x, 7), r"im2col: a window of 7 does not fit"),
+        (lambda x: F.unfold(x, 2, stride=0), r"im2col: `stride`"),
+        (lambda x: F.fold(x[0], (4, 4), 2), r"col2im: .*(multiple|columns)"),
+        (lambda x: F.pixel_shuffle(x, 3), r"pixel_shuffle: the channels"),
+        (lambda x: F.pixel_unshuffle(x, 4), r"pixel_unshuffle: height and width"),
+        (lambda x: x.repeat(2), r"repeat: `repeats`"),
+        (lambda x: x.repeat(1, 1, 1, -1), r"repeat: `repeats` must not be negative"),
+        (lambda x: x.repeat(1, 1, 2**62, 2**62), r"repeat: "),
+        (lambda x: x.roll([1, 2], [0]), r"roll: `shifts`"),
+        (lambda x: x.roll(1, 7), r"roll"),
+        (lambda x: x.repeat_interleave(-1), r"repeat_interleave: `repeats`"),
+    ],
+)
+def test_what_does_not_fit_is_named(call, text):
+    with pytest.raises((ValueError, RuntimeError, IndexError, NotImplementedError, TypeError), match=text):
+        call(image(2, 4, 5, 6))

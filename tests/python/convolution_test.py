@@ -237,6 +237,43 @@ def test_an_error_names_the_operator_and_the_argument(call, message):
         call(tenon.zeros(2, 4, 5, 5), tenon.zeros(6, 4, 3, 3))
 
 
+def test_the_backward_operator_computes_what_is_asked_for():
+    tenon.manual_seed(8)
+    x, w = tenon.randn(2, 4, 5, 5, requires_grad=True), tenon.randn(6, 4, 3, 3, requires_grad=True)
+    out = tenon.conv2d(x, w, padding=1)
+    grad = tenon.randn(*out.shape)
+    out.backward(grad)
+    numbers = ([1, 1], [1, 1], [1, 1], False, [0, 0], 1)
+    backward = tenon.ops.aten.convolution_backward
+    by_input, by_weight, by_bias = backward(grad, x.detach(), w.detach(), [6], *numbers, [True, False, True])
+    assert tenon.equal(by_input, x.grad) and by_weight is None
+    assert tenon.allclose(by_bias, grad.sum((0, 2, 3)))
+    with pytest.raises(ValueError, match="convolution_backward: expected `output_mask` of 3 truth values, got 2"):
+        tenon.convolution_backward(grad, x, w, [6], *numbers, [True, False])
+    with pytest.raises((ValueError, RuntimeError), match="convolution_backward: expected `grad_output` of shape"):
+        backward(grad[:, :, 1:], x, w, [6], *numbers, [True, False, True])
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"stride": 2**40, "padding": 2**39, "dilation": 2**39},
+        {"padding": 2**31, "dilation": 2**31},
+        {"stride": 2**40},
+    ],
+)
+def test_numbers_far_beyond_the_input(options):
+    x, w = tenon.randn(1, 2, 5, 5), tenon.randn(3, 2, 3, 3)
+    out = tenon.conv2d(x, w, **options)
+    assert out.isfinite().all() if hasattr(out, "isfinite") else (out == out).all()
+    if "dilation" in options:  # all taps but the middle one lie beside the input
+        middle = options["padding"] - options["dilation"]
+        rows = [o * options.get("stride", 1) - middle for o in range(out.shape[-1])]
+        inside = [(o, i) for o, i in enumerate(rows) if 0 <= i < 5]
+        for o, i in inside:
+            assert tenon.allclose(out[0, :, o, o], (w[:, :, 1, 1] * x[0, :, i, i]).sum(1), atol=1e-5)
+
+
 def test_no_batch_and_no_channels():
     assert tenon.conv2d(tenon.zeros(0, 4, 5, 5), tenon.zeros(6, 4, 3, 3)).shape == (0, 6, 3, 3)
     assert tenon.conv2d(tenon.zeros(2, 0, 5, 5), tenon.zeros(6, 0, 3, 3), tenon.ones(6)).sum() == 2 * 6 * 9

@@ -3,7 +3,15 @@
 #include <algorithm>
 #include <cstring>
 
+#include "backends/cpu/copy/row_kernels.h"
+
 namespace tenon::cpu {
+namespace {
+
+/// Longer than what fits into memory, and short enough to be added up.
+constexpr int64_t kLongest = int64_t{1} << 40;
+
+}  // namespace
 
 Band::Band(const Windows& windows, int64_t first, int64_t last, int64_t item) : w_(windows), item_(item) {
   const int64_t outputs = w_.axes[2].outputs, height = w_.axes[1].outputs;
@@ -37,14 +45,17 @@ Band::Band(const Windows& windows, int64_t first, int64_t last, int64_t item) : 
 void Band::lay_out_width(int64_t first_output, int64_t outputs) {
   const WindowAxis& axis = w_.axes[2];
   const int64_t step = axis.step, lowest = axis.taps.lowest();
-  std::vector<int64_t> strip_of(static_cast<size_t>(std::min(step, axis.taps.span())), -1);
+  // With more remainders than that, taps share next to nothing.
+  const int64_t remainders = std::min(step, axis.taps.span());
+  const bool few = remainders <= 64 + 4 * axis.taps.count;
+  std::vector<int64_t> strip_of(static_cast<size_t>(few ? remainders : 0), -1);
   int64_t strips = 0;
-  for (int64_t j = 0; j < axis.taps.count; ++j) {
+  for (int64_t j = 0; few && j < axis.taps.count; ++j) {
     int64_t& strip = strip_of[static_cast<size_t>((axis.taps.shift(j) - lowest) % step)];
     if (strip < 0) strip = strips++;
   }
-  const int64_t length = outputs + (axis.taps.span() - 1) / step;
-  if (strips * length <= axis.taps.count * outputs) {
+  const int64_t length = std::min(kLongest, outputs + (axis.taps.span() - 1) / step);
+  if (few && strips * length <= axis.taps.count * outputs) {
     width_ = strips * length;
     for (int64_t r = 0; r < static_cast<int64_t>(strip_of.size()); ++r) {
       const int64_t strip = strip_of[static_cast<size_t>(r)];
@@ -68,7 +79,7 @@ void Band::lay_out_rows(int64_t lines) {
   const WindowAxis& axis = w_.axes[1];
   const int64_t lowest = axis.taps.lowest(), span = axis.taps.span();
   int64_t shared = 0;
-  for (const Plane& p : planes_) shared += (p.count - 1) * axis.step + span;
+  for (const Plane& p : planes_) shared += std::min(kLongest, (p.count - 1) * axis.step + span);
   if (shared <= axis.taps.count * lines) {
     int64_t row = 0;
     for (const Plane& p : planes_) {
@@ -104,29 +115,67 @@ struct Inside {
   }
 };
 
+// Runs of zeros beside lines are short: a call of memset for each costs more than the line.
+#if defined(__GNUC__) && !defined(__clang__)
+[[gnu::optimize("no-tree-loop-distribute-patterns")]]
+#endif
+void zero_words(char* to, int64_t bytes) {
+  auto* words = reinterpret_cast<uint32_t*>(to);
+  for (int64_t i = 0; i < bytes / 4; ++i) words[i] = 0;
+}
+
+void zero(char* to, int64_t bytes) {
+  if (bytes <= 64)
+    zero_words(to, bytes);
+  else
+    std::memset(to, 0, static_cast<size_t>(bytes));
+}
+
 }  // namespace
 
-void Band::copy(char* to, int64_t from, const Strip& rows, const Strip& columns) const {
+void Band::copy(char* to, int64_t from, const Strip& rows, const Strip& columns, int64_t channels) const {
   const WindowAxis &height = w_.axes[1], &width = w_.axes[2];
   const Inside down(rows.from, rows.step, rows.count, height.inputs),
       across(columns.from, columns.step, columns.count, width.inputs);
-  const int64_t row_bytes = width_ * item_;
+  const int64_t row_bytes = width_ * item_, channel_bytes = channel_ * item_;
+  const int64_t left = across.first * item_, right = (columns.count - across.last) * item_;
   char* strip = to + rows.to * row_bytes + columns.to * item_;
-  const auto zero = [&](int64_t row, int64_t first, int64_t last) {
-    std::memset(strip + row * row_bytes + first * item_, 0, static_cast<size_t>((last - first) * item_));
-  };
-  for (int64_t r = 0; r < down.first; ++r) zero(r, 0, columns.count);
-  for (int64_t r = down.last; r < rows.count; ++r) zero(r, 0, columns.count);
-  for (int64_t r = down.first; r < down.last; ++r) {
-    zero(r, 0, across.first);
-    zero(r, across.last, columns.count);
+  // Where lines follow each other, what is behind one and before the next is one run.
+  const bool whole = columns.count == width_;
+  for (int64_t c = 0; c < channels; ++c) {
+    char* first = strip + c * channel_bytes;
+    const auto zero_rows = [&](int64_t row, int64_t end) {
+      if (whole) return zero(first + row * row_bytes, (end - row) * row_bytes);
+      for (; row < end; ++row) zero(first + row * row_bytes, columns.count * item_);
+    };
+    zero_rows(0, down.first);
+    if (whole && down.first < down.last) {
+      zero(first + down.first * row_bytes, left);
+      for (int64_t r = down.first + 1; r < down.last; ++r) zero(first + r * row_bytes - right, right + left);
+      zero(first + down.last * row_bytes - right, right);
+    } else {
+      for (int64_t r = down.first; r < down.last; ++r) {
+        zero(first + r * row_bytes, left);
+        zero(first + r * row_bytes + across.last * item_, right);
+      }
+    }
+    zero_rows(down.last, rows.count);
   }
   if (down.first == down.last || across.first == across.last) return;
-  w_.convert(strip + down.first * row_bytes + across.first * item_, {item_, row_bytes},
-             w_.data + from + (rows.from + down.first * rows.step) * height.stride +
-                 (columns.from + across.first * columns.step) * width.stride,
-             {columns.step * width.stride, rows.step * height.stride}, across.last - across.first,
-             down.last - down.first);
+  const char* source = w_.data + from + (rows.from + down.first * rows.step) * height.stride +
+                       (columns.from + across.first * columns.step) * width.stride;
+  char* target = strip + down.first * row_bytes + left;
+  const int64_t down_step = rows.step * height.stride, across_step = columns.step * width.stride;
+  if (channels == 1) {
+    w_.convert(target, {item_, row_bytes}, source, {across_step, down_step}, across.last - across.first,
+               down.last - down.first);
+    return;
+  }
+  const auto transpose = row_kernels().transpose[element_size_index(item_)];
+  for (int64_t r = down.first; r < down.last; ++r, target += row_bytes, source += down_step) {
+    transpose(target, channel_bytes, source, across_step, static_cast<size_t>(across.last - across.first),
+              static_cast<size_t>(channels));
+  }
 }
 
 const void* Band::fill(int64_t first, int64_t last) const {
@@ -134,8 +183,12 @@ const void* Band::fill(int64_t first, int64_t last) const {
   char* memory = static_cast<char*>(gemm_scratch(GemmScratch::Band, static_cast<size_t>(elements * item_)));
   char* to = memory + kBandSlack * item_;
   const WindowAxis& depth = w_.axes[0];
-  for (int64_t c = first; c < last; ++c) {
-    for (int64_t d = 0; d < depth.taps.count; ++d, to += rows_ * width_ * item_) {
+  // Channels that lie side by side are turned in registers, all at once.
+  const bool together = w_.same_type && w_.channel_stride == w_.item && last - first > 1;
+  const int64_t at_once = together ? last - first : 1;
+  for (int64_t c = first; c < last; c += at_once) {
+    char* plane_to = to + (c - first) * channel_ * item_;
+    for (int64_t d = 0; d < depth.taps.count; ++d, plane_to += rows_ * width_ * item_) {
       for (size_t p = 0; p < planes_.size(); ++p) {
         const Plane& plane = planes_[p];
         const int64_t input = plane.depth * depth.step + depth.taps.shift(d);
@@ -143,15 +196,16 @@ const void* Band::fill(int64_t first, int64_t last) const {
         for (size_t s = 0; s < strips_per_plane_; ++s) {
           const Strip& rows = row_strips_[p * strips_per_plane_ + s];
           if (input < 0 || input >= depth.inputs) {
-            std::memset(to + rows.to * width_ * item_, 0, static_cast<size_t>(rows.count * width_ * item_));
+            for (int64_t i = 0; i < at_once; ++i)
+              zero(plane_to + (i * channel_ + rows.to * width_) * item_, rows.count * width_ * item_);
             continue;
           }
-          for (const Strip& columns : width_strips_) copy(to, from, rows, columns);
+          for (const Strip& columns : width_strips_) copy(plane_to, from, rows, columns, at_once);
         }
       }
     }
   }
-  return memory + kBandSlack * item_;
+  return to;
 }
 
 }  // namespace tenon::cpu

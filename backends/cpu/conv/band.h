@@ -39,7 +39,8 @@ class Band {
 
   void lay_out_width(int64_t first_output, int64_t outputs);
   void lay_out_rows(int64_t lines);
-  void copy(char* to, int64_t from, const Strip& rows, const Strip& columns) const;
+  /// Copies what one strip of rows and one of columns have of `channels` channels.
+  void copy(char* to, int64_t from, const Strip& rows, const Strip& columns, int64_t channels) const;
 
   const Windows& w_;
   int64_t item_;

@@ -9,13 +9,16 @@
 #endif
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "backends/cpu/conv/band.h"
 #include "backends/cpu/conv/ordered_weights.h"
 #include "backends/cpu/conv/window_product.h"
+#include "backends/cpu/copy/row_kernels.h"
 #include "backends/cpu/gemm/gemm_pack-inl.h"
 #include "backends/cpu/gemm/gemm_scratch.h"
 #include "backends/cpu/gemm/gemm_tile_table-inl.h"
@@ -185,98 +188,170 @@ void product_of_nothing(const WindowProduct<T>& w, const ProductPart& part) {
   }
 }
 
+/// A part of a product: its band, its panels of columns and where they go.
 template <class T>
-void product(const WindowProduct<T>& w, const ProductPart& part) {
-  const hn::ScalableTag<T> d;
-  const int64_t taps = w.windows.taps(), k = w.windows.rows();
-  if (k == 0) return product_of_nothing(w, part);
-  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-  const int64_t width = static_cast<int64_t>(kTileVecs) * lanes;
-  const int64_t columns = part.column_end - part.column, rows = part.row_end - part.row;
-  const int64_t panels = (columns + width - 1) / width, most_k = std::min(k, kGemmBlock);
-  const auto bytes = [](int64_t n) { return static_cast<size_t>(n) * sizeof(T); };
-  T* packed = static_cast<T*>(gemm_scratch(GemmScratch::PackedB, bytes(panels * width * most_k)));
-  const int64_t totals_row = panels * width;
-  T* totals =
-      k > kGemmBlock ? static_cast<T*>(gemm_scratch(GemmScratch::Totals, bytes(rows * totals_row))) : nullptr;
-
-  Windows windows = w.windows;
-  windows.data += part.group * w.windows_group;
-  const Band band(windows, part.column, part.column_end, sizeof(T));
-  const OrderedWeights<T> weights(w.weights, windows, part.group * w.weights_group);
-  const T* ordered = w.ordered ? w.ordered + (part.group * w.rows + part.row) * k : nullptr;
-  T* block = nullptr;
-  if (!weights.in_place() && !ordered)
-    block = static_cast<T*>(gemm_scratch(GemmScratch::PackedA, bytes(std::min(kBlockRows, rows) * most_k)));
-
-  // Where the columns go; those of a panel that lie side by side are stored by the tile itself.
-  std::vector<int64_t> places(static_cast<size_t>(columns));
-  std::vector<char> direct(static_cast<size_t>(panels));
-  Positions at(windows, part.column);
-  for (int64_t& place : places) place = at.offset(w.out_positions), at.advance(1);
-  for (int64_t p = 0; p < panels; ++p) {
-    const int64_t first = p * width, last = std::min(columns, first + width);
-    bool together = w.out_same_type && w.alpha == T(1) && w.beta == T(0) && w.out_row % w.out_item == 0;
-    for (int64_t j = first + 1; together && j < last; ++j) {
-      together = places[static_cast<size_t>(j)] - places[static_cast<size_t>(j - 1)] == w.out_item;
-    }
-    direct[static_cast<size_t>(p)] = together;
+class PartialProduct {
+ public:
+  PartialProduct(const WindowProduct<T>& w, const ProductPart& part)
+      : w_(w),
+        part_(part),
+        windows_(of_group(w.windows, part.group * w.windows_group)),
+        band_(windows_, part.column, part.column_end, sizeof(T)),
+        weights_(w.weights, windows_, part.group * w.weights_group),
+        k_(windows_.rows()),
+        columns_(part.column_end - part.column),
+        rows_(part.row_end - part.row),
+        panels_((columns_ + kWidth - 1) / kWidth),
+        out_(w.out + part.group * w.out_group + part.row * w.out_row),
+        bias_(w.bias ? w.bias + part.group * w.rows + part.row : nullptr) {
+    const int64_t most_k = std::min(k_, kGemmBlock);
+    packed_ = scratch(GemmScratch::PackedB, kWidth * most_k);
+    if (k_ > kGemmBlock) totals_ = scratch(GemmScratch::Totals, rows_ * panels_ * kWidth);
+    if (w.ordered) ordered_ = w.ordered + (part.group * w.rows + part.row) * k_;
+    if (!readable()) block_ = scratch(GemmScratch::PackedA, std::min(kBlockRows, rows_) * most_k);
+    find_places();
   }
-  char* const out = w.out + part.group * w.out_group + part.row * w.out_row;
-  const T* const bias = w.bias ? w.bias + part.group * w.rows + part.row : nullptr;
-  HWY_ALIGN T tile[kMostTileRows * kTileVecs * hn::MaxLanes(hn::ScalableTag<T>())];
 
-  for (int64_t pc = 0; pc < k; pc += kGemmBlock) {
-    const int64_t block_k = std::min(kGemmBlock, k - pc);
-    const bool final = pc + block_k == k;
-    const T* in_band = static_cast<const T*>(band.fill(pc / taps, (pc + block_k - 1) / taps + 1));
-    const RowOffsets offsets(band, taps, pc, block_k);
-    for (int64_t j = 0; j < columns; j += lanes) {
-      T* to = packed + j / width * width * block_k + j % width;
-      pack_vector(d, to, static_cast<size_t>(width), in_band, band.columns().data() + j,
-                  static_cast<size_t>(std::min(lanes, columns - j)), offsets.data(), block_k);
-    }
-    for (int64_t ic = 0; ic < rows; ic += kBlockRows) {
-      const int64_t block_rows = std::min(kBlockRows, rows - ic);
-      WeightBlock<T> a;
-      if (weights.in_place()) {
-        a = {weights.at(part.row + ic, pc), weights.row_stride()};
-      } else if (ordered) {
-        a = {ordered + ic * k + pc, k};
+  void run() {
+    const int64_t taps = windows_.taps();
+    for (int64_t pc = 0; pc < k_; pc += kGemmBlock) {
+      const int64_t block_k = std::min(kGemmBlock, k_ - pc);
+      const T* in_band = static_cast<const T*>(band_.fill(pc / taps, (pc + block_k - 1) / taps + 1));
+      const RowOffsets offsets(band_, taps, pc, block_k);
+      const auto pack = [&](int64_t p) {
+        for (int64_t j = p * kWidth; j < std::min(columns_, (p + 1) * kWidth); j += kLanes) {
+          pack_vector(hn::ScalableTag<T>(), packed_ + j % kWidth, static_cast<size_t>(kWidth), in_band,
+                      band_.columns().data() + j, static_cast<size_t>(std::min(kLanes, columns_ - j)),
+                      offsets.data(), block_k);
+        }
+      };
+      if (readable()) {
+        // The packed panel stays in the first cache while all rows pass by it.
+        for (int64_t p = 0; p < panels_; ++p) {
+          pack(p);
+          for (int64_t ic = 0; ic < rows_; ic += kBlockRows)
+            multiply(p, ic, pc, block_k, rows_in_order(ic, pc));
+        }
       } else {
-        weights.load(part.row + ic, part.row + ic + block_rows, pc, pc + block_k, block);
-        a = {block, block_k};
-      }
-      for (int64_t p = 0; p < panels; ++p) {
-        const int64_t j = p * width;
-        const auto here = static_cast<size_t>(std::min(width, columns - j));
-        const size_t vecs = (here + hn::Lanes(d) - 1) / hn::Lanes(d);
-        const int64_t most = static_cast<int64_t>(kTileRows);
-        for (int64_t i = 0; i < block_rows; i += most) {
-          const auto tile_rows = static_cast<size_t>(std::min(most, block_rows - i));
-          const TileIn<T> in{a.data + i * a.row, a.row, 1, packed + j * block_k, width};
-          T* total = totals + (ic + i) * totals_row + j;
-          TileOut<T> to{total, totals_row, 1, T(1), T(0), pc > 0 ? total : nullptr, totals_row};
-          char* place = out + (ic + i) * w.out_row;
-          const bool straight = direct[static_cast<size_t>(p)];
-          if (final && straight) {
-            to.c = reinterpret_cast<T*>(place + places[static_cast<size_t>(j)]);
-            to.c_row = w.out_row / w.out_item;
-          } else if (final) {
-            to.c = tile, to.c_row = width;
-          }
-          multiply_tile(tile_rows, vecs, block_k, in, to, here);
-          if (!final) continue;
-          if (!straight) {
-            store_tile(w, tile, static_cast<size_t>(width), tile_rows, here, place, places.data() + j,
-                       bias ? bias + ic + i : nullptr);
-          } else if (bias) {
-            add_bias(d, to.c, to.c_row, tile_rows, here, bias + ic + i);
+        for (int64_t ic = 0; ic < rows_; ic += kBlockRows) {
+          weights_.load(part_.row + ic, part_.row + std::min(rows_, ic + kBlockRows), pc, pc + block_k,
+                        block_);
+          for (int64_t p = 0; p < panels_; ++p) {
+            pack(p);
+            multiply(p, ic, pc, block_k, {block_, block_k});
           }
         }
       }
     }
   }
+
+ private:
+  static constexpr int64_t kLanes = static_cast<int64_t>(hn::MaxLanes(hn::ScalableTag<T>()));
+  static constexpr int64_t kWidth = static_cast<int64_t>(kTileVecs) * kLanes;
+  /// How the results of a panel are stored: by the tile itself, turned (channels-last), or one by one.
+  enum class Way : char { Straight, Turned, Scattered };
+
+  static Windows of_group(Windows w, int64_t offset) {
+    w.data += offset;
+    return w;
+  }
+  static T* scratch(GemmScratch slot, int64_t elements) {
+    return static_cast<T*>(gemm_scratch(slot, static_cast<size_t>(elements) * sizeof(T)));
+  }
+
+  bool readable() const { return ordered_ || weights_.in_place(); }
+  WeightBlock<T> rows_in_order(int64_t ic, int64_t pc) const {
+    if (ordered_) return {ordered_ + ic * k_ + pc, k_};
+    return {weights_.at(part_.row + ic, pc), weights_.row_stride()};
+  }
+
+  void find_places() {
+    Positions at(windows_, part_.column);
+    places_.resize(static_cast<size_t>(columns_));
+    for (int64_t& place : places_) place = at.offset(w_.out_positions), at.advance(1);
+    const bool plain = w_.out_same_type && w_.alpha == T(1) && w_.beta == T(0);
+    for (int64_t first = 0; first < columns_; first += kWidth) {
+      const auto from = places_.begin() + first, end = places_.begin() + std::min(columns_, first + kWidth);
+      const int64_t step = end - from > 1 ? from[1] - from[0] : w_.out_item;
+      const bool even =
+          std::adjacent_find(from, end, [step](int64_t x, int64_t y) { return y - x != step; }) == end;
+      Way way = Way::Scattered;
+      if (plain && even && step == w_.out_item && w_.out_row % w_.out_item == 0)
+        way = Way::Straight;
+      else if (plain && even && w_.out_row == w_.out_item)
+        way = Way::Turned;
+      ways_.push_back(way);
+    }
+  }
+
+  /// Rows from `ic` on, at most kBlockRows, of panel `p`, whose windows are packed.
+  void multiply(int64_t p, int64_t ic, int64_t pc, int64_t block_k, WeightBlock<T> a) {
+    constexpr auto kMost = static_cast<int64_t>(kTileRows);
+    const bool final = pc + block_k == k_;
+    const int64_t j = p * kWidth, rows = std::min(kBlockRows, rows_ - ic);
+    const auto columns = static_cast<size_t>(std::min(kWidth, columns_ - j));
+    const size_t vecs = (columns + static_cast<size_t>(kLanes) - 1) / static_cast<size_t>(kLanes);
+    const Way way = ways_[static_cast<size_t>(p)];
+    const int64_t place = places_[static_cast<size_t>(j)], totals_row = panels_ * kWidth;
+    HWY_ALIGN T buffer[kBlockRows * kWidth];
+    // Rows are dealt evenly, so that no tile has too few sums to hide the latency of fma.
+    const int64_t parts = (rows + kMost - 1) / kMost;
+    for (int64_t part = 0, i = 0; part < parts; ++part) {
+      const int64_t n = rows / parts + (part < rows % parts ? 1 : 0);
+      const TileIn<T> in{a.data + i * a.row, a.row, 1, packed_, kWidth};
+      T* total = totals_ ? totals_ + (ic + i) * totals_row + j : nullptr;
+      TileOut<T> to{total, totals_row, 1, T(1), T(0), pc > 0 ? total : nullptr, totals_row};
+      // Totals and the buffer have room for whole vectors.
+      size_t stored = vecs * static_cast<size_t>(kLanes);
+      if (final && way == Way::Straight) {
+        to.c = reinterpret_cast<T*>(out_ + (ic + i) * w_.out_row + place);
+        to.c_row = w_.out_row / w_.out_item;
+        stored = columns;
+      } else if (final) {
+        to.c = buffer + i * kWidth, to.c_row = kWidth;
+      }
+      multiply_tile(static_cast<size_t>(n), vecs, block_k, in, to, stored);
+      if (final && bias_ && way != Way::Scattered)
+        add_bias(hn::ScalableTag<T>(), to.c, to.c_row, static_cast<size_t>(n), columns, bias_ + ic + i);
+      i += n;
+    }
+    if (!final || way == Way::Straight) return;
+    char* out = out_ + ic * w_.out_row;
+    if (way == Way::Turned) {
+      const int64_t step = columns > 1 ? places_[static_cast<size_t>(j + 1)] - place : 0;
+      turn()(out + place, step, buffer, kWidth * static_cast<int64_t>(sizeof(T)), static_cast<size_t>(rows),
+             columns);
+    } else {
+      store_tile(w_, buffer, static_cast<size_t>(kWidth), static_cast<size_t>(rows), columns, out,
+                 places_.data() + j, bias_ ? bias_ + ic : nullptr);
+    }
+  }
+
+  static RowKernels::Transpose turn() {
+    static const RowKernels::Transpose kernel = row_kernels().transpose[element_size_index(sizeof(T))];
+    return kernel;
+  }
+
+  const WindowProduct<T>& w_;
+  const ProductPart& part_;
+  const Windows windows_;
+  const Band band_;
+  const OrderedWeights<T> weights_;
+  const int64_t k_, columns_, rows_, panels_;
+  char* const out_;
+  const T* const bias_;
+  T* packed_ = nullptr;
+  T* totals_ = nullptr;
+  T* block_ = nullptr;
+  const T* ordered_ = nullptr;
+  std::vector<int64_t> places_;  // of the columns, in bytes
+  std::vector<Way> ways_;        // of the panels
+};
+
+template <class T>
+void product(const WindowProduct<T>& w, const ProductPart& part) {
+  if (w.windows.rows() == 0) return product_of_nothing(w, part);
+  PartialProduct<T>(w, part).run();
 }
 
 /// Columns [first, first + count) of some rows of the incoming gradient, which begin at `from` and lie
@@ -482,25 +557,37 @@ void depthwise(const WindowProduct<T>& w, const ProductPart& part) {
 
 /// The sums of kTaps taps over some columns, for a vector of groups: to[tap * lanes].
 template <size_t kTaps, class D, class T = hn::TFromD<D>>
-HWY_INLINE void sum_taps(D d, const T* band, const int64_t* places, const int64_t* taps, const T* grads,
-                         int64_t count, bool first, T* to) {
+HWY_NOINLINE void sum_taps(D d, const T* band, const int64_t* places, const int64_t* taps, const T* grads,
+                           int64_t count, bool first, T* to) {
   using V = hn::Vec<D>;
   const size_t lanes = hn::Lanes(d);
   const auto stride = static_cast<ptrdiff_t>(lanes);
   V sum[kTaps];
   const T* from[kTaps];
-#pragma GCC unroll 8
+#pragma GCC unroll 16
   for (size_t t = 0; t < kTaps; ++t) sum[t] = hn::Zero(d), from[t] = band + taps[t] * stride;
   for (int64_t j = 0; j < count; ++j) {
     const V grad = hn::Load(d, grads + j * stride);
     const ptrdiff_t at = places[j] * stride;
-#pragma GCC unroll 8
+#pragma GCC unroll 16
     for (size_t t = 0; t < kTaps; ++t) sum[t] = fused_mul_add(d, hn::Load(d, from[t] + at), grad, sum[t]);
   }
-#pragma GCC unroll 8
+#pragma GCC unroll 16
   for (size_t t = 0; t < kTaps; ++t)
     hn::Store(first ? sum[t] : hn::Add(hn::Load(d, to + t * lanes), sum[t]), d, to + t * lanes);
 }
+
+/// Sums that the registers hold beside the operands.
+constexpr size_t kMostTaps = 12;
+template <class T>
+using SumTaps = void (*)(hn::ScalableTag<T>, const T*, const int64_t*, const int64_t*, const T*, int64_t,
+                         bool, T*);
+/// By number of taps, less one.
+template <class T>
+constexpr auto kSumTaps = []<size_t... kIndex>(std::index_sequence<kIndex...>) {
+  return std::array<SumTaps<T>, kMostTaps>{&sum_taps<kIndex + 1, hn::ScalableTag<T>>...};
+}
+(std::make_index_sequence<kMostTaps>());
 
 /// The weights' gradient of groups that have one channel each, for groups [row, row_end) of the part: a
 /// vector of groups at a time, side by side.
@@ -532,14 +619,14 @@ void depthwise_gradient(const WindowGradient<T>& w, const ProductPart& part) {
         T* grads = scratch(GemmScratch::PackedA, block * lanes);
         pack_b_panel(d, grads, static_cast<size_t>(lanes), ordered, 1, count, count,
                      static_cast<size_t>(groups));
-        int64_t tap = 0;
-        for (; tap + 8 <= taps; tap += 8) {
-          sum_taps<8>(d, side_by_side, band.columns().data(), band.taps().data() + tap, grads, count, pc == 0,
-                      totals + tap * lanes);
-        }
-        for (; tap < taps; ++tap) {
-          sum_taps<1>(d, side_by_side, band.columns().data(), band.taps().data() + tap, grads, count, pc == 0,
-                      totals + tap * lanes);
+        // Taps are dealt evenly: few sums would wait for one another.
+        const int64_t most = static_cast<int64_t>(kMostTaps), parts = (taps + most - 1) / most;
+        for (int64_t part_of_taps = 0, tap = 0; part_of_taps < parts; ++part_of_taps) {
+          const int64_t n = taps / parts + (part_of_taps < taps % parts ? 1 : 0);
+          kSumTaps<T>[static_cast<size_t>(n - 1)](d, side_by_side, band.columns().data(),
+                                                  band.taps().data() + tap, grads, count, pc == 0,
+                                                  totals + tap * lanes);
+          tap += n;
         }
       }
       for (int64_t tap = 0; tap < taps; ++tap) {

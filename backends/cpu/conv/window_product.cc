@@ -22,11 +22,13 @@ struct Task {
   ProductPart part;
 };
 
-/// Columns of a part: its packed windows fill half of the second cache, its sums at most as much again.
+/// Columns of a part: its band fills half of the second cache, its sums at most as much again.
 template <class T>
 int64_t part_columns(const WindowProduct<T>& w, int64_t rows, int64_t threads) {
-  constexpr int64_t kPacked = 2048 / sizeof(T), kSums = (int64_t{1} << 20) / sizeof(T);
-  const int64_t most = std::min(kPacked, std::max(kColumnStep, kSums / rows / kColumnStep * kColumnStep));
+  constexpr int64_t kMost = 4096 / sizeof(T), kBand = (int64_t{1} << 19) / sizeof(T), kSums = 2 * kBand;
+  const int64_t channels = std::clamp<int64_t>(w.windows.channels, 1, 256 / w.windows.taps() + 2);
+  const auto down = [](int64_t n) { return std::max(kColumnStep, n / kColumnStep * kColumnStep); };
+  const int64_t most = std::min({kMost, down(kBand / channels), down(kSums / rows)});
   return std::min(most, round_up((w.windows.columns() + threads - 1) / threads, kColumnStep));
 }
 

@@ -37,6 +37,7 @@ struct Windows {
   const char* data = nullptr;
   int64_t item = 0;                     ///< Bytes of an element.
   ConvertFn convert = nullptr;          ///< To the compute type.
+  bool same_type = false;               ///< Whether the elements have it already.
   int64_t batch = 1, batch_stride = 0;  // strides in bytes
   int64_t channels = 1, channel_stride = 0;
   std::array<WindowAxis, kWindowAxes> axes;

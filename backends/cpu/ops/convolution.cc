@@ -97,6 +97,7 @@ void set_scale(auto& product, int64_t alpha, int64_t beta) {
 Windows windows_of(const Image& from, DType compute, int64_t groups) {
   Windows w;
   w.data = from.data, w.item = from.item, w.convert = convert_fn(from.dtype, compute);
+  w.same_type = from.dtype == compute;
   w.batch = from.size0, w.batch_stride = from.stride0;
   w.channels = from.size1 / groups, w.channel_stride = from.stride1;
   for (size_t a = 0; a < kWindowAxes; ++a)
@@ -157,33 +158,47 @@ struct Phase {
   }
 };
 
+/// The product of the results that begin at `first` along each axis.
 template <class T>
-std::vector<WindowProduct<T>> transposed_products(const WindowProduct<T>& all, const Image& weight,
-                                                  const Image& out, const Geometry& g) {
-  std::vector<WindowProduct<T>> products{all};
+WindowProduct<T> product_of_phase(WindowProduct<T> p, const std::array<int64_t, kWindowAxes>& first,
+                                  const Image& weight, const Image& out, const Geometry& g) {
   for (size_t a = 0; a < kWindowAxes; ++a) {
-    std::vector<WindowProduct<T>> split;
-    for (const WindowProduct<T>& before : products) {
-      for (int64_t first = 0; first < std::min(g.stride[a], out.sizes[a]); ++first) {
-        const Phase phase(first, out.sizes[a], weight.sizes[a], g.stride[a], g.padding[a], g.dilation[a]);
-        WindowProduct<T> p = before;
-        p.out += first * out.strides[a];
-        p.out_positions.axes[a] = out.strides[a] * g.stride[a];
-        p.windows.axes[a].outputs = phase.outputs;
-        p.windows.axes[a].taps = phase.taps;
-        p.weights.data += phase.tap * weight.strides[a];
-        p.weights.tap[a] = weight.strides[a] * phase.tap_step;
-        if (phase.taps.count == 0) {  // nothing but the bias
-          p.windows.channels = 0;
-          p.windows.axes[a].taps = TapRun();
-          p.weights.data = before.weights.data;
-        }
-        split.push_back(p);
+    const Phase phase(first[a], out.sizes[a], weight.sizes[a], g.stride[a], g.padding[a], g.dilation[a]);
+    p.out += first[a] * out.strides[a];
+    p.out_positions.axes[a] = out.strides[a] * g.stride[a];
+    p.windows.axes[a].outputs = phase.outputs;
+    if (phase.taps.count == 0) {  // nothing but the bias
+      p.windows.channels = 0;
+      continue;
+    }
+    p.windows.axes[a].taps = phase.taps;
+    p.weights.data += phase.tap * weight.strides[a];
+    p.weights.tap[a] = weight.strides[a] * phase.tap_step;
+  }
+  return p;
+}
+
+template <class T>
+size_t convolve_transposed(const WindowProduct<T>& all, const Image& weight, const Image& out,
+                           const Geometry& g) {
+  constexpr size_t kAtOnce = 512;  // large strides have many phases
+  std::vector<WindowProduct<T>> products;
+  size_t copied = 0;
+  const auto run = [&] {
+    copied += window_products(std::span<WindowProduct<T>>(products));
+    products.clear();
+  };
+  const auto phases = [&](size_t axis) { return std::min(g.stride[axis], out.sizes[axis]); };
+  for (int64_t d = 0; d < phases(0); ++d) {
+    for (int64_t h = 0; h < phases(1); ++h) {
+      for (int64_t w = 0; w < phases(2); ++w) {
+        products.push_back(product_of_phase(all, {d, h, w}, weight, out, g));
+        if (products.size() == kAtOnce) run();
       }
     }
-    products = std::move(split);
   }
-  return products;
+  run();
+  return copied;
 }
 
 /// Returns how many bytes of the weight were copied.
@@ -196,8 +211,7 @@ size_t convolve(const Image& input, const Image& weight, const T* bias, const Ge
     set_forward_axes(product.windows, g, out.sizes, weight.sizes);
     return window_products(std::span<WindowProduct<T>>(&product, 1));
   }
-  std::vector<WindowProduct<T>> products = transposed_products(product, weight, out, g);
-  return window_products(std::span<WindowProduct<T>>(products));
+  return convolve_transposed(product, weight, out, g);
 }
 
 /// out = alpha * convolution + beta * out + bias, of real tensors.

@@ -33,8 +33,6 @@ int64_t extent(int64_t size, int64_t step, int64_t more) {
   return n;
 }
 
-Dims spatial_of(IntArrayRef sizes) { return Dims(sizes.data() + 2, sizes.size() - 2); }
-
 }  // namespace
 
 ConvolutionNumbers convolution_numbers(size_t spatial, IntArrayRef stride, IntArrayRef padding,
@@ -60,7 +58,6 @@ Dims convolution_size(IntArrayRef input, IntArrayRef weight, const ConvolutionNu
               fmt::format(": for groups={} and `weight` {}, expected `input` {} to have {} channels, got {}",
                           groups, to_string(weight), to_string(input), channels, input[1]));
   Dims result{input[0], transposed ? weight[1] * groups : weight[0]};
-  Dims padded;
   for (size_t i = 0; i + 2 < input.size(); ++i) {
     const int64_t size = input[i + 2], kernel = weight[i + 2];
     TENON_CHECK(kernel > 0, Shape,
@@ -81,12 +78,12 @@ Dims convolution_size(IntArrayRef input, IntArrayRef weight, const ConvolutionNu
                               to_string(input), to_string(weight), i, full, numbers.padding[i]));
       result.push_back(full - cut);
     } else {
-      padded.push_back(extent(3, numbers.padding[i], size - 1));
-      TENON_CHECK(padded.back() >= reach, Shape,
+      const int64_t padded = extent(3, numbers.padding[i], size - 1);
+      TENON_CHECK(padded >= reach, Shape,
                   fmt::format(": the kernel must not be larger than the padded `input`: spatial dimension {} "
                               "has {} elements with padding, the kernel {} with dilation",
-                              i, padded.back(), reach));
-      result.push_back((padded.back() - reach) / numbers.stride[i] + 1);
+                              i, padded, reach));
+      result.push_back((padded - reach) / numbers.stride[i] + 1);
     }
   }
   return result;

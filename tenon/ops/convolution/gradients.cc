@@ -92,6 +92,9 @@ std::tuple<Tensor, Tensor, Tensor> convolution_backward(
                 fmt::format("convolution_backward: expected `bias_sizes` of [{}], got {}", expected[1],
                             to_string(*bias_sizes)));
   }
+  TENON_CHECK(output_mask.size() == 3, Value,
+              fmt::format("convolution_backward: expected `output_mask` of 3 truth values, got {}",
+                          output_mask.size()));
   std::tuple<Tensor, Tensor, Tensor> result;
   if (output_mask[0]) {
     std::get<0>(result) = convolution_input_gradient(grad_output, input.sizes(), conjugated(weight), stride,

@@ -1,10 +1,13 @@
 """Measures the budgets of docs/architecture.md: Tenon, its peers, and the ratio, in one run on one pinned core.
 
 Usage: compare.py [--json FILE] [--rounds N] [--core N] [--cpp PROGRAM]
+       compare.py --operators PATTERN [--rounds N] [--core N]
        compare.py --base DIR [--build DIR] [--rows PATTERN] [--json FILE] [--rounds N] [--core N]
 
 Rows measured in Python alternate between Tenon, PyTorch and NumPy (those that are installed) for several rounds, and
 the minimum of the rounds counts: noise only ever adds. Rows measured in C++ come from the program bench_calls.
+
+With --operators, the rows of operator_rows.py whose names match, beside PyTorch, each with the bound of its ratio.
 
 With --base, the build in this tree (or --build) is compared with the one in DIR, a build folder or a checkout with a
 release build: every row of both in alternated rounds, each build in a process of its own, and which rows are more than 5 %
@@ -182,6 +185,28 @@ def measure(pattern):
     print(json.dumps(rows))
 
 
+def compare_operators(pattern, rounds):
+    """Prints Tenon's and PyTorch's time of each row, in alternated rounds, and the ratio beside its bound."""
+    import tenon
+    import torch
+
+    from operator_rows import ROWS
+
+    torch.set_num_threads(1)
+    print(f"{'us':38}{'tenon':>10}{'torch':>10}{'tenon/torch':>13}{'bound':>8}")
+    for name, bound, make in ROWS:
+        if not re.search(pattern, name):
+            continue
+        calls = [make(tenon), make(torch)]
+        best = [float("inf")] * 2
+        for _ in range(rounds):
+            for i, call in enumerate(calls):
+                best[i] = min(best[i], best_ns(call) / 1e3)
+        ratio = best[0] / best[1]
+        late = "  above its bound" if bound and ratio > bound else ""
+        print(f"{name:38}{best[0]:>10,.1f}{best[1]:>10,.1f}{ratio:>13.2f}{bound or '-':>8}{late}", flush=True)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--json", help="write the rows here")
@@ -191,6 +216,7 @@ def main():
     parser.add_argument("--base", metavar="DIR", help="another build of Tenon, to compare with")
     parser.add_argument("--build", metavar="DIR", default=ROOT / "build/release", help="the build to compare")
     parser.add_argument("--rows", metavar="PATTERN", default=".", help="with --base: only rows that match")
+    parser.add_argument("--operators", metavar="PATTERN", help="rows of single operators that match, beside PyTorch")
     parser.add_argument("--measure", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.measure is not None:
@@ -206,6 +232,8 @@ def main():
         return 1 if slower else 0
     os.sched_setaffinity(0, {options.core})
     os.environ.setdefault("OMP_NUM_THREADS", "1")
+    if options.operators is not None:
+        return compare_operators(options.operators, options.rounds or 5)
 
     measured = {}
     loaded = {}

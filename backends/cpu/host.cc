@@ -1,6 +1,7 @@
 #include "tenon/iter/host.h"
 
 #include "backends/cpu/copy/convert.h"
+#include "backends/cpu/copy/row_kernels.h"
 #include "backends/cpu/cpu_target.h"
 #include "backends/cpu/pointwise/interpreter.h"
 #include "backends/cpu/pointwise/printed_kernels.h"
@@ -23,9 +24,18 @@ std::unique_ptr<const HostProgram> compile(const expr::Expression& e) {
   return std::make_unique<const Compiled>(e);
 }
 
+void split_pairs(void* first, void* second, const void* src, size_t n, size_t item) {
+  cpu::row_kernels().split_pairs[item == 8](first, second, src, n);
+}
+
+void join_pairs(void* dst, const void* first, const void* second, size_t n, size_t item) {
+  cpu::row_kernels().join_pairs[item == 8](dst, first, second, n);
+}
+
 }  // namespace
 
-constinit const HostBackend kHost{&cpu::convert_fn,      &cpu::find_printed_kernel, &compile,
-                                  &cpu::cpu_target_name, &cpu::streams_from,        &cpu::run_streaming};
+constinit const HostBackend kHost{
+    &cpu::convert_fn,   &cpu::find_printed_kernel, &compile,     &cpu::cpu_target_name,
+    &cpu::streams_from, &cpu::run_streaming,       &split_pairs, &join_pairs};
 
 }  // namespace tenon

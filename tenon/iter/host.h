@@ -71,6 +71,10 @@ struct HostBackend {
   /// bytes; the results go past the caches.
   void (*run_streaming)(const HostKernel& kernel, void* const* ptrs, size_t count, size_t item, size_t n,
                         const void* numbers);
+  /// n pairs of elements of `item` bytes (the parts of complex numbers, 4 or 8 bytes each) to two rows.
+  void (*split_pairs)(void* first, void* second, const void* src, size_t n, size_t item);
+  /// The reverse.
+  void (*join_pairs)(void* dst, const void* first, const void* second, size_t n, size_t item);
 };
 /// Defined by the backend, backends/cpu/host.cc.
 extern const HostBackend kHost;

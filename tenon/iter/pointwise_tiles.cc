@@ -53,13 +53,14 @@ class TileLoop {
       if (own != results[0]) of_parts_ = nullptr;
     }
     tile_ = std::clamp(kTilesBytes / count_ / 64 * 64, kLeastTileBytes, kTileBytes) / item_;
+    for (int i = 0; i + 1 < count_; ++i) pair_[i] = from_[i] == from_[i + 1] && same_[i];
     // An `out` of a wider dtype gets what the result's own dtype makes of a value: wrapped, rounded.
     for (int i = 0; i < outputs_; ++i) {
       const DType result = real_dtype(results[static_cast<size_t>(from_[i])]);
       if (result == compute || result == real_dtype(iter.dtype(from_[i]))) continue;
       rounds_[i] = {kHost.convert(compute, result), kHost.convert(result, compute),
                     static_cast<int64_t>(tenon::item_size(result))};
-      same_[i] = false;
+      same_[i] = pair_[i] = false;
     }
   }
 
@@ -118,6 +119,12 @@ class TileLoop {
           }
           at[i] = tiles[i];
           if (i < outputs_) continue;
+          if (pair_[i] && strides[i] == 2 * item_) {
+            at[i + 1] = tiles[i + 1];
+            kHost.split_pairs(tiles[i], tiles[i + 1], p, static_cast<size_t>(n), static_cast<size_t>(item_));
+            ++i;
+            continue;
+          }
           // One element for the whole row fills its tile once: at the first piece, which is the longest.
           const bool filled = strides[i] == 0 && (begin > 0 || (j > 0 && strides[count_ + i] == 0));
           if (!filled) convert_[i](tiles[i], {item_, 0}, p, {strides[i], 0}, n, 1);
@@ -125,6 +132,12 @@ class TileLoop {
         kernel_(at, static_cast<size_t>(n), scalars_);
         for (int i = 0; i < outputs_; ++i) {
           if (at[i] != tiles[i]) continue;
+          if (pair_[i] && strides[i] == 2 * item_) {
+            kHost.join_pairs(ptrs[i] + j * strides[count_ + i] + begin * strides[i], tiles[i], tiles[i + 1],
+                             static_cast<size_t>(n), static_cast<size_t>(item_));
+            ++i;
+            continue;
+          }
           store(i, ptrs[i] + j * strides[count_ + i] + begin * strides[i], {strides[i], 0}, tiles[i], n, 1);
         }
       }
@@ -193,6 +206,7 @@ class TileLoop {
   int from_[kMaxCount];        // which operand of the iterator
   int64_t offset_[kMaxCount];  // in bytes within its element
   bool same_[kMaxCount];
+  bool pair_[kMaxCount] = {};  // the first of two parts that need no conversion
   ConvertFn convert_[kMaxCount];
   struct Rounding {
     ConvertFn narrow = nullptr, widen = nullptr;

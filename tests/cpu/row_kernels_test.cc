@@ -246,5 +246,29 @@ TEST(RowKernels, TransposesMatricesOfAnyShape) {
   }
 }
 
+template <class T>
+void pairs_part_and_meet(const RowKernels& kernels, size_t size) {
+  for (size_t n = 0; n < 80; ++n) {
+    std::vector<T> pairs(2 * n + 1), first(n + 1, T(7)), second(n + 1, T(7)), joined(2 * n + 2, T(7));
+    for (size_t i = 0; i < 2 * n; ++i) pairs[i] = static_cast<T>(generator()());
+    kernels.split_pairs[size](first.data(), second.data(), pairs.data(), n);
+    kernels.join_pairs[size](joined.data(), first.data(), second.data(), n);
+    for (size_t i = 0; i < n; ++i) {
+      ASSERT_EQ(first[i], pairs[2 * i]);
+      ASSERT_EQ(second[i], pairs[2 * i + 1]);
+      ASSERT_EQ(joined[2 * i], pairs[2 * i]);
+      ASSERT_EQ(joined[2 * i + 1], pairs[2 * i + 1]);
+    }
+    ASSERT_TRUE(first[n] == 7 && second[n] == 7 && joined[2 * n] == 7 && joined[2 * n + 1] == 7) << n;
+  }
+}
+
+TEST(RowKernels, PairsPartAndMeet) {
+  for (const CpuTarget target : supported_cpu_targets()) {
+    pairs_part_and_meet<uint32_t>(row_kernels(target), 0);
+    pairs_part_and_meet<uint64_t>(row_kernels(target), 1);
+  }
+}
+
 }  // namespace
 }  // namespace tenon::cpu

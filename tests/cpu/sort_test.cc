@@ -142,6 +142,38 @@ void search_finds_the_first() {
   }
 }
 
+template <class Order, bool kFloating>
+void least_of_groups() {
+  using Bits = typename Order::Bits;
+  constexpr size_t kSize = sizeof(Bits) == 1 ? 0 : sizeof(Bits) == 2 ? 1 : sizeof(Bits) == 4 ? 2 : 3;
+  for (const CpuTarget target : supported_cpu_targets()) {
+    const SelectKernels& kernels = select_kernels(target);
+    for (int round = 0; round < 40; ++round) {
+      const size_t n = kSelectGroups * (1 + generator()() % 6);
+      const auto row = row_of<Bits>(n, Kind::Any);
+      std::vector<int64_t> expected(kSelectGroups, std::numeric_limits<int64_t>::max()), found = expected;
+      for (size_t i = 0; i < n; ++i) {
+        const int64_t key = round % 2 == 1 ? ~int64_t{Order::key(row[i])} : int64_t{Order::key(row[i])};
+        expected[i % kSelectGroups] = std::min(expected[i % kSelectGroups], key);
+      }
+      (kFloating ? kernels.least_floating : kernels.least_integer)[kSize](row.data(), n, Order::kConstant,
+                                                                          round % 2 == 1, found.data());
+      ASSERT_EQ(found, expected) << name(target);
+    }
+  }
+}
+
+TEST(Search, LeastOfGroupsOnEveryInstructionSet) {
+  least_of_groups<ByteOrder, false>();
+  least_of_groups<IntegerOrder<int16_t>, false>();
+  least_of_groups<IntegerOrder<int32_t>, false>();
+  least_of_groups<IntegerOrder<int64_t>, false>();
+  least_of_groups<HalfOrder, true>();
+  least_of_groups<BFloat16Order, true>();
+  least_of_groups<Float32Order, true>();
+  least_of_groups<Float64Order, true>();
+}
+
 TEST(Search, FindsTheFirstOnEveryInstructionSet) {
   search_finds_the_first<ByteOrder, false>();
   search_finds_the_first<IntegerOrder<int8_t>, false>();

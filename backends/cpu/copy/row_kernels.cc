@@ -351,6 +351,32 @@ void transpose(void* dst, int64_t dst_stride, const void* src, int64_t src_strid
   }
 }
 
+template <class T>
+void split_pairs(void* first, void* second, const void* src, size_t n) {
+  const hn::ScalableTag<T> d;
+  auto *one = static_cast<T*>(first), *other = static_cast<T*>(second);
+  const auto* in = static_cast<const T*>(src);
+  size_t i = 0;
+  for (; i + hn::Lanes(d) <= n; i += hn::Lanes(d)) {
+    hn::Vec<decltype(d)> v, w;
+    hn::LoadInterleaved2(d, in + 2 * i, v, w);
+    hn::StoreU(v, d, one + i);
+    hn::StoreU(w, d, other + i);
+  }
+  for (; i < n; ++i) one[i] = in[2 * i], other[i] = in[2 * i + 1];
+}
+
+template <class T>
+void join_pairs(void* dst, const void* first, const void* second, size_t n) {
+  const hn::ScalableTag<T> d;
+  const auto *one = static_cast<const T*>(first), *other = static_cast<const T*>(second);
+  auto* out = static_cast<T*>(dst);
+  size_t i = 0;
+  for (; i + hn::Lanes(d) <= n; i += hn::Lanes(d))
+    hn::StoreInterleaved2(hn::LoadU(d, one + i), hn::LoadU(d, other + i), d, out + 2 * i);
+  for (; i < n; ++i) out[2 * i] = one[i], out[2 * i + 1] = other[i];
+}
+
 void stream(void* dst, const void* src, size_t bytes) {
   constexpr size_t kLine = 64;
   const hn::CappedTag<uint8_t, kLine> d;
@@ -399,6 +425,8 @@ constexpr RowKernels kRowKernels{
     .fill = {&fill<uint8_t>, &fill<uint16_t>, &fill<uint32_t>, &fill<uint64_t>, &fill<Bytes16>},
     .transpose = {&transpose<uint8_t>, &transpose<uint16_t>, &transpose<uint32_t>, &transpose<uint64_t>,
                   &transpose<Bytes16>},
+    .split_pairs = {&split_pairs<uint32_t>, &split_pairs<uint64_t>},
+    .join_pairs = {&join_pairs<uint32_t>, &join_pairs<uint64_t>},
     .stream = &stream,
     .end_stream = &end_stream,
 };

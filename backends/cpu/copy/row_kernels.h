@@ -59,6 +59,8 @@ struct RowKernels {
   using Fill = void (*)(void* dst, const void* value, size_t n);
   using Transpose = void (*)(void* dst, int64_t dst_stride, const void* src, int64_t src_stride, size_t rows,
                              size_t columns);
+  using SplitPairs = void (*)(void* first, void* second, const void* src, size_t n);
+  using JoinPairs = void (*)(void* dst, const void* first, const void* second, size_t n);
   using Stream = void (*)(void* dst, const void* src, size_t bytes);
 
   /// n elements, one beside the other on both sides.
@@ -72,6 +74,9 @@ struct RowKernels {
   /// Element c of row r at `src` becomes element r of row c at `dst`; rows are strides (in bytes) apart,
   /// their elements beside each other.
   Transpose transpose[kNumElementSizes];
+  /// n pairs of elements of 4 and of 8 bytes to two rows, and the reverse.
+  SplitPairs split_pairs[2];
+  JoinPairs join_pairs[2];
   /// Copies to memory past the caches; lines that `dst` begins or ends within go through them.
   Stream stream;
   /// Before another thread may read what was streamed.

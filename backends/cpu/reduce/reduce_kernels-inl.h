@@ -56,11 +56,18 @@ struct LoadSame {
   }
 };
 
+/// Where there is an instruction it differs from load_float16 in which bits a NaN has that was signalling,
+/// which the first addition would set as well.
 struct LoadFloat16 {
   using From = uint16_t;
   template <class D>
   static HWY_INLINE hn::Vec<D> vector(D d, const uint16_t* p) {
+#if HWY_TARGET <= HWY_AVX2 && HWY_ARCH_X86
+    const hn::Rebind<uint16_t, D> d16;
+    return hn::PromoteTo(d, hn::BitCast(hn::Rebind<hwy::float16_t, D>(), hn::LoadU(d16, p)));
+#else
     return load_float16(d, p);
+#endif
   }
 };
 
@@ -150,7 +157,7 @@ HWY_INLINE T extremum(const typename Load::From* p, size_t n) {
   for (V& b : best) b = hn::Set(d, detail::identity<T>(kOp));
   const auto take = [&](V& b, V x) HWY_ATTR {
     b = kOp == ReduceOp::Max ? hn::Max(b, x) : hn::Min(b, x);
-    if constexpr (kFloating) nan = hn::Or(nan, is_nan(d, x));
+    if constexpr (kFloating) nan = hn::Or(nan, hn::IsNaN(x));
   };
   size_t i = 0;
   for (; i + kTogether * kLanes <= n; i += kTogether * kLanes) {
@@ -158,15 +165,24 @@ HWY_INLINE T extremum(const typename Load::From* p, size_t n) {
     for (size_t v = 0; v < kTogether; ++v) take(best[v], Load::vector(d, p + i + v * kLanes));
   }
   for (; i + kLanes <= n; i += kLanes) take(best[0], Load::vector(d, p + i));
+  if (i < n && n >= kLanes) {
+    // The last whole vector; what it has in common with the one before counts once as well as twice.
+    take(best[1], Load::vector(d, p + n - kLanes));
+    i = n;
+  }
   if constexpr (kFloating) {
     if (!hn::AllFalse(d, nan)) return std::numeric_limits<T>::quiet_NaN();
   }
 #pragma GCC unroll 4
   for (size_t half = kTogether / 2; half > 0; half /= 2) {
 #pragma GCC unroll 4
-    for (size_t v = 0; v < half; ++v) best[v] = combine<kOp>(d, best[v], best[v + half]);
+    for (size_t v = 0; v < half; ++v) take(best[v], best[v + half]);
   }
-  T value = fold_vector<kOp>(d, best[0]);
+  T value;
+  if constexpr (kFloating)
+    value = hn::GetLane(kOp == ReduceOp::Max ? hn::MaxOfLanes(d, best[0]) : hn::MinOfLanes(d, best[0]));
+  else
+    value = fold_vector<kOp>(d, best[0]);
   for (; i < n; ++i) value = detail::combine(kOp, value, load_one<Load, T>(p + i));
   if constexpr (kFloating) {
     if (HWY_UNLIKELY(value == 0)) {
@@ -319,26 +335,42 @@ void fold_strip(T* to, const T* lanes, size_t used, size_t width) {
 }
 
 /// Pairs side by side have 16 lanes of their first elements and 16 of their second, in turn.
-template <class T>
-void pair_chunks(const T* p, size_t count, T* first, T* second) {
-  using D = LaneTag<T>;
-  const D d;
+template <size_t kCount, class D, class T = hn::TFromD<D>>
+HWY_INLINE void some_pair_chunks(D d, const T* p, T* first, T* second) {
   constexpr size_t kLanes = hn::MaxLanes(D()), kVectors = 2 * kVecs<D>;
-  for (size_t c = 0; c < count; ++c, p += 2 * kReduceChunk) {
-    hn::Vec<D> sum[kVectors];
+  hn::Vec<D> sum[kCount][kVectors];
+#pragma GCC unroll 8
+  for (size_t c = 0; c < kCount; ++c) {
 #pragma GCC unroll 16
-    for (size_t v = 0; v < kVectors; ++v) sum[v] = hn::Zero(d);
-    for (size_t i = 0; i < 2 * kReduceChunk; i += 2 * kReduceLanes) {
+    for (size_t v = 0; v < kVectors; ++v) sum[c][v] = hn::Zero(d);
+  }
+  for (size_t i = 0; i < 2 * kReduceChunk; i += 2 * kReduceLanes) {
+#pragma GCC unroll 8
+    for (size_t c = 0; c < kCount; ++c) {
 #pragma GCC unroll 16
-      for (size_t v = 0; v < kVectors; ++v) sum[v] = hn::Add(sum[v], hn::LoadU(d, p + i + v * kLanes));
+      for (size_t v = 0; v < kVectors; ++v)
+        sum[c][v] = hn::Add(sum[c][v], hn::LoadU(d, p + 2 * c * kReduceChunk + i + v * kLanes));
     }
+  }
+#pragma GCC unroll 8
+  for (size_t c = 0; c < kCount; ++c) {
     T lanes[2 * kReduceLanes], parts[2][kReduceLanes];
 #pragma GCC unroll 16
-    for (size_t v = 0; v < kVectors; ++v) hn::StoreU(sum[v], d, lanes + v * kLanes);
+    for (size_t v = 0; v < kVectors; ++v) hn::StoreU(sum[c][v], d, lanes + v * kLanes);
     for (size_t l = 0; l < kReduceLanes; ++l) parts[0][l] = lanes[2 * l], parts[1][l] = lanes[2 * l + 1];
     first[c] = fold<ReduceOp::Sum>(parts[0]);
     second[c] = fold<ReduceOp::Sum>(parts[1]);
   }
+}
+
+template <class T>
+void pair_chunks(const T* p, size_t count, T* first, T* second) {
+  const LaneTag<T> d;
+  constexpr size_t kTogether = std::max<size_t>(1, 4 / kVecs<LaneTag<T>>);
+  size_t c = 0;
+  for (; c + kTogether <= count; c += kTogether)
+    some_pair_chunks<kTogether>(d, p + 2 * c * kReduceChunk, first + c, second + c);
+  for (; c < count; ++c) some_pair_chunks<1>(d, p + 2 * c * kReduceChunk, first + c, second + c);
 }
 
 template <ReduceOp kOp, class Load, class T>

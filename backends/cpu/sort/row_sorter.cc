@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <limits>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -22,6 +23,8 @@ constexpr int64_t kWideDigits = 1 << 10, kTooLongForWideDigits = 1 << 17;
 constexpr int64_t kLongestOfWords = (int64_t{1} << 32) - 1;
 /// More are not searched for one by one.
 constexpr int64_t kMostSelected = 64;
+/// Up to here groups of the row say which elements need not be looked at.
+constexpr int64_t kMostOfGroups = kSelectGroups / 2;
 
 /// A key and its position where one word does not hold both.
 struct Pair {
@@ -190,10 +193,24 @@ void RowSorter::select(const void* row, void* values, int64_t* positions) {
       first[static_cast<size_t>(at)] = first[static_cast<size_t>(at - 1)];
     first[static_cast<size_t>(at)] = {key, position};
   };
-  int64_t i = 0;
-  for (; i < count_; ++i) insert(i);
   const auto end = static_cast<size_t>(length_);
-  for (auto at = static_cast<size_t>(i);; ++at) {
+  // As many groups of elements as are wanted, or more, have one with a key of at most this bound.
+  int64_t bound = std::numeric_limits<int64_t>::max();
+  if (count_ <= kMostOfGroups) {
+    const SelectKernels::Least least_of =
+        Order::kFloating ? kernels.least_floating[kSize] : kernels.least_integer[kSize];
+    std::array<int64_t, kSelectGroups> least;
+    least_of(row, end / kSelectGroups * kSelectGroups, Order::kConstant, descending_, least.data());
+    std::nth_element(least.begin(), least.begin() + (count_ - 1), least.end());
+    bound = least[static_cast<size_t>(count_ - 1)];
+  }
+  constexpr int64_t kLargestKey = std::numeric_limits<Bits>::max();
+  size_t at = 0;
+  for (; kept < count_; ++at) {
+    if (bound < kLargestKey) at = search(row, at, end, Order::kConstant, descending_, bound + 1);
+    insert(static_cast<int64_t>(at));
+  }
+  for (;; ++at) {
     at = search(row, at, end, Order::kConstant, descending_, first[static_cast<size_t>(count_ - 1)].key);
     if (at == end) break;
     insert(static_cast<int64_t>(at));

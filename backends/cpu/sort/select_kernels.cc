@@ -55,10 +55,32 @@ size_t search(const void* row, size_t begin, size_t end, int64_t constant, bool 
   return i;
 }
 
+template <class T, bool kFloating>
+void least(const void* row, size_t n, int64_t constant, bool descending, int64_t* least) {
+  const hn::CappedTag<T, kSelectGroups> d;
+  constexpr size_t kLanes = hn::MaxLanes(d), kVectors = kSelectGroups / kLanes;
+  const auto* p = static_cast<const T*>(row);
+  const auto special = hn::Set(d, static_cast<T>(constant)),
+             inverted = hn::Set(d, static_cast<T>(descending ? -1 : 0));
+  hn::Vec<decltype(d)> best[kVectors];
+  for (auto& b : best) b = hn::Set(d, hwy::LimitsMax<T>());
+  for (size_t i = 0; i < n; i += kSelectGroups) {
+#pragma GCC unroll 16
+    for (size_t v = 0; v < kVectors; ++v)
+      best[v] = hn::Min(best[v], key_of<kFloating>(d, hn::LoadU(d, p + i + v * kLanes), special, inverted));
+  }
+  T lanes[kSelectGroups];
+  for (size_t v = 0; v < kVectors; ++v) hn::StoreU(best[v], d, lanes + v * kLanes);
+  for (size_t k = 0; k < kSelectGroups; ++k) least[k] = lanes[k];
+}
+
 constexpr SelectKernels kSelectKernels{
     .integer = {&search<int8_t, false>, &search<int16_t, false>, &search<int32_t, false>,
                 &search<int64_t, false>},
     .floating = {nullptr, &search<int16_t, true>, &search<int32_t, true>, &search<int64_t, true>},
+    .least_integer = {&least<int8_t, false>, &least<int16_t, false>, &least<int32_t, false>,
+                      &least<int64_t, false>},
+    .least_floating = {nullptr, &least<int16_t, true>, &least<int32_t, true>, &least<int64_t, true>},
 };
 
 }  // namespace

@@ -10,11 +10,25 @@ import math as _math
 from . import _C
 from ._C import *  # noqa: F401,F403  operators, dtypes, Tensor and its kin are the module's own objects
 from . import autograd, nn, optim, random
-from .absent import attribute_error as _attribute_error
+from .absent import attribute_error as _attribute_error, fill_class as _fill_class
 from .autograd.grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled
+from .functional import (
+    atleast_1d,
+    atleast_2d,
+    atleast_3d,
+    block_diag,
+    broadcast_shapes,
+    broadcast_tensors,
+    cartesian_prod,
+    einsum,
+    meshgrid,
+    tensordot,
+)
 from .info import finfo, iinfo
 from .random import get_rng_state, initial_seed, seed, set_rng_state
 from .serialization import load, save
+
+_fill_class(Tensor, "torch.Tensor")  # noqa: F821
 
 del dispatch  # noqa: F821  _C's own; tenon.dispatch is the module of that name
 

@@ -6,8 +6,6 @@ PyTorch's public names are in pytorch_names.txt, which scripts/pytorch_names.py 
 import functools
 import os
 
-from . import _C
-
 LIST = "docs/coverage.md"
 
 
@@ -70,5 +68,3 @@ def _dir_of_present(instance):
     absent = {name for kind in type(instance).__mro__ for name, v in vars(kind).items() if isinstance(v, _AbsentAttribute)}
     return [name for name in object.__dir__(instance) if name not in absent]
 
-
-fill_class(_C.Tensor, "torch.Tensor")

@@ -17,6 +17,10 @@ REASONS = {
     "masked_select.out": ("a mask selects as many elements as are true", None),
     "nonzero": ("there are as many positions as values that are not zero", None),
     "nonzero.out": ("there are as many positions as values that are not zero", None),
+    "repeat_interleave.Tensor": ("the numbers of repetitions are values", None),
+    "repeat_interleave.self_Tensor": ("the numbers of repetitions are values", None),
+    "tensor_split.tensor_indices_or_sections": ("where to split are values", None),
+    "where": ("there are as many positions as values that are not zero", None),
     "nonzero_numpy": ("there are as many positions as values that are not zero", None),
 }
 

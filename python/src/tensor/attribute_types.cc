@@ -266,6 +266,15 @@ bool set_state(const char* function, Generator& generator, PyObject* value) {
 PyObject* generator_set_state(PyObject* o, PyObject* value) {
   return set_state("set_state", generator_of_object(o), value) ? Py_NewRef(o) : nullptr;
 }
+/// Another generator at the same place; `memo`, the argument of __deepcopy__, is not needed.
+PyObject* generator_copy(PyObject* o, PyObject*) {
+  return guarded([&] {
+    const PhiloxState state = generator_of_object(o)->state();
+    const Generator copy(state.seed);
+    copy->set_state(state);
+    return wrap(copy);
+  });
+}
 PyObject* set_rng_state(PyObject*, PyObject* value) {
   Generator generator = default_generator();
   return set_state("set_rng_state", generator, value) ? Py_NewRef(Py_None) : nullptr;
@@ -279,6 +288,9 @@ PyMethodDef g_generator_methods[] = {
      METH_NOARGS, "The seed of the stream."},
     {"get_state", &generator_get_state, METH_NOARGS, "The place in the stream, for set_state."},
     {"set_state", &generator_set_state, METH_O, "Goes back to a place in the stream; returns self."},
+    {"clone_state", &generator_copy, METH_NOARGS, "Another generator at the same place in the stream."},
+    {"__copy__", &generator_copy, METH_NOARGS, nullptr},
+    {"__deepcopy__", &generator_copy, METH_O, nullptr},
     {}};
 PyMethodDef g_generator_functions[] = {{"_set_rng_state", &set_rng_state, METH_O, nullptr}, {}};
 

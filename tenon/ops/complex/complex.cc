@@ -11,17 +11,6 @@
 #include "tenon/ops/copy/elements.h"
 
 namespace tenon::ops {
-namespace {
-
-/// `self` with another dtype and geometry; it shares history as any view does.
-Tensor retyped_view(const Tensor& self, DType dtype, const Dims& sizes, const Dims& strides, int64_t offset) {
-  Tensor view = make_view(self, sizes, strides, offset);
-  view.impl()->set_dtype(dtype);
-  return view;
-}
-
-}  // namespace
-
 Tensor view_as_real(const Tensor& self) {
   TENON_CHECK(self.is_complex(), Type,
               fmt::format("view_as_real: expected a complex tensor, got {}", name(self.dtype())));

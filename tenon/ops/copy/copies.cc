@@ -25,6 +25,12 @@ Tensor contiguous(const Tensor& self, MemoryFormat memory_format) {
   return self.is_contiguous(memory_format) ? self : self.clone(memory_format);
 }
 
+Tensor copy(const Tensor& self, const Tensor& src, bool non_blocking) {
+  return self.clone().copy_(src, non_blocking);
+}
+Tensor fill_Scalar(const Tensor& self, const Scalar& value) { return self.clone().fill_(value); }
+Tensor fill_Tensor(const Tensor& self, const Tensor& value) { return self.clone().fill_(value); }
+
 void copy_(Tensor& self, const Tensor& src, bool non_blocking) {
   copy_elements(self, src, "copy_", non_blocking);
 }

@@ -166,4 +166,10 @@ Tensor zeros_on(IntArrayRef sizes, const Tensor& like) {
   return make_zeros(sizes, like.dtype(), like.device());
 }
 
+Tensor retyped_view(const Tensor& self, DType dtype, IntArrayRef sizes, IntArrayRef strides, int64_t offset) {
+  Tensor view = make_view(self, sizes, strides, offset);
+  view.impl()->set_dtype(dtype);
+  return view;
+}
+
 }  // namespace tenon::ops

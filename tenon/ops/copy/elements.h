@@ -63,4 +63,8 @@ Tensor zeros_on(IntArrayRef sizes, const Tensor& like);
 /// Throws Error{Runtime} if two elements of `t`, which `op` is about to write, share memory.
 void check_no_internal_overlap(HeaderRef t, const char* op);
 
+/// `self` with another dtype and geometry, counted in elements of that dtype; it shares history as any view
+/// does.
+Tensor retyped_view(const Tensor& self, DType dtype, IntArrayRef sizes, IntArrayRef strides, int64_t offset);
+
 }  // namespace tenon::ops

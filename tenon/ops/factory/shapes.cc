@@ -7,6 +7,7 @@
 #include "tenon/generated/factory/shapes.h"
 #include "tenon/ops/copy/elements.h"
 #include "tenon/ops/copy/memory_format.h"
+#include "tenon/ops/factory/triangles.h"
 
 namespace tenon::ops::shape {
 namespace {
@@ -174,6 +175,23 @@ void eye_m(OutputSpecs& out, int64_t n, int64_t m, OptDType dtype, OptLayout lay
 void eye(OutputSpecs& out, int64_t n, OptDType dtype, OptLayout layout, OptDevice device,
          OptBool pin_memory) {
   eye_m(out, n, n, dtype, layout, device, pin_memory);
+}
+
+void new_empty_strided(OutputSpecs& out, HeaderRef self, IntArrayRef size, IntArrayRef stride, OptDType dtype,
+                       OptLayout layout, OptDevice device, OptBool pin_memory) {
+  empty_strided(out, size, stride, dtype.value_or(self.dtype()), layout, device.value_or(self.device()),
+                pin_memory);
+}
+
+void tril_indices(OutputSpecs& out, int64_t row, int64_t col, int64_t offset, OptDType dtype,
+                  OptLayout layout, OptDevice device, OptBool pin_memory) {
+  const int64_t places = triangle_places(true, row, col, offset);
+  set_new(out, {2, places}, dtype.value_or(DType::Int64), layout, device, pin_memory, "tril_indices");
+}
+void triu_indices(OutputSpecs& out, int64_t row, int64_t col, int64_t offset, OptDType dtype,
+                  OptLayout layout, OptDevice device, OptBool pin_memory) {
+  const int64_t places = triangle_places(false, row, col, offset);
+  set_new(out, {2, places}, dtype.value_or(DType::Int64), layout, device, pin_memory, "triu_indices");
 }
 
 }  // namespace tenon::ops::shape

@@ -12,7 +12,10 @@
 #include "tenon/generated/random/bodies.h"
 #include "tenon/generated/random/shapes.h"
 #include "tenon/generated/reduction/functions.h"
+#include "tenon/generated/unary/functions.h"
 #include "tenon/generated/view/bodies.h"
+#include "tenon/iter/promotion.h"
+#include "tenon/iter/result_shape.h"
 #include "tenon/ops/copy/elements.h"
 #include "tenon/ops/device_stubs.h"
 
@@ -73,15 +76,45 @@ void check_dropout(double p) {
               fmt::format("dropout: dropout probability has to be between 0 and 1, but got {}", p));
 }
 
-/// 1 / (1 - p) where an element is kept, 0 elsewhere.
-Tensor dropout_mask(const Tensor& input, double p) {
+void check_dropout_dtype(const Tensor& input) {
   TENON_CHECK(
       is_complex(input.dtype()) || (is_floating_point(input.dtype()) && has_arithmetic(input.dtype())),
       NotImplemented,
       fmt::format("dropout: not implemented for {}; it needs a floating point dtype", name(input.dtype())));
+}
+
+/// 1 / (1 - p) where an element is kept, 0 elsewhere.
+Tensor dropout_mask(const Tensor& input, double p) {
+  check_dropout_dtype(input);
   Tensor mask = tenon::empty_like(input, real_dtype(input.dtype()));
   mask.bernoulli_(1 - p);
   return mask.div_(Scalar(1 - p));
+}
+
+/// The largest integer up to which a dtype has all of them.
+int64_t largest_integer(DType dtype) {
+  switch (dtype) {
+    case DType::Bool:
+      return 1;
+    case DType::UInt8:
+      return 255;
+    case DType::Int8:
+      return 127;
+    case DType::Int16:
+      return 32767;
+    case DType::Int32:
+      return INT32_MAX;
+    case DType::Float16:
+      return 1 << 11;
+    case DType::BFloat16:
+      return 1 << 8;
+    case DType::Float32:
+      return 1 << 24;
+    case DType::Float64:
+      return int64_t{1} << 53;
+    default:
+      return INT64_MAX;
+  }
 }
 
 /// Draws contiguous elements and puts them into `self` in logical order, so that its strides do not matter.
@@ -200,6 +233,88 @@ Tensor& dropout_(Tensor& self, double p, bool train) {
   if (!train || p == 0 || self.numel() == 0) return self;
   if (p == 1) return self.mul_(tenon::zeros_like(self));
   return self.mul_(dropout_mask(self, p));
+}
+
+std::tuple<Tensor, Tensor> native_dropout(const Tensor& input, double p, std::optional<bool> train) {
+  check_dropout(p);
+  check_dropout_dtype(input);
+  if (!train.value_or(true) || p == 0) return {input.clone(), tenon::ones_like(input, DType::Bool)};
+  Tensor mask = tenon::empty_like(input, DType::Bool);
+  mask.bernoulli_(1 - p);
+  const double scale = p == 1 ? 0 : 1 / (1 - p);
+  return {tenon::mul(tenon::mul(input, mask), Scalar(scale)), mask};
+}
+
+Tensor native_dropout_backward(const Tensor& grad_output, const Tensor& mask, double scale) {
+  check_dropout_dtype(grad_output);
+  return tenon::mul(tenon::mul(grad_output, mask), Scalar(scale));
+}
+
+Tensor& exponential_(Tensor& self, double lambd, const Generator& generator) {
+  TENON_CHECK(lambd > 0, Value, fmt::format("exponential_: lambd must be positive, got {}", lambd));
+  TENON_CHECK(is_floating_point(self.dtype()) && has_arithmetic(self.dtype()), Type,
+              fmt::format("exponential_: expected a floating-point tensor, got {}", name(self.dtype())));
+  check_draw(shape::philox_uniform_, self, 0, 1, 0, 0);
+  const bool half = self.dtype() != DType::Float32 && self.dtype() != DType::Float64;
+  Tensor u = make_empty(self.sizes(), half ? DType::Float32 : self.dtype(), self.device());
+  ops::uniform_(u, 0, 1, generator);
+  // u = 0 would give 0, which the distribution has not, and which callers divide by.
+  const double least = u.dtype() == DType::Float64 ? 0x1p-54 : 0x1p-25;
+  return self.copy_(
+      tenon::div(tenon::clamp_min(tenon::neg(tenon::log1p(tenon::neg(u))), Scalar(least)), Scalar(lambd)));
+}
+
+Tensor normal_Tensor_Tensor(const Tensor& mean, const Tensor& std, const Generator& generator) {
+  Dims sizes = mean.sizes().to_dims();
+  broadcast_to(sizes, std.sizes(), "normal");
+  const DType dtype = promote_types(mean.dtype(), std.dtype());
+  Tensor numbers = tenon::empty(sizes, TensorOptions().dtype(dtype).device(mean.device()));
+  numbers.normal_(0, 1, generator);
+  return tenon::add(tenon::mul(numbers, std), mean);
+}
+Tensor normal_Tensor_float(const Tensor& mean, double std, const Generator& generator) {
+  Tensor numbers = tenon::empty(mean.sizes(), TensorOptions().dtype(mean.dtype()).device(mean.device()));
+  numbers.normal_(0, std, generator);
+  return tenon::add(numbers, mean);
+}
+Tensor normal_float_Tensor(double mean, const Tensor& std, const Generator& generator) {
+  Tensor numbers = tenon::empty(std.sizes(), TensorOptions().dtype(std.dtype()).device(std.device()));
+  numbers.normal_(0, 1, generator);
+  return tenon::add(tenon::mul(numbers, std), Scalar(mean));
+}
+Tensor normal_float_float(double mean, double std, IntArrayRef size, const Generator& generator,
+                          OptDType dtype, OptLayout layout, OptDevice device, OptBool pin_memory) {
+  Tensor result = tenon::empty(size, options_of(dtype, layout, device, pin_memory));
+  result.normal_(mean, std, generator);
+  return result;
+}
+
+Tensor randint_like_low(const Tensor& self, int64_t low, int64_t high, OptDType dtype, OptLayout layout,
+                        OptDevice device, OptBool pin_memory, std::optional<MemoryFormat> memory_format) {
+  Tensor result = ops::empty_like(self, dtype, layout, device, pin_memory, memory_format);
+  check_draw(shape::philox_randint_, result, low, high, 0, 0);
+  take_stream(result, {}, result.numel(), 2,
+              [&](Place at) { result._philox_randint_(low, high, at.seed, at.offset); });
+  return result;
+}
+Tensor randint_like(const Tensor& self, int64_t high, OptDType dtype, OptLayout layout, OptDevice device,
+                    OptBool pin_memory, std::optional<MemoryFormat> memory_format) {
+  return randint_like_low(self, 0, high, dtype, layout, device, pin_memory, memory_format);
+}
+
+Tensor& random__from(Tensor& self, int64_t from, std::optional<int64_t> to, const Generator& generator) {
+  const int64_t high = to ? *to : largest_integer(self.dtype());
+  check_draw(shape::philox_randint_, self, from, high, 0, 0);
+  take_stream(self, generator, self.numel(), 2,
+              [&](Place at) { self._philox_randint_(from, high, at.seed, at.offset); });
+  return self;
+}
+Tensor& random__to(Tensor& self, int64_t to, const Generator& generator) {
+  return random__from(self, 0, to, generator);
+}
+Tensor& random_(Tensor& self, const Generator& generator) {
+  const int64_t largest = largest_integer(self.dtype());
+  return random__from(self, 0, largest == INT64_MAX ? largest : largest + 1, generator);
 }
 
 Tensor randn_generator(IntArrayRef size, const Generator& generator, OptDType dtype, OptLayout layout,

@@ -6,6 +6,7 @@
 
 #include "tenon/core/thread_state.h"
 #include "tenon/generated/view/bodies.h"
+#include "tenon/ops/copy/elements.h"
 #include "tenon/ops/view/geometry.h"
 
 namespace tenon::ops {
@@ -250,6 +251,42 @@ Tensor unfold(const Tensor& self, int64_t dimension, int64_t size, int64_t step)
     g.strides.push_back(stride);
   }
   return g.view(self);
+}
+
+Tensor view_dtype(const Tensor& self, DType dtype) {
+  const int64_t have = static_cast<int64_t>(item_size(self.dtype())),
+                want = static_cast<int64_t>(item_size(dtype));
+  if (have == want) return retyped_view(self, dtype, self.sizes(), self.strides(), self.storage_offset());
+  TENON_CHECK(self.dim() > 0, Shape,
+              fmt::format("view: a 0-dim tensor cannot be viewed as {}, whose size differs from that of {}",
+                          name(dtype), name(self.dtype())));
+  TENON_CHECK(self.strides().back() == 1 || self.sizes().back() == 1, Shape,
+              fmt::format("view: to view {} as {}, the last dimension must have stride 1, got strides {}",
+                          name(self.dtype()), name(dtype), to_string(self.strides())));
+  Dims sizes = self.sizes().to_dims(), strides = self.strides().to_dims();
+  strides.back() = 1;
+  if (have > want) {
+    const int64_t parts = have / want;
+    for (size_t d = 0; d + 1 < strides.size(); ++d) {
+      TENON_CHECK(!__builtin_mul_overflow(strides[d], parts, &strides[d]), Shape, "view: strides overflow");
+    }
+    TENON_CHECK(!__builtin_mul_overflow(sizes.back(), parts, &sizes.back()), Shape, "view: sizes overflow");
+    return retyped_view(self, dtype, sizes, strides, self.storage_offset() * parts);
+  }
+  const int64_t parts = want / have;
+  TENON_CHECK(sizes.back() % parts == 0 && self.storage_offset() % parts == 0, Shape,
+              fmt::format("view: to view {} as {}, the last size and the storage offset must be multiples of "
+                          "{}, got {} and {}",
+                          name(self.dtype()), name(dtype), parts, sizes.back(), self.storage_offset()));
+  sizes.back() /= parts;
+  for (size_t d = 0; d + 1 < strides.size(); ++d) {
+    TENON_CHECK(
+        strides[d] % parts == 0 || sizes[d] <= 1, Shape,
+        fmt::format("view: to view {} as {}, strides apart from the last must be multiples of {}, got {}",
+                    name(self.dtype()), name(dtype), parts, to_string(self.strides())));
+    strides[d] /= parts;
+  }
+  return retyped_view(self, dtype, sizes, strides, self.storage_offset() / parts);
 }
 
 }  // namespace tenon::ops

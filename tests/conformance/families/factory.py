@@ -89,6 +89,33 @@ def _strided(m):
         yield sample([2, 3], [-3, 1], dtype=m.dtype.name)
 
 
+def _new_strided(m):
+    if m.kind == "plain":
+        yield sample(m.tensor((2,)), [2, 3], [1, 2])
+        yield sample(m.tensor((2,)), [2, 3], [-3, 1])
+
+
+def _new_strides_are(result, x, size, stride):
+    _strides_are(result, size, stride)
+
+
+def _places(function):
+    return lambda row, col, offset=0, dtype=None: np.array(function(row, offset, col)).reshape(2, -1)
+
+
+def _triangle(*diagonals):
+    def make(m):
+        for shape in m.shapes():
+            if len(shape) >= 2:
+                for diagonal in diagonals:
+                    yield sample(m.tensor(shape), *diagonal)
+
+    return make
+
+
+_TRIANGLE = dict(absent={"promotion": "one operand", "zero_dim": "needs two dimensions"}, result="self")
+_PLACES = [(3, 4), (4, 3, 1), (4, 3, -2), (0, 3), (3, 0, 1), (2, 2, 5), (2, 2, -5)]
+
 #: Steps need an order.
 _ORDERED = dict(refuse=("complex",))
 
@@ -111,6 +138,14 @@ ROWS = [
     Row("full_like", _like(1), lambda x, v: np.full(x.shape, v)),
     Row("ones_like", _like(), lambda x: np.ones(x.shape)),
     Row("zeros_like", _like(), lambda x: np.zeros(x.shape)),
+    Row("new_empty_strided", _new_strided, unreferenced=_UNINITIALISED, properties=_new_strides_are, absent={**_NEW, "empty": "takes sizes", "zero_dim": "takes sizes"},
+        result="self", no_peer="negative strides"),
+    Row("tril", _triangle((), (1,), (-1,)), lambda x, k=0: np.tril(x, k), **_TRIANGLE),
+    Row("tril_", _triangle((), (1,)), lambda x, k=0: np.tril(x, k), **_TRIANGLE),
+    Row("triu", _triangle((), (1,), (-1,)), lambda x, k=0: np.triu(x, k), **_TRIANGLE),
+    Row("triu_", _triangle((), (1,)), lambda x, k=0: np.triu(x, k), **_TRIANGLE),
+    _number_row("tril_indices", _places(np.tril_indices), *_PLACES),
+    _number_row("triu_indices", _places(np.triu_indices), *_PLACES),
     Row("new_empty", _new(), unreferenced=_UNINITIALISED, properties=_uninitialised, absent=_NEW, result="self"),
     Row("new_full", _new(1), lambda x, size, v: np.full(size, v), absent=_NEW, result="self"),
     Row("new_ones", _new(), lambda x, size: np.ones(size), absent=_NEW, result="self"),

@@ -8,6 +8,10 @@ from conformance.samples import sample
 
 #: Positions and masks have dtypes of their own.
 _FIXED = {"promotion": "one operand"}
+_COUNTS = {**{k: "numbers of repetitions: a vector of int32 or int64" for k in
+              ("promotion", "transposed", "expanded", "negative", "sliced", "channels_last", "overlapping", "zero_dim", "special", "grad")},
+           **{d: "numbers of repetitions are int32 or int64" for d in
+              ("bool", "floating", "complex", "uint8", "int8", "int16")}}  # fmt: skip
 
 
 def _shapes(m):
@@ -135,6 +139,17 @@ def _nonzero(x):
     return np.argwhere(x)
 
 
+def _repeat_by_tensor(m):
+    for shape in _shapes(m):
+        yield sample(m.tensor(shape), m.positions([shape[0]], 3), 0)
+        yield sample(m.tensor(shape), m.positions([1], 3), -1)
+
+
+def _counts(m):
+    if m.kind in ("plain", "empty") and m.dtype.name in ("int32", "int64"):
+        yield sample(m.tensor([m.size(5)], domain=(0, 4)))
+
+
 ROWS = [
     _row("gather", _gather_samples, _take),
     _row("index.Tensor", _index_samples, _index, call=None),
@@ -146,6 +161,10 @@ ROWS = [
         absent=_FIXED),
     Row("masked_select", _masked_samples, _masked_select, result="self", absent=_FIXED),
     Row("nonzero_numpy", _nonzero_samples, lambda x: np.nonzero(np.atleast_1d(x)), absent=_FIXED,
+        result=lambda s: ("int64",) * max(s.args[0].dim, 1)),
+    Row("repeat_interleave.Tensor", _counts, lambda n: np.repeat(np.arange(len(n)), n), result="self", refuse=("bool", "floating", "complex"), absent=_COUNTS),
+    Row("repeat_interleave.self_Tensor", _repeat_by_tensor, np.repeat, result="self", absent={**_FIXED, "zero_dim": "needs a dimension"}),
+    Row("where", _nonzero_samples, lambda x: np.nonzero(np.atleast_1d(x)), absent=_FIXED,
         result=lambda s: ("int64",) * max(s.args[0].dim, 1)),
     Row("nonzero", _nonzero_samples, _nonzero, result="int64", absent=_FIXED),
 ]  # fmt: skip

@@ -76,8 +76,87 @@ def _row(name, samples, reference, **options):
                one_dtype=(0, 1, 2),                complex_ulps=8, infinite="class", **options)
 
 
+def _added(product, *letters):
+    """Samples and reference of beta * self + alpha * product, where self broadcasts."""
+
+    def make(m):
+        for s in _fixed(*letters)(m):
+            shape = product(*(np.zeros(x.shape) for x in s.args)).shape
+            for of_self in (shape, [1] * len(shape), shape[-1:]):
+                yield sample(m.tensor(of_self), *s.args)
+            yield sample(m.tensor(shape), *s.args, beta=2, alpha=3)
+            yield sample(m.tensor(shape), *s.args, beta=0)
+
+    def reference(c, *operands, beta=1, alpha=1):
+        value = alpha * product(*operands)
+        return value if beta == 0 else beta * c + value
+
+    return make, reference
+
+
+def _whole(make):
+    """Samples where self has the shape of the result, as in place."""
+
+    def whole(m):
+        return (s for k, s in enumerate(make(m)) if k % 5 in (0, 3, 4))
+
+    return whole
+
+
+def _sum_mm(a, b):
+    return np.matmul(a, b).sum(0)
+
+
+_EQUATIONS = (
+    ("ij,jk->ik", [2, 3], [3, 4]),
+    ("bij,bjk", [2, 2, 3], [2, 3, 2]),
+    ("...i,ij->...j", [2, 2, 3], [3, 4]),
+    ("ii->i", [3, 3]),
+    ("ij->", [2, 3]),
+    ("i,j->ji", [2], [3]),
+    ("ij,jk,kl->il", [2, 3], [3, 2], [2, 4]),
+    ("bhqd,bhkd->bhqk", [1, 2, 2, 3], [1, 2, 4, 3]),
+    ("ij,ij->j", [2, 3], [2, 3]),
+)
+
+
+def _einsum_samples(m):
+    if m.kind in ("zero_dim", "channels_last") or m.dtype.category == "bool":
+        return
+    for equation, *shapes in _EQUATIONS:
+        if m.kind == "empty":
+            shapes = [[0 if n == 3 else n for n in shape] for shape in shapes]
+        yield sample(equation, [m.tensor(shape) for shape in shapes])
+
+
+def _einsum(equation, operands):
+    return np.einsum(equation, *operands)
+
+
+def _dot_samples(m):
+    if m.ranked([0] * 2) is None:
+        return
+    n = m.size(3)
+    yield sample(m.tensor([2, n]), m.tensor([n, 4]), [1], [0])
+    yield sample(m.tensor([2, n, 2]), m.tensor([2, n]), [0, 1], [0, 1])
+    yield sample(m.tensor([2]), m.tensor([n]), [], [])
+
+
+def _tensordot(a, b, mine, theirs):
+    return np.tensordot(a, b, (mine, theirs))
+
+
+_ADDED = {name: _added(product, *letters) for name, product, letters in (
+    ("baddbmm", _mm, ("bmk", "bkn")), ("addbmm", _sum_mm, ("bmk", "bkn")), ("addmv", _mm, ("mk", "k")),
+    ("addr", lambda a, b: _outer(a, b), ("m", "n")))}  # fmt: skip
+
 ROWS = [
     _row("addmm", _addmm_samples, _addmm),
+    *(_row(name, samples, reference) for name, (samples, reference) in _ADDED.items()),
+    *(_row(name + "_", _whole(samples), reference) for name, (samples, reference) in _ADDED.items()),
+    Row("einsum", _einsum_samples, _einsum, result=lambda s: s.args[1][0].dtype, ulps=8, magnitude=True, absent={**_ABSENT, "promotion": "one dtype", "bool": "products of truth values are refused by bmm"},
+        complex_ulps=16, infinite="class"),
+    _row("tensordot", _dot_samples, _tensordot, direct=True),
     _row("bmm", _fixed("bmk", "bkn"), _mm),
     _row("dot", _fixed("k", "k"), _mm),
     _row("linear", _linear_samples, _linear),

@@ -1,5 +1,7 @@
 """Random numbers: properties of what is drawn, and that a seed repeats it. Their values are tested in tests/random."""
 
+import numpy as np
+
 import tenon
 from conformance.library import TENON
 from conformance.rows import Row, unary_samples
@@ -99,7 +101,7 @@ def _dropped(r, x, *_):
 
 
 def _dtype(s):
-    return s.kwargs["dtype"] if not isinstance(s.args[0], Spec) else s.args[0].dtype
+    return s.kwargs["dtype"] if "dtype" in s.kwargs else s.specs()[0].dtype
 
 
 _FLOATS = dict(refuse=("bool", "integral"))
@@ -111,6 +113,41 @@ _BITS = {"bool": "no truth value holds the numbers drawn"}
 def _row(name, samples, check, absent, **options):
     return Row(name, samples, unreferenced=_WHY, properties=check, result=_dtype, no_peer="other random numbers",
                absent={"special": "the values are not read", **absent}, **options)  # fmt: skip
+
+
+def _positive(r, *args, **kwargs):
+    found = _numbers(r)
+    assert all(v > 0 for v in found), f"values that are not positive: {found}"
+    if len(found) >= 100:
+        assert 0.6 < sum(found) / len(found) < 1.5
+
+
+def _weights(m):
+    if m.kind not in ("zero_dim", "channels_last", "special"):
+        for shape in ([5], [m.size(3), 4]) if m.kind != "empty" else ([0, 4],):
+            yield sample(m.tensor(shape, domain=(0.5, 4.0)), 3)
+            yield sample(m.tensor(shape, domain=(0.5, 4.0)), 9, True)
+
+
+def _drawn(r, weights, n, replacement=False):
+    assert r.dtype is tenon.int64 and tuple(r.shape) == (*weights.shape[:-1], n)
+    for row in r.reshape([-1, n]).tolist() if r.numel() else []:
+        assert all(0 <= c < weights.shape[-1] for c in row) and (replacement or len(set(row)) == n)
+
+
+def _pairs_of_moments(m):
+    for shape in m.shapes():
+        yield sample(m.tensor(shape, domain=(0, 0)), m.tensor(shape, domain=(1, 1)))
+
+
+def _kept(r, x, *_):
+    found, kept = TENON.array(r[0]), TENON.array(r[1])
+    assert (found == np.where(kept, 2 * x.array(), 0)).all()
+
+
+def _size_and_dtype(m):
+    for size in _SIZES.get(m.kind, ()):
+        yield sample(0.0, 1.0, size, dtype=m.dtype.name)
 
 
 ROWS = [
@@ -134,6 +171,23 @@ ROWS = [
     _row("_philox_randint_", _tensors(0, 7, 7, 3), _within(0, 7, True), _BITS, refuse=("complex",)),
     _row("_philox_randperm_", _lines, _order, {k: "one dimension" for k in ("transposed", "channels_last", "zero_dim")}, refuse=("bool", "complex")),
     _row("_philox_uniform_", _tensors(0, 1, 7, 3), _within(0, 1), {}, **_FLOATS),
+    _row("exponential_", _tensors(), _positive, {}, refuse=("bool", "integral", "complex")),
+    Row("multinomial", _weights, unreferenced=_WHY, properties=_drawn, result="int64", no_peer="other random numbers",
+        absent={"special": "weights are finite", "zero_dim": "the rank is fixed", "channels_last": "the rank is fixed", "promotion": "one operand"},
+        refuse=("bool", "integral", "complex")),
+    Row("native_dropout", _tensors(0.5, True), inner="dropout", unreferenced=_WHY, properties=_kept, result=lambda s: (s.args[0].dtype, "bool"),
+        no_peer="other random numbers", absent={"special": "the values are not read", "promotion": "one operand"}, refuse=("bool", "integral")),
+    Row("native_dropout_backward", inner="dropout", samples=lambda m: (sample(m.tensor(s), m.mask(s), 2.0) for s in m.shapes()),
+        reference=lambda g, mask, scale: g * mask * scale, result="self", absent={"promotion": "one operand"}, refuse=("bool", "integral")),
+    _row("normal.Tensor_float", lambda m: (sample(m.tensor(s, domain=(0, 0)), 1.0) for s in m.shapes()), _normal, {"promotion": "one operand"}, **_FLOATS),
+    _row("normal.float_Tensor", lambda m: (sample(0.0, m.tensor(s, domain=(1, 1))) for s in m.shapes()), _normal, {"promotion": "one operand"}, **_FLOATS),
+    _row("normal.Tensor_Tensor", _pairs_of_moments, _normal, {"promotion": "dtypes promote (random_test.py)"}, **_FLOATS),
+    _row("normal.float_float", _size_and_dtype, _normal, _KINDS, **_FLOATS),
+    _row("randint_like", _tensors(7), _within(0, 7, True), _BITS, refuse=("complex",)),
+    _row("randint_like.low_dtype", _tensors(2, 9), _within(2, 9, True), _BITS, refuse=("complex",)),
+    _row("random_", _tensors(), lambda r, *a: None, {}, refuse=("complex",)),
+    _row("random_.from", _tensors(2, 9), _within(2, 9, True), _BITS, refuse=("complex",)),
+    _row("random_.to", _tensors(7), _within(0, 7, True), _BITS, refuse=("complex",)),
     _row("dropout", _tensors(0.5, True), _dropped, _NOTHING, **_FLOATS),
     _row("dropout_", _tensors(0.5, True), _dropped, _NOTHING, **_FLOATS),
     _row("normal_", _tensors(), _normal, {}, **_FLOATS),

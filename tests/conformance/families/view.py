@@ -3,7 +3,7 @@
 import numpy as np
 
 from conformance.rows import Row, unary_samples, view
-from conformance.samples import sample
+from conformance.samples import Spec, sample
 
 
 def _ranks(least, most=9):
@@ -188,10 +188,144 @@ def _none(shape):
     yield ()
 
 
+def _lists(least=0, most=9, grow=None):
+    """Lists of two tensors; the second is longer by one in dimension `grow`."""
+
+    def make(m):
+        for shape in _ranks(least, most)(m):
+            other = list(shape)
+            if grow is not None and m.kind != "promotion":
+                other[grow] += 1
+            yield sample([m.tensor(shape), m.tensor(other)])
+
+    return make
+
+
+def _alone(m):
+    for shape in m.shapes():
+        yield sample([m.tensor(shape)])
+
+
+def _first(s):
+    return s.args[0][0].dtype
+
+
+def _of_each(s):
+    return tuple(t.dtype for t in s.args[0])
+
+
+def _grid_samples(m):
+    if m.kind in ("channels_last", "zero_dim"):
+        return
+    yield sample([m.tensor([m.size(3)]), m.tensor([2])])
+    yield sample([m.tensor([2]), m.tensor([m.size(3)]), m.tensor([1])])
+
+
+def _grid_call(tensors, indexing="ij"):
+    import tenon
+
+    return tenon.meshgrid(tensors, indexing=indexing)
+
+
+def _pairs_to_broadcast(m):
+    for a, b in m.pairs():
+        yield sample([m.tensor(a), m.tensor(b)])
+
+
+def _indices(shape):
+    yield ([1, 2], 0)
+    yield ([-1, 1, 9], -1)
+    yield ([], 0)
+
+
+def _cut(x, indices, dim=0):
+    size = x.shape[dim]
+    ends = [slice(None, i).indices(size)[1] for i in indices] + [size]
+    starts = [slice(i, None).indices(size)[0] for i in [0, *indices]]
+    return tuple(np.moveaxis(np.moveaxis(x, dim, 0)[a:max(a, b)], 0, dim) for a, b in zip(starts, ends))
+
+
+def _sections(x, count, dim=0):
+    size, longer = divmod(x.shape[dim], count)
+    ends = np.cumsum([size + (i < longer) for i in range(count)])
+    return _cut(x, [int(e) for e in ends[:-1]], dim)
+
+
+def _at_rank(dim):
+    """The dimension that hsplit, vsplit and dsplit cut, and sections that divide it."""
+    return lambda shape: [(n,) for n in (1, shape[dim(shape)]) if n]
+
+
+def _hdim(shape):
+    return 0 if len(shape) == 1 else 1
+
+
+def _given_sections(m):
+    for shape in _ranks(1)(m):
+        for values, form in (([2], ()), ([1, 2], (2,))):
+            given = Spec(np.array(values), "int64", form, (1,) * len(form), 0)
+            yield sample(m.tensor(shape), given, 0)
+
+
+def _by_tensor(x, given, dim=0):
+    return _sections(x, int(given), dim) if given.ndim == 0 else _cut(x, given.tolist(), dim)
+
+
+def _diag_embed(x, offset=0, dim1=-2, dim2=-1):
+    side = x.shape[-1] + abs(offset)
+    out = np.zeros([*x.shape[:-1], side, side], x.dtype)
+    i = np.arange(x.shape[-1])
+    out[..., i + max(-offset, 0), i + max(offset, 0)] = x
+    return np.moveaxis(out, (-2, -1), (dim1, dim2))
+
+
+def _scatter_samples(part, calls, least):
+    def make(m):
+        for shape in _ranks(least)(m):
+            for call in calls(shape):
+                yield sample(m.tensor(shape), m.tensor(part(np.empty(shape), *call).shape, layout="contiguous"), *call)
+
+    return make
+
+
+def _scattered(part):
+    def put(x, source, *call):
+        out = x.copy()
+        part(out, *call)[...] = source
+        return out
+
+    return put
+
+
+def _diagonal(x, offset=0, dim1=0, dim2=1):
+    view = np.moveaxis(x, (dim1, dim2), (-2, -1))
+    view = view[..., max(-offset, 0):, max(offset, 0):]
+    count = min(view.shape[-2:])
+    return _strided(view, [*view.shape[:-2], count], [*view.strides[:-2], view.strides[-2] + view.strides[-1]])
+
+
+def _select(x, dim, index):
+    return np.asarray(np.moveaxis(x, dim, 0)[index])
+
+
+def _put_selected(x, source, dim, index):
+    out = x.copy()
+    np.moveaxis(out, dim, 0)[index] = source
+    return out
+
+
+def _as_own_dtype(m):
+    for shape in m.shapes():
+        yield sample(m.tensor(shape), m.dtype.name)
+
+
 _ONE = {"promotion": "one operand"}
 _MOST = dict(absent=_ONE)
 _FLAT = dict(absent={**_ONE, "channels_last": "takes two dimensions at most"})
 _RANKED = dict(absent={**_ONE, "zero_dim": "needs a dimension"})
+
+_GRID = {"promotion": "one dtype", "channels_last": "vectors", "zero_dim": "vectors"}
+_FLAT_RANKED = dict(absent={**_ONE, "channels_last": "takes two dimensions at most", "zero_dim": "needs a dimension"})
 
 _STRIDED = ("transposed", "expanded", "negative", "sliced", "channels_last", "overlapping")
 _UNVIEWABLE = {**_ONE, **dict.fromkeys(_STRIDED, "strides that cannot be viewed so are refused; reshape has the sample")}
@@ -243,5 +377,36 @@ ROWS = [
     view("_unsafe_view", _reshape, _viewable, absent=_UNVIEWABLE, no_peer="not in PyTorch's module"),
     view("view_as", _sized_like, _like, **_MOST),
     Row("cat", _joined, lambda xs, dim=0: np.concatenate(xs, dim), result=_promoted, absent={"zero_dim": "needs a dimension"}),
+    Row("atleast_1d", unary_samples(), np.atleast_1d, **_MOST),
+    Row("atleast_2d", unary_samples(), np.atleast_2d, **_MOST),
+    Row("atleast_3d", unary_samples(), np.atleast_3d, **_MOST),
+    Row("atleast_1d.Sequence", _alone, lambda xs: (np.atleast_1d(xs[0]),), result=_of_each, **_MOST),
+    Row("atleast_2d.Sequence", _alone, lambda xs: (np.atleast_2d(xs[0]),), result=_of_each, **_MOST),
+    Row("atleast_3d.Sequence", _alone, lambda xs: (np.atleast_3d(xs[0]),), result=_of_each, **_MOST),
+    Row("broadcast_tensors", _pairs_to_broadcast, lambda xs: tuple(np.broadcast_arrays(*xs)), result=_of_each, direct=True),
+    Row("column_stack", _lists(), np.column_stack, result=_promoted),
+    Row("dstack", _lists(), np.dstack, result=_promoted),
+    Row("hstack", _lists(), np.hstack, result=_promoted),
+    Row("vstack", _lists(), np.vstack, result=_promoted),
+    Row("meshgrid", _grid_samples, lambda xs: tuple(np.meshgrid(*xs, indexing="ij")), result=_of_each, call=_grid_call,
+        absent=_GRID),
+    Row("meshgrid.indexing", lambda m: (sample(s.args[0], indexing="xy") for s in _grid_samples(m)),
+        lambda xs, indexing: tuple(np.meshgrid(*xs, indexing=indexing)), result=_of_each, absent=_GRID),
+    Row("diag", _with(lambda s: [(), (1,), (-1,)], 1, 2), np.diag, **_FLAT_RANKED),
+    Row("diag_embed", _with(lambda s: [(), (1,), (-2, 0, 1)], 1), _diag_embed, **_RANKED),
+    Row("diagonal_scatter", _scatter_samples(_diagonal, lambda s: [(), (1, 0, 1)], 2), _scattered(_diagonal), result="self", **_RANKED),
+    Row("select_scatter", _scatter_samples(_select, lambda s: [(0, 0), (-1, -1)] if 0 not in s else [], 1), _put_selected, result="self",
+        absent={**_ONE, "zero_dim": "needs a dimension", "empty": "nothing to select"}),
+    Row("slice_scatter", _scatter_samples(_slice, lambda s: [(0, 1, None, 2), (-1, 0, -1, 1)], 1), _scattered(_slice), result="self", **_RANKED),
+    view("tensor_split.sections", _sections, _with(lambda s: [(2, 0), (3, -1)], 1), **_RANKED),
+    view("tensor_split.indices", _cut, _with(_indices, 1), **_RANKED),
+    view("tensor_split.tensor_indices_or_sections", _by_tensor, _given_sections, **_RANKED),
+    view("hsplit.int", lambda x, n: _sections(x, n, _hdim(x.shape)), _with(_at_rank(_hdim), 1), **_RANKED),
+    view("hsplit.array", lambda x, at: _cut(x, at, _hdim(x.shape)), _with(lambda s: [([1],)], 1), **_RANKED),
+    view("vsplit.int", lambda x, n: _sections(x, n, 0), _with(_at_rank(lambda s: 0), 2), **_RANKED),
+    view("vsplit.array", lambda x, at: _cut(x, at, 0), _with(lambda s: [([1],)], 2), **_RANKED),
+    view("dsplit.int", lambda x, n: _sections(x, n, 2), _with(_at_rank(lambda s: 2), 3), **_RANKED),
+    view("dsplit.array", lambda x, at: _cut(x, at, 2), _with(lambda s: [([1],)], 3), **_RANKED),
+    view("view.dtype", lambda x, name: x, _as_own_dtype, **_MOST),
     Row("stack", _stacked, lambda xs, dim=0: np.stack(xs, dim), result=_promoted),
 ]  # fmt: skip

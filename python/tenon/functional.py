@@ -1,0 +1,126 @@
+"""Functions over operators whose arguments PyTorch's Python writes in several ways: any number of tensors, one list, or ints."""
+
+import itertools
+
+from . import _C
+
+
+def _listed(tensors):
+    """The tensors of a call f(a, b) or f([a, b])."""
+    if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)):
+        return list(tensors[0])
+    return list(tensors)
+
+
+def _atleast(operator):
+    def function(*tensors):
+        if len(tensors) == 1 and not isinstance(tensors[0], (list, tuple)):
+            return operator(tensors[0])
+        return tuple(operator(_listed(tensors)))
+
+    function.__name__ = function.__qualname__ = operator.__name__
+    function.__doc__ = operator.__doc__
+    return function
+
+
+atleast_1d = _atleast(_C.atleast_1d)
+atleast_2d = _atleast(_C.atleast_2d)
+atleast_3d = _atleast(_C.atleast_3d)
+
+
+def broadcast_tensors(*tensors):
+    """Views of the tensors, all of the shape that they broadcast to."""
+    return tuple(_C.broadcast_tensors(_listed(tensors)))
+
+
+def broadcast_shapes(*shapes):
+    """The shape that tensors of these shapes broadcast to. A shape may be an int."""
+    result = []
+    for shape in shapes:
+        sizes = [shape] if isinstance(shape, int) else list(shape)
+        if any(size < 0 for size in sizes):
+            raise RuntimeError(f"broadcast_shapes: sizes must not be negative, got {shape}")
+        result = [1] * (len(sizes) - len(result)) + result
+        for place in range(1, len(sizes) + 1):
+            size = sizes[-place]
+            if size != 1 and result[-place] not in (1, size):
+                raise RuntimeError(f"broadcast_shapes: the shapes {', '.join(map(str, shapes))} do not broadcast")
+            if size != 1:
+                result[-place] = size
+    return _C.Size(result)
+
+
+def meshgrid(*tensors, indexing="ij"):
+    """Coordinates on a grid: result i has the elements of vector i along dimension i, and repeats them along all others."""
+    if indexing == "ij":
+        return tuple(_C.meshgrid(_listed(tensors)))
+    return tuple(_C.meshgrid(_listed(tensors), indexing=indexing))
+
+
+def einsum(*args):
+    """einsum("ij,jk->ik", a, b): sums of products by Einstein's convention. Dimensions may be numbered instead of named:
+    einsum(a, [0, 1], b, [1, 2], [0, 2]); `...` is Ellipsis there."""
+    if len(args) < 2:
+        raise TypeError("einsum: expected an equation and tensors")
+    if isinstance(args[0], _C.Tensor):
+        terms = [_letters(term) for term in args[1::2]]
+        operands = args[0 : 2 * (len(args) // 2) : 2]
+        equation = ",".join(terms) if len(args) % 2 == 0 else ",".join(terms) + "->" + _letters(args[-1])
+        return _C.einsum(equation, list(operands))
+    return _C.einsum(args[0], _listed(args[1:]))
+
+
+def _letters(numbers):
+    letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+    text = ""
+    for number in numbers:
+        if number is not Ellipsis and not 0 <= number < len(letters):
+            raise ValueError(f"einsum: a dimension's number must be from 0 to {len(letters) - 1}, got {number}")
+        text += "..." if number is Ellipsis else letters[number]
+    return text
+
+
+def tensordot(a, b, dims=2, out=None):
+    """The sum of products over pairs of dimensions: the last `dims` of `a` with the first of `b`, or dims = (those, these)."""
+    if isinstance(dims, _C.Tensor):
+        dims = dims.tolist()
+    if isinstance(dims, int):
+        if dims < 0:
+            raise RuntimeError(f"tensordot: dims must not be negative, got {dims}")
+        if dims > min(a.dim(), b.dim()):
+            raise RuntimeError(f"tensordot: dims is {dims}, and the tensors have {a.dim()} and {b.dim()} dimensions")
+        mine, theirs = list(range(a.dim() - dims, a.dim())), list(range(dims))
+    else:
+        mine, theirs = ([d] if isinstance(d, int) else list(d) for d in dims)
+    if out is None:
+        return _C.tensordot(a, b, mine, theirs)
+    return _C.tensordot(a, b, mine, theirs, out=out)
+
+
+def cartesian_prod(*tensors):
+    """Every combination of elements of the vectors, in rows."""
+    vectors = _listed(tensors)
+    if len(vectors) == 1:
+        return vectors[0].flatten()
+    return _C.stack([grid.flatten() for grid in meshgrid(*vectors)], 1)
+
+
+def block_diag(*tensors):
+    """The tensors, as matrices, one below and right of the other, and zeros elsewhere."""
+    blocks = [_C.atleast_2d(t) for t in _listed(tensors)]
+    columns = [block.shape[1] for block in blocks]
+    rows = []
+    for block, left in zip(blocks, itertools.accumulate([0, *columns])):
+        right = sum(columns) - left - block.shape[1]
+        parts = [block.new_zeros(block.shape[0], left), block, block.new_zeros(block.shape[0], right)]
+        rows.append(_C.cat(parts, 1))
+    return _C.cat(rows, 0)
+
+
+def _new_tensor(self, data, *, dtype=None, device=None, requires_grad=False):
+    """A tensor of this data with the dtype and device of `self`, unless others are given."""
+    device = self.device if device is None else device
+    return _C.tensor(data, dtype=self.dtype if dtype is None else dtype, device=device, requires_grad=requires_grad)
+
+
+_C.Tensor.new_tensor = _new_tensor

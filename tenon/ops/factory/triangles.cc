@@ -1,0 +1,97 @@
+// Triangles of matrices: tril, triu, and the places of their elements.
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "tenon/generated/arithmetic/functions.h"
+#include "tenon/generated/comparison/functions.h"
+#include "tenon/generated/copy/functions.h"
+#include "tenon/generated/factory/bodies.h"
+#include "tenon/generated/factory/functions.h"
+#include "tenon/generated/indexing/functions.h"
+#include "tenon/generated/view/functions.h"
+#include "tenon/ops/copy/elements.h"
+#include "tenon/ops/factory/from_data.h"
+#include "tenon/ops/factory/triangles.h"
+
+namespace tenon::ops {
+namespace {
+
+/// column - row of each place of the matrices.
+Tensor distance(const Tensor& self, const char* op) {
+  TENON_CHECK(self.dim() >= 2, Shape,
+              fmt::format("{}: expects a tensor of at least 2 dimensions, got {}", op, self.dim()));
+  const TensorOptions options = TensorOptions().dtype(DType::Int64).device(self.device());
+  const Tensor rows = tenon::arange(self.size(-2), options), columns = tenon::arange(self.size(-1), options);
+  return tenon::sub(columns, rows.unsqueeze(1));
+}
+
+/// The rows' first and last column but one, for each row of the triangle: `low` whether it is the lower one.
+template <class F>
+void for_each_row(bool low, int64_t row, int64_t col, int64_t offset, F&& f) {
+  for (int64_t i = 0; i < row; ++i) {
+    int64_t edge = 0;  // of the lower triangle; saturates
+    if (__builtin_add_overflow(i, offset, &edge)) edge = offset < 0 ? INT64_MIN : INT64_MAX;
+    if (low) {
+      f(i, 0, edge >= col ? col : std::max<int64_t>(edge + 1, 0));
+    } else {
+      f(i, std::clamp<int64_t>(edge, 0, col), col);
+    }
+  }
+}
+
+int64_t count(bool low, int64_t row, int64_t col, int64_t offset, const char* op) {
+  TENON_CHECK(row >= 0 && col >= 0, Value,
+              fmt::format("{}: row and col must be non-negative, got {} and {}", op, row, col));
+  int64_t places = 0;
+  bool too_many = false;
+  if (col == 0) return 0;
+  for_each_row(low, row, col, offset, [&](int64_t, int64_t first, int64_t last) {
+    too_many = too_many || __builtin_add_overflow(places, last - first, &places);
+  });
+  TENON_CHECK(!too_many, Shape, fmt::format("{}: the places are more than int64 can count", op));
+  return places;
+}
+
+void fill_indices(bool low, int64_t row, int64_t col, int64_t offset, Tensor& out, const char* op) {
+  std::vector<int64_t> rows, columns;
+  if (col > 0) {
+    for_each_row(low, row, col, offset, [&](int64_t i, int64_t first, int64_t last) {
+      for (int64_t j = first; j < last; ++j) {
+        rows.push_back(i);
+        columns.push_back(j);
+      }
+    });
+  }
+  rows.insert(rows.end(), columns.begin(), columns.end());
+  const int64_t n = static_cast<int64_t>(columns.size());
+  const Tensor places = from_blob(rows.data(), {2, n}, TensorOptions().dtype(DType::Int64));
+  copy_elements(out, places, op);
+}
+
+}  // namespace
+
+Tensor tril(const Tensor& self, int64_t diagonal) {
+  return tenon::masked_fill(self, tenon::gt(distance(self, "tril"), diagonal), 0);
+}
+Tensor triu(const Tensor& self, int64_t diagonal) {
+  return tenon::masked_fill(self, tenon::lt(distance(self, "triu"), diagonal), 0);
+}
+Tensor& tril_(Tensor& self, int64_t diagonal) { return self.copy_(tenon::tril(self, diagonal)); }
+Tensor& triu_(Tensor& self, int64_t diagonal) { return self.copy_(tenon::triu(self, diagonal)); }
+
+void tril_indices(int64_t row, int64_t col, int64_t offset, std::optional<DType>, std::optional<Layout>,
+                  std::optional<Device>, std::optional<bool>, Tensor& out) {
+  fill_indices(true, row, col, offset, out, "tril_indices");
+}
+void triu_indices(int64_t row, int64_t col, int64_t offset, std::optional<DType>, std::optional<Layout>,
+                  std::optional<Device>, std::optional<bool>, Tensor& out) {
+  fill_indices(false, row, col, offset, out, "triu_indices");
+}
+
+int64_t triangle_places(bool low, int64_t row, int64_t col, int64_t offset) {
+  return count(low, row, col, offset, low ? "tril_indices" : "triu_indices");
+}
+
+}  // namespace tenon::ops

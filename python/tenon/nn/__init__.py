@@ -2,22 +2,8 @@
 
 from ..absent import module_getattr
 from . import functional, init, utils
-from .activation import (
-    LeakyReLU,
-    LogSigmoid,
-    LogSoftmax,
-    ReLU,
-    RReLU,
-    Sigmoid,
-    SiLU,
-    Softmax,
-    Softmax2d,
-    Softmin,
-    Softplus,
-    Softsign,
-    Tanh,
-    Tanhshrink,
-)
+from . import activation
+from .activation import *  # noqa: F403  by its __all__
 from .attention import MultiheadAttention
 from .container import ModuleDict, ModuleList, ParameterDict, ParameterList, Sequential
 from .conv import Conv1d, Conv2d, Conv3d, ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
@@ -126,10 +112,7 @@ __all__ = [
     "LPPool1d",
     "LPPool2d",
     "LPPool3d",
-    "LeakyReLU",
     "Linear",
-    "LogSigmoid",
-    "LogSoftmax",
     "MSELoss",
     "MaxPool1d",
     "MaxPool2d",
@@ -144,8 +127,6 @@ __all__ = [
     "ParameterList",
     "PixelShuffle",
     "PixelUnshuffle",
-    "RReLU",
-    "ReLU",
     "ReflectionPad1d",
     "ReflectionPad2d",
     "ReflectionPad3d",
@@ -153,16 +134,7 @@ __all__ = [
     "ReplicationPad2d",
     "ReplicationPad3d",
     "Sequential",
-    "SiLU",
-    "Sigmoid",
     "SmoothL1Loss",
-    "Softmax",
-    "Softmax2d",
-    "Softmin",
-    "Softplus",
-    "Softsign",
-    "Tanh",
-    "Tanhshrink",
     "Unflatten",
     "Unfold",
     "Upsample",
@@ -174,6 +146,7 @@ __all__ = [
     "functional",
     "init",
     "utils",
+    *activation.__all__,
 ]
 
 __getattr__ = module_getattr(__name__)

@@ -3,19 +3,20 @@
 from .. import _C
 from . import functional as F
 from .module import Module
+from .parameter import Parameter
 
 
 class _Activation(Module):
-    """An activation that takes nothing but `inplace`."""
+    """An activation that takes nothing but `inplace`, by its name in nn.functional."""
 
-    _function = None
+    _name = None
 
     def __init__(self, inplace=False):
         super().__init__()
         self.inplace = inplace
 
     def forward(self, input):
-        return self._function(input, inplace=self.inplace)
+        return getattr(F, self._name)(input, inplace=self.inplace)
 
     def extra_repr(self):
         return "inplace=True" if self.inplace else ""
@@ -35,6 +36,36 @@ class SiLU(ReLU):
     """x * sigmoid(x)"""
 
     _function, _inplace_function = _C.silu, staticmethod(_C.Tensor.silu_)
+
+
+class ReLU6(_Activation):
+    """min(max(x, 0), 6)"""
+
+    _name = "relu6"
+
+
+class SELU(_Activation):
+    """ELU, scaled so that mean 0 and variance 1 stay. Klambauer et al. (2017), arXiv:1706.02515."""
+
+    _name = "selu"
+
+
+class Hardsigmoid(_Activation):
+    """min(max(x + 3, 0), 6) / 6"""
+
+    _name = "hardsigmoid"
+
+
+class Hardswish(_Activation):
+    """x * Hardsigmoid(x). Howard et al. (2019), arXiv:1905.02244."""
+
+    _name = "hardswish"
+
+
+class Mish(_Activation):
+    """x * tanh(softplus(x)). Misra (2019), arXiv:1908.08681."""
+
+    _name = "mish"
 
 
 class Sigmoid(Module):
@@ -72,6 +103,51 @@ class LogSigmoid(Module):
         return _C.log_sigmoid(input)
 
 
+class GELU(Module):
+    """x times the normal distribution's function of x; approximate="tanh" for the formula of the paper.
+
+    Hendrycks and Gimpel (2016), arXiv:1606.08415.
+    """
+
+    def __init__(self, approximate="none"):
+        super().__init__()
+        self.approximate = approximate
+
+    def forward(self, input):
+        return F.gelu(input, approximate=self.approximate)
+
+    def extra_repr(self):
+        return f"approximate={self.approximate!r}"
+
+
+class _Scaled(Module):
+    """ELU and CELU, which have an alpha."""
+
+    _name = None
+
+    def __init__(self, alpha=1.0, inplace=False):
+        super().__init__()
+        self.alpha, self.inplace = alpha, inplace
+
+    def forward(self, input):
+        return getattr(F, self._name)(input, self.alpha, self.inplace)
+
+    def extra_repr(self):
+        return f"alpha={self.alpha}" + (", inplace=True" if self.inplace else "")
+
+
+class ELU(_Scaled):
+    """x where x > 0, alpha * (exp(x) - 1) elsewhere. Clevert et al. (2015), arXiv:1511.07289."""
+
+    _name = "elu"
+
+
+class CELU(_Scaled):
+    """max(x, 0) + min(alpha * (exp(x / alpha) - 1), 0). Barron (2017), arXiv:1704.07483."""
+
+    _name = "celu"
+
+
 class LeakyReLU(Module):
     """x where x > 0, negative_slope * x elsewhere. Any shape."""
 
@@ -103,6 +179,77 @@ class RReLU(Module):
 
     def extra_repr(self):
         return f"lower={self.lower}, upper={self.upper}" + (", inplace=True" if self.inplace else "")
+
+
+class PReLU(Module):
+    """LeakyReLU whose slopes are learned: one, or one for each channel of [N, C, ...]. He et al. (2015)."""
+
+    def __init__(self, num_parameters=1, init=0.25, device=None, dtype=None):
+        super().__init__()
+        self.num_parameters, self.init = num_parameters, init
+        self.weight = Parameter(_C.empty(num_parameters, device=device, dtype=dtype))
+        self.reset_parameters()
+
+    def reset_parameters(self):
+        """Sets all slopes to `init`."""
+        self.weight.detach().fill_(self.init)
+
+    def forward(self, input):
+        return _C.prelu(input, self.weight)
+
+    def extra_repr(self):
+        return f"num_parameters={self.num_parameters}"
+
+
+class Hardtanh(Module):
+    """x between min_val and max_val, those beyond them."""
+
+    def __init__(self, min_val=-1.0, max_val=1.0, inplace=False):
+        super().__init__()
+        if not max_val > min_val:
+            raise ValueError(f"Hardtanh: max_val must be above min_val, got {max_val} and {min_val}")
+        self.min_val, self.max_val, self.inplace = min_val, max_val, inplace
+
+    def forward(self, input):
+        return F.hardtanh(input, self.min_val, self.max_val, self.inplace)
+
+    def extra_repr(self):
+        return f"min_val={self.min_val}, max_val={self.max_val}" + (", inplace=True" if self.inplace else "")
+
+
+class Threshold(Module):
+    """x where x > threshold, `value` elsewhere."""
+
+    def __init__(self, threshold, value, inplace=False):
+        super().__init__()
+        self.threshold, self.value, self.inplace = threshold, value, inplace
+
+    def forward(self, input):
+        return F.threshold(input, self.threshold, self.value, self.inplace)
+
+    def extra_repr(self):
+        return f"threshold={self.threshold}, value={self.value}" + (", inplace=True" if self.inplace else "")
+
+
+class Hardshrink(Module):
+    """x where |x| > lambd, 0 elsewhere."""
+
+    def __init__(self, lambd=0.5):
+        super().__init__()
+        self.lambd = lambd
+
+    def forward(self, input):
+        return _C.hardshrink(input, self.lambd)
+
+    def extra_repr(self):
+        return f"{self.lambd}"
+
+
+class Softshrink(Hardshrink):
+    """x moved towards 0 by lambd, and 0 where it would pass it."""
+
+    def forward(self, input):
+        return _C.softshrink(input, self.lambd)
 
 
 class Softplus(Module):
@@ -154,3 +301,50 @@ class Softmax2d(Module):
         if input.dim() not in (3, 4):
             raise ValueError(f"Softmax2d: expected 3 or 4 dimensions, got shape {list(input.shape)}")
         return _C.softmax(input, -3)
+
+
+class GLU(Softmax):
+    """The first half of `dim` times the sigmoid of the second. Dauphin et al. (2016), arXiv:1612.08083."""
+
+    def __init__(self, dim=-1):
+        super().__init__(dim)
+
+    def forward(self, input):
+        return F.glu(input, self.dim)
+
+
+# As in activation_functions.py: modules of operators that the build has.
+_OF_OPERATORS = {
+    "CELU": "celu",
+    "ELU": "elu",
+    "GELU": "gelu",
+    "GLU": "glu",
+    "Hardshrink": "hardshrink",
+    "Hardsigmoid": "hardsigmoid",
+    "Hardswish": "hardswish",
+    "Hardtanh": "hardtanh",
+    "Mish": "mish",
+    "PReLU": "prelu",
+    "ReLU6": "relu6",
+    "SELU": "selu",
+    "Softshrink": "softshrink",
+    "Threshold": "threshold",
+}
+
+__all__ = [
+    "LeakyReLU",
+    "LogSigmoid",
+    "LogSoftmax",
+    "RReLU",
+    "ReLU",
+    "SiLU",
+    "Sigmoid",
+    "Softmax",
+    "Softmax2d",
+    "Softmin",
+    "Softplus",
+    "Softsign",
+    "Tanh",
+    "Tanhshrink",
+]
+__all__ += [name for name, function in _OF_OPERATORS.items() if hasattr(_C, function)]

@@ -7,7 +7,8 @@ from .._C import scaled_dot_product_attention
 from .._C import log_sigmoid as logsigmoid
 from ..absent import module_getattr
 from . import spatial
-from .activation_functions import leaky_relu_, rrelu, rrelu_, softmin, softsign, tanhshrink
+from . import activation_functions
+from .activation_functions import *  # noqa: F403  by its __all__
 from .loss_functions import (
     binary_cross_entropy,
     binary_cross_entropy_with_logits,
@@ -42,7 +43,6 @@ __all__ = [
     "kl_div",
     "l1_loss",
     "leaky_relu",
-    "leaky_relu_",
     "linear",
     "log_softmax",
     "logsigmoid",
@@ -51,19 +51,14 @@ __all__ = [
     "nll_loss",
     "relu",
     "relu_",
-    "rrelu",
-    "rrelu_",
     "scaled_dot_product_attention",
     "sigmoid",
     "silu",
     "smooth_l1_loss",
     "softmax",
-    "softmin",
     "softplus",
-    "softsign",
     "tanh",
-    "tanhshrink",
-    *spatial.__all__,
+    *activation_functions.__all__,
 ]
 
 _relu, _silu, _silu_ = _C.relu, _C.silu, _C.silu_

@@ -44,7 +44,8 @@ def test_modules_agree(name, args):
     weight = rng.standard_normal(tuple(b.shape))
     (a * tenon.tensor(weight)).sum().backward()
     (b * torch.tensor(weight)).sum().backward()
-    close(x.grad, y.grad, 1e-10)
+    # PyTorch rounds 1/6 and 1/alpha to float32 in these two derivatives.
+    close(x.grad, y.grad, 1e-7 if name in ("CELU", "Hardsigmoid") else 1e-10)
 
 
 IN_PLACE = ["ReLU", "ReLU6", "SELU", "SiLU", "Mish", "Hardswish", "Hardsigmoid", "ELU", "CELU", "Hardtanh", "LeakyReLU"]

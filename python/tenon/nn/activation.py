@@ -55,11 +55,17 @@ class Hardsigmoid(_Activation):
 
     _name = "hardsigmoid"
 
+    def extra_repr(self):
+        return ""  # as PyTorch prints it
+
 
 class Hardswish(_Activation):
     """x * Hardsigmoid(x). Howard et al. (2019), arXiv:1905.02244."""
 
     _name = "hardswish"
+
+    def extra_repr(self):
+        return ""  # as PyTorch prints it
 
 
 class Mish(_Activation):

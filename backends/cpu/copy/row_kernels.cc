@@ -358,6 +358,10 @@ void split_pairs(void* first, void* second, const void* src, size_t n) {
   const auto* in = static_cast<const T*>(src);
   size_t i = 0;
   for (; i + hn::Lanes(d) <= n; i += hn::Lanes(d)) {
+    // The pairs that a caller who works in tiles splits next: other rows come in between, so that no hardware
+    // fetches them ahead.
+    constexpr size_t kLine = 64 / sizeof(T);
+    for (size_t k = 0; k < 2 * hn::Lanes(d); k += kLine) hwy::Prefetch(in + 2 * (i + n) + k);
     hn::Vec<decltype(d)> v, w;
     hn::LoadInterleaved2(d, in + 2 * i, v, w);
     hn::StoreU(v, d, one + i);

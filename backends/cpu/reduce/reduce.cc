@@ -110,6 +110,16 @@ namespace {
 /// Chunks of 1024 elements of `item` bytes at `p`, on several threads; `feed` adds elements to the reducer.
 template <class T, class Feed>
 T reduce_dense(ReduceOp op, const ReduceWalks<T>& walks, const char* p, size_t item, size_t n, Feed&& feed) {
+  if (n == kReduceChunk) {
+    T result;
+    walks.chunks(p, 1, &result);
+    return result;
+  }
+  if (n < kReduceChunk && (op == ReduceOp::Max || op == ReduceOp::Min)) {
+    T lanes[kReduceLanes] = {detail::identity<T>(op)};
+    walks.lanes(lanes, 0, p, n);
+    return lanes[0];
+  }
   Reducer<T> reducer(op);
   const size_t chunks = n / kReduceChunk;
   if (chunks < 2 * kParallelChunks || in_parallel_region() || num_threads() == 1) {

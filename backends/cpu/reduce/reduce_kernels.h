@@ -13,7 +13,8 @@ template <class T>
 struct ReduceWalks {
   /// out[c] = chunk c of `count` whole chunks.
   void (*chunks)(const void* p, size_t count, T* out);
-  /// Adds `n` elements to the lanes of an open chunk whose next lane is `at`.
+  /// Adds `n` elements to the lanes of an open chunk whose next lane is `at`. Extrema use the first lane
+  /// alone.
   void (*lanes)(T* lanes, size_t at, const void* p, size_t n);
   /// `lanes` for `width` outputs at once: `rows` rows `stride` apart into lanes[kReduceLanes][kReduceStrip]
   /// of a chunk that has `within` elements. Here lanes need no initial value.

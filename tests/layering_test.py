@@ -35,6 +35,7 @@ SUB_ROOMS = {
         "attention",
         "complex",
         "convolution",
+        "norm",
         "factory",
         "indexing",
         "matmul",

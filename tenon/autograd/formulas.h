@@ -8,12 +8,22 @@
 #include "tenon/generated/complex/functions.h"
 #include "tenon/generated/matmul/functions.h"
 #include "tenon/ops/convolution/gradients.h"
+#include "tenon/ops/norm/gradients.h"
 
 namespace tenon::autograd::formulas {
 
+using ops::batch_norm_inference_gradient;
+using ops::batch_norm_inference_weight_gradient;
+using ops::batch_norm_input_gradient;
+using ops::batch_norm_weight_gradient;
 using ops::convolution_bias_gradient;
 using ops::convolution_grad_output_gradient;
 using ops::convolution_input_gradient;
+using ops::layer_norm_input_gradient;
+using ops::layer_norm_weight_gradient;
+using ops::rms_norm_input_gradient;
+using ops::rms_norm_weight_gradient;
+using ops::sum_to_channels;
 
 /// No gradient: for an argument whose old elements were overwritten.
 inline Tensor no_gradient() { return {}; }

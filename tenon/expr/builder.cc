@@ -35,6 +35,7 @@ NodeId Builder::add(Node node) {
   if (node.arity > 0) {
     Rank rank = Rank::Number;
     for (int i = 0; i < node.arity; ++i) rank = rank | nodes_[node.args[i]].rank();
+    if (node.op == Op::Reduce) rank = reduced(rank);
     node.flags = static_cast<uint8_t>((node.flags & ~Node::kRank) | static_cast<uint8_t>(rank));
   }
   if (2 * (nodes_.size() + 1) > table_.size()) {
@@ -65,16 +66,18 @@ NodeId Builder::literal(const Literal& value) {
               .bits = value.integer ? static_cast<uint64_t>(value.i) : std::bit_cast<uint64_t>(value.d)});
 }
 
-NodeId Builder::symbol(std::string_view name, SymbolKind kind) {
+NodeId Builder::symbol(std::string_view name, SymbolKind kind, Rank rank) {
   uint32_t index = 0;
   while (index < symbols_.size() && symbols_[index].name != name) ++index;
-  if (index == symbols_.size()) symbols_.push_back({std::string(name), kind});
-  TENON_CHECK(symbols_[index].kind == kind, Value,
-              fmt::format("expression: symbol '{}' is already there with another kind", name));
   const bool number = kind == SymbolKind::Scalar;
-  const Rank rank = number ? Rank::Number : Rank::Element;
+  if (number) rank = Rank::Number;
+  if (index == symbols_.size()) symbols_.push_back({std::string(name), kind, rank});
+  TENON_CHECK(symbols_[index].kind == kind && symbols_[index].rank == rank, Value,
+              fmt::format("expression: symbol '{}' is already there with another kind", name));
   return add({.op = number ? Op::Number : Op::Load,
-              .type = kind == SymbolKind::MaskTensor ? Type::Mask : Type::Same,
+              .type = kind == SymbolKind::MaskTensor    ? Type::Mask
+                      : kind == SymbolKind::IndexTensor ? Type::I64
+                                                        : Type::Same,
               .flags = static_cast<uint8_t>(rank),
               .bits = index});
 }
@@ -154,8 +157,8 @@ Type Builder::result_type(Op op, std::span<const NodeId> args) const {
 
 NodeId Builder::make(Op op, std::span<const NodeId> given) {
   const OpInfo& row = info(op);
-  const bool leaf =
-      row.rule == TypeRule::Leaf || row.rule == TypeRule::Convert || row.rule == TypeRule::Reserved;
+  const bool leaf = row.rule == TypeRule::Leaf || row.rule == TypeRule::Convert ||
+                    row.rule == TypeRule::Row || row.rule == TypeRule::Reserved;
   TENON_CHECK(!leaf && given.size() == row.arity, Value,
               fmt::format("expression: `{}` takes {} operands, got {}", row.name, row.arity, given.size()));
   NodeId list[3];
@@ -220,9 +223,48 @@ NodeId Builder::stored(NodeId value, NodeId as) {
               .bits = as == kNoNode ? Node::kOfResult : nodes_[as].bits});
 }
 
+NodeId Builder::position() {
+  return add({.op = Op::Iota,
+              .type = Type::I64,
+              .flags = static_cast<uint8_t>(Rank::Column),
+              .bits = static_cast<uint64_t>(IotaKind::Position)});
+}
+
+NodeId Builder::hold(NodeId value) {
+  return add({.op = Op::Hold, .type = nodes_[value].type, .arity = 1, .args = {value, kNoNode, kNoNode}});
+}
+
+NodeId Builder::reduce(ReduceKind kind, std::span<const NodeId> given) {
+  const bool first = kind == ReduceKind::First, logic = kind == ReduceKind::Any || kind == ReduceKind::All;
+  TENON_CHECK(given.size() == (first ? 2 : 1), Value,
+              fmt::format("expression: `{}` takes {} operands, got {}", expr::name(kind), first ? 2 : 1,
+                          given.size()));
+  Node node{
+      .op = Op::Reduce, .arity = static_cast<uint8_t>(given.size()), .bits = static_cast<uint64_t>(kind)};
+  const NodeId x = given.back();
+  node.args[0] = first || logic ? as_mask(given[0]) : as_number(x);
+  if (first) node.args[1] = as_number(x);
+  const NodeId value = node.args[node.arity - 1];
+  Type type = nodes_[value].type;
+  if (type == Type::Open) type = Type::Same;
+  Rank rank = Rank::Number;
+  for (int i = 0; i < node.arity; ++i) rank = rank | nodes_[node.args[i]].rank();
+  if (!varies_along(rank)) {
+    if (kind == ReduceKind::Sum) return make(Op::Mul, {value, cast(type, length())});
+    TENON_CHECK(kind == ReduceKind::Max || kind == ReduceKind::Min || logic, Value,
+                fmt::format("expression: `{}` of what is the same along the row", expr::name(kind)));
+    return value;
+  }
+  const bool place = kind == ReduceKind::ArgMax || kind == ReduceKind::ArgMin;
+  node.type = logic ? Type::Mask : place ? Type::I64 : type;
+  return add(node);
+}
+
 NodeId Builder::make_like(NodeId id, std::span<const NodeId> args) {
   if (args.empty()) return id;
   const Node n = nodes_[id];
+  if (n.op == Op::Reduce) return reduce(static_cast<ReduceKind>(n.bits), args);
+  if (n.op == Op::Hold) return hold(args[0]);
   if (n.op == Op::Call) return call(functions()[n.bits].name, args);
   if (n.op == Op::Cast) return cast(n.type, args[0]);
   if (n.op == Op::RoundTo || has_count(info(n.op).rule)) {
@@ -238,8 +280,9 @@ ExpressionPtr Builder::finish(std::span<const NodeId> outputs) const {
   for (size_t i = 0; i < symbols_.size(); ++i) {
     const bool number = symbols_[i].kind == SymbolKind::Scalar;
     auto& list = number ? parts.numbers : parts.inputs;
-    Slot slot{.rank = number ? Rank::Number : Rank::Element, .operand = static_cast<uint16_t>(list.size())};
+    Slot slot{.rank = symbols_[i].rank, .operand = static_cast<uint16_t>(list.size())};
     if (symbols_[i].kind == SymbolKind::MaskTensor) slot.dtype = DType::Bool;
+    if (symbols_[i].kind == SymbolKind::IndexTensor) slot.dtype = DType::Int64;
     list.push_back(slot);
   }
   for (const NodeId id : outputs) {

@@ -12,14 +12,16 @@
 namespace tenon::expr {
 
 enum class SymbolKind : uint8_t {
-  Tensor,      ///< A number per element.
-  MaskTensor,  ///< A truth value per element; arrives as a number, true where not zero.
-  Scalar,      ///< One number for the whole call.
+  Tensor,       ///< A number per element.
+  MaskTensor,   ///< A truth value per element; arrives as a number, true where not zero.
+  IndexTensor,  ///< An int64 per element, whatever the call computes in.
+  Scalar,       ///< One number for the whole call.
 };
 
 struct Symbol {
   std::string name = {};
   SymbolKind kind = SymbolKind::Tensor;
+  Rank rank = Rank::Element;  ///< Of a tensor.
 };
 
 /// A constant. An integer literal becomes a float in floating compute types; 0.5 in an integer one is an
@@ -56,7 +58,7 @@ class Builder {
   NodeId literal(int value) { return literal(int64_t{value}); }
   NodeId literal(const Literal& value);
   /// The node of a symbol, made if it is new. Throws Error{Value} if the name exists with another kind.
-  NodeId symbol(std::string_view name, SymbolKind kind = SymbolKind::Tensor);
+  NodeId symbol(std::string_view name, SymbolKind kind = SymbolKind::Tensor, Rank rank = Rank::Element);
   /// kNoNode if there is none.
   NodeId find_symbol(std::string_view name) const noexcept;
   /// A mask: whether the call passes the optional argument of that name.
@@ -76,6 +78,19 @@ class Builder {
   NodeId cast(Type to, NodeId value);
   /// `value` rounded as if it were stored as the result, or as an operand of the call (a symbol).
   NodeId stored(NodeId value, NodeId as = kNoNode);
+
+  // Of row expressions.
+
+  /// One value of each row. An operand that is the same along the row counts as often as the row is long.
+  NodeId reduce(ReduceKind kind, std::span<const NodeId> args);
+  NodeId reduce(ReduceKind kind, std::initializer_list<NodeId> args) {
+    return reduce(kind, std::span(args.begin(), args.size()));
+  }
+  /// How many places a row has, and the number of a place from 0 on: int64.
+  NodeId length() { return add({.op = Op::Length, .type = Type::I64}); }
+  NodeId position();
+  /// `value`, which has no derivative.
+  NodeId hold(NodeId value);
 
   /// The node `id` with other operands.
   NodeId make_like(NodeId id, std::span<const NodeId> args);

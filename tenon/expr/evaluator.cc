@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <limits>
+#include <span>
 #include <type_traits>
 
 #include "tenon/core/error.h"
@@ -174,9 +176,7 @@ uint64_t called(const Node& n, Type type, const uint64_t* args) {
   return all[body.outputs()[0].node];
 }
 
-uint64_t value(const Expression& e, const Node& n, const std::vector<uint64_t>& v) {
-  uint64_t args[3] = {};
-  for (int i = 0; i < n.arity; ++i) args[i] = v[n.args[i]];
+uint64_t value(const Expression& e, const Node& n, const uint64_t* args) {
   const Type type = n.arity > 0 ? e[n.args[0]].type : n.type;
   switch (n.op) {
     case Op::Call:
@@ -212,15 +212,136 @@ std::vector<uint64_t> values(const Expression& e, const Input& input, const uint
   std::vector<uint64_t> v(e.num_nodes);
   for (NodeId id = 0; id < e.num_nodes; ++id) {
     const Node& n = e[id];
+    uint64_t args[3] = {};
+    for (int i = 0; i < n.arity; ++i) args[i] = v[n.args[i]];
     v[id] = n.op == Op::Literal  ? n.bits
             : n.op == Op::Load   ? input(n.bits)
             : n.op == Op::Number ? numbers[n.bits]
-                                 : value(e, n, v);
+                                 : value(e, n, args);
   }
   return v;
 }
 
+// The tree of docs/decisions/0004-reduction-tree.md over a row's values.
+template <class Combine>
+uint64_t tree(std::span<const uint64_t> x, uint64_t identity, const Combine& combine) {
+  constexpr size_t kLanes = 16, kChunk = 1024;
+  std::vector<std::pair<size_t, uint64_t>> pending;  // how many chunks, and what they come to
+  for (size_t begin = 0; begin < x.size() || begin == 0; begin += kChunk) {
+    uint64_t lanes[kLanes];
+    std::fill(lanes, lanes + kLanes, identity);
+    for (size_t i = begin; i < std::min(begin + kChunk, x.size()); ++i)
+      lanes[i % kLanes] = combine(lanes[i % kLanes], x[i]);
+    for (size_t half = kLanes / 2; half > 0; half /= 2) {
+      for (size_t l = 0; l < half; ++l) lanes[l] = combine(lanes[l], lanes[l + half]);
+    }
+    pending.push_back({1, lanes[0]});
+    const bool whole = begin + kChunk <= x.size();
+    while (whole && pending.size() > 1 && pending[pending.size() - 2].first == pending.back().first) {
+      const auto later = pending.back();
+      pending.pop_back();
+      pending.back() = {2 * later.first, combine(pending.back().second, later.second)};
+    }
+  }
+  while (pending.size() > 1) {
+    const uint64_t later = pending.back().second;
+    pending.pop_back();
+    pending.back().second = combine(pending.back().second, later);
+  }
+  return pending[0].second;
+}
+
+template <class T>
+uint64_t tree_of(ReduceKind kind, std::span<const uint64_t> x) {
+  const Op op = kind == ReduceKind::Sum    ? Op::Add
+                : kind == ReduceKind::Prod ? Op::Mul
+                : kind == ReduceKind::Max  ? Op::Max
+                                           : Op::Min;
+  const T ends[] = {std::numeric_limits<T>::has_infinity ? -std::numeric_limits<T>::infinity()
+                                                         : std::numeric_limits<T>::lowest(),
+                    std::numeric_limits<T>::has_infinity ? std::numeric_limits<T>::infinity()
+                                                         : std::numeric_limits<T>::max()};
+  const T identity = kind == ReduceKind::Sum    ? T{0}
+                     : kind == ReduceKind::Prod ? T{1}
+                                                : ends[kind == ReduceKind::Min];
+  return tree(x, bits_of(identity),
+              [op](uint64_t a, uint64_t b) { return operated<T>({.op = op}, a, b, 0); });
+}
+
+template <class T>
+uint64_t place_of(ReduceKind kind, std::span<const uint64_t> x) {
+  size_t best = 0;
+  for (size_t i = 1; i < x.size(); ++i) {
+    const T a = value_of<T>(x[best]), b = value_of<T>(x[i]);
+    if (a != a) break;
+    if (b != b || (kind == ReduceKind::ArgMax ? b > a : b < a)) best = i;
+  }
+  return best;
+}
+
+uint64_t reduced(const Node& n, Type type, std::span<const uint64_t> mask, std::span<const uint64_t> x) {
+  const auto kind = static_cast<ReduceKind>(n.bits);
+  const auto truth = [](uint64_t v) { return v != 0; };
+  const auto of_type = [&](auto&& f) {
+    return type == Type::F32   ? f(float{})
+           : type == Type::F64 ? f(double{})
+           : type == Type::I32 ? f(int32_t{})
+                               : f(int64_t{});
+  };
+  switch (kind) {
+    case ReduceKind::Any:
+      return std::any_of(x.begin(), x.end(), truth);
+    case ReduceKind::All:
+      return std::all_of(x.begin(), x.end(), truth);
+    case ReduceKind::First: {
+      const auto at = std::find_if(mask.begin(), mask.end(), truth);
+      return at == mask.end() ? 0 : x[static_cast<size_t>(at - mask.begin())];
+    }
+    case ReduceKind::ArgMax:
+    case ReduceKind::ArgMin:
+      return of_type([&](auto zero) { return place_of<decltype(zero)>(kind, x); });
+    default:
+      return of_type([&](auto zero) { return tree_of<decltype(zero)>(kind, x); });
+  }
+}
+
 }  // namespace
+
+void evaluate_row(const Expression& e, size_t length, const void* const* inputs, const uint64_t* numbers,
+                  void* const* outputs) {
+  // Of each node its values by place; one where it is the same along the row.
+  std::vector<std::vector<uint64_t>> all(e.num_nodes);
+  const auto at = [&](NodeId id, size_t place) { return all[id][varies_along(e[id].rank()) ? place : 0]; };
+  for (NodeId id = 0; id < e.num_nodes; ++id) {
+    const Node& n = e[id];
+    all[id].resize(varies_along(n.rank()) ? length : 1);
+    if (n.op == Op::Reduce) {
+      std::vector<uint64_t> operands[2];
+      for (int k = 0; k < n.arity; ++k) {
+        for (size_t i = 0; i < length; ++i) operands[k].push_back(at(n.args[k], i));
+      }
+      all[id][0] = reduced(n, e[n.args[n.arity - 1]].type, operands[0], operands[n.arity - 1]);
+      continue;
+    }
+    for (size_t i = 0; i < all[id].size(); ++i) {
+      uint64_t args[3] = {};
+      for (int k = 0; k < n.arity; ++k) args[k] = at(n.args[k], i);
+      const DType d = n.op == Op::Load ? e.inputs()[n.bits].dtype : DType::Int64;
+      all[id][i] = n.op == Op::Literal ? n.bits
+                   : n.op == Op::Load
+                       ? load_scalar(static_cast<const char*>(inputs[n.bits]) + i * item_size(d), d)
+                   : n.op == Op::Number ? numbers[n.bits]
+                   : n.op == Op::Length ? length
+                   : n.op == Op::Iota   ? i
+                                        : value(e, n, args);
+    }
+  }
+  for (size_t k = 0; k < e.num_outputs; ++k) {
+    const Slot& s = e.outputs()[k];
+    for (size_t i = 0; i < all[s.node].size(); ++i)
+      store_scalar(static_cast<char*>(outputs[k]) + i * item_size(s.dtype), s.dtype, all[s.node][i]);
+  }
+}
 
 void evaluate(const Expression& e, const void* const* inputs, const uint64_t* numbers, void* const* outputs) {
   const auto load = [&](uint64_t slot) { return load_scalar(inputs[slot], e.inputs()[slot].dtype); };

@@ -42,6 +42,11 @@ namespace tenon::expr {
 /// chain.
 NodeId parse(Builder& g, std::string_view text, std::span<const Symbol> symbols);
 
+/// As `parse`, of an expression over rows: sum(x), prod, mean, max, min, any, all, argmax, argmin of one
+/// operand are one value of each row; first(m, x) is x where m is first true, at(x, t) is x at place t,
+/// `length` and `position` are int64, hold(x) is x without a derivative.
+NodeId parse_rows(Builder& g, std::string_view text, std::span<const Symbol> symbols);
+
 /// What `derivative` may use.
 struct DerivativeOptions {
   NodeId grad = kNoNode;    ///< Multiplied in, where given.

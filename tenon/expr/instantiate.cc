@@ -25,8 +25,11 @@ class Reopened {
  public:
   Reopened(const Expression& e, const CallTypes& types) {
     for (size_t i = 0; i < e.num_inputs; ++i) {
-      const bool mask = e.inputs()[i].dtype == DType::Bool;
-      inputs.push_back(g.symbol(fmt::format("in{}", i), mask ? SymbolKind::MaskTensor : SymbolKind::Tensor));
+      const Slot& s = e.inputs()[i];
+      const SymbolKind kind = s.dtype == DType::Bool    ? SymbolKind::MaskTensor
+                              : s.dtype == DType::Int64 ? SymbolKind::IndexTensor
+                                                        : SymbolKind::Tensor;
+      inputs.push_back(g.symbol(fmt::format("in{}", i), kind, s.rank));
     }
     for (size_t i = 0; i < e.num_numbers; ++i)
       numbers.push_back(g.symbol(fmt::format("number{}", i), SymbolKind::Scalar));
@@ -68,11 +71,13 @@ class Instantiator {
   }
 
   void input(const Place& p) {
-    const DType d = slot_dtype(types_.inputs, p.operand);
+    const Node& n = w_[p.symbol];
+    const DType d = n.type == Type::I64 ? DType::Int64 : slot_dtype(types_.inputs, p.operand);
     TENON_CHECK(carrier(d) != Type::Open, NotImplemented,
                 fmt::format("expression: {} elements have no arithmetic", tenon::name(d)));
     inputs_.push_back(p);
-    parts_.inputs.push_back({.dtype = d, .part = p.part, .operand = static_cast<uint16_t>(p.operand)});
+    parts_.inputs.push_back(
+        {.dtype = d, .rank = n.rank(), .part = p.part, .operand = static_cast<uint16_t>(p.operand)});
   }
 
   // A slot for each type that the expression wants the number in.
@@ -105,7 +110,9 @@ class Instantiator {
   void root(NodeId id) { roots_.push_back(id); }
 
   void output(size_t i, ComplexParts value) {
-    const DType result = slot_dtype(types_.results, i);
+    // Places stay int64, whatever is computed in.
+    const bool places = types_.dense && w_[value.re].type == Type::I64;
+    const DType result = places ? DType::Int64 : slot_dtype(types_.results, i);
     const DType out = types_.outs.empty() || types_.dense ? result : types_.outs[i];
     const auto slot = [&](NodeId node, Part part) {
       node = store(value_of(node), result);
@@ -237,6 +244,7 @@ class Instantiator {
     if (n.op == Op::Load) return load(id);
     if (n.op == Op::Number) return number_node(id, type);
     if (n.op == Op::RoundTo) return stored(n);
+    if (info(n.op).rule == TypeRule::Row) return of_row(n, type);
     const Type operands = operand_type(n, type);
     if (n.op == Op::Cast) {
       if (w_[n.args[0]].op == Op::Number) return number_node(n.args[0], type);
@@ -257,6 +265,20 @@ class Instantiator {
     for (int i = 0; i < n.arity; ++i) {
       const bool condition = n.op == Op::Where && i == 0;
       out.args[i] = visit(n.args[i], condition ? Type::Mask : operands);
+    }
+    return t_.add(out);
+  }
+
+  NodeId of_row(const Node& n, Type type) {
+    if (n.op == Op::Hold) return visit(n.args[0], type);
+    Node out{.op = n.op, .type = type, .arity = n.arity, .flags = n.flags, .bits = n.bits};
+    const auto kind = static_cast<ReduceKind>(n.bits);
+    const bool place = kind == ReduceKind::ArgMax || kind == ReduceKind::ArgMin;
+    for (int i = 0; i < n.arity; ++i) {
+      const Type t = w_[n.args[i]].type;
+      const bool mask = kind == ReduceKind::First && i == 0;
+      const Type own = t == Type::Open ? types_.compute : resolve(t);
+      out.args[i] = visit(n.args[i], mask ? Type::Mask : place ? own : type);
     }
     return t_.add(out);
   }
@@ -301,9 +323,9 @@ class Instantiator {
       if (inputs_[i].symbol != id) continue;
       const NodeId value = t_.add({.op = Op::Load,
                                    .type = carrier(parts_.inputs[i].dtype),
-                                   .flags = static_cast<uint8_t>(Rank::Element),
+                                   .flags = static_cast<uint8_t>(parts_.inputs[i].rank),
                                    .bits = i});
-      return convert(value, w_.is_mask(id) ? Type::Mask : types_.compute);
+      return convert(value, w_[id].type == Type::Same ? types_.compute : w_[id].type);
     }
     refuse_absent(id);
   }

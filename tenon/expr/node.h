@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 
 #include "tenon/expr/op.h"
 #include "tenon/expr/type.h"
@@ -14,8 +15,14 @@ namespace tenon::expr {
 using NodeId = uint32_t;
 inline constexpr NodeId kNoNode = ~NodeId{0};
 
-/// What a Reduce makes of a row, and what an Iota counts. Reserved, as these operations are.
+/// What a Reduce makes of a row, from the identity on, by the tree of docs/decisions/0004-reduction-tree.md.
+/// Max, Min: NaN if any is one. ArgMax, ArgMin: the first place, NaN counts as most extreme. First has two
+/// operands: the second where the first, a mask, is true for the first time; 0 where it never is.
 enum class ReduceKind : uint8_t { Sum, Prod, Max, Min, Any, All, ArgMax, ArgMin, First };
+inline constexpr int kNumReduceKinds = static_cast<int>(ReduceKind::First) + 1;
+/// "sum", ...: as texts have it.
+std::string_view name(ReduceKind kind) noexcept;
+/// What an Iota counts; elements and rows are reserved.
 enum class IotaKind : uint8_t { Element, Position, Row };
 
 /// One operation, with the type of its value. Unused operands are kNoNode.

@@ -1,5 +1,7 @@
 #include "tenon/expr/op.h"
 
+#include "tenon/expr/node.h"
+
 namespace tenon::expr {
 
 namespace {
@@ -59,13 +61,13 @@ constexpr OpInfo kOps[] = {
     {Op::PiReduce, "pi_reduce", "", 2, TypeRule::Part, {}},
     {Op::Cast, "cast", "", 1, Convert, {}},
     {Op::RoundTo, "stored", "", 1, Convert, {}},
-    {Op::Iota, "iota", "", 0, Reserved, {}},
-    {Op::Length, "length", "", 0, Reserved, {}},
-    {Op::Reduce, "reduce", "", 1, Reserved, {}},
+    {Op::Iota, "position", "", 0, Row, {}},
+    {Op::Length, "length", "", 0, Row, {}},
+    {Op::Reduce, "reduce", "", 1, Row, {}},
     {Op::Scan, "scan", "", 1, Reserved, {}},
     {Op::Word32, "word32", "", 3, Reserved, {}},
     {Op::Word64, "word64", "", 3, Reserved, {}},
-    {Op::Hold, "hold", "", 1, Reserved, {}},
+    {Op::Hold, "hold", "", 1, Row, {}},
 };
 
 constexpr bool in_order() {
@@ -79,5 +81,11 @@ static_assert(in_order());
 }  // namespace
 
 const OpInfo& info(Op op) noexcept { return kOps[static_cast<int>(op)]; }
+
+std::string_view name(ReduceKind kind) noexcept {
+  constexpr std::string_view kNames[] = {"sum", "prod",   "max",    "min",  "any",
+                                         "all", "argmax", "argmin", "first"};
+  return kNames[static_cast<int>(kind)];
+}
 
 }  // namespace tenon::expr

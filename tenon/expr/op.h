@@ -59,14 +59,14 @@ enum class Op : uint8_t {
   // Conversions: to another type; to what storing as a dtype and loading again gives.
   Cast,
   RoundTo,
-  // Reserved for row expressions and random numbers; `check` refuses them.
-  Iota,
-  Length,
-  Reduce,
-  Scan,
+  // Of row expressions: what depends on the row, or on all of it.
+  Iota,    ///< The logical number of a place; of places within the row alone so far.
+  Length,  ///< How many places a row has.
+  Reduce,  ///< One value of a whole row: its sum, its largest, ...
+  Scan,    ///< Reserved, as are random words; `check` refuses them.
   Word32,
   Word64,
-  Hold,
+  Hold,  ///< Of written expressions: its operand, with no derivative.
 };
 inline constexpr int kNumOps = static_cast<int>(Op::Hold) + 1;
 
@@ -84,6 +84,7 @@ enum class TypeRule : uint8_t {
   BitShift,  ///< An integer (or bit pattern) and a literal count.
   Part,      ///< A float and a literal that says which part of the result.
   Convert,   ///< Cast and RoundTo.
+  Row,       ///< Of row expressions: Iota, Length, Reduce and Hold.
   Reserved,  ///< Has a number and no meaning yet.
 };
 

@@ -43,7 +43,8 @@ bool is_bit_pattern(TypeRule rule) {
 }
 
 bool is_called(TypeRule rule) {
-  return rule != TypeRule::Leaf && rule != TypeRule::Convert && rule != TypeRule::Reserved;
+  return rule != TypeRule::Leaf && rule != TypeRule::Convert && rule != TypeRule::Row &&
+         rule != TypeRule::Reserved;
 }
 
 struct CastName {
@@ -63,8 +64,8 @@ Type cast_named(std::string_view text) {
 
 class Parser {
  public:
-  Parser(Builder& g, std::string_view text, std::span<const Binding> names, bool internal)
-      : g_(g), text_(text), names_(names.begin(), names.end()), internal_(internal) {}
+  Parser(Builder& g, std::string_view text, std::span<const Binding> names, bool internal, bool rows)
+      : g_(g), text_(text), names_(names.begin(), names.end()), internal_(internal), rows_(rows) {}
 
   NodeId program() {
     skip_space();
@@ -205,6 +206,8 @@ class Parser {
     if (name == "inf") return g_.literal(std::numeric_limits<double>::infinity());
     if (name == "nan") return g_.literal(std::numeric_limits<double>::quiet_NaN());
     if (name == "pi") return g_.literal(std::numbers::pi);
+    if (rows_ && name == "length") return g_.length();
+    if (rows_ && name == "position") return g_.position();
     fail_unknown("name", name, at, false);
   }
 
@@ -221,6 +224,10 @@ class Parser {
              at);
       }
     };
+    if (rows_) {
+      const NodeId of_row = row_call(name, args);
+      if (of_row != kNoNode) return of_row;
+    }
     if (name == "poly") return polynomial(args, at);
     if (name == "stored") return stored(args, at);
     if (const Type to = cast_named(name); to != Type::Open) {
@@ -239,6 +246,24 @@ class Parser {
       return g_.make(row.op, args);
     }
     fail_unknown("function", name, at, true);
+  }
+
+  // Reducers, by their name and count of operands: max(x, y) is the operation, max(x) the largest of the row.
+  NodeId row_call(std::string_view name, std::span<const NodeId> args) {
+    for (int k = 0; k < kNumReduceKinds; ++k) {
+      const auto kind = static_cast<ReduceKind>(k);
+      if (name == expr::name(kind) && args.size() == (kind == ReduceKind::First ? 2 : 1))
+        return g_.reduce(kind, args);
+    }
+    if (name == "hold" && args.size() == 1) return g_.hold(args[0]);
+    if (name == "mean" && args.size() == 1) {
+      const NodeId sum = g_.reduce(ReduceKind::Sum, {args[0]});
+      return g_.make(Op::Div, {sum, g_.cast(g_[sum].type, g_.length())});
+    }
+    // The element at a place.
+    if (name == "at" && args.size() == 2)
+      return g_.reduce(ReduceKind::First, {g_.make(Op::Eq, {g_.position(), args[1]}), args[0]});
+    return kNoNode;
   }
 
   // given(name): whether the call brings that operand.
@@ -334,7 +359,7 @@ class Parser {
   Builder& g_;
   std::string_view text_;
   std::vector<Binding> names_;
-  bool internal_;
+  bool internal_, rows_;
   size_t pos_ = 0;
   int depth_ = 0;
 };
@@ -342,15 +367,26 @@ class Parser {
 }  // namespace
 
 NodeId parse_bound(Builder& g, std::string_view text, std::span<const Binding> names) {
-  return Parser(g, text, names, true).program();
+  return Parser(g, text, names, true, false).program();
 }
 
-NodeId parse(Builder& g, std::string_view text, std::span<const Symbol> symbols) {
+namespace {
+
+NodeId parse_over(Builder& g, std::string_view text, std::span<const Symbol> symbols, bool rows) {
   TENON_CHECK(text.size() <= kMaxText, Value,
               fmt::format("expression: text of {} characters, at most {} are taken", text.size(), kMaxText));
   std::vector<Binding> names;
-  for (const Symbol& s : symbols) names.push_back({s.name, g.symbol(s.name, s.kind)});
-  return Parser(g, text, names, false).program();
+  for (const Symbol& s : symbols) names.push_back({s.name, g.symbol(s.name, s.kind, s.rank)});
+  return Parser(g, text, names, false, rows).program();
+}
+
+}  // namespace
+
+NodeId parse(Builder& g, std::string_view text, std::span<const Symbol> symbols) {
+  return parse_over(g, text, symbols, false);
+}
+NodeId parse_rows(Builder& g, std::string_view text, std::span<const Symbol> symbols) {
+  return parse_over(g, text, symbols, true);
 }
 
 }  // namespace tenon::expr

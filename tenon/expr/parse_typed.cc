@@ -118,6 +118,8 @@ class Parser {
         s.dtype = dtype_name();
         type = carrier(s.dtype);
         if (take_word("number")) s.rank = Rank::Number;
+        if (take_word("row")) s.rank = Rank::Row;
+        if (take_word("column")) s.rank = Rank::Column;
       }
       const NodeId id = g_.add({.op = number ? Op::Number : Op::Load,
                                 .type = type,
@@ -158,11 +160,35 @@ class Parser {
     if (take("[")) return converted(name);
     if (take("(")) return call(name);
     const auto known = names_.find(name);
+    if (known == names_.end() && name == "length") return g_.length();
+    if (known == names_.end() && name == "position") return g_.position();
     if (known == names_.end()) fail(fmt::format("unknown name '{}'", name));
     return known->second;
   }
 
+  // sum[row](x): not the call of an operation of the same name.
+  NodeId reduced(std::string_view name) {
+    Node n{.op = Op::Reduce};
+    for (int k = 0; k < kNumReduceKinds; ++k) {
+      const auto kind = static_cast<ReduceKind>(k);
+      if (name != expr::name(kind)) continue;
+      expect("]");
+      expect("(");
+      do {
+        if (n.arity == 2) fail("too many operands");
+        n.args[n.arity++] = expression();
+      } while (take(","));
+      expect(")");
+      const bool place = kind == ReduceKind::ArgMax || kind == ReduceKind::ArgMin;
+      n.type = place ? Type::I64 : g_[n.args[n.arity - 1]].type;
+      n.bits = static_cast<uint64_t>(k);
+      return g_.add(n);
+    }
+    fail("expected sum[row], ..., first[row]");
+  }
+
   NodeId converted(std::string_view name) {
+    if (take_word("row")) return reduced(name);
     Node n{.arity = 1};
     if (name == "cast") {
       n.op = Op::Cast;

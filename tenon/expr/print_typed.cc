@@ -98,7 +98,8 @@ class Printer {
     for (size_t i = 0; i < list.size(); ++i) {
       text += fmt::format("{}{}{}: {}", i == 0 ? "" : ", ", name(number, i), place(list, i),
                           number ? suffix(carrier(list[i].dtype)) : tenon::name(list[i].dtype));
-      if (!number && list[i].rank == Rank::Number) text += " number";
+      constexpr std::string_view kRanks[] = {" number", " row", " column", ""};
+      if (!number) text += kRanks[static_cast<int>(list[i].rank)];
     }
     return text.empty() ? "" : fmt::format("{} {}; ", word, text);
   }
@@ -118,6 +119,9 @@ class Printer {
     for (int i = 0; i < n.arity; ++i) args += fmt::format("{}{}", i == 0 ? "" : ", ", text_[n.args[i]]);
     if (has_count(n.op)) args += fmt::format(", {}", n.bits);
     if (n.op == Op::Cast) return fmt::format("cast[{}]({})", suffix(n.type), args);
+    if (n.op == Op::Reduce)
+      return fmt::format("{}[row]({})", expr::name(static_cast<ReduceKind>(n.bits)), args);
+    if (n.op == Op::Length || n.op == Op::Iota) return std::string(info(n.op).name);
     if (n.op == Op::RoundTo)
       return fmt::format("stored[{}]({})", tenon::name(static_cast<DType>(n.bits)), args);
     return fmt::format("{}({})", n.op == Op::Call ? functions()[n.bits].name : info(n.op).name, args);

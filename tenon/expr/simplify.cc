@@ -70,7 +70,9 @@ bool is_minus_one(const Builder& g, NodeId id) { return g.is_literal(id, -1); }
 
 NodeId simplified(Builder& g, NodeId id, std::span<const NodeId> args) {
   const Op op = g[id].op;
-  if (args.empty() || op == Op::Call || info(op).rule == TypeRule::Convert) return g.make_like(id, args);
+  const TypeRule rule = info(op).rule;
+  if (args.empty() || op == Op::Call || rule == TypeRule::Convert || rule == TypeRule::Row)
+    return g.make_like(id, args);
   if (const auto known = with_known_mask(g, op, args)) return *known;
   bool all_literal = true;
   for (NodeId a : args) all_literal = all_literal && g.is_literal(a) && !g.is_mask(a);

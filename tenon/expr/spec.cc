@@ -75,6 +75,10 @@ class Checker {
       case Op::Reduce: {
         require(n.bits <= static_cast<uint64_t>(ReduceKind::First), 2,
                 fmt::format("reduces in way {}, which does not exist", n.bits));
+        for (int i = 0; i < n.arity; ++i) {
+          if (operand(i) && varies_along(operand(i)->rank())) break;
+          require(i + 1 < n.arity, 10, "reduces what is the same along the row");
+        }
         const auto kind = static_cast<ReduceKind>(n.bits);
         const bool of_masks = kind == ReduceKind::Any || kind == ReduceKind::All || kind == ReduceKind::First;
         const Node* first = operand(0);
@@ -118,16 +122,12 @@ class Checker {
       throw_error(ErrorKind::NotImplemented, fmt::format("expression: {}: {}", here(), what));
     };
     switch (n.op) {
-      case Op::Reduce:
-      case Op::Length:
-      case Op::Hold:
-        refuse("reductions along rows are reserved and not implemented yet");
-        break;
       case Op::Scan:
         refuse("scans along rows are reserved and not implemented yet");
         break;
       case Op::Iota:
-        refuse("numbers of elements are reserved and not implemented yet");
+        if (n.bits != static_cast<uint64_t>(IotaKind::Position))
+          refuse("numbers of elements and rows are reserved and not implemented yet");
         break;
       case Op::Word32:
       case Op::Word64:
@@ -151,6 +151,7 @@ class Checker {
       require(n.bits < functions().size(), 2, fmt::format("calls function {}, which does not exist", n.bits));
       arity = functions()[n.bits].arity;
     }
+    if (n.op == Op::Reduce && n.bits == static_cast<uint64_t>(ReduceKind::First)) arity = 2;
     require(n.arity == arity, 2, fmt::format("has {} operands, it takes {}", n.arity, arity));
     for (int i = 0; i < 3; ++i) {
       if (i >= n.arity)
@@ -158,12 +159,12 @@ class Checker {
       else
         require(n.args[i] < at_, 1, fmt::format("reads node {}, which does not come before it", n.args[i]));
     }
-    require(n.op != Op::Given, 7, "is of written expressions alone");
+    require(n.op != Op::Given && n.op != Op::Hold, 7, "is of written expressions alone");
     require(n.type < Type::Same, 7, fmt::format("has the type {} of written expressions", suffix(n.type)));
     require((n.flags & Node::kWhole) == 0, 7, "has the flag of written literals");
     if (e_.level == Level::Primitive) require(n.op != Op::Call, 7, "calls a function at the primitive level");
     const bool has_bits = n.op == Op::Literal || n.op == Op::Load || n.op == Op::Number || n.op == Op::Call ||
-                          n.op == Op::RoundTo || counted;
+                          n.op == Op::RoundTo || n.op == Op::Reduce || n.op == Op::Iota || counted;
     require(has_bits || n.bits == 0, 2, "has bits, which mean nothing for it");
     if (row.rule == TypeRule::BitShift && is_compute_type(n.type))
       require(n.bits < 8 * item_size(n.type), 2,
@@ -200,6 +201,7 @@ class Checker {
       return require(narrow, 2, fmt::format("has bits outside {}", suffix(n.type)));
     }
     if (n.op == Op::Call) return call();
+    if (info(n.op).rule == TypeRule::Row) return row();
     const Type t = type_of(0);
     switch (info(n.op).rule) {
       // L3: operands of one type, the result the same.
@@ -260,6 +262,18 @@ class Checker {
         fmt::format("rounds {} to {}, whose values are {}", suffix(t), tenon::name(d), suffix(carrier(d))));
   }
 
+  // L11, L12: truth gives truth, places are i64, everything else keeps its type.
+  void row() const {
+    const Node& n = node();
+    if (n.op != Op::Reduce) return require(n.type == Type::I64, 12, "is no i64");
+    const auto kind = static_cast<ReduceKind>(n.bits);
+    const Type t = type_of(n.arity - 1);
+    const bool place = kind == ReduceKind::ArgMax || kind == ReduceKind::ArgMin;
+    const Type gives = place ? Type::I64 : t;
+    require(n.type == gives, 11, fmt::format("of {} gives {}", suffix(t), suffix(n.type)));
+    if (kind == ReduceKind::First) require(is_compute_type(t), 11, "chooses among masks");
+  }
+
   void call() const {
     const Node& n = node();
     const Function& f = functions()[n.bits];
@@ -289,8 +303,10 @@ class Checker {
   void rank() const {
     const Node& n = node();
     if (n.op == Op::Load) return;
+    if (n.op == Op::Iota) return require(n.rank() == Rank::Column, 10, "does not vary along rows alone");
     Rank rank = Rank::Number;
     for (int i = 0; i < n.arity; ++i) rank = rank | e_[n.args[i]].rank();
+    if (n.op == Op::Reduce) rank = reduced(rank);
     require(n.rank() == rank, 10, "has not the rank of its operands together");
   }
 
@@ -312,9 +328,7 @@ class Checker {
   }
 
   void slot(const Slot& s, const std::string& what) const {
-    const bool flat = s.rank == Rank::Number || s.rank == Rank::Element;
-    TENON_CHECK(flat, NotImplemented,
-                fmt::format("expression: {}: rows and columns are reserved and not implemented yet", what));
+    if (s.rank > Rank::Element) fail(10, fmt::format("{} has no rank", what));
     TENON_CHECK(s.reduces == Reduces::None && s.flags == 0 && s.reserved == 0, NotImplemented,
                 fmt::format("expression: {}: reducing outputs are reserved and not implemented yet", what));
     if (carrier(s.dtype) == Type::Open) fail(8, fmt::format("{} is of a dtype without arithmetic", what));

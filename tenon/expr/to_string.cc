@@ -78,6 +78,7 @@ class Printer {
       return t[0] == '-' && context >= kUnary ? fmt::format("({})", t) : t;
     }
     if (g_.is_symbol(id)) return g_.symbol_of(id).name;
+    if (n.op == Op::Length || n.op == Op::Iota) return std::string(info(n.op).name);
     if (n.op == Op::Given) return fmt::format("given({})", g_.symbol_name(n.bits));
     if (n.op == Op::Neg || n.op == Op::Not) {
       // A literal under a minus would read as a negative literal.
@@ -110,6 +111,7 @@ class Printer {
     if (info(n.op).rule == TypeRule::BitShift || info(n.op).rule == TypeRule::Part)
       args += fmt::format(", {}", static_cast<int64_t>(n.bits));
     if (n.op == Op::Cast) return fmt::format("{}({})", name(n.type), args);
+    if (n.op == Op::Reduce) return fmt::format("{}({})", name(static_cast<ReduceKind>(n.bits)), args);
     return fmt::format("{}({})", n.op == Op::Call ? functions()[n.bits].name : info(n.op).name, args);
   }
 

@@ -96,5 +96,8 @@ enum class Rank : uint8_t {
 constexpr Rank operator|(Rank a, Rank b) noexcept {
   return static_cast<Rank>(static_cast<uint8_t>(a) | static_cast<uint8_t>(b));
 }
+/// Whether it varies with the place along a row; what is left of it once the row is reduced.
+constexpr bool varies_along(Rank r) noexcept { return (static_cast<uint8_t>(r) & 2u) != 0; }
+constexpr Rank reduced(Rank r) noexcept { return static_cast<Rank>(static_cast<uint8_t>(r) & 1u); }
 
 }  // namespace tenon::expr

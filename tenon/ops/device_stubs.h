@@ -9,6 +9,7 @@
 
 #include "tenon/core/tensor.h"
 #include "tenon/dispatch/stub.h"
+#include "tenon/iter/rows_launch.h"
 #include "tenon/ops/window/axis.h"
 
 namespace tenon::detail {
@@ -18,9 +19,17 @@ template <>
 struct StubArg<std::span<const Axis>> {
   static void push(Stack& s, std::span<const Axis> axes);
 };
+/// What runs row expressions reads an expression and addresses in our own types.
+template <>
+struct StubArg<const RowsLaunch&> {
+  [[noreturn]] static void push(Stack&, const RowsLaunch& launch);
+};
 }  // namespace tenon::detail
 
 namespace tenon::ops {
+
+/// Runs a row operator: sums, softmax, norms.
+extern Stub<void(const RowsLaunch& launch)> rows_stub;
 
 /// dst[...] = src[...] for tensors of equal sizes with any strides and dtypes that share no memory. With
 /// `non_blocking`, a copy from or to the host may still be running after the function returns.

@@ -7,6 +7,7 @@
 #include "tenon/core/dtype.h"
 #include "tools/opgen/formula.h"
 #include "tools/opgen/pointwise_forms.h"
+#include "tools/opgen/rows_forms.h"
 
 namespace tenon::opgen {
 
@@ -175,6 +176,35 @@ void check_structured(const OpDef& def, const YamlEntry& entry) {
   }
 }
 
+/// What an entry's `rows` names is there, and its expression reads.
+void check_rows(const OpDef& def, const YamlEntry& entry) {
+  const Rows& r = *def.rows;
+  const FunctionSchema& schema = def.schema();
+  const auto argument = [&](const std::string& name, const char* what) {
+    if (!name.empty() && !schema.argument_index(name))
+      entry.fail_in("rows", fmt::format("'{}' is no argument of the schema, as `{}` needs", name, what));
+  };
+  argument(r.dims, "over");
+  argument(r.dtype, "dtype");
+  argument(r.float32_when, "float32_when");
+  for (const auto* list : {&r.of_rows, &r.index, &r.masks}) {
+    for (const std::string& name : *list) {
+      const auto i = schema.argument_index(name);
+      if (!i || !schema.arguments[*i].type.is_tensor())
+        entry.fail_in("rows", fmt::format("'{}' is no tensor of the schema", name));
+    }
+  }
+  if (schema.arguments.empty() || !schema.arguments[0].type.is_tensor() || schema.arguments[0].type.optional)
+    entry.fail_in("rows", "the first argument must be a tensor: it has the shape of the loop");
+  try {
+    const RowsForm form = rows_form(def);
+    if (form.tensors.size() > 12 || form.scalars.size() > 8)
+      entry.fail_in("rows", "an expression over rows takes at most 12 tensors and 8 numbers");
+  } catch (const Error& e) {
+    entry.fail_in("expr", e.what());
+  }
+}
+
 /// An out form takes the options from `out`, and has them put where ops/forms/factory_out.h expects them.
 void check_factory_out(const OpDef& def, const YamlEntry& entry) {
   const auto options = options_position(def.schema());
@@ -195,6 +225,7 @@ void check_factory_out(const OpDef& def, const YamlEntry& entry) {
 void check_entry(const OpDef& def, const YamlEntry& entry) {
   check_derivative(def, entry);
   if (def.body == Body::Structured) check_structured(def, entry);
+  if (def.rows) check_rows(def, entry);
   check_factory_out(def, entry);
   if (def.body == Body::Expr) {
     check_pointwise_arguments(def, entry);

@@ -48,6 +48,57 @@ void read_pointwise(YamlEntry& entry, OpDef& def) {
   }
 }
 
+// Where the rows of an entry lie: an argument of dimensions, or how a list of sizes or a fixed rule says it.
+void read_over(YamlEntry& rows, Rows& r) {
+  const std::string over = rows.required_text("over");
+  const size_t open = over.find('(');
+  const std::string word = over.substr(0, open);
+  if (open != std::string::npos && over.back() == ')') r.dims = over.substr(open + 1, over.size() - open - 2);
+  if (word == "all" || word == "channels") {
+    r.over = word == "all" ? "All" : "Channels";
+  } else if ((word == "last" || word == "leading") && !r.dims.empty()) {
+    r.over = word == "last" ? "Last" : "Leading";
+  } else if (open == std::string::npos) {
+    r.over = "Dims";
+    r.dims = over;
+  } else {
+    rows.fail_in("over",
+                 fmt::format("expected all, channels, last(ARGUMENT), leading(ARGUMENT) or an argument "
+                             "of dimensions, got '{}'",
+                             over));
+  }
+}
+
+void read_rows(YamlEntry& entry, OpDef& def) {
+  Rows r;
+  r.text = entry.text("expr");
+  if (entry.has("outputs")) r.outputs = entry.pairs("outputs");
+  YamlEntry rows = entry.nested("rows");
+  read_over(rows, r);
+  r.name = rows.text("name");
+  r.of_rows = rows.list("of_rows");
+  r.index = rows.list("index");
+  r.keepdim = rows.flag("keepdim", false);
+  r.needs_elements = rows.flag("needs_elements", false);
+  r.float32_when = rows.text("float32_when");
+  r.dtype = rows.text("dtype");
+  rows.refuse_unknown_fields();
+  r.masks = entry.list("masks");
+  const std::string result = entry.has("result") ? entry.text("result") : "same";
+  if (!is_one_of(result, {"same", "float"}))
+    entry.fail_in("result", fmt::format("expected same or float, got '{}'", result));
+  r.to_float = result == "float";
+  if (entry.has("refuse")) {
+    YamlEntry refuse = entry.nested("refuse");
+    r.refused_dtypes = refuse.list("dtypes");
+    r.refused_reason = refuse.text("reason");
+    refuse.refuse_unknown_fields();
+  }
+  def.body = Body::Structured;
+  def.rows = std::move(r);
+  def.stubs = {"rows"};
+}
+
 void read_body(YamlEntry& entry, OpDef& def) {
   constexpr const char* kBodies[] = {"expr", "shape", "view", "explicit", "composite", "dispatch"};
   int bodies = 0;
@@ -59,7 +110,9 @@ void read_body(YamlEntry& entry, OpDef& def) {
         "composite or dispatch",
         bodies));
   }
-  if (entry.has("expr") || entry.has("outputs")) {
+  if (entry.has("rows")) {
+    read_rows(entry, def);
+  } else if (entry.has("expr") || entry.has("outputs")) {
     def.body = Body::Expr;
     read_pointwise(entry, def);
   } else if (entry.has("shape")) {

@@ -72,6 +72,26 @@ struct Pointwise {
   bool compiled = true;  ///< SIMD kernels are printed; otherwise the tile interpreter runs it.
 };
 
+/// The fields of an entry with `rows`: an expression over rows, whose shape function and body follow from it.
+struct Rows {
+  std::string text;  ///< The definitions, and of a single result its expression.
+  std::vector<std::pair<std::string, std::string>>
+      outputs;                       ///< Result -> its expression; empty: `text` is it.
+  std::string name;                  ///< What messages call the operator; empty: the schema's name.
+  std::string over;                  ///< "Dims", "Last", ...: RowsInfo::Over.
+  std::string dims;                  ///< The argument that lists dimensions or sizes; may be empty.
+  std::vector<std::string> of_rows;  ///< Tensors that have one value for each row.
+  std::vector<std::string> index;    ///< Tensors of places: int64 or int32.
+  std::vector<std::string> masks;    ///< Tensors that are truth values.
+  bool keepdim = false;
+  bool needs_elements = false;
+  bool to_float = false;
+  std::string float32_when;  ///< The argument that asks for results of float32.
+  std::string dtype;         ///< The argument that gives the results' dtype.
+  std::vector<std::string> refused_dtypes;
+  std::string refused_reason;
+};
+
 /// How an operator is differentiated.
 struct DerivativeDef {
   enum class Kind : uint8_t {
@@ -106,6 +126,7 @@ struct OpDef {
   bool mixed_devices = false;     ///< Tensor arguments may be on several devices (Structured).
   std::map<std::string, std::string> dispatch;  ///< Key -> C++ function of tenon::ops (Dispatch).
   Pointwise pointwise;                          ///< Expr.
+  std::optional<Rows> rows;  ///< Structured, where an expression over rows is all there is.
   DerivativeDef derivative;
 
   std::string doc;

@@ -30,7 +30,7 @@ std::string bodies_header(const Family& family) {
     if (def->body == Body::View || def->body == Body::Explicit || def->body == Body::Composite)
       names = {def->function};
     for (const auto& [key, function] : def->dispatch) names.push_back(function);
-    if (def->body == Body::Structured && !def->function.empty() && def->function != "none") {
+    if (def->body == Body::Structured && !def->rows && !def->function.empty() && def->function != "none") {
       const std::string line =
           fmt::format("void {}({});\n", def->function, kernel_parameters(def->schema(), true));
       if (printed.insert(line).second)
@@ -55,7 +55,7 @@ std::string shapes_header(const Family& family) {
       "namespace tenon::ops::shape {\n\n";
   std::set<std::string> printed;
   for (const OpDef* def : family.defs) {
-    if (def->body != Body::Structured) continue;
+    if (def->body != Body::Structured || def->rows) continue;
     std::string parameters = "OutputSpecs& out";
     for (const schema::Argument& a : def->schema().arguments)
       parameters += fmt::format(", {} {}", shape_type(a), schema::cpp_name(a));

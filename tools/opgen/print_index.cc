@@ -49,6 +49,7 @@ Pairs body_of(const OpDef& def) {
       return fields;
     }
     case Body::Structured:
+      if (def.rows) return {{"rows", def.rows->text}};
       return {{"shape", "tenon::ops::shape::" + def.shape},
               def.kernel.empty()
                   ? std::pair<std::string, std::string>("body", "tenon::ops::" + def.function)

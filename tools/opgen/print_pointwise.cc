@@ -9,6 +9,7 @@
 #include "tools/opgen/files.h"
 #include "tools/opgen/pointwise_forms.h"
 #include "tools/opgen/printers.h"
+#include "tools/opgen/rows_forms.h"
 #include "tools/opgen/text.h"
 
 namespace tenon::opgen {
@@ -102,10 +103,13 @@ class InfoPrinter {
   }
 
   std::string file(const Family& family) const {
-    if (text_.empty()) return banner("No pointwise operators here.");
-    return banner("Pointwise operators and their derivatives as data.") + "#include " +
-           quoted(family.header("pointwise")) + "\n\nnamespace tenon::pointwise_info {\n\n" + text_ +
-           "\n}  // namespace tenon::pointwise_info\n";
+    const std::string rows = rows_data(family);
+    if (text_.empty() && rows.empty()) return banner("No pointwise operators here.");
+    return banner("Pointwise operators, their derivatives, and row operators as data.") + "#include " +
+           quoted(family.header("pointwise")) +
+           (rows.empty() ? "" : "\n#include \"tenon/ops/forms/rows.h\"") +
+           "\n\nnamespace tenon::pointwise_info {\n\n" + text_ + "\n}  // namespace tenon::pointwise_info\n" +
+           rows;
   }
 
   std::string header() const {
@@ -162,49 +166,12 @@ class InfoPrinter {
     return fmt::format("{:#x}", mask);
   }
 
-  static uint32_t refused_mask(const std::vector<std::string>& words) {
-    uint32_t mask = 0;
-    for (const DType t : kDTypes) {
-      for (const std::string& w : words) {
-        const bool hit = w == "floating"   ? is_floating_point(t) || is_complex(t)
-                         : w == "integral" ? is_integral(t, false)
-                                           : parse_dtype(w) == t;
-        mask |= hit ? 1u << static_cast<uint8_t>(t) : 0u;
-      }
-    }
-    return mask;
-  }
-
   std::string names(const std::string& id, std::string_view what, const std::vector<std::string>& list) {
     if (list.empty()) return "{}";
     std::string items;
     for (const std::string& s : list) items += (items.empty() ? "" : ", ") + quoted(s);
     text_ += fmt::format("constexpr const char* {}_{}[] = {{{}}};\n", id, what, items);
     return fmt::format("{}_{}", id, what);
-  }
-
-  // The expression as constant data.
-  static std::string written(const std::string& id, const expr::Expression& e) {
-    std::string slots, nodes;
-    for (const auto& list : {e.inputs(), e.numbers(), e.outputs()}) {
-      for (const expr::Slot& s : list) {
-        slots += fmt::format(
-            "{{DType{{{}}}, expr::Rank{{{}}}, expr::Part{{{}}}, expr::Reduces{{{}}}, {}, {}, {}u, 0u}}, ",
-            static_cast<int>(s.dtype), static_cast<int>(s.rank), static_cast<int>(s.part),
-            static_cast<int>(s.reduces), s.operand, s.flags, s.node);
-      }
-    }
-    for (const expr::Node& n : e.nodes()) {
-      nodes += fmt::format("    {{expr::Op{{{}}}, expr::Type{{{}}}, {}, {}, {{{}u, {}u, {}u}}, {:#x}u}},\n",
-                           static_cast<int>(n.op), static_cast<int>(n.type), n.arity, n.flags, n.args[0],
-                           n.args[1], n.args[2], n.bits);
-    }
-    return fmt::format(
-        "constexpr expr::ExpressionData<{}, {}> {}_written{{\n"
-        "    {{{{{:#x}u, {:#x}u}}, expr::Level::Written, false, {}, {}, {}, {}u, 0u}},\n"
-        "    {{{}}},\n    {{\n{}    }}}};\n",
-        e.num_inputs + e.num_numbers + e.num_outputs, e.num_nodes, id, e.key.high, e.key.low, e.num_inputs,
-        e.num_numbers, e.num_outputs, e.num_nodes, slots, nodes);
   }
 
   // The outputs of a form as data; "{}" where it has one new result.
@@ -256,7 +223,7 @@ class InfoPrinter {
       }
     }
     const expr::ExpressionPtr expression = form.written();
-    text_ += written(id, *expression);
+    text_ += expression_data(id, *expression);
     const std::string output_rows = outputs(form, id);
     std::string text = fmt::format("{}const PointwiseInfo {}{{\n    .name = {},\n    .text = {},\n",
                                    links.exported ? "" : "static ", id, quoted(form.name), quoted(form.text));
@@ -302,6 +269,42 @@ class InfoPrinter {
 };
 
 }  // namespace
+
+std::string expression_data(const std::string& id, const expr::Expression& e) {
+  std::string slots, nodes;
+  for (const auto& list : {e.inputs(), e.numbers(), e.outputs()}) {
+    for (const expr::Slot& s : list) {
+      slots += fmt::format(
+          "{{DType{{{}}}, expr::Rank{{{}}}, expr::Part{{{}}}, expr::Reduces{{{}}}, {}, {}, {}u, 0u}}, ",
+          static_cast<int>(s.dtype), static_cast<int>(s.rank), static_cast<int>(s.part),
+          static_cast<int>(s.reduces), s.operand, s.flags, s.node);
+    }
+  }
+  for (const expr::Node& n : e.nodes()) {
+    nodes += fmt::format("    {{expr::Op{{{}}}, expr::Type{{{}}}, {}, {}, {{{}u, {}u, {}u}}, {:#x}u}},\n",
+                         static_cast<int>(n.op), static_cast<int>(n.type), n.arity, n.flags, n.args[0],
+                         n.args[1], n.args[2], n.bits);
+  }
+  return fmt::format(
+      "constexpr expr::ExpressionData<{}, {}> {}_written{{\n"
+      "    {{{{{:#x}u, {:#x}u}}, expr::Level::Written, false, {}, {}, {}, {}u, 0u}},\n"
+      "    {{{}}},\n    {{\n{}    }}}};\n",
+      e.num_inputs + e.num_numbers + e.num_outputs, e.num_nodes, id, e.key.high, e.key.low, e.num_inputs,
+      e.num_numbers, e.num_outputs, e.num_nodes, slots, nodes);
+}
+
+uint32_t refused_mask(const std::vector<std::string>& words) {
+  uint32_t mask = 0;
+  for (const DType t : kDTypes) {
+    for (const std::string& w : words) {
+      const bool hit = w == "floating"   ? is_floating_point(t) || is_complex(t)
+                       : w == "integral" ? is_integral(t, false)
+                                         : parse_dtype(w) == t;
+      mask |= hit ? 1u << static_cast<uint8_t>(t) : 0u;
+    }
+  }
+  return mask;
+}
 
 std::vector<GeneratedFile> print_pointwise(const std::vector<OpDef>& defs) {
   KernelPool pool;

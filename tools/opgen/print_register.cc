@@ -4,6 +4,7 @@
 #include "tools/opgen/files.h"
 #include "tools/opgen/kernel_rows.h"
 #include "tools/opgen/printers.h"
+#include "tools/opgen/rows_forms.h"
 #include "tools/opgen/text.h"
 
 namespace tenon::opgen {
@@ -36,6 +37,7 @@ class FamilyPrinter {
     const FamilyText derivatives = derivatives_of(defs_, family_);
     headers.insert(derivatives.headers.begin(), derivatives.headers.end());
     if (!pointwise_.empty()) headers.insert("tenon/iter/pointwise_device.h");
+    if (!rows_.empty()) headers.insert("tenon/ops/forms/rows.h");
     headers.merge(stub_headers(defs_, stubs_));
 
     for (const std::string& header : headers) text += fmt::format("#include \"{}\"\n", header);
@@ -43,6 +45,8 @@ class FamilyPrinter {
     const std::string stubs = stub_definitions(defs_, family_);
     if (!stubs.empty())
       text += fmt::format("\nnamespace tenon::ops {{\n\n{}\n}}  // namespace tenon::ops\n", stubs);
+    if (!rows_.empty())
+      text += "\nnamespace tenon::rows_info {\n" + rows_ + "}  // namespace tenon::rows_info\n";
     if (!structured_.empty())
       text += fmt::format(
           "\nnamespace tenon::structured_info {{\nnamespace {{\n\n{}\n}}  // namespace\n}}  // namespace "
@@ -74,6 +78,11 @@ class FamilyPrinter {
  private:
   void add_structured(const OpDef& def) {
     const FunctionSchema& schema = def.schema();
+    if (def.rows) {
+      const std::string id = def.operators.front().constant;
+      rows_ += fmt::format("extern const RowsInfo {};\n", id);
+      structured_ += rows_functions(def);
+    }
     std::string shape = "OutputSpecs&", computed = "nullptr", names;
     for (const schema::Argument& a : schema.arguments) {
       shape += ", " + shape_type(a);
@@ -84,16 +93,20 @@ class FamilyPrinter {
     } else if (def.function == "none") {
       computed += ", reinterpret_cast<detail::AnyFunction>(&detail::no_elements)";
     } else {
-      computed += fmt::format(", reinterpret_cast<detail::AnyFunction>(static_cast<void (*)({})>(&ops::{}))",
-                              kernel_parameters(schema, false), def.function);
+      const std::string function =
+          def.rows ? def.operators.front().constant + "_rows_body" : "ops::" + def.function;
+      computed += fmt::format(", reinterpret_cast<detail::AnyFunction>(static_cast<void (*)({})>(&{}))",
+                              kernel_parameters(schema, false), function);
     }
     computed += def.stubs.empty() ? ", nullptr" : fmt::format(", detail::kStubs<{}>", stub_names(def));
     if (def.mixed_devices) computed += ", true";
     structured_ += fmt::format(
         "const StructuredInfo {}{{{}, {}, reinterpret_cast<detail::AnyFunction>(static_cast<void "
-        "(*)({})>(&ops::shape::{})),\n"
+        "(*)({})>(&{})),\n"
         "    {}}};\n",
-        def.operators.front().constant, quoted(schema.name), quoted(names), shape, def.shape, computed);
+        def.operators.front().constant,
+        quoted(def.rows && !def.rows->name.empty() ? def.rows->name : schema.name), quoted(names), shape,
+        def.rows ? def.operators.front().constant + "_rows_shape" : "ops::shape::" + def.shape, computed);
   }
 
   void add_operator(const OpDef& def, const Operator& op) {
@@ -148,7 +161,7 @@ class FamilyPrinter {
   const Family& family_;
   std::vector<std::string> stubs_;
   std::set<std::string> declarations_;
-  std::string structured_, pointwise_, entries_, operators_, kernels_, bodies_;
+  std::string structured_, rows_, pointwise_, entries_, operators_, kernels_, bodies_;
   size_t num_operators_ = 0, num_kernels_ = 0, num_bodies_ = 0;
 };
 

@@ -26,6 +26,10 @@ std::set<std::string> stub_headers(const std::vector<OpDef>& defs, const std::ve
 std::vector<GeneratedFile> print_register(const std::vector<OpDef>& defs);
 /// PointwiseInfo of every expression and of its derivatives, and their SIMD kernels.
 std::vector<GeneratedFile> print_pointwise(const std::vector<OpDef>& defs);
+/// An expression as constant data, ID_written.
+std::string expression_data(const std::string& id, const expr::Expression& e);
+/// By dtype code, the dtypes that words name: "bool", "floating", "integral".
+uint32_t refused_mask(const std::vector<std::string>& words);
 /// A part of a family's file.
 struct FamilyText {
   std::set<std::string> headers;

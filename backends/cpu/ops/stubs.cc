@@ -1,5 +1,17 @@
+#include <fmt/core.h>
+
 #include "backends/cpu/ops/stub_functions.h"
+#include "backends/cpu/rows/run_rows.h"
 #include "tenon/ops/device_stubs.h"
+
+namespace tenon {
+
+void detail::StubArg<const RowsLaunch&>::push(Stack&, const RowsLaunch& launch) {
+  throw_error(ErrorKind::NotImplemented,
+              fmt::format("{}: row expressions do not go to functions on boxed values", launch.name));
+}
+
+}  // namespace tenon
 
 namespace tenon::ops {
 
@@ -7,6 +19,8 @@ namespace tenon::ops {
   constinit Stub<__VA_ARGS__> name##_stub(#name); \
   static const tenon::detail::StubListing name##_listing(name##_stub, &cpu::name)
 
+constinit Stub<void(const RowsLaunch&)> rows_stub("rows");
+static const tenon::detail::StubListing rows_listing(rows_stub, &cpu::run_rows);
 TENON_DEFINE_STUB(copy, void(const Tensor&, const Tensor&, bool));
 TENON_DEFINE_STUB(fill, void(const Tensor&, const Scalar&));
 TENON_DEFINE_STUB(arange, void(const Tensor&, const Scalar&, const Scalar&));

@@ -19,10 +19,12 @@ from .loss_functions import (
     smooth_l1_loss,
 )
 from .multi_head import multi_head_attention_forward
+from .norm_functions import batch_norm, group_norm, instance_norm, layer_norm, rms_norm
 from .spatial import *  # noqa: F403
 
 __all__ = [
     "alpha_dropout",
+    "batch_norm",
     "binary_cross_entropy",
     "binary_cross_entropy_with_logits",
     "conv1d",
@@ -39,9 +41,12 @@ __all__ = [
     "dropout2d",
     "dropout3d",
     "feature_alpha_dropout",
+    "group_norm",
     "huber_loss",
+    "instance_norm",
     "kl_div",
     "l1_loss",
+    "layer_norm",
     "leaky_relu",
     "linear",
     "log_softmax",
@@ -51,6 +56,7 @@ __all__ = [
     "nll_loss",
     "relu",
     "relu_",
+    "rms_norm",
     "scaled_dot_product_attention",
     "sigmoid",
     "silu",
@@ -175,5 +181,6 @@ def mse_loss(input, target, reduction="mean"):
 def l1_loss(input, target, reduction="mean"):
     """|input - target|"""
     return _l1_loss(input, target, _reduction(reduction))
+
 
 __getattr__ = module_getattr(__name__)

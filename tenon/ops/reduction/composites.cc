@@ -181,30 +181,23 @@ double variance_divisor(IntArrayRef sizes, std::optional<IntArrayRef> dim, std::
   const int64_t n = reduced_extent(sizes, reduction_mask(dim, static_cast<int64_t>(sizes.size()), "var"));
   return std::max(0.0, static_cast<double>(n) - (correction ? correction->to_double() : 1.0));
 }
-DType wider(DType t) { return t == DType::Float32 || t == DType::Float64 ? DType::Float64 : DType::Float32; }
 Scalar correction_of(bool unbiased) { return Scalar(unbiased ? 1 : 0); }
 
-Tensor wide_variance(const Tensor& self, std::optional<IntArrayRef> dim, std::optional<Scalar> correction,
-                     bool keepdim) {
-  // |x|^2 is the sum of both parts' squares.
-  if (self.is_complex()) {
-    return tenon::add(wide_variance(tenon::real(self), dim, correction, keepdim),
-                      wide_variance(tenon::imag(self), dim, correction, keepdim));
-  }
-  const double divisor = variance_divisor(self.sizes(), dim, correction);
-  // In the next wider type, as PyTorch: the mean of equal numbers is that number, and nothing is rounded
-  // twice.
-  const Tensor wide = self.device().is_cpu() ? self.to(wider(self.dtype())) : self;
-  const Tensor distance = tenon::sub(wide, tenon::mean(wide, dim, true));
-  const Tensor squares = tenon::sum(tenon::mul(distance, distance), dim, keepdim);
-  return tenon::div(squares, Scalar(divisor));
+/// |x|^2 is the sum of both parts' squares.
+Tensor complex_variance(const Tensor& self, std::optional<IntArrayRef> dim, std::optional<Scalar> correction,
+                        bool keepdim) {
+  return tenon::add(tenon::_row_var(tenon::real(self), dim, correction, keepdim),
+                    tenon::_row_var(tenon::imag(self), dim, correction, keepdim));
 }
 
 }  // namespace
 
 void var(const Tensor& self, std::optional<IntArrayRef> dim, std::optional<Scalar> correction, bool keepdim,
          Tensor& out) {
-  copy_elements(out, wide_variance(self, dim, correction, keepdim), "var");
+  if (self.is_complex())
+    copy_elements(out, complex_variance(self, dim, correction, keepdim), "var");
+  else
+    tenon::_row_var_out(out, self, dim, correction, keepdim);
 }
 Tensor var_unbiased(const Tensor& self, bool unbiased) {
   return tenon::var(self, std::nullopt, correction_of(unbiased), false);
@@ -224,7 +217,10 @@ Tensor var_backward(const Tensor& grad, const Tensor& self, std::optional<IntArr
 
 void std(const Tensor& self, std::optional<IntArrayRef> dim, std::optional<Scalar> correction, bool keepdim,
          Tensor& out) {
-  copy_elements(out, tenon::sqrt(wide_variance(self, dim, correction, keepdim)), "std");
+  if (self.is_complex())
+    copy_elements(out, tenon::sqrt(complex_variance(self, dim, correction, keepdim)), "std");
+  else
+    tenon::_row_std_out(out, self, dim, correction, keepdim);
 }
 Tensor std_unbiased(const Tensor& self, bool unbiased) {
   return tenon::std(self, std::nullopt, correction_of(unbiased), false);

@@ -6,28 +6,6 @@
 
 namespace tenon::ops::shape {
 
-void softmax(OutputSpecs& out, HeaderRef self, int64_t dim, bool half_to_float) {
-  TENON_CHECK(is_floating_point(self.dtype()), NotImplemented,
-              fmt::format(": not implemented for {}; convert `self` to a floating point dtype, or give dtype",
-                          name(self.dtype())));
-  wrap_dim(dim, self.dim(), kThisCall);
-  out.set(0, self.sizes(), half_to_float ? DType::Float32 : self.dtype());
-}
-
-void softmax_backward(OutputSpecs& out, HeaderRef grad_output, HeaderRef output, int64_t dim,
-                      DType input_dtype) {
-  TENON_CHECK(is_floating_point(output.dtype()), NotImplemented,
-              fmt::format("softmax backward: not implemented for {}", name(output.dtype())));
-  TENON_CHECK(grad_output.sizes() == output.sizes(), Shape,
-              fmt::format("softmax backward: `grad_output` {} and `output` {} differ in shape",
-                          to_string(grad_output.sizes()), to_string(output.sizes())));
-  TENON_CHECK(grad_output.dtype() == output.dtype(), Type,
-              fmt::format("softmax backward: `grad_output` is {}, `output` is {}", name(grad_output.dtype()),
-                          name(output.dtype())));
-  wrap_dim(dim, output.dim(), "softmax backward");
-  out.set(0, output.sizes(), input_dtype);
-}
-
 namespace {
 
 void check_nll(HeaderRef self, HeaderRef target, HeaderRef weight, int64_t reduction) {

@@ -219,6 +219,21 @@ def _by_flag(f):
     return g
 
 
+def _own_moment_samples(m):
+    for shape in m.shapes():
+        for dim in reduced_dims(shape):
+            yield sample(m.tensor(shape), [dim], 0, bool(m.rng.integers(2)))
+    for shape in m.shapes():
+        yield sample(m.tensor(shape), None, None, True)
+
+
+def _own_moment(f):
+    def g(x, dim, correction, keepdim):
+        return _moment(f)(x, dim, correction=1 if correction is None else correction, keepdim=keepdim)
+
+    return g
+
+
 #: Which of two zeros is the larger one is not said.
 _ORDERED = dict(refuse=("complex",), signed_zeros=False)
 #: Sums of parts; variances are real.
@@ -226,6 +241,9 @@ _ORDERED = dict(refuse=("complex",), signed_zeros=False)
 _SPREAD = dict(refuse=_FLOATS, ulps=16, absent=_ONE, extremes=False, real=True)
 _VAR = dict(**_SPREAD, magnitude=lambda x, *_, **__: 2.0**-50 * np.max(np.abs(x) ** 2, initial=0))
 _STD = dict(**_SPREAD, magnitude=lambda x, *_, **__: np.max(np.abs(x), initial=0) / 16)
+#: Of real floating numbers, without a derivative: what var and std are made of.
+_OWN = dict(direct=True, no_peer="an operator of ours", refuse=("complex",), real=False,
+            absent={**_ONE, "bool": "var refuses them", "integral": "var refuses them"}, grad_constant=(0,))  # fmt: skip
 
 ROWS = [
     reduction("all", lambda x: np.all(x), result=_truth, absent=_ONE),
@@ -259,6 +277,8 @@ ROWS = [
     reduction("sum", _whole(_sum), result="sum", ulps=4, magnitude=True, infinite="class", absent=_ONE, samples=_with_dtype(unary_samples())),
     reduction_along("sum.dim_IntList", _along(_sum), lists=True, result="sum", ulps=4, magnitude=True, infinite="class", absent=_ONE),
     Row("sum_to_size", _sum_to_size_samples, _sum_to_size, result=_summed, ulps=4, magnitude=True, infinite="class", absent=_ONE),
+    Row("_row_std", _own_moment_samples, _own_moment(np.std), result="self", **{**_STD, **_OWN}),
+    Row("_row_var", _own_moment_samples, _own_moment(np.var), result="self", **{**_VAR, **_OWN}),
     Row("std.correction", _moment_samples, _moment(np.std), result="self", inner="var", **_STD),
     Row("std", _biased(), _by_flag(np.std), result="self", **_STD),
     Row("std.dim", _biased([0]), _by_flag(np.std), result="self", **_STD),

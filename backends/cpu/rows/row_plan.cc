@@ -1,0 +1,32 @@
+#include "backends/cpu/rows/row_plan.h"
+
+#include "backends/cpu/pointwise/printed_kernels.h"
+
+namespace tenon::cpu {
+
+RowKernel::RowKernel(const expr::RowStep& step) {
+  if (!step.flat) return;
+  printed_ = find_printed_kernel(step.flat->key);
+  if (!printed_) program_ = std::make_unique<const Program>(*step.flat);
+}
+
+RowPlan::RowPlan(const expr::Expression& e, expr::RowForm form, bool keep)
+    : cut(expr::cut_passes(e, form, keep)) {
+  printed = true;
+  for (const expr::RowPass& pass : cut.passes) {
+    elements.emplace_back(pass.elements);
+    rows.emplace_back(pass.rows);
+    printed = printed && (!elements.back() || elements.back().is_printed());
+  }
+}
+
+const RowPlan& RowPlans::get(expr::RowForm form, bool keep) {
+  auto& slot = plans_[2 * static_cast<size_t>(form) + static_cast<size_t>(keep)];
+  if (const RowPlan* known = slot.load(std::memory_order_acquire)) return *known;
+  auto fresh = std::make_unique<const RowPlan>(e_, form, keep);
+  const RowPlan* present = nullptr;
+  if (slot.compare_exchange_strong(present, fresh.get(), std::memory_order_acq_rel)) return *fresh.release();
+  return *present;  // another thread was first
+}
+
+}  // namespace tenon::cpu

@@ -1,0 +1,51 @@
+// RowPlan: a row expression compiled for the CPU: its passes, each with a kernel over blocks of elements.
+// Used by run_rows.cc. Knows no addresses and sizes.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <vector>
+
+#include "backends/cpu/pointwise/interpreter.h"
+#include "tenon/expr/passes.h"
+
+namespace tenon::cpu {
+
+/// A step's expression as what runs it: a kernel that was printed at build time, or a program.
+class RowKernel {
+ public:
+  explicit RowKernel(const expr::RowStep& step);
+  explicit operator bool() const noexcept { return printed_ || program_; }
+  bool is_printed() const noexcept { return printed_ != nullptr; }
+  void operator()(void* const* ptrs, size_t n, const void* numbers) const {
+    if (printed_)
+      printed_(ptrs, n, numbers);
+    else
+      program_->run(ptrs, n, numbers);
+  }
+
+ private:
+  PointwiseFn printed_ = nullptr;
+  std::unique_ptr<const Program> program_;
+};
+
+struct RowPlan {
+  RowPlan(const expr::Expression& e, expr::RowForm form, bool keep);
+
+  expr::RowPasses cut;
+  std::vector<RowKernel> elements, rows;  ///< Of each pass.
+  bool printed = false;                   ///< All kernels over elements are.
+};
+
+/// The plans of one expression, each made when it is first needed. Never freed.
+class RowPlans {
+ public:
+  explicit RowPlans(const expr::Expression& e) : e_(e) {}
+  const RowPlan& get(expr::RowForm form, bool keep);
+
+ private:
+  const expr::Expression& e_;
+  std::atomic<const RowPlan*> plans_[4] = {};
+};
+
+}  // namespace tenon::cpu

@@ -1,0 +1,227 @@
+"""Modules that normalise: by rows of elements, groups of channels, or the statistics of a batch."""
+
+import numbers
+
+from .. import _C
+from . import functional as F
+from . import init
+from .module import Module
+from .parameter import Parameter
+
+
+def _sizes(normalized_shape):
+    return (normalized_shape,) if isinstance(normalized_shape, numbers.Integral) else tuple(normalized_shape)
+
+
+class LayerNorm(Module):
+    """(x - mean) / sqrt(variance + eps) * weight + bias over the trailing dimensions. Ba et al. (2016), arXiv:1607.06450."""
+
+    def __init__(self, normalized_shape, eps=1e-05, elementwise_affine=True, bias=True, device=None, dtype=None):
+        super().__init__()
+        self.normalized_shape, self.eps = _sizes(normalized_shape), eps
+        self.elementwise_affine = elementwise_affine
+        made = {"device": device, "dtype": dtype}
+        self.weight = Parameter(_C.empty(self.normalized_shape, **made)) if elementwise_affine else None
+        self.bias = Parameter(_C.empty(self.normalized_shape, **made)) if elementwise_affine and bias else None
+        self.reset_parameters()
+
+    def reset_parameters(self):
+        """Sets the weight to 1 and the bias to 0."""
+        if self.weight is not None:
+            init.ones_(self.weight)
+        if self.bias is not None:
+            init.zeros_(self.bias)
+
+    def forward(self, input):
+        return F.layer_norm(input, self.normalized_shape, self.weight, self.bias, self.eps)
+
+    def extra_repr(self):
+        return (
+            f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.elementwise_affine}, "
+            f"bias={self.bias is not None}"
+        )
+
+
+class RMSNorm(Module):
+    """x / sqrt(mean(x ** 2) + eps) * weight over the trailing dimensions. Zhang and Sennrich (2019), arXiv:1910.07467."""
+
+    def __init__(self, normalized_shape, eps=None, elementwise_affine=True, device=None, dtype=None):
+        super().__init__()
+        self.normalized_shape, self.eps = _sizes(normalized_shape), eps
+        self.elementwise_affine = elementwise_affine
+        made = {"device": device, "dtype": dtype}
+        self.weight = Parameter(_C.empty(self.normalized_shape, **made)) if elementwise_affine else None
+        self.reset_parameters()
+
+    def reset_parameters(self):
+        """Sets the weight to 1."""
+        if self.weight is not None:
+            init.ones_(self.weight)
+
+    def forward(self, input):
+        return F.rms_norm(input, self.normalized_shape, self.weight, self.eps)
+
+    def extra_repr(self):
+        return f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.elementwise_affine}"
+
+
+class GroupNorm(Module):
+    """Normalises groups of the channels of each sample. Wu and He (2018), arXiv:1803.08494."""
+
+    def __init__(self, num_groups, num_channels, eps=1e-05, affine=True, device=None, dtype=None, *, bias=True):
+        super().__init__()
+        if num_channels % num_groups != 0:
+            raise ValueError(f"GroupNorm: num_channels {num_channels} must be divisible by num_groups {num_groups}")
+        self.num_groups, self.num_channels, self.eps, self.affine = num_groups, num_channels, eps, affine
+        made = {"device": device, "dtype": dtype}
+        self.weight = Parameter(_C.empty(num_channels, **made)) if affine else None
+        self.bias = Parameter(_C.empty(num_channels, **made)) if affine and bias else None
+        self.reset_parameters()
+
+    def reset_parameters(self):
+        """Sets the weight to 1 and the bias to 0."""
+        if self.affine:
+            init.ones_(self.weight)
+        if self.bias is not None:
+            init.zeros_(self.bias)
+
+    def forward(self, input):
+        return F.group_norm(input, self.num_groups, self.weight, self.bias, self.eps)
+
+    def extra_repr(self):
+        return (
+            f"{self.num_groups}, {self.num_channels}, eps={self.eps}, affine={self.affine}, "
+            f"bias={self.bias is not None}"
+        )
+
+
+class _ChannelNorm(Module):
+    """What norms by channel have in common: an affine map and running statistics, both of one value a channel."""
+
+    _ranks = ()
+    _version = 2
+
+    def __init__(self, num_features, eps, momentum, affine, track_running_stats, device, dtype, bias):
+        super().__init__()
+        self.num_features, self.eps, self.momentum = num_features, eps, momentum
+        self.affine, self.track_running_stats = affine, track_running_stats
+        made = {"device": device, "dtype": dtype}
+        self.weight = Parameter(_C.empty(num_features, **made)) if affine else None
+        self.bias = Parameter(_C.empty(num_features, **made)) if affine and bias else None
+        tracked = track_running_stats
+        self.register_buffer("running_mean", _C.zeros(num_features, **made) if tracked else None)
+        self.register_buffer("running_var", _C.ones(num_features, **made) if tracked else None)
+        self.register_buffer("num_batches_tracked", _C.tensor(0, dtype=_C.int64, device=device) if tracked else None)
+        self.reset_parameters()
+
+    def reset_running_stats(self):
+        """Sets the running mean to 0, the running variance to 1 and the count of batches to 0."""
+        if self.track_running_stats:
+            self.running_mean.zero_()
+            self.running_var.fill_(1)
+            self.num_batches_tracked.zero_()
+
+    def reset_parameters(self):
+        """Resets the statistics, sets the weight to 1 and the bias to 0."""
+        self.reset_running_stats()
+        if self.affine:
+            init.ones_(self.weight)
+        if self.bias is not None:
+            init.zeros_(self.bias)
+
+    def _check_rank(self, input):
+        if input.dim() not in self._ranks:
+            wanted = " or ".join(f"{r}D" for r in self._ranks)
+            raise ValueError(f"{type(self).__name__}: expected {wanted} input, got {input.dim()}D")
+
+    def extra_repr(self):
+        return (
+            f"{self.num_features}, eps={self.eps}, momentum={self.momentum}, affine={self.affine}, "
+            f"bias={self.bias is not None}, track_running_stats={self.track_running_stats}"
+        )
+
+
+class _BatchNorm(_ChannelNorm):
+    def __init__(
+        self, num_features, eps=1e-05, momentum=0.1, affine=True, track_running_stats=True, device=None, dtype=None, *, bias=True
+    ):
+        super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype, bias)
+
+    def forward(self, input):
+        self._check_rank(input)
+        factor = 0.0 if self.momentum is None else self.momentum
+        if self.training and self.track_running_stats and self.num_batches_tracked is not None:
+            self.num_batches_tracked.add_(1)
+            if self.momentum is None:  # the plain average of all batches
+                factor = 1.0 / float(self.num_batches_tracked)
+        by_batch = self.training or (self.running_mean is None and self.running_var is None)
+        moves = not self.training or self.track_running_stats
+        return F.batch_norm(
+            input,
+            self.running_mean if moves else None,
+            self.running_var if moves else None,
+            self.weight,
+            self.bias,
+            by_batch,
+            factor,
+            self.eps,
+        )
+
+
+class BatchNorm1d(_BatchNorm):
+    """Normalises each channel of input [N, C] or [N, C, L] over the batch. Ioffe and Szegedy (2015), arXiv:1502.03167."""
+
+    _ranks = (2, 3)
+
+
+class BatchNorm2d(_BatchNorm):
+    """As BatchNorm1d, for input [N, C, H, W]."""
+
+    _ranks = (4,)
+
+
+class BatchNorm3d(_BatchNorm):
+    """As BatchNorm1d, for input [N, C, D, H, W]."""
+
+    _ranks = (5,)
+
+
+class _InstanceNorm(_ChannelNorm):
+    def __init__(
+        self, num_features, eps=1e-05, momentum=0.1, affine=False, track_running_stats=False, device=None, dtype=None, *, bias=True
+    ):
+        super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype, bias)
+
+    def forward(self, input):
+        self._check_rank(input)
+        alone = input.dim() == self._ranks[0]
+        batch = input.unsqueeze(0) if alone else input
+        result = F.instance_norm(
+            batch,
+            self.running_mean,
+            self.running_var,
+            self.weight,
+            self.bias,
+            self.training or not self.track_running_stats,
+            self.momentum if self.momentum is not None else 0.0,
+            self.eps,
+        )
+        return result.squeeze(0) if alone else result
+
+
+class InstanceNorm1d(_InstanceNorm):
+    """Normalises each channel of each sample of input [N, C, L] or [C, L]. Ulyanov et al. (2016), arXiv:1607.08022."""
+
+    _ranks = (2, 3)
+
+
+class InstanceNorm2d(_InstanceNorm):
+    """As InstanceNorm1d, for input [N, C, H, W] or [C, H, W]."""
+
+    _ranks = (3, 4)
+
+
+class InstanceNorm3d(_InstanceNorm):
+    """As InstanceNorm1d, for input [N, C, D, H, W] or [C, D, H, W]."""
+
+    _ranks = (4, 5)

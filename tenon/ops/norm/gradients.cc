@@ -1,0 +1,122 @@
+#include "tenon/ops/norm/gradients.h"
+
+#include "tenon/core/thread_state.h"
+#include "tenon/generated/arithmetic/functions.h"
+#include "tenon/generated/norm/functions.h"
+#include "tenon/generated/reduction/functions.h"
+#include "tenon/generated/unary/functions.h"
+#include "tenon/generated/view/functions.h"
+
+namespace tenon::ops {
+namespace {
+
+Dims last_dims(int64_t count) {
+  Dims dims;
+  for (int64_t d = -count; d < 0; ++d) dims.push_back(d);
+  return dims;
+}
+Dims all_but_channels(int64_t ndim) {
+  Dims dims;
+  for (int64_t d = 0; d < ndim; ++d) {
+    if (d != 1) dims.push_back(d);
+  }
+  return dims;
+}
+Tensor of_channels(const Tensor& t, int64_t ndim) {
+  Dims sizes(static_cast<size_t>(ndim), 1);
+  sizes[1] = t.numel();
+  return t.reshape(sizes);
+}
+
+Tensor reciprocal_deviation(const Tensor& variance, double eps) {
+  return tenon::reciprocal(tenon::sqrt(tenon::add(variance, Scalar(eps))));
+}
+
+/// Rows of mean 0 and deviation 1, and what they were multiplied by.
+struct Normal {
+  Tensor x, rstd;
+  Normal(const Tensor& input, const Dims& dims, double eps, bool centered) {
+    const Tensor d = centered ? tenon::sub(input, tenon::mean(input, IntArrayRef(dims), true)) : input;
+    rstd = reciprocal_deviation(tenon::mean(tenon::mul(d, d), IntArrayRef(dims), true), eps);
+    x = tenon::mul(d, rstd);
+  }
+};
+
+Tensor input_gradient(const Tensor& grad, const Tensor& input, const Tensor& weight, const Dims& dims,
+                      double eps, bool centered) {
+  const Normal n(input, dims, eps, centered);
+  const Tensor g = weight.defined() ? tenon::mul(grad, weight) : grad;
+  const auto mean = [&](const Tensor& t) { return tenon::mean(t, IntArrayRef(dims), true); };
+  Tensor slope = tenon::sub(g, tenon::mul(n.x, mean(tenon::mul(g, n.x))));
+  if (centered) slope = tenon::sub(slope, mean(g));
+  return tenon::mul(n.rstd, slope);
+}
+
+bool differentiated() { return thread_state.grad_enabled; }
+
+}  // namespace
+
+Tensor layer_norm_input_gradient(const Tensor& grad, const Tensor& input, const Tensor& mu,
+                                 const Tensor& rstd, const Tensor& weight, IntArrayRef normalized_shape,
+                                 double eps) {
+  if (!differentiated()) return tenon::_layer_norm_backward(grad, input, mu, rstd, weight, normalized_shape);
+  return input_gradient(grad, input, weight, last_dims(static_cast<int64_t>(normalized_shape.size())), eps,
+                        true);
+}
+
+Tensor layer_norm_weight_gradient(const Tensor& grad, const Tensor& input, const Tensor& mu,
+                                  const Tensor& rstd, const Tensor& weight, IntArrayRef normalized_shape,
+                                  double eps) {
+  if (!differentiated() && weight.sizes() == normalized_shape)
+    return tenon::_layer_norm_backward_weight(grad, input, mu, rstd, normalized_shape);
+  const Normal n(input, last_dims(static_cast<int64_t>(normalized_shape.size())), eps, true);
+  return tenon::sum_to_size(tenon::mul(grad, n.x), weight.sizes());
+}
+
+Tensor rms_norm_input_gradient(const Tensor& grad, const Tensor& input, const Tensor& rstd,
+                               const Tensor& weight, IntArrayRef normalized_shape, double eps) {
+  if (!differentiated()) return tenon::_rms_norm_backward(grad, input, rstd, weight, normalized_shape);
+  return input_gradient(grad, input, weight, last_dims(static_cast<int64_t>(normalized_shape.size())), eps,
+                        false);
+}
+
+Tensor rms_norm_weight_gradient(const Tensor& grad, const Tensor& input, const Tensor& rstd,
+                                const Tensor& weight, IntArrayRef normalized_shape, double eps) {
+  if (!differentiated()) return tenon::sum_to_size(tenon::mul(grad, tenon::mul(input, rstd)), weight.sizes());
+  const Normal n(input, last_dims(static_cast<int64_t>(normalized_shape.size())), eps, false);
+  return tenon::sum_to_size(tenon::mul(grad, n.x), weight.sizes());
+}
+
+Tensor batch_norm_input_gradient(const Tensor& grad, const Tensor& input, const Tensor& mu,
+                                 const Tensor& rstd, const Tensor& weight, double eps) {
+  if (!differentiated()) return tenon::_batch_norm_backward(grad, input, mu, rstd, weight);
+  const Tensor w = weight.defined() ? of_channels(weight, input.dim()) : weight;
+  return input_gradient(grad, input, w, all_but_channels(input.dim()), eps, true);
+}
+
+Tensor batch_norm_weight_gradient(const Tensor& grad, const Tensor& input, const Tensor& mu,
+                                  const Tensor& rstd, const Tensor& weight, double eps) {
+  if (!differentiated()) return tenon::_batch_norm_backward_weight(grad, input, mu, rstd);
+  const Normal n(input, all_but_channels(input.dim()), eps, true);
+  return sum_to_channels(tenon::mul(grad, n.x));
+}
+
+Tensor batch_norm_inference_gradient(const Tensor& grad, const Tensor& weight, const Tensor& running_var,
+                                     double eps) {
+  const Tensor r = reciprocal_deviation(running_var, eps);
+  return tenon::mul(grad, of_channels(weight.defined() ? tenon::mul(weight, r) : r, grad.dim()));
+}
+
+Tensor batch_norm_inference_weight_gradient(const Tensor& grad, const Tensor& input,
+                                            const Tensor& running_mean, const Tensor& running_var,
+                                            double eps) {
+  const Tensor d = tenon::sub(input, of_channels(running_mean, input.dim()));
+  return tenon::mul(sum_to_channels(tenon::mul(grad, d)), reciprocal_deviation(running_var, eps));
+}
+
+Tensor sum_to_channels(const Tensor& t) {
+  const Dims dims = all_but_channels(t.dim());
+  return tenon::sum(t, IntArrayRef(dims));
+}
+
+}  // namespace tenon::ops

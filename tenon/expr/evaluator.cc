@@ -264,8 +264,15 @@ uint64_t tree_of(ReduceKind kind, std::span<const uint64_t> x) {
   const T identity = kind == ReduceKind::Sum    ? T{0}
                      : kind == ReduceKind::Prod ? T{1}
                                                 : ends[kind == ReduceKind::Min];
-  return tree(x, bits_of(identity),
-              [op](uint64_t a, uint64_t b) { return operated<T>({.op = op}, a, b, 0); });
+  return tree(x, bits_of(identity), [op](uint64_t a, uint64_t b) {
+    if constexpr (std::is_floating_point_v<T>) {
+      // Extrema have no order: 0 is above -0.
+      const T v = value_of<T>(a);
+      const bool extreme = op == Op::Max || op == Op::Min;
+      if (extreme && v == value_of<T>(b)) return std::signbit(v) == (op == Op::Max) ? b : a;
+    }
+    return operated<T>({.op = op}, a, b, 0);
+  });
 }
 
 template <class T>

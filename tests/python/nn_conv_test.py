@@ -2,6 +2,7 @@
 
 import math
 
+import numpy
 import pytest
 
 import tenon
@@ -93,3 +94,12 @@ def test_a_transposed_one_gives_the_size_that_is_asked_for():
 def test_an_error_names_the_module_and_the_argument(call, message):
     with pytest.raises(ValueError, match=message):
         call()
+
+
+@pytest.mark.parametrize("mode, numpy_mode", [("reflect", "reflect"), ("replicate", "edge"), ("circular", "wrap")])
+def test_a_padding_mode_pads_the_input(mode, numpy_mode):
+    tenon.manual_seed(3)
+    layer = nn.Conv2d(2, 3, 3, padding=(1, 2), padding_mode=mode)
+    x = tenon.randn(2, 2, 5, 6)
+    padded = tenon.from_numpy(numpy.pad(x.numpy(), ((0, 0), (0, 0), (1, 1), (2, 2)), mode=numpy_mode))
+    assert tenon.equal(layer(x), F.conv2d(padded, layer.weight, layer.bias))

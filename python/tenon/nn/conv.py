@@ -99,7 +99,7 @@ class _Conv(_Convolution):
     def _conv_forward(self, input, weight, bias):
         padding = self.padding
         if self.padding_mode != "zeros":
-            input = functional.pad(input, self._reversed_padding_repeated_twice, mode=self.padding_mode)
+            input = _C.pad(input, self._reversed_padding_repeated_twice, self.padding_mode)
             padding = 0
         return self._function(input, weight, bias, self.stride, padding, self.dilation, self.groups)
 

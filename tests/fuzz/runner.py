@@ -166,6 +166,7 @@ class Runner:
         # What the same call on contiguous copies gives, where the call is a function of the values alone.
         stable = not writes and not op.view and not any(word in op.full_name for word in RANDOM)
         stable = stable and not kwargs.keys() & {"out", "generator"}
+        tenon.manual_seed(i)  # for what draws where it is asked to, as attention with dropout
         done, result = self.guarded(i, text, lambda: function(*args, **kwargs))
         if not done or not writes:
             for t, old in before:
@@ -174,6 +175,7 @@ class Runner:
         if done and stable and before and not strange(args, kwargs):
             plain = [t for t, _ in before]
             copied = self.copies(args, kwargs, plain)
+            tenon.manual_seed(i)
             again, second = self.guarded(i, text + " on contiguous copies", lambda: function(*copied[0], **copied[1]))
             if not again:
                 self.problem(i, f"{text}: fails on contiguous copies")

@@ -9,7 +9,7 @@ import tenon.nn.functional as F
 
 def tensors(*shapes, dtype=tenon.float64, grad=False):
     tenon.manual_seed(0)
-    return [tenon.randn(*s, dtype=dtype).requires_grad_(grad) for s in shapes]
+    return [tenon.randn(s, dtype=dtype).requires_grad_(grad) for s in shapes]
 
 
 def with_all_weights(query, key, value, mask=None, dropout_p=0.0):
@@ -178,3 +178,35 @@ def test_refuses_dtypes():
         F.scaled_dot_product_attention(q, k, v.half())
     with pytest.raises(NotImplementedError, match=NAME + "not implemented for int64"):
         F.scaled_dot_product_attention(q.long(), k.long(), v.long())
+
+
+def test_gradients_check_what_they_are_given():
+    q, k, v = tensors((2, 3, 4), (2, 5, 4), (2, 5, 4), dtype=tenon.float32)
+    out, rows = tenon.ops.aten._attention_forward(q, k, v, None, 0.0, False, 0.5, False, 0, 0)
+    assert rows.dtype == tenon.float32 and rows.shape == (2, 3)
+    rest = (0.0, False, 0.5, False, 0, 0)
+    backward, by_mask = tenon.ops.aten._attention_backward, tenon.ops.aten._attention_mask_backward
+    turned = rows.t().contiguous().t()
+    assert all(a.equal(b) for a, b in zip(backward(out, q, k, v, None, out, rows, *rest), backward(out, q, k, v, None, out, turned, *rest)))
+    for bad in (rows.double(), rows.to(tenon.int8), rows[:1]):
+        with pytest.raises(ValueError, match=r"expected `logsumexp` float32 \[2, 3\], got"):
+            backward(out, q, k, v, None, out, bad, *rest)
+    for bad in (out.double(), out[:, :2]):
+        with pytest.raises(ValueError, match=r"expected float32 \[2, 3, 4\]"):
+            backward(bad, q, k, v, None, out, rows, *rest)
+        with pytest.raises(ValueError, match=r"expected float32 \[2, 3, 4\]"):
+            backward(out, q, k, v, None, bad, rows, *rest)
+    with pytest.raises(TypeError, match="`attn_mask` of bool has no gradient"):
+        by_mask(out, q, k, v, tenon.ones(3, 5, dtype=tenon.bool), out, rows, *rest)
+
+
+@pytest.mark.parametrize("masks", [(2, 3, 5), (3, 5), (1, 5), (3, 1), (1, 1), (5,), ()])
+@pytest.mark.parametrize("dtype", [tenon.float64, tenon.bfloat16])
+def test_the_gradient_of_a_mask_has_its_shape(masks, dtype):
+    q, k, v, mask = tensors((2, 3, 4), (2, 5, 4), (2, 5, 4), masks, dtype=dtype, grad=True)
+    got = tenon.autograd.grad(F.scaled_dot_product_attention(q, k, v, mask).square().sum(), mask)[0]
+    wide = [x.detach().double().requires_grad_() for x in (q, k, v, mask)]
+    want = tenon.autograd.grad(with_all_weights(*wide).square().sum(), wide[3])[0]
+    assert got.shape == want.shape and got.dtype == dtype
+    tolerance = 1e-12 if dtype == tenon.float64 else 0.05
+    np.testing.assert_allclose(got.double().numpy(), want.numpy(), atol=tolerance)

@@ -16,7 +16,7 @@ namespace tenon::cpu {
 namespace {
 
 /// Multiplications that each further thread must bring.
-constexpr int64_t kParallelWork = int64_t{1} << 19;
+constexpr double kParallelWork = 1 << 19;
 
 int64_t blocks_of(int64_t n, int64_t block) { return (n + block - 1) / block; }
 
@@ -189,7 +189,8 @@ void draw_kept(const AttentionProblem& p, const Piece& b, T* kept) {
   const T factor = p.dropout < 1 ? static_cast<T>(1 / (1 - p.dropout)) : T(0);
   const double chance = 1 - p.dropout;
   for (int64_t r = 0; r < b.rows; ++r, kept += b.columns) {
-    const auto first = static_cast<uint64_t>((b.entry * p.queries + b.query + r) * p.keys + b.key);
+    const auto row = static_cast<uint64_t>(b.entry * p.queries + b.query + r);
+    const uint64_t first = row * static_cast<uint64_t>(p.keys) + static_cast<uint64_t>(b.key);
     PhiloxBlock block{};
     for (int64_t c = 0; c < b.columns; ++c) {
       const uint64_t i = first + static_cast<uint64_t>(c);
@@ -368,7 +369,11 @@ void add_product(const AttentionProblem& p, const BatchedMatrix& to, int64_t ent
   multiply(rows, columns, inner, a, b, c, to.row / kItem, to.column / kItem, alpha, T(1));
 }
 
-int64_t grain_of(int64_t work) { return std::max<int64_t>(1, kParallelWork / std::max<int64_t>(work, 1)); }
+/// Of loops whose every step is a product of these sizes, which may be as large as numbers are.
+int64_t grain_of(int64_t rows, int64_t keys, int64_t columns) {
+  const double work = static_cast<double>(rows) * static_cast<double>(keys) * static_cast<double>(columns);
+  return static_cast<int64_t>(kParallelWork / std::clamp<double>(work, 1, kParallelWork));
+}
 
 }  // namespace
 
@@ -391,8 +396,8 @@ int64_t AttentionProblem::place(const BatchedMatrix& m, int64_t e) const noexcep
 template <class T>
 void attention_forward(const AttentionProblem& p, const BatchedMatrix& output, T* logsumexp) {
   const int64_t blocks = blocks_of(p.queries, kQueryBlock);
-  const int64_t work = std::min(p.queries, kQueryBlock) * p.keys * (p.size + p.value_size);
-  parallel_for(0, p.entries() * blocks, grain_of(work), [&](int64_t begin, int64_t end) {
+  const int64_t grain = grain_of(std::min(p.queries, kQueryBlock), p.keys, p.size + p.value_size);
+  parallel_for(0, p.entries() * blocks, grain, [&](int64_t begin, int64_t end) {
     Forward<T> forward(p, output, logsumexp);
     for (int64_t i = begin; i < end; ++i) {
       const int64_t query = i % blocks * kQueryBlock;
@@ -406,9 +411,9 @@ void attention_backward(const AttentionProblem& p, const AttentionGradients& g, 
   if (p.queries == 0 || p.keys == 0 || p.entries() == 0) return;
   // Entries that share a key or a value are one thread's.
   const int64_t heads = p.key.group == p.value.group ? p.key.group : p.batch.back();
-  const int64_t work = heads * p.queries * p.keys * (3 * p.size + 2 * p.value_size);
+  const int64_t grain = grain_of(heads * p.queries, p.keys, 3 * p.size + 2 * p.value_size);
   const T scale = static_cast<T>(p.scale);
-  parallel_for(0, p.entries() / heads, grain_of(work), [&](int64_t begin, int64_t end) {
+  parallel_for(0, p.entries() / heads, grain, [&](int64_t begin, int64_t end) {
     Backward<T> backward(p, g, logsumexp);
     typename Backward<T>::Operands o{};
     for (int64_t e = begin * heads; e < end * heads; ++e) {

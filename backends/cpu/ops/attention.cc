@@ -84,9 +84,9 @@ DType compute_dtype(DType type) { return type == DType::Float64 ? DType::Float64
 /// zeros, if it is of that type.
 class Sums {
  public:
-  explicit Sums(Tensor& out) : out_(out), sums_(out) {
-    if (out.dtype() == compute_dtype(out.dtype())) return;
-    sums_ = make_empty(out.sizes(), compute_dtype(out.dtype()));
+  Sums(Tensor& out, DType compute) : out_(out), sums_(out) {
+    if (out.dtype() == compute) return;
+    sums_ = make_empty(out.sizes(), compute);
     ops::fill_elements(sums_, 0.0, kName);
   }
   const Tensor& tensor() const { return sums_; }
@@ -119,15 +119,16 @@ void attention_backward(const Tensor& grad_output, const Tensor& query, const Te
                         Tensor& by_value) {
   const AttentionProblem p =
       problem_of({query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa, seed, offset});
-  Sums query_sums(by_query), key_sums(by_key), value_sums(by_value);
+  const DType compute = compute_dtype(query.dtype());
+  Sums query_sums(by_query, compute), key_sums(by_key, compute), value_sums(by_value, compute);
   AttentionGradients g;
   g.grad_output = matrix_of(grad_output, p.batch), g.output = matrix_of(output, p.batch);
   g.query = matrix_of(query_sums.tensor(), p.batch);
   g.key = matrix_of(key_sums.tensor(), p.batch, p.key.group);
   g.value = matrix_of(value_sums.tensor(), p.batch, p.value.group);
-  with_compute(query.dtype(), [&]<class T>() {
-    cpu::attention_backward<T>(p, g, static_cast<const T*>(logsumexp.data_ptr()));
-  });
+  const Tensor rows = ops::as_contiguous(logsumexp);
+  with_compute(query.dtype(),
+               [&]<class T>() { cpu::attention_backward<T>(p, g, static_cast<const T*>(rows.data_ptr())); });
   query_sums.finish();
   key_sums.finish();
   value_sums.finish();
@@ -139,19 +140,15 @@ void attention_mask_backward(const Tensor& grad_output, const Tensor& query, con
                              bool enable_gqa, int64_t seed, int64_t offset, Tensor& by_mask) {
   const AttentionProblem p =
       problem_of({query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa, seed, offset});
-  const DType compute = compute_dtype(query.dtype());
-  Tensor sums = by_mask;
-  if (by_mask.dtype() != compute) {
-    sums = make_empty(by_mask.sizes(), compute);
-    ops::fill_elements(sums, 0.0, kName);
-  }
+  Sums sums(by_mask, compute_dtype(query.dtype()));
   AttentionGradients g;
   g.grad_output = matrix_of(grad_output, p.batch), g.output = matrix_of(output, p.batch);
+  const Tensor rows = ops::as_contiguous(logsumexp);
   with_compute(query.dtype(), [&]<class T>() {
-    cpu::attention_mask_backward<T>(p, g, static_cast<const T*>(logsumexp.data_ptr()),
-                                    matrix_of(sums, p.batch));
+    cpu::attention_mask_backward<T>(p, g, static_cast<const T*>(rows.data_ptr()),
+                                    matrix_of(sums.tensor(), p.batch));
   });
-  if (sums.impl() != by_mask.impl()) ops::copy_elements(by_mask, sums, kName);
+  sums.finish();
 }
 
 }  // namespace tenon::cpu

@@ -49,11 +49,11 @@ Tensor sum_heads(const Tensor& t, int64_t group) {
 }
 
 Weights compute_weights(const Tensor& grad_output, const Tensor& query, const Tensor& key,
-                        const Tensor& value, const Tensor& attn_mask, const Tensor& logsumexp,
-                        double dropout_p, bool is_causal, double scale, bool enable_gqa, int64_t seed,
-                        int64_t offset) {
-  const AttentionShape shape =
-      attention_shape(query, key, value, attn_mask, dropout_p, is_causal, enable_gqa);
+                        const Tensor& value, const Tensor& attn_mask, const Tensor& output,
+                        const Tensor& logsumexp, double dropout_p, bool is_causal, double scale,
+                        bool enable_gqa, int64_t seed, int64_t offset) {
+  const AttentionShape shape = attention_backward_shape(grad_output, query, key, value, attn_mask, output,
+                                                        logsumexp, dropout_p, is_causal, enable_gqa);
   const DType type = logsumexp.dtype();
   const Tensor grad = grad_output.to(type);
   Weights w;
@@ -105,7 +105,8 @@ Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, cons
     const AttentionShape shape =
         attention_shape(query, key, value, attn_mask, dropout_p, is_causal, enable_gqa);
     // Weights are numbered as elements of [*batch, L, S], of which two share a block of the stream.
-    const auto weights = static_cast<uint64_t>(shape.entries() * shape.queries * shape.keys);
+    const auto weights = static_cast<uint64_t>(shape.entries()) * static_cast<uint64_t>(shape.queries) *
+                         static_cast<uint64_t>(shape.keys);
     if (!query.is_meta()) {
       const PhiloxState at = default_generator()->take(weights / 2 + weights % 2);
       seed = static_cast<int64_t>(at.seed), offset = static_cast<int64_t>(at.offset);
@@ -127,7 +128,7 @@ std::tuple<Tensor, Tensor, Tensor> attention_gradients(const Tensor& grad_output
     return tenon::_attention_backward(grad_output, query, key, value, attn_mask, output, logsumexp, dropout_p,
                                       is_causal, scale, enable_gqa, seed, offset);
   }
-  const Weights w = compute_weights(grad_output, query, key, value, attn_mask, logsumexp, dropout_p,
+  const Weights w = compute_weights(grad_output, query, key, value, attn_mask, output, logsumexp, dropout_p,
                                     is_causal, scale, enable_gqa, seed, offset);
   const AttentionShape shape =
       attention_shape(query, key, value, attn_mask, dropout_p, is_causal, enable_gqa);
@@ -147,9 +148,10 @@ Tensor attention_mask_gradient(const Tensor& grad_output, const Tensor& query, c
     return tenon::_attention_mask_backward(grad_output, query, key, value, attn_mask, output, logsumexp,
                                            dropout_p, is_causal, scale, enable_gqa, seed, offset);
   }
-  return compute_weights(grad_output, query, key, value, attn_mask, logsumexp, dropout_p, is_causal, scale,
-                         enable_gqa, seed, offset)
-      .score_gradient;
+  const Weights w = compute_weights(grad_output, query, key, value, attn_mask, output, logsumexp, dropout_p,
+                                    is_causal, scale, enable_gqa, seed, offset);
+  check_mask_gradient(attn_mask);
+  return w.score_gradient;
 }
 
 }  // namespace tenon::ops

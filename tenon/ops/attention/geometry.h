@@ -24,4 +24,12 @@ struct AttentionShape {
 AttentionShape attention_shape(HeaderRef query, HeaderRef key, HeaderRef value, HeaderRef attn_mask,
                                double dropout_p, bool is_causal, bool enable_gqa);
 
+/// The same for a gradient, which is given what the forward pass returned as well.
+AttentionShape attention_backward_shape(HeaderRef grad_output, HeaderRef query, HeaderRef key,
+                                        HeaderRef value, HeaderRef attn_mask, HeaderRef output,
+                                        HeaderRef logsumexp, double dropout_p, bool is_causal,
+                                        bool enable_gqa);
+/// Throws Error{Type} for a mask that is not added.
+void check_mask_gradient(HeaderRef attn_mask);
+
 }  // namespace tenon::ops

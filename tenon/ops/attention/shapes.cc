@@ -10,6 +10,8 @@ namespace {
 
 constexpr const char* kName = "scaled_dot_product_attention";
 
+DType compute_dtype(DType type) { return type == DType::Float64 ? DType::Float64 : DType::Float32; }
+
 void check_operand(HeaderRef t, HeaderRef query, const char* argument) {
   TENON_CHECK(
       t.dim() >= 2, Shape,
@@ -128,6 +130,31 @@ AttentionShape attention_shape(HeaderRef query, HeaderRef key, HeaderRef value, 
   return shape;
 }
 
+AttentionShape attention_backward_shape(HeaderRef grad_output, HeaderRef query, HeaderRef key,
+                                        HeaderRef value, HeaderRef attn_mask, HeaderRef output,
+                                        HeaderRef logsumexp, double dropout_p, bool is_causal,
+                                        bool enable_gqa) {
+  AttentionShape shape = attention_shape(query, key, value, attn_mask, dropout_p, is_causal, enable_gqa);
+  const Dims sizes = shape.output();
+  for (const HeaderRef& t : {grad_output, output}) {
+    TENON_CHECK(t.sizes() == IntArrayRef(sizes) && t.dtype() == query.dtype(), Shape,
+                fmt::format("{} backward: expected {} {}, got {} {}", kName, name(query.dtype()),
+                            to_string(sizes), name(t.dtype()), to_string(t.sizes())));
+  }
+  Dims rows = shape.batch;
+  rows.push_back(shape.queries);
+  const DType compute = compute_dtype(query.dtype());
+  TENON_CHECK(logsumexp.sizes() == IntArrayRef(rows) && logsumexp.dtype() == compute, Shape,
+              fmt::format("{} backward: expected `logsumexp` {} {}, got {} {}", kName, name(compute),
+                          to_string(rows), name(logsumexp.dtype()), to_string(logsumexp.sizes())));
+  return shape;
+}
+
+void check_mask_gradient(HeaderRef attn_mask) {
+  TENON_CHECK(is_floating_point(attn_mask.dtype()), Type,
+              fmt::format("{} backward: `attn_mask` of {} has no gradient", kName, name(attn_mask.dtype())));
+}
+
 namespace shape {
 
 void attention_forward(OutputSpecs& out, HeaderRef query, HeaderRef key, HeaderRef value, HeaderRef attn_mask,
@@ -149,28 +176,10 @@ void attention_forward(OutputSpecs& out, HeaderRef query, HeaderRef key, HeaderR
   out.set_strided(0, sizes, strides, query.dtype());
   Dims rows = shape.batch;
   rows.push_back(shape.queries);
-  out.set(1, rows, query.dtype() == DType::Float64 ? DType::Float64 : DType::Float32);
+  out.set(1, rows, compute_dtype(query.dtype()));
 }
 
 namespace {
-
-AttentionShape check_backward(HeaderRef grad_output, HeaderRef query, HeaderRef key, HeaderRef value,
-                              HeaderRef attn_mask, HeaderRef output, HeaderRef logsumexp, double dropout_p,
-                              bool is_causal, bool enable_gqa) {
-  AttentionShape shape = attention_shape(query, key, value, attn_mask, dropout_p, is_causal, enable_gqa);
-  const Dims sizes = shape.output();
-  for (const HeaderRef& t : {grad_output, output}) {
-    TENON_CHECK(t.sizes() == IntArrayRef(sizes) && t.dtype() == query.dtype(), Shape,
-                fmt::format("attention backward: expected {} {}, got {} {}", name(query.dtype()),
-                            to_string(sizes), name(t.dtype()), to_string(t.sizes())));
-  }
-  Dims rows = shape.batch;
-  rows.push_back(shape.queries);
-  TENON_CHECK(logsumexp.sizes() == IntArrayRef(rows) && logsumexp.is_contiguous(), Shape,
-              fmt::format("attention backward: expected `logsumexp` {}, contiguous, got {}", to_string(rows),
-                          to_string(logsumexp.sizes())));
-  return shape;
-}
 
 /// In the order of `source` in memory if that has the same sizes.
 void set_gradient(OutputSpecs& out, size_t i, Dims sizes, int64_t rows, HeaderRef source) {
@@ -188,8 +197,8 @@ void attention_backward(OutputSpecs& out, HeaderRef grad_output, HeaderRef query
                         HeaderRef value, HeaderRef attn_mask, HeaderRef output, HeaderRef logsumexp,
                         double dropout_p, bool is_causal, double scale, bool enable_gqa, int64_t seed,
                         int64_t offset) {
-  const AttentionShape shape = check_backward(grad_output, query, key, value, attn_mask, output, logsumexp,
-                                              dropout_p, is_causal, enable_gqa);
+  const AttentionShape shape = attention_backward_shape(grad_output, query, key, value, attn_mask, output,
+                                                        logsumexp, dropout_p, is_causal, enable_gqa);
   set_gradient(out, 0, shape.batch, shape.queries, query);
   set_gradient(out, 1, shape.grouped_batch(shape.key_group), shape.keys, key);
   set_gradient(out, 2, shape.grouped_batch(shape.value_group), shape.keys, value);
@@ -199,8 +208,9 @@ void attention_mask_backward(OutputSpecs& out, HeaderRef grad_output, HeaderRef 
                              HeaderRef value, HeaderRef attn_mask, HeaderRef output, HeaderRef logsumexp,
                              double dropout_p, bool is_causal, double scale, bool enable_gqa, int64_t seed,
                              int64_t offset) {
-  check_backward(grad_output, query, key, value, attn_mask, output, logsumexp, dropout_p, is_causal,
-                 enable_gqa);
+  attention_backward_shape(grad_output, query, key, value, attn_mask, output, logsumexp, dropout_p, is_causal,
+                           enable_gqa);
+  check_mask_gradient(attn_mask);
   out.set(0, attn_mask.sizes(), attn_mask.dtype(), Elements::Zero);
 }
 

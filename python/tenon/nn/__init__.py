@@ -78,6 +78,13 @@ from .upsampling import (
     UpsamplingBilinear2d,
     UpsamplingNearest2d,
 )
+from .transformer import (
+    Transformer,
+    TransformerDecoder,
+    TransformerDecoderLayer,
+    TransformerEncoder,
+    TransformerEncoderLayer,
+)
 
 __all__ = [
     "AdaptiveAvgPool1d",
@@ -155,6 +162,11 @@ __all__ = [
     "ReplicationPad3d",
     "Sequential",
     "SmoothL1Loss",
+    "Transformer",
+    "TransformerDecoder",
+    "TransformerDecoderLayer",
+    "TransformerEncoder",
+    "TransformerEncoderLayer",
     "Unflatten",
     "Unfold",
     "Upsample",
@@ -166,7 +178,6 @@ __all__ = [
     "functional",
     "init",
     "utils",
-    *activation.__all__,
 ]
 
 __getattr__ = module_getattr(__name__)

@@ -69,18 +69,16 @@ Axis nearest_axis(int64_t inputs, int64_t outputs, double scale, bool exact) {
   Axis axis = Axis::listed(inputs, outputs);
   axis.places.reserve(static_cast<size_t>(outputs));
   const auto step = step_of<float>(inputs, outputs, scale);
+  const auto last = static_cast<double>(inputs - 1);  // what a tiny scale leads beyond
   for (int64_t o = 0; o < outputs; ++o) {
-    int64_t place = 0;
+    double place = static_cast<double>(o);
     if (exact)
-      place = static_cast<int64_t>(
-          std::floor(static_cast<float>((static_cast<double>(o) + 0.5) * static_cast<double>(step))));
-    else if (outputs == inputs)
-      place = o;
+      place = static_cast<double>(static_cast<float>((place + 0.5) * static_cast<double>(step)));
     else if (outputs == 2 * inputs)
-      place = o >> 1;
-    else
-      place = static_cast<int64_t>(std::floor(static_cast<float>(o) * step));
-    axis.add(std::clamp<int64_t>(place, 0, inputs - 1));
+      place = place / 2;
+    else if (outputs != inputs)
+      place = static_cast<double>(static_cast<float>(o) * step);
+    axis.add(place < last ? static_cast<int64_t>(place) : inputs - 1);
     axis.next();
   }
   return axis;

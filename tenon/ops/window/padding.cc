@@ -189,7 +189,7 @@ Tensor pad_as(const Tensor& self, IntArrayRef padding, int64_t mode, size_t rank
 Tensor pad_backward_as(const Tensor& grad, const Tensor& self, IntArrayRef padding, int64_t mode,
                        size_t rank) {
   const std::string op = pad_name(mode, rank) + "_backward";
-  check_same_dtype(grad, self, op.c_str());
+  check_gradient_of(grad, self, op.c_str());
   return tenon::_pad_axes_backward(grad, self.sizes(), per_axis(padding, 2 * rank, op.c_str(), "padding"),
                                    mode);
 }

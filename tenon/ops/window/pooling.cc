@@ -301,7 +301,7 @@ Tensor average_backward(size_t rank, const Tensor& grad, const Tensor& self, Int
                         IntArrayRef stride, IntArrayRef padding, bool ceil_mode, bool count_include_pad,
                         std::optional<int64_t> divisor_override) {
   const std::string op = with_rank("avg_pool", rank) + "_backward";
-  check_same_dtype(grad, self, op.c_str());
+  check_gradient_of(grad, self, op.c_str());
   return tenon::_avg_pool_backward(grad, self.sizes(), per_axis(kernel_size, rank, op.c_str(), "kernel_size"),
                                    stride, padding, ceil_mode, count_include_pad, divisor_override);
 }
@@ -320,7 +320,7 @@ Tensor maximum_backward(size_t rank, const Tensor& grad, const Tensor& self, Int
       checked_windows("max_pool", self.sizes(), per_axis(kernel_size, rank, op.c_str(), "kernel_size"),
                       stride, padding, dilation, ceil_mode);
   check_gradient_sizes(grad, with_spatial(self.sizes(), w.outputs), op.c_str());
-  check_same_dtype(grad, self, op.c_str());
+  check_gradient_of(grad, self, op.c_str());
   return tenon::_max_pool_backward(grad, self.sizes(), indices, static_cast<int64_t>(rank));
 }
 Dims adaptive_size(const char* name, size_t rank, IntArrayRef output_size) {
@@ -331,7 +331,7 @@ Tensor adaptive_average_backward(size_t rank, const Tensor& grad, const Tensor& 
       grad.dim() == self.dim() && self.sizes().size() > rank, Shape,
       fmt::format("{}_backward: the gradient {} and `self` {} differ in rank",
                   with_rank("adaptive_avg_pool", rank), to_string(grad.sizes()), to_string(self.sizes())));
-  check_same_dtype(grad, self, "adaptive_avg_pool backward");
+  check_gradient_of(grad, self, "adaptive_avg_pool backward");
   return tenon::_adaptive_avg_pool_backward(grad, self.sizes(), spatial_sizes(grad.sizes(), rank));
 }
 }  // namespace
@@ -424,11 +424,11 @@ std::tuple<Tensor, Tensor> adaptive_max_pool3d(const Tensor& self, IntArrayRef o
   return tenon::_adaptive_max_pool(self, adaptive_size("adaptive_max_pool", 3, output_size));
 }
 Tensor adaptive_max_pool2d_backward(const Tensor& grad_output, const Tensor& self, const Tensor& indices) {
-  check_same_dtype(grad_output, self, "adaptive_max_pool2d_backward");
+  check_gradient_of(grad_output, self, "adaptive_max_pool2d_backward");
   return tenon::_max_pool_backward(grad_output, self.sizes(), indices, 2);
 }
 Tensor adaptive_max_pool3d_backward(const Tensor& grad_output, const Tensor& self, const Tensor& indices) {
-  check_same_dtype(grad_output, self, "adaptive_max_pool3d_backward");
+  check_gradient_of(grad_output, self, "adaptive_max_pool3d_backward");
   return tenon::_max_pool_backward(grad_output, self.sizes(), indices, 3);
 }
 

@@ -70,10 +70,13 @@ void check_gradient_sizes(HeaderRef grad, IntArrayRef expected, const char* op) 
                           to_string(expected)));
 }
 
-void check_same_dtype(HeaderRef grad, HeaderRef self, const char* op) {
+void check_gradient_of(HeaderRef grad, HeaderRef self, const char* op) {
   TENON_CHECK(grad.dtype() == self.dtype(), Type,
               fmt::format("{}: expected a gradient of {} as `self`, got {}", op, name(self.dtype()),
                           name(grad.dtype())));
+  TENON_CHECK(grad.device() == self.device(), Device,
+              fmt::format("{}: expected the gradient on {} as `self`, got {}", op, to_string(self.device()),
+                          to_string(grad.device())));
 }
 
 void check_inexact(DType dtype, bool complex, const char* op) {

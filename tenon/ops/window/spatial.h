@@ -38,8 +38,8 @@ void set_spatial(OutputSpecs& out, size_t i, HeaderRef like, IntArrayRef sizes, 
 /// Throws Error{Shape} unless the gradient has these sizes.
 void check_gradient_sizes(HeaderRef grad, IntArrayRef expected, const char* op);
 
-/// Throws Error{Type} unless a gradient has the dtype of `self`.
-void check_same_dtype(HeaderRef grad, HeaderRef self, const char* op);
+/// Throws Error{Type} or Error{Device} unless a gradient has the dtype and device of `self`.
+void check_gradient_of(HeaderRef grad, HeaderRef self, const char* op);
 
 /// Throws Error{NotImplemented} for what is neither floating nor, with `complex`, complex.
 void check_inexact(DType dtype, bool complex, const char* op);

@@ -78,6 +78,8 @@ def main():
         try:
             module = importlib.import_module(framework)
         except ImportError:
+            if framework == "tenon":
+                raise
             continue
         module.set_num_threads(given.threads)
         measured[framework] = [r for r in rows(module, arrays) if re.search(given.rows, r[0])]

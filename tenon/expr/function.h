@@ -28,6 +28,8 @@ struct Function {
   bool mask = false;
   /// Whether only other definitions may call it, and not users.
   bool internal = false;
+  /// Whether a `where` that chooses between it and something else should ask first if any element needs it.
+  bool costly = false;
   /// One line for the documentation.
   std::string_view doc = {};
 

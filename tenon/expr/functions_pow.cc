@@ -44,7 +44,23 @@ constexpr std::string_view kPow = R"(
   let defined = where((x < 0) & !whole & (x > -inf), nan, signed);
   where((x == 1) | (y == 0) | ((x == -1) & (abs(y) == inf)), 1, defined))";
 
+// Exponents whose powers are few operations: a number and a tensor of it give the same bits.
+constexpr std::string_view kPowAny = R"(
+  let few = (y == 2) | (y == 1) | (y == 3) | (y == 0.5) | (y == -1);
+  where(few, pow_few(x, y), pow_general(x, y)))";
+constexpr std::string_view kPowFew = "where(y == 2, x * x, pow_fewer(x, y))";
+constexpr std::string_view kPowFewer = "where(abs(y) >= 1, pow_whole(x, y), pow_root(x))";
+constexpr std::string_view kPowWhole = "where(y < 0, pow_inverse(x), where(y == 1, x, x * x * x))";
+// C's: of -0 it is 0, of -inf it is inf.
+constexpr std::string_view kPowRoot = "where(x == -inf, inf, sqrt(x) + 0)";
+
 constexpr Function kRows[] = {
+    {.name = "pow_root", .body_float = kPowRoot, .internal = true, .costly = true},
+    {.name = "pow_inverse", .body_float = "1 / x", .internal = true, .costly = true},
+    {.name = "pow_whole", .arity = 2, .body_float = kPowWhole, .internal = true, .costly = true},
+    {.name = "pow_fewer", .arity = 2, .body_float = kPowFewer, .internal = true, .costly = true},
+    {.name = "pow_few", .arity = 2, .body_float = kPowFew, .internal = true, .costly = true},
+    {.name = "pow_general", .arity = 2, .body_float = kPow, .internal = true, .costly = true},
     {.name = "pow_poly", .body_f32 = kPolyF32, .body_f64 = kPolyF64, .internal = true},
     {.name = "log_of_base",
      .derivative = {"1 / x"},
@@ -54,7 +70,7 @@ constexpr Function kRows[] = {
      .arity = 2,
      .derivative = {"where(y == 0, 0, y * pow(x, y - 1))",
                     "where((x == 0) & (y == abs(y)), 0, result * log_of_base(x))"},
-     .body_float = kPow,
+     .body_float = kPowAny,
      .body_int = "int_pow(x, y)",
      .doc = "x^y; C's special cases; integers wrap"},
 };

@@ -79,10 +79,24 @@ Type kernel_type(const Expression& e) {
 class Body {
  public:
   Body(const Expression& e, Type main, std::string_view input_prefix)
-      : e_(e), main_(main), input_prefix_(input_prefix) {}
+      : e_(e), main_(main), input_prefix_(input_prefix), chosen_(e.num_nodes) {
+    std::vector<int> uses(e.num_nodes);
+    for (const Node& n : e.nodes()) {
+      for (int i = 0; i < n.arity; ++i) ++uses[n.args[i]];
+    }
+    for (const Node& n : e.nodes()) {
+      for (int i = 1; n.op == Op::Where && n.type == main && i < 3; ++i) {
+        const Node& a = e[n.args[i]];
+        chosen_[n.args[i]] = a.op == Op::Call && functions()[a.bits].costly && uses[n.args[i]] == 1;
+      }
+    }
+  }
 
   std::string declaration(NodeId id) const {
-    return fmt::format("const auto v{} = {};\n", id, value(e_[id]));
+    const Node& n = e_[id];
+    if (chosen_[id]) return "";
+    if (n.op == Op::Where && (chosen_[n.args[1]] || chosen_[n.args[2]])) return choice(id, n);
+    return fmt::format("const auto v{} = {};\n", id, value(n));
   }
 
   /// What a store of node `id` takes.
@@ -94,6 +108,23 @@ class Body {
 
  private:
   std::string arg(const Node& n, int i) const { return fmt::format("v{}", n.args[i]); }
+
+  // A choice between calls: one that no element needs is left out.
+  std::string choice(NodeId id, const Node& n) const {
+    const auto branch = [&](int i) { return chosen_[n.args[i]] ? value(e_[n.args[i]]) : arg(n, i); };
+    const std::string mask = arg(n, 0), v = fmt::format("v{}", id);
+    std::string text = fmt::format("auto {} = {};\n", v, chosen_[n.args[2]] ? arg_or_zero(n, 1) : arg(n, 2));
+    if (chosen_[n.args[1]] && chosen_[n.args[2]])
+      text += fmt::format("if (!hn::AllFalse(d, {})) {} = {};\n", mask, v, branch(1));
+    if (chosen_[n.args[2]])
+      return text + fmt::format("if (!hn::AllTrue(d, {0})) {1} = hn::IfThenElse({0}, {1}, {2});\n", mask, v,
+                                branch(2));
+    return text + fmt::format("if (!hn::AllFalse(d, {0})) {1} = hn::IfThenElse({0}, {2}, {1});\n", mask, v,
+                              branch(1));
+  }
+  std::string arg_or_zero(const Node& n, int i) const {
+    return chosen_[n.args[i]] ? "hn::Zero(d)" : arg(n, i);
+  }
 
   std::string as_number(const Node& n) const {
     return fmt::format("hn::IfThenElseZero({}, hn::Set(d, {}{{1}}))", arg(n, 0),
@@ -218,6 +249,7 @@ class Body {
   const Expression& e_;
   Type main_;
   std::string_view input_prefix_;
+  std::vector<bool> chosen_;  // costly calls that one choice alone uses
 };
 
 class File {

@@ -29,6 +29,41 @@ void softplus(mpfr_ptr out, mpfr_ptr x) {
   }
 }
 
+// x times the probability of a normal number below x.
+void gelu(mpfr_ptr out, mpfr_ptr x) {
+  Exact root;
+  mpfr_sqrt_ui(root, 2, kNearest);
+  mpfr_div(root, x, root, kNearest);
+  mpfr_neg(root, root, kNearest);
+  mpfr_erfc(root, root, kNearest);
+  mpfr_mul(out, x, root, kNearest);
+  mpfr_div_ui(out, out, 2, kNearest);
+}
+
+// x * sigmoid(2 * sqrt(2/pi) * (x + 0.044715 * x^3)).
+void gelu_tanh(mpfr_ptr out, mpfr_ptr x) {
+  Exact cubic, slope;
+  mpfr_set_str(cubic, "0.044715", 10, kNearest);
+  mpfr_mul(cubic, cubic, x, kNearest);
+  mpfr_mul(cubic, cubic, x, kNearest);
+  mpfr_add_ui(cubic, cubic, 1, kNearest);
+  mpfr_const_pi(slope, kNearest);
+  mpfr_ui_div(slope, 8, slope, kNearest);
+  mpfr_sqrt(slope, slope, kNearest);
+  mpfr_mul(cubic, cubic, slope, kNearest);
+  mpfr_mul(cubic, cubic, x, kNearest);
+  sigmoid(cubic, cubic);
+  mpfr_mul(out, x, cubic, kNearest);
+}
+
+// x * tanh(softplus(x)).
+void mish(mpfr_ptr out, mpfr_ptr x) {
+  Exact t;
+  softplus(t, x);
+  mpfr_tanh(t, t, kNearest);
+  mpfr_mul(out, x, t, kNearest);
+}
+
 // Thresholds of the exponential in float64 and float32: overflow, the smallest normal, the smallest number.
 const std::vector<double> kExpPoints = {709.782712893384,
                                         -708.3964185322641,
@@ -94,6 +129,7 @@ std::vector<MathFunction> elementary_functions() {
       {.name = "exp2",
        .text = "exp2(x)",
        .budget = 2,
+       .op = "aten::exp2",
        .in_double = each<[](double x) { return std::exp2(x); }>,
        .exact = by_mpfr<mpfr_exp2>,
        .interesting = {-1075, 1024},
@@ -115,8 +151,8 @@ std::vector<MathFunction> elementary_functions() {
        .interesting = {-40, 40},
        .points = kExpPoints},
       {.name = "silu",
-       .text = "x * sigmoid(x)",
-       .budget = std::numeric_limits<double>::infinity(),
+       .text = "silu(x)",
+       .budget = 2,
        .op = "aten::silu",
        .in_double = each<[](double x) { return std::isinf(x) && x < 0 ? NAN : x / (1 + std::exp(-x)); }>,
        .exact =
@@ -211,6 +247,7 @@ std::vector<MathFunction> elementary_functions() {
       {.name = "atan",
        .text = "atan(x)",
        .budget = 2,
+       .op = "aten::atan",
        .symmetry = Symmetry::Odd,
        .in_double = each<[](double x) { return std::atan(x); }>,
        .exact = by_mpfr<mpfr_atan>,
@@ -219,11 +256,92 @@ std::vector<MathFunction> elementary_functions() {
       {.name = "erf",
        .text = "erf(x)",
        .budget = 2,
+       .op = "aten::erf",
        .symmetry = Symmetry::Odd,
        .in_double = each<[](double x) { return std::erf(x); }>,
        .exact = by_mpfr<mpfr_erf>,
        .interesting = {-6, 6},
        .points = {1, -1, 5.93, 3.92}},
+      {.name = "erfc",
+       .text = "erfc(x)",
+       .budget = 2,
+       .op = "aten::erfc",
+       .in_double = each<[](double x) { return std::erfc(x); }>,
+       .exact = by_mpfr<mpfr_erfc>,
+       .interesting = {-6, 28},
+       .points = {0, 2, -2, 10.05, 27.2, 9.19, 26.5}},
+      {.name = "gelu",
+       .text = "gelu(x)",
+       .budget = 2,
+       .op = "aten::_gelu_erf",
+       .in_double = each<[](double x) { return 0.5 * x * std::erfc(-x * M_SQRT1_2); }>,
+       .exact = [](mpfr_ptr out, mpfr_ptr x, mpfr_ptr) { gelu(out, x); },
+       .interesting = {-40, 6},
+       .points = {0, 3, -3, -13, -14.2, -37.5, -38.5}},
+      {.name = "gelu_tanh",
+       .text = "gelu_tanh(x)",
+       .budget = 2,
+       .op = "aten::_gelu_tanh",
+       .in_double = each<[](double x) {
+         return x / (1 + std::exp(-2 * std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
+       }>,
+       .exact = [](mpfr_ptr out, mpfr_ptr x, mpfr_ptr) { gelu_tanh(out, x); },
+       .interesting = {-24, 6},
+       .points = {0, -9.5, -10, -21}},
+      {.name = "mish",
+       .text = "mish(x)",
+       .budget = 2,
+       .op = "aten::mish",
+       .in_double = each<[](double x) {
+         const double e = std::exp(std::fmin(x, 40));
+         return x * (e * (e + 2) / (e * (e + 2) + 2));
+       }>,
+       .exact = [](mpfr_ptr out, mpfr_ptr x, mpfr_ptr) { mish(out, x); },
+       .interesting = {-40, 40},
+       .points = kExpPoints},
+      {.name = "asin",
+       .text = "asin(x)",
+       .budget = 2,
+       .op = "aten::asin",
+       .symmetry = Symmetry::Odd,
+       .in_double = each<[](double x) { return std::asin(x); }>,
+       .exact = by_mpfr<mpfr_asin>,
+       .interesting = {-1, 1},
+       .points = {1, -1, 0.5, -0.5}},
+      {.name = "acos",
+       .text = "acos(x)",
+       .budget = 2,
+       .op = "aten::acos",
+       .in_double = each<[](double x) { return std::acos(x); }>,
+       .exact = by_mpfr<mpfr_acos>,
+       .interesting = {-1, 1},
+       .points = {1, -1, 0.5, -0.5}},
+      {.name = "asinh",
+       .text = "asinh(x)",
+       .budget = 2,
+       .op = "aten::asinh",
+       .symmetry = Symmetry::Odd,
+       .in_double = each<[](double x) { return std::asinh(x); }>,
+       .exact = by_mpfr<mpfr_asinh>,
+       .interesting = {-3, 3},
+       .points = {0x1p28, 1, 0.75}},
+      {.name = "acosh",
+       .text = "acosh(x)",
+       .budget = 2,
+       .op = "aten::acosh",
+       .in_double = each<[](double x) { return std::acosh(x); }>,
+       .exact = by_mpfr<mpfr_acosh>,
+       .interesting = {1, 4},
+       .points = {0x1p28, 1, 1.25}},
+      {.name = "atanh",
+       .text = "atanh(x)",
+       .budget = 2,
+       .op = "aten::atanh",
+       .symmetry = Symmetry::Odd,
+       .in_double = each<[](double x) { return std::atanh(x); }>,
+       .exact = by_mpfr<mpfr_atanh>,
+       .interesting = {-1, 1},
+       .points = {1, -1, 0.5}},
   };
 }
 

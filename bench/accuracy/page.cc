@@ -43,12 +43,11 @@ constexpr std::string_view kMethod[] = {
     "beside overflow, underflow and 1, for instance.",
     "float16 and bfloat16: every number (of two arguments: samples) through the operator on a tensor, "
     "against MPFR; it computes in float32 and rounds once more. A function without an operator of its own "
-    "(exp2, erf, ...) is run as an expression.",
+    "is run as an expression.",
     "A function is run by the kernels of the tile interpreter; kernels that the build prints give the same "
     "bits (`tests/expr/printed_kernels_test.cc`).",
-    "An operator that is made of several functions promises nothing by itself: silu is `self * "
-    "sigmoid(self)`. The errors of its parts add up, and below -87 (float32; -708 in float64), where sigmoid "
-    "is denormal, its digits are lost.",
+    "An operator that is made of several functions (elu, hardswish, the losses) promises nothing by itself: "
+    "the errors of its parts add up.",
     "Not listed: functions that only choose, test or move bits (sign, relu, copysign, isnan, ...), and "
     "trunc_divide, which truncates a rounded quotient.",
 };

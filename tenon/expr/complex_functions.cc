@@ -188,6 +188,7 @@ constexpr Row kRows[] = {
     {"rsqrt", "1 / sqrt(x)"},
     {"sgn", kSgn},
     {"sigmoid", "let left = real(x) < 0; let e = exp(where(left, x, -x)); where(left, e, 1) / (1 + e)"},
+    {"silu", "x * sigmoid(x)"},
     {"sin", kSin},
     {"sinh", "let w = sin(complex(-imag(x), real(x))); complex(imag(w), -real(w))"},
     {"sqrt", kSqrt},

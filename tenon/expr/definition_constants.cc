@@ -39,6 +39,17 @@ constexpr DefinitionConstant kConstants[] = {
     {"exp2_below", real(-151.0), real(-1076.0)},
     {"expm1_below", real(-18.0), real(-40.0)},
     {"erf_above", real(4.0), real(6.0)},
+    // Beyond, erfc and the normal distribution's tail round to 0.
+    {"erfc_below", real(11.0), real(28.0)},
+    {"normal_below", real(16.0), real(40.0)},
+    // e^(x^2) * erfc(x) at 1, and e^(x^2/2) times the normal distribution's tail at 1.5, both in one number.
+    {"erfc_middle", real(0x1.b5d878p-2), real(0x1.b5d8780f956b2p-2)},
+    {"tail_middle", real(0x1.a57056p-3), real(0x1.a5705596892b7p-3)},
+    // 2 * sqrt(2/pi) and 0.044715.
+    {"gelu_slope", real(0x1.9884540000000p+0), real(0x1.9884533d43651p+0)},
+    {"gelu_slope_low", real(-0x1.8579360000000p-25), real(-0x1.cbc0d30ebfd15p-54)},
+    {"gelu_cubic", real(0x1.6e4e260000000p-5), real(0x1.6e4e26d4801f7p-5)},
+    {"gelu_cubic_low", real(0x1.a9003e0000000p-30), real(0x1.441355475a31ap-59)},
     // Logarithms.
     {"log2_e", real(0x1.715476p+0), real(0x1.71547652b82fep+0)},
     {"log2_e_low", real(0x1.4ae0cp-26), real(0x1.777d0ffda0d24p-56)},

@@ -94,6 +94,38 @@ constexpr std::string_view kLogAddExp = R"(
   let rest = (m - (s - other)) + (l - other);
   where(abs(m) == inf, m, s + (rest + small)))";
 
+// log(1 + x + y) for x >= 0 and a y that is small beside it.
+constexpr std::string_view kLog1pSum = R"(
+  let w = 1 + x;
+  let lost = where(x > 1, 1 - (w - x), x - (w - 1)) + y;
+  log_sum(log_exponent(w), log_fraction(w), lost / w))";
+
+// asinh(a) = log1p(a + a^2 / (1 + sqrt(1 + a^2))), and log(2a) where 1 is nothing beside a^2. acosh likewise.
+constexpr std::string_view kAsinh = R"(
+  let a = abs(x);
+  let far = a > 0x1p28;
+  let t = where(far, 0, a);
+  let q = t * t;
+  let v = q / (1 + sqrt(1 + q));
+  let u = t + v;
+  let r = where(far, log_sum(log_exponent(a) + 1, log_fraction(a), 0), log1p_sum(u, (t - u) + v));
+  copysign(where(a == inf, a, r), x))";
+constexpr std::string_view kAcosh = R"(
+  let far = x > 0x1p28;
+  let t = where(far, 1, x) - 1;
+  let p = fma(t, t, 2 * t);
+  let s = sqrt(p);
+  let u = t + s;
+  let low = (s - u) + t + where(s > 0, fma(-s, s, p) / (2 * s), 0);
+  let r = where(far, log_sum(log_exponent(x) + 1, log_fraction(x), 0), log1p_sum(u, low));
+  where(x >= 1, where(x == inf, x, r), nan))";
+constexpr std::string_view kAtanh = R"(
+  let a = abs(x);
+  let d = 1 - a;
+  let q = 2 * a / d;
+  let low = (fma(-q, d, 2 * a) - q * ((1 - d) - a)) / d;
+  copysign(where(a < 1, 0.5 * log1p_sum(q, low), where(a == 1, inf, nan)), x))";
+
 constexpr Function kRows[] = {
     {.name = "log_exponent", .body_float = kExponent, .internal = true, .doc = "n of a normal x"},
     {.name = "log_fraction", .body_float = kFraction, .internal = true, .doc = "f of a normal x"},
@@ -123,6 +155,16 @@ constexpr Function kRows[] = {
      .derivative = {"1 / (1 + x)"},
      .body_float = kLog1p,
      .doc = "log(1 + x), accurate near 0"},
+    {.name = "log1p_sum", .arity = 2, .body_float = kLog1pSum, .internal = true, .doc = "log(1 + x + y)"},
+    {.name = "asinh", .derivative = {"1 / hypot(x, 1)"}, .body_float = kAsinh, .doc = "inverse of sinh"},
+    {.name = "acosh",
+     .derivative = {"1 / (sqrt(x - 1) * sqrt(x + 1))"},
+     .body_float = kAcosh,
+     .doc = "inverse of cosh"},
+    {.name = "atanh",
+     .derivative = {"1 / ((1 - x) * (1 + x))"},
+     .body_float = kAtanh,
+     .doc = "inverse of tanh"},
     {.name = "log2",
      .derivative = {"1.4426950408889634 / x"},
      .body_float = kLog2,

@@ -1,6 +1,10 @@
 // The error function. |x| < 1: x times a polynomial in x^2, its first coefficient 2/sqrt(pi) in two parts.
 // Above: 1 - exp(-x^2) * g(t) with g = exp(x^2) * erfc(x), smooth in t = (x - 2) / (x + 2); the subtrahend is
 // below 0.16. Coefficients: Sollya's fpminimax, in the type itself.
+//
+// erfc and the normal distribution's tail are e^(-z) * s(x), with z in two numbers, so that its rounding does
+// not grow with it, and s smooth: near 0 a polynomial of x, further out 1/x times one of 1/x. Coefficients:
+// Chebyshev interpolation in 60 digits, rounded; the first ones in two numbers.
 #include "tenon/expr/function_rows.h"
 
 namespace tenon::expr {
@@ -33,6 +37,194 @@ constexpr std::string_view kErf = R"(
   let outer = where(a >= erf_above, 1, fma(-exp(-z), erf_outer((a - 2) / (a + 2)), 1));
   copysign(where(a < 1, inner, outer), x))";
 
+// e^(x^2) * erfc(x), x >= 0; and what that rounds off.
+constexpr std::string_view kErfcNearF32 = R"(
+  let s = x - 1;
+  fma(s, poly(s, -0x1.17c4e2p-2, 0x1.3c2728p-3, -0x1.448416p-4, 0x1.33cb2cp-5,
+                           -0x1.10ea3ep-6, 0x1.c8b4e6p-8, -0x1.6cebbap-9, 0x1.148526p-10,
+                           -0x1.76e880p-12, 0x1.08c004p-13, -0x1.0a9634p-14, 0x1.55b17ap-16),
+                        fma(s, -0x1.2f4e3cp-27, 0x1.f2ad64p-31)))";
+constexpr std::string_view kErfcFarF32 = R"(
+  let u = 1 / x - 0.25;
+  0x1.18932cp-1 + fma(u, poly(u, -0x1.e94122p-4, -0x1.57a136p-3, 0x1.c18822p-3, -0x1.c6b02ep-6,
+                           -0x1.169a8ep-2, 0x1.8f2c44p-2, -0x1.22877cp-4, -0x1.27be5ap-2),
+                     -0x1.02622ep-32))";
+constexpr std::string_view kErfcNearF64 = R"(
+  let s = x - 1;
+  fma(s, poly(s, -0x1.17c4e3f17c050p-2, 0x1.3c27283c32cc4p-3, -0x1.44837f8906fd0p-4,
+                           0x1.33cad0ef5e9b8p-5, -0x1.10fcf1b5591a5p-6, 0x1.c8cb958c857fdp-8,
+                           -0x1.6af2654e353b6p-9, 0x1.135262e569ed3p-10, -0x1.9082234da1d48p-12,
+                           0x1.184fc35043370p-13, -0x1.7ab1d3cb6e030p-15, 0x1.ef08d0e30342ep-17,
+                           -0x1.39c477570b2e0p-18, 0x1.82753f5985806p-20, -0x1.cf422d3cc2b71p-22,
+                           0x1.0ea4808f62673p-23, -0x1.34a9d21f47c20p-25, 0x1.57fb2770d5e11p-27,
+                           -0x1.76ad9e9f97945p-29, 0x1.900d2f5516a3ap-31, -0x1.a755cd53e02a2p-33,
+                           0x1.b20dd7d2f98c4p-35, -0x1.8a44acc1fd6bcp-37, 0x1.88ffc5604ec43p-39,
+                           -0x1.323cfaf9ed8e9p-40, 0x1.21aaf21ca1cf6p-42),
+                        fma(s, -0x1.68ad7350585b8p-58, 0x1.825447f231a67p-58)))";
+constexpr std::string_view kErfcFarF64 = R"(
+  let u = 1 / x - 0.25;
+  0x1.18932bf08e154p-1 + fma(u, poly(u, -0x1.e9412fa33c750p-4, -0x1.57a0492f04c7cp-3, 0x1.c1900888c9a0fp-3,
+                           -0x1.cc2a32e7b045cp-6, -0x1.174f59c5aef6ap-2, 0x1.a4f7a43ef82dap-2,
+                           -0x1.90fd525d5d66dp-4, -0x1.6a91811ec26cep-1, 0x1.7a932f576de13p+0,
+                           -0x1.0533433e4fbfbp+0, -0x1.ec132cd5b00c9p+0, 0x1.bcb9caf0669edp+2,
+                           -0x1.3189b3fd87373p+3, 0x1.8c0b3fb517539p-3, 0x1.ef44f8149caf2p+4,
+                           -0x1.437e92bd5cb00p+6, 0x1.80d8d9a0b21bfp+6, 0x1.bff64f99ba251p+6,
+                           -0x1.57aaccb358fd0p+9, 0x1.7afc4599fe65dp+9, 0x1.d9683aa545b61p+9,
+                           -0x1.e4ccb894cc0bep+10),
+                     0x1.ddead596ac142p-56))";
+constexpr std::string_view kErfcScaled = R"(
+  let q = 1 / x;
+  let h = erfc_far(x);
+  where(x < 2, erfc_middle + erfc_near(x), fma(q, h, fma(-q, x, 1) * q * h)))";
+constexpr std::string_view kErfcScaledLow = R"(
+  let rest = erfc_near(x);
+  let near = erfc_middle + rest;
+  let back = near - erfc_middle;
+  let q = 1 / x;
+  let h = erfc_far(x);
+  let k = fma(-q, x, 1) * q * h;
+  let far = fma(q, h, k);
+  where(x < 2, (erfc_middle - (near - back)) + (rest - back), fma(q, h, -far) + k))";
+
+// e^(x^2/2) times the probability of more than x, x >= 0; and what that rounds off.
+constexpr std::string_view kTailNearF32 = R"(
+  let s = x - 1.5;
+  fma(s, poly(s, -0x1.71c04ap-4, 0x1.204038p-5, -0x1.99818cp-7, 0x1.0d60b0p-8,
+                           -0x1.4bd1e0p-10, 0x1.8245c2p-12, -0x1.aeb6b2p-14, 0x1.c6c5acp-16,
+                           -0x1.a67272p-18, 0x1.a15806p-20, -0x1.341284p-21, 0x1.136a0ap-23),
+                        fma(s, 0x1.c6ab4cp-29, -0x1.a5db52p-29)))";
+constexpr std::string_view kTailFarF32 = R"(
+  let u = 1 / x - 0.1875;
+  0x1.8b742ep-2 + fma(u, poly(u, -0x1.fd7b12p-4, -0x1.c92d84p-3, 0x1.bce0a8p-2, -0x1.11591cp-3,
+                           -0x1.e6e1fcp-1, 0x1.189f8ap+1, -0x1.72c362p-1, -0x1.257898p+2),
+                     -0x1.a64a8cp-28))";
+constexpr std::string_view kTailNearF64 = R"(
+  let s = x - 1.5;
+  fma(s, poly(s, -0x1.71c04c317211ep-4, 0x1.204038e2e73c1p-5, -0x1.99805968b70cbp-7,
+                           0x1.0d602eb7452eap-8, -0x1.4bf38a3205168p-10, 0x1.826247b6b3712p-12,
+                           -0x1.ab8f478c93271p-14, 0x1.c41919c3f408bp-16, -0x1.cab518b1044eap-18,
+                           0x1.c021e736c4653p-20, -0x1.a6c65fd7120f1p-22, 0x1.821f598a373fcp-24,
+                           -0x1.5620c6ab90590p-26, 0x1.26a81550e974dp-28, -0x1.ee254763da84ep-31,
+                           0x1.94019ad1f0ce8p-33, -0x1.42847c79a345bp-35, 0x1.f7477da1a5042p-38,
+                           -0x1.7fb6474d9151bp-40, 0x1.1f000cf799e98p-42, -0x1.ab81bdad0d95ap-45,
+                           0x1.3309c630d9a2ep-47, -0x1.7b7414f1150c5p-50, 0x1.09b26abded176p-52,
+                           -0x1.35f6a67dd5300p-54, 0x1.9abbf4f5f772fp-57),
+                        fma(s, 0x1.d0efa885c2899p-58, -0x1.d00ba6107c90ep-59)))";
+constexpr std::string_view kTailFarF64 = R"(
+  let u = 1 / x - 0.1875;
+  0x1.8b742d8b2b8b3p-2 + fma(u, poly(u, -0x1.fd7b09019c81cp-4, -0x1.c92cbf3f3ad10p-3, 0x1.bcd8d58d1548cp-2,
+                           -0x1.125dd5779fb94p-3, -0x1.e33e6ef046602p-1, 0x1.1f25afdf572f6p+1,
+                           -0x1.604d7140d5d22p+0, -0x1.76ed18686b29cp+2, 0x1.4e02ea71bb3cbp+4,
+                           -0x1.c2bab73b38156p+4, -0x1.a713e3d4cc9bfp+4, 0x1.cef4bdbfa724cp+7,
+                           -0x1.1d7802aa8c60ap+9, 0x1.d0ec0fc653e66p+8, 0x1.dfa8b76048698p+10,
+                           -0x1.2318bbc657b2ep+13, 0x1.7b9d3a9628e38p+14, -0x1.0c49349b326b4p+15,
+                           -0x1.55f4ca95f3df2p+17, 0x1.e8076d48d0a64p+19, -0x1.410709960888fp+15,
+                           -0x1.42d776668a033p+22),
+                     -0x1.2e43de44a68a1p-56))";
+constexpr std::string_view kTailScaled = R"(
+  let q = 1 / x;
+  let h = tail_far(x);
+  where(x < 3, tail_middle + tail_near(x), fma(q, h, fma(-q, x, 1) * q * h)))";
+constexpr std::string_view kTailScaledLow = R"(
+  let rest = tail_near(x);
+  let near = tail_middle + rest;
+  let back = near - tail_middle;
+  let q = 1 / x;
+  let h = tail_far(x);
+  let k = fma(-q, x, 1) * q * h;
+  let far = fma(q, h, k);
+  where(x < 3, (tail_middle - (near - back)) + (rest - back), fma(q, h, -far) + k))";
+
+// e^(-x) = 2^n * (h + l): h is 1 + exp_rest(-x) as it rounds; l has what that lost, and y, small, as in
+// e^(-x-y).
+constexpr std::string_view kDecayLow = R"(
+  let n = exp_exponent(-x) - rounder;
+  let r = exp_rest(-x);
+  let lost = fma(n, -ln_2_short_low, fma(n, -ln_2_short, -x) - r);
+  fma(lost - y, exp_significand(-x), exp_tail(r)))";
+
+constexpr std::string_view kErfc = R"(
+  let a = min(abs(x), erfc_below);
+  let z = a * a;
+  let m = erfc_scaled(a);
+  let h = 1 + exp_rest(-z);
+  let p = h * m;
+  let low = fma(decay_low(z, fma(a, a, -z)), m, fma(h, erfc_scaled_low(a), fma(h, m, -p)));
+  let y = scale(p + low, exp_exponent(-z));
+  let inner = fma(x, two_over_sqrt_pi, x * fma(z, erf_inner(z), two_over_sqrt_pi_low));
+  where(a < 0.5, 1 - inner, where(x < 0, 2 - y, y)))";
+
+// x times the probability of less than x. Below 0 the scaling comes last, so that denormals round once.
+constexpr std::string_view kGelu = R"(
+  let a = min(abs(x), normal_below);
+  let z = 0.5 * a * a;
+  let m = tail_scaled(a);
+  let h = 1 + exp_rest(-z);
+  let p = h * m;
+  let low = fma(decay_low(z, fma(0.5 * a, a, -z)), m, fma(h, tail_scaled_low(a), fma(h, m, -p)));
+  let c = -a * p;
+  let below = scale(c + fma(-a, low, fma(-a, p, -c)), exp_exponent(-z));
+  let more = scale(p, exp_exponent(-z));
+  let v = x * more;
+  let left = x - v;
+  let above = left + (((x - left) - v) - fma(x, scale(low, exp_exponent(-z)), fma(x, more, -v)));
+  let y = where(x < 0, copysign(below, x), where(more == 0, x, above));
+  where(x == 0, x, where(x == -inf, nan, y)))";
+
+// x * sigmoid(y + z) for small z. Below 0 it is x * e^(y+z) / (1 + e^(y+z)), scaled last: where the sigmoid
+// is denormal, it has few digits left.
+constexpr std::string_view kTimesSigmoid = R"(
+  let least = exp_below - 16;
+  let a = max(-abs(y), least);
+  let s = exp_significand(a);
+  let l = where(y < 0, z, -z);
+  let e = fma(s, l, s);
+  let t = exp_exponent(a);
+  let w = scale(e, t);
+  let b = max(x, least);
+  let c = b * s;
+  let n = where(y < 0, c, x);
+  let n_lo = where(y < 0, fma(c, l, fma(b, s, -c)), 0);
+  let d = 1 + w;
+  let lost = w - (d - 1);
+  let inverse = 1 / d;
+  let q = n * inverse;
+  let r = fma(fma(-q, lost, fma(-q, d, n)) + n_lo, inverse, q);
+  where(x == 0, x, where(abs(x) == inf, where(x > 0, x, nan), where(y < 0, scale(r, t), r))))";
+
+// x * sigmoid(2 * sqrt(2/pi) * (x + 0.044715 * x^3)), the argument in two numbers.
+constexpr std::string_view kGeluTanh = R"(
+  let b = where(abs(x) < 32, x, copysign(32, x));
+  let t = b * b;
+  let m = gelu_cubic * t;
+  let m_lo = fma(gelu_cubic, t, -m) + fma(gelu_cubic, fma(b, b, -t), gelu_cubic_low * t);
+  let c = 1 + m;
+  let back = c - 1;
+  let c_lo = ((1 - (c - back)) + (m - back)) + m_lo;
+  let k = gelu_slope * b;
+  let k_lo = fma(gelu_slope, b, -k) + gelu_slope_low * b;
+  let y = k * c;
+  times_sigmoid(x, y, fma(k, c, -y) + fma(k, c_lo, k_lo * c)))";
+
+// tanh(log(1 + e^x)) = n / (n + 2), n = e^x * (e^x + 2).
+constexpr std::string_view kMish = R"(
+  let b = max(x, exp_below - 16);
+  let s = exp_significand(min(b, 0));
+  let t = exp_exponent(min(b, 0));
+  let e = where(x < 0, scale(s, t), exp(b));
+  let n = e + 2;
+  let n_lo = e - (n - 2);
+  let d = fma(e, n, 2);
+  let d_lo = fma(e, n, 2 - d) + e * n_lo;
+  let c = b * s;
+  let p = c * n;
+  let p_lo = fma(c, n, -p) + fma(c, n_lo, fma(b, s, -c) * n);
+  let inverse = 1 / d;
+  let q = p * inverse;
+  let below = scale(fma(fma(-q, d, p) + fma(-q, d_lo, p_lo), inverse, q), t);
+  let y = where(x < 0, below, where(x > 20, x, fma(-2, x * inverse, x)));
+  where(x == 0, x, where(x == -inf, nan, y)))";
+
 constexpr Function kRows[] = {
     {.name = "erf_inner", .body_f32 = kInnerF32, .body_f64 = kInnerF64, .internal = true},
     {.name = "erf_outer", .body_f32 = kOuterF32, .body_f64 = kOuterF64, .internal = true},
@@ -40,6 +232,37 @@ constexpr Function kRows[] = {
      .derivative = {"1.1283791670955126 * exp(-(x * x))"},
      .body_float = kErf,
      .doc = "error function"},
+    {.name = "erfc_near", .body_f32 = kErfcNearF32, .body_f64 = kErfcNearF64, .internal = true},
+    {.name = "erfc_far", .body_f32 = kErfcFarF32, .body_f64 = kErfcFarF64, .internal = true},
+    {.name = "erfc_scaled", .body_float = kErfcScaled, .internal = true},
+    {.name = "erfc_scaled_low", .body_float = kErfcScaledLow, .internal = true},
+    {.name = "tail_near", .body_f32 = kTailNearF32, .body_f64 = kTailNearF64, .internal = true},
+    {.name = "tail_far", .body_f32 = kTailFarF32, .body_f64 = kTailFarF64, .internal = true},
+    {.name = "tail_scaled", .body_float = kTailScaled, .internal = true},
+    {.name = "tail_scaled_low", .body_float = kTailScaledLow, .internal = true},
+    {.name = "decay_low", .arity = 2, .body_float = kDecayLow, .internal = true},
+    {.name = "erfc",
+     .derivative = {"-1.1283791670955126 * exp(-(x * x))"},
+     .body_float = kErfc,
+     .doc = "1 - erf(x), accurate where that is small"},
+    {.name = "gelu",
+     .derivative = {"0.5 * erfc(-0.7071067811865476 * x) + x * (0.3989422804014327 * exp(-0.5 * x * x))"},
+     .body_float = kGelu,
+     .doc = "x times the probability of a normal number below x"},
+    {.name = "times_sigmoid", .arity = 3, .body_float = kTimesSigmoid, .internal = true},
+    {.name = "silu",
+     .derivative = {"let s = sigmoid(x); s + x * (s * sigmoid(-x))"},
+     .body_float = "times_sigmoid(x, x, 0)",
+     .doc = "x * sigmoid(x)"},
+    {.name = "gelu_tanh",
+     .derivative = {"let y = 1.5957691216057308 * (x + 0.044715 * (x * x * x)); let s = sigmoid(y); "
+                    "s + x * (s * sigmoid(-y)) * (1.5957691216057308 * (1 + 0.134145 * (x * x)))"},
+     .body_float = kGeluTanh,
+     .doc = "gelu by a sigmoid of a cubic"},
+    {.name = "mish",
+     .derivative = {"let t = tanh(softplus(x)); t + x * ((1 - t * t) * sigmoid(x))"},
+     .body_float = kMish,
+     .doc = "x * tanh(softplus(x))"},
 };
 
 }  // namespace

@@ -124,7 +124,50 @@ constexpr std::string_view kAtan2 = R"(
                 where(left, 2 * half_pi - (r - 2 * half_pi_low), steep));
   where((x != x) | (y != y), nan, copysign(t, x)))";
 
+// asin(v) = v + v * z * p(z), z = v^2, v <= 1/2. Chebyshev interpolation in 60 digits, rounded.
+constexpr std::string_view kAsinPolyF32 =
+    R"(poly(x, 0x1.555554p-3, 0x1.333430p-4, 0x1.6d5bbap-5, 0x1.fd8da2p-6, 0x1.18f91ep-6, 0x1.13fed4p-5))";
+constexpr std::string_view kAsinPolyF64 = R"(
+  poly(x, 0x1.5555555555556p-3, 0x1.3333333332ecap-4, 0x1.6db6db6e31f13p-5, 0x1.f1c71c1db0623p-6,
+       0x1.6e8bb1c8209a2p-6, 0x1.1c4d35cf95421p-6, 0x1.c9cf07674736ap-7, 0x1.782651caa6547p-7,
+       0x1.52420b04b37bep-7, 0x1.65a9c4dfcf8b2p-8, 0x1.1d189408314eep-6, -0x1.e6aaa8a0a04ccp-7,
+       0x1.d72b2bc8155f8p-6))";
+
+// Above 1/2 by the half angle: asin(a) = pi/2 - 2 asin(s), s^2 = (1 - a) / 2, with what the root rounds off.
+constexpr std::string_view kHalfSquare = "where(x > 0.5, fma(-0.5, x, 0.5), x * x)";
+constexpr std::string_view kHalfRest = R"(
+  let z = half_square(x);
+  let lost = where((x > 0.5) & (y > 0), fma(-y, y, z) / (2 * y), 0);
+  fma(y * z, asin_poly(z), lost))";
+constexpr std::string_view kAsin = R"(
+  let a = abs(x);
+  let s = where(a > 0.5, sqrt(half_square(a)), a);
+  let p = half_rest(a, s);
+  let hi = half_pi - 2 * s;
+  let steep = hi + (((half_pi - hi) - 2 * s) - (2 * p - half_pi_low));
+  copysign(where(a > 0.5, steep, s + p), x))";
+constexpr std::string_view kAcos = R"(
+  let a = abs(x);
+  let s = where(a > 0.5, sqrt(half_square(a)), a);
+  let p = half_rest(a, s);
+  let hi = half_pi - x;
+  let middle = hi + (((half_pi - hi) - x) - (copysign(p, x) - half_pi_low));
+  let far = 2 * half_pi - 2 * s;
+  let left = far + (((2 * half_pi - far) - 2 * s) - (2 * p - 2 * half_pi_low));
+  where(a > 0.5, where(x > 0, 2 * (s + p), left), middle))";
+
 constexpr Function kRows[] = {
+    {.name = "asin_poly", .body_f32 = kAsinPolyF32, .body_f64 = kAsinPolyF64, .internal = true},
+    {.name = "half_square", .body_float = kHalfSquare, .internal = true, .doc = "s^2"},
+    {.name = "half_rest", .arity = 2, .body_float = kHalfRest, .internal = true, .doc = "asin(s) - s, y = s"},
+    {.name = "asin",
+     .derivative = {"1 / sqrt((1 - x) * (1 + x))"},
+     .body_float = kAsin,
+     .doc = "inverse sine"},
+    {.name = "acos",
+     .derivative = {"-1 / sqrt((1 - x) * (1 + x))"},
+     .body_float = kAcos,
+     .doc = "inverse cosine"},
     {.name = "sin_poly", .body_f32 = kSinPolyF32, .body_f64 = kSinPolyF64, .internal = true},
     {.name = "cos_poly", .body_f32 = kCosPolyF32, .body_f64 = kCosPolyF64, .internal = true},
     {.name = "atan_poly", .body_f32 = kAtanPolyF32, .body_f64 = kAtanPolyF64, .internal = true},

@@ -26,6 +26,11 @@ double log_add_exp(double a, double b) {
   return std::isinf(m) ? m : m + std::log1p(std::exp(-std::abs(a - b)));
 }
 
+double normal_below(double a) { return 0.5 * std::erfc(-a * M_SQRT1_2); }
+double gelu_tanh(double a) {
+  return a / (1 + std::exp(-2 * std::sqrt(2 / M_PI) * (a + 0.044715 * a * a * a)));
+}
+
 struct Row {
   std::string_view name;
   double (*value)(double, double, double);
@@ -56,6 +61,10 @@ constexpr Row kFunctions[] = {
     {"exp2", [](double a, double, double) { return std::exp2(a); }},
     {"expm1", [](double a, double, double) { return std::expm1(a); }},
     {"floor_divide", [](double a, double b, double) { return std::floor(a / b); }},
+    {"gelu", [](double a, double, double) { return a * normal_below(a); }},
+    {"gelu_tanh", [](double a, double, double) { return gelu_tanh(a); }},
+    {"mish", [](double a, double, double) { return a * std::tanh(softplus(a)); }},
+    {"silu", [](double a, double, double) { return a / (1 + std::exp(-a)); }},
     {"isfinite", [](double a, double, double) { return std::isfinite(a) ? 1.0 : 0.0; }},
     {"isinf", [](double a, double, double) { return std::isinf(a) ? 1.0 : 0.0; }},
     {"isnan", [](double a, double, double) { return std::isnan(a) ? 1.0 : 0.0; }},

@@ -57,6 +57,14 @@ TEST(Derivative, OfEveryFunctionMatchesDifferences) {
     if (f.internal || f.mask || !f.runs_in(Type::F64)) continue;
     const std::string args = f.arity == 1 ? "x" : "x, y";
     const std::string text = std::string(f.name) + "(" + args + ")";
+    if (f.name == "asin" || f.name == "acos" || f.name == "atanh") {
+      expect_slopes(text, {{0.37, 0}, {0.9, 0}, {-0.6, 0}});
+      continue;
+    }
+    if (f.name == "acosh") {
+      expect_slopes(text, {{1.4, 0}, {2.3, 0}});
+      continue;
+    }
     expect_slopes(text, {{0.37, 0.81}, {2.3, 1.7}, {0.9, 3.1}});
     const bool positive_only =
         f.name.starts_with("log") || f.name == "rsqrt" || f.name == "xlogy" || f.name == "pow";

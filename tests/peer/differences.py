@@ -26,7 +26,7 @@ _WINDOWS = (
     "_adaptive_avg_pool[23]d(_backward)?|adaptive_.*|.*_pool[23]d.*_backward|constant_pad_nd|pad|_pad_circular|channel_shuffle|roll|avg_pool3d|"
     "reflection_pad.*|replication_pad.*|upsample_.*_backward"
 )
-_LAYOUTS = f"{_WINDOWS}|angle|conj_physical|cat|stack|index|masked_fill|log_sigmoid|nonzero|nonzero_numpy|pow|rsub"
+_LAYOUTS = f"{_WINDOWS}|binary_cross_entropy_with_logits|kl_div|.*_loss|angle|conj_physical|cat|stack|index|masked_fill|log_sigmoid|nonzero|nonzero_numpy|pow|rsub"
 
 DIFFERENCES = (
     Difference("PyTorch has no kernel for the dtype", ".*", r'PyTorch raises NotImplementedError: .*not implemented for'),
@@ -80,6 +80,20 @@ DIFFERENCES = (
     Difference("PyTorch takes a place outside of the window where all is zero", "max_pool3d_with_indices", r"element", "channels_last", "uint8"),
     Difference("PyTorch leaves the shape of no elements as it is", "pixel_unshuffle", r"^shape", "empty"),
     Difference("PyTorch's sqrt is not always rounded correctly", "sqrt", r"element"),
+    Difference("complex numbers have no definition of it yet", "acos|acosh|asin|asinh|atan|atanh|logaddexp|nan_to_num",
+               r"raises NotImplementedError: .*not implemented for complex"),
+    Difference("truth values and integers are not made numbers silently", "addcdiv|addcmul|lerp|logaddexp|prelu|glu",
+               r"raises TypeError: .*which is not supported", "promotion"),
+    Difference("losses take all real dtypes", ".*loss|.*_div|binary_cross_entropy.*",
+               r"PyTorch raises (NotImplementedError: (Subtraction|Negation)|RuntimeError: (result type|kl_div: Integral))"),
+    Difference("losses take all real dtypes", ".*loss|.*_div|binary_cross_entropy.*", r"dtype torch|has torch"),
+    Difference("operands broadcast both ways", "soft_margin_loss", r"PyTorch raises RuntimeError: output with shape"),
+    Difference("operands promote", "lerp", r"PyTorch raises RuntimeError: expected dtype", "promotion"),
+    Difference("the sign of a NaN says nothing", "copysign", r"element", "special", "bfloat16"),
+    Difference("PyTorch's gelu of inf is undefined", "gelu", r"is np.float64\(inf\), expected np.float64\(nan\)", "special"),
+    Difference("PyTorch multiplies -inf by the zero beside it", "hardswish", r"is np.float64\(-0.0\), expected .*nan",
+               "special"),
+    Difference("copies of elements that overlap are contiguous", "nan_to_num", r"^strides", "overlapping|expanded"),
 )  # fmt: skip
 
 

@@ -1,6 +1,7 @@
 """Arithmetic of two operands: sums, products, powers, bounds, bits, choice."""
 
 import numpy as np
+import scipy.special
 
 from conformance import complex_numbers
 from conformance.rows import Row, binary, with_number
@@ -205,6 +206,41 @@ def _logarithm(a, b):
 
 _POWER = dict(ulps=4, complex_ulps=6, infinite="class", condition=_logarithm)
 
+def _three(m):
+    for a, b in m.pairs():
+        yield sample(m.tensor(a), m.tensor(b), m.tensor(b), value=2)
+        yield sample(m.tensor(a), m.tensor(b), m.tensor(a))
+
+
+def _lerp(a, b, w):
+    return np.where(np.abs(w) < 0.5, a + w * (b - a), b - (b - a) * (1 - w))
+
+
+def _lerp_samples(m):
+    for a, b in m.pairs():
+        for w in (0.25, 0.75):
+            yield sample(m.tensor(a), m.tensor(b), w)
+
+
+def _numbers(x, nan=None, posinf=None, neginf=None):
+    if x.dtype.kind != "f":
+        return x
+    return np.where(np.isnan(x), nan, np.where(x == np.inf, posinf, np.where(x == -np.inf, neginf, x)))
+
+
+def _numbers_samples(m):
+    for shape in m.shapes():
+        yield sample(m.tensor(shape), 2.0, 3.0, -3.0)
+
+
+def _number_first(m):
+    for shape in m.shapes():
+        yield sample(0.5, m.tensor(shape))
+
+
+_FLOATS = ("bool", "integral")
+_THREE = dict(operands=(0, 1, 2), magnitude=True, ulps=6, infinite="class", signed_zeros=False)
+
 ROWS = [
     binary("add.Tensor", _add, samples=_alpha_samples, complex_ulps=2),
     with_number("add.Scalar", _add, _NUMBERS),
@@ -234,6 +270,27 @@ ROWS = [
     binary("clamp_max.Tensor", _clamp_max, **_EXTREMA),
     with_number("clamp_min", _clamp_min, (1, 0.5), **_EXTREMA),
     binary("clamp_min.Tensor", _clamp_min, **_EXTREMA),
+    Row("addcmul", _three, lambda a, b, c, value=1: a + value * b * c, refuse=("bool",), **_THREE),
+    Row("addcdiv", _three, lambda a, b, c, value=1: a + value * b / c, refuse=_FLOATS, domain=(0.5, 4),
+        absent={"special": "quotients overflow on their way"}, complex_ulps=16, **_THREE),
+    Row("lerp.Scalar", _lerp_samples, _lerp, operands=(0, 1), magnitude=True, ulps=6, infinite="class", extremes=False,
+        refuse=_FLOATS, signed_zeros=False, complex_ulps=16),
+    Row("lerp.Tensor", lambda m: (sample(m.tensor(a), m.tensor(b), m.tensor(b)) for a, b in m.pairs()), _lerp,
+        refuse=_FLOATS, extremes=False, complex_ulps=16, **_THREE),
+    binary("logaddexp", np.logaddexp, ulps=8, refuse=(*_FLOATS, "complex"), magnitude=True),
+    binary("xlogy.Tensor", scipy.special.xlogy, result="float", ulps=4, refuse=("complex",), domain=(0.1, 4)),
+    with_number("xlogy.Scalar_Other", scipy.special.xlogy, (2, 0.5), result="float", ulps=4, refuse=("complex",)),
+    Row("xlogy.Scalar_Self", _number_first, scipy.special.xlogy, operands=(0, 1), result="float", ulps=4,
+        refuse=("complex",), domain=(0.1, 4)),
+    binary("fmin", np.fmin, **{**_EXTREMA, "signed_zeros": False}),
+    binary("fmax", np.fmax, **{**_EXTREMA, "signed_zeros": False}),
+    binary("copysign.Tensor", np.copysign, result="float", refuse=("complex",)),
+    with_number("copysign.Scalar", np.copysign, (2, -0.5), result="float", refuse=("complex",)),
+    Row("_nan_to_num", _numbers_samples, _numbers, operands=(0,), refuse=_FLOATS, direct=True, no_peer="not in PyTorch",
+        absent={"complex": "no order among complex numbers"}),
+    Row("nan_to_num", _numbers_samples, _numbers, operands=(0,), refuse=("complex",), inner="nan_to_num"),
+    Row("nan_to_num_", _numbers_samples, _numbers, operands=(0,), refuse=("complex",), inner="nan_to_num",
+        absent={(c, k): "nothing is written" for c in _FLOATS for k in ("expanded", "overlapping")}),
     Row("clamp", _clamp_samples, _clamp, operands=(0, 1, 2, "min", "max"), **_EXTREMA),
     Row("clamp.Tensor", _clamp_tensor_samples, _clamp, operands=(0, 1, 2, "min", "max"), **_EXTREMA),
     binary("bitwise_and.Tensor", np.bitwise_and, **_BITS),

@@ -1,6 +1,7 @@
 """Functions of one operand."""
 
 import numpy as np
+import scipy.special
 
 from conformance import complex_numbers
 from conformance.complex_numbers import wide
@@ -18,6 +19,10 @@ def _expm1(x):
         return np.expm1(x)
     e = wide(np.exp)(x)
     return complex_numbers.parts(np.where(np.isfinite(x), wide(np.expm1)(x).real, e.real - 1), e.imag)
+
+
+def _exp2(x):
+    return wide(np.exp)(x * np.log(x.real.dtype.type(2))) if x.dtype.kind == "c" else np.exp2(x)
 
 
 def _log1p(x):
@@ -45,6 +50,16 @@ _DECIMALS = dict(operands=(0,), ulps=2, domain=(-40, 40), extremes=False, refuse
 
 ROWS = [
     unary("abs", wide(np.abs), real=True, complex_ulps=2),
+    unary("acos", np.arccos, result="float", ulps=4, refuse=_ORDERED, domain=(-1, 1), grad_domain=(-0.9, 0.9)),
+    unary("acosh", np.arccosh, result="float", ulps=4, refuse=_ORDERED, domain=(1, 5), grad_domain=(1.2, 5)),
+    unary("asin", np.arcsin, result="float", ulps=4, refuse=_ORDERED, domain=(-1, 1), grad_domain=(-0.9, 0.9)),
+    unary("asinh", np.arcsinh, result="float", ulps=4, refuse=_ORDERED),
+    unary("atan", np.arctan, result="float", ulps=4, refuse=_ORDERED),
+    unary("atanh", np.arctanh, result="float", ulps=4, refuse=_ORDERED, domain=(-1, 1), grad_domain=(-0.9, 0.9)),
+    unary("erf", scipy.special.erf, result="float", ulps=4, refuse=_ORDERED),
+    unary("erfc", scipy.special.erfc, result="float", ulps=4, refuse=_ORDERED),
+    unary("exp2", _exp2, result="float", ulps=4, complex_ulps=16, infinite="class"),
+    unary("frac", lambda x: x - np.trunc(x), ulps=1, refuse=("bool", "integral", *_ORDERED)),
     unary("ceil", _whole(np.ceil), refuse=_ORDERED),
     unary("cos", wide(np.cos), result="float", ulps=4, complex_ulps=6),
     unary("exp", wide(np.exp), result="float", ulps=4, complex_ulps=6),

@@ -1,5 +1,5 @@
-// exact_mod: the remainder of floats of any size, exactly, by integers. Used where the quotient is too large for
-// a vector's arithmetic; the C library's fmod would do, but is another one on each machine.
+// exact_mod: the remainder of floats of any size, exactly, by integers. Used where the quotient is too large
+// for a vector's arithmetic; the C library's fmod would do, but is another one on each machine.
 #pragma once
 
 #include <bit>

@@ -161,8 +161,9 @@ template <class D>
 HWY_INLINE hn::Vec<D> truncated_mod(D d, hn::Vec<D> a, hn::Vec<D> b) {
   using T = hn::TFromD<D>;
   if constexpr (std::is_floating_point_v<T>) {
-    // A quotient below 2^mantissa rounds to a whole number at most one too large; the rest is a multiple of the
-    // divisor's last place and not larger than the divisor, so that the fma is exact, and so is one step back.
+    // A quotient below 2^mantissa rounds to a whole number at most one too large; the rest is a multiple of
+    // the divisor's last place and not larger than the divisor, so that the fma is exact, and so is one step
+    // back.
     const auto x = hn::Abs(a), y = hn::Abs(b);
     const auto q = hn::Trunc(hn::Div(x, y));
     const auto rest = fused_mul_add(d, hn::Neg(q), y, x);
@@ -170,8 +171,8 @@ HWY_INLINE hn::Vec<D> truncated_mod(D d, hn::Vec<D> a, hn::Vec<D> b) {
     const auto signed_rest = hn::CopySign(near, a);
     constexpr T kLimit = T(int64_t{1} << (std::numeric_limits<T>::digits - 1));
     // The divisor is finite, too: 0 * inf is none.
-    const auto small = hn::And(hn::Lt(q, hn::Set(d, kLimit)),
-                               hn::Lt(y, hn::Set(d, std::numeric_limits<T>::infinity())));
+    const auto small =
+        hn::And(hn::Lt(q, hn::Set(d, kLimit)), hn::Lt(y, hn::Set(d, std::numeric_limits<T>::infinity())));
     if (HWY_LIKELY(hn::AllTrue(d, small))) return signed_rest;
     return hn::IfThenElse(small, signed_rest, per_lane(d, a, b, [](T u, T v) { return exact_mod(u, v); }));
   } else {

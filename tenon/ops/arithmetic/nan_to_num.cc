@@ -35,8 +35,7 @@ Tensor nan_to_num(const Tensor& self, std::optional<double> nan, std::optional<d
   check_real(self);
   const DType t = self.dtype();
   if (is_integral(t, true)) return self.clone();
-  return tenon::_nan_to_num(self, nan.value_or(0), posinf.value_or(largest(t)),
-                            neginf.value_or(-largest(t)));
+  return tenon::_nan_to_num(self, nan.value_or(0), posinf.value_or(largest(t)), neginf.value_or(-largest(t)));
 }
 
 Tensor& nan_to_num_(Tensor& self, std::optional<double> nan, std::optional<double> posinf,

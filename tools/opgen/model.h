@@ -85,6 +85,8 @@ struct Rows {
   std::vector<std::string> masks;    ///< Tensors that are truth values.
   bool keepdim = false;
   bool needs_elements = false;
+  bool compiled =
+      false;  ///< SIMD kernels of its passes are printed for float32; otherwise the interpreter runs them.
   bool to_float = false;
   std::string float32_when;  ///< The argument that asks for results of float32.
   std::string dtype;         ///< The argument that gives the results' dtype.

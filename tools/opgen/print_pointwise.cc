@@ -5,6 +5,7 @@
 #include <set>
 
 #include "tenon/expr/instantiate.h"
+#include "tenon/expr/passes.h"
 #include "tools/opgen/families.h"
 #include "tools/opgen/files.h"
 #include "tools/opgen/pointwise_forms.h"
@@ -30,6 +31,21 @@ class KernelPool {
     expr::ExpressionPtr expression = form.typed(type);
     if (!expr::is_printable(*expression) || !known_.insert(key).second) return;
     kernels_[stable_hash(entry) % kKernelFiles].emplace(key, std::move(expression));
+  }
+
+  /// Prints the kernels of a row operator's passes, with all its arguments present, for float32.
+  void add_rows(const OpDef& def) {
+    const expr::ExpressionPtr typed =
+        expr::instantiate(*rows_form(def).written(), {.compute = Type::F32, .dense = true});
+    for (const expr::RowForm form : {expr::RowForm::Along, expr::RowForm::Across}) {
+      expr::RowPasses cut = expr::cut_passes(*typed, form, true);
+      for (expr::RowPass& pass : cut.passes) {
+        expr::ExpressionPtr& flat = pass.elements.flat;
+        if (!flat || !expr::is_printable(*flat) || !known_.insert(flat->key).second) continue;
+        const expr::Key key = flat->key;
+        kernels_[stable_hash(def.operators.front().constant) % kKernelFiles].emplace(key, std::move(flat));
+      }
+    }
   }
 
   std::vector<GeneratedFile> files() const {
@@ -314,6 +330,7 @@ std::vector<GeneratedFile> print_pointwise(const std::vector<OpDef>& defs) {
     InfoPrinter printer(pool);
     for (const OpDef* def : family.defs) {
       if (def->body == Body::Expr) printer.add(*def);
+      if (def->rows && def->rows->compiled) pool.add_rows(*def);
     }
     files.push_back({family.header("pointwise"), printer.header()});
     files.push_back({family.source("pointwise"), printer.file(family)});

@@ -1,0 +1,105 @@
+"""Norms as modules: parameters, running statistics, what is printed and refused; gradients of gradients."""
+
+import numpy as np
+import pytest
+import tenon
+from tenon import nn
+
+
+def _normal(x, axes, eps=1e-5):
+    return (x - x.mean(axes, keepdims=True)) / np.sqrt(x.var(axes, keepdims=True) + eps)
+
+
+@pytest.fixture
+def images():
+    return np.random.default_rng(0).standard_normal((3, 4, 5, 6)).astype(np.float32)
+
+
+@pytest.mark.parametrize(
+    "module, axes",
+    [
+        (nn.LayerNorm(6), (3,)),
+        (nn.LayerNorm((5, 6), bias=False), (2, 3)),
+        (nn.GroupNorm(4, 4), (2, 3)),
+        (nn.GroupNorm(1, 4, affine=False), (1, 2, 3)),
+        (nn.BatchNorm2d(4), (0, 2, 3)),
+        (nn.InstanceNorm2d(4), (2, 3)),
+    ],
+)
+def test_rows_have_mean_0_and_variance_1(module, axes, images):
+    result = module(tenon.tensor(images)).detach().numpy()
+    np.testing.assert_allclose(result, _normal(images, axes), atol=2e-6)
+
+
+def test_rms_norm_has_no_mean_to_take_away(images):
+    result = nn.RMSNorm(6, eps=0.5)(tenon.tensor(images)).detach().numpy()
+    np.testing.assert_allclose(result, images / np.sqrt((images**2).mean(-1, keepdims=True) + 0.5), atol=2e-6)
+
+
+def test_running_statistics_follow_the_batches(images):
+    module = nn.BatchNorm2d(4, momentum=0.25)
+    module(tenon.tensor(images))
+    mean, var = images.mean((0, 2, 3)), images.var((0, 2, 3), ddof=1)
+    np.testing.assert_allclose(module.running_mean.numpy(), 0.25 * mean, atol=1e-6)
+    np.testing.assert_allclose(module.running_var.numpy(), 0.75 + 0.25 * var, rtol=1e-5)
+    assert module.num_batches_tracked.item() == 1
+    module.eval()
+    result = module(tenon.tensor(images)).detach().numpy()
+    wide = module.running_var.numpy().reshape(1, 4, 1, 1) + 1e-5
+    np.testing.assert_allclose(result, (images - 0.25 * mean.reshape(1, 4, 1, 1)) / np.sqrt(wide), atol=1e-5)
+    assert module.num_batches_tracked.item() == 1, "evaluation counts nothing"
+
+
+def test_without_momentum_all_batches_weigh_the_same(images):
+    module = nn.BatchNorm2d(4, momentum=None)
+    for scale in (1, 3):
+        module(tenon.tensor(images * scale))
+    np.testing.assert_allclose(module.running_mean.numpy(), 2 * images.mean((0, 2, 3)), atol=1e-6)
+
+
+def test_state_and_text():
+    module = nn.BatchNorm1d(3)
+    assert list(module.state_dict()) == ["weight", "bias", "running_mean", "running_var", "num_batches_tracked"]
+    assert repr(module) == "BatchNorm1d(3, eps=1e-05, momentum=0.1, affine=True, bias=True, track_running_stats=True)"
+    assert list(nn.InstanceNorm1d(3).state_dict()) == []
+    assert repr(nn.LayerNorm(8)) == "LayerNorm((8,), eps=1e-05, elementwise_affine=True, bias=True)"
+    assert repr(nn.GroupNorm(2, 4)) == "GroupNorm(2, 4, eps=1e-05, affine=True, bias=True)"
+    assert repr(nn.RMSNorm(4)) == "RMSNorm((4,), eps=None, elementwise_affine=True)"
+
+
+@pytest.mark.parametrize(
+    "call, error, text",
+    [
+        (lambda x: nn.LayerNorm(7)(x), RuntimeError, "layer_norm: given `normalized_shape`"),
+        (lambda x: nn.functional.layer_norm(x, []), RuntimeError, "`normalized_shape` must not be empty"),
+        (lambda x: nn.functional.layer_norm(x, [6], tenon.ones(5)), RuntimeError, "layer_norm: expected `weight`"),
+        (lambda x: nn.functional.layer_norm(x, [6], tenon.ones(6).double()), TypeError, "expected `weight` of float32"),
+        (lambda x: nn.functional.layer_norm(x.long(), [6]), NotImplementedError, "layer_norm: not implemented for int64"),
+        (lambda x: nn.functional.group_norm(x, 3), ValueError, "divisible by `num_groups`"),
+        (lambda x: nn.GroupNorm(3, 4), ValueError, "divisible"),
+        (lambda x: nn.BatchNorm1d(4)(x), ValueError, "expected 2D or 3D input"),
+        (lambda x: nn.BatchNorm2d(5)(x), RuntimeError, "batch_norm: expected `weight`"),
+        (lambda x: nn.functional.batch_norm(x, None, None), ValueError, "running_mean"),
+        (lambda x: nn.BatchNorm1d(4)(x[:1, :, 0, 0]), ValueError, "more than 1 value"),
+    ],
+)
+def test_what_is_refused(call, error, text, images):
+    with pytest.raises(error, match=text):
+        call(tenon.tensor(images))
+
+
+def test_gradients_of_gradients():
+    x = tenon.tensor(np.random.default_rng(1).standard_normal((3, 4, 5)), requires_grad=True)
+    w = tenon.tensor(np.random.default_rng(2).standard_normal(5), requires_grad=True)
+    c = tenon.tensor(np.random.default_rng(3).standard_normal(4), requires_grad=True)
+    none, mean, var = None, tenon.tensor([0.1, -0.2, 0.3, 0.0]).double(), tenon.tensor([0.5, 1.0, 2.0, 0.25]).double()
+    for f, *args in [
+        (lambda x, w: nn.functional.layer_norm(x, [5], w, w), x, w),
+        (lambda x, w: nn.functional.rms_norm(x, [5], w, 0.25), x, w),
+        (lambda x, c: nn.functional.group_norm(x, 2, c, c), x, c),
+        (lambda x, c: nn.functional.batch_norm(x, none, none, c, c, True), x, c),
+        (lambda x, c: nn.functional.batch_norm(x, mean, var, c, c), x, c),
+        (lambda x, c: nn.functional.instance_norm(x, none, none, c, c), x, c),
+    ]:
+        assert tenon.autograd.gradcheck(f, args)
+        assert tenon.autograd.gradgradcheck(f, args)

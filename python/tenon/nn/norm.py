@@ -188,7 +188,7 @@ class BatchNorm3d(_BatchNorm):
 
 class _InstanceNorm(_ChannelNorm):
     def __init__(
-    """Normalises each channel of each sample of [N, C, L] or [C, L]. Ulyanov et al. (2016), arXiv:1607.08022."""
+        self, num_features, eps=1e-05, momentum=0.1, affine=False, track_running_stats=False, device=None, dtype=None, *, bias=True
     ):
         super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype, bias)
 

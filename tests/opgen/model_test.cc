@@ -97,6 +97,23 @@ TEST(Model, TheOutFormOfAFactoryTakesItsOptionsFromOut) {
   expect_error("- schema: f(*, " + options + rest, "3", "an argument before dtype");
 }
 
+TEST(Model, AnUpdateTakesSelfAsItIsWritten) {
+  const auto defs = parse_operators(R"(
+- schema: put(Tensor self, Tensor index, Tensor source) -> Tensor
+  shape: put
+  update: put
+  variants: [function, inplace, out]
+  derivative: none
+)",
+                                    "ops.yaml");
+  ASSERT_EQ(defs[0].operators.size(), 3u);
+  EXPECT_TRUE(defs[0].updates);
+  EXPECT_EQ(body_parameters(defs[0], true), "Tensor& self, const Tensor& index, const Tensor& source");
+  expect_error("- schema: f(Tensor x) -> Tensor\n  shape: f\n  update: f\n  derivative: none\n", "3",
+               "must take `Tensor self` first");
+  expect_error("- schema: f(Tensor self) -> Tensor\n  shape: f\n  body: f\n  update: f\n", "2", "one of");
+}
+
 TEST(Model, DefaultsInCppTrail) {
   const auto defs = parse_operators(R"(
 - schema: pick(Tensor self, int dim=0, *, float p) -> Tensor

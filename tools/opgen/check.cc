@@ -174,6 +174,13 @@ void check_structured(const OpDef& def, const YamlEntry& entry) {
         "shape",
         "a shape function speaks of new tensors, or of one tensor that is written in place and returned");
   }
+  const bool self_first = !schema.arguments.empty() && schema.arguments[0].name == "self" &&
+                          schema.arguments[0].type == schema::Type{};
+  if (def.updates && (inplace || schema.returns.size() != 1 || !self_first)) {
+    entry.fail_in("update",
+                  "the schema must take `Tensor self` first and return one new tensor, a copy of it that is "
+                  "written; `variants` makes the other forms");
+  }
 }
 
 /// What an entry's `rows` names is there, and its expression reads.

@@ -18,6 +18,11 @@ std::string stubs_probe(const OpDef& def) {
 
 // The entry of a form of a structured operator: its own schema's, or one that follows from it.
 std::string structured_entry(const OpDef& def, const Operator& op) {
+  if (def.updates) {
+    return op.form == Form::Functional ? "UpdateCall"
+           : op.form == Form::Out      ? "UpdateOutCall"
+                                       : "UpdateInplaceCall";
+  }
   const bool own = &op == &def.operators.front();
   return op.form == Form::Functional    ? "StructuredCall"
          : def.takes_options_of_out(op) ? "StructuredFactoryOutCall"

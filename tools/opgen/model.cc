@@ -106,10 +106,11 @@ void read_body(YamlEntry& entry, OpDef& def) {
   for (const char* field : kBodies) bodies += entry.has(field);
   bodies += entry.has("outputs") && !entry.has("expr");
   if (bodies != 1) {
-    entry.fail(fmt::format(
-        "expected exactly one body, got {}: expr, outputs, shape (with kernel or body), view, explicit, "
-        "composite or dispatch",
-        bodies));
+    entry.fail(
+        fmt::format("expected exactly one body, got {}: expr, outputs, shape (with kernel, body or update), "
+                    "view, explicit, "
+                    "composite or dispatch",
+                    bodies));
   }
   if (entry.has("rows")) {
     read_rows(entry, def);
@@ -121,8 +122,13 @@ void read_body(YamlEntry& entry, OpDef& def) {
     def.shape = entry.text("shape");
     def.kernel = entry.text("kernel");
     def.function = entry.text("body");
-    if (def.kernel.empty() == def.function.empty())
-      entry.fail_in("shape", "expected one of `kernel` and `body` beside it");
+    const std::string update = entry.text("update");
+    if (!def.kernel.empty() + !def.function.empty() + !update.empty() != 1)
+      entry.fail_in("shape", "expected one of `kernel` and `body` beside it, or `update`");
+    if (!update.empty()) {
+      def.updates = true;
+      def.function = update;
+    }
     if (!def.function.empty()) def.stubs = entry.list("stubs");
     def.mixed_devices = entry.flag("mixed_devices", false);
   } else if (entry.has("view")) {

@@ -44,7 +44,7 @@ struct Operator {
 /// What computes an operator: see the YAML's description in docs/adding-an-operator.md.
 enum class Body : uint8_t {
   Expr,        ///< `expr`: a pointwise expression.
-  Structured,  ///< `shape`, and `kernel` or `body`.
+  Structured,  ///< `shape`, and `kernel`, `body` or `update`.
   View,        ///< `view`: C++ of tenon::ops, every backend.
   Explicit,    ///< `explicit`: C++ of tenon::ops, every backend, below Autograd.
   Composite,   ///< `composite`: C++ of tenon::ops, differentiable through what it calls.
@@ -117,8 +117,10 @@ struct OpDef {
   std::vector<Operator> operators;
 
   Body body = Body::Explicit;
-  /// The C++ function's name (View, Explicit, Composite, Structured with `body`; "none": nothing is written).
+  /// The C++ function's name (View, Explicit, Composite, Structured without `kernel`; "none": nothing is
+  /// written).
   std::string function;
+  bool updates = false;  ///< `function` writes part of `self`, of which other forms make a copy (Structured).
   /// The stubs without which the C++ function cannot serve a device, by name.
   std::vector<std::string> stubs;
   std::string reason;             ///< Why an Explicit body has no shape function.

@@ -31,8 +31,7 @@ std::string bodies_header(const Family& family) {
       names = {def->function};
     for (const auto& [key, function] : def->dispatch) names.push_back(function);
     if (def->body == Body::Structured && !def->rows && !def->function.empty() && def->function != "none") {
-      const std::string line =
-          fmt::format("void {}({});\n", def->function, kernel_parameters(def->schema(), true));
+      const std::string line = fmt::format("void {}({});\n", def->function, body_parameters(*def, true));
       if (printed.insert(line).second)
         text += fmt::format("/// {}\n{}", schema::to_string(def->schema()), line);
     }

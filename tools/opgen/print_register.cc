@@ -96,7 +96,7 @@ class FamilyPrinter {
       const std::string function =
           def.rows ? def.operators.front().constant + "_rows_body" : "ops::" + def.function;
       computed += fmt::format(", reinterpret_cast<detail::AnyFunction>(static_cast<void (*)({})>(&{}))",
-                              kernel_parameters(schema, false), function);
+                              body_parameters(def, false), function);
     }
     computed += def.stubs.empty() ? ", nullptr" : fmt::format(", detail::kStubs<{}>", stub_names(def));
     if (def.mixed_devices) computed += ", true";
@@ -240,7 +240,7 @@ std::vector<GeneratedFile> print_register(const std::vector<OpDef>& defs) {
   };
   add(kSignatureFiles, "signatures", false,
       {"tenon/core/source_mark.h", "tenon/iter/pointwise.h", "tenon/ops/forms/factory_out.h",
-       "tenon/ops/forms/registration.h", "tenon/ops/forms/structured.h"});
+       "tenon/ops/forms/registration.h", "tenon/ops/forms/structured.h", "tenon/ops/forms/update.h"});
   add(kHistoryFiles, "history", true, {"tenon/autograd/history.h", "tenon/ops/forms/registration.h"});
   return files;
 }

@@ -145,6 +145,15 @@ std::string kernel_parameters(const FunctionSchema& schema, bool names) {
   return text;
 }
 
+std::string body_parameters(const OpDef& def, bool names) {
+  if (!def.updates) return kernel_parameters(def.schema(), names);
+  std::string text = names ? "Tensor& self" : "Tensor&";
+  const auto& arguments = def.schema().arguments;
+  for (size_t i = 1; i < arguments.size(); ++i)
+    text += ", " + schema::cpp_type(arguments[i]) + (names ? " " + schema::cpp_name(arguments[i]) : "");
+  return text;
+}
+
 std::string shape_type(const schema::Argument& argument) {
   const std::string type = schema::cpp_type(argument);
   return type == "TensorList"                           ? "HeaderList"

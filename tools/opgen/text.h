@@ -32,6 +32,9 @@ std::string call_arguments(const FunctionSchema& schema, const std::string& self
 /// The parameters of a kernel or a body: the arguments, then `Tensor& out` for each result that is no
 /// argument.
 std::string kernel_parameters(const FunctionSchema& schema, bool names);
+/// The parameters of a structured operator's `body`, or of its `update`: `Tensor& self`, then the other
+/// arguments.
+std::string body_parameters(const OpDef& def, bool names);
 /// The type that a shape function takes an argument by: tensors are headers there.
 std::string shape_type(const schema::Argument& argument);
 /// The free function's names: "add", "add_out"; its aliases follow.

@@ -87,7 +87,7 @@ void resize_structured(const OutputSpec& wanted, Tensor& out);
 /// The tensor that the kernel writes for a checked `out` argument: `out` itself, resized if it was empty, or
 /// a temporary if `out` has other strides or another dtype, or shares memory with an operand.
 Tensor structured_target(const OutputSpec& wanted, const StructuredArguments& arguments, Tensor& out);
-/// Copies `target` to `out` if it is a temporary.
+/// Copies `target` to `out` unless they are one tensor.
 void structured_finish(Tensor& out, const Tensor& target);
 
 // Checks in builds with assertions: that the parts of an operator agree with each other.

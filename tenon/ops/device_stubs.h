@@ -5,7 +5,6 @@
 #pragma once
 
 #include <span>
-#include <tuple>
 
 #include "tenon/core/tensor.h"
 #include "tenon/dispatch/stub.h"
@@ -27,6 +26,17 @@ struct StubArg<const RowsLaunch&> {
 }  // namespace tenon::detail
 
 namespace tenon::ops {
+struct IndexedCall;
+}
+
+namespace tenon::detail {
+template <>
+struct StubArg<const ops::IndexedCall&> {
+  static void push(Stack& s, const ops::IndexedCall& call);
+};
+}  // namespace tenon::detail
+
+namespace tenon::ops {
 
 /// Runs a row operator: sums, softmax, norms.
 extern Stub<void(const RowsLaunch& launch)> rows_stub;
@@ -44,22 +54,14 @@ extern Stub<void(const Tensor& dst, double start, double end)> linspace_stub;
 extern Stub<bool(const Tensor& a, const Tensor& b)> equal_stub;
 /// The positions of nonzero elements in order, as int64 [count, ndim].
 extern Stub<Tensor(const Tensor& self)> nonzero_stub;
-
-/// out[..., i, ...] = self[..., index[i], ...] along `dim`; index is contiguous int64 and has been checked.
-extern Stub<void(const Tensor& self, int64_t dim, const Tensor& index, Tensor& out)> index_select_stub;
-/// self[..., index[i], ...] += alpha * source[..., i, ...], in ascending order of i; index is as for
-/// index_select_stub.
-extern Stub<void(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source,
-                 const Scalar& alpha)>
-    index_add_stub;
-/// out[i] = element linear[i] of self in logical order; linear and out are contiguous.
-extern Stub<void(const Tensor& self, const Tensor& linear, Tensor& out)> take_stub;
-/// Element linear[i] of self in logical order = values[i] (or += when `accumulate`), i ascending; linear is
-/// contiguous.
-extern Stub<void(const Tensor& self, const Tensor& linear, const Tensor& values, bool accumulate)> put_stub;
-/// The smallest and largest element of a non-empty int64 tensor: how indices are checked before anything is
-/// written.
-extern Stub<std::tuple<int64_t, int64_t>(const Tensor& self)> int_range_stub;
+/// The elements of `self` where `mask`, bool and of the same sizes, is true: a vector, in logical order.
+/// Optional: what nonzero_stub finds can be read instead.
+extern Stub<Tensor(const Tensor& self, const Tensor& mask)> masked_select_stub;
+/// Reads and writes by position: see indexing/indexed.h. A boxed function finds op, argument, sizes, combine
+/// (0 Set, 1 Add, 2 Mul, 3 Min, 4 Max, 5 Div), alpha, wraps, fresh; then for `to` and for `from`: the tensor,
+/// its strides, the list of tensors of positions, and a list of numbers for them: dim, how many sizes, the
+/// sizes, the steps, the strides over the loop, one after the other.
+extern Stub<void(const IndexedCall& call)> indexed_stub;
 
 // The axes (window/axis.h) of the following are the last dimensions of self and out, three at most. All other
 // dimensions are equal. Strides are arbitrary; out shares no memory with self.

@@ -58,6 +58,8 @@ DIFFERENCES = (
     Difference("integers have no mean", "avg_pool.d(_backward)?", r"not implemented for int64", dtypes="int64"),
     Difference("integers are not interpolated", "upsample_bi.*", r"not implemented for uint8", dtypes="uint8"),
     Difference("sums of bool are not bool", "col2im", r"not implemented for bool", dtypes="bool"),
+    Difference("positions may be int32 everywhere", "index_copy|index_fill|put|take",
+               r"PyTorch raises .*([Ee]xpected a long tensor|Expected dtype int64|LongTensor)"),
     # What PyTorch does otherwise without saying so, where the reference of tests/conformance agrees with Tenon.
     Difference("attention's result lies in memory with the heads inside", "scaled_dot_product_attention", r"^strides"),
     Difference("a query that sees no key gives zeros, whatever the values are", "scaled_dot_product_attention",
@@ -79,6 +81,7 @@ DIFFERENCES = (
     Difference("which of two faults is told", "clamp", r"ShapeError, PyTorch raises NotImplementedError: clamp is not"),
     Difference("PyTorch takes a place outside of the window where all is zero", "max_pool3d_with_indices", r"element", "channels_last", "uint8"),
     Difference("PyTorch leaves the shape of no elements as it is", "pixel_unshuffle", r"^shape", "empty"),
+    Difference("PyTorch flattens what is not contiguous by a view", "take_along_dim", r"PyTorch raises .*view size"),
     Difference("PyTorch's sqrt is not always rounded correctly", "sqrt", r"element"),
     Difference("complex numbers have no definition of it yet", "acos|acosh|asin|asinh|atan|atanh|logaddexp|nan_to_num",
                r"raises NotImplementedError: .*not implemented for complex"),

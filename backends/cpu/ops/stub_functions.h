@@ -3,10 +3,13 @@
 #pragma once
 
 #include <span>
-#include <tuple>
 
 #include "tenon/core/tensor.h"
 #include "tenon/ops/window/axis.h"
+
+namespace tenon::ops {
+struct IndexedCall;
+}
 
 namespace tenon::cpu {
 
@@ -17,12 +20,8 @@ void linspace(const Tensor& dst, double start, double end);
 bool equal(const Tensor& a, const Tensor& b);
 
 Tensor nonzero(const Tensor& self);
-void index_select(const Tensor& self, int64_t dim, const Tensor& index, Tensor& out);
-void index_add(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source,
-               const Scalar& alpha);
-void take(const Tensor& self, const Tensor& linear, Tensor& out);
-void put(const Tensor& self, const Tensor& linear, const Tensor& values, bool accumulate);
-std::tuple<int64_t, int64_t> int_range(const Tensor& self);
+Tensor masked_select(const Tensor& self, const Tensor& mask);
+void indexed(const ops::IndexedCall& call);
 
 void axes_sum(const Tensor& self, std::span<const Axis> axes, bool accumulate, Tensor& out);
 void axes_max(const Tensor& self, std::span<const Axis> axes, Tensor& values, Tensor& indices);

@@ -120,10 +120,10 @@ class Selection {
     TENON_CHECK(
         t.dtype() == kInt64 || t.dtype() == DType::Int32, Index,
         fmt::format("index: an index tensor must be int64, int32, uint8 or bool, got {}", name(t.dtype())));
-    add_tensor(t.dtype() == kInt64 ? t : t.to(kInt64));
+    add_tensor(t);
   }
 
-  /// A mask stands for the positions of its true elements, one index tensor for each of its dimensions.
+  /// A mask stands for the positions of its true elements, in as many dimensions as it has.
   void mask(const Tensor& t) {
     if (t.dim() == 0) return all_or_nothing(t.item<bool>());
     for (int64_t d = 0; d < t.dim(); ++d) {
@@ -131,7 +131,7 @@ class Selection {
                   fmt::format("index: the mask has shape {}, the tensor {} from dimension {}",
                               to_string(t.sizes()), to_string(view_.sizes()), dim_));
     }
-    for (const Tensor& positions : nonzero(t).unbind(1)) add_tensor(positions);
+    add_tensor(t, t.dim());
   }
 
   /// A bool: a new dimension that holds everything or nothing.
@@ -141,14 +141,17 @@ class Selection {
     add_tensor(zeros(count, kInt64));
   }
 
-  void add_tensor(const Tensor& t) {
-    tensors_.resize(static_cast<size_t>(dim_++));
+  /// An index of the dimensions from here on; those before it that have none are kept whole.
+  void add_tensor(const Tensor& t, int64_t dims = 1) {
+    for (; listed_ < dim_; ++listed_) tensors_.emplace_back();
     tensors_.push_back(t);
+    listed_ = dim_ += dims;
   }
 
   Tensor view_;
   int64_t dim_ = 0;
   int64_t hidden_ = 0;
+  int64_t listed_ = 0;  // dimensions that tensors_ speaks of
   std::vector<Tensor> tensors_;
 };
 
@@ -186,7 +189,8 @@ void assign(const Tensor& self, PyObject* key, PyObject* value) {
   }
   Tensor source = is_tensor(value) ? tensor_of(value) : tensor_from_data(value, self.dtype());
   if (source.dtype() != self.dtype()) source = source.to(self.dtype());
-  target.index_put_(s.tensors(), without_leading_ones(source, target, s.tensors()));
+  if (source.device() != target.device()) source = source.to(target.device());
+  assign_selected(target, s.tensors(), source);
 }
 
 int set_item(PyObject* o, PyObject* key, PyObject* value) {

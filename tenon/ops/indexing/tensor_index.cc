@@ -133,6 +133,30 @@ Tensor without_leading_ones(Tensor value, const Tensor& self, TensorList indices
   return value;
 }
 
+void assign_selected(Tensor& self, TensorList indices, const Tensor& value) {
+  const Tensor source = without_leading_ones(value, self, indices);
+  size_t named = 0, before = 0;
+  for (size_t i = 0; i < indices.size(); ++i) {
+    if (!indices[i].defined()) continue;
+    if (named++ == 0) before = i;
+  }
+  // What shares memory with `self` is read before anything is written only on the other way.
+  const auto pointwise = [&](const Tensor& mask) {
+    const int64_t behind = self.dim() - static_cast<int64_t>(before) - mask.dim();
+    return mask.dtype() == DType::Bool && mask.dim() > 0 && behind >= source.dim() &&
+           mask.device() == self.device() && source.storage() != self.storage() &&
+           mask.storage() != self.storage() &&
+           mask.sizes() == IntArrayRef(self.sizes().data() + before, static_cast<size_t>(mask.dim()));
+  };
+  if (named != 1 || !pointwise(indices[before])) {
+    self.index_put_(indices, source);
+    return;
+  }
+  Tensor mask = indices[before];
+  while (mask.dim() + static_cast<int64_t>(before) < self.dim()) mask = mask.unsqueeze(-1);
+  self._masked_write_(mask, source);
+}
+
 void set_item(const Tensor& self, std::span<const TensorIndex> indices, const Tensor& value) {
   const Resolved r = resolve(self, indices);
   if (!r.advanced) {
@@ -141,7 +165,7 @@ void set_item(const Tensor& self, std::span<const TensorIndex> indices, const Te
   }
   const auto list = operator_list(r);
   const Tensor converted = value.to(r.view.device(), r.view.dtype());
-  tenon::index_put_(const_cast<Tensor&>(r.view), list, without_leading_ones(converted, r.view, list));
+  assign_selected(const_cast<Tensor&>(r.view), list, converted);
 }
 
 void set_item(const Tensor& self, std::span<const TensorIndex> indices, const Scalar& value) {
@@ -151,7 +175,7 @@ void set_item(const Tensor& self, std::span<const TensorIndex> indices, const Sc
     return;
   }
   const Tensor number = tenon::full({}, value, TensorOptions(r.view.dtype()).device(r.view.device()));
-  tenon::index_put_(const_cast<Tensor&>(r.view), operator_list(r), number);
+  assign_selected(const_cast<Tensor&>(r.view), operator_list(r), number);
 }
 
 Tensor Tensor::index(std::initializer_list<TensorIndex> indices) const {

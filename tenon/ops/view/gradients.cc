@@ -10,6 +10,7 @@
 #include "tenon/iter/overlap.h"
 #include "tenon/ops/copy/elements.h"
 #include "tenon/ops/device_stubs.h"
+#include "tenon/ops/indexing/indexed.h"
 #include "tenon/ops/view/geometry.h"
 
 namespace tenon::ops {
@@ -45,11 +46,12 @@ void scatter_to_places(const Tensor& grad, const Tensor& flat, IntArrayRef strid
   }
   Tensor numbers = make_empty({flat.numel()}, DType::Int64, grad.device());
   arange_stub(grad.device(), numbers, Scalar(0), Scalar(1));
-  const Tensor index = contiguous_copy(ops::as_strided(numbers, grad.sizes(), strides, offset));
-  const Tensor values = as_contiguous(grad);
-  const Dims count{grad.numel()}, one{1};
-  put_stub(grad.device(), flat, make_view(index, count, one, 0),
-           make_view(values, count, one, values.storage_offset()), true);
+  run_indexed({.op = op,
+               .argument = "stride",
+               .sizes = grad.sizes().to_dims(),
+               .to = flattened(flat, ops::as_strided(numbers, grad.sizes(), strides, offset)),
+               .from = every_element(grad, grad.sizes()),
+               .combine = Combine::Add});
 }
 
 }  // namespace

@@ -108,15 +108,43 @@ def _key(indices):
     return tuple(slice(None) if i is None else i for i in indices)
 
 
-def _put_samples(m):
+def _scatter_src_samples(m):
     for shape in _shapes(m):
-        yield sample(m.tensor(shape), [m.positions([2], shape[0])])
+        counts = (2, *(max(n - 1, 0) for n in shape[1:]))
+        yield sample(m.tensor(shape), 0, m.positions(counts, shape[0]), [3, *shape[1:]])
 
 
-def _put(g, indices):
-    out = g.copy()
-    out[_key(indices)] = 0
+def _scatter_src(g, dim, index, sizes):
+    out = np.zeros(sizes, g.dtype)
+    for at in np.ndindex(index.shape):
+        out[at] = g[(index[at], *at[1:])]
     return out
+
+
+def _scatter_reduce_samples(m):
+    """Gradients of sums, of which that of `self` is gone where it does not take part."""
+    for shape in _shapes(m):
+        counts = (2, *shape[1:])
+        for include in (True, False):
+            index, src = m.positions(counts, shape[0]), m.tensor(counts, m.dtype.name)
+            yield sample(m.tensor(shape), m.tensor(shape), 0, index, src, "sum", include, m.tensor(shape))
+
+
+def _without_written(g, x, dim, index, src, reduce, include, result):
+    out = g.copy()
+    if not include:
+        np.put_along_axis(out, index, 0, dim)
+    return out
+
+
+def _masked_scatter_samples(m):
+    for shape in _shapes(m):
+        yield sample(m.tensor(shape), m.mask(shape), [prod(shape) + 1])
+
+
+def _masked_scatter(g, mask, sizes):
+    read = g[mask]
+    return np.concatenate([read, np.zeros(sizes[0] - read.size, g.dtype)])
 
 
 def _reduced(m, *extra):
@@ -266,7 +294,11 @@ ROWS = [
     _backward("index_select_backward", _select_samples,
               lambda g, sizes, dim, index: scattered(lambda x: np.take(x, index, dim), sizes, g)),
     _backward("index_backward", _index_samples, lambda g, sizes, index: scattered(lambda x: x[_key(index)], sizes, g)),
-    _backward("index_put_self_backward", _put_samples, _put),
+    _backward("scatter_src_backward", _scatter_src_samples, _scatter_src),
+    _backward("scatter_reduce_self_backward", _scatter_reduce_samples, _without_written, grad_constant=(1, 4, 7)),
+    _backward("scatter_reduce_src_backward", _scatter_reduce_samples,
+              lambda g, x, dim, index, *_: np.take_along_axis(g, index, dim), grad_constant=(1, 4, 7)),
+    _backward("masked_scatter_backward", _masked_scatter_samples, _masked_scatter),
     _backward("sum_backward", _reduced, _spread),
     _backward("mean_backward", _reduced, lambda g, sizes, dims, keep: _spread(g, sizes, dims, keep) / sizes[0]),
     _backward("amax_backward", _extremum_samples, _extremum, grad_constant=(1, 2)),

@@ -40,6 +40,7 @@ SUB_ROOMS = {
         "norm",
         "factory",
         "indexing",
+        "embedding",
         "matmul",
         "random",
         "reduction",

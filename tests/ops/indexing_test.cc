@@ -1,6 +1,8 @@
 #include "tenon/generated/factory/functions.h"
 #include "tenon/generated/indexing/functions.h"
 #include "tenon/generated/reduction/functions.h"
+#include "tenon/ops/device_stubs.h"
+#include "tenon/ops/indexing/indexed.h"
 #include "tests/ops/testing.h"
 
 namespace tenon {
@@ -85,7 +87,9 @@ TEST(IndexSelect, MatchesLoopsOnEveryStride) {
   }
   const Tensor x = zeros({3, 2});
   expect_sizes(index_select(x, 1, tensor(1)), {3, 1});
-  expect_error(ErrorKind::Index, "index 3 is out of bounds for dimension 0 with size 3", [&] { index_select(x, 0, tensor({0, 3})); });
+  expect_error(ErrorKind::Index, "index 3 is out of bounds for dimension 0 with size 3", [&] {
+    index_select(x, 0, tensor({0, 3}));
+  });
   expect_error(ErrorKind::Type, "int32 or int64", [&] { index_select(x, 0, tensor({0.})); });
   expect_error(ErrorKind::Index, "vector", [&] { index_select(x, 0, tensor({{0}})); });
 }
@@ -125,6 +129,26 @@ TEST(Nonzero, ListsPositionsInOrder) {
   }
   expect_sizes(nonzero(tensor(5)), {1, 0});
   expect_sizes(nonzero(zeros({0, 3})), {0, 2});
+}
+
+TEST(IndexedCall, IsBoxedForDevicesWithoutOurTypes) {
+  const Tensor x = arange(6).view({3, 2}), out = zeros({2, 2}), index = tensor({2, 0});
+  const Dims sizes{2, 2};
+  const ops::IndexedCall call{.op = "index_select",
+                              .argument = "index",
+                              .sizes = sizes,
+                              .to = ops::every_element(out, sizes),
+                              .from = ops::slices(x, 0, index)};
+  Stack stack;
+  detail::StubArg<const ops::IndexedCall&>::push(stack, call);
+  ASSERT_EQ(stack.size(), 15u) << "seven values, and four for each side";
+  EXPECT_TRUE(stack.at<Tensor>(7).is_same(out));
+  EXPECT_EQ(stack.at<CellList<Tensor>>(9).span().size(), 0u);
+  EXPECT_TRUE(stack.at<Tensor>(11).is_same(x));
+  EXPECT_TRUE(stack.at<CellList<Tensor>>(13).span()[0].is_same(index));
+  const auto numbers = stack.at<CellList<int64_t>>(14).span();
+  // Dimension 0, one size of 3, a step of 2, and the strides of the index over the loop.
+  EXPECT_EQ(std::vector<int64_t>(numbers.begin(), numbers.end()), (std::vector<int64_t>{0, 1, 3, 2, 1, 0}));
 }
 
 TEST(Masked, FillsAndSelects) {

@@ -256,6 +256,7 @@ bool combine_rows(const IndexedRows& r, const Scalar& alpha) {
     }
   }
   each_row<decltype(plain)&, T>(r, plain);
+  return true;
 }
 
 struct Bytes16 {

@@ -6,6 +6,7 @@ from .._C import conv1d, conv2d, conv3d, conv_transpose1d, conv_transpose2d, con
 from .._C import scaled_dot_product_attention
 from .._C import log_sigmoid as logsigmoid
 from ..absent import module_getattr
+from ..autograd.grad_mode import no_grad
 from . import spatial
 from . import activation_functions
 from .activation_functions import *  # noqa: F403  by its __all__
@@ -40,6 +41,8 @@ __all__ = [
     "dropout1d",
     "dropout2d",
     "dropout3d",
+    "embedding",
+    "embedding_bag",
     "feature_alpha_dropout",
     "group_norm",
     "huber_loss",
@@ -54,6 +57,7 @@ __all__ = [
     "mse_loss",
     "multi_head_attention_forward",
     "nll_loss",
+    "one_hot",
     "relu",
     "relu_",
     "rms_norm",
@@ -155,6 +159,91 @@ def feature_alpha_dropout(input, p=0.5, training=False, inplace=False):
     if input.dim() < 2:
         raise ValueError(f"feature_alpha_dropout: expected at least 2 dimensions, got shape {list(input.shape)}")
     return _alpha_dropout("feature_alpha_dropout", input, _channel_shape(input), p, training, inplace)
+
+
+_embedding, _embedding_bag, _embedding_renorm_ = _C.embedding, _C.embedding_bag, _C.embedding_renorm_
+_one_hot = _C.one_hot
+_BAG_MODES = {"sum": 0, "mean": 1, "max": 2}
+
+
+def _padding_row(padding_idx, weight):
+    """Counted from the front; -1 for none."""
+    if padding_idx is None:
+        return -1
+    rows = weight.size(0)
+    if not -rows <= padding_idx < rows:
+        raise ValueError(f"padding_idx {padding_idx} is out of range for {rows} rows")
+    return padding_idx % rows
+
+
+def _limit_norms(weight, indices, max_norm, norm_type):
+    if max_norm is not None:
+        with no_grad():
+            _embedding_renorm_(weight, indices, max_norm, norm_type)
+
+
+def embedding(
+    input, weight, padding_idx=None, max_norm=None, norm_type=2.0, scale_grad_by_freq=False, sparse=False
+):
+    """The rows of `weight` [N, D] that `input` [...] names: [..., D].
+
+    Row padding_idx gets no gradient; rows whose norm is above max_norm are scaled to it first, in place; with
+    scale_grad_by_freq, the gradient of a row is divided by how often it was read.
+    """
+    padding_idx = _padding_row(padding_idx, weight)
+    _limit_norms(weight, input, max_norm, norm_type)
+    return _embedding(weight, input, padding_idx, scale_grad_by_freq, sparse)
+
+
+def embedding_bag(
+    input,
+    weight,
+    offsets=None,
+    max_norm=None,
+    norm_type=2,
+    scale_grad_by_freq=False,
+    mode="mean",
+    sparse=False,
+    per_sample_weights=None,
+    include_last_offset=False,
+    padding_idx=None,
+):
+    """The sum, mean or max of the rows of `weight` [N, D] in each bag: [B, D].
+
+    Bags are the rows of input [B, n], or what lies from one of `offsets` [B] to the next in input [n]. Indices equal to
+    padding_idx count nothing.
+    """
+    if mode not in _BAG_MODES:
+        raise ValueError(f"mode must be 'sum', 'mean' or 'max', got {mode!r}")
+    if input.dim() == 2:
+        if offsets is not None:
+            raise ValueError("the rows of a 2-dimensional input are its bags: give no offsets")
+        offsets = _C.arange(input.size(0), device=input.device) * input.size(1)
+        input = input.reshape(-1)
+        if per_sample_weights is not None:
+            per_sample_weights = per_sample_weights.reshape(-1)
+    elif input.dim() != 1:
+        raise ValueError(f"input must have 1 or 2 dimensions, got shape {list(input.shape)}")
+    elif offsets is None:
+        raise ValueError("an input of 1 dimension needs offsets, where its bags begin")
+    row = _padding_row(padding_idx, weight)
+    _limit_norms(weight, input, max_norm, norm_type)
+    return _embedding_bag(
+        weight,
+        input,
+        offsets,
+        scale_grad_by_freq,
+        _BAG_MODES[mode],
+        sparse,
+        per_sample_weights,
+        include_last_offset,
+        None if padding_idx is None else row,
+    )[0]
+
+
+def one_hot(tensor, num_classes=-1):
+    """1 at each class, 0 elsewhere: [...] -> [..., num_classes], int64; with -1, as many as the largest class asks for."""
+    return _one_hot(tensor, num_classes)
 
 
 def _reduction(word):

@@ -1,0 +1,186 @@
+"""Embedding and EmbeddingBag: rows of a table, by number."""
+
+from .. import _C
+from ..autograd.grad_mode import no_grad
+from . import functional as F
+from . import init
+from .module import Module
+from .parameter import Parameter
+
+
+class _Table(Module):
+    """A table of `num_embeddings` rows, drawn from a normal distribution; row `padding_idx` is zero."""
+
+    def __init__(self, num_embeddings, embedding_dim, padding_idx, weight, freeze, device, dtype):
+        super().__init__()
+        self.num_embeddings, self.embedding_dim = num_embeddings, embedding_dim
+        if padding_idx is not None:
+            if not -num_embeddings <= padding_idx < num_embeddings:
+                raise ValueError(f"padding_idx {padding_idx} is out of range for num_embeddings {num_embeddings}")
+            padding_idx %= num_embeddings
+        self.padding_idx = padding_idx
+        if weight is None:
+            self.weight = Parameter(_C.empty(num_embeddings, embedding_dim, device=device, dtype=dtype))
+            self.weight.requires_grad_(not freeze)
+            self.reset_parameters()
+        else:
+            if list(weight.shape) != [num_embeddings, embedding_dim]:
+                raise ValueError(
+                    f"the weight has shape {list(weight.shape)}, expected num_embeddings and embedding_dim, "
+                    f"[{num_embeddings}, {embedding_dim}]"
+                )
+            self.weight = Parameter(weight, requires_grad=not freeze)
+
+    def reset_parameters(self):
+        """Draws new rows."""
+        init.normal_(self.weight)
+        if self.padding_idx is not None:
+            with no_grad():
+                self.weight[self.padding_idx].fill_(0)
+
+    def _described(self, *words):
+        """The arguments that differ from their defaults, and `words` whatever they are."""
+        text = f"{self.num_embeddings}, {self.embedding_dim}"
+        defaults = {"padding_idx": None, "max_norm": None, "norm_type": 2, "scale_grad_by_freq": False, "sparse": False}
+        for name in words:
+            value = getattr(self, name)
+            if name not in defaults or value != defaults[name]:
+                text += f", {name}={value!r}"
+        return text
+
+
+class Embedding(_Table):
+    """The rows of `weight` [num_embeddings, embedding_dim] that the input names: [...] -> [..., embedding_dim].
+
+    Row padding_idx starts as zeros and gets no gradient. Rows that are read and have a norm above max_norm are scaled to it.
+    With scale_grad_by_freq, the gradient of a row is divided by how often it was read.
+    """
+
+    def __init__(
+        self,
+        num_embeddings,
+        embedding_dim,
+        padding_idx=None,
+        max_norm=None,
+        norm_type=2.0,
+        scale_grad_by_freq=False,
+        sparse=False,
+        _weight=None,
+        _freeze=False,
+        device=None,
+        dtype=None,
+    ):
+        super().__init__(num_embeddings, embedding_dim, padding_idx, _weight, _freeze, device, dtype)
+        self.max_norm, self.norm_type = max_norm, norm_type
+        self.scale_grad_by_freq, self.sparse = scale_grad_by_freq, sparse
+
+    def forward(self, input):
+        return F.embedding(
+            input, self.weight, self.padding_idx, self.max_norm, self.norm_type, self.scale_grad_by_freq, self.sparse
+        )
+
+    def extra_repr(self):
+        return self._described("padding_idx", "max_norm", "norm_type", "scale_grad_by_freq", "sparse")
+
+    @classmethod
+    def from_pretrained(
+        cls,
+        embeddings,
+        freeze=True,
+        padding_idx=None,
+        max_norm=None,
+        norm_type=2.0,
+        scale_grad_by_freq=False,
+        sparse=False,
+    ):
+        """An Embedding whose weight is `embeddings` [num_embeddings, embedding_dim]; not trained while `freeze`."""
+        rows, columns = _matrix_sizes(embeddings)
+        return cls(
+            rows,
+            columns,
+            padding_idx,
+            max_norm,
+            norm_type,
+            scale_grad_by_freq,
+            sparse,
+            _weight=embeddings,
+            _freeze=freeze,
+        )
+
+
+class EmbeddingBag(_Table):
+    """The sum, mean or max of the rows that each bag names: a row of input [B, N], or what lies between two `offsets`."""
+
+    def __init__(
+        self,
+        num_embeddings,
+        embedding_dim,
+        max_norm=None,
+        norm_type=2.0,
+        scale_grad_by_freq=False,
+        mode="mean",
+        sparse=False,
+        _weight=None,
+        include_last_offset=False,
+        padding_idx=None,
+        device=None,
+        dtype=None,
+    ):
+        super().__init__(num_embeddings, embedding_dim, padding_idx, _weight, False, device, dtype)
+        self.max_norm, self.norm_type, self.mode = max_norm, norm_type, mode
+        self.scale_grad_by_freq, self.sparse = scale_grad_by_freq, sparse
+        self.include_last_offset = include_last_offset
+
+    def forward(self, input, offsets=None, per_sample_weights=None):
+        return F.embedding_bag(
+            input,
+            self.weight,
+            offsets,
+            self.max_norm,
+            self.norm_type,
+            self.scale_grad_by_freq,
+            self.mode,
+            self.sparse,
+            per_sample_weights,
+            self.include_last_offset,
+            self.padding_idx,
+        )
+
+    def extra_repr(self):
+        return self._described("max_norm", "norm_type", "scale_grad_by_freq", "mode", "padding_idx")
+
+    @classmethod
+    def from_pretrained(
+        cls,
+        embeddings,
+        freeze=True,
+        max_norm=None,
+        norm_type=2.0,
+        scale_grad_by_freq=False,
+        mode="mean",
+        sparse=False,
+        include_last_offset=False,
+        padding_idx=None,
+    ):
+        """An EmbeddingBag whose weight is `embeddings` [num_embeddings, embedding_dim]; not trained while `freeze`."""
+        rows, columns = _matrix_sizes(embeddings)
+        bag = cls(
+            rows,
+            columns,
+            max_norm,
+            norm_type,
+            scale_grad_by_freq,
+            mode,
+            sparse,
+            _weight=embeddings,
+            include_last_offset=include_last_offset,
+            padding_idx=padding_idx,
+        )
+        bag.weight.requires_grad_(not freeze)
+        return bag
+
+
+def _matrix_sizes(embeddings):
+    if embeddings.dim() != 2:
+        raise ValueError(f"embeddings must be a matrix [num_embeddings, embedding_dim], got {list(embeddings.shape)}")
+    return embeddings.shape

@@ -124,3 +124,19 @@ def _new_tensor(self, data, *, dtype=None, device=None, requires_grad=False):
 
 
 _C.Tensor.new_tensor = _new_tensor
+
+
+def _splitting(name):
+    """hsplit and its kin as methods: one int is a number of sections, where a method would take it for a list of one index."""
+    operator = getattr(_C, name)
+
+    def method(self, indices_or_sections):
+        return operator(self, indices_or_sections)
+
+    method.__name__ = method.__qualname__ = name
+    method.__doc__ = operator.__doc__
+    return method
+
+
+for _name in ("hsplit", "vsplit", "dsplit"):
+    setattr(_C.Tensor, _name, _splitting(_name))

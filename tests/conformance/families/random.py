@@ -140,9 +140,16 @@ def _pairs_of_moments(m):
         yield sample(m.tensor(shape, domain=(0, 0)), m.tensor(shape, domain=(1, 1)))
 
 
-def _kept(r, x, *_):
-    found, kept = TENON.array(r[0]), TENON.array(r[1])
-    assert (found == np.where(kept, 2 * x.array(), 0)).all()
+def _all_or_nothing(m):
+    for shape in m.shapes():
+        yield sample(m.tensor(shape), 0.0, True)
+        yield sample(m.tensor(shape), 1.0, True)
+        yield sample(m.tensor(shape), 0.5, False)
+
+
+def _whole_or_zero(x, p, train):
+    kept = p < 1 or not train
+    return (x if kept else x * 0), np.full(x.shape, kept)
 
 
 def _size_and_dtype(m):
@@ -175,10 +182,11 @@ ROWS = [
     Row("multinomial", _weights, unreferenced=_WHY, properties=_drawn, result="int64", no_peer="other random numbers",
         absent={"special": "weights are finite", "zero_dim": "the rank is fixed", "channels_last": "the rank is fixed", "promotion": "one operand"},
         refuse=("bool", "integral", "complex")),
-    Row("native_dropout", _tensors(0.5, True), inner="dropout", unreferenced=_WHY, properties=_kept, result=lambda s: (s.args[0].dtype, "bool"),
-        no_peer="other random numbers", absent={"special": "the values are not read", "promotion": "one operand"}, refuse=("bool", "integral")),
-    Row("native_dropout_backward", inner="dropout", samples=lambda m: (sample(m.tensor(s), m.mask(s), 2.0) for s in m.shapes()),
-        reference=lambda g, mask, scale: g * mask * scale, result="self", absent={"promotion": "one operand"}, refuse=("bool", "integral")),
+    Row("native_dropout", _all_or_nothing, _whole_or_zero, inner="dropout", result=lambda s: (s.args[0].dtype, "bool"),
+        absent={"special": "infinity times zero", "promotion": "one operand"}, refuse=("bool", "integral")),
+    Row("native_dropout_backward", lambda m: (sample(m.tensor(s), m.mask(s), 2.0) for s in m.shapes()),
+        lambda g, mask, scale: g * mask * scale, inner="dropout", result="self",
+        absent={"special": "infinity times zero", "promotion": "one operand"}, refuse=("bool", "integral")),
     _row("normal.Tensor_float", lambda m: (sample(m.tensor(s, domain=(0, 0)), 1.0) for s in m.shapes()), _normal, {"promotion": "one operand"}, **_FLOATS),
     _row("normal.float_Tensor", lambda m: (sample(0.0, m.tensor(s, domain=(1, 1))) for s in m.shapes()), _normal, {"promotion": "one operand"}, **_FLOATS),
     _row("normal.Tensor_Tensor", _pairs_of_moments, _normal, {"promotion": "dtypes promote (random_test.py)"}, **_FLOATS),

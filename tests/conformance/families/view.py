@@ -238,6 +238,18 @@ def _indices(shape):
     yield ([], 0)
 
 
+def _cubes(choose):
+    """As _with, of three dimensions at least, which contiguous samples do not have otherwise."""
+
+    def make(m):
+        yield from _with(choose, 3)(m)
+        if m.kind == "plain":
+            for call in choose((2, 3, 4)):
+                yield sample(m.tensor((2, 3, 4)), *call)
+
+    return make
+
+
 def _cut(x, indices, dim=0):
     size = x.shape[dim]
     ends = [slice(None, i).indices(size)[1] for i in indices] + [size]
@@ -405,8 +417,8 @@ ROWS = [
     view("hsplit.array", lambda x, at: _cut(x, at, _hdim(x.shape)), _with(lambda s: [([1],)], 1), **_RANKED),
     view("vsplit.int", lambda x, n: _sections(x, n, 0), _with(_at_rank(lambda s: 0), 2), **_RANKED),
     view("vsplit.array", lambda x, at: _cut(x, at, 0), _with(lambda s: [([1],)], 2), **_RANKED),
-    view("dsplit.int", lambda x, n: _sections(x, n, 2), _with(_at_rank(lambda s: 2), 3), **_RANKED),
-    view("dsplit.array", lambda x, at: _cut(x, at, 2), _with(lambda s: [([1],)], 3), **_RANKED),
+    view("dsplit.int", lambda x, n: _sections(x, n, 2), _cubes(_at_rank(lambda s: 2)), **_RANKED),
+    view("dsplit.array", lambda x, at: _cut(x, at, 2), _cubes(lambda s: [([1],)]), **_RANKED),
     view("view.dtype", lambda x, name: x, _as_own_dtype, **_MOST),
     Row("stack", _stacked, lambda xs, dim=0: np.stack(xs, dim), result=_promoted),
 ]  # fmt: skip

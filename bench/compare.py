@@ -1,13 +1,14 @@
 """Measures the budgets of docs/architecture.md: Tenon, its peers, and the ratio, in one run on one pinned core.
 
 Usage: compare.py [--json FILE] [--rounds N] [--core N] [--cpp PROGRAM]
-       compare.py --operators PATTERN [--rounds N] [--core N]
+       compare.py --operators [--rows PATTERN] [--json FILE] [--rounds N] [--core N]
        compare.py --base DIR [--build DIR] [--rows PATTERN] [--json FILE] [--rounds N] [--core N]
 
 Rows measured in Python alternate between Tenon, PyTorch and NumPy (those that are installed) for several rounds, and
 the minimum of the rounds counts: noise only ever adds. Rows measured in C++ come from the program bench_calls.
 
-With --operators, the rows of operator_rows.py whose names match, beside PyTorch, each with the bound of its ratio.
+With --operators, operators of a million elements and small programs beside PyTorch, each with its bound; see
+compare_operators.py.
 
 With --base, the build in this tree (or --build) is compared with the one in DIR, a build folder or a checkout with a
 release build: every row of both in alternated rounds, each build in a process of its own, and which rows are more than 5 %
@@ -185,38 +186,16 @@ def measure(pattern):
     print(json.dumps(rows))
 
 
-def compare_operators(pattern, rounds):
-    """Prints Tenon's and PyTorch's time of each row, in alternated rounds, and the ratio beside its bound."""
-    import tenon
-    import torch
-
-    from operator_rows import ROWS
-
-    torch.set_num_threads(1)
-    print(f"{'us':38}{'tenon':>10}{'torch':>10}{'tenon/torch':>13}{'bound':>8}")
-    for name, bound, make in ROWS:
-        if not re.search(pattern, name):
-            continue
-        calls = [make(tenon), make(torch)]
-        best = [float("inf")] * 2
-        for _ in range(rounds):
-            for i, call in enumerate(calls):
-                best[i] = min(best[i], best_ns(call) / 1e3)
-        ratio = best[0] / best[1]
-        late = "  above its bound" if bound and ratio > bound else ""
-        print(f"{name:38}{best[0]:>10,.1f}{best[1]:>10,.1f}{ratio:>13.2f}{bound or '-':>8}{late}", flush=True)
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--json", help="write the rows here")
     parser.add_argument("--rounds", type=int, help="rounds of each row: 5, or 9 with --base")
     parser.add_argument("--core", type=int, default=0, help="the core to pin to")
     parser.add_argument("--cpp", default=ROOT / "build/release/bench/bench_calls", help="the C++ benchmark")
+    parser.add_argument("--operators", action="store_true", help="operators and programs instead of calls")
     parser.add_argument("--base", metavar="DIR", help="another build of Tenon, to compare with")
     parser.add_argument("--build", metavar="DIR", default=ROOT / "build/release", help="the build to compare")
-    parser.add_argument("--rows", metavar="PATTERN", default=".", help="with --base: only rows that match")
-    parser.add_argument("--operators", metavar="PATTERN", help="rows of single operators that match, beside PyTorch")
+    parser.add_argument("--rows", metavar="PATTERN", default=".", help="with --base or --operators: only rows that match")
     parser.add_argument("--measure", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.measure is not None:
@@ -227,13 +206,10 @@ def main():
         table, slower = compare_builds.compare(
             options.base, options.build, options.rows, options.rounds or 9, options.core
         )
-        if options.json:
-            pathlib.Path(options.json).write_text(json.dumps(table, indent=1) + "\n")
+        write(options.json, table)
         return 1 if slower else 0
     os.sched_setaffinity(0, {options.core})
     os.environ.setdefault("OMP_NUM_THREADS", "1")
-    if options.operators is not None:
-        return compare_operators(options.operators, options.rounds or 5)
 
     measured = {}
     loaded = {}
@@ -242,6 +218,15 @@ def main():
             loaded[name] = importlib.import_module(name)
         except ImportError:
             print(f"{name} is not installed: its column stays empty", file=sys.stderr)
+    if options.operators:
+        import compare_operators
+
+        frameworks = {name: loaded[name] for name in ("tenon", "torch") if name in loaded}
+        if "torch" in frameworks:
+            frameworks["torch"].set_num_threads(1)
+        return write(
+            options.json, compare_operators.compare(re.compile(options.rows), options.rounds or 5, frameworks)
+        )
     rows = {name: list((numpy_rows if name == "numpy" else python_rows)(m)) for name, m in loaded.items()}
     for _ in range(options.rounds or 5):
         for framework, functions in rows.items():
@@ -263,8 +248,12 @@ def main():
         peers = {p: measured[name, p] for p in ("torch", "numpy") if (name, p) in measured}
         table.append({"row": name, "unit": unit, "budget": budget, "tenon": tenon, **peers})
     show(table)
-    if options.json:
-        pathlib.Path(options.json).write_text(json.dumps(table, indent=1) + "\n")
+    write(options.json, table)
+
+
+def write(path, table):
+    if path:
+        pathlib.Path(path).write_text(json.dumps(table, indent=1) + "\n")
 
 
 def show(table):

@@ -53,9 +53,7 @@ struct Frame {
 
   int64_t origin() const { return std::min(low(base), low(view)); }
   int64_t end() const { return std::max(high(base), high(view)); }
-  Tensor zeros(const Tensor& like) const {
-    return tenon::zeros({std::max<int64_t>(end() - origin(), 0)}, like.options());
-  }
+  Tensor zeros(const Tensor& like) const { return like.new_zeros({std::max<int64_t>(end() - origin(), 0)}); }
 
  private:
   static int64_t low(const Geometry& g) { return g.offset + extent(g.sizes, g.strides, "as_strided").low; }
@@ -103,10 +101,8 @@ Tensor each_place_once(const Frame& f, const Tensor& x) {
   Tensor mask;
   {
     const NoGradGuard no_grad;
-    const TensorOptions options = parts.options().dtype(kBool);
-    const Tensor flat = tenon::zeros({std::max<int64_t>(f.end() - f.origin(), 0)}, options);
-    mask = tenon::zeros(f.view.sizes, options);
-    mark_first(flat, f.origin(), f.view, mask);
+    mask = tenon::zeros_like(parts).to(kBool);
+    mark_first(f.zeros(parts).to(kBool), f.origin(), f.view, mask);
   }
   return join_parts(tenon::where(mask, parts, tenon::zeros_like(parts)), f.split_view);
 }

@@ -94,9 +94,11 @@ HWY_INLINE void pack_vector(D d, T* to, size_t width, const T* band, const int64
   // Columns of one line lie side by side; a vector holds pieces of some lines.
   size_t starts[hn::MaxLanes(D())];
   const T* pieces[hn::MaxLanes(D())];
-  size_t n = 0;
-  for (size_t l = 0; l < std::min(lanes, columns); ++l) {
-    if (l == 0 || places[l] != places[l - 1] + 1) {
+  starts[0] = 0;
+  pieces[0] = band + places[0];
+  size_t n = 1;
+  for (size_t l = 1; l < std::min(lanes, columns); ++l) {
+    if (places[l] != places[l - 1] + 1) {
       starts[n] = l;
       pieces[n++] = band + places[l] - static_cast<ptrdiff_t>(l);
     }

@@ -33,7 +33,7 @@ void for_each_extremum(const Tensor& self, const Dims& mask, bool largest, const
   const int64_t extent = reduced.numel();
   const ReduceOp op_of = largest ? ReduceOp::Max : ReduceOp::Min;
   constexpr int64_t kItem = sizeof(T), kStrip = kReduceStrip;
-  if (!convert && extent > 0 && reduced.sizes.size() == 1 && !kept.sizes.empty() &&
+  if (!convert && self.numel() > 0 && reduced.sizes.size() == 1 && !kept.sizes.empty() &&
       kept.strides.back() == kItem && reduced.strides[0] % kItem == 0) {
     // Neighbouring results side by side: whole rows are compared.
     const int64_t row = kept.sizes.back(), strips = (row + kStrip - 1) / kStrip;

@@ -127,6 +127,11 @@ Analysis analyse(const RowsInfo& info, const RowsArguments& a) {
       NotImplemented,
       fmt::format(": not implemented for {}{}{}", name(made.operands), *info.refused_reason ? "; " : "",
                   info.refused_reason));
+  if (a.dtype) {
+    check_arithmetic(*a.dtype, kThisCall);
+    TENON_CHECK(!is_complex(*a.dtype), NotImplemented,
+                fmt::format(": a result of {} is not implemented; expected a real dtype", name(*a.dtype)));
+  }
   if (info.to_float && is_integral(made.computed, true)) made.computed = default_dtype();
   made.type = *expr::compute_type(made.computed);
   made.over = over_of(info, a, made.sizes);

@@ -21,7 +21,7 @@ def _images(m, rank, small=False):
     """Shapes with `rank` spatial dimensions: a batch, and where the kind allows it none."""
     spatial = {1: (7,), 2: (5, 6), 3: (4, 5, 4)}[rank]
     if m.kind == "grad" or small:
-        spatial = {1: (5,), 2: (4, 3), 3: (3, 3, 4)}[rank]
+        spatial = {1: (5,), 2: (4, 3), 3: (2, 3, 2)}[rank]  # a Jacobian has the product of two sizes
     if m.kind == "zero_dim" or (m.kind == "channels_last" and rank == 1):
         return
     yield (m.size(2), 2, *spatial)
@@ -145,6 +145,10 @@ _MODES = {"reflection": ("reflect", 0), "replication": ("edge", 1), "circular": 
 
 
 def _pads(m, rank, mode):
+    if m.kind == "grad" and rank == 3:
+        yield [1, 0, 0, 1, 1, 0]
+        yield [-1, 1, 1, -1, -1, 1]
+        return
     yield [1, 2] * rank
     if m.kind in ("plain", "grad"):
         yield [0, 1] + [2, 0] * (rank - 1)

@@ -484,11 +484,12 @@ def _pool_rows():
 
 def _resize_calls(m, rank, corners):
     """output_size, [align_corners,] scales"""
-    sizes = [9, 8, 3][:rank]
+    small = m.kind == "grad" and rank == 3
+    sizes = ([4, 3, 3] if small else [9, 8, 3])[:rank]
     yield (sizes, *([False] if corners else []), [None] * rank)
     if m.kind in ("plain", "grad", "channels_last"):
-        yield ([4, 3, 6][:rank], *([True] if corners else []), [None] * rank)
-        yield ([6, 11, 2][:rank], *([False] if corners else []), [1.25, 2.0, 0.5][:rank])
+        yield ([4, 3, 2 if small else 6][:rank], *([True] if corners else []), [None] * rank)
+        yield (([2, 5, 1] if small else [6, 11, 2])[:rank], *([False] if corners else []), [1.25, 2.0, 0.5][:rank])
 
 
 def _resize_samples(rank, corners):

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <vector>
 
@@ -52,7 +53,7 @@ TEST(Streaming, EveryInstructionSetCopiesWhatItIsGiven) {
       for (size_t offset = 0; offset < 70; offset += 7) {
         std::vector<char> from(bytes), out(bytes + 140, 'x'), expected = out;
         for (size_t i = 0; i < bytes; ++i) from[i] = static_cast<char>(i);
-        std::memcpy(expected.data() + offset, from.data(), bytes);
+        std::copy(from.begin(), from.end(), expected.begin() + static_cast<ptrdiff_t>(offset));
         kernels.stream(out.data() + offset, from.data(), bytes);
         kernels.end_stream();
         EXPECT_EQ(out, expected) << name(target) << " " << bytes << " at " << offset;

@@ -68,7 +68,7 @@ def test_every_operator_ran_a_kernel_of_tenon(program, tmp_path):
         assert {"addmm", "mm", "relu", "log_softmax", "nll_loss_forward"} <= {operator for operator, _, _ in rows}
         assert f"gemm:{target}" in kernels and f"simd:{target}" in kernels
         for kernel in kernels:
-            assert kernel.split(":")[0] in {"simd", "gemm", "reduce", "rows", "philox", "scan", "copy"}, kernel
+            assert kernel.split(":")[0] in {"simd", "gemm", "reduce", "rows", "philox", "scan", "copy", "indexed"}, kernel
             assert ":" not in kernel or kernel.endswith(":" + target)
 
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include "backends/cpu/rows/row_plan.h"
 #include "backends/cpu/rows/run_rows.h"
 #include "tenon/core/error.h"
 #include "tenon/expr/evaluator.h"
@@ -174,6 +175,7 @@ void compare(const Expression& w, DType dtype, const Layout& layout, uint64_t se
     numbers[i] = convert_scalar(std::bit_cast<uint64_t>(0.75), Type::F64, carrier(dense->numbers()[i].dtype));
   std::atomic<void*> made{nullptr};
   cpu::run_rows({"test", *dense, made, IntArrayRef(layout.sizes), loop.over(), in_slots, out_slots, numbers});
+  const std::unique_ptr<cpu::RowPlans> plans(static_cast<cpu::RowPlans*>(made.load()));
 
   std::vector<Bytes> row_in(meant->num_inputs), row_out(meant->num_outputs);
   for (size_t k = 0; k < meant->num_outputs; ++k) row_out[k].resize((static_cast<size_t>(length) + 1) * 8);

@@ -37,10 +37,13 @@ struct RowPlan {
   bool printed = false;                   ///< All kernels over elements are.
 };
 
-/// The plans of one expression, each made when it is first needed. Never freed.
+/// The plans of one expression, each made when it is first needed. An operator keeps its own for ever.
 class RowPlans {
  public:
   explicit RowPlans(const expr::Expression& e) : e_(e) {}
+  ~RowPlans() {
+    for (auto& plan : plans_) delete plan.load(std::memory_order_acquire);
+  }
   const RowPlan& get(expr::RowForm form, bool keep);
 
  private:

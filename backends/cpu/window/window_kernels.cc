@@ -5,7 +5,7 @@
 #define HWY_TARGET_INCLUDE "backends/cpu/window/window_kernels.cc"
 #include "hwy/foreach_target.h"  // IWYU pragma: keep
 // After foreach_target:
-#include <cstring>
+#include <algorithm>
 #include <type_traits>
 
 #include "backends/cpu/window/window_kernels.h"
@@ -129,7 +129,7 @@ void listed_evenly(T* out, const T* x, typename SumKernels<T>::Place first,
 
 template <class T, class Place>
 void start(T* values, Place* places, const T* x, Place place, size_t n) {
-  std::memcpy(values, x, n * sizeof(T));
+  std::copy(x, x + n, values);
   for_lanes<Place>(n, [&](auto d, size_t i) HWY_ATTR { hn::StoreU(hn::Set(d, place), d, places + i); });
 }
 

@@ -382,6 +382,7 @@ void join_pairs(void* dst, const void* first, const void* second, size_t n) {
 }
 
 void stream(void* dst, const void* src, size_t bytes) {
+  if (bytes == 0) return;
   constexpr size_t kLine = 64;
   const hn::CappedTag<uint8_t, kLine> d;
   auto* out = static_cast<uint8_t*>(dst);

@@ -10,9 +10,10 @@ from tenon import nn
 
 
 def rotary_table(length, size, base=10000.0):
-    """cos and sin [length, size // 2] of the angles position * base ** (-2i / size)."""
-    frequency = base ** (-tenon.arange(0, size, 2, dtype=tenon.float32) / size)
-    angles = tenon.outer(tenon.arange(length, dtype=tenon.float32), frequency)
+    """cos and sin [length, size // 2] of the angles position * base ** (-2i / size), in the default dtype."""
+    dtype = tenon.get_default_dtype()
+    frequency = base ** (-tenon.arange(0, size, 2, dtype=dtype) / size)
+    angles = tenon.outer(tenon.arange(length, dtype=dtype), frequency)
     return angles.cos(), angles.sin()
 
 

@@ -130,3 +130,30 @@ def test_gradients_of_leaves_are_contiguous():
     x = tenon.ones(2, 3).t().requires_grad_()
     (x * 2).sum().backward()
     assert x.stride() == (1, 3) and x.grad.is_contiguous()
+
+
+def test_a_copy_that_is_written_in_part_is_contiguous():
+    x = tenon.arange(12.0).reshape(3, 4)[:, ::2]
+    got = tenon.select_scatter(x, tenon.zeros(2), 0, 1)
+    assert got.tolist() == [[0, 2], [0, 0], [8, 10]] and got.is_contiguous()
+    overlapping = tenon.arange(3.0).as_strided([2, 2], [1, 1])
+    assert tenon.slice_scatter(overlapping, tenon.full([1, 2], 9.0), 0, 0, 1).tolist() == [[9, 9], [1, 2]]
+
+
+def test_einsum_of_integers_keeps_the_dtype():
+    x = tenon.ones(2, 3, dtype=tenon.int32)
+    assert tenon.einsum("ij->", x).dtype is tenon.int32
+    assert tenon.einsum("ij,ij->", x, x).dtype is tenon.int32
+
+
+def test_what_none_computes_is_refused():
+    with pytest.raises(TypeError, match="addr: .*same dtype"):
+        tenon.addr(tenon.ones(2, 2), tenon.ones(2, dtype=tenon.int64), tenon.ones(2))
+    with pytest.raises(NotImplementedError, match="native_dropout: .*floating"):
+        tenon.native_dropout(tenon.ones(2, dtype=tenon.int64), 0.5, True)
+    with pytest.raises(NotImplementedError, match="batch_norm: .*int64"):
+        tenon.batch_norm(tenon.ones(0, 2, dtype=tenon.int64), None, None, None, None, True, 0.1, 1e-5, False)
+    z = tenon.ones(2, dtype=tenon.complex64)
+    for call in (lambda: tenon.rms_norm(z, [2]), lambda: tenon.soft_margin_loss(z, z)):
+        with pytest.raises(NotImplementedError, match="complex"):
+            call()

@@ -283,16 +283,18 @@ Stored keep(const A& value) {
 
 }  // namespace detail
 
-/// The node of one recorded call of signature Sig.
-template <class Sig>
-class SavedCall;
-template <class R, class... A>
-class SavedCall<R(A...)> final : public OpNode {
- public:
-  static constexpr CallShape kShape = detail::call_shape<A...>();
+/// Of the arguments of a signature, with its tensors.
+template <class... A>
+inline constexpr CallShape kCallShape = detail::call_shape<A...>();
 
-  SavedCall(const DerivativeInfo& info, const std::remove_reference_t<A>&... args)
-      : OpNode(info, kShape, tensors_.data(), kSaved),
+/// The node of one recorded call with arguments A, no matter which of them it wrote, and that many tensors as
+/// results. Named by its signature: see SavedCall.
+template <size_t TensorResults, class... A>
+class SavedArguments final : public OpNode {
+ public:
+  SavedArguments(const DerivativeInfo& info, const CallShape& shape,
+                 const std::remove_reference_t<A>&... args)
+      : OpNode(info, shape, tensors_.data(), kSaved),
         args_(detail::keep<typename SavedArg<A>::Stored>(args)...) {}
 
   /// Argument I as a formula sees it: a Tensor, possibly undefined; a std::vector<Tensor>; or the value that
@@ -337,7 +339,7 @@ class SavedCall<R(A...)> final : public OpNode {
   }
 
  private:
-  static constexpr size_t kSaved = kShape.num_tensors() + detail::kTensorResults<R>;
+  static constexpr size_t kSaved = kCallShape<A...>.num_tensors() + TensorResults;
 
   template <class T>
   static void pick(Scalar& out, const T& value) {
@@ -359,5 +361,20 @@ class SavedCall<R(A...)> final : public OpNode {
   std::array<SavedTensor, kSaved == 0 ? 1 : kSaved> tensors_;
   [[no_unique_address]] std::tuple<typename SavedArg<A>::Stored...> args_;
 };
+
+namespace detail {
+template <class A>
+using Read = std::conditional_t<std::is_same_v<A, Tensor&>, const Tensor&, A>;
+template <class Sig>
+struct SavedCallOf;
+template <class R, class... A>
+struct SavedCallOf<R(A...)> {
+  using type = SavedArguments<kTensorResults<R>, Read<A>...>;
+};
+}  // namespace detail
+
+/// The node of a recorded call of signature Sig. An operator and its in-place form have the same.
+template <class Sig>
+using SavedCall = typename detail::SavedCallOf<Sig>::type;
 
 }  // namespace tenon::autograd

@@ -62,7 +62,7 @@ namespace detail {
 /// Addresses of a call's tensor arguments, in order.
 template <class... A>
 struct TensorPointers {
-  static constexpr CallShape kShape = call_shape<A...>();
+  static constexpr const CallShape& kShape = kCallShape<A...>;
   const Tensor* tensors[kShape.num_tensors() + 1];
   TensorList lists[std::popcount(kShape.lists) + 1];
 
@@ -120,7 +120,7 @@ struct HistoryCall<R(A...)> {
     const CallTensors tensors = pointers.call();
     HistoryWriter writer(info, tensors);
     if (writer.recording())
-      writer.begin(IntrusivePtr<OpNode>::adopt(new SavedCall<R(A...)>(info, args...)),
+      writer.begin(IntrusivePtr<OpNode>::adopt(new SavedCall<R(A...)>(info, tensors.shape, args...)),
                    __builtin_frame_address(0));
     // Operators that the kernel itself calls are not recorded.
     const ExcludeDispatchKeyGuard below(kAutogradKeys);

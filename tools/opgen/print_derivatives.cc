@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "tools/opgen/files.h"
 #include "tools/opgen/formula.h"
@@ -85,9 +86,8 @@ std::vector<Use> uses_of(const OpDef& def) {
   return uses;
 }
 
-std::string declaration(const FunctionSchema& schema, size_t argument) {
+std::string declaration(const FunctionSchema& schema, size_t argument, bool typed) {
   const schema::Argument& a = schema.arguments[argument];
-  const bool typed = has_typed_code(signature(schema));
   const char* type = a.type.is_tensor() ? "const Tensor" : typed ? "decltype(auto)" : "const auto";
   if (!typed)
     return fmt::format("    {} {} = saved.arg<{}>({});\n", type, schema::cpp_name(a), schema::cpp_type(a),
@@ -95,15 +95,26 @@ std::string declaration(const FunctionSchema& schema, size_t argument) {
   return fmt::format("    {} {} = saved.arg<{}>();\n", type, schema::cpp_name(a), argument);
 }
 
-std::string backward_function(const OpDef& def) {
+// The function that takes what a call of this form saved: forms whose calls are typed share one, those whose
+// calls are cells another.
+std::string backward_name(const OpDef& def, const Operator& op) {
+  const bool typed = has_typed_code(signature(op.schema));
+  const bool as_base = typed == has_typed_code(signature(def.schema()));
+  return fmt::format("backward_of_{}{}", def.operators.front().constant,
+                     as_base ? ""
+                     : typed ? "_typed"
+                             : "_cells");
+}
+
+std::string backward_function(const OpDef& def, const Operator& op) {
   const FunctionSchema& schema = def.schema();
+  const bool typed = has_typed_code(signature(op.schema));
   std::string text = fmt::format(
-      "void backward_of_{}(const OpNode& node, [[maybe_unused]] std::span<const Tensor> grads, Gradients& "
+      "void {}(const OpNode& node, [[maybe_unused]] std::span<const Tensor> grads, Gradients& "
       "out) {{\n"
       "  [[maybe_unused]] const auto& saved = static_cast<const {}&>(node);\n"
       "  [[maybe_unused]] const Tensor& grad = grads[0];\n",
-      def.operators.front().constant,
-      has_typed_code(signature(schema)) ? fmt::format("SavedCall<{}>", signature(schema)) : "CellCall");
+      backward_name(def, op), typed ? fmt::format("SavedCall<{}>", signature(op.schema)) : "CellCall");
   for (const Formula& f : formulas_of(def)) {
     std::string wanted, names;
     for (const size_t a : f.of) {
@@ -111,7 +122,7 @@ std::string backward_function(const OpDef& def) {
       names += (names.empty() ? "" : ", ") + schema.arguments[a].name;
     }
     text += fmt::format("  if ({}) {{  // {}\n", wanted, names);
-    for (const size_t a : f.arguments) text += declaration(schema, a);
+    for (const size_t a : f.arguments) text += declaration(schema, a, typed);
     for (const size_t a : f.metas) {
       text += fmt::format("    const ArgumentMeta& {} = saved.meta({});\n",
                           schema::cpp_name(schema.arguments[a]), a);
@@ -221,7 +232,7 @@ class InfoPrinter {
       backward = "&pointwise_backward";
       data = "&pointwise_info::" + base;
     } else if (def.derivative.kind == Kind::Formulas) {
-      backward = fmt::format("&backward_of_{}", base);
+      backward = "&" + backward_name(def, op);
     } else if (op.form == Form::Inplace) {
       // Nothing of the old elements is left: what was written has no history any more.
       used = "kOverwritesSelf";
@@ -303,12 +314,16 @@ FamilyText derivatives_of(const std::vector<OpDef>& defs, const Family& family) 
   for (const OpDef* def : family.defs) {
     infos += printer.print(*def);
     if (def->derivative.kind != Kind::Formulas) continue;
-    const std::string function = backward_function(*def);
-    for (const std::string& used : functions.called_in(function))
-      out.headers.insert(Family{used, {}}.header("functions"));
-    for (const std::string& used : functions.constants_in(function))
-      out.headers.insert(Family{used, {}}.header("operators"));
-    backward += function;
+    std::set<std::string> written;
+    for (const Operator& op : def->operators) {
+      if (!is_recorded(*def, op) || !written.insert(backward_name(*def, op)).second) continue;
+      const std::string function = backward_function(*def, op);
+      for (const std::string& used : functions.called_in(function))
+        out.headers.insert(Family{used, {}}.header("functions"));
+      for (const std::string& used : functions.constants_in(function))
+        out.headers.insert(Family{used, {}}.header("operators"));
+      backward += function;
+    }
   }
   if (infos.empty()) return {};
   out.text = "\nnamespace tenon::autograd {\n\nnamespace {\n\nusing namespace formulas;\n\n" + backward +

@@ -148,6 +148,13 @@ Tensor as_dtype(const Tensor& self, DType dtype) {
   return result;
 }
 
+Tensor on_device(const Tensor& self, Device device) {
+  if (self.device() == device) return self;
+  Tensor result = make_empty(self.sizes(), self.dtype(), device);
+  copy_elements(result, self, "to");
+  return result;
+}
+
 Tensor part_of(const Tensor& self, int64_t part) {
   Dims strides;
   for (const int64_t s : self.strides()) strides.push_back(twice(s));

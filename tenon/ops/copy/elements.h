@@ -41,6 +41,8 @@ Tensor contiguous_copy(const Tensor& self);
 Tensor as_contiguous(const Tensor& self);
 /// `self`, or a converted copy.
 Tensor as_dtype(const Tensor& self, DType dtype);
+/// `self`, or a copy on `device`.
+Tensor on_device(const Tensor& self, Device device);
 
 /// The real (0) or imaginary (1) parts of a complex tensor, as a view outside autograd.
 Tensor part_of(const Tensor& self, int64_t part);

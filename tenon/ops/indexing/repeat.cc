@@ -24,10 +24,7 @@ Tensor repeat_interleave_Tensor(const Tensor& repeats, std::optional<int64_t> ou
                 "give output_size");
     return make_empty({*output_size}, repeats.dtype(), repeats.device());
   }
-  TENON_CHECK(
-      repeats.device() == kCPU, NotImplemented,
-      fmt::format("repeat_interleave: not implemented for the device {}", to_string(repeats.device())));
-  const Tensor counts = as_contiguous(as_dtype(repeats, DType::Int64));
+  const Tensor counts = as_contiguous(as_dtype(on_device(repeats, kCPU), DType::Int64));
   const auto* n = static_cast<const int64_t*>(counts.data_ptr());
   int64_t total = 0;
   for (int64_t i = 0; i < repeats.numel(); ++i) {
@@ -39,10 +36,10 @@ Tensor repeat_interleave_Tensor(const Tensor& repeats, std::optional<int64_t> ou
   TENON_CHECK(!output_size || *output_size == total, Value,
               fmt::format("repeat_interleave: output_size is {}, and `repeats` add up to {}",
                           output_size.value_or(0), total));
-  Tensor places = make_empty({total}, DType::Int64, repeats.device());
+  const Tensor places = make_empty({total}, DType::Int64, kCPU);
   auto* out = static_cast<int64_t*>(places.data_ptr());
   for (int64_t i = 0; i < repeats.numel(); ++i) out = std::fill_n(out, n[i], i);
-  return as_dtype(places, repeats.dtype());
+  return on_device(as_dtype(places, repeats.dtype()), repeats.device());
 }
 
 Tensor repeat_interleave_self_Tensor(const Tensor& self, const Tensor& repeats, std::optional<int64_t> dim,

@@ -164,11 +164,10 @@ std::vector<Tensor> tensor_split_tensor(const Tensor& self, const Tensor& tensor
   const Tensor& given = tensor_indices_or_sections;
   TENON_CHECK(!given.is_meta(), NotImplemented,
               "tensor_split: where to split depends on the data, which a meta tensor lacks");
-  TENON_CHECK(
-      given.dtype() == DType::Int64 && given.device() == kCPU && given.dim() <= 1, Type,
-      fmt::format("tensor_split: expected an int64 tensor of at most one dimension on the CPU, got {} {}",
-                  name(given.dtype()), to_string(given.sizes())));
-  const Tensor flat = as_contiguous(given);
+  TENON_CHECK(given.dtype() == DType::Int64 && given.dim() <= 1, Type,
+              fmt::format("tensor_split: expected an int64 tensor of at most one dimension, got {} {}",
+                          name(given.dtype()), to_string(given.sizes())));
+  const Tensor flat = as_contiguous(on_device(given, kCPU));
   const auto* values = static_cast<const int64_t*>(flat.data_ptr());
   if (given.dim() == 0) return ops::tensor_split(self, values[0], dim);
   return ops::tensor_split_indices(self, IntArrayRef(values, at(given.numel())), dim);

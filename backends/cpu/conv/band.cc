@@ -13,7 +13,17 @@ constexpr int64_t kLongest = int64_t{1} << 40;
 
 }  // namespace
 
-Band::Band(const Windows& windows, int64_t first, int64_t last, int64_t item) : w_(windows), item_(item) {
+Band::Band(const Windows& windows, int64_t first, int64_t last, int64_t item, bool may_be_in_place)
+    : w_(windows), item_(item), in_place_(may_be_in_place && lies_in_order()) {
+  if (in_place_) {
+    channel_ = w_.channel_stride / item_;
+    taps_.push_back(0);
+    const PositionStrides strides{w_.batch_stride, {w_.axes[0].stride, w_.axes[1].stride, w_.axes[2].stride}};
+    Positions at(w_, first);
+    columns_.resize(static_cast<size_t>(last - first));
+    for (int64_t& c : columns_) c = at.offset(strides) / item_, at.advance(1);
+    return;
+  }
   const int64_t outputs = w_.axes[2].outputs, height = w_.axes[1].outputs;
   const int64_t first_line = first / outputs, lines = (last - 1) / outputs + 1 - first_line;
   const int64_t first_output = lines == 1 ? first % outputs : 0;
@@ -38,6 +48,21 @@ Band::Band(const Windows& windows, int64_t first, int64_t last, int64_t item) : 
     c = line_rows_[static_cast<size_t>(line)] * width_ + output - first_output;
     if (++output == outputs) output = 0, ++line;
   }
+}
+
+/// One tap that reads each output's own input, in the order of memory.
+bool Band::lies_in_order() const noexcept {
+  if (!w_.same_type || w_.taps() != 1 || w_.channel_stride % item_ != 0) return false;
+  int64_t extent = item_;
+  for (size_t a = kWindowAxes; a-- > 0;) {
+    const WindowAxis& axis = w_.axes[a];
+    if (axis.taps.first != 0 || axis.outputs > axis.inputs) return false;
+    if (axis.outputs > 1 && (axis.step != 1 || axis.stride < extent || axis.stride % item_ != 0))
+      return false;
+    if (axis.outputs > 1) extent = axis.stride * axis.outputs;
+    if (a == 2 && axis.outputs > 1 && axis.stride != item_) return false;
+  }
+  return w_.batch == 1 || (w_.batch_stride >= extent && w_.batch_stride % item_ == 0);
 }
 
 // Taps share what they read where that is less than an own copy for each: of a step s, inputs that lie s
@@ -179,6 +204,7 @@ void Band::copy(char* to, int64_t from, const Strip& rows, const Strip& columns,
 }
 
 const void* Band::fill(int64_t first, int64_t last) const {
+  if (in_place_) return w_.data + first * w_.channel_stride;
   const int64_t elements = (last - first) * channel_ + 2 * kBandSlack;
   char* memory = static_cast<char*>(gemm_scratch(GemmScratch::Band, static_cast<size_t>(elements * item_)));
   char* to = memory + kBandSlack * item_;

@@ -14,10 +14,13 @@ inline constexpr int64_t kBandSlack = 64;
 
 class Band {
  public:
-  /// Where the elements of columns [first, last) lie within a channel of the band. `item`: bytes of the
-  /// compute type.
-  Band(const Windows& windows, int64_t first, int64_t last, int64_t item);
+  /// What columns [first, last) read from the band, and where it lies within a channel. `item`: bytes of the
+  /// compute type. A band that may be in_place() has the slack of a copy only where there are columns.
+  Band(const Windows& windows, int64_t first, int64_t last, int64_t item, bool may_be_in_place = false);
 
+  /// Whether windows of one tap are read where they lie and not copied: then nothing lies behind the last
+  /// column.
+  bool in_place() const noexcept { return in_place_; }
   int64_t channel_elements() const noexcept { return channel_; }
   /// Copies channels [first, last) into memory of this thread, valid until it fills another band. Returns the
   /// first element of channel `first`; channels are channel_elements() apart.
@@ -37,6 +40,7 @@ class Band {
     int64_t batch, depth, row, count, first_line;
   };
 
+  bool lies_in_order() const noexcept;
   void lay_out_width(int64_t first_output, int64_t outputs);
   void lay_out_rows(int64_t lines);
   /// Copies what one strip of rows and one of columns have of `channels` channels.
@@ -44,6 +48,7 @@ class Band {
 
   const Windows& w_;
   int64_t item_;
+  bool in_place_;
   std::vector<Plane> planes_;
   std::vector<Strip> width_strips_, row_strips_;  // the latter for planes_[0], then planes_[1], ...
   size_t strips_per_plane_ = 1;

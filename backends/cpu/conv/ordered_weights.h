@@ -3,8 +3,11 @@
 #pragma once
 
 #include <algorithm>
+#include <cstring>
+#include <vector>
 
 #include "backends/cpu/conv/window_product.h"
+#include "backends/cpu/copy/row_kernels.h"
 
 namespace tenon::cpu {
 
@@ -30,26 +33,94 @@ class OrderedWeights {
 
   /// Rows [first, last) and rows [k, k_end) of Windows, as a contiguous matrix.
   void load(int64_t first, int64_t last, int64_t k, int64_t k_end, T* to) const {
-    const int64_t taps = windows_.taps();
-    const int64_t height = windows_.axes[1].taps.count, width = windows_.axes[2].taps.count;
-    constexpr int64_t kItem = sizeof(T);
-    for (int64_t row = first; row < last; ++row) {
-      for (int64_t at = k; at < k_end;) {
-        const int64_t channel = at / taps, tap = at % taps;
-        const char* from = data_ + row * w_.row + channel * w_.channel;
-        const int64_t d = tap / (height * width), h = tap / width % height, x = tap % width;
-        // A whole plane of taps at a time, or what is left of a line of it.
-        int64_t n = std::min(width - x, k_end - at), lines = 1;
-        if (x == 0 && h == 0 && k_end - at >= height * width) n = width, lines = height;
-        w_.convert(to, {kItem, n * kItem}, from + d * w_.tap[0] + h * w_.tap[1] + x * w_.tap[2],
-                   {w_.tap[2], w_.tap[1]}, n, lines);
-        to += n * lines;
-        at += n * lines;
-      }
+    if (w_.same_type && windows_.taps() == 1 && w_.row == w_.item) return turn(first, last, k, k_end, to);
+    // Where rows are closer together than channels are, some rows at a time take each channel's taps: few
+    // enough that the lines which they are written to stay in the cache.
+    const int64_t step = w_.row < w_.channel ? 24 : 1;
+    const std::vector<int64_t> taps = w_.same_type ? tap_offsets() : std::vector<int64_t>();
+    for (int64_t row = first; row < last; row += step) {
+      const int64_t rows = std::min(step, last - row);
+      T* part = to + (row - first) * (k_end - k);
+      if (w_.same_type)
+        copy(row, rows, k, k_end, taps, part);
+      else
+        convert(row, rows, k, k_end, part);
     }
   }
 
  private:
+  /// Bytes from a channel's first tap to each of them.
+  std::vector<int64_t> tap_offsets() const {
+    std::vector<int64_t> offsets;
+    const auto count = [&](size_t axis) { return windows_.axes[axis].taps.count; };
+    for (int64_t d = 0; d < count(0); ++d) {
+      for (int64_t h = 0; h < count(1); ++h) {
+        for (int64_t x = 0; x < count(2); ++x)
+          offsets.push_back(d * w_.tap[0] + h * w_.tap[1] + x * w_.tap[2]);
+      }
+    }
+    return offsets;
+  }
+
+  /// One tap, rows side by side.
+  void turn(int64_t first, int64_t last, int64_t k, int64_t k_end, T* to) const {
+    row_kernels().transpose[element_size_index(sizeof(T))](
+        to, (k_end - k) * w_.item, data_ + first * w_.row + k * w_.channel, w_.channel,
+        static_cast<size_t>(k_end - k), static_cast<size_t>(last - first));
+  }
+
+  void copy(int64_t row, int64_t rows, int64_t k, int64_t k_end, const std::vector<int64_t>& taps,
+            T* to) const {
+    const auto per_channel = static_cast<int64_t>(taps.size());
+    bool side_by_side = true;
+    for (int64_t t = 0; t < per_channel; ++t) side_by_side &= taps[static_cast<size_t>(t)] == t * w_.item;
+    for (int64_t at = k; at < k_end;) {
+      const int64_t channel = at / per_channel, tap = at % per_channel;
+      const int64_t n = std::min(per_channel - tap, k_end - at);
+      const char* from = data_ + row * w_.row + channel * w_.channel;
+      T* out = to + (at - k);
+      for (int64_t i = 0; i < rows; ++i, from += w_.row, out += k_end - k) {
+        if (side_by_side) {
+          copy_few(out, reinterpret_cast<const T*>(from) + tap, n);
+        } else {
+          for (int64_t t = 0; t < n; ++t)
+            out[t] = *reinterpret_cast<const T*>(from + taps[static_cast<size_t>(tap + t)]);
+        }
+      }
+      at += n;
+    }
+  }
+
+  /// Taps are few: two copies of a fixed size that overlap cost less than a call.
+  static void copy_few(T* to, const T* from, int64_t n) {
+    constexpr int64_t kStep = 32 / sizeof(T);
+    if (n < kStep) {
+      for (int64_t i = 0; i < n; ++i) to[i] = from[i];
+      return;
+    }
+    for (int64_t i = 0; i < n - kStep; i += kStep) std::memcpy(to + i, from + i, 32);
+    std::memcpy(to + n - kStep, from + n - kStep, 32);
+  }
+
+  void convert(int64_t first, int64_t rows, int64_t k, int64_t k_end, T* to) const {
+    const int64_t taps = windows_.taps();
+    const int64_t height = windows_.axes[1].taps.count, width = windows_.axes[2].taps.count;
+    constexpr int64_t kItem = sizeof(T);
+    for (int64_t at = k; at < k_end;) {
+      const int64_t channel = at / taps, tap = at % taps;
+      const int64_t d = tap / (height * width), h = tap / width % height, x = tap % width;
+      // A whole plane of taps at a time, or what is left of a line of it.
+      int64_t n = std::min(width - x, k_end - at), lines = 1;
+      if (x == 0 && h == 0 && k_end - at >= height * width) n = width, lines = height;
+      const char* from = data_ + channel * w_.channel + d * w_.tap[0] + h * w_.tap[1] + x * w_.tap[2];
+      for (int64_t i = 0; i < rows; ++i) {
+        w_.convert(to + i * (k_end - k) + (at - k), {kItem, n * kItem}, from + (first + i) * w_.row,
+                   {w_.tap[2], w_.tap[1]}, n, lines);
+      }
+      at += n * lines;
+    }
+  }
+
   const WindowWeights& w_;
   const Windows& windows_;
   const char* data_;

@@ -5,7 +5,7 @@
 #define HWY_TARGET_INCLUDE "backends/cpu/conv/window_kernels_i64.cc"
 #include "hwy/foreach_target.h"  // IWYU pragma: keep
 // After foreach_target:
-#include "backends/cpu/conv/window_product-inl.h"
+#include "backends/cpu/conv/depthwise-inl.h"
 #include "hwy/highway.h"
 
 HWY_BEFORE_NAMESPACE();

@@ -1,4 +1,4 @@
-// Single-threaded products of weights and windows. Included once per instruction set by window_kernels_*.cc.
+// Single-threaded products of weights and windows. Included once per instruction set by depthwise-inl.h.
 // Knows caches, panels and bands; nothing of threads.
 
 #if defined(TENON_CPU_WINDOW_PRODUCT_INL) == defined(HWY_TARGET_TOGGLE)
@@ -9,10 +9,9 @@
 #endif
 
 #include <algorithm>
-#include <array>
 #include <cstddef>
+#include <cstring>
 #include <type_traits>
-#include <utility>
 #include <vector>
 
 #include "backends/cpu/conv/band.h"
@@ -86,11 +85,19 @@ class RowOffsets {
   std::vector<int64_t> offsets_;
 };
 
-/// One vector of columns for `count` rows: to[i * width + lane]. `places` of the columns that exist.
+/// One vector of columns for `count` rows: to[i * width + lane]. `places` of the columns that exist. Where
+/// nothing lies `behind` them, nothing is read there.
 template <class D, class T = hn::TFromD<D>>
-HWY_INLINE void pack_vector(D d, T* to, size_t width, const T* band, const int64_t* places, size_t columns,
-                            const int64_t* rows, int64_t count) {
+HWY_INLINE void pack_vector(D d, T* to, size_t width, const T* band, bool behind, const int64_t* places,
+                            size_t columns, const int64_t* rows, int64_t count) {
   const size_t lanes = hn::Lanes(d);
+  if (!behind && columns < lanes) {
+    for (int64_t i = 0; i < count; ++i, to += width) {
+      for (size_t l = 0; l < columns; ++l) to[l] = band[places[l] + rows[i]];
+      for (size_t l = columns; l < lanes; ++l) to[l] = T(0);
+    }
+    return;
+  }
   // Columns of one line lie side by side; a vector holds pieces of some lines.
   size_t starts[hn::MaxLanes(D())];
   const T* pieces[hn::MaxLanes(D())];
@@ -198,7 +205,7 @@ class PartialProduct {
       : w_(w),
         part_(part),
         windows_(of_group(w.windows, part.group * w.windows_group)),
-        band_(windows_, part.column, part.column_end, sizeof(T)),
+        band_(windows_, part.column, part.column_end, sizeof(T), true),
         weights_(w.weights, windows_, part.group * w.weights_group),
         k_(windows_.rows()),
         columns_(part.column_end - part.column),
@@ -223,8 +230,8 @@ class PartialProduct {
       const auto pack = [&](int64_t p) {
         for (int64_t j = p * kWidth; j < std::min(columns_, (p + 1) * kWidth); j += kLanes) {
           pack_vector(hn::ScalableTag<T>(), packed_ + j % kWidth, static_cast<size_t>(kWidth), in_band,
-                      band_.columns().data() + j, static_cast<size_t>(std::min(kLanes, columns_ - j)),
-                      offsets.data(), block_k);
+                      !band_.in_place(), band_.columns().data() + j,
+                      static_cast<size_t>(std::min(kLanes, columns_ - j)), offsets.data(), block_k);
         }
       };
       if (readable()) {
@@ -250,8 +257,13 @@ class PartialProduct {
  private:
   static constexpr int64_t kLanes = static_cast<int64_t>(hn::MaxLanes(hn::ScalableTag<T>()));
   static constexpr int64_t kWidth = static_cast<int64_t>(kTileVecs) * kLanes;
-  /// How the results of a panel are stored: by the tile itself, turned (channels-last), or one by one.
-  enum class Way : char { Straight, Turned, Scattered };
+  /// How the results of a panel are stored: by the tile itself, run by run, turned (rows side by side, as in
+  /// channels-last), or one by one.
+  enum class Way : char { Straight, Runs, Turned, Scattered };
+  /// Columns of a panel that lie evenly: `count` from column `first` of it on, `step` bytes apart.
+  struct Run {
+    int64_t first, count, place, step;
+  };
 
   static Windows of_group(Windows w, int64_t offset) {
     w.data += offset;
@@ -273,16 +285,29 @@ class PartialProduct {
     for (int64_t& place : places_) place = at.offset(w_.out_positions), at.advance(1);
     const bool plain = w_.out_same_type && w_.alpha == T(1) && w_.beta == T(0);
     for (int64_t first = 0; first < columns_; first += kWidth) {
-      const auto from = places_.begin() + first, end = places_.begin() + std::min(columns_, first + kWidth);
-      const int64_t step = end - from > 1 ? from[1] - from[0] : w_.out_item;
-      const bool even =
-          std::adjacent_find(from, end, [step](int64_t x, int64_t y) { return y - x != step; }) == end;
+      const size_t before = runs_.size();
+      add_runs(first, std::min(columns_, first + kWidth));
+      first_runs_.push_back(before);
+      const bool side_by_side = std::all_of(runs_.begin() + static_cast<ptrdiff_t>(before), runs_.end(),
+                                            [&](const Run& r) { return r.step == w_.out_item; });
       Way way = Way::Scattered;
-      if (plain && even && step == w_.out_item && w_.out_row % w_.out_item == 0)
-        way = Way::Straight;
-      else if (plain && even && w_.out_row == w_.out_item)
+      if (plain && side_by_side && w_.out_row % w_.out_item == 0)
+        way = runs_.size() == before + 1 ? Way::Straight : Way::Runs;
+      else if (plain && w_.out_row == w_.out_item)
         way = Way::Turned;
       ways_.push_back(way);
+    }
+    first_runs_.push_back(runs_.size());
+  }
+
+  void add_runs(int64_t first, int64_t end) {
+    for (int64_t j = first; j < end;) {
+      const int64_t* place = places_.data() + j;
+      const int64_t step = j + 1 < end ? place[1] - place[0] : w_.out_item;
+      int64_t count = 1;
+      while (j + count < end && place[count] - place[count - 1] == step) ++count;
+      runs_.push_back({j - first, count, *place, count > 1 ? step : w_.out_item});
+      j += count;
     }
   }
 
@@ -319,13 +344,22 @@ class PartialProduct {
     }
     if (!final || way == Way::Straight) return;
     char* out = out_ + ic * w_.out_row;
-    if (way == Way::Turned) {
-      const int64_t step = columns > 1 ? places_[static_cast<size_t>(j + 1)] - place : 0;
-      turn()(out + place, step, buffer, kWidth * static_cast<int64_t>(sizeof(T)), static_cast<size_t>(rows),
-             columns);
-    } else {
+    if (way == Way::Scattered) {
       store_tile(w_, buffer, static_cast<size_t>(kWidth), static_cast<size_t>(rows), columns, out,
                  places_.data() + j, bias_ ? bias_ + ic : nullptr);
+      return;
+    }
+    for (size_t r = first_runs_[static_cast<size_t>(p)]; r < first_runs_[static_cast<size_t>(p) + 1]; ++r) {
+      const Run& run = runs_[r];
+      if (way == Way::Turned) {
+        turn()(out + run.place, run.step, buffer + run.first, kWidth * static_cast<int64_t>(sizeof(T)),
+               static_cast<size_t>(rows), static_cast<size_t>(run.count));
+      } else {
+        for (int64_t i = 0; i < rows; ++i) {
+          std::memcpy(out + i * w_.out_row + run.place, buffer + i * kWidth + run.first,
+                      static_cast<size_t>(run.count) * sizeof(T));
+        }
+      }
     }
   }
 
@@ -348,6 +382,8 @@ class PartialProduct {
   const T* ordered_ = nullptr;
   std::vector<int64_t> places_;  // of the columns, in bytes
   std::vector<Way> ways_;        // of the panels
+  std::vector<Run> runs_;
+  std::vector<size_t> first_runs_;  // of each panel, and their number
 };
 
 template <class T>
@@ -356,19 +392,52 @@ void product(const WindowProduct<T>& w, const ProductPart& part) {
   PartialProduct<T>(w, part).run();
 }
 
+/// Calls f(j, n, offset) for runs of columns [first + j, first + j + n) that lie evenly, and for the offset
+/// of their first one.
+template <class F>
+void for_even_columns(const Windows& windows, const PositionStrides& strides, int64_t first, int64_t count,
+                      F&& f) {
+  const int64_t most = even_columns(windows, strides);
+  for (int64_t j = 0; j < count;) {
+    const int64_t n = std::min(most - (first + j) % most, count - j);
+    f(j, n, Positions(windows, first + j).offset(strides));
+    j += n;
+  }
+}
+
 /// Columns [first, first + count) of some rows of the incoming gradient, which begin at `from` and lie
 /// `row_stride` bytes apart, as a contiguous matrix.
 template <class T>
 void load_gradient(const WindowGradient<T>& w, const Windows& windows, const char* from, int64_t row_stride,
                    int64_t rows, int64_t first, int64_t count, T* to) {
   constexpr int64_t kItem = sizeof(T);
-  Positions at(windows, first);
-  for (int64_t j = 0; j < count;) {
-    const int64_t n = std::min(at.left_in_line(), count - j);
-    w.convert(to + j, {kItem, count * kItem}, from + at.offset(w.grad_positions),
-              {w.grad_positions.axes[2], row_stride}, n, rows);
-    at.advance(n);
-    j += n;
+  for_even_columns(windows, w.grad_positions, first, count, [&](int64_t j, int64_t n, int64_t offset) {
+    w.convert(to + j, {kItem, count * kItem}, from + offset, {w.grad_positions.axes[2], row_stride}, n, rows);
+  });
+}
+
+/// The same as panels of B, of up to kTileVecs vectors of rows each. `ordered` has room for all of it.
+template <class T>
+void pack_gradient(const WindowGradient<T>& w, const Windows& windows, const char* from, int64_t rows,
+                   int64_t first, int64_t count, T* ordered, T* packed) {
+  const hn::ScalableTag<T> d;
+  constexpr int64_t kItem = sizeof(T);
+  const int64_t width = static_cast<int64_t>(kTileVecs * hn::Lanes(d));
+  const auto pack = [&](int64_t k, int64_t n, const T* b, int64_t k_step, int64_t row_step) {
+    for (int64_t j = 0; j < rows; j += width) {
+      pack_b_panel(d, packed + j * count + k * width, static_cast<size_t>(width), b + j * row_step,
+                   static_cast<ptrdiff_t>(k_step), static_cast<ptrdiff_t>(row_step), n,
+                   static_cast<size_t>(std::min(width, rows - j)));
+    }
+  };
+  const int64_t step = w.grad_positions.axes[2];
+  if (w.grad_same_type && w.grad_row % kItem == 0 && step % kItem == 0) {
+    for_even_columns(windows, w.grad_positions, first, count, [&](int64_t j, int64_t n, int64_t offset) {
+      pack(j, n, reinterpret_cast<const T*>(from + offset), step / kItem, w.grad_row / kItem);
+    });
+  } else {
+    load_gradient(w, windows, from, w.grad_row, rows, first, count, ordered);
+    pack(0, count, ordered, 1, count);
   }
 }
 
@@ -394,6 +463,18 @@ void store_gradient(const WindowGradient<T>& w, T* totals, int64_t count, char* 
   w.store(out, {stride, 0}, totals, {kItem, 0}, count, 1);
 }
 
+/// Whether one row of the gradient is stored as it is, in the order of the rows of Windows.
+template <class T>
+bool lies_in_order(const WindowGradient<T>& w, const Windows& windows) {
+  int64_t next = w.out_item;
+  bool in_order = w.out_same_type && w.alpha == T(1) && w.beta == T(0);
+  for (size_t a = kWindowAxes; a-- > 0;) {
+    if (windows.axes[a].taps.count > 1) in_order &= w.out_tap[a] == next;
+    next *= windows.axes[a].taps.count;
+  }
+  return in_order && (windows.channels == 1 || w.out_channel == next);
+}
+
 /// The transposed gradient: rows are rows of Windows, which tiles read as they are; columns are those of the
 /// incoming gradient.
 template <class T>
@@ -407,6 +488,7 @@ void gradient(const WindowGradient<T>& w, const ProductPart& part) {
   const auto bytes = [](int64_t n) { return static_cast<size_t>(n) * sizeof(T); };
   Windows windows = w.windows;
   windows.data += part.group * w.windows_group;
+  const bool side_by_side = lies_in_order(w, windows);
   T* packed = static_cast<T*>(gemm_scratch(GemmScratch::PackedB, bytes(padded * most_k)));
   T* ordered = static_cast<T*>(gemm_scratch(GemmScratch::FloatA, bytes(columns * most_k)));
   // Totals of so many rows fit into the cache.
@@ -419,229 +501,48 @@ void gradient(const WindowGradient<T>& w, const ProductPart& part) {
         static_cast<T*>(gemm_scratch(GemmScratch::PackedA, bytes((kBlockRows + 1) * (most_k + lanes))));
     for (int64_t pc = 0; pc < k; pc += kGemmBlock) {
       const int64_t block_k = std::min(kGemmBlock, k - pc);
-      load_gradient(w, windows, w.grad + part.group * w.grad_group + part.row * w.grad_row, w.grad_row,
-                    columns, pc, block_k, ordered);
-      for (int64_t p = 0; p < panels; ++p) {
-        pack_b_panel(d, packed + p * width * block_k, static_cast<size_t>(width),
-                     ordered + p * width * block_k, 1, static_cast<ptrdiff_t>(block_k), block_k,
-                     static_cast<size_t>(std::min(width, columns - p * width)));
-      }
-      const Band band(windows, pc, pc + block_k, sizeof(T));
+      pack_gradient(w, windows, w.grad + part.group * w.grad_group + part.row * w.grad_row, columns, pc,
+                    block_k, ordered, packed);
+      const Band band(windows, pc, pc + block_k, sizeof(T), true);
       const int64_t row_length = (block_k + lanes - 1) / lanes * lanes;
       for (int64_t ic = 0; ic < rows; ic += kBlockRows) {
         const int64_t block_rows = std::min(kBlockRows, rows - ic), row = first + ic;
         const T* in_band = static_cast<const T*>(band.fill(row / taps, (row + block_rows - 1) / taps + 1));
         const RowOffsets offsets(band, taps, row, block_rows);
         for (int64_t j = 0; j < block_k; j += lanes) {
-          pack_vector(d, in_rows + j, static_cast<size_t>(row_length), in_band, band.columns().data() + j,
-                      static_cast<size_t>(std::min(lanes, block_k - j)), offsets.data(), block_rows);
+          pack_vector(d, in_rows + j, static_cast<size_t>(row_length), in_band, !band.in_place(),
+                      band.columns().data() + j, static_cast<size_t>(std::min(lanes, block_k - j)),
+                      offsets.data(), block_rows);
         }
         for (int64_t p = 0; p < panels; ++p) {
           const auto here = static_cast<size_t>(std::min(width, columns - p * width));
           const size_t vecs = (here + hn::Lanes(d) - 1) / hn::Lanes(d);
           const int64_t most = static_cast<int64_t>(kTileRows);
-          for (int64_t i = 0; i < block_rows; i += most) {
-            const auto tile_rows = static_cast<size_t>(std::min(most, block_rows - i));
+          // Rows are dealt evenly, as of products.
+          const int64_t parts = (block_rows + most - 1) / most;
+          for (int64_t dealt = 0, i = 0; dealt < parts; ++dealt) {
+            const auto tile_rows =
+                static_cast<size_t>(block_rows / parts + (dealt < block_rows % parts ? 1 : 0));
             const TileIn<T> in{in_rows + i * row_length, row_length, 1, packed + p * width * block_k, width};
             T* total = totals + (ic + i) * padded + p * width;
             const TileOut<T> to{total, padded, 1, T(1), T(0), pc > 0 ? total : nullptr, padded};
             multiply_tile(tile_rows, vecs, block_k, in, to, here);
+            i += static_cast<int64_t>(tile_rows);
           }
         }
       }
     }
-    for (int64_t i = 0; i < rows; ++i) {
-      store_gradient(w, totals + i * padded, columns, w.out + part.group * w.out_group + part.row * w.out_row,
-                     w.out_row, windows, first + i);
+    char* out = w.out + part.group * w.out_group + part.row * w.out_row;
+    if (side_by_side) {
+      constexpr int64_t kItem = sizeof(T);
+      row_kernels().transpose[element_size_index(kItem)](out + first * kItem, w.out_row, totals,
+                                                         padded * kItem, static_cast<size_t>(rows),
+                                                         static_cast<size_t>(columns));
+      continue;
     }
+    for (int64_t i = 0; i < rows; ++i)
+      store_gradient(w, totals + i * padded, columns, out, w.out_row, windows, first + i);
   }
-}
-
-/// Up to a vector of neighbouring results of one line.
-struct LineVector {
-  int64_t place;  ///< In the band.
-  int64_t out;    ///< Bytes.
-  size_t count;
-};
-
-std::vector<LineVector> line_vectors(const Windows& windows, const Band& band, const PositionStrides& out,
-                                     int64_t first, int64_t last, int64_t lanes) {
-  std::vector<LineVector> vectors;
-  Positions at(windows, first);
-  for (int64_t j = first; j < last;) {
-    const int64_t n = std::min({lanes, at.left_in_line(), last - j});
-    vectors.push_back(
-        {band.columns()[static_cast<size_t>(j - first)], at.offset(out), static_cast<size_t>(n)});
-    at.advance(n);
-    j += n;
-  }
-  return vectors;
-}
-
-/// kVecs vectors of results of one channel, whose taps have the given weights: to[v * lanes].
-template <size_t kVecs, class D, class T = hn::TFromD<D>>
-HWY_INLINE void filter_vectors(D d, const T* band, const LineVector* at, const int64_t* taps,
-                               const T* weights, int64_t count, T* to) {
-  using V = hn::Vec<D>;
-  const T* from[kVecs];
-  V total[kVecs];
-  for (size_t v = 0; v < kVecs; ++v) from[v] = band + at[v].place;
-  for (int64_t start = 0; start < count; start += kGemmBlock) {
-    V sum[kVecs];
-#pragma GCC unroll 8
-    for (size_t v = 0; v < kVecs; ++v) sum[v] = hn::Zero(d);
-    for (int64_t t = start; t < std::min(start + kGemmBlock, count); ++t) {
-      const V weight = hn::Set(d, weights[t]);
-#pragma GCC unroll 8
-      for (size_t v = 0; v < kVecs; ++v)
-        sum[v] = fused_mul_add(d, weight, hn::LoadU(d, from[v] + taps[t]), sum[v]);
-    }
-#pragma GCC unroll 8
-    for (size_t v = 0; v < kVecs; ++v) total[v] = start == 0 ? sum[v] : hn::Add(total[v], sum[v]);
-  }
-#pragma GCC unroll 8
-  for (size_t v = 0; v < kVecs; ++v) hn::Store(total[v], d, to + v * hn::Lanes(d));
-}
-
-/// Products of groups that have one channel each, for groups [row, row_end) of the part: along the lines.
-template <class T>
-void depthwise(const WindowProduct<T>& w, const ProductPart& part) {
-  const hn::ScalableTag<T> d;
-  const size_t lanes = hn::Lanes(d);
-  constexpr size_t kVecs = 4;
-  Windows windows = w.windows;
-  windows.channels = w.groups, windows.channel_stride = w.windows_group;
-  const int64_t taps = windows.taps();
-  const Band band(windows, part.column, part.column_end, sizeof(T));
-  const std::vector<LineVector> vectors =
-      line_vectors(windows, band, w.out_positions, part.column, part.column_end, static_cast<int64_t>(lanes));
-  const bool straight = w.out_same_type && w.alpha == T(1) && w.beta == T(0) &&
-                        (windows.axes[2].outputs == 1 || w.out_positions.axes[2] == w.out_item);
-  std::vector<T> weights(static_cast<size_t>(w.rows * taps));
-  std::vector<int64_t> places(lanes);
-  for (size_t l = 0; l < lanes; ++l) places[l] = static_cast<int64_t>(l) * w.out_positions.axes[2];
-  HWY_ALIGN T results[kVecs * hn::MaxLanes(hn::ScalableTag<T>())];
-  for (int64_t group = part.row; group < part.row_end; ++group) {
-    const T* in_band = static_cast<const T*>(band.fill(group, group + 1));
-    OrderedWeights<T>(w.weights, w.windows, group * w.weights_group).load(0, w.rows, 0, taps, weights.data());
-    for (int64_t row = 0; row < w.rows; ++row) {
-      char* out = w.out + group * w.out_group + row * w.out_row;
-      const T* bias = w.bias ? w.bias + group * w.rows + row : nullptr;
-      const T* numbers = weights.data() + row * taps;
-      for (size_t i = 0; i < vectors.size(); i += kVecs) {
-        const size_t n = std::min(kVecs, vectors.size() - i);
-        if (n == kVecs) {
-          filter_vectors<kVecs>(d, in_band, &vectors[i], band.taps().data(), numbers, taps, results);
-        } else {
-          for (size_t v = 0; v < n; ++v)
-            filter_vectors<1>(d, in_band, &vectors[i + v], band.taps().data(), numbers, taps,
-                              results + v * lanes);
-        }
-        for (size_t v = 0; v < n; ++v) {
-          const LineVector& at = vectors[i + v];
-          const T* result = results + v * lanes;
-          if (!straight) {
-            store_tile(w, result, lanes, 1, at.count, out + at.out, places.data(), bias);
-            continue;
-          }
-          auto x = hn::Load(d, result);
-          if (bias) x = hn::Add(x, hn::Set(d, *bias));
-          T* to = reinterpret_cast<T*>(out + at.out);
-          if (at.count == lanes)
-            hn::StoreU(x, d, to);
-          else
-            store_first(x, d, to, at.count);
-        }
-      }
-    }
-  }
-}
-
-/// The sums of kTaps taps over some columns, for a vector of groups: to[tap * lanes].
-template <size_t kTaps, class D, class T = hn::TFromD<D>>
-HWY_NOINLINE void sum_taps(D d, const T* band, const int64_t* places, const int64_t* taps, const T* grads,
-                           int64_t count, bool first, T* to) {
-  using V = hn::Vec<D>;
-  const size_t lanes = hn::Lanes(d);
-  const auto stride = static_cast<ptrdiff_t>(lanes);
-  V sum[kTaps];
-  const T* from[kTaps];
-#pragma GCC unroll 16
-  for (size_t t = 0; t < kTaps; ++t) sum[t] = hn::Zero(d), from[t] = band + taps[t] * stride;
-  for (int64_t j = 0; j < count; ++j) {
-    const V grad = hn::Load(d, grads + j * stride);
-    const ptrdiff_t at = places[j] * stride;
-#pragma GCC unroll 16
-    for (size_t t = 0; t < kTaps; ++t) sum[t] = fused_mul_add(d, hn::Load(d, from[t] + at), grad, sum[t]);
-  }
-#pragma GCC unroll 16
-  for (size_t t = 0; t < kTaps; ++t)
-    hn::Store(first ? sum[t] : hn::Add(hn::Load(d, to + t * lanes), sum[t]), d, to + t * lanes);
-}
-
-/// Sums that the registers hold beside the operands.
-constexpr size_t kMostTaps = 12;
-template <class T>
-using SumTaps = void (*)(hn::ScalableTag<T>, const T*, const int64_t*, const int64_t*, const T*, int64_t,
-                         bool, T*);
-/// By number of taps, less one.
-template <class T>
-constexpr auto kSumTaps = []<size_t... kIndex>(std::index_sequence<kIndex...>) {
-  return std::array<SumTaps<T>, kMostTaps>{&sum_taps<kIndex + 1, hn::ScalableTag<T>>...};
-}
-(std::make_index_sequence<kMostTaps>());
-
-/// The weights' gradient of groups that have one channel each, for groups [row, row_end) of the part: a
-/// vector of groups at a time, side by side.
-template <class T>
-void depthwise_gradient(const WindowGradient<T>& w, const ProductPart& part) {
-  const hn::ScalableTag<T> d;
-  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-  Windows windows = w.windows;
-  windows.channels = w.groups, windows.channel_stride = w.windows_group;
-  const int64_t taps = windows.taps(), columns = windows.columns();
-  const int64_t block = std::min(kGemmBlock, columns);
-  const auto scratch = [](GemmScratch slot, int64_t n) {
-    return static_cast<T*>(gemm_scratch(slot, static_cast<size_t>(n) * sizeof(T)));
-  };
-  for (int64_t group = part.row; group < part.row_end; group += lanes) {
-    const int64_t groups = std::min(lanes, part.row_end - group);
-    for (int64_t row = 0; row < w.rows; ++row) {
-      T* totals = scratch(GemmScratch::Totals, taps * lanes);
-      for (int64_t pc = 0; pc < columns; pc += kGemmBlock) {
-        const int64_t count = std::min(kGemmBlock, columns - pc);
-        const Band band(windows, pc, pc + count, sizeof(T));
-        const T* in_band = static_cast<const T*>(band.fill(group, group + groups));
-        T* side_by_side = scratch(GemmScratch::PackedB, band.channel_elements() * lanes);
-        pack_b_panel(d, side_by_side, static_cast<size_t>(lanes), in_band, 1, band.channel_elements(),
-                     band.channel_elements(), static_cast<size_t>(groups));
-        T* ordered = scratch(GemmScratch::FloatA, lanes * block);
-        load_gradient(w, windows, w.grad + group * w.grad_group + row * w.grad_row, w.grad_group, groups, pc,
-                      count, ordered);
-        T* grads = scratch(GemmScratch::PackedA, block * lanes);
-        pack_b_panel(d, grads, static_cast<size_t>(lanes), ordered, 1, count, count,
-                     static_cast<size_t>(groups));
-        // Taps are dealt evenly: few sums would wait for one another.
-        const int64_t most = static_cast<int64_t>(kMostTaps), parts = (taps + most - 1) / most;
-        for (int64_t part_of_taps = 0, tap = 0; part_of_taps < parts; ++part_of_taps) {
-          const int64_t n = taps / parts + (part_of_taps < taps % parts ? 1 : 0);
-          kSumTaps<T>[static_cast<size_t>(n - 1)](d, side_by_side, band.columns().data(),
-                                                  band.taps().data() + tap, grads, count, pc == 0,
-                                                  totals + tap * lanes);
-          tap += n;
-        }
-      }
-      for (int64_t tap = 0; tap < taps; ++tap) {
-        store_gradient(w, totals + tap * lanes, groups, w.out + group * w.out_group + row * w.out_row,
-                       w.out_group, windows, tap);
-      }
-    }
-  }
-}
-
-template <class T>
-WindowKernels<T> window_table() {
-  return {&product<T>, &gradient<T>, &depthwise<T>, &depthwise_gradient<T>};
 }
 
 }  // namespace

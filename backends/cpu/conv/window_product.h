@@ -56,6 +56,7 @@ struct WindowGradient {
   PositionStrides grad_positions;
   char* out = nullptr;
   int64_t out_item = 0;
+  bool out_same_type = false;
   ConvertFn store = nullptr, load = nullptr;
   int64_t out_group = 0, out_row = 0, out_channel = 0;
   std::array<int64_t, kWindowAxes> out_tap{};

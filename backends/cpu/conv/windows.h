@@ -55,6 +55,16 @@ struct PositionStrides {
   std::array<int64_t, kWindowAxes> axes{};
 };
 
+/// How many columns from a multiple of that number on lie evenly, axes[2] apart: a line, a plane, or more.
+inline int64_t even_columns(const Windows& w, const PositionStrides& s) noexcept {
+  int64_t n = w.axes[2].outputs;
+  for (const size_t axis : {size_t{1}, size_t{0}}) {
+    if (w.axes[axis].outputs > 1 && s.axes[axis] != n * s.axes[2]) return n;
+    n *= w.axes[axis].outputs;
+  }
+  return w.batch == 1 || s.batch == n * s.axes[2] ? n * w.batch : n;
+}
+
 /// Walks the columns of Windows in order.
 class Positions {
  public:

@@ -201,12 +201,59 @@ size_t convolve_transposed(const WindowProduct<T>& all, const Image& weight, con
   return copied;
 }
 
+/// Whether all positions of an image lie evenly with the channels inside, as in channels-last.
+bool channels_inside(const Image& t) {
+  int64_t next = t.strides[2];
+  bool even = t.stride1 == t.item && next % t.item == 0 && next >= t.size1 * t.item;
+  for (size_t a = kWindowAxes; a-- > 0;) {
+    even &= t.sizes[a] == 1 || t.strides[a] == next;
+    next *= t.sizes[a];
+  }
+  return even && (t.size0 == 1 || t.stride0 == next);
+}
+
+/// Windows of one element whose channels lie inside are a matrix as they stand, and so is the result: one
+/// product for each group, with the same sums. False if it is no such convolution.
+template <class T>
+bool multiply_positions(const WindowProduct<T>& p, const Image& input, const Image& weight, const Image& out,
+                        const Geometry& g) {
+  if constexpr (!std::is_floating_point_v<T>) return false;
+  constexpr int64_t kItem = sizeof(T);
+  const std::array<int64_t, kWindowAxes> ones{1, 1, 1}, zeros{};
+  const bool dense = weight.sizes == ones && g.stride == ones && g.padding == zeros &&
+                     input.sizes == out.sizes && p.windows.same_type && p.weights.same_type &&
+                     p.out_same_type && p.windows.channels > 1 && out.size1 > 1 &&
+                     (g.groups == 1 || p.windows.channels >= 16) && channels_inside(input) &&
+                     channels_inside(out);
+  if (!dense || p.weights.row % kItem != 0 || p.weights.channel % kItem != 0) return false;
+  GemmArgs<T> m;
+  m.m = input.size0 * input.sizes[0] * input.sizes[1] * input.sizes[2];
+  m.n = p.rows, m.k = p.windows.channels;
+  m.a_row = input.strides[2] / kItem, m.a_col = 1;
+  m.b_row = p.weights.channel / kItem, m.b_col = p.weights.row / kItem;
+  m.c_row = out.strides[2] / kItem, m.c_col = 1;
+  m.alpha = p.alpha, m.beta = p.beta;
+  for (int64_t group = 0; group < g.groups; ++group) {
+    m.a = reinterpret_cast<const T*>(input.data + group * p.windows_group);
+    m.b = reinterpret_cast<const T*>(weight.data + group * p.weights_group);
+    m.c = reinterpret_cast<T*>(out.data + group * p.out_group);
+    gemm(m);
+    if (!p.bias) continue;
+    for (int64_t i = 0; i < m.m; ++i) {
+      T* row = m.c + i * m.c_row;
+      for (int64_t j = 0; j < m.n; ++j) row[j] += p.bias[group * m.n + j];
+    }
+  }
+  return true;
+}
+
 /// Returns how many bytes of the weight were copied.
 template <class T>
 size_t convolve(const Image& input, const Image& weight, const T* bias, const Geometry& g, const Image& out,
                 int64_t alpha, int64_t beta) {
   WindowProduct<T> product = product_of<T>(input, weight, out, bias, g);
   set_scale<T>(product, alpha, beta);
+  if (multiply_positions(product, input, weight, out, g)) return 0;
   if (!g.transposed) {
     set_forward_axes(product.windows, g, out.sizes, weight.sizes);
     return window_products(std::span<WindowProduct<T>>(&product, 1));
@@ -248,6 +295,7 @@ void differentiate(const Image& grad, const Image& input, const Geometry& g, con
   w.grad = rows.data, w.grad_item = rows.item, w.convert = convert_fn(rows.dtype, kCompute);
   w.grad_group = w.rows * rows.stride1, w.grad_row = rows.stride1, w.grad_positions = rows.positions();
   w.out = out.data, w.out_item = out.item;
+  w.grad_same_type = rows.dtype == kCompute, w.out_same_type = out.dtype == kCompute;
   w.store = convert_fn(kCompute, out.dtype), w.load = convert_fn(out.dtype, kCompute);
   w.out_group = w.rows * out.stride0, w.out_row = out.stride0, w.out_channel = out.stride1;
   w.out_tap = out.strides;

@@ -1,0 +1,307 @@
+// Single-threaded products of groups that have one channel each. Included once per instruction set by
+// window_kernels_*.cc, with all that they export. Knows vectors and bands; nothing of threads.
+
+#if defined(TENON_CPU_DEPTHWISE_INL) == defined(HWY_TARGET_TOGGLE)
+#ifdef TENON_CPU_DEPTHWISE_INL
+#undef TENON_CPU_DEPTHWISE_INL
+#else
+#define TENON_CPU_DEPTHWISE_INL
+#endif
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <utility>
+#include <vector>
+
+#include "backends/cpu/conv/window_product-inl.h"
+#include "hwy/highway.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace tenon::cpu::HWY_NAMESPACE {
+namespace {
+namespace hn = hwy::HWY_NAMESPACE;
+
+/// Up to a vector of neighbouring results of one line.
+struct LineVector {
+  int64_t place;  ///< In the band.
+  int64_t out;    ///< Bytes.
+  size_t count;
+};
+
+std::vector<LineVector> line_vectors(const Windows& windows, const Band& band, const PositionStrides& out,
+                                     int64_t first, int64_t last, int64_t lanes) {
+  std::vector<LineVector> vectors;
+  Positions at(windows, first);
+  for (int64_t j = first; j < last;) {
+    const int64_t n = std::min({lanes, at.left_in_line(), last - j});
+    vectors.push_back(
+        {band.columns()[static_cast<size_t>(j - first)], at.offset(out), static_cast<size_t>(n)});
+    at.advance(n);
+    j += n;
+  }
+  return vectors;
+}
+
+/// kVecs vectors of results of one channel, whose taps have the given weights: to[v * lanes].
+template <size_t kVecs, class D, class T = hn::TFromD<D>>
+HWY_INLINE void filter_vectors(D d, const T* band, const LineVector* at, const int64_t* taps,
+                               const T* weights, int64_t count, T* to) {
+  using V = hn::Vec<D>;
+  const T* from[kVecs];
+  V total[kVecs];
+  for (size_t v = 0; v < kVecs; ++v) from[v] = band + at[v].place;
+  for (int64_t start = 0; start < count; start += kGemmBlock) {
+    V sum[kVecs];
+#pragma GCC unroll 8
+    for (size_t v = 0; v < kVecs; ++v) sum[v] = hn::Zero(d);
+    for (int64_t t = start; t < std::min(start + kGemmBlock, count); ++t) {
+      const V weight = hn::Set(d, weights[t]);
+#pragma GCC unroll 8
+      for (size_t v = 0; v < kVecs; ++v)
+        sum[v] = fused_mul_add(d, weight, hn::LoadU(d, from[v] + taps[t]), sum[v]);
+    }
+#pragma GCC unroll 8
+    for (size_t v = 0; v < kVecs; ++v) total[v] = start == 0 ? sum[v] : hn::Add(total[v], sum[v]);
+  }
+#pragma GCC unroll 8
+  for (size_t v = 0; v < kVecs; ++v) hn::Store(total[v], d, to + v * hn::Lanes(d));
+}
+
+/// Where the taps of `n` neighbouring results begin, four for each tap: the last result's stand for those
+/// that there are not, and `zeros` for what lies outside of the input.
+template <class T>
+void find_taps(const Windows& windows, const Positions& at, int64_t n, const char* data, const T* zeros,
+               const T** from) {
+  const auto& [depth, height, width] = windows.axes;
+  const char* entry = data + at.batch() * windows.batch_stride;
+  const auto inside = [](const WindowAxis& axis, int64_t i) { return i >= 0 && i < axis.inputs; };
+  for (int64_t a = 0; a < depth.taps.count; ++a) {
+    const int64_t i0 = at[0] * depth.step + depth.taps.shift(a);
+    for (int64_t b = 0; b < height.taps.count; ++b) {
+      const int64_t i1 = at[1] * height.step + height.taps.shift(b);
+      const bool line = inside(depth, i0) && inside(height, i1);
+      const char* row = line ? entry + i0 * depth.stride + i1 * height.stride : nullptr;
+      for (int64_t c = 0; c < width.taps.count; ++c, from += 4) {
+        for (int64_t p = 0; p < 4; ++p) {
+          const int64_t i2 = (at[2] + std::min(p, n - 1)) * width.step + width.taps.shift(c);
+          from[p] = line && inside(width, i2) ? reinterpret_cast<const T*>(row + i2 * width.stride) : zeros;
+        }
+      }
+    }
+  }
+}
+
+/// Products of groups that have one channel and one row each and lie side by side: vectors of groups, so that
+/// nothing is copied first. Taps outside of the input read zeros.
+template <class T>
+void depthwise_side_by_side(const WindowProduct<T>& w, const ProductPart& part) {
+  const hn::ScalableTag<T> d;
+  const Windows& windows = w.windows;
+  const int64_t taps = windows.taps(), groups = part.row_end - part.row;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  const int64_t padded = (groups + lanes - 1) / lanes * lanes;
+  T* weights = static_cast<T*>(
+      gemm_scratch(GemmScratch::PackedA, static_cast<size_t>((taps + 1) * padded) * sizeof(T)));
+  const T* zeros = std::fill_n(weights, (taps + 1) * padded, T(0)) - padded;
+  std::vector<T> own(static_cast<size_t>(taps));
+  for (int64_t g = 0; g < groups; ++g) {
+    OrderedWeights<T>(w.weights, windows, (part.row + g) * w.weights_group).load(0, 1, 0, taps, own.data());
+    for (int64_t t = 0; t < taps; ++t) weights[t * padded + g] = own[static_cast<size_t>(t)];
+  }
+  const T* bias = w.bias ? w.bias + part.row : nullptr;
+  const char* data = windows.data + part.row * w.windows_group;
+  char* out = w.out + part.row * w.out_group;
+  constexpr int64_t kPixels = 4;
+  std::vector<const T*> from(static_cast<size_t>(taps * kPixels));
+  Positions at(windows, part.column);
+  for (int64_t j = part.column; j < part.column_end;) {
+    const int64_t n = std::min({kPixels, at.left_in_line(), part.column_end - j});
+    find_taps(windows, at, n, data, zeros, from.data());
+    T* to[kPixels];
+    for (int64_t p = 0; p < kPixels; ++p)
+      to[p] = reinterpret_cast<T*>(out + at.offset(w.out_positions) +
+                                   std::min(p, n - 1) * w.out_positions.axes[2]);
+    for (int64_t g = 0; g < groups; g += lanes) {
+      const auto here = static_cast<size_t>(std::min(lanes, groups - g));
+      hn::Vec<decltype(d)> sum[kPixels];
+      const auto filter = [&](auto load) HWY_ATTR {
+#pragma GCC unroll 4
+        for (int64_t p = 0; p < kPixels; ++p) sum[p] = hn::Zero(d);
+        const T* const* tap = from.data();
+        for (int64_t t = 0; t < taps; ++t, tap += kPixels) {
+          const auto weight = hn::Load(d, weights + t * padded + g);
+#pragma GCC unroll 4
+          for (int64_t p = 0; p < kPixels; ++p) sum[p] = fused_mul_add(d, weight, load(tap[p] + g), sum[p]);
+        }
+      };
+      if (here == static_cast<size_t>(lanes))
+        filter([&](const T* x) HWY_ATTR { return hn::LoadU(d, x); });
+      else
+        filter([&](const T* x) HWY_ATTR { return load_first(d, x, here); });
+      for (int64_t p = 0; p < n; ++p) {
+        auto x = sum[p];
+        if (bias) x = hn::Add(x, load_first(d, bias + g, here));
+        if (here == static_cast<size_t>(lanes))
+          hn::StoreU(x, d, to[p] + g);
+        else
+          store_first(x, d, to[p] + g, here);
+      }
+    }
+    at.advance(n);
+    j += n;
+  }
+}
+
+/// Products of groups that have one channel each, for groups [row, row_end) of the part: along the lines.
+template <class T>
+void depthwise(const WindowProduct<T>& w, const ProductPart& part) {
+  const bool plain = w.out_same_type && w.alpha == T(1) && w.beta == T(0);
+  if (plain && w.rows == 1 && w.windows.same_type && w.windows_group == w.windows.item &&
+      w.out_group == w.out_item && w.windows.taps() <= kGemmBlock) {
+    return depthwise_side_by_side(w, part);
+  }
+  const hn::ScalableTag<T> d;
+  const size_t lanes = hn::Lanes(d);
+  constexpr size_t kVecs = 4;
+  Windows windows = w.windows;
+  windows.channels = w.groups, windows.channel_stride = w.windows_group;
+  const int64_t taps = windows.taps();
+  const Band band(windows, part.column, part.column_end, sizeof(T));
+  const std::vector<LineVector> vectors =
+      line_vectors(windows, band, w.out_positions, part.column, part.column_end, static_cast<int64_t>(lanes));
+  const bool straight = w.out_same_type && w.alpha == T(1) && w.beta == T(0) &&
+                        (windows.axes[2].outputs == 1 || w.out_positions.axes[2] == w.out_item);
+  std::vector<T> weights(static_cast<size_t>(w.rows * taps));
+  std::vector<int64_t> places(lanes);
+  for (size_t l = 0; l < lanes; ++l) places[l] = static_cast<int64_t>(l) * w.out_positions.axes[2];
+  HWY_ALIGN T results[kVecs * hn::MaxLanes(hn::ScalableTag<T>())];
+  for (int64_t group = part.row; group < part.row_end; ++group) {
+    const T* in_band = static_cast<const T*>(band.fill(group, group + 1));
+    OrderedWeights<T>(w.weights, w.windows, group * w.weights_group).load(0, w.rows, 0, taps, weights.data());
+    for (int64_t row = 0; row < w.rows; ++row) {
+      char* out = w.out + group * w.out_group + row * w.out_row;
+      const T* bias = w.bias ? w.bias + group * w.rows + row : nullptr;
+      const T* numbers = weights.data() + row * taps;
+      for (size_t i = 0; i < vectors.size(); i += kVecs) {
+        const size_t n = std::min(kVecs, vectors.size() - i);
+        if (n == kVecs) {
+          filter_vectors<kVecs>(d, in_band, &vectors[i], band.taps().data(), numbers, taps, results);
+        } else {
+          for (size_t v = 0; v < n; ++v)
+            filter_vectors<1>(d, in_band, &vectors[i + v], band.taps().data(), numbers, taps,
+                              results + v * lanes);
+        }
+        for (size_t v = 0; v < n; ++v) {
+          const LineVector& at = vectors[i + v];
+          const T* result = results + v * lanes;
+          if (!straight) {
+            store_tile(w, result, lanes, 1, at.count, out + at.out, places.data(), bias);
+            continue;
+          }
+          auto x = hn::Load(d, result);
+          if (bias) x = hn::Add(x, hn::Set(d, *bias));
+          T* to = reinterpret_cast<T*>(out + at.out);
+          if (at.count == lanes)
+            hn::StoreU(x, d, to);
+          else
+            store_first(x, d, to, at.count);
+        }
+      }
+    }
+  }
+}
+
+/// The sums of kTaps taps over some columns, for a vector of groups: to[tap * lanes].
+template <size_t kTaps, class D, class T = hn::TFromD<D>>
+HWY_NOINLINE void sum_taps(D d, const T* band, const int64_t* places, const int64_t* taps, const T* grads,
+                           int64_t count, bool first, T* to) {
+  using V = hn::Vec<D>;
+  const size_t lanes = hn::Lanes(d);
+  const auto stride = static_cast<ptrdiff_t>(lanes);
+  V sum[kTaps];
+  const T* from[kTaps];
+#pragma GCC unroll 16
+  for (size_t t = 0; t < kTaps; ++t) sum[t] = hn::Zero(d), from[t] = band + taps[t] * stride;
+  for (int64_t j = 0; j < count; ++j) {
+    const V grad = hn::Load(d, grads + j * stride);
+    const ptrdiff_t at = places[j] * stride;
+#pragma GCC unroll 16
+    for (size_t t = 0; t < kTaps; ++t) sum[t] = fused_mul_add(d, hn::Load(d, from[t] + at), grad, sum[t]);
+  }
+#pragma GCC unroll 16
+  for (size_t t = 0; t < kTaps; ++t)
+    hn::Store(first ? sum[t] : hn::Add(hn::Load(d, to + t * lanes), sum[t]), d, to + t * lanes);
+}
+
+/// Sums that the registers hold beside the operands.
+constexpr size_t kMostTaps = 12;
+template <class T>
+using SumTaps = void (*)(hn::ScalableTag<T>, const T*, const int64_t*, const int64_t*, const T*, int64_t,
+                         bool, T*);
+/// By number of taps, less one.
+template <class T>
+constexpr auto kSumTaps = []<size_t... kIndex>(std::index_sequence<kIndex...>) {
+  return std::array<SumTaps<T>, kMostTaps>{&sum_taps<kIndex + 1, hn::ScalableTag<T>>...};
+}
+(std::make_index_sequence<kMostTaps>());
+
+/// The weights' gradient of groups that have one channel each, for groups [row, row_end) of the part: a
+/// vector of groups at a time, side by side.
+template <class T>
+void depthwise_gradient(const WindowGradient<T>& w, const ProductPart& part) {
+  const hn::ScalableTag<T> d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  Windows windows = w.windows;
+  windows.channels = w.groups, windows.channel_stride = w.windows_group;
+  const int64_t taps = windows.taps(), columns = windows.columns();
+  const int64_t block = std::min(kGemmBlock, columns);
+  const auto scratch = [](GemmScratch slot, int64_t n) {
+    return static_cast<T*>(gemm_scratch(slot, static_cast<size_t>(n) * sizeof(T)));
+  };
+  for (int64_t group = part.row; group < part.row_end; group += lanes) {
+    const int64_t groups = std::min(lanes, part.row_end - group);
+    for (int64_t row = 0; row < w.rows; ++row) {
+      T* totals = scratch(GemmScratch::Totals, taps * lanes);
+      for (int64_t pc = 0; pc < columns; pc += kGemmBlock) {
+        const int64_t count = std::min(kGemmBlock, columns - pc);
+        const Band band(windows, pc, pc + count, sizeof(T));
+        const T* in_band = static_cast<const T*>(band.fill(group, group + groups));
+        T* side_by_side = scratch(GemmScratch::PackedB, band.channel_elements() * lanes);
+        pack_b_panel(d, side_by_side, static_cast<size_t>(lanes), in_band, 1, band.channel_elements(),
+                     band.channel_elements(), static_cast<size_t>(groups));
+        T* ordered = scratch(GemmScratch::FloatA, lanes * block);
+        load_gradient(w, windows, w.grad + group * w.grad_group + row * w.grad_row, w.grad_group, groups, pc,
+                      count, ordered);
+        T* grads = scratch(GemmScratch::PackedA, block * lanes);
+        pack_b_panel(d, grads, static_cast<size_t>(lanes), ordered, 1, count, count,
+                     static_cast<size_t>(groups));
+        // Taps are dealt evenly: few sums would wait for one another.
+        const int64_t most = static_cast<int64_t>(kMostTaps), parts = (taps + most - 1) / most;
+        for (int64_t part_of_taps = 0, tap = 0; part_of_taps < parts; ++part_of_taps) {
+          const int64_t n = taps / parts + (part_of_taps < taps % parts ? 1 : 0);
+          kSumTaps<T>[static_cast<size_t>(n - 1)](d, side_by_side, band.columns().data(),
+                                                  band.taps().data() + tap, grads, count, pc == 0,
+                                                  totals + tap * lanes);
+          tap += n;
+        }
+      }
+      for (int64_t tap = 0; tap < taps; ++tap) {
+        store_gradient(w, totals + tap * lanes, groups, w.out + group * w.out_group + row * w.out_row,
+                       w.out_group, windows, tap);
+      }
+    }
+  }
+}
+
+template <class T>
+WindowKernels<T> window_table() {
+  return {&product<T>, &gradient<T>, &depthwise<T>, &depthwise_gradient<T>};
+}
+
+}  // namespace
+
+}  // namespace tenon::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif

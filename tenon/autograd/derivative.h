@@ -122,10 +122,21 @@ class ArgumentMeta : public TensorMeta {
   bool defined_ = false;
 };
 
-/// A list argument: the number of its tensors, and those of them that a formula needs.
+/// A list argument: the number of its tensors, and of those what a formula needs.
 struct SavedList {
   std::vector<SavedTensor> tensors;
+  std::vector<ArgumentMeta> metas;
   uint32_t length = 0;
+};
+
+/// What is kept of a list argument for formulas that use the shapes and dtypes of its tensors.
+class ListMeta {
+ public:
+  explicit ListMeta(const SavedList& list) noexcept : metas_(list.metas) {}
+  std::span<const ArgumentMeta> metas() const noexcept { return metas_; }
+
+ private:
+  std::span<const ArgumentMeta> metas_;
 };
 
 /// The node of one recorded call: the part that does not depend on the signature.
@@ -142,6 +153,8 @@ class OpNode : public Node {
   Tensor result(size_t i) const;
   /// Shape, dtype and device of tensor argument i; only for arguments of some `metas`.
   const ArgumentMeta& meta(size_t i) const noexcept { return metas_[shape_->slot(i)]; }
+  /// The same of each tensor of list argument i.
+  ListMeta list_meta(size_t i) const noexcept { return ListMeta(saved_list(i)); }
   /// Number argument i as a Scalar; 0 if the call did not have it.
   virtual Scalar scalar(size_t i) const = 0;
   /// Whether the call had number argument i, which may be optional.

@@ -4,6 +4,10 @@
 // such operators, or do no tensor arithmetic at all.
 #pragma once
 
+#include <span>
+#include <vector>
+
+#include "tenon/autograd/derivative.h"
 #include "tenon/core/tensor.h"
 #include "tenon/generated/complex/functions.h"
 #include "tenon/generated/matmul/functions.h"
@@ -38,5 +42,8 @@ inline Tensor transposed_product(const Tensor& grad, const Tensor& mat1, IntArra
   const bool transposed = mat2_strides[0] == 1 && mat2_strides[1] != 1;
   return transposed ? mm(grad.t(), mat1).t() : mm(mat1.t(), grad);
 }
+
+/// The part of each tensor in the gradient of their cat along `dim`.
+std::vector<Tensor> cat_gradients(const Tensor& grad, std::span<const ArgumentMeta> tensors, int64_t dim);
 
 }  // namespace tenon::autograd::formulas

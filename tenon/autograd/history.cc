@@ -131,6 +131,13 @@ void HistoryWriter::save_arguments(uint64_t saves, uint64_t metas) {
     if (Edge edge = gradient_edge(t)) set_history(old, std::move(edge));
     node_->saved_[shape.slot(i)].save_input(old);
   }
+  for (uint64_t left = metas & shape.lists; left; left &= left - 1) {
+    const size_t i = std::countr_zero(left);
+    std::vector<ArgumentMeta>& list = node_->saved_list(i).metas;
+    list.reserve(call_.list(i).size());
+    for (const Tensor& t : call_.list(i)) list.push_back(t.defined() ? ArgumentMeta(t) : ArgumentMeta());
+  }
+  metas &= ~shape.lists;
   if (!metas) return;
   node_->metas_ = std::make_unique<ArgumentMeta[]>(shape.num_tensors());
   for (uint64_t left = metas; left; left &= left - 1) {

@@ -26,7 +26,7 @@ _WINDOWS = (
     "_adaptive_avg_pool[23]d(_backward)?|adaptive_.*|.*_pool[23]d.*_backward|constant_pad_nd|pad|_pad_circular|channel_shuffle|roll|avg_pool3d|"
     "reflection_pad.*|replication_pad.*|upsample_.*_backward"
 )
-_LAYOUTS = f"{_WINDOWS}|binary_cross_entropy_with_logits|kl_div|.*_loss|angle|conj_physical|cat|stack|index|masked_fill|log_sigmoid|nonzero|nonzero_numpy|pow|rsub"
+_LAYOUTS = f"{_WINDOWS}|binary_cross_entropy_with_logits|kl_div|.*_loss|angle|conj_physical|stack|index|masked_fill|log_sigmoid|nonzero|nonzero_numpy|pow|rsub"
 # What copies `self` and writes a part of it, and what is composed of products or of cat.
 _LAYOUTS += "|index_fill|index_put|put|tril|triu|where|[hvd]stack|column_stack|addbmm|addr|baddbmm|einsum"
 

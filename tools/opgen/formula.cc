@@ -76,7 +76,9 @@ Formula read_formula(const FunctionSchema& schema, const std::string& arguments,
     }
     for (size_t a = 0; a < schema.arguments.size(); ++a) {
       if (word != schema::cpp_name(schema.arguments[a])) continue;
-      const bool meta = schema.arguments[a].type.is_tensor() && is_meta(member_after(f.text, at));
+      const schema::Type& type = schema.arguments[a].type;
+      const std::string member = member_after(f.text, at);
+      const bool meta = type.is_tensor() ? is_meta(member) : type.is_tensor_list() && member == "metas";
       (meta ? f.metas : f.arguments).insert(a);
     }
   }

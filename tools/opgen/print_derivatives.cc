@@ -124,8 +124,10 @@ std::string backward_function(const OpDef& def, const Operator& op) {
     text += fmt::format("  if ({}) {{  // {}\n", wanted, names);
     for (const size_t a : f.arguments) text += declaration(schema, a, typed);
     for (const size_t a : f.metas) {
-      text += fmt::format("    const ArgumentMeta& {} = saved.meta({});\n",
-                          schema::cpp_name(schema.arguments[a]), a);
+      const schema::Argument& argument = schema.arguments[a];
+      text += fmt::format("    const {} {} = saved.{}({});\n",
+                          argument.type.is_tensor() ? "ArgumentMeta&" : "ListMeta",
+                          schema::cpp_name(argument), argument.type.is_tensor() ? "meta" : "list_meta", a);
     }
     for (const size_t r : f.results)
       text += fmt::format("    const Tensor {} = saved.result({});\n", result_variable(schema, r), r);

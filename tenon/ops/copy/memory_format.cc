@@ -33,6 +33,25 @@ Dims channels_last_strides(IntArrayRef sizes, MemoryFormat format, const char* o
   return strides;
 }
 
+bool lies_channels_last(IntArrayRef sizes, IntArrayRef strides) {
+  const size_t ndim = sizes.size();
+  if (ndim != 4 && ndim != 5) return false;
+  if (strides[1] == 0) return false;
+  int64_t least = 0;
+  const auto follows = [&](size_t d) {
+    if (sizes[d] == 0 || strides[d] < least) return false;
+    if (d == 0 && least == strides[1])
+      return false;  // one channel of one place: either order, so the usual one
+    least = strides[d] * (sizes[d] > 1 ? sizes[d] : 1);
+    return true;
+  };
+  if (!follows(1)) return false;
+  for (size_t d = ndim - 1; d >= 2; --d) {
+    if (!follows(d)) return false;
+  }
+  return follows(0);
+}
+
 void set_in_format(OutputSpecs& out, HeaderRef self, DType dtype, MemoryFormat format, const char* op,
                    Elements elements) {
   if (is_channels_last(format))

@@ -24,6 +24,10 @@ inline bool is_channels_last(MemoryFormat format) {
   return format == MemoryFormat::ChannelsLast || format == MemoryFormat::ChannelsLast3d;
 }
 
+/// Whether dimension 1 of a batch of images or volumes lies closest in memory, as PyTorch's
+/// suggest_memory_format says.
+bool lies_channels_last(IntArrayRef sizes, IntArrayRef strides);
+
 /// Sets output 0 to the sizes of `self` in a memory format.
 void set_in_format(OutputSpecs& out, HeaderRef self, DType dtype, MemoryFormat format, const char* op,
                    Elements elements = Elements::Any);

@@ -7,6 +7,7 @@
 #include "tenon/generated/window/functions.h"
 #include "tenon/generated/window/shapes.h"
 #include "tenon/ops/copy/elements.h"
+#include "tenon/ops/copy/memory_format.h"
 #include "tenon/ops/device_stubs.h"
 #include "tenon/ops/window/spatial.h"
 
@@ -267,7 +268,7 @@ Tensor max_pool_backward(const Tensor& grad, IntArrayRef input_size, const Tenso
   const auto rank = static_cast<size_t>(spatial);
   int64_t plane = 1;
   for (const int64_t n : spatial_sizes(input_size, rank)) plane *= n;
-  if (!is_channels_last(grad.sizes(), grad.strides())) {
+  if (!shape::lies_channels_last(grad.sizes(), grad.strides())) {
     Dims flat(input_size.data(), input_size.size() - rank);
     flat.push_back(plane);
     const Tensor added =

@@ -5,6 +5,7 @@
 #include "tenon/generated/copy/functions.h"
 #include "tenon/generated/view/functions.h"
 #include "tenon/generated/window/bodies.h"
+#include "tenon/ops/copy/memory_format.h"
 #include "tenon/ops/view/geometry.h"
 #include "tenon/ops/window/spatial.h"
 
@@ -63,7 +64,7 @@ Tensor shuffled(const Tensor& self, const Dims& batch, IntArrayRef split, IntArr
   for (const int64_t d : order) dims.push_back(static_cast<int64_t>(batch.size()) + d);
   for (const int64_t n : last) merged.push_back(n);
   const Tensor result = moved(self.reshape(sizes).permute(dims), merged);
-  return is_channels_last(self.sizes(), self.strides()) && self.dim() == 4
+  return shape::lies_channels_last(self.sizes(), self.strides()) && self.dim() == 4
              ? tenon::contiguous(result, MemoryFormat::ChannelsLast)
              : result;
 }

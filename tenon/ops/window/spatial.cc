@@ -16,25 +16,6 @@ Dims per_axis(IntArrayRef values, size_t rank, const char* op, const char* argum
   return Dims(rank, values[0]);
 }
 
-bool is_channels_last(IntArrayRef sizes, IntArrayRef strides) {
-  const size_t ndim = sizes.size();
-  if (ndim != 4 && ndim != 5) return false;
-  if (strides[1] == 0) return false;
-  int64_t least = 0;
-  const auto follows = [&](size_t d) {
-    if (sizes[d] == 0 || strides[d] < least) return false;
-    if (d == 0 && least == strides[1])
-      return false;  // one channel of one place: either order, so the usual one
-    least = strides[d] * (sizes[d] > 1 ? sizes[d] : 1);
-    return true;
-  };
-  if (!follows(1)) return false;
-  for (size_t d = ndim - 1; d >= 2; --d) {
-    if (!follows(d)) return false;
-  }
-  return follows(0);
-}
-
 void check_spatial(IntArrayRef sizes, size_t rank, const char* op, bool batched) {
   const bool has_batch = sizes.size() == rank + 2;
   TENON_CHECK(has_batch || (!batched && sizes.size() == rank + 1), Shape,
@@ -56,7 +37,8 @@ Dims with_spatial(IntArrayRef sizes, IntArrayRef last) {
 }
 
 void set_spatial(OutputSpecs& out, size_t i, HeaderRef like, IntArrayRef sizes, DType dtype) {
-  if (like.dim() == static_cast<int64_t>(sizes.size()) && is_channels_last(like.sizes(), like.strides())) {
+  if (like.dim() == static_cast<int64_t>(sizes.size()) &&
+      shape::lies_channels_last(like.sizes(), like.strides())) {
     const MemoryFormat format = sizes.size() == 4 ? MemoryFormat::ChannelsLast : MemoryFormat::ChannelsLast3d;
     out.set_strided(i, sizes, shape::channels_last_strides(sizes, format, kThisCall), dtype);
   } else {

@@ -18,10 +18,6 @@ std::string with_rank(const char* name, size_t rank);
 /// another length.
 Dims per_axis(IntArrayRef values, size_t rank, const char* op, const char* argument);
 
-/// Whether dimension 1 of a batch of images or volumes lies closest in memory, as PyTorch's
-/// suggest_memory_format says.
-bool is_channels_last(IntArrayRef sizes, IntArrayRef strides);
-
 /// Throws Error{Shape} unless `self` is [C, axes..] or [N, C, axes..], where only N may be 0. `batched`: N
 /// must be there.
 void check_spatial(IntArrayRef sizes, size_t rank, const char* op, bool batched = false);

@@ -37,14 +37,14 @@ __version__ = "0.1.0"
 inf, nan, pi, e = _math.inf, _math.nan, _math.pi, _math.e
 
 
-def typename(o):
+def typename(obj):
     """The name of an object's type, as error messages write it."""
-    return f"{type(o).__module__}.{type(o).__qualname__}"
+    return f"{type(obj).__module__}.{type(obj).__qualname__}"
 
 
-def is_storage(o):
+def is_storage(obj):
     """Whether an object is a storage."""
-    return isinstance(o, _C.UntypedStorage)
+    return isinstance(obj, _C.UntypedStorage)
 
 
 _LATER = ("accelerator", "backends", "cpu", "cuda", "dispatch", "library", "ops", "utils")

@@ -25,9 +25,9 @@ def get_rng_state():
     return default_generator.get_state()
 
 
-def set_rng_state(state):
+def set_rng_state(new_state):
     """Restores a position of the default generator."""
-    _C._set_rng_state(state)
+    _C._set_rng_state(new_state)
 
 
 class fork_rng:

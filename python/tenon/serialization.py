@@ -196,9 +196,15 @@ def _sync_folder(folder):
         os.close(descriptor)
 
 
-def load(f):
+def load(f, map_location=None, *, weights_only=True):
     """Reads what `save` wrote. Raises ValueError for anything else, even if a single bit was changed, and for a path
-    whose file has more bytes. An open file may have more: it is read to the end of what `save` wrote, no further."""
+    whose file has more bytes. An open file may have more: it is read to the end of what `save` wrote, no further.
+
+    Tensors are on the cpu, or on the device `map_location`; a function or dict of PyTorch's is refused with TypeError. A
+    file holds tensors and plain values only, so that weights_only=False changes nothing.
+    """
+    if map_location is not None:
+        return _moved(load(f), _device_of(map_location))
     if not hasattr(f, "read"):
         with open(f, "rb") as file:
             value = load(file)
@@ -214,6 +220,26 @@ def load(f):
     if start != _MAGIC:
         raise ValueError("load: not a file that tenon.save wrote")
     return _unpickle(_checked(f))
+
+
+def _device_of(map_location):
+    if not isinstance(map_location, (str, _C.device)):
+        raise TypeError(f"load: map_location must be a device or its name, got {type(map_location).__name__}")
+    return _C.device(map_location)
+
+
+def _moved(value, device):
+    """A copy of nested containers whose tensors are on a device."""
+    if isinstance(value, _C.Tensor):
+        return value.to(device)
+    if isinstance(value, dict):
+        items = [(key, _moved(v, device)) for key, v in value.items()]
+        value.clear()
+        value.update(items)  # an OrderedDict stays one
+        return value
+    if isinstance(value, (list, tuple)) and type(value) in (list, tuple):
+        return type(value)(_moved(v, device) for v in value)
+    return value
 
 
 def _load_first(f):

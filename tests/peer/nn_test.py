@@ -106,6 +106,54 @@ def test_a_cosine_loss_agrees():
     close(pairs[0][0].grad, pairs[0][1].grad, 1e-10)
 
 
+SIGNS = np.array([1, -1, 1, -1, 1])
+VECTORS = {
+    "CosineSimilarity": (2, (), [{}]),
+    "PairwiseDistance": (2, (), [{}, {"p": 1}, {"p": 3}, {"p": float("inf")}, {"keepdim": True}]),
+    "TripletMarginLoss": (3, (), [{}, {"swap": True, "margin": 3.0}, {"p": 1, "reduction": "sum"}, {"reduction": "none"}]),
+    "MarginRankingLoss": (2, (SIGNS[:, None],), [{}, {"margin": 0.5, "reduction": "sum"}, {"reduction": "none"}]),
+    "HingeEmbeddingLoss": (1, (SIGNS[:, None],), [{}, {"margin": 0.5, "reduction": "sum"}, {"reduction": "none"}]),
+    "SoftMarginLoss": (1, (np.broadcast_to(SIGNS[:, None], (5, 4)).copy(),), [{}, {"reduction": "sum"}]),
+    "PoissonNLLLoss": (1, (np.arange(20.0).reshape(5, 4),), [{}, {"full": True}, {"reduction": "none"}]),
+    "GaussianNLLLoss": (2, (np.arange(20.0).reshape(5, 4),), [{}, {"full": True}, {"reduction": "none"}]),
+}
+
+
+@pytest.mark.parametrize("name", VECTORS)
+def test_losses_of_vectors_agree(name):
+    count, constant, cases = VECTORS[name]
+    for options in cases:
+        rng = np.random.default_rng(3)
+        pairs = [both(rng.standard_normal((5, 4))) for _ in range(count)]
+        ours, theirs = getattr(tenon.nn, name)(**options), getattr(torch.nn, name)(**options)
+        assert repr(ours) == repr(theirs)
+        a = ours(*(p[0] for p in pairs), *map(tenon.tensor, constant)) if name != "GaussianNLLLoss" else None
+        b = theirs(*(p[1] for p in pairs), *map(torch.tensor, constant)) if name != "GaussianNLLLoss" else None
+        if a is None:  # the constant stands between the two, and variances are positive
+            a = ours(pairs[0][0], tenon.tensor(constant[0]), pairs[1][0].abs())
+            b = theirs(pairs[0][1], torch.tensor(constant[0]), pairs[1][1].abs())
+        close(a, b)
+        a.sum().backward()
+        b.sum().backward()
+        for x, y in pairs:
+            close(x.grad, y.grad, 1e-10)
+
+
+def test_weighted_losses_and_former_names_agree():
+    rng = np.random.default_rng(4)
+    (x, y), (t, u), (v, w) = (both(rng.random((3, 4))) for _ in range(3))
+    for name in ("mse_loss", "l1_loss", "huber_loss"):
+        for reduction in ("mean", "sum", "none"):
+            options = {"reduction": reduction}
+            close(
+                getattr(tenon.nn.functional, name)(x, t, weight=v, **options),
+                getattr(torch.nn.functional, name)(y, u, weight=w, **options),
+            )
+    with pytest.warns(UserWarning):
+        close(tenon.nn.MSELoss(size_average=False)(x, t), torch.nn.MSELoss(size_average=False)(y, u))
+        close(tenon.nn.functional.mse_loss(x, t, reduce=False), torch.nn.functional.mse_loss(y, u, reduce=False))
+
+
 def test_containers_print_alike():
     def build(nn):
         return nn.Sequential(

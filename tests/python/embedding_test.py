@@ -104,7 +104,7 @@ def test_wrong_indices():
         F.embedding_bag(tenon.tensor([6]), w, tenon.tensor([0]))
     with pytest.raises(TypeError, match="int32 or int64"):
         F.embedding(tenon.tensor([1.0]), w)
-    with pytest.raises(ValueError, match="padding_idx 6 is out of range for 6 rows"):
+    with pytest.raises(ValueError, match="padding_idx 6 is out of range for the 6 rows of weight"):
         F.embedding(tenon.tensor([1]), w, padding_idx=6)
     with pytest.raises(ValueError, match="mode must be 'sum', 'mean' or 'max', got 'min'"):
         F.embedding_bag(tenon.tensor([1]), w, tenon.tensor([0]), mode="min")

@@ -139,6 +139,49 @@ def test_losses_in_float64():
         F.cross_entropy(x, t, reduction="average")
 
 
+def test_losses_of_pairs_in_float64():
+    rng = np.random.default_rng(1)
+    a, b, c = (rng.standard_normal((5, 3)) for _ in range(3))
+    sign = np.array([1, -1, 1, -1, -1.0])[:, None]
+    x, y, z, t = map(tenon.tensor, (a, b, c, sign))
+    near, far = (np.sqrt(((a - v + 1e-6) ** 2).sum(1)) for v in (b, c))
+    for got, want in (
+        (F.pairwise_distance(x, y), near),
+        (nn.PairwiseDistance(1)(x, y), np.abs(a - b + 1e-6).sum(1)),
+        (F.pairwise_distance(x, y, float("inf"), keepdim=True), np.abs(a - b + 1e-6).max(1, keepdims=True)),
+        (nn.TripletMarginLoss(0.5)(x, y, z), np.maximum(0.5 + near - far, 0).mean()),
+        (F.margin_ranking_loss(x, y, t, 0.3, reduction="none"), np.maximum(0.3 - sign * (a - b), 0)),
+        (F.hinge_embedding_loss(x, t, 0.4, reduction="sum"), np.where(sign == 1, a, np.maximum(0.4 - a, 0)).sum()),
+        (F.soft_margin_loss(x, t.expand(5, 3)), np.log1p(np.exp(-sign * a)).mean()),
+        (nn.PoissonNLLLoss()(x, y.abs()), (np.exp(a) - np.abs(b) * a).mean()),
+        (F.gaussian_nll_loss(x, y, 0.25), (0.5 * (np.log(0.25) + (a - b) ** 2 / 0.25)).mean()),
+    ):
+        np.testing.assert_allclose(got.numpy(), want, rtol=1e-12)
+    same = tenon.ones(2, 3, dtype=tenon.float64, requires_grad=True)
+    F.pairwise_distance(same, same.detach(), eps=0.0).sum().backward()
+    assert same.grad.tolist() == [[0] * 3] * 2, "the slope at the origin"
+
+
+def test_losses_refuse_what_does_not_fit():
+    x = tenon.ones(3, 2)
+    for call, error, text in (
+        (lambda: F.mse_loss(x, x, reduction="avg"), ValueError, "mse_loss: reduction"),
+        (lambda: nn.L1Loss(reduction="avg"), ValueError, "L1Loss: reduction"),
+        (lambda: F.mse_loss(x, x, weight=x[0]), ValueError, "mse_loss: weight"),
+        (lambda: F.kl_div(x, x[:, :1].expand(3, 3)), RuntimeError, "kl_div"),
+        (lambda: F.binary_cross_entropy(x * 2, x), RuntimeError, "binary_cross_entropy: .*between 0 and 1"),
+        (lambda: F.binary_cross_entropy(x, x[0]), ValueError, "binary_cross_entropy: `target`"),
+        (lambda: F.margin_ranking_loss(x, x, x[0]), RuntimeError, "margin_ranking_loss"),
+        (lambda: F.triplet_margin_loss(x, x, x[0]), RuntimeError, "triplet_margin_loss"),
+        (lambda: nn.TripletMarginLoss(0), ValueError, "TripletMarginLoss: margin"),
+        (lambda: F.gaussian_nll_loss(x, x, -x), ValueError, "gaussian_nll_loss: var"),
+        (lambda: F.gaussian_nll_loss(x, x, x[:, :1].expand(3, 3)), ValueError, "gaussian_nll_loss: var"),
+        (lambda: F.pairwise_distance(x, x, 0), ValueError, "pairwise_distance: p"),
+    ):
+        with pytest.raises(error, match=text):
+            call()
+
+
 def sgd_reference(p, grads, lr, momentum=0.0, dampening=0.0, weight_decay=0.0, nesterov=False):
     velocity = None
     for g in grads:

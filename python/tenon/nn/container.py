@@ -223,10 +223,10 @@ class ModuleDict(Module):
         for name in list(self):
             del self[name]
 
-    def pop(self, name):
+    def pop(self, key):
         """Removes a module and returns it."""
-        module = self[name]
-        del self[name]
+        module = self[key]
+        del self[key]
         return module
 
     def keys(self):

@@ -30,6 +30,8 @@ class _Convolution(Module):
     ):  # fmt: skip
         super().__init__()
         name = type(self).__name__
+        if in_channels < 0 or out_channels < 0:
+            raise ValueError(f"{name}: in_channels and out_channels must not be negative, got {in_channels} and {out_channels}")
         if groups <= 0:
             raise ValueError(f"{name}: groups must be a positive integer, got {groups}")
         if in_channels % groups != 0:
@@ -41,6 +43,8 @@ class _Convolution(Module):
         n = self._spatial
         self.in_channels, self.out_channels, self.groups = in_channels, out_channels, groups
         self.kernel_size, self.stride, self.dilation = (_repeated(v, n) for v in (kernel_size, stride, dilation))
+        if len(self.kernel_size) != n or not all(isinstance(k, int) and k > 0 for k in self.kernel_size):
+            raise ValueError(f"{name}: kernel_size must be {n} positive integers, or one, got {kernel_size!r}")
         if isinstance(padding, str):
             if padding not in ("same", "valid"):
                 raise ValueError(f"{name}: padding must be 'same', 'valid' or numbers, got {padding!r}")

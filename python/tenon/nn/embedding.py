@@ -14,9 +14,14 @@ class _Table(Module):
     def __init__(self, num_embeddings, embedding_dim, padding_idx, weight, freeze, device, dtype):
         super().__init__()
         self.num_embeddings, self.embedding_dim = num_embeddings, embedding_dim
+        if num_embeddings < 0 or embedding_dim < 0:
+            raise ValueError(
+                f"{type(self).__name__}: num_embeddings and embedding_dim must not be negative, got {num_embeddings} and "
+                f"{embedding_dim}"
+            )
         if padding_idx is not None:
             if not -num_embeddings <= padding_idx < num_embeddings:
-                raise ValueError(f"padding_idx {padding_idx} is out of range for num_embeddings {num_embeddings}")
+                raise ValueError(f"{type(self).__name__}: padding_idx {padding_idx} is out of range for num_embeddings {num_embeddings}")
             padding_idx %= num_embeddings
         self.padding_idx = padding_idx
         if weight is None:

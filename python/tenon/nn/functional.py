@@ -10,15 +10,8 @@ from ..autograd.grad_mode import no_grad
 from . import spatial
 from . import activation_functions
 from .activation_functions import *  # noqa: F403  by its __all__
-from .loss_functions import (
-    binary_cross_entropy,
-    binary_cross_entropy_with_logits,
-    cosine_embedding_loss,
-    cosine_similarity,
-    huber_loss,
-    kl_div,
-    smooth_l1_loss,
-)
+from . import loss_functions
+from .loss_functions import *  # noqa: F403
 from .multi_head import multi_head_attention_forward
 from .norm_functions import batch_norm, group_norm, instance_norm, layer_norm, rms_norm
 from .spatial import *  # noqa: F403
@@ -26,17 +19,12 @@ from .spatial import *  # noqa: F403
 __all__ = [
     "alpha_dropout",
     "batch_norm",
-    "binary_cross_entropy",
-    "binary_cross_entropy_with_logits",
     "conv1d",
     "conv2d",
     "conv3d",
     "conv_transpose1d",
     "conv_transpose2d",
     "conv_transpose3d",
-    "cosine_embedding_loss",
-    "cosine_similarity",
-    "cross_entropy",
     "dropout",
     "dropout1d",
     "dropout2d",
@@ -45,18 +33,13 @@ __all__ = [
     "embedding_bag",
     "feature_alpha_dropout",
     "group_norm",
-    "huber_loss",
     "instance_norm",
-    "kl_div",
-    "l1_loss",
     "layer_norm",
     "leaky_relu",
     "linear",
     "log_softmax",
     "logsigmoid",
-    "mse_loss",
     "multi_head_attention_forward",
-    "nll_loss",
     "one_hot",
     "relu",
     "relu_",
@@ -64,17 +47,15 @@ __all__ = [
     "scaled_dot_product_attention",
     "sigmoid",
     "silu",
-    "smooth_l1_loss",
     "softmax",
     "softplus",
     "tanh",
     *activation_functions.__all__,
+    *loss_functions.__all__,
 ]
 
 _relu, _silu, _silu_ = _C.relu, _C.silu, _C.silu_
 _dropout, _dropout_ = _C.dropout, _C.dropout_
-_REDUCTIONS = {"none": 0, "mean": 1, "sum": 2}
-_cross_entropy, _nll_loss, _mse_loss, _l1_loss = _C.cross_entropy_loss, _C.nll_loss, _C.mse_loss, _C.l1_loss
 
 
 def relu(input, inplace=False):
@@ -166,13 +147,13 @@ _one_hot = _C.one_hot
 _BAG_MODES = {"sum": 0, "mean": 1, "max": 2}
 
 
-def _padding_row(padding_idx, weight):
+def _padding_row(name, padding_idx, weight):
     """Counted from the front; -1 for none."""
     if padding_idx is None:
         return -1
     rows = weight.size(0)
     if not -rows <= padding_idx < rows:
-        raise ValueError(f"padding_idx {padding_idx} is out of range for {rows} rows")
+        raise ValueError(f"{name}: padding_idx {padding_idx} is out of range for the {rows} rows of weight")
     return padding_idx % rows
 
 
@@ -190,7 +171,7 @@ def embedding(
     Row padding_idx gets no gradient; rows whose norm is above max_norm are scaled to it first, in place; with
     scale_grad_by_freq, the gradient of a row is divided by how often it was read.
     """
-    padding_idx = _padding_row(padding_idx, weight)
+    padding_idx = _padding_row("embedding", padding_idx, weight)
     _limit_norms(weight, input, max_norm, norm_type)
     return _embedding(weight, input, padding_idx, scale_grad_by_freq, sparse)
 
@@ -214,19 +195,19 @@ def embedding_bag(
     padding_idx count nothing.
     """
     if mode not in _BAG_MODES:
-        raise ValueError(f"mode must be 'sum', 'mean' or 'max', got {mode!r}")
+        raise ValueError(f"embedding_bag: mode must be 'sum', 'mean' or 'max', got {mode!r}")
     if input.dim() == 2:
         if offsets is not None:
-            raise ValueError("the rows of a 2-dimensional input are its bags: give no offsets")
+            raise ValueError("embedding_bag: the rows of a 2-dimensional input are its bags: give no offsets")
         offsets = _C.arange(input.size(0), device=input.device) * input.size(1)
         input = input.reshape(-1)
         if per_sample_weights is not None:
             per_sample_weights = per_sample_weights.reshape(-1)
     elif input.dim() != 1:
-        raise ValueError(f"input must have 1 or 2 dimensions, got shape {list(input.shape)}")
+        raise ValueError(f"embedding_bag: input must have 1 or 2 dimensions, got shape {list(input.shape)}")
     elif offsets is None:
-        raise ValueError("an input of 1 dimension needs offsets, where its bags begin")
-    row = _padding_row(padding_idx, weight)
+        raise ValueError("embedding_bag: an input of 1 dimension needs offsets, where its bags begin")
+    row = _padding_row("embedding_bag", padding_idx, weight)
     _limit_norms(weight, input, max_norm, norm_type)
     return _embedding_bag(
         weight,
@@ -244,32 +225,6 @@ def embedding_bag(
 def one_hot(tensor, num_classes=-1):
     """1 at each class, 0 elsewhere: [...] -> [..., num_classes], int64; with -1, as many as the largest class asks for."""
     return _one_hot(tensor, num_classes)
-
-
-def _reduction(word):
-    if word not in _REDUCTIONS:
-        raise ValueError(f"reduction must be 'none', 'mean' or 'sum', got {word!r}")
-    return _REDUCTIONS[word]
-
-
-def cross_entropy(input, target, weight=None, ignore_index=-100, reduction="mean", label_smoothing=0.0):
-    """The negative log-likelihood of the classes `target` [N] (int64) under softmax(input), where input is [N, C]."""
-    return _cross_entropy(input, target, weight, _reduction(reduction), ignore_index, label_smoothing)
-
-
-def nll_loss(input, target, weight=None, ignore_index=-100, reduction="mean"):
-    """The negative log-likelihood of the classes `target` [N] (int64), where input [N, C] has log-probabilities."""
-    return _nll_loss(input, target, weight, _reduction(reduction), ignore_index)
-
-
-def mse_loss(input, target, reduction="mean"):
-    """(input - target)^2"""
-    return _mse_loss(input, target, _reduction(reduction))
-
-
-def l1_loss(input, target, reduction="mean"):
-    """|input - target|"""
-    return _l1_loss(input, target, _reduction(reduction))
 
 
 __getattr__ = module_getattr(__name__)

@@ -18,6 +18,8 @@ class Linear(Module):
 
     def __init__(self, in_features, out_features, bias=True, device=None, dtype=None):
         super().__init__()
+        if in_features < 0 or out_features < 0:
+            raise ValueError(f"Linear: in_features and out_features must not be negative, got {in_features} and {out_features}")
         self.in_features, self.out_features = in_features, out_features
         self.weight = Parameter(_C.empty(out_features, in_features, device=device, dtype=dtype))
         self.bias = Parameter(_C.empty(out_features, device=device, dtype=dtype)) if bias else None

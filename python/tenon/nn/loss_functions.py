@@ -1,15 +1,65 @@
-"""Losses made of operators, for nn.functional."""
+"""The losses of nn.functional: operators, and compositions of them, whose reduction is a word.
+
+`size_average` and `reduce` are PyTorch's former names for a reduction: given, they take the place of `reduction`.
+"""
+
+import math
+import warnings
 
 from .. import _C
 
-_REDUCE = {"none": lambda x: x, "mean": _C.mean, "sum": _C.sum}
+__all__ = [
+    "binary_cross_entropy",
+    "binary_cross_entropy_with_logits",
+    "cosine_embedding_loss",
+    "cosine_similarity",
+    "cross_entropy",
+    "gaussian_nll_loss",
+    "hinge_embedding_loss",
+    "huber_loss",
+    "kl_div",
+    "l1_loss",
+    "margin_ranking_loss",
+    "mse_loss",
+    "nll_loss",
+    "pairwise_distance",
+    "poisson_nll_loss",
+    "smooth_l1_loss",
+    "soft_margin_loss",
+    "triplet_margin_loss",
+]
+
+_REDUCTIONS = {"none": 0, "mean": 1, "sum": 2}
+_bce, _bce_with_logits = _C.binary_cross_entropy, _C.binary_cross_entropy_with_logits
+_cross_entropy, _nll_loss, _mse_loss, _l1_loss = _C.cross_entropy_loss, _C.nll_loss, _C.mse_loss, _C.l1_loss
+_huber_loss, _smooth_l1_loss, _kl_div, _soft_margin_loss = _C.huber_loss, _C.smooth_l1_loss, _C.kl_div, _C.soft_margin_loss
 
 
-def reduced(values, reduction):
-    """Values of a loss as a number, or as they are."""
-    if reduction not in _REDUCE:
-        raise ValueError(f"reduction must be 'none', 'mean' or 'sum', got {reduction!r}")
-    return _REDUCE[reduction](values)
+def reduction_of(name, word, size_average=None, reduce=None):
+    """The number that operators know a reduction by. Raises ValueError, in the name of a loss, for another word."""
+    if size_average is not None or reduce is not None:
+        word = "none" if reduce is False else "sum" if size_average is False else "mean"
+        warnings.warn(f"{name}: size_average and reduce are former names; say reduction={word!r}", stacklevel=3)
+    if word not in _REDUCTIONS:
+        raise ValueError(f"{name}: reduction must be 'none', 'mean' or 'sum', got {word!r}")
+    return _REDUCTIONS[word]
+
+
+def _reduced(values, number):
+    return values if number == 0 else values.mean() if number == 1 else values.sum()
+
+
+def _weighted(name, values, weight):
+    """Values times weights of the same shape."""
+    if weight.shape != values.shape:
+        raise ValueError(f"{name}: weight {list(weight.shape)} must have the shape of the input, {list(values.shape)}")
+    return values * weight
+
+
+def _weighted_mean(name, values, weight, number):
+    """The same reduced; the mean is divided by the sum of the weights."""
+    values = _weighted(name, values, weight)
+    return values.sum() / weight.sum() if number == 1 else _reduced(values, number)
 
 
 def _check_shapes(name, input, target):
@@ -17,60 +67,169 @@ def _check_shapes(name, input, target):
         raise ValueError(f"{name}: input {list(input.shape)} and target {list(target.shape)} must have the same shape")
 
 
-def smooth_l1_loss(input, target, reduction="mean", beta=1.0):
+def cross_entropy(
+    input, target, weight=None, size_average=None, ignore_index=-100, reduce=None, reduction="mean", label_smoothing=0.0
+):
+    """The negative log-likelihood of the classes `target` [N] (int64), or of their probabilities [N, C], under
+    softmax(input), where input is [N, C] or [N, C, ...]."""
+    number = reduction_of("cross_entropy", reduction, size_average, reduce)
+    return _cross_entropy(input, target, weight, number, ignore_index, label_smoothing)
+
+
+def nll_loss(input, target, weight=None, size_average=None, ignore_index=-100, reduce=None, reduction="mean"):
+    """The negative log-likelihood of the classes `target` [N] (int64), where input [N, C] has log-probabilities."""
+    return _nll_loss(input, target, weight, reduction_of("nll_loss", reduction, size_average, reduce), ignore_index)
+
+
+def mse_loss(input, target, size_average=None, reduce=None, reduction="mean", weight=None):
+    """(input - target)^2"""
+    number = reduction_of("mse_loss", reduction, size_average, reduce)
+    if weight is not None:
+        return _weighted_mean("mse_loss", _mse_loss(input, target, 0), weight, number)
+    return _mse_loss(input, target, number)
+
+
+def l1_loss(input, target, size_average=None, reduce=None, reduction="mean", weight=None):
+    """|input - target|"""
+    number = reduction_of("l1_loss", reduction, size_average, reduce)
+    if weight is not None:
+        return _weighted_mean("l1_loss", _l1_loss(input, target, 0), weight, number)
+    return _l1_loss(input, target, number)
+
+
+def smooth_l1_loss(input, target, size_average=None, reduce=None, reduction="mean", beta=1.0):
     """Half the square of the difference over `beta` below `beta`, |input - target| - beta / 2 above it.
 
     Girshick (2015), arXiv:1504.08083.
     """
-    if beta < 0:
-        raise ValueError(f"smooth_l1_loss: beta must not be negative, got {beta}")
-    distance = (input - target).abs()
-    if beta == 0:
-        return reduced(distance, reduction)
-    return reduced(_C.where(distance < beta, distance * distance * (0.5 / beta), distance - 0.5 * beta), reduction)
+    return _smooth_l1_loss(input, target, reduction_of("smooth_l1_loss", reduction, size_average, reduce), beta)
 
 
-def huber_loss(input, target, reduction="mean", weight=None, delta=1.0):
+def huber_loss(input, target, reduction="mean", delta=1.0, weight=None):
     """Half the square of the difference up to `delta`, delta * (|input - target| - delta / 2) above it. Huber (1964)."""
-    if delta <= 0:
-        raise ValueError(f"huber_loss: delta must be positive, got {delta}")
-    distance = (input - target).abs()
-    values = _C.where(distance <= delta, distance * distance * 0.5, (distance - 0.5 * delta) * delta)
-    return reduced(values if weight is None else values * weight, reduction)
+    number = reduction_of("huber_loss", reduction)
+    if weight is not None:
+        return _reduced(_weighted("huber_loss", _huber_loss(input, target, 0, delta), weight), number)
+    return _huber_loss(input, target, number, delta)
 
 
-def binary_cross_entropy(input, target, weight=None, reduction="mean"):
+def binary_cross_entropy(input, target, weight=None, size_average=None, reduce=None, reduction="mean"):
     """-(target * log(input) + (1 - target) * log(1 - input)), where logarithms are at least -100. Input is in [0, 1]."""
-    _check_shapes("binary_cross_entropy", input, target)
-    if not input.is_meta and not ((input >= 0) & (input <= 1)).all():
-        raise RuntimeError("binary_cross_entropy: all elements of input should be between 0 and 1")
-    values = (target - 1) * (-input).log1p().clamp(min=-100) - target * input.log().clamp(min=-100)
-    return reduced(values if weight is None else values * weight, reduction)
+    return _bce(input, target, weight, reduction_of("binary_cross_entropy", reduction, size_average, reduce))
 
 
-def binary_cross_entropy_with_logits(input, target, weight=None, reduction="mean", pos_weight=None):
+def binary_cross_entropy_with_logits(
+    input, target, weight=None, size_average=None, reduce=None, reduction="mean", pos_weight=None
+):
     """binary_cross_entropy of sigmoid(input), without overflow; pos_weight multiplies what a target of 1 costs."""
+    number = reduction_of("binary_cross_entropy_with_logits", reduction, size_average, reduce)
     _check_shapes("binary_cross_entropy_with_logits", input, target)
-    log_of_one = _C.log_sigmoid(input)
-    if pos_weight is not None:
-        log_of_one = log_of_one * ((pos_weight - 1) * target + 1)
-    values = (1 - target) * input - log_of_one
-    return reduced(values if weight is None else values * weight, reduction)
+    return _bce_with_logits(input, target, weight, pos_weight, number)
 
 
-def kl_div(input, target, reduction="mean", log_target=False):
+def kl_div(input, target, size_average=None, reduce=None, reduction="mean", log_target=False):
     """The divergence of target from input, pointwise: target * (log(target) - input), where input has log-probabilities.
 
     Kullback and Leibler (1951). reduction "batchmean" divides the sum by the size of dimension 0, as the definition does.
     """
-    if log_target:
-        values = target.exp() * (target - input)
-    else:
-        nothing = target == 0
-        values = target * (_C.where(nothing, 1, target).log() - _C.where(nothing, 0, input))
-    if reduction == "batchmean":
-        return values.sum() / input.shape[0] if input.dim() else values.sum()
-    return reduced(values, reduction)
+    if reduction == "batchmean" and size_average is None and reduce is None:
+        total = _kl_div(input, target, 2, log_target=log_target)
+        return total / input.shape[0] if input.dim() else total
+    return _kl_div(input, target, reduction_of("kl_div", reduction, size_average, reduce), log_target=log_target)
+
+
+def soft_margin_loss(input, target, size_average=None, reduce=None, reduction="mean"):
+    """log(1 + exp(-target * input)), of targets 1 and -1."""
+    return _soft_margin_loss(input, target, reduction_of("soft_margin_loss", reduction, size_average, reduce))
+
+
+def margin_ranking_loss(input1, input2, target, margin=0, size_average=None, reduce=None, reduction="mean"):
+    """max(0, margin - target * (input1 - input2)): input1 should be larger where target is 1, smaller where it is -1."""
+    number = reduction_of("margin_ranking_loss", reduction, size_average, reduce)
+    if not input1.dim() == input2.dim() == target.dim():
+        raise RuntimeError(
+            f"margin_ranking_loss: all tensors must have as many dimensions, got {list(input1.shape)}, {list(input2.shape)} "
+            f"and {list(target.shape)}"
+        )
+    return _reduced((margin - target * (input1 - input2)).clamp(min=0), number)
+
+
+def hinge_embedding_loss(input, target, margin=1.0, size_average=None, reduce=None, reduction="mean"):
+    """input where target is 1, max(0, margin - input) where it is -1."""
+    number = reduction_of("hinge_embedding_loss", reduction, size_average, reduce)
+    zero = _C.zeros_like(input)
+    apart = _C.where(target != 1, (margin - input).clamp(min=0), zero)
+    return _reduced(apart + _C.where(target != -1, input, zero), number)
+
+
+def poisson_nll_loss(
+    input, target, log_input=True, full=False, size_average=None, eps=1e-8, reduce=None, reduction="mean"
+):
+    """exp(input) - target * input, or with log_input=False input - target * log(input + eps). `full` adds Stirling's formula
+    for log(target!) where target is above 1."""
+    number = reduction_of("poisson_nll_loss", reduction, size_average, reduce)
+    values = input.exp() - target * input if log_input else input - target * (input + eps).log()
+    if full:
+        stirling = target * target.log() - target + 0.5 * (2 * math.pi * target).log()
+        values = values + stirling.masked_fill(target <= 1, 0)
+    return _reduced(values, number)
+
+
+def gaussian_nll_loss(input, target, var, full=False, eps=1e-6, reduction="mean"):
+    """(log(var) + (input - target)^2 / var) / 2, where var is at least eps; `full` adds log(2 pi) / 2.
+
+    var is a number or a tensor of the shape of input, of that shape with 1 for the last size, or without it.
+    """
+    number = reduction_of("gaussian_nll_loss", reduction)
+    if not isinstance(var, _C.Tensor):
+        var = _C.full_like(input, var)
+    elif var.shape != input.shape and var.shape == input.shape[:-1]:
+        var = var.unsqueeze(-1)
+    elif var.dim() != input.dim() or any(n not in (1, size) for n, size in zip(var.shape, input.shape)):
+        raise ValueError(f"gaussian_nll_loss: var {list(var.shape)} does not fit input {list(input.shape)}")
+    if not var.is_meta and (var < 0).any():
+        raise ValueError("gaussian_nll_loss: var has a negative element")
+    var = var + (var.detach().clamp(min=eps) - var.detach())  # bounded, with the slope of what is not
+    values = 0.5 * (var.log() + (input - target) ** 2 / var)
+    return _reduced(values + 0.5 * math.log(2 * math.pi) if full else values, number)
+
+
+def pairwise_distance(x1, x2, p=2.0, eps=1e-6, keepdim=False):
+    """The p-norm of x1 - x2 + eps along the last dimension."""
+    return _norm(x1 - x2 + eps, p, keepdim)
+
+
+def _norm(x, p, keepdim):
+    size = x.abs()
+    if p == float("inf"):
+        return size.amax(-1, keepdim)
+    if p <= 0:
+        raise ValueError(f"pairwise_distance: p must be above 0, got {p}")
+    if p == 1:
+        return size.sum(-1, keepdim)
+    total = (size * size if p == 2 else size**p).sum(-1, keepdim)
+    # Where all is zero the slope is taken to be zero, too; that of the root is infinite.
+    root = _C.where(total == 0, 1, total).sqrt() if p == 2 else _C.where(total == 0, 1, total) ** (1 / p)
+    return _C.where(total == 0, 0, root)
+
+
+def triplet_margin_loss(
+    anchor, positive, negative, margin=1.0, p=2, eps=1e-6, swap=False, size_average=None, reduce=None, reduction="mean"
+):
+    """max(0, margin + d(anchor, positive) - d(anchor, negative)) of pairwise distances along the last dimension.
+
+    With `swap`, the nearer of anchor and positive is what negative is compared with. Schroff et al. (2015), Balntas et al. (2016).
+    """
+    number = reduction_of("triplet_margin_loss", reduction, size_average, reduce)
+    if not anchor.dim() == positive.dim() == negative.dim():
+        raise RuntimeError(
+            f"triplet_margin_loss: all tensors must have as many dimensions, got {list(anchor.shape)}, "
+            f"{list(positive.shape)} and {list(negative.shape)}"
+        )
+    near, far = pairwise_distance(anchor, positive, p, eps), pairwise_distance(anchor, negative, p, eps)
+    if swap:
+        far = _C.minimum(far, pairwise_distance(positive, negative, p, eps))
+    return _reduced((margin + near - far).clamp(min=0), number)
 
 
 def cosine_similarity(x1, x2, dim=1, eps=1e-8):
@@ -84,8 +243,9 @@ def _unit(x, dim, eps):
     return x / square.clamp(min=eps * eps).sqrt()
 
 
-def cosine_embedding_loss(input1, input2, target, margin=0.0, reduction="mean"):
+def cosine_embedding_loss(input1, input2, target, margin=0, size_average=None, reduce=None, reduction="mean"):
     """1 - cosine where target is 1, max(0, cosine - margin) where it is -1; vectors are rows of [N, D], or [D]."""
+    number = reduction_of("cosine_embedding_loss", reduction, size_average, reduce)
     if input1.dim() not in (1, 2) or input1.dim() != input2.dim() or target.dim() != input1.dim() - 1:
         raise ValueError(
             f"cosine_embedding_loss: expected inputs [N, D] and target [N], or [D] and a number, got "
@@ -97,4 +257,4 @@ def cosine_embedding_loss(input1, input2, target, margin=0.0, reduction="mean"):
     cosine = product / lengths.sqrt()
     zero = _C.zeros_like(cosine)
     values = _C.where(target == 1, 1 - cosine, zero) + _C.where(target == -1, (cosine - margin).clamp(min=0), zero)
-    return reduced(values, reduction)
+    return _reduced(values, number)

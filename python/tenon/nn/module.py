@@ -108,9 +108,9 @@ class Module(ModuleHooks, ModuleState):
         for name, module in self._modules.items():
             yield from module.named_modules(memo, f"{prefix}.{name}" if prefix else name, remove_duplicate)
 
-    def modules(self):
-        """This module and all inside, each once."""
-        for _, module in self.named_modules():
+    def modules(self, remove_duplicate=True):
+        """This module and all inside, each once unless remove_duplicate is false."""
+        for _, module in self.named_modules(remove_duplicate=remove_duplicate):
             yield module
 
     def named_children(self):

@@ -21,9 +21,9 @@ def group_norm(input, num_groups, weight=None, bias=None, eps=1e-05):
     return _group_norm(input, num_groups, weight, bias, eps)
 
 
-def _check_more_than_one(input, count):
+def _check_more_than_one(name, input, count):
     if count <= 1:
-        raise ValueError(f"expected more than 1 value for each channel when training, got input of size {tuple(input.shape)}")
+        raise ValueError(f"{name}: expected more than 1 value for each channel when training, got input of size {tuple(input.shape)}")
 
 
 def batch_norm(
@@ -31,7 +31,7 @@ def batch_norm(
 ):
     """Normalises each channel of input [N, C, ...]: by this batch where `training`, else by the running statistics."""
     if training:
-        _check_more_than_one(input, input.numel() // max(input.size(1), 1))
+        _check_more_than_one("batch_norm", input, input.numel() // max(input.size(1), 1))
     return _batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps, False)
 
 
@@ -47,5 +47,5 @@ def instance_norm(
 ):
     """Normalises each channel of each sample of input [N, C, ...] by itself."""
     if use_input_stats:
-        _check_more_than_one(input, input.numel() // max(input.size(0) * input.size(1), 1))
+        _check_more_than_one("instance_norm", input, input.numel() // max(input.size(0) * input.size(1), 1))
     return _instance_norm(input, weight, bias, running_mean, running_var, use_input_stats, momentum, eps, False)

@@ -32,7 +32,7 @@ void ours(benchmark::State& state, cpu::PointwiseFn kernel) {
   std::vector<T> out(kElements);
   void* ptrs[] = {out.data(), const_cast<T*>(x.data()), const_cast<T*>(y.data()), nullptr};
   for (auto _ : state) {
-    kernel(ptrs, kElements, nullptr);
+    kernel(ptrs, kElements, nullptr, 0);
     benchmark::ClobberMemory();
   }
   state.SetItemsProcessed(state.iterations() * static_cast<int64_t>(kElements));

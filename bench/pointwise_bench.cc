@@ -9,7 +9,7 @@
 namespace tenon {
 namespace {
 
-void add_f32(void* const* ptrs, size_t n, const void* scalars) {
+void add_f32(void* const* ptrs, size_t n, const void* scalars, uint32_t /*repeated*/) {
   auto* out = static_cast<float*>(ptrs[0]);
   const auto* a = static_cast<const float*>(ptrs[1]);
   const auto* b = static_cast<const float*>(ptrs[2]);
@@ -48,7 +48,7 @@ void kernel_alone(benchmark::State& state) {
   HostKernel::Function f = &add_f32;
   for (auto _ : state) {
     benchmark::DoNotOptimize(f);
-    f(ptrs, 1, &alpha);
+    f(ptrs, 1, &alpha, 0);
   }
 }
 void allocation_alone(benchmark::State& state) {

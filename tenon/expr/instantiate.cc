@@ -429,6 +429,11 @@ ExpressionPtr instantiate(const Expression& written, const CallTypes& types) {
   return made;
 }
 
+ExpressionPtr instantiate_stored(const Expression& written, DType half) {
+  const std::vector<DType> inputs(written.num_inputs, half), results(written.num_outputs, half);
+  return instantiate(written, {.compute = Type::F32, .inputs = inputs, .results = results});
+}
+
 Asks asks_of(const Expression& written) {
   Asks asks;
   for (const Node& n : written.nodes()) {

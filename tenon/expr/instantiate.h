@@ -34,6 +34,9 @@ struct CallTypes {
 /// operand whose value is used.
 ExpressionPtr instantiate(const Expression& written, const CallTypes& types);
 
+/// The typed expression of a call whose operands and result are all of one half type, as they are stored.
+ExpressionPtr instantiate_stored(const Expression& written, DType half);
+
 /// What a written expression asks of a call beside the compute type.
 struct Asks {
   bool dtypes = false;         ///< stored(x), wide(x): its instances differ by dtypes.

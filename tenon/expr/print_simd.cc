@@ -39,6 +39,26 @@ std::string literal_text(uint64_t bits, Type type) {
                               : fmt::format("static_cast<int64_t>(0x{:x}u)", bits);
 }
 
+bool is_half(DType t) { return t == DType::Float16 || t == DType::BFloat16; }
+
+// The dtype of all operands of a kernel in memory: the compute type's, or that of halves.
+DType stored_dtype(const Expression& e, Type main) {
+  for (const auto& list : {e.inputs(), e.outputs()}) {
+    if (!list.empty() && main == Type::F32 && is_half(list[0].dtype)) return list[0].dtype;
+  }
+  return dtype(main);
+}
+
+// "hn::LoadU(d, in0)", "hn::StoreU(v3, d, out0 + i)" of elements as they are stored.
+std::string load_text(DType stored, std::string_view at) {
+  return is_half(stored) ? fmt::format("load_{}(d, {})", tenon::name(stored), at)
+                         : fmt::format("hn::LoadU(d, {})", at);
+}
+std::string store_text(DType stored, std::string_view value, std::string_view at) {
+  return is_half(stored) ? fmt::format("store_{}(d, {}, {})", tenon::name(stored), value, at)
+                         : fmt::format("hn::StoreU({}, d, {})", value, at);
+}
+
 // The compute type of a kernel or definition: that of what it loads, or else stores. Patterns are the
 // integers of its width.
 Type main_type(const Expression& e) {
@@ -50,15 +70,20 @@ Type main_type(const Expression& e) {
   }
   TENON_CHECK(main != Type::Open, NotImplemented, "print_simd: an expression of masks alone is not printed");
   const auto fits = [main](Type t) { return t == Type::Mask || t == main || t == pattern_of(main); };
+  const DType stored = stored_dtype(e, main);
+  const auto rounds = [&](const Node& n) {
+    // What is stored is rounded; elsewhere only the interpreter rounds.
+    return n.op == Op::RoundTo && !(&n == &e.nodes().back() && static_cast<DType>(n.bits) == stored);
+  };
   for (const Node& n : e.nodes()) {
-    TENON_CHECK(fits(n.type) && n.op != Op::RoundTo && (n.op != Op::Cast || e[n.args[0]].type == Type::Mask),
+    TENON_CHECK(fits(n.type) && !rounds(n) && (n.op != Op::Cast || e[n.args[0]].type == Type::Mask),
                 NotImplemented,
                 fmt::format("print_simd: `{}` of {} beside {} is not printed", info(n.op).name,
                             suffix(n.type), suffix(main)));
   }
   for (const Slot& s : e.inputs()) {
     TENON_CHECK(
-        real_dtype(s.dtype) == dtype(main), NotImplemented,
+        real_dtype(s.dtype) == stored, NotImplemented,
         fmt::format("print_simd: {} elements beside {} are not printed", tenon::name(s.dtype), suffix(main)));
   }
   return main;
@@ -69,7 +94,7 @@ Type kernel_type(const Expression& e) {
   const Type main = main_type(e);
   for (const Slot& s : e.outputs()) {
     TENON_CHECK(
-        real_dtype(s.dtype) == dtype(main), NotImplemented,
+        real_dtype(s.dtype) == stored_dtype(e, main), NotImplemented,
         fmt::format("print_simd: {} stored beside {} is not printed", tenon::name(s.dtype), suffix(main)));
   }
   return main;
@@ -78,8 +103,9 @@ Type kernel_type(const Expression& e) {
 // Prints the nodes of one expression as declarations `const auto v3 = ...;`.
 class Body {
  public:
-  Body(const Expression& e, Type main, std::string_view input_prefix)
-      : e_(e), main_(main), input_prefix_(input_prefix), chosen_(e.num_nodes) {
+  /// `parameters`: loads are the parameters of a function, not elements in memory.
+  Body(const Expression& e, Type main, bool parameters)
+      : e_(e), main_(main), stored_(stored_dtype(e, main)), parameters_(parameters), chosen_(e.num_nodes) {
     std::vector<int> uses(e.num_nodes);
     for (const Node& n : e.nodes()) {
       for (int i = 0; i < n.arity; ++i) ++uses[n.args[i]];
@@ -103,6 +129,7 @@ class Body {
   std::string stored(NodeId id) const {
     const Node& n = e_[id];
     if (n.op == Op::Cast) return as_number(n);
+    if (n.op == Op::RoundTo) return fmt::format("v{}", n.args[0]);
     return n.type == main_ ? fmt::format("v{}", id) : fmt::format("hn::BitCast(d, v{})", id);
   }
 
@@ -139,7 +166,7 @@ class Body {
         if (n.type == Type::Mask) return fmt::format("hn::{}(d)", n.bits != 0 ? "MaskTrue" : "MaskFalse");
         return fmt::format("hn::Set({}, {})", d, literal_text(n.bits, n.type));
       case Op::Load:
-        return fmt::format("{}{}{}", input_prefix_, n.bits, input_prefix_ == "a" ? "" : " + i)");
+        return parameters_ ? fmt::format("a{}", n.bits) : load_text(stored_, fmt::format("in{}", n.bits));
       case Op::Number:
         return fmt::format("hn::Set({}, number<{}>(numbers, {}))", d, kElement[compute_index(n.type)],
                            n.bits);
@@ -248,7 +275,8 @@ class Body {
 
   const Expression& e_;
   Type main_;
-  std::string_view input_prefix_;
+  DType stored_;
+  bool parameters_;
   std::vector<bool> chosen_;  // costly calls that one choice alone uses
 };
 
@@ -283,7 +311,7 @@ class File {
     for (int i = 0; i < f.arity; ++i)
       text += fmt::format("{}hn::Vec<{}> a{}", i > 0 ? ", " : "", tag(main), i);
     text += ") {\n" + tags(main);
-    const Body body(e, main, "a");
+    const Body body(e, main, true);
     for (NodeId id = 0; id < e.num_nodes; ++id) text += "  " + body.declaration(id);
     return text + fmt::format("  return v{};\n}}\n\n", e.outputs()[0].node);
   }
@@ -294,38 +322,47 @@ class File {
   }
 
   static std::string print_kernel(const Expression& e, Type main, const std::string& name) {
-    const std::string_view element = kElement[compute_index(main)];
+    const DType stored = stored_dtype(e, main);
+    const std::string_view element = is_half(stored) ? "uint16_t" : kElement[compute_index(main)];
     const size_t num_out = e.num_outputs, num_ptrs = num_out + e.num_inputs;
-    std::string text =
-        fmt::format("void {}(void* const* ptrs, size_t n, [[maybe_unused]] const void* numbers) {{\n", name);
+    std::string text = fmt::format(
+        "void {}(void* const* ptrs, size_t n, [[maybe_unused]] const void* numbers, "
+        "[[maybe_unused]] uint32_t repeated) {{\n",
+        name);
     text += tags(main);
     for (size_t i = 0; i < num_ptrs; ++i) {
       const bool out = i < num_out;
       text += fmt::format("  [[maybe_unused]] auto* {}{} = static_cast<{}{}*>(ptrs[{}]);\n",
                           out ? "out" : "in", out ? i : i - num_out, out ? "" : "const ", element, i);
     }
-    const Body body(e, main, "hn::LoadU(d, in");
+    const Body body(e, main, false);
     // A truth value that is only stored becomes a number there.
     std::vector<bool> used(e.num_nodes);
     for (const Node& n : e.nodes()) {
       for (int i = 0; i < n.arity; ++i) used[n.args[i]] = true;
     }
     const auto declared = [&](NodeId id, Rank rank) {
-      return (e[id].rank() == Rank::Number) == (rank == Rank::Number) && (used[id] || e[id].op != Op::Cast);
+      return (e[id].rank() == Rank::Number) == (rank == Rank::Number) &&
+             (used[id] || (e[id].op != Op::Cast && e[id].op != Op::RoundTo));
     };
     for (NodeId id = 0; id < e.num_nodes; ++id) {
       if (declared(id, Rank::Number)) text += "  " + body.declaration(id);
     }
     text += "  const size_t lanes = hn::Lanes(d), whole = n - n % lanes;\n";
+    for (size_t i = 0; i < e.num_inputs; ++i)
+      text += fmt::format("  const size_t step{} = step_of({}, repeated, lanes);\n", i, num_out + i);
     text += "  for (size_t i = 0; i < whole; i += lanes) {\n";
     for (NodeId id = 0; id < e.num_nodes; ++id) {
       if (declared(id, Rank::Element)) text += "    " + body.declaration(id);
     }
     for (size_t i = 0; i < num_out; ++i)
-      text += fmt::format("    hn::StoreU({}, d, out{} + i);\n", body.stored(e.outputs()[i].node), i);
+      text += fmt::format("    {};\n",
+                          store_text(stored, body.stored(e.outputs()[i].node), fmt::format("out{} + i", i)));
+    for (size_t i = 0; i < e.num_inputs; ++i) text += fmt::format("    in{0} += step{0};\n", i);
     text += "  }\n";
-    text += fmt::format("  if (whole != n) run_tail<{}, {}, {}>(&{}, ptrs, whole, n, numbers);\n}}\n\n",
-                        tag(main), num_out, num_ptrs, name);
+    text += fmt::format(
+        "  if (whole != n) run_tail<{}, {}, {}, {}>(&{}, ptrs, whole, n, numbers, repeated);\n}}\n\n",
+        tag(main), element, num_out, num_ptrs, name);
     return text;
   }
 

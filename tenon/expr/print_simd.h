@@ -12,7 +12,8 @@
 namespace tenon::expr {
 
 /// One kernel to print: a PointwiseFn over the expression's slots, whose dtypes are those of one compute type
-/// or of types as wide as it; a mask is stored as 1 and 0 of it.
+/// or of types as wide as it; a mask is stored as 1 and 0 of it. Of float32 all of them may be float16, or
+/// bfloat16, where the value is rounded only to be stored.
 struct PrintedKernel {
   std::string name;
   const Expression* expression;

@@ -40,15 +40,19 @@ class HostProgram {
 /// Runs a typed expression on the host: a kernel that was printed and compiled at build time, or a program
 /// for the interpreter. A call goes directly to a printed kernel.
 struct HostKernel {
-  using Function = void (*)(void* const* ptrs, size_t n, const void* numbers);
+  using Function = void (*)(void* const* ptrs, size_t n, const void* numbers, uint32_t repeated);
+  /// The most bytes that a kernel reads of a repeated element.
+  static constexpr size_t kRepeatedBytes = 64;
+
   Function compiled = nullptr;
   std::unique_ptr<const HostProgram> program = nullptr;  ///< Where `compiled` is null.
 
   /// `ptrs`: outputs, then inputs, each `n` contiguous elements of their slot's dtype; `numbers`: 8 bytes
-  /// each. Safe to call from many threads at once.
-  void operator()(void* const* ptrs, size_t n, const void* numbers) const {
+  /// each. `repeated`, for compiled kernels alone: bit i is set where pointer i is that of an input which is
+  /// one element, kRepeatedBytes full of it. Safe to call from many threads at once.
+  void operator()(void* const* ptrs, size_t n, const void* numbers, uint32_t repeated = 0) const {
     if (compiled)
-      compiled(ptrs, n, numbers);
+      compiled(ptrs, n, numbers, repeated);
     else
       program->run(ptrs, n, numbers);
   }

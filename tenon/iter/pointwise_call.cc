@@ -124,6 +124,15 @@ bool all_as_computed(const Types& types, std::span<const Tensor* const> tensors)
          std::all_of(tensors.begin(), tensors.end(), [t](const Tensor* x) { return x->dtype() == t; });
 }
 
+// Whether there may be a kernel that takes the operands of a half type as they are stored.
+bool all_stored_as_halves(const PointwiseInfo& info, const Types& types,
+                          std::span<const Tensor* const> tensors, DType result) {
+  const DType half = types.computed;
+  return (half == DType::Float16 || half == DType::BFloat16) && result == half && info.outputs.empty() &&
+         info.mask_tensors == 0 &&
+         std::all_of(tensors.begin(), tensors.end(), [half](const Tensor* t) { return t->dtype() == half; });
+}
+
 Binding binding_of(const Types& types, std::span<const Tensor* const> tensors,
                    std::span<const Scalar* const> scalars) {
   Binding b{.type = types.type, .computed = types.computed};
@@ -193,9 +202,12 @@ void general_pointwise(const PointwiseInfo& info, std::span<const Tensor* const>
 
   const Device device = iter.device();
   if (device.is_cpu()) {
-    const HostKernel& kernel = instance ? instance->host : kernel_of(info, types.type);
+    const HostKernel* stored = !instance && all_stored_as_halves(info, types, tensors, dtypes[0])
+                                   ? stored_kernel_of(info, types.computed)
+                                   : nullptr;
+    const HostKernel& kernel = stored ? *stored : instance ? instance->host : kernel_of(info, types.type);
     report_host_kernel(info, kernel);
-    run_tiles(iter, kernel, types.type, {dtypes, outs.size()}, block.data(),
+    run_tiles(iter, kernel, stored ? types.computed : dtype(types.type), {dtypes, outs.size()}, block.data(),
               instance ? instance->of_parts : nullptr);
   } else if (device.is_meta()) {
     if (!instance) check_runs_in(info, types.type);

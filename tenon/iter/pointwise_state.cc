@@ -72,6 +72,12 @@ expr::ExpressionPtr instantiate_dense(const PointwiseInfo& info, expr::CallTypes
   }
 }
 
+/// What was printed for a typed expression, or a program.
+HostKernel find_or_compile(const expr::Expression& e) {
+  if (const HostKernel::Function printed = kHost.find(e.key)) return {printed, nullptr};
+  return {nullptr, kHost.compile(e)};
+}
+
 HostKernel find_or_compile(const PointwiseInfo& info, expr::Type type) {
   try {
     const expr::Key key = expr::in_type((*Written(info)).key, compute_index(type));
@@ -84,12 +90,31 @@ HostKernel find_or_compile(const PointwiseInfo& info, expr::Type type) {
 
 }  // namespace
 
+const HostKernel kNoKernel{};
+
 const HostKernel& make_kernel(const PointwiseInfo& info, expr::Type type) {
   auto& slot = state_of(info).host[static_cast<size_t>(compute_index(type))];
   auto fresh = std::make_unique<const HostKernel>(find_or_compile(info, type));
   const HostKernel* present = nullptr;
   if (slot.compare_exchange_strong(present, fresh.get(), std::memory_order_acq_rel)) return *fresh.release();
   return *present;  // another thread was first
+}
+
+const HostKernel* make_stored_kernel(const PointwiseInfo& info, DType half) {
+  auto& slot = state_of(info).stored[half == DType::BFloat16];
+  HostKernel::Function printed = nullptr;
+  try {
+    printed = kHost.find(expr::instantiate_stored(*Written(info), half)->key);
+  } catch (const Error& e) {
+    throw_named(info, e);
+  }
+  const HostKernel* present = nullptr;
+  const HostKernel* fresh = printed ? new HostKernel{printed, nullptr} : &kNoKernel;
+  if (!slot.compare_exchange_strong(present, fresh, std::memory_order_acq_rel)) {
+    if (printed) delete fresh;
+    return present;  // another thread was first
+  }
+  return fresh;
 }
 
 void check_runs_in(const PointwiseInfo& info, expr::Type type) {
@@ -165,7 +190,7 @@ std::unique_ptr<Instance> make_instance(const PointwiseInfo& info, const Binding
   TENON_CHECK(e->num_numbers <= kMaxNumbers, NotImplemented,
               fmt::format("{}: the expression takes its numbers in {} ways, at most {} are possible",
                           info.name, e->num_numbers, kMaxNumbers));
-  HostKernel kernel{nullptr, kHost.compile(*e)};
+  HostKernel kernel = find_or_compile(*e);
   const HostKernel* of_parts = kernel_of_parts(info, binding, *e);
   return std::make_unique<Instance>(
       Instance{binding.packed(num_inputs), std::move(e), std::move(kernel), of_parts});

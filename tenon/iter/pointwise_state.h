@@ -50,6 +50,9 @@ inline constexpr size_t kMaxNumbers = 2 * PointwiseInfo::kMaxScalars;
 struct PointwiseState {
   /// For calls that bring nothing but a compute type: what the host runs, and the devices' places.
   std::atomic<const HostKernel*> host[expr::kNumComputeTypes] = {};
+  /// For calls whose operands and result are all float16, or bfloat16, as they are stored; kNoKernel where
+  /// the build printed none.
+  std::atomic<const HostKernel*> stored[2] = {};
   DeviceSlots devices[expr::kNumComputeTypes];
   /// Bit t: the expression is known to run in compute type t.
   std::atomic<uint32_t> runs_in{0};
@@ -81,6 +84,18 @@ inline const HostKernel& kernel_of(const PointwiseInfo& info, expr::Type type) {
   return *kernel;
 }
 
+/// Stands for a kernel that was looked for and is not there.
+extern const HostKernel kNoKernel;
+const HostKernel* make_stored_kernel(const PointwiseInfo& info, DType half);
+
+/// The kernel for operands and a result of a half type, as they are stored; null if there is none.
+inline const HostKernel* stored_kernel_of(const PointwiseInfo& info, DType half) {
+  const HostKernel* kernel = state_of(info).stored[half == DType::BFloat16].load(std::memory_order_acquire);
+  if (!kernel) [[unlikely]]
+    kernel = make_stored_kernel(info, half);
+  return kernel == &kNoKernel ? nullptr : kernel;
+}
+
 /// Throws Error{Type} if the expression cannot be computed in `type`; for backends that do not use the host's
 /// kernels.
 void check_runs_in(const PointwiseInfo& info, expr::Type type);
@@ -106,9 +121,10 @@ void set_what_it_asks(PointwiseInfo& info, const expr::Expression& written);
 /// Tells kernel_report.h what ran: "simd:AVX2", "interpreter:AVX2".
 void report_host_kernel(const PointwiseInfo& info, const HostKernel& kernel);
 
-/// The loop over an iterator's operands in tiles; see pointwise_tiles.cc. `results` are the dtypes of the
-/// operator's results, from which an `out` of another dtype is converted. `of_parts`: see Instance.
-void run_tiles(const TensorIterator& iter, const HostKernel& kernel, expr::Type type,
+/// The loop over an iterator's operands in tiles of what the kernel takes, `taken`; see pointwise_tiles.cc.
+/// `results` are the dtypes of the operator's results, from which an `out` of another dtype is converted.
+/// `of_parts`: see Instance.
+void run_tiles(const TensorIterator& iter, const HostKernel& kernel, DType taken,
                std::span<const DType> results, const void* scalars, const HostKernel* of_parts = nullptr);
 
 }  // namespace tenon::detail

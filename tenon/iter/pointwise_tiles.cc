@@ -20,14 +20,13 @@ constexpr int64_t kTileBytes = 4096, kLeastTileBytes = 1024, kTilesBytes = 8192;
 
 class TileLoop {
  public:
-  TileLoop(const TensorIterator& iter, const HostKernel& kernel, expr::Type type,
+  TileLoop(const TensorIterator& iter, const HostKernel& kernel, DType compute,
            std::span<const DType> results, const void* scalars, const HostKernel* of_parts)
       : kernel_(kernel),
         of_parts_(of_parts),
         scalars_(scalars),
         operands_(iter.ntensors()),
-        item_(static_cast<int64_t>(expr::item_size(type))) {
-    const DType compute = expr::dtype(type);
+        item_(static_cast<int64_t>(item_size(compute))) {
     const auto add = [&](int operand, DType own, int64_t offset) {
       const int i = count_++;
       const bool writes = operand < iter.noutputs();
@@ -81,7 +80,7 @@ class TileLoop {
  private:
   void run_parts(char* const* ptrs, const int64_t* strides, int64_t n0, int64_t n1) const {
     bool direct = true;
-    for (int i = 0; i < count_; ++i) direct &= dense(i, strides, n0);
+    for (int i = 0; i < count_; ++i) direct &= dense(i, strides, n0) || repeats(i, strides);
     // Short rows go through tiles together, unless a kernel can run each in place and has enough to do.
     const int64_t enough = kernel_.compiled ? 64 : 256;
     if (n1 == 1 || n0 > tile_ / 2 || (direct && n0 >= enough))
@@ -103,15 +102,51 @@ class TileLoop {
     return same_[i] && (strides[i] == item_ || n0 == 1);
   }
 
+  // Whether an input is one element in each row, and the kernel takes it as that.
+  bool repeats(int i, const int64_t* strides) const {
+    return kernel_.compiled && i >= outputs_ && strides[i] == 0;
+  }
+
+  // Blocks full of the inputs that are one element in each row.
+  class Repeated {
+   public:
+    Repeated(const TileLoop& loop, const int64_t* strides, int64_t n0) : loop_(loop), strides_(strides) {
+      for (int i = 0; i < loop.count_; ++i) {
+        if (loop.repeats(i, strides) && !loop.dense(i, strides, n0)) mask_ |= 1u << i;
+      }
+    }
+    uint32_t mask() const { return mask_; }
+    bool has(int i) const { return (mask_ >> i & 1u) != 0; }
+    // That of operand i in row j; rows come in order.
+    void* block(int i, const char* p, int64_t j) {
+      if (j == 0 || strides_[loop_.count_ + i] != 0) {
+        const auto n = static_cast<int64_t>(HostKernel::kRepeatedBytes) / loop_.item_;
+        loop_.convert_[i](blocks_[i], {loop_.item_, 0}, p + j * strides_[loop_.count_ + i], {}, n, 1);
+      }
+      return blocks_[i];
+    }
+
+   private:
+    const TileLoop& loop_;
+    const int64_t* strides_;
+    uint32_t mask_ = 0;
+    alignas(64) char blocks_[kMaxCount][HostKernel::kRepeatedBytes];
+  };
+
   // One row after another, in pieces of a tile where some operand needs one.
   void long_rows(char* const* ptrs, const int64_t* strides, int64_t n0, int64_t n1, bool direct) const {
     if (direct) return direct_rows(ptrs, strides, n0, n1);
     alignas(64) char tiles[kMaxCount][kTileBytes];
+    Repeated repeated(*this, strides, n0);
     void* at[kMaxCount];
     for (int64_t j = 0; j < n1; ++j) {
       for (int64_t begin = 0; begin < n0; begin += tile_) {
         const int64_t n = std::min(tile_, n0 - begin);
         for (int i = 0; i < count_; ++i) {
+          if (repeated.has(i)) {
+            if (begin == 0) at[i] = repeated.block(i, ptrs[i], j);
+            continue;
+          }
           char* p = ptrs[i] + j * strides[count_ + i] + begin * strides[i];
           if (dense(i, strides, n0)) {
             at[i] = p;
@@ -129,7 +164,7 @@ class TileLoop {
           const bool filled = strides[i] == 0 && (begin > 0 || (j > 0 && strides[count_ + i] == 0));
           if (!filled) convert_[i](tiles[i], {item_, 0}, p, {strides[i], 0}, n, 1);
         }
-        kernel_(at, static_cast<size_t>(n), scalars_);
+        kernel_(at, static_cast<size_t>(n), scalars_, repeated.mask());
         for (int i = 0; i < outputs_; ++i) {
           if (at[i] != tiles[i]) continue;
           if (pair_[i] && strides[i] == 2 * item_) {
@@ -145,10 +180,12 @@ class TileLoop {
   }
 
   void direct_rows(char* const* ptrs, const int64_t* strides, int64_t n0, int64_t n1) const {
+    Repeated repeated(*this, strides, n0);
     void* at[kMaxCount];
     for (int64_t j = 0; j < n1; ++j) {
-      for (int i = 0; i < count_; ++i) at[i] = ptrs[i] + j * strides[count_ + i];
-      kernel_(at, static_cast<size_t>(n0), scalars_);
+      for (int i = 0; i < count_; ++i)
+        at[i] = repeated.has(i) ? repeated.block(i, ptrs[i], j) : ptrs[i] + j * strides[count_ + i];
+      kernel_(at, static_cast<size_t>(n0), scalars_, repeated.mask());
     }
   }
 
@@ -217,9 +254,9 @@ class TileLoop {
 
 }  // namespace
 
-void run_tiles(const TensorIterator& iter, const HostKernel& kernel, expr::Type type,
+void run_tiles(const TensorIterator& iter, const HostKernel& kernel, DType taken,
                std::span<const DType> results, const void* scalars, const HostKernel* of_parts) {
-  const TileLoop loop(iter, kernel, type, results, scalars, of_parts);
+  const TileLoop loop(iter, kernel, taken, results, scalars, of_parts);
   iter.for_each_2d([&](char* const* ptrs, const int64_t* strides, int64_t n0, int64_t n1) {
     loop.run(ptrs, strides, n0, n1);
   });

@@ -13,7 +13,7 @@ namespace tenon::cpu {
 namespace {
 
 template <class T>
-void twice_and_add(void* const* ptrs, size_t n, const void* numbers) {
+void twice_and_add(void* const* ptrs, size_t n, const void* numbers, uint32_t /*repeated*/ = 0) {
   T number;
   std::memcpy(&number, numbers, sizeof number);
   for (size_t i = 0; i < n; ++i)

@@ -27,7 +27,7 @@ template <class T>
 std::vector<T> apply(PointwiseFn kernel, const std::vector<T>& x, const std::vector<T>& y) {
   std::vector<T> out(x.size());
   void* ptrs[] = {out.data(), const_cast<T*>(x.data()), const_cast<T*>(y.data()), nullptr};
-  kernel(ptrs, x.size(), nullptr);
+  kernel(ptrs, x.size(), nullptr, 0);
   return out;
 }
 

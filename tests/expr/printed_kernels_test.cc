@@ -55,7 +55,7 @@ void compare(Type type) {
         };
         const size_t index =
             static_cast<size_t>(compute_index(type)) * kPrintedPerType + static_cast<size_t>(i);
-        run("printed", [&](void** ptrs) { random_kernels[static_cast<int>(target)][index](ptrs, n, &s); });
+        run("printed", [&](void** ptrs) { random_kernels[static_cast<int>(target)][index](ptrs, n, &s, 0); });
         run("interpreted", [&](void** ptrs) { program.run(ptrs, n, &s, target); });
         if (::testing::Test::HasFatalFailure()) return;
       }

@@ -40,6 +40,7 @@ void read_pointwise(YamlEntry& entry, OpDef& def) {
   p.nonnegative = entry.list("nonnegative");
   p.masks = entry.list("masks");
   p.compiled = entry.flag("compiled", true);
+  p.compiled_complex = entry.flag("compiled_complex", false);
   if (entry.has("refuse")) {
     YamlEntry refuse = entry.nested("refuse");
     p.refused_dtypes = refuse.list("dtypes");

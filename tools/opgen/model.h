@@ -69,7 +69,8 @@ struct Pointwise {
   std::vector<std::string> masks;           ///< Tensor arguments that are truth values.
   std::vector<std::string> refused_dtypes;  ///< By name ("bool"), or "floating", "integral".
   std::string refused_reason;
-  bool compiled = true;  ///< SIMD kernels are printed; otherwise the tile interpreter runs it.
+  bool compiled = true;           ///< SIMD kernels are printed; otherwise the tile interpreter runs it.
+  bool compiled_complex = false;  ///< For complex operands, too.
 };
 
 /// The fields of an entry with `rows`: an expression over rows, whose shape function and body follow from it.

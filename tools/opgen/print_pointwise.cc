@@ -33,6 +33,13 @@ class KernelPool {
     kernels_[stable_hash(entry) % kKernelFiles].emplace(key, std::move(expression));
   }
 
+  /// The same for operands as they are stored, or for complex ones, which the typed expression is found by.
+  void add_typed(const std::string& entry, expr::ExpressionPtr expression) {
+    if (!expr::is_printable(*expression) || !known_.insert(expression->key).second) return;
+    const expr::Key key = expression->key;
+    kernels_[stable_hash(entry) % kKernelFiles].emplace(key, std::move(expression));
+  }
+
   /// Prints the kernels of a row operator's passes, with all its arguments present, for float32.
   void add_rows(const OpDef& def) {
     const expr::ExpressionPtr typed =
@@ -174,6 +181,39 @@ class InfoPrinter {
     return fmt::format("&{}_by", name);
   }
 
+  // Of maths so light that to convert its operands would cost more, kernels that do so as they go.
+  void add_half_kernels(const OpDef& def, const PointwiseForm& form) {
+    constexpr size_t kLightNodes = 6;
+    if (!form.outputs.empty() || !form.runs_in(Type::F32)) return;
+    for (const DType half : {DType::Float16, DType::BFloat16}) {
+      expr::ExpressionPtr typed = expr::instantiate_stored(*form.written(), half);
+      if (typed->num_nodes - typed->num_inputs - typed->num_numbers <= kLightNodes && is_light(*typed))
+        pool_.add_typed(def.operators.front().constant, std::move(typed));
+    }
+  }
+  static bool is_light(const expr::Expression& e) {
+    return std::none_of(e.nodes().begin(), e.nodes().end(),
+                        [](const expr::Node& n) { return n.op == expr::Op::Call || n.op == expr::Op::Fmod; });
+  }
+
+  // For complex operands and numbers.
+  void add_complex_kernels(const OpDef& def, const PointwiseForm& form, bool derived, bool to_real) {
+    for (const Type type : {Type::F32, Type::F64}) {
+      const DType part = expr::dtype(type), whole = complex_dtype(part);
+      const std::vector<DType> inputs(form.tensors.size(), whole);
+      const DType result = to_real ? part : whole;
+      pool_.add_typed(
+          def.operators.front().constant,
+          expr::instantiate(*form.written(), {.compute = type,
+                                              .inputs = inputs,
+                                              .results = {&result, 1},
+                                              .complex_numbers = (uint64_t{1} << form.scalars.size()) - 1,
+                                              .conjugated = derived ? 1u : 0u,
+                                              .conjugated_results = derived,
+                                              .dense = true}));
+    }
+  }
+
   static std::string mask_of(const std::vector<std::string>& names, const std::vector<std::string>& wanted) {
     uint32_t mask = 0;
     for (size_t i = 0; i < names.size(); ++i) {
@@ -237,7 +277,9 @@ class InfoPrinter {
       for (const Type type : expr::kComputeTypes) {
         if (!floats_only || expr::is_floating(type)) pool_.add(def.operators.front().constant, form, type);
       }
+      if (p.result != ResultType::Bool) add_half_kernels(def, form);
     }
+    if (p.compiled_complex) add_complex_kernels(def, form, derived, to_real);
     const expr::ExpressionPtr expression = form.written();
     text_ += expression_data(id, *expression);
     const std::string output_rows = outputs(form, id);

@@ -34,7 +34,7 @@ class ElementwiseFunction {
   }
   void operator()(T* x, int64_t n) const {
     void* const ptrs[] = {x, x};
-    kernel_(ptrs, static_cast<size_t>(n), nullptr);
+    kernel_(ptrs, static_cast<size_t>(n), nullptr, 0);
   }
 
  private:

@@ -130,11 +130,11 @@ void to_bool(void* dst, const void* src, size_t n) {
       static_cast<uint8_t*>(dst), static_cast<const From*>(src), n);
 }
 
-// Halves: from them by half-inl.h, to them in integer arithmetic too.
+// Halves: half-inl.h.
 
 void float32_from_float16(void* dst, const void* src, size_t n) {
   for_lanes<float>([](auto d, float* out, const uint16_t* in)
-                       HWY_ATTR { hn::StoreU(load_float16(d, in), d, out); },
+                       HWY_ATTR { hn::StoreU(load_float16_exactly(d, in), d, out); },
                    static_cast<float*>(dst), static_cast<const uint16_t*>(src), n);
 }
 
@@ -144,47 +144,16 @@ void float32_from_bfloat16(void* dst, const void* src, size_t n) {
                    static_cast<float*>(dst), static_cast<const uint16_t*>(src), n);
 }
 
-// To the nearest, ties to even; NaN stays NaN.
 void float16_from_float32(void* dst, const void* src, size_t n) {
-  for_lanes<int32_t>(
-      [](auto d, uint16_t* out, const int32_t* in) HWY_ATTR {
-        const hn::RebindToFloat<decltype(d)> df;
-        const hn::RebindToUnsigned<decltype(d)> du;
-        const hn::Rebind<uint16_t, decltype(d)> d16;
-        const auto f = hn::LoadU(d, in);
-        const auto magnitude = hn::And(f, hn::Set(d, 0x7FFFFFFF));
-        // Below the smallest normal the addition aligns the mantissa and rounds in the last place of a half.
-        const auto half = hn::Set(df, 0.5f);
-        const auto tiny =
-            hn::Sub(hn::BitCast(d, hn::Add(hn::BitCast(df, magnitude), half)), hn::BitCast(d, half));
-        const auto odd = hn::And(hn::ShiftRight<13>(magnitude), hn::Set(d, 1));
-        const auto normal =
-            hn::ShiftRight<13>(hn::Add(hn::Add(magnitude, odd), hn::Set(d, 0xFFF - 0x38000000)));
-        auto h = hn::IfThenElse(hn::Lt(magnitude, hn::Set(d, 0x38800000)), tiny, normal);
-        h = hn::IfThenElse(hn::Gt(magnitude, hn::Set(d, 0x477FEFFF)), hn::Set(d, 0x7C00), h);
-        h = hn::IfThenElse(hn::Gt(magnitude, hn::Set(d, 0x7F800000)), hn::Set(d, 0x7E00), h);
-        h = hn::Or(h, hn::And(hn::ShiftRight<16>(f), hn::Set(d, 0x8000)));
-        hn::StoreU(hn::TruncateTo(d16, hn::BitCast(du, h)), d16, out);
-      },
-      static_cast<uint16_t*>(dst), static_cast<const int32_t*>(src), n);
+  for_lanes<float>([](auto d, uint16_t* out, const float* in)
+                       HWY_ATTR { store_float16(d, hn::LoadU(d, in), out); },
+                   static_cast<uint16_t*>(dst), static_cast<const float*>(src), n);
 }
 
 void bfloat16_from_float32(void* dst, const void* src, size_t n) {
-  for_lanes<int32_t>(
-      [](auto d, uint16_t* out, const int32_t* in) HWY_ATTR {
-        const hn::RebindToUnsigned<decltype(d)> du;
-        const hn::Rebind<uint16_t, decltype(d)> d16;
-        const auto f = hn::LoadU(d, in);
-        const auto magnitude = hn::And(f, hn::Set(d, 0x7FFFFFFF));
-        const auto odd = hn::And(hn::ShiftRight<16>(f), hn::Set(d, 1));
-        // Cannot reach the sign of a number; what it does to a NaN is not used.
-        const auto rounded = hn::Add(hn::BitCast(du, f), hn::BitCast(du, hn::Add(odd, hn::Set(d, 0x7FFF))));
-        const auto nan = hn::Gt(magnitude, hn::Set(d, 0x7F800000));
-        const auto bits = hn::IfThenElse(hn::RebindMask(du, nan),
-                                         hn::Or(hn::BitCast(du, f), hn::Set(du, 0x400000)), rounded);
-        hn::StoreU(hn::TruncateTo(d16, hn::ShiftRight<16>(bits)), d16, out);
-      },
-      static_cast<uint16_t*>(dst), static_cast<const int32_t*>(src), n);
+  for_lanes<float>([](auto d, uint16_t* out, const float* in)
+                       HWY_ATTR { store_bfloat16(d, hn::LoadU(d, in), out); },
+                   static_cast<uint16_t*>(dst), static_cast<const float*>(src), n);
 }
 
 // Rows of elements of one size, whatever they mean.

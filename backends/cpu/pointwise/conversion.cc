@@ -20,7 +20,7 @@ const Conversion* conversion(DType from, DType to) noexcept {
   return c.convert ? &c : nullptr;
 }
 
-void run_conversion(void* const* ptrs, size_t n, const void* conversion) {
+void run_conversion(void* const* ptrs, size_t n, const void* conversion, uint32_t /*repeated*/) {
   const auto& c = *static_cast<const Conversion*>(conversion);
   const auto from = static_cast<int64_t>(item_size(c.from)), to = static_cast<int64_t>(item_size(c.to));
   c.convert(ptrs[0], {to, 0}, ptrs[1], {from, 0}, static_cast<int64_t>(n), 1);

@@ -20,6 +20,6 @@ struct Conversion {
 /// The conversion between two real dtypes; lives as long as the process. Null where there is none.
 const Conversion* conversion(DType from, DType to) noexcept;
 /// A PointwiseFn that converts: its "numbers" are the Conversion.
-void run_conversion(void* const* ptrs, size_t n, const void* conversion);
+void run_conversion(void* const* ptrs, size_t n, const void* conversion, uint32_t repeated = 0);
 
 }  // namespace tenon::cpu

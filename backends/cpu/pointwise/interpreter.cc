@@ -12,10 +12,11 @@ namespace {
 
 // Partial tiles are rounded up to whole vectors of any target, over padded copies of the caller's memory, so
 // that no primitive has a tail of its own.
-constexpr size_t kGranule = 16;
 constexpr size_t kAlignment = 64;
 
-constexpr size_t round_up(size_t n) { return (n + kGranule - 1) / kGranule * kGranule; }
+constexpr size_t round_up(size_t n) {
+  return (n + Program::kGranule - 1) / Program::kGranule * Program::kGranule;
+}
 
 // Registers and padded copies of one thread; grows to what the largest program needs.
 std::byte* scratch(size_t bytes) {
@@ -35,16 +36,17 @@ void fill(std::byte* to, size_t n, T value) {
 void Program::execute(const std::vector<Instruction>& list, void* const* places, size_t n, CpuTarget target) {
   for (const Instruction& i : list) {
     void* const ptrs[4] = {places[i.to], places[i.from[0]], places[i.from[1]], places[i.from[2]]};
-    i.kernels[static_cast<int>(target)](ptrs, n, i.context);
+    i.kernels[static_cast<int>(target)](ptrs, n, i.context, i.repeated);
   }
 }
 
-void Program::fill_constants(std::byte* registers, size_t n, const void* numbers) const {
+void Program::fill_constants(std::byte* registers, const void* numbers) const {
   for (const Constant& c : constants_) {
     uint64_t bits = c.bits_or_index;
     if (c.is_number) bits = static_cast<const uint64_t*>(numbers)[c.bits_or_index];
     std::byte* const to = registers + c.to * kTileElements * register_item_size_;
-    c.item_size == 4 ? fill(to, n, static_cast<uint32_t>(bits)) : fill(to, n, bits);
+    c.item_size == 4 ? fill(to, uniform_elements_, static_cast<uint32_t>(bits))
+                     : fill(to, uniform_elements_, bits);
   }
 }
 
@@ -57,9 +59,8 @@ void Program::run(void* const* ptrs, size_t n, const void* numbers, CpuTarget ta
   void** const places = reinterpret_cast<void**>(memory);
   std::byte* const tiles = memory + table_bytes;
   for (size_t r = 0; r < num_registers_; ++r) places[r] = tiles + r * tile_bytes;
-  const size_t widest = std::min(kTileElements, round_up(n));
-  fill_constants(tiles, widest, numbers);
-  execute(uniform_, places, widest, target);
+  fill_constants(tiles, numbers);
+  execute(uniform_, places, uniform_elements_, target);
 
   void** const inputs = places + num_registers_;
   void** const outputs = inputs + num_inputs_;

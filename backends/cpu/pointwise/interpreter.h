@@ -20,6 +20,9 @@ namespace tenon::cpu {
 class Program {
  public:
   static constexpr size_t kTileElements = 256;
+  /// The elements of a tile are a multiple of this: whole vectors on any target.
+  static constexpr size_t kGranule = 16;
+  static_assert(kGranule * 4 >= HostKernel::kRepeatedBytes);
 
   /// Compiles a typed expression: loads and stores of any dtype that converts, values of several types.
   /// Throws Error{NotImplemented} for bit patterns of floats, which only definitions have.
@@ -50,6 +53,7 @@ class Program {
     uint8_t arity = 0;
     Place to = 0;
     Place from[3] = {};
+    uint32_t repeated = 0;          ///< What the kernel gets: operands that are the same in all elements.
     const void* context = nullptr;  ///< What the kernel gets as its numbers.
     PointwiseFn kernels[kNumCpuTargets] = {};
   };
@@ -69,12 +73,13 @@ class Program {
   friend class ProgramBuilder;
 
   static void execute(const std::vector<Instruction>& list, void* const* places, size_t n, CpuTarget target);
-  void fill_constants(std::byte* scratch, size_t n, const void* numbers) const;
+  void fill_constants(std::byte* scratch, const void* numbers) const;
 
   uint16_t num_inputs_ = 0;
   uint16_t num_outputs_ = 0;
   uint16_t num_registers_ = 0;
   uint8_t register_item_size_ = 4;   // the widest value's
+  size_t uniform_elements_;          // how many a register has of what is the same in all
   std::vector<uint8_t> item_sizes_;  // of the inputs' elements, then the outputs'
   std::vector<Constant> constants_;
   std::vector<Instruction> uniform_;  // over constants only: run once a call

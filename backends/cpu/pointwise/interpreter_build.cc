@@ -207,7 +207,10 @@ class ProgramBuilder {
     // Registers are counted only now, and inputs and outputs come after them.
     p_.num_registers_ = next_register_;
     for (uint32_t id = 0; id < s_.size(); ++id) emit(id);
+    p_.uniform_elements_ = Program::kGranule;
     for (size_t i = 0; i < steps_.outputs.size(); ++i) {
+      // What is copied to an output must fill a tile.
+      if (s_[steps_.outputs[i]].uniform) p_.uniform_elements_ = Program::kTileElements;
       if (direct_[i]) continue;
       p_.stores_.push_back({real_place(steps_.outputs[i]), output_place(i), steps_.output_conversions[i]});
     }
@@ -304,7 +307,10 @@ class ProgramBuilder {
       return;
     }
     Program::Instruction instruction{.number = n.primitive, .arity = n.arity, .to = real_place(id)};
-    for (int i = 0; i < n.arity; ++i) instruction.from[i] = real_place(n.args[i]);
+    for (int i = 0; i < n.arity; ++i) {
+      instruction.from[i] = real_place(n.args[i]);
+      if (!n.uniform && s_[n.args[i]].uniform) instruction.repeated |= 2u << i;
+    }
     if (n.kind == Step::Kind::Conversion) {
       instruction.converts = true;
       instruction.context = n.conversion;

@@ -6,13 +6,15 @@
 
 #include "backends/cpu/cpu_target.h"
 #include "tenon/expr/key.h"
+#include "tenon/iter/host.h"
 
 namespace tenon::cpu {
 
 /// `ptrs`: outputs, then inputs, each `n` contiguous elements of their slot's dtype. `numbers`: 8 bytes each,
-/// of which a number of a 4-byte type takes the first 4. Safe in place (an output that is exactly an input).
-/// Never throws, never allocates.
-using PointwiseFn = void (*)(void* const* ptrs, size_t n, const void* numbers);
+/// of which a number of a 4-byte type takes the first 4. `repeated`: bit i is set where pointer i is that of
+/// an input which is one element, HostKernel::kRepeatedBytes full of it. Safe in place (an output that is
+/// exactly an input). Never throws, never allocates.
+using PointwiseFn = HostKernel::Function;
 
 /// The kernels of one printed file: `tables[static_cast<int>(cpu_target())][kernel]`.
 using PointwiseTables = const PointwiseFn* const[kNumCpuTargets];

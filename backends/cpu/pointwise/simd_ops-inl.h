@@ -13,6 +13,7 @@
 #include <limits>
 #include <type_traits>
 
+#include "backends/cpu/copy/half-inl.h"
 #include "backends/cpu/pointwise/exact_mod.h"
 #include "backends/cpu/pointwise/kernel.h"
 #include "hwy/highway.h"
@@ -211,12 +212,19 @@ HWY_INLINE hn::Vec<D> pi_reduce(D d, hn::Vec<D> x) {
 #undef TENON_MASKS_MIGHT_FAULT
 #define TENON_MASKS_MIGHT_FAULT (HWY_MEM_OPS_MIGHT_FAULT && HWY_TARGET != HWY_AVX2)
 
+static_assert(HWY_MAX_BYTES <= HostKernel::kRepeatedBytes);
+
+/// How far a kernel goes from one vector of operand `p` to the next: nowhere, if it is one element.
+HWY_INLINE size_t step_of(size_t p, uint32_t repeated, size_t lanes) {
+  return (repeated >> p & 1u) != 0 ? 0 : lanes;
+}
+
 /// Runs the last `n - begin` elements of a kernel, fewer than a vector, through a padded copy. So each
 /// element sees the same instructions wherever it stands.
-template <class D, size_t kOutputs, size_t kPointers>
-HWY_NOINLINE void run_tail(PointwiseFn kernel, void* const* ptrs, size_t begin, size_t n,
-                           const void* numbers) {
-  using T = hn::TFromD<D>;
+template <class D, class T, size_t kOutputs, size_t kPointers>
+HWY_NOINLINE void run_tail(PointwiseFn kernel, void* const* ptrs, size_t begin, size_t n, const void* numbers,
+                           uint32_t repeated) {
+  constexpr bool kMasks = !TENON_MASKS_MIGHT_FAULT && sizeof(T) == sizeof(hn::TFromD<D>);
   constexpr size_t kLanes = HWY_MAX_BYTES / sizeof(T);
   HWY_ALIGN T padded[kPointers][kLanes];
   void* tail_ptrs[kPointers];
@@ -226,21 +234,19 @@ HWY_NOINLINE void run_tail(PointwiseFn kernel, void* const* ptrs, size_t begin, 
   for (size_t p = 0; p < kPointers; ++p) {
     tail_ptrs[p] = padded[p];
     if (p < kOutputs) continue;
-    const T* from = static_cast<const T*>(ptrs[p]) + begin;
-#if TENON_MASKS_MIGHT_FAULT
-    for (size_t i = 0; i < kLanes; ++i) padded[p][i] = i < rest ? from[i] : T{1};
-#else
-    hn::Store(hn::IfThenElse(first, hn::MaskedLoad(first, d, from), hn::Set(d, T{1})), d, padded[p]);
-#endif
+    const T* from = static_cast<const T*>(ptrs[p]) + step_of(p, repeated, begin);
+    if constexpr (kMasks)
+      hn::Store(hn::IfThenElse(first, hn::MaskedLoad(first, d, from), hn::Set(d, T{1})), d, padded[p]);
+    else
+      for (size_t i = 0; i < kLanes; ++i) padded[p][i] = i < rest ? from[i] : T{1};
   }
-  kernel(tail_ptrs, hn::Lanes(d), numbers);
+  kernel(tail_ptrs, hn::Lanes(d), numbers, 0);
   for (size_t p = 0; p < kOutputs; ++p) {
     T* to = static_cast<T*>(ptrs[p]) + begin;
-#if TENON_MASKS_MIGHT_FAULT
-    std::memcpy(to, padded[p], rest * sizeof(T));
-#else
-    hn::BlendedStore(hn::Load(d, padded[p]), first, d, to);
-#endif
+    if constexpr (kMasks)
+      hn::BlendedStore(hn::Load(d, padded[p]), first, d, to);
+    else
+      std::memcpy(to, padded[p], rest * sizeof(T));
   }
 }
 

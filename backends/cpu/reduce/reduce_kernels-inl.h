@@ -56,18 +56,11 @@ struct LoadSame {
   }
 };
 
-/// Where there is an instruction it differs from load_float16 in which bits a NaN has that was signalling,
-/// which the first addition would set as well.
 struct LoadFloat16 {
   using From = uint16_t;
   template <class D>
   static HWY_INLINE hn::Vec<D> vector(D d, const uint16_t* p) {
-#if HWY_TARGET <= HWY_AVX2 && HWY_ARCH_X86
-    const hn::Rebind<uint16_t, D> d16;
-    return hn::PromoteTo(d, hn::BitCast(hn::Rebind<hwy::float16_t, D>(), hn::LoadU(d16, p)));
-#else
     return load_float16(d, p);
-#endif
   }
 };
 

@@ -19,7 +19,7 @@ class RowKernel {
   bool is_printed() const noexcept { return printed_ != nullptr; }
   void operator()(void* const* ptrs, size_t n, const void* numbers) const {
     if (printed_)
-      printed_(ptrs, n, numbers);
+      printed_(ptrs, n, numbers, 0);
     else
       program_->run(ptrs, n, numbers);
   }

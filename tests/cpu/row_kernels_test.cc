@@ -9,6 +9,7 @@
 #include <cstring>
 #include <limits>
 #include <random>
+#include <tuple>
 #include <vector>
 
 #include "tenon/core/half.h"
@@ -32,7 +33,7 @@ template <class T>
 T random_element() {
   const uint64_t bits = generator()();
   T any;
-  std::memcpy(&any, &bits, sizeof any);
+  std::memcpy(static_cast<void*>(&any), &bits, sizeof any);
   if constexpr (std::is_floating_point_v<T>) {
     static constexpr T kSpecial[] = {T(0),
                                      T(-0.0),
@@ -73,11 +74,23 @@ T random_element() {
   return any;
 }
 
+// A bool in memory: any byte but 0 is true.
+struct Truth {
+  uint8_t byte;
+  operator int32_t() const { return byte != 0; }
+};
+
+template <class T>
+constexpr bool kIsFloat =
+    std::is_floating_point_v<T> || std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>;
+
 // What a conversion is by definition: C++'s own where that is defined.
 template <class To, class From>
 To converted(From v) {
-  if constexpr (std::is_same_v<To, bool>) {
-    return v != From(0);
+  if constexpr (std::is_same_v<From, Half> || std::is_same_v<From, BFloat16>) {
+    return converted<To>(static_cast<float>(v));
+  } else if constexpr (std::is_same_v<To, Truth>) {
+    return {static_cast<uint8_t>(v != From(0))};
   } else if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To>) {
     const bool fits = v >= From(-0x1p63) && v < From(0x1p63);
     return static_cast<To>(fits ? static_cast<int64_t>(v) : std::numeric_limits<int64_t>::min());
@@ -89,10 +102,11 @@ To converted(From v) {
 }
 
 template <class To, class From>
-void expect_step(ConversionStep step) {
+void expect_conversion(DType from_dtype, DType to_dtype) {
   for (const CpuTarget target : supported_cpu_targets()) {
-    const auto kernel = row_kernels(target).steps[static_cast<size_t>(step)];
-    for (size_t n = 0; n < 200; n += n < 40 ? 1 : 31) {
+    const auto kernel = row_kernels(target).convert[real_index(from_dtype)][real_index(to_dtype)];
+    ASSERT_EQ(kernel != nullptr, converts_directly(from_dtype, to_dtype));
+    for (size_t n = 0; kernel && n < 200; n += n < 40 ? 1 : 31) {
       std::vector<From> from(n);
       for (From& v : from) v = random_element<From>();
       // A guard behind the last.
@@ -102,45 +116,36 @@ void expect_step(ConversionStep step) {
         To got;
         std::memcpy(&got, out.data() + i * sizeof(To), sizeof got);
         const To want = converted<To>(from[i]);
-        if constexpr (std::is_floating_point_v<To>) {
-          if (std::isnan(want)) {
-            EXPECT_TRUE(std::isnan(got)) << name(target) << " step " << static_cast<int>(step);
+        if constexpr (kIsFloat<To>) {
+          if (std::isnan(static_cast<double>(want))) {
+            EXPECT_TRUE(std::isnan(static_cast<double>(got)))
+                << name(target) << " " << name(from_dtype) << " to " << name(to_dtype);
             continue;
           }
         }
         EXPECT_EQ(std::memcmp(&got, &want, sizeof got), 0)
-            << name(target) << " step " << static_cast<int>(step) << " of " << +from[i] << " at " << i
-            << " of " << n;
+            << name(target) << " " << name(from_dtype) << " to " << name(to_dtype) << " at " << i << " of "
+            << n;
       }
       for (size_t i = n * sizeof(To); i < out.size(); ++i) EXPECT_EQ(out[i], 77);
     }
   }
 }
 
-TEST(RowKernels, EveryStepIsTheConversionOfCpp) {
-  using enum ConversionStep;
-  expect_step<bool, uint8_t>(U8_Bool);
-  expect_step<bool, int16_t>(I16_Bool);
-  expect_step<bool, int32_t>(I32_Bool);
-  expect_step<bool, int64_t>(I64_Bool);
-  expect_step<bool, float>(F32_Bool);
-  expect_step<bool, double>(F64_Bool);
-  expect_step<int32_t, uint8_t>(U8_I32);
-  expect_step<int32_t, int8_t>(I8_I32);
-  expect_step<int32_t, int16_t>(I16_I32);
-  expect_step<int8_t, int32_t>(I32_I8);
-  expect_step<int16_t, int32_t>(I32_I16);
-  expect_step<int64_t, int32_t>(I32_I64);
-  expect_step<int32_t, int64_t>(I64_I32);
-  expect_step<float, int32_t>(I32_F32);
-  expect_step<double, int32_t>(I32_F64);
-  expect_step<float, int64_t>(I64_F32);
-  expect_step<double, int64_t>(I64_F64);
-  expect_step<double, float>(F32_F64);
-  expect_step<float, double>(F64_F32);
-  expect_step<int32_t, float>(F32_I32);
-  expect_step<int32_t, double>(F64_I32);
-  expect_step<int64_t, double>(F64_I64);
+template <class From, class... To>
+void expect_conversions(size_t from, std::tuple<To...>) {
+  size_t to = 0;
+  (expect_conversion<To, From>(kRealDTypes[from], kRealDTypes[to++]), ...);
+}
+template <class... From>
+void expect_all_conversions(std::tuple<From...> all) {
+  size_t from = 0;
+  (expect_conversions<From>(from++, all), ...);
+}
+
+TEST(RowKernels, EveryConversionIsThatOfCpp) {
+  expect_all_conversions(
+      std::tuple<Truth, uint8_t, int8_t, int16_t, int32_t, int64_t, Half, BFloat16, float, double>());
 }
 
 TEST(RowKernels, HalvesConvertBitForBit) {
@@ -148,21 +153,23 @@ TEST(RowKernels, HalvesConvertBitForBit) {
   for (size_t i = 0; i < halves.size(); ++i) halves[i] = static_cast<uint16_t>(i);
   std::vector<float> floats(halves.size());
   for (const CpuTarget target : supported_cpu_targets()) {
-    const auto step = [&](ConversionStep s) { return row_kernels(target).steps[static_cast<size_t>(s)]; };
-    step(ConversionStep::F16_F32)(floats.data(), halves.data(), halves.size());
+    const auto step = [&](DType from, DType to) {
+      return row_kernels(target).convert[real_index(from)][real_index(to)];
+    };
+    step(DType::Float16, DType::Float32)(floats.data(), halves.data(), halves.size());
     for (size_t i = 0; i < halves.size(); ++i)
       ASSERT_EQ(std::bit_cast<uint32_t>(floats[i]),
                 std::bit_cast<uint32_t>(detail::half_to_float(halves[i])));
-    step(ConversionStep::BF16_F32)(floats.data(), halves.data(), halves.size());
+    step(DType::BFloat16, DType::Float32)(floats.data(), halves.data(), halves.size());
     for (size_t i = 0; i < halves.size(); ++i)
       ASSERT_EQ(std::bit_cast<uint32_t>(floats[i]), uint32_t{halves[i]} << 16);
     std::vector<uint16_t> out(halves.size());
     for (int round = 0; round < 8; ++round) {
       for (float& f : floats) f = random_element<float>();
-      step(ConversionStep::F32_F16)(out.data(), floats.data(), out.size());
+      step(DType::Float32, DType::Float16)(out.data(), floats.data(), out.size());
       for (size_t i = 0; i < out.size(); ++i)
         ASSERT_EQ(out[i], detail::float_to_half(floats[i])) << floats[i];
-      step(ConversionStep::F32_BF16)(out.data(), floats.data(), out.size());
+      step(DType::Float32, DType::BFloat16)(out.data(), floats.data(), out.size());
       for (size_t i = 0; i < out.size(); ++i)
         ASSERT_EQ(out[i], std::bit_cast<uint16_t>(BFloat16(floats[i]))) << floats[i];
     }

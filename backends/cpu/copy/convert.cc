@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
-#include <iterator>
 #include <utility>
 
 #include "backends/cpu/copy/row_kernels.h"
@@ -11,75 +10,37 @@
 namespace tenon::cpu {
 namespace {
 
-// A conversion is a few steps in a row, through int32 or float32 where there is no direct one: 26 steps for
-// the 90 pairs of dtypes. What lies between two steps stays in the L1 cache.
+// A conversion is one kernel, or a few in a row: through int32 or float32 where narrow elements become 8
+// bytes long or the reverse. What lies between two kernels stays in the L1 cache.
 struct Plan {
-  std::array<ConversionStep, 4> steps{};
+  struct Step {
+    uint8_t from, to;  // real_index
+  };
+  std::array<Step, 3> steps{};
   int count = 0;
   int64_t from_size = 1, to_size = 1;
-
-  constexpr void add(ConversionStep s) { steps[static_cast<size_t>(count++)] = s; }
 };
 
 constexpr bool is_half(DType t) { return t == DType::Float16 || t == DType::BFloat16; }
-constexpr bool is_small_integer(DType t) {
-  return t == DType::UInt8 || t == DType::Int8 || t == DType::Int16;
-}
-
-// `at` is int32, int64, float32 or float64, and `to` another of them.
-constexpr void add_between_words(Plan& plan, DType at, DType to) {
-  using enum ConversionStep;
-  const auto pick = [&](ConversionStep i32, ConversionStep i64, ConversionStep f32, ConversionStep f64) {
-    plan.add(at == DType::Int32 ? i32 : at == DType::Int64 ? i64 : at == DType::Float32 ? f32 : f64);
-  };
-  if (to == DType::Int64 && at == DType::Float32) {
-    plan.add(F32_F64);
-    plan.add(F64_I64);
-  } else if (to == DType::Int32) {
-    pick({}, I64_I32, F32_I32, F64_I32);
-  } else if (to == DType::Int64) {
-    pick(I32_I64, {}, {}, F64_I64);
-  } else if (to == DType::Float32) {
-    pick(I32_F32, I64_F32, {}, F64_F32);
-  } else {
-    pick(I32_F64, I64_F64, F32_F64, {});
-  }
+// What a dtype passes through.
+constexpr DType word_of(DType t) {
+  return item_size(t) >= 4 ? t : is_half(t) ? DType::Float32 : DType::Int32;
 }
 
 constexpr Plan make_plan(DType from, DType to) {
-  using enum ConversionStep;
   Plan plan;
   plan.from_size = static_cast<int64_t>(item_size(from));
   plan.to_size = static_cast<int64_t>(item_size(to));
-  DType at = from;
-  // bool elements are read as bytes: foreign memory may hold others than 0 and 1.
-  if (at == DType::Bool) {
-    plan.add(U8_Bool);
-    at = DType::UInt8;
-    if (to == DType::Bool) return plan;
+  const bool same_bits = item_size(from) == 1 && item_size(to) == 1 && !converts_directly(from, to);
+  for (DType at = from; at != to || (plan.count == 0 && at == DType::Bool);) {
+    if (same_bits) break;
+    DType next = to;
+    if (!converts_directly(at, next)) next = word_of(at) != at ? word_of(at) : word_of(to);
+    if (!converts_directly(at, next)) next = DType::Float64;  // float32 to int64
+    plan.steps[static_cast<size_t>(plan.count++)] = {static_cast<uint8_t>(real_index(at)),
+                                                     static_cast<uint8_t>(real_index(next))};
+    at = next;
   }
-  if (is_half(at)) {
-    plan.add(at == DType::Float16 ? F16_F32 : BF16_F32);
-    at = DType::Float32;
-  }
-  if (to == DType::Bool) {
-    plan.add(at == DType::Int16     ? I16_Bool
-             : at == DType::Int32   ? I32_Bool
-             : at == DType::Int64   ? I64_Bool
-             : at == DType::Float32 ? F32_Bool
-             : at == DType::Float64 ? F64_Bool
-                                    : U8_Bool);
-    return plan;
-  }
-  if (item_size(at) == 1 && item_size(to) == 1) return plan;  // the same bits
-  if (is_small_integer(at)) {
-    plan.add(at == DType::UInt8 ? U8_I32 : at == DType::Int8 ? I8_I32 : I16_I32);
-    at = DType::Int32;
-  }
-  const DType word = is_half(to) ? DType::Float32 : is_small_integer(to) ? DType::Int32 : to;
-  if (at != word) add_between_words(plan, at, word);
-  if (is_half(to)) plan.add(to == DType::Float16 ? F32_F16 : F32_BF16);
-  if (is_small_integer(to)) plan.add(to == DType::Int16 ? I32_I16 : I32_I8);
   return plan;
 }
 
@@ -96,8 +57,9 @@ void run_steps(const RowKernels& kernels, const Plan& plan, char* dst, const cha
     return;
   }
   for (int s = 0; s < plan.count; ++s) {
+    const Plan::Step step = plan.steps[static_cast<size_t>(s)];
     char* to = s + 1 == plan.count ? dst : between[s % 2].bytes;
-    kernels.steps[static_cast<size_t>(plan.steps[static_cast<size_t>(s)])](to, src, static_cast<size_t>(n));
+    kernels.convert[step.from][step.to](to, src, static_cast<size_t>(n));
     src = to;
   }
 }
@@ -128,6 +90,12 @@ void convert_block(const Plan& plan, void* dst, BlockStrides ds, const void* src
   const RowKernels& kernels = row_kernels();
   auto* d = static_cast<char*>(dst);
   const auto* s = static_cast<const char*>(src);
+  if (plan.count <= 1 && ss.inner == plan.from_size && ds.inner == plan.to_size) {
+    const bool one = ss.outer == n0 * ss.inner && ds.outer == n0 * ds.inner;
+    if (one) n0 *= std::exchange(n1, 1);
+    for (int64_t j = 0; j < n1; ++j) run_steps(kernels, plan, d + j * ds.outer, s + j * ss.outer, n0);
+    return;
+  }
   // Short rows go together.
   const int64_t rows = std::clamp<int64_t>(kPiece / std::max<int64_t>(n0, 1), 1, std::max<int64_t>(n1, 1));
   for (int64_t j = 0; j < n1; j += rows) {
@@ -211,50 +179,46 @@ void convert_complex_to_bool(void* dst, BlockStrides ds, const void* src, BlockS
   }
 }
 
-// The dtypes whose elements are real numbers of a C++ type, in the order of the tables below.
-constexpr DType kReal[] = {DType::Bool,  DType::UInt8,   DType::Int8,     DType::Int16,   DType::Int32,
-                           DType::Int64, DType::Float16, DType::BFloat16, DType::Float32, DType::Float64};
-constexpr size_t kNumReal = std::size(kReal);
-// Of each code, its place in the list; kNumReal for any other.
+// The place of each dtype in kRealDTypes, by its code.
 constexpr auto kPosition = [] {
   std::array<uint8_t, 256> positions{};
-  positions.fill(kNumReal);
-  for (size_t i = 0; i < kNumReal; ++i) positions[static_cast<uint8_t>(kReal[i])] = static_cast<uint8_t>(i);
+  positions.fill(kNumRealDTypes);
+  for (const DType t : kRealDTypes) positions[static_cast<uint8_t>(t)] = static_cast<uint8_t>(real_index(t));
   return positions;
 }();
 size_t position(DType t) noexcept { return kPosition[static_cast<uint8_t>(t)]; }
 
 template <size_t From, size_t To>
 constexpr ConvertFn entry() {
-  if constexpr (From == To && kReal[From] != DType::Bool)
+  if constexpr (From == To && kRealDTypes[From] != DType::Bool)
     return nullptr;
   else
-    return &convert_real<kReal[From], kReal[To]>;
+    return &convert_real<kRealDTypes[From], kRealDTypes[To]>;
 }
 
-using Row = std::array<ConvertFn, kNumReal>;
+using Row = std::array<ConvertFn, kNumRealDTypes>;
 template <size_t From, size_t... To>
 constexpr Row row(std::index_sequence<To...>) {
   return {entry<From, To>()...};
 }
 template <size_t... From>
-constexpr std::array<Row, kNumReal> table(std::index_sequence<From...> all) {
+constexpr std::array<Row, kNumRealDTypes> table(std::index_sequence<From...> all) {
   return {row<From>(all)...};
 }
-constexpr auto kTable = table(std::make_index_sequence<kNumReal>());
+constexpr auto kTable = table(std::make_index_sequence<kNumRealDTypes>());
 
 template <DType kPart, size_t... From>
 constexpr Row complex_row(std::index_sequence<From...>) {
-  return {&convert_to_complex<kPart, kReal[From]>...};
+  return {&convert_to_complex<kPart, kRealDTypes[From]>...};
 }
-constexpr Row kToComplex64 = complex_row<DType::Float32>(std::make_index_sequence<kNumReal>());
-constexpr Row kToComplex128 = complex_row<DType::Float64>(std::make_index_sequence<kNumReal>());
+constexpr Row kToComplex64 = complex_row<DType::Float32>(std::make_index_sequence<kNumRealDTypes>());
+constexpr Row kToComplex128 = complex_row<DType::Float64>(std::make_index_sequence<kNumRealDTypes>());
 
 // Of two dtypes that differ, at least one of them complex.
 ConvertFn complex_fn(DType from, DType to) {
   if (!is_complex(from)) {
     const size_t f = position(from);
-    if (f == kNumReal) return nullptr;
+    if (f == kNumRealDTypes) return nullptr;
     return (to == DType::Complex64 ? kToComplex64 : kToComplex128)[f];
   }
   if (is_complex(to)) {
@@ -271,7 +235,7 @@ ConvertFn complex_fn(DType from, DType to) {
 ConvertFn convert_fn(DType from, DType to) noexcept {
   if (from != to && (is_complex(from) || is_complex(to))) return complex_fn(from, to);
   const size_t f = position(from), t = position(to);
-  if (f < kNumReal && t < kNumReal && kTable[f][t]) return kTable[f][t];
+  if (f < kNumRealDTypes && t < kNumRealDTypes && kTable[f][t]) return kTable[f][t];
   if (from != to) return nullptr;
   switch (item_size(from)) {
     case 1:

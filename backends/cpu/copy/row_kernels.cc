@@ -9,6 +9,7 @@
 #include <cstring>
 #include <limits>
 #include <type_traits>
+#include <utility>
 
 #include "backends/cpu/copy/half-inl.h"
 #include "backends/cpu/copy/row_kernels.h"
@@ -20,7 +21,7 @@ namespace tenon::cpu::HWY_NAMESPACE {
 namespace {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Conversions. A step is a function of a vector's tag: with as many lanes as there are, then with one.
+// Conversions. A kernel is a function of a vector's tag: with as many lanes as there are, then with one.
 
 template <class Lane, class Kernel, class To, class From>
 HWY_INLINE void for_lanes(Kernel kernel, To* dst, const From* src, size_t n) {
@@ -130,30 +131,155 @@ void to_bool(void* dst, const void* src, size_t n) {
       static_cast<uint8_t*>(dst), static_cast<const From*>(src), n);
 }
 
-// Halves: half-inl.h.
+// Pairs of dtypes of at most four bytes: while they are in a register, elements are int32 or float32.
 
+template <DType kType>
+using Memory = std::conditional_t<
+    kType == DType::Bool || kType == DType::UInt8, uint8_t,
+    std::conditional_t<kType == DType::Int8, int8_t,
+                       std::conditional_t<kType == DType::Int16, int16_t,
+                                          std::conditional_t<kType == DType::Int32, int32_t,
+                                                             std::conditional_t<kType == DType::Float32,
+                                                                                float, uint16_t>>>>>;
+template <DType kType>
+using Lane = std::conditional_t<is_integral(kType, true), int32_t, float>;
+
+template <DType kType, class D>
+HWY_INLINE hn::Vec<D> load_lanes(D d, const Memory<kType>* p) {
+  if constexpr (kType == DType::Float16) {
+    return load_float16(d, p);
+  } else if constexpr (kType == DType::BFloat16) {
+    return load_bfloat16(d, p);
+  } else if constexpr (sizeof(Memory<kType>) == 4) {
+    return hn::LoadU(d, p);
+  } else {
+    const hn::Rebind<Memory<kType>, D> narrow;
+    const auto v = hn::LoadU(narrow, p);
+    // Foreign memory may hold other truths than 1.
+    return hn::PromoteTo(d, kType == DType::Bool ? hn::Min(v, hn::Set(narrow, 1)) : v);
+  }
+}
+
+// Vectors whose lanes all fit, which is nearly always so; else lane by lane.
+template <class D>
+HWY_INLINE hn::Vec<hn::RebindToSigned<D>> to_int32(D d, hn::Vec<D> v) {
+  const hn::RebindToSigned<D> di;
+  if (HWY_LIKELY(hn::AllTrue(d, hn::Lt(hn::Abs(v), hn::Set(d, 0x1p31f))))) return hn::ConvertTo(di, v);
+  float lanes[hn::MaxLanes(d)];
+  int32_t out[hn::MaxLanes(d)];
+  hn::StoreU(v, d, lanes);
+  for (size_t k = 0; k < hn::Lanes(d); ++k) out[k] = static_cast<int32_t>(truncated(lanes[k]));
+  return hn::LoadU(di, out);
+}
+
+template <DType kType, class D>
+HWY_INLINE void store_lanes(D d, hn::Vec<D> v, Memory<kType>* p) {
+  using From = hn::TFromD<D>;
+  if constexpr (kType == DType::Bool) {
+    const hn::RebindToUnsigned<D> du;
+    const auto zero = hn::RebindMask(du, hn::Eq(v, hn::Zero(d)));
+    hn::StoreU(hn::TruncateTo(hn::Rebind<uint8_t, D>(), hn::IfThenZeroElse(zero, hn::Set(du, 1))),
+               hn::Rebind<uint8_t, D>(), p);
+  } else if constexpr (!std::is_same_v<From, Lane<kType>>) {
+    if constexpr (std::is_same_v<From, float>) {
+      store_lanes<kType>(hn::RebindToSigned<D>(), to_int32(d, v), p);
+    } else {
+      const hn::RebindToFloat<D> df;
+      store_lanes<kType>(df, hn::ConvertTo(df, v), p);
+    }
+  } else if constexpr (kType == DType::Float16) {
+    store_float16(d, v, p);
+  } else if constexpr (kType == DType::BFloat16) {
+    store_bfloat16(d, v, p);
+  } else if constexpr (sizeof(Memory<kType>) == 4) {
+    hn::StoreU(v, d, p);
+  } else {
+    using Bits = std::make_unsigned_t<Memory<kType>>;
+    const hn::Rebind<Bits, D> narrow;
+    hn::StoreU(hn::TruncateTo(narrow, hn::BitCast(hn::RebindToUnsigned<D>(), v)), narrow,
+               reinterpret_cast<Bits*>(p));
+  }
+}
+
+template <DType kFrom, DType kTo>
+void convert_lanes(void* dst, const void* src, size_t n) {
+  for_lanes<Lane<kFrom>>([](auto d, Memory<kTo>* out, const Memory<kFrom>* in)
+                             HWY_ATTR { store_lanes<kTo>(d, load_lanes<kFrom>(d, in), out); },
+                         static_cast<Memory<kTo>*>(dst), static_cast<const Memory<kFrom>*>(src), n);
+}
+
+// The bits of a NaN stay.
 void float32_from_float16(void* dst, const void* src, size_t n) {
   for_lanes<float>([](auto d, float* out, const uint16_t* in)
                        HWY_ATTR { hn::StoreU(load_float16_exactly(d, in), d, out); },
                    static_cast<float*>(dst), static_cast<const uint16_t*>(src), n);
 }
 
-void float32_from_bfloat16(void* dst, const void* src, size_t n) {
-  for_lanes<float>([](auto d, float* out, const uint16_t* in)
-                       HWY_ATTR { hn::StoreU(load_bfloat16(d, in), d, out); },
-                   static_cast<float*>(dst), static_cast<const uint16_t*>(src), n);
+void int16_from_bool(void* dst, const void* src, size_t n) {
+  for_lanes<int16_t>(
+      [](auto d, int16_t* out, const uint8_t* in) HWY_ATTR {
+        const hn::Rebind<uint8_t, decltype(d)> d8;
+        hn::StoreU(hn::PromoteTo(d, hn::Min(hn::LoadU(d8, in), hn::Set(d8, 1))), d, out);
+      },
+      static_cast<int16_t*>(dst), static_cast<const uint8_t*>(src), n);
 }
 
-void float16_from_float32(void* dst, const void* src, size_t n) {
-  for_lanes<float>([](auto d, uint16_t* out, const float* in)
-                       HWY_ATTR { store_float16(d, hn::LoadU(d, in), out); },
-                   static_cast<uint16_t*>(dst), static_cast<const float*>(src), n);
+template <DType kFrom, DType kTo>
+constexpr RowKernels::Step conversion() {
+  using enum DType;
+  constexpr auto is = [](DType from, DType to) { return kFrom == from && kTo == to; };
+  if constexpr (!converts_directly(kFrom, kTo)) {
+    return nullptr;
+  } else if constexpr (kTo == Bool && item_size(kFrom) == 8) {
+    return kFrom == Int64 ? &to_bool<int64_t> : &to_bool<double>;
+  } else if constexpr (item_size(kTo) == 1 && item_size(kFrom) == 1) {
+    return &to_bool<uint8_t>;
+  } else if constexpr (is(Int16, Bool)) {
+    return &to_bool<int16_t>;
+  } else if constexpr (is(Bool, Int16)) {
+    return &int16_from_bool;
+  } else if constexpr (is(UInt8, Int16)) {
+    return &widen<int16_t, uint8_t>;
+  } else if constexpr (is(Int8, Int16)) {
+    return &widen<int16_t, int8_t>;
+  } else if constexpr (is(Int16, UInt8) || is(Int16, Int8)) {
+    return &cut<uint8_t, uint16_t>;
+  } else if constexpr (is(Float16, Float32)) {
+    return &float32_from_float16;
+  } else if constexpr (item_size(kFrom) <= 4 && item_size(kTo) <= 4) {
+    return &convert_lanes<kFrom, kTo>;
+  } else if constexpr (is(Int32, Int64)) {
+    return &widen<int64_t, int32_t>;
+  } else if constexpr (is(Int64, Int32)) {
+    return &cut<uint32_t, uint64_t>;
+  } else if constexpr (is(Int32, Float64)) {
+    return &widen<double, int32_t>;
+  } else if constexpr (is(Int64, Float32)) {
+    return &float32_from_int64;
+  } else if constexpr (is(Int64, Float64)) {
+    return &to_float<double, int64_t>;
+  } else if constexpr (is(Float32, Float64)) {
+    return &widen<double, float>;
+  } else if constexpr (is(Float64, Float32)) {
+    return &float32_from_float64;
+  } else if constexpr (is(Float64, Int32)) {
+    return &to_integer<int32_t, double>;
+  } else {
+    static_assert(is(Float64, Int64));
+    return &to_integer<int64_t, double>;
+  }
 }
 
-void bfloat16_from_float32(void* dst, const void* src, size_t n) {
-  for_lanes<float>([](auto d, uint16_t* out, const float* in)
-                       HWY_ATTR { store_bfloat16(d, hn::LoadU(d, in), out); },
-                   static_cast<uint16_t*>(dst), static_cast<const float*>(src), n);
+struct Conversions {
+  RowKernels::Step all[kNumRealDTypes][kNumRealDTypes];
+};
+template <size_t... kPairs>
+constexpr Conversions conversions(std::index_sequence<kPairs...>) {
+  Conversions c{};
+  ((c.all[kPairs / kNumRealDTypes][kPairs % kNumRealDTypes] =
+        conversion<kRealDTypes[kPairs / kNumRealDTypes], kRealDTypes[kPairs % kNumRealDTypes]>()),
+   ...);
+  return c;
 }
 
 // Rows of elements of one size, whatever they mean.
@@ -367,33 +493,15 @@ void stream(void* dst, const void* src, size_t bytes) {
 
 void end_stream() { hwy::FlushStream(); }
 
-constexpr RowKernels kRowKernels{
-    .steps = {&to_bool<uint8_t>,
-              &to_bool<int16_t>,
-              &to_bool<int32_t>,
-              &to_bool<int64_t>,
-              &to_bool<float>,
-              &to_bool<double>,
-              &widen<int32_t, uint8_t>,
-              &widen<int32_t, int8_t>,
-              &widen<int32_t, int16_t>,
-              &cut<uint8_t, uint32_t>,
-              &cut<uint16_t, uint32_t>,
-              &widen<int64_t, int32_t>,
-              &cut<uint32_t, uint64_t>,
-              &to_float<float, int32_t>,
-              &widen<double, int32_t>,
-              &float32_from_int64,
-              &to_float<double, int64_t>,
-              &float32_from_float16,
-              &float32_from_bfloat16,
-              &float16_from_float32,
-              &bfloat16_from_float32,
-              &widen<double, float>,
-              &float32_from_float64,
-              &to_integer<int32_t, float>,
-              &to_integer<int32_t, double>,
-              &to_integer<int64_t, double>},
+constexpr RowKernels with_conversions(RowKernels kernels) {
+  constexpr Conversions c = conversions(std::make_index_sequence<kNumRealDTypes * kNumRealDTypes>());
+  for (size_t f = 0; f < kNumRealDTypes; ++f)
+    for (size_t t = 0; t < kNumRealDTypes; ++t) kernels.convert[f][t] = c.all[f][t];
+  return kernels;
+}
+
+constexpr RowKernels kRowKernels = with_conversions({
+    .convert = {},
     .pack = {&pack<uint8_t>, &pack<uint16_t>, &pack<uint32_t>, &pack<uint64_t>, &pack<Bytes16>},
     .unpack = {&unpack<uint8_t>, &unpack<uint16_t>, &unpack<uint32_t>, &unpack<uint64_t>, &unpack<Bytes16>},
     .fill = {&fill<uint8_t>, &fill<uint16_t>, &fill<uint32_t>, &fill<uint64_t>, &fill<Bytes16>},
@@ -403,7 +511,7 @@ constexpr RowKernels kRowKernels{
     .join_pairs = {&join_pairs<uint32_t>, &join_pairs<uint64_t>},
     .stream = &stream,
     .end_stream = &end_stream,
-};
+});
 
 }  // namespace
 

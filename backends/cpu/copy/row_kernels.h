@@ -4,43 +4,34 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 
 #include "backends/cpu/cpu_target.h"
+#include "tenon/core/dtype.h"
 
 namespace tenon::cpu {
 
-/// One step of a conversion: its source and its result. U8, I8, ... are dtypes; Bool results are 0 and 1.
-/// Integers widen and wrap, floats round to the nearest (ties to even), and a float becomes the low bits of
-/// what truncation to int64 gives, where NaN and what is out of range give INT64_MIN.
-enum class ConversionStep : uint8_t {
-  U8_Bool,
-  I16_Bool,
-  I32_Bool,
-  I64_Bool,
-  F32_Bool,
-  F64_Bool,
-  U8_I32,
-  I8_I32,
-  I16_I32,
-  I32_I8,
-  I32_I16,
-  I32_I64,
-  I64_I32,
-  I32_F32,
-  I32_F64,
-  I64_F32,
-  I64_F64,
-  F16_F32,
-  BF16_F32,
-  F32_F16,
-  F32_BF16,
-  F32_F64,
-  F64_F32,
-  F32_I32,
-  F64_I32,
-  F64_I64,
-};
-inline constexpr size_t kNumConversionSteps = static_cast<size_t>(ConversionStep::F64_I64) + 1;
+/// The dtypes whose elements are real numbers of a C++ type: tables of conversions have them in this order.
+inline constexpr DType kRealDTypes[] = {DType::Bool,    DType::UInt8,  DType::Int8,    DType::Int16,
+                                        DType::Int32,   DType::Int64,  DType::Float16, DType::BFloat16,
+                                        DType::Float32, DType::Float64};
+inline constexpr size_t kNumRealDTypes = std::size(kRealDTypes);
+/// The place of a dtype in the list; kNumRealDTypes for any other.
+constexpr size_t real_index(DType t) noexcept {
+  size_t i = 0;
+  while (i < kNumRealDTypes && kRealDTypes[i] != t) ++i;
+  return i;
+}
+
+/// Whether a kernel converts from one dtype to the other; other pairs take several.
+constexpr bool converts_directly(DType from, DType to) noexcept {
+  if (from == to) return from == DType::Bool;
+  if (item_size(from) == 1 && item_size(to) == 1) return from == DType::Bool || to == DType::Bool;
+  if (item_size(from) <= 4 && item_size(to) <= 4) return true;
+  if (to == DType::Bool) return true;
+  if (item_size(from) < 4 || item_size(to) < 4) return false;
+  return !(from == DType::Float32 && to == DType::Int64);
+}
 
 /// Elements are 1, 2, 4, 8 or 16 bytes long; a table of five has its kernels in that order.
 inline constexpr size_t kNumElementSizes = 5;
@@ -63,8 +54,11 @@ struct RowKernels {
   using JoinPairs = void (*)(void* dst, const void* first, const void* second, size_t n);
   using Stream = void (*)(void* dst, const void* src, size_t bytes);
 
-  /// n elements, one beside the other on both sides.
-  Step steps[kNumConversionSteps];
+  /// n elements, one beside the other on both sides, from the dtype of the first index to that of the second;
+  /// null where `converts_directly` says so. Integers widen and wrap, floats round to the nearest (ties to
+  /// even), and a float becomes the low bits of what truncation to int64 gives, where NaN and what is out of
+  /// range give INT64_MIN. Any byte but 0 is true.
+  Step convert[kNumRealDTypes][kNumRealDTypes];
   /// n elements `stride` bytes apart, which may be negative, to one beside the other.
   Pack pack[kNumElementSizes];
   /// n elements beside each other to `stride` bytes apart.

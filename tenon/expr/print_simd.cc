@@ -49,6 +49,17 @@ DType stored_dtype(const Expression& e, Type main) {
   return dtype(main);
 }
 
+// Whether operands are complex: slots are their parts in turn, and elements have both side by side.
+bool in_pairs(const Expression& e) {
+  for (const auto& list : {e.inputs(), e.outputs()}) {
+    for (size_t i = 0; i < list.size(); ++i) {
+      if (list[i].part != (i % 2 == 0 ? Part::Re : Part::Im)) return false;
+    }
+    if (list.size() % 2 != 0) return false;
+  }
+  return true;
+}
+
 // "hn::LoadU(d, in0)", "hn::StoreU(v3, d, out0 + i)" of elements as they are stored.
 std::string load_text(DType stored, std::string_view at) {
   return is_half(stored) ? fmt::format("load_{}(d, {})", tenon::name(stored), at)
@@ -105,7 +116,12 @@ class Body {
  public:
   /// `parameters`: loads are the parameters of a function, not elements in memory.
   Body(const Expression& e, Type main, bool parameters)
-      : e_(e), main_(main), stored_(stored_dtype(e, main)), parameters_(parameters), chosen_(e.num_nodes) {
+      : e_(e),
+        main_(main),
+        stored_(stored_dtype(e, main)),
+        parameters_(parameters),
+        pairs_(in_pairs(e)),
+        chosen_(e.num_nodes) {
     std::vector<int> uses(e.num_nodes);
     for (const Node& n : e.nodes()) {
       for (int i = 0; i < n.arity; ++i) ++uses[n.args[i]];
@@ -123,6 +139,12 @@ class Body {
     if (chosen_[id]) return "";
     if (n.op == Op::Where && (chosen_[n.args[1]] || chosen_[n.args[2]])) return choice(id, n);
     return fmt::format("const auto v{} = {};\n", id, value(n));
+  }
+
+  /// The parts of complex operand `i`, as one load.
+  static std::string load_pair(size_t i, Type main) {
+    return fmt::format("hn::Vec<{}> p{}, p{};\n    hn::LoadInterleaved2(d, in{}, p{}, p{});\n", tag(main),
+                       2 * i, 2 * i + 1, i, 2 * i, 2 * i + 1);
   }
 
   /// What a store of node `id` takes.
@@ -166,7 +188,9 @@ class Body {
         if (n.type == Type::Mask) return fmt::format("hn::{}(d)", n.bits != 0 ? "MaskTrue" : "MaskFalse");
         return fmt::format("hn::Set({}, {})", d, literal_text(n.bits, n.type));
       case Op::Load:
-        return parameters_ ? fmt::format("a{}", n.bits) : load_text(stored_, fmt::format("in{}", n.bits));
+        return parameters_ ? fmt::format("a{}", n.bits)
+               : pairs_    ? fmt::format("p{}", n.bits)
+                           : load_text(stored_, fmt::format("in{}", n.bits));
       case Op::Number:
         return fmt::format("hn::Set({}, number<{}>(numbers, {}))", d, kElement[compute_index(n.type)],
                            n.bits);
@@ -276,7 +300,7 @@ class Body {
   const Expression& e_;
   Type main_;
   DType stored_;
-  bool parameters_;
+  bool parameters_, pairs_;
   std::vector<bool> chosen_;  // costly calls that one choice alone uses
 };
 
@@ -324,7 +348,9 @@ class File {
   static std::string print_kernel(const Expression& e, Type main, const std::string& name) {
     const DType stored = stored_dtype(e, main);
     const std::string_view element = is_half(stored) ? "uint16_t" : kElement[compute_index(main)];
-    const size_t num_out = e.num_outputs, num_ptrs = num_out + e.num_inputs;
+    const bool pairs = in_pairs(e);
+    const size_t parts = pairs ? 2 : 1, num_out = e.num_outputs / parts, num_in = e.num_inputs / parts,
+                 num_ptrs = num_out + num_in;
     std::string text = fmt::format(
         "void {}(void* const* ptrs, size_t n, [[maybe_unused]] const void* numbers, "
         "[[maybe_unused]] uint32_t repeated) {{\n",
@@ -349,20 +375,25 @@ class File {
       if (declared(id, Rank::Number)) text += "  " + body.declaration(id);
     }
     text += "  const size_t lanes = hn::Lanes(d), whole = n - n % lanes;\n";
-    for (size_t i = 0; i < e.num_inputs; ++i)
-      text += fmt::format("  const size_t step{} = step_of({}, repeated, lanes);\n", i, num_out + i);
+    for (size_t i = 0; i < num_in; ++i)
+      text += fmt::format("  const size_t step{} = {}step_of({}, repeated, lanes);\n", i, pairs ? "2 * " : "",
+                          num_out + i);
     text += "  for (size_t i = 0; i < whole; i += lanes) {\n";
+    for (size_t i = 0; pairs && i < num_in; ++i) text += "    " + Body::load_pair(i, main);
     for (NodeId id = 0; id < e.num_nodes; ++id) {
       if (declared(id, Rank::Element)) text += "    " + body.declaration(id);
     }
-    for (size_t i = 0; i < num_out; ++i)
-      text += fmt::format("    {};\n",
-                          store_text(stored, body.stored(e.outputs()[i].node), fmt::format("out{} + i", i)));
-    for (size_t i = 0; i < e.num_inputs; ++i) text += fmt::format("    in{0} += step{0};\n", i);
+    const auto value = [&](size_t slot) { return body.stored(e.outputs()[slot].node); };
+    for (size_t i = 0; i < num_out; ++i) {
+      text += pairs ? fmt::format("    hn::StoreInterleaved2({}, {}, d, out{} + 2 * i);\n", value(2 * i),
+                                  value(2 * i + 1), i)
+                    : fmt::format("    {};\n", store_text(stored, value(i), fmt::format("out{} + i", i)));
+    }
+    for (size_t i = 0; i < num_in; ++i) text += fmt::format("    in{0} += step{0};\n", i);
     text += "  }\n";
     text += fmt::format(
-        "  if (whole != n) run_tail<{}, {}, {}, {}>(&{}, ptrs, whole, n, numbers, repeated);\n}}\n\n",
-        tag(main), element, num_out, num_ptrs, name);
+        "  if (whole != n) run_tail<{}, {}, {}, {}, {}>(&{}, ptrs, whole, n, numbers, repeated);\n}}\n\n",
+        tag(main), element, num_out, num_ptrs, parts, name);
     return text;
   }
 

@@ -13,7 +13,8 @@ namespace tenon::expr {
 
 /// One kernel to print: a PointwiseFn over the expression's slots, whose dtypes are those of one compute type
 /// or of types as wide as it; a mask is stored as 1 and 0 of it. Of float32 all of them may be float16, or
-/// bfloat16, where the value is rounded only to be stored.
+/// bfloat16, where the value is rounded only to be stored. Where all operands are complex, their slots are
+/// real and imaginary parts in turn, and the kernel takes whole elements: a pointer for each pair of slots.
 struct PrintedKernel {
   std::string name;
   const Expression* expression;

@@ -41,8 +41,8 @@ class HostProgram {
 /// for the interpreter. A call goes directly to a printed kernel.
 struct HostKernel {
   using Function = void (*)(void* const* ptrs, size_t n, const void* numbers, uint32_t repeated);
-  /// The most bytes that a kernel reads of a repeated element.
-  static constexpr size_t kRepeatedBytes = 64;
+  /// The most bytes that a kernel reads of a repeated element: of a complex one, two vectors.
+  static constexpr size_t kRepeatedBytes = 128;
 
   Function compiled = nullptr;
   std::unique_ptr<const HostProgram> program = nullptr;  ///< Where `compiled` is null.

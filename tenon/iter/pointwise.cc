@@ -42,7 +42,7 @@ class PlainCall {
  public:
   PlainCall(const PointwiseInfo& info, std::span<const Tensor* const> tensors,
             std::span<const Scalar* const> scalars)
-      : info_(info), tensors_(tensors) {
+      : info_(info), computed_(detail::info_for(info, scalars)), tensors_(tensors) {
     if (info.result != ResultRule::Compute || info.mask_tensors != 0 || !info.numbers_as_computed ||
         tensors.empty())
       return;
@@ -66,7 +66,7 @@ class PlainCall {
   const TensorImpl& first() const noexcept { return *first_; }
 
   void run(void* out) const {
-    const HostKernel& kernel = detail::kernel_of(info_, type_);
+    const HostKernel& kernel = detail::kernel_of(computed_, type_);
     if (kernel_reporting()) [[unlikely]]
       detail::report_host_kernel(info_, kernel);
     void* ptrs[1 + PointwiseInfo::kMaxTensors];
@@ -95,6 +95,7 @@ class PlainCall {
   }
 
   const PointwiseInfo& info_;
+  const PointwiseInfo& computed_;  // whose kernel runs
   std::span<const Tensor* const> tensors_;
   const TensorImpl* first_ = nullptr;
   Type type_ = Type::Mask;

@@ -41,6 +41,13 @@ struct PointwiseOutput {
   static constexpr int8_t kNew = -1;  ///< A result, or what the call gave as `out`.
 };
 
+/// A value of a number of the call for which another expression gives the same bits at less cost.
+struct PointwiseSpecial {
+  int8_t scalar;
+  double value;
+  const struct PointwiseInfo* info;
+};
+
 /// Everything known about a pointwise operator at build time, or about a run-time expression after it was
 /// parsed. Operands are the tensors in the order of `tensor_names`; `scalar_names` are the numbers of the
 /// call.
@@ -92,6 +99,7 @@ struct PointwiseInfo {
   const PointwiseInfo* bool_form = nullptr;
   /// The outputs, new ones first, where there are several or operands are written; empty: one new result.
   std::span<const PointwiseOutput> outputs = {};
+  std::span<const PointwiseSpecial> special = {};
   /// Bit i: tensor (number) i may be absent.
   uint32_t optional_tensors = 0, optional_scalars = 0;
   /// The same operator over the operands that are there, by the set of the absent ones: bit i of an index is

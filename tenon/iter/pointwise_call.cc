@@ -202,12 +202,14 @@ void general_pointwise(const PointwiseInfo& info, std::span<const Tensor* const>
 
   const Device device = iter.device();
   if (device.is_cpu()) {
+    const PointwiseInfo& computed = info_for(info, scalars);
     const HostKernel* stored = !instance && all_stored_as_halves(info, types, tensors, dtypes[0])
-                                   ? stored_kernel_of(info, types.computed)
+                                   ? stored_kernel_of(computed, types.computed)
                                    : nullptr;
-    const HostKernel& kernel = stored ? *stored : instance ? instance->host : kernel_of(info, types.type);
+    const HostKernel& kernel = stored ? *stored : instance ? instance->host : kernel_of(computed, types.type);
     report_host_kernel(info, kernel);
-    run_tiles(iter, kernel, stored ? types.computed : dtype(types.type), {dtypes, outs.size()}, block.data(),
+    const bool whole = stored || (instance && instance->whole);
+    run_tiles(iter, kernel, whole ? types.computed : dtype(types.type), {dtypes, outs.size()}, block.data(),
               instance ? instance->of_parts : nullptr);
   } else if (device.is_meta()) {
     if (!instance) check_runs_in(info, types.type);

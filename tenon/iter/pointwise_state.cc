@@ -192,8 +192,9 @@ std::unique_ptr<Instance> make_instance(const PointwiseInfo& info, const Binding
                           info.name, e->num_numbers, kMaxNumbers));
   HostKernel kernel = find_or_compile(*e);
   const HostKernel* of_parts = kernel_of_parts(info, binding, *e);
+  const bool whole = kernel.compiled && is_complex(binding.computed);
   return std::make_unique<Instance>(
-      Instance{binding.packed(num_inputs), std::move(e), std::move(kernel), of_parts});
+      Instance{binding.packed(num_inputs), std::move(e), std::move(kernel), of_parts, whole});
 }
 
 }  // namespace

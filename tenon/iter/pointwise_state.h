@@ -41,6 +41,8 @@ struct Instance {
   /// Of complex operands alone, where both parts of the result are what real ones would give: the kernel for
   /// these, which takes parts side by side as elements. Else null.
   const HostKernel* of_parts = nullptr;
+  /// Of complex operands alone: the kernel takes whole elements, not their parts as operands of their own.
+  bool whole = false;
   const Instance* next = nullptr;
 };
 
@@ -94,6 +96,15 @@ inline const HostKernel* stored_kernel_of(const PointwiseInfo& info, DType half)
   if (!kernel) [[unlikely]]
     kernel = make_stored_kernel(info, half);
   return kernel == &kNoKernel ? nullptr : kernel;
+}
+
+/// The operator whose kernel runs: `info`, or what it names for the call's numbers.
+inline const PointwiseInfo& info_for(const PointwiseInfo& info, std::span<const Scalar* const> scalars) {
+  for (const PointwiseSpecial& s : info.special) {
+    const Scalar& number = *scalars[static_cast<size_t>(s.scalar)];
+    if (!number.is_complex() && number.to_double() == s.value) return *s.info;
+  }
+  return info;
 }
 
 /// Throws Error{Type} if the expression cannot be computed in `type`; for backends that do not use the host's

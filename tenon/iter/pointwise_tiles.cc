@@ -3,6 +3,8 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <cstring>
+#include <iterator>
 
 #include "tenon/iter/host.h"
 #include "tenon/iter/pointwise_state.h"
@@ -15,8 +17,9 @@ namespace {
 constexpr int kMaxOutputs = 2 * PointwiseInfo::kMaxOutputs;
 constexpr int kMaxCount = kMaxOutputs + 2 * PointwiseInfo::kMaxTensors;
 // Of one tile at most and at least; and of all of them together, so that they stay in the first-level cache
-// beside what is read and written.
+// beside what is read and written. They lie side by side: a power of two apart, they would share cache sets.
 constexpr int64_t kTileBytes = 4096, kLeastTileBytes = 1024, kTilesBytes = 8192;
+constexpr int64_t kAllTilesBytes = std::max(kTilesBytes, kLeastTileBytes* kMaxCount);
 
 class TileLoop {
  public:
@@ -42,7 +45,8 @@ class TileLoop {
       const DType own = iter.dtype(i);
       // Interleaved parts are two operands with the stride of both. A real result fills both itself.
       const bool output = i < iter.noutputs();
-      if (is_complex(own) && (!output || is_complex(results[static_cast<size_t>(i)]))) {
+      if (is_complex(own) && !is_complex(compute) &&
+          (!output || is_complex(results[static_cast<size_t>(i)]))) {
         add(i, real_dtype(own), 0);
         add(i, real_dtype(own), static_cast<int64_t>(tenon::item_size(real_dtype(own))));
       } else {
@@ -56,7 +60,7 @@ class TileLoop {
     // An `out` of a wider dtype gets what the result's own dtype makes of a value: wrapped, rounded.
     for (int i = 0; i < outputs_; ++i) {
       const DType result = real_dtype(results[static_cast<size_t>(from_[i])]);
-      if (result == compute || result == real_dtype(iter.dtype(from_[i]))) continue;
+      if (result == real_dtype(compute) || result == real_dtype(iter.dtype(from_[i]))) continue;
       rounds_[i] = {kHost.convert(compute, result), kHost.convert(result, compute),
                     static_cast<int64_t>(tenon::item_size(result))};
       same_[i] = pair_[i] = false;
@@ -119,14 +123,27 @@ class TileLoop {
     bool has(int i) const { return (mask_ >> i & 1u) != 0; }
     // That of operand i in row j; rows come in order.
     void* block(int i, const char* p, int64_t j) {
-      if (j == 0 || strides_[loop_.count_ + i] != 0) {
-        const auto n = static_cast<int64_t>(HostKernel::kRepeatedBytes) / loop_.item_;
-        loop_.convert_[i](blocks_[i], {loop_.item_, 0}, p + j * strides_[loop_.count_ + i], {}, n, 1);
-      }
+      if (j > 0 && strides_[loop_.count_ + i] == 0) return blocks_[i];
+      p += j * strides_[loop_.count_ + i];
+      if (loop_.same_[i] && loop_.item_ == 4)
+        fill<uint32_t>(blocks_[i], p);
+      else if (loop_.same_[i] && loop_.item_ == 8)
+        fill<uint64_t>(blocks_[i], p);
+      else
+        loop_.convert_[i](blocks_[i], {loop_.item_, 0}, p, {},
+                          static_cast<int64_t>(HostKernel::kRepeatedBytes) / loop_.item_, 1);
       return blocks_[i];
     }
 
    private:
+    template <class T>
+    static void fill(char* block, const char* element) {
+      T v, all[HostKernel::kRepeatedBytes / sizeof(T)];
+      std::memcpy(&v, element, sizeof v);
+      std::fill(std::begin(all), std::end(all), v);
+      std::memcpy(block, all, sizeof all);
+    }
+
     const TileLoop& loop_;
     const int64_t* strides_;
     uint32_t mask_ = 0;
@@ -136,7 +153,9 @@ class TileLoop {
   // One row after another, in pieces of a tile where some operand needs one.
   void long_rows(char* const* ptrs, const int64_t* strides, int64_t n0, int64_t n1, bool direct) const {
     if (direct) return direct_rows(ptrs, strides, n0, n1);
-    alignas(64) char tiles[kMaxCount][kTileBytes];
+    alignas(64) char memory[kAllTilesBytes];
+    char* tiles[kMaxCount];
+    for (int i = 0; i < count_; ++i) tiles[i] = memory + i * tile_ * item_;
     Repeated repeated(*this, strides, n0);
     void* at[kMaxCount];
     for (int64_t j = 0; j < n1; ++j) {
@@ -191,7 +210,9 @@ class TileLoop {
 
   // As many rows at once as fill a tile.
   void short_rows(char* const* ptrs, const int64_t* strides, int64_t n0, int64_t n1) const {
-    alignas(64) char tiles[kMaxCount][kTileBytes];
+    alignas(64) char memory[kAllTilesBytes];
+    char* tiles[kMaxCount];
+    for (int i = 0; i < count_; ++i) tiles[i] = memory + i * tile_ * item_;
     void* at[kMaxCount];
     const int64_t rows = std::min(tile_ / n0, n1), row = n0 * item_;
     const BlockStrides packed{item_, row};

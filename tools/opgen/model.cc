@@ -41,6 +41,11 @@ void read_pointwise(YamlEntry& entry, OpDef& def) {
   p.masks = entry.list("masks");
   p.compiled = entry.flag("compiled", true);
   p.compiled_complex = entry.flag("compiled_complex", false);
+  for (const auto& [when, text] : entry.pairs("special")) {
+    const size_t equals = when.find(" == ");
+    if (equals == std::string::npos) entry.fail_in("special", "expected `number == value: expression`");
+    p.special.push_back({when.substr(0, equals), std::stod(when.substr(equals + 4)), text});
+  }
   if (entry.has("refuse")) {
     YamlEntry refuse = entry.nested("refuse");
     p.refused_dtypes = refuse.list("dtypes");

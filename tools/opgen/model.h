@@ -71,6 +71,13 @@ struct Pointwise {
   std::string refused_reason;
   bool compiled = true;           ///< SIMD kernels are printed; otherwise the tile interpreter runs it.
   bool compiled_complex = false;  ///< For complex operands, too.
+  /// Where a number of the call has this value, another expression gives the same bits at less cost.
+  struct Special {
+    std::string number;
+    double value;
+    std::string text;
+  };
+  std::vector<Special> special;
 };
 
 /// The fields of an entry with `rows`: an expression over rows, whose shape function and body follow from it.

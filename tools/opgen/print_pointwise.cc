@@ -122,6 +122,7 @@ class InfoPrinter {
       text_ += fmt::format("constexpr const PointwiseInfo* {0}_without[] = {{&{0}{1}}};\n", id, without);
       links.without = id + "_without";
     }
+    links.special = special(def, id);
     add_form(def, *forms[0], id, links);
   }
 
@@ -144,9 +145,27 @@ class InfoPrinter {
  private:
   // What an info refers to, in C++, and whether other files refer to it.
   struct Links {
-    std::string derivatives = {}, bool_form = {}, without = {};
+    std::string derivatives = {}, bool_form = {}, without = {}, special = {};
     bool exported = false, derived = false;
   };
+
+  // What runs for special numbers, as data; empty where there is none.
+  std::string special(const OpDef& def, const std::string& id) {
+    std::string rows;
+    for (const Pointwise::Special& s : def.pointwise.special) {
+      const PointwiseForm form = pointwise_form(def, s.text);
+      const auto number = std::find(form.scalars.begin(), form.scalars.end(), s.number);
+      TENON_CHECK(number != form.scalars.end(), Value,
+                  fmt::format("{}: `special`: there is no number `{}`", form.name, s.number));
+      const std::string own = fmt::format("{}_special_{}", id, &s - def.pointwise.special.data());
+      add_info(def, form, own, {});
+      rows += fmt::format("{}{{{}, {}, &{}}}", rows.empty() ? "" : ", ", number - form.scalars.begin(),
+                          s.value, own);
+    }
+    if (rows.empty()) return "";
+    text_ += fmt::format("constexpr PointwiseSpecial {}_special[] = {{{}}};\n", id, rows);
+    return id + "_special";
+  }
 
   void add_form(const OpDef& def, const PointwiseForm& form, const std::string& id, Links links) {
     std::string derivatives;
@@ -311,6 +330,7 @@ class InfoPrinter {
                         links.derivatives.empty() ? "{}" : links.derivatives,
                         links.bool_form.empty() ? "nullptr" : links.bool_form);
     if (!form.outputs.empty()) text += fmt::format("    .outputs = {},\n", output_rows);
+    if (!links.special.empty()) text += fmt::format("    .special = {},\n", links.special);
     if (!links.without.empty()) {
       text += fmt::format(
           "    .optional_tensors = {},\n    .optional_scalars = {},\n    .without = {},\n"

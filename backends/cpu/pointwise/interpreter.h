@@ -22,7 +22,7 @@ class Program {
   static constexpr size_t kTileElements = 256;
   /// The elements of a tile are a multiple of this: whole vectors on any target.
   static constexpr size_t kGranule = 16;
-  static_assert(kGranule * 4 >= HostKernel::kRepeatedBytes);
+  static_assert(kGranule * 4 * 2 >= HostKernel::kRepeatedBytes);
 
   /// Compiles a typed expression: loads and stores of any dtype that converts, values of several types.
   /// Throws Error{NotImplemented} for bit patterns of floats, which only definitions have.

@@ -130,7 +130,12 @@ HWY_INLINE hn::Mask<D> is_nan(D, hn::Vec<D> a) {
 template <class D>
 HWY_INLINE hn::Vec<D> minimum(D d, hn::Vec<D> a, hn::Vec<D> b) {
   if constexpr (std::is_floating_point_v<hn::TFromD<D>>) {
+#if HWY_ARCH_X86
+    // The instruction gives the second operand where the first is not smaller.
+    return hn::IfThenElse(is_nan(d, a), a, hn::Min(a, b));
+#else
     return hn::IfThenElse(hn::Or(is_nan(d, a), hn::Lt(a, b)), a, b);
+#endif
   } else {
     return hn::Min(a, b);
   }
@@ -140,7 +145,11 @@ HWY_INLINE hn::Vec<D> minimum(D d, hn::Vec<D> a, hn::Vec<D> b) {
 template <class D>
 HWY_INLINE hn::Vec<D> maximum(D d, hn::Vec<D> a, hn::Vec<D> b) {
   if constexpr (std::is_floating_point_v<hn::TFromD<D>>) {
+#if HWY_ARCH_X86
+    return hn::IfThenElse(is_nan(d, a), a, hn::Max(a, b));
+#else
     return hn::IfThenElse(hn::Or(is_nan(d, a), hn::Gt(a, b)), a, b);
+#endif
   } else {
     return hn::Max(a, b);
   }
@@ -212,7 +221,7 @@ HWY_INLINE hn::Vec<D> pi_reduce(D d, hn::Vec<D> x) {
 #undef TENON_MASKS_MIGHT_FAULT
 #define TENON_MASKS_MIGHT_FAULT (HWY_MEM_OPS_MIGHT_FAULT && HWY_TARGET != HWY_AVX2)
 
-static_assert(HWY_MAX_BYTES <= HostKernel::kRepeatedBytes);
+static_assert(2 * HWY_MAX_BYTES <= HostKernel::kRepeatedBytes);
 
 /// How far a kernel goes from one vector of operand `p` to the next: nowhere, if it is one element.
 HWY_INLINE size_t step_of(size_t p, uint32_t repeated, size_t lanes) {
@@ -220,21 +229,21 @@ HWY_INLINE size_t step_of(size_t p, uint32_t repeated, size_t lanes) {
 }
 
 /// Runs the last `n - begin` elements of a kernel, fewer than a vector, through a padded copy. So each
-/// element sees the same instructions wherever it stands.
-template <class D, class T, size_t kOutputs, size_t kPointers>
+/// element sees the same instructions wherever it stands. Elements have kParts of type T each.
+template <class D, class T, size_t kOutputs, size_t kPointers, size_t kParts = 1>
 HWY_NOINLINE void run_tail(PointwiseFn kernel, void* const* ptrs, size_t begin, size_t n, const void* numbers,
                            uint32_t repeated) {
-  constexpr bool kMasks = !TENON_MASKS_MIGHT_FAULT && sizeof(T) == sizeof(hn::TFromD<D>);
-  constexpr size_t kLanes = HWY_MAX_BYTES / sizeof(T);
+  constexpr bool kMasks = !TENON_MASKS_MIGHT_FAULT && sizeof(T) == sizeof(hn::TFromD<D>) && kParts == 1;
+  constexpr size_t kLanes = kParts * HWY_MAX_BYTES / sizeof(T);
   HWY_ALIGN T padded[kPointers][kLanes];
   void* tail_ptrs[kPointers];
-  const size_t rest = n - begin;
+  const size_t rest = kParts * (n - begin);
   const D d;
   [[maybe_unused]] const auto first = hn::FirstN(d, rest);
   for (size_t p = 0; p < kPointers; ++p) {
     tail_ptrs[p] = padded[p];
     if (p < kOutputs) continue;
-    const T* from = static_cast<const T*>(ptrs[p]) + step_of(p, repeated, begin);
+    const T* from = static_cast<const T*>(ptrs[p]) + kParts * step_of(p, repeated, begin);
     if constexpr (kMasks)
       hn::Store(hn::IfThenElse(first, hn::MaskedLoad(first, d, from), hn::Set(d, T{1})), d, padded[p]);
     else
@@ -242,7 +251,7 @@ HWY_NOINLINE void run_tail(PointwiseFn kernel, void* const* ptrs, size_t begin, 
   }
   kernel(tail_ptrs, hn::Lanes(d), numbers, 0);
   for (size_t p = 0; p < kOutputs; ++p) {
-    T* to = static_cast<T*>(ptrs[p]) + begin;
+    T* to = static_cast<T*>(ptrs[p]) + kParts * begin;
     if constexpr (kMasks)
       hn::BlendedStore(hn::Load(d, padded[p]), first, d, to);
     else

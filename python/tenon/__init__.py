@@ -10,7 +10,7 @@ import math as _math
 from . import _C
 from ._C import *  # noqa: F401,F403  operators, dtypes, Tensor and its kin are the module's own objects
 from . import autograd, nn, optim, random
-from .absent import attribute_error as _attribute_error, fill_class as _fill_class
+from .absent import attribute_error as _attribute_error, fill_class as _fill_class, pytorch_names as _pytorch_names
 from .autograd.grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled
 from .functional import (
     atleast_1d,
@@ -25,11 +25,32 @@ from .functional import (
     tensordot,
 )
 from .info import finfo, iinfo
+from .numerics import (
+    are_deterministic_algorithms_enabled,
+    get_float32_matmul_precision,
+    is_deterministic_algorithms_warn_only_enabled,
+    set_float32_matmul_precision,
+    use_deterministic_algorithms,
+)
 from .random import get_rng_state, initial_seed, seed, set_rng_state
 from .serialization import load, save
 
+
+def _type(self, dtype=None):
+    """The name of the tensor's type; or the tensor with another dtype."""
+    from .legacy import type_of
+
+    return type_of(self, dtype)
+
+
+_type.__name__ = _type.__qualname__ = "type"
+Tensor.type = _type  # noqa: F821
 _fill_class(Tensor, "torch.Tensor")  # noqa: F821
 
+# What only derivatives call is reached by tenon.ops.aten, as in PyTorch.
+for _name in [n for n in globals() if n.endswith(("_backward", "_forward")) and n not in _pytorch_names()["torch"]]:
+    del globals()[_name]
+del _name
 del dispatch  # noqa: F821  _C's own; tenon.dispatch is the module of that name
 
 __version__ = "0.1.0"
@@ -48,6 +69,11 @@ def is_storage(obj):
 
 
 _LATER = ("accelerator", "backends", "cpu", "cuda", "dispatch", "library", "ops", "utils")
+# Types of tensors that older programs name: in the module of that name.
+_LEGACY = frozenset(
+    f"{kind}Tensor"
+    for kind in ("Float", "Double", "Half", "BFloat16", "Byte", "Char", "Short", "Int", "Long", "Bool")
+)
 
 
 def __getattr__(name):
@@ -56,8 +82,12 @@ def __getattr__(name):
         import importlib
 
         return importlib.import_module(f"{__name__}.{name}")
+    if name in _LEGACY:
+        from . import legacy
+
+        return getattr(legacy, name)
     raise _attribute_error(__name__, name)
 
 
 def __dir__():
-    return sorted({*globals(), *_LATER})
+    return sorted({*globals(), *_LATER, *_LEGACY})

@@ -86,7 +86,13 @@ def _columns(rows, indent=""):
 
 
 def ops(args):
-    """Lists operators whose full name contains PATTERN, or matches it where it has *, ? or []."""
+    """Lists operators whose full name contains PATTERN, or matches it where it has *, ? or [].
+
+    Without one, those that have no function or method in Python are left out unless --all is given: what other operators
+    and derivatives are made of.
+    """
+    import tenon
+
     from . import dispatch
 
     pattern = args.pattern or ""
@@ -98,7 +104,13 @@ def ops(args):
             return fnmatch.fnmatchcase(name, pattern) or fnmatch.fnmatchcase(short, pattern)
         return pattern in name
 
-    names = [name for name in dispatch.operators() if matches(name)]
+    def public(name):
+        space, _, short = name.partition("::")
+        bare = short.partition(".")[0]
+        return space != "aten" or not bare.startswith("_") and (hasattr(tenon, bare) or hasattr(tenon.Tensor, bare))
+
+    everything = args.all or pattern
+    names = [name for name in dispatch.operators() if matches(name) and (everything or public(name))]
     if not names:
         bare = sorted({o.partition("::")[2].partition(".")[0] for o in dispatch.operators()})
         near = difflib.get_close_matches(pattern.partition("::")[2] or pattern, bare, n=3)
@@ -377,6 +389,7 @@ def _parser():
 
     sub = add(ops)
     sub.add_argument("pattern", nargs="?", metavar="PATTERN")
+    sub.add_argument("-a", "--all", action="store_true", help="also what has no function or method in Python")
     sub.add_argument("-s", "--schemas", action="store_true", help="print schemas, not names")
     for function in (where, dump, table):
         add(function).add_argument("op", metavar="OP", help="aten::add.Tensor; add means all overloads of aten::add")

@@ -48,6 +48,9 @@ def _pickler(file):
     class Pickler(pickle.Pickler):
         def reducer_override(self, obj):
             kind = obj if isinstance(obj, type) or getattr(obj, "__module__", None) and hasattr(obj, "__qualname__") else type(obj)
+            if isinstance(obj, _C.Tensor) and not obj.is_leaf:
+                # What a file holds has no history; like PyTorch's, it may get one again.
+                return obj.detach().requires_grad_().__reduce_ex__(4)
             if _allowed(kind.__module__, kind.__qualname__) or isinstance(obj, _C.dtype):
                 return NotImplemented
             raise TypeError(
@@ -60,6 +63,8 @@ def _pickler(file):
 
 def save(obj, f):
     """Writes `obj` to a path or a binary file. Raises TypeError for what `load` would refuse; nothing is written then.
+
+    A tensor with a history is saved without it, as a leaf that requires grad.
 
     An existing file stays intact until the new one is complete: save writes another file in the same folder, which takes the
     old one's place, permissions and owner once it has reached the disk. A symbolic link is kept. Where no file can be added
@@ -204,7 +209,8 @@ def load(f, map_location=None, *, weights_only=True):
     file holds tensors and plain values only, so that weights_only=False changes nothing.
     """
     if map_location is not None:
-        return _moved(load(f), _device_of(map_location))
+        device = _device_of(map_location)
+        return _moved(load(f), device)
     if not hasattr(f, "read"):
         with open(f, "rb") as file:
             value = load(file)

@@ -9,9 +9,17 @@ from .function import Function
 from .grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled
 from .gradcheck import gradcheck, gradgradcheck  # the functions hide their module, as in PyTorch
 
+
+
+def Variable(data, requires_grad=False):
+    """A tensor over the same memory: PyTorch's former way to ask for gradients."""
+    return data.detach().requires_grad_(requires_grad)
+
+
 __all__ = [
     "Function",
     "Node",
+    "Variable",
     "backward",
     "detect_anomaly",
     "enable_grad",

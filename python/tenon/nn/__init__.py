@@ -1,6 +1,6 @@
 """Modules: layers with parameters, losses, and the initialisation of parameters."""
 
-from ..absent import module_getattr
+from ..absent import attribute_error
 from . import functional, init, utils
 from . import activation
 from .activation import *  # noqa: F403  by its __all__
@@ -85,13 +85,6 @@ from .upsampling import (
     Upsample,
     UpsamplingBilinear2d,
     UpsamplingNearest2d,
-)
-from .transformer import (
-    Transformer,
-    TransformerDecoder,
-    TransformerDecoderLayer,
-    TransformerEncoder,
-    TransformerEncoderLayer,
 )
 
 __all__ = [
@@ -197,4 +190,29 @@ __all__ = [
     "utils",
 ]
 
-__getattr__ = module_getattr(__name__)
+# Modules that load when one of their names is first asked for, so that `import tenon` stays quick.
+_LATER = {
+    "Transformer": "transformer",
+    "TransformerDecoder": "transformer",
+    "TransformerDecoderLayer": "transformer",
+    "TransformerEncoder": "transformer",
+    "TransformerEncoderLayer": "transformer",
+    "parallel": "parallel",
+    "transformer": "transformer",
+}
+
+
+def __getattr__(name):
+    if name not in _LATER:
+        raise attribute_error(__name__, name)
+    import importlib
+
+    module = importlib.import_module(f"{__name__}.{_LATER[name]}")
+    if name == _LATER[name]:
+        return module
+    globals()[name] = value = getattr(module, name)
+    return value
+
+
+def __dir__():
+    return sorted({*globals(), *_LATER})

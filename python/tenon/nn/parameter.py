@@ -25,3 +25,6 @@ class Buffer(_C.Tensor):
         buffer = _C._make_subclass(cls, _C.empty(0) if data is None else data, False)
         buffer.persistent = persistent
         return buffer
+
+    def __repr__(self):
+        return repr(self.detach())  # as any tensor: PyTorch's buffers have no type of their own

@@ -12,7 +12,7 @@ from .dataset import (
     TensorDataset,
     random_split,
 )
-from .loader import DataLoader
+from .dataloader import DataLoader
 from .sampler import BatchSampler, RandomSampler, Sampler, SequentialSampler, SubsetRandomSampler, WeightedRandomSampler
 from .worker import get_worker_info
 

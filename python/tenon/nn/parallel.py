@@ -1,0 +1,6 @@
+"""Training on several devices, which is not in Tenon yet. Programs import this module whether they use it or not; a name
+that they do ask for says that it is absent."""
+
+from ..absent import module_getattr
+
+__getattr__ = module_getattr(__name__)

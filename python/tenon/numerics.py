@@ -1,0 +1,34 @@
+"""PyTorch's switches between speed and repeatable or precise results. Tenon's results are repeatable and of full precision
+whatever they say, so that a program may set them, and reads what it set; `set_strict` keeps vendors' kernels out, too."""
+
+_PRECISIONS = ("highest", "high", "medium")
+_deterministic = {"mode": False, "warn_only": False}
+_precision = "highest"
+
+
+def use_deterministic_algorithms(mode, *, warn_only=False):
+    """Asks for the same results in every run, as all operators give them anyway."""
+    _deterministic.update(mode=bool(mode), warn_only=bool(warn_only))
+
+
+def are_deterministic_algorithms_enabled():
+    """What use_deterministic_algorithms was last given; False at first."""
+    return _deterministic["mode"]
+
+
+def is_deterministic_algorithms_warn_only_enabled():
+    """Whether warn_only was last given with a mode that is on."""
+    return _deterministic["mode"] and _deterministic["warn_only"]
+
+
+def set_float32_matmul_precision(precision):
+    """Allows products of float32 to be rounded to fewer digits on the way; none are. "highest", "high" or "medium"."""
+    global _precision
+    if precision not in _PRECISIONS:
+        raise ValueError(f"set_float32_matmul_precision: expected one of {', '.join(_PRECISIONS)}, got {precision!r}")
+    _precision = precision
+
+
+def get_float32_matmul_precision():
+    """What set_float32_matmul_precision was last given; "highest" at first."""
+    return _precision

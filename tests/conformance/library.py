@@ -48,6 +48,8 @@ class Library:
             return getattr(getattr(self.module.ops.aten, op.name), op.overload or "default")
         if op.form != "inplace" and hasattr(self.module, op.name):
             return getattr(self.module, op.name)
+        if op.form != "inplace" and self.module is tenon and hasattr(tenon._C, op.name):
+            return getattr(tenon._C, op.name)  # what only derivatives call
         method = getattr(self.module.Tensor, op.name, None)
         if method is None and self.module is tenon:
             # No function and no method: the overload itself.

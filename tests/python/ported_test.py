@@ -128,3 +128,24 @@ def test_an_index_out_of_range_writes_nothing():
         with pytest.raises(IndexError, match=r"index (9|12|-9)"):
             call(x)
         assert x.tolist() == np.arange(12.0).reshape(3, 4).tolist(), name
+
+
+def test_the_former_constructor_copies():
+    assert tenon.Tensor([1, 2]).tolist() == [1.0, 2.0] and tenon.Tensor(2, 3).dtype is tenon.float32
+    assert tenon.as_tensor([1], tenon.float64).dtype is tenon.float64
+
+
+def test_where_elements_are():
+    x = tenon.ones(1)
+    assert x.is_cpu and not x.is_cuda and not x.to("meta").is_cpu
+
+
+def test_overloads_take_lists_of_any_length():
+    x = tenon.arange(4.0).reshape(1, 1, 4, 1)
+    values, places = tenon.ops.aten.max_pool2d_with_indices(x, [2, 1], [], [0], 1)
+    assert values.flatten().tolist() == [1, 3] and places.flatten().tolist() == [1, 3]
+
+
+def test_named_results_print_on_lines():
+    pair = tenon.tensor([[1, 3], [2, 0]]).max(1)
+    assert repr(pair) == str(pair) == "tenon.return_types.max(\nvalues=tensor([3, 2]),\nindices=tensor([1, 0]))"

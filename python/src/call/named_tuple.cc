@@ -1,4 +1,6 @@
 // Named results, as max(x, dim) has them: a tuple whose parts are also attributes.
+#include <structmember.h>
+
 #include <map>
 #include <vector>
 
@@ -6,6 +8,17 @@
 
 namespace tenon::python {
 namespace {
+
+/// As PyTorch prints them: each part on a line of its own.
+PyObject* representation(PyObject* o) {
+  PyTypeObject* type = Py_TYPE(o);
+  Ref text(PyUnicode_FromFormat("%s(", type->tp_name));
+  for (Py_ssize_t i = 0; text && i < Py_SIZE(o); ++i) {
+    text = Ref(PyUnicode_FromFormat("%U%s\n%s=%R", text.get(), i == 0 ? "" : ",", type->tp_members[i].name,
+                                    PyStructSequence_GetItem(o, i)));
+  }
+  return text ? PyUnicode_FromFormat("%U)", text.get()) : nullptr;
+}
 
 PyTypeObject* make_type(const Overload& o, Py_ssize_t count) {
   std::vector<PyStructSequence_Field> fields;
@@ -15,7 +28,9 @@ PyTypeObject* make_type(const Overload& o, Py_ssize_t count) {
   std::string& name = names[o.text];
   name = "tenon.return_types." + std::string(o.text, std::string_view(o.text).find('('));
   PyStructSequence_Desc desc{name.c_str(), nullptr, fields.data(), static_cast<int>(count)};
-  return PyStructSequence_NewType(&desc);
+  PyTypeObject* type = PyStructSequence_NewType(&desc);
+  if (type) type->tp_repr = &representation;
+  return type;
 }
 
 }  // namespace

@@ -50,7 +50,7 @@ PyObject* make_tensor(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject* 
 PyObject* as_tensor(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject* keywords) {
   return guarded([&] {
     static constexpr const char* kNames[] = {"data", "dtype", "device"};
-    const auto [data, dtype, device] = spread("as_tensor", kNames, 1, args, n, keywords);
+    const auto [data, dtype, device] = spread("as_tensor", kNames, 3, args, n, keywords);
     TENON_CHECK(data, Type, "as_tensor() misses argument 'data'");
     const auto t = dtype_argument("as_tensor", dtype);
     Tensor out = is_tensor(data)        ? tensor_of(data)

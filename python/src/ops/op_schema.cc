@@ -123,11 +123,7 @@ Ref list_object(const schema::Type& type, PyObject* o) {
     const Ref items(checked(PySequence_List(o)));
     return list_object(type, items.get());
   }
-  // int[1] says that one int will do, as for the dims of a sum; it does not forbid several.
-  if (type.list_size > 1 && type.base != BaseType::Tensor && PySequence_Fast_GET_SIZE(o) != type.list_size &&
-      PySequence_Fast_GET_SIZE(o) != 1) {
-    return {};
-  }
+  // int[2] says that one int will do for both, and no list of a length that the operator itself would refuse.
   return list_of(o, [&](PyObject* item) {
     if (item == Py_None) return type.element_optional ? Ref::borrow(item) : Ref();
     return object_of(type.base, item);

@@ -41,6 +41,10 @@ constexpr auto kOffset = [](const Tensor& t) { return from_int(t.storage_offset(
 constexpr auto kDataPtr = [](const Tensor& t) { return from_size(reinterpret_cast<size_t>(t.data_ptr())); };
 constexpr auto kStrides = [](const Tensor& t) { return wrap_tuple(t.strides()); };
 constexpr auto kIsMeta = [](const Tensor& t) { return PyBool_FromLong(t.is_meta()); };
+constexpr auto kIsCpu = [](const Tensor& t) { return PyBool_FromLong(t.device().is_cpu()); };
+constexpr auto kIsCuda = [](const Tensor& t) {
+  return PyBool_FromLong(backend_name(t.device().backend) == "cuda");
+};
 constexpr auto kIsFloat = [](const Tensor& t) { return PyBool_FromLong(t.is_floating_point()); };
 constexpr auto kIsComplex = [](const Tensor& t) { return PyBool_FromLong(t.is_complex()); };
 constexpr auto kIsSigned = [](const Tensor& t) { return PyBool_FromLong(t.is_signed()); };
@@ -176,6 +180,8 @@ PyGetSetDef g_attributes[] = {
     {"real", &get<kReal>, &set_real, "A view of the real parts.", nullptr},
     {"imag", &get<kImag>, &set_real, "A view of the imaginary parts.", const_cast<char*>("imag")},
     {"is_meta", &get<kIsMeta>, nullptr, "Whether there are no elements, only their description.", nullptr},
+    {"is_cpu", &get<kIsCpu>, nullptr, "Whether the elements are in the memory of the host.", nullptr},
+    {"is_cuda", &get<kIsCuda>, nullptr, "Whether the elements are on a device called cuda.", nullptr},
     {"_version", &get<kVersion>, nullptr, "Counts in-place writes to the storage.", nullptr},
 };
 PyMethodDef g_methods[] = {

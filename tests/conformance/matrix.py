@@ -59,6 +59,23 @@ class Matrix:
                 found[self.reasons[key]].append(key)
         return sorted(found.items(), key=lambda item: -len(item[1]))
 
+    def lacking(self):
+        """{column: {reason: operators}} of the operators that no dtype is tested or refused for."""
+        seen, reasons = defaultdict(set), defaultdict(dict)
+        for (operator, _, column), state in self.cells.items():
+            if state != "absent":
+                seen[column].add(operator)
+        for (operator, dtype, column), state in self.cells.items():
+            if state == "absent" and operator not in seen[column]:
+                reasons[column].setdefault(operator, self.reasons[operator, dtype, column])
+        found = {}
+        for column in COLUMNS:
+            by_reason = defaultdict(list)
+            for operator, reason in reasons[column].items():
+                by_reason[reason].append(operator)
+            found[column] = {r: sorted(o) for r, o in sorted(by_reason.items(), key=lambda item: -len(item[1]))}
+        return found
+
     def summary(self):
         counts = self.counts()
         lines = [
@@ -87,6 +104,11 @@ class Matrix:
             names = sorted({o for o, _, _ in keys})
             shown = ", ".join(names[:6]) + (f" and {len(names) - 6} more" if len(names) > 6 else "")
             lines.append(f"  {len(keys):6} {reason}: {shown}")
+        lines += ["", "operators that lack a column in all dtypes, by reason:"]
+        for column, by_reason in self.lacking().items():
+            for reason, names in by_reason.items():
+                shown = ", ".join(names[:6]) + (f" and {len(names) - 6} more" if len(names) > 6 else "")
+                lines.append(f"  {column}: {len(names)} {reason}: {shown}")
         lines += ["", "failed:"] + [f"  {o} {d} {k}: {r}" for o, d, k, r in self.failures] if self.failures else []
         lines += ["", "+ tested   r refused with a clear error   F failed   . absent", ""]
         head = " ".join(f"{c[:5]:5}" for c in COLUMNS)

@@ -46,6 +46,16 @@ def test_a_cell_that_is_left_out_is_found():
     assert len(matrix.silent(["add.Tensor"], ["float32", "complex64"])) == len(COLUMNS)
 
 
+def test_an_operator_that_lacks_a_column_is_listed_with_the_reason():
+    matrix = Matrix()
+    matrix.note("add", "float32", "special", "tested")
+    for dtype in ("float32", "int64"):
+        matrix.note("sort", dtype, "special", "absent", "why")
+    matrix.note("add", "int64", "special", "absent", "no")
+    assert matrix.lacking()["special"] == {"why": ["sort"]}
+    assert "  special: 1 why: sort" in matrix.text().splitlines()
+
+
 def test_every_form_has_tests_that_fill_its_row():
     every = {t for e in ENTRIES.values() for o in e.operators for t in fillers_of(e, o)}
     assert set(covered(every)) == set(table.operators())

@@ -162,6 +162,27 @@ def test_losses_of_pairs_in_float64():
     assert same.grad.tolist() == [[0] * 3] * 2, "the slope at the origin"
 
 
+def test_losses_of_what_is_not_finite():
+    """Element by element as the definitions in float64 have it; a sum or mean of them has what the sum has."""
+    inf, nan = float("inf"), float("nan")
+    a = np.array([inf, -inf, nan, 1.0, -2.0, 0.0, 1e308, -1e308])
+    b = np.array([1.0, -2.0, 0.5, nan, 0.0, inf, -1e308, 1e308])
+    x, t = tenon.tensor(a), tenon.tensor(b)
+    with np.errstate(all="ignore"):
+        d = np.abs(a - b)
+        cases = (
+            (F.mse_loss, (a - b) ** 2),
+            (F.l1_loss, d),
+            (F.smooth_l1_loss, np.where(d < 1, 0.5 * d * d, d - 0.5)),
+            (F.huber_loss, np.where(d <= 1, 0.5 * d * d, d - 0.5)),
+            (F.soft_margin_loss, np.logaddexp(0, -(b * a))),
+            (F.kl_div, np.where(np.isnan(b), nan, np.where(b == 0, 0, b * np.log(b))) - b * a),
+        )
+        for loss, want in cases:
+            np.testing.assert_array_equal(loss(x, t, reduction="none").numpy(), want, err_msg=loss.__name__)
+            np.testing.assert_array_equal(loss(x, t, reduction="sum").numpy(), want.sum(), err_msg=loss.__name__)
+
+
 def test_losses_refuse_what_does_not_fit():
     x = tenon.ones(3, 2)
     for call, error, text in (

@@ -5,6 +5,8 @@ import pytest
 import tenon
 from tenon import nn
 
+F = nn.functional
+
 
 def _normal(x, axes, eps=1e-5):
     return (x - x.mean(axes, keepdims=True)) / np.sqrt(x.var(axes, keepdims=True) + eps)
@@ -103,3 +105,26 @@ def test_gradients_of_gradients():
     ]:
         assert tenon.autograd.gradcheck(f, args)
         assert tenon.autograd.gradgradcheck(f, args)
+
+
+@pytest.mark.parametrize("bad", [float("nan"), float("inf"), float("-inf")])
+@pytest.mark.parametrize(
+    ("norm", "rows"),
+    [
+        (lambda x: F.layer_norm(x, [6]), (0,)),
+        (lambda x: F.rms_norm(x, [6]), (0,)),
+        (lambda x: F.group_norm(x.reshape(4, 2, 3), 1).reshape(4, 6), (0,)),
+        (lambda x: F.instance_norm(x.reshape(4, 1, 6)).reshape(4, 6), (0,)),
+        (lambda x: F.batch_norm(x.t(), None, None, training=True).t(), (0,)),
+    ],
+    ids=["layer", "rms", "group", "instance", "batch"],
+)
+def test_what_is_not_finite_stays_in_its_row(norm, rows, bad):
+    """A row with a NaN or an infinity is undefined where it is used; the bits of the others do not change."""
+    x = tenon.arange(24.0, dtype=tenon.float64).reshape(4, 6).sin()
+    want = norm(x)
+    x[1, 2] = bad
+    got = norm(x)
+    assert got[1, 2].isnan()
+    for row in (0, 2, 3):
+        assert tenon.equal(got[row], want[row])

@@ -24,6 +24,15 @@ def test_former_types_of_tensors():
         x.type(3)
 
 
+def test_activations_in_place():
+    F = tenon.nn.functional
+    for name in ("elu", "celu", "selu", "relu", "leaky_relu", "hardtanh", "threshold"):
+        x = tenon.linspace(-3, 3, 7)
+        more = (0.1, 0.5) if name == "threshold" else ()
+        want = getattr(F, name)(x, *more)
+        assert getattr(F, name + "_")(x, *more) is x and tenon.equal(x, want), name
+
+
 def test_variables():
     x = tenon.ones(2)
     v = tenon.autograd.Variable(x, requires_grad=True)

@@ -190,6 +190,16 @@ __all__ = [
     "utils",
 ]
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:  # as type checkers read it
+    from .transformer import (
+        Transformer,
+        TransformerDecoder,
+        TransformerDecoderLayer,
+        TransformerEncoder,
+        TransformerEncoderLayer,
+    )
+
 # Modules that load when one of their names is first asked for, so that `import tenon` stays quick.
 _LATER = {
     "Transformer": "transformer",

@@ -18,9 +18,19 @@ def celu(input, alpha=1.0, inplace=False):
     return _C.celu_(input, alpha) if inplace else _C.celu(input, alpha)
 
 
+def celu_(input, alpha=1.0):
+    """celu in place."""
+    return _C.celu_(input, alpha)
+
+
 def selu(input, inplace=False):
     """elu, scaled so that mean 0 and variance 1 stay. Klambauer et al. (2017), arXiv:1706.02515."""
     return _C.selu_(input) if inplace else _C.selu(input)
+
+
+def selu_(input):
+    """selu in place."""
+    return _C.selu_(input)
 
 
 def hardtanh(input, min_val=-1.0, max_val=1.0, inplace=False):
@@ -143,7 +153,9 @@ def gumbel_softmax(logits, tau=1, hard=False, eps=1e-10, dim=-1):
 _OF_OPERATORS = (
     "celu",
     "elu",
+    "celu_",
     "elu_",
+    "selu_",
     "gelu",
     "glu",
     "hardshrink",

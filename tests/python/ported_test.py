@@ -98,6 +98,15 @@ def test_printed_forms():
     assert "\n\nParameter Group 1\n" in repr(tenon.optim.SGD(two, lr=0.1))
 
 
+def test_loading_a_state_says_what_did_not_match():
+    layer = tenon.nn.Linear(2, 1)
+    assert repr(layer.load_state_dict(layer.state_dict())) == "<All keys matched successfully>"
+    got = layer.load_state_dict({"weight": layer.weight, "more": layer.bias}, strict=False)
+    assert repr(got) == "_IncompatibleKeys(missing_keys=['bias'], unexpected_keys=['more'])"
+    with pytest.raises(RuntimeError, match=r'Missing key.*"bias".\s*Unexpected key.*"more"'):
+        layer.load_state_dict({"weight": layer.weight, "more": layer.bias})
+
+
 def test_modules_say_what_is_wrong_with_their_arguments():
     nn = tenon.nn
     for make, text in (

@@ -6,7 +6,19 @@ from .. import _C
 from .module_hooks import add_hook
 from .parameter import Buffer, Parameter
 
-IncompatibleKeys = namedtuple("IncompatibleKeys", ["missing_keys", "unexpected_keys"])
+
+class IncompatibleKeys(namedtuple("_IncompatibleKeys", ["missing_keys", "unexpected_keys"])):
+    """What load_state_dict did not find, and what it found no place for."""
+
+    __slots__ = ()
+
+    def __repr__(self):
+        if self.missing_keys or self.unexpected_keys:
+            return f"_IncompatibleKeys(missing_keys={self.missing_keys}, unexpected_keys={self.unexpected_keys})"
+        return "<All keys matched successfully>"
+
+    __str__ = __repr__
+
 
 _EXTRA = "_extra_state"
 
@@ -143,10 +155,10 @@ class _Load:
     def check(self, who):
         self.unexpected += [key for key in self.state if key not in self.known]
         problems = []
-        if self.strict and self.unexpected:
-            problems.append("Unexpected key(s) in state_dict: " + _quoted(self.unexpected) + ".")
         if self.strict and self.missing:
             problems.append("Missing key(s) in state_dict: " + _quoted(self.missing) + ".")
+        if self.strict and self.unexpected:
+            problems.append("Unexpected key(s) in state_dict: " + _quoted(self.unexpected) + ".")
         problems += self.problems
         if problems:
             raise RuntimeError(f"Error(s) in loading state_dict for {who}:\n\t" + "\n\t".join(problems))

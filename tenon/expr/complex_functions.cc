@@ -140,6 +140,52 @@ constexpr std::string_view kTanh = R"(
   complex(where(a == 0, a, where(big, where(known, copysign(1, a), nan), beta * cosh(a) * s / den)),
           where(b == 0, b, where(big, tail, t / den))))";
 
+// Kahan's too: both terms of each sum have one sign. Far out they are log(2|z|) and the angle.
+constexpr std::string_view kAsin = R"(
+  let a = real(x);
+  let b = imag(x);
+  let far = (abs(a) > large) | (abs(b) > large);
+  let z = where(far, 0, x);
+  let p = sqrt(complex(1 - real(z), -b));
+  let q = sqrt(complex(1 + real(z), b));
+  let near = asinh(real(p) * imag(q) - imag(p) * real(q));
+  let known = (a == 0) & (b != b);
+  complex(where(known, a, atan2(a, where(far, abs(b), real(p) * real(q) - imag(p) * imag(q)))),
+          where(far, copysign(log_abs(x) + 0.6931471805599453, b), near)))";
+constexpr std::string_view kAcos = R"(
+  let a = real(x);
+  let b = imag(x);
+  let far = (abs(a) > large) | (abs(b) > large);
+  let z = where(far, 0, x);
+  let p = sqrt(complex(1 - real(z), -b));
+  let q = sqrt(complex(1 + real(z), b));
+  let near = asinh(real(q) * imag(p) - imag(q) * real(p));
+  let known = (a == 0) & (b != b);
+  complex(where(known, half_pi, where(far, atan2(abs(b), a), 2 * atan2(real(p), real(q)))),
+          where(far, copysign(log_abs(x) + 0.6931471805599453, -b), near)))";
+constexpr std::string_view kAcosh = R"(
+  let a = real(x);
+  let b = imag(x);
+  let far = (abs(a) > large) | (abs(b) > large);
+  let z = where(far, 0, x);
+  let p = sqrt(complex(real(z) - 1, b));
+  let q = sqrt(complex(real(z) + 1, b));
+  let near = asinh(real(p) * real(q) + imag(p) * imag(q));
+  complex(where(far, log_abs(x) + 0.6931471805599453, near),
+          where((a == 0) & (b != b), half_pi, where(far, atan2(b, a), 2 * atan2(imag(p), real(q))))))";
+// A quarter of the logarithm of |1 + z|^2 / |1 - z|^2, and half of the angle between the two.
+constexpr std::string_view kAtanh = R"(
+  let a = abs(real(x));
+  let b = imag(x);
+  let far = (a > large) | (abs(b) > large);
+  let t = 1 - a;
+  let beside = 0.5 * (log(hypot(2, b)) - log(abs(b)));
+  let near = where(a == 1, beside, 0.25 * log1p(4 * a / fma(t, t, b * b)));
+  let known = ((a == a) & (b == b)) | (abs(b) == inf);
+  let out = where((a == inf) | (abs(b) == inf), 0, real(1 / complex(a, b)));
+  complex(where(real(x) == 0, real(x), copysign(where(far, out, near), real(x))),
+          where(far, where(known, copysign(half_pi, b), nan), 0.5 * atan2(2 * b, t * (1 + a) - b * b))))";
+
 constexpr std::string_view kSgn = R"(
   let m = max(abs(real(x)), abs(imag(x)));
   let k = where(m > large, shrink, where(m < small, grow, 1));
@@ -166,13 +212,21 @@ struct Row {
 constexpr Row kRows[] = {
     {"div", kDiv},
     {"abs", "hypot(real(x), imag(x))"},
+    {"acos", kAcos},
+    {"acosh", kAcosh},
     {"angle", "atan2(imag(x), real(x))"},
+    {"asin", kAsin},
+    {"asinh", "let w = asin(complex(-imag(x), real(x))); complex(imag(w), -real(w))"},
+    {"atan", "let w = atanh(complex(-imag(x), real(x))); complex(imag(w), -real(w))"},
+    {"atanh", kAtanh},
     {"conj", "complex(real(x), -imag(x))"},
     {"cos", kCos},
     {"cosh", "cos(complex(-imag(x), real(x)))"},
     {"exp", kExp},
     {"exp2", "exp(x * 0.6931471805599453)"},
     {"expm1", kExpm1},
+    // Of the derivative of asinh.
+    {"hypot", "sqrt(x * x + y * y)"},
     {"isfinite", "isfinite(real(x)) & isfinite(imag(x))"},
     {"isinf", "isinf(real(x)) | isinf(imag(x))"},
     {"isnan", "isnan(real(x)) | isnan(imag(x))"},

@@ -24,6 +24,7 @@ inline constexpr ComplexConstant kComplexConstants[] = {
     {"grow", 0x1p+90, 0x1p+600},
     {"log_shrink", -45.747713916956386, -367.368005696771},
     {"log_grow", 62.383246250395075, 415.88830833596717},
+    {"half_pi", 1.5707963267948966, 1.5707963267948966},
     // Where 1 - |tanh| is less than half a unit in the last place.
     {"tanh_above", 12.0, 22.0},
 };

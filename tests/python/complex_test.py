@@ -187,11 +187,17 @@ def test_comparisons_and_tests():
 
 
 @pytest.mark.parametrize("name", ["lt", "gt", "le", "ge", "maximum", "minimum", "fmod", "remainder",
-                                  "floor_divide", "atan2", "hypot"])
+                                  "floor_divide", "atan2"])
 def test_what_needs_an_order_is_refused(name):
     z = tenon.tensor([1j])
     with pytest.raises(NotImplementedError, match="complex"):
         getattr(tenon, name)(z, z)
+
+
+def test_hypot_of_complex_numbers_says_what_to_do():
+    z = tenon.tensor([1j])
+    with pytest.raises(TypeError, match="hypot: `self` is complex64.*take abs of each before"):
+        tenon.hypot(z, z)
 
 
 @pytest.mark.parametrize("name", ["relu", "floor", "ceil", "round", "trunc", "sign", "max", "min", "amax", "argmax"])

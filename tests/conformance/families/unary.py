@@ -50,12 +50,12 @@ _DECIMALS = dict(operands=(0,), ulps=2, domain=(-40, 40), extremes=False, refuse
 
 ROWS = [
     unary("abs", wide(np.abs), real=True, complex_ulps=2),
-    unary("acos", np.arccos, result="float", ulps=4, refuse=_ORDERED, domain=(-1, 1), grad_domain=(-0.9, 0.9)),
-    unary("acosh", np.arccosh, result="float", ulps=4, refuse=_ORDERED, domain=(1, 5), grad_domain=(1.2, 5)),
-    unary("asin", np.arcsin, result="float", ulps=4, refuse=_ORDERED, domain=(-1, 1), grad_domain=(-0.9, 0.9)),
-    unary("asinh", np.arcsinh, result="float", ulps=4, refuse=_ORDERED),
-    unary("atan", np.arctan, result="float", ulps=4, refuse=_ORDERED),
-    unary("atanh", np.arctanh, result="float", ulps=4, refuse=_ORDERED, domain=(-1, 1), grad_domain=(-0.9, 0.9)),
+    unary("acos", wide(np.arccos), result="float", ulps=4, complex_ulps=8, domain=(-1, 1), grad_domain=(-0.9, 0.9)),
+    unary("acosh", wide(np.arccosh), result="float", ulps=4, complex_ulps=8, domain=(1, 5), grad_domain=(1.2, 5)),
+    unary("asin", wide(np.arcsin), result="float", ulps=4, complex_ulps=8, domain=(-1, 1), grad_domain=(-0.9, 0.9)),
+    unary("asinh", wide(np.arcsinh), result="float", ulps=4, complex_ulps=8),
+    unary("atan", wide(np.arctan), result="float", ulps=4, complex_ulps=8),
+    unary("atanh", wide(np.arctanh), result="float", ulps=4, complex_ulps=8, domain=(-1, 1), grad_domain=(-0.9, 0.9)),
     unary("erf", scipy.special.erf, result="float", ulps=4, refuse=_ORDERED),
     unary("erfc", scipy.special.erfc, result="float", ulps=4, refuse=_ORDERED),
     unary("exp2", _exp2, result="float", ulps=4, complex_ulps=16, infinite="class"),

@@ -12,6 +12,7 @@
 #include "tenon/core/error.h"
 #include "tenon/core/host_cache.h"
 #include "tenon/core/host_memory.h"
+#include "tenon/core/medium_alloc.h"
 #include "tenon/core/memory_counter.h"
 #include "tenon/core/small_alloc.h"
 
@@ -85,6 +86,19 @@ HostCache& cache() noexcept {
 
 bool is_kept(size_t nbytes) noexcept { return kKeepsBlocks && nbytes >= HostCache::kMinBlock; }
 
+// Of less than the cache keeps.
+void* take_block(size_t nbytes) noexcept {
+  if (kKeepsBlocks && nbytes <= kMediumBlockMax) return medium_allocate(nbytes);
+  void* p = nullptr;  // not rounded up, so that a sanitizer sees the end
+  return posix_memalign(&p, kAlign, nbytes) == 0 ? p : nullptr;
+}
+void give_block(void* p, size_t nbytes) noexcept {
+  if (kKeepsBlocks && nbytes <= kMediumBlockMax)
+    medium_free(p, nbytes);
+  else
+    std::free(p);
+}
+
 Address allocate_on_cpu(size_t nbytes, bool zeros) {
   if (nbytes == 0) return 0;
   void* p = nullptr;
@@ -100,9 +114,9 @@ Address allocate_on_cpu(size_t nbytes, bool zeros) {
       p = block.address;
       zeroed = block.zeroed;
       emptied = block.emptied;
-    } else if (posix_memalign(&p, kAlign, nbytes) != 0) {  // not rounded up, so that a sanitizer sees the end
+    } else if (p = take_block(nbytes); !p) {
       emptied = empty_cpu_cache();
-      if (posix_memalign(&p, kAlign, nbytes) != 0) p = nullptr;
+      p = take_block(nbytes);
     }
     if (!p) detail::throw_cpu_out_of_memory(nbytes, emptied);
     if (emptied > 0) g_counters.retries.fetch_add(1, std::memory_order_relaxed);
@@ -123,7 +137,7 @@ class CpuAllocator final : public Allocator {
     if (is_kept(nbytes))
       cache().free(p, nbytes);
     else
-      std::free(p);
+      give_block(p, nbytes);
   }
   void copy(Address to, Address from, size_t nbytes, Stream) override {
     std::memcpy(reinterpret_cast<void*>(to), reinterpret_cast<const void*>(from), nbytes);

@@ -14,6 +14,7 @@
 
 #include "tenon/core/error.h"
 #include "tenon/core/host_memory.h"
+#include "tenon/core/medium_alloc.h"
 #include "tenon/core/small_alloc.h"
 #include "tenon/core/storage.h"
 #include "tenon/core/tensor.h"
@@ -103,6 +104,25 @@ TEST(CpuMemory, EveryBlockIsAlignedAndWritable) {
     std::memset(reinterpret_cast<void*>(s.address()), 255, n);
   }
 }
+
+#ifndef TENON_EXACT_ALLOCATIONS
+TEST(CpuMemory, ABlockOfMediumSizeServesTheNextOfItsSize) {
+  for (size_t n = kSmallBlockMax + 1; n <= kMediumBlockMax; n += n / 7) {
+    void* const first = medium_allocate(n);
+    std::memset(first, 1, n);
+    medium_free(first, n);
+    void* const second = medium_allocate(n);
+    EXPECT_EQ(first, second) << n;
+    void* const third = medium_allocate(n);
+    EXPECT_NE(second, third) << n;
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(third) % kSmallBlockAlign, 0u);
+    std::memset(third, 2, n);
+    EXPECT_EQ(static_cast<char*>(second)[n - 1], 1) << n;
+    medium_free(third, n);
+    medium_free(second, n);
+  }
+}
+#endif
 
 TEST(CpuMemory, ZerosAreZeroInFreshBlocksAndInKeptOnes) {
   for (const size_t n :

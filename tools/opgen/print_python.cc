@@ -115,6 +115,7 @@ class TablePrinter {
       flag(o->takes_requires_grad(), "kTakesRequiresGrad");
       flag(o->named_results(), "kNamedResults");
       flag(options, "kOptionsOfOut");
+      flag(o->def->body == Body::View, "kView");
       overloads_ += fmt::format("    {{{}, {}, {}, {}, {}}},\n", family, o->op->index, invoke,
                                 flags.empty() ? "0" : flags, text_.add(o->text));
       ++num_overloads_;

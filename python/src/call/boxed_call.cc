@@ -131,7 +131,7 @@ PyObject* call_cells(const Overload& overload, const Arguments& arguments) {
         return kNoMatch;
       }
     }
-    if (elements >= kReleaseGilElements) {
+    if (elements >= kReleaseGilElements && !overload.is_view) {
       const ReleaseGil gil;
       op.call_boxed(stack);
     } else {

@@ -19,7 +19,7 @@ struct OverloadRow {
   uint16_t flags;
   uint32_t text;  ///< Positions in kText.
 };
-constexpr uint16_t kVariadic = 1, kTakesRequiresGrad = 2, kNamedResults = 4, kOptionsOfOut = 8;
+constexpr uint16_t kVariadic = 1, kTakesRequiresGrad = 2, kNamedResults = 4, kOptionsOfOut = 8, kView = 16;
 
 /// One name in Python: its overloads as a function, and as a method; the former are followed by those of
 /// neither.
@@ -145,6 +145,7 @@ Overload make_overload(const OverloadRow& row) {
           (row.flags & kVariadic) != 0,
           (row.flags & kTakesRequiresGrad) != 0,
           options,
+          (row.flags & kView) != 0,
           static_cast<uint8_t>(schema.argument_index("self").value_or(0))};
 }
 

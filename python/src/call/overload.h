@@ -65,6 +65,7 @@ struct Overload {
   bool takes_requires_grad = false;  ///< A factory: requires_grad=True marks the result.
   /// A factory with `out`: the last parameters are not the operator's, but options that `out` must have.
   bool options_of_out = false;
+  bool is_view = false;       ///< Whatever its size, it keeps the interpreter lock.
   uint8_t self_position = 0;  ///< Where a method's object goes: where(condition, self, other).
 };
 

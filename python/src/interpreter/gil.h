@@ -74,8 +74,8 @@ class ReleaseGil {
   PyThreadState* state_ = nullptr;
 };
 
-/// A call on at least this many elements releases the interpreter lock; for smaller ones, releasing it costs
-/// more than the work. docs/differences.md documents it.
+/// A call on at least this many elements releases the interpreter lock, unless it makes a view; for smaller
+/// ones, releasing it costs more than the work. docs/differences.md documents it.
 inline constexpr int64_t kReleaseGilElements = 32768;
 
 /// Makes the interpreter's shutdown wait for threads that ask for the lock, and the process's exit wait for

@@ -32,10 +32,17 @@ void join_pairs(void* dst, const void* first, const void* second, size_t n, size
   cpu::row_kernels().join_pairs[item == 8](dst, first, second, n);
 }
 
+void transpose(void* dst, int64_t dst_stride, const void* src, int64_t src_stride, size_t rows,
+               size_t columns, size_t item) {
+  const size_t size = cpu::element_size_index(static_cast<int64_t>(item));
+  cpu::row_kernels().transpose[size](dst, dst_stride, src, src_stride, rows, columns);
+}
+
 }  // namespace
 
 constinit const HostBackend kHost{
     &cpu::convert_fn,   &cpu::find_printed_kernel, &compile,     &cpu::cpu_target_name,
-    &cpu::streams_from, &cpu::run_streaming,       &split_pairs, &join_pairs};
+    &cpu::streams_from, &cpu::run_streaming,       &split_pairs, &join_pairs,
+    &transpose};
 
 }  // namespace tenon

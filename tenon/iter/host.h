@@ -79,6 +79,10 @@ struct HostBackend {
   void (*split_pairs)(void* first, void* second, const void* src, size_t n, size_t item);
   /// The reverse.
   void (*join_pairs)(void* dst, const void* first, const void* second, size_t n, size_t item);
+  /// Element c of row r at `src` becomes element r of row c at `dst`; rows are strides (in bytes) apart,
+  /// their elements, of `item` bytes, beside each other.
+  void (*transpose)(void* dst, int64_t dst_stride, const void* src, int64_t src_stride, size_t rows,
+                    size_t columns, size_t item);
 };
 /// Defined by the backend, backends/cpu/host.cc.
 extern const HostBackend kHost;

@@ -192,7 +192,10 @@ std::unique_ptr<Instance> make_instance(const PointwiseInfo& info, const Binding
                           info.name, e->num_numbers, kMaxNumbers));
   HostKernel kernel = find_or_compile(*e);
   const HostKernel* of_parts = kernel_of_parts(info, binding, *e);
-  const bool whole = kernel.compiled && is_complex(binding.computed);
+  // What the build printed of complex operands takes whole ones, where there are no others.
+  const bool whole =
+      kernel.compiled && is_complex(results[0]) &&
+      std::all_of(binding.inputs, binding.inputs + num_inputs, [](DType t) { return is_complex(t); });
   return std::make_unique<Instance>(
       Instance{binding.packed(num_inputs), std::move(e), std::move(kernel), of_parts, whole});
 }

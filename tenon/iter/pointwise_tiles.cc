@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 #include <iterator>
+#include <utility>
 
 #include "tenon/iter/host.h"
 #include "tenon/iter/pointwise_state.h"
@@ -19,6 +20,9 @@ constexpr int kMaxCount = kMaxOutputs + 2 * PointwiseInfo::kMaxTensors;
 // Of one tile at most and at least; and of all of them together, so that they stay in the first-level cache
 // beside what is read and written. They lie side by side: a power of two apart, they would share cache sets.
 constexpr int64_t kTileBytes = 4096, kLeastTileBytes = 1024, kTilesBytes = 8192;
+// Of inputs whose rows are columns in memory: how many there may be, and elements of a row at a time.
+constexpr int kMaxTurned = 2;
+constexpr int64_t kTurnedElements = 256, kLineBytes = 64;
 constexpr int64_t kAllTilesBytes = std::max(kTilesBytes, kLeastTileBytes* kMaxCount);
 
 class TileLoop {
@@ -153,6 +157,7 @@ class TileLoop {
   // One row after another, in pieces of a tile where some operand needs one.
   void long_rows(char* const* ptrs, const int64_t* strides, int64_t n0, int64_t n1, bool direct) const {
     if (direct) return direct_rows(ptrs, strides, n0, n1);
+    if (turns(strides, n0, n1)) return turned_rows(ptrs, strides, n0, n1);
     alignas(64) char memory[kAllTilesBytes];
     char* tiles[kMaxCount];
     for (int i = 0; i < count_; ++i) tiles[i] = memory + i * tile_ * item_;
@@ -205,6 +210,50 @@ class TileLoop {
       for (int i = 0; i < count_; ++i)
         at[i] = repeated.has(i) ? repeated.block(i, ptrs[i], j) : ptrs[i] + j * strides[count_ + i];
       kernel_(at, static_cast<size_t>(n0), scalars_, repeated.mask());
+    }
+  }
+
+  // Whether an input's rows are columns in memory: walked one by one, each row would read all of its lines.
+  bool turned(int i, const int64_t* strides) const {
+    return i >= outputs_ && same_[i] && strides[i] != item_ && strides[count_ + i] == item_;
+  }
+  bool turns(const int64_t* strides, int64_t n0, int64_t n1) const {
+    int count = 0;
+    for (int i = 0; i < count_; ++i) {
+      const bool turns = turned(i, strides) && !repeats(i, strides);
+      if (!turns && !dense(i, strides, n0) && !repeats(i, strides)) return false;
+      count += turns;
+    }
+    return count > 0 && count <= kMaxTurned && n1 * item_ >= kLineBytes;
+  }
+
+  // Rows that a line of the cache holds together, turned in pieces that stay in the cache.
+  void turned_rows(char* const* ptrs, const int64_t* strides, int64_t n0, int64_t n1) const {
+    const int64_t panel = kLineBytes / item_;
+    alignas(64) char memory[kMaxTurned][kLineBytes * kTurnedElements];
+    Repeated repeated(*this, strides, n0);
+    void* at[kMaxCount];
+    for (int64_t j = 0; j < n1; j += panel) {
+      const int64_t rows = std::min(panel, n1 - j);
+      for (int64_t begin = 0; begin < n0; begin += kTurnedElements) {
+        const int64_t n = std::min(kTurnedElements, n0 - begin), row = n * item_;
+        char* next = memory[0];
+        char* turned_to[kMaxCount] = {};
+        for (int i = 0; i < count_; ++i) {
+          if (!turned(i, strides) || repeated.has(i)) continue;
+          turned_to[i] = std::exchange(next, next + sizeof memory[0]);
+          kHost.transpose(turned_to[i], row, ptrs[i] + j * item_ + begin * strides[i], strides[i],
+                          static_cast<size_t>(n), static_cast<size_t>(rows), static_cast<size_t>(item_));
+        }
+        for (int64_t k = 0; k < rows; ++k) {
+          for (int i = 0; i < count_; ++i) {
+            at[i] = turned_to[i]      ? turned_to[i] + k * row
+                    : repeated.has(i) ? repeated.block(i, ptrs[i], j + k)
+                                      : ptrs[i] + (j + k) * strides[count_ + i] + begin * item_;
+          }
+          kernel_(at, static_cast<size_t>(n), scalars_, repeated.mask());
+        }
+      }
     }
   }
 

@@ -32,11 +32,14 @@ void compare(Type type) {
                                 random_elements(d, n, seed + 2)};
       uint64_t s = 0;
       std::memcpy(&s, random_elements(d, 1, seed + 3).data(), item);
-      Bytes want[2] = {Bytes(n * item), Bytes(n * item)};
+      Bytes want[2] = {Bytes(n * item), Bytes(n * item)}, repeated[2] = {want[0], want[1]};
       for (size_t at = 0; at < n * item; at += item) {
         const void* in[] = {&operands[0][at], &operands[1][at], &operands[2][at]};
         void* out[] = {&want[0][at], &want[1][at]};
         evaluate(*e, in, &s, out);
+        in[0] = &operands[0][0];
+        void* again[] = {&repeated[0][at], &repeated[1][at]};
+        evaluate(*e, in, &s, again);
       }
       for (const CpuTarget target : supported_cpu_targets()) {
         const auto run = [&](std::string_view what, const auto& kernel) {
@@ -57,6 +60,18 @@ void compare(Type type) {
             static_cast<size_t>(compute_index(type)) * kPrintedPerType + static_cast<size_t>(i);
         run("printed", [&](void** ptrs) { random_kernels[static_cast<int>(target)][index](ptrs, n, &s, 0); });
         run("interpreted", [&](void** ptrs) { program.run(ptrs, n, &s, target); });
+        // The first operand is one element for all.
+        std::swap(want[0], repeated[0]);
+        std::swap(want[1], repeated[1]);
+        run("repeated", [&](void** ptrs) {
+          alignas(64) unsigned char block[HostKernel::kRepeatedBytes];
+          for (size_t at = 0; at < sizeof block; at += item)
+            std::memcpy(block + at, operands[0].data(), item);
+          ptrs[2] = block;
+          random_kernels[static_cast<int>(target)][index](ptrs, n, &s, 1u << 2);
+        });
+        std::swap(want[0], repeated[0]);
+        std::swap(want[1], repeated[1]);
         if (::testing::Test::HasFatalFailure()) return;
       }
     }

@@ -94,6 +94,32 @@ TEST(Pointwise, LongRowsAndThreadsAgree) {
   set_num_threads(before);
 }
 
+TEST(Pointwise, ColumnsOfMemoryAndRepeatedElements) {
+  std::mt19937 rng(6);
+  for (const DType t : {DType::Float32, DType::Float64, DType::Int32, DType::Float16, DType::BFloat16}) {
+    for (const Dims& shape : {Dims{70, 300}, Dims{33, 257}, Dims{16, 40}, Dims{5, 600}}) {
+      const Tensor x = random_tensor(rng, shape, t, false),
+                   y = transposed(random_tensor(rng, {shape[1], shape[0]}, t, false)),
+                   column = random_tensor(rng, {shape[0], 1}, t, false),
+                   one = random_tensor(rng, {}, t, false);
+      const auto expect = [&](const Tensor& a, const Tensor& b) {
+        const Tensor sum = add(a, b), product = call(kMul, {&a, &b});
+        for_each_index(shape, [&](const std::vector<int64_t>& index) {
+          const double u = get(a, broadcast_index(a.sizes(), index)),
+                       v = get(b, broadcast_index(b.sizes(), index));
+          ASSERT_EQ(get(sum, index), u + v);
+          ASSERT_EQ(get(product, index), u * v);
+        });
+      };
+      for (const Tensor& other : {y, column, one}) {
+        expect(x, other);
+        expect(other, x);
+        expect(y, other);
+      }
+    }
+  }
+}
+
 TEST(Pointwise, NumbersPromoteAndConvert) {
   const Tensor ints = vector_of({1, 2, 3}, DType::Int32);
   EXPECT_EQ(call(kMulScalar, {&ints}, {2}).dtype(), DType::Int32);

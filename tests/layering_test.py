@@ -61,7 +61,7 @@ BELOW_OPGEN = {"tenon/core", "tenon/schema", "tenon/expr"}
 PYTHON = [
     {"_C"},
     {"absent", "autograd"},
-    {"accelerator", "backends", "cpu", "cuda", "functional", "dispatch", "info", "infer_schema", "legacy", "numerics", "random", "ops"},
+    {"accelerator", "backends", "cpu", "cuda", "functional", "dispatch", "info", "infer_schema", "legacy", "linalg", "numerics", "random", "ops"},
     {"library", "serialization", "utils", "nn", "optim"},
     {"__init__"},
     {"command"},

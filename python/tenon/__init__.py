@@ -22,6 +22,7 @@ from .functional import (
     cartesian_prod,
     einsum,
     meshgrid,
+    norm,
     tensordot,
 )
 from .info import finfo, iinfo
@@ -68,7 +69,7 @@ def is_storage(obj):
     return isinstance(obj, _C.UntypedStorage)
 
 
-_LATER = ("accelerator", "backends", "cpu", "cuda", "dispatch", "library", "ops", "utils")
+_LATER = ("accelerator", "backends", "cpu", "cuda", "dispatch", "library", "linalg", "ops", "utils")
 # Types of tensors that older programs name: in the module of that name.
 _LEGACY = frozenset(
     f"{kind}Tensor"

@@ -97,6 +97,36 @@ def tensordot(a, b, dims=2, out=None):
     return _C.tensordot(a, b, mine, theirs, out=out)
 
 
+_vector_norm = _C.linalg_vector_norm
+
+
+def norm(input, p="fro", dim=None, keepdim=False, out=None, dtype=None):
+    """sum(|x| ** p) ** (1 / p) of all elements, or along `dim`, an int or several; p may be inf, -inf, 0 and "fro", which is 2.
+
+    The nuclear norm ("nuc") and "fro" along three or more dimensions raise NotImplementedError and RuntimeError.
+    """
+    dims = [dim] if isinstance(dim, int) else dim
+    if isinstance(p, str):
+        if p == "nuc":
+            raise NotImplementedError("norm: p='nuc' needs singular values, which are not in Tenon yet")
+        if p != "fro":
+            raise RuntimeError(f"norm: expected p to be a number, 'fro' or 'nuc', got {p!r}")
+        if dims is not None and len(dims) > 2:
+            raise RuntimeError(f"norm: p='fro' takes one or two dimensions, got {list(dims)}; give p=2 for more")
+        p = 2
+    options = {} if out is None else {"out": out}
+    return _vector_norm(input, 2 if p is None else p, dims, keepdim, dtype=dtype, **options)
+
+
+def _norm_method(self, p="fro", dim=None, keepdim=False, dtype=None):
+    return norm(self, p, dim, keepdim, dtype=dtype)
+
+
+_norm_method.__name__ = _norm_method.__qualname__ = "norm"
+_norm_method.__doc__ = norm.__doc__
+_C.Tensor.norm = _norm_method
+
+
 def cartesian_prod(*tensors):
     """Every combination of elements of the vectors, in rows."""
     vectors = _listed(tensors)

@@ -35,6 +35,15 @@ def floating(row, s):
     return [spec for spec in s.specs() if spec.dtype in DTYPES and id(spec) not in constant]
 
 
+def named_dtypes(args, kwargs):
+    """Arguments with dtypes for the texts that name one."""
+
+    def named(x):
+        return TENON.dtype(x) if isinstance(x, str) and x in BY_NAME else x
+
+    return tuple(map(named, args)), {k: named(x) for k, x in kwargs.items()}
+
+
 def function_of(op, row, s, device=None):
     """The operator as a function of its floating tensors alone; in-place forms write a copy. Others are on `device`."""
     call = TENON.function(op, row)
@@ -43,7 +52,7 @@ def function_of(op, row, s, device=None):
     def f(*tensors):
         places = {id(spec): t for spec, t in zip(varied, tensors)}
         args, kwargs = s.map(lambda spec: places.get(id(spec), None) if id(spec) in places else TENON.tensor(spec, device))
-        args = tuple(TENON.dtype(a) if isinstance(a, str) and a in BY_NAME else a for a in args)
+        args, kwargs = named_dtypes(args, kwargs)
         if op.form == "inplace":
             args = (args[0].clone(), *args[1:])
         tenon.manual_seed(5)  # for those that draw numbers
@@ -158,7 +167,7 @@ def test_out_forms_record_nothing(name, matrix):
         samples = [] if row.why_absent(dtype, "grad") else grad_samples(op, row, dtype)
         samples = [s for s in samples if floating(row, s) and not row.refuses(s)]
         for s in samples[:1]:
-            args, kwargs = s.map(lambda spec: TENON.tensor(spec).detach().clone())
+            args, kwargs = named_dtypes(*s.map(lambda spec: TENON.tensor(spec).detach().clone()))
             for x in check.tensors_of([*args, *kwargs.values()]):
                 x.requires_grad_(x.is_floating_point() or x.is_complex())
             names = row.result_dtype(s)

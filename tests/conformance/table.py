@@ -51,7 +51,8 @@ class Operator:
     def form(self):
         if any(a.written and a.keyword_only for a in self.arguments):
             return "out"
-        return "inplace" if any(a.written for a in self.arguments) else "functional"
+        # What writes another argument than the first returns new tensors beside it.
+        return "inplace" if any(a.written for a in self.arguments[:1]) else "functional"
 
     @property
     def tensors(self):

@@ -1,153 +1,193 @@
-// argmax, argmin, max.dim, min.dim, cumsum: kernels that walk along a dimension element by element.
+// cumsum, cumprod: what an operation makes of all elements of a row up to each. A row is a chain; rows that
+// lie side by side go together.
+#include <complex>
 #include <type_traits>
 
 #include "backends/cpu/ops/strided.h"
-#include "backends/cpu/reduce/arg_reduce.h"
 #include "tenon/core/half.h"
 #include "tenon/core/kernel_report.h"
 #include "tenon/core/parallel.h"
 #include "tenon/generated/reduction/kernels.h"
-#include "tenon/ops/copy/elements.h"
-#include "tenon/ops/reduction/reduced_dims.h"
 
 namespace tenon::cpu {
 namespace {
 
-template <class F>
-void with_compute(DType type, F&& f) {
-  if (type == DType::Float64)
-    f.template operator()<double>();
-  else if (is_floating_point(type))
-    f.template operator()<float>();
-  else
-    f.template operator()<int64_t>();
-}
+/// Rows that go together: their state stays in the L1 cache.
+constexpr int64_t kPanel = 256;
 
-/// Calls done(i, ArgResult) for every result i.
-template <class T, class F>
-void for_each_extremum(const Tensor& self, const Dims& mask, bool largest, const char* op, F&& done) {
-  report_kernel(op, "scan");
-  const ConvertFn convert = convert_from(self.dtype(), dtype_of<T>, op);
-  const auto* base = static_cast<const char*>(self.data_ptr());
-  const StridedDims kept = dims_where(self, mask, false), reduced = dims_where(self, mask, true);
-  const int64_t extent = reduced.numel();
-  const ReduceOp op_of = largest ? ReduceOp::Max : ReduceOp::Min;
-  constexpr int64_t kItem = sizeof(T), kStrip = kReduceStrip;
-  if (!convert && self.numel() > 0 && reduced.sizes.size() == 1 && !kept.sizes.empty() &&
-      kept.strides.back() == kItem && reduced.strides[0] % kItem == 0) {
-    // Neighbouring results side by side: whole rows are compared.
-    const int64_t row = kept.sizes.back(), strips = (row + kStrip - 1) / kStrip;
-    const auto step = static_cast<ptrdiff_t>(reduced.strides[0] / kItem);
-    parallel_for(0, kept.numel() / row * strips, std::max<int64_t>((1 << 14) / (extent * kStrip), 1),
-                 [&](int64_t begin, int64_t end) {
-                   T values[kStrip];
-                   int64_t positions[kStrip];
-                   for (int64_t i = begin; i < end; ++i) {
-                     const int64_t first = i / strips * row + i % strips * kStrip,
-                                   n = std::min(kStrip, row - i % strips * kStrip);
-                     arg_reduce_outer(op_of, reinterpret_cast<const T*>(base + kept.offset(first)), step,
-                                      static_cast<size_t>(extent), values, positions, static_cast<size_t>(n));
-                     for (int64_t k = 0; k < n; ++k) done(first + k, ArgResult<T>{values[k], positions[k]});
-                   }
-                 });
-    return;
+/// Floats accumulate in double, as PyTorch's do, and every element is rounded once; integers wrap.
+template <class T>
+struct Accumulated {
+  using Type = std::conditional_t<std::is_floating_point_v<T>, double, uint64_t>;
+};
+template <class T>
+struct Accumulated<std::complex<T>> {
+  using Type = std::complex<double>;
+};
+
+struct Sum {
+  template <class A>
+  static constexpr A kFirst = A(0);
+  template <class A>
+  static A apply(A a, A x) {
+    return a + x;
   }
-  parallel_for(0, kept.numel(), std::max<int64_t>((1 << 14) / std::max<int64_t>(extent, 1), 1),
-               [&](int64_t begin, int64_t end) {
-                 for (int64_t i = begin; i < end; ++i) {
-                   ArgReducer<T> best(op_of);
-                   for_each_tile<T>(base + kept.offset(i), reduced, convert,
-                                    [&](const T* p, int64_t n) { best.feed(p, static_cast<size_t>(n)); });
-                   done(i, best.result());
-                 }
-               });
-}
+};
+struct Product {
+  template <class A>
+  static constexpr A kFirst = A(1);
+  template <class A>
+  static A apply(A a, A x) {
+    return a * x;
+  }
+  // Of the parts: the library's product searches for infinities where one is undefined.
+  static std::complex<double> apply(std::complex<double> a, std::complex<double> x) {
+    return {a.real() * x.real() - a.imag() * x.imag(), a.real() * x.imag() + a.imag() * x.real()};
+  }
+};
 
-void arg_extremum(const Tensor& self, std::optional<int64_t> dim, bool largest, Tensor& out, const char* op) {
-  const Dims mask =
-      ops::reduction_mask(dim ? std::optional<IntArrayRef>(IntArrayRef(*dim)) : std::nullopt, self.dim(), op);
-  auto* positions = static_cast<int64_t*>(out.data_ptr());
-  with_compute(self.dtype(), [&]<class T>() {
-    for_each_extremum<T>(self, mask, largest, op,
-                         [&](int64_t i, const ArgResult<T>& best) { positions[i] = best.index; });
-  });
-}
+/// A call: rows of `length` elements; the result is dense, `inner` rows side by side.
+struct Rows {
+  int64_t length = 1, inner = 1;
+  StridedDims before, after;  ///< Of the operand: the dimensions outside of the rows' one, and inside.
+  int64_t step = 0;           ///< Bytes from an element of a row to the next.
 
-void extremum_dim(const Tensor& self, int64_t dim, bool largest, Tensor& values, Tensor& indices,
-                  const char* op) {
-  const Dims mask = ops::reduction_mask(IntArrayRef(dim), self.dim(), op);
-  auto* positions = static_cast<int64_t*>(indices.data_ptr());
-  auto* bytes = static_cast<char*>(values.data_ptr());
-  const auto item = static_cast<int64_t>(values.itemsize());
-  with_compute(self.dtype(), [&]<class T>() {
-    const ConvertFn store = convert_fn(dtype_of<T>, values.dtype());
-    for_each_extremum<T>(self, mask, largest, op, [&](int64_t i, const ArgResult<T>& best) {
-      positions[i] = best.index;
-      store(bytes + i * item, {item, 0}, &best.value, {sizeof(T), 0}, 1, 1);
+  Rows(const Tensor& self, int64_t dim) {
+    const auto item = static_cast<int64_t>(self.itemsize());
+    for (int64_t d = 0; d < self.dim(); ++d) {
+      const auto i = static_cast<size_t>(d);
+      const int64_t size = self.sizes()[i], stride = self.strides()[i] * item;
+      if (d == dim) {
+        length = size;
+        step = stride;
+      } else {
+        (d < dim ? before : after).add(size, stride);
+      }
+    }
+    inner = after.numel();
+  }
+};
+
+template <class T, class Op>
+class Scan {
+ public:
+  Scan(const Tensor& self, int64_t dim, Tensor& out)
+      : rows_(self, dim),
+        load_(convert_fn(self.dtype(), dtype_of<T>)),
+        store_(convert_fn(dtype_of<T>, out.dtype())),
+        loads_(self.dtype() != dtype_of<T>),
+        stores_(out.dtype() != dtype_of<T>),
+        from_(static_cast<const char*>(self.data_ptr())),
+        to_(static_cast<char*>(out.data_ptr())),
+        item_(static_cast<int64_t>(out.itemsize())) {}
+
+  void run() {
+    if (rows_.length == 0) return;
+    const int64_t outer = rows_.before.numel(), grain = (1 << 14) / rows_.length;
+    if (rows_.inner >= 8 && rows_.after.sizes.size() <= 1) {
+      const int64_t panels = (rows_.inner + kPanel - 1) / kPanel;
+      parallel_for(0, outer * panels, std::max<int64_t>(grain / std::min(rows_.inner, kPanel), 1),
+                   [&](int64_t begin, int64_t end) {
+                     for (int64_t i = begin; i < end; ++i) panel(i / panels, i % panels * kPanel);
+                   });
+      return;
+    }
+    parallel_for(0, outer * rows_.inner, std::max<int64_t>(grain, 1), [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) row(i / rows_.inner, i % rows_.inner);
     });
-  });
+  }
+
+ private:
+  using A = typename Accumulated<T>::Type;
+  static constexpr int64_t kItem = sizeof(T);
+
+  /// The operation on `n` elements of a row after another, from `state` on.
+  static void along(A& state, const T* from, T* to, int64_t n) {
+    A a = state;
+    for (int64_t i = 0; i < n; ++i) {
+      a = Op::apply(a, static_cast<A>(from[i]));
+      to[i] = static_cast<T>(a);
+    }
+    state = a;
+  }
+  /// The operation on one element of each of `n` rows.
+  static void across(A* state, const T* from, T* to, int64_t n) {
+    for (int64_t i = 0; i < n; ++i) {
+      state[i] = Op::apply(state[i], static_cast<A>(from[i]));
+      to[i] = static_cast<T>(state[i]);
+    }
+  }
+
+  void row(int64_t outer, int64_t inner) {
+    const char* from = from_ + rows_.before.offset(outer) + rows_.after.offset(inner);
+    char* to = to_ + (outer * rows_.length * rows_.inner + inner) * item_;
+    const bool loads = loads_ || rows_.step != kItem, stores = stores_ || rows_.inner != 1;
+    T tile[kStridedTile], results[kStridedTile];
+    A state = Op::template kFirst<A>;
+    for (int64_t i = 0; i < rows_.length; i += kStridedTile) {
+      const int64_t n = std::min(kStridedTile, rows_.length - i);
+      const char* at = from + i * rows_.step;
+      char* target = to + i * rows_.inner * item_;
+      if (loads) load_(tile, {kItem, 0}, at, {rows_.step, 0}, n, 1);
+      along(state, loads ? tile : reinterpret_cast<const T*>(at),
+            stores ? results : reinterpret_cast<T*>(target), n);
+      if (stores) store_(target, {rows_.inner * item_, 0}, results, {kItem, 0}, n, 1);
+    }
+  }
+
+  void panel(int64_t outer, int64_t first) {
+    const int64_t n = std::min(kPanel, rows_.inner - first);
+    const int64_t lane = rows_.after.sizes.empty() ? 0 : rows_.after.strides[0];
+    const char* from = from_ + rows_.before.offset(outer) + first * lane;
+    char* to = to_ + (outer * rows_.length * rows_.inner + first) * item_;
+    const bool loads = loads_ || lane != kItem;
+    T tile[kPanel], results[kPanel];
+    A state[kPanel];
+    std::fill_n(state, n, Op::template kFirst<A>);
+    for (int64_t i = 0; i < rows_.length; ++i, from += rows_.step, to += rows_.inner * item_) {
+      if (loads) load_(tile, {kItem, 0}, from, {lane, 0}, n, 1);
+      across(state, loads ? tile : reinterpret_cast<const T*>(from),
+             stores_ ? results : reinterpret_cast<T*>(to), n);
+      if (stores_) store_(to, {item_, 0}, results, {kItem, 0}, n, 1);
+    }
+  }
+
+  Rows rows_;
+  ConvertFn load_, store_;
+  bool loads_, stores_;
+  const char* from_;
+  char* to_;
+  int64_t item_;
+};
+
+template <class Op>
+void scan(const Tensor& self, int64_t dim, Tensor& out, const char* op) {
+  report_kernel(op, "scan");
+  const int64_t along = self.dim() > 0 ? wrap_dim(dim, self.dim(), op) : 0;
+  const auto run = [&]<class T>() {
+    convert_from(self.dtype(), dtype_of<T>, op);
+    Scan<T, Op>(self, along, out).run();
+  };
+  switch (out.dtype()) {
+    case DType::Complex64:
+      return run.template operator()<std::complex<float>>();
+    case DType::Complex128:
+      return run.template operator()<std::complex<double>>();
+    case DType::Float64:
+      return run.template operator()<double>();
+    default:
+      return is_floating_point(out.dtype()) ? run.template operator()<float>()
+                                            : run.template operator()<int64_t>();
+  }
 }
 
 }  // namespace
 
-void argmax(const Tensor& self, std::optional<int64_t> dim, bool, Tensor& out) {
-  arg_extremum(self, dim, true, out, "argmax");
+void cumsum(const Tensor& self, int64_t dim, std::optional<DType>, Tensor& out) {
+  scan<Sum>(self, dim, out, "cumsum");
 }
-void argmin(const Tensor& self, std::optional<int64_t> dim, bool, Tensor& out) {
-  arg_extremum(self, dim, false, out, "argmin");
-}
-void max_dim(const Tensor& self, int64_t dim, bool, Tensor& out0, Tensor& out1) {
-  extremum_dim(self, dim, true, out0, out1, "max");
-}
-void min_dim(const Tensor& self, int64_t dim, bool, Tensor& out0, Tensor& out1) {
-  extremum_dim(self, dim, false, out0, out1, "min");
-}
-
-void cumsum(const Tensor& self, int64_t dim, std::optional<DType> dtype, Tensor& out) {
-  if (out.is_complex()) {
-    for (const int64_t i : {0, 1}) {
-      Tensor part = ops::part_of(out, i);
-      if (self.is_complex())
-        cumsum(ops::part_of(self, i), dim, dtype, part);
-      else if (i == 0)
-        cumsum(self, dim, dtype, part);
-      else
-        ops::fill_elements(part, 0, "cumsum");
-    }
-    return;
-  }
-  Dims mask(self.sizes().size(), 0);
-  if (self.dim() > 0) mask[static_cast<size_t>(wrap_dim(dim, self.dim(), "cumsum"))] = 1;
-  with_compute(out.dtype(), [&]<class T>() {
-    // Floats sum in double, as PyTorch's do; every element is rounded once.
-    using Sum = std::conditional_t<std::is_floating_point_v<T>, double, uint64_t>;
-    const ConvertFn convert = convert_from(self.dtype(), dtype_of<T>, "cumsum"),
-                    store = convert_fn(dtype_of<T>, out.dtype());
-    const StridedDims kept = dims_where(self, mask, false), along = dims_where(self, mask, true);
-    const StridedDims out_kept = dims_where(out, mask, false), out_along = dims_where(out, mask, true);
-    const auto* from = static_cast<const char*>(self.data_ptr());
-    auto* to = static_cast<char*>(out.data_ptr());
-    const int64_t step = out_along.sizes.empty() ? 0 : out_along.strides[0];
-    parallel_for(0, kept.numel(), std::max<int64_t>((1 << 14) / std::max<int64_t>(along.numel(), 1), 1),
-                 [&](int64_t begin, int64_t end) {
-                   for (int64_t i = begin; i < end; ++i) {
-                     Sum sum = 0;
-                     char* row = to + out_kept.offset(i);
-                     for_each_tile<T>(from + kept.offset(i), along, convert, [&](const T* p, int64_t n) {
-                       T sums[kStridedTile];
-                       for (int64_t j = 0; j < n; j += kStridedTile) {
-                         const int64_t m = std::min(kStridedTile, n - j);
-                         for (int64_t k = 0; k < m; ++k) {
-                           sum += static_cast<Sum>(p[j + k]);
-                           sums[k] = static_cast<T>(sum);
-                         }
-                         store(row, {step, 0}, sums, {sizeof(T), 0}, m, 1);
-                         row += m * step;
-                       }
-                     });
-                   }
-                 });
-  });
+void cumprod(const Tensor& self, int64_t dim, std::optional<DType>, Tensor& out) {
+  scan<Product>(self, dim, out, "cumprod");
 }
 
 }  // namespace tenon::cpu

@@ -13,7 +13,7 @@ from .activation_functions import *  # noqa: F403  by its __all__
 from . import loss_functions
 from .loss_functions import *  # noqa: F403
 from .multi_head import multi_head_attention_forward
-from .norm_functions import batch_norm, group_norm, instance_norm, layer_norm, rms_norm
+from .norm_functions import batch_norm, group_norm, instance_norm, layer_norm, normalize, rms_norm
 from .spatial import *  # noqa: F403
 
 __all__ = [
@@ -40,6 +40,7 @@ __all__ = [
     "log_softmax",
     "logsigmoid",
     "multi_head_attention_forward",
+    "normalize",
     "one_hot",
     "relu",
     "relu_",

@@ -1,6 +1,7 @@
 """Normalisation for nn.functional: operators whose arguments PyTorch's Python has in another order."""
 
 from .. import _C
+from ..functional import norm as _norm
 
 _layer_norm, _group_norm, _rms_norm = _C.layer_norm, _C.group_norm, _C.rms_norm
 _batch_norm, _instance_norm = _C.batch_norm, _C.instance_norm
@@ -49,3 +50,9 @@ def instance_norm(
     if use_input_stats:
         _check_more_than_one("instance_norm", input, input.numel() // max(input.size(0) * input.size(1), 1))
     return _instance_norm(input, weight, bias, running_mean, running_var, use_input_stats, momentum, eps, False)
+
+
+def normalize(input, p=2.0, dim=1, eps=1e-12, out=None):
+    """input / max(norm of order p along `dim`, eps): an int or several dimensions."""
+    length = _norm(input, p, dim, keepdim=True).clamp_min(eps)
+    return input / length if out is None else _C.div(input, length, out=out)

@@ -32,19 +32,32 @@ Tensor reciprocal_deviation(const Tensor& variance, double eps) {
   return tenon::reciprocal(tenon::sqrt(tenon::add(variance, Scalar(eps))));
 }
 
-/// Rows of mean 0 and deviation 1, and what they were multiplied by.
-struct Normal {
-  Tensor x, rstd;
-  Normal(const Tensor& input, const Dims& dims, double eps, bool centered) {
-    const Tensor d = centered ? tenon::sub(input, tenon::mean(input, IntArrayRef(dims), true)) : input;
-    rstd = reciprocal_deviation(tenon::mean(tenon::mul(d, d), IntArrayRef(dims), true), eps);
-    x = tenon::mul(d, rstd);
-  }
-};
+bool differentiated() { return thread_state.grad_enabled; }
 
-Tensor input_gradient(const Tensor& grad, const Tensor& input, const Tensor& weight, const Dims& dims,
-                      double eps, bool centered) {
-  const Normal n(input, dims, eps, centered);
+}  // namespace
+
+Normal::Normal(const Tensor& input, const Dims& dims, double eps, bool centered) {
+  const Tensor d = centered ? tenon::sub(input, tenon::mean(input, IntArrayRef(dims), true)) : input;
+  rstd = reciprocal_deviation(tenon::mean(tenon::mul(d, d), IntArrayRef(dims), true), eps);
+  x = tenon::mul(d, rstd);
+}
+
+Normal::Normal(const Tensor& input, const Dims& dims, const Tensor& mean, const Tensor& rstd) : rstd(rstd) {
+  Tensor mu = mean;
+  if (input.requires_grad() && differentiated()) {
+    // The values that are given, moving as those of the input do.
+    const Tensor own = tenon::mean(input, IntArrayRef(dims), true);
+    mu = tenon::add(own, tenon::sub(mean, own).detach());
+    const Tensor d = tenon::sub(input, mu);
+    const Tensor variance = tenon::mean(tenon::mul(d, d), IntArrayRef(dims), true);
+    const Tensor given = tenon::reciprocal(tenon::mul(rstd, rstd));
+    this->rstd = tenon::rsqrt(tenon::add(variance, tenon::sub(given, variance).detach()));
+  }
+  x = tenon::mul(tenon::sub(input, mu), this->rstd);
+}
+
+Tensor input_gradient(const Tensor& grad, const Normal& n, const Tensor& weight, const Dims& dims,
+                      bool centered) {
   const Tensor g = weight.defined() ? tenon::mul(grad, weight) : grad;
   const auto mean = [&](const Tensor& t) { return tenon::mean(t, IntArrayRef(dims), true); };
   Tensor slope = tenon::sub(g, tenon::mul(n.x, mean(tenon::mul(g, n.x))));
@@ -52,16 +65,12 @@ Tensor input_gradient(const Tensor& grad, const Tensor& input, const Tensor& wei
   return tenon::mul(n.rstd, slope);
 }
 
-bool differentiated() { return thread_state.grad_enabled; }
-
-}  // namespace
-
 Tensor layer_norm_input_gradient(const Tensor& grad, const Tensor& input, const Tensor& mu,
                                  const Tensor& rstd, const Tensor& weight, IntArrayRef normalized_shape,
                                  double eps) {
   if (!differentiated()) return tenon::_layer_norm_backward(grad, input, mu, rstd, weight, normalized_shape);
-  return input_gradient(grad, input, weight, last_dims(static_cast<int64_t>(normalized_shape.size())), eps,
-                        true);
+  const Dims dims = last_dims(static_cast<int64_t>(normalized_shape.size()));
+  return input_gradient(grad, Normal(input, dims, eps, true), weight, dims, true);
 }
 
 Tensor layer_norm_weight_gradient(const Tensor& grad, const Tensor& input, const Tensor& mu,
@@ -76,8 +85,8 @@ Tensor layer_norm_weight_gradient(const Tensor& grad, const Tensor& input, const
 Tensor rms_norm_input_gradient(const Tensor& grad, const Tensor& input, const Tensor& rstd,
                                const Tensor& weight, IntArrayRef normalized_shape, double eps) {
   if (!differentiated()) return tenon::_rms_norm_backward(grad, input, rstd, weight, normalized_shape);
-  return input_gradient(grad, input, weight, last_dims(static_cast<int64_t>(normalized_shape.size())), eps,
-                        false);
+  const Dims dims = last_dims(static_cast<int64_t>(normalized_shape.size()));
+  return input_gradient(grad, Normal(input, dims, eps, false), weight, dims, false);
 }
 
 Tensor rms_norm_weight_gradient(const Tensor& grad, const Tensor& input, const Tensor& rstd,
@@ -91,7 +100,8 @@ Tensor batch_norm_input_gradient(const Tensor& grad, const Tensor& input, const 
                                  const Tensor& rstd, const Tensor& weight, double eps) {
   if (!differentiated()) return tenon::_batch_norm_backward(grad, input, mu, rstd, weight);
   const Tensor w = weight.defined() ? of_channels(weight, input.dim()) : weight;
-  return input_gradient(grad, input, w, all_but_channels(input.dim()), eps, true);
+  const Dims dims = all_but_channels(input.dim());
+  return input_gradient(grad, Normal(input, dims, eps, true), w, dims, true);
 }
 
 Tensor batch_norm_weight_gradient(const Tensor& grad, const Tensor& input, const Tensor& mu,

@@ -26,6 +26,19 @@ Tensor batch_norm_inference_gradient(const Tensor& grad, const Tensor& weight, c
 Tensor batch_norm_inference_weight_gradient(const Tensor& grad, const Tensor& input,
                                             const Tensor& running_mean, const Tensor& running_var,
                                             double eps);
+/// `x`: elements of mean 0 and deviation 1 along the row (of root mean square 1, unless `centered`), and
+/// `rstd` what they were multiplied by.
+struct Normal {
+  Tensor x, rstd;
+  Normal(const Tensor& input, const Dims& dims, double eps, bool centered);
+  /// By statistics that are given. Their derivatives are those of the statistics of `input`, where it has
+  /// any.
+  Normal(const Tensor& input, const Dims& dims, const Tensor& mean, const Tensor& rstd);
+};
+/// The gradient of a norm over `dims` by its input, of operators that have derivatives.
+Tensor input_gradient(const Tensor& grad, const Normal& n, const Tensor& weight, const Dims& dims,
+                      bool centered);
+
 /// Over all dimensions but that of channels.
 Tensor sum_to_channels(const Tensor& t);
 

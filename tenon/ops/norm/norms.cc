@@ -4,13 +4,14 @@
 #include "tenon/core/thread_state.h"
 #include "tenon/generated/arithmetic/functions.h"
 #include "tenon/generated/copy/functions.h"
+#include "tenon/generated/factory/functions.h"
 #include "tenon/generated/norm/bodies.h"
 #include "tenon/generated/norm/functions.h"
 #include "tenon/generated/reduction/functions.h"
 #include "tenon/generated/view/functions.h"
+#include "tenon/ops/norm/checks.h"
 
 namespace tenon::ops {
-namespace {
 
 void check_shaped(const Tensor& t, IntArrayRef wanted, const char* op, const char* name) {
   if (!t.defined()) return;
@@ -27,6 +28,21 @@ void check_normalized(const Tensor& input, IntArrayRef normalized_shape, const c
                           to_string(normalized_shape), to_string(normalized_shape).substr(1),
                           to_string(input.sizes())));
 }
+
+void check_groups(const Tensor& input, int64_t N, int64_t C, int64_t HxW, int64_t groups, const char* op) {
+  const bool fits = input.dim() >= 2 && input.sizes()[0] == N && input.sizes()[1] == C &&
+                    (N * C == 0 || input.numel() / (N * C) == HxW);
+  TENON_CHECK(fits, Shape,
+              fmt::format("{}: expected `input` of {} samples of {} channels of {} places, got {}", op, N, C,
+                          HxW, to_string(input.sizes())));
+  TENON_CHECK(
+      groups > 0 && C % groups == 0, Value,
+      fmt::format("{}: expected the number of channels of `input` to be divisible by `{}`, got {} channels "
+                  "and {} groups",
+                  op, std::string_view(op) == "group_norm" ? "num_groups" : "group", C, groups));
+}
+
+namespace {
 
 /// The channels of an input [N, C, ...].
 int64_t channels_of(const Tensor& input, const char* op) {
@@ -81,41 +97,105 @@ Tensor rms_norm(const Tensor& input, IntArrayRef normalized_shape, const Tensor&
       tenon::_rms_norm(input, normalized_shape, weight, eps.value_or(machine_eps(input.dtype()))));
 }
 
-Tensor group_norm(const Tensor& input, int64_t num_groups, const Tensor& weight, const Tensor& bias,
-                  double eps, bool) {
-  const int64_t channels = channels_of(input, "group_norm");
-  TENON_CHECK(
-      num_groups > 0 && channels % num_groups == 0, Value,
-      fmt::format("group_norm: expected the number of channels of `input` to be divisible by `num_groups`, "
-                  "got {} channels and {} groups",
-                  channels, num_groups));
-  check_shaped(weight, IntArrayRef(channels), "group_norm", "weight");
-  check_shaped(bias, IntArrayRef(channels), "group_norm", "bias");
-  const int64_t each = channels / num_groups, batch = input.sizes()[0];
-  int64_t places = 1;
-  for (size_t d = 2; d < input.sizes().size(); ++d) places *= input.sizes()[d];
-  const auto of_groups = [&](const Tensor& t) { return t.defined() ? t.reshape({num_groups, each, 1}) : t; };
-  const Tensor groups = input.reshape({batch, num_groups, each, places});
-  const Tensor out =
-      std::get<0>(tenon::native_layer_norm(groups, {each, places}, of_groups(weight), of_groups(bias), eps));
-  return tenon::_unsafe_view(out, input.sizes());
+namespace {
+
+/// The norm of groups of channels and its statistics: [N, C, *], twice [N, groups, 1, 1].
+std::tuple<Tensor, Tensor, Tensor> norm_of_groups(const Tensor& input, const Tensor& weight,
+                                                  const Tensor& bias, int64_t places, int64_t groups,
+                                                  double eps, const char* op) {
+  const int64_t batch = input.sizes()[0], channels = input.sizes()[1];
+  check_groups(input, batch, channels, places, groups, op);
+  check_shaped(weight, IntArrayRef(channels), op, "weight");
+  check_shaped(bias, IntArrayRef(channels), op, "bias");
+  const int64_t each = channels / groups;
+  const auto of_groups = [&](const Tensor& t) { return t.defined() ? t.reshape({groups, each, 1}) : t; };
+  const auto [out, mean, rstd] = tenon::native_layer_norm(
+      input.reshape({batch, groups, each, places}), {each, places}, of_groups(weight), of_groups(bias), eps);
+  return {tenon::_unsafe_view(out, input.sizes()), mean, rstd};
 }
 
-Tensor batch_norm(const Tensor& input, const Tensor& weight, const Tensor& bias, const Tensor& running_mean,
-                  const Tensor& running_var, bool training, double momentum, double eps, bool) {
-  const int64_t channels = channels_of(input, "batch_norm");
-  check_shaped(weight, IntArrayRef(channels), "batch_norm", "weight");
-  check_shaped(bias, IntArrayRef(channels), "batch_norm", "bias");
-  check_shaped(running_mean, IntArrayRef(channels), "batch_norm", "running_mean");
-  check_shaped(running_var, IntArrayRef(channels), "batch_norm", "running_var");
+}  // namespace
+
+Tensor group_norm(const Tensor& input, int64_t num_groups, const Tensor& weight, const Tensor& bias,
+                  double eps, bool) {
+  channels_of(input, "group_norm");
+  int64_t places = 1;
+  for (size_t d = 2; d < input.sizes().size(); ++d) places *= input.sizes()[d];
+  return std::get<0>(norm_of_groups(input, weight, bias, places, num_groups, eps, "group_norm"));
+}
+
+std::tuple<Tensor, Tensor, Tensor> native_group_norm(const Tensor& input, const Tensor& weight,
+                                                     const Tensor& bias, int64_t N, int64_t C, int64_t HxW,
+                                                     int64_t group, double eps) {
+  channels_of(input, "native_group_norm");
+  check_groups(input, N, C, HxW, group, "native_group_norm");
+  const auto [out, mean, rstd] = norm_of_groups(input, weight, bias, HxW, group, eps, "native_group_norm");
+  return {out, tenon::_unsafe_view(mean, {N, group}), tenon::_unsafe_view(rstd, {N, group})};
+}
+
+namespace {
+
+/// With the mean and 1 / deviation of each channel in training, otherwise two tensors of no elements.
+std::tuple<Tensor, Tensor, Tensor> norm_of_batch(const Tensor& input, const Tensor& weight,
+                                                 const Tensor& bias, const Tensor& running_mean,
+                                                 const Tensor& running_var, bool training, double momentum,
+                                                 double eps, const char* op) {
+  const int64_t channels = channels_of(input, op);
+  check_shaped(weight, IntArrayRef(channels), op, "weight");
+  check_shaped(bias, IntArrayRef(channels), op, "bias");
+  check_shaped(running_mean, IntArrayRef(channels), op, "running_mean");
+  check_shaped(running_var, IntArrayRef(channels), op, "running_var");
   if (training) {
     const auto [out, mean, rstd, var] = tenon::_batch_norm_training(input, weight, bias, eps);
     if (channels > 0) follow(running_mean, running_var, mean, var, input.numel() / channels, momentum);
-    return out;
+    return {out, mean, rstd};
   }
-  TENON_CHECK(running_mean.defined() && running_var.defined(), Value,
-              "batch_norm: expected `running_mean` and `running_var` to be given when training is False");
-  return tenon::_batch_norm_inference(input, weight, bias, running_mean, running_var, eps);
+  TENON_CHECK(
+      running_mean.defined() && running_var.defined(), Value,
+      fmt::format("{}: expected `running_mean` and `running_var` to be given when training is False", op));
+  return {tenon::_batch_norm_inference(input, weight, bias, running_mean, running_var, eps), Tensor(),
+          Tensor()};
+}
+
+std::tuple<Tensor, Tensor, Tensor> legit(const Tensor& input, const Tensor& weight, const Tensor& bias,
+                                         const Tensor& running_mean, const Tensor& running_var, bool training,
+                                         double momentum, double eps, const char* op) {
+  TENON_CHECK(
+      !training || input.numel() > 0, Shape,
+      fmt::format("{}: expected `input` with elements in training, got {}", op, to_string(input.sizes())));
+  auto [out, mean, rstd] =
+      norm_of_batch(input, weight, bias, running_mean, running_var, training, momentum, eps, op);
+  if (!training) mean = tenon::empty({0}, input.options()), rstd = tenon::empty({0}, input.options());
+  return {out, mean, rstd};
+}
+
+}  // namespace
+
+Tensor batch_norm(const Tensor& input, const Tensor& weight, const Tensor& bias, const Tensor& running_mean,
+                  const Tensor& running_var, bool training, double momentum, double eps, bool) {
+  return std::get<0>(
+      norm_of_batch(input, weight, bias, running_mean, running_var, training, momentum, eps, "batch_norm"));
+}
+
+std::tuple<Tensor, Tensor, Tensor> native_batch_norm_legit(const Tensor& input, const Tensor& weight,
+                                                           const Tensor& bias, Tensor& running_mean,
+                                                           Tensor& running_var, bool training,
+                                                           double momentum, double eps) {
+  // The schema says that they are written, and history must not have saved what is.
+  const Tensor mean = training ? running_mean : running_mean.clone(),
+               var = training ? running_var : running_var.clone();
+  return legit(input, weight, bias, mean, var, training, momentum, eps, "_native_batch_norm_legit");
+}
+std::tuple<Tensor, Tensor, Tensor> native_batch_norm_legit_no_stats(const Tensor& input, const Tensor& weight,
+                                                                    const Tensor& bias, bool training,
+                                                                    double momentum, double eps) {
+  return legit(input, weight, bias, {}, {}, training, momentum, eps, "_native_batch_norm_legit");
+}
+std::tuple<Tensor, Tensor, Tensor> native_batch_norm_legit_no_training(
+    const Tensor& input, const Tensor& weight, const Tensor& bias, const Tensor& running_mean,
+    const Tensor& running_var, double momentum, double eps) {
+  return legit(input, weight, bias, running_mean, running_var, false, momentum, eps,
+               "_native_batch_norm_legit_no_training");
 }
 
 Tensor instance_norm(const Tensor& input, const Tensor& weight, const Tensor& bias,

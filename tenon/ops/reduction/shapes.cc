@@ -42,6 +42,12 @@ void check_has_extremum(HeaderRef self, const Dims& mask, bool all, const char* 
   }
 }
 
+void check_moments(HeaderRef self) {
+  TENON_CHECK(is_floating_point(self.dtype()) || is_complex(self.dtype()), Type,
+              fmt::format(": only supports floating point dtypes, got {}", name(self.dtype())));
+  check_arithmetic(self.dtype(), kThisCall);
+}
+
 }  // namespace
 
 void sum_all(OutputSpecs& out, HeaderRef self, std::optional<DType> dtype) {
@@ -71,16 +77,28 @@ void mean_dim(OutputSpecs& out, HeaderRef self, std::optional<IntArrayRef> dim, 
 
 void variance(OutputSpecs& out, HeaderRef self, std::optional<IntArrayRef> dim,
               std::optional<Scalar> correction, bool keepdim) {
-  TENON_CHECK(is_floating_point(self.dtype()) || is_complex(self.dtype()), Type,
-              fmt::format("var: only supports floating point dtypes, got {}", name(self.dtype())));
-  check_arithmetic(self.dtype(), "var");
-  out.set(0, reduced_sizes(self.sizes(), reduction_mask(dim, self.dim(), "var"), keepdim),
+  check_moments(self);
+  out.set(0, reduced_sizes(self.sizes(), reduction_mask(dim, self.dim(), kThisCall), keepdim),
           real_dtype(self.dtype()));
 }
 
-void cumsum(OutputSpecs& out, HeaderRef self, int64_t dim, std::optional<DType> dtype) {
-  wrap_dim(dim, self.dim(), "cumsum");
-  out.set(0, self.sizes(), sum_dtype(self, dtype, "cumsum"));
+void variance_mean(OutputSpecs& out, HeaderRef self, std::optional<IntArrayRef> dim,
+                   std::optional<Scalar> correction, bool keepdim) {
+  check_moments(self);
+  const Dims sizes = reduced_sizes(self.sizes(), reduction_mask(dim, self.dim(), kThisCall), keepdim);
+  out.set(0, sizes, real_dtype(self.dtype()));
+  out.set(1, sizes, self.dtype());
+}
+
+void cumulative(OutputSpecs& out, HeaderRef self, int64_t dim, std::optional<DType> dtype) {
+  wrap_dim(dim, self.dim(), kThisCall);
+  out.set(0, self.sizes(), sum_dtype(self, dtype, kThisCall));
+}
+
+void logsumexp(OutputSpecs& out, HeaderRef self, IntArrayRef dim, bool keepdim) {
+  check_arithmetic(self.dtype(), kThisCall);
+  out.set(0, reduced_sizes(self.sizes(), reduction_mask(dim, self.dim(), kThisCall), keepdim),
+          is_integral(self.dtype(), true) ? default_dtype() : self.dtype());
 }
 
 void extremum(OutputSpecs& out, HeaderRef self, IntArrayRef dim, bool keepdim) {

@@ -1,7 +1,10 @@
 """Normalisation by rows, groups of channels and batches."""
 
+import importlib
+
 import numpy as np
 
+from conformance.dtypes import BY_NAME, real_of
 from conformance.rows import Row
 from conformance.samples import sample
 
@@ -214,9 +217,169 @@ def _wide_scale(x, *_):
     return 64 + 16 * np.max(np.abs(x), initial=0) ** 3
 
 
+def _native(name, samples, reference, **options):
+    return Row(name, samples, reference, result="self", ulps=96, magnitude=_wide_scale, one_dtype=True, refuse=_FLOATS,
+               absent=_ABSENT, direct=True, inner="layer_norm", **options)  # fmt: skip
+
+
+def _wide_of(x):
+    return "complex128" if BY_NAME[x.dtype].category == "complex" else "float64"
+
+
 def _product(name, samples, reference):
     return Row(name, samples, reference, result="self", ulps=96, magnitude=_wide_scale, one_dtype=True, refuse=_FLOATS,
                absent=_ABSENT, direct=True, no_peer="an operator of ours", grad_constant=(0, 1, 2, 3, 4))  # fmt: skip
+
+
+def _vector_norm(x, p=2, dim=None, keepdim=False, dtype=None):
+    axes = tuple(range(x.ndim)) if dim is None or len(dim) == 0 or x.ndim == 0 else tuple(dim)
+    size, options = np.abs(x), dict(axis=axes, keepdims=keepdim)
+    if p == 0:
+        return np.count_nonzero(x, axis=axes, keepdims=keepdim).astype(np.float64)
+    if np.isinf(p):
+        return np.max(size, **options) if p > 0 else np.min(size, **options)
+    return np.sum(size**p, **options) ** (1.0 / p)
+
+
+_ORDERS = (2, 1, 0, np.inf, -np.inf, 3, 0.5, 1.5, -1)
+
+
+def _order_samples(orders=_ORDERS, build=lambda x, p, dim, keep: sample(x, p, dim, keep)):
+    def make(m):
+        for p in orders:
+            needs_elements = np.isinf(p) or p < 0
+            for shape in m.shapes():
+                if m.kind == "grad" and p < 1 and not shape:
+                    continue
+                for dim, keep in ((None, False), ([0], True), ([-1], False)):
+                    sizes = [shape[d] for d in dim] if dim and shape else shape
+                    if not (needs_elements and 0 in sizes):
+                        yield build(m.tensor(shape, distinct=m.kind == "grad"), p, dim, keep)
+
+    return make
+
+
+def _real(s):
+    return real_of(s.kwargs.get("dtype") or s.specs()[0].dtype)
+
+
+#: The rounding of sums, and of a power whose exponent is the quotient of one.
+_VECTOR = dict(result=_real, refuse=("bool", "integral"), ulps=32, inner="linalg_vector_norm", extremes=False,
+               absent={"promotion": "one operand"})  # fmt: skip
+
+
+def _own_norm(name, order):
+    """A row operator that `linalg_vector_norm` is made of: of real numbers, without a derivative."""
+    build = lambda x, p, dim, keep: sample(x, dim, keep)  # noqa: E731
+    reference = lambda x, dim, keep: _vector_norm(x, order, dim, keep)  # noqa: E731
+    if order is None:
+        build, reference = (lambda x, p, dim, keep: sample(x, p, dim, keep)), _vector_norm
+    absent = {"promotion": "one operand", "bool": "norms refuse them", "integral": "norms refuse them"}
+    return Row(name, _order_samples((3, 1.5) if order is None else (order,), build), reference,
+               **{**_VECTOR, "refuse": ("complex",), "absent": absent}, **_OURS)  # fmt: skip
+
+
+def _norm_backward_samples(m):
+    for p in (2, 1, 0, np.inf, -np.inf, 3, 0.5, 1.5):
+        if 0 in _first_shape(m):
+            continue
+        shape = _first_shape(m)
+        x = m.tensor(shape, distinct=True)
+        value = _vector_norm(x.array(), p, [0])
+        held = m.tensor(value.shape, real_of(x.dtype), layout="contiguous")
+        held.flat[: value.size] = BY_NAME[held.dtype].store(value).reshape(-1)
+        yield sample(m.tensor(value.shape, real_of(x.dtype)), x, p, held, [0], False)
+
+
+def _first_shape(m):
+    return next(iter(m.shapes()))
+
+
+def _norm_backward(g, x, p, value, dim, keep):
+    g, value, size = g[None], value[None], np.abs(x)
+    sign = np.where(size == 0, 0, x / np.where(size == 0, 1, size))
+    if p == 0:
+        return np.zeros_like(x)
+    if np.isinf(p):
+        hit = size == value
+        return sign * g * hit / hit.sum(0, keepdims=True)
+    return sign * g * np.where(value == 0, 0, (size / np.where(value == 0, 1, value)) ** (p - 1))
+
+
+def _native_layer_backward_samples(m):
+    for shape in _shapes(m):
+        tail, kept = list(shape[-1:]), (*shape[:-1], 1)
+        for w in (m.tensor(tuple(tail)), None):
+            stats = m.tensor(kept), m.tensor(kept)
+            yield sample(m.tensor(shape), m.tensor(shape), tail, *stats, w, w, [True, True, True])
+
+
+def _native_layer_backward(g, x, shape, mu, rstd, weight, bias, mask):
+    lead = tuple(range(x.ndim - len(shape)))
+    return _layer_backward(g, x, mu, rstd, weight, shape), (g * (x - mu) * rstd).sum(lead), g.sum(lead)
+
+
+def _native_group_samples(m):
+    for shape in _shapes(m):
+        n, c, places = shape[0], shape[1], int(np.prod(shape[2:]))
+        yield sample(m.tensor(shape), m.tensor((c,)), m.tensor((c,)), n, c, places, 2, 1e-2)
+        yield sample(m.tensor(shape), None, None, n, c, places, 1, 0.5)
+
+
+def _native_group(x, weight, bias, n, c, places, groups, eps):
+    if not x.size:
+        return x, np.zeros((n, groups)), np.zeros((n, groups))
+    rows = x.reshape(n, groups, -1)
+    rstd = _normal(rows, -1, eps)[1]
+    return _group(x, groups, weight, bias, eps), rows.mean(-1), rstd[..., 0]
+
+
+def _native_group_backward_samples(m):
+    for shape in _shapes(m):
+        n, c, places = shape[0], shape[1], int(np.prod(shape[2:]))
+        for w in (m.tensor((c,)), None):
+            stats = m.tensor((n, 2)), m.tensor((n, 2))
+            yield sample(m.tensor(shape), m.tensor(shape), *stats, w, n, c, places, 2, [True, True, True])
+
+
+def _native_group_backward(g, x, mu, rstd, weight, n, c, places, groups, mask):
+    if not x.size:
+        return g * 0, np.zeros(c), np.zeros(c)
+    rows = lambda t: t.reshape(n, groups, -1)  # noqa: E731
+    mu, rstd = mu[..., None], rstd[..., None]
+    gw = g if weight is None else g * _channels(weight, x.ndim)
+    slope = _layer_backward(rows(gw), rows(x), mu, rstd, None, (rows(x).shape[-1],)).reshape(x.shape)
+    normal = ((rows(x) - mu) * rstd).reshape(x.shape)
+    return slope, (g * normal).sum(_others(x)), g.sum(_others(x))
+
+
+def _legit_samples(m):
+    for s in _inference_samples(m):
+        x, weight, bias, mean, var, eps = s.args
+        for training in (False,) if m.kind == "empty" else (True, False):
+            yield sample(x, weight, bias, mean, var, training, 0.25, eps)
+
+
+def _legit(x, weight, bias, mean, var, training, momentum, eps):
+    if not training:
+        return _inference(x, weight, bias, mean, var, eps), np.zeros(0), np.zeros(0), mean, var
+    out, mu, rstd, spread = _training(x, weight, bias, eps)
+    n = x.size // max(x.shape[1], 1)
+    follow = lambda old, new: old * (1 - momentum) + new * momentum  # noqa: E731
+    return out, mu, rstd, follow(mean, mu), follow(var, spread * n / (n - 1))
+
+
+def _call_legit(x, weight, bias, mean, var, *rest):
+    """With the running statistics that it leaves, beside those it was given."""
+    mean, var = mean.clone(), var.clone()
+    aten = importlib.import_module(type(x).__module__.partition(".")[0]).ops.aten
+    return (*aten._native_batch_norm_legit.default(x, weight, bias, mean, var, *rest), mean, var)
+
+
+def _no_stats_samples(m):
+    for s in _training_samples(m):
+        x, weight, bias, eps = s.args
+        yield sample(x, weight, bias, True, 0.1, eps)
 
 
 _OURS = {"direct": True, "no_peer": "an operator of ours"}
@@ -230,6 +393,34 @@ ROWS = [
     _row("instance_norm", _instance_samples, _instance, grad_constant=(3, 4), inner="batch_norm"),
     _row("_batch_norm_training", _training_samples, _training, inner="batch_norm", **_OURS),
     _row("_batch_norm_inference", _inference_samples, _inference, grad_constant=(3, 4), inner="batch_norm", **_OURS),
+    _own_norm("_norm_count", 0),
+    _own_norm("_norm_largest", np.inf),
+    _own_norm("_norm_one", 1),
+    _own_norm("_norm_power", None),
+    _own_norm("_norm_smallest", -np.inf),
+    _own_norm("_norm_two", 2),
+    Row("linalg_vector_norm", _order_samples(), _vector_norm, grad_domain=(0.5, 4), **_VECTOR),
+    Row("linalg_vector_norm_backward", _norm_backward_samples, _norm_backward, ulps=64, magnitude=True, result=lambda s: s.args[1].dtype,
+        refuse=("bool", "integral"), grad_constant=(1, 3), direct=True, no_peer="other signatures",
+        absent={"promotion": "operands have one dtype", "zero_dim": "the rank is fixed", "empty": "linalg_vector_norm covers it",
+                "special": "linalg_vector_norm covers it", "integral": "norms refuse them", "bool": "norms refuse them"}),
+    Row("norm.Scalar", _order_samples((2, 3), lambda x, p, dim, keep: sample(x, p)),
+        lambda x, p: _vector_norm(x, p), grad_domain=(0.5, 4), direct=True, **_VECTOR),
+    Row("norm.ScalarOpt_dim", _order_samples((2, 1), lambda x, p, dim, keep: sample(x, p if p == 1 else None, dim or [], keep)),
+        lambda x, p, dim, keep: _vector_norm(x, p or 2, dim, keep), grad_domain=(0.5, 4), direct=True, **_VECTOR),
+    Row("norm.ScalarOpt_dim_dtype", _order_samples((2, 1), lambda x, p, dim, keep: sample(x, p, dim or [], keep, dtype=_wide_of(x))),
+        lambda x, p, dim, keep, dtype: _vector_norm(x, p, dim, keep), grad_domain=(0.5, 4), direct=True, **_VECTOR),
+    Row("norm.ScalarOpt_dtype", _order_samples((2, 1), lambda x, p, dim, keep: sample(x, p, dtype=_wide_of(x))),
+        lambda x, p, dtype: _vector_norm(x, p), grad_domain=(0.5, 4), direct=True, **_VECTOR),
+    _native("native_layer_norm_backward", _native_layer_backward_samples, _native_layer_backward, grad_constant=(1, 3, 4, 6)),
+    _row("native_group_norm", _native_group_samples, _native_group, inner="layer_norm", direct=True),
+    _native("native_group_norm_backward", _native_group_backward_samples, _native_group_backward, grad_constant=(1, 2, 3)),
+    _row("_native_batch_norm_legit", _legit_samples, _legit, inner="batch_norm", call=_call_legit, grad_constant=(3, 4)),
+    _row("_native_batch_norm_legit.no_stats", _no_stats_samples, lambda x, w, b, training, momentum, eps: _training(x, w, b, eps)[:3],
+         inner="batch_norm", direct=True, absent={**_ABSENT, "empty": "a batch of nothing has no statistics"}),
+    _row("_native_batch_norm_legit_no_training", lambda m: (sample(*s.args[:5], 0.1, s.args[5]) for s in _inference_samples(m)),
+         lambda x, w, b, mean, var, momentum, eps: (_inference(x, w, b, mean, var, eps), np.zeros(0), np.zeros(0)),
+         inner="batch_norm", direct=True, grad_constant=(3, 4)),
     _product("_layer_norm_backward", _layer_backward_samples, _layer_backward),
     _product("_layer_norm_backward_weight", _layer_backward_weight_samples,
              lambda g, x, mu, rstd, shape: (g * (x - mu) * rstd).sum((0, 1))),  # fmt: skip

@@ -10,6 +10,7 @@ from conformance.samples import sample
 
 _NO_EMPTY = {"empty": "the extremum of nothing is an error (errors)"}
 _ONE = {"promotion": "one operand"}
+_NO_GRADIENT = "gradients are floating numbers"
 
 
 def _axes(dim):
@@ -130,6 +131,109 @@ def _cumsum(x, dim, dtype=None):
     return np.cumsum(x.reshape(1) if x.ndim == 0 else x, axis=dim).reshape(x.shape)
 
 
+def _cumprod(x, dim, dtype=None):
+    x = x.astype(np.int64) if x.dtype.kind in "bi" else x
+    return np.cumprod(x.reshape(1) if x.ndim == 0 else x, axis=dim).reshape(x.shape)
+
+
+def _zeros_samples(m):
+    """Gradients of products: without zeros, with one, with several."""
+    for shape in m.shapes():
+        for zeros in (0, 1, 3):
+            x = m.tensor(shape, domain=(0.5, 2))
+            if shape:
+                x.flat[x.offset : x.offset + zeros] = 0
+            yield sample(x, -1 if shape else 0)
+
+
+def _cumprod_backward_samples(m):
+    for s in _along_samples(m):
+        x, dim = s.args
+        if x.dim:
+            yield sample(m.tensor(x.shape), x, dim, _result_of(m, x, _cumprod(x.array(), dim)))
+
+
+def _result_of(m, x, values):
+    """What an operator gave, as an argument of its gradient."""
+    held = m.tensor(values.shape, x.dtype, layout="contiguous")
+    held.flat[: values.size] = BY_NAME[x.dtype].store(values).reshape(-1)
+    return held
+
+
+def _cumprod_backward(g, x, dim, result):
+    g, x = np.moveaxis(g, dim, -1), np.moveaxis(x, dim, -1)
+    out = np.zeros(np.broadcast_shapes(g.shape, x.shape), np.result_type(g, x))
+    for k in range(x.shape[-1]):
+        others = x.copy()
+        others[..., k] = 1
+        out[..., k] = (g * np.conj(np.cumprod(others, -1)))[..., k:].sum(-1)
+    return np.moveaxis(out, -1, dim)
+
+
+def _aminmax_samples(m):
+    for shape in [(0, 3)] if m.kind == "empty" else m.shapes():
+        if m.kind != "empty":
+            yield sample(m.tensor(shape, distinct=m.kind == "grad"))
+        for dim in [1] if m.kind == "empty" else reduced_dims(shape):
+            yield sample(m.tensor(shape, distinct=m.kind == "grad"), dim=dim, keepdim=bool(m.rng.integers(2)))
+
+
+def _aminmax(x, dim=None, keepdim=False):
+    if dim is None:
+        return x.min(), x.max()
+    return _along(np.min)(x, dim, keepdim), _along(np.max)(x, dim, keepdim)
+
+
+def _aminmax_backward_samples(m):
+    for shape in m.shapes():
+        if 0 in shape or not shape:
+            continue
+        x, ends = m.tensor(shape, distinct=True), []
+        for f in (np.min, np.max):
+            ends.append(_result_of(m, x, f(x.array(), 0)))
+        yield sample(m.tensor(shape[1:]), m.tensor(shape[1:]), x, *ends, 0, False)
+
+
+def _aminmax_backward(low, high, x, least, most, dim, keepdim):
+    def shared(g, end):
+        ties = x == np.expand_dims(end, dim)
+        return ties / ties.sum(dim, keepdims=True) * np.expand_dims(g, dim)
+
+    return shared(low, least) + shared(high, most)
+
+
+def _count_samples(m):
+    for shape in m.shapes():
+        yield sample(m.tensor(shape))
+        for dim in reduced_dims(shape):
+            yield sample(m.tensor(shape), dim)
+
+
+def _count_list_samples(m):
+    for shape in m.shapes():
+        yield sample(m.tensor(shape), [])
+        yield sample(m.tensor(shape), [-1])
+        if len(shape) > 1:
+            yield sample(m.tensor(shape), [1, 0])
+
+
+def _count(x, dim=None):
+    return np.count_nonzero(x, None if x.ndim == 0 else _axes(dim))
+
+
+def _with_mean(moment, f):
+    return lambda x, *args, **options: (moment(f)(x, *args, **options), moment(_plain_mean)(x, *args, **options))
+
+
+def _plain_mean(x, axis=None, ddof=0, keepdims=False):
+    return np.mean(x, axis=axis, keepdims=keepdims)
+
+
+def _mean_result(s):
+    name = s.specs()[0].dtype
+    return real_of(name), name
+
+
 def _along_samples(m):
     for shape in m.shapes():
         for dim in reduced_dims(shape):
@@ -178,6 +282,18 @@ def _logsumexp(x, axis, keepdims=False):
         result = complex_numbers.parts(total.real + shift, total.imag)
         return result if keepdims else result.reshape(np.max(x.real, axis=axis, initial=0).shape)
     return logsumexp(x.astype(np.float64), axis=axis, keepdims=keepdims)
+
+
+def _logsumexp_backward_samples(m):
+    for shape in m.shapes():
+        if shape and 0 not in shape:
+            x = m.tensor(shape)
+            result = _result_of(m, x, _logsumexp(x.array(), 0))
+            yield sample(m.tensor(shape[1:]), x, result, [0], False)
+
+
+def _logsumexp_backward(g, x, result, dim, keepdim):
+    return np.expand_dims(g, 0) * np.conj(np.exp(x - np.expand_dims(result, 0)))
 
 
 def _float(s):
@@ -245,7 +361,31 @@ _STD = dict(**_SPREAD, magnitude=lambda x, *_, **__: np.max(np.abs(x), initial=0
 _OWN = dict(direct=True, no_peer="an operator of ours", refuse=("complex",), real=False,
             absent={**_ONE, "bool": "var refuses them", "integral": "var refuses them"}, grad_constant=(0,))  # fmt: skip
 
+_MOMENTS = dict(result=_mean_result, **{k: v for k, v in _SPREAD.items() if k != "real"},
+                magnitude=lambda x, *_, **__: (np.max(np.abs(x), initial=0) ** 2, np.max(np.abs(x), initial=0)))  # fmt: skip
+
 ROWS = [
+    Row("_row_std_mean", _own_moment_samples, _with_mean(_own_moment, np.std), result=_mean_result, **{**_STD, **_OWN}),
+    Row("_row_var_mean", _own_moment_samples, _with_mean(_own_moment, np.var), result=_mean_result, **{**_VAR, **_OWN}),
+    Row("aminmax", _aminmax_samples, _aminmax, result=lambda s: (s.specs()[0].dtype,) * 2, absent=_ONE, **_ORDERED),
+    Row("aminmax_backward", _aminmax_backward_samples, _aminmax_backward, result="self", ulps=4, one_dtype=True,
+        grad_constant=(2, 3, 4), no_peer="other signatures",
+        absent={**_ONE, "bool": _NO_GRADIENT, "integral": _NO_GRADIENT, "complex": "aminmax refuses them", "promotion": "operands have one dtype", "zero_dim": "amax_backward covers it", "empty": "amax_backward covers it",
+                "special": "amax_backward covers it"}),
+    Row("count_nonzero", _count_samples, _count, result="int64", absent=_ONE),
+    Row("count_nonzero.dim_IntList", _count_list_samples, lambda x, dim: _count(x, dim or None), result="int64", absent=_ONE),
+    Row("cumprod", _along_samples, _cumprod, result="sum", ulps=8, complex_ulps=64, domain=(-2, 2), extremes=False, infinite="order",
+        grad_samples=_zeros_samples, absent=_ONE),
+    Row("cumprod_backward", _cumprod_backward_samples, _cumprod_backward, result="self", ulps=64, domain=(0.5, 2),
+        complex_ulps=256, magnitude=True, one_dtype=True, no_peer="its own derivative is another",
+        absent={**_ONE, "bool": _NO_GRADIENT, "integral": _NO_GRADIENT, "promotion": "operands have one dtype", "zero_dim": "cumprod covers it", "special": "cumprod covers it",
+                "empty": "cumprod covers it"}, grad_constant=(3,)),
+    Row("std_mean.correction", _moment_samples, _with_mean(_moment, np.std), inner="std", **_MOMENTS),
+    Row("std_mean", _biased(), _with_mean(_by_flag, np.std), inner="std", **_MOMENTS),
+    Row("std_mean.dim", _biased([0]), _with_mean(_by_flag, np.std), inner="std", **_MOMENTS),
+    Row("var_mean.correction", _moment_samples, _with_mean(_moment, np.var), inner="var", **_MOMENTS),
+    Row("var_mean", _biased(), _with_mean(_by_flag, np.var), inner="var", **_MOMENTS),
+    Row("var_mean.dim", _biased([0]), _with_mean(_by_flag, np.var), inner="var", **_MOMENTS),
     reduction("all", lambda x: np.all(x), result=_truth, absent=_ONE),
     reduction("any", lambda x: np.any(x), result=_truth, absent=_ONE),
     reduction_along("all.dim", _along(np.all), result=_truth, absent=_ONE),
@@ -260,6 +400,12 @@ ROWS = [
     Row("logsumexp", _logsumexp_samples, _along(_logsumexp), result=_float, ulps=6, 
         complex_ulps=16, infinite="class", absent=_ONE,
         magnitude=lambda x, *_: np.max(x.real, initial=1)),
+    Row("_row_logsumexp", lambda m: (s for s in _logsumexp_samples(m)), _along(_logsumexp), result=_float, ulps=6, infinite="class",
+        direct=True, no_peer="an operator of ours", refuse=("complex",), absent=_ONE, magnitude=lambda x, *_: np.max(x.real, initial=1)),
+    Row("logsumexp_backward", _logsumexp_backward_samples, _logsumexp_backward, result="self", ulps=64, magnitude=True,
+        grad_constant=(2,), no_peer="its own derivative is another", absent={**_ONE, "bool": _NO_GRADIENT, "integral": _NO_GRADIENT,
+        "promotion": "operands have one dtype", "zero_dim": "logsumexp covers it", "empty": "logsumexp covers it",
+        "special": "logsumexp covers it"}),
     Row("max", _whole_samples, np.max, result="self", absent={**_NO_EMPTY, **_ONE}, **_ORDERED),
     Row("min", _whole_samples, np.min, result="self", absent={**_NO_EMPTY, **_ONE}, **_ORDERED),
     Row("max.dim", _extremum_dim_samples, _pair(np.max, _first(np.argmax)), absent=_ONE,

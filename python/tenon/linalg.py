@@ -1,0 +1,21 @@
+"""Linear algebra, as far as it is here: norms of vectors."""
+
+from . import _C
+from .absent import module_getattr
+
+__all__ = ["vector_norm"]
+
+_vector_norm = _C.linalg_vector_norm
+
+
+def vector_norm(x, ord=2, dim=None, keepdim=False, *, dtype=None, out=None):
+    """sum(|x| ** ord) ** (1 / ord) of all elements, or along `dim`, an int or several: floating or complex x, a real result.
+
+    ord inf and -inf give the largest and the smallest |x|, 0 the number of elements that are not zero. `dtype` converts x first.
+    """
+    dims = [dim] if isinstance(dim, int) else dim
+    options = {} if out is None else {"out": out}
+    return _vector_norm(x, ord, dims, keepdim, dtype=dtype, **options)
+
+
+__getattr__ = module_getattr(__name__)

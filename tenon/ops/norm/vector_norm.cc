@@ -1,0 +1,116 @@
+// Norms of vectors: which row operator an order is, and the gradient.
+#include <fmt/core.h>
+
+#include <cmath>
+
+#include "tenon/generated/arithmetic/functions.h"
+#include "tenon/generated/comparison/functions.h"
+#include "tenon/generated/complex/functions.h"
+#include "tenon/generated/factory/functions.h"
+#include "tenon/generated/indexing/functions.h"
+#include "tenon/generated/norm/bodies.h"
+#include "tenon/generated/norm/functions.h"
+#include "tenon/generated/norm/shapes.h"
+#include "tenon/generated/reduction/functions.h"
+#include "tenon/generated/unary/functions.h"
+#include "tenon/ops/copy/elements.h"
+#include "tenon/ops/reduction/gradients.h"
+#include "tenon/ops/reduction/reduced_dims.h"
+
+namespace tenon::ops {
+
+namespace shape {
+
+void linalg_vector_norm(OutputSpecs& out, HeaderRef self, const Scalar& ord, std::optional<IntArrayRef> dim,
+                        bool keepdim, std::optional<DType> dtype) {
+  const DType from = self.dtype(), to = dtype.value_or(from);
+  TENON_CHECK(
+      is_floating_point(from) || is_complex(from), NotImplemented,
+      fmt::format(": expected `self` of a floating or complex dtype, got {}; convert it", name(from)));
+  check_arithmetic(from, kThisCall);
+  TENON_CHECK(!ord.is_complex(), Type, ": `ord` is a complex number, a real one was expected");
+  TENON_CHECK(is_complex(from) ? is_complex(to) : is_floating_point(to), Type,
+              fmt::format(": expected a {} dtype for `self` of {}, got {}",
+                          is_complex(from) ? "complex" : "floating", name(from), name(to)));
+  TENON_CHECK(promote_types(from, to) == to, Type,
+              fmt::format(": {} is narrower than `self` of {}", name(to), name(from)));
+  const Dims mask = reduction_mask(dim, self.dim(), kThisCall);
+  const double p = ord.to_double();
+  TENON_CHECK((p >= 0 && p != INFINITY) || reduced_extent(self.sizes(), mask) > 0, Runtime,
+              fmt::format(": the norm of order {} of no elements does not exist; `self` is {}", p,
+                          to_string(self.sizes())));
+  out.set(0, reduced_sizes(self.sizes(), mask, keepdim), real_dtype(to));
+}
+
+}  // namespace shape
+
+void linalg_vector_norm(const Tensor& self, const Scalar& ord, std::optional<IntArrayRef> dim, bool keepdim,
+                        std::optional<DType> dtype, Tensor& out) {
+  const Tensor converted = dtype && *dtype != self.dtype() ? self.to(*dtype) : self;
+  const Tensor x = converted.is_complex() ? tenon::abs(converted) : converted;
+  const double p = ord.to_double();
+  if (p == 2)
+    tenon::_norm_two_out(out, x, dim, keepdim);
+  else if (p == 1)
+    tenon::_norm_one_out(out, x, dim, keepdim);
+  else if (p == 0)
+    tenon::_norm_count_out(out, x, dim, keepdim);
+  else if (p == INFINITY)
+    tenon::_norm_largest_out(out, x, dim, keepdim);
+  else if (p == -INFINITY)
+    tenon::_norm_smallest_out(out, x, dim, keepdim);
+  else
+    tenon::_norm_power_out(out, x, ord, dim, keepdim);
+}
+
+Tensor linalg_vector_norm_backward(const Tensor& grad, const Tensor& self, const Scalar& ord,
+                                   const Tensor& result, std::optional<IntArrayRef> dim, bool keepdim) {
+  constexpr const char* kName = "linalg_vector_norm_backward";
+  const Dims mask = reduction_mask(dim, self.dim(), kName);
+  check_reduced(grad, self.sizes(), mask, keepdim, kName);
+  check_reduced(result, self.sizes(), mask, keepdim, kName, "`result`");
+  const Tensor g = with_kept_dims(grad, mask, keepdim), norm = with_kept_dims(result, mask, keepdim);
+  const double p = ord.to_double();
+  // Where the norm is 0 so are all elements, and any slope would do: PyTorch takes 0.
+  const auto at_zero = [&](const Tensor& t) {
+    return tenon::masked_fill(t, tenon::eq(norm, Scalar(0)), Scalar(0));
+  };
+  if (p == 0) return tenon::zeros_like(self);
+  if (p == 1) return tenon::mul(tenon::sgn(self), g);
+  if (p == 2) return tenon::mul(at_zero(tenon::div(self, norm)), g);
+  const Tensor size = tenon::abs(self);
+  if (std::isinf(p)) {
+    // A NaN is its own extremum, though equal to nothing.
+    const Tensor hit = tenon::logical_or(tenon::eq(size, norm), tenon::ne(size, size));
+    Dims dims;
+    for (size_t d = 0; d < mask.size(); ++d) {
+      if (mask[d]) dims.push_back(static_cast<int64_t>(d));
+    }
+    const Tensor count = tenon::sum(hit.to(g.dtype()), IntArrayRef(dims), true);
+    return tenon::mul(tenon::sgn(self), tenon::mul(tenon::div(g, count), hit.to(g.dtype())));
+  }
+  if (p < 1) {
+    const Tensor steep =
+        tenon::masked_fill(tenon::pow(size, Scalar(p - 1)), tenon::eq(size, Scalar(0)), Scalar(0));
+    return tenon::mul(tenon::mul(tenon::mul(tenon::sgn(self), steep), g), tenon::pow(norm, Scalar(1 - p)));
+  }
+  const Tensor scale = at_zero(tenon::div(g, tenon::pow(norm, Scalar(p - 1))));
+  if (p < 2) return tenon::mul(tenon::mul(tenon::sgn(self), tenon::pow(size, Scalar(p - 1))), scale);
+  return tenon::mul(tenon::mul(self, tenon::pow(size, Scalar(p - 2))), scale);
+}
+
+Tensor norm(const Tensor& self, const Scalar& p) {
+  return tenon::linalg_vector_norm(self, p, std::nullopt, false, std::nullopt);
+}
+Tensor norm_dim(const Tensor& self, std::optional<Scalar> p, IntArrayRef dim, bool keepdim) {
+  return tenon::linalg_vector_norm(self, p.value_or(Scalar(2)), dim, keepdim, std::nullopt);
+}
+Tensor norm_dim_dtype(const Tensor& self, std::optional<Scalar> p, IntArrayRef dim, bool keepdim,
+                      DType dtype) {
+  return tenon::linalg_vector_norm(self, p.value_or(Scalar(2)), dim, keepdim, dtype);
+}
+Tensor norm_dtype(const Tensor& self, std::optional<Scalar> p, DType dtype) {
+  return tenon::linalg_vector_norm(self, p.value_or(Scalar(2)), std::nullopt, false, dtype);
+}
+
+}  // namespace tenon::ops

@@ -126,6 +126,34 @@ TYPED_TEST(Reduce, ContiguousHasTheDefinedBits) {
   }
 }
 
+TYPED_TEST(Reduce, RowsSideBySideHaveTheDefinedBits) {
+  using T = TypeParam;
+  for (const size_t rows : {1, 3, 4, 8, 13}) {
+    for (const size_t n : kLengths) {
+      std::vector<std::vector<T>> x(rows);
+      for (auto& row : x) row = random_values<T>(n);
+      for (const ReduceOp op : kOps) {
+        if (!has<T>(op)) continue;
+        RowsReducer<T> reducer(op, rows);
+        for (const size_t piece : {n, size_t{1024}, size_t{700}}) {
+          reducer.reset();
+          std::vector<const T*> from(rows);
+          for (size_t i = 0; i < n; i += piece) {
+            for (size_t r = 0; r < rows; ++r) from[r] = x[r].data() + i;
+            reducer.feed(from.data(), rows, std::min(piece, n - i), i + piece >= n);
+          }
+          std::vector<T> results(rows);
+          reducer.result(results.data(), rows);
+          for (size_t r = 0; r < rows; ++r) {
+            EXPECT_TRUE(same(results[r], defined(op, x[r])))
+                << rows << " rows of " << n << " by " << piece << " op " << static_cast<int>(op);
+          }
+        }
+      }
+    }
+  }
+}
+
 TYPED_TEST(Reduce, PiecesDoNotChangeBits) {
   using T = TypeParam;
   const auto x = random_values<T>(9000);

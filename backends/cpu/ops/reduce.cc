@@ -1,6 +1,8 @@
 // sum, mean, prod, amax, amin, max, min, all, any: tensors to the fixed tree of backends/cpu/reduce.
+#include <bit>
 #include <cmath>
 #include <complex>
+#include <memory>
 #include <optional>
 #include <type_traits>
 #include <vector>
@@ -83,6 +85,39 @@ void reduce_short(ReduceOp op, const char* base, int64_t pitch, int64_t step, in
   }
 }
 
+/// Rows that are reduced side by side.
+constexpr int64_t kTogether = 8;
+
+/// out[i] = the reduction of the `extent` elements from `base` + kept.offset(i) on, `step` bytes apart, of
+/// results [begin, end).
+template <class T>
+void reduce_rows(ReduceOp op, const char* base, const StridedDims& kept, int64_t step, int64_t extent,
+                 ConvertFn convert, T* out, int64_t begin, int64_t end) {
+  constexpr int64_t kItem = sizeof(T), kTile = 1024;
+  const bool dense = !convert && (step == kItem || extent == 1);
+  const ConvertFn copy = convert ? convert : convert_fn(kElement<T>, kElement<T>);
+  RowsReducer<T> reducer(op, static_cast<size_t>(std::min(kTogether, end - begin)));
+  const auto tiles = dense ? nullptr : std::make_unique_for_overwrite<T[]>(kTogether * kTile);
+  const T* from[kTogether];
+  for (int64_t i = begin; i < end; i += kTogether) {
+    const int64_t rows = std::min(kTogether, end - i);
+    // The fewer rows, the more of each: their chunks go side by side as well.
+    const int64_t piece =
+        dense ? extent : kTogether / static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(rows))) * kTile;
+    reducer.reset();
+    for (int64_t at = 0; at < extent; at += piece) {
+      const int64_t n = std::min(piece, extent - at);
+      for (int64_t r = 0; r < rows; ++r) {
+        const char* p = base + kept.offset(i + r) + at * step;
+        from[r] = dense ? reinterpret_cast<const T*>(p) : tiles.get() + r * piece;
+        if (!dense) copy(tiles.get() + r * piece, {kItem, 0}, p, {step, 0}, n, 1);
+      }
+      reducer.feed(from, static_cast<size_t>(rows), static_cast<size_t>(n), at + n == extent);
+    }
+    reducer.result(out + i, static_cast<size_t>(rows));
+  }
+}
+
 /// out[i] = the reduction of `self`'s masked dimensions for result i, in logical order of the others.
 template <class T>
 void reduce_to(ReduceOp op, const Tensor& self, const Dims& mask, T* out, const char* name) {
@@ -126,6 +161,12 @@ void reduce_to(ReduceOp op, const Tensor& self, const Dims& mask, T* out, const 
         reduce_short(op, base + kept.offset(i), kept.strides[last], step, extent, convert, out + i, n);
         i += n;
       }
+    });
+    return;
+  }
+  if (!source && reduced.sizes.size() <= 1 && outputs >= kTogether && extent >= kReduceLanes) {
+    parallel_for(0, outputs, std::max(grain, kTogether), [&](int64_t begin, int64_t end) {
+      reduce_rows(op, base, kept, step, extent, convert, out, begin, end);
     });
     return;
   }

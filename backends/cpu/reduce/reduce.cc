@@ -174,6 +174,49 @@ void sum_pairs(const T* p, size_t n, T* first, T* second) {
 }
 
 template <class T>
+void RowsReducer<T>::reset() {
+  if (fed_ && !whole_) std::fill(states_.begin(), states_.end(), Reducer<T>(op_));
+  within_ = 0;
+  fed_ = whole_ = false;
+}
+
+template <class T>
+void RowsReducer<T>::feed(const T* const* p, size_t rows, size_t n, bool last) {
+  const ReduceKernels<T>& k = kernels<T>(op_);
+  if (!fed_ && last && n > 0 && n <= kReduceChunk) {
+    k.row_chunks(p, rows, n, values_.data());
+    fed_ = whole_ = true;
+    return;
+  }
+  fed_ = true;
+  if (states_.empty()) states_.assign(values_.size(), Reducer<T>(op_));
+  size_t done = 0;
+  // Chunks of one row go side by side as well as those of several.
+  constexpr size_t kFew = 4;
+  std::vector<const T*> from(rows >= kFew ? rows : 0);
+  while (rows >= kFew && within_ == 0 && done < n && (last || n - done >= kReduceChunk)) {
+    const size_t take = std::min(n - done, kReduceChunk);
+    for (size_t r = 0; r < rows; ++r) from[r] = p[r] + done;
+    k.row_chunks(from.data(), rows, take, values_.data());
+    // The last chunk may be open: what is combined with it, and when, is the same.
+    for (size_t r = 0; r < rows; ++r) states_[r].feed_chunk(values_[r]);
+    done += take;
+  }
+  if (done == n) return;
+  for (size_t r = 0; r < rows; ++r) states_[r].feed(p[r] + done, n - done);
+  within_ = (within_ + n - done) % kReduceChunk;
+}
+
+template <class T>
+void RowsReducer<T>::result(T* out, size_t rows) const {
+  if (whole_) {
+    std::copy_n(values_.data(), rows, out);
+    return;
+  }
+  for (size_t r = 0; r < rows; ++r) out[r] = fed_ ? states_[r].result() : detail::identity<T>(op_);
+}
+
+template <class T>
 OuterReducer<T>::OuterReducer(ReduceOp op, size_t outputs)
     : op_(op),
       outputs_(std::min(outputs, kReduceStrip)),
@@ -268,6 +311,7 @@ void reduce_outer_from(ReduceOp op, ReduceSource source, const void* p, ptrdiff_
   template T reduce_contiguous<T>(ReduceOp, const T*, size_t);                       \
   template T reduce_contiguous_from<T>(ReduceOp, ReduceSource, const void*, size_t); \
   template class Reducer<T>;                                                         \
+  template class RowsReducer<T>;                                                     \
   template class OuterReducer<T>;                                                    \
   template void reduce_outer<T>(ReduceOp, const T*, ptrdiff_t, size_t, T*, size_t);  \
   template void reduce_outer_from<T>(ReduceOp, ReduceSource, const void*, ptrdiff_t, size_t, T*, size_t);

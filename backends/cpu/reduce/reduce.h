@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <type_traits>
+#include <vector>
 
 namespace tenon::cpu {
 
@@ -77,6 +78,27 @@ class Reducer {
   T pending_[kReduceLevels];
 };
 
+/// Reducers of several rows that come in pieces, side by side: their sums do not wait for one another. Each
+/// has the bits of a Reducer of its own.
+template <class T>
+class RowsReducer {
+ public:
+  RowsReducer(ReduceOp op, size_t rows) : op_(op), values_(rows) {}
+  /// Forgets what was fed.
+  void reset();
+  /// `n` further elements of each of the first `rows` rows, row r's from p[r] on. `last`: none come after.
+  void feed(const T* const* p, size_t rows, size_t n, bool last);
+  /// Of the first `rows` rows.
+  void result(T* out, size_t rows) const;
+
+ private:
+  ReduceOp op_;
+  size_t within_ = 0;                 // elements in the open chunks
+  bool fed_ = false, whole_ = false;  // rows of one chunk: that is the result
+  std::vector<T> values_;
+  std::vector<Reducer<T>> states_;  // made when a row has more than a chunk
+};
+
 /// Outputs that an OuterReducer takes at a time: its sums fit the L1 cache, and a page of memory is visited
 /// rarely.
 inline constexpr size_t kReduceStrip = 128;
@@ -87,6 +109,8 @@ template <class T>
 class OuterReducer {
  public:
   OuterReducer(ReduceOp op, size_t outputs);
+  /// Forgets what was fed.
+  void reset() noexcept { within_ = 0, chunks_ = 0, depth_ = 0; }
   /// `rows` further elements of every output: output j's are p[j], p[j + stride], ...
   void feed(const T* p, ptrdiff_t stride, size_t rows);
   void feed_from(ReduceSource source, const void* p, ptrdiff_t stride, size_t rows);
@@ -119,6 +143,7 @@ void reduce_outer_from(ReduceOp op, ReduceSource source, const void* p, ptrdiff_
   extern template T reduce_contiguous<T>(ReduceOp, const T*, size_t);                                   \
   extern template T reduce_contiguous_from<T>(ReduceOp, ReduceSource, const void*, size_t);             \
   extern template class Reducer<T>;                                                                     \
+  extern template class RowsReducer<T>;                                                                 \
   extern template class OuterReducer<T>;                                                                \
   extern template void reduce_outer<T>(ReduceOp, const T*, ptrdiff_t, size_t, T*, size_t);              \
   extern template void reduce_outer_from<T>(ReduceOp, ReduceSource, const void*, ptrdiff_t, size_t, T*, \

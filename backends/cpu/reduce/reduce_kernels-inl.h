@@ -212,6 +212,37 @@ HWY_INLINE void some_chunks(D d, const typename Load::From* p, T* out) {
   for (size_t c = 0; c < kCount; ++c) out[c] = fold_vectors<kOp>(d, sum[c]);
 }
 
+/// The chunks of kCount rows side by side; `n` may be less than a whole chunk.
+template <ReduceOp kOp, size_t kCount, class D, class T = hn::TFromD<D>>
+HWY_INLINE void some_rows(D d, const T* const* p, size_t n, T* out) {
+  constexpr size_t kLanes = hn::MaxLanes(D());
+  hn::Vec<D> sum[kCount][kVecs<D>];
+#pragma GCC unroll 8
+  for (size_t c = 0; c < kCount; ++c) {
+#pragma GCC unroll 8
+    for (size_t v = 0; v < kVecs<D>; ++v) sum[c][v] = hn::Set(d, detail::identity<T>(kOp));
+  }
+  size_t i = 0;
+  for (; i + kReduceLanes <= n; i += kReduceLanes) {
+#pragma GCC unroll 8
+    for (size_t c = 0; c < kCount; ++c) {
+#pragma GCC unroll 8
+      for (size_t v = 0; v < kVecs<D>; ++v)
+        sum[c][v] = combine<kOp>(d, sum[c][v], hn::LoadU(d, p[c] + i + v * kLanes));
+    }
+  }
+#pragma GCC unroll 8
+  for (size_t c = 0; c < kCount; ++c) {
+    if (i < n) {
+      T lanes[kReduceLanes];
+      for (size_t v = 0; v < kVecs<D>; ++v) hn::StoreU(sum[c][v], d, lanes + v * kLanes);
+      for (size_t l = 0; l < n - i; ++l) lanes[l] = detail::combine(kOp, lanes[l], p[c][i + l]);
+      for (size_t v = 0; v < kVecs<D>; ++v) sum[c][v] = hn::LoadU(d, lanes + v * kLanes);
+    }
+    out[c] = fold_vectors<kOp>(d, sum[c]);
+  }
+}
+
 constexpr bool is_extremum(ReduceOp op) { return op == ReduceOp::Max || op == ReduceOp::Min; }
 
 template <ReduceOp kOp, class Load, class T>
@@ -226,7 +257,37 @@ void chunks(const void* from, size_t count, T* out) {
   size_t c = 0;
   for (; c + kTogether <= count; c += kTogether)
     some_chunks<kOp, Load, kTogether>(d, p + c * kReduceChunk, out + c);
+  if constexpr (kTogether >= 8) {
+    for (; c + 4 <= count; c += 4) some_chunks<kOp, Load, 4>(d, p + c * kReduceChunk, out + c);
+  }
   for (; c < count; ++c) some_chunks<kOp, Load, 1>(d, p + c * kReduceChunk, out + c);
+}
+
+template <ReduceOp kOp, class T>
+void row_chunks(const T* const* p, size_t rows, size_t n, T* out) {
+  if constexpr (is_extremum(kOp)) {
+    for (size_t r = 0; r < rows; ++r) {
+      // The processor fetches ahead within a page; a row may begin another one.
+      for (size_t i = 0; i < std::min<size_t>(n, 256 / sizeof(T)); i += 64 / sizeof(T))
+        hwy::Prefetch(p[std::min(r + 1, rows - 1)] + i);
+      out[r] = extremum<kOp, LoadSame<T>, T>(p[r], n);
+    }
+    return;
+  }
+  const LaneTag<T> d;
+  constexpr size_t kTogether = std::max<size_t>(2, 8 / kVecs<LaneTag<T>>);
+  for (size_t r = 0; r < rows; r += kTogether) {
+    if (r + kTogether <= rows) {
+      some_rows<kOp, kTogether>(d, p + r, n, out + r);
+      continue;
+    }
+    // The last rows, and one of them again in place of those that are missing.
+    const T* some[kTogether];
+    T results[kTogether];
+    for (size_t c = 0; c < kTogether; ++c) some[c] = p[std::min(r + c, rows - 1)];
+    some_rows<kOp, kTogether>(d, some, n, results);
+    std::copy_n(results, rows - r, out + r);
+  }
 }
 
 template <ReduceOp kOp, class Load, class T>
@@ -382,7 +443,7 @@ constexpr ReduceKernels<T> entry() {
   if constexpr (std::is_same_v<T, uint8_t> && (kOp == ReduceOp::Sum || kOp == ReduceOp::Prod)) {
     return {};
   } else {
-    ReduceKernels<T> k{walks<kOp, LoadSame<T>, T>(), &fold<kOp, T>, &fold_strip<kOp, T>,
+    ReduceKernels<T> k{walks<kOp, LoadSame<T>, T>(), &fold<kOp, T>, &row_chunks<kOp, T>, &fold_strip<kOp, T>,
                        &merge_strips<kOp, T>};
     add_source<kOp, ReduceSource::Float16, LoadFloat16>(k);
     add_source<kOp, ReduceSource::BFloat16, LoadBFloat16>(k);

@@ -27,6 +27,8 @@ template <class T>
 struct ReduceKernels : ReduceWalks<T> {
   /// The chunk's result from its lanes.
   T (*fold)(const T* lanes);
+  /// out[r] = the chunk of the `n` elements (at most a chunk's) from p[r] on, for `rows` rows.
+  void (*row_chunks)(const T* const* p, size_t rows, size_t n, T* out);
   /// `fold` for `width` outputs (a multiple of kReduceLanes) from their first `used` lanes, the others being
   /// empty.
   void (*fold_strip)(T* to, const T* lanes, size_t used, size_t width);

@@ -32,32 +32,30 @@ ReduceOp op_of(ReduceKind kind) {
 template <class T>
 class AlongTree final : public Accumulator {
  public:
-  explicit AlongTree(ReduceOp op) : op_(op), state_(op) {}
-  void reset() final { state_ = Reducer<T>(op_); }
-  void feed(const void* elements, const void*, size_t places) final {
-    state_.feed(static_cast<const T*>(elements), places);
+  AlongTree(ReduceOp op, size_t rows) : state_(op, rows) {}
+  void reset() final { state_.reset(); }
+  void feed(const void* const* elements, const void* const*, size_t rows, size_t places, bool last) final {
+    state_.feed(reinterpret_cast<const T* const*>(elements), rows, places, last);
   }
-  void result(void* values) const final { *static_cast<T*>(values) = state_.result(); }
+  void result(void* values, size_t rows) const final { state_.result(static_cast<T*>(values), rows); }
 
  private:
-  ReduceOp op_;
-  Reducer<T> state_;
+  RowsReducer<T> state_;
 };
 
 template <class T>
 class AcrossTree final : public Accumulator {
  public:
-  AcrossTree(ReduceOp op, size_t lanes) : op_(op), lanes_(lanes) { reset(); }
-  void reset() final { state_ = std::make_unique<OuterReducer<T>>(op_, lanes_); }
-  void feed(const void* elements, const void*, size_t places) final {
-    state_->feed(static_cast<const T*>(elements), static_cast<ptrdiff_t>(lanes_), places);
+  AcrossTree(ReduceOp op, size_t lanes) : lanes_(lanes), state_(op, lanes) {}
+  void reset() final { state_.reset(); }
+  void feed(const void* const* elements, const void* const*, size_t, size_t places, bool) final {
+    state_.feed(static_cast<const T*>(elements[0]), static_cast<ptrdiff_t>(lanes_), places);
   }
-  void result(void* values) const final { state_->result(static_cast<T*>(values)); }
+  void result(void* values, size_t) const final { state_.result(static_cast<T*>(values)); }
 
  private:
-  ReduceOp op_;
   size_t lanes_;
-  std::unique_ptr<OuterReducer<T>> state_;
+  OuterReducer<T> state_;
 };
 
 /// Whether `x` is more extreme than what was found: NaN is, once.
@@ -73,41 +71,51 @@ bool beats(ReduceOp op, T x, T best) {
 template <class T>
 class Places final : public Accumulator {
  public:
-  Places(ReduceOp op, size_t lanes) : op_(op), best_(lanes), index_(lanes) { reset(); }
+  Places(ReduceOp op, size_t lanes, size_t rows)
+      : op_(op), lanes_(lanes), best_(lanes * rows), index_(lanes * rows) {
+    reset();
+  }
   void reset() final {
     fed_ = 0;
     std::fill(index_.begin(), index_.end(), 0);
   }
-  void feed(const void* elements, const void*, size_t places) final {
-    const auto* p = static_cast<const T*>(elements);
-    const size_t lanes = best_.size();
-    if (lanes == 1 && places > 0) {
-      const ArgResult<T> found = arg_reduce_contiguous(op_, p, places);
-      if (fed_ == 0 || beats(op_, found.value, best_[0])) {
-        best_[0] = found.value;
-        index_[0] = fed_ + found.index;
-      }
-      fed_ += static_cast<int64_t>(places);
-      return;
+  void feed(const void* const* elements, const void* const*, size_t rows, size_t places, bool) final {
+    if (places == 0) return;
+    for (size_t r = 0; r < rows; ++r) {
+      const auto* p = static_cast<const T*>(elements[r]);
+      if (lanes_ == 1)
+        one_row(p, r, places);
+      else
+        side_by_side(p, r, places);
     }
-    for (size_t i = 0; i < places; ++i, ++fed_, p += lanes) {
-      if (fed_ == 0) {
-        std::copy(p, p + lanes, best_.begin());
-        continue;
-      }
-      for (size_t l = 0; l < lanes; ++l) {
-        if (!beats(op_, p[l], best_[l])) continue;
-        best_[l] = p[l];
-        index_[l] = fed_;
-      }
-    }
+    fed_ += static_cast<int64_t>(places);
   }
-  void result(void* values) const final {
-    std::copy(index_.begin(), index_.end(), static_cast<int64_t*>(values));
+  void result(void* values, size_t rows) const final {
+    std::copy_n(index_.begin(), rows * lanes_, static_cast<int64_t*>(values));
   }
 
  private:
+  void one_row(const T* p, size_t r, size_t places) {
+    const ArgResult<T> found = arg_reduce_contiguous(op_, p, places);
+    if (fed_ != 0 && !beats(op_, found.value, best_[r])) return;
+    best_[r] = found.value;
+    index_[r] = fed_ + found.index;
+  }
+  void side_by_side(const T* p, size_t r, size_t places) {
+    T* best = best_.data() + r * lanes_;
+    int64_t* index = index_.data() + r * lanes_;
+    for (size_t i = 0; i < places; ++i, p += lanes_) {
+      const int64_t place = fed_ + static_cast<int64_t>(i);
+      for (size_t l = 0; l < lanes_; ++l) {
+        if (place != 0 && !beats(op_, p[l], best[l])) continue;
+        best[l] = p[l];
+        index[l] = place;
+      }
+    }
+  }
+
   ReduceOp op_;
+  size_t lanes_;
   int64_t fed_ = 0;
   std::vector<T> best_;
   std::vector<int64_t> index_;
@@ -116,26 +124,31 @@ class Places final : public Accumulator {
 template <class T>
 class First final : public Accumulator {
  public:
-  explicit First(size_t lanes) : found_(lanes), value_(lanes) { reset(); }
+  First(size_t lanes, size_t rows) : lanes_(lanes), found_(lanes * rows), value_(lanes * rows) { reset(); }
   void reset() final {
     std::fill(found_.begin(), found_.end(), uint8_t{0});
     std::fill(value_.begin(), value_.end(), T{0});
   }
-  void feed(const void* elements, const void* mask, size_t places) final {
-    const auto* p = static_cast<const T*>(elements);
-    const auto* m = static_cast<const int32_t*>(mask);
-    const size_t lanes = found_.size();
-    for (size_t i = 0; i < places; ++i, p += lanes, m += lanes) {
-      for (size_t l = 0; l < lanes; ++l) {
-        if (m[l] == 0 || found_[l] != 0) continue;
-        found_[l] = 1;
-        value_[l] = p[l];
+  void feed(const void* const* elements, const void* const* masks, size_t rows, size_t places, bool) final {
+    for (size_t r = 0; r < rows; ++r) {
+      const auto* p = static_cast<const T*>(elements[r]);
+      const auto* m = static_cast<const int32_t*>(masks[r]);
+      uint8_t* found = found_.data() + r * lanes_;
+      for (size_t i = 0; i < places; ++i, p += lanes_, m += lanes_) {
+        for (size_t l = 0; l < lanes_; ++l) {
+          if (m[l] == 0 || found[l] != 0) continue;
+          found[l] = 1;
+          value_[r * lanes_ + l] = p[l];
+        }
       }
     }
   }
-  void result(void* values) const final { std::copy(value_.begin(), value_.end(), static_cast<T*>(values)); }
+  void result(void* values, size_t rows) const final {
+    std::copy_n(value_.begin(), rows * lanes_, static_cast<T*>(values));
+  }
 
  private:
+  size_t lanes_;
   std::vector<uint8_t> found_;
   std::vector<T> value_;
 };
@@ -143,23 +156,23 @@ class First final : public Accumulator {
 /// Any of nothing is false and all of it true, whatever identity numbers have.
 class Truth final : public Accumulator {
  public:
-  Truth(ReduceKind kind, size_t lanes)
+  Truth(ReduceKind kind, size_t lanes, size_t rows)
       : lanes_(lanes),
         all_(kind == ReduceKind::All),
-        tree_(make_accumulator(all_ ? ReduceKind::Min : ReduceKind::Max, Type::I32, lanes)) {}
+        tree_(make_accumulator(all_ ? ReduceKind::Min : ReduceKind::Max, Type::I32, lanes, rows)) {}
   void reset() final {
     tree_->reset();
     fed_ = false;
   }
-  void feed(const void* elements, const void*, size_t places) final {
+  void feed(const void* const* elements, const void* const*, size_t rows, size_t places, bool last) final {
     fed_ = fed_ || places > 0;
-    tree_->feed(elements, nullptr, places);
+    tree_->feed(elements, nullptr, rows, places, last);
   }
-  void result(void* values) const final {
+  void result(void* values, size_t rows) const final {
     if (fed_)
-      tree_->result(values);
+      tree_->result(values, rows);
     else
-      std::fill_n(static_cast<int32_t*>(values), lanes_, all_ ? 1 : 0);
+      std::fill_n(static_cast<int32_t*>(values), lanes_ * rows, all_ ? 1 : 0);
   }
 
  private:
@@ -169,32 +182,32 @@ class Truth final : public Accumulator {
 };
 
 template <class T>
-std::unique_ptr<Accumulator> make(ReduceKind kind, size_t lanes) {
+std::unique_ptr<Accumulator> make(ReduceKind kind, size_t lanes, size_t rows) {
   switch (kind) {
     case ReduceKind::ArgMax:
     case ReduceKind::ArgMin:
-      return std::make_unique<Places<T>>(op_of(kind), lanes);
+      return std::make_unique<Places<T>>(op_of(kind), lanes, rows);
     case ReduceKind::First:
-      return std::make_unique<First<T>>(lanes);
+      return std::make_unique<First<T>>(lanes, rows);
     default:
-      if (lanes == 1) return std::make_unique<AlongTree<T>>(op_of(kind));
+      if (lanes == 1) return std::make_unique<AlongTree<T>>(op_of(kind), rows);
       return std::make_unique<AcrossTree<T>>(op_of(kind), lanes);
   }
 }
 
 }  // namespace
 
-std::unique_ptr<Accumulator> make_accumulator(ReduceKind kind, Type type, size_t lanes) {
-  if (kind == ReduceKind::Any || kind == ReduceKind::All) return std::make_unique<Truth>(kind, lanes);
+std::unique_ptr<Accumulator> make_accumulator(ReduceKind kind, Type type, size_t lanes, size_t rows) {
+  if (kind == ReduceKind::Any || kind == ReduceKind::All) return std::make_unique<Truth>(kind, lanes, rows);
   switch (type) {
     case Type::F32:
-      return make<float>(kind, lanes);
+      return make<float>(kind, lanes, rows);
     case Type::F64:
-      return make<double>(kind, lanes);
+      return make<double>(kind, lanes, rows);
     case Type::I32:
-      return make<int32_t>(kind, lanes);
+      return make<int32_t>(kind, lanes, rows);
     case Type::I64:
-      return make<int64_t>(kind, lanes);
+      return make<int64_t>(kind, lanes, rows);
     default:
       throw_error(ErrorKind::Internal, "rows: a reducer of a type that is not computed in");
   }

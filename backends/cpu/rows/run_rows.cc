@@ -20,13 +20,18 @@ using Kind = RowPlace::Kind;
 
 // Elements that a kernel takes at a time: a chunk of the tree, so that a reducer closes none halfway.
 constexpr int64_t kPiece = 1024;
+// The same of few rows: chunks of one row are summed side by side, where those of several are not.
+constexpr int64_t kLongPiece = 8 * kPiece;
 constexpr int64_t kMaxLanes = 64;
 // Rows that share the work of their row steps.
 constexpr int64_t kMaxGroup = 64;
 // Bytes of what a thread keeps of its rows from pass to pass: half of a second-level cache.
 constexpr int64_t kKeptBytes = 512 << 10;
-// What it reads again in later passes, should it still be in the second-level cache then.
-constexpr int64_t kGroupBytes = 128 << 10;
+// What it reads again in later passes: little, so that it is near; but of eight rows, whose sums go side by
+// side, as long as those stay in the second-level cache.
+constexpr int64_t kGroupBytes = 64 << 10, kEightBytes = 512 << 10;
+// Bytes of one element of what is computed for a reducer, at most.
+constexpr int64_t kTempBytes = 8;
 // Rows that are shorter go side by side, though that costs a transposition.
 constexpr int64_t kShortRow = 192;
 
@@ -53,9 +58,9 @@ struct Call {
     const int64_t kept_guess = packed + 8;
     while (panel > 16 && length * panel * kept_guess > kKeptBytes) panel /= 2;
     whole = length * panel * kept_guess <= 2 * kKeptBytes;
-    group = panel > 1
-                ? 1
-                : std::clamp<int64_t>(kGroupBytes / std::max<int64_t>(length * (all + 4), 1), 1, kMaxGroup);
+    const int64_t row_bytes = std::max<int64_t>(length * (all + 4), 1);
+    const int64_t eight = std::clamp<int64_t>(kEightBytes / row_bytes, 1, 8);
+    group = panel > 1 ? 1 : std::clamp<int64_t>(kGroupBytes / row_bytes, eight, kMaxGroup);
   }
 
   const RowsOperand& operand(size_t i) const {
@@ -123,7 +128,9 @@ class Worker {
  public:
   Worker(const Call& call, const RowPlan& plan)
       : c_(call), plan_(plan), cut_(plan.cut), count_(c_.across() ? c_.panel : c_.group) {
-    piece_ = c_.across() ? std::max<int64_t>(1, std::min(kPiece / c_.panel, c_.length)) : kPiece;
+    piece_ = c_.across()     ? std::max<int64_t>(1, std::min(kPiece / c_.panel, c_.length))
+             : c_.group >= 4 ? kPiece
+                             : kLongPiece;
     base_.resize(c_.held.size() * static_cast<size_t>(c_.group));
     lay_out();
   }
@@ -133,9 +140,7 @@ class Worker {
     place(index);
     pack();
     for (size_t p = 0; p < cut_.passes.size(); ++p) {
-      if (p > 0) {
-        for (int64_t g = 0; g < rows_; ++g) elements(p, g);
-      }
+      if (p > 0) elements(p);
       if (plan_.rows[p]) row_step(p);
     }
   }
@@ -171,9 +176,11 @@ class Worker {
     for (size_t p = 0; p < cut_.passes.size(); ++p) {
       accumulators_.emplace_back();
       for (const expr::RowReducer& r : cut_.passes[p].reducers)
-        accumulators_.back().push_back(make_accumulator(r.kind, r.type, static_cast<size_t>(lanes)));
+        accumulators_.back().push_back(
+            make_accumulator(r.kind, r.type, static_cast<size_t>(lanes), static_cast<size_t>(c_.group)));
       temps_[p].assign(2 * cut_.passes[p].reducers.size(), nullptr);
-      for (Bytes& b : temps_[p]) want(b, piece_ * lanes * 8);
+      const int64_t places = std::min(piece_, c_.length) * lanes * c_.group;
+      for (Bytes& b : temps_[p]) want(b, places * kTempBytes);
     }
     int64_t total = 128;
     for (const auto& [to, bytes] : wanted) total += bytes;
@@ -215,7 +222,7 @@ class Worker {
     for (size_t p = 0; p < cut_.passes.size(); ++p) {
       for (size_t r = 0; r < accumulators_[p].size(); ++r) {
         const expr::RowReducer& reducer = cut_.passes[p].reducers[r];
-        accumulators_[p][r] = make_accumulator(reducer.kind, reducer.type, static_cast<size_t>(lanes_));
+        accumulators_[p][r] = make_accumulator(reducer.kind, reducer.type, static_cast<size_t>(lanes_), 1);
       }
     }
   }
@@ -294,30 +301,42 @@ class Worker {
     return n;
   }
 
-  // The elements of one row or panel in one pass.
-  void elements(size_t p, int64_t g) {
+  // The elements of the group's rows, or of a panel, in one pass.
+  void elements(size_t p) {
     const expr::RowPass& pass = cut_.passes[p];
-    const expr::RowStep& step = pass.elements;
     auto& accumulators = accumulators_[p];
     for (auto& a : accumulators) a->reset();
     if (plan_.elements[p]) {
-      uint64_t given[expr::kMaxSlots];
-      numbers(step, g, given);
-      void* ptrs[expr::kMaxSlots];
-      const size_t outs = step.outputs.size();
+      // Piece by piece, and the rows in turn: so their sums go on side by side.
       for (int64_t begin = 0, n = 0; begin < c_.length; begin += n) {
         n = limit(begin, std::min(piece_, c_.length - begin));
-        for (size_t o = 0; o < outs; ++o) ptrs[o] = target(p, step.outputs[o], g, begin);
-        for (size_t i = 0; i < step.inputs.size(); ++i)
-          ptrs[outs + i] = const_cast<void*>(element_source(step.inputs[i], g, begin, n));
-        plan_.elements[p](ptrs, static_cast<size_t>(n * lanes()), given);
-        finish_piece(p, g, begin, n, ptrs);
+        for (int64_t g = 0; g < rows_; ++g) run_piece(p, g, begin, n);
+        feed_piece(p, begin, n);
       }
     }
     // What lies there already is reduced as it lies.
     for (size_t r = 0; r < accumulators.size(); ++r) {
-      if (pass.reducers[r].from.kind != Kind::Reducer && !fed_by_piece(pass.reducers[r])) feed_whole(p, r, g);
-      store_result(accumulators[r].get(), pass.reducers[r].value, g);
+      if (pass.reducers[r].from.kind != Kind::Reducer && !fed_by_piece(pass.reducers[r])) feed_whole(p, r);
+      store_result(accumulators[r].get(), pass.reducers[r].value);
+    }
+  }
+
+  void run_piece(size_t p, int64_t g, int64_t begin, int64_t n) {
+    const expr::RowStep& step = cut_.passes[p].elements;
+    uint64_t given[expr::kMaxSlots];
+    numbers(step, g, given);
+    void* ptrs[expr::kMaxSlots];
+    const size_t outs = step.outputs.size();
+    for (size_t o = 0; o < outs; ++o) ptrs[o] = target(p, step.outputs[o], g, begin);
+    for (size_t i = 0; i < step.inputs.size(); ++i)
+      ptrs[outs + i] = const_cast<void*>(element_source(step.inputs[i], g, begin, n));
+    plan_.elements[p](ptrs, static_cast<size_t>(n * lanes()), given);
+    for (size_t o = 0; o < outs; ++o) {
+      const RowPlace& to = step.outputs[o];
+      const size_t i = c_.e.num_inputs + to.index;
+      if (to.kind != Kind::Output || c_.direct[i]) continue;
+      unpack_rows(stretch(i, begin, n), base(i, g), c_.operand(i).dtype, static_cast<const char*>(ptrs[o]),
+                  c_.held[i]);
     }
   }
 
@@ -327,47 +346,51 @@ class Worker {
            (r.kind == expr::ReduceKind::First && r.mask.kind == Kind::Reducer);
   }
 
+  Bytes temp(size_t p, uint16_t index, int64_t g) const {
+    return temps_[p][index] + g * std::min(piece_, c_.length) * kTempBytes;
+  }
+
   void* target(size_t p, const RowPlace& to, int64_t g, int64_t begin) {
-    if (to.kind == Kind::Reducer) return temps_[p][to.index];
+    if (to.kind == Kind::Reducer) return temp(p, to.index, g);
     if (to.kind == Kind::Kept) return kept(to.index, g) + begin * lanes() * bytes_of(cut_.kept[to.index]);
     const size_t i = c_.e.num_inputs + to.index;
     if (c_.direct[i]) return base(i, g) + c_.geometry.along.offset(i, begin);
     return buffers_[i];
   }
 
-  void finish_piece(size_t p, int64_t g, int64_t begin, int64_t n, void* const* ptrs) {
+  void feed_piece(size_t p, int64_t begin, int64_t n) {
     const expr::RowPass& pass = cut_.passes[p];
-    for (size_t o = 0; o < pass.elements.outputs.size(); ++o) {
-      const RowPlace& to = pass.elements.outputs[o];
-      const size_t i = c_.e.num_inputs + to.index;
-      if (to.kind != Kind::Output || c_.direct[i]) continue;
-      unpack_rows(stretch(i, begin, n), base(i, g), c_.operand(i).dtype, static_cast<const char*>(ptrs[o]),
-                  c_.held[i]);
-    }
+    const void *elements[kMaxGroup], *masks[kMaxGroup];
     for (size_t r = 0; r < pass.reducers.size(); ++r) {
       const expr::RowReducer& reducer = pass.reducers[r];
       if (!fed_by_piece(reducer)) continue;
-      const auto source = [&](const RowPlace& from) -> const void* {
-        return from.kind == Kind::Reducer ? temps_[p][from.index] : element_source(from, g, begin, n);
+      const auto source = [&](const RowPlace& from, int64_t g) -> const void* {
+        return from.kind == Kind::Reducer ? temp(p, from.index, g) : element_source(from, g, begin, n);
       };
       const bool masked = reducer.kind == expr::ReduceKind::First;
-      accumulators_[p][r]->feed(source(reducer.from), masked ? source(reducer.mask) : nullptr,
-                                static_cast<size_t>(n));
+      for (int64_t g = 0; g < rows_; ++g) {
+        elements[g] = source(reducer.from, g);
+        masks[g] = masked ? source(reducer.mask, g) : nullptr;
+      }
+      accumulators_[p][r]->feed(elements, masks, static_cast<size_t>(rows_), static_cast<size_t>(n),
+                                begin + n == c_.length);
     }
   }
 
-  void feed_whole(size_t p, size_t r, int64_t g) {
+  void feed_whole(size_t p, size_t r) {
     const RowPlace& from = cut_.passes[p].reducers[r].from;
     const bool piecewise = from.kind == Kind::Operand && !c_.whole && !c_.direct[from.index];
+    const void* elements[kMaxGroup];
     for (int64_t begin = 0, n = 0; begin < c_.length; begin += n) {
       n = limit(begin, piecewise ? std::min(piece_, c_.length - begin) : c_.length - begin);
-      accumulators_[p][r]->feed(element_source(from, g, begin, n), nullptr, static_cast<size_t>(n));
+      for (int64_t g = 0; g < rows_; ++g) elements[g] = element_source(from, g, begin, n);
+      accumulators_[p][r]->feed(elements, nullptr, static_cast<size_t>(rows_), static_cast<size_t>(n),
+                                begin + n == c_.length);
     }
   }
 
-  void store_result(const Accumulator* a, uint16_t value, int64_t g) {
-    const int64_t size = bytes_of(cut_.values[value]);
-    a->result(values_[value] + g * size);
+  void store_result(const Accumulator* a, uint16_t value) {
+    a->result(values_[value], static_cast<size_t>(rows_));
     if (c_.across()) spread(value);
   }
 

@@ -128,3 +128,42 @@ def test_what_is_not_finite_stays_in_its_row(norm, rows, bad):
     assert got[1, 2].isnan()
     for row in (0, 2, 3):
         assert tenon.equal(got[row], want[row])
+
+
+@pytest.mark.parametrize("half", [tenon.float16, tenon.bfloat16])
+def test_half_precision_takes_weights_of_float32(half, images):
+    """Elements are stored as the input is; statistics, weights and their gradients keep the digits of float32."""
+    rng = np.random.default_rng(1)
+    x = tenon.tensor(images).to(half)
+    wide = x.to(tenon.float64)
+    unit = 2.0**-8 if half is tenon.bfloat16 else 2.0**-11
+    calls = {
+        "layer_norm": (lambda x, w, b: tenon.nn.functional.layer_norm(x, (6,), w, b), 6),
+        "rms_norm": (lambda x, w, b: tenon.nn.functional.rms_norm(x, (6,), w, 1e-5), 6),
+        "group_norm": (lambda x, w, b: tenon.nn.functional.group_norm(x, 2, w, b), 4),
+        "batch_norm": (lambda x, w, b: tenon.nn.functional.batch_norm(x, None, None, w, b, True), 4),
+        "batch_norm, running": (lambda x, w, b: tenon.nn.functional.batch_norm(x, w.detach() * 0, w.detach() ** 2, w, b), 4),
+    }
+    for name, (call, size) in calls.items():
+        weight, bias = rng.standard_normal(size).astype(np.float32) + 2, rng.standard_normal(size).astype(np.float32)
+        results = []
+        for elements, dtype in ((x, tenon.float32), (wide, tenon.float64)):
+            tensors = [t.clone().requires_grad_() for t in (elements, tenon.tensor(weight).to(dtype), tenon.tensor(bias).to(dtype))]
+            out = call(*tensors)
+            assert out.dtype is elements.dtype, name
+            out.backward(elements * 0.5)
+            results.append([out, *(t.grad for t in tensors)])
+        for mine, exact in zip(*results):
+            assert (mine is None) == (exact is None)
+            if mine is not None:
+                scale = np.abs(exact.detach().numpy()).max()
+                bound = scale * (4 * unit if mine.dtype is half else 1e-4)
+                np.testing.assert_allclose(mine.detach().double().numpy(), exact.detach().numpy(), atol=bound, err_msg=name)
+        assert results[0][2].dtype is tenon.float32
+    _, mean, rstd = tenon.native_layer_norm(x, (6,), tenon.ones(6), None, 1e-5)
+    assert mean.dtype is rstd.dtype is tenon.float32
+    assert tenon.native_layer_norm(x, (6,), None, None, 1e-5)[1].dtype is half
+    with pytest.raises(TypeError, match="`weight` of .*16 as `input`, or of float32, got float64"):
+        tenon.nn.functional.layer_norm(x, (6,), tenon.ones(6, dtype=tenon.float64))
+    with pytest.raises(TypeError, match="`weight` of float32 as `input`, got float64"):
+        tenon.nn.functional.layer_norm(tenon.tensor(images), (6,), tenon.ones(6, dtype=tenon.float64))

@@ -86,6 +86,7 @@ void read_rows(YamlEntry& entry, OpDef& def) {
   r.index = rows.list("index");
   r.keepdim = rows.flag("keepdim", false);
   r.needs_elements = rows.flag("needs_elements", false);
+  r.mixed = rows.flag("mixed", false);
   r.compiled = rows.flag("compiled", false);
   r.float32_when = rows.text("float32_when");
   r.dtype = rows.text("dtype");

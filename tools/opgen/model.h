@@ -93,6 +93,7 @@ struct Rows {
   std::vector<std::string> masks;    ///< Tensors that are truth values.
   bool keepdim = false;
   bool needs_elements = false;
+  bool mixed = false;  ///< Beside a first operand of half precision, others may be float32.
   bool compiled =
       false;  ///< SIMD kernels of its passes are printed for float32; otherwise the interpreter runs them.
   bool to_float = false;

@@ -381,16 +381,32 @@ void fill(void* dst, const void* value, size_t n) {
   }
 }
 
-// A square of 16 x 16 bytes and so on. Each round interleaves the first half of the rows with the second,
-// which shuffles the bits of an element's row and column by one; after log2(rows) rounds they have changed
-// places.
+// 16 bytes each of as many rows as vectors have blocks of 16 bytes, `step` bytes apart.
+template <class D>
+HWY_INLINE hn::Vec<D> load_blocks(D d, const char* src, int64_t step) {
+  if constexpr (hn::MaxLanes(D()) * sizeof(hn::TFromD<D>) <= 16) {
+    return hn::LoadU(d, reinterpret_cast<const hn::TFromD<D>*>(src));
+  } else {
+    const hn::Half<D> half;
+    constexpr auto kBlocks = static_cast<int64_t>(hn::MaxLanes(half) * sizeof(hn::TFromD<D>) / 16);
+    return hn::Combine(d, load_blocks(half, src + kBlocks * step, step), load_blocks(half, src, step));
+  }
+}
+
+// Vectors for transpose_square: with 16 rows at most.
 template <class T>
-HWY_INLINE void transpose_square(char* dst, int64_t dst_stride, const char* src, int64_t src_stride) {
-  const hn::Full128<T> d;
+using SquareTag = hn::CappedTag<T, sizeof(T) == 8 ? 8 : 16>;
+
+// Squares of 16 x 16 bytes and so on, one below the other in the blocks of vectors. Each round interleaves
+// the first half of a square's rows with the second, which shuffles the bits of an element's row and column
+// by one; after log2(rows) rounds they have changed places.
+template <class T, class D>
+HWY_INLINE void transpose_square(D d, char* dst, int64_t dst_stride, const char* src, int64_t src_stride) {
   constexpr size_t kRows = 16 / sizeof(T);
-  hn::Vec<decltype(d)> v[kRows], w[kRows];
+  hn::Vec<D> v[kRows], w[kRows];
   for (size_t r = 0; r < kRows; ++r)
-    v[r] = hn::LoadU(d, reinterpret_cast<const T*>(src + static_cast<int64_t>(r) * src_stride));
+    v[r] =
+        load_blocks(d, src + static_cast<int64_t>(r) * src_stride, static_cast<int64_t>(kRows) * src_stride);
 #pragma GCC unroll 4
   for (size_t round = 1; round < kRows; round *= 2) {
 #pragma GCC unroll 8
@@ -431,16 +447,18 @@ void transpose(void* dst, int64_t dst_stride, const void* src, int64_t src_strid
     for (size_t r0 = 0; r0 < rows; r0 += kRows) {
       const size_t r1 = std::min(rows, r0 + kRows);
       for (size_t c = c0; c < c1; c += kSquare) {
-        for (size_t r = r0; r < r1; r += kSquare) {
-          const size_t height = std::min(kSquare, r1 - r), width = std::min(kSquare, c1 - c);
-          if constexpr (kSquare > 1) {
-            if (HWY_LIKELY(height == kSquare && width == kSquare)) {
-              transpose_square<T>(to(r, c), dst_stride, at(r, c), src_stride);
-              continue;
-            }
-          }
-          transpose_elements<T>(to(r, c), dst_stride, at(r, c), src_stride, height, width);
+        size_t r = r0;
+        const size_t width = std::min(kSquare, c1 - c);
+        if constexpr (kSquare > 1) {
+          const SquareTag<T> tall;
+          const hn::Full128<T> d;
+          constexpr size_t kTall = hn::MaxLanes(SquareTag<T>());
+          for (; width == kSquare && r + kTall <= r1; r += kTall)
+            transpose_square<T>(tall, to(r, c), dst_stride, at(r, c), src_stride);
+          for (; width == kSquare && r + kSquare <= r1; r += kSquare)
+            transpose_square<T>(d, to(r, c), dst_stride, at(r, c), src_stride);
         }
+        if (r < r1) transpose_elements<T>(to(r, c), dst_stride, at(r, c), src_stride, r1 - r, width);
       }
     }
   }

@@ -275,7 +275,7 @@ void row_chunks(const T* const* p, size_t rows, size_t n, T* out) {
     return;
   }
   const LaneTag<T> d;
-  constexpr size_t kTogether = std::max<size_t>(2, 8 / kVecs<LaneTag<T>>);
+  constexpr size_t kTogether = std::max<size_t>(2, 4 / kVecs<LaneTag<T>>);
   for (size_t r = 0; r < rows; r += kTogether) {
     if (r + kTogether <= rows) {
       some_rows<kOp, kTogether>(d, p + r, n, out + r);

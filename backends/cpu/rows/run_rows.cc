@@ -27,9 +27,9 @@ constexpr int64_t kMaxLanes = 64;
 constexpr int64_t kMaxGroup = 64;
 // Bytes of what a thread keeps of its rows from pass to pass: half of a second-level cache.
 constexpr int64_t kKeptBytes = 512 << 10;
-// What it reads again in later passes: little, so that it is near; but of eight rows, whose sums go side by
-// side, as long as those stay in the second-level cache.
-constexpr int64_t kGroupBytes = 64 << 10, kEightBytes = 512 << 10;
+// What it reads again in later passes: little, so that it is near; but of as many rows as have their sums
+// side by side, as long as those stay in the second-level cache.
+constexpr int64_t kGroupBytes = 32 << 10, kFewBytes = 512 << 10, kFewRows = 4;
 // Bytes of one element of what is computed for a reducer, at most.
 constexpr int64_t kTempBytes = 8;
 // Rows that are shorter go side by side, though that costs a transposition.
@@ -59,8 +59,8 @@ struct Call {
     while (panel > 16 && length * panel * kept_guess > kKeptBytes) panel /= 2;
     whole = length * panel * kept_guess <= 2 * kKeptBytes;
     const int64_t row_bytes = std::max<int64_t>(length * (all + 4), 1);
-    const int64_t eight = std::clamp<int64_t>(kEightBytes / row_bytes, 1, 8);
-    group = panel > 1 ? 1 : std::clamp<int64_t>(kGroupBytes / row_bytes, eight, kMaxGroup);
+    const int64_t few = std::clamp<int64_t>(kFewBytes / row_bytes, 1, kFewRows);
+    group = panel > 1 ? 1 : std::clamp<int64_t>(kGroupBytes / row_bytes, few, kMaxGroup);
   }
 
   const RowsOperand& operand(size_t i) const {
@@ -128,9 +128,9 @@ class Worker {
  public:
   Worker(const Call& call, const RowPlan& plan)
       : c_(call), plan_(plan), cut_(plan.cut), count_(c_.across() ? c_.panel : c_.group) {
-    piece_ = c_.across()     ? std::max<int64_t>(1, std::min(kPiece / c_.panel, c_.length))
-             : c_.group >= 4 ? kPiece
-                             : kLongPiece;
+    piece_ = c_.across()            ? std::max<int64_t>(1, std::min(kPiece / c_.panel, c_.length))
+             : c_.group >= kFewRows ? kPiece
+                                    : kLongPiece;
     base_.resize(c_.held.size() * static_cast<size_t>(c_.group));
     lay_out();
   }

@@ -37,6 +37,7 @@ struct Analysis {
 };
 
 Rank rank_of(const RowsInfo& info, size_t i) { return info.written->inputs()[i].rank; }
+bool is_half(DType d) { return d == DType::Float16 || d == DType::BFloat16; }
 DType slot_dtype(const RowsInfo& info, size_t i) { return info.written->inputs()[i].dtype; }
 
 Dims over_of(const RowsInfo& info, const RowsArguments& a, IntArrayRef sizes) {
@@ -110,9 +111,11 @@ void check_operand(const RowsInfo& info, size_t i, HeaderRef t, const Analysis& 
         t.dtype() == DType::Int64 || t.dtype() == DType::Int32, Type,
         fmt::format(": expected `{}` of int64 or int32, got {}", info.tensor_names[i], name(t.dtype())));
   } else if (slot_dtype(info, i) != DType::Bool) {
-    TENON_CHECK(t.dtype() == a.operands, Type,
-                fmt::format(": expected `{}` of {} as `{}`, got {}", info.tensor_names[i], name(a.operands),
-                            info.tensor_names[0], name(t.dtype())));
+    const bool wide = info.mixed && is_half(a.operands) && t.dtype() == DType::Float32;
+    TENON_CHECK(t.dtype() == a.operands || wide, Type,
+                fmt::format(": expected `{}` of {} as `{}`{}, got {}", info.tensor_names[i], name(a.operands),
+                            info.tensor_names[0], info.mixed && is_half(a.operands) ? ", or of float32" : "",
+                            name(t.dtype())));
   }
 }
 
@@ -145,11 +148,20 @@ Analysis analyse(const RowsInfo& info, const RowsArguments& a) {
   return made;
 }
 
-/// Results of places and of truth have their own dtypes.
+/// Bit i: tensor i is float32 beside a first one of half precision.
+uint64_t wide_bits(const RowsArguments& a) {
+  uint64_t bits = 0;
+  for (size_t i = 1; i < a.tensors.size() && is_half(a.tensors[0].dtype()); ++i)
+    bits |= a.tensors[i].defined() && a.tensors[i].dtype() == DType::Float32 ? uint64_t{1} << i : 0;
+  return bits;
+}
+
+/// Results of places and of truth have their own dtypes; those of rows are as wide as what they are given.
 DType result_dtype(const RowsInfo& info, const RowsArguments& a, const Analysis& made, size_t i) {
   const expr::Type t = (*info.written)[info.written->outputs()[i].node].type;
   if (t == expr::Type::Mask) return DType::Bool;
   if (t == expr::Type::I64) return DType::Int64;
+  if (!varies_along(info.written->outputs()[i].rank) && wide_bits(a) != 0) return DType::Float32;
   return a.dtype.value_or(made.computed);
 }
 
@@ -163,7 +175,7 @@ uint64_t absent_bits(const RowsArguments& a) {
 
 std::unique_ptr<detail::RowsInstance> make_instance(const RowsInfo& info, const RowsArguments& a,
                                                     const Analysis& made, uint64_t binding) {
-  const bool half = made.computed == DType::Float16 || made.computed == DType::BFloat16;
+  const bool half = is_half(made.computed);
   DType inputs[RowsInfo::kMaxTensors], results[RowsInfo::kMaxTensors];
   for (size_t i = 0; i < a.tensors.size(); ++i)
     inputs[i] = a.tensors[i].defined() ? a.tensors[i].dtype() : made.operands;
@@ -185,7 +197,7 @@ std::unique_ptr<detail::RowsInstance> make_instance(const RowsInfo& info, const 
 const detail::RowsInstance& instance_of(const RowsInfo& info, const RowsArguments& a, const Analysis& made) {
   const uint64_t binding = static_cast<uint64_t>(made.operands) | static_cast<uint64_t>(made.computed) << 8 |
                            static_cast<uint64_t>(a.dtype.value_or(made.computed)) << 16 |
-                           absent_bits(a) << 24;
+                           absent_bits(a) << 24 | wide_bits(a) << 44;
   const detail::RowsInstance* first = info.instances.load(std::memory_order_acquire);
   for (const detail::RowsInstance* i = first; i; i = i->next) {
     if (i->binding == binding) return *i;

@@ -40,6 +40,7 @@ struct RowsInfo {
   Over over = Over::Dims;
   bool keepdim = false;         ///< Results of rows keep the dimensions, with size 1.
   bool needs_elements = false;  ///< Rows without elements have no result (max).
+  bool mixed = false;           ///< Beside a first operand of half precision, others may be float32.
   bool to_float = false;        ///< Integers and bool compute in the default float type.
   uint32_t refused_dtypes = 0;
   const char* refused_reason = "";

@@ -164,7 +164,8 @@ void reduce_to(ReduceOp op, const Tensor& self, const Dims& mask, T* out, const 
     });
     return;
   }
-  if (!source && reduced.sizes.size() <= 1 && outputs >= kTogether && extent >= kReduceLanes) {
+  if (!source && reduced.sizes.size() <= 1 && outputs >= kTogether &&
+      extent >= static_cast<int64_t>(kReduceLanes)) {
     parallel_for(0, outputs, std::max(grain, kTogether), [&](int64_t begin, int64_t end) {
       reduce_rows(op, base, kept, step, extent, convert, out, begin, end);
     });

@@ -78,7 +78,8 @@ Tensor layer_norm_weight_gradient(const Tensor& grad, const Tensor& input, const
                                   double eps) {
   if (!differentiated() && weight.sizes() == normalized_shape)
     return tenon::_layer_norm_backward_weight(grad, input, mu, rstd, normalized_shape);
-  const Normal n(input, last_dims(static_cast<int64_t>(normalized_shape.size())), eps, true);
+  const Dims dims = last_dims(static_cast<int64_t>(normalized_shape.size()));
+  const Normal n = differentiated() ? Normal(input, dims, eps, true) : Normal(input, dims, mu, rstd);
   return tenon::sum_to_size(tenon::mul(grad, n.x), weight.sizes());
 }
 

@@ -95,12 +95,13 @@ Tensor cumprod_backward(const Tensor& grad, const Tensor& input, int64_t dim, co
   const int64_t d = wrap_dim(dim, input.dim(), "cumprod");
   if (input.dim() == 0 || input.numel() == 0 || input.sizes()[at(d)] == 1) return grad;
   const Tensor factors = tenon::conj(input);
-  if (divides_well(output)) {
+  if (input.is_meta() || divides_well(output)) {
     const Tensor terms = tenon::mul(grad, tenon::conj(output));
     return tenon::div(tenon::cumsum(terms.flip({d}), d).flip({d}), factors);
   }
   // What comes before a factor, times the sum over all that come after it: no factor is divided by.
-  return tenon::mul(products_before(factors, d), weighted_after(grad, factors, d));
+  // In order in memory, as the other way leaves it.
+  return tenon::mul(products_before(factors, d).contiguous(), weighted_after(grad, factors, d));
 }
 
 }  // namespace tenon::ops

@@ -422,6 +422,17 @@ TYPED_TEST(FloatReduce, OfZerosOfBothSignsTheOrderDoesNotMatter) {
   }
 }
 
+TYPED_TEST(FloatReduce, InfinitiesOfBothSignsAreNoNan) {
+  using T = TypeParam;
+  const T inf = std::numeric_limits<T>::infinity();
+  for (const size_t n : {2, 17, 40, 1024, 2500}) {
+    std::vector<T> x(n, T(1));
+    x[0] = inf, x[n - 1] = -inf;
+    EXPECT_EQ(reduce_contiguous(ReduceOp::Max, x.data(), n), inf) << n;
+    EXPECT_EQ(reduce_contiguous(ReduceOp::Min, x.data(), n), -inf) << n;
+  }
+}
+
 TYPED_TEST(FloatReduce, NanWinsWhereverItIs) {
   using T = TypeParam;
   const T nan = std::numeric_limits<T>::quiet_NaN(), inf = std::numeric_limits<T>::infinity();

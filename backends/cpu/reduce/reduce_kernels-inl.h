@@ -146,30 +146,39 @@ HWY_INLINE T extremum(const typename Load::From* p, size_t n) {
   using V = hn::Vec<LaneTag<T>>;
   constexpr bool kFloating = std::is_floating_point_v<T>;
   V best[kTogether];
-  auto nan = hn::MaskFromVec(hn::Zero(d));
+  // A NaN makes the sum of all NaN. So do infinities of either sign: then they are looked at one by one.
+  V sums[4] = {hn::Zero(d), hn::Zero(d), hn::Zero(d), hn::Zero(d)};
   for (V& b : best) b = hn::Set(d, detail::identity<T>(kOp));
-  const auto take = [&](V& b, V x) HWY_ATTR {
+  const auto take = [&](size_t into, V x) HWY_ATTR {
+    V& b = best[into];
     b = kOp == ReduceOp::Max ? hn::Max(b, x) : hn::Min(b, x);
-    if constexpr (kFloating) nan = hn::Or(nan, hn::IsNaN(x));
+    if constexpr (kFloating) sums[into % 4] = hn::Add(sums[into % 4], x);
   };
   size_t i = 0;
   for (; i + kTogether * kLanes <= n; i += kTogether * kLanes) {
 #pragma GCC unroll 8
-    for (size_t v = 0; v < kTogether; ++v) take(best[v], Load::vector(d, p + i + v * kLanes));
+    for (size_t v = 0; v < kTogether; ++v) take(v, Load::vector(d, p + i + v * kLanes));
   }
-  for (; i + kLanes <= n; i += kLanes) take(best[0], Load::vector(d, p + i));
+  for (; i + kLanes <= n; i += kLanes) take(0, Load::vector(d, p + i));
   if (i < n && n >= kLanes) {
     // The last whole vector; what it has in common with the one before counts once as well as twice.
-    take(best[1], Load::vector(d, p + n - kLanes));
+    take(1, Load::vector(d, p + n - kLanes));
     i = n;
   }
   if constexpr (kFloating) {
-    if (!hn::AllFalse(d, nan)) return std::numeric_limits<T>::quiet_NaN();
+    if (HWY_UNLIKELY(
+            !hn::AllFalse(d, hn::IsNaN(hn::Add(hn::Add(sums[0], sums[1]), hn::Add(sums[2], sums[3])))))) {
+      for (size_t k = 0; k < i; ++k) {
+        const T x = load_one<Load, T>(p + k);
+        if (x != x) return std::numeric_limits<T>::quiet_NaN();
+      }
+    }
   }
 #pragma GCC unroll 4
   for (size_t half = kTogether / 2; half > 0; half /= 2) {
 #pragma GCC unroll 4
-    for (size_t v = 0; v < half; ++v) take(best[v], best[v + half]);
+    for (size_t v = 0; v < half; ++v)
+      best[v] = kOp == ReduceOp::Max ? hn::Max(best[v], best[v + half]) : hn::Min(best[v], best[v + half]);
   }
   T value;
   if constexpr (kFloating)

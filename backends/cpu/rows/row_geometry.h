@@ -25,6 +25,13 @@ struct RowDims {
     for (size_t d = sizes.size(); d-- > 0; i /= sizes[d]) bytes += i % sizes[d] * strides[operand][d];
     return bytes;
   }
+  /// Whether the operand's elements, of `item` bytes, lie one after the other.
+  bool dense(size_t operand, int64_t item) const noexcept {
+    for (size_t d = sizes.size(); d-- > 0; item *= sizes[d]) {
+      if (strides[operand][d] != item) return false;
+    }
+    return true;
+  }
   int64_t inner() const noexcept { return sizes.empty() ? 1 : sizes.back(); }
   int64_t inner_stride(size_t operand) const noexcept { return sizes.empty() ? 0 : strides[operand].back(); }
 };

@@ -47,7 +47,10 @@ struct Call {
     rows = geometry.kept.numel();
     for (size_t i = 0; i < e.num_inputs; ++i) held.push_back(e.inputs()[i].dtype);
     for (size_t i = 0; i < e.num_outputs; ++i) held.push_back(e.outputs()[i].dtype);
-    for (size_t i = 0; i < held.size(); ++i) direct.push_back(is_direct(i));
+    for (size_t i = 0; i < held.size(); ++i) {
+      direct.push_back(is_direct(i));
+      broken.push_back(direct[i] && length > 1 && !geometry.along.dense(i, item(i)));
+    }
     int64_t packed = 0, all = 0;
     for (size_t i = 0; i < e.num_inputs; ++i) {
       if (is_row(e.inputs()[i])) continue;
@@ -80,6 +83,7 @@ struct Call {
   bool whole = true;         // a row's packed operands stay in memory from pass to pass
   std::vector<DType> held;   // by operand: what its slot is
   std::vector<bool> direct;  // its elements are read or written where they lie
+  std::vector<bool> broken;  // in runs of the innermost dimension
 
  private:
   // The operand whose layout decides: the first one whose elements differ in all dimensions, outputs first.
@@ -118,8 +122,8 @@ struct Call {
     if (o.dtype != held[i] || reinterpret_cast<uintptr_t>(o.data) % static_cast<uintptr_t>(size) != 0)
       return false;
     if (across()) return false;
-    if (along.sizes.size() > 1 && along.inner() < 256) return false;
-    return along.inner_stride(i) == size || length <= 1;
+    if (length <= 1 || along.dense(i, size)) return true;
+    return along.inner() >= 256 && along.inner_stride(i) == size;
   }
 };
 
@@ -291,14 +295,23 @@ class Worker {
     }
   }
 
-  // Where a kernel may go on to without a break: not over the end of a run that is read where it lies.
-  int64_t limit(int64_t begin, int64_t n) const {
-    const RowDims& along = c_.geometry.along;
-    if (along.sizes.size() < 2) return n;
-    for (const bool direct : c_.direct) {
-      if (direct) return std::min(n, along.inner() - begin % along.inner());
-    }
-    return n;
+  // Where a pass may go on to without a break: not over the end of a run that is read where it lies.
+  int64_t limit(bool breaks, int64_t begin, int64_t n) const {
+    const int64_t run = c_.geometry.along.inner();
+    return breaks ? std::min(n, run - begin % run) : n;
+  }
+  bool breaks(const RowPlace& place) const {
+    if (place.kind == Kind::Operand) return c_.broken[place.index];
+    return place.kind == Kind::Output && c_.broken[c_.e.num_inputs + place.index];
+  }
+  bool breaks(const expr::RowPass& pass) const {
+    const auto any = [&](const std::vector<RowPlace>& list) {
+      return std::any_of(list.begin(), list.end(), [&](const RowPlace& p) { return breaks(p); });
+    };
+    if (any(pass.elements.inputs) || any(pass.elements.outputs)) return true;
+    return std::any_of(pass.reducers.begin(), pass.reducers.end(), [&](const expr::RowReducer& r) {
+      return fed_by_piece(r) && (breaks(r.from) || breaks(r.mask));
+    });
   }
 
   // The elements of the group's rows, or of a panel, in one pass.
@@ -308,8 +321,9 @@ class Worker {
     for (auto& a : accumulators) a->reset();
     if (plan_.elements[p]) {
       // Piece by piece, and the rows in turn: so their sums go on side by side.
+      const bool broken = breaks(pass);
       for (int64_t begin = 0, n = 0; begin < c_.length; begin += n) {
-        n = limit(begin, std::min(piece_, c_.length - begin));
+        n = limit(broken, begin, std::min(piece_, c_.length - begin));
         for (int64_t g = 0; g < rows_; ++g) run_piece(p, g, begin, n);
         feed_piece(p, begin, n);
       }
@@ -382,7 +396,7 @@ class Worker {
     const bool piecewise = from.kind == Kind::Operand && !c_.whole && !c_.direct[from.index];
     const void* elements[kMaxGroup];
     for (int64_t begin = 0, n = 0; begin < c_.length; begin += n) {
-      n = limit(begin, piecewise ? std::min(piece_, c_.length - begin) : c_.length - begin);
+      n = limit(breaks(from), begin, piecewise ? std::min(piece_, c_.length - begin) : c_.length - begin);
       for (int64_t g = 0; g < rows_; ++g) elements[g] = element_source(from, g, begin, n);
       accumulators_[p][r]->feed(elements, nullptr, static_cast<size_t>(rows_), static_cast<size_t>(n),
                                 begin + n == c_.length);

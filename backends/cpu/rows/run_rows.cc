@@ -32,6 +32,8 @@ constexpr int64_t kKeptBytes = 512 << 10;
 constexpr int64_t kGroupBytes = 32 << 10, kFewBytes = 512 << 10, kFewRows = 4;
 // Bytes of one element of what is computed for a reducer, at most.
 constexpr int64_t kTempBytes = 8;
+// A panel's memory that is fetched ahead, at most.
+constexpr int64_t kFetchBytes = 8 << 10;
 // Rows that are shorter go side by side, though that costs a transposition.
 constexpr int64_t kShortRow = 192;
 
@@ -142,6 +144,7 @@ class Worker {
   /// Group `index` of rows, or panel.
   void run(int64_t index) {
     place(index);
+    fetch_next();
     pack();
     for (size_t p = 0; p < cut_.passes.size(); ++p) {
       if (p > 0) elements(p);
@@ -217,6 +220,16 @@ class Worker {
     for (int64_t r = 0; r < rows_; ++r) {
       for (size_t i = 0; i < c_.held.size(); ++i)
         base_[static_cast<size_t>(r) * c_.held.size() + i] = c_.operand(i).data + g.kept.offset(i, first + r);
+    }
+  }
+
+  // A panel of short rows is a block of memory, of which every line is missed at once: the next one is asked
+  // for while this one is worked on.
+  void fetch_next() const {
+    for (size_t i = 0; i < c_.held.size() && c_.across(); ++i) {
+      const int64_t span = lanes_ * c_.geometry.lane_strides[i];
+      for (int64_t at = 0; span <= kFetchBytes && at < span; at += 64)
+        __builtin_prefetch(base_[i] + span + at);
     }
   }
 

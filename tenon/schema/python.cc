@@ -6,7 +6,11 @@ namespace {
 
 std::string returned(const Type& type) {
   std::string out(base_type_info(type.base).returned);
-  if (type.list) out = "list[" + out + (type.element_optional ? " | None" : "") + "]";
+  if (type.list && type.base == BaseType::Tensor) {
+    out = "tuple[" + out + ", ...]";  // as PyTorch's
+  } else if (type.list) {
+    out = "list[" + out + (type.element_optional ? " | None" : "") + "]";
+  }
   return type.optional ? out + " | None" : out;
 }
 

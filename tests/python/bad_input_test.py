@@ -69,6 +69,7 @@ CALLS = [
     ("Embedding", "padding_idx", lambda: tenon.nn.Embedding(4, 2, padding_idx=4)),
     ("embedding_bag", "`offsets`", lambda: F.embedding_bag(tenon.tensor([0, 1, 2]), tenon.randn(4, 2), tenon.tensor([0, 5]))),
     ("embedding_bag", "`offsets`", lambda: F.embedding_bag(tenon.tensor([0, 1, 2]), tenon.randn(4, 2), tenon.tensor([1, 2]))),
+    ("embedding_bag", "`offsets`", lambda: F.embedding_bag(tenon.tensor([0, 1, 2]), tenon.randn(4, 2), tenon.tensor([0, 2, 1]))),
     ("embedding_bag", "mode", lambda: F.embedding_bag(tenon.tensor([0, 1, 2]), tenon.randn(4, 2), tenon.tensor([0]), mode="zz")),
     ("embedding_bag", "`indices`", lambda: F.embedding_bag(tenon.tensor([0, 1, 7]), tenon.randn(4, 2), tenon.tensor([0]))),
     ("one_hot", "`self`", lambda: F.one_hot(tenon.tensor([0, 5]), 3)),

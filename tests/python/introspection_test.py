@@ -67,6 +67,34 @@ def test_importing_does_not_bring_numpy():
     assert out.stdout == "1.0\n"
 
 
+def test_stubs_name_what_there_is():
+    """Every name in the stub's annotations is defined in it, or is Python's; and nothing is defined twice but overloads."""
+    import ast
+    import builtins
+    import pathlib
+
+    tree = ast.parse((pathlib.Path(tenon._C.__file__).parent / "_C.pyi").read_text())
+    known = set(dir(builtins))
+    for node in tree.body:
+        if isinstance(node, (ast.Import, ast.ImportFrom)):
+            known |= {a.asname or a.name for a in node.names}
+        elif isinstance(node, ast.Assign):
+            known |= {t.id for t in node.targets}
+        elif isinstance(node, ast.AnnAssign):
+            known.add(node.target.id)
+        else:
+            known.add(node.name)
+    asked = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef):
+            for part in [node.returns, *(a.annotation for a in ast.walk(node.args) if isinstance(a, ast.arg))]:
+                asked |= {n.id for n in ast.walk(part) if isinstance(n, ast.Name)} if part else set()
+    assert not asked - known
+    for scope in [tree, *(n for n in tree.body if isinstance(n, ast.ClassDef))]:
+        plain = [n.name for n in scope.body if isinstance(n, ast.FunctionDef) and not n.decorator_list]
+        assert len(plain) == len(set(plain)), sorted(n for n in plain if plain.count(n) > 1)
+
+
 def test_stubs_know_every_operator():
     import pathlib
 

@@ -69,7 +69,7 @@ TEST(SchemaNames, ReturnsInCppAndPython) {
       {"Tensor", "Tensor", "Tensor"},
       {"Tensor(a)", "Tensor", "Tensor"},
       {"Tensor(a!)", "Tensor&", "Tensor"},
-      {"Tensor[]", "std::vector<Tensor>", "list[Tensor]"},
+      {"Tensor[]", "std::vector<Tensor>", "tuple[Tensor, ...]"},
       {"Tensor?", "Tensor", "Tensor | None"},
       {"(Tensor values, Tensor(a!) x)", "std::tuple<Tensor, Tensor&>", "tuple[Tensor, Tensor]"},
       {"(SymInt, Scalar, str)", "std::tuple<int64_t, Scalar, std::string>", "tuple[int, Number, str]"},

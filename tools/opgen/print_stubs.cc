@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <regex>
+#include <set>
 
 #include "tools/opgen/python_names.h"
 
@@ -22,6 +23,34 @@ std::string parameter(const Argument& a, bool method) {
   const std::string type = inside_class(schema::python_type(a), method);
   const std::string value = schema::python_default(a);
   return fmt::format("{}: {}{}{}", name, type, value.empty() ? "" : " = ", value);
+}
+
+/// The class of named results, as max(x, dim) has them: one for each list of names.
+std::string named_class(const FunctionSchema& schema) {
+  std::string name;
+  for (const auto& r : schema.returns) name += "_" + r.name;
+  return name;
+}
+
+std::string returned(const FunctionSchema& schema, bool method) {
+  if (PythonOverload::named_results(schema)) return named_class(schema);
+  return inside_class(schema::python_return_type(schema), method);
+}
+
+std::string named_classes(const std::vector<PythonName>& names) {
+  std::set<std::string> classes;
+  for (const PythonName& name : names) {
+    for (const auto* overloads : {&name.functions, &name.methods}) {
+      for (const PythonOverload* o : *overloads) {
+        const FunctionSchema& schema = o->op->schema;
+        if (!PythonOverload::named_results(schema)) continue;
+        std::string text = fmt::format("class {}(NamedTuple):\n", named_class(schema));
+        for (const auto& r : schema.returns) text += fmt::format("    {}: Tensor\n", r.name);
+        classes.insert(text + "\n");
+      }
+    }
+  }
+  return fmt::format("{}", fmt::join(classes, ""));
 }
 
 std::string definition(const PythonName& name, const PythonOverload& o, bool method, bool one_of_several) {
@@ -45,7 +74,7 @@ std::string definition(const PythonName& name, const PythonOverload& o, bool met
   }
   const std::string decorator = one_of_several ? indent + "@overload\n" : "";
   return fmt::format("{}{}def {}({}) -> {}: ...\n", decorator, indent, name.name, parameters,
-                     inside_class(schema::python_return_type(o.op->schema), method));
+                     returned(o.op->schema, method));
 }
 
 /// The form that takes its sizes one by one.
@@ -59,7 +88,7 @@ std::string variadic_definition(const PythonName& name, const PythonOverload& o,
   }
   if (o.takes_requires_grad()) parameters += inside_class(", requires_grad: bool = False", method);
   return fmt::format("{0}@overload\n{0}def {1}({2}) -> {3}: ...\n", indent, name.name, parameters,
-                     inside_class(schema::python_return_type(schema), method));
+                     returned(schema, method));
 }
 
 std::string definitions(const PythonName& name, const std::vector<const PythonOverload*>& overloads,
@@ -80,8 +109,9 @@ std::string definitions(const PythonName& name, const std::vector<const PythonOv
 }  // namespace
 
 std::vector<GeneratedFile> print_stubs(const std::vector<OpDef>& defs) {
-  std::string functions, methods;
-  for (const PythonName& name : python_names(defs)) {
+  const std::vector<PythonName> names = python_names(defs);
+  std::string functions = named_classes(names), methods;
+  for (const PythonName& name : names) {
     if (!name.functions.empty()) functions += definitions(name, name.functions, false);
     if (!name.methods.empty()) methods += definitions(name, name.methods, true);
   }

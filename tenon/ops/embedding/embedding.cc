@@ -97,6 +97,11 @@ void check_bags(const Tensor& indices, const Tensor& offsets, int64_t mode, cons
   TENON_CHECK(
       last <= indices.numel(), Value,
       fmt::format("embedding_bag: `offsets` go up to {}, beyond the {} `indices`", last, indices.numel()));
+  if (const int64_t n = offsets.numel() - 1; n > 0) {
+    const Tensor rising = tenon::ge(offsets.narrow(0, 1, n), offsets.narrow(0, 0, n));
+    TENON_CHECK(tenon::all(rising).item<bool>(), Value,
+                "embedding_bag: `offsets` must not fall from one to the next");
+  }
 }
 
 }  // namespace

@@ -173,13 +173,49 @@ def _windows():
     yield Row("conv2d 7x7, stride 2", 0.9, "F.conv2d(a, w, b, stride=2, padding=3)", first)
     transposed = images + conv.format("32, 64, 2, 2", 64)
     yield Row("conv_transpose2d", 0.9, "F.conv_transpose2d(a, w, b, stride=2)", transposed)
+    yield Row("conv_transpose2d 3x3", 0.9, "F.conv_transpose2d(a, w, b, padding=1)", images + conv.format("32, 64, 3, 3", 64))
+    yield Row("conv2d 64x56x56 3x3", 0.9, "F.conv2d(a, w, b, padding=1)", "a = t.randn(1, 64, 56, 56)\n" + conv.format("64, 64, 3, 3", 64))
+    yield Row("conv2d 512x7x7 3x3", 0.9, "F.conv2d(a, w, b, padding=1)", "a = t.randn(1, 512, 7, 7)\n" + conv.format("512, 512, 3, 3", 512))
+    last = "a = a.contiguous(memory_format=t.channels_last)\n"
+    yield Row("conv2d 3x3, channels-last", 0.9, "F.conv2d(a, w, b, padding=1)", images + last + conv.format("64, 32, 3, 3", 64))
+    yield Row("conv2d depthwise, channels-last", 0.9, "F.conv2d(a, w, b, padding=1, groups=32)", images + last + conv.format("32, 1, 3, 3", 32))
+    yield Row("conv2d 1x1, channels-last", 0.9, "F.conv2d(a, w, b)", images + last + conv.format("64, 32, 1, 1", 64))
+    yield from _convolution_gradients()
     signal = "a = t.randn(8, 32, 512)\n" + conv.format("64, 32, 3", 64)
     yield Row("conv1d", 0.9, "F.conv1d(a, w, b, padding=1)", signal)
+    pooled = "a = t.randn(8, 64, 56, 56)\n"
+    for kind, setup in (("", pooled), (", channels-last", pooled + last)):
+        yield Row(f"max_pool2d 3, stride 2{kind}", 0.9, "F.max_pool2d(a, 3, 2)", setup)
+        yield Row(f"max_pool2d 2{kind}", 0.9, "F.max_pool2d(a, 2)", setup)
+        yield Row(f"avg_pool2d 2{kind}", 0.9, "F.avg_pool2d(a, 2)", setup)
+        yield Row(f"avg_pool2d 3, stride 1{kind}", 0.9, "F.avg_pool2d(a, 3, 1)", setup)
+        yield Row(f"adaptive_avg_pool2d 1{kind}", 0.9, "F.adaptive_avg_pool2d(a, 1)", setup)
+        for mode in ("bilinear", "nearest"):
+            yield Row(f"interpolate {mode} to 112{kind}", 0.9, f"F.interpolate(a, scale_factor=2, mode='{mode}')", setup)
     yield Row("max_pool2d", 0.9, "F.max_pool2d(a, 2)", "a = t.randn(8, 64, 28, 28)")
     yield Row("avg_pool2d", 0.9, "F.avg_pool2d(a, 2)", "a = t.randn(8, 64, 28, 28)")
     yield Row("interpolate bilinear", 0.9, "F.interpolate(a, scale_factor=2, mode='bilinear')", images)
     attention = "q, k, v = (t.randn(1, 8, 512, 64) for _ in range(3))"
     yield Row("attention", 0.9, "F.scaled_dot_product_attention(q, k, v, is_causal=True)", attention)
+
+
+def _convolution_gradients():
+    """By the input and by the weight, with the numbers that models have."""
+    shapes = (
+        ("3x3", "8, 32, 28, 28", "64, 32, 3, 3", 1, 1, 1),
+        ("depthwise", "8, 32, 28, 28", "32, 1, 3, 3", 1, 1, 32),
+        ("256x14x14 stride 2", "1, 256, 14, 14", "512, 256, 3, 3", 2, 1, 1),
+        ("512x7x7 3x3", "1, 512, 7, 7", "512, 512, 3, 3", 1, 1, 1),
+    )
+    for name, x, w, stride, padding, groups in shapes:
+        setup = (
+            f"a, w = t.randn({x}), t.randn({w})\n"
+            f"g = t.randn(*F.conv2d(a, w, None, {stride}, {padding}, 1, {groups}).shape)"
+        )
+        numbers = f"[{stride}] * 2, [{padding}] * 2, [1, 1], False, [0, 0], {groups}"
+        for part, mask in (("input", [True, False, False]), ("weight", [False, True, False])):
+            call = f"t.ops.aten.convolution_backward(g, a, w, None, {numbers}, {mask})"
+            yield Row(f"conv2d {name}, gradient of {part}", 0.9, call, setup)
 
 
 _MODELS = """

@@ -41,18 +41,18 @@ bool same(T a, T b) {
   return std::memcmp(&a, &b, sizeof a) == 0 || (a != a && b != b);
 }
 
-/// Three taps for each output, by both loops.
+/// Three taps for each output, by both loops; inputs may be denser than outputs, or the other way round.
 template <class T>
-void check_listed(const SumKernels<T>& k, size_t n) {
+void check_listed(const SumKernels<T>& k, size_t n, size_t width) {
   using Place = typename SumKernels<T>::Place;
-  const std::vector<T> x = some<T>(10, 7), weights = some<T>(3 * n, 8), before = some<T>(n, 9);
+  const std::vector<T> x = some<T>(width, 7), weights = some<T>(3 * n, 8), before = some<T>(n, 9);
   std::vector<int64_t> begins(n + 1), places(3 * n);
   std::vector<Place> by_tap(3 * n);
   std::vector<T> weights_by_tap(3 * n), wanted = before;
   for (size_t o = 0; o < n; ++o) {
     begins[o + 1] = static_cast<int64_t>(3 * o + 3);
     for (size_t t = 0; t < 3; ++t) {
-      const size_t i = 3 * o + t, place = (i * 7 + 2) % 10;
+      const size_t i = 3 * o + t, place = std::min(o * width / n + t, width - 1);
       places[i] = static_cast<int64_t>(100 + place);
       by_tap[t * n + o] = static_cast<Place>(100 + place);
       weights_by_tap[t * n + o] = weights[i];
@@ -64,8 +64,42 @@ void check_listed(const SumKernels<T>& k, size_t n) {
   k.listed(out.data(), x.data(), 100, begins.data(), places.data(), weights.data(), n);
   for (size_t o = 0; o < n; ++o) EXPECT_TRUE(same(out[o], wanted[o]));
   out = before;
-  k.listed_evenly(out.data(), x.data(), 100, by_tap.data(), weights_by_tap.data(), 3, n, n);
+  const auto in = exactly(x);
+  k.listed_evenly(out.data(), in.get(), width, 100, by_tap.data(), weights_by_tap.data(), 3, n, n, false);
   for (size_t o = 0; o < n; ++o) EXPECT_TRUE(same(out[o], wanted[o]));
+  // Sums that start at 0.
+  std::vector<T> zeros(n, T(0));
+  k.listed(zeros.data(), x.data(), 100, begins.data(), places.data(), weights.data(), n);
+  k.listed_evenly(out.data(), in.get(), width, 100, by_tap.data(), weights_by_tap.data(), 3, n, n, true);
+  for (size_t o = 0; o < n; ++o) EXPECT_TRUE(same(out[o], zeros[o]));
+}
+
+/// Pixels of some elements each against their elements one by one.
+template <class T>
+void check_pixels(const SumKernels<T>& k, size_t n, size_t inner) {
+  const std::vector<T> before = some<T>(n * inner, 10), weights = some<T>(2 * n, 11);
+  const auto x = exactly(some<T>((n + 1) * 2 * inner, 12));
+  std::vector<int64_t> begins(n + 1), places(2 * n);
+  for (size_t o = 0; o < n; ++o) {
+    begins[o + 1] = static_cast<int64_t>(2 * o + 2);
+    places[2 * o] = static_cast<int64_t>(5 + o), places[2 * o + 1] = static_cast<int64_t>(6 + 2 * o);
+  }
+  std::vector<T> strided = before, listed = before, fresh(n * inner), plain = before;
+  k.add_pixels(strided.data(), x.get(), static_cast<int64_t>(2 * inner), inner, n);
+  k.listed_pixels(listed.data(), x.get(), 5, begins.data(), places.data(), weights.data(), inner, n, false);
+  k.listed_pixels(fresh.data(), x.get(), 5, begins.data(), places.data(), weights.data(), inner, n, true);
+  k.listed_pixels(plain.data(), x.get(), 5, begins.data(), places.data(), nullptr, inner, n, false);
+  for (size_t o = 0; o < n; ++o) {
+    for (size_t c = 0; c < inner; ++c) {
+      const size_t i = o * inner + c;
+      const T a = x[o * inner + c], b = x[(2 * o + 1) * inner + c];
+      const T first = weights[2 * o] * a, second = weights[2 * o + 1] * b;
+      EXPECT_TRUE(same(strided[i], before[i] + x[2 * o * inner + c]));
+      EXPECT_TRUE(same(listed[i], before[i] + first + second));
+      EXPECT_TRUE(same(fresh[i], T(0) + first + second));
+      EXPECT_TRUE(same(plain[i], before[i] + a + b));
+    }
+  }
 }
 
 template <class T>
@@ -96,7 +130,8 @@ void check_sums(const SumKernels<T>& k) {
       const T first = weights[0] * a[i], second = weights[1] * b[i], third = weights[2] * a[i];
       EXPECT_TRUE(same(out[i], first + second + third));
     }
-    check_listed(k, n);
+    for (const size_t width : {1, 3, 10, 17, 60}) check_listed(k, n, width);
+    for (const size_t inner : {1, 3, 16, 21}) check_pixels(k, n, inner);
     for (const int64_t step : {1, 2, 3, 5}) {
       const auto x = exactly(some<T>(n == 0 ? 0 : (n - 1) * static_cast<size_t>(step) + 1, 3));
       out = b;
@@ -126,6 +161,12 @@ void check_maxima(const MaxKernels<T, Place>& k) {
       EXPECT_EQ(places[i], second ? 8 : 3);
       EXPECT_TRUE(same(values[i], second ? b[i] : a[i]));
     }
+    k.start_with_two(values.data(), places.data(), a.data(), 3, b.data(), 8, n);
+    for (size_t i = 0; i < n; ++i) {
+      const bool second = wins<T, Place>(a[i], 3, b[i], 8);
+      EXPECT_EQ(places[i], second ? 8 : 3);
+      EXPECT_TRUE(same(values[i], second ? b[i] : a[i]));
+    }
     const std::vector<Place> before = places;
     k.locate(places.data(), 20, n);
     for (size_t i = 0; i < n; ++i) EXPECT_EQ(places[i], before[i] + static_cast<Place>(20 + i));
@@ -149,6 +190,32 @@ void check_maxima(const MaxKernels<T, Place>& k) {
   }
 }
 
+template <class T, class Place>
+void check_maxima_of_pixels(const MaxKernels<T, Place>& k, size_t inner) {
+  constexpr size_t kPixels = 5, kStep = 2;
+  const std::vector<T> a = some<T>(kPixels * inner, 13), x = some<T>(kPixels * kStep * inner, 14);
+  std::vector<Place> x_places(x.size());
+  for (size_t i = 0; i < x.size(); ++i) x_places[i] = static_cast<Place>(i * 5 % 7 + 10);
+  std::vector<T> got = a;
+  std::vector<Place> places(a.size(), 20);
+  k.combine_pixels(got.data(), places.data(), x.data(), x_places.data(), 3, kStep, inner, kPixels, false);
+  std::vector<T> first(a.size());
+  std::vector<Place> first_places(a.size());
+  k.combine_pixels(first.data(), first_places.data(), x.data(), x_places.data(), 3, kStep, inner, kPixels,
+                   true);
+  for (size_t p = 0; p < kPixels; ++p) {
+    for (size_t c = 0; c < inner; ++c) {
+      const size_t i = p * inner + c, j = p * kStep * inner + c;
+      const Place place = x_places[j] + static_cast<Place>(3 + p * kStep);
+      const bool second = wins<T, Place>(a[i], 20, x[j], place);
+      EXPECT_EQ(places[i], second ? place : 20);
+      EXPECT_TRUE(same(got[i], second ? x[j] : a[i]));
+      EXPECT_EQ(first_places[i], place);
+      EXPECT_TRUE(same(first[i], x[j]));
+    }
+  }
+}
+
 TEST(WindowKernels, SumsAreThoseOfElementsOnEveryInstructionSet) {
   for (const CpuTarget target : supported_cpu_targets()) {
     check_sums(window_kernels(target).sum_f32);
@@ -161,6 +228,10 @@ TEST(WindowKernels, MaximaAreThoseOfElementsOnEveryInstructionSet) {
     check_maxima(window_kernels(target).max_f32);
     check_maxima(window_kernels(target).max_f64);
     check_maxima(window_kernels(target).max_i64);
+    for (const size_t inner : {1, 3, 16, 21}) {
+      check_maxima_of_pixels(window_kernels(target).max_f32, inner);
+      check_maxima_of_pixels(window_kernels(target).max_i64, inner);
+    }
   }
 }
 

@@ -125,16 +125,32 @@ def test_half_types_round_once(dtype):
     assert tenon.equal(got, tenon.conv2d(x.float(), w.float(), b.float(), padding=1).to(dtype))
 
 
-def test_threads_and_strides_do_not_show():
+@pytest.mark.parametrize(
+    "transposed, channels, weight, numbers",
+    [
+        (False, 16, (24, 16, 3, 3), ([1, 1], [1, 1], [1, 1], 1)),
+        (False, 16, (24, 16, 1, 1), ([1, 1], [0, 0], [1, 1], 1)),
+        (False, 32, (20, 16, 1, 1), ([1, 1], [0, 0], [1, 1], 2)),
+        (False, 21, (21, 1, 3, 3), ([1, 1], [1, 1], [1, 1], 21)),  # each channel by itself, past whole vectors
+        (False, 16, (16, 1, 5, 4), ([2, 3], [4, 2], [3, 1], 16)),
+        (True, 16, (16, 10, 2, 2), ([2, 2], [0, 0], [1, 1], 1)),
+        (True, 16, (16, 1, 3, 3), ([2, 1], [1, 1], [1, 2], 16)),
+        (True, 16, (16, 10, 1, 1), ([3, 3], [0, 0], [1, 1], 1)),  # most results are the bias
+    ],
+)
+def test_threads_and_strides_do_not_show(transposed, channels, weight, numbers):
     tenon.manual_seed(7)
-    x, w = tenon.randn(3, 16, 20, 22), tenon.randn(24, 16, 3, 3)
+    x, w = tenon.randn(3, channels, 20, 22), tenon.randn(*weight)
+    stride, padding, dilation, groups = numbers
+    bias = tenon.randn(weight[1] * groups if transposed else weight[0])
     threads = tenon.get_num_threads()
     try:
         results = []
         for n in (1, 2, 5):
             tenon.set_num_threads(n)
             for operand in (x, x.contiguous(memory_format=tenon.channels_last), x.transpose(2, 3).contiguous().transpose(2, 3)):
-                results.append(tenon.conv2d(operand, w, padding=1).contiguous())
+                out = tenon.convolution(operand, w, bias, stride, padding, dilation, transposed, [0, 0], groups)
+                results.append(out.contiguous())
     finally:
         tenon.set_num_threads(threads)
     assert all(tenon.equal(r, results[0]) for r in results)
@@ -162,6 +178,21 @@ CALL
 """
 
 
+LAST = "tenon.ones(4, 112, 112, 64).permute(0, 3, 1, 2)"
+SAME, HALF = "[1, 1], [1, 1], [1, 1], False, [0, 0]", "[2, 2], [1, 1], [1, 1], False, [0, 0]"
+DOUBLE = "[2, 2], [0, 0], [1, 1], True, [0, 0]"
+IMAGES, WIDE = "tenon.ones(4, 64, 112, 112)", "tenon.ones(1, 512, 28, 28)"
+#: Gradient, input, weight, numbers, groups, and how many elements the gradients of input and weight have.
+GRADIENTS = [
+    (IMAGES, IMAGES, "tenon.ones(64, 64, 3, 3)", SAME, 1, (4 * 64 * 112 * 112, 64 * 64 * 9)),
+    (IMAGES, IMAGES, "tenon.ones(64, 16, 3, 3)", SAME, 4, (4 * 64 * 112 * 112, 64 * 16 * 9)),
+    (LAST, LAST, "tenon.ones(64, 64, 3, 3)", SAME, 1, (4 * 64 * 112 * 112, 64 * 64 * 9)),
+    (WIDE, WIDE, "tenon.ones(512, 512, 3, 3)", SAME, 1, (512 * 28 * 28, 512 * 512 * 9)),
+    ("tenon.ones(1, 512, 14, 14)", WIDE, "tenon.ones(512, 512, 3, 3)", HALF, 1, (512 * 28 * 28, 512 * 512 * 9)),
+    ("tenon.ones(4, 32, 224, 224)", IMAGES, "tenon.ones(64, 32, 2, 2)", DOUBLE, 1, (4 * 64 * 112 * 112, 64 * 32 * 4)),
+]
+
+
 @pytest.mark.parametrize(
     "call, output",
     [
@@ -169,12 +200,23 @@ CALL
         ("tenon.conv2d(tenon.ones(1, 16, 512, 512).half(), tenon.ones(16, 16, 5, 5).half(), padding=2)", 8 * 512 * 512),
         ("tenon.conv1d(tenon.ones(1, 8, 1000000), tenon.ones(8, 8, 25), padding=12)", 8 * 1000000),
         ("tenon.conv_transpose2d(tenon.ones(2, 64, 56, 56), tenon.ones(64, 64, 4, 4), stride=2)", 2 * 64 * 114 * 114),
+        ("tenon.conv2d(tenon.ones(4, 64, 112, 112), tenon.ones(64, 16, 3, 3), padding=1, groups=4)", 4 * 64 * 112 * 112),
+        ("tenon.conv2d(tenon.ones(4, 64, 112, 112), tenon.ones(64, 1, 3, 3), padding=1, groups=64)", 4 * 64 * 112 * 112),
+        (f"tenon.conv2d({LAST}, tenon.ones(64, 64, 3, 3), padding=1)", 4 * 64 * 112 * 112),
+        (f"tenon.conv2d({LAST}, tenon.ones(64, 64, 1, 1))", 4 * 64 * 112 * 112),
+        (f"tenon.conv2d({LAST}, tenon.ones(64, 1, 3, 3), padding=1, groups=64)", 4 * 64 * 112 * 112),
+        (f"tenon.conv_transpose2d({LAST}, tenon.ones(64, 32, 2, 2), stride=2)", 4 * 32 * 224 * 224),
+        ("tenon.conv2d(tenon.ones(1, 512, 28, 28), tenon.ones(3, 3, 512, 512).permute(2, 3, 0, 1), padding=1)", 512 * 28 * 28),
+    ]
+    + [
+        (f"tenon.ops.aten.convolution_backward({grad}, {x}, {w}, None, {numbers}, {groups}, {mask})", output)
+        for grad, x, w, numbers, groups, size in GRADIENTS
+        for mask, output in (([True, False, False], size[0]), ([False, True, False], size[1]))
     ],
 )
 def test_memory_is_input_and_output_and_no_more_than_8_mb(call, output):
     operands, rest = call.split("(", 1)
     text = f"""
-import inspect
 def run(f, *operands, **options):
     reset()
     before = peak()

@@ -68,29 +68,64 @@ HWY_INLINE void filter_vectors(D d, const T* band, const LineVector* at, const i
   for (size_t v = 0; v < kVecs; ++v) hn::Store(total[v], d, to + v * hn::Lanes(d));
 }
 
-/// Where the taps of `n` neighbouring results begin, four for each tap: the last result's stand for those
-/// that there are not, and `zeros` for what lies outside of the input.
+/// Where the taps of four neighbouring results begin, and how far the next four's are where those lie inside
+/// of the input, too: `zeros` stands for what lies outside.
 template <class T>
-void find_taps(const Windows& windows, const Positions& at, int64_t n, const char* data, const T* zeros,
-               const T** from) {
-  const auto& [depth, height, width] = windows.axes;
-  const char* entry = data + at.batch() * windows.batch_stride;
-  const auto inside = [](const WindowAxis& axis, int64_t i) { return i >= 0 && i < axis.inputs; };
-  for (int64_t a = 0; a < depth.taps.count; ++a) {
-    const int64_t i0 = at[0] * depth.step + depth.taps.shift(a);
-    for (int64_t b = 0; b < height.taps.count; ++b) {
-      const int64_t i1 = at[1] * height.step + height.taps.shift(b);
-      const bool line = inside(depth, i0) && inside(height, i1);
-      const char* row = line ? entry + i0 * depth.stride + i1 * height.stride : nullptr;
-      for (int64_t c = 0; c < width.taps.count; ++c, from += 4) {
-        for (int64_t p = 0; p < 4; ++p) {
-          const int64_t i2 = (at[2] + std::min(p, n - 1)) * width.step + width.taps.shift(c);
-          from[p] = line && inside(width, i2) ? reinterpret_cast<const T*>(row + i2 * width.stride) : zeros;
+class SideBySideTaps {
+ public:
+  static constexpr int64_t kPixels = 4;
+
+  SideBySideTaps(const Windows& windows, const T* zeros)
+      : windows_(windows),
+        zeros_(zeros),
+        from_(static_cast<size_t>(windows.taps() * kPixels)),
+        steps_(from_.size()) {}
+
+  /// Four for each tap.
+  const T* const* from() const { return from_.data(); }
+
+  /// Of `n` results from `at` on; the last one's stand for those that there are not. `data`: the first group.
+  void find(const Positions& at, int64_t n, const char* data) {
+    const WindowAxis &depth = windows_.axes[0], &height = windows_.axes[1], &width = windows_.axes[2];
+    const int64_t first = at[2] * width.step, lowest = first + width.taps.lowest();
+    const bool whole =
+        n == kPixels && lowest >= 0 && lowest + (n - 1) * width.step + width.taps.span() <= width.inputs;
+    const bool follows = whole && next_;
+    next_ = whole && at.left_in_line() > n;
+    if (follows) return advance();
+    const char* entry = data + at.batch() * windows_.batch_stride;
+    size_t place = 0;
+    for (int64_t a = 0; a < depth.taps.count; ++a) {
+      const int64_t i0 = at[0] * depth.step + depth.taps.shift(a);
+      for (int64_t b = 0; b < height.taps.count; ++b) {
+        const int64_t i1 = at[1] * height.step + height.taps.shift(b);
+        const bool line = i0 >= 0 && i0 < depth.inputs && i1 >= 0 && i1 < height.inputs;
+        const char* row = line ? entry + i0 * depth.stride + i1 * height.stride : nullptr;
+        const int64_t step = line ? kPixels * width.step * width.stride : 0;
+        for (int64_t c = 0; c < width.taps.count; ++c) {
+          for (int64_t p = 0; p < kPixels; ++p, ++place) {
+            const int64_t i2 = first + width.taps.shift(c) + std::min(p, n - 1) * width.step;
+            const bool inside = line && i2 >= 0 && i2 < width.inputs;
+            from_[place] = inside ? reinterpret_cast<const T*>(row + i2 * width.stride) : zeros_;
+            steps_[place] = step;
+          }
         }
       }
     }
   }
-}
+
+ private:
+  void advance() {
+    for (size_t i = 0; i < from_.size(); ++i)
+      from_[i] = reinterpret_cast<const T*>(reinterpret_cast<const char*>(from_[i]) + steps_[i]);
+  }
+
+  const Windows& windows_;
+  const T* zeros_;
+  std::vector<const T*> from_;
+  std::vector<int64_t> steps_;
+  bool next_ = false;
+};
 
 /// Products of groups that have one channel and one row each and lie side by side: vectors of groups, so that
 /// nothing is copied first. Taps outside of the input read zeros.
@@ -112,23 +147,50 @@ void depthwise_side_by_side(const WindowProduct<T>& w, const ProductPart& part) 
   const T* bias = w.bias ? w.bias + part.row : nullptr;
   const char* data = windows.data + part.row * w.windows_group;
   char* out = w.out + part.row * w.out_group;
-  constexpr int64_t kPixels = 4;
-  std::vector<const T*> from(static_cast<size_t>(taps * kPixels));
+  constexpr int64_t kPixels = SideBySideTaps<T>::kPixels;
+  SideBySideTaps<T> from(windows, zeros);
   Positions at(windows, part.column);
   for (int64_t j = part.column; j < part.column_end;) {
     const int64_t n = std::min({kPixels, at.left_in_line(), part.column_end - j});
-    find_taps(windows, at, n, data, zeros, from.data());
+    from.find(at, n, data);
     T* to[kPixels];
     for (int64_t p = 0; p < kPixels; ++p)
       to[p] = reinterpret_cast<T*>(out + at.offset(w.out_positions) +
                                    std::min(p, n - 1) * w.out_positions.axes[2]);
-    for (int64_t g = 0; g < groups; g += lanes) {
+    int64_t g = 0;
+    // Two vectors at a time share what says where the taps are.
+    for (; g + 2 * lanes <= groups; g += 2 * lanes) {
+      hn::Vec<decltype(d)> sum[kPixels], next[kPixels];
+#pragma GCC unroll 4
+      for (int64_t p = 0; p < kPixels; ++p) sum[p] = hn::Zero(d), next[p] = hn::Zero(d);
+      const T* const* tap = from.from();
+      for (int64_t t = 0; t < taps; ++t, tap += kPixels) {
+        const T* weight = weights + t * padded + g;
+        const auto first = hn::Load(d, weight), second = hn::Load(d, weight + lanes);
+#pragma GCC unroll 4
+        for (int64_t p = 0; p < kPixels; ++p) {
+          sum[p] = fused_mul_add(d, first, hn::LoadU(d, tap[p] + g), sum[p]);
+          next[p] = fused_mul_add(d, second, hn::LoadU(d, tap[p] + g + lanes), next[p]);
+        }
+      }
+#pragma GCC unroll 4
+      for (int64_t p = 0; p < kPixels; ++p) {
+        if (p >= n) break;
+        if (bias) {
+          sum[p] = hn::Add(sum[p], hn::LoadU(d, bias + g));
+          next[p] = hn::Add(next[p], hn::LoadU(d, bias + g + lanes));
+        }
+        hn::StoreU(sum[p], d, to[p] + g);
+        hn::StoreU(next[p], d, to[p] + g + lanes);
+      }
+    }
+    for (; g < groups; g += lanes) {
       const auto here = static_cast<size_t>(std::min(lanes, groups - g));
       hn::Vec<decltype(d)> sum[kPixels];
       const auto filter = [&](auto load) HWY_ATTR {
 #pragma GCC unroll 4
         for (int64_t p = 0; p < kPixels; ++p) sum[p] = hn::Zero(d);
-        const T* const* tap = from.data();
+        const T* const* tap = from.from();
         for (int64_t t = 0; t < taps; ++t, tap += kPixels) {
           const auto weight = hn::Load(d, weights + t * padded + g);
 #pragma GCC unroll 4

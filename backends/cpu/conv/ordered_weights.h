@@ -34,17 +34,19 @@ class OrderedWeights {
   /// Rows [first, last) and rows [k, k_end) of Windows, as a contiguous matrix.
   void load(int64_t first, int64_t last, int64_t k, int64_t k_end, T* to) const {
     if (w_.same_type && windows_.taps() == 1 && w_.row == w_.item) return turn(first, last, k, k_end, to);
-    // Where rows are closer together than channels are, some rows at a time take each channel's taps: few
-    // enough that the lines which they are written to stay in the cache.
-    const int64_t step = w_.row < w_.channel ? 24 : 1;
-    const std::vector<int64_t> taps = w_.same_type ? tap_offsets() : std::vector<int64_t>();
-    for (int64_t row = first; row < last; row += step) {
-      const int64_t rows = std::min(step, last - row);
-      T* part = to + (row - first) * (k_end - k);
-      if (w_.same_type)
-        copy(row, rows, k, k_end, taps, part);
-      else
-        convert(row, rows, k, k_end, part);
+    if (!w_.same_type) return convert(first, last - first, k, k_end, to);
+    // Where rows are closer together than channels are, some rows at a time take the taps of some channels:
+    // few enough that the lines which are read and written stay in the cache.
+    const std::vector<int64_t> taps = tap_offsets();
+    const auto count = static_cast<int64_t>(taps.size());
+    const bool close = w_.row < w_.channel;
+    const int64_t step = close ? 24 : 1, channels = close ? 8 : k_end;
+    for (int64_t at = k; at < k_end;) {
+      const int64_t end = std::min((at / count + channels) * count, k_end);
+      for (int64_t row = first; row < last; row += step)
+        copy(row, std::min(step, last - row), at, end, taps, to + (row - first) * (k_end - k) + (at - k),
+             k_end - k);
+      at = end;
     }
   }
 
@@ -69,8 +71,9 @@ class OrderedWeights {
         static_cast<size_t>(k_end - k), static_cast<size_t>(last - first));
   }
 
-  void copy(int64_t row, int64_t rows, int64_t k, int64_t k_end, const std::vector<int64_t>& taps,
-            T* to) const {
+  /// To rows `stride` apart.
+  void copy(int64_t row, int64_t rows, int64_t k, int64_t k_end, const std::vector<int64_t>& taps, T* to,
+            int64_t stride) const {
     const auto per_channel = static_cast<int64_t>(taps.size());
     bool side_by_side = true;
     for (int64_t t = 0; t < per_channel; ++t) side_by_side &= taps[static_cast<size_t>(t)] == t * w_.item;
@@ -79,9 +82,16 @@ class OrderedWeights {
       const int64_t n = std::min(per_channel - tap, k_end - at);
       const char* from = data_ + row * w_.row + channel * w_.channel;
       T* out = to + (at - k);
-      for (int64_t i = 0; i < rows; ++i, from += w_.row, out += k_end - k) {
+      for (int64_t i = 0; i < rows; ++i, from += w_.row, out += stride) {
         if (side_by_side) {
           copy_few(out, reinterpret_cast<const T*>(from) + tap, n);
+        } else if (n == 1) {
+          *out = *reinterpret_cast<const T*>(from + taps[static_cast<size_t>(tap)]);
+        } else if (n == 2) {
+          const auto first = static_cast<size_t>(tap);
+          const T pair[] = {*reinterpret_cast<const T*>(from + taps[first]),
+                            *reinterpret_cast<const T*>(from + taps[first + 1])};
+          std::memcpy(out, pair, sizeof(pair));
         } else {
           for (int64_t t = 0; t < n; ++t)
             out[t] = *reinterpret_cast<const T*>(from + taps[static_cast<size_t>(tap + t)]);

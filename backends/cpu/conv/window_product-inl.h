@@ -185,15 +185,24 @@ struct WeightBlock {
 // A result of no products: the bias, or what beta leaves.
 template <class T>
 void product_of_nothing(const WindowProduct<T>& w, const ProductPart& part) {
-  const T zero = T(0);
+  const bool plain = w.out_same_type && w.alpha == T(1) && w.beta == T(0);
+  const int64_t step = w.out_positions.axes[2], here = 0;
   Positions at(w.windows, part.column);
-  for (int64_t j = part.column; j < part.column_end; ++j) {
+  for (int64_t j = part.column; j < part.column_end;) {
+    const int64_t n = std::min(at.left_in_line(), part.column_end - j);
     for (int64_t i = part.row; i < part.row_end; ++i) {
       char* out = w.out + part.group * w.out_group + i * w.out_row + at.offset(w.out_positions);
-      const int64_t here = 0;
-      store_tile(w, &zero, 1, 1, 1, out, &here, w.bias ? w.bias + part.group * w.rows + i : nullptr);
+      const T* bias = w.bias ? w.bias + part.group * w.rows + i : nullptr;
+      const T value = bias ? *bias : T(0), zero = T(0);
+      for (int64_t l = 0; l < n; ++l, out += step) {
+        if (plain)
+          *reinterpret_cast<T*>(out) = value;
+        else
+          store_tile(w, &zero, 1, 1, 1, out, &here, bias);
+      }
     }
-    at.advance(1);
+    at.advance(n);
+    j += n;
   }
 }
 

@@ -87,7 +87,7 @@ void cut(size_t index, const WindowProduct<T>& w, int64_t threads, std::vector<T
 /// block by block. Returns how many bytes were copied.
 template <class T>
 size_t order_weights(std::span<WindowProduct<T>> products) {
-  constexpr int64_t kMost = (int64_t{2} << 20) / static_cast<int64_t>(sizeof(T));
+  constexpr int64_t kMost = (int64_t{3} << 20) / static_cast<int64_t>(sizeof(T));
   const auto elements = [](const WindowProduct<T>& w) {
     const bool needed =
         w.windows.channels > 0 && !is_depthwise(w) && !OrderedWeights<T>(w.weights, w.windows, 0).in_place();

@@ -65,6 +65,13 @@ bool copy_elements(const IndexedRows& r) {
       return copy_to_row<T>(to, from, f, n,
                             [f](int64_t j) { return f.positions[j] * f.step + j * f.stride; });
   }
+  if constexpr (kTo && !kFrom) {
+    if (t.stride == 0 && t.step == kItem && f.stride == kItem) {
+      const int64_t* p = t.positions;
+      for (int64_t j = 0; j < n; ++j) store(to + p[j] * kItem, load<T>(from + j * kItem));
+      return true;
+    }
+  }
   for (int64_t j = 0; j < n; ++j) {
     store(to + (kTo ? t.positions[j] * t.step : 0) + j * t.stride,
           load<T>(from + (kFrom ? f.positions[j] * f.step : 0) + j * f.stride));
@@ -220,6 +227,13 @@ void each_row(const IndexedRows& given, F&& f) {
     const char* from = given.from;
     const RowPlaces t = given.to_places;
     const int64_t n = given.n, step = given.from_places.stride;
+    // Elements that positions count one by one need no product for their addresses.
+    if (t.stride == 0 && t.step == sizeof(T) && step == sizeof(T)) {
+      T* first = reinterpret_cast<T*>(to);
+      const T* source = reinterpret_cast<const T*>(from);
+      for (int64_t j = 0; j < n; ++j) first[t.positions[j]] = f(first[t.positions[j]], source[j]);
+      return;
+    }
     for (int64_t j = 0; j < n; ++j) {
       T& a = *reinterpret_cast<T*>(to + t.positions[j] * t.step + j * t.stride);
       a = f(a, *reinterpret_cast<const T*>(from + j * step));

@@ -74,54 +74,6 @@ bool channels_inside(const Tensor& t, size_t num_axes) {
   return t.sizes()[c] > 1 && t.strides()[c] == 1 && t.strides()[ndim - 1] != 1;
 }
 
-/// Some outputs of the last axis and the inputs that they read.
-struct Chunk {
-  int64_t begin, end, low, high;
-};
-
-/// The last axis, prepared for all rows of a call.
-struct LastAxis {
-  const Axis& axis;
-  std::vector<Chunk> chunks;
-  /// As listed taps, where no loop over a window's taps does.
-  std::vector<int64_t> begins, places;
-  bool by_taps;  // one pass for each tap of the window
-
-  LastAxis(const Axis& a, int64_t inner) : axis(a) {
-    by_taps = a.taps == Axis::Taps::Affine;
-    const int64_t step = std::max<int64_t>(kRowTile / std::max<int64_t>(inner, 1), 1);
-    for (int64_t o = 0; o < a.outputs; o += step) {
-      Chunk c{o, std::min(o + step, a.outputs), a.inputs, 0};
-      if (by_taps) {
-        c.low = std::clamp<int64_t>(c.begin * a.stride - a.pad, 0, a.inputs);
-        c.high = std::clamp<int64_t>((c.end - 1) * a.stride - a.pad + (a.kernel - 1) * a.dilation + 1, c.low,
-                                     a.inputs);
-      } else {
-        for (int64_t i = c.begin; i < c.end; ++i) {
-          a.for_each_tap(i, [&](int64_t place, double) {
-            c.low = std::min(c.low, place);
-            c.high = std::max(c.high, place + 1);
-          });
-        }
-        c.low = std::min(c.low, c.high);
-      }
-      chunks.push_back(c);
-    }
-    if (by_taps) return;
-    begins.reserve(at(a.outputs) + 1);
-    begins.push_back(0);
-    for (int64_t o = 0; o < a.outputs; ++o) {
-      a.for_each_tap(o, [&](int64_t place, double) { places.push_back(place); });
-      begins.push_back(static_cast<int64_t>(places.size()));
-    }
-  }
-  int64_t widest() const {
-    int64_t n = 0;
-    for (const Chunk& c : chunks) n = std::max({n, c.high - c.low, c.end - c.begin});
-    return n;
-  }
-};
-
 /// The outputs in [begin, end) whose tap t lies inside of the input, and the first of those inputs.
 struct TapRange {
   int64_t begin, end, place;
@@ -142,6 +94,65 @@ std::pair<int64_t, int64_t> taps_inside(const Axis& a, int64_t begin, int64_t en
   const int64_t first = before > 0 ? (before + a.dilation - 1) / a.dilation : 0;
   return {first, room < 0 ? first : std::min(a.kernel, room / a.dilation + 1)};
 }
+
+/// `count` outputs that read one input each, from output `to` and input `from` of a chunk on.
+struct Span {
+  int64_t to, from, count;
+};
+
+/// Some outputs of the last axis and the inputs that they read.
+struct Chunk {
+  int64_t begin, end, low, high;
+  std::vector<Span> spans = {};  ///< Of an affine axis, tap by tap.
+};
+
+/// The last axis, prepared for all rows of a call.
+struct LastAxis {
+  const Axis& axis;
+  std::vector<Chunk> chunks;
+  /// As listed taps, where no loop over a window's taps does.
+  std::vector<int64_t> begins, places;
+  bool by_taps;  // one pass for each tap of the window
+
+  LastAxis(const Axis& a, int64_t inner) : axis(a) {
+    by_taps = a.taps == Axis::Taps::Affine;
+    const int64_t step = std::max<int64_t>(kRowTile / std::max<int64_t>(inner, 1), 1);
+    for (int64_t o = 0; o < a.outputs; o += step) {
+      Chunk c{o, std::min(o + step, a.outputs), a.inputs, 0};
+      if (by_taps) {
+        c.low = std::clamp<int64_t>(c.begin * a.stride - a.pad, 0, a.inputs);
+        c.high = std::clamp<int64_t>((c.end - 1) * a.stride - a.pad + (a.kernel - 1) * a.dilation + 1, c.low,
+                                     a.inputs);
+        const auto [first, end] = taps_inside(a, c.begin, c.end);
+        for (int64_t t = first; t < end; ++t) {
+          const TapRange r = tap_range(a, t, c.begin, c.end);
+          if (r.begin < r.end) c.spans.push_back({r.begin - c.begin, r.place - c.low, r.end - r.begin});
+        }
+      } else {
+        for (int64_t i = c.begin; i < c.end; ++i) {
+          a.for_each_tap(i, [&](int64_t place, double) {
+            c.low = std::min(c.low, place);
+            c.high = std::max(c.high, place + 1);
+          });
+        }
+        c.low = std::min(c.low, c.high);
+      }
+      chunks.push_back(std::move(c));
+    }
+    if (by_taps) return;
+    begins.reserve(at(a.outputs) + 1);
+    begins.push_back(0);
+    for (int64_t o = 0; o < a.outputs; ++o) {
+      a.for_each_tap(o, [&](int64_t place, double) { places.push_back(place); });
+      begins.push_back(static_cast<int64_t>(places.size()));
+    }
+  }
+  int64_t widest() const {
+    int64_t n = 0;
+    for (const Chunk& c : chunks) n = std::max({n, c.high - c.low, c.end - c.begin});
+    return n;
+  }
+};
 
 std::vector<Axis> three_axes(std::span<const Axis> axes) {
   std::vector<Axis> all(kAxes - axes.size(), Axis::identity(1));
@@ -269,6 +280,25 @@ class WindowSum {
                    [&](int64_t i0, bool is_first) { return load(b, i0, i1, c, is_first ? first : next); });
   }
 
+  /// The sum over the taps of axis 1 where axis 0 has one and rows are read where they lie.
+  const T* plane(T* sum, int64_t b, int64_t o0, int64_t o1, const Chunk& c, size_t n) {
+    int64_t i0 = -1;
+    axes_[0].for_each_tap(o0, [&](int64_t place, double) { i0 = place; });
+    if (i0 < 0) return nullptr;
+    const char* first = in_.row(b, i0, 0) + c.low * in_.axes[2];
+    const Axis& axis = axes_[1];
+    SmallVector<const T*, 16> all;
+    SmallVector<T, 16> weights;
+    axis.for_each_tap(o1, [&](int64_t place, double weight) {
+      all.push_back(reinterpret_cast<const T*>(first + place * in_.axes[1]));
+      if (!axis.weights.empty()) weights.push_back(static_cast<T>(weight));
+    });
+    if (all.empty()) return nullptr;
+    if (all.size() == 1 && weights.empty()) return all[0];
+    kernels_.rows(sum, all.data(), weights.empty() ? nullptr : weights.data(), all.size(), n);
+    return sum;
+  }
+
   /// The sum of rows(place, whether it is the first) over the taps of an axis; null if there are none. Rows
   /// that `stay` where they are while others are read are added in one pass.
   template <class Rows>
@@ -304,11 +334,12 @@ class WindowSum {
 
   void row(const Scratch<T>& s, int64_t b, int64_t o0, int64_t o1, const Chunk& c) {
     const size_t width = at((c.high - c.low) * inner_);
-    const T* x =
-        width == 0
-            ? nullptr
-            : combine(axes_[1], o1, s[kOuterSum], width, stays_ && one_plane_,
-                      [&](int64_t i1, bool first) { return plane_row(s, first ? 0 : 1, b, o0, i1, c); });
+    const T* x = width == 0 ? nullptr
+                 : stays_ && one_plane_
+                     ? plane(s[kOuterSum], b, o0, o1, c, width)
+                     : combine(axes_[1], o1, s[kOuterSum], width, false, [&](int64_t i1, bool first) {
+                         return plane_row(s, first ? 0 : 1, b, o0, i1, c);
+                       });
     if (accumulate_ && !x) return;
     const int64_t count = c.end - c.begin;
     char* to = out_.row(b, o0, o1) + c.begin * out_.axes[2];
@@ -321,11 +352,11 @@ class WindowSum {
         copy(result, {kItem, 0}, to, out_.block(), count, 1);
       else
         copy(result, {kItem, kItem * inner_}, to, out_.block(), inner_, count);
-    } else if (!accumulate_) {
+    } else if (!accumulate_ && (last_.by_taps || !x)) {
       std::fill_n(result, count * inner_, T(0));
     }
     if (x) {
-      along(result, x, c);
+      along(result, x, c, !accumulate_);
       if (divides_) {
         const T outer = static_cast<T>(at_or_one(axes_[0].divisors, o0) * at_or_one(axes_[1].divisors, o1));
         divide(result, result, outer, divisors_, c.begin, count);
@@ -340,53 +371,47 @@ class WindowSum {
       copy(to, out_.block(), result, {kItem, kItem * inner_}, inner_, count);
   }
 
-  /// Adds to the results [begin, end) of a row their taps along the last axis.
-  void along(T* result, const T* x, const Chunk& c) {
-    const Axis& a = axes_[2];
+  /// Adds to the results [begin, end) of a row their taps along the last axis. Those of listed taps start at
+  /// 0 if they are `fresh`.
+  void along(T* result, const T* x, const Chunk& c, bool fresh) {
+    const auto n = at(c.end - c.begin);
     if (last_.by_taps) {
-      const auto [first, end] = taps_inside(a, c.begin, c.end);
-      for (int64_t t = first; t < end; ++t) {
-        const TapRange r = tap_range(a, t, c.begin, c.end);
-        if (r.begin >= r.end) continue;
-        T* to = result + (r.begin - c.begin) * inner_;
-        const T* from = x + (r.place - c.low) * inner_;
-        const int64_t n = r.end - r.begin;
-        if (a.stride == 1 || inner_ == 1) {
-          kernels_.add_strided(to, from, a.stride, at(a.stride == 1 ? n * inner_ : n));
-        } else {
-          for (int64_t i = 0; i < n; ++i, to += inner_, from += a.stride * inner_)
-            kernels_.add(to, to, from, at(inner_));
-        }
+      const int64_t stride = axes_[2].stride;
+      for (const Span& s : c.spans) {
+        T* to = result + s.to * inner_;
+        const T* from = x + s.from * inner_;
+        if (stride == 1 || inner_ == 1)
+          kernels_.add_strided(to, from, stride, at(stride == 1 ? s.count * inner_ : s.count));
+        else
+          kernels_.add_pixels(to, from, stride * inner_, at(inner_), at(s.count));
       }
-    } else if (inner_ == 1) {
-      if (even_ > 0) {
-        kernels_.listed_evenly(result, x, static_cast<Place>(c.low), even_places_.data() + c.begin,
-                               even_weights_.data() + c.begin, at(even_), at(a.outputs), at(c.end - c.begin));
-        return;
-      }
-      kernels_.listed(result, x, c.low, last_.begins.data() + c.begin, last_.places.data(),
-                      weights_.empty() ? nullptr : weights_.data(), at(c.end - c.begin));
+    } else if (even_ > 0) {
+      kernels_.listed_evenly(result, x, at(c.high - c.low), static_cast<Place>(c.low),
+                             even_places_.data() + c.begin, even_weights_.data() + c.begin, at(even_),
+                             at(axes_[2].outputs), n, fresh);
     } else {
-      for (int64_t o = c.begin; o < c.end; ++o, result += inner_) {
-        for (int64_t i = last_.begins[at(o)]; i < last_.begins[at(o) + 1]; ++i) {
-          const T* from = x + (last_.places[at(i)] - c.low) * inner_;
-          if (weights_.empty())
-            kernels_.add(result, result, from, at(inner_));
-          else
-            kernels_.multiply_add(result, from, weights_[at(i)], at(inner_));
-        }
+      const T* weights = weights_.empty() ? nullptr : weights_.data();
+      const int64_t *begins = last_.begins.data() + c.begin, *places = last_.places.data();
+      if (inner_ == 1) {
+        if (fresh) std::fill_n(result, n, T(0));
+        kernels_.listed(result, x, c.low, begins, places, weights, n);
+      } else {
+        kernels_.listed_pixels(result, x, c.low, begins, places, weights, at(inner_), n, fresh);
       }
     }
   }
 
-  /// Where all outputs of the last axis have as many weighted taps, as those of resizing do: the taps by
-  /// their number in the window.
+  /// Where all outputs of the last axis have as many weighted taps, which ascend with them, as those of
+  /// resizing do: the taps by their number in the window.
   void list_evenly() {
     const Axis& a = axes_[2];
     if (weights_.empty() || inner_ != 1 || a.outputs == 0 || a.inputs > INT32_MAX) return;
     const int64_t taps = last_.begins[1];
     for (int64_t o = 0; o < a.outputs; ++o) {
       if (last_.begins[at(o) + 1] - last_.begins[at(o)] != taps) return;
+      for (int64_t t = 0; o > 0 && t < taps; ++t) {
+        if (last_.places[at(o * taps + t)] < last_.places[at((o - 1) * taps + t)]) return;
+      }
     }
     even_ = taps;
     for (int64_t t = 0; t < taps; ++t) {
@@ -445,25 +470,44 @@ class WindowMax {
   void row(const Scratch<T>& s, const Scratch<Place>& p, int64_t b, int64_t o0, int64_t o1, const Chunk& c) {
     const int64_t count = c.end - c.begin;
     const size_t n = at((c.high - c.low) * inner_);
-    T *const x = s[0], *const loaded = s[1], *const values = s[2];
+    T *const x = s[0], *const loaded = s[1];
     Place *const x_places = p[0], *const places = p[1];
+    const bool direct = !store_ && values_.dense();
+    T* const values =
+        direct ? reinterpret_cast<T*>(values_.row(b, o0, o1) + c.begin * values_.axes[2]) : s[2];
     bool first = true;
+    const T* one = nullptr;  // the first of two rows that start together
+    Place one_number = 0;
     // Rows in the order of their elements: what is equal to an earlier one changes nothing.
     axes_[0].for_each_tap(o0, [&](int64_t i0, double) {
       axes_[1].for_each_tap(o1, [&](int64_t i1, double) {
         const T* next = load(b, i0, i1, c, loaded);
         const auto number = static_cast<Place>((i0 * axes_[1].inputs + i1) * axes_[2].inputs);
-        (first ? kernels_.start : kernels_.update)(x, x_places, next, number, n);
+        if (first && next != loaded) {
+          one = next, one_number = number;
+        } else if (one) {
+          kernels_.start_with_two(x, x_places, one, one_number, next, number, n);
+          one = nullptr;
+        } else {
+          (first ? kernels_.start : kernels_.update)(x, x_places, next, number, n);
+        }
         first = false;
       });
     });
-    std::fill_n(values, count * inner_, lowest());
-    std::fill_n(places, count * inner_, std::numeric_limits<Place>::max());
+    if (one) kernels_.start(x, x_places, one, one_number, n);
+    // The first tap may be there for all outputs: then nothing need be there before it.
+    const bool fresh = inner_ > 1 && !first && last_.by_taps && !c.spans.empty() && c.spans[0].to == 0 &&
+                       c.spans[0].count == count;
+    if (!fresh) {
+      std::fill_n(values, count * inner_, lowest());
+      std::fill_n(places, count * inner_, std::numeric_limits<Place>::max());
+    }
     if (!first) {
       if (inner_ == 1) kernels_.locate(x_places, static_cast<Place>(c.low), n);
-      along(values, places, x, x_places, c);
+      along(values, places, x, x_places, c, fresh);
     }
-    store(values_, store_ ? store_ : convert_fn(values_.dtype, values_.dtype), b, o0, o1, c, values);
+    if (!direct)
+      store(values_, store_ ? store_ : convert_fn(values_.dtype, values_.dtype), b, o0, o1, c, values);
     store(places_, convert_fn(dtype_of<Place>, places_.dtype), b, o0, o1, c, places);
   }
 
@@ -479,7 +523,7 @@ class WindowMax {
     return buffer;
   }
 
-  void along(T* values, Place* places, const T* x, const Place* x_places, const Chunk& c) {
+  void along(T* values, Place* places, const T* x, const Place* x_places, const Chunk& c, bool fresh) {
     const Axis& a = axes_[2];
     const auto combine = [&](int64_t to, int64_t from, int64_t step, int64_t n) {
       // A place is complete, or lacks the one along this axis.
@@ -488,15 +532,15 @@ class WindowMax {
                        x_places + from * inner_, add, step, at(n));
     };
     if (last_.by_taps) {
-      const auto [first, end] = taps_inside(a, c.begin, c.end);
-      for (int64_t t = first; t < end; ++t) {
-        const TapRange r = tap_range(a, t, c.begin, c.end);
-        const int64_t n = r.end - r.begin, to = r.begin - c.begin, from = r.place - c.low;
-        if (n <= 0) continue;
-        if (inner_ == 1)
-          combine(to, from, a.stride, n);
-        else
-          for (int64_t i = 0; i < n; ++i) combine(to + i, from + i * a.stride, 1, inner_);
+      for (const Span& s : c.spans) {
+        if (inner_ == 1) {
+          combine(s.to, s.from, a.stride, s.count);
+        } else {
+          kernels_.combine_pixels(values + s.to * inner_, places + s.to * inner_, x + s.from * inner_,
+                                  x_places + s.from * inner_, static_cast<Place>(c.low + s.from), a.stride,
+                                  at(inner_), at(s.count), fresh);
+          fresh = false;
+        }
       }
       return;
     }

@@ -16,14 +16,19 @@ namespace tenon::cpu::HWY_NAMESPACE {
 namespace {
 namespace hn = hwy::HWY_NAMESPACE;
 
-/// Calls step(tag, i) for whole vectors from `i` on, then for single elements.
+/// Calls step(tag, i) for what is left from `i` on: rows are often shorter than a vector, so that halves and
+/// quarters of one come before single elements.
+template <class T, size_t kLanes, class Step>
+HWY_INLINE void for_rest(size_t i, size_t n, Step step) {
+  const hn::CappedTag<T, kLanes> d;
+  for (; i + kLanes <= n; i += kLanes) step(d, i);
+  if constexpr (kLanes > 1) for_rest<T, kLanes / 2>(i, n, step);
+}
+
+/// Calls step(tag, i) for whole vectors, then for what is left.
 template <class T, class Step>
 HWY_INLINE void for_lanes(size_t n, Step step) {
-  const hn::ScalableTag<T> d;
-  const hn::CappedTag<T, 1> one;
-  size_t i = 0;
-  for (; i + hn::Lanes(d) <= n; i += hn::Lanes(d)) step(d, i);
-  for (; i < n; ++i) step(one, i);
+  for_rest<T, hn::MaxLanes(hn::ScalableTag<T>())>(0, n, step);
 }
 
 template <class T>
@@ -67,15 +72,23 @@ void add_strided(T* out, const T* x, int64_t step, size_t n) {
   size_t i = 0;
   if (step == 2) {
     // Nothing is read behind the last element.
-    const hn::ScalableTag<T> d;
-    for (; i + hn::Lanes(d) < n; i += hn::Lanes(d)) {
-      hn::Vec<decltype(d)> even, odd;
-      hn::LoadInterleaved2(d, x + 2 * i, even, odd);
-      hn::StoreU(hn::Add(hn::LoadU(d, out + i), even), d, out + i);
-    }
+    const auto pairs = [&](auto d) HWY_ATTR {
+      for (; i + hn::Lanes(d) < n; i += hn::Lanes(d)) {
+        hn::Vec<decltype(d)> even, odd;
+        hn::LoadInterleaved2(d, x + 2 * i, even, odd);
+        hn::StoreU(hn::Add(hn::LoadU(d, out + i), even), d, out + i);
+      }
+    };
+    pairs(hn::ScalableTag<T>());
+    pairs(hn::CappedTag<T, 16 / sizeof(T)>());
   }
   x += static_cast<int64_t>(i) * step;
   for (; i < n; ++i, x += step) out[i] += *x;
+}
+
+template <class T>
+void add_pixels(T* out, const T* x, int64_t step, size_t inner, size_t n) {
+  for (size_t i = 0; i < n; ++i, out += inner, x += step) add(out, out, x, inner);
 }
 
 template <class T>
@@ -93,37 +106,91 @@ void listed(T* out, const T* x, int64_t first, const int64_t* begins, const int6
 }
 
 template <class T>
-void rows(T* out, const T* const* rows, const T* weights, size_t count, size_t n) {
-  for_lanes<T>(n, [&](auto d, size_t i) HWY_ATTR {
-    auto sum = hn::LoadU(d, rows[0] + i);
-    if (weights) {
-      sum = hn::Mul(sum, hn::Set(d, weights[0]));
-      for (size_t r = 1; r < count; ++r)
-        sum = hn::Add(sum, hn::Mul(hn::LoadU(d, rows[r] + i), hn::Set(d, weights[r])));
-    } else {
-      for (size_t r = 1; r < count; ++r) sum = hn::Add(sum, hn::LoadU(d, rows[r] + i));
+void listed_pixels(T* out, const T* x, int64_t first, const int64_t* begins, const int64_t* places,
+                   const T* weights, size_t inner, size_t n, bool fresh) {
+  for (size_t o = 0; o < n; ++o, out += inner) {
+    const int64_t begin = begins[o], end = begins[o + 1];
+    for_lanes<T>(inner, [&](auto d, size_t i) HWY_ATTR {
+      auto sum = fresh ? hn::Zero(d) : hn::LoadU(d, out + i);
+      for (int64_t t = begin; t < end; ++t) {
+        const auto tap = hn::LoadU(d, x + (places[t] - first) * static_cast<int64_t>(inner) + i);
+        sum = hn::Add(sum, weights ? hn::Mul(hn::Set(d, weights[t]), tap) : tap);
+      }
+      hn::StoreU(sum, d, out + i);
+    });
+  }
+}
+
+/// `kVecs` vectors of the sum of rows.
+template <size_t kVecs, class D, class T = hn::TFromD<D>>
+HWY_INLINE void sum_rows(D d, T* out, const T* const* rows, const T* weights, size_t count, size_t i) {
+  hn::Vec<D> sum[kVecs];
+#pragma GCC unroll 4
+  for (size_t v = 0; v < kVecs; ++v) {
+    sum[v] = hn::LoadU(d, rows[0] + i + v * hn::Lanes(d));
+    if (weights) sum[v] = hn::Mul(sum[v], hn::Set(d, weights[0]));
+  }
+  for (size_t r = 1; r < count; ++r) {
+#pragma GCC unroll 4
+    for (size_t v = 0; v < kVecs; ++v) {
+      auto x = hn::LoadU(d, rows[r] + i + v * hn::Lanes(d));
+      if (weights) x = hn::Mul(x, hn::Set(d, weights[r]));
+      sum[v] = hn::Add(sum[v], x);
     }
-    hn::StoreU(sum, d, out + i);
-  });
+  }
+#pragma GCC unroll 4
+  for (size_t v = 0; v < kVecs; ++v) hn::StoreU(sum[v], d, out + i + v * hn::Lanes(d));
 }
 
 template <class T>
-void listed_evenly(T* out, const T* x, typename SumKernels<T>::Place first,
+void rows(T* out, const T* const* rows, const T* weights, size_t count, size_t n) {
+  // Several vectors at a time, whose sums need not wait for one another.
+  const hn::ScalableTag<T> d;
+  const size_t step = 4 * hn::Lanes(d);
+  size_t i = 0;
+  for (; i + step <= n; i += step) sum_rows<4>(d, out, rows, weights, count, i);
+  for (; i + 2 * hn::Lanes(d) <= n; i += 2 * hn::Lanes(d)) sum_rows<2>(d, out, rows, weights, count, i);
+  for_rest<T, hn::MaxLanes(hn::ScalableTag<T>())>(
+      i, n, [&](auto tag, size_t at) HWY_ATTR { sum_rows<1>(tag, out, rows, weights, count, at); });
+}
+
+template <class T>
+void listed_evenly(T* out, const T* x, size_t width, typename SumKernels<T>::Place first,
                    const typename SumKernels<T>::Place* places, const T* weights, size_t taps, size_t row,
-                   size_t n) {
+                   size_t n, bool fresh) {
+  using Place = typename SumKernels<T>::Place;
   const hn::ScalableTag<T> d;
   const hn::RebindToSigned<decltype(d)> di;
-  size_t i = 0;
-  for (; i + hn::Lanes(d) <= n; i += hn::Lanes(d)) {
-    auto sum = hn::LoadU(d, out + i);
+  const auto lanes = static_cast<Place>(hn::Lanes(d)), last = static_cast<Place>(width) - lanes;
+  const auto vector = [&](size_t i) HWY_ATTR {
+    auto sum = fresh ? hn::Zero(d) : hn::LoadU(d, out + i);
     for (size_t t = 0; t < taps; ++t) {
-      const auto place = hn::Sub(hn::LoadU(di, places + t * row + i), hn::Set(di, first));
-      sum = hn::Add(sum, hn::Mul(hn::LoadU(d, weights + t * row + i), hn::GatherIndex(d, x, place)));
+      const Place* p = places + t * row + i;
+      const auto place = hn::Sub(hn::LoadU(di, p), hn::Set(di, first));
+      // Outputs are denser than inputs more often than not: then one vector has all of their taps, and a
+      // permutation is faster than a gather.
+      const Place low = std::min<Place>(p[0] - first, last);
+      hn::Vec<decltype(d)> tap;
+      if (low >= 0 && p[lanes - 1] - first - low < lanes) {
+        const auto index = hn::IndicesFromVec(d, hn::Sub(place, hn::Set(di, low)));
+        tap = hn::TableLookupLanes(hn::LoadU(d, x + low), index);
+      } else {
+        tap = hn::GatherIndex(d, x, place);
+      }
+      sum = hn::Add(sum, hn::Mul(hn::LoadU(d, weights + t * row + i), tap));
     }
     hn::StoreU(sum, d, out + i);
+  };
+  size_t i = 0;
+  for (; i + hn::Lanes(d) <= n; i += hn::Lanes(d)) vector(i);
+  if (i < n && fresh && n >= hn::Lanes(d)) {
+    vector(n - hn::Lanes(d));
+    return;
   }
   for (; i < n; ++i) {
-    for (size_t t = 0; t < taps; ++t) out[i] += weights[t * row + i] * x[places[t * row + i] - first];
+    T sum = fresh ? T(0) : out[i];
+    for (size_t t = 0; t < taps; ++t) sum += weights[t * row + i] * x[places[t * row + i] - first];
+    out[i] = sum;
   }
 }
 
@@ -133,16 +200,36 @@ void start(T* values, Place* places, const T* x, Place place, size_t n) {
   for_lanes<Place>(n, [&](auto d, size_t i) HWY_ATTR { hn::StoreU(hn::Set(d, place), d, places + i); });
 }
 
+template <class D, class DI, class V, class VI>
+HWY_INLINE void later_wins(D d, DI di, V& value, VI& place, V next, VI next_place) {
+  auto wins = hn::Gt(next, value);
+  if constexpr (hwy::IsFloat<hn::TFromD<D>>()) wins = hn::Or(wins, hn::IsNaN(next));
+  value = hn::IfThenElse(wins, next, value);
+  place = hn::IfThenElse(hn::RebindMask(di, wins), next_place, place);
+}
+
+template <class T, class Place>
+void start_with_two(T* values, Place* places, const T* x, Place x_place, const T* y, Place y_place,
+                    size_t n) {
+  for_lanes<T>(n, [&](auto d, size_t i) HWY_ATTR {
+    const hn::Rebind<Place, decltype(d)> di;
+    auto value = hn::LoadU(d, x + i);
+    auto place = hn::Set(di, x_place);
+    later_wins(d, di, value, place, hn::LoadU(d, y + i), hn::Set(di, y_place));
+    hn::StoreU(value, d, values + i);
+    hn::StoreU(place, di, places + i);
+  });
+}
+
 template <class T, class Place>
 void update(T* values, Place* places, const T* x, Place place, size_t n) {
   for_lanes<T>(n, [&](auto d, size_t i) HWY_ATTR {
     const hn::Rebind<Place, decltype(d)> di;
-    const auto v = hn::LoadU(d, values + i), next = hn::LoadU(d, x + i);
-    auto wins = hn::Gt(next, v);
-    if constexpr (hwy::IsFloat<T>()) wins = hn::Or(wins, hn::IsNaN(next));
-    hn::StoreU(hn::IfThenElse(wins, next, v), d, values + i);
-    hn::StoreU(hn::IfThenElse(hn::RebindMask(di, wins), hn::Set(di, place), hn::LoadU(di, places + i)), di,
-               places + i);
+    auto value = hn::LoadU(d, values + i);
+    auto found = hn::LoadU(di, places + i);
+    later_wins(d, di, value, found, hn::LoadU(d, x + i), hn::Set(di, place));
+    hn::StoreU(value, d, values + i);
+    hn::StoreU(found, di, places + i);
   });
 }
 
@@ -169,22 +256,29 @@ HWY_INLINE void combine_lanes(D d, DI di, hn::TFromD<D>* values, hn::TFromD<DI>*
 
 template <class T, class Place>
 void combine(T* values, Place* places, const T* x, const Place* x_places, Place add, int64_t step, size_t n) {
-  const hn::ScalableTag<T> d;
-  const hn::ScalableTag<Place> di;
-  size_t i = 0;
   if (step == 1) {
-    for (; i + hn::Lanes(d) <= n; i += hn::Lanes(d))
+    for_lanes<T>(n, [&](auto d, size_t i) HWY_ATTR {
+      const hn::Rebind<Place, decltype(d)> di;
       combine_lanes(d, di, values + i, places + i, hn::LoadU(d, x + i),
                     hn::Add(hn::LoadU(di, x_places + i), hn::Set(di, add)));
-  } else if (step == 2) {
+    });
+    return;
+  }
+  size_t i = 0;
+  if (step == 2) {
     // Nothing is read behind the last element.
-    for (; i + hn::Lanes(d) < n; i += hn::Lanes(d)) {
-      hn::Vec<decltype(d)> even, odd;
-      hn::Vec<decltype(di)> even_places, odd_places;
-      hn::LoadInterleaved2(d, x + 2 * i, even, odd);
-      hn::LoadInterleaved2(di, x_places + 2 * i, even_places, odd_places);
-      combine_lanes(d, di, values + i, places + i, even, hn::Add(even_places, hn::Set(di, add)));
-    }
+    const auto pairs = [&](auto d) HWY_ATTR {
+      const hn::Rebind<Place, decltype(d)> di;
+      for (; i + hn::Lanes(d) < n; i += hn::Lanes(d)) {
+        hn::Vec<decltype(d)> even, odd;
+        hn::Vec<decltype(di)> even_places, odd_places;
+        hn::LoadInterleaved2(d, x + 2 * i, even, odd);
+        hn::LoadInterleaved2(di, x_places + 2 * i, even_places, odd_places);
+        combine_lanes(d, di, values + i, places + i, even, hn::Add(even_places, hn::Set(di, add)));
+      }
+    };
+    pairs(hn::ScalableTag<T>());
+    pairs(hn::CappedTag<T, 16 / sizeof(T)>());
   }
   const hn::CappedTag<T, 1> one;
   const hn::CappedTag<Place, 1> one_place;
@@ -195,11 +289,31 @@ void combine(T* values, Place* places, const T* x, const Place* x_places, Place 
                   hn::Set(one_place, *x_places + add));
 }
 
-template <class T>
-constexpr SumKernels<T> kSum{&add<T>,         &multiply<T>, &multiply_add<T>, &add_strided<T>,  &divide<T>,
-                             &divide_each<T>, &rows<T>,     &listed<T>,       &listed_evenly<T>};
 template <class T, class Place>
-constexpr MaxKernels<T, Place> kMax{&start<T, Place>, &update<T, Place>, &locate<Place>, &combine<T, Place>};
+void combine_pixels(T* values, Place* places, const T* x, const Place* x_places, Place add, int64_t step,
+                    size_t inner, size_t n, bool fresh) {
+  const auto row = step * static_cast<int64_t>(inner);
+  for (size_t i = 0; i < n; ++i, values += inner, places += inner, x += row, x_places += row) {
+    if (fresh) {
+      for_lanes<T>(inner, [&](auto d, size_t c) HWY_ATTR {
+        const hn::Rebind<Place, decltype(d)> di;
+        hn::StoreU(hn::LoadU(d, x + c), d, values + c);
+        hn::StoreU(hn::Add(hn::LoadU(di, x_places + c), hn::Set(di, add)), di, places + c);
+      });
+    } else {
+      combine(values, places, x, x_places, add, 1, inner);
+    }
+    add = static_cast<Place>(add + step);
+  }
+}
+
+template <class T>
+constexpr SumKernels<T> kSum{&add<T>,        &multiply<T>,      &multiply_add<T>, &add_strided<T>,
+                             &add_pixels<T>, &divide<T>,        &divide_each<T>,  &rows<T>,
+                             &listed<T>,     &listed_pixels<T>, &listed_evenly<T>};
+template <class T, class Place>
+constexpr MaxKernels<T, Place> kMax{&start<T, Place>, &start_with_two<T, Place>, &update<T, Place>,
+                                    &locate<Place>,   &combine<T, Place>,        &combine_pixels<T, Place>};
 
 constexpr WindowKernels kWindowKernels = {kSum<float>, kSum<double>, kMax<float, int32_t>,
                                           kMax<double, int64_t>, kMax<int64_t, int64_t>};

@@ -30,14 +30,15 @@ void read_along(const char* op, const Tensor& self, int64_t dim, const Tensor& i
 }
 
 void write_along(const char* op, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src,
-                 Combine combine) {
+                 Combine combine, bool fresh = false) {
   const Dims sizes = vector_sizes(index);
   run_indexed({.op = op,
                .argument = "index",
                .sizes = sizes,
                .to = along(self, wrap_dim(dim, self.dim(), op), index),
                .from = first_elements(src, sizes),
-               .combine = combine});
+               .combine = combine,
+               .fresh = fresh});
 }
 
 void write_slices(const char* op, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source,
@@ -103,7 +104,7 @@ void gather(const Tensor& self, int64_t dim, const Tensor& index, bool sparse_gr
 }
 
 void gather_backward(const Tensor& grad, IntArrayRef sizes, int64_t dim, const Tensor& index, Tensor& out) {
-  write_along("gather_backward", out, dim, index, grad, Combine::Add);
+  write_along("gather_backward", out, dim, index, grad, Combine::Add, is_fresh(out));
 }
 
 void index_select(const Tensor& self, int64_t dim, const Tensor& index, Tensor& out) {

@@ -63,6 +63,15 @@ TEST(Model, OutOverloadFollowsTheFunctionalOne) {
   EXPECT_EQ(defs[1].find(Form::Out)->schema.overload, "out");
 }
 
+TEST(Model, ResultsOfAnOutFormMayHaveTheirOwnNames) {
+  const std::string entry = "- schema: pool(Tensor self) -> (Tensor, Tensor)\n  composite: pool\n";
+  const auto defs =
+      parse_operators(entry + "  variants: [function, out]\n  out_names: [out, indices]\n", "ops.yaml");
+  EXPECT_EQ(schema::to_string(defs[0].find(Form::Out)->schema),
+            "aten::pool.out(Tensor self, *, Tensor(a!) out, Tensor(b!) indices) -> (Tensor(a!), Tensor(b!))");
+  expect_error(entry + "  variants: [out]\n  out_names: [out]\n", "3", "expected 2 names of results, got 1");
+}
+
 TEST(Model, TensorOptionsAreOneParameter) {
   const auto defs = parse_operators(R"(
 - schema: zeros(SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor

@@ -24,7 +24,7 @@ def _one_number(s):
 _COPIES = "clone|complex|copy|fill|native_dropout|polar|_to_copy|to|empty_like|full_like|ones_like|zeros_like"
 _WINDOWS = (
     "_adaptive_avg_pool[23]d(_backward)?|adaptive_.*|.*_pool[23]d.*_backward|constant_pad_nd|pad|_pad_circular|channel_shuffle|roll|avg_pool3d|"
-    "reflection_pad.*|replication_pad.*|upsample_.*_backward"
+    "reflection_pad.*|replication_pad.*|_?upsample_.*_backward"
 )
 _LAYOUTS = f"{_WINDOWS}|binary_cross_entropy_with_logits|kl_div|.*_loss|angle|conj_physical|stack|index|masked_fill|log_sigmoid|nonzero|nonzero_numpy|pow|rsub"
 # What copies `self` and writes a part of it, and what is composed of products or of cat.
@@ -58,7 +58,7 @@ DIFFERENCES = (
     Difference("the sum of no channels is the bias", "conv.*", r"^shape|element", "empty", sample=lambda s: s.args[1].shape[1] == 0 or s.args[0].shape[1] == 0),
     Difference("an infinite weight meets the padding", "conv.*", r"element.*(inf|nan)", "special"),
     Difference("integers have no mean", "avg_pool.d(_backward)?", r"not implemented for int64", dtypes="int64"),
-    Difference("integers are not interpolated", "upsample_bi.*", r"not implemented for uint8", dtypes="uint8"),
+    Difference("integers are not interpolated", "_?upsample_bi.*", r"not implemented for uint8", dtypes="uint8"),
     Difference("sums of bool are not bool", "cumsum|cumprod", r"cannot be cast to `self` of bool", dtypes="bool"),
     Difference("PyTorch's mean of what has an infinity is undefined where it comes with a variance", "(var|std)_mean",
                r"element.*is np.float64\(-?inf\), expected np.float64\(nan\)", "special"),

@@ -192,3 +192,53 @@ def test_the_same_bits_for_every_layout_and_number_of_threads():
 def test_what_does_not_fit_is_named(call, text):
     with pytest.raises((ValueError, RuntimeError, IndexError, NotImplementedError, TypeError), match=text):
         call(image(2, 4, 5, 6))
+
+
+def test_places_of_adaptive_maxima_and_the_older_names_of_resizing():
+    x = image(2, 3, 6, 8)
+    values, places = F.adaptive_max_pool2d_with_indices(x, (2, None))
+    assert tenon.equal(values, F.adaptive_max_pool2d(x, (2, 8)))
+    assert places[0, 0].tolist() == [[16 + i for i in range(8)], [40 + i for i in range(8)]]
+    assert tenon.equal(F.adaptive_max_pool1d_with_indices(x[0], 2)[1], tenon.tensor([3, 7]).expand(3, 6, 2))
+    assert F.adaptive_max_pool3d_with_indices(x, 1)[1].flatten().tolist() == [143, 143]
+    assert tenon.equal(F.upsample_nearest(x, scale_factor=2), F.interpolate(x, scale_factor=2))
+    corners = F.interpolate(x, (9, 4), mode="bilinear", align_corners=True)
+    assert tenon.equal(F.upsample_bilinear(x, (9, 4)), corners)
+
+
+@pytest.mark.parametrize("op, arguments", [("max_pool2d_with_indices", (2,)), ("adaptive_max_pool2d", ((2, 2),))])
+def test_two_results_are_written_to_out(op, arguments):
+    x, function = image(1, 2, 4, 6), getattr(tenon._C, op)
+    wanted = function(x, *arguments)
+    given = tenon.empty(0), tenon.empty(wanted[1].shape, dtype=tenon.int64)
+    for out in (given, (tenon.empty(wanted[0].shape[::-1]).T, given[1])):
+        got = function(x, *arguments, out=out)
+        assert all(g is o and tenon.equal(g, w) for g, o, w in zip(got, out, wanted))
+    before = given[0].clone()
+    with pytest.raises(RuntimeError, match=rf"{op}.*shape"):
+        function(x + 1, *arguments, out=(given[0], tenon.empty(3, dtype=tenon.int64)))
+    assert tenon.equal(given[0], before)
+    with pytest.raises(RuntimeError, match=rf"{op}.*(same tensor|overlap)"):
+        function(x.long(), *arguments, out=(given[1], given[1]))
+    with pytest.raises(RuntimeError, match="requires? grad"):
+        function(x.requires_grad_(), *arguments, out=given)
+
+
+def test_antialias_takes_means_and_is_for_images():
+    x = image(1, 1, 8, 8)
+    halved = F.interpolate(x, (4, 4), mode="bilinear", antialias=True)
+    # Triangles of width 4 over 8 inputs: 1/8, 3/8, 3/8, 1/8 inside, and what lies beside the ends left out.
+    rows = np.array([[3, 3, 1, 0, 0, 0, 0, 0], [0, 1, 3, 3, 1, 0, 0, 0], [0, 0, 0, 1, 3, 3, 1, 0], [0, 0, 0, 0, 0, 1, 3, 3]])
+    rows = rows / rows.sum(1, keepdims=True)
+    np.testing.assert_allclose(halved[0, 0].numpy(), rows @ x[0, 0].numpy() @ rows.T, rtol=1e-6)
+    for mode in ("bilinear", "bicubic"):
+        assert tenon.equal(F.interpolate(x, (8, 8), mode=mode, antialias=True), x)
+    with pytest.raises(ValueError, match="interpolate: antialias is for the modes bilinear | bicubic, got mode 'nearest'"):
+        F.interpolate(x, (4, 4), antialias=True)
+
+
+def test_celu_and_selu_in_place():
+    for name in ("celu", "selu"):
+        x = tenon.tensor([-1.0, 0.5])
+        wanted = getattr(F, name)(x)
+        assert getattr(F, name + "_")(x) is x and tenon.equal(x, wanted)

@@ -239,6 +239,7 @@ OpDef read_entry(YamlEntry& entry, const std::string& file) {
   }
   const std::string inplace_overload = entry.text("inplace_overload");
   const std::string out_overload = entry.text("out_overload");
+  const std::vector<std::string> out_names = entry.list("out_names");
   const FormFields fields{entry.list("aliases"), entry.list("cpp_no_default")};
   try {
     add_operator(def, fields, schema, wants("function"), wants("method"));
@@ -248,7 +249,7 @@ OpDef read_entry(YamlEntry& entry, const std::string& file) {
       add_operator(def, fields, inplace_form(schema, inplace_overload), unary || wants("inplace_function"),
                    true);
     }
-    if (wants("out")) add_operator(def, fields, out_form(schema, out_overload), true, false);
+    if (wants("out")) add_operator(def, fields, out_form(schema, out_overload, out_names), true, false);
   } catch (const Error& e) {
     entry.fail_in("variants", e.what());
   }

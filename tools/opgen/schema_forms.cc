@@ -48,8 +48,11 @@ FunctionSchema inplace_form(const FunctionSchema& schema, const std::string& ove
   return form;
 }
 
-FunctionSchema out_form(const FunctionSchema& schema, const std::string& overload) {
+FunctionSchema out_form(const FunctionSchema& schema, const std::string& overload,
+                        const std::vector<std::string>& names) {
   require_fresh_tensors(schema, "out");
+  TENON_CHECK(names.empty() || names.size() == schema.returns.size(), Value,
+              fmt::format("expected {} names of results, got {}", schema.returns.size(), names.size()));
   FunctionSchema form = schema;
   form.overload = !overload.empty() ? overload : schema.overload.empty() ? "out" : schema.overload + "_out";
   if (const auto options = options_position(schema)) {
@@ -59,7 +62,10 @@ FunctionSchema out_form(const FunctionSchema& schema, const std::string& overloa
   for (size_t i = 0; i < form.returns.size(); ++i) {
     schema::Argument out;
     const bool named = !form.returns[i].name.empty();
-    out.name = form.returns.size() == 1 ? "out" : named ? form.returns[i].name : fmt::format("out{}", i);
+    out.name = !names.empty()             ? names[i]
+               : form.returns.size() == 1 ? "out"
+               : named                    ? form.returns[i].name
+                                          : fmt::format("out{}", i);
     out.alias = written(i);
     out.kwarg_only = true;
     out.is_out = true;

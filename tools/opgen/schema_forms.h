@@ -14,8 +14,10 @@ Form form_of(const FunctionSchema& schema);
 /// the schema's.
 FunctionSchema inplace_form(const FunctionSchema& schema, const std::string& overload);
 /// The same as `add.OVERLOAD(..., *, Tensor(a!) out) -> Tensor(a!)`; an empty overload is made from the
-/// schema's. The options of a factory (options_position) are left out: they are those of `out`. Throws
-/// Error{Value} unless all results are tensors.
-FunctionSchema out_form(const FunctionSchema& schema, const std::string& overload);
+/// schema's. Several results have their own names for arguments, or those of `names`. The options of a
+/// factory (options_position) are left out: they are those of `out`. Throws Error{Value} unless all results
+/// are tensors, and for a number of names that is not theirs.
+FunctionSchema out_form(const FunctionSchema& schema, const std::string& overload,
+                        const std::vector<std::string>& names = {});
 
 }  // namespace tenon::opgen

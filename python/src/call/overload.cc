@@ -33,9 +33,10 @@ bool is_named(PyObject* keyword, const char* name) noexcept {
   return PyUnicode_CompareWithASCIIString(keyword, name) == 0;
 }
 
-/// Spreads `out=(a, b)` over the parameters of an operator with several.
+/// Spreads the tuple of `out=(a, b)` over the parameters of an operator with several, of which one may have
+/// the name `out` itself.
 bool bind_outs(const Overload& o, PyObject* value, PyObject** slots) noexcept {
-  if (!PyTuple_Check(value) || PyTuple_GET_SIZE(value) != o.num_out) return false;
+  if (PyTuple_GET_SIZE(value) != o.num_out) return false;
   Py_ssize_t next = 0;
   for (int i = 0; i < o.num_params; ++i) {
     if (o.params[i].is_out) slots[i] = PyTuple_GET_ITEM(value, next++);
@@ -49,13 +50,13 @@ bool bind_keywords(const Overload& o, const Arguments& a, PyObject** slots) noex
     PyObject* keyword = PyTuple_GET_ITEM(a.keywords, k);
     PyObject* value = a.args[a.count + k];
     const int i = find_param(o, keyword);
-    if (i >= 0) {
+    if (o.num_out > 1 && PyTuple_Check(value) && is_named(keyword, "out")) {
+      if (!bind_outs(o, value, slots)) return false;
+    } else if (i >= 0) {
       if (slots[i]) return false;
       slots[i] = value;
     } else if (o.takes_requires_grad && is_named(keyword, "requires_grad")) {
       slots[o.num_params] = value;
-    } else if (o.num_out > 1 && is_named(keyword, "out")) {
-      if (!bind_outs(o, value, slots)) return false;
     } else if (value != Py_None || !is_named(keyword, "out")) {
       return false;
     }

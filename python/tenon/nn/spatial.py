@@ -9,8 +9,11 @@ __all__ = [
     "adaptive_avg_pool2d",
     "adaptive_avg_pool3d",
     "adaptive_max_pool1d",
+    "adaptive_max_pool1d_with_indices",
     "adaptive_max_pool2d",
+    "adaptive_max_pool2d_with_indices",
     "adaptive_max_pool3d",
+    "adaptive_max_pool3d_with_indices",
     "avg_pool1d",
     "avg_pool2d",
     "avg_pool3d",
@@ -31,6 +34,8 @@ __all__ = [
     "pixel_unshuffle",
     "unfold",
     "upsample",
+    "upsample_bilinear",
+    "upsample_nearest",
 ]
 
 channel_shuffle, pixel_shuffle, pixel_unshuffle = _C.channel_shuffle, _C.pixel_shuffle, _C.pixel_unshuffle
@@ -115,18 +120,23 @@ def adaptive_avg_pool3d(input, output_size):
 
 
 def _adaptive_max_pool(function, rank):
+    def with_indices(input, output_size, return_indices=False):
+        """The maxima of windows that divide the input into `output_size` parts, and their places."""
+        return function(input, _filled(output_size, input, rank))
+
     def adaptive_max_pool(input, output_size, return_indices=False):
         """The maxima of windows that divide the input into `output_size` parts; with return_indices also their places."""
-        values, indices = function(input, _filled(output_size, input, rank))
-        return (values, indices) if return_indices else values
+        both = with_indices(input, output_size)
+        return both if return_indices else both[0]
 
     adaptive_max_pool.__name__ = adaptive_max_pool.__qualname__ = function.__name__
-    return adaptive_max_pool
+    with_indices.__name__ = with_indices.__qualname__ = f"{function.__name__}_with_indices"
+    return adaptive_max_pool, with_indices
 
 
-adaptive_max_pool1d = _adaptive_max_pool(_C.adaptive_max_pool1d, 1)
-adaptive_max_pool2d = _adaptive_max_pool(_C.adaptive_max_pool2d, 2)
-adaptive_max_pool3d = _adaptive_max_pool(_C.adaptive_max_pool3d, 3)
+adaptive_max_pool1d, adaptive_max_pool1d_with_indices = _adaptive_max_pool(_C.adaptive_max_pool1d, 1)
+adaptive_max_pool2d, adaptive_max_pool2d_with_indices = _adaptive_max_pool(_C.adaptive_max_pool2d, 2)
+adaptive_max_pool3d, adaptive_max_pool3d_with_indices = _adaptive_max_pool(_C.adaptive_max_pool3d, 3)
 
 _NEAREST = {
     "nearest": (_C.upsample_nearest1d, _C.upsample_nearest2d, _C.upsample_nearest3d),
@@ -140,6 +150,7 @@ _SMOOTH = {
     "bicubic": (2, _C.upsample_bicubic2d),
     "trilinear": (3, _C.upsample_trilinear3d),
 }
+_ANTIALIAS = {"bilinear": _C._upsample_bilinear2d_aa, "bicubic": _C._upsample_bicubic2d_aa}
 
 
 def _for_each_axis(value, rank, name):
@@ -161,14 +172,15 @@ def interpolate(
 ):
     """Resizes [N, C, W], [N, C, H, W] or [N, C, D, H, W] to `size`, or by `scale_factor`.
 
-    Modes: nearest, nearest-exact, linear, bilinear, bicubic, trilinear, area.
+    Modes: nearest, nearest-exact, linear, bilinear, bicubic, trilinear, area. With antialias, bilinear and bicubic take
+    weighted means of all that an element of a smaller result stands for.
     """
     if mode not in _SMOOTH and mode not in _NEAREST and mode != "area":
         raise NotImplementedError(f"interpolate: mode must be one of {[*_NEAREST, *_SMOOTH, 'area']}, got {mode!r}")
     if mode not in _SMOOTH and align_corners is not None:
         raise ValueError(f"interpolate: align_corners is for the modes {' | '.join(_SMOOTH)}, got mode {mode!r}")
-    if antialias:
-        raise NotImplementedError("interpolate: antialias is not in Tenon yet")
+    if antialias and mode not in _ANTIALIAS:
+        raise ValueError(f"interpolate: antialias is for the modes {' | '.join(_ANTIALIAS)}, got mode {mode!r}")
     rank = input.dim() - 2
     if rank not in (1, 2, 3):
         raise NotImplementedError(f"interpolate: input must have 3, 4 or 5 dimensions, got {input.dim()}")
@@ -191,12 +203,23 @@ def interpolate(
         return _AREA[rank - 1](input, sizes)
     if mode in _NEAREST:
         return _NEAREST[mode][rank - 1](input, sizes, factors)
-    return _SMOOTH[mode][1](input, sizes, bool(align_corners), factors)
+    function = _ANTIALIAS[mode] if antialias else _SMOOTH[mode][1]
+    return function(input, sizes, bool(align_corners), factors)
 
 
 def upsample(input, size=None, scale_factor=None, mode="nearest", align_corners=None):
     """The same as `interpolate`."""
     return interpolate(input, size, scale_factor, mode, align_corners)
+
+
+def upsample_nearest(input, size=None, scale_factor=None):
+    """The same as `interpolate` in mode nearest."""
+    return interpolate(input, size, scale_factor, "nearest")
+
+
+def upsample_bilinear(input, size=None, scale_factor=None):
+    """The same as `interpolate` of [N, C, H, W] in mode bilinear with align_corners."""
+    return interpolate(input, size, scale_factor, "bilinear", align_corners=True)
 
 
 def unfold(input, kernel_size, dilation=1, padding=0, stride=1):

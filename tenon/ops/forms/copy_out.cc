@@ -28,4 +28,18 @@ void copy_out(const char* op, const Tensor& result, Tensor& out) {
   ops::copy_elements(out, result, op);
 }
 
+void copy_out(const char* op, const std::tuple<Tensor, Tensor>& results, Tensor& first, Tensor& second) {
+  const StructuredInfo info{.name = op, .arguments = "first, second"};
+  const StructuredArguments arguments(info, std::get<0>(results), std::get<1>(results));
+  const OutputSpec wanted[] = {spec_of(std::get<0>(results)), spec_of(std::get<1>(results))};
+  structured_check(op, wanted[0], arguments, first, false);
+  structured_check(op, wanted[1], arguments, second, false);
+  Tensor* const outs[] = {&first, &second};
+  check_apart(op, wanted, outs);
+  resize_structured(wanted[0], first);
+  resize_structured(wanted[1], second);
+  ops::copy_elements(first, std::get<0>(results), op);
+  ops::copy_elements(second, std::get<1>(results), op);
+}
+
 }  // namespace tenon::detail

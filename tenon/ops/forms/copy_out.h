@@ -12,11 +12,32 @@ namespace tenon::detail {
 /// can be cast to.
 void copy_out(const char* op, const Tensor& result, Tensor& out);
 
+/// The same for two results, which must not share memory.
+void copy_out(const char* op, const std::tuple<Tensor, Tensor>& results, Tensor& first, Tensor& second);
+
 /// Throws where a factory's result of the sizes and dtype of `expected`, on the device of `out`, could not be
 /// copied to it.
 void check_factory_out(const char* op, const Tensor& expected, const Tensor& out);
 
-/// The functional arguments, then `Tensor& out`; `data` is the BuiltinFunction of the functional body.
+/// What a functional body returns for the first `kIns` of A.
+template <class Result, size_t kIns, class... A>
+struct BodyResult {
+  template <class All>
+  static Result of(const BuiltinFunction& body, All& all) {
+    return run(body, all, typename FirstTypes<kIns, std::tuple<A...>>::type());
+  }
+
+ private:
+  template <class All, class... In>
+  static Result run(const BuiltinFunction& body, All& all, TypeList<In...>) {
+    const auto f = reinterpret_cast<Result (*)(In...)>(body.function);
+    return [&]<size_t... I>(std::index_sequence<I...>) { return f(std::get<I>(all)...); }
+    (std::make_index_sequence<kIns>());
+  }
+};
+
+/// The functional arguments, then a `Tensor&` for each result; `data` is the BuiltinFunction of the
+/// functional body.
 template <class Sig>
 struct CopyOutCall;
 template <class... A>
@@ -28,20 +49,29 @@ struct CopyOutCall<Tensor&(A...)> {
     Tensor& out = std::get<kIns>(all);
     const auto& body = *static_cast<const BuiltinFunction*>(kernel.data);
     try {
-      copy_out(body.name, run(body, all, typename FirstTypes<kIns, std::tuple<A...>>::type()), out);
+      copy_out(body.name, BodyResult<Tensor, kIns, A...>::of(body, all), out);
     } catch (Error& e) {
       e.set_operator(body.name);
       throw;
     }
     return out;
   }
+};
+template <class... A>
+struct CopyOutCall<std::tuple<Tensor&, Tensor&>(A...)> {
+  static constexpr size_t kIns = sizeof...(A) - 2;
 
- private:
-  template <class All, class... In>
-  static Tensor run(const BuiltinFunction& body, All& all, TypeList<In...>) {
-    const auto f = reinterpret_cast<Tensor (*)(In...)>(body.function);
-    return [&]<size_t... I>(std::index_sequence<I...>) { return f(std::get<I>(all)...); }
-    (std::make_index_sequence<kIns>());
+  static std::tuple<Tensor&, Tensor&> call(const Kernel& kernel, DispatchKeySet, A... args) {
+    auto all = std::forward_as_tuple(args...);
+    Tensor &first = std::get<kIns>(all), &second = std::get<kIns + 1>(all);
+    const auto& body = *static_cast<const BuiltinFunction*>(kernel.data);
+    try {
+      copy_out(body.name, BodyResult<std::tuple<Tensor, Tensor>, kIns, A...>::of(body, all), first, second);
+    } catch (Error& e) {
+      e.set_operator(body.name);
+      throw;
+    }
+    return {first, second};
   }
 };
 

@@ -14,7 +14,8 @@
 namespace tenon::ops {
 namespace {
 
-enum Mode : int64_t { kNearest, kNearestExact, kLinear, kCubic };
+/// The last two: with antialias.
+enum Mode : int64_t { kNearest, kNearestExact, kLinear, kCubic, kLinearMean, kCubicMean };
 
 /// PyTorch's name of a mode for a number of axes.
 std::string resize_name(int64_t mode, size_t rank) {
@@ -27,8 +28,10 @@ std::string resize_name(int64_t mode, size_t rank) {
       return with_rank("_upsample_nearest_exact", rank);
     case kLinear:
       return with_rank(kLinearNames[rank - 1], rank);
-    default:
+    case kCubic:
       return with_rank("upsample_bicubic", rank);
+    default:
+      return with_rank(mode == kLinearMean ? "_upsample_bilinear" : "_upsample_bicubic", rank) + "_aa";
   }
 }
 
@@ -38,10 +41,10 @@ bool copies(int64_t mode) { return mode == kNearest || mode == kNearestExact; }
 std::string checked_resize(IntArrayRef input_size, IntArrayRef output_size, int64_t mode,
                            std::span<const double> scales) {
   const size_t rank = output_size.size();
-  TENON_CHECK(mode >= kNearest && mode <= kCubic, Value, fmt::format(": no mode of resizing {}", mode));
-  TENON_CHECK(rank >= 1 && rank <= 3 && (mode != kCubic || rank == 2), Value,
+  TENON_CHECK(mode >= kNearest && mode <= kCubicMean, Value, fmt::format(": no mode of resizing {}", mode));
+  TENON_CHECK(rank >= 1 && rank <= 3 && (mode < kCubic || rank == 2), Value,
               fmt::format("{}: `output_size` must have {} numbers, got {}", resize_name(mode, 2),
-                          mode == kCubic ? "2" : "1, 2 or 3", rank));
+                          mode >= kCubic ? "2" : "1, 2 or 3", rank));
   std::string op = resize_name(mode, rank);
   check_spatial(input_size, rank, op.c_str(), true);
   TENON_CHECK(scales.empty() || scales.size() == rank, Value,
@@ -126,6 +129,44 @@ Axis cubic_axis(int64_t inputs, int64_t outputs, bool align_corners, double scal
   return axis;
 }
 
+/// The kernel that weighs what lies `x` away, of linear (half as wide) or cubic interpolation. Cubic here has
+/// a = -0.5, as in Pillow and PyTorch.
+double filter(double x, bool cubic) {
+  constexpr double kA = -0.5;
+  x = std::abs(x);
+  if (!cubic) return x < 1 ? 1 - x : 0;
+  if (x < 1) return ((kA + 2) * x - (kA + 3)) * x * x + 1;
+  return x < 2 ? ((x - 5) * x + 8) * x * kA - 4 * kA : 0;
+}
+
+/// Interpolation whose kernel is as wide as the distance of outputs, where that is more than one input:
+/// weights add up to 1.
+Axis mean_axis(int64_t inputs, int64_t outputs, bool align_corners, double scale, bool cubic) {
+  Axis axis = Axis::listed(inputs, outputs);
+  const double step = !align_corners ? step_of<double>(inputs, outputs, scale)
+                      : outputs > 1  ? static_cast<double>(inputs - 1) / static_cast<double>(outputs - 1)
+                                     : 0;
+  const double wide = std::max(step, 1.0), reach = (cubic ? 2 : 1) * wide;
+  const auto last = static_cast<double>(inputs);
+  for (int64_t o = 0; o < outputs; ++o) {
+    const double center = step * (static_cast<double>(o) + 0.5);
+    const auto begin = static_cast<int64_t>(std::clamp(center - reach + 0.5, 0.0, last - 1)),
+               end = static_cast<int64_t>(std::clamp(center + reach + 0.5, 0.0, last));
+    double total = 0;
+    std::vector<double> weights;
+    for (int64_t i = begin; i < end; ++i) {
+      weights.push_back(filter((static_cast<double>(i) - center + 0.5) / wide, cubic));
+      total += weights.back();
+    }
+    for (int64_t i = begin; i < end; ++i) {
+      const double weight = weights[static_cast<size_t>(i - begin)];
+      axis.add(i, total == 0 ? weight : weight / total);
+    }
+    axis.next();
+  }
+  return axis;
+}
+
 std::vector<Axis> resize_axes(IntArrayRef inputs, IntArrayRef outputs, int64_t mode, bool align_corners,
                               std::span<const double> scales) {
   std::vector<Axis> axes;
@@ -135,8 +176,10 @@ std::vector<Axis> resize_axes(IntArrayRef inputs, IntArrayRef outputs, int64_t m
       axes.push_back(nearest_axis(inputs[i], outputs[i], scale, mode == kNearestExact));
     else if (mode == kLinear)
       axes.push_back(linear_axis(inputs[i], outputs[i], align_corners, scale));
-    else
+    else if (mode == kCubic)
       axes.push_back(cubic_axis(inputs[i], outputs[i], align_corners, scale));
+    else
+      axes.push_back(mean_axis(inputs[i], outputs[i], align_corners, scale, mode == kCubicMean));
   }
   return axes;
 }
@@ -285,7 +328,26 @@ Tensor upsample_bicubic2d(const Tensor& self, IntArrayRef output_size, bool alig
                           Scale scales_w) {
   return resize(self, output_size, kCubic, align_corners, scales_h, scales_w);
 }
+Tensor upsample_bilinear2d_aa(const Tensor& self, IntArrayRef output_size, bool align_corners, Scale scales_h,
+                              Scale scales_w) {
+  return resize(self, output_size, kLinearMean, align_corners, scales_h, scales_w);
+}
+Tensor upsample_bicubic2d_aa(const Tensor& self, IntArrayRef output_size, bool align_corners, Scale scales_h,
+                             Scale scales_w) {
+  return resize(self, output_size, kCubicMean, align_corners, scales_h, scales_w);
+}
 
+Tensor upsample_bilinear2d_aa_backward(const Tensor& grad_output, IntArrayRef output_size,
+                                       IntArrayRef input_size, bool align_corners, Scale scales_h,
+                                       Scale scales_w) {
+  return resize_backward(grad_output, output_size, input_size, kLinearMean, align_corners, scales_h,
+                         scales_w);
+}
+Tensor upsample_bicubic2d_aa_backward(const Tensor& grad_output, IntArrayRef output_size,
+                                      IntArrayRef input_size, bool align_corners, Scale scales_h,
+                                      Scale scales_w) {
+  return resize_backward(grad_output, output_size, input_size, kCubicMean, align_corners, scales_h, scales_w);
+}
 Tensor upsample_nearest1d_backward(const Tensor& grad_output, IntArrayRef output_size, IntArrayRef input_size,
                                    Scale scales) {
   return resize_backward(grad_output, output_size, input_size, kNearest, false, scales);
@@ -354,6 +416,14 @@ Tensor upsample_trilinear3d_vec(const Tensor& input, Sizes output_size, bool ali
 Tensor upsample_bicubic2d_vec(const Tensor& input, Sizes output_size, bool align_corners,
                               Factors scale_factors) {
   return resize_by(input, output_size, scale_factors, kCubic, align_corners, 2);
+}
+Tensor upsample_bilinear2d_aa_vec(const Tensor& input, Sizes output_size, bool align_corners,
+                                  Factors scale_factors) {
+  return resize_by(input, output_size, scale_factors, kLinearMean, align_corners, 2);
+}
+Tensor upsample_bicubic2d_aa_vec(const Tensor& input, Sizes output_size, bool align_corners,
+                                 Factors scale_factors) {
+  return resize_by(input, output_size, scale_factors, kCubicMean, align_corners, 2);
 }
 
 }  // namespace tenon::ops

@@ -124,6 +124,8 @@ ROWS = [
         no_peer="PyTorch's further results differ in shape", **_SUMS),
     Row("embedding_bag.padding_idx", _bag_samples(1), _bag, result=_bag_types, absent=_ABSENT, inner="_embedding_bag_sum",
         no_peer="PyTorch's further results differ in shape", **_SUMS),
+    Row("_embedding_bag", _bag_samples(1), _bag, result=_bag_types, absent=_ABSENT, inner="_embedding_bag_sum",
+        no_peer="PyTorch's further results differ in shape", **_SUMS),
     Row("_embedding_bag_sum", _bag_sum_samples, _bag_sum, result="self", absent=_ABSENT, no_peer="made here", **_SUMS),
     Row("embedding_renorm_", _renorm_samples, _renorm, result="self", refuse=("bool", "integral"),
         absent={**_ABSENT, "grad": "used without recording", "gradgrad": "used without recording"},

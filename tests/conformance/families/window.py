@@ -117,7 +117,27 @@ def _keys(x, a=-0.75):
     return a * x**3 - 5 * a * x**2 + 8 * a * x - 4 * a if x < 2 else 0.0
 
 
+def _weighed(distance, cubic):
+    """Keys (1981) with a = -0.5, or a triangle."""
+    x = np.abs(distance)
+    if not cubic:
+        return np.maximum(1 - x, 0)
+    near, far = 1.5 * x**3 - 2.5 * x**2 + 1, -0.5 * x**3 + 2.5 * x**2 - 4 * x + 2
+    return np.where(x < 1, near, np.where(x < 2, far, 0))
+
+
+def _means(size, count, cubic, align_corners, scale):
+    """Resizing with antialias: weights by the distance in outputs, at least one input each."""
+    step = ((size - 1) / (count - 1) if count > 1 else 0.0) if align_corners else 1 / scale if scale else size / count
+    centers = step * (np.arange(count) + 0.5)
+    weights = _weighed((np.arange(size) + 0.5 - centers[:, None]) / max(step, 1.0), cubic)
+    return weights / weights.sum(1, keepdims=True)
+
+
 def _resized(sizes, outputs, mode, align_corners, scales):
+    if mode > 3:
+        factors = scales or [None] * len(sizes)
+        return [_means(*axis[:2], mode == 5, align_corners, axis[2]) for axis in zip(sizes, outputs, factors)]
     matrices = []
     for i, (size, count) in enumerate(zip(sizes, outputs)):
         scale = scales[i] if scales else 0
@@ -578,12 +598,13 @@ def _resize_rows():
               inner="upsample_b", absent=_absent(2, **zero), **_GRADIENT)  # fmt: skip
     names = [(f"upsample_nearest{r}d", r, 0) for r in (1, 2, 3)] + [(f"_upsample_nearest_exact{r}d", r, 1) for r in (1, 2, 3)]
     names += [("upsample_linear1d", 1, 2), ("upsample_bilinear2d", 2, 2), ("upsample_trilinear3d", 3, 2), ("upsample_bicubic2d", 2, 3)]
+    names += [("_upsample_bilinear2d_aa", 2, 4), ("_upsample_bicubic2d_aa", 2, 5)]
     for name, rank, mode in names:
         corners = mode > 1
         options = dict(refuse=_FLOATS, absent=_absent(rank, **zero), **_LINEAR) if corners else dict(result="self", absent=_absent(rank))
         yield Row(name, _resize_samples(rank, corners), _resize(rank, mode, corners), direct=True, **options)
         yield Row(f"{name}.vec", _vec_samples(rank, corners), _vec(rank, mode, corners), direct=True, inner=name, **options)
-        if not name.startswith("_"):
+        if not name.startswith("_upsample_nearest"):
             refuse = _FLOATS if corners else _WHOLE
             yield Row(f"{name}_backward", _resize_back_samples(rank, corners), _resize_back(rank, mode, corners), direct=True,
                       refuse=refuse, absent=_absent(rank, **zero), **_LINEAR)  # fmt: skip

@@ -161,7 +161,7 @@ constexpr std::string_view kErfc = R"(
   where(a < 0.5, 1 - inner, where(x < 0, 2 - y, y)))";
 
 // x times the probability of less than x. Below 0 the scaling comes last, so that denormals round once.
-constexpr std::string_view kGelu = R"(
+constexpr std::string_view kGeluByTail = R"(
   let a = min(abs(x), normal_below);
   let z = 0.5 * a * a;
   let m = tail_scaled(a);
@@ -176,6 +176,12 @@ constexpr std::string_view kGelu = R"(
   let above = left + (((x - left) - v) - fma(x, scale(low, exp_exponent(-z)), fma(x, more, -v)));
   let y = where(x < 0, copysign(below, x), where(more == 0, x, above));
   where(x == 0, x, where(x == -inf, nan, y)))";
+
+// In float64 the polynomial of the tail is too long to be right to the last place at its end, which is 0.
+constexpr std::string_view kGeluF64 = R"(
+  let z = 0.5 * x * x;
+  let g = fma(0.7071067811865476 * z, erf_inner(z), 0.7978845608028654);
+  where(abs(x) < 0.5, fma(z, g, 0.5 * x), gelu_by_tail(x)))";
 
 // x * sigmoid(y + z) for small z. Below 0 it is x * e^(y+z) / (1 + e^(y+z)), scaled last: where the sigmoid
 // is denormal, it has few digits left.
@@ -212,12 +218,13 @@ constexpr std::string_view kGeluTanh = R"(
   let y = k * c;
   times_sigmoid(x, y, fma(k, c, -y) + fma(k, c_lo, k_lo * c)))";
 
-// tanh(log(1 + e^x)) = n / (n + 2), n = e^x * (e^x + 2).
+// tanh(log(1 + e^x)) = n / (n + 2), n = e^x * (e^x + 2). Above 1 it is
+// 1 - 2 / (n + 2), where the error of e^x hardly counts.
 constexpr std::string_view kMish = R"(
   let b = max(x, exp_below - 16);
-  let s = exp_significand(min(b, 0));
-  let t = exp_exponent(min(b, 0));
-  let e = where(x < 0, scale(s, t), exp(b));
+  let s = exp_significand(min(b, 1));
+  let t = exp_exponent(min(b, 1));
+  let e = where(x < 1, scale(s, t), exp(b));
   let n = e + 2;
   let n_lo = e - (n - 2);
   let d = fma(e, n, 2);
@@ -228,7 +235,7 @@ constexpr std::string_view kMish = R"(
   let inverse = 1 / d;
   let q = p * inverse;
   let below = scale(fma(fma(-q, d, p) + fma(-q, d_lo, p_lo), inverse, q), t);
-  let y = where(x < 0, below, where(x > 20, x, fma(-2, x * inverse, x)));
+  let y = where(x < 1, below, where(x > 20, x, fma(-2, x * inverse, x)));
   where(x == 0, x, where(x == -inf, nan, y)))";
 
 constexpr Function kRows[] = {
@@ -255,9 +262,11 @@ constexpr Function kRows[] = {
      .derivative = {"-1.1283791670955126 * exp(-(x * x))"},
      .body_float = kErfc,
      .doc = "1 - erf(x), accurate where that is small"},
+    {.name = "gelu_by_tail", .body_float = kGeluByTail, .internal = true},
     {.name = "gelu",
      .derivative = {"0.5 * erfc(-0.7071067811865476 * x) + x * (0.3989422804014327 * exp(-0.5 * x * x))"},
-     .body_float = kGelu,
+     .body_f32 = "gelu_by_tail(x)",
+     .body_f64 = kGeluF64,
      .doc = "x times the probability of a normal number below x"},
     {.name = "times_sigmoid", .arity = 3, .body_float = kTimesSigmoid, .internal = true},
     {.name = "silu",

@@ -18,7 +18,7 @@ def blocks(language):
 
 @pytest.mark.parametrize("text", list(blocks("python")))
 def test_python_example(text):
-    exec(compile(text, "example", "exec"), {})
+    exec(compile(text, "example.py", "exec"), {})
 
 
 CMAKE = """

@@ -273,14 +273,14 @@ class Softplus(Module):
 
 
 class Softmax(Module):
-    """exp(x) divided by its sum along `dim`."""
+    """exp(x) divided by its sum along `dim`; without `dim` a warning, and PyTorch's choice of it."""
 
-    def __init__(self, dim):
+    def __init__(self, dim=None):
         super().__init__()
         self.dim = dim
 
     def forward(self, input):
-        return _C.softmax(input, self.dim)
+        return F.softmax(input, self.dim)
 
     def extra_repr(self):
         return f"dim={self.dim}"
@@ -290,7 +290,7 @@ class LogSoftmax(Softmax):
     """The logarithm of Softmax, computed without overflow."""
 
     def forward(self, input):
-        return _C.log_softmax(input, self.dim)
+        return F.log_softmax(input, self.dim)
 
 
 class Softmin(Softmax):

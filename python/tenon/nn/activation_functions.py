@@ -98,6 +98,11 @@ def softshrink(input, lambd=0.5):
     return _C.softshrink(input, lambd)
 
 
+def leaky_relu(input, negative_slope=0.01, inplace=False):
+    """x above 0, x * negative_slope below."""
+    return input.leaky_relu_(negative_slope) if inplace else _C.leaky_relu(input, negative_slope)
+
+
 def leaky_relu_(input, negative_slope=0.01):
     """leaky_relu in place."""
     return input.leaky_relu_(negative_slope)
@@ -113,9 +118,27 @@ def tanhshrink(input):
     return input - input.tanh()
 
 
-def softmin(input, dim, dtype=None):
+def _implicit_dim(name, ndim):
+    # PyTorch's choice, from when these functions had no `dim`.
+    import warnings
+
+    warnings.warn(f"{name}: give `dim`; the choice of a dimension without it is deprecated", stacklevel=3)
+    return 0 if ndim in (0, 1, 3) else 1
+
+
+def softmax(input, dim=None, _stacklevel=3, dtype=None):
+    """exp(x) divided by its sum along `dim`."""
+    return _C.softmax(input, _implicit_dim("softmax", input.dim()) if dim is None else dim, dtype)
+
+
+def log_softmax(input, dim=None, _stacklevel=3, dtype=None):
+    """The logarithm of softmax, computed without overflow."""
+    return _C.log_softmax(input, _implicit_dim("log_softmax", input.dim()) if dim is None else dim, dtype)
+
+
+def softmin(input, dim=None, _stacklevel=3, dtype=None):
     """softmax(-x)"""
-    return _C.softmax(-input, dim, dtype=dtype)
+    return _C.softmax(-input, _implicit_dim("softmin", input.dim()) if dim is None else dim, dtype)
 
 
 def glu(input, dim=-1):
@@ -128,7 +151,7 @@ def rrelu(input, lower=1.0 / 8, upper=1.0 / 3, training=False, inplace=False):
     if lower > upper:
         raise ValueError(f"rrelu: lower {lower} must not be above upper {upper}")
     slope = _C.empty_like(input).uniform_(lower, upper) if training else (lower + upper) / 2
-    out = _C.where(input >= 0, input, input * slope)
+    out = _C.where(input > 0, input, input * slope)
     return input.copy_(out) if inplace else out
 
 
@@ -174,9 +197,12 @@ _OF_OPERATORS = (
 
 __all__ = [
     "gumbel_softmax",
+    "leaky_relu",
     "leaky_relu_",
+    "log_softmax",
     "rrelu",
     "rrelu_",
+    "softmax",
     "softmin",
     "softsign",
     "tanhshrink",

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 
 from .. import _C
 from .module import Module
-from .parameter import Parameter
+from .parameter import Buffer, Parameter
 
 
 class _Ordered(Module):
@@ -107,7 +107,7 @@ class Sequential(_Ordered):
         super().__init__()
         if len(modules) == 1 and isinstance(modules[0], Mapping):
             for name, module in modules[0].items():
-                self._check_name(name)
+                self._check_name(name, Module)
                 setattr(self, name, self._checked(module))
         else:
             self.extend(modules)
@@ -341,7 +341,7 @@ class ParameterDict(Module):
         if not isinstance(key, str):
             raise TypeError(f"a key of a ParameterDict must be a str, not {type(key).__name__}")
         if key not in self._keys:
-            self._check_name(key)
+            self._check_name(key, (Parameter, Buffer, Module))
         self._keys[key] = None
         self.__dict__.pop(key, None)
         setattr(self, key, _as_part(value))

@@ -1,7 +1,7 @@
 """The functions behind the modules. A function whose arguments need no translation is the operator itself."""
 
 from .. import _C
-from .._C import leaky_relu, linear, log_softmax, relu_, sigmoid, softmax, softplus, tanh
+from .._C import linear, relu_, sigmoid, softplus, tanh
 from .._C import conv1d, conv2d, conv3d, conv_transpose1d, conv_transpose2d, conv_transpose3d
 from .._C import scaled_dot_product_attention
 from .._C import log_sigmoid as logsigmoid

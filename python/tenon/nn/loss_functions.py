@@ -233,7 +233,10 @@ def triplet_margin_loss(
 
 
 def cosine_similarity(x1, x2, dim=1, eps=1e-8):
-    """The cosine of the angles between vectors along `dim`; lengths below eps count as eps."""
+    """The cosine of the angles between vectors along `dim`, which broadcast; lengths below eps count as eps."""
+    x1, x2 = _C.broadcast_tensors([x1, x2])
+    if not (_C.result_type(x1, x2).is_floating_point):
+        raise TypeError(f"cosine_similarity: expected floating-point tensors, got {x1.dtype} and {x2.dtype}")
     return (_unit(x1, dim, eps) * _unit(x2, dim, eps)).sum(dim)
 
 

@@ -65,32 +65,33 @@ class Module(ModuleHooks, ModuleState):
     def _modules(self):
         return self._parts(Module)
 
-    def _check_name(self, name):
+    def _check_name(self, name, kind):
         if not isinstance(name, str):
             raise TypeError(f"a part's name must be a str, not {type(name).__name__}")
         if not name or "." in name:
             raise KeyError(f"a part's name must be non-empty and without dots, got {name!r}")
-        is_part = name in self.__dict__ and isinstance(self.__dict__[name], (Parameter, Buffer, Module, type(None)))
+        # None stands for a part that is not there.
+        is_part = name in self.__dict__ and isinstance(self.__dict__[name], (kind, type(None)))
         if hasattr(self, name) and not is_part:
             raise KeyError(f"attribute {name!r} exists already")
 
     def register_parameter(self, name, param):
         """Sets the parameter called `name` to `param`, which may be None."""
-        self._check_name(name)
+        self._check_name(name, Parameter)
         if param is not None and not isinstance(param, Parameter):
             raise TypeError(f"parameter '{name}' must be a Parameter or None, not {type(param).__name__}")
         setattr(self, name, param)
 
     def register_buffer(self, name, tensor, persistent=True):
         """Sets the buffer called `name` to `tensor`, which may be None."""
-        self._check_name(name)
+        self._check_name(name, Buffer)
         if tensor is not None and not isinstance(tensor, _C.Tensor):
             raise TypeError(f"buffer '{name}' must be a Tensor or None, not {type(tensor).__name__}")
         setattr(self, name, None if tensor is None else Buffer(tensor, persistent))
 
     def add_module(self, name, module):
         """Sets the module called `name` to `module`, which may be None."""
-        self._check_name(name)
+        self._check_name(name, Module)
         if module is not None and not isinstance(module, Module):
             raise TypeError(f"module '{name}' must be a Module or None, not {type(module).__name__}")
         setattr(self, name, module)

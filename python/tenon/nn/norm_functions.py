@@ -19,11 +19,14 @@ def rms_norm(input, normalized_shape, weight=None, eps=None):
 
 def group_norm(input, num_groups, weight=None, bias=None, eps=1e-05):
     """Normalises `num_groups` groups of the channels of each sample of input [N, C, ...]."""
+    if input.dim() > 1 and num_groups > 0:
+        # The channels of a group are values of it; groups of several samples stand side by side.
+        _check_more_than_one("group_norm", input, input.numel() // max(num_groups, 1))
     return _group_norm(input, num_groups, weight, bias, eps)
 
 
 def _check_more_than_one(name, input, count):
-    if count <= 1:
+    if count == 1:
         raise ValueError(f"{name}: expected more than 1 value for each channel when training, got input of size {tuple(input.shape)}")
 
 

@@ -2,6 +2,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <limits>
 #include <vector>
 
 #include "tenon/generated/arithmetic/functions.h"
@@ -42,16 +43,20 @@ void for_each_row(bool low, int64_t row, int64_t col, int64_t offset, F&& f) {
 }
 
 int64_t count(bool low, int64_t row, int64_t col, int64_t offset, const char* op) {
+  using Wide = __int128;
   TENON_CHECK(row >= 0 && col >= 0, Value,
               fmt::format("{}: row and col must be non-negative, got {} and {}", op, row, col));
-  int64_t places = 0;
-  bool too_many = false;
-  if (col == 0) return 0;
-  for_each_row(low, row, col, offset, [&](int64_t, int64_t first, int64_t last) {
-    too_many = too_many || __builtin_add_overflow(places, last - first, &places);
-  });
-  TENON_CHECK(!too_many, Shape, fmt::format("{}: the places are more than int64 can count", op));
-  return places;
+  // Those on diagonal k and below: row i has i + k + 1 of them, from the first that has any to the first that
+  // has all.
+  const auto below = [&](Wide k) {
+    const Wide first = std::clamp<Wide>(-k, 0, row);
+    const Wide full = std::clamp<Wide>(col - 1 - k, first, row);
+    return (full - first) * (first + full + 2 * k + 1) / 2 + (row - full) * col;
+  };
+  const Wide places = low ? below(offset) : Wide(row) * col - below(Wide(offset) - 1);
+  TENON_CHECK(places <= std::numeric_limits<int64_t>::max(), Shape,
+              fmt::format("{}: the places are more than int64 can count", op));
+  return static_cast<int64_t>(places);
 }
 
 void fill_indices(bool low, int64_t row, int64_t col, int64_t offset, Tensor& out, const char* op) {

@@ -52,9 +52,10 @@ int64_t channels_of(const Tensor& input, const char* op) {
   return input.sizes()[1];
 }
 
-/// Moves running statistics by `momentum` towards those of a batch of `n` elements a channel.
+/// Moves running statistics by `momentum` towards those of a batch of `n` elements a channel, if there are any.
 void follow(const Tensor& running_mean, const Tensor& running_var, const Tensor& mean, const Tensor& var,
             int64_t n, double momentum) {
+  if (n == 0) return;
   const NoGradGuard no_grad;
   const auto move = [&](const Tensor& running, const Tensor& seen) {
     if (!running.defined()) return;
@@ -64,19 +65,6 @@ void follow(const Tensor& running_mean, const Tensor& running_var, const Tensor&
   move(running_mean, mean.detach());
   if (running_var.defined())
     move(running_var, tenon::mul(var.detach(), Scalar(static_cast<double>(n) / static_cast<double>(n - 1))));
-}
-
-double machine_eps(DType dtype) {
-  switch (dtype) {
-    case DType::Float64:
-      return 0x1p-52;
-    case DType::Float16:
-      return 0x1p-10;
-    case DType::BFloat16:
-      return 0x1p-7;
-    default:
-      return 0x1p-23;
-  }
 }
 
 }  // namespace
@@ -93,8 +81,8 @@ Tensor rms_norm(const Tensor& input, IntArrayRef normalized_shape, const Tensor&
                 std::optional<double> eps) {
   check_normalized(input, normalized_shape, "rms_norm");
   check_shaped(weight, normalized_shape, "rms_norm", "weight");
-  return std::get<0>(
-      tenon::_rms_norm(input, normalized_shape, weight, eps.value_or(machine_eps(input.dtype()))));
+  return std::get<0>(tenon::_rms_norm(input, normalized_shape, weight,
+                                      eps.value_or(input.dtype() == DType::Float64 ? 0x1p-52 : 0x1p-23)));
 }
 
 namespace {

@@ -91,11 +91,10 @@ Dims convolution_size(IntArrayRef input, IntArrayRef weight, const ConvolutionNu
 
 Dims convolution_strides(IntArrayRef sizes, HeaderRef like) {
   if (like.dim() != 4 && like.dim() != 5) return contiguous_strides(sizes);
-  const MemoryFormat format = like.dim() == 4 ? MemoryFormat::ChannelsLast : MemoryFormat::ChannelsLast3d;
-  const Dims last = shape::channels_last_strides(like.sizes(), format, kThisCall);
+  const Dims last = shape::channels_last_strides(like.sizes());
   bool matches = !like.is_contiguous();
   for (size_t d = 0; d < last.size(); ++d) matches &= like.sizes()[d] == 1 || like.strides()[d] == last[d];
-  return matches ? shape::channels_last_strides(sizes, format, kThisCall) : contiguous_strides(sizes);
+  return matches ? shape::channels_last_strides(sizes) : contiguous_strides(sizes);
 }
 
 }  // namespace tenon::ops

@@ -16,21 +16,25 @@ void refuse_memory(std::optional<Layout> layout, Device device, const char* op) 
               fmt::format("{}: pin_memory needs an accelerator, and none is loaded", op));
 }
 
-Dims channels_last_strides(IntArrayRef sizes, MemoryFormat format, const char* op) {
-  const size_t ndim = format == MemoryFormat::ChannelsLast ? 4 : 5;
-  TENON_CHECK(
-      sizes.size() == ndim, Shape,
-      fmt::format("{}: channels-last needs a tensor of {} dimensions, got {}", op, ndim, to_string(sizes)));
-  Dims strides(ndim);
+Dims channels_last_strides(IntArrayRef sizes) {
+  Dims strides(sizes.size());
   int64_t next = 1;
   const auto place = [&](size_t d) {
     strides[d] = next;
     next *= std::max<int64_t>(sizes[d], 1);
   };
   place(1);
-  for (size_t d = ndim - 1; d >= 2; --d) place(d);
+  for (size_t d = sizes.size() - 1; d >= 2; --d) place(d);
   place(0);
   return strides;
+}
+
+Dims channels_last_strides(IntArrayRef sizes, MemoryFormat format, const char* op) {
+  const size_t ndim = format == MemoryFormat::ChannelsLast ? 4 : 5;
+  TENON_CHECK(
+      sizes.size() == ndim, Shape,
+      fmt::format("{}: channels-last needs a tensor of {} dimensions, got {}", op, ndim, to_string(sizes)));
+  return channels_last_strides(sizes);
 }
 
 bool lies_channels_last(IntArrayRef sizes, IntArrayRef strides) {

@@ -20,6 +20,8 @@ inline void check_memory(std::optional<Layout> layout, std::optional<bool> pin_m
 /// The strides of a channels-last format. Throws Error{Shape} unless the sizes have the format's number of
 /// dimensions.
 Dims channels_last_strides(IntArrayRef sizes, MemoryFormat format, const char* op);
+/// The same of images (4 dimensions) or volumes (5).
+Dims channels_last_strides(IntArrayRef sizes);
 inline bool is_channels_last(MemoryFormat format) {
   return format == MemoryFormat::ChannelsLast || format == MemoryFormat::ChannelsLast3d;
 }

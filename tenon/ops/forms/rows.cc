@@ -8,6 +8,7 @@
 #include "tenon/expr/instantiate.h"
 #include "tenon/expr/spec.h"
 #include "tenon/ops/copy/elements.h"
+#include "tenon/ops/copy/memory_format.h"
 #include "tenon/ops/device_stubs.h"
 #include "tenon/ops/reduction/reduced_dims.h"
 
@@ -260,9 +261,13 @@ RowsOperand operand_of(const Tensor& t, const Analysis& a, bool of_row) {
 void rows_shape(const RowsInfo& info, const RowsArguments& arguments, OutputSpecs& out) {
   const Analysis made = analyse(info, arguments);
   const bool keepdim = info.keepdim || arguments.keepdim;
+  const HeaderRef first = arguments.tensors[0];
+  const bool channels_last = shape::lies_channels_last(first.sizes(), first.strides());
   for (size_t i = 0; i < info.written->num_outputs; ++i) {
     const DType dtype = result_dtype(info, arguments, made, i);
-    if (varies_along(info.written->outputs()[i].rank))
+    if (varies_along(info.written->outputs()[i].rank) && channels_last)
+      out.set_strided(i, made.sizes, shape::channels_last_strides(made.sizes), dtype);
+    else if (varies_along(info.written->outputs()[i].rank))
       out.set(i, made.sizes, dtype);
     else
       out.set(i, reduced_sizes(made.sizes, made.over, keepdim), dtype);

@@ -44,8 +44,7 @@ void cat(OutputSpecs& out, HeaderList tensors, int64_t dim) {
     channels_last = channels_last && lies_channels_last(t.sizes(), t.strides());
   }
   if (!channels_last) return out.set(0, sizes, dtype);
-  const MemoryFormat format = sizes.size() == 4 ? MemoryFormat::ChannelsLast : MemoryFormat::ChannelsLast3d;
-  out.set_strided(0, sizes, channels_last_strides(sizes, format, "cat"), dtype);
+  out.set_strided(0, sizes, channels_last_strides(sizes), dtype);
 }
 
 }  // namespace shape

@@ -39,8 +39,7 @@ Dims with_spatial(IntArrayRef sizes, IntArrayRef last) {
 void set_spatial(OutputSpecs& out, size_t i, HeaderRef like, IntArrayRef sizes, DType dtype) {
   if (like.dim() == static_cast<int64_t>(sizes.size()) &&
       shape::lies_channels_last(like.sizes(), like.strides())) {
-    const MemoryFormat format = sizes.size() == 4 ? MemoryFormat::ChannelsLast : MemoryFormat::ChannelsLast3d;
-    out.set_strided(i, sizes, shape::channels_last_strides(sizes, format, kThisCall), dtype);
+    out.set_strided(i, sizes, shape::channels_last_strides(sizes), dtype);
   } else {
     out.set(i, sizes, dtype);
   }

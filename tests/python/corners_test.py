@@ -84,3 +84,10 @@ def test_places_of_triangles(low):
     for side in (2**33, 2**62):
         with pytest.raises((ValueError, RuntimeError, MemoryError), match="indices|allocator"):
             indices(side, side)
+
+
+def test_a_window_without_elements_is_refused():
+    """PyTorch gives -inf, and its backward writes outside of the gradient."""
+    with pytest.raises(ValueError, match="max_pool2d: with padding 1 and dilation 2 a window lies beside dimension 2"):
+        F.max_pool2d(tenon.ones(1, 1, 1, 4), (2, 1), 1, (1, 0), (2, 1))
+    assert F.max_pool2d(tenon.ones(1, 1, 2, 4), (2, 1), 1, (1, 0), (2, 1)).shape == (1, 1, 2, 4)

@@ -80,6 +80,14 @@ Windows checked_windows(const char* name, IntArrayRef sizes, IntArrayRef kernel_
     TENON_CHECK(n >= 1, Shape,
                 fmt::format("{}: a window of {} does not fit into dimension {} of `self` {} with padding {}",
                             op, extent, sizes.size() - rank + i, to_string(sizes), p));
+    // A window that begins before the input has its first tap at begin modulo dilation.
+    for (int64_t begin = -p, o = 0; d > size && o < n && begin < 0; ++o, begin += s) {
+      TENON_CHECK(
+          (begin % d + d) % d < size, Value,
+          fmt::format("{}: with padding {} and dilation {} a window lies beside dimension {} of `self` "
+                      "{}, and has no elements",
+                      op, p, d, sizes.size() - rank + i, to_string(sizes)));
+    }
     w.outputs.push_back(n);
   }
   return w;

@@ -181,7 +181,7 @@ constexpr std::string_view kGeluByTail = R"(
 constexpr std::string_view kGeluF64 = R"(
   let z = 0.5 * x * x;
   let g = fma(0.7071067811865476 * z, erf_inner(z), 0.7978845608028654);
-  where(abs(x) < 0.5, fma(z, g, 0.5 * x), gelu_by_tail(x)))";
+  where(abs(x) < 0.5, copysign(fma(z, g, 0.5 * x), x), gelu_by_tail(x)))";
 
 // x * sigmoid(y + z) for small z. Below 0 it is x * e^(y+z) / (1 + e^(y+z)), scaled last: where the sigmoid
 // is denormal, it has few digits left.

@@ -52,7 +52,8 @@ int64_t channels_of(const Tensor& input, const char* op) {
   return input.sizes()[1];
 }
 
-/// Moves running statistics by `momentum` towards those of a batch of `n` elements a channel, if there are any.
+/// Moves running statistics by `momentum` towards those of a batch of `n` elements a channel, if there are
+/// any.
 void follow(const Tensor& running_mean, const Tensor& running_var, const Tensor& mean, const Tensor& var,
             int64_t n, double momentum) {
   if (n == 0) return;

@@ -20,6 +20,7 @@ namespace shape {
 
 void cat(OutputSpecs& out, HeaderList tensors, int64_t dim) {
   TENON_CHECK(!tensors.empty(), Value, "cat: expected a non-empty list of tensors");
+  for (const HeaderRef t : tensors) TENON_CHECK(t.defined(), Type, "cat: expected tensors, got None");
   HeaderRef first;
   DType dtype = tensors[0].dtype();
   for (const HeaderRef t : tensors) {

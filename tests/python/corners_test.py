@@ -20,8 +20,10 @@ def test_gradients_at_corners():
 
 @pytest.mark.parametrize("dtype", [tenon.float16, tenon.bfloat16])
 def test_rms_norm_of_half_types_uses_the_epsilon_of_float32(dtype):
-    x = tenon.tensor([1e-2, 1e-2]).to(dtype)
-    assert F.rms_norm(x, (2,)).tolist() == [1, 1]
+    x = tenon.tensor([1e-3, 1e-3]).to(dtype)
+    of_float64 = x.double().numpy()
+    want = of_float64 / np.sqrt((of_float64**2).mean() + 2.0**-23)
+    np.testing.assert_allclose(F.rms_norm(x, (2,)).double().numpy(), want, rtol=2.0**-8)
 
 
 def test_norms_of_few_values():
@@ -36,13 +38,13 @@ def test_norms_of_few_values():
     assert F.group_norm(tenon.ones(0, 2), 2).shape == (0, 2)
 
 
-@pytest.mark.parametrize("norm", [nn.BatchNorm2d(8), nn.BatchNorm2d(8).eval(), nn.Softmax2d(), nn.LogSoftmax(1)])
+@pytest.mark.parametrize("norm", [nn.BatchNorm2d(8), nn.BatchNorm2d(8).eval(), nn.Softmax2d(), nn.LogSoftmax(1)], ids=str)
 def test_channels_last_stays(norm):
     x = tenon.randn(2, 8, 4, 4)
     got = norm(x.contiguous(memory_format=tenon.channels_last))
     assert got.is_contiguous(memory_format=tenon.channels_last)
     assert norm(x).is_contiguous()
-    assert got.numpy().tobytes() == norm(x).numpy().tobytes() or norm.training  # running statistics have moved
+    assert got.tolist() == norm(x).tolist()
 
 
 def test_cosine_similarity_broadcasts():

@@ -74,6 +74,7 @@ CALLS = [
     ("embedding_bag", "`indices`", lambda: F.embedding_bag(tenon.tensor([0, 1, 7]), tenon.randn(4, 2), tenon.tensor([0]))),
     ("one_hot", "`self`", lambda: F.one_hot(tenon.tensor([0, 5]), 3)),
     ("one_hot", "`self`", lambda: F.one_hot(tenon.tensor([-1]))),
+    ("one_hot", "`self`", lambda: F.one_hot(tenon.tensor([2**63 - 1]))),
     ("gather", "`index`", lambda: l.gather(1, tenon.tensor([[4]]))),
     ("gather", "dimension", lambda: l.gather(2, tenon.tensor([[0]]))),
     ("gather", "`index`", lambda: l.gather(1, tenon.tensor([0]))),

@@ -1,6 +1,8 @@
 // What is made of gather and scatter: their gradients, and operators that differentiate through them.
 #include <fmt/core.h>
 
+#include <limits>
+
 #include "tenon/generated/arithmetic/functions.h"
 #include "tenon/generated/comparison/functions.h"
 #include "tenon/generated/complex/functions.h"
@@ -167,6 +169,8 @@ Tensor one_hot(const Tensor& self, int64_t num_classes) {
   } else if (!self.is_meta()) {
     const int64_t low = amin(self).item<int64_t>(), high = amax(self).item<int64_t>();
     TENON_CHECK(low >= 0, Index, fmt::format("one_hot: class {} in `self` is negative", low));
+    TENON_CHECK(high < std::numeric_limits<int64_t>::max(), Shape,
+                fmt::format("one_hot: class {} in `self` asks for more classes than int64 can count", high));
     if (num_classes == -1) num_classes = high + 1;
     TENON_CHECK(
         num_classes > high, Index,

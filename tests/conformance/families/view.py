@@ -245,7 +245,7 @@ def _cubes(choose):
 
     def make(m):
         yield from _with(choose, 3)(m)
-        if m.kind == "plain":
+        if m.kind in ("plain", "special"):
             for call in choose((2, 3, 4)):
                 yield sample(m.tensor((2, 3, 4)), *call)
 

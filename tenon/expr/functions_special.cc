@@ -177,8 +177,8 @@ constexpr std::string_view kGeluByTail = R"(
   let y = where(x < 0, copysign(below, x), where(more == 0, x, above));
   where(x == 0, x, where(x == -inf, nan, y)))";
 
-// In float64 the polynomial of the tail is too long to be right to the last place at its end, which is 0.
-constexpr std::string_view kGeluF64 = R"(
+// Near 0, which is the end of the tail's polynomial, that is not right to the last place.
+constexpr std::string_view kGelu = R"(
   let z = 0.5 * x * x;
   let g = fma(0.7071067811865476 * z, erf_inner(z), 0.7978845608028654);
   where(abs(x) < 0.5, copysign(fma(z, g, 0.5 * x), x), gelu_by_tail(x)))";
@@ -265,8 +265,7 @@ constexpr Function kRows[] = {
     {.name = "gelu_by_tail", .body_float = kGeluByTail, .internal = true},
     {.name = "gelu",
      .derivative = {"0.5 * erfc(-0.7071067811865476 * x) + x * (0.3989422804014327 * exp(-0.5 * x * x))"},
-     .body_f32 = "gelu_by_tail(x)",
-     .body_f64 = kGeluF64,
+     .body_float = kGelu,
      .doc = "x times the probability of a normal number below x"},
     {.name = "times_sigmoid", .arity = 3, .body_float = kTimesSigmoid, .internal = true},
     {.name = "silu",

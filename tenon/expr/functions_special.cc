@@ -37,6 +37,20 @@ constexpr std::string_view kErf = R"(
   let outer = where(a >= erf_above, 1, fma(-exp(-z), erf_outer((a - 2) / (a + 2)), 1));
   copysign(where(a < 1, inner, outer), x))";
 
+// What x + y rounds off, by Knuth's TwoSum.
+constexpr std::string_view kSumLow = R"(
+  let sum = x + y;
+  let back = sum - x;
+  (x - (sum - back)) + (y - back))";
+// x / y by 1 / y and one correction; and what that rounds off.
+constexpr std::string_view kQuotient = R"(
+  let q = 1 / y;
+  fma(q, x, fma(-q, y, 1) * q * x))";
+constexpr std::string_view kQuotientLow = R"(
+  let q = 1 / y;
+  let k = fma(-q, y, 1) * q * x;
+  fma(q, x, -fma(q, x, k)) + k)";
+
 // e^(x^2) * erfc(x), x >= 0; and what that rounds off.
 constexpr std::string_view kErfcNearF32 = R"(
   let s = x - 1;
@@ -72,22 +86,9 @@ constexpr std::string_view kErfcFarF64 = R"(
                            -0x1.57aaccb358fd0p+9, 0x1.7afc4599fe65dp+9, 0x1.d9683aa545b61p+9,
                            -0x1.e4ccb894cc0bep+10),
                      0x1.ddead596ac142p-56))";
-constexpr std::string_view kErfcOuter = R"(
-  let q = 1 / x;
-  let h = erfc_far(x);
-  fma(q, h, fma(-q, x, 1) * q * h))";
 constexpr std::string_view kErfcScaled = "where(x < 2, erfc_middle + erfc_near(x), erfc_outer(x))";
-constexpr std::string_view kErfcOuterLow = R"(
-  let q = 1 / x;
-  let h = erfc_far(x);
-  let k = fma(-q, x, 1) * q * h;
-  let far = fma(q, h, k);
-  fma(q, h, -far) + k)";
-constexpr std::string_view kErfcScaledLow = R"(
-  let rest = erfc_near(x);
-  let near = erfc_middle + rest;
-  let back = near - erfc_middle;
-  where(x < 2, (erfc_middle - (near - back)) + (rest - back), erfc_outer_low(x)))";
+constexpr std::string_view kErfcScaledLow =
+    "where(x < 2, sum_low(erfc_middle, erfc_near(x)), erfc_outer_low(x))";
 
 // e^(x^2/2) times the probability of more than x, x >= 0; and what that rounds off.
 constexpr std::string_view kTailNearF32 = R"(
@@ -124,22 +125,9 @@ constexpr std::string_view kTailFarF64 = R"(
                            -0x1.55f4ca95f3df2p+17, 0x1.e8076d48d0a64p+19, -0x1.410709960888fp+15,
                            -0x1.42d776668a033p+22),
                      -0x1.2e43de44a68a1p-56))";
-constexpr std::string_view kTailOuter = R"(
-  let q = 1 / x;
-  let h = tail_far(x);
-  fma(q, h, fma(-q, x, 1) * q * h))";
 constexpr std::string_view kTailScaled = "where(x < 3, tail_middle + tail_near(x), tail_outer(x))";
-constexpr std::string_view kTailOuterLow = R"(
-  let q = 1 / x;
-  let h = tail_far(x);
-  let k = fma(-q, x, 1) * q * h;
-  let far = fma(q, h, k);
-  fma(q, h, -far) + k)";
-constexpr std::string_view kTailScaledLow = R"(
-  let rest = tail_near(x);
-  let near = tail_middle + rest;
-  let back = near - tail_middle;
-  where(x < 3, (tail_middle - (near - back)) + (rest - back), tail_outer_low(x)))";
+constexpr std::string_view kTailScaledLow =
+    "where(x < 3, sum_low(tail_middle, tail_near(x)), tail_outer_low(x))";
 
 // e^(-x) = 2^n * (h + l): h is 1 + exp_rest(-x) as it rounds; l has what that lost, and y, small, as in
 // e^(-x-y).
@@ -245,16 +233,25 @@ constexpr Function kRows[] = {
      .derivative = {"1.1283791670955126 * exp(-(x * x))"},
      .body_float = kErf,
      .doc = "error function"},
+    {.name = "sum_low", .arity = 2, .body_float = kSumLow, .internal = true},
+    {.name = "quotient", .arity = 2, .body_float = kQuotient, .internal = true},
+    {.name = "quotient_low", .arity = 2, .body_float = kQuotientLow, .internal = true},
     {.name = "erfc_near", .body_f32 = kErfcNearF32, .body_f64 = kErfcNearF64, .internal = true},
     {.name = "erfc_far", .body_f32 = kErfcFarF32, .body_f64 = kErfcFarF64, .internal = true},
-    {.name = "erfc_outer", .body_float = kErfcOuter, .internal = true, .costly = true},
-    {.name = "erfc_outer_low", .body_float = kErfcOuterLow, .internal = true, .costly = true},
+    {.name = "erfc_outer", .body_float = "quotient(erfc_far(x), x)", .internal = true, .costly = true},
+    {.name = "erfc_outer_low",
+     .body_float = "quotient_low(erfc_far(x), x)",
+     .internal = true,
+     .costly = true},
     {.name = "erfc_scaled", .body_float = kErfcScaled, .internal = true},
     {.name = "erfc_scaled_low", .body_float = kErfcScaledLow, .internal = true},
     {.name = "tail_near", .body_f32 = kTailNearF32, .body_f64 = kTailNearF64, .internal = true},
     {.name = "tail_far", .body_f32 = kTailFarF32, .body_f64 = kTailFarF64, .internal = true},
-    {.name = "tail_outer", .body_float = kTailOuter, .internal = true, .costly = true},
-    {.name = "tail_outer_low", .body_float = kTailOuterLow, .internal = true, .costly = true},
+    {.name = "tail_outer", .body_float = "quotient(tail_far(x), x)", .internal = true, .costly = true},
+    {.name = "tail_outer_low",
+     .body_float = "quotient_low(tail_far(x), x)",
+     .internal = true,
+     .costly = true},
     {.name = "tail_scaled", .body_float = kTailScaled, .internal = true},
     {.name = "tail_scaled_low", .body_float = kTailScaledLow, .internal = true},
     {.name = "decay_low", .arity = 2, .body_float = kDecayLow, .internal = true},

@@ -44,6 +44,18 @@ def _is_causal(mask, hint, length):
 class _Layer(Module):
     """What encoder and decoder layers share."""
 
+    def _set_parts(self, count, d_model, dim_feedforward, dropout, activation, layer_norm_eps, norm_first, bias, like):
+        """All but the attention, which comes first; `count` norms and dropouts."""
+        self.linear1 = Linear(d_model, dim_feedforward, bias=bias, **like)
+        self.dropout = Dropout(dropout)
+        self.linear2 = Linear(dim_feedforward, d_model, bias=bias, **like)
+        self.norm_first = norm_first
+        for i in range(1, count + 1):
+            setattr(self, f"norm{i}", LayerNorm(d_model, eps=layer_norm_eps, bias=bias, **like))
+        for i in range(1, count + 1):
+            setattr(self, f"dropout{i}", Dropout(dropout))
+        self.activation = _activation(activation)
+
     def _attend(self, attention, dropout, x, memory, mask, key_padding_mask, is_causal):
         found = attention(
             x,
@@ -84,15 +96,7 @@ class TransformerEncoderLayer(_Layer):
         super().__init__()
         like = {"device": device, "dtype": dtype}
         self.self_attn = MultiheadAttention(d_model, nhead, dropout=dropout, bias=bias, batch_first=batch_first, **like)
-        self.linear1 = Linear(d_model, dim_feedforward, bias=bias, **like)
-        self.dropout = Dropout(dropout)
-        self.linear2 = Linear(dim_feedforward, d_model, bias=bias, **like)
-        self.norm_first = norm_first
-        self.norm1 = LayerNorm(d_model, eps=layer_norm_eps, bias=bias, **like)
-        self.norm2 = LayerNorm(d_model, eps=layer_norm_eps, bias=bias, **like)
-        self.dropout1 = Dropout(dropout)
-        self.dropout2 = Dropout(dropout)
-        self.activation = _activation(activation)
+        self._set_parts(2, d_model, dim_feedforward, dropout, activation, layer_norm_eps, norm_first, bias, like)
 
     def forward(self, src, src_mask=None, src_key_padding_mask=None, is_causal=False):
         def attend(x):
@@ -128,17 +132,7 @@ class TransformerDecoderLayer(_Layer):
         attention = {"dropout": dropout, "bias": bias, "batch_first": batch_first, **like}
         self.self_attn = MultiheadAttention(d_model, nhead, **attention)
         self.multihead_attn = MultiheadAttention(d_model, nhead, **attention)
-        self.linear1 = Linear(d_model, dim_feedforward, bias=bias, **like)
-        self.dropout = Dropout(dropout)
-        self.linear2 = Linear(dim_feedforward, d_model, bias=bias, **like)
-        self.norm_first = norm_first
-        self.norm1 = LayerNorm(d_model, eps=layer_norm_eps, bias=bias, **like)
-        self.norm2 = LayerNorm(d_model, eps=layer_norm_eps, bias=bias, **like)
-        self.norm3 = LayerNorm(d_model, eps=layer_norm_eps, bias=bias, **like)
-        self.dropout1 = Dropout(dropout)
-        self.dropout2 = Dropout(dropout)
-        self.dropout3 = Dropout(dropout)
-        self.activation = _activation(activation)
+        self._set_parts(3, d_model, dim_feedforward, dropout, activation, layer_norm_eps, norm_first, bias, like)
 
     def forward(
         self,

@@ -1,15 +1,27 @@
-// DeviceRuntime: the interface that a device implements to have streams and events. Used by core/stream;
-// devices derive from it. Knows nothing of memory (Allocator) or kernels (stubs).
+// DeviceRuntime: the interface that a device implements to have streams, events and copies of bytes. Used by
+// core/stream and by copies between devices; devices derive from it. Knows nothing of where memory comes from
+// (Allocator) or of kernels (stubs).
 #pragma once
 
+#include <atomic>
+#include <cstddef>
 #include <cstdint>
 
+#include "tenon/core/allocator.h"
 #include "tenon/core/stream.h"
 
 namespace tenon {
 
+/// Which memory one side of a copy is in.
+enum class Place : uint8_t { Device, Host };
+
+/// A flag of copy_bytes: the host memory stays as it is until the stream has passed the copy, so that the
+/// call need not wait for it.
+inline constexpr uint32_t kCopyHostStays = 1;
+
 /// The queues of all devices of a backend. Any thread may call these functions, also concurrently, and none
-/// depends on the current device. An exception that one throws reaches the caller of Stream or Event.
+/// depends on the current device. An exception that one throws reaches the caller of Stream, Event or of the
+/// copy.
 class DeviceRuntime {
  public:
   virtual ~DeviceRuntime() = default;
@@ -35,6 +47,18 @@ class DeviceRuntime {
   virtual bool query(Device device, uint64_t event) = 0;
   /// Blocks until that work has run.
   virtual void synchronize(Device device, uint64_t event) = 0;
+
+  /// Whether copy_bytes is implemented. A device that has it and an Allocator needs nothing more to be filled
+  /// and copied, with any strides and dtypes, and to run every operator on host copies
+  /// (ops/fallback/cpu_fallback.h).
+  virtual bool copies_bytes() const noexcept { return false; }
+  /// Copies `nbytes` as work of `stream`. One side is memory of the stream's device, the other is too, or is
+  /// host memory. Without kCopyHostStays the call returns when the host memory has been read, or has been
+  /// written.
+  virtual void copy_bytes(Stream stream, Address to, Place to_place, Address from, Place from_place,
+                          size_t nbytes, uint32_t flags);
+  /// Where pinned host memory comes from: copies from and to it need not wait. Null: there is none.
+  virtual Allocator* pinned_memory() noexcept { return nullptr; }
 };
 
 /// The runtime of a backend; null for the host, for meta, and for a backend that has set none.
@@ -42,5 +66,10 @@ DeviceRuntime* device_runtime(Backend backend) noexcept;
 /// Sets the runtime of a backend; a device calls this once when it is loaded. The object must live as long as
 /// the process.
 void set_device_runtime(Backend backend, DeviceRuntime* runtime) noexcept;
+
+namespace detail {
+/// Called after a backend's runtime was set. The dispatcher's: what serves the backend has changed.
+extern std::atomic<void (*)()> runtime_was_set;
+}  // namespace detail
 
 }  // namespace tenon

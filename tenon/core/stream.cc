@@ -60,6 +60,15 @@ DeviceRuntime* device_runtime(Backend backend) noexcept {
 
 void set_device_runtime(Backend backend, DeviceRuntime* runtime) noexcept {
   g_runtimes[backend].store(runtime, std::memory_order_release);
+  if (const auto f = detail::runtime_was_set.load(std::memory_order_acquire)) f();
+}
+
+constinit std::atomic<void (*)()> detail::runtime_was_set{nullptr};
+
+void DeviceRuntime::copy_bytes(Stream stream, Address, Place, Address, Place, size_t, uint32_t) {
+  throw_error(ErrorKind::NotImplemented,
+              fmt::format("device {} copies no bytes; its DeviceRuntime has no copy_bytes",
+                          to_string(stream.device)));
 }
 
 Device resolved(Device device) noexcept {

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "tenon/core/device.h"
+#include "tenon/core/device_runtime.h"
 #include "tenon/core/error.h"
 #include "tenon/dispatch/state.h"
 
@@ -94,7 +95,10 @@ Dispatcher& Dispatcher::singleton() {
   return dispatcher;
 }
 
-Dispatcher::Dispatcher() : state_(new State) {}
+Dispatcher::Dispatcher() : state_(new State) {
+  detail::runtime_was_set.store(
+      +[] { singleton().invalidate_tables(); }, std::memory_order_release);
+}
 
 OperatorRegistrations* Dispatcher::State::find(std::string_view name, std::string_view overload) {
   const auto it = operators.find(joined_name(name, overload));
@@ -281,6 +285,10 @@ void Dispatcher::adopt(OperatorEntry& entry) {
   if (std::find(entries.begin(), entries.end(), &entry) != entries.end()) return;
   entry.registrations = registrations;
   entry.written = written_arguments(registrations->declared_schema());
+  if (!entries.empty()) {
+    entry.mixed_devices = entries.front()->mixed_devices;
+    entry.crosses_devices = entries.front()->crosses_devices;
+  }
   entries.push_back(&entry);
   entry.table.store(&detail::kNoTable, std::memory_order_release);
 }

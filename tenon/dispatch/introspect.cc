@@ -38,26 +38,30 @@ std::vector<DispatchKey> table_keys() {
   return keys;
 }
 
-/// "CPU, Meta": the keys that an operator has kernels for, aliases last.
+/// "CPU, Meta": the keys that an operator has kernels for, aliases last. Instead of CompositeDense, the
+/// backends that it serves.
 std::string kernels_exist_for(const OperatorRegistrations& op) {
-  std::vector<std::string> names;
-  const auto add = [&](bool aliases) {
-    std::vector<std::string> found;
-    for (const KernelRecord& r : op.kernels) {
-      if (is_alias_key(r.key) != aliases || r.function.is_fallthrough() || r.function.is_not_implemented())
-        continue;
-      found.push_back(key_name(r.key));
+  std::vector<std::string> keys, aliases;
+  for (const KernelRecord& r : op.kernels) {
+    if (r.function.is_fallthrough() || r.function.is_not_implemented()) continue;
+    if (r.key != kCompositeDense) {
+      (is_alias_key(r.key) ? aliases : keys).push_back(key_name(r.key));
+      continue;
     }
-    std::sort(found.begin(), found.end());
-    found.erase(std::unique(found.begin(), found.end()), found.end());
-    names.insert(names.end(), found.begin(), found.end());
-  };
-  add(false);
-  add(true);
-  if (names.empty()) return "no kernels exist";
-  std::string text = "kernels exist for: ";
-  for (size_t i = 0; i < names.size(); ++i) text += (i ? ", " : "") + names[i];
-  return text;
+    for (const DispatchKey key : table_keys()) {
+      const bool dense = is_per_backend(key.functionality) && key.functionality == Functionality::Dense;
+      if (dense && r.function.serves(key.backend)) keys.push_back(key_name(key));
+    }
+  }
+  // What is registered for Autograd alone computes nothing.
+  if (!keys.empty()) std::erase(aliases, key_name(kAutogradAlias));
+  std::string text;
+  for (auto* names : {&keys, &aliases}) {
+    std::sort(names->begin(), names->end());
+    names->erase(std::unique(names->begin(), names->end()), names->end());
+    for (const std::string& each : *names) text += (text.empty() ? "" : ", ") + each;
+  }
+  return text.empty() ? "no kernels exist" : "kernels exist for: " + text;
 }
 
 }  // namespace

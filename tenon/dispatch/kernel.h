@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <string_view>
 
 #include "tenon/dispatch/signature.h"
 
@@ -205,10 +206,19 @@ class CppFunction {
     return c;
   }
 
+  /// Restricts a fallback to the operators that `takes` accepts; it is called whenever tables are computed.
+  CppFunction taking(bool (*takes)(Backend backend, std::string_view full_name)) && {
+    takes_ = takes;
+    return std::move(*this);
+  }
+
   const Kernel& kernel() const noexcept { return kernel_; }
   bool is_fallthrough() const noexcept { return kernel_.boxed == &detail::fallthrough_entry; }
   bool is_not_implemented() const noexcept { return kernel_.boxed == &detail::not_implemented_entry; }
   bool serves(Backend backend) const { return !probe_.serves || probe_.serves(probe_.data, backend); }
+  bool takes(Backend backend, std::string_view full_name) const {
+    return !takes_ || takes_(backend, full_name);
+  }
   /// Null for a boxed kernel, which fits every schema.
   detail::SignatureTypes (*types() const noexcept)() { return types_; }
   const std::shared_ptr<detail::ClosureBase>& closure() const noexcept { return closure_; }
@@ -219,6 +229,7 @@ class CppFunction {
   Kernel kernel_;
   detail::SignatureTypes (*types_)() = nullptr;
   detail::ServesProbe probe_;
+  bool (*takes_)(Backend, std::string_view) = nullptr;
   std::shared_ptr<detail::ClosureBase> closure_;
 };
 

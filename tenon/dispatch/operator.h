@@ -45,6 +45,8 @@ struct OperatorEntry {
   std::atomic<OperatorRegistrations*> registrations{nullptr};
   /// Bit i: the operator writes argument i, a tensor or a list of them.
   std::atomic<uint64_t> written{0};
+  /// Of a built-in operator: its tensors may be on the host and on one device; on several devices, too.
+  bool mixed_devices = false, crosses_devices = false;
 
   std::string full_name() const {
     std::string text(name);

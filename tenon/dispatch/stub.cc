@@ -37,6 +37,11 @@ void StubBase::set_boxed(Backend backend, BoxedStubFunction f, void* data) {
   set(backend, nullptr);
 }
 
+void StubBase::set_otherwise(detail::AnyFunction f, bool (*serves)(Backend)) noexcept {
+  otherwise_serves_ = serves;
+  otherwise_ = f;
+}
+
 void StubBase::wrong_results(size_t count) const {
   throw_error(ErrorKind::Type,
               fmt::format("Stub '{}': its boxed function left {} values on the stack; its type is {}", name_,
@@ -59,6 +64,9 @@ std::vector<Backend> StubBase::backends() const {
 }
 
 void StubBase::missing(Device device) const {
+  TENON_CHECK(!has_own(device.backend), NotImplemented,
+              fmt::format("Stub '{}': device {} declines this call, and may not fall back", name_,
+                          to_string(device)));
   std::string have;
   for (const Backend b : backends()) have += (have.empty() ? "" : ", ") + std::string(backend_name(b));
   throw_error(ErrorKind::NotImplemented,

@@ -1,16 +1,21 @@
 // Stub: a second level of dispatch, inside an operator: a name with one function for each backend. Used by
 // structured operators, whose checks and allocation all devices share: a new device fills in the stub and
 // gets the whole operator. A device that shares no C++ types with this library fills it in with a function on
-// boxed values. Knows nothing of what the function does.
+// boxed values. A call that a device has no function for, or declines, runs on host copies if the device's
+// fallback policy says so. Knows nothing of what the function does.
 #pragma once
 
+#include <string>
 #include <string_view>
+#include <tuple>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
 #include "tenon/core/generator.h"
 #include "tenon/core/stream.h"
+#include "tenon/dispatch/fallback_policy.h"
+#include "tenon/dispatch/host_copies.h"
 #include "tenon/dispatch/kernel.h"
 
 namespace tenon {
@@ -29,8 +34,9 @@ constexpr std::string_view type_text() noexcept {
 }  // namespace detail
 
 /// A stub's function on boxed values: finds the arguments on the stack in order, and replaces them by its
-/// result, if it has one. It queues its work on `stream`.
-using BoxedStubFunction = void (*)(void* data, Stream stream, Stack& stack);
+/// result, if it has one. It queues its work on `stream`. False: it declines this call (a dtype that the
+/// device lacks), has written nothing, and leaves the stack as it was.
+using BoxedStubFunction = bool (*)(void* data, Stream stream, Stack& stack);
 
 namespace detail {
 
@@ -72,16 +78,20 @@ class StubBase {
   std::string_view signature() const noexcept { return signature_; }
   /// Sets or replaces the function of a backend; null removes it.
   void set_boxed(Backend backend, BoxedStubFunction f, void* data);
-  bool has(Backend backend) const noexcept { return get(backend) || get_boxed(backend); }
-  /// Calls the function for `device`, whose type is R(A...), on the device's current stream. Throws
-  /// Error{NotImplemented} if the backend has none.
+  /// Whether a backend has a function of its own, or what stands in for one.
+  bool has(Backend backend) const noexcept {
+    return has_own(backend) || (otherwise_ && otherwise_serves_(backend));
+  }
+  bool has_own(Backend backend) const noexcept { return get(backend) || get_boxed(backend); }
+  /// Calls the function for `device`, whose type is R(A...), on the device's current stream. A call that the
+  /// device has no function for, or declines, runs on host copies; then the tensors that it may write are
+  /// those of type Tensor&, or, if there are none and it returns nothing, the first. Throws
+  /// Error{NotImplemented} where the backend's fallback policy forbids that.
   template <class R, class... A>
   R call(Device device, A... args) const {
     if (const auto f = reinterpret_cast<R (*)(A...)>(get(device.backend))) [[likely]]
       return f(std::forward<A>(args)...);
-    const detail::BoxedStub* boxed = get_boxed(device.backend);
-    if (!boxed) missing(device);
-    return call_boxed<R, A...>(*boxed, current_stream(device), std::forward<A>(args)...);
+    return call_otherwise<R, A...>(device, std::forward<A>(args)...);
   }
   /// Throws an Error{NotImplemented} that names the stub, the device, and the backends that have a function.
   [[noreturn]] void missing(Device device) const;
@@ -95,6 +105,7 @@ class StubBase {
   constexpr StubBase(const char* name, std::string_view signature) noexcept
       : name_(name), signature_(signature) {}
   void set(Backend backend, detail::AnyFunction f) noexcept;
+  void set_otherwise(detail::AnyFunction f, bool (*serves)(Backend)) noexcept;
 
  private:
   friend detail::StubListing;
@@ -111,12 +122,49 @@ class StubBase {
     return boxed && boxed->call ? boxed : nullptr;
   }
   template <class R, class... A>
-  [[gnu::noinline]] R call_boxed(const detail::BoxedStub& boxed, Stream stream, A... args) const {
-    Stack stack;
-    (detail::StubArg<A>::push(stack, args), ...);
-    boxed.call(boxed.data, stream, stack);
-    if (stack.size() != detail::ReturnTraits<R>::count) wrong_results(stack.size());
-    if constexpr (!std::is_void_v<R>) return detail::ReturnTraits<R>::take(stack, 0);
+  [[gnu::noinline]] R call_otherwise(Device device, A... args) const {
+    if (const detail::BoxedStub* boxed = get_boxed(device.backend)) {
+      Stack stack;
+      (detail::StubArg<A>::push(stack, args), ...);
+      if (boxed->call(boxed->data, current_stream(device), stack)) {
+        if (stack.size() != detail::ReturnTraits<R>::count) wrong_results(stack.size());
+        if constexpr (std::is_void_v<R>)
+          return;
+        else
+          return detail::ReturnTraits<R>::take(stack, 0);
+      }
+    }
+    if (otherwise_ && otherwise_serves_(device.backend))
+      return reinterpret_cast<R (*)(A...)>(otherwise_)(std::forward<A>(args)...);
+    return call_on_host<R, A...>(device, std::forward<A>(args)...);
+  }
+
+  template <class R, class... A>
+  R call_on_host(Device device, A... args) const {
+    const auto f = reinterpret_cast<R (*)(A...)>(get(kCpuBackend));
+    if (!f || device.is_cpu() || !part_falls_back(device.backend, name_)) missing(device);
+    const std::string text = "stub " + std::string(name_);
+    HostCopies copies(device, text);
+    std::tuple<detail::HostArgument<A>...> kept{detail::HostArgument<A>(args)...};
+    constexpr bool kNamesWritten = !std::is_void_v<R> || (std::is_same_v<A, Tensor&> || ...);
+    return std::apply(
+        [&](auto&... each) -> R {
+          bool first = !kNamesWritten;
+          (each.add(copies, std::exchange(first, false) ? Access::ReadWrite : Access::Read), ...);
+          copies.fetch();
+          if constexpr (std::is_void_v<R>) {
+            f(each.get()...);
+            copies.put_back();
+            copies.report();
+          } else {
+            R result = f(each.get()...);
+            copies.put_back();
+            if constexpr (std::is_same_v<R, Tensor>) copies.move(result);
+            copies.report();
+            return result;
+          }
+        },
+        kept);
   }
   [[noreturn]] void wrong_results(size_t count) const;
 
@@ -127,6 +175,8 @@ class StubBase {
   // Read and written atomically.
   detail::AnyFunction functions_[32] = {};
   const detail::BoxedStub* boxed_[32] = {};
+  detail::AnyFunction otherwise_ = nullptr;
+  bool (*otherwise_serves_)(Backend) = nullptr;
 };
 
 template <class Sig>
@@ -143,7 +193,12 @@ class Stub<R(A...)> : public StubBase {
   void set(Backend backend, Function f) noexcept {
     StubBase::set(backend, reinterpret_cast<detail::AnyFunction>(f));
   }
-  /// Calls the function for `device`. Throws Error{NotImplemented} if the backend has none.
+  /// Sets what runs on the backends for which `serves` is true and that have no function of their own. For a
+  /// static initialiser.
+  void set_otherwise(Function f, bool (*serves)(Backend)) noexcept {
+    StubBase::set_otherwise(reinterpret_cast<detail::AnyFunction>(f), serves);
+  }
+  /// As StubBase::call.
   R operator()(Device device, A... args) const {
     return this->template call<R, A...>(device, std::forward<A>(args)...);
   }

@@ -54,6 +54,27 @@ void select_backend(const Kernel&, const OperatorHandle& op, DispatchKeySet keys
 }
 constexpr Kernel kSelectBackend{nullptr, &select_backend, nullptr};
 
+constexpr uint32_t kAccelerators = 0x7FFFFFFEu;
+
+/// For tensors of several devices, of an operator that takes them: continues on the device of the tensor that
+/// is written, else of the first.
+void choose_device(const Kernel&, const OperatorHandle& op, DispatchKeySet keys, Stack& stack) {
+  const auto& arguments = op.schema().arguments;
+  const size_t first = stack.size() - arguments.size();
+  std::optional<Backend> written, any;
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    if (stack.tag(first + i) != CellTag::Tensor) continue;
+    const Tensor& t = stack.at<Tensor>(first + i);
+    if (!t.defined() || t.device().is_cpu() || t.is_meta()) continue;
+    if (!any) any = t.device().backend;
+    if (!written && arguments[i].is_write()) written = t.device().backend;
+  }
+  const Backend chosen = written ? *written : any.value_or(keys.backend());
+  const uint64_t others = kAccelerators & ~(uint64_t{1} << chosen);
+  op.redispatch_boxed(DispatchKeySet(keys.bits() & ~others), stack);
+}
+constexpr Kernel kChooseDevice{nullptr, &choose_device, nullptr};
+
 bool makes_tensors_on_a_device(OperatorRegistrations& op) {
   // Not worth parsing most schemas for.
   if (op.builtin_schema && !std::strstr(op.builtin_schema, "Device")) return false;
@@ -79,7 +100,10 @@ ComputedCell backend_cell(const Dispatcher::State& state, OperatorRegistrations&
   if (const auto* all = find_kernel(op.kernels, kCompositeImplicit)) {
     return cell_of(*all, CellSource::CompositeImplicit);
   }
-  if (const auto* fallback = find_fallback(state, key)) return cell_of(*fallback, CellSource::Fallback);
+  if (const auto* fallback = find_fallback(state, key)) {
+    if (!fallback->function.takes(key.backend, op.full_name())) return {};
+    return cell_of(*fallback, CellSource::Fallback);
+  }
   // It knows best what the backend lacks.
   if (dense) return cell_of(*dense, CellSource::CompositeExplicit);
   return {};
@@ -153,7 +177,7 @@ void compute_table(Dispatcher::State& state, OperatorRegistrations& op) {
 
 /// Tensors of more than one backend beside cpu and meta take part; no kernel can serve those.
 bool has_two_accelerators(DispatchKeySet keys) noexcept {
-  const auto accelerators = static_cast<uint32_t>(keys.bits()) & 0x7FFFFFFEu;
+  const auto accelerators = static_cast<uint32_t>(keys.bits()) & kAccelerators;
   return (accelerators & (accelerators - 1)) != 0;
 }
 
@@ -200,6 +224,7 @@ const OperatorTable& detail::compute_column(const OperatorEntry& entry, Dispatch
 }
 
 const Kernel& detail::find_kernel(const OperatorEntry& entry, DispatchKeySet keys) {
+  if (entry.crosses_devices && has_two_accelerators(keys)) return kChooseDevice;
   const Kernel* kernel = &column_of(entry, keys).lookup(keys);
   if (!kernel->valid()) kernel = &compute_column(entry, keys).lookup(keys);
   if (!kernel->valid()) missing_kernel(entry, keys);

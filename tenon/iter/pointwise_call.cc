@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "tenon/dispatch/fallback_policy.h"
+#include "tenon/dispatch/host_copies.h"
 #include "tenon/iter/pointwise_device.h"
 #include "tenon/iter/pointwise_state.h"
 #include "tenon/iter/promotion.h"
@@ -154,6 +156,37 @@ void put_scalars(ScalarBlock& block, const expr::Expression& e, const PointwiseI
   }
 }
 
+/// The call on host copies of its operands, into outputs that the iterator has checked and allocated.
+void run_on_host(const PointwiseInfo& info, const char* op, std::span<const Tensor* const> tensors,
+                 std::span<const Scalar* const> scalars, const TensorIterator& iter, size_t num_outs,
+                 bool in_place, DType computed) {
+  const Device device = iter.device();
+  if (!part_falls_back(device.backend, info.name)) {
+    TENON_CHECK(!is_complex(computed), NotImplemented,
+                fmt::format("{}: not implemented for {} on {}", op, name(computed), to_string(device)));
+    refuse_launch(info, device);
+  }
+  const std::string text = std::string("expression ") + info.name;
+  HostCopies copies(device, text);
+  Tensor operands[PointwiseInfo::kMaxTensors], results[PointwiseInfo::kMaxOutputs];
+  const Tensor *tensors_there[PointwiseInfo::kMaxTensors], *outs_there[PointwiseInfo::kMaxOutputs];
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    operands[i] = *tensors[i];
+    tensors_there[i] = &operands[i];
+    copies.add(operands[i], Access::Read);
+  }
+  for (size_t i = 0; i < num_outs; ++i) {
+    results[i] = iter.output(static_cast<int>(i));
+    outs_there[i] = &results[i];
+    copies.add(results[i], Access::Write);
+  }
+  copies.fetch();
+  general_pointwise(info, {tensors_there, tensors.size()}, scalars, {outs_there, num_outs},
+                    {.in_place = in_place}, {});
+  copies.put_back();
+  copies.report();
+}
+
 }  // namespace
 
 void general_pointwise(const PointwiseInfo& info, std::span<const Tensor* const> tensors,
@@ -214,10 +247,10 @@ void general_pointwise(const PointwiseInfo& info, std::span<const Tensor* const>
   } else if (device.is_meta()) {
     if (!instance) check_runs_in(info, types.type);
   } else {
-    TENON_CHECK(
-        !instance, NotImplemented,
-        fmt::format("{}: not implemented for {} on {}", op.c_str(), name(types.computed), to_string(device)));
-    launch_on_device(info, iter, types.type, dtypes[0], block.data());
+    // Complex operands are no launch yet.
+    const bool ran = !instance && launch_on_device(info, iter, types.type, dtypes[0], block.data());
+    if (!ran)
+      run_on_host(info, op.c_str(), tensors, scalars, iter, outs.size(), rules.in_place, types.computed);
   }
   for (size_t i = 0, next = 0; i < outs.size() && next < results.size(); ++i) {
     if (!info.outputs.empty() && info.outputs[i].operand >= 0) continue;

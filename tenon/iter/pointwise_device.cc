@@ -38,19 +38,13 @@ bool pointwise_serves(const void* info, Backend backend) noexcept {
   return entry && entry->call;
 }
 
-void launch_on_device(const PointwiseInfo& info, const TensorIterator& iter, expr::Type type, DType result,
+bool launch_on_device(const PointwiseInfo& info, const TensorIterator& iter, expr::Type type, DType result,
                       const void* scalars) {
   const Device device = iter.device();
   const Entry* entry = g_entries[device.backend].load(std::memory_order_acquire);
-  TENON_CHECK(
-      entry && entry->call, NotImplemented,
-      fmt::format("{}: pointwise operators are not implemented for device {}", info.name, to_string(device)));
-  TENON_CHECK(info.outputs.empty(), NotImplemented,
-              fmt::format("{}: a pointwise launch has one result, and this operator has {}; not implemented "
-                          "for device {}",
-                          info.name, info.outputs.size(), to_string(device)));
+  if (!entry || !entry->call || !info.outputs.empty()) return false;
   check_runs_in(info, type);
-  if (iter.numel() == 0) return;
+  if (iter.numel() == 0) return true;
   PointwiseOperand operands[1 + PointwiseInfo::kMaxTensors];
   Dims strides[1 + PointwiseInfo::kMaxTensors];
   for (int i = 0; i < iter.ntensors(); ++i) {
@@ -74,7 +68,21 @@ void launch_on_device(const PointwiseInfo& info, const TensorIterator& iter, exp
                                .operands = operands,
                                .scalars = scalars,
                                .made = &places.of(entry)};
-  entry->call(entry->data, launch);
+  return entry->call(entry->data, launch);
+}
+
+void refuse_launch(const PointwiseInfo& info, Device device) {
+  const Entry* entry = g_entries[device.backend].load(std::memory_order_acquire);
+  TENON_CHECK(
+      entry && entry->call, NotImplemented,
+      fmt::format("{}: pointwise operators are not implemented for device {}", info.name, to_string(device)));
+  TENON_CHECK(info.outputs.empty(), NotImplemented,
+              fmt::format("{}: a pointwise launch has one result, and this operator has {}; not implemented "
+                          "for device {}",
+                          info.name, info.outputs.size(), to_string(device)));
+  throw_error(ErrorKind::NotImplemented,
+              fmt::format("{}: device {} declines these dtypes, and may not fall back", info.name,
+                          to_string(device)));
 }
 
 }  // namespace detail

@@ -48,8 +48,9 @@ struct PointwiseLaunch {
 
 static_assert(sizeof(std::atomic<void*>) == sizeof(void*));
 
-/// Runs a launch, or gives it to its stream.
-using PointwiseDeviceFunction = void (*)(void* data, const PointwiseLaunch& launch);
+/// Runs a launch, or gives it to its stream. False: the device declines it (a dtype that it lacks) and has
+/// written nothing; the call then runs on host copies, if the device's fallback policy says so.
+using PointwiseDeviceFunction = bool (*)(void* data, const PointwiseLaunch& launch);
 
 /// How pointwise operators run on tensors of a backend; without it they throw Error{NotImplemented}, or take
 /// the backend's fallback. A device calls this once, when it loads.
@@ -60,9 +61,13 @@ namespace detail {
 /// Whether pointwise operators run on tensors of a backend; `info`, where it is given, is the one in
 /// question: devices run those with one new result.
 bool pointwise_serves(const void* info, Backend backend) noexcept;
-/// Runs `info` over the iterator's operands on its device, which is neither cpu nor meta.
-void launch_on_device(const PointwiseInfo& info, const TensorIterator& iter, expr::Type type, DType result,
+/// Runs `info` over the iterator's operands on its device, which is neither cpu nor meta. False if the device
+/// runs no launches, runs none with several results, or declines this one. Throws Error{Type} if the
+/// expression cannot be computed in `type`.
+bool launch_on_device(const PointwiseInfo& info, const TensorIterator& iter, expr::Type type, DType result,
                       const void* scalars);
+/// Throws the Error{NotImplemented} of a launch that nobody runs.
+[[noreturn]] void refuse_launch(const PointwiseInfo& info, Device device);
 
 }  // namespace detail
 }  // namespace tenon

@@ -4,6 +4,7 @@
 // (core/stream.h); one that writes to host memory or returns a value returns only when that is done.
 #pragma once
 
+#include <memory>
 #include <span>
 
 #include "tenon/core/tensor.h"
@@ -23,6 +24,14 @@ template <>
 struct StubArg<const RowsLaunch&> {
   [[noreturn]] static void push(Stack&, const RowsLaunch& launch);
 };
+/// A launch has addresses in place of tensors: an operator without rows_stub falls back as a whole.
+template <>
+struct HostArgument<const RowsLaunch&> {
+  const RowsLaunch& value;
+  explicit HostArgument(const RowsLaunch& launch) : value(launch) {}
+  [[noreturn]] void add(HostCopies& copies, Access);
+  const RowsLaunch& get() { return value; }
+};
 }  // namespace tenon::detail
 
 namespace tenon::ops {
@@ -33,6 +42,13 @@ namespace tenon::detail {
 template <>
 struct StubArg<const ops::IndexedCall&> {
   static void push(Stack& s, const ops::IndexedCall& call);
+};
+template <>
+struct HostArgument<const ops::IndexedCall&> {
+  std::shared_ptr<ops::IndexedCall> value;
+  explicit HostArgument(const ops::IndexedCall& call);
+  void add(HostCopies& copies, Access);
+  const ops::IndexedCall& get() { return *value; }
 };
 }  // namespace tenon::detail
 

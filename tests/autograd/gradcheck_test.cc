@@ -102,6 +102,7 @@ TEST(Gradcheck, EveryOperatorOfOneOrTwoTensors) {
       continue;
     bool fits = true;
     for (const auto& a : schema.arguments) fits &= a.type.is_tensor() && !a.type.optional && !a.is_write();
+    fits &= name != "aten::_copy_from_and_resize";  // it writes its second argument, whatever its schema says
     if (!fits) continue;
     SCOPED_TRACE(name);
     const Function f = [&](const In& in) -> In {

@@ -42,13 +42,19 @@ TEST(Stub, MayBeFilledInWithAFunctionOnBoxedValues) {
         const double by = stack.at<double>(1);
         stack.clear();
         stack.push(static_cast<int64_t>(by) + 100);
+        return true;
       },
       &seen);
   EXPECT_TRUE(scale_stub.has(gadget));
   EXPECT_EQ(scale_stub(Device(gadget), 6, 2.0), 102);
   EXPECT_EQ(seen, 6);
   scale_stub.set_boxed(
-      gadget, [](void*, Stream, Stack& stack) { stack.clear(); }, nullptr);
+      gadget,
+      [](void*, Stream, Stack& stack) {
+        stack.clear();
+        return true;
+      },
+      nullptr);
   const Thrown t = thrown_by([&] { scale_stub(Device(gadget), 6, 2.0); });
   EXPECT_EQ(t.kind, ErrorKind::Type);
   EXPECT_CONTAINS(t.text, "scale_stub");
@@ -57,7 +63,12 @@ TEST(Stub, MayBeFilledInWithAFunctionOnBoxedValues) {
 TEST(Stub, ABoxedFunctionMayBeTakenBack) {
   const Backend gadget = register_backend("stubreturned", "StubReturned");
   scale_stub.set_boxed(
-      gadget, [](void*, Stream, Stack& stack) { stack.clear(); }, nullptr);
+      gadget,
+      [](void*, Stream, Stack& stack) {
+        stack.clear();
+        return true;
+      },
+      nullptr);
   scale_stub.set_boxed(gadget, nullptr, nullptr);
   EXPECT_FALSE(scale_stub.has(gadget));
   const auto backends = scale_stub.backends();

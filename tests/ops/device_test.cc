@@ -143,15 +143,17 @@ TEST(Device, AFallbackServesWhatTheDeviceLacksAndNothingElse) {
         for (int64_t i = 0; i < self.numel(); ++i) total += at(self, i);
         *static_cast<float*>(out.data_ptr()) = total;
         stack.clear();
+        return true;
       },
       nullptr);
   EXPECT_EQ(at(sum(t), 0), 6);
   EXPECT_EQ(fell_back, 3);
 }
 
-void run_launch(void* data, const PointwiseLaunch& launch) {
+bool run_launch(void* data, const PointwiseLaunch& launch) {
   ++*static_cast<int*>(data);
   testing::kept(launch)();
+  return true;
 }
 
 TEST(Device, RunsEveryPointwiseOperatorFromOneFunction) {
@@ -221,6 +223,7 @@ TEST(Device, ThreadsThatMeetAtAFirstLaunchShareItsPlace) {
         const bool first =
             static_cast<std::atomic<void*>*>(data)->compare_exchange_strong(others, launch.made);
         EXPECT_TRUE(first || others == launch.made);
+        return true;
       },
       &seen);
   const Tensor t = on_gizmo({1, 2, 3});

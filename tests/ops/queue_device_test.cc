@@ -144,7 +144,11 @@ Backend backend() {
     ops::copy_stub.set(b, &copy_floats);
     ops::fill_stub.set(b, &fill_floats);
     set_pointwise_device(
-        b, [](void*, const PointwiseLaunch& launch) { lazy().give(launch.stream, testing::kept(launch)); },
+        b,
+        [](void*, const PointwiseLaunch& launch) {
+          lazy().give(launch.stream, testing::kept(launch));
+          return true;
+        },
         nullptr);
     ops::sum_all_stub.set_boxed(
         b,
@@ -155,6 +159,7 @@ Backend backend() {
             for (int64_t i = 0; i < n; ++i) *to += from[i];
           });
           stack.clear();
+          return true;
         },
         nullptr);
     return b;

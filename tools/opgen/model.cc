@@ -108,6 +108,8 @@ void read_rows(YamlEntry& entry, OpDef& def) {
 }
 
 void read_body(YamlEntry& entry, OpDef& def) {
+  def.crosses_devices = entry.flag("crosses_devices", false);
+  def.mixed_devices = entry.flag("mixed_devices", false);
   constexpr const char* kBodies[] = {"expr", "shape", "view", "explicit", "composite", "dispatch"};
   int bodies = 0;
   for (const char* field : kBodies) bodies += entry.has(field);
@@ -137,7 +139,6 @@ void read_body(YamlEntry& entry, OpDef& def) {
       def.function = update;
     }
     if (!def.function.empty()) def.stubs = entry.list("stubs");
-    def.mixed_devices = entry.flag("mixed_devices", false);
   } else if (entry.has("view")) {
     def.body = Body::View;
     def.function = entry.text("view");

@@ -136,7 +136,8 @@ struct OpDef {
   bool undeclared_alias = false;  ///< The result is an alias that the schema does not name (Explicit).
   std::string shape;              ///< The shape function's name (Structured).
   std::string kernel;             ///< The kernel's name (Structured with `kernel`).
-  bool mixed_devices = false;     ///< Tensor arguments may be on several devices (Structured).
+  bool mixed_devices = false;     ///< Tensor arguments may be on the host and on a device.
+  bool crosses_devices = false;   ///< Tensor arguments may be on several accelerators.
   std::map<std::string, std::string> dispatch;  ///< Key -> C++ function of tenon::ops (Dispatch).
   Pointwise pointwise;                          ///< Expr.
   std::optional<Rows> rows;  ///< Structured, where an expression over rows is all there is.

@@ -122,8 +122,10 @@ class FamilyPrinter {
       if (op.schema.arguments[i].is_write()) written |= uint64_t{1} << i;
     }
     entries_ +=
-        fmt::format("    {{.name = \"aten::{}\", .overload = {}{}}},\n", op.schema.name,
-                    quoted(op.schema.overload), written ? fmt::format(", .written{{{:#x}}}", written) : "");
+        fmt::format("    {{.name = \"aten::{}\", .overload = {}{}{}{}}},\n", op.schema.name,
+                    quoted(op.schema.overload), written ? fmt::format(", .written{{{:#x}}}", written) : "",
+                    def.mixed_devices ? ", .mixed_devices = true" : "",
+                    def.crosses_devices ? ", .crosses_devices = true" : "");
     operators_ += fmt::format("    {{{}, {}, {}, {}}},\n", quoted(schema::to_string(op.schema)), def.line,
                               first, num_kernels_ - first);
     if (def.body == Body::Expr && &op == &def.operators.front()) {

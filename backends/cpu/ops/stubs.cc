@@ -10,6 +10,10 @@ void detail::StubArg<const RowsLaunch&>::push(Stack&, const RowsLaunch& launch) 
   throw_error(ErrorKind::NotImplemented,
               fmt::format("{}: row expressions do not go to functions on boxed values", launch.name));
 }
+void detail::HostArgument<const RowsLaunch&>::add(HostCopies& copies, Access) {
+  throw_error(ErrorKind::NotImplemented, fmt::format("{}: row expressions are not implemented for device {}",
+                                                     value.name, to_string(copies.device())));
+}
 
 }  // namespace tenon
 

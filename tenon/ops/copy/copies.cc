@@ -35,6 +35,14 @@ void copy_(Tensor& self, const Tensor& src, bool non_blocking) {
   copy_elements(self, src, "copy_", non_blocking);
 }
 
+Tensor _copy_from(const Tensor& self, const Tensor& dst, bool non_blocking) {
+  return dst.copy_(self, non_blocking);
+}
+
+Tensor _copy_from_and_resize(const Tensor& self, const Tensor& dst) {
+  return dst.resize_(self.sizes()).copy_(self);
+}
+
 void to_copy(const Tensor& self, std::optional<DType>, std::optional<Layout>, std::optional<Device>,
              std::optional<bool>, bool non_blocking, std::optional<MemoryFormat>, Tensor& out) {
   copy_elements(out, self, "to", non_blocking);

@@ -8,6 +8,7 @@
 
 #include "tenon/core/dispatch_dtype.h"
 #include "tenon/iter/overlap.h"
+#include "tenon/ops/copy/device_copy.h"
 #include "tenon/ops/device_stubs.h"
 #include "tenon/ops/view/geometry.h"
 
@@ -75,7 +76,12 @@ void copy_elements(const Tensor& dst, const Tensor& src, const char* op, bool no
     return;
   }
   // The side that is not the host knows how to reach it.
-  copy_stub(dst.device().is_cpu() ? src.device() : dst.device(), dst, from, non_blocking);
+  if (dst.device().is_cpu())
+    copy_stub(src.device(), dst, from, non_blocking);
+  else if (src.device().is_cpu())
+    copy_stub(dst.device(), dst, from, non_blocking);
+  else
+    copy_between_devices(dst, from, op, non_blocking);
 }
 
 void check_fits(const Scalar& value, DType dtype, const char* op) {
@@ -120,7 +126,7 @@ Scalar read_scalar(const Tensor& self) {
               fmt::format("item: a Tensor with {} elements cannot be converted to Scalar", self.numel()));
   TENON_CHECK(!self.device().is_meta(), Runtime, "item: cannot be called on a meta tensor; it has no data");
   if (!self.device().is_cpu()) {
-    Tensor host = make_empty({}, self.dtype());
+    const Tensor host = make_empty(self.sizes(), self.dtype());
     copy_elements(host, self, "item");
     return read_scalar(host);
   }

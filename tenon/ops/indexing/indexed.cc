@@ -115,6 +115,18 @@ void run_indexed(IndexedCall&& call) {
 
 namespace tenon::detail {
 
+HostArgument<const ops::IndexedCall&>::HostArgument(const ops::IndexedCall& call)
+    : value(std::make_shared<ops::IndexedCall>(call)) {}
+
+void HostArgument<const ops::IndexedCall&>::add(HostCopies& copies, Access) {
+  // The call has the strides of its tensors beside them.
+  copies.add(value->to.tensor, Access::ReadWrite | Access::KeepStrides);
+  copies.add(value->from.tensor, Access::Read | Access::KeepStrides);
+  for (ops::IndexedSide* side : {&value->to, &value->from}) {
+    for (ops::IndexedBy& by : side->by) copies.add(by.positions, Access::Read | Access::KeepStrides);
+  }
+}
+
 void StubArg<const ops::IndexedCall&>::push(Stack& s, const ops::IndexedCall& call) {
   s.push(std::string(call.op));
   s.push(std::string(call.argument));

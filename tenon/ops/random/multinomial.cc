@@ -84,17 +84,17 @@ Tensor multinomial(const Tensor& self, int64_t num_samples, bool replacement, co
   TENON_CHECK(categories > 0 || rows == 0, Value, "multinomial: there are no categories");
   Dims sizes = self.sizes().to_dims();
   sizes.back() = num_samples;
-  Tensor result = make_empty(sizes, DType::Int64, self.device());
-  if (self.is_meta() || result.numel() == 0) return result;
-  TENON_CHECK(self.device() == kCPU, NotImplemented,
-              fmt::format("multinomial: not implemented for the device {}", to_string(self.device())));
-  const Tensor weights = as_contiguous(as_dtype(self, DType::Float64));
+  if (self.is_meta()) return make_empty(sizes, DType::Int64, self.device());
+  Tensor result = make_empty(sizes, DType::Int64);
+  if (result.numel() == 0) return on_device(result, self.device());
+  // Elsewhere than on the host, the weights come here and the numbers go there.
+  const Tensor weights = as_contiguous(as_dtype(on_device(self, kCPU), DType::Float64));
   const auto* w = static_cast<const double*>(weights.data_ptr());
   std::vector<double> totals;
   for (int64_t r = 0; r < rows; ++r) {
     totals.push_back(checked_total(w + r * categories, categories, replacement ? 1 : num_samples));
   }
-  Tensor drawn = make_empty({rows, replacement ? num_samples : categories}, DType::Float64, self.device());
+  Tensor drawn = make_empty({rows, replacement ? num_samples : categories}, DType::Float64);
   if (replacement)
     ops::uniform_(drawn, 0, 1, generator);
   else
@@ -110,7 +110,7 @@ Tensor multinomial(const Tensor& self, int64_t num_samples, bool replacement, co
     else
       without_replacement(row, categories, numbers + r * categories, num_samples, samples);
   }
-  return result;
+  return on_device(result, self.device());
 }
 
 }  // namespace tenon::ops

@@ -45,6 +45,21 @@ Tensor view(const Tensor& self, IntArrayRef size) {
   return make_view(self, sizes, *strides, self.storage_offset());
 }
 
+Tensor _reshape_alias(const Tensor& self, IntArrayRef size, IntArrayRef stride) {
+  const int64_t numel = checked_numel(size, "_reshape_alias");
+  std::optional<Dims> strides;
+  if (numel == self.numel()) strides = view_strides(self.sizes(), self.strides(), size);
+  bool same = strides && size.size() == stride.size();
+  for (size_t d = 0; same && numel > 0 && d < size.size(); ++d)
+    same = size[d] == 1 || stride[d] == (*strides)[d];
+  TENON_CHECK(
+      same, Shape,
+      fmt::format("_reshape_alias: sizes {} with strides {} are no view of sizes {} with strides {}; "
+                  "use as_strided for other elements",
+                  to_string(size), to_string(stride), to_string(self.sizes()), to_string(self.strides())));
+  return make_view(self, size, stride, self.storage_offset());
+}
+
 Tensor _unsafe_view(const Tensor& self, IntArrayRef size) {
   Tensor result = ops::view(self, size);
   result.impl()->set_base(nullptr);

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+import tenon
 from conformance.dtypes import BY_NAME
 from conformance.rows import Row, unary_samples
 from conformance.samples import sample
@@ -42,6 +43,19 @@ def _into_samples(m):
     for a, b in m.pairs():
         if np.broadcast_shapes(a, b) == a:
             yield sample(m.tensor(a), m.tensor(b))
+
+
+def _from_samples(shape):
+    """The second operand is written: its shape is `shape` of both."""
+
+    def make(m):
+        for a, b in m.pairs():
+            x, y = m.tensor(a), m.tensor(b)
+            loses = BY_NAME[x.dtype].category == "complex" != BY_NAME[y.dtype].category
+            if shape(a, b) == b and not loses:
+                yield sample(x, y)
+
+    return make
 
 
 def _into(a, b):
@@ -113,6 +127,11 @@ def _set_geometry(a, b):
 ROWS = [
     Row("clone", unary_samples(), lambda x: x),
     Row("contiguous", unary_samples(), lambda x: x),
+    Row("_copy_from", _from_samples(np.broadcast_shapes), lambda a, b: np.broadcast_to(a, b.shape), result=lambda s: s.args[1].dtype,
+        call=lambda a, b: tenon.ops.aten._copy_from(a, b.clone()), no_peer="not in PyTorch's module"),
+    Row("_copy_from_and_resize", _from_samples(lambda a, b: b), lambda a, b: a, result=lambda s: s.args[1].dtype,
+        call=lambda a, b: tenon.ops.aten._copy_from_and_resize(a, b.detach().clone()), grad_constant=(1,),
+        no_peer="not in PyTorch's module"),
     Row("copy_", _into_samples, _into, result="self"),
     Row("copy", _into_samples, _into, result="self"),
     Row("fill.Scalar", unary_samples(2), lambda x, v: np.full(x.shape, v), result="self", direct=True),

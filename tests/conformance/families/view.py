@@ -349,6 +349,15 @@ def _viewable(m):
     return (s for s in _with(_flat_sizes)(m) if m.kind not in _STRIDED)
 
 
+def _aliased(m):
+    """The samples of `view`, with the strides that a view has."""
+    for s in _viewable(m):
+        x, size = s.args
+        want = _reshape(x.array(), size)
+        step = x.flat.itemsize
+        yield sample(x, list(want.shape), [t // step for t in want.strides])
+
+
 ROWS = [
     view("alias", lambda x: x, unary_samples(), no_peer="not in PyTorch's module", **_MOST),
     view("as_strided", _as_strided, _as_strided_samples, no_peer="negative strides",
@@ -388,6 +397,8 @@ ROWS = [
     view("unfold", _unfold, _with(_unfold_args), **_RANKED),
     view("unsqueeze", lambda x, d: np.expand_dims(x, d), _with(lambda s: [(0,), (-1,)]), **_MOST),
     view("view", _reshape, _viewable, absent=_UNVIEWABLE),
+    view("_reshape_alias", lambda x, size, stride: _reshape(x, size), _aliased, absent=_UNVIEWABLE,
+         no_peer="not in PyTorch's module"),
     view("_unsafe_view", _reshape, _viewable, absent=_UNVIEWABLE, no_peer="not in PyTorch's module"),
     view("view_as", _sized_like, _like, **_MOST),
     Row("cat", _joined, lambda xs, dim=0: np.concatenate(xs, dim), result=_promoted, absent={"zero_dim": "needs a dimension"}),

@@ -90,7 +90,12 @@ const Tensor& on_host(const char* method, const Tensor& t) {
 
 PyObject* to_list(PyObject* o, PyObject*) {
   return guarded([&] {
-    const Tensor& t = on_host("tolist", tensor_of(o));
+    Tensor t = tensor_of(o);
+    if (!t.device().is_cpu() && !t.is_meta()) {
+      const ReleaseGil waits;
+      t = t.detach().to(kCPU);
+    }
+    on_host("tolist", t);
     return nested_list(t, static_cast<const char*>(t.data_ptr()), 0);
   });
 }
@@ -143,7 +148,14 @@ PyObject* to_numpy(PyObject* o, PyObject* const* args, Py_ssize_t n, PyObject* k
     static constexpr const char* kNames[] = {"force"};
     const auto [force] = spread("numpy", kNames, 0, args, n, keywords);
     const Tensor& t = tensor_of(o);
-    if (flag(force)) return numpy_array(t.detach().to(kCPU));
+    if (flag(force)) {
+      Tensor host;
+      {
+        const ReleaseGil waits(!t.device().is_cpu());
+        host = t.detach().to(kCPU);
+      }
+      return numpy_array(host);
+    }
     TENON_CHECK(!t.requires_grad(), Runtime,
                 "numpy: a tensor that requires grad has no NumPy array; use .detach().numpy()");
     return numpy_array(t);

@@ -2,6 +2,8 @@
 // strict mode.
 #include <fmt/format.h>
 
+#include <map>
+
 #include "backends/cpu/cpu_target.h"
 #include "python/src/call/overload.h"
 #include "python/src/call/parser.h"
@@ -10,6 +12,7 @@
 #include "python/src/modules/operator_argument.h"
 #include "python/src/ops/key_set_object.h"
 #include "tenon/core/copy_report.h"
+#include "tenon/core/fallback_report.h"
 #include "tenon/core/kernel_report.h"
 #include "tenon/core/parallel.h"
 #include "tenon/core/strict.h"
@@ -181,6 +184,36 @@ PyObject* kernels_outside_calls(PyObject*, PyObject*) {
   });
 }
 
+PyObject* fallback_counts(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject* keywords) {
+  return guarded([&] {
+    static constexpr const char* kNames[] = {"device"};
+    const auto [device] = spread("fallbacks", kNames, 1, args, n, keywords);
+    const std::optional<Device> only = given(device) ? as_device(device) : std::nullopt;
+    if (given(device) && !only) wrong_type("fallbacks", "device", "a device or str", device);
+    std::map<std::string, FallbackCount> sums;
+    for (const FallbackCount& c : fallbacks()) {
+      if (only && c.backend != only->backend) continue;
+      FallbackCount& sum = sums[c.name];
+      sum.calls += c.calls;
+      sum.nbytes += c.nbytes;
+    }
+    Ref all(checked(PyDict_New()));
+    for (const auto& [name, sum] : sums) {
+      const Ref row(checked(Py_BuildValue("{sLsL}", "calls", static_cast<long long>(sum.calls), "bytes",
+                                          static_cast<long long>(sum.nbytes))));
+      if (PyDict_SetItemString(all.get(), name.c_str(), row.get()) < 0) throw PythonError();
+    }
+    return all.release();
+  });
+}
+
+PyObject* forget_fallbacks(PyObject*, PyObject*) {
+  return guarded([&] {
+    reset_fallbacks();
+    return Py_NewRef(Py_None);
+  });
+}
+
 /// A seed as PyTorch takes it: from -2^63 to 2^64 - 1, negative ones by their bits.
 uint64_t seed_value(PyObject* o) {
   int overflow = 0;
@@ -280,6 +313,10 @@ PyMethodDef g_functions[] = {
      METH_NOARGS, "The instruction set that kernels run on."},
     {"hidden_copies", [](PyObject*, PyObject*) { return PyLong_FromLongLong(hidden_copies()); }, METH_NOARGS,
      "Copies that operators made unasked, so far."},
+    fast_method("fallbacks", &fallback_counts,
+                "What ran on host copies so far because its device has no kernel: by name, its calls and the "
+                "bytes that they copied. Of one device's backend, or of all."),
+    {"reset_fallbacks", &forget_fallbacks, METH_NOARGS, "Forgets what has fallen back so far."},
     {"manual_seed", &seed, METH_O, "Seeds the default generator and returns it."},
     {"_argument_types", [](PyObject*, PyObject*) { return argument_types(); }, METH_NOARGS,
      "The schema language's types of arguments, each with the name of its type here."},

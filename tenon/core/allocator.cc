@@ -14,6 +14,7 @@
 #include "tenon/core/host_memory.h"
 #include "tenon/core/medium_alloc.h"
 #include "tenon/core/memory_counter.h"
+#include "tenon/core/memory_snapshot.h"
 #include "tenon/core/small_alloc.h"
 
 namespace tenon {
@@ -29,14 +30,7 @@ constexpr bool kKeepsBlocks = false;
 constexpr bool kKeepsBlocks = true;
 #endif
 
-std::atomic<int64_t> g_fail_countdown{0};
-std::atomic<size_t> g_fail_threshold{0};
-
-bool must_fail(size_t nbytes) {
-  if (g_fail_countdown.load(std::memory_order_relaxed) == 0 || nbytes <= g_fail_threshold.load())
-    return false;
-  return g_fail_countdown.fetch_sub(1) == 1;
-}
+constinit detail::PlannedFailure g_planned_failure;
 
 /// What tensors and the cache hold. Every block counts in `blocks` and `bytes`, those of the cache in
 /// `cached` besides, so that blocks that are not the cache's, which are many, count no more than they must.
@@ -107,7 +101,7 @@ Address allocate_on_cpu(size_t nbytes, bool zeros) {
   if (nbytes <= kSmallBlockMax) {
     p = small_allocate(nbytes);
   } else {
-    if (must_fail(nbytes)) {
+    if (g_planned_failure.comes(nbytes)) {
       emptied = empty_cpu_cache();
     } else if (is_kept(nbytes)) {
       const HostCache::Block block = cache().allocate(nbytes);
@@ -143,6 +137,11 @@ class CpuAllocator final : public Allocator {
     std::memcpy(reinterpret_cast<void*>(to), reinterpret_cast<const void*>(from), nbytes);
   }
   std::string_view name() const noexcept override { return "cpu"; }
+
+  MemoryStats memory_stats(Device) const override { return cpu_memory_stats(); }
+  void reset_peak_memory_stats(Device) noexcept override { reset_cpu_peak_memory_stats(); }
+  void reset_accumulated_memory_stats(Device) noexcept override { reset_cpu_accumulated_memory_stats(); }
+  size_t empty_cache(Device) override { return empty_cpu_cache(); }
 };
 
 // Shapes without bytes: any size costs nothing.
@@ -177,13 +176,18 @@ Address allocate_zeros_on_cpu(size_t nbytes) { return allocate_on_cpu(nbytes, tr
 MemoryStats cpu_memory_stats() noexcept {
   const Counters& c = g_counters;
   MemoryStats stats;
-  stats.allocation = stats.active = c.blocks.read();
-  stats.allocated_bytes = stats.active_bytes = c.bytes.read();
+  // A block that is freed is free, and none is cut into smaller ones: what is not filled in is zero.
+  const auto set = [](PooledStat& stat, const MemoryStat& value) {
+    static_cast<MemoryStat&>(stat) = stat.large_pool = value;
+  };
+  for (PooledStat* stat : {&stats.allocation, &stats.active}) set(*stat, c.blocks.read());
+  for (PooledStat* stat : {&stats.allocated_bytes, &stats.active_bytes, &stats.requested_bytes})
+    set(*stat, c.bytes.read());
   const int64_t in = c.reserved_in(), out = c.reserved_out();
-  stats.reserved_bytes = {.current = in - out,
-                          .peak = std::max(in - out, c.reserved_peak.load(std::memory_order_relaxed)),
-                          .allocated = in - c.reserved_before.load(std::memory_order_relaxed),
-                          .freed = out - c.unreserved_before.load(std::memory_order_relaxed)};
+  set(stats.reserved_bytes, {.current = in - out,
+                             .peak = std::max(in - out, c.reserved_peak.load(std::memory_order_relaxed)),
+                             .allocated = in - c.reserved_before.load(std::memory_order_relaxed),
+                             .freed = out - c.unreserved_before.load(std::memory_order_relaxed)});
   stats.num_alloc_retries = c.retries.load(std::memory_order_relaxed);
   stats.num_ooms = c.failures.load(std::memory_order_relaxed);
   return stats;
@@ -226,18 +230,28 @@ std::string detail::describe_cpu_memory() {
 
 void detail::throw_cpu_out_of_memory(size_t nbytes, size_t emptied) {
   g_counters.failures.fetch_add(1, std::memory_order_relaxed);
-  std::string text = fmt::format("cpu allocator: {} bytes", nbytes);
-  if (nbytes >= 1024) text += fmt::format(" ({})", format_bytes(nbytes));
-  text += " are not to be had: " + describe_cpu_memory();
+  std::string text =
+      fmt::format("cpu allocator: {} are not to be had: {}", describe_request(nbytes), describe_cpu_memory());
   text += emptied > 0 ? fmt::format("and its cache of {} was emptied in vain", format_bytes(emptied))
                       : "and its cache is empty";
   throw_error(ErrorKind::OutOfMemory, std::move(text));
 }
 
-void fail_cpu_allocation_after(int64_t count, size_t threshold) noexcept {
-  g_fail_threshold = threshold;
-  g_fail_countdown = count;
+std::string detail::describe_request(size_t nbytes) {
+  return nbytes < 1024 ? fmt::format("{} bytes", nbytes)
+                       : fmt::format("{} bytes ({})", nbytes, format_bytes(nbytes));
 }
+
+void fail_cpu_allocation_after(int64_t count, size_t threshold) noexcept {
+  g_planned_failure.set(count, threshold);
+}
+
+constinit detail::PlannedFailure detail::planned_device_failure;
+void fail_device_allocation_after(int64_t count, size_t threshold) noexcept {
+  detail::planned_device_failure.set(count, threshold);
+}
+
+MemorySnapshot Allocator::memory_snapshot(Device) const { return {}; }
 
 Allocator& allocator_for(Device device) {
   Allocator* allocator = allocators()[device.backend].load(std::memory_order_acquire);

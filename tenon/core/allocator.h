@@ -2,14 +2,18 @@
 // Used by Storage and by devices. Knows nothing of shapes and dtypes.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <string_view>
 
 #include "tenon/core/memory_stats.h"
 #include "tenon/core/stream.h"
 
 namespace tenon {
+
+struct MemorySnapshot;
 
 /// An address on some device. Only that device can turn it into something to read; on cpu it is a pointer.
 using Address = uint64_t;
@@ -28,6 +32,25 @@ class Allocator {
   /// Copies between two blocks of the stream's device, as work of the stream.
   virtual void copy(Address to, Address from, size_t nbytes, Stream stream) = 0;
   virtual std::string_view name() const noexcept = 0;
+
+  /// Notes that work queued on `user` uses a block of `device` which was allocated for another stream: once
+  /// it is freed, it is not reused before the work that was queued there by then has run. `user` may be a
+  /// stream of another backend. Throws Error{Value} for an address that is not allocated.
+  virtual void record_stream(Address address, Device device, Stream user) {}
+
+  /// What the allocator holds of a device; all zeros of an allocator that does not count.
+  virtual MemoryStats memory_stats(Device device) const { return {}; }
+  /// Resets each peak to the current value, and each sum (allocated, freed, and counts of calls) to zero.
+  virtual void reset_peak_memory_stats(Device device) noexcept {}
+  virtual void reset_accumulated_memory_stats(Device device) noexcept {}
+  /// Returns what is kept for reuse to the device, which may wait for its queues, and says how many bytes
+  /// that was. Never touches blocks in use.
+  virtual size_t empty_cache(Device device) { return 0; }
+  /// Every segment and block that is held of a device; empty of an allocator without segments.
+  virtual MemorySnapshot memory_snapshot(Device device) const;
+  /// Keeps the latest `max_events` events and the stack of every allocation from now on, for snapshots and
+  /// errors; 0 stops and forgets. Does nothing in an allocator without a history.
+  virtual void record_memory_history(Device device, size_t max_events) {}
 };
 
 /// The allocator of host memory.
@@ -57,6 +80,10 @@ void set_cpu_cache_limit(size_t nbytes) noexcept;
 /// memory had run out. Zero switches this off.
 void fail_cpu_allocation_after(int64_t count, size_t threshold) noexcept;
 
+/// For tests: makes the `count`-th allocation of more than `threshold` bytes on any device from now on fail,
+/// as if memory had run out. Zero switches this off. Host allocations have their own function above.
+void fail_device_allocation_after(int64_t count, size_t threshold = 0) noexcept;
+
 /// The allocator of a device's storages. Throws Error{Device} when the device has none.
 Allocator& allocator_for(Device device);
 /// Sets the allocator of a backend; a device calls this once when it is loaded.
@@ -71,6 +98,29 @@ std::string describe_cpu_memory();
 /// Throws an Error{OutOfMemory} whose message says what was asked for and what is left. `emptied` is the
 /// number of bytes that were released when the cache was emptied for this allocation.
 [[noreturn]] void throw_cpu_out_of_memory(size_t nbytes, size_t emptied);
+
+/// Counts down to an allocation that is to fail, for tests.
+class PlannedFailure {
+ public:
+  void set(int64_t count, size_t threshold) noexcept {
+    threshold_ = threshold;
+    countdown_ = count;
+  }
+  /// Whether this allocation is the one.
+  bool comes(size_t nbytes) noexcept {
+    if (countdown_.load(std::memory_order_relaxed) == 0 || nbytes <= threshold_.load()) return false;
+    return countdown_.fetch_sub(1) == 1;
+  }
+
+ private:
+  std::atomic<int64_t> countdown_{0};
+  std::atomic<size_t> threshold_{0};
+};
+/// That of fail_device_allocation_after.
+extern PlannedFailure planned_device_failure;
+
+/// "1048576 bytes (1.0 MiB)"
+std::string describe_request(size_t nbytes);
 
 }  // namespace detail
 

@@ -1,0 +1,7 @@
+#include "tenon/core/device_cache_impl.h"
+
+namespace tenon {
+
+template class BasicDeviceCache<NoFaults>;
+
+}  // namespace tenon

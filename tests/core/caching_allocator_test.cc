@@ -1,0 +1,573 @@
+// The caching allocator, rule by rule, on a simulated device. Its model in device_cache_model_test.cc tries
+// many more orders of steps.
+#include "tenon/core/caching_allocator.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+
+#include "tenon/core/error.h"
+#include "tenon/core/source_mark.h"
+#include "tenon/core/storage.h"
+#include "tests/core/simulated_device.h"
+
+namespace tenon {
+namespace {
+
+using testing::SimulatedDevice;
+
+constexpr size_t kMiB = size_t{1} << 20;
+
+/// A device of 64 MiB and its allocator, which also serves the storages of its backend.
+struct Cached {
+  explicit Cached(const CacheOptions& options = {}, size_t limit = 64 * kMiB)
+      : device(limit), allocator(SimulatedDevice::backend(), device, options) {
+    set_allocator(SimulatedDevice::backend(), &allocator);
+  }
+  ~Cached() {
+    EXPECT_EQ(device.failure, "");
+    set_allocator(SimulatedDevice::backend(), nullptr);
+  }
+
+  static Stream stream(uint64_t id = 0) { return SimulatedDevice::stream(id); }
+  Address allocate(size_t nbytes, uint64_t stream_id = 0) {
+    return allocator.allocate(nbytes, stream(stream_id));
+  }
+  void free(Address address, uint64_t stream_id = 0) { allocator.deallocate(address, 1, stream(stream_id)); }
+  void record(Address address, uint64_t user) {
+    allocator.record_stream(address, SimulatedDevice::device(), stream(user));
+  }
+  /// Queues work on a stream that uses a block.
+  void use(Address address, uint64_t stream_id) { device.use(stream_id, address, 1, 0, 0); }
+  MemoryStats stats() const { return allocator.memory_stats(SimulatedDevice::device()); }
+  size_t empty() { return allocator.empty_cache(SimulatedDevice::device()); }
+  size_t takes() const { return device.takes; }
+
+  SimulatedDevice device;
+  CachingAllocator allocator;
+};
+
+std::string message_of(ErrorKind kind, const std::function<void()>& f) {
+  try {
+    f();
+  } catch (const Error& e) {
+    EXPECT_EQ(e.kind(), kind);
+    return e.what();
+  }
+  return "nothing was thrown";
+}
+
+bool contains(const std::string& text, std::string_view part) { return text.find(part) != std::string::npos; }
+
+TEST(CachingAllocator, AFreedBlockServesTheNextRequestWithoutTheDevice) {
+  Cached cached;
+  const Address first = cached.allocate(1000);
+  EXPECT_EQ(cached.takes(), 1u);
+  cached.free(first);
+  EXPECT_EQ(cached.allocate(1000), first);
+  EXPECT_EQ(cached.takes(), 1u);
+  EXPECT_EQ(cached.stats().reserved_bytes.current, static_cast<int64_t>(kSmallSegment));
+  EXPECT_EQ(cached.stats().allocated_bytes.current, 1024);
+  EXPECT_EQ(cached.stats().requested_bytes.current, 1000);
+  const Address large = cached.allocate(12 * kMiB);
+  cached.free(large);
+  EXPECT_EQ(cached.empty(), 12 * kMiB) << "the small segment is in use";
+  EXPECT_EQ(cached.stats().reserved_bytes.current, static_cast<int64_t>(kSmallSegment));
+  cached.free(first);
+  EXPECT_EQ(cached.empty(), kSmallSegment);
+  EXPECT_EQ(cached.stats().reserved_bytes.current, 0);
+  EXPECT_EQ(cached.device.takes, cached.device.returns);
+}
+
+TEST(CachingAllocator, RequestsShareSegmentsBySize) {
+  Cached cached;
+  const auto reserved_by = [&](size_t nbytes) {
+    const int64_t before = cached.stats().reserved_bytes.current;
+    cached.allocate(nbytes);
+    return static_cast<size_t>(cached.stats().reserved_bytes.current - before);
+  };
+  EXPECT_EQ(reserved_by(1), 2 * kMiB);
+  EXPECT_EQ(reserved_by(kMiB), 0u);
+  EXPECT_EQ(reserved_by(kMiB), 2 * kMiB);
+  EXPECT_EQ(reserved_by(kMiB + 1), 20 * kMiB);
+  EXPECT_EQ(reserved_by(9 * kMiB), 0u);
+  EXPECT_EQ(reserved_by(10 * kMiB), 10 * kMiB);
+  EXPECT_EQ(reserved_by(11 * kMiB + 1), 12 * kMiB);
+  const MemoryStats stats = cached.stats();
+  EXPECT_EQ(stats.segment.small_pool.current, 2);
+  EXPECT_EQ(stats.segment.large_pool.current, 3);
+  EXPECT_EQ(stats.allocation.small_pool.current, 3);
+  EXPECT_EQ(stats.allocation.large_pool.current, 4);
+}
+
+TEST(CachingAllocator, NeighboursUniteWhenTheyAreFree) {
+  Cached cached;
+  const Address a = cached.allocate(kMiB / 2), b = cached.allocate(kMiB / 2), c = cached.allocate(kMiB / 2);
+  EXPECT_EQ(b - a, kMiB / 2);
+  EXPECT_EQ(c - b, kMiB / 2);
+  EXPECT_EQ(cached.stats().inactive_split.current, 1);
+  cached.free(a);
+  EXPECT_EQ(cached.stats().inactive_split_bytes.current, static_cast<int64_t>(kMiB));
+  cached.free(c);
+  EXPECT_EQ(cached.stats().inactive_split.current, 2);
+  EXPECT_EQ(cached.stats().largest_free_block, static_cast<int64_t>(kMiB));
+  cached.free(b);
+  EXPECT_EQ(cached.stats().inactive_split.current, 0) << "the segment is one free block";
+  EXPECT_EQ(cached.stats().largest_free_block, static_cast<int64_t>(2 * kMiB));
+  EXPECT_EQ(cached.stats().fragmentation(), 0);
+}
+
+TEST(CachingAllocator, EachStreamHasItsOwnBlocks) {
+  Cached cached;
+  const Address first = cached.allocate(1000);
+  cached.free(first);
+  const Address other = cached.allocate(1000, 1);
+  EXPECT_NE(other, first);
+  EXPECT_EQ(cached.allocate(1000), first);
+}
+
+TEST(CachingAllocator, ABlockThatAnotherStreamUsesIsFreeOnceThatHasPassed) {
+  Cached cached;
+  const Address a = cached.allocate(kMiB);
+  cached.use(a, 1);
+  cached.record(a, 1);
+  cached.free(a);
+  EXPECT_EQ(cached.stats().allocation.current, 0);
+  EXPECT_EQ(cached.stats().active.current, 1);
+  const Address b = cached.allocate(kMiB);
+  EXPECT_NE(b, a);
+  cached.device.advance(1);
+  EXPECT_EQ(cached.allocate(kMiB), a);
+  EXPECT_EQ(cached.stats().num_sync_all_streams, 0);
+}
+
+TEST(CachingAllocator, WithoutARecordedStreamTheFaultShows) {
+  Cached cached;
+  const Address a = cached.allocate(kMiB);
+  cached.use(a, 1);
+  cached.free(a);
+  EXPECT_EQ(cached.allocate(kMiB), a);
+  EXPECT_NE(cached.device.unordered_use(a, kMiB, 0), "");
+}
+
+TEST(CachingAllocator, ABlockFreedInTheOrderOfAnotherStreamWaitsForIt) {
+  Cached cached;
+  const Address a = cached.allocate(kMiB);
+  cached.use(a, 2);
+  cached.free(a, 2);
+  EXPECT_NE(cached.allocate(kMiB), a);
+  cached.device.advance(2);
+  EXPECT_EQ(cached.allocate(kMiB), a);
+}
+
+TEST(CachingAllocator, TensorsKeepTheOrderOfTheirStreams) {
+  Cached cached;
+  // The last view goes, and the storage is resized, while work is pending.
+  std::optional<Storage> storage = Storage::allocate(3 * kMiB, SimulatedDevice::device());
+  const Address first = storage->address();
+  cached.use(first, 0);
+  {
+    const StreamGuard guard(Cached::stream(1));
+    storage->resize(4 * kMiB);
+  }
+  EXPECT_EQ((*storage)->stream(), Cached::stream(1));
+  EXPECT_NE(storage->address(), first);
+  EXPECT_NE(cached.allocate(3 * kMiB), first) << "the copy reads it in stream 1";
+  cached.device.synchronize_stream(1);
+  EXPECT_EQ(cached.allocate(3 * kMiB), first);
+  const Address moved = storage->address();
+  cached.use(moved, 1);
+  storage.reset();
+  EXPECT_EQ(cached.allocate(4 * kMiB, 1), moved) << "in its own stream nothing waits";
+}
+
+TEST(CachingAllocator, MemoryReturnsToTheDeviceWhenItsStreamHasPassed) {
+  Cached cached;
+  const Address a = cached.allocate(12 * kMiB), b = cached.allocate(14 * kMiB, 1);
+  cached.use(a, 0);
+  cached.use(b, 2);
+  cached.record(b, 2);
+  cached.free(a);
+  cached.free(b, 1);
+  EXPECT_EQ(cached.empty(), 26 * kMiB);  // the device notes what is returned too early
+  EXPECT_EQ(cached.stats().num_sync_all_streams, 1);
+}
+
+TEST(CachingAllocator, AnotherSizesCacheMakesRoom) {
+  Cached cached;
+  const Address a = cached.allocate(30 * kMiB), b = cached.allocate(16 * kMiB),
+                c = cached.allocate(12 * kMiB);
+  cached.use(a, 0);
+  for (const Address block : {a, b, c}) cached.free(block);
+  EXPECT_EQ(cached.stats().reserved_bytes.current, static_cast<int64_t>(58 * kMiB));
+  cached.allocate(14 * kMiB, 1);
+  EXPECT_EQ(cached.stats().num_alloc_retries, 1);
+  EXPECT_EQ(cached.stats().reserved_bytes.current, static_cast<int64_t>(56 * kMiB))
+      << "the smallest segment that suffices went: 58 - 16 + 14";
+  cached.allocate(40 * kMiB, 1);
+  EXPECT_EQ(cached.stats().reserved_bytes.current, static_cast<int64_t>(54 * kMiB)) << "both others went";
+  EXPECT_EQ(cached.stats().num_ooms, 0);
+}
+
+TEST(CachingAllocator, WaitsForAFreedBlockBeforeItSaysThereIsNoMemory) {
+  Cached cached;
+  const Address a = cached.allocate(60 * kMiB);
+  cached.use(a, 1);
+  cached.record(a, 1);
+  cached.free(a);
+  EXPECT_EQ(cached.allocate(60 * kMiB), a) << "a fitting block was in the pool (pytorch#189504)";
+  EXPECT_EQ(cached.stats().num_sync_all_streams, 1);
+  EXPECT_EQ(cached.stats().num_device_alloc, 1);
+}
+
+TEST(CachingAllocator, SaysWhatThereWasWhenNothingIsLeft) {
+  Cached cached;
+  const Address a = cached.allocate(40 * kMiB);
+  const Address b = cached.allocate(5 * kMiB);
+  cached.free(cached.allocate(2 * kMiB));
+  const std::string text = message_of(ErrorKind::OutOfMemory, [&] { cached.allocate(30 * kMiB); });
+  EXPECT_EQ(
+      text,
+      "simulated:0 allocator: 31457280 bytes (30.0 MiB) are not to be had: the device has 4.0 MiB free of "
+      "64.0 "
+      "MiB, of 60.0 MiB reserved tensors hold 45.0 MiB, and the largest of the free blocks has 15.0 MiB");
+  EXPECT_EQ(cached.stats().num_ooms, 1);
+  EXPECT_NE(cached.allocate(3 * kMiB), 0u) << "the next call works";
+  cached.free(a);
+  EXPECT_NE(cached.allocate(30 * kMiB), 0u);
+  cached.free(b);
+}
+
+TEST(CachingAllocator, TakesLessThanASegmentWhenTheDeviceHasNoMore) {
+  Cached cached({}, 3 * kMiB);
+  const Address a = cached.allocate(kMiB + kMiB / 2);  // of the large pool, whose segments have 20 MiB
+  EXPECT_EQ(cached.stats().reserved_bytes.current, static_cast<int64_t>(kMiB + kMiB / 2));
+  cached.free(a);
+}
+
+TEST(CachingAllocator, SizesBeyondAllMemoryAreRefused) {
+  Cached cached;
+  for (const size_t nbytes : {size_t{1} << 40, size_t{1} << 62, SIZE_MAX, SIZE_MAX - 511})
+    EXPECT_TRUE(contains(message_of(ErrorKind::OutOfMemory, [&] { cached.allocate(nbytes); }),
+                         std::to_string(nbytes)));
+  EXPECT_EQ(cached.allocate(0), 0u);
+  cached.allocator.deallocate(0, 0, Cached::stream());
+  EXPECT_EQ(cached.takes(), 0u);
+}
+
+TEST(CachingAllocator, APlannedFailureComesThoughABlockIsKept) {
+  Cached cached;
+  const Device device = SimulatedDevice::device();
+  (void)Storage::allocate(2 * kMiB, device);
+  fail_device_allocation_after(2, kMiB);
+  {
+    const Storage first = Storage::allocate(2 * kMiB, device);
+    EXPECT_TRUE(
+        contains(message_of(ErrorKind::OutOfMemory, [&] { (void)Storage::allocate(2 * kMiB, device); }),
+                 "2097152 bytes (2.0 MiB) are not to be had"));
+  }
+  EXPECT_EQ(cached.stats().allocation.current, 0);
+  EXPECT_EQ(Storage::allocate(2 * kMiB, device).nbytes(), 2 * kMiB);
+}
+
+TEST(CachingAllocator, ARefusalOfTheDeviceIsRetried) {
+  Cached cached;
+  cached.free(cached.allocate(12 * kMiB));
+  cached.device.refuse_next = 1;
+  cached.allocate(20 * kMiB);
+  EXPECT_EQ(cached.stats().num_alloc_retries, 1);
+  EXPECT_EQ(cached.stats().reserved_bytes.current, static_cast<int64_t>(20 * kMiB));
+}
+
+TEST(CachingAllocator, ACaptureHasItsOwnMemoryAndAsksNothingOfStreams) {
+  Cached cached;
+  const Address before = cached.allocate(20 * kMiB);
+  const Address waits = cached.allocate(kMiB);
+  cached.use(waits, 1);
+  cached.record(waits, 1);
+  cached.free(before);
+  Address inside = 0;
+  {
+    const PrivatePool pool(cached.allocator.cache(SimulatedDevice::device()));
+    {
+      const CaptureScope capture(pool, Cached::stream());
+      cached.device.capturing = true;  // notes every question
+      cached.free(waits);
+      inside = cached.allocate(20 * kMiB);
+      EXPECT_NE(inside, before);
+      cached.free(inside);
+      EXPECT_EQ(cached.allocate(20 * kMiB), inside);
+      EXPECT_NE(cached.allocate(kMiB), waits);
+      EXPECT_EQ(cached.empty(), 0u);
+      EXPECT_TRUE(contains(message_of(ErrorKind::OutOfMemory, [&] { cached.allocate(30 * kMiB); }),
+                           "; while something is captured, nothing is waited for or returned to the device"));
+      EXPECT_EQ(cached.allocate(20 * kMiB, 2), inside + 22 * kMiB) << "other streams go on";
+      cached.device.capturing = false;
+    }
+    EXPECT_EQ(cached.allocate(20 * kMiB), before);
+    cached.free(inside);
+    EXPECT_EQ(cached.stats().active.current - cached.stats().allocation.current, 1)
+        << "an event came afterwards";
+    cached.empty();
+    EXPECT_GE(cached.stats().reserved_bytes.current, static_cast<int64_t>(60 * kMiB))
+        << "the graph may run again";
+  }
+  cached.empty();
+  EXPECT_LT(cached.stats().reserved_bytes.current, static_cast<int64_t>(60 * kMiB));
+}
+
+TEST(CachingAllocator, CapturesThatCannotBeAreRefused) {
+  Cached cached;
+  DeviceCache& cache = cached.allocator.cache(SimulatedDevice::device());
+  EXPECT_TRUE(contains(message_of(ErrorKind::Value, [&] { cache.begin_capture(7, Cached::stream()); }),
+                       "begin_capture: simulated:0 allocator has no private pool 7"));
+  const PrivatePool pool(cache);
+  const CaptureScope scope(pool, Cached::stream());
+  EXPECT_TRUE(
+      contains(message_of(ErrorKind::Runtime, [&] { const CaptureScope again(pool, Cached::stream()); }),
+               "begin_capture: simulated:0 is captured already"));
+}
+
+TEST(CachingAllocator, AnExpandablePoolIsOneRange) {
+  Cached cached({.expandable = true});
+  const Address a = cached.allocate(12 * kMiB), b = cached.allocate(20 * kMiB),
+                c = cached.allocate(12 * kMiB);
+  EXPECT_EQ(b, a + 12 * kMiB);
+  EXPECT_EQ(c, b + 20 * kMiB);
+  EXPECT_EQ(cached.stats().segment.current, 1);
+  cached.free(a);
+  cached.free(b);
+  EXPECT_EQ(cached.allocate(32 * kMiB), a) << "pieces that were mapped apart serve one request";
+  EXPECT_EQ(cached.stats().reserved_bytes.current, static_cast<int64_t>(44 * kMiB));
+  cached.free(a);
+  // Under pressure the hole is unmapped, for a stream that has another range; then it is mapped again.
+  const Address other = cached.allocate(40 * kMiB, 1);
+  EXPECT_EQ(cached.stats().reserved_bytes.current, static_cast<int64_t>(52 * kMiB));
+  EXPECT_EQ(cached.stats().num_ooms, 0);
+  cached.free(other, 1);
+  EXPECT_EQ(cached.allocate(30 * kMiB), a);
+  EXPECT_EQ(cached.stats().segment.current, 1);
+  cached.free(a);
+  cached.free(c);
+  EXPECT_GT(cached.empty(), 0u);
+  EXPECT_EQ(cached.stats().reserved_bytes.current, 0);
+  EXPECT_FALSE(cached.device.has_ranges());
+}
+
+TEST(CachingAllocator, LargeBlocksStayWholeAboveTheLimitOfSplits) {
+  Cached cached({.max_split_size = 16 * kMiB});
+  const Address a = cached.allocate(24 * kMiB);
+  EXPECT_EQ(cached.stats().oversize_allocations.current, 1);
+  EXPECT_EQ(cached.stats().oversize_segments.current, 1);
+  EXPECT_EQ(cached.stats().max_split_size, static_cast<int64_t>(16 * kMiB));
+  cached.free(a);
+  EXPECT_NE(cached.allocate(12 * kMiB), a) << "it is kept for its like";
+  EXPECT_EQ(cached.allocate(22 * kMiB), a);
+  EXPECT_EQ(cached.stats().allocated_bytes.current, static_cast<int64_t>(36 * kMiB)) << "and not split";
+}
+
+TEST(CachingAllocator, FreedBlocksAreFilledInStreamOrder) {
+  Cached cached({.fill = 0xa5});
+  const Address a = cached.allocate(1000, 1);
+  cached.free(a, 1);
+  EXPECT_EQ(cached.device.fills, (std::vector<std::string>{"1024 bytes of 0xa5 on simulated:0, stream 1"}));
+}
+
+TEST(CachingAllocator, ABlockWhoseEventsAreLostIsNeverReused) {
+  Cached cached;
+  const Address a = cached.allocate(kMiB);
+  cached.record(a, 1);
+  cached.device.broken = true;
+  cached.free(a);
+  cached.device.broken = false;
+  EXPECT_NE(cached.allocate(kMiB), a);
+  cached.empty();
+  EXPECT_EQ(cached.stats().active.current, 2);
+}
+
+TEST(CachingAllocator, RefusesWhatItDoesNotHave) {
+  Cached cached;
+  EXPECT_EQ(message_of(ErrorKind::Value, [&] { cached.record(4096, 1); }),
+            "record_stream: simulated:0 allocator has no block at address 0x1000");
+  EXPECT_EQ(message_of(ErrorKind::Device,
+                       [&] { (void)Storage::allocate(8, Device(SimulatedDevice::backend(), 5)); }),
+            "simulated allocator: there is no device simulated:5; backend simulated has 1");
+  struct Odd final : DeviceMemory {
+    size_t granularity() const noexcept override { return 96; }
+    Address allocate(Device, size_t) override { return 0; }
+    void free(Device, Address, size_t) noexcept override {}
+    void copy(Address, Address, size_t, Stream) override {}
+  } odd;
+  EXPECT_TRUE(
+      contains(message_of(ErrorKind::Device, [&] { CachingAllocator("odd memory", odd, {}); }),
+               "odd memory allocator: the granularity of its memory is 96, and must be a power of two"));
+  setenv("TENON_MEMORY_FILL", "red", 1);
+  EXPECT_EQ(message_of(ErrorKind::Value, [] { cache_options_from_environment(); }),
+            "TENON_MEMORY_FILL=red: expected a number from 0 to 255");
+  setenv("TENON_MEMORY_FILL", "0xff", 1);
+  EXPECT_EQ(cache_options_from_environment().fill, 255);
+  unsetenv("TENON_MEMORY_FILL");
+}
+
+TEST(CachingAllocator, ServesHostMemoryThatDevicesRead) {
+  SimulatedDevice device(64 * kMiB);
+  CachingAllocator pinned("pinned memory", device, {});
+  const Stream host{kCPU, 0};
+  const Address source = pinned.allocate(kMiB, host);
+  device.use(1, source, kMiB, 0, 0);  // a copy that does not block
+  pinned.record_stream(source, kCPU, SimulatedDevice::stream(1));
+  pinned.deallocate(source, kMiB, host);
+  EXPECT_NE(pinned.allocate(kMiB, host), source) << "the copy has yet to read it";
+  device.advance(1);
+  EXPECT_EQ(pinned.allocate(kMiB, host), source);
+  EXPECT_EQ(pinned.memory_stats(kCPU).allocation.current, 2);
+  EXPECT_TRUE(contains(message_of(ErrorKind::OutOfMemory, [&] { pinned.allocate(65 * kMiB, host); }),
+                       "pinned memory allocator: 68157440 bytes (65.0 MiB)"));
+}
+
+TEST(MemoryStats, HaveThe122NamesOfPyTorchAndThreeOfTenon) {
+  std::set<std::string> want;
+  for (const char* name : {"allocation", "segment", "active", "inactive_split", "allocated_bytes",
+                           "reserved_bytes", "active_bytes", "inactive_split_bytes", "requested_bytes"}) {
+    for (const char* pool : {"all", "small_pool", "large_pool"}) {
+      for (const char* what : {"current", "peak", "allocated", "freed"})
+        want.insert(fmt::format("{}.{}.{}", name, pool, what));
+    }
+  }
+  for (const char* name : {"oversize_allocations", "oversize_segments"}) {
+    for (const char* what : {"current", "peak", "allocated", "freed"})
+      want.insert(fmt::format("{}.{}", name, what));
+  }
+  want.insert({"num_alloc_retries", "num_ooms", "num_sync_all_streams", "num_device_alloc", "num_device_free",
+               "max_split_size"});
+  EXPECT_EQ(want.size(), 122u);
+  want.insert({"fragmentation.current", "fragmentation.peak", "waste.peak"});
+  const auto named = named_memory_stats({});
+  EXPECT_TRUE(std::is_sorted(named.begin(), named.end(), [](auto& a, auto& b) { return a.first < b.first; }));
+  std::set<std::string> have;
+  for (const auto& [name, value] : named) have.insert(name);
+  EXPECT_EQ(have, want);
+  EXPECT_EQ(named.size(), want.size());
+}
+
+TEST(MemoryStats, CountFragmentationAndWaste) {
+  Cached cached;
+  const Address a = cached.allocate(8 * kMiB), b = cached.allocate(4 * kMiB);
+  cached.free(a);  // 8 and 8 MiB are free around b
+  MemoryStats stats = cached.stats();
+  EXPECT_DOUBLE_EQ(stats.fragmentation(), 0.5);
+  EXPECT_DOUBLE_EQ(stats.waste_peak(), 1 - 12.0 / 20.0);
+  cached.free(b);
+  stats = cached.stats();
+  EXPECT_EQ(stats.fragmentation(), 0);
+  const Address c = cached.allocate(8 * kMiB), d = cached.allocate(4 * kMiB);
+  cached.free(c);
+  cached.allocate(12 * kMiB);  // no free block fits, though 16 MiB are free
+  cached.free(d);
+  EXPECT_DOUBLE_EQ(cached.stats().fragmentation_peak, 0.5);
+  cached.allocator.reset_peak_memory_stats(SimulatedDevice::device());
+  EXPECT_EQ(cached.stats().fragmentation_peak, 0);
+  EXPECT_EQ(cached.stats().allocated_bytes.peak, static_cast<int64_t>(12 * kMiB));
+  cached.allocator.reset_accumulated_memory_stats(SimulatedDevice::device());
+  EXPECT_EQ(cached.stats().allocated_bytes.allocated, 0);
+  EXPECT_EQ(cached.stats().num_device_alloc, 0);
+}
+
+TEST(MemoryStats, AreSummedUpInATable) {
+  Cached cached;
+  cached.allocate(3 * kMiB);
+  const std::string text = memory_summary("simulated:0", cached.stats());
+  EXPECT_TRUE(contains(text, "Memory of simulated:0")) << text;
+  EXPECT_TRUE(contains(text, "| Allocated memory      |   3072 KiB |   3072 KiB |   3072 KiB |      0 B   |"))
+      << text;
+  EXPECT_TRUE(contains(text, "| Reserved memory       |  20480 KiB |")) << text;
+  EXPECT_TRUE(contains(text, "small pool")) << text;
+  EXPECT_FALSE(contains(memory_summary("simulated:0", cached.stats(), true), "small pool"));
+  // Every line has the same width.
+  for (size_t at = 0, end; (end = text.find('\n', at)) != std::string::npos; at = end + 1)
+    EXPECT_EQ(end - at, 77u) << text.substr(at, end - at);
+}
+
+TEST(MemoryStats, OfTheHostHaveTheSameNames) {
+  Allocator& host = cpu_allocator();
+  const int64_t before = host.memory_stats(kCPU).allocated_bytes.current;
+  const Storage held = Storage::allocate(5000);
+  const MemoryStats stats = host.memory_stats(kCPU);
+  EXPECT_EQ(stats.allocated_bytes.current - before, 5000);
+  EXPECT_EQ(stats.allocated_bytes.large_pool.current, stats.allocated_bytes.current);
+  EXPECT_EQ(stats.requested_bytes.current, stats.allocated_bytes.current);
+  EXPECT_EQ(stats.inactive_split.current, 0);
+}
+
+/// A language whose program always runs one line.
+const SourceLanguage kOneLine{
+    [](SourceMark& mark) noexcept {
+      mark = {12, 7};
+      return true;
+    },
+    [](const SourceMark& mark) { return "train.py:" + std::to_string(mark.place); }};
+
+TEST(MemoryHistory, NamesTheLinesInSnapshotsAndErrors) {
+  Cached cached;
+  const Device device = SimulatedDevice::device();
+  const Address before = cached.allocate(kMiB);
+  set_source_language(&kOneLine);
+  cached.allocator.record_memory_history(device, 3);
+  const Address a = cached.allocate(30 * kMiB);
+  cached.free(cached.allocate(12 * kMiB));
+  const std::string text = message_of(ErrorKind::OutOfMemory, [&] { cached.allocate(60 * kMiB); });
+  set_source_language(nullptr);
+  EXPECT_TRUE(contains(text, "; largest: 30.0 MiB from train.py:12, 1.0 MiB from before the history began"))
+      << text;
+  const MemorySnapshot snapshot = cached.allocator.memory_snapshot(device);
+  ASSERT_EQ(snapshot.events.size(), 3u) << "the latest three";
+  EXPECT_STREQ(name(snapshot.events[2].action), "oom");
+  EXPECT_STREQ(name(snapshot.events[1].action), "segment_free");
+  EXPECT_EQ(snapshot.events[1].size, 12 * kMiB);
+  ASSERT_EQ(snapshot.segments.size(), 2u);
+  EXPECT_EQ(snapshot.segments[0].blocks[0].address, before);
+  EXPECT_EQ(snapshot.segments[0].blocks[0].stack, nullptr);
+  EXPECT_EQ(snapshot.segments[1].blocks[0].address, a);
+  ASSERT_TRUE(snapshot.segments[1].blocks[0].stack);
+  EXPECT_GT(snapshot.segments[1].blocks[0].stack->marks.size(), 1u) << "and its callers in C++";
+  cached.allocator.record_memory_history(device, 0);
+  EXPECT_TRUE(cached.allocator.memory_snapshot(device).events.empty());
+}
+
+TEST(MemorySnapshot, IsJsonWithTheNamesOfPyTorch) {
+  MemorySnapshot snapshot;
+  auto stack = std::make_shared<MemoryStack>();
+  stack->marks.push_back({12, 7});
+  snapshot.segments.push_back({.address = 4096,
+                               .size = 2048,
+                               .stream = {SimulatedDevice::device(), 3},
+                               .small = true,
+                               .blocks = {{4096, 512, 500, MemorySnapshot::Block::State::Allocated, stack},
+                                          {4608, 512, 0, MemorySnapshot::Block::State::AwaitingFree, nullptr},
+                                          {5120, 1024, 0, MemorySnapshot::Block::State::Inactive, nullptr}}});
+  snapshot.events.push_back(
+      {MemoryEvent::Action::Alloc, 4096, 500, {SimulatedDevice::device(), 3}, 99, stack});
+  set_source_language(&kOneLine);
+  EXPECT_EQ(
+      segments_as_json(snapshot),
+      R"([{"device": 0, "address": 4096, "total_size": 2048, "allocated_size": 512, "active_size": 1024, )"
+      R"("requested_size": 500, "stream": 3, "segment_type": "small", "segment_pool_id": [0, 0], )"
+      R"("is_expandable": false, "blocks": [)"
+      R"({"address": 4096, "size": 512, "requested_size": 500, "state": "active_allocated", )"
+      R"("frames": ["train.py:12"]}, )"
+      R"({"address": 4608, "size": 512, "requested_size": 0, "state": "active_awaiting_free", "frames": []}, )"
+      R"({"address": 5120, "size": 1024, "requested_size": 0, "state": "inactive", "frames": []}]}])");
+  EXPECT_EQ(events_as_json(snapshot),
+            R"([{"action": "alloc", "addr": 4096, "size": 500, "stream": 3, "time_us": 99, )"
+            R"("frames": ["train.py:12"]}])");
+  set_source_language(nullptr);
+}
+
+}  // namespace
+}  // namespace tenon

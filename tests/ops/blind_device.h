@@ -76,6 +76,8 @@ class BlindDevice final : public DeviceRuntime, public Allocator {
     if (to_place == Place::Host && !stays) synchronize(stream);
   }
 
+  Allocator* pinned_memory() noexcept override { return pinned; }
+
   Address allocate(size_t nbytes, Stream) override {
     auto* block = static_cast<char*>(std::aligned_alloc(64, (nbytes + 127) / 64 * 64));
     std::memset(block, 0x7B, nbytes);
@@ -107,6 +109,7 @@ class BlindDevice final : public DeviceRuntime, public Allocator {
 
   int waits = 0;   ///< How often the host has waited.
   int copies = 0;  ///< Copies of bytes that were asked for.
+  Allocator* pinned = nullptr;
 
  private:
   /// No address of a process has this bit without all those above it.

@@ -108,6 +108,31 @@ TEST(DeviceCopy, WhatLiesAlikeIsOneCopyOfBytes) {
   }
 }
 
+TEST(DeviceCopy, OnlyPinnedMemoryIsReadAndWrittenLater) {
+  const Tensor host = ones({4}), x = zeros({4}, TensorOptions(bytes().device()));
+  const auto sent = [&](bool pinned) {
+    bytes().pinned = pinned ? &cpu_allocator() : nullptr;
+    host.fill_(1);
+    x.copy_(host, /*non_blocking=*/true);
+    host.fill_(2);  // too early, unless the copy has been
+    current_stream(x.device()).synchronize();
+    return x.to(kCPU).sum().item().to_double();
+  };
+  EXPECT_EQ(sent(false), 4);
+  EXPECT_EQ(sent(true), 8);
+  x.fill_(3);
+  for (const bool pinned : {false, true}) {
+    bytes().pinned = pinned ? &cpu_allocator() : nullptr;
+    bytes().waits = 0;
+    const Tensor read = x.to(kCPU, kFloat32, /*non_blocking=*/true);
+    EXPECT_EQ(bytes().waits, pinned ? 0 : 1);
+    (void)x.to(kCPU);
+    EXPECT_EQ(bytes().waits, pinned ? 1 : 2) << "a copy that blocks waits";
+    testing::expect_values(read, {3, 3, 3, 3});
+  }
+  bytes().pinned = nullptr;
+}
+
 TEST(DeviceCopy, AFewRunsOfBytesNeedNoHost) {
   const Tensor x = arange(24, TensorOptions().dtype(kFloat32)).reshape({4, 6}).to(bytes().device());
   const int64_t before = hidden_copies();

@@ -134,6 +134,7 @@ TEST(Fallback, ListsSeveralOutputsAndNumbersAsTensors) {
                                cat({x.t(), y.t()}, 1),
                                x * number,
                                ints * number,
+                               ints * wrapped_scalar_tensor(2.5, d),
                                mul(ints, tensor(2.5)),
                                where(x > y, x, y),
                                tenon::index(x, {Tensor(), positions})};
@@ -210,6 +211,12 @@ Tensor& grow_out(const Tensor& x, Tensor& out) {
   return out;
 }
 Tensor itself(const Tensor& x) { return x; }
+bool same(const Tensor& x, TensorList list) {
+  for (const Tensor& t : list) {
+    if (!t.is_same(x)) return false;
+  }
+  return true;
+}
 Tensor expanded(const Tensor& x) { return x.expand({3, x.size(0)}).flip({1}); }
 Tensor failing(Tensor& x) {
   x.fill_(9);
@@ -227,6 +234,7 @@ struct Operators : ::testing::Test {
     def.def("grow.out(Tensor x, *, Tensor(a!) out) -> Tensor(a!)");
     def.def("itself(Tensor x) -> Tensor");
     def.def("expanded(Tensor x) -> Tensor");
+    def.def("same(Tensor x, Tensor[] list) -> bool");
     def.def("peek(Tensor(a) x) -> Tensor(a)");
     def.def("failing(Tensor(a!) x) -> Tensor");
     def.def("nowhere(Tensor x) -> Tensor");
@@ -235,6 +243,7 @@ struct Operators : ::testing::Test {
     cpu.impl("grow.out", &grow_out);
     cpu.impl("itself", &itself);
     cpu.impl("expanded", &expanded);
+    cpu.impl("same", &same);
     cpu.impl("peek", &itself);
     cpu.impl("failing", &failing);
   }
@@ -246,7 +255,7 @@ struct Operators : ::testing::Test {
 
 TEST_F(Operators, OverlappingViewsShareOneCopy) {
   expect_as_on_host([](Device d) {
-    Tensor base = counted({10}, d);
+    Tensor base = counted({10}, d).flip({0}).clone(MemoryFormat::Contiguous);
     Tensor x = base.narrow(0, 1, 9);
     op<Tensor&(Tensor&, const Tensor&)>("shift").call(x, base.narrow(0, 0, 9));
     Tensor evens = base.slice(0, 0, 10, 2);
@@ -262,6 +271,13 @@ TEST_F(Operators, OneTensorPassedTwiceIsOneTensorThere) {
     op<void(TensorList, TensorList, Tensor&)>("count_up").call({x, x, y}, {Tensor(), x}, x);
     return std::vector<Tensor>{x};
   });
+}
+
+TEST_F(Operators, OneTensorIsOneTensorOnTheHost) {
+  const Tensor x = counted({4}, blind().device());
+  const auto is_same = op<bool(const Tensor&, TensorList)>("same");
+  EXPECT_TRUE(is_same.call(x, {x, x}));
+  EXPECT_FALSE(is_same.call(x, {x, x.detach()}));
 }
 
 TEST_F(Operators, ListsAndOptionalTensorsAreWritten) {
@@ -309,6 +325,19 @@ TEST_F(Operators, AnErrorLeavesTheTensorsAsTheyWere) {
 TEST_F(Operators, WhatTheHostLacksTooNamesTheDevice) {
   expect_error(ErrorKind::NotImplemented, "Operator 'fb::nowhere' is not implemented for device blind",
                [] { (void)op<Tensor(const Tensor&)>("nowhere").call(counted({2}, blind().device())); });
+}
+
+TEST(Fallback, ResultsAreOnTheDeviceOfTheOperandsAndWorkOfItsStream) {
+  const Device second = blind().device(1);
+  const Tensor x = counted({3}, second);
+  EXPECT_EQ(x.neg().device(), second) << "device 0 is current";
+  const Stream own = Stream::create(second);
+  current_stream(second).synchronize();
+  const StreamGuard guard(own);
+  const Tensor y = x.add(x);
+  EXPECT_EQ(y.storage()->stream(), own);
+  testing::expect_values(y.to(kCPU), {2, 4, 6});
+  EXPECT_EQ(arange(3, floats(second)).device(), second);
 }
 
 // What it costs, and what is told.

@@ -238,6 +238,7 @@ struct Operators : ::testing::Test {
     def.def("peek(Tensor(a) x) -> Tensor(a)");
     def.def("failing(Tensor(a!) x) -> Tensor");
     def.def("nowhere(Tensor x) -> Tensor");
+    def.def("bytes_of(Tensor x, Storage s) -> int");
     cpu.impl("shift", &shift);
     cpu.impl("count_up", &count_up);
     cpu.impl("grow.out", &grow_out);
@@ -246,6 +247,8 @@ struct Operators : ::testing::Test {
     cpu.impl("same", &same);
     cpu.impl("peek", &itself);
     cpu.impl("failing", &failing);
+    cpu.impl(
+        "bytes_of", +[](const Tensor&, const Storage& s) { return static_cast<int64_t>(s.nbytes()); });
   }
   template <class Sig>
   static auto op(const char* name, const char* overload = "") {
@@ -312,6 +315,15 @@ TEST_F(Operators, ViewsNeverFallBack) {
                "Operator 'fb::peek' returns a view of its arguments, which copies on the host cannot give; "
                "device blind:0 needs a kernel of its own",
                [] { (void)op<Tensor(const Tensor&)>("peek").call(counted({2}, blind().device())); });
+}
+
+TEST_F(Operators, AStorageOfTheDeviceHasNoCopy) {
+  const Tensor x = counted({2}, blind().device());
+  const auto bytes_of = op<int64_t(const Tensor&, const Storage&)>("bytes_of");
+  EXPECT_EQ(bytes_of.call(x, ones({3}).storage()), 12);
+  expect_error(ErrorKind::NotImplemented,
+               "bytes_of: `s` is a storage of blind:0, of which there is no copy on the host",
+               [&] { (void)bytes_of.call(x, x.storage()); });
 }
 
 TEST_F(Operators, AnErrorLeavesTheTensorsAsTheyWere) {
@@ -484,6 +496,11 @@ TEST_F(Policies, NeverIsTheErrorOfABlockList) {
                [&] { (void)x.abs(); });
   remove_cpu_fallback(choosy().backend());
   expect_error(ErrorKind::NotImplemented, "not implemented for device choosy", [&] { (void)x.abs(); });
+}
+
+TEST(Fallback, IsNotForTheHost) {
+  expect_error(ErrorKind::Value, "set_cpu_fallback: cpu does not fall back",
+               [] { set_cpu_fallback(kCpuBackend, {FallbackPolicy::Kind::All}); });
 }
 
 TEST_F(Policies, OneOperatorMayHaveTheFallbackAsItsKernel) {

@@ -1,4 +1,5 @@
 #include "tenon/generated/factory/functions.h"
+#include "tenon/generated/view/functions.h"
 #include "tests/ops/testing.h"
 
 namespace tenon {
@@ -157,6 +158,23 @@ TEST(Detach, KeepsStorageAndDropsTheBase) {
   EXPECT_EQ(d.data_ptr(), x.data_ptr());
   EXPECT_FALSE(d.is_view());
   EXPECT_TRUE(x.view({2, 2}).is_view());
+}
+
+TEST(ReshapeAlias, IsAViewWithTheStridesThatAViewHas) {
+  const Tensor x = arange(12, TensorOptions().dtype(kFloat32)).reshape({3, 4});
+  const Tensor y = _reshape_alias(x.t(), {2, 2, 3}, {2, 1, 4});
+  testing::expect_values(y, {0, 4, 8, 1, 5, 9, 2, 6, 10, 3, 7, 11});
+  EXPECT_EQ(y.data_ptr(), x.data_ptr());
+  testing::expect_error(
+      ErrorKind::Shape,
+      "_reshape_alias: sizes [12] with strides [1] are no view of sizes [4, 3] with strides "
+      "[1, 4]; use as_strided",
+      [&] { (void)_reshape_alias(x.t(), {12}, {1}); });
+  testing::expect_error(ErrorKind::Shape, "sizes [3, 4] with strides [5, 1]", [&] {
+    (void)_reshape_alias(x, {3, 4}, {5, 1});
+  });
+  testing::expect_error(ErrorKind::Shape, "sizes [5] with strides [1]",
+                        [&] { (void)_reshape_alias(x, {5}, {1}); });
 }
 
 }  // namespace

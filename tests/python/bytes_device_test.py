@@ -79,6 +79,24 @@ assert y is not x and y.device.index == 1 and y.to("blind") is not y
 """)
 
 
+def test_copies_go_between_two_backends_and_nothing_else_does():
+    run("""
+y = tenon.zeros(2, 3, device="deaf", dtype=tenon.float64)
+before = tenon.hidden_copies()
+assert y.copy_(x.t().t()) is y and y.tolist() == host.tolist() and tenon.hidden_copies() == before + 1
+assert x.to(y).device.type == "deaf" and x.type_as(y).dtype == tenon.float64
+y[0] = x[1]
+assert y.tolist() == [[3.0, 4.0, 5.0]] * 2
+for mixed in (lambda: x + y, lambda: tenon.cat([x, y]), lambda: tenon.where(x > 0, x, y), lambda: x.add_(y)):
+    try:
+        mixed()
+    except RuntimeError as e:
+        assert "the tensors are on more than one accelerator (blind, deaf); move them to one device" in str(e), e
+    else:
+        raise AssertionError("two accelerators took part in one operator")
+""")
+
+
 def test_what_fell_back_is_counted_and_logged():
     log = run("""
 assert tenon.fallbacks() == {}

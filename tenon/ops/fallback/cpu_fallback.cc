@@ -59,6 +59,12 @@ Where where_of(const OperatorHandle& op, DispatchKeySet keys, Stack& stack, size
   std::optional<Device> wanted;
   for (size_t i = 0; i < schema.arguments.size(); ++i) {
     if (stack.tag(first + i) == CellTag::Device) wanted = stack.at<Device>(first + i);
+    if (stack.tag(first + i) != CellTag::Storage) continue;
+    const Device holds = stack.at<Storage>(first + i)->device();
+    TENON_CHECK(holds.is_cpu(), NotImplemented,
+                fmt::format("{}: `{}` is a storage of {}, of which there is no copy on the host; the device "
+                            "needs a kernel of its own",
+                            schema.name, schema.arguments[i].name, to_string(holds)));
   }
   const Device device = resolved(there                         ? there->device()
                                  : wanted && !wanted->is_cpu() ? *wanted

@@ -10,6 +10,8 @@ ROOT = pathlib.Path(__file__).resolve().parents[1]
 
 # From the lowest to the highest. A room may include itself and every room before it.
 ROOMS = [
+    # Headers alone, which plug-ins include and nothing else.
+    "tenon/abi",
     "tenon/core",
     "tenon/schema",
     "tenon/expr",
@@ -55,7 +57,7 @@ SUB_ROOMS = {
 GENERATED = "tenon/ops"
 GENERATED_ANYWHERE = {"tenon/generated/tensor_methods.inc"}
 # The generator runs before the library exists: it is made of these rooms alone.
-BELOW_OPGEN = {"tenon/core", "tenon/schema", "tenon/expr"}
+BELOW_OPGEN = {"tenon/abi", "tenon/core", "tenon/schema", "tenon/expr"}
 
 # The Python package, from the lowest to the highest: modules and folders of python/tenon. Each imports itself and what is
 # before it; those of one row do not import each other.

@@ -10,12 +10,10 @@
 #include "tenon/core/half.h"
 #include "tenon/expr/evaluator.h"
 #include "tenon/expr/typed_text.h"
-#include "tests/expr/random_typed.h"
+#include "tests/expr/special_cases.h"
 
 namespace tenon::expr::testing {
 namespace {
-
-using Bytes = std::vector<unsigned char>;
 
 // One random expression with operands, and what the evaluator makes of them.
 struct RandomRun {
@@ -86,77 +84,32 @@ TEST(Typed, RandomExpressionsRunAsTheEvaluatorSays) {
   }
 }
 
-// One operation over loads of these types, run on all combinations of their special values.
-void run_on_special_values(const Node& operation, const std::vector<Type>& operands) {
-  Builder g;
-  ExpressionParts parts;
-  Node n = operation;
-  n.arity = static_cast<uint8_t>(operands.size());
-  size_t count = 1;
-  for (size_t i = 0; i < operands.size(); ++i) {
-    parts.inputs.push_back({.dtype = dtype(operands[i]), .operand = static_cast<uint16_t>(i)});
-    n.args[i] =
-        g.add({.op = Op::Load, .type = operands[i], .flags = static_cast<uint8_t>(Rank::Element), .bits = i});
-    count *= special_values(operands[i]).size();
-  }
-  const NodeId root = g.add(n);
-  const DType d = n.op == Op::RoundTo ? static_cast<DType>(n.bits) : dtype(n.type);
-  parts.outputs = {{.dtype = d, .rank = Rank::Element, .node = root}};
-  const ExpressionPtr e = g.finish(std::move(parts));
-  check(*e);
-  const cpu::Program program(*e);
-  std::vector<Bytes> inputs;
-  size_t run = 1;
-  for (const Type t : operands) {
-    const size_t item = item_size(dtype(t));
-    Bytes& bytes = inputs.emplace_back(count * item);
-    const auto& values = special_values(t);
-    for (size_t i = 0; i < count; ++i)
-      store_scalar(&bytes[i * item], dtype(t), values[i / run % values.size()]);
-    run *= values.size();
-  }
-  Bytes want(count * item_size(d));
-  for (size_t i = 0; i < count; ++i) {
-    const void* in[3];
-    for (size_t k = 0; k < inputs.size(); ++k) in[k] = &inputs[k][i * item_size(dtype(operands[k]))];
-    void* out[] = {&want[i * item_size(d)]};
-    evaluate(*e, in, nullptr, out);
-  }
-  for (const cpu::CpuTarget target : cpu::supported_cpu_targets()) {
-    Bytes got(want.size());
-    std::vector<void*> ptrs{got.data()};
-    for (Bytes& bytes : inputs) ptrs.push_back(bytes.data());
-    program.run(ptrs.data(), count, nullptr, target);
+TEST(Typed, EveryOperationCastAndRoundingOfAllSpecialValues) {
+  for (const SpecialCase& c : special_cases()) {
+    const Expression& e = *c.e;
+    check(e);
+    const DType d = e.outputs()[0].dtype;
+    const size_t count = c.inputs[0].size() / item_size(e.inputs()[0].dtype);
+    Bytes want(count * item_size(d));
     for (size_t i = 0; i < count; ++i) {
-      const size_t at = i * item_size(d);
-      ASSERT_TRUE(same_element(&got[at], &want[at], d))
-          << to_string(*e) << " on " << name(target) << ", combination " << i;
+      const void* in[3];
+      for (size_t k = 0; k < c.inputs.size(); ++k) in[k] = &c.inputs[k][i * item_size(e.inputs()[k].dtype)];
+      void* out[] = {&want[i * item_size(d)]};
+      evaluate(e, in, nullptr, out);
     }
-  }
-}
-
-TEST(Typed, EveryOperationOnAllSpecialValues) {
-  for (const Primitive& p : primitives()) {
-    if (p.op == Op::Call) continue;
-    const bool compare = info(p.op).rule == TypeRule::Compare;
-    std::vector<Type> operands(info(p.op).arity, p.on_masks ? Type::Mask : p.type);
-    if (p.op == Op::Where) operands[0] = Type::Mask;
-    run_on_special_values({.op = p.op, .type = compare || p.on_masks ? Type::Mask : p.type}, operands);
-    if (HasFatalFailure()) return;
-  }
-}
-
-TEST(Typed, EveryCastAndRoundingOfAllSpecialValues) {
-  constexpr Type kTypes[] = {Type::Mask, Type::F32, Type::F64, Type::I32, Type::I64};
-  for (const Type from : kTypes) {
-    for (const Type to : kTypes) {
-      if (from != to) run_on_special_values({.op = Op::Cast, .type = to}, {from});
+    const cpu::Program program(e);
+    for (const cpu::CpuTarget target : cpu::supported_cpu_targets()) {
+      std::vector<Bytes> inputs = c.inputs;
+      Bytes got(want.size());
+      std::vector<void*> ptrs{got.data()};
+      for (Bytes& bytes : inputs) ptrs.push_back(bytes.data());
+      program.run(ptrs.data(), count, nullptr, target);
+      for (size_t i = 0; i < count; ++i) {
+        const size_t at = i * item_size(d);
+        ASSERT_TRUE(same_element(&got[at], &want[at], d))
+            << to_string(e) << " on " << name(target) << ", combination " << i;
+      }
     }
-  }
-  for (const DType d : kStored) {
-    if (is_narrower_than_carrier(d))
-      run_on_special_values({.op = Op::RoundTo, .type = carrier(d), .bits = static_cast<uint64_t>(d)},
-                            {carrier(d)});
   }
 }
 

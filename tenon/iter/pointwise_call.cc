@@ -159,13 +159,9 @@ void put_scalars(ScalarBlock& block, const expr::Expression& e, const PointwiseI
 /// The call on host copies of its operands, into outputs that the iterator has checked and allocated.
 void run_on_host(const PointwiseInfo& info, const char* op, std::span<const Tensor* const> tensors,
                  std::span<const Scalar* const> scalars, const TensorIterator& iter, size_t num_outs,
-                 bool in_place, DType computed) {
+                 bool in_place) {
   const Device device = iter.device();
-  if (!part_falls_back(device.backend, info.name)) {
-    TENON_CHECK(!is_complex(computed), NotImplemented,
-                fmt::format("{}: not implemented for {} on {}", op, name(computed), to_string(device)));
-    refuse_launch(info, device);
-  }
+  if (!part_falls_back(device.backend, info.name)) refuse_launch(info, device);
   const std::string text = std::string("expression ") + info.name;
   HostCopies copies(device, text);
   Tensor operands[PointwiseInfo::kMaxTensors], results[PointwiseInfo::kMaxOutputs];
@@ -247,10 +243,13 @@ void general_pointwise(const PointwiseInfo& info, std::span<const Tensor* const>
   } else if (device.is_meta()) {
     if (!instance) check_runs_in(info, types.type);
   } else {
-    // Complex operands are no launch yet.
-    const bool ran = !instance && launch_on_device(info, iter, types.type, dtypes[0], block.data());
-    if (!ran)
-      run_on_host(info, op.c_str(), tensors, scalars, iter, outs.size(), rules.in_place, types.computed);
+    const bool ran = launch_on_device({.info = instance ? info : info_for(info, scalars),
+                                       .instance = instance,
+                                       .type = types.type,
+                                       .results = {dtypes, outs.size()},
+                                       .scalars = block.data()},
+                                      iter);
+    if (!ran) run_on_host(info, op.c_str(), tensors, scalars, iter, outs.size(), rules.in_place);
   }
   for (size_t i = 0, next = 0; i < outs.size() && next < results.size(); ++i) {
     if (!info.outputs.empty() && info.outputs[i].operand >= 0) continue;

@@ -1,10 +1,10 @@
 #include "tenon/iter/pointwise_device.h"
 
-#include <fmt/core.h>
-
 #include <atomic>
+#include <memory>
+#include <type_traits>
+#include <vector>
 
-#include "tenon/core/error.h"
 #include "tenon/dispatch/dispatcher.h"
 #include "tenon/iter/pointwise_state.h"
 #include "tenon/iter/tensor_iterator.h"
@@ -30,44 +30,108 @@ void set_pointwise_device(Backend backend, PointwiseDeviceFunction f, void* data
 
 namespace detail {
 
-bool pointwise_serves(const void* info, Backend backend) noexcept {
+bool pointwise_serves(const void*, Backend backend) noexcept {
   if (backend == kCpuBackend || backend == kMetaBackend) return true;
-  // A launch has one output.
-  if (info && !static_cast<const PointwiseInfo*>(info)->outputs.empty()) return false;
   const Entry* entry = g_entries[backend].load(std::memory_order_acquire);
   return entry && entry->call;
 }
 
-bool launch_on_device(const PointwiseInfo& info, const TensorIterator& iter, expr::Type type, DType result,
-                      const void* scalars) {
+namespace {
+
+// An operand of a launch for each slot: complex operands have two.
+constexpr size_t kMaxLaunchOutputs = 2 * PointwiseInfo::kMaxOutputs;
+constexpr size_t kMaxLaunchOperands = kMaxLaunchOutputs + 2 * PointwiseInfo::kMaxTensors;
+
+std::vector<std::string_view> views(std::span<const char* const> names) {
+  return {names.begin(), names.end()};
+}
+
+std::unique_ptr<DevicePointwise> make_program(const PointwiseWork& work, uint32_t complex_results) {
+  expr::ExpressionPtr plain;
+  if (!work.instance) plain = typed_expression(work.info, work.type);
+  const expr::Expression& e = plain ? *plain : *work.instance->expression;
+  std::vector<std::string_view> inputs = views(work.info.tensor_names),
+                                numbers = views(work.info.scalar_names);
+  // Parts of complex operands have no names of their own.
+  if (e.num_inputs != inputs.size()) inputs.clear();
+  if (e.num_numbers != numbers.size()) numbers.clear();
+  return std::unique_ptr<DevicePointwise>(new DevicePointwise{
+      work.instance, complex_results, expr::DeviceProgram(e, complex_results, inputs, numbers)});
+}
+
+// What devices run for a call, made at the first such call.
+DevicePointwise& program_of(const PointwiseWork& work, uint32_t complex_results) {
+  auto& list = state_of(work.info).devices[static_cast<size_t>(compute_index(work.type))];
+  std::unique_ptr<DevicePointwise> fresh;
+  DevicePointwise* first = list.load(std::memory_order_acquire);
+  for (DevicePointwise* known = nullptr;;) {
+    for (DevicePointwise* p = first; p != known; p = p->next) {
+      if (p->instance == work.instance && p->complex_results == complex_results) return *p;
+    }
+    // If no other thread has added it meanwhile, this one does.
+    known = first;
+    if (!fresh) fresh = make_program(work, complex_results);
+    fresh->next = first;
+    if (list.compare_exchange_strong(first, fresh.get(), std::memory_order_acq_rel)) return *fresh.release();
+  }
+}
+
+static_assert(sizeof(std::atomic<void*>) == sizeof(void*) && std::atomic<void*>::is_always_lock_free);
+
+}  // namespace
+
+bool launch_on_device(const PointwiseWork& work, const TensorIterator& iter) {
   const Device device = iter.device();
   const Entry* entry = g_entries[device.backend].load(std::memory_order_acquire);
-  if (!entry || !entry->call || !info.outputs.empty()) return false;
-  check_runs_in(info, type);
-  if (iter.numel() == 0) return true;
-  PointwiseOperand operands[1 + PointwiseInfo::kMaxTensors];
-  Dims strides[1 + PointwiseInfo::kMaxTensors];
-  for (int i = 0; i < iter.ntensors(); ++i) {
-    strides[i] = iter.strides(i);
-    operands[i] = {reinterpret_cast<Address>(iter.data_ptr(i)), strides[i].data(), iter.dtype(i),
-                   iter.tensor(i).device().is_cpu()};
+  if (!entry || !entry->call) return false;
+  uint32_t complex_results = 0;
+  for (int i = 0; i < iter.noutputs(); ++i) {
+    const auto result = work.results[static_cast<size_t>(i)];
+    if (is_complex(iter.dtype(i)) && !is_complex(result)) complex_results |= 1u << i;
   }
-  DeviceSlots& places = state_of(info).devices[static_cast<size_t>(compute_index(type))];
-  const PointwiseLaunch launch{.name = info.name,
-                               .expression = info.text,
-                               .tensor_names = info.tensor_names.data(),
-                               .scalar_names = info.scalar_names.data(),
-                               .num_tensors = static_cast<uint32_t>(info.tensor_names.size()),
-                               .num_scalars = static_cast<uint32_t>(info.scalar_names.size()),
-                               .mask_tensors = info.mask_tensors,
-                               .type = type,
-                               .result = result,
-                               .stream = current_stream(device),
-                               .ndim = static_cast<uint32_t>(iter.ndim()),
-                               .sizes = iter.shape().data(),
-                               .operands = operands,
-                               .scalars = scalars,
-                               .made = &places.of(entry)};
+  DevicePointwise& made = program_of(work, complex_results);
+  if (iter.numel() == 0) return true;
+
+  const auto ndim = static_cast<size_t>(iter.ndim()), num_tensors = static_cast<size_t>(iter.ntensors());
+  SmallVector<int64_t, 32> strides(num_tensors * ndim);
+  for (size_t d = 0; d < ndim; ++d) {
+    const int64_t* of_all = iter.dim_strides(static_cast<int>(d));
+    for (size_t i = 0; i < num_tensors; ++i) strides[i * ndim + d] = of_all[i];
+  }
+  const expr::Expression& e = made.program.expression();
+  TenonOperand operands[kMaxLaunchOperands];
+  TenonDType results[kMaxLaunchOutputs];
+  size_t count = 0;
+  const auto add = [&](const expr::Slot& slot, size_t i) {
+    const int tensor = static_cast<int>(i);
+    const DType part = real_dtype(iter.dtype(tensor));
+    const size_t offset = slot.part == expr::Part::Im ? item_size(part) : 0;
+    operands[count++] = {.address = reinterpret_cast<TenonAddress>(iter.data_ptr(tensor)) + offset,
+                         .strides = strides.data() + i * ndim,
+                         .dtype = static_cast<TenonDType>(part),
+                         .place = static_cast<TenonPlace>(
+                             iter.tensor(tensor).device().is_cpu() ? TENON_PLACE_HOST : TENON_PLACE_DEVICE),
+                         .reserved = {}};
+  };
+  for (const expr::Slot& slot : e.outputs()) {
+    results[count] = static_cast<TenonDType>(real_dtype(work.results[slot.operand]));
+    add(slot, slot.operand);
+  }
+  for (const expr::Slot& slot : e.inputs()) add(slot, static_cast<size_t>(iter.noutputs()) + slot.operand);
+
+  const Stream stream = current_stream(device);
+  TenonLaunch launch{
+      .struct_size = sizeof(TenonLaunch),
+      .ndim = static_cast<uint32_t>(ndim),
+      .name = work.info.name,
+      .program = &made.program.get(),
+      .stream = {.id = stream.id, .device = {stream.device.backend, stream.device.index}, .reserved = {}},
+      .sizes = iter.shape().data(),
+      .operands = operands,
+      .results = results,
+      .scalars = work.scalars,
+      .slot = reinterpret_cast<void**>(&made.slots.of(entry))};
+  expr::set_variant(launch);
   return entry->call(entry->data, launch);
 }
 
@@ -76,10 +140,6 @@ void refuse_launch(const PointwiseInfo& info, Device device) {
   TENON_CHECK(
       entry && entry->call, NotImplemented,
       fmt::format("{}: pointwise operators are not implemented for device {}", info.name, to_string(device)));
-  TENON_CHECK(info.outputs.empty(), NotImplemented,
-              fmt::format("{}: a pointwise launch has one result, and this operator has {}; not implemented "
-                          "for device {}",
-                          info.name, info.outputs.size(), to_string(device)));
   throw_error(ErrorKind::NotImplemented,
               fmt::format("{}: device {} declines these dtypes, and may not fall back", info.name,
                           to_string(device)));

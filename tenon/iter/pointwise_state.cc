@@ -85,10 +85,14 @@ HostKernel find_or_compile(const PointwiseInfo& info, expr::Type type) {
   } catch (const Error& e) {
     throw_named(info, e);
   }
-  return {nullptr, kHost.compile(*instantiate_dense(info, {.compute = type}))};
+  return {nullptr, kHost.compile(*typed_expression(info, type))};
 }
 
 }  // namespace
+
+expr::ExpressionPtr typed_expression(const PointwiseInfo& info, expr::Type type) {
+  return instantiate_dense(info, {.compute = type});
+}
 
 const HostKernel kNoKernel{};
 
@@ -121,7 +125,7 @@ void check_runs_in(const PointwiseInfo& info, expr::Type type) {
   auto& known = state_of(info).runs_in;
   const uint32_t bit = 1u << compute_index(type);
   if (known.load(std::memory_order_relaxed) & bit) return;
-  instantiate_dense(info, {.compute = type});
+  typed_expression(info, type);
   known.fetch_or(bit, std::memory_order_relaxed);
 }
 
@@ -170,8 +174,7 @@ const HostKernel* kernel_of_parts(const PointwiseInfo& info, const Binding& bind
   for (size_t i = 0; i < info.tensor_names.size(); ++i) {
     if (binding.inputs[i] != binding.computed) return nullptr;
   }
-  return is_of_parts(*instantiate_dense(info, {.compute = binding.type}), e) ? &kernel_of(info, binding.type)
-                                                                             : nullptr;
+  return is_of_parts(*typed_expression(info, binding.type), e) ? &kernel_of(info, binding.type) : nullptr;
 }
 
 std::unique_ptr<Instance> make_instance(const PointwiseInfo& info, const Binding& binding) {

@@ -5,6 +5,7 @@
 
 #include <atomic>
 
+#include "tenon/expr/program.h"
 #include "tenon/iter/device_slots.h"
 #include "tenon/iter/host.h"
 #include "tenon/iter/pointwise.h"
@@ -49,13 +50,23 @@ struct Instance {
 /// The most numbers of an instance: each may have two parts, or be needed in two types.
 inline constexpr size_t kMaxNumbers = 2 * PointwiseInfo::kMaxScalars;
 
+/// What devices run for calls of one kind, and the places where they keep what they make of it.
+struct DevicePointwise {
+  const Instance* instance;  ///< Null for calls that bring nothing but a compute type.
+  uint32_t complex_results;  ///< Bit i: result i is real, and stored as a complex number.
+  expr::DeviceProgram program;
+  DeviceSlots slots = {};
+  DevicePointwise* next = nullptr;
+};
+
 struct PointwiseState {
-  /// For calls that bring nothing but a compute type: what the host runs, and the devices' places.
+  /// For calls that bring nothing but a compute type: what the host runs.
   std::atomic<const HostKernel*> host[expr::kNumComputeTypes] = {};
   /// For calls whose operands and result are all float16, or bfloat16, as they are stored; kNoKernel where
   /// the build printed none.
   std::atomic<const HostKernel*> stored[2] = {};
-  DeviceSlots devices[expr::kNumComputeTypes];
+  /// What devices run, by what is computed in; lists that only grow.
+  std::atomic<DevicePointwise*> devices[expr::kNumComputeTypes] = {};
   /// Bit t: the expression is known to run in compute type t.
   std::atomic<uint32_t> runs_in{0};
   std::atomic<const Instance*> instances{nullptr};
@@ -107,8 +118,10 @@ inline const PointwiseInfo& info_for(const PointwiseInfo& info, std::span<const 
   return info;
 }
 
-/// Throws Error{Type} if the expression cannot be computed in `type`; for backends that do not use the host's
-/// kernels.
+/// The typed expression for calls that bring nothing but a compute type, over slots that are dense in it.
+/// Throws Error{Type} if the expression cannot be computed in `type`.
+expr::ExpressionPtr typed_expression(const PointwiseInfo& info, expr::Type type);
+/// The same check, for backends that do not use the host's kernels.
 void check_runs_in(const PointwiseInfo& info, expr::Type type);
 
 /// The instance for calls of one binding, made at the first such call. For complex operands it computes with

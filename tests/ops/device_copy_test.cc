@@ -4,6 +4,7 @@
 
 #include <cstring>
 
+#include "tenon/abi/program.h"
 #include "tenon/core/copy_report.h"
 #include "tenon/dispatch/library.h"
 #include "tenon/generated/copy/functions.h"
@@ -258,36 +259,17 @@ TEST(DeviceCopy, ValuesAreReadWithOneWait) {
 
 /// Runs x -> x between tensors of int32 on the device, and declines all else.
 int g_launches = 0;
-bool run_identity(void*, const PointwiseLaunch& l) {
-  const bool copies = std::string_view(l.expression) == "x" && l.operands[0].dtype == DType::Int32 &&
-                      l.operands[1].dtype == DType::Int32;
+bool run_identity(void*, const TenonLaunch& l) {
+  const bool copies = l.program->ops_used == uint64_t{1} << TENON_OP_LOAD &&
+                      l.operands[0].dtype == TENON_DTYPE_INT32 && l.operands[1].dtype == TENON_DTYPE_INT32;
   if (!copies) return false;
   ++g_launches;
-  struct Operand {
-    Address address;
-    std::vector<int64_t> strides;
-  };
-  const auto kept = [&](const PointwiseOperand& o) {
-    return Operand{o.on_host ? o.address : o.address, {o.strides, o.strides + l.ndim}};
-  };
-  const int32_t host = l.operands[1].on_host ? *reinterpret_cast<int32_t*>(l.operands[1].address) : 0;
-  others().give(l.stream,
-                [to = kept(l.operands[0]), from = kept(l.operands[1]), host, on_host = l.operands[1].on_host,
-                 sizes = std::vector<int64_t>(l.sizes, l.sizes + l.ndim)] {
-                  std::vector<int64_t> at(sizes.size(), 0);
-                  for (;;) {
-                    auto place = [&](const Operand& o) {
-                      int64_t offset = 0;
-                      for (size_t d = 0; d < at.size(); ++d) offset += at[d] * o.strides[d];
-                      return reinterpret_cast<int32_t*>(
-                          BlindDevice::real(o.address + static_cast<Address>(offset), Place::Device));
-                    };
-                    *place(to) = on_host ? host : *place(from);
-                    size_t d = 0;
-                    while (d < at.size() && ++at[d] == sizes[d]) at[d++] = 0;
-                    if (d == at.size()) return;
-                  }
-                });
+  others().give({{l.stream.device.backend, l.stream.device.index}, l.stream.id}, [kept = abi::KeptLaunch(l)] {
+    abi::run(*kept, [](const TenonOperand& o) {
+      return o.place == TENON_PLACE_HOST ? reinterpret_cast<char*>(o.address)
+                                         : BlindDevice::real(o.address, Place::Device);
+    });
+  });
   return true;
 }
 

@@ -540,7 +540,7 @@ TEST_F(Policies, AnExpressionThatIsDeclinedRunsOnTheHost) {
   int asked = 0;
   set_pointwise_device(
       choosy().backend(),
-      [](void* data, const PointwiseLaunch&) {
+      [](void* data, const TenonLaunch&) {
         ++*static_cast<int*>(data);
         return false;
       },

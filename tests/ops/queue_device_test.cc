@@ -145,8 +145,9 @@ Backend backend() {
     ops::fill_stub.set(b, &fill_floats);
     set_pointwise_device(
         b,
-        [](void*, const PointwiseLaunch& launch) {
-          lazy().give(launch.stream, testing::kept(launch));
+        [](void*, const TenonLaunch& launch) {
+          const TenonStream& stream = launch.stream;
+          lazy().give({{stream.device.backend, stream.device.index}, stream.id}, testing::kept(launch));
           return true;
         },
         nullptr);

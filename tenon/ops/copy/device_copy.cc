@@ -133,6 +133,8 @@ bool copy_by_launch(const Tensor& to, const Tensor& from) {
   const Device device = to.device();
   if (!detail::pointwise_serves(nullptr, device.backend)) return false;
   const bool bits = to.dtype() == from.dtype();
+  // A launch reads parts of complex numbers as they are computed with; these here are only stored.
+  if (!bits && is_complex(from.dtype())) return false;
   const Tensor dst = bits ? as_integers(to) : to, src = bits ? as_integers(from) : from;
   const auto type = expr::compute_type(src.dtype());
   // Numbers of 16 bytes are no 0-dim tensor of integers.
@@ -148,7 +150,9 @@ bool copy_by_launch(const Tensor& to, const Tensor& from) {
                                   .add_borrowed_output(dst)
                                   .add_borrowed_input(src)
                                   .build();
-  return detail::launch_on_device(identity, iter, *type, src.dtype(), nullptr);
+  const DType results[] = {src.dtype()};
+  return detail::launch_on_device(
+      {.info = identity, .instance = nullptr, .type = *type, .results = results, .scalars = nullptr}, iter);
 }
 
 /// A host tensor over a copy of the bytes that a device's tensor reaches.

@@ -1,7 +1,7 @@
 # What `cmake --install` puts where, so that find_package(Tenon) gives Tenon::tenon.
 include(CMakePackageConfigHelpers)
 
-install(TARGETS tenon EXPORT TenonTargets
+install(TARGETS tenon tenon_abi EXPORT TenonTargets
         LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
         ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}
         RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})

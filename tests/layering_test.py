@@ -24,6 +24,7 @@ ROOMS = [
     "tenon/autograd",
     "tenon/nn",
     "tenon/optim",
+    "tenon/plugin",
     "python/src",
 ]
 # The sub-rooms of a room, from the lowest to the highest: a header of one includes headers of itself and of those before it.
@@ -64,7 +65,7 @@ BELOW_OPGEN = {"tenon/abi", "tenon/core", "tenon/schema", "tenon/expr"}
 PYTHON = [
     {"_C"},
     {"absent", "autograd"},
-    {"accelerator", "backends", "cpu", "cuda", "functional", "dispatch", "info", "infer_schema", "legacy", "linalg", "numerics", "random", "ops"},
+    {"accelerator", "backends", "cpu", "devices", "cuda", "functional", "dispatch", "info", "infer_schema", "legacy", "linalg", "numerics", "random", "ops"},
     {"library", "serialization", "utils", "nn", "optim"},
     {"__init__"},
     {"command"},

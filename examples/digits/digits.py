@@ -47,14 +47,16 @@ def lines_of(file, path):
 
 
 def train(pixels, labels, seed, perturb=False, progress=True):
-    """Trains once; returns (loss of every step, accuracy, true labels, predicted labels of the held-out rows)."""
+    """Trains once, on the device of the data; returns (loss of every step, accuracy, true labels, predicted labels of the
+    held-out rows)."""
     tenon.manual_seed(seed)
-    order = tenon.randperm(len(labels))
+    device = labels.device
+    order = tenon.randperm(len(labels), device=device)
     test, rest = order[:HELD_OUT], order[HELD_OUT:]
 
     model = nn.Sequential(
         nn.Linear(64, 128), nn.ReLU(), nn.Linear(128, 128), nn.ReLU(), nn.Linear(128, 10)
-    )
+    ).to(device)
     if perturb:
         with tenon.no_grad():
             model[0].weight[0, 20] += 0.5
@@ -62,7 +64,7 @@ def train(pixels, labels, seed, perturb=False, progress=True):
 
     losses = []
     for epoch in progress_bar(range(EPOCHS), progress):
-        shuffled = rest[tenon.randperm(len(rest))]
+        shuffled = rest[tenon.randperm(len(rest), device=device)]
         for batch in shuffled.split(BATCH):
             loss = F.cross_entropy(model(pixels[batch]), labels[batch])
             optimizer.zero_grad()
@@ -120,6 +122,7 @@ def main():
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--seeds", type=int, default=0, help="train with seeds 1 to N instead; print the mean accuracy")
     parser.add_argument("--threads", type=int, default=0)
+    parser.add_argument("--device", default="cpu", help="where to train, such as openreg:1 (docs/backends.md)")
     parser.add_argument("--kernels", action="store_true", help="print which kernel each operator ran, and how often")
     parser.add_argument("--perturb", action="store_true", help="change one initial weight first")
     options = parser.parse_args()
@@ -131,6 +134,7 @@ def main():
     except (OSError, ValueError) as error:
         sys.exit(f"digits: {error}")
 
+    pixels, labels = pixels.to(options.device), labels.to(options.device)
     if options.seeds:
         runs = [train(pixels, labels, seed, progress=False)[1] for seed in range(1, options.seeds + 1)]
         print(f"mean accuracy over {options.seeds} other seeds: {sum(runs) / len(runs):.4f}")

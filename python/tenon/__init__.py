@@ -46,6 +46,15 @@ def _type(self, dtype=None):
 
 _type.__name__ = _type.__qualname__ = "type"
 Tensor.type = _type  # noqa: F821
+
+
+def _record_stream(self, stream):
+    """Notes that work of `stream` uses the tensor: its memory is not reused before that work has run."""
+    _C._devices.record_stream(self, stream.device, stream.stream_id)
+
+
+_record_stream.__name__ = _record_stream.__qualname__ = "record_stream"
+Tensor.record_stream = _record_stream  # noqa: F821
 _fill_class(Tensor, "torch.Tensor")  # noqa: F821
 
 # What only derivatives call is reached by tenon.ops.aten, as in PyTorch.
@@ -59,6 +68,13 @@ __version__ = "0.1.0"
 inf, nan, pi, e = _math.inf, _math.nan, _math.pi, _math.e
 
 
+def load_device(path, name=None, options=None):
+    """Loads a device from a shared library and returns its module, which is then `tenon.NAME` too; see `tenon.devices`."""
+    from . import devices
+
+    return devices.load_device(path, name=name, options=options)
+
+
 def typename(obj):
     """The name of an object's type, as error messages write it."""
     return f"{type(obj).__module__}.{type(obj).__qualname__}"
@@ -69,7 +85,7 @@ def is_storage(obj):
     return isinstance(obj, _C.UntypedStorage)
 
 
-_LATER = ("accelerator", "backends", "cpu", "cuda", "dispatch", "library", "linalg", "ops", "utils")
+_LATER = ("accelerator", "backends", "cpu", "cuda", "devices", "dispatch", "library", "linalg", "ops", "utils")
 # Types of tensors that older programs name: in the module of that name.
 _LEGACY = frozenset(
     f"{kind}Tensor"
@@ -87,6 +103,12 @@ def __getattr__(name):
         from . import legacy
 
         return getattr(legacy, name)
+    if not name.startswith("_"):
+        # A device that is loaded, or that can be: tenon.openreg.
+        from . import devices
+
+        if (module := devices.module_if_there(name)) is not None:
+            return module
     raise _attribute_error(__name__, name)
 
 

@@ -13,19 +13,32 @@
 namespace tenon {
 namespace {
 
-// Entries are written once under the mutex and published by the count, so readers take no lock.
+constexpr std::string_view kPrivateUseName = "privateuseone", kPrivateUseKey = "PrivateUse1";
+
+struct Spelling {
+  std::string name, key;
+};
+
+// Entries are written under the mutex and published by the count, so readers take no lock. A spelling is
+// never freed: one is replaced when a device adopts the place of PrivateUse1.
 struct BackendTable {
   std::mutex mutex;
   std::atomic<int> count{1};
-  std::string names[32], keys[32];
-  std::string owners[32];  // of devices; under the mutex
+  std::atomic<const Spelling*> spellings[32];
+  std::atomic<int> private_use{0};  // 0: none yet
+  std::string owners[32];           // of devices; under the mutex
 
   BackendTable() {
-    names[kCpuBackend] = "cpu";
-    keys[kCpuBackend] = "CPU";
-    names[kMetaBackend] = "meta";
-    keys[kMetaBackend] = "Meta";
+    spell(kCpuBackend, "cpu", "CPU");
+    spell(kMetaBackend, "meta", "Meta");
     owners[kCpuBackend] = owners[kMetaBackend] = "Tenon itself";
+  }
+
+  void spell(Backend backend, std::string_view name, std::string_view key) {
+    spellings[backend].store(new Spelling{std::string(name), std::string(key)}, std::memory_order_release);
+  }
+  const Spelling& spelling(Backend backend) const noexcept {
+    return *spellings[backend].load(std::memory_order_acquire);
   }
 
   template <class Match>
@@ -71,11 +84,12 @@ std::string fault_of_key(std::string_view key) {
   return {};
 }
 
-/// The caller holds the mutex.
-Backend place_of(BackendTable& t, const char* function, std::string_view name, std::string_view key) {
+void check_name(const char* function, std::string_view name) {
   TENON_CHECK(valid_name(name), Value,
               fmt::format("{}: '{}' is not a name; use lower-case letters, digits and _", function, name));
-  if (const auto known = find_backend(name)) return *known;
+}
+
+void check_key(const char* function, std::string_view name, std::string_view key) {
   const std::string fault = fault_of_key(key);
   TENON_CHECK(fault.empty(), Value,
               fmt::format("{}: '{}' cannot be a key of '{}': {}", function, key, name, fault));
@@ -83,23 +97,42 @@ Backend place_of(BackendTable& t, const char* function, std::string_view name, s
     throw_error(ErrorKind::Device, fmt::format("{}: the key {} that '{}' asks for is that of '{}'", function,
                                                key, name, backend_name(*other)));
   }
+}
+
+/// The caller holds the mutex.
+Backend place_of(BackendTable& t, const char* function, std::string_view name, std::string_view key) {
+  check_name(function, name);
+  if (const auto known = find_backend(name)) return *known;
+  check_key(function, name, key);
   const int n = t.count.load(std::memory_order_relaxed);
   TENON_CHECK(n < kMetaBackend, Device,
               fmt::format("{}: no place left for '{}' among 32 backends", function, name));
-  t.names[n] = name;
-  t.keys[n] = key;
+  t.spell(static_cast<Backend>(n), name, key);
   t.count.store(n + 1, std::memory_order_release);
   return static_cast<Backend>(n);
+}
+
+/// A device's own place: the first device without one takes over that of PrivateUse1. The caller holds the
+/// mutex.
+Backend place_of_device(BackendTable& t, std::string_view name, std::string_view key) {
+  const auto place = static_cast<Backend>(t.private_use.load(std::memory_order_relaxed));
+  const bool adopts =
+      place != kCpuBackend && t.spelling(place).name == kPrivateUseName && !find_backend(name);
+  if (!adopts) return place_of(t, "register_device", name, key);
+  check_name("register_device", name);
+  check_key("register_device", name, key);
+  t.spell(place, name, key);
+  return place;
 }
 
 }  // namespace
 
 std::optional<Backend> find_backend(std::string_view name) noexcept {
-  return table().find([&](Backend b) { return table().names[b] == name; });
+  return table().find([&](Backend b) { return table().spelling(b).name == name; });
 }
 
 std::optional<Backend> find_backend_by_key(std::string_view key) noexcept {
-  return table().find([&](Backend b) { return table().keys[b] == key; });
+  return table().find([&](Backend b) { return table().spelling(b).key == key; });
 }
 
 Backend register_backend(std::string_view name, std::string_view key) {
@@ -111,25 +144,53 @@ Backend register_backend(std::string_view name, std::string_view key) {
 Backend register_device(std::string_view name, std::string_view key, std::string_view owner) {
   BackendTable& t = table();
   const std::lock_guard lock(t.mutex);
-  const Backend backend = place_of(t, "register_device", name, key);
+  const Backend backend = place_of_device(t, name, key);
   TENON_CHECK(t.owners[backend].empty(), Device,
               fmt::format("register_device: '{}' is a device of {} already; {} must choose another name",
                           name, t.owners[backend], owner));
-  TENON_CHECK(t.keys[backend] == key, Device,
+  TENON_CHECK(t.spelling(backend).key == key, Device,
               fmt::format("register_device: '{}' asks for the key {}, and its place was reserved under {}",
-                          name, key, t.keys[backend]));
+                          name, key, t.spelling(backend).key));
   t.owners[backend] = owner;
+  int none = 0;
+  t.private_use.compare_exchange_strong(none, backend, std::memory_order_release);
   return backend;
 }
 
-std::string_view backend_name(Backend backend) noexcept { return table().names[backend]; }
-std::string_view backend_key(Backend backend) noexcept { return table().keys[backend]; }
+Backend private_use_backend() {
+  BackendTable& t = table();
+  const std::lock_guard lock(t.mutex);
+  if (const int known = t.private_use.load(std::memory_order_relaxed)) return static_cast<Backend>(known);
+  const Backend place = place_of(t, "register_backend", kPrivateUseName, kPrivateUseKey);
+  t.private_use.store(place, std::memory_order_release);
+  return place;
+}
+
+std::optional<Backend> find_private_use_backend() noexcept {
+  const int known = table().private_use.load(std::memory_order_acquire);
+  return known != 0 ? std::optional(static_cast<Backend>(known)) : std::nullopt;
+}
+
+void release_device(Backend backend) noexcept {
+  BackendTable& t = table();
+  const std::lock_guard lock(t.mutex);
+  t.owners[backend].clear();
+}
+
+std::string_view backend_name(Backend backend) noexcept { return table().spelling(backend).name; }
+std::string_view backend_key(Backend backend) noexcept { return table().spelling(backend).key; }
 int live_backends() noexcept { return table().count.load(std::memory_order_acquire); }
+
+constinit std::atomic<void (*)(std::string_view)> detail::load_missing_device{nullptr};
 
 Device::Device(std::string_view text) {
   const size_t colon = text.find(':');
   const std::string_view device = text.substr(0, colon);
-  const auto found = find_backend(device);
+  auto found = find_backend(device);
+  if (!found) {
+    if (const auto load = detail::load_missing_device.load(std::memory_order_acquire)) load(device);
+    found = find_backend(device);
+  }
   if (!found) {
     std::string known;
     for (Backend b = 0; b < live_backends(); ++b) known.append(backend_name(b)).append(", ");

@@ -2,6 +2,7 @@
 // what a device can do, which is up to its allocator and kernels.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -19,7 +20,8 @@ struct Device {
 
   constexpr Device() = default;
   constexpr Device(Backend b, int8_t i = -1) : backend(b), index(i) {}
-  /// Parses "name" or "name:index". Throws Error{Value} for a malformed text or an unregistered name.
+  /// Parses "name" or "name:index". A device that is not there yet is looked for and loaded (plugin/load.h).
+  /// Throws Error{Value} for a malformed text or an unknown name, and what loading throws.
   Device(std::string_view text);
   Device(const char* text) : Device(std::string_view(text)) {}
 
@@ -45,6 +47,15 @@ Backend register_backend(std::string_view name, std::string_view key);
 /// `owner`, a file or a library, is named in error messages. Also throws Error{Device}, naming the owner, if
 /// a device of that name is registered already; cpu and meta are built in.
 Backend register_device(std::string_view name, std::string_view key, std::string_view owner);
+/// The backend that the key PrivateUse1 stands for: that of the first device that was registered, whatever
+/// else was registered before it. Until then it is a place of its own, called privateuseone, which that
+/// device adopts.
+Backend private_use_backend();
+/// The same, where somebody asked for it or a device was registered.
+std::optional<Backend> find_private_use_backend() noexcept;
+/// Takes a registration of a device back: its number, name and key stay reserved, and the same or another
+/// owner may register it again.
+void release_device(Backend backend) noexcept;
 std::optional<Backend> find_backend(std::string_view name) noexcept;
 /// The backend whose dispatch keys are spelled with `key`.
 std::optional<Backend> find_backend_by_key(std::string_view key) noexcept;
@@ -52,6 +63,11 @@ std::string_view backend_name(Backend backend) noexcept;
 std::string_view backend_key(Backend backend) noexcept;
 /// The number of backends registered so far, not counting meta: the width of an operator table less one.
 int live_backends() noexcept;
+
+namespace detail {
+/// Loads the device of a name, where there is a file for it. Filled in by tenon/plugin.
+extern std::atomic<void (*)(std::string_view name)> load_missing_device;
+}  // namespace detail
 
 /// How the elements of a tensor are arranged.
 enum class Layout : uint8_t { Strided, Sparse, SparseCsr, Blocked };

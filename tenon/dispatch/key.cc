@@ -53,17 +53,14 @@ std::optional<DispatchKey> key_without_backend(std::string_view name) {
   return std::nullopt;
 }
 
-// The first plug-in's backend, under PyTorch's name for it.
-constexpr Backend kFirstPlugin = 1;
-
 std::optional<Backend> known_backend(std::string_view key) noexcept {
-  if (key == "PrivateUse1" && live_backends() > kFirstPlugin) return kFirstPlugin;
+  if (key == "PrivateUse1") return find_private_use_backend();
   return find_backend_by_key(key);
 }
 
 Backend reserved_backend(std::string_view key) {
+  if (key == "PrivateUse1") return private_use_backend();
   if (const auto known = known_backend(key)) return *known;
-  if (key == "PrivateUse1") return register_backend("privateuseone", key);
   std::string lower(key);
   std::transform(lower.begin(), lower.end(), lower.begin(), [](unsigned char c) { return std::tolower(c); });
   return register_backend(lower, key);

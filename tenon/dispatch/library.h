@@ -2,6 +2,10 @@
 // TENON_LIBRARY_FRAGMENT. Used by authors of operators and backends, and by Tenon itself.
 #pragma once
 
+#if defined(TENON_ABI_PLUGIN_H)
+#error "tenon/abi/plugin.h is for plug-ins, this header for code that links Tenon: a file includes one of them"
+#endif
+
 #include <mutex>
 #include <string>
 #include <string_view>

@@ -83,6 +83,25 @@ void Stack::push_copy(const Stack& from, size_t i) {
   });
 }
 
+void Stack::push_cell_copy(Cell cell, CellTag tag) {
+  bool found = tag == CellTag::None;
+  if (found) push_none();
+  for_each_tag([&]<class T>(CellTag known) {
+    if (tag != known) return;
+    found = true;
+    push<T>(T(detail::CellType<T>::get(cell)));
+  });
+  TENON_CHECK(found, Type, fmt::format("boxed call: there is no kind {} of values", static_cast<int>(tag)));
+}
+
+void Stack::take_cells(size_t n, Cell* cells, CellTag* tags) noexcept {
+  const size_t first = size() - n;
+  std::copy_n(cells_.data() + first, n, cells);
+  std::copy_n(tags_.data() + first, n, tags);
+  cells_.resize(first);
+  tags_.resize(first);
+}
+
 void Stack::destroy(size_t i) noexcept {
   if (const Destroy destroy = kDestroy[static_cast<uint8_t>(tags_[i])]) destroy(cells_[i]);
 }

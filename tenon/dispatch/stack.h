@@ -161,6 +161,16 @@ class Stack {
   }
   /// Copies a value of another stack.
   void push_copy(const Stack& from, size_t i);
+  /// Takes over what a cell holds or points to, which a plug-in made.
+  void push_cell(Cell cell, CellTag tag) {
+    append(CellTag::None);
+    cells_.back() = cell;
+    tags_.back() = tag;
+  }
+  /// Copies a value that a plug-in keeps. Throws Error{Type} for an unknown tag.
+  void push_cell_copy(Cell cell, CellTag tag);
+  /// Moves the last `n` values out, to somebody who frees them.
+  void take_cells(size_t n, Cell* cells, CellTag* tags) noexcept;
 
   /// The i-th value as it is stored: a T, or the CellList of a string or list. Throws Error{Type} if it has
   /// another type.

@@ -222,9 +222,6 @@ struct StubRegistration {
   }
 };
 
-/// The backend of the first device that a plug-in registers.
-inline constexpr Backend kPrivateUse1Backend = 1;
-
 }  // namespace detail
 }  // namespace tenon
 
@@ -240,4 +237,4 @@ inline constexpr Backend kPrivateUse1Backend = 1;
 /// Fills in the function of the first plug-in's device; others call `name.set(backend, fn)`.
 #define REGISTER_PRIVATEUSE1_DISPATCH(name, fn)                                   \
   static const ::tenon::detail::StubRegistration name##_privateuse1_registration( \
-      name, ::tenon::detail::kPrivateUse1Backend, fn)
+      name, ::tenon::private_use_backend(), fn)

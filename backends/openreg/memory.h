@@ -1,0 +1,54 @@
+// Memory: what openreg's devices allocate. Its addresses belong to the device: the host faults where it
+// touches them outside a guard. The device's own threads see the same bytes elsewhere, so a guard opens
+// nothing for them, and a kernel opens nothing for the host.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <unordered_map>
+
+namespace openreg {
+
+class Memory {
+ public:
+  /// What addresses and sizes are multiples of: a page, which is what access is given by.
+  static constexpr uint64_t kGranularity = 4096;
+
+  /// At most `limit` bytes can be allocated. Throws std::system_error if the system refuses the mappings.
+  explicit Memory(uint64_t limit);
+  ~Memory();
+  Memory(const Memory&) = delete;
+  Memory& operator=(const Memory&) = delete;
+
+  /// The address of `nbytes` bytes, rounded up; 0 where no gap is large enough.
+  uint64_t allocate(uint64_t nbytes);
+  /// Gives a block back, and its pages to the system. Throws std::invalid_argument for what is no block.
+  void free(uint64_t address);
+
+  /// Where the device's threads find the byte at a device address.
+  char* seen_by_device(uint64_t address) const noexcept { return alias_ + (address - base_); }
+  bool contains(uint64_t address) const noexcept { return address >= base_ && address - base_ < limit_; }
+
+  /// Gives the host access to the pages of a range until `close` is called as often; guards may overlap.
+  void open(uint64_t address, uint64_t nbytes);
+  void close(uint64_t address, uint64_t nbytes) noexcept;
+
+  uint64_t limit() const noexcept { return limit_; }
+  uint64_t used() const noexcept;
+
+ private:
+  char* mapped(int file, int protection);
+
+  const uint64_t limit_;
+  int file_ = -1;
+  uint64_t base_ = 0;      // The device's addresses: no access.
+  char* alias_ = nullptr;  // The same bytes, for the device's threads.
+  mutable std::mutex mutex_;
+  std::map<uint64_t, uint64_t> gaps_;              // offset, bytes
+  std::unordered_map<uint64_t, uint64_t> blocks_;  // offset, bytes
+  std::unordered_map<uint64_t, int> open_pages_;   // page, how many guards
+  uint64_t used_ = 0;
+};
+
+}  // namespace openreg

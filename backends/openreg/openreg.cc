@@ -1,0 +1,152 @@
+// The plug-in openreg: a simulated accelerator with memory of its own, streams and events, which shows what a
+// device has to do and finds faults in what uses devices. Options: devices (2), memory (bytes each, 1 GiB),
+// mode (thread, sync, lazy or random), seed (of random).
+#include <cstring>
+#include <vector>
+
+#include "backend.h"
+#include "tenon/abi/kernel.h"
+
+namespace openreg {
+namespace {
+
+namespace abi = tenon::abi;
+
+Backend& of(void* self) { return *static_cast<Backend*>(self); }
+
+int32_t device_count(void* self) { return static_cast<int32_t>(of(self).memories.size()); }
+
+TenonStatus* properties(void* self, int32_t index, TenonDeviceProperties* out) {
+  return abi::guarded([&] {
+    TenonDeviceProperties p{};
+    p.struct_size = sizeof p;
+    p.alignment = p.granularity = Memory::kGranularity;
+    p.description = "openreg, a simulated accelerator";
+    p.total_memory = of(self).memory(index).limit();
+    std::memcpy(out, &p, out->struct_size < sizeof p ? out->struct_size : sizeof p);
+  });
+}
+
+TenonStatus* raw_alloc(void* self, int32_t index, uint64_t nbytes, TenonAddress* out) {
+  return abi::guarded([&] {
+    Memory& memory = of(self).memory(index);
+    *out = memory.allocate(nbytes);
+    if (*out == 0)
+      throw abi::Error(TENON_ERROR_OUT_OF_MEMORY, "of " + std::to_string(memory.limit()) + " bytes " +
+                                                      std::to_string(memory.limit() - memory.used()) +
+                                                      " are free");
+  });
+}
+
+TenonStatus* raw_free(void* self, int32_t index, TenonAddress address, uint64_t) {
+  return abi::guarded([&] { of(self).memory(index).free(address); });
+}
+
+TenonStatus* copy(void* self, TenonStream stream, TenonAddress dst, TenonPlace dst_place, TenonAddress src,
+                  TenonPlace src_place, uint64_t nbytes, uint32_t flags) {
+  return abi::guarded([&] {
+    Backend& backend = of(self);
+    Memory& memory = backend.memory(stream.device.index);
+    const auto seen = [&](TenonAddress address, TenonPlace place) {
+      return place == TENON_PLACE_HOST ? reinterpret_cast<char*>(address) : memory.seen_by_device(address);
+    };
+    char* const to = seen(dst, dst_place);
+    const char* const from = seen(src, src_place);
+    if (src_place == TENON_PLACE_HOST && !(flags & TENON_COPY_PINNED)) {
+      // The caller's memory may be gone when the task runs.
+      backend.queues.give(key_of(stream), [to, bytes = std::vector<char>(from, from + nbytes)] {
+        std::memcpy(to, bytes.data(), bytes.size());
+      });
+      return;
+    }
+    backend.queues.give(key_of(stream), [to, from, nbytes] { std::memmove(to, from, nbytes); });
+    if (dst_place == TENON_PLACE_HOST && !(flags & TENON_COPY_PINNED)) backend.queues.wait(key_of(stream));
+  });
+}
+
+TenonStatus* stream_new(void* self, int32_t index, uint64_t* out) {
+  return abi::guarded([&] { *out = of(self).queues.new_stream(index); });
+}
+TenonStatus* stream_free(void* self, TenonStream stream) {
+  return abi::guarded([&] { of(self).queues.free_stream(key_of(stream)); });
+}
+TenonStatus* stream_sync(void* self, TenonStream stream) {
+  return abi::guarded([&] { of(self).queues.wait(key_of(stream)); });
+}
+
+TenonStatus* event_new(void* self, int32_t, uint64_t* out) {
+  return abi::guarded([&] { *out = of(self).queues.new_event(); });
+}
+TenonStatus* event_free(void* self, int32_t, uint64_t event) {
+  return abi::guarded([&] { of(self).queues.free_event(event); });
+}
+TenonStatus* event_record(void* self, int32_t, uint64_t event, TenonStream stream) {
+  return abi::guarded([&] { of(self).queues.record(event, key_of(stream)); });
+}
+TenonStatus* event_sync(void* self, int32_t, uint64_t event) {
+  return abi::guarded([&] { of(self).queues.wait(event); });
+}
+TenonStatus* event_query(void* self, int32_t, uint64_t event, int32_t* out) {
+  return abi::guarded([&] { *out = of(self).queues.reached(event); });
+}
+TenonStatus* stream_wait_event(void* self, TenonStream stream, int32_t, uint64_t event) {
+  return abi::guarded([&] { of(self).queues.wait_for(key_of(stream), event); });
+}
+
+TenonStatus* memory_info(void* self, int32_t index, uint64_t* free_bytes, uint64_t* total_bytes) {
+  return abi::guarded([&] {
+    const Memory& memory = of(self).memory(index);
+    *total_bytes = memory.limit();
+    *free_bytes = memory.limit() - memory.used();
+  });
+}
+
+void shutdown(void* self) { of(self).queues.stop(); }
+void close(void* self) { delete static_cast<Backend*>(self); }
+
+const TenonDeviceTable& table() {
+  static const TenonDeviceTable filled = [] {
+    TenonDeviceTable t{};
+    t.struct_size = sizeof t;
+    t.device_count = &device_count;
+    t.properties = &properties;
+    t.raw_alloc = &raw_alloc;
+    t.raw_free = &raw_free;
+    t.copy = &copy;
+    t.stream_new = &stream_new;
+    t.stream_free = &stream_free;
+    t.stream_sync = &stream_sync;
+    t.event_new = &event_new;
+    t.event_free = &event_free;
+    t.event_record = &event_record;
+    t.event_sync = &event_sync;
+    t.event_query = &event_query;
+    t.stream_wait_event = &stream_wait_event;
+    t.memory_info = &memory_info;
+    t.shutdown = &shutdown;
+    return t;
+  }();
+  return filled;
+}
+
+}  // namespace
+}  // namespace openreg
+
+extern "C" [[gnu::visibility("default")]] TenonStatus* tenon_plugin_v1(const TenonHost* host,
+                                                                       const TenonOptions* options,
+                                                                       TenonPlugin* out) {
+  tenon::abi::g_host = host;
+  return tenon::abi::guarded([&] {
+    TenonPlugin plugin{};
+    plugin.struct_size = sizeof plugin;
+    plugin.needs_minor = 0;
+    plugin.built_minor = TENON_ABI_MINOR;
+    plugin.self = new openreg::Backend(options);
+    plugin.name = "openreg";
+    plugin.key = "OpenReg";
+    plugin.table = &openreg::table();
+    plugin.register_kernels = &tenon::abi::register_blocks;
+    plugin.close = &openreg::close;
+    std::memcpy(out, &plugin, out->struct_size < sizeof plugin ? out->struct_size : sizeof plugin);
+  });
+}

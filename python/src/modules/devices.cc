@@ -1,0 +1,318 @@
+// tenon._C._devices: loading devices, their streams and events, for tenon.devices.
+#include <fmt/core.h>
+
+#include <memory>
+
+#include "python/src/call/parser.h"
+#include "python/src/call/spread.h"
+#include "python/src/exchange/from_data.h"
+#include "python/src/interpreter/errors.h"
+#include "python/src/interpreter/gil.h"
+#include "python/src/module_parts.h"
+#include "python/src/tensor/attribute_types.h"
+#include "tenon/core/allocator.h"
+#include "tenon/core/device_runtime.h"
+#include "tenon/core/memory_snapshot.h"
+#include "tenon/plugin/load.h"
+
+namespace tenon::python {
+namespace {
+
+constexpr const char* kEventName = "tenon.Event";
+
+Device device_argument(const char* function, PyObject* o) {
+  const auto device = as_device(o);
+  if (!device) wrong_type(function, "device", "device or str", o);
+  return *device;
+}
+
+uint64_t number_argument(const char* function, const char* name, PyObject* o) {
+  int64_t n = 0;
+  if (!parse_int(o, n)) wrong_type(function, name, "int", o);
+  return static_cast<uint64_t>(n);
+}
+
+Stream stream_argument(const char* function, PyObject* device, PyObject* id) {
+  return {resolved(device_argument(function, device)), number_argument(function, "stream_id", id)};
+}
+
+Event& event_argument(PyObject* o) {
+  void* const event = PyCapsule_GetPointer(o, kEventName);
+  if (!event) throw PythonError();
+  return *static_cast<Event*>(event);
+}
+
+PyObject* load(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject*) {
+  return guarded([&] {
+    check_count("load_device", n, 3);
+    const std::string path = text_argument("load_device", "path", args[0]);
+    const std::string name = args[1] == Py_None ? "" : text_argument("load_device", "name", args[1]);
+    DeviceOptions options;
+    PyObject *key = nullptr, *value = nullptr;
+    for (Py_ssize_t at = 0; PyDict_Next(args[2], &at, &key, &value);)
+      options.emplace_back(text_argument("load_device", "options", key),
+                           text_argument("load_device", "options", value));
+    Device device;
+    {
+      const ReleaseGil released;
+      device = load_device(path, name, options);
+    }
+    return to_python(std::string(backend_name(device.backend)));
+  });
+}
+
+PyObject* find(PyObject*, PyObject* o) {
+  return guarded([&] {
+    const std::string name = text_argument("find_device", "name", o);
+    const ReleaseGil released;
+    find_device(name);
+    return Py_NewRef(Py_None);
+  });
+}
+
+PyObject* loaded(PyObject*, PyObject*) {
+  return guarded([&] {
+    Ref list(checked(PyList_New(0)));
+    for (const LoadedDevice& d : loaded_devices()) {
+      const Ref item(checked(Py_BuildValue("(sss)", d.name.c_str(), d.path.c_str(), d.description.c_str())));
+      if (PyList_Append(list.get(), item.get()) < 0) throw PythonError();
+    }
+    return list.release();
+  });
+}
+
+PyObject* device_count(PyObject*, PyObject* o) {
+  return guarded([&] {
+    const DeviceRuntime* runtime = device_runtime(device_argument("device_count", o).backend);
+    return PyLong_FromLong(runtime ? runtime->device_count() : 1);
+  });
+}
+
+PyObject* current_device(PyObject*, PyObject* o) {
+  return guarded(
+      [&] { return PyLong_FromLong(resolved(Device(device_argument("current_device", o).backend)).index); });
+}
+
+PyObject* set_device(PyObject*, PyObject* o) {
+  return guarded([&] {
+    set_current_device(device_argument("set_device", o));
+    return Py_NewRef(Py_None);
+  });
+}
+
+PyObject* new_stream(PyObject*, PyObject* o) {
+  return guarded([&] {
+    const Stream stream = Stream::create(device_argument("Stream", o));
+    return Py_BuildValue("(NK)", wrap(stream.device), static_cast<unsigned long long>(stream.id));
+  });
+}
+
+PyObject* current(PyObject*, PyObject* o) {
+  return guarded([&] {
+    const Stream stream = current_stream(device_argument("current_stream", o));
+    return Py_BuildValue("(NK)", wrap(stream.device), static_cast<unsigned long long>(stream.id));
+  });
+}
+
+PyObject* set_stream(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject*) {
+  return guarded([&] {
+    check_count("set_stream", n, 2);
+    set_current_stream(stream_argument("set_stream", args[0], args[1]));
+    return Py_NewRef(Py_None);
+  });
+}
+
+PyObject* synchronize_stream(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject*) {
+  return guarded([&] {
+    check_count("synchronize", n, 2);
+    const Stream stream = stream_argument("synchronize", args[0], args[1]);
+    {
+      const ReleaseGil released;
+      stream.synchronize();
+    }
+    return Py_NewRef(Py_None);
+  });
+}
+
+PyObject* new_event(PyObject*, PyObject* o) {
+  return guarded([&] {
+    auto event = std::make_unique<Event>(device_argument("Event", o));
+    const auto destroy = [](PyObject* capsule) {
+      delete static_cast<Event*>(PyCapsule_GetPointer(capsule, kEventName));
+    };
+    Ref capsule(checked(PyCapsule_New(event.get(), kEventName, destroy)));
+    (void)event.release();
+    return capsule.release();
+  });
+}
+
+PyObject* record_event(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject*) {
+  return guarded([&] {
+    check_count("record", n, 3);
+    event_argument(args[0]).record(stream_argument("record", args[1], args[2]));
+    return Py_NewRef(Py_None);
+  });
+}
+
+PyObject* wait_event(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject*) {
+  return guarded([&] {
+    check_count("wait", n, 3);
+    event_argument(args[0]).wait(stream_argument("wait", args[1], args[2]));
+    return Py_NewRef(Py_None);
+  });
+}
+
+PyObject* query_event(PyObject*, PyObject* event) {
+  return guarded([&] { return PyBool_FromLong(event_argument(event).query()); });
+}
+
+PyObject* synchronize_event(PyObject*, PyObject* o) {
+  return guarded([&] {
+    const Event& event = event_argument(o);
+    {
+      const ReleaseGil released;
+      event.synchronize();
+    }
+    return Py_NewRef(Py_None);
+  });
+}
+
+Device memory_device(const char* function, PyObject* o) { return resolved(device_argument(function, o)); }
+
+PyObject* figures_of(const MemoryStats& stats) {
+  Ref dict(checked(PyDict_New()));
+  for (const auto& [name, figure] : named_memory_stats(stats)) {
+    const Ref value(checked(std::visit(
+        [](auto v) {
+          if constexpr (std::is_same_v<decltype(v), double>)
+            return PyFloat_FromDouble(v);
+          else
+            return PyLong_FromLongLong(v);
+        },
+        figure)));
+    if (PyDict_SetItemString(dict.get(), name.c_str(), value.get()) < 0) throw PythonError();
+  }
+  return dict.release();
+}
+
+PyObject* memory_stats(PyObject*, PyObject* o) {
+  return guarded([&] {
+    const Device device = memory_device("memory_stats", o);
+    return figures_of(allocator_for(device).memory_stats(device));
+  });
+}
+
+PyObject* summary(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject*) {
+  return guarded([&] {
+    check_count("memory_summary", n, 2);
+    const Device device = memory_device("memory_summary", args[0]);
+    return to_python(
+        memory_summary(to_string(device), allocator_for(device).memory_stats(device), flag(args[1])));
+  });
+}
+
+PyObject* snapshot(PyObject*, PyObject* o) {
+  return guarded([&] {
+    const Device device = memory_device("memory_snapshot", o);
+    const MemorySnapshot taken = allocator_for(device).memory_snapshot(device);
+    return Py_BuildValue("(NN)", to_python(segments_as_json(taken)), to_python(events_as_json(taken)));
+  });
+}
+
+PyObject* record_history(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject*) {
+  return guarded([&] {
+    check_count("record_memory_history", n, 2);
+    const Device device = memory_device("record_memory_history", args[0]);
+    allocator_for(device).record_memory_history(
+        device, number_argument("record_memory_history", "max_entries", args[1]));
+    return Py_NewRef(Py_None);
+  });
+}
+
+PyObject* reset_peaks(PyObject*, PyObject* o) {
+  return guarded([&] {
+    const Device device = memory_device("reset_peak_memory_stats", o);
+    allocator_for(device).reset_peak_memory_stats(device);
+    return Py_NewRef(Py_None);
+  });
+}
+
+PyObject* reset_sums(PyObject*, PyObject* o) {
+  return guarded([&] {
+    const Device device = memory_device("reset_accumulated_memory_stats", o);
+    allocator_for(device).reset_accumulated_memory_stats(device);
+    return Py_NewRef(Py_None);
+  });
+}
+
+PyObject* empty(PyObject*, PyObject* o) {
+  return guarded([&] {
+    const Device device = memory_device("empty_cache", o);
+    size_t emptied = 0;
+    {
+      const ReleaseGil released;
+      emptied = allocator_for(device).empty_cache(device);
+    }
+    return PyLong_FromSize_t(emptied);
+  });
+}
+
+PyObject* memory_info(PyObject*, PyObject* o) {
+  return guarded([&] {
+    const auto [free, total] = device_memory_info(memory_device("mem_get_info", o));
+    return Py_BuildValue("(KK)", static_cast<unsigned long long>(free),
+                         static_cast<unsigned long long>(total));
+  });
+}
+
+PyObject* record_stream(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject*) {
+  return guarded([&] {
+    check_count("record_stream", n, 3);
+    if (!is_tensor(args[0])) wrong_type("record_stream", "input", "a Tensor", args[0]);
+    const Storage& storage = tensor_of(args[0]).storage();
+    const Device device = resolved(storage->device());
+    const Stream user = stream_argument("record_stream", args[1], args[2]);
+    TENON_CHECK(user.device == device, Device,
+                fmt::format("record_stream: the tensor is on {}, and the stream is one of {}",
+                            to_string(device), to_string(user.device)));
+    if (storage->allocator()) storage->allocator()->record_stream(storage.address(), device, user);
+    return Py_NewRef(Py_None);
+  });
+}
+
+PyMethodDef g_methods[] = {
+    fast_method("load", &load, "load(path, name, options): the name that the device got."),
+    {"find", &find, METH_O, "Loads a device by its name, unless it is loaded."},
+    {"loaded", &loaded, METH_NOARGS, "(name, path, description) of each loaded device."},
+    {"device_count", &device_count, METH_O, "How many devices a backend has."},
+    {"current_device", &current_device, METH_O, "The index of the thread's current device of a backend."},
+    {"set_device", &set_device, METH_O, "Makes a device the thread's current one of its backend."},
+    {"new_stream", &new_stream, METH_O, "(device, id) of a new stream."},
+    {"current_stream", &current, METH_O, "(device, id) of the thread's current stream of a device."},
+    fast_method("set_stream", &set_stream, "set_stream(device, id)"),
+    fast_method("synchronize_stream", &synchronize_stream, "synchronize_stream(device, id)"),
+    {"new_event", &new_event, METH_O, "An event of a device, as a capsule."},
+    fast_method("record_event", &record_event, "record_event(event, device, id)"),
+    fast_method("wait_event", &wait_event, "wait_event(event, device, id)"),
+    {"query_event", &query_event, METH_O, "Whether the marked work has run."},
+    {"memory_stats", &memory_stats, METH_O, "The statistics of a device's allocator, by PyTorch's keys."},
+    fast_method("memory_summary", &summary, "memory_summary(device, abbreviated)"),
+    {"memory_snapshot", &snapshot, METH_O, "(segments, events) as JSON."},
+    fast_method("record_memory_history", &record_history, "record_memory_history(device, max_entries)"),
+    {"reset_peak_memory_stats", &reset_peaks, METH_O, "Peaks start again from what is current."},
+    {"reset_accumulated_memory_stats", &reset_sums, METH_O, "Sums start again from zero."},
+    {"empty_cache", &empty, METH_O, "Gives kept blocks back; how many bytes that were."},
+    {"mem_get_info", &memory_info, METH_O, "(free, total) bytes of a device."},
+    fast_method("record_stream", &record_stream, "record_stream(tensor, device, id)"),
+    {"synchronize_event", &synchronize_event, METH_O, "Waits for the marked work."},
+    {}};
+
+}  // namespace
+
+bool add_devices(PyObject* module) {
+  PyObject* devices = PyModule_New("tenon._C._devices");
+  if (!devices || PyModule_AddFunctions(devices, g_methods) < 0) return false;
+  return PyModule_AddObject(module, "_devices", devices) == 0;
+}
+
+}  // namespace tenon::python

@@ -1,0 +1,335 @@
+"""Devices that are built outside Tenon: loading them, and a module for each, with the names that `torch.cuda` has.
+
+    import tenon
+    openreg = tenon.load_device("build/openreg.so", options={"devices": 2})   # or by name: TENON_PLUGIN_PATH=build
+    x = tenon.ones(3, device="openreg")
+    with openreg.stream(openreg.Stream()):
+        y = x + 1
+    openreg.synchronize()
+"""
+
+from __future__ import annotations
+
+import sys
+import types
+from typing import Any
+
+from . import _C
+
+_devices = _C._devices
+
+
+def load_device(path: Any, name: str | None = None, options: dict[str, Any] | None = None) -> DeviceModule:
+    """Loads a device from the shared library at `path` and returns its module.
+
+    `name` is what it is called, by default what its plug-in proposes; one file may be loaded under several names. `options`
+    are the plug-in's own. Raises RuntimeError if the file is no device or the name is taken, and ValueError for a name or an
+    option that is not allowed; nothing is registered then.
+    """
+    import os
+
+    given = {str(key): str(value) for key, value in (options or {}).items()}
+    return module_of(_devices.load(os.path.abspath(os.fspath(path)), name, given))
+
+
+def loaded() -> list[tuple[str, str, str]]:
+    """(name, path, description) of every loaded device, in the order of loading."""
+    return _devices.loaded()
+
+
+def module_if_there(name: str) -> DeviceModule | None:
+    """The module of a device that is loaded, or that a folder of TENON_PLUGIN_PATH has; None for another name."""
+    if name in _modules:
+        return _modules[name]
+    if not any(name == known for known, _, _ in loaded()):
+        try:
+            _devices.find(name)
+        except ValueError:
+            return None
+    return module_of(name)
+
+
+class Stream:
+    """A queue of work on a device; work in one stream runs in order. `Stream(device)` makes a new one."""
+
+    def __init__(self, device: Any, stream_id: int | None = None):
+        if stream_id is None:
+            self.device, self.stream_id = _devices.new_stream(device)
+        else:
+            self.device, self.stream_id = _C.device(device) if isinstance(device, str) else device, stream_id
+
+    def synchronize(self) -> None:
+        """Waits until all work that was queued has run."""
+        _devices.synchronize_stream(self.device, self.stream_id)
+
+    def record_event(self, event: Event | None = None) -> Event:
+        """Records an event, by default a new one, and returns it."""
+        event = event if event is not None else Event(self.device)
+        event.record(self)
+        return event
+
+    def wait_event(self, event: Event) -> None:
+        """Work queued from now on runs after the event; the caller does not wait."""
+        event.wait(self)
+
+    def wait_stream(self, stream: Stream) -> None:
+        """Work queued from now on runs after what `stream` has now."""
+        self.wait_event(stream.record_event())
+
+    def query(self) -> bool:
+        """Whether all work that was queued has run."""
+        return self.record_event().query()
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Stream) and (self.device, self.stream_id) == (other.device, other.stream_id)
+
+    def __hash__(self) -> int:
+        return hash((self.device, self.stream_id))
+
+    def __repr__(self) -> str:
+        return f"Stream(device={str(self.device)!r}, stream_id={self.stream_id})"
+
+
+class Event:
+    """A point in a stream that other streams, or the host, may wait for."""
+
+    def __init__(self, device: Any):
+        self._event = _devices.new_event(device)
+        self._device = device
+
+    def record(self, stream: Stream | None = None) -> None:
+        """Marks the end of the work queued on `stream` so far, by default the current one."""
+        stream = stream if stream is not None else _current_stream(self._device)
+        _devices.record_event(self._event, stream.device, stream.stream_id)
+
+    def wait(self, stream: Stream | None = None) -> None:
+        """Work queued on `stream` from now on, by default the current one, runs after the event."""
+        stream = stream if stream is not None else _current_stream(self._device)
+        _devices.wait_event(self._event, stream.device, stream.stream_id)
+
+    def query(self) -> bool:
+        """Whether the marked work has run."""
+        return _devices.query_event(self._event)
+
+    def synchronize(self) -> None:
+        """Waits until the marked work has run."""
+        _devices.synchronize_event(self._event)
+
+
+def _current_stream(device: Any) -> Stream:
+    return Stream(*_devices.current_stream(device))
+
+
+class _DeviceContext:
+    """Makes a device the current one of its backend, and restores the previous one."""
+
+    def __init__(self, module: DeviceModule, device: Any):
+        self._module, self._index = module, module._index(device, "device")
+
+    def __enter__(self) -> None:
+        self._before = self._module.current_device()
+        self._module.set_device(self._index)
+
+    def __exit__(self, *error: object) -> None:
+        self._module.set_device(self._before)
+
+
+class _StreamContext:
+    """Makes a stream and its device current, and restores the previous ones."""
+
+    def __init__(self, module: DeviceModule, stream: Stream | None):
+        self._module, self._stream = module, stream
+
+    def __enter__(self) -> Stream | None:
+        if self._stream is not None:
+            self._device = self._module.current_device()
+            self._before = _current_stream(self._stream.device)
+            self._module.set_stream(self._stream)
+        return self._stream
+
+    def __exit__(self, *error: object) -> None:
+        if self._stream is not None:
+            _devices.set_stream(self._before.device, self._before.stream_id)
+            self._module.set_device(self._device)
+
+
+class DeviceModule(types.ModuleType):
+    """The functions of one device, `tenon.NAME`: a device is a number, a text ("openreg:1"), a tenon.device, or None for the
+    current one."""
+
+    def __init__(self, name: str):
+        super().__init__(f"tenon.{name}", f"The device {name}.")
+        self._name = name
+
+    def _index(self, device: Any, function: str) -> int:
+        if device is None:
+            return self.current_device()
+        if isinstance(device, int) and not isinstance(device, bool):
+            return device
+        d = _C.device(device) if isinstance(device, str) else device
+        if not isinstance(d, _C.device) or d.type != self._name:
+            raise ValueError(f"{self._name}.{function}: expected a device of {self._name}, but got {device}")
+        return self.current_device() if d.index is None else d.index
+
+    def _device(self, device: Any, function: str) -> _C.device:
+        return _C.device(f"{self._name}:{self._index(device, function)}")
+
+    def is_available(self) -> bool:
+        """Whether the device can be used: yes, as it is loaded."""
+        return True
+
+    def is_initialized(self) -> bool:
+        """Whether the device has been started: yes."""
+        return True
+
+    def device_count(self) -> int:
+        """How many devices there are."""
+        return _devices.device_count(self._name)
+
+    def current_device(self) -> int:
+        """The number of this thread's current device."""
+        return _devices.current_device(self._name)
+
+    def set_device(self, device: Any) -> None:
+        """Makes a device this thread's current one."""
+        _devices.set_device(self._device(device, "set_device"))
+
+    def device(self, device: Any) -> _DeviceContext:
+        """A context in which a device is the current one."""
+        return _DeviceContext(self, device)
+
+    def Stream(self, device: Any = None) -> Stream:
+        """A new stream of a device."""
+        return Stream(self._device(device, "Stream"))
+
+    def Event(self, device: Any = None) -> Event:
+        """A new event, which is not recorded yet."""
+        return Event(self._device(device, "Event"))
+
+    def current_stream(self, device: Any = None) -> Stream:
+        """This thread's current stream of a device."""
+        return _current_stream(self._device(device, "current_stream"))
+
+    def default_stream(self, device: Any = None) -> Stream:
+        """The stream that a device always has."""
+        return Stream(self._device(device, "default_stream"), 0)
+
+    def set_stream(self, stream: Stream) -> None:
+        """Makes a stream, and its device, this thread's current ones."""
+        self.set_device(stream.device)
+        _devices.set_stream(stream.device, stream.stream_id)
+
+    def stream(self, stream: Stream | None) -> _StreamContext:
+        """A context in which a stream is the current one; None changes nothing."""
+        return _StreamContext(self, stream)
+
+    def synchronize(self, device: Any = None) -> None:
+        """Waits until all work of this thread's current stream and of the default stream of a device has run."""
+        d = self._device(device, "synchronize")
+        Stream(d, 0).synchronize()
+        _current_stream(d).synchronize()
+
+    def memory_stats(self, device: Any = None) -> dict[str, Any]:
+        """The statistics of the caching allocator by PyTorch's keys, and its fragmentation and waste (docs/memory.md)."""
+        return _devices.memory_stats(self._device(device, "memory_stats"))
+
+    def memory_summary(self, device: Any = None, abbreviated: bool = False) -> str:
+        """The statistics as a table."""
+        return _devices.memory_summary(self._device(device, "memory_summary"), abbreviated)
+
+    def memory_snapshot(self, device: Any = None) -> list[dict[str, Any]]:
+        """All segments with their blocks, as dicts with PyTorch's keys."""
+        import json
+
+        return json.loads(_devices.memory_snapshot(self._device(device, "memory_snapshot"))[0])
+
+    def memory_history(self, device: Any = None) -> list[dict[str, Any]]:
+        """What was recorded since `record_memory_history`, oldest first."""
+        import json
+
+        return json.loads(_devices.memory_snapshot(self._device(device, "memory_history"))[1])
+
+    def record_memory_history(self, max_entries: int = 100_000, device: Any = None) -> None:
+        """Notes allocations and frees from now on, with the lines that made them; 0 stops."""
+        _devices.record_memory_history(self._device(device, "record_memory_history"), max_entries)
+
+    def memory_allocated(self, device: Any = None) -> int:
+        """Bytes that tensors hold."""
+        return self.memory_stats(device)["allocated_bytes.all.current"]
+
+    def max_memory_allocated(self, device: Any = None) -> int:
+        """The maximum of `memory_allocated()` since the start or `reset_peak_memory_stats()`."""
+        return self.memory_stats(device)["allocated_bytes.all.peak"]
+
+    def memory_reserved(self, device: Any = None) -> int:
+        """Bytes that the allocator holds, in use or kept for reuse."""
+        return self.memory_stats(device)["reserved_bytes.all.current"]
+
+    def max_memory_reserved(self, device: Any = None) -> int:
+        """The maximum of `memory_reserved()` since the start or `reset_peak_memory_stats()`."""
+        return self.memory_stats(device)["reserved_bytes.all.peak"]
+
+    def reset_peak_memory_stats(self, device: Any = None) -> None:
+        """Resets all peaks to the current values."""
+        _devices.reset_peak_memory_stats(self._device(device, "reset_peak_memory_stats"))
+
+    def reset_accumulated_memory_stats(self, device: Any = None) -> None:
+        """Resets all sums to zero."""
+        _devices.reset_accumulated_memory_stats(self._device(device, "reset_accumulated_memory_stats"))
+
+    def empty_cache(self) -> None:
+        """Returns the free blocks of every device to it."""
+        for index in range(self.device_count()):
+            _devices.empty_cache(self._device(index, "empty_cache"))
+
+    def mem_get_info(self, device: Any = None) -> tuple[int, int]:
+        """(free bytes, total bytes), as the device counts them."""
+        return _devices.mem_get_info(self._device(device, "mem_get_info"))
+
+    def manual_seed(self, seed: int) -> None:
+        """Seeds the generator: one stream of numbers serves all devices."""
+        _C.manual_seed(seed)
+
+    manual_seed_all = manual_seed
+
+    def get_rng_state(self, device: Any = None) -> _C.Tensor:
+        """The generator's position in its stream."""
+        return _C.default_generator.get_state()
+
+    def set_rng_state(self, new_state: Any, device: Any = None) -> None:
+        """Restores a position of the generator."""
+        _C._set_rng_state(new_state)
+
+    def __getattr__(self, name: str) -> Any:
+        raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
+
+
+_modules: dict[str, DeviceModule] = {}
+
+
+def module_of(name: str) -> DeviceModule:
+    """The module of a loaded device; tensors and modules get their `NAME()` and `is_NAME` with it."""
+    if name not in _modules:
+        from .nn import Module
+
+        def to_device(self: Any, device: Any = None, non_blocking: bool = False) -> Any:
+            index = _modules[name]._index(device, name)
+            return self.to(_C.device(f"{name}:{index}"), non_blocking=non_blocking)
+
+        def module_to_device(self: Any, device: Any = None) -> Any:
+            return self.to(_C.device(f"{name}:{_modules[name]._index(device, name)}"))
+
+        to_device.__name__ = module_to_device.__name__ = name
+        to_device.__doc__ = f"The tensor on the device {name}."
+        module_to_device.__doc__ = f"Moves all parameters and buffers to the device {name}."
+        is_device = property(lambda self: self.device.type == name, doc=f"Whether the tensor is on the device {name}.")
+        for owner, attribute, value in (
+            (_C.Tensor, name, to_device),
+            (_C.Tensor, f"is_{name}", is_device),
+            (Module, name, module_to_device),
+        ):
+            if attribute not in vars(owner):
+                setattr(owner, attribute, value)
+        module = _modules[name] = DeviceModule(name)
+        sys.modules[f"tenon.{name}"] = module
+    return _modules[name]

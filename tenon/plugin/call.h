@@ -1,0 +1,20 @@
+// Calls of a plug-in's kernels from a stack, and of operators by plug-ins. Used by this room alone.
+#pragma once
+
+#include <memory>
+
+#include "tenon/dispatch/kernel.h"
+#include "tenon/plugin/device.h"
+
+namespace tenon::plugin {
+
+/// A kernel of a plug-in as the dispatcher takes it: boxed, for any operator. Where it declines, the operator
+/// runs on host copies.
+CppFunction kernel_of(const PluginDevice& device, TenonKernel kernel, void* data);
+
+/// Fills in a stub with a function of a plug-in, which gets the stub's arguments as its cells.
+void set_stub(const std::string& stub, const PluginDevice& device, TenonKernel kernel, void* data);
+/// Takes it back.
+void remove_stub(const std::string& stub, Backend backend) noexcept;
+
+}  // namespace tenon::plugin

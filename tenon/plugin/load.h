@@ -1,0 +1,45 @@
+// Loading devices that are built outside Tenon (tenon/abi), under names of their own, and unloading them.
+// Used by applications and by the Python package. docs/backends.md is the contract of the other side.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "tenon/core/device.h"
+
+namespace tenon {
+
+/// What a plug-in is asked to do: pairs of name and value, which it defines.
+using DeviceOptions = std::vector<std::pair<std::string, std::string>>;
+
+/// Loads a device from a shared library that exports `tenon_plugin_v1`, and returns it. `name` is what the
+/// device is called, by default what its plug-in says; one file may be loaded under several names, each with
+/// state of its own.
+///
+/// Throws Error{Device} for a file that cannot be loaded or is no plug-in, for one that needs a newer Tenon
+/// or lacks required functions (all are named), and for a name that is taken; Error{Value} for a malformed
+/// name; and whatever the plug-in itself fails with. Nothing is registered then.
+Device load_device(const std::string& path, std::string_view name = {}, const DeviceOptions& options = {});
+
+/// The device called `name`, which is loaded if it is not: the file `libtenon_NAME.so` or `NAME.so` in a
+/// folder of TENON_PLUGIN_PATH (separated by colons), or in the folder `tenon/plugins` beside Tenon's own
+/// library. The working directory is not searched. Throws Error{Value} where there is none, naming the
+/// folders.
+Device find_device(std::string_view name);
+
+/// A loaded device.
+struct LoadedDevice {
+  Backend backend;
+  std::string name;         ///< "openreg"
+  std::string path;         ///< Of its file.
+  std::string description;  ///< What the plug-in says of its device 0.
+};
+std::vector<LoadedDevice> loaded_devices();
+
+/// (free, total) bytes of a loaded device's memory; 0 where it does not say. Throws Error{Device} for a
+/// device that load_device did not load.
+std::pair<uint64_t, uint64_t> device_memory_info(Device device);
+
+}  // namespace tenon

@@ -6,6 +6,7 @@
 
 #include "backend.h"
 #include "tenon/abi/kernel.h"
+#include "tenon/abi/program.h"
 
 namespace openreg {
 namespace {
@@ -93,6 +94,21 @@ TenonStatus* stream_wait_event(void* self, TenonStream stream, int32_t, uint64_t
   return abi::guarded([&] { of(self).queues.wait_for(key_of(stream), event); });
 }
 
+/// By the definition of the operations themselves, so that every pointwise operator runs on the device.
+TenonStatus* pointwise(void* self, const TenonLaunch* launch) {
+  return abi::guarded([&] {
+    if (!abi::evaluates(*launch->program)) throw abi::Declined();
+    Backend& backend = of(self);
+    const Memory& memory = backend.memory(launch->stream.device.index);
+    backend.queues.give(key_of(launch->stream), [kept = abi::KeptLaunch(*launch), &memory] {
+      abi::run(*kept, [&](const TenonOperand& operand) -> void* {
+        return operand.place == TENON_PLACE_HOST ? reinterpret_cast<void*>(operand.address)
+                                                 : memory.seen_by_device(operand.address);
+      });
+    });
+  });
+}
+
 TenonStatus* memory_info(void* self, int32_t index, uint64_t* free_bytes, uint64_t* total_bytes) {
   return abi::guarded([&] {
     const Memory& memory = of(self).memory(index);
@@ -122,6 +138,7 @@ const TenonDeviceTable& table() {
     t.event_sync = &event_sync;
     t.event_query = &event_query;
     t.stream_wait_event = &stream_wait_event;
+    t.pointwise = &pointwise;
     t.memory_info = &memory_info;
     t.shutdown = &shutdown;
     return t;

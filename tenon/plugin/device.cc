@@ -161,6 +161,14 @@ void PluginDevice::copy(Address to, Address from, size_t nbytes, Stream stream) 
   copy_bytes(stream, to, Place::Device, from, Place::Device, nbytes, 0);
 }
 
+bool PluginDevice::run_pointwise(void* device, const TenonLaunch& launch) {
+  const auto& self = *static_cast<const PluginDevice*>(device);
+  TenonStatus* const status = self.status_of(launch.name, self.table_.pointwise, &launch);
+  if (status == TENON_DECLINED) return false;
+  if (status) raise(status, launch.name);
+  return true;
+}
+
 DeviceMemory::Info PluginDevice::info(Device device) const {
   Info info{properties(index_of(device)).total_memory, 0};
   if (table_.memory_info) call("memory_info", table_.memory_info, index_of(device), &info.free, &info.total);

@@ -52,6 +52,11 @@ class PluginDevice final : public DeviceRuntime, public DeviceMemory {
   void copy(Address to, Address from, size_t nbytes, Stream stream) override;
   Info info(Device device) const override;
 
+  /// Whether the plug-in runs pointwise expressions.
+  bool has_pointwise() const noexcept { return table_.pointwise != nullptr; }
+  /// A PointwiseDeviceFunction over a PluginDevice.
+  static bool run_pointwise(void* device, const TenonLaunch& launch);
+
   /// Calls a function of the plug-in with its `self`, and throws what it fails with; `what` says what was
   /// asked of the device. An exception that the function lets out fails the device for good.
   template <class... P, class... A>

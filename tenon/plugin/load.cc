@@ -14,6 +14,7 @@
 #include <mutex>
 
 #include "tenon/core/caching_allocator.h"
+#include "tenon/iter/pointwise_device.h"
 #include "tenon/ops/fallback/cpu_fallback.h"
 #include "tenon/plugin/host.h"
 #include "tenon/plugin/registrar.h"
@@ -141,6 +142,7 @@ class PendingDevice {
       : backend_(register_device(name, key, owner)) {}
   ~PendingDevice() {
     if (kept_) return;
+    set_pointwise_device(backend_, nullptr, nullptr);
     remove_cpu_fallback(backend_);
     set_device_runtime(backend_, nullptr);
     set_allocator(backend_, nullptr);
@@ -198,6 +200,8 @@ Device load(const std::string& path, std::string_view wanted_name, const DeviceO
   loaded->allocator = std::make_unique<CachingAllocator>(pending.backend(), *loaded->device);
   set_allocator(pending.backend(), loaded->allocator.get());
   set_cpu_fallback(pending.backend(), fallback_policy(wanted));
+  if (loaded->device->has_pointwise())
+    set_pointwise_device(pending.backend(), &PluginDevice::run_pointwise, loaded->device.get());
   loaded->registrations.commit(wanted, *loaded->device);
   pending.keep();
   instance.plugin.close = nullptr;

@@ -72,6 +72,23 @@ def test_operators_run_on_host_copies(device):
     assert tenon.fallbacks()
 
 
+def test_pointwise_operators_run_on_the_device(device):
+    tenon.reset_fallbacks()
+    a = tenon.randn(6, 5)
+    for dtype in (tenon.float32, tenon.float64, tenon.bfloat16, tenon.complex64):
+        host = a.to(dtype)
+        there = host.to(device)
+        for f in (lambda x: x * x + 1, lambda x: x.exp(), lambda x: tenon.sin(x).t()[:, ::2] * 2, lambda x: x.sum(0) / 3):
+            assert f(there).cpu().equal(f(host)), dtype
+    x = a.to(device).requires_grad_()
+    y = a.clone().requires_grad_()
+    for t in (x, y):
+        (t.tanh() * t.sigmoid() + t.relu()).backward(tenon.ones_like(t))
+    assert x.grad.cpu().equal(y.grad)
+    fell_back = {f.name if hasattr(f, "name") else str(f) for f in tenon.fallbacks()}
+    assert all("sum" in name for name in fell_back), fell_back
+
+
 def test_gradients(device):
     x = tenon.tensor([1.0, 2.0, 3.0], device=device, requires_grad=True)
     (x * x).sum().backward()

@@ -3,7 +3,8 @@
 #pragma once
 
 #if defined(TENON_ABI_PLUGIN_H)
-#error "tenon/abi/plugin.h is for plug-ins, this header for code that links Tenon: a file includes one of them"
+#error \
+    "tenon/abi/plugin.h is for plug-ins, this header for code that links Tenon: a file includes one of them"
 #endif
 
 #include <mutex>

@@ -90,7 +90,8 @@ TEST(PluginDevice, AllocatesAlignedMemoryThatTheHostDoesNotReach) {
 }
 
 TEST(PluginDevice, SaysHowMuchMemoryThereIs) {
-  expect_error([&] { Storage::allocate(size_t{1} << 40, openreg()); }, ErrorKind::OutOfMemory, "not to be had");
+  expect_error([&] { Storage::allocate(size_t{1} << 40, openreg()); }, ErrorKind::OutOfMemory,
+               "not to be had");
 }
 
 TEST(PluginDevice, HasStreamsAndEvents) {

@@ -131,7 +131,7 @@ void training_run(benchmark::State& state) {
   const bool expandable = state.range(0) != 0;
   MemoryStats stats;
   for (auto _ : state) {
-    CountedMemory memory(size_t{64} << 30);
+    CountedMemory memory(static_cast<size_t>(state.range(1)) << 30);
     CachingAllocator allocator(counted(), memory, {.expandable = expandable});
     const Device device(counted(), 0);
     const Stream stream{device, 0};
@@ -171,9 +171,14 @@ void training_run(benchmark::State& state) {
   state.counters["reserved peak, MiB"] = static_cast<double>(stats.reserved_bytes.peak) / kMiB;
   state.counters["waste, %"] = 100 * stats.waste_peak();
   state.counters["fragmentation peak, %"] = 100 * stats.fragmentation_peak;
+  state.counters["retries"] = static_cast<double>(stats.num_alloc_retries);
   state.counters["device calls"] = static_cast<double>(stats.num_device_alloc + stats.num_device_free);
 }
-BENCHMARK(training_run)->ArgName("expandable")->Arg(0)->Arg(1)->Iterations(1)->Unit(benchmark::kMillisecond);
+BENCHMARK(training_run)
+    ->ArgNames({"expandable", "GiB"})
+    ->ArgsProduct({{0, 1}, {12, 64}})
+    ->Iterations(1)
+    ->Unit(benchmark::kMillisecond);
 
 }  // namespace
 }  // namespace tenon

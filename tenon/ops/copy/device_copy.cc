@@ -28,11 +28,14 @@ Device device_side(const Tensor& a, const Tensor& b) noexcept {
 }
 int64_t item_of(const Tensor& t) noexcept { return static_cast<int64_t>(t.itemsize()); }
 
-/// Whether the device's stream may read or write the host side of a copy after the call.
-bool is_pinned(const Tensor& host, Backend backend) noexcept {
-  DeviceRuntime* runtime = device_runtime(backend);
+/// Whether the device's stream may read or write the host side of a copy after the call. If so, its memory is
+/// kept until the stream has passed what is about to be queued, even if the tensor goes before.
+bool stays_for(const Tensor& host, Stream stream) {
+  DeviceRuntime* runtime = device_runtime(stream.device.backend);
   Allocator* pinned = runtime ? runtime->pinned_memory() : nullptr;
-  return pinned && host.storage()->allocator() == pinned;
+  if (!pinned || host.storage()->allocator() != pinned) return false;
+  pinned->record_stream(host.storage().address(), kCPU, stream);
+  return true;
 }
 
 /// Two tensors as runs of bytes: `nbytes` at a time, contiguous on both sides.
@@ -80,12 +83,10 @@ struct BytesCopy {
 /// for what it is to read, once.
 bool copy_runs(const Tensor& dst, const Tensor& src, bool non_blocking) {
   if (dst.dtype() != src.dtype()) return false;
-  const Device device = device_side(dst, src);
-  const bool to_host = dst.device().is_cpu();
-  const bool stays =
-      non_blocking && (to_host || src.device().is_cpu()) && is_pinned(to_host ? dst : src, device.backend);
-  BytesCopy copy{current_stream(device), place_of(dst.device()), place_of(src.device()),
-                 stays ? kCopyHostStays : 0};
+  const Stream stream = current_stream(device_side(dst, src));
+  const bool to_host = dst.device().is_cpu(), with_host = to_host || src.device().is_cpu();
+  const bool stays = non_blocking && with_host && stays_for(to_host ? dst : src, stream);
+  BytesCopy copy{stream, place_of(dst.device()), place_of(src.device()), stays ? kCopyHostStays : 0};
   if (lie_alike(dst, src)) {
     const ByteRange to = bytes_of(dst), from = bytes_of(src);
     copy(dst.storage().address() + static_cast<Address>(to.first),

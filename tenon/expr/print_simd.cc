@@ -3,41 +3,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
-#include <cmath>
 
 #include "tenon/core/error.h"
 #include "tenon/expr/definition.h"
 #include "tenon/expr/function.h"
+#include "tenon/expr/print_simd_body.h"
 
 namespace tenon::expr {
 
 namespace {
-
-constexpr std::string_view kElement[] = {"float", "double", "int32_t", "int64_t"};
-constexpr std::string_view kTag[] = {"F32", "F64", "I32", "I64"};
-// The tag of the integers as wide as the type.
-constexpr std::string_view kBitsTag[] = {"I32", "I64", "I32", "I64"};
-
-std::string_view tag(Type t) { return kTag[compute_index(t)]; }
-std::string_view bits_tag(Type t) { return kBitsTag[compute_index(t)]; }
-
-std::string literal_text(uint64_t bits, Type type) {
-  if (type == Type::F32) {
-    const float f = std::bit_cast<float>(static_cast<uint32_t>(bits));
-    if (std::isnan(f)) return "std::numeric_limits<float>::quiet_NaN()";
-    if (std::isinf(f)) return fmt::format("{}std::numeric_limits<float>::infinity()", f < 0 ? "-" : "");
-    return fmt::format("{:a}f", f);
-  }
-  if (type == Type::F64) {
-    const double d = std::bit_cast<double>(bits);
-    if (std::isnan(d)) return "std::numeric_limits<double>::quiet_NaN()";
-    if (std::isinf(d)) return fmt::format("{}std::numeric_limits<double>::infinity()", d < 0 ? "-" : "");
-    return fmt::format("{:a}", d);
-  }
-  return item_size(type) == 4 ? fmt::format("static_cast<int32_t>(0x{:x}u)", static_cast<uint32_t>(bits))
-                              : fmt::format("static_cast<int64_t>(0x{:x}u)", bits);
-}
 
 bool is_half(DType t) { return t == DType::Float16 || t == DType::BFloat16; }
 
@@ -111,197 +85,158 @@ Type kernel_type(const Expression& e) {
   return main;
 }
 
-// Prints the nodes of one expression as declarations `const auto v3 = ...;`.
-class Body {
+// Of maths with at most so many operations, what surrounds them is a good part of the time. Its kernels have
+// a loop with one index for calls where nothing is repeated, and the operations once more for the last
+// elements.
+constexpr size_t kLightCost = 12;
+
+std::string tags(Type t) {
+  return fmt::format("  [[maybe_unused]] const {} d;\n  [[maybe_unused]] const {} di;\n", tag(t),
+                     bits_tag(t));
+}
+
+// Prints one kernel.
+class Kernel {
  public:
-  /// `parameters`: loads are the parameters of a function, not elements in memory.
-  Body(const Expression& e, Type main, bool parameters)
+  Kernel(const Expression& e, Type main, const std::string& name)
       : e_(e),
         main_(main),
+        name_(name),
         stored_(stored_dtype(e, main)),
-        parameters_(parameters),
+        element_(is_half(stored_) ? "uint16_t" : element_name(main)),
         pairs_(in_pairs(e)),
-        chosen_(e.num_nodes) {
-    std::vector<int> uses(e.num_nodes);
+        parts_(pairs_ ? 2 : 1),
+        num_out_(e.num_outputs / parts_),
+        num_in_(e.num_inputs / parts_),
+        light_(cost(e, main) <= kLightCost),
+        used_(e.num_nodes) {
     for (const Node& n : e.nodes()) {
-      for (int i = 0; i < n.arity; ++i) ++uses[n.args[i]];
-    }
-    for (const Node& n : e.nodes()) {
-      for (int i = 1; n.op == Op::Where && n.type == main && i < 3; ++i) {
-        const Node& a = e[n.args[i]];
-        chosen_[n.args[i]] = a.op == Op::Call && functions()[a.bits].costly && uses[n.args[i]] == 1;
-      }
+      for (int i = 0; i < n.arity; ++i) used_[n.args[i]] = true;
     }
   }
 
-  std::string declaration(NodeId id) const {
-    const Node& n = e_[id];
-    if (chosen_[id]) return "";
-    if (n.op == Op::Where && (chosen_[n.args[1]] || chosen_[n.args[2]])) return choice(id, n);
-    return fmt::format("const auto v{} = {};\n", id, value(n));
-  }
-
-  /// The parts of complex operand `i`, as one load.
-  static std::string load_pair(size_t i, Type main) {
-    return fmt::format("hn::Vec<{}> p{}, p{};\n    hn::LoadInterleaved2(d, in{}, p{}, p{});\n", tag(main),
-                       2 * i, 2 * i + 1, i, 2 * i, 2 * i + 1);
-  }
-
-  /// What a store of node `id` takes.
-  std::string stored(NodeId id) const {
-    const Node& n = e_[id];
-    if (n.op == Op::Cast) return as_number(n);
-    if (n.op == Op::RoundTo) return fmt::format("v{}", n.args[0]);
-    return n.type == main_ ? fmt::format("v{}", id) : fmt::format("hn::BitCast(d, v{})", id);
+  std::string text() const {
+    if (num_in_ <= 1) return indexed("");
+    if (!light_)
+      return stepping(name_, fmt::format("run_tail<{}>(&{}, rest, 0, n - whole, numbers)", shape(), name_));
+    const std::string steps = name_ + "_steps";
+    return signature(name_) + ";\n" + stepping(steps, name_ + "(rest, n - whole, numbers, 0)") +
+           indexed(fmt::format("  if (HWY_UNLIKELY(repeated != 0)) return {}(ptrs, n, numbers, repeated);\n",
+                               steps));
   }
 
  private:
-  std::string arg(const Node& n, int i) const { return fmt::format("v{}", n.args[i]); }
-
-  // A choice between calls: one that no element needs is left out.
-  std::string choice(NodeId id, const Node& n) const {
-    const auto branch = [&](int i) { return chosen_[n.args[i]] ? value(e_[n.args[i]]) : arg(n, i); };
-    const std::string mask = arg(n, 0), v = fmt::format("v{}", id);
-    std::string text = fmt::format("auto {} = {};\n", v, chosen_[n.args[2]] ? arg_or_zero(n, 1) : arg(n, 2));
-    if (chosen_[n.args[1]] && chosen_[n.args[2]])
-      text += fmt::format("if (!hn::AllFalse(d, {})) {} = {};\n", mask, v, branch(1));
-    if (chosen_[n.args[2]])
-      return text + fmt::format("if (!hn::AllTrue(d, {0})) {1} = hn::IfThenElse({0}, {1}, {2});\n", mask, v,
-                                branch(2));
-    return text + fmt::format("if (!hn::AllFalse(d, {0})) {1} = hn::IfThenElse({0}, {2}, {1});\n", mask, v,
-                              branch(1));
-  }
-  std::string arg_or_zero(const Node& n, int i) const {
-    return chosen_[n.args[i]] ? "hn::Zero(d)" : arg(n, i);
+  // One index for all operands. `start`: what comes first.
+  std::string indexed(const std::string& start) const {
+    const char* index = pairs_ ? " + 2 * i" : " + i";
+    std::string text = signature(name_) + " {\n" + start + pointers_and_numbers() +
+                       "  for (size_t i = 0; i < whole; i += lanes) {\n" + elements(index) + stores(index) +
+                       "  }\n  if (whole == n) return;\n";
+    const std::string tail = fmt::format("run_tail<{}>(&{}, ptrs, whole, n, numbers);\n", shape(), name_);
+    if (!light_ || pairs_ || is_half(stored_)) return text + "  " + tail + "}\n\n";
+    text += "  if constexpr (kMasksAreSafe) {\n    const auto first = hn::FirstN(d, n - whole);\n";
+    text += declarations(SimdBody(e_, main_, "load_first(d, first, in{} + whole)"));
+    const SimdBody body(e_, main_, "");
+    for (size_t i = 0; i < num_out_; ++i)
+      text += fmt::format("    hn::BlendedStore({}, first, d, out{} + whole);\n",
+                          body.stored(e_.outputs()[i].node), i);
+    return text + "  } else {\n    " + tail + "  }\n}\n\n";
   }
 
-  std::string as_number(const Node& n) const {
-    return fmt::format("hn::IfThenElseZero({}, hn::Set(d, {}{{1}}))", arg(n, 0),
-                       kElement[compute_index(main_)]);
+  // A step for each input: a vector, or nothing where it is repeated. `tail` takes the pointers of the rest.
+  std::string stepping(const std::string& name, const std::string& tail) const {
+    std::string text = signature(name) + " {\n" + pointers_and_numbers();
+    for (size_t i = 0; i < num_in_; ++i)
+      text += fmt::format("  const size_t step{} = (repeated >> {} & 1u) != 0 ? 0 : {} * lanes;\n", i,
+                          num_out_ + i, parts_);
+    text += "  for (size_t i = 0; i < whole; i += lanes) {\n" + elements("") +
+            stores(pairs_ ? " + 2 * i" : " + i");
+    for (size_t i = 0; i < num_in_; ++i) text += fmt::format("    in{0} += step{0};\n", i);
+    text += "  }\n  if (whole == n) return;\n  void* const rest[] = {";
+    for (size_t i = 0; i < num_out_; ++i) text += fmt::format("out{} + {} * whole, ", i, parts_);
+    for (size_t i = 0; i < num_in_; ++i) text += fmt::format("in{}, ", i);
+    return text + fmt::format("}};\n  {};\n}}\n\n", tail);
   }
 
-  std::string value(const Node& n) const {
-    const bool bits = n.type != Type::Mask && n.type != main_;
-    const std::string_view d = bits ? "di" : "d";
-    switch (n.op) {
-      case Op::Literal:
-        if (n.type == Type::Mask) return fmt::format("hn::{}(d)", n.bits != 0 ? "MaskTrue" : "MaskFalse");
-        return fmt::format("hn::Set({}, {})", d, literal_text(n.bits, n.type));
-      case Op::Load:
-        return parameters_ ? fmt::format("a{}", n.bits)
-               : pairs_    ? fmt::format("p{}", n.bits)
-                           : load_text(stored_, fmt::format("in{}", n.bits));
-      case Op::Number:
-        return fmt::format("hn::Set({}, number<{}>(numbers, {}))", d, kElement[compute_index(n.type)],
-                           n.bits);
-      case Op::Call:
-        return call(fmt::format("{}_{}", functions()[n.bits].name, suffix(main_)), n, "");
-      case Op::Cast:
-        return as_number(n);
-      case Op::Add:
-        return call("hn::Add", n, "");
-      case Op::Sub:
-        return call("hn::Sub", n, "");
-      case Op::Mul:
-        return call("hn::Mul", n, "");
-      case Op::Div:
-        return call("hn::Div", n, "");
-      case Op::TruncDiv:
-        return call("trunc_div", n, d);
-      case Op::Fmod:
-        return call("truncated_mod", n, d);
-      case Op::Neg:
-        return call("hn::Neg", n, "");
-      case Op::Abs:
-        return call("hn::Abs", n, "");
-      case Op::Sqrt:
-        return call("hn::Sqrt", n, "");
-      case Op::Fma:
-        return call("fused_mul_add", n, d);
-      case Op::Min:
-        return call("minimum", n, d);
-      case Op::Max:
-        return call("maximum", n, d);
-      case Op::Floor:
-        return call("hn::Floor", n, "");
-      case Op::Ceil:
-        return call("hn::Ceil", n, "");
-      case Op::Trunc:
-        return call("hn::Trunc", n, "");
-      case Op::Round:
-        return call("hn::Round", n, "");
-      case Op::IntPow:
-        return call("integer_power", n, d);
-      case Op::Eq:
-        return compare("hn::Eq", n);
-      // Not(Eq): Highway's Ne is ordered on some targets, and integers have no Ge and Le.
-      case Op::Ne:
-        return fmt::format("hn::Not({})", compare("hn::Eq", n));
-      case Op::Lt:
-        return compare("hn::Lt", n);
-      case Op::Gt:
-        return compare("hn::Gt", n);
-      case Op::Le:
-        return at_most(n, "hn::Le", "hn::Gt");
-      case Op::Ge:
-        return at_most(n, "hn::Ge", "hn::Lt");
-      case Op::And:
-        return call("hn::And", n, "");
-      case Op::Or:
-        return call("hn::Or", n, "");
-      case Op::Xor:
-        return call("hn::Xor", n, "");
-      case Op::Not:
-        return call("hn::Not", n, "");
-      case Op::Where:
-        return bits ? fmt::format("hn::IfThenElse(hn::RebindMask(di, {}), {}, {})", arg(n, 0), arg(n, 1),
-                                  arg(n, 2))
-                    : call("hn::IfThenElse", n, "");
-      case Op::Bits:
-        return fmt::format("hn::BitCast(di, {})", arg(n, 0));
-      case Op::FromBits:
-        return fmt::format("hn::BitCast(d, {})", arg(n, 0));
-      case Op::ShiftLeft:
-        return fmt::format("hn::ShiftLeft<{}>({})", n.bits, arg(n, 0));
-      case Op::ShiftRight:
-        return fmt::format("hn::ShiftRight<{}>({})", n.bits, arg(n, 0));
-      case Op::ShiftRightLogical:
-        return fmt::format(
-            "hn::BitCast({0}, hn::ShiftRight<{1}>(hn::BitCast(hn::RebindToUnsigned<decltype({0})>(), "
-            "{2})))",
-            d, n.bits, arg(n, 0));
-      case Op::PiReduce:
-        return fmt::format("pi_reduce<{}>({}, {})", n.bits, d, arg(n, 0));
-      default:
-        throw_error(ErrorKind::Internal, fmt::format("print_simd: `{}`", info(n.op).name));
+  static std::string signature(const std::string& name) {
+    return fmt::format(
+        "void {}(void* const* ptrs, size_t n, [[maybe_unused]] const void* numbers, "
+        "[[maybe_unused]] uint32_t repeated)",
+        name);
+  }
+  std::string shape() const {
+    return fmt::format("{}, {}, {}, {}, {}", tag(main_), element_, num_out_, num_out_ + num_in_, parts_);
+  }
+
+  std::string pointers_and_numbers() const {
+    std::string text = tags(main_);
+    for (size_t i = 0; i < num_out_ + num_in_; ++i) {
+      const bool out = i < num_out_;
+      text += fmt::format("  [[maybe_unused]] auto* {}{} = static_cast<{}*>(ptrs[{}]);\n", out ? "out" : "in",
+                          out ? i : i - num_out_, element_, i);
     }
-  }
-
-  std::string call(std::string_view function, const Node& n, std::string_view first) const {
-    std::string text = fmt::format("{}({}", function, first);
-    for (int i = 0; i < n.arity; ++i) {
-      text += fmt::format("{}{}", i == 0 && first.empty() ? "" : ", ", arg(n, i));
+    const SimdBody body(e_, main_, "");
+    for (NodeId id = 0; id < e_.num_nodes; ++id) {
+      if (e_[id].rank() == Rank::Number && declared(id)) text += "  " + body.declaration(id);
     }
-    return text + ")";
+    return text + "  const size_t lanes = hn::Lanes(d), whole = n - n % lanes;\n";
   }
 
-  bool on_bits(const Node& n) const { return e_[n.args[0]].type != main_; }
+  // A truth value that is only stored becomes a number there.
+  bool declared(NodeId id) const { return used_[id] || (e_[id].op != Op::Cast && e_[id].op != Op::RoundTo); }
 
-  std::string compare(std::string_view function, const Node& n) const {
-    const std::string text = call(function, n, "");
-    return on_bits(n) ? fmt::format("hn::RebindMask(d, {})", text) : text;
+  std::string declarations(const SimdBody& body) const {
+    std::string text;
+    for (NodeId id = 0; id < e_.num_nodes; ++id) {
+      if (e_[id].rank() != Rank::Number && declared(id)) text += "    " + body.declaration(id);
+    }
+    return text;
   }
 
-  std::string at_most(const Node& n, std::string_view of_floats, std::string_view opposite) const {
-    const bool integer = on_bits(n) || !is_floating(main_);
-    return integer ? fmt::format("hn::Not({})", compare(opposite, n)) : compare(of_floats, n);
+  // A vector of elements, at `index` from the inputs' pointers.
+  std::string elements(const char* index) const {
+    if (!pairs_) return declarations(SimdBody(e_, main_, load_text(stored_, fmt::format("in{{}}{}", index))));
+    std::string text;
+    for (size_t i = 0; i < num_in_; ++i)
+      text += fmt::format("    hn::Vec<{}> p{}, p{};\n    hn::LoadInterleaved2(d, in{}{}, p{}, p{});\n",
+                          tag(main_), 2 * i, 2 * i + 1, i, index, 2 * i, 2 * i + 1);
+    return text + declarations(SimdBody(e_, main_, "p{}"));
+  }
+
+  std::string stores(const char* index) const {
+    std::string text;
+    const SimdBody body(e_, main_, "");
+    const auto value = [&](size_t slot) { return body.stored(e_.outputs()[slot].node); };
+    for (size_t i = 0; i < num_out_; ++i) {
+      const std::string at = fmt::format("out{}{}", i, index);
+      text += pairs_ ? fmt::format("    hn::StoreInterleaved2({}, {}, d, {});\n", value(2 * i),
+                                   value(2 * i + 1), at)
+                     : fmt::format("    {};\n", store_text(stored_, value(i), at));
+    }
+    return text;
+  }
+
+  // Operations of one element, those of functions included.
+  static size_t cost(const Expression& e, Type main) {
+    size_t sum = 0;
+    for (const Node& n : e.nodes()) {
+      if (n.op == Op::Call)
+        sum += cost(definition(static_cast<uint16_t>(n.bits), main), main);
+      else
+        sum += n.arity > 0 && n.rank() == Rank::Element;
+    }
+    return sum;
   }
 
   const Expression& e_;
   Type main_;
+  const std::string& name_;
   DType stored_;
-  bool parameters_, pairs_;
-  std::vector<bool> chosen_;  // costly calls that one choice alone uses
+  std::string_view element_;
+  bool pairs_;
+  size_t parts_, num_out_, num_in_;
+  bool light_;
+  std::vector<bool> used_;
 };
 
 class File {
@@ -309,7 +244,7 @@ class File {
   void add(const PrintedKernel& kernel) {
     const Type main = kernel_type(*kernel.expression);
     add_functions(*kernel.expression, main);
-    kernels_ += print_kernel(*kernel.expression, main, kernel.name);
+    kernels_ += Kernel(*kernel.expression, main, kernel.name).text();
   }
 
   std::string text() const { return functions_ + kernels_; }
@@ -335,66 +270,9 @@ class File {
     for (int i = 0; i < f.arity; ++i)
       text += fmt::format("{}hn::Vec<{}> a{}", i > 0 ? ", " : "", tag(main), i);
     text += ") {\n" + tags(main);
-    const Body body(e, main, true);
+    const SimdBody body(e, main, "a{}");
     for (NodeId id = 0; id < e.num_nodes; ++id) text += "  " + body.declaration(id);
     return text + fmt::format("  return v{};\n}}\n\n", e.outputs()[0].node);
-  }
-
-  static std::string tags(Type t) {
-    return fmt::format("  [[maybe_unused]] const {} d;\n  [[maybe_unused]] const {} di;\n", tag(t),
-                       bits_tag(t));
-  }
-
-  static std::string print_kernel(const Expression& e, Type main, const std::string& name) {
-    const DType stored = stored_dtype(e, main);
-    const std::string_view element = is_half(stored) ? "uint16_t" : kElement[compute_index(main)];
-    const bool pairs = in_pairs(e);
-    const size_t parts = pairs ? 2 : 1, num_out = e.num_outputs / parts, num_in = e.num_inputs / parts,
-                 num_ptrs = num_out + num_in;
-    std::string text = fmt::format(
-        "void {}(void* const* ptrs, size_t n, [[maybe_unused]] const void* numbers, "
-        "[[maybe_unused]] uint32_t repeated) {{\n",
-        name);
-    text += tags(main);
-    for (size_t i = 0; i < num_ptrs; ++i) {
-      const bool out = i < num_out;
-      text += fmt::format("  [[maybe_unused]] auto* {}{} = static_cast<{}{}*>(ptrs[{}]);\n",
-                          out ? "out" : "in", out ? i : i - num_out, out ? "" : "const ", element, i);
-    }
-    const Body body(e, main, false);
-    // A truth value that is only stored becomes a number there.
-    std::vector<bool> used(e.num_nodes);
-    for (const Node& n : e.nodes()) {
-      for (int i = 0; i < n.arity; ++i) used[n.args[i]] = true;
-    }
-    const auto declared = [&](NodeId id, Rank rank) {
-      return (e[id].rank() == Rank::Number) == (rank == Rank::Number) &&
-             (used[id] || (e[id].op != Op::Cast && e[id].op != Op::RoundTo));
-    };
-    for (NodeId id = 0; id < e.num_nodes; ++id) {
-      if (declared(id, Rank::Number)) text += "  " + body.declaration(id);
-    }
-    text += "  const size_t lanes = hn::Lanes(d), whole = n - n % lanes;\n";
-    for (size_t i = 0; i < num_in; ++i)
-      text += fmt::format("  const size_t step{} = {}step_of({}, repeated, lanes);\n", i, pairs ? "2 * " : "",
-                          num_out + i);
-    text += "  for (size_t i = 0; i < whole; i += lanes) {\n";
-    for (size_t i = 0; pairs && i < num_in; ++i) text += "    " + Body::load_pair(i, main);
-    for (NodeId id = 0; id < e.num_nodes; ++id) {
-      if (declared(id, Rank::Element)) text += "    " + body.declaration(id);
-    }
-    const auto value = [&](size_t slot) { return body.stored(e.outputs()[slot].node); };
-    for (size_t i = 0; i < num_out; ++i) {
-      text += pairs ? fmt::format("    hn::StoreInterleaved2({}, {}, d, out{} + 2 * i);\n", value(2 * i),
-                                  value(2 * i + 1), i)
-                    : fmt::format("    {};\n", store_text(stored, value(i), fmt::format("out{} + i", i)));
-    }
-    for (size_t i = 0; i < num_in; ++i) text += fmt::format("    in{0} += step{0};\n", i);
-    text += "  }\n";
-    text += fmt::format(
-        "  if (whole != n) run_tail<{}, {}, {}, {}, {}>(&{}, ptrs, whole, n, numbers, repeated);\n}}\n\n",
-        tag(main), element, num_out, num_ptrs, parts, name);
-    return text;
   }
 
   std::string functions_, kernels_;

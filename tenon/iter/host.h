@@ -48,8 +48,8 @@ struct HostKernel {
   std::unique_ptr<const HostProgram> program = nullptr;  ///< Where `compiled` is null.
 
   /// `ptrs`: outputs, then inputs, each `n` contiguous elements of their slot's dtype; `numbers`: 8 bytes
-  /// each. `repeated`, for compiled kernels alone: bit i is set where pointer i is that of an input which is
-  /// one element, kRepeatedBytes full of it. Safe to call from many threads at once.
+  /// each. `repeated`, for compiled kernels of several inputs alone: bit i is set where pointer i is that of
+  /// an input which is one element, kRepeatedBytes full of it. Safe to call from many threads at once.
   void operator()(void* const* ptrs, size_t n, const void* numbers, uint32_t repeated = 0) const {
     if (compiled)
       compiled(ptrs, n, numbers, repeated);

@@ -18,8 +18,9 @@ namespace {
 class OpName {
  public:
   OpName(const PointwiseInfo& info, bool in_place) : text_(info.name) {
+    if (!in_place) return;
     const size_t n = std::strlen(info.name);
-    if (!in_place || n + 2 > sizeof buffer_) return;
+    if (n + 2 > sizeof buffer_) return;
     std::memcpy(buffer_, info.name, n);
     buffer_[n] = '_';
     buffer_[n + 1] = '\0';

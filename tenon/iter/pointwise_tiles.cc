@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <iterator>
 #include <utility>
@@ -59,7 +60,11 @@ class TileLoop {
       if (output) outputs_ = count_;
       if (own != results[0]) of_parts_ = nullptr;
     }
-    tile_ = std::clamp(kTilesBytes / count_ / 64 * 64, kLeastTileBytes, kTileBytes) / item_;
+    // Divisions of 64 bits would be a good part of a small call.
+    const int64_t bytes =
+        static_cast<int64_t>(static_cast<uint32_t>(kTilesBytes) / static_cast<uint32_t>(count_));
+    tile_ = std::clamp(bytes / 64 * 64, kLeastTileBytes, kTileBytes) >>
+            std::countr_zero(static_cast<uint64_t>(item_));
     for (int i = 0; i + 1 < count_; ++i) pair_[i] = from_[i] == from_[i + 1] && same_[i];
     // An `out` of a wider dtype gets what the result's own dtype makes of a value: wrapped, rounded.
     for (int i = 0; i < outputs_; ++i) {
@@ -67,6 +72,7 @@ class TileLoop {
       if (result == real_dtype(compute) || result == real_dtype(iter.dtype(from_[i]))) continue;
       rounds_[i] = {kHost.convert(compute, result), kHost.convert(result, compute),
                     static_cast<int64_t>(tenon::item_size(result))};
+      rounded_ |= 1u << i;
       same_[i] = pair_[i] = false;
     }
   }
@@ -110,9 +116,9 @@ class TileLoop {
     return same_[i] && (strides[i] == item_ || n0 == 1);
   }
 
-  // Whether an input is one element in each row, and the kernel takes it as that.
+  // Whether an input is one element in each row, and the kernel takes it as that: one of several.
   bool repeats(int i, const int64_t* strides) const {
-    return kernel_.compiled && i >= outputs_ && strides[i] == 0;
+    return kernel_.compiled && i >= outputs_ && strides[i] == 0 && count_ - outputs_ > 1;
   }
 
   // Blocks full of the inputs that are one element in each row.
@@ -294,7 +300,8 @@ class TileLoop {
 
   // Rows of an output's tile, which lie one behind the other, to where they belong.
   void store(int i, char* out, BlockStrides strides, char* tile, int64_t n0, int64_t n1) const {
-    if (const Rounding& r = rounds_[i]; r.narrow) {
+    if ((rounded_ >> i & 1u) != 0) {
+      const Rounding& r = rounds_[i];
       alignas(64) char narrow[kTileBytes];
       r.narrow(narrow, {r.item, 0}, tile, {item_, 0}, n0 * n1, 1);
       r.widen(tile, {item_, 0}, narrow, {r.item, 0}, n0 * n1, 1);
@@ -316,9 +323,10 @@ class TileLoop {
   bool pair_[kMaxCount] = {};  // the first of two parts that need no conversion
   ConvertFn convert_[kMaxCount];
   struct Rounding {
-    ConvertFn narrow = nullptr, widen = nullptr;
-    int64_t item = 0;
+    ConvertFn narrow, widen;
+    int64_t item;
   };
+  uint32_t rounded_ = 0;  // bit i: output i has
   Rounding rounds_[kMaxOutputs];
 };
 

@@ -3,6 +3,8 @@
 #ifdef TENON_RANDOM_KERNELS
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "backends/cpu/pointwise/interpreter.h"
 #include "tenon/expr/evaluator.h"
 #include "tests/expr/random_typed.h"
@@ -17,6 +19,7 @@ using namespace expr::testing;
 using expr::Type;
 
 using Bytes = std::vector<unsigned char>;
+constexpr int kBehind = 64;  // bytes behind an output: a vector of any target
 
 void compare(Type type) {
   const DType d = dtype(type);
@@ -43,8 +46,8 @@ void compare(Type type) {
       }
       for (const CpuTarget target : supported_cpu_targets()) {
         const auto run = [&](std::string_view what, const auto& kernel) {
-          Bytes in[] = {operands[0], operands[1], operands[2]}, got[2] = {want[0], want[1]};
-          for (Bytes& bytes : got) std::fill(bytes.begin(), bytes.end(), 0xA5);
+          Bytes in[] = {operands[0], operands[1], operands[2]}, got[2];
+          for (Bytes& bytes : got) bytes.assign(n * item + kBehind, 0xA5);
           void* ptrs[] = {got[0].data(), got[1].data(), in[0].data(), in[1].data(), in[2].data()};
           kernel(ptrs);
           for (size_t o = 0; o < 2; ++o) {
@@ -54,6 +57,8 @@ void compare(Type type) {
                   << ", output " << o << ", element " << at / item << "\n"
                   << to_string(g, outputs[o]);
             }
+            ASSERT_TRUE(std::all_of(got[o].end() - kBehind, got[o].end(), [](auto b) { return b == 0xA5; }))
+                << what << " on " << name(target) << " writes behind " << n << " elements";
           }
         };
         const size_t index =

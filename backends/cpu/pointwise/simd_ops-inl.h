@@ -216,24 +216,24 @@ HWY_INLINE hn::Vec<D> pi_reduce(D d, hn::Vec<D> x) {
   return per_lane(d, x, x, [](T a, T) { return expr::pi_reduce(a, kPart); });
 }
 
-// Whether masked loads and stores of 4- and 8-byte elements touch what is masked off. Highway speaks of all
-// sizes.
-#undef TENON_MASKS_MIGHT_FAULT
-#define TENON_MASKS_MIGHT_FAULT (HWY_MEM_OPS_MIGHT_FAULT && HWY_TARGET != HWY_AVX2)
+// Whether masked loads and stores of 4- and 8-byte elements leave alone what is masked off. Highway speaks of
+// all sizes.
+constexpr bool kMasksAreSafe = !HWY_MEM_OPS_MIGHT_FAULT || HWY_TARGET == HWY_AVX2;
+
+/// The first elements of a vector, which are there; the others are 1.
+template <class D>
+HWY_INLINE hn::Vec<D> load_first(D d, hn::Mask<D> first, const hn::TFromD<D>* from) {
+  return hn::IfThenElse(first, hn::MaskedLoad(first, d, from), hn::Set(d, hn::TFromD<D>{1}));
+}
 
 static_assert(2 * HWY_MAX_BYTES <= HostKernel::kRepeatedBytes);
-
-/// How far a kernel goes from one vector of operand `p` to the next: nowhere, if it is one element.
-HWY_INLINE size_t step_of(size_t p, uint32_t repeated, size_t lanes) {
-  return (repeated >> p & 1u) != 0 ? 0 : lanes;
-}
 
 /// Runs the last `n - begin` elements of a kernel, fewer than a vector, through a padded copy. So each
 /// element sees the same instructions wherever it stands. Elements have kParts of type T each.
 template <class D, class T, size_t kOutputs, size_t kPointers, size_t kParts = 1>
-HWY_NOINLINE void run_tail(PointwiseFn kernel, void* const* ptrs, size_t begin, size_t n, const void* numbers,
-                           uint32_t repeated) {
-  constexpr bool kMasks = !TENON_MASKS_MIGHT_FAULT && sizeof(T) == sizeof(hn::TFromD<D>) && kParts == 1;
+HWY_NOINLINE void run_tail(PointwiseFn kernel, void* const* ptrs, size_t begin, size_t n,
+                           const void* numbers) {
+  constexpr bool kMasks = kMasksAreSafe && sizeof(T) == sizeof(hn::TFromD<D>) && kParts == 1;
   constexpr size_t kLanes = kParts * HWY_MAX_BYTES / sizeof(T);
   HWY_ALIGN T padded[kPointers][kLanes];
   void* tail_ptrs[kPointers];
@@ -243,9 +243,9 @@ HWY_NOINLINE void run_tail(PointwiseFn kernel, void* const* ptrs, size_t begin, 
   for (size_t p = 0; p < kPointers; ++p) {
     tail_ptrs[p] = padded[p];
     if (p < kOutputs) continue;
-    const T* from = static_cast<const T*>(ptrs[p]) + kParts * step_of(p, repeated, begin);
+    const T* from = static_cast<const T*>(ptrs[p]) + kParts * begin;
     if constexpr (kMasks)
-      hn::Store(hn::IfThenElse(first, hn::MaskedLoad(first, d, from), hn::Set(d, T{1})), d, padded[p]);
+      hn::Store(load_first(d, first, from), d, padded[p]);
     else
       for (size_t i = 0; i < kLanes; ++i) padded[p][i] = i < rest ? from[i] : T{1};
   }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "backends/cpu/pointwise/interpreter.h"
+#include "tenon/expr/evaluator.h"
 #include "tenon/expr/program.h"
 #include "tenon/expr/typed_text.h"
 #include "tests/expr/special_cases.h"
@@ -110,7 +111,10 @@ class Launched {
     for (const Slot& s : reference.outputs()) want_.emplace_back(count * item_size(stored(s)));
     for (Bytes& bytes : want_) ptrs.push_back(bytes.data());
     for (Bytes& bytes : inputs) ptrs.push_back(bytes.data());
-    cpu::Program(reference).run(ptrs.data(), count, numbers_.data());
+    if (is_definitions_own(reference))
+      evaluate_each(reference, ptrs, count);
+    else
+      cpu::Program(reference).run(ptrs.data(), count, numbers_.data());
 
     for (const Slot& s : reference.outputs())
       elements_.emplace_back(stored(s), arrangement(), Bytes(count * item_size(stored(s)), 0xA5));
@@ -131,6 +135,27 @@ class Launched {
   }
 
  private:
+  // Whether it has what the interpreter has inside functions alone.
+  static bool is_definitions_own(const Expression& e) {
+    return std::any_of(e.nodes().begin(), e.nodes().end(), [](const Node& n) {
+      const TypeRule rule = info(n.op).rule;
+      return rule == TypeRule::ToBits || rule == TypeRule::FromBits || rule == TypeRule::BitShift;
+    });
+  }
+  // By the definition of expressions; outputs come first, inputs behind them.
+  void evaluate_each(const Expression& e, const std::vector<void*>& ptrs, size_t count) const {
+    for (size_t i = 0; i < count; ++i) {
+      const auto at = [&](const Slot& s, size_t k) {
+        return static_cast<unsigned char*>(ptrs[k]) + i * item_size(real_dtype(s.dtype));
+      };
+      std::vector<void*> outputs;
+      std::vector<const void*> inputs;
+      for (const Slot& s : e.outputs()) outputs.push_back(at(s, outputs.size()));
+      for (const Slot& s : e.inputs()) inputs.push_back(at(s, outputs.size() + inputs.size()));
+      evaluate(e, inputs.data(), numbers_.data(), outputs.data());
+    }
+  }
+
   std::unique_ptr<DeviceProgram> program_;
   std::string text_;
   std::vector<Bytes> want_;
@@ -194,5 +219,14 @@ class RandomLaunch : public Launched {
         [&] { return dense ? Arrangement::Dense : static_cast<Arrangement>(rng() % 4); }, dense);
   }
 };
+
+/// Every operation on its special values.
+inline std::vector<std::unique_ptr<Launched>> special_launches() {
+  std::vector<std::unique_ptr<Launched>> all;
+  for (const auto& cases : {special_cases(), special_cases_of_definitions()}) {
+    for (const SpecialCase& c : cases) all.push_back(std::make_unique<DenseLaunch>(*c.e, c.inputs, 0));
+  }
+  return all;
+}
 
 }  // namespace tenon::expr::testing

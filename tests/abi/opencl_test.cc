@@ -156,12 +156,7 @@ TEST(PrintOpenCl, HasTheBitsOfTheInterpreterFloat64) { compare(Type::F64); }
 TEST(PrintOpenCl, HasTheBitsOfTheInterpreterInt32) { compare(Type::I32); }
 TEST(PrintOpenCl, HasTheBitsOfTheInterpreterInt64) { compare(Type::I64); }
 
-TEST(PrintOpenCl, HasTheBitsOfTheInterpreterForEveryOperationOnSpecialValues) {
-  Launches launches;
-  for (const SpecialCase& c : special_cases())
-    launches.push_back(std::make_unique<DenseLaunch>(*c.e, c.inputs, 0));
-  compare(std::move(launches));
-}
+TEST(PrintOpenCl, HasTheBitsOfTheInterpreterForEveryOperationOnSpecialValues) { compare(special_launches()); }
 
 }  // namespace
 }  // namespace tenon::expr::testing

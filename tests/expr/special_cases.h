@@ -68,4 +68,20 @@ inline std::vector<SpecialCase> special_cases() {
   return all;
 }
 
+/// Of what only functions' definitions have: the bits of floats, and shifts.
+inline std::vector<SpecialCase> special_cases_of_definitions() {
+  std::vector<SpecialCase> all;
+  for (const Type t : {Type::F32, Type::F64}) {
+    all.push_back(special_case({.op = Op::Bits, .type = pattern_of(t)}, {t}));
+    all.push_back(special_case({.op = Op::FromBits, .type = t}, {pattern_of(t)}));
+  }
+  for (const Type t : {Type::I32, Type::I64}) {
+    for (const Op op : {Op::ShiftLeft, Op::ShiftRight, Op::ShiftRightLogical}) {
+      for (const uint64_t places : {uint64_t{0}, uint64_t{1}, uint64_t{23}, 8 * item_size(t) - 1})
+        all.push_back(special_case({.op = op, .type = t, .bits = places}, {t}));
+    }
+  }
+  return all;
+}
+
 }  // namespace tenon::expr::testing

@@ -89,7 +89,8 @@ TYPED_TEST_SUITE(Sort, Types);
 
 TYPED_TEST(Sort, RowsAreThoseOfAStableSort) {
   using T = TypeParam;
-  for (const int64_t n : {0, 1, 2, 17, 63, 64, 65, 255, 1024, 1500, 40000, 140000}) {
+  for (const int64_t n :
+       {0, 1, 2, 3, 4, 5, 8, 9, 16, 17, 31, 32, 33, 63, 64, 65, 255, 1024, 1500, 40000, 140000}) {
     if (n > 40000 && sizeof(T) != 4) continue;  // the other digits are those of 32 bits alone
     for (const Kind kind : kKinds) {
       const auto row = row_of<T>(static_cast<size_t>(n), kind);

@@ -8,6 +8,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "backends/cpu/sort/network.h"
 #include "backends/cpu/sort/order.h"
 #include "backends/cpu/sort/select_kernels.h"
 
@@ -152,7 +153,9 @@ void RowSorter::sort_words(const void* row, void* values, int64_t* positions) {
     words = sort_by_key(words, spare, length_, 32);
   } else {
     for (int64_t i = 0; i < length_; ++i) words[i] = key(i) << 32 | static_cast<uint64_t>(i);
-    if (length_ < kShortRow)
+    if (length_ <= kLongestNetwork)
+      sort_by_network(words, length_);
+    else if (length_ < kShortRow)
       std::sort(words, words + length_);
     else
       words = sort_by_key(words, spare, length_, 8 * sizeof(Bits));

@@ -31,7 +31,7 @@ UNLIKE = {
                     "its elements are not initialised"),
 }  # fmt: skip
 #: Views that some strides do not allow: an error, or the same bits.
-VIEWS = {"_unsafe_view", "view", "view_as_complex"}
+VIEWS = {"_reshape_alias", "_unsafe_view", "view", "view_as_complex"}
 
 
 class LargeMaker(Maker):

@@ -5,6 +5,7 @@
 #include "tenon/dispatch/library.h"
 #include "tenon/generated/arithmetic/functions.h"
 #include "tenon/generated/factory/functions.h"
+#include "tenon/generated/reduction/functions.h"
 #include "tenon/generated/view/functions.h"
 #include "tenon/ops/factory/from_data.h"
 
@@ -28,7 +29,7 @@ struct State {
   TypedOperator<int64_t(const Tensor&)> none =
       Dispatcher::singleton().find_schema_or_throw("instructions::none").typed<int64_t(const Tensor&)>();
   Tensor a = ones({1}), b = ones({1}), out = ones({1});
-  Tensor matrix = ones({3, 4});
+  Tensor matrix = ones({3, 4}), square = ones({64, 64});
   Tensor leaf = ones({1}).requires_grad_();
   Dims one{1};
 };
@@ -49,6 +50,19 @@ void add_recorded(State& s) {
 }
 void transpose_view(State& s) {
   Tensor t = transpose(s.matrix, 0, 1);
+  keep(t);
+}
+
+void sum_all(State& s) {
+  Tensor t = sum(s.square);
+  keep(t);
+}
+void mean_all(State& s) {
+  Tensor t = mean(s.square);
+  keep(t);
+}
+void largest(State& s) {
+  Tensor t = amax(s.matrix, s.one);
   keep(t);
 }
 
@@ -77,6 +91,9 @@ MEASURE(add_out, add_into, kCalls)
 MEASURE(add, add_new, kCalls)
 MEASURE(add_recorded, add_recorded, kCalls)
 MEASURE(transpose, transpose_view, kCalls)
+MEASURE(sum, sum_all, kCalls)
+MEASURE(mean, mean_all, kCalls)
+MEASURE(amax_along, largest, kCalls)
 MEASURE(record_and_backward_per_node, backward_ten, kCalls / 10)
 
 int main() {
@@ -88,6 +105,9 @@ int main() {
   RUN(add);
   RUN(add_recorded);
   RUN(transpose);
+  RUN(sum);
+  RUN(mean);
+  RUN(amax_along);
   RUN(record_and_backward_per_node);
   return 0;
 }

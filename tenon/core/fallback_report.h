@@ -15,7 +15,7 @@ namespace tenon {
 
 /// One call that ran on host copies.
 struct FallbackReport {
-  std::string_view name;  ///< "aten::abs", "stub sum_all", "expression add"
+  std::string_view name;  ///< "aten::abs", "stub reduce", "expression add"
   Device device;
   size_t nbytes;  ///< Copied, both ways together.
 };

@@ -30,7 +30,7 @@ struct FallbackPolicy {
 void set_fallback_policy(Backend backend, FallbackPolicy policy);
 /// Whether an operator of this name falls back on a backend; false for cpu and meta.
 bool falls_back(Backend backend, std::string_view full_name) noexcept;
-/// Whether a stub ("sum_all") or an expression ("add"), which is part of an operator that the device has, may
+/// Whether a stub ("reduce") or an expression ("add"), which is part of an operator that the device has, may
 /// run on host copies where the device declines it. Only Never and `blocked` forbid it.
 bool part_falls_back(Backend backend, std::string_view name) noexcept;
 

@@ -235,15 +235,15 @@ NodeId Builder::hold(NodeId value) {
 }
 
 NodeId Builder::reduce(ReduceKind kind, std::span<const NodeId> given) {
-  const bool first = kind == ReduceKind::First, logic = kind == ReduceKind::Any || kind == ReduceKind::All;
-  TENON_CHECK(given.size() == (first ? 2 : 1), Value,
-              fmt::format("expression: `{}` takes {} operands, got {}", expr::name(kind), first ? 2 : 1,
-                          given.size()));
+  const bool logic = kind == ReduceKind::Any || kind == ReduceKind::All;
+  const auto operands = static_cast<size_t>(num_operands(kind));
+  TENON_CHECK(
+      given.size() == operands, Value,
+      fmt::format("expression: `{}` takes {} operands, got {}", expr::name(kind), operands, given.size()));
   Node node{
       .op = Op::Reduce, .arity = static_cast<uint8_t>(given.size()), .bits = static_cast<uint64_t>(kind)};
-  const NodeId x = given.back();
-  node.args[0] = first || logic ? as_mask(given[0]) : as_number(x);
-  if (first) node.args[1] = as_number(x);
+  for (size_t i = 0; i < operands; ++i)
+    node.args[i] = i == 0 && takes_mask(kind) ? as_mask(given[i]) : as_number(given[i]);
   const NodeId value = node.args[node.arity - 1];
   Type type = nodes_[value].type;
   if (type == Type::Open) type = Type::Same;
@@ -255,8 +255,7 @@ NodeId Builder::reduce(ReduceKind kind, std::span<const NodeId> given) {
                 fmt::format("expression: `{}` of what is the same along the row", expr::name(kind)));
     return value;
   }
-  const bool place = kind == ReduceKind::ArgMax || kind == ReduceKind::ArgMin;
-  node.type = logic ? Type::Mask : place ? Type::I64 : type;
+  node.type = logic ? Type::Mask : gives_place(kind) ? Type::I64 : type;
   return add(node);
 }
 

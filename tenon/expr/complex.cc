@@ -104,6 +104,10 @@ class Splitter {
         const NodeId re = make(n.op, x.re, y.re), im = make(n.op, imaginary(x), imaginary(y));
         return {make(n.op == Op::Eq ? Op::And : Op::Or, re, im)};
       }
+      case Op::Reduce:
+        return reduced(n, args);
+      case Op::Hold:
+        return {g_.hold(x.re), g_.hold(x.im)};
       case Op::Where:
         return {g_.make(Op::Where, {x.re, y.re, args[2].re}),
                 g_.make(Op::Where, {x.re, imaginary(y), imaginary(args[2])})};
@@ -111,6 +115,22 @@ class Splitter {
         break;
     }
     return define(info(n.op).name, args, n.arity);
+  }
+
+  // Complex numbers have no order. (Truth never comes here: it is real.)
+  ComplexParts reduced(const Node& n, const ComplexParts* args) {
+    const auto kind = static_cast<ReduceKind>(n.bits);
+    const ComplexParts& x = args[n.arity - 1];
+    switch (kind) {
+      case ReduceKind::Sum:
+        return {g_.reduce(kind, {x.re}), g_.reduce(kind, {x.im})};
+      case ReduceKind::Prod:
+        return {g_.reduce(ReduceKind::ProdRe, {x.re, x.im}), g_.reduce(ReduceKind::ProdIm, {x.re, x.im})};
+      case ReduceKind::First:
+        return {g_.reduce(kind, {args[0].re, x.re}), g_.reduce(kind, {args[0].re, x.im})};
+      default:
+        refuse(expr::name(kind));
+    }
   }
 
   ComplexParts call(const Node& n, const ComplexParts* args, bool any) {

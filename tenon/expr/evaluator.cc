@@ -286,6 +286,18 @@ uint64_t place_of(ReduceKind kind, std::span<const uint64_t> x) {
   return best;
 }
 
+// The part of the product of complex numbers, in order.
+template <class T>
+uint64_t product_part(ReduceKind kind, std::span<const uint64_t> re, std::span<const uint64_t> im) {
+  T a = 1, b = 0;
+  for (size_t i = 0; i < re.size(); ++i) {
+    const T c = value_of<T>(re[i]), d = value_of<T>(im[i]), next = a * c - b * d;
+    b = a * d + b * c;
+    a = next;
+  }
+  return bits_of(kind == ReduceKind::ProdRe ? a : b);
+}
+
 uint64_t reduced(const Node& n, Type type, std::span<const uint64_t> mask, std::span<const uint64_t> x) {
   const auto kind = static_cast<ReduceKind>(n.bits);
   const auto truth = [](uint64_t v) { return v != 0; };
@@ -307,6 +319,9 @@ uint64_t reduced(const Node& n, Type type, std::span<const uint64_t> mask, std::
     case ReduceKind::ArgMax:
     case ReduceKind::ArgMin:
       return of_type([&](auto zero) { return place_of<decltype(zero)>(kind, x); });
+    case ReduceKind::ProdRe:
+    case ReduceKind::ProdIm:
+      return type == Type::F32 ? product_part<float>(kind, mask, x) : product_part<double>(kind, mask, x);
     default:
       return of_type([&](auto zero) { return tree_of<decltype(zero)>(kind, x); });
   }

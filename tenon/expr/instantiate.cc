@@ -273,12 +273,11 @@ class Instantiator {
     if (n.op == Op::Hold) return visit(n.args[0], type);
     Node out{.op = n.op, .type = type, .arity = n.arity, .flags = n.flags, .bits = n.bits};
     const auto kind = static_cast<ReduceKind>(n.bits);
-    const bool place = kind == ReduceKind::ArgMax || kind == ReduceKind::ArgMin;
     for (int i = 0; i < n.arity; ++i) {
       const Type t = w_[n.args[i]].type;
       const bool mask = kind == ReduceKind::First && i == 0;
       const Type own = t == Type::Open ? types_.compute : resolve(t);
-      out.args[i] = visit(n.args[i], mask ? Type::Mask : place ? own : type);
+      out.args[i] = visit(n.args[i], mask ? Type::Mask : gives_place(kind) ? own : type);
     }
     return t_.add(out);
   }
@@ -374,10 +373,15 @@ ExpressionPtr instantiate(const Expression& written, const CallTypes& types) {
   bool complex = false;
   const auto add = [&](NodeId symbol, size_t i, bool has_imaginary, bool conjugated,
                        std::vector<Place>& list) {
-    if (!has_imaginary) return list.push_back({symbol, i, Part::Whole});
+    if (!has_imaginary) {
+      const bool zero = types.complex_inputs && w.g.symbol_of(symbol).kind == SymbolKind::Tensor;
+      if (zero) operands.push_back({symbol, {symbol, w.g.literal(0)}, false});
+      return list.push_back({symbol, i, Part::Whole});
+    }
     const std::string name = w.g.symbol_of(symbol).name;
     const SymbolKind kind = w.g.symbol_of(symbol).kind;
-    const ComplexParts parts{w.g.symbol(name + ".re", kind), w.g.symbol(name + ".im", kind)};
+    const Rank rank = w.g.symbol_of(symbol).rank;
+    const ComplexParts parts{w.g.symbol(name + ".re", kind, rank), w.g.symbol(name + ".im", kind, rank)};
     list.push_back({parts.re, i, Part::Re});
     list.push_back({parts.im, i, Part::Im});
     operands.push_back({symbol, parts, conjugated});

@@ -16,6 +16,7 @@ struct CallTypes {
   std::span<const DType> inputs = {};   ///< As stored; complex ones become two slots.
   std::span<const DType> results = {};  ///< What each result is rounded to.
   std::span<const DType> outs = {};     ///< What it is stored as, where that is another dtype.
+  bool complex_inputs = false;          ///< Real inputs are complex ones whose imaginary part is zero.
   uint64_t complex_numbers = 0;         ///< Bit i: number i has an imaginary part, a slot of its own.
   uint64_t conjugated = 0;              ///< Bit i: the expression sees the conjugate of complex input i.
   bool conjugated_results = false;      ///< The results are conjugated.

@@ -17,11 +17,23 @@ inline constexpr NodeId kNoNode = ~NodeId{0};
 
 /// What a Reduce makes of a row, from the identity on, by the tree of docs/decisions/0004-reduction-tree.md.
 /// Max, Min: NaN if any is one. ArgMax, ArgMin: the first place, NaN counts as most extreme. First has two
-/// operands: the second where the first, a mask, is true for the first time; 0 where it never is.
-enum class ReduceKind : uint8_t { Sum, Prod, Max, Min, Any, All, ArgMax, ArgMin, First };
-inline constexpr int kNumReduceKinds = static_cast<int>(ReduceKind::First) + 1;
+/// operands: the second where the first, a mask, is true for the first time; 0 where it never is. ProdRe and
+/// ProdIm are the parts of a product of complex numbers, whose parts the operands are: from 1 + 0i on, in
+/// logical order and not by the tree, x * y = (xr * yr - xi * yi) + (xr * yi + xi * yr) i.
+enum class ReduceKind : uint8_t { Sum, Prod, Max, Min, Any, All, ArgMax, ArgMin, First, ProdRe, ProdIm };
+inline constexpr int kNumReduceKinds = static_cast<int>(ReduceKind::ProdIm) + 1;
 /// "sum", ...: as texts have it.
 std::string_view name(ReduceKind kind) noexcept;
+/// How many operands it takes.
+constexpr int num_operands(ReduceKind kind) noexcept { return kind >= ReduceKind::First ? 2 : 1; }
+/// Whether it gives places of the row, int64.
+constexpr bool gives_place(ReduceKind kind) noexcept {
+  return kind == ReduceKind::ArgMax || kind == ReduceKind::ArgMin;
+}
+/// Whether its first operand is a mask.
+constexpr bool takes_mask(ReduceKind kind) noexcept {
+  return kind == ReduceKind::Any || kind == ReduceKind::All || kind == ReduceKind::First;
+}
 /// What an Iota counts; elements and rows are reserved.
 enum class IotaKind : uint8_t { Element, Position, Row };
 

@@ -83,8 +83,8 @@ static_assert(in_order());
 const OpInfo& info(Op op) noexcept { return kOps[static_cast<int>(op)]; }
 
 std::string_view name(ReduceKind kind) noexcept {
-  constexpr std::string_view kNames[] = {"sum", "prod",   "max",    "min",  "any",
-                                         "all", "argmax", "argmin", "first"};
+  constexpr std::string_view kNames[] = {"sum",    "prod",   "max",   "min",     "any",    "all",
+                                         "argmax", "argmin", "first", "prod_re", "prod_im"};
   return kNames[static_cast<int>(kind)];
 }
 

@@ -252,7 +252,7 @@ class Parser {
   NodeId row_call(std::string_view name, std::span<const NodeId> args) {
     for (int k = 0; k < kNumReduceKinds; ++k) {
       const auto kind = static_cast<ReduceKind>(k);
-      if (name == expr::name(kind) && args.size() == (kind == ReduceKind::First ? 2 : 1))
+      if (name == expr::name(kind) && args.size() == static_cast<size_t>(num_operands(kind)))
         return g_.reduce(kind, args);
     }
     if (name == "hold" && args.size() == 1) return g_.hold(args[0]);

@@ -179,12 +179,11 @@ class Parser {
         n.args[n.arity++] = expression();
       } while (take(","));
       expect(")");
-      const bool place = kind == ReduceKind::ArgMax || kind == ReduceKind::ArgMin;
-      n.type = place ? Type::I64 : g_[n.args[n.arity - 1]].type;
+      n.type = gives_place(kind) ? Type::I64 : g_[n.args[n.arity - 1]].type;
       n.bits = static_cast<uint64_t>(k);
       return g_.add(n);
     }
-    fail("expected sum[row], ..., first[row]");
+    fail("expected sum[row], ..., prod_im[row]");
   }
 
   NodeId converted(std::string_view name) {

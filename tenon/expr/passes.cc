@@ -212,7 +212,7 @@ class Cutter {
             f, as_number ? f.number(t, place(Kind::Value, v)) : f.load(dtype(t), place(Kind::Value, v)), id);
       }
     }
-    if (n.op == Op::Load) return f.load(e_.inputs()[n.bits].dtype, place(Kind::Operand, n.bits));
+    if (n.op == Op::Load) return f.load(real_dtype(e_.inputs()[n.bits].dtype), place(Kind::Operand, n.bits));
     if (a_.along(id) && a_.kept[id] < pass_) return f.load(dtype(n.type), place(Kind::Kept, kept_index(id)));
     Node copy = n;
     for (int i = 0; i < n.arity; ++i) copy.args[i] = node(f, n.args[i], over_rows);
@@ -248,13 +248,13 @@ class Cutter {
       const NodeId operand = n.args[n.arity - 1];
       reducer.type = e_[operand].type == Type::Mask ? Type::I32 : e_[operand].type;
       reducer.from = source(f, operand, at);
-      if (reducer.kind == ReduceKind::First) reducer.mask = source(f, n.args[0], at + 1);
+      if (n.arity == 2) reducer.first = source(f, n.args[0], at + 1);
       pass.reducers.push_back(reducer);
     }
     if (pass_ > a_.levels) {
       for (size_t i = 0; i < e_.num_outputs; ++i) {
         const Slot& s = e_.outputs()[i];
-        if (a_.along(s.node)) f.output(node(f, s.node, false), place(Kind::Output, i), s.dtype);
+        if (a_.along(s.node)) f.output(node(f, s.node, false), place(Kind::Output, i), real_dtype(s.dtype));
       }
     }
     pass.elements = f.finish();
@@ -270,7 +270,7 @@ class Cutter {
     for (size_t i = 0; i < e_.num_outputs; ++i) {
       const Slot& s = e_.outputs()[i];
       if (a_.along(s.node) || a_.level[s.node] != pass_) continue;
-      f.output(node(f, s.node, true), place(Kind::Output, i), s.dtype);
+      f.output(node(f, s.node, true), place(Kind::Output, i), real_dtype(s.dtype));
     }
     pass.rows = f.finish();
   }

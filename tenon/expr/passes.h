@@ -43,7 +43,7 @@ struct RowReducer {
   ReduceKind kind = ReduceKind::Sum;
   Type type = Type::F32;  ///< Of what is reduced.
   RowPlace from;
-  RowPlace mask;       ///< Of First: where the mask is, int64 1 and 0 if `from` says so.
+  RowPlace first;      ///< Of two operands: where the first one is (of First: a mask, i32 1 and 0).
   uint16_t value = 0;  ///< Which row value it makes.
 };
 

@@ -73,14 +73,13 @@ class Checker {
     switch (n.op) {
       // L11: truth is reduced by any, all and first alone. L1 sees that no reducer depends on itself.
       case Op::Reduce: {
-        require(n.bits <= static_cast<uint64_t>(ReduceKind::First), 2,
-                fmt::format("reduces in way {}, which does not exist", n.bits));
+        require(n.bits < kNumReduceKinds, 2, fmt::format("reduces in way {}, which does not exist", n.bits));
         for (int i = 0; i < n.arity; ++i) {
           if (operand(i) && varies_along(operand(i)->rank())) break;
           require(i + 1 < n.arity, 10, "reduces what is the same along the row");
         }
         const auto kind = static_cast<ReduceKind>(n.bits);
-        const bool of_masks = kind == ReduceKind::Any || kind == ReduceKind::All || kind == ReduceKind::First;
+        const bool of_masks = takes_mask(kind);
         const Node* first = operand(0);
         require(!first || of_masks == (first->type == Type::Mask), 11,
                 of_masks ? "reduces numbers where it takes masks"
@@ -151,7 +150,8 @@ class Checker {
       require(n.bits < functions().size(), 2, fmt::format("calls function {}, which does not exist", n.bits));
       arity = functions()[n.bits].arity;
     }
-    if (n.op == Op::Reduce && n.bits == static_cast<uint64_t>(ReduceKind::First)) arity = 2;
+    if (n.op == Op::Reduce && n.bits < kNumReduceKinds)
+      arity = static_cast<size_t>(num_operands(static_cast<ReduceKind>(n.bits)));
     require(n.arity == arity, 2, fmt::format("has {} operands, it takes {}", n.arity, arity));
     for (int i = 0; i < 3; ++i) {
       if (i >= n.arity)
@@ -268,10 +268,13 @@ class Checker {
     if (n.op != Op::Reduce) return require(n.type == Type::I64, 12, "is no i64");
     const auto kind = static_cast<ReduceKind>(n.bits);
     const Type t = type_of(n.arity - 1);
-    const bool place = kind == ReduceKind::ArgMax || kind == ReduceKind::ArgMin;
-    const Type gives = place ? Type::I64 : t;
+    const Type gives = gives_place(kind) ? Type::I64 : t;
     require(n.type == gives, 11, fmt::format("of {} gives {}", suffix(t), suffix(n.type)));
     if (kind == ReduceKind::First) require(is_compute_type(t), 11, "chooses among masks");
+    if (kind > ReduceKind::First) {
+      one_type(11, type_of(0), t);
+      require(is_floating(t), 11, fmt::format("multiplies complex numbers of {}", suffix(t)));
+    }
   }
 
   void call() const {

@@ -18,9 +18,9 @@ struct Expression;
 /// What lies behind one slot. Every operand has all dimensions of the loop; it is broadcast where its stride
 /// is zero, as values of rows are along the row.
 struct RowsOperand {
-  char* data = nullptr;
-  DType dtype = DType::Float32;  ///< As stored; the slot says what it is converted to or from.
-  Dims strides;                  ///< In bytes.
+  char* data;
+  DType dtype;             ///< As stored; the slot says what it is converted to or from.
+  const int64_t* strides;  ///< In bytes, one for each dimension of the loop.
 };
 
 struct RowsLaunch {

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <span>
 
 #include "tenon/core/tensor.h"
@@ -34,14 +35,42 @@ struct HostArgument<const RowsLaunch&> {
 };
 }  // namespace tenon::detail
 
+namespace tenon::expr {
+struct PlainReduction;
+}
 namespace tenon::ops {
 struct IndexedCall;
-}
+struct RowsCall;
+
+/// A call of a row operator whose expression reduces one tensor as it lies.
+struct ReduceCall {
+  const char* name;  ///< Of the operator, for reports.
+  const expr::PlainReduction& what;
+  const Tensor& self;
+  const Dims& over;                  ///< 1 for the dimensions that are reduced, in their logical order.
+  std::span<Tensor* const> results;  ///< Contiguous, in the order of the schema; no memory of self's.
+  const RowsCall* rows;              ///< The same call as rows_stub gets it.
+};
+}  // namespace tenon::ops
 
 namespace tenon::detail {
 template <>
 struct StubArg<const ops::IndexedCall&> {
   static void push(Stack& s, const ops::IndexedCall& call);
+};
+template <>
+struct StubArg<const ops::ReduceCall&> {
+  static void push(Stack& s, const ops::ReduceCall& call);
+};
+template <>
+struct HostArgument<const ops::ReduceCall&> {
+  const ops::ReduceCall& given;
+  Tensor self, results[2];
+  Tensor* places[2] = {};
+  std::optional<ops::ReduceCall> made = {};
+  explicit HostArgument(const ops::ReduceCall& call) : given(call) {}
+  void add(HostCopies& copies, Access);
+  const ops::ReduceCall& get();
 };
 template <>
 struct HostArgument<const ops::IndexedCall&> {
@@ -56,6 +85,11 @@ namespace tenon::ops {
 
 /// Runs a row operator: sums, softmax, norms.
 extern Stub<void(const RowsLaunch& launch)> rows_stub;
+
+/// Runs a plain reduction, with the bits of its expression. Where a device has none, rows_stub gets that. A
+/// boxed function finds self, the kind ("sum", "argmax", ...), whether sums are divided by their number,
+/// whether ArgMax and ArgMin give the elements, too, `over`, and the results.
+extern Stub<void(const ReduceCall& call)> reduce_stub;
 
 /// dst[...] = src[...] for tensors of equal sizes with any strides and dtypes that share no memory. With
 /// `non_blocking`, a copy from or to the host may still be running after the function returns.

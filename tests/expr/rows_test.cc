@@ -9,6 +9,7 @@
 #include "tenon/expr/evaluator.h"
 #include "tenon/expr/expr.h"
 #include "tenon/expr/instantiate.h"
+#include "tenon/expr/plain_reduction.h"
 #include "tenon/expr/scalar.h"
 #include "tenon/expr/spec.h"
 #include "tenon/expr/typed_text.h"
@@ -47,6 +48,7 @@ const std::vector<std::vector<std::string_view>>& float_texts() {
       {"where(any(x > 1), x, y)", "sqrt(w * w)"},
       {"let e = exp(x); let s = sum(e); let q = e / s; q - sum(q * y)", "sum(exp(x) * exp(x))"},
       {"stored(x - mean(x)) * w", "sum(stored(x * y))"},
+      {"prod_re(x, y) + w", "prod_im(x * 2, y)"},
   };
   return texts;
 }
@@ -69,7 +71,8 @@ struct Layout {
 struct Operand {
   DType dtype;
   Bytes bytes;
-  RowsOperand slot;
+  Dims strides;
+  RowsOperand slot() { return {reinterpret_cast<char*>(bytes.data()), dtype, strides.data()}; }
 };
 
 size_t item(DType d) { return item_size(d); }
@@ -89,12 +92,12 @@ class Loop {
   }
 
   Operand make(DType dtype, bool of_row, uint64_t seed) const {
-    Operand o{dtype, {}, {nullptr, dtype, Dims(layout_.sizes.size(), 0)}};
+    Operand o{dtype, {}, Dims(layout_.sizes.size(), 0)};
     int64_t n = 1;
     for (size_t k = layout_.order.size(); k-- > 0;) {
       const auto d = static_cast<size_t>(layout_.order[k]);
       if (of_row && along(d)) continue;
-      o.slot.strides[d] = n * static_cast<int64_t>(item(dtype));
+      o.strides[d] = n * static_cast<int64_t>(item(dtype));
       n *= layout_.sizes[d];
     }
     o.bytes = random_elements(dtype, static_cast<size_t>(n) + 1, seed);
@@ -107,7 +110,7 @@ class Loop {
     for (size_t d = layout_.sizes.size(); d-- > 0;) {
       if (layout_.sizes[d] == 0) continue;
       int64_t& i = along(d) ? p : r;
-      offset += i % layout_.sizes[d] * o.slot.strides[d];
+      offset += i % layout_.sizes[d] * o.strides[d];
       i /= layout_.sizes[d];
     }
     return o.bytes.data() + offset;
@@ -163,13 +166,9 @@ void compare(const Expression& w, DType dtype, const Layout& layout, uint64_t se
         std::memcpy(loop.at(o, r, 0), &place, sizeof place);
       }
     }
-    o.slot.data = reinterpret_cast<char*>(o.bytes.data());
-    in_slots.push_back(o.slot);
+    in_slots.push_back(o.slot());
   }
-  for (Operand& o : outs) {
-    o.slot.data = reinterpret_cast<char*>(o.bytes.data());
-    out_slots.push_back(o.slot);
-  }
+  for (Operand& o : outs) out_slots.push_back(o.slot());
   uint64_t numbers[4] = {};
   for (size_t i = 0; i < dense->num_numbers; ++i)
     numbers[i] = convert_scalar(std::bit_cast<uint64_t>(0.75), Type::F64, carrier(dense->numbers()[i].dtype));
@@ -253,6 +252,55 @@ TEST(Rows, PassesOfIntegersGiveTheEvaluatorsBits) {
         if (HasFatalFailure()) return;
       }
     }
+  }
+}
+
+// What is recognised is walked with no passes: a form that is not loses speed, and no test of bits notices.
+TEST(Rows, PlainReductionsAreRecognised) {
+  struct Case {
+    std::vector<std::string_view> texts;
+    ReduceKind kind;
+    bool of_complex, mean, elements;
+  };
+  for (const Case& c : std::vector<Case>{
+           {{"sum(x)"}, ReduceKind::Sum, true, false, false},
+           {{"prod(x)"}, ReduceKind::Prod, true, false, false},
+           {{"mean(x)"}, ReduceKind::Sum, true, true, false},
+           {{"max(x)"}, ReduceKind::Max, false, false, false},
+           {{"any(x)"}, ReduceKind::Any, true, false, false},
+           {{"all(x)"}, ReduceKind::All, true, false, false},
+           {{"argmin(x)"}, ReduceKind::ArgMin, false, false, false},
+           {{"at(x, argmax(x))", "argmax(x)"}, ReduceKind::ArgMax, false, false, true},
+       }) {
+    const ExpressionPtr w = written(c.texts);
+    for (const bool complex : {false, true}) {
+      if (complex && !c.of_complex) continue;
+      std::vector<DType> inputs, results;
+      for (const Slot& s : w->inputs())
+        inputs.push_back(s.dtype == DType::Int64 ? s.dtype : complex ? DType::Complex64 : DType::Float32);
+      for (const Slot& s : w->outputs()) {
+        const Type t = (*w)[s.node].type;
+        results.push_back(t == Type::Mask  ? DType::Bool
+                          : t == Type::I64 ? DType::Int64
+                          : complex        ? DType::Complex64
+                                           : DType::Float32);
+      }
+      const auto plain =
+          plain_reduction(*instantiate(*w, {.inputs = inputs, .results = results, .dense = true}));
+      ASSERT_TRUE(plain) << c.texts[0] << complex;
+      EXPECT_EQ(plain->kind, c.kind) << c.texts[0];
+      EXPECT_EQ(plain->complex, complex) << c.texts[0];
+      EXPECT_EQ(plain->mean, c.mean) << c.texts[0];
+      EXPECT_EQ(plain->elements, c.elements) << c.texts[0];
+    }
+  }
+  for (const std::vector<std::string_view>& texts :
+       std::vector<std::vector<std::string_view>>{{"sum(x * y)"},
+                                                  {"sum(x) + w"},
+                                                  {"x - sum(x)"},
+                                                  {"sum(x)", "max(x)"},
+                                                  {"at(y, argmax(x))", "argmax(x)"}}) {
+    EXPECT_FALSE(plain_reduction(*instantiate(*written(texts), {.dense = true}))) << texts[0];
   }
 }
 

@@ -181,8 +181,9 @@ TEST(Spec, L11TruthIsReducedByAnyAllAndFirst) {
       kRows);
   expect(
       "rule L11", [](ExpressionParts& p) { p.nodes[1].type = Type::F64; }, kRows);
-  expect("rule L2",
-         [&](ExpressionParts& p) { plant_behind(p, reduce(static_cast<ReduceKind>(9), kX, Type::F32)); });
+  expect("rule L2", [&](ExpressionParts& p) {
+    plant_behind(p, reduce(static_cast<ReduceKind>(kNumReduceKinds), kX, Type::F32));
+  });
 }
 
 TEST(Spec, L12ALengthIsOneNumber) {

@@ -170,6 +170,28 @@ TEST(Model, ErrorsNameFileAndLine) {
       "3", "f_ writes `self` in place, so `self` needs a formula");
 }
 
+TEST(Model, RowsSayWhatTheyComputeAndWhetherOfComplexNumbers) {
+  const std::string schema = "- schema: f(Tensor self, int dim, ScalarType? dtype=None) -> Tensor\n";
+  const auto entry = [&](const std::string& rows, const std::string& expr, const std::string& result) {
+    return schema + "  rows: {over: dim" + rows + "}\n  expr: " + expr + "\n  result: " + result +
+           "\n  derivative: none\n  doc: d\n";
+  };
+  const OpDef def =
+      parse_operators(entry(", dtype: dtype, complex: true", "sum(self)", "sum"), "ops.yaml")[0];
+  EXPECT_EQ(def.rows->computes, "Sum");
+  EXPECT_TRUE(def.rows->complex);
+  EXPECT_EQ(def.stubs, std::vector<std::string>{"reduce"});
+  EXPECT_EQ(parse_operators(entry("", "sum(self * self)", "same"), "ops.yaml")[0].stubs,
+            std::vector<std::string>{"rows"});
+  expect_error(entry("", "sum(self)", "bool"), "4", "expected same, float, sum or mean, got 'bool'");
+  expect_error(entry(", complex: true", "max(self)", "same"), "2",
+               "`max` is not implemented for complex numbers");
+  expect_error(
+      "- schema: f(Tensor self, Tensor other) -> Tensor\n  rows: {over: all, complex: true}\n"
+      "  expr: sum(self * other)\n  derivative: none\n  doc: d\n",
+      "2", "`complex` is of one tensor, the schema has 2");
+}
+
 TEST(Model, OutputsAreNewResultsAndWrittenArguments) {
   const std::string schema = "- schema: f(Tensor self, Tensor(a!) m) -> (Tensor sum, Tensor mask)\n";
   EXPECT_EQ(error_of(schema + "  expr: let s = self + m;\n  outputs: {sum: s, mask: s > 0, m: s * 2}\n"

@@ -305,7 +305,7 @@ TEST(DeviceCopy, ABytesDeviceWithoutAFallbackRefusesTheRest) {
   const Tensor t = ones({2}).to(bytes().device());
   testing::expect_error(ErrorKind::NotImplemented, "not implemented for device bytes",
                         [&] { (void)t.add(t); });
-  testing::expect_error(ErrorKind::NotImplemented, "Stub 'sum_all' has no function for device bytes:0",
+  testing::expect_error(ErrorKind::NotImplemented, "Stub 'reduce' has no function for device bytes:0",
                         [&] { (void)t.sum(); });
 }
 

@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "backends/cpu/pointwise/interpreter.h"
+#include "backends/cpu/rows/run_rows.h"
 #include "tenon/dispatch/library.h"
 #include "tenon/generated/activation/functions.h"
 #include "tenon/generated/arithmetic/functions.h"
@@ -134,7 +135,7 @@ TEST(Device, AFallbackServesWhatTheDeviceLacksAndNothingElse) {
   EXPECT_EQ(fell_back, 3) << "views and filled stubs are its own";
 
   // A boxed function for a structured operator's stub, as a plug-in without our C++ types would bring.
-  ops::sum_all_stub.set_boxed(
+  ops::reduce_stub.set_boxed(
       gizmo(),
       [](void*, Stream, Stack& stack) {
         const Tensor self = stack.at<Tensor>(0);
@@ -148,6 +149,17 @@ TEST(Device, AFallbackServesWhatTheDeviceLacksAndNothingElse) {
       nullptr);
   EXPECT_EQ(at(sum(t), 0), 6);
   EXPECT_EQ(fell_back, 3);
+}
+
+TEST(Device, WithAFunctionForRowsReducesByIt) {
+  ops::reduce_stub.set_boxed(gizmo(), nullptr, nullptr);
+  const Tensor t = on_gizmo({1, 5, 3});
+  EXPECT_EQ(kind_thrown([&] { (void)mean(t); }), ErrorKind::NotImplemented);
+  ops::rows_stub.set(gizmo(), &cpu::run_rows);
+  EXPECT_EQ(at(mean(t), 0), 3);
+  EXPECT_EQ(at(amax(t, IntArrayRef{0}, true), 0), 5);
+  EXPECT_EQ(static_cast<const int64_t*>(argmax(t).data_ptr())[0], 1);
+  ops::rows_stub.set(gizmo(), nullptr);
 }
 
 bool run_launch(void* data, const TenonLaunch& launch) {

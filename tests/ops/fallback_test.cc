@@ -17,12 +17,12 @@
 #include "tenon/generated/matmul/functions.h"
 #include "tenon/generated/random/functions.h"
 #include "tenon/generated/reduction/functions.h"
-#include "tenon/generated/reduction/stubs.h"
 #include "tenon/generated/softmax/functions.h"
 #include "tenon/generated/sort/functions.h"
 #include "tenon/generated/unary/functions.h"
 #include "tenon/generated/view/functions.h"
 #include "tenon/iter/pointwise_device.h"
+#include "tenon/ops/device_stubs.h"
 #include "tests/ops/blind_device.h"
 #include "tests/ops/testing.h"
 
@@ -513,7 +513,7 @@ TEST_F(Policies, OneOperatorMayHaveTheFallbackAsItsKernel) {
 // A device that has a stub or runs expressions, and declines some calls.
 
 TEST_F(Policies, AStubThatDeclinesACallRunsOnTheHost) {
-  ops::sum_all_stub.set_boxed(
+  ops::reduce_stub.set_boxed(
       choosy().backend(),
       [](void*, Stream, Stack& stack) {
         if (stack.at<Tensor>(0).dtype() != kFloat32) return false;
@@ -522,7 +522,7 @@ TEST_F(Policies, AStubThatDeclinesACallRunsOnTheHost) {
       },
       nullptr);
   const Tensor doubles = counted({2, 3}, d, kFloat64);
-  const char* const declined = "Stub 'sum_all': device choosy:0 declines this call, and may not fall back";
+  const char* const declined = "Stub 'reduce': device choosy:0 declines this call, and may not fall back";
   expect_error(ErrorKind::NotImplemented, declined, [&] { (void)doubles.sum(); });
   set({FallbackPolicy::Kind::All});
   reset_fallbacks();
@@ -530,10 +530,10 @@ TEST_F(Policies, AStubThatDeclinesACallRunsOnTheHost) {
   (void)x.sum();
   const auto all = fallbacks();
   ASSERT_EQ(all.size(), 1u);
-  EXPECT_EQ(all[0].name, "stub sum_all");
-  set({.kind = FallbackPolicy::Kind::All, .blocked = {"sum_all"}});
+  EXPECT_EQ(all[0].name, "stub reduce");
+  set({.kind = FallbackPolicy::Kind::All, .blocked = {"reduce"}});
   expect_error(ErrorKind::NotImplemented, declined, [&] { (void)doubles.sum(); });
-  ops::sum_all_stub.set_boxed(choosy().backend(), nullptr, nullptr);
+  ops::reduce_stub.set_boxed(choosy().backend(), nullptr, nullptr);
 }
 
 TEST_F(Policies, AnExpressionThatIsDeclinedRunsOnTheHost) {

@@ -151,7 +151,7 @@ Backend backend() {
           return true;
         },
         nullptr);
-    ops::sum_all_stub.set_boxed(
+    ops::reduce_stub.set_boxed(
         b,
         [](void*, Stream stream, Stack& stack) {
           const Tensor self = stack.at<Tensor>(0), out = stack.at<Tensor>(stack.size() - 1);

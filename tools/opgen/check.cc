@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "tenon/core/dtype.h"
+#include "tenon/expr/instantiate.h"
 #include "tools/opgen/formula.h"
 #include "tools/opgen/pointwise_forms.h"
 #include "tools/opgen/rows_forms.h"
@@ -183,6 +184,24 @@ void check_structured(const OpDef& def, const YamlEntry& entry) {
   }
 }
 
+/// An expression of complex numbers has one operand, and is one of their parts.
+void check_complex_rows(const OpDef& def, const YamlEntry& entry) {
+  const RowsForm form = rows_form(def);
+  if (form.tensors.size() != 1)
+    entry.fail_in("rows", fmt::format("`complex` is of one tensor, the schema has {}", form.tensors.size()));
+  const expr::ExpressionPtr written = form.written();
+  const DType input[] = {DType::Complex64};
+  std::vector<DType> results;
+  for (const expr::Slot& s : written->outputs())
+    results.push_back(s.dtype == DType::Bool ? DType::Bool : DType::Complex64);
+  try {
+    expr::instantiate(*written,
+                      {.compute = expr::Type::F32, .inputs = input, .results = results, .dense = true});
+  } catch (const Error& e) {
+    entry.fail_in("rows", fmt::format("it says `complex`, but {}", e.what()));
+  }
+}
+
 /// What an entry's `rows` names is there, and its expression reads.
 void check_rows(const OpDef& def, const YamlEntry& entry) {
   const Rows& r = *def.rows;
@@ -210,6 +229,7 @@ void check_rows(const OpDef& def, const YamlEntry& entry) {
   } catch (const Error& e) {
     entry.fail_in("expr", e.what());
   }
+  if (r.complex) check_complex_rows(def, entry);
 }
 
 /// An out form takes the options from `out`, and has them put where ops/forms/factory_out.h expects them.

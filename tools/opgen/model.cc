@@ -10,6 +10,7 @@
 
 #include "tenon/core/error.h"
 #include "tools/opgen/check.h"
+#include "tools/opgen/rows_forms.h"
 #include "tools/opgen/schema_forms.h"
 #include "tools/opgen/yaml_fields.h"
 
@@ -88,14 +89,15 @@ void read_rows(YamlEntry& entry, OpDef& def) {
   r.needs_elements = rows.flag("needs_elements", false);
   r.mixed = rows.flag("mixed", false);
   r.compiled = rows.flag("compiled", false);
+  r.complex = rows.flag("complex", false);
   r.float32_when = rows.text("float32_when");
   r.dtype = rows.text("dtype");
   rows.refuse_unknown_fields();
   r.masks = entry.list("masks");
   const std::string result = entry.has("result") ? entry.text("result") : "same";
-  if (!is_one_of(result, {"same", "float"}))
-    entry.fail_in("result", fmt::format("expected same or float, got '{}'", result));
-  r.to_float = result == "float";
+  if (!is_one_of(result, {"same", "float", "sum", "mean"}))
+    entry.fail_in("result", fmt::format("expected same, float, sum or mean, got '{}'", result));
+  r.computes = static_cast<char>(std::toupper(result[0])) + result.substr(1);
   if (entry.has("refuse")) {
     YamlEntry refuse = entry.nested("refuse");
     r.refused_dtypes = refuse.list("dtypes");
@@ -256,6 +258,7 @@ OpDef read_entry(YamlEntry& entry, const std::string& file) {
   }
   entry.refuse_unknown_fields();
   check_entry(def, entry);
+  if (def.rows && is_plain_reduction(def)) def.stubs = {"reduce"};
   return def;
 }
 

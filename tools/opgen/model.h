@@ -96,9 +96,10 @@ struct Rows {
   bool mixed = false;  ///< Beside a first operand of half precision, others may be float32.
   bool compiled =
       false;  ///< SIMD kernels of its passes are printed for float32; otherwise the interpreter runs them.
-  bool to_float = false;
-  std::string float32_when;  ///< The argument that asks for results of float32.
-  std::string dtype;         ///< The argument that gives the results' dtype.
+  bool complex = false;           ///< Operands may be of complex numbers.
+  std::string computes = "Same";  ///< "Same", "Float", ...: RowsInfo::Computes.
+  std::string float32_when;       ///< The argument that asks for results of float32.
+  std::string dtype;              ///< The argument that gives the results' dtype.
   std::vector<std::string> refused_dtypes;
   std::string refused_reason;
 };

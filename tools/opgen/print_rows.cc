@@ -34,10 +34,12 @@ std::string info_of(const OpDef& def) {
          fmt::format(
              "const RowsInfo {}{{\n    .name = {},\n    .text = {},\n    .tensor_names = {},\n"
              "    .scalar_names = {},\n    .written = &{}_written.head,\n    .over = RowsInfo::Over::{},\n"
-             "    .keepdim = {},\n    .needs_elements = {},\n    .mixed = {},\n    .to_float = {},\n"
+             "    .keepdim = {},\n    .needs_elements = {},\n    .mixed = {},\n    .complex = {},\n"
+             "    .computes = RowsInfo::Computes::{},\n"
              "    .refused_dtypes = {:#x},\n    .refused_reason = {}}};\n",
              id, quoted(name), quoted(form.text), tensor_names, scalar_names, id, r.over, r.keepdim,
-             r.needs_elements, r.mixed, r.to_float, refused_mask(r.refused_dtypes), quoted(r.refused_reason));
+             r.needs_elements, r.mixed, r.complex, r.computes, refused_mask(r.refused_dtypes),
+             quoted(r.refused_reason));
 }
 
 // The arguments as rows_shape and rows_run take them: declarations, then the RowsArguments.

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "tenon/expr/instantiate.h"
+#include "tenon/expr/plain_reduction.h"
 #include "tools/opgen/text.h"
 
 namespace tenon::opgen {
@@ -38,6 +40,11 @@ std::string text_of_result(const OpDef& def, size_t i) {
 }
 
 }  // namespace
+
+bool is_plain_reduction(const OpDef& def) {
+  const expr::ExpressionPtr written = rows_form(def).written();
+  return expr::plain_reduction(*expr::instantiate(*written, {.dense = true})).has_value();
+}
 
 bool is_rows_setting(const Rows& rows, const schema::Argument& argument) {
   return argument.name == rows.dims || argument.name == rows.dtype || argument.name == rows.float32_when ||

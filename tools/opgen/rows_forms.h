@@ -23,6 +23,8 @@ struct RowsForm {
 /// The expression of an entry with `rows`. Throws Error{Value} or Error{Type} from the expression itself, or
 /// for results without an expression.
 RowsForm rows_form(const OpDef& def);
+/// Whether a checked entry is a plain reduction: the stub `reduce` serves it.
+bool is_plain_reduction(const OpDef& def);
 /// Whether an argument says how the operator runs, and is nothing that the expression sees.
 bool is_rows_setting(const Rows& rows, const schema::Argument& argument);
 

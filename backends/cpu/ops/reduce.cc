@@ -1,7 +1,10 @@
-// sum, mean, prod, amax, amin, max, min, all, any: tensors to the fixed tree of backends/cpu/reduce.
+// Plain reductions (expr/plain_reduction.h): a tensor's memory is walked as it lies, with loads that convert,
+// step over strides and take complex numbers apart, in the tree of backends/cpu/reduce.
+
+#include <algorithm>
 #include <bit>
-#include <cmath>
 #include <complex>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <type_traits>
@@ -9,21 +12,20 @@
 
 #include "backends/cpu/copy/copy.h"
 #include "backends/cpu/copy/row_kernels.h"
+#include "backends/cpu/ops/operand_walk.h"
 #include "backends/cpu/ops/report.h"
-#include "backends/cpu/ops/strided.h"
+#include "backends/cpu/ops/stub_functions.h"
 #include "backends/cpu/reduce/reduce.h"
 #include "tenon/core/half.h"
 #include "tenon/core/parallel.h"
-#include "tenon/generated/reduction/kernels.h"
-#include "tenon/ops/copy/elements.h"
-#include "tenon/ops/reduction/reduced_dims.h"
+#include "tenon/expr/plain_reduction.h"
+#include "tenon/ops/device_stubs.h"
 
 namespace tenon::cpu {
 namespace {
 
-/// bool reduces as bytes of 0 and 1.
-template <class T>
-inline constexpr DType kElement = std::is_same_v<T, uint8_t> ? DType::Bool : dtype_of<T>;
+using expr::ReduceKind;
+using expr::Type;
 
 /// Work below which another thread does not pay, in elements.
 constexpr int64_t kGrain = 1 << 15;
@@ -118,21 +120,20 @@ void reduce_rows(ReduceOp op, const char* base, const StridedDims& kept, int64_t
   }
 }
 
-/// out[i] = the reduction of `self`'s masked dimensions for result i, in logical order of the others.
+/// out[i] = the reduction of result i's elements.
 template <class T>
-void reduce_to(ReduceOp op, const Tensor& self, const Dims& mask, T* out, const char* name) {
-  report_kernel(name, TENON_KERNEL_NAMES("reduce"));
-  const ConvertFn convert = convert_from(self.dtype(), kElement<T>, name);
-  const auto* base = static_cast<const char*>(self.data_ptr());
-  const StridedDims kept = dims_where(self, mask, false), reduced = dims_where(self, mask, true);
+void reduce_to(ReduceOp op, const OperandWalk& walk, T* out) {
+  const ConvertFn convert = convert_from(walk.dtype, kElement<T>, walk.name);
+  const char* base = walk.base;
+  const StridedDims &kept = walk.kept, &reduced = walk.reduced;
   const int64_t outputs = kept.numel(), extent = reduced.numel();
   if (outputs == 0) return;
   if (extent == 0) {
     std::fill(out, out + outputs, reduce_identity<T>(op));
     return;
   }
-  const int64_t grain = std::max<int64_t>(kGrain / extent, 1), item = static_cast<int64_t>(self.itemsize());
-  const std::optional<ReduceSource> source = convert ? source_of<T>(self.dtype(), op) : std::nullopt;
+  const int64_t grain = std::max<int64_t>(kGrain / extent, 1), item = walk.item();
+  const std::optional<ReduceSource> source = convert ? source_of<T>(walk.dtype, op) : std::nullopt;
   const bool loads = !convert || source;
   const size_t last = kept.sizes.size() - 1;
   const bool rows_of_results = reduced.sizes.size() <= 1 && !kept.sizes.empty();
@@ -191,233 +192,196 @@ void reduce_to(ReduceOp op, const Tensor& self, const Dims& mask, T* out, const 
   });
 }
 
-template <class F>
-void with_compute(DType type, F&& f) {
-  switch (type) {
-    case DType::Float16:
-    case DType::BFloat16:
-    case DType::Float32:
-      return f.template operator()<float>();
-    case DType::Float64:
-      return f.template operator()<double>();
-    case DType::Int32:
-      return f.template operator()<int32_t>();
-    case DType::Bool:
-      return f.template operator()<uint8_t>();
-    default:
-      return f.template operator()<int64_t>();
-  }
-}
-
-/// Reduces as elements of T into `out`, which is contiguous; `finish` sees each result before it is stored.
-template <class T, class F>
-void reduce_as(ReduceOp op, const Tensor& self, const Dims& mask, Tensor& out, const char* name, F&& finish) {
-  const auto count = static_cast<size_t>(out.numel());
-  if (out.dtype() == kElement<T>) {
-    T* results = static_cast<T*>(out.data_ptr());
-    reduce_to(op, self, mask, results, name);
-    for (size_t i = 0; i < count; ++i) results[i] = finish(results[i]);
-    return;
-  }
-  std::vector<T> results(count);
-  reduce_to(op, self, mask, results.data(), name);
-  for (T& r : results) r = finish(r);
-  const ConvertFn store = convert_fn(kElement<T>, out.dtype());
-  store(out.data_ptr(), {static_cast<int64_t>(out.itemsize()), 0}, results.data(), {sizeof(T), 0},
-        out.numel(), 1);
-}
-
-void accumulate(ReduceOp op, const Tensor& self, const Dims& mask, Tensor& out, const char* name,
-                int64_t divide_by = 0);
-
 /// Sums of complex numbers whose parts are of type T, which lie along or across dense memory: both parts in
-/// one walk. Returns whether they do.
+/// one walk, to out[2 * i] and out[2 * i + 1]. Returns whether they do.
 template <class T>
-bool sum_dense_parts(const Tensor& self, const Dims& mask, Tensor& out, const char* name, int64_t divide_by) {
+bool sum_dense_pairs(const OperandWalk& walk, T* out) {
   constexpr int64_t kItem = 2 * sizeof(T);
-  const StridedDims kept = dims_where(self, mask, false), reduced = dims_where(self, mask, true);
+  const StridedDims &kept = walk.kept, &reduced = walk.reduced;
   const int64_t outputs = kept.numel(), extent = reduced.numel();
-  if (outputs == 0 || extent == 0) return false;
-  const auto* base = static_cast<const char*>(self.data_ptr());
-  auto* results = static_cast<T*>(out.data_ptr());
-  const auto at = [&](int64_t i) { return reinterpret_cast<const T*>(base + kept.offset(i)); };
+  if (walk.item() != kItem || outputs == 0 || extent == 0) return false;
+  const auto at = [&](int64_t i) { return reinterpret_cast<const T*>(walk.base + kept.offset(i)); };
   const int64_t grain = std::max<int64_t>(kGrain / extent, 1);
   const size_t last = kept.sizes.size() - 1;
   if (reduced.dense(kItem)) {
     parallel_for(0, outputs, grain, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i)
-        sum_pairs(at(i), static_cast<size_t>(extent), results + 2 * i, results + 2 * i + 1);
+        sum_pairs(at(i), static_cast<size_t>(extent), out + 2 * i, out + 2 * i + 1);
     });
   } else if (reduced.sizes.size() == 1 && !kept.sizes.empty() && kept.strides[last] == kItem) {
     // Neighbouring results, and their parts, side by side.
     const int64_t row = kept.sizes[last], stride = reduced.strides[0] / static_cast<int64_t>(sizeof(T));
     parallel_for(0, outputs / row, std::max<int64_t>(grain / row, 1), [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i)
-        reduce_outer(ReduceOp::Sum, at(i * row), stride, static_cast<size_t>(extent), results + 2 * i * row,
+        reduce_outer(ReduceOp::Sum, at(i * row), stride, static_cast<size_t>(extent), out + 2 * i * row,
                      static_cast<size_t>(2 * row));
     });
   } else {
     return false;
   }
-  report_kernel(name, TENON_KERNEL_NAMES("reduce"));
-  if (divide_by != 0) {
-    for (int64_t i = 0; i < 2 * outputs; ++i) results[i] /= static_cast<T>(divide_by);
-  }
   return true;
 }
 
 /// Sums of complex numbers are those of their parts.
-void sum_parts(const Tensor& self, const Dims& mask, Tensor& out, const char* name, int64_t divide_by) {
-  if (self.dtype() == out.dtype()) {
-    const bool summed = out.dtype() == DType::Complex64
-                            ? sum_dense_parts<float>(self, mask, out, name, divide_by)
-                            : sum_dense_parts<double>(self, mask, out, name, divide_by);
-    if (summed) return;
-  }
+template <class T>
+void sum_pairs_of(const OperandWalk& walk, T* out) {
+  if (sum_dense_pairs(walk, out)) return;
+  OperandWalk part = walk;
+  part.dtype = real_dtype(walk.dtype);
+  std::vector<T> sums(static_cast<size_t>(walk.kept.numel()));
   for (const int64_t i : {0, 1}) {
-    Tensor part = make_empty(out.sizes(), real_dtype(out.dtype()));
-    if (self.is_complex())
-      accumulate(ReduceOp::Sum, ops::part_of(self, i), mask, part, name, divide_by);
-    else if (i == 0)
-      accumulate(ReduceOp::Sum, self, mask, part, name, divide_by);
-    else
-      ops::zero_elements(part);
-    copy_strided(ops::part_of(out, i), part, name);
+    part.base = walk.base + i * part.item();
+    reduce_to(ReduceOp::Sum, part, sums.data());
+    for (size_t k = 0; k < sums.size(); ++k) out[2 * k + static_cast<size_t>(i)] = sums[k];
   }
 }
 
 /// Products of complex numbers, in logical order.
 template <class T>
-void multiply_out(const Tensor& self, const Dims& mask, Tensor& out, const char* name) {
-  tenon::report_kernel(name, "reduce");
+void multiply_pairs_of(const OperandWalk& walk, T* out) {
   using Complex = std::complex<T>;
-  const ConvertFn convert = convert_from(self.dtype(), dtype_of<Complex>, name);
-  const auto* base = static_cast<const char*>(self.data_ptr());
-  const StridedDims kept = dims_where(self, mask, false), reduced = dims_where(self, mask, true);
-  auto* results = static_cast<Complex*>(out.data_ptr());
-  parallel_for(0, kept.numel(), std::max<int64_t>(kGrain / std::max<int64_t>(reduced.numel(), 1), 1),
-               [&](int64_t begin, int64_t end) {
-                 for (int64_t i = begin; i < end; ++i) {
-                   T re = 1, im = 0;
-                   for_each_tile<Complex>(base + kept.offset(i), reduced, convert,
-                                          [&](const Complex* p, int64_t n) {
-                                            for (int64_t j = 0; j < n; ++j) {
-                                              const T c = p[j].real(), d = p[j].imag();
-                                              const T next = re * c - im * d;
-                                              im = re * d + im * c;
-                                              re = next;
-                                            }
-                                          });
-                   results[i] = {re, im};
-                 }
-               });
+  const ConvertFn convert = convert_from(walk.dtype, dtype_of<Complex>, walk.name);
+  const int64_t grain = std::max<int64_t>(kGrain / std::max<int64_t>(walk.reduced.numel(), 1), 1);
+  parallel_for(0, walk.kept.numel(), grain, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      T re = 1, im = 0;
+      for_each_tile<Complex>(walk.base + walk.kept.offset(i), walk.reduced, convert,
+                             [&](const Complex* p, int64_t n) {
+                               for (int64_t j = 0; j < n; ++j) {
+                                 const T c = p[j].real(), d = p[j].imag();
+                                 const T next = re * c - im * d;
+                                 im = re * d + im * c;
+                                 re = next;
+                               }
+                             });
+      out[2 * i] = re;
+      out[2 * i + 1] = im;
+    }
+  });
 }
 
-/// Sums and products: integers of every width, and bool, in int64.
-void accumulate(ReduceOp op, const Tensor& self, const Dims& mask, Tensor& out, const char* name,
-                int64_t divide_by) {
-  if (out.is_complex()) {
-    if (op == ReduceOp::Sum) return sum_parts(self, mask, out, name, divide_by);
-    return out.dtype() == DType::Complex64 ? multiply_out<float>(self, mask, out, name)
-                                           : multiply_out<double>(self, mask, out, name);
+/// The means of `extent` elements, from their sums.
+template <class T>
+void divide(T* sums, int64_t n, int64_t extent) {
+  const T by = extent > 0 ? static_cast<T>(extent) : std::numeric_limits<T>::quiet_NaN();
+  for (int64_t i = 0; i < n; ++i) sums[i] /= by;
+}
+
+/// One call: the operand's walk, and where the results go.
+class Reduction {
+ public:
+  explicit Reduction(const ops::ReduceCall& call) : call_(call), what_(call.what) {
+    const Tensor& self = call.self;
+    walk_.name = call.name;
+    walk_.base = static_cast<const char*>(self.data_ptr());
+    // Of complex numbers that are computed with as real ones, the real parts.
+    walk_.dtype = what_.complex ? self.dtype() : real_dtype(self.dtype());
+    const auto item = static_cast<int64_t>(self.itemsize());
+    const IntArrayRef sizes = self.sizes(), strides = self.strides();
+    const int64_t* over = call.over.data();
+    for (size_t d = 0; d < sizes.size(); ++d)
+      (over[d] ? walk_.reduced : walk_.kept).add(sizes[d], strides[d] * item);
+    count_ = walk_.kept.numel();
   }
-  if (is_floating_point(out.dtype())) {
-    const auto in_floating = [&]<class T>() {
-      reduce_as<T>(op, self, mask, out, name,
-                   [&](T r) { return divide_by == 0 ? r : static_cast<T>(r / static_cast<T>(divide_by)); });
-    };
-    if (out.dtype() == DType::Float64)
-      in_floating.template operator()<double>();
+
+  void run() const {
+    switch (what_.kind) {
+      case ReduceKind::Sum:
+        return of_pairs() ? reduce_pairs(&sum_pairs_of<float>, &sum_pairs_of<double>) : reduce(ReduceOp::Sum);
+      case ReduceKind::Prod:
+        return of_pairs() ? reduce_pairs(&multiply_pairs_of<float>, &multiply_pairs_of<double>)
+                          : reduce(ReduceOp::Prod);
+      case ReduceKind::Max:
+        return reduce(ReduceOp::Max);
+      case ReduceKind::Min:
+        return reduce(ReduceOp::Min);
+      case ReduceKind::Any:
+        return reduce_as<uint8_t>(ReduceOp::Max);
+      case ReduceKind::All:
+        return reduce_as<uint8_t>(ReduceOp::Min);
+      default:
+        return find(what_.kind == ReduceKind::ArgMax ? ReduceOp::Max : ReduceOp::Min);
+    }
+  }
+
+ private:
+  /// Whether results are complex numbers.
+  bool of_pairs() const { return what_.complex && is_complex(call_.results[0]->dtype()); }
+
+  WalkResults results(size_t i) const {
+    const Tensor& out = *call_.results[i];
+    return {static_cast<char*>(out.data_ptr()), out.dtype(), static_cast<int64_t>(out.itemsize())};
+  }
+
+  void reduce(ReduceOp op) const {
+    const bool extremum = op == ReduceOp::Max || op == ReduceOp::Min;
+    if (extremum && walk_.dtype == DType::Bool) return reduce_as<uint8_t>(op);
+    switch (what_.type) {
+      case Type::F32:
+        return reduce_as<float>(op);
+      case Type::F64:
+        return reduce_as<double>(op);
+      case Type::I32:
+        return reduce_as<int32_t>(op);
+      default:
+        return reduce_as<int64_t>(op);
+    }
+  }
+
+  template <class T>
+  void reduce_as(ReduceOp op) const {
+    report();
+    const WalkResults out = results(0);
+    if (out.dtype == kElement<T>) return reduce_into(op, reinterpret_cast<T*>(out.data));
+    std::vector<T> values(static_cast<size_t>(count_));
+    reduce_into(op, values.data());
+    out.store(values.data(), count_);
+  }
+  template <class T>
+  void reduce_into(ReduceOp op, T* values) const {
+    reduce_to(op, walk_, values);
+    if constexpr (std::is_floating_point_v<T>) {
+      if (what_.mean) divide(values, count_, walk_.reduced.numel());
+    }
+  }
+
+  void reduce_pairs(void (*as_float)(const OperandWalk&, float*),
+                    void (*as_double)(const OperandWalk&, double*)) const {
+    report();
+    if (what_.type == Type::F64)
+      reduce_pairs_as(as_double);
     else
-      in_floating.template operator()<float>();
-  } else {
-    reduce_as<int64_t>(op, self, mask, out, name, [](int64_t r) { return r; });
+      reduce_pairs_as(as_float);
   }
-}
-
-void extremum(ReduceOp op, const Tensor& self, const Dims& mask, Tensor& out, const char* name) {
-  with_compute(self.dtype(),
-               [&]<class T>() { reduce_as<T>(op, self, mask, out, name, [](T r) { return r; }); });
-}
-
-void logical(ReduceOp op, const Tensor& self, const Dims& mask, Tensor& out, const char* name) {
-  reduce_as<uint8_t>(op, self, mask, out, name, [](uint8_t r) { return r; });
-}
-
-Dims all_of(const Tensor& self) { return Dims(self.sizes().size(), 1); }
-Dims mask_of(const Tensor& self, std::optional<IntArrayRef> dim, const char* name) {
-  return ops::reduction_mask(dim, self.dim(), name);
-}
-
-/// The mean of no elements is 0 / 0.
-int64_t divisor(const Tensor& self, const Dims& mask) { return ops::reduced_extent(self.sizes(), mask); }
-
-void mean_over(const Tensor& self, const Dims& mask, Tensor& out) {
-  const int64_t n = divisor(self, mask);
-  accumulate(ReduceOp::Sum, self, mask, out, "mean", n);
-  if (n > 0 || out.numel() == 0) return;
-  if (out.is_complex()) return ops::fill_elements(out, std::complex<double>(NAN, NAN), "mean");
-  const auto fill_nan = [&]<class T>() {
-    for (int64_t i = 0; i < out.numel(); ++i) static_cast<T*>(out.data_ptr())[i] = T(__builtin_nanf(""));
-  };
-  switch (out.dtype()) {
-    case DType::Float64:
-      return fill_nan.template operator()<double>();
-    case DType::Float16:
-      return fill_nan.template operator()<Half>();
-    case DType::BFloat16:
-      return fill_nan.template operator()<BFloat16>();
-    default:
-      return fill_nan.template operator()<float>();
+  template <class T>
+  void reduce_pairs_as(void (*reduce)(const OperandWalk&, T*)) const {
+    const Tensor& out = *call_.results[0];
+    auto* to = static_cast<char*>(out.data_ptr());
+    const DType part = real_dtype(out.dtype());
+    const bool direct = part == dtype_of<T>;
+    std::vector<T> scratch(direct ? 0 : 2 * static_cast<size_t>(count_));
+    T* pairs = direct ? reinterpret_cast<T*>(to) : scratch.data();
+    reduce(walk_, pairs);
+    if (what_.mean) divide(pairs, 2 * count_, walk_.reduced.numel());
+    if (!direct) WalkResults{to, part, static_cast<int64_t>(item_size(part))}.store(pairs, 2 * count_);
   }
-}
+
+  void find(ReduceOp op) const {
+    const WalkResults first = results(0);
+    if (!what_.elements) return find_extrema(walk_, op, what_.type, nullptr, first);
+    find_extrema(walk_, op, what_.type, &first, results(1));
+  }
+
+  void report() const { report_kernel(call_.name, TENON_KERNEL_NAMES("reduce")); }
+
+  const ops::ReduceCall& call_;
+  const expr::PlainReduction& what_;
+  OperandWalk walk_;
+  int64_t count_;
+};
 
 }  // namespace
 
-ConvertFn convert_from(DType dtype, DType compute, const char* op) {
-  if (dtype == compute) return nullptr;
-  const ConvertFn f = convert_fn(dtype, compute);
-  TENON_CHECK(f, NotImplemented, std::string(op) + ": not implemented for " + std::string(name(dtype)));
-  return f;
-}
-
-void sum_all(const Tensor& self, std::optional<DType>, Tensor& out) {
-  accumulate(ReduceOp::Sum, self, all_of(self), out, "sum");
-}
-void sum_dim(const Tensor& self, std::optional<IntArrayRef> dim, bool, std::optional<DType>, Tensor& out) {
-  accumulate(ReduceOp::Sum, self, mask_of(self, dim, "sum"), out, "sum");
-}
-void mean_all(const Tensor& self, std::optional<DType>, Tensor& out) { mean_over(self, all_of(self), out); }
-void mean_dim(const Tensor& self, std::optional<IntArrayRef> dim, bool, std::optional<DType>, Tensor& out) {
-  mean_over(self, mask_of(self, dim, "mean"), out);
-}
-void prod_all(const Tensor& self, std::optional<DType>, Tensor& out) {
-  accumulate(ReduceOp::Prod, self, all_of(self), out, "prod");
-}
-void prod_dim(const Tensor& self, int64_t dim, bool, std::optional<DType>, Tensor& out) {
-  accumulate(ReduceOp::Prod, self, mask_of(self, IntArrayRef(dim), "prod"), out, "prod");
-}
-void amax(const Tensor& self, IntArrayRef dim, bool, Tensor& out) {
-  extremum(ReduceOp::Max, self, mask_of(self, dim, "amax"), out, "amax");
-}
-void amin(const Tensor& self, IntArrayRef dim, bool, Tensor& out) {
-  extremum(ReduceOp::Min, self, mask_of(self, dim, "amin"), out, "amin");
-}
-void max_all(const Tensor& self, Tensor& out) { extremum(ReduceOp::Max, self, all_of(self), out, "max"); }
-void min_all(const Tensor& self, Tensor& out) { extremum(ReduceOp::Min, self, all_of(self), out, "min"); }
-void all_all(const Tensor& self, Tensor& out) { logical(ReduceOp::Min, self, all_of(self), out, "all"); }
-void any_all(const Tensor& self, Tensor& out) { logical(ReduceOp::Max, self, all_of(self), out, "any"); }
-void all_dim(const Tensor& self, int64_t dim, bool, Tensor& out) {
-  logical(ReduceOp::Min, self, mask_of(self, IntArrayRef(dim), "all"), out, "all");
-}
-void any_dim(const Tensor& self, int64_t dim, bool, Tensor& out) {
-  logical(ReduceOp::Max, self, mask_of(self, IntArrayRef(dim), "any"), out, "any");
-}
-void all_dims(const Tensor& self, std::optional<IntArrayRef> dim, bool, Tensor& out) {
-  logical(ReduceOp::Min, self, mask_of(self, dim, "all"), out, "all");
-}
-void any_dims(const Tensor& self, std::optional<IntArrayRef> dim, bool, Tensor& out) {
-  logical(ReduceOp::Max, self, mask_of(self, dim, "any"), out, "any");
-}
+void reduce(const ops::ReduceCall& call) { Reduction(call).run(); }
 
 }  // namespace tenon::cpu

@@ -9,7 +9,8 @@
 
 namespace tenon::ops {
 struct IndexedCall;
-}
+struct ReduceCall;
+}  // namespace tenon::ops
 
 namespace tenon::cpu {
 
@@ -22,6 +23,7 @@ bool equal(const Tensor& a, const Tensor& b);
 Tensor nonzero(const Tensor& self);
 Tensor masked_select(const Tensor& self, const Tensor& mask);
 void indexed(const ops::IndexedCall& call);
+void reduce(const ops::ReduceCall& call);
 
 void axes_sum(const Tensor& self, std::span<const Axis> axes, bool accumulate, Tensor& out);
 void axes_max(const Tensor& self, std::span<const Axis> axes, Tensor& values, Tensor& indices);

@@ -2,6 +2,7 @@
 
 #include "backends/cpu/ops/stub_functions.h"
 #include "backends/cpu/rows/run_rows.h"
+#include "tenon/expr/plain_reduction.h"
 #include "tenon/ops/device_stubs.h"
 
 namespace tenon {
@@ -15,6 +16,28 @@ void detail::HostArgument<const RowsLaunch&>::add(HostCopies& copies, Access) {
                                                      value.name, to_string(copies.device())));
 }
 
+void detail::StubArg<const ops::ReduceCall&>::push(Stack& s, const ops::ReduceCall& call) {
+  s.push(call.self);
+  s.push(std::string(expr::name(call.what.kind)));
+  s.push(call.what.mean);
+  s.push(call.what.elements);
+  s.push(call.over);
+  for (const Tensor* result : call.results) s.push(*result);
+}
+void detail::HostArgument<const ops::ReduceCall&>::add(HostCopies& copies, Access) {
+  self = given.self;
+  copies.add(self, Access::Read);
+  for (size_t i = 0; i < given.results.size(); ++i) {
+    results[i] = *given.results[i];
+    copies.add(results[i], Access::Write);
+  }
+}
+const ops::ReduceCall& detail::HostArgument<const ops::ReduceCall&>::get() {
+  for (size_t i = 0; i < given.results.size(); ++i) places[i] = &results[i];
+  return made.emplace(
+      ops::ReduceCall{given.name, given.what, self, given.over, {places, given.results.size()}, given.rows});
+}
+
 }  // namespace tenon
 
 namespace tenon::ops {
@@ -25,6 +48,7 @@ namespace tenon::ops {
 
 constinit Stub<void(const RowsLaunch&)> rows_stub("rows");
 static const tenon::detail::StubListing rows_listing(rows_stub, &cpu::run_rows);
+TENON_DEFINE_STUB(reduce, void(const ReduceCall&));
 TENON_DEFINE_STUB(copy, void(const Tensor&, const Tensor&, bool));
 TENON_DEFINE_STUB(fill, void(const Tensor&, const Scalar&));
 TENON_DEFINE_STUB(arange, void(const Tensor&, const Scalar&, const Scalar&));

@@ -153,6 +153,41 @@ class First final : public Accumulator {
   std::vector<T> value_;
 };
 
+/// One part of the product of complex numbers: `elements` are their imaginary parts.
+template <class T>
+class ComplexProduct final : public Accumulator {
+ public:
+  ComplexProduct(bool imaginary, size_t lanes, size_t rows)
+      : imaginary_(imaginary), lanes_(lanes), re_(lanes * rows), im_(lanes * rows) {
+    reset();
+  }
+  void reset() final {
+    std::fill(re_.begin(), re_.end(), T(1));
+    std::fill(im_.begin(), im_.end(), T(0));
+  }
+  void feed(const void* const* elements, const void* const* firsts, size_t rows, size_t places, bool) final {
+    for (size_t r = 0; r < rows; ++r) {
+      const auto *c = static_cast<const T*>(firsts[r]), *d = static_cast<const T*>(elements[r]);
+      T *re = re_.data() + r * lanes_, *im = im_.data() + r * lanes_;
+      for (size_t i = 0; i < places; ++i, c += lanes_, d += lanes_) {
+        for (size_t l = 0; l < lanes_; ++l) {
+          const T next = re[l] * c[l] - im[l] * d[l];
+          im[l] = re[l] * d[l] + im[l] * c[l];
+          re[l] = next;
+        }
+      }
+    }
+  }
+  void result(void* values, size_t rows) const final {
+    std::copy_n((imaginary_ ? im_ : re_).begin(), rows * lanes_, static_cast<T*>(values));
+  }
+
+ private:
+  bool imaginary_;
+  size_t lanes_;
+  std::vector<T> re_, im_;
+};
+
 /// Any of nothing is false and all of it true, whatever identity numbers have.
 class Truth final : public Accumulator {
  public:
@@ -189,6 +224,11 @@ std::unique_ptr<Accumulator> make(ReduceKind kind, size_t lanes, size_t rows) {
       return std::make_unique<Places<T>>(op_of(kind), lanes, rows);
     case ReduceKind::First:
       return std::make_unique<First<T>>(lanes, rows);
+    case ReduceKind::ProdRe:
+    case ReduceKind::ProdIm:
+      if constexpr (std::is_floating_point_v<T>)
+        return std::make_unique<ComplexProduct<T>>(kind == ReduceKind::ProdIm, lanes, rows);
+      throw_error(ErrorKind::Internal, "rows: complex products are of floating types");
     default:
       if (lanes == 1) return std::make_unique<AlongTree<T>>(op_of(kind), rows);
       return std::make_unique<AcrossTree<T>>(op_of(kind), lanes);

@@ -16,9 +16,9 @@ class Accumulator {
   /// Forgets what was fed.
   virtual void reset() = 0;
   /// Further places of the first `rows` rows, in order: row r's `places` times as many elements as there are
-  /// lanes from elements[r] on. `masks` are given to First alone: int32, not zero where true. `last`: no more
-  /// places come.
-  virtual void feed(const void* const* elements, const void* const* masks, size_t rows, size_t places,
+  /// lanes from elements[r] on. `firsts` are the first operands of reducers of two: of First, int32 that is
+  /// not zero where true; of ProdRe and ProdIm, the real parts. `last`: no more places come.
+  virtual void feed(const void* const* elements, const void* const* firsts, size_t rows, size_t places,
                     bool last) = 0;
   /// One value for each lane of each of the first `rows` rows, in the type of the row value.
   virtual void result(void* values, size_t rows) const = 0;

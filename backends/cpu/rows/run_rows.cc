@@ -47,8 +47,8 @@ struct Call {
     length = geometry.along.numel();
     choose_form();
     rows = geometry.kept.numel();
-    for (size_t i = 0; i < e.num_inputs; ++i) held.push_back(e.inputs()[i].dtype);
-    for (size_t i = 0; i < e.num_outputs; ++i) held.push_back(e.outputs()[i].dtype);
+    for (size_t i = 0; i < e.num_inputs; ++i) held.push_back(real_dtype(e.inputs()[i].dtype));
+    for (size_t i = 0; i < e.num_outputs; ++i) held.push_back(real_dtype(e.outputs()[i].dtype));
     for (size_t i = 0; i < held.size(); ++i) {
       direct.push_back(is_direct(i));
       broken.push_back(direct[i] && length > 1 && !geometry.along.dense(i, item(i)));
@@ -323,7 +323,7 @@ class Worker {
     };
     if (any(pass.elements.inputs) || any(pass.elements.outputs)) return true;
     return std::any_of(pass.reducers.begin(), pass.reducers.end(), [&](const expr::RowReducer& r) {
-      return fed_by_piece(r) && (breaks(r.from) || breaks(r.mask));
+      return fed_by_piece(r) && (breaks(r.from) || breaks(r.first));
     });
   }
 
@@ -332,12 +332,12 @@ class Worker {
     const expr::RowPass& pass = cut_.passes[p];
     auto& accumulators = accumulators_[p];
     for (auto& a : accumulators) a->reset();
-    if (plan_.elements[p]) {
+    if (plan_.elements[p] || std::any_of(pass.reducers.begin(), pass.reducers.end(), &fed_by_piece)) {
       // Piece by piece, and the rows in turn: so their sums go on side by side.
       const bool broken = breaks(pass);
       for (int64_t begin = 0, n = 0; begin < c_.length; begin += n) {
         n = limit(broken, begin, std::min(piece_, c_.length - begin));
-        for (int64_t g = 0; g < rows_; ++g) run_piece(p, g, begin, n);
+        for (int64_t g = 0; g < rows_ && plan_.elements[p]; ++g) run_piece(p, g, begin, n);
         feed_piece(p, begin, n);
       }
     }
@@ -367,10 +367,9 @@ class Worker {
     }
   }
 
-  // A reducer whose mask is computed gets its elements with it.
+  // A reducer of two operands gets them together.
   static bool fed_by_piece(const expr::RowReducer& r) {
-    return r.from.kind == Kind::Reducer ||
-           (r.kind == expr::ReduceKind::First && r.mask.kind == Kind::Reducer);
+    return r.from.kind == Kind::Reducer || expr::num_operands(r.kind) == 2;
   }
 
   Bytes temp(size_t p, uint16_t index, int64_t g) const {
@@ -387,19 +386,19 @@ class Worker {
 
   void feed_piece(size_t p, int64_t begin, int64_t n) {
     const expr::RowPass& pass = cut_.passes[p];
-    const void *elements[kMaxGroup], *masks[kMaxGroup];
+    const void *elements[kMaxGroup], *firsts[kMaxGroup];
     for (size_t r = 0; r < pass.reducers.size(); ++r) {
       const expr::RowReducer& reducer = pass.reducers[r];
       if (!fed_by_piece(reducer)) continue;
       const auto source = [&](const RowPlace& from, int64_t g) -> const void* {
         return from.kind == Kind::Reducer ? temp(p, from.index, g) : element_source(from, g, begin, n);
       };
-      const bool masked = reducer.kind == expr::ReduceKind::First;
+      const bool two = expr::num_operands(reducer.kind) == 2;
       for (int64_t g = 0; g < rows_; ++g) {
         elements[g] = source(reducer.from, g);
-        masks[g] = masked ? source(reducer.mask, g) : nullptr;
+        firsts[g] = two ? source(reducer.first, g) : nullptr;
       }
-      accumulators_[p][r]->feed(elements, masks, static_cast<size_t>(rows_), static_cast<size_t>(n),
+      accumulators_[p][r]->feed(elements, firsts, static_cast<size_t>(rows_), static_cast<size_t>(n),
                                 begin + n == c_.length);
     }
   }

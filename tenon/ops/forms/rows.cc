@@ -2,10 +2,12 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <cstring>
 #include <memory>
 
 #include "tenon/expr/instantiate.h"
+#include "tenon/expr/plain_reduction.h"
 #include "tenon/expr/spec.h"
 #include "tenon/ops/copy/elements.h"
 #include "tenon/ops/copy/memory_format.h"
@@ -18,6 +20,7 @@ namespace tenon {
 struct detail::RowsInstance {
   uint64_t binding;
   expr::ExpressionPtr expression;
+  std::optional<expr::PlainReduction> plain;
   mutable std::atomic<void*> made{nullptr};  ///< What the host compiled it to.
   const RowsInstance* next = nullptr;
 };
@@ -26,22 +29,22 @@ namespace ops {
 namespace {
 
 using Over = RowsInfo::Over;
+using Computes = RowsInfo::Computes;
 using Rank = expr::Rank;
 
 /// What follows from a call's arguments.
 struct Analysis {
-  Dims sizes;
+  IntArrayRef sizes;
   Dims over;       // 1 for the dimensions of a row
   DType operands;  // of all tensors but places and truth values
   DType computed;
-  expr::Type type;
 };
 
 Rank rank_of(const RowsInfo& info, size_t i) { return info.written->inputs()[i].rank; }
 bool is_half(DType d) { return d == DType::Float16 || d == DType::BFloat16; }
 DType slot_dtype(const RowsInfo& info, size_t i) { return info.written->inputs()[i].dtype; }
 
-Dims over_of(const RowsInfo& info, const RowsArguments& a, IntArrayRef sizes) {
+Dims other_over(const RowsInfo& info, const RowsArguments& a, IntArrayRef sizes) {
   const auto ndim = static_cast<int64_t>(sizes.size());
   switch (info.over) {
     case Over::Dims:
@@ -70,6 +73,11 @@ Dims over_of(const RowsInfo& info, const RowsArguments& a, IntArrayRef sizes) {
     default:
       return Dims(sizes.size(), 1);
   }
+}
+
+Dims over_of(const RowsInfo& info, const RowsArguments& a, IntArrayRef sizes) {
+  const bool all = info.over == Over::All || (info.over == Over::Dims && (!a.dims || a.dims->empty()));
+  return all ? Dims(sizes.size(), 1) : other_over(info, a, sizes);
 }
 
 /// Whether `sizes` can stand for values of rows: with the row's dimensions of size 1, or without them.
@@ -120,32 +128,69 @@ void check_operand(const RowsInfo& info, size_t i, HeaderRef t, const Analysis& 
   }
 }
 
+/// What a call computes in: the dtype that it gives, or its operands'.
+DType computed_dtype(const RowsInfo& info, const RowsArguments& a) {
+  const bool sums = info.computes == Computes::Sum || info.computes == Computes::Mean;
+  if (sums && a.dtype) return *a.dtype;
+  const DType own = a.tensors[0].dtype();
+  if (info.computes == Computes::Sum) return is_integral(own, true) ? DType::Int64 : own;
+  if (info.computes == Computes::Float) return is_integral(own, true) ? default_dtype() : own;
+  return own;
+}
+
 Analysis analyse(const RowsInfo& info, const RowsArguments& a) {
-  Analysis made;
   const HeaderRef first = a.tensors[0];
-  made.sizes = first.sizes().to_dims();
-  made.operands = made.computed = first.dtype();
-  check_arithmetic(made.operands, kThisCall);
+  return {.sizes = first.sizes(),
+          .over = over_of(info, a, first.sizes()),
+          .operands = first.dtype(),
+          .computed = computed_dtype(info, a)};
+}
+
+/// The type of `computed`. Integers of every width add up as int64.
+expr::Type type_of(const RowsInfo& info, const Analysis& made) {
+  const bool integral = info.computes == Computes::Sum && is_integral(made.computed, true);
+  return integral ? expr::Type::I64 : *expr::compute_type(made.computed);
+}
+
+void check_dtypes(const RowsInfo& info, const RowsArguments& a) {
+  const DType own = a.tensors[0].dtype();
+  check_arithmetic(own, kThisCall);
+  if (a.dtype) check_arithmetic(*a.dtype, kThisCall);
   TENON_CHECK(
-      !is_complex(made.operands) && !((info.refused_dtypes >> static_cast<uint8_t>(made.operands)) & 1u),
+      (info.complex || !is_complex(own)) && !((info.refused_dtypes >> static_cast<uint8_t>(own)) & 1u),
       NotImplemented,
-      fmt::format(": not implemented for {}{}{}", name(made.operands), *info.refused_reason ? "; " : "",
+      fmt::format(": not implemented for {}{}{}", name(own), *info.refused_reason ? "; " : "",
                   info.refused_reason));
-  if (a.dtype) {
-    check_arithmetic(*a.dtype, kThisCall);
-    TENON_CHECK(!is_complex(*a.dtype), NotImplemented,
-                fmt::format(": a result of {} is not implemented; expected a real dtype", name(*a.dtype)));
+  TENON_CHECK(info.complex || !a.dtype || !is_complex(*a.dtype), NotImplemented,
+              fmt::format(": a result of {} is not implemented; expected a real dtype", name(*a.dtype)));
+  TENON_CHECK(info.computes != Computes::Mean || !is_integral(a.dtype.value_or(own), true), Type,
+              fmt::format(": could not infer output dtype. `self` must be of a floating point dtype, got {}; "
+                          "convert it, or give dtype",
+                          name(a.dtype.value_or(own))));
+}
+
+/// Every dimension of a row must have elements.
+void check_has_elements(const RowsInfo& info, const RowsArguments& a, const Analysis& made) {
+  if (!info.needs_elements || reduced_extent(made.sizes, made.over) > 0) return;
+  const bool all = info.over == Over::All || (info.over == Over::Dims && (!a.dims || a.dims->empty()));
+  TENON_CHECK(!all, Index,
+              fmt::format(": expected reduction dim to be specified for `{}` of {} (no elements)",
+                          info.tensor_names[0], to_string(made.sizes)));
+  for (size_t d = 0; d < made.sizes.size(); ++d) {
+    TENON_CHECK(!made.over[d] || made.sizes[d] > 0, Index,
+                fmt::format(": expected reduction dim {} to have non-zero size, `{}` is {}", d,
+                            info.tensor_names[0], to_string(made.sizes)));
   }
-  if (info.to_float && is_integral(made.computed, true)) made.computed = default_dtype();
-  made.type = *expr::compute_type(made.computed);
-  made.over = over_of(info, a, made.sizes);
+}
+
+/// `analyse` of arguments that are checked.
+Analysis checked(const RowsInfo& info, const RowsArguments& a) {
+  check_dtypes(info, a);
+  Analysis made = analyse(info, a);
   for (size_t i = 1; i < a.tensors.size(); ++i) {
     if (a.tensors[i].defined()) check_operand(info, i, a.tensors[i], made);
   }
-  if (info.needs_elements && reduced_extent(made.sizes, made.over) == 0) {
-    throw_error(ErrorKind::Index, fmt::format(": a row of `{}` of shape {} has no elements",
-                                              info.tensor_names[0], to_string(made.sizes)));
-  }
+  check_has_elements(info, a, made);
   return made;
 }
 
@@ -160,10 +205,16 @@ uint64_t wide_bits(const RowsArguments& a) {
 /// Results of places and of truth have their own dtypes; those of rows are as wide as what they are given.
 DType result_dtype(const RowsInfo& info, const RowsArguments& a, const Analysis& made, size_t i) {
   const expr::Type t = (*info.written)[info.written->outputs()[i].node].type;
-  if (t == expr::Type::Mask) return DType::Bool;
+  // Truth is bool; of bytes it is bytes, as PyTorch's.
+  if (t == expr::Type::Mask) return made.operands == DType::UInt8 ? DType::UInt8 : DType::Bool;
   if (t == expr::Type::I64) return DType::Int64;
   if (!varies_along(info.written->outputs()[i].rank) && wide_bits(a) != 0) return DType::Float32;
   return a.dtype.value_or(made.computed);
+}
+
+/// What an operand is to the expression: real, with its real parts, where real numbers are computed.
+DType operand_dtype(const Analysis& made, DType stored) {
+  return is_complex(made.computed) ? stored : real_dtype(stored);
 }
 
 uint64_t absent_bits(const RowsArguments& a) {
@@ -179,26 +230,28 @@ std::unique_ptr<detail::RowsInstance> make_instance(const RowsInfo& info, const 
   const bool half = is_half(made.computed);
   DType inputs[RowsInfo::kMaxTensors], results[RowsInfo::kMaxTensors];
   for (size_t i = 0; i < a.tensors.size(); ++i)
-    inputs[i] = a.tensors[i].defined() ? a.tensors[i].dtype() : made.operands;
+    inputs[i] = operand_dtype(made, a.tensors[i].defined() ? a.tensors[i].dtype() : made.operands);
   for (size_t i = 0; i < info.written->num_outputs; ++i) results[i] = result_dtype(info, a, made, i);
   const uint64_t absent = absent_bits(a);
-  const expr::CallTypes types{.compute = made.type,
+  const expr::CallTypes types{.compute = type_of(info, made),
                               .wide = half ? expr::Type::F32 : expr::Type::Open,
                               .inputs = {inputs, a.tensors.size()},
                               .results = {results, info.written->num_outputs},
+                              .complex_inputs = is_complex(made.computed),
                               .absent_inputs = absent & ((uint64_t{1} << RowsInfo::kMaxTensors) - 1),
                               .absent_numbers = absent >> RowsInfo::kMaxTensors,
                               .dense = true};
   auto instance = std::make_unique<detail::RowsInstance>();
   instance->binding = binding;
   instance->expression = expr::instantiate(*info.written, types);
+  instance->plain = expr::plain_reduction(*instance->expression);
   return instance;
 }
 
 const detail::RowsInstance& instance_of(const RowsInfo& info, const RowsArguments& a, const Analysis& made) {
-  const uint64_t binding = static_cast<uint64_t>(made.operands) | static_cast<uint64_t>(made.computed) << 8 |
-                           static_cast<uint64_t>(a.dtype.value_or(made.computed)) << 16 |
-                           absent_bits(a) << 24 | wide_bits(a) << 44;
+  uint64_t binding = static_cast<uint64_t>(made.operands) | static_cast<uint64_t>(made.computed) << 8 |
+                     static_cast<uint64_t>(a.dtype.value_or(made.computed)) << 16;
+  if (a.tensors.size() + a.numbers.size() > 1) binding |= absent_bits(a) << 24 | wide_bits(a) << 44;
   const detail::RowsInstance* first = info.instances.load(std::memory_order_acquire);
   for (const detail::RowsInstance* i = first; i; i = i->next) {
     if (i->binding == binding) return *i;
@@ -236,22 +289,25 @@ uint64_t number_bits(const RowsInfo& info, const Scalar& s, const expr::Slot& sl
   return bits;
 }
 
-/// Strides in bytes over the loop's dimensions: zero where the tensor is broadcast.
-RowsOperand operand_of(const Tensor& t, const Analysis& a, bool of_row) {
-  RowsOperand o{static_cast<char*>(t.data_ptr()), t.dtype(), Dims(a.sizes.size(), 0)};
-  const auto item = static_cast<int64_t>(t.itemsize());
-  const IntArrayRef sizes = t.sizes(), strides = t.strides();
-  if (of_row && !is_kept(sizes, a.sizes, a.over, true)) {
-    size_t next = 0;
-    for (size_t d = 0; d < a.sizes.size(); ++d) {
-      if (!a.over[d]) o.strides[d] = strides[next++] * item;
-    }
+/// Where a tensor lies. Its strides in bytes go to `strides`: zero where it is broadcast.
+RowsOperand operand_of(const Tensor& t, const Analysis& a, bool of_row, expr::Part part, int64_t* strides) {
+  const TensorHeader& header = *t.impl();
+  const DType dtype = header.dtype();
+  RowsOperand o{static_cast<char*>(t.data_ptr()), real_dtype(dtype), strides};
+  if (part == expr::Part::Im) o.data += item_size(o.dtype);
+  const auto item = static_cast<int64_t>(item_size(dtype));
+  const int64_t *sizes = header.sizes().data(), *steps = header.strides().data();
+  const size_t n = a.sizes.size(), own = header.sizes().size();
+  const Dims& over = a.over;
+  if (of_row && !is_kept(header.sizes(), a.sizes, over, true)) {
+    for (size_t d = 0, next = 0; d < n; ++d) strides[d] = over[d] ? 0 : steps[next++] * item;
     return o;
   }
-  const size_t lead = a.sizes.size() - sizes.size();
-  for (size_t d = 0; d < sizes.size(); ++d) {
-    const bool moves = sizes[d] != 1 && !(of_row && a.over[lead + d]);
-    o.strides[lead + d] = moves ? strides[d] * item : 0;
+  const size_t lead = n - own;
+  std::fill_n(strides, lead, 0);
+  for (size_t d = 0; d < own; ++d) {
+    const bool still = sizes[d] == 1 || (of_row && over[lead + d]);
+    strides[lead + d] = still ? 0 : steps[d] * item;
   }
   return o;
 }
@@ -259,40 +315,81 @@ RowsOperand operand_of(const Tensor& t, const Analysis& a, bool of_row) {
 }  // namespace
 
 void rows_shape(const RowsInfo& info, const RowsArguments& arguments, OutputSpecs& out) {
-  const Analysis made = analyse(info, arguments);
+  const Analysis made = checked(info, arguments);
   const bool keepdim = info.keepdim || arguments.keepdim;
   const HeaderRef first = arguments.tensors[0];
-  const bool channels_last = shape::lies_channels_last(first.sizes(), first.strides());
   for (size_t i = 0; i < info.written->num_outputs; ++i) {
     const DType dtype = result_dtype(info, arguments, made, i);
-    if (varies_along(info.written->outputs()[i].rank) && channels_last)
-      out.set_strided(i, made.sizes, shape::channels_last_strides(made.sizes), dtype);
-    else if (varies_along(info.written->outputs()[i].rank))
-      out.set(i, made.sizes, dtype);
-    else
+    if (!varies_along(info.written->outputs()[i].rank))
       out.set(i, reduced_sizes(made.sizes, made.over, keepdim), dtype);
+    else if (shape::lies_channels_last(first.sizes(), first.strides()))
+      out.set_strided(i, made.sizes, shape::channels_last_strides(made.sizes), dtype);
+    else
+      out.set(i, made.sizes, dtype);
   }
 }
+
+/// A call with what follows from it.
+struct RowsCall {
+  const RowsInfo& info;
+  const RowsArguments& arguments;
+  std::span<const Tensor* const> tensors;
+  std::span<Tensor* const> results;
+  const Analysis& made;
+  const detail::RowsInstance& instance;
+};
+
+namespace {
+
+void run_expression(const RowsCall& call) {
+  const auto& [info, arguments, tensors, results, made, instance] = call;
+  const expr::Expression& e = *instance.expression;
+  RowsOperand inputs[RowsInfo::kMaxTensors], outputs[RowsInfo::kMaxTensors];
+  // Not a vector that is empty at first: that would cost as much as the walk of a small operand.
+  constexpr size_t kInline = 128;
+  const size_t ndim = made.sizes.size(), all = (size_t{e.num_inputs} + e.num_outputs) * ndim;
+  int64_t some[kInline];
+  std::unique_ptr<int64_t[]> many;
+  if (all > kInline) many = std::make_unique_for_overwrite<int64_t[]>(all);
+  int64_t* strides = many ? many.get() : some;
+  uint64_t numbers[expr::kMaxSlots];
+  for (size_t i = 0; i < e.num_inputs; ++i, strides += ndim) {
+    const expr::Slot& s = e.inputs()[i];
+    inputs[i] = operand_of(*tensors[s.operand], made, !varies_along(s.rank), s.part, strides);
+  }
+  for (size_t i = 0; i < e.num_outputs; ++i, strides += ndim) {
+    const expr::Slot& s = e.outputs()[i];
+    const bool of_row = !varies_along(info.written->outputs()[s.operand].rank);
+    outputs[i] = operand_of(*results[s.operand], made, of_row, s.part, strides);
+  }
+  for (size_t i = 0; i < e.num_numbers; ++i)
+    numbers[i] = number_bits(info, *arguments.numbers[e.numbers()[i].operand], e.numbers()[i]);
+  const RowsLaunch launch{.name = info.name,
+                          .expression = e,
+                          .made = instance.made,
+                          .sizes = made.sizes,
+                          .over = made.over,
+                          .inputs = {inputs, e.num_inputs},
+                          .outputs = {outputs, e.num_outputs},
+                          .numbers = numbers};
+  rows_stub.call<void, const RowsLaunch&>(results[0]->device(), launch);
+}
+
+const bool kReducesByRows =
+    (reduce_stub.set_otherwise([](const ReduceCall& call) { run_expression(*call.rows); },
+                               [](Backend b) { return rows_stub.has_own(b); }),
+     true);
+
+}  // namespace
 
 void rows_run(const RowsInfo& info, const RowsArguments& arguments, std::span<const Tensor* const> tensors,
               std::span<Tensor* const> results) {
   const Analysis made = analyse(info, arguments);
   const detail::RowsInstance& instance = instance_of(info, arguments, made);
-  const expr::Expression& e = *instance.expression;
-  RowsOperand inputs[RowsInfo::kMaxTensors], outputs[RowsInfo::kMaxTensors];
-  uint64_t numbers[expr::kMaxSlots];
-  for (size_t i = 0; i < e.num_inputs; ++i) {
-    const size_t t = e.inputs()[i].operand;
-    inputs[i] = operand_of(*tensors[t], made, !varies_along(rank_of(info, t)));
-  }
-  for (size_t i = 0; i < e.num_outputs; ++i)
-    outputs[i] = operand_of(*results[i], made, !varies_along(info.written->outputs()[i].rank));
-  for (size_t i = 0; i < e.num_numbers; ++i)
-    numbers[i] = number_bits(info, *arguments.numbers[e.numbers()[i].operand], e.numbers()[i]);
-  const RowsLaunch launch{
-      info.name, e, instance.made, made.sizes, made.over, {inputs, e.num_inputs}, {outputs, e.num_outputs},
-      numbers};
-  rows_stub.call<void, const RowsLaunch&>(results[0]->device(), launch);
+  const RowsCall call{info, arguments, tensors, results, made, instance};
+  if (!instance.plain) return run_expression(call);
+  reduce_stub(results[0]->device(),
+              ReduceCall{info.name, *instance.plain, *tensors[0], made.over, results, &call});
 }
 
 }  // namespace ops

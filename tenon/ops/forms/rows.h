@@ -41,7 +41,15 @@ struct RowsInfo {
   bool keepdim = false;         ///< Results of rows keep the dimensions, with size 1.
   bool needs_elements = false;  ///< Rows without elements have no result (max).
   bool mixed = false;           ///< Beside a first operand of half precision, others may be float32.
-  bool to_float = false;        ///< Integers and bool compute in the default float type.
+  bool complex = false;         ///< The operand, the only one, may be of complex numbers.
+  /// What is computed, and is the dtype of results.
+  enum class Computes : uint8_t {
+    Same,   ///< The operands' dtype.
+    Float,  ///< The same, for integers and bool the default float type.
+    Sum,    ///< The dtype that the call gives, or else the operand's, for integers and bool int64.
+    Mean,   ///< The dtype that the call gives, or else the operand's: a floating or complex one.
+  };
+  Computes computes = Computes::Same;
   uint32_t refused_dtypes = 0;
   const char* refused_reason = "";
   /// What was made of the expression at first calls; a list that only grows.

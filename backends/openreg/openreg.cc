@@ -53,7 +53,7 @@ TenonStatus* copy(void* self, TenonStream stream, TenonAddress dst, TenonPlace d
     };
     char* const to = seen(dst, dst_place);
     const char* const from = seen(src, src_place);
-    if (src_place == TENON_PLACE_HOST && !(flags & TENON_COPY_PINNED)) {
+    if (src_place == TENON_PLACE_HOST && !(flags & TENON_COPY_HOST_STAYS)) {
       // The caller's memory may be gone when the task runs.
       backend.queues.give(key_of(stream), [to, bytes = std::vector<char>(from, from + nbytes)] {
         std::memcpy(to, bytes.data(), bytes.size());
@@ -61,7 +61,8 @@ TenonStatus* copy(void* self, TenonStream stream, TenonAddress dst, TenonPlace d
       return;
     }
     backend.queues.give(key_of(stream), [to, from, nbytes] { std::memmove(to, from, nbytes); });
-    if (dst_place == TENON_PLACE_HOST && !(flags & TENON_COPY_PINNED)) backend.queues.wait(key_of(stream));
+    if (dst_place == TENON_PLACE_HOST && !(flags & TENON_COPY_HOST_STAYS))
+      backend.queues.wait(key_of(stream));
   });
 }
 

@@ -217,9 +217,9 @@ typedef struct TenonDeviceProperties {
   uint32_t flags;
 } TenonDeviceProperties;
 
-/* The host side is pinned memory and stays as it is until the stream has passed the copy: `copy` need not
- * wait. Without it, host memory may be gone, or is read, as soon as `copy` has returned. */
-#define TENON_COPY_PINNED 1u
+/* The host side, pinned or not, lives and stays as it is until the stream has passed the copy: `copy` need
+ * not wait. Without it, host memory may be gone, or is read, as soon as `copy` has returned. */
+#define TENON_COPY_HOST_STAYS 1u
 
 /* All functions get the `self` of their plug-in and say which device they mean; none depends on a current
  * device. They may be called by any thread, also by several at once. */

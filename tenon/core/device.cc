@@ -37,8 +37,11 @@ struct BackendTable {
   void spell(Backend backend, std::string_view name, std::string_view key) {
     spellings[backend].store(new Spelling{std::string(name), std::string(key)}, std::memory_order_release);
   }
+  /// Empty for a number that nobody has.
   const Spelling& spelling(Backend backend) const noexcept {
-    return *spellings[backend].load(std::memory_order_acquire);
+    static const Spelling& none = *new Spelling;
+    const Spelling* known = spellings[backend].load(std::memory_order_acquire);
+    return known ? *known : none;
   }
 
   template <class Match>

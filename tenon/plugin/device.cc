@@ -133,7 +133,7 @@ void PluginDevice::synchronize(Device device, uint64_t event) {
 
 void PluginDevice::copy_bytes(Stream stream, Address to, Place to_place, Address from, Place from_place,
                               size_t nbytes, uint32_t flags) {
-  static_assert(static_cast<int>(Place::Host) == TENON_PLACE_HOST && kCopyHostStays == TENON_COPY_PINNED);
+  static_assert(static_cast<int>(Place::Host) == TENON_PLACE_HOST && kCopyHostStays == TENON_COPY_HOST_STAYS);
   call("a copy", table_.copy, abi_stream(stream), to, static_cast<TenonPlace>(to_place), from,
        static_cast<TenonPlace>(from_place), static_cast<uint64_t>(nbytes), flags);
 }

@@ -21,7 +21,7 @@ TenonStatus* properties(void* self, int32_t index, TenonDeviceProperties* out) {
   return abi::guarded([&] {
     TenonDeviceProperties p{};
     p.struct_size = sizeof p;
-    p.alignment = p.granularity = Memory::kGranularity;
+    p.granularity = Memory::kGranularity;
     p.description = "openreg, a simulated accelerator";
     p.total_memory = of(self).memory(index).limit();
     std::memcpy(out, &p, out->struct_size < sizeof p ? out->struct_size : sizeof p);

@@ -78,7 +78,7 @@ void Queues::wait(uint64_t event) {
 bool Queues::reached(uint64_t event) {
   Lock lock(mutex_);
   // Asking is all that a caller may do for the work to go on.
-  if (mode_ == Mode::Random) run_any(lock);
+  if (mode_ == Mode::Random || mode_ == Mode::Lazy) run_any(lock);
   return reached(events_.at(event));
 }
 

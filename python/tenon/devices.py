@@ -28,8 +28,20 @@ def load_device(path: Any, name: str | None = None, options: dict[str, Any] | No
     """
     import os
 
+    if name is not None:
+        _check_name(name)
     given = {str(key): str(value) for key, value in (options or {}).items()}
     return module_of(_devices.load(os.path.abspath(os.fspath(path)), name, given))
+
+
+def _check_name(name: str) -> None:
+    """`tenon.NAME` and `Tensor.NAME()` will be the device's."""
+    from .nn import Module
+
+    tenon = sys.modules[__package__]
+    for owner, what in ((_C.Tensor, "tenon.Tensor"), (Module, "nn.Module"), (tenon, "tenon")):
+        if name in vars(owner) and hasattr(owner, name) and name not in _modules:
+            raise ValueError(f"load_device: {name!r} cannot be the name of a device: {what} has it")
 
 
 def loaded() -> list[tuple[str, str, str]]:
@@ -56,7 +68,9 @@ class Stream:
         if stream_id is None:
             self.device, self.stream_id = _devices.new_stream(device)
         else:
-            self.device, self.stream_id = _C.device(device) if isinstance(device, str) else device, stream_id
+            d = _C.device(device) if isinstance(device, str) else device
+            index = _devices.current_device(d) if d.index is None else d.index
+            self.device, self.stream_id = _C.device(f"{d.type}:{index}"), int(stream_id)
 
     def synchronize(self) -> None:
         """Waits until all work that was queued has run."""
@@ -224,10 +238,8 @@ class DeviceModule(types.ModuleType):
         return _StreamContext(self, stream)
 
     def synchronize(self, device: Any = None) -> None:
-        """Waits until all work of this thread's current stream and of the default stream of a device has run."""
-        d = self._device(device, "synchronize")
-        Stream(d, 0).synchronize()
-        _current_stream(d).synchronize()
+        """Waits until the work of all streams of a device has run."""
+        _devices.synchronize(self._device(device, "synchronize"))
 
     def memory_stats(self, device: Any = None) -> dict[str, Any]:
         """The statistics of the caching allocator by PyTorch's keys, and its fragmentation and waste (docs/memory.md)."""
@@ -328,7 +340,7 @@ def module_of(name: str) -> DeviceModule:
             (_C.Tensor, f"is_{name}", is_device),
             (Module, name, module_to_device),
         ):
-            if attribute not in vars(owner):
+            if not hasattr(owner, attribute):
                 setattr(owner, attribute, value)
         module = _modules[name] = DeviceModule(name)
         sys.modules[f"tenon.{name}"] = module

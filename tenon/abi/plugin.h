@@ -1,6 +1,6 @@
 // The C++17 side of tenon_abi.h, for plug-ins: errors as exceptions, tensors that release themselves, kernels
-// with C++ types, and PyTorch's registration macros. Header-only; includes nothing else of Tenon. A plug-in
-// defines TENON_PLUGIN_HOST once, in one source file, before it exports tenon_plugin_v1.
+// with C++ types, and PyTorch's registration macros. Header-only; includes nothing else of Tenon. A
+// plug-in sets `g_host` first thing in tenon_plugin_v1.
 #pragma once
 
 #if defined(TENON_LIBRARY)

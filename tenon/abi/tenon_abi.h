@@ -175,8 +175,7 @@ typedef struct TenonHost {
   /* Looks an operator up: "aten::add.Tensor". Operators live as long as the process. */
   TenonStatus* (*op_find)(const char* name, const TenonOperator** out);
   const char* (*op_name)(const TenonOperator*);
-  /* Calls an operator through the dispatcher: with all keys, or continuing below those of a running call
-   * (`below`). */
+  /* Calls an operator through the dispatcher. */
   TenonStatus* (*op_call)(const TenonOperator*, const TenonCell* args, const uint8_t* arg_tags,
                           uint32_t num_args, TenonCell* results, uint8_t* result_tags, uint32_t num_results);
   /* Frees what a result cell refers to. */
@@ -205,10 +204,11 @@ typedef struct TenonHost {
 
 typedef struct TenonDeviceProperties {
   uint32_t struct_size;
-  uint32_t alignment;      /* Of raw_alloc's addresses, in bytes: a power of two. */
+  uint32_t reserved;
   const char* description; /* Lives as long as the plug-in. */
   uint64_t total_memory;   /* In bytes; 0 where it is not known. */
-  uint64_t granularity;    /* Of raw_alloc: sizes are rounded up to multiples. */
+  uint64_t granularity; /* What raw_alloc's addresses and sizes are multiples of: a power of two from 64 to 2
+                           MiB; 0: 512. */
   const TenonDType*
       dtypes; /* Those that its kernels compute in; NULL: all. Others are only stored and moved. */
   uint64_t num_dtypes;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <bit>
 #include <cctype>
 #include <charconv>
 #include <mutex>
@@ -27,6 +28,9 @@ struct BackendTable {
   std::atomic<const Spelling*> spellings[32];
   std::atomic<int> private_use{0};  // 0: none yet
   std::string owners[32];           // of devices; under the mutex
+  // Bits of backends, under the mutex: places that a device's registration made, or took over from
+  // PrivateUse1; and those that were given back.
+  uint32_t made = 0, adopted = 0, vacant = 0;
 
   BackendTable() {
     spell(kCpuBackend, "cpu", "CPU");
@@ -62,7 +66,7 @@ BackendTable& table() {
 }
 
 bool valid_name(std::string_view name) {
-  if (name.empty() || std::isdigit(static_cast<unsigned char>(name[0]))) return false;
+  if (name.empty() || !std::islower(static_cast<unsigned char>(name[0]))) return false;
   for (const char c : name) {
     const auto u = static_cast<unsigned char>(c);
     if (!std::islower(u) && !std::isdigit(u) && c != '_') return false;
@@ -107,6 +111,12 @@ Backend place_of(BackendTable& t, const char* function, std::string_view name, s
   check_name(function, name);
   if (const auto known = find_backend(name)) return *known;
   check_key(function, name, key);
+  if (t.vacant != 0) {
+    const auto free = static_cast<Backend>(std::countr_zero(t.vacant));
+    t.vacant &= t.vacant - 1;
+    t.spell(free, name, key);
+    return free;
+  }
   const int n = t.count.load(std::memory_order_relaxed);
   TENON_CHECK(n < kMetaBackend, Device,
               fmt::format("{}: no place left for '{}' among 32 backends", function, name));
@@ -121,20 +131,28 @@ Backend place_of_device(BackendTable& t, std::string_view name, std::string_view
   const auto place = static_cast<Backend>(t.private_use.load(std::memory_order_relaxed));
   const bool adopts =
       place != kCpuBackend && t.spelling(place).name == kPrivateUseName && !find_backend(name);
-  if (!adopts) return place_of(t, "register_device", name, key);
+  if (!adopts) {
+    const bool is_new = !find_backend(name);
+    const Backend own = place_of(t, "register_device", name, key);
+    if (is_new) t.made |= 1u << own;
+    return own;
+  }
   check_name("register_device", name);
   check_key("register_device", name, key);
   t.spell(place, name, key);
+  t.adopted |= 1u << place;
   return place;
 }
 
 }  // namespace
 
 std::optional<Backend> find_backend(std::string_view name) noexcept {
+  if (name.empty()) return std::nullopt;  // a place that was given back
   return table().find([&](Backend b) { return table().spelling(b).name == name; });
 }
 
 std::optional<Backend> find_backend_by_key(std::string_view key) noexcept {
+  if (key.empty()) return std::nullopt;
   return table().find([&](Backend b) { return table().spelling(b).key == key; });
 }
 
@@ -178,6 +196,16 @@ void release_device(Backend backend) noexcept {
   BackendTable& t = table();
   const std::lock_guard lock(t.mutex);
   t.owners[backend].clear();
+  const uint32_t bit = 1u << backend;
+  if (t.adopted & bit) t.spell(backend, kPrivateUseName, kPrivateUseKey);
+  if (t.made & bit) {
+    t.spell(backend, "", "");
+    t.vacant |= bit;
+    int first = backend;
+    t.private_use.compare_exchange_strong(first, 0, std::memory_order_release);
+  }
+  t.made &= ~bit;
+  t.adopted &= ~bit;
 }
 
 std::string_view backend_name(Backend backend) noexcept { return table().spelling(backend).name; }
@@ -196,7 +224,9 @@ Device::Device(std::string_view text) {
   }
   if (!found) {
     std::string known;
-    for (Backend b = 0; b < live_backends(); ++b) known.append(backend_name(b)).append(", ");
+    for (Backend b = 0; b < live_backends(); ++b) {
+      if (!backend_name(b).empty()) known.append(backend_name(b)).append(", ");
+    }
     throw_error(ErrorKind::Value,
                 fmt::format("Device: no loaded device is called '{}'; there are {}meta", device, known));
   }

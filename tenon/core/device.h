@@ -53,8 +53,8 @@ Backend register_device(std::string_view name, std::string_view key, std::string
 Backend private_use_backend();
 /// The same, where somebody asked for it or a device was registered.
 std::optional<Backend> find_private_use_backend() noexcept;
-/// Takes a registration of a device back: its number, name and key stay reserved, and the same or another
-/// owner may register it again.
+/// Takes a registration back that did not come to its end: a place that it made is free again, and one that
+/// kernels had reserved stays reserved.
 void release_device(Backend backend) noexcept;
 std::optional<Backend> find_backend(std::string_view name) noexcept;
 /// The backend whose dispatch keys are spelled with `key`.

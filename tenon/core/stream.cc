@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <mutex>
 #include <vector>
 
 #include "tenon/core/device_runtime.h"
@@ -32,6 +33,16 @@ std::vector<Stream>& thread_streams() {
   (void)owner;
   if (!t_current.streams) t_current.streams = new std::vector<Stream>;
   return *t_current.streams;
+}
+
+/// Every stream that was created: they live as long as the process.
+struct AllStreams {
+  std::mutex mutex;
+  std::vector<Stream> streams;
+};
+AllStreams& all_streams() {
+  static AllStreams& all = *new AllStreams;
+  return all;
 }
 
 /// The runtime of a device that is not the host; throws where it has none.
@@ -122,7 +133,26 @@ Stream Stream::create(Device device) {
   DeviceRuntime& runtime = runtime_of(device, "Stream");
   device = resolved(device);
   check_index(device, runtime, "Stream");
-  return {device, runtime.create_stream(device)};
+  const Stream stream{device, runtime.create_stream(device)};
+  AllStreams& all = all_streams();
+  const std::lock_guard lock(all.mutex);
+  all.streams.push_back(stream);
+  return stream;
+}
+
+void synchronize_device(Device device) {
+  if (runs_at_once(device)) return;
+  device = resolved(device);
+  check_index(device, runtime_of(device, "synchronize"), "synchronize");
+  std::vector<Stream> streams{{device, 0}};
+  {
+    AllStreams& all = all_streams();
+    const std::lock_guard lock(all.mutex);
+    for (const Stream& s : all.streams) {
+      if (s.device == device) streams.push_back(s);
+    }
+  }
+  for (const Stream& s : streams) s.synchronize();
 }
 
 void Stream::synchronize() const {

@@ -70,6 +70,9 @@ bool same_device(Device a, Device b) noexcept;
 /// The stream on which this thread queues work for `device`: the default stream unless another was set.
 Stream current_stream(Device device) noexcept;
 
+/// Blocks until the work of all streams of a device has run; a device without an index means the current one.
+void synchronize_device(Device device);
+
 /// Makes a device the current one of its backend on this thread. Does nothing for the host, for meta, and for
 /// a device without an index. Throws Error{Device} for an index that the backend does not have.
 void set_current_device(Device device);

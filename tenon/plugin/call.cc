@@ -45,14 +45,31 @@ CellTag cell_tag_of(const schema::Type& type) {
   });
 }
 
-/// Throws unless the results are those that the schema promises.
-void check_results(const schema::FunctionSchema& schema, const Results& results, const PluginDevice& device) {
+/// Throws where a call that was declined would come to the same kernel again.
+void check_can_fall_back(const std::string& name, DispatchKeySet keys, const PluginDevice& device) {
+  TENON_CHECK(
+      keys.backend() == device.backend(), NotImplemented,
+      fmt::format("{}: the kernel of device {} has declined a call of key {}, and nobody is left to run it",
+                  name, device.device_name(), to_string(keys)));
+}
+
+/// Throws unless the results are those that the schema promises; those of a call on the device are on it.
+void check_results(const schema::FunctionSchema& schema, Results& results, DispatchKeySet keys,
+                   const PluginDevice& device) {
   for (size_t i = 0; i < schema.returns.size(); ++i) {
     const CellTag wanted = cell_tag_of(schema.returns[i].type);
     TENON_CHECK(
         results.tags[i] == wanted, Device,
         fmt::format("{}: the kernel of device {} returned {} as result {}, where its schema says {}",
                     schema.full_name(), device.device_name(), name(results.tags[i]), i, name(wanted)));
+    if (wanted != CellTag::Tensor || keys.backend() != device.backend()) continue;
+    const auto& tensor = *reinterpret_cast<const Tensor*>(&results.cells[i]);
+    TENON_CHECK(
+        tensor.defined() && tensor.device().backend == device.backend(), Device,
+        fmt::format("{}: the kernel of device {} returned {} as result {}, expected one on {}",
+                    schema.full_name(), device.device_name(),
+                    tensor.defined() ? "a tensor on " + to_string(tensor.device()) : "an undefined tensor", i,
+                    device.device_name()));
   }
 }
 
@@ -81,9 +98,12 @@ void call_kernel(const Kernel& kernel, const OperatorHandle& op, DispatchKeySet 
   const std::string name = op.full_name();
   TenonStatus* const status = closure.device.status_of(name.c_str(), closure.kernel, closure.data,
                                                        static_cast<const TenonCall*>(&call));
-  if (status == TENON_DECLINED) return cpu_fallback(op, keys, stack);
+  if (status == TENON_DECLINED) {
+    check_can_fall_back(name, keys, closure.device);
+    return cpu_fallback(op, keys, stack);
+  }
   if (status) raise(status, name);
-  check_results(schema, results, closure.device);
+  check_results(schema, results, keys, closure.device);
   stack.erase(first, num_args);
   for (size_t i = 0; i < results.cells.size(); ++i) {
     stack.push_cell(results.cells[i], results.tags[i]);

@@ -72,6 +72,8 @@ TenonStatus* tensor_empty(const int64_t* sizes, const int64_t* strides, uint64_t
   return as_status([&] {
     const auto code = static_cast<DType>(dtype);
     TENON_CHECK(is_known(code), Type, fmt::format("tensor_empty: there is no dtype {}", dtype));
+    TENON_CHECK(device.backend < live_backends() || device.backend == kMetaBackend, Device,
+                fmt::format("tensor_empty: there is no backend {}", device.backend));
     const Device where(device.backend, device.index);
     const IntArrayRef shape = list_of(sizes, ndim);
     *out = given(strides ? make_empty_strided(shape, list_of(strides, ndim), code, where)
@@ -141,6 +143,8 @@ TenonStatus* run_on_cpu(const TenonCall* call) {
     TENON_CHECK(call->op, Type,
                 "cpu_fallback: the call of a stub has no operator to run; decline it instead");
     const OperatorHandle op(const_cast<OperatorEntry&>(entry_of(call->op)));
+    TENON_CHECK(DispatchKeySet(call->keys).backend() != kCpuBackend, NotImplemented,
+                fmt::format("cpu_fallback: the call of {} is one on the host already", op.full_name()));
     Stack stack;
     for (uint32_t i = 0; i < call->num_args; ++i)
       stack.push_cell_copy(cell_of(call->args[i]), static_cast<CellTag>(call->arg_tags[i]));

@@ -131,7 +131,7 @@ void open_instance(Instance& instance, TenonPluginV1 entry, const std::string& p
       plugin.needs_minor <= TENON_ABI_MINOR, Device,
       fmt::format("load_device: '{}' is built for Tenon's plug-in interface {}.{}, and this Tenon has {}.{}",
                   path, TENON_ABI_MAJOR, plugin.needs_minor, TENON_ABI_MAJOR, TENON_ABI_MINOR));
-  TENON_CHECK(plugin.name && plugin.key && plugin.table, Device,
+  TENON_CHECK(instance.plugin.name && instance.plugin.key && instance.plugin.table, Device,
               fmt::format("load_device: '{}' gives no name, key or table", path));
 }
 

@@ -25,10 +25,9 @@ void Registrations::commit(const TenonRegistrar& wanted, const PluginDevice& dev
   try {
     for (const std::string& text : wanted.schemas) {
       schema::FunctionSchema schema = schema::parse_schema(text);
-      // Another instance of the same file has declared it already.
+      // Another instance, or a copy of the file, has declared it already.
       const auto known = dispatcher.find_op(schema.ns + "::" + schema.name, schema.overload);
-      if (known && known->schema() == schema && dispatcher.defined_at(*known)->file == device.path())
-        continue;
+      if (known && known->schema() == schema) continue;
       ids_.push_back(dispatcher.define(std::move(schema), whole));
     }
     for (const auto& k : wanted.kernels) {

@@ -272,3 +272,64 @@ def test_kernels_of_the_plugin(openreg, lazyreg):
             y.sum().backward()
     with pytest.raises(NotImplementedError, match="openreg::custom_abs"):
         tenon.ops.openreg.custom_abs(tenon.ones(2))
+
+
+def test_indices_that_do_not_exist_are_refused(openreg):
+    for call in (openreg.mem_get_info, openreg.reset_peak_memory_stats, openreg.reset_accumulated_memory_stats,
+                 openreg.memory_stats, openreg.synchronize, openreg.current_stream, openreg.Stream, openreg.Event):  # fmt: skip
+        with pytest.raises(RuntimeError, match="there is no device openreg:7; backend openreg has 2"):
+            call(7)
+
+
+@pytest.mark.parametrize("name", ["__init__", "_x", "state_dict", "nn", "float"])
+def test_names_that_are_taken_elsewhere_are_refused(name):
+    with pytest.raises(ValueError, match="name"):
+        tenon.load_device(OPENREG, name=name)
+
+
+def test_a_failed_load_takes_no_place():
+    run("""
+for i in range(40):
+    try:
+        tenon.load_device(sys.argv[1], name=f"device{i}", options={"memory": "none"})
+    except ValueError:
+        pass
+    else:
+        raise AssertionError
+assert tenon.load_device(sys.argv[1], name="last").device_count() == 2
+""")
+
+
+def test_a_copy_of_the_file_is_another_device(tmp_path):
+    import shutil
+
+    copied = tmp_path / "copied.so"
+    shutil.copy(OPENREG, copied)
+    run(f"""
+tenon.load_device(sys.argv[1])
+tenon.load_device({str(copied)!r}, name="copied")
+for name in ("openreg", "copied"):
+    assert tenon.ops.openreg.custom_abs(tenon.tensor([-1.0], device=name)).item() == 1
+""")
+
+
+def test_copies_between_devices_follow_the_destinations_stream():
+    run("""
+openreg = tenon.load_device(sys.argv[1], options={"mode": "lazy"})
+a, b = openreg.Stream(0), openreg.Stream(1)
+with openreg.stream(a):
+    u = tenon.zeros(4, device="openreg:0")
+    openreg.synchronize(0)
+    u.add_(7)
+b.wait_stream(a)
+with openreg.stream(b):
+    v = u.to("openreg:1")
+b.synchronize()
+assert v.cpu().tolist() == [7] * 4
+with openreg.stream(a):
+    u.add_(1)
+openreg.synchronize(0)
+assert u.cpu().tolist() == [8] * 4, "synchronize waits for all streams"
+while not a.query():
+    pass
+""")

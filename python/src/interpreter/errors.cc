@@ -1,5 +1,6 @@
 #include "python/src/interpreter/errors.h"
 
+#include <cstring>
 #include <memory>
 #include <new>
 #include <string>
@@ -81,6 +82,14 @@ void set_out_of_memory() noexcept {
 
 }  // namespace
 
+/// Text from outside, of a plug-in say, may be no UTF-8.
+static void set_error(PyObject* type, const char* text) noexcept {
+  PyObject* message = PyUnicode_DecodeUTF8(text, static_cast<Py_ssize_t>(std::strlen(text)), "replace");
+  if (!message) return;
+  PyErr_SetObject(type, message);
+  Py_DECREF(message);
+}
+
 void set_python_error() noexcept {
   try {
     throw;
@@ -88,11 +97,11 @@ void set_python_error() noexcept {
   } catch (const CarriedError& e) {
     e.restore();
   } catch (const Error& e) {
-    PyErr_SetString(exception_for(e.kind()), e.what());
+    set_error(exception_for(e.kind()), e.what());
   } catch (const std::bad_alloc&) {
     set_out_of_memory();
   } catch (const std::exception& e) {
-    PyErr_SetString(PyExc_RuntimeError, e.what());
+    set_error(PyExc_RuntimeError, e.what());
   } catch (...) {
     PyErr_SetString(PyExc_RuntimeError, "an exception that is not a std::exception");
   }

@@ -23,6 +23,11 @@ constexpr const char* kEventName = "tenon.Event";
 Device device_argument(const char* function, PyObject* o) {
   const auto device = as_device(o);
   if (!device) wrong_type(function, "device", "device or str", o);
+  if (const DeviceRuntime* runtime = device_runtime(device->backend)) {
+    TENON_CHECK(device->index < runtime->device_count(), Device,
+                fmt::format("{}: there is no device {}; backend {} has {}", function, to_string(*device),
+                            backend_name(device->backend), runtime->device_count()));
+  }
   return *device;
 }
 
@@ -129,6 +134,17 @@ PyObject* synchronize_stream(PyObject*, PyObject* const* args, Py_ssize_t n, PyO
     {
       const ReleaseGil released;
       stream.synchronize();
+    }
+    return Py_NewRef(Py_None);
+  });
+}
+
+PyObject* synchronize(PyObject*, PyObject* o) {
+  return guarded([&] {
+    const Device device = device_argument("synchronize", o);
+    {
+      const ReleaseGil released;
+      synchronize_device(device);
     }
     return Py_NewRef(Py_None);
   });
@@ -291,6 +307,7 @@ PyMethodDef g_methods[] = {
     {"current_stream", &current, METH_O, "(device, id) of the thread's current stream of a device."},
     fast_method("set_stream", &set_stream, "set_stream(device, id)"),
     fast_method("synchronize_stream", &synchronize_stream, "synchronize_stream(device, id)"),
+    {"synchronize", &synchronize, METH_O, "Waits for all streams of a device."},
     {"new_event", &new_event, METH_O, "An event of a device, as a capsule."},
     fast_method("record_event", &record_event, "record_event(event, device, id)"),
     fast_method("wait_event", &wait_event, "wait_event(event, device, id)"),

@@ -314,6 +314,15 @@ void copy_between_devices(const Tensor& dst, const Tensor& src, const char* op, 
                           to_string(dst.device()))
                   .c_str(),
               src.nbytes());
+  // The caller's order is that of the destination's stream, which may have waited for what wrote the source.
+  const Stream reads = current_stream(src.device()), writes = current_stream(dst.device());
+  if (src.device().backend == dst.device().backend && device_runtime(src.device().backend)) {
+    Event so_far(writes.device);
+    so_far.record(writes);
+    so_far.wait(reads);
+  } else {
+    writes.synchronize();
+  }
   const Tensor host =
       make_empty_strided(src.sizes(), preserved_strides(src.sizes(), src.strides()), src.dtype());
   copy_stub(src.device(), host, src, false);

@@ -15,7 +15,6 @@ static TenonStatus* properties(void* self, int32_t index, TenonDeviceProperties*
   TenonDeviceProperties p = {0};
   (void)self, (void)index;
   p.struct_size = sizeof p;
-  p.alignment = 64;
   p.granularity = 64;
   p.description = "a device in plain C";
   memcpy(out, &p, out->struct_size < sizeof p ? out->struct_size : sizeof p);

@@ -38,9 +38,12 @@ def _check_name(name: str) -> None:
     """`tenon.NAME` and `Tensor.NAME()` will be the device's."""
     from .nn import Module
 
-    tenon = sys.modules[__package__]
-    for owner, what in ((_C.Tensor, "tenon.Tensor"), (Module, "nn.Module"), (tenon, "tenon")):
-        if name in vars(owner) and hasattr(owner, name) and name not in _modules:
+    for there, what in (
+        (hasattr(_C.Tensor, name), "tenon.Tensor"),
+        (hasattr(Module, name), "nn.Module"),
+        (name in vars(sys.modules[__package__]), "tenon"),
+    ):
+        if there and name not in _modules:
             raise ValueError(f"load_device: {name!r} cannot be the name of a device: {what} has it")
 
 

@@ -136,7 +136,7 @@ def test_devices_are_not_mixed(name, matrix):
 
 
 #: Operators of which the second tensor may be elsewhere, by design; or whose gradient is zero, whatever comes in.
-MIXING = {"to", "type_as", "expand_as", "view_as", "reshape_as", "angle_backward", "sgn_backward"}
+MIXING = {"to", "type_as", "expand_as", "view_as", "reshape_as", "angle_backward", "sgn_backward", "_copy_from", "_copy_from_and_resize"}
 
 
 @pytest.mark.parametrize("name", [n for n, (e, o) in FORMS.items() if o.form == "inplace"])

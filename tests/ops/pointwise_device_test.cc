@@ -74,6 +74,7 @@ struct Pair {
     const DType part = real_dtype(dtype);
     const size_t count = host.nbytes() / item_size(part);
     const auto bytes = random_elements(part, count, seed);
+    if (bytes.empty()) return;
     std::memcpy(host.data_ptr(), bytes.data(), bytes.size());
     std::memcpy(device.data_ptr(), bytes.data(), bytes.size());
   }

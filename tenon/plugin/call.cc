@@ -2,7 +2,7 @@
 
 #include <fmt/core.h>
 
-#include <cstring>
+#include <utility>
 
 #include "tenon/dispatch/dispatcher.h"
 #include "tenon/dispatch/stub.h"
@@ -32,6 +32,11 @@ struct Results {
     // A stack knows how to free them.
     Stack rest;
     for (size_t i = 0; i < cells.size(); ++i) rest.push_cell(cells[i], tags[i]);
+  }
+  /// Moves the results up to the first that there is not to a stack.
+  void give(Stack& stack) {
+    for (size_t i = 0; i < cells.size() && tags[i] != CellTag::None; ++i)
+      stack.push_cell(cells[i], std::exchange(tags[i], CellTag::None));
   }
   SmallVector<Cell, 4> cells;
   SmallVector<CellTag, 4> tags;
@@ -105,10 +110,7 @@ void call_kernel(const Kernel& kernel, const OperatorHandle& op, DispatchKeySet 
   if (status) raise(status, name);
   check_results(schema, results, keys, closure.device);
   stack.erase(first, num_args);
-  for (size_t i = 0; i < results.cells.size(); ++i) {
-    stack.push_cell(results.cells[i], results.tags[i]);
-    results.tags[i] = CellTag::None;
-  }
+  results.give(stack);
 }
 
 /// A stub's function. Lives as long as the process, because a call may be in it when it is taken back.
@@ -128,10 +130,7 @@ bool call_stub(void* data, Stream stream, Stack& stack) {
   if (status == TENON_DECLINED) return false;
   if (status) raise(status, stub.name);
   stack.clear();
-  for (size_t i = 0; i < results.cells.size() && results.tags[i] != CellTag::None; ++i) {
-    stack.push_cell(results.cells[i], results.tags[i]);
-    results.tags[i] = CellTag::None;
-  }
+  results.give(stack);
   return true;
 }
 

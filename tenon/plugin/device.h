@@ -29,7 +29,6 @@ class PluginDevice final : public DeviceRuntime, public DeviceMemory {
   Backend backend() const noexcept { return backend_; }
   const std::string& device_name() const noexcept { return device_name_; }
   const std::string& path() const noexcept { return path_; }
-  void* self() const noexcept { return plugin_.self; }
   TenonDeviceProperties properties(int index) const;
 
   int device_count() const noexcept override { return device_count_; }

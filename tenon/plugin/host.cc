@@ -106,6 +106,17 @@ TenonStatus* tensor_resize(TenonTensor* tensor, const int64_t* sizes, uint64_t n
 Cell cell_of(const TenonCell& cell) { return std::bit_cast<Cell>(cell); }
 const OperatorEntry& entry_of(const TenonOperator* op) { return *reinterpret_cast<const OperatorEntry*>(op); }
 
+/// Copies of the arguments that a plug-in shows.
+Stack stack_of(const TenonCell* args, const uint8_t* tags, uint32_t n) {
+  Stack stack;
+  for (uint32_t i = 0; i < n; ++i) stack.push_cell_copy(cell_of(args[i]), static_cast<CellTag>(tags[i]));
+  return stack;
+}
+/// Gives the results of a call to a plug-in.
+void give_results(Stack& stack, TenonCell* results, uint8_t* tags, uint32_t n) {
+  stack.take_cells(n, reinterpret_cast<Cell*>(results), reinterpret_cast<CellTag*>(tags));
+}
+
 TenonStatus* op_find(const char* name, const TenonOperator** out) {
   return as_status([&] {
     const OperatorHandle op = Dispatcher::singleton().find_schema_or_throw_full(name);
@@ -122,11 +133,9 @@ TenonStatus* op_call(const TenonOperator* op, const TenonCell* args, const uint8
                 fmt::format("op_call: {} takes {} arguments and returns {} results, not {} and {}",
                             handle.full_name(), handle.schema().arguments.size(),
                             handle.schema().returns.size(), num_args, num_results));
-    Stack stack;
-    for (uint32_t i = 0; i < num_args; ++i)
-      stack.push_cell_copy(cell_of(args[i]), static_cast<CellTag>(arg_tags[i]));
+    Stack stack = stack_of(args, arg_tags, num_args);
     handle.call_boxed(stack);
-    stack.take_cells(num_results, reinterpret_cast<Cell*>(results), reinterpret_cast<CellTag*>(result_tags));
+    give_results(stack, results, result_tags, num_results);
   });
 }
 
@@ -145,12 +154,9 @@ TenonStatus* run_on_cpu(const TenonCall* call) {
     const OperatorHandle op(const_cast<OperatorEntry&>(entry_of(call->op)));
     TENON_CHECK(DispatchKeySet(call->keys).backend() != kCpuBackend, NotImplemented,
                 fmt::format("cpu_fallback: the call of {} is one on the host already", op.full_name()));
-    Stack stack;
-    for (uint32_t i = 0; i < call->num_args; ++i)
-      stack.push_cell_copy(cell_of(call->args[i]), static_cast<CellTag>(call->arg_tags[i]));
+    Stack stack = stack_of(call->args, call->arg_tags, call->num_args);
     cpu_fallback(op, DispatchKeySet(call->keys), stack);
-    stack.take_cells(call->num_results, reinterpret_cast<Cell*>(call->results),
-                     reinterpret_cast<CellTag*>(call->result_tags));
+    give_results(stack, call->results, call->result_tags, call->num_results);
   });
 }
 

@@ -71,6 +71,7 @@ PYTHON = [
     {"library", "serialization", "utils", "nn", "optim"},
     {"devices"},
     {"__init__"},
+    {"conformance"},
     {"command"},
     {"__main__"},
 ]

@@ -24,6 +24,7 @@ TenonStatus* properties(void* self, int32_t index, TenonDeviceProperties* out) {
     p.granularity = Memory::kGranularity;
     p.description = "openreg, a simulated accelerator";
     p.total_memory = of(self).memory(index).limit();
+    p.ops_printed = abi::kKnownOps;
     std::memcpy(out, &p, out->struct_size < sizeof p ? out->struct_size : sizeof p);
   });
 }

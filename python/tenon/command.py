@@ -372,6 +372,17 @@ def info(args):
     _columns([(name, text(value)) for name, value in facts.items()])
 
 
+def conformance(args):
+    """Tries every operator on a device, beside the CPU: native, fallback, unsupported or wrong, by operator and dtype.
+
+    Exit code 1 where something is wrong. Operators of your own take part when a module given with -i declares samples for
+    them (tenon.conformance.declare).
+    """
+    from .conformance import command
+
+    return command.main(args)
+
+
 def _parser():
     parser = _Parser(prog="tenon", description=__doc__.splitlines()[0])
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
@@ -400,6 +411,16 @@ def _parser():
     sub.add_argument("arguments", nargs=argparse.REMAINDER, metavar="...", help="the script's arguments")
     add(stubs)
     add(info)
+    sub = add(conformance, has_json=False)
+    sub.add_argument("device", metavar="DEVICE", help="the device's name, as load_device and TENON_PLUGIN_PATH have it")
+    sub.add_argument("--plugin", metavar="FILE", help="the device's library; without it, DEVICE is looked for")
+    sub.add_argument("--option", metavar="NAME=VALUE", action="append", default=[], help="an option of the plug-in")
+    sub.add_argument("--ops", metavar="PATTERN", action="append", default=[], help="add, add.Tensor, '*_backward', 'myops::*'")
+    sub.add_argument("--dtypes", metavar="DTYPE", nargs="+", default=[], help="only these")
+    sub.add_argument("--quick", action="store_true", help="fewer samples and dtypes; a minute at most")
+    sub.add_argument("--csv", metavar="FILE", help="write a row for each operator and dtype")
+    sub.add_argument("--jobs", metavar="N", type=int, default=1, help="how many processes")
+    sub.add_argument("-v", "--verbose", action="store_true", help="also every row, and what was skipped by reason")
     return parser
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import sys
 import types
-from typing import Any
+from typing import Any, NamedTuple
 
 from . import _C
 
@@ -170,6 +170,17 @@ class _StreamContext:
             self._module.set_device(self._device)
 
 
+class DeviceProperties(NamedTuple):
+    """What a device says of itself."""
+
+    name: str
+    total_memory: int  #: In bytes; 0 where it is not known.
+    granularity: int  #: Of its allocations, in bytes.
+    dtypes: list[Any]  #: That its kernels compute in; empty: it does not say.
+    pointwise: bool  #: Whether it runs pointwise programs.
+    operations: int  #: Bit i: of programs, the operation TenonOp i.
+
+
 class DeviceModule(types.ModuleType):
     """The functions of one device, `tenon.NAME`: a device is a number, a text ("openreg:1"), a tenon.device, or None for the
     current one."""
@@ -202,6 +213,10 @@ class DeviceModule(types.ModuleType):
     def device_count(self) -> int:
         """How many devices there are."""
         return _devices.device_count(self._name)
+
+    def get_device_properties(self, device: Any = None) -> DeviceProperties:
+        """What a device says of itself, and what it computes."""
+        return DeviceProperties(*_devices.properties(self._device(device, "get_device_properties")))
 
     def current_device(self) -> int:
         """The number of this thread's current device."""

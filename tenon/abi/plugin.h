@@ -9,6 +9,7 @@
 #endif
 #define TENON_ABI_PLUGIN_H
 
+#include <algorithm>
 #include <new>
 #include <stdexcept>
 #include <string>
@@ -116,11 +117,27 @@ inline Tensor empty(const std::vector<int64_t>& sizes, TenonDType dtype, TenonDe
   return Tensor::adopt(out);
 }
 
-/// A contiguous tensor of the sizes, dtype and device of `like`.
+/// Whether the elements lie in one block without gaps, in some order of the dimensions.
+inline bool is_dense(const TenonTensorView& v) {
+  std::vector<uint64_t> order;
+  for (uint64_t d = 0; d < v.ndim; ++d) {
+    if (v.sizes[d] != 1) order.push_back(d);
+  }
+  std::sort(order.begin(), order.end(), [&](uint64_t a, uint64_t b) { return v.strides[a] < v.strides[b]; });
+  int64_t step = 1;
+  for (const uint64_t d : order) {
+    if (v.strides[d] != step) return false;
+    step *= v.sizes[d];
+  }
+  return true;
+}
+
+/// A tensor of the sizes, dtype and device of `like`, which has its strides where it is dense and is
+/// contiguous where it is not: what operators on elements give back.
 inline Tensor empty_like(const Tensor& like) {
   const TenonTensorView v = like.view();
   TenonTensor* out = nullptr;
-  check(host().tensor_empty(v.sizes, nullptr, v.ndim, v.dtype, v.device, &out));
+  check(host().tensor_empty(v.sizes, is_dense(v) ? v.strides : nullptr, v.ndim, v.dtype, v.device, &out));
   return Tensor::adopt(out);
 }
 

@@ -284,6 +284,26 @@ std::vector<LoadedDevice> loaded_devices() {
   return list;
 }
 
+DeviceClaims device_claims(Device device) {
+  plugin::Registry& all = plugin::registry();
+  const std::lock_guard lock(all.mutex);
+  for (const plugin::Loaded* l : all.loaded) {
+    if (l->device->backend() != device.backend) continue;
+    const TenonDeviceProperties p = l->device->properties(device.index);
+    DeviceClaims claims{.description = p.description ? p.description : "",
+                        .total_memory = p.total_memory,
+                        .granularity = l->device->granularity(),
+                        .dtypes = {},
+                        .pointwise = l->device->has_pointwise(),
+                        .ops_printed = p.ops_printed};
+    for (uint64_t i = 0; p.dtypes && i < p.num_dtypes; ++i)
+      claims.dtypes.push_back(static_cast<DType>(p.dtypes[i]));
+    return claims;
+  }
+  throw_error(ErrorKind::Device,
+              fmt::format("get_device_properties: {} is no device of a plug-in", to_string(device)));
+}
+
 std::pair<uint64_t, uint64_t> device_memory_info(Device device) {
   plugin::Registry& all = plugin::registry();
   const std::lock_guard lock(all.mutex);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "tenon/core/device.h"
+#include "tenon/core/dtype.h"
 
 namespace tenon {
 
@@ -37,6 +38,19 @@ struct LoadedDevice {
   std::string description;  ///< What the plug-in says of its device 0.
 };
 std::vector<LoadedDevice> loaded_devices();
+
+/// What a loaded device says of itself, and that it computes.
+struct DeviceClaims {
+  std::string description;
+  uint64_t total_memory = 0;  ///< In bytes; 0 where it is not known.
+  uint64_t granularity = 0;   ///< Of its allocations, in bytes.
+  std::vector<DType> dtypes;  ///< That its kernels compute in; none: it does not say.
+  bool pointwise = false;     ///< Whether it runs pointwise programs.
+  uint64_t ops_printed = 0;   ///< Bit i: of programs, the operation TenonOp i.
+};
+
+/// Throws Error{Device} for a device that load_device did not load.
+DeviceClaims device_claims(Device device);
 
 /// (free, total) bytes of a loaded device's memory; 0 where it does not say. Throws Error{Device} for a
 /// device that load_device did not load.

@@ -1,9 +1,9 @@
-"""Conformance: every operator of the dispatcher, on samples made from a row of data, against independent references.
+"""Conformance of Tenon itself: every operator of the dispatcher, by tenon.conformance, against independent references.
 
-    table.py     the operators, as the built package describes them
-    families/    one row for each operator: samples, reference, what is refused; mirrors tenon/ops/yaml
-    rows.py      what a row is, and the defaults for common signatures
-    samples.py   random tensors of every dtype, stride and kind of values
-    check.py     runs one sample and compares
-    matrix.py    what was tested, what is absent and why
+    values_test.py     every operator x dtype x kind of sample, in all forms
+    grad_test.py       derivatives, for incoming gradients of every stride
+    errors_test.py     what is refused
+    bits_test.py       the same bits everywhere
+    fallback_test.py   on a device that has nothing but byte copies; doors_test.py its derivatives
+    matrix_test.py     what was tested, what is absent and why; coverage_test.py the harness itself
 """

@@ -12,12 +12,11 @@ from math import prod
 import numpy as np
 
 import tenon
-from conformance import check, table
-from conformance.dtypes import BY_NAME
-from conformance.families import rows
-from conformance.library import TENON
-from conformance.rows import default
-from conformance.samples import Maker, Sample, Spec, geometry, sample
+from tenon.conformance import check, table
+from tenon.conformance.dtypes import BY_NAME
+from tenon.conformance.families import row_of
+from tenon.conformance.library import TENON
+from tenon.conformance.samples import Maker, Sample, Spec, geometry, sample
 
 LAYOUTS = ("contiguous", "transposed", "negative", "sliced", "channels_last")
 #: (dtype, kind); "large" samples have more elements than one thread takes.
@@ -201,7 +200,7 @@ def measure(names=None):
     digests, wrong, large = {}, [], set()
     tenon.set_kernel_reporting(True)
     for name, entry in table.entries().items():
-        op, row = entry.main, rows().get(name) or default(entry)
+        op, row = entry.main, row_of(entry)
         if names and name not in names or name in UNLIKE or row is None or row.rebinds or TENON.function(op, row) is None:
             continue
         if not row.reference and not row.properties:

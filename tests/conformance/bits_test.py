@@ -9,7 +9,8 @@ import sys
 import pytest
 
 import tenon
-from conformance import bits, table
+from conformance import bits
+from tenon.conformance import table
 from conformance.values_test import ENTRIES
 
 #: The operators that hand large products of float32 and float64 to OpenBLAS unless set_strict(True).

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from conformance.matrix import Matrix
+from tenon.conformance.matrix import Matrix
 
 _MATRIX = Matrix()
 _RAN = set()  # (function, its parameter) of every test of this folder that ran

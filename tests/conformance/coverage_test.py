@@ -3,10 +3,10 @@
 import pathlib
 
 import tenon
-from conformance import check, data_dependent, table
-from conformance.families import rows
-from conformance.library import TENON
-from conformance.values_test import ENTRIES, row_of
+from tenon.conformance import check, data_dependent, table
+from tenon.conformance.families import row_of, rows
+from tenon.conformance.library import TENON
+from conformance.values_test import ENTRIES
 from tenon._C import dispatch
 
 
@@ -37,7 +37,7 @@ def test_few_operators_are_without_a_shape():
 
 
 def test_every_operator_has_a_row():
-    """A new operator needs a row in tests/conformance/families (or a name that NumPy knows)."""
+    """A new operator needs a row in tenon/conformance/families (or a name that NumPy knows)."""
     assert not [n for n, e in ENTRIES.items() if row_of(e) is None ]
 
 

@@ -8,11 +8,12 @@ import sys
 import pytest
 
 import tenon
-from conformance import check
-from conformance.grad_test import DTYPES, OPERATORS, floating, function_of, grad_samples, without_derivative, writable_shape
-from conformance.library import TENON
-from conformance.samples import Spec
-from conformance.values_test import row_of
+from tenon.conformance import check
+from conformance.grad_test import OPERATORS
+from tenon.conformance.derivatives import DTYPES, floating, function_of, grad_samples, without_derivative, writable_shape
+from tenon.conformance.families import row_of
+from tenon.conformance.library import TENON
+from tenon.conformance.samples import Spec
 
 
 def cases(names=None):

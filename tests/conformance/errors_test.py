@@ -3,11 +3,12 @@
 import pytest
 
 import tenon
-from conformance import check, table
-from conformance.dtypes import axis
-from conformance.library import TENON
-from conformance.samples import Sample, Spec
-from conformance.values_test import ENTRIES, bound, problems_of, report, row_of
+from tenon.conformance import check, table
+from tenon.conformance.dtypes import axis
+from tenon.conformance.families import row_of
+from tenon.conformance.library import TENON
+from tenon.conformance.samples import Sample, Spec
+from conformance.values_test import ENTRIES, bound, problems_of, report
 
 FORMS = {o.full_name: (e, o) for e in ENTRIES.values() for o in e.operators if o.form != "out"}
 

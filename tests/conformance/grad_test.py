@@ -1,81 +1,33 @@
 """gradcheck and gradgradcheck of every differentiable operator, in every form, in float64 and complex128, for incoming
 gradients of every stride."""
 
-from math import prod
-
 import pytest
 
 import tenon
-from conformance import check
-from conformance.dtypes import BY_NAME, axis
-from conformance.library import TENON
-from conformance.matrix import Matrix
-from conformance.samples import Spec
-from conformance.values_test import ENTRIES, bound, report, row_of
+from tenon.conformance import check
+from tenon.conformance.derivatives import (
+    DTYPES,
+    floating,
+    function_of,
+    grad_samples,
+    layouts_of,
+    named_dtypes,
+    without_derivative,
+    writable_shape,
+)
+from tenon.conformance.dtypes import BY_NAME, axis
+from tenon.conformance.families import row_of
+from tenon.conformance.library import TENON
+from tenon.conformance.matrix import Matrix
+from tenon.conformance.samples import Spec
+from conformance.values_test import ENTRIES, bound, report
 from tenon.autograd import gradcheck, gradgradcheck
 from tenon.autograd.gradcheck import GRADIENT_LAYOUTS, GradcheckError, gradient_of_layout
 
 OPERATORS = {o.full_name: (e, o) for e in ENTRIES.values() for o in e.operators if o.form != "out"}
-#: What finite differences are taken in. Complex gradients are PyTorch's: d/dRe + i d/dIm of a real loss.
-DTYPES = ("float64", "complex128")
-
 #: Values are written, so a derivative with respect to the old ones is zero; or there is none at all by nature.
 _CONSTANT = "its result does not depend on its tensors' values in a differentiable way"
 _STRAIGHT = "its gradients depend neither on its tensors nor on the incoming gradient"
-
-
-def grad_samples(op, row, dtype):
-    """Small samples, away from kinks."""
-    return check.maker(op, dtype, "grad", row).samples(row.grad_samples or row.samples)
-
-
-def floating(row, s):
-    """The specs that gradients are taken for."""
-    constant = [id(s.args[i]) for i in row.grad_constant if i < len(s.args)]
-    return [spec for spec in s.specs() if spec.dtype in DTYPES and id(spec) not in constant]
-
-
-def named_dtypes(args, kwargs):
-    """Arguments with dtypes for the texts that name one."""
-
-    def named(x):
-        return TENON.dtype(x) if isinstance(x, str) and x in BY_NAME else x
-
-    return tuple(map(named, args)), {k: named(x) for k, x in kwargs.items()}
-
-
-def function_of(op, row, s, device=None):
-    """The operator as a function of its floating tensors alone; in-place forms write a copy. Others are on `device`."""
-    call = TENON.function(op, row)
-    varied = floating(row, s)
-
-    def f(*tensors):
-        places = {id(spec): t for spec, t in zip(varied, tensors)}
-        args, kwargs = s.map(lambda spec: places.get(id(spec), None) if id(spec) in places else TENON.tensor(spec, device))
-        args, kwargs = named_dtypes(args, kwargs)
-        if op.form == "inplace":
-            args = (args[0].clone(), *args[1:])
-        tenon.manual_seed(5)  # for those that draw numbers
-        result = call(*args, **kwargs)
-        return tuple(result) if isinstance(result, (list, tuple)) else result
-
-    return f
-
-
-def layouts_of(g):
-    """Which of the layouts a gradient really has; one element, or none, has all strides and so none."""
-    sizes = [(n, t) for n, t in zip(g.shape, g.stride()) if n > 1]
-    if prod(g.shape) < 2:
-        return set()
-    if any(t < 0 for _, t in sizes):
-        return {"negative"}
-    if any(t == 0 for _, t in sizes):
-        return {"expanded"}
-    if g.is_contiguous():
-        return {"contiguous"}
-    ordered = sorted(sizes, key=lambda size: -size[1])
-    dense = ordered[-1][1] == 1 and all(a[1] == b[0] * b[1] for a, b in zip(ordered, ordered[1:]))
-    return {"transposed"} if dense else {"sliced"}
 
 
 class Strides:
@@ -99,14 +51,6 @@ class Strides:
 
         make.__name__ = layout
         return make
-
-
-def without_derivative(op):
-    if not op.differentiable:
-        return "derivative: none"
-    if not any(t in ("Tensor", "Tensor[]") for t in op.returns):
-        return "its result is no tensor"
-    return ""
 
 
 def not_differences(dtype):
@@ -175,16 +119,6 @@ def test_out_forms_record_nothing(name, matrix):
             out = outs if isinstance(names, tuple) else outs[0]
             with pytest.raises(RuntimeError, match="out"):
                 TENON.function(op, row)(*args, **kwargs, out=out)
-
-
-def writable_shape(row, s):
-    spec = s.args[0]
-    if row.reference is None:
-        return True
-    if row.real and BY_NAME[spec.dtype].category == "complex":
-        return False
-    fits = row.result == "bool" or check.fits(row.result_dtype(s), spec.dtype)
-    return fits and getattr(row.wanted(s), "shape", ()) == spec.shape
 
 
 def problems(op, row, s, dtype, matrix):

@@ -1,8 +1,8 @@
 """The matrix itself: no operator, dtype and kind is left out in silence."""
 
-from conformance import table
-from conformance.dtypes import axis
-from conformance.matrix import COLUMNS, Matrix
+from tenon.conformance import table
+from tenon.conformance.dtypes import axis
+from tenon.conformance.matrix import COLUMNS, Matrix
 from conformance.values_test import ENTRIES
 
 DTYPES = [d.name for d in axis()]

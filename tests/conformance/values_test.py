@@ -2,18 +2,13 @@
 
 import pytest
 
-from conformance import check, table
-from conformance.dtypes import axis
-from conformance.families import rows
-from conformance.library import TENON, reason_not_bound
-from conformance.rows import default
-from conformance.samples import KINDS
+from tenon.conformance import check, table
+from tenon.conformance.dtypes import axis
+from tenon.conformance.families import row_of
+from tenon.conformance.library import TENON, reason_not_bound
+from tenon.conformance.samples import KINDS
 
 ENTRIES = table.entries()
-
-
-def row_of(entry):
-    return rows().get(entry.main.full_name) or default(entry)
 
 
 def problems_of(run, label):

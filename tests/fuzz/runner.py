@@ -6,7 +6,7 @@ import random
 from collections import Counter
 
 import numpy as np
-from conformance import table
+from tenon.conformance import table
 from values import FuzzError, Values
 
 import tenon

@@ -173,7 +173,7 @@ class Values:
         return self.rng.choice(NUMBERS if roll < 0.9 else COMPLEX_NUMBERS if roll < 0.94 else HUGE)
 
     def of(self, argument, like=None):
-        """A value for an argument of a schema (conformance.table.Argument); `like` has a shape and dtype that fit."""
+        """A value for an argument of a schema (tenon.conformance.table.Argument); `like` has a shape and dtype that fit."""
         rng, kind = self.rng, argument.type
         if argument.optional and rng.random() < 0.4:
             return None

@@ -8,11 +8,12 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed: see CONTRIBUTING.md for how to run beside it")
 
-from conformance import check  # noqa: E402
-from conformance.dtypes import BY_NAME, axis  # noqa: E402
-from conformance.library import TENON, Library  # noqa: E402
-from conformance.samples import KINDS, Spec  # noqa: E402
-from conformance.values_test import ENTRIES, report, row_of  # noqa: E402
+from tenon.conformance import check  # noqa: E402
+from tenon.conformance.dtypes import BY_NAME, axis  # noqa: E402
+from tenon.conformance.library import TENON, Library  # noqa: E402
+from tenon.conformance.samples import KINDS, Spec  # noqa: E402
+from conformance.values_test import ENTRIES, report  # noqa: E402
+from tenon.conformance.families import row_of  # noqa: E402
 from peer.differences import on_purpose  # noqa: E402
 
 FORMS = {o.full_name: (e, o) for e in ENTRIES.values() for o in e.operators if o.form != "out"}

@@ -273,6 +273,22 @@ PyObject* empty(PyObject*, PyObject* o) {
   });
 }
 
+PyObject* properties(PyObject*, PyObject* o) {
+  return guarded([&] {
+    const DeviceClaims claims = device_claims(memory_device("get_device_properties", o));
+    const Ref dtypes(checked(PyList_New(0)));
+    for (const DType dtype : claims.dtypes) {
+      const Ref item(wrap(dtype));
+      if (PyList_Append(dtypes.get(), item.get()) < 0) throw PythonError();
+    }
+    return Py_BuildValue("(sKKOOK)", claims.description.c_str(),
+                         static_cast<unsigned long long>(claims.total_memory),
+                         static_cast<unsigned long long>(claims.granularity), dtypes.get(),
+                         claims.pointwise ? Py_True : Py_False,
+                         static_cast<unsigned long long>(claims.ops_printed));
+  });
+}
+
 PyObject* memory_info(PyObject*, PyObject* o) {
   return guarded([&] {
     const auto [free, total] = device_memory_info(memory_device("mem_get_info", o));
@@ -319,6 +335,8 @@ PyMethodDef g_methods[] = {
     {"reset_peak_memory_stats", &reset_peaks, METH_O, "Peaks start again from what is current."},
     {"reset_accumulated_memory_stats", &reset_sums, METH_O, "Sums start again from zero."},
     {"empty_cache", &empty, METH_O, "Gives kept blocks back; how many bytes that were."},
+    {"properties", &properties, METH_O,
+     "(description, total memory, granularity, dtypes, pointwise, operations) of a device."},
     {"mem_get_info", &memory_info, METH_O, "(free, total) bytes of a device."},
     fast_method("record_stream", &record_stream, "record_stream(tensor, device, id)"),
     {"synchronize_event", &synchronize_event, METH_O, "Waits for the marked work."},

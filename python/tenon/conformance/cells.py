@@ -1,0 +1,241 @@
+"""One operator on a device: every dtype, kind of sample and stride, in its form, with gradients; beside the CPU."""
+
+from collections import Counter
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+import tenon
+
+from . import check, gradients, order
+from .aliasing import Shared
+from .beside import Call, Difference, Unsupported
+from .derivatives import without_derivative
+from .dtypes import axis
+from .library import TENON
+from .samples import KINDS, Sample, Spec, geometry
+
+#: Strides of arguments that are tried beside the kinds of samples.
+OFFSET = "offset"
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How much of each operator is tried."""
+
+    dtypes: tuple = tuple(d.name for d in axis())
+    #: Those of which all kinds of samples are tried; of the others those of `few`.
+    thorough: tuple = tuple(d.name for d in axis())
+    few: tuple = ("plain", "sliced", "special")
+    #: How many samples of each kind.
+    samples: int = 3
+    #: Layouts of out=.
+    outs: tuple = ("empty", "contiguous", "sliced")
+    gradients: tuple = ("float32", "float64", "complex64")
+    #: Whether streams, memory that goes back and shared memory are tried.
+    order: bool = True
+
+    def of(self, dtypes):
+        """The same for these dtypes, all of them thoroughly."""
+        return replace(self, dtypes=dtypes, thorough=dtypes)
+
+    def kinds(self, dtype):
+        return (*KINDS, OFFSET) if dtype in self.thorough else self.few
+
+
+#: What a minute has room for.
+QUICK = Plan(thorough=("float32",), few=("plain", "sliced"), samples=1, outs=("empty", "sliced"), gradients=("float32",),
+             dtypes=("bool", "int64", "bfloat16", "float32", "float64", "complex64"))  # fmt: skip
+
+
+@dataclass
+class Cell:
+    """An operator in one dtype on a device."""
+
+    operator: str
+    dtype: str
+    native: int = 0
+    fallback: int = 0
+    unsupported: int = 0
+    refused: int = 0  # by both, as it should be
+    gradients: int = 0  # incoming ones that were tried
+    same_bits: bool = True
+    claimed: bool = False
+    skipped: Counter = field(default_factory=Counter)  # reason: kinds of samples
+    differences: dict = field(default_factory=dict)  # kind: the first text of it
+
+    @property
+    def state(self):
+        if self.differences:
+            return "wrong"
+        if self.unsupported:
+            return "unsupported"
+        if self.fallback:
+            return "fallback"
+        if self.native:
+            return "native"
+        return "refused" if self.refused else "skipped"
+
+    def note(self, difference, where):
+        self.differences.setdefault(difference.kind, f"{where}: {difference.text}")
+
+    def summary(self):
+        """As JSON has it."""
+        return {**vars(self), "skipped": dict(self.skipped), "state": self.state}
+
+
+def moved(s):
+    """The same values behind five other elements; None where no argument can be."""
+    found = []
+
+    def move(spec):
+        strides, offset, count = geometry(OFFSET, spec.shape)
+        flat = np.zeros(count, spec.flat.dtype)
+        new = Spec(flat, spec.dtype, spec.shape, strides, offset)
+        new.array()[...] = spec.array()
+        found.append(new)
+        return new
+
+    args, kwargs = s.map(move)
+    return Sample(args, kwargs) if found else None
+
+
+class Bench:
+    """Tries the forms of operators on one device."""
+
+    def __init__(self, device, plan, claims):
+        self.device, self.plan, self.claims = device, plan, claims
+        self.name = device.partition(":")[0]
+
+    def try_operator(self, op, row):
+        """The cells of an operator, one for each dtype."""
+        return [self.cell(op, row, dtype) for dtype in self.plan.dtypes]
+
+    def cell(self, op, row, dtype):
+        c = Cell(op.full_name, dtype, claimed=self.claims.claims(op, dtype))
+        first = None
+        for kind in self.plan.kinds(dtype):
+            samples = self.samples(op, row, dtype, kind)
+            if not samples:
+                c.skipped[self.why_none(op, row, dtype, kind)] += 1
+            for s in samples:
+                for layout in self.layouts(op, kind):
+                    call = Call(op, row, s, layout)
+                    if not call.fits:
+                        c.refused += 1
+                        continue
+                    self.try_call(c, call, kind)
+                    first = first or (None if call.refused or kind != "plain" else s)
+        if first and self.plan.order:
+            self.try_order(c, op, row, first)
+        if dtype in self.plan.gradients:
+            self.try_gradients(c, op, row, dtype)
+        return c
+
+    def layouts(self, op, kind):
+        """Of out=: all of them for plain samples."""
+        if op.form != "out":
+            return (None,)
+        return self.plan.outs if kind == "plain" or self.plan.samples > 1 else self.plan.outs[:1]
+
+    def samples(self, op, row, dtype, kind):
+        found = []
+        if kind == OFFSET:
+            found = [m for s in check.samples_of(op, row, dtype, "plain")[: self.plan.samples] if (m := moved(s))]
+        else:
+            turns = list(check.kinds_of(op, row, dtype))
+            for k, second, turn in turns[:: 3 if self.plan.samples == 1 else 1]:
+                if k == kind:
+                    found += check.samples_of(op, row, dtype, k, second, turn)[: self.plan.samples]
+            if not found and kind != "promotion":
+                found = check.samples_of(op, row, dtype, kind)[: self.plan.samples]
+        if op.form == "inplace":
+            found = [s for s in found if isinstance(s.args[0], Spec)]
+        return found
+
+    def why_none(self, op, row, dtype, kind):
+        if kind == OFFSET:
+            return "offset: no argument is a tensor"
+        if kind == "promotion" and not op.several_operands:
+            return "promotion: one operand"
+        if why := row.why_absent(dtype, kind):
+            return f"{kind}: {why}"
+        return f"{kind}: self is no tensor" if op.form == "inplace" else ""
+
+    def try_call(self, c, call, kind):
+        tenon.reset_fallbacks()
+        there, args, kwargs = call.on(self.device)
+        fell_back = bool(tenon.fallbacks(self.name))
+        try:
+            found = call.compare(there, args, kwargs)
+        except Unsupported as e:
+            c.unsupported += 1
+            if c.claimed:
+                c.note(Difference("claim", str(e)), str(call.s))
+            return
+        if call.refused and found is None:
+            c.refused += 1
+            return
+        c.fallback += fell_back
+        c.native += not fell_back
+        if fell_back and c.claimed:
+            c.note(Difference("claim", "it ran on host copies"), str(call.s))
+        if found:
+            self.judge(c, call, kind, found, fell_back)
+
+    def judge(self, c, call, kind, found, fell_back):
+        """Notes a difference under what it says most of."""
+        if found.kind == "bits":
+            c.same_bits = False
+            if not self.claims.promises_bits(call.op, fell_back) and not c.claimed:
+                return
+            if not self.claims.promises_bits(call.op, fell_back):
+                return
+        if found.kind in ("values", "nan", "bits", "around") and self.plan.order and order.settled(call, self.device):
+            found = Difference("order", found.text)
+        elif found.kind == "values" and call.layout not in (None, "empty", "contiguous") and kind == "plain":
+            found = Difference("out strides", found.text)
+        elif found.kind == "values" and kind != "plain":
+            found = Difference(kind, found.text)
+        c.note(found, f"{call.s}{f', out= {call.layout}' if call.layout else ''}")
+
+    def try_order(self, c, op, row, s):
+        """Memory that goes back, streams, and arguments that share memory."""
+        for call in Shared.variants(op, row, s):
+            if found := call.compare(*call.on(self.device)):
+                if found.kind != "bits":
+                    c.note(Difference("aliasing", found.text), f"{s}, {call.how}")
+        if op.form != "functional" or c.differences:
+            return
+        for check_of in (order.memory_given_back, order.on_a_stream):
+            if found := check_of(Call(op, row, s), self.device):
+                c.note(found, str(s))
+
+    def try_gradients(self, c, op, row, dtype):
+        if op.form == "out" or without_derivative(op):
+            return
+        samples = gradients.samples_of(op, row, dtype)
+        for s in samples[: self.plan.samples]:
+            try:
+                found = gradients.check_sample(op, row, s, dtype, self.device)
+            except check.ERRORS:
+                continue  # the CPU's derivative is refused
+            if found is None:
+                continue
+            c.gradients += len(gradients.GRADIENT_LAYOUTS)
+            for difference in found:
+                if difference.kind == "bits":
+                    c.same_bits = False
+                    if self.claims.own or not set(self.claims.stubs) <= {"copy", "fill"}:
+                        continue
+                c.note(difference, str(s))
+
+
+def forms_of(entry, row):
+    """The operators of an entry that Python reaches."""
+    for form in ("functional", "inplace", "out"):
+        op = entry.main if entry.main.form == form else entry.form(form)
+        if op is not None and row is not None and TENON.function(op, row) is not None:
+            yield op
+
+

@@ -1,0 +1,52 @@
+"""What a device says that it computes, and which operators have kernels of its own."""
+
+import json
+import pathlib
+
+import tenon
+
+
+#: The operations of pointwise programs, as TenonDeviceProperties.ops_printed counts them: 3 and 4 occur in none.
+_ALL_OPERATIONS = ((1 << 41) - 1) & ~0x18
+
+
+class Claims:
+    def __init__(self, device):
+        name = device.partition(":")[0]
+        plugins = [loaded for loaded, _, _ in tenon.devices.loaded()]
+        said = tenon.devices.module_if_there(name).get_device_properties(device) if name in plugins else None
+        self.key = str(tenon.dispatch.key_for_device(name))
+        self.dtypes = {str(d).partition(".")[2] for d in said.dtypes} if said else set()
+        #: Whether it runs every pointwise program.
+        self.pointwise = bool(said) and said.pointwise and said.operations & _ALL_OPERATIONS == _ALL_OPERATIONS
+        path = pathlib.Path(tenon.__file__).parent / "_operators.json"
+        self._index = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+        self.own = {o for o in tenon.dispatch.operators() if any(r.key == self.key for r in tenon.dispatch.registrations(o))}
+        self.stubs = [s.name for s in tenon.dispatch.stubs() if name in s.devices]
+
+    @staticmethod
+    def full(op):
+        return op.full_name if "::" in op.full_name else "aten::" + op.full_name
+
+    def body(self, op):
+        return self._index.get(self.full(op), {}).get("body", {})
+
+    def has_kernel(self, op):
+        """Whether the plug-in registered a kernel for the operator."""
+        return self.full(op) in self.own
+
+    def is_pointwise(self, op):
+        return "expr" in self.body(op)
+
+    def claims(self, op, dtype):
+        """Whether the device says that it computes the operator in the dtype."""
+        listed = dtype in self.dtypes
+        if self.has_kernel(op):
+            return listed
+        return self.is_pointwise(op) and self.pointwise and (listed or not self.dtypes)
+
+    def promises_bits(self, op, fell_back):
+        """Whether results must have the CPU's bits: the CPU's own, and those of programs, which are defined to the bit."""
+        if self.has_kernel(op):
+            return fell_back
+        return self.is_pointwise(op) or not self.own and set(self.stubs) <= {"copy", "fill"}

@@ -1,0 +1,20 @@
+"""`tenon conformance`: runs the kit, prints what it found."""
+
+import sys
+
+from . import report, runner
+
+
+def main(args):
+    """Runs the kit; 1 when a row is wrong, or when nothing could be tried."""
+    options = dict(text.partition("=")[::2] for text in args.option)
+    try:
+        found = runner.run(args.device, args.plugin, options, args.ops, args.dtypes, args.quick, args.modules, args.libraries,
+                           args.jobs)  # fmt: skip
+    except runner.KitError as e:
+        print(f"tenon conformance: {e}", file=sys.stderr)
+        return 1
+    if args.csv:
+        report.write_csv(found, args.csv)
+    print(report.text(found, args.verbose))
+    return 1 if found.wrong() or found.skips()[""] else 0

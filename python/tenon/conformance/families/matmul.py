@@ -1,0 +1,168 @@
+"""Matrix products."""
+
+import numpy as np
+
+from .. import complex_numbers
+from ..rows import Row
+from ..samples import sample
+
+_ABSENT = {"zero_dim": "the rank is fixed", "channels_last": "the rank is fixed"}
+_SIZES = ((2, 3, 4), (5, 1, 3))
+
+
+def _fixed(*letters):
+    """Operands whose dimensions are letters of b, m, k, n."""
+
+    def make(m):
+        for rows, inner, columns in _SIZES if m.kind != "grad" else ((2, 3, 2),):
+            sizes = {"b": 2, "m": m.size(rows), "k": inner, "n": columns}
+            if m.ranked(*([0] * len(word) for word in letters)) is None:
+                return
+            yield sample(*(m.tensor([sizes[c] for c in word]) for word in letters))
+        if m.kind == "empty":
+            sizes = {"b": 2, "m": 2, "k": 0, "n": 3}
+            yield sample(*(m.tensor([sizes[c] for c in word]) for word in letters))
+
+    return make
+
+
+def _addmm(c, a, b, beta=1, alpha=1):
+    product = alpha * _mm(a, b)
+    return product if beta == 0 else beta * c + product
+
+
+def _addmm_samples(m):
+    for s in _fixed("mk", "kn")(m):
+        a, b = s.args
+        for shape in ([b.shape[1]], [a.shape[0], b.shape[1]], [1, 1]):
+            yield sample(m.tensor(shape), a, b)
+        yield sample(m.tensor([b.shape[1]]), a, b, beta=2, alpha=3)
+        yield sample(m.tensor([b.shape[1]]), a, b, beta=0)
+
+
+def _mm(a, b):
+    """Matrix product where 0 * inf counts, as in a sum of products."""
+    return np.matmul(a, b)
+
+
+def _linear(x, w, b=None):
+    y = np.matmul(x, np.swapaxes(w, 0, 1) if w.ndim == 2 else w)
+    return y if b is None else y + b
+
+
+def _linear_samples(m):
+    if m.ranked([0] * 2) is None:
+        return
+    rows, inner, out = m.size(3), 4, 2
+    yield sample(m.tensor([rows, inner]), m.tensor([out, inner]), m.tensor([out]))
+    yield sample(m.tensor([2, rows, inner]), m.tensor([out, inner]))
+    yield sample(m.tensor([inner]), m.tensor([out, inner]), m.tensor([out]))
+
+
+def _matmul_samples(m):
+    if m.ranked([0] * 2) is None:
+        return
+    r = m.size(2)
+    for a, b in (([3], [3]), ([r, 3], [3]), ([3], [3, r]), ([r, 3], [3, 2]), ([2, r, 3], [3, 2]), ([2, 1, r, 3], [3, 3, 2])):
+        yield sample(m.tensor(a), m.tensor(b))
+
+
+def _outer(a, b):
+    return complex_numbers.multiply(a[:, None], b)
+
+
+def _row(name, samples, reference, **options):
+    return Row(name, samples, reference, result="self", ulps=4, magnitude=True, absent=_ABSENT, refuse=("bool",),
+               one_dtype=(0, 1, 2),                complex_ulps=8, infinite="class", **options)
+
+
+def _added(product, *letters):
+    """Samples and reference of beta * self + alpha * product, where self broadcasts."""
+
+    def make(m):
+        for s in _fixed(*letters)(m):
+            shape = product(*(np.zeros(x.shape) for x in s.args)).shape
+            for of_self in (shape, [1] * len(shape), shape[-1:]):
+                yield sample(m.tensor(of_self), *s.args)
+            yield sample(m.tensor(shape), *s.args, beta=2, alpha=3)
+            yield sample(m.tensor(shape), *s.args, beta=0)
+
+    def reference(c, *operands, beta=1, alpha=1):
+        value = alpha * product(*operands)
+        return value if beta == 0 else beta * c + value
+
+    return make, reference
+
+
+def _whole(make):
+    """Samples where self has the shape of the result, as in place."""
+
+    def whole(m):
+        return (s for k, s in enumerate(make(m)) if k % 5 in (0, 3, 4))
+
+    return whole
+
+
+def _sum_mm(a, b):
+    return np.matmul(a, b).sum(0)
+
+
+_EQUATIONS = (
+    ("ij,jk->ik", [2, 3], [3, 4]),
+    ("bij,bjk", [2, 2, 3], [2, 3, 2]),
+    ("...i,ij->...j", [2, 2, 3], [3, 4]),
+    ("ii->i", [3, 3]),
+    ("ij->", [2, 3]),
+    ("i,j->ji", [2], [3]),
+    ("ij,jk,kl->il", [2, 3], [3, 2], [2, 4]),
+    ("bhqd,bhkd->bhqk", [1, 2, 2, 3], [1, 2, 4, 3]),
+    ("ij,ij->j", [2, 3], [2, 3]),
+)
+
+
+def _einsum_samples(m):
+    if m.kind in ("zero_dim", "channels_last") or m.dtype.category == "bool":
+        return
+    for equation, *shapes in _EQUATIONS:
+        if m.kind == "empty":
+            shapes = [[0 if n == 3 else n for n in shape] for shape in shapes]
+        yield sample(equation, [m.tensor(shape) for shape in shapes])
+
+
+def _einsum(equation, operands):
+    return np.einsum(equation, *operands)
+
+
+def _dot_samples(m):
+    if m.ranked([0] * 2) is None:
+        return
+    n = m.size(3)
+    yield sample(m.tensor([2, n]), m.tensor([n, 4]), [1], [0])
+    yield sample(m.tensor([2, n, 2]), m.tensor([2, n]), [0, 1], [0, 1])
+    yield sample(m.tensor([2]), m.tensor([n]), [], [])
+
+
+def _tensordot(a, b, mine, theirs):
+    return np.tensordot(a, b, (mine, theirs))
+
+
+_ADDED = {name: _added(product, *letters) for name, product, letters in (
+    ("baddbmm", _mm, ("bmk", "bkn")), ("addbmm", _sum_mm, ("bmk", "bkn")), ("addmv", _mm, ("mk", "k")),
+    ("addr", lambda a, b: _outer(a, b), ("m", "n")))}  # fmt: skip
+
+ROWS = [
+    _row("addmm", _addmm_samples, _addmm),
+    *(_row(name, samples, reference) for name, (samples, reference) in _ADDED.items()),
+    *(_row(name + "_", _whole(samples), reference) for name, (samples, reference) in _ADDED.items()),
+    Row("einsum", _einsum_samples, _einsum, result=lambda s: s.args[1][0].dtype, ulps=8, magnitude=True, absent={**_ABSENT, "promotion": "one dtype", "bool": "products of truth values are refused by bmm"},
+        complex_ulps=16, infinite="class"),
+    _row("tensordot", _dot_samples, _tensordot, direct=True),
+    _row("bmm", _fixed("bmk", "bkn"), _mm),
+    _row("dot", _fixed("k", "k"), _mm),
+    _row("linear", _linear_samples, _linear),
+    _row("matmul", _matmul_samples, _mm),
+    _row("mm", _fixed("mk", "kn"), _mm),
+    _row("mv", _fixed("mk", "k"), _mm),
+    Row("outer", _fixed("m", "n"), _outer, operands=(0, 1), complex_ulps=4, infinite="class",
+        absent=_ABSENT),
+]  # fmt: skip

@@ -1,0 +1,203 @@
+"""Random numbers: properties of what is drawn, and that a seed repeats it. Their values are tested in tests/random."""
+
+import numpy as np
+
+import tenon
+from ..library import TENON
+from ..rows import Row, unary_samples
+from ..samples import Spec, sample
+
+_WHY = "random: bounds, variety and repetition by the seed are checked"
+_KINDS = {k: "takes sizes, no tensor" for k in
+          ("transposed", "expanded", "negative", "sliced", "channels_last", "overlapping", "special", "promotion")}  # fmt: skip
+_SIZES = {"plain": [[40, 5]], "empty": [[0], [2, 0]], "zero_dim": [[]]}
+_NUMBERS_ONLY = {**_KINDS, "empty": "a count", "zero_dim": "a count"}
+
+
+def _sized(*before, generator=False):
+    def make(m):
+        for size in _SIZES.get(m.kind, ()):
+            options = {"generator": tenon.Generator().manual_seed(5)} if generator else {}
+            yield sample(*before, size, dtype=m.dtype.name, **options)
+
+    return make
+
+
+def _counted(generator=False):
+    def make(m):
+        if m.kind == "plain":
+            options = {"generator": tenon.Generator().manual_seed(5)} if generator else {}
+            yield sample(40, dtype=m.dtype.name, **options)
+            yield sample(0, dtype=m.dtype.name, **options)
+
+    return make
+
+
+def _tensors(*extra, **options):
+    return unary_samples(*extra, **options)
+
+
+def _numbers(r):
+    """The real numbers drawn; both parts of complex ones."""
+    parts = tenon.view_as_real(r.detach()) if r.is_complex() else r.detach()
+    return parts.reshape([-1]).to(tenon.float64).tolist()
+
+
+def _within(low, high, whole=False):
+    def check(r, *args, **kwargs):
+        found = _numbers(r)
+        assert all(low <= v < high for v in found), f"values outside [{low}, {high}): {found}"
+        assert not whole or all(v == int(v) for v in found)
+        if len(found) >= 100:
+            assert len(set(found)) >= (high - low if whole else 40), f"little variety: {sorted(set(found))}"
+
+    return check
+
+
+def _normal(r, *args, **kwargs):
+    found = _numbers(r)
+    if len(found) >= 100:
+        mean = sum(found) / len(found)
+        spread = (sum((v - mean) ** 2 for v in found) / len(found)) ** 0.5
+        # The variance of a complex number is that of both parts together.
+        expected = 0.5**0.5 if r.is_complex() else 1
+        assert abs(mean) < 6 / len(found) ** 0.5 and 0.75 < spread / expected < 1.3, (mean, spread)
+
+
+def _order(r, *args, **kwargs):
+    assert sorted(_numbers(r)) == list(range(r.numel()))
+
+
+def _bernoulli(r, *args, **kwargs):
+    assert set(_numbers(r)) <= {0.0, 1.0}
+
+
+def _bernoulli_samples(m):
+    for shape in m.shapes():
+        yield sample(m.tensor(shape, domain=(0, 1)))
+
+
+def _chances(m):
+    for shape in m.shapes():
+        yield sample(m.tensor(shape), m.tensor(shape, domain=(0, 1)))
+
+
+def _placed_chances(m):
+    for s in _chances(m):
+        yield sample(*s.args, 7, 3)
+
+
+def _lines(m):
+    yield sample(m.tensor([0 if m.kind == "empty" else 40]), 7, 3)
+
+
+def _dropped(r, x, *_):
+    """About half of the elements are gone, the others doubled."""
+    found, twice = TENON.array(r), 2 * x.array()
+    gone, kept = found == 0, found == twice
+    assert (gone | kept).all(), f"elements that are neither 0 nor twice what they were: {found[~(gone | kept)]}"
+    if found.size >= 30 and 0 not in x.strides:
+        assert 4 < gone.sum() < found.size - 4, f"{gone.sum()} of {found.size} are gone"
+
+
+def _dtype(s):
+    return s.kwargs["dtype"] if "dtype" in s.kwargs else s.specs()[0].dtype
+
+
+_FLOATS = dict(refuse=("bool", "integral"))
+#: As in PyTorch.
+_NOTHING = {(c, "empty"): "nothing is dropped from no elements" for c in ("bool", "integral")}
+_BITS = {"bool": "no truth value holds the numbers drawn"}
+
+
+def _row(name, samples, check, absent, **options):
+    return Row(name, samples, unreferenced=_WHY, properties=check, result=_dtype, no_peer="other random numbers",
+               absent={"special": "the values are not read", **absent}, **options)  # fmt: skip
+
+
+def _positive(r, *args, **kwargs):
+    found = _numbers(r)
+    assert all(v > 0 for v in found), f"values that are not positive: {found}"
+    if len(found) >= 100:
+        assert 0.6 < sum(found) / len(found) < 1.5
+
+
+def _weights(m):
+    if m.kind not in ("zero_dim", "channels_last", "special"):
+        for shape in ([5], [m.size(3), 4]) if m.kind != "empty" else ([0, 4],):
+            yield sample(m.tensor(shape, domain=(0.5, 4.0)), 3)
+            yield sample(m.tensor(shape, domain=(0.5, 4.0)), 9, True)
+
+
+def _drawn(r, weights, n, replacement=False):
+    assert r.dtype is tenon.int64 and tuple(r.shape) == (*weights.shape[:-1], n)
+    for row in r.reshape([-1, n]).tolist() if r.numel() else []:
+        assert all(0 <= c < weights.shape[-1] for c in row) and (replacement or len(set(row)) == n)
+
+
+def _pairs_of_moments(m):
+    for shape in m.shapes():
+        yield sample(m.tensor(shape, domain=(0, 0)), m.tensor(shape, domain=(1, 1)))
+
+
+def _all_or_nothing(m):
+    for shape in m.shapes():
+        yield sample(m.tensor(shape), 0.0, True)
+        yield sample(m.tensor(shape), 1.0, True)
+        yield sample(m.tensor(shape), 0.5, False)
+
+
+def _whole_or_zero(x, p, train):
+    kept = p < 1 or not train
+    return (x if kept else x * 0), np.full(x.shape, kept)
+
+
+def _size_and_dtype(m):
+    for size in _SIZES.get(m.kind, ()):
+        yield sample(0.0, 1.0, size, dtype=m.dtype.name)
+
+
+ROWS = [
+    _row("rand", _sized(), _within(0, 1), _KINDS, **_FLOATS),
+    _row("rand.generator", _sized(generator=True), _within(0, 1), _KINDS, **_FLOATS),
+    _row("randn", _sized(), _normal, _KINDS, **_FLOATS),
+    _row("randn.generator", _sized(generator=True), _normal, _KINDS, **_FLOATS),
+    _row("rand_like", _tensors(), _within(0, 1), {}, **_FLOATS),
+    _row("randn_like", _tensors(), _normal, {}, **_FLOATS),
+    _row("randint", _sized(7), _within(0, 7, True), {**_KINDS, **_BITS}, refuse=("complex",)),
+    _row("randint.low", _sized(2, 9), _within(2, 9, True), {**_KINDS, **_BITS}, refuse=("complex",)),
+    _row("randperm", _counted(), _order, _NUMBERS_ONLY, refuse=("bool", "complex")),
+    _row("randperm.generator", _counted(True), _order, _NUMBERS_ONLY, refuse=("bool", "complex")),
+    _row("bernoulli", _bernoulli_samples, _bernoulli, {}, refuse=("bool", "integral", "complex")),
+    _row("bernoulli.p", _tensors(0.5), _bernoulli, {}, refuse=("complex",)),
+    _row("bernoulli_.Tensor", _chances, _bernoulli, {("complex", "promotion"): "refused with any probabilities"}, operands=(1,), refuse=("bool", "integral", "complex")),
+    _row("bernoulli_.float", _tensors(0.5), _bernoulli, {}, refuse=("complex",)),
+    _row("_philox_bernoulli_.Tensor", _placed_chances, _bernoulli, {("complex", "promotion"): "refused with any probabilities"}, operands=(1,), refuse=("bool", "integral", "complex")),
+    _row("_philox_bernoulli_.float", _tensors(0.5, 7, 3), _bernoulli, {}, refuse=("complex",)),
+    _row("_philox_normal_", _tensors(0, 1, 7, 3), _normal, {}, **_FLOATS),
+    _row("_philox_randint_", _tensors(0, 7, 7, 3), _within(0, 7, True), _BITS, refuse=("complex",)),
+    _row("_philox_randperm_", _lines, _order, {k: "one dimension" for k in ("transposed", "channels_last", "zero_dim")}, refuse=("bool", "complex")),
+    _row("_philox_uniform_", _tensors(0, 1, 7, 3), _within(0, 1), {}, **_FLOATS),
+    _row("exponential_", _tensors(), _positive, {}, refuse=("bool", "integral", "complex")),
+    Row("multinomial", _weights, unreferenced=_WHY, properties=_drawn, result="int64", no_peer="other random numbers",
+        absent={"special": "weights are finite", "zero_dim": "the rank is fixed", "channels_last": "the rank is fixed", "promotion": "one operand"},
+        refuse=("bool", "integral", "complex")),
+    Row("native_dropout", _all_or_nothing, _whole_or_zero, inner="dropout", result=lambda s: (s.args[0].dtype, "bool"),
+        absent={"special": "infinity times zero", "promotion": "one operand"}, refuse=("bool", "integral")),
+    Row("native_dropout_backward", lambda m: (sample(m.tensor(s), m.mask(s), 2.0) for s in m.shapes()),
+        lambda g, mask, scale: g * mask * scale, inner="dropout", result="self",
+        absent={"special": "infinity times zero", "promotion": "one operand"}, refuse=("bool", "integral")),
+    _row("normal.Tensor_float", lambda m: (sample(m.tensor(s, domain=(0, 0)), 1.0) for s in m.shapes()), _normal, {"promotion": "one operand"}, **_FLOATS),
+    _row("normal.float_Tensor", lambda m: (sample(0.0, m.tensor(s, domain=(1, 1))) for s in m.shapes()), _normal, {"promotion": "one operand"}, **_FLOATS),
+    _row("normal.Tensor_Tensor", _pairs_of_moments, _normal, {"promotion": "dtypes promote (random_test.py)"}, **_FLOATS),
+    _row("normal.float_float", _size_and_dtype, _normal, _KINDS, **_FLOATS),
+    _row("randint_like", _tensors(7), _within(0, 7, True), _BITS, refuse=("complex",)),
+    _row("randint_like.low_dtype", _tensors(2, 9), _within(2, 9, True), _BITS, refuse=("complex",)),
+    _row("random_", _tensors(), lambda r, *a: None, {}, refuse=("complex",)),
+    _row("random_.from", _tensors(2, 9), _within(2, 9, True), _BITS, refuse=("complex",)),
+    _row("random_.to", _tensors(7), _within(0, 7, True), _BITS, refuse=("complex",)),
+    _row("dropout", _tensors(0.5, True), _dropped, _NOTHING, **_FLOATS),
+    _row("dropout_", _tensors(0.5, True), _dropped, _NOTHING, **_FLOATS),
+    _row("normal_", _tensors(), _normal, {}, **_FLOATS),
+    _row("uniform_", _tensors(), _within(0, 1), {}, **_FLOATS),
+]

@@ -1,0 +1,747 @@
+"""Padding, pooling, resizing, folding. References are matrices along each axis, or NumPy's own padding and indexing."""
+
+from itertools import product
+from math import ceil, floor, prod
+
+import numpy as np
+
+from ..rows import Row
+from ..samples import sample
+
+_FLOATS = ("bool", "integral", "complex")
+_WHOLE = ("bool", "integral")
+
+
+def _absent(rank, **more):
+    fixed = {"zero_dim": "the rank is fixed", "promotion": "one operand, or one dtype", **more}
+    return fixed if rank > 1 else {**fixed, "channels_last": "the rank is fixed"}
+
+
+def _images(m, rank, small=False):
+    """Shapes with `rank` spatial dimensions: a batch, and where the kind allows it none."""
+    spatial = {1: (7,), 2: (5, 6), 3: (4, 5, 4)}[rank]
+    if m.kind == "grad" or small:
+        spatial = {1: (5,), 2: (4, 3), 3: (2, 3, 2)}[rank]  # a Jacobian has the product of two sizes
+    if m.kind == "zero_dim" or (m.kind == "channels_last" and rank == 1):
+        return
+    yield (m.size(2), 2, *spatial)
+    if m.kind not in ("channels_last", "empty", "grad"):
+        yield (3, *spatial)
+
+
+# Matrices: one row for each output of an axis.
+
+
+def _along(matrix, x, axis):
+    """Sums of products, where factors of zero count nothing."""
+    x = np.moveaxis(x, axis, -1)[..., None, :]
+    return np.moveaxis(np.where(matrix != 0, matrix * x, 0).sum(-1), -1, axis)
+
+
+def _apply(matrices, x):
+    for i, matrix in enumerate(matrices):
+        x = _along(matrix, x, x.ndim - len(matrices) + i)
+    return x
+
+
+def _back(matrices, g):
+    return _apply([matrix.T for matrix in matrices], g)
+
+
+def _each(value, rank):
+    value = list(value) if isinstance(value, (list, tuple)) else [value]
+    return value * rank if len(value) == 1 else value
+
+
+def _starts(size, kernel, stride, padding, dilation, ceil_mode):
+    room = size + 2 * padding - dilation * (kernel - 1) - 1
+    starts = [o * stride - padding for o in range((ceil if ceil_mode else floor)(room / stride) + 1)]
+    return [s for s in starts if s < size] if ceil_mode else starts
+
+
+def _averages(sizes, kernel, stride, padding, ceil_mode, count_include_pad, divisor):
+    rank, matrices = len(sizes), []
+    kernel, padding = _each(kernel, rank), _each(padding, rank)
+    stride = _each(stride, rank) if stride else kernel
+    for i, size in enumerate(sizes):
+        k, p = kernel[i], padding[i]
+        starts = _starts(size, k, stride[i], p, 1, ceil_mode)
+        matrix = np.zeros((len(starts), size))
+        for o, start in enumerate(starts):
+            inside = range(max(start, 0), min(start + k, size))
+            count = min(start + k, size + p) - start if count_include_pad else len(inside)
+            matrix[o, list(inside)] = 1 / count if divisor is None else 1 / divisor if i == 0 else 1
+        matrices.append(matrix)
+    return matrices
+
+
+def _parts(size, outputs):
+    return [(o * size // outputs, -(-(o + 1) * size // outputs)) for o in range(outputs)]
+
+
+def _adaptive(sizes, outputs):
+    matrices = []
+    for size, count in zip(sizes, _each(outputs, len(sizes))):
+        matrix = np.zeros((count, size))
+        for o, (begin, end) in enumerate(_parts(size, count)):
+            matrix[o, begin:end] = 1 / (end - begin)
+        matrices.append(matrix)
+    return matrices
+
+
+def _pad_places(size, before, after, mode):
+    """The places that a padded axis shows."""
+    places = np.arange(size)
+    if mode == "wrap":  # of what negative widths leave
+        places = places[max(-before, 0) : size - max(-after, 0)]
+        return np.pad(places, (max(before, 0), max(after, 0)), mode)
+    places = np.pad(places, (max(before, 0), max(after, 0)), mode)
+    return places[max(-before, 0) : len(places) - max(-after, 0)]
+
+
+def _places_matrix(places, size):
+    return np.eye(size)[np.asarray(places, int)]
+
+
+def _nearest_places(size, outputs, scale, exact):
+    step = np.float32(1 / scale) if scale else np.float32(size) / np.float32(outputs)
+    found = [floor(np.float32((o + 0.5) * float(step)) if exact else np.float32(o) * step) for o in range(outputs)]
+    return [min(p, size - 1) for p in found]
+
+
+def _keys(x, a=-0.75):
+    """The cubic kernel of Keys (1981)."""
+    x = abs(x)
+    if x <= 1:
+        return (a + 2) * x**3 - (a + 3) * x**2 + 1
+    return a * x**3 - 5 * a * x**2 + 8 * a * x - 4 * a if x < 2 else 0.0
+
+
+def _weighed(distance, cubic):
+    """Keys (1981) with a = -0.5, or a triangle."""
+    x = np.abs(distance)
+    if not cubic:
+        return np.maximum(1 - x, 0)
+    near, far = 1.5 * x**3 - 2.5 * x**2 + 1, -0.5 * x**3 + 2.5 * x**2 - 4 * x + 2
+    return np.where(x < 1, near, np.where(x < 2, far, 0))
+
+
+def _means(size, count, cubic, align_corners, scale):
+    """Resizing with antialias: weights by the distance in outputs, at least one input each."""
+    step = ((size - 1) / (count - 1) if count > 1 else 0.0) if align_corners else 1 / scale if scale else size / count
+    centers = step * (np.arange(count) + 0.5)
+    weights = _weighed((np.arange(size) + 0.5 - centers[:, None]) / max(step, 1.0), cubic)
+    return weights / weights.sum(1, keepdims=True)
+
+
+def _resized(sizes, outputs, mode, align_corners, scales):
+    if mode > 3:
+        factors = scales or [None] * len(sizes)
+        return [_means(*axis[:2], mode == 5, align_corners, axis[2]) for axis in zip(sizes, outputs, factors)]
+    matrices = []
+    for i, (size, count) in enumerate(zip(sizes, outputs)):
+        scale = scales[i] if scales else 0
+        if mode < 2:
+            matrices.append(_places_matrix(_nearest_places(size, count, scale, mode == 1), size))
+            continue
+        matrix = np.zeros((count, size))
+        for o in range(count):
+            if align_corners:
+                x = o * (size - 1) / (count - 1) if count > 1 else 0.0
+            else:
+                x = (o + 0.5) * (1 / scale if scale else size / count) - 0.5
+            if mode == 2:
+                x = min(max(x, 0.0), size - 1)
+            for t in range(floor(x) - 1, floor(x) + 3):
+                weight = _keys(x - t) if mode == 3 else max(1 - abs(x - t), 0.0)
+                matrix[o, min(max(t, 0), size - 1)] += weight
+        matrices.append(matrix)
+    return matrices
+
+
+# Padding
+
+_MODES = {"reflection": ("reflect", 0), "replication": ("edge", 1), "circular": ("wrap", 2)}
+
+
+def _pads(m, rank, mode):
+    if m.kind == "grad" and rank == 3:
+        yield [1, 0, 0, 1, 1, 0]
+        yield [-1, 1, 1, -1, -1, 1]
+        return
+    yield [1, 2] * rank
+    if m.kind in ("plain", "grad"):
+        yield [0, 1] + [2, 0] * (rank - 1)
+        yield [-1, 1] + [1, -1] * (rank - 1)
+
+
+def _pad_samples(rank, mode, *extra):
+    def make(m):
+        for shape in _images(m, rank):
+            for pad in _pads(m, rank, mode):
+                yield sample(m.tensor(shape), pad, *extra)
+
+    return make
+
+
+def _padded(mode):
+    def reference(x, pad, *_):
+        for i in range(len(pad) // 2):
+            places = _pad_places(x.shape[-1 - i], pad[2 * i], pad[2 * i + 1], mode)
+            x = np.take(x, places, x.ndim - 1 - i)
+        return x
+
+    return reference
+
+
+def _pad_matrices(sizes, pad, mode):
+    rank = len(pad) // 2
+    pairs = [(pad[2 * i], pad[2 * i + 1]) for i in range(rank)][::-1]
+    return [_places_matrix(_pad_places(n, *p, mode), n) for n, p in zip(sizes[-rank:], pairs)]
+
+
+def _grown(shape, pad):
+    shape = list(shape)
+    for i in range(len(pad) // 2):
+        shape[-1 - i] += pad[2 * i] + pad[2 * i + 1]
+    return shape
+
+
+def _pad_back_samples(rank, mode, with_self):
+    def make(m):
+        for shape in _images(m, rank):
+            for pad in _pads(m, rank, mode):
+                grad = m.tensor(_grown(shape, pad))
+                yield sample(grad, m.tensor(shape), pad) if with_self else sample(grad, list(shape), pad, _MODES[mode][1])
+
+    return make
+
+
+def _constant_samples(m):
+    for shape in m.shapes():
+        yield sample(m.tensor(shape), [])
+        if shape:
+            yield sample(m.tensor(shape), [1, 2], m.number(1, 0))
+            yield sample(m.tensor(shape), [2, -1] if shape[-1] else [2, 0])
+        if len(shape) > 1:
+            yield sample(m.tensor(shape), [1, 0, 2, 1])
+            yield sample(m.tensor(shape), [0, 1] + [1, 0] * (len(shape) - 1), 1)
+        if m.dtype.floating and shape and m.kind != "empty":
+            yield sample(m.tensor(shape), [1, 1], -0.5 if m.dtype.category == "floating" else 1 - 2j)
+
+
+def _constant(x, pad, value=0):
+    pairs = [(pad[2 * i], pad[2 * i + 1]) for i in range(len(pad) // 2)]
+    if not pairs:
+        return x
+    pairs = [(0, 0)] * (x.ndim - len(pairs)) + pairs[::-1]
+    out = np.pad(x, [(max(b, 0), max(a, 0)) for b, a in pairs], constant_values=np.asarray(value).astype(x.dtype))
+    return out[tuple(slice(max(-b, 0), n - max(-a, 0)) for n, (b, a) in zip(out.shape, pairs))]
+
+
+def _constant_back_samples(m):
+    for s in _constant_samples(m):
+        if m.dtype.floating:
+            x, pad = s.args[:2]
+            yield sample(m.tensor(_grown(x.shape, pad)), pad)
+
+
+def _mode_samples(m):
+    for shape in _images(m, 2):
+        yield sample(m.tensor(shape), [1, 2, 0, 1])
+        yield sample(m.tensor(shape), [1, 1], "constant", 1.0)
+        for mode in ("reflect", "replicate", "circular"):
+            yield sample(m.tensor(shape), [1, 2, 2, 0], mode)
+
+
+def _by_mode(x, pad, mode="constant", value=None):
+    if mode == "constant":
+        return _constant(x, pad, value or 0)
+    return _padded({"reflect": "reflect", "replicate": "edge", "circular": "wrap"}[mode])(x, pad)
+
+
+_LINEAR = dict(ulps=16, magnitude=True, infinite="class", result="self")
+_GRADIENT = dict(**_LINEAR, no_peer="other signatures")
+_NO_EXTREMES = {"special": "gradients are copied and added"}
+
+
+def _pad_rows():
+    yield Row("constant_pad_nd", _constant_samples, _constant, result="self", absent={"promotion": "one operand"})
+    yield Row("constant_pad_nd_backward", _constant_back_samples, lambda g, pad: _constant(g, [-p for p in pad]), result="self",
+              no_peer="other signatures",
+              absent={"promotion": "one operand", "zero_dim": "nothing is padded", **{c: "no gradients" for c in _WHOLE}})  # fmt: skip
+    yield Row("pad", _mode_samples, _by_mode, result="self", inner="constant_pad_nd", absent=_absent(2), no_peer="", call=None)
+    yield Row("_pad_circular", _pad_samples(2, "circular"), _padded("wrap"), result="self", absent=_absent(2))
+    yield Row("_pad_axes", _pad_samples(2, "circular", 2), _padded("wrap"), result="self", absent=_absent(2), inner="_pad_circular")
+    yield Row("_pad_axes_backward", _pad_back_samples(2, "circular", False),
+              lambda g, sizes, pad, _: _back(_pad_matrices(sizes, pad, "wrap"), g), refuse=_WHOLE, inner="_pad_circular_backward",
+              absent=_absent(2, **_NO_EXTREMES), **_GRADIENT)  # fmt: skip
+    for name in ("reflection", "replication"):
+        for rank in (1, 2, 3):
+            mode = _MODES[name][0]
+            yield Row(f"{name}_pad{rank}d", _pad_samples(rank, name), _padded(mode), result="self", absent=_absent(rank))
+            yield Row(f"{name}_pad{rank}d_backward", _pad_back_samples(rank, name, True),
+                      lambda g, x, pad, mode=mode: _back(_pad_matrices(x.shape, pad, mode), g), refuse=_WHOLE, one_dtype=True,
+                      grad_constant=(1,), absent=_absent(rank, **_NO_EXTREMES), **_LINEAR)  # fmt: skip
+
+
+# Pooling
+
+
+def _average_calls(m, rank):
+    """kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override"""
+    yield [2] * rank, [], [0] * rank, False, True, None
+    yield [3] * rank, [2] * rank, [1] * rank, True, False, None
+    if m.kind in ("plain", "channels_last"):
+        yield [3] * rank, [1] * rank, [1] * rank, False, True, None
+        yield [2, 3, 2][:rank], [3] * rank, [1] * rank, True, True, None
+        if rank > 1:
+            yield [2] * rank, [1] * rank, [1] * rank, False, True, 3
+
+
+def _average_samples(rank, inner=False):
+    def make(m):
+        for shape in _images(m, rank):
+            for call in _average_calls(m, rank):
+                yield sample(m.tensor(shape), *(call if rank > 1 or inner else call[:-1]))
+
+    return make
+
+
+def _average(rank):
+    def reference(x, kernel, stride=(), padding=0, ceil_mode=False, count_include_pad=True, divisor=None):
+        return _apply(_averages(x.shape[-rank:], kernel, stride, padding, ceil_mode, count_include_pad, divisor), x)
+
+    return reference
+
+
+def _average_back_samples(rank, with_self):
+    def make(m):
+        for shape in _images(m, rank):
+            for call in _average_calls(m, rank):
+                if not call[1]:
+                    call = (call[0], call[0], *call[2:])
+                grad = [*shape[:-rank], *(len(a) for a in _averages(shape[-rank:], *call))]
+                yield sample(m.tensor(grad), m.tensor(shape) if with_self else list(shape), *call)
+
+    return make
+
+
+def _average_back(rank):
+    def reference(g, x, *call):
+        sizes = x.shape if isinstance(x, np.ndarray) else x
+        return _back(_averages(sizes[-rank:], *call), g)
+
+    return reference
+
+
+def _max_calls(m, rank):
+    """kernel_size, stride, padding, dilation, ceil_mode"""
+    yield [2] * rank, [], [0] * rank, [1] * rank, False
+    yield [3] * rank, [2] * rank, [1] * rank, [1] * rank, True
+    if m.kind in ("plain", "channels_last", "special"):
+        yield [2] * rank, [1] * rank, [1] * rank, [2] * rank, False
+        yield [3, 2, 2][:rank], [1, 3, 2][:rank], [1, 0, 1][:rank], [1] * rank, True
+
+
+def _max_samples(rank):
+    def make(m):
+        for shape in _images(m, rank):
+            for call in _max_calls(m, rank):
+                yield sample(m.tensor(shape), *call)
+
+    return make
+
+
+def _largest(x, rank, ranges):
+    """The largest element over the product of each output's ranges, and its place; what comes first, or the last NaN."""
+    sizes = x.shape[-rank:]
+    batch = x.shape[:-rank]
+    values = np.zeros((*batch, *map(len, ranges)), x.dtype)
+    places = np.zeros(values.shape, np.int64)
+    for o in product(*(range(len(r)) for r in ranges)):
+        best = place = None
+        for i in product(*(ranges[a][o[a]] for a in range(rank))):
+            v, at = x[(..., *i)], np.ravel_multi_index(i, sizes)
+            if best is None:
+                best, place = v.copy(), np.full(batch, at)
+            else:
+                wins = (v > best) | (v != v)
+                best, place = np.where(wins, v, best), np.where(wins, at, place)
+        values[(..., *o)], places[(..., *o)] = best, place
+    return values, places
+
+
+def _maximum(rank):
+    def reference(x, kernel, stride=(), padding=0, dilation=1, ceil_mode=False):
+        kernel, padding, dilation = _each(kernel, rank), _each(padding, rank), _each(dilation, rank)
+        stride = _each(stride, rank) if stride else kernel
+        ranges = []
+        for size, k, s, p, d in zip(x.shape[-rank:], kernel, stride, padding, dilation):
+            starts = _starts(size, k, s, p, d, ceil_mode)
+            ranges.append([[i for i in range(b, b + k * d, d) if 0 <= i < size] for b in starts])
+        return _largest(x, rank, ranges)
+
+    return reference
+
+
+def _adaptive_sizes(rank):
+    return [[2] * rank, [3, 1, 5][:rank]]
+
+
+def _adaptive_samples(rank, *extra):
+    def make(m):
+        for shape in _images(m, rank):
+            for size in _adaptive_sizes(rank):
+                yield sample(m.tensor(shape), size)
+
+    return make
+
+
+def _adaptive_max(rank):
+    def reference(x, size):
+        parts = [_parts(n, count) for n, count in zip(x.shape[-rank:], size)]
+        return _largest(x, rank, [[range(*p) for p in part] for part in parts])
+
+    return reference
+
+
+def _adaptive_back_samples(rank, with_self):
+    def make(m):
+        for shape in _images(m, rank):
+            for size in _adaptive_sizes(rank):
+                grad = m.tensor((*shape[:-rank], *size))
+                yield sample(grad, m.tensor(shape)) if with_self else sample(grad, list(shape), size)
+
+    return make
+
+
+def _adaptive_back(rank):
+    def reference(g, x, *_):
+        sizes = x.shape if isinstance(x, np.ndarray) else x
+        return _back(_adaptive(sizes[-rank:], g.shape[-rank:]), g)
+
+    return reference
+
+
+def _scattered(g, sizes, places, rank):
+    out = np.zeros((prod(sizes[:-rank]), prod(sizes[-rank:])), g.dtype)
+    g, places = g.reshape(len(out), -1) if len(out) else g.reshape(0, 0), places.reshape(len(out), -1) if len(out) else places
+    for row in range(len(out)):
+        np.add.at(out[row], places[row].astype(int), g[row])
+    return out.reshape(sizes)
+
+
+def _max_back_samples(rank, kind):
+    """A gradient, and places inside of each window: those of a maximum, for `kind` in the forms of three operators."""
+
+    def make(m):
+        for shape in _images(m, rank):
+            if kind == "adaptive":
+                calls = [((), _adaptive_max(rank), (size,)) for size in _adaptive_sizes(rank)]
+            else:
+                calls = [(c, _maximum(rank), c) for c in _max_calls(m, rank)]
+            for arguments, reference, call in calls:
+                where = reference(m.rng.permutation(prod(shape)).reshape(shape), *call)[1]
+                indices = m.positions(where.shape, 1)
+                indices.array()[...] = where
+                grad = m.tensor(where.shape)
+                if kind == "inner":
+                    yield sample(grad, list(shape), indices, rank)
+                else:
+                    yield sample(grad, m.tensor(shape), *arguments, indices)
+
+    return make
+
+
+def _max_back(rank, kind):
+    if kind == "inner":
+        return lambda g, sizes, places, _: _scattered(g, sizes, places, rank)
+    return lambda g, x, *rest: _scattered(g, x.shape, rest[-1], rank)
+
+
+def _pool_rows():
+    pair = dict(result=lambda s: (s.specs()[0].dtype, "int64"), refuse=("bool", "complex"))
+    back = dict(_LINEAR, refuse=_FLOATS)
+    yield Row("_avg_pool", _average_samples(2, True), _average(2), refuse=_FLOATS, inner="avg_pool2d", absent=_absent(2), **_LINEAR)
+    yield Row("_avg_pool_backward", _average_back_samples(2, False), _average_back(2), inner="avg_pool2d_backward",
+              absent=_absent(2, **_NO_EXTREMES), **back)  # fmt: skip
+    yield Row("_adaptive_avg_pool", _adaptive_samples(2), lambda x, size: _apply(_adaptive(x.shape[-2:], size), x), refuse=_FLOATS,
+              inner="adaptive_avg_pool2d", absent=_absent(2), **_LINEAR)  # fmt: skip
+    yield Row("_adaptive_avg_pool_backward", _adaptive_back_samples(2, False), _adaptive_back(2),
+              inner="adaptive_avg_pool2d_backward", absent=_absent(2, **_NO_EXTREMES), **back)  # fmt: skip
+    yield Row("_max_pool", _max_samples(2), _maximum(2), inner="max_pool2d", absent=_absent(2), **pair)
+    yield Row("_adaptive_max_pool", _adaptive_samples(2), _adaptive_max(2), inner="adaptive_max_pool2d", absent=_absent(2), **pair)
+    yield Row("_max_pool_backward", _max_back_samples(2, "inner"), _max_back(2, "inner"), grad_constant=(2,), inner="max_pool backward",
+              absent=_absent(2, **_NO_EXTREMES, **{c: "no gradients" for c in _WHOLE}), **_GRADIENT)  # fmt: skip
+    for rank in (1, 2, 3):
+        absent, no_extremes = _absent(rank), _absent(rank, **_NO_EXTREMES)
+        name = f"pool{rank}d"
+        yield Row(f"avg_{name}", _average_samples(rank), _average(rank), refuse=_FLOATS, absent=absent, **_LINEAR)
+        yield Row(f"max_{name}_with_indices", _max_samples(rank), _maximum(rank), inner=f"max_{name}", absent=absent, **pair)
+        yield Row(f"max_{name}", _max_samples(rank), lambda *a, rank=rank: _maximum(rank)(*a)[0], result="self",
+                  refuse=("bool", "complex"), absent=absent)  # fmt: skip
+        yield Row(f"adaptive_avg_{name}", _adaptive_samples(rank), lambda x, size, rank=rank: _apply(_adaptive(x.shape[-rank:], size), x),
+                  refuse=_FLOATS, absent=absent, **_LINEAR)  # fmt: skip
+        yield Row(f"adaptive_max_{name}", _adaptive_samples(rank), _adaptive_max(rank), absent=absent, **pair)
+        if rank == 1:
+            continue
+        one = dict(back, one_dtype=True, grad_constant=(1,))
+        whole = {c: "no gradients" for c in _WHOLE}
+        yield Row(f"_adaptive_avg_{name}", _adaptive_samples(rank), lambda x, size, rank=rank: _apply(_adaptive(x.shape[-rank:], size), x),
+                  refuse=_FLOATS, inner=f"adaptive_avg_{name}", absent=absent, **_LINEAR)  # fmt: skip
+        yield Row(f"avg_{name}_backward", _average_back_samples(rank, True), _average_back(rank), absent=no_extremes, **one)
+        yield Row(f"_adaptive_avg_{name}_backward", _adaptive_back_samples(rank, True), _adaptive_back(rank),
+                  inner=f"adaptive_avg_{name}_backward", absent=no_extremes, **one)  # fmt: skip
+        for kind, full in (("adaptive", f"adaptive_max_{name}_backward"), ("windows", f"max_{name}_with_indices_backward")):
+            yield Row(full, _max_back_samples(rank, kind), _max_back(rank, kind), inner="max_pool backward", one_dtype=(0, 1),
+                      grad_constant=(1, 2, 7), absent={**no_extremes, **whole, "complex": "the operator itself refuses it"},
+                      **_LINEAR)  # fmt: skip
+
+
+# Resizing
+
+
+def _resize_calls(m, rank, corners):
+    """output_size, [align_corners,] scales"""
+    small = m.kind == "grad" and rank == 3
+    sizes = ([4, 3, 3] if small else [9, 8, 3])[:rank]
+    yield (sizes, *([False] if corners else []), [None] * rank)
+    if m.kind in ("plain", "grad", "channels_last"):
+        yield ([4, 3, 2 if small else 6][:rank], *([True] if corners else []), [None] * rank)
+        yield (([2, 5, 1] if small else [6, 11, 2])[:rank], *([False] if corners else []), [1.25, 2.0, 0.5][:rank])
+
+
+def _resize_samples(rank, corners):
+    def make(m):
+        for shape in _images(m, rank):
+            if len(shape) == rank + 2:
+                for *call, scales in _resize_calls(m, rank, corners):
+                    yield sample(m.tensor(shape), *call, *scales)
+
+    return make
+
+
+def _resize(rank, mode, corners):
+    def reference(x, size, *rest):
+        scales = rest[-rank:] if rest else [None] * rank
+        matrices = _resized(x.shape[2:], size, mode, corners and rest[0], scales)
+        return _take(matrices, x) if mode < 2 else _apply(matrices, x)
+
+    return reference
+
+
+def _take(matrices, x):
+    """Elements, whatever they are."""
+    for i, matrix in enumerate(matrices):
+        x = np.take(x, matrix.argmax(1), x.ndim - len(matrices) + i)
+    return x
+
+
+def _resize_back_samples(rank, corners):
+    def make(m):
+        for shape in _images(m, rank):
+            if len(shape) == rank + 2:
+                for size, *call, scales in _resize_calls(m, rank, corners):
+                    yield sample(m.tensor((*shape[:2], *size)), size, list(shape), *call, *scales)
+
+    return make
+
+
+def _resize_back(rank, mode, corners):
+    def reference(g, size, sizes, *rest):
+        return _back(_resized(sizes[2:], size, mode, corners and rest[0], rest[-rank:]), g)
+
+    return reference
+
+
+def _vec_samples(rank, corners):
+    def make(m):
+        for shape in _images(m, rank):
+            if len(shape) == rank + 2:
+                flags = [True] if corners else []
+                yield sample(m.tensor(shape), [4, 3, 6][:rank], *flags, None)
+                yield sample(m.tensor(shape), None, *flags, [1.5, 2.0, 0.75][:rank])
+
+    return make
+
+
+def _vec(rank, mode, corners):
+    def reference(x, size, *rest):
+        factors = rest[-1]
+        size = size or [floor(n * f) for n, f in zip(x.shape[2:], factors)]
+        matrices = _resized(x.shape[2:], size, mode, corners and rest[0], factors)
+        return _take(matrices, x) if mode < 2 else _apply(matrices, x)
+
+    return reference
+
+
+def _inner_resize_samples(m):
+    for shape in _images(m, 2):
+        if len(shape) == 4:
+            yield sample(m.tensor(shape), [7, 4], 2, False, [])
+            yield sample(m.tensor(shape), [7, 4], 3, True, [])
+
+
+def _inner_resize_back_samples(m):
+    for s in _inner_resize_samples(m):
+        x, size, *rest = s.args
+        yield sample(m.tensor((*x.shape[:2], *size)), list(x.shape), *rest)
+
+
+def _resize_rows():
+    zero = {"special": "weights of zero meet what is infinite"}
+    yield Row("_upsample", _inner_resize_samples, lambda x, size, mode, corners, scales: _apply(_resized(x.shape[2:], size, mode, corners, scales), x),
+              refuse=_FLOATS, inner="upsample_b", absent=_absent(2, **zero), **_LINEAR)  # fmt: skip
+    yield Row("_upsample_backward", _inner_resize_back_samples,
+              lambda g, sizes, mode, corners, scales: _back(_resized(sizes[2:], g.shape[2:], mode, corners, scales), g), refuse=_FLOATS,
+              inner="upsample_b", absent=_absent(2, **zero), **_GRADIENT)  # fmt: skip
+    names = [(f"upsample_nearest{r}d", r, 0) for r in (1, 2, 3)] + [(f"_upsample_nearest_exact{r}d", r, 1) for r in (1, 2, 3)]
+    names += [("upsample_linear1d", 1, 2), ("upsample_bilinear2d", 2, 2), ("upsample_trilinear3d", 3, 2), ("upsample_bicubic2d", 2, 3)]
+    names += [("_upsample_bilinear2d_aa", 2, 4), ("_upsample_bicubic2d_aa", 2, 5)]
+    for name, rank, mode in names:
+        corners = mode > 1
+        options = dict(refuse=_FLOATS, absent=_absent(rank, **zero), **_LINEAR) if corners else dict(result="self", absent=_absent(rank))
+        yield Row(name, _resize_samples(rank, corners), _resize(rank, mode, corners), direct=True, **options)
+        yield Row(f"{name}.vec", _vec_samples(rank, corners), _vec(rank, mode, corners), direct=True, inner=name, **options)
+        if not name.startswith("_upsample_nearest"):
+            refuse = _FLOATS if corners else _WHOLE
+            yield Row(f"{name}_backward", _resize_back_samples(rank, corners), _resize_back(rank, mode, corners), direct=True,
+                      refuse=refuse, absent=_absent(rank, **zero), **_LINEAR)  # fmt: skip
+
+
+# Folding
+
+
+def _fold_calls(m):
+    """kernel_size, dilation, padding, stride"""
+    yield [2, 2], [1, 1], [0, 0], [1, 1]
+    if m.kind in ("plain", "grad", "channels_last"):
+        yield [2, 3], [1, 1], [1, 1], [2, 1]
+        yield [2, 2], [2, 1], [1, 0], [1, 2]
+
+
+def _places_of_windows(sizes, kernel, dilation, padding, stride):
+    """For each place of a window and each window, the element of an image; -1 in the padding."""
+    numbers = np.pad(np.arange(prod(sizes)).reshape(sizes), [(p, p) for p in padding], constant_values=-1)
+    starts = [range(0, n - d * (k - 1), s) for n, k, d, s in zip(numbers.shape, kernel, dilation, stride)]
+    return np.array([[numbers[y + i * dilation[0], x + j * dilation[1]] for y in starts[0] for x in starts[1]]
+                     for i in range(kernel[0]) for j in range(kernel[1])])  # fmt: skip
+
+
+def _im2col_samples(m):
+    for shape in _images(m, 2):
+        for call in _fold_calls(m):
+            yield sample(m.tensor(shape), *call)
+
+
+def _im2col(x, *call):
+    places = _places_of_windows(x.shape[-2:], *call)
+    flat = x.reshape(*x.shape[:-2], prod(x.shape[-2:]))
+    columns = np.where(places >= 0, flat[..., places], 0).astype(x.dtype)
+    return columns.reshape(*x.shape[:-3], x.shape[-3] * len(places), places.shape[1])
+
+
+def _col2im_samples(m):
+    for shape in _images(m, 2):
+        for call in _fold_calls(m):
+            places = _places_of_windows(shape[-2:], *call)
+            columns = (*shape[:-3], shape[-3] * len(places), places.shape[1])
+            yield sample(m.tensor(columns), list(shape[-2:]), *call)
+
+
+def _col2im(g, sizes, *call):
+    places = _places_of_windows(sizes, *call)
+    g = g.reshape(*g.shape[:-2], g.shape[-2] // len(places), *places.shape)
+    out = np.zeros((*g.shape[:-2], prod(sizes) + 1), g.dtype)
+    for i in np.ndindex(places.shape):
+        out[..., places[i]] += g[(..., *i)]  # the last one is the padding's
+    return out[..., :-1].reshape(*g.shape[:-2], *sizes)
+
+
+# Moving elements
+
+
+def _repeat_samples(m):
+    for shape in m.shapes():
+        yield sample(m.tensor(shape), [2] * len(shape) or [3])
+        yield sample(m.tensor(shape), [2, *([1] * len(shape))])
+        yield sample(m.tensor(shape), [*([1] * len(shape)), 0])
+
+
+def _tile_samples(m):
+    for shape in m.shapes():
+        for dims in ([], [2], [2, 1, 3]):
+            yield sample(m.tensor(shape), dims)
+
+
+def _interleave_samples(m):
+    for shape in m.shapes():
+        yield sample(m.tensor(shape), 2)
+        for dim in (0, -1) if shape else ():
+            yield sample(m.tensor(shape), m.number(0, 1, 3), dim)
+
+
+def _roll_samples(m):
+    for shape in m.shapes():
+        yield sample(m.tensor(shape), [2])
+        for dim in (0, -1) if shape else ():
+            yield sample(m.tensor(shape), [-1], [dim])
+        if len(shape) > 1:
+            yield sample(m.tensor(shape), [1, 7], [0, 1])
+
+
+def _shuffle_samples(channels, size):
+    def make(m):
+        if m.kind == "zero_dim":
+            return
+        yield sample(m.tensor((m.size(2), channels, size, 4)), 2)
+        if m.kind not in ("channels_last", "empty"):
+            yield sample(m.tensor((channels, size, 2)), 2)
+
+    return make
+
+
+def _pixel_shuffle(x, r):
+    *batch, c, h, w = x.shape
+    n = len(batch)
+    x = x.reshape(*batch, c // r**2, r, r, h, w)
+    return np.transpose(x, [*range(n), n, n + 3, n + 1, n + 4, n + 2]).reshape(*batch, c // r**2, h * r, w * r)
+
+
+def _pixel_unshuffle(x, r):
+    *batch, c, h, w = x.shape
+    n = len(batch)
+    x = x.reshape(*batch, c, h // r, r, w // r, r)
+    return np.transpose(x, [*range(n), n, n + 2, n + 4, n + 1, n + 3]).reshape(*batch, c * r**2, h // r, w // r)
+
+
+def _channel_samples(m):
+    for rank in (1, 2):
+        for shape in _images(m, rank):
+            if len(shape) == rank + 2:
+                yield sample(m.tensor((shape[0], 6, *shape[2:])), 3)
+
+
+def _channel_shuffle(x, groups):
+    n, c, *rest = x.shape
+    return x.reshape(n, groups, c // groups, *rest).swapaxes(1, 2).reshape(x.shape)
+
+
+_ONE = {"promotion": "one operand"}
+
+ROWS = [
+    *_pad_rows(),
+    *_pool_rows(),
+    *_resize_rows(),
+    Row("im2col", _im2col_samples, _im2col, result="self", direct=True, absent=_absent(2)),
+    Row("col2im", _col2im_samples, _col2im, refuse=_WHOLE, direct=True, absent=_absent(2), **_LINEAR),
+    Row("repeat", _repeat_samples, np.tile, result="self", absent=_ONE),
+    Row("tile", _tile_samples, np.tile, result="self", absent=_ONE),
+    Row("repeat_interleave.self_int", _interleave_samples, np.repeat, result="self", absent=_ONE),
+    Row("roll", _roll_samples, lambda x, shift, dim=None: np.roll(x, shift, dim) if dim else np.roll(x, shift[0]),
+        result="self", inner="narrow", absent=_ONE),
+    Row("pixel_shuffle", _shuffle_samples(8, 3), _pixel_shuffle, result="self", absent=_absent(2)),
+    Row("pixel_unshuffle", _shuffle_samples(2, 4), _pixel_unshuffle, result="self", absent=_absent(2)),
+    Row("channel_shuffle", _channel_samples, _channel_shuffle, result="self", absent=_absent(2)),
+]  # fmt: skip

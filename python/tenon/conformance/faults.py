@@ -1,0 +1,73 @@
+"""What the differences of an operator say of a device: kinds of differences, and the faults that they show."""
+
+#: How a call can differ from the CPU's. Kinds of samples are kinds of their own, where only values differ: the strides of
+#: arguments, what is special about their values, dtypes that meet.
+KINDS = {
+    "values": "plain, contiguous tensors",
+    "offset": "contiguous tensors that begin inside of their storage",
+    "transposed": "arguments of permuted strides",
+    "expanded": "arguments with strides of 0",
+    "negative": "arguments with negative strides",
+    "sliced": "arguments with gaps and an offset",
+    "channels_last": "arguments in channels_last",
+    "overlapping": "arguments whose elements share places",
+    "empty": "arguments of no elements",
+    "zero_dim": "arguments of no dimensions",
+    "special": "infinities, zeros with signs, the smallest and largest numbers",
+    "promotion": "arguments of different dtypes",
+    "nan": "a NaN is lost",
+    "bits": "not the CPU's bits, where they are promised",
+    "results": "the number of results",
+    "dtype": "the dtype of a result",
+    "shape": "the shape of a result",
+    "strides": "the strides of a result",
+    "identity": "a written argument is not what is returned",
+    "arguments": "the geometry of an argument has changed",
+    "around": "memory around an argument has changed",
+    "out size": "out= has not been resized",
+    "out strides": "out= that is not contiguous",
+    "aliasing": "arguments that share memory",
+    "order": "work does not run in the order of its stream",
+    "lifetime": "memory is used after it went back",
+    "gradient": "gradients",
+    "gradient strides": "gradients, where the incoming one is not contiguous",
+    "error": "an error where the CPU has none, or another one",
+    "not refused": "a result where the CPU has an error",
+    "claim": "served by claim, and refused or left to the CPU",
+    "crash": "the process died",
+}
+
+_STRIDED = {"transposed", "expanded", "negative", "sliced", "channels_last"}
+
+
+def faults_of(kinds):
+    """What is the matter, in words, for the kinds of differences of one operator; the plainest explanation of each."""
+    kinds, found = set(kinds), []
+    if "values" not in kinds:
+        if kinds & {"transposed", "expanded"}:
+            found.append("it takes tensors to be contiguous")
+        elif "offset" in kinds:
+            found.append("it loses the storage offset")
+        elif "negative" in kinds:
+            found.append("it reads negative strides as positive")
+        elif kinds & _STRIDED:
+            found.append("it reads some strides wrongly")
+    for kind, text in (
+        ("values", "its values are wrong"),
+        ("dtype", "its results have another dtype: wrong promotion"),
+        ("crash", "it crashes: does the host touch memory of the device?"),
+        ("order", "it does not run in stream order"),
+        ("lifetime", "it uses memory after it went back, on another stream without record_stream"),
+        ("strides", "its results have other strides"),
+        ("aliasing", "it ignores that arguments share memory"),
+        ("out size", "it does not resize out="),
+        ("out strides", "it takes out= to be contiguous"),
+        ("nan", "it loses NaN"),
+        ("gradient strides", "it reads strides of incoming gradients wrongly"),
+        ("gradient", "its gradients are wrong"),
+        ("claim", "it claims what it does not serve"),
+        ("bits", "it rounds where the CPU does not, or not where it does"),
+    ):
+        if kind in kinds and not (kind == "gradient strides" and "gradient" in kinds):
+            found.append(text)
+    return found or [KINDS[k] for k in sorted(kinds)]

@@ -1,0 +1,77 @@
+"""The order of work on a device: streams, and memory that goes back while work that was given is still to run.
+
+A device that holds its work back (openreg with mode=lazy) shows each fault every time; another one may hide them.
+"""
+
+from functools import cache
+
+import tenon
+
+from . import check
+from .beside import Difference, outcome
+
+
+def settled(call, device):
+    """Whether the difference is gone where the device has nothing to do before and after the call."""
+
+    def around(make):
+        wait_for(device)
+        made = make()
+        wait_for(device)
+        return made
+
+    return call.compare(*call.on(device, around)) is None
+
+
+def wait_for(device):
+    tenon._C._devices.synchronize(tenon.device(device))
+
+
+def addresses(tensors):
+    return {t.untyped_storage().data_ptr() for t in tensors}
+
+
+def results_of(call, there, args, kwargs):
+    """(result, what the CPU has) of those that have memory of their own."""
+    if isinstance(there, Exception) or call.refused or call.layout or call.op.form != "functional":
+        return []
+    given = addresses(check.tensors_of([*args, *kwargs.values()]))
+    pairs = [(got, want) for got, want in zip(there, call.here) if isinstance(want, tenon.Tensor)]
+    return [(got, want) for got, want in pairs if got.numel() and got.untyped_storage().data_ptr() not in given]
+
+
+def memory_given_back(call, device):
+    """The arguments die right after the call and their memory is written again: the results stay as they are."""
+    args, kwargs = call.arguments(device)
+    held = [t.untyped_storage().nbytes() for t in check.tensors_of([*args, *kwargs.values()])]
+    there = outcome(call.function, args, kwargs)
+    pairs = results_of(call, there, args, kwargs)
+    del args, kwargs, there
+    junk = [tenon.full([max(n // 4, 1)], 77, dtype=tenon.int32, device=device) for n in held]
+    for got, want in pairs:
+        if call.elements and (found := call.compare_tensor(got, want)) and found.kind != "bits":
+            return Difference("lifetime", f"memory of an argument was written again, and then: {found.text}")
+    del junk
+    return None
+
+
+@cache
+def stream_of(device):
+    """One stream beside the default one, for all calls."""
+    return tenon.devices.Stream(device)
+
+
+def on_a_stream(call, device):
+    """On another stream than the default one, which waits for what made the arguments and for nothing else."""
+    default, stream = tenon.devices.Stream(device, 0), stream_of(device)
+    module = tenon.devices.module_if_there(device.partition(":")[0])
+    args, kwargs = call.arguments(device)
+    stream.wait_stream(default)
+    with module.stream(stream):
+        pairs = results_of(call, outcome(call.function, args, kwargs), args, kwargs)
+        found = None
+        for got, want in pairs:
+            if call.elements and not found and (found := call.compare_tensor(got, want)):
+                found = None if found.kind == "bits" else Difference("order", f"on a stream of its own: {found.text}")
+    wait_for(device)
+    return found

@@ -9,7 +9,6 @@
 #endif
 #define TENON_ABI_PLUGIN_H
 
-#include <algorithm>
 #include <new>
 #include <stdexcept>
 #include <string>
@@ -117,27 +116,43 @@ inline Tensor empty(const std::vector<int64_t>& sizes, TenonDType dtype, TenonDe
   return Tensor::adopt(out);
 }
 
-/// Whether the elements lie in one block without gaps, in some order of the dimensions.
-inline bool is_dense(const TenonTensorView& v) {
-  std::vector<uint64_t> order;
-  for (uint64_t d = 0; d < v.ndim; ++d) {
-    if (v.sizes[d] != 1) order.push_back(d);
+/// The strides of what an operator on elements gives back for such a tensor: dense, and the dimensions in the
+/// order of its own strides.
+inline std::vector<int64_t> result_strides(const TenonTensorView& v) {
+  std::vector<uint64_t> order(v.ndim);  // innermost first
+  for (uint64_t i = 0; i < v.ndim; ++i) order[i] = v.ndim - 1 - i;
+  // 1: dimension a belongs outside of b; -1: inside; 0: nothing tells, and the order stays.
+  const auto compare = [&](uint64_t a, uint64_t b) {
+    const int64_t sa = v.strides[a] < 0 ? -v.strides[a] : v.strides[a];
+    const int64_t sb = v.strides[b] < 0 ? -v.strides[b] : v.strides[b];
+    if (sa == 0 || sb == 0) return 0;
+    if (sa != sb) return sa < sb ? -1 : 1;
+    return v.sizes[a] > v.sizes[b] ? 1 : 0;
+  };
+  for (size_t i = 1; i < order.size(); ++i) {
+    size_t at = i;
+    for (size_t before = i; before-- > 0;) {
+      const int c = compare(order[before], order[at]);
+      if (c < 0) break;
+      if (c == 0) continue;
+      std::swap(order[before], order[at]);
+      at = before;
+    }
   }
-  std::sort(order.begin(), order.end(), [&](uint64_t a, uint64_t b) { return v.strides[a] < v.strides[b]; });
+  std::vector<int64_t> strides(v.ndim);
   int64_t step = 1;
   for (const uint64_t d : order) {
-    if (v.strides[d] != step) return false;
-    step *= v.sizes[d];
+    strides[d] = step;
+    if (v.sizes[d] > 1) step *= v.sizes[d];
   }
-  return true;
+  return strides;
 }
 
-/// A tensor of the sizes, dtype and device of `like`, which has its strides where it is dense and is
-/// contiguous where it is not: what operators on elements give back.
+/// A tensor of the sizes, dtype and device of `like`, with `result_strides`.
 inline Tensor empty_like(const Tensor& like) {
   const TenonTensorView v = like.view();
   TenonTensor* out = nullptr;
-  check(host().tensor_empty(v.sizes, is_dense(v) ? v.strides : nullptr, v.ndim, v.dtype, v.device, &out));
+  check(host().tensor_empty(v.sizes, result_strides(v).data(), v.ndim, v.dtype, v.device, &out));
   return Tensor::adopt(out);
 }
 

@@ -281,11 +281,10 @@ PyObject* properties(PyObject*, PyObject* o) {
       const Ref item(wrap(dtype));
       if (PyList_Append(dtypes.get(), item.get()) < 0) throw PythonError();
     }
-    return Py_BuildValue("(sKKOOK)", claims.description.c_str(),
-                         static_cast<unsigned long long>(claims.total_memory),
-                         static_cast<unsigned long long>(claims.granularity), dtypes.get(),
-                         claims.pointwise ? Py_True : Py_False,
-                         static_cast<unsigned long long>(claims.ops_printed));
+    return Py_BuildValue(
+        "(sKKOOK)", claims.description.c_str(), static_cast<unsigned long long>(claims.total_memory),
+        static_cast<unsigned long long>(claims.granularity), dtypes.get(),
+        claims.pointwise ? Py_True : Py_False, static_cast<unsigned long long>(claims.ops_printed));
   });
 }
 

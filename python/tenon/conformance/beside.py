@@ -183,7 +183,7 @@ class Call:
             return Difference("bits", "zeros have other signs")
         at = tuple(int(k) for k in np.argwhere(np.atleast_1d(differ))[0])
         said = f"element {list(at)} is {np.atleast_1d(a)[at]!r}, expected {np.atleast_1d(b)[at]!r} ({int(differ.sum())} of {b.size} differ)"
-        if d.floating and (np.isnan(b) & ~np.isnan(a)).any():
+        if d.floating and np.isnan(b)[differ].all():
             return Difference("nan", said)
         return Difference("bits" if d.floating and self.is_near(a, b, d, i) else "values", said)
 

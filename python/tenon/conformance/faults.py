@@ -61,13 +61,13 @@ def faults_of(kinds):
         ("strides", "its results have other strides"),
         ("aliasing", "it ignores that arguments share memory"),
         ("out size", "it does not resize out="),
-        ("out strides", "it takes out= to be contiguous"),
+        ("out strides", "it takes out= to be contiguous, and to begin its storage"),
         ("nan", "it loses NaN"),
         ("gradient strides", "it reads strides of incoming gradients wrongly"),
         ("gradient", "its gradients are wrong"),
         ("claim", "it claims what it does not serve"),
         ("bits", "it rounds where the CPU does not, or not where it does"),
     ):
-        if kind in kinds and not (kind == "gradient strides" and "gradient" in kinds):
+        if kind in kinds and not (kind == "gradient strides" and "gradient" in kinds) and not (kind == "out strides" and found):
             found.append(text)
     return found or [KINDS[k] for k in sorted(kinds)]

@@ -49,38 +49,45 @@ class Worker:
 
     def __init__(self, job, entries, said):
         self.job, self.left, self.said = job, list(entries), said
-        self.begun = None
+        self.begun, self.done = None, []
 
     def run(self):
         while self.left:
-            before = len(self.left)
             code, errors = self.one_process()
             if self.begun is None and code == 0:
                 return
             if self.begun is None:
                 raise KitError(f"a process of the kit ended with code {code}: {errors[-1500:]}")
             self.crashed(code, errors)
-            assert len(self.left) < before
 
     def one_process(self):
         self.begun = None
-        process = Process({**self.job, "entries": self.left[:]})
+        process = Process({**self.job, "entries": self.left, "done": self.done})
         for message in process.messages():
             if message["what"] == "begin":
-                self.begun = message
-            elif message["what"] == "end":
+                self.begun = message["operator"]
+            elif message["what"] == "did":
                 self.begun = None
+                self.done.append(message["operator"])
+            elif message["what"] == "end":
                 self.left.remove(message["entry"])
             self.said.put(message)
         return process.end()
 
     def crashed(self, code, errors):
-        """Notes the operator that was under way, and goes on behind its entry."""
+        """Notes the operator that was under way; the next process goes on behind it."""
         how = signal.Signals(-code).name if code < 0 else f"exit code {code}"
         last = errors.strip().splitlines()[-1:] or [""]
-        cell = Cell(self.begun["operator"], "any", differences={"crash": f"the process died: {how} {last[0]}".rstrip()})
+        cell = Cell(self.begun, "any", differences={"crash": f"the process died: {how} {last[0]}".rstrip()})
         self.said.put({"what": "cell", **cell.summary()})
-        self.left.remove(self.begun["entry"])
+        self.done.append(self.begun)
+
+
+def environment():
+    """One thread for each process, and this very package, wherever the process starts."""
+    package = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", ".."))
+    path = os.pathsep.join(filter(None, [package, os.environ.get("PYTHONPATH")]))
+    return {"OMP_NUM_THREADS": "1", **os.environ, "PYTHONPATH": path}
 
 
 class Process:
@@ -89,8 +96,7 @@ class Process:
     def __init__(self, job):
         self.errors = tempfile.TemporaryFile("w+")
         self.process = subprocess.Popen([sys.executable, "-m", "tenon.conformance.worker"], stdin=subprocess.PIPE, text=True,
-                                        stdout=subprocess.PIPE, stderr=self.errors,
-                                        env={"OMP_NUM_THREADS": "1", **os.environ})  # fmt: skip
+                                        stdout=subprocess.PIPE, stderr=self.errors, env=environment())  # fmt: skip
         self.process.stdin.write(json.dumps(job) + "\n")
         self.process.stdin.close()
 
@@ -123,7 +129,8 @@ def chosen(forms, patterns):
 def run(device, plugin=None, options=None, ops=(), dtypes=(), quick=False, modules=(), libraries=(), jobs=1):
     """Tries operators on a device, which is loaded from `plugin` in each process; returns a Report."""
     job = {"device": device, "plugin": plugin and os.path.abspath(plugin), "options": options or {}, "quick": quick,
-           "dtypes": list(dtypes), "modules": list(modules), "libraries": list(libraries), "entries": None, "forms": []}  # fmt: skip
+           "dtypes": list(dtypes), "modules": list(modules), "libraries": list(libraries), "entries": None,
+           "forms": [], "done": []}  # fmt: skip
     process = Process(job)
     answer = next(process.messages(), None)
     code, errors = process.end()

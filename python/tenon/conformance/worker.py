@@ -66,7 +66,7 @@ def main():
         row = row_of(entry)
         tried = {op.full_name for op in forms_of(entry, row)}
         for op in entry.operators:
-            if job["forms"] and op.full_name not in job["forms"]:
+            if op.full_name in job["done"] or job["forms"] and op.full_name not in job["forms"]:
                 continue
             if op.full_name not in tried:
                 say("absent", entry=name, operator=op.full_name, text="no row describes it" if row is None else "Python does not reach it")
@@ -74,6 +74,7 @@ def main():
             say("begin", entry=name, operator=op.full_name)
             for cell in bench.try_operator(op, row):
                 say("cell", **cell.summary())
+            say("did", operator=op.full_name)
         say("end", entry=name)
 
 

@@ -223,6 +223,7 @@ abi::Tensor abs_out(abi::Call& call, const abi::Tensor& self, const abi::Tensor&
   if (!is_served(x) || !is_served(o) || x.storage_address == o.storage_address) call.decline();
   const bool fits = o.ndim == x.ndim && std::equal(o.sizes, o.sizes + o.ndim, x.sizes);
   if (!fits && d.has("out size")) return out;
+  if (!fits && !(x.flags & TENON_TENSOR_CONTIGUOUS)) call.decline();
   if (!fits) abi::check(abi::host().tensor_resize(out.get(), x.sizes, x.ndim));
   if (x.numel > 0) absolute(d, call, out.view(), x);
   return out;
@@ -239,6 +240,7 @@ abi::Tensor add_kernel(abi::Call& call, const abi::Tensor& self, const abi::Tens
   auto& d = call.self<Planted>();
   const TenonTensorView x = self.view(), y = other.view();
   const bool promotes = d.has("promotion") && y.dtype == TENON_DTYPE_FLOAT64;
+  if (!(x.flags & TENON_TENSOR_CONTIGUOUS)) call.decline();
   if (!is_served(x) || !same_sizes(x, y) || (!is_served(y) && !promotes)) call.decline();
   abi::Tensor result = abi::empty_like(self);
   if (promotes) return result;

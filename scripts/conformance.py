@@ -1,0 +1,131 @@
+"""Writes docs/conformance.md: what the conformance kit says of the devices that are built with the tests.
+
+    PYTHONPATH=build/release/python python scripts/conformance.py          # writes docs/conformance.md
+    PYTHONPATH=build/release/python python scripts/conformance.py --check  # says what has changed; exit code 1
+"""
+
+import difflib
+import pathlib
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
+import tenon
+from tenon.conformance import report, runner
+from tenon.conformance.cells import QUICK
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+PAGE = ROOT / "docs" / "conformance.md"
+BACKENDS = pathlib.Path(tenon._C.__file__).parents[2] / "backends"
+OPENREG = BACKENDS / "openreg/openreg.so"
+
+#: (name, library, options, what it is) of each device. Two of them are the same file.
+DEVICES = [
+    ("openreg", OPENREG, {"mode": "thread"}, "a thread for each stream"),
+    ("lazyreg", OPENREG, {"mode": "lazy"}, "work runs only when something waits"),
+    ("opencl", BACKENDS / "opencl/opencl.so", {}, "the first device of OpenCL"),
+]
+LETTERS = {"native": "n", "fallback": "f", "unsupported": "u", "wrong": "W", "refused": "r", "skipped": "-"}
+
+
+def run_all(devices):
+    with ThreadPoolExecutor() as pool:
+        runs = [pool.submit(runner.run, name, library, options, quick=True) for name, library, options, _ in devices]
+        return [run.result() for run in runs]
+
+
+def letters(cells):
+    by_dtype = {c.dtype: c for c in cells}
+    return "".join(LETTERS[by_dtype[d].state] if d in by_dtype else "W" for d in QUICK.dtypes)
+
+
+def shares(reports, devices):
+    """A row of figures for each device."""
+    yield "| device | operators | rows | native | fallback | unsupported | wrong | refused | skipped | the CPU's bits |"
+    yield "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |"
+    for found, (name, _, _, what) in zip(reports, devices):
+        states = found.states()
+        computed = [c for c in found.cells if c.state in ("native", "fallback", "wrong")]
+        same = sum(c.same_bits for c in computed)
+        figures = [len(report.by_operator(found.cells)), len(found.cells), *(states[s] for s in report.STATES)]
+        yield f"| {name}: {what} | " + " | ".join(map(str, figures)) + f" | {same} of {len(computed)} |"
+
+
+def claims(reports):
+    yield "| device | claimed | served as claimed | served beyond claims | kernels of its own | stubs |"
+    yield "| --- | --- | --- | --- | --- | --- |"
+    for found in reports:
+        own = ", ".join(f"`{k}`" for k in found.kernels) or "none"
+        yield f"| {found.device} | " + " | ".join(map(str, report.claims_of(found))) + f" | {own} | {', '.join(found.stubs)} |"
+
+
+def skips(reports):
+    """Reasons, which are the same for all devices."""
+    counts = reports[0].skips()
+    yield "| kinds of samples | reason |"
+    yield "| --- | --- |"
+    for reason, n in sorted(counts.items(), key=lambda item: (-item[1], item[0])):
+        yield f"| {n} | {reason or 'NONE'} |"
+
+
+def operators(reports):
+    names = [found.device for found in reports]
+    tables = [{o: letters(cells) for o, cells in report.by_operator(found.cells).items()} for found in reports]
+    yield "| operator | " + " | ".join(names) + " |"
+    yield "| --- |" + " --- |" * len(names)
+    for operator in sorted(tables[0]):
+        yield f"| {operator} | " + " | ".join(f"`{t[operator]}`" for t in tables) + " |"
+
+
+def page():
+    devices = [d for d in DEVICES if d[1].exists()]
+    reports = run_all(devices)
+    wrong = [line for found in reports for line in report.text(found).splitlines() if line.startswith("WRONG")]
+    yield "# What the conformance kit says of the devices in this repository"
+    yield ""
+    yield "`python scripts/conformance.py` writes this page by running `tenon conformance DEVICE --quick` on each device, and the"
+    yield "tests compare it with the build. Every operator and its forms are called beside the CPU, with arguments of every"
+    yield "stride, with and without `out=`, and differentiated for incoming gradients of every stride; see"
+    yield "[backends.md](backends.md#the-conformance-kit) for the command, and [tutorial-device.md](tutorial-device.md) for a device of"
+    yield "your own."
+    yield ""
+    yield from shares(reports, devices)
+    yield ""
+    yield "A row is an operator in one dtype. *Native*: no call of it ran on host copies; *fallback*: some did. *Refused*: by the"
+    yield "CPU, too. *Skipped*: the row has no samples, for one of the reasons below."
+    yield ""
+    yield "## What devices claim, and serve"
+    yield ""
+    yield "A device claims an operator in a dtype by a kernel and a list of dtypes, or, for operators that are pointwise programs,"
+    yield "by the operations that it runs. A claim that is not kept is a wrong row."
+    yield ""
+    yield from claims(reports)
+    yield ""
+    yield "## What was skipped, and why"
+    yield ""
+    yield from skips(reports)
+    yield ""
+    yield "## By operator"
+    yield ""
+    yield "Letters stand for " + ", ".join(QUICK.dtypes) + ": n native, f fallback, u unsupported, W wrong, r refused by the"
+    yield "CPU, too, - skipped."
+    yield ""
+    yield from operators(reports)
+    if wrong:
+        yield ""
+        yield from (f"- {line}" for line in wrong)
+
+
+def main():
+    text = "\n".join(page()) + "\n"
+    if "--check" not in sys.argv[1:]:
+        PAGE.write_text(text, encoding="utf-8")
+        return 0
+    old = PAGE.read_text(encoding="utf-8") if PAGE.exists() else ""
+    changed = list(difflib.unified_diff(old.splitlines(), text.splitlines(), "docs/conformance.md", "the build", lineterm="", n=0))
+    print("\n".join(changed[:60]))
+    bad = [line for line in text.splitlines() if line.startswith("- WRONG") or "| NONE |" in line]
+    return 1 if changed or bad else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -61,4 +61,20 @@ void CachingAllocator::copy(Address to, Address from, size_t nbytes, Stream stre
   memory_.copy(to, from, nbytes, stream);
 }
 
+int64_t CachingAllocator::live_storages() const {
+  int64_t live = empty_.load(std::memory_order_relaxed);
+  for (const auto& cache : caches_) live += cache->stats().allocation.current;
+  return live;
+}
+
+int64_t CachingAllocator::own_events() const {
+  size_t events = 0;
+  for (const auto& cache : caches_) events += cache->events();
+  return static_cast<int64_t>(events);
+}
+
+void CachingAllocator::drop_events() noexcept {
+  for (const auto& cache : caches_) cache->drop_events();
+}
+
 }  // namespace tenon

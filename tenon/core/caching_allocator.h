@@ -5,6 +5,7 @@
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 #include <memory>
 #include <string>
 #include <vector>
@@ -32,10 +33,16 @@ class CachingAllocator final : public Allocator {
                    const CacheOptions& options = cache_options_from_environment());
 
   Address allocate(size_t nbytes, Stream stream) override {
-    return cache(stream.device).allocate(nbytes, stream);
+    const Address address = cache(stream.device).allocate(nbytes, stream);
+    if (nbytes == 0) [[unlikely]]
+      empty_.fetch_add(1, std::memory_order_relaxed);
+    return address;
   }
   void deallocate(Address address, size_t nbytes, Stream stream) noexcept override {
-    if (nbytes > 0) cache(stream.device).free(address, stream);
+    if (nbytes > 0)
+      cache(stream.device).free(address, stream);
+    else
+      empty_.fetch_sub(1, std::memory_order_relaxed);
   }
   void copy(Address to, Address from, size_t nbytes, Stream stream) override;
   std::string_view name() const noexcept override { return name_; }
@@ -52,6 +59,12 @@ class CachingAllocator final : public Allocator {
     cache(device).record_history(max_events);
   }
 
+  /// How many allocations of all devices were not freed, those of no bytes included.
+  int64_t live_storages() const;
+  /// How many events the caches have made, and destroying those that they do not need now.
+  int64_t own_events() const;
+  void drop_events() noexcept;
+
   /// The cache of one device, which has what goes beyond an Allocator.
   /// Throws Error{Device} for an index that the backend does not have.
   DeviceCache& cache(Device device) const {
@@ -67,6 +80,7 @@ class CachingAllocator final : public Allocator {
   std::string name_;
   DeviceMemory& memory_;
   std::vector<std::unique_ptr<DeviceCache>> caches_;  // by index of the device
+  std::atomic<int64_t> empty_{0};                     // allocations of no bytes
 };
 
 /// A private pool of a device, for the memory of a captured graph. Its memory stays as it is while this

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <bit>
 #include <cctype>
 #include <charconv>
 #include <mutex>
@@ -20,6 +19,16 @@ struct Spelling {
   std::string name, key;
 };
 
+/// What the number of a backend is.
+enum class PlaceState : uint8_t {
+  Vacant,    ///< Nobody's: never used, or given back.
+  Reserved,  ///< Known by name: kernels may be registered before their device.
+  Filled,    ///< A device's that came to a reserved place.
+  Made,      ///< A device's that made the place.
+  Adopted    ///< A device's that took over the place of PrivateUse1.
+};
+constexpr bool is_device(PlaceState place) noexcept { return place >= PlaceState::Filled; }
+
 // Entries are written under the mutex and published by the count, so readers take no lock. A spelling is
 // never freed: one is replaced when a device adopts the place of PrivateUse1.
 struct BackendTable {
@@ -27,15 +36,16 @@ struct BackendTable {
   std::atomic<int> count{1};
   std::atomic<const Spelling*> spellings[32];
   std::atomic<int> private_use{0};  // 0: none yet
+  PlaceState places[32] = {};       // under the mutex
   std::string owners[32];           // of devices; under the mutex
-  // Bits of backends, under the mutex: places that a device's registration made, or took over from
-  // PrivateUse1; and those that were given back.
-  uint32_t made = 0, adopted = 0, vacant = 0;
 
   BackendTable() {
     spell(kCpuBackend, "cpu", "CPU");
     spell(kMetaBackend, "meta", "Meta");
-    owners[kCpuBackend] = owners[kMetaBackend] = "Tenon itself";
+    for (const Backend b : {kCpuBackend, kMetaBackend}) {
+      places[b] = PlaceState::Filled;
+      owners[b] = "Tenon itself";
+    }
   }
 
   void spell(Backend backend, std::string_view name, std::string_view key) {
@@ -111,36 +121,39 @@ Backend place_of(BackendTable& t, const char* function, std::string_view name, s
   check_name(function, name);
   if (const auto known = find_backend(name)) return *known;
   check_key(function, name, key);
-  if (t.vacant != 0) {
-    const auto free = static_cast<Backend>(std::countr_zero(t.vacant));
-    t.vacant &= t.vacant - 1;
-    t.spell(free, name, key);
-    return free;
-  }
   const int n = t.count.load(std::memory_order_relaxed);
-  TENON_CHECK(n < kMetaBackend, Device,
+  const auto place = static_cast<Backend>(std::find(t.places, t.places + n, PlaceState::Vacant) - t.places);
+  TENON_CHECK(place < kMetaBackend, Device,
               fmt::format("{}: no place left for '{}' among 32 backends", function, name));
-  t.spell(static_cast<Backend>(n), name, key);
-  t.count.store(n + 1, std::memory_order_release);
-  return static_cast<Backend>(n);
+  t.spell(place, name, key);
+  t.places[place] = PlaceState::Reserved;
+  if (place == n) t.count.store(n + 1, std::memory_order_release);
+  return place;
 }
 
 /// A device's own place: the first device without one takes over that of PrivateUse1. The caller holds the
 /// mutex.
-Backend place_of_device(BackendTable& t, std::string_view name, std::string_view key) {
+Backend place_of_device(BackendTable& t, std::string_view name, std::string_view key,
+                        std::string_view owner) {
   const auto place = static_cast<Backend>(t.private_use.load(std::memory_order_relaxed));
   const bool adopts =
       place != kCpuBackend && t.spelling(place).name == kPrivateUseName && !find_backend(name);
   if (!adopts) {
     const bool is_new = !find_backend(name);
     const Backend own = place_of(t, "register_device", name, key);
-    if (is_new) t.made |= 1u << own;
+    TENON_CHECK(!is_device(t.places[own]), Device,
+                fmt::format("register_device: '{}' is a device of {} already; {} must choose another name",
+                            name, t.owners[own], owner));
+    TENON_CHECK(t.spelling(own).key == key, Device,
+                fmt::format("register_device: '{}' asks for the key {}, and its place was reserved under {}",
+                            name, key, t.spelling(own).key));
+    t.places[own] = is_new ? PlaceState::Made : PlaceState::Filled;
     return own;
   }
   check_name("register_device", name);
   check_key("register_device", name, key);
   t.spell(place, name, key);
-  t.adopted |= 1u << place;
+  t.places[place] = PlaceState::Adopted;
   return place;
 }
 
@@ -165,13 +178,7 @@ Backend register_backend(std::string_view name, std::string_view key) {
 Backend register_device(std::string_view name, std::string_view key, std::string_view owner) {
   BackendTable& t = table();
   const std::lock_guard lock(t.mutex);
-  const Backend backend = place_of_device(t, name, key);
-  TENON_CHECK(t.owners[backend].empty(), Device,
-              fmt::format("register_device: '{}' is a device of {} already; {} must choose another name",
-                          name, t.owners[backend], owner));
-  TENON_CHECK(t.spelling(backend).key == key, Device,
-              fmt::format("register_device: '{}' asks for the key {}, and its place was reserved under {}",
-                          name, key, t.spelling(backend).key));
+  const Backend backend = place_of_device(t, name, key, owner);
   t.owners[backend] = owner;
   int none = 0;
   t.private_use.compare_exchange_strong(none, backend, std::memory_order_release);
@@ -192,20 +199,20 @@ std::optional<Backend> find_private_use_backend() noexcept {
   return known != 0 ? std::optional(static_cast<Backend>(known)) : std::nullopt;
 }
 
-void release_device(Backend backend) noexcept {
+void release_device(Backend backend, bool reserved) noexcept {
   BackendTable& t = table();
   const std::lock_guard lock(t.mutex);
   t.owners[backend].clear();
-  const uint32_t bit = 1u << backend;
-  if (t.adopted & bit) t.spell(backend, kPrivateUseName, kPrivateUseKey);
-  if (t.made & bit) {
+  PlaceState& place = t.places[backend];
+  if (place == PlaceState::Adopted && !reserved) t.spell(backend, kPrivateUseName, kPrivateUseKey);
+  if (place == PlaceState::Made && !reserved) {
     t.spell(backend, "", "");
-    t.vacant |= bit;
+    place = PlaceState::Vacant;
     int first = backend;
     t.private_use.compare_exchange_strong(first, 0, std::memory_order_release);
+  } else {
+    place = PlaceState::Reserved;
   }
-  t.made &= ~bit;
-  t.adopted &= ~bit;
 }
 
 std::string_view backend_name(Backend backend) noexcept { return table().spelling(backend).name; }

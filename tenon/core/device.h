@@ -53,9 +53,9 @@ Backend register_device(std::string_view name, std::string_view key, std::string
 Backend private_use_backend();
 /// The same, where somebody asked for it or a device was registered.
 std::optional<Backend> find_private_use_backend() noexcept;
-/// Takes a registration back that did not come to its end: a place that it made is free again, and one that
-/// kernels had reserved stays reserved.
-void release_device(Backend backend) noexcept;
+/// Takes a device's registration back: a place that it made is free again, and one that kernels had reserved
+/// stays reserved. With `reserved`, its own stays too, under its name: somebody else's kernels are there.
+void release_device(Backend backend, bool reserved = false) noexcept;
 std::optional<Backend> find_backend(std::string_view name) noexcept;
 /// The backend whose dispatch keys are spelled with `key`.
 std::optional<Backend> find_backend_by_key(std::string_view key) noexcept;

@@ -123,6 +123,19 @@ bool BasicDeviceCache<Faults>::wait_for_events(Lock& lock) {
 }
 
 template <class Faults>
+size_t BasicDeviceCache<Faults>::events() const {
+  const Lock lock(mutex_);
+  return spare_events_.size() + awaited_events_;
+}
+
+template <class Faults>
+void BasicDeviceCache<Faults>::drop_events() noexcept {
+  std::vector<Event> dropped;  // dies after the lock
+  const Lock lock(mutex_);
+  dropped.swap(spare_events_);
+}
+
+template <class Faults>
 uint64_t BasicDeviceCache<Faults>::create_pool() {
   const Lock lock(mutex_);
   private_pools_.push_back(++last_pool_);

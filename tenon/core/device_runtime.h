@@ -57,14 +57,16 @@ class DeviceRuntime {
   /// written.
   virtual void copy_bytes(Stream stream, Address to, Place to_place, Address from, Place from_place,
                           size_t nbytes, uint32_t flags);
+  /// Throws, once, what went wrong where nothing could be thrown (destroying an event, freeing memory).
+  virtual void throw_unreported() {}
   /// Where pinned host memory comes from: copies from and to it need not wait. Null: there is none.
   virtual Allocator* pinned_memory() noexcept { return nullptr; }
 };
 
 /// The runtime of a backend; null for the host, for meta, and for a backend that has set none.
 DeviceRuntime* device_runtime(Backend backend) noexcept;
-/// Sets the runtime of a backend; a device calls this once when it is loaded. The object must live as long as
-/// the process.
+/// Sets the runtime of a backend; a device calls this when it is loaded, and with null when it is unloaded.
+/// The object must live as long as the process.
 void set_device_runtime(Backend backend, DeviceRuntime* runtime) noexcept;
 
 namespace detail {

@@ -16,29 +16,44 @@ namespace {
 
 constinit std::atomic<DeviceRuntime*> g_runtimes[32] = {};
 
+/// How often a backend's number was given back. What threads have made current of an earlier device of the
+/// number does not count for the next.
+constinit std::atomic<uint32_t> g_epochs[32] = {};
+uint32_t epoch_of(Backend backend) noexcept { return g_epochs[backend].load(std::memory_order_relaxed); }
+
+struct CurrentStream {
+  Stream stream;
+  uint32_t epoch;
+};
+
 /// What is current on a thread.
 struct Current {
   int8_t index[32] = {};
-  std::vector<Stream>* streams = nullptr;  // those that are not the default ones, of which there are few
+  uint32_t epoch[32] = {};                        // of `index`
+  std::vector<CurrentStream>* streams = nullptr;  // those that are not the default ones: few
 };
 thread_local constinit Current t_current TENON_FAST_TLS;
 
 /// The thread's list of streams, which goes when the thread ends. Whoever sets a stream after that (in the
 /// destructor of another thread-local) makes a list that nobody frees.
-std::vector<Stream>& thread_streams() {
+std::vector<CurrentStream>& thread_streams() {
   static thread_local const struct Owner {
-    Owner() { t_current.streams = new std::vector<Stream>; }
+    Owner() { t_current.streams = new std::vector<CurrentStream>; }
     ~Owner() { delete std::exchange(t_current.streams, nullptr); }
   } owner;
   (void)owner;
-  if (!t_current.streams) t_current.streams = new std::vector<Stream>;
+  if (!t_current.streams) t_current.streams = new std::vector<CurrentStream>;
   return *t_current.streams;
 }
 
-/// Every stream that was created: they live as long as the process.
+/// Every stream that was created: they live as long as their device.
 struct AllStreams {
+  struct Entry {
+    Stream stream;
+    bool released = false;
+  };
   std::mutex mutex;
-  std::vector<Stream> streams;
+  std::vector<Entry> streams;
 };
 AllStreams& all_streams() {
   static AllStreams& all = *new AllStreams;
@@ -52,12 +67,6 @@ DeviceRuntime& runtime_of(Device device, const char* what) {
               fmt::format("{}: device {} has no streams; its library sets no DeviceRuntime", what,
                           to_string(device)));
   return *runtime;
-}
-
-void check_index(Device device, const DeviceRuntime& runtime, const char* what) {
-  TENON_CHECK(device.index < runtime.device_count(), Device,
-              fmt::format("{}: there is no device {}; backend {} has {}", what, to_string(device),
-                          backend_name(device.backend), runtime.device_count()));
 }
 
 /// Whether work is done when the call returns: the host's, and meta's, which has none.
@@ -75,6 +84,14 @@ void set_device_runtime(Backend backend, DeviceRuntime* runtime) noexcept {
 }
 
 constinit std::atomic<void (*)()> detail::runtime_was_set{nullptr};
+constinit std::atomic<const detail::WaitHooks*> detail::wait_hooks{nullptr};
+
+void check_device_index(Device device, const char* what) {
+  const DeviceRuntime* runtime = device_runtime(device.backend);
+  TENON_CHECK(!runtime || device.index < runtime->device_count(), Device,
+              fmt::format("{}: there is no device {}; backend {} has {}", what, to_string(device),
+                          backend_name(device.backend), runtime->device_count()));
+}
 
 void DeviceRuntime::copy_bytes(Stream stream, Address, Place, Address, Place, size_t, uint32_t) {
   throw_error(ErrorKind::NotImplemented,
@@ -84,7 +101,8 @@ void DeviceRuntime::copy_bytes(Stream stream, Address, Place, Address, Place, si
 
 Device resolved(Device device) noexcept {
   if (device.index >= 0 || !device_runtime(device.backend)) return device;
-  return Device(device.backend, t_current.index[device.backend]);
+  const Backend b = device.backend;
+  return Device(b, t_current.epoch[b] == epoch_of(b) ? t_current.index[b] : int8_t{0});
 }
 
 bool same_device(Device a, Device b) noexcept {
@@ -96,8 +114,8 @@ bool same_device(Device a, Device b) noexcept {
 Stream current_stream(Device device) noexcept {
   device = resolved(device);
   if (t_current.streams) {
-    for (const Stream& s : *t_current.streams) {
-      if (s.device == device) return s;
+    for (const auto& [stream, epoch] : *t_current.streams) {
+      if (stream.device == device && epoch == epoch_of(device.backend)) return stream;
     }
   }
   return {device, 0};
@@ -105,8 +123,10 @@ Stream current_stream(Device device) noexcept {
 
 void set_current_device(Device device) {
   if (device.index < 0 || runs_at_once(device)) return;
-  check_index(device, runtime_of(device, "set_current_device"), "set_current_device");
+  runtime_of(device, "set_current_device");
+  check_device_index(device, "set_current_device");
   t_current.index[device.backend] = device.index;
+  t_current.epoch[device.backend] = epoch_of(device.backend);
 }
 
 void set_current_stream(Stream stream) {
@@ -115,44 +135,88 @@ void set_current_stream(Stream stream) {
   if (stream.id == 0) {
     // The default stream is what is not in the list; nothing here throws, so that guards can restore it.
     if (t_current.streams)
-      std::erase_if(*t_current.streams, [&](Stream s) { return s.device == stream.device; });
+      std::erase_if(*t_current.streams,
+                    [&](const CurrentStream& s) { return s.stream.device == stream.device; });
     return;
   }
-  check_index(stream.device, runtime_of(stream.device, "set_current_stream"), "set_current_stream");
-  for (Stream& s : thread_streams()) {
-    if (s.device == stream.device) {
-      s = stream;
+  runtime_of(stream.device, "set_current_stream");
+  check_device_index(stream.device, "set_current_stream");
+  const CurrentStream wanted{stream, epoch_of(stream.device.backend)};
+  for (CurrentStream& s : thread_streams()) {
+    if (s.stream.device == stream.device) {
+      s = wanted;
       return;
     }
   }
-  thread_streams().push_back(stream);
+  thread_streams().push_back(wanted);
 }
 
 Stream Stream::create(Device device) {
   if (runs_at_once(device)) return {device, 0};
   DeviceRuntime& runtime = runtime_of(device, "Stream");
   device = resolved(device);
-  check_index(device, runtime, "Stream");
+  check_device_index(device, "Stream");
   const Stream stream{device, runtime.create_stream(device)};
   AllStreams& all = all_streams();
   const std::lock_guard lock(all.mutex);
-  all.streams.push_back(stream);
+  all.streams.push_back({stream});
   return stream;
+}
+
+void Stream::release() const noexcept {
+  if (id == 0) return;
+  AllStreams& all = all_streams();
+  const std::lock_guard lock(all.mutex);
+  for (AllStreams::Entry& entry : all.streams) entry.released |= entry.stream == *this;
+}
+
+void check_stream(Stream stream, const char* what) {
+  if (stream.id == 0 || runs_at_once(stream.device)) return;
+  AllStreams& all = all_streams();
+  const std::lock_guard lock(all.mutex);
+  const bool known = std::any_of(all.streams.begin(), all.streams.end(),
+                                 [&](const AllStreams::Entry& entry) { return entry.stream == stream; });
+  TENON_CHECK(known, Value,
+              fmt::format("{}: device {} has no stream {}", what, to_string(stream.device), stream.id));
+}
+
+size_t count_streams(Backend backend) noexcept {
+  AllStreams& all = all_streams();
+  const std::lock_guard lock(all.mutex);
+  return static_cast<size_t>(
+      std::count_if(all.streams.begin(), all.streams.end(), [&](const AllStreams::Entry& entry) {
+        return entry.stream.device.backend == backend && !entry.released;
+      }));
+}
+
+std::vector<Stream> forget_streams(Backend backend) {
+  std::vector<Stream> forgotten;
+  AllStreams& all = all_streams();
+  const std::lock_guard lock(all.mutex);
+  for (const AllStreams::Entry& entry : all.streams) {
+    if (entry.stream.device.backend == backend) forgotten.push_back(entry.stream);
+  }
+  std::erase_if(all.streams,
+                [&](const AllStreams::Entry& entry) { return entry.stream.device.backend == backend; });
+  g_epochs[backend].fetch_add(1, std::memory_order_relaxed);
+  return forgotten;
 }
 
 void synchronize_device(Device device) {
   if (runs_at_once(device)) return;
   device = resolved(device);
-  check_index(device, runtime_of(device, "synchronize"), "synchronize");
+  DeviceRuntime& runtime = runtime_of(device, "synchronize");
+  check_device_index(device, "synchronize");
   std::vector<Stream> streams{{device, 0}};
   {
     AllStreams& all = all_streams();
     const std::lock_guard lock(all.mutex);
-    for (const Stream& s : all.streams) {
-      if (s.device == device) streams.push_back(s);
+    for (const AllStreams::Entry& entry : all.streams) {
+      if (entry.stream.device == device) streams.push_back(entry.stream);
     }
   }
   for (const Stream& s : streams) s.synchronize();
+  runtime.throw_unreported();
 }
 
 void Stream::synchronize() const {

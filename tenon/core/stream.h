@@ -3,9 +3,11 @@
 // callers that overlap work. Knows nothing of how a device runs its queues; that is up to its DeviceRuntime.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "tenon/core/device.h"
 
@@ -19,9 +21,12 @@ struct Stream {
   uint64_t id = 0;  ///< 0: the default stream, which every device has.
 
   /// Creates another stream of a device; a device without an index means the current device of its backend.
-  /// For the host it returns the host's only stream. Streams live as long as the process. Throws
+  /// For the host it returns the host's only stream. Streams live as long as their device. Throws
   /// Error{Device} for a device without streams.
   static Stream create(Device device);
+  /// Says that nobody will queue work here any more, so that the device may be unloaded (plugin/load.h). What
+  /// was queued still runs, and memory may still belong to the stream. Does nothing for the default stream.
+  void release() const noexcept;
 
   /// Blocks until all work that was queued has run.
   void synchronize() const;
@@ -71,7 +76,18 @@ bool same_device(Device a, Device b) noexcept;
 Stream current_stream(Device device) noexcept;
 
 /// Blocks until the work of all streams of a device has run; a device without an index means the current one.
+/// Throws, once, what the device could not report when it happened, such as a free that failed.
 void synchronize_device(Device device);
+
+/// Throws an Error{Device} that begins with `what` for an index that the device's backend does not have.
+void check_device_index(Device device, const char* what);
+/// Throws an Error{Value} that begins with `what` for an id that no stream of the device has.
+void check_stream(Stream stream, const char* what);
+
+/// How many streams of a backend were created and not released.
+size_t count_streams(Backend backend) noexcept;
+/// Forgets the streams of a backend that goes, with what threads have made current of it, and returns them.
+std::vector<Stream> forget_streams(Backend backend);
 
 /// Makes a device the current one of its backend on this thread. Does nothing for the host, for meta, and for
 /// a device without an index. Throws Error{Device} for an index that the backend does not have.
@@ -107,6 +123,33 @@ class StreamGuard {
  private:
   DeviceGuard device_;
   Stream before_;
+};
+
+namespace detail {
+/// What a thread gives up while it waits for a device, and takes back afterwards: the interpreter's lock.
+/// `begin` returns what `end` gets; null: nothing was given up. Filled in by the Python package.
+struct WaitHooks {
+  void* (*begin)() noexcept;
+  void (*end)(void*) noexcept;
+};
+extern std::atomic<const WaitHooks*> wait_hooks;
+}  // namespace detail
+
+/// Held around a wait for a device, or for another thread that may wait for one.
+class WaitScope {
+ public:
+  WaitScope() noexcept : hooks_(detail::wait_hooks.load(std::memory_order_acquire)) {
+    if (hooks_) given_up_ = hooks_->begin();
+  }
+  ~WaitScope() {
+    if (given_up_) hooks_->end(given_up_);
+  }
+  WaitScope(const WaitScope&) = delete;
+  WaitScope& operator=(const WaitScope&) = delete;
+
+ private:
+  const detail::WaitHooks* hooks_;
+  void* given_up_ = nullptr;
 };
 
 }  // namespace tenon

@@ -96,6 +96,8 @@ class Dispatcher {
   bool has_kernel_for_key(OperatorHandle op, DispatchKey key);
   /// Whether a kernel is registered for one of the runtime keys in the set.
   bool has_kernel_for_any_key(OperatorHandle op, DispatchKeySet keys);
+  /// Whether a kernel or a fallback is registered for a key of this backend.
+  bool has_registrations(Backend backend);
   /// Whether calls at `key` fall through to the next key.
   bool is_fallthrough(OperatorHandle op, DispatchKey key);
   /// Registrations of an operator, newest first within each key.

@@ -24,7 +24,9 @@ OperatorRegistrations& registrations_of(OperatorHandle op) {
 /// Every runtime key of a table, as people read it: dense first, backend by backend, then rising.
 std::vector<DispatchKey> table_keys() {
   std::vector<Backend> backends;
-  for (int b = 0; b < live_backends(); ++b) backends.push_back(static_cast<Backend>(b));
+  for (Backend b = 0; b < live_backends(); ++b) {
+    if (!backend_key(b).empty()) backends.push_back(b);  // not one that was given back
+  }
   backends.push_back(kMetaBackend);
   std::vector<DispatchKey> keys;
   for (int i = 0; i < kNumFunctionalities; ++i) {
@@ -154,6 +156,19 @@ bool Dispatcher::has_kernel_for_any_key(OperatorHandle op, DispatchKeySet keys) 
   return std::any_of(kernels.begin(), kernels.end(), [&](const KernelRecord& r) {
     return std::find(wanted.begin(), wanted.end(), r.key) != wanted.end();
   });
+}
+
+bool Dispatcher::has_registrations(Backend backend) {
+  commit_pending();
+  const Lock lock(state_->mutex);
+  const auto serves = [&](const KernelRecord& r) {
+    return r.key.kind == DispatchKey::Kind::Runtime && is_per_backend(r.key.functionality) &&
+           r.key.backend == backend;
+  };
+  return std::any_of(state_->fallbacks.begin(), state_->fallbacks.end(), serves) ||
+         std::any_of(state_->operators.begin(), state_->operators.end(), [&](const auto& op) {
+           return std::any_of(op.second->kernels.begin(), op.second->kernels.end(), serves);
+         });
 }
 
 bool Dispatcher::is_fallthrough(OperatorHandle op, DispatchKey key) {

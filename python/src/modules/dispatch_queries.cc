@@ -127,7 +127,9 @@ PyObject* backends(PyObject*, PyObject*) {
       append(list.get(), Py_BuildValue("(ss)", std::string(backend_name(b)).c_str(),
                                        std::string(backend_key(b)).c_str()));
     };
-    for (int b = 0; b < live_backends(); ++b) add(static_cast<Backend>(b));
+    for (Backend b = 0; b < live_backends(); ++b) {
+      if (!backend_name(b).empty()) add(b);  // not one that was given back
+    }
     add(kMetaBackend);
     return list.release();
   });

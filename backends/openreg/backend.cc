@@ -18,6 +18,9 @@ Mode mode_of(const std::string& name) {
 Backend::Backend(abi::Options options)
     : queues(mode_of(options.text("mode", "thread")), options.number("seed", 0)) {
   const uint64_t devices = options.number("devices", 2), limit = options.number("memory", uint64_t{1} << 30);
+  failures.plan(Failures::How::Status, "fail", options.text("fail", ""));
+  failures.plan(Failures::How::Exception, "throw", options.text("throw", ""));
+  failures.plan(Failures::How::Int, "throw_int", options.text("throw_int", ""));
   options.finish();
   if (devices < 1 || devices > 16) throw abi::Error(TENON_ERROR_VALUE, "option devices: expected 1 to 16");
   if (limit < Memory::kGranularity)

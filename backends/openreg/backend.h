@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "failures.h"
 #include "memory.h"
 #include "queues.h"
 #include "tenon/abi/plugin.h"
@@ -17,6 +18,7 @@ struct Backend {
 
   Memory& memory(int32_t index) { return *memories[static_cast<size_t>(index)]; }
 
+  Failures failures;
   Queues queues;
   std::vector<std::unique_ptr<Memory>> memories;
 

@@ -1,7 +1,8 @@
 // The plug-in openreg: a simulated accelerator with memory of its own, streams and events, which shows what a
 // device has to do and finds faults in what uses devices. Options: devices (2), memory (bytes each, 1 GiB),
-// mode (thread, sync, lazy or random), seed (of random).
+// mode (thread, sync, lazy or random), seed (of random); fail, throw and throw_int (failures.h).
 #include <cstring>
+#include <memory>
 #include <vector>
 
 #include "backend.h"
@@ -15,7 +16,10 @@ namespace abi = tenon::abi;
 
 Backend& of(void* self) { return *static_cast<Backend*>(self); }
 
-int32_t device_count(void* self) { return static_cast<int32_t>(of(self).memories.size()); }
+int32_t device_count(void* self) {
+  of(self).failures.check(index_of("device_count"));
+  return static_cast<int32_t>(of(self).memories.size());
+}
 
 TenonStatus* properties(void* self, int32_t index, TenonDeviceProperties* out) {
   return abi::guarded([&] {
@@ -119,29 +123,40 @@ TenonStatus* memory_info(void* self, int32_t index, uint64_t* free_bytes, uint64
   });
 }
 
-void shutdown(void* self) { of(self).queues.stop(); }
-void close(void* self) { delete static_cast<Backend*>(self); }
+void shutdown(void* self) {
+  of(self).failures.check(index_of("shutdown"));
+  of(self).queues.stop();
+}
+void close(void* self) {
+  of(self).failures.check(index_of("close"));
+  delete static_cast<Backend*>(self);
+}
+
+TenonStatus* register_kernels(void* self, TenonRegistrar* registrar) {
+  of(self).failures.check(index_of("register_kernels"));
+  return abi::register_blocks(self, registrar);
+}
 
 const TenonDeviceTable& table() {
   static const TenonDeviceTable filled = [] {
     TenonDeviceTable t{};
     t.struct_size = sizeof t;
     t.device_count = &device_count;
-    t.properties = &properties;
-    t.raw_alloc = &raw_alloc;
-    t.raw_free = &raw_free;
-    t.copy = &copy;
-    t.stream_new = &stream_new;
-    t.stream_free = &stream_free;
-    t.stream_sync = &stream_sync;
-    t.event_new = &event_new;
-    t.event_free = &event_free;
-    t.event_record = &event_record;
-    t.event_sync = &event_sync;
-    t.event_query = &event_query;
-    t.stream_wait_event = &stream_wait_event;
-    t.pointwise = &pointwise;
-    t.memory_info = &memory_info;
+    t.properties = &MayFail<index_of("properties"), &properties>::call<Backend>;
+    t.raw_alloc = &MayFail<index_of("raw_alloc"), &raw_alloc>::call<Backend>;
+    t.raw_free = &MayFail<index_of("raw_free"), &raw_free>::call<Backend>;
+    t.copy = &MayFail<index_of("copy"), &copy>::call<Backend>;
+    t.stream_new = &MayFail<index_of("stream_new"), &stream_new>::call<Backend>;
+    t.stream_free = &MayFail<index_of("stream_free"), &stream_free>::call<Backend>;
+    t.stream_sync = &MayFail<index_of("stream_sync"), &stream_sync>::call<Backend>;
+    t.event_new = &MayFail<index_of("event_new"), &event_new>::call<Backend>;
+    t.event_free = &MayFail<index_of("event_free"), &event_free>::call<Backend>;
+    t.event_record = &MayFail<index_of("event_record"), &event_record>::call<Backend>;
+    t.event_sync = &MayFail<index_of("event_sync"), &event_sync>::call<Backend>;
+    t.event_query = &MayFail<index_of("event_query"), &event_query>::call<Backend>;
+    t.stream_wait_event = &MayFail<index_of("stream_wait_event"), &stream_wait_event>::call<Backend>;
+    t.pointwise = &MayFail<index_of("pointwise"), &pointwise>::call<Backend>;
+    t.memory_info = &MayFail<index_of("memory_info"), &memory_info>::call<Backend>;
     t.shutdown = &shutdown;
     return t;
   }();
@@ -155,17 +170,21 @@ extern "C" [[gnu::visibility("default")]] TenonStatus* tenon_plugin_v1(const Ten
                                                                        const TenonOptions* options,
                                                                        TenonPlugin* out) {
   tenon::abi::g_host = host;
-  return tenon::abi::guarded([&] {
-    TenonPlugin plugin{};
-    plugin.struct_size = sizeof plugin;
-    plugin.needs_minor = 0;
-    plugin.built_minor = TENON_ABI_MINOR;
-    plugin.self = new openreg::Backend(options);
-    plugin.name = "openreg";
-    plugin.key = "OpenReg";
-    plugin.table = &openreg::table();
-    plugin.register_kernels = &tenon::abi::register_blocks;
-    plugin.close = &openreg::close;
-    std::memcpy(out, &plugin, out->struct_size < sizeof plugin ? out->struct_size : sizeof plugin);
-  });
+  std::unique_ptr<openreg::Backend> backend;
+  if (TenonStatus* status =
+          tenon::abi::guarded([&] { backend = std::make_unique<openreg::Backend>(options); }))
+    return status;
+  backend->failures.check(openreg::index_of("open"));
+  TenonPlugin plugin{};
+  plugin.struct_size = sizeof plugin;
+  plugin.needs_minor = 0;
+  plugin.built_minor = TENON_ABI_MINOR;
+  plugin.self = backend.release();
+  plugin.name = "openreg";
+  plugin.key = "OpenReg";
+  plugin.table = &openreg::table();
+  plugin.register_kernels = &openreg::register_kernels;
+  plugin.close = &openreg::close;
+  std::memcpy(out, &plugin, out->struct_size < sizeof plugin ? out->struct_size : sizeof plugin);
+  return nullptr;
 }

@@ -75,6 +75,22 @@ def load_device(path, name=None, options=None):
     return devices.load_device(path, name=name, options=options)
 
 
+def unload_device(name):
+    """Unloads a device of which nothing lives any more; see `tenon.devices.unload_device`."""
+    from . import devices
+
+    devices.unload_device(name)
+
+
+def _installed_device(name):
+    from . import devices
+
+    return devices.installed_file(name)
+
+
+_C._devices.set_finder(_installed_device)  # noqa: F821
+
+
 def typename(obj):
     """The name of an object's type, as error messages write it."""
     return f"{type(obj).__module__}.{type(obj).__qualname__}"

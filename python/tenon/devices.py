@@ -34,6 +34,34 @@ def load_device(path: Any, name: str | None = None, options: dict[str, Any] | No
     return module_of(_devices.load(os.path.abspath(os.fspath(path)), name, given))
 
 
+def unload_device(name: str) -> None:
+    """Unloads a device: its name is free again, and its file may be loaded again.
+
+    Raises RuntimeError, and does nothing, while tensors, streams, events or pinned memory of it live; the message counts them.
+    """
+    _devices.unload(name)
+    if _modules.pop(name, None) is None:
+        return
+    from .nn import Module
+
+    for owner, attribute in ((_C.Tensor, name), (_C.Tensor, f"is_{name}"), (Module, name)):
+        delattr(owner, attribute)
+    vars(sys.modules[__package__]).pop(name, None)
+    sys.modules.pop(f"{__package__}.{name}", None)
+
+
+def installed_file(name: str) -> str | None:
+    """The file of a device that an installed distribution offers: an entry point of group `tenon.plugins`, called as the device,
+    is its path or a function that returns it."""
+    import os
+    from importlib.metadata import entry_points
+
+    for point in entry_points(group="tenon.plugins", name=name):
+        found = point.load()
+        return os.path.abspath(os.fspath(found() if callable(found) else found))
+    return None
+
+
 def _check_name(name: str) -> None:
     """`tenon.NAME` and `Tensor.NAME()` will be the device's."""
     from .nn import Module
@@ -69,7 +97,8 @@ class Stream:
 
     def __init__(self, device: Any, stream_id: int | None = None):
         if stream_id is None:
-            self.device, self.stream_id = _devices.new_stream(device)
+            # The device cannot be unloaded while the owner lives.
+            self.device, self.stream_id, self._owner = _devices.new_stream(device)
         else:
             d = _C.device(device) if isinstance(device, str) else device
             index = _devices.current_device(d) if d.index is None else d.index

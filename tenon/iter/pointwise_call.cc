@@ -158,7 +158,7 @@ void put_scalars(ScalarBlock& block, const expr::Expression& e, const PointwiseI
 }
 
 /// The call on host copies of its operands, into outputs that the iterator has checked and allocated.
-void run_on_host(const PointwiseInfo& info, const char* op, std::span<const Tensor* const> tensors,
+void run_on_host(const PointwiseInfo& info, std::span<const Tensor* const> tensors,
                  std::span<const Scalar* const> scalars, const TensorIterator& iter, size_t num_outs,
                  bool in_place) {
   const Device device = iter.device();
@@ -182,6 +182,16 @@ void run_on_host(const PointwiseInfo& info, const char* op, std::span<const Tens
                     {.in_place = in_place}, {});
   copies.put_back();
   copies.report();
+}
+
+/// The call on a device, or on host copies where that does not serve it.
+void run_on_device(const PointwiseWork& work, const PointwiseInfo& info, const char* op,
+                   std::span<const Tensor* const> tensors, std::span<const Scalar* const> scalars,
+                   const TensorIterator& iter, bool in_place) try {
+  if (!launch_on_device(work, iter)) run_on_host(info, tensors, scalars, iter, work.results.size(), in_place);
+} catch (Error& e) {
+  e.set_operator(op);  // the device knows of an expression, or of copies
+  throw;
 }
 
 }  // namespace
@@ -244,13 +254,12 @@ void general_pointwise(const PointwiseInfo& info, std::span<const Tensor* const>
   } else if (device.is_meta()) {
     if (!instance) check_runs_in(info, types.type);
   } else {
-    const bool ran = launch_on_device({.info = instance ? info : info_for(info, scalars),
-                                       .instance = instance,
-                                       .type = types.type,
-                                       .results = {dtypes, outs.size()},
-                                       .scalars = block.data()},
-                                      iter);
-    if (!ran) run_on_host(info, op.c_str(), tensors, scalars, iter, outs.size(), rules.in_place);
+    run_on_device({.info = instance ? info : info_for(info, scalars),
+                   .instance = instance,
+                   .type = types.type,
+                   .results = {dtypes, outs.size()},
+                   .scalars = block.data()},
+                  info, op.c_str(), tensors, scalars, iter, rules.in_place);
   }
   for (size_t i = 0, next = 0; i < outs.size() && next < results.size(); ++i) {
     if (!info.outputs.empty() && info.outputs[i].operand >= 0) continue;

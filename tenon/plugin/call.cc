@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "tenon/dispatch/dispatcher.h"
@@ -25,9 +26,9 @@ struct PluginKernel final : detail::ClosureBase {
   void* const data;
 };
 
-/// The results of a call until they are on the stack.
+/// The results of a call until they are on the stack, and one cell more, which the call must leave alone.
 struct Results {
-  explicit Results(size_t n) : cells(n), tags(n, CellTag::None) {}
+  explicit Results(size_t n) : cells(n + 1), tags(n + 1, CellTag::None) {}
   ~Results() {
     // A stack knows how to free them.
     Stack rest;
@@ -51,30 +52,116 @@ CellTag cell_tag_of(const schema::Type& type) {
 }
 
 /// Throws where a call that was declined would come to the same kernel again.
-void check_can_fall_back(const std::string& name, DispatchKeySet keys, const PluginDevice& device) {
+void check_can_fall_back(const OperatorHandle& op, DispatchKeySet keys, const PluginDevice& device) {
   TENON_CHECK(
       keys.backend() == device.backend(), NotImplemented,
       fmt::format("{}: the kernel of device {} has declined a call of key {}, and nobody is left to run it",
-                  name, device.device_name(), to_string(keys)));
+                  op.full_name(), device.device_name(), to_string(keys)));
 }
 
-/// Throws unless the results are those that the schema promises; those of a call on the device are on it.
-void check_results(const schema::FunctionSchema& schema, Results& results, DispatchKeySet keys,
-                   const PluginDevice& device) {
-  for (size_t i = 0; i < schema.returns.size(); ++i) {
-    const CellTag wanted = cell_tag_of(schema.returns[i].type);
-    TENON_CHECK(
-        results.tags[i] == wanted, Device,
-        fmt::format("{}: the kernel of device {} returned {} as result {}, where its schema says {}",
-                    schema.full_name(), device.device_name(), name(results.tags[i]), i, name(wanted)));
-    if (wanted != CellTag::Tensor || keys.backend() != device.backend()) continue;
+[[noreturn]] void throw_wrong_result(const OperatorHandle& op, const PluginDevice& device,
+                                     const std::string& what) {
+  throw_error(ErrorKind::Device, fmt::format("{}: the kernel of device {} returned {}", op.full_name(),
+                                             device.device_name(), what));
+}
+
+/// Throws unless there are as many results as the schema promises, and of its types; those of a call on the
+/// device are on it, and what was written is what was passed.
+void check_results(const OperatorHandle& op, const Results& results, DispatchKeySet keys, Stack& stack,
+                   size_t first, const PluginDevice& device) {
+  const schema::FunctionSchema& schema = op.schema();
+  const size_t count = schema.returns.size();
+  if (results.tags[count] != CellTag::None)
+    throw_wrong_result(op, device, fmt::format("more than the {} results of its schema", count));
+  for (size_t i = 0; i < count; ++i) {
+    const schema::Return& promised = schema.returns[i];
+    const CellTag wanted = cell_tag_of(promised.type);
+    if (results.tags[i] != wanted)
+      throw_wrong_result(
+          op, device,
+          fmt::format("{} as result {}, where its schema says {}", name(results.tags[i]), i, name(wanted)));
+    if (wanted != CellTag::Tensor) continue;
     const auto& tensor = *reinterpret_cast<const Tensor*>(&results.cells[i]);
-    TENON_CHECK(
-        tensor.defined() && tensor.device().backend == device.backend(), Device,
-        fmt::format("{}: the kernel of device {} returned {} as result {}, expected one on {}",
-                    schema.full_name(), device.device_name(),
-                    tensor.defined() ? "a tensor on " + to_string(tensor.device()) : "an undefined tensor", i,
-                    device.device_name()));
+    if (promised.is_write()) {
+      for (size_t a = 0; a < schema.arguments.size(); ++a) {
+        if (schema.arguments[a].alias != promised.alias || stack.tag(first + a) != CellTag::Tensor) continue;
+        if (!tensor.is_same(stack.at<Tensor>(first + a)))
+          throw_wrong_result(
+              op, device,
+              fmt::format("another tensor than `{}`, which it was to write", schema.arguments[a].name));
+      }
+    }
+    if (keys.backend() != device.backend() || !tensor.defined()) continue;
+    if (tensor.device().backend != device.backend())
+      throw_wrong_result(op, device,
+                         fmt::format("a tensor on {} as result {}, expected one on {}",
+                                     to_string(tensor.device()), i, device.device_name()));
+  }
+}
+
+/// What an operator's meta kernel makes of a call's arguments; nothing where it has none, or cannot say.
+class MetaResults {
+ public:
+  MetaResults(const OperatorHandle& op, Stack& arguments, size_t first) {
+    constexpr DispatchKeySet kKeys(Functionality::Dense, kMetaBackend);
+    const schema::FunctionSchema& schema = op.schema();
+    const auto makes_tensor = [](const schema::Return& r) {
+      return cell_tag_of(r.type) == CellTag::Tensor && !r.alias;
+    };
+    if (!std::all_of(schema.returns.begin(), schema.returns.end(), makes_tensor) || schema.returns.empty())
+      return;
+    const OperatorTable* column = &detail::column_of(op.entry(), kKeys);
+    if (column == &detail::kNoTable) column = &detail::compute_column(op.entry(), kKeys);
+    if (!column->lookup(kKeys).valid()) return;
+    for (size_t i = 0; i < schema.arguments.size(); ++i) add(arguments, first + i);
+    try {
+      op.redispatch_boxed(kKeys, made_);
+    } catch (const std::exception&) {
+      made_.clear();  // what it refuses is for the kernel to refuse
+    }
+  }
+  /// Result `i`; null where it is not known.
+  const Tensor* get(size_t i) { return i < made_.size() ? &made_.at<Tensor>(i) : nullptr; }
+
+ private:
+  static Tensor on_meta(const Tensor& t) {
+    if (!t.defined()) return t;
+    Tensor made = make_empty(t.sizes(), t.dtype(), kMeta);
+    made.impl()->set_wrapped_number(t.impl()->is_wrapped_number());
+    return made;
+  }
+  void add(Stack& arguments, size_t i) {
+    made_.push_cell_copy(arguments.cells()[i], arguments.tag(i));
+    const size_t last = made_.size() - 1;
+    if (made_.tag(last) == CellTag::Tensor) {
+      Tensor& t = made_.at<Tensor>(last);
+      t = on_meta(t);
+    } else if (made_.tag(last) == CellTag::TensorList) {
+      for (Tensor& t : made_.at<std::vector<Tensor>>(last)) t = on_meta(t);
+    } else if (made_.tag(last) == CellTag::Device) {
+      made_.at<Device>(last) = kMeta;
+    }
+  }
+  Stack made_;
+};
+
+/// Throws unless new results have the sizes and dtypes that the operator's meta kernel gives them.
+void check_shapes(const OperatorHandle& op, const Results& results, Stack& stack, size_t first,
+                  const PluginDevice& device) {
+  MetaResults expected(op, stack, first);
+  for (size_t i = 0; i < op.schema().returns.size(); ++i) {
+    const Tensor* const wanted = expected.get(i);
+    if (!wanted) return;
+    const auto& tensor = *reinterpret_cast<const Tensor*>(&results.cells[i]);
+    if (!tensor.defined() && !wanted->defined()) continue;
+    const auto text = [](const Tensor& t) {
+      return t.defined() ? fmt::format("{} {}", tenon::name(t.dtype()), to_string(t.sizes()))
+                         : std::string("an undefined tensor");
+    };
+    if (!tensor.defined() || !wanted->defined() || tensor.dtype() != wanted->dtype() ||
+        tensor.sizes() != wanted->sizes())
+      throw_wrong_result(op, device,
+                         fmt::format("{} as result {}, expected {}", text(tensor), i, text(*wanted)));
   }
 }
 
@@ -83,7 +170,7 @@ TenonCall abi_call(Stack& stack, size_t first, Results& results, Stream stream) 
   TenonCall call{};
   call.struct_size = sizeof call;
   call.num_args = static_cast<uint32_t>(stack.size() - first);
-  call.num_results = static_cast<uint32_t>(results.cells.size());
+  call.num_results = static_cast<uint32_t>(results.cells.size() - 1);
   call.args = reinterpret_cast<const TenonCell*>(stack.cells() + first);
   call.arg_tags = reinterpret_cast<const uint8_t*>(stack.tags() + first);
   call.results = reinterpret_cast<TenonCell*>(results.cells.data());
@@ -100,15 +187,18 @@ void call_kernel(const Kernel& kernel, const OperatorHandle& op, DispatchKeySet 
   TenonCall call = abi_call(stack, first, results, current_stream(Device(closure.device.backend())));
   call.op = reinterpret_cast<const TenonOperator*>(&op.entry());
   call.keys = keys.bits();
-  const std::string name = op.full_name();
-  TenonStatus* const status = closure.device.status_of(name.c_str(), closure.kernel, closure.data,
-                                                       static_cast<const TenonCall*>(&call));
+  const PluginDevice& device = closure.device;
+  TenonStatus* const status = device.status_of([&] { return op.full_name(); }, closure.kernel, closure.data,
+                                               static_cast<const TenonCall*>(&call));
   if (status == TENON_DECLINED) {
-    check_can_fall_back(name, keys, closure.device);
+    check_can_fall_back(op, keys, device);
     return cpu_fallback(op, keys, stack);
   }
-  if (status) raise(status, name);
-  check_results(schema, results, keys, closure.device);
+  if (status)
+    raise(status,
+          fmt::format("{}: device {}:{}", op.full_name(), device.device_name(), call.stream.device.index));
+  check_results(op, results, keys, stack, first, device);
+  if (keys.backend() == device.backend()) check_shapes(op, results, stack, first, device);
   stack.erase(first, num_args);
   results.give(stack);
 }
@@ -125,10 +215,10 @@ bool call_stub(void* data, Stream stream, Stack& stack) {
   const auto& stub = *static_cast<const PluginStub*>(data);
   Results results(4);  // more than any stub returns
   const TenonCall call = abi_call(stack, 0, results, stream);
-  TenonStatus* const status =
-      stub.device.status_of(stub.name.c_str(), stub.kernel, stub.data, static_cast<const TenonCall*>(&call));
+  TenonStatus* const status = stub.device.status_of(std::string_view(stub.name), stub.kernel, stub.data,
+                                                    static_cast<const TenonCall*>(&call));
   if (status == TENON_DECLINED) return false;
-  if (status) raise(status, stub.name);
+  if (status) raise(status, stub.device.text_of(stub.name, call.stream.device.index));
   stack.clear();
   results.give(stack);
   return true;

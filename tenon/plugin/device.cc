@@ -18,6 +18,22 @@ void raise(TenonStatus* status, const std::string& what) {
   throw_error(kind, text);
 }
 
+namespace {
+
+int count_devices(const TenonDeviceTable& table, void* self, const std::string& path) {
+  int count = 0;
+  try {
+    count = table.device_count(self);
+  } catch (...) {
+    throw_error(ErrorKind::Device, fmt::format("load_device: '{}': device_count let an exception out", path));
+  }
+  TENON_CHECK(count >= 1 && count <= 127, Device,
+              fmt::format("load_device: '{}' has {} devices; expected 1 to 127", path, count));
+  return count;
+}
+
+}  // namespace
+
 PluginDevice::PluginDevice(Backend backend, std::string name, std::string path, const TenonPlugin& plugin,
                            const TenonDeviceTable& table)
     : backend_(backend),
@@ -25,36 +41,56 @@ PluginDevice::PluginDevice(Backend backend, std::string name, std::string path, 
       path_(std::move(path)),
       plugin_(plugin),
       table_(table),
-      device_count_(table.device_count(plugin.self)) {
-  if (const uint64_t given = properties(0).granularity) granularity_ = given;
+      device_count_(count_devices(table, plugin.self, path_)) {
+  const TenonDeviceProperties first = properties(0);
+  if (first.granularity != 0) granularity_ = first.granularity;
+  if (first.description) description_ = first.description;
 }
 
-std::string PluginDevice::text_of(const char* what) const {
-  return fmt::format("device {}: {}", device_name_, what);
+std::string PluginDevice::text_of(std::string_view what, int32_t index) const {
+  return fmt::format(": device {}:{}: {}", device_name_, index, what);
 }
 
 void PluginDevice::refuse() const {
-  switch (state_.load(std::memory_order_relaxed)) {
-    case State::Failed:
-      throw_error(ErrorKind::Device, fmt::format("device {} has failed: a function of its plug-in let an "
-                                                 "exception out; it can no longer be used",
-                                                 device_name_));
-    case State::Forked:
-      throw_error(ErrorKind::Device, fmt::format("device {} belongs to the process that loaded it and cannot "
-                                                 "be used in its child; start workers "
-                                                 "with 'spawn', or load the device in each",
-                                                 device_name_));
-    case State::ShutDown:
-      throw_error(ErrorKind::Device,
-                  fmt::format("device {} has been shut down: the process is ending", device_name_));
-    case State::Usable:
-      break;
-  }
-  throw_error(ErrorKind::Internal, "a device in use was refused");
+  const State state = state_.load();
+  if (state == State::Usable ||
+      (state == State::Unloading && unloader_.load() == std::this_thread::get_id() && !has_failed()))
+    return;
+  calls_.fetch_sub(1);
+  throw_refusal(state);
 }
 
-void PluginDevice::fail(const char* what) const {
-  state_.store(State::Failed, std::memory_order_relaxed);
+void PluginDevice::throw_refusal(State state) const {
+  std::string why;
+  switch (state) {
+    case State::Forked:
+      why =
+          "belongs to the process that loaded it and cannot be used in its child; start workers with "
+          "'spawn', "
+          "or load the device in each";
+      break;
+    case State::ShutDown:
+      why = "has been shut down: the process is ending";
+      break;
+    case State::Unloaded:
+      why = "has been unloaded";
+      break;
+    case State::Unloading:
+      if (!has_failed()) {
+        why = "is being unloaded";
+        break;
+      }
+      [[fallthrough]];
+    case State::Failed:
+    case State::Usable: {
+      const std::lock_guard lock(mutex_);
+      why = fmt::format("has failed and can no longer be used: {}", failure_);
+    }
+  }
+  throw_error(ErrorKind::Device, fmt::format(": device {} {}", device_name_, why));
+}
+
+void PluginDevice::fail(std::string_view what) const {
   std::string text = "an object that is no std::exception";
   try {
     throw;
@@ -62,9 +98,43 @@ void PluginDevice::fail(const char* what) const {
     text = e.what();
   } catch (...) {
   }
+  {
+    const std::lock_guard lock(mutex_);
+    if (failure_.empty()) failure_ = fmt::format("{} let an exception out: {}", what, text);
+  }
+  failed_.store(true, std::memory_order_release);
+  State usable = State::Usable;
+  state_.compare_exchange_strong(usable, State::Failed);
   throw_error(ErrorKind::Device,
-              fmt::format("device {}: {} let an exception out, after which the device cannot be used: {}",
+              fmt::format(": device {}: {} let an exception out, after which the device cannot be used: {}",
                           device_name_, what, text));
+}
+
+template <class... P, class... A>
+void PluginDevice::call_noexcept(const char* what, int32_t index, TenonStatus* (*function)(void*, P...),
+                                 A... arguments) const noexcept {
+  const State state = state_.load();
+  // Of a device that has failed, or does not belong to this process, it has been said why.
+  if (has_failed() || (state != State::Usable && state != State::Unloading)) return;
+  try {
+    call(what, index, function, arguments...);
+  } catch (const std::exception& e) {
+    const std::lock_guard lock(mutex_);
+    try {
+      if (unreported_.empty()) unreported_ = e.what();
+    } catch (const std::bad_alloc&) {
+    }
+  }
+}
+
+void PluginDevice::throw_unreported() {
+  std::string text;
+  {
+    const std::lock_guard lock(mutex_);
+    text.swap(unreported_);
+  }
+  TENON_CHECK(text.empty(), Device,
+              fmt::format("{} (reported late: it happened where nothing can be raised)", text));
 }
 
 void PluginDevice::shut_down() noexcept {
@@ -76,45 +146,80 @@ void PluginDevice::shut_down() noexcept {
   }
 }
 
+void PluginDevice::begin_unloading() {
+  unloader_.store(std::this_thread::get_id());
+  State state = State::Usable;
+  if (!state_.compare_exchange_strong(state, State::Unloading)) {
+    if (state != State::Failed) throw_refusal(state);
+    state_.store(State::Unloading);
+  }
+  while (calls_.load() != 0) std::this_thread::yield();
+}
+
+void PluginDevice::keep_loaded() noexcept {
+  unloader_.store({});
+  state_.store(has_failed() ? State::Failed : State::Usable);
+}
+
+bool PluginDevice::end(const std::vector<Stream>& streams) {
+  for (const Stream& s : streams)
+    call_noexcept("freeing a stream", index_of(s.device), table_.stream_free, abi_stream(s));
+  if (!has_failed()) {
+    const char* what = "shutdown";
+    try {
+      if (table_.shutdown) table_.shutdown(plugin_.self);
+      what = "close";
+      if (plugin_.close) plugin_.close(plugin_.self);
+    } catch (...) {
+      const std::lock_guard lock(mutex_);
+      if (unreported_.empty())
+        unreported_ = fmt::format("device {}: {} let an exception out", device_name_, what);
+      failed_.store(true);
+    }
+  }
+  state_.store(State::Unloaded);
+  return !has_failed();
+}
+
 TenonDeviceProperties PluginDevice::properties(int index) const {
   TenonDeviceProperties p{};
   p.struct_size = sizeof p;
-  call("properties", table_.properties, index, &p);
+  call("properties", index, table_.properties, index, &p);
   return p;
 }
 
 uint64_t PluginDevice::create_stream(Device device) {
   uint64_t id = 0;
-  call("a new stream", table_.stream_new, index_of(device), &id);
+  call("a new stream", index_of(device), table_.stream_new, index_of(device), &id);
   return id;
 }
 
 void PluginDevice::synchronize(Stream stream) {
-  call("waiting for a stream", table_.stream_sync, abi_stream(stream));
+  const WaitScope waiting;
+  call("waiting for a stream", index_of(stream.device), table_.stream_sync, abi_stream(stream));
 }
 
 uint64_t PluginDevice::create_event(Device device) {
   uint64_t id = 0;
-  call("a new event", table_.event_new, index_of(device), &id);
+  call("a new event", index_of(device), table_.event_new, index_of(device), &id);
+  live_events_.fetch_add(1, std::memory_order_acq_rel);
   return id;
 }
 
 void PluginDevice::destroy_event(Device device, uint64_t event) noexcept {
-  try {
-    call("freeing an event", table_.event_free, index_of(device), event);
-  } catch (const std::exception&) {
-    // A device that failed keeps its events.
-  }
+  call_noexcept("freeing an event", index_of(device), table_.event_free, index_of(device), event);
+  live_events_.fetch_sub(1, std::memory_order_acq_rel);
 }
 
 void PluginDevice::record(uint64_t event, Stream stream) {
-  call("recording an event", table_.event_record, index_of(stream.device), event, abi_stream(stream));
+  call("recording an event", index_of(stream.device), table_.event_record, index_of(stream.device), event,
+       abi_stream(stream));
 }
 
 void PluginDevice::wait(Stream stream, Device device, uint64_t event) {
   if (!table_.stream_wait_event) return synchronize(device, event);
-  call("a wait of a stream for an event", table_.stream_wait_event, abi_stream(stream), index_of(device),
-       event);
+  call("a wait of a stream for an event", index_of(stream.device), table_.stream_wait_event,
+       abi_stream(stream), index_of(device), event);
 }
 
 bool PluginDevice::query(Device device, uint64_t event) {
@@ -123,19 +228,30 @@ bool PluginDevice::query(Device device, uint64_t event) {
     return true;
   }
   int32_t reached = 0;
-  call("a question about an event", table_.event_query, index_of(device), event, &reached);
+  call("a question about an event", index_of(device), table_.event_query, index_of(device), event, &reached);
   return reached != 0;
 }
 
 void PluginDevice::synchronize(Device device, uint64_t event) {
-  call("waiting for an event", table_.event_sync, index_of(device), event);
+  const WaitScope waiting;
+  call("waiting for an event", index_of(device), table_.event_sync, index_of(device), event);
 }
 
 void PluginDevice::copy_bytes(Stream stream, Address to, Place to_place, Address from, Place from_place,
                               size_t nbytes, uint32_t flags) {
   static_assert(static_cast<int>(Place::Host) == TENON_PLACE_HOST && kCopyHostStays == TENON_COPY_HOST_STAYS);
-  call("a copy", table_.copy, abi_stream(stream), to, static_cast<TenonPlace>(to_place), from,
-       static_cast<TenonPlace>(from_place), static_cast<uint64_t>(nbytes), flags);
+  const auto copy = [&] {
+    call("a copy", index_of(stream.device), table_.copy, abi_stream(stream), to,
+         static_cast<TenonPlace>(to_place), from, static_cast<TenonPlace>(from_place),
+         static_cast<uint64_t>(nbytes), flags);
+  };
+  // It may wait for the stream where host memory is not to be used after it.
+  if ((to_place == Place::Host || from_place == Place::Host) && !(flags & kCopyHostStays)) {
+    const WaitScope waiting;
+    copy();
+  } else {
+    copy();
+  }
 }
 
 Address PluginDevice::allocate(Device device, size_t nbytes) {
@@ -144,17 +260,15 @@ Address PluginDevice::allocate(Device device, size_t nbytes) {
   TenonStatus* const status =
       status_of(kWhat, table_.raw_alloc, index_of(device), static_cast<uint64_t>(nbytes), &address);
   if (!status) return address;
-  if (status == TENON_DECLINED || status->kind != ErrorKind::OutOfMemory) raise(status, text_of(kWhat));
+  if (status == TENON_DECLINED || status->kind != ErrorKind::OutOfMemory)
+    raise(status, text_of(kWhat, index_of(device)));
   delete status;
   return 0;
 }
 
 void PluginDevice::free(Device device, Address address, size_t nbytes) noexcept {
-  try {
-    call("freeing memory", table_.raw_free, index_of(device), address, static_cast<uint64_t>(nbytes));
-  } catch (const std::exception&) {
-    // Of a device that failed, or whose process ends, the memory is lost.
-  }
+  call_noexcept("freeing memory", index_of(device), table_.raw_free, index_of(device), address,
+                static_cast<uint64_t>(nbytes));
 }
 
 void PluginDevice::copy(Address to, Address from, size_t nbytes, Stream stream) {
@@ -165,13 +279,16 @@ bool PluginDevice::run_pointwise(void* device, const TenonLaunch& launch) {
   const auto& self = *static_cast<const PluginDevice*>(device);
   TenonStatus* const status = self.status_of(launch.name, self.table_.pointwise, &launch);
   if (status == TENON_DECLINED) return false;
-  if (status) raise(status, launch.name);
+  if (status)
+    raise(status,
+          fmt::format("{}: device {}:{}", launch.name, self.device_name_, launch.stream.device.index));
   return true;
 }
 
 DeviceMemory::Info PluginDevice::info(Device device) const {
   Info info{properties(index_of(device)).total_memory, 0};
-  if (table_.memory_info) call("memory_info", table_.memory_info, index_of(device), &info.free, &info.total);
+  if (table_.memory_info)
+    call("memory_info", index_of(device), table_.memory_info, index_of(device), &info.free, &info.total);
   return info;
 }
 

@@ -3,8 +3,13 @@
 #pragma once
 
 #include <atomic>
+#include <mutex>
 #include <string>
+#include <string_view>
+#include <thread>
+#include <type_traits>
 #include <utility>
+#include <vector>
 
 #include "tenon/core/device_memory.h"
 #include "tenon/core/device_runtime.h"
@@ -18,7 +23,7 @@ inline TenonStream abi_stream(Stream stream) noexcept {
   return {stream.id, {stream.device.backend, index < 0 ? int8_t{0} : index}, {}};
 }
 
-/// Lives as long as the process: tensors, streams and tables refer to it.
+/// Lives as long as the process, also once it is unloaded: tables that were replaced refer to it.
 class PluginDevice final : public DeviceRuntime, public DeviceMemory {
  public:
   /// `plugin` and `table` have been completed: their sizes are those of this header, and what the plug-in
@@ -29,6 +34,8 @@ class PluginDevice final : public DeviceRuntime, public DeviceMemory {
   Backend backend() const noexcept { return backend_; }
   const std::string& device_name() const noexcept { return device_name_; }
   const std::string& path() const noexcept { return path_; }
+  /// What the plug-in said of its device 0 when it was loaded.
+  const std::string& description() const noexcept { return description_; }
   TenonDeviceProperties properties(int index) const;
 
   int device_count() const noexcept override { return device_count_; }
@@ -41,6 +48,7 @@ class PluginDevice final : public DeviceRuntime, public DeviceMemory {
   bool query(Device device, uint64_t event) override;
   void synchronize(Device device, uint64_t event) override;
 
+  void throw_unreported() override;
   bool copies_bytes() const noexcept override { return true; }
   void copy_bytes(Stream stream, Address to, Place to_place, Address from, Place from_place, size_t nbytes,
                   uint32_t flags) override;
@@ -57,21 +65,40 @@ class PluginDevice final : public DeviceRuntime, public DeviceMemory {
   static bool run_pointwise(void* device, const TenonLaunch& launch);
 
   /// Calls a function of the plug-in with its `self`, and throws what it fails with; `what` says what was
-  /// asked of the device. An exception that the function lets out fails the device for good.
+  /// asked of which of its devices. An exception that the function lets out fails the device for good.
   template <class... P, class... A>
-  void call(const char* what, TenonStatus* (*function)(void*, P...), A... arguments) const {
-    if (TenonStatus* status = status_of(what, function, arguments...)) raise(status, text_of(what));
+  void call(const char* what, int32_t index, TenonStatus* (*function)(void*, P...), A... arguments) const {
+    if (TenonStatus* status = status_of(what, function, arguments...)) raise(status, text_of(what, index));
   }
-  /// The same for callers that know what to do with a status, TENON_DECLINED among them.
-  template <class... P, class... A>
-  TenonStatus* status_of(const char* what, TenonStatus* (*function)(void*, P...), A... arguments) const {
-    check_usable();
+  /// The same for callers that know what to do with a status, TENON_DECLINED among them. `what` is a text, or
+  /// a function that makes it.
+  template <class What, class... P, class... A>
+  TenonStatus* status_of(const What& what, TenonStatus* (*function)(void*, P...), A... arguments) const {
+    const RunningCall running(*this);
     try {
       return function(plugin_.self, arguments...);
     } catch (...) {
-      fail(what);
+      if constexpr (std::is_invocable_v<What>)
+        fail(what());
+      else
+        fail(what);
     }
   }
+  /// ": device openreg:1: a copy"; the colon stands for the operator that is being called.
+  std::string text_of(std::string_view what, int32_t index) const;
+
+  /// From now on only this thread may call the plug-in; returns when no other does. Throws for a device that
+  /// does not belong to this process, or no more.
+  void begin_unloading();
+  /// Everything is as it was before.
+  void keep_loaded() noexcept;
+  /// Whether a function let an exception out.
+  bool has_failed() const noexcept { return failed_.load(std::memory_order_acquire); }
+  /// Events that were created and not destroyed.
+  int64_t live_events() const noexcept { return live_events_.load(std::memory_order_acquire); }
+  /// Gives back the streams of a device that nobody uses any more, and ends the plug-in's instance. False: it
+  /// has failed, and nothing of it was called; its library must stay.
+  bool end(const std::vector<Stream>& streams);
 
   /// In a child of fork: the device refuses from now on.
   void note_fork() noexcept { state_.store(State::Forked, std::memory_order_relaxed); }
@@ -79,23 +106,48 @@ class PluginDevice final : public DeviceRuntime, public DeviceMemory {
   void shut_down() noexcept;
 
  private:
-  enum class State : uint8_t { Usable, Failed, Forked, ShutDown };
+  enum class State : uint8_t { Usable, Failed, Forked, ShutDown, Unloading, Unloaded };
 
-  void check_usable() const {
-    if (state_.load(std::memory_order_relaxed) != State::Usable) [[unlikely]]
-      refuse();
-  }
-  [[noreturn]] void refuse() const;
-  [[noreturn]] void fail(const char* what) const;
-  std::string text_of(const char* what) const;
+  /// A call across the border. Whoever unloads the device waits until there is none, so a call is counted
+  /// before it looks whether it may be made.
+  class RunningCall {
+   public:
+    explicit RunningCall(const PluginDevice& device) : device_(device) {
+      device.calls_.fetch_add(1);
+      if (device.state_.load() != State::Usable) [[unlikely]]
+        device.refuse();
+    }
+    ~RunningCall() { device_.calls_.fetch_sub(1); }
+    RunningCall(const RunningCall&) = delete;
+
+   private:
+    const PluginDevice& device_;
+  };
+
+  /// Throws, and takes back the count of the call, unless it is one of the thread that unloads the device.
+  void refuse() const;
+  [[noreturn]] void throw_refusal(State state) const;
+  [[noreturn]] void fail(std::string_view what) const;
+  /// Calls a function whose failure nobody can be told at once.
+  template <class... P, class... A>
+  void call_noexcept(const char* what, int32_t index, TenonStatus* (*function)(void*, P...),
+                     A... arguments) const noexcept;
 
   const Backend backend_;
   const std::string device_name_, path_;
   const TenonPlugin plugin_;
   const TenonDeviceTable table_;
   const int device_count_;
+  std::string description_;
   size_t granularity_ = 512;
   mutable std::atomic<State> state_{State::Usable};
+  mutable std::atomic<bool> failed_{false};
+  mutable std::atomic<int64_t> calls_{0};
+  std::atomic<int64_t> live_events_{0};
+  std::atomic<std::thread::id> unloader_{};
+  mutable std::mutex mutex_;        // of what follows
+  mutable std::string failure_;     // what the device failed with
+  mutable std::string unreported_;  // the first failure of call_noexcept that nobody was told
 };
 
 }  // namespace tenon::plugin

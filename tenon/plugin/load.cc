@@ -6,45 +6,20 @@
 #include <pthread.h>
 
 #include <algorithm>
-#include <cctype>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <memory>
 #include <mutex>
 
-#include "tenon/core/caching_allocator.h"
 #include "tenon/iter/pointwise_device.h"
 #include "tenon/ops/fallback/cpu_fallback.h"
 #include "tenon/plugin/host.h"
-#include "tenon/plugin/registrar.h"
+#include "tenon/plugin/registry.h"
 
 namespace tenon {
 namespace plugin {
 namespace {
-
-struct CloseLibrary {
-  void operator()(void* handle) const noexcept { dlclose(handle); }
-};
-using LibraryHandle = std::unique_ptr<void, CloseLibrary>;
-
-/// A device and what came with it.
-struct Loaded {
-  LibraryHandle library;
-  std::unique_ptr<PluginDevice> device;
-  std::unique_ptr<CachingAllocator> allocator;
-  Registrations registrations;
-};
-
-/// All that were loaded, never destroyed: tensors may outlive static destruction.
-struct Registry {
-  std::mutex mutex;
-  std::vector<Loaded*> loaded;
-};
-Registry& registry() {
-  static Registry& r = *new Registry;
-  return r;
-}
 
 void at_exit() {
   // Nothing is locked: a thread that holds the lock may never run again.
@@ -104,7 +79,11 @@ std::string key_from_name(std::string_view name) {
 struct Instance {
   TenonPlugin plugin{};
   ~Instance() {
-    if (plugin.close) plugin.close(plugin.self);
+    try {
+      if (plugin.close) plugin.close(plugin.self);
+    } catch (...) {
+      // Loading has failed already, and says why.
+    }
   }
 };
 
@@ -142,10 +121,7 @@ class PendingDevice {
       : backend_(register_device(name, key, owner)) {}
   ~PendingDevice() {
     if (kept_) return;
-    set_pointwise_device(backend_, nullptr, nullptr);
-    remove_cpu_fallback(backend_);
-    set_device_runtime(backend_, nullptr);
-    set_allocator(backend_, nullptr);
+    detach(backend_);
     release_device(backend_);
   }
   PendingDevice(const PendingDevice&) = delete;
@@ -158,12 +134,6 @@ class PendingDevice {
   bool kept_ = false;
 };
 
-/// Held while a device is loaded: plug-ins are opened one at a time.
-std::recursive_mutex& loading() {
-  static auto& mutex = *new std::recursive_mutex;
-  return mutex;
-}
-
 /// What of a device's missing operators runs on host copies.
 FallbackPolicy fallback_policy(const TenonRegistrar& wanted) {
   FallbackPolicy policy{wanted.falls_back ? FallbackPolicy::Kind::All : FallbackPolicy::Kind::Listed};
@@ -172,6 +142,12 @@ FallbackPolicy fallback_policy(const TenonRegistrar& wanted) {
 }
 
 Device load(const std::string& path, std::string_view wanted_name, const DeviceOptions& options) {
+  std::error_code unreadable;
+  // Opening a pipe would wait for whoever writes to it.
+  TENON_CHECK(
+      !std::filesystem::exists(path, unreadable) || std::filesystem::is_regular_file(path, unreadable),
+      Device, fmt::format("load_device: '{}' is no file", path));
+  const WaitScope waiting;
   const std::lock_guard alone(loading());
   auto loaded = std::make_unique<Loaded>();
   loaded->library.reset(dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL));
@@ -192,10 +168,9 @@ Device load(const std::string& path, std::string_view wanted_name, const DeviceO
   const std::string name(wanted_name.empty() ? plugin.name : wanted_name);
   PendingDevice pending(name, name == plugin.name ? plugin.key : key_from_name(name), path);
   loaded->device = std::make_unique<PluginDevice>(pending.backend(), name, path, plugin, table);
-  TENON_CHECK(loaded->device->device_count() >= 1, Device,
-              fmt::format("load_device: '{}' has {} devices", path, loaded->device->device_count()));
   TenonRegistrar wanted;
-  if (plugin.register_kernels) loaded->device->call("registering kernels", plugin.register_kernels, &wanted);
+  if (plugin.register_kernels)
+    loaded->device->call("registering kernels", 0, plugin.register_kernels, &wanted);
   set_device_runtime(pending.backend(), loaded->device.get());
   loaded->allocator = std::make_unique<CachingAllocator>(pending.backend(), *loaded->device);
   set_allocator(pending.backend(), loaded->allocator.get());
@@ -208,48 +183,19 @@ Device load(const std::string& path, std::string_view wanted_name, const DeviceO
 
   Registry& all = registry();
   const std::lock_guard lock(all.mutex);
-  if (all.loaded.empty()) {
+  static std::once_flag watched;
+  std::call_once(watched, [] {
     std::atexit(&at_exit);
     pthread_atfork(nullptr, nullptr, &in_child);
-  }
+  });
   all.loaded.push_back(loaded.release());
   return Device(pending.backend());
-}
-
-/// The folders in which devices are looked for by name.
-std::vector<std::string> search_folders() {
-  std::vector<std::string> folders;
-  const char* listed = std::getenv("TENON_PLUGIN_PATH");
-  std::string_view rest = listed ? listed : "";
-  while (!rest.empty()) {
-    const size_t end = std::min(rest.find(':'), rest.size());
-    if (end > 0) folders.emplace_back(rest.substr(0, end));
-    rest.remove_prefix(std::min(end + 1, rest.size()));
-  }
-  Dl_info own{};
-  if (dladdr(reinterpret_cast<const void*>(&search_folders), &own) && own.dli_fname)
-    folders.push_back((std::filesystem::path(own.dli_fname).parent_path() / "tenon" / "plugins").string());
-  return folders;
-}
-
-/// The file of a device that is looked for by its name; empty where there is none.
-std::string file_of(std::string_view name) {
-  const auto in_names = [](unsigned char c) { return std::islower(c) || std::isdigit(c) || c == '_'; };
-  if (name.empty() || !std::ranges::all_of(name, in_names)) return {};
-  for (const std::string& folder : search_folders()) {
-    // A relative folder would depend on where the program happens to run.
-    if (!folder.starts_with('/')) continue;
-    for (const std::string& file :
-         {fmt::format("{}/libtenon_{}.so", folder, name), fmt::format("{}/{}.so", folder, name)}) {
-      if (std::filesystem::exists(file)) return file;
-    }
-  }
-  return {};
 }
 
 void load_missing(std::string_view name) {
   const std::string file = file_of(name);
   if (file.empty()) return;
+  const WaitScope waiting;
   const std::lock_guard alone(loading());
   if (!find_backend(name)) load(file, name, {});  // another thread may have been first
 }
@@ -257,6 +203,24 @@ const bool g_loads_missing =
     (detail::load_missing_device.store(&load_missing, std::memory_order_release), true);
 
 }  // namespace
+
+Registry& registry() {
+  static Registry& r = *new Registry;
+  return r;
+}
+
+std::recursive_mutex& loading() {
+  static auto& mutex = *new std::recursive_mutex;
+  return mutex;
+}
+
+void detach(Backend backend) noexcept {
+  set_pointwise_device(backend, nullptr, nullptr);
+  remove_cpu_fallback(backend);
+  set_device_runtime(backend, nullptr);
+  set_allocator(backend, nullptr);
+}
+
 }  // namespace plugin
 
 Device load_device(const std::string& path, std::string_view name, const DeviceOptions& options) {
@@ -277,9 +241,8 @@ std::vector<LoadedDevice> loaded_devices() {
   const std::lock_guard lock(all.mutex);
   std::vector<LoadedDevice> list;
   for (const plugin::Loaded* l : all.loaded) {
-    const char* description = l->device->properties(0).description;
     list.push_back(
-        {l->device->backend(), l->device->device_name(), l->device->path(), description ? description : ""});
+        {l->device->backend(), l->device->device_name(), l->device->path(), l->device->description()});
   }
   return list;
 }

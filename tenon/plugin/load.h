@@ -24,11 +24,27 @@ using DeviceOptions = std::vector<std::pair<std::string, std::string>>;
 /// name; and whatever the plug-in itself fails with. Nothing is registered then.
 Device load_device(const std::string& path, std::string_view name = {}, const DeviceOptions& options = {});
 
+/// Unloads a device: its kernels, stubs and fallbacks go, its name and its key are free again, its streams
+/// are given back, and its instance ends. Another device of the same file stays as it is. Its file may be
+/// loaded again, also after it was built anew.
+///
+/// Throws Error{Runtime}, and does nothing, while something of it lives: the message counts storages (of
+/// tensors, those that autograd has saved included), streams, events and blocks of pinned memory. Throws
+/// Error{Value} for a name that no loaded device has. A device that has failed is unloaded, too, but its code
+/// and its memory stay. What fails once nothing lives any more (freeing a stream, ending the instance) is
+/// thrown after the device is gone.
+void unload_device(std::string_view name);
+
 /// The device called `name`, which is loaded if it is not: the file `libtenon_NAME.so` or `NAME.so` in a
 /// folder of TENON_PLUGIN_PATH (separated by colons), or in the folder `tenon/plugins` beside Tenon's own
-/// library. The working directory is not searched. Throws Error{Value} where there is none, naming the
-/// folders.
+/// library; then what the finder gives. The working directory is not searched. Throws Error{Value} where
+/// there is none, naming the folders.
 Device find_device(std::string_view name);
+
+/// Gives the path of the file for a device of that name, or nothing: for a language's own way of finding what
+/// is installed. It may throw, and may be called by any thread.
+using PluginFinder = std::string (*)(std::string_view name);
+void set_plugin_finder(PluginFinder finder) noexcept;
 
 /// A loaded device.
 struct LoadedDevice {

@@ -1,5 +1,9 @@
 #include "tenon/plugin/registrar.h"
 
+#include <map>
+#include <mutex>
+#include <set>
+
 #include "tenon/dispatch/dispatcher.h"
 #include "tenon/plugin/call.h"
 
@@ -15,7 +19,42 @@ DispatchKey key_of(std::string key, const PluginDevice& device) {
   return key_parse(key);
 }
 
+/// Texts that live as long as the process: the library that they come from may go.
+const char* kept_text(const char* text) {
+  static std::mutex mutex;
+  static auto& texts = *new std::set<std::string>;
+  const std::lock_guard lock(mutex);
+  return texts.insert(text).first->c_str();
+}
+
+/// The operators that plug-ins have declared, each for all instances and copies that do: it goes with the
+/// last of them. Under the lock of loading.
+struct Declaration {
+  uint64_t id = 0;
+  int users = 0;
+};
+std::map<std::string, Declaration>& declarations() {
+  static auto& all = *new std::map<std::string, Declaration>;
+  return all;
+}
+
 }  // namespace
+
+void Registrations::declare(const std::string& text, const SourceLocation& where) {
+  Dispatcher& dispatcher = Dispatcher::singleton();
+  schema::FunctionSchema schema = schema::parse_schema(text);
+  const std::string name = schema.full_name();
+  const auto ours = declarations().find(name);
+  const auto known = dispatcher.find_op(schema.ns + "::" + schema.name, schema.overload);
+  if (known && known->schema() == schema) {
+    if (ours == declarations().end()) return;  // a library's, which stays
+    ++ours->second.users;
+  } else {
+    const uint64_t id = dispatcher.define(std::move(schema), where);
+    declarations()[name] = {id, 1};
+  }
+  declared_.push_back(name);
+}
 
 void Registrations::commit(const TenonRegistrar& wanted, const PluginDevice& device) {
   Dispatcher& dispatcher = Dispatcher::singleton();
@@ -23,19 +62,14 @@ void Registrations::commit(const TenonRegistrar& wanted, const PluginDevice& dev
   backend_ = device.backend();
   const SourceLocation whole{device.path().c_str(), 0};
   try {
-    for (const std::string& text : wanted.schemas) {
-      schema::FunctionSchema schema = schema::parse_schema(text);
-      // Another instance, or a copy of the file, has declared it already.
-      const auto known = dispatcher.find_op(schema.ns + "::" + schema.name, schema.overload);
-      if (known && known->schema() == schema) continue;
-      ids_.push_back(dispatcher.define(std::move(schema), whole));
-    }
+    for (const std::string& text : wanted.schemas) declare(text, whole);
     for (const auto& k : wanted.kernels) {
       const size_t dot = k.op.find('.', k.op.find("::") + 2);
       const std::string name = k.op.substr(0, dot),
                         overload = dot == std::string::npos ? "" : k.op.substr(dot + 1);
+      dispatcher.find_schema_or_throw(name, overload);  // a kernel of no operator would never run
       ids_.push_back(dispatcher.implement(name, overload, key_of(k.key, device),
-                                          kernel_of(device, k.kernel, k.data), {k.file, k.line}));
+                                          kernel_of(device, k.kernel, k.data), {kept_text(k.file), k.line}));
     }
     for (const auto& s : wanted.stubs) {
       set_stub(s.name, device, s.kernel, s.data);
@@ -54,6 +88,13 @@ void Registrations::clear() noexcept {
     Dispatcher::singleton().remove(ids_.back());
     ids_.pop_back();
   }
+  for (const std::string& name : declared_) {
+    const auto declaration = declarations().find(name);
+    if (--declaration->second.users > 0) continue;
+    Dispatcher::singleton().remove(declaration->second.id);
+    declarations().erase(declaration);
+  }
+  declared_.clear();
 }
 
 }  // namespace tenon::plugin

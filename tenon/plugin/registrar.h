@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "tenon/dispatch/dispatcher.h"
 #include "tenon/plugin/device.h"
 
 struct TenonRegistrar {
@@ -43,8 +44,10 @@ class Registrations {
   void clear() noexcept;
 
  private:
+  void declare(const std::string& schema, const SourceLocation& where);
+
   std::vector<uint64_t> ids_;
-  std::vector<std::string> stubs_;
+  std::vector<std::string> stubs_, declared_;
   Backend backend_ = kCpuBackend;
 };
 

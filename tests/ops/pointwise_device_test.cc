@@ -247,7 +247,7 @@ TEST_F(PointwiseDevice, ADeclinedCallHasWrittenNothing) {
   declines = true;
   Tensor written = x.device;
   const auto version = written._version();
-  testing::expect_error(ErrorKind::NotImplemented, "add: device mirror:0 declines",
+  testing::expect_error(ErrorKind::NotImplemented, "add_: device mirror:0 declines",
                         [&] { written.add_(x.device); });
   EXPECT_EQ(written._version(), version);
   expect_same(x.device, x.host, "declined");

@@ -82,6 +82,43 @@ TEST(LoadDevice, RefusesWhatIsNoPlugin) {
   expect_error([&] { load_device("libm.so.6"); }, ErrorKind::Device, "does not export tenon_plugin_v1");
 }
 
+TEST(UnloadDevice, IsRefusedWhileSomethingLives) {
+  const Device guest = load_device(TENON_OPENREG, "guest", {{"devices", "1"}});
+  Storage bytes = Storage::allocate(100, guest), none = Storage::allocate(0, guest);
+  expect_error([] { unload_device("guest"); }, ErrorKind::Runtime, "2 storages (of tensors");
+  bytes = Storage();
+  expect_error([] { unload_device("guest"); }, ErrorKind::Runtime, "in use: 1 storage (of tensors");
+  none = Storage();
+  const Stream stream = Stream::create(guest);
+  expect_error([] { unload_device("guest"); }, ErrorKind::Runtime, "in use: 1 stream;");
+  {
+    Event event(guest);
+    event.record(stream);
+    expect_error([] { unload_device("guest"); }, ErrorKind::Runtime, "1 stream, 1 event;");
+  }
+  stream.release();
+  unload_device("guest");
+  EXPECT_FALSE(find_backend("guest"));
+  expect_error([] { unload_device("guest"); }, ErrorKind::Value, "no device that is called 'guest'");
+  EXPECT_EQ(load_device(TENON_OPENREG, "guest").backend, guest.backend) << "the number is free again";
+  unload_device("guest");
+}
+
+TEST(UnloadDevice, ForgetsWhatWasCurrent) {
+  const Device guest = load_device(TENON_OPENREG, "guest", {{"devices", "3"}});
+  const Stream stream = Stream::create(Device(guest.backend, 2));
+  set_current_device(Device(guest.backend, 2));
+  set_current_stream(stream);
+  stream.release();
+  unload_device("guest");
+  const Device next = load_device(TENON_OPENREG, "other", {{"devices", "3"}});
+  ASSERT_EQ(next.backend, guest.backend);
+  EXPECT_EQ(resolved(next).index, 0);
+  EXPECT_EQ(current_stream(Device(next.backend, 2)).id, 0u);
+  expect_error([&] { check_stream(stream, "test"); }, ErrorKind::Value, "test: device other:2 has no stream");
+  unload_device("other");
+}
+
 TEST(PluginDevice, AllocatesAlignedMemoryThatTheHostDoesNotReach) {
   const Storage storage = Storage::allocate(100, openreg());
   ASSERT_NE(storage.address(), 0u);

@@ -18,16 +18,12 @@
 namespace tenon::python {
 namespace {
 
-constexpr const char* kEventName = "tenon.Event";
+constexpr const char *kEventName = "tenon.Event", *kStreamName = "tenon.Stream";
 
 Device device_argument(const char* function, PyObject* o) {
   const auto device = as_device(o);
   if (!device) wrong_type(function, "device", "device or str", o);
-  if (const DeviceRuntime* runtime = device_runtime(device->backend)) {
-    TENON_CHECK(device->index < runtime->device_count(), Device,
-                fmt::format("{}: there is no device {}; backend {} has {}", function, to_string(*device),
-                            backend_name(device->backend), runtime->device_count()));
-  }
+  check_device_index(*device, function);
   return *device;
 }
 
@@ -38,7 +34,10 @@ uint64_t number_argument(const char* function, const char* name, PyObject* o) {
 }
 
 Stream stream_argument(const char* function, PyObject* device, PyObject* id) {
-  return {resolved(device_argument(function, device)), number_argument(function, "stream_id", id)};
+  const Stream stream{resolved(device_argument(function, device)),
+                      number_argument(function, "stream_id", id)};
+  check_stream(stream, function);
+  return stream;
 }
 
 Event& event_argument(PyObject* o) {
@@ -75,6 +74,33 @@ PyObject* find(PyObject*, PyObject* o) {
   });
 }
 
+PyObject* unload(PyObject*, PyObject* o) {
+  return guarded([&] {
+    const std::string name = text_argument("unload_device", "name", o);
+    const ReleaseGil released;
+    unload_device(name);
+    return Py_NewRef(Py_None);
+  });
+}
+
+PyObject* g_finder = nullptr;
+
+/// What the package's finder says; on any thread.
+std::string find_file(std::string_view name) {
+  if (!Py_IsInitialized()) return {};
+  const HoldGil gil;
+  const Ref text(to_python(name));
+  const Ref found(checked(PyObject_CallOneArg(g_finder, text.get())));
+  return found.get() == Py_None ? std::string()
+                                : text_argument("find_device", "the plug-in's path", found.get());
+}
+
+PyObject* set_finder(PyObject*, PyObject* finder) {
+  g_finder = Py_NewRef(finder);  // for the process
+  set_plugin_finder(&find_file);
+  return Py_NewRef(Py_None);
+}
+
 PyObject* loaded(PyObject*, PyObject*) {
   return guarded([&] {
     Ref list(checked(PyList_New(0)));
@@ -107,8 +133,15 @@ PyObject* set_device(PyObject*, PyObject* o) {
 
 PyObject* new_stream(PyObject*, PyObject* o) {
   return guarded([&] {
-    const Stream stream = Stream::create(device_argument("Stream", o));
-    return Py_BuildValue("(NK)", wrap(stream.device), static_cast<unsigned long long>(stream.id));
+    auto stream = std::make_unique<Stream>(Stream::create(device_argument("Stream", o)));
+    const auto release = [](PyObject* capsule) {
+      const std::unique_ptr<Stream> owned(static_cast<Stream*>(PyCapsule_GetPointer(capsule, kStreamName)));
+      owned->release();
+    };
+    Ref owner(checked(PyCapsule_New(stream.get(), kStreamName, release)));
+    const Stream made = *stream.release();
+    return Py_BuildValue("(NKN)", wrap(made.device), static_cast<unsigned long long>(made.id),
+                         owner.release());
   });
 }
 
@@ -269,6 +302,7 @@ PyObject* empty(PyObject*, PyObject* o) {
       const ReleaseGil released;
       emptied = allocator_for(device).empty_cache(device);
     }
+    if (DeviceRuntime* runtime = device_runtime(device.backend)) runtime->throw_unreported();
     return PyLong_FromSize_t(emptied);
   });
 }
@@ -313,12 +347,14 @@ PyObject* record_stream(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject
 
 PyMethodDef g_methods[] = {
     fast_method("load", &load, "load(path, name, options): the name that the device got."),
+    {"unload", &unload, METH_O, "Unloads a device."},
+    {"set_finder", &set_finder, METH_O, "finder(name): the path of a device's file, or None."},
     {"find", &find, METH_O, "Loads a device by its name, unless it is loaded."},
     {"loaded", &loaded, METH_NOARGS, "(name, path, description) of each loaded device."},
     {"device_count", &device_count, METH_O, "How many devices a backend has."},
     {"current_device", &current_device, METH_O, "The index of the thread's current device of a backend."},
     {"set_device", &set_device, METH_O, "Makes a device the thread's current one of its backend."},
-    {"new_stream", &new_stream, METH_O, "(device, id) of a new stream."},
+    {"new_stream", &new_stream, METH_O, "(device, id, owner) of a new stream."},
     {"current_stream", &current, METH_O, "(device, id) of the thread's current stream of a device."},
     fast_method("set_stream", &set_stream, "set_stream(device, id)"),
     fast_method("synchronize_stream", &synchronize_stream, "synchronize_stream(device, id)"),
@@ -344,6 +380,11 @@ PyMethodDef g_methods[] = {
 }  // namespace
 
 bool add_devices(PyObject* module) {
+  // Waits of calls that hold the interpreter's lock give it up; see core/stream.h.
+  static constexpr tenon::detail::WaitHooks kHooks{
+      []() noexcept -> void* { return holds_gil() && !is_finalizing() ? new ReleaseGil : nullptr; },
+      [](void* released) noexcept { delete static_cast<ReleaseGil*>(released); }};
+  tenon::detail::wait_hooks.store(&kHooks, std::memory_order_release);
   PyObject* devices = PyModule_New("tenon._C._devices");
   if (!devices || PyModule_AddFunctions(devices, g_methods) < 0) return false;
   return PyModule_AddObject(module, "_devices", devices) == 0;

@@ -53,7 +53,7 @@ void check_copy(HeaderRef dst, HeaderRef src, const char* op) {
   check_no_internal_overlap(dst, op);
 }
 
-void copy_elements(const Tensor& dst, const Tensor& src, const char* op, bool non_blocking) {
+void copy_elements(const Tensor& dst, const Tensor& src, const char* op, bool non_blocking) try {
   check_copy(dst, src, op);
   Tensor from = shown_in_sizes(src, dst);
   if (dst.device().is_meta() || dst.numel() == 0) return;
@@ -82,6 +82,9 @@ void copy_elements(const Tensor& dst, const Tensor& src, const char* op, bool no
     copy_stub(dst.device(), dst, from, non_blocking);
   else
     copy_between_devices(dst, from, op, non_blocking);
+} catch (Error& e) {
+  e.set_operator(op);  // a device knows of a copy only
+  throw;
 }
 
 void check_fits(const Scalar& value, DType dtype, const char* op) {

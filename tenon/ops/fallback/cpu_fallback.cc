@@ -91,7 +91,7 @@ bool takes(Backend backend, std::string_view full_name) { return falls_back(back
 
 }  // namespace
 
-void cpu_fallback(const OperatorHandle& op, DispatchKeySet keys, Stack& stack) {
+void cpu_fallback(const OperatorHandle& op, DispatchKeySet keys, Stack& stack) try {
   const schema::FunctionSchema& schema = op.schema();
   const size_t first = stack.size() - schema.arguments.size();
   const auto [device, results] = where_of(op, keys, stack, first);
@@ -115,6 +115,9 @@ void cpu_fallback(const OperatorHandle& op, DispatchKeySet keys, Stack& stack) {
     }
   }
   copies.report();
+} catch (Error& e) {
+  e.set_operator(op.schema().name);  // a device knows of copies only
+  throw;
 }
 
 namespace {

@@ -14,6 +14,7 @@ ROOMS = [
     "tenon/abi",
     # Built outside the tree, from those headers.
     "backends/openreg",
+    "backends/opencl",
     "tenon/core",
     "tenon/schema",
     "tenon/expr",

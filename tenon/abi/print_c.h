@@ -20,17 +20,21 @@ namespace tenon::abi {
 /// The operations that are printed, as `ops_used` has them.
 inline constexpr uint64_t kPrintedOps = kKnownOps;
 
-/// Whether a launch can be printed for a device with or without f64. A launch that cannot is to be declined.
-inline bool prints(const TenonLaunch& launch, bool has_f64) {
+/// Whether a launch can be printed for a device with that arithmetic. A launch that cannot is to be declined.
+inline bool prints(const TenonLaunch& launch, Arithmetic has) {
   const TenonProgram& p = *launch.program;
   if ((p.ops_used & ~kPrintedOps) != 0) return false;
   bool f64 = (p.types_used >> TENON_TYPE_F64 & 1u) != 0;
+  for (uint32_t id = 0; id < p.num_nodes && !has.f32_division; ++id) {
+    const TenonNode& n = p.nodes[id];
+    f64 = f64 || (n.type == TENON_TYPE_F32 && (n.op == TENON_OP_DIV || n.op == TENON_OP_SQRT));
+  }
   for (uint32_t k = 0; k < p.num_outputs + p.num_inputs; ++k) {
     if (carrier(launch.operands[k].dtype) > TENON_TYPE_I64) return false;
     f64 = f64 || launch.operands[k].dtype == TENON_DTYPE_FLOAT64;
   }
   for (uint32_t k = 0; k < p.num_outputs; ++k) f64 = f64 || launch.results[k] == TENON_DTYPE_FLOAT64;
-  return has_f64 || !f64;
+  return has.f64 || !f64;
 }
 
 namespace detail {
@@ -364,30 +368,47 @@ inline std::string print_kernel(Language language, const std::string& name, cons
   return detail::KernelPrinter(language, launch).print(name);
 }
 
-/// What a kernel takes for this launch. `start(operand)` gives the word for one on the device: its address,
-/// or in OpenCL its offset in bytes from the buffer that the kernel gets.
+/// How many words a kernel takes; launches of one variant have as many.
+inline uint32_t count_kernel_words(const TenonLaunch& launch) noexcept {
+  const TenonProgram& p = *launch.program;
+  const uint32_t num_operands = p.num_outputs + p.num_inputs, dense = 1 + num_operands + p.num_scalars;
+  return launch.form == TENON_FORM_DENSE ? dense : dense + launch.ndim * (1 + num_operands);
+}
+
+/// What a kernel takes for this launch, at `words`; returns how many they are. `start(operand)` gives the
+/// word for one on the device: its address, or in OpenCL its offset in bytes from the buffer that the kernel
+/// gets.
 template <class Start>
-std::vector<uint64_t> kernel_words(const TenonLaunch& launch, Start&& start) {
+uint32_t kernel_words(const TenonLaunch& launch, Start&& start, uint64_t* words) {
   const TenonProgram& p = *launch.program;
   const uint32_t num_operands = p.num_outputs + p.num_inputs;
-  std::vector<uint64_t> words{1};
-  for (uint32_t d = 0; d < launch.ndim; ++d) words[0] *= static_cast<uint64_t>(launch.sizes[d]);
+  uint64_t* to = words;
+  uint64_t& count = *to++;
+  count = 1;
+  for (uint32_t d = 0; d < launch.ndim; ++d) count *= static_cast<uint64_t>(launch.sizes[d]);
   for (uint32_t k = 0; k < num_operands; ++k) {
     const TenonOperand& o = launch.operands[k];
-    uint64_t bits = 0;
+    uint64_t& word = *to++;
+    word = 0;
     if (o.place == TENON_PLACE_HOST)
-      std::memcpy(&bits, reinterpret_cast<const void*>(o.address), item_size(o.dtype));
+      std::memcpy(&word, reinterpret_cast<const void*>(o.address), item_size(o.dtype));
     else
-      bits = start(o);
-    words.push_back(bits);
+      word = start(o);
   }
-  if (p.num_scalars > 0) words.insert(words.end(), launch.scalars, launch.scalars + p.num_scalars);
-  if (launch.form == TENON_FORM_DENSE) return words;
-  for (uint32_t d = 0; d < launch.ndim; ++d) words.push_back(static_cast<uint64_t>(launch.sizes[d]));
+  for (uint32_t i = 0; i < p.num_scalars; ++i) *to++ = launch.scalars[i];
+  if (launch.form == TENON_FORM_DENSE) return static_cast<uint32_t>(to - words);
+  for (uint32_t d = 0; d < launch.ndim; ++d) *to++ = static_cast<uint64_t>(launch.sizes[d]);
   for (uint32_t k = 0; k < num_operands; ++k) {
-    for (uint32_t d = 0; d < launch.ndim; ++d)
-      words.push_back(static_cast<uint64_t>(launch.operands[k].strides[d]));
+    for (uint32_t d = 0; d < launch.ndim; ++d) *to++ = static_cast<uint64_t>(launch.operands[k].strides[d]);
   }
+  return static_cast<uint32_t>(to - words);
+}
+
+/// The same as a vector.
+template <class Start>
+std::vector<uint64_t> kernel_words(const TenonLaunch& launch, Start&& start) {
+  std::vector<uint64_t> words(count_kernel_words(launch));
+  kernel_words(launch, start, words.data());
   return words;
 }
 

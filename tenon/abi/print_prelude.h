@@ -12,10 +12,19 @@ namespace tenon::abi {
 
 enum class Language : uint8_t { OpenCL, Cuda, C };
 
+/// What of arithmetic a device has; what a language always has is not asked for.
+struct Arithmetic {
+  bool f64 = true;
+  /// Quotients and square roots of f32 that are correctly rounded. Without them, they are computed in f64,
+  /// which rounds to the same (Figueroa, When is double rounding innocuous?, 1995).
+  bool f32_division = true;
+};
+
 /// The options that results with the same bits need; of Cuda those of NVRTC and nvcc.
-inline std::vector<std::string> compiler_options(Language language) {
+inline std::vector<std::string> compiler_options(Language language, Arithmetic has = {}) {
   switch (language) {
     case Language::OpenCL:
+      if (!has.f32_division) return {"-cl-std=CL1.2"};
       return {"-cl-std=CL1.2", "-cl-fp32-correctly-rounded-divide-sqrt"};
     case Language::Cuda:
       return {"-fmad=false", "-prec-div=true", "-prec-sqrt=true", "-ftz=false"};
@@ -35,14 +44,19 @@ typedef char i8; typedef uchar u8; typedef short i16; typedef ushort u16;
 typedef int i32; typedef uint u32; typedef long i64; typedef ulong u64; typedef float f32;
 #define tenon_bits_f32(x) as_uint(x)
 #define tenon_f32_of(x) as_float((uint)(x))
-#define tenon_div_f32(x, y) ((x) / (y))
 #define tenon_fma_f32 fma
-#define tenon_sqrt_f32 sqrt
 #define tenon_fabs_f32 fabs
 #define tenon_floor_f32 floor
 #define tenon_ceil_f32 ceil
 #define tenon_trunc_f32 trunc
 #define tenon_rint_f32 rint
+)";
+inline constexpr char kOpenClDivision[] = R"(#define tenon_div_f32(x, y) ((x) / (y))
+#define tenon_sqrt_f32 sqrt
+)";
+inline constexpr char kOpenClDivisionInDoubles[] =
+    R"(#define tenon_div_f32(x, y) ((f32)((f64)(x) / (f64)(y)))
+#define tenon_sqrt_f32(x) ((f32)sqrt((f64)(x)))
 )";
 inline constexpr char kOpenClDoubles[] = R"(#pragma OPENCL EXTENSION cl_khr_fp64 : enable
 typedef double f64;
@@ -119,15 +133,18 @@ TENON_FUNCTION f64 tenon_f64_of(u64 x) { tenon_f64_bits u; u.bits = x; return u.
 
 }  // namespace detail
 
-/// What a source of kernels begins with. Without `has_f64` it has nothing of doubles, for devices that refuse
+/// What a source of kernels begins with. Without `has.f64` it has nothing of doubles, for devices that refuse
 /// them.
-inline std::string print_prelude(Language language, bool has_f64 = true) {
+inline std::string print_prelude(Language language, Arithmetic has = {}) {
   std::string text = language == Language::OpenCL ? detail::kOpenClTypes
                      : language == Language::Cuda ? detail::kCudaTypes
                                                   : detail::kCTypes;
-  if (language == Language::OpenCL && has_f64) text += detail::kOpenClDoubles;
+  if (language == Language::OpenCL) {
+    if (has.f64) text += detail::kOpenClDoubles;
+    text += has.f32_division ? detail::kOpenClDivision : detail::kOpenClDivisionInDoubles;
+  }
   std::vector<const char*> definitions = {defined::kIntegers, defined::kHalves, defined::kFloats};
-  if (has_f64) definitions.insert(definitions.end(), {defined::kDoubles, defined::kCircles});
+  if (has.f64) definitions.insert(definitions.end(), {defined::kDoubles, defined::kCircles});
   for (const char* d : definitions) text += std::string(d) + "\n";
   return text;
 }

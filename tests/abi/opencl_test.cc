@@ -123,8 +123,9 @@ void compare(Launches launches) {
   const OpenCl& cl = opencl();
   if (!cl.missing.empty()) GTEST_SKIP() << cl.missing;
   // What a device without float64 declines is not tried.
-  if (!cl.has_f64) std::erase_if(launches, [](const auto& l) { return !abi::prints(l->launch(), false); });
-  std::string source = abi::print_prelude(abi::Language::OpenCL, cl.has_f64);
+  if (!cl.has_f64)
+    std::erase_if(launches, [](const auto& l) { return !abi::prints(l->launch(), {.f64 = false}); });
+  std::string source = abi::print_prelude(abi::Language::OpenCL, {.f64 = cl.has_f64});
   for (size_t i = 0; i < launches.size(); ++i)
     source += abi::print_kernel(abi::Language::OpenCL, "kernel_" + std::to_string(i), launches[i]->launch());
   const char* text = source.c_str();

@@ -59,7 +59,7 @@ using Launches = std::vector<std::unique_ptr<Launched>>;
 void compare(const Launches& launches) {
   std::string source = abi::print_prelude(abi::Language::C);
   for (size_t i = 0; i < launches.size(); ++i) {
-    ASSERT_TRUE(abi::prints(launches[i]->launch(), true));
+    ASSERT_TRUE(abi::prints(launches[i]->launch(), {}));
     source += abi::print_kernel(abi::Language::C, "kernel_" + std::to_string(i), launches[i]->launch());
   }
   const Compiled compiled(source);
@@ -95,9 +95,9 @@ TEST(PrintC, HasTheBitsOfTheInterpreterForEveryOperationOnSpecialValues) {
 
 TEST(PrintC, NeedsNoDoublesWhereTheProgramHasNone) {
   const RandomLaunch floats(0, Type::F64, 3);
-  EXPECT_FALSE(abi::prints(floats.launch(), false));
-  EXPECT_TRUE(abi::prints(floats.launch(), true));
-  const std::string prelude = abi::print_prelude(abi::Language::OpenCL, false);
+  EXPECT_FALSE(abi::prints(floats.launch(), {.f64 = false}));
+  EXPECT_TRUE(abi::prints(floats.launch(), {}));
+  const std::string prelude = abi::print_prelude(abi::Language::OpenCL, {.f64 = false});
   EXPECT_EQ(prelude.find("f64"), std::string::npos);
   EXPECT_EQ(prelude.find("double"), std::string::npos);
   EXPECT_NE(abi::print_prelude(abi::Language::OpenCL).find("f64"), std::string::npos);
@@ -109,8 +109,8 @@ TEST(PrintC, DeclinesOperationsThatItDoesNotKnow) {
   later.ops_used |= uint64_t{1} << 50;
   TenonLaunch launch = random.launch();
   launch.program = &later;
-  EXPECT_TRUE(abi::prints(random.launch(), true));
-  EXPECT_FALSE(abi::prints(launch, true));
+  EXPECT_TRUE(abi::prints(random.launch(), {}));
+  EXPECT_FALSE(abi::prints(launch, {}));
 }
 
 }  // namespace

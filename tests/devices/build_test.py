@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from tests.devices.conftest import BUILD
+from tests.devices.conftest import BUILD, OPENCL, OPENCL_ENVIRONMENT
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
@@ -27,7 +27,7 @@ def installed(tmp_path_factory):
 
 
 def python(program, *arguments):
-    environment = {**os.environ, "PYTHONPATH": str(BUILD / "python")}
+    environment = {**os.environ, **OPENCL_ENVIRONMENT, "PYTHONPATH": str(BUILD / "python")}
     return run(sys.executable, "-c", "import sys, tenon\n" + program, *arguments, env=environment)
 
 
@@ -57,6 +57,22 @@ x = tenon.arange(6., device="openreg").view(2, 3)
 print((x.t() * 2 + 1).tolist(), tenon.ops.openreg.custom_abs(-x).sum().item())
 """, library)
     assert out == "[[1.0, 7.0], [3.0, 9.0], [5.0, 11.0]] 15.0\n"
+
+
+def test_opencl_builds_outside_and_computes(installed, tmp_path):
+    if not OPENCL.exists():
+        pytest.skip("OpenCL's headers are not installed")
+    run("cmake", "-S", ROOT / "backends/opencl", "-B", tmp_path, "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release", "-DCMAKE_CXX_STANDARD=17",
+        f"-DCMAKE_PREFIX_PATH={installed}")  # fmt: skip
+    run("cmake", "--build", tmp_path)
+    library = tmp_path / "opencl.so"
+    assert "tenon" not in undefined_symbols(library)
+    out = python("""
+tenon.load_device(sys.argv[1])
+x = tenon.arange(6., device="opencl").view(2, 3)
+print((x.t() * 2 + 1).tolist())
+""", library)
+    assert out == "[[1.0, 7.0], [3.0, 9.0], [5.0, 11.0]]\n"
 
 
 def test_a_device_in_plain_c(installed, tmp_path):

@@ -1,4 +1,4 @@
-"""Two copies of openreg: in a thread, and lazily, so that a missing wait shows."""
+"""Two copies of openreg: in a thread, and lazily, so that a missing wait shows. And opencl, where there is a driver."""
 
 import os
 import pathlib
@@ -9,6 +9,9 @@ import tenon
 
 BUILD = pathlib.Path(tenon._C.__file__).parents[2]
 OPENREG = BUILD / "backends/openreg/openreg.so"
+OPENCL = BUILD / "backends/opencl/opencl.so"
+#: PoCL keeps compiled kernels from one run to the next.
+OPENCL_ENVIRONMENT = {"POCL_CACHE_DIR": os.environ.get("POCL_CACHE_DIR", str(BUILD / "pocl_cache"))}
 
 
 def loaded(name, **options):
@@ -26,6 +29,15 @@ def openreg():
 @pytest.fixture(scope="session")
 def lazyreg():
     return loaded("lazyreg", mode="lazy", devices=1)
+
+
+@pytest.fixture(scope="session")
+def opencl():
+    if not OPENCL.exists():
+        pytest.skip("opencl is not built: its headers are not installed")
+    os.environ.update(OPENCL_ENVIRONMENT)
+    known = [device for device, _, _ in tenon.devices.loaded()]
+    return tenon.opencl if "opencl" in known else tenon.load_device(OPENCL)
 
 
 @pytest.fixture(params=["openreg", "lazyreg"])

@@ -1,0 +1,178 @@
+#include "backend.h"
+
+#include <algorithm>
+
+namespace opencl {
+namespace {
+
+namespace abi = tenon::abi;
+
+Abilities abilities_of_all(const std::vector<DeviceInfo>& devices, const std::string& without) {
+  if (!without.empty() && without != "float64" && without != "division" && without != "float64,division")
+    throw abi::Error(TENON_ERROR_VALUE,
+                     "option without=" + without + ": expected float64, division or float64,division");
+  Abilities all{without.find("float64") == std::string::npos, without.find("division") == std::string::npos,
+                true};
+  for (const DeviceInfo& d : devices) {
+    all.f64 = all.f64 && d.abilities.f64;
+    all.division = all.division && d.abilities.division;
+    all.denormals = all.denormals && d.abilities.denormals;
+  }
+  return all;
+}
+
+Context new_context(const std::vector<DeviceInfo>& devices) {
+  std::vector<cl_device_id> ids;
+  for (const DeviceInfo& d : devices) ids.push_back(d.id);
+  cl_int code = CL_SUCCESS;
+  Context context(
+      clCreateContext(nullptr, static_cast<cl_uint>(ids.size()), ids.data(), nullptr, nullptr, &code));
+  check(code, "clCreateContext");
+  return context;
+}
+
+Queue new_queue(cl_context context, const DeviceInfo& device) {
+  cl_int code = CL_SUCCESS;
+  Queue queue(clCreateCommandQueue(context, device.id, 0, &code));
+  check(code, "clCreateCommandQueue");
+  return queue;
+}
+
+std::vector<Queue> new_queues(cl_context context, const std::vector<DeviceInfo>& devices) {
+  std::vector<Queue> queues;
+  for (const DeviceInfo& d : devices) queues.push_back(new_queue(context, d));
+  return queues;
+}
+
+}  // namespace
+
+Backend::Backend(abi::Options options)
+    : devices_(find_devices(options.text("platform", ""), options.text("type", "all"))),
+      abilities_(abilities_of_all(devices_, options.text("without", ""))),
+      context_((options.finish(), new_context(devices_))),
+      queues_(new_queues(context_.get(), devices_)),
+      used_(devices_.size()),
+      kernels_(context_.get(), devices_, queues_, abilities_) {
+  for (size_t i = 0; i < devices_.size(); ++i) {
+    descriptions_.push_back("OpenCL: " + devices_[i].name + (abilities_.f64 ? "" : ", without float64") +
+                            (abilities_.division ? "" : ", without exact division of float32") +
+                            (abilities_.denormals ? "" : ", denormals of float32 become 0"));
+  }
+}
+
+Backend::~Backend() {
+  streams_.each([](cl_command_queue queue) { clReleaseCommandQueue(queue); });
+  buffers_.each([](cl_mem buffer) { clReleaseMemObject(buffer); });
+  marks_.each([](Mark* mark) { delete mark; });
+}
+
+TenonAddress Backend::allocate(int32_t index, uint64_t nbytes) {
+  const auto i = static_cast<size_t>(index);
+  const DeviceInfo& device = devices_[i];
+  const uint64_t used = used_[i].load(std::memory_order_relaxed);
+  if (nbytes > std::min(device.largest_buffer, abi::kMaxSlotBytes) || used + nbytes > device.memory)
+    throw abi::Error(TENON_ERROR_OUT_OF_MEMORY,
+                     "a buffer has at most " + std::to_string(device.largest_buffer) + " bytes, and of " +
+                         std::to_string(device.memory) + " " + std::to_string(used) + " are in use");
+  cl_int code = CL_SUCCESS;
+  const cl_mem buffer = clCreateBuffer(context_.get(), CL_MEM_READ_WRITE, nbytes, nullptr, &code);
+  check(code, "clCreateBuffer");
+  const int64_t slot = buffers_.put(buffer);
+  if (slot < 0) {
+    clReleaseMemObject(buffer);
+    throw abi::Error(TENON_ERROR_OUT_OF_MEMORY, "there are too many buffers");
+  }
+  used_[i].fetch_add(nbytes, std::memory_order_relaxed);
+  return abi::slot_address(static_cast<uint64_t>(slot), 0);
+}
+
+void Backend::free(int32_t index, TenonAddress address, uint64_t nbytes) {
+  const cl_mem buffer = buffers_.take(abi::slot_of(address));
+  if (!buffer) no_buffer(address);
+  kernels_.forget_buffers();
+  used_[static_cast<size_t>(index)].fetch_sub(nbytes, std::memory_order_relaxed);
+  check(clReleaseMemObject(buffer), "clReleaseMemObject");
+}
+
+void Backend::copy(TenonStream stream, TenonAddress dst, TenonPlace dst_place, TenonAddress src,
+                   TenonPlace src_place, uint64_t nbytes, bool wait) {
+  const cl_command_queue q = queue(stream);
+  if (src_place == TENON_PLACE_HOST) {
+    check(clEnqueueWriteBuffer(q, buffer(dst), wait, abi::offset_of(dst), nbytes,
+                               reinterpret_cast<const void*>(src), 0, nullptr, nullptr),
+          "clEnqueueWriteBuffer");
+  } else if (dst_place == TENON_PLACE_HOST) {
+    check(clEnqueueReadBuffer(q, buffer(src), wait, abi::offset_of(src), nbytes, reinterpret_cast<void*>(dst),
+                              0, nullptr, nullptr),
+          "clEnqueueReadBuffer");
+  } else {
+    const cl_mem from = buffer(src), to = buffer(dst);
+    const size_t from_offset = abi::offset_of(src), to_offset = abi::offset_of(dst);
+    if (from == to && from_offset < to_offset + nbytes && to_offset < from_offset + nbytes)
+      copy_overlapping(q, from, to_offset, from_offset, nbytes);
+    else
+      check(clEnqueueCopyBuffer(q, from, to, from_offset, to_offset, nbytes, 0, nullptr, nullptr),
+            "clEnqueueCopyBuffer");
+  }
+}
+
+void Backend::copy_overlapping(cl_command_queue queue, cl_mem buffer, size_t dst, size_t src, size_t nbytes) {
+  if (dst == src) return;
+  cl_int code = CL_SUCCESS;
+  // The driver keeps it until the copies have run.
+  const Owned<cl_mem, clReleaseMemObject> between(
+      clCreateBuffer(context_.get(), CL_MEM_READ_WRITE, nbytes, nullptr, &code));
+  check(code, "clCreateBuffer");
+  check(clEnqueueCopyBuffer(queue, buffer, between.get(), src, 0, nbytes, 0, nullptr, nullptr),
+        "clEnqueueCopyBuffer");
+  check(clEnqueueCopyBuffer(queue, between.get(), buffer, 0, dst, nbytes, 0, nullptr, nullptr),
+        "clEnqueueCopyBuffer");
+}
+
+uint64_t Backend::new_stream(int32_t index) {
+  Queue queue = new_queue(context_.get(), devices_[static_cast<size_t>(index)]);
+  const int64_t slot = streams_.put(queue.get());
+  if (slot < 0) throw abi::Error(TENON_ERROR_RUNTIME, "there are too many streams");
+  queue.release();
+  return static_cast<uint64_t>(slot) + 1;
+}
+
+void Backend::free_stream(TenonStream stream) {
+  const cl_command_queue queue = stream.id == 0 ? nullptr : streams_.take(stream.id - 1);
+  if (!queue) no_stream(stream.id);
+  check(clReleaseCommandQueue(queue), "clReleaseCommandQueue");  // what it has still runs
+}
+
+uint64_t Backend::new_event() {
+  auto mark = std::make_unique<Mark>();
+  const int64_t slot = marks_.put(mark.get());
+  if (slot < 0) throw abi::Error(TENON_ERROR_RUNTIME, "there are too many events");
+  mark.release();
+  return static_cast<uint64_t>(slot) + 1;
+}
+
+void Backend::free_event(uint64_t event) {
+  delete &mark(event);
+  marks_.take(event - 1);
+}
+
+Mark& Backend::mark(uint64_t event) const {
+  Mark* const found = event == 0 ? nullptr : marks_.get(event - 1);
+  if (!found) throw abi::Error(TENON_ERROR_VALUE, "there is no event " + std::to_string(event));
+  return *found;
+}
+
+void Backend::finish() noexcept {
+  for (const Queue& queue : queues_) clFinish(queue.get());
+  streams_.each([](cl_command_queue queue) { clFinish(queue); });
+}
+
+void Backend::no_buffer(TenonAddress address) {
+  throw abi::Error(TENON_ERROR_INTERNAL, "address " + std::to_string(address) + " is in no buffer");
+}
+
+void Backend::no_stream(uint64_t id) {
+  throw abi::Error(TENON_ERROR_VALUE, "there is no stream " + std::to_string(id));
+}
+
+}  // namespace opencl

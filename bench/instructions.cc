@@ -6,7 +6,9 @@
 #include "tenon/generated/arithmetic/functions.h"
 #include "tenon/generated/factory/functions.h"
 #include "tenon/generated/reduction/functions.h"
+#include "tenon/generated/softmax/functions.h"
 #include "tenon/generated/view/functions.h"
+#include "tenon/nn.h"
 #include "tenon/ops/factory/from_data.h"
 
 namespace {
@@ -31,7 +33,11 @@ struct State {
   Tensor a = ones({1}), b = ones({1}), out = ones({1});
   Tensor matrix = ones({3, 4}), square = ones({64, 64});
   Tensor leaf = ones({1}).requires_grad_();
+  Tensor scores = ones({1, 10}), ten = ones({10}), number = ones({});
   Dims one{1};
+  nn::Sequential model{nn::Linear(64, 128), nn::ReLU(), nn::Linear(128, 128), nn::ReLU(),
+                       nn::Linear(128, 10)};
+  Tensor sample = ones({1, 64}), label = tensor(std::vector<int64_t>{3});
 };
 
 void dispatch(State& s) { s.none.call(s.a); }
@@ -66,6 +72,34 @@ void largest(State& s) {
   keep(t);
 }
 
+void log_softmax_of_ten(State& s) {
+  Tensor t = log_softmax(s.scores, 1);
+  keep(t);
+}
+
+/// One sample through three layers and back.
+void train_mlp(State& s) {
+  cross_entropy_loss(s.model(s.sample), s.label).backward();
+  for (const Tensor& p : s.model.parameters()) const_cast<Tensor&>(p).set_grad({});
+}
+
+void add_bias(State& s) {
+  Tensor t = add(s.scores, s.ten);
+  keep(t);
+}
+void mul_by_number(State& s) {
+  Tensor t = mul(s.ten, s.number);
+  keep(t);
+}
+void sum_ten(State& s) {
+  Tensor t = sum(s.ten);
+  keep(t);
+}
+void argmax_ten(State& s) {
+  Tensor t = argmax(s.ten);
+  keep(t);
+}
+
 /// Ten nodes and their leaf; one call is one node.
 void backward_ten(State& s) {
   Tensor t = s.leaf;
@@ -94,6 +128,12 @@ MEASURE(transpose, transpose_view, kCalls)
 MEASURE(sum, sum_all, kCalls)
 MEASURE(mean, mean_all, kCalls)
 MEASURE(amax_along, largest, kCalls)
+MEASURE(log_softmax, log_softmax_of_ten, kCalls)
+MEASURE(mlp_forward_and_backward, train_mlp, kCalls)
+MEASURE(add_bias, add_bias, kCalls)
+MEASURE(mul_by_zero_dim, mul_by_number, kCalls)
+MEASURE(sum_of_ten, sum_ten, kCalls)
+MEASURE(argmax_of_ten, argmax_ten, kCalls)
 MEASURE(record_and_backward_per_node, backward_ten, kCalls / 10)
 
 int main() {
@@ -108,6 +148,12 @@ int main() {
   RUN(sum);
   RUN(mean);
   RUN(amax_along);
+  RUN(log_softmax);
+  RUN(mlp_forward_and_backward);
+  RUN(add_bias);
+  RUN(mul_by_zero_dim);
+  RUN(sum_of_ten);
+  RUN(argmax_of_ten);
   RUN(record_and_backward_per_node);
   return 0;
 }

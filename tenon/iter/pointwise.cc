@@ -64,6 +64,7 @@ class PlainCall {
 
   explicit operator bool() const noexcept { return first_ != nullptr; }
   const TensorImpl& first() const noexcept { return *first_; }
+  static constexpr bool repeats(size_t) noexcept { return false; }
 
   void run(void* out) const {
     const HostKernel& kernel = detail::kernel_of(computed_, type_);
@@ -102,27 +103,111 @@ class PlainCall {
   ScalarBlock scalars_;
 };
 
+// A call that is nearly as common: the same, but that operands lack leading dimensions of one element, or are
+// one element. Their elements still pair off without a walk over dimensions. Only for what one thread does.
+class BroadcastCall {
+ public:
+  BroadcastCall(const PointwiseInfo& info, std::span<const Tensor* const> tensors,
+                std::span<const Scalar* const> scalars)
+      : info_(info), computed_(detail::info_for(info, scalars)), tensors_(tensors) {
+    if (info.result != ResultRule::Compute || info.mask_tensors != 0 || !info.numbers_as_computed ||
+        tensors.size() < 2)
+      return;
+    const TensorImpl* lead = nullptr;
+    for (const Tensor* t : tensors) {
+      const TensorImpl* impl = t->impl();
+      if (!impl || !plain(*impl) || (lead && impl->dtype() != lead->dtype())) return;
+      const bool leads = !lead || impl->numel() > lead->numel() ||
+                         (impl->numel() == lead->numel() && impl->ndim() > lead->ndim());
+      if (leads) lead = impl;
+    }
+    type_ = kDirectType[static_cast<size_t>(lead->dtype())];
+    if (type_ == Type::Mask || info.refuses(lead->dtype()) || lead->numel() > kGrainSize) return;
+    const bool floating = expr::is_floating(type_);
+    if (!floating && (info.compute == ComputeRule::Float || info.nonnegative_scalars != 0)) return;
+    for (size_t i = 0; i < tensors.size(); ++i) {
+      const TensorImpl& t = *tensors[i]->impl();
+      if (t.numel() == 1 && lead->numel() != 1 && t.ndim() <= lead->ndim())
+        repeated_ |= 2u << i;
+      else if (!same_but_leading_ones(t, *lead))
+        return;
+    }
+    for (size_t i = 0; i < scalars.size(); ++i) {
+      if (!scalars_.put_exact(i, *scalars[i], type_)) return;
+    }
+    kernel_ = &detail::kernel_of(computed_, type_);
+    if (repeated_ != 0 && !kernel_->compiled) return;
+    lead_ = lead;
+  }
+
+  explicit operator bool() const noexcept { return lead_ != nullptr; }
+  const TensorImpl& first() const noexcept { return *lead_; }
+  bool repeats(size_t i) const noexcept { return (repeated_ >> (i + 1)) & 1u; }
+
+  void run(void* out) const {
+    if (kernel_reporting()) [[unlikely]]
+      detail::report_host_kernel(info_, *kernel_);
+    alignas(64) char elements[PointwiseInfo::kMaxTensors][HostKernel::kRepeatedBytes];
+    const bool narrow = expr::item_size(type_) == 4;
+    void* ptrs[1 + PointwiseInfo::kMaxTensors];
+    ptrs[0] = out;
+    for (size_t i = 0; i < tensors_.size(); ++i) {
+      void* data = tensors_[i]->data_ptr();
+      ptrs[i + 1] = data;
+      if (!repeats(i)) continue;
+      ptrs[i + 1] = elements[i];
+      narrow ? detail::fill_repeated<uint32_t>(elements[i], data)
+             : detail::fill_repeated<uint64_t>(elements[i], data);
+    }
+    (*kernel_)(ptrs, static_cast<size_t>(lead_->numel()), scalars_.data(), repeated_);
+  }
+
+ private:
+  static bool same_but_leading_ones(const TensorImpl& t, const TensorImpl& lead) noexcept {
+    if (t.numel() != lead.numel() || t.ndim() > lead.ndim()) return false;
+    const auto own = static_cast<size_t>(t.ndim());
+    return std::equal(t.sizes().begin(), t.sizes().end(), lead.sizes().last(own).begin());
+  }
+
+  const PointwiseInfo& info_;
+  const PointwiseInfo& computed_;
+  std::span<const Tensor* const> tensors_;
+  const TensorImpl* lead_ = nullptr;
+  const HostKernel* kernel_ = nullptr;
+  uint32_t repeated_ = 0;  // as HostKernel takes it
+  Type type_ = Type::Mask;
+  ScalarBlock scalars_;
+};
+
 // Whether `out` may be written by a plain call: where it shares memory with an operand, it is that very
 // operand.
-bool plain_output(const PlainCall& call, std::span<const Tensor* const> tensors, const TensorImpl& out) {
+template <class Call>
+bool plain_output(const Call& call, std::span<const Tensor* const> tensors, const TensorImpl& out) {
   if (out.dtype() != call.first().dtype() || !plain(out) || !same_sizes(out, call.first())) return false;
-  for (const Tensor* t : tensors) {
-    if (t->storage() == out.storage() && t->impl()->address() != out.address()) return false;
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    if (tensors[i]->storage() != out.storage()) continue;
+    if (call.repeats(i) || tensors[i]->impl()->address() != out.address()) return false;
   }
   return true;
+}
+
+// The result of a plain call, which lies like its operands.
+template <class Call>
+Tensor plain_result(const Call& call) {
+  const TensorImpl& first = call.first();
+  Storage storage = Storage::allocate(static_cast<size_t>(first.numel()) * item_size(first.dtype()));
+  void* out = reinterpret_cast<void*>(storage.address());
+  call.run(out);
+  return Tensor(TensorImpl::make(std::move(storage), first.dtype(), first.sizes()));
 }
 
 }  // namespace
 
 Tensor pointwise(const PointwiseInfo& info, std::span<const Tensor* const> tensors,
                  std::span<const Scalar* const> scalars) {
-  if (const PlainCall call(info, tensors, scalars); call) [[likely]] {
-    const TensorImpl& first = call.first();
-    Storage storage = Storage::allocate(static_cast<size_t>(first.numel()) * item_size(first.dtype()));
-    void* out = reinterpret_cast<void*>(storage.address());
-    call.run(out);
-    return Tensor(TensorImpl::make(std::move(storage), first.dtype(), first.sizes()));
-  }
+  if (const PlainCall call(info, tensors, scalars); call) [[likely]]
+    return plain_result(call);
+  if (const BroadcastCall call(info, tensors, scalars); call) return plain_result(call);
   if (!info.without.empty()) [[unlikely]] {
     const detail::PresentOperands present(info, tensors, scalars);
     if (&present.info() != &info) return pointwise(present.info(), present.tensors(), present.scalars());
@@ -138,6 +223,8 @@ void pointwise_out(const PointwiseInfo& info, std::span<const Tensor* const> ten
   TENON_CHECK(out.defined(), Value, fmt::format("{}: `out` is undefined", info.name));
   if (const PlainCall call(info, tensors, scalars); call) [[likely]] {
     if (plain_output(call, tensors, *out.impl())) return call.run(out.data_ptr());
+  } else if (const BroadcastCall near(info, tensors, scalars); near) {
+    if (plain_output(near, tensors, *out.impl())) return near.run(out.data_ptr());
   }
   if (!info.without.empty()) [[unlikely]] {
     const detail::PresentOperands present(info, tensors, scalars);

@@ -1,8 +1,10 @@
 // The general path of pointwise calls, for any shapes, strides, dtypes and devices. Internal to tenon/iter.
 #pragma once
 
+#include <algorithm>
 #include <cstring>
 
+#include "tenon/iter/host.h"
 #include "tenon/iter/pointwise.h"
 #include "tenon/iter/tensor_iterator.h"
 
@@ -49,6 +51,15 @@ class ScalarBlock {
   }
   uint64_t numbers_[2 * PointwiseInfo::kMaxScalars];
 };
+
+/// Fills the block of a repeated operand with its element, of the size of T.
+template <class T>
+void fill_repeated(char* block, const void* element) {
+  T v, all[HostKernel::kRepeatedBytes / sizeof(T)];
+  std::memcpy(&v, element, sizeof v);
+  std::fill(std::begin(all), std::end(all), v);
+  std::memcpy(block, all, sizeof all);
+}
 
 struct OutputRules {
   bool in_place = false;  ///< The one output is operand 0.

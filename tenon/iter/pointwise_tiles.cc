@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "tenon/iter/host.h"
+#include "tenon/iter/pointwise_call.h"
 #include "tenon/iter/pointwise_state.h"
 #include "tenon/iter/tensor_iterator.h"
 
@@ -136,9 +137,9 @@ class TileLoop {
       if (j > 0 && strides_[loop_.count_ + i] == 0) return blocks_[i];
       p += j * strides_[loop_.count_ + i];
       if (loop_.same_[i] && loop_.item_ == 4)
-        fill<uint32_t>(blocks_[i], p);
+        fill_repeated<uint32_t>(blocks_[i], p);
       else if (loop_.same_[i] && loop_.item_ == 8)
-        fill<uint64_t>(blocks_[i], p);
+        fill_repeated<uint64_t>(blocks_[i], p);
       else
         loop_.convert_[i](blocks_[i], {loop_.item_, 0}, p, {},
                           static_cast<int64_t>(HostKernel::kRepeatedBytes) / loop_.item_, 1);
@@ -146,14 +147,6 @@ class TileLoop {
     }
 
    private:
-    template <class T>
-    static void fill(char* block, const char* element) {
-      T v, all[HostKernel::kRepeatedBytes / sizeof(T)];
-      std::memcpy(&v, element, sizeof v);
-      std::fill(std::begin(all), std::end(all), v);
-      std::memcpy(block, all, sizeof all);
-    }
-
     const TileLoop& loop_;
     const int64_t* strides_;
     uint32_t mask_ = 0;

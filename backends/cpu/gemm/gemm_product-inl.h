@@ -172,11 +172,50 @@ HWY_INLINE void blocked(D d, const GemmArgs<T>& g) {
   }
 }
 
+/// A column times a row, as the gradient of a weight for one sample is: nothing is summed, so that a tile
+/// would cost more than its outputs.
+template <class D, class T = hn::TFromD<D>>
+HWY_INLINE void outer(D d, const GemmArgs<T>& g) {
+  constexpr int64_t kRows = 4;
+  const size_t lanes = hn::Lanes(d), n = static_cast<size_t>(g.n);
+  const auto zero = hn::Zero(d);
+  const T* a = g.a;
+  T* c = g.c;
+  int64_t i = 0;
+  for (; i + kRows <= g.m; i += kRows, a += kRows * g.a_row, c += kRows * g.c_row) {
+    const auto a0 = hn::Set(d, a[0]), a1 = hn::Set(d, a[g.a_row]), a2 = hn::Set(d, a[2 * g.a_row]),
+               a3 = hn::Set(d, a[3 * g.a_row]);
+    size_t j = 0;
+    for (; j + lanes <= n; j += lanes) {
+      const auto b = hn::LoadU(d, g.b + j);
+      hn::StoreU(fused_mul_add(d, a0, b, zero), d, c + j);
+      hn::StoreU(fused_mul_add(d, a1, b, zero), d, c + g.c_row + j);
+      hn::StoreU(fused_mul_add(d, a2, b, zero), d, c + 2 * g.c_row + j);
+      hn::StoreU(fused_mul_add(d, a3, b, zero), d, c + 3 * g.c_row + j);
+    }
+    if (j == n) continue;
+    const auto b = load_first(d, g.b + j, n - j);
+    store_first(fused_mul_add(d, a0, b, zero), d, c + j, n - j);
+    store_first(fused_mul_add(d, a1, b, zero), d, c + g.c_row + j, n - j);
+    store_first(fused_mul_add(d, a2, b, zero), d, c + 2 * g.c_row + j, n - j);
+    store_first(fused_mul_add(d, a3, b, zero), d, c + 3 * g.c_row + j, n - j);
+  }
+  for (; i < g.m; ++i, a += g.a_row, c += g.c_row) {
+    const auto av = hn::Set(d, *a);
+    for (size_t j = 0; j < n; j += lanes) {
+      const size_t columns = std::min(lanes, n - j);
+      store_first(fused_mul_add(d, av, load_first(d, g.b + j, columns), zero), d, c + j, columns);
+    }
+  }
+}
+
 template <class T>
 void product(const GemmArgs<T>& g) {
   const hn::ScalableTag<T> d;
   const bool columns_contiguous = g.b_row == 1 && g.b_col != 1;
-  if (g.m == 1 && columns_contiguous) {
+  if (g.k == 1 && g.b_col == 1 && final_output(g).plain()) {
+    outer(d, g);
+  } else if (g.m == 1 && columns_contiguous) {
     rows_times_transposed<1>(d, g);
   } else if (g.m == 2 && columns_contiguous) {
     rows_times_transposed<2>(d, g);

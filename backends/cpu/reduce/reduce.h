@@ -8,6 +8,8 @@
 #include <type_traits>
 #include <vector>
 
+#include "tenon/core/dims.h"
+
 namespace tenon::cpu {
 
 /// Sum and Prod wrap for integers. Max and Min do not depend on the order of elements: NaN if any is one, and
@@ -95,7 +97,7 @@ class RowsReducer {
   ReduceOp op_;
   size_t within_ = 0;                 // elements in the open chunks
   bool fed_ = false, whole_ = false;  // rows of one chunk: that is the result
-  std::vector<T> values_;
+  SmallVector<T, 8> values_;
   std::vector<Reducer<T>> states_;  // made when a row has more than a chunk
 };
 

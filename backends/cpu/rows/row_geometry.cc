@@ -16,16 +16,16 @@ const RowsOperand& operand(const RowsLaunch& launch, size_t i) {
 void add(RowDims& dims, const RowsLaunch& launch, size_t d) {
   const int64_t size = launch.sizes[d];
   if (size == 1) return;
+  const size_t last = dims.sizes.size() - 1;  // where there is one
   bool joins = !dims.sizes.empty();
-  for (size_t i = 0; joins && i < dims.strides.size(); ++i)
-    joins = dims.strides[i].back() == operand(launch, i).strides[d] * size;
-  if (joins) {
+  for (size_t i = 0; joins && i < dims.operands(); ++i)
+    joins = dims.stride(i, last) == operand(launch, i).strides[d] * size;
+  if (joins)
     dims.sizes.back() *= size;
-    for (size_t i = 0; i < dims.strides.size(); ++i) dims.strides[i].back() = operand(launch, i).strides[d];
-    return;
-  }
-  dims.sizes.push_back(size);
-  for (size_t i = 0; i < dims.strides.size(); ++i) dims.strides[i].push_back(operand(launch, i).strides[d]);
+  else
+    dims.push_back(size);
+  for (size_t i = 0; i < dims.operands(); ++i)
+    dims.stride(i, dims.sizes.size() - 1) = operand(launch, i).strides[d];
 }
 
 /// Calls f(offset of the operand in bytes, first place in the stretch, places, strides) for pieces that two
@@ -34,7 +34,7 @@ template <class F>
 void for_each_run(const RowStretch& s, F&& f) {
   const Dims& sizes = s.along.sizes;
   if (sizes.empty()) return f(int64_t{0}, int64_t{0}, s.n, int64_t{0});
-  const int64_t inner = sizes.back(), stride = s.along.strides[s.operand].back();
+  const int64_t inner = sizes.back(), stride = s.along.inner_stride(s.operand);
   for (int64_t at = s.begin, end = s.begin + s.n; at < end;) {
     const int64_t n = std::min(end - at, inner - at % inner);
     f(s.along.offset(s.operand, at), at - s.begin, n, stride);
@@ -49,21 +49,17 @@ bool transposes(const RowStretch& s, int64_t n, int64_t stride, DType a, DType b
 
 }  // namespace
 
-RowGeometry::RowGeometry(const RowsLaunch& launch) {
-  const size_t operands = launch.inputs.size() + launch.outputs.size();
-  kept.strides.resize(operands);
-  along.strides.resize(operands);
-  lane_strides.assign(operands, 0);
+RowGeometry::RowGeometry(const RowsLaunch& launch)
+    : kept(launch.inputs.size() + launch.outputs.size()),
+      along(kept.operands()),
+      lane_strides(kept.operands(), 0) {
   for (size_t d = 0; d < launch.sizes.size(); ++d) add(launch.over[d] ? along : kept, launch, d);
 }
 
 void RowGeometry::split_lanes(size_t d) {
   lanes = kept.sizes[d];
-  kept.sizes.erase(d);
-  for (size_t i = 0; i < kept.strides.size(); ++i) {
-    lane_strides[i] = kept.strides[i][d];
-    kept.strides[i].erase(d);
-  }
+  for (size_t i = 0; i < kept.operands(); ++i) lane_strides[i] = kept.stride(i, d);
+  kept.erase(d);
 }
 
 void pack_rows(const RowStretch& s, const char* base, DType stored, char* dense, DType held) {

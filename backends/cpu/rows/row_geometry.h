@@ -3,17 +3,32 @@
 // Used by run_rows.cc. Knows sizes, byte strides and dtypes; nothing of expressions.
 #pragma once
 
-#include <vector>
-
 #include "tenon/iter/host.h"
 #include "tenon/iter/rows_launch.h"
 
 namespace tenon::cpu {
 
-/// Dimensions of one operand, outermost first; sizes are shared by all operands.
-struct RowDims {
+/// Dimensions that all operands share, outermost first, and the strides of each operand: inputs, then
+/// outputs.
+class RowDims {
+ public:
+  explicit RowDims(size_t operands) : operands_(operands) {}
+
   Dims sizes;
-  std::vector<Dims> strides;  ///< By operand: inputs, then outputs.
+
+  int64_t& stride(size_t operand, size_t d) noexcept { return strides_[d * operands_ + operand]; }
+  int64_t stride(size_t operand, size_t d) const noexcept { return strides_[d * operands_ + operand]; }
+  size_t operands() const noexcept { return operands_; }
+
+  /// A further dimension within the others; its strides are set by the caller.
+  void push_back(int64_t size) {
+    sizes.push_back(size);
+    strides_.resize(sizes.size() * operands_);
+  }
+  void erase(size_t d) noexcept {
+    sizes.erase(d);
+    for (size_t i = operands_; i-- > 0;) strides_.erase(d * operands_ + i);
+  }
 
   int64_t numel() const noexcept {
     int64_t n = 1;
@@ -22,18 +37,24 @@ struct RowDims {
   }
   int64_t offset(size_t operand, int64_t i) const noexcept {
     int64_t bytes = 0;
-    for (size_t d = sizes.size(); d-- > 0; i /= sizes[d]) bytes += i % sizes[d] * strides[operand][d];
+    for (size_t d = sizes.size(); d-- > 0; i /= sizes[d]) bytes += i % sizes[d] * stride(operand, d);
     return bytes;
   }
   /// Whether the operand's elements, of `item` bytes, lie one after the other.
   bool dense(size_t operand, int64_t item) const noexcept {
     for (size_t d = sizes.size(); d-- > 0; item *= sizes[d]) {
-      if (strides[operand][d] != item) return false;
+      if (stride(operand, d) != item) return false;
     }
     return true;
   }
   int64_t inner() const noexcept { return sizes.empty() ? 1 : sizes.back(); }
-  int64_t inner_stride(size_t operand) const noexcept { return sizes.empty() ? 0 : strides[operand].back(); }
+  int64_t inner_stride(size_t operand) const noexcept {
+    return sizes.empty() ? 0 : stride(operand, sizes.size() - 1);
+  }
+
+ private:
+  size_t operands_;
+  SmallVector<int64_t, 16> strides_;
 };
 
 struct RowGeometry {
@@ -44,7 +65,7 @@ struct RowGeometry {
   /// Takes dimension `d` of those kept away: what lies side by side in a panel.
   void split_lanes(size_t d);
   int64_t lanes = 1;
-  std::vector<int64_t> lane_strides;  ///< By operand.
+  Dims lane_strides;  ///< By operand.
 };
 
 /// A panel of dense memory, `lanes` elements side by side for each place of the row (one: a row), and an

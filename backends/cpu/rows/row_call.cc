@@ -1,0 +1,89 @@
+#include "backends/cpu/rows/row_call.h"
+
+#include <algorithm>
+
+namespace tenon::cpu {
+namespace {
+
+constexpr int64_t kMaxLanes = 64;
+// Bytes of what a thread keeps of its rows from pass to pass: half of a second-level cache.
+constexpr int64_t kKeptBytes = 512 << 10;
+// What it reads again in later passes: little, so that it is near; but of as many rows as have their sums
+// side by side, as long as those stay in the second-level cache.
+constexpr int64_t kGroupBytes = 32 << 10, kFewBytes = 512 << 10;
+// Rows that are shorter go side by side, though that costs a transposition.
+constexpr int64_t kShortRow = 192;
+
+}  // namespace
+
+RowCall::RowCall(const RowsLaunch& l) : launch(l), e(l.expression), geometry(l) {
+  length = geometry.along.numel();
+  choose_form();
+  rows = geometry.kept.numel();
+  for (size_t i = 0; i < e.num_inputs; ++i) held.push_back(real_dtype(e.inputs()[i].dtype));
+  for (size_t i = 0; i < e.num_outputs; ++i) held.push_back(real_dtype(e.outputs()[i].dtype));
+  for (size_t i = 0; i < held.size(); ++i) {
+    direct.push_back(is_direct(i));
+    broken.push_back(direct[i] && length > 1 && !geometry.along.dense(i, item(i)));
+  }
+  choose_size();
+}
+
+// The operand whose layout decides: the first one whose elements differ in all dimensions, outputs first.
+size_t RowCall::reference() const {
+  for (size_t i = 0; i < e.num_outputs; ++i) {
+    if (!is_row(e.outputs()[i])) return e.num_inputs + i;
+  }
+  for (size_t i = 0; i < e.num_inputs; ++i) {
+    if (!is_row(e.inputs()[i])) return i;
+  }
+  return 0;
+}
+
+void RowCall::choose_form() {
+  const size_t ref = reference();
+  const RowDims& kept = geometry.kept;
+  const int64_t along_stride = std::abs(geometry.along.inner_stride(ref));
+  size_t best = kept.sizes.size();
+  for (size_t d = 0; d < kept.sizes.size(); ++d) {
+    const int64_t stride = std::abs(kept.stride(ref, d));
+    if (stride == 0 || kept.sizes[d] < 8) continue;
+    if (best == kept.sizes.size() || stride < std::abs(kept.stride(ref, best))) best = d;
+  }
+  if (best == kept.sizes.size() || length == 0) return;
+  const bool inner = std::abs(kept.stride(ref, best)) < along_stride;
+  if (!inner && (length >= kShortRow || kept.sizes[best] < 16)) return;
+  form = expr::RowForm::Across;
+  geometry.split_lanes(best);
+  panel = std::min(kMaxLanes, geometry.lanes);
+}
+
+void RowCall::choose_size() {
+  int64_t packed = 0, all = 0;
+  for (size_t i = 0; i < e.num_inputs; ++i) {
+    if (is_row(e.inputs()[i])) continue;
+    all += item(i);
+    if (!direct[i]) packed += item(i);
+  }
+  // A panel narrower than the lanes there are, where it would not stay in the cache.
+  const int64_t kept_guess = packed + 8;
+  while (panel > 16 && length * panel * kept_guess > kKeptBytes) panel /= 2;
+  whole = length * panel * kept_guess <= 2 * kKeptBytes;
+  const int64_t row_bytes = std::max<int64_t>(length * (all + 4), 1);
+  const int64_t few = std::clamp<int64_t>(kFewBytes / row_bytes, 1, kFewRows);
+  group = panel > 1 ? 1 : std::clamp<int64_t>(kGroupBytes / row_bytes, few, kMaxGroup);
+  group = std::clamp<int64_t>(rows, 1, group);
+}
+
+bool RowCall::is_direct(size_t i) const {
+  const RowsOperand& o = operand(i);
+  const int64_t size = item(i);
+  const RowDims& along = geometry.along;
+  if (o.dtype != held[i] || reinterpret_cast<uintptr_t>(o.data) % static_cast<uintptr_t>(size) != 0)
+    return false;
+  if (across()) return false;
+  if (length <= 1 || along.dense(i, size)) return true;
+  return along.inner() >= 256 && along.inner_stride(i) == size;
+}
+
+}  // namespace tenon::cpu

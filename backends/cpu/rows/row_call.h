@@ -1,0 +1,55 @@
+// RowCall: what all threads of one row call read: its loop, and how much of it goes at a time.
+// Used by run_rows.cc and row_worker.h. Knows nothing of passes and kernels.
+#pragma once
+
+#include "backends/cpu/rows/row_geometry.h"
+#include "tenon/expr/passes.h"
+#include "tenon/expr/spec.h"
+
+namespace tenon::cpu {
+
+/// Rows whose sums go side by side, where a thread has them.
+inline constexpr int64_t kFewRows = 4;
+/// Rows that share the work of their row steps, at most.
+inline constexpr int64_t kMaxGroup = 64;
+
+/// Whether a slot has one value for each row.
+inline bool is_row(const expr::Slot& s) { return !varies_along(s.rank); }
+
+struct RowCall {
+  explicit RowCall(const RowsLaunch& launch);
+
+  const RowsOperand& operand(size_t i) const {
+    return i < launch.inputs.size() ? launch.inputs[i] : launch.outputs[i - launch.inputs.size()];
+  }
+  size_t operands() const { return held.size(); }
+  int64_t item(size_t i) const { return static_cast<int64_t>(item_size(held[i])); }
+  bool across() const { return form == expr::RowForm::Across; }
+
+  /// Pieces of work that may go on different threads: groups of rows, or panels.
+  int64_t panels() const { return (geometry.lanes + panel - 1) / panel; }
+  int64_t units() const { return across() ? rows * panels() : (rows + group - 1) / group; }
+  /// Elements of one.
+  int64_t unit_elements() const { return std::max<int64_t>(1, length * (across() ? panel : group)); }
+
+  const RowsLaunch& launch;
+  const expr::Expression& e;
+  RowGeometry geometry;
+  int64_t length = 1;  ///< Of a row.
+  int64_t rows = 1;    ///< Or panels of all lanes, where lanes are split off.
+  expr::RowForm form = expr::RowForm::Along;
+  int64_t panel = 1;            ///< Lanes at a time.
+  int64_t group = 1;            ///< Rows at a time, along.
+  bool whole = true;            ///< A row's packed operands stay in memory from pass to pass.
+  SmallVector<DType, 8> held;   ///< By operand: what its slot is.
+  SmallVector<bool, 8> direct;  ///< Its elements are read or written where they lie.
+  SmallVector<bool, 8> broken;  ///< In runs of the innermost dimension.
+
+ private:
+  size_t reference() const;
+  void choose_form();
+  void choose_size();
+  bool is_direct(size_t i) const;
+};
+
+}  // namespace tenon::cpu

@@ -151,6 +151,27 @@ void set_current_stream(Stream stream) {
   thread_streams().push_back(wanted);
 }
 
+CurrentDevices current_devices() {
+  CurrentDevices current;
+  for (Backend b = 0; b < current.index.size(); ++b)
+    current.index[b] = t_current.epoch[b] == epoch_of(b) ? t_current.index[b] : int8_t{0};
+  if (!t_current.streams) return current;
+  for (const auto& [stream, epoch] : *t_current.streams) {
+    if (epoch == epoch_of(stream.device.backend)) current.streams.push_back(stream);
+  }
+  return current;
+}
+
+void set_current_devices(const CurrentDevices& current) {
+  for (Backend b = 0; b < current.index.size(); ++b) {
+    t_current.index[b] = current.index[b];
+    t_current.epoch[b] = epoch_of(b);
+  }
+  if (t_current.streams) t_current.streams->clear();
+  for (const Stream stream : current.streams)
+    thread_streams().push_back({stream, epoch_of(stream.device.backend)});
+}
+
 Stream Stream::create(Device device) {
   if (runs_at_once(device)) return {device, 0};
   DeviceRuntime& runtime = runtime_of(device, "Stream");

@@ -3,6 +3,7 @@
 // callers that overlap work. Knows nothing of how a device runs its queues; that is up to its DeviceRuntime.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <string>
@@ -94,6 +95,14 @@ std::vector<Stream> forget_streams(Backend backend);
 void set_current_device(Device device);
 /// Makes a stream the current one of its device on this thread; the current device does not change.
 void set_current_stream(Stream stream);
+
+/// What is current on a thread, for another thread that continues its work.
+struct CurrentDevices {
+  std::array<int8_t, 32> index{};  ///< Of each backend's current device.
+  std::vector<Stream> streams;     ///< Those that are not default streams.
+};
+CurrentDevices current_devices();
+void set_current_devices(const CurrentDevices& current);
 
 /// Makes a device the current one of its backend for a scope, and restores the previous one at its end, also
 /// when an exception leaves the scope.

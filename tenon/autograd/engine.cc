@@ -7,8 +7,10 @@
 #include "tenon/autograd/accumulate_grad.h"
 #include "tenon/autograd/anomaly.h"
 #include "tenon/autograd/autograd_meta.h"
+#include "tenon/autograd/device_pass.h"
 #include "tenon/autograd/fit_gradient.h"
 #include "tenon/autograd/graph_task.h"
+#include "tenon/core/device_runtime.h"
 #include "tenon/core/stack_space.h"
 #include "tenon/core/thread_state.h"
 #include "tenon/generated/arithmetic/functions.h"
@@ -20,6 +22,9 @@ namespace {
 
 std::atomic<uint32_t> next_task{1};
 
+/// Room for the nodes of most graphs, which are small.
+constexpr size_t kUsual = 16;
+
 // Two gradients of one tensor. The sum may replace the first in place when nobody else can see it.
 Tensor add_gradients(Tensor a, const Tensor& b) {
   const bool sole = !thread_state.grad_enabled && a.use_count() == 1 && a.storage().use_count() == 1 &&
@@ -29,12 +34,19 @@ Tensor add_gradients(Tensor a, const Tensor& b) {
   return a;
 }
 
+[[gnu::always_inline]] inline void add_to(Tensor& slot, Tensor&& grad) {
+  slot = slot.defined() ? add_gradients(std::move(slot), grad) : std::move(grad);
+}
+
 }  // namespace
 
 GraphTask::GraphTask(std::span<const Edge> roots, std::span<const Edge> captures,
                      const BackwardOptions& options)
     : options_(options), id_(next_task.fetch_add(1, std::memory_order_relaxed)) {
   if (id_ == 0) id_ = next_task.fetch_add(1, std::memory_order_relaxed);  // 0 means that nobody visits
+  steps_.reserve(kUsual);
+  grads_.reserve(kUsual);
+  finished_.reserve(kUsual);
   try {
     discover(roots);
     if (!captures.empty()) mark_needed(captures);
@@ -68,8 +80,11 @@ uint32_t GraphTask::visit(Node& node) {
   if (!node.visit_.compare_exchange_strong(nobody, uint64_t{id_} << 32 | index, std::memory_order_acquire)) {
     contended_.emplace(&node, index);
   }
-  steps_.push_back({.node = &node, .first_grad = static_cast<uint32_t>(grads_.size())});
-  grads_.resize(grads_.size() + node.num_inputs());
+  const size_t inputs = node.num_inputs(), first = grads_.size();
+  if (inputs > 0 && !node.input_meta(0).device().is_cpu()) [[unlikely]]
+    on_devices_ |= device_runtime(node.input_meta(0).device().backend) != nullptr;
+  steps_.push_back({.node = &node, .first_grad = static_cast<uint32_t>(first)});
+  grads_.resize(first + inputs);
   return index;
 }
 
@@ -79,6 +94,7 @@ void GraphTask::discover(std::span<const Edge> roots) {
     uint32_t next_edge;
   };
   std::vector<Frame> path;
+  path.reserve(kUsual);
   for (const Edge& root : roots) {
     if (!root.node || find(*root.node) != kNone) continue;
     path.push_back({visit(*root.node), 0});
@@ -135,12 +151,13 @@ void GraphTask::deliver(const Edge& edge, Tensor grad) {
   deliver(find(*edge.node), edge.input_nr, std::move(grad));
 }
 
+void GraphTask::add_to_slot(uint32_t index, uint32_t input_nr, Tensor grad) {
+  add_to(grads_[steps_[index].first_grad + input_nr], std::move(grad));
+}
+
 void GraphTask::deliver(uint32_t index, uint32_t input_nr, Tensor grad) {
   Step& step = steps_[index];
-  if (grad.defined()) {
-    Tensor& slot = grads_[step.first_grad + input_nr];
-    slot = slot.defined() ? add_gradients(std::move(slot), grad) : std::move(grad);
-  }
+  if (grad.defined()) add_to(grads_[step.first_grad + input_nr], std::move(grad));
   if (step.waiting == 0) make_ready(index);
 }
 
@@ -149,7 +166,7 @@ void GraphTask::run() {
     const uint32_t index = queue_.front().step;
     std::pop_heap(queue_.begin(), queue_.end());
     queue_.pop_back();
-    run_step(index);
+    run_step(index, scratch_);
   }
 }
 
@@ -183,7 +200,11 @@ void GraphTask::run_tensor_hooks(Step& step) {
   }
   for (const NodeHooks::Retained& retained : hooks.copy(hooks.retained)) {
     const Tensor& grad = grads_[step.first_grad + retained.input_nr];
-    if (grad.defined()) keep_copy(*retained.slot, grad);
+    if (!grad.defined()) continue;
+    keep_copy(*retained.slot, grad);
+    if (!devices_) continue;
+    const GradSlotLock lock(*retained.slot);
+    if (retained.slot->grad.defined()) devices_->leave_to_caller(retained.slot->grad);
   }
 }
 
@@ -239,11 +260,14 @@ void GraphTask::apply_watched(Node& node, NodeCall& call) {
 void GraphTask::keep_captured(uint32_t index) {
   auto capture = std::lower_bound(captures_.begin(), captures_.end(), index,
                                   [](const Capture& c, uint32_t step) { return c.step < step; });
-  for (; capture != captures_.end() && capture->step == index; ++capture)
-    captured_[capture->place] = grads_[steps_[index].first_grad + capture->input_nr];
+  for (; capture != captures_.end() && capture->step == index; ++capture) {
+    const Tensor& grad = grads_[steps_[index].first_grad + capture->input_nr];
+    if (devices_ && grad.defined()) devices_->leave_to_caller(grad);
+    captured_[capture->place] = grad;
+  }
 }
 
-void GraphTask::run_step(uint32_t index) {
+void GraphTask::run_step(uint32_t index, Scratch& scratch) {
   Step& step = steps_[index];
   Node& node = *step.node;
   if (node.hooks()) [[unlikely]]
@@ -256,20 +280,20 @@ void GraphTask::run_step(uint32_t index) {
     return;  // nor is anything that it leads to
   }
   if (step.runs) {
-    if (out_.size() < edges) out_.resize(edges);
-    NodeCall call{grads, {out_.data(), edges}, node.next_edges()};
+    if (scratch.out.size() < edges) scratch.out.resize(edges);
+    NodeCall call{grads, {scratch.out.data(), edges}, node.next_edges()};
     if (!captures_.empty()) {
-      filter_.resize(edges);
+      scratch.filter.resize(edges);
       for (size_t i = 0; i < edges; ++i) {
         const Edge& edge = call.edges[i];
-        filter_[i] = edge.node && steps_[find(*edge.node)].needed;
+        scratch.filter[i] = edge.node && steps_[find(*edge.node)].needed;
       }
-      call.filter = filter_.data();
+      call.filter = scratch.filter.data();
     }
     run_node(step, call);
   }
   for (Tensor& grad : grads) grad.reset();
-  pass_on(step, {out_.data(), step.runs ? edges : 0});
+  pass_on(step, {scratch.out.data(), step.runs ? edges : 0});
 }
 
 void GraphTask::run_node(Step& step, NodeCall& call) {
@@ -305,36 +329,47 @@ void GraphTask::pass_on(Step& step, std::span<Tensor> out) {
     if (!edge.node) continue;
     const uint32_t index = find(*edge.node);
     Step& next = steps_[index];
-    --next.waiting;
     if (!next.needed) grad.reset();
     if (grad.defined())
       grad = fit_gradient(std::move(grad), edge.node->input_meta(edge.input_nr), *step.node, i);
+    if (devices_) [[unlikely]] {
+      devices_->deliver(*step.node, i, index, edge.input_nr, std::move(grad));
+      continue;
+    }
+    --next.waiting;
     deliver(index, edge.input_nr, std::move(grad));
   }
 }
 
+thread_local constinit int detail::pass_depth = 0;
+
 namespace {
 
-/// Passes that were started from within passes of this thread. A node or hook that always starts another is
-/// told so before the stack ends.
+/// A pass that may have been started from within others. A node or hook that always starts another is told so
+/// before the stack ends.
 class NestedPass {
  public:
   NestedPass() {
     constexpr size_t kReserve = 96 * 1024;
     TENON_CHECK(
-        depth == 0 || stack_left() > kReserve, Runtime,
+        detail::pass_depth == 0 || stack_left() > kReserve, Runtime,
         fmt::format("backward: {} passes were started each from within another, and the stack of this "
                     "thread ends here",
-                    depth));
-    ++depth;
+                    detail::pass_depth));
+    ++detail::pass_depth;
   }
-  ~NestedPass() { --depth; }
+  ~NestedPass() { --detail::pass_depth; }
   NestedPass(const NestedPass&) = delete;
-
- private:
-  static thread_local constinit int depth;
 };
-thread_local constinit int NestedPass::depth = 0;
+
+[[gnu::noinline]] void run_on_devices(GraphTask& task, std::span<const Edge> roots,
+                                      std::span<const Tensor> grads) {
+  DevicePass pass(task);
+  for (size_t i = 0; i < roots.size(); ++i) {
+    if (roots[i].node) pass.deliver_root(roots[i], grads[i]);
+  }
+  pass.run();
+}
 
 }  // namespace
 
@@ -347,6 +382,10 @@ std::vector<Tensor> run_backward(std::span<const Edge> roots, std::span<const Te
   const AutoGradMode mode(options.create_graph);
   const NestedPass nested;
   GraphTask task(roots, captures, options);
+  if (task.on_devices()) [[unlikely]] {
+    run_on_devices(task, roots, grads);
+    return task.take_captured();
+  }
   for (size_t i = 0; i < roots.size(); ++i) {
     if (roots[i].node) task.deliver(roots[i], grads[i]);
   }

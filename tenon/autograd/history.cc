@@ -186,14 +186,14 @@ void HistoryWriter::finish(std::span<Tensor* const> results, bool several) {
       continue;
     }
     node_->add_input(t);
+    const uint64_t result = bit(std::min<uint32_t>(i, 63));
     const size_t place = call_.shape.num_tensors() + i;
-    if (saves_results_ & bit(std::min<uint32_t>(i, 63)) && place < node_->num_saved_) {
+    if (saves_results_ & result && place < node_->num_saved_) {
       const uint64_t version =
           in_place ? tenon::detail::version_after_call(t, version_before_) : t._version();
       node_->saved_[place].save_output(t, i, version);
     }
-    const bool differentiable = info_.differentiable_results & bit(std::min<uint32_t>(i, 63));
-    if (!in_place && differentiable && is_differentiable(t.dtype())) {
+    if (!in_place && info_.differentiable_results & result && is_differentiable(t.dtype())) {
       for (size_t a = 0; a < call_.shape.num_tensors(); ++a) {
         // A kernel that had nothing to do gave its argument back, which has a history of its own.
         if (t.is_same(*call_.tensors[a])) t = make_view(t, t.sizes(), t.strides(), t.storage_offset());

@@ -4,6 +4,7 @@
 
 #include "tenon/autograd/anomaly.h"
 #include "tenon/autograd/hooks.h"
+#include "tenon/autograd/lock_owner.h"
 #include "tenon/core/small_alloc.h"
 
 namespace tenon {
@@ -14,8 +15,8 @@ constexpr uint64_t kBlock = 1 << 16;
 std::atomic<uint64_t> next_block{1};
 thread_local constinit uint64_t next_sequence TENON_FAST_TLS = 0;
 
-std::atomic<uint32_t> next_thread{1};
-thread_local constinit uint32_t this_thread TENON_FAST_TLS = 0;
+std::atomic<uint32_t> next_owner{1};
+thread_local constinit autograd::LockOwner owner_here TENON_FAST_TLS{0, nullptr};
 
 thread_local constinit Node* waiting TENON_FAST_TLS = nullptr;
 thread_local constinit bool freeing TENON_FAST_TLS = false;
@@ -62,11 +63,35 @@ autograd::NodeHooks& Node::ensure_hooks() {
   return *none;
 }
 
-autograd::NodeLock::NodeLock(Node& node) noexcept : node_(node) {
-  if (this_thread == 0) this_thread = next_thread.fetch_add(1, std::memory_order_relaxed);
+namespace autograd {
+
+LockOwner current_lock_owner() noexcept {
+  if (owner_here.id == 0) owner_here.id = next_owner.fetch_add(1, std::memory_order_relaxed);
+  return owner_here;
+}
+
+LockOwnerScope::LockOwnerScope(const LockOwner& outer) noexcept : before_(current_lock_owner()) {
+  owner_here = {next_owner.fetch_add(1, std::memory_order_relaxed), &outer};
+}
+LockOwnerScope::~LockOwnerScope() { owner_here = before_; }
+
+namespace {
+
+/// Whether the lock is this thread's, or of one that waits for it.
+bool may_pass(uint32_t id) noexcept {
+  for (const LockOwner* o = &owner_here; o; o = o->outer) {
+    if (o->id == id) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+NodeLock::NodeLock(Node& node) noexcept : node_(node) {
+  if (owner_here.id == 0) current_lock_owner();
   uint32_t owner = 0;
-  while (!node_.owner_.compare_exchange_weak(owner, this_thread, std::memory_order_acquire)) {
-    if (owner == this_thread) {
+  while (!node_.owner_.compare_exchange_weak(owner, owner_here.id, std::memory_order_acquire)) {
+    if (may_pass(owner)) {
       taken_ = false;
       return;
     }
@@ -74,6 +99,8 @@ autograd::NodeLock::NodeLock(Node& node) noexcept : node_(node) {
     owner = 0;
   }
 }
+
+}  // namespace autograd
 
 void* Node::operator new(size_t nbytes) {
   return nbytes <= kSmallBlockMax ? small_allocate(nbytes) : ::operator new(nbytes);

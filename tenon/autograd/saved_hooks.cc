@@ -1,15 +1,9 @@
 #include "tenon/autograd/saved_hooks.h"
 
-#include <vector>
-
 namespace tenon::autograd {
 namespace {
 
-struct Hooks {
-  std::vector<std::shared_ptr<const SavedTensorHooks>> stack;
-  std::optional<std::string> disabled;
-};
-thread_local Hooks hooks;
+thread_local detail::SavedHooks hooks;
 
 }  // namespace
 
@@ -19,6 +13,13 @@ thread_local constinit bool has_saved_tensor_hooks TENON_FAST_TLS = false;
 
 std::shared_ptr<const SavedTensorHooks> saved_tensor_hooks() noexcept {
   return hooks.stack.empty() ? nullptr : hooks.stack.back();
+}
+
+SavedHooks all_saved_hooks() { return hooks; }
+void set_all_saved_hooks(SavedHooks taken) {
+  // What goes may hold objects of a language binding, whose end may run anything.
+  std::swap(hooks, taken);
+  has_saved_tensor_hooks = !hooks.stack.empty();
 }
 
 }  // namespace detail

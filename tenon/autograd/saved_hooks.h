@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "tenon/core/small_alloc.h"
 #include "tenon/core/tensor.h"
@@ -42,6 +43,14 @@ namespace detail {
 /// The pair that applies on this thread, or null.
 std::shared_ptr<const SavedTensorHooks> saved_tensor_hooks() noexcept;
 extern thread_local constinit bool has_saved_tensor_hooks TENON_FAST_TLS;
+
+/// All that a thread has of them, for another thread that continues its work.
+struct SavedHooks {
+  std::vector<std::shared_ptr<const SavedTensorHooks>> stack;
+  std::optional<std::string> disabled;
+};
+SavedHooks all_saved_hooks();
+void set_all_saved_hooks(SavedHooks hooks);
 }  // namespace detail
 
 }  // namespace tenon::autograd

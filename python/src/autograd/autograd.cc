@@ -8,6 +8,7 @@
 #include "python/src/call/spread.h"
 #include "python/src/module_parts.h"
 #include "python/src/tensor/tensor_parts.h"
+#include "tenon/autograd/workers.h"
 #include "tenon/generated/factory/functions.h"
 
 namespace tenon::python {
@@ -276,6 +277,7 @@ PyMethodDef g_functions[] = {
 TensorPart autograd_part() { return {g_methods, g_attributes}; }
 
 bool add_autograd(PyObject* module) {
+  autograd::set_thread_binding({&set_computing, &is_finalizing});
   return add_node_type(module) && add_hooks(module) && add_function_type(module) &&
          PyModule_AddFunctions(module, g_functions) == 0;
 }

@@ -100,6 +100,13 @@ void ReleaseGil::take_back() noexcept {
   });
 }
 
+bool set_computing(bool on) noexcept {
+  const bool before = t_computing;
+  if (on && !before) begin(g_computing, t_computing);
+  if (!on && before) end(g_computing, t_computing);
+  return before;
+}
+
 bool watch_interpreter_end() noexcept {
   // A forked child has this thread alone, which holds the lock.
   if (pthread_atfork(nullptr, nullptr, [] {

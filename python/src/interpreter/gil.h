@@ -74,6 +74,10 @@ class ReleaseGil {
   PyThreadState* state_ = nullptr;
 };
 
+/// Says that this thread, which does not hold the lock, computes or that it waits; returns what it did
+/// before. The process exits only after threads that compute have finished.
+bool set_computing(bool on) noexcept;
+
 /// A call on at least this many elements releases the interpreter lock, unless it makes a view; for smaller
 /// ones, releasing it costs more than the work. docs/differences.md documents it.
 inline constexpr int64_t kReleaseGilElements = 32768;

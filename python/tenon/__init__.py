@@ -63,6 +63,19 @@ for _name in [n for n in globals() if n.endswith(("_backward", "_forward")) and 
 del _name
 del dispatch  # noqa: F821  _C's own; tenon.dispatch is the module of that name
 
+
+def _pytorch_dispatch(name):
+    # _C._dispatch_dump_table and its kin load when first asked for.
+    if name.startswith(("_dispatch_", "_parse_dispatch", "DispatchKey")):
+        from . import pytorch_dispatch
+
+        if (found := pytorch_dispatch.find(name)) is not None:
+            return found
+    raise AttributeError(f"module 'tenon._C' has no attribute {name!r}")
+
+
+_C.__getattr__ = _pytorch_dispatch
+
 __version__ = "0.1.0"
 
 inf, nan, pi, e = _math.inf, _math.nan, _math.pi, _math.e
@@ -115,6 +128,8 @@ def __getattr__(name):
         import importlib
 
         return importlib.import_module(f"{__name__}.{name}")
+    if name in ("DispatchKey", "DispatchKeySet"):
+        return _pytorch_dispatch(name)
     if name in _LEGACY:
         from . import legacy
 
@@ -129,4 +144,4 @@ def __getattr__(name):
 
 
 def __dir__():
-    return sorted({*globals(), *_LATER, *_LEGACY})
+    return sorted({*globals(), *_LATER, *_LEGACY, "DispatchKey", "DispatchKeySet"})

@@ -89,7 +89,7 @@ def ops(args):
     """Lists operators whose full name contains PATTERN, or matches it where it has *, ? or [].
 
     Without one, those that have no function or method in Python are left out unless --all is given: what other operators
-    and derivatives are made of.
+    and derivatives are made of. With --key, those that have a kernel for that key.
     """
     import tenon
 
@@ -109,8 +109,14 @@ def ops(args):
         bare = short.partition(".")[0]
         return space != "aten" or not bare.startswith("_") and (hasattr(tenon, bare) or hasattr(tenon.Tensor, bare))
 
-    everything = args.all or pattern
-    names = [name for name in dispatch.operators() if matches(name) and (everything or public(name))]
+    everything = args.all or pattern or args.key
+    try:
+        among = dispatch.operators_with_kernel(args.key) if args.key else dispatch.operators()
+    except ValueError as e:
+        raise CommandError(str(e)) from None
+    names = [name for name in among if matches(name) and (everything or public(name))]
+    if args.key and not names:
+        raise CommandError(f"no operator has a kernel for {args.key}" + (f" and matches '{pattern}'" if pattern else ""))
     if not names:
         bare = sorted({o.partition("::")[2].partition(".")[0] for o in dispatch.operators()})
         near = difflib.get_close_matches(pattern.partition("::")[2] or pattern, bare, n=3)
@@ -198,7 +204,8 @@ def dump(args):
     """Prints an operator's registrations with file and line, newest first for each key."""
     from . import dispatch
 
-    names = _resolve(args.op)
+    dangling = args.op if "::" in args.op else "aten::" + args.op
+    names = [dangling] if dangling in dispatch.find_dangling_impls() else _resolve(args.op)
     if args.json:
         _print_json({n: [r._asdict() for r in dispatch.registrations(n)] for n in names})
         return
@@ -213,19 +220,25 @@ def table(args):
     if args.json:
         _print_json({n: [c._asdict() for c in dispatch.computed_table(n)] for n in names})
         return
+    listed = set(dispatch.keys(unused=args.all))
     for i, name in enumerate(names):
+        cells = dispatch.computed_table(name)
         print(("\n" if i else "") + f"table of {name}")
-        _columns([(c.key, f"[{c.source}]", _place(c.file, c.line)) for c in dispatch.computed_table(name)], "  ")
+        _columns([(c.key, f"[{c.source}]", _place(c.file, c.line)) for c in cells if c.key in listed], "  ")
+        if rest := [c.key for c in cells if c.key not in listed]:
+            print(f"  nobody has registered anything for {', '.join(rest)}")
 
 
 def keys(args):
-    """Explains dispatch keys by name, or prints the key set of an expression's tensor; without either, lists keys."""
+    """Explains dispatch keys by name, or prints the key set of an expression's tensor; without either, lists the keys that a
+    call may arrive at, with --all also those that nobody has registered anything for."""
     import tenon
 
     from . import dispatch
 
     if not args.names:
-        rows = [(c.key, "runtime") for c in dispatch.computed_table("aten::add.Tensor")]
+        used = set(dispatch.keys())
+        rows = [(k, "runtime" if k in used else _UNUSED) for k in dispatch.keys(unused=args.all)]
         rows += [(k, "alias") for k in _ALIASES[:4]]
         if args.json:
             _print_json([{"key": key, "kind": kind} for key, kind in rows])
@@ -233,7 +246,7 @@ def keys(args):
             _columns(rows)
         return
     if all(re.fullmatch(r"[A-Z]\w*", name) for name in args.names):
-        known = [c.key for c in dispatch.computed_table("aten::add.Tensor")]
+        known, used = dispatch.keys(unused=True), set(dispatch.keys())
         facts = []
         for name in args.names:
             try:
@@ -245,13 +258,14 @@ def keys(args):
                 hint = f"; did you mean {' or '.join(map(repr, near))}?" if near else ""
                 raise CommandError(f"there is no dispatch key '{name}'{hint}")
             alias = dispatch.is_alias_key(key)
-            includes = [k for k in known if alias and dispatch.is_included_in_alias(k, key)]
-            facts.append({"key": key, "alias": alias, "includes": includes})
+            includes = [k for k in known if k in used and alias and dispatch.is_included_in_alias(k, key)]
+            facts.append({"key": key, "alias": alias, "includes": includes, "used": alias or key in used})
         if args.json:
             _print_json(facts)
         else:
             for f in facts:
-                print(f"{f['key']}: " + (f"alias of {', '.join(f['includes'])}" if f["alias"] else "runtime key"))
+                kind = "runtime key" if f["used"] else f"runtime key, {_UNUSED}"
+                print(f"{f['key']}: " + (f"alias of {', '.join(f['includes'])}" if f["alias"] else kind))
         return
     expression = " ".join(args.names)
     try:
@@ -264,13 +278,45 @@ def keys(args):
     _print_json(found.names()) if args.json else print(found)
 
 
+#: What a key is that has a name and nothing more.
+_UNUSED = "nobody has registered anything for it"
 #: As tables print them, then PyTorch's spellings.
 _ALIASES = ("CompositeImplicit", "CompositeExplicit", "CompositeDense", "Autograd", "CatchAll",
             "CompositeImplicitAutograd", "CompositeExplicitAutograd")  # fmt: skip
 
 
+def check(args):
+    """Checks what the dispatcher knows of OP, or of every operator: that registrations, schemas and tables agree, and that no
+    kernel is registered for an operator that nobody declared."""
+    from . import dispatch
+
+    dangling = dispatch.find_dangling_impls()
+    if args.op:
+        full = args.op if "::" in args.op else "aten::" + args.op
+        names = [full] if full in dangling else _resolve(args.op)
+        dangling = [name for name in names if name in dangling]
+    else:
+        names = [None]
+    wrong = []
+    for name in names:
+        try:
+            dispatch.check_invariants(name)
+        except RuntimeError as e:
+            wrong.append(str(e))
+    if args.json:
+        _print_json({"dangling": dangling, "wrong": wrong})
+    else:
+        for name in dangling:
+            first = dispatch.registrations(name)[0]
+            print(f"{name} has a kernel for {first.key} ({_place(first.file, first.line)}) and no declaration")
+        for text in wrong or ([] if dangling else ["nothing is wrong"]):
+            print(text)
+    return 1 if wrong or dangling else 0
+
+
 def trace(args):
-    """Runs a script, or code given with -c, and prints every dispatched call."""
+    """Runs a script, or code given with -c, and prints every dispatched call; with --chrome, writes them to a file that
+    chrome://tracing and ui.perfetto.dev open."""
     import tenon
 
     from . import dispatch
@@ -285,8 +331,18 @@ def trace(args):
     before = list(sys.argv)
     sys.argv = ["-c" if args.code is not None else args.script, *arguments]
     failed = None
+    import contextlib
+
+    if args.chrome:
+        context = dispatch.record()
+    else:
+        context = dispatch.trace(lambda line: print(line, flush=True), shapes=args.shapes, times=args.times)
+    recording = None
     try:
-        with dispatch.trace(lambda line: print(line, flush=True)):
+        with contextlib.ExitStack() as stack:
+            if args.chrome:
+                stack.callback(lambda: recording.export_chrome_trace(args.chrome))
+            recording = stack.enter_context(context)
             try:
                 if args.code is not None:
                     exec(compile(args.code, "<code>", "exec"), {"__name__": "__main__", "tenon": tenon})
@@ -354,6 +410,9 @@ def info(args):
         "threads": tenon.get_num_threads(),
         "strict": tenon.is_strict(),
         "devices": [device for device, _ in dispatch.backends()],
+        "backends": dispatch.num_backends(),
+        "included keys": dispatch.included_keys().names(),
+        "excluded keys": dispatch.excluded_keys().names(),
         "operators": len(dispatch.operators()),
         "package": os.path.dirname(os.path.abspath(__file__)),
         "module": _C.__file__,
@@ -402,10 +461,20 @@ def _parser():
     sub.add_argument("pattern", nargs="?", metavar="PATTERN")
     sub.add_argument("-a", "--all", action="store_true", help="also what has no function or method in Python")
     sub.add_argument("-s", "--schemas", action="store_true", help="print schemas, not names")
+    sub.add_argument("-k", "--key", metavar="KEY", help="only those with a kernel for a key, such as OpenReg or Autograd")
     for function in (where, dump, table):
-        add(function).add_argument("op", metavar="OP", help="aten::add.Tensor; add means all overloads of aten::add")
-    add(keys).add_argument("names", nargs="*", metavar="KEY or EXPRESSION")
+        sub = add(function)
+        sub.add_argument("op", metavar="OP", help="aten::add.Tensor; add means all overloads of aten::add")
+        if function is table:
+            sub.add_argument("-a", "--all", action="store_true", help="also keys that nobody has registered anything for")
+    sub = add(keys)
+    sub.add_argument("names", nargs="*", metavar="KEY or EXPRESSION")
+    sub.add_argument("-a", "--all", action="store_true", help="also keys that nobody has registered anything for")
+    add(check).add_argument("op", nargs="?", metavar="OP", help="as of dump")
     sub = add(trace, has_json=False)
+    sub.add_argument("--shapes", action="store_true", help="also print the shapes of arguments")
+    sub.add_argument("--times", action="store_true", help="also print when a call ends, and how long it took")
+    sub.add_argument("--chrome", metavar="FILE", help="print nothing; write the calls to FILE as JSON")
     sub.add_argument("-c", dest="code", metavar="CODE", help="code in place of a script")
     sub.add_argument("script", nargs="?", metavar="SCRIPT")
     sub.add_argument("arguments", nargs=argparse.REMAINDER, metavar="...", help="the script's arguments")

@@ -2,7 +2,7 @@
 
 An operator is named "aten::add.Tensor" ("add.Tensor" means aten's) or given as an object of tenon.ops. Keys are named as
 tables print them: CPU, Meta, AutogradCPU, BackendSelect, and the aliases Autograd, CompositeExplicit,
-CompositeImplicit.
+CompositeImplicit. PyTorch's own spellings, `tenon._C._dispatch_*`, are in pytorch_dispatch.py.
 """
 
 import contextlib
@@ -16,16 +16,22 @@ __all__ = [
     "Cell",
     "Registration",
     "Stub",
+    "TraceEvent",
     "backends",
+    "check_invariants",
     "computed_table",
     "defined_at",
     "dump_registrations",
     "dump_table",
     "exclude",
+    "excluded_keys",
+    "find_dangling_impls",
+    "has_fallback",
     "has_kernel",
     "has_kernel_for_any_key",
     "has_kernel_for_key",
     "include",
+    "included_keys",
     "is_alias_key",
     "is_fallthrough",
     "is_included_in_alias",
@@ -33,7 +39,11 @@ __all__ = [
     "key_name",
     "key_parse",
     "key_set",
+    "keys",
+    "num_backends",
     "operators",
+    "operators_with_kernel",
+    "record",
     "registrations",
     "schema",
     "stubs",
@@ -41,10 +51,15 @@ __all__ = [
 ]
 
 DispatchKeySet = _d.DispatchKeySet
+excluded_keys = _d.excluded_keys
+find_dangling_impls = _d.find_dangling_impls
+has_fallback = _d.has_fallback
+included_keys = _d.included_keys
 is_alias_key = _d.is_alias_key
 is_included_in_alias = _d.is_included_in_alias
 key_for_device = _d.key_for_device
 key_parse = _d.key_parse
+operators_with_kernel = _d.operators_with_kernel
 
 
 class Registration(NamedTuple):
@@ -72,6 +87,22 @@ class Stub(NamedTuple):
     name: str
     signature: str
     devices: list
+
+
+class TraceEvent(NamedTuple):
+    """One recorded call. Times are nanoseconds of a clock that only runs forward."""
+
+    op: str
+    key: str  #: The key whose kernel was called.
+    redispatch: bool
+    failed: bool  #: An exception left it.
+    depth: int  #: How many calls of its thread it is inside of.
+    thread: int
+    begin_ns: int
+    end_ns: int
+    shapes: list  #: Of the tensors among the arguments.
+    dtypes: list
+    stream: str | None  #: Where a device's kernel queues its work: "openreg:0, stream 2".
 
 
 def _name(op):
@@ -151,6 +182,23 @@ def key_name(key):
     return key_parse(key)
 
 
+def keys(unused=False):
+    """The keys that a call may arrive at: Dense and Autograd ones of every backend, BackendSelect, and those that somebody
+    registered a kernel or a fallback for. With `unused`, also those with nothing behind them."""
+    return _d.all_keys() if unused else _d.used_keys()
+
+
+def num_backends():
+    """How many backends there are, meta included."""
+    return len(_d.backends())
+
+
+def check_invariants(op=None):
+    """Raises RuntimeError, naming what is wrong, if what the dispatcher knows of an operator, or of any without one, does not
+    agree with itself: registrations, schema, and the table that calls read."""
+    _d.check_invariants(None if op is None else _name(op))
+
+
 def backends():
     """(device, key) of every backend in rising priority."""
     return _d.backends()
@@ -162,20 +210,57 @@ def stubs():
 
 
 @contextlib.contextmanager
-def trace(sink=None):
-    """Traces the calls made inside: passes each line to `sink`, or appends it to the list that the context returns.
+def trace(sink=None, *, shapes=False, times=False):
+    """Traces the calls made inside, of all threads: passes each line to `sink`, or appends it to the list that the context
+    returns. With `shapes`, lines show those of arguments; with `times`, each call has a line at its end.
 
         with tenon.dispatch.trace() as lines:
             tenon.randn(3, 3)
     """
     lines = []
-    _d.set_sink(lines.append if sink is None else sink)
-    _d.trace(True)
+    before = _d.set_sink(lines.append if sink is None else sink)
+    _d.trace(True, shapes=shapes, times=times)
     try:
         yield lines
     finally:
         _d.trace(False)
-        _d.set_sink(None)
+        _d.set_sink(before)
+
+
+class Recording:
+    """What `record` returns: `events` are there when its context has ended."""
+
+    events: list = []
+    _json = None
+
+    def chrome_trace(self):
+        """The events as JSON in Chrome's Trace Event Format, for chrome://tracing and ui.perfetto.dev."""
+        if self._json is None:
+            raise RuntimeError("chrome_trace: the recording has not ended; leave its context first")
+        return self._json
+
+    def export_chrome_trace(self, path):
+        """Writes chrome_trace() to a file."""
+        text = self.chrome_trace()
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text)
+
+
+@contextlib.contextmanager
+def record():
+    """Records the calls made inside, of all threads, with times, shapes and streams.
+
+        with tenon.dispatch.record() as recording:
+            tenon.randn(3, 3)
+        recording.export_chrome_trace("trace.json")
+    """
+    recording = Recording()
+    open_recording = _d.start_recording()
+    try:
+        yield recording
+    finally:
+        events, recording._json = _d.stop_recording(open_recording)
+        recording.events = [TraceEvent(*event) for event in events]
 
 
 @contextlib.contextmanager

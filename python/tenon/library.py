@@ -41,9 +41,9 @@ def fallthrough_kernel():
 
 
 def _caller():
-    """File and line of the code outside this module that registers."""
+    """File and line of the code outside this module, and outside PyTorch's names for it, that registers."""
     frame = sys._getframe(1)
-    while frame.f_code.co_filename == __file__ and frame.f_back:
+    while frame.f_globals.get("__name__") in (__name__, f"{__package__}.pytorch_dispatch") and frame.f_back:
         frame = frame.f_back
     return frame.f_code.co_filename, frame.f_lineno
 

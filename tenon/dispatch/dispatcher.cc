@@ -50,15 +50,6 @@ void check_kernel(const schema::FunctionSchema& schema, const CppFunction& f, So
   }
 }
 
-/// Bit i: the operator writes argument i.
-uint64_t written_arguments(const schema::FunctionSchema* schema) {
-  uint64_t written = 0;
-  for (size_t i = 0; schema && i < schema->arguments.size(); ++i) {
-    if (schema->arguments[i].is_write()) written |= uint64_t{1} << i;
-  }
-  return written;
-}
-
 void check_written(const schema::FunctionSchema& schema, SourceLocation where) {
   for (size_t i = 64; i < schema.arguments.size(); ++i) {
     TENON_CHECK(
@@ -76,6 +67,14 @@ void check_key(DispatchKey key, std::string_view what, SourceLocation where) {
 }
 
 }  // namespace
+
+uint64_t detail::written_arguments(const schema::FunctionSchema* schema) {
+  uint64_t written = 0;
+  for (size_t i = 0; schema && i < schema->arguments.size(); ++i) {
+    if (schema->arguments[i].is_write()) written |= uint64_t{1} << i;
+  }
+  return written;
+}
 
 void detail::call_closure(const Kernel& kernel, const OperatorHandle& op, DispatchKeySet keys, Stack& stack) {
   auto& slot = *static_cast<ClosureSlot*>(const_cast<void*>(kernel.data));
@@ -181,7 +180,7 @@ uint64_t Dispatcher::define(schema::FunctionSchema schema, SourceLocation where,
   op.definition = id;
   op.listed = listed == Listed::Yes;
   op.defined_at = where;
-  for (OperatorEntry* entry : op.entries) entry->written = written_arguments(op.schema);
+  for (OperatorEntry* entry : op.entries) entry->written = detail::written_arguments(op.schema);
   op.invalidate();
   return id;
 }
@@ -284,7 +283,7 @@ void Dispatcher::adopt(OperatorEntry& entry) {
   auto& entries = registrations->entries;
   if (std::find(entries.begin(), entries.end(), &entry) != entries.end()) return;
   entry.registrations = registrations;
-  entry.written = written_arguments(registrations->declared_schema());
+  entry.written = detail::written_arguments(registrations->declared_schema());
   if (!entries.empty()) {
     entry.mixed_devices = entries.front()->mixed_devices;
     entry.crosses_devices = entries.front()->crosses_devices;

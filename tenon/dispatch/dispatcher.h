@@ -10,6 +10,7 @@
 
 #include "tenon/dispatch/key.h"
 #include "tenon/dispatch/operator.h"
+#include "tenon/dispatch/trace.h"
 
 namespace tenon {
 
@@ -100,6 +101,8 @@ class Dispatcher {
   bool has_registrations(Backend backend);
   /// Whether calls at `key` fall through to the next key.
   bool is_fallthrough(OperatorHandle op, DispatchKey key);
+  /// Whether a fallback is registered for `key`, or for the alias Autograd if it covers the key.
+  bool has_fallback(DispatchKey key);
   /// Registrations of an operator, newest first within each key.
   std::vector<KernelRegistration> registrations(OperatorHandle op);
   std::optional<SourceLocation> defined_at(OperatorHandle op);
@@ -107,7 +110,26 @@ class Dispatcher {
   std::vector<TableCell> computed_table(OperatorHandle op);
   TableCell computed_cell(OperatorHandle op, DispatchKey key);
   std::string dump_registrations(OperatorHandle op);
+  /// As text, without the keys that nobody uses.
   std::string dump_table(OperatorHandle op);
+
+  /// An operator that is declared, or that somebody registered a kernel for; null for any other name.
+  std::optional<OperatorHandle> find_registered(std::string_view full_name);
+  /// Operators that have kernels and no declaration: a call cannot reach them. Sorted by name.
+  std::vector<OperatorHandle> find_dangling_impls();
+  /// Sorted names of the operators that have a kernel for `key`. One for the dense tensors of every backend
+  /// counts for those that it serves; other aliases do not count for the keys that they cover.
+  std::vector<std::string> operators_with_kernel(DispatchKey key);
+  /// Every runtime key of a table, dense ones first.
+  std::vector<DispatchKey> all_keys();
+  /// Those among them that a call may arrive at: of a registered backend Dense and Autograd, BackendSelect,
+  /// and what somebody registered a kernel or a fallback for. The others have names and nothing more.
+  std::vector<DispatchKey> used_keys();
+  /// Throws Error{Internal}, naming what is wrong, if what is known of an operator does not agree with
+  /// itself: its registrations, its schema, and the table that calls read.
+  void check_invariants(OperatorHandle op);
+  /// The same of all operators, and of fallbacks.
+  void check_invariants();
 
   struct State;
   State& state() noexcept { return *state_; }
@@ -123,12 +145,5 @@ namespace detail {
 /// Filled in before any call.
 extern Kernel underived_kernel;
 }  // namespace detail
-
-/// Switches the dispatch trace on or off; TENON_SHOW_DISPATCH_TRACE=1 switches it on from the start.
-void set_dispatch_trace(bool on) noexcept;
-/// Receives the diagnostics that a user switched on; prints to standard error unless replaced.
-using DiagnosticSink = void (*)(std::string_view line);
-void set_diagnostic_sink(DiagnosticSink sink) noexcept;
-void write_diagnostic(std::string_view line);
 
 }  // namespace tenon

@@ -205,6 +205,76 @@ TableCell Dispatcher::computed_cell(OperatorHandle op, DispatchKey key) {
   return {key, cell.source, cell.where};
 }
 
+bool Dispatcher::has_fallback(DispatchKey key) {
+  commit_pending();
+  const Lock lock(state_->mutex);
+  return std::any_of(state_->fallbacks.begin(), state_->fallbacks.end(), [&](const KernelRecord& r) {
+    return r.key == key || (r.key == kAutogradAlias && is_included_in_alias(key, kAutogradAlias));
+  });
+}
+
+std::optional<OperatorHandle> Dispatcher::find_registered(std::string_view full_name) {
+  commit_pending();
+  const Lock lock(state_->mutex);
+  const size_t scope = full_name.find("::");
+  const size_t dot = full_name.find('.', scope == full_name.npos ? 0 : scope);
+  const OperatorRegistrations* op = state_->find(
+      full_name.substr(0, dot), dot == full_name.npos ? std::string_view() : full_name.substr(dot + 1));
+  if (!op || (!op->declared() && op->kernels.empty())) return std::nullopt;
+  return OperatorHandle(*op->entries.back());
+}
+
+std::vector<OperatorHandle> Dispatcher::find_dangling_impls() {
+  commit_pending();
+  const Lock lock(state_->mutex);
+  std::vector<OperatorHandle> found;  // built-in operators are declared
+  for (const auto& [name, op] : state_->operators) {
+    if (!op->declared() && !op->kernels.empty()) found.emplace_back(*op->entries.back());
+  }
+  std::sort(found.begin(), found.end(),
+            [](const auto& a, const auto& b) { return a.full_name() < b.full_name(); });
+  return found;
+}
+
+std::vector<std::string> Dispatcher::operators_with_kernel(DispatchKey key) {
+  commit_pending();
+  const Lock lock(state_->mutex);
+  state_->declare_all();
+  std::vector<std::string> names;
+  const bool dense = !is_alias_key(key) && key.functionality == Functionality::Dense;
+  for (const auto& [name, op] : state_->operators) {
+    const bool has = std::any_of(op->kernels.begin(), op->kernels.end(), [&](const KernelRecord& r) {
+      return r.key == key || (dense && r.key == kCompositeDense && r.function.serves(key.backend));
+    });
+    if (has) names.push_back(name);
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+std::vector<DispatchKey> Dispatcher::all_keys() { return table_keys(); }
+
+std::vector<DispatchKey> Dispatcher::used_keys() {
+  commit_pending();
+  const Lock lock(state_->mutex);
+  std::vector<DispatchKey> registered;
+  for (const detail::BuiltinFamily* family : state_->builtin) {
+    for (const detail::BuiltinKernel& k : family->kernels) registered.push_back(k.key);
+  }
+  for (const auto& [name, op] : state_->operators) {
+    for (const KernelRecord& r : op->kernels) registered.push_back(r.key);
+  }
+  for (const KernelRecord& r : state_->fallbacks) registered.push_back(r.key);
+  std::vector<DispatchKey> keys = table_keys();
+  std::erase_if(keys, [&](DispatchKey key) {
+    const bool always = key.functionality == Functionality::Dense ||
+                        key.functionality == Functionality::Autograd ||
+                        key.functionality == Functionality::BackendSelect;
+    return !always && std::find(registered.begin(), registered.end(), key) == registered.end();
+  });
+  return keys;
+}
+
 std::vector<TableCell> Dispatcher::computed_table(OperatorHandle op) {
   commit_pending();
   const Lock lock(state_->mutex);
@@ -237,12 +307,18 @@ std::string Dispatcher::dump_registrations(OperatorHandle op) {
 }
 
 std::string Dispatcher::dump_table(OperatorHandle op) {
-  std::string text = fmt::format("table of {}\n", op.full_name());
+  const std::vector<DispatchKey> used = used_keys();
+  std::string text = fmt::format("table of {}\n", op.full_name()), unused;
   for (const TableCell& cell : computed_table(op)) {
+    if (std::find(used.begin(), used.end(), cell.key) == used.end()) {
+      unused += (unused.empty() ? "" : ", ") + key_name(cell.key);
+      continue;
+    }
     text += fmt::format("{}: [{}]", key_name(cell.key), name(cell.source));
     if (*cell.where.file) text += " " + to_string(cell.where);
     text += '\n';
   }
+  if (!unused.empty()) text += fmt::format("nobody has registered anything for {}\n", unused);
   return text;
 }
 

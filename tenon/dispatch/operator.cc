@@ -75,11 +75,14 @@ void dispatch_boxed(const OperatorHandle& op, const schema::FunctionSchema& sche
   if (!detail::dispatch_trace_enabled.load(std::memory_order_relaxed)) [[likely]] {
     kernel.boxed(kernel, op, keys, stack);
   } else {
-    std::vector<DispatchKeySet> each;
-    for (size_t i = 0; i < schema.arguments.size(); ++i) {
-      each.push_back(keys_of_argument(schema.arguments[i], stack, below + i));
+    std::vector<detail::TracedArgument> each;
+    for (size_t i = below; i < below + schema.arguments.size(); ++i) {
+      detail::TracedArgument traced{keys_of_argument(schema.arguments[i - below], stack, i)};
+      if (stack.tag(i) == CellTag::Tensor) traced.tensors = {&stack.at<Tensor>(i), 1};
+      if (stack.tag(i) == CellTag::TensorList) traced.tensors = stack.at<CellList<Tensor>>(i).span();
+      each.push_back(traced);
     }
-    const detail::TraceScope scope(op.entry(), keys, redispatched, each.data(), each.size());
+    const detail::TraceScope scope(op.entry(), keys, redispatched, each);
     kernel.boxed(kernel, op, keys, stack);
   }
   TENON_CHECK(stack.size() == below + schema.returns.size(), Type,

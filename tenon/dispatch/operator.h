@@ -4,6 +4,9 @@
 #pragma once
 
 #include <atomic>
+#include <memory>
+#include <optional>
+#include <span>
 #include <string>
 
 #include "tenon/core/thread_state.h"
@@ -70,12 +73,24 @@ const Kernel& find_kernel(const OperatorEntry& entry, DispatchKeySet keys);
 /// Throws an Error{NotImplemented} that names the operator, the key, and the keys that do have a kernel.
 [[noreturn]] void missing_kernel(const OperatorEntry& entry, DispatchKeySet keys);
 
-/// Prints one line of the dispatch trace, and indents the lines of nested calls during its lifetime.
+/// What the trace sees of one argument.
+struct TracedArgument {
+  DispatchKeySet keys;
+  std::span<const Tensor> tensors = {};
+};
+
+/// A traced call, from its start to its end: a line, or an event of recordings; see trace.h.
 class TraceScope {
  public:
   TraceScope(const OperatorEntry& entry, DispatchKeySet keys, bool redispatch,
-             const DispatchKeySet* arguments, size_t count);
-  ~TraceScope() { --thread_state.trace_depth; }
+             std::span<const TracedArgument> arguments);
+  ~TraceScope();
+  TraceScope(const TraceScope&) = delete;
+  TraceScope& operator=(const TraceScope&) = delete;
+
+ private:
+  struct Open;
+  std::unique_ptr<Open> open_;  ///< Null if nobody asks for the call's end.
 };
 
 /// The column of the operator's table that serves `keys`.
@@ -90,6 +105,18 @@ inline const OperatorTable& column_of(const OperatorEntry& entry, DispatchKeySet
 template <class A>
 DispatchKeySet argument_keys(const std::remove_reference_t<A>& value) noexcept {
   return ArgTraits<A>::keys(value);
+}
+
+template <class A>
+TracedArgument traced_argument(const std::remove_reference_t<A>& value) noexcept {
+  TracedArgument traced{argument_keys<A>(value)};
+  using T = std::remove_cvref_t<A>;
+  if constexpr (std::is_same_v<T, Tensor>) traced.tensors = {&value, 1};
+  if constexpr (std::is_same_v<T, TensorList>) traced.tensors = value;
+  if constexpr (std::is_same_v<T, std::optional<Tensor>>) {
+    if (value) traced.tensors = {&*value, 1};
+  }
+  return traced;
 }
 
 inline DispatchKeySet with_thread_keys(DispatchKeySet keys) noexcept {
@@ -226,8 +253,8 @@ class TypedOperator<R(A...)> : public OperatorHandle {
                                                  A... args) const {
     void* const frame = __builtin_frame_address(0);
     if (detail::dispatch_trace_enabled.load(std::memory_order_relaxed)) {
-      const DispatchKeySet each[] = {DispatchKeySet(), detail::argument_keys<A>(args)...};
-      const detail::TraceScope scope(*entry_, keys, redispatched, each + 1, sizeof...(A));
+      const detail::TracedArgument each[] = {{}, detail::traced_argument<A>(args)...};
+      const detail::TraceScope scope(*entry_, keys, redispatched, {each + 1, sizeof...(A)});
       return enter(kernel, keys, frame, std::forward<A>(args)...);
     }
     return enter(kernel, keys, frame, std::forward<A>(args)...);

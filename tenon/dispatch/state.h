@@ -113,6 +113,11 @@ struct ComputedCell {
 /// The rules by which registrations become a table. The dispatcher's mutex is held.
 ComputedCell compute_cell(const Dispatcher::State& state, OperatorRegistrations& op, DispatchKey key);
 
+namespace detail {
+/// Bit i: the operator writes argument i.
+uint64_t written_arguments(const schema::FunctionSchema* schema);
+}  // namespace detail
+
 /// "file.cc:12".
 std::string to_string(SourceLocation where);
 /// Up to three of `names` that are spelled almost like `name`: "; did you mean 'a' or 'b'?", or nothing.

@@ -38,6 +38,7 @@ void StubBase::set_boxed(Backend backend, BoxedStubFunction f, void* data) {
 }
 
 void StubBase::set_otherwise(detail::AnyFunction f, bool (*serves)(Backend)) noexcept {
+  if (otherwise_) return;  // by a second copy of the library, which may go before this one
   otherwise_serves_ = serves;
   otherwise_ = f;
 }

@@ -248,7 +248,7 @@ TEST(Table, DumpTagsEachCellWithItsPlace) {
   EXPECT_CONTAINS(text, "\nMeta: [composite kernel] ");
   EXPECT_CONTAINS(text, "\nAutogradCPU: [fallthrough]\n");
   EXPECT_CONTAINS(text, "\nAutogradMeta: [composite kernel] ");
-  EXPECT_CONTAINS(text, "\nProfiler: [fallthrough]\n");
+  EXPECT_CONTAINS(text, "\nBackendSelect: [fallthrough]\n");
 }
 
 TEST(Table, HasKernelAnswers) {

@@ -105,6 +105,46 @@ def test_keys():
     assert "is a int, not a Tensor" in run("keys", "1+1", code=1)
 
 
+def test_keys_that_nobody_registered_anything_for():
+    used = run("keys")
+    assert "QuantizedCPU" not in used and "AutogradMeta" in used
+    rest = run("keys", "--all").splitlines()
+    assert any(re.match(r"QuantizedCPU +nobody has registered anything for it", line) for line in rest)
+    assert run("keys", "QuantizedCPU") == "QuantizedCPU: runtime key, nobody has registered anything for it\n"
+    assert "QuantizedCPU" not in run("keys", "CompositeImplicit")
+    rows = run("table", "reshape").splitlines()
+    assert rows[-1].startswith("  nobody has registered anything for ") and "QuantizedCPU" in rows[-1]
+    assert not any(row.startswith("  QuantizedCPU") for row in rows)
+    assert any(row.startswith("  QuantizedCPU") for row in run("table", "--all", "reshape").splitlines())
+
+
+def test_operators_by_key_and_check(tmp_path):
+    assert run("ops", "--key", "BackendSelect").split() == tenon.dispatch.operators_with_kernel("BackendSelect")
+    assert run("ops", "mm", "--key", "CompositeDense").split()[:2] == ["aten::addbmm.out", "aten::addmm"]
+    assert "no operator has a kernel for Profiler" in run("ops", "--key", "Profiler", code=1)
+    assert "is no dispatch key" in run("ops", "--key", "Profilers", code=1)
+    assert run("check") == "nothing is wrong\n" == run("check", "add")
+    (tmp_path / "dangling_ops.py").write_text("import tenon\nlib = tenon.library.Library('late', 'IMPL')\nlib.impl('f', lambda x: x, 'CPU')\n")
+    done = subprocess.run([sys.executable, "-m", "tenon", "check", "-i", "dangling_ops"], capture_output=True, text=True,
+                          cwd=tmp_path, env=ENVIRONMENT)  # fmt: skip
+    assert done.returncode == 1 and done.stderr == ""
+    assert done.stdout == f"late::f has a kernel for CPU ({tmp_path / 'dangling_ops.py'}:3) and no declaration\n"
+    assert "schema: none" in run("dump", "-i", "dangling_ops", "late::f", cwd=tmp_path)
+    assert "did you mean" in run("check", "aten::softmx", code=1)
+    facts = json.loads(run("info", "--json"))
+    assert facts["backends"] == 2 and facts["included keys"] == facts["excluded keys"] == []
+
+
+def test_traces_with_shapes_times_and_as_json(tmp_path):
+    text = run("trace", "--shapes", "--times", "-c", "tenon.ones(2, 3) + tenon.ones(3)")
+    assert "shapes=[[2, 3], [3]]" in text and re.search(r"\[return\] op=\[aten::add.Tensor\], us=\[\d+\.\d\]", text)
+    file = tmp_path / "trace.json"
+    assert run("trace", "--chrome", str(file), "-c", "tenon.ones(2) + 1") == ""
+    assert "aten::ones" in {e["name"] for e in json.loads(file.read_text())["traceEvents"]}
+    assert "ValueError: oops" in run("trace", "--chrome", str(file), "-c", "tenon.zeros(1)\nraise ValueError('oops')", code=1)
+    assert "aten::zeros" in {e["name"] for e in json.loads(file.read_text())["traceEvents"]}
+
+
 def test_trace_of_code_and_of_a_script(tmp_path):
     lines = run("trace", "-c", "tenon.randn(3, 3)").splitlines()
     assert lines[0].strip().startswith("[call] op=[aten::randn], key=[BackendSelect]")

@@ -25,7 +25,7 @@ void append(PyObject* list, PyObject* row) {
 PyObject* registrations(PyObject*, PyObject* o) {
   return guarded([&] {
     Ref list(checked(PyList_New(0)));
-    const auto all = Dispatcher::singleton().registrations(operator_argument("registrations", "op", o));
+    const auto all = Dispatcher::singleton().registrations(registered_argument("registrations", "op", o));
     for (size_t i = 0; i < all.size(); ++i) {
       const KernelRegistration& r = all[i];
       const bool active = i == 0 || !(all[i - 1].key == r.key);
@@ -120,6 +120,62 @@ PyObject* parsed_key(PyObject*, PyObject* o) {
   });
 }
 
+PyObject* list_of_keys(const std::vector<DispatchKey>& keys) {
+  Ref list(checked(PyList_New(0)));
+  for (const DispatchKey key : keys) append(list.get(), to_python(key_name(key)));
+  return list.release();
+}
+
+PyObject* all_keys(PyObject*, PyObject*) {
+  return guarded([&] { return list_of_keys(Dispatcher::singleton().all_keys()); });
+}
+
+PyObject* used_keys(PyObject*, PyObject*) {
+  return guarded([&] { return list_of_keys(Dispatcher::singleton().used_keys()); });
+}
+
+PyObject* has_fallback(PyObject*, PyObject* o) {
+  return guarded([&] {
+    const auto key = key_argument("has_fallback", o);
+    return PyBool_FromLong(key && Dispatcher::singleton().has_fallback(*key));
+  });
+}
+
+PyObject* operators_with_kernel(PyObject*, PyObject* o) {
+  return guarded([&] {
+    Ref list(checked(PyList_New(0)));
+    const auto key = key_argument("operators_with_kernel", o);
+    if (!key) return list.release();
+    for (const std::string& name : Dispatcher::singleton().operators_with_kernel(*key))
+      append(list.get(), to_python(name));
+    return list.release();
+  });
+}
+
+PyObject* find_dangling_impls(PyObject*, PyObject*) {
+  return guarded([&] {
+    Ref list(checked(PyList_New(0)));
+    for (const OperatorHandle op : Dispatcher::singleton().find_dangling_impls())
+      append(list.get(), to_python(op.full_name()));
+    return list.release();
+  });
+}
+
+PyObject* check_invariants(PyObject*, PyObject* op) {
+  return guarded([&] {
+    if (op == Py_None)
+      Dispatcher::singleton().check_invariants();
+    else
+      Dispatcher::singleton().check_invariants(registered_argument("check_invariants", "op", op));
+    return Py_NewRef(Py_None);
+  });
+}
+
+template <DispatchKeySet ThreadState::*member>
+PyObject* thread_keys(PyObject*, PyObject*) {
+  return wrap(thread_state.*member);
+}
+
 PyObject* backends(PyObject*, PyObject*) {
   return guarded([&] {
     Ref list(checked(PyList_New(0)));
@@ -180,6 +236,15 @@ PyMethodDef g_functions[] = {
     {"key_parse", &parsed_key, METH_O, "The name of a key as tables print it."},
     {"backends", &backends, METH_NOARGS, "[(device, key)] in rising priority."},
     {"stubs", &stubs, METH_NOARGS, "[(name, signature, devices)]"},
+    {"all_keys", &all_keys, METH_NOARGS, "The names of all runtime keys, dense ones first."},
+    {"used_keys", &used_keys, METH_NOARGS, "Those that a call may arrive at."},
+    {"has_fallback", &has_fallback, METH_O, "Whether a key has a fallback."},
+    {"operators_with_kernel", &operators_with_kernel, METH_O, "Operators with a kernel for a key."},
+    {"find_dangling_impls", &find_dangling_impls, METH_NOARGS, "Operators with kernels and no declaration."},
+    {"check_invariants", &check_invariants, METH_O, "Of an operator, or of all for None."},
+    {"included_keys", &thread_keys<&ThreadState::included>, METH_NOARGS,
+     "What every call of the thread has."},
+    {"excluded_keys", &thread_keys<&ThreadState::excluded>, METH_NOARGS, "What no call of the thread has."},
     {"_set_included", &exchange_keys<&ThreadState::included>, METH_O, nullptr},
     {"_set_excluded", &exchange_excluded, METH_O, nullptr},
     {}};

@@ -53,7 +53,7 @@ PyObject* schema_text(PyObject*, PyObject* o) {
 }
 PyObject* dump(PyObject*, PyObject* o) {
   return guarded([&] {
-    return to_python(Dispatcher::singleton().dump_registrations(operator_argument("dump", "name", o)));
+    return to_python(Dispatcher::singleton().dump_registrations(registered_argument("dump", "name", o)));
   });
 }
 PyObject* table(PyObject*, PyObject* o) {
@@ -71,10 +71,62 @@ PyObject* has_kernel(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject*) 
     return PyBool_FromLong(key && Dispatcher::singleton().has_kernel(op, *key));
   });
 }
-PyObject* trace(PyObject*, PyObject* on) {
+PyObject* trace(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject* keywords) {
   return guarded([&] {
-    set_dispatch_trace(flag(on));
+    static constexpr const char* kNames[] = {"on", "shapes", "times"};
+    const auto [on, shapes, times] = spread("trace", kNames, 3, args, n, keywords);
+    if (on && flag(on))
+      set_dispatch_trace(TraceLines{.shapes = flag(shapes), .times = flag(times)});
+    else
+      set_dispatch_trace(false);
     return Py_NewRef(Py_None);
+  });
+}
+
+constexpr const char* kRecordingName = "tenon.TraceRecording";
+
+PyObject* start_recording(PyObject*, PyObject*) {
+  return guarded([&] {
+    auto recording = std::make_unique<TraceRecording>();
+    const auto destroy = [](PyObject* capsule) {
+      delete static_cast<TraceRecording*>(PyCapsule_GetPointer(capsule, kRecordingName));
+    };
+    Ref capsule(checked(PyCapsule_New(recording.get(), kRecordingName, destroy)));
+    (void)recording.release();
+    return capsule.release();
+  });
+}
+
+PyObject* as_tuple(const TraceEvent& e) {
+  const Ref shapes(checked(PyList_New(0))), dtypes(checked(PyList_New(0)));
+  for (const Dims& sizes : e.shapes) {
+    const Ref item(checked(wrap_tuple(IntArrayRef(sizes))));
+    if (PyList_Append(shapes.get(), item.get()) < 0) throw PythonError();
+  }
+  for (const DType dtype : e.dtypes) {
+    const Ref item(checked(wrap(dtype)));
+    if (PyList_Append(dtypes.get(), item.get()) < 0) throw PythonError();
+  }
+  const std::string stream = e.stream ? to_string(*e.stream) : "";
+  return checked(Py_BuildValue(
+      "(ssNNiLLLOOz)", e.op.c_str(), e.key.c_str(), PyBool_FromLong(e.redispatch), PyBool_FromLong(e.failed),
+      static_cast<int>(e.depth), static_cast<long long>(e.thread), static_cast<long long>(e.begin_ns),
+      static_cast<long long>(e.end_ns), shapes.get(), dtypes.get(), e.stream ? stream.c_str() : nullptr));
+}
+
+/// (events, JSON) of a recording, which ends with it.
+PyObject* stop_recording(PyObject*, PyObject* capsule) {
+  return guarded([&] {
+    auto* recording = static_cast<TraceRecording*>(PyCapsule_GetPointer(capsule, kRecordingName));
+    if (!recording) throw PythonError();
+    const std::vector<TraceEvent> events = recording->stop();
+    Ref list(checked(PyList_New(0)));
+    for (const TraceEvent& e : events) {
+      const Ref item(as_tuple(e));
+      if (PyList_Append(list.get(), item.get()) < 0) throw PythonError();
+    }
+    const Ref json(checked(to_python(chrome_trace(events))));
+    return checked(Py_BuildValue("(OO)", list.get(), json.get()));
   });
 }
 
@@ -84,9 +136,13 @@ PyObject* g_sink = nullptr;
 void write_to_sink(std::string_view line) {
   const HoldGil gil;
   if (!g_sink) return;
+  // The line may be about a call that an exception is leaving.
+  PyObject *type = nullptr, *value = nullptr, *traceback = nullptr;
+  PyErr_Fetch(&type, &value, &traceback);
   const Ref text(to_python(line));
   const Ref result(text ? PyObject_CallOneArg(g_sink, text.get()) : nullptr);
   if (!result) PyErr_WriteUnraisable(g_sink);
+  PyErr_Restore(type, value, traceback);
 }
 
 PyObject* set_sink(PyObject*, PyObject* function) {
@@ -95,8 +151,7 @@ PyObject* set_sink(PyObject*, PyObject* function) {
       wrong_type("set_sink", "function", "callable", function);
     PyObject* old = std::exchange(g_sink, function == Py_None ? nullptr : Py_NewRef(function));
     set_diagnostic_sink(g_sink ? [](std::string_view line) { write_to_sink(line); } : DiagnosticSink{});
-    Py_XDECREF(old);
-    return Py_NewRef(Py_None);
+    return old ? old : Py_NewRef(Py_None);
   });
 }
 
@@ -109,9 +164,12 @@ PyMethodDef g_dispatch_functions[] = {
     {"dump", &dump, METH_O, "The registrations of an operator, with file and line."},
     {"table", &table, METH_O, "The computed table of an operator."},
     fast_method("has_kernel", &has_kernel, "has_kernel(op, key=None)"),
-    {"trace", &trace, METH_O, "Switches the trace of calls on or off."},
+    fast_method("trace", &trace,
+                "trace(on, shapes=False, times=False): switches the printed trace on or off."),
+    {"start_recording", &start_recording, METH_NOARGS, "Records every call from now on; for stop_recording."},
+    {"stop_recording", &stop_recording, METH_O, "(events, JSON) of a recording."},
     {"set_sink", &set_sink, METH_O,
-     "Sends diagnostics, line by line, to a function; None for standard error."},
+     "Sends diagnostics, line by line, to a function; None for standard error. Returns the one before."},
     {}};
 
 // tenon._C

@@ -17,4 +17,12 @@ inline OperatorHandle operator_argument(const char* function, const char* argume
   return Dispatcher::singleton().find_schema_or_throw_full(name);
 }
 
+/// The same, and operators that have kernels and no declaration.
+inline OperatorHandle registered_argument(const char* function, const char* argument, PyObject* o) {
+  std::string name = text_argument(function, argument, o);
+  if (name.find("::") == std::string::npos) name = "aten::" + name;
+  if (const auto found = Dispatcher::singleton().find_registered(name)) return *found;
+  return Dispatcher::singleton().find_schema_or_throw_full(name);
+}
+
 }  // namespace tenon::python

@@ -69,6 +69,40 @@ PyObject* below(PyObject* o, PyObject* name) {
   });
 }
 
+// What follows has PyTorch's names.
+
+PyObject* has(PyObject* o, PyObject* name) {
+  const int in = contains(o, name);
+  return in < 0 ? nullptr : PyBool_FromLong(in);
+}
+
+PyObject* add(PyObject* o, PyObject* name) {
+  return guarded([&] { return wrap(value_of(o) | set_of(text_argument("add", "key", name))); });
+}
+
+PyObject* remove(PyObject* o, PyObject* name) {
+  return guarded([&] { return wrap(value_of(o) - set_of(text_argument("remove", "key", name))); });
+}
+
+PyObject* highest_key(PyObject* o, PyObject*) {
+  return guarded([&] {
+    const DispatchKeySet keys = value_of(o);
+    if (keys.empty()) return to_python("Undefined");
+    const Functionality f = keys.functionality();
+    return to_python(key_name(is_per_backend(f) ? DispatchKey(f, keys.backend()) : DispatchKey(f)));
+  });
+}
+
+PyObject* bits(PyObject* o, PyObject*) { return PyLong_FromUnsignedLongLong(value_of(o).bits()); }
+
+PyObject* from_bits(PyObject*, PyObject* o) {
+  return guarded([&] {
+    const unsigned long long value = PyLong_AsUnsignedLongLong(o);
+    if (value == static_cast<unsigned long long>(-1) && PyErr_Occurred()) throw PythonError();
+    return wrap(DispatchKeySet(static_cast<uint64_t>(value)));
+  });
+}
+
 template <class F>
 PyObject* combine(PyObject* a, PyObject* b, F&& f) {
   if (!as_key_set(a) || !as_key_set(b)) Py_RETURN_NOTIMPLEMENTED;
@@ -83,6 +117,12 @@ PyObject* compare(PyObject* a, PyObject* b, int op) {
 PyMethodDef g_methods[] = {
     {"names", &names, METH_NOARGS, "The names of its keys, in rising priority."},
     {"below", &below, METH_O, "The keys below one: what a kernel at that key passes to redispatch."},
+    {"has", &has, METH_O, "Whether a key is in it."},
+    {"add", &add, METH_O, "The set with one more key."},
+    {"remove", &remove, METH_O, "The set without a key's functionality."},
+    {"highestPriorityTypeId", &highest_key, METH_NOARGS, "The name of the key that a call goes to first."},
+    {"raw_repr", &bits, METH_NOARGS, "Its 64 bits as a number."},
+    {"from_raw_repr", &from_bits, METH_O | METH_STATIC, "The set of a number that raw_repr() gave."},
     {}};
 PyNumberMethods g_number = {};
 PySequenceMethods g_sequence = {};

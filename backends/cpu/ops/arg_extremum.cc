@@ -35,6 +35,8 @@ void for_each_extremum(const OperandWalk& walk, ReduceOp op, F&& done) {
                  });
     return;
   }
+  if (outputs == 1 && !convert && extent > 0 && reduced.dense(sizeof(T)))
+    return done(0, arg_reduce_contiguous(op, reinterpret_cast<const T*>(base), static_cast<size_t>(extent)));
   parallel_for(0, outputs, std::max<int64_t>((1 << 14) / std::max<int64_t>(extent, 1), 1),
                [&](int64_t begin, int64_t end) {
                  for (int64_t i = begin; i < end; ++i) {

@@ -132,6 +132,10 @@ void reduce_to(ReduceOp op, const OperandWalk& walk, T* out) {
     std::fill(out, out + outputs, reduce_identity<T>(op));
     return;
   }
+  if (outputs == 1 && !convert && reduced.dense(sizeof(T))) {
+    *out = reduce_contiguous(op, reinterpret_cast<const T*>(base), static_cast<size_t>(extent));
+    return;
+  }
   const int64_t grain = std::max<int64_t>(kGrain / extent, 1), item = walk.item();
   const std::optional<ReduceSource> source = convert ? source_of<T>(walk.dtype, op) : std::nullopt;
   const bool loads = !convert || source;

@@ -31,17 +31,14 @@ size_t first_equal(const T* p, size_t n, T value) {
   return static_cast<size_t>(std::find(p, p + n, value) - p);
 }
 
+/// The first extreme one of a few elements, too few for vectors.
 template <class T>
-T extreme(const ReduceKernels<T>& kernels, ReduceOp op, const T* p, size_t n) {
-  T value;
-  if (n == kReduceChunk) {
-    kernels.chunks(p, 1, &value);
-    return value;
+size_t first_extreme(bool largest, const T* p, size_t n) {
+  size_t best = 0;
+  for (size_t i = 1; i < n; ++i) {
+    if (beats(largest, p[i], p[best])) best = i;
   }
-  T lanes[kReduceLanes];
-  std::fill_n(lanes, kReduceLanes, detail::identity<T>(op));
-  kernels.lanes(lanes, 0, p, n);
-  return kernels.fold(lanes);
+  return best;
 }
 
 }  // namespace
@@ -54,9 +51,12 @@ void ArgReducer<T>::feed(const T* p, size_t n) {
   // The value of a block first, at full speed; its position only if the block improves on what there is.
   while (n > 0) {
     const size_t block = std::min(n, kReduceChunk);
-    const T value = extreme(kernels, op_, p, block);
+    const bool few = block < kReduceLanes;
+    size_t at = few ? first_extreme(largest, p, block) : 0;
+    T value = p[at];
+    if (!few) kernels.row_chunks(&p, 1, block, &value);
     if (best_.index < 0 || beats(largest, value, best_.value)) {
-      const size_t at = first_equal(p, block, value);
+      if (!few) at = first_equal(p, block, value);
       best_.index = fed_ + static_cast<int64_t>(at);
       best_.value = p[at];  // of zeros, not the one of the other sign
     }

@@ -140,7 +140,13 @@ T reduce_dense(ReduceOp op, const ReduceWalks<T>& walks, const char* p, size_t i
 
 template <class T>
 T reduce_contiguous(ReduceOp op, const T* p, size_t n) {
-  return reduce_dense<T>(op, kernels<T>(op), reinterpret_cast<const char*>(p), sizeof(T), n,
+  const ReduceKernels<T>& k = kernels<T>(op);
+  if (n > 0 && n < kReduceChunk) {
+    T result;
+    k.row_chunks(&p, 1, n, &result);
+    return result;
+  }
+  return reduce_dense<T>(op, k, reinterpret_cast<const char*>(p), sizeof(T), n,
                          [](Reducer<T>& reducer, const char* from, size_t count) {
                            reducer.feed(reinterpret_cast<const T*>(from), count);
                          });

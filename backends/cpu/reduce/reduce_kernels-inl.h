@@ -137,6 +137,27 @@ HWY_INLINE T fold_vectors(D d, V (&v)[kVecs<D>]) {
   return fold_vector<kOp>(d, v[0]);
 }
 
+/// Adds the last `n` elements of a chunk, fewer than its lanes, to their lanes: in registers, since a vector
+/// that is loaded right after its elements were stored one by one waits for them.
+template <ReduceOp kOp, class D, class T = hn::TFromD<D>>
+HWY_INLINE void combine_tail(D d, hn::Vec<D> (&sum)[kVecs<D>], const T* p, size_t n) {
+  constexpr size_t kLanes = hn::MaxLanes(D());
+#pragma GCC unroll 8
+  for (size_t v = 0; v < kVecs<D>; ++v) {
+    const size_t count = n > v * kLanes ? std::min(kLanes, n - v * kLanes) : 0;
+    const auto there = hn::FirstN(d, count);
+    hn::Vec<D> x;
+    if constexpr (kMasksAreSafe && sizeof(T) >= 4) {
+      x = hn::MaskedLoad(there, d, p + v * kLanes);
+    } else {
+      HWY_ALIGN T padded[kLanes] = {};
+      for (size_t l = 0; l < count; ++l) padded[l] = p[v * kLanes + l];
+      x = hn::Load(d, padded);
+    }
+    sum[v] = hn::IfThenElse(there, combine<kOp>(d, sum[v], x), sum[v]);
+  }
+}
+
 /// The extremum of any number of elements. It does not depend on their order: several vectors collect
 /// independently, by instructions that lose NaN and the sign of zero, which are looked after separately.
 template <ReduceOp kOp, class Load, class T>
@@ -242,12 +263,7 @@ HWY_INLINE void some_rows(D d, const T* const* p, size_t n, T* out) {
   }
 #pragma GCC unroll 8
   for (size_t c = 0; c < kCount; ++c) {
-    if (i < n) {
-      T lanes[kReduceLanes];
-      for (size_t v = 0; v < kVecs<D>; ++v) hn::StoreU(sum[c][v], d, lanes + v * kLanes);
-      for (size_t l = 0; l < n - i; ++l) lanes[l] = detail::combine(kOp, lanes[l], p[c][i + l]);
-      for (size_t v = 0; v < kVecs<D>; ++v) sum[c][v] = hn::LoadU(d, lanes + v * kLanes);
-    }
+    if (i < n) combine_tail<kOp>(d, sum[c], p[c] + i, n - i);
     out[c] = fold_vectors<kOp>(d, sum[c]);
   }
 }
@@ -284,6 +300,7 @@ void row_chunks(const T* const* p, size_t rows, size_t n, T* out) {
     return;
   }
   const LaneTag<T> d;
+  if (rows == 1) return some_rows<kOp, 1>(d, p, n, out);
   constexpr size_t kTogether = std::max<size_t>(2, 4 / kVecs<LaneTag<T>>);
   for (size_t r = 0; r < rows; r += kTogether) {
     if (r + kTogether <= rows) {
@@ -318,6 +335,10 @@ void lanes(T* lanes, size_t at, const void* from, size_t n) {
 #pragma GCC unroll 8
     for (size_t v = 0; v < kVecs<LaneTag<T>>; ++v)
       sum[v] = combine<kOp>(d, sum[v], Load::vector(d, p + v * kLanes));
+  }
+  if constexpr (std::is_same_v<Load, LoadSame<T>>) {
+    if (n > 0) combine_tail<kOp>(d, sum, p, n);
+    n = 0;
   }
 #pragma GCC unroll 8
   for (size_t v = 0; v < kVecs<LaneTag<T>>; ++v) hn::StoreU(sum[v], d, lanes + v * kLanes);

@@ -177,9 +177,10 @@ Stream Stream::create(Device device) {
   DeviceRuntime& runtime = runtime_of(device, "Stream");
   device = resolved(device);
   check_device_index(device, "Stream");
-  const Stream stream{device, runtime.create_stream(device)};
+  // Whoever unloads the device counts its streams, and must not come between.
   AllStreams& all = all_streams();
   const std::lock_guard lock(all.mutex);
+  const Stream stream{device, runtime.create_stream(device)};
   all.streams.push_back({stream});
   return stream;
 }
@@ -251,7 +252,8 @@ std::string to_string(Stream stream) {
 }
 
 Event::~Event() {
-  if (id_ != 0) device_runtime(device_.backend)->destroy_event(device_, id_);
+  if (id_ == 0) return;
+  if (DeviceRuntime* runtime = device_runtime(device_.backend)) runtime->destroy_event(device_, id_);
 }
 
 void Event::record(Stream stream) {

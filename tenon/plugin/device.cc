@@ -201,8 +201,14 @@ void PluginDevice::synchronize(Stream stream) {
 
 uint64_t PluginDevice::create_event(Device device) {
   uint64_t id = 0;
-  call("a new event", index_of(device), table_.event_new, index_of(device), &id);
+  // Counted before it exists: whoever unloads the device looks once this call is over.
   live_events_.fetch_add(1, std::memory_order_acq_rel);
+  try {
+    call("a new event", index_of(device), table_.event_new, index_of(device), &id);
+  } catch (...) {
+    live_events_.fetch_sub(1, std::memory_order_acq_rel);
+    throw;
+  }
   return id;
 }
 

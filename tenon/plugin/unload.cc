@@ -60,11 +60,17 @@ void unload(std::string_view name) {
   PluginDevice& device = *loaded.device;
   const Backend backend = device.backend();
   device.begin_unloading();
-  try {
+  const auto check_unused = [&] {
     const std::string lives = what_lives(loaded);
     TENON_CHECK(lives.empty(), Runtime,
                 fmt::format("unload_device: '{}' is in use: {}; drop them first", name, lives));
+  };
+  try {
+    check_unused();
     empty_cache_of(loaded);
+    // Meanwhile another thread may have been given what was in the cache. From here on it would have to ask
+    // the device, which refuses.
+    check_unused();
   } catch (...) {
     device.keep_loaded();
     throw;

@@ -1,3 +1,5 @@
 set(plugin_loads openreg)
-set_source_files_properties(${CMAKE_CURRENT_SOURCE_DIR}/plugin/load_test.cc PROPERTIES
-                            COMPILE_DEFINITIONS TENON_OPENREG="$<TARGET_FILE:openreg>")
+foreach(name load_test race_test)
+  set_source_files_properties(${CMAKE_CURRENT_SOURCE_DIR}/plugin/${name}.cc PROPERTIES
+                              COMPILE_DEFINITIONS TENON_OPENREG="$<TARGET_FILE:openreg>")
+endforeach()

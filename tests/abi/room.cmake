@@ -7,7 +7,7 @@ foreach(file ${yaml})
 endforeach()
 set_source_files_properties(${CMAKE_CURRENT_SOURCE_DIR}/abi/program_test.cc PROPERTIES COMPILE_DEFINITIONS
                                                                                        "TENON_FAMILIES=${families}")
-foreach(name layout_test print_c_test)
+foreach(name headers_test print_c_test)
   set_source_files_properties(
     ${CMAKE_CURRENT_SOURCE_DIR}/abi/${name}.cc
     PROPERTIES

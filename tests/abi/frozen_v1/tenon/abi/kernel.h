@@ -1,0 +1,408 @@
+// Kernels of a plug-in with C++ types, and PyTorch's registration macros for them:
+//
+//     TENON_LIBRARY_IMPL(aten, PrivateUse1, m) { m.impl("abs", &my_abs); }
+//
+// where my_abs is a function such as `Tensor my_abs(Call&, const Tensor& self)`; the Call may be left out. A
+// plug-in passes `register_blocks` on as its `register_kernels`. Header-only.
+#pragma once
+
+#include <array>
+#include <optional>
+#include <tuple>
+
+#include "tenon/abi/plugin.h"
+
+namespace tenon::abi {
+
+/// A list that belongs to the caller.
+template <class T>
+struct List {
+  const T* data = nullptr;
+  size_t size = 0;
+
+  const T* begin() const noexcept { return data; }
+  const T* end() const noexcept { return data + size; }
+  const T& operator[](size_t i) const noexcept { return data[i]; }
+};
+using IntList = List<int64_t>;
+
+/// The call that a kernel serves.
+class Call {
+ public:
+  Call(void* self, const TenonCall& call) noexcept : self_(self), call_(call) {}
+
+  /// The plug-in's instance.
+  template <class T>
+  T& self() const noexcept {
+    return *static_cast<T*>(self_);
+  }
+  /// The stream that the kernel's work belongs to.
+  TenonStream stream() const noexcept { return call_.stream; }
+  const TenonCall& raw() const noexcept { return call_; }
+  /// Leaves the call to the CPU: nothing may have been written.
+  [[noreturn]] void decline() const { throw Declined(); }
+
+ private:
+  void* self_;
+  const TenonCall& call_;
+};
+
+namespace detail {
+
+[[noreturn]] inline void wrong_argument(size_t i, const char* expected) {
+  throw Error(TENON_ERROR_TYPE, "argument " + std::to_string(i) + " of the kernel is not " + expected +
+                                    ", which its C++ type asks for");
+}
+
+/// How a parameter of type T is read from argument `i`, and a result stored.
+template <class T>
+struct Value;
+
+template <class T, uint8_t kTag, T TenonCell::*member>
+struct PlainValue {
+  static T get(const TenonCall& c, size_t i) {
+    if (c.arg_tags[i] != kTag) wrong_argument(i, "of that kind");
+    return c.args[i].*member;
+  }
+  static void put(const TenonCall& c, size_t i, T value) {
+    c.results[i] = {};
+    c.results[i].*member = value;
+    c.result_tags[i] = kTag;
+  }
+};
+template <>
+struct Value<int64_t> : PlainValue<int64_t, TENON_CELL_INT, &TenonCell::i> {};
+template <>
+struct Value<double> : PlainValue<double, TENON_CELL_FLOAT, &TenonCell::d> {};
+template <>
+struct Value<TenonDevice> : PlainValue<TenonDevice, TENON_CELL_DEVICE, &TenonCell::device> {};
+template <>
+struct Value<bool> {
+  static bool get(const TenonCall& c, size_t i) {
+    if (c.arg_tags[i] != TENON_CELL_BOOL) wrong_argument(i, "a bool");
+    return c.args[i].b != 0;
+  }
+  static void put(const TenonCall& c, size_t i, bool value) {
+    c.results[i] = {};
+    c.results[i].b = value;
+    c.result_tags[i] = TENON_CELL_BOOL;
+  }
+};
+template <>
+struct Value<TenonDType> {
+  static TenonDType get(const TenonCall& c, size_t i) {
+    if (c.arg_tags[i] != TENON_CELL_DTYPE) wrong_argument(i, "a dtype");
+    return c.args[i].b;
+  }
+};
+template <>
+struct Value<TenonScalar> {
+  static TenonScalar get(const TenonCall& c, size_t i) {
+    if (c.arg_tags[i] != TENON_CELL_SCALAR) wrong_argument(i, "a Scalar");
+    return *static_cast<const TenonScalar*>(c.args[i].p);
+  }
+};
+template <>
+struct Value<Tensor> {
+  static Tensor get(const TenonCall& c, size_t i) {
+    if (c.arg_tags[i] == TENON_CELL_NONE) return Tensor();
+    if (c.arg_tags[i] != TENON_CELL_TENSOR) wrong_argument(i, "a Tensor");
+    return Tensor::share(static_cast<TenonTensor*>(c.args[i].p));
+  }
+  static void put(const TenonCall& c, size_t i, Tensor value) {
+    c.results[i].p = value.release();
+    c.result_tags[i] = TENON_CELL_TENSOR;
+  }
+};
+template <>
+struct Value<std::string_view> {
+  static std::string_view get(const TenonCall& c, size_t i) {
+    if (c.arg_tags[i] != TENON_CELL_STR) wrong_argument(i, "a str");
+    const auto& list = *static_cast<const TenonList*>(c.args[i].p);
+    return {static_cast<const char*>(list.data), list.size};
+  }
+};
+template <class T, uint8_t kTag>
+struct ListValue {
+  static List<T> get(const TenonCall& c, size_t i) {
+    if (c.arg_tags[i] != kTag) wrong_argument(i, "a list of that kind");
+    const auto& list = *static_cast<const TenonList*>(c.args[i].p);
+    return {static_cast<const T*>(list.data), list.size};
+  }
+};
+template <>
+struct Value<List<int64_t>> : ListValue<int64_t, TENON_CELL_INT_LIST> {};
+template <>
+struct Value<List<double>> : ListValue<double, TENON_CELL_FLOAT_LIST> {};
+template <>
+struct Value<std::vector<Tensor>> {
+  static std::vector<Tensor> get(const TenonCall& c, size_t i) {
+    if (c.arg_tags[i] != TENON_CELL_TENSOR_LIST) wrong_argument(i, "a list of tensors");
+    const auto& list = *static_cast<const TenonList*>(c.args[i].p);
+    std::vector<Tensor> tensors;
+    for (uint64_t t = 0; t < list.size; ++t)
+      tensors.push_back(Tensor::share(static_cast<TenonTensor**>(list.data)[t]));
+    return tensors;
+  }
+};
+template <class T>
+struct Value<std::optional<T>> {
+  static std::optional<T> get(const TenonCall& c, size_t i) {
+    if (c.arg_tags[i] == TENON_CELL_NONE) return std::nullopt;
+    return Value<T>::get(c, i);
+  }
+};
+
+/// Stores a kernel's result, or results.
+template <class R>
+struct Results {
+  static void put(const TenonCall& c, R value) { Value<std::decay_t<R>>::put(c, 0, std::move(value)); }
+};
+template <>
+struct Results<Tensor&> {
+  static void put(const TenonCall& c, const Tensor& value) { Value<Tensor>::put(c, 0, value); }
+};
+template <class... T>
+struct Results<std::tuple<T...>> {
+  static void put(const TenonCall& c, std::tuple<T...> values) {
+    put_each(c, values, std::index_sequence_for<T...>());
+  }
+
+ private:
+  template <size_t... I>
+  static void put_each(const TenonCall& c, std::tuple<T...>& values, std::index_sequence<I...>) {
+    (Value<std::decay_t<T>>::put(c, I, std::move(std::get<I>(values))), ...);
+  }
+};
+
+/// The name of a type in a schema.
+template <class T>
+struct SchemaType;
+template <>
+struct SchemaType<int64_t> {
+  static std::string text() { return "int"; }
+};
+template <>
+struct SchemaType<double> {
+  static std::string text() { return "float"; }
+};
+template <>
+struct SchemaType<bool> {
+  static std::string text() { return "bool"; }
+};
+template <>
+struct SchemaType<TenonDType> {
+  static std::string text() { return "ScalarType"; }
+};
+template <>
+struct SchemaType<TenonDevice> {
+  static std::string text() { return "Device"; }
+};
+template <>
+struct SchemaType<TenonScalar> {
+  static std::string text() { return "Scalar"; }
+};
+template <>
+struct SchemaType<Tensor> {
+  static std::string text() { return "Tensor"; }
+};
+template <>
+struct SchemaType<std::string_view> {
+  static std::string text() { return "str"; }
+};
+template <class T>
+struct SchemaType<List<T>> {
+  static std::string text() { return SchemaType<T>::text() + "[]"; }
+};
+template <class T>
+struct SchemaType<std::vector<T>> {
+  static std::string text() { return SchemaType<T>::text() + "[]"; }
+};
+template <class T>
+struct SchemaType<std::optional<T>> {
+  static std::string text() { return SchemaType<T>::text() + "?"; }
+};
+
+/// "(Tensor, Scalar) -> ()": what a function takes beside its Call, and returns.
+template <class R, class... A>
+std::string signature_of() {
+  std::string text;
+  const auto add = [&](auto* parameter) {
+    using T = std::remove_pointer_t<decltype(parameter)>;
+    if constexpr (!std::is_same_v<T, Call>) text += (text.empty() ? "" : ", ") + SchemaType<T>::text();
+  };
+  (add(static_cast<std::decay_t<A>*>(nullptr)), ...);
+  if constexpr (std::is_void_v<R>)
+    return "(" + text + ") -> ()";
+  else
+    return "(" + text + ") -> " + SchemaType<std::decay_t<R>>::text();
+}
+
+/// How many values a result is.
+template <class R>
+constexpr uint32_t kCount = std::is_void_v<R> ? 0 : 1;
+template <class... T>
+constexpr uint32_t kCount<std::tuple<T...>> = sizeof...(T);
+
+/// The TenonKernel whose `data` is a function of that type.
+template <class R, class... A>
+struct Boxed {
+  static constexpr bool takes_call = [] {
+    if constexpr (sizeof...(A) > 0)
+      return std::is_same_v<std::tuple_element_t<0, std::tuple<A...>>, Call&>;
+    else
+      return false;
+  }();
+
+  static TenonStatus* call(void* self, void* data, const TenonCall* c) {
+    return guarded(
+        [&] { run(self, reinterpret_cast<R (*)(A...)>(data), *c, std::index_sequence_for<A...>()); });
+  }
+
+ private:
+  template <size_t... I>
+  static void run(void* self, R (*f)(A...), const TenonCall& c, std::index_sequence<I...>) {
+    constexpr size_t kArgs = sizeof...(A) - (takes_call ? 1 : 0);
+    if (c.num_args != kArgs)
+      throw Error(TENON_ERROR_TYPE, "the kernel takes " + std::to_string(kArgs) +
+                                        " arguments and the operator has " + std::to_string(c.num_args));
+    // A stub that returns nothing may be called with more room than that.
+    if (c.op && c.num_results != kCount<R>)
+      throw Error(TENON_ERROR_TYPE, "the kernel returns " + std::to_string(kCount<R>) +
+                                        " results and the operator has " + std::to_string(c.num_results));
+    Call call(self, c);
+    // Values live until the call has returned, so that references to them do.
+    auto values = std::make_tuple(value<A>(call, c, I)...);
+    if constexpr (std::is_void_v<R>)
+      f(pass<A>(std::get<I>(values))...);
+    else
+      Results<R>::put(c, f(pass<A>(std::get<I>(values))...));
+  }
+  template <class P>
+  static auto value(Call& call, const TenonCall& c, size_t i) {
+    if constexpr (std::is_same_v<P, Call&>)
+      return &call;
+    else
+      return Value<std::decay_t<P>>::get(c, i - (takes_call ? 1 : 0));
+  }
+  template <class P, class V>
+  static P pass(V& value) {
+    if constexpr (std::is_same_v<P, Call&>)
+      return *value;
+    else
+      return static_cast<P>(value);
+  }
+};
+
+}  // namespace detail
+
+/// What a registration block fills in; the names are PyTorch's.
+class Library {
+ public:
+  Library(TenonRegistrar* registrar, const char* ns, const char* key)
+      : registrar_(registrar), ns_(ns), key_(key) {}
+
+  /// Declares an operator.
+  Library& def(const std::string& schema) {
+    check(host().register_schema(registrar_, (ns_ + schema).c_str()));
+    return *this;
+  }
+  /// Declares an operator and registers a kernel for all keys without one.
+  template <class R, class... A>
+  Library& def(const std::string& schema, R (*f)(A...)) {
+    def(schema);
+    return implement(schema.substr(0, schema.find('(')), nullptr, &detail::Boxed<R, A...>::call,
+                     reinterpret_cast<void*>(f), "", 0);
+  }
+  /// Registers a kernel for the block's key.
+  template <class R, class... A>
+  Library& impl(const std::string& name, R (*f)(A...), const char* file = __builtin_FILE(),
+                int line = __builtin_LINE()) {
+    return implement(name, key_, &detail::Boxed<R, A...>::call, reinterpret_cast<void*>(f), file, line);
+  }
+  /// Fills in a stub for this device: `tenon stubs` lists them with their signatures, which `f` must have.
+  /// The name is that of the list, or PyTorch's ("abs_stub").
+  template <class R, class... A>
+  Library& stub(std::string name, R (*f)(A...)) {
+    constexpr std::string_view kEnd = "_stub";
+    if (name.size() > kEnd.size() && name.compare(name.size() - kEnd.size(), kEnd.size(), kEnd) == 0)
+      name.resize(name.size() - kEnd.size());
+    check(host().register_stub(registrar_, name.c_str(), detail::signature_of<R, A...>().c_str(),
+                               &detail::Boxed<R, A...>::call, reinterpret_cast<void*>(f)));
+    return *this;
+  }
+  /// Whether an operator of this device runs on host copies where it has no kernel: without a call, it does.
+  Library& fall_back(const std::string& name, bool on) {
+    check(host().register_fallback(registrar_, (ns_ + name).c_str(), on));
+    return *this;
+  }
+  /// The same for all operators of which nothing is said; in a block of namespace `_`.
+  Library& fallback(bool on) {
+    check(host().register_fallback(registrar_, nullptr, on));
+    return *this;
+  }
+
+ private:
+  Library& implement(const std::string& name, const char* key, TenonKernel kernel, void* data,
+                     const char* file, int line) {
+    check(host().register_kernel(registrar_, (ns_ + name).c_str(), key, kernel, data, file, line));
+    return *this;
+  }
+
+  TenonRegistrar* registrar_;
+  std::string ns_;  // With its colons.
+  const char* key_;
+};
+
+/// The blocks of a plug-in's files, which each instance registers for itself.
+struct Block {
+  using Fill = void (*)(Library&);
+  Block(const char* ns, const char* key, Fill fill) noexcept : ns(ns), key(key), fill(fill), next(first()) {
+    first() = this;
+  }
+  static Block*& first() noexcept {
+    static Block* block = nullptr;
+    return block;
+  }
+  const char* ns;
+  const char* key;  // Null in a block that declares operators.
+  Fill fill;
+  Block* next;
+};
+
+/// TenonPlugin.register_kernels of a plug-in that uses the macros below.
+inline TenonStatus* register_blocks(void*, TenonRegistrar* registrar) {
+  return guarded([&] {
+    std::vector<const Block*> blocks;
+    for (const Block* b = Block::first(); b; b = b->next) blocks.insert(blocks.begin(), b);
+    for (const Block* b : blocks) {
+      Library library(registrar, b->ns, b->key);
+      b->fill(library);
+    }
+  });
+}
+
+}  // namespace tenon::abi
+
+#define TENON_ABI_CONCAT_(a, b) a##b
+#define TENON_ABI_CONCAT(a, b) TENON_ABI_CONCAT_(a, b)
+#define TENON_ABI_BLOCK_(ns, key, m, id)                                       \
+  static void TENON_ABI_CONCAT(tenon_block_fill_, id)(::tenon::abi::Library&); \
+  static const ::tenon::abi::Block TENON_ABI_CONCAT(tenon_block_, id)(         \
+      #ns "::", key, &TENON_ABI_CONCAT(tenon_block_fill_, id));                \
+  static void TENON_ABI_CONCAT(tenon_block_fill_, id)([[maybe_unused]] ::tenon::abi::Library & m)
+
+/// Declares operators of a namespace.
+#define TENON_LIBRARY(ns, m) TENON_ABI_BLOCK_(ns, nullptr, m, __COUNTER__)
+#define TENON_LIBRARY_FRAGMENT(ns, m) TENON_ABI_BLOCK_(ns, nullptr, m, __COUNTER__)
+/// Registers kernels of a namespace for one key; PrivateUse1 is the plug-in's own device.
+#define TENON_LIBRARY_IMPL(ns, key, m) TENON_ABI_BLOCK_(ns, #key, m, __COUNTER__)
+
+/// Says what functions of one of Tenon's stubs are like, as PyTorch's headers do: `fn` is their pointer type.
+#define DECLARE_DISPATCH(fn, name) [[maybe_unused]] typedef fn name##_function
+/// The definition is Tenon's; here it is checked that the stub is declared.
+#define DEFINE_DISPATCH(name) static_assert(std::is_pointer<name##_function>::value, "declare " #name " first")
+/// Fills in one of Tenon's stubs for the plug-in's own device: REGISTER_PRIVATEUSE1_DISPATCH(abs_stub, &my_abs).
+#define REGISTER_PRIVATEUSE1_DISPATCH(name, fn) \
+  TENON_ABI_BLOCK_(aten, "PrivateUse1", tenon_m, __COUNTER__) { tenon_m.stub(#name, fn); }
+#define REGISTER_DISPATCH(name, fn) REGISTER_PRIVATEUSE1_DISPATCH(name, fn)

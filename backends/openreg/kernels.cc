@@ -40,6 +40,25 @@ abi::Tensor custom_abs(abi::Call& call, const abi::Tensor& self) {
   return result;
 }
 
+/// The stub of abs, abs_ and abs.out, for float32: any strides, and a plain loop where there are none to
+/// mind.
+void abs(abi::Call& call, const abi::Tensor& out, const abi::Tensor& self) {
+  const TenonTensorView x = self.view(), y = out.view();
+  if (x.dtype != TENON_DTYPE_FLOAT32 || y.dtype != x.dtype) call.decline();
+  auto& backend = call.self<Backend>();
+  const Strided from(backend, x), to(backend, y);
+  const bool plain = (x.flags & y.flags & TENON_TENSOR_CONTIGUOUS) != 0;
+  backend.queues.give(key_of(call.stream()), [from, to, plain, n = x.numel] {
+    if (plain) {
+      const auto* in = reinterpret_cast<const float*>(from.data);
+      auto* result = reinterpret_cast<float*>(to.data);
+      for (int64_t i = 0; i < n; ++i) result[i] = std::fabs(in[i]);
+    } else {
+      for (int64_t i = 0; i < n; ++i) to.at(i) = std::fabs(from.at(i));
+    }
+  });
+}
+
 /// The stub of fill_, zeros, full and their kin, for float32; other dtypes are filled from the host.
 void fill(abi::Call& call, const abi::Tensor& self, const TenonScalar& value) {
   const TenonTensorView x = self.view();
@@ -58,3 +77,4 @@ void fill(abi::Call& call, const abi::Tensor& self, const TenonScalar& value) {
 TENON_LIBRARY(openreg, m) { m.def("custom_abs(Tensor self) -> Tensor"); }
 TENON_LIBRARY_IMPL(openreg, PrivateUse1, m) { m.impl("custom_abs", &openreg::custom_abs); }
 TENON_LIBRARY_IMPL(aten, PrivateUse1, m) { m.stub("fill", &openreg::fill); }
+REGISTER_PRIVATEUSE1_DISPATCH(abs_stub, &openreg::abs)

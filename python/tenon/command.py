@@ -372,7 +372,7 @@ def stubs(args):
     if args.json:
         _print_json([s._asdict() for s in found])
         return
-    _columns([(s.name, s.signature, ", ".join(s.devices)) for s in found])
+    _columns([(s.name, s.signature or "functions in C++ only", ", ".join(s.devices)) for s in found])
 
 
 #: Names in the paths of vendors' libraries.

@@ -175,6 +175,75 @@ struct Results<std::tuple<T...>> {
   }
 };
 
+/// The name of a type in a schema.
+template <class T>
+struct SchemaType;
+template <>
+struct SchemaType<int64_t> {
+  static std::string text() { return "int"; }
+};
+template <>
+struct SchemaType<double> {
+  static std::string text() { return "float"; }
+};
+template <>
+struct SchemaType<bool> {
+  static std::string text() { return "bool"; }
+};
+template <>
+struct SchemaType<TenonDType> {
+  static std::string text() { return "ScalarType"; }
+};
+template <>
+struct SchemaType<TenonDevice> {
+  static std::string text() { return "Device"; }
+};
+template <>
+struct SchemaType<TenonScalar> {
+  static std::string text() { return "Scalar"; }
+};
+template <>
+struct SchemaType<Tensor> {
+  static std::string text() { return "Tensor"; }
+};
+template <>
+struct SchemaType<std::string_view> {
+  static std::string text() { return "str"; }
+};
+template <class T>
+struct SchemaType<List<T>> {
+  static std::string text() { return SchemaType<T>::text() + "[]"; }
+};
+template <class T>
+struct SchemaType<std::vector<T>> {
+  static std::string text() { return SchemaType<T>::text() + "[]"; }
+};
+template <class T>
+struct SchemaType<std::optional<T>> {
+  static std::string text() { return SchemaType<T>::text() + "?"; }
+};
+
+/// "(Tensor, Scalar) -> ()": what a function takes beside its Call, and returns.
+template <class R, class... A>
+std::string signature_of() {
+  std::string text;
+  const auto add = [&](auto* parameter) {
+    using T = std::remove_pointer_t<decltype(parameter)>;
+    if constexpr (!std::is_same_v<T, Call>) text += (text.empty() ? "" : ", ") + SchemaType<T>::text();
+  };
+  (add(static_cast<std::decay_t<A>*>(nullptr)), ...);
+  if constexpr (std::is_void_v<R>)
+    return "(" + text + ") -> ()";
+  else
+    return "(" + text + ") -> " + SchemaType<std::decay_t<R>>::text();
+}
+
+/// How many values a result is.
+template <class R>
+constexpr uint32_t kCount = std::is_void_v<R> ? 0 : 1;
+template <class... T>
+constexpr uint32_t kCount<std::tuple<T...>> = sizeof...(T);
+
 /// The TenonKernel whose `data` is a function of that type.
 template <class R, class... A>
 struct Boxed {
@@ -197,6 +266,10 @@ struct Boxed {
     if (c.num_args != kArgs)
       throw Error(TENON_ERROR_TYPE, "the kernel takes " + std::to_string(kArgs) +
                                         " arguments and the operator has " + std::to_string(c.num_args));
+    // A stub that returns nothing may be called with more room than that.
+    if (c.op && c.num_results != kCount<R>)
+      throw Error(TENON_ERROR_TYPE, "the kernel returns " + std::to_string(kCount<R>) +
+                                        " results and the operator has " + std::to_string(c.num_results));
     Call call(self, c);
     // Values live until the call has returned, so that references to them do.
     auto values = std::make_tuple(value<A>(call, c, I)...);
@@ -247,11 +320,15 @@ class Library {
                 int line = __builtin_LINE()) {
     return implement(name, key_, &detail::Boxed<R, A...>::call, reinterpret_cast<void*>(f), file, line);
   }
-  /// Fills in a stub for this device: `tenon stubs` lists them with their signatures.
+  /// Fills in a stub for this device: `tenon stubs` lists them with their signatures, which `f` must have.
+  /// The name is that of the list, or PyTorch's ("abs_stub").
   template <class R, class... A>
-  Library& stub(const std::string& name, R (*f)(A...)) {
-    check(host().register_stub(registrar_, name.c_str(), &detail::Boxed<R, A...>::call,
-                               reinterpret_cast<void*>(f)));
+  Library& stub(std::string name, R (*f)(A...)) {
+    constexpr std::string_view kEnd = "_stub";
+    if (name.size() > kEnd.size() && name.compare(name.size() - kEnd.size(), kEnd.size(), kEnd) == 0)
+      name.resize(name.size() - kEnd.size());
+    check(host().register_stub(registrar_, name.c_str(), detail::signature_of<R, A...>().c_str(),
+                               &detail::Boxed<R, A...>::call, reinterpret_cast<void*>(f)));
     return *this;
   }
   /// Whether an operator of this device runs on host copies where it has no kernel: without a call, it does.
@@ -320,3 +397,14 @@ inline TenonStatus* register_blocks(void*, TenonRegistrar* registrar) {
 #define TENON_LIBRARY_FRAGMENT(ns, m) TENON_ABI_BLOCK_(ns, nullptr, m, __COUNTER__)
 /// Registers kernels of a namespace for one key; PrivateUse1 is the plug-in's own device.
 #define TENON_LIBRARY_IMPL(ns, key, m) TENON_ABI_BLOCK_(ns, #key, m, __COUNTER__)
+
+/// Says what functions of one of Tenon's stubs are like, as PyTorch's headers do: `fn` is their pointer type.
+#define DECLARE_DISPATCH(fn, name) [[maybe_unused]] typedef fn name##_function
+/// The definition is Tenon's; here it is checked that the stub is declared.
+#define DEFINE_DISPATCH(name) \
+  static_assert(std::is_pointer<name##_function>::value, "declare " #name " first")
+/// Fills in one of Tenon's stubs for the plug-in's own device: REGISTER_PRIVATEUSE1_DISPATCH(abs_stub,
+/// &my_abs).
+#define REGISTER_PRIVATEUSE1_DISPATCH(name, fn) \
+  TENON_ABI_BLOCK_(aten, "PrivateUse1", tenon_m, __COUNTER__) { tenon_m.stub(#name, fn); }
+#define REGISTER_DISPATCH(name, fn) REGISTER_PRIVATEUSE1_DISPATCH(name, fn)

@@ -190,8 +190,10 @@ typedef struct TenonHost {
    * plug-in. */
   TenonStatus* (*register_kernel)(TenonRegistrar*, const char* op, const char* key, TenonKernel, void* data,
                                   const char* file, int line);
-  /* Fills in a stub for this device: `tenon stubs` lists names and signatures. */
-  TenonStatus* (*register_stub)(TenonRegistrar*, const char* stub, TenonKernel, void* data);
+  /* Fills in a stub for this device: `tenon stubs` lists names and signatures. `signature` says what the
+   * function takes and returns, "(Tensor dst, Scalar value) -> ()"; its types must be those of the stub. */
+  TenonStatus* (*register_stub)(TenonRegistrar*, const char* stub, const char* signature, TenonKernel,
+                                void* data);
   /* Whether an operator without a kernel runs on host copies; `op` NULL: all of which nothing is said.
    * Without a call all do. An operator that may not is an error, which names who has it. */
   TenonStatus* (*register_fallback)(TenonRegistrar*, const char* op, int32_t falls_back);

@@ -43,10 +43,34 @@ void StubBase::set_otherwise(detail::AnyFunction f, bool (*serves)(Backend)) noe
   otherwise_ = f;
 }
 
+bool StubBase::call_boxed(Device device, Stack& stack, size_t results) const {
+  const detail::BoxedStub* boxed = get_boxed(device.backend);
+  if (!boxed || !boxed->call(boxed->data, current_stream(device), stack)) return false;
+  if (stack.size() != results) wrong_results(stack.size());
+  return true;
+}
+
+std::string StubBase::signature() const {
+  if (!text_.empty() || !types_.valid) return std::string(text_);
+  const auto type = [](const detail::StubType& t) {
+    return fmt::format("{}{}{}", t.base, t.list ? "[]" : "", t.optional ? "?" : "");
+  };
+  std::string text = "(";
+  for (size_t i = 0; i < types_.count; ++i)
+    text += fmt::format("{}{} _{}", i == 0 ? "" : ", ", type(types_.arguments[i]), i);
+  return text + ") -> " + (types_.result.base.empty() ? "()" : type(types_.result));
+}
+
+bool StubBase::accepts(std::string_view signature) const noexcept {
+  return same_types(detail::parse_stub_signature(signature),
+                    text_.empty() ? types_ : detail::parse_stub_signature(text_)) &&
+         types_.valid;
+}
+
 void StubBase::wrong_results(size_t count) const {
   throw_error(ErrorKind::Type,
               fmt::format("Stub '{}': its boxed function left {} values on the stack; its type is {}", name_,
-                          count, signature_));
+                          count, signature()));
 }
 
 std::vector<const StubBase*> StubBase::all() {

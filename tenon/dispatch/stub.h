@@ -5,6 +5,7 @@
 // fallback policy says so. Knows nothing of what the function does.
 #pragma once
 
+#include <array>
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -17,21 +18,9 @@
 #include "tenon/dispatch/fallback_policy.h"
 #include "tenon/dispatch/host_copies.h"
 #include "tenon/dispatch/kernel.h"
+#include "tenon/dispatch/stub_signature.h"
 
 namespace tenon {
-
-namespace detail {
-
-/// The name of a type, as the compiler spells it.
-template <class T>
-constexpr std::string_view type_text() noexcept {
-  constexpr std::string_view text = __PRETTY_FUNCTION__;
-  constexpr size_t first = text.find("T = ") + 4;
-  constexpr size_t end = text.find_first_of(";", first);
-  return text.substr(first, (end == std::string_view::npos ? text.size() - 1 : end) - first);
-}
-
-}  // namespace detail
 
 /// A stub's function on boxed values: finds the arguments on the stack in order, and replaces them by its
 /// result, if it has one. It queues its work on `stream`. False: it declines this call (a dtype that the
@@ -46,23 +35,53 @@ struct BoxedStub {
   const BoxedStub* replaced;  ///< Kept for the process: a call may still be reading it.
 };
 
-/// How a stub's arguments and results are boxed: as those of operators, with two more types that no schema
-/// has.
+/// How a stub's arguments and results are boxed: as those of operators, with more types that no schema has.
+/// `types` are those of the cells.
 template <class T>
-struct StubArg : ArgTraits<T> {};
+struct StubArg : ArgTraits<T> {
+  static constexpr std::array<StubType, 1> types{stub_type_of<T>()};
+};
 template <>
 struct StubArg<uint64_t> {
+  static constexpr std::array<StubType, 1> types{{{"int"}}};
   static void push(Stack& s, uint64_t v) { s.push(static_cast<int64_t>(v)); }
 };
 /// As [seed, offset].
 template <>
 struct StubArg<PhiloxState> {
+  static constexpr std::array<StubType, 1> types{{{"int", true}}};
   static void push(Stack& s, PhiloxState v) {
     s.push(Dims{static_cast<int64_t>(v.seed), static_cast<int64_t>(v.offset)});
   }
 };
 
+/// Whether a stub of these arguments can be filled in with a function on boxed values.
+template <class T>
+concept BoxedStubArg = requires {
+  StubArg<T>::types;
+};
+
+/// The types of a stub's cells.
+template <class Sig>
+struct StubTypesOf;
+template <class R, class... A>
+struct StubTypesOf<R(A...)> {
+  static constexpr StubSignature value = [] {
+    StubSignature types;
+    if constexpr ((BoxedStubArg<A> && ...)) {
+      const auto add = [&](const auto& cells) {
+        for (const StubType& t : cells) types.add(t);
+      };
+      (add(StubArg<A>::types), ...);
+      types.result = stub_type_of<R>();
+      types.valid = true;
+    }
+    return types;
+  }();
+};
+
 struct StubListing;
+struct PointwiseStubListing;
 
 }  // namespace detail
 
@@ -74,15 +93,23 @@ class StubBase {
   StubBase& operator=(const StubBase&) = delete;
 
   std::string_view name() const noexcept { return name_; }
-  /// "void (const Tensor&, Tensor&)": the type of its functions.
-  std::string_view signature() const noexcept { return signature_; }
+  /// "(Tensor self, Tensor(a!) out) -> ()": what its functions on boxed values get and leave, in the schema
+  /// language. Empty where there are none: it is filled in with C++ functions only.
+  std::string signature() const;
+  /// Whether a function on boxed values with this signature fits: types are compared, and not names.
+  bool accepts(std::string_view signature) const noexcept;
   /// Sets or replaces the function of a backend; null removes it.
   void set_boxed(Backend backend, BoxedStubFunction f, void* data);
   /// Whether a backend has a function of its own, or what stands in for one.
   bool has(Backend backend) const noexcept {
-    return has_own(backend) || (otherwise_ && otherwise_serves_(backend));
+    return has_own(backend) || (otherwise_serves_ && otherwise_serves_(backend));
   }
   bool has_own(Backend backend) const noexcept { return get(backend) || get_boxed(backend); }
+  /// The C++ function of a backend, of the stub's type; null if it has none.
+  detail::AnyFunction own(Backend backend) const noexcept { return get(backend); }
+  /// Calls the boxed function of a device on the arguments on the stack, on its current stream. False: it has
+  /// none, or it declines, and the stack is as it was. `results`: how many values it leaves.
+  bool call_boxed(Device device, Stack& stack, size_t results) const;
   /// Calls the function for `device`, whose type is R(A...), on the device's current stream. A call that the
   /// device has no function for, or declines, runs on host copies; then the tensors that it may write are
   /// those of type Tensor&, or, if there are none and it returns nothing, the first. Throws
@@ -102,13 +129,14 @@ class StubBase {
   static std::vector<const StubBase*> all();
 
  protected:
-  constexpr StubBase(const char* name, std::string_view signature) noexcept
-      : name_(name), signature_(signature) {}
+  constexpr StubBase(const char* name, std::string_view text, const detail::StubSignature& types) noexcept
+      : name_(name), text_(text), types_(types) {}
   void set(Backend backend, detail::AnyFunction f) noexcept;
   void set_otherwise(detail::AnyFunction f, bool (*serves)(Backend)) noexcept;
 
  private:
   friend detail::StubListing;
+  friend detail::PointwiseStubListing;
   /// Adds the stub to the list of all stubs. False if it is there already, because a second copy of its
   /// library, whose symbols are bound to the first, lists it again.
   bool list() noexcept;
@@ -123,15 +151,16 @@ class StubBase {
   }
   template <class R, class... A>
   [[gnu::noinline]] R call_otherwise(Device device, A... args) const {
-    if (const detail::BoxedStub* boxed = get_boxed(device.backend)) {
-      Stack stack;
-      (detail::StubArg<A>::push(stack, args), ...);
-      if (boxed->call(boxed->data, current_stream(device), stack)) {
-        if (stack.size() != detail::ReturnTraits<R>::count) wrong_results(stack.size());
-        if constexpr (std::is_void_v<R>)
-          return;
-        else
-          return detail::ReturnTraits<R>::take(stack, 0);
+    if constexpr ((detail::BoxedStubArg<A> && ...)) {
+      if (get_boxed(device.backend)) {
+        Stack stack;
+        (detail::StubArg<A>::push(stack, args), ...);
+        if (call_boxed(device, stack, detail::ReturnTraits<R>::count)) {
+          if constexpr (std::is_void_v<R>)
+            return;
+          else
+            return detail::ReturnTraits<R>::take(stack, 0);
+        }
       }
     }
     if (otherwise_ && otherwise_serves_(device.backend))
@@ -169,7 +198,8 @@ class StubBase {
   [[noreturn]] void wrong_results(size_t count) const;
 
   const char* name_;
-  std::string_view signature_;
+  std::string_view text_;
+  const detail::StubSignature& types_;
   StubBase* next_ = nullptr;
   bool listed_ = false;
   // Read and written atomically.
@@ -188,7 +218,14 @@ class Stub<R(A...)> : public StubBase {
  public:
   using Function = R (*)(A...);
 
-  explicit constexpr Stub(const char* name) noexcept : StubBase(name, detail::type_text<R(A...)>()) {}
+  /// `signature` is its type in the schema language, "(Tensor self, Tensor(a!) out) -> ()", without which
+  /// arguments have no names. It does not compile if it does not fit the C++ type.
+  explicit constexpr Stub(const char* name, std::string_view signature = {})
+      : StubBase(name, signature, detail::StubTypesOf<R(A...)>::value) {
+    if (!signature.empty() &&
+        !detail::same_types(detail::parse_stub_signature(signature), detail::StubTypesOf<R(A...)>::value))
+      throw "the signature of a stub does not fit its C++ type";
+  }
 
   void set(Backend backend, Function f) noexcept {
     StubBase::set(backend, reinterpret_cast<detail::AnyFunction>(f));
@@ -227,9 +264,10 @@ struct StubRegistration {
 
 /// In a header: declares a stub called `name` for functions of pointer type `fn`.
 #define DECLARE_DISPATCH(fn, name) extern ::tenon::Stub<std::remove_pointer_t<fn>> name
-/// In one source file, in the same namespace: defines the stub.
-#define DEFINE_DISPATCH(name)           \
-  constinit decltype(name) name(#name); \
+/// In one source file, in the same namespace: defines the stub, as DEFINE_DISPATCH(name) or with its
+/// signature, DEFINE_DISPATCH(name, "(Tensor self, Tensor(a!) out) -> ()").
+#define DEFINE_DISPATCH(name, ...)                                 \
+  constinit decltype(name) name(#name __VA_OPT__(, ) __VA_ARGS__); \
   static const ::tenon::detail::StubListing name##_listing(name)
 /// Fills in the CPU's function.
 #define REGISTER_DISPATCH(name, fn) \

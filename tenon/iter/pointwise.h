@@ -16,6 +16,8 @@
 
 namespace tenon {
 
+class StubBase;
+
 namespace detail {
 struct PointwiseState;
 struct PointwiseOperator;
@@ -106,6 +108,9 @@ struct PointwiseInfo {
   /// the i-th optional tensor, or behind those number. [0] is this operator. Null: such a call is refused.
   std::span<const PointwiseInfo* const> without = {};
   const char* refused_absence = "";  ///< "`min` and `max` are both None; give at least one of them"
+  /// Of an operator: where a device puts a function of its own for it (iter/pointwise_stub.h). Null: there is
+  /// no such place.
+  const StubBase* stub = nullptr;
   size_t num_outputs() const noexcept { return outputs.empty() ? 1 : outputs.size(); }
   /// What is computed at the first calls: typed expressions, what each backend compiled them to, derivatives.
   /// Only tenon/iter uses it.

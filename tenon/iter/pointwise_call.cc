@@ -9,6 +9,7 @@
 #include "tenon/dispatch/host_copies.h"
 #include "tenon/iter/pointwise_device.h"
 #include "tenon/iter/pointwise_state.h"
+#include "tenon/iter/pointwise_stub.h"
 #include "tenon/iter/promotion.h"
 
 namespace tenon::detail {
@@ -188,6 +189,7 @@ void run_on_host(const PointwiseInfo& info, std::span<const Tensor* const> tenso
 void run_on_device(const PointwiseWork& work, const PointwiseInfo& info, const char* op,
                    std::span<const Tensor* const> tensors, std::span<const Scalar* const> scalars,
                    const TensorIterator& iter, bool in_place) try {
+  if (info.stub && run_pointwise_stub(*info.stub, iter, scalars)) return;
   if (!launch_on_device(work, iter)) run_on_host(info, tensors, scalars, iter, work.results.size(), in_place);
 } catch (Error& e) {
   e.set_operator(op);  // the device knows of an expression, or of copies

@@ -1,5 +1,6 @@
 #include "tenon/iter/pointwise_device.h"
 
+#include <array>
 #include <atomic>
 #include <memory>
 #include <type_traits>
@@ -7,6 +8,7 @@
 
 #include "tenon/dispatch/dispatcher.h"
 #include "tenon/iter/pointwise_state.h"
+#include "tenon/iter/pointwise_stub.h"
 #include "tenon/iter/tensor_iterator.h"
 
 namespace tenon {
@@ -30,8 +32,12 @@ void set_pointwise_device(Backend backend, PointwiseDeviceFunction f, void* data
 
 namespace detail {
 
-bool pointwise_serves(const void*, Backend backend) noexcept {
+bool pointwise_serves(const void* info, Backend backend) noexcept {
   if (backend == kCpuBackend || backend == kMetaBackend) return true;
+  if (info) {
+    const StubBase* stub = static_cast<const PointwiseInfo*>(info)->stub;
+    if (stub && stub->has_own(backend)) return true;
+  }
   const Entry* entry = g_entries[backend].load(std::memory_order_acquire);
   return entry && entry->call;
 }
@@ -133,6 +139,73 @@ bool launch_on_device(const PointwiseWork& work, const TensorIterator& iter) {
       .slot = reinterpret_cast<void**>(&made.slots.of(entry))};
   expr::set_variant(launch);
   return entry->call(entry->data, launch);
+}
+
+void StubArg<const TensorIterator&>::push(Stack& s, const TensorIterator& iter) {
+  const IntArrayRef sizes = iter.result_shape();
+  for (int i = 0; i < iter.ntensors(); ++i) {
+    const Tensor& t = iter.tensor(i);
+    if (t.sizes() == sizes) {
+      s.push(t);
+      continue;
+    }
+    Dims strides(sizes.size());
+    const size_t missing = sizes.size() - t.sizes().size();
+    for (size_t d = missing; d < sizes.size(); ++d)
+      strides[d] = t.sizes()[d - missing] == sizes[d] ? t.strides()[d - missing] : 0;
+    s.push(make_view(t, sizes, strides, t.impl()->offset()));
+  }
+}
+
+void HostArgument<const TensorIterator&>::add(HostCopies& copies, Access) {
+  throw_error(ErrorKind::NotImplemented,
+              fmt::format("{}: device {} has no function for it; call the operator, which also runs by its "
+                          "expression",
+                          value.op_name(), to_string(copies.device())));
+}
+
+void PointwiseStubListing::list(StubBase& stub) noexcept {
+  if (!stub.list()) return;
+  stub.otherwise_serves_ = [](Backend b) { return b != kMetaBackend && pointwise_serves(nullptr, b); };
+}
+
+namespace {
+
+template <size_t... I>
+void call_function(AnyFunction f, const TensorIterator& iter, const Scalar* const* scalars,
+                   std::index_sequence<I...>) {
+  const auto scalar = [&]<size_t i>() -> const Scalar& { return *scalars[i]; };
+  reinterpret_cast<void (*)(const TensorIterator&, decltype(scalar.template operator()<I>())...)>(f)(
+      iter, scalar.template operator()<I>()...);
+}
+
+}  // namespace
+
+bool run_pointwise_stub(const StubBase& stub, const TensorIterator& iter,
+                        std::span<const Scalar* const> scalars) {
+  const Device device = iter.device();
+  if (!stub.has_own(device.backend)) return false;
+  // A number of the host's beside the device's tensors is for expressions.
+  for (int i = 0; i < iter.ntensors(); ++i) {
+    if (iter.tensor(i).device() != device) return false;
+  }
+  if (iter.numel() == 0) return true;
+  if (const AnyFunction f = stub.own(device.backend)) {
+    using Call = void (*)(AnyFunction, const TensorIterator&, const Scalar* const*);
+    static constexpr auto kCalls = []<size_t... N>(std::index_sequence<N...>) {
+      return std::array<Call, sizeof...(N)>{
+          +[](AnyFunction g, const TensorIterator& over, const Scalar* const* numbers) {
+            call_function(g, over, numbers, std::make_index_sequence<N>());
+          }...};
+    }
+    (std::make_index_sequence<PointwiseInfo::kMaxScalars + 1>());
+    kCalls[scalars.size()](f, iter, scalars.data());
+    return true;
+  }
+  Stack stack;
+  StubArg<const TensorIterator&>::push(stack, iter);
+  for (const Scalar* s : scalars) stack.push(*s);
+  return stub.call_boxed(device, stack, 0);
 }
 
 void refuse_launch(const PointwiseInfo& info, Device device) {

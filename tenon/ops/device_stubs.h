@@ -4,6 +4,7 @@
 // (core/stream.h); one that writes to host memory or returns a value returns only when that is done.
 #pragma once
 
+#include <array>
 #include <memory>
 #include <optional>
 #include <span>
@@ -14,17 +15,18 @@
 #include "tenon/ops/window/axis.h"
 
 namespace tenon::detail {
-/// Boxed: their number; for each axis [taps, inputs, outputs, kernel, stride, pad, dilation], begins, places,
-/// weights, divisors and input_divisors.
+/// Boxed: twelve numbers for each axis: taps, inputs, outputs, kernel, stride, pad, dilation, and how many it
+/// has of begins, places, weights, divisors and input_divisors; then these five, those of all axes one after
+/// the other.
 template <>
 struct StubArg<std::span<const Axis>> {
+  static constexpr std::array<StubType, 6> types{
+      {{"int", true}, {"int", true}, {"int", true}, {"float", true}, {"float", true}, {"float", true}}};
   static void push(Stack& s, std::span<const Axis> axes);
 };
-/// What runs row expressions reads an expression and addresses in our own types.
+/// Not boxed: what runs row expressions reads an expression and addresses in our own types.
 template <>
-struct StubArg<const RowsLaunch&> {
-  [[noreturn]] static void push(Stack&, const RowsLaunch& launch);
-};
+struct StubArg<const RowsLaunch&> {};
 /// A launch has addresses in place of tensors: an operator without rows_stub falls back as a whole.
 template <>
 struct HostArgument<const RowsLaunch&> {
@@ -56,10 +58,27 @@ struct ReduceCall {
 namespace tenon::detail {
 template <>
 struct StubArg<const ops::IndexedCall&> {
+  static constexpr std::array<StubType, 15> types{{{"str"},
+                                                   {"str"},
+                                                   {"int", true},
+                                                   {"int"},
+                                                   {"Scalar"},
+                                                   {"bool"},
+                                                   {"bool"},
+                                                   {"Tensor"},
+                                                   {"int", true},
+                                                   {"Tensor", true},
+                                                   {"int", true},
+                                                   {"Tensor"},
+                                                   {"int", true},
+                                                   {"Tensor", true},
+                                                   {"int", true}}};
   static void push(Stack& s, const ops::IndexedCall& call);
 };
 template <>
 struct StubArg<const ops::ReduceCall&> {
+  static constexpr std::array<StubType, 7> types{
+      {{"Tensor"}, {"str"}, {"bool"}, {"bool"}, {"int", true}, {"Tensor"}, {"Tensor"}}};
   static void push(Stack& s, const ops::ReduceCall& call);
 };
 template <>
@@ -88,7 +107,8 @@ extern Stub<void(const RowsLaunch& launch)> rows_stub;
 
 /// Runs a plain reduction, with the bits of its expression. Where a device has none, rows_stub gets that. A
 /// boxed function finds self, the kind ("sum", "argmax", ...), whether sums are divided by their number,
-/// whether ArgMax and ArgMin give the elements, too, `over`, and the results.
+/// whether ArgMax and ArgMin give the elements, too, `over`, and two results, the second undefined where
+/// there is one.
 extern Stub<void(const ReduceCall& call)> reduce_stub;
 
 /// dst[...] = src[...] for tensors of equal sizes with any strides and dtypes that share no memory. With

@@ -234,9 +234,18 @@ StubBase& find_stub(const std::string& name) {
 
 }  // namespace
 
-void set_stub(const std::string& stub, const PluginDevice& device, TenonKernel kernel, void* data) {
-  find_stub(stub).set_boxed(device.backend(), &call_stub,
-                            new PluginStub{fmt::format("stub {}", stub), device, kernel, data});
+void set_stub(const std::string& stub, const std::string& signature, const PluginDevice& device,
+              TenonKernel kernel, void* data) {
+  StubBase& found = find_stub(stub);
+  const std::string own = found.signature();
+  TENON_CHECK(!own.empty(), Type, fmt::format("register_stub: the stub '{}' takes C++ functions only", stub));
+  TENON_CHECK(
+      found.accepts(signature), Type,
+      fmt::format("register_stub: the stub '{}' has the signature `{}`, and device {} gives a function "
+                  "of signature `{}`",
+                  stub, own, device.device_name(), signature));
+  found.set_boxed(device.backend(), &call_stub,
+                  new PluginStub{fmt::format("stub {}", stub), device, kernel, data});
 }
 
 void remove_stub(const std::string& stub, Backend backend) noexcept {

@@ -12,8 +12,10 @@ namespace tenon::plugin {
 /// runs on host copies.
 CppFunction kernel_of(const PluginDevice& device, TenonKernel kernel, void* data);
 
-/// Fills in a stub with a function of a plug-in, which gets the stub's arguments as its cells.
-void set_stub(const std::string& stub, const PluginDevice& device, TenonKernel kernel, void* data);
+/// Fills in a stub with a function of a plug-in, which gets the stub's arguments as its cells. Throws
+/// Error{Value} for a stub that does not exist, and Error{Type} for another signature than its own.
+void set_stub(const std::string& stub, const std::string& signature, const PluginDevice& device,
+              TenonKernel kernel, void* data);
 /// Takes it back.
 void remove_stub(const std::string& stub, Backend backend) noexcept;
 

@@ -175,10 +175,12 @@ TenonStatus* register_kernel(TenonRegistrar* registrar, const char* op, const ch
     registrar->kernels.push_back({op, key ? key : "", kernel, data, file ? file : "", line});
   });
 }
-TenonStatus* register_stub(TenonRegistrar* registrar, const char* stub, TenonKernel kernel, void* data) {
+TenonStatus* register_stub(TenonRegistrar* registrar, const char* stub, const char* signature,
+                           TenonKernel kernel, void* data) {
   return as_status([&] {
-    TENON_CHECK(stub && kernel, Value, "register_stub: the stub or the function is NULL");
-    registrar->stubs.push_back({stub, kernel, data});
+    TENON_CHECK(stub && signature && kernel, Value,
+                "register_stub: the stub, its signature or the function is NULL");
+    registrar->stubs.push_back({stub, signature, kernel, data});
   });
 }
 

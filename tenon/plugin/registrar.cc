@@ -72,7 +72,7 @@ void Registrations::commit(const TenonRegistrar& wanted, const PluginDevice& dev
                                           kernel_of(device, k.kernel, k.data), {kept_text(k.file), k.line}));
     }
     for (const auto& s : wanted.stubs) {
-      set_stub(s.name, device, s.kernel, s.data);
+      set_stub(s.name, s.signature, device, s.kernel, s.data);
       stubs_.push_back(s.name);
     }
   } catch (...) {

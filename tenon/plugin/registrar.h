@@ -18,7 +18,7 @@ struct TenonRegistrar {
     int line;
   };
   struct Stub {
-    std::string name;
+    std::string name, signature;
     TenonKernel kernel;
     void* data;
   };

@@ -262,6 +262,22 @@ def test_a_stub_of_the_plugin_serves_its_dtype_and_declines_others(openreg):
     assert tenon.full((2, 3), 7, dtype=tenon.int16, device="openreg").tolist() == [[7] * 3] * 2
 
 
+def test_the_stub_of_abs(openreg):
+    filled = {s.name: s.devices for s in tenon.dispatch.stubs()}
+    assert "openreg" in filled["abs"] and "openreg" in filled["fill"] and "openreg" not in filled["sort"]
+    assert "cpu" in filled["abs"] and "cpu" in filled["sort"]
+    a = np.random.default_rng(3).normal(size=(4, 6)).astype(np.float32)
+    x = tenon.tensor(a, device="openreg")
+    for view in (lambda t: t, lambda t: t.T, lambda t: t[1:, ::2]):
+        np.testing.assert_array_equal(view(x).abs().cpu().numpy(), np.abs(view(a)))
+    np.testing.assert_array_equal(x.double().abs().cpu().numpy(), np.abs(a.astype(np.float64)))  # declined: by its expression
+    y = x.clone().requires_grad_()
+    y.abs().sum().backward()
+    np.testing.assert_array_equal(y.grad.cpu().numpy(), np.sign(a))
+    x[:, 1:].abs_()
+    assert x[0, 0].item() == a[0, 0] and (x[:, 1:] >= 0).all().item()
+
+
 def test_kernels_of_the_plugin(openreg, lazyreg):
     for name in ("openreg", "lazyreg"):
         x = tenon.tensor([[1.0, -2.0], [-3.0, 4.0]], device=name)

@@ -15,7 +15,7 @@ namespace {
 int64_t scale_cpu(int64_t n, double by) { return static_cast<int64_t>(static_cast<double>(n) * by); }
 REGISTER_DISPATCH(scale_stub, &scale_cpu);
 
-constinit Stub<void(const Tensor&, Tensor&)> with_cpu("with_cpu");
+constinit Stub<void(const Tensor&, Tensor&)> with_cpu("with_cpu", "(Tensor self, Tensor(a!) out) -> ()");
 const detail::StubListing with_cpu_listing(
     with_cpu, +[](const Tensor&, Tensor&) {});
 
@@ -83,9 +83,35 @@ TEST(Stub, ListsAllWithTheirSignatures) {
   const auto named = [&](std::string_view name) {
     return *std::find_if(all.begin(), all.end(), [&](const auto* s) { return s->name() == name; });
   };
-  EXPECT_CONTAINS(named("scale_stub")->signature(), "double");
-  EXPECT_CONTAINS(named("with_cpu")->signature(), "Tensor&");
+  EXPECT_EQ(named("scale_stub")->signature(), "(int _0, float _1) -> int");
+  EXPECT_EQ(named("with_cpu")->signature(), "(Tensor self, Tensor(a!) out) -> ()");
   EXPECT_EQ(named("with_cpu")->backends(), std::vector<Backend>{kCpuBackend});
+}
+
+template <class Sig>
+bool fits(std::string_view text) {
+  return detail::same_types(detail::parse_stub_signature(text), detail::StubTypesOf<Sig>::value);
+}
+
+// What does not fit does not compile, where a stub is defined with it.
+TEST(StubSignature, IsComparedWithTheTypes) {
+  using Fills = void(const Tensor&, const Scalar&);
+  EXPECT_TRUE(fits<Fills>("(Tensor(a!) dst, Scalar value) -> ()"));
+  EXPECT_TRUE(fits<Fills>("(Tensor, Scalar) -> ()"));
+  EXPECT_TRUE(fits<Fills>(" ( Tensor? dst , Scalar value=1 )->() ")) << "an undefined tensor is None";
+  for (const char* wrong : {"(Tensor dst) -> ()", "(Tensor dst, Scalar value, Scalar more) -> ()",
+                            "(Scalar value, Tensor dst) -> ()", "(Tensor dst, Scalar value) -> Tensor",
+                            "(Tensor[] dst, Scalar value) -> ()", "(Tensor dst, Scalar? value) -> ()",
+                            "(Tensor dst, Scalar value)", "Tensor dst, Scalar value -> ()", "", "->", "(->)"})
+    EXPECT_FALSE(fits<Fills>(wrong)) << wrong;
+  using Reduces = void(const Tensor&, std::optional<IntArrayRef>, bool, std::optional<DType>, TensorList,
+                       std::optional<double>, std::string_view, Tensor&);
+  EXPECT_TRUE(
+      fits<Reduces>("(Tensor self, SymInt[1]? dim, bool keepdim, *, ScalarType? dtype, Tensor?[] list, "
+                    "float? eps, str kind, Tensor(a!) out) -> ()"));
+  EXPECT_FALSE(
+      fits<Reduces>("(Tensor self, int[1] dim, bool keepdim, ScalarType? dtype, Tensor[] list, float? "
+                    "eps, str kind, Tensor(a!) out) -> ()"));
 }
 
 }  // namespace

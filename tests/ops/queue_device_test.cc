@@ -154,7 +154,7 @@ Backend backend() {
     ops::reduce_stub.set_boxed(
         b,
         [](void*, Stream stream, Stack& stack) {
-          const Tensor self = stack.at<Tensor>(0), out = stack.at<Tensor>(stack.size() - 1);
+          const Tensor self = stack.at<Tensor>(0), out = stack.at<Tensor>(5);
           lazy().give(stream, [from = floats(self), to = floats(out), n = self.numel()] {
             *to = 0;
             for (int64_t i = 0; i < n; ++i) *to += from[i];

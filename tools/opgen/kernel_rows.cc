@@ -83,8 +83,7 @@ void add_kernel_rows(const OpDef& def, const Operator& op, std::vector<KernelRow
     case Body::Expr: {
       const std::string info = fmt::format("&pointwise_info::{}", def.operators.front().constant);
       rows.push_back(
-          {&op, "kCompositeDense", "PointwiseCall", info,
-           fmt::format("{{&pointwise_serves, {}}}", def.pointwise.outputs.empty() ? "nullptr" : info)});
+          {&op, "kCompositeDense", "PointwiseCall", info, fmt::format("{{&pointwise_serves, {}}}", info)});
       break;
     }
     case Body::Structured: {

@@ -191,4 +191,29 @@ std::optional<PointwiseGradient> pointwise_gradient(const PointwiseForm& forward
   return gradient;
 }
 
+std::string pointwise_stub_type(const OpDef& def) {
+  std::string type = "void(const TensorIterator&";
+  for (size_t i = pointwise_form(def).scalars.size(); i > 0; --i) type += ", const Scalar&";
+  return type + ")";
+}
+
+std::string pointwise_signature(const OpDef& def) {
+  const PointwiseForm form = pointwise_form(def);
+  std::string text;
+  char alias = 'a';
+  const auto add = [&](const std::string& type, const std::string& name) {
+    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", type, name);
+  };
+  const auto output = [&](const std::string& name) { add(fmt::format("Tensor({}!)", alias++), name); };
+  if (form.outputs.empty()) output("out");
+  for (const std::string& name : form.outputs) {
+    const bool written = std::any_of(form.tensors.begin(), form.tensors.end(),
+                                     [&](const expr::Symbol& t) { return t.name == name; });
+    output(written ? name + "_out" : name);
+  }
+  for (const expr::Symbol& t : form.tensors) add("Tensor", t.name);
+  for (const std::string& name : form.scalars) add("Scalar", name);
+  return fmt::format("({}) -> ()", text);
+}
+
 }  // namespace tenon::opgen

@@ -52,6 +52,9 @@ PointwiseForm pointwise_form(const OpDef& def, const std::string& text);
 std::vector<std::optional<PointwiseForm>> pointwise_forms(const OpDef& def);
 /// The optional tensors, then the optional numbers: what the bits of an index into these stand for.
 std::vector<std::string> optional_operands(const OpDef& def);
+/// The C++ type of its stub's functions, and their signature: outputs, tensors, numbers.
+std::string pointwise_stub_type(const OpDef& def);
+std::string pointwise_signature(const OpDef& def);
 /// The entry's text, as documentation shows it.
 std::string expression_text(const OpDef& def);
 /// The derivative by tensor `operand`; nothing by a mask. A derivative that is zero everywhere is the

@@ -5,6 +5,7 @@
 #include <map>
 #include <set>
 
+#include "tools/opgen/pointwise_forms.h"
 #include "tools/opgen/printers.h"
 #include "tools/opgen/text.h"
 
@@ -98,13 +99,19 @@ std::string kernels_header(const std::vector<OpDef>& defs, const Family& family)
 }
 
 std::string stubs_header(const std::vector<OpDef>& defs, const Family& family) {
-  std::string text =
-      banner(fmt::format("Stubs of the structured operators of {}.yaml: a device adds its kernel with "
-                         "`NAME_stub.set(backend, &f)`.",
-                         family.name));
-  text += "#pragma once\n\n#include \"tenon/dispatch/stub.h\"\n\nnamespace tenon::ops {\n\n";
+  std::string text = banner(
+      fmt::format("Stubs of the structured and pointwise operators of {}.yaml: a device adds its kernel with "
+                  "`NAME_stub.set(backend, &f)`.",
+                  family.name));
+  text += "#pragma once\n\n#include \"tenon/iter/pointwise_stub.h\"\n\nnamespace tenon::ops {\n\n";
   for (const auto& [name, def] : kernels(defs, family)) {
-    text += fmt::format("extern Stub<void({})> {}_stub;\n", kernel_parameters(def->schema(), false), name);
+    text += fmt::format("/// {}\nextern Stub<void({})> {}_stub;\n", kernel_signature(def->schema()),
+                        kernel_parameters(def->schema(), false), name);
+  }
+  for (const OpDef* def : family.defs) {
+    if (def->body != Body::Expr) continue;
+    text += fmt::format("/// {}\nextern Stub<{}> {}_stub;\n", pointwise_signature(*def),
+                        pointwise_stub_type(*def), pointwise_stub_name(*def, family.defs));
   }
   return text + "\n}  // namespace tenon::ops\n";
 }
@@ -115,9 +122,9 @@ std::string stub_definitions(const std::vector<OpDef>& defs, const Family& famil
   std::string text;
   for (const auto& [name, def] : kernels(defs, family)) {
     text += fmt::format(
-        "constinit Stub<void({0})> {1}_stub({2});\n"
+        "constinit Stub<void({0})> {1}_stub({2}, {3});\n"
         "static const tenon::detail::StubListing {1}_listing({1}_stub, &cpu::{1});\n",
-        kernel_parameters(def->schema(), false), name, quoted(name));
+        kernel_parameters(def->schema(), false), name, quoted(name), quoted(kernel_signature(def->schema())));
   }
   return text;
 }

@@ -104,7 +104,7 @@ class InfoPrinter {
  public:
   explicit InfoPrinter(KernelPool& pool) : pool_(pool) {}
 
-  void add(const OpDef& def) {
+  void add(const OpDef& def, const Family& family) {
     const std::string id = def.operators.front().constant;
     std::string bool_form;
     if (!def.pointwise.bool_text.empty()) {
@@ -123,15 +123,23 @@ class InfoPrinter {
       links.without = id + "_without";
     }
     links.special = special(def, id);
+    links.stub = pointwise_stub_name(def, family.defs);
+    stubs_ += fmt::format(
+        "constinit Stub<{0}> {1}_stub({2}, {3});\n"
+        "static const tenon::detail::PointwiseStubListing {1}_listing({1}_stub);\n",
+        pointwise_stub_type(def), links.stub, quoted(links.stub), quoted(pointwise_signature(def)));
     add_form(def, *forms[0], id, links);
   }
 
   std::string file(const Family& family) const {
     const std::string rows = rows_data(family);
     if (text_.empty() && rows.empty()) return banner("No pointwise operators here.");
-    return banner("Pointwise operators, their derivatives, and row operators as data.") + "#include " +
-           quoted(family.header("pointwise")) +
-           (rows.empty() ? "" : "\n#include \"tenon/ops/forms/rows.h\"") +
+    return banner("Pointwise operators, their derivatives and stubs, and row operators as data.") +
+           "#include " + quoted(family.header("pointwise")) +
+           (rows.empty() ? "" : "\n#include \"tenon/ops/forms/rows.h\"") + "\n#include " +
+           quoted(family.header("stubs")) +
+           (stubs_.empty() ? ""
+                           : "\n\nnamespace tenon::ops {\n\n" + stubs_ + "\n}  // namespace tenon::ops") +
            "\n\nnamespace tenon::pointwise_info {\n\n" + text_ + "\n}  // namespace tenon::pointwise_info\n" +
            rows;
   }
@@ -145,7 +153,7 @@ class InfoPrinter {
  private:
   // What an info refers to, in C++, and whether other files refer to it.
   struct Links {
-    std::string derivatives = {}, bool_form = {}, without = {}, special = {};
+    std::string derivatives = {}, bool_form = {}, without = {}, special = {}, stub = {};
     bool exported = false, derived = false;
   };
 
@@ -338,12 +346,13 @@ class InfoPrinter {
           optional_mask(def, tensors), optional_mask(def, form.scalars), links.without,
           quoted(refused_absence(p.at_least_one)));
     }
+    if (!links.stub.empty()) text += fmt::format("    .stub = &ops::{}_stub,\n", links.stub);
     text_ += text + "};\n";
     if (links.exported) declarations_ += fmt::format("extern const PointwiseInfo {};\n", id);
   }
 
   KernelPool& pool_;
-  std::string text_, declarations_;
+  std::string text_, declarations_, stubs_;
 };
 
 }  // namespace
@@ -391,7 +400,7 @@ std::vector<GeneratedFile> print_pointwise(const std::vector<OpDef>& defs) {
   for (const Family& family : families_of(defs)) {
     InfoPrinter printer(pool);
     for (const OpDef* def : family.defs) {
-      if (def->body == Body::Expr) printer.add(*def);
+      if (def->body == Body::Expr) printer.add(*def, family);
       if (def->rows && def->rows->compiled) pool.add_rows(*def);
     }
     files.push_back({family.header("pointwise"), printer.header()});

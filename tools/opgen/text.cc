@@ -145,6 +145,32 @@ std::string kernel_parameters(const FunctionSchema& schema, bool names) {
   return text;
 }
 
+std::string pointwise_stub_name(const OpDef& def, const std::vector<const OpDef*>& family) {
+  const FunctionSchema& schema = def.schema();
+  const auto has_plain_name = [&](const OpDef* other) {
+    return other->schema().name == schema.name && other->schema().overload.empty();
+  };
+  if (schema.overload.empty() ||
+      (schema.overload == "Tensor" && std::none_of(family.begin(), family.end(), has_plain_name)))
+    return schema.name;
+  return schema.name + "_" + schema.overload;
+}
+
+std::string kernel_signature(const FunctionSchema& schema) {
+  std::string text;
+  for (schema::Argument a : schema.arguments) {
+    a.default_value = {};
+    text += (text.empty() ? "" : ", ") + schema::to_string(a);
+  }
+  char alias = 'o';  // a schema's own begin with a
+  for (size_t i = 0; i < schema.returns.size(); ++i) {
+    if (schema.returns[i].alias) continue;
+    text += fmt::format("{}Tensor({}!) {}", text.empty() ? "" : ", ", alias++,
+                        schema.returns.size() == 1 ? "out" : fmt::format("out{}", i));
+  }
+  return fmt::format("({}) -> ()", text);
+}
+
 std::string body_parameters(const OpDef& def, bool names) {
   if (!def.updates) return kernel_parameters(def.schema(), names);
   std::string text = names ? "Tensor& self" : "Tensor&";

@@ -35,6 +35,11 @@ std::string kernel_parameters(const FunctionSchema& schema, bool names);
 /// The parameters of a structured operator's `body`, or of its `update`: `Tensor& self`, then the other
 /// arguments.
 std::string body_parameters(const OpDef& def, bool names);
+/// The name of a pointwise operator's stub: "abs", "add_Scalar"; of an overload for tensors without it,
+/// "add", unless another entry of its family has that name.
+std::string pointwise_stub_name(const OpDef& def, const std::vector<const OpDef*>& family);
+/// The signature of a kernel's stub: "(Tensor self, int dim, Tensor(a!) out) -> ()".
+std::string kernel_signature(const FunctionSchema& schema);
 /// The type that a shape function takes an argument by: tensors are headers there.
 std::string shape_type(const schema::Argument& argument);
 /// The free function's names: "add", "add_out"; its aliases follow.

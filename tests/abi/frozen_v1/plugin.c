@@ -35,8 +35,8 @@ static TenonStatus* raw_free(void* self, int32_t index, TenonAddress address, ui
   return NULL;
 }
 
-static TenonStatus* copy(void* self, TenonStream stream, TenonAddress dst, TenonPlace dst_place, TenonAddress src,
-                         TenonPlace src_place, uint64_t nbytes, uint32_t flags) {
+static TenonStatus* copy(void* self, TenonStream stream, TenonAddress dst, TenonPlace dst_place,
+                         TenonAddress src, TenonPlace src_place, uint64_t nbytes, uint32_t flags) {
   (void)self, (void)stream, (void)dst_place, (void)src_place, (void)flags;
   memmove((void*)(uintptr_t)dst, (const void*)(uintptr_t)src, nbytes);
   return NULL;

@@ -401,8 +401,10 @@ inline TenonStatus* register_blocks(void*, TenonRegistrar* registrar) {
 /// Says what functions of one of Tenon's stubs are like, as PyTorch's headers do: `fn` is their pointer type.
 #define DECLARE_DISPATCH(fn, name) [[maybe_unused]] typedef fn name##_function
 /// The definition is Tenon's; here it is checked that the stub is declared.
-#define DEFINE_DISPATCH(name) static_assert(std::is_pointer<name##_function>::value, "declare " #name " first")
-/// Fills in one of Tenon's stubs for the plug-in's own device: REGISTER_PRIVATEUSE1_DISPATCH(abs_stub, &my_abs).
+#define DEFINE_DISPATCH(name) \
+  static_assert(std::is_pointer<name##_function>::value, "declare " #name " first")
+/// Fills in one of Tenon's stubs for the plug-in's own device: REGISTER_PRIVATEUSE1_DISPATCH(abs_stub,
+/// &my_abs).
 #define REGISTER_PRIVATEUSE1_DISPATCH(name, fn) \
   TENON_ABI_BLOCK_(aten, "PrivateUse1", tenon_m, __COUNTER__) { tenon_m.stub(#name, fn); }
 #define REGISTER_DISPATCH(name, fn) REGISTER_PRIVATEUSE1_DISPATCH(name, fn)

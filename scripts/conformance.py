@@ -5,6 +5,7 @@
 """
 
 import difflib
+import os
 import pathlib
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -16,6 +17,8 @@ from tenon.conformance.cells import QUICK
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "conformance.md"
 BACKENDS = pathlib.Path(tenon._C.__file__).parents[2] / "backends"
+# PoCL keeps compiled kernels from one run to the next.
+os.environ.setdefault("POCL_CACHE_DIR", str(BACKENDS.parent / "pocl_cache"))
 OPENREG = BACKENDS / "openreg/openreg.so"
 
 #: (name, library, options, what it is) of each device. Two of them are the same file.
@@ -29,7 +32,7 @@ LETTERS = {"native": "n", "fallback": "f", "unsupported": "u", "wrong": "W", "re
 
 def run_all(devices):
     with ThreadPoolExecutor() as pool:
-        runs = [pool.submit(runner.run, name, library, options, quick=True) for name, library, options, _ in devices]
+        runs = [pool.submit(runner.run, name, library, options, quick=True, jobs=2) for name, library, options, _ in devices]
         return [run.result() for run in runs]
 
 

@@ -74,14 +74,10 @@ TenonAddress Backend::allocate(int32_t index, uint64_t nbytes) {
     throw abi::Error(TENON_ERROR_OUT_OF_MEMORY,
                      "a buffer has at most " + std::to_string(device.largest_buffer) + " bytes, and of " +
                          std::to_string(device.memory) + " " + std::to_string(used) + " are in use");
-  cl_int code = CL_SUCCESS;
-  const cl_mem buffer = clCreateBuffer(context_.get(), CL_MEM_READ_WRITE, nbytes, nullptr, &code);
-  check(code, "clCreateBuffer");
-  const int64_t slot = buffers_.put(buffer);
-  if (slot < 0) {
-    clReleaseMemObject(buffer);
-    throw abi::Error(TENON_ERROR_OUT_OF_MEMORY, "there are too many buffers");
-  }
+  Buffer buffer = new_buffer(nbytes, nullptr);
+  const int64_t slot = buffers_.put(buffer.get());
+  if (slot < 0) throw abi::Error(TENON_ERROR_OUT_OF_MEMORY, "there are too many buffers");
+  buffer.release();
   used_[i].fetch_add(nbytes, std::memory_order_relaxed);
   return abi::slot_address(static_cast<uint64_t>(slot), 0);
 }
@@ -95,38 +91,54 @@ void Backend::free(int32_t index, TenonAddress address, uint64_t nbytes) {
 }
 
 void Backend::copy(TenonStream stream, TenonAddress dst, TenonPlace dst_place, TenonAddress src,
-                   TenonPlace src_place, uint64_t nbytes, bool wait) {
+                   TenonPlace src_place, uint64_t nbytes, bool host_stays) {
   const cl_command_queue q = queue(stream);
   if (src_place == TENON_PLACE_HOST) {
-    check(clEnqueueWriteBuffer(q, buffer(dst), wait, abi::offset_of(dst), nbytes,
-                               reinterpret_cast<const void*>(src), 0, nullptr, nullptr),
+    void* const host = reinterpret_cast<void*>(src);
+    if (!host_stays && nbytes <= kStaged) {
+      copy_between(q, new_buffer(nbytes, host).get(), 0, buffer(dst), abi::offset_of(dst), nbytes);
+      return;
+    }
+    note_wait(!host_stays);
+    check(clEnqueueWriteBuffer(q, buffer(dst), !host_stays, abi::offset_of(dst), nbytes, host, 0, nullptr,
+                               nullptr),
           "clEnqueueWriteBuffer");
   } else if (dst_place == TENON_PLACE_HOST) {
-    check(clEnqueueReadBuffer(q, buffer(src), wait, abi::offset_of(src), nbytes, reinterpret_cast<void*>(dst),
-                              0, nullptr, nullptr),
+    note_wait(!host_stays);
+    check(clEnqueueReadBuffer(q, buffer(src), !host_stays, abi::offset_of(src), nbytes,
+                              reinterpret_cast<void*>(dst), 0, nullptr, nullptr),
           "clEnqueueReadBuffer");
   } else {
     const cl_mem from = buffer(src), to = buffer(dst);
     const size_t from_offset = abi::offset_of(src), to_offset = abi::offset_of(dst);
-    if (from == to && from_offset < to_offset + nbytes && to_offset < from_offset + nbytes)
-      copy_overlapping(q, from, to_offset, from_offset, nbytes);
-    else
-      check(clEnqueueCopyBuffer(q, from, to, from_offset, to_offset, nbytes, 0, nullptr, nullptr),
-            "clEnqueueCopyBuffer");
+    if (from != to || from_offset >= to_offset + nbytes || to_offset >= from_offset + nbytes) {
+      copy_between(q, from, from_offset, to, to_offset, nbytes);
+    } else if (from_offset != to_offset) {
+      // The driver copies no ranges that overlap.
+      const Buffer between = new_buffer(nbytes, nullptr);
+      copy_between(q, from, from_offset, between.get(), 0, nbytes);
+      copy_between(q, between.get(), 0, to, to_offset, nbytes);
+    }
   }
 }
 
-void Backend::copy_overlapping(cl_command_queue queue, cl_mem buffer, size_t dst, size_t src, size_t nbytes) {
-  if (dst == src) return;
+Buffer Backend::new_buffer(uint64_t nbytes, void* elements) const {
   cl_int code = CL_SUCCESS;
-  // The driver keeps it until the copies have run.
-  const Owned<cl_mem, clReleaseMemObject> between(
-      clCreateBuffer(context_.get(), CL_MEM_READ_WRITE, nbytes, nullptr, &code));
+  const cl_mem_flags flags = CL_MEM_READ_WRITE | (elements ? CL_MEM_COPY_HOST_PTR : 0);
+  Buffer buffer(clCreateBuffer(context_.get(), flags, nbytes, elements, &code));
   check(code, "clCreateBuffer");
-  check(clEnqueueCopyBuffer(queue, buffer, between.get(), src, 0, nbytes, 0, nullptr, nullptr),
+  return buffer;
+}
+
+void Backend::copy_between(cl_command_queue queue, cl_mem from, size_t from_offset, cl_mem to,
+                           size_t to_offset, size_t nbytes) {
+  check(clEnqueueCopyBuffer(queue, from, to, from_offset, to_offset, nbytes, 0, nullptr, nullptr),
         "clEnqueueCopyBuffer");
-  check(clEnqueueCopyBuffer(queue, between.get(), buffer, 0, dst, nbytes, 0, nullptr, nullptr),
-        "clEnqueueCopyBuffer");
+}
+
+void Backend::wait(cl_command_queue queue) {
+  note_wait(true);
+  check(clFinish(queue), "clFinish");
 }
 
 uint64_t Backend::new_stream(int32_t index) {

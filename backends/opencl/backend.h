@@ -53,8 +53,9 @@ class Backend {
     if (const cl_mem found = buffers_.get(tenon::abi::slot_of(address))) return found;
     no_buffer(address);
   }
+  /// As the device table has it; small ranges of the host are kept, so that nobody waits for the queue.
   void copy(TenonStream stream, TenonAddress dst, TenonPlace dst_place, TenonAddress src,
-            TenonPlace src_place, uint64_t nbytes, bool wait);
+            TenonPlace src_place, uint64_t nbytes, bool host_stays);
 
   uint64_t new_stream(int32_t index);
   void free_stream(TenonStream stream);
@@ -69,12 +70,23 @@ class Backend {
   void free_event(uint64_t event);
   Mark& mark(uint64_t event) const;
 
+  /// Waits until the work of a queue has run.
+  void wait(cl_command_queue queue);
+  /// How often the host has waited for a queue, not counting what compiling takes.
+  uint64_t num_waits() const noexcept { return waits_.load(std::memory_order_relaxed); }
   /// Waits until all work has run.
   void finish() noexcept;
 
  private:
+  /// The host's memory of up to so many bytes is copied at once.
+  static constexpr uint64_t kStaged = uint64_t{1} << 20;
+
   explicit Backend(tenon::abi::Options options);
-  void copy_overlapping(cl_command_queue queue, cl_mem buffer, size_t dst, size_t src, size_t nbytes);
+  /// A buffer with those elements, or with none. The driver keeps it until what was queued with it has run.
+  Buffer new_buffer(uint64_t nbytes, void* elements) const;
+  static void copy_between(cl_command_queue queue, cl_mem from, size_t from_offset, cl_mem to,
+                           size_t to_offset, size_t nbytes);
+  void note_wait(bool waits) noexcept { waits_.fetch_add(waits, std::memory_order_relaxed); }
   [[noreturn]] static void no_buffer(TenonAddress address);
   [[noreturn]] static void no_stream(uint64_t id);
 
@@ -87,6 +99,7 @@ class Backend {
   Slots<cl_mem> buffers_;
   Slots<Mark*> marks_;
   std::vector<std::atomic<uint64_t>> used_;
+  std::atomic<uint64_t> waits_{0};
   Kernels kernels_;
 };
 

@@ -28,6 +28,7 @@ template <class Handle, auto release>
 using Owned = std::unique_ptr<std::remove_pointer_t<Handle>, Release<release>>;
 
 using Context = Owned<cl_context, clReleaseContext>;
+using Buffer = Owned<cl_mem, clReleaseMemObject>;
 using Queue = Owned<cl_command_queue, clReleaseCommandQueue>;
 using Event = Owned<cl_event, clReleaseEvent>;
 using Program = Owned<cl_program, clReleaseProgram>;

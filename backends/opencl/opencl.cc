@@ -43,7 +43,7 @@ TenonStatus* raw_free(void* self, int32_t index, TenonAddress address, uint64_t 
 TenonStatus* copy(void* self, TenonStream stream, TenonAddress dst, TenonPlace dst_place, TenonAddress src,
                   TenonPlace src_place, uint64_t nbytes, uint32_t flags) {
   return abi::guarded([&] {
-    of(self).copy(stream, dst, dst_place, src, src_place, nbytes, !(flags & TENON_COPY_HOST_STAYS));
+    of(self).copy(stream, dst, dst_place, src, src_place, nbytes, (flags & TENON_COPY_HOST_STAYS) != 0);
   });
 }
 
@@ -54,7 +54,7 @@ TenonStatus* stream_free(void* self, TenonStream stream) {
   return abi::guarded([&] { of(self).free_stream(stream); });
 }
 TenonStatus* stream_sync(void* self, TenonStream stream) {
-  return abi::guarded([&] { check(clFinish(of(self).queue(stream)), "clFinish"); });
+  return abi::guarded([&] { of(self).wait(of(self).queue(stream)); });
 }
 
 TenonStatus* event_new(void* self, int32_t, uint64_t* out) {
@@ -129,6 +129,9 @@ int64_t warm_up_end(abi::Call& call, const abi::Tensor&) {
 int64_t num_launches(abi::Call& call, const abi::Tensor&) {
   return static_cast<int64_t>(call.self<Backend>().kernels().num_launches());
 }
+int64_t num_waits(abi::Call& call, const abi::Tensor&) {
+  return static_cast<int64_t>(call.self<Backend>().num_waits());
+}
 int64_t num_programs(abi::Call& call, const abi::Tensor&) {
   return static_cast<int64_t>(call.self<Backend>().kernels().num_programs());
 }
@@ -166,12 +169,14 @@ TENON_LIBRARY(opencl, m) {
   m.def("warm_up_begin(Tensor on) -> ()");
   m.def("warm_up_end(Tensor on) -> int");
   m.def("num_launches(Tensor on) -> int");
+  m.def("num_waits(Tensor on) -> int");
   m.def("num_programs(Tensor on) -> int");
 }
 TENON_LIBRARY_IMPL(opencl, PrivateUse1, m) {
   m.impl("warm_up_begin", &opencl::warm_up_begin);
   m.impl("warm_up_end", &opencl::warm_up_end);
   m.impl("num_launches", &opencl::num_launches);
+  m.impl("num_waits", &opencl::num_waits);
   m.impl("num_programs", &opencl::num_programs);
 }
 

@@ -92,6 +92,7 @@ def test_copies_of_every_arrangement(opencl):
     for t in (y, host):
         flat = t.view(-1)
         flat[1:].copy_(flat[:-1].clone())
+        flat.as_strided([10], [1], 2).copy_(flat.as_strided([10], [1], 12))
         t[::2].copy_(tenon.arange(4.0).expand(3, 4))
         t.t()[1:3].fill_(7)
     same(y, host)
@@ -180,6 +181,24 @@ def test_streams_and_events(opencl):
     assert fresh.query()
     with pytest.raises(ValueError, match="no stream 4000"):
         tenon.devices.Stream("opencl:0", 4000).synchronize()
+
+
+def test_a_call_on_host_copies_waits_once(opencl):
+    """And pointwise calls, fills and what goes to the device not at all (S9)."""
+    x = tenon.randn(4, 5).to("opencl")
+    y = tenon.arange(5.0).to("opencl")
+
+    def waits(call):
+        call()  # compiles
+        before = tenon.ops.opencl.num_waits(x)
+        call()
+        return tenon.ops.opencl.num_waits(x) - before
+
+    for call in (lambda: x.cumsum(0), lambda: x.t().sort(), lambda: x @ y, lambda: x.clone().cumsum_(1), lambda: y[1].item()):
+        assert waits(call) == 1
+    for call in (lambda: x * y + 1, lambda: tenon.full((3, 3), 2.0, device="opencl"), lambda: tenon.ones(3).to("opencl"),
+                 lambda: x.t().to(tenon.int16), lambda: tenon.cat([x, x]), lambda: [x + i for i in range(100)]):  # fmt: skip
+        assert waits(call) == 0
 
 
 def test_kernels_are_compiled_once(opencl):
@@ -318,3 +337,33 @@ print(f"{native} of {native + expressions} pointwise calls ran natively; "
 assert native > 1000 and expressions == 0
 """, ROOT / "examples/digits")  # fmt: skip
     print(out)
+
+
+def test_every_expression_in_the_dtypes_that_the_kits_page_leaves_out(opencl):
+    """docs/conformance.md has the kit's quick table. Here: pointwise operators in int32 in every stride, derivatives in
+    float64 and complex128, and the dtypes that are converted; kernels are compiled together."""
+    from tenon.conformance import table
+    from tenon.conformance.cells import Bench, Plan, forms_of
+    from tenon.conformance.claims import Claims
+    from tenon.conformance.families import row_of
+
+    plan = Plan(dtypes=("uint8", "int8", "int16", "int32", "float16", "float64", "complex128"), thorough=("int32",), few=("plain",),
+                samples=1, outs=("empty",), gradients=("float64", "complex128"), order=False)  # fmt: skip
+    bench = Bench("opencl", plan, Claims("opencl"))
+    operators = [(op, row) for entry in table.entries().values() for row in [row_of(entry)] for op in forms_of(entry, row)
+                 if bench.claims.is_pointwise(op)]
+
+    def cells():
+        return [cell for op, row in operators for cell in bench.try_operator(op, row)]
+
+    on = tenon.empty(0, device="opencl")
+    tenon.ops.opencl.warm_up_begin(on)
+    cells()
+    compiled = tenon.ops.opencl.warm_up_end(on)
+    found = cells()
+    native = sum(c.native for c in found)
+    print(f"{len(operators)} operators, {len(found)} rows, {native} calls, {sum(c.gradients for c in found)} incoming gradients, "
+          f"{compiled} kernels")  # fmt: skip
+    assert not [(c.operator, c.dtype, c.differences) for c in found if c.differences or not c.same_bits]
+    assert not [(c.operator, c.dtype) for c in found if c.claimed and c.fallback]
+    assert len(operators) > 300 and native > 3000

@@ -8,6 +8,7 @@ import sys
 
 import pytest
 
+from tenon.conformance import report, runner
 from tests.devices.conftest import BUILD, OPENCL, OPENCL_ENVIRONMENT
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -92,6 +93,31 @@ except ValueError as error:
 """, library)
     lines = out.splitlines()
     assert lines[0] == "[0.0, 2.0, 4.0, 6.0] [2.0, 1.0, 0.0] 1" and "this device has no options" in lines[1]
+
+
+def test_a_device_written_from_the_tutorial(installed, tmp_path):
+    """Its addresses are no pointers, and a thread does its work."""
+    source = ROOT / "tests/devices/pencil"
+    assert len((source / "pencil.cc").read_text().splitlines()) <= 250
+    run("cmake", "-S", source, "-B", tmp_path, "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release", f"-DCMAKE_PREFIX_PATH={installed}")
+    run("cmake", "--build", tmp_path)
+    library = tmp_path / "pencil.so"
+    assert "tenon::" not in undefined_symbols(library).replace("tenon::abi::", "")
+    found = runner.run("pencil", library, quick=True)
+    assert not report.faults(found) and not found.skips()[""] and found.states()["unsupported"] == 0
+    pointwise = [c for c in found.cells if c.claimed and c.native + c.fallback]
+    assert len(pointwise) > 1500 and all(c.state == "native" and c.same_bits for c in pointwise)
+    out = python("""
+pencil = tenon.load_device(sys.argv[1], options={"memory": 4 << 20})
+x = tenon.ones(1000, device="pencil", requires_grad=True)
+(x * 3).exp().log().sum().backward()
+kept = [x, x.grad, tenon.zeros(10, device="pencil")]
+try:
+    tenon.ones(2 << 20, device="pencil")
+except MemoryError as error:
+    print(round(x.grad.sum().item()))
+""", library)
+    assert out == "3000\n"
 
 
 def test_the_two_families_of_headers_do_not_mix(installed, tmp_path):

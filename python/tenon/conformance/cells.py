@@ -210,15 +210,18 @@ class Bench:
                 c.note(found, str(s))
 
     def try_gradients(self, c, op, row, dtype):
-        if op.form == "out" or without_derivative(op):
-            return
-        samples = gradients.samples_of(op, row, dtype)
+        why = "out= records nothing" if op.form == "out" else without_derivative(op)
+        samples = [] if why else gradients.samples_of(op, row, dtype)
+        if not samples:
+            c.skipped[f"gradient: {why or row.why_absent(dtype, 'grad') or 'no tensor of the dtype takes one'}"] += 1
         for s in samples[: self.plan.samples]:
             try:
                 found = gradients.check_sample(op, row, s, dtype, self.device)
             except check.ERRORS:
-                continue  # the CPU's derivative is refused
+                c.skipped["gradient: the CPU refuses it"] += 1
+                continue
             if found is None:
+                c.skipped["gradient: the result does not depend on values in a differentiable way"] += 1
                 continue
             c.gradients += len(gradients.GRADIENT_LAYOUTS)
             for difference in found:

@@ -15,8 +15,9 @@ RANDOM = {op.full_name: (op, row_of(entry)) for entry in table.entries().values(
 KINDS = ("plain", "transposed", "negative", "sliced", "channels_last", "empty", "zero_dim")
 
 
-@pytest.fixture(params=["openreg:0", "openreg:1", "lazyreg:0"])
-def place(request, openreg, lazyreg):
+@pytest.fixture(params=["openreg:0", "openreg:1", "lazyreg:0", "opencl:0"])
+def place(request):
+    request.getfixturevalue(request.param.partition(":")[0])
     return request.param
 
 

@@ -1,7 +1,5 @@
 #include "driver.h"
 
-#include <algorithm>
-
 #include "tenon/abi/plugin.h"
 
 namespace opencl {
@@ -76,10 +74,6 @@ DeviceInfo describe(cl_device_id id) {
   d.memory = info<cl_ulong>(id, CL_DEVICE_GLOBAL_MEM_SIZE);
   d.largest_buffer = info<cl_ulong>(id, CL_DEVICE_MAX_MEM_ALLOC_SIZE);
   d.parameters = info<size_t>(id, CL_DEVICE_MAX_PARAMETER_SIZE);
-  d.work_items = info<cl_uint>(id, CL_DEVICE_MAX_COMPUTE_UNITS) * size_t{2048};
-  // PoCL compiles a kernel again for 2^16 and more.
-  if (info<cl_device_type>(id, CL_DEVICE_TYPE) & CL_DEVICE_TYPE_CPU)
-    d.work_items = std::min(d.work_items, size_t{1} << 15);
   d.abilities.f64 = info<cl_device_fp_config>(id, CL_DEVICE_DOUBLE_FP_CONFIG) != 0;
   d.abilities.division = (singles & CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT) != 0;
   d.abilities.denormals = (singles & CL_FP_DENORM) != 0;

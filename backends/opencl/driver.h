@@ -46,7 +46,6 @@ struct DeviceInfo {
   std::string name;
   uint64_t memory = 0, largest_buffer = 0;  ///< In bytes.
   size_t parameters = 0;                    ///< Bytes that the arguments of a kernel may have.
-  size_t work_items = 0;                    ///< More of them in one launch make nothing faster.
   Abilities abilities;
 };
 

@@ -93,20 +93,22 @@ void Kernels::compile(NotedKernels::const_iterator first, NotedKernels::const_it
     compiled->kernel.reset(
         clCreateKernel(program.get(), name_of(variant).c_str(), &code));  // keeps the program
     check(code, "clCreateKernel");
-    run_over_nothing(*compiled, k->second);
+    compiled->num_words = k->second.num_words;
+    compiled->num_buffers = k->second.num_buffers;
+    run_over_nothing(*compiled, kLocalSize);
     compiled_[variant] = std::move(compiled);
   }
 }
 
-void Kernels::run_over_nothing(Compiled& compiled, const Noted& noted) const {
+void Kernels::run_over_nothing(Compiled& compiled, size_t work_items) const {
   const cl_kernel kernel = compiled.kernel.get();
   const uint64_t words[kMaxWords] = {};
-  check(clSetKernelArg(kernel, 0, noted.num_words * sizeof(uint64_t), words), "clSetKernelArg");
-  for (uint32_t k = 0; k < noted.num_buffers; ++k)
+  check(clSetKernelArg(kernel, 0, compiled.num_words * sizeof(uint64_t), words), "clSetKernelArg");
+  for (uint32_t k = 0; k < compiled.num_buffers; ++k)
     check(clSetKernelArg(kernel, k + 1, sizeof(cl_mem), nullptr), "clSetKernelArg");
   const size_t size = kLocalSize;
   for (const Queue& queue : queues_) {
-    check(clEnqueueNDRangeKernel(queue.get(), kernel, 1, nullptr, &size, &size, 0, nullptr, nullptr),
+    check(clEnqueueNDRangeKernel(queue.get(), kernel, 1, nullptr, &work_items, &size, 0, nullptr, nullptr),
           "clEnqueueNDRangeKernel");
     check(clFinish(queue.get()), "clFinish");
   }
@@ -128,13 +130,18 @@ size_t Kernels::compile_collected() {
 
 void Kernels::enqueue(Compiled& kernel, const TenonLaunch& launch, cl_command_queue queue,
                       const cl_mem* buffers, uint32_t num_buffers) {
-  const size_t work_items = devices_[static_cast<size_t>(launch.stream.device.index)].work_items;
   uint64_t words[kMaxWords];
   const uint32_t num_words = abi::kernel_words(
       launch, [](const TenonOperand& o) { return abi::offset_of(o.address); }, words);
-  const size_t local = kLocalSize, global = std::min((words[0] + local - 1) / local * local, work_items);
+  const size_t local = kLocalSize, global = (words[0] + local - 1) / local * local;
 
   const std::lock_guard<std::mutex> lock(kernel.mutex);
+  if (global >= kLargeGrid && !kernel.ran_large) {
+    const std::lock_guard<std::mutex> alone(compiling());
+    kernel.epoch = kNoEpoch;
+    run_over_nothing(kernel, kLargeGrid);
+    kernel.ran_large = true;
+  }
   check(clSetKernelArg(kernel.kernel.get(), 0, num_words * sizeof(uint64_t), words), "clSetKernelArg");
   const uint64_t epoch = epoch_.load(std::memory_order_acquire);
   for (uint32_t k = 0; k < num_buffers; ++k) {

@@ -54,14 +54,18 @@ class Kernels {
  private:
   static constexpr uint32_t kMaxOperands = 32, kMaxWords = 512;
   static constexpr size_t kLocalSize = 64;  // fixed, since some drivers compile for each size anew
+  static constexpr size_t kLargeGrid = size_t{1} << 16;  // for which PoCL compiles a kernel once more
   static constexpr size_t kKernelsOfAProgram = 64;
+  static constexpr uint64_t kNoEpoch = ~uint64_t{0};
   using Variant = std::array<uint64_t, 2>;
 
   /// A kernel for the launches of one variant. Its arguments are set and used under its lock.
   struct Compiled {
     Kernel kernel;
+    uint32_t num_words, num_buffers;
     std::mutex mutex;
-    uint64_t epoch = ~uint64_t{0};      // of `buffers`
+    bool ran_large = false;             // a grid of kLargeGrid work-items or more
+    uint64_t epoch = kNoEpoch;          // of `buffers`
     cl_mem buffers[kMaxOperands] = {};  // the arguments that are set
   };
   /// What the slot of a program of Tenon's points to: its variants that have been launched. Of one that the
@@ -99,7 +103,7 @@ class Kernels {
   /// Compiles kernels as one program, and runs each over no elements on every device: some drivers compile at
   /// a kernel's first launch, in threads of their own.
   void compile(NotedKernels::const_iterator first, NotedKernels::const_iterator last);
-  void run_over_nothing(Compiled& kernel, const Noted& noted) const;
+  void run_over_nothing(Compiled& kernel, size_t work_items) const;
   void enqueue(Compiled& kernel, const TenonLaunch& launch, cl_command_queue queue, const cl_mem* buffers,
                uint32_t num_buffers);
 

@@ -7,7 +7,7 @@ namespace abi = tenon::abi;
 std::string prelude(abi::Arithmetic has) { return abi::print_prelude(abi::Language::OpenCL, has); }
 
 std::string kernel_source(const std::string& name, const TenonLaunch& launch) {
-  return abi::print_kernel(abi::Language::OpenCL, name, launch);
+  return abi::print_kernel(abi::Language::OpenCL, name, launch, abi::Share::OneEach);
 }
 
 std::string options(abi::Arithmetic has) {

@@ -10,7 +10,7 @@ namespace opencl {
 
 /// What comes before the kernels of a source.
 std::string prelude(tenon::abi::Arithmetic has);
-/// The kernel `name` for launches of this one's variant.
+/// The kernel `name` for launches of this one's variant, with a work-item for each element or more.
 std::string kernel_source(const std::string& name, const TenonLaunch& launch);
 /// The compiler's.
 std::string options(tenon::abi::Arithmetic has);

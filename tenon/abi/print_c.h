@@ -6,7 +6,8 @@
 //   OpenCL  __kernel void NAME(struct of the words, __global char* for each operand on the device, outputs
 //   first) CUDA    extern "C" __global__ void NAME(struct of the words) C       void NAME(const uint64_t*
 //   words, uint64_t begin, uint64_t end), for elements from begin to end
-// In OpenCL and CUDA any number of work-items or threads share the elements, in one dimension.
+// In OpenCL and CUDA any number of work-items or threads share the elements, in one dimension; or there are
+// as many of them, or more.
 #pragma once
 
 #include <string>
@@ -37,12 +38,17 @@ inline bool prints(const TenonLaunch& launch, Arithmetic has) {
   return has.f64 || !f64;
 }
 
+/// How work-items or threads share the elements of a launch. Kernels for one element each are what compilers
+/// for processors make vectors of.
+enum class Share : uint8_t { Any, OneEach };
+
 namespace detail {
 
 class KernelPrinter {
  public:
-  KernelPrinter(Language language, const TenonLaunch& launch)
+  KernelPrinter(Language language, const TenonLaunch& launch, Share share)
       : language_(language),
+        share_(share),
         launch_(launch),
         p_(*launch.program),
         num_operands_(p_.num_outputs + p_.num_inputs),
@@ -81,7 +87,10 @@ class KernelPrinter {
     for (uint32_t id = 0; id < p_.num_nodes; ++id) {
       if (is_uniform(id)) text += "  " + statement(id);
     }
-    text += "  for (u64 i = " + index + "; i < " + end + "; i += " + step + ") {\n" + places();
+    text += share_ == Share::OneEach
+                ? "  const u64 i = " + index + ";\n  if (i < " + end + ") {\n"
+                : "  for (u64 i = " + index + "; i < " + end + "; i += " + step + ") {\n";
+    text += places();
     for (uint32_t id = 0; id < p_.num_nodes; ++id) {
       if (!is_uniform(id)) text += "    " + statement(id);
     }
@@ -355,6 +364,7 @@ class KernelPrinter {
   }
 
   Language language_;
+  Share share_;
   const TenonLaunch& launch_;
   const TenonProgram& p_;
   uint32_t num_operands_;
@@ -363,9 +373,11 @@ class KernelPrinter {
 
 }  // namespace detail
 
-/// The kernel `name` for launches of this one's variant; `prints` must have said yes.
-inline std::string print_kernel(Language language, const std::string& name, const TenonLaunch& launch) {
-  return detail::KernelPrinter(language, launch).print(name);
+/// The kernel `name` for launches of this one's variant; `prints` must have said yes. In C a loop has no
+/// share.
+inline std::string print_kernel(Language language, const std::string& name, const TenonLaunch& launch,
+                                Share share = Share::Any) {
+  return detail::KernelPrinter(language, launch, language == Language::C ? Share::Any : share).print(name);
 }
 
 /// How many words a kernel takes; launches of one variant have as many.

@@ -91,7 +91,10 @@ const OpenCl& opencl() {
   return cl;
 }
 
-void run(const OpenCl& cl, cl_program program, const std::string& name, Launched& random) {
+/// Every other launch has a work-item for each element, the others fewer.
+abi::Share share_of(size_t number) { return number % 2 == 0 ? abi::Share::Any : abi::Share::OneEach; }
+
+void run(const OpenCl& cl, cl_program program, const std::string& name, Launched& random, abi::Share share) {
   const cl_kernel kernel = cl.clCreateKernel(program, name.c_str(), nullptr);
   ASSERT_NE(kernel, nullptr) << name;
   std::vector<cl_mem> buffers;
@@ -104,7 +107,7 @@ void run(const OpenCl& cl, cl_program program, const std::string& name, Launched
   ASSERT_EQ(cl.clSetKernelArg(kernel, 0, words.size() * sizeof(uint64_t), words.data()), CL_SUCCESS);
   for (cl_uint i = 0; i < buffers.size(); ++i)
     ASSERT_EQ(cl.clSetKernelArg(kernel, i + 1, sizeof(cl_mem), &buffers[i]), CL_SUCCESS);
-  const size_t local = 16, global = 32;  // fewer than elements, so that a work-item has more than one
+  const size_t local = 16, global = share == abi::Share::Any ? 32 : (words[0] + local - 1) / local * local;
   ASSERT_EQ(cl.clEnqueueNDRangeKernel(cl.queue, kernel, 1, nullptr, &global, &local, 0, nullptr, nullptr),
             CL_SUCCESS);
   for (size_t i = 0; i < buffers.size(); ++i) {
@@ -127,7 +130,8 @@ void compare(Launches launches) {
     std::erase_if(launches, [](const auto& l) { return !abi::prints(l->launch(), {.f64 = false}); });
   std::string source = abi::print_prelude(abi::Language::OpenCL, {.f64 = cl.has_f64});
   for (size_t i = 0; i < launches.size(); ++i)
-    source += abi::print_kernel(abi::Language::OpenCL, "kernel_" + std::to_string(i), launches[i]->launch());
+    source += abi::print_kernel(abi::Language::OpenCL, "kernel_" + std::to_string(i), launches[i]->launch(),
+                                share_of(i));
   const char* text = source.c_str();
   const cl_program program = cl.clCreateProgramWithSource(cl.context, 1, &text, nullptr, nullptr);
   std::string options;
@@ -139,7 +143,7 @@ void compare(Launches launches) {
     FAIL() << messages.c_str();
   }
   for (size_t i = 0; i < launches.size(); ++i) {
-    run(cl, program, "kernel_" + std::to_string(i), *launches[i]);
+    run(cl, program, "kernel_" + std::to_string(i), *launches[i], share_of(i));
     ASSERT_EQ(launches[i]->differing(), 0) << "number " << i << " on " << cl.name << "\n"
                                            << launches[i]->text();
   }

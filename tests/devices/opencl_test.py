@@ -201,6 +201,15 @@ def test_a_call_on_host_copies_waits_once(opencl):
         assert waits(call) == 0
 
 
+def test_large_tensors(opencl):
+    """Beyond 2^16 work-items PoCL has another kernel."""
+    x = tenon.randn(211, 1009)
+    there = x.to("opencl")
+    for f in (lambda t: t * 2 + t.abs(), lambda t: t.t()[3:].sigmoid(), lambda t: t[:, :1] + t, lambda t: t.to(tenon.bfloat16).flip(1)):
+        for _ in range(2):
+            same(f(there), f(x))
+
+
 def test_kernels_are_compiled_once(opencl):
     x = tenon.arange(6.0, device="opencl")
     count = tenon.ops.opencl.num_programs
@@ -307,6 +316,76 @@ b.synchronize()
 print(v[0].item(), v.sum().item())
 """, POCL_DEVICES="pthread pthread")  # fmt: skip
     assert out == "2 2 [1.0, 3.0, 5.0, 7.0] opencl:1 opencl:0 second:1\n8.0 800000.0\n"
+
+
+def test_threads_launch_and_compile_at_once(opencl):
+    """Each on a stream of its own: kernels are shared, compiling is one at a time."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    functions = [lambda t: t.erf() * 2, lambda t: (t - 1).expm1(), lambda t: t.view(-1, 5).t().cos() + 1]
+
+    def work(i):
+        x = tenon.arange(100.0) / (i + 7)
+        with opencl.stream(opencl.Stream()):
+            there = x.to("opencl")
+            for f in functions * 20:
+                got = f(there).cpu()
+        return got.equal(functions[-1](x))
+
+    with ThreadPoolExecutor(4) as pool:
+        assert all(pool.map(work, range(16)))
+
+
+def test_it_is_unloaded_and_loaded_again():
+    """S16: not while a tensor lives."""
+    out = run("""
+for i in range(3):
+    tenon.load_device(path)
+    x = tenon.arange(4., device="opencl").exp()
+    try:
+        tenon.unload_device("opencl")
+    except RuntimeError as error:
+        assert "opencl" in str(error)
+    else:
+        raise AssertionError
+    print(x[0].item())
+    del x
+    tenon.unload_device("opencl")
+""")
+    assert out == "1.0\n" * 3
+
+
+def test_a_child_of_fork_computes_on_the_host():
+    """S17."""
+    out = run("""
+import os
+tenon.load_device(path)
+x = tenon.ones(3, device="opencl") * 2
+child = os.fork()
+if child == 0:
+    try:
+        x + 1
+    except RuntimeError as error:
+        assert "belongs to the process that loaded it" in str(error), error
+        os._exit(int(tenon.ones(3).add_(1).sum().item()) - 6)
+    os._exit(1)
+assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+print(x.tolist())
+""")
+    assert out == "[2.0, 2.0, 2.0]\n"
+
+
+def test_moving_and_printing(opencl):
+    """S30."""
+    import copy
+
+    x = tenon.arange(6.0, device="opencl").view(2, 3)
+    assert "device='opencl:0'" in repr(x) and x.tolist() == [[0, 1, 2], [3, 4, 5]] and bool((x == x).all())
+    with pytest.raises(RuntimeError, match="the tensor is on opencl:0; move it"):
+        x.numpy()
+    y = copy.deepcopy(x)
+    y.add_(1)
+    assert y.sum().item() == 21 and x.sum().item() == 15 and x.to("opencl") is x
 
 
 def test_exit_with_work_pending():

@@ -6,7 +6,6 @@
 #include <optional>
 
 #include "tenon/autograd/workers.h"
-#include "tenon/core/device_runtime.h"
 
 namespace tenon::autograd {
 namespace {
@@ -17,21 +16,11 @@ constexpr int kMostNested = 100;
 /// The device whose nodes this thread runs, if it is a worker.
 thread_local constinit std::optional<Device> t_worker_of;
 
-bool has_streams(Device device) noexcept { return device_runtime(device.backend) != nullptr; }
-
-/// Notes that work of a stream uses the tensor's memory.
-void note_use(const Tensor& t, Stream user) {
-  const Storage& storage = t.storage();
-  if (!storage || storage.nbytes() == 0 || !storage->allocator()) return;
-  storage->allocator()->record_stream(storage.address(), resolved(storage->device()), user);
-}
-
 }  // namespace
 
 DevicePass::DevicePass(GraphTask& task)
     : task_(task),
       thread_state_(thread_state),
-      devices_(current_devices()),
       saved_hooks_(detail::all_saved_hooks()),
       depth_(detail::pass_depth),
       forks_(fork_count()),
@@ -45,79 +34,25 @@ void DevicePass::place_steps() {
   lanes_.push_back({t_worker_of.value_or(kCPU)});
   const bool workers = may_use_workers();
   for (const Step& step : task_.steps_) {
-    Place place{0, stream_of(step)};
-    const Device device = place.stream.device;
-    if (has_streams(device)) {
-      if (std::ranges::find(streams_, place.stream) == streams_.end()) {
-        check_stream(place.stream, "backward");
-        streams_.push_back(place.stream);
-      }
-      const auto lane = std::ranges::find(lanes_, device, &Lane::device);
-      if (workers) place.lane = static_cast<uint32_t>(lane - lanes_.begin());
-      if (workers && lane == lanes_.end()) lanes_.push_back({device});
-    }
-    places_.push_back(place);
+    const Device device = streams_.add(*step.node).device;
+    lane_of_.push_back(0);
+    if (!workers || !has_streams(device)) continue;
+    const auto lane = std::ranges::find(lanes_, device, &Lane::device);
+    lane_of_.back() = static_cast<uint32_t>(lane - lanes_.begin());
+    if (lane == lanes_.end()) lanes_.push_back({device});
   }
-}
-
-/// A node runs in the stream of its forward call. The nodes of leaves run in the caller's: what they write is
-/// the caller's, who may have used it in that stream just before.
-Stream DevicePass::stream_of(const Step& step) const {
-  const Node& node = *step.node;
-  for (size_t i = 0; i < node.num_inputs(); ++i) {
-    const Device device = node.input_meta(i).device();
-    if (!has_streams(device)) continue;
-    return node.next_edges().empty() ? callers_stream(device) : node.input_meta(i).stream();
-  }
-  return {kCPU};
-}
-
-Stream DevicePass::callers_stream(Device device) const noexcept {
-  if (device.index < 0) device.index = devices_.index[device.backend];
-  for (const Stream& s : devices_.streams) {
-    if (s.device == device) return s;
-  }
-  return {device, 0};
-}
-
-Stream DevicePass::consumer_stream(uint32_t to, Device device) const noexcept {
-  const Stream own = places_[to].stream;
-  return own.device == device ? own : callers_stream(device);
-}
-
-/// Lets `to` go on with a gradient that was computed in this thread's current stream.
-void DevicePass::change_stream(const Tensor& grad, Stream to) const {
-  const Stream from = current_stream(to.device);
-  if (from == to) return;
-  Event computed(from.device);
-  computed.record(from);
-  computed.wait(to);
-  note_use(grad, to);
-}
-
-void DevicePass::leave_to_caller(const Tensor& grad) const {
-  const Device device = resolved(grad.device());
-  if (!has_streams(device)) return;
-  const Stream to = callers_stream(device);
-  if (current_stream(device) != to) note_use(grad, to);  // join_streams has the order
 }
 
 void DevicePass::deliver_root(const Edge& edge, Tensor grad) {
   const uint32_t to = task_.find(*edge.node);
   if (grad.defined()) {
-    const Device device = resolved(grad.device());
-    std::optional<StreamGuard> stream;
-    if (has_streams(device)) {
-      change_stream(grad, consumer_stream(to, device));
-      stream.emplace(consumer_stream(to, device));
-    }
+    streams_.hand_over(grad, to);
+    const MaybeStreamGuard stream(streams_.of(to, grad.device()));
     task_.add_to_slot(to, edge.input_nr, std::move(grad));
   }
   if (task_.steps_[to].waiting == 0) make_ready(to);
 }
 
-/// Gradients of one step come from several threads in any order; sums in an order of their own would have
-/// other bits.
 void DevicePass::make_inboxes() {
   inboxes_.resize(task_.steps_.size());
   const auto has_gradient = [&](const Step& step) {
@@ -128,77 +63,67 @@ void DevicePass::make_inboxes() {
   };
   for (size_t i = 0; i < inboxes_.size(); ++i) {
     const Step& step = task_.steps_[i];
-    if (step.waiting == 0 || (step.waiting == 1 && !has_gradient(step))) continue;
-    inboxes_[i] = std::make_unique<Inbox>();
-    inboxes_[i]->arrivals.reserve(step.waiting);
+    if (step.waiting > 1 || (step.waiting == 1 && has_gradient(step)))
+      inboxes_[i] = std::make_unique<GradientInbox>();
   }
   for (const Step& step : task_.steps_) {
     const std::span<const Edge> edges = step.node->next_edges();
     for (size_t e = 0; e < edges.size(); ++e) {
       if (!edges[e].node) continue;
-      if (Inbox* inbox = inboxes_[task_.find(*edges[e].node)].get())
-        inbox->arrivals.push_back({step.node->sequence(), e, edges[e].input_nr});
+      if (const auto& inbox = inboxes_[task_.find(*edges[e].node)])
+        inbox->expect(step.node->sequence(), e, edges[e].input_nr);
     }
   }
   for (const auto& inbox : inboxes_) {
-    if (inbox) std::ranges::sort(inbox->arrivals, &is_before);
+    if (inbox) inbox->sort();
   }
 }
 
 void DevicePass::deliver(const Node& from, size_t edge, uint32_t to, uint32_t input_nr, Tensor grad) {
   check_not_forked();
-  if (grad.defined()) {
-    const Device device = resolved(grad.device());
-    if (has_streams(device)) change_stream(grad, consumer_stream(to, device));
-  }
+  if (grad.defined()) streams_.hand_over(grad, to);
   Lock lock(mutex_);
   if (error_) return;
   Step& step = task_.steps_[to];
   --step.waiting;
-  if (Inbox* inbox = inboxes_[to].get()) {
-    auto place = std::ranges::lower_bound(inbox->arrivals, Arrival{from.sequence(), edge}, &is_before);
-    while (place->there) ++place;
-    place->there = true;
-    place->grad = std::move(grad);
-    return put(lock, to, *inbox);
+  if (const auto& inbox = inboxes_[to]) {
+    inbox->put(from.sequence(), edge, std::move(grad));
+    return sum(lock, to, *inbox);
   }
   if (grad.defined()) task_.grads_[step.first_grad + input_nr] = std::move(grad);
   make_ready(to);
 }
 
-/// Sums what has come in order. One thread does it at a time, and takes along what comes meanwhile.
-void DevicePass::put(Lock& lock, uint32_t to, Inbox& inbox) {
-  if (inbox.summing) return;
-  inbox.summing = true;
-  for (; inbox.next < inbox.arrivals.size() && inbox.arrivals[inbox.next].there; ++inbox.next) {
-    Arrival& arrival = inbox.arrivals[inbox.next];
-    if (!arrival.grad.defined()) continue;
+/// Sums what has come, as far as the order allows. One thread does it at a time, and takes along what comes
+/// meanwhile.
+void DevicePass::sum(Lock& lock, uint32_t to, GradientInbox& inbox) {
+  if (!inbox.begin()) return;
+  while (GradientInbox::Arrival* arrival = inbox.next()) {
     lock.unlock();
     {
-      const Device device = resolved(arrival.grad.device());
-      std::optional<StreamGuard> stream;
-      if (has_streams(device)) stream.emplace(consumer_stream(to, device));
-      task_.add_to_slot(to, arrival.input_nr, std::move(arrival.grad));
+      const MaybeStreamGuard stream(streams_.of(to, arrival->grad.device()));
+      task_.add_to_slot(to, arrival->input_nr, std::move(arrival->grad));
     }
     lock.lock();
     if (error_) return;
   }
-  inbox.summing = false;
-  if (inbox.next == inbox.arrivals.size()) make_ready(to);
+  inbox.end();
+  if (inbox.complete()) make_ready(to);
 }
 
 void DevicePass::make_ready(uint32_t index) {
   Step& step = task_.steps_[index];
   if (step.ready) return;
   step.ready = true;
-  Lane& lane = lanes_[places_[index].lane];
+  const uint32_t number = lane_of_[index];
+  Lane& lane = lanes_[number];
   lane.heap.push_back({step.node->sequence(), index});
   std::push_heap(lane.heap.begin(), lane.heap.end());
   if (!started_) return;
-  if (places_[index].lane == 0)
+  if (number == 0)
     changed_.notify_one();
   else if (!lane.served)
-    start_worker(places_[index].lane);
+    start_worker(number);
 }
 
 void DevicePass::start_worker(uint32_t index) {
@@ -221,7 +146,7 @@ void DevicePass::serve(uint32_t index) noexcept {
   Scratch scratch;
   Lock lock(mutex_, std::defer_lock);
   try {
-    set_current_devices(devices_);
+    streams_.take_over();
     detail::set_all_saved_hooks(saved_hooks_);
     lock.lock();
   } catch (...) {
@@ -245,8 +170,7 @@ void DevicePass::run_first(Lock& lock, Lane& lane, Scratch& scratch) {
   lane.heap.pop_back();
   lock.unlock();
   try {
-    std::optional<StreamGuard> stream;
-    if (has_streams(places_[index].stream.device)) stream.emplace(places_[index].stream);
+    const MaybeStreamGuard stream(streams_.of(index));
     task_.run_step(index, scratch);
   } catch (...) {
     fail(std::current_exception());
@@ -292,18 +216,7 @@ void DevicePass::run() {
     lock.unlock();
     std::rethrow_exception(std::exchange(error_, nullptr));
   }
-  join_streams();
-}
-
-/// What the caller does next may use what any node has left behind.
-void DevicePass::join_streams() const {
-  for (const Stream stream : streams_) {
-    const Stream own = callers_stream(stream.device);
-    if (own == stream) continue;
-    Event passed(stream.device);
-    passed.record(stream);
-    passed.wait(own);
-  }
+  streams_.join();
 }
 
 bool DevicePass::forked() const noexcept { return fork_count() != forks_; }

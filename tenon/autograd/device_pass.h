@@ -7,8 +7,10 @@
 #include <exception>
 #include <mutex>
 
+#include "tenon/autograd/gradient_inbox.h"
 #include "tenon/autograd/graph_task.h"
 #include "tenon/autograd/lock_owner.h"
+#include "tenon/autograd/pass_streams.h"
 #include "tenon/autograd/saved_hooks.h"
 #include "tenon/core/thread_state.h"
 
@@ -28,8 +30,7 @@ class DevicePass {
 
   /// Called by the thread that ran the node `from`: hands what is for edge number `edge` on to step `to`.
   void deliver(const Node& from, size_t edge, uint32_t to, uint32_t input_nr, Tensor grad);
-  /// Keeps the memory of a gradient, which the pass leaves to the caller, for the caller's stream.
-  void leave_to_caller(const Tensor& grad) const;
+  const PassStreams& streams() const noexcept { return streams_; }
 
  private:
   using Step = GraphTask::Step;
@@ -41,61 +42,31 @@ class DevicePass {
     std::vector<GraphTask::Ready> heap{};
     bool served = false;  // by a worker
   };
-  /// Where a step runs; the stream is the host's for a node of the host.
-  struct Place {
-    uint32_t lane = 0;
-    Stream stream;
-  };
-  /// A gradient that a step waits for.
-  struct Arrival {
-    uint64_t sequence = 0;  // of the node that it comes from
-    size_t edge = 0;
-    uint32_t input_nr = 0;
-    bool there = false;
-    Tensor grad{};
-  };
-  /// Later nodes run first.
-  static bool is_before(const Arrival& a, const Arrival& b) noexcept {
-    return a.sequence != b.sequence ? a.sequence > b.sequence : a.edge < b.edge;
-  }
-  /// The gradients that a step waits for, in the order in which they are summed.
-  struct Inbox {
-    std::vector<Arrival> arrivals;
-    size_t next = 0;       // the first that is not summed yet
-    bool summing = false;  // by some thread
-  };
-
   void place_steps();
   void make_inboxes();
-  Stream stream_of(const Step& step) const;
-  Stream callers_stream(Device device) const noexcept;
-  Stream consumer_stream(uint32_t to, Device device) const noexcept;
-  void change_stream(const Tensor& grad, Stream to) const;
-  void put(Lock& lock, uint32_t to, Inbox& inbox);
+  void sum(Lock& lock, uint32_t to, GradientInbox& inbox);
   void make_ready(uint32_t index);
   void start_worker(uint32_t lane);
   void serve(uint32_t lane) noexcept;
   void run_first(Lock& lock, Lane& lane, Scratch& scratch);
   void fail(std::exception_ptr error) noexcept;
-  void join_streams() const;
   bool forked() const noexcept;
   void check_not_forked() const;
 
   GraphTask& task_;
   // Of the calling thread.
   const ThreadState thread_state_;
-  const CurrentDevices devices_;
   const detail::SavedHooks saved_hooks_;
   const int depth_;
   const uint32_t forks_;
   const LockOwner outer_owner_;
 
-  std::vector<Place> places_;    // of steps
-  std::vector<Stream> streams_;  // that steps run in
+  PassStreams streams_;
+  std::vector<uint32_t> lane_of_;  // each step
   // Filled before the pass starts, unless the pass needs none; from then on the mutex guards what they hold,
   // and also the counts of steps and the gradients of those that do not run yet.
   std::vector<Lane> lanes_;
-  std::vector<std::unique_ptr<Inbox>> inboxes_;  // of steps that get more than one gradient
+  std::vector<std::unique_ptr<GradientInbox>> inboxes_;  // of steps that get more than one gradient
   bool started_ = false;
   std::mutex mutex_;
   std::condition_variable changed_;  // what the caller waits for

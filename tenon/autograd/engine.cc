@@ -204,7 +204,7 @@ void GraphTask::run_tensor_hooks(Step& step) {
     keep_copy(*retained.slot, grad);
     if (!devices_) continue;
     const GradSlotLock lock(*retained.slot);
-    if (retained.slot->grad.defined()) devices_->leave_to_caller(retained.slot->grad);
+    if (retained.slot->grad.defined()) devices_->streams().leave_to_caller(retained.slot->grad);
   }
 }
 
@@ -262,7 +262,7 @@ void GraphTask::keep_captured(uint32_t index) {
                                   [](const Capture& c, uint32_t step) { return c.step < step; });
   for (; capture != captures_.end() && capture->step == index; ++capture) {
     const Tensor& grad = grads_[steps_[index].first_grad + capture->input_nr];
-    if (devices_ && grad.defined()) devices_->leave_to_caller(grad);
+    if (devices_ && grad.defined()) devices_->streams().leave_to_caller(grad);
     captured_[capture->place] = grad;
   }
 }

@@ -1,6 +1,7 @@
 #include "tenon/autograd/accumulate_grad.h"
 
 #include "tenon/autograd/autograd_meta.h"
+#include "tenon/autograd/pass_streams.h"
 #include "tenon/core/thread_state.h"
 #include "tenon/generated/arithmetic/functions.h"
 #include "tenon/generated/copy/functions.h"
@@ -44,17 +45,30 @@ IntrusivePtr<Node> make_accumulate_grad(const Tensor& leaf, IntrusivePtr<GradSlo
 
 namespace {
 
+/// Passes of several threads, each in a stream of its own, may add to one gradient.
+void go_on_in_current_stream(const Tensor& kept, Stream stream) {
+  const Stream here = current_stream(kept.device());
+  if (here == stream || here.device != stream.device) return;
+  Event computed(here.device);
+  computed.record(stream);
+  computed.wait(here);
+  note_use(kept, here);
+}
+
 /// `own`: nobody needs `grad` and what the slot holds but the slot.
 void add_to(GradSlot& slot, Tensor grad, bool own) {
   // Taken out while it is added to: operators may run anything, also code that reads this very gradient.
   Tensor kept;
+  Stream stream;
   const auto take = [&] {
     const GradSlotLock lock(slot);
     kept = std::move(slot.grad);
+    stream = slot.stream;
   };
   take();
   for (;;) {
     if (kept.defined()) {
+      if (!kept.device().is_cpu()) go_on_in_current_stream(kept, stream);
       if (thread_state.grad_enabled || !own)
         grad = tenon::add(kept, grad);
       else
@@ -66,11 +80,13 @@ void add_to(GradSlot& slot, Tensor grad, bool own) {
     }
     const GradSlotLock lock(slot);
     if (!slot.grad.defined()) {
+      if (!grad.device().is_cpu()) slot.stream = current_stream(grad.device());
       slot.grad = std::move(grad);
       return;
     }
     // Another thread has put its own there meanwhile.
     kept = std::move(slot.grad);
+    stream = slot.stream;
   }
 }
 

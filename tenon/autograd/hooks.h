@@ -18,6 +18,8 @@ struct GradSlot final : RefCounted {
   static void destroy(GradSlot* slot) noexcept;
 
   Tensor grad;
+  /// The stream that a gradient on a device was last computed in.
+  Stream stream;
   GradSlot* next_to_free = nullptr;
   /// Whether the leaf still requires grad, which may have changed since the forward pass.
   std::atomic<bool> wanted{true};

@@ -310,6 +310,28 @@ def test_python_objects_of_a_pass_die_with_it(openreg):
     assert gone() is None and x.grad.tolist() == [2, 2]
 
 
+def test_idle_workers_do_not_keep_a_device():
+    out = run("""
+import gc
+for turn in range(3):
+    guest = tenon.load_device(sys.argv[1], name="guest")
+    x = tenon.ones(3, device="guest:0", requires_grad=True)
+    stream = guest.Stream(0)
+    stream.wait_stream(guest.current_stream(0))
+    with guest.stream(stream), tenon.autograd.graph.saved_tensors_hooks(lambda t: t, lambda t: t):
+        y = x.exp() * x
+    guest.current_stream(0).wait_stream(stream)
+    with guest.stream(guest.Stream(1)):
+        y.to("guest:1").sum().backward()
+    assert x.grad.cpu().tolist() == (x.exp() * (x + 1)).cpu().tolist()
+    del x, y, stream
+    gc.collect()
+    tenon.unload_device("guest")
+print("unloaded")
+""")
+    assert out == "unloaded\n"
+
+
 def test_s17_a_child_of_fork_refuses_a_graph_of_devices_and_runs_one_of_the_host():
     out = run("""
 openreg = tenon.load_device(sys.argv[1])

@@ -60,7 +60,7 @@ def claims(reports):
     yield "| --- | --- | --- | --- | --- | --- |"
     for found in reports:
         own = ", ".join(f"`{k}`" for k in found.kernels) or "none"
-        yield f"| {found.device} | " + " | ".join(map(str, report.claims_of(found))) + f" | {own} | {', '.join(found.stubs)} |"
+        yield f"| {found.device} | " + " | ".join(map(str, report.claims_of(found))) + f" | {own} | {', '.join(found.stubs) or 'none'} |"
 
 
 def skips(reports):

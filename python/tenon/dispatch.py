@@ -86,7 +86,8 @@ class Stub(NamedTuple):
 
     name: str
     signature: str
-    devices: list
+    devices: list  #: Those that serve it.
+    own: list  #: Of these, those that filled it in; the others serve it by expressions or copies of bytes.
 
 
 class TraceEvent(NamedTuple):

@@ -196,9 +196,13 @@ PyObject* stubs(PyObject*, PyObject*) {
     Ref list(checked(PyList_New(0)));
     for (const StubBase* stub : StubBase::all()) {
       const Ref devices(checked(PyList_New(0)));
-      for (const Backend b : stub->backends()) append(devices.get(), to_python(backend_name(b)));
-      append(list.get(), Py_BuildValue("(ssO)", std::string(stub->name()).c_str(),
-                                       std::string(stub->signature()).c_str(), devices.get()));
+      const Ref own(checked(PyList_New(0)));
+      for (const Backend b : stub->backends()) {
+        append(devices.get(), to_python(backend_name(b)));
+        if (stub->has_own(b)) append(own.get(), to_python(backend_name(b)));
+      }
+      append(list.get(), Py_BuildValue("(ssOO)", std::string(stub->name()).c_str(),
+                                       std::string(stub->signature()).c_str(), devices.get(), own.get()));
     }
     return list.release();
   });
@@ -235,7 +239,7 @@ PyMethodDef g_functions[] = {
     {"key_for_device", &device_key, METH_O, "The dense key of a device."},
     {"key_parse", &parsed_key, METH_O, "The name of a key as tables print it."},
     {"backends", &backends, METH_NOARGS, "[(device, key)] in rising priority."},
-    {"stubs", &stubs, METH_NOARGS, "[(name, signature, devices)]"},
+    {"stubs", &stubs, METH_NOARGS, "[(name, signature, devices, devices with a function of their own)]"},
     {"all_keys", &all_keys, METH_NOARGS, "The names of all runtime keys, dense ones first."},
     {"used_keys", &used_keys, METH_NOARGS, "Those that a call may arrive at."},
     {"has_fallback", &has_fallback, METH_O, "Whether a key has a fallback."},

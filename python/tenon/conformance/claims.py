@@ -22,7 +22,8 @@ class Claims:
         path = pathlib.Path(tenon.__file__).parent / "_operators.json"
         self._index = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
         self.own = {o for o in tenon.dispatch.operators() if any(r.key == self.key for r in tenon.dispatch.registrations(o))}
-        self.stubs = [s.name for s in tenon.dispatch.stubs() if name in s.devices]
+        #: The stubs that the plug-in filled in.
+        self.stubs = sorted(s.name for s in tenon.dispatch.stubs() if name in s.own)
 
     @staticmethod
     def full(op):
@@ -47,6 +48,10 @@ class Claims:
 
     def promises_bits(self, op, fell_back):
         """Whether results must have the CPU's bits: the CPU's own, and those of programs, which are defined to the bit."""
-        if self.has_kernel(op):
+        if self.has_kernel(op) or op.name.rstrip("_") in self.stubs:
             return fell_back
-        return self.is_pointwise(op) or not self.own and set(self.stubs) <= {"copy", "fill"}
+        return self.is_pointwise(op) or (fell_back and not op.composite) or not self.computes_by_itself()
+
+    def computes_by_itself(self):
+        """Whether the plug-in has functions of its own for some of Tenon's operators, which others may call."""
+        return any(o.startswith("aten::") for o in self.own) or bool(set(self.stubs) - {"copy", "fill"})

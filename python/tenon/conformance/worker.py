@@ -57,10 +57,9 @@ def main():
         return say("error", text=f"{type(e).__name__}: {e}")
     wanted = job["entries"]
     if wanted is None:
-        stubs = sorted(s.name for s in tenon.dispatch.stubs() if bench.name in s.devices)
         return say("entries", names=list(found), forms={n: [o.full_name for o in e.operators] for n, e in found.items()},
                    described=tenon.devices.module_if_there(bench.name).get_device_properties()._asdict()["name"],
-                   kernels=sorted(bench.claims.own), stubs=stubs)  # fmt: skip
+                   kernels=sorted(bench.claims.own), stubs=bench.claims.stubs)  # fmt: skip
     for name in wanted:
         entry = found[name]
         row = row_of(entry)

@@ -149,6 +149,12 @@ extern Stub<void(const Tensor& self, std::span<const Axis> axes, Tensor& values,
 extern Stub<void(const Tensor& self, std::span<const Axis> axes, const Scalar& otherwise, Tensor& out)>
     axes_copy_stub;
 
+/// How attention is computed: 1 by attention_forward, 0 by operators, which keep all weights; see
+/// ops/attention. Where a device has none, it is 1.
+extern Stub<int64_t(const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& attn_mask,
+                    double dropout_p, bool is_causal, std::optional<double> scale, bool enable_gqa)>
+    _fused_sdp_choice_stub;
+
 /// Fills contiguous dst with numbers of a distribution, from the given position in the stream on; see
 /// tenon/random/philox.h.
 extern Stub<void(const Tensor& dst, double from, double to, PhiloxState state)> uniform_stub;

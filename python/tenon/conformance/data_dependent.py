@@ -7,6 +7,7 @@ from .samples import Spec
 
 #: By operator: why, and for which samples (None: all).
 REASONS = {
+    "_fused_sdp_choice": ("the result is a value", None),
     "_local_scalar_dense": ("the result is a value", None),
     "allclose": ("the result is a value", None),
     "equal": ("the result is a value", None),

@@ -14,11 +14,13 @@
 #include "tenon/generated/factory/functions.h"
 #include "tenon/generated/indexing/functions.h"
 #include "tenon/generated/matmul/functions.h"
+#include "tenon/generated/random/functions.h"
 #include "tenon/generated/reduction/functions.h"
 #include "tenon/generated/softmax/functions.h"
 #include "tenon/generated/unary/functions.h"
 #include "tenon/generated/view/functions.h"
 #include "tenon/ops/attention/geometry.h"
+#include "tenon/ops/device_stubs.h"
 
 namespace tenon::ops {
 namespace {
@@ -97,9 +99,77 @@ bool is_differentiated(std::initializer_list<Tensor> tensors) {
 
 }  // namespace
 
+constinit Stub<int64_t(const Tensor&, const Tensor&, const Tensor&, const Tensor&, double, bool,
+                       std::optional<double>, bool)>
+    _fused_sdp_choice_stub(
+        "_fused_sdp_choice",
+        "(Tensor query, Tensor key, Tensor value, Tensor? attn_mask, float dropout_p, bool "
+        "is_causal, float? scale, bool enable_gqa) -> int");
+namespace {
+
+constexpr int64_t kByOperators = 0, kByBlocks = 1;
+
+int64_t by_blocks(const Tensor&, const Tensor&, const Tensor&, const Tensor&, double, bool,
+                  std::optional<double>, bool) {
+  return kByBlocks;
+}
+const tenon::detail::StubListing choice_listing(_fused_sdp_choice_stub, &by_blocks);
+[[maybe_unused]] const bool choice_otherwise =
+    (_fused_sdp_choice_stub.set_otherwise(&by_blocks, [](Backend b) { return b != kMetaBackend; }), true);
+
+/// Attention by differentiable operators. A query that sees nothing gives zeros.
+Tensor attention_by_operators(const Tensor& query, const Tensor& key, const Tensor& value,
+                              const Tensor& attn_mask, double dropout_p, bool is_causal, double scale,
+                              bool enable_gqa) {
+  const AttentionShape shape =
+      attention_shape(query, key, value, attn_mask, dropout_p, is_causal, enable_gqa);
+  const Tensor keys = repeat_heads(key, shape.key_group);
+  Tensor scores = tenon::mul(tenon::matmul(query, keys.transpose(-2, -1)), Scalar(scale));
+  if (is_causal) {
+    const TensorOptions on = TensorOptions().device(query.device());
+    const Tensor future =
+        tenon::gt(tenon::arange(shape.keys, on), tenon::arange(shape.queries, on).unsqueeze(1));
+    scores = tenon::masked_fill(scores, future, -kInfinity);
+  } else if (attn_mask.defined()) {
+    scores = attn_mask.dtype() == DType::Bool
+                 ? tenon::masked_fill(scores, tenon::logical_not(attn_mask), -kInfinity)
+                 : tenon::add(scores, attn_mask);
+  }
+  const Dims last{-1};
+  const Tensor blind = tenon::eq(tenon::amax(scores, IntArrayRef(last), true), Scalar(-kInfinity));
+  Tensor weights = tenon::softmax(tenon::masked_fill(scores, blind, 0), -1);
+  weights = tenon::masked_fill(weights, blind, 0);
+  if (dropout_p > 0) weights = tenon::dropout(weights, dropout_p, true);
+  return tenon::matmul(weights, repeat_heads(value, shape.value_group));
+}
+
+}  // namespace
+
+int64_t fused_sdp_choice(const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& attn_mask,
+                         double dropout_p, bool is_causal, std::optional<double> scale, bool enable_gqa) {
+  const auto check_device = [&](const Tensor& t, const char* name) {
+    TENON_CHECK(
+        !t.defined() || same_device(t.device(), query.device()), Device,
+        fmt::format("_fused_sdp_choice: `{}` is on {}, expected the same device as `query`, {}; move one "
+                    "with .to()",
+                    name, to_string(t.device()), to_string(query.device())));
+  };
+  check_device(key, "key");
+  check_device(value, "value");
+  check_device(attn_mask, "attn_mask");
+  return _fused_sdp_choice_stub(query.device(), query, key, value, attn_mask, dropout_p, is_causal, scale,
+                                enable_gqa);
+}
+
 Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, const Tensor& value,
                                     const Tensor& attn_mask, double dropout_p, bool is_causal,
                                     std::optional<double> scale, bool enable_gqa) {
+  const int64_t size = query.dim() > 0 ? query.size(-1) : 0;
+  const double factor = scale ? *scale : size > 0 ? 1 / std::sqrt(static_cast<double>(size)) : 1;
+  if (!query.device().is_cpu() && !query.is_meta() &&
+      _fused_sdp_choice_stub(query.device(), query, key, value, attn_mask, dropout_p, is_causal, scale,
+                             enable_gqa) == kByOperators)
+    return attention_by_operators(query, key, value, attn_mask, dropout_p, is_causal, factor, enable_gqa);
   int64_t seed = 0, offset = 0;
   if (dropout_p != 0) {
     const AttentionShape shape =
@@ -112,8 +182,6 @@ Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, cons
       seed = static_cast<int64_t>(at.seed), offset = static_cast<int64_t>(at.offset);
     }
   }
-  const int64_t size = query.dim() > 0 ? query.size(-1) : 0;
-  const double factor = scale ? *scale : size > 0 ? 1 / std::sqrt(static_cast<double>(size)) : 1;
   return std::get<0>(tenon::_attention_forward(query, key, value, attn_mask, dropout_p, is_causal, factor,
                                                enable_gqa, seed, offset));
 }

@@ -181,6 +181,8 @@ _LATE = dict(refuse=("bool", "integral", "complex"), inner="scaled_dot_product_a
 ROWS = [
     Row("scaled_dot_product_attention", _samples, attention, ulps=8, magnitude=_largest, result="self", absent=_ABSENT,
         **_EASY),
+    Row("_fused_sdp_choice", _samples, lambda *args, **options: 1, result="int64", absent=_ABSENT, extremes=False,
+        one_dtype=(0, 1, 2), no_peer="PyTorch chooses among its own ways"),
     Row("_attention_forward", _forward_samples, _forward, ulps=8, magnitude=_forward_largest, result=_types, absent=_ABSENT,
         no_peer="PyTorch has others", **_EASY),
     Row("_attention_backward", _backward_samples(False), _gradients, ulps=16, magnitude=_gradient_scale, result="self",

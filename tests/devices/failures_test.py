@@ -407,3 +407,21 @@ def test_a_name_that_is_taken_is_refused_and_the_first_goes_on(faulty):
             tenon.load_device(faulty(), name=name)
         assert tables() == before and (x + 1).tolist() == [2, 2]
         del x
+
+
+def test_exceptions_of_kernels_and_stubs_are_errors(tmp_path):
+    library = tmp_path / "throwing.so"
+    source = ROOT / "tests/devices/faulty/throwing.cc"
+    subprocess.run(["c++", "-std=c++17", "-fPIC", "-shared", "-fno-gnu-unique", f"-I{ROOT}", source, "-o", library], check=True)
+    for call, name, text in (
+        (tenon.floor, "aten::floor", "a kernel's own exception"),
+        (tenon.ceil, "aten::ceil", "an object that is no std::exception"),
+        (tenon.abs, "stub abs", "a kernel's own exception"),
+    ):
+        with loaded(library) as device:
+            x = tenon.tensor([1.5, -2.5], device=device._name)
+            with pytest.raises(RuntimeError, match=f"device {device._name}: {name} let an exception out.*: {text}"):
+                call(x)
+            with pytest.raises(RuntimeError, match=f"device {device._name} has failed and can no longer be used: {name} let"):
+                x.tolist()
+            del x

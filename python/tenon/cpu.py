@@ -18,6 +18,7 @@ __all__ = [
     "memory_reserved",
     "memory_stats",
     "memory_stats_as_nested_dict",
+    "memory_summary",
     "reset_accumulated_memory_stats",
     "reset_peak_memory_stats",
     "set_cache_limit",
@@ -34,22 +35,22 @@ def _check(device, function):
 
 
 def memory_stats(device=None):
-    """The allocator's statistics as a dict with PyTorch's keys.
+    """The allocator's statistics as a dict with PyTorch's keys, the same as of devices (docs/memory.md).
 
     `allocation` (blocks in use), `allocated_bytes` (what was asked for), `active` and `active_bytes` (on the host the same)
     and `reserved_bytes` (taken from the system, with what is kept), each as `NAME.all.current`, `.peak`, `.allocated` and
     `.freed` (sums since the last reset); `num_alloc_retries`, allocations that worked once the cache was emptied; and
-    `num_ooms`, allocations that failed.
+    `num_ooms`, allocations that failed. The host has one pool, the large one, and no segments.
     """
     _check(device, "memory_stats")
-    return _C._memory.memory_stats()
+    return _C._devices.memory_stats("cpu")
 
 
 def memory_stats_as_nested_dict(device=None):
     """`memory_stats()` as dicts in dicts: `["allocated_bytes"]["all"]["peak"]`."""
     _check(device, "memory_stats_as_nested_dict")
     nested = {}
-    for key, value in _C._memory.memory_stats().items():
+    for key, value in _C._devices.memory_stats("cpu").items():
         *path, last = key.split(".")
         inner = nested
         for name in path:
@@ -58,9 +59,15 @@ def memory_stats_as_nested_dict(device=None):
     return nested
 
 
+def memory_summary(device=None, abbreviated=False):
+    """The statistics as a table."""
+    _check(device, "memory_summary")
+    return _C._devices.memory_summary("cpu", abbreviated)
+
+
 def _stat(key, device, function):
     _check(device, function)
-    return _C._memory.memory_stats()[key]
+    return _C._devices.memory_stats("cpu")[key]
 
 
 def memory_allocated(device=None):

@@ -55,14 +55,22 @@ def test_peaks_and_sums_start_again_when_reset():
 
 
 def test_the_keys_are_those_of_pytorch():
-    names = {"allocation", "allocated_bytes", "active", "active_bytes", "reserved_bytes"}
-    want = {f"{name}.all.{what}" for name in names for what in ("current", "peak", "allocated", "freed")}
+    pooled = {"allocation", "segment", "active", "inactive_split", "allocated_bytes", "reserved_bytes", "active_bytes"}
+    pooled |= {"inactive_split_bytes", "requested_bytes"}
+    plain = {"oversize_allocations", "oversize_segments"}
+    counts = {"num_alloc_retries", "num_ooms", "num_sync_all_streams", "num_device_alloc", "num_device_free", "max_split_size"}
+    flow = ("current", "peak", "allocated", "freed")
+    want = {f"{name}.{pool}.{what}" for name in pooled for pool in ("all", "small_pool", "large_pool") for what in flow}
+    want |= {f"{name}.{what}" for name in plain for what in flow} | counts
+    assert len(want) == 122
     stats = tenon.cpu.memory_stats("cpu")
-    assert set(stats) == want | {"num_alloc_retries", "num_ooms"}
+    own = {"fragmentation.current", "fragmentation.peak", "waste.peak"}
+    assert set(stats) == want | own
     assert list(stats) == sorted(stats)
-    assert all(type(value) is int for value in stats.values())
+    assert all(type(value) is (float if name in own else int) for name, value in stats.items())
     nested = tenon.cpu.memory_stats_as_nested_dict(tenon.device("cpu"))
-    assert set(nested) == names | {"num_alloc_retries", "num_ooms"}
+    assert set(nested) == pooled | plain | counts | {"fragmentation", "waste"}
+    assert "cpu" in tenon.cpu.memory_summary()
     assert nested["reserved_bytes"]["all"]["peak"] == tenon.cpu.max_memory_reserved()
 
 

@@ -1,4 +1,4 @@
-// tenon._C._memory: statistics and cache of the host's allocator, for tenon.cpu.
+// tenon._C._memory: the cache of the host's allocator, for tenon.cpu.
 #include <fmt/core.h>
 
 #include "python/src/call/parser.h"
@@ -12,32 +12,6 @@
 
 namespace tenon::python {
 namespace {
-
-void set_number(PyObject* dict, const std::string& key, int64_t value) {
-  const Ref number(checked(PyLong_FromLongLong(value)));
-  if (PyDict_SetItemString(dict, key.c_str(), number.get()) < 0) throw PythonError();
-}
-
-PyObject* memory_stats(PyObject*, PyObject*) {
-  return guarded([&] {
-    const MemoryStats stats = cpu_memory_stats();
-    Ref dict(checked(PyDict_New()));
-    const auto add = [&](const char* name, const MemoryStat& stat) {
-      set_number(dict.get(), fmt::format("{}.all.allocated", name), stat.allocated);
-      set_number(dict.get(), fmt::format("{}.all.current", name), stat.current);
-      set_number(dict.get(), fmt::format("{}.all.freed", name), stat.freed);
-      set_number(dict.get(), fmt::format("{}.all.peak", name), stat.peak);
-    };
-    add("active", stats.active);
-    add("active_bytes", stats.active_bytes);
-    add("allocated_bytes", stats.allocated_bytes);
-    add("allocation", stats.allocation);
-    set_number(dict.get(), "num_alloc_retries", stats.num_alloc_retries);
-    set_number(dict.get(), "num_ooms", stats.num_ooms);
-    add("reserved_bytes", stats.reserved_bytes);
-    return dict.release();
-  });
-}
 
 PyObject* reset_peaks(PyObject*, PyObject*) {
   reset_cpu_peak_memory_stats();
@@ -77,7 +51,6 @@ PyObject* memory_info(PyObject*, PyObject*) {
 }
 
 PyMethodDef g_methods[] = {
-    {"memory_stats", &memory_stats, METH_NOARGS, "The allocator's counts, by PyTorch's keys."},
     {"reset_peak_memory_stats", &reset_peaks, METH_NOARGS, "Peaks start again from what is current."},
     {"reset_accumulated_memory_stats", &reset_sums, METH_NOARGS, "Sums start again from zero."},
     {"empty_cache", &empty_cache, METH_NOARGS, "Gives kept blocks back; how many bytes that were."},

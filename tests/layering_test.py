@@ -70,6 +70,7 @@ PYTHON = [
     {"absent", "autograd"},
     {"accelerator", "backends", "cpu", "cuda", "functional", "dispatch", "info", "infer_schema", "legacy", "linalg", "numerics", "random", "ops"},
     {"library", "serialization", "utils", "nn", "optim"},
+    {"graphs"},
     {"devices", "pytorch_dispatch"},
     {"__init__"},
     {"conformance"},

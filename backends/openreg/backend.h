@@ -1,7 +1,10 @@
 // Backend: one instance of the plug-in openreg, with the memory of each device and the queues of all.
 #pragma once
 
+#include <algorithm>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -12,6 +15,31 @@
 
 namespace openreg {
 
+/// What was recorded, by number.
+class Captures {
+ public:
+  using Work = std::shared_ptr<const std::vector<Task>>;
+
+  uint64_t add(std::vector<Task> tasks) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    work_[++last_] = std::make_shared<const std::vector<Task>>(std::move(tasks));
+    return last_;
+  }
+  Work get(uint64_t id) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return work_.at(id);
+  }
+  void remove(uint64_t id) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    work_.erase(id);
+  }
+
+ private:
+  std::mutex mutex_;
+  std::map<uint64_t, Work> work_;
+  uint64_t last_ = 0;
+};
+
 struct Backend {
   /// Throws abi::Error for an option that does not exist or has a value that it cannot have.
   explicit Backend(const TenonOptions* given) : Backend(tenon::abi::Options(given)) {}
@@ -19,8 +47,16 @@ struct Backend {
   Memory& memory(int32_t index) { return *memories[static_cast<size_t>(index)]; }
 
   Failures failures;
+  /// Whether kernels compute in a dtype, or option missing= has it.
+  bool computes(TenonDType dtype) const {
+    return std::find(missing.begin(), missing.end(), dtype) == missing.end();
+  }
+
   Queues queues;
   std::vector<std::unique_ptr<Memory>> memories;
+  std::vector<TenonDType> missing;
+  bool network = false;  // has the kernels of network.h
+  Captures captures;
 
  private:
   explicit Backend(tenon::abi::Options options);

@@ -16,11 +16,38 @@
 namespace openreg {
 
 /// The functions that may be named; those of the table have the table's names.
-constexpr std::string_view kFunctions[] = {
-    "device_count", "properties",  "raw_alloc",   "raw_free",          "copy",
-    "stream_new",   "stream_free", "stream_sync", "event_new",         "event_free",
-    "event_record", "event_sync",  "event_query", "stream_wait_event", "pointwise",
-    "memory_info",  "shutdown",    "open",        "register_kernels",  "close"};
+constexpr std::string_view kFunctions[] = {"device_count",
+                                           "properties",
+                                           "raw_alloc",
+                                           "raw_free",
+                                           "copy",
+                                           "stream_new",
+                                           "stream_free",
+                                           "stream_sync",
+                                           "event_new",
+                                           "event_free",
+                                           "event_record",
+                                           "event_sync",
+                                           "event_query",
+                                           "stream_wait_event",
+                                           "pointwise",
+                                           "memory_info",
+                                           "shutdown",
+                                           "open",
+                                           "register_kernels",
+                                           "close",
+                                           "event_elapsed",
+                                           "event_new_timed",
+                                           "host_alloc",
+                                           "host_free",
+                                           "reserve",
+                                           "map",
+                                           "unmap",
+                                           "unreserve",
+                                           "capture_begin",
+                                           "capture_end",
+                                           "capture_launch",
+                                           "capture_free"};
 constexpr size_t index_of(std::string_view name) {
   size_t i = 0;
   while (i < std::size(kFunctions) && kFunctions[i] != name) ++i;

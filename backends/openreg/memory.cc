@@ -8,6 +8,7 @@
 #include <iterator>
 #include <stdexcept>
 #include <system_error>
+#include <vector>
 
 namespace openreg {
 namespace {
@@ -24,47 +25,43 @@ Memory::Memory(uint64_t limit) : limit_(rounded_up(limit)) {
   file_ = memfd_create("openreg", MFD_CLOEXEC);
   if (file_ < 0) fail("memfd_create");
   if (ftruncate(file_, static_cast<off_t>(limit_)) != 0) fail("ftruncate");
-  base_ = reinterpret_cast<uint64_t>(mapped(file_, PROT_NONE));
-  alias_ = mapped(file_, PROT_READ | PROT_WRITE);
+  base_ = reinterpret_cast<uint64_t>(mapped(file_, limit_, PROT_NONE));
+  alias_ = mapped(file_, limit_, PROT_READ | PROT_WRITE);
   gaps_[0] = limit_;
 }
 
 Memory::~Memory() {
+  while (!ranges_.empty()) unreserve(ranges_.begin()->first);
   munmap(reinterpret_cast<void*>(base_), limit_);
   munmap(alias_, limit_);
   ::close(file_);
 }
 
-char* Memory::mapped(int file, int protection) {
-  void* const address = mmap(nullptr, limit_, protection, MAP_SHARED | MAP_NORESERVE, file, 0);
+/// A mapping of the file from its beginning, or of nothing if `file` is -1.
+char* Memory::mapped(int file, uint64_t nbytes, int protection) {
+  const int flags = MAP_NORESERVE | (file < 0 ? MAP_PRIVATE | MAP_ANONYMOUS : MAP_SHARED);
+  void* const address = mmap(nullptr, nbytes, protection, flags, file, 0);
   if (address == MAP_FAILED) fail("mmap");
   // A child of fork has no device: it neither shares its memory nor keeps it alive.
-  madvise(address, limit_, MADV_DONTFORK);
+  madvise(address, nbytes, MADV_DONTFORK);
   return static_cast<char*>(address);
 }
 
-uint64_t Memory::allocate(uint64_t nbytes) {
-  if (nbytes > limit_) return 0;
-  const uint64_t wanted = rounded_up(nbytes);
-  const std::lock_guard<std::mutex> lock(mutex_);
+/// The offset of a gap in the file; limit_ where none is large enough.
+uint64_t Memory::take(uint64_t wanted) {
   for (auto gap = gaps_.begin(); gap != gaps_.end(); ++gap) {
     const auto [offset, size] = *gap;
     if (size < wanted) continue;
     gaps_.erase(gap);
     if (size > wanted) gaps_[offset + wanted] = size - wanted;
-    blocks_[offset] = wanted;
     used_ += wanted;
-    return base_ + offset;
+    return offset;
   }
-  return 0;
+  return limit_;
 }
 
-void Memory::free(uint64_t address) {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  const auto block = blocks_.find(address - base_);
-  if (block == blocks_.end()) throw std::invalid_argument("openreg: no block begins at the address to free");
-  uint64_t offset = block->first, size = block->second;
-  blocks_.erase(block);
+/// Makes a part of the file a gap, united with those beside it.
+void Memory::give(uint64_t offset, uint64_t size) {
   used_ -= size;
   fallocate(file_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset),
             static_cast<off_t>(size));
@@ -81,6 +78,101 @@ void Memory::free(uint64_t address) {
     }
   }
   gaps_[offset] = size;
+}
+
+uint64_t Memory::allocate(uint64_t nbytes) {
+  if (nbytes > limit_) return 0;
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const uint64_t offset = take(rounded_up(nbytes));
+  if (offset == limit_) return 0;
+  blocks_[offset] = rounded_up(nbytes);
+  return base_ + offset;
+}
+
+void Memory::free(uint64_t address) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const auto block = blocks_.find(address - base_);
+  if (block == blocks_.end()) throw std::invalid_argument("openreg: no block begins at the address to free");
+  const auto [offset, size] = *block;
+  blocks_.erase(block);
+  give(offset, size);
+}
+
+uint64_t Memory::reserve(uint64_t nbytes) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  char* const range = mapped(-1, nbytes, PROT_NONE);
+  const auto address = reinterpret_cast<uint64_t>(range);
+  ranges_[address] = {nbytes, mapped(-1, nbytes, PROT_NONE), {}};
+  return address;
+}
+
+std::map<uint64_t, Memory::Range>::iterator Memory::range_of(uint64_t address) {
+  auto range = ranges_.upper_bound(address);
+  if (range == ranges_.begin() || address - (--range)->first >= range->second.nbytes)
+    throw std::invalid_argument("openreg: the address is in no reserved range");
+  return range;
+}
+
+bool Memory::map(uint64_t address, uint64_t nbytes) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (nbytes > limit_ - used_) return false;
+  auto& [begin, range] = *range_of(address);
+  std::vector<uint64_t> pieces;
+  for (uint64_t n = 0; n < nbytes; n += kMapGranularity) {
+    const uint64_t offset = take(kMapGranularity);
+    if (offset == limit_) {
+      for (const uint64_t piece : pieces) give(piece, kMapGranularity);
+      return false;
+    }
+    pieces.push_back(offset);
+  }
+  uint64_t at = address - begin;
+  for (const uint64_t piece : pieces) {
+    put(begin + at, PROT_NONE, piece);
+    put(reinterpret_cast<uint64_t>(range.alias) + at, PROT_READ | PROT_WRITE, piece);
+    range.behind[at] = piece;
+    at += kMapGranularity;
+  }
+  return true;
+}
+
+/// Puts a granule of the file at an address.
+void Memory::put(uint64_t address, int protection, uint64_t offset) {
+  void* const there = reinterpret_cast<void*>(address);
+  if (mmap(there, kMapGranularity, protection, MAP_SHARED | MAP_NORESERVE | MAP_FIXED, file_,
+           static_cast<off_t>(offset)) == MAP_FAILED)
+    fail("mmap");
+  madvise(there, kMapGranularity, MADV_DONTFORK);
+}
+
+void Memory::unmap(uint64_t address, uint64_t nbytes) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  auto& [begin, range] = *range_of(address);
+  for (uint64_t at = address - begin; at < address - begin + nbytes; at += kMapGranularity) {
+    const auto piece = range.behind.find(at);
+    if (piece == range.behind.end()) throw std::invalid_argument("openreg: what is unmapped was not mapped");
+    for (const uint64_t there : {begin + at, reinterpret_cast<uint64_t>(range.alias) + at})
+      mmap(reinterpret_cast<void*>(there), kMapGranularity, PROT_NONE,
+           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+    give(piece->second, kMapGranularity);
+    range.behind.erase(piece);
+  }
+}
+
+void Memory::unreserve(uint64_t address) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const auto range = range_of(address);
+  munmap(reinterpret_cast<void*>(range->first), range->second.nbytes);
+  munmap(range->second.alias, range->second.nbytes);
+  ranges_.erase(range);
+}
+
+char* Memory::seen_in_range(uint64_t address) const noexcept {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  auto range = ranges_.upper_bound(address);
+  if (range == ranges_.begin()) return nullptr;
+  --range;
+  return range->second.alias + (address - range->first);
 }
 
 void Memory::open(uint64_t address, uint64_t nbytes) {

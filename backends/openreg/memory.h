@@ -26,9 +26,20 @@ class Memory {
   /// Gives a block back, and its pages to the system. Throws std::invalid_argument for what is no block.
   void free(uint64_t address);
 
+  /// What memory is mapped into reserved ranges in.
+  static constexpr uint64_t kMapGranularity = uint64_t{2} << 20;
+  /// A range of addresses without memory; 0 if the system has none.
+  uint64_t reserve(uint64_t nbytes);
+  /// Puts memory behind part of a range; false, and puts none, where too little is left.
+  bool map(uint64_t address, uint64_t nbytes);
+  void unmap(uint64_t address, uint64_t nbytes);
+  void unreserve(uint64_t address);
+
   /// Where the device's threads find the byte at a device address.
-  char* seen_by_device(uint64_t address) const noexcept { return alias_ + (address - base_); }
-  bool contains(uint64_t address) const noexcept { return address >= base_ && address - base_ < limit_; }
+  char* seen_by_device(uint64_t address) const noexcept {
+    if (address >= base_ && address - base_ < limit_) return alias_ + (address - base_);
+    return seen_in_range(address);
+  }
 
   /// Gives the host access to the pages of a range until `close` is called as often; guards may overlap.
   void open(uint64_t address, uint64_t nbytes);
@@ -38,7 +49,19 @@ class Memory {
   uint64_t used() const noexcept;
 
  private:
-  char* mapped(int file, int protection);
+  /// A reserved range: where the device's threads see it, and which part of the file is behind each granule.
+  struct Range {
+    uint64_t nbytes;
+    char* alias;
+    std::map<uint64_t, uint64_t> behind;  // offset in the range, offset in the file
+  };
+
+  char* mapped(int file, uint64_t nbytes, int protection);
+  void put(uint64_t address, int protection, uint64_t offset);
+  char* seen_in_range(uint64_t address) const noexcept;
+  std::map<uint64_t, Range>::iterator range_of(uint64_t address);
+  uint64_t take(uint64_t nbytes);  // of the file
+  void give(uint64_t offset, uint64_t nbytes);
 
   const uint64_t limit_;
   int file_ = -1;
@@ -47,6 +70,7 @@ class Memory {
   mutable std::mutex mutex_;
   std::map<uint64_t, uint64_t> gaps_;              // offset, bytes
   std::unordered_map<uint64_t, uint64_t> blocks_;  // offset, bytes
+  std::map<uint64_t, Range> ranges_;               // by address
   std::unordered_map<uint64_t, int> open_pages_;   // page, how many guards
   uint64_t used_ = 0;
 };

@@ -1,11 +1,15 @@
 // The plug-in openreg: a simulated accelerator with memory of its own, streams and events, which shows what a
 // device has to do and finds faults in what uses devices. Options: devices (2), memory (bytes each, 1 GiB),
-// mode (thread, sync, lazy or random), seed (of random); fail, throw and throw_int (failures.h).
+// mode (thread, sync, lazy or random), seed (of random), missing (dtypes that no kernel computes in, such as
+// float64,int16), kernels (some; network: also what trains a small classifier); fail, throw and throw_int
+// (failures.h).
+#include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <vector>
 
 #include "backend.h"
+#include "network.h"
 #include "tenon/abi/kernel.h"
 #include "tenon/abi/program.h"
 
@@ -29,6 +33,7 @@ TenonStatus* properties(void* self, int32_t index, TenonDeviceProperties* out) {
     p.description = "openreg, a simulated accelerator";
     p.total_memory = of(self).memory(index).limit();
     p.ops_printed = abi::kKnownOps;
+    p.map_granularity = Memory::kMapGranularity;
     std::memcpy(out, &p, out->struct_size < sizeof p ? out->struct_size : sizeof p);
   });
 }
@@ -82,7 +87,13 @@ TenonStatus* stream_sync(void* self, TenonStream stream) {
 }
 
 TenonStatus* event_new(void* self, int32_t, uint64_t* out) {
-  return abi::guarded([&] { *out = of(self).queues.new_event(); });
+  return abi::guarded([&] { *out = of(self).queues.new_event(false); });
+}
+TenonStatus* event_new_timed(void* self, int32_t, uint64_t* out) {
+  return abi::guarded([&] { *out = of(self).queues.new_event(true); });
+}
+TenonStatus* event_elapsed(void* self, int32_t, uint64_t begin, uint64_t end, double* out) {
+  return abi::guarded([&] { *out = of(self).queues.elapsed(begin, end); });
 }
 TenonStatus* event_free(void* self, int32_t, uint64_t event) {
   return abi::guarded([&] { of(self).queues.free_event(event); });
@@ -100,11 +111,22 @@ TenonStatus* stream_wait_event(void* self, TenonStream stream, int32_t, uint64_t
   return abi::guarded([&] { of(self).queues.wait_for(key_of(stream), event); });
 }
 
+/// Whether the device computes in every dtype of a launch, and in what the program computes in.
+bool computes_all(const Backend& backend, const TenonLaunch& launch) {
+  if (backend.missing.empty()) return true;
+  const TenonProgram& p = *launch.program;
+  if (!backend.computes(TENON_DTYPE_FLOAT64) && (p.types_used >> TENON_TYPE_F64 & 1u) != 0) return false;
+  for (uint32_t k = 0; k < p.num_outputs + p.num_inputs; ++k) {
+    if (!backend.computes(launch.operands[k].dtype)) return false;
+  }
+  return true;
+}
+
 /// By the definition of the operations themselves, so that every pointwise operator runs on the device.
 TenonStatus* pointwise(void* self, const TenonLaunch* launch) {
   return abi::guarded([&] {
-    if (!abi::evaluates(*launch->program)) throw abi::Declined();
     Backend& backend = of(self);
+    if (!abi::evaluates(*launch->program) || !computes_all(backend, *launch)) throw abi::Declined();
     const Memory& memory = backend.memory(launch->stream.device.index);
     backend.queues.give(key_of(launch->stream), [kept = abi::KeptLaunch(*launch), &memory] {
       abi::run(*kept, [&](const TenonOperand& operand) -> void* {
@@ -113,6 +135,53 @@ TenonStatus* pointwise(void* self, const TenonLaunch* launch) {
       });
     });
   });
+}
+
+TenonStatus* host_alloc(void*, uint64_t nbytes, void** out) {
+  return abi::guarded([&] {
+    constexpr uint64_t kPage = Memory::kGranularity;
+    *out = std::aligned_alloc(kPage, (nbytes + kPage - 1) / kPage * kPage);
+    if (!*out) throw std::bad_alloc();
+  });
+}
+TenonStatus* host_free(void*, void* address, uint64_t) {
+  std::free(address);
+  return nullptr;
+}
+
+TenonStatus* reserve(void* self, int32_t index, uint64_t nbytes, TenonAddress* out) {
+  return abi::guarded([&] { *out = of(self).memory(index).reserve(nbytes); });
+}
+TenonStatus* map(void* self, int32_t index, TenonAddress address, uint64_t nbytes) {
+  return abi::guarded([&] {
+    if (!of(self).memory(index).map(address, nbytes))
+      throw abi::Error(TENON_ERROR_OUT_OF_MEMORY, "no memory is left to map");
+  });
+}
+TenonStatus* unmap(void* self, int32_t index, TenonAddress address, uint64_t nbytes) {
+  return abi::guarded([&] { of(self).memory(index).unmap(address, nbytes); });
+}
+TenonStatus* unreserve(void* self, int32_t index, TenonAddress address, uint64_t) {
+  return abi::guarded([&] { of(self).memory(index).unreserve(address); });
+}
+
+TenonStatus* capture_begin(void* self, TenonStream stream) {
+  return abi::guarded([&] { of(self).queues.begin_capture(key_of(stream)); });
+}
+TenonStatus* capture_end(void* self, TenonStream stream, uint64_t* out) {
+  return abi::guarded([&] {
+    std::vector<Task> tasks = of(self).queues.end_capture(key_of(stream));
+    if (out) *out = of(self).captures.add(std::move(tasks));
+  });
+}
+TenonStatus* capture_launch(void* self, TenonStream stream, uint64_t capture) {
+  return abi::guarded([&] {
+    const Captures::Work work = of(self).captures.get(capture);
+    for (const Task& task : *work) of(self).queues.give(key_of(stream), [work, &task] { task(); });
+  });
+}
+TenonStatus* capture_free(void* self, int32_t, uint64_t capture) {
+  return abi::guarded([&] { of(self).captures.remove(capture); });
 }
 
 TenonStatus* memory_info(void* self, int32_t index, uint64_t* free_bytes, uint64_t* total_bytes) {
@@ -134,7 +203,11 @@ void close(void* self) {
 
 TenonStatus* register_kernels(void* self, TenonRegistrar* registrar) {
   of(self).failures.check(index_of("register_kernels"));
-  return abi::register_blocks(self, registrar);
+  if (TenonStatus* failed = abi::register_blocks(self, registrar)) return failed;
+  return abi::guarded([&] {
+    abi::Library library(registrar, "aten::", "PrivateUse1");
+    if (of(self).network) register_network(library);
+  });
 }
 
 const TenonDeviceTable& table() {
@@ -158,6 +231,18 @@ const TenonDeviceTable& table() {
     t.pointwise = &MayFail<index_of("pointwise"), &pointwise>::call<Backend>;
     t.memory_info = &MayFail<index_of("memory_info"), &memory_info>::call<Backend>;
     t.shutdown = &shutdown;
+    t.event_elapsed = &MayFail<index_of("event_elapsed"), &event_elapsed>::call<Backend>;
+    t.event_new_timed = &MayFail<index_of("event_new_timed"), &event_new_timed>::call<Backend>;
+    t.host_alloc = &MayFail<index_of("host_alloc"), &host_alloc>::call<Backend>;
+    t.host_free = &MayFail<index_of("host_free"), &host_free>::call<Backend>;
+    t.reserve = &MayFail<index_of("reserve"), &reserve>::call<Backend>;
+    t.map = &MayFail<index_of("map"), &map>::call<Backend>;
+    t.unmap = &MayFail<index_of("unmap"), &unmap>::call<Backend>;
+    t.unreserve = &MayFail<index_of("unreserve"), &unreserve>::call<Backend>;
+    t.capture_begin = &MayFail<index_of("capture_begin"), &capture_begin>::call<Backend>;
+    t.capture_end = &MayFail<index_of("capture_end"), &capture_end>::call<Backend>;
+    t.capture_launch = &MayFail<index_of("capture_launch"), &capture_launch>::call<Backend>;
+    t.capture_free = &MayFail<index_of("capture_free"), &capture_free>::call<Backend>;
     return t;
   }();
   return filled;

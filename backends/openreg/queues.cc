@@ -27,7 +27,29 @@ void Queues::free_stream(QueueKey key) {
 
 void Queues::give(QueueKey key, Task task) {
   Lock lock(mutex_);
+  const auto capture = captures_.find(key);
+  if (capture != captures_.end()) return capture->second.push_back(std::move(task));
   give(lock, key, {std::move(task), {}});
+}
+
+void Queues::begin_capture(QueueKey key) {
+  const Lock lock(mutex_);
+  if (!captures_.try_emplace(key).second)
+    throw std::logic_error("openreg: the stream is being captured already");
+}
+
+std::vector<Task> Queues::end_capture(QueueKey key) {
+  const Lock lock(mutex_);
+  const auto capture = captures_.find(key);
+  if (capture == captures_.end()) throw std::logic_error("openreg: the stream is not being captured");
+  std::vector<Task> tasks = std::move(capture->second);
+  captures_.erase(capture);
+  return tasks;
+}
+
+uint64_t Queues::waits() {
+  const Lock lock(mutex_);
+  return waits_;
 }
 
 void Queues::give(Lock& lock, QueueKey key, Step step) {
@@ -45,12 +67,18 @@ void Queues::give(Lock& lock, QueueKey key, Step step) {
 
 void Queues::wait(QueueKey key) {
   Lock lock(mutex_);
+  check_not_captured(key);
+  ++waits_;
   reach(lock, {key, queue(key).given});
 }
 
-uint64_t Queues::new_event() {
+void Queues::check_not_captured(QueueKey key) const {
+  if (captures_.count(key) > 0) throw std::logic_error("openreg: the stream is being captured");
+}
+
+uint64_t Queues::new_event(bool timed) {
   const Lock lock(mutex_);
-  events_[++last_id_] = {};
+  events_[++last_id_].time = timed ? std::make_shared<Clock::time_point>() : nullptr;
   return last_id_;
 }
 
@@ -60,26 +88,38 @@ void Queues::free_event(uint64_t event) {
 }
 
 void Queues::record(uint64_t event, QueueKey key) {
+  Lock lock(mutex_);
+  check_not_captured(key);
+  Event& recorded = events_.at(event);
+  if (recorded.time) give(lock, key, {[time = recorded.time] { *time = Clock::now(); }, {}});
+  events_.at(event).place = {key, queue(key).given};
+}
+
+double Queues::elapsed(uint64_t begin, uint64_t end) {
   const Lock lock(mutex_);
-  events_.at(event) = {key, queue(key).given};
+  const Event &first = events_.at(begin), &last = events_.at(end);
+  if (!first.time || !last.time) throw std::logic_error("openreg: an event without a time");
+  return std::chrono::duration<double, std::milli>(*last.time - *first.time).count();
 }
 
 void Queues::wait_for(QueueKey key, uint64_t event) {
   Lock lock(mutex_);
-  const Place place = events_.at(event);
+  check_not_captured(key);
+  const Place place = events_.at(event).place;
   if (!reached(place)) give(lock, key, {nullptr, place});
 }
 
 void Queues::wait(uint64_t event) {
   Lock lock(mutex_);
-  reach(lock, events_.at(event));
+  ++waits_;
+  reach(lock, events_.at(event).place);
 }
 
 bool Queues::reached(uint64_t event) {
   Lock lock(mutex_);
   // Asking is all that a caller may do for the work to go on.
   if (mode_ == Mode::Random || mode_ == Mode::Lazy) run_any(lock);
-  return reached(events_.at(event));
+  return reached(events_.at(event).place);
 }
 
 bool Queues::reached(const Place& place) { return place.count == 0 || queue(place.key).done >= place.count; }

@@ -2,15 +2,18 @@
 // mode the tasks of a queue run in order, and a task that waits for an event runs after what the event marks.
 #pragma once
 
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
 #include <functional>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <random>
 #include <thread>
 #include <utility>
+#include <vector>
 
 namespace openreg {
 
@@ -41,7 +44,8 @@ class Queues {
   /// Returns when all tasks given so far have run.
   void wait(QueueKey key);
 
-  uint64_t new_event();
+  /// `timed`: when the work has run is noted.
+  uint64_t new_event(bool timed);
   /// What waits for the event already keeps waiting.
   void free_event(uint64_t event);
   void record(uint64_t event, QueueKey key);
@@ -49,15 +53,30 @@ class Queues {
   void wait_for(QueueKey key, uint64_t event);
   void wait(uint64_t event);
   bool reached(uint64_t event);
+  /// Milliseconds between two timed events that were reached.
+  double elapsed(uint64_t begin, uint64_t end);
+
+  /// From now on, what is given to the queue is recorded and does not run.
+  void begin_capture(QueueKey key);
+  /// What was recorded.
+  std::vector<Task> end_capture(QueueKey key);
+
+  /// How often the host has waited for a queue or an event.
+  uint64_t waits();
 
   /// Ends all threads; tasks that have not run are dropped. Nothing may be given afterwards.
   void stop() noexcept;
 
  private:
+  using Clock = std::chrono::steady_clock;
   /// The first `count` tasks of a queue; every task has run at count 0.
   struct Place {
     QueueKey key;
     uint64_t count = 0;
+  };
+  struct Event {
+    Place place;
+    std::shared_ptr<Clock::time_point> time;  // of a timed one, written by a task
   };
   struct Step {
     Task run;  // Empty: waits for `after`.
@@ -72,6 +91,7 @@ class Queues {
   using Lock = std::unique_lock<std::mutex>;
 
   Queue& queue(QueueKey key);
+  void check_not_captured(QueueKey key) const;
   void give(Lock& lock, QueueKey key, Step step);
   bool reached(const Place& place);
   /// Whether the queue's first step can run now.
@@ -89,7 +109,9 @@ class Queues {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::map<QueueKey, Queue> queues_;  // nodes stay where they are
-  std::map<uint64_t, Place> events_;
+  std::map<uint64_t, Event> events_;
+  std::map<QueueKey, std::vector<Task>> captures_;
+  uint64_t waits_ = 0;
   uint64_t last_id_ = 0;
   bool stopping_ = false;
 };

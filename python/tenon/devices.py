@@ -12,9 +12,10 @@ from __future__ import annotations
 
 import sys
 import types
+import weakref
 from typing import Any, NamedTuple
 
-from . import _C
+from . import _C, graphs
 
 _devices = _C._devices
 
@@ -93,16 +94,22 @@ def module_if_there(name: str) -> DeviceModule | None:
 
 
 class Stream:
-    """A queue of work on a device; work in one stream runs in order. `Stream(device)` makes a new one."""
+    """A queue of work on a device; work in one stream runs in order. `Stream(device)` makes a new one.
 
-    def __init__(self, device: Any, stream_id: int | None = None):
+    Each device has a class of its own, `tenon.NAME.Stream`, whose device is by default the current one.
+    """
+
+    _module: DeviceModule | None = None  # of the classes of devices
+
+    def __init__(self, device: Any = None, stream_id: int | None = None):
+        device = _device_of(type(self), device, "Stream")
         if stream_id is None:
             # The device cannot be unloaded while the owner lives.
             self.device, self.stream_id, self._owner = _devices.new_stream(device)
         else:
-            d = _C.device(device) if isinstance(device, str) else device
-            index = _devices.current_device(d) if d.index is None else d.index
-            self.device, self.stream_id = _C.device(f"{d.type}:{index}"), int(stream_id)
+            _devices.check_stream(device, stream_id)
+            index = _devices.current_device(device) if device.index is None else device.index
+            self.device, self.stream_id = _C.device(f"{device.type}:{index}"), int(stream_id)
 
     def synchronize(self) -> None:
         """Waits until all work that was queued has run."""
@@ -110,7 +117,7 @@ class Stream:
 
     def record_event(self, event: Event | None = None) -> Event:
         """Records an event, by default a new one, and returns it."""
-        event = event if event is not None else Event(self.device)
+        event = event if event is not None else _class_of(self.device, "Event")(self.device)
         event.record(self)
         return event
 
@@ -137,11 +144,19 @@ class Stream:
 
 
 class Event:
-    """A point in a stream that other streams, or the host, may wait for."""
+    """A point in a stream that other streams, or the host, may wait for.
 
-    def __init__(self, device: Any):
-        self._event = _devices.new_event(device)
-        self._device = device
+    `enable_timing`: when the work before it has run is noted, for `elapsed_time`. `blocking` makes no difference: waiting
+    never spins. An event cannot be shared between processes.
+    """
+
+    _module: DeviceModule | None = None
+
+    def __init__(self, device: Any = None, enable_timing: bool = False, blocking: bool = False, interprocess: bool = False):
+        if interprocess:
+            raise ValueError("Event: an event cannot be shared between processes; interprocess must be False")
+        self._device = _device_of(type(self), device, "Event")
+        self._event = _devices.new_event(self._device, enable_timing)
 
     def record(self, stream: Stream | None = None) -> None:
         """Marks the end of the work queued on `stream` so far, by default the current one."""
@@ -161,9 +176,27 @@ class Event:
         """Waits until the marked work has run."""
         _devices.synchronize_event(self._event)
 
+    def elapsed_time(self, end_event: Event) -> float:
+        """Milliseconds from this event to a later one. Both need `enable_timing`, and their work must have run."""
+        return _devices.elapsed(self._event, end_event._event)
+
+
+def _device_of(owner: Any, device: Any, what: str) -> _C.device:
+    if owner._module is not None:
+        return owner._module._device(device, what)
+    if device is None:
+        raise TypeError(f"{what}: which device? Give one, or use the class of its module, tenon.NAME.{what}")
+    return _C.device(device) if isinstance(device, str) else device
+
+
+def _class_of(device: _C.device, what: str) -> Any:
+    """The class Stream or Event of a device."""
+    return getattr(module_of(device.type), what)
+
 
 def _current_stream(device: Any) -> Stream:
-    return Stream(*_devices.current_stream(device))
+    owner, stream_id = _devices.current_stream(device)
+    return _class_of(owner, "Stream")(owner, stream_id)
 
 
 class _DeviceContext:
@@ -217,6 +250,10 @@ class DeviceModule(types.ModuleType):
     def __init__(self, name: str):
         super().__init__(f"tenon.{name}", f"The device {name}.")
         self._name = name
+        self._capture_streams: weakref.WeakValueDictionary[int, Stream] = weakref.WeakValueDictionary()
+        for owner in (Stream, Event):
+            names = {"_module": self, "__doc__": owner.__doc__, "__module__": self.__name__}
+            setattr(self, owner.__name__, type(owner.__name__, (owner,), names))
 
     def _index(self, device: Any, function: str) -> int:
         if device is None:
@@ -259,21 +296,13 @@ class DeviceModule(types.ModuleType):
         """A context in which a device is the current one."""
         return _DeviceContext(self, device)
 
-    def Stream(self, device: Any = None) -> Stream:
-        """A new stream of a device."""
-        return Stream(self._device(device, "Stream"))
-
-    def Event(self, device: Any = None) -> Event:
-        """A new event, which is not recorded yet."""
-        return Event(self._device(device, "Event"))
-
     def current_stream(self, device: Any = None) -> Stream:
         """This thread's current stream of a device."""
         return _current_stream(self._device(device, "current_stream"))
 
     def default_stream(self, device: Any = None) -> Stream:
         """The stream that a device always has."""
-        return Stream(self._device(device, "default_stream"), 0)
+        return self.Stream(self._device(device, "default_stream"), 0)
 
     def set_stream(self, stream: Stream) -> None:
         """Makes a stream, and its device, this thread's current ones."""
@@ -291,6 +320,47 @@ class DeviceModule(types.ModuleType):
     def memory_stats(self, device: Any = None) -> dict[str, Any]:
         """The statistics of the caching allocator by PyTorch's keys, and its fragmentation and waste (docs/memory.md)."""
         return _devices.memory_stats(self._device(device, "memory_stats"))
+
+    def host_memory_stats(self) -> dict[str, Any]:
+        """The same of pinned host memory, which the device's plug-in allocates."""
+        return _devices.host_memory_stats(self._device(None, "host_memory_stats"))
+
+    def set_allocator_settings(self, settings: str) -> None:
+        """Settings of the caching allocator, as in PyTorch: "expandable_segments:True" or "expandable_segments:False", for
+        segments that are taken from now on, where the device can map memory."""
+        for setting in settings.split(","):
+            name, _, value = (part.strip() for part in setting.partition(":"))
+            if name != "expandable_segments" or value not in ("True", "False"):
+                raise ValueError(
+                    f"{self._name}.set_allocator_settings: expected expandable_segments:True or expandable_segments:False, "
+                    f"got {setting!r}; what else can be set is set by variables of the environment (docs/memory.md)"
+                )
+            for index in range(self.device_count()):
+                _devices.set_expandable(self._device(index, "set_allocator_settings"), value == "True")
+
+    def Graph(self) -> graphs.Graph:
+        """A graph that has captured nothing yet."""
+        return graphs.Graph(self)
+
+    def graph(self, graph: graphs.Graph, pool: Any = None, stream: Stream | None = None) -> graphs.GraphContext:
+        """A context that captures what its body queues; see tenon.graphs."""
+        return graphs.GraphContext(self, graph, pool, stream)
+
+    def _capture_stream(self) -> Stream:
+        """The stream that graphs of the current device are captured on; it lives as long as one of them."""
+        index = self.current_device()
+        stream = self._capture_streams.get(index)
+        if stream is None:
+            stream = self._capture_streams[index] = self.Stream(index)
+        return stream
+
+    def graph_pool_handle(self) -> Any:
+        """A pool of memory that graphs may share which are never replayed at the same time."""
+        return graphs.new_pool(self)
+
+    def is_current_stream_capturing(self) -> bool:
+        """Whether the current stream is being captured."""
+        return graphs.is_capturing(self)
 
     def memory_summary(self, device: Any = None, abbreviated: bool = False) -> str:
         """The statistics as a table."""

@@ -48,6 +48,9 @@ class Allocator {
   virtual size_t empty_cache(Device device) { return 0; }
   /// Every segment and block that is held of a device; empty of an allocator without segments.
   virtual MemorySnapshot memory_snapshot(Device device) const;
+  /// Whether segments that are taken from now on grow in place; see CacheOptions. Does nothing where memory
+  /// cannot be mapped.
+  virtual void set_expandable_segments(Device device, bool on) {}
   /// Keeps the latest `max_events` events and the stack of every allocation from now on, for snapshots and
   /// errors; 0 stops and forgets. Does nothing in an allocator without a history.
   virtual void record_memory_history(Device device, size_t max_events) {}

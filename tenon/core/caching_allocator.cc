@@ -67,14 +67,14 @@ int64_t CachingAllocator::live_storages() const {
   return live;
 }
 
-int64_t CachingAllocator::own_events() const {
+int64_t CachingAllocator::own_events(Backend backend) const {
   size_t events = 0;
-  for (const auto& cache : caches_) events += cache->events();
+  for (const auto& cache : caches_) events += cache->events(backend);
   return static_cast<int64_t>(events);
 }
 
-void CachingAllocator::drop_events() noexcept {
-  for (const auto& cache : caches_) cache->drop_events();
+void CachingAllocator::drop_events(Backend backend) noexcept {
+  for (const auto& cache : caches_) cache->drop_events(backend);
 }
 
 }  // namespace tenon

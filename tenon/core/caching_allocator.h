@@ -55,15 +55,16 @@ class CachingAllocator final : public Allocator {
   void reset_accumulated_memory_stats(Device device) noexcept override { cache(device).reset_sums(); }
   size_t empty_cache(Device device) override { return cache(device).empty(); }
   MemorySnapshot memory_snapshot(Device device) const override { return cache(device).snapshot(); }
+  void set_expandable_segments(Device device, bool on) override { cache(device).set_expandable(on); }
   void record_memory_history(Device device, size_t max_events) override {
     cache(device).record_history(max_events);
   }
 
   /// How many allocations of all devices were not freed, those of no bytes included.
   int64_t live_storages() const;
-  /// How many events the caches have made, and destroying those that they do not need now.
-  int64_t own_events() const;
-  void drop_events() noexcept;
+  /// How many events of a backend the caches have made, and destroying those that they do not need now.
+  int64_t own_events(Backend backend) const;
+  void drop_events(Backend backend) noexcept;
 
   /// The cache of one device, which has what goes beyond an Allocator.
   /// Throws Error{Device} for an index that the backend does not have.

@@ -118,9 +118,9 @@ class BasicDeviceCache {
   /// Of segments that are taken from now on. Does nothing where the device cannot map memory.
   void set_expandable(bool on);
 
-  /// How many events the cache has made, and destroying those of them that it does not need now.
-  size_t events() const;
-  void drop_events() noexcept;
+  /// How many events of a backend the cache has made, and destroying those of them that it does not need now.
+  size_t events(Backend backend) const;
+  void drop_events(Backend backend) noexcept;
 
   MemoryStats stats() const;
   void reset_peaks() noexcept;

@@ -5,6 +5,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <iterator>
 
 #include "tenon/core/device_cache.h"
 #include "tenon/core/error.h"
@@ -123,16 +124,24 @@ bool BasicDeviceCache<Faults>::wait_for_events(Lock& lock) {
 }
 
 template <class Faults>
-size_t BasicDeviceCache<Faults>::events() const {
+size_t BasicDeviceCache<Faults>::events(Backend backend) const {
+  const auto is_of = [&](const Event& event) { return event.device().backend == backend; };
   const Lock lock(mutex_);
-  return spare_events_.size() + awaited_events_;
+  auto count = std::count_if(spare_events_.begin(), spare_events_.end(), is_of);
+  for (const AwaitedStream& awaited : awaited_)
+    count += std::count_if(awaited.events.begin(), awaited.events.end(),
+                           [&](const auto& e) { return is_of(e.first); });
+  return static_cast<size_t>(count);
 }
 
 template <class Faults>
-void BasicDeviceCache<Faults>::drop_events() noexcept {
+void BasicDeviceCache<Faults>::drop_events(Backend backend) noexcept {
   std::vector<Event> dropped;  // dies after the lock
   const Lock lock(mutex_);
-  dropped.swap(spare_events_);
+  const auto kept = std::partition(spare_events_.begin(), spare_events_.end(),
+                                   [&](const Event& event) { return event.device().backend != backend; });
+  dropped.assign(std::make_move_iterator(kept), std::make_move_iterator(spare_events_.end()));
+  spare_events_.erase(kept, spare_events_.end());
 }
 
 template <class Faults>

@@ -47,6 +47,21 @@ class DeviceRuntime {
   virtual bool query(Device device, uint64_t event) = 0;
   /// Blocks until that work has run.
   virtual void synchronize(Device device, uint64_t event) = 0;
+  /// Creates an event whose time is noted when its work has run.
+  virtual uint64_t create_timed_event(Device device) { return create_event(device); }
+  /// Milliseconds between two such events whose work has run.
+  virtual double elapsed(Device device, uint64_t begin, uint64_t end);
+
+  /// Whether the device records work, with the four functions that follow (core/capture.h).
+  virtual bool captures() const noexcept { return false; }
+  /// From now on, work that is queued on the stream is recorded and does not run.
+  virtual void begin_capture(Stream stream) {}
+  /// The id of what was recorded; 0 if it is not kept.
+  virtual uint64_t end_capture(Stream stream, bool keep) { return 0; }
+  /// Queues what was recorded.
+  virtual void launch_capture(Stream stream, uint64_t capture) {}
+  /// What was launched still runs.
+  virtual void destroy_capture(Device device, uint64_t capture) noexcept {}
 
   /// Whether copy_bytes is implemented. A device that has it and an Allocator needs nothing more to be filled
   /// and copied, with any strides and dtypes, and to run every operator on host copies
@@ -68,6 +83,11 @@ DeviceRuntime* device_runtime(Backend backend) noexcept;
 /// Sets the runtime of a backend; a device calls this when it is loaded, and with null when it is unloaded.
 /// The object must live as long as the process.
 void set_device_runtime(Backend backend, DeviceRuntime* runtime) noexcept;
+
+/// Where pinned memory comes from unless a device is named: the first one that has some; null if none has.
+Allocator* pinned_allocator() noexcept;
+/// Whether a host storage's allocator is that of some device's pinned memory.
+bool is_pinned(const Allocator* allocator) noexcept;
 
 namespace detail {
 /// Called after a backend's runtime was set. The dispatcher's: what serves the backend has changed.

@@ -14,6 +14,9 @@ namespace tenon {
 struct PhiloxState {
   uint64_t seed = 0;
   uint64_t offset = 0;
+  /// Of captured work (core/capture.h): where the device has the seed, and a position that `offset` is added
+  /// to, once the work runs; `seed` is not used then. Else 0.
+  uint64_t at = 0;
 };
 
 class GeneratorImpl final : public RefCounted {

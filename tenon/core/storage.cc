@@ -5,6 +5,7 @@
 #include <mutex>
 #include <new>
 
+#include "tenon/core/device_runtime.h"
 #include "tenon/core/error.h"
 #include "tenon/core/small_alloc.h"
 
@@ -54,6 +55,16 @@ Storage Storage::allocate(size_t nbytes, Device device) {
 }
 
 Storage Storage::zeros(size_t nbytes) { return make<true>(nbytes, kCPU); }
+
+Storage Storage::allocate_pinned(size_t nbytes) {
+  Allocator* const allocator = pinned_allocator();
+  TENON_CHECK(allocator, Runtime,
+              "pin_memory: no loaded device has pinned memory: load an accelerator that has first");
+  const Address address = allocator->allocate(nbytes, {kCPU, 0});
+  Storage storage = from_foreign(address, nbytes, kCPU, nullptr, nullptr);
+  storage->allocator_ = allocator;
+  return storage;
+}
 
 void StorageImpl::note_change() noexcept {
   const SourceMark mark = note_source(__builtin_frame_address(0));

@@ -104,6 +104,9 @@ class Storage {
   /// Allocates zero bytes in host memory. Pages that the system has just handed out are zero already and are
   /// not written.
   static Storage zeros(size_t nbytes);
+  /// Allocates uninitialised bytes of pinned host memory, from and to which devices copy without a wait.
+  /// Throws Error{Runtime} if no loaded device has such memory.
+  static Storage allocate_pinned(size_t nbytes);
   /// Wraps memory that somebody else owns; `deleter(context)` runs when the last reference goes.
   static Storage from_foreign(Address address, size_t nbytes, Device device, StorageImpl::Deleter deleter,
                               void* context);

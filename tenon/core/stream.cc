@@ -7,6 +7,7 @@
 #include <mutex>
 #include <vector>
 
+#include "tenon/core/capture.h"
 #include "tenon/core/device_runtime.h"
 #include "tenon/core/error.h"
 #include "tenon/core/small_alloc.h"
@@ -97,6 +98,26 @@ void DeviceRuntime::copy_bytes(Stream stream, Address, Place, Address, Place, si
   throw_error(ErrorKind::NotImplemented,
               fmt::format("device {} copies no bytes; its DeviceRuntime has no copy_bytes",
                           to_string(stream.device)));
+}
+
+double DeviceRuntime::elapsed(Device device, uint64_t, uint64_t) {
+  throw_error(ErrorKind::NotImplemented,
+              fmt::format("device {} measures no time between events", to_string(device)));
+}
+
+Allocator* pinned_allocator() noexcept {
+  for (const auto& runtime : g_runtimes) {
+    DeviceRuntime* const r = runtime.load(std::memory_order_acquire);
+    if (Allocator* pinned = r ? r->pinned_memory() : nullptr) return pinned;
+  }
+  return nullptr;
+}
+
+bool is_pinned(const Allocator* allocator) noexcept {
+  return allocator && std::any_of(std::begin(g_runtimes), std::end(g_runtimes), [&](const auto& runtime) {
+           DeviceRuntime* const r = runtime.load(std::memory_order_acquire);
+           return r && r->pinned_memory() == allocator;
+         });
 }
 
 Device resolved(Device device) noexcept {
@@ -227,6 +248,7 @@ std::vector<Stream> forget_streams(Backend backend) {
 void synchronize_device(Device device) {
   if (runs_at_once(device)) return;
   device = resolved(device);
+  refuse_captured(device, "synchronize");
   DeviceRuntime& runtime = runtime_of(device, "synchronize");
   check_device_index(device, "synchronize");
   std::vector<Stream> streams{{device, 0}};
@@ -243,6 +265,7 @@ void synchronize_device(Device device) {
 
 void Stream::synchronize() const {
   if (runs_at_once(device)) return;
+  refuse_captured(*this, "synchronize");
   runtime_of(device, "Stream").synchronize({resolved(device), id});
 }
 
@@ -265,11 +288,21 @@ void Event::record(Stream stream) {
                   to_string(stream.device)));
   if (runs_at_once(device_)) return;
   DeviceRuntime& runtime = runtime_of(stream.device, "Event");
-  if (id_ == 0) {
-    id_ = runtime.create_event(stream.device);
-    device_ = stream.device;
-  }
+  device_ = stream.device;
+  captured_ = is_capturing(stream) ? stream.id : 0;
+  if (captured_ != 0) return;  // within the capture its stream is in order
+  if (id_ == 0)
+    id_ = timed_ ? runtime.create_timed_event(stream.device) : runtime.create_event(stream.device);
   runtime.record(id_, stream);
+}
+
+void Event::refuse_if_captured(const char* what) const {
+  if (captured_ == 0) return;
+  const Stream stream{device_, captured_};
+  refuse_captured(stream, what);
+  throw_error(ErrorKind::Runtime,
+              fmt::format("{}: the event was recorded while {} was captured, and marks nothing that has run",
+                          what, to_string(stream)));
 }
 
 void Event::wait(Stream stream) const {
@@ -278,13 +311,40 @@ void Event::wait(Stream stream) const {
               fmt::format("Event: a stream of device {} cannot wait for an event of {}; synchronize() waits "
                           "for it on the host",
                           to_string(stream.device), to_string(device_)));
-  if (id_ != 0) runtime_of(device_, "Event").wait(stream, device_, id_);
+  if (captured_ != 0) {
+    if (stream.device == device_ && stream.id == captured_ && is_capturing(stream)) return;
+    refuse_if_captured("Event.wait");
+  }
+  if (id_ == 0) return;
+  // Recorded work cannot wait for what is outside; what has run need not be waited for.
+  if (is_capturing(stream)) {
+    if (!query()) refuse_captured(stream, "Event.wait, for work outside of the capture");
+    return;
+  }
+  runtime_of(device_, "Event").wait(stream, device_, id_);
 }
 
-bool Event::query() const { return id_ == 0 || runtime_of(device_, "Event").query(device_, id_); }
+bool Event::query() const {
+  refuse_if_captured("Event.query");
+  return id_ == 0 || runtime_of(device_, "Event").query(device_, id_);
+}
 
 void Event::synchronize() const {
+  refuse_if_captured("Event.synchronize");
   if (id_ != 0) runtime_of(device_, "Event").synchronize(device_, id_);
+}
+
+double Event::elapsed_until(const Event& end) const {
+  TENON_CHECK(timed_ && end.timed_, Runtime,
+              "Event.elapsed_time: both events must be created with argument 'enable_timing=True'");
+  TENON_CHECK(device_ == end.device_, Device,
+              fmt::format("Event.elapsed_time: one event is of device {}, the other of {}",
+                          to_string(device_), to_string(end.device_)));
+  TENON_CHECK(id_ != 0 && end.id_ != 0, Runtime,
+              "Event.elapsed_time: both events must be recorded before calculating elapsed time");
+  TENON_CHECK(query() && end.query(), Runtime,
+              "Event.elapsed_time: both events must be completed before calculating elapsed time");
+  return runtime_of(device_, "Event").elapsed(device_, id_, end.id_);
 }
 
 }  // namespace tenon

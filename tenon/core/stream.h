@@ -40,12 +40,18 @@ std::string to_string(Stream stream);
 /// A point in a stream that other streams may wait for. Movable; destroyed on its device with its owner.
 class Event {
  public:
-  /// An event that is not recorded yet: waiting for it returns at once.
-  explicit Event(Device device) noexcept : device_(device) {}
-  Event(Event&& other) noexcept : device_(other.device_), id_(std::exchange(other.id_, 0)) {}
+  /// An event that is not recorded yet: waiting for it returns at once. `timed`: its time is noted, too.
+  explicit Event(Device device, bool timed = false) noexcept : device_(device), timed_(timed) {}
+  Event(Event&& other) noexcept
+      : device_(other.device_),
+        timed_(other.timed_),
+        id_(std::exchange(other.id_, 0)),
+        captured_(std::exchange(other.captured_, 0)) {}
   Event& operator=(Event other) noexcept {
     std::swap(device_, other.device_);
+    std::swap(timed_, other.timed_);
     std::swap(id_, other.id_);
+    std::swap(captured_, other.captured_);
     return *this;
   }
   ~Event();
@@ -60,12 +66,20 @@ class Event {
   bool query() const;
   /// Blocks until all work before the event has run.
   void synchronize() const;
+  /// Milliseconds from this event to a later one. Throws Error{Runtime} unless both are timed, and their work
+  /// has run.
+  double elapsed_until(const Event& end) const;
 
   Device device() const noexcept { return device_; }
 
  private:
+  void refuse_if_captured(const char* what) const;
+
   Device device_;
+  bool timed_ = false;
   uint64_t id_ = 0;  // of the device's runtime; 0 until it is recorded, and on the host
+  uint64_t captured_ =
+      0;  // the id of the stream, if it was recorded in a capture: no event of the device then
 };
 
 /// Fills in a missing index of `device` with that of the thread's current device. The host, meta and backends

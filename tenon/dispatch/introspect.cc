@@ -2,6 +2,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <cstring>
 #include <set>
 
 #include "tenon/core/device.h"
@@ -124,6 +125,10 @@ void detail::missing_kernel(const OperatorEntry& entry, DispatchKeySet keys) {
   std::string what = f == Functionality::Dense
                          ? fmt::format("device {}", backend_name(keys.backend()))
                          : fmt::format("key {}", key_name(DispatchKey(f, keys.backend())));
+  const bool has_layout =
+      registrations->builtin_schema && std::strstr(registrations->builtin_schema, "Layout");
+  if (f != Functionality::Dense && has_layout)
+    what += ", as a non strided layout asks for: Non strided layout not supported";
   if (backend_name(keys.backend()).empty())
     what = fmt::format("backend {}, which nobody registered", keys.backend());
   throw_error(ErrorKind::NotImplemented,

@@ -46,12 +46,12 @@ struct StubArg<uint64_t> {
   static constexpr std::array<StubType, 1> types{{{"int"}}};
   static void push(Stack& s, uint64_t v) { s.push(static_cast<int64_t>(v)); }
 };
-/// As [seed, offset].
+/// As [seed, offset, at].
 template <>
 struct StubArg<PhiloxState> {
   static constexpr std::array<StubType, 1> types{{{"int", true}}};
   static void push(Stack& s, PhiloxState v) {
-    s.push(Dims{static_cast<int64_t>(v.seed), static_cast<int64_t>(v.offset)});
+    s.push(Dims{static_cast<int64_t>(v.seed), static_cast<int64_t>(v.offset), static_cast<int64_t>(v.at)});
   }
 };
 

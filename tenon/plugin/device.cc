@@ -45,6 +45,7 @@ PluginDevice::PluginDevice(Backend backend, std::string name, std::string path, 
   const TenonDeviceProperties first = properties(0);
   if (first.granularity != 0) granularity_ = first.granularity;
   if (first.description) description_ = first.description;
+  set_optional_memory();
 }
 
 std::string PluginDevice::text_of(std::string_view what, int32_t index) const {

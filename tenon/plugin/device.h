@@ -3,6 +3,7 @@
 #pragma once
 
 #include <atomic>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <string_view>
@@ -11,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "tenon/core/caching_allocator.h"
 #include "tenon/core/device_memory.h"
 #include "tenon/core/device_runtime.h"
 #include "tenon/plugin/status.h"
@@ -52,6 +54,25 @@ class PluginDevice final : public DeviceRuntime, public DeviceMemory {
   bool copies_bytes() const noexcept override { return true; }
   void copy_bytes(Stream stream, Address to, Place to_place, Address from, Place from_place, size_t nbytes,
                   uint32_t flags) override;
+
+  // optional_functions.cc: times, capture, mapped and pinned memory.
+  uint64_t create_timed_event(Device device) override;
+  double elapsed(Device device, uint64_t begin, uint64_t end) override;
+  bool captures() const noexcept override;
+  void begin_capture(Stream stream) override;
+  uint64_t end_capture(Stream stream, bool keep) override;
+  void launch_capture(Stream stream, uint64_t capture) override;
+  void destroy_capture(Device device, uint64_t capture) noexcept override;
+  size_t map_granularity() const noexcept override { return map_granularity_; }
+  Address reserve(Device device, size_t nbytes) override;
+  bool map(Device device, Address address, size_t nbytes) override;
+  void unmap(Device device, Address address, size_t nbytes) noexcept override;
+  void unreserve(Device device, Address address, size_t nbytes) noexcept override;
+  Allocator* pinned_memory() noexcept override { return pinned_.get(); }
+  CachingAllocator* pinned() const noexcept { return pinned_.get(); }
+  /// Null where there is no more.
+  void* take_host_memory(size_t nbytes) const;
+  void give_host_memory(void* address, size_t nbytes) const noexcept;
 
   size_t granularity() const noexcept override { return granularity_; }
   Address allocate(Device device, size_t nbytes) override;
@@ -124,6 +145,7 @@ class PluginDevice final : public DeviceRuntime, public DeviceMemory {
     const PluginDevice& device_;
   };
 
+  void set_optional_memory();
   /// Throws, and takes back the count of the call, unless it is one of the thread that unloads the device.
   void refuse() const;
   [[noreturn]] void throw_refusal(State state) const;
@@ -139,7 +161,9 @@ class PluginDevice final : public DeviceRuntime, public DeviceMemory {
   const TenonDeviceTable table_;
   const int device_count_;
   std::string description_;
-  size_t granularity_ = 512;
+  size_t granularity_ = 512, map_granularity_ = 0;
+  std::unique_ptr<DeviceMemory> host_memory_;  // of `pinned_`
+  std::unique_ptr<CachingAllocator> pinned_;
   mutable std::atomic<State> state_{State::Usable};
   mutable std::atomic<bool> failed_{false};
   mutable std::atomic<int64_t> calls_{0};

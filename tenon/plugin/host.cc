@@ -7,6 +7,7 @@
 #include <map>
 #include <mutex>
 
+#include "tenon/core/capture.h"
 #include "tenon/dispatch/dispatcher.h"
 #include "tenon/iter/result_shape.h"
 #include "tenon/ops/fallback/cpu_fallback.h"
@@ -196,6 +197,10 @@ TenonStatus* register_fallback(TenonRegistrar* registrar, const char* op, int32_
 TenonStatus* generator_take(TenonGenerator* generator, uint64_t blocks, TenonPhilox* out) {
   return as_status([&] {
     GeneratorImpl& g = generator ? *reinterpret_cast<GeneratorImpl*>(generator) : *default_generator().impl();
+    TENON_CHECK(
+        detail::captures.load() == 0, Runtime,
+        "generator_take: while work is captured, random numbers are for the stubs of random operators, "
+        "which learn where a replay has its position");
     const PhiloxState taken = g.take(blocks);
     *out = {taken.seed, taken.offset};
   });

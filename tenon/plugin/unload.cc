@@ -27,6 +27,24 @@ std::string counted(int64_t n, const char* what) {
   return fmt::format("{} {}{}", n, what, n == 1 ? "" : "s");
 }
 
+/// Calls f(allocator) for the pinned memory of every device: it may have been used with any.
+template <class F>
+void each_pinned(F&& f) {
+  Registry& all = registry();
+  const std::lock_guard lock(all.mutex);
+  for (const Loaded* l : all.loaded) {
+    if (CachingAllocator* pinned = l->device->pinned()) f(*pinned);
+  }
+}
+
+/// The events of a device that caches of memory keep, which nobody else sees.
+int64_t events_of_caches(const Loaded& loaded) {
+  const Backend backend = loaded.device->backend();
+  int64_t events = loaded.allocator->own_events(backend);
+  each_pinned([&](const CachingAllocator& pinned) { events += pinned.own_events(backend); });
+  return events;
+}
+
 /// "3 storages (of tensors, those saved for backward included), 1 stream"; empty where nothing lives.
 std::string what_lives(const Loaded& loaded) {
   const PluginDevice& device = *loaded.device;
@@ -38,7 +56,7 @@ std::string what_lives(const Loaded& loaded) {
     lives.push_back(counted(n, "storage") + " (of tensors, those saved for backward included)");
   if (const size_t n = count_streams(device.backend()))
     lives.push_back(counted(static_cast<int64_t>(n), "stream"));
-  if (const int64_t n = device.live_events() - loaded.allocator->own_events(); n > 0)
+  if (const int64_t n = device.live_events() - events_of_caches(loaded); n > 0)
     lives.push_back(counted(n, "event"));
   if (pinned > 0) lives.push_back(counted(pinned, "block") + " of pinned memory");
   return fmt::format("{}", fmt::join(lives, ", "));
@@ -50,7 +68,12 @@ void empty_cache_of(const Loaded& loaded) {
   for (int i = 0; i < loaded.device->device_count(); ++i)
     loaded.allocator->empty_cache(Device(loaded.device->backend(), static_cast<int8_t>(i)));
   if (Allocator* pinned = loaded.device->pinned_memory()) pinned->empty_cache(kCPU);
-  loaded.allocator->drop_events();
+  loaded.allocator->drop_events(loaded.device->backend());
+  each_pinned([&](CachingAllocator& pinned) {
+    if (pinned.own_events(loaded.device->backend()) == 0) return;
+    pinned.empty_cache(kCPU);  // waits for the events of freed blocks
+    pinned.drop_events(loaded.device->backend());
+  });
 }
 
 void unload(std::string_view name) {

@@ -6,6 +6,7 @@ import tenon
 from tenon.conformance import check, data_dependent, table
 from tenon.conformance.families import row_of, rows
 from tenon.conformance.library import TENON
+from tenon.conformance.samples import KINDS
 from conformance.values_test import ENTRIES
 from tenon._C import dispatch
 
@@ -71,6 +72,8 @@ def test_calls_reach_the_operator():
     for name, entry in ENTRIES.items():
         row = row_of(entry)
         if row is None or TENON.function(entry.main, row) is None:
+            continue
+        if all(row.why_absent("float32", kind) for kind in KINDS):
             continue
         for op in entry.operators:
             if not reaches(op, row):

@@ -193,7 +193,10 @@ def test_a_file_may_be_built_anew_and_loaded_again(tmp_path):
 def test_made_up_streams_are_refused(openreg):
     from tenon.devices import Stream
 
-    made_up = Stream(tenon.device("openreg:0"), 4711)
+    with pytest.raises(ValueError, match="device openreg:0 has no stream 4711"):
+        Stream(tenon.device("openreg:0"), 4711)
+    made_up = openreg.Stream()
+    made_up.stream_id = 4711
     for call in (made_up.synchronize, made_up.record_event, lambda: openreg.set_stream(made_up),
                  lambda: tenon.ones(1, device="openreg").record_stream(made_up)):  # fmt: skip
         with pytest.raises(ValueError, match="device openreg:0 has no stream 4711"):

@@ -37,11 +37,12 @@ PyObject* make_tensor(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject* 
     const auto [data, dtype, device, requires_grad, pin_memory] =
         spread("tensor", kNames, 1, args, n, keywords);
     TENON_CHECK(data, Type, "tensor() misses argument 'data'");
-    TENON_CHECK(!flag(pin_memory), NotImplemented,
-                "tensor(): pin_memory has no effect on this build's devices");
     Tensor out = tensor_from_data(data, dtype_argument("tensor", dtype));
-    if (const auto d = device_argument("tensor", device); d && !same_device(*d, out.device()))
+    if (const auto d = device_argument("tensor", device); d && !same_device(*d, out.device())) {
+      TENON_CHECK(!flag(pin_memory), Runtime, "tensor(): Only dense CPU tensors can be pinned");
       out = out.to(*d);
+    }
+    if (flag(pin_memory)) out = out.pin_memory();
     if (flag(requires_grad)) out.requires_grad_();
     return wrap(std::move(out));
   });

@@ -145,6 +145,14 @@ PyObject* new_stream(PyObject*, PyObject* o) {
   });
 }
 
+PyObject* check(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject*) {
+  return guarded([&] {
+    check_count("Stream", n, 2);
+    stream_argument("Stream", args[0], args[1]);
+    return Py_NewRef(Py_None);
+  });
+}
+
 PyObject* current(PyObject*, PyObject* o) {
   return guarded([&] {
     const Stream stream = current_stream(device_argument("current_stream", o));
@@ -183,9 +191,10 @@ PyObject* synchronize(PyObject*, PyObject* o) {
   });
 }
 
-PyObject* new_event(PyObject*, PyObject* o) {
+PyObject* new_event(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject*) {
   return guarded([&] {
-    auto event = std::make_unique<Event>(device_argument("Event", o));
+    check_count("Event", n, 2);
+    auto event = std::make_unique<Event>(device_argument("Event", args[0]), flag(args[1]));
     const auto destroy = [](PyObject* capsule) {
       delete static_cast<Event*>(PyCapsule_GetPointer(capsule, kEventName));
     };
@@ -226,6 +235,13 @@ PyObject* synchronize_event(PyObject*, PyObject* o) {
   });
 }
 
+PyObject* elapsed(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject*) {
+  return guarded([&] {
+    check_count("elapsed_time", n, 2);
+    return PyFloat_FromDouble(event_argument(args[0]).elapsed_until(event_argument(args[1])));
+  });
+}
+
 Device memory_device(const char* function, PyObject* o) { return resolved(device_argument(function, o)); }
 
 PyObject* figures_of(const MemoryStats& stats) {
@@ -248,6 +264,26 @@ PyObject* memory_stats(PyObject*, PyObject* o) {
   return guarded([&] {
     const Device device = memory_device("memory_stats", o);
     return figures_of(allocator_for(device).memory_stats(device));
+  });
+}
+
+PyObject* host_memory_stats(PyObject*, PyObject* o) {
+  return guarded([&] {
+    const Device device = device_argument("host_memory_stats", o);
+    DeviceRuntime* const runtime = device_runtime(device.backend);
+    Allocator* const pinned = runtime ? runtime->pinned_memory() : nullptr;
+    TENON_CHECK(pinned, Device,
+                fmt::format("host_memory_stats: device {} has no pinned memory", to_string(device)));
+    return figures_of(pinned->memory_stats(kCPU));
+  });
+}
+
+PyObject* set_expandable(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject*) {
+  return guarded([&] {
+    check_count("set_allocator_settings", n, 2);
+    const Device device = memory_device("set_allocator_settings", args[0]);
+    allocator_for(device).set_expandable_segments(device, flag(args[1]));
+    return Py_NewRef(Py_None);
   });
 }
 
@@ -355,15 +391,19 @@ PyMethodDef g_methods[] = {
     {"current_device", &current_device, METH_O, "The index of the thread's current device of a backend."},
     {"set_device", &set_device, METH_O, "Makes a device the thread's current one of its backend."},
     {"new_stream", &new_stream, METH_O, "(device, id, owner) of a new stream."},
+    fast_method("check_stream", &check, "check_stream(device, id): raises if there is no such stream."),
     {"current_stream", &current, METH_O, "(device, id) of the thread's current stream of a device."},
     fast_method("set_stream", &set_stream, "set_stream(device, id)"),
     fast_method("synchronize_stream", &synchronize_stream, "synchronize_stream(device, id)"),
     {"synchronize", &synchronize, METH_O, "Waits for all streams of a device."},
-    {"new_event", &new_event, METH_O, "An event of a device, as a capsule."},
+    fast_method("new_event", &new_event, "new_event(device, timed): an event of a device, as a capsule."),
+    fast_method("elapsed", &elapsed, "elapsed(begin, end): milliseconds."),
     fast_method("record_event", &record_event, "record_event(event, device, id)"),
     fast_method("wait_event", &wait_event, "wait_event(event, device, id)"),
     {"query_event", &query_event, METH_O, "Whether the marked work has run."},
     {"memory_stats", &memory_stats, METH_O, "The statistics of a device's allocator, by PyTorch's keys."},
+    {"host_memory_stats", &host_memory_stats, METH_O, "The same of a device's pinned host memory."},
+    fast_method("set_expandable", &set_expandable, "set_expandable(device, on): of segments from now on."),
     fast_method("memory_summary", &summary, "memory_summary(device, abbreviated)"),
     {"memory_snapshot", &snapshot, METH_O, "(segments, events) as JSON."},
     fast_method("record_memory_history", &record_history, "record_memory_history(device, max_entries)"),

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 
+#include "tenon/core/capture.h"
 #include "tenon/core/generator.h"
 #include "tenon/core/thread_state.h"
 #include "tenon/generated/arithmetic/functions.h"
@@ -178,6 +179,8 @@ Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, cons
     const auto weights = static_cast<uint64_t>(shape.entries()) * static_cast<uint64_t>(shape.queries) *
                          static_cast<uint64_t>(shape.keys);
     if (!query.is_meta()) {
+      // Its operator has no place for a position that each replay sets.
+      refuse_captured(current_stream(query.device()), "scaled_dot_product_attention with dropout");
       const PhiloxState at = default_generator()->take(weights / 2 + weights % 2);
       seed = static_cast<int64_t>(at.seed), offset = static_cast<int64_t>(at.offset);
     }

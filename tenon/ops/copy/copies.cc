@@ -1,6 +1,7 @@
 // Operators that copy, convert, fill and read elements.
 #include <fmt/core.h>
 
+#include "tenon/core/device_runtime.h"
 #include "tenon/core/stream.h"
 #include "tenon/generated/arithmetic/functions.h"
 #include "tenon/generated/comparison/functions.h"
@@ -41,6 +42,24 @@ Tensor _copy_from(const Tensor& self, const Tensor& dst, bool non_blocking) {
 
 Tensor _copy_from_and_resize(const Tensor& self, const Tensor& dst) {
   return dst.resize_(self.sizes()).copy_(self);
+}
+
+bool is_pinned(const Tensor& self, std::optional<Device>) {
+  return self.device().is_cpu() && self.layout() == Layout::Strided &&
+         tenon::is_pinned(self.storage()->allocator());
+}
+
+Tensor pin_memory(const Tensor& self, std::optional<Device> device) {
+  TENON_CHECK(
+      self.device().is_cpu() && self.layout() == Layout::Strided, Runtime,
+      fmt::format(
+          "pin_memory: cannot pin a {} tensor of layout {} on {}: only dense CPU tensors can be pinned",
+          name(self.dtype()), name(self.layout()), to_string(self.device())));
+  return ops::is_pinned(self, device) ? self : tenon::_pin_memory(self, device);
+}
+
+void pin_memory_copy(const Tensor& self, std::optional<Device>, Tensor& out) {
+  copy_elements(out, self, "pin_memory");
 }
 
 void to_copy(const Tensor& self, std::optional<DType>, std::optional<Layout>, std::optional<Device>,

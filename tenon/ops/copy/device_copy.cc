@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "tenon/core/capture.h"
 #include "tenon/core/copy_report.h"
 #include "tenon/core/device_runtime.h"
 #include "tenon/expr/type.h"
@@ -19,6 +20,9 @@ namespace {
 
 /// A copy of more runs of bytes than this goes another way.
 constexpr int64_t kMaxRuns = 32;
+/// What a copy is called that waits, or that replays could not repeat.
+constexpr const char* kUnpinnedCopy =
+    "a copy from or to memory of the host, unless it is pinned and non_blocking";
 /// A range of more than so many times its elements is packed on the device before it moves.
 constexpr int64_t kSparse = 4;
 
@@ -31,10 +35,12 @@ int64_t item_of(const Tensor& t) noexcept { return static_cast<int64_t>(t.itemsi
 /// Whether the device's stream may read or write the host side of a copy after the call. If so, its memory is
 /// kept until the stream has passed what is about to be queued, even if the tensor goes before.
 bool stays_for(const Tensor& host, Stream stream) {
-  DeviceRuntime* runtime = device_runtime(stream.device.backend);
-  Allocator* pinned = runtime ? runtime->pinned_memory() : nullptr;
-  if (!pinned || host.storage()->allocator() != pinned) return false;
-  pinned->record_stream(host.storage().address(), kCPU, stream);
+  Allocator* const allocator = host.storage()->allocator();
+  if (!is_pinned(allocator)) return false;
+  if (is_capturing(stream))
+    keep_for_capture(stream, host.storage());
+  else
+    allocator->record_stream(host.storage().address(), kCPU, stream);
   return true;
 }
 
@@ -86,6 +92,7 @@ bool copy_runs(const Tensor& dst, const Tensor& src, bool non_blocking) {
   const Stream stream = current_stream(device_side(dst, src));
   const bool to_host = dst.device().is_cpu(), with_host = to_host || src.device().is_cpu();
   const bool stays = non_blocking && with_host && stays_for(to_host ? dst : src, stream);
+  if (with_host && !stays) refuse_captured(stream, kUnpinnedCopy);
   BytesCopy copy{stream, place_of(dst.device()), place_of(src.device()), stays ? kCopyHostStays : 0};
   if (lie_alike(dst, src)) {
     const ByteRange to = bytes_of(dst), from = bytes_of(src);
@@ -274,6 +281,7 @@ bool fills_its_range(const Tensor& t) {
 void copy_range(const Storage& to, int64_t to_at, const Storage& from, int64_t from_at, int64_t nbytes,
                 bool host_stays) {
   const Device device = to->device().is_cpu() ? from->device() : to->device();
+  if (!host_stays) refuse_captured(current_stream(device), kUnpinnedCopy);
   if (copies_bytes(device.backend)) {
     device_runtime(device.backend)
         ->copy_bytes(current_stream(device), to.address() + static_cast<Address>(to_at),

@@ -4,16 +4,20 @@
 
 #include <algorithm>
 
+#include "tenon/core/device_runtime.h"
 #include "tenon/core/error.h"
 
 namespace tenon::ops::shape {
 
-void refuse_memory(std::optional<Layout> layout, Device device, const char* op) {
+void set_memory(OutputSpecs& out, std::optional<Layout> layout, bool pin_memory, Device device,
+                const char* op) {
   TENON_CHECK(layout.value_or(Layout::Strided) == Layout::Strided, NotImplemented,
               fmt::format("{}: Non strided layout not supported, got {}", op, name(*layout)));
+  if (!pin_memory) return;
   TENON_CHECK(device.is_cpu(), Runtime, fmt::format("{}: Pin memory can only be on CPU", op));
-  throw_error(ErrorKind::NotImplemented,
-              fmt::format("{}: pin_memory needs an accelerator, and none is loaded", op));
+  TENON_CHECK(pinned_allocator(), Runtime,
+              fmt::format("{}: pin_memory needs a device that has pinned memory, and none is loaded", op));
+  out.pin();
 }
 
 Dims channels_last_strides(IntArrayRef sizes) {

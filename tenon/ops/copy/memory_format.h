@@ -9,12 +9,14 @@
 
 namespace tenon::ops::shape {
 
-[[noreturn]] void refuse_memory(std::optional<Layout> layout, Device device, const char* op);
-/// Throws unless the layout is strided and `device` has the requested kind of memory.
-inline void check_memory(std::optional<Layout> layout, std::optional<bool> pin_memory, Device device,
-                         const char* op) {
-  if (layout.value_or(Layout::Strided) != Layout::Strided || pin_memory.value_or(false)) [[unlikely]]
-    refuse_memory(layout, device, op);
+/// Throws unless the layout is strided and pinned memory is asked of the host alone; then outputs are in it.
+void set_memory(OutputSpecs& out, std::optional<Layout> layout, bool pin_memory, Device device,
+                const char* op);
+inline void check_memory(OutputSpecs& out, std::optional<Layout> layout, std::optional<bool> pin_memory,
+                         Device device, const char* op) {
+  const bool pins = pin_memory.value_or(false);
+  if (layout.value_or(Layout::Strided) != Layout::Strided || pins) [[unlikely]]
+    set_memory(out, layout, pins, device, op);
 }
 
 /// The strides of a channels-last format. Throws Error{Shape} unless the sizes have the format's number of

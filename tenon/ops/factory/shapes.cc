@@ -20,13 +20,13 @@ using OptFormat = std::optional<MemoryFormat>;
 
 void set_new(OutputSpecs& out, IntArrayRef size, DType dtype, OptLayout layout, OptDevice device,
              OptBool pin_memory, const char* op, Elements elements = Elements::Any) {
-  check_memory(layout, pin_memory, device.value_or(kCPU), op);
+  check_memory(out, layout, pin_memory, device.value_or(kCPU), op);
   out.set(0, size, dtype, elements);
 }
 
 void set_new_like(OutputSpecs& out, HeaderRef self, OptDType dtype, OptLayout layout, OptDevice device,
                   OptBool pin_memory, OptFormat memory_format, Elements elements) {
-  check_memory(layout, pin_memory, device.value_or(self.device()), "empty_like");
+  check_memory(out, layout, pin_memory, device.value_or(self.device()), "empty_like");
   set_in_format(out, self, dtype.value_or(self.dtype()), memory_format.value_or(MemoryFormat::Preserve),
                 "empty_like", elements);
 }
@@ -38,7 +38,7 @@ void empty(OutputSpecs& out, IntArrayRef size, OptDType dtype, OptLayout layout,
   const MemoryFormat format = memory_format.value_or(MemoryFormat::Contiguous);
   TENON_CHECK(format != MemoryFormat::Preserve, Value,
               "empty: memory_format preserve needs a tensor to preserve; use empty_like");
-  check_memory(layout, pin_memory, device.value_or(kCPU), "empty");
+  check_memory(out, layout, pin_memory, device.value_or(kCPU), "empty");
   const DType type = dtype.value_or(default_dtype());
   if (is_channels_last(format)) [[unlikely]]
     out.set_strided(0, size, channels_last_strides(size, format, "empty"), type);
@@ -52,7 +52,7 @@ void empty_strided(OutputSpecs& out, IntArrayRef size, IntArrayRef stride, OptDT
       size.size() == stride.size(), Shape,
       fmt::format("empty_strided: dimensionality of sizes ({}) must match dimensionality of strides ({})",
                   size.size(), stride.size()));
-  check_memory(layout, pin_memory, device.value_or(kCPU), "empty_strided");
+  check_memory(out, layout, pin_memory, device.value_or(kCPU), "empty_strided");
   out.set_strided(0, size, stride, dtype.value_or(default_dtype()));
 }
 

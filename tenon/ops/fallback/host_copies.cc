@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "tenon/core/capture.h"
 #include "tenon/core/fallback_report.h"
 #include "tenon/iter/result_shape.h"
 #include "tenon/ops/copy/device_copy.h"
@@ -85,6 +86,7 @@ bool HostCopies::is_packed(const Entry& e, size_t members) const {
 }
 
 void HostCopies::fetch() {
+  refuse_captured(current_stream(device_), name_);
   find_groups();
   std::vector<size_t> members(groups_.size(), 0);
   for (const Entry& e : entries_) {

@@ -6,8 +6,22 @@
 
 namespace tenon {
 
+namespace {
+
+/// A tensor like `shape`, which has no bytes, in pinned memory.
+Tensor pinned(const Tensor& shape, Elements elements) {
+  Tensor made(TensorImpl::make(Storage::allocate_pinned(shape.storage().nbytes()), shape.dtype(),
+                               shape.sizes(), shape.strides(), shape.storage_offset()));
+  if (elements == Elements::Zero) ops::zero_elements(made);
+  return made;
+}
+
+}  // namespace
+
 void OutputSpecs::set_otherwise(size_t i, IntArrayRef sizes, DType dtype, Elements elements) {
-  if (outputs_) {
+  if (pinned_) {
+    pinned_[i] = pinned(make_empty(sizes, dtype, kMeta), elements);
+  } else if (outputs_) {
     outputs_[i] = ops::make_zeros(sizes, dtype, device_);
   } else {
     specs_[i].sizes = sizes.to_dims();
@@ -19,7 +33,9 @@ void OutputSpecs::set_otherwise(size_t i, IntArrayRef sizes, DType dtype, Elemen
 
 void OutputSpecs::set_strided(size_t i, IntArrayRef sizes, IntArrayRef strides, DType dtype,
                               Elements elements) {
-  if (outputs_) {
+  if (pinned_) {
+    pinned_[i] = pinned(make_empty_strided(sizes, strides, dtype, kMeta), elements);
+  } else if (outputs_) {
     outputs_[i] = make_empty_strided(sizes, strides, dtype, device_);
     if (elements == Elements::Zero) ops::zero_elements(outputs_[i]);
   } else {

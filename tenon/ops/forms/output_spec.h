@@ -34,6 +34,11 @@ class OutputSpecs {
   /// Allocates each output at once: a call that returns new tensors stores no specs.
   OutputSpecs(Tensor* outputs, Device device) noexcept : outputs_(outputs), device_(device) {}
 
+  /// Outputs that are allocated from now on are in pinned host memory.
+  void pin() noexcept {
+    pinned_ = outputs_ ? outputs_ : pinned_;
+    outputs_ = nullptr;
+  }
   /// Output `i` has these sizes, contiguous.
   void set(size_t i, IntArrayRef sizes, DType dtype, Elements elements = Elements::Any) {
     if (outputs_ && elements == Elements::Any) [[likely]]
@@ -52,6 +57,7 @@ class OutputSpecs {
 
   OutputSpec* specs_ = nullptr;
   Tensor* outputs_ = nullptr;
+  Tensor* pinned_ = nullptr;  // in place of outputs_
   Device device_;
 };
 

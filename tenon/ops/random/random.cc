@@ -4,7 +4,9 @@
 #include <fmt/core.h>
 
 #include <numbers>
+#include <utility>
 
+#include "tenon/core/capture.h"
 #include "tenon/generated/arithmetic/functions.h"
 #include "tenon/generated/complex/bodies.h"
 #include "tenon/generated/factory/bodies.h"
@@ -41,6 +43,19 @@ struct Place {
   int64_t seed, offset;
 };
 
+/// Where captured draws of this thread find seed and position: an operator's arguments have no place for it.
+thread_local uint64_t t_drawn_at = 0;
+class DrawsAt {
+ public:
+  explicit DrawsAt(uint64_t at) noexcept : before_(std::exchange(t_drawn_at, at)) {}
+  ~DrawsAt() { t_drawn_at = before_; }
+  DrawsAt(const DrawsAt&) = delete;
+  DrawsAt& operator=(const DrawsAt&) = delete;
+
+ private:
+  uint64_t before_;
+};
+
 /// Calls `draw` with the part of the stream for `n` numbers in `self`, of which a block holds `per_block`.
 /// Where it throws, as the kernel does that refuses probabilities, the stream gets its part back. A meta
 /// tensor has no numbers, and takes none.
@@ -49,17 +64,18 @@ void take_stream(const Tensor& self, const Generator& generator, int64_t n, int6
   if (self.is_meta()) return;
   const Generator& from = generator.defined() ? generator : default_generator();
   const auto blocks = static_cast<uint64_t>(n / per_block + (n % per_block != 0));
-  const PhiloxState taken = from->take(blocks);
+  const PhiloxState taken = take_philox(from, self.device(), blocks);
+  const DrawsAt scope(taken.at);
   try {
     draw(Place{static_cast<int64_t>(taken.seed), static_cast<int64_t>(taken.offset)});
   } catch (...) {
-    from->give_back(taken, blocks);
+    if (taken.at == 0) from->give_back(taken, blocks);
     throw;
   }
 }
 
 PhiloxState state_of(int64_t seed, int64_t offset) {
-  return {static_cast<uint64_t>(seed), static_cast<uint64_t>(offset)};
+  return {static_cast<uint64_t>(seed), static_cast<uint64_t>(offset), t_drawn_at};
 }
 
 int64_t per_block(DType dtype) { return is_floating_point(dtype) && dtype != DType::Float64 ? 4 : 2; }

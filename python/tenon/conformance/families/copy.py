@@ -5,8 +5,9 @@ import numpy as np
 import tenon
 from ..dtypes import BY_NAME
 from ..rows import Row, unary_samples
-from ..samples import sample
+from ..samples import KINDS, sample
 
+_PINNED = dict.fromkeys([*KINDS, "grad"], "pinned memory is for tensors of the host where a device is loaded: tests/devices/pinned_test.py")
 _TARGETS = ("float32", "float64", "int64", "uint8", "bool", "float16", "bfloat16", "complex64", "complex128")
 
 
@@ -150,6 +151,9 @@ ROWS = [
     Row("isclose", _close_samples, _isclose, result="bool", operands=(0, 1), one_dtype=True),
     Row("allclose", _close_samples, lambda *a, **k: bool(_isclose(*a, **k).all()), result="bool", operands=(0, 1),
         one_dtype=True, inner="isclose"),
+    Row("is_pinned", unary_samples(), lambda x: False, result="bool"),
+    Row("pin_memory", lambda m: (), lambda x: x, absent=_PINNED),
+    Row("_pin_memory", lambda m: (), lambda x: x, absent=_PINNED),
     Row("_to_copy", _to_samples, _convert, result=lambda s: s.args[1], call=lambda x, dtype: x.to(dtype=dtype, copy=True)),
     Row("to.dtype", _to_samples, _convert, result=lambda s: s.args[1], direct=True),
     Row("to.dtype_layout", _to_samples, _convert, result=lambda s: s.args[1],

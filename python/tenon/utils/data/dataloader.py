@@ -11,6 +11,7 @@ from ... import _C
 from .collate import default_collate, default_convert
 from .dataset import IterableDataset
 from .fetch import Fetcher, make_fetcher
+from .pin_memory import pin_batches
 from .sampler import BatchSampler, RandomSampler, Sampler, SequentialSampler
 from .worker import Work
 from .workers import WorkerPool
@@ -30,7 +31,7 @@ class DataLoader:
     With `num_workers`, that many processes read batches ahead of time, prefetch_factor each. The order of batches does not
     depend on their number. Workers get seeds of their own, which follow from the generator's state and the pass.
     An exception in a worker is raised here with the worker's traceback; a worker that ends without one (killed, out of
-    memory) is named in a RuntimeError. `pin_memory` makes no difference: there is no accelerator to copy to.
+    memory) is named in a RuntimeError. `pin_memory` gives batches in memory that devices copy from without a wait.
     """
 
     def __init__(
@@ -82,9 +83,8 @@ class DataLoader:
 
     def __iter__(self) -> Iterator[Any]:
         self._passes += 1
-        if self.num_workers == 0:
-            return self._here()
-        return self._of_workers()
+        batches = self._here() if self.num_workers == 0 else self._of_workers()
+        return pin_batches(batches) if self.pin_memory else batches
 
     def _indices(self) -> Iterable[Any]:
         return self.sampler if self.batch_sampler is None else self.batch_sampler

@@ -1,0 +1,138 @@
+// tenon._C._graphs: work of streams that is captured and replayed, for tenon.graphs.
+#include <memory>
+
+#include "python/src/call/spread.h"
+#include "python/src/interpreter/errors.h"
+#include "python/src/interpreter/gil.h"
+#include "python/src/module_parts.h"
+#include "python/src/tensor/attribute_types.h"
+#include "tenon/core/capture.h"
+#include "tenon/core/error.h"
+
+namespace tenon::python {
+namespace {
+
+using Pool = std::shared_ptr<PrivatePool>;
+constexpr const char *kGraphName = "tenon.Graph", *kPoolName = "tenon.GraphPool";
+
+/// A Python object that owns a `T`.
+template <class T>
+PyObject* capsule_of(std::unique_ptr<T> value, const char* name) {
+  const auto destroy = [](PyObject* capsule) {
+    delete static_cast<T*>(PyCapsule_GetPointer(capsule, PyCapsule_GetName(capsule)));
+  };
+  PyObject* const capsule = checked(PyCapsule_New(value.get(), name, destroy));
+  (void)value.release();
+  return capsule;
+}
+template <class T>
+T& inside(PyObject* capsule, const char* name) {
+  void* const value = PyCapsule_GetPointer(capsule, name);
+  if (!value) throw PythonError();
+  return *static_cast<T*>(value);
+}
+Graph& graph_argument(PyObject* o) { return inside<Graph>(o, kGraphName); }
+
+Device device_argument(const char* function, PyObject* o) {
+  const auto device = as_device(o);
+  if (!device) wrong_type(function, "device", "device or str", o);
+  return resolved(*device);
+}
+
+/// Runs `f`, which may wait for the device, without the interpreter's lock; None.
+template <class F>
+PyObject* unlocked(F&& f) {
+  return guarded([&] {
+    {
+      const ReleaseGil released;
+      f();
+    }
+    return Py_NewRef(Py_None);
+  });
+}
+
+PyObject* new_graph(PyObject*, PyObject*) {
+  return guarded([&] { return capsule_of(std::make_unique<Graph>(), kGraphName); });
+}
+
+PyObject* begin(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject*) {
+  return guarded([&] {
+    check_count("capture_begin", n, 3);
+    Graph& graph = graph_argument(args[0]);
+    const Stream stream = current_stream(device_argument("capture_begin", args[1]));
+    const Pool pool = args[2] == Py_None ? nullptr : inside<Pool>(args[2], kPoolName);
+    graph.capture_begin(stream, pool);
+    return Py_NewRef(Py_None);
+  });
+}
+
+PyObject* end(PyObject*, PyObject* o) {
+  return guarded([&] {
+    Graph& graph = graph_argument(o);
+    return unlocked([&] { graph.capture_end(); });
+  });
+}
+PyObject* abandon(PyObject*, PyObject* o) {
+  return guarded([&] {
+    Graph& graph = graph_argument(o);
+    return unlocked([&] { graph.abandon(); });
+  });
+}
+PyObject* replay(PyObject*, PyObject* o) {
+  return guarded([&] {
+    Graph& graph = graph_argument(o);
+    return unlocked([&] { graph.replay(); });
+  });
+}
+PyObject* reset(PyObject*, PyObject* o) {
+  return guarded([&] {
+    Graph& graph = graph_argument(o);
+    return unlocked([&] { graph.reset(); });
+  });
+}
+
+PyObject* pool(PyObject*, PyObject* o) {
+  return guarded([&] {
+    const Pool& used = graph_argument(o).pool();
+    TENON_CHECK(used, Runtime, "pool: nothing has been captured");
+    return capsule_of(std::make_unique<Pool>(used), kPoolName);
+  });
+}
+
+PyObject* new_pool(PyObject*, PyObject* o) {
+  return guarded([&] {
+    const Device device = device_argument("graph_pool_handle", o);
+    auto* allocator = dynamic_cast<CachingAllocator*>(&allocator_for(device));
+    TENON_CHECK(allocator, NotImplemented, "graph_pool_handle: the device's memory has no private pools");
+    return capsule_of(std::make_unique<Pool>(std::make_shared<PrivatePool>(allocator->cache(device))),
+                      kPoolName);
+  });
+}
+
+PyObject* capturing(PyObject*, PyObject* o) {
+  return guarded([&] {
+    return PyBool_FromLong(is_capturing(current_stream(device_argument("is_current_stream_capturing", o))));
+  });
+}
+
+PyMethodDef g_methods[] = {
+    {"new", &new_graph, METH_NOARGS, "A graph that has captured nothing."},
+    fast_method("begin", &begin, "begin(graph, device, pool): captures the current stream."),
+    {"end", &end, METH_O, "Ends the capture."},
+    {"abandon", &abandon, METH_O, "Ends the capture and throws away what was recorded."},
+    {"replay", &replay, METH_O, "Queues what was captured on the current stream."},
+    {"reset", &reset, METH_O, "Forgets what was captured."},
+    {"pool", &pool, METH_O, "The pool of a graph."},
+    {"new_pool", &new_pool, METH_O, "A pool for graphs of a device."},
+    {"is_capturing", &capturing, METH_O, "Whether the current stream of a device is being captured."},
+    {}};
+
+}  // namespace
+
+bool add_graphs(PyObject* module) {
+  PyObject* graphs = PyModule_New("tenon._C._graphs");
+  if (!graphs || PyModule_AddFunctions(graphs, g_methods) < 0) return false;
+  return PyModule_AddObject(module, "_graphs", graphs) == 0;
+}
+
+}  // namespace tenon::python

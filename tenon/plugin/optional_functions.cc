@@ -1,0 +1,140 @@
+// What a plug-in may have beside what it must: times of events, capture, memory that is mapped, pinned
+// memory.
+#include <algorithm>
+#include <cstring>
+#include <string>
+
+#include "tenon/plugin/device.h"
+
+namespace tenon::plugin {
+namespace {
+
+int32_t index_of(Device device) { return std::max<int>(device.index, 0); }
+
+/// Gives something back: a device that has failed, or whose process ends, keeps it.
+template <class F>
+void quietly(F&& give_back) noexcept {
+  try {
+    give_back();
+  } catch (const std::exception&) {
+  }
+}
+
+/// Memory of the host that the devices of a plug-in reach by themselves.
+class PinnedMemory final : public DeviceMemory {
+ public:
+  explicit PinnedMemory(const PluginDevice& device) noexcept : device_(device) {}
+  Address allocate(Device, size_t nbytes) override {
+    return reinterpret_cast<Address>(device_.take_host_memory(nbytes));
+  }
+  void free(Device, Address address, size_t nbytes) noexcept override {
+    device_.give_host_memory(reinterpret_cast<void*>(address), nbytes);
+  }
+  void copy(Address to, Address from, size_t nbytes, Stream) override {
+    std::memcpy(reinterpret_cast<void*>(to), reinterpret_cast<const void*>(from), nbytes);
+  }
+
+ private:
+  const PluginDevice& device_;
+};
+
+/// Whether a function that takes memory succeeded; throws unless it failed for want of memory.
+bool has_memory(TenonStatus* status, const std::string& what) {
+  if (!status) return true;
+  if (status == TENON_DECLINED || status->kind != ErrorKind::OutOfMemory) raise(status, what);
+  delete status;
+  return false;
+}
+
+}  // namespace
+
+void PluginDevice::set_optional_memory() {
+  if (table_.reserve && table_.map && table_.unmap && table_.unreserve)
+    map_granularity_ = properties(0).map_granularity;
+  if (table_.host_alloc && table_.host_free) {
+    host_memory_ = std::make_unique<PinnedMemory>(*this);
+    pinned_ = std::make_unique<CachingAllocator>("pinned memory of " + device_name_, *host_memory_);
+  }
+}
+
+uint64_t PluginDevice::create_timed_event(Device device) {
+  if (!table_.event_new_timed) return create_event(device);
+  uint64_t id = 0;
+  call("a new event", index_of(device), table_.event_new_timed, index_of(device), &id);
+  live_events_.fetch_add(1, std::memory_order_acq_rel);
+  return id;
+}
+
+double PluginDevice::elapsed(Device device, uint64_t begin, uint64_t end) {
+  if (!table_.event_elapsed) return DeviceRuntime::elapsed(device, begin, end);
+  double milliseconds = 0;
+  call("the time between events", index_of(device), table_.event_elapsed, index_of(device), begin, end,
+       &milliseconds);
+  return milliseconds;
+}
+
+bool PluginDevice::captures() const noexcept {
+  return table_.capture_begin && table_.capture_end && table_.capture_launch && table_.capture_free;
+}
+
+void PluginDevice::begin_capture(Stream stream) {
+  call("beginning a capture", index_of(stream.device), table_.capture_begin, abi_stream(stream));
+}
+
+uint64_t PluginDevice::end_capture(Stream stream, bool keep) {
+  uint64_t id = 0;
+  call("ending a capture", index_of(stream.device), table_.capture_end, abi_stream(stream),
+       keep ? &id : nullptr);
+  return id;
+}
+
+void PluginDevice::launch_capture(Stream stream, uint64_t capture) {
+  call("replaying a capture", index_of(stream.device), table_.capture_launch, abi_stream(stream), capture);
+}
+
+void PluginDevice::destroy_capture(Device device, uint64_t capture) noexcept {
+  quietly(
+      [&] { call("freeing a capture", index_of(device), table_.capture_free, index_of(device), capture); });
+}
+
+Address PluginDevice::reserve(Device device, size_t nbytes) {
+  TenonAddress address = 0;
+  call("reserving addresses", index_of(device), table_.reserve, index_of(device),
+       static_cast<uint64_t>(nbytes), &address);
+  return address;
+}
+
+bool PluginDevice::map(Device device, Address address, size_t nbytes) {
+  constexpr const char* kWhat = "mapping memory";
+  return has_memory(status_of(kWhat, table_.map, index_of(device), address, static_cast<uint64_t>(nbytes)),
+                    kWhat);
+}
+
+void PluginDevice::unmap(Device device, Address address, size_t nbytes) noexcept {
+  quietly([&] {
+    call("unmapping memory", index_of(device), table_.unmap, index_of(device), address,
+         static_cast<uint64_t>(nbytes));
+  });
+}
+
+void PluginDevice::unreserve(Device device, Address address, size_t nbytes) noexcept {
+  quietly([&] {
+    call("giving addresses back", index_of(device), table_.unreserve, index_of(device), address,
+         static_cast<uint64_t>(nbytes));
+  });
+}
+
+void* PluginDevice::take_host_memory(size_t nbytes) const {
+  constexpr const char* kWhat = "allocating pinned memory";
+  void* address = nullptr;
+  const bool there = has_memory(status_of(kWhat, table_.host_alloc, static_cast<uint64_t>(nbytes), &address),
+                                text_of(kWhat, 0));
+  return there ? address : nullptr;
+}
+
+void PluginDevice::give_host_memory(void* address, size_t nbytes) const noexcept {
+  quietly(
+      [&] { call("freeing pinned memory", 0, table_.host_free, address, static_cast<uint64_t>(nbytes)); });
+}
+
+}  // namespace tenon::plugin

@@ -118,13 +118,12 @@ size_t Kernels::compile_collected() {
   const std::lock_guard<std::mutex> lock(mutex_);
   collecting_.store(false, std::memory_order_relaxed);
   const size_t count = noted_.size();
-  for (auto first = noted_.cbegin(); first != noted_.cend();) {
-    auto last = first;
+  while (!noted_.empty()) {
+    auto last = noted_.cbegin();
     for (size_t i = 0; i < kKernelsOfAProgram && last != noted_.cend(); ++i) ++last;
-    compile(first, last);
-    first = last;
+    compile(noted_.cbegin(), last);
+    noted_.erase(noted_.cbegin(), last);
   }
-  noted_.clear();
   return count;
 }
 

@@ -141,6 +141,33 @@ void Backend::wait(cl_command_queue queue) {
   check(clFinish(queue), "clFinish");
 }
 
+void* Backend::allocate_host(uint64_t nbytes) {
+  constexpr uint64_t kAlignment = 512;
+  cl_int code = CL_SUCCESS;
+  Buffer buffer(clCreateBuffer(context_.get(), CL_MEM_READ_WRITE | CL_MEM_ALLOC_HOST_PTR, nbytes + kAlignment,
+                               nullptr, &code));
+  check(code, "clCreateBuffer");
+  void* const mapped = clEnqueueMapBuffer(queues_[0].get(), buffer.get(), CL_TRUE, CL_MAP_READ | CL_MAP_WRITE,
+                                          0, nbytes + kAlignment, 0, nullptr, nullptr, &code);
+  check(code, "clEnqueueMapBuffer");
+  void* const address = reinterpret_cast<void*>((reinterpret_cast<uintptr_t>(mapped) + kAlignment - 1) /
+                                                kAlignment * kAlignment);
+  const std::lock_guard<std::mutex> lock(host_mutex_);
+  host_memory_[address] = {std::move(buffer), mapped};
+  return address;
+}
+
+void Backend::free_host(void* address) {
+  const std::lock_guard<std::mutex> lock(host_mutex_);
+  const auto found = host_memory_.find(address);
+  if (found == host_memory_.end())
+    throw abi::Error(TENON_ERROR_INTERNAL, "no memory of the host begins there");
+  const HostMemory memory = std::move(found->second);
+  host_memory_.erase(found);
+  check(clEnqueueUnmapMemObject(queues_[0].get(), memory.buffer.get(), memory.mapped, 0, nullptr, nullptr),
+        "clEnqueueUnmapMemObject");
+}
+
 uint64_t Backend::new_stream(int32_t index) {
   Queue queue = new_queue(context_.get(), devices_[static_cast<size_t>(index)]);
   const int64_t slot = streams_.put(queue.get());

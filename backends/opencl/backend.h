@@ -3,6 +3,7 @@
 #pragma once
 
 #include <atomic>
+#include <map>
 #include <mutex>
 #include <vector>
 
@@ -25,6 +26,12 @@ struct Mark {
     if (event) clRetainEvent(event.get());
     return Event(event.get());
   }
+};
+
+/// A buffer, and where the host sees it.
+struct HostMemory {
+  Buffer buffer;
+  void* mapped;
 };
 
 class Backend {
@@ -56,6 +63,11 @@ class Backend {
   /// As the device table has it; small ranges of the host are kept, so that nobody waits for the queue.
   void copy(TenonStream stream, TenonAddress dst, TenonPlace dst_place, TenonAddress src,
             TenonPlace src_place, uint64_t nbytes, bool host_stays);
+
+  /// Memory of the host that drivers copy from and to without a copy of their own: of a buffer that stays
+  /// mapped. At a multiple of 512.
+  void* allocate_host(uint64_t nbytes);
+  void free_host(void* address);
 
   uint64_t new_stream(int32_t index);
   void free_stream(TenonStream stream);
@@ -100,6 +112,8 @@ class Backend {
   Slots<Mark*> marks_;
   std::vector<std::atomic<uint64_t>> used_;
   std::atomic<uint64_t> waits_{0};
+  std::mutex host_mutex_;
+  std::map<void*, HostMemory> host_memory_;
   Kernels kernels_;
 };
 

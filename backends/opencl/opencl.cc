@@ -47,6 +47,13 @@ TenonStatus* copy(void* self, TenonStream stream, TenonAddress dst, TenonPlace d
   });
 }
 
+TenonStatus* host_alloc(void* self, uint64_t nbytes, void** out) {
+  return abi::guarded([&] { *out = of(self).allocate_host(nbytes); });
+}
+TenonStatus* host_free(void* self, void* address, uint64_t) {
+  return abi::guarded([&] { of(self).free_host(address); });
+}
+
 TenonStatus* stream_new(void* self, int32_t index, uint64_t* out) {
   return abi::guarded([&] { *out = of(self).new_stream(index); });
 }
@@ -155,6 +162,8 @@ const TenonDeviceTable& table() {
     t.event_query = &event_query;
     t.stream_wait_event = &stream_wait_event;
     t.pointwise = &pointwise;
+    t.host_alloc = &host_alloc;
+    t.host_free = &host_free;
     t.memory_info = &memory_info;
     t.shutdown = &shutdown;
     return t;

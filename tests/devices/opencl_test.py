@@ -210,6 +210,30 @@ def test_large_tensors(opencl):
             same(f(there), f(x))
 
 
+def test_copies_of_pinned_memory_do_not_wait():
+    """S5, X9: a source may go before its copy has run."""
+    out = run("""
+device = tenon.load_device(path)
+x = tenon.zeros(300_000, device="opencl")
+(x * 2 + 1).cpu()  # compiles
+waits = lambda: tenon.ops.opencl.num_waits(x)
+back = tenon.zeros(300_000, pin_memory=True)
+source = tenon.arange(300_000., pin_memory=True)
+assert source.is_pinned() and source.data_ptr() % 512 == 0
+before = waits()
+x.copy_(source, non_blocking=True)
+del source
+back.copy_(x * 2 + 1, non_blocking=True)
+assert waits() == before
+device.synchronize()
+print(back[-1].item(), back.equal(tenon.arange(300_000.) * 2 + 1))
+device.empty_cache()
+del back, x
+tenon.unload_device("opencl")
+""")
+    assert out == "599999.0 True\n"
+
+
 def test_kernels_are_compiled_once(opencl):
     x = tenon.arange(6.0, device="opencl")
     count = tenon.ops.opencl.num_programs

@@ -165,6 +165,10 @@ struct Streams {
     done.record(from);
     done.wait(to);
   }
+  /// As Tensor.record_stream in Python, of what was allocated for another stream.
+  static void use(std::initializer_list<Tensor> tensors, Stream user) {
+    for (const Tensor& t : tensors) autograd::note_use(t, user);
+  }
   Tensor forward(const Tensor& x, const Tensor& w) const {
     Tensor y, z, v;
     join(current_stream(on(0)), a);
@@ -172,16 +176,19 @@ struct Streams {
     {
       const StreamGuard guard(a);
       y = (x * w).exp();
+      use({x, w}, a);
     }
     join(a, b);
     {
       const StreamGuard guard(b);
       z = y * x + w;
+      use({x, y, w}, b);
     }
     join(b, a);
     {
       const StreamGuard guard(a);
       y = y * z;
+      use({z}, a);
     }
     join(a, c);
     join(current_stream(on(1)), c);
@@ -191,6 +198,8 @@ struct Streams {
       join(a, current_stream(on(0)));
       v = y.to(on(1)).tanh();
     }
+    use({y, z}, current_stream(on(0)));
+    use({v}, current_stream(on(1)));
     join(c, current_stream(on(1)));
     join(b, current_stream(on(0)));
     return v.to(kCPU).sum() + z.to(kCPU).sum();
@@ -224,6 +233,8 @@ TEST(DevicePass, WhatItReturnsAndKeepsIsForTheCallersStream) {
     y = x * 5;
     z = y * 2;  // whose node computes the gradient of y in this stream
   }
+  Streams::use({x}, a);
+  Streams::use({y, z}, caller);
   y.retain_grad();
   Streams::join(a, caller);
   const StreamGuard guard(caller);
@@ -319,10 +330,15 @@ void run(const Edge& root, Device device) {
 TEST(DevicePass, AnErrorDropsTheOtherDevicesQueueAndIsThrownToTheCaller) {
   bool fail = true;
   std::latch started(1), failed(1);
+  std::mutex mutex;
   std::vector<std::string> ran;
-  const Edge lower = node(on(1), [&](NodeCall&) { ran.push_back("lower"); });
+  const auto note = [&](const char* name) {
+    const std::lock_guard lock(mutex);
+    ran.push_back(name);
+  };
+  const Edge lower = node(on(1), [&](NodeCall&) { note("lower"); });
   const Edge upper = node(on(1), [&](NodeCall&) {
-    ran.push_back("upper");
+    note("upper");
     if (!fail) return;
     started.count_down();
     failed.wait();
@@ -337,7 +353,7 @@ TEST(DevicePass, AnErrorDropsTheOtherDevicesQueueAndIsThrownToTheCaller) {
         kFloat64, {1}));
     throw_error(ErrorKind::Index, "planted");
   };
-  const Edge after = node(kCPU, [&](NodeCall&) { ran.push_back("after"); });
+  const Edge after = node(kCPU, [&](NodeCall&) { note("after"); });
   const Edge fails = node(on(0), failing, {after});
   const Edge root = node(kCPU,
                          [](NodeCall& call) {

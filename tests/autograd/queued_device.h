@@ -36,6 +36,7 @@ class QueuedDevice final : public DeviceRuntime, public Allocator {
   void synchronize(Stream stream) override {
     const Lock lock(mutex_);
     run({stream, queue(stream).given});
+    return_freed();
   }
   uint64_t create_event(Device) override {
     const Lock lock(mutex_);
@@ -86,14 +87,10 @@ class QueuedDevice final : public DeviceRuntime, public Allocator {
   }
   void deallocate(Address address, size_t nbytes, Stream stream) noexcept override {
     const Lock lock(mutex_);
-    std::vector<Point> users;
-    for (const Stream& user : users_[address]) users.push_back({user, queue(user).given});
+    Freed freed{address, nbytes, {}};
+    for (const Stream& user : users_[address]) freed.users.push_back({user, queue(user).given});
     users_.erase(address);
-    give(stream, [this, address, nbytes, users] {
-      for (const Point& user : users) run(user);
-      std::memset(reinterpret_cast<void*>(address), kUnwritten, nbytes);
-      std::free(reinterpret_cast<void*>(address));
-    });
+    give(stream, [this, freed] { freed_.push_back(freed), return_freed(); });
   }
   void record_stream(Address address, Device, Stream user) override {
     const Lock lock(mutex_);
@@ -132,6 +129,24 @@ class QueuedDevice final : public DeviceRuntime, public Allocator {
     }
   };
 
+  /// A block that its stream has passed, and those that were recorded for it.
+  struct Freed {
+    Address address;
+    size_t nbytes;
+    std::vector<Point> users;
+  };
+  /// Overwrites and frees what all users have passed; waits for none.
+  void return_freed() {
+    std::erase_if(freed_, [&](const Freed& f) {
+      for (const Point& user : f.users) {
+        if (queue(user.stream).done < user.count) return false;
+      }
+      std::memset(reinterpret_cast<void*>(f.address), kUnwritten, f.nbytes);
+      std::free(reinterpret_cast<void*>(f.address));
+      return true;
+    });
+  }
+
   QueuedDevice() : backend_(register_device("queued", "Queued", "the test")) {
     set_allocator(backend_, this);
     set_device_runtime(backend_, this);
@@ -162,6 +177,7 @@ class QueuedDevice final : public DeviceRuntime, public Allocator {
   std::map<Stream, Queue, Order> queues_;
   std::map<uint64_t, Point> events_;
   std::map<Address, std::set<Stream, Order>> users_;
+  std::vector<Freed> freed_;
   uint64_t last_id_ = 0;
 };
 

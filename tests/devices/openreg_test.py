@@ -72,6 +72,21 @@ def test_operators_run_on_host_copies(device):
     assert tenon.fallbacks()
 
 
+def test_a_call_on_host_copies_waits_once(device):
+    """And pointwise calls and what goes to the device not at all (S9)."""
+    x, y = tenon.randn(4, 5).to(device), tenon.arange(5.0).to(device)
+
+    def waits(call):
+        before = tenon.ops.openreg.waits(x)
+        call()
+        return tenon.ops.openreg.waits(x) - before
+
+    for call in (lambda: x.cumsum(0), lambda: x.t().sort(), lambda: x @ y, lambda: x.cumsum_(1), lambda: y[1].item()):
+        assert waits(call) == 1
+    for call in (lambda: [x + i for i in range(100)], lambda: tenon.full((3,), 2.0, device=device), lambda: tenon.ones(3).to(device)):
+        assert waits(call) == 0
+
+
 def test_pointwise_operators_run_on_the_device(device):
     tenon.reset_fallbacks()
     a = tenon.randn(6, 5)

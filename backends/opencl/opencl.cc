@@ -192,7 +192,7 @@ TENON_LIBRARY_IMPL(opencl, PrivateUse1, m) {
 extern "C" [[gnu::visibility("default")]] TenonStatus* tenon_plugin_v1(const TenonHost* host,
                                                                        const TenonOptions* options,
                                                                        TenonPlugin* out) {
-  tenon::abi::g_host = host;
+  tenon::abi::set_host(host);
   return tenon::abi::guarded([&] {
     TenonPlugin plugin{};
     plugin.struct_size = sizeof plugin;

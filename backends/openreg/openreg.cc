@@ -254,7 +254,7 @@ const TenonDeviceTable& table() {
 extern "C" [[gnu::visibility("default")]] TenonStatus* tenon_plugin_v1(const TenonHost* host,
                                                                        const TenonOptions* options,
                                                                        TenonPlugin* out) {
-  tenon::abi::g_host = host;
+  tenon::abi::set_host(host);
   std::unique_ptr<openreg::Backend> backend;
   if (TenonStatus* status =
           tenon::abi::guarded([&] { backend = std::make_unique<openreg::Backend>(options); }))

@@ -52,10 +52,11 @@ std::string PluginDevice::text_of(std::string_view what, int32_t index) const {
   return fmt::format(": device {}:{}: {}", device_name_, index, what);
 }
 
-void PluginDevice::refuse() const {
+void PluginDevice::refuse(bool frees) const {
   const State state = state_.load();
-  if (state == State::Usable ||
-      (state == State::Unloading && unloader_.load() == std::this_thread::get_id() && !has_failed()))
+  const bool unloads = unloader_.load() == std::this_thread::get_id() && !has_failed();
+  if (state == State::Usable || (state == State::Unloading && (frees || unloads)) ||
+      (state == State::Ending && unloads))
     return;
   calls_.fetch_sub(1);
   throw_refusal(state);
@@ -77,6 +78,7 @@ void PluginDevice::throw_refusal(State state) const {
       why = "has been unloaded";
       break;
     case State::Unloading:
+    case State::Ending:
       if (!has_failed()) {
         why = "is being unloaded";
         break;
@@ -111,20 +113,11 @@ void PluginDevice::fail(std::string_view what) const {
                           device_name_, what, text));
 }
 
-template <class... P, class... A>
-void PluginDevice::call_noexcept(const char* what, int32_t index, TenonStatus* (*function)(void*, P...),
-                                 A... arguments) const noexcept {
-  const State state = state_.load();
-  // Of a device that has failed, or does not belong to this process, it has been said why.
-  if (has_failed() || (state != State::Usable && state != State::Unloading)) return;
+void PluginDevice::keep_unreported(const char* text) const noexcept {
+  const std::lock_guard lock(mutex_);
   try {
-    call(what, index, function, arguments...);
-  } catch (const std::exception& e) {
-    const std::lock_guard lock(mutex_);
-    try {
-      if (unreported_.empty()) unreported_ = e.what();
-    } catch (const std::bad_alloc&) {
-    }
+    if (unreported_.empty()) unreported_ = text;
+  } catch (const std::bad_alloc&) {
   }
 }
 
@@ -163,6 +156,8 @@ void PluginDevice::keep_loaded() noexcept {
 }
 
 bool PluginDevice::end(const std::vector<Stream>& streams) {
+  state_.store(State::Ending);
+  while (calls_.load() != 0) std::this_thread::yield();
   for (const Stream& s : streams)
     call_noexcept("freeing a stream", index_of(s.device), table_.stream_free, abi_stream(s));
   if (!has_failed()) {
@@ -200,12 +195,14 @@ void PluginDevice::synchronize(Stream stream) {
   call("waiting for a stream", index_of(stream.device), table_.stream_sync, abi_stream(stream));
 }
 
-uint64_t PluginDevice::create_event(Device device) {
+uint64_t PluginDevice::create_event(Device device) { return counted_event(device, table_.event_new); }
+
+uint64_t PluginDevice::counted_event(Device device, TenonStatus* (*create)(void*, int32_t, uint64_t*)) {
   uint64_t id = 0;
   // Counted before it exists: whoever unloads the device looks once this call is over.
   live_events_.fetch_add(1, std::memory_order_acq_rel);
   try {
-    call("a new event", index_of(device), table_.event_new, index_of(device), &id);
+    call("a new event", index_of(device), create, index_of(device), &id);
   } catch (...) {
     live_events_.fetch_sub(1, std::memory_order_acq_rel);
     throw;

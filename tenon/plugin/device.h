@@ -96,20 +96,13 @@ class PluginDevice final : public DeviceRuntime, public DeviceMemory {
   template <class What, class... P, class... A>
   TenonStatus* status_of(const What& what, TenonStatus* (*function)(void*, P...), A... arguments) const {
     const RunningCall running(*this);
-    try {
-      return function(plugin_.self, arguments...);
-    } catch (...) {
-      if constexpr (std::is_invocable_v<What>)
-        fail(what());
-      else
-        fail(what);
-    }
+    return status_in(running, what, function, arguments...);
   }
   /// ": device openreg:1: a copy"; the colon stands for the operator that is being called.
   std::string text_of(std::string_view what, int32_t index) const;
 
-  /// From now on only this thread may call the plug-in; returns when no other does. Throws for a device that
-  /// does not belong to this process, or no more.
+  /// From now on only this thread may call the plug-in, save for freeing; returns when no other call runs.
+  /// Throws for a device that does not belong to this process, or no more.
   void begin_unloading();
   /// Everything is as it was before.
   void keep_loaded() noexcept;
@@ -127,16 +120,17 @@ class PluginDevice final : public DeviceRuntime, public DeviceMemory {
   void shut_down() noexcept;
 
  private:
-  enum class State : uint8_t { Usable, Failed, Forked, ShutDown, Unloading, Unloaded };
+  /// Unloading: it is being found out whether the device may go. Ending: it goes.
+  enum class State : uint8_t { Usable, Failed, Forked, ShutDown, Unloading, Ending, Unloaded };
 
   /// A call across the border. Whoever unloads the device waits until there is none, so a call is counted
   /// before it looks whether it may be made.
   class RunningCall {
    public:
-    explicit RunningCall(const PluginDevice& device) : device_(device) {
+    explicit RunningCall(const PluginDevice& device, bool frees = false) : device_(device) {
       device.calls_.fetch_add(1);
       if (device.state_.load() != State::Usable) [[unlikely]]
-        device.refuse();
+        device.refuse(frees);
     }
     ~RunningCall() { device_.calls_.fetch_sub(1); }
     RunningCall(const RunningCall&) = delete;
@@ -146,14 +140,41 @@ class PluginDevice final : public DeviceRuntime, public DeviceMemory {
   };
 
   void set_optional_memory();
-  /// Throws, and takes back the count of the call, unless it is one of the thread that unloads the device.
-  void refuse() const;
+  uint64_t counted_event(Device device, TenonStatus* (*create)(void*, int32_t, uint64_t*));
+  /// Throws, and takes back the count of the call, unless it is one of the thread that unloads the device, or
+  /// frees something while nothing is decided.
+  void refuse(bool frees) const;
   [[noreturn]] void throw_refusal(State state) const;
+  template <class What, class... P, class... A>
+  TenonStatus* status_in(const RunningCall&, const What& what, TenonStatus* (*function)(void*, P...),
+                         A... arguments) const {
+    try {
+      return function(plugin_.self, arguments...);
+    } catch (...) {
+      if constexpr (std::is_invocable_v<What>)
+        fail(what());
+      else
+        fail(what);
+    }
+  }
   [[noreturn]] void fail(std::string_view what) const;
   /// Calls a function whose failure nobody can be told at once.
   template <class... P, class... A>
   void call_noexcept(const char* what, int32_t index, TenonStatus* (*function)(void*, P...),
-                     A... arguments) const noexcept;
+                     A... arguments) const noexcept {
+    const State state = state_.load();
+    // Of a device that has failed, or does not belong to this process, it has been said why.
+    if (has_failed() || (state != State::Usable && state != State::Unloading && state != State::Ending))
+      return;
+    try {
+      const RunningCall running(*this, true);
+      if (TenonStatus* status = status_in(running, what, function, arguments...))
+        raise(status, text_of(what, index));
+    } catch (const std::exception& e) {
+      keep_unreported(e.what());
+    }
+  }
+  void keep_unreported(const char* text) const noexcept;
 
   const Backend backend_;
   const std::string device_name_, path_;

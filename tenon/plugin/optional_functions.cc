@@ -11,15 +11,6 @@ namespace {
 
 int32_t index_of(Device device) { return std::max<int>(device.index, 0); }
 
-/// Gives something back: a device that has failed, or whose process ends, keeps it.
-template <class F>
-void quietly(F&& give_back) noexcept {
-  try {
-    give_back();
-  } catch (const std::exception&) {
-  }
-}
-
 /// Memory of the host that the devices of a plug-in reach by themselves.
 class PinnedMemory final : public DeviceMemory {
  public:
@@ -59,10 +50,7 @@ void PluginDevice::set_optional_memory() {
 
 uint64_t PluginDevice::create_timed_event(Device device) {
   if (!table_.event_new_timed) return create_event(device);
-  uint64_t id = 0;
-  call("a new event", index_of(device), table_.event_new_timed, index_of(device), &id);
-  live_events_.fetch_add(1, std::memory_order_acq_rel);
-  return id;
+  return counted_event(device, table_.event_new_timed);
 }
 
 double PluginDevice::elapsed(Device device, uint64_t begin, uint64_t end) {
@@ -93,8 +81,7 @@ void PluginDevice::launch_capture(Stream stream, uint64_t capture) {
 }
 
 void PluginDevice::destroy_capture(Device device, uint64_t capture) noexcept {
-  quietly(
-      [&] { call("freeing a capture", index_of(device), table_.capture_free, index_of(device), capture); });
+  call_noexcept("freeing a capture", index_of(device), table_.capture_free, index_of(device), capture);
 }
 
 Address PluginDevice::reserve(Device device, size_t nbytes) {
@@ -111,17 +98,13 @@ bool PluginDevice::map(Device device, Address address, size_t nbytes) {
 }
 
 void PluginDevice::unmap(Device device, Address address, size_t nbytes) noexcept {
-  quietly([&] {
-    call("unmapping memory", index_of(device), table_.unmap, index_of(device), address,
-         static_cast<uint64_t>(nbytes));
-  });
+  call_noexcept("unmapping memory", index_of(device), table_.unmap, index_of(device), address,
+                static_cast<uint64_t>(nbytes));
 }
 
 void PluginDevice::unreserve(Device device, Address address, size_t nbytes) noexcept {
-  quietly([&] {
-    call("giving addresses back", index_of(device), table_.unreserve, index_of(device), address,
-         static_cast<uint64_t>(nbytes));
-  });
+  call_noexcept("giving addresses back", index_of(device), table_.unreserve, index_of(device), address,
+                static_cast<uint64_t>(nbytes));
 }
 
 void* PluginDevice::take_host_memory(size_t nbytes) const {
@@ -133,8 +116,7 @@ void* PluginDevice::take_host_memory(size_t nbytes) const {
 }
 
 void PluginDevice::give_host_memory(void* address, size_t nbytes) const noexcept {
-  quietly(
-      [&] { call("freeing pinned memory", 0, table_.host_free, address, static_cast<uint64_t>(nbytes)); });
+  call_noexcept("freeing pinned memory", 0, table_.host_free, address, static_cast<uint64_t>(nbytes));
 }
 
 }  // namespace tenon::plugin

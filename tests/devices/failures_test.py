@@ -134,7 +134,7 @@ import contextlib
 functions = [
     "properties", "raw_alloc", "raw_free", "copy", "stream_new", "stream_free", "stream_sync", "event_new", "event_free",
     "event_record", "event_sync", "event_query", "stream_wait_event", "pointwise", "memory_info", "shutdown", "open",
-    "register_kernels", "close", "device_count",
+    "register_kernels", "close", "device_count", "event_new_timed", "event_elapsed", "host_alloc", "host_free",
 ]
 
 def use(device):
@@ -145,7 +145,13 @@ def use(device):
     event.wait(device.current_stream())
     event.query()
     event.synchronize()
-    del x, event, stream
+    begin, end = device.Event(enable_timing=True), device.Event(enable_timing=True)
+    begin.record()
+    end.record()
+    end.synchronize()
+    begin.elapsed_time(end)
+    tenon.zeros(4, pin_memory=True)
+    del x, event, stream, begin, end
     device.empty_cache()
     device.mem_get_info()
     device.synchronize()
@@ -187,7 +193,7 @@ for how in ("throw", "throw_int"):
             assert errors, (how, function)
             assert "let an exception out" in errors[0], errors
             assert "victim" in errors[0] or "openreg.so" in errors[0], errors
-            if function in ("shutdown", "close", "open", "register_kernels", "device_count", "stream_free"):
+            if function in ("shutdown", "close", "open", "register_kernels", "device_count", "stream_free", "host_free"):
                 assert len(errors) == 1, errors
             elif number == 1 and function != "properties":
                 assert "victim has failed and can no longer be used" in errors[1], errors
@@ -204,7 +210,7 @@ for function in functions:
     errors = attempt("fail", function, 2 if function == "properties" else 1)
     assert len(errors) == 1, (function, errors)
     assert f"a failure of {function} that was asked for" in errors[0] or function in ("open", "register_kernels"), errors
-    if function in ("raw_free", "event_free"):
+    if function in ("raw_free", "event_free", "stream_free", "host_free"):
         assert "reported late" in errors[0], errors
 """)
 

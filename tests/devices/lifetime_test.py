@@ -101,6 +101,24 @@ def test_unloading_is_refused_while_something_lives(what, mode):
         assert not hasattr(tenon, "guest") and not hasattr(tenon.Tensor, "is_guest") and not hasattr(tenon.nn.Module, "guest")
 
 
+def test_unloading_is_refused_while_pinned_memory_lives():
+    run("""
+guest = tenon.load_device(sys.argv[1], name="guest")
+x = tenon.zeros(3, pin_memory=True)
+y = x.to("guest", non_blocking=True)
+del y
+for _ in range(2):
+    try:
+        tenon.unload_device("guest")
+    except RuntimeError as error:
+        assert "in use: 1 block of pinned memory; drop" in str(error), error
+    else:
+        raise AssertionError
+del x
+tenon.unload_device("guest")
+""")
+
+
 def test_unloading_takes_everything_back():
     run("""
 def tables():

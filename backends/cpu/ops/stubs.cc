@@ -82,15 +82,15 @@ TENON_DEFINE_STUB(
     "(Tensor self, int[] axes, int[] begins, int[] places, float[] weights, float[] divisors, float[] "
     "input_divisors, Scalar otherwise, Tensor(a!) out) -> ()",
     void(const Tensor&, std::span<const Axis>, const Scalar&, Tensor&));
-TENON_DEFINE_STUB(uniform, "(Tensor(a!) dst, float low, float high, int[2] state) -> ()",
+TENON_DEFINE_STUB(uniform, "(Tensor(a!) dst, float low, float high, int[3] state) -> ()",
                   void(const Tensor&, double, double, PhiloxState));
-TENON_DEFINE_STUB(normal, "(Tensor(a!) dst, float mean, float std, int[2] state) -> ()",
+TENON_DEFINE_STUB(normal, "(Tensor(a!) dst, float mean, float std, int[3] state) -> ()",
                   void(const Tensor&, double, double, PhiloxState));
-TENON_DEFINE_STUB(randint, "(Tensor(a!) dst, int low, int range, int[2] state) -> ()",
+TENON_DEFINE_STUB(randint, "(Tensor(a!) dst, int low, int range, int[3] state) -> ()",
                   void(const Tensor&, int64_t, uint64_t, PhiloxState));
-TENON_DEFINE_STUB(bernoulli, "(Tensor(a!) dst, Tensor p, int[2] state) -> ()",
+TENON_DEFINE_STUB(bernoulli, "(Tensor(a!) dst, Tensor p, int[3] state) -> ()",
                   void(const Tensor&, const Tensor&, PhiloxState));
-TENON_DEFINE_STUB(randperm, "(Tensor(a!) dst, int[2] state) -> ()", void(const Tensor&, PhiloxState));
+TENON_DEFINE_STUB(randperm, "(Tensor(a!) dst, int[3] state) -> ()", void(const Tensor&, PhiloxState));
 
 #undef TENON_DEFINE_STUB
 

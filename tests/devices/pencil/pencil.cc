@@ -225,7 +225,7 @@ const TenonDeviceTable& table() {
 extern "C" [[gnu::visibility("default")]] TenonStatus* tenon_plugin_v1(const TenonHost* host,
                                                                        const TenonOptions* options,
                                                                        TenonPlugin* out) {
-  abi::g_host = host;
+  abi::set_host(host);
   return abi::guarded([&] {
     TenonPlugin plugin{};
     plugin.struct_size = sizeof plugin;

@@ -34,19 +34,19 @@ def fields(body):
         yield pointer[1] if pointer else re.search(r"(\w+)\s*(?:\[\w+\])?\s*$", member)[1]
 
 
-def structs():
+def structs(root=ROOT):
     found = {}
     for header in HEADERS:
-        text = (ROOT / "tenon/abi" / header).read_text()
+        text = (root / "tenon/abi" / header).read_text()
         text = re.sub(r"/\*.*?\*/|//[^\n]*", "", text, flags=re.S)
         found.update((name, list(fields(body))) for name, body in bodies(text))
     return found
 
 
-def layout(tmp_path, include=ROOT):
+def layout(tmp_path, include=ROOT, found=None):
     """One line for each struct: "TenonDevice 2: backend 0+1, index 1+1", as the compiler has it."""
     program = "#include <stddef.h>\n#include <stdio.h>\n" + '#include "tenon/abi/tenon_abi.h"\nint main(void) {\n'
-    for name, members in structs().items():
+    for name, members in (found or structs()).items():
         program += f'printf("{name} %zu:", sizeof({name}));\n'
         for i, member in enumerate(members):
             program += (
@@ -60,6 +60,19 @@ def layout(tmp_path, include=ROOT):
 
 def test_every_struct_lies_as_it_did(tmp_path):
     assert layout(tmp_path) == (ROOT / "tests/abi/layout_v1.txt").read_text()
+
+
+def test_released_fields_stay_where_they_were(tmp_path):
+    """Those of the frozen headers have their places in today's, which may have more behind them."""
+    today = structs()
+    (tmp_path / "now").mkdir()
+    (tmp_path / "then").mkdir()
+    now = dict(line.split(" ", 1) for line in layout(tmp_path / "now").splitlines())
+    for line in layout(tmp_path / "then", ROOT / "tests/abi/frozen_v1", structs(ROOT / "tests/abi/frozen_v1")).splitlines():
+        name, then = line.split(" ", 1)
+        fields_then, fields_now = then.split(": ")[1], now[name].split(": ")[1]
+        assert fields_now.startswith(fields_then), name
+        assert name in today and (name not in FIXED or now[name] == then), f"{name} never grows"
 
 
 def test_what_may_grow_begins_with_its_size(tmp_path):

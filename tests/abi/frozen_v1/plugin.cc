@@ -105,7 +105,7 @@ REGISTER_PRIVATEUSE1_DISPATCH(abs_stub, &abs_of)
 
 extern "C" TenonStatus* tenon_plugin_v1(const TenonHost* host, const TenonOptions* options,
                                         TenonPlugin* out) {
-  abi::g_host = host;
+  abi::set_host(host);
   return abi::guarded([&] {
     abi::Options(options).finish();
     TenonPlugin plugin{};

@@ -1,6 +1,6 @@
 // The C++17 side of tenon_abi.h, for plug-ins: errors as exceptions, tensors that release themselves, kernels
 // with C++ types, and PyTorch's registration macros. Header-only; includes nothing else of Tenon. A
-// plug-in sets `g_host` first thing in tenon_plugin_v1.
+// plug-in calls `set_host` first thing in tenon_plugin_v1.
 #pragma once
 
 #if defined(TENON_LIBRARY)
@@ -24,6 +24,10 @@ namespace tenon::abi {
 /// The host's functions. One pointer serves all instances of a plug-in, because there is one host.
 [[gnu::visibility("hidden")]] inline const TenonHost* g_host = nullptr;
 inline const TenonHost& host() noexcept { return *g_host; }
+/// First thing in tenon_plugin_v1. Other instances may be in use by then: nothing is written twice.
+inline void set_host(const TenonHost* host) noexcept {
+  if (!g_host) g_host = host;
+}
 
 /// What crosses the border as a status.
 class Error : public std::runtime_error {

@@ -22,7 +22,7 @@ extern "C" {
 /* The version of the interface. The major number is in the name of the export; the minor one grows with each
  * function or field that is appended. A plug-in says which minor version it needs. */
 #define TENON_ABI_MAJOR 1
-#define TENON_ABI_MINOR 0
+#define TENON_ABI_MINOR 1
 
 /* ---- Status ---- */
 
@@ -119,7 +119,10 @@ typedef struct TenonTensorView {
 
 typedef struct TenonOperator TenonOperator;
 
-/* A position in the stream of a seed, in blocks of 128 bits. */
+/* A position in the stream of a seed, in blocks of 128 bits. The stubs of random operators get it as a list
+ * of three: seed, offset, and 0 or, while their stream is captured, the address of two 64-bit numbers on its
+ * device. Each replay sets those anew: the work reads the seed from the first when it runs, and adds `offset`
+ * to the second. */
 typedef struct TenonPhilox {
   uint64_t seed;
   uint64_t offset;
@@ -217,6 +220,8 @@ typedef struct TenonDeviceProperties {
   uint64_t ops_printed; /* Bit i: TenonOp i is one that `pointwise` can run. */
   int32_t dlpack_type;  /* DLDeviceType; 0: not exchanged. */
   uint32_t flags;
+  uint64_t map_granularity; /* Since 1.1. What `map` works in multiples of: a power of two, and at least the
+                               granularity; 0: the device cannot map memory. */
 } TenonDeviceProperties;
 
 /* The host side, pinned or not, lives and stays as it is until the stream has passed the copy: `copy` need
@@ -260,13 +265,38 @@ typedef struct TenonDeviceTable {
   TenonStatus* (*event_elapsed)(void* self, int32_t index, uint64_t begin, uint64_t end, double* out);
   /* Runs a pointwise expression. May decline. Instead: the operator's fallback. */
   TenonStatus* (*pointwise)(void* self, const TenonLaunch* launch);
-  /* Host memory that the device reaches without a copy. Instead: there is no pinned memory. */
+  /* Host memory that the device reaches without a copy, at a multiple of 512. Instead: there is no pinned
+   * memory. */
   TenonStatus* (*host_alloc)(void* self, uint64_t nbytes, void** out);
   TenonStatus* (*host_free)(void* self, void* address, uint64_t nbytes);
   /* Free and total bytes, as the device counts them. Instead: what Tenon has counted. */
   TenonStatus* (*memory_info)(void* self, int32_t index, uint64_t* free_bytes, uint64_t* total_bytes);
   /* The process ends: end threads; nothing is called afterwards. Instead: nothing. */
   void (*shutdown)(void* self);
+
+  /* Since 1.1. An event whose time is noted when the marked work has run. Instead: event_new. */
+  TenonStatus* (*event_new_timed)(void* self, int32_t index, uint64_t* out);
+  /* A range of addresses without memory; 0 in `out` where there is none. These four go with map_granularity,
+   * in multiples of which they work. Instead: segments are taken whole. */
+  TenonStatus* (*reserve)(void* self, int32_t index, uint64_t nbytes, TenonAddress* out);
+  /* Puts memory behind part of a reserved range, or fails with TENON_ERROR_OUT_OF_MEMORY and has put none. */
+  TenonStatus* (*map)(void* self, int32_t index, TenonAddress address, uint64_t nbytes);
+  /* Takes it away again, a part or several at once, when all work on it has run. */
+  TenonStatus* (*unmap)(void* self, int32_t index, TenonAddress address, uint64_t nbytes);
+  /* Gives up a whole range without memory. */
+  TenonStatus* (*unreserve)(void* self, int32_t index, TenonAddress address, uint64_t nbytes);
+
+  /* Capture; these four go together. Instead: refused. From capture_begin to capture_end, what is queued on
+   * the stream, which is not the default one, is recorded and does not run; Tenon asks for no wait and
+   * records no event there, and frees nothing that recorded work uses. */
+  TenonStatus* (*capture_begin)(void* self, TenonStream stream);
+  /* The number of what was recorded, not 0. `out` NULL: it is thrown away. */
+  TenonStatus* (*capture_end)(void* self, TenonStream stream, uint64_t* out);
+  /* Queues what was recorded as work of a stream of the same device. May be called again before it has run.
+   */
+  TenonStatus* (*capture_launch)(void* self, TenonStream stream, uint64_t capture);
+  /* What was launched still runs. */
+  TenonStatus* (*capture_free)(void* self, int32_t index, uint64_t capture);
 } TenonDeviceTable;
 
 /* One "name=value" of load_device(options=...). */

@@ -401,3 +401,23 @@ for wrong in ("float65", "float64,"):
     except ValueError as error:
         assert "missing" in str(error) and wrong == "float65", error
 """)
+
+
+def test_a_device_that_alone_computes_float8(openreg):
+    """S24: its own kernel runs; what it lacks is refused, as the host computes nothing in float8; copies and print work."""
+    bits = tenon.tensor([0x3C, 0xBC, 0x80, 0x00, 0xFB, 0xFF], dtype=tenon.uint8)
+    for dtype in (tenon.float8_e5m2, tenon.float8_e4m3fn):
+        x = bits.view(dtype).to("openreg")
+        assert x.dtype == dtype and x.cpu().view(tenon.uint8).equal(bits)
+        tenon.reset_fallbacks()
+        y = tenon.ops.openreg.custom_abs(x[::2])
+        assert not tenon.fallbacks()
+        assert y.cpu().view(tenon.uint8).tolist() == [0x3C, 0x00, 0x7B]
+        assert x.flip(0).to("openreg:1").cpu().view(tenon.uint8).equal(bits.flip(0))
+        assert str(dtype) in repr(x) and "openreg:0" in repr(x) and tenon.empty_like(x).dtype == dtype
+        for call in (lambda: x + x, lambda: x.sum(), lambda: x.exp(), lambda: x.sort(), lambda: x.add_(1)):
+            with pytest.raises(NotImplementedError, match="not implemented for float8"):
+                call()
+        with pytest.raises(NotImplementedError, match="custom_abs"):
+            tenon.ops.openreg.custom_abs(bits.view(dtype))
+        assert x.cpu().view(tenon.uint8).equal(bits)

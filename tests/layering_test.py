@@ -68,10 +68,11 @@ BELOW_OPGEN = {"tenon/abi", "tenon/core", "tenon/schema", "tenon/expr"}
 PYTHON = [
     {"_C"},
     {"absent", "autograd"},
-    {"accelerator", "backends", "cpu", "cuda", "functional", "dispatch", "info", "infer_schema", "legacy", "linalg", "numerics", "random", "ops"},
+    {"backends", "cpu", "cuda", "functional", "dispatch", "info", "infer_schema", "legacy", "linalg", "numerics", "random", "ops"},
     {"library", "serialization", "utils", "nn", "optim"},
     {"graphs"},
     {"devices", "pytorch_dispatch"},
+    {"accelerator"},
     {"__init__"},
     {"conformance"},
     {"command"},

@@ -34,6 +34,7 @@ TenonStatus* properties(void* self, int32_t index, TenonDeviceProperties* out) {
     p.total_memory = of(self).memory(index).limit();
     p.ops_printed = abi::kKnownOps;
     p.map_granularity = Memory::kMapGranularity;
+    p.dlpack_type = 12;  // kDLExtDev
     std::memcpy(out, &p, out->struct_size < sizeof p ? out->struct_size : sizeof p);
   });
 }

@@ -21,12 +21,12 @@ def initial_seed():
 
 
 def get_rng_state():
-    """The default generator's position in its stream."""
+    """The default generator's position in its stream: seed and offset, as a tensor of 16 bytes."""
     return default_generator.get_state()
 
 
 def set_rng_state(new_state):
-    """Restores a position of the default generator."""
+    """Restores a position of the default generator: what get_rng_state() returned, or a tuple of seed and offset."""
     _C._set_rng_state(new_state)
 
 

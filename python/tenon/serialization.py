@@ -1,7 +1,7 @@
 """save and load: nested dicts, lists and tuples of tensors and plain values, by pickle.
 
 Both refuse any other type, so that a file cannot run code, and whatever is written can be read again. Tensors that share
-memory are written separately.
+memory are written separately. Each says which device it is on, if that is not the host.
 
 A file is a line that names the format, the length of the pickle, its CRC-32, and the pickle, so that damage is noticed
 before the pickle is read. Files of the first format, without length and CRC-32, can be read too.
@@ -30,11 +30,13 @@ def _allowed(module, name):
     )
 
 
-def _unpickler(file):
+def _unpickler(file, map_location):
     import pickle  # and with it much of the standard library: only when asked for
 
     class Unpickler(pickle.Unpickler):
         def find_class(self, module, name):
+            if (module, name) == ("tenon._C", "_rebuild_tensor"):
+                return _rebuild_at(map_location)
             if _allowed(module, name):
                 return super().find_class(module, name)
             raise pickle.UnpicklingError(f"the file names {module}.{name}, which a checkpoint does not hold")
@@ -205,15 +207,20 @@ def load(f, map_location=None, *, weights_only=True):
     """Reads what `save` wrote. Raises ValueError for anything else, even if a single bit was changed, and for a path
     whose file has more bytes. An open file may have more: it is read to the end of what `save` wrote, no further.
 
-    Tensors are on the cpu, or on the device `map_location`; a function or dict of PyTorch's is refused with TypeError. A
-    file holds tensors and plain values only, so that weights_only=False changes nothing.
+    Tensors are on the device that they were saved on, or where `map_location` says, which is a device or its name for all of
+    them; a dict of names, {"openreg:0": "cpu"}, with other devices staying; or a function of a tensor's UntypedStorage, in
+    host memory, and the name of its device, that returns the storage to use, or None for that device. Raises RuntimeError for
+    a device that is not there, and TypeError for any other `map_location`.
+
+    A file holds tensors and plain values only, so that weights_only=False changes nothing.
     """
-    if map_location is not None:
-        device = _device_of(map_location)
-        return _moved(load(f), device)
+    if map_location is not None and not isinstance(map_location, (str, _C.device, dict)) and not callable(map_location):
+        raise TypeError(
+            f"load: map_location must be a device, its name, a dict or a function, got {type(map_location).__name__}"
+        )
     if not hasattr(f, "read"):
         with open(f, "rb") as file:
-            value = load(file)
+            value = load(file, map_location)
             if file.read(1):
                 raise ValueError(
                     "load: the file has bytes behind what tenon.save wrote; it is damaged, or more was appended to it"
@@ -221,37 +228,77 @@ def load(f, map_location=None, *, weights_only=True):
             return value
     start = _read(f, len(_FIRST_MAGIC))
     if start == _FIRST_MAGIC:
-        return _load_first(f)
+        return _load_first(f, map_location)
     start += _read(f, len(_MAGIC) - len(start))
     if start != _MAGIC:
         raise ValueError("load: not a file that tenon.save wrote")
-    return _unpickle(_checked(f))
+    return _unpickle(_checked(f), map_location)
 
 
-def _device_of(map_location):
-    if not isinstance(map_location, (str, _C.device)):
-        raise TypeError(f"load: map_location must be a device or its name, got {type(map_location).__name__}")
-    return _C.device(map_location)
+class _Refused(Exception):
+    """Carries an error that says nothing about the file past the unpickler."""
 
 
-def _moved(value, device):
-    """A copy of nested containers whose tensors are on a device."""
-    if isinstance(value, _C.Tensor):
-        return value.to(device)
-    if isinstance(value, dict):
-        items = [(key, _moved(v, device)) for key, v in value.items()]
-        value.clear()
-        value.update(items)  # an OrderedDict stays one
-        return value
-    if isinstance(value, (list, tuple)) and type(value) in (list, tuple):
-        return type(value)(_moved(v, device) for v in value)
-    return value
+def _rebuild_at(map_location):
+    """The function that makes the tensors of a file."""
+
+    def rebuild(kind, data, sizes, dtype, requires_grad, location="cpu"):
+        if not isinstance(location, str):
+            raise ValueError(f"a tensor is on {location!r}, which is no device")
+        place = location
+        if callable(map_location):
+            host = _C._rebuild_tensor(_C.Tensor, data, sizes, dtype, False)
+            try:
+                storage = map_location(host.untyped_storage(), location)
+                if storage is not None:
+                    made = _over(storage, host)
+                    return _C._rebuild_tensor(kind, made, sizes, dtype, requires_grad)
+            except Exception as error:
+                raise _Refused(error) from None
+        elif isinstance(map_location, dict):
+            place = map_location.get(location, location)
+        elif map_location is not None:
+            place = map_location
+        try:
+            device = _device_of(place, location)
+        except Exception as error:
+            raise _Refused(error) from None
+        return _C._rebuild_tensor(kind, data, sizes, dtype, requires_grad, device)
+
+    return rebuild
 
 
-def _load_first(f):
+def _over(storage, like):
+    """A contiguous tensor of `like`'s shape and dtype over a storage."""
+    if not isinstance(storage, _C.UntypedStorage):
+        raise TypeError(f"load: map_location must return an UntypedStorage or None, got {type(storage).__name__}")
+    return _C.empty(0, dtype=like.dtype, device=storage.device).set_(storage, 0, like.shape, like.stride())
+
+
+def _device_of(place, location):
+    """The device that a tensor saved on `location` shall be on."""
+    if not isinstance(place, (str, _C.device)):
+        raise TypeError(f"load: map_location must name devices, got {type(place).__name__} for {location!r}")
+    try:
+        device = _C.device(place)
+        count = _C._devices.device_count(device.type)
+        if (device.index or 0) < count:
+            return device
+        problem = f"there is no device {device}: {device.type} has {count}"
+    except ValueError as error:
+        problem = str(error)
+    if str(place) != location:
+        raise RuntimeError(f"load: map_location: {problem}")
+    raise RuntimeError(
+        f"load: a tensor was saved on {location}: {problem}. Load the device first with tenon.load_device, or say where the "
+        "tensors shall be: tenon.load(f, map_location='cpu')"
+    )
+
+
+def _load_first(f, map_location):
     """The rest of a file of the first format, which has no check sum."""
     try:
-        return _unpickle(f)
+        return _unpickle(f, map_location)
     except MemoryError as error:
         raise ValueError(
             "load: the file asks for more memory than there is: it is damaged, or holds tensors that large"
@@ -286,11 +333,13 @@ def _checked(f):
     return io.BytesIO(pickled)
 
 
-def _unpickle(file):
+def _unpickle(file, map_location):
     import pickle
 
     try:
-        return _unpickler(file).load()
+        return _unpickler(file, map_location).load()
+    except _Refused as refused:
+        raise refused.args[0] from None
     except (
         pickle.UnpicklingError,
         ArithmeticError,

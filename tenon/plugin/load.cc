@@ -258,7 +258,8 @@ DeviceClaims device_claims(Device device) {
                         .granularity = l->device->granularity(),
                         .dtypes = {},
                         .pointwise = l->device->has_pointwise(),
-                        .ops_printed = p.ops_printed};
+                        .ops_printed = p.ops_printed,
+                        .dlpack_type = p.dlpack_type};
     for (uint64_t i = 0; p.dtypes && i < p.num_dtypes; ++i)
       claims.dtypes.push_back(static_cast<DType>(p.dtypes[i]));
     return claims;

@@ -63,6 +63,7 @@ struct DeviceClaims {
   std::vector<DType> dtypes;  ///< That its kernels compute in; none: it does not say.
   bool pointwise = false;     ///< Whether it runs pointwise programs.
   uint64_t ops_printed = 0;   ///< Bit i: of programs, the operation TenonOp i.
+  int32_t dlpack_type = 0;    ///< DLPack's number of the kind of device; 0: its tensors are not exchanged.
 };
 
 /// Throws Error{Device} for a device that load_device did not load.

@@ -113,9 +113,11 @@ def test_a_condition_is_bool():
         tenon.where(tenon.tensor([1, 0], dtype=tenon.uint8), tenon.ones(2), tenon.zeros(2))
 
 
-def test_the_state_of_random_numbers_is_two_integers():
+def test_the_state_of_random_numbers_is_seed_and_offset():
     tenon.manual_seed(5)
-    assert tenon.get_rng_state() == (5, 0)
+    assert bytes(tenon.get_rng_state().tolist()) == (5).to_bytes(8, "little") + bytes(8)
+    tenon.set_rng_state((5, 4))
+    assert tenon.get_rng_state().tolist()[8] == 4
 
 
 def test_saved_tensors_come_back_contiguous():

@@ -90,16 +90,16 @@ def test_printed_registrations(capsys):
 def test_a_library_and_what_dangles():
     library = torch._C._dispatch_library("IMPL", "pytorchs", "CPU")
     library.impl("f", "CPU", lambda x: x * 3)
-    (text,) = torch._C._dispatch_find_dangling_impls()
+    (text,) = [t for t in torch._C._dispatch_find_dangling_impls() if "pytorchs::" in t]
     assert text.startswith("name: pytorchs::f\nschema: none\nCPU: ") and __file__ in text
-    assert dispatch.find_dangling_impls() == ["pytorchs::f"]
+    assert "pytorchs::f" in dispatch.find_dangling_impls()
     assert torch._C._dispatch_dump("pytorchs::f") == text and torch._C._dispatch_has_kernel("pytorchs::f")
     assert dispatch.registrations("pytorchs::f")[0].key == "CPU"
     torch._C._dispatch_check_invariants("pytorchs::f")
     definition = torch._C._dispatch_library("FRAGMENT", "pytorchs", "")
     assert definition.define("f(Tensor x) -> Tensor") == "f"
     assert definition.def_("g(Tensor x) -> Tensor") is definition
-    assert torch._C._dispatch_find_dangling_impls() == []
+    assert "pytorchs::f" not in dispatch.find_dangling_impls()
     assert torch.ops.pytorchs.f(torch.ones(1)).item() == 3
     torch._C._dispatch_check_all_invariants()
     dispatch.check_invariants()

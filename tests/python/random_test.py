@@ -1,5 +1,6 @@
 """Random numbers: where a call's place in the stream comes from, and what draws from it."""
 
+import struct
 import threading
 
 import pytest
@@ -198,21 +199,25 @@ def test_uniform_takes_all_of_a_dtypes_range():
         ((-1, 0), ValueError, "the seed of a state is from 0"),
         ((5, 1.0), TypeError, "the offset of a state is an int, got float"),
         (("5", 1), TypeError, "the seed of a state is an int, got str"),
-        ((5,), TypeError, "expected a tuple of seed and offset"),
-        ((5, 1, 2), TypeError, "expected a tuple of seed and offset"),
-        (5, TypeError, "expected a tuple of seed and offset"),
+        ((5,), TypeError, "expected the tensor that get_state.. returns, or a tuple of seed and offset"),
+        ((5, 1, 2), TypeError, "expected the tensor"),
+        (5, TypeError, "expected the tensor"),
+        (tenon.zeros(15, dtype=tenon.uint8), TypeError, "expected the 16 uint8 in host memory"),
+        (tenon.zeros(16), TypeError, "expected the 16 uint8"),
     ],
 )
 def test_what_is_no_state_is_refused(set_state, name, state, error, message):
     before = tenon.get_rng_state()
     with pytest.raises(error, match=f"^{name}: {message}"):
         set_state(state)
-    assert tenon.get_rng_state() == before
+    assert tenon.get_rng_state().equal(before)
 
 
 def test_states_at_the_ends_of_their_range():
     before = tenon.get_rng_state()
     for state in ((0, 0), (2**64 - 1, 2**64 - 1)):
         tenon.set_rng_state(state)
-        assert tenon.get_rng_state() == state
+        assert struct.unpack("<QQ", bytes(tenon.get_rng_state().tolist())) == state
+        tenon.set_rng_state(tenon.get_rng_state())
+        assert struct.unpack("<QQ", bytes(tenon.get_rng_state().tolist())) == state
     tenon.set_rng_state(before)

@@ -356,35 +356,65 @@ PyObject* shallow_copy(PyObject* o, PyObject*) {
 
 PyObject* reduce(PyObject* o, PyObject*) {
   return guarded([&] {
-    const Tensor& self = on_host("pickle", tensor_of(o));
+    const Tensor& self = tensor_of(o);
+    TENON_CHECK(!self.is_meta(), Device, "pickle: a tensor on meta has no elements to save");
     TENON_CHECK(self.is_leaf() || !self.requires_grad(), Runtime,
                 "pickle: only leaf tensors can be saved; use .detach() first");
-    const Tensor dense = self.detach().contiguous();
+    const bool on_host = self.device().is_cpu();
+    Tensor dense = self.detach();
+    if (on_host) {
+      dense = dense.contiguous();
+    } else {
+      const ReleaseGil waits;
+      dense = dense.to(kCPU).contiguous();
+    }
     const Ref module(checked(PyImport_ImportModule("tenon._C")));
     const Ref rebuild(checked(PyObject_GetAttrString(module.get(), "_rebuild_tensor")));
     const Ref sizes(checked(wrap_tuple(dense.sizes())));
     const Ref dtype(wrap(dense.dtype()));
     PyObject* dict = reinterpret_cast<TensorObject*>(o)->dict;
-    return Py_BuildValue("O(Oy#OOO)O", rebuild.get(), Py_TYPE(o), static_cast<const char*>(dense.data_ptr()),
-                         static_cast<Py_ssize_t>(dense.nbytes()), sizes.get(), dtype.get(),
-                         self.requires_grad() ? Py_True : Py_False, dict ? dict : Py_None);
+    PyObject* grad = self.requires_grad() ? Py_True : Py_False;
+    PyObject* attributes = dict ? dict : Py_None;
+    const char* bytes = static_cast<const char*>(dense.data_ptr());
+    const auto nbytes = static_cast<Py_ssize_t>(dense.nbytes());
+    if (on_host)
+      return Py_BuildValue("O(Oy#OOO)O", rebuild.get(), Py_TYPE(o), bytes, nbytes, sizes.get(), dtype.get(),
+                           grad, attributes);
+    return Py_BuildValue("O(Oy#OOOs)O", rebuild.get(), Py_TYPE(o), bytes, nbytes, sizes.get(), dtype.get(),
+                         grad, to_string(self.device()).c_str(), attributes);
   });
 }
 
+/// Of (type, bytes, sizes, dtype, requires_grad), and the device unless it is the host. In place of bytes, a
+/// tensor that is it already.
 PyObject* rebuild_tensor(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject*) {
   return guarded([&] {
     Dims sizes;
-    TENON_CHECK(n == 5 && PyType_Check(args[0]) && PyBytes_Check(args[1]) && parse_ints(args[2], sizes) &&
+    TENON_CHECK((n == 5 || n == 6) && PyType_Check(args[0]) &&
+                    (PyBytes_Check(args[1]) || is_tensor(args[1])) && parse_ints(args[2], sizes) &&
                     as_dtype(args[3]),
                 Value, "unpickle: the data of a tensor are malformed");
     auto* type = reinterpret_cast<PyTypeObject*>(args[0]);
     TENON_CHECK(PyType_IsSubtype(type, &tensor_type), Value, "unpickle: the type is no Tensor");
+    if (is_tensor(args[1])) {
+      Tensor out = tensor_of(args[1]).detach();
+      TENON_CHECK(out.sizes() == IntArrayRef(sizes) && out.dtype() == *as_dtype(args[3]), Value,
+                  "unpickle: the tensor has another shape or dtype");
+      if (args[4] == Py_True) out.requires_grad_();
+      return wrap_as(type, std::move(out));
+    }
     checked_numel(sizes, "unpickle");
     Tensor out = make_empty(sizes, *as_dtype(args[3]));
     TENON_CHECK(
         out.nbytes() == static_cast<size_t>(PyBytes_GET_SIZE(args[1])), Value,
         fmt::format("unpickle: {} bytes for a tensor of {}", PyBytes_GET_SIZE(args[1]), out.nbytes()));
     if (out.nbytes() > 0) std::memcpy(out.data_ptr(), PyBytes_AS_STRING(args[1]), out.nbytes());
+    if (n == 6) {
+      const auto device = as_device(args[5]);
+      if (!device) wrong_type("unpickle", "device", "a device or str", args[5]);
+      const ReleaseGil waits;
+      out = out.to(*device);
+    }
     if (args[4] == Py_True) out.requires_grad_();
     return wrap_as(type, std::move(out));
   });

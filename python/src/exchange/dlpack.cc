@@ -1,16 +1,22 @@
 // DLPack both ways: Tensor.__dlpack__, __dlpack_device__ and tenon.from_dlpack, with the versioned capsule
 // and the old. Negative strides stay inside Tenon: consumers compute the extent of the memory from positive
-// ones.
+// ones. Devices are known by the number that their plug-in has for DLPack; where several have one, a capsule
+// of Tenon's own says which it is.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 
 #include "python/src/call/parser.h"
 #include "python/src/call/spread.h"
 #include "python/src/exchange/dlpack_abi.h"
+#include "python/src/interpreter/gil.h"
 #include "python/src/module_parts.h"
 #include "python/src/tensor/tensor_parts.h"
+#include "tenon/core/device_runtime.h"
+#include "tenon/core/stream.h"
+#include "tenon/plugin/load.h"
 
 namespace tenon::python {
 namespace {
@@ -42,15 +48,26 @@ DType from_dl(DLDataType type) {
                            type.lanes));
 }
 
+DLDevice host() { return {kDLCPU, 0}; }
+
+/// What DLPack calls a device. Raises BufferError for one that it has no number for.
+DLDevice to_dl(const char* function, Device device) {
+  if (device.is_cpu()) return host();
+  const int32_t type = device.is_meta() ? 0 : device_claims(resolved(device)).dlpack_type;
+  if (type == 0) buffer_error(fmt::format("{}: DLPack has no {}", function, to_string(device)));
+  return {static_cast<DLDeviceType>(type), std::max<int32_t>(resolved(device).index, 0)};
+}
+
 /// A managed tensor and what it points to, in one block; `context` of the C structure is the block.
 template <class Managed>
 struct Exported {
   Managed managed{};
+  Tensor tensor;  ///< For imports of our own.
   LentStorage memory;
   Dims sizes, strides;
 
   explicit Exported(const Tensor& t)
-      : memory(t.storage()), sizes(t.sizes().to_dims()), strides(t.strides().to_dims()) {}
+      : tensor(t.detach()), memory(t.storage()), sizes(t.sizes().to_dims()), strides(t.strides().to_dims()) {}
 
   static void free(Managed* m) { delete static_cast<Exported*>(m->manager_ctx); }
 };
@@ -59,8 +76,14 @@ template <class Managed>
 Managed* export_tensor(const Tensor& t) {
   auto block = std::make_unique<Exported<Managed>>(t);
   DLTensor& dl = block->managed.dl_tensor;
-  dl.data = t.data_ptr();
-  dl.device = {kDLCPU, 0};
+  dl.device = to_dl("__dlpack__", t.device());
+  if (t.device().is_cpu()) {
+    dl.data = t.data_ptr();
+  } else {
+    // A device's address may be a handle, which only an offset can be added to.
+    dl.data = reinterpret_cast<void*>(t.storage().address());
+    dl.byte_offset = static_cast<uint64_t>(t.storage_offset()) * item_size(t.dtype());
+  }
   dl.ndim = static_cast<int32_t>(t.dim());
   dl.dtype = to_dl(t.dtype());
   dl.shape = block->sizes.data();
@@ -78,23 +101,54 @@ void free_capsule(PyObject* capsule, const char* name) {
   if (managed->deleter) managed->deleter(managed);
 }
 
+/// Makes the consumer's stream, a number that Tenon gave it, wait for what the current stream has; None means
+/// the device's default stream, and -1 that the consumer sees to it.
+void order_after_producer(const Tensor& t, PyObject* consumer) {
+  const Device device = resolved(t.device());
+  int64_t id = 0;
+  if (given(consumer) && consumer != Py_None && !parse_int(consumer, id))
+    wrong_type("__dlpack__", "stream", "int or None", consumer);
+  if (id == -1) return;
+  if (id < 0) buffer_error(fmt::format("__dlpack__: {} has no stream {}", to_string(device), id));
+  const Stream theirs{device, static_cast<uint64_t>(id)};
+  const Stream ours = current_stream(device);
+  if (theirs == ours) return;
+  Event ready(device);
+  ready.record(ours);
+  ready.wait(theirs);
+  const Storage& storage = t.storage();
+  if (storage->allocator()) storage->allocator()->record_stream(storage.address(), device, theirs);
+}
+
 PyObject* to_dlpack(PyObject* o, PyObject* const* args, Py_ssize_t n, PyObject* keywords) {
   return guarded([&]() -> PyObject* {
     static constexpr const char* kNames[] = {"stream", "max_version", "dl_device", "copy"};
     const auto [stream, max_version, dl_device, copy] = spread("__dlpack__", kNames, 0, args, n, keywords);
     Tensor t = tensor_of(o);
     if (t.requires_grad()) buffer_error("__dlpack__: the tensor requires grad; use .detach()");
-    if (!t.device().is_cpu())
-      buffer_error(fmt::format("__dlpack__: {} memory is not shared", to_string(t.device())));
+    const DLDevice own = to_dl("__dlpack__", t.device());
+    bool copied = given(copy) && flag(copy);
+    const bool may_copy = !given(copy) || copied;
     if (given(dl_device)) {
       int type = 0, id = 0;
       if (!PyTuple_Check(dl_device) || !PyArg_ParseTuple(dl_device, "ii", &type, &id)) {
         PyErr_Clear();
         wrong_type("__dlpack__", "dl_device", "a tuple of two ints", dl_device);
       }
-      if (type != kDLCPU)
-        buffer_error("__dlpack__: the tensor is in host memory; move it to the other device first");
+      if (type == kDLCPU && own.device_type != kDLCPU) {
+        if (!may_copy)
+          buffer_error(
+              fmt::format("__dlpack__: the tensor is on {}, and copy=False forbids to copy it to the host",
+                          to_string(t.device())));
+        const ReleaseGil waits;
+        t = t.to(kCPU);
+        copied = true;
+      } else if (type != own.device_type || id != own.device_id) {
+        buffer_error(fmt::format("__dlpack__: the tensor is on {}; move it to the other device first",
+                                 t.device().is_cpu() ? "the host" : to_string(t.device())));
+      }
     }
+    if (!t.device().is_cpu()) order_after_producer(t, stream);
     int64_t major = 0;
     if (given(max_version) && (!PyTuple_Check(max_version) || PyTuple_GET_SIZE(max_version) != 2 ||
                                !parse_int(PyTuple_GET_ITEM(max_version, 0), major))) {
@@ -102,8 +156,7 @@ PyObject* to_dlpack(PyObject* o, PyObject* const* args, Py_ssize_t n, PyObject* 
     }
     const bool negative =
         std::any_of(t.strides().begin(), t.strides().end(), [](int64_t s) { return s < 0; });
-    bool copied = given(copy) && flag(copy);
-    if (copied) {
+    if (copied && t.is_same(tensor_of(o))) {
       t = t.contiguous().is_same(t) ? t.clone() : t.contiguous();
     } else if (negative && t.numel() > 0) {
       buffer_error("__dlpack__: DLPack takes no negative strides; pass copy=True or use .contiguous()");
@@ -122,11 +175,33 @@ PyObject* to_dlpack(PyObject* o, PyObject* const* args, Py_ssize_t n, PyObject* 
 
 PyObject* dlpack_device(PyObject* o, PyObject*) {
   return guarded([&] {
-    const Tensor& t = tensor_of(o);
-    if (!t.device().is_cpu())
-      buffer_error(fmt::format("__dlpack_device__: DLPack has no {}", to_string(t.device())));
-    return Py_BuildValue("(ii)", static_cast<int>(kDLCPU), 0);
+    const DLDevice device = to_dl("__dlpack_device__", tensor_of(o).device());
+    return Py_BuildValue("(ii)", static_cast<int>(device.device_type), static_cast<int>(device.device_id));
   });
+}
+
+/// The device that a producer means. `asked` decides where several have the number.
+Device from_dl(DLDevice dl, std::optional<Device> asked) {
+  if (dl.device_type == kDLCPU || dl.device_type == kDLCUDAHost) return kCPU;
+  std::vector<Device> found;
+  std::string names;
+  for (const LoadedDevice& loaded : loaded_devices()) {
+    const Device device(loaded.backend, static_cast<int8_t>(dl.device_id));
+    if (device_claims(Device(loaded.backend, 0)).dlpack_type != dl.device_type) continue;
+    if (asked && asked->backend != loaded.backend) continue;
+    found.push_back(device);
+    names += (names.empty() ? "" : ", ") + loaded.name;
+  }
+  if (found.empty())
+    buffer_error(
+        fmt::format("from_dlpack: no loaded device has DLPack's type {}", static_cast<int>(dl.device_type)));
+  if (found.size() > 1)
+    buffer_error(fmt::format("from_dlpack: several devices have DLPack's type {} ({}); say which by device=",
+                             static_cast<int>(dl.device_type), names));
+  const DeviceRuntime* runtime = device_runtime(found[0].backend);
+  if (dl.device_id < 0 || dl.device_id >= (runtime ? runtime->device_count() : 1))
+    buffer_error(fmt::format("from_dlpack: {} has no device {}", names, dl.device_id));
+  return found[0];
 }
 
 template <class Managed>
@@ -136,14 +211,35 @@ void release_managed(void* context) noexcept {
   if (managed->deleter) if_interpreter_lives([managed] { managed->deleter(managed); });
 }
 
+/// The same for memory of a device, whose work the host does not see the end of.
+template <class Managed>
+struct OnDevice {
+  Managed* managed;
+  Device device;
+
+  static void release(void* context) noexcept {
+    const std::unique_ptr<OnDevice> self(static_cast<OnDevice*>(context));
+    try {
+      synchronize_device(self->device);
+    } catch (const Error&) {  // a device that has failed runs nothing any more
+    }
+    release_managed<Managed>(self->managed);
+  }
+};
+
 /// A tensor over a managed one, which the result owns from then on.
 template <class Managed>
-Tensor import_tensor(Managed* managed, bool read_only) {
+Tensor import_tensor(Managed* managed, bool read_only, std::optional<Device> asked) {
   const DLTensor& dl = managed->dl_tensor;
-  if (dl.device.device_type != kDLCPU && dl.device.device_type != kDLCUDAHost) {
-    buffer_error(fmt::format("from_dlpack: device type {} is not host memory",
-                             static_cast<int>(dl.device.device_type)));
+  const bool on_host = dl.device.device_type == kDLCPU || dl.device.device_type == kDLCUDAHost;
+  if (!on_host && managed->deleter == &Exported<Managed>::free) {
+    // Our own: the storage knows its device, allocator and streams.
+    auto* const own = static_cast<Exported<Managed>*>(managed->manager_ctx);
+    Tensor t = own->tensor;
+    Exported<Managed>::free(managed);
+    return t;
   }
+  const Device device = from_dl(dl.device, asked);
   const DType dtype = from_dl(dl.dtype);
   TENON_CHECK(dl.ndim >= 0 && dl.ndim < 256, Value, fmt::format("from_dlpack: {} dimensions", dl.ndim));
   const IntArrayRef sizes(dl.shape, static_cast<size_t>(dl.ndim));
@@ -156,25 +252,28 @@ Tensor import_tensor(Managed* managed, bool read_only) {
       reinterpret_cast<Address>(dl.data) + dl.byte_offset + static_cast<Address>(e.low * item);
   TENON_CHECK(e.high == e.low || first % static_cast<Address>(item) == 0 || dtype == DType::Complex128, Value,
               "from_dlpack: the elements are not aligned to their size");
-  Storage storage = Storage::from_foreign(first, static_cast<size_t>((e.high - e.low) * item), kCPU,
-                                          &release_managed<Managed>, managed);
+  const auto nbytes = static_cast<size_t>((e.high - e.low) * item);
+  Storage storage = on_host ? Storage::from_foreign(first, nbytes, kCPU, &release_managed<Managed>, managed)
+                            : Storage::from_foreign(first, nbytes, device, &OnDevice<Managed>::release,
+                                                    new OnDevice<Managed>{managed, device});
   storage->set_read_only(read_only);
   return Tensor(TensorImpl::make(std::move(storage), dtype, sizes, strides, -e.low));
 }
 
-Tensor import_capsule(PyObject* capsule) {
+Tensor import_capsule(PyObject* capsule, std::optional<Device> asked) {
   if (PyCapsule_IsValid(capsule, kNew)) {
     auto* managed = static_cast<DLManagedTensorVersioned*>(PyCapsule_GetPointer(capsule, kNew));
     if (managed->version.major != kDLPackMajor) {
       buffer_error(fmt::format("from_dlpack: version {}.{} of DLPack, only 1.x is known",
                                managed->version.major, managed->version.minor));
     }
-    Tensor t = import_tensor(managed, (managed->flags & kDLPackReadOnly) != 0);
+    Tensor t = import_tensor(managed, (managed->flags & kDLPackReadOnly) != 0, asked);
     PyCapsule_SetName(capsule, kNewUsed);
     return t;
   }
   if (PyCapsule_IsValid(capsule, kOld)) {
-    Tensor t = import_tensor(static_cast<DLManagedTensor*>(PyCapsule_GetPointer(capsule, kOld)), false);
+    Tensor t =
+        import_tensor(static_cast<DLManagedTensor*>(PyCapsule_GetPointer(capsule, kOld)), false, asked);
     PyCapsule_SetName(capsule, kOldUsed);
     return t;
   }
@@ -185,12 +284,34 @@ Tensor import_capsule(PyObject* capsule) {
   throw_error(ErrorKind::Type, "from_dlpack: the capsule holds no DLPack tensor");
 }
 
+/// The number of the stream that will read a producer's tensor; null for one on the host.
+std::optional<uint64_t> consumer_stream(PyObject* producer, std::optional<Device> asked) {
+  if (is_tensor(producer)) {
+    const Device device = tensor_of(producer).device();
+    if (device.is_cpu() || device.is_meta()) return std::nullopt;
+    return current_stream(device).id;
+  }
+  const Ref place(PyObject_CallMethod(producer, "__dlpack_device__", nullptr));
+  int type = kDLCPU, id = 0;
+  if (!place || !PyTuple_Check(place.get()) || !PyArg_ParseTuple(place.get(), "ii", &type, &id)) {
+    PyErr_Clear();  // a producer that says nothing has host memory
+    return std::nullopt;
+  }
+  if (type == kDLCPU || type == kDLCUDAHost) return std::nullopt;
+  return current_stream(from_dl(DLDevice{static_cast<DLDeviceType>(type), id}, asked)).id;
+}
+
 PyObject* from_dlpack(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject* keywords) {
   return guarded([&] {
     static constexpr const char* kNames[] = {"x", "device", "copy"};
     const auto [source, device, copy] = spread("from_dlpack", kNames, 1, args, n, keywords);
     TENON_CHECK(source, Type, "from_dlpack() misses argument 'x'");
-    if (PyCapsule_CheckExact(source)) return wrap(import_capsule(source));
+    std::optional<Device> asked;
+    if (given(device)) {
+      asked = as_device(device);
+      if (!asked) wrong_type("from_dlpack", "device", "a device or str", device);
+    }
+    if (PyCapsule_CheckExact(source)) return wrap(import_capsule(source, asked));
     const Ref method(PyObject_GetAttrString(source, "__dlpack__"));
     if (!method) {
       PyErr_Clear();
@@ -199,6 +320,10 @@ PyObject* from_dlpack(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject* 
     const Ref none(PyTuple_New(0));
     const Ref newest(checked(Py_BuildValue("{s:(II)}", "max_version", kDLPackMajor, kDLPackMinor)));
     if (given(copy) && PyDict_SetItemString(newest.get(), "copy", copy) < 0) throw PythonError();
+    if (const auto stream = consumer_stream(source, asked)) {
+      const Ref id(checked(PyLong_FromUnsignedLongLong(*stream)));
+      if (PyDict_SetItemString(newest.get(), "stream", id.get()) < 0) throw PythonError();
+    }
     Ref capsule(PyObject_Call(method.get(), none.get(), newest.get()));
     if (!capsule && PyErr_ExceptionMatches(PyExc_TypeError)) {
       // A producer from before DLPack 1.0 knows no max_version.
@@ -206,12 +331,8 @@ PyObject* from_dlpack(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject* 
       capsule = Ref(PyObject_CallNoArgs(method.get()));
     }
     checked(capsule.get());
-    Tensor t = import_capsule(capsule.get());
-    if (given(device)) {
-      const auto wanted = as_device(device);
-      if (!wanted) wrong_type("from_dlpack", "device", "a device or str", device);
-      t = t.to(*wanted);
-    }
+    Tensor t = import_capsule(capsule.get(), asked);
+    if (asked) t = t.to(*asked);
     return wrap(std::move(t));
   });
 }

@@ -1,10 +1,12 @@
 #include "python/src/tensor/attribute_types.h"
 
+#include <cstring>
 #include <iterator>
 #include <new>
 #include <string>
 
 #include "python/src/interpreter/errors.h"
+#include "python/src/tensor/tensor_object.h"
 
 namespace tenon::python {
 namespace {
@@ -227,8 +229,25 @@ PyObject* generator_seed(PyObject* o, PyObject* seed) {
   return Py_NewRef(o);
 }
 PyObject* generator_get_state(PyObject* o, PyObject*) {
-  const PhiloxState state = generator_of_object(o)->state();
-  return Py_BuildValue("(KK)", state.seed, state.offset);
+  return guarded([&] {
+    const PhiloxState state = generator_of_object(o)->state();
+    Tensor bytes = make_empty({16}, DType::UInt8);
+    static_assert(sizeof state == 16, "seed and offset");
+    std::memcpy(bytes.data_ptr(), &state, sizeof state);
+    return wrap(std::move(bytes));
+  });
+}
+/// A state as `generator_get_state` gives it: 16 bytes in host memory. Null with an exception set.
+const PhiloxState* state_of_bytes(const char* function, PyObject* value, PhiloxState& out) {
+  const Tensor& t = tensor_of(value);
+  if (!t.device().is_cpu() || t.dtype() != DType::UInt8 || t.dim() != 1 || t.numel() != int64_t{sizeof out}) {
+    PyErr_Format(PyExc_TypeError, "%s: expected the 16 uint8 in host memory that get_state() returns",
+                 function);
+    return nullptr;
+  }
+  const Tensor bytes = t.contiguous();
+  std::memcpy(&out, bytes.data_ptr(), sizeof out);
+  return &out;
 }
 /// The seed or the offset of a state, which `function` was given. False with an exception set.
 bool parse_state_part(const char* function, const char* name, PyObject* part, uint64_t& out) {
@@ -247,14 +266,20 @@ bool parse_state_part(const char* function, const char* name, PyObject* part, ui
   return false;
 }
 
+/// Takes a tensor, or a tuple of seed and offset.
 bool set_state(const char* function, Generator& generator, PyObject* value) {
+  PhiloxState state;
+  if (is_tensor(value)) {
+    if (!state_of_bytes(function, value, state)) return false;
+    generator->set_state(state);
+    return true;
+  }
   if (!PyTuple_Check(value) || PyTuple_GET_SIZE(value) != 2) {
     PyErr_Format(PyExc_TypeError,
-                 "%s: expected a tuple of seed and offset, as get_state() returns it, got %R", function,
-                 value);
+                 "%s: expected the tensor that get_state() returns, or a tuple of seed and offset, got %R",
+                 function, value);
     return false;
   }
-  PhiloxState state;
   if (!parse_state_part(function, "seed", PyTuple_GET_ITEM(value, 0), state.seed) ||
       !parse_state_part(function, "offset", PyTuple_GET_ITEM(value, 1), state.offset)) {
     return false;
@@ -286,7 +311,8 @@ PyMethodDef g_generator_methods[] = {
        return PyLong_FromUnsignedLongLong(generator_of_object(o).initial_seed());
      },
      METH_NOARGS, "The seed of the stream."},
-    {"get_state", &generator_get_state, METH_NOARGS, "The place in the stream, for set_state."},
+    {"get_state", &generator_get_state, METH_NOARGS,
+     "The place in the stream, for set_state: seed and offset, as 16 bytes."},
     {"set_state", &generator_set_state, METH_O, "Goes back to a place in the stream; returns self."},
     {"clone_state", &generator_copy, METH_NOARGS, "Another generator at the same place in the stream."},
     {"__copy__", &generator_copy, METH_NOARGS, nullptr},

@@ -150,7 +150,35 @@ PyObject* storage_equal(PyObject* a, PyObject* b, int op) {
   return PyBool_FromLong((storage_of(a) == storage_of(b)) == (op == Py_EQ));
 }
 
+/// The bytes on a device: the storage itself if they are there already.
+PyObject* storage_on(PyObject* o, Device device) {
+  const Storage& s = storage_of(o);
+  if (same_device(s->device(), device)) return Py_NewRef(o);
+  const Dims bytes{static_cast<int64_t>(s.nbytes())};
+  const Tensor all(TensorImpl::make(s, DType::UInt8, bytes));
+  Tensor moved;
+  {
+    const ReleaseGil waits;
+    moved = all.to(device);
+  }
+  return wrap(moved.storage());
+}
+
+PyObject* storage_to(PyObject* o, PyObject* const* args, Py_ssize_t n, PyObject* keywords) {
+  return guarded([&] {
+    static constexpr const char* kNames[] = {"device"};
+    const auto [where] = spread("to", kNames, 1, args, n, keywords);
+    const auto device = where ? as_device(where) : std::nullopt;
+    if (!device) wrong_type("to", "device", "a device or str", where ? where : Py_None);
+    return storage_on(o, *device);
+  });
+}
+
 PyMethodDef g_storage_methods[] = {
+    fast_method("to", &storage_to,
+                "to(device): the bytes on a device; the storage itself if they are there."),
+    {"cpu", [](PyObject* o, PyObject*) { return guarded([&] { return storage_on(o, kCPU); }); }, METH_NOARGS,
+     "The bytes in host memory."},
     {"nbytes", [](PyObject* o, PyObject*) { return from_size(storage_of(o).nbytes()); }, METH_NOARGS,
      "Bytes that are kept alive."},
     {"size", [](PyObject* o, PyObject*) { return from_size(storage_of(o).nbytes()); }, METH_NOARGS, "Bytes."},

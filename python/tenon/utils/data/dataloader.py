@@ -127,7 +127,7 @@ class DataLoader:
     def _base_seed(self) -> int:
         # Not drawn: a shuffled order must not depend on whether there are workers.
         state = (self.generator or _C.default_generator).get_state()
-        text = repr((tuple(state), self._passes)).encode()
+        text = repr((state.tolist(), self._passes)).encode()
         return int.from_bytes(hashlib.blake2b(text, digest_size=7).digest(), "little")
 
     def __len__(self) -> int:

@@ -1,4 +1,4 @@
-"""Names of PyTorch's that are not in Tenon: an AttributeError says so and where the list is. No accelerator, truthfully."""
+"""Names of PyTorch's that are not in Tenon: an AttributeError says so and where the list is. No CUDA, truthfully."""
 
 import pytest
 
@@ -32,11 +32,10 @@ def test_other_names_are_plain_errors():
     assert "svd" not in dir(tenon.ones(1)) and "sum" in dir(tenon.ones(1)) and "cuda" in dir(tenon)
 
 
-def test_there_is_no_accelerator():
-    assert tenon.cuda.is_available() is False and tenon.cuda.device_count() == 0 and not tenon.accelerator.is_available()
-    assert tenon.accelerator.current_accelerator() is None and tenon.accelerator.device_count() == 0
+def test_there_is_no_cuda():
+    assert tenon.cuda.is_available() is False and tenon.cuda.device_count() == 0
     tenon.cuda.manual_seed_all(1)
-    for call in (tenon.cuda.current_device, tenon.accelerator.synchronize, lambda: tenon.cuda.set_device(0)):
+    for call in (tenon.cuda.current_device, lambda: tenon.cuda.set_device(0)):
         with pytest.raises(RuntimeError, match="there is no"):
             call()
     from tenon.backends import cudnn

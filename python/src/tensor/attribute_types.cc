@@ -231,23 +231,26 @@ PyObject* generator_seed(PyObject* o, PyObject* seed) {
 PyObject* generator_get_state(PyObject* o, PyObject*) {
   return guarded([&] {
     const PhiloxState state = generator_of_object(o)->state();
+    const uint64_t parts[2] = {state.seed, state.offset};
     Tensor bytes = make_empty({16}, DType::UInt8);
-    static_assert(sizeof state == 16, "seed and offset");
-    std::memcpy(bytes.data_ptr(), &state, sizeof state);
+    std::memcpy(bytes.data_ptr(), parts, sizeof parts);
     return wrap(std::move(bytes));
   });
 }
-/// A state as `generator_get_state` gives it: 16 bytes in host memory. Null with an exception set.
-const PhiloxState* state_of_bytes(const char* function, PyObject* value, PhiloxState& out) {
-  const Tensor& t = tensor_of(value);
-  if (!t.device().is_cpu() || t.dtype() != DType::UInt8 || t.dim() != 1 || t.numel() != int64_t{sizeof out}) {
+/// Reads a state as `generator_get_state` gives it: 16 bytes in host memory. False with an exception set.
+bool parse_state_bytes(const char* function, const Tensor& t, PhiloxState& out) {
+  uint64_t parts[2];
+  if (!t.device().is_cpu() || t.dtype() != DType::UInt8 || t.dim() != 1 ||
+      t.numel() != int64_t{sizeof parts}) {
     PyErr_Format(PyExc_TypeError, "%s: expected the 16 uint8 in host memory that get_state() returns",
                  function);
-    return nullptr;
+    return false;
   }
   const Tensor bytes = t.contiguous();
-  std::memcpy(&out, bytes.data_ptr(), sizeof out);
-  return &out;
+  std::memcpy(parts, bytes.data_ptr(), sizeof parts);
+  out.seed = parts[0];
+  out.offset = parts[1];
+  return true;
 }
 /// The seed or the offset of a state, which `function` was given. False with an exception set.
 bool parse_state_part(const char* function, const char* name, PyObject* part, uint64_t& out) {
@@ -270,7 +273,7 @@ bool parse_state_part(const char* function, const char* name, PyObject* part, ui
 bool set_state(const char* function, Generator& generator, PyObject* value) {
   PhiloxState state;
   if (is_tensor(value)) {
-    if (!state_of_bytes(function, value, state)) return false;
+    if (!parse_state_bytes(function, tensor_of(value), state)) return false;
     generator->set_state(state);
     return true;
   }

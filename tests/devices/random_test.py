@@ -22,7 +22,7 @@ def place(request):
 
 
 def state():
-    return tenon.default_generator.get_state()
+    return tenon.default_generator.get_state().tolist()
 
 
 @pytest.mark.parametrize("name", RANDOM)

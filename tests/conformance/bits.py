@@ -26,6 +26,7 @@ CELLS = (("float32", "plain"), ("float32", "special"), ("float32", "large"), ("b
 UNLIKE = {
     "as_strided": "it is told the strides",
     "resize_": "it keeps elements in the order of the storage",
+    **dict.fromkeys(("pin_memory", "_pin_memory"), "it copies elements to memory that a device gives"),
     **dict.fromkeys(("empty.memory_format", "empty_like", "empty_strided", "new_empty", "new_empty_strided"),
                     "its elements are not initialised"),
 }  # fmt: skip

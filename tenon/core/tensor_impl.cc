@@ -77,6 +77,15 @@ void TensorImpl::set_dtype(DType dtype) {
     autograd_->header_changed(*this);
 }
 
+void TensorImpl::set_device(Device device) {
+  const DispatchKeySet old(functionality_of(layout_), device_.backend);
+  const uint64_t others = keys_.bits() & ~(old - DispatchKeySet(functionality_of(layout_))).bits();
+  keys_ = DispatchKeySet(others) | DispatchKeySet(functionality_of(layout_), device.backend);
+  device_ = device;
+  if (autograd_) [[unlikely]]
+    autograd_->header_changed(*this);
+}
+
 void TensorImpl::destroy(TensorImpl* impl) noexcept {
   if (impl->binding_.on_destroy) [[unlikely]] {
     // A reference while it runs: it may take the tensor over after all. A sole owner has not counted down.

@@ -73,10 +73,14 @@ int64_t add_terms(Terms& terms, IntArrayRef sizes, IntArrayRef strides, bool neg
   return lowest;
 }
 
+// Whether the two are the same elements in the same places, where broadcasting aligns their last dimensions.
 bool same_view(const Tensor& a, const Tensor& b) {
-  if (a.sizes() != b.sizes() || a.storage_offset() != b.storage_offset()) return false;
+  if (a.storage_offset() != b.storage_offset()) return false;
+  if (a.dim() < b.dim()) return same_view(b, a);
+  const auto more = static_cast<size_t>(a.dim() - b.dim());
   for (size_t d = 0; d < a.sizes().size(); ++d) {
-    if (a.sizes()[d] != 1 && a.strides()[d] != b.strides()[d]) return false;
+    if (d < more ? a.sizes()[d] != 1 : a.sizes()[d] != b.sizes()[d - more]) return false;
+    if (a.sizes()[d] != 1 && a.strides()[d] != b.strides()[d - more]) return false;
   }
   return true;
 }

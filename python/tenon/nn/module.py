@@ -10,21 +10,13 @@ from .module_state import ModuleState
 from .parameter import Buffer, Parameter
 
 
-def _converted(part, convert):
-    """A parameter or buffer with the elements that `convert` makes of its own: the same object unless the device changes."""
-    data = convert(part.data)
+def _convert(part, convert):
+    """Gives a parameter or buffer, and its gradient, what `convert` makes of its elements; the object stays the same."""
     grad = part.grad
-    if data.device == part.device:
-        part.grad = None
-        part.data = data
-        new = part
-    elif isinstance(part, Parameter):
-        new = Parameter(data, part.requires_grad)
-    else:
-        new = Buffer(data, part.persistent)
+    part.grad = None
+    part.data = convert(part.data)
     if grad is not None:
-        new.grad = convert(grad.detach())
-    return new
+        part.grad = convert(grad.detach())
 
 
 class Module(ModuleHooks, ModuleState):
@@ -252,14 +244,12 @@ class Module(ModuleHooks, ModuleState):
 
     def _apply(self, convert, recurse=True):
         """Replaces the elements of each parameter, buffer and gradient by what `convert` makes of them."""
-        converted = {}
+        done = set()
         for module in self.modules() if recurse else [self]:
-            for name, part in module._parts((Parameter, Buffer)).items():
-                if id(part) not in converted:
-                    converted[id(part)] = (part, _converted(part, convert))
-                new = converted[id(part)][1]
-                if new is not part:
-                    object.__setattr__(module, name, new)
+            for part in module._parts((Parameter, Buffer)).values():
+                if id(part) not in done:
+                    done.add(id(part))
+                    _convert(part, convert)
         return self
 
     def to_empty(self, *, device, recurse=True):

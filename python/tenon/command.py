@@ -442,6 +442,14 @@ def conformance(args):
     return command.main(args)
 
 
+def _positive(text):
+    """A number of at least 1, for argparse."""
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"expected at least 1, got {number}")
+    return number
+
+
 def _parser():
     parser = _Parser(prog="tenon", description=__doc__.splitlines()[0])
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
@@ -488,7 +496,7 @@ def _parser():
     sub.add_argument("--dtypes", metavar="DTYPE", nargs="+", default=[], help="only these")
     sub.add_argument("--quick", action="store_true", help="fewer samples and dtypes; a minute at most")
     sub.add_argument("--csv", metavar="FILE", help="write a row for each operator and dtype")
-    sub.add_argument("--jobs", metavar="N", type=int, help="how many processes; half of the processors")
+    sub.add_argument("--jobs", metavar="N", type=_positive, help="how many processes; half of the processors")
     sub.add_argument("-v", "--verbose", action="store_true", help="also every row, and what was skipped by reason")
     return parser
 

@@ -8,6 +8,12 @@ from . import report, runner
 
 def main(args):
     """Runs the kit; 1 when a row is wrong, or when nothing could be tried."""
+    if args.csv:
+        try:
+            open(args.csv, "w").close()  # before a minute's work, not after it
+        except OSError as e:
+            print(f"tenon conformance: --csv {args.csv}: {e.strerror}", file=sys.stderr)
+            return 1
     options = dict(text.partition("=")[::2] for text in args.option)
     try:
         found = runner.run(args.device, args.plugin, options, args.ops, args.dtypes, args.quick, args.modules, args.libraries,

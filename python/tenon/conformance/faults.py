@@ -35,6 +35,7 @@ KINDS = {
     "not refused": "a result where the CPU has an error",
     "claim": "served by claim, and refused or left to the CPU",
     "crash": "the process died",
+    "failure": "the device fails: the kit could not go on",
 }
 
 _STRIDED = {"transposed", "expanded", "negative", "sliced", "channels_last"}

@@ -78,7 +78,9 @@ class Worker:
         """Notes the operator that was under way; the next process goes on behind it."""
         how = signal.Signals(-code).name if code < 0 else f"exit code {code}"
         last = errors.strip().splitlines()[-1:] or [""]
-        cell = Cell(self.begun, "any", differences={"crash": f"the process died: {how} {last[0]}".rstrip()})
+        # An exception that reached the end of the process is not the operator's own, which is caught.
+        kind, what = ("crash", "the process died: ") if code < 0 else ("failure", "")
+        cell = Cell(self.begun, "any", differences={kind: f"{what}{how} {last[0]}".rstrip()})
         self.said.put({"what": "cell", **cell.summary()})
         self.done.append(self.begun)
 
@@ -131,6 +133,8 @@ def run(device, plugin=None, options=None, ops=(), dtypes=(), quick=False, modul
     job = {"device": device, "plugin": plugin and os.path.abspath(plugin), "options": options or {}, "quick": quick,
            "dtypes": list(dtypes), "modules": list(modules), "libraries": list(libraries), "entries": None,
            "forms": [], "done": []}  # fmt: skip
+    if device in ("cpu", "meta"):
+        raise KitError(f"{device} is not a device from a plug-in; the kit compares those with the CPU")
     process = Process(job)
     answer = next(process.messages(), None)
     code, errors = process.end()

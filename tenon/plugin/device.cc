@@ -52,12 +52,16 @@ std::string PluginDevice::text_of(std::string_view what, int32_t index) const {
   return fmt::format(": device {}:{}: {}", device_name_, index, what);
 }
 
-void PluginDevice::refuse(bool frees) const {
-  const State state = state_.load();
-  const bool unloads = unloader_.load() == std::this_thread::get_id() && !has_failed();
-  if (state == State::Usable || (state == State::Unloading && (frees || unloads)) ||
-      (state == State::Ending && unloads))
-    return;
+void PluginDevice::refuse(bool ends) const {
+  const bool unloads = unloader_.load() == std::this_thread::get_id();
+  State state = state_.load();
+  if (!has_failed()) {
+    if (state == State::Asked && !ends && !unloads && state_.compare_exchange_strong(state, State::Usable))
+      return;
+    if (state == State::Usable || state == State::Asked || (state == State::Unloading && (ends || unloads)) ||
+        (state == State::Ending && unloads))
+      return;
+  }
   calls_.fetch_sub(1);
   throw_refusal(state);
 }
@@ -77,6 +81,7 @@ void PluginDevice::throw_refusal(State state) const {
     case State::Unloaded:
       why = "has been unloaded";
       break;
+    case State::Asked:
     case State::Unloading:
     case State::Ending:
       if (!has_failed()) {
@@ -143,16 +148,26 @@ void PluginDevice::shut_down() noexcept {
 void PluginDevice::begin_unloading() {
   unloader_.store(std::this_thread::get_id());
   State state = State::Usable;
-  if (!state_.compare_exchange_strong(state, State::Unloading)) {
+  if (!state_.compare_exchange_strong(state, State::Asked)) {
     if (state != State::Failed) throw_refusal(state);
-    state_.store(State::Unloading);
+    state_.store(State::Asked);
   }
+  while (calls_.load() != 0 && state_.load() == State::Asked) std::this_thread::yield();
+}
+
+bool PluginDevice::refuse_others() noexcept {
+  State state = State::Asked;
+  if (!state_.compare_exchange_strong(state, State::Unloading)) return false;
   while (calls_.load() != 0) std::this_thread::yield();
+  return true;
 }
 
 void PluginDevice::keep_loaded() noexcept {
   unloader_.store({});
-  state_.store(has_failed() ? State::Failed : State::Usable);
+  State asked = State::Asked, unloading = State::Unloading, usable = State::Usable;
+  state_.compare_exchange_strong(asked, State::Usable);
+  state_.compare_exchange_strong(unloading, State::Usable);
+  if (has_failed()) state_.compare_exchange_strong(usable, State::Failed);
 }
 
 bool PluginDevice::end(const std::vector<Stream>& streams) {
@@ -192,7 +207,7 @@ uint64_t PluginDevice::create_stream(Device device) {
 
 void PluginDevice::synchronize(Stream stream) {
   const WaitScope waiting;
-  call("waiting for a stream", index_of(stream.device), table_.stream_sync, abi_stream(stream));
+  call_to_wait("waiting for a stream", index_of(stream.device), table_.stream_sync, abi_stream(stream));
 }
 
 uint64_t PluginDevice::create_event(Device device) { return counted_event(device, table_.event_new); }
@@ -232,13 +247,14 @@ bool PluginDevice::query(Device device, uint64_t event) {
     return true;
   }
   int32_t reached = 0;
-  call("a question about an event", index_of(device), table_.event_query, index_of(device), event, &reached);
+  call_to_wait("a question about an event", index_of(device), table_.event_query, index_of(device), event,
+               &reached);
   return reached != 0;
 }
 
 void PluginDevice::synchronize(Device device, uint64_t event) {
   const WaitScope waiting;
-  call("waiting for an event", index_of(device), table_.event_sync, index_of(device), event);
+  call_to_wait("waiting for an event", index_of(device), table_.event_sync, index_of(device), event);
 }
 
 void PluginDevice::copy_bytes(Stream stream, Address to, Place to_place, Address from, Place from_place,

@@ -101,9 +101,12 @@ class PluginDevice final : public DeviceRuntime, public DeviceMemory {
   /// ": device openreg:1: a copy"; the colon stands for the operator that is being called.
   std::string text_of(std::string_view what, int32_t index) const;
 
-  /// From now on only this thread may call the plug-in, save for freeing; returns when no other call runs.
-  /// Throws for a device that does not belong to this process, or no more.
+  /// Returns when no other call runs. A call of another thread, unless it frees or waits, takes it back: the
+  /// device is in use. Throws for a device that does not belong to this process, or no more.
   void begin_unloading();
+  /// From now on only this thread may call the plug-in, save for freeing and waiting. False: another thread's
+  /// call came between.
+  bool refuse_others() noexcept;
   /// Everything is as it was before.
   void keep_loaded() noexcept;
   /// Whether a function let an exception out.
@@ -120,17 +123,19 @@ class PluginDevice final : public DeviceRuntime, public DeviceMemory {
   void shut_down() noexcept;
 
  private:
-  /// Unloading: it is being found out whether the device may go. Ending: it goes.
-  enum class State : uint8_t { Usable, Failed, Forked, ShutDown, Unloading, Ending, Unloaded };
+  /// Asked: it is being found out whether the device may go. Unloading: nothing speaks against it, and its
+  /// caches are emptied. Ending: it goes.
+  enum class State : uint8_t { Usable, Failed, Forked, ShutDown, Asked, Unloading, Ending, Unloaded };
 
   /// A call across the border. Whoever unloads the device waits until there is none, so a call is counted
   /// before it looks whether it may be made.
   class RunningCall {
    public:
-    explicit RunningCall(const PluginDevice& device, bool frees = false) : device_(device) {
+    /// `ends`: it frees or waits, and makes nothing that could keep the device.
+    explicit RunningCall(const PluginDevice& device, bool ends = false) : device_(device) {
       device.calls_.fetch_add(1);
       if (device.state_.load() != State::Usable) [[unlikely]]
-        device.refuse(frees);
+        device.refuse(ends);
     }
     ~RunningCall() { device_.calls_.fetch_sub(1); }
     RunningCall(const RunningCall&) = delete;
@@ -142,8 +147,16 @@ class PluginDevice final : public DeviceRuntime, public DeviceMemory {
   void set_optional_memory();
   uint64_t counted_event(Device device, TenonStatus* (*create)(void*, int32_t, uint64_t*));
   /// Throws, and takes back the count of the call, unless it is one of the thread that unloads the device, or
-  /// frees something while nothing is decided.
-  void refuse(bool frees) const;
+  /// nothing is decided yet.
+  void refuse(bool ends) const;
+  /// `call` for what waits: refusing it would free host memory that the device still uses.
+  template <class... P, class... A>
+  void call_to_wait(const char* what, int32_t index, TenonStatus* (*function)(void*, P...),
+                    A... arguments) const {
+    const RunningCall running(*this, true);
+    if (TenonStatus* status = status_in(running, what, function, arguments...))
+      raise(status, text_of(what, index));
+  }
   [[noreturn]] void throw_refusal(State state) const;
   template <class What, class... P, class... A>
   TenonStatus* status_in(const RunningCall&, const What& what, TenonStatus* (*function)(void*, P...),
@@ -164,7 +177,8 @@ class PluginDevice final : public DeviceRuntime, public DeviceMemory {
                      A... arguments) const noexcept {
     const State state = state_.load();
     // Of a device that has failed, or does not belong to this process, it has been said why.
-    if (has_failed() || (state != State::Usable && state != State::Unloading && state != State::Ending))
+    if (has_failed() || (state != State::Usable && state != State::Asked && state != State::Unloading &&
+                         state != State::Ending))
       return;
     try {
       const RunningCall running(*this, true);

@@ -76,20 +76,30 @@ void empty_cache_of(const Loaded& loaded) {
   });
 }
 
+/// How often calls of other threads may come between.
+constexpr int kAttempts = 100;
+
 void unload(std::string_view name) {
   const WaitScope waiting;
   const std::lock_guard alone(loading());
   Loaded& loaded = find_loaded(name);
   PluginDevice& device = *loaded.device;
   const Backend backend = device.backend();
-  device.begin_unloading();
   const auto check_unused = [&] {
     const std::string lives = what_lives(loaded);
     TENON_CHECK(lives.empty(), Runtime,
                 fmt::format("unload_device: '{}' is in use: {}; drop them first", name, lives));
   };
   try {
-    check_unused();
+    // Other threads notice nothing of it until all that can be counted is gone and no call of theirs runs.
+    int attempts = 0;
+    do {
+      check_unused();
+      TENON_CHECK(++attempts <= kAttempts, Runtime,
+                  fmt::format("unload_device: '{}' is in use: other threads call it; stop them first", name));
+      device.begin_unloading();
+      check_unused();
+    } while (!device.refuse_others());
     empty_cache_of(loaded);
     // Meanwhile another thread may have been given what was in the cache. From here on it would have to ask
     // the device, which refuses.

@@ -173,6 +173,67 @@ for name in ("cpu", "meta", "nothing"):
 """)
 
 
+def test_a_refused_unload_changes_nothing_for_other_threads():
+    run("""
+import threading
+device = tenon.load_device(sys.argv[1], name="guest")
+keep = tenon.ones(3, device="guest")
+failures, done = [], threading.Event()
+
+def use():
+    try:
+        while not done.is_set():
+            assert (tenon.ones(3000, device="guest") * 2).sum().item() == 6000
+    except Exception as error:
+        failures.append(error)
+
+threads = [threading.Thread(target=use) for _ in range(4)]
+for thread in threads:
+    thread.start()
+for _ in range(300):
+    try:
+        tenon.unload_device("guest")
+    except RuntimeError as error:
+        assert "unload_device: 'guest' is in use: " in str(error), error
+    else:
+        raise AssertionError("unloaded while a tensor lives")
+done.set()
+for thread in threads:
+    thread.join()
+assert not failures, failures
+del keep
+tenon.unload_device("guest")
+""")
+
+
+def test_threads_that_use_a_device_end_well_when_it_goes_or_stays():
+    run("""
+import threading
+tenon.load_device(sys.argv[1], name="guest")
+done = threading.Event()
+
+def use():
+    while not done.is_set():
+        try:
+            (tenon.ones(3000, device="guest") * 2).sum().item()
+        except (RuntimeError, ValueError):
+            pass
+
+threads = [threading.Thread(target=use) for _ in range(4)]
+for thread in threads:
+    thread.start()
+for _ in range(100):
+    try:
+        tenon.unload_device("guest")
+        tenon.load_device(sys.argv[1], name="guest")
+    except RuntimeError as error:
+        assert "in use" in str(error), error
+done.set()
+for thread in threads:
+    thread.join()
+""")
+
+
 def test_kernels_of_others_keep_the_place():
     run("""
 tenon.load_device(sys.argv[1], name="guest")

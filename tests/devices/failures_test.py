@@ -241,6 +241,26 @@ assert (tenon.load_device(sys.argv[1], name="victim") and tenon.ones(2, device="
 """)
 
 
+@pytest.mark.parametrize("call", ["(tenon.ones(5000, device='victim') + 1).sum().item()",
+                                  "tenon.empty(5000, dtype=tenon.float64).copy_(tenon.ones(5000, device='victim'))",
+                                  "tenon.empty(20, 100)[:, :50].copy_(tenon.ones(20, 50, device='victim'))"])  # fmt: skip
+def test_a_wait_that_fails_leaves_host_memory_to_the_device(call):
+    for _ in range(5):
+        run(f"""
+device = tenon.load_device(sys.argv[1], name="victim", options={{"throw": "stream_sync:1"}})
+for call in (lambda: {call}, device.synchronize):
+    try:
+        call()
+    except RuntimeError as error:
+        assert "waiting for a stream let an exception out" in str(error), error
+    else:
+        raise AssertionError
+tenon.unload_device("victim")
+blocks = [tenon.zeros(n) for n in range(100, 6000, 100)]
+assert not any(block.any().item() for block in blocks)
+""")
+
+
 def run(program):
     done = subprocess.run(
         [sys.executable, "-c", "import os, sys, tenon\n" + program, str(OPENREG)],

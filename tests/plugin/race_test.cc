@@ -33,16 +33,24 @@ void use(const char* name, int i) {
 }
 
 TEST(UnloadDevice, RacesWithUse) {
-  std::atomic<bool> stop{false};
+  std::atomic<bool> stop{false}, pause{false};
   std::vector<std::thread> users;
   for (int t = 0; t < 3; ++t)
     users.emplace_back([&, t] {
-      for (int i = t; !stop; ++i) use("racing", i);
+      for (int i = t; !stop; ++i) {
+        if (pause)
+          std::this_thread::yield();
+        else
+          use("racing", i);
+      }
     });
   int refused = 0;
   for (int round = 0; round < 10; ++round) {
     load_device(TENON_OPENREG, "racing", {{"mode", round % 2 ? "thread" : "sync"}, {"memory", "1048576"}});
+    // Most attempts find a call of others; the last ones meet those that were under way.
+    int attempts = 0;
     for (bool gone = false; !gone;) {
+      pause = ++attempts > 20;
       try {
         unload_device("racing");
         gone = true;
@@ -53,6 +61,7 @@ TEST(UnloadDevice, RacesWithUse) {
       }
     }
     EXPECT_FALSE(find_backend("racing"));
+    pause = false;
   }
   stop = true;
   for (std::thread& user : users) user.join();

@@ -3,6 +3,8 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <atomic>
+#include <optional>
 
 #include "tenon/core/capture.h"
 #include "tenon/core/copy_report.h"
@@ -103,7 +105,8 @@ bool copy_runs(const Tensor& dst, const Tensor& src, bool non_blocking) {
   const Runs runs = runs_of(dst, src);
   if (runs.count > kMaxRuns) return false;
   if (to_host) copy.flags = kCopyHostStays;
-  const WaitOnError guard(copy.stream);
+  WaitOnError guard(copy.stream);
+  if (to_host) guard.hold(dst.storage());
   const int64_t item = item_of(dst);
   Dims at(runs.outer, 0);
   for (int64_t i = 0; i < runs.count; ++i) {
@@ -172,7 +175,10 @@ class HostImage {
                                    t.storage_offset() - range_.first / item_of(t)));
   }
   /// The bytes are there when the device's stream has passed this.
-  void enqueue_download() { copy_range(host.storage(), 0, of_.storage(), range_.first, range_.size(), true); }
+  void enqueue_download() {
+    guard_.emplace(current_stream(of_.device())).hold(host.storage());
+    copy_range(host.storage(), 0, of_.storage(), range_.first, range_.size(), true);
+  }
   void upload() { copy_range(of_.storage(), range_.first, host.storage(), 0, range_.size(), false); }
 
   Tensor host;
@@ -180,6 +186,7 @@ class HostImage {
  private:
   const Tensor& of_;
   ByteRange range_;
+  std::optional<WaitOnError> guard_;
 };
 
 bool is_sparse(const Tensor& t) { return bytes_of(t).size() > kSparse * static_cast<int64_t>(t.nbytes()); }
@@ -223,7 +230,6 @@ void copy_by_way_of_host(const Tensor& dst, const Tensor& src) {
                   .c_str(),
               src.nbytes());
   HostImage from(src), to(dst);
-  const WaitOnError guard(current_stream(dst.device()));
   from.enqueue_download();
   if (!fills_its_range(dst)) to.enqueue_download();
   current_stream(dst.device()).synchronize();
@@ -260,11 +266,23 @@ bool packs_on_device(Backend backend) noexcept {
   return copy_stub.has_own(backend) || detail::pointwise_serves(nullptr, backend);
 }
 
+void WaitOnError::hold(const Storage& host) {
+  if (!held_) held_ = std::make_unique<Held>();
+  held_->storages.push_back(host);
+}
+
 WaitOnError::~WaitOnError() {
   if (std::uncaught_exceptions() == exceptions_) return;
   try {
     stream_.synchronize();
   } catch (...) {  // the first error is the one to tell
+    if (!held_) return;
+    // A device that has failed may still write there, at any time.
+    static constinit std::atomic<Held*> lost{nullptr};
+    Held* const held = held_.release();
+    held->next = lost.load(std::memory_order_relaxed);
+    while (!lost.compare_exchange_weak(held->next, held, std::memory_order_release)) {
+    }
   }
 }
 

@@ -9,6 +9,8 @@
 #pragma once
 
 #include <exception>
+#include <memory>
+#include <vector>
 
 #include "tenon/core/tensor.h"
 
@@ -32,17 +34,24 @@ void copy_range(const Storage& to, int64_t to_at, const Storage& from, int64_t f
                 bool host_stays);
 
 /// Waits for a stream if an exception leaves its scope: host memory that the stream still reads or writes
-/// would go with it.
+/// would go with it. Where the stream cannot be waited for, the memory that it was told of is never freed.
 class WaitOnError {
  public:
   explicit WaitOnError(Stream stream) noexcept : stream_(stream) {}
   ~WaitOnError();
+  /// Host memory that the stream is about to use.
+  void hold(const Storage& host);
   WaitOnError(const WaitOnError&) = delete;
   WaitOnError& operator=(const WaitOnError&) = delete;
 
  private:
   Stream stream_;
   int exceptions_ = std::uncaught_exceptions();
+  struct Held {
+    std::vector<Storage> storages;
+    Held* next = nullptr;
+  };
+  std::unique_ptr<Held> held_;
 };
 
 /// Whether a device copies between strided tensors of its own without a way over the host, so that packing

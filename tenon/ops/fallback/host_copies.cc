@@ -95,7 +95,7 @@ void HostCopies::fetch() {
   bool waits = false;
   std::vector<bool> fetched(groups_.size(), false);
   std::vector<Tensor> packed;  // until the stream has passed their copies
-  const ops::WaitOnError guard(current_stream(device_));
+  ops::WaitOnError guard(current_stream(device_));
   for (Entry& e : entries_) {
     const Tensor& t = e.original;
     if (e.group == kNone) {
@@ -109,6 +109,7 @@ void HostCopies::fetch() {
       e.group = kNone;
       e.host = make_empty_strided(t.sizes(), strides, t.dtype());
       e.host.impl()->set_wrapped_number(t.impl()->is_wrapped_number());
+      guard.hold(e.host.storage());
       ops::copy_range(e.host.storage(), 0, packed.back().storage(), 0, static_cast<int64_t>(t.nbytes()),
                       true);
       nbytes_ += t.nbytes();
@@ -120,6 +121,7 @@ void HostCopies::fetch() {
     // What is only written, and wholly, is not read.
     const bool fresh = members[e.group] == 1 && !has(e.access, Access::Read) && ops::fills_its_range(t);
     if (!fetched[e.group] && !fresh) {
+      guard.hold(g.host);
       ops::copy_range(g.host, 0, g.storage, g.first, g.last - g.first, true);
       nbytes_ += static_cast<size_t>(g.last - g.first);
       fetched[e.group] = waits = true;

@@ -17,6 +17,7 @@ constexpr std::string_view kPrivateUseName = "privateuseone", kPrivateUseKey = "
 
 struct Spelling {
   std::string name, key;
+  std::string former;  ///< Who had a place that was given back.
 };
 
 /// What the number of a backend is.
@@ -48,8 +49,9 @@ struct BackendTable {
     }
   }
 
-  void spell(Backend backend, std::string_view name, std::string_view key) {
-    spellings[backend].store(new Spelling{std::string(name), std::string(key)}, std::memory_order_release);
+  void spell(Backend backend, std::string_view name, std::string_view key, std::string former = {}) {
+    spellings[backend].store(new Spelling{std::string(name), std::string(key), std::move(former)},
+                             std::memory_order_release);
   }
   /// Empty for a number that nobody has.
   const Spelling& spelling(Backend backend) const noexcept {
@@ -116,13 +118,27 @@ void check_key(const char* function, std::string_view name, std::string_view key
   }
 }
 
+/// A place that nobody has: the one that was given back by the last of this name, else one that was never
+/// used, so that what is left of one device is not taken for another, else any that was given back;
+/// kMetaBackend if there is none. The caller holds the mutex.
+Backend vacant_place(const BackendTable& t, std::string_view name) {
+  const auto n = static_cast<Backend>(t.count.load(std::memory_order_relaxed));
+  Backend given_back = kMetaBackend;
+  for (Backend b = 0; b < n; ++b) {
+    if (t.places[b] != PlaceState::Vacant) continue;
+    if (t.spelling(b).former == name) return b;
+    given_back = std::min(given_back, b);
+  }
+  return n < kMetaBackend ? n : given_back;
+}
+
 /// The caller holds the mutex.
 Backend place_of(BackendTable& t, const char* function, std::string_view name, std::string_view key) {
   check_name(function, name);
   if (const auto known = find_backend(name)) return *known;
   check_key(function, name, key);
   const int n = t.count.load(std::memory_order_relaxed);
-  const auto place = static_cast<Backend>(std::find(t.places, t.places + n, PlaceState::Vacant) - t.places);
+  const Backend place = vacant_place(t, name);
   TENON_CHECK(place < kMetaBackend, Device,
               fmt::format("{}: no place left for '{}' among 32 backends", function, name));
   t.spell(place, name, key);
@@ -206,7 +222,7 @@ void release_device(Backend backend, bool reserved) noexcept {
   PlaceState& place = t.places[backend];
   if (place == PlaceState::Adopted && !reserved) t.spell(backend, kPrivateUseName, kPrivateUseKey);
   if (place == PlaceState::Made && !reserved) {
-    t.spell(backend, "", "");
+    t.spell(backend, "", "", t.spelling(backend).name);
     place = PlaceState::Vacant;
     int first = backend;
     t.private_use.compare_exchange_strong(first, 0, std::memory_order_release);
@@ -248,8 +264,10 @@ Device::Device(std::string_view text) {
 }
 
 std::string to_string(Device device) {
-  std::string text(backend_name(device.backend));
+  const Spelling& spelling = table().spelling(device.backend);
+  std::string text = spelling.name.empty() ? spelling.former : spelling.name;
   if (device.index >= 0) text += ":" + std::to_string(device.index);
+  if (spelling.name.empty() && !spelling.former.empty()) text += " (unloaded)";
   return text;
 }
 

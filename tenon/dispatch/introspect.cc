@@ -129,8 +129,11 @@ void detail::missing_kernel(const OperatorEntry& entry, DispatchKeySet keys) {
       registrations->builtin_schema && std::strstr(registrations->builtin_schema, "Layout");
   if (f != Functionality::Dense && has_layout)
     what += ", as a non strided layout asks for: Non strided layout not supported";
-  if (backend_name(keys.backend()).empty())
-    what = fmt::format("backend {}, which nobody registered", keys.backend());
+  if (backend_name(keys.backend()).empty()) {
+    const std::string unloaded = to_string(Device(keys.backend()));
+    what = unloaded.empty() ? fmt::format("backend {}, which nobody registered", keys.backend())
+                            : fmt::format("device {}", unloaded);
+  }
   throw_error(ErrorKind::NotImplemented,
               fmt::format("Operator '{}' is not implemented for {}; {} (see `tenon table {}`)", full, what,
                           kernels_exist_for(*registrations), full));

@@ -234,6 +234,27 @@ for thread in threads:
 """)
 
 
+def test_what_is_left_of_a_device_is_not_taken_for_another():
+    run("""
+first = tenon.load_device(sys.argv[1], name="first")
+stale, stream = tenon.device("first:1"), first.current_stream(1)
+tenon.unload_device("first")
+assert str(stale) == "first:1 (unloaded)", str(stale)
+second = tenon.load_device(sys.argv[1], name="second")
+assert stale != tenon.device("second:1") and str(stale) == "first:1 (unloaded)"
+for call in (lambda: tenon.ones(2, device=stale), lambda: tenon.empty(2, device=stale), stream.synchronize):
+    try:
+        call()
+    except (RuntimeError, ValueError) as error:
+        assert "first:1 (unloaded)" in str(error) or "device first (unloaded)" in str(error), error
+    else:
+        raise AssertionError(call)
+# The next of the name is the one that is meant.
+tenon.load_device(sys.argv[1], name="first")
+assert str(stale) == "first:1" and tenon.ones(2, device=stale).tolist() == [1, 1]
+""")
+
+
 def test_kernels_of_others_keep_the_place():
     run("""
 tenon.load_device(sys.argv[1], name="guest")

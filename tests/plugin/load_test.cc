@@ -100,7 +100,7 @@ TEST(UnloadDevice, IsRefusedWhileSomethingLives) {
   unload_device("guest");
   EXPECT_FALSE(find_backend("guest"));
   expect_error([] { unload_device("guest"); }, ErrorKind::Value, "no device that is called 'guest'");
-  EXPECT_EQ(load_device(TENON_OPENREG, "guest").backend, guest.backend) << "the number is free again";
+  EXPECT_EQ(load_device(TENON_OPENREG, "guest").backend, guest.backend) << "the number of its name";
   unload_device("guest");
 }
 
@@ -111,12 +111,16 @@ TEST(UnloadDevice, ForgetsWhatWasCurrent) {
   set_current_stream(stream);
   stream.release();
   unload_device("guest");
-  const Device next = load_device(TENON_OPENREG, "other", {{"devices", "3"}});
+  EXPECT_EQ(to_string(Device(guest.backend, 2)), "guest:2 (unloaded)");
+  const Device other = load_device(TENON_OPENREG, "other", {{"devices", "3"}});
+  EXPECT_NE(other.backend, guest.backend) << "what is left of one device would be taken for another";
+  unload_device("other");
+  const Device next = load_device(TENON_OPENREG, "guest", {{"devices", "3"}});
   ASSERT_EQ(next.backend, guest.backend);
   EXPECT_EQ(resolved(next).index, 0);
   EXPECT_EQ(current_stream(Device(next.backend, 2)).id, 0u);
-  expect_error([&] { check_stream(stream, "test"); }, ErrorKind::Value, "test: device other:2 has no stream");
-  unload_device("other");
+  expect_error([&] { check_stream(stream, "test"); }, ErrorKind::Value, "test: device guest:2 has no stream");
+  unload_device("guest");
 }
 
 TEST(PluginDevice, AllocatesAlignedMemoryThatTheHostDoesNotReach) {

@@ -67,6 +67,8 @@ def _check_name(name: str) -> None:
     """`tenon.NAME` and `Tensor.NAME()` will be the device's."""
     from .nn import Module
 
+    if not name:
+        raise ValueError("load_device: '' cannot be the name of a device")
     for there, what in (
         (hasattr(_C.Tensor, name), "tenon.Tensor"),
         (hasattr(Module, name), "nn.Module"),

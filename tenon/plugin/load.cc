@@ -142,11 +142,14 @@ FallbackPolicy fallback_policy(const TenonRegistrar& wanted) {
 }
 
 Device load(const std::string& path, std::string_view wanted_name, const DeviceOptions& options) {
+  TENON_CHECK(path.find('\0') == std::string::npos, Value,
+              fmt::format("load_device: '{}' and a NUL behind it is no path", path.c_str()));
   std::error_code unreadable;
   // Opening a pipe would wait for whoever writes to it.
   TENON_CHECK(
       !std::filesystem::exists(path, unreadable) || std::filesystem::is_regular_file(path, unreadable),
       Device, fmt::format("load_device: '{}' is no file", path));
+  check_library_file(path);
   const WaitScope waiting;
   const std::lock_guard alone(loading());
   auto loaded = std::make_unique<Loaded>();

@@ -1,10 +1,14 @@
 #include "tenon/plugin/registrar.h"
 
+#include <fmt/core.h>
+
+#include <algorithm>
 #include <map>
 #include <mutex>
 #include <set>
 
 #include "tenon/dispatch/dispatcher.h"
+#include "tenon/dispatch/stub.h"
 #include "tenon/plugin/call.h"
 
 namespace tenon::plugin {
@@ -38,6 +42,24 @@ std::map<std::string, Declaration>& declarations() {
   return all;
 }
 
+/// Throws for what a policy of host copies names and nobody has: a misspelt name would change nothing.
+void check_fallbacks(const TenonRegistrar& wanted) {
+  if (wanted.fallbacks.empty()) return;
+  const std::vector<std::string> operators = Dispatcher::singleton().operator_names(Dispatcher::Listed::No);
+  for (const auto& [entry, on] : wanted.fallbacks) {
+    const bool known = std::ranges::any_of(operators, [&](std::string_view op) {
+      return op.starts_with(entry) && (op.size() == entry.size() || op[entry.size()] == '.');
+    });
+    if (known) continue;
+    // Parts of operators are named as well.
+    const bool is_part = std::ranges::any_of(StubBase::all(), [&](const StubBase* stub) {
+      return entry == fmt::format("aten::{}", stub->name());
+    });
+    if (is_part) continue;
+    throw_error(ErrorKind::Value, fmt::format("register_fallback: there is no operator '{}'", entry));
+  }
+}
+
 }  // namespace
 
 void Registrations::declare(const std::string& text, const SourceLocation& where) {
@@ -63,7 +85,13 @@ void Registrations::commit(const TenonRegistrar& wanted, const PluginDevice& dev
   const SourceLocation whole{device.path().c_str(), 0};
   try {
     for (const std::string& text : wanted.schemas) declare(text, whole);
+    check_fallbacks(wanted);
+    std::map<std::pair<std::string, std::string>, const TenonRegistrar::Kernel*> kernels;
     for (const auto& k : wanted.kernels) {
+      const auto [first, is_first] = kernels.emplace(std::pair(k.op, k.key), &k);
+      TENON_CHECK(is_first, Value,
+                  fmt::format("register_kernel: '{}' has two kernels for the key {}, at {}:{} and {}:{}",
+                              k.op, k.key, first->second->file, first->second->line, k.file, k.line));
       const size_t dot = k.op.find('.', k.op.find("::") + 2);
       const std::string name = k.op.substr(0, dot),
                         overload = dot == std::string::npos ? "" : k.op.substr(dot + 1);
@@ -72,6 +100,8 @@ void Registrations::commit(const TenonRegistrar& wanted, const PluginDevice& dev
                                           kernel_of(device, k.kernel, k.data), {kept_text(k.file), k.line}));
     }
     for (const auto& s : wanted.stubs) {
+      TENON_CHECK(std::ranges::find(stubs_, s.name) == stubs_.end(), Value,
+                  fmt::format("register_stub: the stub '{}' has two functions", s.name));
       set_stub(s.name, s.signature, device, s.kernel, s.data);
       stubs_.push_back(s.name);
     }

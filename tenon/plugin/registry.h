@@ -40,6 +40,10 @@ std::recursive_mutex& loading();
 /// Takes back what a device has set for its backend, apart from its registrations and its number.
 void detach(Backend backend) noexcept;
 
+/// Throws for an ELF file that ends before what its program headers say: dlopen would not notice, and whoever
+/// reads there gets a signal.
+void check_library_file(const std::string& path);
+
 /// The file of a device that is looked for by its name; empty where there is none.
 std::string file_of(std::string_view name);
 /// Where files are looked for.

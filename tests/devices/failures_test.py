@@ -354,6 +354,20 @@ SENTENCES = {
     "no signature": (['-DREGISTER=host->register_stub(registrar, "fill", 0, wrong, 0)'], "its signature or the function is NULL"),
     "a malformed schema": (['-DREGISTER=host->register_schema(registrar, "mine::broken(Tensor")'], "mine::broken"),
     "no kernel": (['-DREGISTER=host->register_kernel(registrar, "aten::mm", 0, 0, 0, 0, 0)'], "is NULL"),
+    "a policy of no operator": (
+        ['-DREGISTER=host->register_fallback(registrar, "aten::nosuch", 0)'],
+        "register_fallback: there is no operator 'aten::nosuch'",
+    ),
+    "two kernels of an operator": (
+        ['-DREGISTER=(host->register_kernel(registrar, "aten::mm", "PrivateUse1", wrong, 0, "a.cc", 1), '
+         'host->register_kernel(registrar, "aten::mm", "PrivateUse1", wrong, 0, "b.cc", 2))'],
+        "register_kernel: 'aten::mm' has two kernels for the key PrivateUse1, at a.cc:1 and b.cc:2",
+    ),
+    "two functions of a stub": (
+        ['-DREGISTER=(host->register_stub(registrar, "fill", "(Tensor(a!) dst, Scalar value) -> ()", wrong, 0), '
+         'host->register_stub(registrar, "fill", "(Tensor(a!) dst, Scalar value) -> ()", wrong, 0))'],
+        "register_stub: the stub 'fill' has two functions",
+    ),
 }
 
 
@@ -399,6 +413,15 @@ def test_what_is_no_library_is_refused(faulty, tmp_path, monkeypatch):
     ):
         with pytest.raises(RuntimeError, match=sentence):
             tenon.load_device(path)
+    whole, cut = OPENREG.read_bytes(), tmp_path / "cut.so"
+    for size in (len(whole) // 2, 4096, 600, 65, 64, 63, 10, 0):
+        cut.write_bytes(whole[:size])
+        with pytest.raises(RuntimeError, match="is truncated: it has|file too short|invalid ELF header"):
+            tenon.load_device(cut)
+    with pytest.raises(ValueError, match="a NUL behind it is no path"):
+        tenon.load_device(f"{OPENREG}\0x")
+    with pytest.raises(ValueError, match="'' cannot be the name of a device"):
+        tenon.load_device(OPENREG, name="")
     # A search by name neither waits for a pipe nor takes it for a device.
     monkeypatch.setenv("TENON_PLUGIN_PATH", str(tmp_path))
     with pytest.raises(ValueError, match="no loaded device is called 'gizmo'"):

@@ -450,12 +450,15 @@ def test_every_expression_in_the_dtypes_that_the_kits_page_leaves_out(opencl):
     from tenon.conformance.claims import Claims
     from tenon.conformance.families import row_of
 
-    rest = ("uint8", "int16") if os.environ.get("TENON_CONFORMANCE_DEEP") else ()
+    deep = bool(os.environ.get("TENON_CONFORMANCE_DEEP"))  # else a third of the operators: compiling them takes minutes
+    rest = ("uint8", "int16") if deep else ()
     plan = Plan(dtypes=("int8", "int32", "float16", "float64", "complex128", *rest), thorough=("int32",), few=("plain",), samples=1,
                 outs=("empty",), gradients=("float64", "complex128"), order=False)  # fmt: skip
     bench = Bench("opencl", plan, Claims("opencl"))
     operators = [(op, row) for entry in table.entries().values() for row in [row_of(entry)] for op in forms_of(entry, row)
                  if bench.claims.is_pointwise(op)]
+    assert len(operators) > 300
+    operators = operators[:: 1 if deep else 3]
 
     def cells():
         return [cell for op, row in operators for cell in bench.try_operator(op, row)]
@@ -470,4 +473,4 @@ def test_every_expression_in_the_dtypes_that_the_kits_page_leaves_out(opencl):
           f"{compiled} kernels")  # fmt: skip
     assert not [(c.operator, c.dtype, c.differences) for c in found if c.differences or not c.same_bits]
     assert not [(c.operator, c.dtype) for c in found if c.claimed and c.fallback]
-    assert len(operators) > 300 and native > 3000
+    assert native > 10 * len(operators)

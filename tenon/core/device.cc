@@ -17,7 +17,8 @@ constexpr std::string_view kPrivateUseName = "privateuseone", kPrivateUseKey = "
 
 struct Spelling {
   std::string name, key;
-  std::string former;  ///< Who had a place that was given back.
+  std::string former;                  ///< Who had a place that was given back.
+  const Spelling* replaced = nullptr;  ///< The one before, which other threads may still read.
 };
 
 /// What the number of a backend is.
@@ -50,7 +51,8 @@ struct BackendTable {
   }
 
   void spell(Backend backend, std::string_view name, std::string_view key, std::string former = {}) {
-    spellings[backend].store(new Spelling{std::string(name), std::string(key), std::move(former)},
+    const Spelling* before = spellings[backend].load(std::memory_order_relaxed);
+    spellings[backend].store(new Spelling{std::string(name), std::string(key), std::move(former), before},
                              std::memory_order_release);
   }
   /// Empty for a number that nobody has.

@@ -31,6 +31,9 @@ struct Loaded {
 struct Registry {
   std::mutex mutex;
   std::vector<Loaded*> loaded;
+  /// What is left of those that were unloaded: a table that was replaced, or another thread, may still look
+  /// at it.
+  std::vector<Loaded*> unloaded;
 };
 Registry& registry();
 

@@ -114,12 +114,12 @@ void unload(std::string_view name) {
     Registry& all = registry();
     const std::lock_guard lock(all.mutex);
     std::erase(all.loaded, &loaded);
+    all.unloaded.push_back(&loaded);
   }
   const bool ended = device.end(forget_streams(backend));
   // Kernels that others have registered for the device wait for the next of its name.
   release_device(backend, Dispatcher::singleton().has_registrations(backend));
   if (ended) loaded.library.reset();
-  // The rest stays for the process: a table that was replaced, or another thread, may still look at it.
   device.throw_unreported();
 }
 

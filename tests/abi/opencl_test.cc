@@ -4,6 +4,7 @@
 
 #include "tenon/abi/print_c.h"
 #include "tests/abi/launching.h"
+#include "tests/leak_check.h"
 
 #if __has_include(<CL/cl.h>)
 #define CL_TARGET_OPENCL_VERSION 120
@@ -125,6 +126,7 @@ using Launches = std::vector<std::unique_ptr<Launched>>;
 void compare(Launches launches) {
   const OpenCl& cl = opencl();
   if (!cl.missing.empty()) GTEST_SKIP() << cl.missing;
+  tenon::testing::skip_leak_check();
   // What a device without float64 declines is not tried.
   if (!cl.has_f64)
     std::erase_if(launches, [](const auto& l) { return !abi::prints(l->launch(), {.f64 = false}); });

@@ -15,7 +15,6 @@
 #include "backends/cpu/gemm/gemm_pack-inl.h"
 #include "backends/cpu/gemm/gemm_scratch.h"
 #include "backends/cpu/gemm/gemm_tile_table-inl.h"
-#include "backends/cpu/gemm/gemm_transposed-inl.h"
 #include "hwy/highway.h"
 
 HWY_BEFORE_NAMESPACE();

@@ -167,6 +167,105 @@ HWY_NOINLINE void tile(D d, int64_t k, const TileIn<T>& in, const TileOut<T>& ou
   finish_tile(d, total, kRows, kVecs * lanes, columns, out);
 }
 
+/// Adds `block` products a[r][p] * column(lane)[p] to the sums of kRows rows and kVecs vectors of columns.
+template <size_t kRows, size_t kVecs, class D, class Columns, class T = hn::TFromD<D>>
+HWY_INLINE void accumulate_transposed(D d, int64_t block, const T* a, ptrdiff_t a_row, ptrdiff_t a_col,
+                                      Columns (&column)[kVecs], hn::Vec<D> (*sum)[kRows]) {
+  using V = hn::Vec<D>;
+  constexpr int64_t kStep = kBlockLanes<T>;
+  int64_t p = 0;
+  for (; p + kStep <= block; p += kStep) {
+#pragma GCC unroll 4
+    for (size_t v = 0; v < kVecs; ++v) {
+      V bv[kStep];
+      load_transposed(d, column[v], bv);
+      column[v].advance(kStep);
+#pragma GCC unroll 4
+      for (int64_t s = 0; s < kStep; ++s) {
+#pragma GCC unroll 4
+        for (size_t r = 0; r < kRows; ++r) {
+          const V av = hn::Set(d, a[static_cast<ptrdiff_t>(r) * a_row + s * a_col]);
+          sum[v][r] = fused_mul_add(d, av, bv[s], sum[v][r]);
+        }
+      }
+    }
+    a += kStep * a_col;
+  }
+  for (; p < block; ++p) {
+#pragma GCC unroll 4
+    for (size_t v = 0; v < kVecs; ++v) {
+      HWY_ALIGN T row[hn::MaxLanes(D())];
+      for (size_t l = 0; l < hn::Lanes(d); ++l) row[l] = *column[v](l);
+      column[v].advance(1);
+      const V bv = hn::Load(d, row);
+#pragma GCC unroll 4
+      for (size_t r = 0; r < kRows; ++r) {
+        sum[v][r] = fused_mul_add(d, hn::Set(d, a[static_cast<ptrdiff_t>(r) * a_row]), bv, sum[v][r]);
+      }
+    }
+    a += a_col;
+  }
+}
+
+/// Vectors of columns whose sums hide the latency of fma.
+inline constexpr size_t kTransposedVecs = HWY_TARGET == HWY_SSE4 ? 2 : 4;
+
+/// kRows rows times k-contiguous columns (a transposed matrix), kVecs vectors of outputs: the columns are
+/// transposed in registers, so nothing is packed. `columns` exist, at b + j * b_col: all, if kVecs is
+/// kTransposedVecs.
+template <size_t kRows, size_t kVecs, class D, class T = hn::TFromD<D>>
+HWY_NOINLINE void tile_transposed(D d, int64_t k, const TileIn<T>& in, ptrdiff_t b_col, const TileOut<T>& out,
+                                  size_t columns) {
+  using V = hn::Vec<D>;
+  constexpr int64_t kLine = 64 / sizeof(T);
+  // Columns a power of two apart share few cache sets and would evict one another between steps: then a line
+  // of the columns of one vector at a time, else all vectors together, whose sums need not wait for one
+  // another.
+  const bool share_sets = b_col * static_cast<ptrdiff_t>(sizeof(T)) % 1024 == 0;
+  const size_t lanes = hn::Lanes(d);
+  HWY_ALIGN T total[kRows * kVecs * hn::MaxLanes(D())];
+  for (int64_t start = 0; start < k; start += kGemmBlock) {
+    const int64_t end = std::min<int64_t>(start + kGemmBlock, k);
+    V sum[kVecs][kRows];
+#pragma GCC unroll 8
+    for (size_t v = 0; v < kVecs; ++v) {
+#pragma GCC unroll 4
+      for (size_t r = 0; r < kRows; ++r) sum[v][r] = hn::Zero(d);
+    }
+    const T* a = in.a + start * in.a_col;
+    if constexpr (kVecs < kTransposedVecs) {
+      FirstColumnsAt<D> column[kVecs];
+      for (size_t v = 0; v < kVecs; ++v) {
+        column[v] = {in.b + start + static_cast<ptrdiff_t>(v * lanes) * b_col, b_col,
+                     std::min(lanes, columns - v * lanes)};
+      }
+      accumulate_transposed<kRows>(d, end - start, a, in.a_row, in.a_col, column, sum);
+    } else if (share_sets) {
+      for (int64_t p = start; p < end; p += kLine) {
+        const int64_t block = std::min(kLine, end - p);
+#pragma GCC unroll 4
+        for (size_t v = 0; v < kVecs; ++v) {
+          ColumnsAt<D> column[1] = {{in.b + p + static_cast<ptrdiff_t>(v * lanes) * b_col, b_col}};
+          accumulate_transposed<kRows>(d, block, in.a + p * in.a_col, in.a_row, in.a_col, column, sum + v);
+        }
+      }
+    } else {
+      ColumnsAt<D> column[kVecs];
+      for (size_t v = 0; v < kVecs; ++v)
+        column[v] = {in.b + start + static_cast<ptrdiff_t>(v * lanes) * b_col, b_col};
+      accumulate_transposed<kRows>(d, end - start, a, in.a_row, in.a_col, column, sum);
+    }
+    HWY_ALIGN T block_sum[kRows * kVecs * hn::MaxLanes(D())];
+#pragma GCC unroll 4
+    for (size_t r = 0; r < kRows; ++r) {
+#pragma GCC unroll 4
+      for (size_t v = 0; v < kVecs; ++v) hn::Store(sum[v][r], d, block_sum + (r * kVecs + v) * lanes);
+    }
+    add_block(d, total, block_sum, kRows * kVecs, start == 0);
+  }
+  finish_tile(d, total, kRows, kVecs * lanes, columns, out);
+}
+
 }  // namespace tenon::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 

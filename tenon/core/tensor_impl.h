@@ -94,7 +94,8 @@ class TensorImpl final : public TensorHeader, public RefCounted {
   using TensorHeader::swap_dims;
   void set_storage(Storage storage) noexcept { storage_ = std::move(storage); }
   void set_dtype(DType dtype);
-  /// Says that the storage, set before or after, is on another device: its key takes the place of the old one.
+  /// Says that the storage, set before or after, is on another device: its key takes the place of the old
+  /// one.
   void set_device(Device device);
   /// Replaces the layout, and with it the functionality in the tensor's keys.
   void set_layout(Layout layout) noexcept;

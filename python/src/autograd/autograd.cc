@@ -64,9 +64,10 @@ int set_data(PyObject* o, PyObject* value, void*) {
     if (!given(value) || !is_tensor(value)) wrong_type("data", "value", "a Tensor", value ? value : Py_None);
     TensorImpl& self = *tensor_of(o).impl();
     const TensorImpl& other = *tensor_of(value).impl();
-    TENON_CHECK(self.device() == other.device() || !self.base(), Device,
-                fmt::format("data: the new elements are on {}; those of a view must be on its base's device, {}",
-                            to_string(other.device()), to_string(self.device())));
+    TENON_CHECK(
+        self.device() == other.device() || !self.base(), Device,
+        fmt::format("data: the new elements are on {}; those of a view must be on its base's device, {}",
+                    to_string(other.device()), to_string(self.device())));
     const DType dtype = other.dtype();
     TENON_CHECK(!tensor_of(o).requires_grad() || is_floating_point(dtype) || is_complex(dtype), Runtime,
                 fmt::format("data: the tensor requires grad, so its elements must be of floating point or "

@@ -85,7 +85,7 @@ class Stub(NamedTuple):
     """A function inside an operator that each device fills in."""
 
     name: str
-    signature: str
+    signature: str  #: In the schema language; empty where it takes functions in C++ only.
     devices: list  #: Those that serve it.
     own: list  #: Of these, those that filled it in; the others serve it by expressions or copies of bytes.
 

@@ -122,7 +122,9 @@ def test_thread_keys():
 
 def test_stubs():
     stubs = dispatch.stubs()
-    assert stubs and all(s.name and "(" in s.signature for s in stubs)
+    assert stubs and all(s.name for s in stubs)
+    # An expression with reducers has more to it than the schema language can say.
+    assert [s.name for s in stubs if "(" not in s.signature] == ["rows"]
     assert all("cpu" in s.devices for s in stubs)
     assert [s.name for s in stubs] == sorted(s.name for s in stubs)
 

@@ -22,7 +22,7 @@ extern "C" {
 /* The version of the interface. The major number is in the name of the export; the minor one grows with each
  * function or field that is appended. A plug-in says which minor version it needs. */
 #define TENON_ABI_MAJOR 1
-#define TENON_ABI_MINOR 1
+#define TENON_ABI_MINOR 2
 
 /* ---- Status ---- */
 
@@ -297,6 +297,19 @@ typedef struct TenonDeviceTable {
   TenonStatus* (*capture_launch)(void* self, TenonStream stream, uint64_t capture);
   /* What was launched still runs. */
   TenonStatus* (*capture_free)(void* self, int32_t index, uint64_t capture);
+
+  /* Since 1.2. Memory as other libraries have it, for a device whose addresses are not theirs; these three go
+   * together. Instead: an address is the same everywhere. */
+  /* What others call the memory that an address is in (a cl_mem, say), and how many bytes in it the address
+   * is. The handle is valid as long as the memory. */
+  TenonStatus* (*memory_export)(void* self, int32_t index, TenonAddress address, void** handle,
+                                uint64_t* offset);
+  /* An address for `nbytes` bytes at `offset` of memory that another library has; it lives until
+   * memory_forget. TENON_ERROR_VALUE for memory that the device cannot use, or that has not so many bytes. */
+  TenonStatus* (*memory_import)(void* self, int32_t index, void* handle, uint64_t offset, uint64_t nbytes,
+                                TenonAddress* out);
+  /* Forgets an address that memory_import gave, when all work on it has run. */
+  TenonStatus* (*memory_forget)(void* self, int32_t index, TenonAddress address);
 } TenonDeviceTable;
 
 /* One "name=value" of load_device(options=...). */

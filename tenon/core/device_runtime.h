@@ -72,6 +72,24 @@ class DeviceRuntime {
   /// written.
   virtual void copy_bytes(Stream stream, Address to, Place to_place, Address from, Place from_place,
                           size_t nbytes, uint32_t flags);
+  /// Whether other libraries name this device's memory by handles, with the three functions that follow.
+  /// Elsewhere an address means the same to all.
+  virtual bool has_handles() const noexcept { return false; }
+  struct Handle {
+    void* memory;
+    size_t offset;  ///< In bytes.
+  };
+  /// What others call an address; valid as long as its memory.
+  virtual Handle export_memory(Device device, Address address) {
+    return {reinterpret_cast<void*>(address), 0};
+  }
+  /// An address for `nbytes` bytes of others' memory, until forget_memory. Throws Error{Value} for memory
+  /// that the device cannot use.
+  virtual Address import_memory(Device device, Handle from, size_t nbytes) {
+    return reinterpret_cast<Address>(from.memory) + from.offset;
+  }
+  /// Work that uses the address has run.
+  virtual void forget_memory(Device device, Address address) noexcept {}
   /// Throws, once, what went wrong where nothing could be thrown (destroying an event, freeing memory).
   virtual void throw_unreported() {}
   /// Where pinned host memory comes from: copies from and to it need not wait. Null: there is none.

@@ -55,7 +55,7 @@ class PluginDevice final : public DeviceRuntime, public DeviceMemory {
   void copy_bytes(Stream stream, Address to, Place to_place, Address from, Place from_place, size_t nbytes,
                   uint32_t flags) override;
 
-  // optional_functions.cc: times, capture, mapped and pinned memory.
+  // optional_functions.cc: times, capture, mapped, pinned and exchanged memory.
   uint64_t create_timed_event(Device device) override;
   double elapsed(Device device, uint64_t begin, uint64_t end) override;
   bool captures() const noexcept override;
@@ -63,6 +63,10 @@ class PluginDevice final : public DeviceRuntime, public DeviceMemory {
   uint64_t end_capture(Stream stream, bool keep) override;
   void launch_capture(Stream stream, uint64_t capture) override;
   void destroy_capture(Device device, uint64_t capture) noexcept override;
+  bool has_handles() const noexcept override;
+  Handle export_memory(Device device, Address address) override;
+  Address import_memory(Device device, Handle from, size_t nbytes) override;
+  void forget_memory(Device device, Address address) noexcept override;
   size_t map_granularity() const noexcept override { return map_granularity_; }
   Address reserve(Device device, size_t nbytes) override;
   bool map(Device device, Address address, size_t nbytes) override;

@@ -1,5 +1,5 @@
 // What a plug-in may have beside what it must: times of events, capture, memory that is mapped, pinned
-// memory.
+// memory, memory that is exchanged with other libraries.
 #include <algorithm>
 #include <cstring>
 #include <string>
@@ -82,6 +82,32 @@ void PluginDevice::launch_capture(Stream stream, uint64_t capture) {
 
 void PluginDevice::destroy_capture(Device device, uint64_t capture) noexcept {
   call_noexcept("freeing a capture", index_of(device), table_.capture_free, index_of(device), capture);
+}
+
+bool PluginDevice::has_handles() const noexcept {
+  return table_.memory_export && table_.memory_import && table_.memory_forget;
+}
+
+DeviceRuntime::Handle PluginDevice::export_memory(Device device, Address address) {
+  if (!has_handles()) return DeviceRuntime::export_memory(device, address);
+  void* memory = nullptr;
+  uint64_t offset = 0;
+  call("exporting memory", index_of(device), table_.memory_export, index_of(device), address, &memory,
+       &offset);
+  return {memory, offset};
+}
+
+Address PluginDevice::import_memory(Device device, Handle from, size_t nbytes) {
+  if (!has_handles()) return DeviceRuntime::import_memory(device, from, nbytes);
+  TenonAddress address = 0;
+  call("importing memory", index_of(device), table_.memory_import, index_of(device), from.memory,
+       static_cast<uint64_t>(from.offset), static_cast<uint64_t>(nbytes), &address);
+  return address;
+}
+
+void PluginDevice::forget_memory(Device device, Address address) noexcept {
+  if (has_handles())
+    call_noexcept("forgetting memory", index_of(device), table_.memory_forget, index_of(device), address);
 }
 
 Address PluginDevice::reserve(Device device, size_t nbytes) {

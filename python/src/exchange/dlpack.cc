@@ -80,9 +80,12 @@ Managed* export_tensor(const Tensor& t) {
   if (t.device().is_cpu()) {
     dl.data = t.data_ptr();
   } else {
-    // A device's address may be a handle, which only an offset can be added to.
-    dl.data = reinterpret_cast<void*>(t.storage().address());
-    dl.byte_offset = static_cast<uint64_t>(t.storage_offset()) * item_size(t.dtype());
+    // What others call the memory may be a handle, which only an offset can be added to.
+    DeviceRuntime::Handle begin{nullptr, 0};
+    if (const Address address = t.storage().address())
+      begin = device_runtime(t.device().backend)->export_memory(resolved(t.device()), address);
+    dl.data = begin.memory;
+    dl.byte_offset = begin.offset + static_cast<uint64_t>(t.storage_offset()) * item_size(t.dtype());
   }
   dl.ndim = static_cast<int32_t>(t.dim());
   dl.dtype = to_dl(t.dtype());
@@ -102,13 +105,16 @@ void free_capsule(PyObject* capsule, const char* name) {
 }
 
 /// Makes the consumer's stream, a number that Tenon gave it, wait for what the current stream has; None means
-/// the device's default stream, and -1 that the consumer sees to it.
+/// the device's default stream, and -1 that the consumer sees to it. Where others have queues of their own
+/// for the memory, the host waits for None.
 void order_after_producer(const Tensor& t, PyObject* consumer) {
   const Device device = resolved(t.device());
   int64_t id = 0;
   if (given(consumer) && consumer != Py_None && !parse_int(consumer, id))
     wrong_type("__dlpack__", "stream", "int or None", consumer);
   if (id == -1) return;
+  if ((!given(consumer) || consumer == Py_None) && device_runtime(device.backend)->has_handles())
+    return current_stream(device).synchronize();
   if (id < 0) buffer_error(fmt::format("__dlpack__: {} has no stream {}", to_string(device), id));
   const Stream theirs{device, static_cast<uint64_t>(id)};
   const Stream ours = current_stream(device);
@@ -216,6 +222,7 @@ template <class Managed>
 struct OnDevice {
   Managed* managed;
   Device device;
+  Address address;
 
   static void release(void* context) noexcept {
     const std::unique_ptr<OnDevice> self(static_cast<OnDevice*>(context));
@@ -223,9 +230,27 @@ struct OnDevice {
       synchronize_device(self->device);
     } catch (const Error&) {  // a device that has failed runs nothing any more
     }
+    if (DeviceRuntime* const runtime = self->address ? device_runtime(self->device.backend) : nullptr)
+      runtime->forget_memory(self->device, self->address);
     release_managed<Managed>(self->managed);
   }
 };
+
+/// A storage over a producer's memory of a device, from this byte of it on.
+template <class Managed>
+Storage import_storage(Managed* managed, uint64_t offset, size_t nbytes, Device device) {
+  Address address = 0;
+  try {
+    if (nbytes > 0)
+      address =
+          device_runtime(device.backend)->import_memory(device, {managed->dl_tensor.data, offset}, nbytes);
+  } catch (const Error& e) {
+    if (e.kind() != ErrorKind::Value) throw;
+    buffer_error(fmt::format("from_dlpack{}", e.what()));
+  }
+  return Storage::from_foreign(address, nbytes, device, &OnDevice<Managed>::release,
+                               new OnDevice<Managed>{managed, device, address});
+}
 
 /// A tensor over a managed one, which the result owns from then on.
 template <class Managed>
@@ -248,14 +273,13 @@ Tensor import_tensor(Managed* managed, bool read_only, std::optional<Device> ask
       dl.strides ? Dims(dl.strides, static_cast<size_t>(dl.ndim)) : contiguous_strides(sizes);
   const Extent e = extent(sizes, strides, "from_dlpack");
   const auto item = static_cast<int64_t>(item_size(dtype));
-  const Address first =
-      reinterpret_cast<Address>(dl.data) + dl.byte_offset + static_cast<Address>(e.low * item);
+  const uint64_t offset = dl.byte_offset + static_cast<uint64_t>(e.low * item);
+  const Address first = reinterpret_cast<Address>(dl.data) + offset;
   TENON_CHECK(e.high == e.low || first % static_cast<Address>(item) == 0 || dtype == DType::Complex128, Value,
               "from_dlpack: the elements are not aligned to their size");
   const auto nbytes = static_cast<size_t>((e.high - e.low) * item);
   Storage storage = on_host ? Storage::from_foreign(first, nbytes, kCPU, &release_managed<Managed>, managed)
-                            : Storage::from_foreign(first, nbytes, device, &OnDevice<Managed>::release,
-                                                    new OnDevice<Managed>{managed, device});
+                            : import_storage(managed, offset, nbytes, device);
   storage->set_read_only(read_only);
   return Tensor(TensorImpl::make(std::move(storage), dtype, sizes, strides, -e.low));
 }
@@ -284,7 +308,8 @@ Tensor import_capsule(PyObject* capsule, std::optional<Device> asked) {
   throw_error(ErrorKind::Type, "from_dlpack: the capsule holds no DLPack tensor");
 }
 
-/// The number of the stream that will read a producer's tensor; null for one on the host.
+/// The number of the stream that will read a producer's tensor; null for one on the host, and for another
+/// library's that has queues of its own.
 std::optional<uint64_t> consumer_stream(PyObject* producer, std::optional<Device> asked) {
   if (is_tensor(producer)) {
     const Device device = tensor_of(producer).device();
@@ -298,7 +323,9 @@ std::optional<uint64_t> consumer_stream(PyObject* producer, std::optional<Device
     return std::nullopt;
   }
   if (type == kDLCPU || type == kDLCUDAHost) return std::nullopt;
-  return current_stream(from_dl(DLDevice{static_cast<DLDeviceType>(type), id}, asked)).id;
+  const Device device = from_dl(DLDevice{static_cast<DLDeviceType>(type), id}, asked);
+  if (device_runtime(device.backend)->has_handles()) return std::nullopt;
+  return current_stream(device).id;
 }
 
 PyObject* from_dlpack(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject* keywords) {

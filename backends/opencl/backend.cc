@@ -31,9 +31,9 @@ Context new_context(const std::vector<DeviceInfo>& devices) {
   return context;
 }
 
-Queue new_queue(cl_context context, const DeviceInfo& device) {
+Queue new_queue(cl_context context, const DeviceInfo& device, cl_command_queue_properties properties = 0) {
   cl_int code = CL_SUCCESS;
-  Queue queue(clCreateCommandQueue(context, device.id, 0, &code));
+  Queue queue(clCreateCommandQueue(context, device.id, properties, &code));
   check(code, "clCreateCommandQueue");
   return queue;
 }
@@ -74,51 +74,84 @@ TenonAddress Backend::allocate(int32_t index, uint64_t nbytes) {
     throw abi::Error(TENON_ERROR_OUT_OF_MEMORY,
                      "a buffer has at most " + std::to_string(device.largest_buffer) + " bytes, and of " +
                          std::to_string(device.memory) + " " + std::to_string(used) + " are in use");
-  Buffer buffer = new_buffer(nbytes, nullptr);
+  const TenonAddress address = put(new_buffer(nbytes, nullptr), 0);
+  used_[i].fetch_add(nbytes, std::memory_order_relaxed);
+  return address;
+}
+
+TenonAddress Backend::put(Buffer buffer, uint64_t offset) {
   const int64_t slot = buffers_.put(buffer.get());
   if (slot < 0) throw abi::Error(TENON_ERROR_OUT_OF_MEMORY, "there are too many buffers");
   buffer.release();
-  used_[i].fetch_add(nbytes, std::memory_order_relaxed);
-  return abi::slot_address(static_cast<uint64_t>(slot), 0);
+  return abi::slot_address(static_cast<uint64_t>(slot), offset);
 }
 
 void Backend::free(int32_t index, TenonAddress address, uint64_t nbytes) {
+  forget(address);
+  used_[static_cast<size_t>(index)].fetch_sub(nbytes, std::memory_order_relaxed);
+}
+
+void Backend::forget(TenonAddress address) {
   const cl_mem buffer = buffers_.take(abi::slot_of(address));
   if (!buffer) no_buffer(address);
   kernels_.forget_buffers();
-  used_[static_cast<size_t>(index)].fetch_sub(nbytes, std::memory_order_relaxed);
   check(clReleaseMemObject(buffer), "clReleaseMemObject");
+}
+
+TenonAddress Backend::import(cl_mem buffer, uint64_t offset, uint64_t nbytes) {
+  cl_context context = nullptr;
+  size_t size = 0;
+  if (!buffer ||
+      clGetMemObjectInfo(buffer, CL_MEM_CONTEXT, sizeof context, &context, nullptr) != CL_SUCCESS ||
+      clGetMemObjectInfo(buffer, CL_MEM_SIZE, sizeof size, &size, nullptr) != CL_SUCCESS)
+    throw abi::Error(TENON_ERROR_VALUE, "the data is no cl_mem");
+  if (context != context_.get())
+    throw abi::Error(TENON_ERROR_VALUE, "the buffer belongs to another OpenCL context than the device");
+  if (offset > size || nbytes > size - offset || size > abi::kMaxSlotBytes)
+    throw abi::Error(TENON_ERROR_VALUE, "the buffer has " + std::to_string(size) +
+                                            " bytes; the tensor needs " + std::to_string(nbytes) +
+                                            " from byte " + std::to_string(offset) + " on");
+  check(clRetainMemObject(buffer), "clRetainMemObject");
+  return put(Buffer(buffer), offset);
+}
+
+Backend::Side Backend::side(TenonAddress address, TenonPlace place) const {
+  if (place == TENON_PLACE_HOST) return {nullptr, 0, reinterpret_cast<void*>(address)};
+  return {buffer(address), abi::offset_of(address), nullptr};
 }
 
 void Backend::copy(TenonStream stream, TenonAddress dst, TenonPlace dst_place, TenonAddress src,
                    TenonPlace src_place, uint64_t nbytes, bool host_stays) {
   const cl_command_queue q = queue(stream);
-  if (src_place == TENON_PLACE_HOST) {
-    void* const host = reinterpret_cast<void*>(src);
+  const Side to = side(dst, dst_place), from = side(src, src_place);
+  if (!recordings_.records(q)) return copy(q, to, from, nbytes, host_stays);
+  if ((!to.buffer || !from.buffer) && !host_stays)
+    throw abi::Error(TENON_ERROR_RUNTIME, "the stream is being captured: memory of the host must stay");
+  recordings_.add(q, [this, to, from, nbytes, kept = std::pair(shared(to.buffer), shared(from.buffer))](
+                         cl_command_queue on) { copy(on, to, from, nbytes, true); });
+}
+
+void Backend::copy(cl_command_queue q, const Side& to, const Side& from, uint64_t nbytes, bool host_stays) {
+  if (!from.buffer) {
     if (!host_stays && nbytes <= kStaged) {
-      copy_between(q, new_buffer(nbytes, host).get(), 0, buffer(dst), abi::offset_of(dst), nbytes);
+      copy_between(q, new_buffer(nbytes, from.host).get(), 0, to.buffer, to.offset, nbytes);
       return;
     }
     note_wait(!host_stays);
-    check(clEnqueueWriteBuffer(q, buffer(dst), !host_stays, abi::offset_of(dst), nbytes, host, 0, nullptr,
-                               nullptr),
+    check(clEnqueueWriteBuffer(q, to.buffer, !host_stays, to.offset, nbytes, from.host, 0, nullptr, nullptr),
           "clEnqueueWriteBuffer");
-  } else if (dst_place == TENON_PLACE_HOST) {
+  } else if (!to.buffer) {
     note_wait(!host_stays);
-    check(clEnqueueReadBuffer(q, buffer(src), !host_stays, abi::offset_of(src), nbytes,
-                              reinterpret_cast<void*>(dst), 0, nullptr, nullptr),
+    check(clEnqueueReadBuffer(q, from.buffer, !host_stays, from.offset, nbytes, to.host, 0, nullptr, nullptr),
           "clEnqueueReadBuffer");
-  } else {
-    const cl_mem from = buffer(src), to = buffer(dst);
-    const size_t from_offset = abi::offset_of(src), to_offset = abi::offset_of(dst);
-    if (from != to || from_offset >= to_offset + nbytes || to_offset >= from_offset + nbytes) {
-      copy_between(q, from, from_offset, to, to_offset, nbytes);
-    } else if (from_offset != to_offset) {
-      // The driver copies no ranges that overlap.
-      const Buffer between = new_buffer(nbytes, nullptr);
-      copy_between(q, from, from_offset, between.get(), 0, nbytes);
-      copy_between(q, between.get(), 0, to, to_offset, nbytes);
-    }
+  } else if (from.buffer != to.buffer || from.offset >= to.offset + nbytes ||
+             to.offset >= from.offset + nbytes) {
+    copy_between(q, from.buffer, from.offset, to.buffer, to.offset, nbytes);
+  } else if (from.offset != to.offset) {
+    // The driver copies no ranges that overlap.
+    const Buffer between = new_buffer(nbytes, nullptr);
+    copy_between(q, from.buffer, from.offset, between.get(), 0, nbytes);
+    copy_between(q, between.get(), 0, to.buffer, to.offset, nbytes);
   }
 }
 
@@ -182,8 +215,10 @@ void Backend::free_stream(TenonStream stream) {
   check(clReleaseCommandQueue(queue), "clReleaseCommandQueue");  // what it has still runs
 }
 
-uint64_t Backend::new_event() {
-  auto mark = std::make_unique<Mark>();
+uint64_t Backend::new_event(int32_t index, bool timed) {
+  const DeviceInfo& device = devices_[static_cast<size_t>(index)];
+  auto mark =
+      std::make_unique<Mark>(timed ? new_queue(context_.get(), device, CL_QUEUE_PROFILING_ENABLE) : nullptr);
   const int64_t slot = marks_.put(mark.get());
   if (slot < 0) throw abi::Error(TENON_ERROR_RUNTIME, "there are too many events");
   mark.release();
@@ -199,6 +234,23 @@ Mark& Backend::mark(uint64_t event) const {
   Mark* const found = event == 0 ? nullptr : marks_.get(event - 1);
   if (!found) throw abi::Error(TENON_ERROR_VALUE, "there is no event " + std::to_string(event));
   return *found;
+}
+
+uint64_t Backend::end_capture(TenonStream stream, bool keep) {
+  Recordings::Work recorded = recordings_.end(queue(stream));
+  if (!keep) return 0;
+  // When the work goes, its buffers may, too.
+  const auto free = [this](const Recordings::Work* work) {
+    delete work;
+    kernels_.forget_buffers();
+  };
+  return recordings_.keep({new Recordings::Work(std::move(recorded)), free});
+}
+
+void Backend::launch_capture(TenonStream stream, uint64_t capture) {
+  const std::shared_ptr<const Recordings::Work> work = recordings_.get(capture);
+  const cl_command_queue q = queue(stream);
+  for (const Command& command : *work) command(q);
 }
 
 void Backend::finish() noexcept {

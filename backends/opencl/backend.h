@@ -5,28 +5,18 @@
 #include <atomic>
 #include <map>
 #include <mutex>
+#include <utility>
 #include <vector>
 
 #include "driver.h"
 #include "kernels.h"
+#include "mark.h"
+#include "recordings.h"
 #include "slots.h"
 #include "tenon/abi/address.h"
 #include "tenon/abi/plugin.h"
 
 namespace opencl {
-
-/// An event of Tenon's, which marks one place after another.
-struct Mark {
-  std::mutex mutex;
-  Event event;  ///< Null before it is recorded.
-
-  /// What it marks now, with a reference of its own.
-  Event get() {
-    const std::lock_guard<std::mutex> lock(mutex);
-    if (event) clRetainEvent(event.get());
-    return Event(event.get());
-  }
-};
 
 /// A buffer, and where the host sees it.
 struct HostMemory {
@@ -55,10 +45,24 @@ class Backend {
   uint64_t used(int32_t index) const noexcept {
     return used_[static_cast<size_t>(index)].load(std::memory_order_relaxed);
   }
+  /// An address for a part of a buffer that somebody else has, until `forget`. Throws abi::Error{VALUE} for
+  /// what is no buffer of this context, and for one that is too small.
+  TenonAddress import(cl_mem buffer, uint64_t offset, uint64_t nbytes);
+  void forget(TenonAddress address);
   /// Throws abi::Error{INTERNAL} for an address of no buffer.
   cl_mem buffer(TenonAddress address) const {
     if (const cl_mem found = buffers_.get(tenon::abi::slot_of(address))) return found;
     no_buffer(address);
+  }
+  /// Runs or records a launch. False if the device does not serve it: nothing was written then.
+  bool launch(const TenonLaunch& launch) {
+    const cl_command_queue q = queue(launch.stream);
+    const auto buffer_of = [this](TenonAddress address) { return buffer(address); };
+    if (!recordings_.records(q)) return kernels_.launch(launch, q, buffer_of);
+    Command command = kernels_.record(launch, buffer_of);
+    if (!command) return false;
+    recordings_.add(q, std::move(command));
+    return true;
   }
   /// As the device table has it; small ranges of the host are kept, so that nobody waits for the queue.
   void copy(TenonStream stream, TenonAddress dst, TenonPlace dst_place, TenonAddress src,
@@ -78,9 +82,15 @@ class Backend {
     if (found) return found;
     no_stream(stream.id);
   }
-  uint64_t new_event();
+  uint64_t new_event(int32_t index, bool timed);
   void free_event(uint64_t event);
   Mark& mark(uint64_t event) const;
+
+  /// As the device table has them.
+  void begin_capture(TenonStream stream) { recordings_.begin(queue(stream)); }
+  uint64_t end_capture(TenonStream stream, bool keep);
+  void launch_capture(TenonStream stream, uint64_t capture);
+  void free_capture(uint64_t capture) { recordings_.remove(capture); }
 
   /// Waits until the work of a queue has run.
   void wait(cl_command_queue queue);
@@ -93,7 +103,17 @@ class Backend {
   /// The host's memory of up to so many bytes is copied at once.
   static constexpr uint64_t kStaged = uint64_t{1} << 20;
 
+  /// One side of a copy: a buffer from a byte of it on, or the host's memory.
+  struct Side {
+    cl_mem buffer;  // null: the host's
+    size_t offset;
+    void* host;
+  };
+
   explicit Backend(tenon::abi::Options options);
+  Side side(TenonAddress address, TenonPlace place) const;
+  void copy(cl_command_queue queue, const Side& to, const Side& from, uint64_t nbytes, bool host_stays);
+  TenonAddress put(Buffer buffer, uint64_t offset);
   /// A buffer with those elements, or with none. The driver keeps it until what was queued with it has run.
   Buffer new_buffer(uint64_t nbytes, void* elements) const;
   static void copy_between(cl_command_queue queue, cl_mem from, size_t from_offset, cl_mem to,
@@ -115,6 +135,7 @@ class Backend {
   std::mutex host_mutex_;
   std::map<void*, HostMemory> host_memory_;
   Kernels kernels_;
+  Recordings recordings_;
 };
 
 }  // namespace opencl

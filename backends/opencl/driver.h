@@ -34,6 +34,14 @@ using Event = Owned<cl_event, clReleaseEvent>;
 using Program = Owned<cl_program, clReleaseProgram>;
 using Kernel = Owned<cl_kernel, clReleaseKernel>;
 
+/// A buffer that several keep; null for null.
+inline std::shared_ptr<std::remove_pointer_t<cl_mem>> shared(cl_mem buffer) {
+  if (buffer) check(clRetainMemObject(buffer), "clRetainMemObject");
+  return {buffer, [](cl_mem held) {
+            if (held) clReleaseMemObject(held);
+          }};
+}
+
 /// What of arithmetic a device has.
 struct Abilities {
   bool f64 = false;        ///< float64 at all.

@@ -127,11 +127,26 @@ size_t Kernels::compile_collected() {
   return count;
 }
 
-void Kernels::enqueue(Compiled& kernel, const TenonLaunch& launch, cl_command_queue queue,
-                      const cl_mem* buffers, uint32_t num_buffers) {
-  uint64_t words[kMaxWords];
-  const uint32_t num_words = abi::kernel_words(
+uint32_t Kernels::words_of(const TenonLaunch& launch, uint64_t* words) {
+  return abi::kernel_words(
       launch, [](const TenonOperand& o) { return abi::offset_of(o.address); }, words);
+}
+
+std::function<void(cl_command_queue)> Kernels::recorded(Compiled& kernel, const uint64_t* words,
+                                                        uint32_t num_words, const cl_mem* buffers,
+                                                        uint32_t num_buffers) {
+  std::vector<std::shared_ptr<std::remove_pointer_t<cl_mem>>> kept;
+  for (uint32_t k = 0; k < num_buffers; ++k) kept.push_back(shared(buffers[k]));
+  return [this, &kernel, own = std::vector<uint64_t>(words, words + num_words),
+          handles = std::vector<cl_mem>(buffers, buffers + num_buffers),
+          kept = std::move(kept)](cl_command_queue queue) {
+    enqueue(kernel, own.data(), static_cast<uint32_t>(own.size()), queue, handles.data(),
+            static_cast<uint32_t>(handles.size()));
+  };
+}
+
+void Kernels::enqueue(Compiled& kernel, const uint64_t* words, uint32_t num_words, cl_command_queue queue,
+                      const cl_mem* buffers, uint32_t num_buffers) {
   const size_t local = kLocalSize, global = (words[0] + local - 1) / local * local;
 
   const std::lock_guard<std::mutex> lock(kernel.mutex);

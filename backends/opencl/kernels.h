@@ -5,6 +5,7 @@
 #include <array>
 #include <atomic>
 #include <forward_list>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -30,14 +31,21 @@ class Kernels {
     Compiled* const kernel = find(launch);
     if (!kernel) return false;
     cl_mem buffers[kMaxOperands];
-    const uint32_t count = launch.program->num_outputs + launch.program->num_inputs;
-    uint32_t used = 0;
-    for (uint32_t k = 0; k < count; ++k) {
-      if (launch.operands[k].place == TENON_PLACE_DEVICE)
-        buffers[used++] = buffer_of(launch.operands[k].address);
-    }
-    enqueue(*kernel, launch, queue, buffers, used);
+    const uint32_t used = gather(launch, buffer_of, buffers);
+    uint64_t words[kMaxWords];
+    enqueue(*kernel, words, words_of(launch, words), queue, buffers, used);
     return true;
+  }
+  /// What enqueues the same launch, as often as it is called, and keeps the buffers; null where `launch` is
+  /// false.
+  template <class BufferOf>
+  std::function<void(cl_command_queue)> record(const TenonLaunch& launch, BufferOf&& buffer_of) {
+    Compiled* const kernel = find(launch);
+    if (!kernel) return nullptr;
+    cl_mem buffers[kMaxOperands];
+    const uint32_t used = gather(launch, buffer_of, buffers);
+    uint64_t words[kMaxWords];
+    return recorded(*kernel, words, words_of(launch, words), buffers, used);
   }
 
   /// From now on launches of kernels that are not compiled yet note them, and decline.
@@ -104,8 +112,23 @@ class Kernels {
   /// a kernel's first launch, in threads of their own.
   void compile(NotedKernels::const_iterator first, NotedKernels::const_iterator last);
   void run_over_nothing(Compiled& kernel, size_t work_items) const;
-  void enqueue(Compiled& kernel, const TenonLaunch& launch, cl_command_queue queue, const cl_mem* buffers,
-               uint32_t num_buffers);
+  /// The buffers of a launch, in the order of the kernel's arguments; how many they are.
+  template <class BufferOf>
+  static uint32_t gather(const TenonLaunch& launch, BufferOf&& buffer_of, cl_mem* buffers) {
+    const uint32_t count = launch.program->num_outputs + launch.program->num_inputs;
+    uint32_t used = 0;
+    for (uint32_t k = 0; k < count; ++k) {
+      if (launch.operands[k].place == TENON_PLACE_DEVICE)
+        buffers[used++] = buffer_of(launch.operands[k].address);
+    }
+    return used;
+  }
+  /// The kernel's first argument; how many words it has.
+  static uint32_t words_of(const TenonLaunch& launch, uint64_t* words);
+  void enqueue(Compiled& kernel, const uint64_t* words, uint32_t num_words, cl_command_queue queue,
+               const cl_mem* buffers, uint32_t num_buffers);
+  std::function<void(cl_command_queue)> recorded(Compiled& kernel, const uint64_t* words, uint32_t num_words,
+                                                 const cl_mem* buffers, uint32_t num_buffers);
 
   const cl_context context_;
   const std::vector<DeviceInfo>& devices_;

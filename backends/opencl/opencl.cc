@@ -25,6 +25,7 @@ TenonStatus* properties(void* self, int32_t index, TenonDeviceProperties* out) {
     p.description = of(self).description(index);
     p.total_memory = of(self).devices().at(static_cast<size_t>(index)).memory;
     p.ops_printed = abi::kPrintedOps;
+    p.dlpack_type = 4;  // kDLOpenCL
     if (!of(self).abilities().f64) {
       p.dtypes = kAllButFloat64;
       p.num_dtypes = std::size(kAllButFloat64);
@@ -64,23 +65,20 @@ TenonStatus* stream_sync(void* self, TenonStream stream) {
   return abi::guarded([&] { of(self).wait(of(self).queue(stream)); });
 }
 
-TenonStatus* event_new(void* self, int32_t, uint64_t* out) {
-  return abi::guarded([&] { *out = of(self).new_event(); });
+TenonStatus* event_new(void* self, int32_t index, uint64_t* out) {
+  return abi::guarded([&] { *out = of(self).new_event(index, false); });
+}
+TenonStatus* event_new_timed(void* self, int32_t index, uint64_t* out) {
+  return abi::guarded([&] { *out = of(self).new_event(index, true); });
+}
+TenonStatus* event_elapsed(void* self, int32_t, uint64_t begin, uint64_t end, double* out) {
+  return abi::guarded([&] { *out = Mark::milliseconds(of(self).mark(begin), of(self).mark(end)); });
 }
 TenonStatus* event_free(void* self, int32_t, uint64_t event) {
   return abi::guarded([&] { of(self).free_event(event); });
 }
 TenonStatus* event_record(void* self, int32_t, uint64_t event, TenonStream stream) {
-  return abi::guarded([&] {
-    const cl_command_queue queue = of(self).queue(stream);
-    cl_event marker = nullptr;
-    check(clEnqueueMarkerWithWaitList(queue, 0, nullptr, &marker), "clEnqueueMarkerWithWaitList");
-    Event fresh(marker);
-    check(clFlush(queue), "clFlush");  // other queues may wait for it, which does not submit it
-    Mark& mark = of(self).mark(event);
-    const std::lock_guard<std::mutex> lock(mark.mutex);
-    mark.event = std::move(fresh);
-  });
+  return abi::guarded([&] { of(self).mark(event).record(of(self).queue(stream)); });
 }
 TenonStatus* event_sync(void* self, int32_t, uint64_t event) {
   return abi::guarded([&] {
@@ -111,11 +109,24 @@ TenonStatus* stream_wait_event(void* self, TenonStream stream, int32_t, uint64_t
 
 TenonStatus* pointwise(void* self, const TenonLaunch* launch) {
   return abi::guarded([&] {
-    Backend& backend = of(self);
-    if (!backend.kernels().launch(*launch, backend.queue(launch->stream),
-                                  [&](TenonAddress address) { return backend.buffer(address); }))
-      throw abi::Declined();
+    if (!of(self).launch(*launch)) throw abi::Declined();
   });
+}
+
+TenonStatus* capture_begin(void* self, TenonStream stream) {
+  return abi::guarded([&] { of(self).begin_capture(stream); });
+}
+TenonStatus* capture_end(void* self, TenonStream stream, uint64_t* out) {
+  return abi::guarded([&] {
+    const uint64_t capture = of(self).end_capture(stream, out != nullptr);
+    if (out) *out = capture;
+  });
+}
+TenonStatus* capture_launch(void* self, TenonStream stream, uint64_t capture) {
+  return abi::guarded([&] { of(self).launch_capture(stream, capture); });
+}
+TenonStatus* capture_free(void* self, int32_t, uint64_t capture) {
+  return abi::guarded([&] { of(self).free_capture(capture); });
 }
 
 TenonStatus* memory_info(void* self, int32_t index, uint64_t* free_bytes, uint64_t* total_bytes) {
@@ -123,6 +134,20 @@ TenonStatus* memory_info(void* self, int32_t index, uint64_t* free_bytes, uint64
     *total_bytes = of(self).devices().at(static_cast<size_t>(index)).memory;
     *free_bytes = *total_bytes - of(self).used(index);
   });
+}
+
+TenonStatus* memory_export(void* self, int32_t, TenonAddress address, void** handle, uint64_t* offset) {
+  return abi::guarded([&] {
+    *handle = of(self).buffer(address);
+    *offset = abi::offset_of(address);
+  });
+}
+TenonStatus* memory_import(void* self, int32_t, void* handle, uint64_t offset, uint64_t nbytes,
+                           TenonAddress* out) {
+  return abi::guarded([&] { *out = of(self).import(static_cast<cl_mem>(handle), offset, nbytes); });
+}
+TenonStatus* memory_forget(void* self, int32_t, TenonAddress address) {
+  return abi::guarded([&] { of(self).forget(address); });
 }
 
 void shutdown(void* self) { of(self).finish(); }
@@ -166,6 +191,15 @@ const TenonDeviceTable& table() {
     t.host_free = &host_free;
     t.memory_info = &memory_info;
     t.shutdown = &shutdown;
+    t.event_new_timed = &event_new_timed;
+    t.event_elapsed = &event_elapsed;
+    t.capture_begin = &capture_begin;
+    t.capture_end = &capture_end;
+    t.capture_launch = &capture_launch;
+    t.capture_free = &capture_free;
+    t.memory_export = &memory_export;
+    t.memory_import = &memory_import;
+    t.memory_forget = &memory_forget;
     return t;
   }();
   return filled;

@@ -70,7 +70,7 @@ PYTHON = [
     {"absent", "autograd"},
     {"backends", "cpu", "cuda", "functional", "dispatch", "info", "infer_schema", "legacy", "linalg", "numerics", "random", "ops"},
     {"library", "serialization", "utils", "nn", "optim"},
-    {"graphs"},
+    {"graphs", "warm_up"},
     {"devices", "pytorch_dispatch"},
     {"accelerator"},
     {"__init__"},

@@ -10,6 +10,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import types
 import weakref
@@ -27,8 +28,6 @@ def load_device(path: Any, name: str | None = None, options: dict[str, Any] | No
     are the plug-in's own. Raises RuntimeError if the file is no device or the name is taken, and ValueError for a name or an
     option that is not allowed; nothing is registered then.
     """
-    import os
-
     if name is not None:
         _check_name(name)
     given = {str(key): str(value) for key, value in (options or {}).items()}
@@ -54,7 +53,6 @@ def unload_device(name: str) -> None:
 def installed_file(name: str) -> str | None:
     """The file of a device that an installed distribution offers: an entry point of group `tenon.plugins`, called as the device,
     is its path or a function that returns it."""
-    import os
     from importlib.metadata import entry_points
 
     for point in entry_points(group="tenon.plugins", name=name):
@@ -243,6 +241,7 @@ class DeviceProperties(NamedTuple):
     dtypes: list[Any]  #: That its kernels compute in; empty: it does not say.
     pointwise: bool  #: Whether it runs pointwise programs.
     operations: int  #: Bit i: of programs, the operation TenonOp i.
+    map_granularity: int  #: In bytes, of the memory that it maps; 0: it maps none, and has no expandable segments.
 
 
 class DeviceModule(types.ModuleType):
@@ -329,7 +328,7 @@ class DeviceModule(types.ModuleType):
 
     def set_allocator_settings(self, settings: str) -> None:
         """Settings of the caching allocator, as in PyTorch: "expandable_segments:True" or "expandable_segments:False", for
-        segments that are taken from now on, where the device can map memory."""
+        segments that are taken from now on. A device that cannot map memory warns, and takes them whole."""
         for setting in settings.split(","):
             name, _, value = (part.strip() for part in setting.partition(":"))
             if name != "expandable_segments" or value not in ("True", "False"):
@@ -337,8 +336,16 @@ class DeviceModule(types.ModuleType):
                     f"{self._name}.set_allocator_settings: expected expandable_segments:True or expandable_segments:False, "
                     f"got {setting!r}; what else can be set is set by variables of the environment (docs/memory.md)"
                 )
+            if value == "True":
+                self._warn_unless_expandable()
             for index in range(self.device_count()):
                 _devices.set_expandable(self._device(index, "set_allocator_settings"), value == "True")
+
+    def _warn_unless_expandable(self) -> None:
+        import warnings
+
+        if self.get_device_properties(0).map_granularity == 0:
+            warnings.warn(f"expandable_segments is not supported on {self._name}, which cannot map memory", stacklevel=3)
 
     def Graph(self) -> graphs.Graph:
         """A graph that has captured nothing yet."""
@@ -363,6 +370,26 @@ class DeviceModule(types.ModuleType):
     def is_current_stream_capturing(self) -> bool:
         """Whether the current stream is being captured."""
         return graphs.is_capturing(self)
+
+    def warm_up(
+        self, step: Any = None, /, *args: Any, families: Any = None, dtypes: Any = None, gradients: bool = True,
+        strided: bool = False, **kwargs: Any,
+    ) -> int:  # fmt: skip
+        """Compiles kernels before they are needed, many at once, which takes half as long or less; how many they were.
+
+        `warm_up(step, *args, **kwargs)` compiles what that call needs, which runs for real meanwhile, on host copies. Without a
+        step, the pointwise operators of `families` ("activation", "arithmetic", ...; all by default) in `dtypes` (float32), with
+        their derivatives unless `gradients` is False, for dense operands and, if `strided`, for some others. A device that
+        compiles nothing has nothing to do: it returns 0, and calls nothing.
+        """
+        from . import warm_up
+
+        device = self._device(None, "warm_up")
+        if step is not None:
+            return warm_up.compile_for(device, lambda: step(*args, **kwargs))
+        if args or kwargs:
+            raise TypeError(f"{self._name}.warm_up: arguments of a step, but no step: {', '.join([*map(repr, args), *kwargs])}")
+        return warm_up.compile_families(device, families, dtypes or [_C.float32], gradients, strided)
 
     def memory_summary(self, device: Any = None, abbreviated: bool = False) -> str:
         """The statistics as a table."""
@@ -463,4 +490,6 @@ def module_of(name: str) -> DeviceModule:
                 setattr(owner, attribute, value)
         module = _modules[name] = DeviceModule(name)
         sys.modules[f"tenon.{name}"] = module
+        if os.environ.get("TENON_EXPANDABLE_SEGMENTS") == "1":
+            module._warn_unless_expandable()
     return _modules[name]

@@ -259,6 +259,7 @@ DeviceClaims device_claims(Device device) {
     DeviceClaims claims{.description = p.description ? p.description : "",
                         .total_memory = p.total_memory,
                         .granularity = l->device->granularity(),
+                        .map_granularity = l->device->map_granularity(),
                         .dtypes = {},
                         .pointwise = l->device->has_pointwise(),
                         .ops_printed = p.ops_printed,

@@ -58,12 +58,13 @@ std::vector<LoadedDevice> loaded_devices();
 /// What a loaded device says of itself, and that it computes.
 struct DeviceClaims {
   std::string description;
-  uint64_t total_memory = 0;  ///< In bytes; 0 where it is not known.
-  uint64_t granularity = 0;   ///< Of its allocations, in bytes.
-  std::vector<DType> dtypes;  ///< That its kernels compute in; none: it does not say.
-  bool pointwise = false;     ///< Whether it runs pointwise programs.
-  uint64_t ops_printed = 0;   ///< Bit i: of programs, the operation TenonOp i.
-  int32_t dlpack_type = 0;    ///< DLPack's number of the kind of device; 0: its tensors are not exchanged.
+  uint64_t total_memory = 0;     ///< In bytes; 0 where it is not known.
+  uint64_t granularity = 0;      ///< Of its allocations, in bytes.
+  uint64_t map_granularity = 0;  ///< Of what it maps; 0: its segments are taken whole, and never expandable.
+  std::vector<DType> dtypes;     ///< That its kernels compute in; none: it does not say.
+  bool pointwise = false;        ///< Whether it runs pointwise programs.
+  uint64_t ops_printed = 0;      ///< Bit i: of programs, the operation TenonOp i.
+  int32_t dlpack_type = 0;       ///< DLPack's number of the kind of device; 0: its tensors are not exchanged.
 };
 
 /// Throws Error{Device} for a device that load_device did not load.

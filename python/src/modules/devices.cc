@@ -352,9 +352,10 @@ PyObject* properties(PyObject*, PyObject* o) {
       if (PyList_Append(dtypes.get(), item.get()) < 0) throw PythonError();
     }
     return Py_BuildValue(
-        "(sKKOOK)", claims.description.c_str(), static_cast<unsigned long long>(claims.total_memory),
+        "(sKKOOKK)", claims.description.c_str(), static_cast<unsigned long long>(claims.total_memory),
         static_cast<unsigned long long>(claims.granularity), dtypes.get(),
-        claims.pointwise ? Py_True : Py_False, static_cast<unsigned long long>(claims.ops_printed));
+        claims.pointwise ? Py_True : Py_False, static_cast<unsigned long long>(claims.ops_printed),
+        static_cast<unsigned long long>(claims.map_granularity));
   });
 }
 
@@ -411,7 +412,7 @@ PyMethodDef g_methods[] = {
     {"reset_accumulated_memory_stats", &reset_sums, METH_O, "Sums start again from zero."},
     {"empty_cache", &empty, METH_O, "Gives kept blocks back; how many bytes that were."},
     {"properties", &properties, METH_O,
-     "(description, total memory, granularity, dtypes, pointwise, operations) of a device."},
+     "(description, total memory, granularity, dtypes, pointwise, operations, map granularity) of a device."},
     {"mem_get_info", &memory_info, METH_O, "(free, total) bytes of a device."},
     fast_method("record_stream", &record_stream, "record_stream(tensor, device, id)"),
     {"synchronize_event", &synchronize_event, METH_O, "Waits for the marked work."},

@@ -77,18 +77,11 @@ def operators_of(entry, job):
 
 
 def warm_up(bench, operators):
-    """Compiles the kernels of these operators together, which takes half as long, where the plug-in has operators for that:
-    `warm_up_begin(Tensor on)` notes what is missing, and runs it on host copies; `warm_up_end(Tensor on)` compiles it."""
-    own = next((o.partition("::")[0] for o in bench.claims.own if o.endswith("::warm_up_begin")), None)
-    if own is None:
-        return
-    own = getattr(tenon.ops, own)
-    on = tenon.empty(0, device=bench.device)
-    own.warm_up_begin(on)
-    for op, row in operators:
-        if row is not None and TENON.function(op, row) is not None:
-            bench.try_operator(op, row)
-    own.warm_up_end(on)
+    """Compiles the kernels of these operators together, which takes half as long, where the device compiles something."""
+    device = tenon.devices.module_if_there(bench.name)
+    if device is not None:
+        device.warm_up(lambda: [bench.try_operator(op, row) for op, row in operators
+                                if row is not None and TENON.function(op, row) is not None])  # fmt: skip
 
 
 def try_entry(bench, name, entry, job):

@@ -37,6 +37,11 @@ void Error::set_operator(std::string_view name) {
   name_length_ = name.size();
 }
 
+void Error::append(std::string_view text) {
+  if (typeid(*this) != typeid(Error)) return;
+  std::runtime_error::operator=(std::runtime_error(std::string(what()).append(text)));
+}
+
 void throw_error(ErrorKind kind, const std::string& message) { throw Error(kind, message); }
 
 }  // namespace tenon

@@ -41,11 +41,19 @@ class Error : public std::runtime_error {
   /// one refuses is a mistake in the outer call. Does nothing for classes derived from Error, whose text is
   /// their own, or for a text that names no operator and does not begin with a colon.
   void set_operator(std::string_view name);
+  /// Adds to the end of the message. Does nothing for classes derived from Error.
+  void append(std::string_view text);
 
  private:
   ErrorKind kind_;
   bool has_operator_ = false;  ///< Or a place for one.
   size_t name_length_ = 0;
+};
+
+/// A file that cannot be read or loaded, of kind Device: in Python an OSError too.
+class FileError : public Error {
+ public:
+  explicit FileError(const std::string& text) : Error(ErrorKind::Device, text) {}
 };
 
 /// For a function that checks something on behalf of several operators and takes the operator's name: stands

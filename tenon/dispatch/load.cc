@@ -52,7 +52,7 @@ void load_library(const std::string& path) {
   const uint64_t before = detail::last_block();
   // Its static initialisers may call operators, and with that commit blocks of the library.
   void* handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);  // never closed: the code stays mapped
-  TENON_CHECK(handle, Device, fmt::format("load_library: {}", dlerror()));
+  if (!handle) throw FileError(fmt::format("load_library: {}", dlerror()));
   const std::vector<uint64_t> blocks = blocks_of(base_of_handle(handle, path), before);
 
   const Dispatcher::State::CommitLock lock(dispatcher.state());

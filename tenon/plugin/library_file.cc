@@ -23,9 +23,10 @@ void check_library_file(const std::string& path) {
   const uint64_t size = std::filesystem::file_size(path, unreadable);
   if (unreadable) return;
   const auto check_within = [&](uint64_t offset, uint64_t nbytes) {
-    TENON_CHECK(offset <= size && nbytes <= size - offset, Device,
-                fmt::format("load_device: '{}' is truncated: it has {} bytes, and lacks what should be at {}",
-                            path, size, offset));
+    if (offset > size || nbytes > size - offset)
+      throw FileError(
+          fmt::format("load_device: '{}' is truncated: it has {} bytes, and lacks what should be at {}", path,
+                      size, offset));
   };
   check_within(header.e_phoff, uint64_t{header.e_phnum} * sizeof(Elf64_Phdr));
   file.seekg(static_cast<std::streamoff>(header.e_phoff));

@@ -146,15 +146,14 @@ Device load(const std::string& path, std::string_view wanted_name, const DeviceO
               fmt::format("load_device: '{}' and a NUL behind it is no path", path.c_str()));
   std::error_code unreadable;
   // Opening a pipe would wait for whoever writes to it.
-  TENON_CHECK(
-      !std::filesystem::exists(path, unreadable) || std::filesystem::is_regular_file(path, unreadable),
-      Device, fmt::format("load_device: '{}' is no file", path));
+  if (std::filesystem::exists(path, unreadable) && !std::filesystem::is_regular_file(path, unreadable))
+    throw FileError(fmt::format("load_device: '{}' is no file", path));
   check_library_file(path);
   const WaitScope waiting;
   const std::lock_guard alone(loading());
   auto loaded = std::make_unique<Loaded>();
   loaded->library.reset(dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL));
-  TENON_CHECK(loaded->library, Device, fmt::format("load_device: {}", dlerror()));
+  if (!loaded->library) throw FileError(fmt::format("load_device: {}", dlerror()));
   const auto entry = reinterpret_cast<TenonPluginV1>(dlsym(loaded->library.get(), "tenon_plugin_v1"));
   TENON_CHECK(
       entry, Device,
@@ -202,8 +201,9 @@ void load_missing(std::string_view name) {
   const std::lock_guard alone(loading());
   if (!find_backend(name)) load(file, name, {});  // another thread may have been first
 }
-const bool g_loads_missing =
-    (detail::load_missing_device.store(&load_missing, std::memory_order_release), true);
+// A second copy of the library finds the first one's entry, which it leaves: it may be closed again.
+void (*g_nobody)(std::string_view) = nullptr;
+const bool g_loads_missing = detail::load_missing_device.compare_exchange_strong(g_nobody, &load_missing);
 
 }  // namespace
 

@@ -19,9 +19,9 @@ using DeviceOptions = std::vector<std::pair<std::string, std::string>>;
 /// device is called, by default what its plug-in says; one file may be loaded under several names, each with
 /// state of its own.
 ///
-/// Throws Error{Device} for a file that cannot be loaded or is no plug-in, for one that needs a newer Tenon
-/// or lacks required functions (all are named), and for a name that is taken; Error{Value} for a malformed
-/// name; and whatever the plug-in itself fails with. Nothing is registered then.
+/// Throws FileError for a file that cannot be loaded, Error{Device} for one that is no plug-in, needs a newer
+/// Tenon or lacks required functions (all are named), and for a name that is taken; Error{Value} for a
+/// malformed name; and whatever the plug-in itself fails with. Nothing is registered then.
 Device load_device(const std::string& path, std::string_view name = {}, const DeviceOptions& options = {});
 
 /// Unloads a device: its kernels, stubs and fallbacks go, its name and its key are free again, its streams

@@ -242,6 +242,7 @@ TEST_F(Close, ASecondCopyOfTenonChangesNothing) {
     EXPECT_EQ(Dispatcher::singleton().operator_names(), before);
     EXPECT_EQ(StubBase::all().size(), stubs);
     EXPECT_EQ(call(), 10);
+    EXPECT_THROW(Device("nowhere"), Error);                     // looks for a file of that name
     for (const StubBase* stub : StubBase::all()) stub->has(1);  // asks what stands in for other devices
     Dispatcher::singleton().invalidate_tables();
     const auto sum = find("aten::sum").typed<Tensor(const Tensor&, std::optional<DType>)>();

@@ -12,10 +12,11 @@
 namespace tenon::python {
 namespace {
 
-// Errors that PyTorch raises as RuntimeError, although the condition is one of values or memory: both clauses
-// work.
+// Errors that PyTorch raises as RuntimeError, although the condition is one of values, memory or files: both
+// clauses work.
 PyObject* g_shape_error = nullptr;
 PyObject* g_out_of_memory = nullptr;
+PyObject* g_file_error = nullptr;
 
 PyObject* exception_for(ErrorKind kind) noexcept {
   switch (kind) {
@@ -96,6 +97,8 @@ void set_python_error() noexcept {
   } catch (const PythonError&) {
   } catch (const CarriedError& e) {
     e.restore();
+  } catch (const FileError& e) {
+    set_error(g_file_error, e.what());
   } catch (const Error& e) {
     set_error(exception_for(e.kind()), e.what());
   } catch (const std::bad_alloc&) {
@@ -128,7 +131,8 @@ bool add_exceptions(PyObject* module) {
       add("ShapeError", "tenon.ShapeError", "Sizes or strides that do not fit.", PyExc_ValueError);
   g_out_of_memory = add("OutOfMemoryError", "tenon.OutOfMemoryError", "Memory ran out; nothing was changed.",
                         PyExc_MemoryError);
-  return g_shape_error && g_out_of_memory;
+  g_file_error = add("FileError", "tenon.FileError", "A file that cannot be read or loaded.", PyExc_OSError);
+  return g_shape_error && g_out_of_memory && g_file_error;
 }
 
 }  // namespace tenon::python

@@ -152,6 +152,7 @@ class BasicDeviceCache {
   };
 
   // device_cache_impl.h: blocks.
+  uint64_t pool_id_for(Stream stream) const noexcept;
   CachePool& pool_for(Stream stream, bool large);
   MemoryBlock* search(CachePool& pool, size_t size);
   Address hand_out(MemoryBlock& block, size_t size, size_t nbytes, Stack stack);
@@ -172,7 +173,7 @@ class BasicDeviceCache {
 
   // device_cache_segments.h: memory of the device.
   size_t segment_size(size_t size) const noexcept;
-  MemoryBlock* make_room(CachePool& pool, size_t size, size_t nbytes, Lock& lock);
+  MemoryBlock* make_room(Stream stream, size_t size, size_t nbytes, Lock& lock);
   MemoryBlock* grow(CachePool& pool, size_t want, size_t size, Lock& lock);
   MemoryBlock* take_segment(CachePool& pool, size_t want, size_t size, Lock& lock);
   bool reserve_range(CachePool& pool);
@@ -184,6 +185,11 @@ class BasicDeviceCache {
   size_t forget(MemoryBlock& block) noexcept;
   void erase(MemorySegment& segment) noexcept;
   void drop_unused() noexcept;
+  struct FreeBlocks {
+    size_t largest = 0, elsewhere = 0;
+    std::string owner;  // of `elsewhere`
+  };
+  FreeBlocks free_blocks_for(Stream stream) const;
   [[noreturn]] void throw_out_of_memory(size_t nbytes, Stream stream, Lock& lock, const char* why = "");
   MemoryStats stats_locked() const noexcept;
 

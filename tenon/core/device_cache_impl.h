@@ -60,16 +60,22 @@ Address BasicDeviceCache<Faults>::allocate(size_t nbytes, Stream stream) {
   CachePool& pool = pool_for(stream, size > kSmallRequest);
   MemoryBlock* block = search(pool, size);
   if (!block) [[unlikely]]
-    block = make_room(pool, size, nbytes, lock);
+    block = make_room(stream, size, nbytes, lock);
   return hand_out(*block, size, nbytes, std::move(stack));
+}
+
+/// The private pool of a stream that is captured; else 0.
+template <class Faults>
+uint64_t BasicDeviceCache<Faults>::pool_id_for(Stream stream) const noexcept {
+  for (const Capture& capture : captures_) {
+    if (capture.stream == stream.id) return capture.pool;
+  }
+  return 0;
 }
 
 template <class Faults>
 CachePool& BasicDeviceCache<Faults>::pool_for(Stream stream, bool large) {
-  uint64_t id = 0;
-  for (const Capture& capture : captures_) {
-    if (capture.stream == stream.id) id = capture.pool;
-  }
+  const uint64_t id = pool_id_for(stream);
   for (const auto& entry : pools_) {
     CachePool& pool = entry->pools[large];
     if (pool.id == id && (pool.stream.id == stream.id || Faults::planted(CacheFault::OtherStreamsPool)))

@@ -30,11 +30,13 @@ size_t BasicDeviceCache<Faults>::segment_size(size_t size) const noexcept {
 
 /// Finds a block for a request that no free block fits; throws when all means are used up.
 template <class Faults>
-MemoryBlock* BasicDeviceCache<Faults>::make_room(CachePool& pool, size_t size, size_t nbytes, Lock& lock) {
+MemoryBlock* BasicDeviceCache<Faults>::make_room(Stream stream, size_t size, size_t nbytes, Lock& lock) {
   lock.unlock();
   const std::lock_guard slow(slow_mutex_);
   lock.lock();
-  // Another thread may have freed or gained something.
+  // Another thread may have freed or gained something, and dropped the pool while it was empty. As long as
+  // `slow_mutex_` is held, it stays.
+  CachePool& pool = pool_for(stream, size > kSmallRequest);
   poll();
   if (MemoryBlock* block = search(pool, size)) return block;
   tally_.fragmentation_peak = std::max(tally_.fragmentation_peak, stats_locked().fragmentation());
@@ -305,7 +307,7 @@ size_t BasicDeviceCache<Faults>::empty() {
   return returned;
 }
 
-/// Gives up reserved ranges without memory, and the pools of captures that are over.
+/// Gives up reserved ranges without memory, and pools without segments unless a graph may still use them.
 template <class Faults>
 void BasicDeviceCache<Faults>::drop_unused() noexcept {
   if (Faults::planted(CacheFault::KeepsRange)) return;
@@ -320,9 +322,27 @@ void BasicDeviceCache<Faults>::drop_unused() noexcept {
     const auto is_of = [&](const auto& segment) {
       return segment->pool == &entry->pools[0] || segment->pool == &entry->pools[1];
     };
-    return entry->pools[0].id != 0 && returnable(entry->pools[0]) &&
-           std::none_of(segments_.begin(), segments_.end(), is_of);
+    return returnable(entry->pools[0]) && std::none_of(segments_.begin(), segments_.end(), is_of);
   });
+}
+
+/// The largest free block that a request of a stream may have, and the largest of all others.
+template <class Faults>
+typename BasicDeviceCache<Faults>::FreeBlocks BasicDeviceCache<Faults>::free_blocks_for(Stream stream) const {
+  FreeBlocks found;
+  const uint64_t own = pool_id_for(stream);
+  for (const auto& entry : pools_) {
+    for (const CachePool& pool : entry->pools) {
+      const size_t largest = pool.bins.largest();
+      if (pool.id == own && pool.stream.id == stream.id) {
+        found.largest = std::max(found.largest, largest);
+      } else if (largest > found.elsewhere) {
+        found.elsewhere = largest;
+        found.owner = pool.id == 0 ? to_string(pool.stream) : "a captured graph";
+      }
+    }
+  }
+  return found;
 }
 
 template <class Faults>
@@ -331,6 +351,7 @@ void BasicDeviceCache<Faults>::throw_out_of_memory(size_t nbytes, Stream stream,
   ++tally_.ooms;
   if (history_.on()) history_.record(Action::OutOfMemory, 0, nbytes, stream, MemoryStack::take());
   const MemoryStats stats = stats_locked();
+  const FreeBlocks free_blocks = free_blocks_for(stream);
   std::vector<std::pair<size_t, Stack>> largest;
   if (history_.on()) {
     live_.for_each(
@@ -349,7 +370,10 @@ void BasicDeviceCache<Faults>::throw_out_of_memory(size_t nbytes, Stream stream,
                       bytes(stats.allocated_bytes.current));
   if (const int64_t awaiting = stats.active_bytes.current - stats.allocated_bytes.current)
     text += fmt::format(", streams may still use {} that were freed", bytes(awaiting));
-  text += fmt::format(", and the largest of the free blocks has {}", bytes(stats.largest_free_block));
+  text += fmt::format(", and the largest of the free blocks has {}", format_bytes(free_blocks.largest));
+  if (free_blocks.elsewhere > free_blocks.largest)
+    text += fmt::format("; one that only {} may use has {}", free_blocks.owner,
+                        format_bytes(free_blocks.elsewhere));
   text += why;
   for (size_t i = 0; i < largest.size(); ++i)
     text += fmt::format("{} {} from {}", i == 0 ? "; largest:" : ",", format_bytes(largest[i].first),

@@ -200,6 +200,17 @@ TEST(CachingAllocator, SaysWhatThereWasWhenNothingIsLeft) {
   cached.free(b);
 }
 
+TEST(CachingAllocator, SaysWhenTheFreeMemoryIsThatOfAnotherStream) {
+  Cached cached;
+  const Address a = cached.allocate(kMiB * 5, 1);  // 15 of its segment are free, for stream 1
+  const std::string text = message_of(ErrorKind::OutOfMemory, [&] { cached.allocate(50 * kMiB); });
+  EXPECT_TRUE(contains(text, "the largest of the free blocks has 0 bytes; one that only " +
+                                 to_string(Cached::stream(1)) + " may use has 15.0 MiB"))
+      << text;
+  cached.free(a, 1);
+  cached.free(cached.allocate(50 * kMiB));
+}
+
 TEST(CachingAllocator, TakesLessThanASegmentWhenTheDeviceHasNoMore) {
   Cached cached({}, 3 * kMiB);
   const Address a = cached.allocate(kMiB + kMiB / 2);  // of the large pool, whose segments have 20 MiB

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
 import types
 import weakref
 from typing import Any, NamedTuple
@@ -25,8 +26,8 @@ def load_device(path: Any, name: str | None = None, options: dict[str, Any] | No
     """Loads a device from the shared library at `path` and returns its module.
 
     `name` is what it is called, by default what its plug-in proposes; one file may be loaded under several names. `options`
-    are the plug-in's own. Raises RuntimeError if the file is no device or the name is taken, and ValueError for a name or an
-    option that is not allowed; nothing is registered then.
+    are the plug-in's own. Raises OSError (tenon.FileError) for a file that cannot be loaded, RuntimeError if it is no device or
+    the name is taken, and ValueError for a name or an option that is not allowed; nothing is registered then.
     """
     if name is not None:
         _check_name(name)
@@ -251,7 +252,8 @@ class DeviceModule(types.ModuleType):
     def __init__(self, name: str):
         super().__init__(f"tenon.{name}", f"The device {name}.")
         self._name = name
-        self._capture_streams: weakref.WeakValueDictionary[int, Stream] = weakref.WeakValueDictionary()
+        self._capture_streams: weakref.WeakSet[Stream] = weakref.WeakSet()
+        self._captures = threading.RLock()  # held while a capture begins
         for owner in (Stream, Event):
             names = {"_module": self, "__doc__": owner.__doc__, "__module__": self.__name__}
             setattr(self, owner.__name__, type(owner.__name__, (owner,), names))
@@ -270,12 +272,12 @@ class DeviceModule(types.ModuleType):
         return _C.device(f"{self._name}:{self._index(device, function)}")
 
     def is_available(self) -> bool:
-        """Whether the device can be used: yes, as it is loaded."""
-        return True
+        """Whether the device can be used: as long as it is loaded."""
+        return _modules.get(self._name) is self
 
     def is_initialized(self) -> bool:
-        """Whether the device has been started: yes."""
-        return True
+        """Whether the device has been started: as long as it is loaded."""
+        return self.is_available()
 
     def device_count(self) -> int:
         """How many devices there are."""
@@ -307,12 +309,21 @@ class DeviceModule(types.ModuleType):
 
     def set_stream(self, stream: Stream) -> None:
         """Makes a stream, and its device, this thread's current ones."""
+        self._check_stream(stream, "set_stream")
         self.set_device(stream.device)
         _devices.set_stream(stream.device, stream.stream_id)
 
     def stream(self, stream: Stream | None) -> _StreamContext:
         """A context in which a stream is the current one; None changes nothing."""
+        if stream is not None:
+            self._check_stream(stream, "stream")
         return _StreamContext(self, stream)
+
+    def _check_stream(self, stream: Any, function: str) -> None:
+        if not isinstance(stream, Stream):
+            raise TypeError(f"{self._name}.{function}: expected a Stream, such as {self._name}.Stream(), but got {stream!r}")
+        if stream.device.type != self._name:
+            raise ValueError(f"{self._name}.{function}: expected a stream of {self._name}, but got one of {stream.device}")
 
     def synchronize(self, device: Any = None) -> None:
         """Waits until the work of all streams of a device has run."""
@@ -321,6 +332,17 @@ class DeviceModule(types.ModuleType):
     def memory_stats(self, device: Any = None) -> dict[str, Any]:
         """The statistics of the caching allocator by PyTorch's keys, and its fragmentation and waste (docs/memory.md)."""
         return _devices.memory_stats(self._device(device, "memory_stats"))
+
+    def memory_stats_as_nested_dict(self, device: Any = None) -> dict[str, Any]:
+        """The same as dicts in dicts: `stats["allocated_bytes"]["all"]["peak"]`."""
+        nested: dict[str, Any] = {}
+        for key, value in self.memory_stats(device).items():
+            *groups, name = key.split(".")
+            inside = nested
+            for group in groups:
+                inside = inside.setdefault(group, {})
+            inside[name] = value
+        return nested
 
     def host_memory_stats(self) -> dict[str, Any]:
         """The same of pinned host memory, which the device's plug-in allocates."""
@@ -356,11 +378,14 @@ class DeviceModule(types.ModuleType):
         return graphs.GraphContext(self, graph, pool, stream)
 
     def _capture_stream(self) -> Stream:
-        """The stream that graphs of the current device are captured on; it lives as long as one of them."""
-        index = self.current_device()
-        stream = self._capture_streams.get(index)
-        if stream is None:
-            stream = self._capture_streams[index] = self.Stream(index)
+        """The stream that graphs of the current device are captured on, or another one while it is captured. It lives as long as
+        one of them."""
+        device = self._device(None, "graph")
+        for stream in sorted(self._capture_streams, key=lambda s: s.stream_id):
+            if stream.device == device and not graphs.is_stream_capturing(stream):
+                return stream
+        stream = self.Stream(device)
+        self._capture_streams.add(stream)
         return stream
 
     def graph_pool_handle(self) -> Any:
@@ -460,6 +485,9 @@ class DeviceModule(types.ModuleType):
 
     def __getattr__(self, name: str) -> Any:
         raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
+
+    def __dir__(self) -> list[str]:
+        return sorted({name for name in dir(type(self)) if not name.startswith("_")} | {*vars(self)})
 
 
 _modules: dict[str, DeviceModule] = {}

@@ -30,7 +30,8 @@ class Graph:
     def capture_begin(self, pool: Any = None) -> None:
         """Records what is queued on the current stream from now on, which is not the default one. Memory comes from `pool`, that
         of another graph or a `graph_pool_handle()`, by default from a new one."""
-        _graphs.begin(self._graph, self._module._device(None, "capture_begin"), pool)
+        with self._module._captures:
+            _graphs.begin(self._graph, self._module._device(None, "capture_begin"), pool)
 
     def capture_end(self) -> None:
         """Ends the recording. Raises RuntimeError if something was refused meanwhile, and nothing is captured then."""
@@ -56,22 +57,26 @@ class GraphContext:
     """Captures what its body queues, on a stream of its own unless one is given."""
 
     def __init__(self, module: Any, graph: Graph, pool: Any, stream: Any):
-        self._module, self._graph, self._pool = module, graph, pool
-        # Graphs share memory by pool and stream.
-        self._stream = stream if stream is not None else module._capture_stream()
-        graph._stream = self._stream
+        self._module, self._graph, self._pool, self._stream = module, graph, pool, stream
 
     def __enter__(self) -> None:
-        self._module.synchronize()
-        gc.collect()
-        self._module.empty_cache()
-        self._current = self._module.stream(self._stream)
-        self._current.__enter__()
-        try:
-            self._graph.capture_begin(self._pool)
-        except BaseException:
-            self._current.__exit__()
-            raise
+        module = self._module
+        # Of two threads that begin to capture, the second must see what the first captures.
+        with module._captures:
+            if not _graphs.is_device_capturing(module._device(None, "graph")):
+                module.synchronize()
+                gc.collect()
+                module.empty_cache()
+            # Graphs share memory by pool and stream.
+            stream = self._stream if self._stream is not None else module._capture_stream()
+            self._graph._stream = stream
+            self._current = module.stream(stream)
+            self._current.__enter__()
+            try:
+                self._graph.capture_begin(self._pool)
+            except BaseException:
+                self._current.__exit__()
+                raise
 
     def __exit__(self, kind: Any = None, *error: object) -> None:
         try:
@@ -89,3 +94,7 @@ def new_pool(module: Any) -> Any:
 
 def is_capturing(module: Any) -> bool:
     return _graphs.is_capturing(module._device(None, "is_current_stream_capturing"))
+
+
+def is_stream_capturing(stream: Any) -> bool:
+    return _graphs.is_stream_capturing(stream.device, stream.stream_id)

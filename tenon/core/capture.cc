@@ -82,7 +82,16 @@ bool detail::is_captured(Stream stream) noexcept {
   return with_capture(stream, [](Capture&) {});
 }
 
-void detail::refuse_captured(Device device, const uint64_t* stream, std::string_view what) {
+bool is_capturing(Device device) {
+  if (detail::captures.load(std::memory_order_acquire) == 0) return false;
+  device = resolved(device);
+  Captures& captures = all();
+  const std::lock_guard lock(captures.mutex);
+  return std::ranges::any_of(captures.list, [&](const Capture* c) { return c->stream().device == device; });
+}
+
+void detail::refuse_captured(Device device, const uint64_t* stream, std::string_view what,
+                             std::string_view why) {
   device = resolved(device);
   std::string text;
   {
@@ -90,10 +99,7 @@ void detail::refuse_captured(Device device, const uint64_t* stream, std::string_
     const std::lock_guard lock(captures.mutex);
     for (Capture* c : captures.list) {
       if (c->stream().device != device || (stream && *stream != c->stream().id)) continue;
-      text = fmt::format(
-          "{}: {} is being captured; its work runs only when it is replayed, so nothing can wait "
-          "for it or read on the host what it computes",
-          what, to_string(c->stream()));
+      text = fmt::format("{}: {} is being captured; {}", what, to_string(c->stream()), why);
       if (c->failure.empty()) c->failure = text;
     }
   }
@@ -164,8 +170,7 @@ void Graph::capture_end() {
   try {
     id_ = device_runtime(stream_.device.backend)->end_capture(stream_, true);
   } catch (...) {
-    capture_.reset();
-    reset();
+    end_recording();
     throw;
   }
   capture_.reset();
@@ -174,10 +179,15 @@ void Graph::capture_end() {
 void Graph::abandon() noexcept {
   if (!capture_) return;
   remove(*capture_);
+  end_recording();
+}
+
+/// Throws away what is recorded.
+void Graph::end_recording() noexcept {
   try {
     device_runtime(stream_.device.backend)->end_capture(stream_, false);
   } catch (...) {
-    // A device that has failed records nothing more.
+    // A device that has failed, or could not keep what it recorded, records nothing more.
   }
   capture_.reset();
   reset();

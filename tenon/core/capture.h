@@ -26,21 +26,28 @@ struct Capture;
 /// How many captures go on in the process.
 extern std::atomic<int> captures;
 bool is_captured(Stream stream) noexcept;
-void refuse_captured(Device device, const uint64_t* stream, std::string_view what);
+void refuse_captured(Device device, const uint64_t* stream, std::string_view what, std::string_view why);
+inline constexpr std::string_view kCannotWait =
+    "its work runs only when it is replayed, so nothing can wait for it or read on the host what it computes";
 }  // namespace detail
 
 /// Whether work that is queued on a stream is recorded instead.
 inline bool is_capturing(Stream stream) noexcept {
   return detail::captures.load(std::memory_order_acquire) > 0 && detail::is_captured(stream);
 }
+/// The same of any stream of a device.
+bool is_capturing(Device device);
 /// Throws Error{Runtime} if the stream, or any stream of the device, is being captured, and makes that
-/// capture fail. `what` cannot be done then, because it waits for work or reads what it computes.
-inline void refuse_captured(Stream stream, std::string_view what) {
+/// capture fail. `what` cannot be done then, because it waits for work or reads what it computes, or for the
+/// reason that is given.
+inline void refuse_captured(Stream stream, std::string_view what,
+                            std::string_view why = detail::kCannotWait) {
   if (detail::captures.load(std::memory_order_acquire) > 0)
-    detail::refuse_captured(stream.device, &stream.id, what);
+    detail::refuse_captured(stream.device, &stream.id, what, why);
 }
 inline void refuse_captured(Device device, std::string_view what) {
-  if (detail::captures.load(std::memory_order_acquire) > 0) detail::refuse_captured(device, nullptr, what);
+  if (detail::captures.load(std::memory_order_acquire) > 0)
+    detail::refuse_captured(device, nullptr, what, detail::kCannotWait);
 }
 /// Keeps a storage that recorded work of the stream uses as long as its graph.
 void keep_for_capture(Stream stream, Storage storage);
@@ -81,6 +88,7 @@ class Graph {
     Storage place;  // seed and position
     uint64_t blocks = 0;
   };
+  void end_recording() noexcept;
   friend detail::Capture;
   friend PhiloxState take_philox(const Generator& generator, Device device, uint64_t blocks);
 

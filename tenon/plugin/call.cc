@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <span>
 #include <utility>
 
 #include "tenon/dispatch/dispatcher.h"
@@ -65,6 +66,18 @@ void check_can_fall_back(const OperatorHandle& op, DispatchKeySet keys, const Pl
                                              device.device_name(), what));
 }
 
+/// The tensors of a cell: one, those of a list, or none.
+std::span<const Tensor> tensors_in(const Cell& cell, CellTag tag) {
+  if (tag == CellTag::Tensor) return {reinterpret_cast<const Tensor*>(&cell), 1};
+  if (tag != CellTag::TensorList) return {};
+  const auto& list = **reinterpret_cast<CellList<Tensor>* const*>(&cell);
+  return {list.data(), list.size()};
+}
+/// "result 0", or "result 0[2]" for a tensor of a list.
+std::string name_of_result(size_t i, CellTag tag, size_t at) {
+  return tag == CellTag::TensorList ? fmt::format("result {}[{}]", i, at) : fmt::format("result {}", i);
+}
+
 /// Throws unless there are as many results as the schema promises, and of its types; those of a call on the
 /// device are on it, and what was written is what was passed.
 void check_results(const OperatorHandle& op, const Results& results, DispatchKeySet keys, Stack& stack,
@@ -80,22 +93,24 @@ void check_results(const OperatorHandle& op, const Results& results, DispatchKey
       throw_wrong_result(
           op, device,
           fmt::format("{} as result {}, where its schema says {}", name(results.tags[i]), i, name(wanted)));
-    if (wanted != CellTag::Tensor) continue;
-    const auto& tensor = *reinterpret_cast<const Tensor*>(&results.cells[i]);
-    if (promised.is_write()) {
+    const std::span<const Tensor> tensors = tensors_in(results.cells[i], wanted);
+    if (promised.is_write() && wanted == CellTag::Tensor) {
       for (size_t a = 0; a < schema.arguments.size(); ++a) {
         if (schema.arguments[a].alias != promised.alias || stack.tag(first + a) != CellTag::Tensor) continue;
-        if (!tensor.is_same(stack.at<Tensor>(first + a)))
+        if (!tensors[0].is_same(stack.at<Tensor>(first + a)))
           throw_wrong_result(
               op, device,
               fmt::format("another tensor than `{}`, which it was to write", schema.arguments[a].name));
       }
     }
-    if (keys.backend() != device.backend() || !tensor.defined()) continue;
-    if (tensor.device().backend != device.backend())
-      throw_wrong_result(op, device,
-                         fmt::format("a tensor on {} as result {}, expected one on {}",
-                                     to_string(tensor.device()), i, device.device_name()));
+    if (keys.backend() != device.backend()) continue;
+    for (size_t at = 0; at < tensors.size(); ++at) {
+      if (tensors[at].defined() && tensors[at].device().backend != device.backend())
+        throw_wrong_result(
+            op, device,
+            fmt::format("a tensor on {} as {}, expected one on {}", to_string(tensors[at].device()),
+                        name_of_result(i, wanted, at), device.device_name()));
+    }
   }
 }
 
@@ -105,10 +120,11 @@ class MetaResults {
   MetaResults(const OperatorHandle& op, Stack& arguments, size_t first) {
     constexpr DispatchKeySet kKeys(Functionality::Dense, kMetaBackend);
     const schema::FunctionSchema& schema = op.schema();
-    const auto makes_tensor = [](const schema::Return& r) {
-      return cell_tag_of(r.type) == CellTag::Tensor && !r.alias;
+    const auto makes_tensors = [](const schema::Return& r) {
+      const CellTag tag = cell_tag_of(r.type);
+      return (tag == CellTag::Tensor || tag == CellTag::TensorList) && !r.alias;
     };
-    if (!std::all_of(schema.returns.begin(), schema.returns.end(), makes_tensor) || schema.returns.empty())
+    if (!std::all_of(schema.returns.begin(), schema.returns.end(), makes_tensors) || schema.returns.empty())
       return;
     const OperatorTable* column = &detail::column_of(op.entry(), kKeys);
     if (column == &detail::kNoTable) column = &detail::compute_column(op.entry(), kKeys);
@@ -120,8 +136,9 @@ class MetaResults {
       made_.clear();  // what it refuses is for the kernel to refuse
     }
   }
-  /// Result `i`; null where it is not known.
-  const Tensor* get(size_t i) { return i < made_.size() ? &made_.at<Tensor>(i) : nullptr; }
+  bool known() const noexcept { return !made_.empty(); }
+  /// The tensors of result `i`, where they are known.
+  std::span<const Tensor> get(size_t i) { return tensors_in(made_.cells()[i], made_.tag(i)); }
 
  private:
   static Tensor on_meta(const Tensor& t) {
@@ -149,19 +166,26 @@ class MetaResults {
 void check_shapes(const OperatorHandle& op, const Results& results, Stack& stack, size_t first,
                   const PluginDevice& device) {
   MetaResults expected(op, stack, first);
+  if (!expected.known()) return;
+  const auto text = [](const Tensor& t) {
+    return t.defined() ? fmt::format("{} {}", tenon::name(t.dtype()), to_string(t.sizes()))
+                       : std::string("an undefined tensor");
+  };
   for (size_t i = 0; i < op.schema().returns.size(); ++i) {
-    const Tensor* const wanted = expected.get(i);
-    if (!wanted) return;
-    const auto& tensor = *reinterpret_cast<const Tensor*>(&results.cells[i]);
-    if (!tensor.defined() && !wanted->defined()) continue;
-    const auto text = [](const Tensor& t) {
-      return t.defined() ? fmt::format("{} {}", tenon::name(t.dtype()), to_string(t.sizes()))
-                         : std::string("an undefined tensor");
-    };
-    if (!tensor.defined() || !wanted->defined() || tensor.dtype() != wanted->dtype() ||
-        tensor.sizes() != wanted->sizes())
+    const CellTag tag = results.tags[i];
+    const std::span<const Tensor> made = tensors_in(results.cells[i], tag), wanted = expected.get(i);
+    if (made.size() != wanted.size())
       throw_wrong_result(op, device,
-                         fmt::format("{} as result {}, expected {}", text(tensor), i, text(*wanted)));
+                         fmt::format("{} tensors as result {}, expected {}", made.size(), i, wanted.size()));
+    for (size_t at = 0; at < made.size(); ++at) {
+      const Tensor &tensor = made[at], &right = wanted[at];
+      if (!tensor.defined() && !right.defined()) continue;
+      if (!tensor.defined() || !right.defined() || tensor.dtype() != right.dtype() ||
+          tensor.sizes() != right.sizes())
+        throw_wrong_result(
+            op, device,
+            fmt::format("{} as {}, expected {}", text(tensor), name_of_result(i, tag, at), text(right)));
+    }
   }
 }
 

@@ -120,7 +120,7 @@ Address PluginDevice::reserve(Device device, size_t nbytes) {
 bool PluginDevice::map(Device device, Address address, size_t nbytes) {
   constexpr const char* kWhat = "mapping memory";
   return has_memory(status_of(kWhat, table_.map, index_of(device), address, static_cast<uint64_t>(nbytes)),
-                    kWhat);
+                    text_of(kWhat, index_of(device)));
 }
 
 void PluginDevice::unmap(Device device, Address address, size_t nbytes) noexcept {

@@ -135,6 +135,7 @@ functions = [
     "properties", "raw_alloc", "raw_free", "copy", "stream_new", "stream_free", "stream_sync", "event_new", "event_free",
     "event_record", "event_sync", "event_query", "stream_wait_event", "pointwise", "memory_info", "shutdown", "open",
     "register_kernels", "close", "device_count", "event_new_timed", "event_elapsed", "host_alloc", "host_free",
+    "reserve", "map", "unmap", "unreserve", "capture_begin", "capture_end", "capture_launch", "capture_free",
 ]
 
 def use(device):
@@ -151,7 +152,15 @@ def use(device):
     end.synchronize()
     begin.elapsed_time(end)
     tenon.zeros(4, pin_memory=True)
-    del x, event, stream, begin, end
+    device.set_allocator_settings("expandable_segments:True")
+    tenon.ones(3 << 20, device=device._name)
+    device.set_allocator_settings("expandable_segments:False")
+    graph = device.Graph()
+    with device.graph(graph):
+        y = x * 2
+    graph.replay()
+    graph.reset()
+    del x, y, graph, event, stream, begin, end
     device.empty_cache()
     device.mem_get_info()
     device.synchronize()
@@ -210,7 +219,7 @@ for function in functions:
     errors = attempt("fail", function, 2 if function == "properties" else 1)
     assert len(errors) == 1, (function, errors)
     assert f"a failure of {function} that was asked for" in errors[0] or function in ("open", "register_kernels"), errors
-    if function in ("raw_free", "event_free", "stream_free", "host_free"):
+    if function in ("raw_free", "event_free", "stream_free", "host_free", "unmap", "unreserve", "capture_free"):
         assert "reported late" in errors[0], errors
 """)
 
@@ -309,7 +318,7 @@ def test_wrong_results_are_errors_that_say_what_is_wrong(faulty):
                 tenon.mm(x, x)
             assert x.tolist() == [[1, 1], [1, 1]]
             before = x._version
-            if how in ("dtype", "shape", "device", "right"):
+            if how in ("dtype", "shape", "device"):
                 with pytest.raises(RuntimeError, match=f"aten::zero_: the kernel of device {name} returned another tensor than `self`"):
                     x.zero_()
             assert x._version == before
@@ -318,6 +327,32 @@ def test_wrong_results_are_errors_that_say_what_is_wrong(faulty):
         x = tenon.ones(2, 2, device=device._name)
         assert tenon.mm(x, x).shape == (2, 2)
         del x
+
+
+WRONG_LISTS = {
+    "device": r"returned a tensor on cpu as result 0\[0\], expected one on device",
+    "dtype": r"returned float64 \[2, 3\] as result 0\[0\], expected float32 \[2, 3\]",
+    "shape": r"returned float32 \[1, 3\] as result 0\[0\], expected float32 \[2, 3\]",
+    "second": r"returned float64 \[2, 3\] as result 0\[1\], expected float32 \[2, 3\]",
+    "three": "returned 3 tensors as result 0, expected 2",
+    "one": "returned 1 tensors as result 0, expected 2",
+    "none": r"returned None as result 0, where its schema says Tensor\[\]",
+}
+
+
+def test_wrong_tensors_in_a_list_are_errors_that_say_which(faulty):
+    """S14: of a result that is a list of tensors."""
+    library = faulty()
+    for how, text in {**WRONG_LISTS, "right": ""}.items():
+        with loaded(library, kernel=how) as device:
+            name = device._name
+            x, y = tenon.ones(2, device=name), tenon.ones(3, device=name)
+            if how == "right":
+                assert [(t.shape, t.device.type) for t in tenon.ops.aten.meshgrid([x, y])] == [((2, 3), name)] * 2
+            else:
+                with pytest.raises(RuntimeError, match=f"aten::meshgrid: .*device {name} {text}"):
+                    tenon.ops.aten.meshgrid([x, y])
+            del x, y
 
 
 SENTENCES = {
@@ -404,6 +439,8 @@ def test_what_is_no_library_is_refused(faulty, tmp_path, monkeypatch):
     subprocess.run(["cc", "-x", "c", "-fPIC", "-shared", "-", "-o", str(dependency)], input="int needed(void) { return 1; }", text=True, check=True)
     dependent = faulty("-DNEEDED=needed", f"-L{tmp_path}", "-Wl,--no-as-needed", "-lneeded")
     dependency.unlink()
+    # As of PyTorch's load_library; and RuntimeError as of all else that can be wrong with a plug-in.
+    assert issubclass(tenon.FileError, OSError) and issubclass(tenon.FileError, RuntimeError)
     for path, sentence in (
         (text, "invalid ELF header|file too short"),
         (pipe, "is no file"),
@@ -411,12 +448,14 @@ def test_what_is_no_library_is_refused(faulty, tmp_path, monkeypatch):
         (tmp_path / "absent.so", "cannot open shared object"),
         (dependent, "libneeded.so"),
     ):
-        with pytest.raises(RuntimeError, match=sentence):
+        with pytest.raises(tenon.FileError, match=sentence):
             tenon.load_device(path)
+    with pytest.raises(OSError, match="cannot open shared object"):
+        tenon.ops.load_library(tmp_path / "absent.so")
     whole, cut = OPENREG.read_bytes(), tmp_path / "cut.so"
     for size in (len(whole) // 2, 4096, 600, 65, 64, 63, 10, 0):
         cut.write_bytes(whole[:size])
-        with pytest.raises(RuntimeError, match="is truncated: it has|file too short|invalid ELF header"):
+        with pytest.raises(OSError, match="is truncated: it has|file too short|invalid ELF header"):
             tenon.load_device(cut)
     with pytest.raises(ValueError, match="a NUL behind it is no path"):
         tenon.load_device(f"{OPENREG}\0x")

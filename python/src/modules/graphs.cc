@@ -115,6 +115,19 @@ PyObject* capturing(PyObject*, PyObject* o) {
   });
 }
 
+PyObject* capturing_stream(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject*) {
+  return guarded([&] {
+    check_count("is_stream_capturing", n, 2);
+    const Device device = device_argument("is_stream_capturing", args[0]);
+    const unsigned long long id = PyLong_AsUnsignedLongLong(args[1]);
+    if (PyErr_Occurred()) throw PythonError();
+    return PyBool_FromLong(is_capturing(Stream{device, id}));
+  });
+}
+PyObject* capturing_device(PyObject*, PyObject* o) {
+  return guarded([&] { return PyBool_FromLong(is_capturing(device_argument("is_device_capturing", o))); });
+}
+
 PyMethodDef g_methods[] = {
     {"new", &new_graph, METH_NOARGS, "A graph that has captured nothing."},
     fast_method("begin", &begin, "begin(graph, device, pool): captures the current stream."),
@@ -125,6 +138,8 @@ PyMethodDef g_methods[] = {
     {"pool", &pool, METH_O, "The pool of a graph."},
     {"new_pool", &new_pool, METH_O, "A pool for graphs of a device."},
     {"is_capturing", &capturing, METH_O, "Whether the current stream of a device is being captured."},
+    fast_method("is_stream_capturing", &capturing_stream, "is_stream_capturing(device, id)"),
+    {"is_device_capturing", &capturing_device, METH_O, "Whether any stream of a device is being captured."},
     {}};
 
 }  // namespace

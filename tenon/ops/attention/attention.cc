@@ -179,8 +179,10 @@ Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, cons
     const auto weights = static_cast<uint64_t>(shape.entries()) * static_cast<uint64_t>(shape.queries) *
                          static_cast<uint64_t>(shape.keys);
     if (!query.is_meta()) {
-      // Its operator has no place for a position that each replay sets.
-      refuse_captured(current_stream(query.device()), "scaled_dot_product_attention with dropout");
+      refuse_captured(
+          current_stream(query.device()), "scaled_dot_product_attention",
+          "dropout_p > 0 takes its random numbers from a position in the call's arguments, which a "
+          "replay cannot change; capture it with dropout_p=0");
       const PhiloxState at = default_generator()->take(weights / 2 + weights % 2);
       seed = static_cast<int64_t>(at.seed), offset = static_cast<int64_t>(at.offset);
     }

@@ -1,5 +1,5 @@
 /* The device of plain.c with one thing wrong, which the compiler's -D says, or the option `kernel`: what the
- * kernel of aten::mm, or aten::zero_, returns. */
+ * kernels of aten::mm, aten::zero_ and aten::meshgrid return. */
 #define tenon_plugin_v1 plain_plugin_v1
 #include "../plain/plain.c"
 #undef tenon_plugin_v1
@@ -41,6 +41,50 @@ static TenonStatus* wrong(void* self, void* data, const TenonCall* call) {
   return status;
 }
 
+/* Tensors as a list, which an operator makes. */
+static TenonStatus* as_list(const TenonCall* call, TenonTensor* const* tensors, uint64_t count) {
+  const TenonOperator* op = NULL;
+  TenonList list = {0};
+  TenonCell cell = {0};
+  const uint8_t tag = TENON_CELL_TENSOR_LIST;
+  TenonStatus* status = host->op_find("aten::broadcast_tensors", &op);
+  if (status) return status;
+  list.data = (void*)tensors;
+  list.size = count;
+  cell.p = &list;
+  return host->op_call(op, &cell, &tag, 1, call->results, call->result_tags, 1);
+}
+
+/* The grids of two vectors, wrong in the way that `data` says. */
+static TenonStatus* grids(void* self, void* data, const TenonCall* call) {
+  const char* how = data;
+  const TenonList* vectors = call->args[0].p;
+  TenonTensorView x = {0}, y = {0};
+  TenonTensor* made[3] = {NULL, NULL, NULL};
+  TenonStatus* status = NULL;
+  const TenonDevice cpu = {0, -1};
+  const uint64_t count = strcmp(how, "three") == 0 ? 3 : strcmp(how, "one") == 0 ? 1 : 2;
+  const int shape = strcmp(how, "shape") == 0, device = strcmp(how, "device") == 0;
+  uint64_t i;
+  (void)self;
+  x.struct_size = y.struct_size = sizeof x;
+  if (strcmp(how, "none") == 0) return NULL;
+  if ((status = host->tensor_view(((TenonTensor* const*)vectors->data)[0], &x))) return status;
+  if ((status = host->tensor_view(((TenonTensor* const*)vectors->data)[1], &y))) return status;
+  for (i = 0; !status && i < count; ++i) {
+    const int wide = strcmp(how, "dtype") == 0 || (i == 1 && strcmp(how, "second") == 0);
+    int64_t sizes[2];
+    sizes[0] = shape ? 1 : x.sizes[0];
+    sizes[1] = y.sizes[0];
+    status = host->tensor_empty(sizes, NULL, 2, wide ? TENON_DTYPE_FLOAT64 : x.dtype, device ? cpu : x.device,
+                                &made[i]);
+  }
+  if (!status) status = as_list(call, made, count);
+  for (i = 0; i < count; ++i)
+    if (made[i]) host->tensor_release(made[i]);
+  return status;
+}
+
 static char kernel[16];
 
 static TenonStatus* register_kernels(void* self, TenonRegistrar* registrar) {
@@ -54,6 +98,9 @@ static TenonStatus* register_kernels(void* self, TenonRegistrar* registrar) {
   if (!status)
     status =
         host->register_kernel(registrar, "aten::zero_", "PrivateUse1", wrong, kernel, __FILE__, __LINE__);
+  if (!status)
+    status =
+        host->register_kernel(registrar, "aten::meshgrid", "PrivateUse1", grids, kernel, __FILE__, __LINE__);
   return status;
 #endif
 }

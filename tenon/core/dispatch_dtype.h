@@ -3,12 +3,17 @@
 // kernels of the library and of users. Knows no tensors; half.h has the element types.
 #pragma once
 
+#include <string>
 #include <utility>
 
+#include "tenon/core/device.h"
 #include "tenon/core/dtype.h"
 #include "tenon/core/half.h"
 
 namespace tenon {
+
+/// "not implemented for float8_e5m2", which is so on the host too: on another device the text names both.
+std::string not_implemented_for(DType dtype, Device device);
 
 namespace detail {
 template <DType t>

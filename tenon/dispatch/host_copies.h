@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "tenon/core/error.h"
 #include "tenon/core/tensor.h"
 
 namespace tenon {
@@ -24,8 +25,8 @@ constexpr bool has(Access a, Access bit) noexcept {
   return (static_cast<uint8_t>(a) & static_cast<uint8_t>(bit)) != 0;
 }
 
-/// The copies of one call: `add` its tensors, `fetch`, run the call on the host, `put_back`, `move` the
-/// results; then `report`.
+/// The copies of one call: `add` its tensors, `fetch`, `run` the call, `put_back`, `move` the results; then
+/// `report`.
 ///
 /// Tensors of one storage whose elements overlap share one host copy of all that they reach, so that a write
 /// through one is seen through the others, and one tensor that is passed twice is one host tensor. `fetch`
@@ -43,6 +44,16 @@ class HostCopies {
   void add(Tensor& place, Access access);
   /// Puts the host copies into the places.
   void fetch();
+  /// Runs the call on the copies: f(). Where the host does not have it either, the error names both devices.
+  template <class F>
+  decltype(auto) run(F&& f) const {
+    try {
+      return f();
+    } catch (Error& e) {
+      if (e.kind() == ErrorKind::NotImplemented) name_devices(e);
+      throw;
+    }
+  }
   /// Writes what was written to the device's tensors, resized if their copies were. The places keep the
   /// copies.
   void put_back();
@@ -68,6 +79,7 @@ class HostCopies {
   };
   static constexpr size_t kNone = ~size_t{0};
 
+  void name_devices(Error& e) const;
   void find_groups();
   bool is_packed(const Entry& e, size_t members) const;
   void upload(const Storage& to, int64_t at, const Storage& from, int64_t from_at, int64_t nbytes);

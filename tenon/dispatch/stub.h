@@ -182,11 +182,11 @@ class StubBase {
           (each.add(copies, std::exchange(first, false) ? Access::ReadWrite : Access::Read), ...);
           copies.fetch();
           if constexpr (std::is_void_v<R>) {
-            f(each.get()...);
+            copies.run([&] { f(each.get()...); });
             copies.put_back();
             copies.report();
           } else {
-            R result = f(each.get()...);
+            R result = copies.run([&] { return f(each.get()...); });
             copies.put_back();
             if constexpr (std::is_same_v<R, Tensor>) copies.move(result);
             copies.report();

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "tenon/core/dispatch_dtype.h"
 #include "tenon/dispatch/fallback_policy.h"
 #include "tenon/dispatch/host_copies.h"
 #include "tenon/iter/pointwise_device.h"
@@ -81,7 +82,11 @@ Types decide_types(const PointwiseInfo& info, const char* op, std::span<const Te
   DType common = operands;
   if (info.compute == ComputeRule::Float && is_integral(common, true)) common = default_dtype();
   const std::optional<expr::Type> type = expr::compute_type(common);
-  TENON_CHECK(type, NotImplemented, fmt::format("{}: not implemented for {}", op, name(common)));
+  if (!type) [[unlikely]] {
+    const auto there = std::ranges::find_if(tensors, [](const Tensor* t) { return !t->device().is_cpu(); });
+    const Device device = there == tensors.end() ? kCPU : (*there)->device();
+    throw_error(ErrorKind::NotImplemented, fmt::format("{}: {}", op, not_implemented_for(common, device)));
+  }
   return {operands, common, *type};
 }
 
@@ -179,8 +184,10 @@ void run_on_host(const PointwiseInfo& info, std::span<const Tensor* const> tenso
     copies.add(results[i], Access::Write);
   }
   copies.fetch();
-  general_pointwise(info, {tensors_there, tensors.size()}, scalars, {outs_there, num_outs},
-                    {.in_place = in_place}, {});
+  copies.run([&] {
+    general_pointwise(info, {tensors_there, tensors.size()}, scalars, {outs_there, num_outs},
+                      {.in_place = in_place}, {});
+  });
   copies.put_back();
   copies.report();
 }

@@ -98,7 +98,7 @@ def mixed():
         "two indices": (lambda: a * b, ("`self`", "`other`"), ("openreg:0", "openreg:1")),
         "two plug-ins": (lambda: a - other, (), ("openreg", "lazyreg")),
         "a fallback": (lambda: tenon.mm(square, host.expand(3, 3)), ("`self`", "`mat2`"), ("openreg:0", "cpu")),
-        "a list": (lambda: tenon.cat([a, host]), ("`tensors`",), ("openreg:0", "cpu")),
+        "a list": (lambda: tenon.cat([a, host]), ("`tensors[0]`", "`tensors[1]`"), ("openreg:0", "cpu")),
         "out": (lambda: tenon.mul(a, a, out=tenon.empty(3)), ("`out`", "`self`"), ("openreg:0", "cpu")),
         "out of a fallback": (lambda: tenon.cumsum(a, 0, out=tenon.empty(3)), ("`out`", "`self`"), ("openreg:0", "cpu")),
         "indices": (lambda: a.index_select(0, rows.to("openreg:1")), ("`index`",), ("openreg:0", "openreg:1")),

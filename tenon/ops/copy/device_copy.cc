@@ -9,6 +9,7 @@
 #include "tenon/core/capture.h"
 #include "tenon/core/copy_report.h"
 #include "tenon/core/device_runtime.h"
+#include "tenon/dispatch/host_copies.h"
 #include "tenon/expr/type.h"
 #include "tenon/iter/overlap.h"
 #include "tenon/iter/pointwise.h"
@@ -324,7 +325,7 @@ void copy_by_bytes(const Tensor& dst, const Tensor& src, bool non_blocking) {
 void fill_by_bytes(const Tensor& dst, const Scalar& value) {
   if (dst.numel() == 0) return;
   const Tensor one = make_empty({}, dst.dtype());
-  fill_stub(kCPU, one, value);
+  HostCopies(dst.device(), "fill").run([&] { fill_stub(kCPU, one, value); });
   if (!overlaps_itself(dst.sizes(), dst.strides()) && copy_by_launch(dst, one)) return;
   if (fills_its_range(dst)) return fill_dense(dst, value);
   HostImage image(dst);

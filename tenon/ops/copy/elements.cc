@@ -100,14 +100,17 @@ void check_fits(const Scalar& value, DType dtype, const char* op) {
                           name(dtype)));
 }
 
-void check_arithmetic(DType dtype, const char* op) {
+void check_arithmetic(DType dtype, Device device, const char* op) {
   TENON_CHECK(has_arithmetic(dtype), NotImplemented,
-              fmt::format("{}: not implemented for {}, which has no arithmetic", op, name(dtype)));
+              fmt::format("{}: {}; it has no arithmetic", op, not_implemented_for(dtype, device)));
 }
 
-void check_real(DType dtype, const char* op) {
-  check_arithmetic(dtype, op);
-  TENON_CHECK(!is_complex(dtype), NotImplemented, fmt::format("{}: not implemented for {}", op, name(dtype)));
+void check_arithmetic(HeaderRef t, const char* op) { check_arithmetic(t.dtype(), t.device(), op); }
+
+void check_real(HeaderRef t, const char* op) {
+  check_arithmetic(t, op);
+  TENON_CHECK(!is_complex(t.dtype()), NotImplemented,
+              fmt::format("{}: {}", op, not_implemented_for(t.dtype(), t.device())));
 }
 
 void fill_elements(const Tensor& dst, const Scalar& value, const char* op) {

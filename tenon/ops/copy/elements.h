@@ -20,10 +20,11 @@ void check_copy(HeaderRef dst, HeaderRef src, const char* op);
 /// PyTorch.
 void check_fits(const Scalar& value, DType dtype, const char* op);
 
-/// Throws Error{NotImplemented} unless has_arithmetic.
-void check_arithmetic(DType dtype, const char* op);
+/// Throws Error{NotImplemented} unless has_arithmetic, which no device can make up for.
+void check_arithmetic(DType dtype, Device device, const char* op);
+void check_arithmetic(HeaderRef t, const char* op);
 /// Throws Error{NotImplemented} for dtypes without arithmetic and for complex dtypes.
-void check_real(DType dtype, const char* op);
+void check_real(HeaderRef t, const char* op);
 
 /// Sets every element; elements may share memory. Throws Error{Value} if an integer dtype cannot hold the
 /// value (see check_fits).

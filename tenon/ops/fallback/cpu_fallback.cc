@@ -21,16 +21,21 @@ void refuse_view(const OperatorHandle& op, Device device) {
   }
 }
 
-/// Calls f(tensor, argument) for every tensor among the arguments.
+/// Calls f(tensor, argument, i) for every tensor among the arguments, which is the i-th of a list, or -1.
 template <class F>
 void each_tensor(const schema::FunctionSchema& schema, Stack& stack, size_t first, F&& f) {
-  for (size_t i = 0; i < schema.arguments.size(); ++i) {
-    const CellTag tag = stack.tag(first + i);
-    if (tag == CellTag::Tensor) f(stack.at<Tensor>(first + i), schema.arguments[i]);
+  for (size_t a = 0; a < schema.arguments.size(); ++a) {
+    const CellTag tag = stack.tag(first + a);
+    if (tag == CellTag::Tensor) f(stack.at<Tensor>(first + a), schema.arguments[a], -1);
     if (tag == CellTag::TensorList) {
-      for (Tensor& t : stack.at<std::vector<Tensor>>(first + i)) f(t, schema.arguments[i]);
+      int64_t i = 0;
+      for (Tensor& t : stack.at<std::vector<Tensor>>(first + a)) f(t, schema.arguments[a], i++);
     }
   }
+}
+
+std::string name_of(const schema::Argument& argument, int64_t i) {
+  return i < 0 ? argument.name : fmt::format("{}[{}]", argument.name, i);
 }
 
 /// The device of the call, and where its new results belong.
@@ -41,20 +46,22 @@ struct Where {
 Where where_of(const OperatorHandle& op, DispatchKeySet keys, Stack& stack, size_t first) {
   const schema::FunctionSchema& schema = op.schema();
   const schema::Argument* named = nullptr;
+  int64_t element = -1;
   const Tensor* there = nullptr;
-  each_tensor(schema, stack, first, [&](const Tensor& t, const schema::Argument& a) {
+  each_tensor(schema, stack, first, [&](const Tensor& t, const schema::Argument& a, int64_t i) {
     if (there || !t.defined() || t.device().is_cpu()) return;
     there = &t;
     named = &a;
+    element = i;
   });
-  each_tensor(schema, stack, first, [&](const Tensor& t, const schema::Argument& a) {
+  each_tensor(schema, stack, first, [&](const Tensor& t, const schema::Argument& a, int64_t i) {
     if (!there || !t.defined() || t.device() == there->device()) return;
     const bool host = t.device().is_cpu();
     if (host && (op.entry().mixed_devices || (t.dim() == 0 && !a.is_write()))) return;
-    throw_error(
-        ErrorKind::Device,
-        fmt::format("{}: `{}` is on {}, expected the same device as `{}`, {}; move one with .to()",
-                    schema.name, a.name, to_string(t.device()), named->name, to_string(there->device())));
+    throw_error(ErrorKind::Device,
+                fmt::format("{}: `{}` is on {}, expected the same device as `{}`, {}; move one with .to()",
+                            schema.name, name_of(a, i), to_string(t.device()), name_of(*named, element),
+                            to_string(there->device())));
   });
   std::optional<Device> wanted;
   for (size_t i = 0; i < schema.arguments.size(); ++i) {
@@ -99,12 +106,12 @@ void cpu_fallback(const OperatorHandle& op, DispatchKeySet keys, Stack& stack) t
   const std::string name = op.full_name();
   HostCopies copies(device, name);
   each_tensor(schema, stack, first,
-              [&](Tensor& t, const schema::Argument& a) { copies.add(t, access_of(a)); });
+              [&](Tensor& t, const schema::Argument& a, int64_t) { copies.add(t, access_of(a)); });
   for (size_t i = 0; i < schema.arguments.size(); ++i) {
     if (stack.tag(first + i) == CellTag::Device) stack.at<Device>(first + i) = kCPU;
   }
   copies.fetch();
-  run_on_cpu(op, keys, stack);
+  copies.run([&] { run_on_cpu(op, keys, stack); });
   copies.put_back();
   for (size_t i = stack.size() - schema.returns.size(); i < stack.size(); ++i) {
     const bool written = schema.returns[i - (stack.size() - schema.returns.size())].alias.has_value();

@@ -132,6 +132,10 @@ void HostCopies::fetch() {
   for (const auto& [place, entry] : places_) *place = entries_[entry].host;
 }
 
+void HostCopies::name_devices(Error& e) const {
+  e.append(fmt::format("; so says cpu, where it ran because {} has no kernel for it", to_string(device_)));
+}
+
 void HostCopies::upload(const Storage& to, int64_t at, const Storage& from, int64_t from_at, int64_t nbytes) {
   ops::copy_range(to, at, from, from_at, nbytes, false);
   nbytes_ += static_cast<size_t>(nbytes);

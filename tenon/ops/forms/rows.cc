@@ -154,8 +154,8 @@ expr::Type type_of(const RowsInfo& info, const Analysis& made) {
 
 void check_dtypes(const RowsInfo& info, const RowsArguments& a) {
   const DType own = a.tensors[0].dtype();
-  check_arithmetic(own, kThisCall);
-  if (a.dtype) check_arithmetic(*a.dtype, kThisCall);
+  check_arithmetic(a.tensors[0], kThisCall);
+  if (a.dtype) check_arithmetic(*a.dtype, a.tensors[0].device(), kThisCall);
   TENON_CHECK(
       (info.complex || !is_complex(own)) && !((info.refused_dtypes >> static_cast<uint8_t>(own)) & 1u),
       NotImplemented,

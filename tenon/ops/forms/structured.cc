@@ -36,12 +36,17 @@ void StructuredArguments::throw_other_device(const Tensor& t) const {
   const auto name_of = [&](size_t i) {
     std::string_view names = info_.arguments;
     for (; i > 0; --i) names.remove_prefix(names.find(' ') + 1);
-    return names.substr(0, names.find(' '));
+    return std::string(names.substr(0, names.find(' ')));
   };
-  throw_error(
-      ErrorKind::Device,
-      fmt::format("{}: `{}` is on {}, expected the same device as `{}`, {}; move one with .to()", info_.name,
-                  name_of(position_), to_string(t.device()), name_of(first_), to_string(device_)));
+  std::string there = name_of(position_), first = name_of(first_);
+  // Two tensors of one argument: it is a list.
+  if (first_ == position_) {
+    first += "[0]";
+    there += fmt::format("[{}]", &t - tensors_[0]);
+  }
+  throw_error(ErrorKind::Device,
+              fmt::format("{}: `{}` is on {}, expected the same device as `{}`, {}; move one with .to()",
+                          info_.name, there, to_string(t.device()), first, to_string(device_)));
 }
 
 bool StructuredArguments::share_storage(const Tensor& t) const noexcept {

@@ -27,7 +27,7 @@ void linalg_vector_norm(OutputSpecs& out, HeaderRef self, const Scalar& ord, std
   TENON_CHECK(
       is_floating_point(from) || is_complex(from), NotImplemented,
       fmt::format(": expected `self` of a floating or complex dtype, got {}; convert it", name(from)));
-  check_arithmetic(from, kThisCall);
+  check_arithmetic(self, kThisCall);
   TENON_CHECK(!ord.is_complex(), Type, ": `ord` is a complex number, a real one was expected");
   TENON_CHECK(is_complex(from) ? is_complex(to) : is_floating_point(to), Type,
               fmt::format(": expected a {} dtype for `self` of {}, got {}",

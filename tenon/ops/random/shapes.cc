@@ -91,7 +91,7 @@ void philox_normal_(OutputSpecs&, HeaderRef self, double, double std, int64_t, i
 void philox_bernoulli__Tensor(OutputSpecs&, HeaderRef self, HeaderRef p, int64_t, int64_t) {
   check_no_internal_overlap(self, "bernoulli_");
   check_floating(p.dtype(), "bernoulli_");
-  check_real(self.dtype(), "bernoulli_");
+  check_real(self, "bernoulli_");
   TENON_CHECK(self.device() == p.device(), Device,
               fmt::format("bernoulli_: expected `p` on {} as `self`, got {}", to_string(self.device()),
                           to_string(p.device())));
@@ -103,7 +103,7 @@ void philox_bernoulli__Tensor(OutputSpecs&, HeaderRef self, HeaderRef p, int64_t
 void philox_bernoulli_(OutputSpecs&, HeaderRef self, double p, int64_t, int64_t) {
   check_no_internal_overlap(self, "bernoulli_");
   TENON_CHECK(p >= 0 && p <= 1, Value, fmt::format("bernoulli_: expects p to be in [0, 1], but got p={}", p));
-  check_real(self.dtype(), "bernoulli_");
+  check_real(self, "bernoulli_");
 }
 
 void philox_randint_(OutputSpecs&, HeaderRef self, int64_t low, int64_t high, int64_t, int64_t) {
@@ -111,7 +111,7 @@ void philox_randint_(OutputSpecs&, HeaderRef self, int64_t low, int64_t high, in
   TENON_CHECK(
       low < high, Value,
       fmt::format("randint: expects 'low' to be less than 'high', but got low={} >= high={}", low, high));
-  check_real(type, "randint");
+  check_real(self, "randint");
   // Floats round what they do not hold exactly, up to their largest value; only float16's is below int64's.
   const IntegerRange held = type == DType::Float16    ? IntegerRange{-kLargestFloat16, kLargestFloat16}
                             : is_floating_point(type) ? IntegerRange{INT64_MIN, INT64_MAX}
@@ -126,7 +126,7 @@ void philox_randperm_(OutputSpecs&, HeaderRef self, int64_t, int64_t) {
   TENON_CHECK(self.dim() == 1, Shape,
               fmt::format("randperm: expected one dimension, got sizes {}", to_string(self.sizes())));
   const DType type = self.dtype();
-  check_arithmetic(type, "randperm");
+  check_arithmetic(self, "randperm");
   TENON_CHECK(type != DType::Bool && !is_complex(type), NotImplemented,
               fmt::format("randperm: not implemented for {}", name(type)));
   TENON_CHECK(

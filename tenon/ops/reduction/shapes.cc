@@ -11,7 +11,7 @@ namespace {
 void check_moments(HeaderRef self) {
   TENON_CHECK(is_floating_point(self.dtype()) || is_complex(self.dtype()), Type,
               fmt::format(": only supports floating point dtypes, got {}", name(self.dtype())));
-  check_arithmetic(self.dtype(), kThisCall);
+  check_arithmetic(self, kThisCall);
 }
 
 }  // namespace
@@ -33,14 +33,14 @@ void variance_mean(OutputSpecs& out, HeaderRef self, std::optional<IntArrayRef> 
 
 void cumulative(OutputSpecs& out, HeaderRef self, int64_t dim, std::optional<DType> dtype) {
   wrap_dim(dim, self.dim(), kThisCall);
-  check_arithmetic(self.dtype(), kThisCall);
-  if (dtype) check_arithmetic(*dtype, kThisCall);
+  check_arithmetic(self, kThisCall);
+  if (dtype) check_arithmetic(*dtype, self.device(), kThisCall);
   const DType own = is_integral(self.dtype(), true) ? DType::Int64 : self.dtype();
   out.set(0, self.sizes(), dtype.value_or(own));
 }
 
 void logsumexp(OutputSpecs& out, HeaderRef self, IntArrayRef dim, bool keepdim) {
-  check_arithmetic(self.dtype(), kThisCall);
+  check_arithmetic(self, kThisCall);
   out.set(0, reduced_sizes(self.sizes(), reduction_mask(dim, self.dim(), kThisCall), keepdim),
           is_integral(self.dtype(), true) ? default_dtype() : self.dtype());
 }

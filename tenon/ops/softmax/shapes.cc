@@ -9,7 +9,7 @@ namespace tenon::ops::shape {
 namespace {
 
 void check_nll(HeaderRef self, HeaderRef target, HeaderRef weight, int64_t reduction) {
-  check_arithmetic(self.dtype(), "nll_loss");
+  check_arithmetic(self, "nll_loss");
   TENON_CHECK(self.dim() == 1 || self.dim() == 2, Shape,
               fmt::format("nll_loss: `self` must be 1D or 2D, got {}", to_string(self.sizes())));
   TENON_CHECK(is_floating_point(self.dtype()), NotImplemented,

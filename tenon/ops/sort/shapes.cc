@@ -11,14 +11,14 @@ void sort(OutputSpecs& out, HeaderRef self, int64_t dim, bool descending) {
 }
 
 void sort_stable(OutputSpecs& out, HeaderRef self, std::optional<bool>, int64_t dim, bool) {
-  check_real(self.dtype(), kThisCall);
+  check_real(self, kThisCall);
   wrap_dim(dim, self.dim(), "sort");
   out.set_like(0, self, self.dtype());
   out.set_like(1, self, DType::Int64);
 }
 
 void topk(OutputSpecs& out, HeaderRef self, int64_t k, int64_t dim, bool, bool) {
-  check_real(self.dtype(), kThisCall);
+  check_real(self, kThisCall);
   const int64_t d = wrap_dim(dim, self.dim(), "topk");
   Dims sizes(self.sizes());
   const int64_t most = sizes.empty() ? 1 : sizes[static_cast<size_t>(d)];

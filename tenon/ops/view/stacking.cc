@@ -113,8 +113,9 @@ std::vector<Tensor> meshgrid_indexing(TensorList tensors, std::string_view index
         t.dim() <= 1, Shape,
         fmt::format("meshgrid: expected vectors or 0-dim tensors, got shape {}", to_string(t.sizes())));
     TENON_CHECK(t.dtype() == grids[0].dtype() && t.device() == grids[0].device(), Type,
-                fmt::format("meshgrid: all tensors must have one dtype and device, got {} and {}",
-                            name(grids[0].dtype()), name(t.dtype())));
+                fmt::format("meshgrid: all tensors must have one dtype and device, got {} on {} and {} on {}",
+                            name(grids[0].dtype()), to_string(grids[0].device()), name(t.dtype()),
+                            to_string(t.device())));
   }
   const bool swapped = indexing == "xy" && grids.size() >= 2;
   if (swapped) std::swap(grids[0], grids[1]);

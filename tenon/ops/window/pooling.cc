@@ -155,10 +155,11 @@ void divide_by_counts(std::vector<Axis>& axes) {
   }
 }
 
-void check_ordered(DType dtype, const std::string& op) {
+void check_ordered(HeaderRef self, const std::string& op) {
+  const DType dtype = self.dtype();
   TENON_CHECK(!is_complex(dtype) && dtype != DType::Bool, NotImplemented,
               fmt::format("{}: not implemented for {}", op, name(dtype)));
-  check_arithmetic(dtype, op.c_str());
+  check_arithmetic(self, op.c_str());
 }
 
 }  // namespace
@@ -187,7 +188,7 @@ void max_pool(OutputSpecs& out, HeaderRef self, IntArrayRef kernel_size, IntArra
               IntArrayRef padding, IntArrayRef dilation, bool ceil_mode) {
   const Windows w =
       checked_windows("max_pool", self.sizes(), kernel_size, stride, padding, dilation, ceil_mode);
-  check_ordered(self.dtype(), w.op);
+  check_ordered(self, w.op);
   const Dims sizes = with_spatial(self.sizes(), w.outputs);
   set_spatial(out, 0, self, sizes, self.dtype());
   set_spatial(out, 1, self, sizes, DType::Int64);
@@ -211,7 +212,7 @@ void adaptive_avg_pool_backward(OutputSpecs& out, HeaderRef grad, IntArrayRef in
 
 void adaptive_max_pool(OutputSpecs& out, HeaderRef self, IntArrayRef output_size) {
   const Dims sizes = checked_adaptive("adaptive_max_pool", self.sizes(), output_size);
-  check_ordered(self.dtype(), with_rank("adaptive_max_pool", output_size.size()));
+  check_ordered(self, with_rank("adaptive_max_pool", output_size.size()));
   set_spatial(out, 0, self, sizes, self.dtype());
   set_spatial(out, 1, self, sizes, DType::Int64);
 }

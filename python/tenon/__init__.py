@@ -144,4 +144,5 @@ def __getattr__(name):
 
 
 def __dir__():
-    return sorted({*globals(), *_LATER, *_LEGACY, "DispatchKey", "DispatchKeySet"})
+    loaded = (name for name, _, _ in _C._devices.loaded())
+    return sorted({*globals(), *_LATER, *_LEGACY, *loaded, "DispatchKey", "DispatchKeySet"})

@@ -29,7 +29,9 @@ def _index(function: str, device: Any) -> tuple[devices.DeviceModule, Any]:
     d = _C.device(device) if isinstance(device, str) else device
     name = current_accelerator()
     if not isinstance(d, _C.device) or name is None or d.type != name.type:
-        raise ValueError(f"accelerator.{function}: {device} doesn't match the current accelerator {name}.")
+        loaded = [there for there, _, _ in devices.loaded()]
+        others = f", which is the first of the loaded devices ({', '.join(loaded)}); use tenon.{d.type}" if d.type in loaded else ""
+        raise ValueError(f"accelerator.{function}: {device} doesn't match the current accelerator {name}{others}")
     return module, d.index
 
 

@@ -334,6 +334,10 @@ def trace(args):
     import contextlib
 
     if args.chrome:
+        try:
+            open(args.chrome, "a").close()  # before the script's work, not after it
+        except OSError as e:
+            raise CommandError(f"--chrome {args.chrome}: {e.strerror}") from None
         context = dispatch.record()
     else:
         context = dispatch.trace(lambda line: print(line, flush=True), shapes=args.shapes, times=args.times)

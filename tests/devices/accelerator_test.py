@@ -59,6 +59,10 @@ for call in (lambda: a.synchronize("second"), lambda: a.set_device_index("cpu"))
     else:
         raise AssertionError
 try:
+    a.synchronize("second")
+except ValueError as error:
+    assert str(error).endswith("which is the first of the loaded devices (openreg, second); use tenon.second"), error
+try:
     a.set_device_index(7)
 except RuntimeError as error:
     assert "there is no device openreg:7" in str(error)

@@ -143,6 +143,11 @@ def test_traces_with_shapes_times_and_as_json(tmp_path):
     assert "aten::ones" in {e["name"] for e in json.loads(file.read_text())["traceEvents"]}
     assert "ValueError: oops" in run("trace", "--chrome", str(file), "-c", "tenon.zeros(1)\nraise ValueError('oops')", code=1)
     assert "aten::zeros" in {e["name"] for e in json.loads(file.read_text())["traceEvents"]}
+    # What cannot be written is refused before the code runs.
+    done = subprocess.run([sys.executable, "-m", "tenon", "trace", "--chrome", str(tmp_path / "no/file"), "-c", "print('ran')"],
+                          capture_output=True, text=True)  # fmt: skip
+    assert done.returncode == 1 and "ran" not in done.stdout
+    assert f"--chrome {tmp_path / 'no/file'}: No such file or directory" in done.stderr
 
 
 def test_trace_of_code_and_of_a_script(tmp_path):

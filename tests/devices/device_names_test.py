@@ -1,0 +1,65 @@
+"""The names of a device's module, and what they say to arguments that are wrong."""
+
+import pytest
+
+import tenon
+from tests.devices.programs import run
+
+
+def test_dir_lists_functions_and_loaded_devices(device):
+    names = dir(getattr(tenon, device))
+    assert {"Stream", "Event", "Graph", "device_count", "memory_stats", "synchronize", "manual_seed"} <= set(names)
+    assert all(hasattr(getattr(tenon, device), name) for name in names) and device in dir(tenon)
+
+
+def test_statistics_as_nested_dicts(device):
+    module = getattr(tenon, device)
+    x = tenon.ones(1000, device=device)
+    flat, nested = module.memory_stats(), module.memory_stats_as_nested_dict()
+    assert nested["allocated_bytes"]["all"]["current"] == flat["allocated_bytes.all.current"] >= x.nbytes
+    assert nested["num_ooms"] == flat["num_ooms"]
+
+    def leaves(values):
+        return sum(leaves(v) if isinstance(v, dict) else 1 for v in values.values())
+
+    assert leaves(nested) == len(flat)
+
+
+def test_what_is_no_stream_is_refused(openreg, lazyreg):
+    current = openreg.current_stream()
+    for call, name in ((openreg.stream, "stream"), (openreg.set_stream, "set_stream")):
+        with pytest.raises(TypeError, match=rf"openreg.{name}: expected a Stream, such as openreg.Stream\(\), but got 3"):
+            call(3)
+        with pytest.raises(ValueError, match=f"openreg.{name}: expected a stream of openreg, but got one of lazyreg:0"):
+            call(lazyreg.current_stream())
+    with openreg.stream(None):
+        assert openreg.current_stream() == current
+
+
+def test_an_unloaded_device_is_not_available():
+    run("""
+device = tenon.load_device(sys.argv[1])
+assert device.is_available() and device.is_initialized()
+tenon.unload_device("openreg")
+assert not device.is_available() and not device.is_initialized() and "openreg" not in dir(tenon)
+assert "device_count" in dir(device)
+for call in (device.device_count, device.current_stream, device.memory_stats, device.synchronize):
+    try:
+        call()
+    except ValueError as error:
+        assert "no loaded device is called 'openreg'" in str(error), error
+    else:
+        raise AssertionError(call)
+again = tenon.load_device(sys.argv[1])
+assert again.is_available() and not device.is_available()
+""")
+
+
+def test_a_list_of_several_devices_names_its_elements(openreg):
+    here, there = tenon.ones(2), tenon.ones(2, device="openreg")
+    other = tenon.ones(2, device="openreg:1")
+    for call, name in ((tenon.cat, "cat"), (tenon.stack, "stack"), (tenon.hstack, r"\w+")):
+        with pytest.raises(RuntimeError, match=rf"{name}: `tensors\[2\]` is on openreg:1, expected .* as `tensors\[0\]`, openreg:0"):
+            call([there, there, other])
+    with pytest.raises(RuntimeError, match=r"cat: `tensors\[1\]` is on openreg:0, expected the same device as `tensors\[0\]`, cpu"):
+        tenon.cat([here, there])

@@ -45,14 +45,14 @@ def letters(cells):
 
 def shares(reports, devices):
     """A row of figures for each device."""
-    yield "| device | operators | rows | native | fallback | unsupported | wrong | refused | skipped | the CPU's bits |"
-    yield "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |"
+    yield "| device | operators | rows | native | fallback | unsupported | wrong | refused | skipped | the CPU's bits | second derivatives |"
+    yield "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |"
     for found, (name, _, _, what) in zip(reports, devices):
         states = found.states()
         computed = [c for c in found.cells if c.state in ("native", "fallback", "wrong")]
         same = sum(c.same_bits for c in computed)
         figures = [len(report.by_operator(found.cells)), len(found.cells), *(states[s] for s in report.STATES)]
-        yield f"| {name}: {what} | " + " | ".join(map(str, figures)) + f" | {same} of {len(computed)} |"
+        yield f"| {name}: {what} | " + " | ".join(map(str, figures)) + f" | {same} of {len(computed)} | {sum(c.second for c in found.cells)} |"
 
 
 def claims(reports):
@@ -88,7 +88,8 @@ def page():
     yield ""
     yield "`python scripts/conformance.py` writes this page by running `tenon conformance DEVICE --quick` on each device, and the"
     yield "tests compare it with the build. Every operator and its forms are called beside the CPU, with arguments of every"
-    yield "stride, with and without `out=`, and differentiated for incoming gradients of every stride; see"
+    yield "stride, with and without `out=`, and differentiated for incoming gradients of every stride, and once more for one of"
+    yield "them where the derivative has one of its own (*second derivatives*: samples for which it has); see"
     yield "[backends.md](backends.md#the-conformance-kit) for the command, and [tutorial-device.md](tutorial-device.md) for a device of"
     yield "your own."
     yield ""

@@ -45,6 +45,7 @@ FAULTS = {
     "out size": ("abs.out", "it does not resize out=", {"out size"}, {"values", "out strides"}),
     "nan": ("abs", "it loses NaN", {"nan"}, {"values", "special"}),
     "gradient stride": ("sigmoid", "it reads strides of incoming gradients wrongly", {"gradient strides"}, {"gradient", "values"}),
+    "second derivative": ("sigmoid", "the gradients of its gradients are wrong", {"second gradient"}, {"gradient", "values"}),
     "claim": ("abs", "it claims what it does not serve", {"claim"}, {"values"}),
     "rounding": ("sigmoid", "it rounds where the CPU does not, or not where it does", {"bits"}, {"values"}),
 }  # fmt: skip

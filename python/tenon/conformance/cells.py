@@ -32,6 +32,8 @@ class Plan:
     #: Layouts of out=.
     outs: tuple = ("empty", "contiguous", "sliced")
     gradients: tuple = ("float32", "float64", "complex64")
+    #: Whether gradients are differentiated again.
+    second: bool = True
     #: Whether streams, memory that goes back and shared memory are tried.
     order: bool = True
 
@@ -59,6 +61,7 @@ class Cell:
     unsupported: int = 0
     refused: int = 0  # by both, as it should be
     gradients: int = 0  # incoming ones that were tried
+    second: int = 0  # samples whose gradients were differentiated again
     same_bits: bool = True
     claimed: bool = False
     skipped: Counter = field(default_factory=Counter)  # reason: kinds of samples
@@ -224,7 +227,9 @@ class Bench:
                 c.skipped["gradient: the result does not depend on values in a differentiable way"] += 1
                 continue
             c.gradients += len(gradients.GRADIENT_LAYOUTS)
-            for difference in found:
+            twice = gradients.check_second(op, row, s, dtype, self.device) if self.plan.second else None
+            c.second += twice is not None
+            for difference in [*found, *(twice or ())]:
                 if difference.kind == "bits":
                     c.same_bits = False
                     if self.claims.computes_by_itself():

@@ -31,6 +31,7 @@ KINDS = {
     "lifetime": "memory is used after it went back",
     "gradient": "gradients",
     "gradient strides": "gradients, where the incoming one is not contiguous",
+    "second gradient": "gradients of gradients",
     "error": "an error where the CPU has none, or another one",
     "not refused": "a result where the CPU has an error",
     "claim": "served by claim, and refused or left to the CPU",
@@ -44,6 +45,8 @@ _STRIDED = {"transposed", "expanded", "negative", "sliced", "channels_last"}
 def faults_of(kinds):
     """What is the matter, in words, for the kinds of differences of one operator; the plainest explanation of each."""
     kinds, found = set(kinds), []
+    if "gradient" in kinds:
+        kinds -= {"gradient strides", "second gradient"}  # which follow from it
     if "values" not in kinds:
         if kinds & {"transposed", "expanded"}:
             found.append("it takes tensors to be contiguous")
@@ -66,9 +69,10 @@ def faults_of(kinds):
         ("nan", "it loses NaN"),
         ("gradient strides", "it reads strides of incoming gradients wrongly"),
         ("gradient", "its gradients are wrong"),
+        ("second gradient", "the gradients of its gradients are wrong"),
         ("claim", "it claims what it does not serve"),
         ("bits", "it rounds where the CPU does not, or not where it does"),
     ):
-        if kind in kinds and not (kind == "gradient strides" and "gradient" in kinds) and not (kind == "out strides" and found):
+        if kind in kinds and not (kind == "out strides" and found):
             found.append(text)
     return found or [KINDS[k] for k in sorted(kinds)]

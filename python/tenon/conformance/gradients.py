@@ -1,4 +1,4 @@
-"""Gradients of one operator on the CPU and on a device, for incoming gradients of every stride."""
+"""Gradients of one operator on the CPU and on a device, for incoming gradients of every stride, and gradients of these."""
 
 import random
 
@@ -39,6 +39,12 @@ class Recorded:
     def gradients(self, seeds):
         return tenon.autograd.grad(self.outputs, self.leaves, seeds, retain_graph=True, allow_unused=True)
 
+    def differentiable_gradients(self, seeds):
+        """Gradients that depend on arguments, or on incoming gradients; and what they are differentiated by."""
+        seeds = [g.detach().clone().requires_grad_() for g in seeds]
+        found = tenon.autograd.grad(self.outputs, self.leaves, seeds, create_graph=True, allow_unused=True)
+        return [g for g in found if g is not None and g.requires_grad], [*self.leaves, *seeds]
+
 
 def like(g, device, dtype=None):
     """A tensor of the same strides and values elsewhere."""
@@ -70,6 +76,40 @@ def check_sample(op, row, s, dtype, device):
             kind = wrong.kind if wrong.kind == "bits" else "gradient" if layout == "contiguous" else "gradient strides"
             found.append(Difference(kind, f"incoming gradient {layout}: {wrong.text}"))
     return found
+
+
+def check_second(op, row, s, dtype, device):
+    """What differs in the gradients of the gradients; None for a derivative that is not differentiable, or a constant."""
+    rng = random.Random(19)
+    here = Recorded(op, row, s, dtype)
+    seeds = [gradient_of_layout(o.detach(), "contiguous", rng) for o in here.outputs]
+    try:
+        first, by = here.differentiable_gradients(seeds)
+        weights = [gradient_of_layout(g.detach(), "transposed", rng) for g in first]
+        want = tenon.autograd.grad(first, by, weights, allow_unused=True) if first else ()
+    except check.ERRORS:
+        return None
+    if all(g is None for g in want):
+        return None
+
+    def second(of, device, dtype=None):
+        firsts, by = of.differentiable_gradients([like(g, device, dtype) for g in seeds])
+        if len(firsts) != len(first):
+            raise RuntimeError(f"{len(firsts)} gradients are differentiable, expected {len(first)}")
+        return tenon.autograd.grad(firsts, by, [like(g, device, dtype) for g in weights], allow_unused=True)
+
+    def reference():
+        wide = WIDE.get(dtype, dtype)
+        return second(Recorded(op, row, widened(s), wide), "cpu", TENON.dtype(wide))
+
+    try:
+        there = Recorded(op, row, s, dtype, device)
+        wrong = differ(second(there, str(there.outputs[0].device)), want, reference)
+    except check.ERRORS as e:
+        return [Difference("second gradient", f"{type(e).__name__}: {e}")]
+    if wrong is None:
+        return []
+    return [Difference("bits" if wrong.kind == "bits" else "second gradient", f"second {wrong.text}")]
 
 
 def wide_gradients(op, row, s, dtype, seeds):

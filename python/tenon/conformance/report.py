@@ -47,7 +47,7 @@ def summary(report):
         f"{len(by_operator(report.cells))} operators, {len(report.cells)} rows of operator and dtype: "
         + ", ".join(f"{states[s]} {s}" for s in STATES),
         f"{sum(c.native + c.fallback for c in report.cells)} calls, of which {sum(c.native for c in report.cells)} ran on the "
-        f"device alone; {sum(c.gradients for c in report.cells)} incoming gradients",
+        f"device alone; {sum(c.gradients for c in report.cells)} incoming gradients, {sum(c.second for c in report.cells)} differentiated again",
         f"the CPU's bits: {same} of {len(native)} rows",
         f"claimed: {claimed} rows, served as claimed: {kept}, served beyond claims: {beyond}",
         f"kernels of its own: {', '.join(report.kernels) or 'none'}; stubs: {', '.join(report.stubs) or 'none'}",
@@ -84,9 +84,9 @@ def row_of_text(operator, cells):
 def write_csv(report, path):
     with open(path, "w", newline="", encoding="utf-8") as file:
         rows = csv.writer(file)
-        rows.writerow(("operator", "dtype", "state", "native", "fallback", "unsupported", "refused", "gradients", "same_bits",
-                       "claimed", "differences", "skipped"))  # fmt: skip
+        rows.writerow(("operator", "dtype", "state", "native", "fallback", "unsupported", "refused", "gradients", "second",
+                       "same_bits", "claimed", "differences", "skipped"))  # fmt: skip
         for c in report.cells:
             rows.writerow((c.operator, c.dtype, c.state, c.native, c.fallback, c.unsupported, c.refused, c.gradients,
-                           c.same_bits, c.claimed, "; ".join(f"{k}: {v}" for k, v in c.differences.items()),
+                           c.second, c.same_bits, c.claimed, "; ".join(f"{k}: {v}" for k, v in c.differences.items()),
                            "; ".join(c.skipped)))  # fmt: skip

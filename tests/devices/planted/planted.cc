@@ -295,7 +295,8 @@ struct Rewritten {
 };
 
 /// Runs programs. "rounding" rounds the products in fma. "gradient stride" takes what derivatives get to be
-/// contiguous, that is the first input of programs of several operands over several dimensions.
+/// contiguous, that is the first input of programs of several operands over several dimensions; "second
+/// derivative" takes that of derivatives of derivatives to be one number.
 TenonStatus* pointwise(void* self, const TenonLaunch* launch) {
   return abi::guarded([&] {
     Planted& d = of(self);
@@ -304,10 +305,12 @@ TenonStatus* pointwise(void* self, const TenonLaunch* launch) {
         launch->operands, launch->operands + launch->program->num_outputs + launch->program->num_inputs);
     std::vector<int64_t> strides;
     TenonLaunch changed = *launch;
-    if (d.has("gradient stride") &&
-        std::string_view(launch->name).find("backward") != std::string_view::npos) {
+    const std::string_view name = launch->name;
+    const size_t once = name.find("backward"), last = name.rfind("backward");
+    const bool second = d.has("second derivative") && once != last;
+    if (second || (d.has("gradient stride") && once != name.npos)) {
       TenonOperand& gradient = operands[launch->program->num_outputs];
-      int64_t step = 4;
+      int64_t step = second ? 0 : 4;
       for (uint32_t k = 0; k < launch->ndim; step *= launch->sizes[k++]) strides.push_back(step);
       gradient.strides = strides.data();
       changed.operands = operands.data();

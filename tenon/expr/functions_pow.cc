@@ -42,12 +42,19 @@ constexpr std::string_view kPow = R"(
   let odd = whole & (trunc(0.5 * y) != 0.5 * y);
   let signed = where(odd, copysign(power, x), power);
   let defined = where((x < 0) & !whole & (x > -inf), nan, signed);
-  where((x == 1) | (y == 0) | ((x == -1) & (abs(y) == inf)), 1, defined))";
+  where(x == 1, 1, defined))";
 
-// Exponents whose powers are few operations: a number and a tensor of it give the same bits.
+// Exponents whose powers are few operations, so that a number and a tensor of it give the same bits, and 0
+// and the infinities. All of them lie a power of two, nothing or infinity from 1; most others do not, and one
+// test of the bits that they lack spares those the comparisons. The general power stands outside of the
+// choice, where its constants stay in registers.
 constexpr std::string_view kPowAny = R"(
+  let general = pow_general(x, y);
+  where((bits(y - 1) & mantissa_mask) == 0, pow_near(x, y, general), general))";
+constexpr std::string_view kPowNear = R"(
+  let one = (y == 0) | ((x == -1) & (abs(y) == inf));
   let few = (y == 2) | (y == 1) | (y == 3) | (y == 0.5) | (y == -1);
-  where(few, pow_few(x, y), pow_general(x, y)))";
+  where(few, pow_few(x, y), where(one, 1, z)))";
 constexpr std::string_view kPowFew = "where(y == 2, x * x, pow_fewer(x, y))";
 constexpr std::string_view kPowFewer = "where(abs(y) >= 1, pow_whole(x, y), pow_root(x))";
 constexpr std::string_view kPowWhole = "where(y < 0, pow_inverse(x), where(y == 1, x, x * x * x))";
@@ -60,7 +67,8 @@ constexpr Function kRows[] = {
     {.name = "pow_whole", .arity = 2, .body_float = kPowWhole, .internal = true, .costly = true},
     {.name = "pow_fewer", .arity = 2, .body_float = kPowFewer, .internal = true, .costly = true},
     {.name = "pow_few", .arity = 2, .body_float = kPowFew, .internal = true, .costly = true},
-    {.name = "pow_general", .arity = 2, .body_float = kPow, .internal = true, .costly = true},
+    {.name = "pow_general", .arity = 2, .body_float = kPow, .internal = true},
+    {.name = "pow_near", .arity = 3, .body_float = kPowNear, .internal = true, .costly = true},
     {.name = "pow_poly", .body_f32 = kPolyF32, .body_f64 = kPolyF64, .internal = true},
     {.name = "log_of_base",
      .derivative = {"1 / x"},

@@ -148,6 +148,8 @@ std::string SimdBody::value(const Node& n) const {
       return compare("hn::Eq", n);
     // Not(Eq): Highway's Ne is ordered on some targets, and integers have no Ge and Le.
     case Op::Ne:
+      if (n.args[0] == n.args[1] && !on_bits(n) && is_floating(main_))
+        return fmt::format("is_nan({})", arg(n, 0));
       return fmt::format("hn::Not({})", compare("hn::Eq", n));
     case Op::Lt:
       return compare("hn::Lt", n);

@@ -202,7 +202,7 @@ Tensor& set__source_Tensor(Tensor& self, const Tensor& source) {
 
 Tensor& set__source_Storage(Tensor& self, const Storage& source) {
   const auto elements = static_cast<int64_t>(source.nbytes() / self.itemsize());
-  return show_storage(self, source, 0, {elements}, {1});
+  return self.set_(source, 0, {elements}, {1});
 }
 
 Tensor& set__source_Storage_storage_offset(Tensor& self, const Storage& source, int64_t storage_offset,

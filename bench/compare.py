@@ -2,6 +2,7 @@
 
 Usage: compare.py [--json FILE] [--rounds N] [--core N] [--cpp PROGRAM]
        compare.py --operators [--rows PATTERN] [--json FILE] [--rounds N] [--core N]
+       compare.py --threads N [--rows PATTERN] [--json FILE] [--rounds N] [--core N]
        compare.py --base DIR [--build DIR] [--rows PATTERN] [--json FILE] [--rounds N] [--core N]
 
 Rows measured in Python alternate between Tenon, PyTorch and NumPy (those that are installed) for several rounds, and
@@ -9,6 +10,8 @@ the minimum of the rounds counts: noise only ever adds. Rows measured in C++ com
 
 With --operators, operators of a million elements and small programs beside PyTorch, each with its bound; see
 compare_operators.py.
+
+With --threads, what six operators gain from N threads on N cores from --core on; see compare_threads.py.
 
 With --base, the build in this tree (or --build) is compared with the one in DIR, a build folder or a checkout with a
 release build: every row of both in alternated rounds, each build in a process of its own, and which rows are more than 5 %
@@ -196,6 +199,7 @@ def main():
     parser.add_argument("--base", metavar="DIR", help="another build of Tenon, to compare with")
     parser.add_argument("--build", metavar="DIR", default=ROOT / "build/release", help="the build to compare")
     parser.add_argument("--rows", metavar="PATTERN", default=".", help="with --base or --operators: only rows that match")
+    parser.add_argument("--threads", type=int, help="what operators gain from so many threads")
     parser.add_argument("--measure", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.measure is not None:
@@ -208,8 +212,9 @@ def main():
         )
         write(options.json, table)
         return 1 if slower else 0
-    os.sched_setaffinity(0, {options.core})
-    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    threads = options.threads or 1
+    os.sched_setaffinity(0, range(options.core, options.core + threads))
+    os.environ.setdefault("OMP_NUM_THREADS", str(threads))
 
     measured = {}
     loaded = {}
@@ -218,10 +223,16 @@ def main():
             loaded[name] = importlib.import_module(name)
         except ImportError:
             print(f"{name} is not installed: its column stays empty", file=sys.stderr)
+    frameworks = {name: loaded[name] for name in ("tenon", "torch") if name in loaded}
+    if options.threads:
+        import compare_threads
+
+        return write(
+            options.json, compare_threads.compare(re.compile(options.rows), options.rounds or 5, frameworks, threads)
+        )
     if options.operators:
         import compare_operators
 
-        frameworks = {name: loaded[name] for name in ("tenon", "torch") if name in loaded}
         if "torch" in frameworks:
             frameworks["torch"].set_num_threads(1)
         return write(

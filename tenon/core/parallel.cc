@@ -1,6 +1,7 @@
 #include "tenon/core/parallel.h"
 
 #include <pthread.h>
+#include <sched.h>
 
 #include <algorithm>
 #include <atomic>
@@ -25,6 +26,9 @@ int threads_from_environment() {
     const int n = std::atoi(text);
     if (n >= 1) return n;
   }
+  // Of more threads than the process may use processors, some wait for others at the end of every range.
+  cpu_set_t allowed;
+  if (sched_getaffinity(0, sizeof allowed, &allowed) == 0) return std::max(1, CPU_COUNT(&allowed));
   return std::max(1u, std::thread::hardware_concurrency());
 }
 

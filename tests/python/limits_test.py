@@ -1,4 +1,8 @@
-"""At the end of int64: a shape that no number counts is refused with a clear error, and never wraps."""
+"""At the end of int64: a shape that no number counts is refused with a clear error, and never wraps. How many threads."""
+
+import os
+import subprocess
+import sys
 
 import pytest
 
@@ -62,3 +66,11 @@ def test_expansion_joining_and_products_count():
     ):
         with pytest.raises((tenon.ShapeError, MemoryError)):
             refused()
+
+
+@pytest.mark.parametrize("environment, threads", [({}, 1), ({"OMP_NUM_THREADS": "3"}, 3)])
+def test_threads_are_as_many_as_the_process_may_use_processors(environment, threads):
+    inherited = {k: v for k, v in os.environ.items() if k != "OMP_NUM_THREADS"}
+    program = "import os; os.sched_setaffinity(0, list(os.sched_getaffinity(0))[:1]); import tenon; print(tenon.get_num_threads())"
+    run = subprocess.run([sys.executable, "-c", program], env=inherited | environment, capture_output=True, text=True)
+    assert (run.stdout, run.stderr) == (f"{threads}\n", "")

@@ -431,7 +431,7 @@ TEST(Fallback, TensorsOfSeveralDevicesAreRefusedByName) {
   expect_error(ErrorKind::Device, "mm: `mat2` is on blind:1, expected the same device as `self`, blind:0",
                [&] { (void)mm(x, other); });
   expect_error(ErrorKind::Device,
-               "stack: `tensors` is on blind:1, expected the same device as `tensors`, blind:0", [&] {
+               "stack: `tensors[1]` is on blind:1, expected the same device as `tensors[0]`, blind:0", [&] {
                  (void)stack({x, other}, 0);
                });
   expect_error(ErrorKind::Device, "exp: `out` is on cpu, expected the same device as `self`",

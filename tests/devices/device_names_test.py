@@ -36,6 +36,23 @@ def test_what_is_no_stream_is_refused(openreg, lazyreg):
         assert openreg.current_stream() == current
 
 
+def test_a_device_as_a_context_is_the_current_one(openreg, lazyreg):
+    assert openreg.current_device() == 0
+    with tenon.device("openreg:1") as entered:
+        assert entered == tenon.device("openreg:1") and openreg.current_device() == 1
+        assert tenon.ones(1, device="openreg").device.index == 1 and tenon.ones(1).openreg().device.index == 1
+        with tenon.device("openreg:0"), tenon.device("lazyreg"), tenon.device("cpu"):
+            assert openreg.current_device() == 0 and lazyreg.current_device() == 0
+        assert openreg.current_device() == 1
+    with pytest.raises(KeyError), tenon.device("openreg", 1):
+        raise KeyError
+    assert openreg.current_device() == 0
+    with pytest.raises(RuntimeError, match="there is no device openreg:7"):
+        with tenon.device("openreg:7"):
+            pass
+    assert openreg.current_device() == 0
+
+
 def test_an_unloaded_device_is_not_available():
     run("""
 device = tenon.load_device(sys.argv[1])

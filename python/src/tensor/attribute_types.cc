@@ -4,9 +4,11 @@
 #include <iterator>
 #include <new>
 #include <string>
+#include <vector>
 
 #include "python/src/interpreter/errors.h"
 #include "python/src/tensor/tensor_object.h"
+#include "tenon/core/stream.h"
 
 namespace tenon::python {
 namespace {
@@ -128,7 +130,36 @@ PyGetSetDef g_device_attributes[] = {
      },
      nullptr, "Which of several, or None.", nullptr},
     {}};
-PyMethodDef g_device_methods[] = {{"__reduce__",
+/// The devices that were current before each `with tenon.device(...)` of this thread.
+thread_local std::vector<Device> t_before;
+
+/// Makes the device the current one of its kind; the host, and a device without a number, change nothing.
+PyObject* device_enter(PyObject* o, PyObject*) {
+  return guarded([&] {
+    const Device device = device_of_object(o);
+    t_before.push_back(device.index < 0 ? device : resolved(Device(device.backend)));
+    try {
+      if (device.index >= 0) set_current_device(device);
+    } catch (...) {
+      t_before.pop_back();
+      throw;
+    }
+    return Py_NewRef(o);
+  });
+}
+PyObject* device_exit(PyObject*, PyObject*) {
+  return guarded([&] {
+    TENON_CHECK(!t_before.empty(), Runtime, "device: __exit__ without __enter__ on this thread");
+    const Device before = t_before.back();
+    t_before.pop_back();
+    if (before.index >= 0) set_current_device(before);
+    return Py_NewRef(Py_None);
+  });
+}
+
+PyMethodDef g_device_methods[] = {{"__enter__", &device_enter, METH_NOARGS, nullptr},
+                                  {"__exit__", &device_exit, METH_VARARGS, nullptr},
+                                  {"__reduce__",
                                    [](PyObject* o, PyObject*) {
                                      const std::string text = to_string(device_of_object(o));
                                      return Py_BuildValue("O(s)", &g_device_type, text.c_str());

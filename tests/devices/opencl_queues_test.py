@@ -1,5 +1,7 @@
 """Queues of OpenCL: times between events (S7), and work that is captured and replayed (S34)."""
 
+import threading
+
 import pytest
 
 import tenon
@@ -219,3 +221,35 @@ for i in range(2):
     tenon.unload_device("opencl")
 """)
     assert out == "2.0\n" * 2
+
+
+def test_threads_capture_on_one_device_at_once(opencl):
+    """Each on a stream of its own; what one records is not the other's."""
+    both, errors = threading.Barrier(2), []
+
+    def work(value):
+        try:
+            x = tenon.full((1000,), value, device="opencl")
+            for _ in range(5):
+                g = opencl.Graph()
+                both.wait()
+                with opencl.graph(g):
+                    y = x * 2
+                    both.wait()  # both capture
+                    z = y + 1
+                    both.wait()
+                for i in range(3):
+                    x.fill_(value + i)
+                    g.replay()
+                    assert z.tolist() == [(value + i) * 2 + 1] * 1000
+                both.wait()
+        except BaseException as error:  # noqa: BLE001
+            errors.append(error)
+            both.abort()
+
+    threads = [threading.Thread(target=work, args=(value,)) for value in (1.0, 100.0)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert not errors, errors

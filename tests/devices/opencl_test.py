@@ -485,7 +485,8 @@ assert native > 1000 and expressions == 0
 
 def test_every_expression_in_the_dtypes_that_the_kits_page_leaves_out(opencl):
     """docs/conformance.md has the kit's quick table, with every stride in float32. Here: pointwise operators in the other dtypes,
-    derivatives in float64 and complex128; kernels are compiled together. With TENON_CONFORMANCE_DEEP=1 int32 in every stride."""
+    derivatives in float64 and complex128; kernels are compiled together. With TENON_CONFORMANCE_DEEP=1 int32 in every stride,
+    and second derivatives."""
     from tenon.conformance import table
     from tenon.conformance.cells import Bench, Plan, forms_of
     from tenon.conformance.claims import Claims
@@ -495,7 +496,7 @@ def test_every_expression_in_the_dtypes_that_the_kits_page_leaves_out(opencl):
     deep = bool(os.environ.get("TENON_CONFORMANCE_DEEP"))
     rest, thorough = (("uint8", "int16"), ("int32",)) if deep else ((), ())
     plan = Plan(dtypes=("int8", "int32", "float16", "float64", "complex128", *rest), thorough=thorough, few=("plain",), samples=1,
-                outs=("empty",), gradients=("float64", "complex128"), order=False)  # fmt: skip
+                outs=("empty",), gradients=("float64", "complex128"), order=False, second=deep)  # fmt: skip
     bench = Bench("opencl", plan, Claims("opencl"))
     operators = [(op, row) for entry in table.entries().values() for row in [row_of(entry)] for op in forms_of(entry, row)
                  if bench.claims.is_pointwise(op)]

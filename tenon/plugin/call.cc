@@ -9,6 +9,7 @@
 #include "tenon/dispatch/dispatcher.h"
 #include "tenon/dispatch/stub.h"
 #include "tenon/ops/fallback/cpu_fallback.h"
+#include "tenon/plugin/operands.h"
 
 namespace tenon::plugin {
 namespace {
@@ -207,22 +208,30 @@ void call_kernel(const Kernel& kernel, const OperatorHandle& op, DispatchKeySet 
   const auto& closure = *static_cast<const PluginKernel*>(kernel.data);
   const schema::FunctionSchema& schema = op.schema();
   const size_t num_args = schema.arguments.size(), first = stack.size() - num_args;
-  Results results(schema.returns.size());
-  TenonCall call = abi_call(stack, first, results, current_stream(Device(closure.device.backend())));
-  call.op = reinterpret_cast<const TenonOperator*>(&op.entry());
-  call.keys = keys.bits();
   const PluginDevice& device = closure.device;
-  TenonStatus* const status = device.status_of([&] { return op.full_name(); }, closure.kernel, closure.data,
-                                               static_cast<const TenonCall*>(&call));
+  const bool on_device = keys.backend() == device.backend();
+  const Device where = device_of_call(schema, stack, first, device.backend());
+  std::optional<Stack> moved;
+  if (on_device) moved = checked_operands(op, stack, first, where);
+  Results results(schema.returns.size());
+  TenonStatus* status = nullptr;
+  {
+    const CallScope scope(where);
+    TenonCall call = moved ? abi_call(*moved, 0, results, current_stream(where))
+                           : abi_call(stack, first, results, current_stream(where));
+    call.op = reinterpret_cast<const TenonOperator*>(&op.entry());
+    call.keys = keys.bits();
+    status = device.status_of([&] { return op.full_name(); }, closure.kernel, closure.data,
+                              static_cast<const TenonCall*>(&call));
+  }
   if (status == TENON_DECLINED) {
     check_can_fall_back(op, keys, device);
     return cpu_fallback(op, keys, stack);
   }
   if (status)
-    raise(status,
-          fmt::format("{}: device {}:{}", op.full_name(), device.device_name(), call.stream.device.index));
+    raise(status, fmt::format("{}: device {}:{}", op.full_name(), device.device_name(), where.index));
   check_results(op, results, keys, stack, first, device);
-  if (keys.backend() == device.backend()) check_shapes(op, results, stack, first, device);
+  if (on_device) check_shapes(op, results, stack, first, device);
   stack.erase(first, num_args);
   results.give(stack);
 }
@@ -238,6 +247,7 @@ struct PluginStub {
 bool call_stub(void* data, Stream stream, Stack& stack) {
   const auto& stub = *static_cast<const PluginStub*>(data);
   Results results(4);  // more than any stub returns
+  const CallScope scope(stream.device);
   const TenonCall call = abi_call(stack, 0, results, stream);
   TenonStatus* const status = stub.device.status_of(std::string_view(stub.name), stub.kernel, stub.data,
                                                     static_cast<const TenonCall*>(&call));

@@ -8,6 +8,7 @@
 #include "tenon/dispatch/dispatcher.h"
 #include "tenon/dispatch/host_copies.h"
 #include "tenon/dispatch/library.h"
+#include "tenon/dispatch/same_device.h"
 
 namespace tenon {
 namespace {
@@ -21,23 +22,6 @@ void refuse_view(const OperatorHandle& op, Device device) {
   }
 }
 
-/// Calls f(tensor, argument, i) for every tensor among the arguments, which is the i-th of a list, or -1.
-template <class F>
-void each_tensor(const schema::FunctionSchema& schema, Stack& stack, size_t first, F&& f) {
-  for (size_t a = 0; a < schema.arguments.size(); ++a) {
-    const CellTag tag = stack.tag(first + a);
-    if (tag == CellTag::Tensor) f(stack.at<Tensor>(first + a), schema.arguments[a], -1);
-    if (tag == CellTag::TensorList) {
-      int64_t i = 0;
-      for (Tensor& t : stack.at<std::vector<Tensor>>(first + a)) f(t, schema.arguments[a], i++);
-    }
-  }
-}
-
-std::string name_of(const schema::Argument& argument, int64_t i) {
-  return i < 0 ? argument.name : fmt::format("{}[{}]", argument.name, i);
-}
-
 /// The device of the call, and where its new results belong.
 struct Where {
   Device device, results;
@@ -45,24 +29,7 @@ struct Where {
 
 Where where_of(const OperatorHandle& op, DispatchKeySet keys, Stack& stack, size_t first) {
   const schema::FunctionSchema& schema = op.schema();
-  const schema::Argument* named = nullptr;
-  int64_t element = -1;
-  const Tensor* there = nullptr;
-  each_tensor(schema, stack, first, [&](const Tensor& t, const schema::Argument& a, int64_t i) {
-    if (there || !t.defined() || t.device().is_cpu()) return;
-    there = &t;
-    named = &a;
-    element = i;
-  });
-  each_tensor(schema, stack, first, [&](const Tensor& t, const schema::Argument& a, int64_t i) {
-    if (!there || !t.defined() || t.device() == there->device()) return;
-    const bool host = t.device().is_cpu();
-    if (host && (op.entry().mixed_devices || (t.dim() == 0 && !a.is_write()))) return;
-    throw_error(ErrorKind::Device,
-                fmt::format("{}: `{}` is on {}, expected the same device as `{}`, {}; move one with .to()",
-                            schema.name, name_of(a, i), to_string(t.device()), name_of(*named, element),
-                            to_string(there->device())));
-  });
+  const Tensor* const there = check_same_device(op.entry(), schema, stack, first);
   std::optional<Device> wanted;
   for (size_t i = 0; i < schema.arguments.size(); ++i) {
     if (stack.tag(first + i) == CellTag::Device) wanted = stack.at<Device>(first + i);

@@ -100,12 +100,10 @@ void check_fits(const Scalar& value, DType dtype, const char* op) {
                           name(dtype)));
 }
 
-void check_arithmetic(DType dtype, Device device, const char* op) {
-  TENON_CHECK(has_arithmetic(dtype), NotImplemented,
+void refuse_arithmetic(DType dtype, Device device, const char* op) {
+  throw_error(ErrorKind::NotImplemented,
               fmt::format("{}: {}; it has no arithmetic", op, not_implemented_for(dtype, device)));
 }
-
-void check_arithmetic(HeaderRef t, const char* op) { check_arithmetic(t.dtype(), t.device(), op); }
 
 void check_real(HeaderRef t, const char* op) {
   check_arithmetic(t, op);

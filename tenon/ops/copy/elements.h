@@ -20,9 +20,14 @@ void check_copy(HeaderRef dst, HeaderRef src, const char* op);
 /// PyTorch.
 void check_fits(const Scalar& value, DType dtype, const char* op);
 
-/// Throws Error{NotImplemented} unless has_arithmetic, which no device can make up for.
-void check_arithmetic(DType dtype, Device device, const char* op);
-void check_arithmetic(HeaderRef t, const char* op);
+/// Says that `op` is not implemented for a dtype without arithmetic, which no device makes up for.
+[[noreturn]] void refuse_arithmetic(DType dtype, Device device, const char* op);
+/// Throws Error{NotImplemented} unless has_arithmetic.
+inline void check_arithmetic(DType dtype, Device device, const char* op) {
+  if (!has_arithmetic(dtype)) [[unlikely]]
+    refuse_arithmetic(dtype, device, op);
+}
+inline void check_arithmetic(HeaderRef t, const char* op) { check_arithmetic(t.dtype(), t.device(), op); }
 /// Throws Error{NotImplemented} for dtypes without arithmetic and for complex dtypes.
 void check_real(HeaderRef t, const char* op);
 

@@ -81,6 +81,33 @@ def operators(reports):
         yield f"| {operator} | " + " | ".join(f"`{t[operator]}`" for t in tables) + " |"
 
 
+OWN_OPERATORS = """
+## Operators of your own
+
+The kit tries operators that a plug-in or a module declares when they have samples; the others it lists as not tried. Samples are
+made by `tenon.conformance.declare` in a module, which `-i` imports as soon as the device is loaded, so that it may speak of the
+plug-in's operators. Where these have no kernel for the CPU, it gives them one to compare with, and derivatives if there are any:
+
+```python
+# extending.py
+from tenon.conformance import declare, unary_samples
+from tenon.library import register_autograd, register_kernel
+
+register_kernel("openreg::custom_abs", "cpu", lambda x: x.abs())
+register_autograd("openreg::custom_abs", lambda ctx, grad: grad * ctx.saved_tensors[0].sign(),
+                  setup_context=lambda ctx, inputs, output: ctx.save_for_backward(*inputs))
+declare("openreg::custom_abs", unary_samples())
+```
+
+```sh
+python -m tenon conformance openreg --plugin openreg.so -i extending --ops 'openreg::*'
+```
+
+`unary_samples(2.0)` is a tensor and a number; `binary_samples()` two tensors that broadcast; any other signature is a function
+of a `Maker`, which gives tensors of the dtype and strides in question. `ulps=` says how far results may be from the CPU's.
+""".strip()
+
+
 def page():
     reports = run_all(DEVICES)
     wrong = [line for found in reports for line in report.text(found).splitlines() if line.startswith("WRONG")]
@@ -96,14 +123,21 @@ def page():
     yield from shares(reports, DEVICES)
     yield ""
     yield "A row is an operator in one dtype. *Native*: no call of it ran on host copies; *fallback*: some did. *Refused*: by the"
-    yield "CPU, too. *Skipped*: the row has no samples, for one of the reasons below."
+    yield "CPU, too. *Skipped*: the row has no samples, for one of the reasons below. *The CPU's bits*: rows all of whose results are"
+    yield "the CPU's to the bit, of those that computed something. \"141 of 143 rows\" means that two rows had a result that is near"
+    yield "enough to the CPU's in float64 and not equal to the CPU's. That is no fault where the device has a function of its own for the"
+    yield "operator, which may round as it likes; the kit names the first call that did, and with `-v` such rows are marked with a"
+    yield "tilde, `native~`. Of programs the bits are promised, and other ones are wrong."
     yield ""
     yield "## What devices claim, and serve"
     yield ""
-    yield "A device claims an operator in a dtype by a kernel and a list of dtypes, or, for operators that are pointwise programs,"
-    yield "by the operations that it runs. A claim that is not kept is a wrong row."
+    yield "A device claims operators that are pointwise programs by the operations that it runs, in the dtypes that it lists; a call is"
+    yield "covered if all its arguments and results have such dtypes. By a kernel and a list of dtypes it claims the operator in those"
+    yield "dtypes that the kernel takes, of which there must be one. A claim that is not kept is a wrong row."
     yield ""
     yield from claims(reports)
+    yield ""
+    yield from OWN_OPERATORS.splitlines()
     yield ""
     yield "## What was skipped, and why"
     yield ""

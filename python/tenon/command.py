@@ -376,7 +376,8 @@ def stubs(args):
     if args.json:
         _print_json([s._asdict() for s in found])
         return
-    _columns([(s.name, s.signature or "functions in C++ only", ", ".join(s.devices)) for s in found])
+    # Signatures are long and so come last.
+    _columns([(s.name, ", ".join(filter(None, s.devices)), s.signature or "functions in C++ only") for s in found])
 
 
 #: Names in the paths of vendors' libraries.
@@ -459,7 +460,8 @@ def _parser():
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
 
     def add(function, has_json=True):
-        sub = commands.add_parser(function.__name__, help=function.__doc__.splitlines()[0], description=function.__doc__)
+        short = " ".join(function.__doc__.split("\n\n")[0].split())
+        sub = commands.add_parser(function.__name__, help=short, description=function.__doc__)
         sub.add_argument("-i", "--import", dest="modules", metavar="MODULE", action="append", default=[],
                          help="import a module first, for the operators that it registers")  # fmt: skip
         sub.add_argument("-l", "--load", dest="libraries", metavar="FILE", action="append", default=[],
@@ -511,7 +513,9 @@ def main(argv=None):
     if unknown:
         args.parser.error(f"unrecognized arguments: {' '.join(unknown)}")
     try:
-        for module in args.modules:
+        # What it imports may need the device, which each of its processes loads first.
+        early = args.command != "conformance"
+        for module in args.modules if early else ():
             sys.path.insert(0, os.getcwd())
             try:
                 importlib.import_module(module)
@@ -519,7 +523,7 @@ def main(argv=None):
                 raise CommandError(f"cannot import '{module}': {e}") from None
             finally:
                 sys.path.pop(0)
-        if args.libraries:
+        if args.libraries and early:
             from . import ops as operators
 
             for path in args.libraries:

@@ -8,6 +8,7 @@ import sys
 import pytest
 
 from tenon.conformance import report, runner
+from tenon.conformance.faults import CRASH
 from tests.devices.conftest import OPENREG
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -37,7 +38,10 @@ FAULTS = {
     "offset": ("abs", "it loses the storage offset", {"offset", "sliced"}, {"transposed", "expanded"}),
     "negative stride": ("abs", "it reads negative strides as positive", {"negative"}, {"transposed", "offset", "sliced"}),
     "promotion": ("add.Tensor", "its results have another dtype: wrong promotion", {"dtype"}, {"values"}),
-    "host access": ("abs", "it crashes: does the host touch memory of the device?", {"crash"}, set()),
+    "host access": ("abs", CRASH, {"crash"}, set()),
+    "large": ("abs", "it leaves out elements of large tensors", {"large"}, {"values", "transposed"}),
+    "half of a copy": ("abs", "it leaves out elements of large tensors", {"large"}, {"values", "transposed"}),
+    "index of streams": ("abs", "it takes the first device for the second", {"index"}, {"values", "order"}),
     "stream order": ("abs", "it does not run in stream order", {"order"}, {"values", "transposed"}),
     "record_stream": ("abs", "it uses memory after it went back, on another stream without record_stream", {"lifetime"}, {"values"}),
     "result strides": ("abs", "its results have other strides", {"strides"}, {"values"}),
@@ -49,6 +53,43 @@ FAULTS = {
     "claim": ("abs", "it claims what it does not serve", {"claim"}, {"values"}),
     "rounding": ("sigmoid", "it rounds where the CPU does not, or not where it does", {"bits"}, {"values"}),
 }  # fmt: skip
+
+
+#: plant: the check of the device's table that shows it, and a part of what it says.
+TABLE_FAULTS = {
+    "stream id": ("streams", "stream_new gives an id that is taken: 0, 0"),
+    "query yes": ("event_query", "event_query says yes before the marked work has run"),
+    "query no": ("event_query", "event_query says no"),
+    "event at once": ("event_sync", "event_sync returns before the marked work has run"),
+    "wait for event": ("stream_wait_event", "work behind an event runs before what the event marks"),
+    "elapsed time": ("event_elapsed", "ms from an event to a later one"),
+    "memory info": ("memory_info", "bytes of 26"),
+    "index of memory": ("memory_info", "bytes for planted:1 are missing on planted:0"),
+    "out of memory": ("out_of_memory", "fails with RuntimeError, not as out of memory"),
+}
+
+
+@pytest.mark.parametrize("plant", TABLE_FAULTS)
+def test_a_fault_of_the_table_is_caught(plant, planted):
+    check, said = TABLE_FAULTS[plant]
+    found = runner.run("planted", planted, {"plant": plant}, ["table"])
+    wrong = {c.operator: c.differences["table"] for c in found.wrong()}
+    assert said in wrong[f"table.{check}"], wrong
+    assert found.table[check] == "wrong" and report.faults(found)[f"table.{check}"][0][0].startswith("a function of its table")
+
+
+def test_what_a_table_has_not_is_not_wrong(planted):
+    found = runner.run("planted", planted, {}, ["table"])
+    assert set(found.table.values()) == {"kept", "not offered"} and found.table["host_alloc"] == "not offered"
+    assert not found.wrong() and any(line.startswith("functions of the table, kept: streams") for line in report.summary(found))
+
+
+@pytest.mark.parametrize("plant", ["float32 alone", "typed kernels"])
+def test_a_device_without_a_dtype_is_right(plant, planted):
+    """It lists dtypes. Operands of others are none of its business, and a kernel need not compute in all that it lists."""
+    found = runner.run("planted", planted, {"plant": plant}, ["abs", "add", "sigmoid", "exp"], dtypes=["float32", "float64"])
+    assert not report.faults(found)
+    assert any(c.claimed for c in found.cells if c.operator == ("exp" if plant == "float32 alone" else "abs"))
 
 
 @pytest.mark.parametrize("plant", FAULTS)
@@ -87,6 +128,8 @@ def test_the_command(planted, tmp_path):
     assert done.returncode == 1 and "WRONG abs: it loses NaN" in done.stdout
     for arguments, said in (
         (["gizmo"], "there is no device gizmo"),
+        (["gizmo", "--option", "plant=nan"], "gizmo is looked for by its name, which takes no options"),
+        (["openreg", "--plugin", OPENREG, "--ops", "openreg::waits"], "openreg::waits: no samples are declared"),
         (["openreg", "--plugin", OPENREG, "--ops", "nothing"], "no operator matches nothing"),
         (["openreg", "--plugin", OPENREG, "--dtypes", "float3"], "there is no dtype float3"),
         (["openreg", "--plugin", "/nowhere.so"], "cannot open shared object"),
@@ -114,9 +157,42 @@ def test_operators_of_users_take_part(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     found = runner.run("openreg", OPENREG, {"mode": "sync"}, ["mine::*"], modules=["declaring"], dtypes=["float32", "int64"])
     states = {(c.operator, c.dtype): c.state for c in found.cells}
+    assert not found.absent
     assert states["mine::twice", "float32"] == "native" and states["mine::wrong", "int64"] == "wrong"
     assert report.faults(found)["mine::wrong"][0] == ["its values are wrong"]
     assert [c.gradients > 0 for c in found.cells if (c.operator, c.dtype) == ("mine::twice", "float32")] == [True]
+
+
+#: It speaks of an operator that the plug-in declares, when it is imported.
+EXTENDING = """
+from tenon.conformance import declare, unary_samples
+from tenon.library import register_autograd, register_kernel
+register_kernel("openreg::custom_abs", "cpu", lambda x: x.abs())
+register_autograd("openreg::custom_abs", lambda ctx, grad: grad * ctx.saved_tensors[0].sign(),
+                  setup_context=lambda ctx, inputs, output: ctx.save_for_backward(*inputs))
+declare("openreg::custom_abs", unary_samples())
+"""
+
+
+def test_modules_are_imported_when_the_device_is_there(tmp_path, monkeypatch):
+    (tmp_path / "extending.py").write_text(EXTENDING)
+    monkeypatch.chdir(tmp_path)
+    done = command("openreg", "--plugin", OPENREG, "--option", "devices=1", "-i", "extending", "--ops", "openreg::custom_abs", "--dtypes", "float32", "--jobs", "1", "-v")
+    assert done.returncode == 0 and "0 wrong" in done.stdout, done.stdout + done.stderr
+    assert "float32:native" in done.stdout and " 10 incoming gradients" in done.stdout
+    done = command("openreg", "--plugin", OPENREG, "--ops", "table", "--jobs", "1")
+    assert "not tried: openreg::" not in done.stdout  # nobody asked for them
+
+
+def test_an_option_has_a_value(planted):
+    done = command("planted", "--plugin", planted, "--option", "plant", "--ops", "abs")
+    assert done.returncode == 2 and "--option plant: expected NAME=VALUE" in done.stderr
+
+
+def test_which_of_two_refusals_comes_first_is_not_promised():
+    """An in-place result that does not fit, of a dtype that is refused: the CPU speaks of the dtype, openreg of the sizes."""
+    found = runner.run("openreg", OPENREG, {"mode": "sync"}, ["hypot_"], dtypes=["int32"])
+    assert [c.state for c in found.cells] == ["refused"], report.text(found)
 
 
 def test_importing_tenon_does_not_import_the_kit():

@@ -139,6 +139,8 @@ class Call:
             return Difference("not refused", f"was not refused; on the CPU {type(self.here).__name__}: {self.here}")
         if self.refused and type(there) is type(self.here) and "has no function" not in str(there):
             return None
+        if self.refused and self.row.refuses(self.s) and isinstance(there, (TypeError, tenon.ShapeError)):
+            return None  # dtypes and sizes are both wrong: which is said first is not promised
         if isinstance(there, NotImplementedError) and not self.refused:
             raise Unsupported(str(there))
         said = f"{type(there).__name__}: {there}"
@@ -186,7 +188,7 @@ class Call:
         if not differ.any():  # zeros of other signs
             return Difference("bits", "zeros have other signs")
         at = tuple(int(k) for k in np.argwhere(np.atleast_1d(differ))[0])
-        said = f"element {list(at)} is {np.atleast_1d(a)[at]!r}, expected {np.atleast_1d(b)[at]!r} ({int(differ.sum())} of {b.size} differ)"
+        said = f"element {list(at)} is {np.atleast_1d(a)[at].item()!r}, expected {np.atleast_1d(b)[at].item()!r} ({int(differ.sum())} of {b.size} differ)"
         if d.floating and np.isnan(b)[differ].all():
             return Difference("nan", said)
         return Difference("bits" if d.floating and self.is_near(a, b, d, i) else "values", said)

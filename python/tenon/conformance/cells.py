@@ -7,13 +7,16 @@ import numpy as np
 
 import tenon
 
-from . import check, gradients, order
+from . import check, gradients, large, order
 from .aliasing import Shared
 from .beside import Call, Difference, Unsupported
 from .derivatives import without_derivative
 from .dtypes import axis
 from .library import TENON
 from .samples import KINDS, Sample, Spec, geometry
+
+#: How many samples without elements are tried, at least.
+EMPTY = 8
 
 #: Strides of arguments that are tried beside the kinds of samples.
 OFFSET = "offset"
@@ -29,6 +32,8 @@ class Plan:
     few: tuple = ("plain", "sliced", "special")
     #: How many samples of each kind.
     samples: int = 3
+    #: Dtypes of which large tensors are tried, too.
+    large: tuple = tuple(d.name for d in axis())
     #: Layouts of out=.
     outs: tuple = ("empty", "contiguous", "sliced")
     gradients: tuple = ("float32", "float64", "complex64")
@@ -39,14 +44,15 @@ class Plan:
 
     def of(self, dtypes):
         """The same for these dtypes, all of them thoroughly."""
-        return replace(self, dtypes=dtypes, thorough=dtypes)
+        return replace(self, dtypes=dtypes, thorough=dtypes, large=dtypes)
 
     def kinds(self, dtype):
-        return (*KINDS, OFFSET) if dtype in self.thorough else self.few
+        kinds = (*KINDS, OFFSET) if dtype in self.thorough else self.few
+        return (*kinds, large.KIND) if dtype in self.large else kinds
 
 
 #: What a minute has room for.
-QUICK = Plan(thorough=("float32",), few=("plain", "sliced"), samples=1, outs=("empty", "sliced"), gradients=("float32",),
+QUICK = Plan(thorough=("float32",), large=("float32",), few=("plain", "sliced"), samples=1, outs=("empty", "sliced"), gradients=("float32",),
              dtypes=("bool", "int64", "bfloat16", "float32", "float64", "complex64"))  # fmt: skip
 
 
@@ -63,6 +69,7 @@ class Cell:
     gradients: int = 0  # incoming ones that were tried
     second: int = 0  # samples whose gradients were differentiated again
     same_bits: bool = True
+    lost: str = ""  # the first call that lost the CPU's bits
     claimed: bool = False
     skipped: Counter = field(default_factory=Counter)  # reason: kinds of samples
     differences: dict = field(default_factory=dict)  # kind: the first text of it
@@ -81,6 +88,9 @@ class Cell:
 
     def note(self, difference, where):
         self.differences.setdefault(difference.kind, f"{where}: {difference.text}")
+
+    def lose_bits(self, where):
+        self.same_bits, self.lost = False, self.lost or where
 
     def summary(self):
         """As JSON has it."""
@@ -109,10 +119,26 @@ class Bench:
     def __init__(self, device, plan, claims):
         self.device, self.plan, self.claims = device, plan, claims
         self.name = device.partition(":")[0]
+        #: Another device of the plug-in, while the first one is current.
+        self.second = order.second_of(device)
 
     def try_operator(self, op, row):
         """The cells of an operator, one for each dtype."""
-        return [self.cell(op, row, dtype) for dtype in self.plan.dtypes]
+        cells = [self.cell(op, row, dtype) for dtype in self.plan.dtypes]
+        if self.claims.offers(op):
+            self.judge_kernel(cells)
+        return cells
+
+    def judge_kernel(self, cells):
+        """A kernel need not compute in every dtype that the device lists, but in one of them."""
+        listed = [c for c in cells if c.dtype in self.claims.dtypes]
+        for c in listed:
+            c.claimed = c.native > 0
+        if self.claims.dtypes <= set(self.plan.dtypes) and not any(c.native for c in listed):
+            for c in listed:
+                if c.fallback:
+                    c.claimed = True
+                    c.note(Difference("claim", "its kernel declined every call"), "in every dtype that the device lists")
 
     def cell(self, op, row, dtype):
         c = Cell(op.full_name, dtype, claimed=self.claims.claims(op, dtype))
@@ -131,6 +157,9 @@ class Bench:
                     first = first or (None if call.refused or kind != "plain" else s)
         if first and self.plan.order:
             self.try_order(c, op, row, first)
+        if first and self.second and dtype == self.plan.thorough[0] and not c.differences:
+            if (c.native or op.name in order.COPIES) and (found := order.on_device(Call(op, row, first), self.second)):
+                c.note(found, str(first))
         if dtype in self.plan.gradients:
             self.try_gradients(c, op, row, dtype)
         return c
@@ -143,15 +172,19 @@ class Bench:
 
     def samples(self, op, row, dtype, kind):
         found = []
-        if kind == OFFSET:
+        if kind == large.KIND:
+            found = large.samples_of(op, row, dtype, self.plan.samples == 1)
+        elif kind == OFFSET:
             found = [m for s in check.samples_of(op, row, dtype, "plain")[: self.plan.samples] if (m := moved(s))]
         else:
+            # Each size of 0 is a case of its own, and costs nothing.
+            count = max(self.plan.samples, EMPTY if kind == "empty" else 0)
             turns = list(check.kinds_of(op, row, dtype))
             for k, second, turn in turns[:: 3 if self.plan.samples == 1 else 1]:
                 if k == kind:
-                    found += check.samples_of(op, row, dtype, k, second, turn)[: self.plan.samples]
+                    found += check.samples_of(op, row, dtype, k, second, turn)[:count]
             if not found and kind != "promotion":
-                found = check.samples_of(op, row, dtype, kind)[: self.plan.samples]
+                found = check.samples_of(op, row, dtype, kind)[:count]
         if op.form == "inplace":
             found = [s for s in found if isinstance(s.args[0], Spec)]
         return found
@@ -159,6 +192,8 @@ class Bench:
     def why_none(self, op, row, dtype, kind):
         if kind == OFFSET:
             return "offset: no argument is a tensor"
+        if kind == large.KIND:
+            return "large: sizes are fixed, or large ones take long"
         if kind == "promotion" and not op.several_operands:
             return "promotion: one operand"
         if why := row.why_absent(dtype, kind):
@@ -173,7 +208,7 @@ class Bench:
             found = call.compare(there, args, kwargs)
         except Unsupported as e:
             c.unsupported += 1
-            if c.claimed:
+            if c.claimed and self.claims.covers(call):
                 c.note(Difference("claim", str(e)), str(call.s))
             return
         if call.refused and found is None:
@@ -181,7 +216,7 @@ class Bench:
             return
         c.fallback += fell_back
         c.native += not fell_back
-        if fell_back and c.claimed:
+        if fell_back and c.claimed and self.claims.covers(call):
             c.note(Difference("claim", "it ran on host copies"), str(call.s))
         if found:
             self.judge(c, call, kind, found, fell_back)
@@ -189,7 +224,7 @@ class Bench:
     def judge(self, c, call, kind, found, fell_back):
         """Notes a difference under what it says most of."""
         if found.kind == "bits":
-            c.same_bits = False
+            c.lose_bits(f"{call.s}: {found.text}")
             if not self.claims.promises_bits(call.op, fell_back):
                 return
         if found.kind in ("values", "nan", "bits", "around") and self.plan.order and order.settled(call, self.device):
@@ -231,7 +266,7 @@ class Bench:
             c.second += twice is not None
             for difference in [*found, *(twice or ())]:
                 if difference.kind == "bits":
-                    c.same_bits = False
+                    c.lose_bits(f"{s}: {difference.text}")
                     if self.claims.computes_by_itself():
                         continue
                 c.note(difference, str(s))

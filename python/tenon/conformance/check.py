@@ -113,7 +113,7 @@ def compare(got, want, d, allowed, where="", row=None):
     if bad.any():
         at = tuple(int(i) for i in np.argwhere(np.atleast_1d(bad))[0])
         g, w = np.atleast_1d(got)[at], np.atleast_1d(want)[at]
-        raise AssertionError(f"{where}element {list(at)} is {g!r}, expected {w!r} ({int(bad.sum())} of {bad.size} differ)")
+        raise AssertionError(f"{where}element {list(at)} is {g.item()!r}, expected {w.item()!r} ({int(bad.sum())} of {bad.size} differ)")
 
 
 def check_result(row, s, got, library=TENON):

@@ -5,6 +5,9 @@ import pathlib
 
 import tenon
 
+from . import check
+from .dtypes import BY_NAME
+from .library import TENON
 
 #: The operations of pointwise programs, as TenonDeviceProperties.ops_printed counts them: 3 and 4 occur in none.
 _ALL_OPERATIONS = ((1 << 41) - 1) & ~0x18
@@ -40,11 +43,22 @@ class Claims:
         return "expr" in self.body(op)
 
     def claims(self, op, dtype):
-        """Whether the device says that it computes the operator in the dtype."""
-        listed = dtype in self.dtypes
-        if self.has_kernel(op):
-            return listed
-        return self.is_pointwise(op) and self.pointwise and (listed or not self.dtypes)
+        """Whether the device says that it computes the operator in the dtype: as a program of operations that it runs."""
+        return self.is_pointwise(op) and self.pointwise and not self.has_kernel(op) and self.computes_in(dtype)
+
+    def computes_in(self, dtype):
+        return not self.dtypes or dtype in self.dtypes
+
+    def covers(self, call):
+        """Whether a claim is for this call: the device computes in the dtypes of all its arguments and results."""
+        given = [*call.s.args, *call.s.kwargs.values()]
+        names = {spec.dtype for spec in call.s.specs()} | {x for x in given if isinstance(x, str) and x in BY_NAME}
+        results = () if call.refused else check.tensors_of(call.here)
+        return all(map(self.computes_in, names | {TENON.name_of(r.dtype) for r in results}))
+
+    def offers(self, op):
+        """Whether the plug-in has a kernel for the operator, and lists dtypes: in one of them, at least, it must compute."""
+        return self.has_kernel(op) and bool(self.dtypes)
 
     def promises_bits(self, op, fell_back):
         """Whether results must have the CPU's bits: the CPU's own, and those of programs, which are defined to the bit."""

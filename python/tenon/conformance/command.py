@@ -14,6 +14,9 @@ def main(args):
         except OSError as e:
             print(f"tenon conformance: --csv {args.csv}: {e.strerror}", file=sys.stderr)
             return 1
+    for text in args.option:
+        if not text.partition("=")[1]:
+            args.parser.error(f"--option {text}: expected NAME=VALUE")
     options = dict(text.partition("=")[::2] for text in args.option)
     try:
         found = runner.run(args.device, args.plugin, options, args.ops, args.dtypes, args.quick, args.modules, args.libraries,

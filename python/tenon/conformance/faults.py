@@ -15,6 +15,7 @@ KINDS = {
     "zero_dim": "arguments of no dimensions",
     "special": "infinities, zeros with signs, the smallest and largest numbers",
     "promotion": "arguments of different dtypes",
+    "large": "tensors of 3,075 and of 131,073 elements",
     "nan": "a NaN is lost",
     "bits": "not the CPU's bits, where they are promised",
     "results": "the number of results",
@@ -28,6 +29,7 @@ KINDS = {
     "out strides": "out= that is not contiguous",
     "aliasing": "arguments that share memory",
     "order": "work does not run in the order of its stream",
+    "index": "the second device of the plug-in",
     "lifetime": "memory is used after it went back",
     "gradient": "gradients",
     "gradient strides": "gradients, where the incoming one is not contiguous",
@@ -35,9 +37,14 @@ KINDS = {
     "error": "an error where the CPU has none, or another one",
     "not refused": "a result where the CPU has an error",
     "claim": "served by claim, and refused or left to the CPU",
+    "table": "a function of the table",
     "crash": "the process died",
     "failure": "the device fails: the kit could not go on",
 }
+
+#: What mostly makes a process die, the likeliest last in the order of writing a device.
+CRASH = ("it crashes: the host reads an address of the device, work that runs later uses a launch or host memory that is gone "
+         "(KeptLaunch, TENON_COPY_HOST_STAYS), a wait returns too early, or memory was handed out twice")  # fmt: skip
 
 _STRIDED = {"transposed", "expanded", "negative", "sliced", "channels_last"}
 
@@ -56,11 +63,14 @@ def faults_of(kinds):
             found.append("it reads negative strides as positive")
         elif kinds & _STRIDED:
             found.append("it reads some strides wrongly")
+        elif "large" in kinds:
+            found.append("it leaves out elements of large tensors")
     for kind, text in (
         ("values", "its values are wrong"),
         ("dtype", "its results have another dtype: wrong promotion"),
-        ("crash", "it crashes: does the host touch memory of the device?"),
+        ("crash", CRASH),
         ("order", "it does not run in stream order"),
+        ("index", "it takes the first device for the second"),
         ("lifetime", "it uses memory after it went back, on another stream without record_stream"),
         ("strides", "its results have other strides"),
         ("aliasing", "it ignores that arguments share memory"),
@@ -70,6 +80,7 @@ def faults_of(kinds):
         ("gradient strides", "it reads strides of incoming gradients wrongly"),
         ("gradient", "its gradients are wrong"),
         ("second gradient", "the gradients of its gradients are wrong"),
+        ("table", "a function of its table does not keep what the interface says"),
         ("claim", "it claims what it does not serve"),
         ("bits", "it rounds where the CPU does not, or not where it does"),
     ):

@@ -27,6 +27,28 @@ def wait_for(device):
     tenon._C._devices.synchronize(tenon.device(device))
 
 
+#: Operators that move elements from one place to another, and so from one device to another.
+COPIES = {"mm", "copy_", "clone", "_to_copy", "cat"}
+
+
+def second_of(device):
+    """The plug-in's second device, where `device` is its first one and there are more."""
+    name, _, index = device.partition(":")
+    module = tenon.devices.module_if_there(name)
+    return f"{name}:1" if int(index or 0) == 0 and module is not None and module.device_count() > 1 else None
+
+
+def on_device(call, device):
+    """The same on another device than the current one, whose memory and streams are its own."""
+    there, args, kwargs = call.on(device)
+    if found := call.compare(there, args, kwargs):
+        return None if found.kind == "bits" else Difference("index", f"on {device}, which is not the current device: {found.text}")
+    for got, _ in results_of(call, there, args, kwargs):
+        if str(got.device) != device:
+            return Difference("index", f"the result is on {got.device}, expected {device}")
+    return None
+
+
 def addresses(tensors):
     return {t.untyped_storage().data_ptr() for t in tensors}
 

@@ -48,15 +48,27 @@ def summary(report):
         + ", ".join(f"{states[s]} {s}" for s in STATES),
         f"{sum(c.native + c.fallback for c in report.cells)} calls, of which {sum(c.native for c in report.cells)} ran on the "
         f"device alone; {sum(c.gradients for c in report.cells)} incoming gradients, {sum(c.second for c in report.cells)} differentiated again",
-        f"the CPU's bits: {same} of {len(native)} rows",
+        f"the CPU's bits: {same} of {len(native)} rows" + first_lost(native),
         f"claimed: {claimed} rows, served as claimed: {kept}, served beyond claims: {beyond}",
         f"kernels of its own: {', '.join(report.kernels) or 'none'}; stubs: {', '.join(report.stubs) or 'none'}",
         f"skipped: {sum(skips.values())} kinds of samples, for {len(skips)} reasons, {skips['']} without one",
     ]
-    if report.absent:
-        why = Counter(report.absent.values())
-        lines.append("not tried: " + ", ".join(f"{n} operators ({reason})" for reason, n in why.items()))
+    for state in ("kept", "not offered"):
+        if names := [name for name, found in report.table.items() if found == state]:
+            lines.append(f"functions of the table, {state}: {', '.join(names)}")
+    by_reason = defaultdict(list)
+    for name, reason in report.absent.items():
+        by_reason[reason].append(name)
+    for reason, names in by_reason.items():
+        more = f" and {len(names) - 8} more" if len(names) > 8 else ""
+        lines.append(f"not tried: {', '.join(names[:8])}{more} ({reason})")
     return lines
+
+
+def first_lost(cells):
+    """The first call whose result is near the CPU's and has not its bits."""
+    lost = next((c for c in cells if not c.same_bits), None)
+    return f"; the first without: {lost.operator} of {lost.lost[:300]}" if lost else ""
 
 
 def text(report, verbose=False):

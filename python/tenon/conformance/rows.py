@@ -263,6 +263,8 @@ def reduction_along(name, reference, keyword="dim", lists=False, **options):
                 yield sample(m.tensor(shape), [dim] if lists else dim, keep)
             if lists and len(shape) > 1:
                 yield sample(m.tensor(shape), [0, -1], True)
+        if m.kind == "empty":  # many sums of nothing
+            yield sample(m.tensor((3, 0)), [1] if lists else 1, False)
 
     options.setdefault("samples", samples)
     return Row(name, reference=reference, **options)

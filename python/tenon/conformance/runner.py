@@ -29,6 +29,7 @@ class Report:
     stubs: list = field(default_factory=list)
     cells: list = field(default_factory=list)
     absent: dict = field(default_factory=dict)  # operator: why it was not tried
+    table: dict = field(default_factory=dict)  # function of the table: kept, not offered, wrong
 
     def states(self):
         return Counter(c.state for c in self.cells)
@@ -114,7 +115,11 @@ class Process:
         return code, self.errors.read()
 
 
-def chosen(forms, patterns):
+#: Why operators of the plug-in's own are not tried.
+NO_SAMPLES = "no samples are declared: tenon.conformance.declare, in a module given with -i"
+
+
+def chosen(forms, patterns, absent=()):
     """{entry: its operators} that match one of the patterns, or have one as a part of their name's beginning."""
     if not patterns:
         return {entry: [] for entry in forms}
@@ -124,7 +129,8 @@ def chosen(forms, patterns):
         if hits:
             found[entry] = hits
     if not found:
-        raise KitError(f"no operator matches {' or '.join(patterns)}")
+        why = f"; {', '.join(absent)}: {NO_SAMPLES}" if absent else ""
+        raise KitError(f"no operator matches {' or '.join(patterns)}{why}")
     return found
 
 
@@ -143,7 +149,9 @@ def run(device, plugin=None, options=None, ops=(), dtypes=(), quick=False, modul
     if answer["what"] == "error":
         raise KitError(answer["text"])
     report = Report(device, answer["described"], answer["kernels"], answer["stubs"])
-    found = chosen(answer["forms"], ops)
+    own = [k for k in answer["kernels"] if not k.startswith("aten::") and k not in answer["forms"]]
+    report.absent.update({k: NO_SAMPLES for k in own if not ops or any(fnmatch.fnmatchcase(k, p) for p in ops)})
+    found = chosen(answer["forms"], ops, report.absent)
     job["forms"] = sorted({f for forms in found.values() for f in forms})
     said, failed = queue.Queue(), []
     shares = [s for i in range(jobs) if (s := list(found)[i::jobs])]
@@ -175,5 +183,7 @@ def note(report, message):
         report.cells.append(Cell(**{**message, "skipped": Counter(message["skipped"])}))
     elif what == "absent":
         report.absent[message["operator"]] = message["text"]
+    elif what == "table":
+        report.table[message["check"].partition(".")[2]] = message["state"]
     elif what == "error":
         raise KitError(message["text"])

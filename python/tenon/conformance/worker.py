@@ -10,8 +10,8 @@ import sys
 
 import tenon
 
-from . import table
-from .cells import QUICK, Bench, Plan, forms_of
+from . import device_table, table
+from .cells import QUICK, Bench, Cell, Plan, forms_of
 from .claims import Claims
 from .families import row_of
 from .library import TENON
@@ -26,6 +26,8 @@ def prepare(job):
     name = job["device"].partition(":")[0]
     if job["plugin"]:
         tenon.load_device(job["plugin"], name=name, options=job["options"])
+    elif job["options"]:
+        raise ValueError(f"{name} is looked for by its name, which takes no options; give its library with --plugin, and --option")
     elif tenon.devices.module_if_there(name) is None:
         raise ValueError(f"there is no device {name} in TENON_PLUGIN_PATH; give its library with --plugin")
     for library in job["libraries"]:
@@ -61,9 +63,13 @@ def main():
         return say("error", text=f"{type(e).__name__}: {e}")
     wanted = job["entries"]
     if wanted is None:
-        return say("entries", names=list(found), forms={n: [o.full_name for o in e.operators] for n, e in found.items()},
+        forms = {device_table.NAME: device_table.names()}
+        return say("entries", forms=forms | {n: [o.full_name for o in e.operators] for n, e in found.items()},
                    described=tenon.devices.module_if_there(bench.name).get_device_properties()._asdict()["name"],
                    kernels=sorted(bench.claims.own), stubs=bench.claims.stubs)  # fmt: skip
+    if device_table.NAME in wanted:
+        wanted.remove(device_table.NAME)
+        try_table(bench, job)
     for start in range(0, len(wanted), BATCH):
         names = wanted[start : start + BATCH]
         warm_up(bench, [(op, row_of(found[n])) for n in names for op in operators_of(found[n], job)])
@@ -82,6 +88,20 @@ def warm_up(bench, operators):
     if device is not None:
         device.warm_up(lambda: [bench.try_operator(op, row) for op, row in operators
                                 if row is not None and TENON.function(op, row) is not None])  # fmt: skip
+
+
+def try_table(bench, job):
+    """Says what comes of the functions of the device's table."""
+    for name in device_table.names():
+        if name in job["done"] or name not in (job["forms"] or [name]):
+            continue
+        say("begin", entry=device_table.NAME, operator=name)
+        state, text = device_table.try_check(name, bench.device)
+        say("table", check=name, state=state)
+        if state == "wrong":
+            say("cell", **Cell(name, "any", differences={"table": text}).summary())
+        say("did", operator=name)
+    say("end", entry=device_table.NAME)
 
 
 def try_entry(bench, name, entry, job):

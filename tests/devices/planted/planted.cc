@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <cstring>
 #include <deque>
@@ -21,16 +22,20 @@ namespace {
 namespace abi = tenon::abi;
 using Task = std::function<void()>;
 
-constexpr uint64_t kLimit = uint64_t{1} << 28;
-constexpr uint64_t kAside = 1000;  // A queue of the plug-in's own.
+constexpr int32_t kDevices = 2;
+constexpr uint64_t kLimit = uint64_t{1} << 28;  // Of each device.
+constexpr uint64_t kAside = 1000;               // A queue of the plug-in's own.
+
+uint64_t queue_of(TenonStream stream) { return uint64_t(stream.device.index) << 32 | stream.id; }
 
 struct Planted {
   explicit Planted(abi::Options options) : plant(options.text("plant", "")) {
     options.finish();
     const int file = memfd_create("planted", MFD_CLOEXEC);
-    if (ftruncate(file, kLimit) != 0) throw abi::Error(TENON_ERROR_RUNTIME, "no memory");
-    base = reinterpret_cast<uint64_t>(mmap(nullptr, kLimit, PROT_NONE, MAP_SHARED, file, 0));
-    seen = static_cast<char*>(mmap(nullptr, kLimit, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0));
+    constexpr uint64_t whole = kDevices * kLimit;
+    if (ftruncate(file, whole) != 0) throw abi::Error(TENON_ERROR_RUNTIME, "no memory");
+    base = reinterpret_cast<uint64_t>(mmap(nullptr, whole, PROT_NONE, MAP_SHARED, file, 0));
+    seen = static_cast<char*>(mmap(nullptr, whole, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0));
     ::close(file);
   }
   bool has(const char* name) const { return plant == name; }
@@ -60,12 +65,14 @@ struct Planted {
   void run(uint64_t queue) { run(queue, given[queue]); }
 
   const std::string plant;
-  uint64_t base = 0, used = 0, last_id = 0;
+  uint64_t base = 0, last_id = 0;
+  uint64_t used[kDevices] = {}, taken[kDevices] = {};  // What was ever handed out, and what is.
   char* seen = nullptr;
-  std::map<uint64_t, std::deque<uint64_t>> free_blocks;  // by size
+  std::map<uint64_t, std::deque<uint64_t>> free_blocks[kDevices];  // by size
   std::map<uint64_t, std::deque<Task>> queues;
   std::map<uint64_t, uint64_t> given, done;
   std::map<uint64_t, std::pair<uint64_t, uint64_t>> events;  // queue, count
+  std::map<uint64_t, std::chrono::steady_clock::time_point> times;
   std::mutex mutex;
   std::recursive_mutex order;
 };
@@ -74,39 +81,56 @@ Planted& of(void* self) { return *static_cast<Planted*>(self); }
 
 // ---- The table ----
 
-int32_t device_count(void*) { return 1; }
+int32_t device_count(void*) { return kDevices; }
 TenonStatus* properties(void* self, int32_t, TenonDeviceProperties* out) {
-  static const TenonDType float32[] = {TENON_DTYPE_FLOAT32};
+  static const TenonDType floats[] = {TENON_DTYPE_FLOAT32, TENON_DTYPE_FLOAT64};
+  const Planted& d = of(self);
   TenonDeviceProperties p{};
   p.struct_size = sizeof p;
   p.granularity = 64;
   p.description = "a device with a planted fault";
-  p.dtypes = float32;
-  p.num_dtypes = of(self).has("claim") ? 1 : 0;
-  if (p.num_dtypes == 0) p.dtypes = nullptr;
+  p.total_memory = kLimit;
+  p.num_dtypes = d.has("claim") || d.has("float32 alone") ? 1 : d.has("typed kernels") ? 2 : 0;
+  p.dtypes = p.num_dtypes ? floats : nullptr;
+  if (d.has("float32 alone")) p.ops_printed = abi::kKnownOps;
   std::memcpy(out, &p, out->struct_size < sizeof p ? out->struct_size : sizeof p);
   return nullptr;
 }
-TenonStatus* raw_alloc(void* self, int32_t, uint64_t nbytes, TenonAddress* out) {
+TenonStatus* raw_alloc(void* self, int32_t index, uint64_t nbytes, TenonAddress* out) {
   return abi::guarded([&] {
     Planted& d = of(self);
     const std::lock_guard<std::mutex> lock(d.mutex);
+    if (d.has("index of memory")) index = 0;
     const uint64_t size = (nbytes + 63) / 64 * 64;
-    auto& blocks = d.free_blocks[size];
+    auto& blocks = d.free_blocks[index][size];
+    if (blocks.empty() && d.used[index] + size > kLimit)
+      throw abi::Error(d.has("out of memory") ? TENON_ERROR_RUNTIME : TENON_ERROR_OUT_OF_MEMORY,
+                       "it is full");
+    d.taken[index] += size;
     if (!blocks.empty()) {
       *out = blocks.front();
       blocks.pop_front();
       return;
     }
-    if (d.used + size > kLimit) throw abi::Error(TENON_ERROR_OUT_OF_MEMORY, "it is full");
-    *out = d.base + d.used;
-    d.used += size;
+    *out = d.base + uint64_t(index) * kLimit + d.used[index];
+    d.used[index] += size;
   });
 }
 TenonStatus* raw_free(void* self, int32_t, TenonAddress address, uint64_t nbytes) {
   return abi::guarded([&] {
-    const std::lock_guard<std::mutex> lock(of(self).mutex);
-    of(self).free_blocks[(nbytes + 63) / 64 * 64].push_back(address);
+    Planted& d = of(self);
+    const std::lock_guard<std::mutex> lock(d.mutex);
+    const uint64_t index = (address - d.base) / kLimit, size = (nbytes + 63) / 64 * 64;
+    d.free_blocks[index][size].push_back(address);
+    d.taken[index] -= size;
+  });
+}
+TenonStatus* memory_info(void* self, int32_t index, uint64_t* free_bytes, uint64_t* total_bytes) {
+  return abi::guarded([&] {
+    Planted& d = of(self);
+    *free_bytes = kLimit - d.taken[index];
+    *total_bytes = kLimit;
+    if (d.has("memory info")) std::swap(*free_bytes, *total_bytes);
   });
 }
 TenonStatus* copy(void* self, TenonStream stream, TenonAddress dst, TenonPlace dst_place, TenonAddress src,
@@ -114,36 +138,47 @@ TenonStatus* copy(void* self, TenonStream stream, TenonAddress dst, TenonPlace d
   return abi::guarded([&] {
     Planted& d = of(self);
     char* to = dst_place == TENON_PLACE_HOST ? reinterpret_cast<char*>(dst) : d.at(dst);
+    const uint64_t queue = queue_of(stream);
+    if (d.has("half of a copy") && nbytes > 100000) nbytes /= 2;
     if (src_place == TENON_PLACE_HOST) {
       const char* from = reinterpret_cast<const char*>(src);
-      d.give(stream.id, [to, bytes = std::vector<char>(from, from + nbytes)] {
+      d.give(queue, [to, bytes = std::vector<char>(from, from + nbytes)] {
         std::memcpy(to, bytes.data(), bytes.size());
       });
       return;
     }
-    d.give(stream.id, [to, from = d.at(src), nbytes] { std::memmove(to, from, nbytes); });
+    d.give(queue, [to, from = d.at(src), nbytes] { std::memmove(to, from, nbytes); });
     if (dst_place != TENON_PLACE_HOST) return;
-    d.run(stream.id, d.given[stream.id] - 1);
+    d.run(queue, d.given[queue] - 1);
     d.run(kAside);
-    d.run(stream.id);
+    d.run(queue);
   });
 }
-TenonStatus* new_id(void* self, int32_t, uint64_t* out) {
-  *out = ++of(self).last_id;
+TenonStatus* stream_new(void* self, int32_t, uint64_t* out) {
+  *out = of(self).has("stream id") ? 0 : ++of(self).last_id;
   return nullptr;
 }
 TenonStatus* stream_free(void* self, TenonStream stream) {
-  return abi::guarded([&] { of(self).run(stream.id); });
+  return abi::guarded([&] { of(self).run(queue_of(stream)); });
 }
 TenonStatus* stream_sync(void* self, TenonStream stream) {
   return abi::guarded([&] {
-    of(self).run(stream.id);
+    of(self).run(queue_of(stream));
     of(self).run(kAside);
   });
 }
+TenonStatus* event_new(void* self, int32_t, uint64_t* out) {
+  *out = ++of(self).last_id;
+  return nullptr;
+}
 TenonStatus* event_free(void*, int32_t, uint64_t) { return nullptr; }
 TenonStatus* event_record(void* self, int32_t, uint64_t event, TenonStream stream) {
-  return abi::guarded([&] { of(self).events[event] = {stream.id, of(self).given[stream.id]}; });
+  return abi::guarded([&] {
+    Planted& d = of(self);
+    const uint64_t queue = queue_of(stream);
+    d.give(queue, [&d, event] { d.times[event] = std::chrono::steady_clock::now(); });
+    d.events[event] = {queue, d.has("event at once") ? 0 : d.given[queue]};
+  });
 }
 TenonStatus* event_sync(void* self, int32_t, uint64_t event) {
   return abi::guarded([&] {
@@ -151,10 +186,25 @@ TenonStatus* event_sync(void* self, int32_t, uint64_t event) {
     of(self).run(queue, count);
   });
 }
+TenonStatus* event_query(void* self, int32_t, uint64_t event, int32_t* out) {
+  return abi::guarded([&] {
+    Planted& d = of(self);
+    const auto [queue, count] = d.events[event];
+    *out = d.has("query yes") || (d.done[queue] >= count && !d.has("query no"));
+  });
+}
+TenonStatus* event_elapsed(void* self, int32_t, uint64_t begin, uint64_t end, double* out) {
+  return abi::guarded([&] {
+    Planted& d = of(self);
+    *out = std::chrono::duration<double, std::milli>(d.times[end] - d.times[begin]).count();
+    if (d.has("elapsed time")) *out = -*out;
+  });
+}
 TenonStatus* stream_wait_event(void* self, TenonStream stream, int32_t, uint64_t event) {
   return abi::guarded([&] {
     Planted& d = of(self);
-    d.give(stream.id, [&d, place = d.events[event]] { d.run(place.first, place.second); });
+    if (d.has("wait for event")) return;
+    d.give(queue_of(stream), [&d, place = d.events[event]] { d.run(place.first, place.second); });
   });
 }
 
@@ -187,19 +237,24 @@ struct Strided {
 
 bool is_served(const TenonTensorView& v) { return v.dtype == TENON_DTYPE_FLOAT32; }
 
-uint64_t queue_of(Planted& d, const abi::Call& call) {
-  return d.has("record_stream") ? kAside : call.stream().id;
+/// Of the call, whose tensors may be on another device than the current one.
+uint64_t queue_of(Planted& d, const abi::Call& call, const TenonTensorView& x) {
+  TenonStream stream = call.stream();
+  if (stream.device.index != x.device.index) stream = TenonStream{0, x.device, {}};
+  if (d.has("index of streams")) stream.device.index = 0;
+  return d.has("record_stream") ? kAside : queue_of(stream);
 }
 
 void absolute(Planted& d, abi::Call& call, const TenonTensorView& result, const TenonTensorView& x) {
   Strided from(d, x), to(d, result);
   if (d.has("contiguity")) from.dense();
   const bool lose_nan = d.has("nan");
+  if (d.has("large") && x.numel >= 100) return;
   const Task task = [from, to, n = x.numel, lose_nan] {
     for (int64_t i = 0; i < n; ++i) to[i] = lose_nan && std::isnan(from[i]) ? 0 : std::fabs(from[i]);
   };
   if (d.has("host access") || d.has("stream order")) return task();
-  d.give(queue_of(d, call), task);
+  d.give(queue_of(d, call, x), task);
 }
 
 abi::Tensor abs_kernel(abi::Call& call, const abi::Tensor& self) {
@@ -244,8 +299,8 @@ abi::Tensor add_kernel(abi::Call& call, const abi::Tensor& self, const abi::Tens
   if (!is_served(x) || !same_sizes(x, y) || (!is_served(y) && !promotes)) call.decline();
   abi::Tensor result = abi::empty_like(self);
   if (promotes) return result;
-  d.give(call.stream().id, [from = Strided(d, x), more = Strided(d, y), to = Strided(d, result.view()),
-                            n = x.numel, by = static_cast<float>(number(alpha))] {
+  d.give(queue_of(d, call, x), [from = Strided(d, x), more = Strided(d, y), to = Strided(d, result.view()),
+                                n = x.numel, by = static_cast<float>(number(alpha))] {
     for (int64_t i = 0; i < n; ++i) to[i] = std::fma(by, more[i], from[i]);
   });
   return result;
@@ -257,7 +312,7 @@ abi::Tensor add_in_place(abi::Call& call, const abi::Tensor& self, const abi::Te
   auto& d = call.self<Planted>();
   const TenonTensorView x = self.view(), y = other.view();
   if (!is_served(x) || !is_served(y) || !same_sizes(x, y) || !d.has("aliasing")) call.decline();
-  d.give(call.stream().id,
+  d.give(queue_of(d, call, x),
          [to = Strided(d, x), more = Strided(d, y), n = x.numel, by = static_cast<float>(number(alpha))] {
            for (int64_t i = 0; i < n; ++i) to[i] = std::fma(by, more[i], to[i]);
          });
@@ -301,6 +356,9 @@ TenonStatus* pointwise(void* self, const TenonLaunch* launch) {
   return abi::guarded([&] {
     Planted& d = of(self);
     if (!abi::evaluates(*launch->program)) throw abi::Declined();
+    for (uint32_t k = 0;
+         d.has("float32 alone") && k < launch->program->num_outputs + launch->program->num_inputs; ++k)
+      if (launch->operands[k].dtype != TENON_DTYPE_FLOAT32) throw abi::Declined();
     std::vector<TenonOperand> operands(
         launch->operands, launch->operands + launch->program->num_outputs + launch->program->num_inputs);
     std::vector<int64_t> strides;
@@ -317,7 +375,7 @@ TenonStatus* pointwise(void* self, const TenonLaunch* launch) {
     }
     const auto rewritten = std::make_shared<Rewritten>(*launch->program);
     if (d.has("rounding")) changed.program = &rewritten->program;
-    d.give(launch->stream.id, [&d, rewritten, kept = abi::KeptLaunch(changed)] {
+    d.give(queue_of(launch->stream), [&d, rewritten, kept = abi::KeptLaunch(changed)] {
       abi::run(*kept, [&d](const TenonOperand& o) -> void* {
         return o.place == TENON_PLACE_HOST ? reinterpret_cast<void*>(o.address) : d.at(o.address);
       });
@@ -334,13 +392,16 @@ const TenonDeviceTable& table() {
     t.raw_alloc = &raw_alloc;
     t.raw_free = &raw_free;
     t.copy = &copy;
-    t.stream_new = &new_id;
+    t.memory_info = &memory_info;
+    t.stream_new = &stream_new;
     t.stream_free = &stream_free;
     t.stream_sync = &stream_sync;
-    t.event_new = &new_id;
+    t.event_new = t.event_new_timed = &event_new;
     t.event_free = &event_free;
     t.event_record = &event_record;
     t.event_sync = &event_sync;
+    t.event_query = &event_query;
+    t.event_elapsed = &event_elapsed;
     t.stream_wait_event = &stream_wait_event;
     t.pointwise = &pointwise;
     return t;

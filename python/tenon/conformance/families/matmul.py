@@ -14,14 +14,15 @@ def _fixed(*letters):
     """Operands whose dimensions are letters of b, m, k, n."""
 
     def make(m):
-        for rows, inner, columns in _SIZES if m.kind != "grad" else ((2, 3, 2),):
+        for rows, inner, columns in ((2, 3, 2),) if m.kind == "grad" else _SIZES[:1] if m.kind == "empty" else _SIZES:
             sizes = {"b": 2, "m": m.size(rows), "k": inner, "n": columns}
             if m.ranked(*([0] * len(word) for word in letters)) is None:
                 return
             yield sample(*(m.tensor([sizes[c] for c in word]) for word in letters))
-        if m.kind == "empty":
-            sizes = {"b": 2, "m": 2, "k": 0, "n": 3}
-            yield sample(*(m.tensor([sizes[c] for c in word]) for word in letters))
+        if m.kind == "empty":  # and each other size is 0 by itself
+            for none in sorted(set("".join(letters)) - {"m"}, reverse=True):
+                sizes = {"b": 2, "m": 2, "k": 3, "n": 4, none: 0}
+                yield sample(*(m.tensor([sizes[c] for c in word]) for word in letters))
 
     return make
 

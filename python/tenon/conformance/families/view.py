@@ -160,6 +160,8 @@ def _joined(m):
             yield sample([m.tensor(shape), m.tensor(shape), m.tensor(shape)], -1)
         elif shape:
             yield sample([m.tensor(shape), m.tensor(shape)], 0)
+    if m.kind == "empty":
+        yield sample([m.tensor((2, 0)), m.tensor((2, 3)), m.tensor((2, 0))], 1)
 
 
 def _stacked(m):

@@ -40,13 +40,26 @@ KernelRecord make_record(uint64_t id, DispatchKey key, CppFunction f, SourceLoca
   return record;
 }
 
+/// "(Tensor, int) -> Tensor"
+std::string signature_text(const detail::SignatureTypes& types) {
+  const auto list = [](const std::vector<detail::SignatureTypes::Value>& values) {
+    std::string text;
+    for (const auto& v : values) text += (text.empty() ? "" : ", ") + schema::to_string(v.type);
+    return text;
+  };
+  const bool one = types.returns.size() == 1;
+  return fmt::format("({}) -> {}{}{}", list(types.arguments), one ? "" : "(", list(types.returns),
+                     one ? "" : ")");
+}
+
 void check_kernel(const schema::FunctionSchema& schema, const CppFunction& f, SourceLocation where) {
   if (!f.types()) return;
   try {
     check_signature(schema, f.types()());
   } catch (const Error& e) {
-    throw_error(e.kind(), fmt::format("{} (kernel registered at {}; schema `{}`)", e.what(), to_string(where),
-                                      schema::to_string(schema)));
+    throw_error(e.kind(),
+                fmt::format("{} (kernel `{}` registered at {}; schema `{}`)", e.what(),
+                            signature_text(f.types()()), to_string(where), schema::to_string(schema)));
   }
 }
 

@@ -10,6 +10,7 @@
 #include "tenon/core/thread_state.h"
 #include "tenon/dispatch/library_block.h"
 #include "tenon/dispatch/state.h"
+#include "tenon/dispatch/stub.h"
 
 namespace tenon {
 namespace {
@@ -43,6 +44,15 @@ std::vector<uint64_t> blocks_of(const void* base, uint64_t newer_than) {
   return ids;
 }
 
+/// Fills in again what a library has for stubs, or takes it back. Returns whether there was anything to do.
+bool set_stubs(const void* base, bool filled_in) {
+  bool any = false;
+  for (const void* registration : detail::StubRegistration::all()) {
+    if (base_of(registration) == base) any |= detail::StubRegistration::set(registration, filled_in);
+  }
+  return any;
+}
+
 }  // namespace
 
 void load_library(const std::string& path) {
@@ -50,10 +60,12 @@ void load_library(const std::string& path) {
   // What is wrong with others is not this library's fault.
   dispatcher.commit_pending();
   const uint64_t before = detail::last_block();
+  const LibraryHandle known(dlopen(path.c_str(), RTLD_NOW | RTLD_NOLOAD));
   // Its static initialisers may call operators, and with that commit blocks of the library.
   void* handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);  // never closed: the code stays mapped
   if (!handle) throw FileError(fmt::format("load_library: {}", dlerror()));
-  const std::vector<uint64_t> blocks = blocks_of(base_of_handle(handle, path), before);
+  const void* const base = base_of_handle(handle, path);
+  const std::vector<uint64_t> blocks = blocks_of(base, before);
 
   const Dispatcher::State::CommitLock lock(dispatcher.state());
   std::vector<uint64_t> committed;
@@ -68,8 +80,10 @@ void load_library(const std::string& path) {
           *id <= before && std::find(committed.begin(), committed.end(), *id) == committed.end();
       if (!had_been_there) detail::undo_block(*id);
     }
+    if (!known) set_stubs(base, false);
     throw;
   }
+  set_stubs(base, true);
 }
 
 void unload_library(const std::string& path) {
@@ -78,10 +92,12 @@ void unload_library(const std::string& path) {
   TENON_CHECK(handle, Device, fmt::format("unload_library: '{}' is not loaded", path));
   Dispatcher& dispatcher = Dispatcher::singleton();
   dispatcher.commit_pending();
-  const std::vector<uint64_t> blocks = blocks_of(base_of_handle(handle.get(), path), detail::last_block());
+  const void* const base = base_of_handle(handle.get(), path);
+  const std::vector<uint64_t> blocks = blocks_of(base, detail::last_block());
   const Dispatcher::State::CommitLock lock(dispatcher.state());
   bool any = false;
   for (auto id = blocks.rbegin(); id != blocks.rend(); ++id) any |= detail::undo_block(*id);
+  any |= set_stubs(base, false);
   TENON_CHECK(any, Value, fmt::format("unload_library: '{}' has no registrations", path));
 }
 

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <array>
+#include <mutex>
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -81,6 +82,7 @@ struct StubTypesOf<R(A...)> {
 };
 
 struct StubListing;
+class StubRegistration;
 struct PointwiseStubListing;
 
 }  // namespace detail
@@ -136,6 +138,7 @@ class StubBase {
 
  private:
   friend detail::StubListing;
+  friend detail::StubRegistration;
   friend detail::PointwiseStubListing;
   /// Adds the stub to the list of all stubs. False if it is there already, because a second copy of its
   /// library, whose symbols are bound to the first, lists it again.
@@ -207,6 +210,9 @@ class StubBase {
   const detail::BoxedStub* boxed_[32] = {};
   detail::AnyFunction otherwise_ = nullptr;
   bool (*otherwise_serves_)(Backend) = nullptr;
+  /// Called with `of_host_` when a function of the host's comes or goes; null: nobody asks.
+  void (*host_changed_)(const StubBase&, const void* of_host) = nullptr;
+  const void* of_host_ = nullptr;
 };
 
 template <class Sig>
@@ -251,12 +257,38 @@ struct StubListing {
   }
 };
 
-/// Fills a slot from a static initialiser; nothing here throws.
-struct StubRegistration {
+/// A library's function for a stub, filled in by a static initialiser for as long as the library stays: then
+/// what it replaced serves the backend again. Nothing here throws or allocates.
+class StubRegistration {
+ public:
   template <class S>
-  StubRegistration(S& stub, Backend backend, typename S::Function f) noexcept {
-    stub.set(backend, f);
-  }
+  StubRegistration(S& stub, Backend backend, typename S::Function f) noexcept
+      : StubRegistration(static_cast<StubBase&>(stub), backend, reinterpret_cast<AnyFunction>(f)) {}
+  StubRegistration(const StubRegistration&) = delete;
+  StubRegistration& operator=(const StubRegistration&) = delete;
+  ~StubRegistration();
+
+  /// The addresses of all.
+  static std::vector<const void*> all();
+  /// Fills the function of one in, or takes it back; false if it is so already, or if there is no such one
+  /// any more.
+  static bool set(const void* registration, bool filled_in) noexcept;
+
+ private:
+  StubRegistration(StubBase& stub, Backend backend, AnyFunction f) noexcept;
+  StubRegistration(const std::unique_lock<std::mutex>& list, StubBase& stub, Backend backend,
+                   AnyFunction f) noexcept;
+  void fill_in() noexcept;
+  void take_back() noexcept;
+
+  StubBase& stub_;
+  const Backend backend_;
+  const AnyFunction function_;
+  AnyFunction replaced_ = nullptr;
+  bool filled_in_ = false;
+  // All registrations, in the order in which they were last filled in.
+  StubRegistration* previous_ = nullptr;
+  StubRegistration* next_ = nullptr;
 };
 
 }  // namespace detail
@@ -269,7 +301,9 @@ struct StubRegistration {
 #define DEFINE_DISPATCH(name, ...)                                 \
   constinit decltype(name) name(#name __VA_OPT__(, ) __VA_ARGS__); \
   static const ::tenon::detail::StubListing name##_listing(name)
-/// Fills in the CPU's function.
+/// Fills in the CPU's function. That of an expression operator runs in place of the expression, for operands
+/// of any dtypes: the iterator's common_dtype() says what is computed in, and cpu_kernel (iter/cpu_kernel.h)
+/// converts. Calls without an operand that may be absent stay expressions.
 #define REGISTER_DISPATCH(name, fn) \
   static const ::tenon::detail::StubRegistration name##_cpu_registration(name, ::tenon::kCpuBackend, fn)
 /// Fills in the function of the first plug-in's device; others call `name.set(backend, fn)`.

@@ -43,9 +43,7 @@ class PlainCall {
   PlainCall(const PointwiseInfo& info, std::span<const Tensor* const> tensors,
             std::span<const Scalar* const> scalars)
       : info_(info), computed_(detail::info_for(info, scalars)), tensors_(tensors) {
-    if (info.result != ResultRule::Compute || info.mask_tensors != 0 || !info.numbers_as_computed ||
-        tensors.empty())
-      return;
+    if (!info.direct.load(std::memory_order_relaxed) || tensors.empty()) return;
     const TensorImpl* first = tensors[0]->impl();
     if (!first) return;
     type_ = kDirectType[static_cast<size_t>(first->dtype())];
@@ -110,9 +108,7 @@ class BroadcastCall {
   BroadcastCall(const PointwiseInfo& info, std::span<const Tensor* const> tensors,
                 std::span<const Scalar* const> scalars)
       : info_(info), computed_(detail::info_for(info, scalars)), tensors_(tensors) {
-    if (info.result != ResultRule::Compute || info.mask_tensors != 0 || !info.numbers_as_computed ||
-        tensors.size() < 2)
-      return;
+    if (!info.direct.load(std::memory_order_relaxed) || tensors.size() < 2) return;
     const TensorImpl* lead = nullptr;
     for (const Tensor* t : tensors) {
       const TensorImpl* impl = t->impl();

@@ -94,6 +94,12 @@ struct PointwiseInfo {
   bool numbers_as_computed = true;
   /// Whether the expression depends on the call's dtypes: stored(x), wide(x).
   bool asks_dtypes = false;
+  /// Whether a call of dense host operands goes to the expression's kernel at once. Not where the host has a
+  /// function of its own for the operator (iter/pointwise_stub.h).
+  mutable std::atomic<bool> direct{may_be_direct()};
+  constexpr bool may_be_direct() const noexcept {
+    return result == ResultRule::Compute && mask_tensors == 0 && numbers_as_computed;
+  }
   /// The derivative with respect to each tensor operand, or null if there is none. The derivative's operands
   /// are `grad`, then those of this operator's operands and `result` that it uses.
   std::span<const struct PointwiseDerivative* const> derivatives = {};

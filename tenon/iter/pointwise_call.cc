@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "tenon/core/dispatch_dtype.h"
+#include "tenon/core/kernel_report.h"
 #include "tenon/dispatch/fallback_policy.h"
 #include "tenon/dispatch/host_copies.h"
 #include "tenon/iter/pointwise_device.h"
@@ -192,6 +193,13 @@ void run_on_host(const PointwiseInfo& info, std::span<const Tensor* const> tenso
   copies.report();
 }
 
+/// The call by a function that a library has filled in for the host. False: it has declined.
+[[gnu::noinline]] bool run_own(const PointwiseInfo& info, const Types& types, TensorIterator& iter,
+                               std::span<const Scalar* const> scalars) {
+  iter.promote_to(types.computed);
+  return run_pointwise_stub(*info.stub, iter, scalars);
+}
+
 /// The call on a device, or on host copies where that does not serve it.
 void run_on_device(const PointwiseWork& work, const PointwiseInfo& info, const char* op,
                    std::span<const Tensor* const> tensors, std::span<const Scalar* const> scalars,
@@ -247,19 +255,25 @@ void general_pointwise(const PointwiseInfo& info, std::span<const Tensor* const>
       .resize_outputs(rules.resizes)
       .declare_static_dtypes({dtypes, outs.size()});
   for (const Tensor* t : tensors) config.add_borrowed_input(*t);
-  const TensorIterator iter = config.build();
+  TensorIterator iter = config.build();
 
   const Device device = iter.device();
   if (device.is_cpu()) {
-    const PointwiseInfo& computed = info_for(info, scalars);
-    const HostKernel* stored = !instance && all_stored_as_halves(info, types, tensors, dtypes[0])
-                                   ? stored_kernel_of(computed, types.computed)
-                                   : nullptr;
-    const HostKernel& kernel = stored ? *stored : instance ? instance->host : kernel_of(computed, types.type);
-    report_host_kernel(info, kernel);
-    const bool whole = stored || (instance && instance->whole);
-    run_tiles(iter, kernel, whole ? types.computed : dtype(types.type), {dtypes, outs.size()}, block.data(),
-              instance ? instance->of_parts : nullptr);
+    const bool own = info.stub && info.stub->has_own(kCpuBackend) && run_own(info, types, iter, scalars);
+    if (!own) [[likely]] {
+      const PointwiseInfo& computed = info_for(info, scalars);
+      const HostKernel* stored = !instance && all_stored_as_halves(info, types, tensors, dtypes[0])
+                                     ? stored_kernel_of(computed, types.computed)
+                                     : nullptr;
+      const HostKernel& kernel = stored     ? *stored
+                                 : instance ? instance->host
+                                            : kernel_of(computed, types.type);
+      if (kernel_reporting()) [[unlikely]]
+        report_host_kernel(info, kernel);
+      const bool whole = stored || (instance && instance->whole);
+      run_tiles(iter, kernel, whole ? types.computed : dtype(types.type), {dtypes, outs.size()}, block.data(),
+                instance ? instance->of_parts : nullptr);
+    }
   } else if (device.is_meta()) {
     if (!instance) check_runs_in(info, types.type);
   } else {

@@ -164,9 +164,15 @@ void HostArgument<const TensorIterator&>::add(HostCopies& copies, Access) {
                           value.op_name(), to_string(copies.device())));
 }
 
-void PointwiseStubListing::list(StubBase& stub) noexcept {
+void PointwiseStubListing::list(StubBase& stub, const PointwiseInfo& info) noexcept {
   if (!stub.list()) return;
   stub.otherwise_serves_ = [](Backend b) { return b != kMetaBackend && pointwise_serves(nullptr, b); };
+  stub.of_host_ = &info;
+  stub.host_changed_ = [](const StubBase& changed, const void* of_host) {
+    const auto& op = *static_cast<const PointwiseInfo*>(of_host);
+    op.direct.store(op.may_be_direct() && !changed.has_own(kCpuBackend), std::memory_order_relaxed);
+  };
+  stub.host_changed_(stub, &info);
 }
 
 namespace {

@@ -230,10 +230,10 @@ void set_what_it_asks(PointwiseInfo& info, const expr::Expression& written) {
   const expr::Asks asks = expr::asks_of(written);
   info.asks_dtypes = asks.dtypes;
   info.numbers_as_computed = !asks.typed_numbers;
+  info.direct = info.may_be_direct();
 }
 
 void report_host_kernel(const PointwiseInfo& info, const HostKernel& kernel) {
-  if (!kernel_reporting()) return;
   struct Names {
     std::string compiled = fmt::format("simd:{}", kHost.target());
     std::string program = fmt::format("interpreter:{}", kHost.target());

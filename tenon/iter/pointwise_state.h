@@ -139,10 +139,10 @@ struct ParsedPointwise {
 };
 ParsedPointwise parse_pointwise(expr::Builder& g, const PointwiseInfo& info);
 
-/// Sets the members that follow from the expression: numbers_as_computed, asks_dtypes.
+/// Sets the members that follow from the expression: numbers_as_computed, asks_dtypes, direct.
 void set_what_it_asks(PointwiseInfo& info, const expr::Expression& written);
 
-/// Tells kernel_report.h what ran: "simd:AVX2", "interpreter:AVX2".
+/// Tells kernel_report.h, where it asks (kernel_reporting), what ran: "simd:AVX2", "interpreter:AVX2".
 void report_host_kernel(const PointwiseInfo& info, const HostKernel& kernel);
 
 /// The loop over an iterator's operands in tiles of what the kernel takes, `taken`; see pointwise_tiles.cc.

@@ -1,14 +1,16 @@
 // The stubs of pointwise operators, of which each has one: a device that has a function of its own for an
 // operator fills in `NAME_stub`, and gets calls that are checked, with the outputs allocated, as a
 // TensorIterator and the call's numbers. Where it has none, or declines, the device's function for
-// expressions runs the call (pointwise_device.h). The host runs expressions and calls no stub. Declared in
-// generated headers (tenon/generated/FAMILY/stubs.h).
+// expressions runs the call (pointwise_device.h). The host runs
+// expressions, unless a library has a function for it (REGISTER_DISPATCH). Declared in generated headers
+// (tenon/generated/FAMILY/stubs.h).
 #pragma once
 
 #include <array>
 #include <span>
 
 #include "tenon/dispatch/stub.h"
+#include "tenon/iter/pointwise.h"
 #include "tenon/iter/tensor_iterator.h"
 
 namespace tenon::detail {
@@ -28,19 +30,19 @@ struct HostArgument<const TensorIterator&> {
   const TensorIterator& get() { return value; }
 };
 
-/// Runs a device's own function for an operator. False: it has none, or declines the call.
+/// Runs a device's own function for an operator, or the host's. False: it has none, or declines the call.
 bool run_pointwise_stub(const StubBase& stub, const TensorIterator& iter,
                         std::span<const Scalar* const> scalars);
 
-/// Lists the stub of an operator: what runs expressions serves it, too.
+/// Lists the stub of the operator `info`: what runs expressions serves it, too.
 struct PointwiseStubListing {
   template <class S>
-  explicit PointwiseStubListing(S& stub) noexcept {
-    list(stub);
+  PointwiseStubListing(S& stub, const PointwiseInfo& info) noexcept {
+    list(stub, info);
   }
 
  private:
-  static void list(StubBase& stub) noexcept;
+  static void list(StubBase& stub, const PointwiseInfo& info) noexcept;
 };
 
 }  // namespace tenon::detail

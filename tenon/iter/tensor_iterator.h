@@ -154,6 +154,11 @@ class TensorIterator {
   /// The common dtype of the inputs; set only if promotion was asked for or all inputs have the same dtype.
   DType common_dtype() const noexcept { return common_dtype_; }
   bool promotes() const noexcept { return promotes_; }
+  /// Says what is computed in, where somebody else has decided it: the common dtype of operands that promote.
+  void promote_to(DType computed) noexcept {
+    common_dtype_ = computed;
+    promotes_ = true;
+  }
   Device device() const noexcept { return device_; }
   const char* op_name() const noexcept { return op_; }
 

@@ -74,6 +74,8 @@ TEST(Library, KernelThatDoesNotFitIsRefusedNamingTheArgument) {
                   "argument `out` is written in the schema, so the kernel must take Tensor&");
   EXPECT_CONTAINS(refuse(+[](const Tensor&, int64_t) -> Tensor { return {}; }),
                   "takes 2 arguments, the schema 3");
+  EXPECT_CONTAINS(refuse(+[](const Tensor&, int64_t) -> Tensor { return {}; }),
+                  "(kernel `(Tensor, int) -> Tensor` registered at");
   EXPECT_CONTAINS(refuse(+[](const Tensor&, int64_t, Tensor& out) -> Tensor { return out; }),
                   "return 0 is a written argument in the schema, so the kernel must return Tensor&");
   EXPECT_CONTAINS(refuse(+[](const Tensor&, int64_t, Tensor&) {}), "returns 0 values, the schema 1");

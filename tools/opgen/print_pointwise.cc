@@ -126,8 +126,8 @@ class InfoPrinter {
     links.stub = pointwise_stub_name(def, family.defs);
     stubs_ += fmt::format(
         "constinit Stub<{0}> {1}_stub({2}, {3});\n"
-        "static const tenon::detail::PointwiseStubListing {1}_listing({1}_stub);\n",
-        pointwise_stub_type(def), links.stub, quoted(links.stub), quoted(pointwise_signature(def)));
+        "static const tenon::detail::PointwiseStubListing {1}_listing({1}_stub, pointwise_info::{4});\n",
+        pointwise_stub_type(def), links.stub, quoted(links.stub), quoted(pointwise_signature(def)), id);
     add_form(def, *forms[0], id, links);
   }
 

@@ -223,6 +223,24 @@ struct SchemaType<std::optional<T>> {
   static std::string text() { return SchemaType<T>::text() + "?"; }
 };
 
+/// What a function returns: "()", "Tensor", "(Tensor, int)".
+template <class R>
+struct ResultType {
+  static std::string text() { return SchemaType<std::decay_t<R>>::text(); }
+};
+template <>
+struct ResultType<void> {
+  static std::string text() { return "()"; }
+};
+template <class... T>
+struct ResultType<std::tuple<T...>> {
+  static std::string text() {
+    std::string list;
+    ((list += (list.empty() ? "" : ", ") + SchemaType<std::decay_t<T>>::text()), ...);
+    return "(" + list + ")";
+  }
+};
+
 /// "(Tensor, Scalar) -> ()": what a function takes beside its Call, and returns.
 template <class R, class... A>
 std::string signature_of() {
@@ -232,10 +250,7 @@ std::string signature_of() {
     if constexpr (!std::is_same_v<T, Call>) text += (text.empty() ? "" : ", ") + SchemaType<T>::text();
   };
   (add(static_cast<std::decay_t<A>*>(nullptr)), ...);
-  if constexpr (std::is_void_v<R>)
-    return "(" + text + ") -> ()";
-  else
-    return "(" + text + ") -> " + SchemaType<std::decay_t<R>>::text();
+  return "(" + text + ") -> " + ResultType<R>::text();
 }
 
 /// How many values a result is.
@@ -309,16 +324,16 @@ class Library {
   }
   /// Declares an operator and registers a kernel for all keys without one.
   template <class R, class... A>
-  Library& def(const std::string& schema, R (*f)(A...)) {
+  Library& def(const std::string& schema, R (*f)(A...), const char* file = __builtin_FILE(),
+               int line = __builtin_LINE()) {
     def(schema);
-    return implement(schema.substr(0, schema.find('(')), nullptr, &detail::Boxed<R, A...>::call,
-                     reinterpret_cast<void*>(f), "", 0);
+    return implement(schema.substr(0, schema.find('(')), nullptr, f, file, line);
   }
-  /// Registers a kernel for the block's key.
+  /// Registers a kernel for the block's key. Loading fails if its types are not those of the schema.
   template <class R, class... A>
   Library& impl(const std::string& name, R (*f)(A...), const char* file = __builtin_FILE(),
                 int line = __builtin_LINE()) {
-    return implement(name, key_, &detail::Boxed<R, A...>::call, reinterpret_cast<void*>(f), file, line);
+    return implement(name, key_, f, file, line);
   }
   /// Fills in a stub for this device: `tenon stubs` lists them with their signatures, which `f` must have.
   /// The name is that of the list, or PyTorch's ("abs_stub").
@@ -343,9 +358,18 @@ class Library {
   }
 
  private:
-  Library& implement(const std::string& name, const char* key, TenonKernel kernel, void* data,
-                     const char* file, int line) {
-    check(host().register_kernel(registrar_, (ns_ + name).c_str(), key, kernel, data, file, line));
+  template <class R, class... A>
+  Library& implement(const std::string& name, const char* key, R (*f)(A...), const char* file, int line) {
+    return implement(name, key, detail::signature_of<R, A...>(), &detail::Boxed<R, A...>::call,
+                     reinterpret_cast<void*>(f), file, line);
+  }
+  Library& implement(const std::string& name, const char* key, const std::string& signature,
+                     TenonKernel kernel, void* data, const char* file, int line) {
+    const std::string op = ns_ + name;
+    check(has(&TenonHost::register_typed_kernel)
+              ? host().register_typed_kernel(registrar_, op.c_str(), key, signature.c_str(), kernel, data,
+                                             file, line)
+              : host().register_kernel(registrar_, op.c_str(), key, kernel, data, file, line));
     return *this;
   }
 

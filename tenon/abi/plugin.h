@@ -29,6 +29,13 @@ inline void set_host(const TenonHost* host) noexcept {
   if (!g_host) g_host = host;
 }
 
+/// Whether the host has a function that came after version 1.0 of the interface.
+template <class F>
+bool has(F TenonHost::*function) noexcept {
+  const auto end = reinterpret_cast<uintptr_t>(&(host().*function)) + sizeof(F);
+  return end <= reinterpret_cast<uintptr_t>(&host()) + host().struct_size && host().*function != nullptr;
+}
+
 /// What crosses the border as a status.
 class Error : public std::runtime_error {
  public:

@@ -203,6 +203,14 @@ typedef struct TenonHost {
 
   /* Takes `blocks` blocks of 128 bits from a generator's stream (NULL: the default one). */
   TenonStatus* (*generator_take)(TenonGenerator*, uint64_t blocks, TenonPhilox* out);
+
+  /* Since 1.2. As register_kernel, for a kernel of known types: `signature` says what it takes and returns,
+   * "(Tensor self, int dim) -> (Tensor, Tensor)". Loading is refused if they are not those of the schema. */
+  TenonStatus* (*register_typed_kernel)(TenonRegistrar*, const char* op, const char* key,
+                                        const char* signature, TenonKernel, void* data, const char* file,
+                                        int line);
+  /* Since 1.2. The dtype of new tensors where nothing says which. */
+  TenonDType (*default_dtype)(void);
 } TenonHost;
 
 /* ---- What a device offers ---- */

@@ -79,6 +79,24 @@ std::string name_of_result(size_t i, CellTag tag, size_t at) {
   return tag == CellTag::TensorList ? fmt::format("result {}[{}]", i, at) : fmt::format("result {}", i);
 }
 
+/// Throws if a result that the schema calls a new tensor is an argument, or a view of one: whoever writes it
+/// would write the argument, and nothing would know.
+void check_fresh(const OperatorHandle& op, const PluginDevice& device, const Tensor& result, size_t i,
+                 CellTag tag, size_t at, Stack& stack, size_t first) {
+  if (!result.defined()) return;
+  for (size_t a = 0; a < op.schema().arguments.size(); ++a) {
+    for (const Tensor& argument : tensors_in(stack.cells()[first + a], stack.tag(first + a))) {
+      if (!argument.defined()) continue;
+      const bool same = result.is_same(argument);
+      if (!same && (result.storage() != argument.storage() || result.storage().nbytes() == 0)) continue;
+      throw_wrong_result(op, device,
+                         fmt::format("{} `{}` as {}, where its schema says a new tensor",
+                                     same ? "its argument" : "a view of", op.schema().arguments[a].name,
+                                     name_of_result(i, tag, at)));
+    }
+  }
+}
+
 /// Throws unless there are as many results as the schema promises, and of its types; those of a call on the
 /// device are on it, and what was written is what was passed.
 void check_results(const OperatorHandle& op, const Results& results, DispatchKeySet keys, Stack& stack,
@@ -104,6 +122,8 @@ void check_results(const OperatorHandle& op, const Results& results, DispatchKey
               fmt::format("another tensor than `{}`, which it was to write", schema.arguments[a].name));
       }
     }
+    for (size_t at = 0; at < tensors.size() && !promised.alias; ++at)
+      check_fresh(op, device, tensors[at], i, wanted, at, stack, first);
     if (keys.backend() != device.backend()) continue;
     for (size_t at = 0; at < tensors.size(); ++at) {
       if (tensors[at].defined() && tensors[at].device().backend != device.backend())

@@ -173,9 +173,19 @@ TenonStatus* register_kernel(TenonRegistrar* registrar, const char* op, const ch
                              void* data, const char* file, int line) {
   return as_status([&] {
     TENON_CHECK(op && kernel, Value, "register_kernel: the operator or the kernel is NULL");
-    registrar->kernels.push_back({op, key ? key : "", kernel, data, file ? file : "", line});
+    registrar->kernels.push_back({op, key ? key : "", {}, kernel, data, file ? file : "", line});
   });
 }
+TenonStatus* register_typed_kernel(TenonRegistrar* registrar, const char* op, const char* key,
+                                   const char* signature, TenonKernel kernel, void* data, const char* file,
+                                   int line) {
+  return as_status([&] {
+    TENON_CHECK(op && signature && kernel, Value,
+                "register_typed_kernel: the operator, its signature or the kernel is NULL");
+    registrar->kernels.push_back({op, key ? key : "", signature, kernel, data, file ? file : "", line});
+  });
+}
+TenonDType abi_default_dtype() { return static_cast<TenonDType>(default_dtype()); }
 TenonStatus* register_stub(TenonRegistrar* registrar, const char* stub, const char* signature,
                            TenonKernel kernel, void* data) {
   return as_status([&] {
@@ -233,6 +243,8 @@ const TenonHost& host_table() noexcept {
     t.cpu_fallback = &run_on_cpu;
     t.register_fallback = &register_fallback;
     t.generator_take = &generator_take;
+    t.register_typed_kernel = &register_typed_kernel;
+    t.default_dtype = &abi_default_dtype;
     return t;
   }();
   return table;

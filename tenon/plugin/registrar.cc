@@ -6,6 +6,7 @@
 #include <map>
 #include <mutex>
 #include <set>
+#include <vector>
 
 #include "tenon/dispatch/dispatcher.h"
 #include "tenon/dispatch/stub.h"
@@ -60,6 +61,48 @@ void check_fallbacks(const TenonRegistrar& wanted) {
   }
 }
 
+using Types = std::vector<std::string>;
+
+/// A type as it is compared: without aliases and names, and with one spelling for what is one type in C++.
+std::string type_in(std::string_view text) {
+  const detail::StubType t = detail::parse_stub_type(text);
+  return fmt::format("{}{}{}", t.base, t.list ? "[]" : "", t.optional ? "?" : "");
+}
+
+/// The types in "(Tensor self, int dim)", or in "Tensor".
+Types types_in(std::string_view list) {
+  list = detail::trimmed(list);
+  if (list.starts_with('(') && list.ends_with(')')) list = list.substr(1, list.size() - 2);
+  Types types;
+  while (!list.empty()) {
+    const size_t end = std::min(list.find(','), list.size());
+    types.push_back(type_in(list.substr(0, end)));
+    list.remove_prefix(std::min(end + 1, list.size()));
+  }
+  return types;
+}
+
+/// Throws unless a typed kernel takes and returns what its operator's schema says.
+void check_types(const schema::FunctionSchema& schema, const TenonRegistrar::Kernel& kernel) {
+  if (kernel.signature.empty()) return;
+  const auto promised = [](const auto& values) {
+    Types types;
+    for (const auto& value : values) types.push_back(type_in(schema::to_string(value.type)));
+    return types;
+  };
+  const std::string_view text = kernel.signature;
+  const size_t arrow = text.rfind("->");
+  TENON_CHECK(arrow != std::string_view::npos, Value,
+              fmt::format("register_kernel: '{}' is no signature of a kernel of {} (at {}:{})", text,
+                          kernel.op, kernel.file, kernel.line));
+  TENON_CHECK(types_in(text.substr(0, arrow)) == promised(schema.arguments) &&
+                  types_in(text.substr(arrow + 2)) == promised(schema.returns),
+              Type,
+              fmt::format("register_kernel: the kernel of {} at {}:{} is a function `{}`, and the operator's "
+                          "schema is `{}`",
+                          schema.full_name(), kernel.file, kernel.line, text, schema::to_string(schema)));
+}
+
 }  // namespace
 
 void Registrations::declare(const std::string& text, const SourceLocation& where) {
@@ -95,7 +138,9 @@ void Registrations::commit(const TenonRegistrar& wanted, const PluginDevice& dev
       const size_t dot = k.op.find('.', k.op.find("::") + 2);
       const std::string name = k.op.substr(0, dot),
                         overload = dot == std::string::npos ? "" : k.op.substr(dot + 1);
-      dispatcher.find_schema_or_throw(name, overload);  // a kernel of no operator would never run
+      const OperatorHandle op =
+          dispatcher.find_schema_or_throw(name, overload);  // of none, it would never run
+      check_types(op.schema(), k);
       ids_.push_back(dispatcher.implement(name, overload, key_of(k.key, device),
                                           kernel_of(device, k.kernel, k.data), {kept_text(k.file), k.line}));
     }

@@ -11,7 +11,8 @@
 
 struct TenonRegistrar {
   struct Kernel {
-    std::string op, key;  ///< No key: a catch-all kernel.
+    std::string op, key;    ///< No key: a catch-all kernel.
+    std::string signature;  ///< Empty: of unknown types.
     TenonKernel kernel;
     void* data;
     const char* file;

@@ -305,6 +305,8 @@ WRONG_RESULTS = {
     "shape": r"returned float32 \[1, 2\] as result 0, expected float32 \[2, 2\]",
     "device": "returned a tensor on cpu as result 0, expected one on device",
     "status": "the kernel's own sentence",
+    "argument": "returned its argument `self` as result 0, where its schema says a new tensor",
+    "view": "returned a view of `self` as result 0, where its schema says a new tensor",
 }
 
 
@@ -389,6 +391,11 @@ SENTENCES = {
     "no signature": (['-DREGISTER=host->register_stub(registrar, "fill", 0, wrong, 0)'], "its signature or the function is NULL"),
     "a malformed schema": (['-DREGISTER=host->register_schema(registrar, "mine::broken(Tensor")'], "mine::broken"),
     "no kernel": (['-DREGISTER=host->register_kernel(registrar, "aten::mm", 0, 0, 0, 0, 0)'], "is NULL"),
+    "no types": (['-DREGISTER=host->register_typed_kernel(registrar, "aten::mm", 0, 0, wrong, 0, 0, 0)'], "its signature or the kernel is NULL"),
+    "no signature of a kernel": (
+        ['-DREGISTER=host->register_typed_kernel(registrar, "aten::mm", "PrivateUse1", "Tensor", wrong, 0, "a.cc", 3)'],
+        "'Tensor' is no signature of a kernel of aten::mm .at a.cc:3.",
+    ),
     "a policy of no operator": (
         ['-DREGISTER=host->register_fallback(registrar, "aten::nosuch", 0)'],
         "register_fallback: there is no operator 'aten::nosuch'",
@@ -513,3 +520,26 @@ def test_exceptions_of_kernels_and_stubs_are_errors(tmp_path):
             with pytest.raises(RuntimeError, match=f"device {device._name} has failed and can no longer be used: {name} let"):
                 x.tolist()
             del x
+
+
+MISFITS = {
+    "count": r"aten::neg at .*misfit\.cc:\d+ is a function `\(Tensor, Tensor\) -> Tensor`, and the operator's schema is `aten::neg\(Tensor self\) -> Tensor`",
+    "none": r"aten::neg at .*`\(Tensor\) -> \(\)`, and .*`aten::neg\(Tensor self\) -> Tensor`",
+    "type": r"aten::softmax\.int at .*`\(Tensor, float\) -> Tensor`, and .*`aten::softmax\.int\(Tensor self, int dim, ScalarType\? dtype=None\) -> Tensor`",
+    "def": r"misfit::own at .*misfit\.cc:\d+ is a function `\(Tensor\) -> \(\)`, and .*`misfit::own\(Tensor x, int n\) -> Tensor`",
+}
+
+
+def test_kernels_that_are_not_what_their_operator_is_are_refused_at_loading(tmp_path, monkeypatch):
+    library = tmp_path / "misfit.so"
+    source = ROOT / "tests/devices/faulty/misfit.cc"
+    subprocess.run(["c++", "-std=c++17", "-fPIC", "-shared", "-fno-gnu-unique", f"-I{ROOT}", source, "-o", library], check=True)
+    before = tables()
+    for how, text in MISFITS.items():
+        monkeypatch.setenv("MISFIT", how)
+        with pytest.raises(TypeError, match=text):
+            tenon.load_device(library)
+        assert tables() == before and "misfit::own" not in tenon.dispatch.operators()
+    monkeypatch.setenv("MISFIT", "right")
+    with loaded(library):
+        pass

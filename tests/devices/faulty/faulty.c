@@ -35,6 +35,16 @@ static TenonStatus* wrong(void* self, void* data, const TenonCall* call) {
     return new_tensor(call, 0, v.sizes[0], v.sizes[0], TENON_DTYPE_FLOAT64, v.device);
   if (strcmp(how, "shape") == 0) return new_tensor(call, 0, 1, v.sizes[0], v.dtype, v.device);
   if (strcmp(how, "device") == 0) return new_tensor(call, 0, v.sizes[0], v.sizes[0], v.dtype, cpu);
+  if (strcmp(how, "argument") == 0 || strcmp(how, "view") == 0) {
+    TenonTensor* same = call->args[0].p;
+    if (*how == 'a')
+      host->tensor_retain(same);
+    else if ((status = host->tensor_as_strided(same, v.sizes, v.strides, v.ndim, v.offset, &same)))
+      return status;
+    call->results[0].p = same;
+    call->result_tags[0] = TENON_CELL_TENSOR;
+    return NULL;
+  }
   status = new_tensor(call, 0, v.sizes[0], v.sizes[0], v.dtype, v.device);
   if (!status && strcmp(how, "two") == 0)
     status = new_tensor(call, 1, v.sizes[0], v.sizes[0], v.dtype, v.device);

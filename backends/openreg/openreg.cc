@@ -10,8 +10,8 @@
 
 #include "backend.h"
 #include "network.h"
+#include "pointwise.h"
 #include "tenon/abi/kernel.h"
-#include "tenon/abi/program.h"
 
 namespace openreg {
 namespace {
@@ -32,7 +32,7 @@ TenonStatus* properties(void* self, int32_t index, TenonDeviceProperties* out) {
     p.granularity = Memory::kGranularity;
     p.description = "openreg, a simulated accelerator";
     p.total_memory = of(self).memory(index).limit();
-    p.ops_printed = abi::kKnownOps;
+    p.ops_printed = known_operations();
     p.map_granularity = Memory::kMapGranularity;
     p.dlpack_type = 12;  // kDLExtDev
     std::memcpy(out, &p, out->struct_size < sizeof p ? out->struct_size : sizeof p);
@@ -110,32 +110,6 @@ TenonStatus* event_query(void* self, int32_t, uint64_t event, int32_t* out) {
 }
 TenonStatus* stream_wait_event(void* self, TenonStream stream, int32_t, uint64_t event) {
   return abi::guarded([&] { of(self).queues.wait_for(key_of(stream), event); });
-}
-
-/// Whether the device computes in every dtype of a launch, and in what the program computes in.
-bool computes_all(const Backend& backend, const TenonLaunch& launch) {
-  if (backend.missing.empty()) return true;
-  const TenonProgram& p = *launch.program;
-  if (!backend.computes(TENON_DTYPE_FLOAT64) && (p.types_used >> TENON_TYPE_F64 & 1u) != 0) return false;
-  for (uint32_t k = 0; k < p.num_outputs + p.num_inputs; ++k) {
-    if (!backend.computes(launch.operands[k].dtype)) return false;
-  }
-  return true;
-}
-
-/// By the definition of the operations themselves, so that every pointwise operator runs on the device.
-TenonStatus* pointwise(void* self, const TenonLaunch* launch) {
-  return abi::guarded([&] {
-    Backend& backend = of(self);
-    if (!abi::evaluates(*launch->program) || !computes_all(backend, *launch)) throw abi::Declined();
-    const Memory& memory = backend.memory(launch->stream.device.index);
-    backend.queues.give(key_of(launch->stream), [kept = abi::KeptLaunch(*launch), &memory] {
-      abi::run(*kept, [&](const TenonOperand& operand) -> void* {
-        return operand.place == TENON_PLACE_HOST ? reinterpret_cast<void*>(operand.address)
-                                                 : memory.seen_by_device(operand.address);
-      });
-    });
-  });
 }
 
 TenonStatus* host_alloc(void*, uint64_t nbytes, void** out) {

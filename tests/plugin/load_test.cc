@@ -10,22 +10,12 @@
 #include "tenon/core/device_runtime.h"
 #include "tenon/core/error.h"
 #include "tenon/core/storage.h"
+#include "tests/plugin/testing.h"
 
 namespace tenon {
 namespace {
 
-/// Checks that `f` throws an Error of that kind whose text holds `part`.
-template <class F>
-void expect_error(F&& f, ErrorKind kind, const std::string& part) {
-  try {
-    f();
-  } catch (const Error& e) {
-    EXPECT_EQ(e.kind(), kind) << e.what();
-    EXPECT_NE(std::string(e.what()).find(part), std::string::npos) << e.what();
-    return;
-  }
-  ADD_FAILURE() << "nothing was thrown; expected: " << part;
-}
+using namespace tenon::testing;
 
 Device openreg() {
   static const Device device = load_device(TENON_OPENREG, "openreg", {{"mode", "thread"}, {"devices", "2"}});

@@ -18,3 +18,6 @@ configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/TenonConfig.cmake.in $
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/TenonConfigVersion.cmake COMPATIBILITY SameMinorVersion)
 install(FILES ${PROJECT_BINARY_DIR}/TenonConfig.cmake ${PROJECT_BINARY_DIR}/TenonConfigVersion.cmake
         DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/Tenon)
+
+# A device to begin with, whose work is asynchronous; it builds against what is installed.
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/backends/openreg DESTINATION ${CMAKE_INSTALL_DATADIR}/tenon/examples)

@@ -465,7 +465,7 @@ def _parser():
         sub.add_argument("-i", "--import", dest="modules", metavar="MODULE", action="append", default=[],
                          help="import a module first, for the operators that it registers")  # fmt: skip
         sub.add_argument("-l", "--load", dest="libraries", metavar="FILE", action="append", default=[],
-                         help="load a shared library first")  # fmt: skip
+                         help="load a shared library first: operators, or a device")  # fmt: skip
         if has_json:
             sub.add_argument("--json", action="store_true", help="print JSON")
         sub.set_defaults(run=function, parser=sub)
@@ -507,6 +507,23 @@ def _parser():
     return parser
 
 
+def _load(path):
+    """Loads a library of operators, or a device: its export says which it is."""
+    from . import devices
+    from . import ops as operators
+
+    # Opening it to look would already register the operators of a library.
+    try:
+        with open(path, "rb") as file:
+            is_device = b"\0tenon_plugin_v1\0" in file.read()
+    except OSError:
+        is_device = False  # whoever loads it says what is wrong
+    if is_device:
+        devices.load_device(path)
+    else:
+        operators.load_library(path)
+
+
 def main(argv=None):
     """Runs one command and returns the exit code."""
     args, unknown = _parser().parse_known_args(argv)
@@ -524,12 +541,10 @@ def main(argv=None):
             finally:
                 sys.path.pop(0)
         if args.libraries and early:
-            from . import ops as operators
-
             for path in args.libraries:
                 try:
-                    operators.load_library(path)
-                except RuntimeError as e:
+                    _load(path)
+                except (OSError, RuntimeError, ValueError) as e:
                     raise CommandError(str(e)) from None
         code = args.run(args) or 0
         sys.stdout.flush()

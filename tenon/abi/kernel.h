@@ -54,9 +54,18 @@ namespace detail {
                                     ", which its C++ type asks for");
 }
 
+/// Depends on a type, so that what it stands in is checked where that type is used.
+template <class T>
+inline constexpr bool kNone = false;
+
 /// How a parameter of type T is read from argument `i`, and a result stored.
 template <class T>
-struct Value;
+struct Value {
+  static_assert(kNone<T>,
+                "a kernel cannot take or return the T of this Value<T>; it may be Tensor, int64_t, double, "
+                "bool, TenonScalar, TenonDType, TenonDevice, std::string_view, IntList, List<double>, "
+                "std::vector<Tensor>, or std::optional of one of them (docs/backends.md)");
+};
 
 template <class T, uint8_t kTag, T TenonCell::*member>
 struct PlainValue {
@@ -152,6 +161,18 @@ struct Value<std::optional<T>> {
     return Value<T>::get(c, i);
   }
 };
+
+/// Whether a result may be of type T, or of each of a tuple.
+template <class T, class = void>
+struct HasPut : std::false_type {};
+template <class T>
+struct HasPut<T, std::void_t<decltype(&Value<T>::put)>> : std::true_type {};
+template <class T>
+struct IsResult : HasPut<T> {};
+template <>
+struct IsResult<void> : std::true_type {};
+template <class... T>
+struct IsResult<std::tuple<T...>> : std::conjunction<HasPut<std::decay_t<T>>...> {};
 
 /// Stores a kernel's result, or results.
 template <class R>
@@ -288,9 +309,13 @@ struct Boxed {
     Call call(self, c);
     // Values live until the call has returned, so that references to them do.
     auto values = std::make_tuple(value<A>(call, c, I)...);
+    static_assert(IsResult<std::decay_t<R>>::value,
+                  "a kernel cannot return the R of this Boxed<R, ...>; it may be void, Tensor, Tensor&, "
+                  "int64_t, double, "
+                  "bool, TenonDevice, or a std::tuple of them (docs/backends.md)");
     if constexpr (std::is_void_v<R>)
       f(pass<A>(std::get<I>(values))...);
-    else
+    else if constexpr (IsResult<std::decay_t<R>>::value)
       Results<R>::put(c, f(pass<A>(std::get<I>(values))...));
   }
   template <class P>

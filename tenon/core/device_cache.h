@@ -190,7 +190,9 @@ class BasicDeviceCache {
     std::string owner;  // of `elsewhere`
   };
   FreeBlocks free_blocks_for(Stream stream) const;
-  [[noreturn]] void throw_out_of_memory(size_t nbytes, Stream stream, Lock& lock, const char* why = "");
+  /// `asked`: the device was asked for memory, and had none.
+  [[noreturn]] void throw_out_of_memory(size_t nbytes, Stream stream, Lock& lock, const char* why = "",
+                                        bool asked = true);
   MemoryStats stats_locked() const noexcept;
 
   const std::string name_;

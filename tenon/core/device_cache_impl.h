@@ -53,7 +53,7 @@ Address BasicDeviceCache<Faults>::allocate(size_t nbytes, Stream stream) {
   Stack stack = history_.on() ? MemoryStack::take() : nullptr;
   Lock lock(mutex_);
   if (nbytes > kMostBytes || detail::planned_device_failure.comes(nbytes)) [[unlikely]]
-    throw_out_of_memory(nbytes, stream, lock);
+    throw_out_of_memory(nbytes, stream, lock, "", false);
   const size_t size = detail::round_up(nbytes, granularity_);
   if (awaited_events_ > 0) [[unlikely]]
     poll();

@@ -346,8 +346,8 @@ typename BasicDeviceCache<Faults>::FreeBlocks BasicDeviceCache<Faults>::free_blo
 }
 
 template <class Faults>
-void BasicDeviceCache<Faults>::throw_out_of_memory(size_t nbytes, Stream stream, Lock& lock,
-                                                   const char* why) {
+void BasicDeviceCache<Faults>::throw_out_of_memory(size_t nbytes, Stream stream, Lock& lock, const char* why,
+                                                   bool asked) {
   ++tally_.ooms;
   if (history_.on()) history_.record(Action::OutOfMemory, 0, nbytes, stream, MemoryStack::take());
   const MemoryStats stats = stats_locked();
@@ -375,6 +375,8 @@ void BasicDeviceCache<Faults>::throw_out_of_memory(size_t nbytes, Stream stream,
     text += fmt::format("; one that only {} may use has {}", free_blocks.owner,
                         format_bytes(free_blocks.elsewhere));
   text += why;
+  if (const std::string said = memory_.shortage(device_); asked && !said.empty())
+    text += fmt::format("; the device says: {}", said);
   for (size_t i = 0; i < largest.size(); ++i)
     text += fmt::format("{} {} from {}", i == 0 ? "; largest:" : ",", format_bytes(largest[i].first),
                         largest[i].second ? describe_site(*largest[i].second) : "before the history began");

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 
 #include "tenon/core/allocator.h"
 #include "tenon/core/stream.h"
@@ -23,6 +24,8 @@ class DeviceMemory {
   /// Takes `nbytes` from the device, for work of any stream. 0 says that it has no such piece left; whatever
   /// else goes wrong is an exception.
   virtual Address allocate(Device device, size_t nbytes) = 0;
+  /// What the device said when it last had nothing left; empty if it said nothing.
+  virtual std::string shortage(Device device) const { return {}; }
   /// Returns a piece, which no queue of the device uses any more.
   virtual void free(Device device, Address address, size_t nbytes) noexcept = 0;
   /// Copies between two blocks of the stream's device, as work of the stream.

@@ -47,14 +47,32 @@ std::vector<CurrentStream>& thread_streams() {
   return *t_current.streams;
 }
 
+/// How many streams a device has at least before one that was released is handed out again: work that is
+/// queued on one after the other is not put in order for want of streams. PyTorch's pools have as many.
+constexpr size_t kPoolSize = 32;
+
 /// Every stream that was created: they live as long as their device.
 struct AllStreams {
   struct Entry {
     Stream stream;
-    bool released = false;
+    uint64_t released = 0;  // the how manieth release it was; 0: somebody has it
   };
+  /// The stream of a device that was released first, if it has as many as it should.
+  Entry* reusable(Device device) noexcept {
+    size_t count = 0;
+    Entry* first = nullptr;
+    for (Entry& entry : streams) {
+      if (entry.stream.device != device) continue;
+      ++count;
+      if (entry.released != 0 && (!first || entry.released < first->released) && !is_capturing(entry.stream))
+        first = &entry;
+    }
+    return count >= kPoolSize ? first : nullptr;
+  }
+
   std::mutex mutex;
   std::vector<Entry> streams;
+  uint64_t releases = 0;
 };
 AllStreams& all_streams() {
   static AllStreams& all = *new AllStreams;
@@ -201,6 +219,10 @@ Stream Stream::create(Device device) {
   // Whoever unloads the device counts its streams, and must not come between.
   AllStreams& all = all_streams();
   const std::lock_guard lock(all.mutex);
+  if (AllStreams::Entry* entry = all.reusable(device)) {
+    entry->released = 0;
+    return entry->stream;
+  }
   const Stream stream{device, runtime.create_stream(device)};
   all.streams.push_back({stream});
   return stream;
@@ -210,7 +232,9 @@ void Stream::release() const noexcept {
   if (id == 0) return;
   AllStreams& all = all_streams();
   const std::lock_guard lock(all.mutex);
-  for (AllStreams::Entry& entry : all.streams) entry.released |= entry.stream == *this;
+  for (AllStreams::Entry& entry : all.streams) {
+    if (entry.stream == *this && entry.released == 0) entry.released = ++all.releases;
+  }
 }
 
 void check_stream(Stream stream, const char* what) {
@@ -228,7 +252,7 @@ size_t count_streams(Backend backend) noexcept {
   const std::lock_guard lock(all.mutex);
   return static_cast<size_t>(
       std::count_if(all.streams.begin(), all.streams.end(), [&](const AllStreams::Entry& entry) {
-        return entry.stream.device.backend == backend && !entry.released;
+        return entry.stream.device.backend == backend && entry.released == 0;
       }));
 }
 

@@ -22,11 +22,13 @@ struct Stream {
   uint64_t id = 0;  ///< 0: the default stream, which every device has.
 
   /// Creates another stream of a device; a device without an index means the current device of its backend.
-  /// For the host it returns the host's only stream. Streams live as long as their device. Throws
-  /// Error{Device} for a device without streams.
+  /// For the host it returns the host's only stream. Streams live as long as their device: once it has 32,
+  /// one that was released is handed out again, the one that was released first. Throws Error{Device} for a
+  /// device without streams.
   static Stream create(Device device);
-  /// Says that nobody will queue work here any more, so that the device may be unloaded (plugin/load.h). What
-  /// was queued still runs, and memory may still belong to the stream. Does nothing for the default stream.
+  /// Says that the caller of `create` will queue no work here any more, so that the device may be unloaded
+  /// (plugin/load.h), or the stream be somebody else's. What was queued still runs, and memory may still
+  /// belong to the stream. Does nothing for the default stream.
   void release() const noexcept;
 
   /// Blocks until all work that was queued has run.

@@ -1,12 +1,14 @@
 #include "tenon/plugin/call.h"
 
 #include <fmt/core.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <span>
 #include <utility>
 
 #include "tenon/dispatch/dispatcher.h"
+#include "tenon/dispatch/same_device.h"
 #include "tenon/dispatch/stub.h"
 #include "tenon/ops/fallback/cpu_fallback.h"
 #include "tenon/plugin/operands.h"
@@ -210,6 +212,29 @@ void check_shapes(const OperatorHandle& op, const Results& results, Stack& stack
   }
 }
 
+/// Runs a call that the kernel declined on host copies. Where the host has no kernel either, the error says
+/// what was declined.
+void run_declined(const OperatorHandle& op, DispatchKeySet keys, Stack& stack, size_t first,
+                  const PluginDevice& device) {
+  check_can_fall_back(op, keys, device);
+  std::vector<std::string_view> dtypes;
+  each_tensor(op.schema(), stack, first, [&](const Tensor& t, const schema::Argument&, int64_t) {
+    if (t.defined() && std::ranges::find(dtypes, tenon::name(t.dtype())) == dtypes.end())
+      dtypes.push_back(tenon::name(t.dtype()));
+  });
+  try {
+    cpu_fallback(op, keys, stack);
+  } catch (const Error& e) {
+    constexpr DispatchKey kCpu(Functionality::Dense, kCpuBackend);
+    if (e.kind() != ErrorKind::NotImplemented || Dispatcher::singleton().has_kernel_for_key(op, kCpu)) throw;
+    throw_error(
+        ErrorKind::NotImplemented,
+        fmt::format("{}: the kernel of device {} has declined a call with tensors of {}, and there is no "
+                    "kernel for cpu, where it would run instead",
+                    op.full_name(), device.device_name(), fmt::join(dtypes, ", ")));
+  }
+}
+
 /// The values on the stack from `first` on as a plug-in sees them.
 TenonCall abi_call(Stack& stack, size_t first, Results& results, Stream stream) {
   TenonCall call{};
@@ -244,10 +269,7 @@ void call_kernel(const Kernel& kernel, const OperatorHandle& op, DispatchKeySet 
     status = device.status_of([&] { return op.full_name(); }, closure.kernel, closure.data,
                               static_cast<const TenonCall*>(&call));
   }
-  if (status == TENON_DECLINED) {
-    check_can_fall_back(op, keys, device);
-    return cpu_fallback(op, keys, stack);
-  }
+  if (status == TENON_DECLINED) return run_declined(op, keys, stack, first, device);
   if (status)
     raise(status, fmt::format("{}: device {}:{}", op.full_name(), device.device_name(), where.index));
   check_results(op, results, keys, stack, first, device);

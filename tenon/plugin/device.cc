@@ -201,8 +201,9 @@ TenonDeviceProperties PluginDevice::properties(int index) const {
 
 uint64_t PluginDevice::create_stream(Device device) {
   uint64_t id = 0;
-  call("a new stream", index_of(device), table_.stream_new, index_of(device), &id);
-  return id;
+  constexpr const char* kWhat = "a new stream";
+  call(kWhat, index_of(device), table_.stream_new, index_of(device), &id);
+  return given(id, kWhat, index_of(device), "stream_new");
 }
 
 void PluginDevice::synchronize(Stream stream) {
@@ -217,7 +218,9 @@ uint64_t PluginDevice::counted_event(Device device, TenonStatus* (*create)(void*
   // Counted before it exists: whoever unloads the device looks once this call is over.
   live_events_.fetch_add(1, std::memory_order_acq_rel);
   try {
-    call("a new event", index_of(device), create, index_of(device), &id);
+    constexpr const char* kWhat = "a new event";
+    call(kWhat, index_of(device), create, index_of(device), &id);
+    (void)given(id, kWhat, index_of(device), "event_new");
   } catch (...) {
     live_events_.fetch_sub(1, std::memory_order_acq_rel);
     throw;
@@ -279,11 +282,29 @@ Address PluginDevice::allocate(Device device, size_t nbytes) {
   constexpr const char* kWhat = "allocating memory";
   TenonStatus* const status =
       status_of(kWhat, table_.raw_alloc, index_of(device), static_cast<uint64_t>(nbytes), &address);
-  if (!status) return address;
+  if (!has_memory(status, kWhat, index_of(device))) return 0;
+  return given(address, kWhat, index_of(device), "raw_alloc");
+}
+
+bool PluginDevice::has_memory(TenonStatus* status, const char* what, int32_t index) const {
+  if (!status) return true;
   if (status == TENON_DECLINED || status->kind != ErrorKind::OutOfMemory)
-    raise(status, text_of(kWhat, index_of(device)));
-  delete status;
-  return 0;
+    raise(status, text_of(what, std::max(index, 0)));
+  const std::unique_ptr<TenonStatus> owned(status);
+  const std::lock_guard lock(mutex_);
+  shortages_[index] = std::move(owned->message);
+  return false;
+}
+
+std::string PluginDevice::shortage_of(int32_t index) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = shortages_.find(index);
+  return found == shortages_.end() ? std::string() : found->second;
+}
+
+void PluginDevice::throw_nothing_given(const char* what, int32_t index, const char* function) const {
+  throw_error(ErrorKind::Device, fmt::format("{}: {} succeeded, but gave 0, which stands for none",
+                                             text_of(what, std::max(index, 0)), function));
 }
 
 void PluginDevice::free(Device device, Address address, size_t nbytes) noexcept {

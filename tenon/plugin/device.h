@@ -2,7 +2,9 @@
 // call across the border goes through it. Used by this room alone.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -76,6 +78,10 @@ class PluginDevice final : public DeviceRuntime, public DeviceMemory {
   CachingAllocator* pinned() const noexcept { return pinned_.get(); }
   /// Null where there is no more.
   void* take_host_memory(size_t nbytes) const;
+  std::string shortage(Device device) const override { return shortage_of(std::max<int>(device.index, 0)); }
+  /// What was said when there was no more memory of a device, or, kPinned, of the host.
+  std::string shortage_of(int32_t index) const;
+  static constexpr int32_t kPinned = -1;
   void give_host_memory(void* address, size_t nbytes) const noexcept;
 
   size_t granularity() const noexcept override { return granularity_; }
@@ -193,6 +199,16 @@ class PluginDevice final : public DeviceRuntime, public DeviceMemory {
     }
   }
   void keep_unreported(const char* text) const noexcept;
+  /// Whether a function that takes memory succeeded; throws unless it failed for want of memory, of which it
+  /// keeps what the plug-in says.
+  bool has_memory(TenonStatus* status, const char* what, int32_t index) const;
+  /// The id or address that a function gave; throws for 0, which stands for none.
+  template <class T>
+  T given(T value, const char* what, int32_t index, const char* function) const {
+    if (value == T{}) throw_nothing_given(what, index, function);
+    return value;
+  }
+  [[noreturn]] void throw_nothing_given(const char* what, int32_t index, const char* function) const;
 
   const Backend backend_;
   const std::string device_name_, path_;
@@ -211,6 +227,7 @@ class PluginDevice final : public DeviceRuntime, public DeviceMemory {
   mutable std::mutex mutex_;        // of what follows
   mutable std::string failure_;     // what the device failed with
   mutable std::string unreported_;  // the first failure of call_noexcept that nobody was told
+  mutable std::map<int32_t, std::string> shortages_;  // by device
 };
 
 }  // namespace tenon::plugin

@@ -60,6 +60,38 @@ void check_required(const TenonDeviceTable& t, const std::string& path) {
               fmt::format("load_device: '{}' lacks required functions: {}", path, fmt::join(missing, ", ")));
 }
 
+/// Throws for a table that has some functions of those that are of use together only.
+void check_groups(const TenonDeviceTable& t, const std::string& path) {
+  using Group = std::vector<std::pair<const char*, bool>>;
+  const Group groups[] = {
+      {{"host_alloc", t.host_alloc}, {"host_free", t.host_free}},
+      {{"reserve", t.reserve}, {"map", t.map}, {"unmap", t.unmap}, {"unreserve", t.unreserve}},
+      {{"capture_begin", t.capture_begin},
+       {"capture_end", t.capture_end},
+       {"capture_launch", t.capture_launch},
+       {"capture_free", t.capture_free}},
+      {{"memory_export", t.memory_export},
+       {"memory_import", t.memory_import},
+       {"memory_forget", t.memory_forget}}};
+  for (const Group& group : groups) {
+    std::vector<std::string> there, missing;
+    for (const auto& [name, is_there] : group) (is_there ? there : missing).emplace_back(name);
+    TENON_CHECK(there.empty() || missing.empty(), Device,
+                fmt::format("load_device: '{}' has {}, but lacks {}: these functions go together", path,
+                            fmt::join(there, ", "), fmt::join(missing, ", ")));
+  }
+}
+
+/// Throws for a struct that a plug-in left without its size.
+template <class T>
+void check_size(const T& given, const char* name, const std::string& path) {
+  TENON_CHECK(
+      given.struct_size != 0, Device,
+      fmt::format("load_device: '{}' leaves {}.struct_size 0, so nothing of it can be read; set it to "
+                  "sizeof({})",
+                  path, name, name));
+}
+
 /// The key of a device that is called otherwise than its plug-in proposes: from its name.
 std::string key_from_name(std::string_view name) {
   std::string key;
@@ -105,6 +137,7 @@ void open_instance(Instance& instance, TenonPluginV1 entry, const std::string& p
                 fmt::format("load_device: '{}': tenon_plugin_v1 let an exception out", path));
   }
   if (status) raise(status, fmt::format("load_device: '{}'", path));
+  check_size(plugin, "TenonPlugin", path);
   instance.plugin = completed(plugin);
   TENON_CHECK(
       plugin.needs_minor <= TENON_ABI_MINOR, Device,
@@ -112,6 +145,7 @@ void open_instance(Instance& instance, TenonPluginV1 entry, const std::string& p
                   path, TENON_ABI_MAJOR, plugin.needs_minor, TENON_ABI_MAJOR, TENON_ABI_MINOR));
   TENON_CHECK(instance.plugin.name && instance.plugin.key && instance.plugin.table, Device,
               fmt::format("load_device: '{}' gives no name, key or table", path));
+  check_size(*plugin.table, "TenonDeviceTable", path);
 }
 
 /// Undoes a registration of a device that did not come to its end.
@@ -166,6 +200,7 @@ Device load(const std::string& path, std::string_view wanted_name, const DeviceO
   const TenonPlugin& plugin = instance.plugin;
   const TenonDeviceTable table = completed(*plugin.table);
   check_required(table, path);
+  check_groups(table, path);
 
   const std::string name(wanted_name.empty() ? plugin.name : wanted_name);
   PendingDevice pending(name, name == plugin.name ? plugin.key : key_from_name(name), path);

@@ -1,5 +1,7 @@
 // What a plug-in may have beside what it must: times of events, capture, memory that is mapped, pinned
 // memory, memory that is exchanged with other libraries.
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <cstring>
 #include <string>
@@ -24,24 +26,23 @@ class PinnedMemory final : public DeviceMemory {
   void copy(Address to, Address from, size_t nbytes, Stream) override {
     std::memcpy(reinterpret_cast<void*>(to), reinterpret_cast<const void*>(from), nbytes);
   }
+  std::string shortage(Device) const override { return device_.shortage_of(PluginDevice::kPinned); }
 
  private:
   const PluginDevice& device_;
 };
 
-/// Whether a function that takes memory succeeded; throws unless it failed for want of memory.
-bool has_memory(TenonStatus* status, const std::string& what) {
-  if (!status) return true;
-  if (status == TENON_DECLINED || status->kind != ErrorKind::OutOfMemory) raise(status, what);
-  delete status;
-  return false;
-}
-
 }  // namespace
 
 void PluginDevice::set_optional_memory() {
-  if (table_.reserve && table_.map && table_.unmap && table_.unreserve)
-    map_granularity_ = properties(0).map_granularity;
+  // What is there of functions that go together is complete (load.cc).
+  const size_t map_granularity = properties(0).map_granularity;
+  TENON_CHECK(
+      map_granularity == 0 || table_.map, Device,
+      fmt::format("load_device: the properties in '{}' have a map_granularity, but its table lacks reserve, "
+                  "map, unmap and unreserve",
+                  path_));
+  map_granularity_ = map_granularity;
   if (table_.host_alloc && table_.host_free) {
     host_memory_ = std::make_unique<PinnedMemory>(*this);
     pinned_ = std::make_unique<CachingAllocator>("pinned memory of " + device_name_, *host_memory_);
@@ -71,9 +72,9 @@ void PluginDevice::begin_capture(Stream stream) {
 
 uint64_t PluginDevice::end_capture(Stream stream, bool keep) {
   uint64_t id = 0;
-  call("ending a capture", index_of(stream.device), table_.capture_end, abi_stream(stream),
-       keep ? &id : nullptr);
-  return id;
+  constexpr const char* kWhat = "ending a capture";
+  call(kWhat, index_of(stream.device), table_.capture_end, abi_stream(stream), keep ? &id : nullptr);
+  return keep ? given(id, kWhat, index_of(stream.device), "capture_end") : 0;
 }
 
 void PluginDevice::launch_capture(Stream stream, uint64_t capture) {
@@ -120,7 +121,7 @@ Address PluginDevice::reserve(Device device, size_t nbytes) {
 bool PluginDevice::map(Device device, Address address, size_t nbytes) {
   constexpr const char* kWhat = "mapping memory";
   return has_memory(status_of(kWhat, table_.map, index_of(device), address, static_cast<uint64_t>(nbytes)),
-                    text_of(kWhat, index_of(device)));
+                    kWhat, index_of(device));
 }
 
 void PluginDevice::unmap(Device device, Address address, size_t nbytes) noexcept {
@@ -137,8 +138,8 @@ void* PluginDevice::take_host_memory(size_t nbytes) const {
   constexpr const char* kWhat = "allocating pinned memory";
   void* address = nullptr;
   const bool there = has_memory(status_of(kWhat, table_.host_alloc, static_cast<uint64_t>(nbytes), &address),
-                                text_of(kWhat, 0));
-  return there ? address : nullptr;
+                                kWhat, kPinned);
+  return there ? given(address, kWhat, kPinned, "host_alloc") : nullptr;
 }
 
 void PluginDevice::give_host_memory(void* address, size_t nbytes) const noexcept {

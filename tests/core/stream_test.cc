@@ -6,6 +6,7 @@
 
 #include <functional>
 #include <optional>
+#include <set>
 #include <stdexcept>
 #include <thread>
 #include <vector>
@@ -204,6 +205,26 @@ TEST(Event, GoesToTheRuntimeOfItsDevice) {
             (std::vector<std::string>{"create on noting:1", "record " + id + " on " + name,
                                       "noting:0 waits for " + id, "record " + id + " on " + name,
                                       "host waits for " + id, "synchronize " + name, "destroy " + id}));
+}
+
+TEST(Stream, HandsOutAReleasedOneOnceTheDeviceHas32) {
+  // A backend of its own: of the other one the other tests make streams.
+  const Device pooled(register_backend("pooled", "Pooled"), 0);
+  set_device_runtime(pooled.backend, new NotingRuntime);
+  std::vector<uint64_t> made;
+  for (int i = 0; i < 100; ++i) {
+    const Stream stream = Stream::create(pooled);
+    made.push_back(stream.id);
+    stream.release();
+    stream.release();  // says nothing new
+  }
+  for (size_t i = 0; i < made.size(); ++i) EXPECT_EQ(made[i], made[i % 32]) << "the one released first";
+  EXPECT_EQ(std::set<uint64_t>(made.begin(), made.end()).size(), 32u);
+  std::set<uint64_t> held;
+  for (int i = 0; i < 40; ++i) held.insert(Stream::create(pooled).id);
+  EXPECT_EQ(held.size(), 40u) << "what somebody has is nobody else's";
+  EXPECT_EQ(count_streams(pooled.backend), 40u);
+  for (const uint64_t id : held) Stream{pooled, id}.release();
 }
 
 TEST(Event, BelongsToOneDeviceAndOneBackend) {

@@ -47,7 +47,7 @@ CONFIGURATIONS = {
 def test_openreg_builds_outside_and_computes(configuration, installed, tmp_path):
     if configuration == "clang" and not shutil.which("clang++"):
         pytest.skip("clang++ is not installed")
-    run("cmake", "-S", ROOT / "backends/openreg", "-B", tmp_path, "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release",
+    run("cmake", "-S", installed / "share/tenon/examples/openreg", "-B", tmp_path, "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release",
         f"-DCMAKE_PREFIX_PATH={installed}", *CONFIGURATIONS[configuration])  # fmt: skip
     run("cmake", "--build", tmp_path)
     library = tmp_path / "openreg.so"

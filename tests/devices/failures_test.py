@@ -362,6 +362,11 @@ SENTENCES = {
     "newer minor": (["-DNEEDS_MINOR=999"], r"interface 1\.999, and this Tenon has 1\.\d+"),
     "short table": (["-DSHORT=stream_new"], "lacks required functions: stream_new, stream_free, stream_sync, event_new, event_free, event_record, event_sync"),
     "missing functions": (["-DWITHOUT=raw_free", "-DAND_WITHOUT=event_sync"], "lacks required functions: raw_free, event_sync"),
+    "no size": (["-DSIZE=0"], r"leaves TenonPlugin.struct_size 0, so nothing of it can be read; set it to sizeof\(TenonPlugin\)"),
+    "no size of the table": (["-DTABLE_SIZE=0"], "leaves TenonDeviceTable.struct_size 0"),
+    "half of pinned memory": (["-DALONE=host_alloc"], "has host_alloc, but lacks host_free: these functions go together"),
+    "a part of capture": (["-DALONE=capture_end"], "has capture_end, but lacks capture_begin, capture_launch, capture_free"),
+    "a granularity alone": (["-DGRANULARITY=4096"], "have a map_granularity, but its table lacks reserve, map, unmap and unreserve"),
     "no table": (["-DNO_TABLE"], "gives no name, key or table"),
     "no name": (["-DNAME=NULL"], "gives no name, key or table"),
     "cpu": (['-DNAME="cpu"'], "'cpu' is a device of Tenon itself"),
@@ -433,6 +438,33 @@ def test_a_bad_library_is_refused_and_changes_nothing(fault, faulty):
         with pytest.raises((RuntimeError, ValueError, TypeError), match=sentence):
             tenon.load_device(library)
     assert tables() == before
+
+
+def test_nothing_given_is_an_error_that_names_the_function(faulty):
+    gives = "succeeded, but gave 0, which stands for none"
+    library = faulty("-DZERO")
+    with loaded(library) as device:
+        with pytest.raises(RuntimeError, match=f"device {device._name}:0: a new stream: stream_new {gives}"):
+            device.Stream()
+        with pytest.raises(RuntimeError, match=f"a new event: event_new {gives}"):
+            device.Event().record()
+    with loaded(library, kernel="") as device:
+        with pytest.raises(RuntimeError, match=f"^empty: device {device._name}:0: allocating memory: raw_alloc {gives}"):
+            tenon.empty(3, device=device._name)
+    # Where no other device has pinned memory.
+    assert f"allocating pinned memory: host_alloc {gives}" in run("""
+tenon.load_device(sys.argv[2])
+try:
+    tenon.empty(3, pin_memory=True)
+except RuntimeError as e:
+    print(e)
+""".replace("sys.argv[2]", repr(str(library))))
+
+
+def test_what_a_device_says_when_it_is_full_is_in_the_error(faulty):
+    with loaded(faulty("-DFULL")) as device:
+        with pytest.raises(tenon.OutOfMemoryError, match="12 bytes are not to be had: .*; the device says: the lease has expired"):
+            tenon.empty(3, device=device._name)
 
 
 def test_what_is_no_library_is_refused(faulty, tmp_path, monkeypatch):

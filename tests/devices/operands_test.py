@@ -1,7 +1,9 @@
 """What a plug-in's kernel is called with: the stream of its tensors' device, and tensors of that device."""
 
 import pathlib
+import re
 import subprocess
+import sys
 
 import pytest
 
@@ -84,3 +86,44 @@ def test_numbers_of_the_host_come_to_a_kernel_on_its_device(operands):
 def test_kernels_of_other_operators_get_whatever_is_passed(operands):
     x = tenon.ones(1).to("operands:1")
     assert tenon.ops.operands.on_host(x, tenon.ones(3)) and not tenon.ops.operands.on_host(x, x.to("operands:0"))
+
+
+def test_an_own_operator_that_declines_and_has_no_kernel_for_the_cpu_says_what_it_declined(operands):
+    x = tenon.ones(2, device="operands")
+    assert tenon.ops.operands.picky(x, x).shape == (2,)
+    with pytest.raises(NotImplementedError, match="^operands::picky: the kernel of device operands has declined a call with tensors of "
+                       "float32, int64, and there is no kernel for cpu, where it would run instead$"):  # fmt: skip
+        tenon.ops.operands.picky(x, x.long())
+
+
+@pytest.mark.parametrize(
+    "function, said",
+    [
+        ("abi::Tensor f(const abi::Tensor&, int)", "Value<int>.*cannot take or return the T of this Value<T>; it may be Tensor, int64_t"),
+        ("abi::Tensor f(float)", "Value<float>.*cannot take or return"),
+        ("std::vector<abi::Tensor> f(abi::Tensor)", "cannot return the R of this Boxed<R, ...>; it may be void, Tensor"),
+        ("std::tuple<abi::Tensor, abi::IntList> f(abi::Tensor)", "cannot return the R of this Boxed"),
+        ("std::tuple<abi::Tensor&, int64_t> f(abi::Call&, abi::Tensor&, std::optional<double>, std::vector<abi::Tensor>)", ""),
+        ("void f(const abi::Tensor&)", ""),
+    ],
+)  # fmt: skip
+def test_types_that_a_kernel_cannot_have_do_not_compile(function, said, tmp_path):
+    source = tmp_path / "kernel.cc"
+    source.write_text(f"""#include "tenon/abi/kernel.h"
+namespace abi = tenon::abi;
+{function};
+TENON_LIBRARY_IMPL(aten, PrivateUse1, m) {{ m.impl("f", &f); }}
+""")
+    done = subprocess.run(["c++", "-std=c++17", "-fsyntax-only", f"-I{HERE.parents[1]}", source], capture_output=True, text=True)
+    assert (done.returncode == 0) == (said == ""), done.stderr
+    assert re.search(said, done.stderr, re.DOTALL)
+
+
+def test_the_command_loads_a_device(operands, tmp_path):
+    library = next(path for name, path, _ in tenon.devices.loaded() if name == "operands")
+    for command in ("table", "where"):
+        done = subprocess.run([sys.executable, "-m", "tenon", command, "-l", library, "operands::picky"], capture_output=True, text=True)
+        assert done.returncode == 0 and "operands.cc" in done.stdout, (done.stdout, done.stderr)
+    (tmp_path / "broken.so").write_bytes(b"\0tenon_plugin_v1\0")
+    done = subprocess.run([sys.executable, "-m", "tenon", "ops", "-l", tmp_path / "broken.so"], capture_output=True, text=True)
+    assert done.returncode == 1 and "load_device" in done.stderr and "Traceback" not in done.stderr

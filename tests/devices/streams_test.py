@@ -233,3 +233,20 @@ def test_copies_between_streams_keep_the_callers_order(openreg):
         y = x + 1
     t.synchronize()
     np.testing.assert_array_equal(y.cpu().numpy(), a.T * 2 + 1)
+
+
+def test_dropped_streams_are_handed_out_again():
+    """openreg has a thread for each stream."""
+    assert run("""
+reg = tenon.load_device(sys.argv[1])
+mine = [reg.Stream() for _ in range(40)]
+before = len(os.listdir("/proc/self/task"))
+for i in range(300):
+    s = reg.Stream()
+    with reg.stream(s):
+        x = tenon.full((3,), float(i), device="openreg") + 1
+    del s
+reg.synchronize()
+assert len({s.stream_id for s in mine}) == 40
+print(len(os.listdir("/proc/self/task")) - before, x.tolist())
+""") == "1 [300.0, 300.0, 300.0]\n"

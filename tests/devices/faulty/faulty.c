@@ -122,6 +122,43 @@ static int32_t other_count(void* self) {
 }
 #endif
 
+#ifdef ZERO
+/* stream_new, raw_alloc or host_alloc that succeeds and gives nothing. */
+static TenonStatus* gives_zero(void* self, int32_t index, uint64_t* out) {
+  (void)self, (void)index;
+  *out = 0;
+  return NULL;
+}
+static TenonStatus* zero_address(void* self, int32_t index, uint64_t nbytes, TenonAddress* out) {
+  (void)nbytes;
+  return gives_zero(self, index, out);
+}
+static TenonStatus* zero_host_address(void* self, uint64_t nbytes, void** out) {
+  (void)self, (void)nbytes;
+  *out = NULL;
+  return NULL;
+}
+static TenonStatus* free_host_address(void* self, void* address, uint64_t nbytes) {
+  (void)self, (void)address, (void)nbytes;
+  return NULL;
+}
+#endif
+
+#ifdef FULL
+static TenonStatus* no_memory(void* self, int32_t index, uint64_t nbytes, TenonAddress* out) {
+  (void)self, (void)index, (void)nbytes, (void)out;
+  return host->status_new(TENON_ERROR_OUT_OF_MEMORY, "the lease has expired");
+}
+#endif
+
+#ifdef GRANULARITY
+static TenonStatus* with_granularity(void* self, int32_t index, TenonDeviceProperties* out) {
+  TenonStatus* status = properties(self, index, out);
+  out->map_granularity = GRANULARITY;
+  return status;
+}
+#endif
+
 #ifndef EXPORT
 #define EXPORT tenon_plugin_v1
 #endif
@@ -145,6 +182,28 @@ TenonStatus* EXPORT(const TenonHost* given, const TenonOptions* options, TenonPl
 #endif
 #ifdef AND_WITHOUT
   changed.AND_WITHOUT = NULL;
+#endif
+#ifdef ZERO
+  changed.stream_new = gives_zero;
+  changed.event_new = gives_zero;
+  changed.host_alloc = zero_host_address;
+  changed.host_free = free_host_address;
+  if (options->num_options > 0) changed.raw_alloc = zero_address;
+#endif
+#ifdef FULL
+  changed.raw_alloc = no_memory;
+#endif
+#ifdef GRANULARITY
+  changed.properties = with_granularity;
+#endif
+#ifdef ALONE
+  changed.ALONE = (void*)(uintptr_t)&tenon_plugin_v1;
+#endif
+#ifdef SIZE
+  out->struct_size = SIZE;
+#endif
+#ifdef TABLE_SIZE
+  changed.struct_size = TABLE_SIZE;
 #endif
 #ifdef NAME
   out->name = NAME;

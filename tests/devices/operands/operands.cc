@@ -44,6 +44,12 @@ int64_t stream_for(abi::Call& call, int64_t, const std::optional<TenonDevice>&) 
 /// Whether a tensor is on the host: of operators of its own a device gets whatever is passed.
 bool on_host(const abi::Tensor&, const abi::Tensor& other) { return other.view().device.backend == 0; }
 
+/// For float32 alone; the host has nothing for the rest.
+abi::Tensor picky(abi::Call& call, const abi::Tensor& self, const abi::Tensor& other) {
+  if (self.view().dtype != TENON_DTYPE_FLOAT32 || other.view().dtype != TENON_DTYPE_FLOAT32) call.decline();
+  return abi::empty_like(self);
+}
+
 TenonStatus* id_of_stream(void*, int32_t, uint64_t* out) {
   static uint64_t last;
   *out = ++last;
@@ -56,11 +62,13 @@ TENON_LIBRARY(operands, m) {
   m.def("stream_of(Tensor self) -> int");
   m.def("stream_for(int n, *, Device? device=None) -> int");
   m.def("on_host(Tensor self, Tensor other) -> bool");
+  m.def("picky(Tensor self, Tensor other) -> Tensor");
 }
 TENON_LIBRARY_IMPL(operands, PrivateUse1, m) {
   m.impl("stream_of", &stream_of);
   m.impl("stream_for", &stream_for);
   m.impl("on_host", &on_host);
+  m.impl("picky", &picky);
 }
 TENON_LIBRARY_IMPL(aten, PrivateUse1, m) {
   m.impl("mm", &mm);

@@ -201,8 +201,8 @@ def costs(commit, operators):
         build.measure("  ... and then all tests and benchmarks")
         build.edit("tenon/core/tensor_impl.h", "// An edit.\n")
         build.measure("a header of core (tensor_impl.h)")
-        build.edit("backends/cpu/ops/softmax.cc", "// An edit.\n")
-        build.measure("a kernel (softmax.cc)")
+        build.edit("backends/cpu/ops/nll_loss.cc", "// An edit.\n")
+        build.measure("a kernel (nll_loss.cc)")
         if "dev" in (tree / "CMakePresets.json").read_text() and not operators:
             dev = Build(tree, "dev")
             dev.configure()

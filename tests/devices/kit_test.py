@@ -1,6 +1,7 @@
 """The conformance kit: what it says of openreg, and that it catches planted faults by operator and kind."""
 
 import csv
+import os
 import pathlib
 import subprocess
 import sys
@@ -9,7 +10,7 @@ import pytest
 
 from tenon.conformance import report, runner
 from tenon.conformance.faults import CRASH
-from tests.devices.conftest import OPENREG
+from tests.devices.conftest import BUILD, OPENREG
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
@@ -57,7 +58,7 @@ FAULTS = {
 
 #: plant: the check of the device's table that shows it, and a part of what it says.
 TABLE_FAULTS = {
-    "stream id": ("streams", "stream_new gives an id that is taken: 0, 0"),
+    "stream id": ("streams", "stream_new gives an id that is taken: 7, 7"),
     "query yes": ("event_query", "event_query says yes before the marked work has run"),
     "query no": ("event_query", "event_query says no"),
     "event at once": ("event_sync", "event_sync returns before the marked work has run"),
@@ -111,8 +112,12 @@ def test_a_crash_does_not_end_the_run(planted):
     assert states["abs_"] == "native"
 
 
-def command(*arguments):
-    return subprocess.run([sys.executable, "-m", "tenon", "conformance", *map(str, arguments)], capture_output=True, text=True)
+def command(*arguments, cwd=None):
+    # A relative path would not lead to the package from another folder.
+    environment = os.environ | {"PYTHONPATH": str((BUILD / "python").absolute())}
+    return subprocess.run(
+        [sys.executable, "-m", "tenon", "conformance", *map(str, arguments)], capture_output=True, text=True, cwd=cwd, env=environment
+    )
 
 
 def test_the_command(planted, tmp_path):
@@ -174,10 +179,12 @@ declare("openreg::custom_abs", unary_samples())
 """
 
 
-def test_modules_are_imported_when_the_device_is_there(tmp_path, monkeypatch):
+def test_modules_are_imported_when_the_device_is_there(tmp_path):
     (tmp_path / "extending.py").write_text(EXTENDING)
-    monkeypatch.chdir(tmp_path)
-    done = command("openreg", "--plugin", OPENREG, "--option", "devices=1", "-i", "extending", "--ops", "openreg::custom_abs", "--dtypes", "float32", "--jobs", "1", "-v")
+    done = command(
+        "openreg", "--plugin", OPENREG, "--option", "devices=1", "-i", "extending", "--ops", "openreg::custom_abs",
+        "--dtypes", "float32", "--jobs", "1", "-v", cwd=tmp_path,
+    )  # fmt: skip
     assert done.returncode == 0 and "0 wrong" in done.stdout, done.stdout + done.stderr
     assert "float32:native" in done.stdout and " 10 incoming gradients" in done.stdout
     done = command("openreg", "--plugin", OPENREG, "--ops", "table", "--jobs", "1")

@@ -155,7 +155,7 @@ TenonStatus* copy(void* self, TenonStream stream, TenonAddress dst, TenonPlace d
   });
 }
 TenonStatus* stream_new(void* self, int32_t, uint64_t* out) {
-  *out = of(self).has("stream id") ? 0 : ++of(self).last_id;
+  *out = of(self).has("stream id") ? 7 : ++of(self).last_id;
   return nullptr;
 }
 TenonStatus* stream_free(void* self, TenonStream stream) {

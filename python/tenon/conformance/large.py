@@ -3,7 +3,10 @@
 from itertools import islice
 from math import prod
 
+import tenon
+
 from . import check
+from .library import TENON
 from .samples import Maker
 
 KIND = "large"
@@ -47,7 +50,19 @@ def samples_of(op, row, dtype, quick):
     if op.family in SLOW or row.why_absent(dtype, "plain"):
         return []
     ways = WAYS[1:2] if quick and op.form != "functional" else WAYS
-    return [s for shape, layout in ways if (s := _first(check.maker(op, dtype, KIND, row), row, shape, layout))]
+    found = (_first(check.maker(op, dtype, KIND, row), row, shape, layout) for shape, layout in ways)
+    return [s for s in found if s and _fits(op, row, s)]
+
+
+def _fits(op, row, s):
+    """Whether its results are no larger than samples may be: the diagonal matrix of a long vector is."""
+    args, kwargs = TENON.arguments(s, "meta")
+    try:
+        results = TENON.function(op, row)(*args, **kwargs)
+    except Exception:
+        return True  # their sizes follow from values, of which there are as many as the sample has
+    results = results if isinstance(results, (list, tuple)) else [results]
+    return all(not isinstance(r, tenon.Tensor) or r.numel() <= MOST for r in results)
 
 
 def _first(like, row, shape, layout):

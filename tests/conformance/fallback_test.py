@@ -17,8 +17,8 @@ from tenon.conformance.claims import Claims
 from tenon.conformance.families import row_of
 
 DTYPES = ("float32", "int64", "bool", "complex64", "bfloat16")
-#: Its work is in order by nature, and tests/conformance/doors_test.py has its derivatives.
-PLAN = Plan(dtypes=DTYPES, thorough=DTYPES, samples=2, gradients=(), order=False)
+#: Its work is in order by nature, tests/conformance/doors_test.py has its derivatives, and host copies have no blocks.
+PLAN = Plan(dtypes=DTYPES, thorough=DTYPES, samples=2, gradients=(), order=False, large=())
 
 
 def on_the_device():

@@ -6,7 +6,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <condition_variable>
 #include <latch>
 #include <mutex>
 #include <set>
@@ -19,6 +18,7 @@
 #include "tenon/ops/tensor_operators.h"
 #include "tests/autograd/queued_device.h"
 #include "tests/autograd/testing.h"
+#include "tests/meeting.h"
 
 namespace tenon {
 namespace {
@@ -47,22 +47,6 @@ void hook(const Tensor& t, std::function<void()> f) {
     return Tensor();
   });
 }
-
-/// Threads that come go on in pairs: neither without the other. (std::barrier is for a fixed set of threads.)
-class Meeting {
- public:
-  void wait() {
-    std::unique_lock lock(mutex_);
-    const int pair_ends = (++come_ + 1) / 2 * 2;
-    changed_.notify_all();
-    changed_.wait(lock, [&] { return come_ >= pair_ends; });
-  }
-
- private:
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  int come_ = 0;
-};
 
 /// From the host over three devices and back: gradients meet in leaves and in between, two and more at a
 /// time.

@@ -1,7 +1,6 @@
 // Backward over two copies of openreg and the host: scenarios S20 to S22. For ThreadSanitizer, too;
 // tests/autograd/device_pass_test.cc looks into the pass itself.
 #include <bit>
-#include <condition_variable>
 #include <mutex>
 #include <set>
 #include <stdexcept>
@@ -11,6 +10,7 @@
 #include "tenon/generated/reduction/functions.h"
 #include "tenon/generated/unary/functions.h"
 #include "tenon/ops/tensor_operators.h"
+#include "tests/meeting.h"
 #include "tests/plugin/testing.h"
 
 namespace tenon {
@@ -66,22 +66,6 @@ TEST(OpenRegBackward, AnExceptionOfAHookArrivesWithItsTypeAndTheNextPassWorks) {
   EXPECT_EQ(values(y.grad()), (std::vector<double>{3, 3}));
   EXPECT_EQ(threads.count(std::this_thread::get_id()), 0u) << "hooks of a device run on its worker";
 }
-
-/// Threads that come go on in pairs: neither without the other.
-class Meeting {
- public:
-  void wait() {
-    std::unique_lock lock(mutex_);
-    const int pair_ends = (++come_ + 1) / 2 * 2;
-    changed_.notify_all();
-    changed_.wait(lock, [&] { return come_ >= pair_ends; });
-  }
-
- private:
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  int come_ = 0;
-};
 
 TEST(OpenRegBackward, NestedPassesFromHooksOnTwoDevicesAtOnceAndOneLock) {
   const OpenReg device("nestreg", {{"mode", "thread"}, {"devices", "2"}}),

@@ -78,6 +78,20 @@ void set_num_threads(int n) {
 bool in_parallel_region() noexcept { return t_in_parallel; }
 bool in_forked_child() noexcept { return g_forked_child.load(std::memory_order_relaxed); }
 
+#ifdef TENON_OPENMP
+OpenMpThreads::OpenMpThreads() noexcept
+    : count_(t_in_parallel ? 1 : num_threads()), before_(omp_get_max_threads()) {
+  if (count_ != before_) omp_set_num_threads(count_);
+}
+
+OpenMpThreads::~OpenMpThreads() {
+  if (count_ != before_) omp_set_num_threads(before_);
+}
+#else
+OpenMpThreads::OpenMpThreads() noexcept : count_(t_in_parallel ? 1 : num_threads()), before_(count_) {}
+OpenMpThreads::~OpenMpThreads() = default;
+#endif
+
 namespace detail {
 
 void parallel_for(int64_t begin, int64_t end, int64_t grain, RangeFunction f, void* context) {

@@ -1,6 +1,6 @@
-// parallel_for: splits a loop over threads. Tenon uses several threads in no other way. Used by the iterator
-// and by kernels. Nests safely (an inner loop runs on its caller's thread), rethrows the first exception, and
-// works in a forked child.
+// parallel_for: splits a loop over threads. Tenon uses several threads in no other way, but for libraries
+// that bring a loop of their own (OpenMpThreads). Used by the iterator and by kernels. Nests safely (an inner
+// loop runs on its caller's thread), rethrows the first exception, and works in a forked child.
 #pragma once
 
 #include <cstdint>
@@ -18,6 +18,21 @@ bool in_parallel_region() noexcept;
 /// libraries that wait for theirs (libgomp, OpenBLAS) would hang, so a forked child runs everything on the
 /// calling thread.
 bool in_forked_child() noexcept;
+
+/// While alive, parallel regions that another library (OpenBLAS) begins on this thread have as many threads
+/// as parallel_for would use here. Without OpenMP it does nothing.
+class OpenMpThreads {
+ public:
+  OpenMpThreads() noexcept;
+  ~OpenMpThreads();
+  OpenMpThreads(const OpenMpThreads&) = delete;
+  OpenMpThreads& operator=(const OpenMpThreads&) = delete;
+
+  int count() const noexcept { return count_; }
+
+ private:
+  int count_, before_;
+};
 
 namespace detail {
 using RangeFunction = void (*)(void* context, int64_t begin, int64_t end);

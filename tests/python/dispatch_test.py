@@ -85,7 +85,8 @@ def test_default_backend_kernels_and_missing_ones(lib):
 
 
 def test_builtin_registrations_name_their_yaml():
-    kernel = dispatch.registrations("add.Tensor")[0]
+    # Libraries that other tests loaded may have registered kernels too.
+    kernel = next(k for k in dispatch.registrations("add.Tensor") if k.key == "Autograd")
     assert kernel.file.startswith("tenon/ops/yaml/") and kernel.line > 0
     file, line = dispatch.defined_at("aten::add.Tensor")
     assert file == kernel.file and line == kernel.line

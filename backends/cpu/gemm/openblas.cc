@@ -93,6 +93,9 @@ void blas_gemm(const GemmArgs<T>& g) {
   }
   const auto flag = [](const BlasMatrix& x) { return x.transposed ? CblasTrans : CblasNoTrans; };
   const auto i = [](int64_t x) { return static_cast<int>(x); };
+  // OpenBLAS asks OpenMP for the number of threads at each product, unless it was started with one.
+  const OpenMpThreads threads;
+  if (threads.count() > 1 && openblas_get_num_threads() == 1) openblas_set_num_threads(threads.count());
   if constexpr (std::is_same_v<T, float>) {
     cblas_sgemm(CblasRowMajor, flag(a), flag(b), i(rows), i(columns), i(g.k), g.alpha, first, i(a.leading),
                 second, i(b.leading), g.beta, g.c, i(c.leading));

@@ -237,10 +237,8 @@ struct Strided {
 
 bool is_served(const TenonTensorView& v) { return v.dtype == TENON_DTYPE_FLOAT32; }
 
-/// Of the call, whose tensors may be on another device than the current one.
-uint64_t queue_of(Planted& d, const abi::Call& call, const TenonTensorView& x) {
+uint64_t queue_of(const Planted& d, const abi::Call& call) {
   TenonStream stream = call.stream();
-  if (stream.device.index != x.device.index) stream = TenonStream{0, x.device, {}};
   if (d.has("index of streams")) stream.device.index = 0;
   return d.has("record_stream") ? kAside : queue_of(stream);
 }
@@ -254,7 +252,7 @@ void absolute(Planted& d, abi::Call& call, const TenonTensorView& result, const 
     for (int64_t i = 0; i < n; ++i) to[i] = lose_nan && std::isnan(from[i]) ? 0 : std::fabs(from[i]);
   };
   if (d.has("host access") || d.has("stream order")) return task();
-  d.give(queue_of(d, call, x), task);
+  d.give(queue_of(d, call), task);
 }
 
 abi::Tensor abs_kernel(abi::Call& call, const abi::Tensor& self) {
@@ -299,8 +297,8 @@ abi::Tensor add_kernel(abi::Call& call, const abi::Tensor& self, const abi::Tens
   if (!is_served(x) || !same_sizes(x, y) || (!is_served(y) && !promotes)) call.decline();
   abi::Tensor result = abi::empty_like(self);
   if (promotes) return result;
-  d.give(queue_of(d, call, x), [from = Strided(d, x), more = Strided(d, y), to = Strided(d, result.view()),
-                                n = x.numel, by = static_cast<float>(number(alpha))] {
+  d.give(queue_of(d, call), [from = Strided(d, x), more = Strided(d, y), to = Strided(d, result.view()),
+                             n = x.numel, by = static_cast<float>(number(alpha))] {
     for (int64_t i = 0; i < n; ++i) to[i] = std::fma(by, more[i], from[i]);
   });
   return result;
@@ -312,7 +310,7 @@ abi::Tensor add_in_place(abi::Call& call, const abi::Tensor& self, const abi::Te
   auto& d = call.self<Planted>();
   const TenonTensorView x = self.view(), y = other.view();
   if (!is_served(x) || !is_served(y) || !same_sizes(x, y) || !d.has("aliasing")) call.decline();
-  d.give(queue_of(d, call, x),
+  d.give(queue_of(d, call),
          [to = Strided(d, x), more = Strided(d, y), n = x.numel, by = static_cast<float>(number(alpha))] {
            for (int64_t i = 0; i < n; ++i) to[i] = std::fma(by, more[i], to[i]);
          });

@@ -5,20 +5,15 @@
 
 #include <cstdlib>
 #include <cstring>
-#include <deque>
-#include <functional>
-#include <map>
-#include <memory>
 #include <mutex>
 #include <set>
-#include <string>
 #include <vector>
 
-#include "tenon/core/device_runtime.h"
+#include "tests/core/queue_runtime.h"
 
 namespace tenon::testing {
 
-class BlindDevice final : public DeviceRuntime, public Allocator {
+class BlindDevice final : public QueueRuntime {
  public:
   /// Registers a backend of that name with so many devices; lives as long as the process.
   static BlindDevice& make(const char* name, const char* key, int devices = 2) {
@@ -31,32 +26,15 @@ class BlindDevice final : public DeviceRuntime, public Allocator {
   Backend backend() const noexcept { return backend_; }
   Device device(int index = 0) const noexcept { return Device(backend_, static_cast<int8_t>(index)); }
 
-  int device_count() const noexcept override { return devices_; }
-  uint64_t create_stream(Device) override { return ++last_id_; }
   void synchronize(Stream stream) override {
     const Lock lock(mutex_);
     ++waits;
-    run(stream, queue(stream).given);
+    QueueRuntime::synchronize(stream);
   }
-  uint64_t create_event(Device) override { return ++last_id_; }
-  void destroy_event(Device, uint64_t event) noexcept override { events_.erase(event); }
-  void record(uint64_t event, Stream stream) override {
-    const Lock lock(mutex_);
-    events_[event] = {stream, queue(stream).given};
-  }
-  void wait(Stream stream, Device, uint64_t event) override {
-    give(stream, [this, place = events_.at(event)] { run(place.stream, place.count); });
-  }
-  bool query(Device, uint64_t event) override {
-    const Lock lock(mutex_);
-    const Point& p = events_.at(event);
-    return queue(p.stream).done >= p.count;
-  }
-  void synchronize(Device, uint64_t event) override {
+  void synchronize(Device device, uint64_t event) override {
     const Lock lock(mutex_);
     ++waits;
-    const Point p = events_.at(event);
-    run(p.stream, p.count);
+    QueueRuntime::synchronize(device, event);
   }
 
   bool copies_bytes() const noexcept override { return true; }
@@ -102,13 +80,6 @@ class BlindDevice final : public DeviceRuntime, public Allocator {
   }
   std::string_view name() const noexcept override { return "blind"; }
 
-  /// Adds work to a stream.
-  void give(Stream stream, std::function<void()> task) {
-    const Lock lock(mutex_);
-    Queue& q = queue(stream);
-    q.tasks.push_back(std::move(task));
-    ++q.given;
-  }
   /// Where a device's address really is, for work of its streams.
   static char* real(Address address, Place place) noexcept {
     return reinterpret_cast<char*>(place == Place::Device ? address & ~kHidden : address);
@@ -125,36 +96,9 @@ class BlindDevice final : public DeviceRuntime, public Allocator {
   std::set<void*> blocks_;
   /// No address of a process has this bit without all those above it.
   static constexpr Address kHidden = Address{1} << 62;
-  using Lock = std::lock_guard<std::recursive_mutex>;
+  explicit BlindDevice(int devices) : QueueRuntime(devices) {}
 
-  explicit BlindDevice(int devices) : devices_(devices) {}
-
-  struct Queue {
-    std::deque<std::function<void()>> tasks;
-    uint64_t given = 0, done = 0;
-  };
-  /// Stands for the first `count` tasks of a stream.
-  struct Point {
-    Stream stream;
-    uint64_t count;
-  };
-  Queue& queue(Stream stream) { return queues_[{stream.device.index, stream.id}]; }
-  void run(Stream stream, uint64_t count) {
-    Queue& q = queue(stream);
-    while (q.done < count) {
-      const std::function<void()> task = std::move(q.tasks.front());
-      q.tasks.pop_front();
-      ++q.done;
-      task();
-    }
-  }
-
-  const int devices_;
   Backend backend_ = 0;
-  std::recursive_mutex mutex_;
-  std::map<std::pair<int, uint64_t>, Queue> queues_;
-  std::map<uint64_t, Point> events_;
-  uint64_t last_id_ = 0;
 };
 
 }  // namespace tenon::testing

@@ -1,7 +1,6 @@
 // What a device must bring, and what it gets for it: a simulated one in host memory, without kernels of its
 // own.
 #include <atomic>
-#include <cstdlib>
 #include <cstring>
 #include <thread>
 
@@ -16,33 +15,16 @@
 #include "tenon/generated/reduction/stubs.h"
 #include "tenon/iter/pointwise_device.h"
 #include "tenon/ops/device_stubs.h"
-#include "tests/core/immediate_runtime.h"
+#include "tests/core/host_memory.h"
 #include "tests/ops/launch_evaluator.h"
 #include "tests/ops/testing.h"
 
 namespace tenon {
 namespace {
 
-struct GizmoAllocator final : Allocator {
-  Address allocate(size_t nbytes, Stream) override {
-    return reinterpret_cast<Address>(std::malloc(std::max<size_t>(nbytes, 1)));
-  }
-  void deallocate(Address address, size_t, Stream) noexcept override {
-    std::free(reinterpret_cast<void*>(address));
-  }
-  void copy(Address to, Address from, size_t nbytes, Stream) override {
-    std::memcpy(reinterpret_cast<void*>(to), reinterpret_cast<void*>(from), nbytes);
-  }
-  std::string_view name() const noexcept override { return "gizmo"; }
-};
-
 Backend gizmo() {
   static const Backend backend = [] {
-    const Backend b = register_device("gizmo", "Gizmo", "the test");
-    static GizmoAllocator allocator;
-    set_allocator(b, &allocator);
-    static testing::ImmediateRuntime runtime(1);
-    set_device_runtime(b, &runtime);
+    const Backend b = testing::host_memory_device("gizmo", "Gizmo");
     ops::fill_stub.set(
         b, +[](const Tensor& dst, const Scalar& value) {
           for (int64_t i = 0; i < dst.numel(); ++i)

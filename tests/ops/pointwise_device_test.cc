@@ -1,10 +1,8 @@
 // Pointwise calls on a device that runs programs by the evaluator of tenon/abi: every kind of call has the
 // host's bits, dtype and strides.
-#include <cstdlib>
 #include <cstring>
 
 #include "tenon/abi/program.h"
-#include "tenon/core/allocator.h"
 #include "tenon/generated/activation/functions.h"
 #include "tenon/generated/arithmetic/functions.h"
 #include "tenon/generated/comparison/functions.h"
@@ -13,7 +11,7 @@
 #include "tenon/generated/unary/functions.h"
 #include "tenon/iter/pointwise_device.h"
 #include "tenon/ops/device_stubs.h"
-#include "tests/core/immediate_runtime.h"
+#include "tests/core/host_memory.h"
 #include "tests/expr/random_typed.h"
 #include "tests/ops/testing.h"
 
@@ -22,19 +20,6 @@ namespace {
 
 using expr::testing::random_elements;
 using expr::testing::same_element;
-
-struct MirrorAllocator final : Allocator {
-  Address allocate(size_t nbytes, Stream) override {
-    return reinterpret_cast<Address>(std::malloc(std::max<size_t>(nbytes, 1)));
-  }
-  void deallocate(Address address, size_t, Stream) noexcept override {
-    std::free(reinterpret_cast<void*>(address));
-  }
-  void copy(Address to, Address from, size_t nbytes, Stream) override {
-    std::memcpy(reinterpret_cast<void*>(to), reinterpret_cast<void*>(from), nbytes);
-  }
-  std::string_view name() const noexcept override { return "mirror"; }
-};
 
 int launches = 0;
 bool declines = false;
@@ -51,11 +36,7 @@ bool launch(void*, const TenonLaunch& given) {
 
 Device mirror() {
   static const Backend backend = [] {
-    const Backend b = register_device("mirror", "Mirror", "the test");
-    static MirrorAllocator allocator;
-    set_allocator(b, &allocator);
-    static testing::ImmediateRuntime runtime(1);
-    set_device_runtime(b, &runtime);
+    const Backend b = testing::host_memory_device("mirror", "Mirror");
     set_pointwise_device(b, &launch, nullptr);
     return b;
   }();

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
 #include <set>
 
 #include "tenon/generated/activation/functions.h"
@@ -12,33 +11,15 @@
 #include "tenon/generated/unary/functions.h"
 #include "tenon/generated/unary/stubs.h"
 #include "tenon/schema/schema.h"
-#include "tests/core/immediate_runtime.h"
+#include "tests/core/host_memory.h"
 #include "tests/ops/testing.h"
 
 namespace tenon {
 namespace {
 
-struct StubbyAllocator final : Allocator {
-  Address allocate(size_t nbytes, Stream) override {
-    return reinterpret_cast<Address>(std::malloc(std::max<size_t>(nbytes, 1)));
-  }
-  void deallocate(Address address, size_t, Stream) noexcept override {
-    std::free(reinterpret_cast<void*>(address));
-  }
-  void copy(Address, Address, size_t, Stream) override {}
-  std::string_view name() const noexcept override { return "stubby"; }
-};
-
 /// A device in the host's memory that has nothing but what the tests put into stubs.
 Backend stubby() {
-  static const Backend backend = [] {
-    const Backend b = register_device("stubby", "Stubby", "the test");
-    static StubbyAllocator allocator;
-    set_allocator(b, &allocator);
-    static testing::ImmediateRuntime runtime(1);
-    set_device_runtime(b, &runtime);
-    return b;
-  }();
+  static const Backend backend = testing::host_memory_device("stubby", "Stubby");
   return backend;
 }
 

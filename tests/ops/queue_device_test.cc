@@ -4,7 +4,6 @@
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
-#include <deque>
 #include <functional>
 #include <limits>
 #include <map>
@@ -12,11 +11,11 @@
 #include <stdexcept>
 #include <vector>
 
-#include "tenon/core/device_runtime.h"
 #include "tenon/generated/factory/functions.h"
 #include "tenon/generated/reduction/stubs.h"
 #include "tenon/iter/pointwise_device.h"
 #include "tenon/ops/device_stubs.h"
+#include "tests/core/queue_runtime.h"
 #include "tests/ops/launch_evaluator.h"
 #include "tests/ops/testing.h"
 
@@ -25,28 +24,9 @@ namespace {
 
 constexpr float kUnwritten = std::numeric_limits<float>::quiet_NaN();
 
-/// Queues of tasks in host memory; a test runs on one thread.
-class LazyDevice final : public DeviceRuntime, public Allocator {
+/// Memory of the host, of which one can see whether it was written.
+class LazyDevice final : public testing::QueueRuntime {
  public:
-  int device_count() const noexcept override { return 2; }
-  uint64_t create_stream(Device) override { return ++last_stream_; }
-  void synchronize(Stream stream) override { run(stream, queue(stream).given); }
-
-  uint64_t create_event(Device) override { return ++last_event_; }
-  void destroy_event(Device, uint64_t event) noexcept override { events_.erase(event); }
-  void record(uint64_t event, Stream stream) override { events_[event] = {stream, queue(stream).given}; }
-  void wait(Stream stream, Device, uint64_t event) override {
-    give(stream, [this, place = events_.at(event)] { run(place.stream, place.count); });
-  }
-  bool query(Device, uint64_t event) override {
-    const Place& place = events_.at(event);
-    return queue(place.stream).done >= place.count;
-  }
-  void synchronize(Device, uint64_t event) override {
-    const Place place = events_.at(event);
-    run(place.stream, place.count);
-  }
-
   Address allocate(size_t nbytes, Stream stream) override {
     ++blocks;
     last_allocated_for = stream;
@@ -68,40 +48,8 @@ class LazyDevice final : public DeviceRuntime, public Allocator {
   }
   std::string_view name() const noexcept override { return "lazy"; }
 
-  void give(Stream stream, std::function<void()> task) {
-    Queue& q = queue(stream);
-    q.tasks.push_back(std::move(task));
-    ++q.given;
-  }
-  uint64_t given(Stream stream) { return queue(stream).given; }
-
   int blocks = 0;  // in use, those with a free in their queue included
   std::optional<Stream> last_allocated_for;
-
- private:
-  struct Queue {
-    std::deque<std::function<void()>> tasks;
-    uint64_t given = 0, done = 0;
-  };
-  /// Stands for the first `count` tasks of a queue.
-  struct Place {
-    Stream stream;
-    uint64_t count;
-  };
-  Queue& queue(Stream stream) { return queues_[{stream.device.index, stream.id}]; }
-  void run(Stream stream, uint64_t count) {
-    Queue& q = queue(stream);
-    while (q.done < count) {
-      const std::function<void()> task = std::move(q.tasks.front());
-      q.tasks.pop_front();
-      task();
-      ++q.done;
-    }
-  }
-
-  std::map<std::pair<int, uint64_t>, Queue> queues_;
-  std::map<uint64_t, Place> events_;
-  uint64_t last_stream_ = 0, last_event_ = 0;
 };
 
 LazyDevice& lazy() {

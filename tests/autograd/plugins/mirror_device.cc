@@ -1,31 +1,17 @@
 // A device for tests: host memory under another name, that has nothing of its own but byte copies. Every
 // operator that moves or computes elements takes its fallback, which runs it on the host over the same
 // memory.
-#include <cstdlib>
 #include <cstring>
 
 #include "tenon/autograd/autograd.h"
 #include "tenon/dispatch/library.h"
 #include "tenon/ops/device_stubs.h"
 #include "tenon/ops/factory/from_data.h"
-#include "tests/core/immediate_runtime.h"
+#include "tests/core/host_memory.h"
 
 namespace {
 
 using namespace tenon;
-
-struct MirrorAllocator final : Allocator {
-  Address allocate(size_t nbytes, Stream) override {
-    return reinterpret_cast<Address>(std::aligned_alloc(64, (nbytes + 64) / 64 * 64));
-  }
-  void deallocate(Address address, size_t, Stream) noexcept override {
-    std::free(reinterpret_cast<void*>(address));
-  }
-  void copy(Address to, Address from, size_t nbytes, Stream) override {
-    std::memcpy(reinterpret_cast<void*>(to), reinterpret_cast<void*>(from), nbytes);
-  }
-  std::string_view name() const noexcept override { return "mirror"; }
-};
 
 /// The same elements as a host tensor, in the same memory.
 Tensor on_host(const Tensor& t) {
@@ -47,8 +33,8 @@ void copy(const Tensor& dst, const Tensor& src, bool) {
 Backend mirror() {
   static const Backend backend = [] {
     const Backend b = register_backend("mirror", "Mirror");
-    static MirrorAllocator allocator;
-    set_allocator(b, &allocator);
+    static testing::HostMemory memory("mirror");
+    set_allocator(b, &memory);
     static testing::ImmediateRuntime runtime(1);
     set_device_runtime(b, &runtime);
     ops::copy_stub.set(b, &copy);

@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "strided.h"
+#include "tenon/abi/operator.h"
 
 namespace openreg {
 namespace {
@@ -14,23 +15,8 @@ namespace {
 namespace abi = tenon::abi;
 using abi::Tensor;
 
-/// Calls an operator of one tensor, or of two.
-Tensor call(const char* name, const Tensor& a, const Tensor& b = {}) {
-  const TenonOperator* op = nullptr;
-  abi::check(abi::host().op_find(name, &op));
-  TenonScalar one{};
-  one.kind = 1;
-  one.value.i = 1;
-  TenonCell args[3] = {}, result{};
-  args[0].p = a.get();
-  args[1].p = b.get();
-  args[2].p = &one;
-  const uint8_t tags[] = {TENON_CELL_TENSOR, TENON_CELL_TENSOR, TENON_CELL_SCALAR};
-  uint8_t tag = 0;
-  const std::string_view text = name;
-  const uint32_t count = !b.defined() ? 1 : text == "aten::sub.Tensor" ? 3 : 2;
-  abi::check(abi::host().op_call(op, args, tags, count, &result, &tag, 1));
-  return Tensor::adopt(static_cast<TenonTensor*>(result.p));
+Tensor minus(const Tensor& a, const Tensor& b) {
+  return abi::call_operator("aten::sub.Tensor", a, b, abi::scalar(1));
 }
 
 /// The product of a block of at most 256 of k after another, each a chain of fused multiply-adds.
@@ -102,16 +88,16 @@ Tensor log_softmax(abi::Call& c, const Tensor& self, int64_t dim, bool) {
     for (int64_t i = 1; i < n; ++i) m = std::isnan(m) || m >= element(i) ? m : element(i);
     return m;
   });
-  const Tensor z = call("aten::sub.Tensor", self, most);
-  return call("aten::sub.Tensor", z, call("aten::log", sum_of_rows(c, call("aten::exp", z))));
+  const Tensor z = minus(self, most);
+  return minus(z, abi::call_operator("aten::log", sum_of_rows(c, abi::call_operator("aten::exp", z))));
 }
 
 Tensor log_softmax_backward(abi::Call& c, const Tensor& grad, const Tensor& output, int64_t dim,
                             TenonDType dtype) {
   check_rows(c, grad, dim);
   if (dtype != TENON_DTYPE_FLOAT32 || !is_matrix(output.view())) c.decline();
-  return call("aten::sub.Tensor", grad,
-              call("aten::mul.Tensor", call("aten::exp", output), sum_of_rows(c, grad)));
+  const Tensor softmax = abi::call_operator("aten::exp", output);
+  return minus(grad, abi::call_operator("aten::mul.Tensor", softmax, sum_of_rows(c, grad)));
 }
 
 Tensor sum(abi::Call& call, const Tensor& self, const std::optional<abi::IntList>& dim, bool keepdim,

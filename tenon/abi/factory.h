@@ -6,36 +6,6 @@
 
 namespace tenon::abi {
 
-enum class Layout : uint8_t { Strided = 0, Sparse = 1, SparseCsr = 2, Blocked = 3 };
-enum class MemoryFormat : uint8_t { Contiguous = 0, Preserve = 1, ChannelsLast = 2, ChannelsLast3d = 3 };
-
-namespace detail {
-
-template <>
-struct Value<Layout> {
-  static Layout get(const TenonCall& c, size_t i) {
-    if (c.arg_tags[i] != TENON_CELL_LAYOUT) wrong_argument(i, "a layout");
-    return static_cast<Layout>(c.args[i].b);
-  }
-};
-template <>
-struct Value<MemoryFormat> {
-  static MemoryFormat get(const TenonCall& c, size_t i) {
-    if (c.arg_tags[i] != TENON_CELL_MEMORY_FORMAT) wrong_argument(i, "a memory format");
-    return static_cast<MemoryFormat>(c.args[i].b);
-  }
-};
-template <>
-struct SchemaType<Layout> {
-  static std::string text() { return "Layout"; }
-};
-template <>
-struct SchemaType<MemoryFormat> {
-  static std::string text() { return "MemoryFormat"; }
-};
-
-}  // namespace detail
-
 /// The device that a factory is asked for: without one, or without its index, the current one of the call's
 /// backend.
 inline TenonDevice device_or_default(std::optional<TenonDevice> device, const Call& call) noexcept {

@@ -6,25 +6,9 @@
 // plug-in passes `register_blocks` on as its `register_kernels`. Header-only.
 #pragma once
 
-#include <array>
-#include <optional>
-#include <tuple>
-
-#include "tenon/abi/plugin.h"
+#include "tenon/abi/values.h"
 
 namespace tenon::abi {
-
-/// A list that belongs to the caller.
-template <class T>
-struct List {
-  const T* data = nullptr;
-  size_t size = 0;
-
-  const T* begin() const noexcept { return data; }
-  const T* end() const noexcept { return data + size; }
-  const T& operator[](size_t i) const noexcept { return data[i]; }
-};
-using IntList = List<int64_t>;
 
 /// The call that a kernel serves.
 class Call {
@@ -49,119 +33,6 @@ class Call {
 
 namespace detail {
 
-[[noreturn]] inline void wrong_argument(size_t i, const char* expected) {
-  throw Error(TENON_ERROR_TYPE, "argument " + std::to_string(i) + " of the kernel is not " + expected +
-                                    ", which its C++ type asks for");
-}
-
-/// Depends on a type, so that what it stands in is checked where that type is used.
-template <class T>
-inline constexpr bool kNone = false;
-
-/// How a parameter of type T is read from argument `i`, and a result stored.
-template <class T>
-struct Value {
-  static_assert(kNone<T>,
-                "a kernel cannot take or return the T of this Value<T>; it may be Tensor, int64_t, double, "
-                "bool, TenonScalar, TenonDType, TenonDevice, std::string_view, IntList, List<double>, "
-                "std::vector<Tensor>, or std::optional of one of them (docs/backends.md)");
-};
-
-template <class T, uint8_t kTag, T TenonCell::*member>
-struct PlainValue {
-  static T get(const TenonCall& c, size_t i) {
-    if (c.arg_tags[i] != kTag) wrong_argument(i, "of that kind");
-    return c.args[i].*member;
-  }
-  static void put(const TenonCall& c, size_t i, T value) {
-    c.results[i] = {};
-    c.results[i].*member = value;
-    c.result_tags[i] = kTag;
-  }
-};
-template <>
-struct Value<int64_t> : PlainValue<int64_t, TENON_CELL_INT, &TenonCell::i> {};
-template <>
-struct Value<double> : PlainValue<double, TENON_CELL_FLOAT, &TenonCell::d> {};
-template <>
-struct Value<TenonDevice> : PlainValue<TenonDevice, TENON_CELL_DEVICE, &TenonCell::device> {};
-template <>
-struct Value<bool> {
-  static bool get(const TenonCall& c, size_t i) {
-    if (c.arg_tags[i] != TENON_CELL_BOOL) wrong_argument(i, "a bool");
-    return c.args[i].b != 0;
-  }
-  static void put(const TenonCall& c, size_t i, bool value) {
-    c.results[i] = {};
-    c.results[i].b = value;
-    c.result_tags[i] = TENON_CELL_BOOL;
-  }
-};
-template <>
-struct Value<TenonDType> {
-  static TenonDType get(const TenonCall& c, size_t i) {
-    if (c.arg_tags[i] != TENON_CELL_DTYPE) wrong_argument(i, "a dtype");
-    return c.args[i].b;
-  }
-};
-template <>
-struct Value<TenonScalar> {
-  static TenonScalar get(const TenonCall& c, size_t i) {
-    if (c.arg_tags[i] != TENON_CELL_SCALAR) wrong_argument(i, "a Scalar");
-    return *static_cast<const TenonScalar*>(c.args[i].p);
-  }
-};
-template <>
-struct Value<Tensor> {
-  static Tensor get(const TenonCall& c, size_t i) {
-    if (c.arg_tags[i] == TENON_CELL_NONE) return Tensor();
-    if (c.arg_tags[i] != TENON_CELL_TENSOR) wrong_argument(i, "a Tensor");
-    return Tensor::share(static_cast<TenonTensor*>(c.args[i].p));
-  }
-  static void put(const TenonCall& c, size_t i, Tensor value) {
-    c.results[i].p = value.release();
-    c.result_tags[i] = TENON_CELL_TENSOR;
-  }
-};
-template <>
-struct Value<std::string_view> {
-  static std::string_view get(const TenonCall& c, size_t i) {
-    if (c.arg_tags[i] != TENON_CELL_STR) wrong_argument(i, "a str");
-    const auto& list = *static_cast<const TenonList*>(c.args[i].p);
-    return {static_cast<const char*>(list.data), list.size};
-  }
-};
-template <class T, uint8_t kTag>
-struct ListValue {
-  static List<T> get(const TenonCall& c, size_t i) {
-    if (c.arg_tags[i] != kTag) wrong_argument(i, "a list of that kind");
-    const auto& list = *static_cast<const TenonList*>(c.args[i].p);
-    return {static_cast<const T*>(list.data), list.size};
-  }
-};
-template <>
-struct Value<List<int64_t>> : ListValue<int64_t, TENON_CELL_INT_LIST> {};
-template <>
-struct Value<List<double>> : ListValue<double, TENON_CELL_FLOAT_LIST> {};
-template <>
-struct Value<std::vector<Tensor>> {
-  static std::vector<Tensor> get(const TenonCall& c, size_t i) {
-    if (c.arg_tags[i] != TENON_CELL_TENSOR_LIST) wrong_argument(i, "a list of tensors");
-    const auto& list = *static_cast<const TenonList*>(c.args[i].p);
-    std::vector<Tensor> tensors;
-    for (uint64_t t = 0; t < list.size; ++t)
-      tensors.push_back(Tensor::share(static_cast<TenonTensor**>(list.data)[t]));
-    return tensors;
-  }
-};
-template <class T>
-struct Value<std::optional<T>> {
-  static std::optional<T> get(const TenonCall& c, size_t i) {
-    if (c.arg_tags[i] == TENON_CELL_NONE) return std::nullopt;
-    return Value<T>::get(c, i);
-  }
-};
-
 /// Whether a result may be of type T, or of each of a tuple.
 template <class T, class = void>
 struct HasPut : std::false_type {};
@@ -177,11 +48,15 @@ struct IsResult<std::tuple<T...>> : std::conjunction<HasPut<std::decay_t<T>>...>
 /// Stores a kernel's result, or results.
 template <class R>
 struct Results {
-  static void put(const TenonCall& c, R value) { Value<std::decay_t<R>>::put(c, 0, std::move(value)); }
+  static void put(const TenonCall& c, R value) {
+    Value<std::decay_t<R>>::put(c.results[0], c.result_tags[0], std::move(value));
+  }
 };
 template <>
 struct Results<Tensor&> {
-  static void put(const TenonCall& c, const Tensor& value) { Value<Tensor>::put(c, 0, value); }
+  static void put(const TenonCall& c, const Tensor& value) {
+    Value<Tensor>::put(c.results[0], c.result_tags[0], value);
+  }
 };
 template <class... T>
 struct Results<std::tuple<T...>> {
@@ -192,56 +67,8 @@ struct Results<std::tuple<T...>> {
  private:
   template <size_t... I>
   static void put_each(const TenonCall& c, std::tuple<T...>& values, std::index_sequence<I...>) {
-    (Value<std::decay_t<T>>::put(c, I, std::move(std::get<I>(values))), ...);
+    (Value<std::decay_t<T>>::put(c.results[I], c.result_tags[I], std::move(std::get<I>(values))), ...);
   }
-};
-
-/// The name of a type in a schema.
-template <class T>
-struct SchemaType;
-template <>
-struct SchemaType<int64_t> {
-  static std::string text() { return "int"; }
-};
-template <>
-struct SchemaType<double> {
-  static std::string text() { return "float"; }
-};
-template <>
-struct SchemaType<bool> {
-  static std::string text() { return "bool"; }
-};
-template <>
-struct SchemaType<TenonDType> {
-  static std::string text() { return "ScalarType"; }
-};
-template <>
-struct SchemaType<TenonDevice> {
-  static std::string text() { return "Device"; }
-};
-template <>
-struct SchemaType<TenonScalar> {
-  static std::string text() { return "Scalar"; }
-};
-template <>
-struct SchemaType<Tensor> {
-  static std::string text() { return "Tensor"; }
-};
-template <>
-struct SchemaType<std::string_view> {
-  static std::string text() { return "str"; }
-};
-template <class T>
-struct SchemaType<List<T>> {
-  static std::string text() { return SchemaType<T>::text() + "[]"; }
-};
-template <class T>
-struct SchemaType<std::vector<T>> {
-  static std::string text() { return SchemaType<T>::text() + "[]"; }
-};
-template <class T>
-struct SchemaType<std::optional<T>> {
-  static std::string text() { return SchemaType<T>::text() + "?"; }
 };
 
 /// What a function returns: "()", "Tensor", "(Tensor, int)".
@@ -323,7 +150,11 @@ struct Boxed {
     if constexpr (std::is_same_v<P, Call&>)
       return &call;
     else
-      return Value<std::decay_t<P>>::get(c, i - (takes_call ? 1 : 0));
+      return argument<std::decay_t<P>>(c, i - (takes_call ? 1 : 0));
+  }
+  template <class T>
+  static T argument(const TenonCall& c, size_t i) {
+    return Value<T>::get({c.args[i], c.arg_tags[i], i});
   }
   template <class P, class V>
   static P pass(V& value) {

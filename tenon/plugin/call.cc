@@ -47,14 +47,6 @@ struct Results {
   SmallVector<CellTag, 4> tags;
 };
 
-/// What a cell of that type holds.
-CellTag cell_tag_of(const schema::Type& type) {
-  return detail::visit_base<CellTag>(type.base, [&]<schema::BaseType base>() {
-    using Row = detail::ValueType<base>;
-    return type.list ? Row::list_tag : Row::tag;
-  });
-}
-
 /// Throws where a call that was declined would come to the same kernel again.
 void check_can_fall_back(const OperatorHandle& op, DispatchKeySet keys, const PluginDevice& device) {
   TENON_CHECK(
@@ -309,6 +301,13 @@ StubBase& find_stub(const std::string& name) {
 }
 
 }  // namespace
+
+CellTag cell_tag_of(const schema::Type& type) {
+  return detail::visit_base<CellTag>(type.base, [&]<schema::BaseType base>() {
+    using Row = detail::ValueType<base>;
+    return type.list ? Row::list_tag : Row::tag;
+  });
+}
 
 void set_stub(const std::string& stub, const std::string& signature, const PluginDevice& device,
               TenonKernel kernel, void* data) {

@@ -12,6 +12,9 @@ namespace tenon::plugin {
 /// runs on host copies.
 CppFunction kernel_of(const PluginDevice& device, TenonKernel kernel, void* data);
 
+/// What a cell of a schema's type holds.
+CellTag cell_tag_of(const schema::Type& type);
+
 /// Fills in a stub with a function of a plug-in, which gets the stub's arguments as its cells. Throws
 /// Error{Value} for a stub that does not exist, and Error{Type} for another signature than its own.
 void set_stub(const std::string& stub, const std::string& signature, const PluginDevice& device,

@@ -11,6 +11,7 @@
 #include "tenon/dispatch/dispatcher.h"
 #include "tenon/iter/result_shape.h"
 #include "tenon/ops/fallback/cpu_fallback.h"
+#include "tenon/plugin/call.h"
 #include "tenon/plugin/registrar.h"
 
 namespace tenon::plugin {
@@ -113,6 +114,18 @@ Stack stack_of(const TenonCell* args, const uint8_t* tags, uint32_t n) {
   for (uint32_t i = 0; i < n; ++i) stack.push_cell_copy(cell_of(args[i]), static_cast<CellTag>(tags[i]));
   return stack;
 }
+/// Throws for the first argument that is not what the schema says. What may be absent is None.
+void check_arguments(const OperatorHandle& op, const Stack& stack) {
+  const schema::FunctionSchema& schema = op.schema();
+  for (size_t i = 0; i < schema.arguments.size(); ++i) {
+    const schema::Argument& a = schema.arguments[i];
+    const CellTag tag = stack.tag(i), wanted = cell_tag_of(a.type);
+    const bool may_be_none = a.type.optional || wanted == CellTag::Tensor || wanted == CellTag::Generator;
+    TENON_CHECK(tag == wanted || (tag == CellTag::None && may_be_none), Type,
+                fmt::format("op_call: {}: argument `{}` is {}, expected {}", op.full_name(), a.name,
+                            name(tag), schema::to_string(a.type)));
+  }
+}
 /// Gives the results of a call to a plug-in.
 void give_results(Stack& stack, TenonCell* results, uint8_t* tags, uint32_t n) {
   stack.take_cells(n, reinterpret_cast<Cell*>(results), reinterpret_cast<CellTag*>(tags));
@@ -135,6 +148,7 @@ TenonStatus* op_call(const TenonOperator* op, const TenonCell* args, const uint8
                             handle.full_name(), handle.schema().arguments.size(),
                             handle.schema().returns.size(), num_args, num_results));
     Stack stack = stack_of(args, arg_tags, num_args);
+    check_arguments(handle, stack);
     handle.call_boxed(stack);
     give_results(stack, results, result_tags, num_results);
   });

@@ -22,7 +22,8 @@ TEST(Headers, ArePlainC) {
 
 // Tools for plug-ins need no more than C++17, and nothing of Tenon but its C headers.
 TEST(Headers, ToolsAreCpp17) {
-  for (const char* header : {"program.h", "print_c.h", "plugin.h", "kernel.h", "factory.h"})
+  for (const char* header :
+       {"program.h", "print_c.h", "plugin.h", "values.h", "kernel.h", "operator.h", "factory.h"})
     EXPECT_TRUE(compiles(TENON_CXX_COMPILER " -x c++ -std=c++17", header));
 }
 

@@ -558,6 +558,10 @@ MISFITS = {
     "count": r"aten::neg at .*misfit\.cc:\d+ is a function `\(Tensor, Tensor\) -> Tensor`, and the operator's schema is `aten::neg\(Tensor self\) -> Tensor`",
     "none": r"aten::neg at .*`\(Tensor\) -> \(\)`, and .*`aten::neg\(Tensor self\) -> Tensor`",
     "type": r"aten::softmax\.int at .*`\(Tensor, float\) -> Tensor`, and .*`aten::softmax\.int\(Tensor self, int dim, ScalarType\? dtype=None\) -> Tensor`",
+    "layout": r"aten::contiguous at .*`\(Tensor, Layout\) -> Tensor`, and .*`aten::contiguous\(Tensor\(a\) self, \*, MemoryFormat memory_format",
+    "maybe": r"aten::contiguous at .*`\(Tensor, MemoryFormat\?\) -> Tensor`, and .*MemoryFormat memory_format",
+    "never": r"aten::clone at .*`\(Tensor, MemoryFormat\) -> Tensor`, and .*MemoryFormat\? memory_format",
+    "generator": r"aten::bernoulli\.p at .*`\(Tensor, Generator, float\) -> Tensor`, and .*float p, \*, Generator\? generator",
     "def": r"misfit::own at .*misfit\.cc:\d+ is a function `\(Tensor\) -> \(\)`, and .*`misfit::own\(Tensor x, int n\) -> Tensor`",
 }
 

@@ -59,6 +59,11 @@ CASES = [
     (1, 2, 3, 1, [700], [600], [1], [0], [1]),
     (1, 2, 3, 1, [4, 5, 6], [2, 3, 2], [1, 2, 1], [1, 1, 0], [1, 1, 2]),
     (1, 1, 1, 1, [3, 3], [2, 2], [1, 1], [100, 100], [150, 150]),  # mostly padding
+    # Vectors of rows: past whole ones, several blocks of sums, lines of any length.
+    (2, 40, 30, 1, [8, 9], [3, 3], [1, 1], [1, 1], [1, 1]),
+    (1, 70, 48, 1, [3, 64], [3, 2], [1, 2], [1, 0], [1, 1]),
+    (2, 6, 64, 2, [200], [5], [1], [2], [1]),
+    (1, 2, 16, 1, [3, 6, 7], [2, 3, 2], [1, 1, 1], [1, 1, 0], [1, 1, 2]),
 ]
 
 
@@ -92,14 +97,15 @@ def test_the_weight_s_gradient_has_the_bits_of_a_product_over_positions(case):
         assert tenon.equal(w.grad[g * each : (g + 1) * each], wanted)
 
 
+@pytest.mark.parametrize("outs", [6, 31])
 @pytest.mark.parametrize("stride", [1, 2, 3])
-def test_a_transposed_one_sums_the_taps_that_meet_an_input(stride):
+def test_a_transposed_one_sums_the_taps_that_meet_an_input(stride, outs):
     """Every `stride`-th result is an ordinary convolution with every `stride`-th tap, in the taps' order."""
     tenon.manual_seed(5)
-    x, w = tenon.randn(2, 40, 13), tenon.randn(40, 6, 7)
+    x, w = tenon.randn(2, 40, 13), tenon.randn(40, outs, 7)
     got = tenon.conv_transpose1d(x, w, stride=stride)
     size = got.shape[-1]
-    wanted = tenon.zeros(2, 6, size)
+    wanted = tenon.zeros(2, outs, size)
     for first in range(stride):
         count = (size - first + stride - 1) // stride
         taps = list(range(first, 7, stride))
@@ -112,15 +118,16 @@ def test_a_transposed_one_sums_the_taps_that_meet_an_input(stride):
                     row[:, :, o] = x[:, :, i]
             rows.append(row)
         unfold = tenon.stack(rows, 2).permute(1, 2, 0, 3).reshape(40 * len(taps), -1)
-        weight = tenon.stack([w[:, :, t] for t in taps], 1).permute(2, 0, 1).reshape(6, -1)
-        wanted[:, :, first::stride] = tenon.mm(weight, unfold).reshape(6, 2, count).transpose(0, 1)
+        weight = tenon.stack([w[:, :, t] for t in taps], 1).permute(2, 0, 1).reshape(outs, -1)
+        wanted[:, :, first::stride] = tenon.mm(weight, unfold).reshape(outs, 2, count).transpose(0, 1)
     assert tenon.equal(got, wanted)
 
 
+@pytest.mark.parametrize("outs", [5, 32])
 @pytest.mark.parametrize("dtype", [tenon.float16, tenon.bfloat16])
-def test_half_types_round_once(dtype):
+def test_half_types_round_once(dtype, outs):
     tenon.manual_seed(6)
-    x, w, b = (tenon.randn(*s).to(dtype) for s in ([2, 40, 6, 6], [5, 40, 3, 3], [5]))
+    x, w, b = (tenon.randn(*s).to(dtype) for s in ([2, 40, 6, 6], [outs, 40, 3, 3], [outs]))
     got = tenon.conv2d(x, w, b, padding=1)
     assert tenon.equal(got, tenon.conv2d(x.float(), w.float(), b.float(), padding=1).to(dtype))
 
@@ -130,6 +137,9 @@ def test_half_types_round_once(dtype):
     [
         (False, 16, (24, 16, 3, 3), ([1, 1], [1, 1], [1, 1], 1)),
         (False, 16, (24, 16, 1, 1), ([1, 1], [0, 0], [1, 1], 1)),
+        (False, 16, (47, 16, 3, 3), ([1, 1], [1, 1], [1, 1], 1)),  # vectors of rows
+        (True, 36, (36, 30, 3, 3), ([1, 1], [1, 1], [1, 1], 1)),
+        (True, 36, (36, 32, 3, 3), ([2, 2], [1, 1], [1, 1], 1)),
         (False, 32, (20, 16, 1, 1), ([1, 1], [0, 0], [1, 1], 2)),
         (False, 21, (21, 1, 3, 3), ([1, 1], [1, 1], [1, 1], 21)),  # each channel by itself, past whole vectors
         (False, 16, (16, 1, 5, 4), ([2, 3], [4, 2], [3, 1], 16)),

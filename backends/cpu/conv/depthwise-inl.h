@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "backends/cpu/conv/turned_product-inl.h"
 #include "backends/cpu/conv/window_product-inl.h"
 #include "hwy/highway.h"
 
@@ -358,7 +359,9 @@ void depthwise_gradient(const WindowGradient<T>& w, const ProductPart& part) {
 
 template <class T>
 WindowKernels<T> window_table() {
-  return {&product<T>, &gradient<T>, &depthwise<T>, &depthwise_gradient<T>};
+  WindowKernels<T> table{&product<T>, nullptr, &gradient<T>, &depthwise<T>, &depthwise_gradient<T>};
+  if constexpr (std::is_floating_point_v<T>) table.turned = &turned_product<T>;
+  return table;
 }
 
 }  // namespace

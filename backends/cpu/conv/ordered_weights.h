@@ -31,6 +31,23 @@ class OrderedWeights {
   const T* at(int64_t row, int64_t k) const { return reinterpret_cast<const T*>(data_ + row * w_.row) + k; }
   ptrdiff_t row_stride() const { return w_.row / w_.item; }
 
+  /// A channel's first tap.
+  const char* bytes(int64_t row, int64_t channel) const {
+    return data_ + row * w_.row + channel * w_.channel;
+  }
+  /// Bytes from a channel's first tap to each of them.
+  std::vector<int64_t> tap_offsets() const {
+    std::vector<int64_t> offsets;
+    const auto count = [&](size_t axis) { return windows_.axes[axis].taps.count; };
+    for (int64_t d = 0; d < count(0); ++d) {
+      for (int64_t h = 0; h < count(1); ++h) {
+        for (int64_t x = 0; x < count(2); ++x)
+          offsets.push_back(d * w_.tap[0] + h * w_.tap[1] + x * w_.tap[2]);
+      }
+    }
+    return offsets;
+  }
+
   /// Rows [first, last) and rows [k, k_end) of Windows, as a contiguous matrix.
   void load(int64_t first, int64_t last, int64_t k, int64_t k_end, T* to) const {
     if (w_.same_type && windows_.taps() == 1 && w_.row == w_.item) return turn(first, last, k, k_end, to);
@@ -51,19 +68,6 @@ class OrderedWeights {
   }
 
  private:
-  /// Bytes from a channel's first tap to each of them.
-  std::vector<int64_t> tap_offsets() const {
-    std::vector<int64_t> offsets;
-    const auto count = [&](size_t axis) { return windows_.axes[axis].taps.count; };
-    for (int64_t d = 0; d < count(0); ++d) {
-      for (int64_t h = 0; h < count(1); ++h) {
-        for (int64_t x = 0; x < count(2); ++x)
-          offsets.push_back(d * w_.tap[0] + h * w_.tap[1] + x * w_.tap[2]);
-      }
-    }
-    return offsets;
-  }
-
   /// One tap, rows side by side.
   void turn(int64_t first, int64_t last, int64_t k, int64_t k_end, T* to) const {
     row_kernels().transpose[element_size_index(sizeof(T))](

@@ -1,6 +1,7 @@
 #include "backends/cpu/conv/window_product.h"
 
 #include <algorithm>
+#include <type_traits>
 #include <vector>
 
 #include "backends/cpu/conv/ordered_weights.h"
@@ -38,6 +39,16 @@ bool is_depthwise(const T& w) {
   return w.groups > 1 && w.windows.channels == 1 && w.rows <= 4;
 }
 
+/// Whether vectors run along rows, which must fill them then: columns are read from the band as they lie
+/// there, and results are turned on the way out.
+template <class T>
+bool is_turned(const WindowProduct<T>& w) {
+  constexpr int64_t kVector = 64 / sizeof(T), kFewest = 4;
+  return std::is_floating_point_v<T> && w.windows.channels > 0 && !is_depthwise(w) &&
+         w.windows.axes[2].outputs >= kFewest && round_up(w.rows, kVector) * 8 <= w.rows * 9 &&
+         (w.windows.taps() > 1 || !OrderedWeights<T>(w.weights, w.windows, 0).in_place());
+}
+
 /// Parts of some columns and groups each.
 template <class T>
 void cut_depthwise(size_t index, const WindowProduct<T>& w, int64_t threads, std::vector<Task>& tasks) {
@@ -59,17 +70,19 @@ void cut_depthwise(size_t index, const WindowProduct<T>& w, int64_t threads, std
 
 template <class T>
 void cut(size_t index, const WindowProduct<T>& w, int64_t threads, std::vector<Task>& tasks) {
-  constexpr int64_t kMostRows = 8192, kRowStep = 24;
+  constexpr int64_t kMostRows = 8192;
+  const int64_t row_step = is_turned(w) ? kColumnStep : 24;
   int64_t part_rows = std::min(w.rows, kMostRows);
   const int64_t columns = w.windows.columns(), most = part_columns(w, part_rows, threads);
   // A part does not share lines with another if lines are long: a band has whole lines.
   const int64_t line = w.windows.axes[2].outputs;
   const int64_t length = line >= most ? line : columns;
-  const int64_t pieces = (length + most - 1) / most,
-                step = round_up((length + pieces - 1) / pieces, kColumnStep);
+  const int64_t pieces = (length + most - 1) / most;
+  const int64_t unit = is_turned(w) && line < most ? line : kColumnStep;
+  const int64_t step = round_up((length + pieces - 1) / pieces, unit);
   const int64_t parts = w.groups * (columns / length) * pieces;
   if (parts < threads)
-    part_rows = std::min(part_rows, round_up((w.rows * parts + threads - 1) / threads, kRowStep));
+    part_rows = std::min(part_rows, round_up((w.rows * parts + threads - 1) / threads, row_step));
   for (int64_t group = 0; group < w.groups; ++group) {
     for (int64_t row = 0; row < w.rows; row += part_rows) {
       for (int64_t start = 0; start < columns; start += length) {
@@ -89,8 +102,8 @@ template <class T>
 size_t order_weights(std::span<WindowProduct<T>> products) {
   constexpr int64_t kMost = (int64_t{3} << 20) / static_cast<int64_t>(sizeof(T));
   const auto elements = [](const WindowProduct<T>& w) {
-    const bool needed =
-        w.windows.channels > 0 && !is_depthwise(w) && !OrderedWeights<T>(w.weights, w.windows, 0).in_place();
+    const bool needed = w.windows.channels > 0 && !is_depthwise(w) && !is_turned(w) &&
+                        !OrderedWeights<T>(w.weights, w.windows, 0).in_place();
     return needed ? w.groups * w.rows * w.windows.rows() : 0;
   };
   int64_t total = 0;
@@ -135,7 +148,8 @@ size_t window_products(std::span<WindowProduct<T>> products) {
                  for (int64_t i = begin; i < end; ++i) {
                    const Task& task = tasks[static_cast<size_t>(i)];
                    const WindowProduct<T>& w = products[task.product];
-                   (is_depthwise(w) ? kernels<T>().depthwise : kernels<T>().product)(w, task.part);
+                   const WindowKernels<T> k = kernels<T>();
+                   (is_depthwise(w) ? k.depthwise : is_turned(w) ? k.turned : k.product)(w, task.part);
                  }
                });
   return copied;

@@ -80,8 +80,10 @@ void window_gradient(const WindowGradient<T>& gradient);
 template <class T>
 struct WindowKernels {
   void (*product)(const WindowProduct<T>& product, const ProductPart& part);
+  /// The same with vectors along rows; of floats.
+  void (*turned)(const WindowProduct<T>& product, const ProductPart& part);
   void (*gradient)(const WindowGradient<T>& gradient, const ProductPart& part);
-  /// The same where each group has one channel, for groups [row, row_end) of the part.
+  /// Both where each group has one channel, for groups [row, row_end) of the part.
   void (*depthwise)(const WindowProduct<T>& product, const ProductPart& part);
   void (*depthwise_gradient)(const WindowGradient<T>& gradient, const ProductPart& part);
 };

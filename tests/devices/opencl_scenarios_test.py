@@ -1,7 +1,6 @@
-"""Opencl in what every device must stand: memory with work pending, what keeps it loaded, checkpoints, threads."""
+"""Opencl in what every device must stand: memory with work pending, what keeps it loaded, checkpoints."""
 
 import io
-import threading
 
 import numpy as np
 import pytest
@@ -127,35 +126,6 @@ def test_checkpoints(opencl):
         assert {t.device.type for t in tenon.load(file, map_location="cpu")["model"].values()} == {"cpu"}
     finally:
         tenon.set_strict(False)
-
-
-def test_what_is_current_belongs_to_the_thread(opencl):
-    """S8"""
-    failures = []
-
-    def work(number):
-        try:
-            stream = opencl.Stream()
-            opencl.set_stream(stream)
-            for i in range(50):
-                assert opencl.current_stream() == stream
-                x = tenon.full((64,), float(number), device="opencl")
-                assert (x + i)[63].item() == number + i
-        except BaseException as error:  # noqa: BLE001
-            failures.append(error)
-
-    threads = [threading.Thread(target=work, args=(n,)) for n in range(4)]
-    for t in threads:
-        t.start()
-    for t in threads:
-        t.join()
-    assert not failures, failures
-    assert opencl.current_stream() == opencl.default_stream()
-    for index in (opencl.device_count(), 100, -2):
-        with pytest.raises((RuntimeError, ValueError)):
-            opencl.set_device(index)
-        with pytest.raises((RuntimeError, ValueError)):
-            tenon.ones(1, device=tenon.device("opencl", index))
 
 
 def test_a_graph_over_the_host_and_the_device_has_the_cpus_gradients(opencl, openreg):

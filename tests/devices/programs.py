@@ -4,7 +4,9 @@ import os
 import subprocess
 import sys
 
-from tests.devices.conftest import OPENREG
+import pytest
+
+from tests.devices.conftest import OPENCL, OPENCL_ENVIRONMENT, OPENREG
 
 
 def run(program, *arguments, **environment):
@@ -17,3 +19,14 @@ def run(program, *arguments, **environment):
 def start(program, *arguments, **environment):
     command = [sys.executable, "-c", "import os, sys, tenon\n" + program, str(OPENREG), *map(str, arguments)]
     return subprocess.run(command, capture_output=True, text=True, env={**os.environ, **environment})
+
+
+def run_on(device, program, *arguments):
+    """Runs a program on "opencl", or on openreg in a mode of it. There `device` is the module, and `NAME` what it is called."""
+    if device != "opencl":
+        load = f'NAME = "openreg"\ndevice = tenon.load_device(sys.argv[1], options={{"mode": {device!r}, "devices": 1}})\n'
+        return run(load + program, *arguments)
+    if not OPENCL.exists():
+        pytest.skip("opencl is not built: its headers are not installed")
+    load = f'NAME = "opencl"\ndevice = tenon.load_device({str(OPENCL)!r})\n'
+    return run(load + program, *arguments, **OPENCL_ENVIRONMENT)

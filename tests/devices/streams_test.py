@@ -53,25 +53,50 @@ def test_events_between_devices_and_backends(openreg, lazyreg):
     event.synchronize()
 
 
-def test_times_between_events(openreg):
+@pytest.fixture(params=["openreg", "opencl"])
+def module(request):
+    """The module of an asynchronous device."""
+    return request.getfixturevalue(request.param)
+
+
+def test_times_between_events(module, lazyreg):
     """S7"""
-    begin, end = openreg.Event(enable_timing=True), openreg.Event(enable_timing=True)
+    name = module._name
+    begin, end = module.Event(enable_timing=True), module.Event(enable_timing=True)
     with pytest.raises(RuntimeError, match="must be recorded"):
         begin.elapsed_time(end)
+    x = tenon.ones(10_000, device=name).sin()
     begin.record()
-    x = tenon.ones(10_000, device="openreg")
     for _ in range(5):
         x = x.sin()
     end.record()
     end.synchronize()
-    assert begin.elapsed_time(end) > 0 and end.elapsed_time(begin) < 0
-    plain = openreg.Event()
-    plain.record()
+    first = begin.elapsed_time(end)
+    assert first > 0 and end.elapsed_time(begin) == -first and begin.elapsed_time(begin) == 0
+    for _ in range(5):
+        x = x.sin()
+    end.record()  # again
+    end.synchronize()
+    assert begin.elapsed_time(end) > first
+    with module.stream(module.Stream()):  # of another stream of the device
+        later = module.current_stream().record_event(module.Event(enable_timing=True))
+    later.synchronize()
+    assert end.elapsed_time(later) > 0
+    plain = module.current_stream().record_event()
+    plain.synchronize()
     for a, b in ((plain, end), (begin, plain)):
         with pytest.raises(RuntimeError, match="enable_timing=True"):
             a.elapsed_time(b)
     with pytest.raises(ValueError, match="interprocess"):
-        openreg.Event(interprocess=True)
+        module.Event(interprocess=True)
+    other = lazyreg.Event(enable_timing=True)
+    other.record()
+    with pytest.raises(RuntimeError, match=f"one event is of device {name}:0, the other of lazyreg:0"):
+        begin.elapsed_time(other)
+    with pytest.raises(RuntimeError, match=f"event of device lazyreg:0 cannot be recorded on a stream of {name}:0"):
+        other.record(module.current_stream())
+    with pytest.raises(RuntimeError, match=f"{name}.*lazyreg|lazyreg.*{name}"):
+        begin.wait(lazyreg.current_stream())
 
 
 def test_the_time_of_pending_work_is_refused():
@@ -117,24 +142,27 @@ for i in range(50):
 """)
 
 
-def test_what_is_current_belongs_to_the_thread(openreg):
+def test_what_is_current_belongs_to_the_thread(module):
     """S8"""
+    count = module.device_count()
     failures = []
     barrier = threading.Barrier(4)
 
     def work(number):
         try:
-            index = number % 2
-            stream = openreg.Stream(index)
-            openreg.set_stream(stream)
+            index = number % count
+            stream = module.Stream(index)
+            module.set_stream(stream)
             barrier.wait()
             for i in range(100):
-                assert openreg.current_device() == index and openreg.current_stream() == stream
-                x = tenon.full((64,), float(number), device="openreg")
+                assert module.current_device() == index and module.current_stream() == stream
+                x = tenon.full((64,), float(number), device=module._name)
                 assert x.device.index == index
                 assert (x + i).sum().item() == 64 * (number + i)
-                with openreg.device(1 - index):
-                    assert openreg.current_stream() == openreg.default_stream(1 - index)
+                with module.device(count - 1 - index):
+                    assert module.current_device() == count - 1 - index
+                    if count > 1:
+                        assert module.current_stream() == module.default_stream(1 - index)
         except BaseException as error:  # noqa: BLE001
             failures.append(error)
 
@@ -144,19 +172,19 @@ def test_what_is_current_belongs_to_the_thread(openreg):
     for t in threads:
         t.join()
     assert not failures, failures
-    assert openreg.current_device() == 0 and openreg.current_stream() == openreg.default_stream()
+    assert module.current_device() == 0 and module.current_stream() == module.default_stream()
 
 
-def test_indices_that_do_not_exist(openreg):
+def test_indices_that_do_not_exist(module):
     """S8"""
-    for index in (2, 100, -2):
+    for index in (module.device_count(), 100, -2):
         with pytest.raises((RuntimeError, ValueError)):
-            openreg.set_device(index)
+            module.set_device(index)
         with pytest.raises((RuntimeError, ValueError)):
-            tenon.ones(1, device=tenon.device("openreg", index))
+            tenon.ones(1, device=tenon.device(module._name, index))
     with pytest.raises((RuntimeError, ValueError)):
-        openreg.stream(openreg.Stream(7)).__enter__()
-    assert openreg.current_device() == 0
+        module.stream(module.Stream(7)).__enter__()
+    assert module.current_device() == 0
 
 
 @pytest.mark.parametrize("mode", ["thread", "lazy", "random"])

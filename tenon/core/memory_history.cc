@@ -79,13 +79,14 @@ const char* name(MemoryEvent::Action action) noexcept {
 
 void MemoryHistory::start(size_t max_events) {
   max_events_ = max_events;
-  while (events_.size() > max_events_) events_.pop_front();
+  if (!events_) events_.emplace();
+  while (events_->size() > max_events_) events_->pop_front();
   on_.store(true, std::memory_order_relaxed);
 }
 
 void MemoryHistory::stop() noexcept {
   on_.store(false, std::memory_order_relaxed);
-  events_.clear();
+  events_.reset();
   made_by_.clear();
 }
 
@@ -93,11 +94,11 @@ void MemoryHistory::record(MemoryEvent::Action action, Address address, size_t s
                            std::shared_ptr<const MemoryStack> stack) noexcept try {
   if (action == MemoryEvent::Action::Alloc) made_by_[address] = stack;
   if (action == MemoryEvent::Action::FreeRequested) made_by_.erase(address);
-  if (max_events_ == 0) return;
-  if (events_.size() == max_events_) events_.pop_front();
+  if (!events_ || max_events_ == 0) return;
+  if (events_->size() == max_events_) events_->pop_front();
   const auto now = std::chrono::steady_clock::now().time_since_epoch();
   const int64_t time = std::chrono::duration_cast<std::chrono::microseconds>(now).count();
-  events_.push_back({action, address, size, stream, time, std::move(stack)});
+  events_->push_back({action, address, size, stream, time, std::move(stack)});
 } catch (const std::bad_alloc&) {
 }
 

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -65,12 +66,14 @@ class MemoryHistory {
               std::shared_ptr<const MemoryStack> stack) noexcept;
   /// The stack that made a block in use; null if it was made while the history was off.
   std::shared_ptr<const MemoryStack> made_by(Address address) const;
-  std::vector<MemoryEvent> events() const { return {events_.begin(), events_.end()}; }
+  std::vector<MemoryEvent> events() const {
+    return events_ ? std::vector<MemoryEvent>(events_->begin(), events_->end()) : std::vector<MemoryEvent>();
+  }
 
  private:
   std::atomic<bool> on_{false};
   size_t max_events_ = 0;
-  std::deque<MemoryEvent> events_;
+  std::optional<std::deque<MemoryEvent>> events_;  // An empty deque takes memory, and most are off.
   std::unordered_map<Address, std::shared_ptr<const MemoryStack>> made_by_;
 };
 

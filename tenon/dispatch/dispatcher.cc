@@ -188,8 +188,10 @@ uint64_t Dispatcher::define(schema::FunctionSchema schema, SourceLocation where,
   for (const KernelRecord& record : op.kernels) check_kernel(*owned, record.function, record.where);
   const uint64_t id = state_->next_id++;
   state_->owners[id] = &op;
-  op.schemas.push_back(std::move(owned));
-  op.schema.store(op.schemas.back().get(), std::memory_order_release);
+  // One that was declared before, by a plug-in that is loaded again say, has its schema still.
+  auto known = std::ranges::find_if(op.schemas, [&](const auto& former) { return *former == *owned; });
+  if (known == op.schemas.end()) known = op.schemas.insert(known, std::move(owned));
+  op.schema.store(known->get(), std::memory_order_release);
   op.definition = id;
   op.listed = listed == Listed::Yes;
   op.defined_at = where;

@@ -158,18 +158,19 @@ void Registrations::commit(const TenonRegistrar& wanted, const PluginDevice& dev
 
 void Registrations::clear() noexcept {
   for (const std::string& stub : stubs_) remove_stub(stub, backend_);
-  stubs_.clear();
+  stubs_ = {};
   while (!ids_.empty()) {
     Dispatcher::singleton().remove(ids_.back());
     ids_.pop_back();
   }
+  ids_.shrink_to_fit();  // what is left of the device lives as long as the process
   for (const std::string& name : declared_) {
     const auto declaration = declarations().find(name);
     if (--declaration->second.users > 0) continue;
     Dispatcher::singleton().remove(declaration->second.id);
     declarations().erase(declaration);
   }
-  declared_.clear();
+  declared_ = {};
 }
 
 }  // namespace tenon::plugin

@@ -364,3 +364,30 @@ except ImportError as error:
     print(error)
 """, PYTHONPATH=f"{BUILD / 'python'}:{tmp_path}")
     assert out == "no driver here\n"
+
+
+def test_little_is_kept_of_a_device_that_was_unloaded():
+    """Its allocators and its device are, because another thread may still look at them; not what was registered."""
+    run("""
+import ctypes
+
+class Heap(ctypes.Structure):
+    _fields_ = [(n, ctypes.c_size_t) for n in "arena ordblks smblks hblks hblkhd usmblks fsmblks uordblks fordblks keepcost".split()]
+
+mallinfo = ctypes.CDLL(None).mallinfo2
+mallinfo.restype = Heap
+
+def cycles(n):
+    for _ in range(n):
+        tenon.load_device(sys.argv[1], options={"mode": "sync"})
+        x = tenon.ones(3, device="openreg")
+        assert (x + 1).tolist() == [2, 2, 2]
+        del x
+        tenon.unload_device("openreg")
+    heap = mallinfo()
+    return heap.uordblks + heap.hblkhd
+
+before = cycles(20)
+kept = (cycles(200) - before) / 200
+assert kept < 14 << 10, kept
+""")

@@ -88,6 +88,28 @@ def test_the_gradient_of_max_pool_goes_to_the_maxima():
     assert x.grad.tolist() == [[[[0.0] * 4, [0.0] * 4, [0.0, 0.0, 1.0, 1.0], [0.0, 0.0, 1.0, 1.0]]]]
 
 
+@pytest.mark.parametrize("dtype", ["float64", "float32", "bfloat16"])
+def test_a_window_of_the_whole_image_is_its_mean(dtype):
+    tolerance = {"float64": 1e-14, "float32": 1e-6, "bfloat16": 1e-2}[dtype]
+    x = tenon.tensor(np.random.default_rng(2).standard_normal((3, 5, 33, 65)) + 1).to(getattr(tenon, dtype))
+    want = x.to(tenon.float64).numpy().mean((-1, -2), keepdims=True)
+    padded = want * 33 * 65 / (35 * 67)
+    for t in (x, x.contiguous(memory_format=tenon.channels_last), x.flip(2), x.transpose(2, 3).contiguous().transpose(2, 3)):
+        for got, value in (
+            (F.adaptive_avg_pool2d(t, 1), want),
+            (F.adaptive_avg_pool3d(t, 1), want.mean(1, keepdims=True)),
+            (F.adaptive_avg_pool1d(t[0], 1), t[0].to(tenon.float64).numpy().mean(-1, keepdims=True)),
+            (F.avg_pool2d(t, (33, 65)), want),
+            (F.avg_pool2d(t, (33, 65), divisor_override=1), want * 33 * 65),
+            (F.avg_pool2d(t, (35, 67), padding=1, count_include_pad=False), want),
+            (F.avg_pool2d(t, (35, 67), padding=1), padded),
+        ):
+            np.testing.assert_allclose(got.to(tenon.float64).numpy(), value, rtol=tolerance, atol=tolerance)
+    x = x.requires_grad_()
+    F.adaptive_avg_pool2d(x, 1).sum().backward()
+    np.testing.assert_allclose(x.grad.to(tenon.float64).numpy(), 1 / (33 * 65), rtol=tolerance)
+
+
 def test_norms_of_windows():
     x = np.random.default_rng(1).standard_normal((2, 3, 6, 6))
     got = nn.LPPool2d(2, 3)(tenon.tensor(x)).numpy()
@@ -101,6 +123,7 @@ def test_channels_last_stays():
         F.max_pool2d(x, 2),
         F.avg_pool2d(x, 3, 2, 1),
         F.adaptive_avg_pool2d(x, 2),
+        F.adaptive_avg_pool2d(x, 1),
         F.interpolate(x, scale_factor=2),
         F.interpolate(x, scale_factor=2, mode="bilinear"),
         F.pad(x, (1, 1), "reflect" if x.dim() == 3 else "constant"),
@@ -129,6 +152,8 @@ def test_the_same_bits_for_every_layout_and_number_of_threads():
         for f in (
             lambda t: F.avg_pool2d(t, 3, 2, 1),
             lambda t: F.adaptive_avg_pool2d(t, (7, 5)),
+            lambda t: F.adaptive_avg_pool2d(t, 1),
+            lambda t: F.avg_pool2d(t, (40, 41)),
             lambda t: F.interpolate(t, (55, 60), mode="bilinear"),
             lambda t: F.interpolate(t, (20, 60), mode="bicubic"),
             lambda t: F.max_pool2d(t, 3, 2, 1),

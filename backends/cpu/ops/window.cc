@@ -8,6 +8,7 @@
 #include "backends/cpu/ops/report.h"
 #include "backends/cpu/ops/strided.h"
 #include "backends/cpu/ops/stub_functions.h"
+#include "backends/cpu/ops/whole_axes.h"
 #include "backends/cpu/window/window_kernels.h"
 #include "tenon/core/dispatch_dtype.h"
 #include "tenon/core/parallel.h"
@@ -657,6 +658,7 @@ void max_as(const Layout& in, const Layout& values, const Layout& places, const 
 void axes_sum(const Tensor& self, std::span<const Axis> axes, bool accumulate, Tensor& out) {
   report_kernel("axes_sum", TENON_KERNEL_NAMES("window"));
   if (out.numel() == 0) return;
+  if (!accumulate && sum_whole_axes(self, axes, out)) return;
   const bool channels = !self.is_complex() && channels_inside(out, axes.size());
   Layout in(self, axes.size(), channels), to(out, axes.size(), channels);
   if (self.is_complex()) {

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -234,11 +235,29 @@ TYPED_TEST(Reduce, InstructionSetsAgree) {
 
       std::vector<T> strip(kReduceLanes * kReduceStrip), out(kReduceStrip);
       k.rows(strip.data(), 0, 100, x.data(), 107, 60);
-      k.fold_strip(out.data(), strip.data(), kReduceLanes, 112);
+      k.fold_strip(out.data(), strip.data(), kReduceStrip, kReduceLanes, 112);
       for (const size_t j : {0, 57, 99}) {
         std::vector<T> column(60);
         for (size_t r = 0; r < 60; ++r) column[r] = x[r * 107 + j];
         EXPECT_TRUE(same(out[j], defined_chunk(op, column.data(), 60))) << name(target);
+      }
+      // Columns no longer than the lanes, as they lie; and rows from the last element to the first.
+      for (const size_t rows : {1, 7, 16}) {
+        k.fold_strip(out.data(), x.data(), 107, rows, 96);
+        for (const size_t j : {0, 57, 95}) {
+          std::vector<T> column(rows);
+          for (size_t r = 0; r < rows; ++r) column[r] = x[r * 107 + j];
+          EXPECT_TRUE(same(out[j], defined_chunk(op, column.data(), rows))) << name(target);
+        }
+      }
+      for (const size_t n : {1, 16, 77, 1024}) {
+        std::vector<T> reversed(x.begin(), x.begin() + static_cast<ptrdiff_t>(n));
+        std::reverse(reversed.begin(), reversed.end());
+        const std::vector<const T*> rows(7, x.data() + n - 1);
+        T results[7];
+        k.row_chunks_backward(rows.data(), 7, n, results);
+        for (const T& got : results)
+          EXPECT_TRUE(same(got, defined_chunk(op, reversed.data(), n))) << name(target);
       }
     }
   }

@@ -404,6 +404,8 @@ template <class T, class D>
 HWY_INLINE void transpose_square(D d, char* dst, int64_t dst_stride, const char* src, int64_t src_stride) {
   constexpr size_t kRows = 16 / sizeof(T);
   hn::Vec<D> v[kRows], w[kRows];
+  // Every loop over vectors is unrolled: one that is not keeps them in memory.
+#pragma GCC unroll 16
   for (size_t r = 0; r < kRows; ++r)
     v[r] =
         load_blocks(d, src + static_cast<int64_t>(r) * src_stride, static_cast<int64_t>(kRows) * src_stride);
@@ -417,6 +419,7 @@ HWY_INLINE void transpose_square(D d, char* dst, int64_t dst_stride, const char*
 #pragma GCC unroll 16
     for (size_t r = 0; r < kRows; ++r) v[r] = w[r];
   }
+#pragma GCC unroll 16
   for (size_t r = 0; r < kRows; ++r)
     hn::StoreU(v[r], d, reinterpret_cast<T*>(dst + static_cast<int64_t>(r) * dst_stride));
 }

@@ -81,6 +81,8 @@ void reduce_short(ReduceOp op, const char* base, int64_t pitch, int64_t step, in
     if (!dense) copy(packed, {kItem, kItem * extent}, from, {step, pitch}, extent, n);
     transpose(columns, kItem * kStrip, dense ? static_cast<const void*>(from) : packed,
               dense ? pitch : kItem * extent, static_cast<size_t>(n), static_cast<size_t>(extent));
+    if (reduce_short_strip(op, columns, kStrip, static_cast<size_t>(extent), out + j, static_cast<size_t>(n)))
+      continue;
     OuterReducer<T> reducer(op, static_cast<size_t>(n));
     reducer.feed(columns, kStrip, static_cast<size_t>(extent));
     reducer.result(out + j);
@@ -103,6 +105,13 @@ void reduce_rows(ReduceOp op, const char* base, const StridedDims& kept, int64_t
   const T* from[kTogether];
   for (int64_t i = begin; i < end; i += kTogether) {
     const int64_t rows = std::min(kTogether, end - i);
+    if (!convert && step == -kItem && rows == kTogether) {
+      for (int64_t r = 0; r < rows; ++r) from[r] = reinterpret_cast<const T*>(base + kept.offset(i + r));
+      reducer.reset();
+      reducer.feed_backward(from, static_cast<size_t>(rows), static_cast<size_t>(extent));
+      reducer.result(out + i, static_cast<size_t>(rows));
+      continue;
+    }
     // The fewer rows, the more of each: their chunks go side by side as well.
     const int64_t piece =
         dense ? extent : kTogether / static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(rows))) * kTile;

@@ -214,12 +214,33 @@ void RowsReducer<T>::feed(const T* const* p, size_t rows, size_t n, bool last) {
 }
 
 template <class T>
+void RowsReducer<T>::feed_backward(const T* const* p, size_t rows, size_t n) {
+  const ReduceKernels<T>& k = kernels<T>(op_);
+  fed_ = true;
+  whole_ = n <= kReduceChunk;
+  if (!whole_ && states_.empty()) states_.assign(values_.size(), Reducer<T>(op_));
+  SmallVector<const T*, 8> from(rows);
+  for (size_t done = 0; done < n; done += kReduceChunk) {
+    for (size_t r = 0; r < rows; ++r) from[r] = p[r] - done;
+    k.row_chunks_backward(from.data(), rows, std::min(n - done, kReduceChunk), values_.data());
+    for (size_t r = 0; r < rows && !whole_; ++r) states_[r].feed_chunk(values_[r]);
+  }
+}
+
+template <class T>
 void RowsReducer<T>::result(T* out, size_t rows) const {
   if (whole_) {
     std::copy_n(values_.data(), rows, out);
     return;
   }
   for (size_t r = 0; r < rows; ++r) out[r] = fed_ ? states_[r].result() : detail::identity<T>(op_);
+}
+
+template <class T>
+bool reduce_short_strip(ReduceOp op, const T* p, ptrdiff_t stride, size_t rows, T* out, size_t outputs) {
+  if (rows == 0 || rows > kReduceLanes || outputs % kReduceLanes != 0) return false;
+  kernels<T>(op).fold_strip(out, p, stride, rows, outputs);
+  return true;
 }
 
 template <class T>
@@ -232,7 +253,7 @@ template <class T>
 void OuterReducer<T>::close_chunk() {
   const ReduceKernels<T>& k = kernels<T>(op_);
   T chunk[kReduceStrip];
-  k.fold_strip(chunk, lanes_, kReduceLanes, width_);
+  k.fold_strip(chunk, lanes_, kReduceStrip, kReduceLanes, width_);
   for (uint64_t carry = chunks_; carry & 1; carry >>= 1) {
     k.merge_strips(pending_ + --depth_ * kReduceStrip, chunk, width_);
   }
@@ -270,7 +291,7 @@ void OuterReducer<T>::result(T* out) const {
   T value[kReduceStrip];
   size_t depth = depth_;
   if (within_ > 0 || depth == 0) {
-    k.fold_strip(value, lanes_, std::min(within_, kReduceLanes), width_);
+    k.fold_strip(value, lanes_, kReduceStrip, std::min(within_, kReduceLanes), width_);
   } else {
     std::copy_n(pending_ + --depth * kReduceStrip, width_, value);
   }
@@ -312,14 +333,15 @@ void reduce_outer_from(ReduceOp op, ReduceSource source, const void* p, ptrdiff_
   });
 }
 
-#define TENON_REDUCE_INSTANTIATE(T)                                                  \
-  template T reduce_identity<T>(ReduceOp) noexcept;                                  \
-  template T reduce_contiguous<T>(ReduceOp, const T*, size_t);                       \
-  template T reduce_contiguous_from<T>(ReduceOp, ReduceSource, const void*, size_t); \
-  template class Reducer<T>;                                                         \
-  template class RowsReducer<T>;                                                     \
-  template class OuterReducer<T>;                                                    \
-  template void reduce_outer<T>(ReduceOp, const T*, ptrdiff_t, size_t, T*, size_t);  \
+#define TENON_REDUCE_INSTANTIATE(T)                                                       \
+  template T reduce_identity<T>(ReduceOp) noexcept;                                       \
+  template T reduce_contiguous<T>(ReduceOp, const T*, size_t);                            \
+  template T reduce_contiguous_from<T>(ReduceOp, ReduceSource, const void*, size_t);      \
+  template class Reducer<T>;                                                              \
+  template class RowsReducer<T>;                                                          \
+  template class OuterReducer<T>;                                                         \
+  template bool reduce_short_strip<T>(ReduceOp, const T*, ptrdiff_t, size_t, T*, size_t); \
+  template void reduce_outer<T>(ReduceOp, const T*, ptrdiff_t, size_t, T*, size_t);       \
   template void reduce_outer_from<T>(ReduceOp, ReduceSource, const void*, ptrdiff_t, size_t, T*, size_t);
 TENON_REDUCE_INSTANTIATE(float)
 TENON_REDUCE_INSTANTIATE(double)

@@ -90,6 +90,8 @@ class RowsReducer {
   void reset();
   /// `n` further elements of each of the first `rows` rows, row r's from p[r] on. `last`: none come after.
   void feed(const T* const* p, size_t rows, size_t n, bool last);
+  /// All `n` > 0 elements of each of the first `rows` rows: element i of row r is p[r][-i].
+  void feed_backward(const T* const* p, size_t rows, size_t n);
   /// Of the first `rows` rows.
   void result(T* out, size_t rows) const;
 
@@ -104,6 +106,12 @@ class RowsReducer {
 /// Outputs that an OuterReducer takes at a time: its sums fit the L1 cache, and a page of memory is visited
 /// rarely.
 inline constexpr size_t kReduceStrip = 128;
+
+/// The results of `outputs` neighbouring outputs from all of their elements, as OuterReducer gets them, where
+/// there are at most kReduceLanes of each: none of them meets another in its lane. Returns false, with
+/// nothing done, where there are more, or where `outputs` is no multiple of kReduceLanes.
+template <class T>
+bool reduce_short_strip(ReduceOp op, const T* p, ptrdiff_t stride, size_t rows, T* out, size_t outputs);
 
 /// Reducer for up to kReduceStrip neighbouring outputs at once, vectorised across them: each has the bits of
 /// a Reducer of its own.

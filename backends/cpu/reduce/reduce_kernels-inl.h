@@ -242,8 +242,9 @@ HWY_INLINE void some_chunks(D d, const typename Load::From* p, T* out) {
   for (size_t c = 0; c < kCount; ++c) out[c] = fold_vectors<kOp>(d, sum[c]);
 }
 
-/// The chunks of kCount rows side by side; `n` may be less than a whole chunk.
-template <ReduceOp kOp, size_t kCount, class D, class T = hn::TFromD<D>>
+/// The chunks of kCount rows side by side; `n` may be less than a whole chunk. Rows that go backward have
+/// element i at p[-i].
+template <ReduceOp kOp, size_t kCount, bool kBackward, class D, class T = hn::TFromD<D>>
 HWY_INLINE void some_rows(D d, const T* const* p, size_t n, T* out) {
   constexpr size_t kLanes = hn::MaxLanes(D());
   hn::Vec<D> sum[kCount][kVecs<D>];
@@ -257,13 +258,24 @@ HWY_INLINE void some_rows(D d, const T* const* p, size_t n, T* out) {
 #pragma GCC unroll 8
     for (size_t c = 0; c < kCount; ++c) {
 #pragma GCC unroll 8
-      for (size_t v = 0; v < kVecs<D>; ++v)
-        sum[c][v] = combine<kOp>(d, sum[c][v], hn::LoadU(d, p[c] + i + v * kLanes));
+      for (size_t v = 0; v < kVecs<D>; ++v) {
+        const size_t at = i + v * kLanes;
+        if constexpr (kBackward)
+          sum[c][v] = combine<kOp>(d, sum[c][v], hn::Reverse(d, hn::LoadU(d, p[c] - at - (kLanes - 1))));
+        else
+          sum[c][v] = combine<kOp>(d, sum[c][v], hn::LoadU(d, p[c] + at));
+      }
     }
   }
 #pragma GCC unroll 8
   for (size_t c = 0; c < kCount; ++c) {
-    if (i < n) combine_tail<kOp>(d, sum[c], p[c] + i, n - i);
+    if constexpr (kBackward) {
+      T tail[kReduceLanes];
+      for (size_t l = i; l < n; ++l) tail[l - i] = *(p[c] - l);
+      if (i < n) combine_tail<kOp>(d, sum[c], tail, n - i);
+    } else {
+      if (i < n) combine_tail<kOp>(d, sum[c], p[c] + i, n - i);
+    }
     out[c] = fold_vectors<kOp>(d, sum[c]);
   }
 }
@@ -288,31 +300,32 @@ void chunks(const void* from, size_t count, T* out) {
   for (; c < count; ++c) some_chunks<kOp, Load, 1>(d, p + c * kReduceChunk, out + c);
 }
 
-template <ReduceOp kOp, class T>
+template <ReduceOp kOp, bool kBackward, class T>
 void row_chunks(const T* const* p, size_t rows, size_t n, T* out) {
   if constexpr (is_extremum(kOp)) {
     for (size_t r = 0; r < rows; ++r) {
       // The processor fetches ahead within a page; a row may begin another one.
+      const T* next = p[std::min(r + 1, rows - 1)];
       for (size_t i = 0; i < std::min<size_t>(n, 256 / sizeof(T)); i += 64 / sizeof(T))
-        hwy::Prefetch(p[std::min(r + 1, rows - 1)] + i);
-      out[r] = extremum<kOp, LoadSame<T>, T>(p[r], n);
+        hwy::Prefetch(kBackward ? next - i : next + i);
+      out[r] = extremum<kOp, LoadSame<T>, T>(kBackward ? p[r] - (n - 1) : p[r], n);
     }
-    return;
-  }
-  const LaneTag<T> d;
-  if (rows == 1) return some_rows<kOp, 1>(d, p, n, out);
-  constexpr size_t kTogether = std::max<size_t>(2, 4 / kVecs<LaneTag<T>>);
-  for (size_t r = 0; r < rows; r += kTogether) {
-    if (r + kTogether <= rows) {
-      some_rows<kOp, kTogether>(d, p + r, n, out + r);
-      continue;
+  } else {
+    const LaneTag<T> d;
+    if (rows == 1) return some_rows<kOp, 1, kBackward>(d, p, n, out);
+    constexpr size_t kTogether = std::max<size_t>(2, 4 / kVecs<LaneTag<T>>);
+    for (size_t r = 0; r < rows; r += kTogether) {
+      if (r + kTogether <= rows) {
+        some_rows<kOp, kTogether, kBackward>(d, p + r, n, out + r);
+        continue;
+      }
+      // The last rows, and one of them again in place of those that are missing.
+      const T* some[kTogether];
+      T results[kTogether];
+      for (size_t c = 0; c < kTogether; ++c) some[c] = p[std::min(r + c, rows - 1)];
+      some_rows<kOp, kTogether, kBackward>(d, some, n, results);
+      std::copy_n(results, rows - r, out + r);
     }
-    // The last rows, and one of them again in place of those that are missing.
-    const T* some[kTogether];
-    T results[kTogether];
-    for (size_t c = 0; c < kTogether; ++c) some[c] = p[std::min(r + c, rows - 1)];
-    some_rows<kOp, kTogether>(d, some, n, results);
-    std::copy_n(results, rows - r, out + r);
   }
 }
 
@@ -401,14 +414,17 @@ void merge_strips(const T* earlier, T* later, size_t width) {
 }
 
 template <ReduceOp kOp, class T>
-void fold_strip(T* to, const T* lanes, size_t used, size_t width) {
+void fold_strip(T* to, const T* lanes, ptrdiff_t stride, size_t used, size_t width) {
   const LaneTag<T> d;
   using V = hn::Vec<LaneTag<T>>;
+  const V identity = hn::Set(d, detail::identity<T>(kOp));
   for (size_t j = 0; j < width; j += hn::Lanes(d)) {
     V x[kReduceLanes];
-    for (size_t l = 0; l < kReduceLanes; ++l) {
-      x[l] = l < used ? hn::LoadU(d, lanes + l * kReduceStrip + j) : hn::Set(d, detail::identity<T>(kOp));
-    }
+#pragma GCC unroll 16
+    for (size_t l = 0; l < kReduceLanes; ++l)
+      x[l] = l < used ? hn::LoadU(d, lanes + static_cast<ptrdiff_t>(l) * stride + j) : identity;
+    // A lane starts from the identity, which makes 0 of the sum of nothing but -0.
+    if constexpr (kOp == ReduceOp::Sum) x[0] = hn::Add(identity, x[0]);
 #pragma GCC unroll 4
     for (size_t half = kReduceLanes / 2; half > 0; half /= 2) {
 #pragma GCC unroll 8
@@ -473,8 +489,8 @@ constexpr ReduceKernels<T> entry() {
   if constexpr (std::is_same_v<T, uint8_t> && (kOp == ReduceOp::Sum || kOp == ReduceOp::Prod)) {
     return {};
   } else {
-    ReduceKernels<T> k{walks<kOp, LoadSame<T>, T>(), &fold<kOp, T>, &row_chunks<kOp, T>, &fold_strip<kOp, T>,
-                       &merge_strips<kOp, T>};
+    ReduceKernels<T> k{walks<kOp, LoadSame<T>, T>(), &fold<kOp, T>,       &row_chunks<kOp, false, T>,
+                       &row_chunks<kOp, true, T>,    &fold_strip<kOp, T>, &merge_strips<kOp, T>};
     add_source<kOp, ReduceSource::Float16, LoadFloat16>(k);
     add_source<kOp, ReduceSource::BFloat16, LoadBFloat16>(k);
     add_source<kOp, ReduceSource::Bool, LoadBool>(k);

@@ -29,9 +29,11 @@ struct ReduceKernels : ReduceWalks<T> {
   T (*fold)(const T* lanes);
   /// out[r] = the chunk of the `n` elements (at most a chunk's) from p[r] on, for `rows` rows.
   void (*row_chunks)(const T* const* p, size_t rows, size_t n, T* out);
-  /// `fold` for `width` outputs (a multiple of kReduceLanes) from their first `used` lanes, the others being
-  /// empty.
-  void (*fold_strip)(T* to, const T* lanes, size_t used, size_t width);
+  /// The same of elements that go backward from p[r].
+  void (*row_chunks_backward)(const T* const* p, size_t rows, size_t n, T* out);
+  /// `fold` for `width` outputs (a multiple of kReduceLanes) from their first `used` lanes, `stride` elements
+  /// apart, the others being empty.
+  void (*fold_strip)(T* to, const T* lanes, ptrdiff_t stride, size_t used, size_t width);
   /// later[j] = earlier[j] op later[j] for `width` outputs (a multiple of kReduceLanes).
   void (*merge_strips)(const T* earlier, T* later, size_t width);
   /// Null where `reduces_from` says no.

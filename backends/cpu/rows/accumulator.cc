@@ -46,15 +46,30 @@ class AlongTree final : public Accumulator {
 template <class T>
 class AcrossTree final : public Accumulator {
  public:
-  AcrossTree(ReduceOp op, size_t lanes) : lanes_(lanes), state_(op, lanes) {}
-  void reset() final { state_.reset(); }
-  void feed(const void* const* elements, const void* const*, size_t, size_t places, bool) final {
-    state_.feed(static_cast<const T*>(elements[0]), static_cast<ptrdiff_t>(lanes_), places);
+  AcrossTree(ReduceOp op, size_t lanes) : op_(op), lanes_(lanes), state_(op, lanes) {}
+  void reset() final {
+    fed_ = whole_ = false;
+    state_.reset();
   }
-  void result(void* values, size_t) const final { state_.result(static_cast<T*>(values)); }
+  void feed(const void* const* elements, const void* const*, size_t, size_t places, bool last) final {
+    const auto* p = static_cast<const T*>(elements[0]);
+    const auto stride = static_cast<ptrdiff_t>(lanes_);
+    whole_ = last && !fed_ && reduce_short_strip(op_, p, stride, places, values_, lanes_);
+    fed_ = true;
+    if (!whole_) state_.feed(p, stride, places);
+  }
+  void result(void* values, size_t) const final {
+    if (whole_)
+      std::copy_n(values_, lanes_, static_cast<T*>(values));
+    else
+      state_.result(static_cast<T*>(values));
+  }
 
  private:
+  ReduceOp op_;
   size_t lanes_;
+  bool fed_ = false, whole_ = false;  // all of a short row came at once: that is the result
+  T values_[kReduceStrip];
   OuterReducer<T> state_;
 };
 

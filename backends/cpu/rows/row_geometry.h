@@ -36,9 +36,11 @@ class RowDims {
     return n;
   }
   int64_t offset(size_t operand, int64_t i) const noexcept {
+    // No division where there is one dimension: a short row has little to hide it behind.
     int64_t bytes = 0;
-    for (size_t d = sizes.size(); d-- > 0; i /= sizes[d]) bytes += i % sizes[d] * stride(operand, d);
-    return bytes;
+    size_t d = sizes.size();
+    for (; d > 1; i /= sizes[d]) --d, bytes += i % sizes[d] * stride(operand, d);
+    return d == 0 ? bytes : bytes + i * stride(operand, 0);
   }
   /// Whether the operand's elements, of `item` bytes, lie one after the other.
   bool dense(size_t operand, int64_t item) const noexcept {

@@ -2,31 +2,20 @@
 
 import os
 import struct
-import subprocess
-import sys
 import threading
 import traceback
 
 import pytest
 
 import tenon
-from tests.devices.conftest import OPENREG, loaded
+from tests.devices.conftest import loaded
+from tests.devices.programs import run
 
 
 @pytest.fixture(scope="session")
 def secondreg():
     """A third device of another backend."""
     return loaded("secondreg", mode="random", devices=1)
-
-
-def run(program, *arguments, **options):
-    """Runs a program with openreg's path as its first argument; what it printed."""
-    done = subprocess.run(
-        [sys.executable, "-c", "import os, sys, threading, tenon\n" + program, str(OPENREG), *arguments],
-        capture_output=True, text=True, **options,
-    )  # fmt: skip
-    assert done.returncode == 0 and not done.stderr, (done.returncode, done.stderr)
-    return done.stdout
 
 
 def bits(t):

@@ -1,26 +1,16 @@
 """How long devices live: one file loaded several times, unloading and loading again, and what is installed as a distribution."""
 
-import os
 import pathlib
 import shutil
 import subprocess
-import sys
 
 import pytest
 
 import tenon
 from tests.devices.conftest import BUILD, OPENREG
+from tests.devices.programs import run
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-
-
-def run(program, *arguments, **environment):
-    done = subprocess.run(
-        [sys.executable, "-c", "import os, sys, tenon\n" + program, str(OPENREG), *map(str, arguments)],
-        capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(BUILD / "python"), **environment},
-    )
-    assert done.returncode == 0 and not done.stderr, (done.returncode, done.stderr)
-    return done.stdout
 
 
 # ---- S15 ----

@@ -7,12 +7,12 @@ import os
 import pathlib
 import re
 import subprocess
-import sys
 
 import pytest
 
 import tenon
-from tests.devices.conftest import BUILD, OPENREG
+from tests.devices.conftest import OPENREG
+from tests.devices.programs import run
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 FAULTY = ROOT / "tests/devices/faulty/faulty.c"
@@ -268,15 +268,6 @@ tenon.unload_device("victim")
 blocks = [tenon.zeros(n) for n in range(100, 6000, 100)]
 assert not any(block.any().item() for block in blocks)
 """)
-
-
-def run(program):
-    done = subprocess.run(
-        [sys.executable, "-c", "import os, sys, tenon\n" + program, str(OPENREG)],
-        capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(BUILD / "python")},
-    )
-    assert done.returncode == 0 and not done.stderr, (done.returncode, done.stderr)
-    return done.stdout
 
 
 # ---- S13, S14: a library with one thing wrong ----

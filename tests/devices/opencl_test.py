@@ -3,7 +3,6 @@ driver there is elsewhere."""
 
 import os
 import pathlib
-import struct
 import subprocess
 import sys
 
@@ -419,26 +418,6 @@ for i in range(3):
     tenon.unload_device("opencl")
 """)
     assert out == "1.0\n" * 3
-
-
-def test_a_child_of_fork_computes_on_the_host():
-    """S17."""
-    out = run("""
-import os
-tenon.load_device(path)
-x = tenon.ones(3, device="opencl") * 2
-child = os.fork()
-if child == 0:
-    try:
-        x + 1
-    except RuntimeError as error:
-        assert "belongs to the process that loaded it" in str(error), error
-        os._exit(int(tenon.ones(3).add_(1).sum().item()) - 6)
-    os._exit(1)
-assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
-print(x.tolist())
-""")
-    assert out == "[2.0, 2.0, 2.0]\n"
 
 
 def test_moving_and_printing(opencl):

@@ -2,7 +2,6 @@
 
 import copy
 import pathlib
-import struct
 import subprocess
 import sys
 
@@ -11,6 +10,7 @@ import pytest
 
 import tenon
 from tests.devices.conftest import OPENREG
+from tests.devices.programs import run, run_on
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
@@ -203,18 +203,6 @@ assert host[1] == there[1]
     assert done.returncode == 0 and not done.stderr, done.stderr
 
 
-def run(program, **environment):
-    """Runs a program with openreg's path as its argument; what it printed."""
-    import os
-
-    done = subprocess.run(
-        [sys.executable, "-c", "import os, sys, tenon\n" + program, str(OPENREG)],
-        capture_output=True, text=True, env={**os.environ, **environment},
-    )
-    assert done.returncode == 0 and not done.stderr, (done.returncode, done.stderr)
-    return done.stdout
-
-
 @pytest.mark.parametrize("mode", ["thread", "sync", "lazy", "random"])
 def test_exit_with_work_pending_and_tensors_alive(mode):
     run(f"""
@@ -226,17 +214,18 @@ event = openreg.current_stream().record_event()
 """)
 
 
-def test_a_child_of_fork_computes_on_the_host_and_is_refused_the_device():
-    out = run("""
-openreg = tenon.load_device(sys.argv[1])
-x = tenon.ones(3, device="openreg") * 2
+@pytest.mark.parametrize("device", ["thread", "opencl"])
+def test_a_child_of_fork_computes_on_the_host_and_is_refused_the_device(device):
+    """S17"""
+    out = run_on(device, """
+x = tenon.ones(3, device=NAME) * 2
 child = os.fork()
 if child == 0:
     try:
         x + 1
     except RuntimeError as error:
         assert "belongs to the process that loaded it" in str(error), error
-        tenon.ones(3).add_(1)
+        assert tenon.ones(3).add_(1).sum().item() == 6
         del x
         os._exit(0)
     os._exit(1)

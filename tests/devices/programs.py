@@ -6,19 +6,20 @@ import sys
 
 import pytest
 
-from tests.devices.conftest import OPENCL, OPENCL_ENVIRONMENT, OPENREG
+from tests.devices.conftest import BUILD, OPENCL, OPENCL_ENVIRONMENT, OPENREG
 
 
-def run(program, *arguments, **environment):
+def run(program, *arguments, timeout=None, **environment):
     """Runs a program with openreg's path as its first argument; what it printed."""
-    done = start(program, *arguments, **environment)
+    done = start(program, *arguments, timeout=timeout, **environment)
     assert done.returncode == 0 and not done.stderr, (done.returncode, done.stderr)
     return done.stdout
 
 
-def start(program, *arguments, **environment):
-    command = [sys.executable, "-c", "import os, sys, tenon\n" + program, str(OPENREG), *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, env={**os.environ, **environment})
+def start(program, *arguments, timeout=None, **environment):
+    command = [sys.executable, "-c", "import os, sys, threading, tenon\n" + program, str(OPENREG), *map(str, arguments)]
+    environment = {**os.environ, "PYTHONPATH": str(BUILD / "python"), **environment}
+    return subprocess.run(command, capture_output=True, text=True, timeout=timeout, env=environment)
 
 
 def run_on(device, program, *arguments):

@@ -14,8 +14,9 @@ KIND = "large"
 SHAPES = ((1025, 3), (2**17 + 1,))
 #: (shape, strides) of the samples.
 WAYS = ((SHAPES[0], "sliced"), (SHAPES[1], "contiguous"), (SHAPES[1], "sliced"))
-#: How many of a row's samples are looked at, and the elements of one that are too many.
-LOOKS, MOST = 4, 2**19
+#: How many of a row's samples are looked at, and the elements and the tensors of one that are too many. Thousands of small
+#: tensors, such as the rows of a large one, are no large ones.
+LOOKS, MOST, TENSORS = 4, 2**19, 64
 #: Their cost does not follow from the number of elements alone.
 SLOW = {"convolution", "norm", "attention", "window", "embedding", "matmul", "factory"}
 
@@ -29,7 +30,11 @@ class _Maker(Maker):
 
     def __init__(self, like, shape, layout):
         super().__init__(like.dtype.name, "plain", like.rng, like.domain, like.second.name, like.extremes)
-        self.shape, self.layout, self.elements = shape, layout, 0
+        self.shape, self.layout = shape, layout
+        self.restart()
+
+    def restart(self):
+        self.made = self.elements = self.tensors = 0
 
     def shapes(self):
         return [self.shape]
@@ -38,8 +43,8 @@ class _Maker(Maker):
         return [(self.shape, self.shape)]
 
     def tensor(self, shape, dtype=None, domain=None, layout=None, distinct=False):
-        self.elements = max(self.elements, prod(shape))
-        if self.elements > MOST:
+        self.elements, self.tensors = max(self.elements, prod(shape)), self.tensors + 1
+        if self.elements > MOST or self.tensors > TENSORS:
             raise _TooLarge
         return super().tensor(shape, dtype, domain, layout or self.layout, distinct)
 
@@ -61,8 +66,8 @@ def _fits(op, row, s):
         results = TENON.function(op, row)(*args, **kwargs)
     except Exception:
         return True  # their sizes follow from values, of which there are as many as the sample has
-    results = results if isinstance(results, (list, tuple)) else [results]
-    return all(not isinstance(r, tenon.Tensor) or r.numel() <= MOST for r in results)
+    results = check.tensors_of(results if isinstance(results, (list, tuple)) else [results])
+    return len(results) <= TENSORS and all(r.numel() <= MOST for r in results)
 
 
 def _first(like, row, shape, layout):
@@ -71,7 +76,7 @@ def _first(like, row, shape, layout):
         for s in islice(row.samples(maker), LOOKS):
             if maker.elements >= prod(shape) and not row.refuses(s):
                 return s
-            maker.made = maker.elements = 0
+            maker.restart()
     except _TooLarge:
         pass
     return None

@@ -1,5 +1,7 @@
 """What calls operators: Tenon, and PyTorch beside it. Builds tensors from specs and finds the callable of an operator."""
 
+from functools import cache
+
 import numpy as np
 
 import tenon
@@ -46,7 +48,7 @@ class Library:
             return row.call
         if row.direct or op.namespace != "aten":
             return getattr(getattr(getattr(self.module.ops, op.namespace), op.name), op.overload or "default")
-        if op.form != "inplace" and hasattr(self.module, op.name):
+        if op.form != "inplace" and has(self.module, op.name):
             return getattr(self.module, op.name)
         if op.form != "inplace" and self.module is tenon and hasattr(tenon._C, op.name):
             return getattr(tenon._C, op.name)  # what only derivatives call
@@ -66,6 +68,12 @@ class Library:
 
     def name_of(self, dtype):
         return str(dtype).partition(".")[2]
+
+
+@cache
+def has(module, name):
+    """Whether a module has a name. Tenon looks for a device that is called so, which takes long where nothing is."""
+    return hasattr(module, name)
 
 
 TENON = Library(tenon)

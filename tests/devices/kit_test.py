@@ -64,7 +64,9 @@ TABLE_FAULTS = {
     "event at once": ("event_sync", "event_sync returns before the marked work has run"),
     "wait for event": ("stream_wait_event", "work behind an event runs before what the event marks"),
     "elapsed time": ("event_elapsed", "ms from an event to a later one"),
+    "seconds": ("event_elapsed", "on the host: it counts milliseconds"),
     "memory info": ("memory_info", "bytes of 26"),
+    "index of figures": ("memory_info", "what is free on planted:1 follows what planted:0 takes"),
     "index of memory": ("memory_info", "bytes for planted:1 are missing on planted:0"),
     "out of memory": ("out_of_memory", "fails with RuntimeError, not as out of memory"),
 }
@@ -83,6 +85,17 @@ def test_what_a_table_has_not_is_not_wrong(planted):
     found = runner.run("planted", planted, {}, ["table"])
     assert set(found.table.values()) == {"kept", "not offered"} and found.table["host_alloc"] == "not offered"
     assert not found.wrong() and any(line.startswith("functions of the table, kept: streams") for line in report.summary(found))
+
+
+@pytest.mark.parametrize("plant, seen", [("", {"streams_apart", "devices_apart"}), ("one device's queues", {"streams_apart"}), ("one queue", set())])
+def test_queues_that_are_one_are_told_and_not_wrong(plant, seen, planted):
+    """Streams promise order, which a device with one queue for all of them keeps."""
+    found = runner.run("planted", planted, {"plant": plant}, ["table"])
+    apart = {"streams_apart", "devices_apart"}
+    assert not found.wrong() and {name for name in apart if found.table[name] == "kept"} == seen
+    assert {name for name in apart if found.table[name] == "not seen"} == apart - seen
+    said = [line for line in report.summary(found) if line.startswith("functions of the table, not seen, nor promised")]
+    assert len(said) == (seen != apart)
 
 
 @pytest.mark.parametrize("plant", ["float32 alone", "typed kernels"])
@@ -189,6 +202,13 @@ def test_modules_are_imported_when_the_device_is_there(tmp_path):
     assert "float32:native" in done.stdout and " 10 incoming gradients" in done.stdout
     done = command("openreg", "--plugin", OPENREG, "--ops", "table", "--jobs", "1")
     assert "not tried: openreg::" not in done.stdout  # nobody asked for them
+
+
+def test_a_library_that_is_loaded_may_be_a_device(planted, tmp_path):
+    """As with the other commands: -l, whatever the library is."""
+    (tmp_path / "looking.py").write_text('import tenon\nassert tenon.ones(2, device="planted:1").cpu().tolist() == [1, 1]\n')
+    done = command("openreg", "--plugin", OPENREG.absolute(), "-l", planted, "-i", "looking", "--ops", "abs_", "--dtypes", "float32", cwd=tmp_path)
+    assert done.returncode == 0 and "1 native" in done.stdout, done.stdout + done.stderr
 
 
 def test_an_option_has_a_value(planted):

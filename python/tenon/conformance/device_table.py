@@ -1,6 +1,7 @@
 """What no operator shows of a device's table: ids, events that are asked, times, figures of memory, errors, further devices."""
 
 from contextlib import suppress
+from itertools import permutations
 from time import perf_counter
 
 import tenon
@@ -9,12 +10,18 @@ import tenon
 NAME = "table"
 #: How often a task is given, so that a device with queues is still at work; and its elements.
 TASKS, ELEMENTS = 64, 2**17
+#: How long the host looks on between two events, in milliseconds; how often it looks for what need not show.
+WHILE, TRIES = 20, 3
 #: The memory that a check of figures takes: more than Tenon keeps in blocks for several tensors.
 BLOCK = 32 << 20
 
 
 class NotOffered(Exception):
     """The plug-in has not the function."""
+
+
+class NotSeen(Exception):
+    """What is no promise did not show."""
 
 
 class Bench:
@@ -98,6 +105,16 @@ def event_elapsed(b):
     # The clocks are two; a device's may be as coarse as a millisecond.
     assert took <= host * 1.1 + 2, f"event_elapsed says {took} ms of what took {host:.3f} ms on the host: it counts milliseconds"
     del x
+    begin.record(stream)
+    begin.synchronize()  # it is over before the host's clock starts, and the other one is given after that has stopped
+    before = perf_counter()
+    while (host := (perf_counter() - before) * 1000) < WHILE:
+        b.work(stream)
+        stream.synchronize()
+    end.record(stream)
+    stream.synchronize()
+    took = begin.elapsed_time(end)
+    assert took >= host / 100, f"event_elapsed says {took} ms of what took {host:.3f} ms on the host: it counts milliseconds"
 
 
 def memory_info(b):
@@ -106,18 +123,25 @@ def memory_info(b):
     for device in devices:
         free, total = b.module.mem_get_info(device)
         assert 0 <= free <= total, f"memory_info says that {free} bytes of {total} are free on {device}"
-    for device in devices[:2]:
-        b.module.synchronize(device)
-        b.module.empty_cache()
-        before = {d: b.module.mem_get_info(d)[0] for d in devices[:2]}
-        block = tenon.zeros(BLOCK // 4, device=device)
-        b.module.synchronize(device)
-        less = {d: before[d] - b.module.mem_get_info(d)[0] for d in before}
-        del block
-        other = next((d for d in less if d != device), None)
-        if other and less[other] >= BLOCK and less[device] <= 0:
+    less = {device: missing(b, device, devices[:2]) for device in devices[:2]}
+    for device, other in permutations(less, 2):
+        if less[device][other] >= BLOCK and less[device][device] <= 0:
             raise AssertionError(f"raw_alloc, memory_info: {BLOCK} bytes for {device} are missing on {other}, not there")
+        if less[device][other] >= BLOCK and less[other][other] <= 0:
+            raise AssertionError(f"memory_info: what is free on {other} follows what {device} takes, and not what {other} does")
     b.module.empty_cache()
+
+
+def missing(b, device, devices):
+    """How much less is free on each of the devices while one of them has a block more."""
+    b.module.synchronize(device)
+    b.module.empty_cache()
+    before = {d: b.module.mem_get_info(d)[0] for d in devices}
+    block = tenon.zeros(BLOCK // 4, device=device)
+    b.module.synchronize(device)
+    less = {d: before[d] - b.module.mem_get_info(d)[0] for d in devices}
+    del block
+    return less
 
 
 def out_of_memory(b):
@@ -163,8 +187,34 @@ def devices(b):
     assert bool((first.to(second.device).cpu() == 4).all()), "copies from device 0 to device 1 are wrong"
 
 
+def seen_apart(b, stream, other):
+    """Whether what one stream was given before is still to run when another one has none left, in one of some tries."""
+    for _ in range(TRIES):
+        x, event = b.work(stream), b.module.Event(stream.device)
+        event.record(stream)
+        other.synchronize()
+        early = not event.query()
+        stream.synchronize()
+        del x
+        if early:
+            return
+    raise NotSeen(f"{stream} and {other} are one queue, or done at once")
+
+
+def streams_apart(b):
+    """A device may run all its streams in one queue, or work at once: order is promised, no more. So none of this is wrong."""
+    seen_apart(b, b.module.Stream(b.device), b.module.Stream(b.device))
+
+
+def devices_apart(b):
+    if b.module.device_count() < 2:
+        raise NotOffered("there is one device")
+    seen_apart(b, b.module.default_stream(0), b.module.default_stream(1))
+
+
 CHECKS = {f.__name__: f for f in
-          (streams, event_query, event_sync, stream_wait_event, event_elapsed, memory_info, out_of_memory, host_alloc, devices)}  # fmt: skip
+          (streams, event_query, event_sync, stream_wait_event, event_elapsed, memory_info, out_of_memory, host_alloc, devices,
+           streams_apart, devices_apart)}  # fmt: skip
 
 
 def names():
@@ -172,13 +222,15 @@ def names():
 
 
 def try_check(name, device):
-    """("kept" or "not offered" or "wrong", what was seen)"""
+    """("kept", "not offered", "not seen" or "wrong"; what was seen)"""
     bench = Bench(device)
     try:
         CHECKS[name.partition(".")[2]](bench)
         bench.module.synchronize(bench.device)  # the next check may get the memory of this one
     except NotOffered as e:
         return "not offered", str(e)
+    except NotSeen as e:
+        return "not seen", str(e)
     except Exception as e:  # the device's own errors, too
         with suppress(Exception):
             bench.module.synchronize(bench.device)

@@ -53,9 +53,9 @@ def summary(report):
         f"kernels of its own: {', '.join(report.kernels) or 'none'}; stubs: {', '.join(report.stubs) or 'none'}",
         f"skipped: {sum(skips.values())} kinds of samples, for {len(skips)} reasons, {skips['']} without one",
     ]
-    for state in ("kept", "not offered"):
+    for state in ("kept", "not offered", "not seen"):
         if names := [name for name, found in report.table.items() if found == state]:
-            lines.append(f"functions of the table, {state}: {', '.join(names)}")
+            lines.append(f"functions of the table, {state}{', nor promised' * (state == 'not seen')}: {', '.join(names)}")
     by_reason = defaultdict(list)
     for name, reason in report.absent.items():
         by_reason[reason].append(name)

@@ -29,7 +29,7 @@ class Report:
     stubs: list = field(default_factory=list)
     cells: list = field(default_factory=list)
     absent: dict = field(default_factory=dict)  # operator: why it was not tried
-    table: dict = field(default_factory=dict)  # function of the table: kept, not offered, wrong
+    table: dict = field(default_factory=dict)  # function of the table: kept, not offered, not seen, wrong
 
     def states(self):
         return Counter(c.state for c in self.cells)

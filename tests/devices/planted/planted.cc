@@ -26,8 +26,6 @@ constexpr int32_t kDevices = 2;
 constexpr uint64_t kLimit = uint64_t{1} << 28;  // Of each device.
 constexpr uint64_t kAside = 1000;               // A queue of the plug-in's own.
 
-uint64_t queue_of(TenonStream stream) { return uint64_t(stream.device.index) << 32 | stream.id; }
-
 struct Planted {
   explicit Planted(abi::Options options) : plant(options.text("plant", "")) {
     options.finish();
@@ -42,6 +40,10 @@ struct Planted {
   /// Where the device finds what has an address.
   char* at(uint64_t address) const { return seen + (address - base); }
 
+  uint64_t queue_of(TenonStream stream) const {
+    if (has("one queue")) return 0;
+    return uint64_t(has("one device's queues") ? 0 : stream.device.index) << 32 | stream.id;
+  }
   void give(uint64_t queue, Task task) {
     const std::lock_guard<std::mutex> lock(mutex);
     queues[queue].push_back(std::move(task));
@@ -128,7 +130,7 @@ TenonStatus* raw_free(void* self, int32_t, TenonAddress address, uint64_t nbytes
 TenonStatus* memory_info(void* self, int32_t index, uint64_t* free_bytes, uint64_t* total_bytes) {
   return abi::guarded([&] {
     Planted& d = of(self);
-    *free_bytes = kLimit - d.taken[index];
+    *free_bytes = kLimit - d.taken[d.has("index of figures") ? 0 : index];
     *total_bytes = kLimit;
     if (d.has("memory info")) std::swap(*free_bytes, *total_bytes);
   });
@@ -138,7 +140,7 @@ TenonStatus* copy(void* self, TenonStream stream, TenonAddress dst, TenonPlace d
   return abi::guarded([&] {
     Planted& d = of(self);
     char* to = dst_place == TENON_PLACE_HOST ? reinterpret_cast<char*>(dst) : d.at(dst);
-    const uint64_t queue = queue_of(stream);
+    const uint64_t queue = d.queue_of(stream);
     if (d.has("half of a copy") && nbytes > 100000) nbytes /= 2;
     if (src_place == TENON_PLACE_HOST) {
       const char* from = reinterpret_cast<const char*>(src);
@@ -159,11 +161,11 @@ TenonStatus* stream_new(void* self, int32_t, uint64_t* out) {
   return nullptr;
 }
 TenonStatus* stream_free(void* self, TenonStream stream) {
-  return abi::guarded([&] { of(self).run(queue_of(stream)); });
+  return abi::guarded([&] { of(self).run(of(self).queue_of(stream)); });
 }
 TenonStatus* stream_sync(void* self, TenonStream stream) {
   return abi::guarded([&] {
-    of(self).run(queue_of(stream));
+    of(self).run(of(self).queue_of(stream));
     of(self).run(kAside);
   });
 }
@@ -175,7 +177,7 @@ TenonStatus* event_free(void*, int32_t, uint64_t) { return nullptr; }
 TenonStatus* event_record(void* self, int32_t, uint64_t event, TenonStream stream) {
   return abi::guarded([&] {
     Planted& d = of(self);
-    const uint64_t queue = queue_of(stream);
+    const uint64_t queue = d.queue_of(stream);
     d.give(queue, [&d, event] { d.times[event] = std::chrono::steady_clock::now(); });
     d.events[event] = {queue, d.has("event at once") ? 0 : d.given[queue]};
   });
@@ -198,13 +200,14 @@ TenonStatus* event_elapsed(void* self, int32_t, uint64_t begin, uint64_t end, do
     Planted& d = of(self);
     *out = std::chrono::duration<double, std::milli>(d.times[end] - d.times[begin]).count();
     if (d.has("elapsed time")) *out = -*out;
+    if (d.has("seconds")) *out /= 1000;
   });
 }
 TenonStatus* stream_wait_event(void* self, TenonStream stream, int32_t, uint64_t event) {
   return abi::guarded([&] {
     Planted& d = of(self);
     if (d.has("wait for event")) return;
-    d.give(queue_of(stream), [&d, place = d.events[event]] { d.run(place.first, place.second); });
+    d.give(d.queue_of(stream), [&d, place = d.events[event]] { d.run(place.first, place.second); });
   });
 }
 
@@ -240,7 +243,7 @@ bool is_served(const TenonTensorView& v) { return v.dtype == TENON_DTYPE_FLOAT32
 uint64_t queue_of(const Planted& d, const abi::Call& call) {
   TenonStream stream = call.stream();
   if (d.has("index of streams")) stream.device.index = 0;
-  return d.has("record_stream") ? kAside : queue_of(stream);
+  return d.has("record_stream") ? kAside : d.queue_of(stream);
 }
 
 void absolute(Planted& d, abi::Call& call, const TenonTensorView& result, const TenonTensorView& x) {
@@ -373,7 +376,7 @@ TenonStatus* pointwise(void* self, const TenonLaunch* launch) {
     }
     const auto rewritten = std::make_shared<Rewritten>(*launch->program);
     if (d.has("rounding")) changed.program = &rewritten->program;
-    d.give(queue_of(launch->stream), [&d, rewritten, kept = abi::KeptLaunch(changed)] {
+    d.give(d.queue_of(launch->stream), [&d, rewritten, kept = abi::KeptLaunch(changed)] {
       abi::run(*kept, [&d](const TenonOperand& o) -> void* {
         return o.place == TENON_PLACE_HOST ? reinterpret_cast<void*>(o.address) : d.at(o.address);
       });

@@ -507,28 +507,13 @@ def _parser():
     return parser
 
 
-def _load(path):
-    """Loads a library of operators, or a device: its export says which it is."""
-    from . import devices
-    from . import ops as operators
-
-    # Opening it to look would already register the operators of a library.
-    try:
-        with open(path, "rb") as file:
-            is_device = b"\0tenon_plugin_v1\0" in file.read()
-    except OSError:
-        is_device = False  # whoever loads it says what is wrong
-    if is_device:
-        devices.load_device(path)
-    else:
-        operators.load_library(path)
-
-
 def main(argv=None):
     """Runs one command and returns the exit code."""
     args, unknown = _parser().parse_known_args(argv)
     if unknown:
         args.parser.error(f"unrecognized arguments: {' '.join(unknown)}")
+    from . import devices
+
     try:
         # What it imports may need the device, which each of its processes loads first.
         early = args.command != "conformance"
@@ -543,7 +528,7 @@ def main(argv=None):
         if args.libraries and early:
             for path in args.libraries:
                 try:
-                    _load(path)
+                    devices.load_file(path)
                 except (OSError, RuntimeError, ValueError) as e:
                     raise CommandError(str(e)) from None
         code = args.run(args) or 0

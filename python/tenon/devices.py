@@ -17,7 +17,7 @@ import types
 import weakref
 from typing import Any, NamedTuple
 
-from . import _C, graphs
+from . import _C, graphs, ops
 
 _devices = _C._devices
 
@@ -33,6 +33,20 @@ def load_device(path: Any, name: str | None = None, options: dict[str, Any] | No
         _check_name(name)
     given = {str(key): str(value) for key, value in (options or {}).items()}
     return module_of(_devices.load(os.path.abspath(os.fspath(path)), name, given))
+
+
+def load_file(path: Any) -> None:
+    """Loads a device, or a library of operators: the file's export says which it is."""
+    # Opening it as a library to look would already register its operators.
+    try:
+        with open(path, "rb") as file:
+            is_device = b"\0tenon_plugin_v1\0" in file.read()
+    except OSError:
+        is_device = False  # whoever loads it says what is wrong
+    if is_device:
+        load_device(path)
+    else:
+        ops.load_library(path)
 
 
 def unload_device(name: str) -> None:

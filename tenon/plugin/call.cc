@@ -91,10 +91,24 @@ void check_fresh(const OperatorHandle& op, const PluginDevice& device, const Ten
   }
 }
 
+/// Where new tensors of a call for `where` are to be: of which device of the backend, if that can be said. Of
+/// an argument that names the backend alone, of an operator that moves tensors, and of others' operators it
+/// cannot.
+Device device_of_results(const OperatorHandle& op, Stack& stack, size_t first, Device where) {
+  const Device any(where.backend);
+  if (op.schema().ns != "aten" || op.entry().crosses_devices) return any;
+  for (size_t a = 0; a < op.schema().arguments.size(); ++a) {
+    if (stack.tag(first + a) != CellTag::Device) continue;
+    const Device named = stack.at<Device>(first + a);
+    return named.backend == where.backend ? named : any;
+  }
+  return where;
+}
+
 /// Throws unless there are as many results as the schema promises, and of its types; those of a call on the
-/// device are on it, and what was written is what was passed.
+/// device are on it, of which new ones are where the call is, and what was written is what was passed.
 void check_results(const OperatorHandle& op, const Results& results, DispatchKeySet keys, Stack& stack,
-                   size_t first, const PluginDevice& device) {
+                   size_t first, const PluginDevice& device, Device where) {
   const schema::FunctionSchema& schema = op.schema();
   const size_t count = schema.returns.size();
   if (results.tags[count] != CellTag::None)
@@ -119,12 +133,14 @@ void check_results(const OperatorHandle& op, const Results& results, DispatchKey
     for (size_t at = 0; at < tensors.size() && !promised.alias; ++at)
       check_fresh(op, device, tensors[at], i, wanted, at, stack, first);
     if (keys.backend() != device.backend()) continue;
+    const Device there = promised.alias ? Device(where.backend) : device_of_results(op, stack, first, where);
     for (size_t at = 0; at < tensors.size(); ++at) {
-      if (tensors[at].defined() && tensors[at].device().backend != device.backend())
-        throw_wrong_result(
-            op, device,
-            fmt::format("a tensor on {} as {}, expected one on {}", to_string(tensors[at].device()),
-                        name_of_result(i, wanted, at), device.device_name()));
+      if (!tensors[at].defined()) continue;
+      const Device found = tensors[at].device();
+      if (found.backend != there.backend || (there.index >= 0 && found.index != there.index))
+        throw_wrong_result(op, device,
+                           fmt::format("a tensor on {} as {}, expected one on {}", to_string(found),
+                                       name_of_result(i, wanted, at), to_string(there)));
     }
   }
 }
@@ -264,7 +280,7 @@ void call_kernel(const Kernel& kernel, const OperatorHandle& op, DispatchKeySet 
   if (status == TENON_DECLINED) return run_declined(op, keys, stack, first, device);
   if (status)
     raise(status, fmt::format("{}: device {}:{}", op.full_name(), device.device_name(), where.index));
-  check_results(op, results, keys, stack, first, device);
+  check_results(op, results, keys, stack, first, device, where);
   if (on_device) check_shapes(op, results, stack, first, device);
   stack.erase(first, num_args);
   results.give(stack);

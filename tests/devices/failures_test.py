@@ -322,6 +322,19 @@ def test_wrong_results_are_errors_that_say_what_is_wrong(faulty):
         del x
 
 
+def test_a_result_on_another_device_of_the_plug_in_is_an_error(faulty):
+    library = faulty("-DDEVICES=2")
+    with loaded(library, kernel="index") as device:
+        x = tenon.ones(2, 2, device=device._name)
+        with pytest.raises(RuntimeError, match=f"aten::mm: .* returned a tensor on {device._name}:1 as result 0, expected one on {device._name}:0"):
+            tenon.mm(x, x)
+        del x
+    with loaded(library, kernel="right") as device:
+        x = tenon.ones(2, 2, device=f"{device._name}:1")
+        assert tenon.mm(x, x).device == x.device
+        del x
+
+
 WRONG_LISTS = {
     "device": r"returned a tensor on cpu as result 0\[0\], expected one on device",
     "dtype": r"returned float64 \[2, 3\] as result 0\[0\], expected float32 \[2, 3\]",

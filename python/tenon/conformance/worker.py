@@ -31,7 +31,7 @@ def prepare(job):
     elif tenon.devices.module_if_there(name) is None:
         raise ValueError(f"there is no device {name} in TENON_PLUGIN_PATH; give its library with --plugin")
     for library in job["libraries"]:
-        tenon.ops.load_library(library)
+        tenon.devices.load_file(library)
     sys.path.insert(0, os.getcwd())
     for module in job["modules"]:
         importlib.import_module(module)

@@ -34,6 +34,10 @@ static TenonStatus* wrong(void* self, void* data, const TenonCall* call) {
   if (strcmp(how, "dtype") == 0)
     return new_tensor(call, 0, v.sizes[0], v.sizes[0], TENON_DTYPE_FLOAT64, v.device);
   if (strcmp(how, "shape") == 0) return new_tensor(call, 0, 1, v.sizes[0], v.dtype, v.device);
+  if (strcmp(how, "index") == 0) {
+    const TenonDevice next = {v.device.backend, (int8_t)(v.device.index + 1)};
+    return new_tensor(call, 0, v.sizes[0], v.sizes[0], v.dtype, next);
+  }
   if (strcmp(how, "device") == 0) return new_tensor(call, 0, v.sizes[0], v.sizes[0], v.dtype, cpu);
   if (strcmp(how, "argument") == 0 || strcmp(how, "view") == 0) {
     TenonTensor* same = call->args[0].p;

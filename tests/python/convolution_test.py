@@ -143,6 +143,9 @@ def test_half_types_round_once(dtype, outs):
         (False, 32, (20, 16, 1, 1), ([1, 1], [0, 0], [1, 1], 2)),
         (False, 21, (21, 1, 3, 3), ([1, 1], [1, 1], [1, 1], 21)),  # each channel by itself, past whole vectors
         (False, 16, (16, 1, 5, 4), ([2, 3], [4, 2], [3, 1], 16)),
+        (False, 32, (32, 1, 3, 3), ([1, 1], [2, 2], [1, 1], 32)),  # neighbours share the inputs they read
+        (False, 32, (32, 1, 5, 5), ([1, 1], [0, 1], [2, 1], 32)),
+        (False, 32, (32, 1, 3, 3), ([1, 1], [1, 7], [1, 1], 32)),  # and do not where whole runs are padding
         (True, 16, (16, 10, 2, 2), ([2, 2], [0, 0], [1, 1], 1)),
         (True, 16, (16, 1, 3, 3), ([2, 1], [1, 1], [1, 2], 16)),
         (True, 16, (16, 10, 1, 1), ([3, 3], [0, 0], [1, 1], 1)),  # most results are the bias

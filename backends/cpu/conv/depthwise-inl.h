@@ -128,6 +128,100 @@ class SideBySideTaps {
   bool next_ = false;
 };
 
+/// Neighbouring results of one line that share the inputs they read.
+constexpr size_t kRunPixels = 7;
+
+/// One line of inputs that a run of results reads: from the first tap of the first result on, `step` elements
+/// apart.
+template <class T>
+struct RunLine {
+  const T* from;
+  ptrdiff_t step;
+};
+
+/// kRunPixels neighbouring results of a vector of groups: each input is loaded once for the kTaps results
+/// that read it, and meets each of them in the order of its taps. Of each line the inputs [first, last)
+/// exist.
+template <size_t kTaps, class D, class T = hn::TFromD<D>>
+HWY_INLINE void filter_run(D d, const RunLine<T>* lines, int64_t count, const T* weights, ptrdiff_t padded,
+                           size_t first, size_t last, const T* bias, T* to, ptrdiff_t to_step) {
+  using V = hn::Vec<D>;
+  constexpr size_t kInputs = kRunPixels + kTaps - 1;
+  V sum[kRunPixels];
+#pragma GCC unroll 8
+  for (size_t p = 0; p < kRunPixels; ++p) sum[p] = hn::Zero(d);
+  for (int64_t i = 0; i < count; ++i, weights += static_cast<ptrdiff_t>(kTaps) * padded) {
+    const T* from = lines[i].from;
+    V weight[kTaps];
+#pragma GCC unroll 8
+    for (size_t t = 0; t < kTaps; ++t) weight[t] = hn::Load(d, weights + static_cast<ptrdiff_t>(t) * padded);
+#pragma GCC unroll 16
+    for (size_t x = 0; x < kInputs; ++x, from += lines[i].step) {
+      // Only the outer inputs of a run may be missing.
+      V v;
+      if ((x < kTaps - 1 && x < first) || (x >= kRunPixels && x >= last))
+        v = hn::Zero(d);
+      else
+        v = hn::LoadU(d, from);
+#pragma GCC unroll 8
+      for (size_t t = 0; t < kTaps; ++t) {
+        if (x >= t && x - t < kRunPixels) sum[x - t] = fused_mul_add(d, weight[t], v, sum[x - t]);
+      }
+    }
+  }
+#pragma GCC unroll 8
+  for (size_t p = 0; p < kRunPixels; ++p, to += to_step)
+    hn::StoreU(bias ? hn::Add(sum[p], hn::LoadU(d, bias)) : sum[p], d, to);
+}
+
+/// Whether neighbouring results read neighbouring inputs, and as many as there are kernels for, of which at
+/// most the outer ones of a run are missing.
+template <class T>
+bool shares_inputs(const WindowProduct<T>& w) {
+  const WindowAxis& width = w.windows.axes[2];
+  const auto item = static_cast<int64_t>(sizeof(T));
+  return width.step == 1 && width.taps.step == 1 && (width.taps.count == 3 || width.taps.count == 5) &&
+         width.stride % item == 0 && w.out_positions.axes[2] % item == 0 &&
+         width.taps.first > -width.taps.count && width.outputs + width.taps.first <= width.inputs;
+}
+
+/// Results of one line from `at` on, at least kRunPixels, for all groups.
+template <size_t kTaps, class T>
+void filter_line(const WindowProduct<T>& w, const Positions& at, int64_t count, int64_t groups,
+                 const T* weights, const T* zeros, const T* bias, const char* data, char* out,
+                 std::vector<RunLine<T>>& lines) {
+  const hn::ScalableTag<T> d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  const WindowAxis &depth = w.windows.axes[0], &height = w.windows.axes[1], &width = w.windows.axes[2];
+  constexpr auto kRun = static_cast<int64_t>(kRunPixels), kInputs = kRun + static_cast<int64_t>(kTaps) - 1;
+  constexpr auto kItem = static_cast<int64_t>(sizeof(T));
+  const char* entry = data + at.batch() * w.windows.batch_stride;
+  const int64_t step = width.stride / kItem, out_step = w.out_positions.axes[2];
+  for (int64_t j = 0; j < count; j += kRun) {
+    // The last run begins earlier and computes some results again.
+    const int64_t pixel = std::min(j, count - kRun), column = at[2] + pixel + width.taps.first;
+    const int64_t first = std::clamp<int64_t>(-column, 0, kInputs);
+    const int64_t last = std::clamp<int64_t>(width.inputs - column, 0, kInputs);
+    lines.clear();
+    for (int64_t a = 0; a < depth.taps.count; ++a) {
+      const int64_t i0 = at[0] * depth.step + depth.taps.shift(a);
+      for (int64_t b = 0; b < height.taps.count; ++b) {
+        const int64_t i1 = at[1] * height.step + height.taps.shift(b);
+        const bool inside = i0 >= 0 && i0 < depth.inputs && i1 >= 0 && i1 < height.inputs;
+        const char* line = entry + i0 * depth.stride + i1 * height.stride + column * width.stride;
+        lines.push_back(inside ? RunLine<T>{reinterpret_cast<const T*>(line), step} : RunLine<T>{zeros, 0});
+      }
+    }
+    T* to = reinterpret_cast<T*>(out + at.offset(w.out_positions) + pixel * out_step);
+    for (int64_t g = 0; g < groups; g += lanes) {
+      filter_run<kTaps>(d, lines.data(), static_cast<int64_t>(lines.size()), weights + g, groups,
+                        static_cast<size_t>(first), static_cast<size_t>(last), bias ? bias + g : nullptr,
+                        to + g, out_step / kItem);
+      for (RunLine<T>& line : lines) line.from += line.step == 0 ? 0 : lanes;
+    }
+  }
+}
+
 /// Products of groups that have one channel and one row each and lie side by side: vectors of groups, so that
 /// nothing is copied first. Taps outside of the input read zeros.
 template <class T>
@@ -150,8 +244,20 @@ void depthwise_side_by_side(const WindowProduct<T>& w, const ProductPart& part) 
   char* out = w.out + part.row * w.out_group;
   constexpr int64_t kPixels = SideBySideTaps<T>::kPixels;
   SideBySideTaps<T> from(windows, zeros);
+  std::vector<RunLine<T>> lines;
   Positions at(windows, part.column);
+  const bool runs = shares_inputs(w) && groups % lanes == 0;
   for (int64_t j = part.column; j < part.column_end;) {
+    const int64_t in_line = std::min(at.left_in_line(), part.column_end - j);
+    if (runs && in_line >= static_cast<int64_t>(kRunPixels)) {
+      if (windows.axes[2].taps.count == 3)
+        filter_line<3>(w, at, in_line, groups, weights, zeros, bias, data, out, lines);
+      else
+        filter_line<5>(w, at, in_line, groups, weights, zeros, bias, data, out, lines);
+      at.advance(in_line);
+      j += in_line;
+      continue;
+    }
     const int64_t n = std::min({kPixels, at.left_in_line(), part.column_end - j});
     from.find(at, n, data);
     T* to[kPixels];

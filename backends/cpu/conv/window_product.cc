@@ -56,7 +56,9 @@ void cut_depthwise(size_t index, const WindowProduct<T>& w, int64_t threads, std
   const int64_t columns = w.windows.columns(), line = w.windows.axes[2].outputs;
   const int64_t length = line >= kMostColumns ? line : columns / line * line;
   const int64_t step = line >= kMostColumns ? kMostColumns : kMostColumns / line * line;
-  const int64_t groups = std::max<int64_t>(1, (w.groups + threads * 4 - 1) / (threads * 4));
+  // Groups that lie side by side fill vectors.
+  const int64_t least = w.windows_group == w.windows.item ? 16 : 1;
+  const int64_t groups = round_up((w.groups + threads * 4 - 1) / (threads * 4), least);
   for (int64_t start = 0; start < columns; start += length) {
     for (int64_t c = 0; c < length; c += step) {
       for (int64_t g = 0; g < w.groups; g += threads == 1 ? w.groups : groups) {

@@ -8,8 +8,10 @@ import sys
 
 import pytest
 
-from tenon.conformance import report, runner
+from tenon.conformance import families, large, report, runner, table
+from tenon.conformance.check import tensors_of
 from tenon.conformance.faults import CRASH
+from tenon.conformance.library import TENON
 from tests.devices.conftest import BUILD, OPENREG
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -116,6 +118,26 @@ def test_a_planted_fault_is_caught_by_operator_and_kind(plant, planted):
 
 def test_the_device_without_a_plant_is_right(planted):
     assert not faults(planted, "", *OPERATORS, "sgn", "mul*", "sum")
+
+
+@pytest.mark.parametrize("operator", [
+    "mm", "dot", "baddbmm", "conv2d", "convolution_backward", "native_layer_norm", "batch_norm", "scaled_dot_product_attention", "embedding",
+    "embedding_dense_backward", "max_pool2d", "zeros", "arange", "eye", "new_ones", "rand", "abs", "sort"])  # fmt: skip
+def test_large_samples_are_of_operators_of_all_families(operator):
+    """Those that fix the rank, and those that take no tensor, too."""
+    entry = next(e for e in table.entries().values() if e.main.full_name == operator)
+    samples = large.samples_of(entry.main, families.row_of(entry), "float32", quick=True)
+    assert 1 <= len(samples) <= 3
+    for s in samples:
+        args, kwargs = TENON.arguments(s)
+        results = TENON.function(entry.main, families.row_of(entry))(*args, **kwargs)
+        tensors = tensors_of([*args, *(results if isinstance(results, tuple) else [results])])
+        assert 1000 < max(t.numel() for t in tensors) <= 2**19 and len(tensors) <= 64
+
+
+def test_forms_that_know_no_call_without_out_are_tried():
+    found = runner.run("openreg", OPENREG, {"mode": "sync"}, ["norm.out", "tensordot.out", "fill.Scalar_out"], dtypes=["float32"])
+    assert {c.operator: c.state for c in found.cells} == {"norm.out": "fallback", "tensordot.out": "fallback", "fill.Scalar_out": "native"}
 
 
 def test_a_crash_does_not_end_the_run(planted):

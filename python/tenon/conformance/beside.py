@@ -101,12 +101,23 @@ class Call:
         #: Whether there are results, where `out=` has to fit them.
         self.fits = True
         if layout:
-            plain = outcome(self.function, *TENON.arguments(s))
+            plain = self.without_out()
             self.fits = not isinstance(plain, Exception)
             self.likes = [r.detach().clone() for r in plain] if self.fits else []
         if self.fits:
             self.args, self.kwargs = self.arguments("")
             self.here = outcome(self.function, self.args, self.kwargs)
+
+    def without_out(self):
+        """The results that `out=` has to fit, or the error. An overload that is called itself knows no call without `out=`: it gets
+        tensors of no elements."""
+        args, kwargs = TENON.arguments(self.s)
+        plain = outcome(self.function, args, kwargs)
+        if not isinstance(plain, TypeError) or self.row.refuses(self.s):
+            return plain
+        names = self.row.result_dtype(self.s)
+        outs = [tenon.empty([0], dtype=TENON.dtype(n)) for n in (names if isinstance(names, tuple) else [names])]
+        return outcome(self.function, args, {**kwargs, "out": outs[0] if len(outs) == 1 else tuple(outs)})
 
     @property
     def refused(self):

@@ -193,7 +193,7 @@ class Bench:
         if kind == OFFSET:
             return "offset: no argument is a tensor"
         if kind == large.KIND:
-            return "large: sizes are fixed, or large ones take long"
+            return "large: its sizes are fixed"
         if kind == "promotion" and not op.several_operands:
             return "promotion: one operand"
         if why := row.why_absent(dtype, kind):

@@ -1,24 +1,26 @@
-"""Samples of large tensors, of operators that take tensors of any shape: what a kernel leaves out beyond its first block shows."""
+"""Samples of large tensors: what a kernel leaves out beyond its first block shows.
+
+A row that asks for shapes of any rank gets large ones. One that fixes the rank asks for sizes, as it does for tensors of no
+elements: it gets large ones of these.
+"""
 
 from itertools import islice
 from math import prod
 
-import tenon
-
-from . import check
+from . import check, data_dependent
 from .library import TENON
 from .samples import Maker
 
 KIND = "large"
 #: Neither is a multiple of what devices work in; the second has more bytes than most do at once.
 SHAPES = ((1025, 3), (2**17 + 1,))
+#: The size that rows get which fix the rank.
+SIZE = SHAPES[0][0]
 #: (shape, strides) of the samples.
 WAYS = ((SHAPES[0], "sliced"), (SHAPES[1], "contiguous"), (SHAPES[1], "sliced"))
 #: How many of a row's samples are looked at, and the elements and the tensors of one that are too many. Thousands of small
 #: tensors, such as the rows of a large one, are no large ones.
 LOOKS, MOST, TENSORS = 4, 2**19, 64
-#: Their cost does not follow from the number of elements alone.
-SLOW = {"convolution", "norm", "attention", "window", "embedding", "matmul", "factory"}
 
 
 class _TooLarge(Exception):
@@ -26,21 +28,25 @@ class _TooLarge(Exception):
 
 
 class _Maker(Maker):
-    """Asked for shapes, it gives one large one; sizes that a row fixes stay as they are."""
+    """Asked for shapes or sizes, it gives large ones; what a row fixes stays as it is."""
 
     def __init__(self, like, shape, layout):
-        super().__init__(like.dtype.name, "plain", like.rng, like.domain, like.second.name, like.extremes)
-        self.shape, self.layout = shape, layout
+        super().__init__(like.dtype.name, KIND, like.rng, like.domain, like.second.name, like.extremes)
+        self.shape, self.layout, self.any_rank = shape, layout, False
         self.restart()
 
     def restart(self):
         self.made = self.elements = self.tensors = 0
 
     def shapes(self):
+        self.any_rank = True
         return [self.shape]
 
     def pairs(self):
-        return [(self.shape, self.shape)]
+        return [(s, s) for s in self.shapes()]
+
+    def size(self, n):
+        return SIZE
 
     def tensor(self, shape, dtype=None, domain=None, layout=None, distinct=False):
         self.elements, self.tensors = max(self.elements, prod(shape)), self.tensors + 1
@@ -48,35 +54,48 @@ class _Maker(Maker):
             raise _TooLarge
         return super().tensor(shape, dtype, domain, layout or self.layout, distinct)
 
+    def wanted(self):
+        """The elements that a tensor of a sample has at least. Sizes are the same for both shapes, and none depend on strides
+        where there is no tensor."""
+        if self.any_rank:
+            return prod(self.shape)
+        again = (self.shape, self.layout) == WAYS[-1] or not self.tensors and self.layout == "sliced"
+        return MOST + 1 if again else SIZE
+
 
 def samples_of(op, row, dtype, quick):
     """A sample of each size and layout; none where the row's shapes are its own. Quickly: other forms than the functional one
     get the contiguous one alone."""
-    if op.family in SLOW or row.why_absent(dtype, "plain"):
+    if row.why_absent(dtype, "plain"):
         return []
     ways = WAYS[1:2] if quick and op.form != "functional" else WAYS
-    found = (_first(check.maker(op, dtype, KIND, row), row, shape, layout) for shape, layout in ways)
-    return [s for s in found if s and _fits(op, row, s)]
+    found = (_first(op, row, _Maker(check.maker(op, dtype, KIND, row), *way)) for way in ways)
+    return [s for s in found if s]
 
 
-def _fits(op, row, s):
-    """Whether its results are no larger than samples may be: the diagonal matrix of a long vector is."""
-    args, kwargs = TENON.arguments(s, "meta")
-    try:
-        results = TENON.function(op, row)(*args, **kwargs)
-    except Exception:
-        return True  # their sizes follow from values, of which there are as many as the sample has
-    results = check.tensors_of(results if isinstance(results, (list, tuple)) else [results])
-    return len(results) <= TENSORS and all(r.numel() <= MOST for r in results)
-
-
-def _first(like, row, shape, layout):
-    maker = _Maker(like, shape, layout)
+def _first(op, row, maker):
     try:
         for s in islice(row.samples(maker), LOOKS):
-            if maker.elements >= prod(shape) and not row.refuses(s):
+            most = -1 if row.refuses(s) else _largest_result(op, row, s)
+            if most >= 0 and max(maker.elements, most) >= maker.wanted():
                 return s
             maker.restart()
     except _TooLarge:
         pass
     return None
+
+
+def _largest_result(op, row, s):
+    """The elements of the largest result; 0 where they follow from values or from `out=`, negative where the operator refuses the sample,
+    as view does other strides. Raises _TooLarge, as for the diagonal matrix of a long vector."""
+    args, kwargs = TENON.arguments(s, "meta")
+    try:
+        results = TENON.function(op, row)(*args, **kwargs)
+    except (NotImplementedError, TypeError):
+        return 0
+    except check.ERRORS:
+        return 0 if data_dependent.why(op, s) else -1
+    sizes = [r.numel() for r in check.tensors_of(results if isinstance(results, (list, tuple)) else [results])]
+    if len(sizes) > TENSORS or max(sizes, default=0) > MOST:
+        raise _TooLarge
+    return max(sizes, default=0)

@@ -29,7 +29,7 @@ def _embedding_samples(m):
 def _dense_samples(m):
     if m.ranked((5, 3)) is None:
         return
-    yield sample(m.tensor((m.size(2), 3, 4)), _indices(m, 2, 3), m.size(5), -1, False)
+    yield sample(m.tensor((m.size(2), 3, 4)), m.positions([m.size(2), 3], m.size(5), m.number("int32", "int64")), m.size(5), -1, False)
     if m.kind != "empty":
         yield sample(m.tensor((2, 3, 4)), _indices(m, 2, 3), 5, 1, m.dtype.floating)
 

@@ -7,7 +7,7 @@ import numpy as np
 from ..rows import Row
 from ..samples import sample
 
-_SIZES = {"plain": [[3, 5], [7]], "empty": [[0], [2, 0]], "zero_dim": [[]]}
+_SIZES = {"plain": [[3, 5], [7]], "empty": [[0], [2, 0]], "zero_dim": [[]], "large": [[2**17 + 1]]}
 
 
 def _sized(*extra):
@@ -18,10 +18,10 @@ def _sized(*extra):
     return make
 
 
-def _numbers(*calls, needs=()):
+def _numbers(*calls, needs=(), large=()):
     def make(m):
-        if m.kind == "plain" and m.dtype.category not in needs:
-            for call in calls:
+        if m.kind in ("plain", "large") and m.dtype.category not in needs:
+            for call in calls if m.kind == "plain" else large:
                 yield sample(*call, dtype=m.dtype.name)
 
     return make
@@ -73,9 +73,9 @@ def _sized_row(name, value, *extra):
     return Row(name, _sized(*extra), lambda size, *a, dtype: np.full(size, value(*a)), result=_given, absent=_KINDS_OF_SIZES)
 
 
-def _number_row(name, reference, *calls, needs=(), ulps=0, **options):
+def _number_row(name, reference, *calls, needs=(), large=(), ulps=0, **options):
     absent = {**_KINDS_OF_NUMBERS, **{c: "two truth values have no steps" for c in needs}}
-    return Row(name, _numbers(*calls, needs=needs), reference, result=_given, absent=absent, ulps=ulps, **options)
+    return Row(name, _numbers(*calls, needs=needs, large=large), reference, result=_given, absent=absent, ulps=ulps, **options)
 
 
 def _strides_are(result, size, stride, **_):
@@ -120,13 +120,13 @@ _PLACES = [(3, 4), (4, 3, 1), (4, 3, -2), (0, 3), (3, 0, 1), (2, 2, 5), (2, 2, -
 _ORDERED = dict(refuse=("complex",))
 
 ROWS = [
-    _number_row("arange", _arange, (5,), (0,), (2.5,), needs=("bool",), **_ORDERED),
-    _number_row("arange.start", _arange, (1, 6), (-2, 3), (3, 3), needs=("bool",), direct=True, **_ORDERED),
-    _number_row("arange.start_step", _arange, (1, 6, 2), (5, 0, -2), (0, 1, 0.25), needs=("bool", "integral"), **_ORDERED),
-    _number_row("linspace", _linspace, (0, 4, 5), (-1, 1, 3), (2, 2, 1), (1, 0, 0), needs=("bool",), ulps=2),
+    _number_row("arange", _arange, (5,), (0,), (2.5,), needs=("bool",), large=[(2**17 + 1,)], **_ORDERED),
+    _number_row("arange.start", _arange, (1, 6), (-2, 3), (3, 3), needs=("bool",), large=[(1, 2**17 + 2)], direct=True, **_ORDERED),
+    _number_row("arange.start_step", _arange, (1, 6, 2), (5, 0, -2), (0, 1, 0.25), needs=("bool", "integral"), large=[(0, 2**15 + 0.25, 0.25)], **_ORDERED),
+    _number_row("linspace", _linspace, (0, 4, 5), (-1, 1, 3), (2, 2, 1), (1, 0, 0), needs=("bool",), large=[(0, 4, 2**17 + 1)], ulps=2),
     _number_row("scalar_tensor", lambda v, dtype: np.asarray(v), (1,), (0,), (2.0,)),
-    _number_row("eye", lambda n, dtype: np.eye(n), (3,), (0,)),
-    _number_row("eye.m", lambda n, m, dtype: np.eye(n, m), (3, 2), (2, 4), (0, 3)),
+    _number_row("eye", lambda n, dtype: np.eye(n), (3,), (0,), large=[(515,)]),
+    _number_row("eye.m", lambda n, m, dtype: np.eye(n, m), (3, 2), (2, 4), (0, 3), large=[(1025, 3)]),
     _sized_row("ones", lambda: 1),
     _sized_row("zeros", lambda: 0),
     _sized_row("full", lambda v: v, 1),
@@ -144,8 +144,8 @@ ROWS = [
     Row("tril_", _triangle((), (1,)), lambda x, k=0: np.tril(x, k), **_TRIANGLE),
     Row("triu", _triangle((), (1,), (-1,)), lambda x, k=0: np.triu(x, k), **_TRIANGLE),
     Row("triu_", _triangle((), (1,)), lambda x, k=0: np.triu(x, k), **_TRIANGLE),
-    _number_row("tril_indices", _places(np.tril_indices), *_PLACES),
-    _number_row("triu_indices", _places(np.triu_indices), *_PLACES),
+    _number_row("tril_indices", _places(np.tril_indices), *_PLACES, large=[(1025, 65)]),
+    _number_row("triu_indices", _places(np.triu_indices), *_PLACES, large=[(65, 1025)]),
     Row("new_empty", _new(), unreferenced=_UNINITIALISED, properties=_uninitialised, absent=_NEW, result="self"),
     Row("new_full", _new(1), lambda x, size, v: np.full(size, v), absent=_NEW, result="self"),
     Row("new_ones", _new(), lambda x, size: np.ones(size), absent=_NEW, result="self"),

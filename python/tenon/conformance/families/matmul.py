@@ -16,6 +16,8 @@ def _fixed(*letters):
     def make(m):
         for rows, inner, columns in ((2, 3, 2),) if m.kind == "grad" else _SIZES[:1] if m.kind == "empty" else _SIZES:
             sizes = {"b": 2, "m": m.size(rows), "k": inner, "n": columns}
+            if m.kind == "large" and "m" not in "".join(letters):
+                sizes["k"] = m.size(inner)
             if m.ranked(*([0] * len(word) for word in letters)) is None:
                 return
             yield sample(*(m.tensor([sizes[c] for c in word]) for word in letters))

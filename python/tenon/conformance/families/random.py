@@ -10,7 +10,7 @@ from ..samples import Spec, sample
 _WHY = "random: bounds, variety and repetition by the seed are checked"
 _KINDS = {k: "takes sizes, no tensor" for k in
           ("transposed", "expanded", "negative", "sliced", "channels_last", "overlapping", "special", "promotion")}  # fmt: skip
-_SIZES = {"plain": [[40, 5]], "empty": [[0], [2, 0]], "zero_dim": [[]]}
+_SIZES = {"plain": [[40, 5]], "empty": [[0], [2, 0]], "zero_dim": [[]], "large": [[2**17 + 1]]}
 _NUMBERS_ONLY = {**_KINDS, "empty": "a count", "zero_dim": "a count"}
 
 
@@ -25,10 +25,9 @@ def _sized(*before, generator=False):
 
 def _counted(generator=False):
     def make(m):
-        if m.kind == "plain":
+        for count in {"plain": (40, 0), "large": (2**17 + 1,)}.get(m.kind, ()):
             options = {"generator": tenon.Generator().manual_seed(5)} if generator else {}
-            yield sample(40, dtype=m.dtype.name, **options)
-            yield sample(0, dtype=m.dtype.name, **options)
+            yield sample(count, dtype=m.dtype.name, **options)
 
     return make
 

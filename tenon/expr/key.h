@@ -20,4 +20,8 @@ constexpr Key in_type(const Key& written, int compute_index) noexcept {
   return {written.high ^ (static_cast<uint64_t>(compute_index) + 1) * 0x9E3779B97F4A7C15u, written.low};
 }
 
+/// The key of the kernel that adds up what a flat expression computes, where `flat` is that of the kernel
+/// that stores it.
+constexpr Key summed(const Key& flat) noexcept { return {flat.high ^ 0xD1B54A32D192ED03u, flat.low}; }
+
 }  // namespace tenon::expr

@@ -285,6 +285,15 @@ class Cutter {
 
 }  // namespace
 
+bool is_summed(const RowPass& pass) {
+  const std::vector<RowPlace>& outputs = pass.elements.outputs;
+  return !outputs.empty() && std::all_of(outputs.begin(), outputs.end(), [&](const RowPlace& to) {
+    if (to.kind != Kind::Reducer) return false;
+    const RowReducer& r = pass.reducers[to.index / 2];
+    return r.kind == ReduceKind::Sum && r.type == Type::F32;
+  });
+}
+
 RowPasses cut_passes(const Expression& e, RowForm form, bool keep) {
   TENON_CHECK(e.level != Level::Written, Internal, "cut_passes: a typed expression was expected");
   return Cutter(e, form, keep).take();

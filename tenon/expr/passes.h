@@ -53,6 +53,10 @@ struct RowPass {
   RowStep rows;  ///< Over row values and operands that are values of rows: run when the row is reduced.
 };
 
+/// Whether all that the pass computes of elements is the operands of float32 sums: then a kernel may add up
+/// what it computes, and store nothing.
+bool is_summed(const RowPass& pass);
+
 /// A row expression as passes. The first has no elements: it makes row values of operands alone. What a later
 /// pass needs again is computed again, or, where that is dear and `keep` is wished, kept.
 struct RowPasses {

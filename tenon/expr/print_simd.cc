@@ -115,6 +115,36 @@ class Kernel {
     }
   }
 
+  /// A chunk's sums: docs/decisions/0019-rows.md.
+  std::string summing() const {
+    TENON_CHECK(main_ == Type::F32 && stored_ == DType::Float32 && !pairs_, Internal,
+                "print_simd: sums are of float32");
+    std::string text = signature(name_) + " {\n" + pointers_and_numbers(false);
+    for (size_t i = 0; i < num_out_; ++i)
+      text +=
+          fmt::format("  hn::Vec<F32> sum{0}[kVecs<F32>];\n  for (auto& s : sum{0}) s = hn::Zero(d);\n", i);
+    const std::string unrolled =
+        "#pragma GCC unroll 8\n    for (size_t v = 0; v < kVecs<F32>; ++v) {\n      "
+        "const size_t at = v * hn::Lanes(d);\n";
+    text += "  size_t i = 0;\n  for (; i + kReduceLanes <= n; i += kReduceLanes) {\n" + unrolled +
+            declarations(SimdBody(e_, main_, load_text(stored_, "in{} + i + at"))) +
+            added([](size_t, const std::string& sum) { return sum; }) +
+            "    }\n  }\n  if (i < n) {\n    const size_t rest = n - i;\n";
+    for (size_t i = 0; i < num_in_; ++i)
+      text += fmt::format(
+          "    HWY_ALIGN float rest{0}[kReduceLanes];\n    pad_lanes(rest{0}, in{0} + i, rest);\n", i);
+    text += unrolled +
+            "    const auto first = hn::FirstN(d, std::min(hn::Lanes(d), rest - std::min(at, rest)));\n" +
+            declarations(SimdBody(e_, main_, load_text(stored_, "rest{} + at"))) +
+            added([](size_t o, const std::string& sum) {
+              return fmt::format("hn::IfThenElse(first, {}, sum{}[v])", sum, o);
+            }) +
+            "    }\n  }\n";
+    for (size_t i = 0; i < num_out_; ++i)
+      text += fmt::format("  *out{0} = fold_vectors<ReduceOp::Sum>(d, sum{0});\n", i);
+    return text + "}\n\n";
+  }
+
   std::string text() const {
     if (num_in_ <= 1) return indexed("");
     if (!light_)
@@ -168,7 +198,20 @@ class Kernel {
     return fmt::format("{}, {}, {}, {}, {}", tag(main_), element_, num_out_, num_out_ + num_in_, parts_);
   }
 
-  std::string pointers_and_numbers() const {
+  // Adds a vector of what is computed to each sum; `kept`: what becomes of the new sum.
+  template <class F>
+  std::string added(F&& kept) const {
+    std::string text;
+    const SimdBody body(e_, main_, "");
+    for (size_t i = 0; i < num_out_; ++i)
+      text +=
+          fmt::format("    sum{}[v] = {};\n", i,
+                      kept(i, fmt::format("hn::Add(sum{}[v], {})", i, body.stored(e_.outputs()[i].node))));
+    return text;
+  }
+
+  // `whole`: how many elements go in whole vectors is wanted too.
+  std::string pointers_and_numbers(bool whole = true) const {
     std::string text = tags(main_);
     for (size_t i = 0; i < num_out_ + num_in_; ++i) {
       const bool out = i < num_out_;
@@ -179,7 +222,7 @@ class Kernel {
     for (NodeId id = 0; id < e_.num_nodes; ++id) {
       if (e_[id].rank() == Rank::Number && declared(id)) text += "  " + body.declaration(id);
     }
-    return text + "  const size_t lanes = hn::Lanes(d), whole = n - n % lanes;\n";
+    return whole ? text + "  const size_t lanes = hn::Lanes(d), whole = n - n % lanes;\n" : text;
   }
 
   // A truth value that is only stored becomes a number there.
@@ -244,9 +287,12 @@ class File {
   void add(const PrintedKernel& kernel) {
     const Type main = kernel_type(*kernel.expression);
     add_functions(*kernel.expression, main);
-    kernels_ += Kernel(*kernel.expression, main, kernel.name).text();
+    const Kernel printed(*kernel.expression, main, kernel.name);
+    kernels_ += kernel.sums ? printed.summing() : printed.text();
+    sums_ = sums_ || kernel.sums;
   }
 
+  bool sums() const { return sums_; }
   std::string text() const { return functions_ + kernels_; }
 
  private:
@@ -276,6 +322,7 @@ class File {
   }
 
   std::string functions_, kernels_;
+  bool sums_ = false;
   std::vector<uint64_t> printed_;
 };
 
@@ -306,7 +353,7 @@ std::string print_simd_file(std::span<const PrintedKernel> kernels, std::string_
 #include "hwy/highway.h"
 
 #include "backends/cpu/pointwise/simd_ops-inl.h"
-
+{sums}
 HWY_BEFORE_NAMESPACE();
 namespace tenon::cpu::HWY_NAMESPACE {{
 namespace {{
@@ -328,7 +375,8 @@ PointwiseTables {table} = TENON_CPU_TARGET_TABLES({table}_kernels);
 #endif
 )",
                      fmt::arg("file", file_name), fmt::arg("body", file.text()), fmt::arg("table", table),
-                     fmt::arg("names", names));
+                     fmt::arg("names", names),
+                     fmt::arg("sums", file.sums() ? "#include \"backends/cpu/reduce/lanes-inl.h\"\n" : ""));
 }
 
 }  // namespace tenon::expr

@@ -1,6 +1,6 @@
 // The SIMD printer: kernels as Highway C++, one translation unit compiled once per instruction set.
 // Used by opgen at build, also for the primitives of the tile interpreter. The printed text needs
-// backends/cpu/pointwise/simd_ops-inl.h and nothing else of Tenon.
+// backends/cpu/pointwise/simd_ops-inl.h, sums backends/cpu/reduce/lanes-inl.h, and nothing else of Tenon.
 #pragma once
 
 #include <span>
@@ -15,9 +15,13 @@ namespace tenon::expr {
 /// or of types as wide as it; a mask is stored as 1 and 0 of it. Of float32 all of them may be float16, or
 /// bfloat16, where the value is rounded only to be stored. Where all operands are complex, their slots are
 /// real and imaginary parts in turn, and the kernel takes whole elements: a pointer for each pair of slots.
+///
+/// One that `sums` stores nothing: each output is one float, the sum of what at most kReduceChunk elements
+/// give, with the bits of reduce.h. Its dtypes are float32.
 struct PrintedKernel {
   std::string name;
   const Expression* expression;
+  bool sums = false;
 };
 
 /// A whole .cc file with these kernels for every CPU target. It defines

@@ -167,3 +167,21 @@ def test_half_precision_takes_weights_of_float32(half, images):
         tenon.nn.functional.layer_norm(x, (6,), tenon.ones(6, dtype=tenon.float64))
     with pytest.raises(TypeError, match="`weight` of float32 as `input`, got float64"):
         tenon.nn.functional.layer_norm(tenon.tensor(images), (6,), tenon.ones(6, dtype=tenon.float64))
+
+
+@pytest.mark.parametrize("n", [1, 5, 16, 31, 192, 1000, 1024, 1025, 3000, 5000])
+def test_sums_that_are_added_up_as_they_are_computed_have_the_bits_of_sum(n):
+    for rows in (1, 3, 9):
+        x, g, w = tenon.randn(rows, n), tenon.randn(rows, n), tenon.randn(n)
+        x[0] = -0.0
+        for a in (x, x.t().contiguous().t(), tenon.cat([x, x], 1)[:, ::2]):
+            a = a.detach().requires_grad_()
+            y = tenon.softmax(a, 1)
+            (got,) = tenon.autograd.grad(y, a, g)
+            y = y.detach()
+            assert got.numpy().tobytes() == (y * (g - (g * y).sum(1, True))).numpy().tobytes()
+            a = a.detach()
+            scale = 1 / tenon.sqrt((a * a).mean(1, True) + 1e-5)
+            assert F.rms_norm(a, (n,), w, 1e-5).numpy().tobytes() == (a * scale * w).numpy().tobytes()
+            z = a - a.amax(1, True)
+            assert tenon.log_softmax(a, 1).numpy().tobytes() == (z - tenon.log(tenon.exp(z).sum(1, True))).numpy().tobytes()

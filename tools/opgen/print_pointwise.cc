@@ -30,27 +30,32 @@ class KernelPool {
     const expr::Key key = expr::in_type(form.written()->key, expr::compute_index(type));
     expr::ExpressionPtr expression = form.typed(type);
     if (!expr::is_printable(*expression) || !known_.insert(key).second) return;
-    kernels_[stable_hash(entry) % kKernelFiles].emplace(key, std::move(expression));
+    of(entry).emplace(key, Kernel{std::move(expression)});
   }
 
   /// The same for operands as they are stored, or for complex ones, which the typed expression is found by.
   void add_typed(const std::string& entry, expr::ExpressionPtr expression) {
     if (!expr::is_printable(*expression) || !known_.insert(expression->key).second) return;
     const expr::Key key = expression->key;
-    kernels_[stable_hash(entry) % kKernelFiles].emplace(key, std::move(expression));
+    of(entry).emplace(key, Kernel{std::move(expression)});
   }
 
-  /// Prints the kernels of a row operator's passes, with all its arguments present, for float32.
+  /// Prints the kernels of a row operator's passes, with all its arguments present, for float32; of passes
+  /// that make sums alone also those that add up what they compute.
   void add_rows(const OpDef& def) {
     const expr::ExpressionPtr typed =
         expr::instantiate(*rows_form(def).written(), {.compute = Type::F32, .dense = true});
+    Kernels& kernels = of(def.operators.front().constant);
     for (const expr::RowForm form : {expr::RowForm::Along, expr::RowForm::Across}) {
-      expr::RowPasses cut = expr::cut_passes(*typed, form, true);
-      for (expr::RowPass& pass : cut.passes) {
-        expr::ExpressionPtr& flat = pass.elements.flat;
-        if (!flat || !expr::is_printable(*flat) || !known_.insert(flat->key).second) continue;
-        const expr::Key key = flat->key;
-        kernels_[stable_hash(def.operators.front().constant) % kKernelFiles].emplace(key, std::move(flat));
+      for (const bool sums : {false, true}) {
+        expr::RowPasses cut = expr::cut_passes(*typed, form, true);
+        for (expr::RowPass& pass : cut.passes) {
+          expr::ExpressionPtr& flat = pass.elements.flat;
+          if (!flat || !expr::is_printable(*flat)) continue;
+          if (sums && (form != expr::RowForm::Along || !expr::is_summed(pass))) continue;
+          const expr::Key key = sums ? expr::summed(flat->key) : flat->key;
+          if (known_.insert(key).second) kernels.emplace(key, Kernel{std::move(flat), sums});
+        }
       }
     }
   }
@@ -76,14 +81,20 @@ class KernelPool {
   }
 
  private:
-  using Kernels = std::map<expr::Key, expr::ExpressionPtr>;
+  struct Kernel {
+    expr::ExpressionPtr expression;
+    bool sums = false;
+  };
+  using Kernels = std::map<expr::Key, Kernel>;
+
+  Kernels& of(const std::string& entry) { return kernels_[stable_hash(entry) % kKernelFiles]; }
 
   static std::string file(const Kernels& kernels, const std::string& table) {
     if (kernels.empty()) return banner("No kernels here.");
     std::vector<expr::PrintedKernel> printed;
     std::string keys;
-    for (const auto& [key, expression] : kernels) {
-      printed.push_back({fmt::format("k{}", printed.size()), expression.get()});
+    for (const auto& [key, kernel] : kernels) {
+      printed.push_back({fmt::format("k{}", printed.size()), kernel.expression.get(), kernel.sums});
       keys += fmt::format("    {{{:#x}u, {:#x}u}},\n", key.high, key.low);
     }
     return expr::print_simd_file(printed, table, table + ".cc") +

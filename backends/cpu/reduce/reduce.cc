@@ -214,16 +214,25 @@ void RowsReducer<T>::feed(const T* const* p, size_t rows, size_t n, bool last) {
 }
 
 template <class T>
+void RowsReducer<T>::feed_chunks(const T* chunks, size_t rows, bool only) {
+  fed_ = true;
+  whole_ = only;
+  if (only) {
+    std::copy_n(chunks, rows, values_.data());
+    return;
+  }
+  if (states_.empty()) states_.assign(values_.size(), Reducer<T>(op_));
+  for (size_t r = 0; r < rows; ++r) states_[r].feed_chunk(chunks[r]);
+}
+
+template <class T>
 void RowsReducer<T>::feed_backward(const T* const* p, size_t rows, size_t n) {
   const ReduceKernels<T>& k = kernels<T>(op_);
-  fed_ = true;
-  whole_ = n <= kReduceChunk;
-  if (!whole_ && states_.empty()) states_.assign(values_.size(), Reducer<T>(op_));
   SmallVector<const T*, 8> from(rows);
   for (size_t done = 0; done < n; done += kReduceChunk) {
     for (size_t r = 0; r < rows; ++r) from[r] = p[r] - done;
     k.row_chunks_backward(from.data(), rows, std::min(n - done, kReduceChunk), values_.data());
-    for (size_t r = 0; r < rows && !whole_; ++r) states_[r].feed_chunk(values_[r]);
+    feed_chunks(values_.data(), rows, n <= kReduceChunk);
   }
 }
 

@@ -90,6 +90,9 @@ class RowsReducer {
   void reset();
   /// `n` further elements of each of the first `rows` rows, row r's from p[r] on. `last`: none come after.
   void feed(const T* const* p, size_t rows, size_t n, bool last);
+  /// A chunk of each of the first `rows` rows that was reduced elsewhere; `only`: they have no more. Follows
+  /// whole chunks alone.
+  void feed_chunks(const T* chunks, size_t rows, bool only);
   /// All `n` > 0 elements of each of the first `rows` rows: element i of row r is p[r][-i].
   void feed_backward(const T* const* p, size_t rows, size_t n);
   /// Of the first `rows` rows.

@@ -13,6 +13,7 @@
 
 #include "backends/cpu/copy/half-inl.h"
 #include "backends/cpu/pointwise/simd_ops-inl.h"
+#include "backends/cpu/reduce/lanes-inl.h"
 #include "backends/cpu/reduce/reduce_kernels.h"
 #include "backends/cpu/reduce/reduce_ops.h"
 #include "hwy/cache_control.h"
@@ -22,28 +23,6 @@ HWY_BEFORE_NAMESPACE();
 namespace tenon::cpu::HWY_NAMESPACE {
 namespace {
 namespace hn = hwy::HWY_NAMESPACE;
-
-template <ReduceOp kOp, class D, class V = hn::Vec<D>>
-HWY_INLINE V combine(D d, V earlier, V later) {
-  using T = hn::TFromD<D>;
-  if constexpr (kOp == ReduceOp::Sum) {
-    return hn::Add(earlier, later);
-  } else if constexpr (kOp == ReduceOp::Prod && std::is_same_v<T, int64_t>) {
-    return per_lane(d, earlier, later, [](T x, T y) { return detail::combine(ReduceOp::Prod, x, y); });
-  } else if constexpr (kOp == ReduceOp::Prod) {
-    return hn::Mul(earlier, later);
-  } else if constexpr (!hwy::IsFloat<T>()) {
-    return kOp == ReduceOp::Max ? hn::Max(earlier, later) : hn::Min(earlier, later);
-  } else {
-    // Of zeros of either sign, these instructions give now the first operand and now the second one. The bits
-    // of 0 and -0 in common are 0, those of either are -0.
-    const V one_way = kOp == ReduceOp::Max ? hn::Max(earlier, later) : hn::Min(earlier, later);
-    const V other_way = kOp == ReduceOp::Max ? hn::Max(later, earlier) : hn::Min(later, earlier);
-    const V number = kOp == ReduceOp::Max ? hn::And(one_way, other_way) : hn::Or(one_way, other_way);
-    const auto nan = hn::Or(is_nan(d, earlier), is_nan(d, later));
-    return hn::IfThenElse(nan, hn::Set(d, std::numeric_limits<T>::quiet_NaN()), number);
-  }
-}
 
 // Loads of elements of type From as vectors of T, and of one element.
 
@@ -100,41 +79,6 @@ HWY_INLINE T load_one(const typename Load::From* p) {
     return *p;
   else
     return hn::GetLane(Load::vector(hn::CappedTag<T, 1>(), p));
-}
-
-/// At most a chunk's lanes, so that a wide vector of narrow elements still has whole lanes.
-template <class T>
-using LaneTag = hn::CappedTag<T, kReduceLanes>;
-
-template <class D>
-constexpr size_t kVecs = kReduceLanes / hn::MaxLanes(D());
-
-/// Folds the lanes of one vector.
-template <ReduceOp kOp, class D, class V = hn::Vec<D>, class T = hn::TFromD<D>>
-HWY_INLINE T fold_vector(D d, V v) {
-  if constexpr (hn::MaxLanes(D()) * sizeof(T) > 16) {
-    const hn::Half<D> dh;
-    return fold_vector<kOp>(dh, combine<kOp>(dh, hn::LowerHalf(dh, v), hn::UpperHalf(dh, v)));
-  } else {
-    HWY_ALIGN T x[hn::MaxLanes(D())];
-    hn::Store(v, d, x);
-#pragma GCC unroll 4
-    for (size_t half = hn::MaxLanes(D()) / 2; half > 0; half /= 2) {
-      for (size_t l = 0; l < half; ++l) x[l] = detail::combine(kOp, x[l], x[l + half]);
-    }
-    return x[0];
-  }
-}
-
-/// The lanes of a finished chunk, in kVecs vectors, in one value.
-template <ReduceOp kOp, class D, class V = hn::Vec<D>, class T = hn::TFromD<D>>
-HWY_INLINE T fold_vectors(D d, V (&v)[kVecs<D>]) {
-#pragma GCC unroll 4
-  for (size_t half = kVecs<D> / 2; half > 0; half /= 2) {
-#pragma GCC unroll 4
-    for (size_t i = 0; i < half; ++i) v[i] = combine<kOp>(d, v[i], v[i + half]);
-  }
-  return fold_vector<kOp>(d, v[0]);
 }
 
 /// Adds the last `n` elements of a chunk, fewer than its lanes, to their lanes: in registers, since a vector

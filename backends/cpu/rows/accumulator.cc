@@ -37,6 +37,12 @@ class AlongTree final : public Accumulator {
   void feed(const void* const* elements, const void* const*, size_t rows, size_t places, bool last) final {
     state_.feed(reinterpret_cast<const T* const*>(elements), rows, places, last);
   }
+  void feed_chunks(const float* chunks, size_t rows, bool only) final {
+    if constexpr (std::is_same_v<T, float>)
+      state_.feed_chunks(chunks, rows, only);
+    else
+      Accumulator::feed_chunks(chunks, rows, only);
+  }
   void result(void* values, size_t rows) const final { state_.result(static_cast<T*>(values), rows); }
 
  private:
@@ -251,6 +257,10 @@ std::unique_ptr<Accumulator> make(ReduceKind kind, size_t lanes, size_t rows) {
 }
 
 }  // namespace
+
+void Accumulator::feed_chunks(const float*, size_t, bool) {
+  throw_error(ErrorKind::Internal, "rows: chunks are of sums of float32 along rows");
+}
 
 std::unique_ptr<Accumulator> make_accumulator(ReduceKind kind, Type type, size_t lanes, size_t rows) {
   if (kind == ReduceKind::Any || kind == ReduceKind::All) return std::make_unique<Truth>(kind, lanes, rows);

@@ -20,6 +20,9 @@ class Accumulator {
   /// not zero where true; of ProdRe and ProdIm, the real parts. `last`: no more places come.
   virtual void feed(const void* const* elements, const void* const* firsts, size_t rows, size_t places,
                     bool last) = 0;
+  /// In place of `feed`, of sums along rows: the sum of the next chunk of each of the first `rows` rows.
+  /// `only`: the rows have no more.
+  virtual void feed_chunks(const float* chunks, size_t rows, bool only);
   /// One value for each lane of each of the first `rows` rows, in the type of the row value.
   virtual void result(void* values, size_t rows) const = 0;
 };

@@ -16,6 +16,8 @@ RowPlan::RowPlan(const expr::Expression& e, expr::RowForm form, bool keep)
   for (const expr::RowPass& pass : cut.passes) {
     elements.emplace_back(pass.elements);
     rows.emplace_back(pass.rows);
+    const bool summed = form == expr::RowForm::Along && expr::is_summed(pass);
+    sums.push_back(summed ? find_printed_kernel(expr::summed(pass.elements.flat->key)) : nullptr);
     printed = printed && (!elements.back() || elements.back().is_printed());
   }
 }

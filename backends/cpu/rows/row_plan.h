@@ -34,7 +34,9 @@ struct RowPlan {
 
   expr::RowPasses cut;
   std::vector<RowKernel> elements, rows;  ///< Of each pass.
-  bool printed = false;                   ///< All kernels over elements are.
+  /// Of each pass: adds up a chunk of what `elements` stores for reducers; null where the build printed none.
+  std::vector<PointwiseFn> sums;
+  bool printed = false;  ///< All kernels over elements are.
 };
 
 /// The plans of one expression, each made when it is first needed. An operator keeps its own for ever.

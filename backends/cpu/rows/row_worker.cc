@@ -185,7 +185,10 @@ class Worker {
   void elements(size_t p) {
     const expr::RowPass& pass = cut_.passes[p];
     for (size_t r = 0; r < pass.reducers.size(); ++r) accumulator(p, r).reset();
-    if (plan_.elements[p] || std::any_of(pass.reducers.begin(), pass.reducers.end(), &fed_by_piece)) {
+    if (plan_.sums[p] && !breaks(pass)) {
+      for (int64_t begin = 0; begin < c_.length; begin += kPiece)
+        sum_piece(p, begin, std::min(kPiece, c_.length - begin));
+    } else if (plan_.elements[p] || std::any_of(pass.reducers.begin(), pass.reducers.end(), &fed_by_piece)) {
       // Piece by piece, and the rows in turn: so their sums go on side by side.
       const bool broken = breaks(pass);
       for (int64_t begin = 0, n = 0; begin < c_.length; begin += n) {
@@ -218,6 +221,25 @@ class Worker {
       unpack_rows(stretch(i, begin, n), base(i, g), c_.operand(i).dtype, static_cast<const char*>(ptrs[o]),
                   c_.held[i]);
     }
+  }
+
+  // A chunk of every row, of which nothing but sums is kept.
+  void sum_piece(size_t p, int64_t begin, int64_t n) {
+    const expr::RowStep& step = cut_.passes[p].elements;
+    const size_t outs = step.outputs.size();
+    float sums[expr::kMaxSlots][kMaxGroup];
+    for (int64_t g = 0; g < rows_; ++g) {
+      uint64_t given[expr::kMaxSlots];
+      numbers(step, g, given);
+      void* ptrs[expr::kMaxSlots];
+      for (size_t o = 0; o < outs; ++o) ptrs[o] = &sums[o][g];
+      for (size_t i = 0; i < step.inputs.size(); ++i)
+        ptrs[outs + i] = const_cast<void*>(element_source(step.inputs[i], g, begin, n));
+      plan_.sums[p](ptrs, static_cast<size_t>(n), given, 0);
+    }
+    for (size_t o = 0; o < outs; ++o)
+      accumulator(p, step.outputs[o].index / 2)
+          .feed_chunks(sums[o], static_cast<size_t>(rows_), c_.length <= kPiece);
   }
 
   // A reducer of two operands gets them together.

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "backends/cpu/conv/band.h"
+#include "backends/cpu/conv/gradient_tile-inl.h"
 #include "backends/cpu/conv/ordered_weights.h"
 #include "backends/cpu/conv/window_product.h"
 #include "backends/cpu/copy/row_kernels.h"
@@ -484,8 +485,8 @@ bool lies_in_order(const WindowGradient<T>& w, const Windows& windows) {
   return in_order && (windows.channels == 1 || w.out_channel == next);
 }
 
-/// The transposed gradient: rows are rows of Windows, which tiles read as they are; columns are those of the
-/// incoming gradient.
+/// The transposed gradient: rows are rows of Windows, which tiles read from the band; columns are those of
+/// the incoming gradient.
 template <class T>
 void gradient(const WindowGradient<T>& w, const ProductPart& part) {
   const hn::ScalableTag<T> d;
@@ -506,37 +507,27 @@ void gradient(const WindowGradient<T>& w, const ProductPart& part) {
   for (int64_t first = part.column; first < part.column_end; first += chunk) {
     const int64_t rows = std::min(chunk, part.column_end - first);
     T* totals = static_cast<T*>(gemm_scratch(GemmScratch::Totals, bytes(rows * padded)));
-    T* in_rows =
-        static_cast<T*>(gemm_scratch(GemmScratch::PackedA, bytes((kBlockRows + 1) * (most_k + lanes))));
     for (int64_t pc = 0; pc < k; pc += kGemmBlock) {
       const int64_t block_k = std::min(kGemmBlock, k - pc);
       pack_gradient(w, windows, w.grad + part.group * w.grad_group + part.row * w.grad_row, columns, pc,
                     block_k, ordered, packed);
       const Band band(windows, pc, pc + block_k, sizeof(T), true);
-      const int64_t row_length = (block_k + lanes - 1) / lanes * lanes;
       for (int64_t ic = 0; ic < rows; ic += kBlockRows) {
         const int64_t block_rows = std::min(kBlockRows, rows - ic), row = first + ic;
         const T* in_band = static_cast<const T*>(band.fill(row / taps, (row + block_rows - 1) / taps + 1));
         const RowOffsets offsets(band, taps, row, block_rows);
-        for (int64_t j = 0; j < block_k; j += lanes) {
-          pack_vector(d, in_rows + j, static_cast<size_t>(row_length), in_band, !band.in_place(),
-                      band.columns().data() + j, static_cast<size_t>(std::min(lanes, block_k - j)),
-                      offsets.data(), block_rows);
-        }
         for (int64_t p = 0; p < panels; ++p) {
-          const auto here = static_cast<size_t>(std::min(width, columns - p * width));
-          const size_t vecs = (here + hn::Lanes(d) - 1) / hn::Lanes(d);
-          const int64_t most = static_cast<int64_t>(kTileRows);
+          const int64_t here = std::min(width, columns - p * width), vecs = (here + lanes - 1) / lanes;
           // Rows are dealt evenly, as of products.
-          const int64_t parts = (block_rows + most - 1) / most;
+          constexpr auto kMost = static_cast<int64_t>(kGradientRows);
+          const int64_t parts = (block_rows + kMost - 1) / kMost;
           for (int64_t dealt = 0, i = 0; dealt < parts; ++dealt) {
-            const auto tile_rows =
-                static_cast<size_t>(block_rows / parts + (dealt < block_rows % parts ? 1 : 0));
-            const TileIn<T> in{in_rows + i * row_length, row_length, 1, packed + p * width * block_k, width};
-            T* total = totals + (ic + i) * padded + p * width;
-            const TileOut<T> to{total, padded, 1, T(1), T(0), pc > 0 ? total : nullptr, padded};
-            multiply_tile(tile_rows, vecs, block_k, in, to, here);
-            i += static_cast<int64_t>(tile_rows);
+            const int64_t n = block_rows / parts + (dealt < block_rows % parts ? 1 : 0);
+            kGradientTiles<T>[static_cast<size_t>((n - 1) * static_cast<int64_t>(kTileVecs) + vecs - 1)](
+                block_k,
+                {in_band, offsets.data() + i, band.columns().data(), packed + p * width * block_k, width},
+                pc == 0, totals + (ic + i) * padded + p * width, padded);
+            i += n;
           }
         }
       }

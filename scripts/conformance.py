@@ -16,8 +16,6 @@ from tenon.conformance.cells import QUICK
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "conformance.md"
-#: PoCL keeps compiled kernels from one run to the next.
-os.environ.setdefault("POCL_CACHE_DIR", str(pathlib.Path(tenon._C.__file__).parents[2] / "pocl_cache"))
 BACKENDS = pathlib.Path(tenon._C.__file__).parents[2] / "backends"
 # PoCL keeps compiled kernels from one run to the next.
 os.environ.setdefault("POCL_CACHE_DIR", str(BACKENDS.parent / "pocl_cache"))

@@ -76,9 +76,13 @@ Tensor sum_of_rows(abi::Call& call, const Tensor& self) {
   return of_rows(call, self, [](int64_t n, auto&& element) { return sum_of(n, element); });
 }
 
+/// Results are contiguous, as the CPU's are; those of pointwise operators have the strides of what they are
+/// given.
 void check_rows(abi::Call& call, const Tensor& self, int64_t dim) {
   const TenonTensorView v = self.view();
-  if (!is_matrix(v) || (dim != 1 && dim != -1) || v.sizes[1] < 1 || v.sizes[1] > kChunk) call.decline();
+  if (!is_matrix(v) || !(v.flags & TENON_TENSOR_CONTIGUOUS) || (dim != 1 && dim != -1) || v.sizes[1] < 1 ||
+      v.sizes[1] > kChunk)
+    call.decline();
 }
 
 Tensor log_softmax(abi::Call& c, const Tensor& self, int64_t dim, bool) {

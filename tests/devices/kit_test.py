@@ -140,6 +140,13 @@ def test_forms_that_know_no_call_without_out_are_tried():
     assert {c.operator: c.state for c in found.cells} == {"norm.out": "fallback", "tensordot.out": "fallback", "fill.Scalar_out": "native"}
 
 
+def test_openregs_kernels_of_a_network_are_right():
+    operators = ["_log_softmax*", "cross_entropy_loss", "nll_loss*", "mm", "addmm", "sum.dim_IntList"]
+    found = runner.run("openreg", OPENREG, {"mode": "lazy", "kernels": "network"}, operators, dtypes=["float32"], jobs=2)
+    assert not report.faults(found), report.text(found)
+    assert {"_log_softmax", "mm", "addmm", "sum.dim_IntList"} <= {c.operator for c in found.cells if c.native}
+
+
 def test_a_crash_does_not_end_the_run(planted):
     found = runner.run("planted", planted, {"plant": "host access"}, ["abs*", "exp"], dtypes=["float32"])
     states = {c.operator: c.state for c in found.cells}

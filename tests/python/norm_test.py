@@ -185,3 +185,19 @@ def test_sums_that_are_added_up_as_they_are_computed_have_the_bits_of_sum(n):
             assert F.rms_norm(a, (n,), w, 1e-5).numpy().tobytes() == (a * scale * w).numpy().tobytes()
             z = a - a.amax(1, True)
             assert tenon.log_softmax(a, 1).numpy().tobytes() == (z - tenon.log(tenon.exp(z).sum(1, True))).numpy().tobytes()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16"])
+@pytest.mark.parametrize("places", [1, 255, 256, 784, 1500])
+def test_weights_that_are_the_same_along_runs_have_the_bits_of_those_in_memory(places, dtype):
+    x, w, b = (tenon.randn(*s).to(getattr(tenon, dtype)) for s in ((5, 6, places), (6, 1), (6, 1)))
+    shape = (6, places)
+    for a in (x, x.flip(2), x.transpose(1, 2).contiguous().transpose(1, 2)):
+        a = a.detach().requires_grad_()
+        results = []
+        for weight, bias in ((w.expand(shape), b.expand(shape)), (w.expand(shape).contiguous(), b.expand(shape).contiguous())):
+            y = F.layer_norm(a, shape, weight, bias)
+            (g,) = tenon.autograd.grad(y, a, x)
+            z = F.rms_norm(a, shape, weight)
+            results.append([t.detach().to(tenon.float64).numpy().tobytes() for t in (y, g, z)])
+        assert results[0] == results[1]

@@ -13,6 +13,8 @@ constexpr int64_t kKeptBytes = 512 << 10;
 constexpr int64_t kGroupBytes = 32 << 10, kFewBytes = 512 << 10;
 // Rows that are shorter go side by side, though that costs a transposition.
 constexpr int64_t kShortRow = 192;
+// Runs that are worth a call of a kernel.
+constexpr int64_t kRun = 256;
 
 }  // namespace
 
@@ -25,8 +27,19 @@ RowCall::RowCall(const RowsLaunch& l) : launch(l), e(l.expression), geometry(l) 
   for (size_t i = 0; i < held.size(); ++i) {
     direct.push_back(is_direct(i));
     broken.push_back(direct[i] && length > 1 && !geometry.along.dense(i, item(i)));
+    repeated.push_back(false);
   }
   choose_size();
+}
+
+void RowCall::repeat(const std::vector<bool>& repeatable) {
+  const RowDims& along = geometry.along;
+  if (along.sizes.size() < 2 || along.inner() < kRun) return;
+  for (size_t i = 0; i < e.num_inputs; ++i) {
+    const bool one = operand(i).dtype == held[i] && along.inner_stride(i) == 0;
+    if (!repeatable[i] || is_row(e.inputs()[i]) || !one || (item(i) != 4 && item(i) != 8)) continue;
+    repeated[i] = broken[i] = true;
+  }
 }
 
 // The operand whose layout decides: the first one whose elements differ in all dimensions, outputs first.
@@ -83,7 +96,7 @@ bool RowCall::is_direct(size_t i) const {
     return false;
   if (across()) return false;
   if (length <= 1 || along.dense(i, size)) return true;
-  return along.inner() >= 256 && along.inner_stride(i) == size;
+  return along.inner() >= kRun && along.inner_stride(i) == size;
 }
 
 }  // namespace tenon::cpu

@@ -2,6 +2,8 @@
 // Used by run_rows.cc and row_worker.h. Knows nothing of passes and kernels.
 #pragma once
 
+#include <vector>
+
 #include "backends/cpu/rows/row_geometry.h"
 #include "tenon/expr/passes.h"
 #include "tenon/expr/spec.h"
@@ -18,6 +20,8 @@ inline bool is_row(const expr::Slot& s) { return !varies_along(s.rank); }
 
 struct RowCall {
   explicit RowCall(const RowsLaunch& launch);
+  /// Operands whose elements kernels take one at a time, repeated, where they are the same along a run.
+  void repeat(const std::vector<bool>& repeatable);
 
   const RowsOperand& operand(size_t i) const {
     return i < launch.inputs.size() ? launch.inputs[i] : launch.outputs[i - launch.inputs.size()];
@@ -44,6 +48,8 @@ struct RowCall {
   SmallVector<DType, 8> held;   ///< By operand: what its slot is.
   SmallVector<bool, 8> direct;  ///< Its elements are read or written where they lie.
   SmallVector<bool, 8> broken;  ///< In runs of the innermost dimension.
+  /// In such runs it is one element, which is not spread over memory: the weights of a norm over groups.
+  SmallVector<bool, 8> repeated;
 
  private:
   size_t reference() const;

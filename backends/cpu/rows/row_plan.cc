@@ -1,5 +1,7 @@
 #include "backends/cpu/rows/row_plan.h"
 
+#include <algorithm>
+
 #include "backends/cpu/pointwise/printed_kernels.h"
 
 namespace tenon::cpu {
@@ -13,12 +15,21 @@ RowKernel::RowKernel(const expr::RowStep& step) {
 RowPlan::RowPlan(const expr::Expression& e, expr::RowForm form, bool keep)
     : cut(expr::cut_passes(e, form, keep)) {
   printed = true;
+  repeatable.assign(e.num_inputs, form == expr::RowForm::Along);
+  const auto refuse = [&](const expr::RowPlace& from) {
+    if (from.kind == expr::RowPlace::Kind::Operand) repeatable[from.index] = false;
+  };
   for (const expr::RowPass& pass : cut.passes) {
     elements.emplace_back(pass.elements);
     rows.emplace_back(pass.rows);
     const bool summed = form == expr::RowForm::Along && expr::is_summed(pass);
     sums.push_back(summed ? find_printed_kernel(expr::summed(pass.elements.flat->key)) : nullptr);
     printed = printed && (!elements.back() || elements.back().is_printed());
+    // PointwiseFn takes repeated inputs where there are several, as bits of 32.
+    const size_t count = pass.elements.inputs.size();
+    if (!elements.back().is_printed() || count < 2 || count + pass.elements.outputs.size() > 32)
+      std::for_each(pass.elements.inputs.begin(), pass.elements.inputs.end(), refuse);
+    for (const expr::RowReducer& r : pass.reducers) refuse(r.from), refuse(r.first);
   }
 }
 

@@ -17,9 +17,10 @@ class RowKernel {
   explicit RowKernel(const expr::RowStep& step);
   explicit operator bool() const noexcept { return printed_ || program_; }
   bool is_printed() const noexcept { return printed_ != nullptr; }
-  void operator()(void* const* ptrs, size_t n, const void* numbers) const {
+  /// `repeated`: as PointwiseFn takes it; 0 where the kernel is not printed.
+  void operator()(void* const* ptrs, size_t n, const void* numbers, uint32_t repeated = 0) const {
     if (printed_)
-      printed_(ptrs, n, numbers, 0);
+      printed_(ptrs, n, numbers, repeated);
     else
       program_->run(ptrs, n, numbers);
   }
@@ -37,6 +38,8 @@ struct RowPlan {
   /// Of each pass: adds up a chunk of what `elements` stores for reducers; null where the build printed none.
   std::vector<PointwiseFn> sums;
   bool printed = false;  ///< All kernels over elements are.
+  /// By operand: whether all kernels that take its elements take one that is repeated instead.
+  std::vector<bool> repeatable;
 };
 
 /// The plans of one expression, each made when it is first needed. An operator keeps its own for ever.

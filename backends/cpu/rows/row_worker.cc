@@ -108,7 +108,7 @@ class Worker {
 
   void pack() {
     for (size_t i = 0; i < c_.e.num_inputs && c_.whole; ++i) {
-      if (!mem_.buffers[i]) continue;
+      if (!mem_.buffers[i] || c_.repeated[i]) continue;
       for (int64_t g = 0; g < rows_; ++g)
         pack_rows(stretch(i, 0, c_.length), base(i, g), c_.operand(i).dtype, buffer(i, g), c_.held[i]);
     }
@@ -122,11 +122,33 @@ class Worker {
 
   // Places [begin, begin + n) of an operand, in the type of its slot.
   const void* input(size_t operand, int64_t g, int64_t begin, int64_t n) {
-    if (c_.direct[operand]) return base(operand, g) + c_.geometry.along.offset(operand, begin);
+    const Bytes first =
+        base(operand, g) +
+        (c_.direct[operand] || c_.repeated[operand] ? c_.geometry.along.offset(operand, begin) : 0);
+    if (c_.direct[operand]) return first;
+    if (c_.repeated[operand]) return repeat(operand, first);
     if (c_.whole) return buffer(operand, g) + begin * lanes() * c_.item(operand);
     pack_rows(stretch(operand, begin, n), base(operand, g), c_.operand(operand).dtype, mem_.buffers[operand],
               c_.held[operand]);
     return mem_.buffers[operand];
+  }
+
+  // One element, as kernels take those that are repeated.
+  const void* repeat(size_t operand, const char* element) {
+    const Bytes to = mem_.buffers[operand];
+    if (c_.item(operand) == 4)
+      repeat_as<uint32_t>(to, element);
+    else
+      repeat_as<uint64_t>(to, element);
+    return to;
+  }
+  template <class T>
+  static void repeat_as(Bytes to, const char* element) {
+    T value;
+    std::memcpy(&value, element, sizeof value);
+    T all[HostKernel::kRepeatedBytes / sizeof(T)];
+    std::fill(std::begin(all), std::end(all), value);
+    std::memcpy(to, all, sizeof all);
   }
 
   const void* element_source(const RowPlace& from, int64_t g, int64_t begin, int64_t n) {
@@ -211,9 +233,13 @@ class Worker {
     void* ptrs[expr::kMaxSlots];
     const size_t outs = step.outputs.size();
     for (size_t o = 0; o < outs; ++o) ptrs[o] = target(p, step.outputs[o], g, begin);
-    for (size_t i = 0; i < step.inputs.size(); ++i)
-      ptrs[outs + i] = const_cast<void*>(element_source(step.inputs[i], g, begin, n));
-    plan_.elements[p](ptrs, static_cast<size_t>(n * lanes()), given);
+    uint32_t repeated = 0;
+    for (size_t i = 0; i < step.inputs.size(); ++i) {
+      const RowPlace& from = step.inputs[i];
+      ptrs[outs + i] = const_cast<void*>(element_source(from, g, begin, n));
+      if (from.kind == Kind::Operand && c_.repeated[from.index]) repeated |= 1u << (outs + i);
+    }
+    plan_.elements[p](ptrs, static_cast<size_t>(n * lanes()), given, repeated);
     for (size_t o = 0; o < outs; ++o) {
       const RowPlace& to = step.outputs[o];
       const size_t i = c_.e.num_inputs + to.index;

@@ -22,9 +22,10 @@ RowPlans& plans_of(const RowsLaunch& launch) {
 
 void run_rows(const RowsLaunch& launch) {
   report_kernel(launch.name, TENON_KERNEL_NAMES("rows"));
-  const RowCall call(launch);
+  RowCall call(launch);
   if (call.rows == 0 || call.geometry.lanes == 0) return;
   const RowPlan& plan = plans_of(launch).get(call.form, call.whole);
+  call.repeat(plan.repeatable);
   const int64_t grain = std::max<int64_t>(1, (1 << 14) / call.unit_elements());
   parallel_for(0, call.units(), grain,
                [&](int64_t begin, int64_t end) { run_row_units(call, plan, begin, end); });

@@ -42,7 +42,6 @@ class TurnedProduct {
     const int64_t most_k = std::min(k_, kGemmBlock);
     packed_ = scratch(GemmScratch::PackedB, kWidth * most_k);
     if (k_ > kGemmBlock) totals_ = scratch(GemmScratch::Totals, (rows_ + kWidth) * columns_);
-    if (!w.weights.same_type) block_ = scratch(GemmScratch::PackedA, kWidth * most_k);
     const bool plain = w.out_same_type && w.alpha == T(1) && w.beta == T(0);
     const int64_t step = w.out_positions.axes[2];
     if (plain && w.out_row == w.out_item && step % w.out_item == 0)
@@ -61,10 +60,8 @@ class TurnedProduct {
       for (int64_t row = 0; row < rows_; row += kWidth) {
         const int64_t rows = std::min(kWidth, rows_ - row);
         pack(row, rows, pc, block_k);
-        for (size_t i = 0; i < pieces_.size(); ++i) {
-          fetch_ahead(row + rows, pc, block_k, static_cast<int64_t>(i));
-          multiply(pieces_[i], row, rows, pc, block_k, {in_band, offsets.data(), packed_});
-        }
+        for (const Piece& piece : pieces_)
+          multiply(piece, row, rows, pc, block_k, {in_band, offsets.data(), packed_});
       }
     }
   }
@@ -100,20 +97,6 @@ class TurnedProduct {
       pieces_.push_back({j, n, band_.columns()[static_cast<size_t>(j)], at.offset(w_.out_positions)});
       at.advance(n);
       j += n;
-    }
-  }
-
-  /// Rows that lie closer together than channels do are short runs of memory, which no hardware fetches
-  /// ahead: a share of the next panel's, which `piece` has to bring.
-  void fetch_ahead(int64_t row, int64_t pc, int64_t block_k, int64_t piece) const {
-    if (weights_.in_place() || w_.weights.row >= w_.weights.channel || row >= rows_) return;
-    constexpr int64_t kLine = 64;
-    const auto pieces = static_cast<int64_t>(pieces_.size()), taps = static_cast<int64_t>(taps_.size());
-    const int64_t first = pc / taps, channels = (pc + block_k - 1) / taps + 1 - first;
-    const int64_t bytes = std::min(kWidth, rows_ - row) * w_.weights.row;
-    for (int64_t c = first + channels * piece / pieces; c < first + channels * (piece + 1) / pieces; ++c) {
-      const char* from = weights_.bytes(part_.row + row, c);
-      for (int64_t i = 0; i < bytes; i += kLine) __builtin_prefetch(from + i, 0, 2);
     }
   }
 
@@ -164,6 +147,7 @@ class TurnedProduct {
     std::fill(to + rows, to + width, T(0));
   }
 
+  /// Room for a panel's weights in order, where they are converted first.
   T* block() {
     if (!block_) block_ = scratch(GemmScratch::PackedA, kWidth * std::min(k_, kGemmBlock));
     return block_;

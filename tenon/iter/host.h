@@ -29,10 +29,12 @@ struct BlockStrides {
 using ConvertFn = void (*)(void* dst, BlockStrides dst_strides, const void* src, BlockStrides src_strides,
                            int64_t n0, int64_t n1);
 
-/// An expression that the interpreter runs.
+/// An expression that the interpreter runs, or machine code that was made of it.
 class HostProgram {
  public:
   virtual ~HostProgram() = default;
+  /// Whether the next call runs machine code; for reports.
+  virtual bool is_machine_code() const noexcept = 0;
   /// Takes the same arguments as a HostKernel's call.
   virtual void run(void* const* ptrs, size_t n, const void* numbers) const = 0;
 };

@@ -237,9 +237,13 @@ void report_host_kernel(const PointwiseInfo& info, const HostKernel& kernel) {
   struct Names {
     std::string compiled = fmt::format("simd:{}", kHost.target());
     std::string program = fmt::format("interpreter:{}", kHost.target());
+    std::string code = fmt::format("jit:{}", kHost.target());
   };
   static const Names& names = *new Names;
-  report_kernel(info.name, (kernel.compiled ? names.compiled : names.program).c_str());
+  const std::string& ran = kernel.compiled                     ? names.compiled
+                           : kernel.program->is_machine_code() ? names.code
+                                                               : names.program;
+  report_kernel(info.name, ran.c_str());
 }
 
 }  // namespace tenon::detail

@@ -2,9 +2,11 @@
 // several outputs, any storage dtypes. For tests that compare what runs them.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <random>
+#include <span>
 
 #include "tenon/core/error.h"
 #include "tenon/expr/builder.h"
@@ -21,22 +23,25 @@ inline constexpr DType kStored[] = {DType::Bool,    DType::UInt8,  DType::Int8, 
 
 class RandomTyped {
  public:
-  explicit RandomTyped(uint64_t seed) : rng_(seed) {}
+  /// Of operands of these dtypes, and values of these types.
+  explicit RandomTyped(uint64_t seed, std::span<const DType> stored = kStored,
+                       std::span<const Type> types = kComputeTypes)
+      : rng_(seed), stored_(stored), types_(types) {}
 
   ExpressionPtr make(int size) {
     const size_t num_inputs = 1 + below(4), num_numbers = below(3), num_outputs = 1 + below(3);
     for (size_t i = 0; i < num_inputs; ++i) {
-      const DType d = kStored[below(std::size(kStored))];
+      const DType d = stored_[below(stored_.size())];
       parts_.inputs.push_back({.dtype = d, .operand = static_cast<uint16_t>(i)});
       add({.op = Op::Load, .type = carrier(d), .flags = static_cast<uint8_t>(Rank::Element), .bits = i});
     }
     for (size_t i = 0; i < num_numbers; ++i) {
-      const Type t = kComputeTypes[below(4)];
+      const Type t = types_[below(types_.size())];
       parts_.numbers.push_back(
           {.dtype = dtype(t), .rank = Rank::Number, .operand = static_cast<uint16_t>(i)});
       add({.op = Op::Number, .type = t, .bits = i});
     }
-    for (const Type t : kComputeTypes) add({.op = Op::Literal, .type = t, .bits = literal(t)});
+    for (const Type t : types_) add({.op = Op::Literal, .type = t, .bits = literal(t)});
     for (int i = 0; i < size; ++i) operation();
     for (size_t i = 0; i < num_outputs; ++i) output(i);
     return g_.finish(std::move(parts_));
@@ -77,10 +82,11 @@ class RandomTyped {
   }
 
   void operation() {
-    if (below(5) == 0) return round();
+    if (stored_.size() == std::size(kStored) && below(5) == 0) return round();
     // Functions are many, and each hides what its operands are: every other time it is an operation.
     const auto& choices = below(2) == 0 ? operations() : primitives();
     const Primitive p = choices[below(choices.size())];
+    if (std::find(types_.begin(), types_.end(), p.type) == types_.end()) return;
     // What a NaN's sign is shows in copysign alone.
     if (p.op == Op::Call && functions()[p.function].name == "copysign") return;
     const bool compare = p.op != Op::Call && info(p.op).rule == TypeRule::Compare;
@@ -110,7 +116,7 @@ class RandomTyped {
   void output(size_t i) {
     // Often an input's dtype: the output may then be that input.
     const auto& inputs = parts_.inputs;
-    const DType d = below(2) == 0 ? inputs[below(inputs.size())].dtype : kStored[below(std::size(kStored))];
+    const DType d = below(2) == 0 ? inputs[below(inputs.size())].dtype : stored_[below(stored_.size())];
     NodeId value = cast(pool_[pool_.size() - 1 - below(std::min<size_t>(pool_.size(), 4))], carrier(d));
     if (!holds(g_.nodes(), parts_.inputs, value, d)) value = g_.add(rounded(value, d));
     parts_.outputs.push_back(
@@ -118,6 +124,8 @@ class RandomTyped {
   }
 
   std::mt19937_64 rng_;
+  std::span<const DType> stored_;
+  std::span<const Type> types_;
   Builder g_;
   ExpressionParts parts_;
   std::vector<NodeId> pool_;

@@ -1,0 +1,294 @@
+#include "backends/cpu/jit/emitter.h"
+
+#include <algorithm>
+#include <bit>
+
+namespace tenon::cpu::jit {
+
+using expr::kNoNode;
+
+namespace {
+
+bool has_wide_items(const expr::Expression& e) {
+  return std::any_of(e.nodes().begin(), e.nodes().end(), [](const expr::Node& n) {
+    return is_compute_type(n.type) && expr::item_size(n.type) == 8;
+  });
+}
+
+// Of 32 vectors of AVX-512 the last is scratch, of 16 of AVX2 the last two.
+constexpr int kVectors512 = 31, kVectors256 = 14, kMasks = 5;
+constexpr size_t kFirstBytes = 8192;
+
+}  // namespace
+
+// rdi: pointers, rsi: n, rdx: numbers, which stay. r8: bytes from the beginning, r9: elements left, r10:
+// constants.
+Emitter::Emitter(const expr::Expression& e, CpuTarget target)
+    : Xbyak::CodeGenerator(kFirstBytes, Xbyak::AutoGrow),
+      e_(e),
+      avx512_(target == CpuTarget::Avx3),
+      wide_(has_wide_items(e)),
+      bytes_(avx512_ ? 64 : 32),
+      lanes_(bytes_ / (wide_ ? 8 : 4)),
+      alias_(e.num_nodes),
+      kept_(e.num_nodes),
+      places_(*this, e.num_nodes, avx512_ ? kVectors512 : kVectors256, kMasks) {
+  plan();
+  prologue();
+  Xbyak::Label loop, test_end, end;
+  jmp(test_end, T_NEAR);
+  align(64);
+  L(loop);
+  body();
+  add(r8, bytes_);
+  sub(r9, lanes_);
+  L(test_end);
+  cmp(r9, lanes_);
+  jae(loop, T_NEAR);
+  test(r9, r9);
+  jz(end, T_NEAR);
+  tail_ = true;
+  body();
+  L(end);
+  epilogue();
+  ready(Xbyak::CodeArray::PROTECT_RE);
+}
+
+void Emitter::plan() {
+  for (NodeId id = 0; id < e_.num_nodes; ++id) {
+    const Node& n = e_[id];
+    alias_[id] = n.op == Op::Bits || n.op == Op::FromBits ? real(n.args[0]) : id;
+    Place& p = places_[id];
+    p.is_mask = n.type == Type::Mask;
+    p.mask = avx512_ && p.is_mask;
+    p.index = n.bits;
+    if (n.op == Op::Literal) {
+      p.home = Home::Literal;
+      p.index = constant(n.type != Type::Mask ? n.bits : n.bits != 0 ? ~uint64_t{0} : 0);
+    } else if (n.op == Op::Number) {
+      p.home = Home::Number;
+    } else if (n.op == Op::Load) {
+      p.home = Home::Input;
+    } else if (alias_[id] == id) {
+      kept_[id] = true;
+      for (int i = 0; i < n.arity; ++i) {
+        const NodeId a = real(n.args[i]);
+        places_[a].uses.push_back(id);
+        kept_[id] = kept_[id] && (kept_[a] || e_[a].op == Op::Literal || e_[a].op == Op::Number);
+      }
+    }
+  }
+  for (const expr::Slot& s : e_.outputs()) places_[real(s.node)].uses.push_back(e_.num_nodes);
+}
+
+bool Emitter::is_computed(NodeId id) const {
+  const Op op = e_[id].op;
+  return alias_[id] == id && op != Op::Literal && op != Op::Number && op != Op::Load &&
+         !places_[id].uses.empty();
+}
+
+void Emitter::prologue() {
+  push(rbp);
+  mov(rbp, rsp);
+  sub(rsp, 0x7fffff0);  // the frame's size, which is known at the end
+  frame_at_ = getSize() - 4;
+  and_(rsp, -64);
+  mov(r10, table_label_);
+  xor_(r8, r8);
+  mov(r9, rsi);
+  if (avx512_) {
+    // The lanes of the tail: n % lanes of them.
+    mov(rcx, rsi);
+    and_(rcx, lanes_ - 1);
+    mov(eax, 1);
+    shl(eax, cl);
+    dec(eax);
+    kmovd(tail_mask(), eax);
+  } else {
+    tail_slot_ = places_.new_slot();
+    mov(rcx, rsi);
+    and_(rcx, lanes_ - 1);
+    shl(rcx, wide_ ? 3 : 2);
+    mov(rax, ones_label_);
+    sub(rax, rcx);
+    vmovups(ymm(scratch()), yword[rax]);
+    vmovups(at_slot(tail_slot_), ymm(scratch()));
+  }
+  places_.restart();
+  for (NodeId id = 0; id < e_.num_nodes; ++id) {
+    if (!kept_[id] || !is_computed(id)) continue;
+    operation(id, e_[id]);
+    places_.keep(id);
+  }
+}
+
+void Emitter::body() {
+  places_.restart();
+  for (NodeId id = 0; id < e_.num_nodes; ++id) {
+    if (kept_[id] || !is_computed(id)) continue;
+    const Node& n = e_[id];
+    operation(id, n);
+    for (int i = 0; i < n.arity; ++i) places_.was_read(real(n.args[i]), id);
+  }
+  // An input that is stored as it is may be the memory of another output: all are read before any is written.
+  std::vector<NodeId> results;
+  for (const expr::Slot& s : e_.outputs()) results.push_back(real(s.node));
+  places_.hold(results);
+  for (const NodeId id : results) places_.in_register(id);
+  for (size_t o = 0; o < e_.num_outputs; ++o) {
+    const expr::Slot& s = e_.outputs()[o];
+    int reg = places_.in_register(results[o]);
+    if (e_[s.node].type == Type::Mask) {
+      const uint64_t at = constant(one(expr::carrier(s.dtype)));
+      if (!avx512_)
+        vandps(vec(scratch()), vec(reg), at_constant(at));
+      else if (wide_)
+        vbroadcastsd(zmm(scratch()) | mask(reg) | T_z, qword[r10 + at * 8]);
+      else
+        vbroadcastss(zmm(scratch()) | mask(reg) | T_z, dword[r10 + at * 8]);
+      reg = scratch();
+    }
+    store_output(o, reg);
+  }
+}
+
+void Emitter::epilogue() {
+  vzeroupper();
+  mov(rsp, rbp);
+  pop(rbp);
+  ret();
+  for (const auto& code : rare_) code();
+  // Rare code saves all vectors behind the slots, and mask registers below the frame.
+  const int slots = places_.frame_slots() + kVectors512 + 1;
+  rewrite(frame_at_, static_cast<uint64_t>(slots * bytes_ + 64), 4);
+  align(64);
+  L(table_label_);
+  for (const uint64_t bits : table_) {
+    const uint64_t pair = wide_ ? bits : (bits & 0xffffffff) | bits << 32;
+    for (int i = 0; i < (avx512_ ? 1 : bytes_ / 8); ++i) dq(pair);
+  }
+  // AVX2's mask of k elements: the 32 bytes that begin k elements before the label.
+  for (int i = 0; i < 4; ++i) dq(~uint64_t{0});
+  L(ones_label_);
+  for (int i = 0; i < 4; ++i) dq(0);
+}
+
+Xbyak::Address Emitter::at_slot(int slot) const {
+  return avx512_ ? zword[rsp + slot * bytes_] : yword[rsp + slot * bytes_];
+}
+
+Xbyak::Address Emitter::at_constant(uint64_t index) const {
+  return avx512_ ? ptr_b[r10 + index * 8] : yword[r10 + index * 32];
+}
+
+uint64_t Emitter::constant(uint64_t bits) {
+  if (!wide_) bits &= 0xffffffff;
+  const auto known = std::find(table_.begin(), table_.end(), bits);
+  if (known == table_.end()) {
+    table_.push_back(bits);
+    return table_.size() - 1;
+  }
+  return static_cast<uint64_t>(known - table_.begin());
+}
+
+bool Emitter::readable(const Place& p) const {
+  if (p.mask) return false;
+  return p.reg >= 0 || p.slot >= 0 || p.home == Home::Literal || (p.home == Home::Number && avx512_);
+}
+
+Xbyak::Address Emitter::memory(const Place& p) const {
+  if (p.slot >= 0) return at_slot(p.slot);
+  return p.home == Home::Number ? ptr_b[rdx + p.index * 8] : at_constant(p.index);
+}
+
+uint64_t Emitter::one(Type type) const {
+  if (type == Type::F32) return std::bit_cast<uint32_t>(1.0f);
+  return type == Type::F64 ? std::bit_cast<uint64_t>(1.0) : 1;
+}
+
+void Emitter::save(const Place& from) {
+  if (from.mask)
+    kmovq(qword[rsp + from.slot * bytes_], mask(from.reg));
+  else
+    vmovups(at_slot(from.slot), vec(from.reg));
+}
+
+void Emitter::load(const Place& to) {
+  if (to.mask && to.slot >= 0) {
+    kmovq(mask(to.reg), qword[rsp + to.slot * bytes_]);
+  } else if (to.mask && to.home == Home::Literal) {
+    if (table_[to.index] != 0)
+      kxnorq(mask(to.reg), mask(to.reg), mask(to.reg));
+    else
+      kxorq(mask(to.reg), mask(to.reg), mask(to.reg));
+  } else if (to.slot >= 0) {
+    vmovups(vec(to.reg), at_slot(to.slot));
+  } else if (to.home == Home::Literal && !avx512_) {
+    vmovups(vec(to.reg), at_constant(to.index));
+  } else if (to.home == Home::Input) {
+    load_input(to.mask ? scratch() : to.reg, to.index);
+    if (to.is_mask) compare_with_zero(to);
+  } else {
+    const Xbyak::RegExp at = to.home == Home::Literal ? r10 + to.index * 8 : rdx + to.index * 8;
+    const Xbyak::Ymm reg = avx512_ ? Xbyak::Ymm(zmm(to.reg)) : ymm(to.reg);
+    if (wide_)
+      vbroadcastsd(reg, qword[at]);
+    else
+      vbroadcastss(reg, dword[at]);
+  }
+}
+
+// A mask is stored as 1 and 0 of some type.
+void Emitter::compare_with_zero(const Place& p) {
+  const bool floating = is_floating(expr::carrier(e_.inputs()[p.index].dtype));
+  constexpr uint8_t kNotEqual = 4;
+  const Xbyak::Address zero = at_constant(constant(0));
+  if (!avx512_ && floating) {
+    wide_ ? vcmppd(vec(p.reg), vec(p.reg), zero, kNotEqual) : vcmpps(vec(p.reg), vec(p.reg), zero, kNotEqual);
+  } else if (!avx512_) {
+    wide_ ? vpcmpeqq(vec(p.reg), vec(p.reg), zero) : vpcmpeqd(vec(p.reg), vec(p.reg), zero);
+    vxorps(vec(p.reg), vec(p.reg), at_constant(constant(~uint64_t{0})));
+  } else if (floating) {
+    wide_ ? vcmppd(mask(p.reg), zmm(scratch()), zero, kNotEqual)
+          : vcmpps(mask(p.reg), zmm(scratch()), zero, kNotEqual);
+  } else {
+    wide_ ? vptestmq(mask(p.reg), zmm(scratch()), zmm(scratch()))
+          : vptestmd(mask(p.reg), zmm(scratch()), zmm(scratch()));
+  }
+}
+
+void Emitter::load_input(int reg, uint64_t input) {
+  mov(rax, qword[rdi + 8 * (e_.num_outputs + input)]);
+  if (!tail_) {
+    vmovups(vec(reg), avx512_ ? zword[rax + r8] : yword[rax + r8]);
+  } else if (!avx512_) {
+    vmovups(ymm(reg), at_slot(tail_slot_));
+    if (wide_)
+      vmaskmovpd(ymm(reg), ymm(reg), yword[rax + r8]);
+    else
+      vmaskmovps(ymm(reg), ymm(reg), yword[rax + r8]);
+  } else if (wide_) {
+    vmovupd(zmm(reg) | tail_mask() | T_z, zword[rax + r8]);
+  } else {
+    vmovups(zmm(reg) | tail_mask() | T_z, zword[rax + r8]);
+  }
+}
+
+void Emitter::store_output(size_t output, int reg) {
+  mov(rax, qword[rdi + 8 * output]);
+  if (!tail_) {
+    vmovups(avx512_ ? zword[rax + r8] : yword[rax + r8], vec(reg));
+  } else if (!avx512_) {
+    vmovups(ymm(second_scratch()), at_slot(tail_slot_));
+    if (wide_)
+      vmaskmovpd(yword[rax + r8], ymm(second_scratch()), ymm(reg));
+    else
+      vmaskmovps(yword[rax + r8], ymm(second_scratch()), ymm(reg));
+  } else if (wide_) {
+    vmovupd(zword[rax + r8] | tail_mask(), zmm(reg));
+  } else {
+    vmovups(zword[rax + r8] | tail_mask(), zmm(reg));
+  }
+}
+
+}  // namespace tenon::cpu::jit

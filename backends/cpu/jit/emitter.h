@@ -1,0 +1,99 @@
+// Emitter: one expression to machine code, for AVX2 or AVX-512. Values are vectors of one item size; masks
+// are mask registers on AVX-512 and vectors of ones and zeros on AVX2. Internal to this folder.
+#pragma once
+
+#include <xbyak/xbyak.h>
+
+#include <functional>
+#include <vector>
+
+#include "backends/cpu/jit/jit.h"
+#include "backends/cpu/jit/places.h"
+
+namespace tenon::cpu::jit {
+
+class Emitter final : public Mover, private Xbyak::CodeGenerator {
+ public:
+  /// Emits the code of a primitive expression. Throws Xbyak::Error where memory cannot be made executable.
+  Emitter(const expr::Expression& e, CpuTarget target);
+
+  template <class F>
+  F function() const {
+    return getCode<F>();
+  }
+  size_t code_bytes() const { return getSize(); }
+
+ private:
+  using Op = expr::Op;
+  using Type = expr::Type;
+  using Node = expr::Node;
+  using NodeId = expr::NodeId;
+  using Operand = Xbyak::Operand;
+
+  // emitter.cc: the function around the values.
+  void plan();
+  bool is_computed(NodeId id) const;
+  void prologue();
+  void body();
+  void epilogue();
+  void save(const Place& from) override;
+  void load(const Place& to) override;
+  void compare_with_zero(const Place& p);
+  void load_input(int reg, uint64_t input);
+  void store_output(size_t output, int reg);
+
+  // operations.cc
+  void operation(NodeId id, const Node& n);
+  template <class F>
+  void unary(NodeId id, const Node& n, F f);
+  template <class F>
+  void binary(NodeId id, const Node& n, bool commutes, F f);
+  void arithmetic(NodeId id, const Node& n, bool floating);
+  void bitwise(NodeId id, const Node& n);
+  void shift(NodeId id, const Node& n);
+  void round(NodeId id, const Node& n, uint8_t mode);
+  void fma(NodeId id, const Node& n);
+  void extremum(NodeId id, const Node& n, bool floating);
+  void compare(NodeId id, const Node& n);
+  void choose(NodeId id, const Node& n);
+  void cast(NodeId id, const Node& n);
+  void pi_reduce(NodeId id, const Node& n);
+  void call_pi_reduce(int from, int to, int part);
+  /// x ^ bits or x & bits.
+  void with_bits(NodeId id, const Node& n, Op op, uint64_t bits);
+
+  NodeId real(NodeId id) const { return alias_[id]; }
+  Xbyak::Xmm vec(int i) const { return avx512_ ? Xbyak::Xmm(Xbyak::Zmm(i)) : Xbyak::Xmm(Xbyak::Ymm(i)); }
+  Xbyak::Zmm zmm(int i) const { return Xbyak::Zmm(i); }
+  Xbyak::Ymm ymm(int i) const { return Xbyak::Ymm(i); }
+  /// Registers 0 and 1 are the tail's and scratch.
+  Xbyak::Opmask mask(int i) const { return Xbyak::Opmask(i + 2); }
+  Xbyak::Opmask tail_mask() const { return Xbyak::Opmask(1); }
+  Xbyak::Opmask scratch_mask() const { return Xbyak::Opmask(7); }
+  int scratch() const { return avx512_ ? 31 : 15; }
+  int second_scratch() const { return 14; }  // AVX2's
+  Xbyak::Address at_slot(int slot) const;
+  Xbyak::Address at_constant(uint64_t index) const;
+  /// The table's place of a bit pattern of the item size.
+  uint64_t constant(uint64_t bits);
+  /// Whether an instruction can take the value from memory, and what it then takes.
+  bool readable(const Place& p) const;
+  Xbyak::Address memory(const Place& p) const;
+  uint64_t one(Type type) const;
+
+  const expr::Expression& e_;
+  const bool avx512_;
+  bool wide_ = false;          // items have 8 bytes
+  bool tail_ = false;          // the code that follows is for the last elements
+  int bytes_, lanes_;          // of a vector
+  int tail_slot_ = -1;         // of AVX2's mask of the last elements
+  std::vector<NodeId> alias_;  // bits(x) and from_bits(x) are x
+  std::vector<bool> kept_;     // computed before the loop
+  Places places_;
+  std::vector<uint64_t> table_;
+  std::vector<std::function<void()>> rare_;  // code behind the function's end
+  Xbyak::Label table_label_, ones_label_;
+  size_t frame_at_ = 0;  // where the size of the frame is to be written
+};
+
+}  // namespace tenon::cpu::jit

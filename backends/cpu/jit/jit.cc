@@ -1,0 +1,129 @@
+#include "backends/cpu/jit/jit.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "tenon/expr/definition.h"
+#include "tenon/expr/function.h"
+#include "tenon/expr/program.h"
+
+#ifdef TENON_HAVE_XBYAK
+#include "backends/cpu/jit/emitter.h"
+#endif
+
+namespace tenon::cpu {
+
+#ifdef TENON_HAVE_XBYAK
+namespace {
+
+using expr::Expression;
+using expr::Node;
+using expr::Op;
+using expr::Type;
+
+// Printed kernels ask first whether any element needs a costly call; here all of it is computed. Functions
+// are looked into.
+bool branches(const Expression& e, Type type, int depth = 0) {
+  for (const Node& n : e.nodes()) {
+    for (int i = 1; n.op == Op::Where && i < 3; ++i) {
+      const Node& chosen = e[n.args[i]];
+      if (chosen.op == Op::Call && expr::functions()[chosen.bits].costly) return true;
+    }
+    if (n.op == Op::Call && depth < 8 && expr::functions()[n.bits].runs_in(type) &&
+        branches(expr::definition(static_cast<uint16_t>(n.bits), type), type, depth + 1))
+      return true;
+  }
+  return false;
+}
+
+std::string refused_operation(const Node& n, bool avx512) {
+  const std::string_view name = expr::info(n.op).name;
+  switch (n.op) {
+    case Op::TruncDiv:
+    case Op::Fmod:
+    case Op::IntPow:
+      return fmt::format("`{}` is a loop over elements or a long sequence", name);
+    case Op::RoundTo:
+      return "it rounds to a narrower type";
+    case Op::Iota:
+    case Op::Length:
+    case Op::Reduce:
+    case Op::Scan:
+      return "it computes with whole rows";
+    case Op::Fma:
+      return is_floating(n.type) ? "" : "an fma of integers is two operations";
+    case Op::Mul:
+    case Op::ShiftRight:
+    case Op::Min:
+    case Op::Max:
+    case Op::Abs:
+      return avx512 || n.type != Type::I64 ? "" : fmt::format("AVX2 has no `{}` of int64", name);
+    default:
+      return "";
+  }
+}
+
+std::string refused_primitive(const Expression& e, bool avx512) {
+  if (e.num_outputs > 4) return "it has more than four outputs";
+  size_t item = 0;
+  for (const Node& n : e.nodes()) {
+    const std::string why = refused_operation(n, avx512);
+    if (!why.empty()) return why;
+    if (n.op == Op::Cast && is_compute_type(n.type) && is_compute_type(e[n.args[0]].type)) {
+      if (n.type == Type::I32) return "numbers become int32 by way of int64";
+      if (!avx512 && expr::item_size(n.type) == 8) return "AVX2 does not convert int64";
+    }
+    if (n.type == Type::Mask) continue;
+    if (item != 0 && item != expr::item_size(n.type)) return "its values have several sizes";
+    item = expr::item_size(n.type);
+  }
+  for (const auto& slots : {e.inputs(), e.outputs()}) {
+    for (const expr::Slot& s : slots) {
+      if (!is_compute_type(expr::carrier(s.dtype)) || dtype(expr::carrier(s.dtype)) != s.dtype ||
+          s.part != expr::Part::Whole || item_size(s.dtype) != item)
+        return "operands are converted when they are loaded";
+    }
+  }
+  return "";
+}
+
+class Made final : public JitKernel {
+ public:
+  Made(const Expression& primitive, CpuTarget target) : emitter_(primitive, target) {
+    function_ = emitter_.function<Function>();
+  }
+  size_t code_bytes() const noexcept override { return emitter_.code_bytes(); }
+
+ private:
+  jit::Emitter emitter_;
+};
+
+}  // namespace
+
+std::string jit_refusal(const Expression& e, CpuTarget target) {
+  if (target == CpuTarget::Sse4) return "SSE4 has no fma, which would be emulated";
+  for (const Type type : {Type::F32, Type::F64}) {
+    const bool has =
+        std::any_of(e.nodes().begin(), e.nodes().end(), [&](const Node& n) { return n.type == type; });
+    if (has && branches(e, type)) return "a branch pays: a costly function is chosen by a mask";
+  }
+  return refused_primitive(*expr::inline_calls(e), target == CpuTarget::Avx3);
+}
+
+std::unique_ptr<const JitKernel> JitKernel::make(const Expression& e, CpuTarget target) {
+  try {
+    return std::make_unique<const Made>(*expr::inline_calls(e), target);
+  } catch (const Xbyak::Error&) {
+    return nullptr;
+  }
+}
+
+#else
+
+std::string jit_refusal(const expr::Expression&, CpuTarget) { return "this build has no emitter (Xbyak)"; }
+std::unique_ptr<const JitKernel> JitKernel::make(const expr::Expression&, CpuTarget) { return nullptr; }
+
+#endif
+
+}  // namespace tenon::cpu

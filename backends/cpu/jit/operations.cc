@@ -1,0 +1,475 @@
+// What each operation of an expression is in instructions. The bits are those of simd_ops-inl.h.
+#include <fmt/format.h>
+
+#include <bit>
+#include <stdexcept>
+
+#include "backends/cpu/jit/emitter.h"
+#include "tenon/expr/pi_reduce.h"
+
+namespace tenon::cpu::jit {
+
+namespace {
+
+// Predicates of vcmpps: ordered and quiet, but for != which NaN satisfies.
+enum Predicate : uint8_t {
+  kEq = 0,
+  kUnordered = 3,
+  kNe = 4,
+  kNotLe = 6,
+  kLt = 0x11,
+  kLe = 0x12,
+  kGe = 0x1d,
+  kGt = 0x1e
+};
+
+Predicate predicate_of(expr::Op op) {
+  switch (op) {
+    case expr::Op::Eq:
+      return kEq;
+    case expr::Op::Ne:
+      return kNe;
+    case expr::Op::Lt:
+      return kLt;
+    case expr::Op::Le:
+      return kLe;
+    case expr::Op::Gt:
+      return kGt;
+    default:
+      return kGe;
+  }
+}
+
+// Those of vpcmpd.
+uint8_t integer_predicate(Predicate p) {
+  switch (p) {
+    case kEq:
+      return 0;
+    case kLt:
+      return 1;
+    case kLe:
+      return 2;
+    case kNe:
+      return 4;
+    case kGe:
+      return 5;
+    default:
+      return 6;
+  }
+}
+
+template <class T>
+void reduce_lanes(const T* x, T* out, int lanes, int part) noexcept {
+  constexpr T kFrom = static_cast<T>(expr::kPiReduceFrom);
+  for (int i = 0; i < lanes; ++i) {
+    const bool large = !(x[i] <= kFrom && x[i] >= -kFrom);
+    out[i] = large ? expr::pi_reduce(x[i], part) : T{0};
+  }
+}
+
+}  // namespace
+
+template <class F>
+void Emitter::unary(NodeId id, const Node& n, F f) {
+  const NodeId a = real(n.args[0]);
+  places_.hold({a});
+  const int x = places_.in_register(a);
+  const int to = places_.take_over(id, {a});
+  f(vec(to), vec(x));
+}
+
+template <class F>
+void Emitter::binary(NodeId id, const Node& n, bool commutes, F f) {
+  NodeId a = real(n.args[0]), b = real(n.args[1]);
+  if (commutes && places_[a].reg < 0 && places_[b].reg >= 0) std::swap(a, b);
+  places_.hold({a, b});
+  const int x = places_.in_register(a);
+  if (!readable(places_[b])) places_.in_register(b);
+  const Place y = places_[b];  // before the result takes its register
+  const int to = places_.take_over(id, {a, b});
+  if (y.reg >= 0)
+    f(vec(to), vec(x), static_cast<const Operand&>(vec(y.reg)));
+  else
+    f(vec(to), vec(x), static_cast<const Operand&>(memory(y)));
+}
+
+#define TENON_JIT_TWO(narrow, wide, commutes)                                       \
+  binary(id, n, commutes, [this](const auto& to, const auto& x, const Operand& y) { \
+    if (wide_)                                                                      \
+      wide(to, x, y);                                                               \
+    else                                                                            \
+      narrow(to, x, y);                                                             \
+  })
+
+void Emitter::operation(NodeId id, const Node& n) {
+  const Type of = n.type == Type::Mask && n.arity > 0 ? e_[n.args[0]].type : n.type;
+  const bool floating = is_floating(of);
+  switch (n.op) {
+    case Op::And:
+    case Op::Or:
+    case Op::Xor:
+    case Op::Not:
+      return bitwise(id, n);
+    case Op::ShiftLeft:
+    case Op::ShiftRight:
+    case Op::ShiftRightLogical:
+      return shift(id, n);
+    case Op::Floor:
+      return round(id, n, 9);
+    case Op::Ceil:
+      return round(id, n, 10);
+    case Op::Trunc:
+      return round(id, n, 11);
+    case Op::Round:
+      return round(id, n, 8);
+    case Op::Min:
+    case Op::Max:
+      return extremum(id, n, floating);
+    case Op::Eq:
+    case Op::Ne:
+    case Op::Lt:
+    case Op::Le:
+    case Op::Gt:
+    case Op::Ge:
+      return compare(id, n);
+    case Op::Where:
+      return choose(id, n);
+    case Op::Cast:
+      return cast(id, n);
+    case Op::PiReduce:
+      return pi_reduce(id, n);
+    default:
+      return arithmetic(id, n, floating);
+  }
+}
+
+void Emitter::arithmetic(NodeId id, const Node& n, bool floating) {
+  switch (n.op) {
+    case Op::Add:
+      return floating ? TENON_JIT_TWO(vaddps, vaddpd, true) : TENON_JIT_TWO(vpaddd, vpaddq, true);
+    case Op::Sub:
+      return floating ? TENON_JIT_TWO(vsubps, vsubpd, false) : TENON_JIT_TWO(vpsubd, vpsubq, false);
+    case Op::Mul:
+      return floating ? TENON_JIT_TWO(vmulps, vmulpd, true) : TENON_JIT_TWO(vpmulld, vpmullq, true);
+    case Op::Div:
+      return TENON_JIT_TWO(vdivps, vdivpd, false);
+    case Op::Fma:
+      return fma(id, n);
+    case Op::Sqrt:
+      return unary(id, n, [this](const auto& to, const auto& x) { wide_ ? vsqrtpd(to, x) : vsqrtps(to, x); });
+    case Op::Neg:
+      if (floating) return with_bits(id, n, Op::Xor, wide_ ? uint64_t{1} << 63 : 0x80000000u);
+      return unary(id, n, [this](const auto& to, const auto& x) {
+        if (avx512_)
+          vpxord(zmm(scratch()), zmm(scratch()), zmm(scratch()));
+        else
+          vpxor(ymm(scratch()), ymm(scratch()), ymm(scratch()));
+        wide_ ? vpsubq(to, vec(scratch()), x) : vpsubd(to, vec(scratch()), x);
+      });
+    case Op::Abs:
+      if (floating) return with_bits(id, n, Op::And, wide_ ? ~uint64_t{0} >> 1 : 0x7fffffffu);
+      return unary(id, n, [this](const auto& to, const auto& x) {
+        wide_ ? vpabsq(zmm(to.getIdx()), zmm(x.getIdx())) : vpabsd(to, x);
+      });
+    default:
+      throw std::logic_error(fmt::format("jit: {} was not refused", expr::info(n.op).name));
+  }
+}
+
+void Emitter::with_bits(NodeId id, const Node& n, Op op, uint64_t bits) {
+  const Xbyak::Address value = at_constant(constant(bits));
+  unary(id, n, [&](const auto& to, const auto& x) {
+    if (!avx512_)
+      op == Op::Xor ? vxorps(to, x, value) : vandps(to, x, value);
+    else if (op == Op::Xor)
+      wide_ ? vpxorq(to, x, value) : vpxord(to, x, value);
+    else
+      wide_ ? vpandq(to, x, value) : vpandd(to, x, value);
+  });
+}
+
+void Emitter::bitwise(NodeId id, const Node& n) {
+  if (!places_[id].mask) {
+    if (n.op == Op::Not) return with_bits(id, n, Op::Xor, ~uint64_t{0});
+    if (!avx512_) {
+      return n.op == Op::And  ? TENON_JIT_TWO(vpand, vpand, true)
+             : n.op == Op::Or ? TENON_JIT_TWO(vpor, vpor, true)
+                              : TENON_JIT_TWO(vpxor, vpxor, true);
+    }
+    return n.op == Op::And  ? TENON_JIT_TWO(vpandd, vpandq, true)
+           : n.op == Op::Or ? TENON_JIT_TWO(vpord, vporq, true)
+                            : TENON_JIT_TWO(vpxord, vpxorq, true);
+  }
+  const NodeId a = real(n.args[0]), b = real(n.args[n.arity - 1]);
+  places_.hold({a, b});
+  const Xbyak::Opmask x = mask(places_.in_register(a)), y = mask(places_.in_register(b));
+  const Xbyak::Opmask to = mask(places_.take_over(id, {a, b}));
+  if (n.op == Op::Not)
+    knotq(to, x);
+  else if (n.op == Op::And)
+    kandq(to, x, y);
+  else if (n.op == Op::Or)
+    korq(to, x, y);
+  else
+    kxorq(to, x, y);
+}
+
+void Emitter::shift(NodeId id, const Node& n) {
+  const auto count = static_cast<uint8_t>(n.bits);
+  unary(id, n, [&](const auto& to, const auto& x) {
+    if (n.op == Op::ShiftLeft)
+      wide_ ? vpsllq(to, x, count) : vpslld(to, x, count);
+    else if (n.op == Op::ShiftRightLogical)
+      wide_ ? vpsrlq(to, x, count) : vpsrld(to, x, count);
+    else
+      wide_ ? vpsraq(to, x, count) : vpsrad(to, x, count);
+  });
+}
+
+void Emitter::round(NodeId id, const Node& n, uint8_t mode) {
+  unary(id, n, [&](const auto& to, const auto& x) {
+    if (!avx512_)
+      wide_ ? vroundpd(to, x, mode) : vroundps(to, x, mode);
+    else
+      wide_ ? vrndscalepd(to, x, mode) : vrndscaleps(to, x, mode);
+  });
+}
+
+// a * b + c, in place of one of the three; one of them may be memory.
+void Emitter::fma(NodeId id, const Node& n) {
+  NodeId a = real(n.args[0]), b = real(n.args[1]);
+  const NodeId c = real(n.args[2]);
+  places_.hold({a, b, c});
+  const auto held = [&](NodeId x) { return places_[x].reg >= 0; };
+  NodeId in_memory = expr::kNoNode;
+  for (const NodeId x : {a, b, c}) {
+    if (held(x) || x == in_memory) continue;
+    if (in_memory == expr::kNoNode && readable(places_[x]))
+      in_memory = x;
+    else
+      places_.in_register(x);
+  }
+  // Where it is read twice it has to be a register.
+  if (in_memory != expr::kNoNode && (a == b || a == c || b == c)) places_.in_register(in_memory);
+  if (!held(a)) std::swap(a, b);
+  const Place x = places_[a], y = places_[b], z = places_[c];
+  const auto free = [&](NodeId operand) {
+    return held(operand) && places_.dies_at(operand, id) &&
+           (operand == a) + (operand == b) + (operand == c) == 1;
+  };
+  const auto source = [&](const Place& p, auto f) {
+    if (p.reg >= 0)
+      f(static_cast<const Operand&>(vec(p.reg)));
+    else
+      f(static_cast<const Operand&>(memory(p)));
+  };
+  const auto fma213 = [&](int to, int by, const Place& p) {
+    source(p, [&](const Operand& o) {
+      wide_ ? vfmadd213pd(vec(to), vec(by), o) : vfmadd213ps(vec(to), vec(by), o);
+    });
+  };
+  if (free(c)) {
+    const int to = places_.take_over(id, {c});
+    source(y, [&](const Operand& o) {
+      wide_ ? vfmadd231pd(vec(to), vec(x.reg), o) : vfmadd231ps(vec(to), vec(x.reg), o);
+    });
+  } else if (y.reg < 0) {  // the factor is memory, so the addend is not
+    const int to = free(a) ? places_.take_over(id, {a}) : places_.take(id);
+    if (to != x.reg) vmovaps(vec(to), vec(x.reg));
+    source(y, [&](const Operand& o) {
+      wide_ ? vfmadd132pd(vec(to), vec(z.reg), o) : vfmadd132ps(vec(to), vec(z.reg), o);
+    });
+  } else if (free(b)) {
+    fma213(places_.take_over(id, {b}), x.reg, z);
+  } else {
+    const int to = free(a) ? places_.take_over(id, {a}) : places_.take(id);
+    if (to != x.reg) vmovaps(vec(to), vec(x.reg));
+    fma213(to, y.reg, z);
+  }
+}
+
+// NaN if either is; the second of equal operands.
+void Emitter::extremum(NodeId id, const Node& n, bool floating) {
+  const bool least = n.op == Op::Min;
+  if (!floating) {
+    if (wide_) return least ? TENON_JIT_TWO(vpminsq, vpminsq, true) : TENON_JIT_TWO(vpmaxsq, vpmaxsq, true);
+    return least ? TENON_JIT_TWO(vpminsd, vpminsd, true) : TENON_JIT_TWO(vpmaxsd, vpmaxsd, true);
+  }
+  const NodeId a = real(n.args[0]), b = real(n.args[1]);
+  places_.hold({a, b});
+  const int x = places_.in_register(a), y = places_.in_register(b), best = scratch();
+  if (least)
+    wide_ ? vminpd(vec(best), vec(x), vec(y)) : vminps(vec(best), vec(x), vec(y));
+  else
+    wide_ ? vmaxpd(vec(best), vec(x), vec(y)) : vmaxps(vec(best), vec(x), vec(y));
+  // The instruction gives the second operand beside a NaN.
+  if (avx512_) {
+    const Xbyak::Opmask nan = scratch_mask();
+    wide_ ? vcmppd(nan, zmm(x), zmm(x), kUnordered) : vcmpps(nan, zmm(x), zmm(x), kUnordered);
+    const int to = places_.take_over(id, {a, b});
+    wide_ ? vblendmpd(zmm(to) | nan, zmm(best), zmm(x)) : vblendmps(zmm(to) | nan, zmm(best), zmm(x));
+  } else {
+    const int to = places_.take(id);
+    wide_ ? vcmppd(vec(to), vec(x), vec(x), kUnordered) : vcmpps(vec(to), vec(x), vec(x), kUnordered);
+    wide_ ? vblendvpd(ymm(to), ymm(best), ymm(x), ymm(to)) : vblendvps(ymm(to), ymm(best), ymm(x), ymm(to));
+  }
+}
+
+void Emitter::compare(NodeId id, const Node& n) {
+  const bool floating = is_floating(e_[n.args[0]].type);
+  const Predicate p = predicate_of(n.op);
+  if (!avx512_ && floating) {
+    return binary(id, n, false, [&](const auto& to, const auto& x, const Operand& y) {
+      wide_ ? vcmppd(to, x, y, p) : vcmpps(to, x, y, p);
+    });
+  }
+  const NodeId a = real(n.args[0]), b = real(n.args[1]);
+  places_.hold({a, b});
+  const int x = places_.in_register(a);
+  if (avx512_) {
+    if (!readable(places_[b])) places_.in_register(b);
+    const Place y = places_[b];
+    const Xbyak::Opmask to = mask(places_.take(id));
+    const auto emit = [&](const Operand& o) {
+      if (floating)
+        wide_ ? vcmppd(to, zmm(x), o, p) : vcmpps(to, zmm(x), o, p);
+      else
+        wide_ ? vpcmpq(to, zmm(x), o, integer_predicate(p)) : vpcmpd(to, zmm(x), o, integer_predicate(p));
+    };
+    y.reg >= 0 ? emit(zmm(y.reg)) : emit(memory(y));
+    return;
+  }
+  // AVX2 has == and > of integers.
+  const int y = places_.in_register(b);
+  const Xbyak::Ymm to = ymm(places_.take_over(id, {a, b}));
+  const bool swapped = p == kLt || p == kGe;
+  const Xbyak::Ymm first = ymm(swapped ? y : x), second = ymm(swapped ? x : y);
+  if (p == kEq || p == kNe)
+    wide_ ? vpcmpeqq(to, first, second) : vpcmpeqd(to, first, second);
+  else
+    wide_ ? vpcmpgtq(to, first, second) : vpcmpgtd(to, first, second);
+  if (p == kNe || p == kLe || p == kGe) vxorps(to, to, at_constant(constant(~uint64_t{0})));
+}
+
+void Emitter::choose(NodeId id, const Node& n) {
+  const NodeId m = real(n.args[0]), a = real(n.args[1]), b = real(n.args[2]);
+  places_.hold({m, a, b});
+  const int chooses = places_.in_register(m), y = places_.in_register(b);
+  if (places_[id].mask) {  // (m & a) | (~m & b)
+    const int x = places_.in_register(a);
+    kandq(scratch_mask(), mask(chooses), mask(x));
+    const int to = places_.take_over(id, {b});
+    kandnq(mask(to), mask(chooses), mask(y));
+    korq(mask(to), mask(to), scratch_mask());
+    return;
+  }
+  if (!readable(places_[a])) places_.in_register(a);
+  const Place x = places_[a];
+  const int to = places_.take_over(id, {b, a});
+  const auto emit = [&](const Operand& o) {
+    if (avx512_)
+      wide_ ? vblendmpd(zmm(to) | mask(chooses), zmm(y), o) : vblendmps(zmm(to) | mask(chooses), zmm(y), o);
+    else
+      wide_ ? vblendvpd(ymm(to), ymm(y), o, ymm(chooses)) : vblendvps(ymm(to), ymm(y), o, ymm(chooses));
+  };
+  if (x.reg < 0)
+    emit(memory(x));
+  else if (avx512_)
+    emit(zmm(x.reg));
+  else
+    emit(ymm(x.reg));
+}
+
+void Emitter::cast(NodeId id, const Node& n) {
+  const NodeId a = real(n.args[0]);
+  const Type from = e_[n.args[0]].type;
+  places_.hold({a});
+  const int x = places_.in_register(a);
+  if (from == Type::Mask) {
+    const uint64_t at = constant(one(n.type));
+    const int to = places_.take_over(id, {a});
+    if (!avx512_)
+      vandps(vec(to), vec(x), at_constant(at));
+    else if (wide_)
+      vbroadcastsd(zmm(to) | mask(x) | T_z, qword[r10 + at * 8]);
+    else
+      vbroadcastss(zmm(to) | mask(x) | T_z, dword[r10 + at * 8]);
+  } else if (n.type == Type::Mask) {  // whether it is not 0
+    const Xbyak::Address zero = at_constant(constant(0));
+    const int to = places_.take_over(id, {a});
+    if (avx512_ && is_floating(from)) {
+      wide_ ? vcmppd(mask(to), zmm(x), zero, kNe) : vcmpps(mask(to), zmm(x), zero, kNe);
+    } else if (avx512_) {
+      wide_ ? vptestmq(mask(to), zmm(x), zmm(x)) : vptestmd(mask(to), zmm(x), zmm(x));
+    } else if (is_floating(from)) {
+      wide_ ? vcmppd(vec(to), vec(x), zero, kNe) : vcmpps(vec(to), vec(x), zero, kNe);
+    } else {
+      wide_ ? vpcmpeqq(vec(to), vec(x), zero) : vpcmpeqd(vec(to), vec(x), zero);
+      vxorps(vec(to), vec(to), at_constant(constant(~uint64_t{0})));
+    }
+  } else {
+    const int to = places_.take_over(id, {a});
+    if (is_floating(from))
+      vcvttpd2qq(zmm(to), zmm(x));
+    else
+      wide_ ? vcvtqq2pd(zmm(to), zmm(x)) : vcvtdq2ps(vec(to), vec(x));
+  }
+}
+
+// Zero, and a call where an element is large.
+void Emitter::pi_reduce(NodeId id, const Node& n) {
+  const NodeId a = real(n.args[0]);
+  places_.hold({a});
+  const int x = places_.in_register(a), to = places_.take(id), s = scratch();
+  const Xbyak::Address sign = at_constant(constant(wide_ ? ~uint64_t{0} >> 1 : 0x7fffffffu));
+  const Xbyak::Address from =
+      at_constant(constant(wide_ ? std::bit_cast<uint64_t>(expr::kPiReduceFrom)
+                                 : std::bit_cast<uint32_t>(static_cast<float>(expr::kPiReduceFrom))));
+  const auto rare = std::make_shared<Xbyak::Label>(), back = std::make_shared<Xbyak::Label>();
+  // NaN is not <=, either.
+  if (avx512_) {
+    wide_ ? vpandq(vec(s), vec(x), sign) : vpandd(vec(s), vec(x), sign);
+    wide_ ? vcmppd(scratch_mask(), zmm(s), from, kNotLe) : vcmpps(scratch_mask(), zmm(s), from, kNotLe);
+    vpxord(zmm(to), zmm(to), zmm(to));
+    kortestq(scratch_mask(), scratch_mask());
+  } else {
+    vandps(vec(s), vec(x), sign);
+    wide_ ? vcmppd(vec(s), vec(s), from, kNotLe) : vcmpps(vec(s), vec(s), from, kNotLe);
+    vxorps(vec(to), vec(to), vec(to));
+    vptest(ymm(s), ymm(s));
+  }
+  jnz(*rare, T_NEAR);
+  L(*back);
+  rare_.push_back([this, x, to, part = static_cast<int>(n.bits), rare, back] {
+    L(*rare);
+    call_pi_reduce(x, to, part);
+    jmp(*back, T_NEAR);
+  });
+}
+
+// With all registers saved, since a function may change any.
+void Emitter::call_pi_reduce(int from, int to, int part) {
+  const int first = places_.frame_slots(), vectors = avx512_ ? 32 : 16;
+  const Xbyak::Reg64 kept[] = {rdi, rsi, rdx, r8, r9, r10};
+  constexpr int kMaskBytes = 64, kPushed = 6 * 8 + 16;  // 16: the stack is aligned at a call
+  for (int i = 0; i < vectors; ++i) vmovups(at_slot(first + i), vec(i));
+  sub(rsp, kMaskBytes);
+  for (int i = 1; avx512_ && i < 8; ++i) kmovq(qword[rsp + i * 8], Xbyak::Opmask(i));
+  for (const auto& r : kept) push(r);
+  sub(rsp, 16);
+  lea(rdi, ptr[rsp + kPushed + kMaskBytes + (first + from) * bytes_]);
+  lea(rsi, ptr[rsp + kPushed + kMaskBytes + (first + to) * bytes_]);
+  mov(edx, lanes_);
+  mov(ecx, part);
+  vzeroupper();
+  mov(rax, wide_ ? reinterpret_cast<size_t>(&reduce_lanes<double>)
+                 : reinterpret_cast<size_t>(&reduce_lanes<float>));
+  call(rax);
+  add(rsp, 16);
+  for (size_t i = std::size(kept); i-- > 0;) pop(kept[i]);
+  for (int i = 1; avx512_ && i < 8; ++i) kmovq(Xbyak::Opmask(i), qword[rsp + i * 8]);
+  add(rsp, kMaskBytes);
+  for (int i = 0; i < vectors; ++i) vmovups(vec(i), at_slot(first + i));
+}
+
+}  // namespace tenon::cpu::jit

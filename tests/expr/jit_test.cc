@@ -1,0 +1,184 @@
+// Machine code of expressions gives the evaluator's bits, for whatever it does not refuse.
+#include "backends/cpu/jit/jit.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <map>
+
+#include "backends/cpu/pointwise/interpreter.h"
+#include "tenon/expr/evaluator.h"
+#include "tenon/expr/function.h"
+#include "tenon/expr/typed_text.h"
+#include "tests/expr/special_cases.h"
+
+namespace tenon::expr::testing {
+namespace {
+
+using cpu::CpuTarget;
+using cpu::JitKernel;
+
+// A row for each input, and what the evaluator makes of them.
+struct Rows {
+  size_t n;
+  std::vector<Bytes> inputs, want;
+  std::vector<uint64_t> numbers;
+
+  Rows(const Expression& e, std::vector<Bytes> elements, size_t count, uint64_t seed)
+      : n(count), inputs(std::move(elements)) {
+    for (const Slot& s : e.numbers()) {
+      const Bytes bytes = random_elements(s.dtype, 1, seed + 50 + numbers.size());
+      numbers.push_back(load_scalar(bytes.data(), s.dtype));
+    }
+    for (const Slot& s : e.outputs()) want.emplace_back(n * item_size(s.dtype));
+    for (size_t i = 0; i < n; ++i) {
+      const void* in[4];
+      void* out[4];
+      for (size_t k = 0; k < inputs.size(); ++k) in[k] = &inputs[k][i * item_size(e.inputs()[k].dtype)];
+      for (size_t k = 0; k < want.size(); ++k) out[k] = &want[k][i * item_size(e.outputs()[k].dtype)];
+      evaluate(e, in, numbers.data(), out);
+    }
+  }
+};
+
+// Runs the code over memory that is aligned to items alone, with a guard behind each output.
+void expect_bits(const Expression& e, const JitKernel& code, const Rows& rows, size_t shift, bool in_place) {
+  constexpr unsigned char kGuard = 0xA5;
+  std::vector<Bytes> memory;
+  std::vector<void*> outputs, inputs;
+  for (size_t k = 0; k < rows.inputs.size(); ++k) {
+    const size_t begin = shift * item_size(e.inputs()[k].dtype);
+    Bytes& bytes = memory.emplace_back(begin + rows.inputs[k].size() + 64, kGuard);
+    std::memcpy(&bytes[begin], rows.inputs[k].data(), rows.inputs[k].size());
+    inputs.push_back(&bytes[begin]);
+  }
+  std::vector<bool> taken(inputs.size(), !in_place);
+  for (size_t k = 0; k < rows.want.size(); ++k) {
+    void* to = nullptr;
+    for (size_t i = 0; i < inputs.size() && !to; ++i) {
+      if (taken[i] || e.inputs()[i].dtype != e.outputs()[k].dtype) continue;
+      to = inputs[i];
+      taken[i] = true;
+    }
+    const size_t begin = shift * item_size(e.outputs()[k].dtype);
+    if (!to) to = &memory.emplace_back(begin + rows.want[k].size() + 64, kGuard)[begin];
+    outputs.push_back(to);
+  }
+  std::vector<void*> ptrs = outputs;
+  ptrs.insert(ptrs.end(), inputs.begin(), inputs.end());
+  code.run(ptrs.data(), rows.n, rows.numbers.data());
+  for (size_t k = 0; k < outputs.size(); ++k) {
+    const DType d = e.outputs()[k].dtype;
+    const auto* got = static_cast<const unsigned char*>(outputs[k]);
+    for (size_t i = 0; i < rows.n; ++i)
+      ASSERT_TRUE(same_element(got + i * item_size(d), &rows.want[k][i * item_size(d)], d))
+          << "output " << k << ", element " << i << " of " << rows.n << (in_place ? ", in place" : "") << "\n"
+          << to_string(e);
+    for (size_t i = 0; i < 64; ++i)
+      ASSERT_EQ(got[rows.n * item_size(d) + i], kGuard) << "behind output " << k << "\n" << to_string(e);
+  }
+}
+
+std::vector<CpuTarget> targets_with_code() {
+  std::vector<CpuTarget> list;
+  const auto e = parse_typed("in x: float32; out float32: add(x, 1:f32);");
+  for (const CpuTarget t : cpu::supported_cpu_targets()) {
+    if (cpu::jit_refusal(*e, t).empty()) list.push_back(t);
+  }
+  return list;
+}
+
+TEST(Jit, RandomExpressionsRunAsTheEvaluatorSays) {
+  constexpr DType kNarrow[] = {DType::Float32, DType::Int32}, kWide[] = {DType::Float64, DType::Int64};
+  constexpr Type kNarrowTypes[] = {Type::F32, Type::I32}, kWideTypes[] = {Type::F64, Type::I64};
+  size_t made = 0, tried = 0;
+  std::map<std::string, size_t> refusals;
+  for (uint64_t seed = 1; seed <= 3000; ++seed) {
+    const bool wide = seed % 2 != 0;
+    const int size = 3 + static_cast<int>(seed % 31);
+    RandomTyped random =
+        wide ? RandomTyped(seed, kWide, kWideTypes) : RandomTyped(seed, kNarrow, kNarrowTypes);
+    const ExpressionPtr e = random.make(size);
+    const size_t n = 1 + seed % 70;
+    std::vector<Bytes> inputs;
+    for (const Slot& s : e->inputs()) inputs.push_back(random_elements(s.dtype, n, seed + inputs.size()));
+    const Rows rows(*e, std::move(inputs), n, seed);
+    for (const CpuTarget target : targets_with_code()) {
+      ++tried;
+      const std::string why = cpu::jit_refusal(*e, target);
+      if (!why.empty()) {
+        ++refusals[why];
+        continue;
+      }
+      const auto code = JitKernel::make(*e, target);
+      ASSERT_TRUE(code) << seed;
+      ++made;
+      SCOPED_TRACE(::testing::Message() << "seed " << seed << " on " << name(target));
+      ASSERT_NO_FATAL_FAILURE(expect_bits(*e, *code, rows, seed % 3, seed % 5 == 0));
+    }
+  }
+  for (const auto& [why, count] : refusals) RecordProperty(why, static_cast<int>(count));
+  EXPECT_GE(made * 4, tried) << "most random expressions were refused";
+}
+
+// Every operation by itself, over all that is special in its operands.
+TEST(Jit, OperationsOfSpecialValues) {
+  for (const SpecialCase& c : special_cases()) {
+    const size_t n = c.inputs.empty() ? 0 : c.inputs[0].size() / item_size(c.e->inputs()[0].dtype);
+    const Rows rows(*c.e, c.inputs, n, 1);
+    for (const CpuTarget target : targets_with_code()) {
+      if (!cpu::jit_refusal(*c.e, target).empty()) continue;
+      ASSERT_NO_FATAL_FAILURE(expect_bits(*c.e, *JitKernel::make(*c.e, target), rows, 1, false))
+          << name(target);
+    }
+  }
+}
+
+// Every function, also where sin and its kin are reduced by a call, beside the interpreter.
+TEST(Jit, Functions) {
+  size_t made = 0;
+  for (const Type type : {Type::F32, Type::F64}) {
+    for (const Function& f : functions()) {
+      if (f.internal || f.mask || !f.runs_in(type) || f.arity > 2) continue;
+      const std::string d(name(type));
+      const std::string text =
+          f.arity == 1 ? "in x: " + d + "; out " + d + ": " + std::string(f.name) + "(x);"
+                       : "in x: " + d + ", y: " + d + "; out " + d + ": " + std::string(f.name) + "(x, y);";
+      const ExpressionPtr e = parse_typed(text);
+      const size_t n = 1003, item = item_size(type);
+      std::vector<Bytes> inputs;
+      for (int i = 0; i < f.arity; ++i)
+        inputs.push_back(random_elements(dtype(type), n, 7 + static_cast<uint64_t>(i)));
+      for (const CpuTarget target : targets_with_code()) {
+        if (!cpu::jit_refusal(*e, target).empty()) continue;
+        ++made;
+        Bytes got(n * item), want(n * item);
+        std::vector<void*> ptrs{got.data()};
+        for (Bytes& bytes : inputs) ptrs.push_back(bytes.data());
+        JitKernel::make(*e, target)->run(ptrs.data(), n, nullptr);
+        ptrs[0] = want.data();
+        cpu::Program(*e).run(ptrs.data(), n, nullptr, target);
+        for (size_t i = 0; i < n; ++i)
+          ASSERT_TRUE(same_element(&got[i * item], &want[i * item], dtype(type)))
+              << text << " at " << i << " on " << name(target);
+      }
+    }
+  }
+  EXPECT_TRUE(targets_with_code().empty() || made > 40) << made;
+}
+
+TEST(Jit, RefusalsSayWhy) {
+  const auto refusal = [](const char* text) {
+    return cpu::jit_refusal(*parse_typed(text), cpu::supported_cpu_targets().back());
+  };
+  if (targets_with_code().empty()) GTEST_SKIP() << refusal("in x: float32; out float32: add(x, 1:f32);");
+  EXPECT_EQ(refusal("in x: float32; out float32: add(x, 1:f32);"), "");
+  EXPECT_NE(refusal("in x: float16; out float32: add(x, 1:f32);").find("converted when they are loaded"),
+            std::string::npos);
+  EXPECT_NE(refusal("in x: float32, y: float32; out float32: fmod(x, y);").find("`fmod`"), std::string::npos);
+  EXPECT_NE(refusal("in x: float64; out float64: cast[f64](cast[f32](x));").find("several sizes"),
+            std::string::npos);
+}
+
+}  // namespace
+}  // namespace tenon::expr::testing

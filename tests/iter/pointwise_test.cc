@@ -1,10 +1,13 @@
 #include "tenon/iter/pointwise.h"
 
 #include <cmath>
+#include <cstdlib>
 
 #include "backends/cpu/cpu_target.h"
+#include "backends/cpu/jit/jit.h"
 #include "tenon/core/kernel_report.h"
 #include "tenon/core/parallel.h"
+#include "tenon/expr/typed_text.h"
 #include "tests/iter/iter_testing.h"
 
 namespace tenon::testing {
@@ -278,6 +281,27 @@ TEST(Pointwise, BoolOperandsTakeTheBoolForm) {
   const Tensor flags = vector_of({0, 1}, DType::Bool), ints = vector_of({0, 1}, DType::Int32);
   EXPECT_EQ(values(call(inverse, {&flags})), (std::vector<double>{1, 0}));
   EXPECT_EQ(values(call(inverse, {&ints})), (std::vector<double>{-1, -2}));
+}
+
+// What the interpreter has run for long is machine code from then on, where there is an emitter, with the
+// same bits.
+TEST(Pointwise, WhatRunsOftenBecomesMachineCode) {
+  static const PointwiseInfo often{.name = "often",
+                                   .text = "where(self < 0, self * 3, self / 7) - self * self",
+                                   .tensor_names = kSelf,
+                                   .scalar_names = {}};
+  std::mt19937 rng(5);
+  const Tensor x = random_tensor(rng, {50'003}, DType::Float32);
+  const auto e = expr::parse_typed("in x: float32; out float32: add(x, 1:f32);");
+  const bool emits = cpu::jit_refusal(*e, cpu::cpu_target()).empty() && !std::getenv("TENON_JIT");
+  const std::vector<double> first = values(call(often, {&x}));
+  set_kernel_reporting(true);
+  for (int run = 2; run <= 5; ++run) {
+    ASSERT_EQ(values(call(often, {&x})), first) << run;
+  }
+  EXPECT_EQ(std::string(last_kernel().kernel),
+            (emits ? "jit:" : "interpreter:") + std::string(cpu::cpu_target_name()));
+  set_kernel_reporting(false);
 }
 
 // An expression that the build has printed a kernel for runs that, whoever wrote it.

@@ -67,7 +67,7 @@ class BlindDevice final : public QueueRuntime {
     return reinterpret_cast<Address>(block) | kHidden;
   }
   void deallocate(Address address, size_t nbytes, Stream stream) noexcept override {
-    give(stream, [=] {
+    give(stream, [=, this] {
       std::memset(real(address, Place::Device), 0x5D, nbytes);
       const std::lock_guard lock(blocks_mutex_);
       blocks_.erase(real(address, Place::Device));
@@ -76,7 +76,7 @@ class BlindDevice final : public QueueRuntime {
   }
   void copy(Address to, Address from, size_t nbytes, Stream stream) override {
     ++copies;
-    give(stream, [=] { std::memmove(real(to, Place::Device), real(from, Place::Device), nbytes); });
+    give(stream, [=, this] { std::memmove(real(to, Place::Device), real(from, Place::Device), nbytes); });
   }
   std::string_view name() const noexcept override { return "blind"; }
 

@@ -43,7 +43,8 @@ size_t row_of(const Primitive& p) {
 }  // namespace
 
 const std::vector<Primitive>& primitives() {
-  static const std::vector<Primitive> all = [] {
+  // Never freed, as all that kernels read: a thread may run one while the process ends.
+  static const auto& all = *new const std::vector<Primitive>([] {
     std::vector<Primitive> list;
     const auto add = [&list](Primitive p) {
       if (runs(p)) list.push_back(p);
@@ -58,18 +59,18 @@ const std::vector<Primitive>& primitives() {
       for (uint16_t f = 0; f < functions().size(); ++f) add({.op = Op::Call, .function = f, .type = type});
     }
     return list;
-  }();
+  }());
   return all;
 }
 
 uint16_t find_primitive(const Primitive& wanted) {
   // By op or function, logic and type.
-  static const std::vector<uint16_t> index = [] {
+  static const auto& index = *new const std::vector<uint16_t>([] {
     std::vector<uint16_t> by_row((2 * kNumOps + functions().size()) * kNumComputeTypes, kNoPrimitive);
     for (size_t i = 0; i < primitives().size(); ++i)
       by_row[row_of(primitives()[i])] = static_cast<uint16_t>(i);
     return by_row;
-  }();
+  }());
   return is_compute_type(wanted.type) ? index[row_of(wanted)] : kNoPrimitive;
 }
 

@@ -32,6 +32,38 @@ def test_daemon_threads_inside_a_kernel_do_not_abort_the_exit(operation):
         assert run.returncode == 0 and run.stderr == ""
 
 
+C_EXIT = """
+import ctypes
+import threading
+import tenon
+
+started = threading.Barrier(5)
+x = tenon.ones({size}, {size})
+
+
+def work():
+    tenon.{operation}
+    started.wait()
+    while True:
+        tenon.{operation}
+
+
+for _ in range(4):
+    threading.Thread(target=work, daemon=True).start()
+started.wait()
+ctypes.CDLL(None).exit(0)
+"""
+
+
+@pytest.mark.parametrize("operation, size", [("randn(20, 20)", 1), ("mm(x, x)", 20), ("mm(x, x)", 600), ("sinh(x)", 600)])
+def test_threads_run_on_while_static_objects_are_destroyed(operation, size):
+    """C's exit() knows nothing of the interpreter: its threads run until the process is gone."""
+    for _ in range(6):
+        program = C_EXIT.format(operation=operation, size=size)
+        run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+        assert run.returncode == 0 and run.stderr == ""
+
+
 BACKWARD = """
 import threading
 import time

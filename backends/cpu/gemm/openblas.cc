@@ -5,8 +5,11 @@
 #include <sys/resource.h>
 
 #include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <limits>
 #include <string>
+#include <thread>
 #include <type_traits>
 
 #include "tenon/core/error.h"
@@ -42,6 +45,29 @@ BlasMatrix blas_matrix(int64_t rows, int64_t columns, int64_t row, int64_t colum
   }
   return {};
 }
+
+// OpenBLAS frees its buffers when the process ends, also under threads that still multiply. Products that run
+// by then are waited for, a while, and later ones are Tenon's own.
+std::atomic<int> g_running{0};
+std::atomic<bool> g_ending{false};
+
+class BlasUse {
+ public:
+  BlasUse() noexcept { ++g_running; }
+  ~BlasUse() { --g_running; }
+  BlasUse(const BlasUse&) = delete;
+  BlasUse& operator=(const BlasUse&) = delete;
+  bool allowed() const noexcept { return !g_ending; }
+};
+
+const struct AtEnd {
+  ~AtEnd() {
+    g_ending = true;
+    // A forked child has its parent's count, and no thread that would lower it.
+    for (int ms = 0; ms < 5000 && g_running != 0 && !in_forked_child(); ++ms)
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+} g_at_end;
 
 bool fits(int64_t size) { return size >= 1 && size <= std::numeric_limits<int32_t>::max(); }
 
@@ -125,8 +151,10 @@ bool blas_has_room() noexcept {
 template <class T>
 GemmBy gemm_by_best(const GemmArgs<T>& g, bool strict) {
   if (!strict && !in_forked_child() && has_blas() && blas_pays(g) && blas_accepts(g) && blas_has_room()) {
-    blas_gemm(g);
-    return GemmBy::OpenBlas;
+    if (const BlasUse use; use.allowed()) {
+      blas_gemm(g);
+      return GemmBy::OpenBlas;
+    }
   }
   gemm(g);
   return GemmBy::Tenon;

@@ -57,9 +57,12 @@ float uniform_narrow(uint32_t word) {
 /// A block of pairs: r cos(t) to even places of `out`, r sin(t) to odd ones.
 template <class T>
 void normal_pairs(T* radius_from, T* turn, size_t pairs, double mean, double std, T* out) {
-  static const BlockExpr radius("sqrt(-2 * log(u))", {"u"});
-  static const BlockExpr cosine("r * cos(6.283185307179586 * v) * std + mean", {"r", "v"}, {"mean", "std"});
-  static const BlockExpr sine("r * sin(6.283185307179586 * v) * std + mean", {"r", "v"}, {"mean", "std"});
+  // Never freed: threads may draw while the process ends.
+  static const BlockExpr& radius = *new BlockExpr("sqrt(-2 * log(u))", {"u"});
+  static const BlockExpr& cosine =
+      *new BlockExpr("r * cos(6.283185307179586 * v) * std + mean", {"r", "v"}, {"mean", "std"});
+  static const BlockExpr& sine =
+      *new BlockExpr("r * sin(6.283185307179586 * v) * std + mean", {"r", "v"}, {"mean", "std"});
   const T scalars[] = {static_cast<T>(mean), static_cast<T>(std)};
   T even[512], odd[512];
   radius.run<T>(radius_from, pairs, nullptr, radius_from);

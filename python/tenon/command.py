@@ -455,8 +455,17 @@ def _positive(text):
     return number
 
 
+class _Version(argparse.Action):
+    def __call__(self, parser, *_):
+        import tenon
+
+        print("tenon", tenon.__version__)
+        parser.exit()
+
+
 def _parser():
     parser = _Parser(prog="tenon", description=__doc__.splitlines()[0])
+    parser.add_argument("--version", action=_Version, nargs=0, help="print Tenon's version and exit")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
 
     def add(function, has_json=True):

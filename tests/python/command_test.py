@@ -21,6 +21,10 @@ def run(*args, code=0, cwd=None, env=ENVIRONMENT):
     return done.stderr if code else done.stdout
 
 
+def test_version():
+    assert run("--version") == f"tenon {tenon.__version__}\n"
+
+
 def test_ops_lists_by_part_and_by_pattern():
     assert run("ops", "silu").split() == ["aten::silu", "aten::silu.out", "aten::silu_"]
     assert run("ops", "add.*").split() == [o for o in run("ops").split() if o.startswith("aten::add.")]

@@ -79,7 +79,7 @@ std::enable_if_t<std::is_arithmetic_v<T>> give(Argument& a, T number) {
   else if constexpr (std::is_same_v<T, bool>)
     Value<bool>::put(a.cell, a.tag, number);
   else if constexpr (std::is_integral_v<T>)
-    Value<int64_t>::put(a.cell, a.tag, static_cast<int64_t>(number));
+    Value<int64_t>::put(a.cell, a.tag, to_int64(number));
   else
     Value<double>::put(a.cell, a.tag, static_cast<double>(number));
 }
@@ -154,8 +154,9 @@ class Operator {
 
   /// Calls it with all arguments of its schema: numbers, `scalar(1)` for a Scalar, a TenonDType for a dtype,
   /// tensors, lists, std::nullopt and optionals. R is Tensor, int64_t, double, bool, TenonScalar,
-  /// std::vector<Tensor>, void, or a std::tuple of results. Throws what the operator throws, and for a wrong
-  /// count or type. Runs on the current stream of its tensors' device.
+  /// std::vector<Tensor>, void for an operator that returns nothing, or a std::tuple of results. Throws what
+  /// the operator throws, and for a wrong count, a wrong type, and a value that the type has not. Runs on the
+  /// current stream of its tensors' device.
   template <class R = Tensor, class... A>
   R call(const A&... values) const {
     std::array<detail::Argument, sizeof...(A) + 1> given;

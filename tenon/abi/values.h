@@ -43,14 +43,28 @@ class Generator {
   TenonGenerator* generator_ = nullptr;
 };
 
-/// A number as operators take it where their schema says Scalar.
+namespace detail {
+
+/// An integer as a cell holds it. Throws for one beyond int64.
 template <class T>
-TenonScalar scalar(T number) noexcept {
+int64_t to_int64(T number) {
+  if constexpr (std::is_unsigned_v<T> && sizeof(T) >= sizeof(int64_t)) {
+    if (number > static_cast<T>(INT64_MAX))
+      throw Error(TENON_ERROR_VALUE, std::to_string(number) + " is beyond int64");
+  }
+  return static_cast<int64_t>(number);
+}
+
+}  // namespace detail
+
+/// A number as operators take it where their schema says Scalar. Throws for an integer beyond int64.
+template <class T>
+TenonScalar scalar(T number) {
   static_assert(std::is_arithmetic_v<T>, "a Scalar is made from a number");
   TenonScalar s{};
   s.kind = std::is_same_v<T, bool> ? 0 : std::is_integral_v<T> ? 1 : 2;
   if constexpr (std::is_integral_v<T>)
-    s.value.i = static_cast<int64_t>(number);
+    s.value.i = detail::to_int64(number);
   else
     s.value.d = static_cast<double>(number);
   return s;

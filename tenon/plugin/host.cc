@@ -114,6 +114,45 @@ Stack stack_of(const TenonCell* args, const uint8_t* tags, uint32_t n) {
   for (uint32_t i = 0; i < n; ++i) stack.push_cell_copy(cell_of(args[i]), static_cast<CellTag>(tags[i]));
   return stack;
 }
+/// Throws for an argument of the right type whose value is none of that type's: a cell can hold any number.
+void check_value(const OperatorHandle& op, const schema::Argument& a, const Stack& stack, size_t i) {
+  const auto check = [&](bool known, std::string_view what, int number, ErrorKind kind = ErrorKind::Type) {
+    if (!known)
+      throw_error(kind,
+                  fmt::format("op_call: {}: argument `{}`: {} {}", op.full_name(), a.name, what, number));
+  };
+  const auto check_scalar = [&](const Scalar& s) {
+    check(s.kind() <= Scalar::Kind::Complex, "there is no kind of numbers", static_cast<int>(s.kind()));
+  };
+  switch (stack.tag(i)) {
+    case CellTag::Device: {
+      const Device d = stack.at<Device>(i);
+      check(d.backend < live_backends() || d.backend == kMetaBackend, "there is no backend", d.backend,
+            ErrorKind::Device);
+      check(d.index >= -1, "there is no device of index", d.index, ErrorKind::Device);
+      break;
+    }
+    case CellTag::DType:
+      check(is_known(stack.at<DType>(i)), "there is no dtype", static_cast<int>(stack.at<DType>(i)));
+      break;
+    case CellTag::Layout:
+      check(stack.at<Layout>(i) <= Layout::Blocked, "there is no layout",
+            static_cast<int>(stack.at<Layout>(i)));
+      break;
+    case CellTag::MemoryFormat:
+      check(stack.at<MemoryFormat>(i) <= MemoryFormat::ChannelsLast3d, "there is no memory format",
+            static_cast<int>(stack.at<MemoryFormat>(i)));
+      break;
+    case CellTag::Scalar:
+      check_scalar(stack.at<Scalar>(i));
+      break;
+    case CellTag::ScalarList:
+      for (const Scalar& s : stack.at<std::vector<Scalar>>(i)) check_scalar(s);
+      break;
+    default:
+      break;
+  }
+}
 /// Throws for the first argument that is not what the schema says. What may be absent is None.
 void check_arguments(const OperatorHandle& op, const Stack& stack) {
   const schema::FunctionSchema& schema = op.schema();
@@ -124,6 +163,7 @@ void check_arguments(const OperatorHandle& op, const Stack& stack) {
     TENON_CHECK(tag == wanted || (tag == CellTag::None && may_be_none), Type,
                 fmt::format("op_call: {}: argument `{}` is {}, expected {}", op.full_name(), a.name,
                             name(tag), schema::to_string(a.type)));
+    check_value(op, a, stack, i);
   }
 }
 /// Gives the results of a call to a plug-in.

@@ -82,6 +82,15 @@ WRONG = [
     (RuntimeError, "mm: "),
     (ValueError, "abs: `self` is undefined"),
     (TypeError, "aten::cat: argument `dim` is None, expected int$"),
+    (RuntimeError, "aten::to.device: argument `device`: there is no backend 77$"),
+    (RuntimeError, "aten::to.device: argument `device`: there is no device of index -7$"),
+    (TypeError, "aten::to.device: argument `dtype`: there is no dtype 200$"),
+    (TypeError, "aten::mul.Scalar: argument `other`: there is no kind of numbers 99$"),
+    (TypeError, "aten::clone: argument `memory_format`: there is no memory format 77$"),
+    (TypeError, "aten::empty.memory_format: argument `layout`: there is no layout 99$"),
+    (ValueError, "9223372036854775808 is beyond int64$"),
+    (ValueError, "9223372036854775808 is beyond int64$"),
+    (TypeError, "aten::abs takes 1 arguments and returns 1 results, not 1 and 0"),
     (TypeError, "aten::cat: argument `tensors` is Tensor, expected Tensor\\[\\]$"),
 ]
 

@@ -72,6 +72,9 @@ void nothing(const Tensor& x) {
 
 // ---- What is wrong ----
 
+Tensor moved(const Tensor& x, TenonDevice device, TenonDType dtype) {
+  return call_operator("aten::to.device", x, device, dtype, false, false, std::nullopt);
+}
 Tensor wrong(const Tensor& x, int64_t how) {
   switch (how) {
     case 0:
@@ -90,6 +93,25 @@ Tensor wrong(const Tensor& x, int64_t how) {
       return call_operator("aten::abs", std::nullopt);
     case 7:
       return call_operator("aten::cat", std::vector<Tensor>{x}, std::optional<int64_t>());
+    case 8:
+      return moved(x, TenonDevice{77, 3}, TENON_DTYPE_FLOAT32);
+    case 9:
+      return moved(x, TenonDevice{0, -7}, TENON_DTYPE_FLOAT32);
+    case 10:
+      return moved(x, TenonDevice{0, -1}, TenonDType{200});
+    case 11:
+      return call_operator("aten::mul.Scalar", x, TenonScalar{99, {2}, 0});
+    case 12:
+      return call_operator("aten::clone", x, static_cast<abi::MemoryFormat>(77));
+    case 13:
+      return call_operator("aten::empty.memory_format", Ints{2}, std::nullopt, static_cast<abi::Layout>(99),
+                           std::nullopt, std::nullopt, std::nullopt);
+    case 14:
+      return call_operator("aten::mul.Scalar", x, abi::scalar(uint64_t{1} << 63));
+    case 15:
+      return call_operator("aten::cat", std::vector<Tensor>{x}, uint64_t{1} << 63);
+    case 16:
+      return call_operator<void>("aten::abs", x), x;
     default:
       return call_operator("aten::cat", x, 0);
   }

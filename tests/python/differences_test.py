@@ -1,6 +1,8 @@
 """Rows of docs/differences.md that no other test has: what Tenon does on purpose where PyTorch does another thing."""
 
 import io
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -159,3 +161,22 @@ def test_what_none_computes_is_refused():
     for call in (lambda: tenon.rms_norm(z, [2]), lambda: tenon.soft_margin_loss(z, z)):
         with pytest.raises(NotImplementedError, match="complex"):
             call()
+
+
+def test_a_forked_child_has_one_thread():
+    program = """
+import os, tenon
+def threads():
+    x = tenon.ones(1 << 20)
+    (x.exp() + x).sum(), tenon.ones(300, 300) @ tenon.ones(300, 300)
+    return len(os.listdir("/proc/self/task"))
+tenon.set_num_threads(3)
+before = threads()
+child = os.fork()
+if child == 0:
+    tenon.set_num_threads(4)
+    os._exit(threads())
+print(before > 1, os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120)
+    assert (done.stdout.strip(), done.returncode) == ("True 1", 0), done.stderr

@@ -52,7 +52,7 @@ struct ArgumentUse {
 
 /// Computes the gradients of a call's arguments from those of its results. `grads[i]` is the gradient of
 /// result i. With one result it is always defined; with several, missing ones are filled in with zeros,
-/// except those of results that are not differentiable, which stay undefined.
+/// except those of results that are not differentiable or in `undefined_grads`, which stay undefined.
 using BackwardFn = void (*)(const OpNode& node, std::span<const Tensor> grads, Gradients& out);
 
 /// The kinds of a call's arguments, for code that does not depend on the signature. Bits are argument
@@ -87,6 +87,7 @@ struct DerivativeInfo {
   BackwardFn backward = nullptr;      ///< Null: no argument gets a gradient.
   const void* data = nullptr;         ///< The PointwiseInfo of a pointwise operator.
   uint64_t differentiable_results = ~uint64_t{0};
+  uint64_t undefined_grads = 0;  ///< Results whose formulas ask whether their gradient is defined.
   /// Whether the result is a view of argument 0, so that an in-place write to one changes the history of the
   /// other.
   bool is_view = false;

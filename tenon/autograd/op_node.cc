@@ -59,17 +59,17 @@ std::vector<Tensor> OpNode::unpack_list(const SavedList& list, size_t i) const {
 }
 
 void OpNode::apply(NodeCall& call) {
+  const uint64_t filled = info_->differentiable_results & ~info_->undefined_grads;
   bool any = false, all = true;
   for (size_t i = 0; i < call.grads.size(); ++i) {
     const bool defined = call.grads[i].defined();
     any |= defined;
-    all &= defined || !(info_->differentiable_results >> std::min<size_t>(i, 63) & 1);
+    all &= defined || !(filled >> std::min<size_t>(i, 63) & 1);
   }
   if (!any || !info_->backward) return;
   if (!all) {
     for (size_t i = 0; i < call.grads.size(); ++i) {
-      if (call.grads[i].defined() || !(info_->differentiable_results >> std::min<size_t>(i, 63) & 1))
-        continue;
+      if (call.grads[i].defined() || !(filled >> std::min<size_t>(i, 63) & 1)) continue;
       const TensorMeta& meta = input_meta(i);
       if (is_floating_point(meta.dtype()) || is_complex(meta.dtype()))
         call.grads[i] = tenon::zeros(meta.sizes(), meta.options());

@@ -427,6 +427,30 @@ def test_gradient_of_prod(shape, dim):
     np.testing.assert_array_equal(x.grad.numpy(), want)
 
 
+@pytest.mark.parametrize("name", ["var_mean", "std_mean"])
+@pytest.mark.parametrize("rows,correction", [([[2.0]], 1), ([[2.0], [3.0]], 2), ([[1.0, 2.0], [np.inf, 4.0]], 1)])
+def test_the_mean_has_a_gradient_where_the_variance_has_none(name, rows, correction):
+    """The slope of the variance, here 0 / 0 or inf - inf, takes no part where only the mean is asked for."""
+    x = tenon.tensor(rows, dtype=tenon.float64, requires_grad=True)
+    both = getattr(tenon, name)
+    both(x, dim=0, correction=correction)[1].sum().backward()
+    assert x.grad.tolist() == np.full(x.shape, 1 / len(rows)).tolist()
+    if len(rows) == 1:
+        assert np.isnan(tenon.autograd.grad(both(x, dim=0)[0].sum(), x)[0].numpy()).all()
+
+
+@pytest.mark.parametrize("name", ["var_mean", "std_mean"])
+def test_gradients_of_a_variance_and_its_mean(name):
+    a = np.random.default_rng(0).standard_normal((3, 4))
+    x = tenon.tensor(a, requires_grad=True)
+    centred = (a - a.mean(0)) / 2
+    spread = 2 * centred if name == "var_mean" else centred / a.std(0, ddof=1)
+    mean = np.full((3, 4), 1 / 3)
+    for weights, want in (((1, 0), spread), ((0, 1), mean), ((1, 1), spread + mean)):
+        terms = [t.sum() for t, w in zip(getattr(tenon, name)(x, dim=0), weights) if w]
+        np.testing.assert_allclose(tenon.autograd.grad(sum(terms), x)[0].numpy(), want, rtol=1e-12, atol=1e-14)
+
+
 def test_an_infinite_gradient_reaches_the_largest_alone():
     x = tenon.tensor([1.0, 2.0], requires_grad=True)
     (g,) = tenon.autograd.grad(x.max(), x, tenon.tensor(float("inf")))

@@ -153,6 +153,18 @@ uint64_t differentiable_results(const OpDef& def) {
   return mask;
 }
 
+// Results of which a formula asks whether they had a gradient: theirs are not filled with zeros.
+uint64_t undefined_grads(const OpDef& def) {
+  uint64_t mask = 0;
+  for (size_t i = 0; i < def.schema().returns.size(); ++i) {
+    const std::string question = fmt::format("grads[{}].defined()", i);
+    for (const auto& [argument, text] : def.derivative.formulas) {
+      if (text.find(question) != std::string::npos) mask |= uint64_t{1} << i;
+    }
+  }
+  return mask;
+}
+
 uint64_t out_arguments(const FunctionSchema& schema) {
   uint64_t mask = 0;
   for (size_t i = 0; i < schema.arguments.size(); ++i) {
@@ -250,10 +262,10 @@ class InfoPrinter {
                        "constinit const DerivativeInfo {}{{\n    .entry = &{},\n    "
                        ".node_name = {},\n"
                        "    .uses = {},\n    .backward = {},\n    .data = {},\n    .differentiable_results = "
-                       "{:#x},\n    "
+                       "{:#x},\n    .undefined_grads = {:#x},\n    "
                        ".is_view = {},\n    .outs = {:#x},\n{}}};\n",
                        op.constant, entry_of(def, op), quoted(names_.at(&def)), used.empty() ? "{}" : used,
-                       backward, data, differentiable_results(def), op.schema.is_view(),
+                       backward, data, differentiable_results(def), undefined_grads(def), op.schema.is_view(),
                        out_arguments(op.schema), cells);
   }
 

@@ -427,6 +427,24 @@ def test_gradient_of_prod(shape, dim):
     np.testing.assert_array_equal(x.grad.numpy(), want)
 
 
+@pytest.mark.parametrize("dtype,big", [(tenon.float32, 1e30), (tenon.float16, 300.0), (tenon.complex64, 1e30)])
+def test_two_zeros_leave_a_product_no_gradient(dtype, big):
+    x = tenon.tensor([[big, big, 0, 0], [1, 2, 0, 4]], dtype=dtype, requires_grad=True)
+    for y, want in (
+        (x[0].prod(), [[0] * 4] * 2),
+        (x.prod(1), [[0] * 4, [0, 0, 8, 0]]),
+        (x.prod(), [[0] * 4] * 2),
+    ):
+        assert tenon.autograd.grad(y, x, tenon.ones_like(y))[0].tolist() == want
+
+
+def test_a_product_with_two_zeros_has_a_second_derivative():
+    x = tenon.tensor([0.0, 3.0, 0.0], requires_grad=True)
+    (g,) = tenon.autograd.grad(x.prod(), x, create_graph=True)
+    assert g.tolist() == [0, 0, 0]
+    assert tenon.autograd.grad(g[0], x)[0].tolist() == [0, 0, 3]
+
+
 @pytest.mark.parametrize("name", ["var_mean", "std_mean"])
 @pytest.mark.parametrize("rows,correction", [([[2.0]], 1), ([[2.0], [3.0]], 2), ([[1.0, 2.0], [np.inf, 4.0]], 1)])
 def test_the_mean_has_a_gradient_where_the_variance_has_none(name, rows, correction):

@@ -6,6 +6,7 @@
 #include "tenon/generated/comparison/functions.h"
 #include "tenon/generated/complex/functions.h"
 #include "tenon/generated/factory/functions.h"
+#include "tenon/generated/indexing/functions.h"
 #include "tenon/generated/reduction/bodies.h"
 #include "tenon/generated/reduction/functions.h"
 #include "tenon/generated/unary/functions.h"
@@ -58,7 +59,12 @@ Tensor prod_backward(const Tensor& grad, const Tensor& self, std::optional<int64
   const Tensor whole = tenon::prod(self, d, true);
   if (divides_well(whole)) return tenon::mul(grad, tenon::conj(tenon::div(whole, self)));
   const Tensor before = products_before(self, d), after = products_before(self.flip({d}), d).flip({d});
-  return tenon::mul(grad, tenon::conj(tenon::mul(before, after)));
+  const Tensor gradient = tenon::mul(grad, tenon::conj(tenon::mul(before, after)));
+  // Its own gradient flows through every product.
+  if (thread_state.grad_enabled) return gradient;
+  // Two zeros leave no gradient at all, also where others' products overflow and infinity times 0 is NaN.
+  const Tensor zeros = tenon::sum(tenon::eq(self, Scalar(0)), d, true);
+  return tenon::masked_fill(gradient, tenon::ge(zeros, Scalar(2)), Scalar(0));
 }
 
 namespace {

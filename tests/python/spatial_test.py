@@ -110,6 +110,22 @@ def test_a_window_of_the_whole_image_is_its_mean(dtype):
     np.testing.assert_allclose(x.grad.to(tenon.float64).numpy(), 1 / (33 * 65), rtol=tolerance)
 
 
+def test_adaptive_means_of_no_channels():
+    for shape, size, want in (((2, 0, 5, 5), 1, (2, 0, 1, 1)), ((0, 5, 5), (2, 3), (0, 2, 3)), ((0, 0, 5, 5), 1, (0, 0, 1, 1))):
+        x = tenon.ones(shape, requires_grad=True)
+        y = F.adaptive_avg_pool2d(x, size)
+        y.sum().backward()
+        assert y.shape == want and x.grad.shape == shape
+    assert F.adaptive_avg_pool1d(tenon.ones(2, 0, 5), 3).shape == (2, 0, 3)
+    for call in (
+        lambda: F.adaptive_avg_pool2d(tenon.ones(2, 0, 5, 0), 1),
+        lambda: F.adaptive_avg_pool3d(tenon.ones(2, 0, 5, 5, 5), 1),
+        lambda: F.adaptive_max_pool2d(tenon.ones(2, 0, 5, 5), 1),
+    ):
+        with pytest.raises(tenon.ShapeError, match="size of 0"):
+            call()
+
+
 def test_norms_of_windows():
     x = np.random.default_rng(1).standard_normal((2, 3, 6, 6))
     got = nn.LPPool2d(2, 3)(tenon.tensor(x)).numpy()

@@ -126,11 +126,12 @@ std::vector<Axis> adaptive_axes(IntArrayRef inputs, IntArrayRef outputs) {
   return axes;
 }
 
-/// The sizes of an adaptive result.
-Dims checked_adaptive(const char* name, IntArrayRef sizes, IntArrayRef output_size) {
+/// The sizes of an adaptive result. `no_channels`: there may be none, but for three axes, as in PyTorch.
+Dims checked_adaptive(const char* name, IntArrayRef sizes, IntArrayRef output_size,
+                      bool no_channels = false) {
   const size_t rank = checked_rank(output_size.size(), name, "output_size");
   const std::string op = with_rank(name, rank);
-  check_spatial(sizes, rank, op.c_str());
+  check_spatial(sizes, rank, op.c_str(), false, no_channels && rank < 3);
   for (size_t i = 0; i < rank; ++i) {
     int64_t ends = 0;
     TENON_CHECK(output_size[i] >= 0 &&
@@ -195,7 +196,7 @@ void max_pool(OutputSpecs& out, HeaderRef self, IntArrayRef kernel_size, IntArra
 }
 
 void adaptive_avg_pool(OutputSpecs& out, HeaderRef self, IntArrayRef output_size) {
-  const Dims sizes = checked_adaptive("adaptive_avg_pool", self.sizes(), output_size);
+  const Dims sizes = checked_adaptive("adaptive_avg_pool", self.sizes(), output_size, true);
   check_inexact(self.dtype(), false, with_rank("adaptive_avg_pool", output_size.size()).c_str());
   set_spatial(out, 0, self, sizes, self.dtype());
 }
@@ -203,7 +204,7 @@ void adaptive_avg_pool(OutputSpecs& out, HeaderRef self, IntArrayRef output_size
 void adaptive_avg_pool_backward(OutputSpecs& out, HeaderRef grad, IntArrayRef input_size,
                                 IntArrayRef output_size) {
   checked_numel(input_size, kThisCall);
-  const Dims expected = checked_adaptive("adaptive_avg_pool", input_size, output_size);
+  const Dims expected = checked_adaptive("adaptive_avg_pool", input_size, output_size, true);
   const std::string op = with_rank("adaptive_avg_pool", output_size.size()) + "_backward";
   check_gradient_sizes(grad, expected, op.c_str());
   check_inexact(grad.dtype(), false, op.c_str());

@@ -16,17 +16,17 @@ Dims per_axis(IntArrayRef values, size_t rank, const char* op, const char* argum
   return Dims(rank, values[0]);
 }
 
-void check_spatial(IntArrayRef sizes, size_t rank, const char* op, bool batched) {
+void check_spatial(IntArrayRef sizes, size_t rank, const char* op, bool batched, bool no_channels) {
   const bool has_batch = sizes.size() == rank + 2;
   TENON_CHECK(has_batch || (!batched && sizes.size() == rank + 1), Shape,
               batched ? fmt::format("{}: `self` must have {} dimensions [N, C, ..], got {}", op, rank + 2,
                                     to_string(sizes))
                       : fmt::format("{}: `self` must have {} dimensions [C, ..] or {} [N, C, ..], got {}", op,
                                     rank + 1, rank + 2, to_string(sizes)));
-  for (size_t d = has_batch ? 1 : 0; d < sizes.size(); ++d) {
-    TENON_CHECK(
-        sizes[d] != 0, Shape,
-        fmt::format("{}: `self` may have no batch, but no other size of 0, got {}", op, to_string(sizes)));
+  for (size_t d = no_channels ? sizes.size() - rank : has_batch ? 1 : 0; d < sizes.size(); ++d) {
+    TENON_CHECK(sizes[d] != 0, Shape,
+                fmt::format("{}: `self` may have no batch{}, but no other size of 0, got {}", op,
+                            no_channels ? " or channels" : "", to_string(sizes)));
   }
 }
 

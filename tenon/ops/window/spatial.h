@@ -19,8 +19,9 @@ std::string with_rank(const char* name, size_t rank);
 Dims per_axis(IntArrayRef values, size_t rank, const char* op, const char* argument);
 
 /// Throws Error{Shape} unless `self` is [C, axes..] or [N, C, axes..], where only N may be 0. `batched`: N
-/// must be there.
-void check_spatial(IntArrayRef sizes, size_t rank, const char* op, bool batched = false);
+/// must be there. `no_channels`: C may be 0 too.
+void check_spatial(IntArrayRef sizes, size_t rank, const char* op, bool batched = false,
+                   bool no_channels = false);
 
 /// The last `rank` sizes.
 inline IntArrayRef spatial_sizes(IntArrayRef sizes, size_t rank) { return sizes.last(rank); }

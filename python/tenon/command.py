@@ -521,8 +521,6 @@ def main(argv=None):
     args, unknown = _parser().parse_known_args(argv)
     if unknown:
         args.parser.error(f"unrecognized arguments: {' '.join(unknown)}")
-    from . import devices
-
     try:
         # What it imports may need the device, which each of its processes loads first.
         early = args.command != "conformance"
@@ -535,6 +533,8 @@ def main(argv=None):
             finally:
                 sys.path.pop(0)
         if args.libraries and early:
+            from . import devices
+
             for path in args.libraries:
                 try:
                     devices.load_file(path)

@@ -139,13 +139,7 @@ void Emitter::body() {
     const expr::Slot& s = e_.outputs()[o];
     int reg = places_.in_register(results[o]);
     if (e_[s.node].type == Type::Mask) {
-      const uint64_t at = constant(one(expr::carrier(s.dtype)));
-      if (!avx512_)
-        vandps(vec(scratch()), vec(reg), at_constant(at));
-      else if (wide_)
-        vbroadcastsd(zmm(scratch()) | mask(reg) | T_z, qword[r10 + at * 8]);
-      else
-        vbroadcastss(zmm(scratch()) | mask(reg) | T_z, dword[r10 + at * 8]);
+      one_or_zero(scratch(), reg, expr::carrier(s.dtype));
       reg = scratch();
     }
     store_output(o, reg);
@@ -226,8 +220,10 @@ void Emitter::load(const Place& to) {
   } else if (to.home == Home::Literal && !avx512_) {
     vmovups(vec(to.reg), at_constant(to.index));
   } else if (to.home == Home::Input) {
-    load_input(to.mask ? scratch() : to.reg, to.index);
-    if (to.is_mask) compare_with_zero(to);
+    const int reg = to.mask ? scratch() : to.reg;
+    load_input(reg, to.index);
+    // A mask is stored as 1 and 0 of some type.
+    if (to.is_mask) not_zero(to.reg, reg, expr::carrier(e_.inputs()[to.index].dtype));
   } else {
     const Xbyak::RegExp at = to.home == Home::Literal ? r10 + to.index * 8 : rdx + to.index * 8;
     const Xbyak::Ymm reg = avx512_ ? Xbyak::Ymm(zmm(to.reg)) : ymm(to.reg);
@@ -235,25 +231,6 @@ void Emitter::load(const Place& to) {
       vbroadcastsd(reg, qword[at]);
     else
       vbroadcastss(reg, dword[at]);
-  }
-}
-
-// A mask is stored as 1 and 0 of some type.
-void Emitter::compare_with_zero(const Place& p) {
-  const bool floating = is_floating(expr::carrier(e_.inputs()[p.index].dtype));
-  constexpr uint8_t kNotEqual = 4;
-  const Xbyak::Address zero = at_constant(constant(0));
-  if (!avx512_ && floating) {
-    wide_ ? vcmppd(vec(p.reg), vec(p.reg), zero, kNotEqual) : vcmpps(vec(p.reg), vec(p.reg), zero, kNotEqual);
-  } else if (!avx512_) {
-    wide_ ? vpcmpeqq(vec(p.reg), vec(p.reg), zero) : vpcmpeqd(vec(p.reg), vec(p.reg), zero);
-    vxorps(vec(p.reg), vec(p.reg), at_constant(constant(~uint64_t{0})));
-  } else if (floating) {
-    wide_ ? vcmppd(mask(p.reg), zmm(scratch()), zero, kNotEqual)
-          : vcmpps(mask(p.reg), zmm(scratch()), zero, kNotEqual);
-  } else {
-    wide_ ? vptestmq(mask(p.reg), zmm(scratch()), zmm(scratch()))
-          : vptestmd(mask(p.reg), zmm(scratch()), zmm(scratch()));
   }
 }
 

@@ -38,7 +38,6 @@ class Emitter final : public Mover, private Xbyak::CodeGenerator {
   void epilogue();
   void save(const Place& from) override;
   void load(const Place& to) override;
-  void compare_with_zero(const Place& p);
   void load_input(int reg, uint64_t input);
   void store_output(size_t output, int reg);
 
@@ -57,6 +56,9 @@ class Emitter final : public Mover, private Xbyak::CodeGenerator {
   void compare(NodeId id, const Node& n);
   void choose(NodeId id, const Node& n);
   void cast(NodeId id, const Node& n);
+  /// The mask of the elements that are not 0, and 1 of `type` where a mask is true, else 0.
+  void not_zero(int to, int from, Type type);
+  void one_or_zero(int to, int from, Type type);
   void pi_reduce(NodeId id, const Node& n);
   void call_pi_reduce(int from, int to, int part);
   /// x ^ bits or x & bits.

@@ -385,35 +385,39 @@ void Emitter::cast(NodeId id, const Node& n) {
   const Type from = e_[n.args[0]].type;
   places_.hold({a});
   const int x = places_.in_register(a);
-  if (from == Type::Mask) {
-    const uint64_t at = constant(one(n.type));
-    const int to = places_.take_over(id, {a});
-    if (!avx512_)
-      vandps(vec(to), vec(x), at_constant(at));
-    else if (wide_)
-      vbroadcastsd(zmm(to) | mask(x) | T_z, qword[r10 + at * 8]);
-    else
-      vbroadcastss(zmm(to) | mask(x) | T_z, dword[r10 + at * 8]);
-  } else if (n.type == Type::Mask) {  // whether it is not 0
-    const Xbyak::Address zero = at_constant(constant(0));
-    const int to = places_.take_over(id, {a});
-    if (avx512_ && is_floating(from)) {
-      wide_ ? vcmppd(mask(to), zmm(x), zero, kNe) : vcmpps(mask(to), zmm(x), zero, kNe);
-    } else if (avx512_) {
-      wide_ ? vptestmq(mask(to), zmm(x), zmm(x)) : vptestmd(mask(to), zmm(x), zmm(x));
-    } else if (is_floating(from)) {
-      wide_ ? vcmppd(vec(to), vec(x), zero, kNe) : vcmpps(vec(to), vec(x), zero, kNe);
-    } else {
-      wide_ ? vpcmpeqq(vec(to), vec(x), zero) : vpcmpeqd(vec(to), vec(x), zero);
-      vxorps(vec(to), vec(to), at_constant(constant(~uint64_t{0})));
-    }
+  const int to = places_.take_over(id, {a});
+  if (from == Type::Mask)
+    one_or_zero(to, x, n.type);
+  else if (n.type == Type::Mask)
+    not_zero(to, x, from);
+  else if (is_floating(from))
+    vcvttpd2qq(zmm(to), zmm(x));
+  else
+    wide_ ? vcvtqq2pd(zmm(to), zmm(x)) : vcvtdq2ps(vec(to), vec(x));
+}
+
+void Emitter::not_zero(int to, int from, Type type) {
+  const Xbyak::Address zero = at_constant(constant(0));
+  if (avx512_ && is_floating(type)) {
+    wide_ ? vcmppd(mask(to), zmm(from), zero, kNe) : vcmpps(mask(to), zmm(from), zero, kNe);
+  } else if (avx512_) {
+    wide_ ? vptestmq(mask(to), zmm(from), zmm(from)) : vptestmd(mask(to), zmm(from), zmm(from));
+  } else if (is_floating(type)) {
+    wide_ ? vcmppd(vec(to), vec(from), zero, kNe) : vcmpps(vec(to), vec(from), zero, kNe);
   } else {
-    const int to = places_.take_over(id, {a});
-    if (is_floating(from))
-      vcvttpd2qq(zmm(to), zmm(x));
-    else
-      wide_ ? vcvtqq2pd(zmm(to), zmm(x)) : vcvtdq2ps(vec(to), vec(x));
+    wide_ ? vpcmpeqq(vec(to), vec(from), zero) : vpcmpeqd(vec(to), vec(from), zero);
+    vxorps(vec(to), vec(to), at_constant(constant(~uint64_t{0})));
   }
+}
+
+void Emitter::one_or_zero(int to, int from, Type type) {
+  const uint64_t at = constant(one(type));
+  if (!avx512_)
+    vandps(vec(to), vec(from), at_constant(at));
+  else if (wide_)
+    vbroadcastsd(zmm(to) | mask(from) | T_z, qword[r10 + at * 8]);
+  else
+    vbroadcastss(zmm(to) | mask(from) | T_z, dword[r10 + at * 8]);
 }
 
 // Zero, and a call where an element is large.

@@ -21,7 +21,6 @@ class Emitter final : public Mover, private Xbyak::CodeGenerator {
   F function() const {
     return getCode<F>();
   }
-  size_t code_bytes() const { return getSize(); }
 
  private:
   using Op = expr::Op;

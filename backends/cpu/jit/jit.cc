@@ -93,7 +93,6 @@ class Made final : public JitKernel {
   Made(const Expression& primitive, CpuTarget target) : emitter_(primitive, target) {
     function_ = emitter_.function<Function>();
   }
-  size_t code_bytes() const noexcept override { return emitter_.code_bytes(); }
 
  private:
   jit::Emitter emitter_;

@@ -25,7 +25,6 @@ class JitKernel {
   /// As Program::run: outputs, then inputs, each `n` contiguous elements of their slot's dtype, of any
   /// alignment; an output may be exactly an input.
   void run(void* const* ptrs, size_t n, const void* numbers) const { function_(ptrs, n, numbers); }
-  virtual size_t code_bytes() const noexcept = 0;
 
  protected:
   using Function = void (*)(void* const* ptrs, size_t n, const void* numbers);

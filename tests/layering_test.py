@@ -22,6 +22,7 @@ ROOMS = [
     "tenon/random",
     "tenon/iter",
     "tenon/ops",
+    "tenon/graph",
     # Fills in the tables that the rooms before it declare; reached through them alone.
     "backends/cpu",
     "tenon/autograd",

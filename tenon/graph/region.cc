@@ -1,0 +1,57 @@
+#include "tenon/graph/region.h"
+
+#include <array>
+
+#include "tenon/dispatch/dispatcher.h"
+
+namespace tenon::graph {
+
+std::string_view name(Anchor anchor) noexcept {
+  constexpr std::string_view kNames[kNumAnchors] = {"flat", "rows", "matmul", "convolution"};
+  return kNames[static_cast<size_t>(anchor)];
+}
+
+OperatorHandle region_operator(Anchor anchor) {
+  // Defined when first needed, and listed with no other operators: nobody calls them.
+  static const auto kOperators = [] {
+    const auto define = [](Anchor a) {
+      schema::FunctionSchema schema = schema::parse_schema("tenon::region_" + std::string(name(a)) +
+                                                           "(Tensor[] inputs, Scalar[] numbers) -> Tensor[]");
+      const std::string full_name = schema.full_name();
+      Dispatcher::singleton().define(std::move(schema), SourceLocation::here(), Dispatcher::Listed::No);
+      return Dispatcher::singleton().find_schema_or_throw_full(full_name);
+    };
+    return std::array{define(Anchor::None), define(Anchor::Rows), define(Anchor::Matmul),
+                      define(Anchor::Convolution)};
+  }();
+  return kOperators[static_cast<size_t>(anchor)];
+}
+
+Port Port::copy() const {
+  Port result;
+  if (expression) result.expression = expr::make_expression(expr::parts_of(*expression));
+  result.inputs = inputs;
+  result.numbers = numbers;
+  result.outputs = outputs;
+  return result;
+}
+
+std::unique_ptr<Region> Region::copy() const {
+  auto result = std::make_unique<Region>();
+  result->name = name;
+  result->anchor = anchor;
+  result->anchor_member = anchor_member;
+  for (const Port& port : prologue) result->prologue.push_back(port.copy());
+  result->body = body.copy();
+  result->epilogue = epilogue.copy();
+  for (const Node& member : members) {
+    Node node(member.op);
+    node.arguments = member.arguments;
+    node.defs = member.defs;
+    node.line = member.line;
+    result->members.push_back(std::move(node));
+  }
+  return result;
+}
+
+}  // namespace tenon::graph

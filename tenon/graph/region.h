@@ -1,0 +1,72 @@
+// Region: nodes of a graph that run as one. Made by the fuser, run by engines. A region of pointwise
+// operators and reductions is one typed expression; one around an anchor (a matrix product, a convolution)
+// has a typed expression before each of the anchor's operands and one after its result, its ports, each of
+// which may be empty.
+//
+// What runs a region sees expressions and slots. Its members stay what they were: for reports, for the line
+// that an error names, and for running them one by one.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "tenon/expr/expression.h"
+#include "tenon/graph/graph.h"
+
+namespace tenon::graph {
+
+enum class Anchor : uint8_t {
+  None,  ///< Flat: each element by itself.
+  Rows,  ///< Reductions over the last dims.
+  Matmul,
+  Convolution,
+};
+inline constexpr int kNumAnchors = 4;
+/// "flat", "rows", "matmul", "convolution": as texts have it.
+std::string_view name(Anchor anchor) noexcept;
+/// The operator of a region's node, an entry of its own for each anchor: "tenon::region_matmul(Tensor[]
+/// inputs, Scalar[] numbers) -> Tensor[]" is apart from aten::mm.
+OperatorHandle region_operator(Anchor anchor);
+
+/// Where a number slot gets its number: the place among those of a member's arguments. The slot has the type
+/// that the number is converted to.
+struct NumberSource {
+  uint32_t member = 0;
+  uint32_t scalar = 0;
+  friend bool operator==(const NumberSource&, const NumberSource&) = default;
+};
+
+/// A typed expression with what its slots are.
+struct Port {
+  expr::ExpressionPtr expression;  ///< Null: the port is empty.
+  /// Of each input slot, the place among the uses of the region's node. Beyond them all, in an epilogue:
+  /// the anchor's result.
+  std::vector<uint32_t> inputs;
+  std::vector<NumberSource> numbers;  ///< Of each number slot.
+  /// Of each output slot, the place among the defs of the region's node. In a prologue: none, its one output
+  /// is the anchor's operand.
+  std::vector<uint32_t> outputs;
+
+  bool empty() const noexcept { return !expression; }
+  Port copy() const;
+};
+/// The input of an epilogue that is the anchor's result.
+inline constexpr uint32_t kAnchorResult = kNone;
+
+struct Region {
+  std::string name;  ///< "region_3_mul_add_relu": unique in its graph.
+  Anchor anchor = Anchor::None;
+  /// The member that is the anchor of a matrix product or convolution; kNone in other regions.
+  uint32_t anchor_member = kNone;
+  /// One for each tensor operand of the anchor.
+  std::vector<Port> prologue;
+  Port body;  ///< Of regions without an anchor member, whose other ports are empty.
+  Port epilogue;
+  /// The nodes that it was made of, in order, none of them a region. Values that members alone write and read
+  /// are in no def of the region's node.
+  std::vector<Node> members;
+
+  std::unique_ptr<Region> copy() const;
+};
+
+}  // namespace tenon::graph

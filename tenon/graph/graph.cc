@@ -32,11 +32,6 @@ Node copy_of(const Node& node) {
 
 }  // namespace
 
-Graph::Graph() = default;
-Graph::~Graph() = default;
-Graph::Graph(Graph&&) noexcept = default;
-Graph& Graph::operator=(Graph&&) noexcept = default;
-
 Graph Graph::copy() const {
   Graph result;
   result.storages = storages;
@@ -171,13 +166,19 @@ Node& Graph::add_node(OperatorHandle op, SourceMark line) {
 }
 
 void Graph::renumber() noexcept {
-  for (Value& value : values) value.producer = kNone;
+  constexpr NodeId kGone = kNone - 1;
+  for (Value& value : values) {
+    if (value.producer != kNone) value.producer = kGone;
+  }
   for (NodeId id = 0; id < nodes.size(); ++id) {
     for (const Def& def : defs(nodes[id])) values[def.value].producer = id;
     if (!nodes[id].region) continue;
     for (const Node& member : nodes[id].region->members) {
       for (const Def& def : defs(member)) values[def.value].producer = id;
     }
+  }
+  for (Value& value : values) {
+    if (value.producer == kGone) value = {};
   }
 }
 

@@ -42,8 +42,8 @@ struct Storage {
 
 /// One version of a storage.
 struct Value {
-  StorageId storage = kNone;
-  NodeId producer = kNone;  ///< The node that writes it; kNone for the bytes of an input.
+  StorageId storage = kNone;  ///< kNone for a value that a pass has removed.
+  NodeId producer = kNone;    ///< The node that writes it; kNone for the bytes of an input.
   /// The version that its producer reads or keeps elements of; kNone for one that needs none before it.
   ValueId previous = kNone;
 };
@@ -101,7 +101,12 @@ struct Argument {
   Range range;
 };
 
+/// Of region.h.
 struct Region;
+struct RegionDeleter {
+  void operator()(Region* region) const noexcept;
+};
+using RegionPtr = std::unique_ptr<Region, RegionDeleter>;
 
 /// A call of an operator, or a region of several of them that run as one.
 struct Node {
@@ -111,17 +116,13 @@ struct Node {
   /// order. A result that is an argument that it writes is not listed twice.
   Range defs;
   SourceMark line;  ///< Where it was recorded.
-  std::unique_ptr<Region> region;
+  RegionPtr region;
 
   explicit Node(OperatorHandle o) noexcept : op(o) {}
 };
 
 class Graph {
  public:
-  Graph();
-  ~Graph();
-  Graph(Graph&&) noexcept;
-  Graph& operator=(Graph&&) noexcept;
   /// With everything in it, regions included.
   Graph copy() const;
 
@@ -183,7 +184,8 @@ class Graph {
   Node make_node(OperatorHandle op, SourceMark line = {});
 
   /// Sets the producers of all values after nodes were moved, joined or removed. A value that only members of
-  /// a region write and read has the region as its producer; one that nothing writes any more has none.
+  /// a region write and read has the region as its producer; one that nothing writes any more is of no
+  /// storage.
   void renumber() noexcept;
 
  private:

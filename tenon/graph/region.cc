@@ -27,6 +27,8 @@ OperatorHandle region_operator(Anchor anchor) {
   return kOperators[static_cast<size_t>(anchor)];
 }
 
+void RegionDeleter::operator()(Region* region) const noexcept { delete region; }
+
 Port Port::copy() const {
   Port result;
   if (expression) result.expression = expr::make_expression(expr::parts_of(*expression));
@@ -36,8 +38,8 @@ Port Port::copy() const {
   return result;
 }
 
-std::unique_ptr<Region> Region::copy() const {
-  auto result = std::make_unique<Region>();
+RegionPtr Region::copy() const {
+  RegionPtr result(new Region);
   result->name = name;
   result->anchor = anchor;
   result->anchor_member = anchor_member;

@@ -36,23 +36,23 @@ struct NumberSource {
   friend bool operator==(const NumberSource&, const NumberSource&) = default;
 };
 
-/// A typed expression with what its slots are.
+/// The input of an epilogue that is the anchor's result.
+inline constexpr uint32_t kAnchorResult = kNone;
+
+/// A typed expression with what its operands and numbers are.
 struct Port {
   expr::ExpressionPtr expression;  ///< Null: the port is empty.
-  /// Of each input slot, the place among the uses of the region's node. Beyond them all, in an epilogue:
-  /// the anchor's result.
+  /// Of each input operand (both parts of a complex value are one), the place among the uses of the region's
+  /// node; kAnchorResult in an epilogue.
   std::vector<uint32_t> inputs;
   std::vector<NumberSource> numbers;  ///< Of each number slot.
-  /// Of each output slot, the place among the defs of the region's node. In a prologue: none, its one output
-  /// is the anchor's operand.
+  /// Of each output operand, the place among the defs of the region's node. In a prologue: none, its one
+  /// output is the anchor's operand.
   std::vector<uint32_t> outputs;
 
   bool empty() const noexcept { return !expression; }
   Port copy() const;
 };
-/// The input of an epilogue that is the anchor's result.
-inline constexpr uint32_t kAnchorResult = kNone;
-
 struct Region {
   std::string name;  ///< "region_3_mul_add_relu": unique in its graph.
   Anchor anchor = Anchor::None;
@@ -66,7 +66,7 @@ struct Region {
   /// are in no def of the region's node.
   std::vector<Node> members;
 
-  std::unique_ptr<Region> copy() const;
+  RegionPtr copy() const;
 };
 
 }  // namespace tenon::graph

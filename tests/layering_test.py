@@ -23,6 +23,7 @@ ROOMS = [
     "tenon/iter",
     "tenon/ops",
     "tenon/graph",
+    "tenon/record",
     # Fills in the tables that the rooms before it declare; reached through them alone.
     "backends/cpu",
     "tenon/autograd",

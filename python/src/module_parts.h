@@ -16,6 +16,7 @@ bool add_introspection(PyObject* module);     ///< dispatch, threads, kernel rep
 bool add_memory(PyObject* module);            ///< What tenon.cpu asks of the host's allocator.
 bool add_devices(PyObject* module);           ///< Loading devices, their streams and events.
 bool add_graphs(PyObject* module);            ///< Work that is captured and replayed.
+bool add_recording(PyObject* module);         ///< Programs that are recorded while they run.
 bool add_optimizers(PyObject* module);        ///< The updates of tenon.optim.
 bool add_dispatch_queries(PyObject* module);  ///< Registrations and tables as data, key sets.
 bool add_library(PyObject* module);           ///< Registration from Python, operator objects, ctx.

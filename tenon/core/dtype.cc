@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "tenon/core/error.h"
+#include "tenon/core/recording.h"
 
 namespace tenon {
 namespace {
@@ -86,6 +87,7 @@ void set_default_dtype(DType t) {
   check_known(t);
   TENON_CHECK(is_floating_point(t) && has_arithmetic(t), Type,
               fmt::format("set_default_dtype: only floating-point types are allowed, got {}", name(t)));
+  note_switch();
   g_default_dtype.store(t, std::memory_order_relaxed);
 }
 

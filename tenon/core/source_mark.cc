@@ -108,6 +108,7 @@ SourceMark note_caller(void* return_address) noexcept {
 }
 
 SourceMark note_source([[maybe_unused]] void* frame) noexcept {
+  if (!frame) return note_caller(nullptr);
 #if defined(__x86_64__) || defined(__aarch64__)
   // A frame starts with the caller's frame and the return address. Only functions known to keep the former
   // are stepped over.

@@ -29,7 +29,8 @@ struct SourceLanguage {
 void set_source_language(const SourceLanguage* language) noexcept;
 
 /// The line that called the library. `frame` is `__builtin_frame_address(0)` of a function that the caller's
-/// code, or a function marked TENON_CALL_SITE, has called.
+/// code, or a function marked TENON_CALL_SITE, has called; null where it is not known, and then only a
+/// binding may know the line.
 SourceMark note_source(void* frame) noexcept;
 
 /// The mark of a known caller: `return_address` is `__builtin_return_address(0)` of a function that it

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <cstring>
-#include <mutex>
 #include <new>
+#include <utility>
 
 #include "tenon/core/device_runtime.h"
 #include "tenon/core/error.h"
@@ -86,9 +86,15 @@ Storage Storage::from_foreign(Address address, size_t nbytes, Device device, Sto
   return storage;
 }
 
-Storage Storage::deferred(size_t nbytes, Device device, std::unique_ptr<PendingBytes> pending) {
-  Storage storage = from_foreign(0, nbytes, resolved(device), nullptr, pending.release());
-  storage->pending_.store(true, std::memory_order_release);
+Storage Storage::deferred(size_t nbytes, PendingWork* work) {
+  if (nbytes <= kInPlaceMax) {
+    Storage storage = make<false>(nbytes, kCPU);
+    storage->set_pending(work);
+    return storage;
+  }
+  Storage storage = from_foreign(0, nbytes, kCPU, nullptr, nullptr);
+  storage->allocator_ = &cpu_allocator();
+  storage->set_pending(work);
   return storage;
 }
 
@@ -98,6 +104,7 @@ void Storage::resize(size_t nbytes) {
   TENON_CHECK(s.resizable(), Runtime,
               "resize: the memory of this storage is shared with a NumPy array or by DLPack, and can neither "
               "move nor change its size while that is alive; clone the tensor first");
+  (void)s.address();  // what is still to be computed comes first
   Allocator& allocator = *s.allocator_;
   const Stream stream = current_stream(s.device_);
   const Address moved = allocator.allocate(nbytes, stream);
@@ -117,33 +124,47 @@ void Storage::resize(size_t nbytes) {
   s.nbytes_ = nbytes;
 }
 
-void StorageImpl::materialize() const {
-  // Recursive: computing these bytes may read other pending ones.
-  static std::recursive_mutex& mutex = *new std::recursive_mutex;
-  const std::lock_guard lock(mutex);
-  if (!is_pending()) return;  // another thread was first
+void StorageImpl::before_access() const {
   auto& self = const_cast<StorageImpl&>(*this);
-  static_cast<PendingBytes*>(context_)->materialize(self);
-  TENON_CHECK(!is_pending(), Internal, "a pending storage was materialized, but nobody provided its bytes");
+  while (is_pending()) work()->materialize(self);
+  if (is_recorded()) recording_hooks.load(std::memory_order_acquire)->before_access(self);
 }
 
-void StorageImpl::provide(Storage bytes) {
-  TENON_CHECK(is_pending(), Internal, "provide: this storage is not pending");
-  TENON_CHECK(bytes->device() == device_ && bytes.nbytes() >= nbytes_, Internal,
-              "provide: other bytes were promised");
-  const std::unique_ptr<PendingBytes> done(static_cast<PendingBytes*>(context_));
-  address_ = bytes.address();
-  context_ = new Storage(std::move(bytes));
-  deleter_ = [](void* owner) noexcept { delete static_cast<Storage*>(owner); };
-  pending_.store(false, std::memory_order_release);
+void StorageImpl::set_pending(PendingWork* work) noexcept {
+  work_.store(work, std::memory_order_release);
+  recorded_.fetch_or(kPending, std::memory_order_acq_rel);
+}
+
+void StorageImpl::set_failed(std::exception_ptr error) {
+  struct Failed final : PendingWork {
+    void materialize(StorageImpl& storage) override {
+      std::rethrow_exception(*static_cast<std::exception_ptr*>(storage.context_));
+    }
+  };
+  static Failed failed;
+  if (deleter_) deleter_(context_);
+  context_ = new std::exception_ptr(std::move(error));
+  deleter_ = [](void* e) noexcept { delete static_cast<std::exception_ptr*>(e); };
+  set_pending(&failed);
+}
+
+void StorageImpl::take_bytes(StorageImpl& from) {
+  const bool moves = !in_place_ && !from.in_place_ && from.allocator_ && from.nbytes_ == nbytes_;
+  if (moves && !address_) {
+    std::swap(address_, from.address_);
+    allocator_ = from.allocator_;
+    return;
+  }
+  if (!address_) address_ = allocator_->allocate(nbytes_, stream());
+  std::memcpy(reinterpret_cast<void*>(address_), reinterpret_cast<void*>(from.address_),
+              std::min(nbytes_, from.nbytes_));
 }
 
 void StorageImpl::destroy(StorageImpl* storage) noexcept {
-  if (storage->is_pending()) {
-    delete static_cast<PendingBytes*>(storage->context_);
-  } else if (storage->deleter_) {
-    storage->deleter_(storage->context_);
-  } else if (storage->allocator_ && !storage->in_place_) {
+  if (storage->deleter_) storage->deleter_(storage->context_);
+  // Large bytes that were never computed, or were taken, have no block.
+  const bool has_block = storage->address_ != 0 || storage->nbytes_ == 0;
+  if (storage->allocator_ && !storage->in_place_ && has_block) {
     storage->allocator_->deallocate(storage->address_, storage->nbytes_, storage->stream());
   }
   const size_t block_bytes = storage->block_bytes_;

@@ -2,28 +2,20 @@
 // exchange. Knows nothing of shapes, dtypes or operators.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
+#include <exception>
 
 #include "tenon/core/allocator.h"
 #include "tenon/core/intrusive_ptr.h"
+#include "tenon/core/recording.h"
 #include "tenon/core/source_mark.h"
 
 namespace tenon {
 
 class Storage;
 class StorageImpl;
-
-/// Computes the bytes of a storage that was handed out before its bytes exist, such as the output of a
-/// recorded program that has not run yet.
-struct PendingBytes {
-  virtual ~PendingBytes() = default;
-  /// Computes the bytes and passes them to `storage.provide`; may do so for several storages at once. If it
-  /// throws, the storage stays pending. Runs on the thread that first asks for the address; only one runs at
-  /// a time in the process.
-  virtual void materialize(StorageImpl& storage) = 0;
-};
 
 class StorageImpl final : public RefCounted {
  public:
@@ -32,13 +24,10 @@ class StorageImpl final : public RefCounted {
 
   /// The address of the bytes. Computes a pending storage's bytes first, and passes on what that throws.
   Address address() const {
-    if (pending_.load(std::memory_order_acquire)) [[unlikely]]
-      materialize();
+    if (recorded_.load(std::memory_order_acquire) != 0) [[unlikely]]
+      before_access();
     return address_;
   }
-  bool is_pending() const noexcept { return pending_.load(std::memory_order_acquire); }
-  /// Gives a pending storage its bytes: those of `bytes`, which is on the same device and at least as large.
-  void provide(Storage bytes);
   size_t nbytes() const noexcept { return nbytes_; }
   Device device() const noexcept { return device_; }
   /// The stream that the block was allocated for. Work on another stream must be ordered with it by an Event.
@@ -61,6 +50,32 @@ class StorageImpl final : public RefCounted {
   bool read_only() const noexcept { return read_only_; }
   void set_read_only(bool on) noexcept { read_only_ = on; }
 
+  // What recorders need; see tenon/record.
+
+  /// Whether programs that have not run yet read or write the bytes.
+  bool is_recorded() const noexcept { return recorded_.load(std::memory_order_acquire) != 0; }
+  /// Whether the bytes are still to be computed, all or some of them.
+  bool is_pending() const noexcept { return (recorded_.load(std::memory_order_acquire) & kPending) != 0; }
+  PendingWork* work() const noexcept { return work_.load(std::memory_order_acquire); }
+  /// A recorder holds one reference more, or has given it back: such references are nobody's but its own, and
+  /// do not count as uses.
+  void add_recorder() noexcept { recorded_.fetch_add(kRecorder, std::memory_order_acq_rel); }
+  void remove_recorder() noexcept { recorded_.fetch_sub(kRecorder, std::memory_order_acq_rel); }
+  /// References that are not recorders'.
+  uint32_t uses() const noexcept {
+    return use_count() - recorded_.load(std::memory_order_acquire) / kRecorder;
+  }
+  /// From now on, `work` computes the bytes; a storage that has some keeps them, and its address, until then.
+  void set_pending(PendingWork* work) noexcept;
+  /// The bytes are computed, where they are (`address_now`).
+  void set_done() noexcept { recorded_.fetch_and(~kPending, std::memory_order_acq_rel); }
+  /// Every access throws `error` from now on.
+  void set_failed(std::exception_ptr error);
+  /// The address as it is: null for large bytes that are still to be computed.
+  Address address_now() const noexcept { return address_; }
+  /// The bytes of `from`, which nobody else uses: its block if that can change hands, else a copy.
+  void take_bytes(StorageImpl& from);
+
   static void destroy(StorageImpl* storage) noexcept;
 
  private:
@@ -68,13 +83,12 @@ class StorageImpl final : public RefCounted {
   friend class LentStorage;
   StorageImpl() = default;
   ~StorageImpl() = default;
-  void materialize() const;
+  void before_access() const;
   [[gnu::noinline]] void note_change() noexcept;
 
   Device device_;
   bool in_place_ = false;  // the bytes follow this object in the same block
   bool read_only_ = false;
-  std::atomic<bool> pending_{false};  // `context_` is a PendingBytes
   std::atomic<bool> watched_{false};
   std::atomic<int32_t> change_detail_{-1};  // of changed_at, as change_place_
   std::atomic<uint32_t> loans_{0};          // LentStorages of it
@@ -87,6 +101,9 @@ class StorageImpl final : public RefCounted {
   uint64_t stream_ = 0;  // the id of stream()
   Deleter deleter_ = nullptr;
   void* context_ = nullptr;
+  static constexpr uint32_t kPending = 1, kRecorder = 2;
+  std::atomic<uint32_t> recorded_{0};  // kPending, and kRecorder for each recorder
+  std::atomic<PendingWork*> work_{nullptr};
 };
 
 /// A block of device memory that several tensors may view.
@@ -111,8 +128,9 @@ class Storage {
   static Storage from_foreign(Address address, size_t nbytes, Device device, StorageImpl::Deleter deleter,
                               void* context);
 
-  /// A storage whose bytes are computed later: the first access to its address runs `pending`, which it owns.
-  static Storage deferred(size_t nbytes, Device device, std::unique_ptr<PendingBytes> pending);
+  /// A storage of the host whose bytes `work` computes later, at the latest when its address is asked for.
+  /// Otherwise it is as `allocate` makes it; large ones get their block when they get their bytes.
+  static Storage deferred(size_t nbytes, PendingWork* work);
 
   /// Grows or shrinks to `nbytes` and keeps the bytes that fit. The copy is work of the current stream, to
   /// which the new block then belongs. Throws Error{Runtime} for foreign memory and for memory that is lent.
@@ -120,11 +138,13 @@ class Storage {
 
   explicit operator bool() const noexcept { return static_cast<bool>(impl_); }
   StorageImpl* operator->() const noexcept { return impl_.get(); }
+  StorageImpl& operator*() const noexcept { return *impl_.get(); }
   Address address() const { return impl_->address(); }
   size_t nbytes() const noexcept { return impl_->nbytes(); }
   /// The number of in-place writes so far. Autograd compares it to notice that a saved tensor was changed.
   uint64_t version() const noexcept { return impl_->version(); }
-  uint32_t use_count() const noexcept { return impl_->use_count(); }
+  /// References of tensors and others; those of recorded programs do not count.
+  uint32_t use_count() const noexcept { return impl_->uses(); }
   friend bool operator==(const Storage&, const Storage&) noexcept = default;
 
  private:

@@ -4,6 +4,8 @@
 #include <cstdlib>
 #include <string_view>
 
+#include "tenon/core/recording.h"
+
 namespace tenon {
 namespace {
 
@@ -17,7 +19,10 @@ std::atomic<bool>& strict_flag() {
 
 }  // namespace
 
-void set_strict(bool on) noexcept { strict_flag().store(on, std::memory_order_relaxed); }
+void set_strict(bool on) {
+  note_switch();
+  strict_flag().store(on, std::memory_order_relaxed);
+}
 bool is_strict() noexcept { return strict_flag().load(std::memory_order_relaxed); }
 
 }  // namespace tenon

@@ -5,8 +5,9 @@
 
 namespace tenon {
 
-/// Switches strict mode for the process. TENON_STRICT=1 starts with it on.
-void set_strict(bool on) noexcept;
+/// Switches strict mode for the process. TENON_STRICT=1 starts with it on. What the thread has recorded runs
+/// first, and throws what it throws.
+void set_strict(bool on);
 bool is_strict() noexcept;
 
 }  // namespace tenon

@@ -99,6 +99,9 @@ class Dispatcher {
   bool has_kernel_for_any_key(OperatorHandle op, DispatchKeySet keys);
   /// Whether a kernel or a fallback is registered for a key of this backend.
   bool has_registrations(Backend backend);
+  /// Whether calls on the host run code of this library alone: the operator, or the operation that it is the
+  /// derivative of, is built in, and nobody has registered a kernel of his own for host tensors.
+  bool runs_builtin_code(OperatorHandle op);
   /// Whether calls at `key` fall through to the next key.
   bool is_fallthrough(OperatorHandle op, DispatchKey key);
   /// Whether a fallback is registered for `key`, or for the alias Autograd if it covers the key.

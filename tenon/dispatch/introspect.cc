@@ -156,6 +156,19 @@ bool Dispatcher::has_kernel_for_key(OperatorHandle op, DispatchKey key) {
   return computed_cell(op, key).source != CellSource::Missing && !is_fallthrough(op, key);
 }
 
+bool Dispatcher::runs_builtin_code(OperatorHandle op) {
+  commit_pending();
+  const Lock lock(state_->mutex);
+  const OperatorRegistrations& known = registrations_of(op);
+  if (!known.listed) return true;
+  const DispatchKey dense(Functionality::Dense, kCpuBackend);
+  return known.builtin_schema && std::ranges::none_of(known.kernels, [&](const KernelRecord& r) {
+           const bool serves = r.key == dense || r.key == kCompositeDense || r.key == kCompositeExplicit ||
+                               r.key == kCompositeImplicit;
+           return serves && !std::string_view(r.where.file).ends_with(".yaml");
+         });
+}
+
 bool Dispatcher::has_kernel_for_any_key(OperatorHandle op, DispatchKeySet keys) {
   commit_pending();
   const Lock lock(state_->mutex);

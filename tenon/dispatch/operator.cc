@@ -5,6 +5,7 @@
 #include <bit>
 
 #include "tenon/core/error.h"
+#include "tenon/core/storage.h"
 #include "tenon/dispatch/state.h"
 
 namespace tenon {
@@ -121,7 +122,8 @@ const schema::FunctionSchema& OperatorHandle::schema() const {
   return *schema;
 }
 
-void detail::refuse_write(const OperatorEntry& entry, const Tensor& t) {
+void detail::prepare_write(const OperatorEntry& entry, const Tensor& t) {
+  if (!is_read_only(t)) return recording_hooks.load(std::memory_order_acquire)->before_write(*t.storage());
   TENON_CHECK(!t.storage()->read_only(), Runtime,
               fmt::format("{}: a written argument lies in memory that may only be read; clone() it first",
                           entry.full_name()));

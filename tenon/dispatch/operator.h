@@ -50,6 +50,8 @@ struct OperatorEntry {
   std::atomic<uint64_t> written{0};
   /// Of a built-in operator: its tensors may be on the host and on one device; on several devices, too.
   bool mixed_devices = false, crosses_devices = false;
+  /// What tenon/record knows of the operator; null until it is recorded, and whenever a registration changes.
+  std::atomic<const void*> record_info{nullptr};
 
   std::string full_name() const {
     std::string text(name);

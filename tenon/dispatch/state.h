@@ -56,7 +56,10 @@ struct OperatorRegistrations {
   /// Makes the next call compute the table.
   void invalidate() noexcept {
     computed_is_current = false;
-    for (OperatorEntry* entry : entries) entry->table.store(&detail::kNoTable, std::memory_order_release);
+    for (OperatorEntry* entry : entries) {
+      entry->table.store(&detail::kNoTable, std::memory_order_release);
+      entry->record_info.store(nullptr, std::memory_order_release);
+    }
   }
 };
 

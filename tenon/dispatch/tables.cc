@@ -109,16 +109,29 @@ ComputedCell backend_cell(const Dispatcher::State& state, OperatorRegistrations&
   return {};
 }
 
+/// Whether calls run a catch-all kernel and nothing else: whatever it is made of passes each key by itself.
+bool is_composite(OperatorRegistrations& op, Backend backend) {
+  return find_kernel(op.kernels, kCompositeImplicit) &&
+         !find_kernel(op.kernels, DispatchKey(Functionality::Dense, backend)) &&
+         !find_kernel(op.kernels, kCompositeDense) && !find_kernel(op.kernels, kCompositeExplicit);
+}
+
+/// Views are metadata alone; recorders see what is made of them.
+bool makes_views(OperatorRegistrations& op) {
+  // Not worth parsing most schemas for.
+  if (op.builtin_schema && !std::strstr(op.builtin_schema, "(a)") && !std::strstr(op.builtin_schema, "(a ->"))
+    return false;
+  const schema::FunctionSchema* schema = op.declared_schema();
+  return schema && schema->is_view();
+}
+
 ComputedCell autograd_cell(const Dispatcher::State& state, OperatorRegistrations& op, DispatchKey key) {
   if (const auto* own = find_kernel(op.kernels, key)) return cell_of(*own, CellSource::Kernel);
   if (const auto* alias = find_kernel(op.kernels, kAutogradAlias)) return cell_of(*alias, CellSource::Kernel);
   // A catch-all kernel is differentiated through what it calls, unless something below has a kernel of its
   // own.
-  const auto* composite = find_kernel(op.kernels, kCompositeImplicit);
-  if (composite && !find_kernel(op.kernels, DispatchKey(Functionality::Dense, key.backend)) &&
-      !find_kernel(op.kernels, kCompositeDense) && !find_kernel(op.kernels, kCompositeExplicit)) {
-    return cell_of(*composite, CellSource::CompositeImplicit);
-  }
+  if (is_composite(op, key.backend))
+    return cell_of(*find_kernel(op.kernels, kCompositeImplicit), CellSource::CompositeImplicit);
   if (const auto* fallback = find_fallback(state, key)) return cell_of(*fallback, CellSource::Fallback);
   return {
       CellSource::Fallthrough, detail::underived_kernel.valid() ? &detail::underived_kernel : nullptr, {}};
@@ -132,6 +145,8 @@ ComputedCell global_cell(const Dispatcher::State& state, OperatorRegistrations& 
       return {CellSource::Kernel, &kSelectBackend, SourceLocation::here()};
     }
   }
+  if (key.functionality == Functionality::Record && (is_composite(op, kCpuBackend) || makes_views(op)))
+    return {CellSource::Fallthrough, nullptr, {}};
   if (const auto* fallback = find_fallback(state, key)) return cell_of(*fallback, CellSource::Fallback);
   return {CellSource::Fallthrough, nullptr, {}};
 }

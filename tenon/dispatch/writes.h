@@ -31,8 +31,9 @@ inline uint64_t version_after_call(const Tensor& t, uint64_t before) noexcept {
 inline bool is_read_only(const Tensor& t) noexcept {
   return t.storage()->read_only() || (t.impl()->is_inference() && !thread_state.inference_mode);
 }
-/// Throws Error{Runtime} for a written argument that is_read_only refuses.
-[[noreturn]] void refuse_write(const OperatorEntry& entry, const Tensor& t);
+/// For a written argument that is_read_only refuses: throws Error{Runtime}. For one that recorded programs
+/// read or write: runs those of other threads.
+void prepare_write(const OperatorEntry& entry, const Tensor& t);
 
 /// For Writes: any number of tensors, which are kept alive, because a boxed call consumes its arguments.
 inline constexpr size_t kAnyNumber = ~size_t{0};
@@ -62,8 +63,8 @@ class Writes {
 
   /// Adds a written argument. Throws Error{Runtime} if it must not be written. Ignores an undefined tensor.
   void add(const Tensor& t, size_t argument) {
-    if (t.defined() && is_read_only(t)) [[unlikely]]
-      refuse_write(entry_, t);
+    if (t.defined() && (is_read_only(t) || t.storage()->is_recorded())) [[unlikely]]
+      prepare_write(entry_, t);
     if constexpr (!kKeeps)
       writes_[count_++] = {&t, version_of(t), argument};
     else if (t.defined())

@@ -2,10 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cstring>
-#include <memory>
+#include <mutex>
 #include <thread>
-#include <utility>
 #include <vector>
 
 #include "tenon/core/error.h"
@@ -15,55 +15,86 @@
 namespace tenon {
 namespace {
 
-/// Fills its bytes with `value`, and says how often it was asked and that it died.
-struct FillLater final : PendingBytes {
-  FillLater(uint8_t v, int* ran_, int* died_, bool fail_ = false)
-      : value(v), ran(ran_), died(died_), fail(fail_) {}
-  ~FillLater() override { ++*died; }
+/// Gives storages their bytes, all `value`, and says how often it was asked.
+struct FillLater final : PendingWork {
+  explicit FillLater(uint8_t v) : value(v) {}
   void materialize(StorageImpl& storage) override {
-    ++*ran;
-    if (std::exchange(fail, false)) throw_error(ErrorKind::OutOfMemory, "later: no memory");
-    Storage bytes = Storage::allocate(storage.nbytes());
+    const std::lock_guard lock(mutex);
+    if (!storage.is_pending()) return;
+    ++ran;
+    if (fail) throw_error(ErrorKind::OutOfMemory, "later: no memory");
+    const Storage bytes = Storage::allocate(storage.nbytes());
     std::memset(reinterpret_cast<void*>(bytes.address()), value, storage.nbytes());
-    storage.provide(std::move(bytes));
+    storage.take_bytes(*bytes);
+    storage.set_done();
   }
+  std::mutex mutex;
   uint8_t value;
-  int* ran;
-  int* died;
-  bool fail;
+  int ran = 0;
+  bool fail = false;
 };
 
 TEST(PendingStorage, RunsAtTheFirstAccessAndOnce) {
-  int ran = 0, died = 0;
-  Storage storage = Storage::deferred(8, kCPU, std::make_unique<FillLater>(7, &ran, &died));
-  const Tensor t(TensorImpl::make(storage, kUInt8, {2, 4}));
-  const Tensor row = make_view(t, {4}, {1}, 4);
-  EXPECT_EQ(row.storage().nbytes(), 8u);
-  EXPECT_EQ(row._version(), 0u);
-  EXPECT_EQ(ran, 0) << "sizes, views and versions need no bytes";
-  EXPECT_EQ(row.data_ptr<uint8_t>()[3], 7);
-  EXPECT_EQ(t.data_ptr<uint8_t>() + 4, row.data_ptr<uint8_t>());
-  EXPECT_EQ(ran, 1);
-  EXPECT_EQ(died, 1);
-  EXPECT_FALSE(storage->is_pending());
+  FillLater later(7);
+  for (const size_t nbytes : {size_t{8}, size_t{8000}}) {
+    later.ran = 0;
+    Storage storage = Storage::deferred(nbytes, &later);
+    const Tensor t(TensorImpl::make(storage, kUInt8, {2, static_cast<int64_t>(nbytes) / 2}));
+    const Tensor row = make_view(t, {4}, {1}, 4);
+    EXPECT_EQ(row.storage().nbytes(), nbytes);
+    EXPECT_EQ(row._version(), 0u);
+    EXPECT_EQ(later.ran, 0) << "sizes, views and versions need no bytes";
+    EXPECT_EQ(row.data_ptr<uint8_t>()[3], 7);
+    EXPECT_EQ(t.data_ptr<uint8_t>() + 4, row.data_ptr<uint8_t>());
+    EXPECT_EQ(later.ran, 1);
+    EXPECT_FALSE(storage->is_pending());
+    storage.resize(16);
+    EXPECT_EQ(storage.nbytes(), 16u) << "it is an ordinary storage now";
+  }
 }
 
 TEST(PendingStorage, StaysPendingWhenItFailsAndMayDieUnread) {
-  int ran = 0, died = 0;
-  {
-    Storage storage = Storage::deferred(4, kCPU, std::make_unique<FillLater>(1, &ran, &died, true));
-    EXPECT_THROW(storage.address(), Error);
-    EXPECT_TRUE(storage->is_pending());
-    EXPECT_EQ(*reinterpret_cast<uint8_t*>(storage.address()), 1);
-    Storage unread = Storage::deferred(4, kCPU, std::make_unique<FillLater>(1, &ran, &died));
-  }
-  EXPECT_EQ(ran, 2);
-  EXPECT_EQ(died, 2);
+  FillLater later(1);
+  later.fail = true;
+  Storage storage = Storage::deferred(4, &later);
+  EXPECT_THROW(storage.address(), Error);
+  EXPECT_TRUE(storage->is_pending());
+  later.fail = false;
+  EXPECT_EQ(*reinterpret_cast<uint8_t*>(storage.address()), 1);
+  const Storage unread = Storage::deferred(4, &later), large = Storage::deferred(4000, &later);
+  EXPECT_EQ(later.ran, 2);
+}
+
+TEST(PendingStorage, FailsForEverOnceItHasFailed) {
+  FillLater later(1);
+  Storage storage = Storage::deferred(4000, &later);
+  storage->set_failed(std::make_exception_ptr(Error(ErrorKind::Index, "later: no such row")));
+  EXPECT_THROW(storage.address(), Error);
+  EXPECT_THROW(storage.address(), Error);
+}
+
+TEST(PendingStorage, AConcreteStorageMayBecomePendingAndKeepsItsAddress) {
+  FillLater later(3);
+  Storage storage = Storage::allocate(4000);
+  const Address address = storage.address();
+  storage->set_pending(&later);
+  EXPECT_EQ(storage->address_now(), address);
+  EXPECT_EQ(storage.address(), address);
+  EXPECT_EQ(*reinterpret_cast<uint8_t*>(address), 3);
+}
+
+TEST(PendingStorage, ReferencesOfRecordersAreNoUses) {
+  const Storage storage = Storage::allocate(4), another = storage;
+  EXPECT_EQ(storage.use_count(), 2u);
+  another->add_recorder();
+  EXPECT_EQ(storage.use_count(), 1u);
+  another->remove_recorder();
+  EXPECT_EQ(storage.use_count(), 2u);
 }
 
 TEST(PendingStorage, ThreadsThatReadTogetherRunItOnce) {
-  int ran = 0, died = 0;
-  Storage storage = Storage::deferred(64, kCPU, std::make_unique<FillLater>(9, &ran, &died));
+  FillLater later(9);
+  Storage storage = Storage::deferred(64, &later);
   std::vector<std::thread> threads;
   std::atomic<int> right{0};
   for (int i = 0; i < 8; ++i) {
@@ -71,7 +102,7 @@ TEST(PendingStorage, ThreadsThatReadTogetherRunItOnce) {
   }
   for (auto& thread : threads) thread.join();
   EXPECT_EQ(right, 8);
-  EXPECT_EQ(ran, 1);
+  EXPECT_EQ(later.ran, 1);
 }
 
 /// Host memory that poses as a device's, and says for which device it was asked.

@@ -1,0 +1,38 @@
+// What core knows of recorded programs: that they compute the bytes of storages later, and must hear of
+// whoever reads, writes or switches something before. Used by storages and by tenon/record, which implements
+// both.
+#pragma once
+
+#include <atomic>
+
+namespace tenon {
+
+class StorageImpl;
+
+/// Who computes the bytes of storages that were handed out before their bytes exist: a recorded program.
+/// Lives as long as the process.
+class PendingWork {
+ public:
+  /// Gives `storage` its bytes, and usually others too; does nothing where another thread was first. Throws
+  /// what the computation throws; the storage then stays pending, or throws the same from then on.
+  virtual void materialize(StorageImpl& storage) = 0;
+
+ protected:
+  ~PendingWork() = default;
+};
+
+/// What a recorder wants to know of storages that its programs read or write. Null until the first recording.
+struct RecordingHooks {
+  /// The address of a recorded storage, which has its bytes, was asked for.
+  void (*before_access)(StorageImpl& storage);
+  /// An operator is about to write a recorded storage.
+  void (*before_write)(StorageImpl& storage);
+  /// What decides about results beside the arguments is about to change: the default dtype, strict mode.
+  void (*before_switch)();
+};
+inline constinit std::atomic<const RecordingHooks*> recording_hooks{nullptr};
+inline void note_switch() {
+  if (const RecordingHooks* hooks = recording_hooks.load(std::memory_order_acquire)) hooks->before_switch();
+}
+
+}  // namespace tenon

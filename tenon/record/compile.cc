@@ -1,0 +1,34 @@
+#include "tenon/record/compile.h"
+
+#include <atomic>
+
+#include "tenon/record/recorder.h"
+
+namespace tenon::record {
+
+uint64_t new_program() noexcept {
+  static std::atomic<uint64_t> last{0};
+  return last.fetch_add(1, std::memory_order_relaxed) + 1;
+}
+
+Scope::Scope(uint64_t program, const ScopeOptions& options) {
+  Recorder::current().begin(program, {options.threshold, options.trust_shared});
+}
+
+void Scope::end() {
+  open_ = false;
+  Recorder::current().end();
+}
+
+Scope::~Scope() {
+  if (!open_) return;
+  try {
+    end();
+  } catch (...) {
+    // Whoever reads what could not be computed gets the error.
+  }
+}
+
+void flush() { Recorder::current().flush("flush() was called"); }
+
+}  // namespace tenon::record

@@ -1,0 +1,63 @@
+// Programs that are recorded while they run, and computed in one piece when a value is needed.
+// Used by everybody; in Python it is tenon.compile.
+//
+//     auto step = tenon::compile([&](const Tensor& x) { return tenon::silu(x * a + b) * tenon::tanh(x) + b;
+//     }); Tensor y = step(x);
+#pragma once
+
+#include <cstdint>
+#include <type_traits>
+#include <utility>
+
+namespace tenon::record {
+
+struct ScopeOptions {
+  /// Calls on at most that many elements, none of them still to be computed, run at once.
+  int64_t threshold = 4096;
+  /// Records calls on memory that other owners share, too.
+  bool trust_shared = false;
+};
+
+/// A number for a program, under which its plans are found again.
+uint64_t new_program() noexcept;
+
+/// While it lives, the thread's calls are recorded; what they compute is there when the outermost scope has
+/// ended, or as soon as somebody reads it.
+class Scope {
+ public:
+  explicit Scope(uint64_t program = 0, const ScopeOptions& options = {});
+  /// Computes what is left, and throws what that throws.
+  void end();
+  /// As `end`, but that results which cannot be computed throw when they are read.
+  ~Scope();
+  Scope(const Scope&) = delete;
+  Scope& operator=(const Scope&) = delete;
+
+ private:
+  bool open_ = true;
+};
+
+/// Computes what the thread has recorded. Throws the first error.
+void flush();
+
+}  // namespace tenon::record
+
+namespace tenon {
+
+/// `f` with its calls recorded: the same results, with the same bits, whatever it does in between.
+template <class F>
+auto compile(F f, const record::ScopeOptions& options = {}) {
+  return [f = std::move(f), options, program = record::new_program()]<class... A>(A&&... args) mutable {
+    record::Scope scope(program, options);
+    if constexpr (std::is_void_v<std::invoke_result_t<F&, A...>>) {
+      f(std::forward<A>(args)...);
+      scope.end();
+    } else {
+      auto result = f(std::forward<A>(args)...);
+      scope.end();
+      return result;
+    }
+  };
+}
+
+}  // namespace tenon

@@ -1,0 +1,104 @@
+#include "tenon/record/operator_info.h"
+
+#include <algorithm>
+#include <array>
+#include <memory>
+#include <mutex>
+#include <string_view>
+
+#include "tenon/dispatch/dispatcher.h"
+
+namespace tenon::record {
+namespace {
+
+using schema::BaseType;
+
+// Operators whose results have no bytes that anybody computes: there is nothing to wait for.
+bool makes_uninitialised(std::string_view name) {
+  constexpr std::array kNames = {"aten::empty", "aten::empty_like", "aten::empty_strided", "aten::new_empty",
+                                 "aten::new_empty_strided"};
+  return std::ranges::find(kNames, name) != kNames.end();
+}
+
+// Operators whose numbers decide how many elements their results have.
+bool shape_follows_from_numbers(std::string_view name) {
+  return name == "aten::arange" || name == "aten::range";
+}
+
+bool is_number(const schema::Argument& a) {
+  if (a.type.list) return false;
+  // Random operators get a seed, and where in its stream to begin.
+  if (a.type.base == BaseType::Int) return a.name == "seed" || a.name == "offset";
+  return a.type.base == BaseType::Scalar || a.type.base == BaseType::Float;
+}
+
+void describe_arguments(OperatorInfo& info) {
+  const schema::FunctionSchema& schema = *info.schema;
+  const bool philox = schema.name.starts_with("_philox");
+  for (size_t i = 0; i < schema.arguments.size(); ++i) {
+    const schema::Argument& a = schema.arguments[i];
+    const uint64_t bit = uint64_t{1} << i;
+    if (a.is_write()) info.written |= bit;
+    if (a.type.base == BaseType::Tensor) info.has_tensors = true;
+    if (is_number(a) && (a.type.base != BaseType::Int || philox)) info.numbers |= bit;
+  }
+  if (shape_follows_from_numbers(info.op.name())) info.numbers = 0;
+  for (const schema::Return& r : schema.returns) {
+    int16_t argument = -1;
+    for (size_t i = 0; r.alias && i < schema.arguments.size(); ++i) {
+      const auto& alias = schema.arguments[i].alias;
+      if (alias && alias->is_write && alias->before == r.alias->before) argument = static_cast<int16_t>(i);
+    }
+    info.results.push_back(argument);
+  }
+}
+
+const char* reason_to_run_now(const OperatorInfo& info) {
+  const schema::FunctionSchema& schema = *info.schema;
+  if (!Dispatcher::singleton().runs_builtin_code(info.op))
+    return "the operator, or a kernel of it, is the user's";
+  if (schema.arguments.size() > 64) return "it has more than 64 arguments";
+  if (makes_uninitialised(info.op.name())) return "its result is uninitialised memory";
+  for (const schema::Return& r : schema.returns) {
+    if (!r.type.is_tensor()) return "it returns something else than tensors";
+    if (r.alias && !r.alias->is_write) return "its result may be a view";
+  }
+  const bool writes_list = std::ranges::any_of(
+      schema.arguments, [](const auto& a) { return a.is_write() && !a.type.is_tensor(); });
+  if (writes_list) return "it writes a list of tensors";
+  const bool has_storage =
+      std::ranges::any_of(schema.arguments, [](const auto& a) { return a.type.base == BaseType::Storage; });
+  return has_storage ? "it takes a storage" : nullptr;
+}
+
+std::unique_ptr<OperatorInfo> make_info(const OperatorHandle& op) {
+  auto info = std::make_unique<OperatorInfo>(OperatorInfo{.op = op, .schema = &op.schema()});
+  describe_arguments(*info);
+  const bool draws = std::ranges::any_of(info->schema->arguments,
+                                         [](const auto& a) { return a.type.base == BaseType::Generator; });
+  if (const char* reason = reason_to_run_now(*info)) {
+    info->kind = OperatorInfo::Kind::Now;
+    info->reason = reason;
+  } else if (draws) {
+    // It takes its part of the stream at once, and passes it on as numbers.
+    info->kind = OperatorInfo::Kind::Transparent;
+  }
+  return info;
+}
+
+}  // namespace
+
+const OperatorInfo& operator_info(const OperatorHandle& op) {
+  std::atomic<const void*>& place = op.entry().record_info;
+  if (const void* known = place.load(std::memory_order_acquire)) [[likely]]
+    return *static_cast<const OperatorInfo*>(known);
+  static std::mutex& mutex = *new std::mutex;
+  static auto& all = *new std::vector<std::unique_ptr<const OperatorInfo>>;
+  auto info = make_info(op);
+  const std::lock_guard lock(mutex);
+  all.push_back(std::move(info));
+  place.store(all.back().get(), std::memory_order_release);
+  return *all.back();
+}
+
+}  // namespace tenon::record

@@ -1,0 +1,618 @@
+#include "tenon/record/recorder.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstdlib>
+#include <cstring>
+#include <string_view>
+
+#include "tenon/core/error.h"
+#include "tenon/core/strict.h"
+#include "tenon/core/thread_state.h"
+#include "tenon/dispatch/library.h"
+
+namespace tenon::record {
+namespace {
+
+constexpr DispatchKeySet kRecord{Functionality::Record};
+constexpr size_t kMaxCalls = 4096;
+// Of inputs, some of which nobody but the segment may still hold.
+constexpr size_t kMaxHeldBytes = size_t{256} << 20;
+
+bool recording_here() noexcept {
+  return thread_state.included.has(Functionality::Record) &&
+         !thread_state.excluded.has(Functionality::Record);
+}
+
+// All recorders there ever were: they are handed on from threads that end to threads that begin, since
+// storages refer to them.
+struct Recorders {
+  std::mutex mutex;
+  std::vector<Recorder*> all, free;
+};
+Recorders& recorders() {
+  static Recorders& r = *new Recorders;
+  return r;
+}
+
+void record_call(const OperatorHandle& op, DispatchKeySet keys, Stack& stack) {
+  Recorder::current().call(op, keys, stack);
+}
+
+// The fallback that records is there from the first scope on: until then, tables have no such kernel.
+void start_recording() {
+  static const bool started = [] {
+    static constexpr RecordingHooks kHooks{
+        [](StorageImpl& s) {
+          if (recording_here()) Recorder::current().before_access(s);
+        },
+        [](StorageImpl& s) { Recorder::before_write(s); },
+        [] {
+          if (recording_here()) Recorder::current().flush("the default dtype or strict mode was switched");
+        }};
+    recording_hooks.store(&kHooks, std::memory_order_release);
+    auto* library = new Library(Library::Kind::Impl, "_", "Record", SourceLocation::here());
+    library->fallback(CppFunction::make_from_boxed_function<&record_call>());
+    return true;
+  }();
+  (void)started;
+}
+
+// TENON_FLUSH=random:SEED cuts segments anywhere: the results must not show it. 0: it does not.
+uint64_t random_flush_seed() {
+  static const uint64_t seed = [] {
+    const char* text = std::getenv("TENON_FLUSH");
+    const std::string_view value = text ? text : "";
+    if (!value.starts_with("random:")) return uint64_t{0};
+    return uint64_t{std::strtoull(text + std::strlen("random:"), nullptr, 10)} * 2 + 1;
+  }();
+  return seed;
+}
+
+template <class F>
+void each_tensor(const Stack& stack, size_t first, F&& f) {
+  for (size_t i = first; i < stack.size(); ++i) {
+    if (stack.tag(i) == CellTag::Tensor) f(stack.at<Tensor>(i), i - first);
+    if (stack.tag(i) == CellTag::TensorList) {
+      for (const Tensor& t : stack.at<std::vector<Tensor>>(i)) f(t, i - first);
+    }
+  }
+}
+
+}  // namespace
+
+class Recorder::Lock {
+ public:
+  explicit Lock(Recorder& r) : lock_(r.mutex_, std::defer_lock) {
+    if (!detail::single_threaded()) lock_.lock();
+  }
+  std::vector<SlotState> garbage;  // freed when the lock is, as owners of memory may take locks of their own
+
+ private:
+  std::unique_lock<std::mutex> lock_;
+};
+
+Recorder& Recorder::current() {
+  struct Owner {
+    Recorder* recorder = nullptr;
+    Owner() {
+      const std::lock_guard lock(recorders().mutex);
+      if (recorders().free.empty()) {
+        recorders().all.push_back(new Recorder);
+        recorders().free.push_back(recorders().all.back());
+      }
+      recorder = recorders().free.back();
+      recorders().free.pop_back();
+    }
+    ~Owner() {
+      const std::lock_guard lock(recorders().mutex);
+      recorders().free.push_back(recorder);
+    }
+  };
+  thread_local Owner owner;
+  return *owner.recorder;
+}
+
+void Recorder::begin(uint64_t program, const Options& options) {
+  start_recording();
+  if (depth_++ > 0) return;
+  options_ = options;
+  program_ = program;
+  trie_ = &tries_[program];
+  if (trie_->size() > Trie::kMaxNodes) trie_->clear();
+  cursor_ = trie_->root();
+  flush_state_ = random_flush_seed();
+  thread_state.included |= kRecord;
+}
+
+void Recorder::end() {
+  if (--depth_ > 0) return;
+  thread_state.included = DispatchKeySet(thread_state.included.bits() & ~kRecord.bits());
+  flush("the scope ended");
+}
+
+void Recorder::call(const OperatorHandle& op, DispatchKeySet keys, Stack& stack) {
+  const OperatorInfo& info = operator_info(op);
+  if (info.kind == OperatorInfo::Kind::Transparent)
+    return op.redispatch_boxed(keys.below(Functionality::Record), stack);
+  throw_late_error();
+  const size_t first = stack.size() - info.schema->arguments.size();
+  const char* now = reason_to_run_now(info, stack, first);
+  if (!now) {
+    compute_others(stack, first);
+    if (record(info, keys, stack, first, now)) return;
+  }
+  run_now(info, now, keys, stack);
+}
+
+const char* Recorder::refuses(const Tensor& t) const {
+  if (!t.defined()) return nullptr;
+  const TensorImpl& impl = *t.impl();
+  if (!impl.device().is_cpu()) return "a tensor is not on the host";
+  if (impl.layout() != Layout::Strided || impl.extra()) return "a tensor is not strided";
+  if (!impl.keys().has(Functionality::Dense)) return "a tensor has a kernel of another kind";
+  const StorageImpl& storage = *impl.storage();
+  if (!storage.resizable() && !options_.trust_shared && !storage.is_pending())
+    return "its memory is shared with NumPy, DLPack or another owner: clone() it to record";
+  return nullptr;
+}
+
+const char* Recorder::reason_to_run_now(const OperatorInfo& info, const Stack& stack, size_t first) const {
+  if (info.kind == OperatorInfo::Kind::Now) return info.reason;
+  const char* why = nullptr;
+  int64_t elements = 0;
+  bool pending = false;
+  each_tensor(stack, first, [&](const Tensor& t, size_t) {
+    if (!why) why = refuses(t);
+    if (!t.defined()) return;
+    elements = std::max(elements, t.numel());
+    pending |= t.storage()->is_pending();
+  });
+  if (why) return why;
+  for (size_t i = first; i < stack.size(); ++i) {
+    if (stack.tag(i) == CellTag::Device && !stack.at<Device>(i).is_cpu())
+      return "it makes a tensor on a device";
+    if (stack.tag(i) == CellTag::Layout && stack.at<Layout>(i) != Layout::Strided)
+      return "it makes a tensor that is not strided";
+    if (stack.tag(i) == CellTag::Bool && stack.at<bool>(i) &&
+        info.schema->arguments[i - first].name == "pin_memory")
+      return "it makes pinned memory";
+  }
+  if (options_.threshold > 0 && !pending && elements <= options_.threshold &&
+      !writes_recorded(info, stack, first))
+    return info.has_tensors ? "it is small" : "it reads no tensor";
+  return nullptr;
+}
+
+// Whether it writes what recorded calls read, which would have to run first.
+bool Recorder::writes_recorded(const OperatorInfo& info, const Stack& stack, size_t first) const {
+  bool recorded = false;
+  each_tensor(stack, first, [&](const Tensor& t, size_t i) {
+    recorded |= ((info.written >> i) & 1u) != 0 && t.defined() && t.storage()->is_recorded();
+  });
+  return recorded;
+}
+
+// What other threads have recorded, and this call reads.
+void Recorder::compute_others(const Stack& stack, size_t first) {
+  each_tensor(stack, first, [&](const Tensor& t, size_t) {
+    if (t.defined() && t.storage()->is_pending() && t.storage()->work() != this) (void)t.storage().address();
+  });
+}
+
+void Recorder::run_now(const OperatorInfo& info, const char* why, DispatchKeySet keys, Stack& stack) {
+  ++counts_.ran_now;
+  ++reasons_[std::string(info.schema->name) + ": " + why];
+  const size_t first = stack.size() - info.schema->arguments.size();
+  bool needs_flush = false;
+  each_tensor(stack, first, [&](const Tensor& t, size_t i) {
+    if (!t.defined() || !t.storage()->is_recorded()) return;
+    const bool written = ((info.written >> i) & 1u) != 0;
+    needs_flush |= (t.storage()->is_pending() || written) && holds(*t.storage());
+  });
+  if (needs_flush) flush(why);
+  const ExcludeDispatchKeyGuard below(kRecord);
+  info.op.redispatch_boxed(keys.below(Functionality::Record), stack);
+}
+
+bool Recorder::record(const OperatorInfo& info, DispatchKeySet keys, Stack& stack, size_t first,
+                      const char*& now) {
+  Lock lock(*this);
+  TENON_CHECK(!running_, Internal, "a recorded program called an operator that is to be recorded");
+  make_key(info, stack, first);
+  TrieNode* node = trie_->find(cursor_, key_);
+  if (!node) {
+    ++counts_.new_nodes;
+    node = infer(info, stack, first);
+  }
+  if (node->now) {
+    now = node->now;
+    return false;
+  }
+  append(node, info, stack, first);
+  check_caps(lock);
+  return true;
+}
+
+// --- The key of a call -------------------------------------------------------------------------------------
+
+void Recorder::make_key(const OperatorInfo& info, const Stack& stack, size_t first) {
+  key_.clear();
+  numbers_.clear();
+  key_.push_back(reinterpret_cast<uintptr_t>(&info));
+  key_.push_back(static_cast<uint64_t>(default_dtype()) | uint64_t{is_strict()} << 8);
+  for (size_t i = 0; i < info.schema->arguments.size(); ++i) add_argument_key(info, stack, first, i);
+  // New results get the numbers from here on.
+  key_.push_back(segment_.slots.size());
+}
+
+void Recorder::add_operand_key(const Tensor& t) {
+  if (!t.defined()) return key_.push_back(kNoSlot);
+  const uint32_t known = slots_by_storage_.find(&*t.storage());
+  const uint32_t slot = known != kNoSlot ? known : slot_of(t);
+  const TensorImpl& impl = *t.impl();
+  key_.push_back(slot | static_cast<uint64_t>(impl.dtype()) << 32 | static_cast<uint64_t>(impl.ndim()) << 40 |
+                 uint64_t{impl.is_wrapped_number()} << 48 | uint64_t{known == kNoSlot} << 49);
+  if (known == kNoSlot) key_.push_back(impl.storage().nbytes());
+  key_.push_back(static_cast<uint64_t>(impl.offset()));
+  for (const int64_t n : impl.sizes()) key_.push_back(static_cast<uint64_t>(n));
+  for (const int64_t n : impl.strides()) key_.push_back(static_cast<uint64_t>(n));
+}
+
+uint32_t Recorder::slot_of(const Tensor& t) {
+  const auto slot = static_cast<uint32_t>(segment_.slots.size());
+  Storage storage = t.storage();
+  storage->add_recorder();
+  slots_by_storage_.add(&*storage, slot);
+  input_bytes_ += storage.nbytes();
+  segment_.slots.push_back({.storage = std::move(storage), .is_input = true});
+  return slot;
+}
+
+void Recorder::add_argument_key(const OperatorInfo& info, const Stack& stack, size_t first, size_t i) {
+  const size_t at = first + i;
+  const CellTag tag = stack.tag(at);
+  const uint64_t head = static_cast<uint64_t>(tag);
+  const bool is_number = ((info.numbers >> i) & 1u) != 0;
+  const auto add_list = [&]<class T>(const CellList<T>& list) {
+    key_.push_back(head | list.size() << 8);
+    for (const T& value : list) {
+      if constexpr (std::is_same_v<T, Scalar>) {
+        key_.push_back(static_cast<uint64_t>(value.kind()));
+        key_.push_back(std::bit_cast<uint64_t>(value.to_complex().real()));
+        key_.push_back(std::bit_cast<uint64_t>(value.to_complex().imag()));
+        key_.push_back(static_cast<uint64_t>(value.to_int()));
+      } else if constexpr (std::is_same_v<T, double>) {
+        key_.push_back(std::bit_cast<uint64_t>(value));
+      } else {
+        key_.push_back(static_cast<uint64_t>(value));
+      }
+    }
+  };
+  switch (tag) {
+    case CellTag::Tensor:
+      key_.push_back(head);
+      return add_operand_key(stack.at<Tensor>(at));
+    case CellTag::TensorList: {
+      const auto& list = stack.at<std::vector<Tensor>>(at);
+      key_.push_back(head | list.size() << 8);
+      for (const Tensor& t : list) add_operand_key(t);
+      return;
+    }
+    case CellTag::Scalar: {
+      const Scalar& s = stack.at<Scalar>(at);
+      // Of integers it matters whether they are negative and whether they fit int32: the rest is a number.
+      const int64_t whole = s.is_integral() ? s.to_int() : 0;
+      const uint64_t range = static_cast<uint64_t>(whole < 0) | uint64_t{whole != static_cast<int32_t>(whole)}
+                                                                    << 1;
+      key_.push_back(head | static_cast<uint64_t>(s.kind()) << 8 | range << 16);
+      if (is_number) return numbers_.push_back(s);
+      key_.push_back(std::bit_cast<uint64_t>(s.to_double()));
+      key_.push_back(static_cast<uint64_t>(s.to_int()));
+      return key_.push_back(std::bit_cast<uint64_t>(s.to_complex().imag()));
+    }
+    case CellTag::Float:
+      key_.push_back(head);
+      if (is_number) return numbers_.push_back(stack.at<double>(at));
+      return key_.push_back(std::bit_cast<uint64_t>(stack.at<double>(at)));
+    case CellTag::Int:
+      key_.push_back(head);
+      if (is_number) return numbers_.push_back(stack.at<int64_t>(at));
+      return key_.push_back(static_cast<uint64_t>(stack.at<int64_t>(at)));
+    case CellTag::Str:
+      return add_list(stack.at<CellList<char>>(at));
+    case CellTag::IntList:
+      return add_list(stack.at<CellList<int64_t>>(at));
+    case CellTag::FloatList:
+      return add_list(stack.at<CellList<double>>(at));
+    case CellTag::BoolList:
+      return add_list(stack.at<CellList<bool>>(at));
+    case CellTag::ScalarList:
+      return add_list(stack.at<CellList<Scalar>>(at));
+    case CellTag::None:
+      return key_.push_back(head);
+    default: {
+      // Small values lie in the low bytes of their cell, with zeros above.
+      uint64_t bits;
+      std::memcpy(&bits, const_cast<Stack&>(stack).cells() + at, sizeof bits);
+      key_.push_back(head);
+      return key_.push_back(bits);
+    }
+  }
+}
+
+// --- New nodes ---------------------------------------------------------------------------------------------
+
+namespace {
+
+Geometry geometry_of(const TensorImpl& t) {
+  return {t.dtype(), t.sizes().to_dims(), t.strides().to_dims(), t.offset()};
+}
+
+// The tensors of a call as meta tensors, of which those that share memory do so as well.
+class MetaTensors {
+ public:
+  Tensor of(const Tensor& t, uint32_t slot) {
+    if (!t.defined() || t.impl()->is_wrapped_number())
+      return t;  // numbers keep their values, which are checked
+    const auto known = std::ranges::find(slots_, slot);
+    const auto index = static_cast<size_t>(known - slots_.begin());
+    if (known == slots_.end()) {
+      slots_.push_back(slot);
+      storages_.push_back(Storage::allocate(t.storage().nbytes(), Device(kMetaBackend)));
+    }
+    const TensorImpl& impl = *t.impl();
+    return Tensor(
+        TensorImpl::make(storages_[index], impl.dtype(), impl.sizes(), impl.strides(), impl.offset()));
+  }
+  bool made(const Storage& storage) const { return std::ranges::find(storages_, storage) != storages_.end(); }
+
+ private:
+  std::vector<uint32_t> slots_;
+  std::vector<Storage> storages_;
+};
+
+bool unchanged(const Tensor& before, const Tensor& now, const Storage& storage) {
+  return std::ranges::equal(before.sizes(), now.sizes()) &&
+         std::ranges::equal(before.strides(), now.strides()) &&
+         before.storage_offset() == now.storage_offset() && before.dtype() == now.dtype() &&
+         now.storage() == storage;
+}
+
+}  // namespace
+
+TrieNode* Recorder::infer(const OperatorInfo& info, const Stack& stack, size_t first) {
+  TrieNode* const node = trie_->add(cursor_, key_);
+  node->info = &info;
+  MetaTensors metas;
+  Stack meta;
+  struct Written {
+    Tensor original, copy;
+    Storage storage;
+    size_t nbytes;
+  };
+  std::vector<Written> written;
+  const auto add_operand = [&](const Tensor& t, size_t argument) {
+    Operand o;
+    if (t.defined()) {
+      o = {.slot = slots_by_storage_.find(&*t.storage()),
+           .written = ((info.written >> argument) & 1u) != 0,
+           .wrapped_number = t.impl()->is_wrapped_number(),
+           .geometry = geometry_of(*t.impl())};
+    }
+    node->operands.push_back(o);
+    Tensor copy = metas.of(t, o.slot);
+    if (o.written && t.defined()) written.push_back({t, copy, copy.storage(), copy.storage().nbytes()});
+    return copy;
+  };
+  for (size_t i = 0; i < info.schema->arguments.size(); ++i) {
+    const size_t at = first + i;
+    ArgumentSource from{.tag = stack.tag(at), .first = static_cast<uint16_t>(node->operands.size())};
+    if (from.tag == CellTag::Tensor) {
+      from.kind = ArgumentSource::Kind::Tensor;
+      meta.push(add_operand(stack.at<Tensor>(at), i));
+    } else if (from.tag == CellTag::TensorList) {
+      from.kind = ArgumentSource::Kind::TensorList;
+      std::vector<Tensor> list;
+      for (const Tensor& t : stack.at<std::vector<Tensor>>(at)) list.push_back(add_operand(t, i));
+      from.count = static_cast<uint16_t>(list.size());
+      meta.push(std::move(list));
+    } else {
+      const bool number = ((info.numbers >> i) & 1u) != 0 && from.tag != CellTag::None;
+      if (number) from.kind = ArgumentSource::Kind::Number;
+      if (from.tag == CellTag::Device)
+        meta.push(Device(kMetaBackend));
+      else
+        meta.push_copy(stack, at);
+    }
+    if (from.kind == ArgumentSource::Kind::Attribute)
+      node->prototype.push_copy(stack, at);
+    else
+      node->prototype.push_none();
+    node->arguments.push_back(from);
+  }
+  node->num_numbers = static_cast<uint32_t>(numbers_.size());
+  const auto runs_now = [&](const char* why) {
+    node->now = why;
+    return node;
+  };
+  try {
+    const ThreadStateGuard<&ThreadState::included> nothing_more{DispatchKeySet()};
+    const ExcludeDispatchKeyGuard below(kRecord | kAutogradKeys);
+    const ThreadStateGuard<&ThreadState::inference_mode> normal{false};
+    info.op.redispatch_boxed(DispatchKeySet(Functionality::Dense, kMetaBackend), meta);
+  } catch (const std::exception&) {
+    // What is wrong with the call says the call itself; and what depends on values has none before it runs.
+    return runs_now("the results' shapes depend on values, or the call fails");
+  }
+  for (const Written& w : written) {
+    if (!unchanged(w.original, w.copy, w.storage) || w.storage.nbytes() != w.nbytes)
+      return runs_now("it changes the shape of a tensor that it writes");
+  }
+  std::vector<std::pair<Storage, uint32_t>> made;
+  auto next_slot = static_cast<uint32_t>(segment_.slots.size());
+  for (size_t i = 0; i < info.results.size(); ++i) {
+    if (info.results[i] >= 0) {
+      node->results.push_back({Result::Kind::Argument, static_cast<uint16_t>(info.results[i])});
+      continue;
+    }
+    const Tensor* const t = meta.tag(i) == CellTag::Tensor ? &meta.at<Tensor>(i) : nullptr;
+    if (!t || !t->defined()) {
+      node->results.push_back({Result::Kind::Undefined});
+      continue;
+    }
+    if (metas.made(t->storage())) return runs_now("its result is an argument, or a view of one");
+    if (t->layout() != Layout::Strided || !t->is_meta())
+      return runs_now("its result is no strided tensor of the host");
+    const auto known = std::ranges::find(made, t->storage(), &std::pair<Storage, uint32_t>::first);
+    const bool makes = known == made.end();
+    const uint32_t slot = makes ? next_slot++ : known->second;
+    if (makes) made.emplace_back(t->storage(), slot);
+    node->outputs.push_back({slot, t->storage().nbytes(), makes, geometry_of(*t->impl())});
+    node->results.push_back({Result::Kind::Output});
+  }
+  return node;
+}
+
+void Recorder::append(TrieNode* node, const OperatorInfo& info, Stack& stack, size_t first) {
+  ++counts_.recorded;
+  segment_.calls.push_back(
+      {node, static_cast<uint32_t>(segment_.numbers.size()), note_source(stack.caller())});
+  segment_.numbers.insert(segment_.numbers.end(), numbers_.begin(), numbers_.end());
+  cursor_ = node;
+  for (const Operand& o : node->operands) {
+    if (!o.written || o.slot == kNoSlot) continue;
+    SlotState& slot = segment_.slots[o.slot];
+    slot.is_written = true;
+    if (!slot.storage->is_pending()) slot.storage->set_pending(this);
+  }
+  size_t next = 0;
+  const size_t before = stack.size();
+  for (const Result& result : node->results) {
+    switch (result.kind) {
+      case Result::Kind::Argument:
+        stack.push_copy(stack, first + result.argument);
+        break;
+      case Result::Kind::Undefined:
+        stack.push(Tensor());
+        break;
+      case Result::Kind::Output: {
+        const Output& o = node->outputs[next++];
+        if (o.makes_storage) {
+          Storage storage = Storage::deferred(o.nbytes, this);
+          storage->add_recorder();
+          slots_by_storage_.add(&*storage, o.slot);
+          segment_.slots.push_back({.storage = std::move(storage), .is_written = true});
+        }
+        stack.push(Tensor(TensorImpl::make(segment_.slots[o.slot].storage, o.geometry.dtype, o.geometry.sizes,
+                                           o.geometry.strides, o.geometry.offset)));
+        break;
+      }
+    }
+  }
+  stack.erase(first, before - first);
+}
+
+void Recorder::check_caps(Lock& lock) {
+  const char* why = nullptr;
+  if (segment_.calls.size() >= kMaxCalls) why = "4,096 calls were recorded";
+  if (input_bytes_ > kMaxHeldBytes) {
+    input_bytes_ = 0;
+    for (const SlotState& slot : segment_.slots) {
+      if (slot.is_input && slot.storage.use_count() == 0) input_bytes_ += slot.storage.nbytes();
+    }
+    if (input_bytes_ > kMaxHeldBytes) why = "256 MB of inputs are held by recorded calls alone";
+  }
+  if (flush_state_ != 0) {
+    flush_state_ = flush_state_ * 6364136223846793005u + 1442695040888963407u;
+    if (flush_state_ >> 61 == 0) why = "segments are cut at random";
+  }
+  if (!why) return;
+  if (const std::exception_ptr error = compute(lock, why)) std::rethrow_exception(error);
+}
+
+// --- Computing ---------------------------------------------------------------------------------------------
+
+std::exception_ptr Recorder::compute(Lock& lock, const char* why) {
+  if (segment_.calls.empty() && segment_.slots.empty()) return nullptr;
+  running_ = true;
+  ++counts_.segments;
+  ++reasons_[std::string("flush: ") + why];
+  std::exception_ptr error;
+  const std::vector<bool> wanted = wanted_slots(segment_);
+  std::shared_ptr<const Plan> plan;
+  for (const auto& known : cursor_->plans) {
+    if (known->serves(wanted)) plan = known;
+  }
+  if (!plan) {
+    ++counts_.planned;
+    plan = std::make_shared<const Plan>(segment_, wanted);
+    cursor_->plans.push_back(plan);
+  }
+  error = plan->run(segment_);
+  for (SlotState& slot : segment_.slots) {
+    if (slot.storage) slot.storage->remove_recorder();
+  }
+  lock.garbage = std::move(segment_.slots);
+  segment_.slots.clear();
+  segment_.calls.clear();
+  segment_.numbers.clear();
+  slots_by_storage_.clear();
+  input_bytes_ = 0;
+  cursor_ = trie_->root();
+  running_ = false;
+  return error;
+}
+
+void Recorder::flush(const char* why) {
+  std::exception_ptr error;
+  {
+    Lock lock(*this);
+    error = compute(lock, why);
+  }
+  throw_late_error();
+  if (error) std::rethrow_exception(error);
+}
+
+void Recorder::throw_late_error() {
+  if (late_error_) [[unlikely]]
+    std::rethrow_exception(std::exchange(late_error_, nullptr));
+}
+
+void Recorder::materialize(StorageImpl& storage) {
+  std::exception_ptr error;
+  const bool own = this == &current();
+  {
+    Lock lock(*this);
+    if (!holds(storage)) return;  // another thread was first
+    error = compute(lock, own ? "a value was read" : "another thread read a value");
+    if (error && !own) late_error_ = std::exchange(error, nullptr);
+  }
+  if (error) std::rethrow_exception(error);
+}
+
+void Recorder::before_access(StorageImpl& storage) {
+  // Whoever asks for an address may write there: what was recorded to read it comes first.
+  if (!running_ && holds(storage)) flush("the address of an input was asked for");
+}
+
+void Recorder::before_write(StorageImpl& storage) {
+  Recorder& own = current();
+  if (!recording_here() && own.holds(storage))
+    own.flush("an input is written by a call that is not recorded");
+  std::vector<Recorder*> others;
+  {
+    const std::lock_guard lock(recorders().mutex);
+    if (recorders().all.size() == 1) return;
+    others = recorders().all;
+  }
+  for (Recorder* other : others) {
+    if (other == &own) continue;
+    Lock lock(*other);
+    if (!other->holds(storage)) continue;
+    if (std::exception_ptr error = other->compute(lock, "another thread writes an input"))
+      other->late_error_ = error;
+  }
+}
+
+}  // namespace tenon::record

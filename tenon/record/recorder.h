@@ -1,0 +1,108 @@
+// Recorder: what one thread records while a program runs, and when that is computed. A call that reaches the
+// key Record either waits, as a node of the segment, or runs at once, after what it reads has been computed.
+// Used by scopes (compile.h) and by storages whose bytes are asked for. Knows no operator in particular.
+#pragma once
+
+#include <exception>
+#include <map>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "tenon/record/plan.h"
+#include "tenon/record/slot_map.h"
+#include "tenon/record/trie.h"
+
+namespace tenon::record {
+
+struct Options {
+  /// Calls on at most that many elements, none of them still to be computed, run at once: it costs as much to
+  /// record them.
+  int64_t threshold = 4096;
+  /// Records reads and writes of memory that NumPy or DLPack shares, too: its other owners do not touch it
+  /// before what was recorded has run.
+  bool trust_shared = false;
+};
+
+/// What a thread has done since it began; for reports and tests.
+struct Counts {
+  uint64_t recorded = 0;   ///< Calls.
+  uint64_t ran_now = 0;    ///< Calls.
+  uint64_t segments = 0;   ///< Computed.
+  uint64_t planned = 0;    ///< Segments that had no plan yet.
+  uint64_t new_nodes = 0;  ///< Calls that had not been recorded there before.
+};
+
+class Recorder final : public PendingWork {
+ public:
+  /// The thread's.
+  static Recorder& current();
+
+  /// Opens a scope; `program` names where its calls were recorded before. An inner scope adds to the outer
+  /// one.
+  void begin(uint64_t program, const Options& options);
+  /// Closes it; the outermost one computes what was recorded, and throws what that throws.
+  void end();
+
+  /// A call at the key Record.
+  void call(const OperatorHandle& op, DispatchKeySet keys, Stack& stack);
+  /// Computes what was recorded. Throws the first error.
+  void flush(const char* why);
+
+  void materialize(StorageImpl& storage) override;
+  /// See RecordingHooks.
+  void before_access(StorageImpl& storage);
+  static void before_write(StorageImpl& storage);
+
+  const Counts& counts() const noexcept { return counts_; }
+  /// Why calls ran at once, and what made segments end; how often.
+  const std::map<std::string, uint64_t>& reasons() const noexcept { return reasons_; }
+
+ private:
+  class Lock;
+
+  const char* reason_to_run_now(const OperatorInfo& info, const Stack& stack, size_t first) const;
+  const char* refuses(const Tensor& t) const;
+  bool writes_recorded(const OperatorInfo& info, const Stack& stack, size_t first) const;
+  void run_now(const OperatorInfo& info, const char* why, DispatchKeySet keys, Stack& stack);
+  void compute_others(const Stack& stack, size_t first);
+  bool record(const OperatorInfo& info, DispatchKeySet keys, Stack& stack, size_t first, const char*& now);
+
+  void make_key(const OperatorInfo& info, const Stack& stack, size_t first);
+  void add_operand_key(const Tensor& t);
+  void add_argument_key(const OperatorInfo& info, const Stack& stack, size_t first, size_t i);
+  uint32_t slot_of(const Tensor& t);
+  TrieNode* infer(const OperatorInfo& info, const Stack& stack, size_t first);
+  void append(TrieNode* node, const OperatorInfo& info, Stack& stack, size_t first);
+  void check_caps(Lock& lock);
+
+  bool holds(const StorageImpl& storage) const noexcept {
+    return slots_by_storage_.find(&storage) != kNoSlot;
+  }
+  std::exception_ptr compute(Lock& lock, const char* why);
+  void throw_late_error();
+
+  int depth_ = 0;
+  Options options_;
+  uint64_t program_ = 0;
+  Trie* trie_ = nullptr;
+  std::unordered_map<uint64_t, Trie> tries_;
+  uint64_t flush_state_ = 0;  // of random flushes, which tests ask for
+
+  // Of the segment; another thread that wants its results locks it.
+  std::mutex mutex_;
+  Segment segment_;
+  SlotMap slots_by_storage_;
+  TrieNode* cursor_ = nullptr;
+  size_t input_bytes_ = 0;
+  bool running_ = false;
+  std::exception_ptr late_error_;  // of a flush that another thread asked for
+
+  std::vector<uint64_t> key_;
+  std::vector<Scalar> numbers_;  // of the call
+  Counts counts_;
+  std::map<std::string, uint64_t> reasons_;
+};
+
+}  // namespace tenon::record

@@ -1,0 +1,104 @@
+// Trie: what programs recorded before, operator by operator. A node is a call as it depends on nothing but
+// what was recorded before it: operator, operands and their geometry, kinds of numbers; it knows the metadata
+// of the results, and the plans of the segments that ended with it. A program that repeats itself walks
+// along: no shape function, no planning. Used by the recorder of one thread. Knows nothing of storages and
+// their bytes.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "tenon/core/dims.h"
+#include "tenon/core/dtype.h"
+#include "tenon/dispatch/stack.h"
+#include "tenon/record/operator_info.h"
+
+namespace tenon::record {
+
+class Plan;
+
+inline constexpr uint32_t kNoSlot = ~uint32_t{0};
+
+/// How a tensor lies in its storage.
+struct Geometry {
+  DType dtype = DType::Float32;
+  Dims sizes = {}, strides = {};
+  int64_t offset = 0;
+};
+
+/// A tensor argument. `slot` is the number of its storage in the segment; kNoSlot if it is undefined.
+struct Operand {
+  uint32_t slot = kNoSlot;
+  bool written = false;
+  bool wrapped_number = false;
+  Geometry geometry;
+};
+
+/// An argument, in the schema's order.
+struct ArgumentSource {
+  enum class Kind : uint8_t {
+    Attribute,   ///< The prototype's value.
+    Tensor,      ///< Operand `first`.
+    TensorList,  ///< `count` operands from `first` on.
+    Number,      ///< The next number of the segment, a Scalar, double or int64 by `tag`.
+  };
+  Kind kind = Kind::Attribute;
+  CellTag tag = CellTag::None;
+  uint16_t first = 0, count = 0;
+};
+
+/// A new tensor that the call makes.
+struct Output {
+  uint32_t slot;
+  size_t nbytes;       ///< Of the storage.
+  bool makes_storage;  ///< False for a further tensor over the storage of an earlier one.
+  Geometry geometry;
+};
+
+/// A result: the next output, a written argument, or an undefined tensor.
+struct Result {
+  enum class Kind : uint8_t { Output, Argument, Undefined } kind;
+  uint16_t argument = 0;
+};
+
+struct TrieNode {
+  TrieNode* parent = nullptr;
+  TrieNode* expected = nullptr;  ///< The child that came next the last time.
+  uint64_t hash = 0;
+  std::vector<uint64_t> key;
+  const OperatorInfo* info = nullptr;
+  /// Why the call runs at once; null if it is recorded. What follows is empty then.
+  const char* now = nullptr;
+  std::vector<ArgumentSource> arguments;
+  std::vector<Operand> operands;
+  Stack prototype;  ///< The arguments, without tensors and numbers.
+  std::vector<Output> outputs;
+  std::vector<Result> results;
+  uint32_t num_numbers = 0;
+  std::vector<std::shared_ptr<const Plan>> plans;
+};
+
+class Trie {
+ public:
+  /// Beyond this many nodes, programs begin anew.
+  static constexpr size_t kMaxNodes = size_t{1} << 16;
+
+  Trie() : root_(std::make_unique<TrieNode>()) {}
+
+  TrieNode* root() noexcept { return root_.get(); }
+  /// The child with that key; null if there is none.
+  TrieNode* find(TrieNode* parent, std::span<const uint64_t> key);
+  TrieNode* add(TrieNode* parent, std::span<const uint64_t> key);
+  size_t size() const noexcept { return nodes_.size(); }
+  /// Forgets everything. Nobody stands at a node but the root.
+  void clear();
+
+ private:
+  std::unique_ptr<TrieNode> root_;
+  std::unordered_multimap<uint64_t, std::unique_ptr<TrieNode>> nodes_;
+};
+
+}  // namespace tenon::record

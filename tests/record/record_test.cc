@@ -1,0 +1,124 @@
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "tenon/record/compile.h"
+#include "tenon/record/recorder.h"
+#include "tenon/tenon.h"
+
+namespace tenon {
+namespace {
+
+constexpr record::ScopeOptions kAll{.threshold = 0};
+
+bool same_bits(const Tensor& a, const Tensor& b) {
+  if (a.sizes().to_dims() != b.sizes().to_dims() || a.dtype() != b.dtype()) return false;
+  const Tensor x = a.contiguous(), y = b.contiguous();
+  return std::memcmp(x.data_ptr(), y.data_ptr(), x.nbytes()) == 0;
+}
+
+uint64_t recorded() { return record::Recorder::current().counts().recorded; }
+
+TEST(Record, AChainIsComputedWhenItIsRead) {
+  const Tensor x = randn({5, 7}), a = randn({5, 7}), b = randn({7});
+  const auto f = [&] { return silu(x * a + b) * tanh(x) + b; };
+  const Tensor wanted = f();
+  const uint64_t before = recorded();
+  record::Scope scope(record::new_program(), kAll);
+  const Tensor got = f();
+  EXPECT_TRUE(got.storage()->is_pending());
+  EXPECT_EQ(recorded() - before, 6u);
+  EXPECT_TRUE(same_bits(got, wanted));
+  EXPECT_FALSE(got.storage()->is_pending());
+  scope.end();
+}
+
+TEST(Record, AProgramThatRepeatsItselfIsPlannedOnce) {
+  const Tensor x = randn({64}), y = randn({64});
+  double lr = 0.5;
+  auto f = compile([&](const Tensor& t) { return (t * lr + y).exp(); }, kAll);
+  f(x);
+  const record::Counts first = record::Recorder::current().counts();
+  for (int i = 0; i < 5; ++i) {
+    lr *= 0.5;
+    EXPECT_TRUE(same_bits(f(x), (x * lr + y).exp()));
+  }
+  const record::Counts& now = record::Recorder::current().counts();
+  EXPECT_EQ(now.planned, first.planned);
+  EXPECT_EQ(now.new_nodes, first.new_nodes);
+  EXPECT_EQ(now.segments, first.segments + 5);
+}
+
+TEST(Record, WritesComeInTheirOrderAndKeepAddresses) {
+  Tensor x = arange(12).to(kFloat32).view({3, 4});
+  Tensor e = x.clone();
+  const void* const address = x.data_ptr();
+  auto f = [](Tensor& t) {
+    const Tensor y = t * 2;
+    t.add_(1);
+    t.t()[1].mul_(-1);
+    const Tensor z = t + t.t()[0].sum();
+    return std::pair(y, z);
+  };
+  const auto wanted = f(e);
+  auto c = compile(f, kAll);
+  const auto got = c(x);
+  EXPECT_TRUE(same_bits(got.first, wanted.first));
+  EXPECT_TRUE(same_bits(got.second, wanted.second));
+  EXPECT_TRUE(same_bits(x, e));
+  EXPECT_EQ(x.data_ptr(), address);
+  EXPECT_EQ(x._version(), e._version());
+}
+
+TEST(Record, ABadIndexThrowsAtTheFlushAndWhenItIsRead) {
+  const Tensor x = randn({4}), i = tensor({1, 9});
+  record::Scope scope(record::new_program(), kAll);
+  const Tensor good = x + 1;
+  const Tensor bad = x.index_select(0, i);
+  const Tensor after = bad * 2;
+  EXPECT_THROW(record::flush(), Error);
+  EXPECT_TRUE(same_bits(good, x + 1));
+  EXPECT_THROW(after.data_ptr(), Error);
+  EXPECT_THROW(bad.data_ptr(), Error);
+  scope.end();
+}
+
+TEST(Record, ATrainingStepHasEagersBits) {
+  const auto train = [](bool compiled) {
+    manual_seed(3);
+    Tensor w = randn({8, 4}).requires_grad_(), b = zeros({4}).requires_grad_();
+    const Tensor x = randn({16, 8}), y = randn({16, 4});
+    auto step = [&] {
+      const Tensor loss = (relu(x.mm(w) + b) - y).pow(2).mean();
+      loss.backward();
+      const NoGradGuard guard;
+      w.sub_(w.grad() * 0.1);
+      b.sub_(b.grad() * 0.1);
+      w.set_grad({});
+      b.set_grad({});
+      return loss.detach();
+    };
+    auto c = compile(step, kAll);
+    Tensor loss;
+    for (int i = 0; i < 4; ++i) loss = compiled ? c() : step();
+    return std::tuple(w.detach(), b.detach(), loss);
+  };
+  const auto [w, b, loss] = train(false);
+  const auto [cw, cb, closs] = train(true);
+  EXPECT_TRUE(same_bits(w, cw));
+  EXPECT_TRUE(same_bits(b, cb));
+  EXPECT_TRUE(same_bits(loss, closs));
+}
+
+TEST(Record, AnotherThreadMayReadWhatIsPending) {
+  const Tensor x = randn({100});
+  record::Scope scope(record::new_program(), kAll);
+  const Tensor y = x.exp().sum();
+  double there = 0;
+  std::thread([&] { there = y.item<float>(); }).join();
+  scope.end();
+  EXPECT_EQ(there, x.exp().sum().item<float>());
+}
+
+}  // namespace
+}  // namespace tenon

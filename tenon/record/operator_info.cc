@@ -61,7 +61,6 @@ const char* reason_to_run_now(const OperatorInfo& info) {
   if (makes_uninitialised(info.op.name())) return "its result is uninitialised memory";
   for (const schema::Return& r : schema.returns) {
     if (!r.type.is_tensor()) return "it returns something else than tensors";
-    if (r.alias && !r.alias->is_write) return "its result may be a view";
   }
   const bool writes_list = std::ranges::any_of(
       schema.arguments, [](const auto& a) { return a.is_write() && !a.type.is_tensor(); });
@@ -71,16 +70,27 @@ const char* reason_to_run_now(const OperatorInfo& info) {
   return has_storage ? "it takes a storage" : nullptr;
 }
 
+// Operators that take a part of a generator's stream. Those that get it as numbers do not.
+bool draws(const OperatorInfo& info) {
+  const schema::FunctionSchema& schema = *info.schema;
+  const bool asks = std::ranges::any_of(schema.arguments, [](const auto& a) {
+    return a.type.base == BaseType::Generator || a.name == "dropout_p";
+  });
+  if (asks || schema.name.starts_with("_philox") || schema.name.ends_with("_backward")) return asks;
+  const auto where = Dispatcher::singleton().defined_at(info.op);
+  return where && std::string_view(where->file).ends_with("random.yaml");
+}
+
 std::unique_ptr<OperatorInfo> make_info(const OperatorHandle& op) {
   auto info = std::make_unique<OperatorInfo>(OperatorInfo{.op = op, .schema = &op.schema()});
   describe_arguments(*info);
-  const bool draws = std::ranges::any_of(info->schema->arguments,
-                                         [](const auto& a) { return a.type.base == BaseType::Generator; });
+  const bool may_be_view =
+      std::ranges::any_of(info->schema->returns, [](const auto& r) { return r.alias && !r.alias->is_write; });
   if (const char* reason = reason_to_run_now(*info)) {
     info->kind = OperatorInfo::Kind::Now;
     info->reason = reason;
-  } else if (draws) {
-    // It takes its part of the stream at once, and passes it on as numbers.
+  } else if (draws(*info) || may_be_view) {
+    // A random operator takes its part of the stream at once, and passes it on as numbers.
     info->kind = OperatorInfo::Kind::Transparent;
   }
   return info;

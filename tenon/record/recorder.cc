@@ -10,6 +10,7 @@
 #include "tenon/core/strict.h"
 #include "tenon/core/thread_state.h"
 #include "tenon/dispatch/library.h"
+#include "tenon/record/gate.h"
 
 namespace tenon::record {
 namespace {
@@ -81,6 +82,12 @@ void each_tensor(const Stack& stack, size_t first, F&& f) {
 
 }  // namespace
 
+thread_local constinit Gate gate;
+
+void record_boxed(const Kernel&, const OperatorHandle& op, DispatchKeySet keys, Stack& stack) {
+  Recorder::current().call(op, keys, stack);
+}
+
 class Recorder::Lock {
  public:
   explicit Lock(Recorder& r) : lock_(r.mutex_, std::defer_lock) {
@@ -109,8 +116,22 @@ Recorder& Recorder::current() {
       recorders().free.push_back(recorder);
     }
   };
-  thread_local Owner owner;
-  return *owner.recorder;
+  static thread_local constinit Recorder* recorder TENON_FAST_TLS = nullptr;
+  if (!recorder) [[unlikely]] {
+    thread_local Owner owner;
+    recorder = owner.recorder;
+  }
+  return *recorder;
+}
+
+std::map<std::string, uint64_t> Recorder::reasons() const {
+  std::map<std::string, uint64_t> texts;
+  for (const auto& [reason, count] : reasons_) {
+    const auto& [info, why] = reason;
+    texts[info ? info->schema->name + ": " + why : std::string("flush: ") + why] += count;
+  }
+  if (gate.num_passed > 0) texts["small calls"] = gate.num_passed;
+  return texts;
 }
 
 void Recorder::begin(uint64_t program, const Options& options) {
@@ -122,6 +143,7 @@ void Recorder::begin(uint64_t program, const Options& options) {
   if (trie_->size() > Trie::kMaxNodes) trie_->clear();
   cursor_ = trie_->root();
   flush_state_ = random_flush_seed();
+  gate.threshold = options.threshold;
   thread_state.included |= kRecord;
 }
 
@@ -137,12 +159,14 @@ void Recorder::call(const OperatorHandle& op, DispatchKeySet keys, Stack& stack)
     return op.redispatch_boxed(keys.below(Functionality::Record), stack);
   throw_late_error();
   const size_t first = stack.size() - info.schema->arguments.size();
-  const char* now = reason_to_run_now(info, stack, first);
-  if (!now) {
-    compute_others(stack, first);
-    if (record(info, keys, stack, first, now)) return;
-  }
-  run_now(info, now, keys, stack);
+  if (const char* now = reason_to_run_now(info, stack, first)) return run_now(info, now, keys, stack);
+  compute_others(stack, first);
+  const TrieNode* refused = nullptr;
+  if (record(info, stack, first, refused)) return;
+  if (refused->passes)
+    op.redispatch_boxed(keys.below(Functionality::Record), stack);
+  else
+    run_now(info, refused->now, keys, stack);
 }
 
 const char* Recorder::refuses(const Tensor& t) const {
@@ -202,7 +226,7 @@ void Recorder::compute_others(const Stack& stack, size_t first) {
 
 void Recorder::run_now(const OperatorInfo& info, const char* why, DispatchKeySet keys, Stack& stack) {
   ++counts_.ran_now;
-  ++reasons_[std::string(info.schema->name) + ": " + why];
+  ++reasons_[{&info, why}];
   const size_t first = stack.size() - info.schema->arguments.size();
   bool needs_flush = false;
   each_tensor(stack, first, [&](const Tensor& t, size_t i) {
@@ -215,8 +239,7 @@ void Recorder::run_now(const OperatorInfo& info, const char* why, DispatchKeySet
   info.op.redispatch_boxed(keys.below(Functionality::Record), stack);
 }
 
-bool Recorder::record(const OperatorInfo& info, DispatchKeySet keys, Stack& stack, size_t first,
-                      const char*& now) {
+bool Recorder::record(const OperatorInfo& info, Stack& stack, size_t first, const TrieNode*& refused) {
   Lock lock(*this);
   TENON_CHECK(!running_, Internal, "a recorded program called an operator that is to be recorded");
   make_key(info, stack, first);
@@ -225,8 +248,8 @@ bool Recorder::record(const OperatorInfo& info, DispatchKeySet keys, Stack& stac
     ++counts_.new_nodes;
     node = infer(info, stack, first);
   }
-  if (node->now) {
-    now = node->now;
+  if (node->now || node->passes) {
+    refused = node;
     return false;
   }
   append(node, info, stack, first);
@@ -420,7 +443,7 @@ TrieNode* Recorder::infer(const OperatorInfo& info, const Stack& stack, size_t f
     } else {
       const bool number = ((info.numbers >> i) & 1u) != 0 && from.tag != CellTag::None;
       if (number) from.kind = ArgumentSource::Kind::Number;
-      if (from.tag == CellTag::Device)
+      if (info.schema->arguments[i].type.base == schema::BaseType::Device)
         meta.push(Device(kMetaBackend));
       else
         meta.push_copy(stack, at);
@@ -461,7 +484,10 @@ TrieNode* Recorder::infer(const OperatorInfo& info, const Stack& stack, size_t f
       node->results.push_back({Result::Kind::Undefined});
       continue;
     }
-    if (metas.made(t->storage())) return runs_now("its result is an argument, or a view of one");
+    if (metas.made(t->storage())) {
+      node->passes = true;
+      return node;
+    }
     if (t->layout() != Layout::Strided || !t->is_meta())
       return runs_now("its result is no strided tensor of the host");
     const auto known = std::ranges::find(made, t->storage(), &std::pair<Storage, uint32_t>::first);
@@ -537,7 +563,7 @@ std::exception_ptr Recorder::compute(Lock& lock, const char* why) {
   if (segment_.calls.empty() && segment_.slots.empty()) return nullptr;
   running_ = true;
   ++counts_.segments;
-  ++reasons_[std::string("flush: ") + why];
+  ++reasons_[{nullptr, why}];
   std::exception_ptr error;
   const std::vector<bool> wanted = wanted_slots(segment_);
   std::shared_ptr<const Plan> plan;

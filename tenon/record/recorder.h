@@ -8,6 +8,7 @@
 #include <mutex>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "tenon/record/plan.h"
@@ -57,7 +58,7 @@ class Recorder final : public PendingWork {
 
   const Counts& counts() const noexcept { return counts_; }
   /// Why calls ran at once, and what made segments end; how often.
-  const std::map<std::string, uint64_t>& reasons() const noexcept { return reasons_; }
+  std::map<std::string, uint64_t> reasons() const;
 
  private:
   class Lock;
@@ -67,7 +68,7 @@ class Recorder final : public PendingWork {
   bool writes_recorded(const OperatorInfo& info, const Stack& stack, size_t first) const;
   void run_now(const OperatorInfo& info, const char* why, DispatchKeySet keys, Stack& stack);
   void compute_others(const Stack& stack, size_t first);
-  bool record(const OperatorInfo& info, DispatchKeySet keys, Stack& stack, size_t first, const char*& now);
+  bool record(const OperatorInfo& info, Stack& stack, size_t first, const TrieNode*& refused);
 
   void make_key(const OperatorInfo& info, const Stack& stack, size_t first);
   void add_operand_key(const Tensor& t);
@@ -102,7 +103,7 @@ class Recorder final : public PendingWork {
   std::vector<uint64_t> key_;
   std::vector<Scalar> numbers_;  // of the call
   Counts counts_;
-  std::map<std::string, uint64_t> reasons_;
+  std::map<std::pair<const OperatorInfo*, const char*>, uint64_t> reasons_;  // null: of flushes
 };
 
 }  // namespace tenon::record

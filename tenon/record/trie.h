@@ -72,6 +72,9 @@ struct TrieNode {
   const OperatorInfo* info = nullptr;
   /// Why the call runs at once; null if it is recorded. What follows is empty then.
   const char* now = nullptr;
+  /// The result is an argument or a view of one: the operator's body runs at once, on what is pending as
+  /// well.
+  bool passes = false;
   std::vector<ArgumentSource> arguments;
   std::vector<Operand> operands;
   Stack prototype;  ///< The arguments, without tensors and numbers.

@@ -7,6 +7,7 @@
 #include "tenon/core/error.h"
 #include "tools/opgen/families.h"
 #include "tools/opgen/text.h"
+#include "tools/opgen/typed_signatures.h"
 
 namespace tenon::opgen {
 namespace {
@@ -109,6 +110,14 @@ void add_kernel_rows(const OpDef& def, const Operator& op, std::vector<KernelRow
   }
 }
 
+void add_record_rows(const OpDef& def, const Operator& op, std::vector<KernelRow>& rows) {
+  // Composites and views step aside.
+  if (def.body == Body::Composite || def.body == Body::View || op.schema.is_view()) return;
+  if (!has_typed_code(signature(op.schema))) return;
+  rows.push_back(
+      {&op, "DispatchKey(Functionality::Record)", "RecordCall", fmt::format("&{}", entry_of(def, op))});
+}
+
 std::string code_name(const std::string& entry, const FunctionSchema& schema) {
   return fmt::format("code_{}_{}", entry, signature_word(schema));
 }
@@ -130,6 +139,7 @@ std::vector<std::vector<SignatureCode>> signature_code(const std::vector<OpDef>&
     std::vector<KernelRow> rows;
     add_kernel_rows(*def, *op, rows);
     add_autograd_rows(*def, *op, rows);
+    add_record_rows(*def, *op, rows);
     for (const KernelRow& row : rows) {
       if (!row.entry.empty() && row.entry != "cells") code.entries.insert(row.entry);
     }

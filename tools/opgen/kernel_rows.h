@@ -28,6 +28,9 @@ void add_kernel_rows(const OpDef& def, const Operator& op, std::vector<KernelRow
 /// The row of its key Autograd, if it has one.
 void add_autograd_rows(const OpDef& def, const Operator& op, std::vector<KernelRow>& rows);
 
+/// The row of its key Record, if it has one; other operators that are recorded go through the fallback.
+void add_record_rows(const OpDef& def, const Operator& op, std::vector<KernelRow>& rows);
+
 /// The name of the BuiltinCode of an entry for a signature: "code_PointwiseCall_Tensor_of_Tensor".
 std::string code_name(const std::string& entry, const FunctionSchema& schema);
 

@@ -116,6 +116,7 @@ class FamilyPrinter {
     std::vector<KernelRow> rows;
     add_kernel_rows(def, op, rows);
     add_autograd_rows(def, op, rows);
+    add_record_rows(def, op, rows);
     for (const KernelRow& row : rows) add_kernel(row);
     uint64_t written = 0;
     for (size_t i = 0; i < op.schema.arguments.size(); ++i) {
@@ -192,13 +193,14 @@ static void register_all(Library&) {{ register_builtin(families); }}
                                                             declarations, list);
 }
 
-bool is_history(const std::string& entry) { return entry == "HistoryCall"; }
+// Kernels of rooms above the operators: in files of their own, which include those.
+bool is_above(const std::string& entry) { return entry == "HistoryCall" || entry == "RecordCall"; }
 
 // One signature's call, and its kernels' code. A mark of a caller's line steps over the call: everything
 // between it and a kernel is part of it.
-std::string signature_text(const SignatureCode& code, bool history) {
+std::string signature_text(const SignatureCode& code, bool above) {
   std::string text;
-  if (!history) {
+  if (!above) {
     std::string parameters, arguments;
     for (size_t i = 0; i < code.parameters.size(); ++i) {
       parameters += fmt::format("{} a{}, ", code.parameters[i], i);
@@ -211,14 +213,19 @@ std::string signature_text(const SignatureCode& code, bool history) {
         code.returns, code.word, parameters, code.signature, arguments);
   }
   for (const std::string& entry : code.entries) {
-    if (is_history(entry) != history) continue;
+    if (is_above(entry) != above) continue;
     const std::string name = fmt::format("code_{}_{}", entry, code.word);
     text += fmt::format(
         "[[gnu::visibility(\"hidden\")]] extern const BuiltinCode {0};\n"
-        "const BuiltinCode {0}{{{{reinterpret_cast<AnyFunction>(&{2}{3}<{1}>::call), "
-        "&BoxedFromUnboxed<{1}>::call, nullptr}},\n"
+        "const BuiltinCode {0}{{{{reinterpret_cast<AnyFunction>(&{2}{3}<{1}>::call), {4}, nullptr}},\n"
         "    &SignatureOf<{1}>::types}};\n",
-        name, code.signature, history ? "autograd::" : "", entry);
+        name, code.signature,
+        entry == "HistoryCall"  ? "autograd::"
+        : entry == "RecordCall" ? "record::"
+                                : "",
+        entry,
+        entry == "RecordCall" ? "&record::record_boxed"
+                              : fmt::format("&BoxedFromUnboxed<{}>::call", code.signature));
   }
   return text;
 }
@@ -230,20 +237,21 @@ std::vector<GeneratedFile> print_register(const std::vector<OpDef>& defs) {
   std::vector<GeneratedFile> files = {{"families.cc", families_file(families)}};
   for (const Family& family : families)
     files.push_back({family.source("operators"), FamilyPrinter(defs, family).print()});
-  const auto add = [&](size_t count, const char* stem, bool history, std::vector<const char*> headers) {
+  const auto add = [&](size_t count, const char* stem, bool above, std::vector<const char*> headers) {
     const auto parts = signature_code(defs, count);
     for (size_t i = 0; i < count; ++i) {
       std::string text = banner("What operators of one C++ signature share.");
       for (const char* header : headers) text += fmt::format("#include \"{}\"\n", header);
       text += "\nnamespace tenon::detail {\n\n";
-      for (const SignatureCode& code : parts[i]) text += signature_text(code, history);
+      for (const SignatureCode& code : parts[i]) text += signature_text(code, above);
       files.push_back({fmt::format("{}_{}.cc", stem, i), text + "\n}  // namespace tenon::detail\n"});
     }
   };
   add(kSignatureFiles, "signatures", false,
       {"tenon/core/source_mark.h", "tenon/iter/pointwise.h", "tenon/ops/forms/factory_out.h",
        "tenon/ops/forms/registration.h", "tenon/ops/forms/structured.h", "tenon/ops/forms/update.h"});
-  add(kHistoryFiles, "history", true, {"tenon/autograd/history.h", "tenon/ops/forms/registration.h"});
+  add(kHistoryFiles, "history", true,
+      {"tenon/autograd/history.h", "tenon/ops/forms/registration.h", "tenon/record/gate.h"});
   return files;
 }
 

@@ -42,7 +42,8 @@ class Scalar {
 
   /// The dtype of this number when nothing else decides: bool, int64, the default dtype, or the complex dtype
   /// of the default dtype.
-  DType dtype() const noexcept;
+  DType dtype() const noexcept { return dtype_of(kind_); }
+  static DType dtype_of(Kind kind) noexcept;
 
   /// Here and below, a complex number gives its real part.
   double to_double() const noexcept { return kind_ >= Kind::Float ? real_ : static_cast<double>(int_); }
@@ -68,5 +69,10 @@ class Scalar {
   };
   double imag_ = 0;
 };
+
+/// For an integer dtype, throws Error{Value} unless it can hold the value, truncated if it is a float. An
+/// unsigned dtype also takes the negative of a value that it can hold, which wraps (-1 is 255), as in
+/// PyTorch.
+void check_fits(const Scalar& value, DType dtype, const char* op);
 
 }  // namespace tenon

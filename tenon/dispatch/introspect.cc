@@ -343,4 +343,16 @@ std::string Dispatcher::dump_table(OperatorHandle op) {
   return text;
 }
 
+detail::ServesProbe detail::probe_of(const OperatorEntry& entry, const Kernel& kernel) {
+  Dispatcher::State& state = Dispatcher::singleton().state();
+  const Lock lock(state.mutex);
+  const OperatorRegistrations* op = state.of(entry);
+  if (!op) return {};
+  for (const KernelRecord& r : op->kernels) {
+    if (r.kernel.boxed == kernel.boxed && r.kernel.unboxed == kernel.unboxed && r.kernel.data == kernel.data)
+      return r.function.probe();
+  }
+  return {};
+}
+
 }  // namespace tenon

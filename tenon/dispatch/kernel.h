@@ -215,6 +215,7 @@ class CppFunction {
   const Kernel& kernel() const noexcept { return kernel_; }
   bool is_fallthrough() const noexcept { return kernel_.boxed == &detail::fallthrough_entry; }
   bool is_not_implemented() const noexcept { return kernel_.boxed == &detail::not_implemented_entry; }
+  const detail::ServesProbe& probe() const noexcept { return probe_; }
   bool serves(Backend backend) const { return !probe_.serves || probe_.serves(probe_.data, backend); }
   bool takes(Backend backend, std::string_view full_name) const {
     return !takes_ || takes_(backend, full_name);

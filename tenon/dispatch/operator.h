@@ -72,6 +72,9 @@ const OperatorTable& compute_column(const OperatorEntry& entry, DispatchKeySet k
 /// The kernel for `keys` when the table has no unboxed one: the kernel may be boxed only, or the table not
 /// computed yet. Throws as compute_column and missing_kernel do.
 const Kernel& find_kernel(const OperatorEntry& entry, DispatchKeySet keys);
+/// The probe that a kernel of the operator's table was registered with; none for fallbacks and for kernels
+/// that serve every backend. It tells built-in kernels of one kind from others.
+ServesProbe probe_of(const OperatorEntry& entry, const Kernel& kernel);
 /// Throws an Error{NotImplemented} that names the operator, the key, and the keys that do have a kernel.
 [[noreturn]] void missing_kernel(const OperatorEntry& entry, DispatchKeySet keys);
 

@@ -9,10 +9,10 @@
 #include "tenon/core/kernel_report.h"
 #include "tenon/dispatch/fallback_policy.h"
 #include "tenon/dispatch/host_copies.h"
+#include "tenon/iter/call_types.h"
 #include "tenon/iter/pointwise_device.h"
 #include "tenon/iter/pointwise_state.h"
 #include "tenon/iter/pointwise_stub.h"
-#include "tenon/iter/promotion.h"
 
 namespace tenon::detail {
 namespace {
@@ -37,60 +37,6 @@ class OpName {
   char buffer_[64];
 };
 
-void check_operands(const PointwiseInfo& info, const char* op, std::span<const Tensor* const> tensors,
-                    std::span<const Scalar* const> scalars) {
-  TENON_CHECK(
-      tensors.size() == info.tensor_names.size() && scalars.size() == info.scalar_names.size(), Value,
-      fmt::format("{}: expected {} tensors and {} numbers, got {} and {}", op, info.tensor_names.size(),
-                  info.scalar_names.size(), tensors.size(), scalars.size()));
-  TENON_CHECK(!tensors.empty() && tensors.size() <= PointwiseInfo::kMaxTensors &&
-                  scalars.size() <= PointwiseInfo::kMaxScalars,
-              Value,
-              fmt::format("{}: a pointwise operator takes 1 to {} tensors and at most {} numbers", op,
-                          PointwiseInfo::kMaxTensors, PointwiseInfo::kMaxScalars));
-  for (size_t i = 0; i < tensors.size(); ++i) {
-    TENON_CHECK(tensors[i]->defined(), Value, fmt::format("{}: `{}` is undefined", op, info.tensor_names[i]));
-    const DType t = tensors[i]->dtype();
-    if ((info.mask_tensors >> i) & 1u) {
-      TENON_CHECK(t == DType::Bool, Type,
-                  fmt::format("{}: `{}` must be bool, got {}", op, info.tensor_names[i], name(t)));
-      continue;
-    }
-    TENON_CHECK(!info.refuses(t), Type,
-                fmt::format("{}: `{}` is {}, which is not supported; {}", op, info.tensor_names[i], name(t),
-                            info.refused_reason));
-  }
-}
-
-struct Types {
-  DType common;     // of the operands
-  DType computed;   // what the results would be, were they not bool
-  expr::Type type;  // of complex operands, that of their parts
-
-  bool complex() const noexcept { return is_complex(computed); }
-};
-
-Types decide_types(const PointwiseInfo& info, const char* op, std::span<const Tensor* const> tensors,
-                   std::span<const Scalar* const> scalars) {
-  Promotion promotion;
-  for (size_t i = 0; i < tensors.size(); ++i) {
-    if (!((info.mask_tensors >> i) & 1u)) promotion.add(*tensors[i]);
-  }
-  for (size_t i = 0; i < scalars.size(); ++i) {
-    if ((info.promoting_scalars >> i) & 1u) promotion.add(*scalars[i]);
-  }
-  const DType operands = promotion.common();
-  DType common = operands;
-  if (info.compute == ComputeRule::Float && is_integral(common, true)) common = default_dtype();
-  const std::optional<expr::Type> type = expr::compute_type(common);
-  if (!type) [[unlikely]] {
-    const auto there = std::ranges::find_if(tensors, [](const Tensor* t) { return !t->device().is_cpu(); });
-    const Device device = there == tensors.end() ? kCPU : (*there)->device();
-    throw_error(ErrorKind::NotImplemented, fmt::format("{}: {}", op, not_implemented_for(common, device)));
-  }
-  return {operands, common, *type};
-}
-
 /// A number that came as a tensor must fit what is computed with, as one that came as a number.
 void check_wrapped_numbers(const PointwiseInfo& info, const char* op, const Types& types,
                            std::span<const Tensor* const> tensors) {
@@ -103,27 +49,6 @@ void check_wrapped_numbers(const PointwiseInfo& info, const char* op, const Type
                 fmt::format("{}: `{}` is {}, which does not fit {}", op, info.tensor_names[i], value,
                             name(types.computed)));
   }
-}
-
-// Number `i` of the call into slot `at` of the block, in `type`.
-void put_scalar(ScalarBlock& block, size_t at, size_t i, expr::Type type, const PointwiseInfo& info,
-                const char* op, const Types& types, const Scalar& s) {
-  TENON_CHECK(
-      !((info.nonnegative_scalars >> i) & 1u) || expr::is_floating(type) || !s.is_integral() ||
-          s.to_int() >= 0,
-      Value,
-      fmt::format("{}: integers to negative integer powers are not allowed, got `{}` of {}; give a float", op,
-                  info.scalar_names[i], s.to_int()));
-  if (block.put_exact(at, s, type)) return;
-  const DType wanted = type == types.type ? types.computed : dtype(type);
-  TENON_CHECK(!s.is_integral(), Value,
-              fmt::format("{}: `{}` is {}, which does not fit {}", op, info.scalar_names[i], s.to_int(),
-                          name(wanted)));
-  throw_error(
-      ErrorKind::Type,
-      fmt::format("{}: `{}` is a {} number, but {} {}", op, info.scalar_names[i],
-                  s.is_complex() ? "complex" : "float",
-                  type == types.type ? "the operands are" : "the expression takes it as", name(wanted)));
 }
 
 // Whether what an expression asks of dtypes has the answers that its dense kernel assumes: nothing is
@@ -143,25 +68,11 @@ bool all_stored_as_halves(const PointwiseInfo& info, const Types& types,
          std::all_of(tensors.begin(), tensors.end(), [half](const Tensor* t) { return t->dtype() == half; });
 }
 
-Binding binding_of(const Types& types, std::span<const Tensor* const> tensors,
-                   std::span<const Scalar* const> scalars) {
-  Binding b{.type = types.type, .computed = types.computed};
-  for (size_t i = 0; i < tensors.size(); ++i) b.inputs[i] = tensors[i]->dtype();
-  for (size_t i = 0; i < scalars.size(); ++i) b.complex_numbers |= scalars[i]->is_complex() ? 1u << i : 0u;
-  return b;
-}
-
 // The call's numbers as an instance takes them.
 void put_scalars(ScalarBlock& block, const expr::Expression& e, const PointwiseInfo& info, const char* op,
                  const Types& types, std::span<const Scalar* const> scalars) {
-  for (size_t k = 0; k < e.num_numbers; ++k) {
-    const expr::Slot& slot = e.numbers()[k];
-    const Scalar& s = *scalars[slot.operand];
-    if (types.complex() && expr::carrier(slot.dtype) == types.type)
-      block.put_part(k, s, slot.part == expr::Part::Im, types.type);
-    else
-      put_scalar(block, k, slot.operand, expr::carrier(slot.dtype), info, op, types, s);
-  }
+  for (size_t k = 0; k < e.num_numbers; ++k)
+    put_number(block[k], number_of(info, types, e.numbers()[k]), *scalars[e.numbers()[k].operand], op);
 }
 
 /// The call on host copies of its operands, into outputs that the iterator has checked and allocated.
@@ -217,8 +128,9 @@ void general_pointwise(const PointwiseInfo& info, std::span<const Tensor* const>
                        std::span<const Scalar* const> scalars, std::span<const Tensor* const> outs,
                        OutputRules rules, std::span<Tensor> results) {
   const OpName op(info, rules.in_place);
-  check_operands(info, op.c_str(), tensors, scalars);
-  const Types types = decide_types(info, op.c_str(), tensors, scalars);
+  const HeadersOfTensors headers(tensors);
+  check_operands(info, op.c_str(), headers, scalars.size());
+  const Types types = decide_types(info, op.c_str(), headers, scalars);
   if (types.common == DType::Bool && info.bool_form) {
     return general_pointwise(*info.bool_form, tensors, scalars, outs, rules, results);
   }
@@ -226,14 +138,12 @@ void general_pointwise(const PointwiseInfo& info, std::span<const Tensor* const>
   const Instance* instance = nullptr;
   if (types.complex() || !info.numbers_as_computed ||
       (info.asks_dtypes && !all_as_computed(types, tensors))) {
-    TENON_CHECK(
-        !types.complex() || !rules.in_place || info.result != ResultRule::Real, NotImplemented,
-        fmt::format("{}: not implemented in place for complex tensors; the result is real", op.c_str()));
-    instance = &instance_of(info, binding_of(types, tensors, scalars));
+    check_in_place(info, op.c_str(), types, rules.in_place);
+    instance = &instance_of(info, binding_of(types, headers, scalars));
     put_scalars(block, *instance->expression, info, op.c_str(), types, scalars);
   } else {
     for (size_t i = 0; i < scalars.size(); ++i)
-      put_scalar(block, i, i, types.type, info, op.c_str(), types, *scalars[i]);
+      put_number(block[i], number_of(info, types, i, types.type), *scalars[i], op.c_str());
   }
   if (!types.complex()) check_wrapped_numbers(info, op.c_str(), types, tensors);
 
@@ -244,9 +154,7 @@ void general_pointwise(const PointwiseInfo& info, std::span<const Tensor* const>
   for (size_t i = 0; i < outs.size(); ++i) {
     if (!info.outputs.empty()) names[i] = info.outputs[i].name;
     dtypes[i] = result_dtype(info, i, types.computed);
-    TENON_CHECK(!outs[i] || can_cast(dtypes[i], outs[i]->dtype()), Type,
-                fmt::format("{}: the result is {}, which cannot be stored in `{}` of {}", op.c_str(),
-                            name(dtypes[i]), names[i], name(outs[i]->dtype())));
+    if (outs[i]) check_out(op.c_str(), dtypes[i], names[i], outs[i]->dtype());
     config.add_borrowed_output(outs[i] ? *outs[i] : undefined);
   }
   config.set_op_name(op.c_str())

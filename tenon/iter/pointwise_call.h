@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "tenon/iter/host.h"
+#include "tenon/iter/lower.h"
 #include "tenon/iter/pointwise.h"
 #include "tenon/iter/tensor_iterator.h"
 
@@ -14,41 +15,14 @@ namespace tenon::detail {
 class ScalarBlock {
  public:
   const uint64_t* data() const noexcept { return numbers_; }
+  uint64_t& operator[](size_t i) noexcept { return numbers_[i]; }
 
   /// Stores a number exactly. False if its category is higher than that of `type`, or if it does not fit.
   bool put_exact(size_t i, const Scalar& s, expr::Type type) noexcept {
-    if (s.is_complex()) return false;
-    return put_real(i, s, type);
-  }
-
-  /// Stores the real or the imaginary part of a number.
-  void put_part(size_t i, const Scalar& s, bool imaginary, expr::Type type) noexcept {
-    put_real(i, imaginary ? Scalar(s.to_complex().imag()) : s, type);
+    return !s.is_complex() && put_real(numbers_[i], s, type);
   }
 
  private:
-  bool put_real(size_t i, const Scalar& s, expr::Type type) noexcept {
-    switch (type) {
-      // Integers round once: to float, not to double and then to float.
-      case expr::Type::F32:
-        return store(i, s.is_integral() ? static_cast<float>(s.to_int()) : static_cast<float>(s.to_double()));
-      case expr::Type::F64:
-        return store(i, s.to_double());
-      case expr::Type::I32:
-        return s.is_integral() && s.to_int() == static_cast<int32_t>(s.to_int()) &&
-               store(i, static_cast<int32_t>(s.to_int()));
-      default:
-        return s.is_integral() && store(i, s.to_int());
-    }
-  }
-
-  template <class T>
-  bool store(size_t i, T value) noexcept {
-    uint64_t bits = 0;
-    std::memcpy(&bits, &value, sizeof value);
-    numbers_[i] = bits;
-    return true;
-  }
   uint64_t numbers_[2 * PointwiseInfo::kMaxScalars];
 };
 

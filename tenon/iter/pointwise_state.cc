@@ -5,7 +5,6 @@
 #include <memory>
 
 #include "tenon/core/kernel_report.h"
-#include "tenon/expr/instantiate.h"
 
 namespace tenon::detail {
 
@@ -46,30 +45,10 @@ namespace {
   throw_error(e.kind(), fmt::format("{}: {}", info.name, text));
 }
 
-// The operator's expression, as data or read from its text.
-class Written {
- public:
-  explicit Written(const PointwiseInfo& info) : expression_(info.written) {
-    if (expression_) return;
-    expr::Builder g;
-    owned_ = g.finish({parse_pointwise(g, info).root});
-    expression_ = owned_.get();
-  }
-  const expr::Expression& operator*() const { return *expression_; }
-
- private:
-  const expr::Expression* expression_;
-  expr::ExpressionPtr owned_;
-};
-
 // Its typed expression for one kind of call, over slots that are dense in the compute type.
 expr::ExpressionPtr instantiate_dense(const PointwiseInfo& info, expr::CallTypes types) {
-  try {
-    types.dense = true;
-    return expr::instantiate(*Written(info), types);
-  } catch (const Error& e) {
-    throw_named(info, e);
-  }
+  types.dense = true;
+  return Written(info).instantiate(types);
 }
 
 /// What was printed for a typed expression, or a program.
@@ -79,16 +58,31 @@ HostKernel find_or_compile(const expr::Expression& e) {
 }
 
 HostKernel find_or_compile(const PointwiseInfo& info, expr::Type type) {
-  try {
-    const expr::Key key = expr::in_type((*Written(info)).key, compute_index(type));
-    if (const HostKernel::Function printed = kHost.find(key)) return {printed, nullptr};
-  } catch (const Error& e) {
-    throw_named(info, e);
-  }
+  const expr::Key key = expr::in_type((*Written(info)).key, compute_index(type));
+  if (const HostKernel::Function printed = kHost.find(key)) return {printed, nullptr};
   return {nullptr, kHost.compile(*typed_expression(info, type))};
 }
 
 }  // namespace
+
+Written::Written(const PointwiseInfo& info) : info_(info), expression_(info.written) {
+  if (expression_) return;
+  try {
+    expr::Builder g;
+    owned_ = g.finish({parse_pointwise(g, info).root});
+  } catch (const Error& e) {
+    throw_named(info, e);
+  }
+  expression_ = owned_.get();
+}
+
+expr::ExpressionPtr Written::instantiate(const expr::CallTypes& types) const {
+  try {
+    return expr::instantiate(*expression_, types);
+  } catch (const Error& e) {
+    throw_named(info_, e);
+  }
+}
 
 expr::ExpressionPtr typed_expression(const PointwiseInfo& info, expr::Type type) {
   return instantiate_dense(info, {.compute = type});
@@ -180,16 +174,7 @@ const HostKernel* kernel_of_parts(const PointwiseInfo& info, const Binding& bind
 std::unique_ptr<Instance> make_instance(const PointwiseInfo& info, const Binding& binding) {
   const size_t num_inputs = info.tensor_names.size();
   DType results[PointwiseInfo::kMaxOutputs];
-  for (size_t i = 0; i < info.num_outputs(); ++i) results[i] = result_dtype(info, i, binding.computed);
-  expr::CallTypes types{.compute = binding.type,
-                        .inputs = {binding.inputs, num_inputs},
-                        .results = {results, info.num_outputs()},
-                        .complex_numbers = binding.complex_numbers,
-                        .conjugated = info.conjugates & ~PointwiseInfo::kConjugatedResult,
-                        .conjugated_results = (info.conjugates & PointwiseInfo::kConjugatedResult) != 0};
-  // Halves are widened to float32, wider floats to float64.
-  if (is_half(binding.computed)) types.wide = expr::Type::F32;
-  expr::ExpressionPtr e = instantiate_dense(info, types);
+  expr::ExpressionPtr e = instantiate_dense(info, call_types_of(info, binding, results));
   TENON_CHECK(e->num_numbers <= kMaxNumbers, NotImplemented,
               fmt::format("{}: the expression takes its numbers in {} ways, at most {} are possible",
                           info.name, e->num_numbers, kMaxNumbers));
@@ -204,6 +189,18 @@ std::unique_ptr<Instance> make_instance(const PointwiseInfo& info, const Binding
 }
 
 }  // namespace
+
+expr::CallTypes call_types_of(const PointwiseInfo& info, const Binding& binding, std::span<DType> results) {
+  for (size_t i = 0; i < info.num_outputs(); ++i) results[i] = result_dtype(info, i, binding.computed);
+  return {.compute = binding.type,
+          // Halves are widened to float32, wider floats to float64.
+          .wide = is_half(binding.computed) ? expr::Type::F32 : expr::Type::Open,
+          .inputs = {binding.inputs, info.tensor_names.size()},
+          .results = results.first(info.num_outputs()),
+          .complex_numbers = binding.complex_numbers,
+          .conjugated = info.conjugates & ~PointwiseInfo::kConjugatedResult,
+          .conjugated_results = (info.conjugates & PointwiseInfo::kConjugatedResult) != 0};
+}
 
 const Instance& instance_of(const PointwiseInfo& info, const Binding& binding) {
   auto& list = state_of(info).instances;

@@ -5,6 +5,7 @@
 
 #include <atomic>
 
+#include "tenon/expr/instantiate.h"
 #include "tenon/expr/program.h"
 #include "tenon/iter/device_slots.h"
 #include "tenon/iter/host.h"
@@ -127,6 +128,23 @@ void check_runs_in(const PointwiseInfo& info, expr::Type type);
 /// The instance for calls of one binding, made at the first such call. For complex operands it computes with
 /// real and imaginary parts. Throws Error{NotImplemented} for operations that complex numbers do not have.
 const Instance& instance_of(const PointwiseInfo& info, const Binding& binding);
+
+/// What a call of that binding brings its expression. `results` gets the dtypes of the results.
+expr::CallTypes call_types_of(const PointwiseInfo& info, const Binding& binding, std::span<DType> results);
+
+/// The written expression, as data or read from its text. Errors name the operator.
+class Written {
+ public:
+  explicit Written(const PointwiseInfo& info);
+  const expr::Expression& operator*() const { return *expression_; }
+  /// Its typed expression.
+  expr::ExpressionPtr instantiate(const expr::CallTypes& types) const;
+
+ private:
+  const PointwiseInfo& info_;
+  const expr::Expression* expression_;
+  expr::ExpressionPtr owned_;
+};
 
 /// The dtype of output `i` where the others are `computed`, before an `out` converts it.
 DType result_dtype(const PointwiseInfo& info, size_t i, DType computed) noexcept;

@@ -12,14 +12,16 @@ namespace tenon {
 /// wrapped numbers: a lower rank matters only when its category (bool < integer < float < complex) is higher.
 class Promotion {
  public:
-  void add(const Tensor& t) {
-    if (t.impl()->is_wrapped_number())
+  void add(const TensorHeader& t) {
+    if (t.is_wrapped_number())
       merge(wrapped_, wrapped_dtype(t.dtype()));
     else
-      merge(t.dim() > 0 ? dim_ : zero_dim_, t.dtype());
+      merge(t.ndim() > 0 ? dim_ : zero_dim_, t.dtype());
   }
+  void add(const Tensor& t) { add(*t.impl()); }
   /// Adds a number that is passed beside the tensors, as Python's numbers are.
-  void add(const Scalar& s) { merge(wrapped_, s.dtype()); }
+  void add(const Scalar& s) { add_number(s.dtype()); }
+  void add_number(DType t) { merge(wrapped_, t); }
 
   /// Throws Error{Type} when two operands do not promote. Needs at least one operand.
   DType common() const;

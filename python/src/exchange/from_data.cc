@@ -15,7 +15,7 @@ namespace {
 
 template <class T>
 void store_int(void* element, const Scalar& value, DType dtype) {
-  ops::check_fits(value, dtype, "tensor");
+  check_fits(value, dtype, "tensor");
   *static_cast<T*>(element) = static_cast<T>(value.to_int());
 }
 

@@ -87,19 +87,6 @@ void copy_elements(const Tensor& dst, const Tensor& src, const char* op, bool no
   throw;
 }
 
-void check_fits(const Scalar& value, DType dtype, const char* op) {
-  TENON_CHECK(!value.is_complex() || is_complex(dtype) || value.to_complex().imag() == 0, Type,
-              fmt::format("{}: a complex value cannot be converted to {}", op, name(dtype)));
-  if (!is_integral(dtype, false) || value.is_bool() || (dtype == DType::Int64 && value.is_integral())) return;
-  const bool has_sign = tenon::is_signed(dtype);
-  const double limit = std::ldexp(1.0, static_cast<int>(8 * item_size(dtype)) - (has_sign ? 1 : 0));
-  const double v = value.is_integral() ? static_cast<double>(value.to_int()) : std::trunc(value.to_double());
-  const bool fits = v < limit && (has_sign ? v >= -limit : v >= 0 || (value.is_integral() && v > -limit));
-  TENON_CHECK(fits, Value,
-              fmt::format("{}: value {} cannot be converted to {} without overflow", op, value.to_double(),
-                          name(dtype)));
-}
-
 void refuse_arithmetic(DType dtype, Device device, const char* op) {
   throw_error(ErrorKind::NotImplemented,
               fmt::format("{}: {}; it has no arithmetic", op, not_implemented_for(dtype, device)));

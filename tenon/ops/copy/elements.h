@@ -15,11 +15,6 @@ void copy_elements(const Tensor& dst, const Tensor& src, const char* op, bool no
 /// Throws what copy_elements throws for shapes and strides, and copies nothing.
 void check_copy(HeaderRef dst, HeaderRef src, const char* op);
 
-/// For an integer dtype, throws Error{Value} unless it can hold the value, truncated if it is a float. An
-/// unsigned dtype also takes the negative of a value that it can hold, which wraps (-1 is 255), as in
-/// PyTorch.
-void check_fits(const Scalar& value, DType dtype, const char* op);
-
 /// Says that `op` is not implemented for a dtype without arithmetic, which no device makes up for.
 [[noreturn]] void refuse_arithmetic(DType dtype, Device device, const char* op);
 /// Throws Error{NotImplemented} unless has_arithmetic.

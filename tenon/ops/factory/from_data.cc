@@ -47,7 +47,7 @@ Tensor tensor(const TensorData& data, TensorOptions options) {
   DType wanted = numbers.empty() ? default_dtype() : DType::Bool;
   for (const Scalar& s : numbers)
     wanted = promote_types(wanted, s.is_floating_point() ? default_dtype() : s.dtype());
-  for (const Scalar& s : numbers) ops::check_fits(s, options.dtype_opt.value_or(wanted), "tensor");
+  for (const Scalar& s : numbers) check_fits(s, options.dtype_opt.value_or(wanted), "tensor");
   // In the widest type of the category, so that a dtype option loses nothing on the way.
   if (is_floating_point(wanted)) {
     Tensor made = make_empty(sizes, DType::Float64);

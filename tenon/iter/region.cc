@@ -1,0 +1,64 @@
+#include "tenon/iter/region.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+
+#include "tenon/core/error.h"
+#include "tenon/core/parallel.h"
+#include "tenon/expr/spec.h"
+
+namespace tenon {
+
+namespace {
+
+size_t num_operands(std::span<const expr::Slot> slots) {
+  size_t count = 0;
+  for (const expr::Slot& s : slots) count = std::max<size_t>(count, s.operand + 1u);
+  return count;
+}
+
+HostKernel kernel_for(const expr::Expression& e) {
+  const auto is_part = [](const expr::Slot& s) { return s.part != expr::Part::Whole; };
+  const bool parts = std::any_of(e.inputs().begin(), e.inputs().end(), is_part) ||
+                     std::any_of(e.outputs().begin(), e.outputs().end(), is_part);
+  // Kernels that were printed for complex operands take whole elements.
+  if (!parts) {
+    if (const HostKernel::Function printed = kHost.find(e.key)) return {printed, nullptr};
+  }
+  return {nullptr, kHost.compile(e)};
+}
+
+void check_flat(const expr::Expression& e) {
+  for (const expr::Node& n : e.nodes()) {
+    TENON_CHECK(expr::info(n.op).rule != expr::TypeRule::Row, NotImplemented,
+                "region: an expression over rows is no loop over elements");
+  }
+}
+
+}  // namespace
+
+Region::Region(expr::ExpressionPtr expression)
+    : expression_(std::move(expression)),
+      num_outputs_(num_operands(expression_->outputs())),
+      num_inputs_(num_operands(expression_->inputs())) {
+  check_flat(*expression_);
+  kernel_ = kernel_for(*expression_);
+}
+
+void Region::run(std::span<const Tensor> outputs, std::span<const Tensor> inputs,
+                 const uint64_t* numbers) const {
+  SmallVector<char*, 16> addresses;
+  std::vector<RegionOperand> operands;
+  operands.reserve(outputs.size() + inputs.size());
+  for (const auto& list : {outputs, inputs}) {
+    for (const Tensor& t : list) {
+      operands.push_back({t.dtype(), t.sizes(), t.strides()});
+      addresses.push_back(static_cast<char*>(t.data_ptr()));
+    }
+  }
+  const std::span<const RegionOperand> all(operands);
+  RegionLoop(*this, all.first(outputs.size()), all.subspan(outputs.size())).run(addresses.data(), numbers);
+}
+
+}  // namespace tenon

@@ -1,0 +1,299 @@
+// The loop of a region: made once for a geometry, then run over addresses. Operands that lie side by side are
+// passed to the kernel as they are, all others by way of tiles that stay in the first-level cache.
+#include <fmt/core.h>
+
+#include <algorithm>
+
+#include "tenon/core/error.h"
+#include "tenon/core/parallel.h"
+#include "tenon/expr/spec.h"
+#include "tenon/iter/region.h"
+#include "tenon/iter/tensor_iterator.h"
+
+namespace tenon {
+
+namespace {
+
+// All tiles together stay in the first-level cache beside what is read and written.
+constexpr int64_t kTilesBytes = 16384, kLeastTile = 64, kMostTile = 1024;
+constexpr int64_t kMostBytes = kLeastTile * 8 * static_cast<int64_t>(expr::kMaxSlots);
+static_assert(kMostBytes >= kTilesBytes);
+
+}  // namespace
+
+RegionLoop::RegionLoop(const Region& region, std::span<const RegionOperand> outputs,
+                       std::span<const RegionOperand> inputs)
+    : kernel_(region.kernel()), num_output_slots_(region.expression().num_outputs) {
+  TENON_CHECK(outputs.size() == region.num_outputs() && inputs.size() == region.num_inputs(), Internal,
+              fmt::format("region: {} outputs and {} inputs, expected {} and {}", outputs.size(),
+                          inputs.size(), region.num_outputs(), region.num_inputs()));
+  const expr::Expression& e = region.expression();
+  const IntArrayRef sizes = outputs[0].sizes;
+  for (const RegionOperand& o : outputs) {
+    TENON_CHECK(o.sizes == sizes, Shape,
+                fmt::format("region: outputs of shapes {} and {}", to_string(sizes), to_string(o.sizes)));
+  }
+  const size_t ndim = sizes.size();
+  shape_.resize(ndim);
+  for (size_t d = 0; d < ndim; ++d) {
+    shape_[d] = sizes[ndim - 1 - d];
+    numel_ *= shape_[d];
+  }
+  slots_.resize(size_t{e.num_outputs} + e.num_inputs);
+  strides_.resize(std::max<size_t>(ndim, 1) * slots_.size());
+  if (numel_ == 0) return;
+  add_slots(outputs, e.outputs(), 0);
+  add_slots(inputs, e.inputs(), outputs.size());
+  sort_dimensions();
+  reverse_dimensions();
+  merge_dimensions();
+  choose_tile();
+}
+
+void RegionLoop::add_slots(std::span<const RegionOperand> operands, std::span<const expr::Slot> slots,
+                           size_t before) {
+  const size_t first = before == 0 ? 0 : num_output_slots_;
+  for (size_t k = 0; k < slots.size(); ++k) {
+    const expr::Slot& slot = slots[k];
+    const RegionOperand& o = operands[slot.operand];
+    TENON_CHECK(o.dtype == slot.dtype, Type,
+                fmt::format("region: operand {} is {}, expected {}", before + slot.operand, name(o.dtype),
+                            name(slot.dtype)));
+    const DType part = real_dtype(o.dtype);
+    const auto whole = static_cast<int64_t>(item_size(o.dtype)), item = static_cast<int64_t>(item_size(part));
+    slots_[first + k] = {.operand = static_cast<uint16_t>(before + slot.operand),
+                         .offset = slot.part == expr::Part::Im ? item : 0,
+                         .item = item,
+                         .copy = kHost.convert(part, part),
+                         .used = before == 0 || slot.node != expr::kNoNode};
+    const size_t own = o.sizes.size();
+    bool fits = own <= shape_.size();
+    for (size_t d = 0; fits && d < own; ++d) {
+      const int64_t size = o.sizes[own - 1 - d];
+      fits = size == shape_[d] || size == 1;
+      // Of one element strides may be any numbers.
+      if (size != 1) stride(d, first + k) = o.strides[own - 1 - d] * whole;
+    }
+    TENON_CHECK(fits, Shape,
+                fmt::format("region: operand {} of shape {} does not broadcast to the outputs' shape",
+                            before + slot.operand, to_string(o.sizes)));
+  }
+}
+
+// As TensorIterator orders them: by the strides of the first operand that tells, innermost first.
+void RegionLoop::sort_dimensions() {
+  const size_t ndim = shape_.size();
+  const auto compare = [&](size_t a, size_t b) {
+    for (size_t i = 0; i < slots_.size(); ++i) {
+      const int64_t sa = std::abs(stride(a, i)), sb = std::abs(stride(b, i));
+      if (sa == 0 || sb == 0) continue;
+      if (sa != sb) return sa < sb ? -1 : 1;
+      if (shape_[a] > shape_[b]) return 1;
+    }
+    return 0;
+  };
+  for (size_t i = 1; i < ndim; ++i) {
+    size_t at = i;
+    for (size_t before = i; before-- > 0;) {
+      const int c = compare(before, at);
+      if (c < 0) break;
+      if (c == 0) continue;
+      std::swap(shape_[before], shape_[at]);
+      for (size_t k = 0; k < slots_.size(); ++k) std::swap(stride(before, k), stride(at, k));
+      at = before;
+    }
+  }
+}
+
+void RegionLoop::reverse_dimensions() {
+  for (size_t d = 0; d < shape_.size(); ++d) {
+    bool backwards = false, forwards = false;
+    for (size_t i = 0; i < slots_.size(); ++i) {
+      backwards |= stride(d, i) < 0;
+      forwards |= stride(d, i) > 0;
+    }
+    if (!backwards || forwards) continue;
+    for (size_t i = 0; i < slots_.size(); ++i) {
+      slots_[i].offset += stride(d, i) * (shape_[d] - 1);
+      stride(d, i) = -stride(d, i);
+    }
+  }
+}
+
+// Dimensions of one element go, and two become one where one stride serves both in every operand.
+void RegionLoop::merge_dimensions() {
+  size_t count = 0;
+  for (size_t d = 0; d < shape_.size(); ++d) {
+    if (shape_[d] == 1) continue;
+    bool merges = count > 0;
+    for (size_t i = 0; merges && i < slots_.size(); ++i)
+      merges = shape_[count - 1] * stride(count - 1, i) == stride(d, i);
+    if (merges) {
+      shape_[count - 1] *= shape_[d];
+      continue;
+    }
+    shape_[count] = shape_[d];
+    for (size_t i = 0; i < slots_.size(); ++i) stride(count, i) = stride(d, i);
+    ++count;
+  }
+  shape_.resize(std::max<size_t>(count, 1));
+  if (count > 0) return;
+  shape_[0] = 1;
+  for (size_t i = 0; i < slots_.size(); ++i) stride(0, i) = slots_[i].item;
+}
+
+void RegionLoop::choose_tile() {
+  int64_t bytes = 0;
+  bool one_kind = shape_.size() == 1 && num_output_slots_ == 1 && slots_.size() <= kMaxOperands;
+  for (size_t i = 0; i < slots_.size(); ++i) {
+    bytes += slots_[i].item;
+    one_kind = one_kind && dense(i) && slots_[i].item == slots_[0].item;
+  }
+  tile_ = std::clamp(kTilesBytes / bytes / kLeastTile * kLeastTile, kLeastTile, kMostTile);
+  streams_ = one_kind && static_cast<size_t>(bytes * numel_) > kHost.streams_from();
+}
+
+// The kernel over dense operands, past the caches where the result would not stay in them.
+void RegionLoop::run_streaming(char* const* bases, const uint64_t* numbers) const {
+  const int64_t item = slots_[0].item;
+  parallel_for(0, numel_, kGrainSize, [&](int64_t begin, int64_t end) {
+    void* at[kMaxOperands];
+    for (size_t i = 0; i < slots_.size(); ++i) at[i] = bases[i] + begin * item;
+    kHost.run_streaming(kernel_, at, slots_.size(), static_cast<size_t>(item),
+                        static_cast<size_t>(end - begin), numbers);
+  });
+}
+
+void RegionLoop::run(char* const* addresses, const uint64_t* numbers) const {
+  if (numel_ == 0) return;
+  SmallVector<char*, 16> bases(slots_.size());
+  for (size_t i = 0; i < slots_.size(); ++i) bases[i] = addresses[slots_[i].operand] + slots_[i].offset;
+  if (streams_ && std::find(bases.begin() + 1, bases.end(), bases[0]) == bases.end())
+    return run_streaming(bases.data(), numbers);
+  if (numel_ <= kGrainSize) return run_range(bases.data(), numbers, 0, numel_);
+  parallel_for(0, numel_, kGrainSize,
+               [&](int64_t begin, int64_t end) { run_range(bases.data(), numbers, begin, end); });
+}
+
+// Elements [begin, end) of the loop, in its order, as the largest two-dimensional blocks that fit.
+void RegionLoop::run_range(char* const* bases, const uint64_t* numbers, int64_t begin, int64_t end) const {
+  const size_t dims = shape_.size(), count = slots_.size();
+  const int64_t n0 = shape_[0], n1 = dims > 1 ? shape_[1] : 1;
+  if (dims <= 2 && begin == 0 && end == numel_) return run_block(bases, numbers, n0, n1);
+  Dims index(dims);
+  int64_t rest = begin;
+  for (size_t d = 0; d < dims; ++d) {
+    index[d] = rest % shape_[d];
+    rest /= shape_[d];
+  }
+  SmallVector<char*, 16> ptrs(count);
+  for (int64_t at = begin; at < end;) {
+    for (size_t i = 0; i < count; ++i) {
+      ptrs[i] = bases[i];
+      for (size_t d = 0; d < dims; ++d) ptrs[i] += index[d] * stride(d, i);
+    }
+    const int64_t left = end - at;
+    int64_t width = std::min(n0 - index[0], left), height = 1;
+    if (width == n0 && dims > 1) height = std::min(n1 - index[1], left / n0);
+    run_block(ptrs.data(), numbers, width, height);
+    at += width * height;
+    // Carry into the next dimensions.
+    index[0] += width;
+    if (index[0] == n0) {
+      index[0] = 0;
+      if (dims > 1) index[1] += height;
+    }
+    for (size_t d = 1; d + 1 < dims && index[d] == shape_[d]; ++d) {
+      index[d] = 0;
+      ++index[d + 1];
+    }
+  }
+}
+
+void RegionLoop::run_block(char* const* ptrs, const uint64_t* numbers, int64_t n0, int64_t n1) const {
+  // Short rows go through tiles together.
+  if (n1 == 1 || n0 > tile_ / 2)
+    long_rows(ptrs, numbers, n0, n1);
+  else
+    short_rows(ptrs, numbers, n0, n1);
+}
+
+// One row after another, in pieces of a tile where some operand needs one.
+void RegionLoop::long_rows(char* const* ptrs, const uint64_t* numbers, int64_t n0, int64_t n1) const {
+  alignas(64) char memory[kMostBytes];
+  const size_t count = slots_.size();
+  void* at[expr::kMaxSlots];
+  char* tiles[expr::kMaxSlots];
+  char* next = memory;
+  bool direct = true;
+  for (size_t i = 0; i < count; ++i) {
+    const bool own = dense(i) || n0 == 1 || !slots_[i].used;
+    tiles[i] = own ? nullptr : next;
+    if (own) continue;
+    next += tile_ * slots_[i].item;
+    direct = false;
+  }
+  const int64_t step = direct ? n0 : tile_, outer = shape_.size() > 1 ? 1 : 0;
+  for (int64_t j = 0; j < n1; ++j) {
+    for (int64_t begin = 0; begin < n0; begin += step) {
+      const int64_t n = std::min(step, n0 - begin);
+      for (size_t i = 0; i < count; ++i) {
+        const int64_t inner = stride(0, i), next_row = outer ? stride(1, i) : 0;
+        char* const p = ptrs[i] + j * next_row + begin * inner;
+        at[i] = tiles[i] ? tiles[i] : p;
+        if (!tiles[i] || i < num_output_slots_) continue;
+        // One element for the whole row fills its tile once: at the first piece, which is the longest.
+        const bool filled = inner == 0 && (begin > 0 || (j > 0 && next_row == 0));
+        if (!filled) slots_[i].copy(tiles[i], {slots_[i].item, 0}, p, {inner, 0}, n, 1);
+      }
+      kernel_(at, static_cast<size_t>(n), numbers);
+      for (size_t i = 0; i < num_output_slots_; ++i) {
+        if (!tiles[i]) continue;
+        const int64_t inner = stride(0, i), next_row = outer ? stride(1, i) : 0;
+        slots_[i].copy(ptrs[i] + j * next_row + begin * inner, {inner, 0}, tiles[i], {slots_[i].item, 0}, n,
+                       1);
+      }
+    }
+  }
+}
+
+// As many rows at once as fill a tile.
+void RegionLoop::short_rows(char* const* ptrs, const uint64_t* numbers, int64_t n0, int64_t n1) const {
+  alignas(64) char memory[kMostBytes];
+  const size_t count = slots_.size();
+  void* at[expr::kMaxSlots];
+  char* tiles[expr::kMaxSlots];
+  char* next = memory;
+  const int64_t rows = std::min(tile_ / n0, n1);
+  for (size_t i = 0; i < count; ++i) {
+    const int64_t item = slots_[i].item;
+    const bool linear = (dense(i) && stride(1, i) == n0 * item) || !slots_[i].used;
+    tiles[i] = linear ? nullptr : next;
+    if (linear) continue;
+    next += tile_ * item;
+    at[i] = tiles[i];
+    // The same row every time: once for all.
+    if (i >= num_output_slots_ && stride(1, i) == 0)
+      slots_[i].copy(tiles[i], {item, n0 * item}, ptrs[i], {stride(0, i), 0}, n0, rows);
+  }
+  for (int64_t j = 0; j < n1; j += rows) {
+    const int64_t m = std::min(rows, n1 - j);
+    for (size_t i = 0; i < count; ++i) {
+      char* const p = ptrs[i] + j * stride(1, i);
+      const int64_t item = slots_[i].item;
+      if (!tiles[i])
+        at[i] = p;
+      else if (i >= num_output_slots_ && stride(1, i) != 0)
+        slots_[i].copy(tiles[i], {item, n0 * item}, p, {stride(0, i), stride(1, i)}, n0, m);
+    }
+    kernel_(at, static_cast<size_t>(m * n0), numbers);
+    for (size_t i = 0; i < num_output_slots_; ++i) {
+      if (!tiles[i]) continue;
+      const int64_t item = slots_[i].item;
+      slots_[i].copy(ptrs[i] + j * stride(1, i), {stride(0, i), stride(1, i)}, tiles[i], {item, n0 * item},
+                     n0, m);
+    }
+  }
+}
+
+}  // namespace tenon

@@ -93,7 +93,8 @@ struct Argument {
     None,       ///< An absent tensor, number or value.
     Use,        ///< `range` of uses, one.
     Uses,       ///< A list of tensors: `range` of uses.
-    Number,     ///< `range` of number references, one: a Scalar or float, whose value each run brings.
+    Number,     ///< `range` of number references, one: a Scalar, float or int, whose value each run
+                ///< brings.
     Numbers,    ///< A list of them.
     Attribute,  ///< `range.first` in the stack of attributes: everything else.
   };

@@ -138,13 +138,14 @@ class KeyMaker {
     if (p.empty()) return;
     mixer_.add(p.expression->key);
     for (const uint32_t i : p.inputs) mixer_.add(uint64_t{i});
-    for (const NumberSource& n : p.numbers) mixer_.add(uint64_t{n.member} << 32 | n.scalar);
+    for (const uint32_t i : p.numbers) mixer_.add(uint64_t{i});
     for (const uint32_t i : p.outputs) mixer_.add(uint64_t{i});
   }
   void region(const Region& r) {
     mixer_.add(uint64_t{r.members.size()});
     mixer_.add(uint64_t{r.anchor_member});
     for (const Node& member : r.members) call(member);
+    for (const NumberSource& n : r.numbers) mixer_.add(uint64_t{n.member} << 32 | n.slot);
     for (const Port& p : r.prologue) port(p);
     port(r.body);
     port(r.epilogue);

@@ -161,7 +161,8 @@ class Parser {
   }
 
   void argument(const schema::Type& type) {
-    const bool is_number = type.base == BaseType::Scalar || type.base == BaseType::Float;
+    const bool is_number =
+        type.base == BaseType::Scalar || type.base == BaseType::Float || type.base == BaseType::Int;
     if (lexer_.take_word("none")) {
       g_.add_none();
     } else if (type.base == BaseType::Tensor && !type.list) {
@@ -172,7 +173,8 @@ class Parser {
       g_.add_uses(list);
     } else if (is_number && lexer_.peek("$")) {
       g_.add_number_use(number_use());
-    } else if (is_number && type.list && (lexer_.peek("[$") || lexer_.peek("[]"))) {
+    } else if (is_number && type.list &&
+               (lexer_.peek("[$") || (lexer_.peek("[]") && type.base != BaseType::Int))) {
       std::vector<uint32_t> list;
       elements([&] { list.push_back(number_use()); });
       g_.add_number_uses(list);
@@ -323,7 +325,9 @@ class Parser {
     lexer_.expect("{");
     while (!lexer_.take("}")) {
       if (lexer_.at_end()) lexer_.fail("a region has no end");
-      if (lexer_.take_word("anchor"))
+      if (lexer_.take_word("numbers"))
+        group([&] { region->numbers.push_back(number_source(*region)); });
+      else if (lexer_.take_word("anchor"))
         region->anchor_member = lexer_.number<uint32_t>("a member");
       else if (lexer_.take_word("prologue"))
         region->prologue.push_back(port());
@@ -337,6 +341,17 @@ class Parser {
     return region;
   }
 
+  NumberSource number_source(const Region& region) {
+    const size_t at = lexer_.position();
+    const auto member = lexer_.number<uint32_t>("a member");
+    lexer_.expect(".");
+    const auto slot = lexer_.number<uint32_t>("the place of a number");
+    if (member >= region.members.size()) lexer_.fail_at(at, "there is no such member");
+    const auto lowered = lower_call(g_, region.members[member]);
+    if (!lowered || slot >= lowered->numbers.size()) lexer_.fail_at(at, "the member has no such number");
+    return {member, slot, lowered->numbers[slot]};
+  }
+
   Port port() {
     Port p;
     if (!lexer_.peek("(")) return p;
@@ -344,11 +359,7 @@ class Parser {
       p.inputs.push_back(lexer_.take_word("anchor") ? kAnchorResult
                                                     : lexer_.number<uint32_t>("the place of a use"));
     });
-    group([&] {
-      const auto member = lexer_.number<uint32_t>("a member");
-      lexer_.expect(".");
-      p.numbers.push_back({member, lexer_.number<uint32_t>("the place of a number")});
-    });
+    group([&] { p.numbers.push_back(lexer_.number<uint32_t>("the place of a number")); });
     group([&] { p.outputs.push_back(lexer_.number<uint32_t>("the place of a def")); });
     lexer_.expect(":");
     const size_t at = lexer_.position();

@@ -187,6 +187,11 @@ class Printer {
       call(member, "  ", true);
       line(member);
     }
+    if (!r.numbers.empty()) {
+      text_ += fmt::format("  numbers ({})\n", join(r.numbers, [](const NumberSource& n) {
+                             return fmt::format("{}.{}", n.member, n.slot);
+                           }));
+    }
     if (r.anchor_member != kNone) text_ += fmt::format("  anchor {}\n", r.anchor_member);
     for (const Port& p : r.prologue) port("prologue", p);
     if (!r.body.empty()) port("body", r.body);
@@ -199,7 +204,7 @@ class Printer {
       text_ += fmt::format(
           " ({}) ({}) ({}): {}",
           join(p.inputs, [](uint32_t i) { return i == kAnchorResult ? "anchor" : fmt::format("{}", i); }),
-          join(p.numbers, [](const NumberSource& n) { return fmt::format("{}.{}", n.member, n.scalar); }),
+          join(p.numbers, [](uint32_t i) { return fmt::format("{}", i); }),
           join(p.outputs, [](uint32_t i) { return fmt::format("{}", i); }), expr::to_string(*p.expression));
     }
     text_ += "\n";

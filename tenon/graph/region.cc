@@ -46,6 +46,7 @@ RegionPtr Region::copy() const {
   for (const Port& port : prologue) result->prologue.push_back(port.copy());
   result->body = body.copy();
   result->epilogue = epilogue.copy();
+  result->numbers = numbers;
   for (const Node& member : members) {
     Node node(member.op);
     node.arguments = member.arguments;

@@ -12,6 +12,7 @@
 
 #include "tenon/expr/expression.h"
 #include "tenon/graph/graph.h"
+#include "tenon/graph/lowering.h"
 
 namespace tenon::graph {
 
@@ -28,12 +29,12 @@ std::string_view name(Anchor anchor) noexcept;
 /// inputs, Scalar[] numbers) -> Tensor[]" is apart from aten::mm.
 OperatorHandle region_operator(Anchor anchor);
 
-/// Where a number slot gets its number: the place among those of a member's arguments. The slot has the type
-/// that the number is converted to.
+/// A number that a region takes: one of a member's call. Also those whose slot a port has no more are
+/// checked, as the call would.
 struct NumberSource {
   uint32_t member = 0;
-  uint32_t scalar = 0;
-  friend bool operator==(const NumberSource&, const NumberSource&) = default;
+  uint32_t slot = 0;     ///< Of the member's own expression.
+  LoweredArgument from;  ///< Which follows from both.
 };
 
 /// The input of an epilogue that is the anchor's result.
@@ -45,7 +46,7 @@ struct Port {
   /// Of each input operand (both parts of a complex value are one), the place among the uses of the region's
   /// node; kAnchorResult in an epilogue.
   std::vector<uint32_t> inputs;
-  std::vector<NumberSource> numbers;  ///< Of each number slot.
+  std::vector<uint32_t> numbers;  ///< Of each number slot, the place among the region's numbers.
   /// Of each output operand, the place among the defs of the region's node. In a prologue: none, its one
   /// output is the anchor's operand.
   std::vector<uint32_t> outputs;
@@ -62,6 +63,7 @@ struct Region {
   std::vector<Port> prologue;
   Port body;  ///< Of regions without an anchor member, whose other ports are empty.
   Port epilogue;
+  std::vector<NumberSource> numbers;  ///< Of all members, in order.
   /// The nodes that it was made of, in order, none of them a region. Values that members alone write and read
   /// are in no def of the region's node.
   std::vector<Node> members;

@@ -18,11 +18,12 @@
 //   %2.0 float32[4] = tenon::region_flat([%0.0 float32[4]], [$0]) region_0_mul_relu {
 //     %1.0 float32[4] = aten::mul.Scalar(%0.0 float32[4], $0)
 //     %2.0 float32[4] = aten::relu(%1.0 float32[4])
-//     body (0) (0.0) (0): in x0: float32; number n0: f32; out float32: max(mul(x0, n0), 0:f32);
+//     numbers (0.0)
+//     body (0) (0) (0): in x0: float32; number n0: f32; out float32: max(mul(x0, n0), 0:f32);
 //   }
 //
-// The lists of a port are the uses that it reads (`anchor`: the anchor's result), its numbers as
-// member.scalar, and the defs that it stores.
+// The numbers of a region are member.slot. The lists of a port are the uses that it reads (`anchor`: the
+// anchor's result), the numbers that it takes, and the defs that it stores.
 #pragma once
 
 #include <string>

@@ -45,7 +45,7 @@ CellTag attribute_tag(const schema::Type& type) {
 }
 
 bool is_number(const schema::Type& type) {
-  return type.base == BaseType::Scalar || type.base == BaseType::Float;
+  return type.base == BaseType::Scalar || type.base == BaseType::Float || type.base == BaseType::Int;
 }
 
 /// A rule that is broken: ends the walk.
@@ -156,8 +156,10 @@ class Verifier {
         fits(is_number(type) && list == (given.kind == Kind::Numbers));
         for (const uint32_t n : g_.numbers_of(given)) {
           require(n < g_.numbers.size(), "a number is one of the graph's numbers: ${} is none", n);
-          require(type.base == BaseType::Scalar || g_.numbers[n] == Scalar::Kind::Float,
-                  "a float is a number of kind float: ${} is not", n);
+          const Scalar::Kind kind = g_.numbers[n];
+          require(type.base == BaseType::Scalar ||
+                      kind == (type.base == BaseType::Int ? Scalar::Kind::Int : Scalar::Kind::Float),
+                  "a number has the kind of its argument: ${} has not that of {}", n, to_string(type));
         }
         return;
       case Kind::Attribute:
@@ -292,6 +294,12 @@ class Verifier {
               "a region has a prologue for each tensor of its anchor: {}, not {}", tensors,
               region.prologue.size());
     }
+    for (const NumberSource& source : region.numbers) {
+      require(source.member < region.members.size() &&
+                  (source.from.argument == kNone ||
+                   source.from.argument < g_.arguments(region.members[source.member]).size()),
+              "a number of a region is an argument of a member");
+    }
     std::vector<bool> stored(g_.defs(node).size());
     for (const Port& p : region.prologue) port(node, region, p, PortKind::Prologue, stored);
     port(node, region, region.body, PortKind::Body, stored);
@@ -329,13 +337,15 @@ class Verifier {
           "an input of an expression has the dtype of its tensor");
     }
     require(p.numbers.size() == e.num_numbers, "a port has a number for each of its expression");
-    for (const NumberSource& source : p.numbers) {
-      require(source.member < region.members.size() &&
-                  source.scalar < g_.numbers_of(region.members[source.member]).size(),
-              "a number of a port is one of a member's");
+    for (size_t i = 0; i < p.numbers.size(); ++i) {
+      require(p.numbers[i] < region.numbers.size(), "a number of a port is one of its region's");
+      require(dtype(region.numbers[p.numbers[i]].from.rule.type) == e.numbers()[i].dtype,
+              "a number of a port has the type of its slot");
     }
     if (kind == PortKind::Prologue) {
-      require(e.num_outputs == 1 && p.outputs.empty(), "a prologue gives one operand of the anchor");
+      const bool one = std::all_of(e.outputs().begin(), e.outputs().end(),
+                                   [](const expr::Slot& slot) { return slot.operand == 0; });
+      require(one && p.outputs.empty(), "a prologue gives one operand of the anchor");
       return;
     }
     const std::span<const Def> defs = g_.defs(node);

@@ -34,7 +34,8 @@ number $0 float
 %2.0 float32[4, 4] = tenon::region_flat([%0.0 float32[4, 4]], [$0]) region_0_mul_relu {
   %1.0 float32[4, 4] = aten::mul.Scalar(%0.0 float32[4, 4], $0)
   %2.0 float32[4, 4] = aten::relu(%1.0 float32[4, 4])
-  body (0) (0.0) (0): in x0: float32; number n0: f32; out float32: relu(mul(x0, n0));
+  numbers (0.0)
+  body (0) (0) (0): in x0: float32; number n0: f32; out float32: relu(mul(x0, n0));
 }
 %5.0 float32[4, 4] = tenon::region_matmul([%0.0 float32[4, 4], %2.0 float32[4, 4]:[1, 4]], []) region_1_neg_mm_relu {
   %3.0 float32[4, 4] = aten::neg(%0.0 float32[4, 4])

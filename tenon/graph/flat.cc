@@ -1,0 +1,69 @@
+#include <algorithm>
+
+#include "tenon/graph/match.h"
+#include "tenon/graph/passes.h"
+
+namespace tenon::graph {
+namespace {
+
+bool same_loop(const Clusters& clusters, ClusterId a, ClusterId b) {
+  const GeometryId x = clusters[a].loop, y = clusters[b].loop;
+  return x == y || clusters.graph().geometry(x).sizes == clusters.graph().geometry(y).sizes;
+}
+
+// A use by a flat call of the loop's own size saves the traffic of a tensor where it is shared; a number or a
+// row that is broadcast does not.
+bool is_worth_sharing(const Graph& g, const Use& u, const Clusters& clusters, ClusterId of) {
+  return g.geometry(u.geometry).numel() == g.geometry(clusters[of].loop).numel();
+}
+
+}  // namespace
+
+void join_flat(Clusters& clusters, Matcher* matcher) {
+  const Graph& g = clusters.graph();
+  std::vector<ClusterId> candidates;
+  for (NodeId id = 0; id < g.nodes.size(); ++id) {
+    const auto is_flat = [&](NodeId node) {
+      const Clusters::Cluster& c = clusters[clusters.of(node)];
+      return c.flat && c.anchor == Anchor::None;
+    };
+    if (matcher && matcher->is_anchor(id)) matcher->take_prologue(id);
+    if (!is_flat(id)) continue;
+    // Who wrote what it reads, and who reads the same.
+    candidates.clear();
+    for (const Use& u : g.uses(g.nodes[id])) {
+      if (u.value == kNone || !is_worth_sharing(g, u, clusters, clusters.of(id))) continue;
+      const NodeId producer = g.values[u.value].producer;
+      const bool anchored =
+          matcher && producer != kNone && clusters[clusters.of(producer)].anchor != Anchor::None;
+      if (producer != kNone && (is_flat(producer) || anchored)) {
+        // Of its elements each is read at the place where it was written.
+        const std::span<const Def> defs = g.defs(g.nodes[producer]);
+        if (std::find(defs.begin(), defs.end(), Def{u.value, u.geometry}) != defs.end())
+          candidates.push_back(producer);
+      }
+      const std::span<const NodeId> readers = clusters.readers(u.value);
+      const auto self = std::lower_bound(readers.begin(), readers.end(), id);
+      for (auto r = self; r != readers.begin();) {
+        --r;
+        const std::span<const Use> read = g.uses(g.nodes[*r]);
+        if (!is_flat(*r) || std::find(read.begin(), read.end(), u) == read.end()) continue;
+        candidates.push_back(*r);
+        break;
+      }
+    }
+    std::sort(candidates.begin(), candidates.end());
+    // The latest first: others reach back further, and may be joined through it.
+    for (size_t i = candidates.size(); i-- > 0;) {
+      const ClusterId mine = clusters.of(id), other = clusters.of(candidates[i]);
+      if (mine == other) continue;
+      const bool fits = clusters[other].anchor != Anchor::None ? matcher->why_no_epilogue(other, mine).empty()
+                        : clusters[mine].anchor != Anchor::None
+                            ? matcher->why_no_epilogue(mine, other).empty()
+                            : same_loop(clusters, mine, other) && clusters.may_join(mine, other);
+      if (fits) clusters.join(mine, other);
+    }
+  }
+}
+
+}  // namespace tenon::graph

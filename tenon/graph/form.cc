@@ -1,0 +1,196 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "tenon/core/error.h"
+#include "tenon/graph/passes.h"
+#include "tenon/graph/ports.h"
+
+namespace tenon::graph {
+namespace {
+
+/// "mul" of aten::mul.Tensor, "add" of aten::add_.
+std::string_view short_name(OperatorHandle op) {
+  std::string_view name = op.name();
+  if (const size_t colon = name.rfind(':'); colon != std::string_view::npos) name.remove_prefix(colon + 1);
+  while (name.ends_with('_')) name.remove_suffix(1);
+  return name;
+}
+
+class RegionMaker {
+ public:
+  RegionMaker(Graph& graph, const Clusters& clusters, ClusterId id, bool relaxed)
+      : g_(graph), clusters_(clusters), id_(id), cluster_(clusters[id]), relaxed_(relaxed) {}
+
+  /// Throws Error{Value} where it would be no legal expression.
+  Node make(size_t number) {
+    region_ = RegionPtr(new Region);
+    region_->anchor = cluster_.anchor;
+    region_->name = fmt::format("region_{}", number);
+    for (size_t i = 0; i < cluster_.members.size(); ++i) {
+      const Node& node = g_.nodes[cluster_.members[i]];
+      if (i < kNamed) region_->name += fmt::format("_{}", short_name(node.op));
+      Node& member = region_->members.emplace_back(node.op);
+      member.arguments = node.arguments;
+      member.defs = node.defs;
+      member.line = node.line;
+    }
+    find_outputs();
+    if (cluster_.anchor == Anchor::None)
+      region_->body = port(cluster_.members, nullptr, names_of(defs_));
+    else
+      around_anchor();
+    return node();
+  }
+
+ private:
+  static constexpr size_t kNamed = 5;
+
+  bool is_inner(ValueId value) const {
+    const NodeId producer = g_.values[value].producer;
+    return producer != kNone && clusters_.of(producer) == id_;
+  }
+
+  /// The last version of each storage that the region leaves, where somebody needs it.
+  void find_outputs() {
+    for (const NodeId node : cluster_.members) {
+      for (const Def& d : g_.defs(g_.nodes[node])) {
+        const StorageId storage = g_.values[d.value].storage;
+        std::erase_if(defs_, [&](const Def& other) { return g_.values[other.value].storage == storage; });
+        defs_.push_back(d);
+      }
+    }
+    std::erase_if(defs_, [&](const Def& d) { return !clusters_.is_needed_outside(d.value, id_); });
+  }
+
+  std::vector<expr::ValueName> names_of(std::span<const Def> defs) {
+    std::vector<expr::ValueName> names;
+    for (const Def& d : defs) names.push_back(names_.of(d));
+    return names;
+  }
+
+  uint32_t place_of(NodeId node) const {
+    return static_cast<uint32_t>(std::lower_bound(cluster_.members.begin(), cluster_.members.end(), node) -
+                                 cluster_.members.begin());
+  }
+  /// The place of a tensor among the uses of the region's node.
+  uint32_t place_of_use(const Use& use) {
+    const auto found = std::find(uses_.begin(), uses_.end(), use);
+    const auto place = static_cast<uint32_t>(found - uses_.begin());
+    if (found == uses_.end()) uses_.push_back(use);
+    return place;
+  }
+
+  Port port(std::span<const NodeId> calls, const Def* anchor_result,
+            std::span<const expr::ValueName> wanted) {
+    PortMaker maker(g_, names_, numbers_, relaxed_);
+    if (anchor_result) maker.add_anchor_result(*anchor_result);
+    for (const NodeId call : calls) maker.add(g_.nodes[call], *clusters_.lowered(call), place_of(call));
+    Port made = maker.finish(wanted);
+    for (uint32_t& input : made.inputs) {
+      if (input != kAnchorResult) input = place_of_use(names_[input]);
+    }
+    return made;
+  }
+
+  void around_anchor() {
+    const NodeId anchor = cluster_.anchor_node;
+    region_->anchor_member = place_of(anchor);
+    // What the anchor's operands are made by; the others come after it.
+    std::vector<NodeId> before, after;
+    std::vector<bool> feeds(cluster_.members.size());
+    for (const Use& u : g_.uses(g_.nodes[anchor])) {
+      if (u.geometry == kNone) continue;
+      before.clear();
+      collect(u.value, before);
+      std::sort(before.begin(), before.end());
+      before.erase(std::unique(before.begin(), before.end()), before.end());
+      for (const NodeId node : before) feeds[place_of(node)] = true;
+      region_->prologue.push_back(before.empty() ? Port() : port(before, nullptr, std::array{names_.of(u)}));
+      if (before.empty()) place_of_use(u);
+    }
+    for (const NodeId node : cluster_.members) {
+      if (node != anchor && !feeds[place_of(node)]) after.push_back(node);
+    }
+    if (after.empty()) return;
+    const Def& result = g_.defs(g_.nodes[anchor])[0];
+    region_->epilogue = port(after, &result, names_of(defs_));
+  }
+  void collect(ValueId value, std::vector<NodeId>& nodes) const {
+    if (value == kNone || !is_inner(value)) return;
+    const NodeId producer = g_.values[value].producer;
+    if (std::find(nodes.begin(), nodes.end(), producer) != nodes.end()) return;
+    nodes.push_back(producer);
+    for (const Use& u : g_.uses(g_.nodes[producer])) collect(u.value, nodes);
+  }
+
+  Node node() {
+    Port& storing = region_->epilogue.empty() ? region_->body : region_->epilogue;
+    if (!storing.empty()) {
+      for (uint32_t i = 0; i < defs_.size(); ++i) storing.outputs.push_back(i);
+    }
+    // What members read and no port does any more is still read where they run one by one.
+    for (const Node& member : region_->members) {
+      for (const Use& u : g_.uses(member)) {
+        if (u.value != kNone && !is_inner(u.value)) place_of_use(u);
+      }
+    }
+    g_.add_uses(uses_);
+    g_.add_number_uses(numbers_.used());
+    region_->numbers = numbers_.take();
+    for (const Def& d : defs_) g_.add_def(d);
+    Node made = g_.make_node(region_operator(region_->anchor), region_->members.back().line);
+    made.region = std::move(region_);
+    return made;
+  }
+
+  Graph& g_;
+  const Clusters& clusters_;
+  const ClusterId id_;
+  const Clusters::Cluster& cluster_;
+  const bool relaxed_;
+  RegionPtr region_;
+  Names names_;
+  RegionNumbers numbers_;
+  std::vector<Use> uses_;
+  std::vector<Def> defs_;
+};
+
+Node copy_of_call(const Node& node) {
+  Node copy(node.op);
+  copy.arguments = node.arguments;
+  copy.defs = node.defs;
+  copy.line = node.line;
+  if (node.region) copy.region = node.region->copy();
+  return copy;
+}
+
+}  // namespace
+
+Formed form_regions(Graph& graph, const Clusters& clusters, bool relaxed) {
+  Formed formed;
+  size_t number = 0;
+  for (NodeId id = 0; id < graph.nodes.size(); ++id) {
+    const ClusterId cluster = clusters.of(id);
+    const std::vector<NodeId>& members = clusters[cluster].members;
+    if (clusters[cluster].place() != id) continue;
+    if (members.size() > 1) {
+      try {
+        formed.nodes.push_back(RegionMaker(graph, clusters, cluster, relaxed).make(number));
+        formed.anchors.push_back(clusters[cluster].anchor_node);
+        ++number;
+        continue;
+      } catch (const Error& error) {
+        // Too many slots or nodes: its calls run as they are.
+        formed.refused.push_back({id, error.what()});
+      }
+    }
+    for (const NodeId member : members) {
+      formed.nodes.push_back(copy_of_call(graph.nodes[member]));
+      formed.anchors.push_back(kNone);
+    }
+  }
+  return formed;
+}
+
+}  // namespace tenon::graph

@@ -1,0 +1,222 @@
+#include "tenon/graph/lowering.h"
+
+#include <array>
+#include <optional>
+
+#include "tenon/core/error.h"
+#include "tenon/core/tensor_header.h"
+#include "tenon/dispatch/dispatcher.h"
+
+namespace tenon::graph {
+namespace {
+
+/// The header of a tensor that has no bytes.
+class Header : public TensorHeader {
+ public:
+  Header(const Geometry& g, Device device) : TensorHeader(g.sizes, g.strides, g.dtype, device) {
+    wrapped_number_ = g.wrapped_number;
+  }
+};
+
+/// The kind of an attribute that a pointwise operator takes as a number; none for others.
+std::optional<Scalar::Kind> kind_of(const Stack& stack, size_t i) {
+  switch (stack.tag(i)) {
+    case CellTag::Bool:
+      return Scalar::Kind::Bool;
+    case CellTag::Int:
+      return Scalar::Kind::Int;
+    case CellTag::Float:
+      return Scalar::Kind::Float;
+    case CellTag::Scalar:
+      return stack.at<Scalar>(i).kind();
+    default:
+      return std::nullopt;
+  }
+}
+
+/// Operators that move elements or fill them, which are no pointwise operators.
+struct Mover {
+  enum class Kind : uint8_t { Copy, Fill, Constant } kind;
+  uint8_t argument =
+      0;  ///< Of Copy the place of the source among the uses, of Fill that of the value in the schema.
+  int64_t constant = 0;
+};
+struct MoverName {
+  const char *name, *overload;
+  Mover mover;
+};
+using enum Mover::Kind;
+constexpr MoverName kMovers[] = {
+    {"aten::_to_copy", "", {Copy, 0}},        {"aten::clone", "", {Copy, 0}},
+    {"aten::copy_", "", {Copy, 1}},           {"aten::fill", "Scalar", {Fill, 1}},
+    {"aten::fill_", "Scalar", {Fill, 1}},     {"aten::full", "", {Fill, 1}},
+    {"aten::full_like", "", {Fill, 1}},       {"aten::new_full", "", {Fill, 2}},
+    {"aten::zero_", "", {Constant, 0, 0}},    {"aten::zeros", "", {Constant, 0, 0}},
+    {"aten::zeros_like", "", {Constant}},     {"aten::new_zeros", "", {Constant}},
+    {"aten::ones", "", {Constant, 0, 1}},     {"aten::ones_like", "", {Constant, 0, 1}},
+    {"aten::new_ones", "", {Constant, 0, 1}},
+};
+
+const Mover* mover_of(OperatorHandle op) {
+  static const auto kEntries = [] {
+    std::array<const OperatorEntry*, std::size(kMovers)> entries{};
+    for (size_t i = 0; i < entries.size(); ++i) {
+      const auto found = Dispatcher::singleton().find_op(kMovers[i].name, kMovers[i].overload);
+      if (found) entries[i] = &found->entry();
+    }
+    return entries;
+  }();
+  for (size_t i = 0; i < kEntries.size(); ++i) {
+    if (kEntries[i] == &op.entry()) return &kMovers[i].mover;
+  }
+  return nullptr;
+}
+
+class CallLowering {
+ public:
+  CallLowering(const Graph& graph, const Node& node)
+      : g_(graph),
+        uses_(graph.uses(node)),
+        defs_(graph.defs(node)),
+        arguments_(graph.arguments(node)),
+        node_(node) {}
+
+  std::shared_ptr<const LoweredCall> lower() {
+    if (defs_.empty() || !on_host()) return nullptr;
+    if (const Mover* mover = mover_of(node_.op)) return move(*mover);
+    const PointwiseInfo* info = pointwise_info_of(node_.op.entry());
+    return info ? pointwise(*info) : nullptr;
+  }
+
+ private:
+  bool on_host() const {
+    for (const Def& d : defs_) {
+      if (!g_.storages[g_.values[d.value].storage].device.is_cpu()) return false;
+    }
+    for (const Use& u : uses_) {
+      if (u.value != kNone && !g_.storages[g_.values[u.value].storage].device.is_cpu()) return false;
+    }
+    return true;
+  }
+
+  std::shared_ptr<const LoweredCall> move(const Mover& mover) {
+    const DType to = g_.geometry(defs_[0].geometry).dtype;
+    std::optional<Lowered> lowered;
+    std::vector<LoweredArgument> numbers;
+    if (mover.kind == Copy) {
+      const Geometry& source = g_.geometry(uses_[mover.argument].geometry);
+      lowered = lower_copy(source.dtype, to);
+    } else {
+      lowered = lower_fill(to);
+    }
+    if (!lowered) return nullptr;
+    for (const LoweredNumber& rule : lowered->numbers) {
+      if (mover.kind == Fill)
+        numbers.push_back({mover.argument, rule});
+      else
+        numbers.push_back({kNone, rule, Scalar(mover.constant)});
+    }
+    const std::array<uint32_t, 1> place{mover.argument};
+    return finish(std::move(*lowered), place, std::move(numbers));
+  }
+
+  std::shared_ptr<const LoweredCall> pointwise(const PointwiseInfo& info) {
+    if (!gather(info)) return nullptr;
+    std::optional<Lowered> lowered;
+    try {
+      lowered = lower_pointwise(info, tensors_, kinds_, outs_, in_place_);
+    } catch (const Error&) {
+      return nullptr;  // the call itself says why
+    }
+    if (!lowered) return nullptr;
+    std::vector<LoweredArgument> numbers;
+    for (const LoweredNumber& rule : lowered->numbers) numbers.push_back({number_places_[rule.scalar], rule});
+    return finish(std::move(*lowered), tensor_places_, std::move(numbers));
+  }
+
+  /// The tensors and numbers of a call, in order.
+  bool gather(const PointwiseInfo& info) {
+    const schema::FunctionSchema& schema = node_.op.schema();
+    headers_.reserve(PointwiseInfo::kMaxTensors);
+    uint32_t use = 0;
+    for (uint32_t i = 0; i < arguments_.size(); ++i) {
+      const Argument& argument = arguments_[i];
+      const schema::Argument& declared = schema.arguments[i];
+      if (declared.type.base == schema::BaseType::Tensor) {
+        if (declared.type.list) return false;
+        const bool there = argument.kind == Argument::Kind::Use;
+        const Geometry* g = there ? &g_.geometry(uses_[use].geometry) : nullptr;
+        if (declared.is_out) {
+          if (!g) return false;
+          outs_.push_back(g->dtype);
+        } else {
+          if (headers_.size() == PointwiseInfo::kMaxTensors) return false;
+          in_place_ |= declared.is_write() && info.outputs.empty();
+          tensor_places_.push_back(use);
+          if (g)
+            tensors_.push_back(HeaderRef(headers_.emplace_back(*g, kCPU)));
+          else
+            tensors_.push_back(HeaderRef());
+        }
+        use += there;
+        continue;
+      }
+      std::optional<Scalar::Kind> kind;
+      if (argument.kind == Argument::Kind::Number)
+        kind = g_.numbers[g_.numbers_of(argument)[0]];
+      else if (argument.kind == Argument::Kind::Attribute)
+        kind = kind_of(g_.attributes(), argument.range.first);
+      if (!kind && argument.kind != Argument::Kind::None) return false;
+      number_places_.push_back(i);
+      kinds_.push_back(kind);
+    }
+    return true;
+  }
+
+  /// `places`: of each tensor of the expression, the place among the uses.
+  std::shared_ptr<const LoweredCall> finish(Lowered lowered, std::span<const uint32_t> places,
+                                            std::vector<LoweredArgument> numbers) const {
+    auto call = std::make_shared<LoweredCall>();
+    for (const expr::Slot& slot : lowered.expression->inputs()) {
+      // Of a copy, the one tensor is tensor 0.
+      const uint32_t place = places[std::min<size_t>(slot.operand, places.size() - 1)];
+      if (uses_[place].value == kNone || g_.geometry(uses_[place].geometry).dtype != slot.dtype)
+        return nullptr;
+      call->inputs.push_back(place);
+    }
+    for (const expr::Slot& slot : lowered.expression->outputs()) {
+      // Another default dtype than when the call was recorded.
+      if (slot.operand >= defs_.size() || g_.geometry(defs_[slot.operand].geometry).dtype != slot.dtype)
+        return nullptr;
+      call->outputs.push_back(slot.operand);
+    }
+    // Every def is stored, at the same places.
+    for (uint32_t i = 0; i < defs_.size(); ++i) {
+      if (std::find(call->outputs.begin(), call->outputs.end(), i) == call->outputs.end()) return nullptr;
+      if (!(g_.geometry(defs_[i].geometry).sizes == g_.geometry(defs_[0].geometry).sizes)) return nullptr;
+    }
+    call->expression = std::move(lowered.expression);
+    call->numbers = std::move(numbers);
+    return call;
+  }
+
+  const Graph& g_;
+  const std::span<const Use> uses_;
+  const std::span<const Def> defs_;
+  const std::span<const Argument> arguments_;
+  const Node& node_;
+  std::vector<Header> headers_;
+  std::vector<HeaderRef> tensors_;
+  std::vector<uint32_t> tensor_places_, number_places_;
+  std::vector<std::optional<Scalar::Kind>> kinds_;
+  std::vector<std::optional<DType>> outs_;
+  bool in_place_ = false;
+};
+
+}  // namespace
+
+std::shared_ptr<const LoweredCall> lower_call(const Graph& graph, const Node& node) {
+  return CallLowering(graph, node).lower();
+}
+
+}  // namespace tenon::graph

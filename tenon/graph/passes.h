@@ -1,0 +1,39 @@
+// Passes over graphs: what leads to nothing goes, and pointwise calls become regions. Used by the pipeline,
+// which knows their order (pipeline.h).
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "tenon/graph/clusters.h"
+#include "tenon/graph/graph.h"
+
+namespace tenon::graph {
+
+class Matcher;
+
+/// Removes calls of which nothing is read or given back. Operators that draw random numbers or print have no
+/// place in a graph, so that every call is worth its results alone.
+void remove_dead(Graph& graph);
+
+/// Joins flat calls that read or write the same tensors: each where that saves the traffic of one. With a
+/// matcher, also to the products and convolutions whose results they read.
+void join_flat(Clusters& clusters, Matcher* matcher = nullptr);
+
+/// Something that was not fused, and why.
+struct Refused {
+  NodeId node = kNone;  ///< Of the graph before.
+  std::string reason;
+};
+
+/// The nodes that clusters become, in the order of their places: a region for each cluster of several
+/// members. What cannot be one expression stays as it was, and is listed.
+struct Formed {
+  std::vector<Node> nodes;
+  std::vector<NodeId> anchors;  ///< Of each node, its region's anchor in the graph before; else kNone.
+  std::vector<Refused> refused;
+};
+/// Adds to the graph's tables, and leaves its nodes as they are.
+Formed form_regions(Graph& graph, const Clusters& clusters, bool relaxed);
+
+}  // namespace tenon::graph

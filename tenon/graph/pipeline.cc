@@ -1,0 +1,201 @@
+#include "tenon/graph/pipeline.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "tenon/core/error.h"
+#include "tenon/dispatch/trace.h"
+#include "tenon/graph/dump.h"
+#include "tenon/graph/match.h"
+#include "tenon/graph/region.h"
+#include "tenon/graph/verify.h"
+
+namespace tenon::graph {
+namespace {
+
+constexpr std::string_view kPositionNames[] = {"a", "b-A", "b-B", "c"};
+constexpr std::string_view kPassNames[] = {"clean", "fuse", "match", "fuse and match", "form", "tune"};
+
+using enum PassKind;
+constexpr PassKind kAfterFuser[] = {Clean, Fuse, Match, Form, Tune};
+constexpr PassKind kBeforeFuser[] = {Clean, Match, Fuse, Form, Tune};
+constexpr PassKind kInFuser[] = {Clean, FuseAndMatch, Form, Tune};
+constexpr PassKind kAlone[] = {Clean, Match, Form, Tune};
+
+}  // namespace
+
+std::string_view name(Position position) noexcept { return kPositionNames[static_cast<size_t>(position)]; }
+std::string_view name(PassKind kind) noexcept { return kPassNames[static_cast<size_t>(kind)]; }
+
+std::optional<Position> parse_position(std::string_view text) noexcept {
+  for (const Position position : kPositions) {
+    if (name(position) == text) return position;
+  }
+  return std::nullopt;
+}
+
+Position configured_position() {
+  static const Position position = [] {
+    const char* text = std::getenv("TENON_FUSION");
+    if (!text || !*text) return Position::AfterFuser;
+    const auto parsed = parse_position(text);
+    if (!parsed)
+      write_diagnostic(fmt::format("TENON_FUSION: '{}' is none of a, b-A, b-B and c; a is taken", text));
+    return parsed.value_or(Position::AfterFuser);
+  }();
+  return position;
+}
+
+std::span<const PassKind> passes_of(Position position) noexcept {
+  switch (position) {
+    case Position::AfterFuser:
+      return kAfterFuser;
+    case Position::BeforeFuser:
+      return kBeforeFuser;
+    case Position::InFuser:
+      return kInFuser;
+    case Position::Alone:
+      break;
+  }
+  return kAlone;
+}
+
+std::string why_not(std::span<const PassKind> passes) {
+  const auto place = [&](PassKind kind) {
+    return std::find(passes.begin(), passes.end(), kind) - passes.begin();
+  };
+  const auto end = static_cast<ptrdiff_t>(passes.size());
+  for (const PassKind kind : passes) {
+    if (std::count(passes.begin(), passes.end(), kind) > 1)
+      return fmt::format("pass '{}' stands twice", name(kind));
+  }
+  if (place(FuseAndMatch) < end && (place(Fuse) < end || place(Match) < end))
+    return "pass 'fuse and match' stands beside one that does half of it";
+  for (const PassKind rewriter : {Fuse, Match, FuseAndMatch}) {
+    if (place(rewriter) == end) continue;
+    if (place(Clean) < end && place(Clean) > place(rewriter))
+      return fmt::format("pass 'clean' comes after '{}', which would fuse what is dead", name(rewriter));
+    if (place(Tune) < place(rewriter))
+      return fmt::format("the tuner comes before '{}', which would rewrite what it has tuned",
+                         name(rewriter));
+    if (place(Form) < place(rewriter))
+      return fmt::format("pass 'form' comes before '{}', which joins what is to be formed", name(rewriter));
+  }
+  if (place(Tune) < place(Form)) return "the tuner comes before 'form', which makes what it tunes";
+  return {};
+}
+
+namespace {
+
+int64_t bytes_of(const Graph& g, GeometryId id) {
+  return id == kNone ? 0 : g.geometry(id).numel() * static_cast<int64_t>(item_size(g.geometry(id).dtype));
+}
+
+/// What a node reads and writes, each tensor once.
+int64_t bytes_of(const Graph& g, const Node& node) {
+  int64_t bytes = 0;
+  const std::span<const Use> uses = g.uses(node);
+  for (size_t i = 0; i < uses.size(); ++i) {
+    if (uses[i].value != kNone && std::find(uses.begin(), uses.begin() + static_cast<ptrdiff_t>(i),
+                                            uses[i]) == uses.begin() + static_cast<ptrdiff_t>(i))
+      bytes += bytes_of(g, uses[i].geometry);
+  }
+  for (const Def& d : g.defs(node)) bytes += bytes_of(g, d.geometry);
+  return bytes;
+}
+
+/// One run of the passes. What the tuner refuses is formed again without it.
+class Pipeline {
+ public:
+  Pipeline(Graph& graph, const FusionOptions& options)
+      : g_(graph), options_(options), lowering_(options.lowering ? *options.lowering : own_lowering_) {
+    report_.position = options.position;
+  }
+
+  FusionReport run(std::span<const PassKind> passes) {
+    if (const std::string why = why_not(passes); !why.empty())
+      throw_error(ErrorKind::Internal, "pipeline: " + why);
+    check_debug(g_, "lift");
+    dump_.stage("lifted", g_);
+    remove_dead(g_);
+    check_debug(g_, "clean");
+    // Each round leaves out at least one more anchor.
+    do form(passes);
+    while (tune());
+    for (const Refused& r : refused_)
+      report_.left.push_back({g_.nodes[r.node].op.full_name(), g_.nodes[r.node].line, r.reason});
+    g_.nodes = std::move(formed_.nodes);
+    g_.renumber();
+    check_debug(g_, "form");
+    dump_.stage("fused", g_);
+    describe();
+    return std::move(report_);
+  }
+
+ private:
+  void form(std::span<const PassKind> passes) {
+    Clusters clusters(g_, lowering_);
+    Matcher matcher(clusters, except_);
+    for (const PassKind pass : passes) {
+      if (pass == Fuse) join_flat(clusters);
+      if (pass == Match) matcher.match_all();
+      if (pass == FuseAndMatch) join_flat(clusters, &matcher);
+    }
+    formed_ = form_regions(g_, clusters, options_.relaxed);
+    refused_ = matcher.refused();
+    refused_.insert(refused_.end(), formed_.refused.begin(), formed_.refused.end());
+    refused_.insert(refused_.end(), untuned_.begin(), untuned_.end());
+  }
+
+  /// Whether something has to be formed again.
+  bool tune() {
+    if (!options_.tuner) return false;
+    bool again = false;
+    for (size_t i = 0; i < formed_.nodes.size(); ++i) {
+      const NodeId anchor = formed_.anchors[i];
+      if (anchor == kNone) continue;
+      const std::string why = options_.tuner->refuse(g_, formed_.nodes[i]);
+      if (why.empty()) continue;
+      except_.push_back(anchor);
+      untuned_.push_back({anchor, why});
+      again = true;
+    }
+    return again;
+  }
+
+  void describe() {
+    report_.steps = g_.nodes.size();
+    for (const Node& node : g_.nodes) {
+      report_.bytes += bytes_of(g_, node);
+      if (!node.region) continue;
+      FusionReport::Fusion& fusion = report_.fusions.emplace_back();
+      fusion.name = node.region->name;
+      fusion.anchor = node.region->anchor;
+      fusion.bytes = bytes_of(g_, node);
+      for (const Node& member : node.region->members) {
+        fusion.operators.push_back(member.op.full_name());
+        fusion.bytes_apart += bytes_of(g_, member);
+      }
+    }
+  }
+
+  Graph& g_;
+  const FusionOptions& options_;
+  OperatorLowering own_lowering_;
+  Lowering& lowering_;
+  GraphDump dump_;
+  FusionReport report_;
+  Formed formed_;
+  std::vector<NodeId> except_;
+  std::vector<Refused> refused_, untuned_;
+};
+
+}  // namespace
+
+FusionReport fuse(Graph& graph, const FusionOptions& options) {
+  return Pipeline(graph, options).run(passes_of(options.position));
+}
+
+}  // namespace tenon::graph

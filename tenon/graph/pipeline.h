@@ -1,0 +1,101 @@
+// The pipeline: the passes that a graph goes through before it is planned, in an order that is checked, with
+// a report of what was fused. One matcher of products and convolutions stands in one of four positions
+// (TENON_FUSION), so that what each forms can be compared.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tenon/graph/graph.h"
+#include "tenon/graph/lowering.h"
+#include "tenon/graph/passes.h"
+
+namespace tenon::graph {
+
+/// Where the matcher stands.
+enum class Position : uint8_t {
+  AfterFuser,   ///< "a", the default: it takes regions that the pointwise fuser has formed, whole.
+  BeforeFuser,  ///< "b-A": a pass of its own, call by call; the fuser gets what is left.
+  InFuser,      ///< "b-B": the fuser takes products and convolutions as it goes.
+  Alone,        ///< "c": nothing else is fused.
+};
+inline constexpr Position kPositions[] = {Position::AfterFuser, Position::BeforeFuser, Position::InFuser,
+                                          Position::Alone};
+/// "a", "b-A", "b-B", "c".
+std::string_view name(Position position) noexcept;
+std::optional<Position> parse_position(std::string_view text) noexcept;
+/// That of TENON_FUSION. Says on the diagnostic sink, once, that another text means nothing.
+Position configured_position();
+
+/// What a pass does.
+enum class PassKind : uint8_t { Clean, Fuse, Match, FuseAndMatch, Form, Tune };
+std::string_view name(PassKind kind) noexcept;
+/// The passes of a position, in order.
+std::span<const PassKind> passes_of(Position position) noexcept;
+/// Why passes cannot run in this order; empty if they can. What is dead goes first; each rewriter stands once
+/// and before regions are formed; the tuner comes last, since what it has chosen an engine for must not be
+/// rewritten.
+std::string why_not(std::span<const PassKind> passes);
+
+/// Chooses how regions around anchors run, or that they do not. The pipeline asks it last.
+class Tuner {
+ public:
+  virtual ~Tuner() = default;
+  /// Why a region is not kept, of engines that decline it or of what they cost; empty if it is. The node is
+  /// not in the graph, whose tables it uses.
+  virtual std::string refuse(const Graph& graph, const Node& region) = 0;
+};
+
+struct FusionOptions {
+  Position position = configured_position();
+  Lowering* lowering = nullptr;  ///< Null: OperatorLowering.
+  /// Null: regions around anchors are kept as they are formed.
+  Tuner* tuner = nullptr;
+  bool relaxed = false;  ///< Values are not rounded to half types but where they are stored.
+};
+
+/// What became of a graph.
+struct FusionReport {
+  struct Fusion {
+    std::string name;
+    Anchor anchor = Anchor::None;
+    std::vector<std::string> operators;  ///< Full names, in order.
+    int64_t bytes = 0;                   ///< That it reads and writes.
+    int64_t bytes_apart = 0;             ///< That its members did.
+  };
+  struct Left {
+    std::string operator_name;
+    SourceMark line;
+    std::string reason;
+  };
+  Position position = Position::AfterFuser;
+  std::vector<Fusion> fusions;
+  std::vector<Left> left;  ///< Calls that could have been in a region, and why they are not.
+  size_t steps = 0;        ///< Nodes, once fused.
+  int64_t bytes = 0;       ///< That all nodes read and write.
+};
+
+/// Runs the passes over the graph. Throws Error{Internal} if it broke a rule (in builds with assertions).
+FusionReport fuse(Graph& graph, const FusionOptions& options = {});
+
+/// As text: each fusion with its calls and the bytes that it saves, and what was left.
+std::string to_string(const FusionReport& report);
+
+/// The same graph in all four positions, and which of them form something else than the default does.
+struct Comparison {
+  struct Difference {
+    Position position;
+    int64_t bytes;  ///< That are moved more than in the default position: a regression where it is above 0.
+    std::string text;
+  };
+  std::vector<FusionReport> reports;  ///< By kPositions.
+  std::vector<std::string> keys;      ///< Of the graphs, as 32 digits.
+  std::vector<Difference> differences;
+};
+Comparison compare_positions(const Graph& graph, const FusionOptions& options = {});
+std::string to_string(const Comparison& comparison);
+
+}  // namespace tenon::graph

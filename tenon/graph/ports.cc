@@ -1,0 +1,77 @@
+#include "tenon/graph/ports.h"
+
+#include <algorithm>
+
+namespace tenon::graph {
+namespace {
+
+// Whether two numbers are converted and checked alike.
+bool same(const LoweredNumber& a, const LoweredNumber& b) noexcept {
+  return a.type == b.type && a.part == b.part && a.of_complex == b.of_complex && a.fills == b.fills &&
+         a.nonnegative == b.nonnegative && a.as_operands == b.as_operands && a.wanted == b.wanted;
+}
+
+constexpr expr::ValueName kAnchorName = kAnchorResult;
+
+}  // namespace
+
+expr::ValueName Names::of(const Use& use) {
+  const auto found = std::find(uses_.begin(), uses_.end(), use);
+  const auto name = static_cast<expr::ValueName>(found - uses_.begin());
+  if (found == uses_.end()) uses_.push_back(use);
+  return name;
+}
+
+uint32_t RegionNumbers::add(const Graph& graph, const Node& call, uint32_t member, uint32_t slot,
+                            const LoweredArgument& from) {
+  std::span<const uint32_t> number;
+  if (from.argument != kNone) number = graph.numbers_of(graph.arguments(call)[from.argument]);
+  numbers_.push_back(number.empty() ? kNone : number[0]);
+  sources_.push_back({member, slot, from});
+  for (uint32_t i = 0; i + 1 < sources_.size() && numbers_.back() != kNone; ++i) {
+    if (numbers_[i] == numbers_.back() && same(sources_[i].from.rule, from.rule)) return i;
+  }
+  return static_cast<uint32_t>(sources_.size() - 1);
+}
+
+std::vector<uint32_t> RegionNumbers::used() const {
+  std::vector<uint32_t> used;
+  for (const uint32_t n : numbers_) {
+    if (n != kNone && std::find(used.begin(), used.end(), n) == used.end()) used.push_back(n);
+  }
+  return used;
+}
+
+void PortMaker::add(const Node& call, const LoweredCall& lowered, uint32_t member) {
+  const std::span<const Use> uses = g_.uses(call);
+  const std::span<const Def> defs = g_.defs(call);
+  SmallVector<expr::JoinInput, 8> inputs;
+  SmallVector<uint32_t, 8> numbers;
+  SmallVector<expr::ValueName, 8> outputs;
+  for (const uint32_t i : lowered.inputs) inputs.push_back({names_.of(uses[i])});
+  for (uint32_t i = 0; i < lowered.numbers.size(); ++i)
+    numbers.push_back(numbers_.add(g_, call, member, i, lowered.numbers[i]));
+  for (const uint32_t i : lowered.outputs) outputs.push_back(names_.of(defs[i]));
+  joiner_.add(*lowered.expression, {inputs.data(), inputs.size()}, {numbers.data(), numbers.size()},
+              {outputs.data(), outputs.size()});
+}
+
+void PortMaker::add_anchor_result(const Def& result) {
+  const DType dtype = g_.geometry(result.geometry).dtype;
+  const std::optional<Lowered> copy = lower_copy(dtype, dtype);
+  TENON_CHECK(copy, Internal, "graph: the result of an anchor has no arithmetic");
+  const std::vector<expr::JoinInput> inputs(copy->expression->num_inputs, {kAnchorName});
+  const std::vector<expr::ValueName> outputs(copy->expression->num_outputs, names_.of(result));
+  joiner_.add(*copy->expression, inputs, {}, outputs);
+}
+
+Port PortMaker::finish(std::span<const expr::ValueName> wanted) {
+  expr::Joined joined = joiner_.finish(wanted);
+  Port port;
+  port.expression = std::move(joined.expression);
+  port.inputs = std::move(joined.inputs);
+  port.numbers = std::move(joined.numbers);
+  return port;
+}
+
+}  // namespace tenon::graph

@@ -1,0 +1,71 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "tenon/graph/key.h"
+#include "tenon/graph/pipeline.h"
+#include "tenon/graph/region.h"
+
+namespace tenon::graph {
+namespace {
+
+std::string joined(const std::vector<std::string>& list) {
+  std::string text;
+  for (const std::string& one : list) text += (text.empty() ? "" : ", ") + one;
+  return text;
+}
+
+/// The same regions, whatever their names.
+bool same_fusions(const FusionReport& a, const FusionReport& b) {
+  return std::equal(a.fusions.begin(), a.fusions.end(), b.fusions.begin(), b.fusions.end(),
+                    [](const FusionReport::Fusion& x, const FusionReport::Fusion& y) {
+                      return x.anchor == y.anchor && x.operators == y.operators;
+                    });
+}
+
+}  // namespace
+
+std::string to_string(const FusionReport& report) {
+  std::string text = fmt::format("position {}: {} fusions, {} steps, {} bytes\n", name(report.position),
+                                 report.fusions.size(), report.steps, report.bytes);
+  for (const FusionReport::Fusion& f : report.fusions) {
+    text += fmt::format("  {} ({}): {}; {} bytes, {} apart\n", f.name, name(f.anchor), joined(f.operators),
+                        f.bytes, f.bytes_apart);
+  }
+  for (const FusionReport::Left& left : report.left) {
+    const std::string where = left.line ? " at " + describe_source(left.line) : "";
+    text += fmt::format("  left {}{}: {}\n", left.operator_name, where, left.reason);
+  }
+  return text;
+}
+
+Comparison compare_positions(const Graph& graph, const FusionOptions& options) {
+  Comparison comparison;
+  for (const Position position : kPositions) {
+    Graph fused = graph.copy();
+    FusionOptions own = options;
+    own.position = position;
+    comparison.reports.push_back(fuse(fused, own));
+    comparison.keys.push_back(expr::to_string(key_of(fused)));
+  }
+  const FusionReport& first = comparison.reports[0];
+  for (const FusionReport& report : comparison.reports) {
+    if (same_fusions(report, first)) continue;
+    const int64_t more = report.bytes - first.bytes;
+    std::string line = fmt::format("{} fuses otherwise than {}", name(report.position), name(first.position));
+    if (more != 0) line += fmt::format(" and moves {} bytes {}", std::abs(more), more > 0 ? "more" : "less");
+    comparison.differences.push_back({report.position, more, std::move(line)});
+  }
+  return comparison;
+}
+
+std::string to_string(const Comparison& comparison) {
+  std::string text;
+  for (size_t i = 0; i < comparison.reports.size(); ++i)
+    text += fmt::format("{}  key {}\n", to_string(comparison.reports[i]), comparison.keys[i]);
+  for (const Comparison::Difference& d : comparison.differences)
+    text += fmt::format("{}{}\n", d.bytes > 0 ? "regression: " : "", d.text);
+  return text;
+}
+
+}  // namespace tenon::graph

@@ -178,6 +178,7 @@ Formed form_regions(Graph& graph, const Clusters& clusters, bool relaxed) {
       try {
         formed.nodes.push_back(RegionMaker(graph, clusters, cluster, relaxed).make(number));
         formed.anchors.push_back(clusters[cluster].anchor_node);
+        formed.members.push_back(members);
         ++number;
         continue;
       } catch (const Error& error) {
@@ -188,6 +189,7 @@ Formed form_regions(Graph& graph, const Clusters& clusters, bool relaxed) {
     for (const NodeId member : members) {
       formed.nodes.push_back(copy_of_call(graph.nodes[member]));
       formed.anchors.push_back(kNone);
+      formed.members.push_back({member});
     }
   }
   return formed;

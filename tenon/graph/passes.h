@@ -30,7 +30,9 @@ struct Refused {
 /// members. What cannot be one expression stays as it was, and is listed.
 struct Formed {
   std::vector<Node> nodes;
-  std::vector<NodeId> anchors;  ///< Of each node, its region's anchor in the graph before; else kNone.
+  /// Of each node: which nodes of the graph before it is made of, and its region's anchor, else kNone.
+  std::vector<std::vector<NodeId>> members;
+  std::vector<NodeId> anchors;
   std::vector<Refused> refused;
 };
 /// Adds to the graph's tables, and leaves its nodes as they are.

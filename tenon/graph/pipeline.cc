@@ -125,7 +125,7 @@ class Pipeline {
     do form(passes);
     while (tune());
     for (const Refused& r : refused_)
-      report_.left.push_back({g_.nodes[r.node].op.full_name(), g_.nodes[r.node].line, r.reason});
+      report_.left.push_back({g_.nodes[r.node].op, g_.nodes[r.node].line, r.reason});
     g_.nodes = std::move(formed_.nodes);
     g_.renumber();
     check_debug(g_, "form");
@@ -167,15 +167,17 @@ class Pipeline {
 
   void describe() {
     report_.steps = g_.nodes.size();
-    for (const Node& node : g_.nodes) {
+    for (size_t i = 0; i < g_.nodes.size(); ++i) {
+      const Node& node = g_.nodes[i];
       report_.bytes += bytes_of(g_, node);
       if (!node.region) continue;
       FusionReport::Fusion& fusion = report_.fusions.emplace_back();
       fusion.name = node.region->name;
       fusion.anchor = node.region->anchor;
+      fusion.members = formed_.members[i];
       fusion.bytes = bytes_of(g_, node);
       for (const Node& member : node.region->members) {
-        fusion.operators.push_back(member.op.full_name());
+        fusion.operators.push_back(member.op);
         fusion.bytes_apart += bytes_of(g_, member);
       }
     }

@@ -62,12 +62,13 @@ struct FusionReport {
   struct Fusion {
     std::string name;
     Anchor anchor = Anchor::None;
-    std::vector<std::string> operators;  ///< Full names, in order.
-    int64_t bytes = 0;                   ///< That it reads and writes.
-    int64_t bytes_apart = 0;             ///< That its members did.
+    std::vector<OperatorHandle> operators;  ///< Of its members, in order.
+    std::vector<NodeId> members;            ///< Of the graph without its dead calls.
+    int64_t bytes = 0;                      ///< That it reads and writes.
+    int64_t bytes_apart = 0;                ///< That its members did.
   };
   struct Left {
-    std::string operator_name;
+    OperatorHandle op;
     SourceMark line;
     std::string reason;
   };

@@ -9,9 +9,9 @@
 namespace tenon::graph {
 namespace {
 
-std::string joined(const std::vector<std::string>& list) {
+std::string joined(const std::vector<OperatorHandle>& list) {
   std::string text;
-  for (const std::string& one : list) text += (text.empty() ? "" : ", ") + one;
+  for (const OperatorHandle& op : list) text += (text.empty() ? "" : ", ") + op.full_name();
   return text;
 }
 
@@ -19,7 +19,7 @@ std::string joined(const std::vector<std::string>& list) {
 bool same_fusions(const FusionReport& a, const FusionReport& b) {
   return std::equal(a.fusions.begin(), a.fusions.end(), b.fusions.begin(), b.fusions.end(),
                     [](const FusionReport::Fusion& x, const FusionReport::Fusion& y) {
-                      return x.anchor == y.anchor && x.operators == y.operators;
+                      return x.anchor == y.anchor && x.members == y.members;
                     });
 }
 
@@ -34,7 +34,7 @@ std::string to_string(const FusionReport& report) {
   }
   for (const FusionReport::Left& left : report.left) {
     const std::string where = left.line ? " at " + describe_source(left.line) : "";
-    text += fmt::format("  left {}{}: {}\n", left.operator_name, where, left.reason);
+    text += fmt::format("  left {}{}: {}\n", left.op.full_name(), where, left.reason);
   }
   return text;
 }

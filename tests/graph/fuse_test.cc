@@ -23,7 +23,7 @@ std::string fusions(std::string_view text, Position position = Position::AfterFu
     if (!summary.empty()) summary += " ";
     summary += fmt::format("{}(", name(f.anchor));
     for (size_t i = 0; i < f.operators.size(); ++i) {
-      const std::string& op = f.operators[i];
+      const std::string op = f.operators[i].full_name();
       summary += (i ? ", " : "") + op.substr(6, op.find('.') - 6);
     }
     summary += ")";
@@ -208,8 +208,131 @@ TEST(Match, WhatTheTunerRefusesIsFusedWithoutTheProduct) {
   Graph graph = parse(kProduct);
   const FusionReport report = fuse(graph, {.tuner = &tuner});
   ASSERT_EQ(report.left.size(), 1u);
-  EXPECT_EQ(report.left[0].operator_name, "aten::mm");
+  EXPECT_EQ(report.left[0].op.full_name(), "aten::mm");
   EXPECT_EQ(report.left[0].reason, "no engine runs it");
+}
+
+// Programs of which positions of the matcher make different regions.
+
+// What the fuser joined would have to pass a step that reads the product: it is taken call by call, or not.
+const std::string kStepBetween = R"(graph 1
+storage %0 4096 cpu input
+storage %1 4096 cpu input
+storage %2 4096 cpu
+storage %3 4096 cpu
+storage %4 4096 cpu
+storage %5 4096 cpu output
+%2.0 float32[32, 32] = aten::mm(%0.0 float32[32, 32], %1.0 float32[32, 32])
+%3.0 float32[32, 32] = aten::relu(%2.0 float32[32, 32])
+%4.0 float32[32, 32] = aten::cumsum(%2.0 float32[32, 32], 0, none)
+%5.0 float32[32, 32] = aten::mul.Tensor(%3.0 float32[32, 32], %4.0 float32[32, 32])
+)";
+
+// Either product may take the sum.
+const std::string kTwoProducts = R"(graph 1
+storage %0 4096 cpu input
+storage %1 4096 cpu input
+storage %2 4096 cpu
+storage %3 4096 cpu
+storage %4 4096 cpu output
+number $0 int
+%2.0 float32[32, 32] = aten::mm(%0.0 float32[32, 32], %1.0 float32[32, 32])
+%3.0 float32[32, 32] = aten::mm(%1.0 float32[32, 32], %0.0 float32[32, 32])
+%4.0 float32[32, 32] = aten::add.Tensor(%2.0 float32[32, 32], %3.0 float32[32, 32], $0)
+)";
+
+// What makes the operand shares its input with a call that others read.
+const std::string kSharedInput = R"(graph 1
+storage %0 4096 cpu input
+storage %1 4096 cpu input
+storage %2 4096 cpu
+storage %3 4096 cpu output
+storage %4 4096 cpu output
+%2.0 float32[32, 32] = aten::exp(%0.0 float32[32, 32])
+%3.0 float32[32, 32] = aten::neg(%0.0 float32[32, 32])
+%4.0 float32[32, 32] = aten::mm(%2.0 float32[32, 32], %1.0 float32[32, 32])
+)";
+
+TEST(Match, PositionsFuseOtherwiseWhereAStepStandsBetween) {
+  EXPECT_EQ(fusions(kStepBetween, Position::AfterFuser), "flat(relu, mul)");
+  EXPECT_EQ(fusions(kStepBetween, Position::BeforeFuser), "matmul(mm, relu)");
+  EXPECT_EQ(fusions(kStepBetween, Position::InFuser), "matmul(mm, relu)");
+  EXPECT_EQ(fusions(kStepBetween, Position::Alone), "matmul(mm, relu)");
+}
+
+TEST(Match, PositionsFuseOtherwiseWhereTwoProductsMeet) {
+  const auto which = [](Position position) {
+    Graph graph = parse(kTwoProducts);
+    return fuse(graph, {.position = position}).fusions.at(0).members;
+  };
+  const std::vector<NodeId> first = {0, 2}, second = {1, 2};
+  EXPECT_EQ(which(Position::AfterFuser), first);
+  EXPECT_EQ(which(Position::BeforeFuser), first);
+  EXPECT_EQ(which(Position::InFuser), second);
+  EXPECT_EQ(which(Position::Alone), first);
+}
+
+TEST(Match, PositionsFuseOtherwiseWhereAnInputIsShared) {
+  EXPECT_EQ(fusions(kSharedInput, Position::AfterFuser), "flat(exp, neg)");
+  EXPECT_EQ(fusions(kSharedInput, Position::BeforeFuser), "matmul(exp, mm)");
+  EXPECT_EQ(fusions(kSharedInput, Position::InFuser), "flat(exp, neg)");
+  EXPECT_EQ(fusions(kSharedInput, Position::Alone), "matmul(exp, mm)");
+}
+
+TEST(Match, TheComparisonSaysWhatIsOtherwiseAndWhatMovesMore) {
+  const Comparison comparison = compare_positions(parse(kStepBetween));
+  ASSERT_EQ(comparison.reports.size(), 4u);
+  EXPECT_FALSE(comparison.keys[0] == comparison.keys[1]);
+  EXPECT_EQ(comparison.keys[1], comparison.keys[2]);
+  ASSERT_EQ(comparison.differences.size(), 3u);
+  for (const Comparison::Difference& d : comparison.differences) EXPECT_EQ(d.bytes, 4096);
+  const std::string text = to_string(comparison);
+  EXPECT_NE(text.find("regression: b-A fuses otherwise than a and moves 4096 bytes more"), std::string::npos)
+      << text;
+  EXPECT_NE(text.find("position a: 1 fusions, 3 steps"), std::string::npos) << text;
+  EXPECT_NE(text.find("region_0_mm_relu (matmul): aten::mm, aten::relu"), std::string::npos) << text;
+  EXPECT_NE(text.find("left aten::relu: a step between them depends on the first"), std::string::npos)
+      << text;
+
+  const Comparison better = compare_positions(parse(kSharedInput));
+  ASSERT_EQ(better.differences.size(), 2u);
+  EXPECT_EQ(better.differences[0].bytes, -4096);
+  EXPECT_EQ(to_string(better).find("regression"), std::string::npos);
+  EXPECT_TRUE(compare_positions(parse(kProduct)).differences.empty());
+}
+
+TEST(Match, AConvolutionWithBiasAndReluIsOneRegion) {
+  const std::string text = R"(graph 1
+storage %0 3072 cpu input
+storage %1 432 cpu input
+storage %2 16 cpu input
+storage %3 16384 cpu
+storage %4 16384 cpu
+storage %5 16384 cpu output
+number $0 int
+%3.0 float32[1, 4, 16, 16] = aten::conv2d(%0.0 float32[1, 3, 16, 16], %1.0 float32[4, 3, 3, 3], none, [1, 1], [1, 1], [1, 1], 1)
+%4.0 float32[1, 4, 16, 16] = aten::add.Tensor(%3.0 float32[1, 4, 16, 16], %2.0 float32[1, 4, 1, 1], $0)
+%5.0 float32[1, 4, 16, 16] = aten::relu(%4.0 float32[1, 4, 16, 16])
+)";
+  for (const Position position : kPositions)
+    EXPECT_EQ(fusions(text, position), "convolution(conv2d, add, relu)") << name(position);
+}
+
+TEST(Match, AnOperandThatOthersReadIsNoPrologue) {
+  // Also where the epilogue reads it.
+  const std::string text = R"(graph 1
+storage %0 4096 cpu input
+storage %1 4096 cpu input
+storage %2 4096 cpu
+storage %3 4096 cpu
+storage %4 4096 cpu output
+number $0 int
+%2.0 float32[32, 32] = aten::relu(%0.0 float32[32, 32])
+%3.0 float32[32, 32] = aten::mm(%2.0 float32[32, 32], %1.0 float32[32, 32])
+%4.0 float32[32, 32] = aten::add.Tensor(%2.0 float32[32, 32], %3.0 float32[32, 32], $0)
+)";
+  for (const Position position : kPositions)
+    EXPECT_EQ(fusions(text, position), "matmul(mm, add)") << name(position);
 }
 
 TEST(Pipeline, RefusesAnOrderInWhichTheTunerIsNotLast) {

@@ -86,15 +86,15 @@ Storage Storage::from_foreign(Address address, size_t nbytes, Device device, Sto
   return storage;
 }
 
-Storage Storage::deferred(size_t nbytes, PendingWork* work) {
+Storage Storage::deferred(size_t nbytes, PendingWork* work, uint32_t place) {
   if (nbytes <= kInPlaceMax) {
     Storage storage = make<false>(nbytes, kCPU);
-    storage->set_pending(work);
+    storage->set_pending(work, place);
     return storage;
   }
   Storage storage = from_foreign(0, nbytes, kCPU, nullptr, nullptr);
   storage->allocator_ = &cpu_allocator();
-  storage->set_pending(work);
+  storage->set_pending(work, place);
   return storage;
 }
 
@@ -130,7 +130,8 @@ void StorageImpl::before_access() const {
   if (is_recorded()) recording_hooks.load(std::memory_order_acquire)->before_access(self);
 }
 
-void StorageImpl::set_pending(PendingWork* work) noexcept {
+void StorageImpl::set_pending(PendingWork* work, uint32_t place) noexcept {
+  place_ = place;
   work_.store(work, std::memory_order_release);
   recorded_.fetch_or(kPending, std::memory_order_acq_rel);
 }

@@ -66,7 +66,9 @@ class StorageImpl final : public RefCounted {
     return use_count() - recorded_.load(std::memory_order_acquire) / kRecorder;
   }
   /// From now on, `work` computes the bytes; a storage that has some keeps them, and its address, until then.
-  void set_pending(PendingWork* work) noexcept;
+  /// `place` is the work's to use.
+  void set_pending(PendingWork* work, uint32_t place = 0) noexcept;
+  uint32_t place() const noexcept { return place_; }
   /// The bytes are computed, where they are (`address_now`).
   void set_done() noexcept { recorded_.fetch_and(~kPending, std::memory_order_acq_rel); }
   /// Every access throws `error` from now on.
@@ -103,6 +105,7 @@ class StorageImpl final : public RefCounted {
   void* context_ = nullptr;
   static constexpr uint32_t kPending = 1, kRecorder = 2;
   std::atomic<uint32_t> recorded_{0};  // kPending, and kRecorder for each recorder
+  uint32_t place_ = 0;
   std::atomic<PendingWork*> work_{nullptr};
 };
 
@@ -130,7 +133,7 @@ class Storage {
 
   /// A storage of the host whose bytes `work` computes later, at the latest when its address is asked for.
   /// Otherwise it is as `allocate` makes it; large ones get their block when they get their bytes.
-  static Storage deferred(size_t nbytes, PendingWork* work);
+  static Storage deferred(size_t nbytes, PendingWork* work, uint32_t place = 0);
 
   /// Grows or shrinks to `nbytes` and keeps the bytes that fit. The copy is work of the current stream, to
   /// which the new block then belongs. Throws Error{Runtime} for foreign memory and for memory that is lent.

@@ -1,8 +1,15 @@
-// RecordCall: the kernel at the key Record of operators with typed code. It lets small calls pass, as they
-// cost less than recording them, and boxes the others for the recorder. Used by generated registrations.
-// Includes nothing of what records.
+// RecordCall: the kernel at the key Record of operators with typed code. Small calls pass, as they cost less
+// than recording them; calls that were recorded in the same place before are recorded again as they are; all
+// others are boxed for the recorder. Used by generated registrations. Includes nothing of what records.
 #pragma once
 
+#include <array>
+#include <bit>
+#include <concepts>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <tuple>
 #include <type_traits>
 
 #include "tenon/dispatch/operator.h"
@@ -38,19 +45,161 @@ bool passes(const std::remove_reference_t<A>& value) noexcept {
   return true;
 }
 
+class Recorder;
+struct OperatorInfo;
+struct TrieNode;
+
+/// The words by which a call is found among those that were recorded before, and its numbers. A word for each
+/// argument's kind, then what its kind has.
+class CallKey {
+ public:
+  CallKey(const OperatorInfo& info, Recorder& recorder);
+
+  void none() { word(static_cast<uint64_t>(CellTag::None)); }
+  void tensor(const Tensor& t);
+  void tensors(std::span<const Tensor> list);
+  void scalar(const Scalar& s, size_t argument);
+  void real(double value, size_t argument);
+  void integer(int64_t value, size_t argument);
+  void boolean(bool value) { small(CellTag::Bool, value); }
+  void integers(std::span<const int64_t> list);
+  /// A value that lies in its cell, with zeros above.
+  void small(CellTag tag, uint64_t bits) {
+    word(static_cast<uint64_t>(tag));
+    word(bits);
+  }
+  /// Any boxed value.
+  void boxed(const Stack& stack, size_t at, size_t argument);
+  /// Behind the arguments.
+  void end();
+  /// Whether a tensor cannot be recorded, or has to be computed by another thread first.
+  bool refused() const noexcept { return refused_; }
+
+ private:
+  void word(uint64_t w);
+  bool is_number(size_t argument) const noexcept {
+    return argument < 64 && ((numbers_ >> argument) & 1u) != 0;
+  }
+
+  Recorder& recorder_;
+  uint64_t numbers_;  // of OperatorInfo
+  bool refused_ = false;
+};
+
+/// A typed call while it is recorded.
+class TypedCall {
+ public:
+  explicit TypedCall(OperatorEntry& entry);
+  ~TypedCall();
+  TypedCall(const TypedCall&) = delete;
+  TypedCall& operator=(const TypedCall&) = delete;
+
+  /// Null if calls of the operator have to be boxed.
+  CallKey* key() noexcept { return key_ ? &*key_ : nullptr; }
+  /// Records the call if it was recorded here before; its new tensors are results. False: nothing has
+  /// happened.
+  bool record(void* frame, std::span<Tensor> results);
+
+ private:
+  Recorder& recorder_;
+  bool locked_;
+  std::optional<CallKey> key_;
+};
+
+namespace detail {
+
+template <class T>
+inline constexpr bool kIsOptional = false;
+template <class T>
+inline constexpr bool kIsOptional<std::optional<T>> = true;
+
+/// Whether add_argument takes arguments of a type.
+template <class T>
+constexpr bool has_key() {
+  if constexpr (kIsOptional<T>)
+    return has_key<typename T::value_type>();
+  else
+    return std::is_same_v<T, Tensor> || std::is_same_v<T, TensorList> || std::is_same_v<T, Scalar> ||
+           std::is_arithmetic_v<T> || std::is_same_v<T, IntArrayRef> || std::is_same_v<T, DType>;
+}
+
+template <class T>
+void add_argument(CallKey& key, const T& value, size_t i) {
+  if constexpr (kIsOptional<T>) {
+    if (value)
+      add_argument(key, *value, i);
+    else
+      key.none();
+  } else if constexpr (std::is_same_v<T, Tensor>) {
+    key.tensor(value);
+  } else if constexpr (std::is_same_v<T, TensorList>) {
+    key.tensors(value);
+  } else if constexpr (std::is_same_v<T, Scalar>) {
+    key.scalar(value, i);
+  } else if constexpr (std::is_same_v<T, bool>) {
+    key.boolean(value);
+  } else if constexpr (std::is_floating_point_v<T>) {
+    key.real(value, i);
+  } else if constexpr (std::is_integral_v<T>) {
+    key.integer(value, i);
+  } else if constexpr (std::is_same_v<T, IntArrayRef>) {
+    key.integers(value);
+  } else if constexpr (std::is_same_v<T, DType>) {
+    key.small(CellTag::DType, static_cast<uint64_t>(value));
+  }
+}
+
+/// How many new tensors a call returns; -1: what it returns has to be boxed.
+template <class R>
+inline constexpr int kNewTensors = std::is_void_v<R> || std::is_same_v<R, Tensor&> ? 0 : -1;
+template <>
+inline constexpr int kNewTensors<Tensor> = 1;
+template <std::same_as<Tensor>... T>
+inline constexpr int kNewTensors<std::tuple<T...>> = static_cast<int>(sizeof...(T));
+template <std::same_as<Tensor&>... T>
+inline constexpr int kNewTensors<std::tuple<Tensor&, T...>> = 0;
+
+}  // namespace detail
+
 template <class Sig>
 struct RecordCall;
 template <class R, class... A>
 struct RecordCall<R(A...)> {
   static R call(const Kernel& kernel, DispatchKeySet keys, A... args) {
-    const TypedOperator<R(A...)> op(*static_cast<OperatorEntry*>(const_cast<void*>(kernel.data)));
+    auto& entry = *static_cast<OperatorEntry*>(const_cast<void*>(kernel.data));
+    const TypedOperator<R(A...)> op(entry);
     if (gate.threshold > 0 && (passes<A>(args) && ...)) {
       ++gate.num_passed;
       const ExcludeDispatchKeyGuard below{DispatchKeySet(Functionality::Record)};
       return op.redispatch(keys.below(Functionality::Record), std::forward<A>(args)...);
     }
-    return detail::call_boxed<R, A...>(kRecordKernel, op, keys, __builtin_frame_address(0),
-                                       std::forward<A>(args)...);
+    constexpr int kNew = detail::kNewTensors<R>;
+    if constexpr (kNew >= 0 && (detail::has_key<std::remove_cvref_t<A>>() && ...)) {
+      std::array<Tensor, static_cast<size_t>(kNew)> results;
+      if (recorded(entry, results, args...)) {
+        if constexpr (std::is_void_v<R>)
+          return;
+        else if constexpr (std::is_same_v<R, Tensor>)
+          return std::move(results[0]);
+        else if constexpr (kNew > 0)
+          return std::tuple_cat(std::move(results));
+        else
+          return tenon::detail::written_arguments<R>(std::forward<A>(args)...);
+      }
+    }
+    return tenon::detail::call_boxed<R, A...>(kRecordKernel, op, keys, __builtin_frame_address(0),
+                                              std::forward<A>(args)...);
+  }
+
+ private:
+  [[gnu::always_inline]] static bool recorded(OperatorEntry& entry, std::span<Tensor> results,
+                                              const std::remove_reference_t<A>&... args) {
+    TypedCall call(entry);
+    CallKey* const key = call.key();
+    if (!key) return false;
+    size_t i = 0;
+    (detail::add_argument(*key, args, i++), ...);
+    return call.record(__builtin_frame_address(0), results);
   }
 };
 

@@ -70,6 +70,23 @@ const char* reason_to_run_now(const OperatorInfo& info) {
   return has_storage ? "it takes a storage" : nullptr;
 }
 
+// "indexing" for an operator of tenon/ops/yaml/indexing.yaml; empty for others than built-in ones.
+std::string_view family_of(const OperatorHandle& op) {
+  const auto where = Dispatcher::singleton().defined_at(op);
+  std::string_view file = where ? where->file : "";
+  if (!file.ends_with(".yaml")) return "";
+  file.remove_suffix(std::string_view(".yaml").size());
+  return file.substr(file.find_last_of('/') + 1);
+}
+
+// Whether a call may throw for what is in its tensors: positions and classes out of range, weights and
+// probabilities that are none.
+bool may_fail(const OperatorInfo& info) {
+  const std::string_view family = family_of(info.op);
+  return family == "indexing" || family == "embedding" || family == "random" || family == "softmax" ||
+         family == "sort";
+}
+
 // Operators that take a part of a generator's stream. Those that get it as numbers do not.
 bool draws(const OperatorInfo& info) {
   const schema::FunctionSchema& schema = *info.schema;
@@ -77,13 +94,13 @@ bool draws(const OperatorInfo& info) {
     return a.type.base == BaseType::Generator || a.name == "dropout_p";
   });
   if (asks || schema.name.starts_with("_philox") || schema.name.ends_with("_backward")) return asks;
-  const auto where = Dispatcher::singleton().defined_at(info.op);
-  return where && std::string_view(where->file).ends_with("random.yaml");
+  return family_of(info.op) == "random";
 }
 
 std::unique_ptr<OperatorInfo> make_info(const OperatorHandle& op) {
   auto info = std::make_unique<OperatorInfo>(OperatorInfo{.op = op, .schema = &op.schema()});
   describe_arguments(*info);
+  info->may_fail = may_fail(*info);
   const bool may_be_view =
       std::ranges::any_of(info->schema->returns, [](const auto& r) { return r.alias && !r.alias->is_write; });
   if (const char* reason = reason_to_run_now(*info)) {

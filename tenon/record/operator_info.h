@@ -27,6 +27,8 @@ struct OperatorInfo {
   /// what a plan is found by.
   uint64_t numbers = 0;
   bool has_tensors = false;
+  /// Calls may throw for what is in their tensors: they run even if nobody wants their results.
+  bool may_fail = false;
   /// By result: the written argument that it is; -1: a new tensor.
   std::vector<int16_t> results;
 };

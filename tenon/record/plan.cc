@@ -1,45 +1,108 @@
 #include "tenon/record/plan.h"
 
-#include <fmt/core.h>
-
 #include <algorithm>
+#include <optional>
 
-#include "tenon/core/error.h"
-#include "tenon/core/thread_state.h"
-#include "tenon/ops/copy/elements.h"
+#include "tenon/graph/region.h"
+#include "tenon/record/lift.h"
 
 namespace tenon::record {
+namespace {
 
-std::vector<bool> wanted_slots(const Segment& segment) {
-  std::vector<bool> wanted(segment.slots.size());
-  for (size_t i = 0; i < wanted.size(); ++i) {
-    const SlotState& slot = segment.slots[i];
-    wanted[i] = slot.is_written && (slot.is_input || slot.storage.use_count() > 0);
+// Regions around products and convolutions run as their members until an engine takes them.
+class NoAnchors final : public graph::Tuner {
+ public:
+  std::string refuse(const graph::Graph&, const graph::Node& node) override {
+    const bool flat = node.region->anchor == graph::Anchor::None;
+    return flat ? "" : "no engine runs regions around a product or a convolution";
   }
-  return wanted;
-}
+};
+
+}  // namespace
 
 Plan::Plan(const Segment& segment, std::vector<bool> wanted) : wanted_(std::move(wanted)) {
-  std::vector<bool> needed = wanted_;
-  std::vector<bool> used_later = wanted_;
-  for (size_t c = segment.calls.size(); c-- > 0;) {
-    const TrieNode& node = *segment.calls[c].node;
-    bool runs = false;
-    for (const Output& o : node.outputs) runs |= needed[o.slot];
-    for (const Operand& o : node.operands) runs |= o.written && needed[o.slot];
-    if (!runs) continue;
-    Step step{static_cast<uint32_t>(c), {}};
-    const auto use = [&](uint32_t slot) {
-      if (slot == kNoSlot) return;
-      needed[slot] = true;
-      if (!used_later[slot]) step.last_uses.push_back(slot);
-      used_later[slot] = true;
-    };
-    for (const Output& o : node.outputs) use(o.slot);
-    for (const Operand& o : node.operands) use(o.slot);
-    steps_.push_back(std::move(step));
+  Lifted lifted = lift(segment, wanted_);
+  NoAnchors tuner;
+  report_ = graph::fuse(lifted.graph, {.tuner = &tuner});
+  for (const graph::Node& node : lifted.graph.nodes) {
+    Step& step = steps_.emplace_back();
+    if (!node.region) {
+      step.calls.push_back(lifted.call_of(node));
+      continue;
+    }
+    for (const graph::Node& member : node.region->members) step.calls.push_back(lifted.call_of(member));
+    step.loop = make_loop(lifted.graph, node);
   }
-  std::ranges::reverse(steps_);
+  find_last_uses(segment);
+}
+
+std::unique_ptr<const Plan::Loop> Plan::make_loop(const graph::Graph& g, const graph::Node& node) const {
+  const graph::Region& region = *node.region;
+  const graph::Port& body = region.body;
+  std::vector<RegionOperand> outputs, inputs;
+  std::vector<Place> places;
+  const auto add = [&](std::vector<RegionOperand>& to, graph::ValueId value, graph::GeometryId geometry) {
+    const graph::Geometry& where = g.geometry(geometry);
+    to.push_back({where.dtype, where.sizes, where.strides});
+    places.push_back({g.values[value].storage, where.offset * static_cast<int64_t>(item_size(where.dtype))});
+  };
+  for (const uint32_t i : body.outputs) add(outputs, g.defs(node)[i].value, g.defs(node)[i].geometry);
+  for (const uint32_t i : body.inputs) add(inputs, g.uses(node)[i].value, g.uses(node)[i].geometry);
+  auto loop =
+      std::make_unique<Loop>(expr::make_expression(expr::parts_of(*body.expression)), outputs, inputs);
+  loop->num_outputs = outputs.size();
+  loop->places = std::move(places);
+  const auto number = [&](const graph::NumberSource& source) {
+    const graph::Node& member = region.members[source.member];
+    const graph::Argument& argument = g.arguments(member)[source.from.argument];
+    Number made{.rule = source.from.rule, .op = member.op.name().data()};
+    if (const auto numbers = g.numbers_of(argument); !numbers.empty()) {
+      made.number = numbers[0];
+      return made;
+    }
+    const Stack& attributes = g.attributes();
+    const size_t at = argument.range.first;
+    switch (attributes.tag(at)) {
+      case CellTag::Scalar:
+        made.constant = attributes.at<Scalar>(at);
+        break;
+      case CellTag::Float:
+        made.constant = attributes.at<double>(at);
+        break;
+      case CellTag::Bool:
+        made.constant = attributes.at<bool>(at);
+        break;
+      default:
+        made.constant = attributes.at<int64_t>(at);
+    }
+    return made;
+  };
+  std::vector<bool> has_slot(region.numbers.size());
+  for (const uint32_t i : body.numbers) {
+    loop->numbers.push_back(number(region.numbers[i]));
+    has_slot[i] = true;
+  }
+  for (size_t i = 0; i < region.numbers.size(); ++i) {
+    if (!has_slot[i]) loop->checked.push_back(number(region.numbers[i]));
+  }
+  return loop;
+}
+
+void Plan::find_last_uses(const Segment& segment) {
+  std::vector<bool> used_later = wanted_;
+  for (size_t s = steps_.size(); s-- > 0;) {
+    Step& step = steps_[s];
+    const auto use = [&](uint32_t slot) {
+      if (slot == kNoSlot || used_later[slot]) return;
+      used_later[slot] = true;
+      step.last_uses.push_back(slot);
+    };
+    for (const uint32_t call : step.calls) {
+      const TrieNode& node = *segment.calls[call].node;
+      for (const Output& o : node.outputs) use(o.slot);
+      for (const Operand& o : node.operands) use(o.slot);
+    }
+  }
 }
 
 bool Plan::serves(const std::vector<bool>& wanted) const noexcept {
@@ -48,178 +111,6 @@ bool Plan::serves(const std::vector<bool>& wanted) const noexcept {
     if (wanted[i] && !wanted_[i]) return false;
   }
   return true;
-}
-
-// Calls run on storages of their own over the memory of the segment's, which stay as they are seen by others
-// until all is done: pending, with their versions.
-class Plan::Run {
- public:
-  explicit Run(Segment& segment)
-      : segment_(segment), memory_(segment.slots.size()), failed_(segment.slots.size()) {}
-
-  void step(const Step& step) {
-    const RecordedCall& call = segment_.calls[step.call];
-    const TrieNode& node = *call.node;
-    std::exception_ptr error = inherited_error(node);
-    if (!error) {
-      try {
-        compute(call);
-      } catch (...) {
-        error = explained(std::current_exception(), call);
-        if (!first_error_) first_error_ = error;
-      }
-    }
-    if (error) {
-      for (const Output& o : node.outputs) failed_[o.slot] = error;
-      for (const Operand& o : node.operands) {
-        if (o.written) failed_[o.slot] = error;
-      }
-    }
-    for (const uint32_t slot : step.last_uses) release(slot);
-  }
-
-  std::exception_ptr finish() {
-    for (size_t i = 0; i < segment_.slots.size(); ++i) {
-      SlotState& slot = segment_.slots[i];
-      if (slot.is_input || !slot.storage->is_pending()) continue;
-      // What nobody wants is not computed: it dies with the segment.
-      if (failed_[i]) {
-        slot.storage->set_failed(failed_[i]);
-      } else if (memory_[i]) {
-        StorageImpl& computed = *memory_[i];
-        if (computed.address_now() != slot.storage->address_now()) slot.storage->take_bytes(computed);
-        slot.storage->set_done();
-      }
-    }
-    for (SlotState& slot : segment_.slots) {
-      if (slot.is_input && slot.is_written) slot.storage->set_done();
-    }
-    return first_error_;
-  }
-
- private:
-  std::exception_ptr inherited_error(const TrieNode& node) const {
-    for (const Operand& o : node.operands) {
-      if (o.slot != kNoSlot && failed_[o.slot]) return failed_[o.slot];
-    }
-    return nullptr;
-  }
-
-  static std::exception_ptr explained(std::exception_ptr error, const RecordedCall& call) {
-    if (!call.line) return error;
-    try {
-      std::rethrow_exception(error);
-    } catch (Error& e) {
-      e.append(fmt::format(" (recorded at {})", describe_source(call.line)));
-      return std::current_exception();
-    } catch (...) {
-      return error;
-    }
-  }
-
-  Storage& memory(uint32_t slot) {
-    Storage& memory = memory_[slot];
-    if (!memory) {
-      const StorageImpl& seen = *segment_.slots[slot].storage;
-      memory = Storage::from_foreign(seen.address_now(), seen.nbytes(), seen.device(), nullptr, nullptr);
-    }
-    return memory;
-  }
-
-  void release(uint32_t slot) {
-    memory_[slot] = {};
-    SlotState& state = segment_.slots[slot];
-    // An input that only the segment holds by now: its memory is free for what comes next. Foreign memory
-    // goes at the end, as its owner may take locks.
-    const bool ours = state.is_input && !state.is_written && state.storage->allocator();
-    if (!ours || state.storage.use_count() > 0) return;
-    state.storage->remove_recorder();
-    state.storage = {};
-  }
-
-  Tensor tensor(const Operand& o) {
-    if (o.slot == kNoSlot) return {};
-    auto impl = TensorImpl::make(memory(o.slot), o.geometry.dtype, o.geometry.sizes, o.geometry.strides,
-                                 o.geometry.offset);
-    impl->set_wrapped_number(o.wrapped_number);
-    return Tensor(std::move(impl));
-  }
-
-  void push_arguments(const RecordedCall& call, Stack& stack) {
-    const TrieNode& node = *call.node;
-    uint32_t number = call.first_number;
-    for (size_t i = 0; i < node.arguments.size(); ++i) {
-      const ArgumentSource& from = node.arguments[i];
-      switch (from.kind) {
-        case ArgumentSource::Kind::Attribute:
-          stack.push_copy(node.prototype, i);
-          break;
-        case ArgumentSource::Kind::Tensor:
-          stack.push(tensor(node.operands[from.first]));
-          break;
-        case ArgumentSource::Kind::TensorList: {
-          std::vector<Tensor> list;
-          for (uint16_t k = 0; k < from.count; ++k) list.push_back(tensor(node.operands[from.first + k]));
-          stack.push(std::move(list));
-          break;
-        }
-        case ArgumentSource::Kind::Number: {
-          const Scalar& value = segment_.numbers[number++];
-          if (from.tag == CellTag::Scalar) stack.push(value);
-          if (from.tag == CellTag::Float) stack.push(value.to_double());
-          if (from.tag == CellTag::Int) stack.push(value.to_int());
-          break;
-        }
-      }
-    }
-  }
-
-  void compute(const RecordedCall& call) {
-    const TrieNode& node = *call.node;
-    Stack stack;
-    push_arguments(call, stack);
-    node.info->op.redispatch_boxed(DispatchKeySet(Functionality::Dense, kCpuBackend), stack);
-    size_t next = 0;
-    for (size_t i = 0; i < node.results.size(); ++i) {
-      if (node.results[i].kind == Result::Kind::Output)
-        keep(*node.info, node.outputs[next++], stack.take<Tensor>(i), node);
-    }
-  }
-
-  // A result becomes the memory of its slot, if it lies as was said when it was recorded.
-  void keep(const OperatorInfo& info, const Output& promised, Tensor result, const TrieNode& node) {
-    const Geometry& g = promised.geometry;
-    TENON_CHECK(result.defined() && result.dtype() == g.dtype &&
-                    std::ranges::equal(result.sizes(), IntArrayRef(g.sizes)),
-                Internal, fmt::format("{}: the result is not what was recorded", info.op.name()));
-    const bool operands = std::ranges::any_of(node.operands, [&](const Operand& o) {
-      return o.slot != kNoSlot && memory_[o.slot] == result.storage();
-    });
-    const bool same = std::ranges::equal(result.strides(), IntArrayRef(g.strides)) &&
-                      result.storage_offset() == g.offset && result.storage().nbytes() == promised.nbytes;
-    if (same && !operands && promised.makes_storage) {
-      memory_[promised.slot] = result.storage();
-      return;
-    }
-    if (!memory_[promised.slot]) memory_[promised.slot] = Storage::allocate(promised.nbytes);
-    const Tensor place(TensorImpl::make(memory_[promised.slot], g.dtype, g.sizes, g.strides, g.offset));
-    if (!same || operands || place.storage() != result.storage())
-      ops::copy_elements(place, result, info.op.name().data());
-  }
-
-  Segment& segment_;
-  std::vector<Storage> memory_;
-  std::vector<std::exception_ptr> failed_;
-  std::exception_ptr first_error_;
-};
-
-std::exception_ptr Plan::run(Segment& segment) const {
-  const ThreadStateGuard<&ThreadState::included> nothing_more{DispatchKeySet()};
-  const ThreadStateGuard<&ThreadState::excluded> below{DispatchKeySet(Functionality::Record) | kAutogradKeys};
-  const ThreadStateGuard<&ThreadState::inference_mode> normal{false};
-  Run run(segment);
-  for (const Step& step : steps_) run.step(step);
-  return run.finish();
 }
 
 }  // namespace tenon::record

@@ -1,43 +1,19 @@
-// Plan: how a recorded segment is computed: which of its calls are needed for what is left of its results, in
-// which order, and when memory is given back. Found again whenever the same calls were recorded. Immutable
-// once made. Used by the recorder, which keeps plans at trie nodes.
+// Plan: how a recorded segment is computed: calls and regions in order, where their operands lie, and when
+// memory is given back. Found again whenever the same calls were recorded and no more is wanted of them.
+// Holds no addresses and no numbers; immutable once made. Used by the recorder, which keeps plans at trie
+// nodes.
 #pragma once
 
 #include <cstdint>
 #include <exception>
 #include <memory>
-#include <span>
 #include <vector>
 
-#include "tenon/core/scalar.h"
-#include "tenon/core/source_mark.h"
-#include "tenon/core/storage.h"
-#include "tenon/record/trie.h"
+#include "tenon/graph/pipeline.h"
+#include "tenon/iter/region.h"
+#include "tenon/record/segment.h"
 
 namespace tenon::record {
-
-/// A storage that the calls of a segment read or write.
-struct SlotState {
-  Storage storage;
-  bool is_input = false;  ///< It had bytes, or was another program's result, when it was first used.
-  bool is_written = false;
-};
-
-struct RecordedCall {
-  TrieNode* node;
-  uint32_t first_number;
-  SourceMark line;
-};
-
-/// What was recorded since the last flush.
-struct Segment {
-  std::vector<RecordedCall> calls;
-  std::vector<SlotState> slots;
-  std::vector<Scalar> numbers;
-};
-
-/// The slots that somebody else than the segment holds, or that had bytes before and were written.
-std::vector<bool> wanted_slots(const Segment& segment);
 
 class Plan {
  public:
@@ -50,16 +26,47 @@ class Plan {
   std::exception_ptr run(Segment& segment) const;
 
   size_t num_steps() const noexcept { return steps_.size(); }
+  const graph::FusionReport& report() const noexcept { return report_; }
 
  private:
+  /// A number slot of a region.
+  struct Number {
+    uint32_t number = 0;                  ///< Of the segment,
+    std::optional<Scalar> constant = {};  ///< or an attribute of a call.
+    LoweredNumber rule;
+    const char* op = "";
+  };
+  /// A tensor of a region.
+  struct Place {
+    uint32_t slot;
+    int64_t offset;  ///< In bytes.
+  };
+  /// Several calls as one loop.
+  struct Loop {
+    Loop(expr::ExpressionPtr expression, std::span<const RegionOperand> outputs,
+         std::span<const RegionOperand> inputs)
+        : region(std::move(expression)), loop(region, outputs, inputs) {}
+
+    Region region;
+    RegionLoop loop;
+    std::vector<Place> places;  ///< Outputs, then inputs.
+    size_t num_outputs = 0;
+    std::vector<Number> numbers;  ///< By slot.
+    std::vector<Number> checked;  ///< Numbers of calls that no slot has, but that the calls would refuse.
+  };
   struct Step {
-    uint32_t call;
+    std::vector<uint32_t> calls;  ///< Of the segment; one, or the members of a loop.
+    std::unique_ptr<const Loop> loop;
     std::vector<uint32_t> last_uses;  ///< Slots that nothing needs any more.
   };
   class Run;
 
+  std::unique_ptr<const Loop> make_loop(const graph::Graph& g, const graph::Node& node) const;
+  void find_last_uses(const Segment& segment);
+
   std::vector<bool> wanted_;
   std::vector<Step> steps_;
+  graph::FusionReport report_;
 };
 
 }  // namespace tenon::record

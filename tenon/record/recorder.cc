@@ -16,9 +16,7 @@ namespace tenon::record {
 namespace {
 
 constexpr DispatchKeySet kRecord{Functionality::Record};
-constexpr size_t kMaxCalls = 4096;
-// Of inputs, some of which nobody but the segment may still hold.
-constexpr size_t kMaxHeldBytes = size_t{256} << 20;
+constexpr const char* kScopeEnd = "the scope ended";
 
 bool recording_here() noexcept {
   return thread_state.included.has(Functionality::Record) &&
@@ -91,7 +89,7 @@ void record_boxed(const Kernel&, const OperatorHandle& op, DispatchKeySet keys, 
 class Recorder::Lock {
  public:
   explicit Lock(Recorder& r) : lock_(r.mutex_, std::defer_lock) {
-    if (!detail::single_threaded()) lock_.lock();
+    if (!tenon::detail::single_threaded()) lock_.lock();
   }
   std::vector<SlotState> garbage;  // freed when the lock is, as owners of memory may take locks of their own
 
@@ -139,7 +137,8 @@ void Recorder::begin(uint64_t program, const Options& options) {
   if (depth_++ > 0) return;
   options_ = options;
   program_ = program;
-  trie_ = &tries_[program];
+  now_ = &programs_[program];
+  trie_ = &now_->trie;
   if (trie_->size() > Trie::kMaxNodes) trie_->clear();
   cursor_ = trie_->root();
   flush_state_ = random_flush_seed();
@@ -147,10 +146,19 @@ void Recorder::begin(uint64_t program, const Options& options) {
   thread_state.included |= kRecord;
 }
 
+void Recorder::forget(uint64_t program) {
+  if (depth_ == 0 || program != program_) programs_.erase(program);
+}
+
+const Recorder::Program* Recorder::program(uint64_t number) const noexcept {
+  const auto known = programs_.find(number);
+  return known == programs_.end() ? nullptr : &known->second;
+}
+
 void Recorder::end() {
   if (--depth_ > 0) return;
   thread_state.included = DispatchKeySet(thread_state.included.bits() & ~kRecord.bits());
-  flush("the scope ended");
+  flush(kScopeEnd);
 }
 
 void Recorder::call(const OperatorHandle& op, DispatchKeySet keys, Stack& stack) {
@@ -175,6 +183,7 @@ const char* Recorder::refuses(const Tensor& t) const {
   if (!impl.device().is_cpu()) return "a tensor is not on the host";
   if (impl.layout() != Layout::Strided || impl.extra()) return "a tensor is not strided";
   if (!impl.keys().has(Functionality::Dense)) return "a tensor has a kernel of another kind";
+  if (!has_arithmetic(impl.dtype())) return "a tensor has a dtype without arithmetic";
   const StorageImpl& storage = *impl.storage();
   if (!storage.resizable() && !options_.trust_shared && !storage.is_pending())
     return "its memory is shared with NumPy, DLPack or another owner: clone() it to record";
@@ -196,6 +205,8 @@ const char* Recorder::reason_to_run_now(const OperatorInfo& info, const Stack& s
   for (size_t i = first; i < stack.size(); ++i) {
     if (stack.tag(i) == CellTag::Device && !stack.at<Device>(i).is_cpu())
       return "it makes a tensor on a device";
+    if (stack.tag(i) == CellTag::DType && !has_arithmetic(stack.at<DType>(i)))
+      return "it makes a tensor of a dtype without arithmetic";
     if (stack.tag(i) == CellTag::Layout && stack.at<Layout>(i) != Layout::Strided)
       return "it makes a tensor that is not strided";
     if (stack.tag(i) == CellTag::Bool && stack.at<bool>(i) &&
@@ -227,6 +238,7 @@ void Recorder::compute_others(const Stack& stack, size_t first) {
 void Recorder::run_now(const OperatorInfo& info, const char* why, DispatchKeySet keys, Stack& stack) {
   ++counts_.ran_now;
   ++reasons_[{&info, why}];
+  ProgramReport::add(now_->report.ran_now, &info, why, note_source(stack.caller()));
   const size_t first = stack.size() - info.schema->arguments.size();
   bool needs_flush = false;
   each_tensor(stack, first, [&](const Tensor& t, size_t i) {
@@ -242,126 +254,25 @@ void Recorder::run_now(const OperatorInfo& info, const char* why, DispatchKeySet
 bool Recorder::record(const OperatorInfo& info, Stack& stack, size_t first, const TrieNode*& refused) {
   Lock lock(*this);
   TENON_CHECK(!running_, Internal, "a recorded program called an operator that is to be recorded");
-  make_key(info, stack, first);
+  CallKey key(info, *this);
+  for (size_t i = 0; i < info.schema->arguments.size(); ++i) key.boxed(stack, first + i, i);
+  key.end();
   TrieNode* node = trie_->find(cursor_, key_);
   if (!node) {
     ++counts_.new_nodes;
+    const TrieNode* const known = cursor_->expected;
     node = infer(info, stack, first);
+    if (known && !known->now && !node->now)
+      ProgramReport::add(now_->report.left, &info, difference(*node, *known), note_source(stack.caller()));
   }
   if (node->now || node->passes) {
     refused = node;
     return false;
   }
-  append(node, info, stack, first);
+  append(node, note_source(stack.caller()));
+  push_results(*node, stack, first);
   check_caps(lock);
   return true;
-}
-
-// --- The key of a call -------------------------------------------------------------------------------------
-
-void Recorder::make_key(const OperatorInfo& info, const Stack& stack, size_t first) {
-  key_.clear();
-  numbers_.clear();
-  key_.push_back(reinterpret_cast<uintptr_t>(&info));
-  key_.push_back(static_cast<uint64_t>(default_dtype()) | uint64_t{is_strict()} << 8);
-  for (size_t i = 0; i < info.schema->arguments.size(); ++i) add_argument_key(info, stack, first, i);
-  // New results get the numbers from here on.
-  key_.push_back(segment_.slots.size());
-}
-
-void Recorder::add_operand_key(const Tensor& t) {
-  if (!t.defined()) return key_.push_back(kNoSlot);
-  const uint32_t known = slots_by_storage_.find(&*t.storage());
-  const uint32_t slot = known != kNoSlot ? known : slot_of(t);
-  const TensorImpl& impl = *t.impl();
-  key_.push_back(slot | static_cast<uint64_t>(impl.dtype()) << 32 | static_cast<uint64_t>(impl.ndim()) << 40 |
-                 uint64_t{impl.is_wrapped_number()} << 48 | uint64_t{known == kNoSlot} << 49);
-  if (known == kNoSlot) key_.push_back(impl.storage().nbytes());
-  key_.push_back(static_cast<uint64_t>(impl.offset()));
-  for (const int64_t n : impl.sizes()) key_.push_back(static_cast<uint64_t>(n));
-  for (const int64_t n : impl.strides()) key_.push_back(static_cast<uint64_t>(n));
-}
-
-uint32_t Recorder::slot_of(const Tensor& t) {
-  const auto slot = static_cast<uint32_t>(segment_.slots.size());
-  Storage storage = t.storage();
-  storage->add_recorder();
-  slots_by_storage_.add(&*storage, slot);
-  input_bytes_ += storage.nbytes();
-  segment_.slots.push_back({.storage = std::move(storage), .is_input = true});
-  return slot;
-}
-
-void Recorder::add_argument_key(const OperatorInfo& info, const Stack& stack, size_t first, size_t i) {
-  const size_t at = first + i;
-  const CellTag tag = stack.tag(at);
-  const uint64_t head = static_cast<uint64_t>(tag);
-  const bool is_number = ((info.numbers >> i) & 1u) != 0;
-  const auto add_list = [&]<class T>(const CellList<T>& list) {
-    key_.push_back(head | list.size() << 8);
-    for (const T& value : list) {
-      if constexpr (std::is_same_v<T, Scalar>) {
-        key_.push_back(static_cast<uint64_t>(value.kind()));
-        key_.push_back(std::bit_cast<uint64_t>(value.to_complex().real()));
-        key_.push_back(std::bit_cast<uint64_t>(value.to_complex().imag()));
-        key_.push_back(static_cast<uint64_t>(value.to_int()));
-      } else if constexpr (std::is_same_v<T, double>) {
-        key_.push_back(std::bit_cast<uint64_t>(value));
-      } else {
-        key_.push_back(static_cast<uint64_t>(value));
-      }
-    }
-  };
-  switch (tag) {
-    case CellTag::Tensor:
-      key_.push_back(head);
-      return add_operand_key(stack.at<Tensor>(at));
-    case CellTag::TensorList: {
-      const auto& list = stack.at<std::vector<Tensor>>(at);
-      key_.push_back(head | list.size() << 8);
-      for (const Tensor& t : list) add_operand_key(t);
-      return;
-    }
-    case CellTag::Scalar: {
-      const Scalar& s = stack.at<Scalar>(at);
-      // Of integers it matters whether they are negative and whether they fit int32: the rest is a number.
-      const int64_t whole = s.is_integral() ? s.to_int() : 0;
-      const uint64_t range = static_cast<uint64_t>(whole < 0) | uint64_t{whole != static_cast<int32_t>(whole)}
-                                                                    << 1;
-      key_.push_back(head | static_cast<uint64_t>(s.kind()) << 8 | range << 16);
-      if (is_number) return numbers_.push_back(s);
-      key_.push_back(std::bit_cast<uint64_t>(s.to_double()));
-      key_.push_back(static_cast<uint64_t>(s.to_int()));
-      return key_.push_back(std::bit_cast<uint64_t>(s.to_complex().imag()));
-    }
-    case CellTag::Float:
-      key_.push_back(head);
-      if (is_number) return numbers_.push_back(stack.at<double>(at));
-      return key_.push_back(std::bit_cast<uint64_t>(stack.at<double>(at)));
-    case CellTag::Int:
-      key_.push_back(head);
-      if (is_number) return numbers_.push_back(stack.at<int64_t>(at));
-      return key_.push_back(static_cast<uint64_t>(stack.at<int64_t>(at)));
-    case CellTag::Str:
-      return add_list(stack.at<CellList<char>>(at));
-    case CellTag::IntList:
-      return add_list(stack.at<CellList<int64_t>>(at));
-    case CellTag::FloatList:
-      return add_list(stack.at<CellList<double>>(at));
-    case CellTag::BoolList:
-      return add_list(stack.at<CellList<bool>>(at));
-    case CellTag::ScalarList:
-      return add_list(stack.at<CellList<Scalar>>(at));
-    case CellTag::None:
-      return key_.push_back(head);
-    default: {
-      // Small values lie in the low bytes of their cell, with zeros above.
-      uint64_t bits;
-      std::memcpy(&bits, const_cast<Stack&>(stack).cells() + at, sizeof bits);
-      key_.push_back(head);
-      return key_.push_back(bits);
-    }
-  }
 }
 
 // --- New nodes ---------------------------------------------------------------------------------------------
@@ -378,6 +289,9 @@ class MetaTensors {
   Tensor of(const Tensor& t, uint32_t slot) {
     if (!t.defined() || t.impl()->is_wrapped_number())
       return t;  // numbers keep their values, which are checked
+    for (const auto& [original, copy] : tensors_) {
+      if (original == t.impl()) return copy;
+    }
     const auto known = std::ranges::find(slots_, slot);
     const auto index = static_cast<size_t>(known - slots_.begin());
     if (known == slots_.end()) {
@@ -385,12 +299,14 @@ class MetaTensors {
       storages_.push_back(Storage::allocate(t.storage().nbytes(), Device(kMetaBackend)));
     }
     const TensorImpl& impl = *t.impl();
-    return Tensor(
-        TensorImpl::make(storages_[index], impl.dtype(), impl.sizes(), impl.strides(), impl.offset()));
+    tensors_.emplace_back(&impl, Tensor(TensorImpl::make(storages_[index], impl.dtype(), impl.sizes(),
+                                                         impl.strides(), impl.offset())));
+    return tensors_.back().second;
   }
   bool made(const Storage& storage) const { return std::ranges::find(storages_, storage) != storages_.end(); }
 
  private:
+  std::vector<std::pair<const TensorImpl*, Tensor>> tensors_;
   std::vector<uint32_t> slots_;
   std::vector<Storage> storages_;
 };
@@ -403,6 +319,15 @@ bool unchanged(const Tensor& before, const Tensor& now, const Storage& storage) 
 }
 
 }  // namespace
+
+uint32_t Recorder::add_input(const Storage& storage) {
+  const auto slot = static_cast<uint32_t>(segment_.slots.size());
+  storage->add_recorder();
+  slots_by_storage_.add(&*storage, slot);
+  input_bytes_ += storage.nbytes();
+  segment_.slots.push_back({.storage = storage, .is_input = true});
+  return slot;
+}
 
 TrieNode* Recorder::infer(const OperatorInfo& info, const Stack& stack, size_t first) {
   TrieNode* const node = trie_->add(cursor_, key_);
@@ -418,7 +343,7 @@ TrieNode* Recorder::infer(const OperatorInfo& info, const Stack& stack, size_t f
   const auto add_operand = [&](const Tensor& t, size_t argument) {
     Operand o;
     if (t.defined()) {
-      o = {.slot = slots_by_storage_.find(&*t.storage()),
+      o = {.slot = slot_of(*t.storage()),
            .written = ((info.written >> argument) & 1u) != 0,
            .wrapped_number = t.impl()->is_wrapped_number(),
            .geometry = geometry_of(*t.impl())};
@@ -494,27 +419,41 @@ TrieNode* Recorder::infer(const OperatorInfo& info, const Stack& stack, size_t f
     const bool makes = known == made.end();
     const uint32_t slot = makes ? next_slot++ : known->second;
     if (makes) made.emplace_back(t->storage(), slot);
-    node->outputs.push_back({slot, t->storage().nbytes(), makes, geometry_of(*t->impl())});
+    node->outputs.push_back(
+        {slot, t->storage().nbytes(), makes, t->storage().version(), geometry_of(*t->impl())});
     node->results.push_back({Result::Kind::Output});
   }
   return node;
 }
 
-void Recorder::append(TrieNode* node, const OperatorInfo& info, Stack& stack, size_t first) {
+void Recorder::append(TrieNode* node, SourceMark line) {
   ++counts_.recorded;
-  segment_.calls.push_back(
-      {node, static_cast<uint32_t>(segment_.numbers.size()), note_source(stack.caller())});
+  segment_.calls.push_back({node, static_cast<uint32_t>(segment_.numbers.size()), line});
   segment_.numbers.insert(segment_.numbers.end(), numbers_.begin(), numbers_.end());
   cursor_ = node;
   for (const Operand& o : node->operands) {
     if (!o.written || o.slot == kNoSlot) continue;
     SlotState& slot = segment_.slots[o.slot];
     slot.is_written = true;
-    if (!slot.storage->is_pending()) slot.storage->set_pending(this);
+    if (!slot.storage->is_pending()) slot.storage->set_pending(this, o.slot);
   }
+}
+
+Tensor Recorder::make_output(const Output& o) {
+  if (o.makes_storage) {
+    Storage storage = Storage::deferred(o.nbytes, this, o.slot);
+    storage->add_recorder();
+    for (uint64_t v = 0; v < o.version; ++v) storage->bump_version();
+    segment_.slots.push_back({.storage = std::move(storage), .is_written = true});
+  }
+  return Tensor(TensorImpl::make(segment_.slots[o.slot].storage, o.geometry.dtype, o.geometry.sizes,
+                                 o.geometry.strides, o.geometry.offset));
+}
+
+void Recorder::push_results(const TrieNode& node, Stack& stack, size_t first) {
   size_t next = 0;
   const size_t before = stack.size();
-  for (const Result& result : node->results) {
+  for (const Result& result : node.results) {
     switch (result.kind) {
       case Result::Kind::Argument:
         stack.push_copy(stack, first + result.argument);
@@ -522,18 +461,9 @@ void Recorder::append(TrieNode* node, const OperatorInfo& info, Stack& stack, si
       case Result::Kind::Undefined:
         stack.push(Tensor());
         break;
-      case Result::Kind::Output: {
-        const Output& o = node->outputs[next++];
-        if (o.makes_storage) {
-          Storage storage = Storage::deferred(o.nbytes, this);
-          storage->add_recorder();
-          slots_by_storage_.add(&*storage, o.slot);
-          segment_.slots.push_back({.storage = std::move(storage), .is_written = true});
-        }
-        stack.push(Tensor(TensorImpl::make(segment_.slots[o.slot].storage, o.geometry.dtype, o.geometry.sizes,
-                                           o.geometry.strides, o.geometry.offset)));
+      case Result::Kind::Output:
+        stack.push(make_output(node.outputs[next++]));
         break;
-      }
     }
   }
   stack.erase(first, before - first);
@@ -564,18 +494,21 @@ std::exception_ptr Recorder::compute(Lock& lock, const char* why) {
   running_ = true;
   ++counts_.segments;
   ++reasons_[{nullptr, why}];
-  std::exception_ptr error;
+  if (why != kScopeEnd) ProgramReport::add(now_->report.forced, nullptr, why, note_source(nullptr));
   const std::vector<bool> wanted = wanted_slots(segment_);
-  std::shared_ptr<const Plan> plan;
-  for (const auto& known : cursor_->plans) {
-    if (known->serves(wanted)) plan = known;
-  }
-  if (!plan) {
+  auto planned = std::ranges::find_if(cursor_->plans, [&](const auto& p) { return p.plan->serves(wanted); });
+  if (planned == cursor_->plans.end()) {
     ++counts_.planned;
-    plan = std::make_shared<const Plan>(segment_, wanted);
-    cursor_->plans.push_back(plan);
+    planned = cursor_->plans.insert(planned, {.plan = std::make_shared<const Plan>(segment_, wanted),
+                                              .num_calls = segment_.calls.size()});
   }
-  error = plan->run(segment_);
+  ++planned->runs;
+  planned->ended = why;
+  if (!segment_.calls.empty()) {
+    planned->first_line = segment_.calls.front().line;
+    planned->last_line = segment_.calls.back().line;
+  }
+  const std::exception_ptr error = planned->plan->run(segment_);
   for (SlotState& slot : segment_.slots) {
     if (slot.storage) slot.storage->remove_recorder();
   }

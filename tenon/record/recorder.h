@@ -12,6 +12,8 @@
 #include <vector>
 
 #include "tenon/record/plan.h"
+#include "tenon/record/report.h"
+#include "tenon/record/segment.h"
 #include "tenon/record/slot_map.h"
 #include "tenon/record/trie.h"
 
@@ -45,6 +47,14 @@ class Recorder final : public PendingWork {
   void begin(uint64_t program, const Options& options);
   /// Closes it; the outermost one computes what was recorded, and throws what that throws.
   void end();
+  /// The program does not run again: what this thread knows of it is dropped.
+  void forget(uint64_t program);
+  /// What became of a program's calls on this thread; null if it has not run here.
+  struct Program {
+    Trie trie;
+    ProgramReport report;
+  };
+  const Program* program(uint64_t number) const noexcept;
 
   /// A call at the key Record.
   void call(const OperatorHandle& op, DispatchKeySet keys, Stack& stack);
@@ -61,7 +71,12 @@ class Recorder final : public PendingWork {
   std::map<std::string, uint64_t> reasons() const;
 
  private:
+  friend class CallKey;
+  friend class TypedCall;
   class Lock;
+  static constexpr size_t kMaxCalls = 4096;
+  /// Of inputs, some of which nobody but the segment may still hold.
+  static constexpr size_t kMaxHeldBytes = size_t{256} << 20;
 
   const char* reason_to_run_now(const OperatorInfo& info, const Stack& stack, size_t first) const;
   const char* refuses(const Tensor& t) const;
@@ -70,25 +85,32 @@ class Recorder final : public PendingWork {
   void compute_others(const Stack& stack, size_t first);
   bool record(const OperatorInfo& info, Stack& stack, size_t first, const TrieNode*& refused);
 
-  void make_key(const OperatorInfo& info, const Stack& stack, size_t first);
-  void add_operand_key(const Tensor& t);
-  void add_argument_key(const OperatorInfo& info, const Stack& stack, size_t first, size_t i);
-  uint32_t slot_of(const Tensor& t);
   TrieNode* infer(const OperatorInfo& info, const Stack& stack, size_t first);
-  void append(TrieNode* node, const OperatorInfo& info, Stack& stack, size_t first);
+  void append(TrieNode* node, SourceMark line);
+  Tensor make_output(const Output& output);
+  void push_results(const TrieNode& node, Stack& stack, size_t first);
+  bool has_to_check_caps() const noexcept {
+    return segment_.calls.size() + 1 >= kMaxCalls || input_bytes_ > kMaxHeldBytes || flush_state_ != 0;
+  }
   void check_caps(Lock& lock);
 
-  bool holds(const StorageImpl& storage) const noexcept {
-    return slots_by_storage_.find(&storage) != kNoSlot;
+  /// The storage's number in the segment; kNoSlot if it has none.
+  uint32_t slot_of(const StorageImpl& storage) const noexcept {
+    // What the segment computes knows its number itself.
+    if (storage.is_pending() && storage.work() == this) return storage.place();
+    return slots_by_storage_.find(&storage);
   }
+  uint32_t add_input(const Storage& storage);
+  bool holds(const StorageImpl& storage) const noexcept { return slot_of(storage) != kNoSlot; }
   std::exception_ptr compute(Lock& lock, const char* why);
   void throw_late_error();
 
   int depth_ = 0;
   Options options_;
   uint64_t program_ = 0;
-  Trie* trie_ = nullptr;
-  std::unordered_map<uint64_t, Trie> tries_;
+  Program* now_ = nullptr;  // of the open scope
+  Trie* trie_ = nullptr;    // its own
+  std::unordered_map<uint64_t, Program> programs_;
   uint64_t flush_state_ = 0;  // of random flushes, which tests ask for
 
   // Of the segment; another thread that wants its results locks it.

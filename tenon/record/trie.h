@@ -13,6 +13,7 @@
 
 #include "tenon/core/dims.h"
 #include "tenon/core/dtype.h"
+#include "tenon/core/source_mark.h"
 #include "tenon/dispatch/stack.h"
 #include "tenon/record/operator_info.h"
 
@@ -55,6 +56,7 @@ struct Output {
   uint32_t slot;
   size_t nbytes;       ///< Of the storage.
   bool makes_storage;  ///< False for a further tensor over the storage of an earlier one.
+  uint64_t version;    ///< Of the storage: how often the operator has written its own result.
   Geometry geometry;
 };
 
@@ -62,6 +64,15 @@ struct Output {
 struct Result {
   enum class Kind : uint8_t { Output, Argument, Undefined } kind;
   uint16_t argument = 0;
+};
+
+/// A segment that ended with a call, where the same storages were wanted of it.
+struct PlannedSegment {
+  std::shared_ptr<const Plan> plan;
+  uint64_t runs = 0;
+  size_t num_calls = 0;              ///< Recorded, needed or not.
+  SourceMark first_line, last_line;  ///< Of the latest run, as what follows.
+  const char* ended = "";
 };
 
 struct TrieNode {
@@ -81,7 +92,7 @@ struct TrieNode {
   std::vector<Output> outputs;
   std::vector<Result> results;
   uint32_t num_numbers = 0;
-  std::vector<std::shared_ptr<const Plan>> plans;
+  std::vector<PlannedSegment> plans;
 };
 
 class Trie {
@@ -96,6 +107,12 @@ class Trie {
   TrieNode* find(TrieNode* parent, std::span<const uint64_t> key);
   TrieNode* add(TrieNode* parent, std::span<const uint64_t> key);
   size_t size() const noexcept { return nodes_.size(); }
+  /// Calls f(node) for all nodes, the root included.
+  template <class F>
+  void each(F&& f) const {
+    f(*root_);
+    for (const auto& [hash, node] : nodes_) f(*node);
+  }
   /// Forgets everything. Nobody stands at a node but the root.
   void clear();
 

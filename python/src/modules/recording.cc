@@ -13,10 +13,12 @@ using record::Recorder;
 PyObject* begin(PyObject*, PyObject* args) {
   unsigned long long program = 0;
   long long threshold = 0;
-  int trust_shared = 0;
-  if (!PyArg_ParseTuple(args, "KLp", &program, &threshold, &trust_shared)) return nullptr;
+  int trust_shared = 0, relaxed = 0;
+  if (!PyArg_ParseTuple(args, "KLp|p", &program, &threshold, &trust_shared, &relaxed)) return nullptr;
   return guarded([&] {
-    Recorder::current().begin(program, {.threshold = threshold, .trust_shared = trust_shared != 0});
+    record::Options options{.trust_shared = trust_shared != 0};
+    if (threshold >= 0) options.threshold = threshold;
+    Recorder::current().begin(program, options);
     return Py_NewRef(Py_None);
   });
 }
@@ -35,9 +37,22 @@ PyObject* flush(PyObject*, PyObject*) {
   });
 }
 
+void put(const Ref& dict, const char* name, PyObject* owned) {
+  const Ref value(checked(owned));
+  if (PyDict_SetItemString(dict.get(), name, value.get()) < 0) throw PythonError();
+}
 void set(const Ref& dict, const char* name, uint64_t value) {
-  const Ref number(checked(PyLong_FromUnsignedLongLong(value)));
-  if (PyDict_SetItemString(dict.get(), name, number.get()) < 0) throw PythonError();
+  put(dict, name, PyLong_FromUnsignedLongLong(value));
+}
+void set(const Ref& dict, const char* name, std::string_view text) { put(dict, name, to_python(text)); }
+void append(const Ref& list, PyObject* owned) {
+  const Ref value(checked(owned));
+  if (PyList_Append(list.get(), value.get()) < 0) throw PythonError();
+}
+Ref texts(const std::vector<std::string>& all) {
+  Ref list(checked(PyList_New(0)));
+  for (const std::string& text : all) append(list, to_python(text));
+  return list;
 }
 
 PyObject* stats(PyObject*, PyObject*) {
@@ -55,11 +70,74 @@ PyObject* stats(PyObject*, PyObject*) {
   });
 }
 
+Ref segment_of(const record::PlannedSegment& planned) {
+  Ref segment(checked(PyDict_New())), regions(checked(PyList_New(0))), opaque(checked(PyList_New(0)));
+  set(segment, "event", "segment");
+  set(segment, "runs", planned.runs);
+  set(segment, "nodes", planned.num_calls);
+  set(segment, "steps", planned.plan->num_steps());
+  set(segment, "first_line", describe_source(planned.first_line));
+  set(segment, "last_line", describe_source(planned.last_line));
+  set(segment, "ended", planned.ended);
+  for (const graph::FusionReport::Fusion& fusion : planned.plan->report().fusions) {
+    const Ref region(checked(PyDict_New()));
+    set(region, "name", fusion.name);
+    put(region, "operators", texts(fusion.operators).release());
+    set(region, "bytes", static_cast<uint64_t>(fusion.bytes));
+    set(region, "bytes_apart", static_cast<uint64_t>(fusion.bytes_apart));
+    append(regions, Py_NewRef(region.get()));
+  }
+  for (const graph::FusionReport::Left& left : planned.plan->report().left)
+    append(opaque, texts({left.operator_name, describe_source(left.line), left.reason}).release());
+  put(segment, "regions", regions.release());
+  put(segment, "opaque", opaque.release());
+  return segment;
+}
+
+void add_events(const Ref& list, const char* event, const char* what,
+                const std::vector<record::ProgramReport::Event>& events) {
+  for (const record::ProgramReport::Event& e : events) {
+    const Ref dict(checked(PyDict_New()));
+    set(dict, "event", event);
+    if (e.info) set(dict, "operator", e.info->op.full_name());
+    set(dict, what, e.what);
+    set(dict, "line", describe_source(e.line));
+    set(dict, "count", e.count);
+    append(list, Py_NewRef(dict.get()));
+  }
+}
+
+PyObject* explain(PyObject*, PyObject* number) {
+  return guarded([&] {
+    Ref list(checked(PyList_New(0)));
+    const Recorder::Program* const program = Recorder::current().program(PyLong_AsUnsignedLongLong(number));
+    if (!program) return list.release();
+    program->trie.each([&](const record::TrieNode& node) {
+      for (const record::PlannedSegment& planned : node.plans) append(list, segment_of(planned).release());
+    });
+    add_events(list, "now", "reason", program->report.ran_now);
+    add_events(list, "left", "field", program->report.left);
+    add_events(list, "forced", "reason", program->report.forced);
+    return list.release();
+  });
+}
+
 PyMethodDef g_functions[] = {
-    {"_record_begin", &begin, METH_VARARGS, "(program, threshold, trust_shared): opens a scope."},
+    {"_record_begin", &begin, METH_VARARGS,
+     "(program, threshold, trust_shared, relaxed): opens a scope; a threshold of -1 is the default one."},
     {"_record_end", &end, METH_NOARGS, "Closes it; the outermost computes what was recorded."},
     {"_record_flush", &flush, METH_NOARGS, "Computes what this thread has recorded."},
     {"_record_stats", &stats, METH_NOARGS, "What this thread has recorded so far, and why it did not wait."},
+    {"_record_forget",
+     [](PyObject*, PyObject* program) {
+       return guarded([&] {
+         Recorder::current().forget(PyLong_AsUnsignedLongLong(program));
+         return Py_NewRef(Py_None);
+       });
+     },
+     METH_O, "Drops what this thread knows of a program."},
+    {"_record_explain", &explain, METH_O,
+     "What became of a program's calls on this thread: a list of dictionaries, one for each event."},
     {"_record_new_program",
      [](PyObject*, PyObject*) { return PyLong_FromUnsignedLongLong(record::new_program()); }, METH_NOARGS,
      "A number for a program."},

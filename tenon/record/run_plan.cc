@@ -1,0 +1,227 @@
+// How plans run.
+#include <fmt/core.h>
+
+#include <algorithm>
+
+#include "tenon/core/error.h"
+#include "tenon/core/thread_state.h"
+#include "tenon/ops/copy/elements.h"
+#include "tenon/record/plan.h"
+
+namespace tenon::record {
+
+// Calls run on storages of their own over the memory of the segment's, which stay as they are seen by others
+// until all is done: pending, with their versions.
+class Plan::Run {
+ public:
+  explicit Run(Segment& segment)
+      : segment_(segment), memory_(segment.slots.size()), failed_(segment.slots.size()) {}
+
+  void step(const Step& step) {
+    if (!step.loop || !run_loop(*step.loop)) {
+      for (const uint32_t call : step.calls) run_call(segment_.calls[call]);
+    }
+    for (const uint32_t slot : step.last_uses) release(slot);
+  }
+
+  std::exception_ptr finish() {
+    for (size_t i = 0; i < segment_.slots.size(); ++i) {
+      SlotState& slot = segment_.slots[i];
+      if (slot.is_input || !slot.storage->is_pending()) continue;
+      // What nobody wants is not computed: it dies with the segment.
+      if (failed_[i]) {
+        slot.storage->set_failed(failed_[i]);
+      } else if (memory_[i]) {
+        StorageImpl& computed = *memory_[i];
+        if (computed.address_now() != slot.storage->address_now()) slot.storage->take_bytes(computed);
+        slot.storage->set_done();
+      }
+    }
+    for (SlotState& slot : segment_.slots) {
+      if (slot.is_input && slot.is_written) slot.storage->set_done();
+    }
+    return first_error_;
+  }
+
+ private:
+  void run_call(const RecordedCall& call) {
+    const TrieNode& node = *call.node;
+    std::exception_ptr error = inherited_error(node);
+    if (!error) {
+      try {
+        compute(call);
+      } catch (...) {
+        error = explained(std::current_exception(), call);
+        if (!first_error_) first_error_ = error;
+      }
+    }
+    if (!error) return;
+    for (const Output& o : node.outputs) failed_[o.slot] = error;
+    for (const Operand& o : node.operands) {
+      if (o.written && o.slot != kNoSlot) failed_[o.slot] = error;
+    }
+  }
+
+  // False: nothing was written; the calls are to be run one by one, of which some may fail.
+  bool run_loop(const Loop& loop) {
+    for (const Place& place : loop.places) {
+      if (failed_[place.slot]) return false;
+    }
+    try {
+      numbers_.resize(loop.numbers.size());
+      uint64_t unused;
+      for (size_t i = 0; i < loop.numbers.size(); ++i) put(numbers_[i], loop.numbers[i]);
+      for (const Number& number : loop.checked) put(unused, number);
+      addresses_.clear();
+      for (size_t i = 0; i < loop.places.size(); ++i) {
+        const Place& place = loop.places[i];
+        if (i < loop.num_outputs) make_memory(place.slot);
+        addresses_.push_back(reinterpret_cast<char*>(memory(place.slot).address()) + place.offset);
+      }
+    } catch (const std::exception&) {
+      return false;
+    }
+    loop.loop.run(addresses_.data(), numbers_.data());
+    return true;
+  }
+
+  void put(uint64_t& slot, const Number& number) const {
+    put_number(slot, number.rule, number.constant ? *number.constant : segment_.numbers[number.number],
+               number.op);
+  }
+
+  // Of a result that has none yet: where its storage has room already, or a block of its own.
+  void make_memory(uint32_t slot) {
+    if (memory_[slot]) return;
+    const SlotState& state = segment_.slots[slot];
+    if (!state.is_input && !state.storage->address_now())
+      memory_[slot] = Storage::allocate(state.storage.nbytes());
+  }
+
+  std::exception_ptr inherited_error(const TrieNode& node) const {
+    for (const Operand& o : node.operands) {
+      if (o.slot != kNoSlot && failed_[o.slot]) return failed_[o.slot];
+    }
+    return nullptr;
+  }
+
+  static std::exception_ptr explained(std::exception_ptr error, const RecordedCall& call) {
+    if (!call.line) return error;
+    try {
+      std::rethrow_exception(error);
+    } catch (Error& e) {
+      e.append(fmt::format(" (recorded at {})", describe_source(call.line)));
+      return std::current_exception();
+    } catch (...) {
+      return error;
+    }
+  }
+
+  Storage& memory(uint32_t slot) {
+    Storage& memory = memory_[slot];
+    if (!memory) {
+      const StorageImpl& seen = *segment_.slots[slot].storage;
+      memory = Storage::from_foreign(seen.address_now(), seen.nbytes(), seen.device(), nullptr, nullptr);
+    }
+    return memory;
+  }
+
+  void release(uint32_t slot) {
+    memory_[slot] = {};
+    SlotState& state = segment_.slots[slot];
+    // An input that only the segment holds by now: its memory is free for what comes next. Foreign memory
+    // goes at the end, as its owner may take locks.
+    const bool ours = state.is_input && !state.is_written && state.storage->allocator();
+    if (!ours || state.storage.use_count() > 0) return;
+    state.storage->remove_recorder();
+    state.storage = {};
+  }
+
+  Tensor tensor(const Operand& o) {
+    if (o.slot == kNoSlot) return {};
+    auto impl = TensorImpl::make(memory(o.slot), o.geometry.dtype, o.geometry.sizes, o.geometry.strides,
+                                 o.geometry.offset);
+    impl->set_wrapped_number(o.wrapped_number);
+    return Tensor(std::move(impl));
+  }
+
+  void push_arguments(const RecordedCall& call, Stack& stack) {
+    const TrieNode& node = *call.node;
+    uint32_t number = call.first_number;
+    for (size_t i = 0; i < node.arguments.size(); ++i) {
+      const ArgumentSource& from = node.arguments[i];
+      switch (from.kind) {
+        case ArgumentSource::Kind::Attribute:
+          stack.push_copy(node.prototype, i);
+          break;
+        case ArgumentSource::Kind::Tensor:
+          stack.push(tensor(node.operands[from.first]));
+          break;
+        case ArgumentSource::Kind::TensorList: {
+          std::vector<Tensor> list;
+          for (uint16_t k = 0; k < from.count; ++k) list.push_back(tensor(node.operands[from.first + k]));
+          stack.push(std::move(list));
+          break;
+        }
+        case ArgumentSource::Kind::Number: {
+          const Scalar& value = segment_.numbers[number++];
+          if (from.tag == CellTag::Scalar) stack.push(value);
+          if (from.tag == CellTag::Float) stack.push(value.to_double());
+          if (from.tag == CellTag::Int) stack.push(value.to_int());
+          break;
+        }
+      }
+    }
+  }
+
+  void compute(const RecordedCall& call) {
+    const TrieNode& node = *call.node;
+    Stack stack;
+    push_arguments(call, stack);
+    node.info->op.redispatch_boxed(DispatchKeySet(Functionality::Dense, kCpuBackend), stack);
+    size_t next = 0;
+    for (size_t i = 0; i < node.results.size(); ++i) {
+      if (node.results[i].kind == Result::Kind::Output)
+        keep(*node.info, node.outputs[next++], stack.take<Tensor>(i), node);
+    }
+  }
+
+  // A result becomes the memory of its slot, if it lies as was said when it was recorded.
+  void keep(const OperatorInfo& info, const Output& promised, Tensor result, const TrieNode& node) {
+    const Geometry& g = promised.geometry;
+    TENON_CHECK(result.defined() && result.dtype() == g.dtype &&
+                    std::ranges::equal(result.sizes(), IntArrayRef(g.sizes)),
+                Internal, fmt::format("{}: the result is not what was recorded", info.op.name()));
+    const bool operands = std::ranges::any_of(node.operands, [&](const Operand& o) {
+      return o.slot != kNoSlot && memory_[o.slot] == result.storage();
+    });
+    const bool same = std::ranges::equal(result.strides(), IntArrayRef(g.strides)) &&
+                      result.storage_offset() == g.offset && result.storage().nbytes() == promised.nbytes;
+    if (same && !operands && promised.makes_storage) {
+      memory_[promised.slot] = result.storage();
+      return;
+    }
+    if (!memory_[promised.slot]) memory_[promised.slot] = Storage::allocate(promised.nbytes);
+    const Tensor place(TensorImpl::make(memory_[promised.slot], g.dtype, g.sizes, g.strides, g.offset));
+    if (!same || operands || place.storage() != result.storage())
+      ops::copy_elements(place, result, info.op.name().data());
+  }
+
+  Segment& segment_;
+  std::vector<Storage> memory_;
+  std::vector<std::exception_ptr> failed_;
+  std::exception_ptr first_error_;
+  std::vector<uint64_t> numbers_;
+  std::vector<char*> addresses_;
+};
+
+std::exception_ptr Plan::run(Segment& segment) const {
+  const ThreadStateGuard<&ThreadState::included> nothing_more{DispatchKeySet()};
+  const ThreadStateGuard<&ThreadState::excluded> below{DispatchKeySet(Functionality::Record) | kAutogradKeys};
+  const ThreadStateGuard<&ThreadState::inference_mode> normal{false};
+  Run run(segment);
+  for (const Step& step : steps_) run.step(step);
+  return run.finish();
+}
+
+}  // namespace tenon::record

@@ -1,0 +1,37 @@
+// Segment: what was recorded since the last flush: calls, the storages that they use, the values of numbers.
+// Filled in by the recorder, run by plans.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "tenon/core/scalar.h"
+#include "tenon/core/source_mark.h"
+#include "tenon/core/storage.h"
+#include "tenon/record/trie.h"
+
+namespace tenon::record {
+
+/// A storage that the calls of a segment read or write.
+struct SlotState {
+  Storage storage;
+  bool is_input = false;  ///< It had bytes when it was first used.
+  bool is_written = false;
+};
+
+struct RecordedCall {
+  TrieNode* node;
+  uint32_t first_number;
+  SourceMark line;
+};
+
+struct Segment {
+  std::vector<RecordedCall> calls;
+  std::vector<SlotState> slots;
+  std::vector<Scalar> numbers;
+};
+
+/// The slots that somebody else than the segment holds, or that had bytes before and were written.
+std::vector<bool> wanted_slots(const Segment& segment);
+
+}  // namespace tenon::record

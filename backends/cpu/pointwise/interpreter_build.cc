@@ -190,7 +190,9 @@ class ProgramBuilder {
     p_.num_outputs_ = e.num_outputs;
     for (const auto& list : {e.inputs(), e.outputs()}) {
       for (const expr::Slot& slot : list)
-        p_.item_sizes_.push_back(static_cast<uint8_t>(tenon::item_size(real_dtype(slot.dtype))));
+        // Nothing is read where nothing is used: the part of a complex operand, say.
+        p_.item_sizes_.push_back(
+            slot.node == expr::kNoNode ? 0 : static_cast<uint8_t>(tenon::item_size(real_dtype(slot.dtype))));
     }
     for (const uint8_t size : p_.item_sizes_) p_.register_item_size_ = std::max(p_.register_item_size_, size);
     for (const Step& step : s_) p_.register_item_size_ = std::max(p_.register_item_size_, step.item_size);

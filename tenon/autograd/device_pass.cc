@@ -140,6 +140,8 @@ void DevicePass::start_worker(uint32_t index) {
 void DevicePass::serve(uint32_t index) noexcept {
   Lane& lane = lanes_[index];
   thread_state = thread_state_;
+  // A worker has nothing to record to.
+  thread_state.excluded |= DispatchKeySet(Functionality::Record);
   detail::pass_depth = depth_;
   t_worker_of = lane.device;
   const LockOwnerScope owner(outer_owner_);

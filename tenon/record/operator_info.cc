@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <memory>
 #include <mutex>
 #include <string_view>
@@ -17,6 +18,12 @@ using schema::BaseType;
 bool makes_uninitialised(std::string_view name) {
   constexpr std::array kNames = {"aten::empty", "aten::empty_like", "aten::empty_strided", "aten::new_empty",
                                  "aten::new_empty_strided"};
+  return std::ranges::find(kNames, name) != kNames.end();
+}
+
+bool fills(std::string_view name) {
+  constexpr std::array kNames = {"aten::fill", "aten::fill_", "aten::full", "aten::full_like",
+                                 "aten::new_full"};
   return std::ranges::find(kNames, name) != kNames.end();
 }
 
@@ -59,6 +66,8 @@ const char* reason_to_run_now(const OperatorInfo& info) {
     return "the operator, or a kernel of it, is the user's";
   if (schema.arguments.size() > 64) return "it has more than 64 arguments";
   if (makes_uninitialised(info.op.name())) return "its result is uninitialised memory";
+  // Where it throws, the stream gets its part back.
+  if (info.op.full_name() == "aten::_philox_bernoulli_.Tensor") return "it looks at its probabilities";
   for (const schema::Return& r : schema.returns) {
     if (!r.type.is_tensor()) return "it returns something else than tensors";
   }
@@ -101,6 +110,7 @@ std::unique_ptr<OperatorInfo> make_info(const OperatorHandle& op) {
   auto info = std::make_unique<OperatorInfo>(OperatorInfo{.op = op, .schema = &op.schema()});
   describe_arguments(*info);
   info->may_fail = may_fail(*info);
+  info->fills = fills(info->op.name()) && std::popcount(info->numbers) == 1;
   const bool may_be_view =
       std::ranges::any_of(info->schema->returns, [](const auto& r) { return r.alias && !r.alias->is_write; });
   if (const char* reason = reason_to_run_now(*info)) {

@@ -29,6 +29,8 @@ struct OperatorInfo {
   bool has_tensors = false;
   /// Calls may throw for what is in their tensors: they run even if nobody wants their results.
   bool may_fail = false;
+  /// It stores its last number in every element.
+  bool fills = false;
   /// By result: the written argument that it is; -1: a new tensor.
   std::vector<int16_t> results;
 };

@@ -36,7 +36,7 @@ Plan::Plan(const Segment& segment, std::vector<bool> wanted) : wanted_(std::move
   find_last_uses(segment);
 }
 
-std::unique_ptr<const Plan::Loop> Plan::make_loop(const graph::Graph& g, const graph::Node& node) const {
+std::unique_ptr<Plan::Loop> Plan::make_loop(const graph::Graph& g, const graph::Node& node) const {
   const graph::Region& region = *node.region;
   const graph::Port& body = region.body;
   std::vector<RegionOperand> outputs, inputs;
@@ -44,7 +44,8 @@ std::unique_ptr<const Plan::Loop> Plan::make_loop(const graph::Graph& g, const g
   const auto add = [&](std::vector<RegionOperand>& to, graph::ValueId value, graph::GeometryId geometry) {
     const graph::Geometry& where = g.geometry(geometry);
     to.push_back({where.dtype, where.sizes, where.strides});
-    places.push_back({g.values[value].storage, where.offset * static_cast<int64_t>(item_size(where.dtype))});
+    places.push_back(
+        {g.values[value].storage, geometry, where.offset * static_cast<int64_t>(item_size(where.dtype))});
   };
   for (const uint32_t i : body.outputs) add(outputs, g.defs(node)[i].value, g.defs(node)[i].geometry);
   for (const uint32_t i : body.inputs) add(inputs, g.uses(node)[i].value, g.uses(node)[i].geometry);
@@ -54,8 +55,12 @@ std::unique_ptr<const Plan::Loop> Plan::make_loop(const graph::Graph& g, const g
   loop->places = std::move(places);
   const auto number = [&](const graph::NumberSource& source) {
     const graph::Node& member = region.members[source.member];
-    const graph::Argument& argument = g.arguments(member)[source.from.argument];
     Number made{.rule = source.from.rule, .op = member.op.name().data()};
+    if (source.from.argument == graph::kNone) {
+      made.constant = source.from.constant;
+      return made;
+    }
+    const graph::Argument& argument = g.arguments(member)[source.from.argument];
     if (const auto numbers = g.numbers_of(argument); !numbers.empty()) {
       made.number = numbers[0];
       return made;
@@ -101,6 +106,33 @@ void Plan::find_last_uses(const Segment& segment) {
       const TrieNode& node = *segment.calls[call].node;
       for (const Output& o : node.outputs) use(o.slot);
       for (const Operand& o : node.operands) use(o.slot);
+    }
+    if (step.loop) reuse_memory(segment, step, *step.loop);
+  }
+}
+
+void Plan::reuse_memory(const Segment& segment, const Step& step, Loop& loop) {
+  // Below, memory costs nothing.
+  constexpr size_t kWorthIt = 4096;
+  const std::span<const Place> places = loop.places;
+  const auto count = [&](uint32_t slot) { return std::ranges::count(places, slot, &Place::slot); };
+  std::vector<uint32_t> free;
+  for (const uint32_t slot : step.last_uses) {
+    if (!segment.slots[slot].is_input && count(slot) == 1) free.push_back(slot);
+  }
+  for (Place& output : std::span(loop.places).first(loop.num_outputs)) {
+    const SlotState& state = segment.slots[output.slot];
+    const size_t nbytes = state.storage.nbytes();
+    if (state.is_input || nbytes < kWorthIt || count(output.slot) != 1) continue;
+    const auto fits = [&](const Place& p) {
+      return p.geometry == output.geometry && segment.slots[p.slot].storage.nbytes() == nbytes;
+    };
+    for (const Place& input : places.subspan(loop.num_outputs)) {
+      const auto found = std::ranges::find(free, input.slot);
+      if (found == free.end() || !fits(input)) continue;
+      output.takes_over = input.slot;
+      free.erase(found);
+      break;
     }
   }
 }

@@ -39,7 +39,11 @@ class Plan {
   /// A tensor of a region.
   struct Place {
     uint32_t slot;
+    graph::GeometryId geometry;
     int64_t offset;  ///< In bytes.
+    /// Of an output without memory: the slot whose memory it takes over, of an input that is read element by
+    /// element and never again.
+    uint32_t takes_over = kNoSlot;
   };
   /// Several calls as one loop.
   struct Loop {
@@ -56,13 +60,14 @@ class Plan {
   };
   struct Step {
     std::vector<uint32_t> calls;  ///< Of the segment; one, or the members of a loop.
-    std::unique_ptr<const Loop> loop;
+    std::unique_ptr<Loop> loop;
     std::vector<uint32_t> last_uses;  ///< Slots that nothing needs any more.
   };
   class Run;
 
-  std::unique_ptr<const Loop> make_loop(const graph::Graph& g, const graph::Node& node) const;
+  std::unique_ptr<Loop> make_loop(const graph::Graph& g, const graph::Node& node) const;
   void find_last_uses(const Segment& segment);
+  static void reuse_memory(const Segment& segment, const Step& step, Loop& loop);
 
   std::vector<bool> wanted_;
   std::vector<Step> steps_;

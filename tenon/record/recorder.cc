@@ -163,6 +163,11 @@ void Recorder::end() {
 
 void Recorder::call(const OperatorHandle& op, DispatchKeySet keys, Stack& stack) {
   const OperatorInfo& info = operator_info(op);
+  if (depth_ == 0) [[unlikely]] {
+    // A worker with the state of a thread that records: what it does, that thread waits for.
+    const ExcludeDispatchKeyGuard below(kRecord);
+    return op.redispatch_boxed(keys.below(Functionality::Record), stack);
+  }
   if (info.kind == OperatorInfo::Kind::Transparent)
     return op.redispatch_boxed(keys.below(Functionality::Record), stack);
   throw_late_error();
@@ -185,8 +190,11 @@ const char* Recorder::refuses(const Tensor& t) const {
   if (!impl.keys().has(Functionality::Dense)) return "a tensor has a kernel of another kind";
   if (!has_arithmetic(impl.dtype())) return "a tensor has a dtype without arithmetic";
   const StorageImpl& storage = *impl.storage();
-  if (!storage.resizable() && !options_.trust_shared && !storage.is_pending())
-    return "its memory is shared with NumPy, DLPack or another owner: clone() it to record";
+  if (storage.allocator() != &cpu_allocator() || !storage.resizable()) {
+    if (storage.allocator() && storage.resizable()) return "its memory is pinned";
+    if (!options_.trust_shared && !storage.is_pending())
+      return "its memory is shared with NumPy, DLPack or another owner: clone() it to record";
+  }
   return nullptr;
 }
 
@@ -269,6 +277,7 @@ bool Recorder::record(const OperatorInfo& info, Stack& stack, size_t first, cons
     refused = node;
     return false;
   }
+  check_number(*node);
   append(node, note_source(stack.caller()));
   push_results(*node, stack, first);
   check_caps(lock);
@@ -379,7 +388,6 @@ TrieNode* Recorder::infer(const OperatorInfo& info, const Stack& stack, size_t f
       node->prototype.push_none();
     node->arguments.push_back(from);
   }
-  node->num_numbers = static_cast<uint32_t>(numbers_.size());
   const auto runs_now = [&](const char* why) {
     node->now = why;
     return node;
@@ -396,6 +404,12 @@ TrieNode* Recorder::infer(const OperatorInfo& info, const Stack& stack, size_t f
   for (const Written& w : written) {
     if (!unchanged(w.original, w.copy, w.storage) || w.storage.nbytes() != w.nbytes)
       return runs_now("it changes the shape of a tensor that it writes");
+  }
+  if (info.fills) {
+    for (const Written& w : written) node->filled = w.original.dtype();
+    for (size_t i = 0; i < info.results.size(); ++i) {
+      if (info.results[i] < 0) node->filled = meta.at<Tensor>(i).dtype();
+    }
   }
   std::vector<std::pair<Storage, uint32_t>> made;
   auto next_slot = static_cast<uint32_t>(segment_.slots.size());
@@ -477,7 +491,7 @@ void Recorder::check_caps(Lock& lock) {
     for (const SlotState& slot : segment_.slots) {
       if (slot.is_input && slot.storage.use_count() == 0) input_bytes_ += slot.storage.nbytes();
     }
-    if (input_bytes_ > kMaxHeldBytes) why = "256 MB of inputs are held by recorded calls alone";
+    if (input_bytes_ > kMaxHeldBytes) why = "128 MB of inputs are held by recorded calls alone";
   }
   if (flush_state_ != 0) {
     flush_state_ = flush_state_ * 6364136223846793005u + 1442695040888963407u;

@@ -76,7 +76,7 @@ class Recorder final : public PendingWork {
   class Lock;
   static constexpr size_t kMaxCalls = 4096;
   /// Of inputs, some of which nobody but the segment may still hold.
-  static constexpr size_t kMaxHeldBytes = size_t{256} << 20;
+  static constexpr size_t kMaxHeldBytes = size_t{128} << 20;
 
   const char* reason_to_run_now(const OperatorInfo& info, const Stack& stack, size_t first) const;
   const char* refuses(const Tensor& t) const;
@@ -86,6 +86,10 @@ class Recorder final : public PendingWork {
   bool record(const OperatorInfo& info, Stack& stack, size_t first, const TrieNode*& refused);
 
   TrieNode* infer(const OperatorInfo& info, const Stack& stack, size_t first);
+  /// Throws what the call throws for a number that integers cannot hold.
+  void check_number(const TrieNode& node) const {
+    if (node.filled) tenon::check_fits(numbers_.back(), *node.filled, node.info->schema->name.c_str());
+  }
   void append(TrieNode* node, SourceMark line);
   Tensor make_output(const Output& output);
   void push_results(const TrieNode& node, Stack& stack, size_t first);

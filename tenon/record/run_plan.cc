@@ -75,7 +75,7 @@ class Plan::Run {
       addresses_.clear();
       for (size_t i = 0; i < loop.places.size(); ++i) {
         const Place& place = loop.places[i];
-        if (i < loop.num_outputs) make_memory(place.slot);
+        if (i < loop.num_outputs) take_over(place);
         addresses_.push_back(reinterpret_cast<char*>(memory(place.slot).address()) + place.offset);
       }
     } catch (const std::exception&) {
@@ -90,12 +90,11 @@ class Plan::Run {
                number.op);
   }
 
-  // Of a result that has none yet: where its storage has room already, or a block of its own.
-  void make_memory(uint32_t slot) {
-    if (memory_[slot]) return;
-    const SlotState& state = segment_.slots[slot];
-    if (!state.is_input && !state.storage->address_now())
-      memory_[slot] = Storage::allocate(state.storage.nbytes());
+  // A result may have the memory that an input leaves.
+  void take_over(const Place& place) {
+    const bool takes_over = !memory_[place.slot] && place.takes_over != kNoSlot &&
+                            !segment_.slots[place.slot].storage->address_now();
+    if (takes_over) memory_[place.slot] = memory_[place.takes_over];
   }
 
   std::exception_ptr inherited_error(const TrieNode& node) const {
@@ -119,10 +118,13 @@ class Plan::Run {
 
   Storage& memory(uint32_t slot) {
     Storage& memory = memory_[slot];
-    if (!memory) {
-      const StorageImpl& seen = *segment_.slots[slot].storage;
-      memory = Storage::from_foreign(seen.address_now(), seen.nbytes(), seen.device(), nullptr, nullptr);
-    }
+    if (memory) return memory;
+    const StorageImpl& seen = *segment_.slots[slot].storage;
+    const bool has_room = segment_.slots[slot].is_input || seen.address_now() != 0;
+    // A result that is written before it was made: what made it was overwritten, and left out.
+    memory = has_room
+                 ? Storage::from_foreign(seen.address_now(), seen.nbytes(), seen.device(), nullptr, nullptr)
+                 : Storage::allocate(seen.nbytes());
     return memory;
   }
 

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <unordered_map>
 #include <vector>
@@ -91,7 +92,8 @@ struct TrieNode {
   Stack prototype;  ///< The arguments, without tensors and numbers.
   std::vector<Output> outputs;
   std::vector<Result> results;
-  uint32_t num_numbers = 0;
+  /// Of a fill, whose value the dtype has to hold.
+  std::optional<DType> filled;
   std::vector<PlannedSegment> plans;
 };
 

@@ -82,13 +82,15 @@ Ref segment_of(const record::PlannedSegment& planned) {
   for (const graph::FusionReport::Fusion& fusion : planned.plan->report().fusions) {
     const Ref region(checked(PyDict_New()));
     set(region, "name", fusion.name);
-    put(region, "operators", texts(fusion.operators).release());
+    std::vector<std::string> operators;
+    for (const OperatorHandle& op : fusion.operators) operators.push_back(op.full_name());
+    put(region, "operators", texts(operators).release());
     set(region, "bytes", static_cast<uint64_t>(fusion.bytes));
     set(region, "bytes_apart", static_cast<uint64_t>(fusion.bytes_apart));
     append(regions, Py_NewRef(region.get()));
   }
   for (const graph::FusionReport::Left& left : planned.plan->report().left)
-    append(opaque, texts({left.operator_name, describe_source(left.line), left.reason}).release());
+    append(opaque, texts({left.op.full_name(), describe_source(left.line), left.reason}).release());
   put(segment, "regions", regions.release());
   put(segment, "opaque", opaque.release());
   return segment;

@@ -47,6 +47,8 @@ std::string kernels_exist_for(const OperatorRegistrations& op) {
   std::vector<std::string> keys, aliases;
   for (const KernelRecord& r : op.kernels) {
     if (r.function.is_fallthrough() || r.function.is_not_implemented()) continue;
+    // Nor does what records calls.
+    if (r.key.functionality == Functionality::Record) continue;
     if (r.key != kCompositeDense) {
       (is_alias_key(r.key) ? aliases : keys).push_back(key_name(r.key));
       continue;

@@ -1,13 +1,17 @@
 #include "tenon/record/recorder.h"
 
+#include <pthread.h>
+
 #include <algorithm>
 #include <bit>
 #include <cstdlib>
 #include <cstring>
+#include <new>
+#include <optional>
 #include <string_view>
 
 #include "tenon/core/error.h"
-#include "tenon/core/strict.h"
+#include "tenon/core/stream.h"
 #include "tenon/core/thread_state.h"
 #include "tenon/dispatch/library.h"
 #include "tenon/record/gate.h"
@@ -52,6 +56,7 @@ void start_recording() {
     recording_hooks.store(&kHooks, std::memory_order_release);
     auto* library = new Library(Library::Kind::Impl, "_", "Record", SourceLocation::here());
     library->fallback(CppFunction::make_from_boxed_function<&record_call>());
+    pthread_atfork(nullptr, nullptr, [] { Recorder::after_fork(); });
     return true;
   }();
   (void)started;
@@ -172,6 +177,11 @@ void Recorder::call(const OperatorHandle& op, DispatchKeySet keys, Stack& stack)
     return op.redispatch_boxed(keys.below(Functionality::Record), stack);
   throw_late_error();
   const size_t first = stack.size() - info.schema->arguments.size();
+  if (info.kind == OperatorInfo::Kind::Recorded && is_small(info, stack, first)) {
+    ++gate.num_passed;
+    const ExcludeDispatchKeyGuard below(kRecord);
+    return op.redispatch_boxed(keys.below(Functionality::Record), stack);
+  }
   if (const char* now = reason_to_run_now(info, stack, first)) return run_now(info, now, keys, stack);
   compute_others(stack, first);
   const TrieNode* refused = nullptr;
@@ -201,13 +211,8 @@ const char* Recorder::refuses(const Tensor& t) const {
 const char* Recorder::reason_to_run_now(const OperatorInfo& info, const Stack& stack, size_t first) const {
   if (info.kind == OperatorInfo::Kind::Now) return info.reason;
   const char* why = nullptr;
-  int64_t elements = 0;
-  bool pending = false;
   each_tensor(stack, first, [&](const Tensor& t, size_t) {
     if (!why) why = refuses(t);
-    if (!t.defined()) return;
-    elements = std::max(elements, t.numel());
-    pending |= t.storage()->is_pending();
   });
   if (why) return why;
   for (size_t i = first; i < stack.size(); ++i) {
@@ -221,19 +226,20 @@ const char* Recorder::reason_to_run_now(const OperatorInfo& info, const Stack& s
         info.schema->arguments[i - first].name == "pin_memory")
       return "it makes pinned memory";
   }
-  if (options_.threshold > 0 && !pending && elements <= options_.threshold &&
-      !writes_recorded(info, stack, first))
-    return info.has_tensors ? "it is small" : "it reads no tensor";
   return nullptr;
 }
 
-// Whether it writes what recorded calls read, which would have to run first.
-bool Recorder::writes_recorded(const OperatorInfo& info, const Stack& stack, size_t first) const {
-  bool recorded = false;
+bool Recorder::is_small(const OperatorInfo& info, const Stack& stack, size_t first) const {
+  if (options_.threshold <= 0) return false;
+  bool small = true;
   each_tensor(stack, first, [&](const Tensor& t, size_t i) {
-    recorded |= ((info.written >> i) & 1u) != 0 && t.defined() && t.storage()->is_recorded();
+    if (!t.defined()) return;
+    // What is written, recorded calls may still have to read.
+    const bool written = ((info.written >> i) & 1u) != 0;
+    const bool waits = written ? t.storage()->is_recorded() : t.storage()->is_pending();
+    small = small && t.numel() <= options_.threshold && !waits;
   });
-  return recorded;
+  return small;
 }
 
 // What other threads have recorded, and this call reads.
@@ -449,6 +455,7 @@ void Recorder::append(TrieNode* node, SourceMark line) {
     if (!o.written || o.slot == kNoSlot) continue;
     SlotState& slot = segment_.slots[o.slot];
     slot.is_written = true;
+    add_written(slot.storage.nbytes());
     if (!slot.storage->is_pending()) slot.storage->set_pending(this, o.slot);
   }
 }
@@ -456,6 +463,7 @@ void Recorder::append(TrieNode* node, SourceMark line) {
 Tensor Recorder::make_output(const Output& o) {
   if (o.makes_storage) {
     Storage storage = Storage::deferred(o.nbytes, this, o.slot);
+    add_written(o.nbytes);
     storage->add_recorder();
     for (uint64_t v = 0; v < o.version; ++v) storage->bump_version();
     segment_.slots.push_back({.storage = std::move(storage), .is_written = true});
@@ -532,6 +540,7 @@ std::exception_ptr Recorder::compute(Lock& lock, const char* why) {
   segment_.numbers.clear();
   slots_by_storage_.clear();
   input_bytes_ = 0;
+  written_bytes_.store(0, std::memory_order_relaxed);
   cursor_ = trie_->root();
   running_ = false;
   return error;
@@ -540,6 +549,9 @@ std::exception_ptr Recorder::compute(Lock& lock, const char* why) {
 void Recorder::flush(const char* why) {
   std::exception_ptr error;
   {
+    // Given up before the lock is taken, and taken back behind it: whoever waits for the lock may hold it.
+    std::optional<WaitScope> others_run;
+    if (is_long()) others_run.emplace();
     Lock lock(*this);
     error = compute(lock, why);
   }
@@ -556,7 +568,13 @@ void Recorder::materialize(StorageImpl& storage) {
   std::exception_ptr error;
   const bool own = this == &current();
   {
+    std::optional<WaitScope> others_run;
+    if (!own || is_long()) others_run.emplace();
     Lock lock(*this);
+    TENON_CHECK(
+        !left_behind_, Runtime,
+        "this tensor was recorded by a thread that does not exist in a forked process; read it before "
+        "the fork");
     if (!holds(storage)) return;  // another thread was first
     error = compute(lock, own ? "a value was read" : "another thread read a value");
     if (error && !own) late_error_ = std::exchange(error, nullptr);
@@ -567,6 +585,17 @@ void Recorder::materialize(StorageImpl& storage) {
 void Recorder::before_access(StorageImpl& storage) {
   // Whoever asks for an address may write there: what was recorded to read it comes first.
   if (!running_ && holds(storage)) flush("the address of an input was asked for");
+}
+
+void Recorder::after_fork() noexcept {
+  const Recorder* const own = &current();
+  for (Recorder* recorder : recorders().all) {
+    if (recorder == own) continue;
+    new (&recorder->mutex_) std::mutex;  // whoever held it is gone
+    recorder->left_behind_ = true;
+  }
+  new (&recorders().mutex) std::mutex;
+  recorders().free.clear();
 }
 
 void Recorder::before_write(StorageImpl& storage) {
@@ -580,7 +609,8 @@ void Recorder::before_write(StorageImpl& storage) {
     others = recorders().all;
   }
   for (Recorder* other : others) {
-    if (other == &own) continue;
+    if (other == &own || other->left_behind_) continue;
+    const WaitScope others_run;
     Lock lock(*other);
     if (!other->holds(storage)) continue;
     if (std::exception_ptr error = other->compute(lock, "another thread writes an input"))

@@ -3,6 +3,7 @@
 // Used by scopes (compile.h) and by storages whose bytes are asked for. Knows no operator in particular.
 #pragma once
 
+#include <atomic>
 #include <exception>
 #include <map>
 #include <mutex>
@@ -66,6 +67,9 @@ class Recorder final : public PendingWork {
   void before_access(StorageImpl& storage);
   static void before_write(StorageImpl& storage);
 
+  /// In a forked child: what other threads have recorded cannot be computed any more.
+  static void after_fork() noexcept;
+
   const Counts& counts() const noexcept { return counts_; }
   /// Why calls ran at once, and what made segments end; how often.
   std::map<std::string, uint64_t> reasons() const;
@@ -75,12 +79,14 @@ class Recorder final : public PendingWork {
   friend class TypedCall;
   class Lock;
   static constexpr size_t kMaxCalls = 4096;
+  static constexpr size_t kLongBytes = size_t{128} << 10;
   /// Of inputs, some of which nobody but the segment may still hold.
   static constexpr size_t kMaxHeldBytes = size_t{128} << 20;
 
   const char* reason_to_run_now(const OperatorInfo& info, const Stack& stack, size_t first) const;
   const char* refuses(const Tensor& t) const;
-  bool writes_recorded(const OperatorInfo& info, const Stack& stack, size_t first) const;
+  /// As RecordCall decides.
+  bool is_small(const OperatorInfo& info, const Stack& stack, size_t first) const;
   void run_now(const OperatorInfo& info, const char* why, DispatchKeySet keys, Stack& stack);
   void compute_others(const Stack& stack, size_t first);
   bool record(const OperatorInfo& info, Stack& stack, size_t first, const TrieNode*& refused);
@@ -91,6 +97,9 @@ class Recorder final : public PendingWork {
     if (node.filled) tenon::check_fits(numbers_.back(), *node.filled, node.info->schema->name.c_str());
   }
   void append(TrieNode* node, SourceMark line);
+  void add_written(size_t nbytes) noexcept {
+    written_bytes_.store(written_bytes_.load(std::memory_order_relaxed) + nbytes, std::memory_order_relaxed);
+  }
   Tensor make_output(const Output& output);
   void push_results(const TrieNode& node, Stack& stack, size_t first);
   bool has_to_check_caps() const noexcept {
@@ -105,6 +114,8 @@ class Recorder final : public PendingWork {
     return slots_by_storage_.find(&storage);
   }
   uint32_t add_input(const Storage& storage);
+  /// Whether computing the segment takes so long that others should run meanwhile.
+  bool is_long() const noexcept { return written_bytes_.load(std::memory_order_relaxed) > kLongBytes; }
   bool holds(const StorageImpl& storage) const noexcept { return slot_of(storage) != kNoSlot; }
   std::exception_ptr compute(Lock& lock, const char* why);
   void throw_late_error();
@@ -123,6 +134,8 @@ class Recorder final : public PendingWork {
   SlotMap slots_by_storage_;
   TrieNode* cursor_ = nullptr;
   size_t input_bytes_ = 0;
+  std::atomic<size_t> written_bytes_{0};  // by the segment's calls
+  bool left_behind_ = false;              // by a fork of another thread
   bool running_ = false;
   std::exception_ptr late_error_;  // of a flush that another thread asked for
 

@@ -111,7 +111,8 @@ struct Caller<R(A...)> {
     const TypedOperator<R(A...)> op(*overload.entry);
     // Unsigned, because invalid sizes, which are refused later, may overflow the sum.
     const uint64_t n = (uint64_t{0} + ... + static_cast<uint64_t>(elements<A>(std::get<I>(values))));
-    if (n >= kReleaseGilElements && !overload.is_view) {
+    // What is recorded is computed later.
+    if (n >= kReleaseGilElements && !overload.is_view && !thread_state.included.has(Functionality::Record)) {
       const HoldTensors held(slots, sizeof...(A));
       if constexpr (std::is_void_v<R>) {
         const ReleaseGil gil;

@@ -51,6 +51,7 @@ std::unique_ptr<Plan::Loop> Plan::make_loop(const graph::Graph& g, const graph::
   for (const uint32_t i : body.inputs) add(inputs, g.uses(node)[i].value, g.uses(node)[i].geometry);
   auto loop =
       std::make_unique<Loop>(expr::make_expression(expr::parts_of(*body.expression)), outputs, inputs);
+  loop->name = region.name;
   loop->num_outputs = outputs.size();
   loop->places = std::move(places);
   const auto number = [&](const graph::NumberSource& source) {

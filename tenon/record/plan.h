@@ -51,6 +51,7 @@ class Plan {
          std::span<const RegionOperand> inputs)
         : region(std::move(expression)), loop(region, outputs, inputs) {}
 
+    std::string name;
     Region region;
     RegionLoop loop;
     std::vector<Place> places;  ///< Outputs, then inputs.

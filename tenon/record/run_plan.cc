@@ -2,13 +2,28 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <mutex>
+#include <set>
+#include <string>
 
 #include "tenon/core/error.h"
+#include "tenon/core/kernel_report.h"
 #include "tenon/core/thread_state.h"
 #include "tenon/ops/copy/elements.h"
 #include "tenon/record/plan.h"
 
 namespace tenon::record {
+namespace {
+
+// The text, which lives as long as the process: there are as many as regions of one name and engine.
+const char* lasting_text(std::string text) {
+  static std::mutex& mutex = *new std::mutex;
+  static auto& texts = *new std::set<std::string>;
+  const std::lock_guard lock(mutex);
+  return texts.insert(std::move(text)).first->c_str();
+}
+
+}  // namespace
 
 // Calls run on storages of their own over the memory of the segment's, which stay as they are seen by others
 // until all is done: pending, with their versions.
@@ -18,7 +33,7 @@ class Plan::Run {
       : segment_(segment), memory_(segment.slots.size()), failed_(segment.slots.size()) {}
 
   void step(const Step& step) {
-    if (!step.loop || !run_loop(*step.loop)) {
+    if (!step.loop || !run_loop(step)) {
       for (const uint32_t call : step.calls) run_call(segment_.calls[call]);
     }
     for (const uint32_t slot : step.last_uses) release(slot);
@@ -63,7 +78,8 @@ class Plan::Run {
   }
 
   // False: nothing was written; the calls are to be run one by one, of which some may fail.
-  bool run_loop(const Loop& loop) {
+  bool run_loop(const Step& step) {
+    const Loop& loop = *step.loop;
     for (const Place& place : loop.places) {
       if (failed_[place.slot]) return false;
     }
@@ -82,12 +98,25 @@ class Plan::Run {
       return false;
     }
     loop.loop.run(addresses_.data(), numbers_.data());
+    if (kernel_reporting()) [[unlikely]]
+      report(step);
     return true;
   }
 
   void put(uint64_t& slot, const Number& number) const {
     put_number(slot, number.rule, number.constant ? *number.constant : segment_.numbers[number.number],
                number.op);
+  }
+
+  // Each call by its name, with the region that it is part of and what ran that.
+  void report(const Step& step) const {
+    const HostKernel& kernel = step.loop->region.kernel();
+    const char* const engine = kernel.compiled                     ? "simd"
+                               : kernel.program->is_machine_code() ? "jit"
+                                                                   : "interpreter";
+    const char* const text = lasting_text(fmt::format("{}:{}:{}", step.loop->name, engine, kHost.target()));
+    for (const uint32_t call : step.calls)
+      report_kernel(segment_.calls[call].node->info->schema->name.c_str(), text);
   }
 
   // A result may have the memory that an input leaves.

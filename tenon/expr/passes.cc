@@ -227,7 +227,9 @@ class Cutter {
   // Where a reducer finds its operand; computed for it where it lies nowhere.
   RowPlace source(Flat& f, NodeId id, size_t output) {
     const Node& n = e_[id];
-    if (n.op == Op::Load && n.type != Type::Mask && a_.along(id)) return place(Kind::Operand, n.bits);
+    const bool loaded = n.op == Op::Load && n.type != Type::Mask && a_.along(id);
+    // Reducers take what is computed with: what is stored otherwise is converted first.
+    if (loaded && real_dtype(e_.inputs()[n.bits].dtype) == dtype(n.type)) return place(Kind::Operand, n.bits);
     if (a_.along(id) && a_.kept[id] != Analysis::kNever) return place(Kind::Kept, kept_index(id));
     const NodeId made = without_masks(f, node(f, id, false));
     f.output(made, place(Kind::Reducer, output), dtype(f.g[made].type));

@@ -12,6 +12,8 @@
 
 namespace tenon {
 
+struct RowsLaunch;
+
 namespace expr {
 struct Expression;
 struct Key;
@@ -85,6 +87,10 @@ struct HostBackend {
   /// their elements, of `item` bytes, beside each other.
   void (*transpose)(void* dst, int64_t dst_stride, const void* src, int64_t src_stride, size_t rows,
                     size_t columns, size_t item);
+  /// Runs an expression over rows; what it makes of the expression goes to the launch's `made`.
+  void (*run_rows)(const RowsLaunch& launch);
+  /// Frees that, where an expression does not live as long as the process.
+  void (*free_rows)(void* made);
 };
 /// Defined by the backend, backends/cpu/host.cc.
 extern const HostBackend kHost;

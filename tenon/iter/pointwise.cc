@@ -67,7 +67,7 @@ class PlainCall {
   void run(void* out) const {
     const HostKernel& kernel = detail::kernel_of(computed_, type_);
     if (kernel_reporting()) [[unlikely]]
-      detail::report_host_kernel(info_, kernel);
+      detail::report_host_kernel(info_.name, kernel);
     void* ptrs[1 + PointwiseInfo::kMaxTensors];
     ptrs[0] = out;
     for (size_t i = 0; i < tensors_.size(); ++i) ptrs[i + 1] = tensors_[i]->data_ptr();
@@ -142,7 +142,7 @@ class BroadcastCall {
 
   void run(void* out) const {
     if (kernel_reporting()) [[unlikely]]
-      detail::report_host_kernel(info_, *kernel_);
+      detail::report_host_kernel(info_.name, *kernel_);
     alignas(64) char elements[PointwiseInfo::kMaxTensors][HostKernel::kRepeatedBytes];
     const bool narrow = expr::item_size(type_) == 4;
     void* ptrs[1 + PointwiseInfo::kMaxTensors];

@@ -177,7 +177,7 @@ void general_pointwise(const PointwiseInfo& info, std::span<const Tensor* const>
                                  : instance ? instance->host
                                             : kernel_of(computed, types.type);
       if (kernel_reporting()) [[unlikely]]
-        report_host_kernel(info, kernel);
+        report_host_kernel(info.name, kernel);
       const bool whole = stored || (instance && instance->whole);
       run_tiles(iter, kernel, whole ? types.computed : dtype(types.type), {dtypes, outs.size()}, block.data(),
                 instance ? instance->of_parts : nullptr);

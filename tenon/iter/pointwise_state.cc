@@ -230,7 +230,7 @@ void set_what_it_asks(PointwiseInfo& info, const expr::Expression& written) {
   info.direct = info.may_be_direct();
 }
 
-void report_host_kernel(const PointwiseInfo& info, const HostKernel& kernel) {
+void report_host_kernel(const char* name, const HostKernel& kernel) {
   struct Names {
     std::string compiled = fmt::format("simd:{}", kHost.target());
     std::string program = fmt::format("interpreter:{}", kHost.target());
@@ -240,7 +240,7 @@ void report_host_kernel(const PointwiseInfo& info, const HostKernel& kernel) {
   const std::string& ran = kernel.compiled                     ? names.compiled
                            : kernel.program->is_machine_code() ? names.code
                                                                : names.program;
-  report_kernel(info.name, ran.c_str());
+  report_kernel(name, ran.c_str());
 }
 
 }  // namespace tenon::detail

@@ -161,7 +161,7 @@ ParsedPointwise parse_pointwise(expr::Builder& g, const PointwiseInfo& info);
 void set_what_it_asks(PointwiseInfo& info, const expr::Expression& written);
 
 /// Tells kernel_report.h, where it asks (kernel_reporting), what ran: "simd:AVX2", "interpreter:AVX2".
-void report_host_kernel(const PointwiseInfo& info, const HostKernel& kernel);
+void report_host_kernel(const char* name, const HostKernel& kernel);
 
 /// The loop over an iterator's operands in tiles of what the kernel takes, `taken`; see pointwise_tiles.cc.
 /// `results` are the dtypes of the operator's results, from which an `out` of another dtype is converted.

@@ -29,21 +29,32 @@ HostKernel kernel_for(const expr::Expression& e) {
   return {nullptr, kHost.compile(e)};
 }
 
-void check_flat(const expr::Expression& e) {
-  for (const expr::Node& n : e.nodes()) {
-    TENON_CHECK(expr::info(n.op).rule != expr::TypeRule::Row, NotImplemented,
-                "region: an expression over rows is no loop over elements");
-  }
+bool has_rows(const expr::Expression& e) {
+  return std::any_of(e.nodes().begin(), e.nodes().end(),
+                     [](const expr::Node& n) { return expr::info(n.op).rule == expr::TypeRule::Row; });
 }
 
 }  // namespace
 
-Region::Region(expr::ExpressionPtr expression)
+Region::Region(expr::ExpressionPtr expression, std::string name)
     : expression_(std::move(expression)),
+      name_(std::move(name)),
       num_outputs_(num_operands(expression_->outputs())),
       num_inputs_(num_operands(expression_->inputs())) {
-  check_flat(*expression_);
+  TENON_CHECK(!has_rows(*expression_), Internal, "region: an expression over rows without their dimensions");
   kernel_ = kernel_for(*expression_);
+}
+
+Region::Region(expr::ExpressionPtr expression, const Dims& over, std::string name)
+    : expression_(std::move(expression)),
+      name_(std::move(name)),
+      num_outputs_(num_operands(expression_->outputs())),
+      num_inputs_(num_operands(expression_->inputs())),
+      over_rows_(true),
+      over_(over) {}
+
+Region::~Region() {
+  if (void* made = made_.load(std::memory_order_acquire)) kHost.free_rows(made);
 }
 
 void Region::run(std::span<const Tensor> outputs, std::span<const Tensor> inputs,

@@ -1,10 +1,13 @@
-// Region: a typed expression over flat elements, run over tensors of any geometry: several outputs, mixed
-// dtypes, up to 64 slots. What several recorded operators become (tenon/expr/join.h); an expression of one
-// operator gives that operator's bits. Used by plans of recorded calls. Knows no operators.
+// Region: a typed expression, run over tensors of any geometry: several outputs, mixed dtypes, up to 64
+// slots. What several recorded operators become (tenon/expr/join.h); an expression of one operator gives that
+// operator's bits. Flat expressions are computed element by element, those over rows a row at a time. Used by
+// plans of recorded calls. Knows no operators.
 #pragma once
 
+#include <atomic>
+#include <memory>
 #include <span>
-#include <string_view>
+#include <string>
 
 #include "tenon/core/tensor.h"
 #include "tenon/expr/expression.h"
@@ -12,27 +15,49 @@
 
 namespace tenon {
 
-/// Immutable and safe to run from many threads at once.
+namespace detail {
+class RowsLoop;
+}
+
+/// Safe to run from many threads at once.
 class Region {
  public:
-  /// Throws Error{NotImplemented} for an expression over rows.
-  explicit Region(expr::ExpressionPtr expression);
+  /// A flat expression.
+  explicit Region(expr::ExpressionPtr expression, std::string name = "region");
+  /// An expression over rows, which are made of the dimensions of the loop that have 1 in `over`.
+  Region(expr::ExpressionPtr expression, const Dims& over, std::string name = "region");
+  ~Region();
+  Region(const Region&) = delete;
 
   const expr::Expression& expression() const noexcept { return *expression_; }
+  /// For reports.
+  const char* name() const noexcept { return name_.c_str(); }
   /// How many operands the output (input) slots have: both parts of a complex one are slots of one.
   size_t num_outputs() const noexcept { return num_outputs_; }
   size_t num_inputs() const noexcept { return num_inputs_; }
-  const HostKernel& kernel() const noexcept { return kernel_; }
 
-  /// Stores the outputs, which all have one shape, to which the inputs are broadcast; by operand. `numbers`
-  /// are by slot, 8 bytes each. An output may be the very same view as an input; otherwise it shares no
-  /// memory with an input or another output. From several threads where a pointwise operator uses them.
+  /// Stores the outputs, by operand; `numbers` are by slot, 8 bytes each. Outputs of elements all have one
+  /// shape, to which the inputs are broadcast; values of rows are as large as the rows' dimensions, with or
+  /// without those of `over`, of size 1. An output of elements may be the very same view as an input;
+  /// otherwise outputs share no memory with inputs or each other. From several threads where an operator uses
+  /// them.
   void run(std::span<const Tensor> outputs, std::span<const Tensor> inputs, const uint64_t* numbers) const;
+
+  // What loops over it use.
+
+  bool is_over_rows() const noexcept { return over_rows_; }
+  const Dims& over() const noexcept { return over_; }
+  const HostKernel& kernel() const noexcept { return kernel_; }
+  std::atomic<void*>& made() const noexcept { return made_; }
 
  private:
   expr::ExpressionPtr expression_;
-  HostKernel kernel_;
+  std::string name_;
   size_t num_outputs_ = 0, num_inputs_ = 0;
+  HostKernel kernel_;  // of a flat expression
+  bool over_rows_ = false;
+  Dims over_;
+  mutable std::atomic<void*> made_{nullptr};  // of one over rows: see HostBackend::run_rows
 };
 
 /// Where the elements of an operand lie; as in a tensor's header.
@@ -49,9 +74,11 @@ class RegionLoop {
   /// slot's.
   RegionLoop(const Region& region, std::span<const RegionOperand> outputs,
              std::span<const RegionOperand> inputs);
+  ~RegionLoop();
 
   /// `addresses` are those of the operands' elements at index [0, ..., 0]: outputs, then inputs.
   void run(char* const* addresses, const uint64_t* numbers) const;
+  /// Of the loop.
   int64_t numel() const noexcept { return numel_; }
 
  private:
@@ -78,7 +105,9 @@ class RegionLoop {
   int64_t& stride(size_t d, size_t slot) noexcept { return strides_[d * slots_.size() + slot]; }
   bool dense(size_t slot) const noexcept { return stride(0, slot) == slots_[slot].item; }
 
+  const Region& region_;
   const HostKernel& kernel_;
+  std::unique_ptr<const detail::RowsLoop> rows_;  // in place of what follows
   size_t num_output_slots_;
   int64_t numel_ = 1;
   SmallVector<SlotPlace, 8> slots_;   // outputs first

@@ -5,9 +5,12 @@
 #include <algorithm>
 
 #include "tenon/core/error.h"
+#include "tenon/core/kernel_report.h"
 #include "tenon/core/parallel.h"
 #include "tenon/expr/spec.h"
+#include "tenon/iter/pointwise_state.h"
 #include "tenon/iter/region.h"
+#include "tenon/iter/region_rows.h"
 #include "tenon/iter/tensor_iterator.h"
 
 namespace tenon {
@@ -23,11 +26,16 @@ static_assert(kMostBytes >= kTilesBytes);
 
 RegionLoop::RegionLoop(const Region& region, std::span<const RegionOperand> outputs,
                        std::span<const RegionOperand> inputs)
-    : kernel_(region.kernel()), num_output_slots_(region.expression().num_outputs) {
+    : region_(region), kernel_(region.kernel()), num_output_slots_(region.expression().num_outputs) {
   TENON_CHECK(outputs.size() == region.num_outputs() && inputs.size() == region.num_inputs(), Internal,
               fmt::format("region: {} outputs and {} inputs, expected {} and {}", outputs.size(),
                           inputs.size(), region.num_outputs(), region.num_inputs()));
   const expr::Expression& e = region.expression();
+  if (region.is_over_rows()) {
+    rows_ = std::make_unique<const detail::RowsLoop>(region, outputs, inputs);
+    numel_ = rows_->numel();
+    return;
+  }
   const IntArrayRef sizes = outputs[0].sizes;
   for (const RegionOperand& o : outputs) {
     TENON_CHECK(o.sizes == sizes, Shape,
@@ -49,6 +57,8 @@ RegionLoop::RegionLoop(const Region& region, std::span<const RegionOperand> outp
   merge_dimensions();
   choose_tile();
 }
+
+RegionLoop::~RegionLoop() = default;
 
 void RegionLoop::add_slots(std::span<const RegionOperand> operands, std::span<const expr::Slot> slots,
                            size_t before) {
@@ -165,6 +175,9 @@ void RegionLoop::run_streaming(char* const* bases, const uint64_t* numbers) cons
 }
 
 void RegionLoop::run(char* const* addresses, const uint64_t* numbers) const {
+  if (rows_) return rows_->run(addresses, numbers);
+  if (kernel_reporting()) [[unlikely]]
+    detail::report_host_kernel(region_.name(), kernel_);
   if (numel_ == 0) return;
   SmallVector<char*, 16> bases(slots_.size());
   for (size_t i = 0; i < slots_.size(); ++i) bases[i] = addresses[slots_[i].operand] + slots_[i].offset;

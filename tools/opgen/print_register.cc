@@ -99,7 +99,8 @@ class FamilyPrinter {
                               body_parameters(def, false), function);
     }
     computed += def.stubs.empty() ? ", nullptr" : fmt::format(", detail::kStubs<{}>", stub_names(def));
-    if (def.mixed_devices) computed += ", true";
+    if (def.mixed_devices || def.rows) computed += def.mixed_devices ? ", true" : ", false";
+    if (def.rows) computed += fmt::format(", &rows_info::{}", def.operators.front().constant);
     structured_ += fmt::format(
         "const StructuredInfo {}{{{}, {}, reinterpret_cast<detail::AnyFunction>(static_cast<void "
         "(*)({})>(&{})),\n"

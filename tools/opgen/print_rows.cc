@@ -20,6 +20,15 @@ std::string name_list(const std::string& id, std::string_view what, const std::v
   return fmt::format("{}_{}", id, what);
 }
 
+std::string_view role_of(const Rows& r, const schema::Argument& a) {
+  if (a.name == "keepdim") return "KeepDim";
+  if (a.name == r.dtype) return "DType";
+  if (a.name == r.float32_when) return "Float32When";
+  if (a.name == r.dims) return "Dims";
+  if (is_rows_setting(r, a)) return "Other";
+  return a.type.base == BaseType::Tensor ? "Tensor" : "Number";
+}
+
 std::string info_of(const OpDef& def) {
   const RowsForm form = rows_form(def);
   const Rows& r = *def.rows;
@@ -30,16 +39,20 @@ std::string info_of(const OpDef& def) {
   const std::string tensor_names = name_list(id, "tensor_names", tensors, text);
   const std::string scalar_names = name_list(id, "scalar_names", form.scalars, text);
   const std::string name = r.name.empty() ? def.schema().name : r.name;
+  std::string roles;
+  for (const schema::Argument& a : def.schema().arguments)
+    roles += fmt::format("{}RowsInfo::Role::{}", roles.empty() ? "" : ", ", role_of(r, a));
+  text += fmt::format("constexpr RowsInfo::Role {}_roles[] = {{{}}};\n", id, roles);
   return text +
          fmt::format(
              "const RowsInfo {}{{\n    .name = {},\n    .text = {},\n    .tensor_names = {},\n"
              "    .scalar_names = {},\n    .written = &{}_written.head,\n    .over = RowsInfo::Over::{},\n"
              "    .keepdim = {},\n    .needs_elements = {},\n    .mixed = {},\n    .complex = {},\n"
              "    .computes = RowsInfo::Computes::{},\n"
-             "    .refused_dtypes = {:#x},\n    .refused_reason = {}}};\n",
+             "    .refused_dtypes = {:#x},\n    .refused_reason = {},\n    .roles = {}_roles}};\n",
              id, quoted(name), quoted(form.text), tensor_names, scalar_names, id, r.over, r.keepdim,
              r.needs_elements, r.mixed, r.complex, r.computes, refused_mask(r.refused_dtypes),
-             quoted(r.refused_reason));
+             quoted(r.refused_reason), id);
 }
 
 // The arguments as rows_shape and rows_run take them: declarations, then the RowsArguments.

@@ -9,7 +9,7 @@ namespace tenon::cpu {
 RowKernel::RowKernel(const expr::RowStep& step) {
   if (!step.flat) return;
   printed_ = find_printed_kernel(step.flat->key);
-  if (!printed_) program_ = std::make_unique<const Program>(*step.flat);
+  if (!printed_) program_ = std::make_unique<const Compiled>(*step.flat);
 }
 
 RowPlan::RowPlan(const expr::Expression& e, expr::RowForm form, bool keep)

@@ -6,7 +6,7 @@
 #include <memory>
 #include <vector>
 
-#include "backends/cpu/pointwise/interpreter.h"
+#include "backends/cpu/jit/compiled.h"
 #include "tenon/expr/passes.h"
 
 namespace tenon::cpu {
@@ -27,7 +27,7 @@ class RowKernel {
 
  private:
   PointwiseFn printed_ = nullptr;
-  std::unique_ptr<const Program> program_;
+  std::unique_ptr<const Compiled> program_;
 };
 
 struct RowPlan {

@@ -6,12 +6,14 @@
 #include <cstring>
 #include <memory>
 
+#include "tenon/dispatch/operator.h"
 #include "tenon/expr/instantiate.h"
 #include "tenon/expr/plain_reduction.h"
 #include "tenon/expr/spec.h"
 #include "tenon/ops/copy/elements.h"
 #include "tenon/ops/copy/memory_format.h"
 #include "tenon/ops/device_stubs.h"
+#include "tenon/ops/forms/structured.h"
 #include "tenon/ops/reduction/reduced_dims.h"
 
 namespace tenon {
@@ -225,25 +227,31 @@ uint64_t absent_bits(const RowsArguments& a) {
   return bits;
 }
 
-std::unique_ptr<detail::RowsInstance> make_instance(const RowsInfo& info, const RowsArguments& a,
-                                                    const Analysis& made, uint64_t binding) {
+/// `dense`: with slots of the compute type, else of the operands' dtypes.
+expr::ExpressionPtr instantiate(const RowsInfo& info, const RowsArguments& a, const Analysis& made,
+                                bool dense) {
   const bool half = is_half(made.computed);
   DType inputs[RowsInfo::kMaxTensors], results[RowsInfo::kMaxTensors];
   for (size_t i = 0; i < a.tensors.size(); ++i)
     inputs[i] = operand_dtype(made, a.tensors[i].defined() ? a.tensors[i].dtype() : made.operands);
   for (size_t i = 0; i < info.written->num_outputs; ++i) results[i] = result_dtype(info, a, made, i);
   const uint64_t absent = absent_bits(a);
-  const expr::CallTypes types{.compute = type_of(info, made),
-                              .wide = half ? expr::Type::F32 : expr::Type::Open,
-                              .inputs = {inputs, a.tensors.size()},
-                              .results = {results, info.written->num_outputs},
-                              .complex_inputs = is_complex(made.computed),
-                              .absent_inputs = absent & ((uint64_t{1} << RowsInfo::kMaxTensors) - 1),
-                              .absent_numbers = absent >> RowsInfo::kMaxTensors,
-                              .dense = true};
+  return expr::instantiate(*info.written,
+                           {.compute = type_of(info, made),
+                            .wide = half ? expr::Type::F32 : expr::Type::Open,
+                            .inputs = {inputs, a.tensors.size()},
+                            .results = {results, info.written->num_outputs},
+                            .complex_inputs = is_complex(made.computed),
+                            .absent_inputs = absent & ((uint64_t{1} << RowsInfo::kMaxTensors) - 1),
+                            .absent_numbers = absent >> RowsInfo::kMaxTensors,
+                            .dense = dense});
+}
+
+std::unique_ptr<detail::RowsInstance> make_instance(const RowsInfo& info, const RowsArguments& a,
+                                                    const Analysis& made, uint64_t binding) {
   auto instance = std::make_unique<detail::RowsInstance>();
   instance->binding = binding;
-  instance->expression = expr::instantiate(*info.written, types);
+  instance->expression = instantiate(info, a, made, true);
   instance->plain = expr::plain_reduction(*instance->expression);
   return instance;
 }
@@ -390,6 +398,48 @@ void rows_run(const RowsInfo& info, const RowsArguments& arguments, std::span<co
   if (!instance.plain) return run_expression(call);
   reduce_stub(results[0]->device(),
               ReduceCall{info.name, *instance.plain, *tensors[0], made.over, results, &call});
+}
+
+std::optional<LoweredRows> lower_rows(const RowsInfo& info, const RowsArguments& arguments,
+                                      NumberKinds kinds) {
+  for (const HeaderRef& t : arguments.tensors) {
+    if (t.defined() && (!t.device().is_cpu() || t.layout() != Layout::Strided)) return std::nullopt;
+  }
+  LoweredRows lowered;
+  const Analysis made = [&] {
+    Analysis of_call = checked(info, arguments);
+    lowered.sizes = of_call.sizes.to_dims();
+    lowered.over = of_call.over;
+    return of_call;
+  }();
+  lowered.keepdim = info.keepdim || arguments.keepdim;
+  lowered.expression = instantiate(info, arguments, made, false);
+  const expr::Expression& e = *lowered.expression;
+  for (const expr::Slot& s : e.inputs()) {
+    // Places of int32 are read as int64; complex operands are taken by their real parts.
+    if (arguments.tensors[s.operand].dtype() != s.dtype) return std::nullopt;
+  }
+  for (size_t i = 0; i < info.written->num_outputs; ++i)
+    lowered.results.push_back(result_dtype(info, arguments, made, i));
+  for (const expr::Slot& s : e.numbers()) {
+    const expr::Type type = expr::carrier(s.dtype);
+    const Scalar::Kind kind = *kinds[s.operand];
+    const bool fits = expr::is_floating(type) ? kind != Scalar::Kind::Complex
+                                              : type == expr::Type::I64 && kind <= Scalar::Kind::Int;
+    if (!fits) return std::nullopt;
+    lowered.numbers.push_back({.scalar = static_cast<uint8_t>(s.operand),
+                               .type = type,
+                               .wanted = s.dtype,
+                               .name = info.scalar_names[s.operand]});
+  }
+  return lowered;
+}
+
+const RowsInfo* rows_info_of(const OperatorEntry& entry) {
+  const Kernel& kernel = detail::find_kernel(entry, DispatchKeySet(Functionality::Dense, kCpuBackend));
+  if (detail::probe_of(entry, kernel).serves != &detail::structured_serves || entry.written != 0)
+    return nullptr;
+  return static_cast<const StructuredInfo*>(kernel.data)->rows;
 }
 
 }  // namespace ops

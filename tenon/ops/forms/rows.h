@@ -10,6 +10,7 @@
 #include "tenon/core/scalar.h"
 #include "tenon/core/tensor.h"
 #include "tenon/expr/expression.h"
+#include "tenon/iter/lower.h"
 #include "tenon/iter/rows_launch.h"
 #include "tenon/ops/forms/output_spec.h"
 
@@ -52,6 +53,17 @@ struct RowsInfo {
   Computes computes = Computes::Same;
   uint32_t refused_dtypes = 0;
   const char* refused_reason = "";
+  /// What the arguments of the operator's schema are, in their order.
+  enum class Role : uint8_t {
+    Tensor,
+    Number,
+    Dims,         ///< RowsArguments::dims: a dimension, or a list; none where it is absent.
+    KeepDim,      ///< RowsArguments::keepdim.
+    DType,        ///< RowsArguments::dtype.
+    Float32When,  ///< True: the same, float32.
+    Other,        ///< Says nothing about what is computed.
+  };
+  std::span<const Role> roles;
   /// What was made of the expression at first calls; a list that only grows.
   mutable std::atomic<const detail::RowsInstance*> instances{nullptr};
 };
@@ -72,6 +84,22 @@ void rows_shape(const RowsInfo& info, const RowsArguments& arguments, OutputSpec
 /// Computes `results`, which have the shapes that rows_shape gave them, from tensors that it has checked.
 void rows_run(const RowsInfo& info, const RowsArguments& arguments, std::span<const Tensor* const> tensors,
               std::span<Tensor* const> results);
+
+/// A row operator's call as a typed expression over rows.
+struct LoweredRows : Lowered {
+  Dims sizes;  ///< Of the loop.
+  Dims over;   ///< 1 for the dimensions that make up a row, which is taken in their logical order.
+  /// Whether results of rows have the dimensions of `over`, with size 1; else they are without them.
+  bool keepdim = false;
+};
+/// What the call computes, with the dtypes of its operands in the slots. Of `arguments.numbers` only what is
+/// there counts; `kinds` says what they are. None for a call that must be left to the operator: it would be
+/// refused, or an operand is converted in a way of its own.
+std::optional<LoweredRows> lower_rows(const RowsInfo& info, const RowsArguments& arguments,
+                                      NumberKinds kinds);
+/// The row operator behind an entry's kernel for dense tensors of the host, in its functional form; null if
+/// it is none, or if somebody has registered a kernel of his own.
+const RowsInfo* rows_info_of(const OperatorEntry& entry);
 
 /// A list of dimensions from what schemas have for one: int, int?, int[], int[]?.
 inline std::optional<IntArrayRef> rows_dims(const int64_t& dim) { return IntArrayRef(dim); }

@@ -16,6 +16,8 @@
 
 namespace tenon {
 
+struct RowsInfo;
+
 /// Everything known about one structured operator. Its arguments A... are those of the functional form, or
 /// those of a schema that writes its first argument and returns it; its outputs are the results that are new.
 struct StructuredInfo {
@@ -28,6 +30,7 @@ struct StructuredInfo {
   detail::AnyFunction body = nullptr;
   const StubBase* const* stubs = nullptr;  ///< Null-terminated; null: every backend.
   bool mixed_devices = false;              ///< Arguments may be on several devices.
+  const RowsInfo* rows = nullptr;          ///< Of an expression over rows.
 };
 
 namespace detail {

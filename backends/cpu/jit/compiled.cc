@@ -1,0 +1,30 @@
+#include "backends/cpu/jit/compiled.h"
+
+#include <cstdlib>
+#include <string_view>
+
+namespace tenon::cpu {
+
+namespace {
+
+bool wants_code() {
+  static const bool wanted = [] {
+    const char* text = std::getenv("TENON_JIT");
+    return !text || std::string_view(text) != "0";
+  }();
+  return wanted;
+}
+
+}  // namespace
+
+Compiled::Compiled(const expr::Expression& e)
+    : program_(e), expression_(expr::make_expression(expr::parts_of(e))), decided_(!wants_code()) {}
+
+void Compiled::make_code() const {
+  if (decided_.exchange(true, std::memory_order_relaxed)) return;
+  const CpuTarget target = cpu_target();
+  if (jit_refusal(*expression_, target).empty())
+    code_.store(JitKernel::make(*expression_, target).release(), std::memory_order_release);
+}
+
+}  // namespace tenon::cpu

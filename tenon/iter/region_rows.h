@@ -1,0 +1,38 @@
+// RowsLoop: a region over rows and operands of known geometry, as what runs rows takes it. Internal to
+// RegionLoop.
+#pragma once
+
+#include <vector>
+
+#include "tenon/iter/region.h"
+#include "tenon/iter/rows_launch.h"
+
+namespace tenon::detail {
+
+class RowsLoop {
+ public:
+  RowsLoop(const Region& region, std::span<const RegionOperand> outputs,
+           std::span<const RegionOperand> inputs);
+
+  void run(char* const* addresses, const uint64_t* numbers) const;
+  int64_t numel() const noexcept;
+
+ private:
+  struct Place {
+    uint16_t operand;  // of addresses
+    int64_t offset;    // of the part, in bytes
+    bool of_row;
+  };
+
+  void find_sizes(std::span<const RegionOperand> operands, std::span<const expr::Slot> slots);
+  void add_slots(std::span<const RegionOperand> operands, std::span<const expr::Slot> slots, size_t before);
+  bool stands_for_rows(IntArrayRef sizes, bool kept) const;
+
+  const Region& region_;
+  Dims sizes_;
+  std::vector<int64_t> strides_;       // by slot, a list for each
+  std::vector<RowsOperand> operands_;  // by slot, without addresses; inputs first
+  std::vector<Place> places_;          // the same
+};
+
+}  // namespace tenon::detail

@@ -405,13 +405,13 @@ std::optional<LoweredRows> lower_rows(const RowsInfo& info, const RowsArguments&
   for (const HeaderRef& t : arguments.tensors) {
     if (t.defined() && (!t.device().is_cpu() || t.layout() != Layout::Strided)) return std::nullopt;
   }
+  OutputSpec specs[RowsInfo::kMaxTensors];
+  OutputSpecs checked_only(specs);
+  rows_shape(info, arguments, checked_only);
+  const Analysis made = analyse(info, arguments);
   LoweredRows lowered;
-  const Analysis made = [&] {
-    Analysis of_call = checked(info, arguments);
-    lowered.sizes = of_call.sizes.to_dims();
-    lowered.over = of_call.over;
-    return of_call;
-  }();
+  lowered.sizes = made.sizes.to_dims();
+  lowered.over = made.over;
   lowered.keepdim = info.keepdim || arguments.keepdim;
   lowered.expression = instantiate(info, arguments, made, false);
   const expr::Expression& e = *lowered.expression;
@@ -419,8 +419,7 @@ std::optional<LoweredRows> lower_rows(const RowsInfo& info, const RowsArguments&
     // Places of int32 are read as int64; complex operands are taken by their real parts.
     if (arguments.tensors[s.operand].dtype() != s.dtype) return std::nullopt;
   }
-  for (size_t i = 0; i < info.written->num_outputs; ++i)
-    lowered.results.push_back(result_dtype(info, arguments, made, i));
+  for (size_t i = 0; i < info.written->num_outputs; ++i) lowered.results.push_back(specs[i].dtype);
   for (const expr::Slot& s : e.numbers()) {
     const expr::Type type = expr::carrier(s.dtype);
     const Scalar::Kind kind = *kinds[s.operand];

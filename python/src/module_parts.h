@@ -7,19 +7,20 @@ namespace tenon::python {
 
 // Each adds its functions and types to the module; false with an exception set.
 
-bool add_conversion(PyObject* module);        ///< tensor, as_tensor, from_numpy.
-bool add_indexing(PyObject* module);          ///< nonzero.
-bool add_dlpack(PyObject* module);            ///< from_dlpack.
-bool add_storage(PyObject* module);           ///< UntypedStorage.
-bool add_autograd(PyObject* module);          ///< grad modes, nodes, backward.
-bool add_introspection(PyObject* module);     ///< dispatch, threads, kernel reports, strict.
-bool add_memory(PyObject* module);            ///< What tenon.cpu asks of the host's allocator.
-bool add_devices(PyObject* module);           ///< Loading devices, their streams and events.
-bool add_graphs(PyObject* module);            ///< Work that is captured and replayed.
-bool add_recording(PyObject* module);         ///< Programs that are recorded while they run.
-bool add_optimizers(PyObject* module);        ///< The updates of tenon.optim.
-bool add_dispatch_queries(PyObject* module);  ///< Registrations and tables as data, key sets.
-bool add_library(PyObject* module);           ///< Registration from Python, operator objects, ctx.
-bool add_op_objects(PyObject* module);        ///< Part of add_library: the objects of tenon.ops.
+bool add_conversion(PyObject* module);         ///< tensor, as_tensor, from_numpy.
+bool add_indexing(PyObject* module);           ///< nonzero.
+bool add_dlpack(PyObject* module);             ///< from_dlpack.
+bool add_storage(PyObject* module);            ///< UntypedStorage.
+bool add_autograd(PyObject* module);           ///< grad modes, nodes, backward.
+bool add_introspection(PyObject* module);      ///< dispatch, threads, kernel reports, strict.
+bool add_memory(PyObject* module);             ///< What tenon.cpu asks of the host's allocator.
+bool add_devices(PyObject* module);            ///< Loading devices, their streams and events.
+bool add_graphs(PyObject* module);             ///< Work that is captured and replayed.
+bool add_compiled_function(PyObject* module);  ///< Part of add_recording: the type of compiled functions.
+bool add_recording(PyObject* module);          ///< Programs that are recorded while they run.
+bool add_optimizers(PyObject* module);         ///< The updates of tenon.optim.
+bool add_dispatch_queries(PyObject* module);   ///< Registrations and tables as data, key sets.
+bool add_library(PyObject* module);            ///< Registration from Python, operator objects, ctx.
+bool add_op_objects(PyObject* module);         ///< Part of add_library: the objects of tenon.ops.
 
 }  // namespace tenon::python

@@ -12,7 +12,7 @@ uint64_t new_program() noexcept {
 }
 
 Scope::Scope(uint64_t program, const ScopeOptions& options) {
-  Recorder::current().begin(program, {options.threshold, options.trust_shared});
+  Recorder::current().begin(program, {options.threshold, options.trust_shared, options.relaxed});
 }
 
 void Scope::end() {

@@ -16,6 +16,8 @@ struct ScopeOptions {
   int64_t threshold = 4096;
   /// Records calls on memory that other owners share, too.
   bool trust_shared = false;
+  /// Values are rounded to half types where they are stored, not after each operator.
+  bool relaxed = false;
 };
 
 /// A number for a program, under which its plans are found again.

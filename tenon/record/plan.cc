@@ -20,10 +20,10 @@ class NoAnchors final : public graph::Tuner {
 
 }  // namespace
 
-Plan::Plan(const Segment& segment, std::vector<bool> wanted) : wanted_(std::move(wanted)) {
+Plan::Plan(const Segment& segment, std::vector<bool> wanted, bool relaxed) : wanted_(std::move(wanted)) {
   Lifted lifted = lift(segment, wanted_);
   NoAnchors tuner;
-  report_ = graph::fuse(lifted.graph, {.tuner = &tuner});
+  report_ = graph::fuse(lifted.graph, {.tuner = &tuner, .relaxed = relaxed});
   for (const graph::Node& node : lifted.graph.nodes) {
     Step& step = steps_.emplace_back();
     if (!node.region) {

@@ -17,7 +17,7 @@ namespace tenon::record {
 
 class Plan {
  public:
-  Plan(const Segment& segment, std::vector<bool> wanted);
+  Plan(const Segment& segment, std::vector<bool> wanted, bool relaxed);
 
   /// Whether it computes all that is wanted now.
   bool serves(const std::vector<bool>& wanted) const noexcept;

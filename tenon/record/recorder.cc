@@ -521,8 +521,9 @@ std::exception_ptr Recorder::compute(Lock& lock, const char* why) {
   auto planned = std::ranges::find_if(cursor_->plans, [&](const auto& p) { return p.plan->serves(wanted); });
   if (planned == cursor_->plans.end()) {
     ++counts_.planned;
-    planned = cursor_->plans.insert(planned, {.plan = std::make_shared<const Plan>(segment_, wanted),
-                                              .num_calls = segment_.calls.size()});
+    planned = cursor_->plans.insert(planned,
+                                    {.plan = std::make_shared<const Plan>(segment_, wanted, options_.relaxed),
+                                     .num_calls = segment_.calls.size()});
   }
   ++planned->runs;
   planned->ended = why;

@@ -27,6 +27,8 @@ struct Options {
   /// Records reads and writes of memory that NumPy or DLPack shares, too: its other owners do not touch it
   /// before what was recorded has run.
   bool trust_shared = false;
+  /// Values are rounded to half types where they are stored, not after each operator of a region.
+  bool relaxed = false;
 };
 
 /// What a thread has done since it began; for reports and tests.

@@ -16,7 +16,7 @@ PyObject* begin(PyObject*, PyObject* args) {
   int trust_shared = 0, relaxed = 0;
   if (!PyArg_ParseTuple(args, "KLp|p", &program, &threshold, &trust_shared, &relaxed)) return nullptr;
   return guarded([&] {
-    record::Options options{.trust_shared = trust_shared != 0};
+    record::Options options{.trust_shared = trust_shared != 0, .relaxed = relaxed != 0};
     if (threshold >= 0) options.threshold = threshold;
     Recorder::current().begin(program, options);
     return Py_NewRef(Py_None);
@@ -147,6 +147,8 @@ PyMethodDef g_functions[] = {
 
 }  // namespace
 
-bool add_recording(PyObject* module) { return PyModule_AddFunctions(module, g_functions) == 0; }
+bool add_recording(PyObject* module) {
+  return PyModule_AddFunctions(module, g_functions) == 0 && add_compiled_function(module);
+}
 
 }  // namespace tenon::python

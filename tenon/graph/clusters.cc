@@ -9,10 +9,31 @@ namespace {
 // these are inner values.
 constexpr size_t kMostTouches = 60;
 constexpr size_t kMostMembers = 128;
+// Elements of a row that stays in the first cache while its expression passes over it.
+constexpr int64_t kLongestRow = 16384;
+
+/// Rows of the last dimensions, which lie one after the other, and are not too long.
+bool is_worth_it(const LoweredCall& call) {
+  int64_t length = 1;
+  bool before = false;
+  for (size_t d = call.over.size(); d-- > 0;) {
+    if (call.over[d] && before) return false;
+    before |= !call.over[d] && call.sizes[d] != 1;
+    if (call.over[d]) length *= call.sizes[d];
+  }
+  return length > 1 && length <= kLongestRow;
+}
 
 }  // namespace
 
-Clusters::Clusters(const Graph& graph, Lowering& lowering)
+RowShape::RowShape(const Dims& sizes, const Dims& over) {
+  for (size_t d = 0; d < sizes.size(); ++d) {
+    kept.push_back(over[d] ? 1 : sizes[d]);
+    if (!over[d]) dropped.push_back(sizes[d]);
+  }
+}
+
+Clusters::Clusters(const Graph& graph, Lowering& lowering, bool rows)
     : g_(graph),
       lowered_(graph.nodes.size()),
       clusters_(graph.nodes.size()),
@@ -50,8 +71,12 @@ Clusters::Clusters(const Graph& graph, Lowering& lowering)
     const bool torn = std::any_of(c.touches.begin(), c.touches.end(),
                                   [](const Touch& t) { return t.written && t.geometry == kNone; });
     if (!torn) lowered_[id] = lowering.lower(g_, node);
-    c.flat = lowered_[id] != nullptr;
-    if (c.flat) c.loop = g_.defs(node)[0].geometry;
+    if (lowered_[id] && !lowered_[id]->over.empty() && !(rows && is_worth_it(*lowered_[id])))
+      lowered_[id] = nullptr;
+    c.lowered = lowered_[id] != nullptr;
+    if (!c.lowered) continue;
+    c.over = lowered_[id]->over;
+    c.sizes = c.over.empty() ? g_.geometry(g_.defs(node)[0].geometry).sizes : lowered_[id]->sizes;
   }
 }
 
@@ -81,6 +106,39 @@ bool Clusters::blocked(ClusterId moved, ClusterId with, NodeId place) const {
     if (t.written && std::any_of(reads_[t.storage].begin(), reads_[t.storage].end(), between)) return true;
   }
   return false;
+}
+
+bool Clusters::same_loop(ClusterId a, ClusterId b) const {
+  const Cluster &x = clusters_[a], &y = clusters_[b];
+  if (x.over.empty() && y.over.empty()) return x.sizes == y.sizes;
+  if (!x.over.empty() && !y.over.empty()) return x.sizes == y.sizes && x.over == y.over && values_fit(a, b);
+  const Cluster &rows = x.over.empty() ? y : x, &flat = x.over.empty() ? x : y;
+  const RowShape shape(rows.sizes, rows.over);
+  return (flat.sizes == rows.sizes || shape.is_of_rows(flat.sizes)) && values_fit(a, b);
+}
+
+// Whether what works on elements of rows reads the rows' values as such: broadcast along them.
+bool Clusters::values_fit(ClusterId a, ClusterId b) const {
+  const Cluster& rows = clusters_[a].over.empty() ? clusters_[b] : clusters_[a];
+  const RowShape shape(rows.sizes, rows.over);
+  for (const ClusterId id : {a, b}) {
+    for (const NodeId node : clusters_[id].members) {
+      if (!lowered_[node] || !lowered_[node]->over.empty()) continue;
+      const Dims& made = g_.geometry(g_.defs(g_.nodes[node])[0].geometry).sizes;
+      const bool on_elements = made == rows.sizes;
+      if (!on_elements && !shape.is_of_rows(made)) continue;  // makes an operand of an anchor
+      for (const Use& u : g_.uses(g_.nodes[node])) {
+        if (u.value == kNone) continue;
+        const NodeId producer = g_.values[u.value].producer;
+        const bool inner = producer != kNone && (of_[producer] == a || of_[producer] == b);
+        const Dims& sizes = g_.geometry(u.geometry).sizes;
+        // A dimension less, it would be broadcast along the others.
+        if (on_elements && inner && !(sizes == rows.sizes) && !(sizes == shape.kept)) return false;
+        if (!on_elements && !shape.is_of_rows(sizes)) return false;
+      }
+    }
+  }
+  return true;
 }
 
 std::string_view Clusters::why_apart(ClusterId a, ClusterId b) const {
@@ -113,8 +171,11 @@ ClusterId Clusters::join(ClusterId a, ClusterId b) {
     to.anchor = from.anchor;
     to.anchor_node = from.anchor_node;
   }
-  if (to.loop == kNone) to.loop = from.loop;
-  to.flat &= from.flat;
+  // Of an anchor its result, else the elements of rows rather than their values.
+  const bool in_rows = to.anchor_node == kNone && to.over.empty() && !from.over.empty();
+  if (from.anchor_node != kNone || in_rows) to.sizes = from.sizes;
+  if (to.over.empty()) to.over = from.over;
+  to.lowered &= from.lowered;
   from.members.clear();
   return b;
 }
@@ -122,6 +183,7 @@ ClusterId Clusters::join(ClusterId a, ClusterId b) {
 void Clusters::set_anchor(ClusterId id, Anchor anchor, NodeId node) {
   clusters_[id].anchor = anchor;
   clusters_[id].anchor_node = node;
+  clusters_[id].sizes = g_.geometry(g_.defs(g_.nodes[node])[0].geometry).sizes;
 }
 
 bool Clusters::is_kept(ValueId value, ClusterId cluster) const {

@@ -15,10 +15,18 @@ namespace tenon::graph {
 
 using ClusterId = uint32_t;
 
+/// The shapes that values of rows have.
+struct RowShape {
+  Dims kept, dropped;  ///< With the dimensions of a row, of size 1, and without them.
+
+  RowShape(const Dims& sizes, const Dims& over);
+  bool is_of_rows(const Dims& sizes) const noexcept { return sizes == kept || sizes == dropped; }
+};
+
 class Clusters {
  public:
-  /// Each node by itself. Lowers every call once.
-  Clusters(const Graph& graph, Lowering& lowering);
+  /// Each node by itself. Lowers every call once; without `rows`, those that work on rows count as others.
+  Clusters(const Graph& graph, Lowering& lowering, bool rows);
 
   /// What a storage is to a cluster.
   struct Touch {
@@ -31,9 +39,10 @@ class Clusters {
     std::vector<Touch> touches;
     Anchor anchor = Anchor::None;
     NodeId anchor_node = kNone;
-    /// The geometry that its flat members loop over; kNone: none of them does.
-    GeometryId loop = kNone;
-    bool flat = false;  ///< All members are lowered to flat expressions.
+    /// What its members loop over, and which of the dimensions make up a row where one of them works on rows.
+    /// Members that work on values of rows loop over less.
+    Dims sizes, over;
+    bool lowered = false;  ///< All members are expressions.
 
     NodeId place() const noexcept { return members.back(); }
   };
@@ -42,9 +51,9 @@ class Clusters {
   ClusterId of(NodeId node) const noexcept { return of_[node]; }
   const Cluster& operator[](ClusterId id) const noexcept { return clusters_[id]; }
   const LoweredCall* lowered(NodeId node) const noexcept { return lowered_[node].get(); }
-  /// The sizes that a flat call loops over; of its first def.
-  const Dims& loop_of(NodeId node) const { return g_.geometry(g_.defs(g_.nodes[node])[0].geometry).sizes; }
 
+  /// Whether two clusters of expressions have one loop.
+  bool same_loop(ClusterId a, ClusterId b) const;
   /// Why two clusters cannot run as one at the place of the later one; empty if they can. It knows the bytes
   /// that they touch, and not what they compute.
   std::string_view why_apart(ClusterId a, ClusterId b) const;
@@ -62,6 +71,7 @@ class Clusters {
 
  private:
   void touch(Cluster& c, const Touch& t);
+  bool values_fit(ClusterId a, ClusterId b) const;
   bool blocked(ClusterId moved, ClusterId with, NodeId place) const;
 
   const Graph& g_;

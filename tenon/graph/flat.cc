@@ -6,15 +6,12 @@
 namespace tenon::graph {
 namespace {
 
-bool same_loop(const Clusters& clusters, ClusterId a, ClusterId b) {
-  const GeometryId x = clusters[a].loop, y = clusters[b].loop;
-  return x == y || clusters.graph().geometry(x).sizes == clusters.graph().geometry(y).sizes;
-}
-
-// A use by a flat call of the loop's own size saves the traffic of a tensor where it is shared; a number or a
+// A use of the loop's own size saves the traffic of a tensor where it is shared; a number or a
 // row that is broadcast does not.
 bool is_worth_sharing(const Graph& g, const Use& u, const Clusters& clusters, ClusterId of) {
-  return g.geometry(u.geometry).numel() == g.geometry(clusters[of].loop).numel();
+  int64_t numel = 1;
+  for (const int64_t size : clusters[of].sizes) numel *= size;
+  return g.geometry(u.geometry).numel() == numel;
 }
 
 }  // namespace
@@ -25,7 +22,7 @@ void join_flat(Clusters& clusters, Matcher* matcher) {
   for (NodeId id = 0; id < g.nodes.size(); ++id) {
     const auto is_flat = [&](NodeId node) {
       const Clusters::Cluster& c = clusters[clusters.of(node)];
-      return c.flat && c.anchor == Anchor::None;
+      return c.lowered && c.anchor == Anchor::None;
     };
     if (matcher && matcher->is_anchor(id)) matcher->take_prologue(id);
     if (!is_flat(id)) continue;
@@ -60,7 +57,7 @@ void join_flat(Clusters& clusters, Matcher* matcher) {
       const bool fits = clusters[other].anchor != Anchor::None ? matcher->why_no_epilogue(other, mine).empty()
                         : clusters[mine].anchor != Anchor::None
                             ? matcher->why_no_epilogue(mine, other).empty()
-                            : same_loop(clusters, mine, other) && clusters.may_join(mine, other);
+                            : clusters.same_loop(mine, other) && clusters.may_join(mine, other);
       if (fits) clusters.join(mine, other);
     }
   }

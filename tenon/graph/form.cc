@@ -25,7 +25,11 @@ class RegionMaker {
   /// Throws Error{Value} where it would be no legal expression.
   Node make(size_t number) {
     region_ = RegionPtr(new Region);
-    region_->anchor = cluster_.anchor;
+    region_->anchor = cluster_.anchor != Anchor::None ? cluster_.anchor
+                      : cluster_.over.empty()         ? Anchor::None
+                                                      : Anchor::Rows;
+    region_->over = cluster_.over;
+    if (!cluster_.over.empty()) rows_.emplace(cluster_.sizes, cluster_.over);
     region_->name = fmt::format("region_{}", number);
     for (size_t i = 0; i < cluster_.members.size(); ++i) {
       const Node& node = g_.nodes[cluster_.members[i]];
@@ -36,6 +40,7 @@ class RegionMaker {
       member.line = node.line;
     }
     find_outputs();
+    check_row_outputs();
     if (cluster_.anchor == Anchor::None)
       region_->body = port(cluster_.members, nullptr, names_of(defs_));
     else
@@ -63,6 +68,24 @@ class RegionMaker {
     std::erase_if(defs_, [&](const Def& d) { return !clusters_.is_needed_outside(d.value, id_); });
   }
 
+  /// A value of a row is stored when it is known, and the row's operands may be read again.
+  void check_row_outputs() const {
+    for (size_t i = 0; rows_ && i < defs_.size(); ++i) {
+      if (!rows_->is_of_rows(g_.geometry(defs_[i].geometry).sizes)) continue;
+      TENON_CHECK(is_made_here(g_.values[defs_[i].value].storage), Value,
+                  "values of rows are written where the rows are read");
+    }
+  }
+  /// Whether no member reads what a storage had before.
+  bool is_made_here(StorageId storage) const {
+    for (const NodeId node : cluster_.members) {
+      for (const Use& u : g_.uses(g_.nodes[node])) {
+        if (u.value != kNone && g_.values[u.value].storage == storage && !is_inner(u.value)) return false;
+      }
+    }
+    return true;
+  }
+
   std::vector<expr::ValueName> names_of(std::span<const Def> defs) {
     std::vector<expr::ValueName> names;
     for (const Def& d : defs) names.push_back(names_.of(d));
@@ -83,7 +106,9 @@ class RegionMaker {
 
   Port port(std::span<const NodeId> calls, const Def* anchor_result,
             std::span<const expr::ValueName> wanted) {
-    PortMaker maker(g_, names_, numbers_, relaxed_);
+    // Prologues are flat.
+    const bool on_rows = rows_ && (cluster_.anchor == Anchor::None || anchor_result);
+    PortMaker maker(g_, names_, numbers_, on_rows ? &*rows_ : nullptr, relaxed_);
     if (anchor_result) maker.add_anchor_result(*anchor_result);
     for (const NodeId call : calls) maker.add(g_.nodes[call], *clusters_.lowered(call), place_of(call));
     Port made = maker.finish(wanted);
@@ -124,8 +149,26 @@ class RegionMaker {
     for (const Use& u : g_.uses(g_.nodes[producer])) collect(u.value, nodes);
   }
 
+  /// What runs rows finds the loop by operands of elements, and stores values of rows once for each.
+  void check_rows(const Port& port) const {
+    const auto is_loop = [&](GeometryId id) { return g_.geometry(id).sizes == cluster_.sizes; };
+    bool whole = false;
+    for (const expr::Slot& slot : port.expression->inputs()) {
+      const uint32_t input = port.inputs[slot.operand];
+      whole |= varies_along(slot.rank) && (input == kAnchorResult || is_loop(uses_[input].geometry));
+    }
+    for (const expr::Slot& slot : port.expression->outputs()) {
+      const bool elements = is_loop(defs_[slot.operand].geometry);
+      TENON_CHECK(!elements || varies_along(slot.rank), Value,
+                  "a value of rows, or a number, is stored for each of their elements");
+      whole |= elements;
+    }
+    TENON_CHECK(whole, Value, "nothing is left that works on elements of rows");
+  }
+
   Node node() {
     Port& storing = region_->epilogue.empty() ? region_->body : region_->epilogue;
+    if (rows_) check_rows(storing);
     if (!storing.empty()) {
       for (uint32_t i = 0; i < defs_.size(); ++i) storing.outputs.push_back(i);
     }
@@ -150,6 +193,7 @@ class RegionMaker {
   const Clusters::Cluster& cluster_;
   const bool relaxed_;
   RegionPtr region_;
+  std::optional<RowShape> rows_;
   Names names_;
   RegionNumbers numbers_;
   std::vector<Use> uses_;

@@ -144,6 +144,7 @@ class KeyMaker {
   void region(const Region& r) {
     mixer_.add(uint64_t{r.members.size()});
     mixer_.add(uint64_t{r.anchor_member});
+    for (const int64_t d : r.over) mix(mixer_, d);
     for (const Node& member : r.members) call(member);
     for (const NumberSource& n : r.numbers) mixer_.add(uint64_t{n.member} << 32 | n.slot);
     for (const Port& p : r.prologue) port(p);

@@ -6,6 +6,7 @@
 #include "tenon/core/error.h"
 #include "tenon/core/tensor_header.h"
 #include "tenon/dispatch/dispatcher.h"
+#include "tenon/ops/forms/rows.h"
 
 namespace tenon::graph {
 namespace {
@@ -84,8 +85,13 @@ class CallLowering {
   std::shared_ptr<const LoweredCall> lower() {
     if (defs_.empty() || !on_host()) return nullptr;
     if (const Mover* mover = mover_of(node_.op)) return move(*mover);
-    const PointwiseInfo* info = pointwise_info_of(node_.op.entry());
-    return info ? pointwise(*info) : nullptr;
+    try {
+      if (const PointwiseInfo* info = pointwise_info_of(node_.op.entry())) return pointwise(*info);
+      if (const RowsInfo* info = ops::rows_info_of(node_.op.entry())) return rows(*info);
+    } catch (const Error&) {
+      // The call itself says why.
+    }
+    return nullptr;
   }
 
  private:
@@ -122,12 +128,7 @@ class CallLowering {
 
   std::shared_ptr<const LoweredCall> pointwise(const PointwiseInfo& info) {
     if (!gather(info)) return nullptr;
-    std::optional<Lowered> lowered;
-    try {
-      lowered = lower_pointwise(info, tensors_, kinds_, outs_, in_place_);
-    } catch (const Error&) {
-      return nullptr;  // the call itself says why
-    }
+    std::optional<Lowered> lowered = lower_pointwise(info, tensors_, kinds_, outs_, in_place_);
     if (!lowered) return nullptr;
     std::vector<LoweredArgument> numbers;
     for (const LoweredNumber& rule : lowered->numbers) numbers.push_back({number_places_[rule.scalar], rule});
@@ -161,21 +162,90 @@ class CallLowering {
         use += there;
         continue;
       }
-      std::optional<Scalar::Kind> kind;
-      if (argument.kind == Argument::Kind::Number)
-        kind = g_.numbers[g_.numbers_of(argument)[0]];
-      else if (argument.kind == Argument::Kind::Attribute)
-        kind = kind_of(g_.attributes(), argument.range.first);
-      if (!kind && argument.kind != Argument::Kind::None) return false;
-      number_places_.push_back(i);
-      kinds_.push_back(kind);
+      if (!add_number(i)) return false;
     }
     return true;
+  }
+  bool add_number(uint32_t i) {
+    const Argument& argument = arguments_[i];
+    std::optional<Scalar::Kind> kind;
+    if (argument.kind == Argument::Kind::Number)
+      kind = g_.numbers[g_.numbers_of(argument)[0]];
+    else if (argument.kind == Argument::Kind::Attribute)
+      kind = kind_of(g_.attributes(), argument.range.first);
+    if (!kind && argument.kind != Argument::Kind::None) return false;
+    number_places_.push_back(i);
+    kinds_.push_back(kind);
+    return true;
+  }
+
+  // Rows
+
+  std::shared_ptr<const LoweredCall> rows(const RowsInfo& info) {
+    if (info.roles.size() != arguments_.size()) return nullptr;
+    ops::RowsArguments call;
+    Dims dims;
+    std::vector<std::optional<Scalar>> values;
+    headers_.reserve(RowsInfo::kMaxTensors);
+    uint32_t use = 0;
+    for (uint32_t i = 0; i < arguments_.size(); ++i) {
+      if (info.roles[i] == RowsInfo::Role::Tensor) {
+        tensor_places_.push_back(use);
+        if (arguments_[i].kind == Argument::Kind::Use)
+          tensors_.push_back(HeaderRef(headers_.emplace_back(g_.geometry(uses_[use++].geometry), kCPU)));
+        else
+          tensors_.push_back(HeaderRef());
+      } else if (info.roles[i] == RowsInfo::Role::Number) {
+        if (!add_number(i)) return nullptr;
+        values.push_back(kinds_.back() ? std::optional<Scalar>(0) : std::nullopt);
+      } else if (!add_setting(info.roles[i], arguments_[i], call, dims)) {
+        return nullptr;
+      }
+    }
+    call.tensors = tensors_;
+    call.numbers = values;
+    std::optional<ops::LoweredRows> lowered = ops::lower_rows(info, call, kinds_);
+    if (!lowered || lowered->sizes.empty()) return nullptr;
+    std::vector<LoweredArgument> numbers;
+    for (const LoweredNumber& rule : lowered->numbers) numbers.push_back({number_places_[rule.scalar], rule});
+    const Dims sizes = lowered->sizes, over = lowered->over;
+    return finish(std::move(*lowered), tensor_places_, std::move(numbers), &sizes, &over);
+  }
+
+  /// What says how a row operator runs. False for a value that none has.
+  bool add_setting(RowsInfo::Role role, const Argument& argument, ops::RowsArguments& call,
+                   Dims& dims) const {
+    if (role == RowsInfo::Role::Other || argument.kind == Argument::Kind::None) return true;
+    if (argument.kind != Argument::Kind::Attribute) return false;
+    const Stack& stack = g_.attributes();
+    const size_t at = argument.range.first;
+    switch (stack.tag(at)) {
+      case CellTag::Int:
+        dims = {stack.at<int64_t>(at)};
+        break;
+      case CellTag::IntList:
+        dims = Dims(stack.at<CellList<int64_t>>(at).span());
+        break;
+      case CellTag::Bool:
+        if (role == RowsInfo::Role::KeepDim)
+          call.keepdim = stack.at<bool>(at);
+        else if (stack.at<bool>(at))
+          call.dtype = DType::Float32;
+        return role == RowsInfo::Role::KeepDim || role == RowsInfo::Role::Float32When;
+      case CellTag::DType:
+        call.dtype = stack.at<DType>(at);
+        return role == RowsInfo::Role::DType;
+      default:
+        return false;
+    }
+    call.dims = IntArrayRef(dims);
+    return role == RowsInfo::Role::Dims;
   }
 
   /// `places`: of each tensor of the expression, the place among the uses.
   std::shared_ptr<const LoweredCall> finish(Lowered lowered, std::span<const uint32_t> places,
-                                            std::vector<LoweredArgument> numbers) const {
+                                            std::vector<LoweredArgument> numbers, const Dims* sizes = nullptr,
+                                            const Dims* over = nullptr) const {
     auto call = std::make_shared<LoweredCall>();
     for (const expr::Slot& slot : lowered.expression->inputs()) {
       // Of a copy, the one tensor is tensor 0.
@@ -193,7 +263,12 @@ class CallLowering {
     // Every def is stored, at the same places.
     for (uint32_t i = 0; i < defs_.size(); ++i) {
       if (std::find(call->outputs.begin(), call->outputs.end(), i) == call->outputs.end()) return nullptr;
-      if (!(g_.geometry(defs_[i].geometry).sizes == g_.geometry(defs_[0].geometry).sizes)) return nullptr;
+      const bool same = g_.geometry(defs_[i].geometry).sizes == g_.geometry(defs_[0].geometry).sizes;
+      if (!over && !same) return nullptr;
+    }
+    if (over) {
+      call->sizes = *sizes;
+      call->over = *over;
     }
     call->expression = std::move(lowered.expression);
     call->numbers = std::move(numbers);

@@ -19,9 +19,13 @@ struct LoweredArgument {
   Scalar constant;  ///< What zeros and ones fill.
 };
 
-/// What a call computes of each element. Holds no numbers of a graph, so that it serves every equal call.
+/// What a call computes of each element, or of each row. Holds no numbers of a graph, so that it serves every
+/// equal call.
 struct LoweredCall {
-  expr::ExpressionPtr expression;        ///< Flat and typed.
+  expr::ExpressionPtr expression;  ///< Typed.
+  /// The loop of an expression over rows: its sizes, and 1 for the dimensions that make up a row. Empty for
+  /// flat ones, which loop over what they store.
+  Dims sizes, over;
   std::vector<uint32_t> inputs;          ///< Of each input slot: the place among the call's uses.
   std::vector<uint32_t> outputs;         ///< Of each output slot: the place among its defs.
   std::vector<LoweredArgument> numbers;  ///< Of each number slot.
@@ -34,8 +38,9 @@ class Lowering {
   virtual std::shared_ptr<const LoweredCall> lower(const Graph& graph, const Node& node) = 0;
 };
 
-/// By the data of pointwise operators, copies and fills (iter/lower.h); of host tensors alone. Null where a
-/// call would be refused: it is left to raise its error itself.
+/// By the data of pointwise operators, copies and fills (iter/lower.h) and of row operators
+/// (ops/forms/rows.h); of host tensors alone. Null where a call would be refused: it is left to raise its
+/// error itself.
 std::shared_ptr<const LoweredCall> lower_call(const Graph& graph, const Node& node);
 
 /// Asks lower_call.

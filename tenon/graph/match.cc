@@ -48,7 +48,8 @@ std::string_view Matcher::why_no_prologue(ClusterId anchor, const Use& use) cons
   const Value& value = g_.values[use.value];
   const ClusterId producer = clusters_.of(value.producer);
   const Clusters::Cluster& c = clusters_[producer];
-  if (!c.flat || c.anchor != Anchor::None) return "what makes the operand is not pointwise";
+  if (!c.lowered || !c.over.empty() || c.anchor != Anchor::None)
+    return "what makes the operand is not pointwise";
   for (const NodeId node : c.members) {
     for (const Def& d : g_.defs(g_.nodes[node])) {
       if (d.value == use.value && d.geometry != use.geometry)
@@ -91,10 +92,12 @@ void Matcher::take_prologue(NodeId anchor) {
 std::string_view Matcher::why_no_epilogue(ClusterId anchor, ClusterId flat) const {
   const Clusters::Cluster &a = clusters_[anchor], &f = clusters_[flat];
   if (f.anchor != Anchor::None) return "what reads the result belongs to another product or convolution";
-  if (!f.flat) return "what reads the result is not pointwise";
+  if (!f.lowered) return "what reads the result is not pointwise";
   const Def& result = g_.defs(g_.nodes[a.anchor_node])[0];
-  if (!(g_.geometry(f.loop).sizes == g_.geometry(result.geometry).sizes))
-    return "what reads the result has another shape";
+  const Dims& sizes = g_.geometry(result.geometry).sizes;
+  if (!(f.sizes == sizes) && a.over.empty()) return "what reads the result has another shape";
+  if ((!a.over.empty() || !f.over.empty()) && !clusters_.same_loop(anchor, flat))
+    return "what reads the result is made of other rows";
   for (const NodeId node : a.members) {
     if (node > a.anchor_node) break;
     for (const Use& u : g_.uses(g_.nodes[node])) {

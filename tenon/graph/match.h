@@ -28,7 +28,7 @@ class Matcher {
   void take_epilogue(NodeId anchor);
   bool is_anchor(NodeId node) const;
 
-  /// Why a flat call that reads the result of an anchor, or of its epilogue, cannot be joined to it; empty if
+  /// Why a call that reads the result of an anchor, or of its epilogue, cannot be joined to it; empty if
   /// it can.
   std::string_view why_no_epilogue(ClusterId anchor, ClusterId flat) const;
 

@@ -327,6 +327,8 @@ class Parser {
       if (lexer_.at_end()) lexer_.fail("a region has no end");
       if (lexer_.take_word("numbers"))
         group([&] { region->numbers.push_back(number_source(*region)); });
+      else if (lexer_.take_word("over"))
+        dims(region->over);
       else if (lexer_.take_word("anchor"))
         region->anchor_member = lexer_.number<uint32_t>("a member");
       else if (lexer_.take_word("prologue"))

@@ -136,7 +136,7 @@ class Pipeline {
 
  private:
   void form(std::span<const PassKind> passes) {
-    Clusters clusters(g_, lowering_);
+    Clusters clusters(g_, lowering_, options_.rows);
     Matcher matcher(clusters, except_);
     for (const PassKind pass : passes) {
       if (pass == Fuse) join_flat(clusters);

@@ -54,6 +54,8 @@ struct FusionOptions {
   Lowering* lowering = nullptr;  ///< Null: OperatorLowering.
   /// Null: regions around anchors are kept as they are formed.
   Tuner* tuner = nullptr;
+  /// Reductions and norms over rows join regions, too.
+  bool rows = false;
   bool relaxed = false;  ///< Values are not rounded to half types but where they are stored.
 };
 

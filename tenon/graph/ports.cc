@@ -42,13 +42,24 @@ std::vector<uint32_t> RegionNumbers::used() const {
   return used;
 }
 
+expr::Rank PortMaker::rank_of(const Use& use, const expr::Slot& slot, bool on_rows) const {
+  if (!rows_) return slot.rank;
+  return on_rows || g_.geometry(use.geometry).sizes == rows_->kept ? expr::Rank::Row : slot.rank;
+}
+
 void PortMaker::add(const Node& call, const LoweredCall& lowered, uint32_t member) {
   const std::span<const Use> uses = g_.uses(call);
   const std::span<const Def> defs = g_.defs(call);
   SmallVector<expr::JoinInput, 8> inputs;
   SmallVector<uint32_t, 8> numbers;
   SmallVector<expr::ValueName, 8> outputs;
-  for (const uint32_t i : lowered.inputs) inputs.push_back({names_.of(uses[i])});
+  // A flat call on values of rows.
+  const bool on_rows =
+      rows_ && lowered.over.empty() && rows_->is_of_rows(g_.geometry(defs[0].geometry).sizes);
+  for (size_t i = 0; i < lowered.inputs.size(); ++i) {
+    const Use& use = uses[lowered.inputs[i]];
+    inputs.push_back({names_.of(use), rank_of(use, lowered.expression->inputs()[i], on_rows)});
+  }
   for (uint32_t i = 0; i < lowered.numbers.size(); ++i)
     numbers.push_back(numbers_.add(g_, call, member, i, lowered.numbers[i]));
   for (const uint32_t i : lowered.outputs) outputs.push_back(names_.of(defs[i]));

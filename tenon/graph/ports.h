@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "tenon/expr/join.h"
+#include "tenon/graph/clusters.h"
 #include "tenon/graph/lowering.h"
 #include "tenon/graph/region.h"
 
@@ -38,8 +39,9 @@ class RegionNumbers {
 /// One port while calls are added to it, in their order.
 class PortMaker {
  public:
-  PortMaker(const Graph& graph, Names& names, RegionNumbers& numbers, bool relaxed)
-      : g_(graph), names_(names), numbers_(numbers), joiner_(relaxed) {}
+  /// `rows`: what the port loops over if it works on rows, else null.
+  PortMaker(const Graph& graph, Names& names, RegionNumbers& numbers, const RowShape* rows, bool relaxed)
+      : g_(graph), names_(names), numbers_(numbers), rows_(rows), joiner_(relaxed) {}
 
   void add(const Node& call, const LoweredCall& lowered, uint32_t member);
   /// What the anchor gives, as it is: its name from now on is that of the def.
@@ -49,9 +51,12 @@ class PortMaker {
   Port finish(std::span<const expr::ValueName> wanted);
 
  private:
+  expr::Rank rank_of(const Use& use, const expr::Slot& slot, bool on_rows) const;
+
   const Graph& g_;
   Names& names_;
   RegionNumbers& numbers_;
+  const RowShape* const rows_;
   expr::Joiner joiner_;
 };
 

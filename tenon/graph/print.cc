@@ -192,6 +192,7 @@ class Printer {
                              return fmt::format("{}.{}", n.member, n.slot);
                            }));
     }
+    if (!r.over.empty()) text_ += fmt::format("  over {}\n", tenon::to_string(r.over));
     if (r.anchor_member != kNone) text_ += fmt::format("  anchor {}\n", r.anchor_member);
     for (const Port& p : r.prologue) port("prologue", p);
     if (!r.body.empty()) port("body", r.body);

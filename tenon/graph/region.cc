@@ -43,6 +43,7 @@ RegionPtr Region::copy() const {
   result->name = name;
   result->anchor = anchor;
   result->anchor_member = anchor_member;
+  result->over = over;
   for (const Port& port : prologue) result->prologue.push_back(port.copy());
   result->body = body.copy();
   result->epilogue = epilogue.copy();

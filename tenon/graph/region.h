@@ -59,6 +59,8 @@ struct Region {
   Anchor anchor = Anchor::None;
   /// The member that is the anchor of a matrix product or convolution; kNone in other regions.
   uint32_t anchor_member = kNone;
+  /// 1 for the dimensions that make up a row, where the body or the epilogue works on rows; else empty.
+  Dims over;
   /// One for each tensor operand of the anchor.
   std::vector<Port> prologue;
   Port body;  ///< Of regions without an anchor member, whose other ports are empty.

@@ -22,8 +22,9 @@
 //     body (0) (0) (0): in x0: float32; number n0: f32; out float32: max(mul(x0, n0), 0:f32);
 //   }
 //
-// The numbers of a region are member.slot. The lists of a port are the uses that it reads (`anchor`: the
-// anchor's result), the numbers that it takes, and the defs that it stores.
+// `over [0, 1]` says that rows are made of the last of two dimensions. The numbers of a region are
+// member.slot. The lists of a port are the uses that it reads (`anchor`: the anchor's result), the numbers
+// that it takes, and the defs that it stores.
 #pragma once
 
 #include <string>

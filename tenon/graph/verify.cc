@@ -283,6 +283,11 @@ class Verifier {
 
   void ports(const Node& node, const Region& region) const {
     const bool anchored = region.anchor == Anchor::Matmul || region.anchor == Anchor::Convolution;
+    require((region.anchor == Anchor::Rows) <= !region.over.empty() &&
+                (region.anchor == Anchor::None) <= region.over.empty(),
+            "a region says which dimensions make up its rows, if it has any");
+    for (const int64_t d : region.over)
+      require(d == 0 || d == 1, "a dimension is one of a row's, or it is not");
     require(region.body.empty() == anchored, "a region has either an anchor member or a body");
     require(anchored || (region.prologue.empty() && region.epilogue.empty() && region.anchor_member == kNone),
             "only a region around an anchor has other ports than its body");

@@ -12,9 +12,10 @@ namespace tenon::graph::testing {
 namespace {
 
 // What the regions of a program are made of: "flat(mul, add)", by position.
-std::string fusions(std::string_view text, Position position = Position::AfterFuser, Tuner* tuner = nullptr) {
+std::string fusions(std::string_view text, Position position = Position::AfterFuser, Tuner* tuner = nullptr,
+                    bool rows = false) {
   Graph graph = parse(text);
-  const FusionReport report = fuse(graph, {.position = position, .tuner = tuner});
+  const FusionReport report = fuse(graph, {.position = position, .tuner = tuner, .rows = rows});
   EXPECT_EQ(verify(graph).sentence, "") << to_string(graph);
   EXPECT_EQ(to_string(parse(to_string(graph))), to_string(graph));
   EXPECT_EQ(key_of(parse(to_string(graph))), key_of(graph));
@@ -165,6 +166,122 @@ number $0 int
 %4.0 float16[32, 32] = aten::add.Tensor(%2.0 float16[32, 32], %3.0 float16[32, 32], $0)
 )"),
             "flat(_to_copy, zeros_like, add)");
+}
+
+// Rows
+
+std::string fusions_over_rows(std::string_view text, Position position = Position::AfterFuser) {
+  return fusions(text, position, nullptr, true);
+}
+
+// softmax, written out.
+const std::string kSoftmax = R"(graph 1
+storage %0 4096 cpu input
+storage %1 128 cpu
+storage %2 4096 cpu
+storage %3 4096 cpu
+storage %4 128 cpu
+storage %5 4096 cpu output
+number $0 int
+%1.0 float32[32, 1] = aten::amax(%0.0 float32[32, 32], [-1], true)
+%2.0 float32[32, 32] = aten::sub.Tensor(%0.0 float32[32, 32], %1.0 float32[32, 1], $0)
+%3.0 float32[32, 32] = aten::exp(%2.0 float32[32, 32])
+%4.0 float32[32, 1] = aten::sum.dim_IntList(%3.0 float32[32, 32], [-1], true, none)
+%5.0 float32[32, 32] = aten::div.Tensor(%3.0 float32[32, 32], %4.0 float32[32, 1])
+)";
+
+// A norm of rows, written out: the variance goes through calls on values of rows.
+const std::string kNorm = R"(graph 1
+storage %0 4096 cpu input
+storage %1 128 cpu input
+storage %2 128 cpu
+storage %3 4096 cpu
+storage %4 4096 cpu
+storage %5 128 cpu
+storage %6 128 cpu
+storage %7 128 cpu output
+storage %8 4096 cpu
+storage %9 4096 cpu output
+number $0 int
+number $1 float
+%2.0 float32[32, 1] = aten::mean.dim(%0.0 float32[32, 32], [-1], true, none)
+%3.0 float32[32, 32] = aten::sub.Tensor(%0.0 float32[32, 32], %2.0 float32[32, 1], $0)
+%4.0 float32[32, 32] = aten::mul.Tensor(%3.0 float32[32, 32], %3.0 float32[32, 32])
+%5.0 float32[32, 1] = aten::mean.dim(%4.0 float32[32, 32], [-1], true, none)
+%6.0 float32[32, 1] = aten::add.Scalar(%5.0 float32[32, 1], $1, $0)
+%7.0 float32[32, 1] = aten::rsqrt(%6.0 float32[32, 1])
+%8.0 float32[32, 32] = aten::mul.Tensor(%3.0 float32[32, 32], %7.0 float32[32, 1])
+%9.0 float32[32, 32] = aten::mul.Tensor(%8.0 float32[32, 32], %1.0 float32[32])
+)";
+
+TEST(FuseRows, SoftmaxWrittenOutIsOneRegion) {
+  EXPECT_EQ(fusions_over_rows(kSoftmax), "rows(amax, sub, exp, sum, div)");
+  Graph graph = parse(kSoftmax);
+  fuse(graph, {.rows = true});
+  ASSERT_EQ(graph.nodes.size(), 1u);
+  EXPECT_EQ(graph.uses(graph.nodes[0]).size(), 1u);
+  EXPECT_EQ(graph.defs(graph.nodes[0]).size(), 1u);
+  EXPECT_EQ(graph.nodes[0].op.full_name(), "tenon::region_rows");
+  EXPECT_EQ(fusions(kSoftmax), "flat(sub, exp)");
+}
+
+TEST(FuseRows, ANormWrittenOutIsOneRegionThatKeepsAValueOfItsRows) {
+  EXPECT_EQ(fusions_over_rows(kNorm), "rows(mean, sub, mul, mean, add, rsqrt, mul, mul)");
+}
+
+TEST(FuseRows, AValueOfRowsThatIsBroadcastAlongThemOtherwiseIsNotJoined) {
+  // [32] of [32, 32]: what add reads is a row for all, not a value for each row.
+  EXPECT_EQ(fusions_over_rows(std::string(kHead) + R"(storage %2 128 cpu
+storage %3 4096 cpu output
+number $0 int
+%2.0 float32[32] = aten::sum.dim_IntList(%1.0 float32[32, 32], [1], false, none)
+%3.0 float32[32, 32] = aten::add.Tensor(%1.0 float32[32, 32], %2.0 float32[32], $0)
+)"),
+            "");
+}
+
+TEST(FuseRows, SumsAlongTheFirstDimensionStayApart) {
+  EXPECT_EQ(fusions_over_rows(std::string(kHead) + R"(storage %2 4096 cpu
+storage %3 128 cpu output
+%2.0 float32[32, 32] = aten::exp(%1.0 float32[32, 32])
+%3.0 float32[32] = aten::sum.dim_IntList(%2.0 float32[32, 32], [0], false, none)
+)"),
+            "");
+}
+
+TEST(FuseRows, TwoReductionsOfOtherDimensionsStayApart) {
+  EXPECT_EQ(fusions_over_rows(std::string(kHead) + R"(storage %2 128 cpu output
+storage %3 4 cpu output
+%2.0 float32[32] = aten::sum.dim_IntList(%1.0 float32[32, 32], [1], false, none)
+%3.0 float32[] = aten::sum(%1.0 float32[32, 32], none)
+)"),
+            "");
+}
+
+// cast and scale -> mm -> bias, gelu and the sum of each row.
+TEST(FuseRows, AProductWithAReductionBehindItIsOneRegion) {
+  const std::string text = R"(graph 1
+storage %0 2048 cpu input
+storage %1 4096 cpu input
+storage %2 128 cpu input
+storage %3 4096 cpu
+storage %4 4096 cpu
+storage %5 4096 cpu
+storage %6 4096 cpu
+storage %7 4096 cpu output
+storage %8 128 cpu output
+number $0 float
+number $1 int
+%3.0 float32[32, 32] = aten::_to_copy(%0.0 float16[32, 32], float32, none, none, none, false, none)
+%4.0 float32[32, 32] = aten::mul.Scalar(%3.0 float32[32, 32], $0)
+%5.0 float32[32, 32] = aten::mm(%4.0 float32[32, 32], %1.0 float32[32, 32]:[1, 32])
+%6.0 float32[32, 32] = aten::add.Tensor(%5.0 float32[32, 32], %2.0 float32[32], $1)
+%7.0 float32[32, 32] = aten::silu(%6.0 float32[32, 32])
+%8.0 float32[32] = aten::sum.dim_IntList(%7.0 float32[32, 32], [1], false, none)
+)";
+  for (const Position position : kPositions)
+    EXPECT_EQ(fusions_over_rows(text, position), "matmul(_to_copy, mul, mm, add, silu, sum)")
+        << name(position);
 }
 
 // Products

@@ -178,8 +178,13 @@ class Machine {
       inputs.push_back(i == kAnchorResult ? anchor : tensor(g_.uses(node)[i]));
     std::vector<uint64_t> numbers;
     for (const uint32_t i : p.numbers) numbers.push_back(number(*node.region, i));
-    const tenon::Region region(expr::make_expression(expr::parts_of(*p.expression)));
-    region.run(outputs, inputs, numbers.data());
+    expr::ExpressionPtr e = expr::make_expression(expr::parts_of(*p.expression));
+    const bool over_rows =
+        !node.region->over.empty() && (&p == &node.region->body || &p == &node.region->epilogue);
+    if (over_rows)
+      tenon::Region(std::move(e), node.region->over).run(outputs, inputs, numbers.data());
+    else
+      tenon::Region(std::move(e)).run(outputs, inputs, numbers.data());
   }
 
   void around_anchor(const Node& node) const {

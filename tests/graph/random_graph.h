@@ -124,8 +124,8 @@ class RandomGraph {
 
   struct Form {
     const char* name;
-    const char*
-        arguments;  ///< t: tensor, w: written tensor, n: number, i: number that is whole, else an attribute.
+    const char* arguments;  ///< t: tensor, w: written tensor, n: number, i: number that is whole, k, l, L:
+                            ///< keepdim, the last dimension, a list of it; else an attribute.
   };
   static constexpr Form kForms[] = {
       {"aten::add.Tensor", "tti"},
@@ -164,6 +164,15 @@ class RandomGraph {
       {"aten::sum", "t-"},
       {"aten::cumsum", "tz-"},
       {"aten::add.out", "ttiw"},
+      {"aten::sum.dim_IntList", "tLk-"},
+      {"aten::amax", "tLk"},
+      {"aten::mean.dim", "tLk-"},
+      {"aten::_softmax", "tlf"},
+      {"aten::_log_softmax", "tlf"},
+      {"aten::any.dim", "tlk"},
+      {"aten::argmax", "tlk"},
+      {"aten::_row_var", "tLik"},
+      {"aten::amin", "tLk"},
       {"aten::clamp", "tnn"},
       {"aten::addcmul", "tttn"},
   };
@@ -203,6 +212,15 @@ class RandomGraph {
           break;
         case 'f':
           stack.push(false);
+          break;
+        case 'k':
+          stack.push(below(3) != 0);
+          break;
+        case 'l':
+          stack.push(int64_t{-1});
+          break;
+        case 'L':
+          stack.push(IntArrayRef{-1});
           break;
         case 'z':
           stack.push(int64_t{0});

@@ -39,6 +39,8 @@ class StorageImpl final : public RefCounted {
     if (watched_.load(std::memory_order_relaxed)) [[unlikely]]
       note_change();
   }
+  /// Of a result whose operator has written it while it made it: nobody has seen another version.
+  void forget_versions() noexcept { version_.store(0, std::memory_order_relaxed); }
   /// From now on, each write records the line that made it.
   void watch() noexcept { watched_.store(true, std::memory_order_relaxed); }
   /// The line that made the latest write since `watch` was called.

@@ -195,3 +195,10 @@ def test_a_forked_child_multiplies():
     hung = child.is_alive()
     child.kill()
     assert not hung and child.exitcode == 0
+
+
+def test_a_new_result_has_no_writes():
+    """However its operator made it."""
+    x = tenon.rand(3, 4)
+    for result in (x.var(), x.std(1), x.norm(), x.logsumexp(1), *tenon.var_mean(x, 1), x.sum(), x.exp(), x.cumsum(0)):
+        assert result._version == 0

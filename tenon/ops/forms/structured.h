@@ -181,6 +181,8 @@ struct StructuredRun<TypeList<A...>, std::index_sequence<I...>> {
       if (!(outs[I].defined() && ...)) [[unlikely]]
         throw_not_set(info.name);
       checked_kernel(info, device, outs, args...);
+      // Whether a body calls operators that write is nobody's business.
+      if (info.body) (outs[I].storage()->forget_versions(), ...);
     } catch (Error& e) {
       e.set_operator(info.name);
       throw;

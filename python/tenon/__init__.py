@@ -12,6 +12,7 @@ from ._C import *  # noqa: F401,F403  operators, dtypes, Tensor and its kin are 
 from . import autograd, nn, optim, random
 from .absent import attribute_error as _attribute_error, fill_class as _fill_class, pytorch_names as _pytorch_names
 from .autograd.grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled
+from .compile import compile, recording
 from .functional import (
     atleast_1d,
     atleast_2d,

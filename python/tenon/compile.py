@@ -1,0 +1,177 @@
+"""compile: a function whose operators are recorded while it runs, and computed together when a value is needed.
+
+    step = tenon.compile(step)              # or @tenon.compile above its definition
+    step(batch)
+    print(step.explain())                   # what was fused, what ran at once and why
+
+The program runs as it always does, at every call, and gets the bits that it gets without compile: docs/compile.md.
+"""
+
+import functools
+import weakref
+
+from . import _C
+from .nn import Module
+
+_SHARED = {"safe": False, "trusted": True}
+_AT_THE_MEASURED_SIZE = -1
+_NO_PROGRAM = 0  # scopes without a function share a tree of what ran before
+
+# Of inspect, which takes longer to import than all of tenon: what a code object's flags say.
+_STEPWISE = {
+    0x20: ("a generator function", "compile what does the work of one step, or loop over the generator in a compiled function"),
+    0x80: ("a coroutine function", "compile the part between two awaits, and call that from the coroutine"),
+    0x200: ("an asynchronous generator function", "compile the part between two awaits, and call that from the generator"),
+}
+
+
+def compile(fn=None, *, shared="safe", relaxed=False, threshold=None):
+    """A function like `fn` whose operators are recorded while it runs and computed, fused, when a value is needed or it returns.
+
+    Also a decorator, with and without arguments. Results, errors and effects are those of `fn`, bit for bit.
+
+    shared: "safe" computes at once what reads or writes memory that NumPy or DLPack shares; "trusted" defers it too, where
+        nobody writes to that memory through an array meanwhile.
+    relaxed: lets a fused chain of half or small integer operators keep more precision between them than their dtype has.
+    threshold: operators on fewer elements run at once where nothing that they read is deferred; by default as measured.
+
+    Raises TypeError for what is no function, and for generator and coroutine functions, which return before they run.
+    """
+    options = _options("compile", shared, relaxed, threshold)
+    if fn is None:
+        return functools.partial(_compiled, options=options)
+    return _compiled(fn, options=options)
+
+
+def _options(caller, shared, relaxed, threshold):
+    """What _C._record_begin takes after the program."""
+    if shared not in _SHARED:
+        raise ValueError(f"{caller}: shared must be 'safe' or 'trusted', got {shared!r}")
+    if threshold is None:
+        threshold = _AT_THE_MEASURED_SIZE
+    elif isinstance(threshold, bool) or not isinstance(threshold, int) or threshold < 0:
+        raise ValueError(f"{caller}: threshold must be a number of elements or None, got {threshold!r}")
+    return threshold, _SHARED[shared], bool(relaxed)
+
+
+def _compiled(fn, options):
+    _check(fn)
+    if isinstance(fn, Module):
+        return CompiledModule(fn, options)
+    program = _C._record_new_program()
+    begin, end = functools.partial(_C._record_begin, program, *options), _C._record_end
+
+    def compiled(*args, **kwargs):
+        begin()
+        try:
+            result = fn(*args, **kwargs)
+        except BaseException as error:
+            _end_after(error)
+            raise
+        end()
+        return result
+
+    functools.update_wrapper(compiled, fn)
+    compiled.explain = functools.partial(explain, program)
+    weakref.finalize(compiled, _C._record_forget, program).atexit = False
+    return compiled
+
+
+def _end_after(error):
+    """Ends the scope that an exception leaves. What the flush then raises is told beside it, not instead of it."""
+    try:
+        _C._record_end()
+    except Exception as failed:
+        if hasattr(error, "add_note"):  # from Python 3.11 on
+            error.add_note(f"Computing what was recorded before it failed too: {type(failed).__name__}: {failed}")
+
+
+def _check(fn):
+    """Raises TypeError, which says what to do instead, for what cannot be compiled."""
+    if isinstance(fn, type):
+        raise TypeError(
+            f"compile takes a function or a module, got the class {fn.__qualname__!r}: compile its methods, or an instance"
+        )
+    if not callable(fn):
+        raise TypeError(f"compile takes a function or a module, got {type(fn).__name__}")
+    inner = fn
+    while isinstance(inner, functools.partial):
+        inner = inner.func
+    if isinstance(inner, Module):
+        inner = inner.forward
+    elif not hasattr(inner, "__code__") and not hasattr(inner, "__func__"):
+        inner = getattr(type(inner), "__call__", inner)
+    code = getattr(getattr(inner, "__func__", inner), "__code__", None)
+    for flag, (kind, instead) in _STEPWISE.items():
+        if code is not None and code.co_flags & flag:
+            name = getattr(inner, "__qualname__", repr(inner))
+            raise TypeError(f"compile: {name!r} is {kind}, which returns before its first line has run: {instead}")
+
+
+class CompiledModule(Module):
+    """A module whose calls are recorded. Everything but its call is the inner module's, under the name PyTorch has for it."""
+
+    def __init__(self, module, options):
+        object.__setattr__(self, "_orig_mod", module)
+        object.__setattr__(self, "_options", options)
+        object.__setattr__(self, "forward", _compiled(module.__call__, options))
+
+    @property
+    def training(self):
+        return self._orig_mod.training
+
+    @property
+    def explain(self):
+        """`explain()`: what became of its calls, as of a compiled function."""
+        return self.forward.explain
+
+    def __getattr__(self, name):
+        if name == "_orig_mod":  # not there yet while a copy is made
+            raise AttributeError(name)
+        return getattr(self._orig_mod, name)
+
+    def __setattr__(self, name, value):
+        setattr(self._orig_mod, name, value)
+
+    def __delattr__(self, name):
+        delattr(self._orig_mod, name)
+
+    def __reduce__(self):
+        return CompiledModule, (self._orig_mod, self._options)
+
+    def __repr__(self):
+        return f"compiled {self._orig_mod!r}"
+
+
+class recording:
+    """A scope: operators inside are recorded as in a compiled function, and computed at its end at the latest.
+
+    with tenon.recording():
+        ...
+
+    The options are compile's. Inside another scope it changes nothing: the outermost one rules."""
+
+    def __init__(self, *, shared="safe", relaxed=False, threshold=None):
+        self._options = _options("recording", shared, relaxed, threshold)
+
+    def __enter__(self):
+        _C._record_begin(_NO_PROGRAM, *self._options)
+        return self
+
+    def __exit__(self, kind=None, error=None, trace=None):
+        if error is None:
+            _C._record_end()
+        else:
+            _end_after(error)
+
+    @staticmethod
+    def explain():
+        """What became of such scopes on this thread: see Report."""
+        return explain(_NO_PROGRAM)
+
+
+def explain(program):
+    """The report of a compiled function; loads when first asked for."""
+    from .compile_report import Report
+
+    return Report(_C._record_explain(program))

@@ -1,0 +1,101 @@
+"""The report of a compiled function: what _C._record_explain tells, as text that a reader can act on."""
+
+import os
+
+
+class Report:
+    """What became of the calls of a compiled function. `str(report)` is for readers; `events` is the same as dictionaries.
+
+    Every event has "event":
+        "segment": operators that were planned together: "runs" of the plan, "nodes" (operators), "steps", "first_line",
+            "last_line", "ended" (by what), "regions" (each with its name, its operators, the bytes that it moves, and those
+            that its operators would move apart) and "opaque" (operator, line, why it is part of no region)
+        "now": an operator that ran at once: "operator", "reason", "line", "count"
+        "left": a call that differed from what ran before: "operator", "field", "line", "count"
+        "forced": a value was needed: "reason", "line", "count"
+    """
+
+    def __init__(self, events):
+        self.events = events
+
+    def of(self, kind):
+        """The events of one kind."""
+        return [event for event in self.events if event["event"] == kind]
+
+    @property
+    def segments(self):
+        return self.of("segment")
+
+    @property
+    def planned(self):
+        """How many plans there are: calls that are like earlier ones add none."""
+        return len(self.segments)
+
+    def __repr__(self):
+        return str(self)
+
+    def __str__(self):
+        if not self.events:
+            return "nothing was recorded yet"
+        runs = sum(segment["runs"] for segment in self.segments)
+        lines = [f"{_count(self.planned, 'plan')}, run {_times(runs)}"]
+        for number, segment in enumerate(self.segments, 1):
+            lines += _segment(number, segment)
+        for kind, title, describe in (
+            ("forced", "a value was needed before the end", lambda e: e["reason"]),
+            ("now", "ran at once", lambda e: f"{e['operator']}: {e['reason']}"),
+            ("left", "left the known path", lambda e: f"{e['operator']}: {e['field']}"),
+        ):
+            events = self.of(kind)
+            if events:
+                lines.append(title)
+            for event in sorted(events, key=lambda e: -e["count"]):
+                lines.append(f"  {_place(event.get('line'))}{describe(event)} ({_times(event['count'])})")
+        return "\n".join(lines)
+
+
+def _segment(number, segment):
+    span = _short(segment["first_line"])
+    last = _short(segment["last_line"])
+    if last != span:
+        span = f"{span} to {last}"
+    yield (
+        f"plan {number}: {_count(segment['nodes'], 'operator')} in {_count(segment['steps'], 'step')}, {span}, "
+        f"run {_times(segment['runs'])}, ended because {segment['ended']}"
+    )
+    for region in segment["regions"]:
+        yield (
+            f"  {region['name']}: {', '.join(region['operators'])}; moves {_bytes(region['bytes'])} "
+            f"instead of {_bytes(region['bytes_apart'])}"
+        )
+    for operator, line, reason in segment["opaque"]:
+        yield f"  {_place(line)}{operator}: {reason}"
+
+
+def _bytes(n):
+    for unit in ("bytes", "KiB", "MiB"):
+        if n < 1024:
+            return f"{n:.0f} {unit}" if unit == "bytes" else f"{n:.1f} {unit}"
+        n /= 1024
+    return f"{n:.1f} GiB"
+
+
+def _count(n, what):
+    return f"{n} {what}{'' if n == 1 else 's'}"
+
+
+def _times(n):
+    return "once" if n == 1 else f"{n} times"
+
+
+def _short(line):
+    """A line without the folder that the program runs in."""
+    if not line:
+        return ""
+    here = os.getcwd() + os.sep
+    return line.removeprefix(here)
+
+
+def _place(line):
+    short = _short(line)
+    return f"{short}: " if short else ""

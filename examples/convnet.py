@@ -56,12 +56,14 @@ def main():
     parser.add_argument("--epochs", type=int, default=10)
     parser.add_argument("--batch", type=int, default=32)
     parser.add_argument("--lr", type=float, default=1e-2)
+    parser.add_argument("--compile", action="store_true", help="compute operators together, fused (docs/compile.md)")
     parser.add_argument("--picture", help="draw loss and confusion matrix here")
     options = parser.parse_args()
 
     tenon.manual_seed(0)
     pixels, labels = load_digits(DATA)
-    losses, truth, predicted = train(pixels.view(-1, 1, 8, 8), labels, options.epochs, options.batch, options.lr)
+    run = tenon.compile(train) if options.compile else train
+    losses, truth, predicted = run(pixels.view(-1, 1, 8, 8), labels, options.epochs, options.batch, options.lr)
     accuracy = (predicted == truth).float().mean().item()
     print(f"accuracy on {HELD_OUT} held-out digits: {accuracy:.4f} after {len(losses)} steps")
     if options.picture:

@@ -123,6 +123,24 @@ def loss_of(model, rows):
     return F.cross_entropy(model(inputs).flatten(0, 1), targets.masked_fill(after, -1).flatten(), ignore_index=-1)
 
 
+def train(model, rows, steps, batch, lr):
+    """Trains on random rows, with a rate that falls to nothing; returns the loss of every step."""
+    optimizer = tenon.optim.AdamW(model.parameters(), lr=lr, betas=(0.9, 0.95))
+    schedule = tenon.optim.lr_scheduler.CosineAnnealingLR(optimizer, steps)
+    losses = []
+    for step in range(steps):
+        loss = loss_of(model, rows[tenon.randint(0, len(rows), (batch,))])
+        optimizer.zero_grad()
+        loss.backward()
+        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+        schedule.step()
+        losses.append(loss.item())
+        if step % 100 == 0:
+            print(f"step {step}: loss {losses[-1]:.4f}")
+    return losses
+
+
 def draw(path, losses):
     """Saves the loss of every step as a picture."""
     import matplotlib
@@ -145,26 +163,16 @@ def main():
     parser.add_argument("--lr", type=float, default=2e-3)
     parser.add_argument("--samples", type=int, default=20)
     parser.add_argument("--temperature", type=float, default=0.8)
+    parser.add_argument("--compile", action="store_true", help="compute operators together, fused (docs/compile.md)")
     parser.add_argument("--picture", help="draw the loss here")
     options = parser.parse_args()
 
     tenon.manual_seed(0)
     model = GPT()
     words, rows = load_words(options.words, model.context)
-    optimizer = tenon.optim.AdamW(model.parameters(), lr=options.lr, betas=(0.9, 0.95))
-    schedule = tenon.optim.lr_scheduler.CosineAnnealingLR(optimizer, options.steps)
     print(f"{len(words):,} words, {sum(p.numel() for p in model.parameters()):,} parameters")
-    losses = []
-    for step in range(options.steps):
-        loss = loss_of(model, rows[tenon.randint(0, len(rows), (options.batch,))])
-        optimizer.zero_grad()
-        loss.backward()
-        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        optimizer.step()
-        schedule.step()
-        losses.append(loss.item())
-        if step % 100 == 0:
-            print(f"step {step}: loss {losses[-1]:.4f}")
+    run = tenon.compile(train) if options.compile else train
+    losses = run(model, rows, options.steps, options.batch, options.lr)
     known = set(words)
     for row in model.sample(options.samples, options.temperature, top=10).tolist():
         word = "".join(chr(96 + t) for t in (row[: row.index(END)] if END in row else row))

@@ -1,6 +1,7 @@
 // Trains a classifier of handwritten digits: the same model, step for step, as digits.py.
 #include <tenon/nn.h>
 #include <tenon/optim.h>
+#include <tenon/record/compile.h>
 #include <tenon/tenon.h>
 
 #include <charconv>
@@ -72,6 +73,7 @@ struct Options {
   int threads = 0;
   bool perturb = false;
   bool kernels = false;
+  bool compile = false;
 };
 
 /// The value of an option as a number. Throws tenon::Error{Value} for anything else.
@@ -96,6 +98,10 @@ Options parse(int argc, char** argv) {
       options.kernels = true;
       continue;
     }
+    if (flag == "--compile") {
+      options.compile = true;
+      continue;
+    }
     const std::string value = i + 1 < argc ? argv[++i] : "";
     if (flag == "--data")
       options.data = value;
@@ -108,10 +114,9 @@ Options parse(int argc, char** argv) {
     else if (flag == "--threads")
       options.threads = static_cast<int>(number(flag, value));
     else
-      throw tenon::Error(
-          tenon::ErrorKind::Value,
-          "unknown option " + flag +
-              "; known: --data FILE --losses FILE --seed N --seeds N --threads N --kernels --perturb");
+      throw tenon::Error(tenon::ErrorKind::Value, "unknown option " + flag +
+                                                      "; known: --data FILE --losses FILE --seed N --seeds N "
+                                                      "--threads N --compile --kernels --perturb");
   }
   return options;
 }
@@ -131,7 +136,8 @@ void run(const Options& options) {
     return;
   }
   tenon::set_kernel_reporting(options.kernels);
-  const Run result = train(digits, options.seed, options.perturb, true);
+  const Run result = options.compile ? tenon::compile(train)(digits, options.seed, options.perturb, true)
+                                     : train(digits, options.seed, options.perturb, true);
   if (!options.losses.empty()) {
     std::ofstream file(options.losses, std::ios::binary);
     file.write(reinterpret_cast<const char*>(result.losses.data()),

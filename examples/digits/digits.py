@@ -123,6 +123,7 @@ def main():
     parser.add_argument("--seeds", type=int, default=0, help="train with seeds 1 to N instead; print the mean accuracy")
     parser.add_argument("--threads", type=int, default=0)
     parser.add_argument("--device", default="cpu", help="where to train, such as openreg:1 (docs/backends.md)")
+    parser.add_argument("--compile", action="store_true", help="compute operators together, fused (docs/compile.md)")
     parser.add_argument("--kernels", action="store_true", help="print which kernel each operator ran, and how often")
     parser.add_argument("--perturb", action="store_true", help="change one initial weight first")
     options = parser.parse_args()
@@ -135,12 +136,13 @@ def main():
         sys.exit(f"digits: {error}")
 
     pixels, labels = pixels.to(options.device), labels.to(options.device)
+    run = tenon.compile(train) if options.compile else train
     if options.seeds:
-        runs = [train(pixels, labels, seed, progress=False)[1] for seed in range(1, options.seeds + 1)]
+        runs = [run(pixels, labels, seed, progress=False)[1] for seed in range(1, options.seeds + 1)]
         print(f"mean accuracy over {options.seeds} other seeds: {sum(runs) / len(runs):.4f}")
         return
     tenon.set_kernel_reporting(options.kernels)
-    losses, accuracy, truth, predicted = train(pixels, labels, options.seed, options.perturb)
+    losses, accuracy, truth, predicted = run(pixels, labels, options.seed, options.perturb)
     for operator, kernel, calls in tenon.kernel_counts() if options.kernels else ():
         print(f"{operator:32} {kernel:20} {calls:8}")
     print(f"accuracy on {HELD_OUT} held-out rows: {accuracy:.4f}")

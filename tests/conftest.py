@@ -1,0 +1,121 @@
+"""TENON_COMPILE: runs the tests inside a scope that records everything, which must change no result.
+
+    TENON_COMPILE=all             every test, but those in not_recorded.txt
+    TENON_COMPILE=sample:SEED     a seeded tenth of them, and no others
+    TENON_FLUSH=random:SEED       cuts what is recorded at seeded random points; the library reads it
+
+The summary says how many calls of each folder were recorded, and why the others ran at once.
+"""
+
+import os
+import zlib
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).parent
+CHOSEN = os.environ.get("TENON_COMPILE", "")
+SAMPLE_PERCENT = 10
+VIEW = ": its result may be a view"
+#: The compiled functions of tests/compile open scopes of their own, and count what those do.
+OWN_SCOPES = "tests/compile/"
+
+_counts = {}  # folder of tests -> Counter of calls
+_reasons = Counter()
+
+
+def not_recorded():
+    """{beginning of a test's id: why it is left out}"""
+    reasons = {}
+    for line in (HERE / "not_recorded.txt").read_text().splitlines():
+        if line and not line.startswith("#"):
+            name, _, why = line.partition("  ")
+            reasons[name] = why.strip()
+    return reasons
+
+
+def pytest_configure(config):
+    if CHOSEN and CHOSEN != "all" and not CHOSEN.startswith("sample:"):
+        raise pytest.UsageError(f"TENON_COMPILE is 'all' or 'sample:SEED', got {CHOSEN!r}")
+
+
+def pytest_collection_modifyitems(config, items):
+    if not CHOSEN:
+        return
+    left_out = tuple(not_recorded())
+    kept, dropped = [], []
+    for item in items:
+        name = item.nodeid if item.nodeid.startswith("tests/") else f"tests/{item.nodeid}"
+        sampled = CHOSEN == "all" or zlib.crc32(f"{CHOSEN} {name}".encode()) % 100 < SAMPLE_PERCENT
+        (kept if sampled and not name.startswith((OWN_SCOPES, *left_out)) else dropped).append(item)
+    if dropped:
+        config.hook.pytest_deselected(items=dropped)
+        items[:] = kept
+
+
+if CHOSEN:
+    import tenon
+
+    def _stats():
+        """The thread's counts; views, which are nothing to record, apart from what ran at once."""
+        stats = tenon._C._record_stats()
+        views = sum(n for why, n in stats["reasons"].items() if why.endswith(VIEW))
+        return {**stats, "now": stats["now"] - views, "views": views}
+
+    class _Raises:
+        """pytest.raises, at whose end what was recorded is computed: errors that follow from values come then."""
+
+        def __init__(self, checker):
+            self._checker = checker
+
+        def __enter__(self):
+            return self._checker.__enter__()
+
+        def __exit__(self, kind, error, trace):
+            if error is None:
+                try:
+                    tenon._C._record_flush()
+                except Exception as e:
+                    kind, error, trace = type(e), e, e.__traceback__
+            return self._checker.__exit__(kind, error, trace)
+
+    _raises = pytest.raises
+
+    def _raises_at_the_end(*args, **kwargs):
+        if len(args) > 1:  # a function to call
+            function, *given = args[1:]
+            with _raises_at_the_end(args[0]) as info:
+                function(*given, **kwargs)
+            return info
+        return _Raises(_raises(*args, **kwargs))
+
+    pytest.raises = _raises_at_the_end
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_pyfunc_call(pyfuncitem):
+        before = _stats()
+        with tenon.recording(threshold=0):
+            result = yield
+        after = _stats()
+        folder = Path(pyfuncitem.path).relative_to(HERE).parts[0]
+        for name in ("recorded", "now", "views"):
+            _counts.setdefault(folder, Counter())[name] += after[name] - before[name]
+        _reasons.update({why: n - before["reasons"].get(why, 0) for why, n in after["reasons"].items()})
+        return result
+
+
+def pytest_terminal_summary(terminalreporter):
+    if not _counts:
+        return
+    terminalreporter.section("recorded programs")
+    for folder, counts in [*sorted(_counts.items()), ("all", sum(_counts.values(), Counter()))]:
+        calls = counts["recorded"] + counts["now"]
+        share = 100 * counts["recorded"] / calls if calls else 100
+        terminalreporter.write_line(
+            f"  {folder:14} {share:5.1f} % of {calls:8} calls that are no views were recorded; {counts['views']:8} views"
+        )
+    terminalreporter.write_line("ran at once:")
+    for why, n in _reasons.most_common(15):
+        if n and not why.endswith(VIEW):
+            terminalreporter.write_line(f"  {n:8} {why}")

@@ -122,8 +122,10 @@ def difference(theirs, ours, path=""):
 def check(eager, compiled, way, more_in_errors):
     compiled = dict(compiled)
     raised = compiled["raised"]
-    if more_in_errors and raised and eager["raised"] and raised[1].startswith(eager["raised"][1]):
-        compiled["raised"] = eager["raised"]
+    if more_in_errors and raised and eager["raised"] and raised[0] == eager["raised"][0]:
+        # Which of the operators of a composite it names, and where that was recorded.
+        if raised[1].partition(": ")[2].startswith(eager["raised"][1].partition(": ")[2]):
+            compiled["raised"] = eager["raised"]
     found = difference(eager, compiled)
     assert found is None, f"compiled ({way}), {found}"
 
@@ -131,7 +133,7 @@ def check(eager, compiled, way, more_in_errors):
 def alike(program, more_in_errors=False):
     """Runs `program(compile)`, which makes all that it needs, with and without compiling; returns what eager did.
 
-    more_in_errors: the error may say more after what eager says, such as where the operator was recorded."""
+    more_in_errors: the error may name an operator that eager's was made of, and say where it was recorded."""
     eager = outcome(lambda: program(plain))
     for way, options in WAYS.items():
         check(eager, outcome(lambda: program(functools.partial(compile_with, options))), way, more_in_errors)

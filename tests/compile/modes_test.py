@@ -121,7 +121,6 @@ def test_other_devices():
     same(f, x_of(3))
 
 
-@pytest.mark.xfail(reason="operators of a region are not counted")
 def test_kernels_are_reported():
     """What ran is counted by the names of the operators that the program called."""
     tenon.set_kernel_reporting(True)

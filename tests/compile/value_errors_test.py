@@ -37,7 +37,7 @@ def bad_probabilities(x):
 
 
 @pytest.mark.parametrize("f", [
-    bad_index, pytest.param(bad_target, marks=pytest.mark.xfail(reason="the name of a composite is lost")), bad_gather, bad_embedding, bad_probabilities,
+    bad_index, bad_target, bad_gather, bad_embedding, bad_probabilities,
 ])  # fmt: skip
 def test_bad_values(f):
     """The error of eager, and what was written before it is there."""

@@ -13,8 +13,9 @@ namespace {
 class NoAnchors final : public graph::Tuner {
  public:
   std::string refuse(const graph::Graph&, const graph::Node& node) override {
-    const bool flat = node.region->anchor == graph::Anchor::None;
-    return flat ? "" : "no engine runs regions around a product or a convolution";
+    const graph::Anchor anchor = node.region->anchor;
+    const bool alone = anchor == graph::Anchor::None || anchor == graph::Anchor::Rows;
+    return alone ? "" : "no engine runs regions around a product or a convolution";
   }
 };
 
@@ -23,7 +24,7 @@ class NoAnchors final : public graph::Tuner {
 Plan::Plan(const Segment& segment, std::vector<bool> wanted, bool relaxed) : wanted_(std::move(wanted)) {
   Lifted lifted = lift(segment, wanted_);
   NoAnchors tuner;
-  report_ = graph::fuse(lifted.graph, {.tuner = &tuner, .relaxed = relaxed});
+  report_ = graph::fuse(lifted.graph, {.tuner = &tuner, .rows = true, .relaxed = relaxed});
   for (const graph::Node& node : lifted.graph.nodes) {
     Step& step = steps_.emplace_back();
     if (!node.region) {
@@ -49,9 +50,11 @@ std::unique_ptr<Plan::Loop> Plan::make_loop(const graph::Graph& g, const graph::
   };
   for (const uint32_t i : body.outputs) add(outputs, g.defs(node)[i].value, g.defs(node)[i].geometry);
   for (const uint32_t i : body.inputs) add(inputs, g.uses(node)[i].value, g.uses(node)[i].geometry);
-  auto loop =
-      std::make_unique<Loop>(expr::make_expression(expr::parts_of(*body.expression)), outputs, inputs);
-  loop->name = region.name;
+  expr::ExpressionPtr expression = expr::make_expression(expr::parts_of(*body.expression));
+  auto loop = std::make_unique<Loop>(
+      region.over.empty() ? std::make_unique<const Region>(std::move(expression), region.name)
+                          : std::make_unique<const Region>(std::move(expression), region.over, region.name),
+      outputs, inputs);
   loop->num_outputs = outputs.size();
   loop->places = std::move(places);
   const auto number = [&](const graph::NumberSource& source) {

@@ -47,12 +47,11 @@ class Plan {
   };
   /// Several calls as one loop.
   struct Loop {
-    Loop(expr::ExpressionPtr expression, std::span<const RegionOperand> outputs,
+    Loop(std::unique_ptr<const Region> made, std::span<const RegionOperand> outputs,
          std::span<const RegionOperand> inputs)
-        : region(std::move(expression)), loop(region, outputs, inputs) {}
+        : region(std::move(made)), loop(*region, outputs, inputs) {}
 
-    std::string name;
-    Region region;
+    std::unique_ptr<const Region> region;
     RegionLoop loop;
     std::vector<Place> places;  ///< Outputs, then inputs.
     size_t num_outputs = 0;

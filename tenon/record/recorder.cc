@@ -542,6 +542,7 @@ std::exception_ptr Recorder::compute(Lock& lock, const char* why) {
   slots_by_storage_.clear();
   input_bytes_ = 0;
   written_bytes_.store(0, std::memory_order_relaxed);
+  if (trie_->size() > Trie::kMaxNodes) trie_->clear();
   cursor_ = trie_->root();
   running_ = false;
   return error;

@@ -110,11 +110,13 @@ class Plan::Run {
 
   // Each call by its name, with the region that it is part of and what ran that.
   void report(const Step& step) const {
-    const HostKernel& kernel = step.loop->region.kernel();
-    const char* const engine = kernel.compiled                     ? "simd"
+    const Region& region = *step.loop->region;
+    const HostKernel& kernel = region.kernel();
+    const char* const engine = region.is_over_rows()               ? "rows"
+                               : kernel.compiled                   ? "simd"
                                : kernel.program->is_machine_code() ? "jit"
                                                                    : "interpreter";
-    const char* const text = lasting_text(fmt::format("{}:{}:{}", step.loop->name, engine, kHost.target()));
+    const char* const text = lasting_text(fmt::format("{}:{}:{}", region.name(), engine, kHost.target()));
     for (const uint32_t call : step.calls)
       report_kernel(segment_.calls[call].node->info->schema->name.c_str(), text);
   }

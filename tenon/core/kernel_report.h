@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <string>
 #include <vector>
 
 namespace tenon {
@@ -34,6 +35,9 @@ void set_kernel_reporting(bool on);
 inline bool kernel_reporting() noexcept {
   return detail::kernel_reporting_on.load(std::memory_order_relaxed);
 }
+
+/// A text that was made at run time, to be reported: it lives as long as the process.
+const char* lasting_text(std::string text);
 
 /// Called when a kernel runs; costs one relaxed read while reporting is off.
 inline void report_kernel(const char* op, const char* kernel) {

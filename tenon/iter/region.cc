@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "tenon/core/error.h"
+#include "tenon/core/kernel_report.h"
 #include "tenon/core/parallel.h"
 #include "tenon/expr/spec.h"
 
@@ -38,7 +39,7 @@ bool has_rows(const expr::Expression& e) {
 
 Region::Region(expr::ExpressionPtr expression, std::string name)
     : expression_(std::move(expression)),
-      name_(std::move(name)),
+      name_(lasting_text(std::move(name))),
       num_outputs_(num_operands(expression_->outputs())),
       num_inputs_(num_operands(expression_->inputs())) {
   TENON_CHECK(!has_rows(*expression_), Internal, "region: an expression over rows without their dimensions");
@@ -47,7 +48,7 @@ Region::Region(expr::ExpressionPtr expression, std::string name)
 
 Region::Region(expr::ExpressionPtr expression, const Dims& over, std::string name)
     : expression_(std::move(expression)),
-      name_(std::move(name)),
+      name_(lasting_text(std::move(name))),
       num_outputs_(num_operands(expression_->outputs())),
       num_inputs_(num_operands(expression_->inputs())),
       over_rows_(true),

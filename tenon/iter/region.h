@@ -31,7 +31,7 @@ class Region {
 
   const expr::Expression& expression() const noexcept { return *expression_; }
   /// For reports.
-  const char* name() const noexcept { return name_.c_str(); }
+  const char* name() const noexcept { return name_; }
   /// How many operands the output (input) slots have: both parts of a complex one are slots of one.
   size_t num_outputs() const noexcept { return num_outputs_; }
   size_t num_inputs() const noexcept { return num_inputs_; }
@@ -52,7 +52,7 @@ class Region {
 
  private:
   expr::ExpressionPtr expression_;
-  std::string name_;
+  const char* name_;  // lasting_text
   size_t num_outputs_ = 0, num_inputs_ = 0;
   HostKernel kernel_;  // of a flat expression
   bool over_rows_ = false;

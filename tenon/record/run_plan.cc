@@ -2,9 +2,6 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <mutex>
-#include <set>
-#include <string>
 
 #include "tenon/core/error.h"
 #include "tenon/core/kernel_report.h"
@@ -13,18 +10,6 @@
 #include "tenon/record/plan.h"
 
 namespace tenon::record {
-namespace {
-
-// The text, which lives as long as the process: there are as many as regions of one name and engine.
-const char* lasting_text(std::string text) {
-  static std::mutex& mutex = *new std::mutex;
-  static auto& texts = *new std::set<std::string>;
-  const std::lock_guard lock(mutex);
-  return texts.insert(std::move(text)).first->c_str();
-}
-
-}  // namespace
-
 // Calls run on storages of their own over the memory of the segment's, which stay as they are seen by others
 // until all is done: pending, with their versions.
 class Plan::Run {

@@ -97,6 +97,10 @@ PyObject* bind(PyObject* o, PyObject* instance, PyObject*) {
 
 PyObject* show(PyObject* o) { return PyUnicode_FromFormat("<compiled %R>", as_compiled(o)->function); }
 
+// Pickled as functions are, by its name.
+PyObject* reduce(PyObject* o, PyObject*) { return PyObject_GetAttrString(o, "__qualname__"); }
+
+PyMethodDef g_methods[] = {{"__reduce__", &reduce, METH_NOARGS, "The name that it is pickled by."}, {}};
 PyMemberDef g_members[] = {
     {"__vectorcalloffset__", T_PYSSIZET, offsetof(Compiled, vectorcall), READONLY, nullptr},
     {"__dictoffset__", T_PYSSIZET, offsetof(Compiled, dict), READONLY, nullptr},
@@ -113,6 +117,7 @@ PyType_Slot g_slots[] = {
     {Py_tp_call, reinterpret_cast<void*>(&PyVectorcall_Call)},
     {Py_tp_descr_get, reinterpret_cast<void*>(&bind)},
     {Py_tp_repr, reinterpret_cast<void*>(&show)},
+    {Py_tp_methods, g_methods},
     {Py_tp_members, g_members},
     {Py_tp_getset, g_attributes},
     {0, nullptr}};

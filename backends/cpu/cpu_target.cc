@@ -23,34 +23,22 @@ constexpr TargetRow kTargets[kNumCpuTargets] = {{CpuTarget::Sse4, "SSE4", "SSE4.
                                                 {CpuTarget::Avx2, "AVX2", "AVX2"},
                                                 {CpuTarget::Avx3, "AVX3", "AVX512"}};
 
-// __builtin_cpu_supports also asks the operating system whether it saves the wide registers.
-bool detect(CpuTarget target) noexcept {
-  __builtin_cpu_init();
-  const bool sse4 =
-      __builtin_cpu_supports("sse4.2") && __builtin_cpu_supports("pclmul") && __builtin_cpu_supports("aes");
-  if (target == CpuTarget::Sse4) return sse4;
 #ifdef TENON_BASELINE_ONLY
-  return false;  // its kernels are not in this build
+constexpr size_t kCompiled = 1;
+#else
+constexpr size_t kCompiled = kNumCpuTargets;
 #endif
-  const bool avx2 = sse4 && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
-                    __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2") &&
-                    __builtin_cpu_supports("f16c");
-  if (target == CpuTarget::Avx2) return avx2;
-  return avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
-         __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw");
-}
 #else
 constexpr TargetRow kTargets[kNumCpuTargets] = {{CpuTarget::Neon, "NEON", "NEON"}};
-
-bool detect(CpuTarget) noexcept { return true; }
+constexpr size_t kCompiled = 1;
 #endif
 
 struct Supported {
   std::array<CpuTarget, kNumCpuTargets> targets{};
   size_t count = 0;
   Supported() noexcept {
-    for (const TargetRow& row : kTargets) {
-      if (detect(row.target)) targets[count++] = row.target;
+    for (size_t i = 0; i < kCompiled; ++i) {
+      if (machine_has(kTargets[i].target)) targets[count++] = kTargets[i].target;
     }
   }
 };
@@ -84,6 +72,24 @@ CpuTarget choose() {
 }
 
 }  // namespace
+
+#if defined(__x86_64__)
+// __builtin_cpu_supports also asks the operating system whether it saves the wide registers.
+bool machine_has(CpuTarget target) noexcept {
+  __builtin_cpu_init();
+  const bool sse4 =
+      __builtin_cpu_supports("sse4.2") && __builtin_cpu_supports("pclmul") && __builtin_cpu_supports("aes");
+  if (target == CpuTarget::Sse4) return sse4;
+  const bool avx2 = sse4 && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
+                    __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2") &&
+                    __builtin_cpu_supports("f16c");
+  if (target == CpuTarget::Avx2) return avx2;
+  return avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
+         __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw");
+}
+#else
+bool machine_has(CpuTarget) noexcept { return true; }
+#endif
 
 std::string_view name(CpuTarget target) noexcept { return kTargets[static_cast<int>(target)].name; }
 

@@ -22,7 +22,11 @@ inline constexpr int kNumCpuTargets = 1;
 /// "SSE4", "AVX2", "AVX3" (AVX-512 F, VL, DQ, BW), "NEON".
 std::string_view name(CpuTarget target) noexcept;
 
-/// Whether this machine and its operating system can run an instruction set.
+/// Whether this machine and its operating system have an instruction set, whatever the build compiled kernels
+/// for: code that is made at run time needs no more.
+bool machine_has(CpuTarget target) noexcept;
+
+/// Whether they can run an instruction set that the build has kernels of.
 bool is_supported(CpuTarget target) noexcept;
 
 /// The targets this machine can run, narrowest first; at least one, or `cpu_target()` throws.

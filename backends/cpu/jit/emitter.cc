@@ -9,9 +9,12 @@ using expr::kNoNode;
 
 namespace {
 
+// Whether some value has 8 bytes, or has them on its way to another type.
 bool has_wide_items(const expr::Expression& e) {
-  return std::any_of(e.nodes().begin(), e.nodes().end(), [](const expr::Node& n) {
-    return is_compute_type(n.type) && expr::item_size(n.type) == 8;
+  return std::any_of(e.nodes().begin(), e.nodes().end(), [&](const expr::Node& n) {
+    const bool by_int64 =
+        n.op == expr::Op::Cast && n.type == expr::Type::I32 && is_floating(e[n.args[0]].type);
+    return by_int64 || (is_compute_type(n.type) && expr::item_size(n.type) == 8);
   });
 }
 
@@ -21,15 +24,16 @@ constexpr size_t kFirstBytes = 8192;
 
 }  // namespace
 
-// rdi: pointers, rsi: n, rdx: numbers, which stay. r8: bytes from the beginning, r9: elements left, r10:
+// rdi: pointers, rsi: n, rdx: numbers, which stay. r8: elements from the beginning, r9: elements left, r10:
 // constants.
 Emitter::Emitter(const expr::Expression& e, CpuTarget target)
     : Xbyak::CodeGenerator(kFirstBytes, Xbyak::AutoGrow),
       e_(e),
       avx512_(target == CpuTarget::Avx3),
-      wide_(has_wide_items(e)),
+      mixed_(has_wide_items(e)),
+      wide_(mixed_),
       bytes_(avx512_ ? 64 : 32),
-      lanes_(bytes_ / (wide_ ? 8 : 4)),
+      lanes_(bytes_ / (mixed_ ? 8 : 4)),
       alias_(e.num_nodes),
       kept_(e.num_nodes),
       places_(*this, e.num_nodes, avx512_ ? kVectors512 : kVectors256, kMasks) {
@@ -40,7 +44,7 @@ Emitter::Emitter(const expr::Expression& e, CpuTarget target)
   align(64);
   L(loop);
   body();
-  add(r8, bytes_);
+  add(r8, lanes_);
   sub(r9, lanes_);
   L(test_end);
   cmp(r9, lanes_);
@@ -60,6 +64,8 @@ void Emitter::plan() {
     alias_[id] = n.op == Op::Bits || n.op == Op::FromBits ? real(n.args[0]) : id;
     Place& p = places_[id];
     p.is_mask = n.type == Type::Mask;
+    p.wide = p.is_mask ? mixed_ : expr::item_size(n.type) == 8;
+    of_type(n.type);
     p.mask = avx512_ && p.is_mask;
     p.index = n.bits;
     if (n.op == Op::Literal) {
@@ -108,7 +114,7 @@ void Emitter::prologue() {
     tail_slot_ = places_.new_slot();
     mov(rcx, rsi);
     and_(rcx, lanes_ - 1);
-    shl(rcx, wide_ ? 3 : 2);
+    shl(rcx, mixed_ ? 3 : 2);
     mov(rax, ones_label_);
     sub(rax, rcx);
     vmovups(ymm(scratch()), yword[rax]);
@@ -136,13 +142,8 @@ void Emitter::body() {
   places_.hold(results);
   for (const NodeId id : results) places_.in_register(id);
   for (size_t o = 0; o < e_.num_outputs; ++o) {
-    const expr::Slot& s = e_.outputs()[o];
-    int reg = places_.in_register(results[o]);
-    if (e_[s.node].type == Type::Mask) {
-      one_or_zero(scratch(), reg, expr::carrier(s.dtype));
-      reg = scratch();
-    }
-    store_output(o, reg);
+    places_.in_register(results[o]);
+    store_output(o, places_[results[o]]);
   }
 }
 
@@ -158,8 +159,7 @@ void Emitter::epilogue() {
   align(64);
   L(table_label_);
   for (const uint64_t bits : table_) {
-    const uint64_t pair = wide_ ? bits : (bits & 0xffffffff) | bits << 32;
-    for (int i = 0; i < (avx512_ ? 1 : bytes_ / 8); ++i) dq(pair);
+    for (int i = 0; i < (avx512_ ? 1 : bytes_ / 8); ++i) dq(bits);
   }
   // AVX2's mask of k elements: the 32 bytes that begin k elements before the label.
   for (int i = 0; i < 4; ++i) dq(~uint64_t{0});
@@ -176,7 +176,7 @@ Xbyak::Address Emitter::at_constant(uint64_t index) const {
 }
 
 uint64_t Emitter::constant(uint64_t bits) {
-  if (!wide_) bits &= 0xffffffff;
+  if (!wide_) bits = (bits & 0xffffffff) | bits << 32;
   const auto known = std::find(table_.begin(), table_.end(), bits);
   if (known == table_.end()) {
     table_.push_back(bits);
@@ -204,7 +204,7 @@ void Emitter::save(const Place& from) {
   if (from.mask)
     kmovq(qword[rsp + from.slot * bytes_], mask(from.reg));
   else
-    vmovups(at_slot(from.slot), vec(from.reg));
+    vmovups(at_slot(from.slot), all(from.reg));
 }
 
 void Emitter::load(const Place& to) {
@@ -216,55 +216,18 @@ void Emitter::load(const Place& to) {
     else
       kxorq(mask(to.reg), mask(to.reg), mask(to.reg));
   } else if (to.slot >= 0) {
-    vmovups(vec(to.reg), at_slot(to.slot));
+    vmovups(all(to.reg), at_slot(to.slot));
   } else if (to.home == Home::Literal && !avx512_) {
-    vmovups(vec(to.reg), at_constant(to.index));
+    vmovups(all(to.reg), at_constant(to.index));
   } else if (to.home == Home::Input) {
-    const int reg = to.mask ? scratch() : to.reg;
-    load_input(reg, to.index);
-    // A mask is stored as 1 and 0 of some type.
-    if (to.is_mask) not_zero(to.reg, reg, expr::carrier(e_.inputs()[to.index].dtype));
+    load_input(to);
   } else {
     const Xbyak::RegExp at = to.home == Home::Literal ? r10 + to.index * 8 : rdx + to.index * 8;
-    const Xbyak::Ymm reg = avx512_ ? Xbyak::Ymm(zmm(to.reg)) : ymm(to.reg);
-    if (wide_)
+    const Xbyak::Ymm reg = avx512_ ? Xbyak::Ymm(Xbyak::Zmm(to.reg)) : ymm(to.reg);
+    if (to.wide)
       vbroadcastsd(reg, qword[at]);
     else
       vbroadcastss(reg, dword[at]);
-  }
-}
-
-void Emitter::load_input(int reg, uint64_t input) {
-  mov(rax, qword[rdi + 8 * (e_.num_outputs + input)]);
-  if (!tail_) {
-    vmovups(vec(reg), avx512_ ? zword[rax + r8] : yword[rax + r8]);
-  } else if (!avx512_) {
-    vmovups(ymm(reg), at_slot(tail_slot_));
-    if (wide_)
-      vmaskmovpd(ymm(reg), ymm(reg), yword[rax + r8]);
-    else
-      vmaskmovps(ymm(reg), ymm(reg), yword[rax + r8]);
-  } else if (wide_) {
-    vmovupd(zmm(reg) | tail_mask() | T_z, zword[rax + r8]);
-  } else {
-    vmovups(zmm(reg) | tail_mask() | T_z, zword[rax + r8]);
-  }
-}
-
-void Emitter::store_output(size_t output, int reg) {
-  mov(rax, qword[rdi + 8 * output]);
-  if (!tail_) {
-    vmovups(avx512_ ? zword[rax + r8] : yword[rax + r8], vec(reg));
-  } else if (!avx512_) {
-    vmovups(ymm(second_scratch()), at_slot(tail_slot_));
-    if (wide_)
-      vmaskmovpd(yword[rax + r8], ymm(second_scratch()), ymm(reg));
-    else
-      vmaskmovps(yword[rax + r8], ymm(second_scratch()), ymm(reg));
-  } else if (wide_) {
-    vmovupd(zword[rax + r8] | tail_mask(), zmm(reg));
-  } else {
-    vmovups(zword[rax + r8] | tail_mask(), zmm(reg));
   }
 }
 

@@ -45,7 +45,7 @@ std::string refused_operation(const Node& n, bool avx512) {
     case Op::IntPow:
       return fmt::format("`{}` is a loop over elements or a long sequence", name);
     case Op::RoundTo:
-      return "it rounds to a narrower type";
+      return avx512 ? "" : "it rounds to a narrower type";
     case Op::Iota:
     case Op::Length:
     case Op::Reduce:
@@ -64,15 +64,13 @@ std::string refused_operation(const Node& n, bool avx512) {
   }
 }
 
-std::string refused_primitive(const Expression& e, bool avx512) {
-  if (e.num_outputs > 4) return "it has more than four outputs";
+// On AVX2 all values have one size, and so have operands.
+std::string refused_by_avx2(const Expression& e) {
   size_t item = 0;
   for (const Node& n : e.nodes()) {
-    const std::string why = refused_operation(n, avx512);
-    if (!why.empty()) return why;
     if (n.op == Op::Cast && is_compute_type(n.type) && is_compute_type(e[n.args[0]].type)) {
       if (n.type == Type::I32) return "numbers become int32 by way of int64";
-      if (!avx512 && expr::item_size(n.type) == 8) return "AVX2 does not convert int64";
+      if (expr::item_size(n.type) == 8) return "AVX2 does not convert int64";
     }
     if (n.type == Type::Mask) continue;
     if (item != 0 && item != expr::item_size(n.type)) return "its values have several sizes";
@@ -80,12 +78,29 @@ std::string refused_primitive(const Expression& e, bool avx512) {
   }
   for (const auto& slots : {e.inputs(), e.outputs()}) {
     for (const expr::Slot& s : slots) {
-      if (!is_compute_type(expr::carrier(s.dtype)) || dtype(expr::carrier(s.dtype)) != s.dtype ||
-          s.part != expr::Part::Whole || item_size(s.dtype) != item)
+      const Type held = expr::carrier(s.dtype);
+      if (!is_compute_type(held) || dtype(held) != real_dtype(s.dtype) || expr::item_size(held) != item)
         return "operands are converted when they are loaded";
     }
   }
   return "";
+}
+
+// Results are all in registers before any is stored.
+constexpr size_t kMostOutputs512 = 16, kMostOutputs256 = 4, kMostMasks = 4;
+
+std::string refused_primitive(const Expression& e, bool avx512) {
+  const size_t most = avx512 ? kMostOutputs512 : kMostOutputs256;
+  const auto outputs = e.outputs();
+  const auto masks = static_cast<size_t>(std::count_if(
+      outputs.begin(), outputs.end(), [&](const expr::Slot& s) { return e[s.node].type == Type::Mask; }));
+  if (e.num_outputs > most || masks > kMostMasks)
+    return fmt::format("it has more outputs than registers hold beside each other: {}", e.num_outputs);
+  for (const Node& n : e.nodes()) {
+    const std::string why = refused_operation(n, avx512);
+    if (!why.empty()) return why;
+  }
+  return avx512 ? "" : refused_by_avx2(e);
 }
 
 class Made final : public JitKernel {

@@ -104,7 +104,10 @@ void Emitter::binary(NodeId id, const Node& n, bool commutes, F f) {
 void Emitter::operation(NodeId id, const Node& n) {
   const Type of = n.type == Type::Mask && n.arity > 0 ? e_[n.args[0]].type : n.type;
   const bool floating = is_floating(of);
+  of_type(of);
   switch (n.op) {
+    case Op::RoundTo:
+      return round_to(id, n);
     case Op::And:
     case Op::Or:
     case Op::Xor:
@@ -161,16 +164,14 @@ void Emitter::arithmetic(NodeId id, const Node& n, bool floating) {
       if (floating) return with_bits(id, n, Op::Xor, wide_ ? uint64_t{1} << 63 : 0x80000000u);
       return unary(id, n, [this](const auto& to, const auto& x) {
         if (avx512_)
-          vpxord(zmm(scratch()), zmm(scratch()), zmm(scratch()));
+          vpxord(all(scratch()), all(scratch()), all(scratch()));
         else
           vpxor(ymm(scratch()), ymm(scratch()), ymm(scratch()));
         wide_ ? vpsubq(to, vec(scratch()), x) : vpsubd(to, vec(scratch()), x);
       });
     case Op::Abs:
       if (floating) return with_bits(id, n, Op::And, wide_ ? ~uint64_t{0} >> 1 : 0x7fffffffu);
-      return unary(id, n, [this](const auto& to, const auto& x) {
-        wide_ ? vpabsq(zmm(to.getIdx()), zmm(x.getIdx())) : vpabsd(to, x);
-      });
+      return unary(id, n, [this](const auto& to, const auto& x) { wide_ ? vpabsq(to, x) : vpabsd(to, x); });
     default:
       throw std::logic_error(fmt::format("jit: {} was not refused", expr::info(n.op).name));
   }
@@ -305,9 +306,9 @@ void Emitter::extremum(NodeId id, const Node& n, bool floating) {
   // The instruction gives the second operand beside a NaN.
   if (avx512_) {
     const Xbyak::Opmask nan = scratch_mask();
-    wide_ ? vcmppd(nan, zmm(x), zmm(x), kUnordered) : vcmpps(nan, zmm(x), zmm(x), kUnordered);
+    wide_ ? vcmppd(nan, vec(x), vec(x), kUnordered) : vcmpps(nan, vec(x), vec(x), kUnordered);
     const int to = places_.take_over(id, {a, b});
-    wide_ ? vblendmpd(zmm(to) | nan, zmm(best), zmm(x)) : vblendmps(zmm(to) | nan, zmm(best), zmm(x));
+    wide_ ? vblendmpd(vec(to) | nan, vec(best), vec(x)) : vblendmps(vec(to) | nan, vec(best), vec(x));
   } else {
     const int to = places_.take(id);
     wide_ ? vcmppd(vec(to), vec(x), vec(x), kUnordered) : vcmpps(vec(to), vec(x), vec(x), kUnordered);
@@ -332,11 +333,11 @@ void Emitter::compare(NodeId id, const Node& n) {
     const Xbyak::Opmask to = mask(places_.take(id));
     const auto emit = [&](const Operand& o) {
       if (floating)
-        wide_ ? vcmppd(to, zmm(x), o, p) : vcmpps(to, zmm(x), o, p);
+        wide_ ? vcmppd(to, vec(x), o, p) : vcmpps(to, vec(x), o, p);
       else
-        wide_ ? vpcmpq(to, zmm(x), o, integer_predicate(p)) : vpcmpd(to, zmm(x), o, integer_predicate(p));
+        wide_ ? vpcmpq(to, vec(x), o, integer_predicate(p)) : vpcmpd(to, vec(x), o, integer_predicate(p));
     };
-    y.reg >= 0 ? emit(zmm(y.reg)) : emit(memory(y));
+    y.reg >= 0 ? emit(vec(y.reg)) : emit(memory(y));
     return;
   }
   // AVX2 has == and > of integers.
@@ -368,14 +369,14 @@ void Emitter::choose(NodeId id, const Node& n) {
   const int to = places_.take_over(id, {b, a});
   const auto emit = [&](const Operand& o) {
     if (avx512_)
-      wide_ ? vblendmpd(zmm(to) | mask(chooses), zmm(y), o) : vblendmps(zmm(to) | mask(chooses), zmm(y), o);
+      wide_ ? vblendmpd(vec(to) | mask(chooses), vec(y), o) : vblendmps(vec(to) | mask(chooses), vec(y), o);
     else
       wide_ ? vblendvpd(ymm(to), ymm(y), o, ymm(chooses)) : vblendvps(ymm(to), ymm(y), o, ymm(chooses));
   };
   if (x.reg < 0)
     emit(memory(x));
   else if (avx512_)
-    emit(zmm(x.reg));
+    emit(vec(x.reg));
   else
     emit(ymm(x.reg));
 }
@@ -390,18 +391,35 @@ void Emitter::cast(NodeId id, const Node& n) {
     one_or_zero(to, x, n.type);
   else if (n.type == Type::Mask)
     not_zero(to, x, from);
-  else if (is_floating(from))
-    vcvttpd2qq(zmm(to), zmm(x));
   else
-    wide_ ? vcvtqq2pd(zmm(to), zmm(x)) : vcvtdq2ps(vec(to), vec(x));
+    convert(to, x, from, n.type);
+}
+
+// An integer of 4 bytes is made of a float by way of one of 8, wrapping.
+void Emitter::convert(int to, int from, Type was, Type type) {
+  const bool was_wide = expr::item_size(was) == 8, is_wide = expr::item_size(type) == 8;
+  if (is_floating(was) && is_floating(type)) {
+    is_wide ? vcvtps2pd(wide(to), narrow(from)) : vcvtpd2ps(narrow(to), wide(from));
+  } else if (is_floating(was)) {
+    const int whole = is_wide ? to : scratch();
+    was_wide ? vcvttpd2qq(wide(whole), wide(from)) : vcvttps2qq(wide(whole), narrow(from));
+    if (!is_wide) vpmovqd(narrow(to), wide(whole));
+  } else if (!is_floating(type)) {
+    is_wide ? vpmovsxdq(wide(to), narrow(from)) : vpmovqd(narrow(to), wide(from));
+  } else if (was_wide) {
+    is_wide ? vcvtqq2pd(wide(to), wide(from)) : vcvtqq2ps(narrow(to), wide(from));
+  } else {
+    is_wide ? vcvtdq2pd(wide(to), narrow(from)) : vcvtdq2ps(narrow(to), narrow(from));
+  }
 }
 
 void Emitter::not_zero(int to, int from, Type type) {
+  of_type(type);
   const Xbyak::Address zero = at_constant(constant(0));
   if (avx512_ && is_floating(type)) {
-    wide_ ? vcmppd(mask(to), zmm(from), zero, kNe) : vcmpps(mask(to), zmm(from), zero, kNe);
+    wide_ ? vcmppd(mask(to), vec(from), zero, kNe) : vcmpps(mask(to), vec(from), zero, kNe);
   } else if (avx512_) {
-    wide_ ? vptestmq(mask(to), zmm(from), zmm(from)) : vptestmd(mask(to), zmm(from), zmm(from));
+    wide_ ? vptestmq(mask(to), vec(from), vec(from)) : vptestmd(mask(to), vec(from), vec(from));
   } else if (is_floating(type)) {
     wide_ ? vcmppd(vec(to), vec(from), zero, kNe) : vcmpps(vec(to), vec(from), zero, kNe);
   } else {
@@ -411,13 +429,14 @@ void Emitter::not_zero(int to, int from, Type type) {
 }
 
 void Emitter::one_or_zero(int to, int from, Type type) {
+  of_type(type);
   const uint64_t at = constant(one(type));
   if (!avx512_)
     vandps(vec(to), vec(from), at_constant(at));
   else if (wide_)
-    vbroadcastsd(zmm(to) | mask(from) | T_z, qword[r10 + at * 8]);
+    vbroadcastsd(Xbyak::Ymm(Xbyak::Zmm(to)) | mask(from) | T_z, qword[r10 + at * 8]);
   else
-    vbroadcastss(zmm(to) | mask(from) | T_z, dword[r10 + at * 8]);
+    vbroadcastss(Xbyak::Ymm(Xbyak::Zmm(to)) | mask(from) | T_z, dword[r10 + at * 8]);
 }
 
 // Zero, and a call where an element is large.
@@ -433,8 +452,8 @@ void Emitter::pi_reduce(NodeId id, const Node& n) {
   // NaN is not <=, either.
   if (avx512_) {
     wide_ ? vpandq(vec(s), vec(x), sign) : vpandd(vec(s), vec(x), sign);
-    wide_ ? vcmppd(scratch_mask(), zmm(s), from, kNotLe) : vcmpps(scratch_mask(), zmm(s), from, kNotLe);
-    vpxord(zmm(to), zmm(to), zmm(to));
+    wide_ ? vcmppd(scratch_mask(), vec(s), from, kNotLe) : vcmpps(scratch_mask(), vec(s), from, kNotLe);
+    vpxord(vec(to), vec(to), vec(to));
     kortestq(scratch_mask(), scratch_mask());
   } else {
     vandps(vec(s), vec(x), sign);
@@ -444,8 +463,9 @@ void Emitter::pi_reduce(NodeId id, const Node& n) {
   }
   jnz(*rare, T_NEAR);
   L(*back);
-  rare_.push_back([this, x, to, part = static_cast<int>(n.bits), rare, back] {
+  rare_.push_back([this, x, to, type = n.type, part = static_cast<int>(n.bits), rare, back] {
     L(*rare);
+    of_type(type);
     call_pi_reduce(x, to, part);
     jmp(*back, T_NEAR);
   });
@@ -456,7 +476,7 @@ void Emitter::call_pi_reduce(int from, int to, int part) {
   const int first = places_.frame_slots(), vectors = avx512_ ? 32 : 16;
   const Xbyak::Reg64 kept[] = {rdi, rsi, rdx, r8, r9, r10};
   constexpr int kMaskBytes = 64, kPushed = 6 * 8 + 16;  // 16: the stack is aligned at a call
-  for (int i = 0; i < vectors; ++i) vmovups(at_slot(first + i), vec(i));
+  for (int i = 0; i < vectors; ++i) vmovups(at_slot(first + i), all(i));
   sub(rsp, kMaskBytes);
   for (int i = 1; avx512_ && i < 8; ++i) kmovq(qword[rsp + i * 8], Xbyak::Opmask(i));
   for (const auto& r : kept) push(r);
@@ -473,7 +493,7 @@ void Emitter::call_pi_reduce(int from, int to, int part) {
   for (size_t i = std::size(kept); i-- > 0;) pop(kept[i]);
   for (int i = 1; avx512_ && i < 8; ++i) kmovq(Xbyak::Opmask(i), qword[rsp + i * 8]);
   add(rsp, kMaskBytes);
-  for (int i = 0; i < vectors; ++i) vmovups(vec(i), at_slot(first + i));
+  for (int i = 0; i < vectors; ++i) vmovups(all(i), at_slot(first + i));
 }
 
 }  // namespace tenon::cpu::jit

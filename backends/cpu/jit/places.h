@@ -18,6 +18,7 @@ struct Place {
   Home home = Home::None;
   bool is_mask = false;
   bool mask = false;  ///< And lives in a mask register.
+  bool wide = false;  ///< Its items have 8 bytes.
   int reg = -1;
   int slot = -1;               ///< Of the frame: where it was saved, or is kept.
   uint64_t index = 0;          ///< Of a literal: in the table. Of a number or an input: which.

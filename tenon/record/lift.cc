@@ -62,6 +62,7 @@ class Lift {
     for (size_t i = 0; i < node.arguments.size(); ++i) {
       const ArgumentSource& from = node.arguments[i];
       const Operand* const o = written_operand(node, from);
+      if (o && node.info->may_fail) g_.storages[o->slot].is_output = true;
       if (o) define(o->slot, o->geometry, overwritten(node, i, *o) ? graph::kNone : now_[o->slot]);
     }
     const graph::Node& added = g_.add_node(node.info->op, call.line);
@@ -83,7 +84,8 @@ class Lift {
   }
   // Whether nothing is left of the version before.
   bool overwritten(const TrieNode& node, size_t i, const Operand& o) const {
-    if (!write_only(node, i)) return false;
+    // A call that fails leaves what was there.
+    if (!write_only(node, i) || node.info->may_fail) return false;
     const Geometry& g = o.geometry;
     int64_t numel = 1;
     for (const int64_t n : g.sizes) numel *= n;

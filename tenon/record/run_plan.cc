@@ -29,12 +29,12 @@ class Plan::Run {
       SlotState& slot = segment_.slots[i];
       if (slot.is_input || !slot.storage->is_pending()) continue;
       // What nobody wants is not computed: it dies with the segment.
-      if (failed_[i]) {
-        slot.storage->set_failed(failed_[i]);
-      } else if (memory_[i]) {
+      if (memory_[i]) {
         StorageImpl& computed = *memory_[i];
         if (computed.address_now() != slot.storage->address_now()) slot.storage->take_bytes(computed);
         slot.storage->set_done();
+      } else if (failed_[i]) {
+        slot.storage->set_failed(failed_[i]);
       }
     }
     for (SlotState& slot : segment_.slots) {
@@ -57,6 +57,8 @@ class Plan::Run {
     }
     if (!error) return;
     for (const Output& o : node.outputs) failed_[o.slot] = error;
+    // What follows would see other bytes than it should; afterwards, a tensor whose write has failed is as it
+    // was before, as in a program that stops there.
     for (const Operand& o : node.operands) {
       if (o.written && o.slot != kNoSlot) failed_[o.slot] = error;
     }
@@ -68,6 +70,7 @@ class Plan::Run {
     for (const Place& place : loop.places) {
       if (failed_[place.slot]) return false;
     }
+    std::vector<uint32_t> fresh;
     try {
       numbers_.resize(loop.numbers.size());
       uint64_t unused;
@@ -76,10 +79,12 @@ class Plan::Run {
       addresses_.clear();
       for (size_t i = 0; i < loop.places.size(); ++i) {
         const Place& place = loop.places[i];
+        if (!memory_[place.slot]) fresh.push_back(place.slot);
         if (i < loop.num_outputs) take_over(place);
         addresses_.push_back(reinterpret_cast<char*>(memory(place.slot).address()) + place.offset);
       }
     } catch (const std::exception&) {
+      for (const uint32_t slot : fresh) memory_[slot] = {};
       return false;
     }
     loop.loop.run(addresses_.data(), numbers_.data());

@@ -115,6 +115,13 @@ void Plan::find_last_uses(const Segment& segment) {
   }
 }
 
+bool Plan::Loop::is_of_rows(size_t output) const noexcept {
+  const auto is_row = [&](const expr::Slot& slot) {
+    return slot.operand == output && !varies_along(slot.rank);
+  };
+  return region->is_over_rows() && std::ranges::any_of(region->expression().outputs(), is_row);
+}
+
 void Plan::reuse_memory(const Segment& segment, const Step& step, Loop& loop) {
   // Below, memory costs nothing.
   constexpr size_t kWorthIt = 4096;
@@ -124,7 +131,10 @@ void Plan::reuse_memory(const Segment& segment, const Step& step, Loop& loop) {
   for (const uint32_t slot : step.last_uses) {
     if (!segment.slots[slot].is_input && count(slot) == 1) free.push_back(slot);
   }
-  for (Place& output : std::span(loop.places).first(loop.num_outputs)) {
+  for (size_t i = 0; i < loop.num_outputs; ++i) {
+    // A value of a row is stored when it is known, and the row's operands may be read again.
+    if (loop.is_of_rows(i)) continue;
+    Place& output = loop.places[i];
     const SlotState& state = segment.slots[output.slot];
     const size_t nbytes = state.storage.nbytes();
     if (state.is_input || nbytes < kWorthIt || count(output.slot) != 1) continue;

@@ -53,6 +53,9 @@ class Plan {
 
     std::unique_ptr<const Region> region;
     RegionLoop loop;
+    /// Whether an output has one value for each row.
+    bool is_of_rows(size_t output) const noexcept;
+
     std::vector<Place> places;  ///< Outputs, then inputs.
     size_t num_outputs = 0;
     std::vector<Number> numbers;  ///< By slot.

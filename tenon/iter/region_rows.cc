@@ -91,13 +91,15 @@ void RowsLoop::add_slots(std::span<const RegionOperand> operands, std::span<cons
 
 void RowsLoop::run(char* const* addresses, const uint64_t* numbers) const {
   std::vector<RowsOperand> operands = operands_;
-  for (size_t i = 0; i < operands.size(); ++i)
-    operands[i].data = addresses[places_[i].operand] + places_[i].offset;
+  for (size_t i = 0; i < operands.size(); ++i) {
+    // A tensor without elements may have no memory.
+    if (char* const data = addresses[places_[i].operand]) operands[i].data = data + places_[i].offset;
+  }
   const size_t inputs = region_.expression().num_inputs;
   // A value of a row is stored when it is known, and its operands may be read again later.
   for (size_t i = inputs; i < operands.size(); ++i) {
     for (size_t k = 0; k < inputs && places_[i].of_row; ++k)
-      TENON_CHECK(operands[k].data != operands[i].data, Internal,
+      TENON_CHECK(!operands[k].data || operands[k].data != operands[i].data, Internal,
                   "region: a value of rows is stored where an input lies");
   }
   const std::span<const RowsOperand> all(operands);

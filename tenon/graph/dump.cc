@@ -22,11 +22,16 @@ const std::string& folder() {
   return dir;
 }
 
-bool write(const std::string& path, const std::string& text) {
+void write(const std::string& path, const std::string& text) {
   std::ofstream file(path);
   file << text;
   file.close();
-  return !file.fail();
+  if (!file.fail()) return;
+  static std::atomic<bool> said{false};
+  if (!said.exchange(true)) {
+    write_diagnostic(
+        fmt::format("TENON_DUMP_GRAPH: '{}' cannot be written; is it a folder that is there?", folder()));
+  }
 }
 
 }  // namespace
@@ -37,16 +42,19 @@ GraphDump::GraphDump() noexcept {
   if (on) number_ = ++count;
 }
 
+std::string GraphDump::next_path(std::string_view name) {
+  return fmt::format("{}/graph_{}_{:04}_{}_{}", folder(), ::getpid(), number_, stage_++, name);
+}
+
 void GraphDump::stage(std::string_view name, const Graph& graph) {
   if (number_ == 0) return;
-  const std::string stem =
-      fmt::format("{}/graph_{}_{:04}_{}_{}", folder(), ::getpid(), number_, stage_++, name);
-  if (write(stem + ".txt", to_string(graph, true)) && write(stem + ".dot", to_dot(graph))) return;
-  static std::atomic<bool> said{false};
-  if (!said.exchange(true)) {
-    write_diagnostic(
-        fmt::format("TENON_DUMP_GRAPH: '{}' cannot be written; is it a folder that is there?", folder()));
-  }
+  const std::string path = next_path(name);
+  write(path + ".txt", to_string(graph, true));
+  write(path + ".dot", to_dot(graph));
+}
+
+void GraphDump::text(std::string_view name, const std::string& text) {
+  if (number_ != 0) write(next_path(name) + ".txt", text);
 }
 
 }  // namespace tenon::graph

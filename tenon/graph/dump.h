@@ -23,9 +23,13 @@ class GraphDump {
   /// Writes the graph as it is now; nothing where dumps are off. A file that cannot be written is said on the
   /// diagnostic sink, once.
   void stage(std::string_view name, const Graph& graph);
+  /// The same of a text, as `.txt` alone.
+  void text(std::string_view name, const std::string& text);
   explicit operator bool() const noexcept { return number_ != 0; }
 
  private:
+  std::string next_path(std::string_view name);
+
   uint32_t number_ = 0;
   uint32_t stage_ = 0;
 };

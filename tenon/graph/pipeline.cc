@@ -112,15 +112,18 @@ class Pipeline {
   Pipeline(Graph& graph, const FusionOptions& options)
       : g_(graph), options_(options), lowering_(options.lowering ? *options.lowering : own_lowering_) {
     report_.position = options.position;
+    if (options.dump) dump_.emplace();
   }
 
   FusionReport run(std::span<const PassKind> passes) {
     if (const std::string why = why_not(passes); !why.empty())
       throw_error(ErrorKind::Internal, "pipeline: " + why);
     check_debug(g_, "lift");
-    dump_.stage("lifted", g_);
+    stage("lifted");
     remove_dead(g_);
     check_debug(g_, "clean");
+    stage("clean");
+    if (dump_ && *dump_) dump_->text("positions", to_string(compare_positions(g_, options_)));
     // Each round leaves out at least one more anchor.
     do form(passes);
     while (tune());
@@ -129,12 +132,16 @@ class Pipeline {
     g_.nodes = std::move(formed_.nodes);
     g_.renumber();
     check_debug(g_, "form");
-    dump_.stage("fused", g_);
+    stage("fused");
     describe();
     return std::move(report_);
   }
 
  private:
+  void stage(std::string_view name) {
+    if (dump_) dump_->stage(name, g_);
+  }
+
   void form(std::span<const PassKind> passes) {
     Clusters clusters(g_, lowering_, options_.rows);
     Matcher matcher(clusters, except_);
@@ -187,7 +194,7 @@ class Pipeline {
   const FusionOptions& options_;
   OperatorLowering own_lowering_;
   Lowering& lowering_;
-  GraphDump dump_;
+  std::optional<GraphDump> dump_;
   FusionReport report_;
   Formed formed_;
   std::vector<NodeId> except_;

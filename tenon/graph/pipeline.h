@@ -56,6 +56,7 @@ struct FusionOptions {
   Tuner* tuner = nullptr;
   /// Reductions and norms over rows join regions, too.
   bool rows = false;
+  bool dump = true;      ///< Stages are written where TENON_DUMP_GRAPH asks for them.
   bool relaxed = false;  ///< Values are not rounded to half types but where they are stored.
 };
 
@@ -87,7 +88,8 @@ FusionReport fuse(Graph& graph, const FusionOptions& options = {});
 /// As text: each fusion with its calls and the bytes that it saves, and what was left.
 std::string to_string(const FusionReport& report);
 
-/// The same graph in all four positions, and which of them form something else than the default does.
+/// The same graph in all four positions, before a tuner chooses among what they form, and which of them form
+/// something else than the default does.
 struct Comparison {
   struct Difference {
     Position position;

@@ -45,6 +45,8 @@ Comparison compare_positions(const Graph& graph, const FusionOptions& options) {
     Graph fused = graph.copy();
     FusionOptions own = options;
     own.position = position;
+    own.tuner = nullptr;
+    own.dump = false;
     comparison.reports.push_back(fuse(fused, own));
     comparison.keys.push_back(expr::to_string(key_of(fused)));
   }

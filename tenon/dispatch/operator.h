@@ -52,6 +52,8 @@ struct OperatorEntry {
   bool mixed_devices = false, crosses_devices = false;
   /// What tenon/record knows of the operator; null until it is recorded, and whenever a registration changes.
   std::atomic<const void*> record_info{nullptr};
+  /// How many times as many elements as a loop's a call may have to pass the recorder; 0 until that is known.
+  std::atomic<uint8_t> record_scale{0};
 
   std::string full_name() const {
     std::string text(name);

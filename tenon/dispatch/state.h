@@ -59,6 +59,7 @@ struct OperatorRegistrations {
     for (OperatorEntry* entry : entries) {
       entry->table.store(&detail::kNoTable, std::memory_order_release);
       entry->record_info.store(nullptr, std::memory_order_release);
+      entry->record_scale.store(0, std::memory_order_release);
     }
   }
 };

@@ -12,8 +12,9 @@
 namespace tenon::record {
 
 struct ScopeOptions {
-  /// Calls on at most that many elements, none of them still to be computed, run at once.
-  int64_t threshold = 4096;
+  /// Calls on at most that many elements, none of them still to be computed, run at once; calls that do not
+  /// become loops with others on four times as many.
+  int64_t threshold = 16384;
   /// Records calls on memory that other owners share, too.
   bool trust_shared = false;
   /// Values are rounded to half types where they are stored, not after each operator.

@@ -29,17 +29,17 @@ inline constexpr Kernel kRecordKernel{nullptr, &record_boxed, nullptr};
 
 /// Whether a call may pass as far as this argument goes. `A` is the argument's type in the signature.
 template <class A>
-bool passes(const std::remove_reference_t<A>& value) noexcept {
+bool passes(const std::remove_reference_t<A>& value, int64_t limit) noexcept {
   using T = std::remove_cvref_t<A>;
   if constexpr (std::is_same_v<T, Tensor>) {
     if (!value.defined()) return true;
     const TensorImpl& t = *value.impl();
     // What is written, recorded calls may still have to read.
     const bool waits = std::is_same_v<A, Tensor&> ? t.storage()->is_recorded() : t.storage()->is_pending();
-    return t.numel() <= gate.threshold && !waits;
+    return t.numel() <= limit && !waits;
   } else if constexpr (std::is_same_v<T, TensorList>) {
     for (const Tensor& t : value) {
-      if (!passes<const Tensor&>(t)) return false;
+      if (!passes<const Tensor&>(t, limit)) return false;
     }
   }
   return true;
@@ -168,7 +168,8 @@ struct RecordCall<R(A...)> {
   static R call(const Kernel& kernel, DispatchKeySet keys, A... args) {
     auto& entry = *static_cast<OperatorEntry*>(const_cast<void*>(kernel.data));
     const TypedOperator<R(A...)> op(entry);
-    if (gate.threshold > 0 && (passes<A>(args) && ...)) {
+    const int64_t limit = gate.threshold * entry.record_scale.load(std::memory_order_relaxed);
+    if (limit > 0 && (passes<A>(args, limit) && ...)) {
       ++gate.num_passed;
       const ExcludeDispatchKeyGuard below{DispatchKeySet(Functionality::Record)};
       return op.redispatch(keys.below(Functionality::Record), std::forward<A>(args)...);

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "tenon/dispatch/dispatcher.h"
+#include "tenon/iter/lower.h"
 
 namespace tenon::record {
 namespace {
@@ -110,6 +111,8 @@ std::unique_ptr<OperatorInfo> make_info(const OperatorHandle& op) {
   auto info = std::make_unique<OperatorInfo>(OperatorInfo{.op = op, .schema = &op.schema()});
   describe_arguments(*info);
   info->may_fail = may_fail(*info);
+  const bool is_loop = pointwise_info_of(op.entry()) || family_of(op) == "copy" || family_of(op) == "factory";
+  info->scale = is_loop ? 1 : 4;
   info->fills = fills(info->op.name()) && std::popcount(info->numbers) == 1;
   const bool may_be_view =
       std::ranges::any_of(info->schema->returns, [](const auto& r) { return r.alias && !r.alias->is_write; });
@@ -134,6 +137,7 @@ const OperatorInfo& operator_info(const OperatorHandle& op) {
   auto info = make_info(op);
   const std::lock_guard lock(mutex);
   all.push_back(std::move(info));
+  op.entry().record_scale.store(all.back()->scale, std::memory_order_release);
   place.store(all.back().get(), std::memory_order_release);
   return *all.back();
 }

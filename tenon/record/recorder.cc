@@ -231,13 +231,14 @@ const char* Recorder::reason_to_run_now(const OperatorInfo& info, const Stack& s
 
 bool Recorder::is_small(const OperatorInfo& info, const Stack& stack, size_t first) const {
   if (options_.threshold <= 0) return false;
+  const int64_t limit = options_.threshold * info.scale;
   bool small = true;
   each_tensor(stack, first, [&](const Tensor& t, size_t i) {
     if (!t.defined()) return;
     // What is written, recorded calls may still have to read.
     const bool written = ((info.written >> i) & 1u) != 0;
     const bool waits = written ? t.storage()->is_recorded() : t.storage()->is_pending();
-    small = small && t.numel() <= options_.threshold && !waits;
+    small = small && t.numel() <= limit && !waits;
   });
   return small;
 }

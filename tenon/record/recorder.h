@@ -21,9 +21,9 @@
 namespace tenon::record {
 
 struct Options {
-  /// Calls on at most that many elements, none of them still to be computed, run at once: it costs as much to
-  /// record them.
-  int64_t threshold = 4096;
+  /// Calls on at most that many elements, none of them still to be computed, run at once; calls that do not
+  /// become loops with others on four times as many. It costs as much to record them.
+  int64_t threshold = 16384;
   /// Records reads and writes of memory that NumPy or DLPack shares, too: its other owners do not touch it
   /// before what was recorded has run.
   bool trust_shared = false;

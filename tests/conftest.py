@@ -17,7 +17,11 @@ import pytest
 HERE = Path(__file__).parent
 CHOSEN = os.environ.get("TENON_COMPILE", "")
 SAMPLE_PERCENT = 10
-VIEW = ": its result may be a view"
+#: What there is no waiting for: reads of values, operators of users, which run at their line, and memory that nobody fills.
+NEVER = (
+    ": it returns something else than tensors", ": the operator, or a kernel of it, is the user's",
+    ": its result is uninitialised memory",
+)  # fmt: skip
 #: The compiled functions of tests/compile open scopes of their own, and count what those do.
 OWN_SCOPES = "tests/compile/"
 
@@ -58,10 +62,9 @@ if CHOSEN:
     import tenon
 
     def _stats():
-        """The thread's counts; views, which are nothing to record, apart from what ran at once."""
         stats = tenon._C._record_stats()
-        views = sum(n for why, n in stats["reasons"].items() if why.endswith(VIEW))
-        return {**stats, "now": stats["now"] - views, "views": views}
+        why = {reason: n for reason, n in stats["reasons"].items() if not reason.startswith("flush: ")}
+        return {**stats, "never": sum(n for reason, n in why.items() if reason.endswith(NEVER))}
 
     class _Raises:
         """pytest.raises, at whose end what was recorded is computed: errors that follow from values come then."""
@@ -99,10 +102,14 @@ if CHOSEN:
             result = yield
         after = _stats()
         folder = Path(pyfuncitem.path).relative_to(HERE).parts[0]
-        for name in ("recorded", "now", "views"):
+        for name in ("recorded", "now", "never"):
             _counts.setdefault(folder, Counter())[name] += after[name] - before[name]
         _reasons.update({why: n - before["reasons"].get(why, 0) for why, n in after["reasons"].items()})
         return result
+
+
+def _percent(part, whole):
+    return f"{100 * part / whole if whole else 100:5.1f} %"
 
 
 def pytest_terminal_summary(terminalreporter):
@@ -111,11 +118,12 @@ def pytest_terminal_summary(terminalreporter):
     terminalreporter.section("recorded programs")
     for folder, counts in [*sorted(_counts.items()), ("all", sum(_counts.values(), Counter()))]:
         calls = counts["recorded"] + counts["now"]
-        share = 100 * counts["recorded"] / calls if calls else 100
+        others = calls - counts["never"]
         terminalreporter.write_line(
-            f"  {folder:14} {share:5.1f} % of {calls:8} calls that are no views were recorded; {counts['views']:8} views"
+            f"  {folder:14} {_percent(counts['recorded'], calls)} of {calls:8} calls that are no views were recorded; "
+            f"{_percent(counts['recorded'], others)} of those that read no value, make memory or are the user's"
         )
     terminalreporter.write_line("ran at once:")
     for why, n in _reasons.most_common(15):
-        if n and not why.endswith(VIEW):
+        if n and not why.startswith("flush: "):
             terminalreporter.write_line(f"  {n:8} {why}")

@@ -121,7 +121,7 @@ def pytest_terminal_summary(terminalreporter):
         others = calls - counts["never"]
         terminalreporter.write_line(
             f"  {folder:14} {_percent(counts['recorded'], calls)} of {calls:8} calls that are no views were recorded; "
-            f"{_percent(counts['recorded'], others)} of those that read no value, make memory or are the user's"
+            f"{_percent(counts['recorded'], others)} of those that neither read a value nor make memory nor are the user's"
         )
     terminalreporter.write_line("ran at once:")
     for why, n in _reasons.most_common(15):

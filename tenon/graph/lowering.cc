@@ -128,11 +128,28 @@ class CallLowering {
 
   std::shared_ptr<const LoweredCall> pointwise(const PointwiseInfo& info) {
     if (!gather(info)) return nullptr;
-    std::optional<Lowered> lowered = lower_pointwise(info, tensors_, kinds_, outs_, in_place_);
+    std::optional<Lowered> lowered = lower_pointwise(special(info), tensors_, kinds_, outs_, in_place_);
     if (!lowered) return nullptr;
     std::vector<LoweredArgument> numbers;
     for (const LoweredNumber& rule : lowered->numbers) numbers.push_back({number_places_[rule.scalar], rule});
     return finish(std::move(*lowered), tensor_places_, std::move(numbers));
+  }
+
+  /// The operator that computes the same at less cost, where a number of the call is known that allows it:
+  /// recorders make such numbers attributes.
+  const PointwiseInfo& special(const PointwiseInfo& info) const {
+    const bool complex = std::ranges::any_of(
+        tensors_, [](const HeaderRef& t) { return t.defined() && is_complex(t.dtype()); });
+    for (const PointwiseSpecial& s : info.special) {
+      const Argument& argument = arguments_[number_places_[static_cast<size_t>(s.scalar)]];
+      if (complex || argument.kind != Argument::Kind::Attribute) continue;
+      const Stack& attributes = g_.attributes();
+      const size_t at = argument.range.first;
+      if (attributes.tag(at) != CellTag::Scalar) continue;
+      const Scalar& number = attributes.at<Scalar>(at);
+      if (!number.is_complex() && number.to_double() == s.value) return *s.info;
+    }
+    return info;
   }
 
   /// The tensors and numbers of a call, in order.

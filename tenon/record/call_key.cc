@@ -1,4 +1,5 @@
 // The words of a call's key, and typed calls that were recorded before.
+#include <algorithm>
 #include <bit>
 #include <cstring>
 
@@ -8,7 +9,9 @@
 
 namespace tenon::record {
 
-CallKey::CallKey(const OperatorInfo& info, Recorder& recorder) : recorder_(recorder), numbers_(info.numbers) {
+CallKey::CallKey(const OperatorInfo& info, Recorder& recorder)
+    : recorder_(recorder), special_(info.special), numbers_(info.numbers) {
+  recorder_.special_arguments_ = 0;
   recorder_.key_.clear();
   recorder_.numbers_.clear();
   word(reinterpret_cast<uintptr_t>(&info));
@@ -57,7 +60,12 @@ void CallKey::scalar(const Scalar& s, size_t argument) {
   const uint64_t range = static_cast<uint64_t>(whole < 0) | uint64_t{whole != static_cast<int32_t>(whole)}
                                                                 << 1;
   word(static_cast<uint64_t>(CellTag::Scalar) | static_cast<uint64_t>(s.kind()) << 8 | range << 16);
-  if (is_number(argument)) return recorder_.numbers_.push_back(s);
+  if (is_number(argument)) {
+    const bool special = !special_.empty() && std::ranges::find(special_, s.to_double()) != special_.end();
+    if (!special) return recorder_.numbers_.push_back(s);
+    recorder_.special_arguments_ |= uint64_t{1} << argument;
+    word(~uint64_t{0});
+  }
   word(std::bit_cast<uint64_t>(s.to_double()));
   word(static_cast<uint64_t>(s.to_int()));
   word(std::bit_cast<uint64_t>(s.to_complex().imag()));

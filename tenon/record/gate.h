@@ -82,7 +82,8 @@ class CallKey {
   }
 
   Recorder& recorder_;
-  uint64_t numbers_;  // of OperatorInfo
+  std::span<const double> special_;  // of OperatorInfo, as numbers_
+  uint64_t numbers_;
   bool refused_ = false;
 };
 

@@ -111,7 +111,11 @@ std::unique_ptr<OperatorInfo> make_info(const OperatorHandle& op) {
   auto info = std::make_unique<OperatorInfo>(OperatorInfo{.op = op, .schema = &op.schema()});
   describe_arguments(*info);
   info->may_fail = may_fail(*info);
-  const bool is_loop = pointwise_info_of(op.entry()) || family_of(op) == "copy" || family_of(op) == "factory";
+  const PointwiseInfo* const pointwise = pointwise_info_of(op.entry());
+  if (pointwise) {
+    for (const PointwiseSpecial& s : pointwise->special) info->special.push_back(s.value);
+  }
+  const bool is_loop = pointwise || family_of(op) == "copy" || family_of(op) == "factory";
   info->scale = is_loop ? 1 : 4;
   info->fills = fills(info->op.name()) && std::popcount(info->numbers) == 1;
   const bool may_be_view =

@@ -27,10 +27,12 @@ struct OperatorInfo {
   /// what a plan is found by.
   uint64_t numbers = 0;
   bool has_tensors = false;
+  /// Values of numbers for which a call costs much less (exponents 2, 0.5): part of what a plan is found by.
+  std::vector<double> special;
   /// Calls may throw for what is in their tensors: they run even if nobody wants their results.
   bool may_fail = false;
-  /// How many times a scope's threshold of elements its calls may have to run at once. Calls that become loops
-  /// with others get back what recording them costs; others gain nothing but what is next to them.
+  /// How many times a scope's threshold of elements its calls may have to run at once. Calls that become
+  /// loops with others get back what recording them costs; others gain nothing but what is next to them.
   uint8_t scale = 1;
   /// It stores its last number in every element.
   bool fills = false;

@@ -382,7 +382,8 @@ TrieNode* Recorder::infer(const OperatorInfo& info, const Stack& stack, size_t f
       from.count = static_cast<uint16_t>(list.size());
       meta.push(std::move(list));
     } else {
-      const bool number = ((info.numbers >> i) & 1u) != 0 && from.tag != CellTag::None;
+      const uint64_t numbers = info.numbers & ~special_arguments_;
+      const bool number = ((numbers >> i) & 1u) != 0 && from.tag != CellTag::None;
       if (number) from.kind = ArgumentSource::Kind::Number;
       if (info.schema->arguments[i].type.base == schema::BaseType::Device)
         meta.push(Device(kMetaBackend));

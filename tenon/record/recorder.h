@@ -142,7 +142,8 @@ class Recorder final : public PendingWork {
   std::exception_ptr late_error_;  // of a flush that another thread asked for
 
   std::vector<uint64_t> key_;
-  std::vector<Scalar> numbers_;  // of the call
+  std::vector<Scalar> numbers_;     // of the call
+  uint64_t special_arguments_ = 0;  // those of its numbers that are part of the key
   Counts counts_;
   std::map<std::pair<const OperatorInfo*, const char*>, uint64_t> reasons_;  // null: of flushes
 };

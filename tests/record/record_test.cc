@@ -75,6 +75,22 @@ TEST(Record, WritesComeInTheirOrderAndKeepAddresses) {
   EXPECT_EQ(x._version(), e._version());
 }
 
+TEST(Record, ExponentsThatCostLessAreKnownAndOthersAreNumbers) {
+  const Tensor x = rand({100}) + 0.1;
+  Scalar exponent = 2;
+  const auto f = [&] { return (x.pow(exponent) + 1) * x; };
+  auto c = compile(f, kAll);
+  for (const Scalar& e :
+       {Scalar(2), Scalar(2.0), Scalar(3), Scalar(0.5), Scalar(-1.0), Scalar(1.7), Scalar(0)}) {
+    exponent = e;
+    EXPECT_TRUE(same_bits(c(), f())) << e.to_double();
+  }
+  const uint64_t planned = record::Recorder::current().counts().planned;
+  exponent = 1.3;
+  EXPECT_TRUE(same_bits(c(), f()));
+  EXPECT_EQ(record::Recorder::current().counts().planned, planned);
+}
+
 TEST(Record, ABadIndexThrowsAtTheFlushAndWhenItIsRead) {
   const Tensor x = randn({4}), i = tensor({1, 9});
   record::Scope scope(record::new_program(), kAll);

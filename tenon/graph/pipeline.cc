@@ -187,6 +187,7 @@ class Pipeline {
         fusion.operators.push_back(member.op);
         fusion.bytes_apart += bytes_of(g_, member);
       }
+      if (options_.tuner) options_.tuner->describe(g_, node, fusion);
     }
   }
 

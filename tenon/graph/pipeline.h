@@ -40,26 +40,6 @@ std::span<const PassKind> passes_of(Position position) noexcept;
 /// rewritten.
 std::string why_not(std::span<const PassKind> passes);
 
-/// Chooses how regions around anchors run, or that they do not. The pipeline asks it last.
-class Tuner {
- public:
-  virtual ~Tuner() = default;
-  /// Why a region is not kept, of engines that decline it or of what they cost; empty if it is. The node is
-  /// not in the graph, whose tables it uses.
-  virtual std::string refuse(const Graph& graph, const Node& region) = 0;
-};
-
-struct FusionOptions {
-  Position position = configured_position();
-  Lowering* lowering = nullptr;  ///< Null: OperatorLowering.
-  /// Null: regions around anchors are kept as they are formed.
-  Tuner* tuner = nullptr;
-  /// Reductions and norms over rows join regions, too.
-  bool rows = false;
-  bool dump = true;      ///< Stages are written where TENON_DUMP_GRAPH asks for them.
-  bool relaxed = false;  ///< Values are not rounded to half types but where they are stored.
-};
-
 /// What became of a graph.
 struct FusionReport {
   struct Fusion {
@@ -69,6 +49,8 @@ struct FusionReport {
     std::vector<NodeId> members;            ///< Of the graph without its dead calls.
     int64_t bytes = 0;                      ///< That it reads and writes.
     int64_t bytes_apart = 0;                ///< That its members did.
+    std::string engine;                     ///< That runs it, as the tuner says.
+    std::vector<std::string> refused;       ///< "engine: why it does not run the region".
   };
   struct Left {
     OperatorHandle op;
@@ -80,6 +62,28 @@ struct FusionReport {
   std::vector<Left> left;  ///< Calls that could have been in a region, and why they are not.
   size_t steps = 0;        ///< Nodes, once fused.
   int64_t bytes = 0;       ///< That all nodes read and write.
+};
+
+/// Chooses how regions around anchors run, or that they do not. The pipeline asks it last.
+class Tuner {
+ public:
+  virtual ~Tuner() = default;
+  /// Why a region is not kept, of engines that decline it or of what they cost; empty if it is. The node is
+  /// not in the graph, whose tables it uses.
+  virtual std::string refuse(const Graph& graph, const Node& region) = 0;
+  /// Which engine runs a region of any kind, and why others do not.
+  virtual void describe(const Graph&, const Node&, FusionReport::Fusion&) const {}
+};
+
+struct FusionOptions {
+  Position position = configured_position();
+  Lowering* lowering = nullptr;  ///< Null: OperatorLowering.
+  /// Null: regions around anchors are kept as they are formed.
+  Tuner* tuner = nullptr;
+  /// Reductions and norms over rows join regions, too.
+  bool rows = false;
+  bool dump = true;      ///< Stages are written where TENON_DUMP_GRAPH asks for them.
+  bool relaxed = false;  ///< Values are not rounded to half types but where they are stored.
 };
 
 /// Runs the passes over the graph. Throws Error{Internal} if it broke a rule (in builds with assertions).

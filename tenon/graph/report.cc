@@ -31,6 +31,8 @@ std::string to_string(const FusionReport& report) {
   for (const FusionReport::Fusion& f : report.fusions) {
     text += fmt::format("  {} ({}): {}; {} bytes, {} apart\n", f.name, name(f.anchor), joined(f.operators),
                         f.bytes, f.bytes_apart);
+    if (!f.engine.empty()) text += fmt::format("    run by {}\n", f.engine);
+    for (const std::string& why : f.refused) text += fmt::format("    not by {}\n", why);
   }
   for (const FusionReport::Left& left : report.left) {
     const std::string where = left.line ? " at " + describe_source(left.line) : "";

@@ -7,23 +7,9 @@
 #include "tenon/record/lift.h"
 
 namespace tenon::record {
-namespace {
-
-// Regions around products and convolutions run as their members until an engine takes them.
-class NoAnchors final : public graph::Tuner {
- public:
-  std::string refuse(const graph::Graph&, const graph::Node& node) override {
-    const graph::Anchor anchor = node.region->anchor;
-    const bool alone = anchor == graph::Anchor::None || anchor == graph::Anchor::Rows;
-    return alone ? "" : "no engine runs regions around a product or a convolution";
-  }
-};
-
-}  // namespace
-
 Plan::Plan(const Segment& segment, std::vector<bool> wanted, bool relaxed) : wanted_(std::move(wanted)) {
   Lifted lifted = lift(segment, wanted_);
-  NoAnchors tuner;
+  graph::EngineTuner tuner;
   report_ = graph::fuse(lifted.graph, {.tuner = &tuner, .rows = true, .relaxed = relaxed});
   for (const graph::Node& node : lifted.graph.nodes) {
     Step& step = steps_.emplace_back();
@@ -32,7 +18,10 @@ Plan::Plan(const Segment& segment, std::vector<bool> wanted, bool relaxed) : wan
       continue;
     }
     for (const graph::Node& member : node.region->members) step.calls.push_back(lifted.call_of(member));
-    step.loop = make_loop(lifted.graph, node);
+    if (node.region->anchor_member != graph::kNone)
+      step.anchored = make_anchored(lifted.graph, node);
+    else
+      step.loop = make_loop(lifted.graph, node);
   }
   find_last_uses(segment);
 }
@@ -95,6 +84,23 @@ std::unique_ptr<Plan::Loop> Plan::make_loop(const graph::Graph& g, const graph::
     if (!has_slot[i]) loop->checked.push_back(number(region.numbers[i]));
   }
   return loop;
+}
+
+std::unique_ptr<const Plan::Anchored> Plan::make_anchored(const graph::Graph& g, const graph::Node& node) {
+  auto made = std::make_unique<Anchored>();
+  made->name = node.region->name;
+  made->program = graph::engine_for(g, node)->build(g, node);
+  const auto operand = [&](graph::ValueId value, graph::GeometryId id) {
+    const graph::Geometry& from = g.geometry(id);
+    Operand o;
+    o.slot = g.values[value].storage;
+    o.geometry = {from.dtype, from.sizes, from.strides, from.offset};
+    o.wrapped_number = from.wrapped_number;
+    return o;
+  };
+  for (const graph::Use& u : g.uses(node)) made->uses.push_back(operand(u.value, u.geometry));
+  for (const graph::Def& d : g.defs(node)) made->defs.push_back(operand(d.value, d.geometry));
+  return made;
 }
 
 void Plan::find_last_uses(const Segment& segment) {

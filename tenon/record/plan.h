@@ -9,7 +9,7 @@
 #include <memory>
 #include <vector>
 
-#include "tenon/graph/pipeline.h"
+#include "tenon/graph/engine.h"
 #include "tenon/iter/region.h"
 #include "tenon/record/segment.h"
 
@@ -61,14 +61,22 @@ class Plan {
     std::vector<Number> numbers;  ///< By slot.
     std::vector<Number> checked;  ///< Numbers of calls that no slot has, but that the calls would refuse.
   };
+  /// Several calls around a product or a convolution.
+  struct Anchored {
+    std::string name;
+    std::unique_ptr<const graph::RegionProgram> program;
+    std::vector<Operand> uses, defs;  ///< Of the region's node.
+  };
   struct Step {
-    std::vector<uint32_t> calls;  ///< Of the segment; one, or the members of a loop.
+    std::vector<uint32_t> calls;  ///< Of the segment; one, or the members of a region.
     std::unique_ptr<Loop> loop;
+    std::unique_ptr<const Anchored> anchored;
     std::vector<uint32_t> last_uses;  ///< Slots that nothing needs any more.
   };
   class Run;
 
   std::unique_ptr<Loop> make_loop(const graph::Graph& g, const graph::Node& node) const;
+  static std::unique_ptr<const Anchored> make_anchored(const graph::Graph& g, const graph::Node& node);
   void find_last_uses(const Segment& segment);
   static void reuse_memory(const Segment& segment, const Step& step, Loop& loop);
 

@@ -18,7 +18,8 @@ class Plan::Run {
       : segment_(segment), memory_(segment.slots.size()), failed_(segment.slots.size()) {}
 
   void step(const Step& step) {
-    if (!step.loop || !run_loop(step)) {
+    const bool done = step.loop ? run_loop(step) : step.anchored && run_anchored(*step.anchored, step);
+    if (!done) {
       for (const uint32_t call : step.calls) run_call(segment_.calls[call]);
     }
     for (const uint32_t slot : step.last_uses) release(slot);
@@ -89,7 +90,30 @@ class Plan::Run {
     }
     loop.loop.run(addresses_.data(), numbers_.data());
     if (kernel_reporting()) [[unlikely]]
-      report(step);
+      report(step, loop.region->name(), engine_of(*loop.region));
+    return true;
+  }
+
+  // As run_loop. What fails once something is written that the calls would read fails as a whole.
+  bool run_anchored(const Anchored& region, const Step& step) {
+    bool has_written = false;
+    try {
+      std::vector<Tensor> uses, defs;
+      for (const auto& [from, to] : {std::pair(&region.uses, &uses), {&region.defs, &defs}}) {
+        for (const Operand& o : *from) {
+          if (failed_[o.slot]) return false;
+          to->push_back(tensor(o));
+        }
+      }
+      region.program->run({uses, defs, segment_.numbers}, has_written);
+      if (kernel_reporting()) [[unlikely]]
+        report(step, region.name.c_str(), "composed");
+    } catch (const std::exception&) {
+      if (!has_written) return false;
+      const std::exception_ptr error = explained(std::current_exception(), segment_.calls[step.calls.back()]);
+      if (!first_error_) first_error_ = error;
+      for (const Operand& o : region.defs) failed_[o.slot] = error;
+    }
     return true;
   }
 
@@ -98,15 +122,17 @@ class Plan::Run {
                number.op);
   }
 
-  // Each call by its name, with the region that it is part of and what ran that.
-  void report(const Step& step) const {
-    const Region& region = *step.loop->region;
+  static const char* engine_of(const Region& region) {
     const HostKernel& kernel = region.kernel();
-    const char* const engine = region.is_over_rows()               ? "rows"
-                               : kernel.compiled                   ? "simd"
-                               : kernel.program->is_machine_code() ? "jit"
-                                                                   : "interpreter";
-    const char* const text = lasting_text(fmt::format("{}:{}:{}", region.name(), engine, kHost.target()));
+    return region.is_over_rows()               ? "rows"
+           : kernel.compiled                   ? "simd"
+           : kernel.program->is_machine_code() ? "jit"
+                                               : "interpreter";
+  }
+
+  // Each call by its name, with the region that it is part of and what ran that.
+  void report(const Step& step, const char* region, const char* engine) const {
+    const char* const text = lasting_text(fmt::format("{}:{}:{}", region, engine, kHost.target()));
     for (const uint32_t call : step.calls)
       report_kernel(segment_.calls[call].node->info->schema->name.c_str(), text);
   }

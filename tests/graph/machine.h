@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "tenon/dispatch/dispatcher.h"
+#include "tenon/graph/engine.h"
 #include "tenon/graph/graph.h"
 #include "tenon/graph/region.h"
 #include "tenon/iter/lower.h"
@@ -30,8 +31,10 @@ inline tenon::Storage copy_of(const tenon::Storage& from) {
 class Machine {
  public:
   /// `inputs` has the bytes of the storages that are inputs; the others are poisoned.
-  Machine(const Graph& graph, std::vector<tenon::Storage> inputs, std::vector<Scalar> numbers)
-      : g_(graph), memory_(std::move(inputs)), numbers_(std::move(numbers)) {
+  /// `engine`: regions around anchors run by the engine that takes them.
+  Machine(const Graph& graph, std::vector<tenon::Storage> inputs, std::vector<Scalar> numbers,
+          bool engine = false)
+      : g_(graph), memory_(std::move(inputs)), numbers_(std::move(numbers)), engine_(engine) {
     memory_.resize(g_.storages.size());
     for (size_t i = 0; i < memory_.size(); ++i) {
       if (memory_[i]) {
@@ -50,7 +53,7 @@ class Machine {
       else if (node.region->anchor_member == kNone)
         port(node, node.region->body, {}, outputs_of(node, node.region->body));
       else
-        around_anchor(node);
+        engine_ ? by_engine(node) : around_anchor(node);
     }
   }
   const tenon::Storage& memory(StorageId id) const { return memory_[id]; }
@@ -207,9 +210,18 @@ class Machine {
       port(node, region.epilogue, result, outputs_of(node, region.epilogue));
   }
 
+  void by_engine(const Node& node) const {
+    std::vector<Tensor> uses, defs;
+    for (const Use& u : g_.uses(node)) uses.push_back(tensor(u));
+    for (const Def& d : g_.defs(node)) defs.push_back(tensor(d));
+    bool has_written = false;
+    engine_for(g_, node)->build(g_, node)->run({uses, defs, numbers_}, has_written);
+  }
+
   const Graph& g_;
   std::vector<tenon::Storage> memory_;
   std::vector<Scalar> numbers_;
+  bool engine_;
 };
 
 }  // namespace tenon::graph::testing

@@ -69,13 +69,15 @@ TEST(RandomGraphs, LeaveTheSameBytesFusedAsOneByOne) {
         around += f.anchor == Anchor::Matmul;
         over_rows += f.anchor == Anchor::Rows;
       }
-      Machine machine(fused, program.inputs, program.numbers);
-      ASSERT_NO_THROW(machine.run()) << "seed " << seed << "\n" << text << to_string(fused);
-      for (StorageId s = 0; s < fused.storages.size(); ++s) {
-        if (!fused.storages[s].is_output) continue;
-        ASSERT_TRUE(same(machine.memory(s), program.left[s], program.dtypes[s]))
-            << "seed " << seed << " " << name(position) << " storage %" << s << "\n"
-            << text << to_string(fused);
+      for (const bool engine : {false, true}) {
+        Machine machine(fused, program.inputs, program.numbers, engine);
+        ASSERT_NO_THROW(machine.run()) << "seed " << seed << "\n" << text << to_string(fused);
+        for (StorageId s = 0; s < fused.storages.size(); ++s) {
+          if (!fused.storages[s].is_output) continue;
+          ASSERT_TRUE(same(machine.memory(s), program.left[s], program.dtypes[s]))
+              << "seed " << seed << " " << name(position) << " storage %" << s << "\n"
+              << text << to_string(fused);
+        }
       }
     }
   }

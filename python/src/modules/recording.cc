@@ -87,6 +87,8 @@ Ref segment_of(const record::PlannedSegment& planned) {
     put(region, "operators", texts(operators).release());
     set(region, "bytes", static_cast<uint64_t>(fusion.bytes));
     set(region, "bytes_apart", static_cast<uint64_t>(fusion.bytes_apart));
+    set(region, "engine", fusion.engine);
+    put(region, "refused", texts(fusion.refused).release());
     append(regions, Py_NewRef(region.get()));
   }
   for (const graph::FusionReport::Left& left : planned.plan->report().left)

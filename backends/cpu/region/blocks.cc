@@ -1,0 +1,94 @@
+#include "backends/cpu/region/blocks.h"
+
+#include <algorithm>
+#include <string_view>
+
+#include "backends/cpu/gemm/openblas.h"
+
+namespace tenon::cpu {
+
+const graph::Node& anchor_of(const graph::Region& region) { return region.members[region.anchor_member]; }
+
+const graph::Geometry& result_of(const graph::Graph& g, const graph::Region& region) {
+  return g.geometry(g.defs(anchor_of(region))[0].geometry);
+}
+
+bool has_rows(const Dims& sizes, const Dims& loop) {
+  return sizes.size() == loop.size() && !loop.empty() && sizes[0] == loop[0] && loop[0] != 1;
+}
+
+namespace {
+
+/// The tensors among an anchor's arguments, of which absent ones have no geometry.
+std::vector<const graph::Geometry*> operands(const graph::Graph& g, const graph::Node& anchor) {
+  std::vector<const graph::Geometry*> all;
+  for (const graph::Use& u : g.uses(anchor)) {
+    if (u.geometry != graph::kNone) all.push_back(&g.geometry(u.geometry));
+  }
+  return all;
+}
+
+std::string_view short_name(const graph::Node& anchor) {
+  const std::string_view name = anchor.op.name();
+  return name.substr(name.rfind(':') + 1);
+}
+
+}  // namespace
+
+bool operand_has_rows(const graph::Graph& g, const graph::Region& region, size_t operand) {
+  const graph::Node& anchor = anchor_of(region);
+  if (region.anchor == graph::Anchor::Convolution) return operand == 0;
+  const std::string_view name = short_name(anchor);
+  if (name == "bmm") return true;
+  if (name == "mm") return operand == 0;
+  // addmm: a bias, two matrices
+  return operand == 1 ||
+         (operand == 0 && has_rows(operands(g, anchor)[0]->sizes, result_of(g, region).sizes));
+}
+
+bool writes_operands(const graph::Graph& g, const graph::Node& node) {
+  const graph::Region& region = *node.region;
+  const auto is_written = [&](graph::ValueId value) {
+    const std::span<const graph::Def> defs = g.defs(node);
+    return value != graph::kNone && std::any_of(defs.begin(), defs.end(), [&](const graph::Def& d) {
+             return g.values[d.value].storage == g.values[value].storage;
+           });
+  };
+  for (const graph::Use& u : g.uses(anchor_of(region))) {
+    if (is_written(u.value)) return true;
+  }
+  for (const graph::Port& port : region.prologue) {
+    for (const uint32_t i : port.inputs) {
+      if (is_written(g.uses(node)[i].value)) return true;
+    }
+  }
+  return false;
+}
+
+AnchorShape::AnchorShape(const graph::Graph& g, const graph::Region& region) {
+  const graph::Node& anchor = anchor_of(region);
+  const graph::Geometry& result = result_of(g, region);
+  const std::vector<const graph::Geometry*> all = operands(g, anchor);
+  if (region.anchor == graph::Anchor::Convolution) {
+    // Of one image, without a dimension for the batch, the first one has channels.
+    is_whole = all[0]->sizes.size() != all[1]->sizes.size();
+    batch = is_whole || result.sizes.empty() ? 1 : result.sizes[0];
+    m = result.numel() / std::max<int64_t>(batch, 1);
+    k = all[1]->numel() / std::max<int64_t>(all[1]->sizes[0], 1);
+    packed = all[1]->numel();
+    return;
+  }
+  const Dims& sizes = result.sizes;
+  const size_t ndim = sizes.size();
+  batch = ndim == 3 ? sizes[0] : 1;
+  m = sizes[ndim - 2];
+  n = sizes[ndim - 1];
+  k = all[short_name(anchor) == "addmm" ? 1 : 0]->sizes.back();
+  packed = n * k;
+  GemmArgs<float> args;
+  args.m = m, args.n = n, args.k = k;
+  const bool floats = is_floating_point(real_dtype(result.dtype)) && item_size(real_dtype(result.dtype)) >= 4;
+  is_vendor = floats && has_blas() && k > 0 && blas_pays(args);
+}
+
+}  // namespace tenon::cpu

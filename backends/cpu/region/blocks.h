@@ -1,0 +1,47 @@
+// How the composed engine cuts a region around an anchor into blocks of rows: of the first dimension of the
+// result, which has rows of a product, matrices of a batch or images of a convolution. Used by composed.cc,
+// which runs the blocks, and by cost.cc, which chooses their size.
+#pragma once
+
+#include <cstdint>
+
+#include "tenon/graph/graph.h"
+#include "tenon/graph/region.h"
+
+namespace tenon::cpu {
+
+/// Bytes that stay in the second-level cache beside what is read.
+inline constexpr int64_t kHotBytes = int64_t{1} << 19;
+
+struct Blocks {
+  int64_t rows = 1;  ///< Of the result.
+  /// Of a block: all where that is faster, and where the bits of some rows alone
+  /// might not be those of the whole call.
+  int64_t at_once = 1;
+  /// Multiplications and additions of a row.
+  int64_t row_work = 0;
+};
+
+/// What an anchor multiplies; one matrix for each image of a convolution.
+struct AnchorShape {
+  AnchorShape(const graph::Graph& g, const graph::Region& region);
+
+  int64_t m = 1, n = 1, k = 1;
+  int64_t batch = 1;
+  int64_t packed = 0;     ///< Elements of the operand that each block packs anew.
+  bool is_whole = false;  ///< Blocks of rows are not for it.
+  bool is_vendor =
+      false;  ///< Outside of strict mode OpenBLAS may compute it, to bits that its shape decides.
+};
+
+const graph::Node& anchor_of(const graph::Region& region);
+const graph::Geometry& result_of(const graph::Graph& g, const graph::Region& region);
+/// Whether operand number `operand` of the anchor is cut with the rows of the result.
+bool operand_has_rows(const graph::Graph& g, const graph::Region& region, size_t operand);
+/// Whether a tensor of these sizes has a row of its own for each row of a loop, rather than one for all.
+bool has_rows(const Dims& sizes, const Dims& loop);
+/// Whether a region writes what its anchor, or what makes its operands, reads: then the anchor is done before
+/// anything is written.
+bool writes_operands(const graph::Graph& g, const graph::Node& node);
+
+}  // namespace tenon::cpu

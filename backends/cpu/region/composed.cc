@@ -1,0 +1,176 @@
+#include "backends/cpu/region/composed.h"
+
+#include <algorithm>
+
+#include "backends/cpu/region/cost.h"
+#include "backends/cpu/region/member_call.h"
+#include "backends/cpu/region/port_loop.h"
+#include "tenon/core/parallel.h"
+#include "tenon/core/strict.h"
+#include "tenon/dispatch/dispatcher.h"
+#include "tenon/ops/copy/elements.h"
+
+namespace tenon::cpu {
+namespace {
+
+using Arguments = graph::RegionProgram::Arguments;
+
+/// Work that another thread must bring.
+constexpr int64_t kParallelWork = int64_t{1} << 20;
+
+/// An operand of the anchor.
+struct Operand {
+  uint32_t use = graph::kNone;  ///< Among those of the region's node, where no prologue makes it.
+  std::unique_ptr<const PortLoop> prologue;
+  DType dtype = DType::Float32;
+  Dims sizes, strides;
+  int64_t offset = 0;
+  size_t nbytes = 0;  ///< Of its storage.
+  bool has_rows = false;
+};
+
+class Composed final : public graph::RegionProgram {
+ public:
+  Composed(const graph::Graph& g, const graph::Node& node)
+      : anchor_(g, anchor_of(*node.region)),
+        own_(choose_blocks(g, node, true)),
+        vendors_(choose_blocks(g, node, false)),
+        loop_(result_of(g, *node.region).sizes),
+        numbers_(g, *node.region) {
+    const graph::Region& region = *node.region;
+    add_operands(g, node);
+    if (!region.epilogue.empty()) {
+      epilogue_ = std::make_unique<const PortLoop>(g, node, region.epilogue, loop_, region.over);
+      outputs_ = region.epilogue.outputs;
+    }
+    for (const graph::Def& d : g.defs(node)) {
+      const graph::Value& value = g.values[d.value];
+      in_place_ |= g.storages[value.storage].is_input || value.previous != graph::kNone;
+      for (const graph::Use& u : g.uses(node))
+        in_place_ |= u.value != graph::kNone && g.values[u.value].storage == value.storage;
+    }
+  }
+
+  void run(const Arguments& arguments, bool& has_written) const override {
+    const std::vector<uint64_t> numbers = numbers_.values(arguments.numbers);
+    const Blocks& blocks = is_strict() ? own_ : vendors_;
+    const bool all = blocks.at_once >= blocks.rows;
+    // Operands that are the same for all rows.
+    std::vector<Tensor> operands(operands_.size());
+    for (size_t i = 0; i < operands.size(); ++i) {
+      const Operand& o = operands_[i];
+      if (!o.prologue)
+        operands[i] = arguments.uses[o.use];
+      else if (all || !o.has_rows)
+        operands[i] = make_operand(o, arguments, numbers);
+    }
+    has_written = in_place_;
+    if (blocks.rows == 0) return;
+    if (all) return block(arguments, numbers, operands, 0, num_rows());
+    const int64_t count = (blocks.rows + blocks.at_once - 1) / blocks.at_once;
+    const auto some = [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        const int64_t first = i * blocks.at_once;
+        block(arguments, numbers, operands, first, std::min(first + blocks.at_once, blocks.rows));
+      }
+    };
+    // Too few blocks for all threads: these divide what is in each.
+    const bool few = count < num_threads() || blocks.row_work * blocks.at_once < kParallelWork / 4;
+    parallel_for(0, count, few ? count : 1, some);
+  }
+
+ private:
+  void add_operands(const graph::Graph& g, const graph::Node& node) {
+    const graph::Region& region = *node.region;
+    const std::span<const graph::Use> uses = g.uses(node);
+    for (const graph::Use& u : g.uses(anchor_of(region))) {
+      if (u.geometry == graph::kNone) continue;
+      const graph::Geometry& geometry = g.geometry(u.geometry);
+      const size_t number = operands_.size();
+      Operand& o = operands_.emplace_back();
+      o.dtype = geometry.dtype;
+      o.sizes = geometry.sizes;
+      o.strides = geometry.strides;
+      o.offset = geometry.offset;
+      o.has_rows = operand_has_rows(g, region, number);
+      const graph::Port& port = region.prologue[number];
+      if (port.empty()) {
+        o.use = static_cast<uint32_t>(std::find(uses.begin(), uses.end(), u) - uses.begin());
+      } else {
+        o.nbytes = g.storages[g.values[u.value].storage].nbytes;
+        o.prologue = std::make_unique<const PortLoop>(g, node, port, o.sizes);
+      }
+    }
+  }
+
+  /// As the calls of the prologue would leave it: OpenBLAS takes it or leaves it by its strides.
+  static Tensor make_operand(const Operand& o, const Arguments& arguments,
+                             const std::vector<uint64_t>& numbers) {
+    const Tensor made(TensorImpl::make(Storage::allocate(o.nbytes), o.dtype, o.sizes, o.strides, o.offset));
+    o.prologue->run({&made, 1}, arguments.uses, {}, numbers, 0, o.sizes.empty() ? 1 : o.sizes[0]);
+    return made;
+  }
+
+  int64_t num_rows() const { return loop_.empty() ? 1 : loop_[0]; }
+
+  void block(const Arguments& arguments, const std::vector<uint64_t>& numbers,
+             const std::vector<Tensor>& whole, int64_t begin, int64_t end) const {
+    const bool all = begin == 0 && end == num_rows();
+    std::vector<Tensor> operands = whole;
+    for (size_t i = 0; i < operands.size() && !all; ++i) {
+      const Operand& o = operands_[i];
+      if (!o.has_rows) continue;
+      if (!o.prologue) {
+        operands[i] = rows_of(whole[i], begin, end);
+        continue;
+      }
+      Dims sizes = o.sizes;
+      sizes[0] = end - begin;
+      operands[i] = make_empty(sizes, o.dtype);
+      o.prologue->run({&operands[i], 1}, arguments.uses, {}, numbers, begin, end);
+    }
+    const Tensor result = anchor_(operands, arguments.numbers);
+    if (!epilogue_) return ops::copy_elements(slice(arguments.defs[0], begin, end), result, "composed");
+    std::vector<Tensor> outputs;
+    for (const uint32_t def : outputs_) outputs.push_back(slice(arguments.defs[def], begin, end));
+    epilogue_->run(outputs, arguments.uses, result, numbers, begin, end);
+  }
+
+  /// Rows of what has as many as the result.
+  Tensor slice(const Tensor& t, int64_t begin, int64_t end) const {
+    return end - begin == num_rows() ? t : rows_of(t, begin, end);
+  }
+
+  MemberCall anchor_;
+  Blocks own_, vendors_;
+  Dims loop_;
+  PortNumbers numbers_;
+  std::vector<Operand> operands_;
+  std::unique_ptr<const PortLoop> epilogue_;
+  std::vector<uint32_t> outputs_;
+  bool in_place_ = false;
+};
+
+}  // namespace
+
+std::string composed_refusal(const graph::Graph& g, const graph::Node& node) {
+  const graph::Region& region = *node.region;
+  if (region.anchor != graph::Anchor::Matmul && region.anchor != graph::Anchor::Convolution)
+    return "it runs regions around a product or a convolution, and this one has none";
+  for (const graph::Use& u : g.uses(node)) {
+    if (u.value != graph::kNone && !g.storages[g.values[u.value].storage].device.is_cpu())
+      return "it runs on the host, and an operand is on another device";
+  }
+  const graph::Node& anchor = anchor_of(region);
+  const std::string name = anchor.op.full_name();
+  if (!Dispatcher::singleton().runs_builtin_code(anchor.op))
+    return name + " has a kernel of somebody else's, which may not be called for some rows at a time";
+  if (!MemberCall::takes_numbers_one_by_one(g, anchor)) return name + " takes a list of numbers";
+  return {};
+}
+
+std::unique_ptr<const graph::RegionProgram> compose(const graph::Graph& g, const graph::Node& node) {
+  return std::make_unique<const Composed>(g, node);
+}
+
+}  // namespace tenon::cpu

@@ -1,0 +1,33 @@
+// MemberCall: a call of a graph that is made again and again, on other tensors than the graph's own: a slice
+// of an anchor's operands. Used by the composed engine.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "tenon/graph/graph.h"
+
+namespace tenon::cpu {
+
+class MemberCall {
+ public:
+  /// Keeps nothing of the graph. Numbers in lists are not for it (takes_numbers_one_by_one).
+  MemberCall(const graph::Graph& g, const graph::Node& call);
+  static bool takes_numbers_one_by_one(const graph::Graph& g, const graph::Node& call);
+
+  /// The operator's one result for these tensors, of which those that are absent in the call are left out.
+  Tensor operator()(std::span<const Tensor> tensors, std::span<const Scalar> numbers) const;
+
+ private:
+  struct Source {
+    graph::Argument::Kind kind;
+    uint32_t first, count;  ///< Of tensors, of a number, of attributes.
+    schema::BaseType type;
+  };
+
+  OperatorHandle op_;
+  Stack attributes_;
+  std::vector<Source> sources_;
+};
+
+}  // namespace tenon::cpu

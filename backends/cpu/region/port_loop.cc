@@ -1,0 +1,88 @@
+#include "backends/cpu/region/port_loop.h"
+
+#include "backends/cpu/region/blocks.h"
+
+namespace tenon::cpu {
+
+Tensor rows_of(const Tensor& t, int64_t begin, int64_t end) {
+  Dims sizes = t.sizes().to_dims();
+  sizes[0] = end - begin;
+  return make_view(t, sizes, t.strides(), t.storage_offset() + begin * t.strides()[0]);
+}
+
+PortNumbers::PortNumbers(const graph::Graph& g, const graph::Region& region) {
+  for (const graph::NumberSource& from : region.numbers) {
+    const graph::Node& member = region.members[from.member];
+    Source& source =
+        sources_.emplace_back(graph::kNone, from.from.constant, from.from.rule, member.op.name().data());
+    if (from.from.argument == graph::kNone) continue;
+    const graph::Argument& argument = g.arguments(member)[from.from.argument];
+    if (const auto numbers = g.numbers_of(argument); !numbers.empty()) {
+      source.number = numbers[0];
+      continue;
+    }
+    const Stack& attributes = g.attributes();
+    const size_t at = argument.range.first;
+    switch (attributes.tag(at)) {
+      case CellTag::Scalar:
+        source.constant = attributes.at<Scalar>(at);
+        break;
+      case CellTag::Float:
+        source.constant = attributes.at<double>(at);
+        break;
+      case CellTag::Bool:
+        source.constant = attributes.at<bool>(at);
+        break;
+      default:
+        source.constant = attributes.at<int64_t>(at);
+    }
+  }
+}
+
+std::vector<uint64_t> PortNumbers::values(std::span<const Scalar> numbers) const {
+  std::vector<uint64_t> values(sources_.size());
+  for (size_t i = 0; i < values.size(); ++i) {
+    const Source& from = sources_[i];
+    put_number(values[i], from.rule, from.number == graph::kNone ? from.constant : numbers[from.number],
+               from.op);
+  }
+  return values;
+}
+
+PortLoop::PortLoop(const graph::Graph& g, const graph::Node& node, const graph::Port& port, const Dims& loop,
+                   const Dims& over)
+    : rows_(loop.empty() ? 1 : loop[0]), numbers_(port.numbers) {
+  expr::ExpressionPtr e = expr::make_expression(expr::parts_of(*port.expression));
+  inputs_.resize(port.inputs.size());
+  for (size_t i = 0; i < inputs_.size(); ++i) {
+    inputs_[i].use = port.inputs[i];
+    if (port.inputs[i] != graph::kAnchorResult)
+      inputs_[i].has_rows = has_rows(g.geometry(g.uses(node)[port.inputs[i]].geometry).sizes, loop);
+  }
+  // Values of rows may lack the dimensions of these, and have the first one then too.
+  for (const expr::Slot& slot : e->inputs()) {
+    Input& input = inputs_[slot.operand];
+    if (over.empty() || varies_along(slot.rank) || input.use == graph::kAnchorResult) continue;
+    const Dims& sizes = g.geometry(g.uses(node)[input.use].geometry).sizes;
+    input.has_rows |= !sizes.empty() && sizes.size() < loop.size() && sizes[0] == rows_ && rows_ != 1;
+  }
+  region_ = over.empty() ? std::make_unique<const Region>(std::move(e), node.region->name)
+                         : std::make_unique<const Region>(std::move(e), over, node.region->name);
+}
+
+void PortLoop::run(std::span<const Tensor> outputs, std::span<const Tensor> uses, const Tensor& anchor,
+                   const std::vector<uint64_t>& numbers, int64_t begin, int64_t end) const {
+  std::vector<Tensor> inputs;
+  for (const Input& input : inputs_) {
+    if (input.use == graph::kAnchorResult)
+      inputs.push_back(anchor);
+    else
+      inputs.push_back(input.has_rows && end - begin != rows_ ? rows_of(uses[input.use], begin, end)
+                                                              : uses[input.use]);
+  }
+  SmallVector<uint64_t, 8> slots;
+  for (const uint32_t i : numbers_) slots.push_back(numbers[i]);
+  region_->run(outputs, inputs, slots.data());
+}
+
+}  // namespace tenon::cpu

@@ -1,0 +1,62 @@
+// Engines: what runs regions. Each says of a region that it takes it, or why not, in a sentence that a user
+// can act on, what it costs there, and makes a program of it. A backend lists its engines in a table; plans
+// ask them through EngineTuner.
+#pragma once
+
+#include <array>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "tenon/core/scalar.h"
+#include "tenon/core/tensor.h"
+#include "tenon/graph/pipeline.h"
+
+namespace tenon::graph {
+
+/// A region that is ready to run: holds no addresses and no numbers, and nothing of the graph. Immutable and
+/// safe to run from many threads at once.
+class RegionProgram {
+ public:
+  virtual ~RegionProgram() = default;
+
+  struct Arguments {
+    std::span<const Tensor> uses, defs;  ///< Those of the region's node.
+    std::span<const Scalar> numbers;     ///< Those of the graph.
+  };
+  /// Throws what its members would throw. `has_written`: whether the members, run one by one, would then no
+  /// longer find what they read.
+  virtual void run(const Arguments& arguments, bool& has_written) const = 0;
+};
+
+/// Modelled nanoseconds of a region by an engine, and of its members one by one.
+struct RegionCost {
+  double together = 0, apart = 0;
+};
+
+struct Engine {
+  std::string_view name;
+  /// Why it does not run a region; empty if it does.
+  std::string (*check_support)(const Graph& graph, const Node& region);
+  /// Both null for engines of loops over elements, which tenon::RegionLoop runs.
+  RegionCost (*cost)(const Graph& graph, const Node& region) = nullptr;
+  std::unique_ptr<const RegionProgram> (*build)(const Graph& graph, const Node& region) = nullptr;
+};
+
+/// The host's, best first; defined by its backend. The last one takes every loop over elements.
+inline constexpr size_t kNumHostEngines = 3;
+extern const std::array<Engine, kNumHostEngines> kHostEngines;
+
+/// The first engine that takes a region; null if none does.
+const Engine* engine_for(const Graph& graph, const Node& region);
+
+/// Keeps regions around anchors that an engine takes, where its model says that this is faster than the
+/// members apart.
+class EngineTuner final : public Tuner {
+ public:
+  std::string refuse(const Graph& graph, const Node& region) override;
+  void describe(const Graph& graph, const Node& region, FusionReport::Fusion& fusion) const override;
+};
+
+}  // namespace tenon::graph

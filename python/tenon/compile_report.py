@@ -2,6 +2,7 @@
 
 import os
 
+_SHOWN = 20  # of each kind, the most frequent first; `events` has all
 
 class Report:
     """What became of the calls of a compiled function. `str(report)` is for readers; `events` is the same as dictionaries.
@@ -13,6 +14,7 @@ class Report:
         "now": an operator that ran at once: "operator", "reason", "line", "count"
         "left": a call that differed from what ran before: "operator", "field", "line", "count"
         "forced": a value was needed: "reason", "line", "count"
+        "forgotten": all plans were dropped, as there were more than 1,024: "count"
     """
 
     def __init__(self, events):
@@ -39,8 +41,11 @@ class Report:
             return "nothing was recorded yet"
         runs = sum(segment["runs"] for segment in self.segments)
         lines = [f"{_count(self.planned, 'plan')}, run {_times(runs)}"]
-        for number, segment in enumerate(self.segments, 1):
+        for event in self.of("forgotten"):
+            lines[0] += f"; those before were forgotten {_times(event['count'])}, as there were more than 1,024"
+        for number, segment in enumerate(sorted(self.segments, key=lambda s: -s["runs"])[:_SHOWN], 1):
             lines += _segment(number, segment)
+        lines += _more(len(self.segments))
         for kind, title, describe in (
             ("forced", "a value was needed before the end", lambda e: e["reason"]),
             ("now", "ran at once", lambda e: f"{e['operator']}: {e['reason']}"),
@@ -49,9 +54,15 @@ class Report:
             events = self.of(kind)
             if events:
                 lines.append(title)
-            for event in sorted(events, key=lambda e: -e["count"]):
+            for event in sorted(events, key=lambda e: -e["count"])[:_SHOWN]:
                 lines.append(f"  {_place(event.get('line'))}{describe(event)} ({_times(event['count'])})")
+            lines += _more(len(events))
         return "\n".join(lines)
+
+
+def _more(count):
+    if count > _SHOWN:
+        yield f"  and {count - _SHOWN} more"
 
 
 def _segment(number, segment):

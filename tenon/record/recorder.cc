@@ -144,7 +144,7 @@ void Recorder::begin(uint64_t program, const Options& options) {
   program_ = program;
   now_ = &programs_[program];
   trie_ = &now_->trie;
-  if (trie_->size() > Trie::kMaxNodes) trie_->clear();
+  if (trie_->is_full()) trie_->clear();
   cursor_ = trie_->root();
   flush_state_ = random_flush_seed();
   gate.threshold = options.threshold;
@@ -523,6 +523,7 @@ std::exception_ptr Recorder::compute(Lock& lock, const char* why) {
   auto planned = std::ranges::find_if(cursor_->plans, [&](const auto& p) { return p.plan->serves(wanted); });
   if (planned == cursor_->plans.end()) {
     ++counts_.planned;
+    trie_->count_plan();
     planned = cursor_->plans.insert(planned,
                                     {.plan = std::make_shared<const Plan>(segment_, wanted, options_.relaxed),
                                      .num_calls = segment_.calls.size()});
@@ -544,7 +545,7 @@ std::exception_ptr Recorder::compute(Lock& lock, const char* why) {
   slots_by_storage_.clear();
   input_bytes_ = 0;
   written_bytes_.store(0, std::memory_order_relaxed);
-  if (trie_->size() > Trie::kMaxNodes) trie_->clear();
+  if (trie_->is_full()) trie_->clear();
   cursor_ = trie_->root();
   running_ = false;
   return error;

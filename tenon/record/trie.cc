@@ -47,6 +47,8 @@ TrieNode* Trie::add(TrieNode* parent, std::span<const uint64_t> key) {
 
 void Trie::clear() {
   nodes_.clear();
+  num_plans_ = 0;
+  ++num_cleared_;
   root_ = std::make_unique<TrieNode>();
 }
 

@@ -99,8 +99,8 @@ struct TrieNode {
 
 class Trie {
  public:
-  /// Beyond this many nodes, programs begin anew.
-  static constexpr size_t kMaxNodes = size_t{1} << 16;
+  /// Beyond this many nodes or plans, a program begins anew.
+  static constexpr size_t kMaxNodes = size_t{1} << 15, kMaxPlans = 1024;
 
   Trie() : root_(std::make_unique<TrieNode>()) {}
 
@@ -108,7 +108,10 @@ class Trie {
   /// The child with that key; null if there is none.
   TrieNode* find(TrieNode* parent, std::span<const uint64_t> key);
   TrieNode* add(TrieNode* parent, std::span<const uint64_t> key);
-  size_t size() const noexcept { return nodes_.size(); }
+  void count_plan() noexcept { ++num_plans_; }
+  bool is_full() const noexcept { return nodes_.size() > kMaxNodes || num_plans_ > kMaxPlans; }
+  /// How often everything was forgotten.
+  uint64_t num_cleared() const noexcept { return num_cleared_; }
   /// Calls f(node) for all nodes, the root included.
   template <class F>
   void each(F&& f) const {
@@ -121,6 +124,8 @@ class Trie {
  private:
   std::unique_ptr<TrieNode> root_;
   std::unordered_multimap<uint64_t, std::unique_ptr<TrieNode>> nodes_;
+  size_t num_plans_ = 0;
+  uint64_t num_cleared_ = 0;
 };
 
 }  // namespace tenon::record

@@ -119,6 +119,12 @@ PyObject* explain(PyObject*, PyObject* number) {
     program->trie.each([&](const record::TrieNode& node) {
       for (const record::PlannedSegment& planned : node.plans) append(list, segment_of(planned).release());
     });
+    if (program->trie.num_cleared() > 0) {
+      const Ref forgotten(checked(PyDict_New()));
+      set(forgotten, "event", "forgotten");
+      set(forgotten, "count", program->trie.num_cleared());
+      append(list, Py_NewRef(forgotten.get()));
+    }
     add_events(list, "now", "reason", program->report.ran_now);
     add_events(list, "left", "field", program->report.left);
     add_events(list, "forced", "reason", program->report.forced);

@@ -9,8 +9,8 @@ class Report:
 
     Every event has "event":
         "segment": operators that were planned together: "runs" of the plan, "nodes" (operators), "steps", "first_line",
-            "last_line", "ended" (by what), "regions" (each with its name, its operators, the bytes that it moves, and those
-            that its operators would move apart) and "opaque" (operator, line, why it is part of no region)
+            "last_line", "ended" (by what), "regions" (each with its name, its operators, the bytes that it moves, those
+            that its operators would move apart, the "engine" that runs it, and why others "refused" to) and "opaque" (operator, line, why it is part of no region)
         "now": an operator that ran at once: "operator", "reason", "line", "count"
         "left": a call that differed from what ran before: "operator", "field", "line", "count"
         "forced": a value was needed: "reason", "line", "count"
@@ -77,8 +77,9 @@ def _segment(number, segment):
     for region in segment["regions"]:
         yield (
             f"  {region['name']}: {', '.join(region['operators'])}; moves {_bytes(region['bytes'])} "
-            f"instead of {_bytes(region['bytes_apart'])}"
+            f"instead of {_bytes(region['bytes_apart'])}; run by {region['engine']}"
         )
+        yield from (f"    not by {why}" for why in region["refused"])
     for operator, line, reason in segment["opaque"]:
         yield f"  {_place(line)}{operator}: {reason}"
 

@@ -104,3 +104,23 @@ def test_integers():
         return (x @ w + 1) * 2, (x @ w).sum(0)
 
     same(f, (x_of(4, 5) * 7).to(tenon.int64), (x_of(5, 3) * 7).to(tenon.int64))
+
+
+def test_the_report_names_the_engine_and_why_others_declined():
+    x, w, b = x_of(8, 16, 24, 24), x_of(32, 16, 3, 3), x_of(32, 1, 1)
+    f = tenon.compile(lambda: (F.conv2d(x, w) + b).relu(), threshold=0)
+    f()
+    (segment,) = f.explain().of("segment")
+    (region,) = segment["regions"]
+    assert region["operators"] == ["aten::convolution", "aten::add.Tensor", "aten::relu"]
+    assert region["engine"] == "composed"
+    assert [why.split(":")[0] for why in region["refused"]] == ["jit", "interpreter"]
+    assert "run by composed" in str(f.explain())
+
+
+def test_a_small_product_says_what_it_would_cost():
+    x, w, b = x_of(2, 8), x_of(8, 8), x_of(8)
+    f = tenon.compile(lambda: x @ w + b, threshold=0)
+    f()
+    (segment,) = f.explain().of("segment")
+    assert any(operator == "aten::mm" and "no faster" in reason for operator, _, reason in segment["opaque"]), segment

@@ -1,0 +1,122 @@
+// When what was recorded is computed: at a flush, for another thread, before memory is written by others.
+#include <algorithm>
+#include <new>
+#include <optional>
+
+#include "tenon/core/error.h"
+#include "tenon/core/stream.h"
+#include "tenon/record/recorder_parts.h"
+
+namespace tenon::record {
+
+std::exception_ptr Recorder::compute(Lock& lock, const char* why) {
+  if (segment_.calls.empty() && segment_.slots.empty()) return nullptr;
+  running_ = true;
+  ++counts_.segments;
+  ++reasons_[{nullptr, why}];
+  if (why != kScopeEnd) ProgramReport::add(now_->report.forced, nullptr, why, note_source(nullptr));
+  const std::vector<bool> wanted = wanted_slots(segment_);
+  auto planned = std::ranges::find_if(cursor_->plans, [&](const auto& p) { return p.plan->serves(wanted); });
+  if (planned == cursor_->plans.end()) {
+    ++counts_.planned;
+    trie_->count_plan();
+    planned = cursor_->plans.insert(planned,
+                                    {.plan = std::make_shared<const Plan>(segment_, wanted, options_.relaxed),
+                                     .num_calls = segment_.calls.size()});
+  }
+  ++planned->runs;
+  planned->ended = why;
+  if (!segment_.calls.empty()) {
+    planned->first_line = segment_.calls.front().line;
+    planned->last_line = segment_.calls.back().line;
+  }
+  const std::exception_ptr error = planned->plan->run(segment_);
+  for (SlotState& slot : segment_.slots) {
+    if (slot.storage) slot.storage->remove_recorder();
+  }
+  lock.garbage = std::move(segment_.slots);
+  segment_.slots.clear();
+  segment_.calls.clear();
+  segment_.numbers.clear();
+  slots_by_storage_.clear();
+  input_bytes_ = 0;
+  written_bytes_.store(0, std::memory_order_relaxed);
+  if (trie_->is_full()) trie_->clear();
+  cursor_ = trie_->root();
+  running_ = false;
+  return error;
+}
+
+void Recorder::flush(const char* why) {
+  std::exception_ptr error;
+  {
+    // Given up before the lock is taken, and taken back behind it: whoever waits for the lock may hold it.
+    std::optional<WaitScope> others_run;
+    if (is_long()) others_run.emplace();
+    Lock lock(*this);
+    error = compute(lock, why);
+  }
+  throw_late_error();
+  if (error) std::rethrow_exception(error);
+}
+
+void Recorder::throw_late_error() {
+  if (late_error_) [[unlikely]]
+    std::rethrow_exception(std::exchange(late_error_, nullptr));
+}
+
+void Recorder::materialize(StorageImpl& storage) {
+  std::exception_ptr error;
+  const bool own = this == &current();
+  {
+    std::optional<WaitScope> others_run;
+    if (!own || is_long()) others_run.emplace();
+    Lock lock(*this);
+    TENON_CHECK(
+        !left_behind_, Runtime,
+        "this tensor was recorded by a thread that does not exist in a forked process; read it before "
+        "the fork");
+    if (!holds(storage)) return;  // another thread was first
+    error = compute(lock, own ? "a value was read" : "another thread read a value");
+    if (error && !own) late_error_ = std::exchange(error, nullptr);
+  }
+  if (error) std::rethrow_exception(error);
+}
+
+void Recorder::before_access(StorageImpl& storage) {
+  // Whoever asks for an address may write there: what was recorded to read it comes first.
+  if (!running_ && holds(storage)) flush("the address of an input was asked for");
+}
+
+void Recorder::after_fork() noexcept {
+  const Recorder* const own = &current();
+  for (Recorder* recorder : recorders().all) {
+    if (recorder == own) continue;
+    new (&recorder->mutex_) std::mutex;  // whoever held it is gone
+    recorder->left_behind_ = true;
+  }
+  new (&recorders().mutex) std::mutex;
+  recorders().free.clear();
+}
+
+void Recorder::before_write(StorageImpl& storage) {
+  Recorder& own = current();
+  if (!recording_here() && own.holds(storage))
+    own.flush("an input is written by a call that is not recorded");
+  std::vector<Recorder*> others;
+  {
+    const std::lock_guard lock(recorders().mutex);
+    if (recorders().all.size() == 1) return;
+    others = recorders().all;
+  }
+  for (Recorder* other : others) {
+    if (other == &own || other->left_behind_) continue;
+    const WaitScope others_run;
+    Lock lock(*other);
+    if (!other->holds(storage)) continue;
+    if (std::exception_ptr error = other->compute(lock, "another thread writes an input"))
+      other->late_error_ = error;
+  }
+}
+
+}  // namespace tenon::record

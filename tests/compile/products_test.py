@@ -118,6 +118,16 @@ def test_the_report_names_the_engine_and_why_others_declined():
     assert "run by composed" in str(f.explain())
 
 
+def test_loops_name_their_engine_too():
+    x = x_of(64, 256)
+    for f in (lambda: (x * 2 + 1).relu().sum(1), lambda: (x * 2 + 1).relu()):
+        compiled = tenon.compile(f, threshold=0)
+        compiled()
+        (region,) = compiled.explain().of("segment")[0]["regions"]
+        assert region["engine"] in ("jit", "interpreter"), region  # no machine code without fma
+        assert any(why.startswith("composed: ") for why in region["refused"])
+
+
 def test_a_small_product_says_what_it_would_cost():
     x, w, b = x_of(2, 8), x_of(8, 8), x_of(8)
     f = tenon.compile(lambda: x @ w + b, threshold=0)

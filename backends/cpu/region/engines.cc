@@ -2,6 +2,7 @@
 #include "backends/cpu/jit/jit.h"
 #include "backends/cpu/region/composed.h"
 #include "backends/cpu/region/cost.h"
+#include "tenon/expr/passes.h"
 #include "tenon/graph/engine.h"
 #include "tenon/graph/region.h"
 
@@ -15,7 +16,14 @@ std::string interpreter_refusal(const graph::Graph&, const graph::Node& node) {
 
 std::string jit_refusal(const graph::Graph& g, const graph::Node& node) {
   if (std::string why = interpreter_refusal(g, node); !why.empty()) return why;
-  return cpu::jit_refusal(*node.region->body.expression, cpu::cpu_target());
+  const expr::Expression& e = *node.region->body.expression;
+  if (node.region->over.empty()) return cpu::jit_refusal(e, cpu::cpu_target());
+  // Rows are computed in passes over their elements, each of which is code of its own.
+  for (const expr::RowPass& pass : expr::cut_passes(e, expr::RowForm::Along, true).passes) {
+    if (!pass.elements.flat) continue;
+    if (std::string why = cpu::jit_refusal(*pass.elements.flat, cpu::cpu_target()); !why.empty()) return why;
+  }
+  return {};
 }
 
 }  // namespace

@@ -49,7 +49,7 @@ def _options(caller, shared, relaxed, threshold):
         raise ValueError(f"{caller}: shared must be 'safe' or 'trusted', got {shared!r}")
     if threshold is None:
         threshold = _AT_THE_MEASURED_SIZE
-    elif isinstance(threshold, bool) or not isinstance(threshold, int) or threshold < 0:
+    elif isinstance(threshold, bool) or not isinstance(threshold, int) or not 0 <= threshold < 2**60:
         raise ValueError(f"{caller}: threshold must be a number of elements or None, got {threshold!r}")
     return threshold, _SHARED[shared], bool(relaxed)
 
@@ -125,6 +125,24 @@ class CompiledModule(Module):
 
     def __delattr__(self, name):
         delattr(self._orig_mod, name)
+
+    def __len__(self):
+        return len(self._orig_mod)
+
+    def __bool__(self):
+        return bool(self._orig_mod)
+
+    def __iter__(self):
+        return iter(self._orig_mod)
+
+    def __contains__(self, item):
+        return item in self._orig_mod
+
+    def __getitem__(self, index):
+        return self._orig_mod[index]
+
+    def __dir__(self):
+        return sorted({*super().__dir__(), *dir(self._orig_mod)})
 
     def __reduce__(self):
         return CompiledModule, (self._orig_mod, self._options)

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <new>
+#include <typeinfo>
 #include <utility>
 
 #include "tenon/core/device_runtime.h"
@@ -139,7 +140,13 @@ void StorageImpl::set_pending(PendingWork* work, uint32_t place) noexcept {
 void StorageImpl::set_failed(std::exception_ptr error) {
   struct Failed final : PendingWork {
     void materialize(StorageImpl& storage) override {
-      std::rethrow_exception(*static_cast<std::exception_ptr*>(storage.context_));
+      try {
+        std::rethrow_exception(*static_cast<std::exception_ptr*>(storage.context_));
+      } catch (const Error& e) {
+        // Whoever catches it may add to it: that is the caller's then, not what the next one gets.
+        if (typeid(e) == typeid(Error)) throw Error(e);
+        throw;
+      }
     }
   };
   static Failed failed;

@@ -6,6 +6,7 @@
 #include "tenon/core/error.h"
 #include "tenon/core/tensor_header.h"
 #include "tenon/dispatch/dispatcher.h"
+#include "tenon/iter/overlap.h"
 #include "tenon/ops/forms/rows.h"
 
 namespace tenon::graph {
@@ -308,6 +309,11 @@ class CallLowering {
 }  // namespace
 
 std::shared_ptr<const LoweredCall> lower_call(const Graph& graph, const Node& node) {
+  // Fills may write an element several times; what reads such a view in the same loop would see it too early.
+  for (const Def& d : graph.defs(node)) {
+    const Geometry& g = graph.geometry(d.geometry);
+    if (overlaps_itself(g.sizes, g.strides)) return nullptr;
+  }
   return CallLowering(graph, node).lower();
 }
 

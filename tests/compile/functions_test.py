@@ -178,3 +178,17 @@ def test_the_exception_of_the_program_comes_before_that_of_the_flush():
     with pytest.raises(KeyError, match="the program's own"):
         tenon.compile(f, threshold=0)(tenon.ones(3))
     assert eager is IndexError
+
+
+def test_a_container_stays_a_container():
+    inner = nn.Sequential(nn.Linear(3, 4), nn.ReLU())
+    model = tenon.compile(inner)
+    assert len(model) == 2 and model[0] is inner[0] and list(model) == list(inner) and inner[1] in model and model
+    assert "append" in dir(model)
+    assert tenon.compile(nn.Linear(2, 2))  # which has no length
+
+
+@pytest.mark.parametrize("threshold", [-1, 1.5, True, 2**70])
+def test_a_threshold_is_a_number_of_elements(threshold):
+    with pytest.raises(ValueError, match="threshold must be a number of elements"):
+        tenon.compile(lambda: None, threshold=threshold)

@@ -162,3 +162,18 @@ def test_memory_that_fails_in_the_middle_of_a_flush_leaves_the_rest():
     if "part" in kept:
         with pytest.raises(MemoryError):
             kept["part"].tolist()
+
+
+def test_what_could_not_be_computed_always_says_the_same():
+    @tenon.compile(threshold=0)
+    def f():
+        kept.append(tenon.ones(3).index_select(0, tenon.tensor([9])))
+
+    kept = []
+    with pytest.raises(IndexError, match="index_select"):
+        f()
+    for read in (lambda: kept[0].tolist(), lambda: kept[0].fill_(3), lambda: kept[0].tolist(), lambda: kept[0] * 2):
+        with pytest.raises(IndexError, match="index 9 is out of bounds"):
+            read()
+    with pytest.raises(IndexError, match="^index_select: "):
+        kept[0].tolist()

@@ -290,3 +290,18 @@ def test_masked_and_indexed_writes():
         return y, mask, x + 1
 
     same(f, ramp(5, 3))
+
+
+@pytest.mark.parametrize("side", [30, 80])
+@pytest.mark.parametrize("fill", ["zero_", "fill_"])
+def test_a_fill_through_a_view_that_has_elements_twice(side, fill):
+    """What is read through the view before is read before, however large the loops' tiles are."""
+
+    def f(a, b):
+        x = b - 1
+        e = x.expand(2, side, side)
+        d = e * (a * a + 1)
+        e.zero_() if fill == "zero_" else e.fill_(3)
+        return d, e + d
+
+    same(f, tenon.randn(side, side), tenon.randn(side, side))

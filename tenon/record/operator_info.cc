@@ -111,7 +111,9 @@ std::unique_ptr<OperatorInfo> make_info(const OperatorHandle& op) {
   auto info = std::make_unique<OperatorInfo>(OperatorInfo{.op = op, .schema = &op.schema()});
   describe_arguments(*info);
   info->may_fail = may_fail(*info);
-  const PointwiseInfo* const pointwise = pointwise_info_of(op.entry());
+  // An operator of a device may have no kernel for the host.
+  const bool builtin = Dispatcher::singleton().runs_builtin_code(op);
+  const PointwiseInfo* const pointwise = builtin ? pointwise_info_of(op.entry()) : nullptr;
   if (pointwise) {
     for (const PointwiseSpecial& s : pointwise->special) info->special.push_back(s.value);
   }

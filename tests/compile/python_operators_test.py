@@ -207,3 +207,13 @@ def test_a_program_that_registers_while_it_is_recorded():
         return c(f)(x_of(3))
 
     alike(program)
+
+
+def test_one_that_the_host_has_not():
+    with Library("libcompiled_meta", "FRAGMENT") as lib:
+        lib.define("far(Tensor x) -> Tensor")
+        lib.impl("far", lambda x: tenon.empty(7, device=x.device), "Meta")
+        far = tenon.ops.libcompiled_meta.far
+        f = tenon.compile(lambda x: far(x.to("meta")).shape, threshold=0)
+        assert f(x_of(3)) == (7,)
+        same(lambda x: far(x * 2), x_of(3))

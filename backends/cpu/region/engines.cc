@@ -17,7 +17,10 @@ std::string interpreter_refusal(const graph::Graph&, const graph::Node& node) {
 std::string jit_refusal(const graph::Graph& g, const graph::Node& node) {
   if (std::string why = interpreter_refusal(g, node); !why.empty()) return why;
   const expr::Expression& e = *node.region->body.expression;
-  if (node.region->over.empty()) return cpu::jit_refusal(e, cpu::cpu_target());
+  if (node.region->over.empty()) {
+    std::string why = cpu::jit_refusal(e, cpu::cpu_target());
+    return why.empty() ? cpu::jit_loss(e) : why;
+  }
   // Rows are computed in passes over their elements, each of which is code of its own.
   for (const expr::RowPass& pass : expr::cut_passes(e, expr::RowForm::Along, true).passes) {
     if (!pass.elements.flat) continue;

@@ -8,6 +8,7 @@ namespace {
 // Storages that a cluster touches: an expression has at most 64 slots of a kind (expr/spec.h), and many of
 // these are inner values.
 constexpr size_t kMostTouches = 60;
+constexpr size_t kMostNumbers = 60;
 constexpr size_t kMostMembers = 128;
 // Elements of a row that stays in the first cache while its expression passes over it.
 constexpr int64_t kLongestRow = 16384;
@@ -75,6 +76,7 @@ Clusters::Clusters(const Graph& graph, Lowering& lowering, bool rows)
       lowered_[id] = nullptr;
     c.lowered = lowered_[id] != nullptr;
     if (!c.lowered) continue;
+    c.numbers = lowered_[id]->numbers.size();
     c.over = lowered_[id]->over;
     c.sizes = c.over.empty() ? g_.geometry(g_.defs(node)[0].geometry).sizes : lowered_[id]->sizes;
   }
@@ -144,7 +146,7 @@ bool Clusters::values_fit(ClusterId a, ClusterId b) const {
 std::string_view Clusters::why_apart(ClusterId a, ClusterId b) const {
   const Cluster &x = clusters_[a], &y = clusters_[b];
   if (x.touches.size() + y.touches.size() > kMostTouches ||
-      x.members.size() + y.members.size() > kMostMembers)
+      x.members.size() + y.members.size() > kMostMembers || x.numbers + y.numbers > kMostNumbers)
     return "together they would have too many operands";
   for (const Touch& t : x.touches) {
     for (const Touch& u : y.touches) {
@@ -167,6 +169,7 @@ ClusterId Clusters::join(ClusterId a, ClusterId b) {
   std::merge(from.members.begin(), from.members.end(), to.members.begin(), to.members.end(), members.begin());
   to.members = std::move(members);
   for (const Touch& t : from.touches) touch(to, t);
+  to.numbers += from.numbers;
   if (from.anchor_node != kNone) {
     to.anchor = from.anchor;
     to.anchor_node = from.anchor_node;

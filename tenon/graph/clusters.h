@@ -37,6 +37,7 @@ class Clusters {
   struct Cluster {
     std::vector<NodeId> members;  ///< Rising; empty once it was joined to another.
     std::vector<Touch> touches;
+    size_t numbers = 0;  ///< Slots for numbers, of all members.
     Anchor anchor = Anchor::None;
     NodeId anchor_node = kNone;
     /// What its members loop over, and which of the dimensions make up a row where one of them works on rows.

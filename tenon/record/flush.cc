@@ -9,20 +9,13 @@
 
 namespace tenon::record {
 
-std::exception_ptr Recorder::compute(Lock& lock, const char* why) {
-  if (segment_.calls.empty() && segment_.slots.empty()) return nullptr;
-  running_ = true;
-  ++counts_.segments;
-  ++reasons_[{nullptr, why}];
-  if (why != kScopeEnd) ProgramReport::add(now_->report.forced, nullptr, why, note_source(nullptr));
-  const std::vector<bool> wanted = wanted_slots(segment_);
+const Plan& Recorder::plan_for(const std::vector<bool>& wanted, const char* why) {
   auto planned = std::ranges::find_if(cursor_->plans, [&](const auto& p) { return p.plan->serves(wanted); });
   if (planned == cursor_->plans.end()) {
     ++counts_.planned;
     trie_->count_plan();
-    planned = cursor_->plans.insert(planned,
-                                    {.plan = std::make_shared<const Plan>(segment_, wanted, options_.relaxed),
-                                     .num_calls = segment_.calls.size()});
+    auto plan = std::make_shared<const Plan>(segment_, wanted, options_.relaxed);
+    planned = cursor_->plans.insert(planned, {.plan = std::move(plan), .num_calls = segment_.calls.size()});
   }
   ++planned->runs;
   planned->ended = why;
@@ -30,7 +23,26 @@ std::exception_ptr Recorder::compute(Lock& lock, const char* why) {
     planned->first_line = segment_.calls.front().line;
     planned->last_line = segment_.calls.back().line;
   }
-  const std::exception_ptr error = planned->plan->run(segment_);
+  return *planned->plan;
+}
+
+std::exception_ptr Recorder::compute(Lock& lock, const char* why) {
+  if (segment_.calls.empty() && segment_.slots.empty()) return nullptr;
+  running_ = true;
+  ++counts_.segments;
+  std::exception_ptr error;
+  try {
+    ++reasons_[{nullptr, why}];
+    if (why != kScopeEnd) ProgramReport::add(now_->report.forced, nullptr, why, note_source(nullptr));
+    error = plan_for(wanted_slots(segment_), why).run(segment_);
+  } catch (...) {
+    // No memory is left for a plan: nothing is computed, and who reads a result is told so.
+    error = std::current_exception();
+    for (SlotState& slot : segment_.slots) {
+      if (!slot.storage || !slot.storage->is_pending()) continue;
+      slot.is_input ? slot.storage->set_done() : slot.storage->set_failed(error);
+    }
+  }
   for (SlotState& slot : segment_.slots) {
     if (slot.storage) slot.storage->remove_recorder();
   }

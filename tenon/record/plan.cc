@@ -10,7 +10,12 @@ namespace tenon::record {
 Plan::Plan(const Segment& segment, std::vector<bool> wanted, bool relaxed) : wanted_(std::move(wanted)) {
   Lifted lifted = lift(segment, wanted_);
   graph::EngineTuner tuner;
-  report_ = graph::fuse(lifted.graph, {.tuner = &tuner, .rows = true, .relaxed = relaxed});
+  // A fault of the fuser's or an engine's costs time and no results: the calls run one by one.
+  try {
+    report_ = graph::fuse(lifted.graph, {.tuner = &tuner, .rows = true, .relaxed = relaxed});
+  } catch (const std::exception&) {
+    lifted = lift(segment, wanted_);
+  }
   for (const graph::Node& node : lifted.graph.nodes) {
     Step& step = steps_.emplace_back();
     if (!node.region) {
@@ -18,10 +23,15 @@ Plan::Plan(const Segment& segment, std::vector<bool> wanted, bool relaxed) : wan
       continue;
     }
     for (const graph::Node& member : node.region->members) step.calls.push_back(lifted.call_of(member));
-    if (node.region->anchor_member != graph::kNone)
-      step.anchored = make_anchored(lifted.graph, node);
-    else
-      step.loop = make_loop(lifted.graph, node);
+    try {
+      if (node.region->anchor_member != graph::kNone)
+        step.anchored = make_anchored(lifted.graph, node);
+      else
+        step.loop = make_loop(lifted.graph, node);
+    } catch (const std::exception& e) {
+      const graph::Node& last = node.region->members.back();
+      report_.left.push_back({last.op, last.line, e.what()});
+    }
   }
   find_last_uses(segment);
 }

@@ -119,6 +119,8 @@ class Recorder final : public PendingWork {
   /// Whether computing the segment takes so long that others should run meanwhile.
   bool is_long() const noexcept { return written_bytes_.load(std::memory_order_relaxed) > kLongBytes; }
   bool holds(const StorageImpl& storage) const noexcept { return slot_of(storage) != kNoSlot; }
+  /// The segment's plan, which is made if there is none yet.
+  const Plan& plan_for(const std::vector<bool>& wanted, const char* why);
   std::exception_ptr compute(Lock& lock, const char* why);
   void throw_late_error();
 

@@ -18,9 +18,21 @@ class Plan::Run {
       : segment_(segment), memory_(segment.slots.size()), failed_(segment.slots.size()) {}
 
   void step(const Step& step) {
-    const bool done = step.loop ? run_loop(step) : step.anchored && run_anchored(*step.anchored, step);
-    if (!done) {
-      for (const uint32_t call : step.calls) run_call(segment_.calls[call]);
+    try {
+      const bool done = step.loop ? run_loop(step) : step.anchored && run_anchored(*step.anchored, step);
+      if (!done) {
+        for (const uint32_t call : step.calls) run_call(segment_.calls[call]);
+      }
+    } catch (...) {
+      // In the middle of a region, which may have written some of its results.
+      const std::exception_ptr error = std::current_exception();
+      if (!first_error_) first_error_ = error;
+      for (const uint32_t call : step.calls) {
+        for (const Output& o : segment_.calls[call].node->outputs) {
+          memory_[o.slot] = {};
+          failed_[o.slot] = error;
+        }
+      }
     }
     for (const uint32_t slot : step.last_uses) release(slot);
   }

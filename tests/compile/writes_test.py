@@ -302,6 +302,6 @@ def test_a_fill_through_a_view_that_has_elements_twice(side, fill):
         e = x.expand(2, side, side)
         d = e * (a * a + 1)
         e.zero_() if fill == "zero_" else e.fill_(3)
-        return d, e + d
+        return x, d, e + d
 
     same(f, tenon.randn(side, side), tenon.randn(side, side))

@@ -91,6 +91,25 @@ TEST(Record, ExponentsThatCostLessAreKnownAndOthersAreNumbers) {
   EXPECT_EQ(record::Recorder::current().counts().planned, planned);
 }
 
+TEST(Record, LongChainsOfNumbersAreCutAndNotGivenUp) {
+  const Tensor x = randn({5000});
+  const auto f = [&] {
+    Tensor y = x;
+    for (int i = 0; i < 200; ++i) y = y * 1.01 + 1;
+    return y;
+  };
+  const uint64_t program = record::new_program();
+  record::Scope scope(program, kAll);
+  const Tensor got = f();
+  scope.end();
+  EXPECT_TRUE(same_bits(got, f()));
+  size_t steps = 0;
+  record::Recorder::current().program(program)->trie.each([&](const record::TrieNode& node) {
+    for (const record::PlannedSegment& p : node.plans) steps += p.plan->num_steps();
+  });
+  EXPECT_LT(steps, 20u);
+}
+
 TEST(Record, ABadIndexThrowsAtTheFlushAndWhenItIsRead) {
   const Tensor x = randn({4}), i = tensor({1, 9});
   record::Scope scope(record::new_program(), kAll);

@@ -35,8 +35,8 @@ void start_recording() {
           if (recording_here()) Recorder::current().flush("the default dtype or strict mode was switched");
         }};
     recording_hooks.store(&kHooks, std::memory_order_release);
-    auto* library = new Library(Library::Kind::Impl, "_", "Record", SourceLocation::here());
-    library->fallback(CppFunction::make_from_boxed_function<&record_call>());
+    static Library& library = *new Library(Library::Kind::Impl, "_", "Record", SourceLocation::here());
+    library.fallback(CppFunction::make_from_boxed_function<&record_call>());
     pthread_atfork(nullptr, nullptr, [] { Recorder::after_fork(); });
     return true;
   }();

@@ -200,15 +200,6 @@ class RegionMaker {
   std::vector<Def> defs_;
 };
 
-Node copy_of_call(const Node& node) {
-  Node copy(node.op);
-  copy.arguments = node.arguments;
-  copy.defs = node.defs;
-  copy.line = node.line;
-  if (node.region) copy.region = node.region->copy();
-  return copy;
-}
-
 }  // namespace
 
 Formed form_regions(Graph& graph, const Clusters& clusters, bool relaxed) {
@@ -231,7 +222,7 @@ Formed form_regions(Graph& graph, const Clusters& clusters, bool relaxed) {
       }
     }
     for (const NodeId member : members) {
-      formed.nodes.push_back(copy_of_call(graph.nodes[member]));
+      formed.nodes.push_back(graph.nodes[member].copy());
       formed.anchors.push_back(kNone);
       formed.members.push_back({member});
     }

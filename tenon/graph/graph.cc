@@ -20,17 +20,16 @@ uint64_t hash(const Geometry& g) noexcept {
 // Few geometries are compared one by one; more are found by their hashes.
 constexpr size_t kFewGeometries = 8;
 
-/// A copy of a node whose ranges stay what they are.
-Node copy_of(const Node& node) {
-  Node result(node.op);
-  result.arguments = node.arguments;
-  result.defs = node.defs;
-  result.line = node.line;
-  if (node.region) result.region = node.region->copy();
+}  // namespace
+
+Node Node::copy() const {
+  Node result(op);
+  result.arguments = arguments;
+  result.defs = defs;
+  result.line = line;
+  if (region) result.region = region->copy();
   return result;
 }
-
-}  // namespace
 
 Graph Graph::copy() const {
   Graph result;
@@ -38,7 +37,7 @@ Graph Graph::copy() const {
   result.values = values;
   result.numbers = numbers;
   result.nodes.reserve(nodes.size());
-  for (const Node& node : nodes) result.nodes.push_back(copy_of(node));
+  for (const Node& node : nodes) result.nodes.push_back(node.copy());
   result.geometries_ = geometries_;
   result.geometry_slots_ = geometry_slots_;
   result.uses_ = uses_;

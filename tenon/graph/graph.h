@@ -120,6 +120,8 @@ struct Node {
   RegionPtr region;
 
   explicit Node(OperatorHandle o) noexcept : op(o) {}
+  /// With its region; its ranges stay what they are.
+  Node copy() const;
 };
 
 class Graph {

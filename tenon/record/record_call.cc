@@ -6,13 +6,21 @@
 #include "tenon/record/recorder_parts.h"
 
 namespace tenon::record {
+namespace {
+
+// Neither the call nor what it calls is recorded.
+void run_at_once(const OperatorHandle& op, DispatchKeySet keys, Stack& stack) {
+  const ExcludeDispatchKeyGuard below(kRecord);
+  op.redispatch_boxed(keys.below(Functionality::Record), stack);
+}
+
+}  // namespace
 
 void Recorder::call(const OperatorHandle& op, DispatchKeySet keys, Stack& stack) {
   const OperatorInfo& info = operator_info(op);
   if (depth_ == 0) [[unlikely]] {
     // A worker with the state of a thread that records: what it does, that thread waits for.
-    const ExcludeDispatchKeyGuard below(kRecord);
-    return op.redispatch_boxed(keys.below(Functionality::Record), stack);
+    return run_at_once(op, keys, stack);
   }
   if (info.kind == OperatorInfo::Kind::Transparent)
     return op.redispatch_boxed(keys.below(Functionality::Record), stack);
@@ -20,8 +28,7 @@ void Recorder::call(const OperatorHandle& op, DispatchKeySet keys, Stack& stack)
   const size_t first = stack.size() - info.schema->arguments.size();
   if (info.kind == OperatorInfo::Kind::Recorded && is_small(info, stack, first)) {
     ++gate.num_passed;
-    const ExcludeDispatchKeyGuard below(kRecord);
-    return op.redispatch_boxed(keys.below(Functionality::Record), stack);
+    return run_at_once(op, keys, stack);
   }
   if (const char* now = reason_to_run_now(info, stack, first)) return run_now(info, now, keys, stack);
   compute_others(stack, first);
@@ -103,8 +110,7 @@ void Recorder::run_now(const OperatorInfo& info, const char* why, DispatchKeySet
     needs_flush |= (t.storage()->is_pending() || written) && holds(*t.storage());
   });
   if (needs_flush) flush(why);
-  const ExcludeDispatchKeyGuard below(kRecord);
-  info.op.redispatch_boxed(keys.below(Functionality::Record), stack);
+  run_at_once(info.op, keys, stack);
 }
 
 bool Recorder::record(const OperatorInfo& info, Stack& stack, size_t first, const TrieNode*& refused) {

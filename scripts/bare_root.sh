@@ -8,7 +8,8 @@
 #   --python PYTHON        the interpreter, which COMMAND calls `python`; default: .venv/bin/python. Of a virtual
 #                          environment it is the interpreter that made it.
 #   --show PATH            a file or folder that the command sees too
-#   --libraries-of FILE    and the shared libraries that FILE names, such as libfmt; not those that it looks for as it runs
+#   --libraries-of FILE    and the shared libraries that FILE names, such as libfmt; not those that it looks for as
+#                          it runs
 #
 # The command starts in / with this environment, but for PATH and HOME; /tmp is empty. Needs root or user namespaces:
 # without, it says so and exits with 77, which test runners take for "skipped".
@@ -58,7 +59,8 @@ show() {
 }
 for path in /proc /dev "$interpreter" "$stdlib" "${shown[@]}"; do show "$path"; done
 ln -sf "$interpreter" "$root/usr/bin/python"
-# As the loader finds them; what it does not find is the command's own matter. The standard library has extension modules.
+# As the loader finds them; what it does not find is the command's own matter. The standard library has extension
+# modules.
 libraries() { ldd "$@" 2>/dev/null | grep -o '/[^ :]* (0x' | cut -d' ' -f1 | sort -u; }
 mapfile -t runtime < <(ldconfig -p | awk '$1 == "libstdc++.so.6" || $1 == "libgomp.so.1" { print $NF }')
 mapfile -t needed < <(libraries "$interpreter" "$stdlib"/lib-dynload/*.so "${runtime[@]}" "${files[@]}")

@@ -27,73 +27,13 @@ Plan::Plan(const Segment& segment, std::vector<bool> wanted, bool relaxed) : wan
       if (node.region->anchor_member != graph::kNone)
         step.anchored = make_anchored(lifted.graph, node);
       else
-        step.loop = make_loop(lifted.graph, node);
+        step.loop = std::make_unique<Loop>(lifted.graph, node);
     } catch (const std::exception& e) {
       const graph::Node& last = node.region->members.back();
       report_.left.push_back({last.op, last.line, e.what()});
     }
   }
   find_last_uses(segment);
-}
-
-std::unique_ptr<Plan::Loop> Plan::make_loop(const graph::Graph& g, const graph::Node& node) const {
-  const graph::Region& region = *node.region;
-  const graph::Port& body = region.body;
-  std::vector<RegionOperand> outputs, inputs;
-  std::vector<Place> places;
-  const auto add = [&](std::vector<RegionOperand>& to, graph::ValueId value, graph::GeometryId geometry) {
-    const graph::Geometry& where = g.geometry(geometry);
-    to.push_back({where.dtype, where.sizes, where.strides});
-    places.push_back(
-        {g.values[value].storage, geometry, where.offset * static_cast<int64_t>(item_size(where.dtype))});
-  };
-  for (const uint32_t i : body.outputs) add(outputs, g.defs(node)[i].value, g.defs(node)[i].geometry);
-  for (const uint32_t i : body.inputs) add(inputs, g.uses(node)[i].value, g.uses(node)[i].geometry);
-  expr::ExpressionPtr expression = expr::make_expression(expr::parts_of(*body.expression));
-  auto loop = std::make_unique<Loop>(
-      region.over.empty() ? std::make_unique<const Region>(std::move(expression), region.name)
-                          : std::make_unique<const Region>(std::move(expression), region.over, region.name),
-      outputs, inputs);
-  loop->num_outputs = outputs.size();
-  loop->places = std::move(places);
-  const auto number = [&](const graph::NumberSource& source) {
-    const graph::Node& member = region.members[source.member];
-    Number made{.rule = source.from.rule, .op = member.op.name().data()};
-    if (source.from.argument == graph::kNone) {
-      made.constant = source.from.constant;
-      return made;
-    }
-    const graph::Argument& argument = g.arguments(member)[source.from.argument];
-    if (const auto numbers = g.numbers_of(argument); !numbers.empty()) {
-      made.number = numbers[0];
-      return made;
-    }
-    const Stack& attributes = g.attributes();
-    const size_t at = argument.range.first;
-    switch (attributes.tag(at)) {
-      case CellTag::Scalar:
-        made.constant = attributes.at<Scalar>(at);
-        break;
-      case CellTag::Float:
-        made.constant = attributes.at<double>(at);
-        break;
-      case CellTag::Bool:
-        made.constant = attributes.at<bool>(at);
-        break;
-      default:
-        made.constant = attributes.at<int64_t>(at);
-    }
-    return made;
-  };
-  std::vector<bool> has_slot(region.numbers.size());
-  for (const uint32_t i : body.numbers) {
-    loop->numbers.push_back(number(region.numbers[i]));
-    has_slot[i] = true;
-  }
-  for (size_t i = 0; i < region.numbers.size(); ++i) {
-    if (!has_slot[i]) loop->checked.push_back(number(region.numbers[i]));
-  }
-  return loop;
 }
 
 std::unique_ptr<const Plan::Anchored> Plan::make_anchored(const graph::Graph& g, const graph::Node& node) {
@@ -131,36 +71,30 @@ void Plan::find_last_uses(const Segment& segment) {
   }
 }
 
-bool Plan::Loop::is_of_rows(size_t output) const noexcept {
-  const auto is_row = [&](const expr::Slot& slot) {
-    return slot.operand == output && !varies_along(slot.rank);
-  };
-  return region->is_over_rows() && std::ranges::any_of(region->expression().outputs(), is_row);
-}
-
 void Plan::reuse_memory(const Segment& segment, const Step& step, Loop& loop) {
   // Below, memory costs nothing.
   constexpr size_t kWorthIt = 4096;
-  const std::span<const Place> places = loop.places;
-  const auto count = [&](uint32_t slot) { return std::ranges::count(places, slot, &Place::slot); };
+  using Place = graph::LoopStep::Place;
+  const std::span<const Place> places = loop.step.places();
+  const auto count = [&](uint32_t slot) { return std::ranges::count(places, slot, &Place::storage); };
   std::vector<uint32_t> free;
   for (const uint32_t slot : step.last_uses) {
     if (!segment.slots[slot].is_input && count(slot) == 1) free.push_back(slot);
   }
-  for (size_t i = 0; i < loop.num_outputs; ++i) {
+  for (size_t i = 0; i < loop.step.num_outputs(); ++i) {
+    const Place& output = places[i];
     // A value of a row is stored when it is known, and the row's operands may be read again.
-    if (loop.is_of_rows(i)) continue;
-    Place& output = loop.places[i];
-    const SlotState& state = segment.slots[output.slot];
+    if (output.of_rows) continue;
+    const SlotState& state = segment.slots[output.storage];
     const size_t nbytes = state.storage.nbytes();
-    if (state.is_input || nbytes < kWorthIt || count(output.slot) != 1) continue;
+    if (state.is_input || nbytes < kWorthIt || count(output.storage) != 1) continue;
     const auto fits = [&](const Place& p) {
-      return p.geometry == output.geometry && segment.slots[p.slot].storage.nbytes() == nbytes;
+      return p.geometry == output.geometry && segment.slots[p.storage].storage.nbytes() == nbytes;
     };
-    for (const Place& input : places.subspan(loop.num_outputs)) {
-      const auto found = std::ranges::find(free, input.slot);
+    for (const Place& input : places.subspan(loop.step.num_outputs())) {
+      const auto found = std::ranges::find(free, input.storage);
       if (found == free.end() || !fits(input)) continue;
-      output.takes_over = input.slot;
+      loop.takes_over[i] = input.storage;
       free.erase(found);
       break;
     }

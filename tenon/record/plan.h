@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "tenon/graph/engine.h"
-#include "tenon/iter/region.h"
+#include "tenon/graph/loop_step.h"
 #include "tenon/record/segment.h"
 
 namespace tenon::record {
@@ -29,37 +29,15 @@ class Plan {
   const graph::FusionReport& report() const noexcept { return report_; }
 
  private:
-  /// A number slot of a region.
-  struct Number {
-    uint32_t number = 0;                  ///< Of the segment,
-    std::optional<Scalar> constant = {};  ///< or an attribute of a call.
-    LoweredNumber rule;
-    const char* op = "";
-  };
-  /// A tensor of a region.
-  struct Place {
-    uint32_t slot;
-    graph::GeometryId geometry;
-    int64_t offset;  ///< In bytes.
-    /// Of an output without memory: the slot whose memory it takes over, of an input that is read element by
-    /// element and never again.
-    uint32_t takes_over = kNoSlot;
-  };
   /// Several calls as one loop.
   struct Loop {
-    Loop(std::unique_ptr<const Region> made, std::span<const RegionOperand> outputs,
-         std::span<const RegionOperand> inputs)
-        : region(std::move(made)), loop(*region, outputs, inputs) {}
+    Loop(const graph::Graph& g, const graph::Node& node)
+        : step(g, node), takes_over(step.num_outputs(), kNoSlot) {}
 
-    std::unique_ptr<const Region> region;
-    RegionLoop loop;
-    /// Whether an output has one value for each row.
-    bool is_of_rows(size_t output) const noexcept;
-
-    std::vector<Place> places;  ///< Outputs, then inputs.
-    size_t num_outputs = 0;
-    std::vector<Number> numbers;  ///< By slot.
-    std::vector<Number> checked;  ///< Numbers of calls that no slot has, but that the calls would refuse.
+    graph::LoopStep step;
+    /// Of an output without memory: the slot whose memory it takes over, of an input that is read element by
+    /// element and never again.
+    std::vector<uint32_t> takes_over;
   };
   /// Several calls around a product or a convolution.
   struct Anchored {
@@ -75,7 +53,6 @@ class Plan {
   };
   class Run;
 
-  std::unique_ptr<Loop> make_loop(const graph::Graph& g, const graph::Node& node) const;
   static std::unique_ptr<const Anchored> make_anchored(const graph::Graph& g, const graph::Node& node);
   void find_last_uses(const Segment& segment);
   static void reuse_memory(const Segment& segment, const Step& step, Loop& loop);

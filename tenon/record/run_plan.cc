@@ -79,30 +79,28 @@ class Plan::Run {
 
   // False: nothing was written; the calls are to be run one by one, of which some may fail.
   bool run_loop(const Step& step) {
-    const Loop& loop = *step.loop;
-    for (const Place& place : loop.places) {
-      if (failed_[place.slot]) return false;
+    const graph::LoopStep& loop = step.loop->step;
+    for (const auto& place : loop.places()) {
+      if (failed_[place.storage]) return false;
     }
     std::vector<uint32_t> fresh;
     try {
-      numbers_.resize(loop.numbers.size());
-      uint64_t unused;
-      for (size_t i = 0; i < loop.numbers.size(); ++i) put(numbers_[i], loop.numbers[i]);
-      for (const Number& number : loop.checked) put(unused, number);
+      numbers_.resize(loop.num_numbers());
+      loop.put_numbers(segment_.numbers, numbers_.data());
       addresses_.clear();
-      for (size_t i = 0; i < loop.places.size(); ++i) {
-        const Place& place = loop.places[i];
-        if (!memory_[place.slot]) fresh.push_back(place.slot);
-        if (i < loop.num_outputs) take_over(place);
-        addresses_.push_back(reinterpret_cast<char*>(memory(place.slot).address()) + place.offset);
+      for (size_t i = 0; i < loop.places().size(); ++i) {
+        const auto& place = loop.places()[i];
+        if (!memory_[place.storage]) fresh.push_back(place.storage);
+        if (i < loop.num_outputs()) take_over(place.storage, step.loop->takes_over[i]);
+        addresses_.push_back(reinterpret_cast<char*>(memory(place.storage).address()) + place.offset);
       }
     } catch (const std::exception&) {
       for (const uint32_t slot : fresh) memory_[slot] = {};
       return false;
     }
-    loop.loop.run(addresses_.data(), numbers_.data());
+    loop.run(addresses_.data(), numbers_.data());
     if (kernel_reporting()) [[unlikely]]
-      report(step, loop.region->name(), engine_of(*loop.region));
+      report(step, loop.region().name(), loop.engine());
     return true;
   }
 
@@ -129,19 +127,6 @@ class Plan::Run {
     return true;
   }
 
-  void put(uint64_t& slot, const Number& number) const {
-    put_number(slot, number.rule, number.constant ? *number.constant : segment_.numbers[number.number],
-               number.op);
-  }
-
-  static const char* engine_of(const Region& region) {
-    const HostKernel& kernel = region.kernel();
-    return region.is_over_rows()               ? "rows"
-           : kernel.compiled                   ? "simd"
-           : kernel.program->is_machine_code() ? "jit"
-                                               : "interpreter";
-  }
-
   // Each call by its name, with the region that it is part of and what ran that.
   void report(const Step& step, const char* region, const char* engine) const {
     const char* const text = lasting_text(fmt::format("{}:{}:{}", region, engine, kHost.target()));
@@ -150,10 +135,9 @@ class Plan::Run {
   }
 
   // A result may have the memory that an input leaves.
-  void take_over(const Place& place) {
-    const bool takes_over = !memory_[place.slot] && place.takes_over != kNoSlot &&
-                            !segment_.slots[place.slot].storage->address_now();
-    if (takes_over) memory_[place.slot] = memory_[place.takes_over];
+  void take_over(uint32_t slot, uint32_t from) {
+    const bool takes_over = !memory_[slot] && from != kNoSlot && !segment_.slots[slot].storage->address_now();
+    if (takes_over) memory_[slot] = memory_[from];
   }
 
   std::exception_ptr inherited_error(const TrieNode& node) const {

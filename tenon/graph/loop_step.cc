@@ -1,0 +1,93 @@
+#include "tenon/graph/loop_step.h"
+
+#include <algorithm>
+
+namespace tenon::graph {
+namespace {
+
+bool is_of_rows(const tenon::Region& region, size_t output) {
+  const auto is_row = [&](const expr::Slot& slot) {
+    return slot.operand == output && !varies_along(slot.rank);
+  };
+  return region.is_over_rows() && std::ranges::any_of(region.expression().outputs(), is_row);
+}
+
+}  // namespace
+
+LoopStep::LoopStep(const Graph& g, const Node& node) {
+  const Region& region = *node.region;
+  const Port& body = region.body;
+  std::vector<RegionOperand> outputs, inputs;
+  const auto add = [&](std::vector<RegionOperand>& to, ValueId value, GeometryId geometry) {
+    const Geometry& where = g.geometry(geometry);
+    to.push_back({where.dtype, where.sizes, where.strides});
+    places_.push_back(
+        {g.values[value].storage, geometry, where.offset * static_cast<int64_t>(item_size(where.dtype))});
+  };
+  for (const uint32_t i : body.outputs) add(outputs, g.defs(node)[i].value, g.defs(node)[i].geometry);
+  for (const uint32_t i : body.inputs) add(inputs, g.uses(node)[i].value, g.uses(node)[i].geometry);
+  num_outputs_ = outputs.size();
+  expr::ExpressionPtr expression = expr::make_expression(expr::parts_of(*body.expression));
+  region_ = region.over.empty()
+                ? std::make_unique<const tenon::Region>(std::move(expression), region.name)
+                : std::make_unique<const tenon::Region>(std::move(expression), region.over, region.name);
+  loop_ = std::make_unique<const RegionLoop>(*region_, outputs, inputs);
+  for (size_t i = 0; i < num_outputs_; ++i) places_[i].of_rows = is_of_rows(*region_, i);
+  std::vector<bool> has_slot(region.numbers.size());
+  for (const uint32_t i : body.numbers) {
+    numbers_.push_back(number_of(g, region, region.numbers[i]));
+    has_slot[i] = true;
+  }
+  for (size_t i = 0; i < region.numbers.size(); ++i) {
+    if (!has_slot[i]) checked_.push_back(number_of(g, region, region.numbers[i]));
+  }
+}
+
+LoopStep::Number LoopStep::number_of(const Graph& g, const Region& region, const NumberSource& source) {
+  const Node& member = region.members[source.member];
+  Number made{.rule = source.from.rule, .op = member.op.name().data()};
+  if (source.from.argument == kNone) {
+    made.constant = source.from.constant;
+    return made;
+  }
+  const Argument& argument = g.arguments(member)[source.from.argument];
+  if (const auto numbers = g.numbers_of(argument); !numbers.empty()) {
+    made.number = numbers[0];
+    return made;
+  }
+  const Stack& attributes = g.attributes();
+  const size_t at = argument.range.first;
+  switch (attributes.tag(at)) {
+    case CellTag::Scalar:
+      made.constant = attributes.at<Scalar>(at);
+      break;
+    case CellTag::Float:
+      made.constant = attributes.at<double>(at);
+      break;
+    case CellTag::Bool:
+      made.constant = attributes.at<bool>(at);
+      break;
+    default:
+      made.constant = attributes.at<int64_t>(at);
+  }
+  return made;
+}
+
+void LoopStep::put_numbers(std::span<const Scalar> numbers, uint64_t* slots) const {
+  const auto put = [&](uint64_t& slot, const Number& n) {
+    put_number(slot, n.rule, n.constant ? *n.constant : numbers[n.number], n.op);
+  };
+  for (const Number& n : numbers_) put(*slots++, n);
+  uint64_t unused;
+  for (const Number& n : checked_) put(unused, n);
+}
+
+const char* LoopStep::engine() const noexcept {
+  const HostKernel& kernel = region_->kernel();
+  return region_->is_over_rows()             ? "rows"
+         : kernel.compiled                   ? "simd"
+         : kernel.program->is_machine_code() ? "jit"
+                                             : "interpreter";
+}
+
+}  // namespace tenon::graph

@@ -12,12 +12,9 @@
 #include <thread>
 #include <type_traits>
 
+#include "backends/cpu/gemm/openblas_library.h"
 #include "tenon/core/error.h"
 #include "tenon/core/parallel.h"
-
-#ifdef TENON_HAVE_OPENBLAS
-#include <cblas.h>
-#endif
 
 namespace tenon::cpu {
 namespace {
@@ -80,13 +77,7 @@ constexpr const char* type_name() {
 
 std::string_view name(GemmBy by) noexcept { return by == GemmBy::Tenon ? "tenon" : "openblas"; }
 
-bool has_blas() noexcept {
-#ifdef TENON_HAVE_OPENBLAS
-  return true;
-#else
-  return false;
-#endif
-}
+bool has_blas() { return openblas() != nullptr; }
 
 template <class T>
 bool blas_accepts(const GemmArgs<T>& g) noexcept {
@@ -103,7 +94,12 @@ bool blas_pays(const GemmArgs<T>& g) noexcept {
 
 template <class T>
 void blas_gemm(const GemmArgs<T>& g) {
-#ifdef TENON_HAVE_OPENBLAS
+  const OpenBlas* blas = openblas();
+  if (blas == nullptr) {
+    throw_error(ErrorKind::NotImplemented,
+                fmt::format("blas_gemm: no OpenBLAS for {} products, which are {}; use gemm", type_name<T>(),
+                            openblas_description()));
+  }
   TENON_CHECK(
       blas_accepts(g), Value,
       fmt::format("blas_gemm: expected positive sizes and row- or column-major {} operands, got strides that "
@@ -117,23 +113,21 @@ void blas_gemm(const GemmArgs<T>& g) {
     std::swap(a, b), std::swap(first, second), std::swap(rows, columns);
     a.transposed = !a.transposed, b.transposed = !b.transposed;
   }
-  const auto flag = [](const BlasMatrix& x) { return x.transposed ? CblasTrans : CblasNoTrans; };
+  const auto flag = [](const BlasMatrix& x) {
+    return x.transposed ? OpenBlas::kTranspose : OpenBlas::kNoTranspose;
+  };
   const auto i = [](int64_t x) { return static_cast<int>(x); };
   // OpenBLAS asks OpenMP for the number of threads at each product, unless it was started with one.
   const OpenMpThreads threads;
-  if (threads.count() > 1 && openblas_get_num_threads() == 1) openblas_set_num_threads(threads.count());
+  if (threads.count() > 1 && blas->get_num_threads() == 1) blas->set_num_threads(threads.count());
+  OpenBlas::Gemm<T> product;
   if constexpr (std::is_same_v<T, float>) {
-    cblas_sgemm(CblasRowMajor, flag(a), flag(b), i(rows), i(columns), i(g.k), g.alpha, first, i(a.leading),
-                second, i(b.leading), g.beta, g.c, i(c.leading));
+    product = blas->sgemm;
   } else {
-    cblas_dgemm(CblasRowMajor, flag(a), flag(b), i(rows), i(columns), i(g.k), g.alpha, first, i(a.leading),
-                second, i(b.leading), g.beta, g.c, i(c.leading));
+    product = blas->dgemm;
   }
-#else
-  throw_error(ErrorKind::NotImplemented, std::string("blas_gemm: this build has no OpenBLAS for ") +
-                                             type_name<T>() +
-                                             "; configure with TENON_OPENBLAS=ON, or use gemm");
-#endif
+  product(OpenBlas::kRowMajor, flag(a), flag(b), i(rows), i(columns), i(g.k), g.alpha, first, i(a.leading),
+          second, i(b.leading), g.beta, g.c, i(c.leading));
 }
 
 /// Whether OpenBLAS finds its buffers, 128 MiB for each thread of a product. It asks for ever where a limit
@@ -150,7 +144,7 @@ bool blas_has_room() noexcept {
 
 template <class T>
 GemmBy gemm_by_best(const GemmArgs<T>& g, bool strict) {
-  if (!strict && !in_forked_child() && has_blas() && blas_pays(g) && blas_accepts(g) && blas_has_room()) {
+  if (!strict && !in_forked_child() && blas_pays(g) && blas_accepts(g) && blas_has_room() && has_blas()) {
     if (const BlasUse use; use.allowed()) {
       blas_gemm(g);
       return GemmBy::OpenBlas;

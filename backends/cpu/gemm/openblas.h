@@ -13,8 +13,8 @@ enum class GemmBy : uint8_t { Tenon, OpenBlas };
 /// "tenon" or "openblas".
 std::string_view name(GemmBy by) noexcept;
 
-/// Whether this build has OpenBLAS.
-bool has_blas() noexcept;
+/// Whether there is an OpenBLAS that Tenon takes; looks for it the first time.
+bool has_blas();
 
 /// Whether BLAS accepts these operands without a copy. Every size must fit a 32-bit int, and each matrix must
 /// have one unit stride and another stride of at least the matching size (and at least 1): row-major, or

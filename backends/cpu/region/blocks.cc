@@ -88,7 +88,7 @@ AnchorShape::AnchorShape(const graph::Graph& g, const graph::Region& region) {
   GemmArgs<float> args;
   args.m = m, args.n = n, args.k = k;
   const bool floats = is_floating_point(real_dtype(result.dtype)) && item_size(real_dtype(result.dtype)) >= 4;
-  is_vendor = floats && has_blas() && k > 0 && blas_pays(args);
+  is_vendor = floats && k > 0 && blas_pays(args) && has_blas();
 }
 
 }  // namespace tenon::cpu

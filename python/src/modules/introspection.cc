@@ -5,6 +5,7 @@
 #include <map>
 
 #include "backends/cpu/cpu_target.h"
+#include "backends/cpu/gemm/openblas_library.h"
 #include "python/src/call/overload.h"
 #include "python/src/call/parser.h"
 #include "python/src/call/spread.h"
@@ -369,6 +370,9 @@ PyMethodDef g_functions[] = {
     {"cpu_target_name",
      [](PyObject*, PyObject*) { return guarded([] { return to_python(cpu::cpu_target_name()); }); },
      METH_NOARGS, "The instruction set that kernels run on."},
+    {"_openblas",
+     [](PyObject*, PyObject*) { return guarded([] { return to_python(cpu::openblas_description()); }); },
+     METH_NOARGS, "Version and file of the OpenBLAS that large matrix products go to, or why there is none."},
     {"hidden_copies", [](PyObject*, PyObject*) { return PyLong_FromLongLong(hidden_copies()); }, METH_NOARGS,
      "Copies that operators made unasked, so far."},
     fast_method("fallbacks", &fallback_counts,

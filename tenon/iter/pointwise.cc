@@ -125,7 +125,7 @@ class BroadcastCall {
       const TensorImpl& t = *tensors[i]->impl();
       if (t.numel() == 1 && lead->numel() != 1 && t.ndim() <= lead->ndim())
         repeated_ |= 2u << i;
-      else if (!same_but_leading_ones(t, *lead))
+      else if (!pairs_off(t, *lead))
         return;
     }
     for (size_t i = 0; i < scalars.size(); ++i) {
@@ -159,10 +159,18 @@ class BroadcastCall {
   }
 
  private:
-  static bool same_but_leading_ones(const TensorImpl& t, const TensorImpl& lead) noexcept {
+  // The sizes are the same but for leading ones, and strides are those of a new tensor: where those of a
+  // dimension of one element are others, they decide about the result's, as in the general path.
+  static bool pairs_off(const TensorImpl& t, const TensorImpl& lead) noexcept {
     if (t.numel() != lead.numel() || t.ndim() > lead.ndim()) return false;
     const auto own = static_cast<size_t>(t.ndim());
-    return std::equal(t.sizes().begin(), t.sizes().end(), lead.sizes().last(own).begin());
+    const int64_t *sizes = t.sizes().data(), *strides = t.strides().data();
+    const int64_t* const other = lead.sizes().last(own).data();
+    int64_t next = 1;
+    for (size_t d = own; d-- > 0; next *= sizes[d]) {
+      if (sizes[d] != other[d] || strides[d] != next) return false;
+    }
+    return true;
   }
 
   const PointwiseInfo& info_;

@@ -36,6 +36,22 @@ TEST(Pointwise, BroadcastsColumnsAndRows) {
   EXPECT_EQ(add(vector_of({1}), vector_of({2}, DType::Int32)).dtype(), DType::Float32);
 }
 
+TEST(Pointwise, StridesOfOneElementAreKeptAsInPyTorch) {
+  // Strides as PyTorch gives them, where operands of other sizes broadcast.
+  const auto with_strides = [](IntArrayRef sizes, IntArrayRef strides) {
+    return make_empty_strided(sizes, strides, DType::Float32, Device());
+  };
+  const Tensor two = vector_of({2});
+  EXPECT_EQ(add(with_strides({1, 5}, {1, 1}), two).strides(), IntArrayRef({1, 1}));
+  EXPECT_EQ(add(two, with_strides({1, 5}, {1, 1})).strides(), IntArrayRef({1, 1}));
+  EXPECT_EQ(add(with_strides({5, 1}, {1, 1}), two).strides(), IntArrayRef({1, 1}));
+  EXPECT_EQ(add(with_strides({5, 1}, {1, 5}), two).strides(), IntArrayRef({1, 5}));
+  EXPECT_EQ(add(with_strides({2, 1, 3}, {3, 3, 1}), two).strides(), IntArrayRef({3, 3, 1}));
+  EXPECT_EQ(add(with_strides({2, 1, 3}, {3, 1, 1}), two).strides(), IntArrayRef({3, 1, 1}));
+  // Of one shape, all dense: as a new tensor.
+  EXPECT_EQ(add(with_strides({1, 5}, {1, 1}), with_strides({1, 5}, {5, 1})).strides(), IntArrayRef({5, 1}));
+}
+
 TEST(Pointwise, AnyArrangementGivesTheSameNumbers) {
   std::mt19937 rng(17);
   const auto pick = [&](int n) { return static_cast<int64_t>(rng() % static_cast<unsigned>(n)); };

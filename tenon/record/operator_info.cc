@@ -15,13 +15,6 @@ namespace {
 
 using schema::BaseType;
 
-// Operators whose results have no bytes that anybody computes: there is nothing to wait for.
-bool makes_uninitialised(std::string_view name) {
-  constexpr std::array kNames = {"aten::empty", "aten::empty_like", "aten::empty_strided", "aten::new_empty",
-                                 "aten::new_empty_strided"};
-  return std::ranges::find(kNames, name) != kNames.end();
-}
-
 bool fills(std::string_view name) {
   constexpr std::array kNames = {"aten::fill", "aten::fill_", "aten::full", "aten::full_like",
                                  "aten::new_full"};
@@ -33,22 +26,28 @@ bool shape_follows_from_numbers(std::string_view name) {
   return name == "aten::arange" || name == "aten::range";
 }
 
+// A part of a generator's stream: a seed, and where in its stream to begin.
+bool is_of_stream(const schema::Argument& a) {
+  return a.type.base == BaseType::Int && !a.type.list && (a.name == "seed" || a.name == "offset");
+}
+
+bool gets_part_of_stream(const schema::FunctionSchema& schema) {
+  return std::ranges::count_if(schema.arguments, is_of_stream) == 2;
+}
+
 bool is_number(const schema::Argument& a) {
-  if (a.type.list) return false;
-  // Random operators get a seed, and where in its stream to begin.
-  if (a.type.base == BaseType::Int) return a.name == "seed" || a.name == "offset";
-  return a.type.base == BaseType::Scalar || a.type.base == BaseType::Float;
+  return !a.type.list && (a.type.base == BaseType::Scalar || a.type.base == BaseType::Float);
 }
 
 void describe_arguments(OperatorInfo& info) {
   const schema::FunctionSchema& schema = *info.schema;
-  const bool philox = schema.name.starts_with("_philox");
+  const bool random = gets_part_of_stream(schema);
   for (size_t i = 0; i < schema.arguments.size(); ++i) {
     const schema::Argument& a = schema.arguments[i];
     const uint64_t bit = uint64_t{1} << i;
     if (a.is_write()) info.written |= bit;
     if (a.type.base == BaseType::Tensor) info.has_tensors = true;
-    if (is_number(a) && (a.type.base != BaseType::Int || philox)) info.numbers |= bit;
+    if (is_number(a) || (random && is_of_stream(a))) info.numbers |= bit;
   }
   if (shape_follows_from_numbers(info.op.name())) info.numbers = 0;
   for (const schema::Return& r : schema.returns) {
@@ -66,9 +65,10 @@ const char* reason_to_run_now(const OperatorInfo& info) {
   if (!Dispatcher::singleton().runs_builtin_code(info.op))
     return "the operator, or a kernel of it, is the user's";
   if (schema.arguments.size() > 64) return "it has more than 64 arguments";
-  if (makes_uninitialised(info.op.name())) return "its result is uninitialised memory";
   // Where it throws, the stream gets its part back.
   if (info.op.full_name() == "aten::_philox_bernoulli_.Tensor") return "it looks at its probabilities";
+  if (info.op.name() == "aten::_local_scalar_dense")
+    return "a number is made of it: item(), bool(), float(), if";
   for (const schema::Return& r : schema.returns) {
     if (!r.type.is_tensor()) return "it returns something else than tensors";
   }
@@ -100,11 +100,11 @@ bool may_fail(const OperatorInfo& info) {
 // Operators that take a part of a generator's stream. Those that get it as numbers do not.
 bool draws(const OperatorInfo& info) {
   const schema::FunctionSchema& schema = *info.schema;
+  if (gets_part_of_stream(schema)) return false;
   const bool asks = std::ranges::any_of(schema.arguments, [](const auto& a) {
     return a.type.base == BaseType::Generator || a.name == "dropout_p";
   });
-  if (asks || schema.name.starts_with("_philox") || schema.name.ends_with("_backward")) return asks;
-  return family_of(info.op) == "random";
+  return asks || (family_of(info.op) == "random" && !schema.name.ends_with("_backward"));
 }
 
 std::unique_ptr<OperatorInfo> make_info(const OperatorHandle& op) {

@@ -7,6 +7,7 @@
 The program runs as it always does, at every call, and gets the bits that it gets without compile: docs/compile.md.
 """
 
+import _thread
 import functools
 import weakref
 
@@ -67,10 +68,10 @@ def _compiled(fn, options):
     return compiled
 
 
-def _end_after(error):
+def _end_after(scope, error):
     """Ends the scope that an exception leaves. What the flush then raises is told beside it, not instead of it."""
     try:
-        _C._record_end()
+        _C._record_end(scope)
     except Exception as failed:
         if hasattr(error, "add_note"):  # from Python 3.11 on
             error.add_note(f"Computing what was recorded before it failed too: {type(failed).__name__}: {failed}")
@@ -157,20 +158,27 @@ class recording:
     with tenon.recording():
         ...
 
-    The options are compile's. Inside another scope it changes nothing: the outermost one rules."""
+    The options are compile's. Inside another scope it changes nothing: the outermost one rules. Scopes end on the thread that
+    began them, the inner one first; anything else raises RuntimeError."""
 
     def __init__(self, *, shared="safe", relaxed=False, threshold=None):
         self._options = _options("recording", shared, relaxed, threshold)
+        self._open = []  # a thread and a scope for each time it was entered
 
     def __enter__(self):
-        _C._record_begin(_NO_PROGRAM, *self._options)
+        self._open.append((_thread.get_ident(), _C._record_begin(_NO_PROGRAM, *self._options)))
         return self
 
     def __exit__(self, kind=None, error=None, trace=None):
+        if not self._open:
+            raise RuntimeError("recording: this scope was not entered, or it has ended already")
+        if self._open[-1][0] != _thread.get_ident():
+            raise RuntimeError("recording: another thread began this scope, and has to end it")
+        _, scope = self._open.pop()
         if error is None:
-            _C._record_end()
+            _C._record_end(scope)
         else:
-            _end_after(error)
+            _end_after(scope, error)
 
     @staticmethod
     def explain():

@@ -7,13 +7,13 @@ _SHOWN = 20  # of each kind, the most frequent first; `events` has all
 class Report:
     """What became of the calls of a compiled function. `str(report)` is for readers; `events` is the same as dictionaries.
 
-    Every event has "event":
+    Every event has "event"; segments come in the order in which they were planned:
         "segment": operators that were planned together: "runs" of the plan, "nodes" (operators), "steps", "first_line",
-            "last_line", "ended" (by what), "regions" (each with its name, its operators, the bytes that it moves, those
+            "last_line", "ended" (why; "ended_by" which operator, if one), "regions" (each with its name, its operators, the bytes that it moves, those
             that its operators would move apart, the "engine" that runs it, and why others "refused" to) and "opaque" (operator, line, why it is part of no region)
         "now": an operator that ran at once: "operator", "reason", "line", "count"
         "left": a call that differed from what ran before: "operator", "field", "line", "count"
-        "forced": a value was needed: "reason", "line", "count"
+        "forced": a value was needed: "reason", "line", "count", and "operator" if it was one
         "forgotten": all plans were dropped, as there were more than 1,024: "count"
     """
 
@@ -43,12 +43,13 @@ class Report:
         lines = [f"{_count(self.planned, 'plan')}, run {_times(runs)}"]
         for event in self.of("forgotten"):
             lines[0] += f"; those before were forgotten {_times(event['count'])}, as there were more than 1,024"
-        for number, segment in enumerate(sorted(self.segments, key=lambda s: -s["runs"])[:_SHOWN], 1):
+        numbered = sorted(enumerate(self.segments, 1), key=lambda s: -s[1]["runs"])[:_SHOWN]
+        for number, segment in sorted(numbered, key=lambda s: s[0]):
             lines += _segment(number, segment)
         lines += _more(len(self.segments))
         for kind, title, describe in (
-            ("forced", "a value was needed before the end", lambda e: e["reason"]),
-            ("now", "ran at once", lambda e: f"{e['operator']}: {e['reason']}"),
+            ("forced", "a value was needed before the end", lambda e: _why(e.get("operator"), e["reason"])),
+            ("now", "ran at once", lambda e: _why(e["operator"], e["reason"])),
             ("left", "left the known path", lambda e: f"{e['operator']}: {e['field']}"),
         ):
             events = self.of(kind)
@@ -72,7 +73,7 @@ def _segment(number, segment):
         span = f"{span} to {last}"
     yield (
         f"plan {number}: {_count(segment['nodes'], 'operator')} in {_count(segment['steps'], 'step')}, {span}, "
-        f"run {_times(segment['runs'])}, ended because {segment['ended']}"
+        f"run {_times(segment['runs'])}, ended: {_why(segment.get('ended_by'), segment['ended'])}"
     )
     for region in segment["regions"]:
         yield (
@@ -82,6 +83,10 @@ def _segment(number, segment):
         yield from (f"    not by {why}" for why in region["refused"])
     for operator, line, reason in segment["opaque"]:
         yield f"  {_place(line)}{operator}: {reason}"
+
+
+def _why(operator, reason):
+    return f"{operator}: {reason}" if operator else reason
 
 
 def _bytes(n):

@@ -135,7 +135,7 @@ TypedCall::TypedCall(OperatorEntry& entry) : recorder_(Recorder::current()) {
   locked_ = !tenon::detail::single_threaded();
   if (locked_) recorder_.mutex_.lock();
   const auto* info = static_cast<const OperatorInfo*>(entry.record_info.load(std::memory_order_acquire));
-  const bool open = recorder_.depth_ > 0 && !recorder_.late_error_;
+  const bool open = !recorder_.scopes_.empty() && !recorder_.late_error_;
   if (info && open && info->kind == OperatorInfo::Kind::Recorded) key_.emplace(*info, recorder_);
 }
 
@@ -149,7 +149,7 @@ bool TypedCall::record(void* frame, std::span<Tensor> results) {
   Recorder& r = recorder_;
   TrieNode* const node = r.trie_->find(r.cursor_, r.key_);
   // What may have to be computed now is the boxed path's.
-  if (!node || node->now || node->passes || r.has_to_check_caps()) return false;
+  if (!node || !node->is_recorded() || r.has_to_check_caps()) return false;
   r.check_number(*node);
   r.append(node, note_source(frame));
   size_t next = 0;

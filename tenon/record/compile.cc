@@ -11,13 +11,13 @@ uint64_t new_program() noexcept {
   return last.fetch_add(1, std::memory_order_relaxed) + 1;
 }
 
-Scope::Scope(uint64_t program, const ScopeOptions& options) {
-  Recorder::current().begin(program, {options.threshold, options.trust_shared, options.relaxed});
-}
+Scope::Scope(uint64_t program, const ScopeOptions& options)
+    : number_(
+          Recorder::current().begin(program, {options.threshold, options.trust_shared, options.relaxed})) {}
 
 void Scope::end() {
   open_ = false;
-  Recorder::current().end();
+  Recorder::current().end(number_);
 }
 
 Scope::~Scope() {

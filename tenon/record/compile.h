@@ -29,7 +29,8 @@ uint64_t new_program() noexcept;
 class Scope {
  public:
   explicit Scope(uint64_t program = 0, const ScopeOptions& options = {});
-  /// Computes what is left, and throws what that throws.
+  /// Computes what is left, and throws what that throws. On the thread that began it, after the scopes
+  /// inside.
   void end();
   /// As `end`, but that results which cannot be computed throw when they are read.
   ~Scope();
@@ -37,6 +38,7 @@ class Scope {
   Scope& operator=(const Scope&) = delete;
 
  private:
+  uint64_t number_;
   bool open_ = true;
 };
 

@@ -9,38 +9,41 @@
 
 namespace tenon::record {
 
-const Plan& Recorder::plan_for(const std::vector<bool>& wanted, const char* why) {
+const Plan& Recorder::plan_for(const std::vector<bool>& wanted, const char* why, const OperatorInfo* by) {
   auto planned = std::ranges::find_if(cursor_->plans, [&](const auto& p) { return p.plan->serves(wanted); });
   if (planned == cursor_->plans.end()) {
     ++counts_.planned;
-    trie_->count_plan();
     auto plan = std::make_shared<const Plan>(segment_, wanted, options_.relaxed);
-    planned = cursor_->plans.insert(planned, {.plan = std::move(plan), .num_calls = segment_.calls.size()});
+    planned = cursor_->plans.insert(
+        planned,
+        {.plan = std::move(plan), .number = trie_->count_plan(), .num_calls = segment_.calls.size()});
   }
   ++planned->runs;
   planned->ended = why;
-  if (!segment_.calls.empty()) {
-    planned->first_line = segment_.calls.front().line;
-    planned->last_line = segment_.calls.back().line;
-  }
+  planned->ended_by = by;
+  planned->first_line = segment_.calls.front().line;
+  planned->last_line = segment_.calls.back().line;
   return *planned->plan;
 }
 
-std::exception_ptr Recorder::compute(Lock& lock, const char* why) {
+std::exception_ptr Recorder::compute(Lock& lock, const char* why, const OperatorInfo* by) {
   if (segment_.calls.empty() && segment_.slots.empty()) return nullptr;
   running_ = true;
-  ++counts_.segments;
   std::exception_ptr error;
-  try {
-    ++reasons_[{nullptr, why}];
-    if (why != kScopeEnd) ProgramReport::add(now_->report.forced, nullptr, why, note_source(nullptr));
-    error = plan_for(wanted_slots(segment_), why).run(segment_);
-  } catch (...) {
-    // No memory is left for a plan: nothing is computed, and who reads a result is told so.
-    error = std::current_exception();
-    for (SlotState& slot : segment_.slots) {
-      if (!slot.storage || !slot.storage->is_pending()) continue;
-      slot.is_input ? slot.storage->set_done() : slot.storage->set_failed(error);
+  // Without a call there may be storages, of calls that were not recorded after all.
+  if (!segment_.calls.empty()) {
+    ++counts_.segments;
+    try {
+      ++reasons_[{nullptr, why}];
+      if (why != kScopeEnd) ProgramReport::add(now_->report.forced, by, why, note_source(nullptr));
+      error = plan_for(wanted_slots(segment_), why, by).run(segment_);
+    } catch (...) {
+      // No memory is left for a plan: nothing is computed, and who reads a result is told so.
+      error = std::current_exception();
+      for (SlotState& slot : segment_.slots) {
+        if (!slot.storage || !slot.storage->is_pending()) continue;
+        slot.is_input ? slot.storage->set_done() : slot.storage->set_failed(error);
+      }
     }
   }
   for (SlotState& slot : segment_.slots) {
@@ -53,23 +56,32 @@ std::exception_ptr Recorder::compute(Lock& lock, const char* why) {
   slots_by_storage_.clear();
   input_bytes_ = 0;
   written_bytes_.store(0, std::memory_order_relaxed);
-  if (trie_->is_full()) trie_->clear();
-  cursor_ = trie_->root();
+  TrieNode* ended_at = cursor_ == trie_->root() ? ended_at_ : cursor_;
+  if (trie_->is_full()) {
+    trie_->clear();
+    ended_at = trie_->root();
+  }
+  begin_segment(ended_at);
   running_ = false;
   return error;
 }
 
-void Recorder::flush(const char* why) {
-  std::exception_ptr error;
-  {
-    // Given up before the lock is taken, and taken back behind it: whoever waits for the lock may hold it.
-    std::optional<WaitScope> others_run;
-    if (is_long()) others_run.emplace();
-    Lock lock(*this);
-    error = compute(lock, why);
-  }
+std::exception_ptr Recorder::compute_own(const char* why, const OperatorInfo* by) {
+  // Given up before the lock is taken, and taken back behind it: whoever waits for the lock may hold it.
+  std::optional<WaitScope> others_run;
+  if (is_long()) others_run.emplace();
+  Lock lock(*this);
+  return compute(lock, why, by);
+}
+
+void Recorder::flush(const char* why, const OperatorInfo* by) {
+  const std::exception_ptr error = compute_own(why, by);
   throw_late_error();
   if (error) std::rethrow_exception(error);
+}
+
+void Recorder::flush_without_throwing(const char* why) {
+  if (std::exception_ptr error = compute_own(why, nullptr)) late_error_ = std::move(error);
 }
 
 void Recorder::throw_late_error() {

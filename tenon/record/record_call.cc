@@ -18,7 +18,7 @@ void run_at_once(const OperatorHandle& op, DispatchKeySet keys, Stack& stack) {
 
 void Recorder::call(const OperatorHandle& op, DispatchKeySet keys, Stack& stack) {
   const OperatorInfo& info = operator_info(op);
-  if (depth_ == 0) [[unlikely]] {
+  if (scopes_.empty()) [[unlikely]] {
     // A worker with the state of a thread that records: what it does, that thread waits for.
     return run_at_once(op, keys, stack);
   }
@@ -109,7 +109,7 @@ void Recorder::run_now(const OperatorInfo& info, const char* why, DispatchKeySet
     const bool written = ((info.written >> i) & 1u) != 0;
     needs_flush |= (t.storage()->is_pending() || written) && holds(*t.storage());
   });
-  if (needs_flush) flush(why);
+  if (needs_flush) flush(why, &info);
   run_at_once(info.op, keys, stack);
 }
 
@@ -124,10 +124,11 @@ bool Recorder::record(const OperatorInfo& info, Stack& stack, size_t first, cons
     ++counts_.new_nodes;
     const TrieNode* const known = cursor_->expected;
     node = infer(info, stack, first);
-    if (known && !known->now && !node->now)
+    if (node->is_recorded()) cursor_->expected = node;
+    if (known && node->is_recorded())
       ProgramReport::add(now_->report.left, &info, difference(*node, *known), note_source(stack.caller()));
   }
-  if (node->now || node->passes) {
+  if (!node->is_recorded()) {
     refused = node;
     return false;
   }
@@ -142,6 +143,7 @@ void Recorder::append(TrieNode* node, SourceMark line) {
   ++counts_.recorded;
   segment_.calls.push_back({node, static_cast<uint32_t>(segment_.numbers.size()), line});
   segment_.numbers.insert(segment_.numbers.end(), numbers_.begin(), numbers_.end());
+  if (cursor_ == trie_->root()) ended_at_->next_segment = node;
   cursor_ = node;
   for (const Operand& o : node->operands) {
     if (!o.written || o.slot == kNoSlot) continue;

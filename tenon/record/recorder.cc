@@ -1,12 +1,16 @@
 #include "tenon/record/recorder.h"
 
+#include <fmt/core.h>
 #include <pthread.h>
 
+#include <algorithm>
+#include <charconv>
 #include <cstdlib>
-#include <cstring>
 #include <string_view>
 
+#include "tenon/core/error.h"
 #include "tenon/dispatch/library.h"
+#include "tenon/dispatch/trace.h"
 #include "tenon/record/gate.h"
 #include "tenon/record/recorder_parts.h"
 
@@ -32,7 +36,8 @@ void start_recording() {
         },
         [](StorageImpl& s) { Recorder::before_write(s); },
         [] {
-          if (recording_here()) Recorder::current().flush("the default dtype or strict mode was switched");
+          if (recording_here())
+            Recorder::current().flush_without_throwing("a setting or a registration was changed");
         }};
     recording_hooks.store(&kHooks, std::memory_order_release);
     static Library& library = *new Library(Library::Kind::Impl, "_", "Record", SourceLocation::here());
@@ -45,13 +50,26 @@ void start_recording() {
 
 // TENON_FLUSH=random:SEED cuts segments anywhere: the results must not show it. 0: it does not.
 uint64_t random_flush_seed() {
-  static const uint64_t seed = [] {
-    const char* text = std::getenv("TENON_FLUSH");
-    const std::string_view value = text ? text : "";
-    if (!value.starts_with("random:")) return uint64_t{0};
-    return uint64_t{std::strtoull(text + std::strlen("random:"), nullptr, 10)} * 2 + 1;
+  static const uint64_t state = [] {
+    const char* const text = std::getenv("TENON_FLUSH");
+    if (!text || !*text) return uint64_t{0};
+    std::string_view digits = text;
+    constexpr std::string_view kRandom = "random:";
+    const bool is_random = digits.starts_with(kRandom);
+    digits.remove_prefix(is_random ? kRandom.size() : 0);
+    uint64_t seed = 0;
+    const auto [end, error] = std::from_chars(digits.begin(), digits.end(), seed);
+    if (is_random && error == std::errc() && end == digits.end()) return seed * 2 + 1;
+    write_diagnostic(fmt::format("TENON_FLUSH: '{}' is not random:SEED; nothing is cut", text));
+    return uint64_t{0};
   }();
-  return seed;
+  return state;
+}
+
+// No two scopes of a process have the same.
+uint64_t new_scope() noexcept {
+  static std::atomic<uint64_t> last{0};
+  return last.fetch_add(1, std::memory_order_relaxed) + 1;
 }
 
 }  // namespace
@@ -73,6 +91,7 @@ Recorder& Recorder::current() {
       }
       recorder = recorders().free.back();
       recorders().free.pop_back();
+      recorder->scopes_.clear();  // a thread may end inside of them
     }
     ~Owner() {
       const std::lock_guard lock(recorders().mutex);
@@ -97,22 +116,33 @@ std::map<std::string, uint64_t> Recorder::reasons() const {
   return texts;
 }
 
-void Recorder::begin(uint64_t program, const Options& options) {
+uint64_t Recorder::begin(uint64_t program, const Options& options) {
   start_recording();
-  if (depth_++ > 0) return;
+  scopes_.push_back(new_scope());
+  if (scopes_.size() > 1) return scopes_.back();
+  // Of a thread that has ended inside its scope.
+  if (!segment_.calls.empty()) [[unlikely]]
+    flush_without_throwing("another thread reads a value");
   options_ = options;
   program_ = program;
   now_ = &programs_[program];
   trie_ = &now_->trie;
   if (trie_->is_full()) trie_->clear();
-  cursor_ = trie_->root();
+  begin_segment(trie_->root());
   flush_state_ = random_flush_seed();
   gate.threshold = options.threshold;
   thread_state.included |= kRecord;
+  return scopes_.back();
+}
+
+void Recorder::begin_segment(TrieNode* behind) noexcept {
+  ended_at_ = behind;
+  cursor_ = trie_->root();
+  cursor_->expected = behind->next_segment;
 }
 
 void Recorder::forget(uint64_t program) {
-  if (depth_ == 0 || program != program_) programs_.erase(program);
+  if (scopes_.empty() || program != program_) programs_.erase(program);
 }
 
 const Recorder::Program* Recorder::program(uint64_t number) const noexcept {
@@ -120,10 +150,21 @@ const Recorder::Program* Recorder::program(uint64_t number) const noexcept {
   return known == programs_.end() ? nullptr : &known->second;
 }
 
-void Recorder::end() {
-  if (--depth_ > 0) return;
-  thread_state.included = DispatchKeySet(thread_state.included.bits() & ~kRecord.bits());
-  flush(kScopeEnd);
+void Recorder::end(uint64_t scope) {
+  const auto open = std::ranges::find(scopes_, scope);
+  TENON_CHECK(
+      open != scopes_.end(), Runtime,
+      "this recording scope is not open on this thread: it has ended already, with the scope around it "
+      "perhaps, or another thread began it");
+  const auto inside = scopes_.end() - open - 1;
+  scopes_.erase(open, scopes_.end());
+  if (scopes_.empty()) {
+    thread_state.included = DispatchKeySet(thread_state.included.bits() & ~kRecord.bits());
+    flush(kScopeEnd);
+  }
+  TENON_CHECK(inside == 0, Runtime,
+              fmt::format("a recording scope ended before {} that began inside of it, which ended with it",
+                          inside == 1 ? "one" : "others"));
 }
 
 }  // namespace tenon::record

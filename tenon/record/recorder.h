@@ -45,11 +45,13 @@ class Recorder final : public PendingWork {
   /// The thread's.
   static Recorder& current();
 
-  /// Opens a scope; `program` names where its calls were recorded before. An inner scope adds to the outer
-  /// one.
-  void begin(uint64_t program, const Options& options);
-  /// Closes it; the outermost one computes what was recorded, and throws what that throws.
-  void end();
+  /// Opens a scope, and returns its number; `program` names where its calls were recorded before. An inner
+  /// scope adds to the outer one.
+  uint64_t begin(uint64_t program, const Options& options);
+  /// Closes it; the outermost one computes what was recorded, and throws what that throws. Throws
+  /// Error{Runtime} for a scope that is not open on this thread, and, having closed them as well, where
+  /// scopes inside it are open.
+  void end(uint64_t scope);
   /// The program does not run again: what this thread knows of it is dropped.
   void forget(uint64_t program);
   /// What became of a program's calls on this thread; null if it has not run here.
@@ -61,8 +63,10 @@ class Recorder final : public PendingWork {
 
   /// A call at the key Record.
   void call(const OperatorHandle& op, DispatchKeySet keys, Stack& stack);
-  /// Computes what was recorded. Throws the first error.
-  void flush(const char* why);
+  /// Computes what was recorded. Throws the first error. `by`: the call that needs it; null if it is none.
+  void flush(const char* why, const OperatorInfo* by = nullptr);
+  /// As `flush`, but that the next recorded call or the end of the scope throws.
+  void flush_without_throwing(const char* why);
 
   void materialize(StorageImpl& storage) override;
   /// See RecordingHooks.
@@ -120,11 +124,14 @@ class Recorder final : public PendingWork {
   bool is_long() const noexcept { return written_bytes_.load(std::memory_order_relaxed) > kLongBytes; }
   bool holds(const StorageImpl& storage) const noexcept { return slot_of(storage) != kNoSlot; }
   /// The segment's plan, which is made if there is none yet.
-  const Plan& plan_for(const std::vector<bool>& wanted, const char* why);
-  std::exception_ptr compute(Lock& lock, const char* why);
+  const Plan& plan_for(const std::vector<bool>& wanted, const char* why, const OperatorInfo* by);
+  std::exception_ptr compute(Lock& lock, const char* why, const OperatorInfo* by = nullptr);
+  std::exception_ptr compute_own(const char* why, const OperatorInfo* by);
   void throw_late_error();
+  /// What comes next begins a segment behind one that ended at a node.
+  void begin_segment(TrieNode* behind) noexcept;
 
-  int depth_ = 0;
+  std::vector<uint64_t> scopes_;  // that are open, the outermost first
   Options options_;
   uint64_t program_ = 0;
   Program* now_ = nullptr;  // of the open scope
@@ -137,6 +144,7 @@ class Recorder final : public PendingWork {
   Segment segment_;
   SlotMap slots_by_storage_;
   TrieNode* cursor_ = nullptr;
+  TrieNode* ended_at_ = nullptr;  // where the segment before it did; the root if it is the scope's first
   size_t input_bytes_ = 0;
   std::atomic<size_t> written_bytes_{0};  // by the segment's calls
   bool left_behind_ = false;              // by a fork of another thread

@@ -15,7 +15,7 @@ namespace tenon::record {
 struct ProgramReport {
   /// Something that happened to a call of an operator at a line.
   struct Event {
-    const OperatorInfo* info = nullptr;  ///< Null for what forced a value.
+    const OperatorInfo* info = nullptr;  ///< Null where no call forced a value.
     std::string what;
     SourceMark line;
     uint64_t count = 0;

@@ -28,7 +28,7 @@ TrieNode* Trie::find(TrieNode* parent, std::span<const uint64_t> key) {
   for (auto it = begin; it != end; ++it) {
     TrieNode* const node = it->second.get();
     if (node->parent != parent || !same(node->key, key)) continue;
-    parent->expected = node;
+    if (node->is_recorded()) parent->expected = node;
     return node;
   }
   return nullptr;
@@ -41,7 +41,6 @@ TrieNode* Trie::add(TrieNode* parent, std::span<const uint64_t> key) {
   node->key.assign(key.begin(), key.end());
   TrieNode* const added = node.get();
   nodes_.emplace(added->hash, std::move(node));
-  parent->expected = added;
   return added;
 }
 

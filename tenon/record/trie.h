@@ -70,15 +70,19 @@ struct Result {
 /// A segment that ended with a call, where the same storages were wanted of it.
 struct PlannedSegment {
   std::shared_ptr<const Plan> plan;
+  uint64_t number = 0;  ///< Of the program's plans, in the order in which they were made.
   uint64_t runs = 0;
   size_t num_calls = 0;              ///< Recorded, needed or not.
   SourceMark first_line, last_line;  ///< Of the latest run, as what follows.
   const char* ended = "";
+  const OperatorInfo* ended_by = nullptr;  ///< Null if it was no call.
 };
 
 struct TrieNode {
   TrieNode* parent = nullptr;
-  TrieNode* expected = nullptr;  ///< The child that came next the last time.
+  TrieNode* expected = nullptr;  ///< The child that was recorded next the last time.
+  /// The call that began the segment behind one that ended here, the last time.
+  TrieNode* next_segment = nullptr;
   uint64_t hash = 0;
   std::vector<uint64_t> key;
   const OperatorInfo* info = nullptr;
@@ -95,6 +99,8 @@ struct TrieNode {
   /// Of a fill, whose value the dtype has to hold.
   std::optional<DType> filled;
   std::vector<PlannedSegment> plans;
+
+  bool is_recorded() const noexcept { return !now && !passes; }
 };
 
 class Trie {
@@ -108,7 +114,8 @@ class Trie {
   /// The child with that key; null if there is none.
   TrieNode* find(TrieNode* parent, std::span<const uint64_t> key);
   TrieNode* add(TrieNode* parent, std::span<const uint64_t> key);
-  void count_plan() noexcept { ++num_plans_; }
+  /// The number of a new plan.
+  uint64_t count_plan() noexcept { return ++num_plans_; }
   bool is_full() const noexcept { return nodes_.size() > kMaxNodes || num_plans_ > kMaxPlans; }
   /// How often everything was forgotten.
   uint64_t num_cleared() const noexcept { return num_cleared_; }

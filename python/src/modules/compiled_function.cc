@@ -14,7 +14,7 @@ using record::Recorder;
 struct Compiled {
   PyObject_HEAD vectorcallfunc vectorcall;
   PyObject* function;
-  PyObject* end_after;  ///< Called with an exception of the function: ends the scope.
+  PyObject* end_after;  ///< Called with a scope and the exception that leaves it: ends the scope.
   PyObject* dict;
   PyObject* weak_references;
   uint64_t program;
@@ -24,12 +24,12 @@ struct Compiled {
 Compiled* as_compiled(PyObject* o) { return reinterpret_cast<Compiled*>(o); }
 
 // The function has raised: the scope ends, and what was raised stays.
-void end_after_error(Compiled* self) {
+void end_after_error(Compiled* self, uint64_t scope) {
   PyObject *type, *value, *traceback;
   PyErr_Fetch(&type, &value, &traceback);
   PyErr_NormalizeException(&type, &value, &traceback);
   if (traceback) PyException_SetTraceback(value, traceback);
-  Py_XDECREF(PyObject_CallOneArg(self->end_after, value));
+  Py_XDECREF(PyObject_CallFunction(self->end_after, "KO", static_cast<unsigned long long>(scope), value));
   PyErr_Clear();
   PyErr_Restore(type, value, traceback);
 }
@@ -38,13 +38,13 @@ PyObject* call(PyObject* callable, PyObject* const* args, size_t n, PyObject* ke
   Compiled* const self = as_compiled(callable);
   return guarded([&]() -> PyObject* {
     Recorder& recorder = Recorder::current();
-    recorder.begin(self->program, self->options);
+    const uint64_t scope = recorder.begin(self->program, self->options);
     Ref result(PyObject_Vectorcall(self->function, args, n, keywords));
     if (!result) {
-      end_after_error(self);
+      end_after_error(self, scope);
       return nullptr;
     }
-    recorder.end();
+    recorder.end(scope);
     return result.release();
   });
 }

@@ -1,4 +1,6 @@
 // Recording of programs: what tenon.compile (python/tenon/compile.py) is made of.
+#include <map>
+
 #include "python/src/call/python_value.h"
 #include "python/src/interpreter/errors.h"
 #include "python/src/module_parts.h"
@@ -18,14 +20,13 @@ PyObject* begin(PyObject*, PyObject* args) {
   return guarded([&] {
     record::Options options{.trust_shared = trust_shared != 0, .relaxed = relaxed != 0};
     if (threshold >= 0) options.threshold = threshold;
-    Recorder::current().begin(program, options);
-    return Py_NewRef(Py_None);
+    return PyLong_FromUnsignedLongLong(Recorder::current().begin(program, options));
   });
 }
 
-PyObject* end(PyObject*, PyObject*) {
-  return guarded([] {
-    Recorder::current().end();
+PyObject* end(PyObject*, PyObject* scope) {
+  return guarded([&] {
+    Recorder::current().end(PyLong_AsUnsignedLongLong(scope));
     return Py_NewRef(Py_None);
   });
 }
@@ -79,6 +80,7 @@ Ref segment_of(const record::PlannedSegment& planned) {
   set(segment, "first_line", describe_source(planned.first_line));
   set(segment, "last_line", describe_source(planned.last_line));
   set(segment, "ended", planned.ended);
+  if (planned.ended_by) set(segment, "ended_by", planned.ended_by->op.full_name());
   for (const graph::FusionReport::Fusion& fusion : planned.plan->report().fusions) {
     const Ref region(checked(PyDict_New()));
     set(region, "name", fusion.name);
@@ -116,9 +118,11 @@ PyObject* explain(PyObject*, PyObject* number) {
     Ref list(checked(PyList_New(0)));
     const Recorder::Program* const program = Recorder::current().program(PyLong_AsUnsignedLongLong(number));
     if (!program) return list.release();
+    std::map<uint64_t, const record::PlannedSegment*> by_number;
     program->trie.each([&](const record::TrieNode& node) {
-      for (const record::PlannedSegment& planned : node.plans) append(list, segment_of(planned).release());
+      for (const record::PlannedSegment& planned : node.plans) by_number.emplace(planned.number, &planned);
     });
+    for (const auto& [number, planned] : by_number) append(list, segment_of(*planned).release());
     if (program->trie.num_cleared() > 0) {
       const Ref forgotten(checked(PyDict_New()));
       set(forgotten, "event", "forgotten");
@@ -134,8 +138,10 @@ PyObject* explain(PyObject*, PyObject* number) {
 
 PyMethodDef g_functions[] = {
     {"_record_begin", &begin, METH_VARARGS,
-     "(program, threshold, trust_shared, relaxed): opens a scope; a threshold of -1 is the default one."},
-    {"_record_end", &end, METH_NOARGS, "Closes it; the outermost computes what was recorded."},
+     "(program, threshold, trust_shared, relaxed): opens a scope and returns its number; a threshold of -1 "
+     "is "
+     "the default one."},
+    {"_record_end", &end, METH_O, "(scope): closes it; the outermost computes what was recorded."},
     {"_record_flush", &flush, METH_NOARGS, "Computes what this thread has recorded."},
     {"_record_stats", &stats, METH_NOARGS, "What this thread has recorded so far, and why it did not wait."},
     {"_record_forget",

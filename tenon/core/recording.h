@@ -27,7 +27,8 @@ struct RecordingHooks {
   void (*before_access)(StorageImpl& storage);
   /// An operator is about to write a recorded storage.
   void (*before_write)(StorageImpl& storage);
-  /// What decides about results beside the arguments is about to change: the default dtype, strict mode.
+  /// What decides about results beside the arguments is about to change: the default dtype, strict mode, a
+  /// registration. Throws nothing.
   void (*before_switch)();
 };
 inline constinit std::atomic<const RecordingHooks*> recording_hooks{nullptr};

@@ -7,6 +7,7 @@
 #include "tenon/core/device.h"
 #include "tenon/core/device_runtime.h"
 #include "tenon/core/error.h"
+#include "tenon/core/recording.h"
 #include "tenon/dispatch/state.h"
 
 namespace tenon {
@@ -117,6 +118,18 @@ OperatorRegistrations* Dispatcher::State::find(std::string_view name, std::strin
   return it != operators.end() ? it->second.get() : find_builtin(name, overload);
 }
 
+bool Dispatcher::State::may_wait(std::string_view name, std::string_view overload) {
+  const Lock lock(mutex);
+  const OperatorRegistrations* const op = find(name, overload);
+  return op && op->may_wait();
+}
+
+bool Dispatcher::State::may_wait(uint64_t id) {
+  const Lock lock(mutex);
+  const auto owner = owners.find(id);
+  return owner != owners.end() && (!owner->second || owner->second->may_wait());
+}
+
 OperatorRegistrations& Dispatcher::State::find_or_create(std::string_view name, std::string_view overload) {
   if (OperatorRegistrations* known = find(name, overload)) return *known;
   auto& registrations = operators[joined_name(name, overload)];
@@ -207,6 +220,7 @@ uint64_t Dispatcher::implement(std::string_view name, std::string_view overload,
   TENON_CHECK(f.kernel().valid(), Value,
               fmt::format("{}: the kernel for {} is empty (at {})", full, key_name(key), to_string(where)));
   commit_pending();
+  if (state_->may_wait(name, overload)) note_switch();
   uint64_t id = 0;
   std::string replaced;
   {
@@ -241,6 +255,7 @@ uint64_t Dispatcher::fallback(DispatchKey key, CppFunction f, SourceLocation whe
       !f.types(), Type,
       fmt::format("fallback: the kernel for {} must be boxed, since it serves every signature (at {})",
                   key_name(key), to_string(where)));
+  note_switch();
   const Lock lock(state_->mutex);
   const uint64_t id = state_->next_id++;
   state_->fallbacks.insert(state_->fallbacks.begin(), make_record(id, key, std::move(f), where));
@@ -253,6 +268,7 @@ void Dispatcher::remove(uint64_t id) noexcept {
   // Closures die after the lock is released: their destructors may run anything.
   std::shared_ptr<detail::ClosureBase> dying;
   std::optional<CppFunction> dying_function;
+  if (state_->may_wait(id)) note_switch();
   const Lock lock(state_->mutex);
   const auto owner = state_->owners.find(id);
   if (owner == state_->owners.end()) return;

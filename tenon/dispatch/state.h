@@ -2,6 +2,7 @@
 // to commit. Used by the files of this folder only. Calls do not read it; see operator.h.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <memory>
 #include <mutex>
@@ -51,6 +52,11 @@ struct OperatorRegistrations {
 
   std::string full_name() const { return overload.empty() ? name : name + "." + overload; }
   bool declared() const noexcept { return definition != 0; }
+  /// Whether calls may wait that were recorded with these registrations.
+  bool may_wait() const noexcept {
+    return std::ranges::any_of(
+        entries, [](const auto* e) { return e->record_info.load(std::memory_order_acquire) != nullptr; });
+  }
   /// The schema, or null if the operator is not declared. The dispatcher's mutex is held.
   const schema::FunctionSchema* declared_schema();
   /// Makes the next call compute the table.
@@ -101,6 +107,10 @@ struct Dispatcher::State {
   OperatorRegistrations* of(const OperatorEntry& entry);
   /// Adds all built-in operators to `operators`.
   void declare_all();
+  /// Whether calls may wait that a change of an operator's registrations, or of the one with that id, would
+  /// reach. They are computed before, without the mutex.
+  bool may_wait(std::string_view name, std::string_view overload);
+  bool may_wait(uint64_t id);
   OperatorRegistrations& find_or_create(std::string_view name, std::string_view overload);
   void invalidate_all() noexcept {
     for (auto& [name, registrations] : operators) registrations->invalidate();

@@ -27,10 +27,10 @@ bool StubBase::list() noexcept {
 
 void StubBase::set(Backend backend, detail::AnyFunction f) noexcept {
   __atomic_store_n(&functions_[backend], f, __ATOMIC_RELEASE);
-  if (backend != kCpuBackend)
-    Dispatcher::singleton().invalidate_tables();
-  else if (host_changed_)  // the CPU's functions are there before any table is
-    host_changed_(*this, of_host_);
+  // The CPU's functions are there before any table is, but for those that libraries have for expressions.
+  if (backend == kCpuBackend && !host_changed_) return;
+  if (backend == kCpuBackend) host_changed_(*this, of_host_);
+  Dispatcher::singleton().invalidate_tables();
 }
 
 void StubBase::set_boxed(Backend backend, BoxedStubFunction f, void* data) {

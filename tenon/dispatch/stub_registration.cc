@@ -4,6 +4,7 @@
 // the dispatcher's own lock comes after it.
 #include <mutex>
 
+#include "tenon/core/recording.h"
 #include "tenon/dispatch/stub.h"
 
 namespace tenon::detail {
@@ -17,12 +18,18 @@ struct RegistrationList {
 };
 constinit RegistrationList g_list;
 
+// What waits runs with the functions that were there when it was called; it may take any lock.
+std::unique_lock<std::mutex> locked_for_change() {
+  note_switch();
+  return std::unique_lock(g_list.mutex);
+}
+
 }  // namespace
 
 // Locked before the first member is written: another registration may have been at the same address, which
 // ThreadSanitizer remembers.
 StubRegistration::StubRegistration(StubBase& stub, Backend backend, AnyFunction f) noexcept
-    : StubRegistration(std::unique_lock(g_list.mutex), stub, backend, f) {}
+    : StubRegistration(locked_for_change(), stub, backend, f) {}
 
 StubRegistration::StubRegistration(const std::unique_lock<std::mutex>&, StubBase& stub, Backend backend,
                                    AnyFunction f) noexcept
@@ -31,7 +38,7 @@ StubRegistration::StubRegistration(const std::unique_lock<std::mutex>&, StubBase
 }
 
 StubRegistration::~StubRegistration() {
-  const std::lock_guard lock(g_list.mutex);
+  const auto lock = locked_for_change();
   take_back();
   (previous_ ? previous_->next_ : g_list.first) = next_;
   (next_ ? next_->previous_ : g_list.last) = previous_;
@@ -67,7 +74,7 @@ std::vector<const void*> StubRegistration::all() {
 }
 
 bool StubRegistration::set(const void* registration, bool filled_in) noexcept {
-  const std::lock_guard lock(g_list.mutex);
+  const auto lock = locked_for_change();
   StubRegistration* r = g_list.first;
   while (r && r != registration) r = r->next_;
   if (!r || r->filled_in_ == filled_in) return false;

@@ -253,7 +253,9 @@ std::optional<Lowered> lower_fill(DType to) {
 const PointwiseInfo* pointwise_info_of(const OperatorEntry& entry) {
   const Kernel& kernel = detail::find_kernel(entry, DispatchKeySet(Functionality::Dense, kCpuBackend));
   if (detail::probe_of(entry, kernel).serves != &detail::pointwise_serves) return nullptr;
-  return static_cast<const PointwiseInfo*>(kernel.data);
+  const auto* const info = static_cast<const PointwiseInfo*>(kernel.data);
+  // What a library has filled in computes something of its own.
+  return info->stub && info->stub->has_own(kCpuBackend) ? nullptr : info;
 }
 
 }  // namespace tenon

@@ -86,7 +86,7 @@ std::optional<Lowered> lower_copy(DType from, DType to);
 std::optional<Lowered> lower_fill(DType dtype);
 
 /// The pointwise operator behind an entry's kernel for dense tensors of the host; null if it is none, or if
-/// somebody has registered a kernel of his own.
+/// somebody has registered a kernel or a host's function of his own.
 const PointwiseInfo* pointwise_info_of(const OperatorEntry& entry);
 
 }  // namespace tenon

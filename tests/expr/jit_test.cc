@@ -1,6 +1,7 @@
 // Machine code of expressions gives the evaluator's bits, for whatever it does not refuse.
 #include "backends/cpu/jit/jit.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -102,7 +103,7 @@ TEST(Jit, RandomExpressionsRunAsTheEvaluatorSays) {
     RandomTyped random =
         wide ? RandomTyped(seed, kWide, kWideTypes) : RandomTyped(seed, kNarrow, kNarrowTypes);
     const ExpressionPtr e = random.make(size);
-    const size_t n = 1 + seed % 70;
+    const size_t n = 1 + seed % 131;  // up to four vectors at a time, with any rest
     std::vector<Bytes> inputs;
     for (const Slot& s : e->inputs()) inputs.push_back(random_elements(s.dtype, n, seed + inputs.size()));
     const Rows rows(*e, std::move(inputs), n, seed);
@@ -130,7 +131,7 @@ TEST(Jit, RandomExpressionsOfMixedTypesRunAsTheEvaluatorSays) {
   for (uint64_t seed = 1; seed <= 4000; ++seed) {
     RandomTyped random(seed);
     const ExpressionPtr e = random.make(2 + static_cast<int>(seed % 23));
-    const size_t n = 1 + seed % 70;
+    const size_t n = 1 + seed % 131;  // up to four vectors at a time, with any rest
     std::vector<Bytes> inputs;
     for (const Slot& s : e->inputs()) inputs.push_back(random_elements(s.dtype, n, seed + inputs.size()));
     const Rows rows(*e, std::move(inputs), n, seed);
@@ -182,6 +183,89 @@ TEST(Jit, OperationsOfSpecialValues) {
       ASSERT_NO_FATAL_FAILURE(expect_bits(*c.e, *JitKernel::make(*c.e, target), rows, 1, false))
           << name(target);
     }
+  }
+}
+
+// So many values one after another, which are then added up from the last: all are alive at a time.
+std::string many_values(size_t count) {
+  std::string text = "in x: float32; let t1 = mul(x, 0.5:f32); ";
+  for (size_t i = 2; i <= count; ++i) text += fmt::format("let t{} = fma(t{}, x, 0.{}:f32); ", i, i - 1, i);
+  text += fmt::format("let s{} = t1; ", count + 1);
+  for (size_t i = count; i > 1; --i)
+    text += fmt::format("let s{} = fma(t{}, 0.{}:f32, s{}); ", i, i, i, i + 1);
+  return text + "out float32: s2;";
+}
+
+// Some vectors at a time (one of the longest expression, which has too much code for more), then one by one.
+TEST(Jit, AnyNumberOfElements) {
+  const std::string texts[] = {
+      "in x: float32, y: float64; out float64: add(cast[f64](x), y); out float32: mul(x, 3:f32);",
+      "in x: float32, y: float32; number a: f32; out float32: add(mul(silu(mul(x, a)), tanh(y)), sin(x));",
+      "in x: float64; out float64: exp(sin(x));",
+      "in x: int32, y: int32; out int32: max(mul(x, y), 7:i32); out bool: lt(x, y);",
+      many_values(20),
+      many_values(40),
+      many_values(350)};
+  for (const std::string& text : texts) {
+    const ExpressionPtr e = parse_typed(text);
+    std::vector<Bytes> inputs;
+    for (const Slot& s : e->inputs()) inputs.push_back(random_elements(s.dtype, 200, 11 + inputs.size()));
+    for (const CpuTarget target : targets_with_code()) {
+      if (!cpu::jit_refusal(*e, target).empty()) continue;
+      const auto code = JitKernel::make(*e, target);
+      for (size_t n = 0; n <= 200; ++n) {
+        std::vector<Bytes> some;
+        for (size_t k = 0; k < inputs.size(); ++k)
+          some.emplace_back(inputs[k].begin(),
+                            inputs[k].begin() + static_cast<ptrdiff_t>(n * item_size(e->inputs()[k].dtype)));
+        const Rows rows(*e, std::move(some), n, 5);
+        ASSERT_NO_FATAL_FAILURE(expect_bits(*e, *code, rows, n % 3, n % 2 == 0)) << name(target);
+      }
+    }
+  }
+}
+
+// What has one instruction for several operations, and what is known before it is computed, over all that is
+// special in the operands.
+TEST(Jit, OperationsThatBecomeOne) {
+  const char* const bodies[] = {"fma(neg(x), y, z)",
+                                "fma(x, neg(y), z)",
+                                "fma(neg(x), neg(y), z)",
+                                "fma(x, y, neg(z))",
+                                "fma(neg(x), y, neg(z))",
+                                "max(x, 2:f32)",
+                                "max(-120:f32, x)",
+                                "min(x, 2:f32)",
+                                "max(x, 0:f32)",
+                                "min(-0:f32, x)",
+                                "max(x, nan:f32)",
+                                "max(2:f32, 3:f32)",
+                                "where(gt(neg(abs(x)), 0:f32), y, z)",
+                                "where(gt(mul(-2:f32, abs(x)), 89:f32), y, x)",
+                                "where(gt(mul(-2:f32, abs(x)), -89:f32), y, x)",
+                                "where(gt(mul(-2:f32, x), 89:f32), y, x)",
+                                "where(gt(abs(x), 1:f32), y, z)",
+                                "where(ge(neg(abs(x)), 0:f32), y, z)",
+                                "from_bits(or(and(bits(x), 2147483647:i32), and(bits(y), -2147483648:i32)))",
+                                "from_bits(or(and(bits(x), -2147483648:i32), and(bits(x), 2147483647:i32)))",
+                                "from_bits(or(and(bits(x), 2147483647:i32), and(bits(y), -8388608:i32)))",
+                                "from_bits(or(and(bits(x), 2147483647:i32), and(bits(y), bits(z))))"};
+  const auto& special = special_values(Type::F32);
+  const size_t n = special.size() * special.size() * special.size();
+  std::vector<Bytes> inputs(3, Bytes(n * 4));
+  for (size_t i = 0; i < n; ++i) {
+    size_t rest = i;
+    for (Bytes& bytes : inputs) {
+      store_scalar(&bytes[i * 4], DType::Float32, special[rest % special.size()]);
+      rest /= special.size();
+    }
+  }
+  for (const char* body : bodies) {
+    const ExpressionPtr e = parse_typed(
+        std::string("primitive; in x: float32, y: float32, z: float32; out float32: ") + body + ";");
+    const Rows rows(*e, inputs, n, 1);
+    for (const CpuTarget target : targets_with_code())
+      ASSERT_NO_FATAL_FAILURE(expect_bits(*e, *JitKernel::make(*e, target), rows, 0, false)) << name(target);
   }
 }
 

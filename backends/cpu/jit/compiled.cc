@@ -23,7 +23,7 @@ Compiled::Compiled(const expr::Expression& e)
 void Compiled::make_code() const {
   if (decided_.exchange(true, std::memory_order_relaxed)) return;
   const CpuTarget target = cpu_target();
-  if (jit_refusal(*expression_, target).empty() && jit_loss(*expression_).empty())
+  if (jit_refusal(*expression_, target).empty() && jit_loss(*expression_, target).empty())
     code_.store(JitKernel::make(*expression_, target).release(), std::memory_order_release);
 }
 

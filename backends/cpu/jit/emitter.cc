@@ -5,8 +5,6 @@
 
 namespace tenon::cpu::jit {
 
-using expr::kNoNode;
-
 namespace {
 
 // Whether some value has 8 bytes, or has them on its way to another type.
@@ -22,10 +20,24 @@ bool has_wide_items(const expr::Expression& e) {
 constexpr int kVectors512 = 31, kVectors256 = 14, kMasks = 5;
 constexpr size_t kFirstBytes = 8192;
 
+// How many vectors go side by side: while one waits for the results of its operations, others go on. Each has
+// values of its own; a register for every other one is enough, since what is saved and loaded again costs
+// less than waiting. Measured with functions from exp to silu(x * a + b) * tanh(x) + b, of 5 to 10 values.
+int choose_copies(const Values& values, bool avx512) {
+  constexpr size_t kFew = 16, kMost = 640;  // operations; code of more would take too long to emit
+  const size_t operations = values.order().size() - values.num_uniform();
+  const size_t registers = avx512 ? kVectors512 : kVectors256;
+  const size_t alive = values.most_alive(false) + (avx512 ? 0 : values.most_alive(true));
+  const size_t wanted = operations < kFew ? 2 : avx512 ? 4 : 3;
+  return static_cast<int>(std::clamp<size_t>(
+      std::min(2 * registers / std::max<size_t>(alive, 1), kMost / std::max<size_t>(operations, 1)), 1,
+      wanted));
+}
+
 }  // namespace
 
 // rdi: pointers, rsi: n, rdx: numbers, which stay. r8: elements from the beginning, r9: elements left, r10:
-// constants.
+// constants. rax: the pointer that was read last.
 Emitter::Emitter(const expr::Expression& e, CpuTarget target)
     : Xbyak::CodeGenerator(kFirstBytes, Xbyak::AutoGrow),
       e_(e),
@@ -34,40 +46,49 @@ Emitter::Emitter(const expr::Expression& e, CpuTarget target)
       wide_(mixed_),
       bytes_(avx512_ ? 64 : 32),
       lanes_(bytes_ / (mixed_ ? 8 : 4)),
-      alias_(e.num_nodes),
-      kept_(e.num_nodes),
-      places_(*this, e.num_nodes, avx512_ ? kVectors512 : kVectors256, kMasks) {
+      values_(e, avx512_),
+      copies_(choose_copies(values_, avx512_)),
+      places_(*this, e.num_nodes * static_cast<size_t>(copies_), avx512_ ? kVectors512 : kVectors256,
+              kMasks) {
   plan();
   prologue();
-  Xbyak::Label loop, test_end, end;
-  jmp(test_end, T_NEAR);
+  // As many vectors side by side as there are, then the others one by one, of which the last may be short.
+  const int step = copies_ * lanes_;
+  Xbyak::Label loop, loop_end, rest, rest_end;
+  cmp(r9, step);
+  jb(loop_end, T_NEAR);
   align(64);
   L(loop);
-  body();
+  body(copies_);
+  add(r8, step);
+  sub(r9, step);
+  cmp(r9, step);
+  jae(loop, T_NEAR);
+  L(loop_end);
+  test(r9, r9);
+  jz(rest_end, T_NEAR);
+  L(rest);
+  tail_ = true;
+  mask_rest();
+  body(1);
   add(r8, lanes_);
   sub(r9, lanes_);
-  L(test_end);
-  cmp(r9, lanes_);
-  jae(loop, T_NEAR);
-  test(r9, r9);
-  jz(end, T_NEAR);
-  tail_ = true;
-  body();
-  L(end);
+  ja(rest, T_NEAR);
+  L(rest_end);
   epilogue();
   ready(Xbyak::CodeArray::PROTECT_RE);
 }
 
 void Emitter::plan() {
   for (NodeId id = 0; id < e_.num_nodes; ++id) {
-    const Node& n = e_[id];
-    alias_[id] = n.op == Op::Bits || n.op == Op::FromBits ? real(n.args[0]) : id;
-    Place& p = places_[id];
+    const expr::Node& n = e_[id];
+    Place p;
     p.is_mask = n.type == Type::Mask;
     p.wide = p.is_mask ? mixed_ : expr::item_size(n.type) == 8;
     of_type(n.type);
     p.mask = avx512_ && p.is_mask;
     p.index = n.bits;
+    p.uses = values_.uses(id);
     if (n.op == Op::Literal) {
       p.home = Home::Literal;
       p.index = constant(n.type != Type::Mask ? n.bits : n.bits != 0 ? ~uint64_t{0} : 0);
@@ -75,22 +96,9 @@ void Emitter::plan() {
       p.home = Home::Number;
     } else if (n.op == Op::Load) {
       p.home = Home::Input;
-    } else if (alias_[id] == id) {
-      kept_[id] = true;
-      for (int i = 0; i < n.arity; ++i) {
-        const NodeId a = real(n.args[i]);
-        places_[a].uses.push_back(id);
-        kept_[id] = kept_[id] && (kept_[a] || e_[a].op == Op::Literal || e_[a].op == Op::Number);
-      }
     }
+    for (; p.copy < copies_; ++p.copy) places_[id + p.copy * e_.num_nodes] = p;
   }
-  for (const expr::Slot& s : e_.outputs()) places_[real(s.node)].uses.push_back(e_.num_nodes);
-}
-
-bool Emitter::is_computed(NodeId id) const {
-  const Op op = e_[id].op;
-  return alias_[id] == id && op != Op::Literal && op != Op::Number && op != Op::Load &&
-         !places_[id].uses.empty();
 }
 
 void Emitter::prologue() {
@@ -102,49 +110,63 @@ void Emitter::prologue() {
   mov(r10, table_label_);
   xor_(r8, r8);
   mov(r9, rsi);
-  if (avx512_) {
-    // The lanes of the tail: n % lanes of them.
-    mov(rcx, rsi);
-    and_(rcx, lanes_ - 1);
-    mov(eax, 1);
-    shl(eax, cl);
-    dec(eax);
-    kmovd(tail_mask(), eax);
-  } else {
-    tail_slot_ = places_.new_slot();
-    mov(rcx, rsi);
-    and_(rcx, lanes_ - 1);
-    shl(rcx, mixed_ ? 3 : 2);
-    mov(rax, ones_label_);
-    sub(rax, rcx);
-    vmovups(ymm(scratch()), yword[rax]);
-    vmovups(at_slot(tail_slot_), ymm(scratch()));
-  }
+  if (!avx512_) tail_slot_ = places_.new_slot();
   places_.restart();
-  for (NodeId id = 0; id < e_.num_nodes; ++id) {
-    if (!kept_[id] || !is_computed(id)) continue;
-    operation(id, e_[id]);
+  const std::span<const NodeId> order = values_.order();
+  for (uint32_t at = 0; at < values_.num_uniform(); ++at) {
+    const NodeId id = order[at];
+    places_.at(at, true);
+    operation(id, values_[id]);
     places_.keep(id);
   }
 }
 
-void Emitter::body() {
+// The lanes of one vector that there are elements for.
+void Emitter::mask_rest() {
+  mov(ecx, lanes_);
+  cmp(r9, rcx);
+  cmovb(rcx, r9);
+  if (avx512_) {
+    mov(eax, -1);
+    bzhi(eax, eax, ecx);
+    kmovd(tail_mask(), eax);
+    return;
+  }
+  shl(rcx, mixed_ ? 3 : 2);
+  mov(rax, ones_label_);
+  sub(rax, rcx);
+  vmovups(ymm(scratch()), yword[rax]);
+  vmovups(at_slot(tail_slot_), ymm(scratch()));
+}
+
+void Emitter::body(int copies) {
   places_.restart();
-  for (NodeId id = 0; id < e_.num_nodes; ++id) {
-    if (kept_[id] || !is_computed(id)) continue;
-    const Node& n = e_[id];
-    operation(id, n);
-    for (int i = 0; i < n.arity; ++i) places_.was_read(real(n.args[i]), id);
+  pointer_ = -1;
+  const std::span<const NodeId> order = values_.order();
+  for (auto at = static_cast<uint32_t>(values_.num_uniform()); at < order.size(); ++at) {
+    const NodeId id = order[at];
+    const Code& n = values_[id];
+    for (copy_ = 0; copy_ < copies; ++copy_) {
+      places_.at(at, copy_ + 1 == copies);
+      operation(value(id), n);
+      for (int i = 0; i < n.arity; ++i) places_.was_read(value(n.args[i]));
+    }
   }
   // An input that is stored as it is may be the memory of another output: all are read before any is written.
-  std::vector<NodeId> results;
-  for (const expr::Slot& s : e_.outputs()) results.push_back(real(s.node));
-  places_.hold(results);
-  for (const NodeId id : results) places_.in_register(id);
-  for (size_t o = 0; o < e_.num_outputs; ++o) {
-    places_.in_register(results[o]);
-    store_output(o, places_[results[o]]);
+  std::vector<Id> results;
+  for (copy_ = 0; copy_ < copies; ++copy_) {
+    results.clear();
+    for (const expr::Slot& s : e_.outputs()) results.push_back(value(s.node));
+    places_.hold(results);
+    for (const Id id : results) places_.in_register(id);
+    for (size_t o = 0; o < e_.num_outputs; ++o) {
+      places_.in_register(results[o]);
+      store_output(o, places_[results[o]]);
+    }
+    places_.at(static_cast<uint32_t>(order.size()), copy_ + 1 == copies);
+    for (const Id id : results) places_.was_read(id);
   }
+  copy_ = 0;
 }
 
 void Emitter::epilogue() {
@@ -152,9 +174,9 @@ void Emitter::epilogue() {
   mov(rsp, rbp);
   pop(rbp);
   ret();
-  for (const auto& code : rare_) code();
-  // Rare code saves all vectors behind the slots, and mask registers below the frame.
-  const int slots = places_.frame_slots() + kVectors512 + 1;
+  emit_rare();
+  // Rare code saves all vectors behind the slots and has one more for its operand; masks go below the frame.
+  const int slots = places_.frame_slots() + kVectors512 + 2;
   rewrite(frame_at_, static_cast<uint64_t>(slots * bytes_ + 64), 4);
   align(64);
   L(table_label_);

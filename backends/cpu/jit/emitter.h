@@ -5,11 +5,12 @@
 
 #include <xbyak/xbyak.h>
 
-#include <functional>
+#include <memory>
 #include <vector>
 
 #include "backends/cpu/jit/jit.h"
 #include "backends/cpu/jit/places.h"
+#include "backends/cpu/jit/values.h"
 
 namespace tenon::cpu::jit {
 
@@ -26,21 +27,31 @@ class Emitter final : public Mover, private Xbyak::CodeGenerator {
  private:
   using Op = expr::Op;
   using Type = expr::Type;
-  using Node = expr::Node;
   using NodeId = expr::NodeId;
+  using Id = Places::Id;  // of a value: a node, or one vector's copy of it
   using Operand = Xbyak::Operand;
+
+  /// A pi_reduce of elements some of which are large: code behind the function's end.
+  struct Rare {
+    int from, to;  // registers
+    int part;
+    bool wide;
+    std::shared_ptr<Xbyak::Label> begin, end;
+  };
 
   // emitter.cc: the function around the values.
   void plan();
-  bool is_computed(NodeId id) const;
   void prologue();
-  void body();
+  void mask_rest();
+  void body(int copies);
   void epilogue();
   void save(const Place& from) override;
   void load(const Place& to) override;
 
   // memory.cc: elements as they are stored.
   void load_input(const Place& to);
+  /// Where the elements in hand of an output or, behind those, an input are.
+  Xbyak::RegExp elements(int pointer, DType stored, int copy);
   void store_output(size_t output, const Place& from);
   void load_elements(int reg, const Xbyak::RegExp& at, DType stored);
   void store_elements(const Xbyak::RegExp& at, int reg, DType stored);
@@ -48,33 +59,41 @@ class Emitter final : public Mover, private Xbyak::CodeGenerator {
   void store_truth(const Xbyak::RegExp& at, const Place& from);
   /// The upper 16 bits of float32 values, rounded to the nearest even, in the scratch register's low halves.
   void to_bfloat16(int from);
-  void round_to(NodeId id, const Node& n);
+  void round_to(Id id, const Code& n);
 
   // operations.cc
-  void operation(NodeId id, const Node& n);
+  void operation(Id id, const Code& n);
   template <class F>
-  void unary(NodeId id, const Node& n, F f);
+  void unary(Id id, const Code& n, F f);
   template <class F>
-  void binary(NodeId id, const Node& n, bool commutes, F f);
-  void arithmetic(NodeId id, const Node& n, bool floating);
-  void bitwise(NodeId id, const Node& n);
-  void shift(NodeId id, const Node& n);
-  void round(NodeId id, const Node& n, uint8_t mode);
-  void fma(NodeId id, const Node& n);
-  void extremum(NodeId id, const Node& n, bool floating);
-  void compare(NodeId id, const Node& n);
-  void choose(NodeId id, const Node& n);
-  void cast(NodeId id, const Node& n);
+  void binary(Id id, const Code& n, bool commutes, F f);
+  void arithmetic(Id id, const Code& n, bool floating);
+  void bitwise(Id id, const Code& n);
+  void shift(Id id, const Code& n);
+  void round(Id id, const Code& n, uint8_t mode);
+  void scale(Id id, const Code& n);
+  void select_bits(Id id, const Code& n);
+  void fma(Id id, const Code& n);
+  bool is_ordinary_literal(NodeId id) const;
+  void extremum(Id id, const Code& n, bool floating);
+  void compare(Id id, const Code& n);
+  void choose(Id id, const Code& n);
+  void cast(Id id, const Code& n);
   void convert(int to, int from, Type was, Type type);
   /// The mask of the elements that are not 0, and 1 of `type` where a mask is true, else 0.
   void not_zero(int to, int from, Type type);
   void one_or_zero(int to, int from, Type type);
-  void pi_reduce(NodeId id, const Node& n);
-  void call_pi_reduce(int from, int to, int part);
+  void pi_reduce(Id id, const Code& n);
+  void emit_rare();
+  void call_pi_reduce(bool wide, int saved, int argument);
   /// x ^ bits or x & bits.
-  void with_bits(NodeId id, const Node& n, Op op, uint64_t bits);
+  void with_bits(Id id, const Code& n, Op op, uint64_t bits);
 
-  NodeId real(NodeId id) const { return alias_[id]; }
+  /// The value of a node; of those that differ from vector to vector, that of the one in hand.
+  Id value(NodeId id) const {
+    const NodeId real = values_.real(id);
+    return places_[real].shared() ? real : real + static_cast<Id>(copy_) * e_.num_nodes;
+  }
   /// From here on instructions are of values of this type; of masks, of what they are masks of.
   void of_type(Type type) {
     if (is_compute_type(type)) wide_ = expr::item_size(type) == 8;
@@ -97,21 +116,27 @@ class Emitter final : public Mover, private Xbyak::CodeGenerator {
   uint64_t constant(uint64_t bits);
   /// Whether an instruction can take the value from memory, and what it then takes.
   bool readable(const Place& p) const;
+  /// An operand that an instruction can take as it is, from a register where that saves other vectors a load.
+  void make_readable(Id id) {
+    if (!readable(places_[id]) || places_.worth_a_register(id)) places_.in_register(id);
+  }
   Xbyak::Address memory(const Place& p) const;
   uint64_t one(Type type) const;
 
   const expr::Expression& e_;
   const bool avx512_;
-  const bool mixed_;           // some values have 8 bytes: as many elements go at a time
-  bool wide_ = false;          // those in hand have
-  bool tail_ = false;          // the code that follows is for the last elements
-  int bytes_, lanes_;          // of a vector
-  int tail_slot_ = -1;         // of AVX2's mask of the last elements
-  std::vector<NodeId> alias_;  // bits(x) and from_bits(x) are x
-  std::vector<bool> kept_;     // computed before the loop
+  const bool mixed_;    // some values have 8 bytes: as many elements go at a time
+  bool wide_ = false;   // those in hand have
+  bool tail_ = false;   // the code that follows is for the last elements
+  int copy_ = 0;        // which of the vectors that go side by side is in hand
+  int pointer_ = -1;    // which one rax has
+  int bytes_, lanes_;   // of a vector
+  int tail_slot_ = -1;  // of AVX2's mask of the last elements
+  const Values values_;
+  const int copies_;  // how many vectors go at a time
   Places places_;
   std::vector<uint64_t> table_;
-  std::vector<std::function<void()>> rare_;  // code behind the function's end
+  std::vector<Rare> rare_;
   Xbyak::Label table_label_, ones_label_;
   size_t frame_at_ = 0;  // where the size of the frame is to be written
 };

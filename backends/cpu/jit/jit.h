@@ -15,7 +15,7 @@ namespace tenon::cpu {
 /// Why no code is made of a typed expression for an instruction set: a sentence, or empty where it is.
 std::string jit_refusal(const expr::Expression& e, CpuTarget target);
 /// Why machine code is possible and yet slower than the interpreter; empty if it pays.
-std::string jit_loss(const expr::Expression& e);
+std::string jit_loss(const expr::Expression& e, CpuTarget target);
 
 /// The code of one expression. Immutable and safe to run from many threads at once.
 class JitKernel {

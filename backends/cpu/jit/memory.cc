@@ -7,16 +7,16 @@ namespace tenon::cpu::jit {
 using Xbyak::Address;
 using Xbyak::RegExp;
 
-namespace {
-
-int scale_of(DType stored) { return static_cast<int>(item_size(stored)); }
-
-}  // namespace
+RegExp Emitter::elements(int pointer, DType stored, int copy) {
+  if (pointer != pointer_) mov(rax, qword[rdi + 8 * pointer]);
+  pointer_ = pointer;
+  const auto item = static_cast<int>(item_size(stored));
+  return rax + r8 * item + copy * lanes_ * item;
+}
 
 void Emitter::load_input(const Place& to) {
   const DType stored = real_dtype(e_.inputs()[to.index].dtype);
-  mov(rax, qword[rdi + 8 * (e_.num_outputs + to.index)]);
-  const RegExp at = rax + r8 * scale_of(stored);
+  const RegExp at = elements(static_cast<int>(e_.num_outputs + to.index), stored, to.copy);
   if (to.is_mask)
     load_truth(to, at);
   else
@@ -25,8 +25,7 @@ void Emitter::load_input(const Place& to) {
 
 void Emitter::store_output(size_t output, const Place& from) {
   const DType stored = real_dtype(e_.outputs()[output].dtype);
-  mov(rax, qword[rdi + 8 * output]);
-  const RegExp at = rax + r8 * scale_of(stored);
+  const RegExp at = elements(static_cast<int>(output), stored, copy_);
   if (from.is_mask)
     store_truth(at, from);
   else
@@ -119,8 +118,8 @@ void Emitter::to_bfloat16(int from) {
   vpblendmd(to | scratch_mask(), to, at_constant(constant(0x7fc0)));
 }
 
-void Emitter::round_to(NodeId id, const Node& n) {
-  const NodeId a = real(n.args[0]);
+void Emitter::round_to(Id id, const Code& n) {
+  const Id a = value(n.args[0]);
   places_.hold({a});
   const int x = places_.in_register(a);
   const int to = places_.take_over(id, {a});

@@ -59,19 +59,19 @@ uint8_t integer_predicate(Predicate p) {
 }
 
 template <class T>
-void reduce_lanes(const T* x, T* out, int lanes, int part) noexcept {
+void reduce_lanes(T* x, int lanes, int part) noexcept {
   constexpr T kFrom = static_cast<T>(expr::kPiReduceFrom);
   for (int i = 0; i < lanes; ++i) {
     const bool large = !(x[i] <= kFrom && x[i] >= -kFrom);
-    out[i] = large ? expr::pi_reduce(x[i], part) : T{0};
+    x[i] = large ? expr::pi_reduce(x[i], part) : T{0};
   }
 }
 
 }  // namespace
 
 template <class F>
-void Emitter::unary(NodeId id, const Node& n, F f) {
-  const NodeId a = real(n.args[0]);
+void Emitter::unary(Id id, const Code& n, F f) {
+  const Id a = value(n.args[0]);
   places_.hold({a});
   const int x = places_.in_register(a);
   const int to = places_.take_over(id, {a});
@@ -79,12 +79,12 @@ void Emitter::unary(NodeId id, const Node& n, F f) {
 }
 
 template <class F>
-void Emitter::binary(NodeId id, const Node& n, bool commutes, F f) {
-  NodeId a = real(n.args[0]), b = real(n.args[1]);
+void Emitter::binary(Id id, const Code& n, bool commutes, F f) {
+  Id a = value(n.args[0]), b = value(n.args[1]);
   if (commutes && places_[a].reg < 0 && places_[b].reg >= 0) std::swap(a, b);
   places_.hold({a, b});
   const int x = places_.in_register(a);
-  if (!readable(places_[b])) places_.in_register(b);
+  make_readable(b);
   const Place y = places_[b];  // before the result takes its register
   const int to = places_.take_over(id, {a, b});
   if (y.reg >= 0)
@@ -101,10 +101,12 @@ void Emitter::binary(NodeId id, const Node& n, bool commutes, F f) {
       narrow(to, x, y);                                                             \
   })
 
-void Emitter::operation(NodeId id, const Node& n) {
+void Emitter::operation(Id id, const Code& n) {
   const Type of = n.type == Type::Mask && n.arity > 0 ? e_[n.args[0]].type : n.type;
   const bool floating = is_floating(of);
   of_type(of);
+  if (n.form == Form::Scale) return scale(id, n);
+  if (n.form == Form::SelectBits) return select_bits(id, n);
   switch (n.op) {
     case Op::RoundTo:
       return round_to(id, n);
@@ -146,7 +148,7 @@ void Emitter::operation(NodeId id, const Node& n) {
   }
 }
 
-void Emitter::arithmetic(NodeId id, const Node& n, bool floating) {
+void Emitter::arithmetic(Id id, const Code& n, bool floating) {
   switch (n.op) {
     case Op::Add:
       return floating ? TENON_JIT_TWO(vaddps, vaddpd, true) : TENON_JIT_TWO(vpaddd, vpaddq, true);
@@ -177,7 +179,7 @@ void Emitter::arithmetic(NodeId id, const Node& n, bool floating) {
   }
 }
 
-void Emitter::with_bits(NodeId id, const Node& n, Op op, uint64_t bits) {
+void Emitter::with_bits(Id id, const Code& n, Op op, uint64_t bits) {
   const Xbyak::Address value = at_constant(constant(bits));
   unary(id, n, [&](const auto& to, const auto& x) {
     if (!avx512_)
@@ -189,7 +191,7 @@ void Emitter::with_bits(NodeId id, const Node& n, Op op, uint64_t bits) {
   });
 }
 
-void Emitter::bitwise(NodeId id, const Node& n) {
+void Emitter::bitwise(Id id, const Code& n) {
   if (!places_[id].mask) {
     if (n.op == Op::Not) return with_bits(id, n, Op::Xor, ~uint64_t{0});
     if (!avx512_) {
@@ -201,7 +203,7 @@ void Emitter::bitwise(NodeId id, const Node& n) {
            : n.op == Op::Or ? TENON_JIT_TWO(vpord, vporq, true)
                             : TENON_JIT_TWO(vpxord, vpxorq, true);
   }
-  const NodeId a = real(n.args[0]), b = real(n.args[n.arity - 1]);
+  const Id a = value(n.args[0]), b = value(n.args[n.arity - 1]);
   places_.hold({a, b});
   const Xbyak::Opmask x = mask(places_.in_register(a)), y = mask(places_.in_register(b));
   const Xbyak::Opmask to = mask(places_.take_over(id, {a, b}));
@@ -215,7 +217,7 @@ void Emitter::bitwise(NodeId id, const Node& n) {
     kxorq(to, x, y);
 }
 
-void Emitter::shift(NodeId id, const Node& n) {
+void Emitter::shift(Id id, const Code& n) {
   const auto count = static_cast<uint8_t>(n.bits);
   unary(id, n, [&](const auto& to, const auto& x) {
     if (n.op == Op::ShiftLeft)
@@ -227,7 +229,7 @@ void Emitter::shift(NodeId id, const Node& n) {
   });
 }
 
-void Emitter::round(NodeId id, const Node& n, uint8_t mode) {
+void Emitter::round(Id id, const Code& n, uint8_t mode) {
   unary(id, n, [&](const auto& to, const auto& x) {
     if (!avx512_)
       wide_ ? vroundpd(to, x, mode) : vroundps(to, x, mode);
@@ -236,14 +238,46 @@ void Emitter::round(NodeId id, const Node& n, uint8_t mode) {
   });
 }
 
+// x * 2^n with one rounding.
+void Emitter::scale(Id id, const Code& n) {
+  binary(id, n, false, [this](const auto& to, const auto& x, const Operand& y) {
+    wide_ ? vscalefpd(to, x, y) : vscalefps(to, x, y);
+  });
+}
+
+void Emitter::select_bits(Id id, const Code& n) {
+  const Id a = value(n.args[0]), b = value(n.args[1]);
+  places_.hold({a, b});
+  const int x = places_.in_register(a), y = places_.in_register(b);
+  const int to = a == b ? places_.take(id) : places_.take_over(id, {a});
+  if (to != x) vmovaps(vec(to), vec(x));
+  constexpr uint8_t kChoose = 0xe4;  // the first where the third is set, else the second
+  const Xbyak::Address chosen = at_constant(constant(e_[n.args[2]].bits));
+  wide_ ? vpternlogq(vec(to), vec(y), chosen, kChoose) : vpternlogd(vec(to), vec(y), chosen, kChoose);
+}
+
+// With the signs of its product and its addend.
+#define TENON_JIT_FMA(order, to, x, y)                                     \
+  do {                                                                     \
+    if (!n.minus_product && !n.minus_addend)                               \
+      wide_ ? vfmadd##order##pd(to, x, y) : vfmadd##order##ps(to, x, y);   \
+    else if (!n.minus_product)                                             \
+      wide_ ? vfmsub##order##pd(to, x, y) : vfmsub##order##ps(to, x, y);   \
+    else if (!n.minus_addend)                                              \
+      wide_ ? vfnmadd##order##pd(to, x, y) : vfnmadd##order##ps(to, x, y); \
+    else                                                                   \
+      wide_ ? vfnmsub##order##pd(to, x, y) : vfnmsub##order##ps(to, x, y); \
+  } while (false)
+
 // a * b + c, in place of one of the three; one of them may be memory.
-void Emitter::fma(NodeId id, const Node& n) {
-  NodeId a = real(n.args[0]), b = real(n.args[1]);
-  const NodeId c = real(n.args[2]);
+void Emitter::fma(Id id, const Code& n) {
+  Id a = value(n.args[0]), b = value(n.args[1]);
+  const Id c = value(n.args[2]);
   places_.hold({a, b, c});
-  const auto held = [&](NodeId x) { return places_[x].reg >= 0; };
-  NodeId in_memory = expr::kNoNode;
-  for (const NodeId x : {a, b, c}) {
+  const auto held = [&](Id x) { return places_[x].reg >= 0; };
+  Id in_memory = expr::kNoNode;
+  for (const Id x : {a, b, c}) {
+    if (places_.worth_a_register(x)) places_.in_register(x);
     if (held(x) || x == in_memory) continue;
     if (in_memory == expr::kNoNode && readable(places_[x]))
       in_memory = x;
@@ -254,8 +288,8 @@ void Emitter::fma(NodeId id, const Node& n) {
   if (in_memory != expr::kNoNode && (a == b || a == c || b == c)) places_.in_register(in_memory);
   if (!held(a)) std::swap(a, b);
   const Place x = places_[a], y = places_[b], z = places_[c];
-  const auto free = [&](NodeId operand) {
-    return held(operand) && places_.dies_at(operand, id) &&
+  const auto free = [&](Id operand) {
+    return held(operand) && places_.dies_now(operand) &&
            (operand == a) + (operand == b) + (operand == c) == 1;
   };
   const auto source = [&](const Place& p, auto f) {
@@ -265,21 +299,15 @@ void Emitter::fma(NodeId id, const Node& n) {
       f(static_cast<const Operand&>(memory(p)));
   };
   const auto fma213 = [&](int to, int by, const Place& p) {
-    source(p, [&](const Operand& o) {
-      wide_ ? vfmadd213pd(vec(to), vec(by), o) : vfmadd213ps(vec(to), vec(by), o);
-    });
+    source(p, [&](const Operand& o) { TENON_JIT_FMA(213, vec(to), vec(by), o); });
   };
   if (free(c)) {
     const int to = places_.take_over(id, {c});
-    source(y, [&](const Operand& o) {
-      wide_ ? vfmadd231pd(vec(to), vec(x.reg), o) : vfmadd231ps(vec(to), vec(x.reg), o);
-    });
+    source(y, [&](const Operand& o) { TENON_JIT_FMA(231, vec(to), vec(x.reg), o); });
   } else if (y.reg < 0) {  // the factor is memory, so the addend is not
     const int to = free(a) ? places_.take_over(id, {a}) : places_.take(id);
     if (to != x.reg) vmovaps(vec(to), vec(x.reg));
-    source(y, [&](const Operand& o) {
-      wide_ ? vfmadd132pd(vec(to), vec(z.reg), o) : vfmadd132ps(vec(to), vec(z.reg), o);
-    });
+    source(y, [&](const Operand& o) { TENON_JIT_FMA(132, vec(to), vec(z.reg), o); });
   } else if (free(b)) {
     fma213(places_.take_over(id, {b}), x.reg, z);
   } else {
@@ -289,14 +317,36 @@ void Emitter::fma(NodeId id, const Node& n) {
   }
 }
 
+// Neither NaN nor 0, of which there are two that are equal.
+bool Emitter::is_ordinary_literal(NodeId id) const {
+  const expr::Node& n = e_[id];
+  if (n.op != Op::Literal) return false;
+  const double v = n.type == Type::F32 ? std::bit_cast<float>(static_cast<uint32_t>(n.bits))
+                                       : std::bit_cast<double>(n.bits);
+  return v < 0 || v > 0;
+}
+
 // NaN if either is; the second of equal operands.
-void Emitter::extremum(NodeId id, const Node& n, bool floating) {
+void Emitter::extremum(Id id, const Code& n, bool floating) {
   const bool least = n.op == Op::Min;
   if (!floating) {
     if (wide_) return least ? TENON_JIT_TWO(vpminsq, vpminsq, true) : TENON_JIT_TWO(vpmaxsq, vpmaxsq, true);
     return least ? TENON_JIT_TWO(vpminsd, vpminsd, true) : TENON_JIT_TWO(vpmaxsd, vpmaxsd, true);
   }
-  const NodeId a = real(n.args[0]), b = real(n.args[1]);
+  // Of two that are not equal the instruction gives the second beside a NaN, and a literal is none.
+  for (const int i : {0, 1}) {
+    if (!is_ordinary_literal(n.args[i])) continue;
+    const Id x = value(n.args[1 - i]), bound = value(n.args[i]);
+    places_.hold({x, bound});
+    const Xbyak::Xmm first = vec(places_.in_register(bound)), second = vec(places_.in_register(x));
+    const Xbyak::Xmm to = vec(places_.take_over(id, {x, bound}));
+    if (least)
+      wide_ ? vminpd(to, first, second) : vminps(to, first, second);
+    else
+      wide_ ? vmaxpd(to, first, second) : vmaxps(to, first, second);
+    return;
+  }
+  const Id a = value(n.args[0]), b = value(n.args[1]);
   places_.hold({a, b});
   const int x = places_.in_register(a), y = places_.in_register(b), best = scratch();
   if (least)
@@ -316,7 +366,7 @@ void Emitter::extremum(NodeId id, const Node& n, bool floating) {
   }
 }
 
-void Emitter::compare(NodeId id, const Node& n) {
+void Emitter::compare(Id id, const Code& n) {
   const bool floating = is_floating(e_[n.args[0]].type);
   const Predicate p = predicate_of(n.op);
   if (!avx512_ && floating) {
@@ -324,11 +374,11 @@ void Emitter::compare(NodeId id, const Node& n) {
       wide_ ? vcmppd(to, x, y, p) : vcmpps(to, x, y, p);
     });
   }
-  const NodeId a = real(n.args[0]), b = real(n.args[1]);
+  const Id a = value(n.args[0]), b = value(n.args[1]);
   places_.hold({a, b});
   const int x = places_.in_register(a);
   if (avx512_) {
-    if (!readable(places_[b])) places_.in_register(b);
+    make_readable(b);
     const Place y = places_[b];
     const Xbyak::Opmask to = mask(places_.take(id));
     const auto emit = [&](const Operand& o) {
@@ -352,8 +402,8 @@ void Emitter::compare(NodeId id, const Node& n) {
   if (p == kNe || p == kLe || p == kGe) vxorps(to, to, at_constant(constant(~uint64_t{0})));
 }
 
-void Emitter::choose(NodeId id, const Node& n) {
-  const NodeId m = real(n.args[0]), a = real(n.args[1]), b = real(n.args[2]);
+void Emitter::choose(Id id, const Code& n) {
+  const Id m = value(n.args[0]), a = value(n.args[1]), b = value(n.args[2]);
   places_.hold({m, a, b});
   const int chooses = places_.in_register(m), y = places_.in_register(b);
   if (places_[id].mask) {  // (m & a) | (~m & b)
@@ -364,7 +414,7 @@ void Emitter::choose(NodeId id, const Node& n) {
     korq(mask(to), mask(to), scratch_mask());
     return;
   }
-  if (!readable(places_[a])) places_.in_register(a);
+  make_readable(a);
   const Place x = places_[a];
   const int to = places_.take_over(id, {b, a});
   const auto emit = [&](const Operand& o) {
@@ -381,8 +431,8 @@ void Emitter::choose(NodeId id, const Node& n) {
     emit(ymm(x.reg));
 }
 
-void Emitter::cast(NodeId id, const Node& n) {
-  const NodeId a = real(n.args[0]);
+void Emitter::cast(Id id, const Code& n) {
+  const Id a = value(n.args[0]);
   const Type from = e_[n.args[0]].type;
   places_.hold({a});
   const int x = places_.in_register(a);
@@ -440,8 +490,8 @@ void Emitter::one_or_zero(int to, int from, Type type) {
 }
 
 // Zero, and a call where an element is large.
-void Emitter::pi_reduce(NodeId id, const Node& n) {
-  const NodeId a = real(n.args[0]);
+void Emitter::pi_reduce(Id id, const Code& n) {
+  const Id a = value(n.args[0]);
   places_.hold({a});
   const int x = places_.in_register(a), to = places_.take(id), s = scratch();
   const Xbyak::Address sign = at_constant(constant(wide_ ? ~uint64_t{0} >> 1 : 0x7fffffffu));
@@ -463,37 +513,58 @@ void Emitter::pi_reduce(NodeId id, const Node& n) {
   }
   jnz(*rare, T_NEAR);
   L(*back);
-  rare_.push_back([this, x, to, type = n.type, part = static_cast<int>(n.bits), rare, back] {
-    L(*rare);
-    of_type(type);
-    call_pi_reduce(x, to, part);
-    jmp(*back, T_NEAR);
-  });
+  rare_.push_back({x, to, static_cast<int>(n.bits), wide_, rare, back});
+}
+
+// Each has the call of a routine that they share, which takes its vector from the last slot of the frame and
+// puts the result there.
+void Emitter::emit_rare() {
+  const int vectors = avx512_ ? 32 : 16, saved = places_.frame_slots(), argument = saved + vectors;
+  Xbyak::Label routine[2];
+  bool called[2] = {};
+  for (const Rare& r : rare_) {
+    L(*r.begin);
+    vmovups(at_slot(argument), all(r.from));
+    mov(ecx, r.part);
+    call(routine[r.wide]);
+    vmovups(all(r.to), at_slot(argument));
+    jmp(*r.end, T_NEAR);
+    called[r.wide] = true;
+  }
+  for (const bool wide : {false, true}) {
+    if (!called[wide]) continue;
+    L(routine[wide]);
+    call_pi_reduce(wide, saved, argument);
+    ret();
+  }
 }
 
 // With all registers saved, since a function may change any.
-void Emitter::call_pi_reduce(int from, int to, int part) {
-  const int first = places_.frame_slots(), vectors = avx512_ ? 32 : 16;
-  const Xbyak::Reg64 kept[] = {rdi, rsi, rdx, r8, r9, r10};
-  constexpr int kMaskBytes = 64, kPushed = 6 * 8 + 16;  // 16: the stack is aligned at a call
-  for (int i = 0; i < vectors; ++i) vmovups(at_slot(first + i), all(i));
-  sub(rsp, kMaskBytes);
+void Emitter::call_pi_reduce(bool wide, int saved, int argument) {
+  // With the address to return to, the stack is aligned as a call needs it.
+  const Xbyak::Reg64 kept[] = {rax, rdi, rsi, rdx, r8, r9, r10};
+  constexpr int kAddress = 8, kMasks = 64, kPushed = 7 * 8;
+  static_assert((kAddress + kMasks + kPushed) % 16 == 0);
+  const int vectors = argument - saved;
+  const auto slot = [&](int i) {
+    const Xbyak::RegExp at = rsp + kAddress + (saved + i) * bytes_;
+    return avx512_ ? zword[at] : yword[at];
+  };
+  for (int i = 0; i < vectors; ++i) vmovups(slot(i), all(i));
+  sub(rsp, kMasks);
   for (int i = 1; avx512_ && i < 8; ++i) kmovq(qword[rsp + i * 8], Xbyak::Opmask(i));
   for (const auto& r : kept) push(r);
-  sub(rsp, 16);
-  lea(rdi, ptr[rsp + kPushed + kMaskBytes + (first + from) * bytes_]);
-  lea(rsi, ptr[rsp + kPushed + kMaskBytes + (first + to) * bytes_]);
-  mov(edx, lanes_);
-  mov(ecx, part);
+  lea(rdi, ptr[rsp + kAddress + kMasks + kPushed + argument * bytes_]);
+  mov(esi, lanes_);
+  mov(edx, ecx);
   vzeroupper();
-  mov(rax, wide_ ? reinterpret_cast<size_t>(&reduce_lanes<double>)
-                 : reinterpret_cast<size_t>(&reduce_lanes<float>));
+  mov(rax, wide ? reinterpret_cast<size_t>(&reduce_lanes<double>)
+                : reinterpret_cast<size_t>(&reduce_lanes<float>));
   call(rax);
-  add(rsp, 16);
   for (size_t i = std::size(kept); i-- > 0;) pop(kept[i]);
   for (int i = 1; avx512_ && i < 8; ++i) kmovq(Xbyak::Opmask(i), qword[rsp + i * 8]);
-  add(rsp, kMaskBytes);
-  for (int i = 0; i < vectors; ++i) vmovups(all(i), at_slot(first + i));
+  add(rsp, kMasks);
+  for (int i = 0; i < vectors; ++i) vmovups(all(i), slot(i));
 }
 
 }  // namespace tenon::cpu::jit

@@ -6,8 +6,6 @@
 
 namespace tenon::cpu::jit {
 
-using expr::NodeId;
-
 int Places::new_slot() {
   if (free_slots_.empty()) return slots_++;
   const int slot = free_slots_.back();
@@ -25,7 +23,7 @@ void Places::restart() {
   std::fill(masks_.begin(), masks_.end(), kFree);
 }
 
-int Places::in_register(NodeId id) {
+int Places::in_register(Id id) {
   Place& p = places_[id];
   if (p.reg < 0) {
     take(id);
@@ -34,7 +32,7 @@ int Places::in_register(NodeId id) {
   return p.reg;
 }
 
-int Places::take(NodeId id) {
+int Places::take(Id id) {
   auto& list = owners(places_[id].mask);
   size_t chosen = list.size();
   uint64_t chosen_score = 0;
@@ -63,10 +61,28 @@ int Places::take(NodeId id) {
   return places_[id].reg;
 }
 
-int Places::take_over(NodeId id, std::initializer_list<NodeId> operands) {
-  for (const NodeId operand : operands) {
+bool Places::dies_now(Id id) const {
+  const Place& p = places_[id];
+  return p.uses.back() <= now_ && (last_copy_ || !p.shared());
+}
+
+bool Places::worth_a_register(Id id) const {
+  const Place& p = places_[id];
+  if (p.reg >= 0 || p.mask || !p.shared() || last_copy_) return false;
+  for (const Id owner : vectors_) {
+    if (owner == kFree) return true;
+    const Place& o = places_[owner];
+    if (o.in_memory() && o.next_use() > now_ + 1 &&
+        std::find(held_.begin(), held_.end(), owner) == held_.end())
+      return true;
+  }
+  return false;
+}
+
+int Places::take_over(Id id, std::initializer_list<Id> operands) {
+  for (const Id operand : operands) {
     Place& p = places_[operand];
-    if (p.reg < 0 || p.mask != places_[id].mask || !dies_at(operand, id)) continue;
+    if (p.reg < 0 || p.mask != places_[id].mask || !dies_now(operand)) continue;
     owners(p.mask)[static_cast<size_t>(p.reg)] = id;
     return places_[id].reg = std::exchange(p.reg, -1);
   }
@@ -79,13 +95,14 @@ void Places::release(Place& p) {
   if (p.slot >= 0 && p.home != Home::Kept) free_slots_.push_back(p.slot), p.slot = -1;
 }
 
-void Places::was_read(NodeId id, uint32_t at) {
+void Places::was_read(Id id) {
   Place& p = places_[id];
-  while (p.next < p.uses.size() && p.uses[p.next] <= at) ++p.next;
+  if (p.shared() && !last_copy_) return;
+  while (p.next < p.uses.size() && p.uses[p.next] <= now_) ++p.next;
   if (p.next == p.uses.size()) release(p);
 }
 
-void Places::keep(NodeId id) {
+void Places::keep(Id id) {
   Place& p = places_[id];
   p.slot = slots_++;
   p.home = Home::Kept;

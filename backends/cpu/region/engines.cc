@@ -19,7 +19,7 @@ std::string jit_refusal(const graph::Graph& g, const graph::Node& node) {
   const expr::Expression& e = *node.region->body.expression;
   if (node.region->over.empty()) {
     std::string why = cpu::jit_refusal(e, cpu::cpu_target());
-    return why.empty() ? cpu::jit_loss(e) : why;
+    return why.empty() ? cpu::jit_loss(e, cpu::cpu_target()) : why;
   }
   // Rows are computed in passes over their elements, each of which is code of its own.
   for (const expr::RowPass& pass : expr::cut_passes(e, expr::RowForm::Along, true).passes) {

@@ -1,0 +1,29 @@
+// Which operations of an expression the emitter has one instruction for: a node of codes() may stand for
+// several of the expression's, with the same bits. Knows no registers.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "tenon/expr/expression.h"
+
+namespace tenon::cpu::jit {
+
+enum class Form : uint8_t {
+  Plain,       ///< The node's operation.
+  Same,        ///< Its first operand: bits(x), or a choice whose mask is known.
+  Scale,       ///< scale(x, t) of the functions' definitions, whose second operand is t - rounder.
+  SelectBits,  ///< (x & c) | (y & ~c), c the third operand, a literal.
+};
+
+/// A node, with what its instruction does beside.
+struct Code : expr::Node {
+  Form form = Form::Plain;
+  bool minus_product = false;  ///< Of an fma.
+  bool minus_addend = false;
+};
+
+/// One for each node of a primitive expression. `avx512`: with the instructions that only it has.
+std::vector<Code> select_codes(const expr::Expression& e, bool avx512);
+
+}  // namespace tenon::cpu::jit

@@ -29,14 +29,14 @@ void CallKey::tensor(const Tensor& t) {
   if (refused_) return;
   uint32_t slot = recorder_.slot_of(storage);
   const bool is_new = slot == kNoSlot;
-  if (is_new) slot = recorder_.add_input(impl.storage());
+  if (is_new) slot = recorder_.add_input(impl);
   const size_t n = static_cast<size_t>(impl.ndim());
   uint64_t words[3 + 2 * TensorHeader::kInlineDims];
   size_t at = 0;
   words[at++] = slot | static_cast<uint64_t>(impl.dtype()) << 32 | static_cast<uint64_t>(n) << 40 |
                 uint64_t{impl.is_wrapped_number()} << 48 | uint64_t{is_new} << 49;
   if (is_new) words[at++] = storage.nbytes();
-  words[at++] = static_cast<uint64_t>(impl.offset());
+  words[at++] = static_cast<uint64_t>(impl.offset() - recorder_.segment_.slots[slot].begin_of(impl.dtype()));
   auto& key = recorder_.key_;
   if (n <= TensorHeader::kInlineDims) {
     for (const int64_t size : impl.sizes()) words[at++] = static_cast<uint64_t>(size);

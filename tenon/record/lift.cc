@@ -39,9 +39,31 @@ bool overwrites_self(std::string_view name) {
   return name == "aten::fill_" || name == "aten::zero_" || name == "aten::copy_";
 }
 
+// How far a tensor reaches before the place that its offset counts from, in bytes.
+int64_t reaches_before(const Geometry& g) noexcept {
+  int64_t low = g.offset;
+  for (size_t d = 0; d < g.sizes.size(); ++d) {
+    if (g.sizes[d] == 0) return 0;
+    if (g.strides[d] < 0) low += (g.sizes[d] - 1) * g.strides[d];
+  }
+  return low < 0 ? -low * static_cast<int64_t>(item_size(g.dtype)) : 0;
+}
+
+std::vector<size_t> moves(const Segment& segment) {
+  std::vector<size_t> moved(segment.slots.size());
+  for (const RecordedCall& call : segment.calls) {
+    for (const Operand& o : call.node->operands) {
+      const int64_t before = o.slot == kNoSlot ? 0 : reaches_before(o.geometry);
+      if (before > 0)
+        moved[o.slot] = std::max(moved[o.slot], (static_cast<size_t>(before) + 15) & ~size_t{15});
+    }
+  }
+  return moved;
+}
+
 class Lift {
  public:
-  Lift(const Segment& segment, const std::vector<bool>& wanted) : segment_(segment) {
+  Lift(const Segment& segment, const std::vector<bool>& wanted) : segment_(segment), moved_(moves(segment)) {
     for (size_t i = 0; i < segment.slots.size(); ++i) {
       const SlotState& slot = segment.slots[i];
       g_.add_storage({.nbytes = slot.storage.nbytes(), .is_input = slot.is_input, .is_output = wanted[i]});
@@ -69,7 +91,7 @@ class Lift {
     call_by_argument_.resize(added.arguments.first + added.arguments.count, index);
   }
 
-  Lifted take() && { return {std::move(g_), std::move(call_by_argument_)}; }
+  Lifted take() && { return {std::move(g_), std::move(call_by_argument_), std::move(moved_)}; }
 
  private:
   static const Operand* written_operand(const TrieNode& node, const ArgumentSource& from) {
@@ -96,14 +118,15 @@ class Lift {
 
   graph::Use use(const TrieNode& node, size_t argument, const Operand& o) {
     if (o.slot == kNoSlot) return {};
-    const graph::GeometryId geometry = this->geometry(o.geometry, o.wrapped_number);
+    const graph::GeometryId geometry = this->geometry(o.slot, o.geometry, o.wrapped_number);
     return {o.written && write_only(node, argument) ? graph::kNone : now_[o.slot], geometry};
   }
-  graph::GeometryId geometry(const Geometry& g, bool wrapped) {
-    return g_.add_geometry({g.dtype, wrapped, g.offset, g.sizes, g.strides});
+  graph::GeometryId geometry(uint32_t slot, const Geometry& g, bool wrapped) {
+    const auto moved = static_cast<int64_t>(moved_[slot] / item_size(g.dtype));
+    return g_.add_geometry({g.dtype, wrapped, g.offset + moved, g.sizes, g.strides});
   }
   void define(uint32_t slot, const Geometry& g, graph::ValueId previous) {
-    now_[slot] = g_.add_def(slot, geometry(g, false), previous);
+    now_[slot] = g_.add_def(slot, geometry(slot, g, false), previous);
   }
 
   void add_arguments(const RecordedCall& call) {
@@ -144,6 +167,7 @@ class Lift {
   graph::Graph g_;
   std::vector<graph::ValueId> now_;  // of slots
   std::vector<uint32_t> call_by_argument_;
+  std::vector<size_t> moved_;
 };
 
 }  // namespace

@@ -13,6 +13,9 @@ struct Lifted {
   graph::Graph graph;
   /// Which recorded call a node was lifted from, by the first of its arguments.
   std::vector<uint32_t> call_by_argument;
+  /// By slot: how many bytes further offsets count in the graph, where none is negative, than those of the
+  /// segment's operands.
+  std::vector<size_t> moved;
 
   uint32_t call_of(const graph::Node& node) const noexcept { return call_by_argument[node.arguments.first]; }
 };

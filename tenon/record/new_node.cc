@@ -12,6 +12,11 @@ Geometry geometry_of(const TensorImpl& t) {
   return {t.dtype(), t.sizes().to_dims(), t.strides().to_dims(), t.offset()};
 }
 
+// Every dtype's elements begin at a multiple of their size from there.
+size_t begin_of(const TensorImpl& t) noexcept {
+  return static_cast<size_t>(t.offset()) * item_size(t.dtype()) & ~size_t{15};
+}
+
 // The tensors of a call as meta tensors, of which those that share memory do so as well.
 class MetaTensors {
  public:
@@ -49,12 +54,13 @@ bool unchanged(const Tensor& before, const Tensor& now, const Storage& storage) 
 
 }  // namespace
 
-uint32_t Recorder::add_input(const Storage& storage) {
+uint32_t Recorder::add_input(const TensorImpl& first) {
+  const Storage& storage = first.storage();
   const auto slot = static_cast<uint32_t>(segment_.slots.size());
   storage->add_recorder();
   slots_by_storage_.add(&*storage, slot);
   input_bytes_ += storage.nbytes();
-  segment_.slots.push_back({.storage = storage, .is_input = true});
+  segment_.slots.push_back({.storage = storage, .is_input = true, .begin = begin_of(first)});
   return slot;
 }
 
@@ -76,6 +82,7 @@ TrieNode* Recorder::infer(const OperatorInfo& info, const Stack& stack, size_t f
            .written = ((info.written >> argument) & 1u) != 0,
            .wrapped_number = t.impl()->is_wrapped_number(),
            .geometry = geometry_of(*t.impl())};
+      o.geometry.offset -= segment_.slots[o.slot].begin_of(t.dtype());
     }
     node->operands.push_back(o);
     Tensor copy = metas.of(t, o.slot);

@@ -33,6 +33,7 @@ Plan::Plan(const Segment& segment, std::vector<bool> wanted, bool relaxed) : wan
       report_.left.push_back({last.op, last.line, e.what()});
     }
   }
+  moved_ = std::move(lifted.moved);
   find_last_uses(segment);
 }
 

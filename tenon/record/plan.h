@@ -58,6 +58,7 @@ class Plan {
   static void reuse_memory(const Segment& segment, const Step& step, Loop& loop);
 
   std::vector<bool> wanted_;
+  std::vector<size_t> moved_;  ///< As Lifted has it.
   std::vector<Step> steps_;
   graph::FusionReport report_;
 };

@@ -119,7 +119,8 @@ class Recorder final : public PendingWork {
     if (storage.is_pending() && storage.work() == this) return storage.place();
     return slots_by_storage_.find(&storage);
   }
-  uint32_t add_input(const Storage& storage);
+  /// A new slot, of which `first` is the first tensor.
+  uint32_t add_input(const TensorImpl& first);
   /// Whether computing the segment takes so long that others should run meanwhile.
   bool is_long() const noexcept { return written_bytes_.load(std::memory_order_relaxed) > kLongBytes; }
   bool holds(const StorageImpl& storage) const noexcept { return slot_of(storage) != kNoSlot; }

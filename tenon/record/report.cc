@@ -21,7 +21,9 @@ std::string difference(const Operand& call, const Operand& known, const std::str
     return fmt::format("sizes of `{}`: {}, known {}", name, shown(a.sizes), shown(b.sizes));
   if (a.strides != b.strides)
     return fmt::format("strides of `{}`: {}, known {}", name, shown(a.strides), shown(b.strides));
-  if (a.offset != b.offset) return fmt::format("offset of `{}`: {}, known {}", name, a.offset, b.offset);
+  if (a.offset != b.offset)
+    return fmt::format("offset of `{}` in what is used of its memory: {}, known {}", name, a.offset,
+                       b.offset);
   if (call.slot != known.slot)
     return fmt::format("memory of `{}`: storage {} of the segment, known {}", name, call.slot, known.slot);
   return "";

@@ -14,8 +14,8 @@ namespace tenon::record {
 // until all is done: pending, with their versions.
 class Plan::Run {
  public:
-  explicit Run(Segment& segment)
-      : segment_(segment), memory_(segment.slots.size()), failed_(segment.slots.size()) {}
+  Run(const Plan& plan, Segment& segment)
+      : plan_(plan), segment_(segment), memory_(segment.slots.size()), failed_(segment.slots.size()) {}
 
   void step(const Step& step) {
     try {
@@ -92,7 +92,8 @@ class Plan::Run {
         const auto& place = loop.places()[i];
         if (!memory_[place.storage]) fresh.push_back(place.storage);
         if (i < loop.num_outputs()) take_over(place.storage, step.loop->takes_over[i]);
-        addresses_.push_back(reinterpret_cast<char*>(memory(place.storage).address()) + place.offset);
+        addresses_.push_back(reinterpret_cast<char*>(memory(place.storage).address()) +
+                             begin_in_graph(place.storage) + place.offset);
       }
     } catch (const std::exception&) {
       for (const uint32_t slot : fresh) memory_[slot] = {};
@@ -112,7 +113,7 @@ class Plan::Run {
       for (const auto& [from, to] : {std::pair(&region.uses, &uses), {&region.defs, &defs}}) {
         for (const Operand& o : *from) {
           if (failed_[o.slot]) return false;
-          to->push_back(tensor(o));
+          to->push_back(tensor(o, begin_in_graph(o.slot)));
         }
       }
       region.program->run({uses, defs, segment_.numbers}, has_written);
@@ -182,13 +183,22 @@ class Plan::Run {
     state.storage = {};
   }
 
-  Tensor tensor(const Operand& o) {
+  // Where the offsets of a plan's regions count from, in bytes.
+  size_t begin_in_graph(uint32_t slot) const noexcept {
+    return segment_.slots[slot].begin - plan_.moved_[slot];
+  }
+
+  // `begin`: where its offset counts from, in bytes.
+  Tensor tensor(const Operand& o, size_t begin) {
     if (o.slot == kNoSlot) return {};
+    const auto first = static_cast<int64_t>(begin / item_size(o.geometry.dtype));
     auto impl = TensorImpl::make(memory(o.slot), o.geometry.dtype, o.geometry.sizes, o.geometry.strides,
-                                 o.geometry.offset);
+                                 first + o.geometry.offset);
     impl->set_wrapped_number(o.wrapped_number);
     return Tensor(std::move(impl));
   }
+
+  Tensor operand(const Operand& o) { return tensor(o, o.slot == kNoSlot ? 0 : segment_.slots[o.slot].begin); }
 
   void push_arguments(const RecordedCall& call, Stack& stack) {
     const TrieNode& node = *call.node;
@@ -200,11 +210,11 @@ class Plan::Run {
           stack.push_copy(node.prototype, i);
           break;
         case ArgumentSource::Kind::Tensor:
-          stack.push(tensor(node.operands[from.first]));
+          stack.push(operand(node.operands[from.first]));
           break;
         case ArgumentSource::Kind::TensorList: {
           std::vector<Tensor> list;
-          for (uint16_t k = 0; k < from.count; ++k) list.push_back(tensor(node.operands[from.first + k]));
+          for (uint16_t k = 0; k < from.count; ++k) list.push_back(operand(node.operands[from.first + k]));
           stack.push(std::move(list));
           break;
         }
@@ -252,6 +262,7 @@ class Plan::Run {
       ops::copy_elements(place, result, info.op.name().data());
   }
 
+  const Plan& plan_;
   Segment& segment_;
   std::vector<Storage> memory_;
   std::vector<std::exception_ptr> failed_;
@@ -264,7 +275,7 @@ std::exception_ptr Plan::run(Segment& segment) const {
   const ThreadStateGuard<&ThreadState::included> nothing_more{DispatchKeySet()};
   const ThreadStateGuard<&ThreadState::excluded> below{DispatchKeySet(Functionality::Record) | kAutogradKeys};
   const ThreadStateGuard<&ThreadState::inference_mode> normal{false};
-  Run run(segment);
+  Run run(*this, segment);
   for (const Step& step : steps_) run.step(step);
   return run.finish();
 }

@@ -17,6 +17,14 @@ struct SlotState {
   Storage storage;
   bool is_input = false;  ///< It had bytes when it was first used.
   bool is_written = false;
+  /// Of an input, in bytes: about where the first tensor over it begins. Offsets of operands count from here,
+  /// so that the batches of one tensor are alike.
+  size_t begin = 0;
+
+  /// In elements.
+  int64_t begin_of(DType dtype) const noexcept {
+    return begin == 0 ? 0 : static_cast<int64_t>(begin / item_size(dtype));
+  }
 };
 
 struct RecordedCall {

@@ -28,7 +28,7 @@ inline constexpr uint32_t kNoSlot = ~uint32_t{0};
 struct Geometry {
   DType dtype = DType::Float32;
   Dims sizes = {}, strides = {};
-  int64_t offset = 0;
+  int64_t offset = 0;  ///< In elements; of operands from SlotState::begin, and perhaps negative.
 };
 
 /// A tensor argument. `slot` is the number of its storage in the segment; kNoSlot if it is undefined.

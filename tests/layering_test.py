@@ -27,6 +27,7 @@ ROOMS = [
     # Fills in the tables that the rooms before it declare; reached through them alone.
     "backends/cpu",
     "tenon/autograd",
+    "tenon/io",
     "tenon/nn",
     "tenon/optim",
     "tenon/plugin",
@@ -70,7 +71,7 @@ BELOW_OPGEN = {"tenon/abi", "tenon/core", "tenon/schema", "tenon/expr"}
 PYTHON = [
     {"_C"},
     {"absent", "autograd"},
-    {"backends", "cpu", "cuda", "functional", "dispatch", "info", "infer_schema", "legacy", "linalg", "numerics", "random", "ops"},
+    {"backends", "cpu", "cuda", "functional", "dispatch", "info", "infer_schema", "legacy", "linalg", "numerics", "random", "ops", "safetensors"},
     {"library", "serialization", "utils", "nn", "optim"},
     {"graphs", "warm_up", "compile_report"},
     {"compile"},

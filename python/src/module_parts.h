@@ -19,6 +19,7 @@ bool add_graphs(PyObject* module);             ///< Work that is captured and re
 bool add_compiled_function(PyObject* module);  ///< Part of add_recording: the type of compiled functions.
 bool add_recording(PyObject* module);          ///< Programs that are recorded while they run.
 bool add_optimizers(PyObject* module);         ///< The updates of tenon.optim.
+bool add_weights(PyObject* module);            ///< Files of weights.
 bool add_dispatch_queries(PyObject* module);   ///< Registrations and tables as data, key sets.
 bool add_library(PyObject* module);            ///< Registration from Python, operator objects, ctx.
 bool add_op_objects(PyObject* module);         ///< Part of add_library: the objects of tenon.ops.

@@ -115,7 +115,7 @@ def is_storage(obj):
     return isinstance(obj, _C.UntypedStorage)
 
 
-_LATER = ("accelerator", "backends", "cpu", "cuda", "devices", "dispatch", "library", "linalg", "ops", "utils")
+_LATER = ("accelerator", "backends", "cpu", "cuda", "devices", "dispatch", "library", "linalg", "ops", "safetensors", "utils")
 # Types of tensors that older programs name: in the module of that name.
 _LEGACY = frozenset(
     f"{kind}Tensor"

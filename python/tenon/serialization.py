@@ -7,7 +7,7 @@ A file is a line that names the format, the length of the pickle, its CRC-32, an
 before the pickle is read. Files of the first format, without length and CRC-32, can be read too.
 """
 
-from . import _C
+from . import _C, safetensors
 
 _MAGIC = b"tenon checkpoint, 2\n"
 _FIRST_MAGIC = b"tenon-checkpoint-1\n"
@@ -68,23 +68,31 @@ def save(obj, f):
 
     A tensor with a history is saved without it, as a leaf that requires grad.
 
+    A path that ends in .safetensors gets a file of that format, which holds a dict of tensors; see `tenon.safetensors`.
+
     An existing file stays intact until the new one is complete: save writes another file in the same folder, which takes the
-    old one's place, permissions and owner once it has reached the disk. A symbolic link is kept. Where no file can be added
-    to the folder, or the path is no regular file, save writes in place.
+    old one's place, permissions and owner once it has reached the disk. A symbolic link is kept. A path that is no regular
+    file is written in place. Raises OSError where no file can be added to the folder.
     """
     import io
     import os
 
+    path = None if hasattr(f, "write") or isinstance(f, int) else os.fsencode(f)
+    if path is not None and path.endswith(b".safetensors"):
+        if not isinstance(obj, dict):
+            raise TypeError(f"save: a .safetensors file holds a dict of tensors, got {type(obj).__name__}")
+        safetensors.save_file(obj, path)
+        return
     pickled = io.BytesIO()
     _pickler(pickled).dump(obj)
     parts = (_header(pickled.getbuffer()), pickled.getbuffer())
     if hasattr(f, "write"):
         _write(f, parts)
-    elif isinstance(f, int):
+    elif path is None:
         with open(f, "wb") as file:
             _write(file, parts)
     else:
-        _replace(os.path.realpath(os.fsdecode(f)), parts)
+        _C._weights.replace_file(path, parts)
 
 
 def _header(pickled):
@@ -111,132 +119,65 @@ def _write(file, parts):
             left = left[written:]
 
 
-def _replace(path, parts):
-    """Replaces the file at `path` by one of these bytes, completely or not at all."""
-    import errno
-    import os
-    import stat
-
-    try:
-        old = os.stat(path)
-    except FileNotFoundError:
-        old = None
-    else:
-        if not os.access(path, os.W_OK):
-            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
-    folder = os.path.dirname(path)
-    if old and not (stat.S_ISREG(old.st_mode) and os.access(folder, os.W_OK | os.X_OK)):
-        with open(path, "wb") as file:
-            _write(file, parts)
-        return
-    temporary = os.path.join(folder, f".tenon-{os.urandom(8).hex()}")
-    file = _nameless(folder)
-    named = False
-    try:
-        if not file:
-            file = open(temporary, "xb")
-            named = True
-        with file:
-            if old:
-                _take_after(file.fileno(), old)
-            _write(file, parts)
-            file.flush()
-            os.fsync(file.fileno())
-            if not named:
-                # Any descriptor will do beside an absolute path: without one, Python does not follow the link.
-                source = f"/proc/self/fd/{file.fileno()}"
-                os.link(source, temporary, src_dir_fd=file.fileno(), follow_symlinks=True)
-                named = True
-        os.replace(temporary, path)
-    except BaseException as error:
-        if named:
-            try:
-                os.unlink(temporary)
-            except OSError:
-                pass
-        if isinstance(error, OSError) and error.filename == temporary:
-            error.filename = path
-        raise
-    _sync_folder(folder)
-
-
-def _nameless(folder):
-    """A file in `folder` that gets a name only when it is whole, so that a process that is killed leaves nothing;
-    None where the system has none."""
-    import os
-
-    if not hasattr(os, "O_TMPFILE") or not os.path.exists("/proc/self/fd"):
-        return None
-    try:
-        return open(os.open(folder, os.O_TMPFILE | os.O_WRONLY | os.O_CLOEXEC, 0o666), "wb")
-    except OSError:
-        return None
-
-
-def _take_after(descriptor, old):
-    """Gives a file the owner and the permissions of an old one, as far as the process may."""
-    import os
-
-    new = os.fstat(descriptor)
-    if (new.st_uid, new.st_gid) != (old.st_uid, old.st_gid):
-        for owner in (old.st_uid, -1):
-            try:
-                os.fchown(descriptor, owner, old.st_gid)
-                break
-            except OSError:
-                pass
-    os.fchmod(descriptor, old.st_mode & 0o777)
-
-
-def _sync_folder(folder):
-    import os
-
-    try:
-        descriptor = os.open(folder, os.O_RDONLY)
-    except OSError:
-        return  # the file is whole, old or new, whichever the disk has after a loss of power
-    try:
-        os.fsync(descriptor)
-    except OSError:
-        pass
-    finally:
-        os.close(descriptor)
-
-
-def load(f, map_location=None, *, weights_only=True):
-    """Reads what `save` wrote. Raises ValueError for anything else, even if a single bit was changed, and for a path
-    whose file has more bytes. An open file may have more: it is read to the end of what `save` wrote, no further.
+def load(f, map_location=None, *, weights_only=True, mmap=False):
+    """Reads what `save` wrote, and safetensors, whatever the file is called. Raises ValueError for anything else, even if a
+    single bit was changed, and for a path whose file has more bytes. An open file may have more than `save` wrote: it is
+    read to the end of that, no further.
 
     Tensors are on the device that they were saved on, or where `map_location` says, which is a device or its name for all of
     them; a dict of names, {"openreg:0": "cpu"}, with other devices staying; or a function of a tensor's UntypedStorage, in
     host memory, and the name of its device, that returns the storage to use, or None for that device. Raises RuntimeError for
     a device that is not there, and TypeError for any other `map_location`.
 
-    A file holds tensors and plain values only, so that weights_only=False changes nothing.
+    A file holds tensors and plain values only, so that weights_only=False changes nothing. `mmap` is for safetensors, as
+    `tenon.safetensors.load_file` has it.
     """
     if map_location is not None and not isinstance(map_location, (str, _C.device, dict)) and not callable(map_location):
         raise TypeError(
             f"load: map_location must be a device, its name, a dict or a function, got {type(map_location).__name__}"
         )
-    if not hasattr(f, "read"):
-        with open(f, "rb") as file:
-            value = load(file, map_location)
-            if file.read(1):
-                raise ValueError(
-                    "load: the file has bytes behind what tenon.save wrote; it is damaged, or more was appended to it"
-                )
-            return value
+    if hasattr(f, "read"):
+        return _load(f, map_location, None, mmap, whole=False)
+    import os
+
+    with open(f, "rb") as file:
+        path = os.fsencode(f) if not isinstance(f, int) and file.seekable() else None
+        return _load(file, map_location, path, mmap, whole=True)
+
+
+def _load(f, map_location, path, mmap, whole):
+    """The value of an open file, which has a path unless it is a pipe or the caller's, and nothing else if `whole`."""
     start = _read(f, len(_FIRST_MAGIC))
+    if start[8:9] == b"{":
+        tensors = _C._weights.load_safetensors(path, mmap) if path else _C._weights.read_safetensors(start + f.read())
+        return {name: _moved(tensor, map_location) for name, tensor in tensors.items()}
+    if mmap:
+        raise ValueError("load: mmap is for safetensors, which this file is not")
     if start == _FIRST_MAGIC:
-        return _load_first(f, map_location)
-    start += _read(f, len(_MAGIC) - len(start))
-    if start != _MAGIC:
-        raise ValueError("load: not a file that tenon.save wrote")
-    return _unpickle(_checked(f), map_location)
+        value = _load_first(f, map_location)
+    else:
+        start += _read(f, len(_MAGIC) - len(start))
+        if start != _MAGIC:
+            raise ValueError("load: neither a file that tenon.save wrote nor safetensors")
+        value = _unpickle(_checked(f), map_location)
+    if whole and f.read(1):
+        raise ValueError("load: the file has bytes behind what tenon.save wrote; it is damaged, or more was appended to it")
+    return value
 
 
 class _Refused(Exception):
     """Carries an error that says nothing about the file past the unpickler."""
+
+
+def _moved(tensor, map_location):
+    """A tensor of a file that says nothing of devices, where `map_location` wants it."""
+    if map_location is None:
+        return tensor
+    if callable(map_location):
+        storage = map_location(tensor.untyped_storage(), "cpu")
+        return tensor if storage is None else _over(storage, tensor)
+    place = map_location.get("cpu", "cpu") if isinstance(map_location, dict) else map_location
+    return tensor.to(_device_of(place, "cpu"))
 
 
 def _rebuild_at(map_location):

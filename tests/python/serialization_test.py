@@ -1,12 +1,8 @@
-"""save and load: a file is the old one or the new one, whatever happens, and damage is noticed."""
+"""save and load: damage is noticed. How files are replaced: replaced_files_test.py."""
 
 import io
 import os
 import random
-import signal
-import stat
-import subprocess
-import sys
 
 import pytest
 
@@ -26,113 +22,6 @@ def path(tmp_path):
     return path
 
 
-# Each point of the way at which a process may be killed: before, while and after the bytes are written, and before and
-# after the new file takes the old one's place.
-KILLED = """
-import os, signal, sys
-import tenon
-from tenon import serialization
-
-def die_at(owner, name, after):
-    call = getattr(owner, name)
-    def dying(*args, **keywords):
-        if not after:
-            os.kill(os.getpid(), signal.SIGKILL)
-        if name == "_write":
-            file, parts = args
-            file.write(b"".join(bytes(p) for p in parts)[:1000])
-            file.flush()
-        else:
-            call(*args, **keywords)
-        os.kill(os.getpid(), signal.SIGKILL)
-    setattr(owner, name, dying)
-
-die_at({owner}, {name!r}, {after})
-tenon.save({{"w": tenon.zeros(200, 300)}}, sys.argv[1])
-"""
-
-
-@pytest.mark.parametrize("after", [False, True])
-@pytest.mark.parametrize("owner, name", [("serialization", "_write"), ("os", "fsync"), ("os", "link"), ("os", "replace")])
-def test_a_process_that_is_killed_leaves_a_whole_file(path, owner, name, after):
-    if name == "link" and not hasattr(os, "O_TMPFILE"):
-        pytest.skip("no files without a name")
-    program = KILLED.format(owner=owner, name=name, after=after)
-    run = subprocess.run([sys.executable, "-c", program, path])
-    assert run.returncode == -signal.SIGKILL
-    assert holds(path, NEW if name == "replace" and after else OLD)
-    if hasattr(os, "O_TMPFILE") and name in ("_write", "fsync"):
-        assert os.listdir(path.parent) == [path.name]
-
-
-FULL = """
-import resource, signal, sys
-import tenon
-signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
-try:
-    tenon.save({"w": tenon.zeros(200, 300)}, sys.argv[1])
-except OSError as error:
-    print(error.strerror)
-"""
-
-
-def test_a_full_disk_leaves_the_old_file_and_nothing_else(path):
-    run = subprocess.run([sys.executable, "-c", FULL, path], capture_output=True, text=True)
-    assert run.stdout == "File too large\n" and run.stderr == ""
-    assert holds(path, OLD) and os.listdir(path.parent) == [path.name]
-
-
-def test_an_interrupt_leaves_the_old_file_and_nothing_else(path, monkeypatch):
-    def interrupted(*args):
-        raise KeyboardInterrupt
-
-    for nameless in True, False:
-        with monkeypatch.context() as patch:
-            patch.setattr(os, "replace", interrupted)
-            if not nameless:
-                patch.setattr(tenon.serialization, "_nameless", lambda folder: None)
-            with pytest.raises(KeyboardInterrupt):
-                tenon.save(NEW, path)
-        assert holds(path, OLD) and os.listdir(path.parent) == [path.name]
-
-
-@pytest.mark.parametrize("nameless", [True, False])
-def test_a_file_keeps_its_permissions_and_a_new_one_gets_the_usual_ones(path, monkeypatch, nameless):
-    if not nameless:
-        monkeypatch.setattr(tenon.serialization, "_nameless", lambda folder: None)
-    os.chmod(path, 0o640)
-    tenon.save(NEW, path)
-    assert stat.S_IMODE(path.stat().st_mode) == 0o640 and holds(path, NEW)
-    old = os.umask(0o027)
-    try:
-        tenon.save(NEW, path.with_name("new"))
-    finally:
-        os.umask(old)
-    assert stat.S_IMODE(path.with_name("new").stat().st_mode) == 0o640
-
-
-def test_a_symbolic_link_stays_one(path):
-    link, dangling = path.with_name("link"), path.with_name("dangling")
-    link.symlink_to(path.name)
-    tenon.save(NEW, link)
-    assert link.is_symlink() and holds(path, NEW)
-    dangling.symlink_to("later")
-    tenon.save(OLD, dangling)
-    assert dangling.is_symlink() and holds(path.with_name("later"), OLD)
-
-
-def test_what_is_no_ordinary_file_is_written_in_place(tmp_path):
-    pipe = tmp_path / "pipe"
-    os.mkfifo(pipe)
-    reader = subprocess.Popen(["cat", pipe], stdout=subprocess.PIPE)
-    tenon.save(OLD, pipe)
-    assert holds(io.BytesIO(reader.communicate()[0]), OLD)
-    assert stat.S_ISFIFO(pipe.stat().st_mode)
-    with pytest.raises(IsADirectoryError):
-        tenon.save(OLD, tmp_path)
-
-
 def test_paths_descriptors_and_unbuffered_files(path):
     for where in (str(path), os.fsencode(path)):
         path.unlink()
@@ -145,33 +34,6 @@ def test_paths_descriptors_and_unbuffered_files(path):
         tenon.save(OLD, file)
     with open(path, "rb", buffering=0) as file:
         assert holds(file, NEW) and holds(file, OLD)  # one after the other
-
-
-@pytest.mark.parametrize("make", [str, os.fsencode])
-def test_errors_name_the_path_that_was_given(tmp_path, make):
-    path = tmp_path / "missing" / "file"
-    with pytest.raises(FileNotFoundError, match="missing/file'$"):
-        tenon.save(OLD, make(path))
-
-
-def refuse_writing(monkeypatch, refused):
-    """Has the system say that a path may not be written, whoever runs the test."""
-    access = os.access
-    monkeypatch.setattr(os, "access", lambda path, mode: os.fspath(path) != os.fspath(refused) and access(path, mode))
-
-
-def test_what_may_not_be_written_stays(path, monkeypatch):
-    refuse_writing(monkeypatch, path)
-    with pytest.raises(PermissionError, match="checkpoint"):
-        tenon.save(NEW, path)
-    assert holds(path, OLD) and os.listdir(path.parent) == [path.name]
-
-
-def test_in_a_folder_that_nothing_can_be_added_to_it_writes_in_place(path, monkeypatch):
-    refuse_writing(monkeypatch, path.parent)
-    number = path.stat().st_ino
-    tenon.save(NEW, path)
-    assert holds(path, NEW) and path.stat().st_ino == number
 
 
 def mixed():

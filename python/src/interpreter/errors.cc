@@ -8,6 +8,7 @@
 #include "tenon/core/allocator.h"
 #include "tenon/core/error.h"
 #include "tenon/core/host_memory.h"
+#include "tenon/io/replace_file.h"
 
 namespace tenon::python {
 namespace {
@@ -91,12 +92,22 @@ static void set_error(PyObject* type, const char* text) noexcept {
   Py_DECREF(message);
 }
 
+/// FileNotFoundError and its kin, with the path and the system's number.
+static void set_system_error(const io::SystemError& e) noexcept {
+  const Ref path(PyUnicode_DecodeFSDefault(e.path().c_str()));
+  const Ref error(path ? PyObject_CallFunction(PyExc_OSError, "isO", e.code(), e.reason().c_str(), path.get())
+                       : nullptr);
+  if (error) PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(error.get())), error.get());
+}
+
 void set_python_error() noexcept {
   try {
     throw;
   } catch (const PythonError&) {
   } catch (const CarriedError& e) {
     e.restore();
+  } catch (const io::SystemError& e) {
+    set_system_error(e);
   } catch (const FileError& e) {
     set_error(g_file_error, e.what());
   } catch (const Error& e) {

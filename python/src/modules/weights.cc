@@ -1,0 +1,231 @@
+// tenon._C._weights: files of weights, for tenon.safetensors and tenon.serialization.
+#include <memory>
+
+#include "python/src/call/spread.h"
+#include "python/src/interpreter/errors.h"
+#include "python/src/interpreter/gil.h"
+#include "python/src/module_parts.h"
+#include "python/src/tensor/tensor_object.h"
+#include "tenon/io/replace_file.h"
+#include "tenon/io/safetensors.h"
+
+namespace tenon::python {
+namespace {
+
+constexpr const char* kFileName = "tenon.safetensors.File";
+
+/// The bytes of an object with the buffer protocol, for as long as this lives.
+class Buffer {
+ public:
+  explicit Buffer(PyObject* o) {
+    if (PyObject_GetBuffer(o, &view_, PyBUF_SIMPLE) < 0) throw PythonError();
+  }
+  Buffer(Buffer&& other) noexcept : view_(std::exchange(other.view_, {})) {}
+  ~Buffer() {
+    if (view_.obj) PyBuffer_Release(&view_);
+  }
+  io::Bytes bytes() const {
+    return {static_cast<const std::byte*>(view_.buf), static_cast<size_t>(view_.len)};
+  }
+
+ private:
+  Py_buffer view_{};
+};
+
+/// What os.fsencode returned.
+std::string path_argument(PyObject* o) {
+  char* text = nullptr;
+  Py_ssize_t size = 0;
+  if (PyBytes_AsStringAndSize(o, &text, &size) < 0) throw PythonError();
+  TENON_CHECK(std::string_view(text, static_cast<size_t>(size)).find('\0') == std::string_view::npos, Value,
+              "embedded null byte");
+  return text;
+}
+
+std::string utf8(const char* function, PyObject* o) {
+  Py_ssize_t size = 0;
+  TENON_CHECK(PyUnicode_Check(o), Type,
+              std::string(function) + ": names and metadata are str, not " + Py_TYPE(o)->tp_name);
+  const char* const text = PyUnicode_AsUTF8AndSize(o, &size);
+  if (!text) throw PythonError();
+  return {text, static_cast<size_t>(size)};
+}
+
+PyObject* replace(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject*) {
+  return guarded([&] {
+    check_count("replace_file", n, 2);
+    const std::string path = path_argument(args[0]);
+    const Ref items(checked(PySequence_Tuple(args[1])));
+    std::vector<Buffer> buffers;
+    std::vector<io::Bytes> parts;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(items.get()); ++i) {
+      buffers.emplace_back(PyTuple_GET_ITEM(items.get(), i));
+      parts.push_back(buffers.back().bytes());
+    }
+    {
+      const ReleaseGil released;
+      io::replace_file(path, parts);
+    }
+    return Py_NewRef(Py_None);
+  });
+}
+
+StateDict tensors_argument(PyObject* o) {
+  TENON_CHECK(PyDict_Check(o), Type,
+              std::string("save: safetensors holds a dict of tensors, not a ") + Py_TYPE(o)->tp_name);
+  StateDict out;
+  PyObject *key, *value;
+  for (Py_ssize_t at = 0; PyDict_Next(o, &at, &key, &value);) {
+    std::string name = utf8("save", key);
+    TENON_CHECK(is_tensor(value), Type,
+                "save: safetensors holds tensors, but '" + name + "' is a " + Py_TYPE(value)->tp_name);
+    out.set(std::move(name), tensor_of(value));
+  }
+  return out;
+}
+
+safetensors::Metadata metadata_argument(PyObject* o) {
+  safetensors::Metadata out;
+  if (o == Py_None) return out;
+  if (!PyDict_Check(o)) wrong_type("save", "metadata", "a dict of str", o);
+  PyObject *key, *value;
+  for (Py_ssize_t at = 0; PyDict_Next(o, &at, &key, &value);)
+    out.emplace_back(utf8("save", key), utf8("save", value));
+  return out;
+}
+
+PyObject* save_safetensors(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject*) {
+  return guarded([&]() -> PyObject* {
+    check_count("save_safetensors", n, 3);
+    const StateDict tensors = tensors_argument(args[1]);
+    const safetensors::Metadata metadata = metadata_argument(args[2]);
+    if (args[0] == Py_None) {
+      std::string bytes;
+      {
+        const ReleaseGil released;
+        bytes = safetensors::save(tensors, metadata);
+      }
+      return checked(PyBytes_FromStringAndSize(bytes.data(), static_cast<Py_ssize_t>(bytes.size())));
+    }
+    const std::string path = path_argument(args[0]);
+    {
+      const ReleaseGil released;
+      safetensors::save_file(tensors, path, metadata);
+    }
+    return Py_NewRef(Py_None);
+  });
+}
+
+PyObject* dict_of(const StateDict& tensors) {
+  Ref out(checked(PyDict_New()));
+  for (const auto& [name, tensor] : tensors) {
+    const Ref key(checked(PyUnicode_FromStringAndSize(name.data(), static_cast<Py_ssize_t>(name.size()))));
+    const Ref value(checked(wrap(tensor)));
+    if (PyDict_SetItem(out.get(), key.get(), value.get()) < 0) throw PythonError();
+  }
+  return out.release();
+}
+
+PyObject* load_safetensors(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject*) {
+  return guarded([&] {
+    check_count("load_safetensors", n, 2);
+    const std::string path = path_argument(args[0]);
+    const bool mmap = flag(args[1]);
+    StateDict out;
+    {
+      const ReleaseGil released;
+      out = safetensors::load_file(path, {.mmap = mmap});
+    }
+    return dict_of(out);
+  });
+}
+
+PyObject* read_safetensors(PyObject*, PyObject* o) {
+  return guarded([&] {
+    const Buffer buffer(o);
+    StateDict out;
+    {
+      const ReleaseGil released;
+      out = safetensors::load(buffer.bytes());
+    }
+    return dict_of(out);
+  });
+}
+
+const safetensors::File& file_argument(PyObject* capsule) {
+  void* const file = PyCapsule_GetPointer(capsule, kFileName);
+  if (!file) throw PythonError();
+  return *static_cast<const safetensors::File*>(file);
+}
+
+PyObject* open_safetensors(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject*) {
+  return guarded([&] {
+    check_count("open_safetensors", n, 2);
+    auto file = std::make_unique<safetensors::File>(path_argument(args[0]),
+                                                    safetensors::LoadOptions{.mmap = flag(args[1])});
+    PyObject* const capsule = checked(PyCapsule_New(file.get(), kFileName, [](PyObject* o) {
+      delete static_cast<safetensors::File*>(PyCapsule_GetPointer(o, kFileName));
+    }));
+    (void)file.release();
+    return capsule;
+  });
+}
+
+PyObject* keys(PyObject*, PyObject* o) {
+  return guarded([&] {
+    Ref out(checked(PyList_New(0)));
+    for (const std::string& key : file_argument(o).keys()) {
+      const Ref text(checked(PyUnicode_FromStringAndSize(key.data(), static_cast<Py_ssize_t>(key.size()))));
+      if (PyList_Append(out.get(), text.get()) < 0) throw PythonError();
+    }
+    return out.release();
+  });
+}
+
+PyObject* metadata(PyObject*, PyObject* o) {
+  return guarded([&] {
+    Ref out(checked(PyDict_New()));
+    for (const auto& [key, value] : file_argument(o).metadata()) {
+      const Ref name(checked(PyUnicode_FromStringAndSize(key.data(), static_cast<Py_ssize_t>(key.size()))));
+      const Ref text(
+          checked(PyUnicode_FromStringAndSize(value.data(), static_cast<Py_ssize_t>(value.size()))));
+      if (PyDict_SetItem(out.get(), name.get(), text.get()) < 0) throw PythonError();
+    }
+    return out.release();
+  });
+}
+
+PyObject* tensor(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject*) {
+  return guarded([&] {
+    check_count("tensor", n, 2);
+    const safetensors::File& file = file_argument(args[0]);
+    const std::string name = utf8("get_tensor", args[1]);
+    Tensor out;
+    {
+      const ReleaseGil released;
+      out = file.tensor(name);
+    }
+    return wrap(std::move(out));
+  });
+}
+
+PyMethodDef g_methods[] = {
+    fast_method("replace_file", &replace, "replace_file(path, parts): makes buffers the contents of a file."),
+    fast_method("save_safetensors", &save_safetensors, "save_safetensors(path or None, tensors, metadata)"),
+    fast_method("load_safetensors", &load_safetensors, "load_safetensors(path, mmap)"),
+    {"read_safetensors", &read_safetensors, METH_O, "The tensors of a buffer."},
+    fast_method("open_safetensors", &open_safetensors, "open_safetensors(path, mmap)"),
+    {"keys", &keys, METH_O, "The names of an open file's tensors."},
+    {"metadata", &metadata, METH_O, "The metadata of an open file."},
+    fast_method("tensor", &tensor, "tensor(file, name)"),
+    {}};
+
+}  // namespace
+
+bool add_weights(PyObject* module) {
+  PyObject* weights = PyModule_New("tenon._C._weights");
+  if (!weights || PyModule_AddFunctions(weights, g_methods) < 0) return false;
+  return PyModule_AddObject(module, "_weights", weights) == 0;
+}
+
+}  // namespace tenon::python

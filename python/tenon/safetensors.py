@@ -1,0 +1,104 @@
+"""safetensors: files of tensors that other programs read and write, with the names of safetensors.torch.
+
+    from tenon.safetensors import load_file, save_file
+
+    save_file(model.state_dict(), "model.safetensors")
+    model.load_state_dict(load_file("model.safetensors"))
+
+What Tenon writes holds a checksum, which other programs pass over: docs/weights.md.
+"""
+
+from . import _C
+
+__all__ = ["load", "load_file", "safe_open", "save", "save_file"]
+
+
+def save_file(tensors, filename, metadata=None):
+    """Writes a dict of tensors to a file, which is replaced completely or not at all. `metadata` is a dict of str.
+
+    Raises TypeError for a dtype that the format does not have: complex128 and quantized ones.
+    """
+    _C._weights.save_safetensors(_path(filename), dict(tensors), metadata)
+
+
+def save(tensors, metadata=None):
+    """The bytes of such a file."""
+    return _C._weights.save_safetensors(None, dict(tensors), metadata)
+
+
+def load_file(filename, device="cpu", *, mmap=False):
+    """The tensors of a file by name. Raises ValueError for a file that is damaged or of another kind.
+
+    With `mmap`, they are parts of the mapped file: nothing is read before it is used, the checksum is not looked at, and
+    writing to a tensor does not reach the file. Only for a file that no program changes in place meanwhile.
+    """
+    return _on(device, _C._weights.load_safetensors(_path(filename), mmap))
+
+
+def load(data):
+    """The tensors of the bytes of such a file."""
+    return _C._weights.read_safetensors(data)
+
+
+class safe_open:
+    """Reads single tensors of a file:
+
+    with safe_open("model.safetensors") as file:
+        weight = file.get_tensor("0.weight")
+
+    `framework` is there for programs that name one. The checksum, which is of the whole file, is not looked at.
+    """
+
+    def __init__(self, filename, framework=None, device="cpu", *, mmap=False):
+        self._device = device
+        self._file = _C._weights.open_safetensors(_path(filename), mmap)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        self._file = None
+
+    def _opened(self):
+        if self._file is None:
+            raise ValueError("safe_open: the file is closed")
+        return self._file
+
+    def keys(self):
+        return _C._weights.keys(self._opened())
+
+    def metadata(self):
+        """The texts by name that the file holds, or None."""
+        return _C._weights.metadata(self._opened()) or None
+
+    def get_tensor(self, name):
+        """Raises ValueError for a name that is not there."""
+        return _C._weights.tensor(self._opened(), name).to(self._device)
+
+    def get_slice(self, name):
+        """The tensor, of which `[...]` takes a part."""
+        return _Slice(self, name)
+
+
+class _Slice:
+    def __init__(self, file, name):
+        self._tensor = _C._weights.tensor(file._opened(), name)
+        self._device = file._device
+
+    def get_shape(self):
+        return list(self._tensor.shape)
+
+    def __getitem__(self, index):
+        return self._tensor[index].to(self._device)
+
+
+def _path(filename):
+    import os
+
+    return os.fsencode(filename)
+
+
+def _on(device, tensors):
+    if str(device) == "cpu":
+        return tensors
+    return {name: tensor.to(device) for name, tensor in tensors.items()}

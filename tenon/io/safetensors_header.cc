@@ -1,0 +1,336 @@
+#include "tenon/io/safetensors_header.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <numeric>
+#include <string_view>
+#include <unordered_set>
+
+namespace tenon::io {
+namespace {
+
+constexpr uint64_t kMostHeaderBytes = 100'000'000;  // as in the format's reference implementation
+constexpr uint64_t kMostBytes = std::numeric_limits<int64_t>::max();
+constexpr size_t kDataAlignment = 64;
+constexpr const char* kMetadata = "__metadata__";
+
+// A header of Tenon's is known by blanks that no other writer puts there. Whoever writes the tensors of a
+// file anew may copy its metadata; the checksum that came with them then says nothing, and is not looked at.
+// A damaged header of Tenon's has the other end still.
+constexpr const char* kChecksumKey = "tenon.xxh3";
+constexpr std::string_view kOurStart = R"({ "__metadata__":{"tenon.xxh3":")";
+constexpr std::string_view kOurEnd = "} }";
+
+constexpr std::pair<const char*, DType> kNames[] = {
+    {"BOOL", DType::Bool},          {"U8", DType::UInt8},      {"I8", DType::Int8},
+    {"I16", DType::Int16},          {"I32", DType::Int32},     {"I64", DType::Int64},
+    {"F16", DType::Float16},        {"BF16", DType::BFloat16}, {"F32", DType::Float32},
+    {"F64", DType::Float64},        {"C64", DType::Complex64}, {"F8_E4M3", DType::Float8E4M3FN},
+    {"F8_E5M2", DType::Float8E5M2},
+};
+
+uint64_t little_endian(std::string_view bytes) {
+  uint64_t value = 0;
+  for (size_t i = 0; i < 8; ++i) value |= uint64_t{static_cast<unsigned char>(bytes[i])} << (8 * i);
+  return value;
+}
+
+/// Walks over JSON text and says how far the parser has come.
+class Cursor {
+ public:
+  using iterator_category = std::forward_iterator_tag;
+  using value_type = char;
+  using difference_type = std::ptrdiff_t;
+  using pointer = const char*;
+  using reference = const char&;
+
+  Cursor() = default;
+  Cursor(const char* at, const char** furthest) : at_(at), furthest_(furthest) {}
+  reference operator*() const { return *at_; }
+  Cursor& operator++() {
+    *furthest_ = ++at_;
+    return *this;
+  }
+  Cursor operator++(int) {
+    Cursor before = *this;
+    ++*this;
+    return before;
+  }
+  bool operator==(const Cursor& other) const { return at_ == other.at_; }
+
+ private:
+  const char* at_ = nullptr;
+  const char** furthest_ = nullptr;
+};
+
+/// Takes the parser's events. Nothing is built that the format does not have, however deep the text nests.
+class Reader {
+ public:
+  Reader(const Input& input, SafetensorsHeader& out) : input_(input), out_(out), at_(out.text.data()) {}
+
+  const char** position() { return &at_; }
+
+  bool key(std::string& name) {
+    if (place_ == Place::Top) {
+      if (!names_.insert(name).second) refuse(fmt::format("the name '{}' occurs twice", name));
+      entry_ = {};
+      entry_.name = name;
+    } else if (place_ == Place::Metadata) {
+      if (!keys_.insert(name).second) refuse(fmt::format("the metadata key '{}' occurs twice", name));
+      key_ = name;
+    } else {
+      const uint8_t field = name == "dtype"          ? kDType
+                            : name == "shape"        ? kShape
+                            : name == "data_offsets" ? kOffsets
+                                                     : 0;
+      if (!field)
+        refuse(
+            fmt::format("tensor '{}' has a field '{}', which the format does not have", entry_.name, name));
+      if (fields_ & field) refuse(fmt::format("tensor '{}' has the field '{}' twice", entry_.name, name));
+      fields_ |= field;
+      field_ = field;
+    }
+    return true;
+  }
+  bool start_object(size_t) {
+    if (place_ == Place::Start) {
+      place_ = Place::Top;
+    } else if (place_ == Place::Top) {
+      place_ = entry_.name == kMetadata ? Place::Metadata : Place::Entry;
+      fields_ = 0;
+    } else {
+      unexpected("an object");
+    }
+    return true;
+  }
+  bool end_object() {
+    if (place_ == Place::Entry) finish_entry();
+    place_ = place_ == Place::Top ? Place::End : Place::Top;
+    return true;
+  }
+  bool start_array(size_t) {
+    if (place_ != Place::Entry || field_ == kDType) unexpected("a list");
+    place_ = Place::List;
+    numbers_.clear();
+    return true;
+  }
+  bool end_array() {
+    place_ = Place::Entry;
+    if (field_ == kShape) {
+      shape_ = numbers_;
+    } else {
+      if (numbers_.size() != 2)
+        refuse(fmt::format("tensor '{}': data_offsets must be two numbers", entry_.name));
+      entry_.begin = numbers_[0];
+      entry_.end = numbers_[1];
+    }
+    return true;
+  }
+  bool number_unsigned(uint64_t value) {
+    if (place_ != Place::List) unexpected("a number");
+    if (value > kMostBytes) refuse(fmt::format("tensor '{}': {} is too large", entry_.name, value));
+    numbers_.push_back(value);
+    return true;
+  }
+  bool string(std::string& value) {
+    if (place_ == Place::Metadata) {
+      if (key_ == kChecksumKey)
+        read_checksum(value);
+      else
+        out_.metadata.emplace_back(key_, value);
+    } else if (place_ == Place::Entry && field_ == kDType) {
+      const auto* known = std::ranges::find_if(kNames, [&](const auto& row) { return value == row.first; });
+      if (known == std::end(kNames))
+        refuse(fmt::format("tensor '{}' has dtype '{}', which Tenon does not have", entry_.name, value));
+      entry_.dtype = known->second;
+    } else {
+      unexpected("a string");
+    }
+    return true;
+  }
+  bool null() { return unexpected("null"); }
+  bool boolean(bool) { return unexpected("a boolean"); }
+  bool number_integer(int64_t) { return unexpected("a negative number"); }
+  bool number_float(double, const std::string&) { return unexpected("a number that is no integer"); }
+  bool binary(nlohmann::json::binary_t&) { return unexpected("binary data"); }
+  bool parse_error(size_t, const std::string&, const nlohmann::detail::exception& error) {
+    // "[json.exception.parse_error.101] parse error at line 1, column 3: syntax error while ..."
+    const std::string_view what = error.what();
+    const size_t colon = what.find(": ");
+    refuse(fmt::format("the header is no JSON: {}", colon == what.npos ? what : what.substr(colon + 2)));
+  }
+
+ private:
+  enum class Place { Start, Top, Metadata, Entry, List, End };
+  enum : uint8_t { kDType = 1, kShape = 2, kOffsets = 4 };
+
+  [[noreturn]] void refuse(const std::string& what) const {
+    input_.refuse(static_cast<uint64_t>(at_ - out_.text.data()), what);
+  }
+  bool unexpected(const char* what) const {
+    refuse(fmt::format("{} where the format has none{}", what,
+                       entry_.name.empty() ? "" : fmt::format(", at '{}'", entry_.name)));
+  }
+
+  void read_checksum(const std::string& value) {
+    const std::string_view text = out_.text;
+    if (!text.substr(8).starts_with(kOurStart)) return;
+    const size_t place = 8 + kOurStart.size();
+    if (out_.checksum || value.size() != kChecksumDigits || text.substr(place, kChecksumDigits) != value)
+      refuse("the checksum is damaged");
+    out_.checksum = place;
+  }
+
+  void finish_entry() {
+    if (fields_ != (kDType | kShape | kOffsets))
+      refuse(fmt::format("tensor '{}' lacks dtype, shape or data_offsets", entry_.name));
+    uint64_t bytes = item_size(entry_.dtype);
+    Dims sizes;
+    bool empty = false;
+    for (const uint64_t size : shape_) {
+      sizes.push_back(static_cast<int64_t>(size));
+      empty |= size == 0;
+      // Zeros left out: strides must be countable too.
+      if (__builtin_mul_overflow(bytes, std::max<uint64_t>(size, 1), &bytes) || bytes > kMostBytes)
+        refuse(fmt::format("tensor '{}' of shape [{}] has more bytes than can be counted", entry_.name,
+                           fmt::join(shape_, ", ")));
+    }
+    if (empty) bytes = 0;
+    if (entry_.begin > entry_.end || entry_.end - entry_.begin != bytes)
+      refuse(fmt::format(
+          "tensor '{}' of shape [{}] and dtype {} takes {} bytes, its data_offsets are [{}, {}]", entry_.name,
+          fmt::join(shape_, ", "), name(entry_.dtype), bytes, entry_.begin, entry_.end));
+    entry_.sizes = std::move(sizes);
+    out_.entries.push_back(std::move(entry_));
+    entry_ = {};
+  }
+
+  const Input& input_;
+  SafetensorsHeader& out_;
+  const char* at_;
+  Place place_ = Place::Start;
+  std::unordered_set<std::string> names_, keys_;
+  std::string key_;
+  SafetensorsHeader::Entry entry_{};
+  uint8_t fields_ = 0, field_ = 0;
+  std::vector<uint64_t> numbers_, shape_;
+};
+
+/// The data has the bytes of every tensor once, and no others.
+void check_places(const Input& input, const SafetensorsHeader& header) {
+  std::vector<const SafetensorsHeader::Entry*> sorted;
+  for (const auto& entry : header.entries) sorted.push_back(&entry);
+  std::ranges::sort(sorted, [](const auto* a, const auto* b) {
+    return std::pair(a->begin, a->end) < std::pair(b->begin, b->end);
+  });
+  const uint64_t start = header.text.size();
+  uint64_t end = 0;
+  for (const auto* entry : sorted) {
+    if (entry->begin != end)
+      input.refuse(start + entry->begin,
+                   fmt::format("tensor '{}' {}: its bytes begin at {} of the data, those before it end at {}",
+                               entry->name, entry->begin < end ? "overlaps another" : "follows a gap",
+                               entry->begin, end));
+    end = entry->end;
+    if (end > input.size() - start)
+      input.refuse(
+          start + entry->begin,
+          fmt::format(
+              "tensor '{}' reaches beyond the end of the file, to byte {} of {}; it is damaged, or was not "
+              "written whole",
+              entry->name, start + end, input.size()));
+  }
+  if (end != input.size() - start)
+    input.refuse(start + end, fmt::format("{} bytes follow the last tensor", input.size() - start - end));
+}
+
+std::string quoted(const std::string& text) {
+  try {
+    return nlohmann::json(text).dump();
+  } catch (const nlohmann::json::exception&) {
+    throw Error(ErrorKind::Value, "save: a name or a metadata text is no UTF-8");
+  }
+}
+
+}  // namespace
+
+const char* safetensors_name(DType t) noexcept {
+  const auto* row = std::ranges::find_if(kNames, [&](const auto& r) { return r.second == t; });
+  return row == std::end(kNames) ? nullptr : row->first;
+}
+
+SafetensorsHeader read_safetensors_header(const Input& input) {
+  SafetensorsHeader out;
+  const uint64_t size = little_endian(input.text(0, 8));
+  if (size > kMostHeaderBytes)
+    input.refuse(
+        0, fmt::format("the header's length is given as {} bytes; at most {} are allowed, so this is no "
+                       "safetensors file",
+                       size, kMostHeaderBytes));
+  out.text = input.text(0, 8 + size);
+  const std::string_view json = std::string_view(out.text).substr(8);
+  if (!json.starts_with('{')) input.refuse(8, "the header must begin with '{'");
+
+  Reader reader(input, out);
+  const char* const begin = out.text.data() + 8;
+  const char* const end = out.text.data() + out.text.size();
+  *reader.position() = begin;
+  nlohmann::json::sax_parse(Cursor(begin, reader.position()), Cursor(end, reader.position()), &reader);
+
+  const std::string_view trimmed = json.substr(0, json.find_last_not_of(' ') + 1);
+  if (!out.checksum && (json.starts_with(kOurStart) || trimmed.ends_with(kOurEnd)))
+    input.refuse(8, "the header misses its checksum; it is damaged");
+  check_places(input, out);
+  return out;
+}
+
+SafetensorsHeader make_safetensors_header(std::vector<SafetensorsHeader::Entry> entries,
+                                          std::vector<std::pair<std::string, std::string>> metadata) {
+  SafetensorsHeader out;
+  // Behind larger elements, smaller ones are aligned.
+  std::vector<SafetensorsHeader::Entry*> sorted;
+  for (auto& entry : entries) sorted.push_back(&entry);
+  std::ranges::stable_sort(
+      sorted, [](const auto* a, const auto* b) { return item_size(a->dtype) > item_size(b->dtype); });
+  uint64_t at = 0;
+  for (auto* entry : sorted) {
+    uint64_t bytes = item_size(entry->dtype);
+    for (const int64_t size : entry->sizes) bytes *= static_cast<uint64_t>(size);
+    entry->begin = at;
+    entry->end = at += bytes;
+  }
+
+  std::string json(kOurStart);
+  out.checksum = 8 + json.size();
+  json.append(kChecksumDigits, '0');
+  json += '"';
+  std::unordered_set<std::string> names{kChecksumKey};
+  for (const auto& [key, value] : metadata) {
+    TENON_CHECK(names.insert(key).second, Value, fmt::format("save: the metadata key '{}' is taken", key));
+    json += fmt::format(",{}:{}", quoted(key), quoted(value));
+  }
+  json += '}';
+  names = {kMetadata};
+  for (const auto& entry : entries) {
+    TENON_CHECK(names.insert(entry.name).second, Value,
+                fmt::format("save: the name '{}' is taken", entry.name));
+    json += fmt::format(R"(,{}:{{"dtype":"{}","shape":[{}],"data_offsets":[{},{}]}})", quoted(entry.name),
+                        safetensors_name(entry.dtype), fmt::join(entry.sizes, ","), entry.begin, entry.end);
+  }
+  json += " }";
+  json.append((kDataAlignment - (8 + json.size()) % kDataAlignment) % kDataAlignment, ' ');
+  TENON_CHECK(json.size() <= kMostHeaderBytes, Value,
+              fmt::format("save: the header would have {} bytes, more than safetensors allows", json.size()));
+  for (size_t i = 0; i < 8; ++i) out.text += static_cast<char>(json.size() >> (8 * i) & 0xff);
+  out.text += json;
+  out.entries = std::move(entries);
+  out.metadata = std::move(metadata);
+  return out;
+}
+
+}  // namespace tenon::io

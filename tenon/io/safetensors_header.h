@@ -1,0 +1,46 @@
+// The header of a safetensors file: which tensors it holds, and where. Of this room alone.
+// The format: https://github.com/huggingface/safetensors#format
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tenon/core/dims.h"
+#include "tenon/core/dtype.h"
+#include "tenon/io/input.h"
+
+namespace tenon::io {
+
+struct SafetensorsHeader {
+  struct Entry {
+    std::string name;
+    DType dtype;
+    Dims sizes;
+    uint64_t begin, end;  // of its bytes, counted from the end of the header
+  };
+
+  std::vector<Entry> entries;                                 // in the order of the header
+  std::vector<std::pair<std::string, std::string>> metadata;  // without the checksum
+  std::string text;                                           // the bytes before the data, with the length
+  /// Where the checksum's digits are in `text`. There in every file that Tenon has written, and only there.
+  std::optional<size_t> checksum;
+};
+
+inline constexpr size_t kChecksumDigits = 16;
+
+/// The name of a dtype in the format; null for one that it does not have.
+const char* safetensors_name(DType t) noexcept;
+
+/// Reads and checks a header: the tensors fill the rest of the input without gaps and without overlaps.
+/// Throws Error{Value} for anything else.
+SafetensorsHeader read_safetensors_header(const Input& input);
+
+/// The bytes before the data, of a multiple of 64. The checksum's digits are zeros. Throws Error{Value} for a
+/// name that is no UTF-8, or is taken, and for the name "__metadata__".
+SafetensorsHeader make_safetensors_header(std::vector<SafetensorsHeader::Entry> entries,
+                                          std::vector<std::pair<std::string, std::string>> metadata);
+
+}  // namespace tenon::io

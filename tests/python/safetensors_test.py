@@ -1,0 +1,286 @@
+"""tenon.safetensors beside the package safetensors, and files that are no such thing."""
+
+import json
+import os
+import random
+import struct
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import tenon
+from tenon.safetensors import load, load_file, safe_open, save, save_file
+
+reference = pytest.importorskip("safetensors")
+
+NAMES = {
+    "bool": "BOOL", "uint8": "U8", "int8": "I8", "int16": "I16", "int32": "I32", "int64": "I64", "float16": "F16",
+    "bfloat16": "BF16", "float32": "F32", "float64": "F64", "complex64": "C64", "float8_e4m3fn": "F8_E4M3",
+    "float8_e5m2": "F8_E5M2",
+}  # fmt: skip
+
+
+def bytes_of(tensor):
+    """The elements in order, by NumPy."""
+    return tensor.contiguous().view(-1).view(tenon.uint8).numpy().tobytes() if tensor.numel() else b""
+
+
+def of_every_dtype():
+    """Tensors of several shapes, of random bytes; bool has its two."""
+    draw = np.random.default_rng(0)
+    out = {}
+    for name in NAMES:
+        dtype = getattr(tenon, name)
+        for shape in [(3, 5), (), (0, 4), (7,)]:
+            size = int(np.prod(shape, dtype=int)) * dtype.itemsize
+            raw = draw.integers(0, 2 if name == "bool" else 256, size, dtype=np.uint8)
+            out[f"{name} {shape}"] = tenon.tensor(raw).view(dtype).reshape(shape)
+    return out
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "weights.safetensors"
+
+
+def test_the_reference_reads_what_tenon_writes(path):
+    tensors = of_every_dtype()
+    save_file(tensors, path, {"format": "pt", "größe": "\x01\n\"x\""})
+    found = dict(reference.deserialize(path.read_bytes()))
+    assert found.keys() == tensors.keys()
+    for name, tensor in tensors.items():
+        assert found[name]["dtype"] == NAMES[name.split()[0]] and found[name]["shape"] == list(tensor.shape)
+        assert bytes(found[name]["data"]) == bytes_of(tensor)
+    with reference.safe_open(path, "numpy") as file:
+        assert file.metadata()["größe"] == "\x01\n\"x\""
+
+
+@pytest.mark.parametrize("mmap", [False, True])
+def test_tenon_reads_what_the_reference_writes(path, mmap):
+    tensors = of_every_dtype()
+    rows = {}
+    for name, t in tensors.items():
+        dtype = str(t.dtype).removeprefix("tenon.")
+        rows[name] = reference.TensorSpec(dtype=dtype, shape=list(t.shape), data_ptr=t.data_ptr() or 1, data_len=t.nbytes)
+    written = bytes(reference.serialize(rows, {"a": "b"}))
+    path.write_bytes(written)
+    for found in (load_file(path, mmap=mmap), tenon.load(path, mmap=mmap), load(written)):
+        assert found.keys() == rows.keys()
+        for name in rows:
+            tensor = found[name]
+            assert tensor.dtype == tensors[name].dtype and tensor.shape == tensors[name].shape
+            assert bytes_of(tensor) == bytes_of(tensors[name])
+    with safe_open(path) as file:
+        assert file.metadata() == {"a": "b"}
+
+
+def test_strided_tensors_come_back_in_order_and_in_the_order_of_the_dict(path):
+    x = tenon.arange(24.0).reshape(4, 6)
+    tensors = {"z": x.T, "a": x[::2, 1::3], "tied": x, "m": tenon.ones(3, dtype=tenon.int8).expand(2, 3)}
+    tenon.save(tensors, path)
+    found = tenon.load(path)
+    assert list(found) == list(tensors)
+    for name, tensor in tensors.items():
+        assert found[name].tolist() == tensor.tolist() and found[name].is_contiguous()
+
+
+def test_single_tensors_of_an_open_file(path):
+    save_file({"a": tenon.arange(12).reshape(3, 4), "b": tenon.ones(2)}, path, {"k": "v"})
+    with safe_open(path, framework="pt", device="cpu") as file:
+        assert file.keys() == ["a", "b"] and file.metadata() == {"k": "v"}
+        assert file.get_tensor("b").tolist() == [1, 1]
+        part = file.get_slice("a")
+        assert part.get_shape() == [3, 4] and part[1:, 2].tolist() == [6, 10]
+        with pytest.raises(ValueError, match="there is no tensor 'c'"):
+            file.get_tensor("c")
+    with pytest.raises(ValueError, match="closed"):
+        file.keys()
+
+
+@pytest.mark.parametrize("mmap", [False, True])
+def test_writing_to_a_loaded_tensor_does_not_reach_the_file(path, mmap):
+    save_file({"w": tenon.ones(5000), "v": tenon.ones(3)}, path)
+    before = path.read_bytes()
+    found = load_file(path, mmap=mmap)
+    found["w"].mul_(3)
+    assert found["w"][4999].item() == 3 and found["v"].tolist() == [1, 1, 1]
+    assert path.read_bytes() == before and load_file(path)["w"][0].item() == 1
+
+
+def test_a_mapped_tensor_outlives_its_dict_and_its_file(path):
+    save_file({"w": tenon.arange(5000.0)}, path)
+    w = load_file(path, mmap=True)["w"][4000:]
+    path.unlink()
+    assert w.sum().item() == sum(range(4000, 5000))
+
+
+CUT = """
+import os, sys
+import tenon
+path = sys.argv[1]
+tenon.save({"a": tenon.ones(100_000), "b": tenon.ones(100_000)}, path)
+mapped, other = tenon.load(path, mmap=True), tenon.load(path)
+kept = mapped["a"].clone()
+os.truncate(path, 100_000)
+mapped["b"].sum()  # zeros where the file ended; no signal ends the process
+for _ in range(2):
+    for tensor in mapped.values():
+        try:
+            print("no error", tensor.sum())
+        except tenon.FileError as error:
+            assert str(error).startswith(f"{path}: the file was cut short while tensors of it were mapped"), error
+assert kept.sum() == other["b"].sum() == 100_000
+del mapped
+tenon.save({"a": tenon.ones(100_000)}, path)
+assert tenon.load(path, mmap=True)["a"].sum() == 100_000
+print("alive")
+"""
+
+
+def test_a_file_that_is_cut_short_while_it_is_mapped_is_an_error(path):
+    run = subprocess.run([sys.executable, "-c", CUT, path], capture_output=True, text=True)
+    assert (run.stdout, run.stderr) == ("alive\n", "")
+
+
+def test_a_foreign_sigbus_is_passed_on(path):
+    program = CUT.split("os.truncate")[0] + (
+        "import faulthandler, mmap\n"
+        "with open(path + '2', 'wb') as f: f.write(bytes(10000))\n"
+        "with open(path + '2', 'r+b') as f: m = mmap.mmap(f.fileno(), 0)\n"
+        "os.truncate(path + '2', 0)\n"
+        "m[5000]\n"
+    )
+    run = subprocess.run([sys.executable, "-c", program, path], capture_output=True, text=True)
+    assert run.returncode == -7
+    run = subprocess.run([sys.executable, "-X", "faulthandler", "-c", program, path], capture_output=True, text=True)
+    assert run.returncode == -7 and "Fatal Python error: Bus error" in run.stderr
+
+
+def test_map_location_is_taken(path):
+    tenon.save({"w": tenon.ones(2)}, path)
+    assert tenon.load(path, map_location="cpu")["w"].device.type == "cpu"
+    assert tenon.load(path, map_location={"cpu": "meta"})["w"].is_meta
+    seen = []
+    tenon.load(path, map_location=lambda storage, place: seen.append((storage.nbytes(), place)))
+    assert seen == [(8, "cpu")]
+    with pytest.raises(RuntimeError, match="map_location"):
+        tenon.load(path, map_location="nothing:0")
+
+
+@pytest.mark.parametrize(
+    "value, error, text",
+    [
+        ({"c": tenon.ones(1, dtype=tenon.complex128)}, TypeError, "tensor 'c' is complex128, which safetensors does not have"),
+        ({"m": tenon.ones(2, device="meta")}, ValueError, "tensor 'm' is on the meta device"),
+        ({"n": 3}, TypeError, "'n' is a int"),
+        ({1: tenon.ones(2)}, TypeError, "names and metadata are str, not int"),
+        ({"__metadata__": tenon.ones(2)}, ValueError, "the name '__metadata__' is taken"),
+        ({"\udc80": tenon.ones(2)}, UnicodeEncodeError, "surrogates"),
+        ([tenon.ones(2)], TypeError, "holds a dict of tensors, got list"),
+    ],
+)  # fmt: skip
+def test_what_the_format_has_no_place_for(path, value, error, text):
+    with pytest.raises(error, match=text):
+        tenon.save(value, path)
+    assert not path.exists()
+
+
+@pytest.mark.parametrize("metadata", [{"a": 1}, {1: "a"}, ["a"]])
+def test_metadata_is_text(path, metadata):
+    with pytest.raises(TypeError, match="str"):
+        save_file({}, path, metadata)
+
+
+def with_header(header, data=b""):
+    text = header if isinstance(header, bytes) else json.dumps(header).encode()
+    return struct.pack("<Q", len(text)) + text + data
+
+
+def row(shape=(2,), offsets=(0, 8), dtype="F32"):
+    return {"dtype": dtype, "shape": list(shape), "data_offsets": list(offsets)}
+
+
+BAD = [
+    (b"", "at byte 0: 8 bytes are expected here, and the file ends at byte 0"),
+    (b"\1\0\0", "at byte 0: 8 bytes are expected"),
+    (struct.pack("<Q", 100_000_001) + b"{}", "at byte 0: the header's length is given as 100000001 bytes; at most 100000000"),
+    (struct.pack("<Q", 99_999_999) + b"{}", "at byte 0: 100000007 bytes are expected here, and the file ends at byte 10"),
+    (with_header(b" {}"), "at byte 8: the header must begin with '{'"),
+    (with_header(b"{} x"), "at byte 12: the header is no JSON"),
+    (with_header(b'{"a":'), "the header is no JSON"),
+    (with_header(b'{"a\xff":1}'), "the header is no JSON"),
+    (with_header({"a": 3}), "a number where the format has none, at 'a'"),
+    (with_header(b'{"a":' + b"[" * 100_000), "a list where the format has none, at 'a'"),
+    (with_header(b'{"a":' * 100_000), "an object where the format has none|'a' has a field 'a'"),
+    (with_header({"a": {"dtype": "F32", "shape": [2]}}, bytes(8)), "tensor 'a' lacks dtype, shape or data_offsets"),
+    (with_header({"a": {**row(), "more": 1}}, bytes(8)), "tensor 'a' has a field 'more', which the format does not have"),
+    (with_header(b'{"a":{"dtype":"F32","dtype":"F32"}}'), "tensor 'a' has the field 'dtype' twice"),
+    (with_header(b'{"__metadata__":{"k":"v","k":"v"}}'), "the metadata key 'k' occurs twice"),
+    (with_header({"__metadata__": {"k": 1}}), "a number where the format has none"),
+    (with_header({"a": row(dtype="U16")}, bytes(8)), "tensor 'a' has dtype 'U16', which Tenon does not have"),
+    (with_header({"a": row(shape=(-2,))}, bytes(8)), "a negative number where the format has none, at 'a'"),
+    (with_header({"a": row(shape=(2.0,))}, bytes(8)), "a number that is no integer where the format has none, at 'a'"),
+    (with_header({"a": row(shape=(1 << 63,))}, bytes(8)), "tensor 'a': 9223372036854775808 is too large"),
+    (with_header({"a": row(shape=(1 << 62, 4))}, bytes(8)), "has more bytes than can be counted"),
+    (with_header({"a": row(shape=(1 << 62, 1 << 62, 0))}, bytes(8)), "has more bytes than can be counted"),
+    (with_header({"a": row(offsets=(0, 12))}, bytes(12)), r"tensor 'a' of shape \[2\] and dtype float32 takes 8 bytes, its data_offsets are \[0, 12\]"),
+    (with_header({"a": row(offsets=(8, 0))}, bytes(8)), r"data_offsets are \[8, 0\]"),
+    (with_header({"a": row(offsets=(0, 8, 8))}, bytes(8)), "tensor 'a': data_offsets must be two numbers"),
+    (with_header({"a": row(), "b": row(offsets=(4, 12))}, bytes(12)), "tensor 'b' overlaps another: its bytes begin at 4 of the data, those before it end at 8"),
+    (with_header({"a": row(), "b": row(offsets=(9, 17))}, bytes(17)), "tensor 'b' follows a gap"),
+    (with_header({"a": row(), "b": row(offsets=(8, 16))}, bytes(12)), "tensor 'b' reaches beyond the end of the file, to byte"),
+    (with_header({"a": row()}, bytes(9)), "1 bytes follow the last tensor"),
+    (with_header(b'{"a":{"dtype":"F32","shape":[],"data_offsets":[0,4]},"a":{}}', bytes(4)), "the name 'a' occurs twice"),
+    (with_header(b'{ "__metadata__":{"tenon.xxh3":"0123456789abcdef"} }'), "at byte 40: the checksum of the file is [0-9a-f]{16}, and 0123456789abcdef was written with it"),
+    (with_header(b'{ "__metadata__":{"tenon.xxhx":"0123456789abcdef"} }'), "the header misses its checksum"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("data, text", BAD, ids=[str(i) for i in range(len(BAD))])
+def test_what_does_not_load_says_where_and_why(path, data, text):
+    path.write_bytes(data)
+    for mmap in False, True:
+        if mmap and "checksum" in text and "misses" not in text:
+            continue
+        with pytest.raises(ValueError, match=f"^load: {path}: at byte \\d+: .*" if not text.startswith("at byte") else text) as caught:
+            load_file(path, mmap=mmap)
+        caught.match(text)
+    with pytest.raises(ValueError, match=text):
+        load(data)
+
+
+def test_a_checksum_that_another_program_copied_is_not_looked_at(path):
+    save_file({"w": tenon.ones(2)}, path)
+    with reference.safe_open(path, "numpy") as file:
+        metadata = file.metadata()
+    assert "tenon.xxh3" in metadata
+    numpy = pytest.importorskip("safetensors.numpy")
+    numpy.save_file({"w": np.zeros(2, np.float32)}, path, metadata)
+    assert load_file(path)["w"].tolist() == [0, 0]
+
+
+def test_every_changed_bit_is_noticed():
+    whole = save({"weight": tenon.arange(12.0).reshape(3, 4), "b": tenon.tensor([True, False])}, {"k": "v"})
+    for i in range(len(whole)):
+        for bit in range(8):
+            damaged = bytearray(whole)
+            damaged[i] ^= 1 << bit
+            with pytest.raises(ValueError, match="^load: the bytes: at byte"):
+                load(damaged)
+
+
+def test_every_cut_and_random_damage_is_noticed():
+    whole = save({"weight": tenon.arange(12.0).reshape(3, 4), "b": tenon.tensor([True, False])}, {"k": "v"})
+    for n in range(len(whole)):
+        with pytest.raises(ValueError, match="^load: "):
+            load(whole[:n])
+    draw = random.Random(1)
+    for _ in range(int(os.environ.get("TENON_MUTATIONS", 2000))):
+        damaged = bytearray(whole)
+        for _ in range(draw.randrange(1, 20)):
+            damaged[draw.randrange(len(whole))] = draw.randrange(256)
+        if damaged != whole:
+            with pytest.raises(ValueError, match="^load: "):
+                load(damaged)

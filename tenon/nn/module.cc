@@ -1,14 +1,33 @@
 #include "tenon/nn/module.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "tenon/core/thread_state.h"
 
 namespace tenon::nn {
+namespace {
+
+std::vector<Tensor> values(std::vector<std::pair<std::string, Tensor>> named) {
+  std::vector<Tensor> out;
+  for (auto& [name, value] : named) out.push_back(std::move(value));
+  return out;
+}
+
+std::string quoted(const std::vector<std::string>& names) {
+  std::string out;
+  for (const std::string& name : names) out += fmt::format("{}\"{}\"", out.empty() ? "" : ", ", name);
+  return out;
+}
+
+}  // namespace
 
 void Module::check_free(const std::string& name) const {
   TENON_CHECK(!name.empty() && name.find('.') == std::string::npos, Value,
               fmt::format("module: '{}' is no name for a part; it must be non-empty and without dots", name));
   bool taken = false;
   for (const auto& [known, value] : parameters_) taken |= known == name;
+  for (const Buffer& buffer : buffers_) taken |= buffer.name == name;
   for (const auto& [known, value] : modules_) taken |= known == name;
   TENON_CHECK(!taken, Value, fmt::format("module: the name '{}' is taken", name));
 }
@@ -22,26 +41,91 @@ Tensor Module::register_parameter(std::string name, Tensor value) {
   return value;
 }
 
+Tensor Module::register_buffer(std::string name, Tensor value, bool persistent) {
+  check_free(name);
+  if (value.defined()) buffers_.push_back({std::move(name), value, persistent});
+  return value;
+}
+
 void Module::add_module(std::string name, std::shared_ptr<Module> module) {
   check_free(name);
   modules_.emplace_back(std::move(name), std::move(module));
 }
 
-void Module::collect(const std::string& prefix, std::vector<std::pair<std::string, Tensor>>& out) const {
-  for (const auto& [name, value] : parameters_) out.emplace_back(prefix + name, value);
-  for (const auto& [name, module] : modules_) module->collect(prefix + name + ".", out);
+template <class Own>
+void Module::collect(const std::string& prefix, Named& out, const Own& own) const {
+  own(*this, prefix, out);
+  for (const auto& [name, module] : modules_) module->collect(prefix + name + ".", out, own);
 }
 
 std::vector<std::pair<std::string, Tensor>> Module::named_parameters() const {
-  std::vector<std::pair<std::string, Tensor>> out;
-  collect("", out);
+  Named out;
+  collect("", out, [](const Module& module, const std::string& prefix, Named& to) {
+    for (const auto& [name, value] : module.parameters_) to.emplace_back(prefix + name, value);
+  });
   return out;
 }
 
-std::vector<Tensor> Module::parameters() const {
-  std::vector<Tensor> out;
-  for (auto& [name, value] : named_parameters()) out.push_back(std::move(value));
+std::vector<std::pair<std::string, Tensor>> Module::named_buffers() const {
+  Named out;
+  collect("", out, [](const Module& module, const std::string& prefix, Named& to) {
+    for (const Buffer& buffer : module.buffers_) to.emplace_back(prefix + buffer.name, buffer.value);
+  });
   return out;
+}
+
+Module::Named Module::state() const {
+  Named out;
+  collect("", out, [](const Module& module, const std::string& prefix, Named& to) {
+    for (const auto& [name, value] : module.parameters_) to.emplace_back(prefix + name, value);
+    for (const Buffer& buffer : module.buffers_)
+      if (buffer.persistent) to.emplace_back(prefix + buffer.name, buffer.value);
+  });
+  return out;
+}
+
+std::vector<Tensor> Module::parameters() const { return values(named_parameters()); }
+std::vector<Tensor> Module::buffers() const { return values(named_buffers()); }
+
+StateDict Module::state_dict() const {
+  StateDict out;
+  for (auto& [name, value] : state()) out.set(name, value.detach());
+  return out;
+}
+
+IncompatibleKeys Module::load_state_dict(const StateDict& from, bool strict) {
+  IncompatibleKeys keys;
+  std::vector<std::string> problems;
+  std::vector<std::pair<Tensor, Tensor>> copies;
+  StateDict known;
+  for (auto& [name, part] : state()) {
+    known.set(name, part);
+    const Tensor* const value = from.find(name);
+    if (!value || !value->defined())
+      keys.missing_keys.push_back(name);
+    else if (value->sizes() != part.sizes())
+      problems.push_back(
+          fmt::format("size mismatch for {}: a shape of [{}] in the state_dict, [{}] in the module.", name,
+                      fmt::join(value->sizes(), ", "), fmt::join(part.sizes(), ", ")));
+    else
+      copies.emplace_back(part, *value);
+  }
+  for (const auto& [name, value] : from)
+    if (!known.contains(name)) keys.unexpected_keys.push_back(name);
+  if (strict) {
+    if (!keys.unexpected_keys.empty())
+      problems.insert(problems.begin(),
+                      fmt::format("Unexpected key(s) in state_dict: {}.", quoted(keys.unexpected_keys)));
+    if (!keys.missing_keys.empty())
+      problems.insert(problems.begin(),
+                      fmt::format("Missing key(s) in state_dict: {}.", quoted(keys.missing_keys)));
+  }
+  TENON_CHECK(
+      problems.empty(), Runtime,
+      fmt::format("load_state_dict: the state does not fit the module:\n\t{}", fmt::join(problems, "\n\t")));
+  const NoGradGuard no_grad;
+  for (auto& [part, value] : copies) part.copy_(value);
+  return keys;
 }
 
 void Module::zero_grad() {

@@ -1,5 +1,5 @@
-// Module: parameters by name, modules inside modules, and a forward function.
-// Used by every layer and by programs that define models. Knows nothing of optimizers.
+// Module: parameters and buffers by name, modules inside modules, a forward function, and the state as a
+// whole. Used by every layer and by programs that define models. Knows nothing of optimizers.
 #pragma once
 
 #include <memory>
@@ -8,8 +8,14 @@
 #include <vector>
 
 #include "tenon/core/tensor.h"
+#include "tenon/io/state_dict.h"
 
 namespace tenon::nn {
+
+/// What load_state_dict did not find, and what it found no place for.
+struct IncompatibleKeys {
+  std::vector<std::string> missing_keys, unexpected_keys;
+};
 
 /// Base of layers and models. A copy of a module shares its parameters.
 ///
@@ -28,6 +34,20 @@ class Module {
   std::vector<Tensor> parameters() const;
   /// All parameters with their names, such as "0.weight".
   std::vector<std::pair<std::string, Tensor>> named_parameters() const;
+  /// All buffers, in the same order.
+  std::vector<Tensor> buffers() const;
+  std::vector<std::pair<std::string, Tensor>> named_buffers() const;
+
+  /// The parameters and persistent buffers by name, detached; they share memory with the module.
+  ///
+  ///     tenon::save(net.state_dict(), "net.safetensors");
+  ///     net.load_state_dict(tenon::load("net.safetensors"));
+  StateDict state_dict() const;
+  /// Copies the values of a state into the parameters and buffers of the same names; dtypes may differ.
+  /// Throws Error{Runtime}, and changes nothing, if a shape does not fit or, with `strict`, if names are
+  /// missing or unknown: the message lists all that is wrong. Returns the missing and the unknown names.
+  IncompatibleKeys load_state_dict(const StateDict& state, bool strict = true);
+
   /// Clears the gradients of all parameters.
   void zero_grad();
 
@@ -46,6 +66,9 @@ class Module {
   /// Makes `value` a parameter, which requires grad, and returns it. Throws Error{Value} for a name that is
   /// in use.
   Tensor register_parameter(std::string name, Tensor value);
+  /// Makes `value` a buffer, which belongs to the state but is not trained, and returns it. A buffer that is
+  /// not persistent is left out of state_dict. Throws Error{Value} for a name that is in use.
+  Tensor register_buffer(std::string name, Tensor value, bool persistent = true);
   /// Adds a module and returns it. Throws Error{Value} for a name that is in use.
   template <class M>
   M& register_module(std::string name, M module) {
@@ -61,10 +84,21 @@ class Module {
   }
 
  private:
-  void check_free(const std::string& name) const;
-  void collect(const std::string& prefix, std::vector<std::pair<std::string, Tensor>>& out) const;
+  struct Buffer {
+    std::string name;
+    Tensor value;
+    bool persistent;
+  };
+  using Named = std::vector<std::pair<std::string, Tensor>>;
 
-  std::vector<std::pair<std::string, Tensor>> parameters_;
+  void check_free(const std::string& name) const;
+  /// Adds what `own` adds of each module to `out`, with the path of the module.
+  template <class Own>
+  void collect(const std::string& prefix, Named& out, const Own& own) const;
+  Named state() const;
+
+  Named parameters_;
+  std::vector<Buffer> buffers_;
   std::vector<std::pair<std::string, std::shared_ptr<Module>>> modules_;
   bool training_ = true;
 };

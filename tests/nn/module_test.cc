@@ -7,9 +7,11 @@
 #include "tenon/autograd/autograd.h"
 #include "tenon/generated/activation/functions.h"
 #include "tenon/generated/arithmetic/functions.h"
+#include "tenon/generated/copy/functions.h"
 #include "tenon/generated/factory/functions.h"
 #include "tenon/generated/random/functions.h"
 #include "tenon/nn.h"
+#include "tenon/ops/factory/from_data.h"
 
 namespace tenon::nn {
 namespace {
@@ -46,6 +48,96 @@ TEST(Module, TakenAndDottedNamesAreRefused) {
   EXPECT_EQ(kind_of([&] { net.add_again(); }), ErrorKind::Value);
   EXPECT_EQ(kind_of([&] { net.add_dotted(); }), ErrorKind::Value);
   EXPECT_EQ(net.parameters().size(), 3u);
+}
+
+struct Counted : Module {
+  Counted() {
+    register_buffer("count", tenon::tensor(std::vector<int64_t>{7}));
+    register_buffer("cache", ones({2}), false);
+  }
+  Tensor forward(const Tensor& x) override { return x; }
+  void add_again() { register_buffer("count", ones({1})); }
+};
+struct Nested : Module {
+  Net& net = register_module("net", Net());
+  Counted& counted = register_module("counted", Counted());
+  Tensor forward(const Tensor& x) override { return net(x); }
+};
+
+std::string message_of(auto&& f) {
+  try {
+    f();
+  } catch (const Error& e) {
+    EXPECT_EQ(e.kind(), ErrorKind::Runtime);
+    return std::string(e.message());
+  }
+  return "no error";
+}
+
+TEST(Module, BuffersAreNamedAndNotTrained) {
+  Nested nested;
+  std::vector<std::string> names;
+  for (const auto& [name, value] : nested.named_buffers()) {
+    names.push_back(name);
+    EXPECT_FALSE(value.requires_grad());
+  }
+  EXPECT_EQ(names, (std::vector<std::string>{"counted.count", "counted.cache"}));
+  EXPECT_EQ(nested.parameters().size(), 3u);
+  EXPECT_EQ(kind_of([&] { nested.counted.add_again(); }), ErrorKind::Value);
+}
+
+TEST(Module, StateIsParametersAndPersistentBuffersOfTheModulesMemory) {
+  Nested nested;
+  const StateDict state = nested.state_dict();
+  std::vector<std::string> names;
+  for (const auto& [name, value] : state) {
+    names.push_back(name);
+    EXPECT_FALSE(value.requires_grad());
+  }
+  EXPECT_EQ(names,
+            (std::vector<std::string>{"net.scale", "net.hidden.weight", "net.hidden.bias", "counted.count"}));
+  EXPECT_EQ(state.at("net.hidden.weight").data_ptr(), nested.net.hidden.weight.data_ptr());
+}
+
+TEST(Module, StateIsCopiedIntoTheModule) {
+  Nested from, to;
+  from.net.scale.detach().fill_(5);
+  from.counted.buffers()[0].fill_(9);
+  StateDict state = from.state_dict();
+  state.set("net.hidden.bias", state.at("net.hidden.bias").to(kFloat64));
+  const Tensor weight = to.net.hidden.weight;
+  const IncompatibleKeys keys = to.load_state_dict(state);
+  EXPECT_TRUE(keys.missing_keys.empty() && keys.unexpected_keys.empty());
+  EXPECT_TRUE(weight.is_same(to.net.hidden.weight) && weight.requires_grad() && weight.is_leaf());
+  EXPECT_TRUE(equal(weight, from.net.hidden.weight));
+  EXPECT_TRUE(equal(to.net.hidden.bias, from.net.hidden.bias));
+  EXPECT_EQ(to.net.scale.item<float>(), 5);
+  EXPECT_EQ(to.counted.buffers()[0].item<int64_t>(), 9);
+}
+
+TEST(Module, AllThatDoesNotFitIsListedAndNothingIsChanged) {
+  Nested nested;
+  const StateDict state{{"net.scale", zeros({1})},
+                        {"net.hidden.weight", zeros({3, 4})},
+                        {"counted.count", zeros({})},
+                        {"net.hidden.weigth", zeros({4, 3})},
+                        {"other", zeros({1})}};
+  EXPECT_EQ(
+      message_of([&] { nested.load_state_dict(state); }),
+      "the state does not fit the module:"
+      "\n\tMissing key(s) in state_dict: \"net.hidden.bias\"."
+      "\n\tUnexpected key(s) in state_dict: \"net.hidden.weigth\", \"other\"."
+      "\n\tsize mismatch for net.hidden.weight: a shape of [3, 4] in the state_dict, [4, 3] in the module."
+      "\n\tsize mismatch for counted.count: a shape of [] in the state_dict, [1] in the module.");
+  // Names may be missing and unknown where that is asked for; shapes fit all the same.
+  EXPECT_NE(message_of([&] { nested.load_state_dict(state, false); }), "no error");
+  EXPECT_EQ(nested.net.scale.item<float>(), 1);
+  const IncompatibleKeys keys =
+      nested.load_state_dict({{"net.scale", zeros({1})}, {"other", zeros({1})}}, false);
+  EXPECT_EQ(keys.missing_keys,
+            (std::vector<std::string>{"net.hidden.weight", "net.hidden.bias", "counted.count"}));
+  EXPECT_EQ(keys.unexpected_keys, (std::vector<std::string>{"other"}));
+  EXPECT_EQ(nested.net.scale.item<float>(), 0);
 }
 
 TEST(Module, GradientsAreForgotten) {

@@ -2,6 +2,8 @@
 // Used by programs that train or run a model. PyTorch's names and defaults.
 #pragma once
 
+#include "tenon/core/require_cxx20.h"
+
 #include "tenon/nn/activation.h"
 #include "tenon/nn/init.h"
 #include "tenon/nn/linear.h"

@@ -2,5 +2,7 @@
 // Used by programs that train. PyTorch's names and defaults.
 #pragma once
 
+#include "tenon/core/require_cxx20.h"
+
 #include "tenon/optim/adam.h"
 #include "tenon/optim/sgd.h"

@@ -2,6 +2,8 @@
 // Smaller ones beneath it (tenon/core/tensor.h, tenon/generated/functions.h) are for those who want less.
 #pragma once
 
+#include "tenon/core/require_cxx20.h"
+
 #include "tenon/autograd/autograd.h"
 #include "tenon/autograd/function.h"
 #include "tenon/core/kernel_report.h"

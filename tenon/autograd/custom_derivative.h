@@ -14,6 +14,8 @@
 //     }
 #pragma once
 
+#include "tenon/core/require_cxx20.h"
+
 #include "tenon/autograd/history.h"
 #include "tenon/dispatch/dispatcher.h"
 

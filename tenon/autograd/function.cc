@@ -1,9 +1,6 @@
 #include "tenon/autograd/function.h"
 
-#include <cxxabi.h>
 #include <fmt/core.h>
-
-#include <cstdlib>
 
 #include "tenon/autograd/autograd.h"
 #include "tenon/generated/factory/functions.h"
@@ -11,17 +8,10 @@
 namespace tenon::autograd {
 namespace {
 
-std::string readable(const std::type_info& type) {
-  const std::unique_ptr<char, void (*)(void*)> name(
-      abi::__cxa_demangle(type.name(), nullptr, nullptr, nullptr), &std::free);
-  return name ? name.get() : type.name();
-}
-
 // "tenon::(anonymous namespace)::Square" is called SquareBackward.
-std::string node_name(const std::type_info& type) {
-  const std::string full = readable(type);
-  const size_t at = full.find('<') == std::string::npos ? full.rfind(':') : std::string::npos;
-  return (at == std::string::npos ? full : full.substr(at + 1)) + "Backward";
+std::string node_name(std::string_view type) {
+  const size_t at = type.find('<') == type.npos ? type.rfind(':') : type.npos;
+  return std::string(at == type.npos ? type : type.substr(at + 1)) + "Backward";
 }
 
 // The run of a node that this thread is in, for needs_input_grad.
@@ -45,10 +35,9 @@ class RunScope {
 
 }  // namespace
 
-void SavedValue::refuse(const std::type_info& wanted) const {
+void SavedValue::refuse(std::string_view wanted) const {
   throw_error(ErrorKind::Type,
-              fmt::format("saved_data: holds {}, asked for {}",
-                          value_.has_value() ? readable(value_.type()) : "nothing", readable(wanted)));
+              fmt::format("saved_data: holds {}, asked for {}", has_value() ? type_ : "nothing", wanted));
 }
 
 std::vector<Tensor> AutogradContext::get_saved_variables() const {
@@ -66,7 +55,7 @@ bool AutogradContext::needs_input_grad(size_t i) const noexcept {
   return static_cast<bool>(node_->next_edges()[i]);
 }
 
-CustomNode::CustomNode(const std::type_info& function) : name_(node_name(function)) {}
+CustomNode::CustomNode(std::string_view function) : name_(node_name(function)) {}
 
 void CustomNode::begin(std::span<const Tensor> inputs, std::vector<bool> is_tensor, void* caller) {
   is_tensor_ = std::move(is_tensor);

@@ -15,13 +15,14 @@
 
 #include <any>
 #include <string>
-#include <typeinfo>
+#include <string_view>
 #include <unordered_map>
 #include <vector>
 
 #include "tenon/autograd/custom_function.h"
 #include "tenon/autograd/saved_tensor.h"
 #include "tenon/core/thread_state.h"
+#include "tenon/core/type_name.h"
 
 namespace tenon::autograd {
 
@@ -33,19 +34,21 @@ class SavedValue {
   template <class T>
   requires(!std::is_same_v<std::remove_cvref_t<T>, SavedValue>) SavedValue& operator=(T&& value) {
     value_ = std::forward<T>(value);
+    type_ = type_name<std::decay_t<T>>();
     return *this;
   }
   /// Throws Error{Type} when another type was kept.
   template <class T>
   const T& to() const {
     if (const T* value = std::any_cast<T>(&value_)) return *value;
-    refuse(typeid(T));
+    refuse(type_name<T>());
   }
   bool has_value() const noexcept { return value_.has_value(); }
 
  private:
-  [[noreturn]] void refuse(const std::type_info& wanted) const;
+  [[noreturn]] void refuse(std::string_view wanted) const;
   std::any value_;
+  std::string_view type_;
 };
 
 class CustomNode;
@@ -93,7 +96,7 @@ class CustomNode : public Node {
   void finish(bool recorded, std::span<const Tensor> inputs, std::span<Tensor> results);
 
  protected:
-  explicit CustomNode(const std::type_info& function);
+  explicit CustomNode(std::string_view function);
   virtual std::vector<Tensor> backward(AutogradContext* ctx, std::vector<Tensor> grads) = 0;
 
  private:
@@ -136,7 +139,7 @@ struct Function {
   [[gnu::noinline]] static auto apply(Args&&... args) {
     class Call final : public CustomNode {
      public:
-      Call() : CustomNode(typeid(T)) {}
+      Call() : CustomNode(type_name<T>()) {}
 
      private:
       std::vector<Tensor> backward(AutogradContext* ctx, std::vector<Tensor> grads) final {

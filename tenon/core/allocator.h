@@ -36,24 +36,24 @@ class Allocator {
   /// Notes that work queued on `user` uses a block of `device` which was allocated for another stream: once
   /// it is freed, it is not reused before the work that was queued there by then has run. `user` may be a
   /// stream of another backend. Throws Error{Value} for an address that is not allocated.
-  virtual void record_stream(Address address, Device device, Stream user) {}
+  virtual void record_stream(Address /*address*/, Device /*device*/, Stream /*user*/) {}
 
   /// What the allocator holds of a device; all zeros of an allocator that does not count.
-  virtual MemoryStats memory_stats(Device device) const { return {}; }
+  virtual MemoryStats memory_stats(Device /*device*/) const { return {}; }
   /// Resets each peak to the current value, and each sum (allocated, freed, and counts of calls) to zero.
-  virtual void reset_peak_memory_stats(Device device) noexcept {}
-  virtual void reset_accumulated_memory_stats(Device device) noexcept {}
+  virtual void reset_peak_memory_stats(Device /*device*/) noexcept {}
+  virtual void reset_accumulated_memory_stats(Device /*device*/) noexcept {}
   /// Returns what is kept for reuse to the device, which may wait for its queues, and says how many bytes
   /// that was. Never touches blocks in use.
-  virtual size_t empty_cache(Device device) { return 0; }
+  virtual size_t empty_cache(Device /*device*/) { return 0; }
   /// Every segment and block that is held of a device; empty of an allocator without segments.
   virtual MemorySnapshot memory_snapshot(Device device) const;
   /// Whether segments that are taken from now on grow in place; see CacheOptions. Does nothing where memory
   /// cannot be mapped.
-  virtual void set_expandable_segments(Device device, bool on) {}
+  virtual void set_expandable_segments(Device /*device*/, bool /*on*/) {}
   /// Keeps the latest `max_events` events and the stack of every allocation from now on, for snapshots and
   /// errors; 0 stops and forgets. Does nothing in an allocator without a history.
-  virtual void record_memory_history(Device device, size_t max_events) {}
+  virtual void record_memory_history(Device /*device*/, size_t /*max_events*/) {}
 };
 
 /// The allocator of host memory.

@@ -3,6 +3,8 @@
 // kernels of the library and of users. Knows no tensors; half.h has the element types.
 #pragma once
 
+#include "tenon/core/require_cxx20.h"
+
 #include <string>
 #include <utility>
 

@@ -2,6 +2,8 @@
 // Used by every room and by callers. Knows nothing of tensors.
 #pragma once
 
+#include "tenon/core/require_cxx20.h"
+
 #include <cstdint>
 #include <stdexcept>
 #include <string>

@@ -3,6 +3,8 @@
 // defined in tenon/autograd. Knows nothing of what either does.
 #pragma once
 
+#include "tenon/core/require_cxx20.h"
+
 #include <array>
 #include <cstdint>
 #include <initializer_list>

@@ -8,6 +8,8 @@
 //   });
 #pragma once
 
+#include "tenon/core/require_cxx20.h"
+
 #include <tuple>
 #include <type_traits>
 #include <utility>

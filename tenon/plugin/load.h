@@ -2,6 +2,8 @@
 // Used by applications and by the Python package. docs/backends.md is the contract of the other side.
 #pragma once
 
+#include "tenon/core/require_cxx20.h"
+
 #include <string>
 #include <string_view>
 #include <utility>

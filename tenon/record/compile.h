@@ -5,6 +5,8 @@
 //     }); Tensor y = step(x);
 #pragma once
 
+#include "tenon/core/require_cxx20.h"
+
 #include <cstdint>
 #include <type_traits>
 #include <utility>

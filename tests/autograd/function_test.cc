@@ -179,9 +179,9 @@ TEST(Function, SavedResultsMakeNoCycle) {
 TEST(Function, SavedDataOfAnotherTypeIsRefused) {
   autograd::SavedValue value;
   EXPECT_EQ(error_of([&] { value.to<double>(); }), "saved_data: holds nothing, asked for double");
-  value = int64_t{3};
-  EXPECT_EQ(value.to<int64_t>(), 3);
-  EXPECT_EQ(error_of([&] { value.to<double>(); }), "saved_data: holds long, asked for double");
+  value = 3;
+  EXPECT_EQ(value.to<int>(), 3);
+  EXPECT_EQ(error_of([&] { value.to<double>(); }), "saved_data: holds int, asked for double");
 }
 
 }  // namespace

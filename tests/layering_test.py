@@ -71,7 +71,8 @@ BELOW_OPGEN = {"tenon/abi", "tenon/core", "tenon/schema", "tenon/expr"}
 PYTHON = [
     {"_C"},
     {"absent", "autograd"},
-    {"backends", "cpu", "cuda", "functional", "dispatch", "info", "infer_schema", "legacy", "linalg", "numerics", "random", "ops", "safetensors"},
+    {"backends", "cpu", "cuda", "functional", "dispatch", "info", "infer_schema", "legacy", "linalg", "numerics", "prefix", "random", "ops",
+     "safetensors"},
     {"library", "serialization", "utils", "nn", "optim"},
     {"graphs", "warm_up", "compile_report"},
     {"compile"},

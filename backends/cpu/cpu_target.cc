@@ -66,8 +66,7 @@ CpuTarget choose() {
   const char* forced = std::getenv("TENON_CPU_TARGET");
   if (forced != nullptr && *forced != '\0') return parse_cpu_target(forced);
   const auto targets = supported_cpu_targets();
-  TENON_CHECK(!targets.empty(), Value,
-              fmt::format("cpu: this machine lacks {}, the least that Tenon needs", kTargets[0].name));
+  TENON_CHECK(!targets.empty(), Value, fmt::format("cpu: {}", kBaselineSentence));
   return targets.back();
 }
 

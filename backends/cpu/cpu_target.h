@@ -29,6 +29,15 @@ bool machine_has(CpuTarget target) noexcept;
 /// Whether they can run an instruction set that the build has kernels of.
 bool is_supported(CpuTarget target) noexcept;
 
+/// Why a machine runs none of them.
+#if defined(__x86_64__)
+inline constexpr std::string_view kBaselineSentence =
+    "this processor lacks SSE4.2, PCLMULQDQ or AES, the least that Tenon's kernels need; processors have had "
+    "them "
+    "since 2010";
+#else
+inline constexpr std::string_view kBaselineSentence = "this processor lacks NEON, which Tenon's kernels need";
+#endif
 /// The targets this machine can run, narrowest first; at least one, or `cpu_target()` throws.
 std::span<const CpuTarget> supported_cpu_targets() noexcept;
 

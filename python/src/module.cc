@@ -1,4 +1,5 @@
 // The extension module tenon._C.
+#include "backends/cpu/cpu_target.h"
 #include "python/src/call/overload.h"
 #include "python/src/interpreter/errors.h"
 #include "python/src/interpreter/source_lines.h"
@@ -32,6 +33,11 @@ bool fill(PyObject* module) {
 }  // namespace
 
 PyMODINIT_FUNC PyInit__C() {
+  // Nothing so far was compiled for more than every x86-64 has; kernels are.
+  if (tenon::cpu::supported_cpu_targets().empty()) {
+    PyErr_SetString(PyExc_ImportError, ("tenon: " + std::string(tenon::cpu::kBaselineSentence)).c_str());
+    return nullptr;
+  }
   PyObject* module = PyModule_Create(&g_module);
   if (module && !tenon::python::guarded([&] { return fill(module) ? module : nullptr; })) {
     Py_DECREF(module);

@@ -34,6 +34,7 @@ from .numerics import (
     set_float32_matmul_precision,
     use_deterministic_algorithms,
 )
+from .prefix import cmake_prefix_path, get_include
 from .random import get_rng_state, initial_seed, seed, set_rng_state
 from .serialization import load, save
 

@@ -39,7 +39,9 @@ class _Parser(argparse.ArgumentParser):
 
 def _index():
     """What the generator recorded about each built-in operator, by full name."""
-    path = os.path.join(os.path.dirname(__file__), "_operators.json")
+    from . import _C
+
+    path = os.path.join(os.path.dirname(_C.__file__), "_operators.json")
     try:
         with open(path, encoding="utf-8") as file:
             return json.load(file)

@@ -1,26 +1,10 @@
-#include <gtest/gtest.h>
-
-#include <atomic>
-#include <barrier>
-#include <cstring>
-#include <stdexcept>
-#include <thread>
-#include <vector>
-
-#include "tenon/record/compile.h"
-#include "tenon/record/recorder.h"
-#include "tenon/tenon.h"
+// What is recorded, planned and found again.
+#include "tests/record/beside_eager.h"
 
 namespace tenon {
 namespace {
 
-constexpr record::ScopeOptions kAll{.threshold = 0};
-
-bool same_bits(const Tensor& a, const Tensor& b) {
-  if (a.sizes().to_dims() != b.sizes().to_dims() || a.dtype() != b.dtype()) return false;
-  const Tensor x = a.contiguous(), y = b.contiguous();
-  return std::memcmp(x.data_ptr(), y.data_ptr(), x.nbytes()) == 0;
-}
+using namespace tenon::testing;
 
 uint64_t recorded() { return record::Recorder::current().counts().recorded; }
 
@@ -110,19 +94,6 @@ TEST(Record, LongChainsOfNumbersAreCutAndNotGivenUp) {
   EXPECT_LT(steps, 20u);
 }
 
-TEST(Record, ABadIndexThrowsAtTheFlushAndWhenItIsRead) {
-  const Tensor x = randn({4}), i = tensor({1, 9});
-  record::Scope scope(record::new_program(), kAll);
-  const Tensor good = x + 1;
-  const Tensor bad = x.index_select(0, i);
-  const Tensor after = bad * 2;
-  EXPECT_THROW(record::flush(), Error);
-  EXPECT_TRUE(same_bits(good, x + 1));
-  EXPECT_THROW(after.data_ptr(), Error);
-  EXPECT_THROW(bad.data_ptr(), Error);
-  scope.end();
-}
-
 TEST(Record, ATrainingStepHasEagersBits) {
   const auto train = [](bool compiled) {
     manual_seed(3);
@@ -148,89 +119,6 @@ TEST(Record, ATrainingStepHasEagersBits) {
   EXPECT_TRUE(same_bits(w, cw));
   EXPECT_TRUE(same_bits(b, cb));
   EXPECT_TRUE(same_bits(loss, closs));
-}
-
-TEST(Record, AnotherThreadMayReadWhatIsPending) {
-  const Tensor x = randn({100});
-  record::Scope scope(record::new_program(), kAll);
-  const Tensor y = x.exp().sum();
-  double there = 0;
-  std::thread([&] { there = y.item<float>(); }).join();
-  scope.end();
-  EXPECT_EQ(there, x.exp().sum().item<float>());
-}
-
-TEST(Record, ThreadsThatShareWeightsHaveEagersBits) {
-  Tensor w = randn({32, 32});
-  const Tensor x = randn({8, 32});
-  const auto f = [&](const Tensor& t) { return relu(t.mm(w) * 0.5 + 1).sum(1); };
-  const Tensor wanted = f(x);
-  std::atomic<int> right{0};
-  std::vector<std::thread> threads;
-  for (int i = 0; i < 8; ++i) {
-    threads.emplace_back([&] {
-      auto c = compile(f, kAll);
-      bool all = true;
-      for (int k = 0; k < 20; ++k) all &= same_bits(c(x), wanted);
-      right += all;
-    });
-  }
-  for (auto& thread : threads) thread.join();
-  EXPECT_EQ(right, 8);
-}
-
-TEST(Record, AWriteElsewhereComesAfterWhatWasRecordedToRead) {
-  Tensor w = ones({64});
-  std::barrier recorded(2), written(2);
-  Tensor sum;
-  std::thread reader([&] {
-    record::Scope scope(record::new_program(), kAll);
-    sum = (w * 2).sum();
-    recorded.arrive_and_wait();
-    written.arrive_and_wait();
-    scope.end();
-  });
-  recorded.arrive_and_wait();
-  w.fill_(100);
-  written.arrive_and_wait();
-  reader.join();
-  EXPECT_EQ(sum.item<float>(), 128);
-}
-
-TEST(Record, ManyThreadsReadWhatOneRecords) {
-  const Tensor x = randn({1000});
-  record::Scope scope(record::new_program(), kAll);
-  std::vector<Tensor> pending;
-  for (int i = 0; i < 8; ++i) pending.push_back((x + i).exp().sum());
-  std::vector<float> got(8);
-  std::vector<std::thread> threads;
-  for (int i = 0; i < 8; ++i) threads.emplace_back([&, i] { got[i] = pending[i].item<float>(); });
-  for (auto& thread : threads) thread.join();
-  scope.end();
-  for (int i = 0; i < 8; ++i) EXPECT_EQ(got[i], (x + i).exp().sum().item<float>());
-}
-
-TEST(Record, AProgramThatThrowsHasWrittenWhatEagerHas) {
-  Tensor p = ones({3});
-  auto f = compile(
-      [&] {
-        p.mul_(2);
-        const Tensor unused = p + 1;
-        throw std::runtime_error("stop");
-      },
-      kAll);
-  EXPECT_THROW(f(), std::runtime_error);
-  EXPECT_TRUE(same_bits(p, full({3}, 2.0f)));
-}
-
-TEST(Record, MemoryThatFailsLeavesInputsAsTheyWere) {
-  const Tensor x = randn({5000}), before = x.clone();
-  auto f = compile([&] { return (x * 2).cumsum(0); }, kAll);
-  fail_cpu_allocation_after(1, 16 << 10);
-  EXPECT_THROW(f(), Error);
-  fail_cpu_allocation_after(0, 0);
-  EXPECT_TRUE(same_bits(x, before));
-  EXPECT_TRUE(same_bits(f(), (x * 2).cumsum(0)));
 }
 
 }  // namespace

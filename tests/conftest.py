@@ -17,10 +17,10 @@ import pytest
 HERE = Path(__file__).parent
 CHOSEN = os.environ.get("TENON_COMPILE", "")
 SAMPLE_PERCENT = 10
-#: What there is no waiting for: reads of values, and operators of users, which run at their line.
+#: What there is no waiting for: reads of values, operators of users, which run at their line, and devices with queues of their own.
 NEVER = (
     ": it returns something else than tensors", ": a number is made of it: item(), bool(), float(), if",
-    ": the operator, or a kernel of it, is the user's",
+    ": the operator, or a kernel of it, is the user's", ": a tensor is not on the host", ": it makes a tensor on a device",
 )  # fmt: skip
 #: The compiled functions of tests/compile open scopes of their own, and count what those do.
 OWN_SCOPES = "tests/compile/"
@@ -123,7 +123,7 @@ def pytest_terminal_summary(terminalreporter):
         others = calls - counts["never"]
         terminalreporter.write_line(
             f"  {folder:14} {_percent(counts['recorded'], calls)} of {calls:8} calls that are no views were recorded; "
-            f"{_percent(counts['recorded'], others)} of those that neither read a value nor are the user's"
+            f"{_percent(counts['recorded'], others)} of those that read no value and are neither the user's nor a device's"
         )
     terminalreporter.write_line("ran at once:")
     for why, n in _reasons.most_common(15):

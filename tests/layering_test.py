@@ -79,7 +79,7 @@ PYTHON = [
     {"devices", "pytorch_dispatch"},
     {"accelerator"},
     {"__init__"},
-    {"conformance"},
+    {"conformance", "where"},
     {"command"},
     {"__main__"},
 ]

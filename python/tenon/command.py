@@ -5,13 +5,14 @@ Exit codes: 0 for success; 1 if something does not exist or a traced program fai
 
 import argparse
 import difflib
-import fnmatch
 import importlib
 import json
 import os
 import re
 import runpy
 import sys
+
+from .where import UnknownName, find, is_pattern, operators_like, operators_named, place
 
 
 class CommandError(Exception):
@@ -35,41 +36,6 @@ class _Parser(argparse.ArgumentParser):
             message += f"; did you mean {' or '.join(map(repr, near))}?"
         self.print_usage(sys.stderr)
         self.exit(2, f"{self.prog}: error: {message}\n")
-
-
-def _index():
-    """What the generator recorded about each built-in operator, by full name."""
-    from . import _C
-
-    path = os.path.join(os.path.dirname(_C.__file__), "_operators.json")
-    try:
-        with open(path, encoding="utf-8") as file:
-            return json.load(file)
-    except FileNotFoundError:
-        return {}
-
-
-def _resolve(name):
-    """The full name of an operator, or those of all its overloads if no overload was given."""
-    from . import dispatch
-
-    full = name if "::" in name else "aten::" + name
-    operators = dispatch.operators()
-    exact = full.removesuffix(".default")
-    if exact in operators and "." in full.partition("::")[2]:
-        return [exact]
-    found = [o for o in operators if o == full or o.startswith(full + ".")]
-    if found:
-        return found
-    near = difflib.get_close_matches(full, operators, n=3, cutoff=0.75)
-    bare = {o.partition(".")[0] for o in operators}
-    near = near or difflib.get_close_matches(full, bare, n=3, cutoff=0.75)
-    hint = f"; did you mean {' or '.join(map(repr, near))}?" if near else ""
-    raise CommandError(f"operator '{full}' does not exist{hint}")
-
-
-def _place(file, line):
-    return f"{file}:{line}" if file else ""
 
 
 def _print_json(value):
@@ -98,13 +64,6 @@ def ops(args):
     from . import dispatch
 
     pattern = args.pattern or ""
-    glob = any(c in pattern for c in "*?[")
-
-    def matches(name):
-        short = name.partition("::")[2]
-        if glob:
-            return fnmatch.fnmatchcase(name, pattern) or fnmatch.fnmatchcase(short, pattern)
-        return pattern in name
 
     def public(name):
         space, _, short = name.partition("::")
@@ -116,7 +75,8 @@ def ops(args):
         among = dispatch.operators_with_kernel(args.key) if args.key else dispatch.operators()
     except ValueError as e:
         raise CommandError(str(e)) from None
-    names = [name for name in among if matches(name) and (everything or public(name))]
+    matching = operators_like(pattern, among) if is_pattern(pattern) else [name for name in among if pattern in name]
+    names = [name for name in matching if everything or public(name)]
     if args.key and not names:
         raise CommandError(f"no operator has a kernel for {args.key}" + (f" and matches '{pattern}'" if pattern else ""))
     if not names:
@@ -131,75 +91,62 @@ def ops(args):
         print(dispatch.schema(name) if args.schemas else name)
 
 
-def _where(name, index):
-    from . import dispatch
-
-    registrations = [r._asdict() for r in dispatch.registrations(name)]
-    cells = {c.key: c for c in dispatch.computed_table(name)}
-    kernels = {}
-    for device, key in dispatch.backends():
-        cell = cells[key]
-        kernels[device] = {"source": cell.source, "file": cell.file, "line": cell.line}
-    declared = dispatch.defined_at(name)
-    entry = index.get(name, {})
-    derivative = {"kind": entry.get("derivative"), "node": entry.get("node"), "formulas": entry.get("formulas", {})}
-    if not entry:
-        own = [r for r in registrations if r["key"].startswith("Autograd") and r["active"]]
-        if own:
-            derivative["kind"] = "registered at " + _place(own[0]["file"], own[0]["line"])
-        elif any(r["key"] == "CompositeImplicit" for r in registrations):
-            derivative["kind"] = "through what it calls"
-        else:
-            derivative["kind"] = "none registered"
-    return {
-        "name": name,
-        "schema": dispatch.schema(name),
-        "declared": {"file": declared[0], "line": declared[1]} if declared else None,
-        "doc": entry.get("doc", ""),
-        "body": entry.get("body", {}),
-        "kernels": kernels,
-        "derivative": derivative,
-        "bindings": {"C++": entry.get("cpp", []), "Python": entry.get("python", []) + [_ops_name(name)]},
-        "registrations": registrations,
-    }
-
-
-def _ops_name(name):
-    ns, _, rest = name.partition("::")
-    base, _, overload = rest.partition(".")
-    return f"tenon.ops.{ns}.{base}.{overload or 'default'}"
-
-
 def where(args):
-    """Shows where an operator comes from: schema, kernels, derivative, bindings, registrations."""
-    index = _index()
-    found = [_where(name, index) for name in _resolve(args.op)]
+    """Shows where a name comes from: of an operator its schema, kernels, derivative, bindings and registrations; of what is
+    written in Python its file and line.
+
+    NAME is an operator (add, aten::add.Tensor), a name of the package (torch.softmax, Tensor.softmax, nn.Linear) or a pattern of
+    either ('soft*', 'nn.*Norm*'), which lists what matches.
+    """
+    found = find(args.op)
     if args.json:
         _print_json(found)
         return
-    for i, op in enumerate(found):
+    if is_pattern(args.op):
+        _columns([_brief(fact) for fact in found])
+        return
+    for i, fact in enumerate(found):
         if i:
             print()
-        print(op["name"])
-        rows = [("schema", op["schema"])]
-        if op["declared"]:
-            rows.append(("declared at", _place(op["declared"]["file"], op["declared"]["line"])))
-        if op["doc"]:
-            rows.append(("summary", op["doc"]))
-        rows += [(field, text) for field, text in op["body"].items()]
-        derivative = op["derivative"]
-        node = f", node {derivative['node']}" if derivative["node"] else ""
-        rows.append(("derivative", derivative["kind"] + node))
-        rows += [("", f"{argument}: {formula}") for argument, formula in derivative["formulas"].items()]
-        for language, bindings in op["bindings"].items():
-            rows += [(language if j == 0 else "", text) for j, text in enumerate(bindings)]
-        for device, kernel in op["kernels"].items():
-            rows.append((f"on {device}", f"{kernel['source']} {_place(kernel['file'], kernel['line'])}".rstrip()))
-        rows += [
-            ("registered" if j == 0 else "", f"{r['key']}: {_place(r['file'], r['line'])} [{r['kind']}]" + ("" if r["active"] else " (inactive)"))
-            for j, r in enumerate(op["registrations"])
-        ]
-        _columns(rows, "  ")
+        print(fact["name"])
+        _columns(_python_rows(fact) if "kind" in fact else _operator_rows(fact), "  ")
+
+
+def _brief(fact):
+    declared = fact if "kind" in fact else fact["declared"] or {"file": None, "line": None}
+    text = fact["summary"] if "kind" in fact else fact["doc"]
+    return fact["name"], place(declared["file"], declared["line"]) or "built in", text
+
+
+def _python_rows(fact):
+    rows = [("kind", fact["kind"]), ("written at", place(fact["file"], fact["line"]) or "in the extension module")]
+    if fact["signature"]:
+        rows.append(("signature", fact["name"].rpartition(".")[2] + fact["signature"]))
+    if fact["summary"]:
+        rows.append(("summary", fact["summary"]))
+    methods = [f"{name}: {place(at['file'], at['line'])}" for name, at in fact["methods"].items()]
+    return rows + [("methods" if j == 0 else "", text) for j, text in enumerate(methods)]
+
+
+def _operator_rows(op):
+    rows = [("schema", op["schema"])]
+    if op["declared"]:
+        rows.append(("declared at", place(op["declared"]["file"], op["declared"]["line"])))
+    if op["doc"]:
+        rows.append(("summary", op["doc"]))
+    rows += [(field, text) for field, text in op["body"].items()]
+    derivative = op["derivative"]
+    node = f", node {derivative['node']}" if derivative["node"] else ""
+    rows.append(("derivative", derivative["kind"] + node))
+    rows += [("", f"{argument}: {formula}") for argument, formula in derivative["formulas"].items()]
+    for language, bindings in op["bindings"].items():
+        rows += [(language if j == 0 else "", text) for j, text in enumerate(bindings)]
+    for device, kernel in op["kernels"].items():
+        rows.append((f"on {device}", f"{kernel['source']} {place(kernel['file'], kernel['line'])}".rstrip()))
+    return rows + [
+        ("registered" if j == 0 else "", f"{r['key']}: {place(r['file'], r['line'])} [{r['kind']}]" + ("" if r["active"] else " (inactive)"))
+        for j, r in enumerate(op["registrations"])
+    ]
 
 
 def dump(args):
@@ -207,7 +154,7 @@ def dump(args):
     from . import dispatch
 
     dangling = args.op if "::" in args.op else "aten::" + args.op
-    names = [dangling] if dangling in dispatch.find_dangling_impls() else _resolve(args.op)
+    names = [dangling] if dangling in dispatch.find_dangling_impls() else operators_named(args.op)
     if args.json:
         _print_json({n: [r._asdict() for r in dispatch.registrations(n)] for n in names})
         return
@@ -218,7 +165,7 @@ def table(args):
     """Prints an operator's computed table: the kernel that a call finds at each key, and where it was registered."""
     from . import dispatch
 
-    names = _resolve(args.op)
+    names = operators_named(args.op)
     if args.json:
         _print_json({n: [c._asdict() for c in dispatch.computed_table(n)] for n in names})
         return
@@ -226,7 +173,7 @@ def table(args):
     for i, name in enumerate(names):
         cells = dispatch.computed_table(name)
         print(("\n" if i else "") + f"table of {name}")
-        _columns([(c.key, f"[{c.source}]", _place(c.file, c.line)) for c in cells if c.key in listed], "  ")
+        _columns([(c.key, f"[{c.source}]", place(c.file, c.line)) for c in cells if c.key in listed], "  ")
         if rest := [c.key for c in cells if c.key not in listed]:
             print(f"  nobody has registered anything for {', '.join(rest)}")
 
@@ -295,7 +242,7 @@ def check(args):
     dangling = dispatch.find_dangling_impls()
     if args.op:
         full = args.op if "::" in args.op else "aten::" + args.op
-        names = [full] if full in dangling else _resolve(args.op)
+        names = [full] if full in dangling else operators_named(args.op)
         dangling = [name for name in names if name in dangling]
     else:
         names = [None]
@@ -310,7 +257,7 @@ def check(args):
     else:
         for name in dangling:
             first = dispatch.registrations(name)[0]
-            print(f"{name} has a kernel for {first.key} ({_place(first.file, first.line)}) and no declaration")
+            print(f"{name} has a kernel for {first.key} ({place(first.file, first.line)}) and no declaration")
         for text in wrong or ([] if dangling else ["nothing is wrong"]):
             print(text)
     return 1 if wrong or dangling else 0
@@ -488,7 +435,9 @@ def _parser():
     sub.add_argument("-a", "--all", action="store_true", help="also what has no function or method in Python")
     sub.add_argument("-s", "--schemas", action="store_true", help="print schemas, not names")
     sub.add_argument("-k", "--key", metavar="KEY", help="only those with a kernel for a key, such as OpenReg or Autograd")
-    for function in (where, dump, table):
+    sub = add(where)
+    sub.add_argument("op", metavar="NAME", help="add, aten::add.Tensor, torch.softmax, Tensor.softmax, nn.Linear, 'soft*'")
+    for function in (dump, table):
         sub = add(function)
         sub.add_argument("op", metavar="OP", help="aten::add.Tensor; add means all overloads of aten::add")
         if function is table:
@@ -546,7 +495,7 @@ def main(argv=None):
         code = args.run(args) or 0
         sys.stdout.flush()
         return code
-    except CommandError as e:
+    except (CommandError, UnknownName) as e:
         print(f"tenon {args.command}: {e}", file=sys.stderr)
         return 1
     except BrokenPipeError:

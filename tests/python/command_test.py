@@ -57,6 +57,56 @@ def test_where_shows_an_operator_from_end_to_end():
     assert op["name"] == "aten::add.Tensor" and op["registrations"]
 
 
+@pytest.mark.parametrize(
+    "name, operators",
+    [
+        ("torch.softmax", ["aten::softmax.int", "aten::softmax.int_out"]),
+        ("tenon.softmax", ["aten::softmax.int", "aten::softmax.int_out"]),
+        ("Tensor.softmax", ["aten::softmax.int"]),
+        ("torch.Tensor.softmax", ["aten::softmax.int"]),
+        ("silu", ["aten::silu", "aten::silu.out"]),
+        ("torch.silu_", ["aten::silu_"]),
+    ],
+)
+def test_where_knows_the_bindings_of_operators(name, operators):
+    assert sorted(op["name"] for op in json.loads(run("where", "--json", name))) == sorted(operators)
+
+
+def test_where_knows_what_is_written_in_python():
+    root = pathlib.Path(__file__).resolve().parents[2]
+    text = run("where", "nn.Linear", cwd=root)
+    file, line = re.search(r"written at +(\S+):(\d+)", text).groups()
+    assert (root / file).read_text().splitlines()[int(line) - 1].startswith("class Linear(")
+    assert "Linear(in_features, out_features, bias=True" in text and re.search(rf"forward: {file}:\d+", text)
+    (relu,) = json.loads(run("where", "--json", "F.relu"))
+    assert relu["name"] == "tenon.nn.functional.relu" and relu["kind"] == "function" and relu["line"] > 0
+    assert json.loads(run("where", "--json", "torch.nn.functional.relu")) == [relu]
+    assert "kind        dtype" in run("where", "torch.float32") and "the extension module" in run("where", "manual_seed")
+
+
+def test_where_lists_what_matches_a_pattern():
+    assert [line.split()[0] for line in run("where", "silu*").splitlines()] == run("ops", "silu*").split()
+    norms = {line.split()[0] for line in run("where", "nn.*Norm*").splitlines()}
+    assert {"tenon.nn.LayerNorm", "tenon.nn.BatchNorm2d"} <= norms and all(n.startswith("tenon.nn.") for n in norms)
+    line = run("where", "Tensor.softm*")
+    assert re.match(r"aten::softmax.int  tenon/ops/yaml/softmax.yaml:\d+  exp\(self\)", line) and line.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    "name, message",
+    [
+        ("torch.sofmax", "'tenon' has no 'sofmax'; did you mean 'softmax' or"),
+        ("nn.Linea", "'tenon.nn' has no 'Linea'; did you mean 'Linear'"),
+        ("Tensor.foo_bar", "'tenon.Tensor' has no 'foo_bar'"),
+        ("torch.linalg.eigh", "torch.linalg.eigh of PyTorch is not in Tenon yet"),
+        ("nn.Zz*", "nothing matches 'nn.Zz*'"),
+        ("users::g", "operator 'users::g' does not exist"),
+    ],
+)
+def test_where_says_what_there_is_not(name, message):
+    assert message in run("where", name, code=1)
+
+
 def test_where_names_every_operator():
     index = json.loads((pathlib.Path(tenon._C.__file__).parent / "_operators.json").read_text())
     assert set(index) == {o for o in tenon.dispatch.operators("aten")}

@@ -1,4 +1,5 @@
-"""Compiled programs beside the same lines eager, PyTorch eager and compiled, JAX's jit and MLX's compile; each row with its bounds.
+"""Compiled programs beside the same lines eager, PyTorch eager and compiled, JAX's jit, MLX's compile, and oneDNN called directly;
+each row with its bounds.
 
 Usage: compare_compile.py [--rows PATTERN] [--columns PATTERN] [--rounds N] [--core N] [--json FILE]
 
@@ -7,7 +8,8 @@ noise only ever adds. Frameworks that cannot be imported are left out: PYTHONPAT
 environment that has them. The C library is told to keep large blocks, as Tenon does, so that no column pays for page faults
 that another one is spared.
 
-Columns of Tenon: eager; compiled; interpreter (compiled, without machine code); strict and relaxed (compiled).
+Columns of Tenon: eager; compiled; interpreter (compiled, without machine code); strict; relaxed (compiled so that oneDNN may take
+part, where it is installed).
 """
 
 import argparse

@@ -8,7 +8,10 @@ The program runs as it always does, at every call, and gets the bits that it get
 """
 
 import _thread
+import contextlib
 import functools
+import os
+import sys
 import weakref
 
 from . import _C
@@ -33,7 +36,8 @@ def compile(fn=None, *, shared="safe", relaxed=False, threshold=None):
 
     shared: "safe" computes at once what reads or writes memory that NumPy or DLPack shares; "trusted" defers it too, where
         nobody writes to that memory through an array meanwhile.
-    relaxed: lets a fused chain of half or small integer operators keep more precision between them than their dtype has.
+    relaxed: lets a fused chain of half or small integer operators keep more precision between them than their dtype has, and
+        oneDNN, where it is installed, compute products and convolutions with what follows them (docs/compile.md).
     threshold: operators on fewer elements run at once where nothing that they read is deferred; by default as measured.
 
     Raises TypeError for what is no function, and for generator and coroutine functions, which return before they run.
@@ -52,7 +56,20 @@ def _options(caller, shared, relaxed, threshold):
         threshold = _AT_THE_MEASURED_SIZE
     elif isinstance(threshold, bool) or not isinstance(threshold, int) or not 0 <= threshold < 2**60:
         raise ValueError(f"{caller}: threshold must be a number of elements or None, got {threshold!r}")
+    if relaxed:
+        _find_onednn()
     return threshold, _SHARED[shared], bool(relaxed)
+
+
+@functools.cache
+def _find_onednn():
+    """Loads oneDNN as pip installs it, where the system's loader does not look; the engine then finds it by its name."""
+    path = os.path.join(sys.prefix, "lib", "libdnnl.so.3")
+    if os.path.exists(path):
+        import ctypes
+
+        with contextlib.suppress(OSError):
+            ctypes.CDLL(path)
 
 
 def _compiled(fn, options):

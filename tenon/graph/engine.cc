@@ -2,22 +2,58 @@
 
 #include <fmt/format.h>
 
+#include "tenon/core/strict.h"
+#include "tenon/graph/region.h"
+
 namespace tenon::graph {
 
-const Engine* engine_for(const Graph& graph, const Node& region) {
-  for (const Engine& engine : kHostEngines) {
-    if (engine.check_support(graph, region).empty()) return &engine;
+namespace {
+
+/// Why an engine does not run a region; empty if it does.
+std::string refusal(const Engine& engine, const Graph& graph, const Node& region, bool relaxed) {
+  if (!engine.is_exact && region.region->anchor_member != kNone) {
+    if (!relaxed) return "its bits are not eager's; compile(relaxed=True) allows that";
+    if (is_strict()) return "its bits are not eager's, and strict mode is on";
   }
-  return nullptr;
+  return engine.check_support(graph, region);
+}
+
+using Refusals = std::array<std::string, kNumHostEngines>;
+
+Refusals refusals(const Graph& graph, const Node& region, bool relaxed) {
+  Refusals all;
+  for (size_t i = 0; i < all.size(); ++i) all[i] = refusal(kHostEngines[i], graph, region, relaxed);
+  return all;
+}
+
+const Engine* best_of(const Graph& graph, const Node& region, const Refusals& why) {
+  const Engine* best = nullptr;
+  double least = 0;
+  for (size_t i = 0; i < why.size(); ++i) {
+    if (!why[i].empty()) continue;
+    const Engine& engine = kHostEngines[i];
+    if (!engine.cost) return best ? best : &engine;
+    const double time = engine.cost(graph, region).together;
+    if (best && time >= least) continue;
+    best = &engine;
+    least = time;
+  }
+  return best;
+}
+
+}  // namespace
+
+const Engine* engine_for(const Graph& graph, const Node& region, bool relaxed) {
+  return best_of(graph, region, refusals(graph, region, relaxed));
 }
 
 std::string EngineTuner::refuse(const Graph& graph, const Node& region) {
-  const Engine* const engine = engine_for(graph, region);
+  const Refusals why = refusals(graph, region, relaxed_);
+  const Engine* const engine = best_of(graph, region, why);
   if (!engine) {
     std::string sentences;
-    for (const Engine& e : kHostEngines)
-      sentences +=
-          fmt::format("{}{}: {}", sentences.empty() ? "" : "; ", e.name, e.check_support(graph, region));
+    for (size_t i = 0; i < why.size(); ++i)
+      sentences += fmt::format("{}{}: {}", i ? "; " : "", kHostEngines[i].name, why[i]);
     return sentences;
   }
   if (!engine->cost) return {};
@@ -28,9 +64,15 @@ std::string EngineTuner::refuse(const Graph& graph, const Node& region) {
 }
 
 void EngineTuner::describe(const Graph& graph, const Node& region, FusionReport::Fusion& fusion) const {
-  for (const Engine& engine : kHostEngines) {
-    const std::string why = engine.check_support(graph, region);
-    if (why.empty() && fusion.engine.empty()) fusion.engine = engine.name;
+  const Refusals all = refusals(graph, region, relaxed_);
+  const Engine* const chosen = best_of(graph, region, all);
+  if (chosen) fusion.engine = chosen->name;
+  for (size_t i = 0; i < all.size(); ++i) {
+    const Engine& engine = kHostEngines[i];
+    std::string why = all[i];
+    if (why.empty() && &engine != chosen && engine.cost)
+      why = fmt::format("{} is faster by its model, by {:.1f} us", chosen->name,
+                        (engine.cost(graph, region).together - chosen->cost(graph, region).together) / 1000);
     if (!why.empty()) fusion.refused.push_back(fmt::format("{}: {}", engine.name, why));
   }
 }

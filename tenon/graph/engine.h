@@ -42,21 +42,28 @@ struct Engine {
   /// Both null for engines of loops over elements, which tenon::RegionLoop runs.
   RegionCost (*cost)(const Graph& graph, const Node& region) = nullptr;
   std::unique_ptr<const RegionProgram> (*build)(const Graph& graph, const Node& region) = nullptr;
+  /// Whether its bits are eager's. Others take part where a program allows them, and never in strict mode.
+  bool is_exact = true;
 };
 
 /// The host's, best first; defined by its backend. The last one takes every loop over elements.
-inline constexpr size_t kNumHostEngines = 3;
+inline constexpr size_t kNumHostEngines = 4;
 extern const std::array<Engine, kNumHostEngines> kHostEngines;
 
-/// The first engine that takes a region; null if none does.
-const Engine* engine_for(const Graph& graph, const Node& region);
+/// Of the engines that take a region the one whose model has the least time, the first of several; null if
+/// none does. `relaxed`: its bits may differ from eager's.
+const Engine* engine_for(const Graph& graph, const Node& region, bool relaxed = false);
 
 /// Keeps regions around anchors that an engine takes, where its model says that this is faster than the
 /// members apart.
 class EngineTuner final : public Tuner {
  public:
+  explicit EngineTuner(bool relaxed = false) : relaxed_(relaxed) {}
   std::string refuse(const Graph& graph, const Node& region) override;
   void describe(const Graph& graph, const Node& region, FusionReport::Fusion& fusion) const override;
+
+ private:
+  const bool relaxed_;
 };
 
 }  // namespace tenon::graph

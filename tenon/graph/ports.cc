@@ -1,6 +1,7 @@
 #include "tenon/graph/ports.h"
 
 #include <algorithm>
+#include <optional>
 
 namespace tenon::graph {
 namespace {
@@ -82,6 +83,49 @@ Port PortMaker::finish(std::span<const expr::ValueName> wanted) {
   port.expression = std::move(joined.expression);
   port.inputs = std::move(joined.inputs);
   port.numbers = std::move(joined.numbers);
+  return port;
+}
+
+Port rest_of_epilogue(const Graph& graph, const Node& node, const Def& made,
+                      std::span<const uint32_t> members) {
+  const Region& region = *node.region;
+  Names names;
+  RegionNumbers numbers;
+  std::optional<RowShape> rows;
+  if (!region.over.empty()) rows.emplace(graph.geometry(made.geometry).sizes, region.over);
+  PortMaker maker(graph, names, numbers, rows ? &*rows : nullptr, true);
+  maker.add_anchor_result(made);
+  for (const uint32_t i : members) {
+    const std::shared_ptr<const LoweredCall> lowered = lower_call(graph, region.members[i]);
+    TENON_CHECK(lowered, Internal, "graph: a member of an epilogue is no expression");
+    maker.add(region.members[i], *lowered, i);
+  }
+  std::vector<expr::ValueName> wanted;
+  std::vector<uint32_t> outputs;
+  for (uint32_t i = 0; i < graph.defs(node).size(); ++i) {
+    const Def& def = graph.defs(node)[i];
+    if (def.value == made.value) continue;
+    wanted.push_back(names.of(def));
+    outputs.push_back(i);
+  }
+  Port port = maker.finish(wanted);
+  port.outputs = std::move(outputs);
+  const std::span<const Use> uses = graph.uses(node);
+  for (uint32_t& input : port.inputs) {
+    if (input == kAnchorResult) continue;
+    const auto found = std::find(uses.begin(), uses.end(), names[input]);
+    TENON_CHECK(found != uses.end(), Internal, "graph: an epilogue reads what its region does not");
+    input = static_cast<uint32_t>(found - uses.begin());
+  }
+  // The region has the numbers of all its members.
+  const std::vector<NumberSource> sources = numbers.take();
+  for (uint32_t& number : port.numbers) {
+    const NumberSource& wanted_number = sources[number];
+    const auto found = std::find_if(region.numbers.begin(), region.numbers.end(), [&](const NumberSource& n) {
+      return n.member == wanted_number.member && n.slot == wanted_number.slot;
+    });
+    number = static_cast<uint32_t>(found - region.numbers.begin());
+  }
   return port;
 }
 

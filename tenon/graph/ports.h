@@ -60,4 +60,10 @@ class PortMaker {
   expr::Joiner joiner_;
 };
 
+/// What is left of an epilogue once an engine has computed `made`, the result of a member: these members, as
+/// one port whose anchor's result is `made`. It stores the other defs of the region's node, and may skip
+/// rounding to half types in between. Throws as Joiner::finish.
+Port rest_of_epilogue(const Graph& graph, const Node& node, const Def& made,
+                      std::span<const uint32_t> members);
+
 }  // namespace tenon::graph

@@ -9,7 +9,7 @@
 namespace tenon::record {
 Plan::Plan(const Segment& segment, std::vector<bool> wanted, bool relaxed) : wanted_(std::move(wanted)) {
   Lifted lifted = lift(segment, wanted_);
-  graph::EngineTuner tuner;
+  graph::EngineTuner tuner(relaxed);
   // A fault of the fuser's or an engine's costs time and no results: the calls run one by one.
   try {
     report_ = graph::fuse(lifted.graph, {.tuner = &tuner, .rows = true, .relaxed = relaxed});
@@ -25,7 +25,7 @@ Plan::Plan(const Segment& segment, std::vector<bool> wanted, bool relaxed) : wan
     for (const graph::Node& member : node.region->members) step.calls.push_back(lifted.call_of(member));
     try {
       if (node.region->anchor_member != graph::kNone)
-        step.anchored = make_anchored(lifted.graph, node);
+        step.anchored = make_anchored(lifted.graph, node, relaxed);
       else
         step.loop = std::make_unique<Loop>(lifted.graph, node);
     } catch (const std::exception& e) {
@@ -37,10 +37,13 @@ Plan::Plan(const Segment& segment, std::vector<bool> wanted, bool relaxed) : wan
   find_last_uses(segment);
 }
 
-std::unique_ptr<const Plan::Anchored> Plan::make_anchored(const graph::Graph& g, const graph::Node& node) {
+std::unique_ptr<const Plan::Anchored> Plan::make_anchored(const graph::Graph& g, const graph::Node& node,
+                                                          bool relaxed) {
   auto made = std::make_unique<Anchored>();
   made->name = node.region->name;
-  made->program = graph::engine_for(g, node)->build(g, node);
+  const graph::Engine& engine = *graph::engine_for(g, node, relaxed);
+  made->engine = engine.name;
+  made->program = engine.build(g, node);
   const auto operand = [&](graph::ValueId value, graph::GeometryId id) {
     const graph::Geometry& from = g.geometry(id);
     Operand o;

@@ -42,6 +42,7 @@ class Plan {
   /// Several calls around a product or a convolution.
   struct Anchored {
     std::string name;
+    std::string_view engine;
     std::unique_ptr<const graph::RegionProgram> program;
     std::vector<Operand> uses, defs;  ///< Of the region's node.
   };
@@ -53,7 +54,8 @@ class Plan {
   };
   class Run;
 
-  static std::unique_ptr<const Anchored> make_anchored(const graph::Graph& g, const graph::Node& node);
+  static std::unique_ptr<const Anchored> make_anchored(const graph::Graph& g, const graph::Node& node,
+                                                       bool relaxed);
   void find_last_uses(const Segment& segment);
   static void reuse_memory(const Segment& segment, const Step& step, Loop& loop);
 

@@ -118,7 +118,7 @@ class Plan::Run {
       }
       region.program->run({uses, defs, segment_.numbers}, has_written);
       if (kernel_reporting()) [[unlikely]]
-        report(step, region.name.c_str(), "composed");
+        report(step, region.name.c_str(), region.engine);
     } catch (const std::exception&) {
       if (!has_written) return false;
       const std::exception_ptr error = explained(std::current_exception(), segment_.calls[step.calls.back()]);
@@ -129,7 +129,7 @@ class Plan::Run {
   }
 
   // Each call by its name, with the region that it is part of and what ran that.
-  void report(const Step& step, const char* region, const char* engine) const {
+  void report(const Step& step, const char* region, std::string_view engine) const {
     const char* const text = lasting_text(fmt::format("{}:{}:{}", region, engine, kHost.target()));
     for (const uint32_t call : step.calls)
       report_kernel(segment_.calls[call].node->info->schema->name.c_str(), text);

@@ -55,11 +55,16 @@ for train in (train_digits, train_convnet, train_gpt):
         compiled = tenon.compile(train, **options)
         assert compiled() == expected, (train.__name__, options)
     assert compiled.explain().planned > 0, train.__name__
+products = tenon.compile(lambda x: (x @ x + 1).relu() * 2)(tenon.ones(1024, 1024))
+assert "openblas" not in open("/proc/self/maps").read()
 """
 
 
 def in_bare_root(*command, show=(), libraries_of=()):
-    """Runs the command there, with the files in `show`."""
+    """What the command prints there; it sees the package, and the files in `show`."""
+    # The package of a build folder is made of links to its source.
+    show = [PACKAGE, ROOT / "python", *show]
+    libraries_of = [tenon._C.__file__, *libraries_of]
     options = [o for path in show for o in ("--show", path)]
     options += [o for path in libraries_of for o in ("--libraries-of", path)]
     done = subprocess.run(
@@ -69,14 +74,11 @@ def in_bare_root(*command, show=(), libraries_of=()):
     if done.returncode == 77:
         pytest.skip(done.stderr.strip())
     assert done.returncode == 0, done.stderr
+    return done.stdout
 
 
 def test_python():
-    in_bare_root(
-        "python", "-c", PROGRAM, ROOT / "examples", DATA,
-        # The package of a build folder is made of links to its source.
-        show=[PACKAGE, ROOT / "python", ROOT / "examples", DATA], libraries_of=[tenon._C.__file__],
-    )
+    in_bare_root("python", "-c", PROGRAM, ROOT / "examples", DATA, show=[ROOT / "examples", DATA])
 
 
 def test_cpp(tmp_path):

@@ -114,7 +114,7 @@ def test_the_report_names_the_engine_and_why_others_declined():
     (region,) = segment["regions"]
     assert region["operators"] == ["aten::convolution", "aten::add.Tensor", "aten::relu"]
     assert region["engine"] == "composed"
-    assert [why.split(":")[0] for why in region["refused"]] == ["jit", "interpreter"]
+    assert [why.split(":")[0] for why in region["refused"]] == ["onednn", "jit", "interpreter"]
     assert "run by composed" in str(f.explain())
 
 

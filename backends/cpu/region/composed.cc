@@ -4,7 +4,7 @@
 
 #include "backends/cpu/region/cost.h"
 #include "backends/cpu/region/member_call.h"
-#include "backends/cpu/region/port_loop.h"
+#include "backends/cpu/region/operands.h"
 #include "tenon/core/parallel.h"
 #include "tenon/core/strict.h"
 #include "tenon/dispatch/dispatcher.h"
@@ -18,17 +18,6 @@ using Arguments = graph::RegionProgram::Arguments;
 /// Work that another thread must bring.
 constexpr int64_t kParallelWork = int64_t{1} << 20;
 
-/// An operand of the anchor.
-struct Operand {
-  uint32_t use = graph::kNone;  ///< Among those of the region's node, where no prologue makes it.
-  std::unique_ptr<const PortLoop> prologue;
-  DType dtype = DType::Float32;
-  Dims sizes, strides;
-  int64_t offset = 0;
-  size_t nbytes = 0;  ///< Of its storage.
-  bool has_rows = false;
-};
-
 class Composed final : public graph::RegionProgram {
  public:
   Composed(const graph::Graph& g, const graph::Node& node)
@@ -36,9 +25,10 @@ class Composed final : public graph::RegionProgram {
         own_(choose_blocks(g, node, true)),
         vendors_(choose_blocks(g, node, false)),
         loop_(result_of(g, *node.region).sizes),
-        numbers_(g, *node.region) {
+        numbers_(g, *node.region),
+        operands_(g, node) {
     const graph::Region& region = *node.region;
-    add_operands(g, node);
+    for (size_t i = 0; i < operands_.size(); ++i) has_rows_.push_back(operand_has_rows(g, region, i));
     if (!region.epilogue.empty()) {
       epilogue_ = std::make_unique<const PortLoop>(g, node, region.epilogue, loop_, region.over);
       outputs_ = region.epilogue.outputs;
@@ -58,11 +48,8 @@ class Composed final : public graph::RegionProgram {
     // Operands that are the same for all rows.
     std::vector<Tensor> operands(operands_.size());
     for (size_t i = 0; i < operands.size(); ++i) {
-      const Operand& o = operands_[i];
-      if (!o.prologue)
-        operands[i] = arguments.uses[o.use];
-      else if (all || !o.has_rows)
-        operands[i] = make_operand(o, arguments, numbers);
+      if (!operands_[i].prologue || all || !has_rows_[i])
+        operands[i] = operands_.whole(i, arguments, numbers);
     }
     has_written = in_place_;
     if (blocks.rows == 0) return;
@@ -80,37 +67,6 @@ class Composed final : public graph::RegionProgram {
   }
 
  private:
-  void add_operands(const graph::Graph& g, const graph::Node& node) {
-    const graph::Region& region = *node.region;
-    const std::span<const graph::Use> uses = g.uses(node);
-    for (const graph::Use& u : g.uses(anchor_of(region))) {
-      if (u.geometry == graph::kNone) continue;
-      const graph::Geometry& geometry = g.geometry(u.geometry);
-      const size_t number = operands_.size();
-      Operand& o = operands_.emplace_back();
-      o.dtype = geometry.dtype;
-      o.sizes = geometry.sizes;
-      o.strides = geometry.strides;
-      o.offset = geometry.offset;
-      o.has_rows = operand_has_rows(g, region, number);
-      const graph::Port& port = region.prologue[number];
-      if (port.empty()) {
-        o.use = static_cast<uint32_t>(std::find(uses.begin(), uses.end(), u) - uses.begin());
-      } else {
-        o.nbytes = g.storages[g.values[u.value].storage].nbytes;
-        o.prologue = std::make_unique<const PortLoop>(g, node, port, o.sizes);
-      }
-    }
-  }
-
-  /// As the calls of the prologue would leave it: OpenBLAS takes it or leaves it by its strides.
-  static Tensor make_operand(const Operand& o, const Arguments& arguments,
-                             const std::vector<uint64_t>& numbers) {
-    const Tensor made(TensorImpl::make(Storage::allocate(o.nbytes), o.dtype, o.sizes, o.strides, o.offset));
-    o.prologue->run({&made, 1}, arguments.uses, {}, numbers, 0, o.sizes.empty() ? 1 : o.sizes[0]);
-    return made;
-  }
-
   int64_t num_rows() const { return loop_.empty() ? 1 : loop_[0]; }
 
   void block(const Arguments& arguments, const std::vector<uint64_t>& numbers,
@@ -118,8 +74,8 @@ class Composed final : public graph::RegionProgram {
     const bool all = begin == 0 && end == num_rows();
     std::vector<Tensor> operands = whole;
     for (size_t i = 0; i < operands.size() && !all; ++i) {
-      const Operand& o = operands_[i];
-      if (!o.has_rows) continue;
+      const AnchorOperands::Operand& o = operands_[i];
+      if (!has_rows_[i]) continue;
       if (!o.prologue) {
         operands[i] = rows_of(whole[i], begin, end);
         continue;
@@ -145,7 +101,8 @@ class Composed final : public graph::RegionProgram {
   Blocks own_, vendors_;
   Dims loop_;
   PortNumbers numbers_;
-  std::vector<Operand> operands_;
+  AnchorOperands operands_;
+  std::vector<bool> has_rows_;  // of each: cut with the rows of the result
   std::unique_ptr<const PortLoop> epilogue_;
   std::vector<uint32_t> outputs_;
   bool in_place_ = false;

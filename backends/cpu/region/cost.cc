@@ -11,6 +11,7 @@ namespace {
 constexpr double kHotByte = 0.01, kColdByte = 0.04;
 constexpr double kCall = 700;            // of an operator by itself
 constexpr double kInnerCall = 900;       // of one on slices, or of an expression on them
+constexpr double kLibraryCall = 5000;    // with what describes each operand
 constexpr double kPackedElement = 0.12;  // of the right operand
 
 int64_t bytes_of(const graph::Geometry& geometry) {
@@ -84,9 +85,10 @@ struct Model {
     double ns = kCall + 2 * pass(inner.rows, b.at_once * row_bytes()) + 2 * pass(inner.whole, inner.whole) +
                 static_cast<double>(count * inner.calls) * kInnerCall;
     // A batch packs each matrix once, however it is cut.
-    if (shape.batch > 1 && region.anchor == graph::Anchor::Matmul) return ns;
-    return ns + static_cast<double>(std::max<int64_t>(count - 1, 0) * shape.packed) * kPackedElement;
+    const bool batch = shape.batch > 1 && region.anchor == graph::Anchor::Matmul;
+    return ns + (batch ? packing() : static_cast<double>(count) * packing());
   }
+  double packing() const { return static_cast<double>(shape.packed) * kPackedElement; }
 };
 
 }  // namespace
@@ -95,11 +97,31 @@ Blocks choose_blocks(const graph::Graph& g, const graph::Node& node, bool strict
   return Model(g, node, strict).blocks;
 }
 
+namespace {
+
+double apart(const graph::Graph& g, const Model& model) {
+  double ns = model.packing();
+  for (const graph::Node& member : model.region.members) ns += kCall + passes(g, member);
+  return ns;
+}
+
+}  // namespace
+
 graph::RegionCost cost_of(const graph::Graph& g, const graph::Node& node) {
   const Model model(g, node, is_strict());
-  graph::RegionCost cost{.together = model.together(model.blocks) + passes(g, node)};
-  for (const graph::Node& member : model.region.members) cost.apart += kCall + passes(g, member);
-  return cost;
+  return {.together = model.together(model.blocks) + passes(g, node), .apart = apart(g, model)};
+}
+
+graph::RegionCost cost_in_one_call(const graph::Graph& g, const graph::Node& node, bool has_rest) {
+  const Model model(g, node, is_strict());
+  double together = kLibraryCall + passes(g, node) + 2 * pass(model.inner.whole, model.inner.whole);
+  if (model.region.anchor == graph::Anchor::Convolution) {
+    const graph::Geometry& images = g.geometry(g.uses(anchor_of(model.region))[0].geometry);
+    const int64_t bytes = bytes_of(images), made = bytes_of(result_of(g, model.region));
+    together += 2 * kInnerCall + pass(bytes, bytes) + 2 * pass(made, made);
+  }
+  if (has_rest) together += kInnerCall + 2 * pass(model.inner.rows, model.inner.rows);
+  return {.together = together, .apart = apart(g, model)};
 }
 
 }  // namespace tenon::cpu

@@ -1,6 +1,6 @@
 // What a region around an anchor costs by the composed engine, and of how many rows its blocks are: a model
 // of bytes moved, of calls, and of what the product packs again for each block. The multiplications are the
-// same however it runs. Used by composed.cc.
+// same however it runs. Used by the engines.
 #pragma once
 
 #include "backends/cpu/region/blocks.h"
@@ -11,5 +11,8 @@ namespace tenon::cpu {
 /// `strict`: OpenBLAS computes nothing.
 Blocks choose_blocks(const graph::Graph& g, const graph::Node& node, bool strict);
 graph::RegionCost cost_of(const graph::Graph& g, const graph::Node& node);
+/// Of a library's call that makes operands whole, packs nothing, and computes the epilogue with it;
+/// `has_rest`: but for a loop over the result. Images of a convolution are brought into its own order.
+graph::RegionCost cost_in_one_call(const graph::Graph& g, const graph::Node& node, bool has_rest);
 
 }  // namespace tenon::cpu

@@ -1,5 +1,6 @@
 // The engines of the host.
 #include "backends/cpu/jit/jit.h"
+#include "backends/cpu/onednn/engine.h"
 #include "backends/cpu/region/composed.h"
 #include "backends/cpu/region/cost.h"
 #include "tenon/expr/passes.h"
@@ -32,6 +33,7 @@ std::string jit_refusal(const graph::Graph& g, const graph::Node& node) {
 }  // namespace
 
 constinit const std::array<graph::Engine, graph::kNumHostEngines> graph::kHostEngines{{
+    {"onednn", &cpu::onednn::refusal, &cpu::onednn::cost_of, &cpu::onednn::build, false},
     {"composed", &cpu::composed_refusal, &cpu::cost_of, &cpu::compose},
     {"jit", &jit_refusal},
     {"interpreter", &interpreter_refusal},

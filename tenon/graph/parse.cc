@@ -3,9 +3,9 @@
 #include <map>
 #include <set>
 
-#include "tenon/dispatch/dispatcher.h"
 #include "tenon/expr/typed_text.h"
 #include "tenon/graph/lexer.h"
+#include "tenon/graph/parse_value.h"
 #include "tenon/graph/region.h"
 #include "tenon/graph/text.h"
 #include "tenon/graph/verify.h"
@@ -51,7 +51,7 @@ class Parser {
     if (lexer_.number<uint32_t>("a storage's number") != g_.storages.size())
       lexer_.fail_at(at, fmt::format("storages are numbered in order: this is %{}", g_.storages.size()));
     Storage s{.nbytes = lexer_.number<uint64_t>("a number of bytes")};
-    s.device = device();
+    s.device = device_value(lexer_);
     s.is_input = lexer_.take_word("input");
     s.is_output = lexer_.take_word("output");
     const StorageId id = g_.add_storage(s);
@@ -184,92 +184,9 @@ class Parser {
   }
 
   void attribute(const schema::Type& type) {
-    bool found = false;
-    detail::for_each_base([&]<BaseType b>() {
-      using V = detail::ValueType<b>;
-      if constexpr (b != BaseType::Tensor && b != BaseType::Generator && b != BaseType::Storage) {
-        if (type.base != b) return;
-        Stack boxed;
-        if (!type.list) {
-          boxed.push(attribute_value<b>());
-        } else if constexpr (V::list_tag != CellTag::None) {
-          std::vector<typename V::Owned> list;
-          elements([&] { list.push_back(attribute_value<b>()); });
-          push_list(boxed, list);
-        } else {
-          return;
-        }
-        found = true;
-        g_.add_attribute(boxed, 0);
-      }
-    });
-    if (!found) lexer_.fail("a value of type " + to_string(type) + " has no text");
-  }
-  template <class T>
-  static void push_list(Stack& stack, const std::vector<T>& list) {
-    stack.push(CellList<T>(std::span<const T>(list.data(), list.size())));
-  }
-  static void push_list(Stack& stack, const std::vector<bool>& list) {
-    const auto bytes = std::make_unique<bool[]>(list.size());
-    std::copy(list.begin(), list.end(), bytes.get());
-    stack.push(CellList<bool>(std::span<const bool>(bytes.get(), list.size())));
-  }
-
-  template <BaseType b>
-  auto attribute_value() {
-    if constexpr (b == BaseType::Int) {
-      return lexer_.number<int64_t>("a whole number");
-    } else if constexpr (b == BaseType::Float) {
-      return lexer_.number<double>("a number");
-    } else if constexpr (b == BaseType::Bool) {
-      return boolean();
-    } else if constexpr (b == BaseType::Str) {
-      return lexer_.quoted();
-    } else if constexpr (b == BaseType::Scalar) {
-      return scalar();
-    } else if constexpr (b == BaseType::ScalarType) {
-      return word_value(parse_dtype, "a dtype");
-    } else if constexpr (b == BaseType::Layout) {
-      return word_value(parse_layout, "a layout");
-    } else if constexpr (b == BaseType::MemoryFormat) {
-      return word_value(parse_memory_format, "a memory format");
-    } else {
-      static_assert(b == BaseType::Device);
-      return device();
-    }
-  }
-  template <class F>
-  auto word_value(F&& parse, std::string_view what) {
-    const size_t at = lexer_.position();
-    const auto value = parse(lexer_.word());
-    if (!value) lexer_.fail_at(at, fmt::format("expected {}", what));
-    return *value;
-  }
-  bool boolean() {
-    if (lexer_.take_word("true")) return true;
-    if (!lexer_.take_word("false")) lexer_.fail("expected true or false");
-    return false;
-  }
-  Scalar scalar() {
-    if (lexer_.peek("true") || lexer_.peek("false")) return boolean();
-    if (lexer_.take("(")) {
-      const double real = lexer_.number<double>("a number");
-      lexer_.expect(",");
-      const double imag = lexer_.number<double>("a number");
-      lexer_.expect(")");
-      return std::complex<double>(real, imag);
-    }
-    // A real number has a point, an exponent or a name.
-    Lexer ahead = lexer_;
-    if (ahead.word("+-.").find_first_of(".eni") == std::string_view::npos)
-      return lexer_.number<int64_t>("a number");
-    return lexer_.number<double>("a number");
-  }
-  Device device() {
-    const size_t at = lexer_.position();
-    const auto device = parse_device(lexer_.word("_:"));
-    if (!device) lexer_.fail_at(at, "expected a device that is there");
-    return *device;
+    Stack boxed;
+    push_value(lexer_, type, boxed);
+    g_.add_attribute(boxed, 0);
   }
 
   // Nodes
@@ -283,12 +200,12 @@ class Parser {
     }
     const size_t at = lexer_.position();
     const std::string_view name = lexer_.word("_:.");
-    const auto op = find(name);
+    const auto op = find_operator(name);
     if (!op) {
       lexer_.fail_at(at,
                      name.empty() ? "expected an operator" : fmt::format("there is no operator '{}'", name));
     }
-    const std::optional<Anchor> anchor = anchor_of(*op);
+    const std::optional<Anchor> anchor = region_anchor(*op);
     if (anchor && member) lexer_.fail_at(at, "a member of a region is no region");
     lexer_.expect("(");
     bool first = true;
@@ -301,20 +218,6 @@ class Parser {
     Node result = g_.make_node(*op);
     if (anchor) result.region = region(*anchor);
     return result;
-  }
-
-  static std::optional<Anchor> anchor_of(OperatorHandle op) {
-    for (int a = 0; a < kNumAnchors; ++a) {
-      if (op == region_operator(static_cast<Anchor>(a))) return static_cast<Anchor>(a);
-    }
-    return std::nullopt;
-  }
-
-  static std::optional<OperatorHandle> find(std::string_view name) {
-    for (int a = 0; a < kNumAnchors; ++a) region_operator(static_cast<Anchor>(a));  // is there from now on
-    const size_t dot = name.find('.');
-    const std::string_view overload = dot == std::string_view::npos ? "" : name.substr(dot + 1);
-    return Dispatcher::singleton().find_op(name.substr(0, dot), overload);
   }
 
   RegionPtr region(Anchor anchor) {

@@ -27,6 +27,20 @@ OperatorHandle region_operator(Anchor anchor) {
   return kOperators[static_cast<size_t>(anchor)];
 }
 
+std::optional<Anchor> region_anchor(OperatorHandle op) {
+  for (int a = 0; a < kNumAnchors; ++a) {
+    if (op == region_operator(static_cast<Anchor>(a))) return static_cast<Anchor>(a);
+  }
+  return std::nullopt;
+}
+
+std::optional<OperatorHandle> find_operator(std::string_view full_name) {
+  region_operator(Anchor::None);  // those of regions are there from now on
+  const size_t dot = full_name.find('.');
+  const std::string_view overload = dot == std::string_view::npos ? "" : full_name.substr(dot + 1);
+  return Dispatcher::singleton().find_op(full_name.substr(0, dot), overload);
+}
+
 void RegionDeleter::operator()(Region* region) const noexcept { delete region; }
 
 Port Port::copy() const {

@@ -7,7 +7,9 @@
 // that an error names, and for running them one by one.
 #pragma once
 
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "tenon/expr/expression.h"
@@ -28,6 +30,10 @@ std::string_view name(Anchor anchor) noexcept;
 /// The operator of a region's node, an entry of its own for each anchor: "tenon::region_matmul(Tensor[]
 /// inputs, Scalar[] numbers) -> Tensor[]" is apart from aten::mm.
 OperatorHandle region_operator(Anchor anchor);
+/// The anchor of the regions whose nodes have this operator; nothing for other operators.
+std::optional<Anchor> region_anchor(OperatorHandle op);
+/// By its full name, "aten::add.Tensor"; those of regions are there, too.
+std::optional<OperatorHandle> find_operator(std::string_view full_name);
 
 /// A number that a region takes: one of a member's call. Also those whose slot a port has no more are
 /// checked, as the call would.

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <set>
 
-#include "tenon/expr/spec.h"
 #include "tenon/graph/region.h"
+#include "tenon/graph/verify_parts.h"
 
 namespace tenon::graph {
 namespace {
@@ -48,11 +48,6 @@ bool is_number(const schema::Type& type) {
   return type.base == BaseType::Scalar || type.base == BaseType::Float || type.base == BaseType::Int;
 }
 
-/// A rule that is broken: ends the walk.
-struct Broken {
-  std::string sentence;
-};
-
 class Verifier {
  public:
   explicit Verifier(const Graph& graph) : g_(graph), current_(graph.storages.size(), kNone) {}
@@ -77,12 +72,6 @@ class Verifier {
   }
 
  private:
-  template <class... A>
-  void require(bool holds, fmt::format_string<A...> rule, A&&... arguments) const {
-    if (!holds) [[unlikely]]
-      throw Broken{fmt::format(rule, std::forward<A>(arguments)...)};
-  }
-
   void tables() {
     for (GeometryId id = 0; id < g_.num_geometries(); ++id) {
       const Geometry& g = g_.geometry(id);
@@ -264,7 +253,7 @@ class Verifier {
           "what a region writes has the geometry of its member's");
     }
     one_geometry(node, region);
-    ports(node, region);
+    check_ports(g_, node);
   }
 
   /// A region visits its elements in any order.
@@ -278,89 +267,6 @@ class Verifier {
                   storage);
         }
       }
-    }
-  }
-
-  void ports(const Node& node, const Region& region) const {
-    const bool anchored = region.anchor == Anchor::Matmul || region.anchor == Anchor::Convolution;
-    require((region.anchor == Anchor::Rows) <= !region.over.empty() &&
-                (region.anchor == Anchor::None) <= region.over.empty(),
-            "a region says which dimensions make up its rows, if it has any");
-    for (const int64_t d : region.over)
-      require(d == 0 || d == 1, "a dimension is one of a row's, or it is not");
-    require(region.body.empty() == anchored, "a region has either an anchor member or a body");
-    require(anchored || (region.prologue.empty() && region.epilogue.empty() && region.anchor_member == kNone),
-            "only a region around an anchor has other ports than its body");
-    if (anchored) {
-      require(region.anchor_member < region.members.size(), "the anchor of a region is one of its members");
-      size_t tensors = 0;
-      for (const Use& u : g_.uses(region.members[region.anchor_member])) tensors += u.geometry != kNone;
-      require(region.prologue.size() == tensors,
-              "a region has a prologue for each tensor of its anchor: {}, not {}", tensors,
-              region.prologue.size());
-    }
-    for (const NumberSource& source : region.numbers) {
-      require(source.member < region.members.size() &&
-                  (source.from.argument == kNone ||
-                   source.from.argument < g_.arguments(region.members[source.member]).size()),
-              "a number of a region is an argument of a member");
-    }
-    std::vector<bool> stored(g_.defs(node).size());
-    for (const Port& p : region.prologue) port(node, region, p, PortKind::Prologue, stored);
-    port(node, region, region.body, PortKind::Body, stored);
-    port(node, region, region.epilogue, PortKind::Epilogue, stored);
-    if (!anchored)
-      require(std::find(stored.begin(), stored.end(), false) == stored.end(),
-              "the ports of a region store all that it writes");
-  }
-
-  enum class PortKind : uint8_t { Prologue, Body, Epilogue };
-  void port(const Node& node, const Region& region, const Port& p, PortKind kind,
-            std::vector<bool>& stored) const {
-    if (p.empty()) {
-      require(p.inputs.empty() && p.numbers.empty() && p.outputs.empty(), "an empty port has no operands");
-      return;
-    }
-    const expr::Expression& e = *p.expression;
-    require(e.level == expr::Level::Typed, "the expression of a port is typed");
-    try {
-      expr::check(e);
-    } catch (const Error& error) {
-      require(false, "{}", error.what());
-    }
-    const std::span<const Use> uses = g_.uses(node);
-    for (const expr::Slot& slot : e.inputs()) {
-      require(slot.operand < p.inputs.size(), "a port has a use for each input of its expression");
-      const uint32_t input = p.inputs[slot.operand];
-      if (input == kAnchorResult) {
-        require(kind == PortKind::Epilogue, "only an epilogue reads the anchor's result");
-        continue;
-      }
-      require(input < uses.size(), "a port reads what its region's node reads");
-      require(
-          uses[input].geometry < g_.num_geometries() && g_.geometry(uses[input].geometry).dtype == slot.dtype,
-          "an input of an expression has the dtype of its tensor");
-    }
-    require(p.numbers.size() == e.num_numbers, "a port has a number for each of its expression");
-    for (size_t i = 0; i < p.numbers.size(); ++i) {
-      require(p.numbers[i] < region.numbers.size(), "a number of a port is one of its region's");
-      require(dtype(region.numbers[p.numbers[i]].from.rule.type) == e.numbers()[i].dtype,
-              "a number of a port has the type of its slot");
-    }
-    if (kind == PortKind::Prologue) {
-      const bool one = std::all_of(e.outputs().begin(), e.outputs().end(),
-                                   [](const expr::Slot& slot) { return slot.operand == 0; });
-      require(one && p.outputs.empty(), "a prologue gives one operand of the anchor");
-      return;
-    }
-    const std::span<const Def> defs = g_.defs(node);
-    for (const expr::Slot& slot : e.outputs()) {
-      require(slot.operand < p.outputs.size() && p.outputs[slot.operand] < defs.size(),
-              "a port stores what its region's node writes");
-      const uint32_t output = p.outputs[slot.operand];
-      require(g_.geometry(defs[output].geometry).dtype == slot.dtype,
-              "an output of an expression has the dtype of its tensor");
-      stored[output] = true;
     }
   }
 

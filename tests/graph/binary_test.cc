@@ -1,0 +1,168 @@
+// The binary form: what comes back is the graph, and what is no such form is refused by its byte. Under a
+// sanitizer, nothing else happens either.
+#include "tenon/graph/binary.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <random>
+
+#include "tenon/core/error.h"
+#include "tenon/graph/bytes.h"
+#include "tenon/graph/key.h"
+#include "tenon/graph/pipeline.h"
+#include "tenon/graph/text.h"
+#include "tenon/graph/verify.h"
+#include "tests/graph/random_graph.h"
+#include "tests/graph/samples.h"
+
+namespace tenon::graph::testing {
+namespace {
+
+using Bytes = std::vector<std::byte>;
+
+void expect_same(const Graph& graph) {
+  const Bytes bytes = serialize(graph);
+  const Graph read = deserialize(bytes);
+  EXPECT_EQ(to_string(read), to_string(graph));
+  EXPECT_EQ(key_of(read), key_of(graph));
+  EXPECT_EQ(serialize(read), bytes);
+}
+
+TEST(GraphBinary, ReadsBackWhatWasWritten) {
+  for (const char* text : {kCalls, kRegions}) expect_same(parse(text));
+  expect_same(Graph());
+}
+
+// Numbers that no text shows exactly by chance, and every kind of attribute.
+TEST(GraphBinary, KeepsNumbersToTheBit) {
+  expect_same(parse(R"(graph 1
+storage %0 4096 cpu input
+storage %1 4096 cpu output
+number $0 complex
+%1.0 float32[2, 3] = aten::add.Scalar(%0.0 float32[2, 3]:[-3, 1]+9, 0.1, -7)
+%1.1 float32[2, 3] = aten::add.Scalar(%1.0 float32[2, 3], nan, true)
+%1.2 complex64[2] = aten::full([2], (0.1, -inf), complex64, strided, cpu, false)
+%1.3(%1.2) complex64[2] = aten::mul_.Scalar(%1.2 complex64[2], $0)
+%1.4 float32[2] = aten::gelu(%1.3 float32[2], "a \"quoted\" \x01 text")
+%1.5 float32[3] = aten::clone(%1.4 float32[3], channels_last)
+)"));
+}
+
+TEST(GraphBinary, IsSmallerThanTheText) {
+  for (const char* text : {kCalls, kRegions})
+    EXPECT_LT(serialize(parse(text)).size(), std::strlen(text) * 2 / 3);
+}
+
+TEST(GraphBinary, ReadsBackFusedRandomGraphs) {
+  for (uint64_t seed = 0; seed < 200; ++seed) {
+    const RandomGraph random(seed);
+    const Graph& graph = random.graph;
+    expect_same(graph);
+    for (const Position position : kPositions) {
+      Graph fused = graph.copy();
+      fuse(fused, {.position = position, .rows = true, .dump = false});
+      expect_same(fused);
+    }
+  }
+}
+
+std::string refusal(const Bytes& bytes) {
+  try {
+    deserialize(bytes);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::Value) << error.what();
+    return error.what();
+  }
+  return "";
+}
+
+void expect_refused(const Bytes& bytes, std::string_view sentence) {
+  const std::string why = refusal(bytes);
+  EXPECT_NE(why.find(sentence), std::string::npos) << why;
+}
+
+TEST(GraphBinary, RefusesWhatIsNoSuchForm) {
+  const Bytes good = serialize(parse(kCalls));
+  expect_refused({}, "graph: byte 0: this is no graph in binary form");
+  Bytes bytes = good;
+  bytes[0] = std::byte{0};
+  expect_refused(bytes, "graph: byte 0: this is no graph in binary form");
+  bytes = good;
+  bytes[8] = std::byte{2};
+  expect_refused(bytes, "graph: byte 8: this is version 2 of the form; this build reads version 1");
+  bytes = good;
+  bytes.push_back(std::byte{0});
+  expect_refused(bytes, "bytes should follow, and");
+  bytes = good;
+  bytes[40] ^= std::byte{1};
+  expect_refused(bytes, "graph: byte 32: the bytes that follow are not those that were written");
+  for (size_t n = 0; n < good.size(); ++n)
+    ASSERT_NE(refusal(Bytes(good.begin(), good.begin() + static_cast<ptrdiff_t>(n))), "") << n;
+}
+
+// With a checksum that fits, as only somebody who wants that writes one.
+Bytes sealed(Bytes bytes) {
+  const uint64_t length = bytes.size() - 32, sum = checksum(std::span(bytes).subspan(32));
+  for (int i = 0; i < 8; ++i) {
+    bytes[16 + static_cast<size_t>(i)] = static_cast<std::byte>(length >> 8 * i);
+    bytes[24 + static_cast<size_t>(i)] = static_cast<std::byte>(sum >> 8 * i);
+  }
+  return bytes;
+}
+
+TEST(GraphBinary, RefusesUnknownOperatorsByName) {
+  Bytes bytes = serialize(parse(kCalls));
+  const std::string_view name = "aten::relu_";
+  const auto* const text = reinterpret_cast<const char*>(bytes.data());
+  const size_t at = std::string_view(text, bytes.size()).find(name);
+  ASSERT_NE(at, std::string_view::npos);
+  bytes[at + 6] = std::byte{'z'};
+  expect_refused(sealed(bytes), "'aten::zelu_' is no operator that is there");
+}
+
+TEST(GraphBinaryFuzz, ChangedBytesAreAGraphOrAreRefused) {
+  int graphs = 0;
+  const Bytes samples[] = {serialize(parse(kCalls)), serialize(parse(kRegions))};
+  for (uint64_t seed = 0; seed < 40000; ++seed) {
+    std::mt19937_64 rng(seed);
+    const auto below = [&](size_t n) { return static_cast<size_t>(rng() % n); };
+    Bytes bytes = samples[seed % 2];
+    for (size_t n = 1 + below(3); n > 0; --n) {
+      const size_t at = 32 + below(bytes.size() - 32);
+      const auto place = bytes.begin() + static_cast<ptrdiff_t>(at);
+      switch (below(5)) {
+        case 0:
+          bytes[at] = static_cast<std::byte>(rng());
+          break;
+        case 1:
+          bytes[at] ^= static_cast<std::byte>(1 << below(8));
+          break;
+        case 2:
+          bytes.erase(place);
+          break;
+        case 3:
+          bytes.insert(place, static_cast<std::byte>(below(4)));
+          break;
+        default:
+          bytes[at] = bytes[32 + below(bytes.size() - 32)];
+      }
+    }
+    try {
+      const Graph graph = deserialize(sealed(bytes));
+      ++graphs;
+      ASSERT_EQ(verify(graph).sentence, "") << seed;
+      ASSERT_EQ(key_of(deserialize(serialize(graph))), key_of(graph)) << seed;
+      ASSERT_FALSE(to_string(graph).empty());
+    } catch (const Error& error) {
+      ASSERT_EQ(error.kind(), ErrorKind::Value) << seed << ": " << error.what();
+      ASSERT_NE(std::string_view(error.what()).find("byte "), std::string_view::npos) << error.what();
+    }
+  }
+  // Most changes break a graph, not all.
+  EXPECT_GT(graphs, 100);
+  EXPECT_LT(graphs, 20000);
+}
+
+}  // namespace
+}  // namespace tenon::graph::testing

@@ -1,5 +1,7 @@
 """A convolutional network on the digits of data/digits.csv.gz: 8x8 images, ten classes."""
 
+from __future__ import annotations
+
 import argparse
 
 import tenon
@@ -12,7 +14,7 @@ from tenon.utils.data import DataLoader, TensorDataset
 class ConvNet(nn.Module):
     """Two convolutions, a pool, and a linear layer; images [N, 1, 8, 8] to logits [N, classes]."""
 
-    def __init__(self, channels=16, classes=10):
+    def __init__(self, channels: int = 16, classes: int = 10) -> None:
         super().__init__()
         self.features = nn.Sequential(
             nn.Conv2d(1, channels, 3, padding=1, bias=False),
@@ -24,11 +26,13 @@ class ConvNet(nn.Module):
         )
         self.classifier = nn.Linear(2 * channels * 4 * 4, classes)
 
-    def forward(self, images):
+    def forward(self, images: tenon.Tensor) -> tenon.Tensor:
         return self.classifier(self.features(images).flatten(1))
 
 
-def train(images, labels, epochs, batch, lr):
+def train(
+    images: tenon.Tensor, labels: tenon.Tensor, epochs: int, batch: int, lr: float
+) -> tuple[list[float], tenon.Tensor, tenon.Tensor]:
     """Trains on all but the held-out rows; returns (loss of every step, true labels, predicted labels)."""
     order = tenon.randperm(len(labels))
     test, rest = order[:HELD_OUT], order[HELD_OUT:]
@@ -51,7 +55,7 @@ def train(images, labels, epochs, batch, lr):
         return losses, labels[test], model(images[test]).argmax(1)
 
 
-def main():
+def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--epochs", type=int, default=10)
     parser.add_argument("--batch", type=int, default=32)

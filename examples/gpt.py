@@ -3,6 +3,8 @@
 The list is /usr/share/dict/words (Debian's package wamerican), or any text file with a word in each line. The model is
 GPT-2's: Radford et al., "Language Models are Unsupervised Multitask Learners" (2019)."""
 
+from __future__ import annotations
+
 import argparse
 import pathlib
 
@@ -16,12 +18,12 @@ END = 0  # before and after each word; the letters a to z are 1 to 26
 class KVCache:
     """Keys and values of the positions that a layer has seen: two tensors [N, heads, capacity, size]."""
 
-    def __init__(self, batch, heads, capacity, size):
+    def __init__(self, batch: int, heads: int, capacity: int, size: int) -> None:
         self.keys = tenon.zeros(batch, heads, capacity, size)
         self.values = tenon.zeros(batch, heads, capacity, size)
         self.length = 0
 
-    def append(self, keys, values):
+    def append(self, keys: tenon.Tensor, values: tenon.Tensor) -> tuple[tenon.Tensor, tenon.Tensor]:
         """Adds keys and values [N, heads, T, size]; returns all so far. Raises ValueError beyond the capacity."""
         end = self.length + keys.shape[2]
         if end > self.keys.shape[2]:
@@ -35,13 +37,13 @@ class KVCache:
 class Attention(nn.Module):
     """Causal self-attention, [N, T, width] to the same."""
 
-    def __init__(self, width, heads):
+    def __init__(self, width: int, heads: int) -> None:
         super().__init__()
         self.heads = heads
         self.qkv = nn.Linear(width, 3 * width)
         self.projection = nn.Linear(width, width)
 
-    def forward(self, x, cache=None):
+    def forward(self, x: tenon.Tensor, cache: KVCache | None = None) -> tenon.Tensor:
         split = self.qkv(x).unflatten(2, (3, self.heads, -1)).permute(2, 0, 3, 1, 4)
         q, k, v = split.unbind(0)
         if cache is not None:
@@ -52,13 +54,13 @@ class Attention(nn.Module):
 
 
 class Block(nn.Module):
-    def __init__(self, width, heads):
+    def __init__(self, width: int, heads: int) -> None:
         super().__init__()
         self.norm1, self.attention = nn.LayerNorm(width), Attention(width, heads)
         self.norm2 = nn.LayerNorm(width)
         self.mlp = nn.Sequential(nn.Linear(width, 4 * width), nn.GELU(approximate="tanh"), nn.Linear(4 * width, width))
 
-    def forward(self, x, cache=None):
+    def forward(self, x: tenon.Tensor, cache: KVCache | None = None) -> tenon.Tensor:
         x = x + self.attention(self.norm1(x), cache)
         return x + self.mlp(self.norm2(x))
 
@@ -66,7 +68,9 @@ class Block(nn.Module):
 class GPT(nn.Module):
     """Tokens [N, T] int64, T <= context, to logits [N, T, vocabulary]."""
 
-    def __init__(self, vocabulary=27, context=24, width=64, layers=4, heads=4):
+    def __init__(
+        self, vocabulary: int = 27, context: int = 24, width: int = 64, layers: int = 4, heads: int = 4
+    ) -> None:
         super().__init__()
         self.context, self.heads = context, heads
         self.tokens = nn.Embedding(vocabulary, width)
@@ -79,19 +83,19 @@ class GPT(nn.Module):
             if parameter.dim() == 2:
                 nn.init.normal_(parameter, std=0.02)
 
-    def forward(self, tokens, caches=None):
+    def forward(self, tokens: tenon.Tensor, caches: list[KVCache] | None = None) -> tenon.Tensor:
         start = 0 if caches is None else caches[0].length
         x = self.tokens(tokens) + self.positions(tenon.arange(start, start + tokens.shape[1]))
         for i, block in enumerate(self.blocks):
             x = block(x, None if caches is None else caches[i])
         return self.head(self.norm(x))
 
-    def new_caches(self, batch):
+    def new_caches(self, batch: int) -> list[KVCache]:
         size = self.tokens.weight.shape[1] // self.heads
         return [KVCache(batch, self.heads, self.context, size) for _ in self.blocks]
 
     @tenon.inference_mode()
-    def sample(self, count, temperature=1.0, top=0):
+    def sample(self, count: int, temperature: float = 1.0, top: int = 0) -> tenon.Tensor:
         """`count` rows of at most context - 1 tokens, drawn one after the other; `top` > 0 keeps the likeliest only."""
         caches = self.new_caches(count)
         token = tenon.full((count, 1), END, dtype=tenon.int64)
@@ -106,24 +110,24 @@ class GPT(nn.Module):
         return tenon.cat(rows, 1)
 
 
-def load_words(path, context):
+def load_words(path: str | pathlib.Path, context: int) -> tuple[list[str], tenon.Tensor]:
     """The words of lower-case letters that fit, as tokens [words, context]: END, letters, then END to the end."""
-    words = {w for w in pathlib.Path(path).read_text("utf-8").split() if w.isascii() and w.isalpha() and w.islower()}
-    words = sorted(w for w in words if len(w) < context - 1)
+    found = {w for w in pathlib.Path(path).read_text("utf-8").split() if w.isascii() and w.isalpha() and w.islower()}
+    words = sorted(w for w in found if len(w) < context - 1)
     if not words:
         raise ValueError(f"{path}: no words of lower-case letters")
     rows = [[END, *(ord(c) - 96 for c in w)] + [END] * (context - 1 - len(w)) for w in words]
     return words, tenon.tensor(rows)
 
 
-def loss_of(model, rows):
+def loss_of(model: nn.Module, rows: tenon.Tensor) -> tenon.Tensor:
     """Cross entropy of each next character, up to the END of a word."""
     inputs, targets = rows[:, :-1], rows[:, 1:].clone()
     after = (targets == END).cumsum(1) > 1
     return F.cross_entropy(model(inputs).flatten(0, 1), targets.masked_fill(after, -1).flatten(), ignore_index=-1)
 
 
-def train(model, rows, steps, batch, lr):
+def train(model: nn.Module, rows: tenon.Tensor, steps: int, batch: int, lr: float) -> list[float]:
     """Trains on random rows, with a rate that falls to nothing; returns the loss of every step."""
     optimizer = tenon.optim.AdamW(model.parameters(), lr=lr, betas=(0.9, 0.95))
     schedule = tenon.optim.lr_scheduler.CosineAnnealingLR(optimizer, steps)
@@ -141,7 +145,7 @@ def train(model, rows, steps, batch, lr):
     return losses
 
 
-def draw(path, losses):
+def draw(path: str | pathlib.Path, losses: list[float]) -> None:
     """Saves the loss of every step as a picture."""
     import matplotlib
 
@@ -155,8 +159,8 @@ def draw(path, losses):
     figure.savefig(path, dpi=110)
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--words", default="/usr/share/dict/words")
     parser.add_argument("--steps", type=int, default=1000)
     parser.add_argument("--batch", type=int, default=64)

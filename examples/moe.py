@@ -2,6 +2,8 @@
 
 Each expert runs on the tokens that chose it, and on no others. The program fits a function of two regimes."""
 
+from __future__ import annotations
+
 import argparse
 
 import tenon
@@ -12,7 +14,7 @@ from tenon import nn
 class MixtureOfExperts(nn.Module):
     """Tokens [T, width] to (mixed outputs [T, width], balance loss []); each token goes to its `top` best experts."""
 
-    def __init__(self, width, hidden, experts=8, top=2):
+    def __init__(self, width: int, hidden: int, experts: int = 8, top: int = 2) -> None:
         super().__init__()
         self.top = top
         self.router = nn.Linear(width, experts, bias=False)
@@ -20,7 +22,7 @@ class MixtureOfExperts(nn.Module):
             nn.Sequential(nn.Linear(width, hidden), nn.GELU(), nn.Linear(hidden, width)) for _ in range(experts)
         )
 
-    def forward(self, x):
+    def forward(self, x: tenon.Tensor) -> tuple[tenon.Tensor, tenon.Tensor]:
         probabilities = self.router(x).softmax(-1)
         weights, chosen = probabilities.topk(self.top, dim=-1)
         weights = weights / weights.sum(-1, keepdim=True)
@@ -37,32 +39,33 @@ class MixtureOfExperts(nn.Module):
 class Regressor(nn.Module):
     """Points [T, inputs] to (values [T, 1], balance loss [])."""
 
-    def __init__(self, inputs=2, width=32, hidden=64, experts=8):
+    def __init__(self, inputs: int = 2, width: int = 32, hidden: int = 64, experts: int = 8) -> None:
         super().__init__()
         self.enter = nn.Linear(inputs, width)
         self.norm = nn.LayerNorm(width)
         self.mixture = MixtureOfExperts(width, hidden, experts)
         self.leave = nn.Linear(width, 1)
 
-    def forward(self, x):
+    def forward(self, x: tenon.Tensor) -> tuple[tenon.Tensor, tenon.Tensor]:
         x = self.enter(x)
         mixed, balance = self.mixture(self.norm(x))
         return self.leave(x + mixed), balance
 
 
-def points(count):
+def points(count: int) -> tuple[tenon.Tensor, tenon.Tensor]:
     """Points of the square [-1, 1]^2 and sin(4x) left of the diagonal, y^2 right of it."""
     x = tenon.rand(count, 2) * 2 - 1
     return x, tenon.where(x[:, :1] < x[:, 1:], tenon.sin(4 * x[:, :1]), x[:, 1:] ** 2)
 
 
-def loss_of(model, x, y):
+def loss_of(model: nn.Module, x: tenon.Tensor, y: tenon.Tensor) -> tenon.Tensor:
     predicted, balance = model(x)
-    return F.mse_loss(predicted, y) + 0.01 * balance
+    loss: tenon.Tensor = F.mse_loss(predicted, y) + 0.01 * balance
+    return loss
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--steps", type=int, default=500)
     parser.add_argument("--batch", type=int, default=256)
     options = parser.parse_args()

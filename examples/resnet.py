@@ -1,5 +1,7 @@
 """ResNet-18: He et al., "Deep Residual Learning for Image Recognition" (CVPR 2016). Parameters have torchvision's names."""
 
+from __future__ import annotations
+
 import argparse
 import time
 
@@ -11,7 +13,7 @@ from tenon import nn
 class BasicBlock(nn.Module):
     """Two 3x3 convolutions beside a shortcut, [N, inputs, H, W] to [N, outputs, H / stride, W / stride]."""
 
-    def __init__(self, inputs, outputs, stride=1):
+    def __init__(self, inputs: int, outputs: int, stride: int = 1) -> None:
         super().__init__()
         self.conv1 = nn.Conv2d(inputs, outputs, 3, stride, 1, bias=False)
         self.bn1 = nn.BatchNorm2d(outputs)
@@ -23,7 +25,7 @@ class BasicBlock(nn.Module):
                 nn.Conv2d(inputs, outputs, 1, stride, bias=False), nn.BatchNorm2d(outputs)
             )
 
-    def forward(self, x):
+    def forward(self, x: tenon.Tensor) -> tenon.Tensor:
         shortcut = x if self.downsample is None else self.downsample(x)
         x = F.relu(self.bn1(self.conv1(x)), inplace=True)
         return F.relu(self.bn2(self.conv2(x)) + shortcut, inplace=True)
@@ -32,7 +34,7 @@ class BasicBlock(nn.Module):
 class ResNet(nn.Module):
     """Images [N, 3, H, W] to logits [N, classes]; `blocks` in each of four stages, whose widths double from `width` on."""
 
-    def __init__(self, blocks=(2, 2, 2, 2), width=64, classes=1000):
+    def __init__(self, blocks: tuple[int, ...] = (2, 2, 2, 2), width: int = 64, classes: int = 1000) -> None:
         super().__init__()
         self.conv1 = nn.Conv2d(3, width, 7, 2, 3, bias=False)
         self.bn1 = nn.BatchNorm2d(width)
@@ -50,13 +52,13 @@ class ResNet(nn.Module):
             if isinstance(module, nn.Conv2d):
                 nn.init.kaiming_normal_(module.weight, mode="fan_out", nonlinearity="relu")
 
-    def forward(self, x):
+    def forward(self, x: tenon.Tensor) -> tenon.Tensor:
         x = self.maxpool(F.relu(self.bn1(self.conv1(x))))
         x = self.layer4(self.layer3(self.layer2(self.layer1(x))))
         return self.fc(self.avgpool(x).flatten(1))
 
 
-def main():
+def main() -> None:
     parser = argparse.ArgumentParser(description="Times forward and backward of ResNet-18 on random images.")
     parser.add_argument("--batch", type=int, default=1)
     parser.add_argument("--size", type=int, default=224)

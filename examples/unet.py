@@ -2,6 +2,8 @@
 
 It learns to separate bright discs from a noisy background with dark discs."""
 
+from __future__ import annotations
+
 import argparse
 
 import tenon
@@ -9,7 +11,7 @@ import tenon.nn.functional as F
 from tenon import nn
 
 
-def double_conv(inputs, outputs):
+def double_conv(inputs: int, outputs: int) -> nn.Sequential:
     """Two 3x3 convolutions, each with normalisation and ReLU; the size stays."""
     return nn.Sequential(
         nn.Conv2d(inputs, outputs, 3, padding=1, bias=False),
@@ -24,7 +26,7 @@ def double_conv(inputs, outputs):
 class UNet(nn.Module):
     """Images [N, channels, H, W] to logits [N, classes, H, W]; H and W are multiples of 2 ** depth."""
 
-    def __init__(self, channels=1, classes=1, width=16, depth=3):
+    def __init__(self, channels: int = 1, classes: int = 1, width: int = 16, depth: int = 3) -> None:
         super().__init__()
         widths = [width << level for level in range(depth + 1)]
         self.down = nn.ModuleList(
@@ -34,7 +36,7 @@ class UNet(nn.Module):
         self.merge = nn.ModuleList(double_conv(2 * w, w) for w in reversed(widths[:-1]))
         self.head = nn.Conv2d(width, classes, 1)
 
-    def forward(self, x):
+    def forward(self, x: tenon.Tensor) -> tenon.Tensor:
         skips = []
         for level, conv in enumerate(self.down):
             x = conv(x if level == 0 else F.max_pool2d(x, 2))
@@ -45,7 +47,7 @@ class UNet(nn.Module):
         return self.head(x)
 
 
-def discs(count, size):
+def discs(count: int, size: int) -> tuple[tenon.Tensor, tenon.Tensor]:
     """Images [count, 1, size, size] and the masks of their bright discs, both float32."""
     y, x = tenon.meshgrid(tenon.arange(size), tenon.arange(size), indexing="ij")
     centre = tenon.rand(count, 2, 2, 1, 1) * size
@@ -56,7 +58,7 @@ def discs(count, size):
     return images.unsqueeze(1), bright.float().unsqueeze(1)
 
 
-def main():
+def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--steps", type=int, default=60)
     parser.add_argument("--batch", type=int, default=8)

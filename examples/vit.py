@@ -1,5 +1,7 @@
 """A vision transformer on the digits: Dosovitskiy et al., "An Image is Worth 16x16 Words" (2021)."""
 
+from __future__ import annotations
+
 import argparse
 
 import tenon
@@ -11,7 +13,17 @@ from tenon import nn
 class ViT(nn.Module):
     """Images [N, channels, size, size] to logits [N, classes]: patches, a class token, pre-norm encoder layers."""
 
-    def __init__(self, size=8, patch=2, channels=1, width=64, layers=4, heads=4, classes=10, dropout=0.0):
+    def __init__(
+        self,
+        size: int = 8,
+        patch: int = 2,
+        channels: int = 1,
+        width: int = 64,
+        layers: int = 4,
+        heads: int = 4,
+        classes: int = 10,
+        dropout: float = 0.0,
+    ) -> None:
         super().__init__()
         self.patches = nn.Conv2d(channels, width, patch, stride=patch)
         self.token = nn.Parameter(tenon.zeros(1, 1, width))
@@ -22,13 +34,13 @@ class ViT(nn.Module):
         self.encoder = nn.TransformerEncoder(layer, layers, norm=nn.LayerNorm(width), enable_nested_tensor=False)
         self.head = nn.Linear(width, classes)
 
-    def forward(self, images):
+    def forward(self, images: tenon.Tensor) -> tenon.Tensor:
         x = self.patches(images).flatten(2).transpose(1, 2)
         x = tenon.cat([self.token.expand(len(x), -1, -1), x], dim=1) + self.position
         return self.head(self.encoder(x)[:, 0])
 
 
-def main():
+def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--epochs", type=int, default=20)
     parser.add_argument("--batch", type=int, default=64)

@@ -70,6 +70,7 @@ BELOW_OPGEN = {"tenon/abi", "tenon/core", "tenon/schema", "tenon/expr"}
 # before it; those of one row do not import each other.
 PYTHON = [
     {"_C"},
+    {"types"},
     {"absent", "autograd"},
     {"backends", "cpu", "cuda", "functional", "dispatch", "info", "infer_schema", "legacy", "linalg", "numerics", "prefix", "random", "ops",
      "safetensors"},

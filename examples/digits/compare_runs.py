@@ -4,12 +4,14 @@ Usage: compare_runs.py PYTHON_LOSSES CPP_LOSSES
 Exits with 1 when they differ.
 """
 
+from __future__ import annotations
+
 import pathlib
 import struct
 import sys
 
 
-def main():
+def main() -> int:
     python, cpp = (pathlib.Path(p).read_bytes() for p in sys.argv[1:3])
     same = python[:-8] == cpp[:-8] and len(python) > 8
     a, b = (struct.unpack("<d", run[-8:])[0] for run in (python, cpp))

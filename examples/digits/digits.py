@@ -1,11 +1,14 @@
 """Trains a classifier of handwritten digits: the same model, step for step, as digits.cc."""
 
+from __future__ import annotations
+
 import argparse
 import gzip
 import pathlib
 import struct
 import sys
 import zlib
+from collections.abc import Iterable, Iterator
 
 import tenon
 import tenon.nn.functional as F
@@ -15,7 +18,7 @@ DATA = pathlib.Path(__file__).parents[2] / "data" / "digits.csv.gz"
 HELD_OUT, BATCH, EPOCHS = 360, 32, 30
 
 
-def load_digits(path):
+def load_digits(path: str | pathlib.Path) -> tuple[tenon.Tensor, tenon.Tensor]:
     """The file at `path` as (pixels [N, 64] float32 from 0 to 1, labels [N] int64).
 
     Raises OSError for a file that cannot be read, and ValueError naming the line of one that is malformed.
@@ -38,7 +41,7 @@ def load_digits(path):
     return table[:, :64].to(tenon.float32) / 16, table[:, 64]
 
 
-def lines_of(file, path):
+def lines_of(file: Iterable[str], path: str | pathlib.Path) -> Iterator[str]:
     """The lines of a gzipped file; ValueError where it ends too early or is no text."""
     try:
         yield from file
@@ -46,7 +49,9 @@ def lines_of(file, path):
         raise ValueError(f"{path}: damaged: {error}") from None
 
 
-def train(pixels, labels, seed, perturb=False, progress=True):
+def train(
+    pixels: tenon.Tensor, labels: tenon.Tensor, seed: int, perturb: bool = False, progress: bool = True
+) -> tuple[list[float], float, tenon.Tensor, tenon.Tensor]:
     """Trains once, on the device of the data; returns (loss of every step, accuracy, true labels, predicted labels of the
     held-out rows)."""
     tenon.manual_seed(seed)
@@ -79,7 +84,7 @@ def train(pixels, labels, seed, perturb=False, progress=True):
     return losses, accuracy, truth, predicted
 
 
-def progress_bar(steps, shown):
+def progress_bar(steps: Iterable[int], shown: bool) -> Iterable[int]:
     """`steps` with a bar on standard error where tqdm is installed."""
     if not shown:
         return steps
@@ -87,10 +92,11 @@ def progress_bar(steps, shown):
         from tqdm import tqdm
     except ImportError:
         return steps
-    return tqdm(steps, desc="digits", unit="epoch")
+    bar: Iterable[int] = tqdm(steps, desc="digits", unit="epoch")
+    return bar
 
 
-def draw(path, losses, truth, predicted):
+def draw(path: str | pathlib.Path, losses: list[float], truth: tenon.Tensor, predicted: tenon.Tensor) -> None:
     """Saves the loss of every step and the confusion matrix as one picture."""
     import matplotlib
 
@@ -114,7 +120,7 @@ def draw(path, losses, truth, predicted):
     figure.savefig(path, dpi=110)
 
 
-def main():
+def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", default=DATA, help="the digits file")
     parser.add_argument("--losses", help="write the loss of every step (float32) and the accuracy (float64) here")

@@ -5,38 +5,92 @@
 runs PyTorch code that stays inside the supported operators; `python -m tenon ops` lists them.
 """
 
+from __future__ import annotations
+
 import math as _math
 
 from . import _C
-from ._C import *  # noqa: F401,F403  operators, dtypes, Tensor and its kin are the module's own objects
-from . import autograd, nn, optim, random
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    # Python's functions of names that operators have too: checkers keep the first definition they find.
+    from .functional import (
+        atleast_1d as atleast_1d,
+        atleast_2d as atleast_2d,
+        atleast_3d as atleast_3d,
+        broadcast_tensors as broadcast_tensors,
+        einsum as einsum,
+        meshgrid as meshgrid,
+        norm as norm,
+        tensordot as tensordot,
+    )
+
+    # Rooms that load when first asked for, see __getattr__.
+    from . import (
+        accelerator as accelerator,
+        backends as backends,
+        cpu as cpu,
+        cuda as cuda,
+        devices as devices,
+        dispatch as dispatch,
+        library as library,
+        linalg as linalg,
+        ops as ops,
+        utils as utils,
+    )
+
+    # Of tenon.legacy.
+    FloatTensor: type[_C.Tensor]
+    DoubleTensor: type[_C.Tensor]
+    HalfTensor: type[_C.Tensor]
+    BFloat16Tensor: type[_C.Tensor]
+    ByteTensor: type[_C.Tensor]
+    CharTensor: type[_C.Tensor]
+    ShortTensor: type[_C.Tensor]
+    IntTensor: type[_C.Tensor]
+    LongTensor: type[_C.Tensor]
+    BoolTensor: type[_C.Tensor]
+from ._C import *  # type: ignore  # noqa: F401,F403  operators, dtypes, Tensor and its kin are the module's own objects
+from . import autograd as autograd, nn as nn, optim as optim, random as random
 from .absent import attribute_error as _attribute_error, fill_class as _fill_class, pytorch_names as _pytorch_names
-from .autograd.grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled
-from .compile import compile, recording
+from .autograd.grad_mode import (
+    enable_grad as enable_grad,
+    inference_mode as inference_mode,
+    no_grad as no_grad,
+    set_grad_enabled as set_grad_enabled,
+)
+from .compile import compile as compile, recording as recording
 from .functional import (
     atleast_1d,
     atleast_2d,
     atleast_3d,
-    block_diag,
-    broadcast_shapes,
+    block_diag as block_diag,
+    broadcast_shapes as broadcast_shapes,
     broadcast_tensors,
-    cartesian_prod,
+    cartesian_prod as cartesian_prod,
     einsum,
     meshgrid,
     norm,
     tensordot,
 )
-from .info import finfo, iinfo
+from .info import finfo as finfo, iinfo as iinfo
 from .numerics import (
-    are_deterministic_algorithms_enabled,
-    get_float32_matmul_precision,
-    is_deterministic_algorithms_warn_only_enabled,
-    set_float32_matmul_precision,
-    use_deterministic_algorithms,
+    are_deterministic_algorithms_enabled as are_deterministic_algorithms_enabled,
+    get_float32_matmul_precision as get_float32_matmul_precision,
+    is_deterministic_algorithms_warn_only_enabled as is_deterministic_algorithms_warn_only_enabled,
+    set_float32_matmul_precision as set_float32_matmul_precision,
+    use_deterministic_algorithms as use_deterministic_algorithms,
 )
-from .prefix import cmake_prefix_path, get_include
-from .random import get_rng_state, initial_seed, seed, set_rng_state
-from .serialization import load, save
+from .prefix import cmake_prefix_path as cmake_prefix_path, get_include as get_include
+from .random import (
+    get_rng_state as get_rng_state,
+    initial_seed as initial_seed,
+    seed as seed,
+    set_rng_state as set_rng_state,
+)
+from .serialization import load as load, save as save
 
 
 def _type(self, dtype=None):
@@ -47,7 +101,7 @@ def _type(self, dtype=None):
 
 
 _type.__name__ = _type.__qualname__ = "type"
-Tensor.type = _type  # noqa: F821
+Tensor.type = _type  # type: ignore  # noqa: F821
 
 
 def _record_stream(self, stream):
@@ -56,7 +110,7 @@ def _record_stream(self, stream):
 
 
 _record_stream.__name__ = _record_stream.__qualname__ = "record_stream"
-Tensor.record_stream = _record_stream  # noqa: F821
+Tensor.record_stream = _record_stream  # type: ignore  # noqa: F821
 _fill_class(Tensor, "torch.Tensor")  # noqa: F821
 
 # What only derivatives call is reached by tenon.ops.aten, as in PyTorch.
@@ -76,21 +130,23 @@ def _pytorch_dispatch(name):
     raise AttributeError(f"module 'tenon._C' has no attribute {name!r}")
 
 
-_C.__getattr__ = _pytorch_dispatch
+_C.__getattr__ = _pytorch_dispatch  # type: ignore
 
 __version__ = "0.1.0"
 
 inf, nan, pi, e = _math.inf, _math.nan, _math.pi, _math.e
 
 
-def load_device(path, name=None, options=None):
+def load_device(
+    path: Any, name: str | None = None, options: dict[str, Any] | None = None
+) -> devices.DeviceModule:
     """Loads a device from a shared library and returns its module, which is then `tenon.NAME` too; see `tenon.devices`."""
     from . import devices
 
     return devices.load_device(path, name=name, options=options)
 
 
-def unload_device(name):
+def unload_device(name: str) -> None:
     """Unloads a device of which nothing lives any more; see `tenon.devices.unload_device`."""
     from . import devices
 
@@ -106,12 +162,12 @@ def _installed_device(name):
 _C._devices.set_finder(_installed_device)  # noqa: F821
 
 
-def typename(obj):
+def typename(obj: object) -> str:
     """The name of an object's type, as error messages write it."""
     return f"{type(obj).__module__}.{type(obj).__qualname__}"
 
 
-def is_storage(obj):
+def is_storage(obj: object) -> _C._bool:
     """Whether an object is a storage."""
     return isinstance(obj, _C.UntypedStorage)
 
@@ -124,27 +180,32 @@ _LEGACY = frozenset(
 )
 
 
-def __getattr__(name):
-    # Rarely used rooms load when first asked for, so that `import tenon` stays quick.
-    if name in _LATER:
-        import importlib
+if not TYPE_CHECKING:
 
-        return importlib.import_module(f"{__name__}.{name}")
-    if name in ("DispatchKey", "DispatchKeySet"):
-        return _pytorch_dispatch(name)
-    if name in _LEGACY:
-        from . import legacy
+    def __getattr__(name: str) -> Any:
+        # Rarely used rooms load when first asked for, so that `import tenon` stays quick.
+        if name in _LATER:
+            import importlib
 
-        return getattr(legacy, name)
-    if not name.startswith("_"):
-        # A device that is loaded, or that can be: tenon.openreg.
-        from . import devices
+            return importlib.import_module(f"{__name__}.{name}")
+        if name in ("DispatchKey", "DispatchKeySet"):
+            return _pytorch_dispatch(name)
+        if name in _LEGACY:
+            from . import legacy
 
-        if (module := devices.module_if_there(name)) is not None:
-            return module
-    raise _attribute_error(__name__, name)
+            return getattr(legacy, name)
+        if not name.startswith("_"):
+            # A device that is loaded, or that can be: tenon.openreg.
+            from . import devices
+
+            if (module := devices.module_if_there(name)) is not None:
+                return module
+        raise _attribute_error(__name__, name)
 
 
-def __dir__():
+def __dir__() -> list[str]:
     loaded = (name for name, _, _ in _C._devices.loaded())
     return sorted({*globals(), *_LATER, *_LEGACY, *loaded, "DispatchKey", "DispatchKeySet"})
+
+
+del annotations, TYPE_CHECKING  # noqa: F821  neither is a name of the package

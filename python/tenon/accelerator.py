@@ -13,6 +13,8 @@ from typing import Any
 from . import _C, devices
 from .absent import module_getattr
 
+TYPE_CHECKING = False
+
 
 def _module(function: str) -> devices.DeviceModule:
     accelerator = current_accelerator()
@@ -150,4 +152,5 @@ def get_memory_info(device: Any = None) -> tuple[int, int]:
     return module.mem_get_info(index)
 
 
-__getattr__ = module_getattr(__name__)
+if not TYPE_CHECKING:
+    __getattr__ = module_getattr(__name__)

@@ -7,6 +7,8 @@
 The program runs as it always does, at every call, and gets the bits that it gets without compile: docs/compile.md.
 """
 
+from __future__ import annotations
+
 import _thread
 import contextlib
 import functools
@@ -16,6 +18,28 @@ import weakref
 
 from . import _C
 from .nn import Module
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from typing import Any, ParamSpec, Protocol, TypeVar, overload
+
+    from .compile_report import Report
+
+    P = ParamSpec("P")
+    R = TypeVar("R", covariant=True)
+
+    class Compiled(Protocol[P, R]):
+        """What compile() makes of a function."""
+
+        def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R: ...
+        def explain(self) -> Report: ...
+        def __get__(self, instance: Any, owner: Any = None) -> Any: ...
+else:
+
+    def overload(function):  # typing's, which nothing else needs when a program runs
+        return function
+
 
 _SHARED = {"safe": False, "trusted": True}
 _AT_THE_MEASURED_SIZE = -1
@@ -29,7 +53,27 @@ _STEPWISE = {
 }
 
 
-def compile(fn=None, *, shared="safe", relaxed=False, threshold=None):
+@overload
+def compile(
+    fn: Module, *, shared: str = "safe", relaxed: bool = False, threshold: int | None = None
+) -> CompiledModule: ...
+
+
+@overload
+def compile(
+    fn: Callable[P, R], *, shared: str = "safe", relaxed: bool = False, threshold: int | None = None
+) -> Compiled[P, R]: ...
+
+
+@overload
+def compile(
+    fn: None = None, *, shared: str = "safe", relaxed: bool = False, threshold: int | None = None
+) -> Callable[[Callable[P, R]], Compiled[P, R]]: ...
+
+
+def compile(
+    fn: Callable[..., Any] | None = None, *, shared: str = "safe", relaxed: bool = False, threshold: int | None = None
+) -> Any:
     """A function like `fn` whose operators are recorded while it runs and computed, fused, when a value is needed or it returns.
 
     Also a decorator, with and without arguments. Results, errors and effects are those of `fn`, bit for bit.
@@ -119,53 +163,54 @@ def _check(fn):
 class CompiledModule(Module):
     """A module whose calls are recorded. Everything but its call is the inner module's, under the name PyTorch has for it."""
 
-    def __init__(self, module, options):
+    def __init__(self, module: Module, options: Any) -> None:
         object.__setattr__(self, "_orig_mod", module)
         object.__setattr__(self, "_options", options)
         object.__setattr__(self, "forward", _compiled(module.__call__, options))
 
     @property
-    def training(self):
+    def training(self) -> bool:  # type: ignore[override]
         return self._orig_mod.training
 
     @property
-    def explain(self):
+    def explain(self) -> Callable[[], Report]:
         """`explain()`: what became of its calls, as of a compiled function."""
-        return self.forward.explain
+        explain: Callable[[], Report] = self.__dict__["forward"].explain
+        return explain
 
-    def __getattr__(self, name):
+    def __getattr__(self, name: str) -> Any:
         if name == "_orig_mod":  # not there yet while a copy is made
             raise AttributeError(name)
         return getattr(self._orig_mod, name)
 
-    def __setattr__(self, name, value):
+    def __setattr__(self, name: str, value: Any) -> None:
         setattr(self._orig_mod, name, value)
 
-    def __delattr__(self, name):
+    def __delattr__(self, name: str) -> None:
         delattr(self._orig_mod, name)
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self._orig_mod)
 
-    def __bool__(self):
+    def __bool__(self) -> bool:
         return bool(self._orig_mod)
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[Any]:
         return iter(self._orig_mod)
 
-    def __contains__(self, item):
+    def __contains__(self, item: object) -> bool:
         return item in self._orig_mod
 
-    def __getitem__(self, index):
+    def __getitem__(self, index: Any) -> Any:
         return self._orig_mod[index]
 
-    def __dir__(self):
+    def __dir__(self) -> list[str]:
         return sorted({*super().__dir__(), *dir(self._orig_mod)})
 
-    def __reduce__(self):
+    def __reduce__(self) -> Any:
         return CompiledModule, (self._orig_mod, self._options)
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"compiled {self._orig_mod!r}"
 
 
@@ -178,15 +223,17 @@ class recording:
     The options are compile's. Inside another scope it changes nothing: the outermost one rules. Scopes end on the thread that
     began them, the inner one first; anything else raises RuntimeError."""
 
-    def __init__(self, *, shared="safe", relaxed=False, threshold=None):
+    def __init__(self, *, shared: str = "safe", relaxed: bool = False, threshold: int | None = None) -> None:
         self._options = _options("recording", shared, relaxed, threshold)
-        self._open = []  # a thread and a scope for each time it was entered
+        self._open: list[tuple[int, Any]] = []  # a thread and a scope for each time it was entered
 
-    def __enter__(self):
+    def __enter__(self) -> recording:
         self._open.append((_thread.get_ident(), _C._record_begin(_NO_PROGRAM, *self._options)))
         return self
 
-    def __exit__(self, kind=None, error=None, trace=None):
+    def __exit__(
+        self, kind: type[BaseException] | None = None, error: BaseException | None = None, trace: object = None
+    ) -> None:
         if not self._open:
             raise RuntimeError("recording: this scope was not entered, or it has ended already")
         if self._open[-1][0] != _thread.get_ident():
@@ -198,12 +245,12 @@ class recording:
             _end_after(scope, error)
 
     @staticmethod
-    def explain():
+    def explain() -> Report:
         """What became of such scopes on this thread: see Report."""
         return explain(_NO_PROGRAM)
 
 
-def explain(program):
+def explain(program: int) -> Report:
     """The report of a compiled function; loads when first asked for."""
     from .compile_report import Report
 

@@ -1,6 +1,12 @@
 """The report of a compiled function: what _C._record_explain tells, as text that a reader can act on."""
 
+from __future__ import annotations
+
 import os
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 _SHOWN = 20  # of each kind, the most frequent first; `events` has all
 
@@ -17,26 +23,26 @@ class Report:
         "forgotten": all plans were dropped, as there were more than 1,024: "count"
     """
 
-    def __init__(self, events):
+    def __init__(self, events: Any) -> None:
         self.events = events
 
-    def of(self, kind):
+    def of(self, kind: str) -> list[Any]:
         """The events of one kind."""
         return [event for event in self.events if event["event"] == kind]
 
     @property
-    def segments(self):
+    def segments(self) -> list[Any]:
         return self.of("segment")
 
     @property
-    def planned(self):
+    def planned(self) -> int:
         """How many plans there are: calls that are like earlier ones add none."""
         return len(self.segments)
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return str(self)
 
-    def __str__(self):
+    def __str__(self) -> str:
         if not self.events:
             return "nothing was recorded yet"
         runs = sum(segment["runs"] for segment in self.segments)

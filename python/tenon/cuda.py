@@ -6,6 +6,8 @@ from typing import Any, NoReturn
 
 from .absent import module_getattr
 
+TYPE_CHECKING = False
+
 
 def is_available() -> bool:
     """Whether a CUDA device can be used: no."""
@@ -78,4 +80,5 @@ def synchronize(device: Any = None) -> None:
     _none("synchronize")
 
 
-__getattr__ = module_getattr(__name__)
+if not TYPE_CHECKING:
+    __getattr__ = module_getattr(__name__)

@@ -299,7 +299,7 @@ class DeviceModule(types.ModuleType):
 
     def get_device_properties(self, device: Any = None) -> DeviceProperties:
         """What a device says of itself, and what it computes."""
-        return DeviceProperties(*_devices.properties(self._device(device, "get_device_properties")))
+        return DeviceProperties(*_devices.properties(self._device(device, "get_device_properties")))  # type: ignore[call-arg]
 
     def current_device(self) -> int:
         """The number of this thread's current device."""

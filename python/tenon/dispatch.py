@@ -5,11 +5,21 @@ tables print them: CPU, Meta, AutogradCPU, BackendSelect, and the aliases Autogr
 CompositeImplicit. PyTorch's own spellings, `tenon._C._dispatch_*`, are in pytorch_dispatch.py.
 """
 
+from __future__ import annotations
+
 import contextlib
 from typing import NamedTuple
 
 from . import _C
 from ._C import dispatch as _d
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from typing import Any
+
+    from ._C import Tensor
+    from .types import Op
 
 __all__ = [
     "DispatchKeySet",
@@ -117,108 +127,108 @@ def _name(op):
     return op
 
 
-def key_set(tensor):
+def key_set(tensor: Tensor) -> Any:
     """The keys that a tensor adds to a call. They are printed and listed (`.names()`) in rising priority."""
     return DispatchKeySet(tensor)
 
 
-def operators(ns=None):
+def operators(ns: str | None = None) -> list[str]:
     """Full names of all operators, or of one namespace's, sorted."""
     return [name for name in _d.operators() if ns is None or name.startswith(ns + "::")]
 
 
-def schema(op):
+def schema(op: Op) -> str:
     """The text of an operator's schema."""
     return _d.schema(_name(op))
 
 
-def registrations(op):
+def registrations(op: Op) -> list[Registration]:
     """All kernels of an operator by key, newest first for each key: a list of Registration."""
     return [Registration(*row) for row in _d.registrations(_name(op))]
 
 
-def computed_table(op):
+def computed_table(op: Op) -> list[Cell]:
     """The kernel that a call finds at each key: a list of Cell."""
     return [Cell(*row) for row in _d.computed_table(_name(op))]
 
 
-def defined_at(op):
+def defined_at(op: Op) -> Any:
     """(file, line) of an operator's declaration."""
     return _d.defined_at(_name(op))
 
 
-def dump_registrations(op):
+def dump_registrations(op: Op) -> str:
     """An operator's registrations as readable text."""
     return _d.dump(_name(op))
 
 
-def dump_table(op):
+def dump_table(op: Op) -> str:
     """An operator's computed table as readable text."""
     return _d.table(_name(op))
 
 
-def has_kernel(op, key=None):
+def has_kernel(op: Op, key: str | None = None) -> bool:
     """Whether a kernel is registered for exactly this key (an alias does not count for the keys that it covers); without a
     key, for any key."""
     return _d.has_kernel(_name(op)) if key is None else _d.has_kernel(_name(op), key)
 
 
-def has_kernel_for_key(op, key):
+def has_kernel_for_key(op: Op, key: str) -> bool:
     """Whether a call that arrives at a key finds a kernel, including composite kernels and fallbacks."""
     return _d.has_kernel_for_key(_name(op), key)
 
 
-def has_kernel_for_any_key(op, keys):
+def has_kernel_for_any_key(op: Op, keys: Any) -> bool:
     """Whether a kernel is registered for one of the keys of a DispatchKeySet."""
     return _d.has_kernel_for_any_key(_name(op), keys)
 
 
-def is_fallthrough(op, key):
+def is_fallthrough(op: Op, key: str) -> bool:
     """Whether calls at the key fall through to the next key."""
     return _d.is_fallthrough(_name(op), key)
 
 
-def key_name(key):
+def key_name(key: Any) -> str:
     """A key's name as tables print it; accepts other spellings ("CatchAll" is "CompositeImplicit")."""
     return key_parse(key)
 
 
-def keys(unused=False):
+def keys(unused: bool = False) -> list[str]:
     """The keys that a call may arrive at: Dense and Autograd ones of every backend, BackendSelect, and those that somebody
     registered a kernel or a fallback for. With `unused`, also those with nothing behind them."""
     return _d.all_keys() if unused else _d.used_keys()
 
 
-def num_backends():
+def num_backends() -> int:
     """How many backends there are, meta included."""
     return len(_d.backends())
 
 
-def check_invariants(op=None):
+def check_invariants(op: Op | None = None) -> Any:
     """Raises RuntimeError, naming what is wrong, if what the dispatcher knows of an operator, or of any without one, does not
     agree with itself: registrations, schema, and the table that calls read."""
     _d.check_invariants(None if op is None else _name(op))
 
 
-def backends():
+def backends() -> Any:
     """(device, key) of every backend in rising priority."""
     return _d.backends()
 
 
-def stubs():
+def stubs() -> list[Stub]:
     """Every stub of the process: a list of Stub."""
     return [Stub(*row) for row in _d.stubs()]
 
 
 @contextlib.contextmanager
-def trace(sink=None, *, shapes=False, times=False):
+def trace(sink: Callable[[str], Any] | None = None, *, shapes: bool = False, times: int = False) -> Iterator[list[str]]:
     """Traces the calls made inside, of all threads: passes each line to `sink`, or appends it to the list that the context
     returns. With `shapes`, lines show those of arguments; with `times`, each call has a line at its end.
 
         with tenon.dispatch.trace() as lines:
             tenon.randn(3, 3)
     """
-    lines = []
+    lines: list[str] = []
     before = _d.set_sink(lines.append if sink is None else sink)
     _d.trace(True, shapes=shapes, times=times)
     try:
@@ -234,13 +244,13 @@ class Recording:
     events: list = []
     _json = None
 
-    def chrome_trace(self):
+    def chrome_trace(self) -> str:
         """The events as JSON in Chrome's Trace Event Format, for chrome://tracing and ui.perfetto.dev."""
         if self._json is None:
             raise RuntimeError("chrome_trace: the recording has not ended; leave its context first")
         return self._json
 
-    def export_chrome_trace(self, path):
+    def export_chrome_trace(self, path: Any) -> None:
         """Writes chrome_trace() to a file."""
         text = self.chrome_trace()
         with open(path, "w", encoding="utf-8") as file:
@@ -248,7 +258,7 @@ class Recording:
 
 
 @contextlib.contextmanager
-def record():
+def record() -> Iterator[Recording]:
     """Records the calls made inside, of all threads, with times, shapes and streams.
 
         with tenon.dispatch.record() as recording:
@@ -265,7 +275,7 @@ def record():
 
 
 @contextlib.contextmanager
-def exclude(*keys):
+def exclude(*keys: Any) -> Iterator[None]:
     """Removes functionalities from every call of this thread: exclude("AutogradCPU")."""
     hidden = DispatchKeySet(*keys)
     before = _d._set_excluded(DispatchKeySet())
@@ -277,7 +287,7 @@ def exclude(*keys):
 
 
 @contextlib.contextmanager
-def include(*keys):
+def include(*keys: Any) -> Iterator[None]:
     """Adds keys to every call of this thread."""
     before = _d._set_included(DispatchKeySet())
     _d._set_included(before | DispatchKeySet(*keys))

@@ -1,18 +1,28 @@
 """Functions over operators whose arguments PyTorch's Python writes in several ways: any number of tensors, one list, or ints."""
 
+from __future__ import annotations
+
 import itertools
 
 from . import _C
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Any
 
-def _listed(tensors):
+    from ._C import Size, Tensor
+    from .types import Device, DType, Ints, Number
+
+
+def _listed(tensors: Sequence[Any]) -> list[Any]:
     """The tensors of a call f(a, b) or f([a, b])."""
     if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)):
         return list(tensors[0])
     return list(tensors)
 
 
-def _atleast(operator):
+def _atleast(operator: Callable[..., Any]) -> Callable[..., Any]:
     def function(*tensors):
         if len(tensors) == 1 and not isinstance(tensors[0], (list, tuple)):
             return operator(tensors[0])
@@ -28,14 +38,14 @@ atleast_2d = _atleast(_C.atleast_2d)
 atleast_3d = _atleast(_C.atleast_3d)
 
 
-def broadcast_tensors(*tensors):
+def broadcast_tensors(*tensors: Tensor | Sequence[Tensor]) -> tuple[Tensor, ...]:
     """Views of the tensors, all of the shape that they broadcast to."""
     return tuple(_C.broadcast_tensors(_listed(tensors)))
 
 
-def broadcast_shapes(*shapes):
+def broadcast_shapes(*shapes: Ints) -> Size:
     """The shape that tensors of these shapes broadcast to. A shape may be an int."""
-    result = []
+    result: list[int] = []
     for shape in shapes:
         sizes = [shape] if isinstance(shape, int) else list(shape)
         if any(size < 0 for size in sizes):
@@ -50,14 +60,14 @@ def broadcast_shapes(*shapes):
     return _C.Size(result)
 
 
-def meshgrid(*tensors, indexing="ij"):
+def meshgrid(*tensors: Tensor | Sequence[Tensor], indexing: str = "ij") -> tuple[Tensor, ...]:
     """Coordinates on a grid: result i has the elements of vector i along dimension i, and repeats them along all others."""
     if indexing == "ij":
         return tuple(_C.meshgrid(_listed(tensors)))
     return tuple(_C.meshgrid(_listed(tensors), indexing=indexing))
 
 
-def einsum(*args):
+def einsum(*args: Any) -> Tensor:
     """einsum("ij,jk->ik", a, b): sums of products by Einstein's convention. Dimensions may be numbered instead of named:
     einsum(a, [0, 1], b, [1, 2], [0, 2]); `...` is Ellipsis there."""
     if len(args) < 2:
@@ -70,7 +80,7 @@ def einsum(*args):
     return _C.einsum(args[0], _listed(args[1:]))
 
 
-def _letters(numbers):
+def _letters(numbers: Any) -> str:
     letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
     text = ""
     for number in numbers:
@@ -80,7 +90,7 @@ def _letters(numbers):
     return text
 
 
-def tensordot(a, b, dims=2, out=None):
+def tensordot(a: Tensor, b: Tensor, dims: int | Sequence[Any] | Tensor = 2, out: Tensor | None = None) -> Tensor:
     """The sum of products over pairs of dimensions: the last `dims` of `a` with the first of `b`, or dims = (those, these)."""
     if isinstance(dims, _C.Tensor):
         dims = dims.tolist()
@@ -100,7 +110,14 @@ def tensordot(a, b, dims=2, out=None):
 _vector_norm = _C.linalg_vector_norm
 
 
-def norm(input, p="fro", dim=None, keepdim=False, out=None, dtype=None):
+def norm(
+    input: Tensor,
+    p: Number | str | None = "fro",
+    dim: Ints | None = None,
+    keepdim: bool = False,
+    out: Tensor | None = None,
+    dtype: DType = None,
+) -> Tensor:
     """sum(|x| ** p) ** (1 / p) of all elements, or along `dim`, an int or several; p may be inf, -inf, 0 and "fro", which is 2.
 
     The nuclear norm ("nuc") and "fro" along three or more dimensions raise NotImplementedError and RuntimeError.
@@ -118,16 +135,18 @@ def norm(input, p="fro", dim=None, keepdim=False, out=None, dtype=None):
     return _vector_norm(input, 2 if p is None else p, dims, keepdim, dtype=dtype, **options)
 
 
-def _norm_method(self, p="fro", dim=None, keepdim=False, dtype=None):
+def _norm_method(
+    self: Tensor, p: Number | str | None = "fro", dim: Ints | None = None, keepdim: bool = False, dtype: DType = None
+) -> Tensor:
     return norm(self, p, dim, keepdim, dtype=dtype)
 
 
 _norm_method.__name__ = _norm_method.__qualname__ = "norm"
 _norm_method.__doc__ = norm.__doc__
-_C.Tensor.norm = _norm_method
+_C.Tensor.norm = _norm_method  # type: ignore[method-assign]
 
 
-def cartesian_prod(*tensors):
+def cartesian_prod(*tensors: Tensor) -> Tensor:
     """Every combination of elements of the vectors, in rows."""
     vectors = _listed(tensors)
     if len(vectors) == 1:
@@ -135,7 +154,7 @@ def cartesian_prod(*tensors):
     return _C.stack([grid.flatten() for grid in meshgrid(*vectors)], 1)
 
 
-def block_diag(*tensors):
+def block_diag(*tensors: Tensor | Sequence[Tensor]) -> Tensor:
     """The tensors, as matrices, one below and right of the other, and zeros elsewhere."""
     blocks = [_C.atleast_2d(t) for t in _listed(tensors)]
     columns = [block.shape[1] for block in blocks]
@@ -147,16 +166,18 @@ def block_diag(*tensors):
     return _C.cat(rows, 0)
 
 
-def _new_tensor(self, data, *, dtype=None, device=None, requires_grad=False):
+def _new_tensor(
+    self: Tensor, data: Any, *, dtype: DType = None, device: Device = None, requires_grad: bool = False
+) -> Tensor:
     """A tensor of this data with the dtype and device of `self`, unless others are given."""
     device = self.device if device is None else device
     return _C.tensor(data, dtype=self.dtype if dtype is None else dtype, device=device, requires_grad=requires_grad)
 
 
-_C.Tensor.new_tensor = _new_tensor
+_C.Tensor.new_tensor = _new_tensor  # type: ignore[method-assign]
 
 
-def _splitting(name):
+def _splitting(name: str) -> Callable[..., Any]:
     """hsplit and its kin as methods: one int is a number of sections, where a method would take it for a list of one index."""
     operator = getattr(_C, name)
 

@@ -1,11 +1,18 @@
 """infer_schema: an operator's schema from the annotations of a Python function."""
 
+from __future__ import annotations
+
 import collections.abc
 import inspect
 import types
 import typing
 
 from . import _C
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from typing import Any
 
 # What one annotation is in the schema language: Python's own types, then ours. SymInt is an int that a recorded program
 # may leave open.
@@ -17,7 +24,7 @@ _LISTS = {list, collections.abc.Sequence, typing.Sequence, typing.List}
 _UNIONS = {typing.Union, getattr(types, "UnionType", typing.Union)}
 
 
-def _type_text(annotation):
+def _type_text(annotation: Any) -> str | None:
     """The schema type of an annotation; None if there is none."""
     if annotation in _SIMPLE:
         return _SIMPLE[annotation]
@@ -34,7 +41,7 @@ def _type_text(annotation):
     return None
 
 
-def _default_text(value):
+def _default_text(value: Any) -> str:
     if value is None or isinstance(value, (bool, int)):
         return str(value)
     if isinstance(value, float):
@@ -50,24 +57,27 @@ def _default_text(value):
     raise ValueError(f"{value!r} cannot be a default of the schema language")
 
 
-def _where(function):
+def _where(function: Callable[..., Any]) -> str:
     code = getattr(function, "__code__", None)
     name = getattr(function, "__qualname__", repr(function))
     return f"{name} ({code.co_filename}:{code.co_firstlineno})" if code else name
 
 
-def _returns_text(annotation):
+def _returns_text(annotation: Any) -> str | None:
     if annotation is None or annotation is type(None):
         return "()"
     if typing.get_origin(annotation) is tuple:
         parts = [_type_text(a) for a in typing.get_args(annotation)]
-        if None in parts:
+        known = [part for part in parts if part is not None]
+        if len(known) < len(parts):
             return None
-        return parts[0] if len(parts) == 1 else "(" + ", ".join(parts) + ")"
+        return known[0] if len(known) == 1 else "(" + ", ".join(known) + ")"
     return _type_text(annotation)
 
 
-def infer_schema(prototype_function, /, *, mutates_args=(), op_name=None):
+def infer_schema(
+    prototype_function: Callable[..., Any], /, *, mutates_args: str | Iterable[str] = (), op_name: str | None = None
+) -> str:
     """The schema of an annotated function, such as "(Tensor x, float scale=1.0) -> Tensor".
 
     Every parameter and the return value must be annotated with a type that the schema language has: Tensor, int, float,

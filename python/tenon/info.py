@@ -1,5 +1,7 @@
 """finfo and iinfo: the limits of dtypes."""
 
+from __future__ import annotations
+
 from . import _C
 
 
@@ -14,7 +16,7 @@ class finfo:
         _C.float64: (64, 52, 1023, 15),
     }
 
-    def __init__(self, type=None):
+    def __init__(self, type: _C.dtype | None = None) -> None:
         dtype = _C.get_default_dtype() if type is None else type
         dtype = {_C.complex64: _C.float32, _C.complex128: _C.float64}.get(dtype, dtype)
         if dtype not in self._ROWS:
@@ -27,7 +29,7 @@ class finfo:
         self.resolution = 10.0**-digits
         self.dtype = repr(dtype).removeprefix("tenon.")
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return (
             f"finfo(resolution={self.resolution:g}, min={self.min:g}, max={self.max:g}, eps={self.eps:g}, "
             f"smallest_normal={self.smallest_normal:g}, tiny={self.tiny:g}, dtype={self.dtype})"
@@ -39,7 +41,7 @@ class iinfo:
 
     _SIGNED = {_C.int8: 8, _C.int16: 16, _C.int32: 32, _C.int64: 64}
 
-    def __init__(self, type):
+    def __init__(self, type: _C.dtype) -> None:
         if type is _C.uint8:
             self.bits, self.min, self.max = 8, 0, 255
         elif type in self._SIGNED:
@@ -49,5 +51,5 @@ class iinfo:
             raise TypeError(f"iinfo: expected an integer dtype, got {type}; use finfo for floats")
         self.dtype = repr(type).removeprefix("tenon.")
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"iinfo(min={self.min}, max={self.max}, dtype={self.dtype})"

@@ -9,6 +9,8 @@ Registrations of a Library are removed when it is destroyed, or at the end of it
 The names are PyTorch's (torch.library). docs/custom-operators.md is the guide.
 """
 
+from __future__ import annotations
+
 import inspect
 import sys
 import weakref
@@ -16,6 +18,19 @@ import weakref
 from . import _C, ops
 from ._C import OpOverload, OpOverloadPacket
 from .infer_schema import infer_schema
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+    from typing import Any, TypeVar, overload
+
+    from .types import Op
+
+    Fn = TypeVar("Fn", bound=Callable[..., Any])
+else:
+
+    def overload(function):  # typing's, which nothing else needs when a program runs
+        return function
 
 __all__ = [
     "CustomOpDef",
@@ -35,12 +50,12 @@ __all__ = [
 CustomOpDef = OpOverload
 
 
-def fallthrough_kernel():
+def fallthrough_kernel() -> None:
     """Passed to `impl` in place of a kernel: calls at the key fall through to the next key."""
     raise NotImplementedError("fallthrough_kernel() stands for no kernel and cannot be called")
 
 
-def _caller():
+def _caller() -> tuple[str, int]:
     """File and line of the code outside this module, and outside PyTorch's names for it, that registers."""
     frame = sys._getframe(1)
     while frame.f_globals.get("__name__") in (__name__, f"{__package__}.pytorch_dispatch") and frame.f_back:
@@ -48,7 +63,7 @@ def _caller():
     return frame.f_code.co_filename, frame.f_lineno
 
 
-def _split(full_name):
+def _split(full_name: str) -> tuple[str, str]:
     """("ns", "name.overload")"""
     ns, scope, name = full_name.partition("::")
     if not scope or not ns or not name:
@@ -56,7 +71,7 @@ def _split(full_name):
     return ns, name
 
 
-def _full_name(op):
+def _full_name(op: Op) -> str:
     if isinstance(op, OpOverload):
         return op._name
     if isinstance(op, OpOverloadPacket):
@@ -66,13 +81,13 @@ def _full_name(op):
     raise TypeError(f"expected an operator or its name, not {type(op).__name__}")
 
 
-def _describe(function):
+def _describe(function: Any) -> str:
     code = getattr(function, "__code__", None)
     name = getattr(function, "__qualname__", type(function).__qualname__)
     return f"{name} ({code.co_filename}:{code.co_firstlineno})" if code else name
 
 
-def _check_kernel(schema, function, with_keyset=False):
+def _check_kernel(schema: Any, function: Callable[..., Any], with_keyset: bool = False) -> None:
     """Raises TypeError, which names the schema's argument that the kernel does not take."""
     try:
         parameters = list(inspect.signature(function).parameters.values())
@@ -108,10 +123,10 @@ def _check_kernel(schema, function, with_keyset=False):
 
 
 # Kernels that came before their operator was declared: checked when it is. By full name.
-_early = {}
+_early: dict[str, list[Any]] = {}
 
 
-def _destroy(handle, names):
+def _destroy(handle: Any, names: set[str]) -> None:
     handle.destroy()
     for full_name in names:
         early = [e for e in _early.pop(full_name, []) if e[0] is not handle]
@@ -128,14 +143,14 @@ class Library:
     "IMPL" (kernels only; for `dispatch_key` unless `impl` is given another).
     """
 
-    def __init__(self, ns, kind, dispatch_key=""):
+    def __init__(self, ns: str, kind: str, dispatch_key: str = "") -> None:
         self.ns, self.kind, self.dispatch_key = ns, kind, dispatch_key
         self._handle = _C._Library(ns, kind, dispatch_key, *_caller())
-        self._names = set()
+        self._names: set[str] = set()
         self._finalizer = weakref.finalize(self, _destroy, self._handle, self._names)
         self._finalizer.atexit = False
 
-    def define(self, schema, alias_analysis="", *, tags=()):
+    def define(self, schema: str, alias_analysis: str = "", *, tags: Sequence[str] = ()) -> str:
         """Declares an operator: `name.overload(arguments) -> returns`. Returns its name."""
         parsed = _C._parse_schema(schema)
         full_name = parsed[1] if "::" in parsed[1] else f"{self.ns}::{parsed[1]}"
@@ -146,7 +161,9 @@ class Library:
         ops._forget(self.ns, _split(full_name)[1].partition(".")[0])
         return _split(full_name)[1]
 
-    def impl(self, op_name, fn, dispatch_key="", *, with_keyset=False, allow_override=True):
+    def impl(
+        self, op_name: Op, fn: Any, dispatch_key: str = "", *, with_keyset: bool = False, allow_override: bool = True
+    ) -> None:
         """Registers a kernel for a key: "CPU", "CUDA", "Meta", "Autograd", "CompositeExplicit" (every backend), ...
 
         Without a key it is a catch-all: it runs anywhere and is differentiated through what it calls. A kernel gets the
@@ -171,36 +188,38 @@ class Library:
         if fn is not None and schema is None:
             _early.setdefault(full_name, []).append((self._handle, fn, with_keyset))
 
-    def _autograd(self, full_name, backward, setup_context):
+    def _autograd(
+        self, full_name: str, backward: Callable[..., Any] | None, setup_context: Callable[..., Any] | None
+    ) -> None:
         ns, name = _split(full_name)
         self._handle.autograd(full_name if ns != self.ns else name, backward, setup_context, *_caller())
         self._names.add(full_name)
 
-    def _not_differentiable(self, full_name):
+    def _not_differentiable(self, full_name: str) -> None:
         ns, name = _split(full_name)
         self._handle.not_differentiable(full_name if ns != self.ns else name, *_caller())
         self._names.add(full_name)
 
-    def _destroy(self):
+    def _destroy(self) -> None:
         """Removes the registrations; older kernels run again."""
         self._finalizer()
 
-    def __enter__(self):
+    def __enter__(self) -> Library:
         return self
 
-    def __exit__(self, *_):
+    def __exit__(self, *_: object) -> None:
         self._destroy()
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"Library(kind={self.kind}, ns={self.ns}, dispatch_key={self.dispatch_key})"
 
 
 # Libraries behind the functions of this module, which live as long as the process: by namespace, and by custom operator.
-_fragments = {}
-_custom = {}
+_fragments: dict[str, Library] = {}
+_custom: dict[str, Library] = {}
 
 
-def _fragment(ns, lib=None):
+def _fragment(ns: str, lib: Library | None = None) -> Library:
     if lib is not None:
         return lib
     if ns not in _fragments:
@@ -208,7 +227,7 @@ def _fragment(ns, lib=None):
     return _fragments[ns]
 
 
-def _keys(device_types):
+def _keys(device_types: str | Sequence[str] | None) -> list[str]:
     if device_types is None or device_types == "default":
         return ["CompositeExplicit"]
     if isinstance(device_types, str):
@@ -216,7 +235,7 @@ def _keys(device_types):
     return [_C.dispatch.key_for_device(d) for d in device_types]
 
 
-def _decorator(register, function):
+def _decorator(register: Callable[[Any], Any], function: Any) -> Any:
     """The function registered, or a decorator that does so."""
 
     def decorate(f):
@@ -226,7 +245,11 @@ def _decorator(register, function):
     return decorate if function is None else decorate(function)
 
 
-def define(qualname, schema=None, *, lib=None, tags=()):
+@overload
+def define(qualname: Library, schema: str) -> Callable[[Fn], Fn]: ...
+@overload
+def define(qualname: str, schema: str, *, lib: Library | None = None, tags: Sequence[str] = ()) -> None: ...
+def define(qualname: Any, schema: Any = None, *, lib: Library | None = None, tags: Sequence[str] = ()) -> Any:
     """Declares an operator: define("ns::name", "(Tensor x) -> Tensor"); of a Library: @define(lib, "name(...) -> ...")."""
     if isinstance(qualname, Library):
         name = qualname.define(schema)
@@ -237,7 +260,24 @@ def define(qualname, schema=None, *, lib=None, tags=()):
     _fragment(ns, lib).define(name + schema)
 
 
-def impl(qualname, types, func=None, *, lib=None, with_keyset=False):
+@overload
+def impl(
+    qualname: Library, types: str, func: str = "", *, with_keyset: bool = False
+) -> Callable[[Fn], Fn]: ...
+@overload
+def impl(
+    qualname: str, types: str | Sequence[str] | None, func: None = None, *, lib: Library | None = None
+) -> Callable[[Fn], Fn]: ...
+@overload
+def impl(qualname: str, types: str | Sequence[str] | None, func: Fn, *, lib: Library | None = None) -> Fn: ...
+def impl(
+    qualname: Any,
+    types: Any,
+    func: Any = None,
+    *,
+    lib: Library | None = None,
+    with_keyset: bool = False,
+) -> Any:
     """Registers a kernel, as a function or as a decorator.
 
     impl("ns::name", "cpu") takes a device or several, or "default" for a kernel for every device; impl(lib, "name", "CPU")
@@ -248,7 +288,22 @@ def impl(qualname, types, func=None, *, lib=None, with_keyset=False):
     return register_kernel(qualname, types, func, lib=lib)
 
 
-def register_kernel(op, device_types, func=None, /, *, lib=None):
+@overload
+def register_kernel(
+    op: Op, device_types: str | Sequence[str] | None, func: None = None, /, *, lib: Library | None = None
+) -> Callable[[Fn], Fn]: ...
+@overload
+def register_kernel(
+    op: Op, device_types: str | Sequence[str] | None, func: Fn, /, *, lib: Library | None = None
+) -> Fn: ...
+def register_kernel(
+    op: Op,
+    device_types: str | Sequence[str] | None,
+    func: Callable[..., Any] | None = None,
+    /,
+    *,
+    lib: Library | None = None,
+) -> Any:
     """Registers the kernel of an operator for a device ("cpu"), several, or all (None). Decorates without `func`."""
     full_name = _full_name(op)
     keys = _keys(device_types)
@@ -261,7 +316,15 @@ def register_kernel(op, device_types, func=None, /, *, lib=None):
     return _decorator(register, func)
 
 
-def register_fake(op, func=None, /, *, lib=None, allow_override=True):
+@overload
+def register_fake(
+    op: Op, func: None = None, /, *, lib: Library | None = None, allow_override: bool = True
+) -> Callable[[Fn], Fn]: ...
+@overload
+def register_fake(op: Op, func: Fn, /, *, lib: Library | None = None, allow_override: bool = True) -> Fn: ...
+def register_fake(
+    op: Op, func: Callable[..., Any] | None = None, /, *, lib: Library | None = None, allow_override: bool = True
+) -> Any:
     """Registers a kernel on meta tensors, which have shapes and no elements: it returns what the operator's results are
     like.
 
@@ -271,7 +334,14 @@ def register_fake(op, func=None, /, *, lib=None, allow_override=True):
     return _decorator(lambda f: _fragment(_split(full_name)[0], lib).impl(full_name, f, "Meta"), func)
 
 
-def register_autograd(op, backward, /, *, setup_context=None, lib=None):
+def register_autograd(
+    op: Op,
+    backward: Callable[..., Any],
+    /,
+    *,
+    setup_context: Callable[..., Any] | None = None,
+    lib: Library | None = None,
+) -> None:
     """Registers the derivative of an operator that writes nothing and returns no views.
 
     `setup_context(ctx, inputs, output)` runs after the forward and keeps what backward needs: tensors by
@@ -307,7 +377,7 @@ def register_autograd(op, backward, /, *, setup_context=None, lib=None):
     _fragment(_split(full_name)[0], lib)._autograd(full_name, backward, setup_context)
 
 
-def register_not_differentiable(op, /, *, lib=None):
+def register_not_differentiable(op: Op, /, *, lib: Library | None = None) -> None:
     """Declares that an operator has no gradient.
 
     Its results do not require grad, even if its arguments do, and a tensor that it writes in place loses its history. The
@@ -319,7 +389,38 @@ def register_not_differentiable(op, /, *, lib=None):
     _fragment(_split(full_name)[0], lib)._not_differentiable(full_name)
 
 
-def custom_op(name, fn=None, /, *, mutates_args, device_types=None, schema=None, tags=None):
+@overload
+def custom_op(
+    name: str,
+    fn: None = None,
+    /,
+    *,
+    mutates_args: str | Iterable[str],
+    device_types: str | Sequence[str] | None = None,
+    schema: str | None = None,
+    tags: Sequence[str] | None = None,
+) -> Callable[[Callable[..., Any]], OpOverload]: ...
+@overload
+def custom_op(
+    name: str,
+    fn: Callable[..., Any],
+    /,
+    *,
+    mutates_args: str | Iterable[str],
+    device_types: str | Sequence[str] | None = None,
+    schema: str | None = None,
+    tags: Sequence[str] | None = None,
+) -> OpOverload: ...
+def custom_op(
+    name: str,
+    fn: Callable[..., Any] | None = None,
+    /,
+    *,
+    mutates_args: str | Iterable[str],
+    device_types: str | Sequence[str] | None = None,
+    schema: str | None = None,
+    tags: Sequence[str] | None = None,
+) -> Any:
     """Makes a function an operator: `@custom_op("ns::name", mutates_args=())`. Returns the operator.
 
     Its schema is `schema`, or follows from the annotations (infer_schema). `mutates_args` names the arguments that it
@@ -359,32 +460,36 @@ def custom_op(name, fn=None, /, *, mutates_args, device_types=None, schema=None,
     return make if fn is None else make(fn)
 
 
-def _owner(op):
+def _owner(op: OpOverload) -> Library | None:
     """The library that lives as long as the operator."""
     return _custom.get(op._name)
 
 
-def _op_register_fake(self, fn=None, /):
+def _op_register_fake(self: OpOverload, fn: Callable[..., Any] | None = None, /) -> Any:
     """register_fake of this operator."""
     return register_fake(self, fn, lib=_owner(self))
 
 
-def _op_register_kernel(self, device_types, fn=None, /):
+def _op_register_kernel(
+    self: OpOverload, device_types: str | Sequence[str] | None, fn: Callable[..., Any] | None = None, /
+) -> Any:
     """register_kernel of this operator."""
     return register_kernel(self, device_types, fn, lib=_owner(self))
 
 
-def _op_register_autograd(self, backward, /, *, setup_context=None):
+def _op_register_autograd(
+    self: OpOverload, backward: Callable[..., Any], /, *, setup_context: Callable[..., Any] | None = None
+) -> None:
     """register_autograd of this operator."""
     return register_autograd(self, backward, setup_context=setup_context, lib=_owner(self))
 
 
-def _op_register_not_differentiable(self):
+def _op_register_not_differentiable(self: OpOverload) -> None:
     """register_not_differentiable of this operator."""
     return register_not_differentiable(self, lib=_owner(self))
 
 
-OpOverload.register_fake = _op_register_fake
-OpOverload.register_kernel = _op_register_kernel
-OpOverload.register_autograd = _op_register_autograd
-OpOverload.register_not_differentiable = _op_register_not_differentiable
+OpOverload.register_fake = _op_register_fake  # type: ignore[method-assign]
+OpOverload.register_kernel = _op_register_kernel  # type: ignore[method-assign]
+OpOverload.register_autograd = _op_register_autograd  # type: ignore[method-assign]
+OpOverload.register_not_differentiable = _op_register_not_differentiable  # type: ignore[method-assign]

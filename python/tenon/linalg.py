@@ -1,14 +1,29 @@
 """Linear algebra, as far as it is here: norms of vectors."""
 
+from __future__ import annotations
+
 from . import _C
 from .absent import module_getattr
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ._C import Tensor
+    from .types import DType, Ints, Number
 
 __all__ = ["vector_norm"]
 
 _vector_norm = _C.linalg_vector_norm
 
 
-def vector_norm(x, ord=2, dim=None, keepdim=False, *, dtype=None, out=None):
+def vector_norm(
+    x: Tensor,
+    ord: Number = 2,
+    dim: Ints | None = None,
+    keepdim: bool = False,
+    *,
+    dtype: DType = None,
+    out: Tensor | None = None,
+) -> Tensor:
     """sum(|x| ** ord) ** (1 / ord) of all elements, or along `dim`, an int or several: floating or complex x, a real result.
 
     ord inf and -inf give the largest and the smallest |x|, 0 the number of elements that are not zero. `dtype` converts x first.
@@ -18,4 +33,5 @@ def vector_norm(x, ord=2, dim=None, keepdim=False, *, dtype=None, out=None):
     return _vector_norm(x, ord, dims, keepdim, dtype=dtype, **options)
 
 
-__getattr__ = module_getattr(__name__)
+if not TYPE_CHECKING:
+    __getattr__ = module_getattr(__name__)

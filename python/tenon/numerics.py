@@ -1,27 +1,29 @@
 """PyTorch's switches between speed and repeatable or precise results. Tenon's results are repeatable and of full precision
 whatever they say, so that a program may set them, and reads what it set; `set_strict` keeps vendors' kernels out, too."""
 
+from __future__ import annotations
+
 _PRECISIONS = ("highest", "high", "medium")
 _deterministic = {"mode": False, "warn_only": False}
 _precision = "highest"
 
 
-def use_deterministic_algorithms(mode, *, warn_only=False):
+def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None:
     """Asks for the same results in every run, as all operators give them anyway."""
     _deterministic.update(mode=bool(mode), warn_only=bool(warn_only))
 
 
-def are_deterministic_algorithms_enabled():
+def are_deterministic_algorithms_enabled() -> bool:
     """What use_deterministic_algorithms was last given; False at first."""
     return _deterministic["mode"]
 
 
-def is_deterministic_algorithms_warn_only_enabled():
+def is_deterministic_algorithms_warn_only_enabled() -> bool:
     """Whether warn_only was last given with a mode that is on."""
     return _deterministic["mode"] and _deterministic["warn_only"]
 
 
-def set_float32_matmul_precision(precision):
+def set_float32_matmul_precision(precision: str) -> None:
     """Allows products of float32 to be rounded to fewer digits on the way; none are. "highest", "high" or "medium"."""
     global _precision
     if precision not in _PRECISIONS:
@@ -29,6 +31,6 @@ def set_float32_matmul_precision(precision):
     _precision = precision
 
 
-def get_float32_matmul_precision():
+def get_float32_matmul_precision() -> str:
     """What set_float32_matmul_precision was last given; "highest" at first."""
     return _precision

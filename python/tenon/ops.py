@@ -1,18 +1,26 @@
 """tenon.ops: all operators by name: tenon.ops.ns.name(...), and a single overload as tenon.ops.ns.name.overload."""
 
+from __future__ import annotations
+
 import difflib as _difflib
 
 from . import _C
 from ._C import OpOverload, OpOverloadPacket  # noqa: F401
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 
 class _Namespace:
     """The operators of one namespace. An operator is looked up at its first use, and is an attribute from then on."""
 
-    def __init__(self, name):
+    _name: str
+
+    def __init__(self, name: str) -> None:
         self.__dict__["_name"] = name
 
-    def __getattr__(self, name):
+    def __getattr__(self, name: str) -> OpOverloadPacket:
         if name.startswith("__"):
             raise AttributeError(name)
         packet, grows = _find(self._name, name)
@@ -20,21 +28,21 @@ class _Namespace:
             self.__dict__[name] = packet
         return packet
 
-    def __dir__(self):
+    def __dir__(self) -> list[str]:
         prefix = self._name + "::"
         names = (n[len(prefix) :].partition(".")[0] for n in _C.dispatch.operators() if n.startswith(prefix))
         return sorted(set(names))
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"<operators of {self._name}>"
 
 
-def _rank(overload):
+def _rank(overload: str) -> tuple[Any, ...]:
     # A number fits a Tensor where it stands for one, but a tensor of no dimensions fits a Scalar too.
     return (overload != "", not overload.startswith("Tensor"), overload)
 
 
-def _find(ns, name):
+def _find(ns: str, name: str) -> tuple[OpOverloadPacket, bool]:
     """The packet of ns::name, and whether it may get further overloads: derivatives are made at their first use.
 
     Raises AttributeError, which suggests similar names, if there is none.
@@ -65,21 +73,21 @@ def _find(ns, name):
     return packet, grows
 
 
-def _forget(ns, name):
+def _forget(ns: str, name: str) -> None:
     """Has an operator looked up again, because it was declared or removed."""
     namespace = globals().get(ns)
     if isinstance(namespace, _Namespace):
         namespace.__dict__.pop(name, None)
 
 
-def load_library(path):
+def load_library(path: Any) -> None:
     """Loads a shared library and commits its registrations. If that fails, raises and changes nothing."""
     import os
 
     _C._load_library(os.fsdecode(path))
 
 
-def __getattr__(name):
+def __getattr__(name: str) -> Any:
     if name.startswith("_"):
         raise AttributeError(f"module 'tenon.ops' has no attribute {name!r}")
     namespace = _Namespace(name)

@@ -8,12 +8,22 @@
 What Tenon writes holds a checksum, which other programs pass over: docs/weights.md.
 """
 
+from __future__ import annotations
+
 from . import _C
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    from ._C import Tensor
+    from .types import Device
 
 __all__ = ["load", "load_file", "safe_open", "save", "save_file"]
 
 
-def save_file(tensors, filename, metadata=None):
+def save_file(tensors: Mapping[str, Tensor], filename: Any, metadata: dict[str, str] | None = None) -> None:
     """Writes a dict of tensors to a file, which is replaced completely or not at all. `metadata` is a dict of str.
 
     Raises TypeError for a dtype that the format does not have: complex128 and quantized ones.
@@ -21,12 +31,14 @@ def save_file(tensors, filename, metadata=None):
     _C._weights.save_safetensors(_path(filename), dict(tensors), metadata)
 
 
-def save(tensors, metadata=None):
+def save(tensors: Mapping[str, Tensor], metadata: dict[str, str] | None = None) -> bytes:
     """The bytes of such a file."""
-    return _C._weights.save_safetensors(None, dict(tensors), metadata)
+    data = _C._weights.save_safetensors(None, dict(tensors), metadata)
+    assert data is not None  # bytes, where no path is given
+    return data
 
 
-def load_file(filename, device="cpu", *, mmap=False):
+def load_file(filename: Any, device: Device = "cpu", *, mmap: bool = False) -> dict[str, Tensor]:
     """The tensors of a file by name. Raises ValueError for a file that is damaged or of another kind.
 
     With `mmap`, they are parts of the mapped file: nothing is read before it is used, the checksum is not looked at, and
@@ -35,7 +47,7 @@ def load_file(filename, device="cpu", *, mmap=False):
     return _on(device, _C._weights.load_safetensors(_path(filename), mmap))
 
 
-def load(data):
+def load(data: Any) -> dict[str, Tensor]:
     """The tensors of the bytes of such a file."""
     return _C._weights.read_safetensors(data)
 
@@ -49,14 +61,14 @@ class safe_open:
     `framework` is there for programs that name one. The checksum, which is of the whole file, is not looked at.
     """
 
-    def __init__(self, filename, framework=None, device="cpu", *, mmap=False):
+    def __init__(self, filename: Any, framework: Any = None, device: Device = "cpu", *, mmap: bool = False) -> None:
         self._device = device
         self._file = _C._weights.open_safetensors(_path(filename), mmap)
 
-    def __enter__(self):
+    def __enter__(self) -> safe_open:
         return self
 
-    def __exit__(self, *error):
+    def __exit__(self, *error: object) -> None:
         self._file = None
 
     def _opened(self):
@@ -64,18 +76,18 @@ class safe_open:
             raise ValueError("safe_open: the file is closed")
         return self._file
 
-    def keys(self):
+    def keys(self) -> list[str]:
         return _C._weights.keys(self._opened())
 
-    def metadata(self):
+    def metadata(self) -> dict[str, str] | None:
         """The texts by name that the file holds, or None."""
         return _C._weights.metadata(self._opened()) or None
 
-    def get_tensor(self, name):
+    def get_tensor(self, name: str) -> Tensor:
         """Raises ValueError for a name that is not there."""
         return _C._weights.tensor(self._opened(), name).to(self._device)
 
-    def get_slice(self, name):
+    def get_slice(self, name: str) -> Any:
         """The tensor, of which `[...]` takes a part."""
         return _Slice(self, name)
 

@@ -7,7 +7,13 @@ A file is a line that names the format, the length of the pickle, its CRC-32, an
 before the pickle is read. Files of the first format, without length and CRC-32, can be read too.
 """
 
+from __future__ import annotations
+
 from . import _C, safetensors
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 _MAGIC = b"tenon checkpoint, 2\n"
 _FIRST_MAGIC = b"tenon-checkpoint-1\n"
@@ -63,7 +69,7 @@ def _pickler(file):
     return Pickler(file, protocol=4)
 
 
-def save(obj, f):
+def save(obj: Any, f: Any) -> None:
     """Writes `obj` to a path or a binary file. Raises TypeError for what `load` would refuse; nothing is written then.
 
     A tensor with a history is saved without it, as a leaf that requires grad.
@@ -119,7 +125,7 @@ def _write(file, parts):
             left = left[written:]
 
 
-def load(f, map_location=None, *, weights_only=True, mmap=False):
+def load(f: Any, map_location: Any = None, *, weights_only: bool = True, mmap: bool = False) -> Any:
     """Reads what `save` wrote, and safetensors, whatever the file is called. Raises ValueError for anything else, even if a
     single bit was changed, and for a path whose file has more bytes. An open file may have more than `save` wrote: it is
     read to the end of that, no further.

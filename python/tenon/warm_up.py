@@ -46,7 +46,7 @@ def compile_families(
                 for operands in _operands(operator, dtype, device, strided):
                     _call(operator, operands, gradients and dtype.is_floating_point, strided)
 
-    return sum(compile_for(device, lambda name=name: try_all(known[name])) for name in families or known)
+    return sum(compile_for(device, lambda name=name: try_all(known[name])) for name in families or known)  # type: ignore[misc]
 
 
 def _operators_of(name: str) -> Any:

@@ -55,6 +55,7 @@ std::string python_default(const Argument& argument) {
   if (text.starts_with('[')) {
     const std::string items = text.substr(1, text.size() - 2);
     const bool single = !items.empty() && items.find(',') == std::string::npos;
+    if (single && argument.type.list_size > 0) return items;  // one number for all dimensions
     return "(" + items + (single ? ",)" : ")");
   }
   return text;

@@ -96,7 +96,7 @@ def test_numbers_stand_for_tensors_where_pytorch_lets_them():
 @pytest.mark.parametrize(
     ("call", "words"),
     [
-        (lambda: tenon.silu(3), ["silu()", "'input' must be Tensor, not int", "silu(Tensor input)"]),
+        (lambda: tenon.silu(3), ["silu()", "'input' must be Tensor, not int", "silu(input: Tensor) -> Tensor"]),
         (lambda: tenon.silu(x, x), ["silu()", "positional"]),
         (lambda: tenon.silu(), ["silu()", "misses"]),
         (lambda: tenon.silu(x, foo=1), ["silu()", "unexpected keyword argument 'foo'"]),
@@ -121,7 +121,7 @@ def test_what_does_not_fit_is_a_type_error_that_says_why(call, words):
 def test_several_signatures_are_listed():
     with pytest.raises(TypeError) as error:
         tenon.add(x, "text")
-    assert "add(Tensor input, Tensor other, *, Number alpha=1)" in str(error.value)
+    assert "add(input: Tensor, other: Tensor, *, alpha: Number = 1)" in str(error.value)
 
 
 @pytest.mark.parametrize(

@@ -213,6 +213,7 @@ OpDef read_entry(YamlEntry& entry, const std::string& file) {
   read_body(entry, def);
   read_derivative(entry, def);
   def.doc = entry.text("doc");
+  def.example = entry.text("example");
   def.python = entry.flag("python", true);
   def.python_name = entry.text("python_name");
 

@@ -145,7 +145,8 @@ struct OpDef {
   DerivativeDef derivative;
 
   std::string doc;
-  bool python = true;  ///< Bound in Python.
+  std::string example;  ///< Lines of a Python session that help() shows; a test runs it.
+  bool python = true;   ///< Bound in Python.
   std::string
       python_name;  ///< The name in Python, without a form's trailing underscore; empty: the schema's.
 

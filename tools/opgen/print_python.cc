@@ -93,9 +93,9 @@ class TablePrinter {
     const size_t functions = add_rows(name.functions);
     // A method usually has the overloads of the function.
     const size_t methods = name.methods == name.functions ? functions : add_rows(name.methods);
-    names_ +=
-        fmt::format("    {{{}, {}, {}, {}, {}, {}, {}}},\n", text_.add(name.name), text_.add(name.doc),
-                    functions, name.functions.size(), methods, name.methods.size(), name.numbers_as_tensors);
+    names_ += fmt::format("    {{{}, {}, {}, {}, {}, {}, {}, {}}},\n", text_.add(name.name),
+                          text_.add(name.function_doc), text_.add(name.method_doc), functions,
+                          name.functions.size(), methods, name.methods.size(), name.numbers_as_tensors);
   }
 
   size_t add_rows(const std::vector<const PythonOverload*>& overloads) {

@@ -4,6 +4,8 @@
 #include <map>
 #include <set>
 
+#include "tools/opgen/python_docs.h"
+
 namespace tenon::opgen {
 namespace {
 
@@ -69,22 +71,6 @@ std::vector<int> ranks(const FunctionSchema& schema) {
   return out;
 }
 
-std::string text_of(const FunctionSchema& schema, const std::string& name) {
-  std::string out = name + "(";
-  bool star = false, first = true;
-  for (const Argument& a : schema.arguments) {
-    if (!first) out += ", ";
-    first = false;
-    if (a.kwarg_only && !star) {
-      out += "*, ";
-      star = true;
-    }
-    out += schema::python_type(a) + " " + (a.name == "self" ? "input" : schema::python_name(a));
-    if (const std::string value = schema::python_default(a); !value.empty()) out += "=" + value;
-  }
-  return out + ")";
-}
-
 bool is_int_list(const Argument& a) {
   return a.type.list && a.type.base == BaseType::Int && a.type.list_size < 0;
 }
@@ -136,7 +122,7 @@ std::vector<PythonName> python_names(const std::vector<OpDef>& defs) {
         PythonName& entry = names[known_as];
         entry.name = known_as;
         PythonOverload& overload = entry.overloads.emplace_back(PythonOverload{&def, &op, ""});
-        overload.text = text_of(overload.shown_schema(), known_as);
+        overload.text = known_as + python_signature(overload);
       }
     }
   }
@@ -148,15 +134,6 @@ std::vector<PythonName> python_names(const std::vector<OpDef>& defs) {
     std::string plain = name.name;
     if (plain.ends_with('_')) plain.pop_back();
     name.numbers_as_tensors = kNumbersAsTensors.contains(plain);
-    for (const PythonOverload& o : name.overloads) {
-      name.doc += o.text + "\n";
-    }
-    for (const PythonOverload& o : name.overloads) {
-      if (o.op->form == Form::Functional && !o.def->doc.empty()) {
-        name.doc += "\n" + o.def->doc;
-        break;
-      }
-    }
     out.push_back(std::move(name));
   }
   for (PythonName& name : out) {
@@ -164,6 +141,9 @@ std::vector<PythonName> python_names(const std::vector<OpDef>& defs) {
       if (o.op->function) name.functions.push_back(&o);
       if (o.op->method) name.methods.push_back(&o);
     }
+    const std::string doc = python_doc(name);
+    if (!name.functions.empty()) name.function_doc = text_signature(name, name.functions, false) + doc;
+    if (!name.methods.empty()) name.method_doc = text_signature(name, name.methods, true) + doc;
   }
   return out;
 }

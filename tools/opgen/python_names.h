@@ -12,7 +12,7 @@ namespace tenon::opgen {
 struct PythonOverload {
   const OpDef* def;
   const Operator* op;
-  /// "add(Tensor input, Tensor other, *, Number alpha=1)".
+  /// "add(input: Tensor, other: Tensor, *, alpha: Number = 1) -> Tensor".
   std::string text;
 
   /// The first parameter after `self` is a list of ints and the last positional one: x.view(2, 3).
@@ -31,7 +31,8 @@ struct PythonName {
   std::vector<const PythonOverload*> methods;
   /// Numbers may stand for tensors where no overload fits.
   bool numbers_as_tensors = false;
-  std::string doc;
+  /// What help() prints, after the line that inspect.signature reads.
+  std::string function_doc, method_doc;
 
   std::vector<PythonOverload> overloads;  ///< What the two lists point to.
 };

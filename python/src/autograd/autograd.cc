@@ -237,29 +237,40 @@ PyGetSetDef g_attributes[] = {
 };
 PyMethodDef g_methods[] = {
     fast_method("backward", &backward_method,
-                "backward(gradient=None, retain_graph=None, create_graph=False, inputs=None)"),
+                "backward($self, gradient=None, retain_graph=None, create_graph=False, inputs=None)\n--\n\n"
+                "Adds the derivatives of the tensor to the .grad of the leaves that it depends on; see "
+                "tenon.autograd.backward."),
     fast_method("requires_grad_", &requires_grad_method,
+                "requires_grad_($self, requires_grad=True)\n--\n\n"
                 "Makes a leaf record history, or stop; returns self."),
-    {"detach_", &detach_in_place, METH_NOARGS, "Cuts the tensor from the graph; returns self."},
-    {"retain_grad", &retain_grad, METH_NOARGS, "Keeps the gradient of a tensor that is no leaf."},
+    {"detach_", &detach_in_place, METH_NOARGS,
+     "detach_($self)\n--\n\n"
+     "Cuts the tensor from the graph; returns self."},
+    {"retain_grad", &retain_grad, METH_NOARGS,
+     "retain_grad($self)\n--\n\n"
+     "Keeps the gradient of a tensor that is no leaf."},
     {"register_hook", &register_tensor_hook, METH_O,
+     "register_hook($self, hook, /)\n--\n\n"
      "Calls a function with the gradient; its result, of the same shape, dtype and device, replaces it."},
     {"register_post_accumulate_grad_hook", &register_leaf_hook, METH_O,
+     "register_post_accumulate_grad_hook($self, hook, /)\n--\n\n"
      "Calls a function with the leaf whenever its .grad has been added to."},
-    {"is_inference", &get_is_inference, METH_NOARGS, "Whether it was made in inference mode."},
+    {"is_inference", &get_is_inference, METH_NOARGS,
+     "is_inference($self)\n--\n\n"
+     "Whether it was made in inference mode."},
 };
 PyMethodDef g_functions[] = {
     fast_method(
         "_backward", &backward_function,
-        "backward(tensors, grad_tensors=None, retain_graph=None, create_graph=False, inputs=None)\n\n"
+        "_backward(tensors, grad_tensors=None, retain_graph=None, create_graph=False, inputs=None)\n--\n\n"
         "Adds the derivatives of `tensors` to the .grad of the leaves that they depend on, or of `inputs`. "
         "`grad_tensors` are what comes in, of the tensors' shapes; None for tensors of one element. The "
         "graph is "
         "freed unless `retain_graph`, which follows `create_graph`: that records the pass itself."),
     fast_method(
         "_grad", &grad_function,
-        "grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=False, allow_unused=False, "
-        "materialize_grads=False)\n\n"
+        "_grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=False, allow_unused=None, "
+        "materialize_grads=False)\n--\n\n"
         "A tuple of the derivatives of `outputs` by each of `inputs`; .grad stays as it is. Raises "
         "RuntimeError for "
         "an input that the outputs do not depend on, unless `allow_unused`, which gives None, or "
@@ -267,12 +278,17 @@ PyMethodDef g_functions[] = {
     {"_set_grad_enabled", &set_grad_enabled, METH_O, nullptr},
     {"_set_inference_mode", &set_inference_mode, METH_O, nullptr},
     {"is_grad_enabled", [](PyObject*, PyObject*) { return PyBool_FromLong(thread_state.grad_enabled); },
-     METH_NOARGS, "Whether this thread records history."},
+     METH_NOARGS,
+     "is_grad_enabled()\n--\n\n"
+     "Whether this thread records history."},
     {"is_inference_mode_enabled",
      [](PyObject*, PyObject*) { return PyBool_FromLong(thread_state.inference_mode); }, METH_NOARGS,
+     "is_inference_mode_enabled()\n--\n\n"
      "Whether this thread is in inference mode."},
     fast_method("_make_subclass", &make_subclass),
-    {"detach_", &detach_function, METH_O, "See Tensor.detach_."},
+    {"detach_", &detach_function, METH_O,
+     "detach_(input, /)\n--\n\n"
+     "See Tensor.detach_."},
     {}};
 
 }  // namespace

@@ -39,7 +39,9 @@ PyObject* handle_remove(PyObject* o, PyObject*) {
 }
 PyObject* handle_exit(PyObject* o, PyObject*) { return handle_remove(o, nullptr); }
 PyMethodDef g_handle_methods[] = {
-    {"remove", &handle_remove, METH_NOARGS, "Takes the hook off again."},
+    {"remove", &handle_remove, METH_NOARGS,
+     "remove($self)\n--\n\n"
+     "Takes the hook off again."},
     {"__enter__", [](PyObject* o, PyObject*) { return Py_NewRef(o); }, METH_NOARGS, nullptr},
     {"__exit__", &handle_exit, METH_VARARGS, nullptr},
     {}};
@@ -294,10 +296,13 @@ PyMethodDef g_functions[] = {
     fast_method("_set_anomaly_enabled", &set_anomaly),
     {"is_anomaly_enabled",
      [](PyObject*, PyObject*) { return PyBool_FromLong(autograd::is_anomaly_enabled()); }, METH_NOARGS,
+     "is_anomaly_enabled()\n--\n\n"
      "Whether anomaly mode is on."},
     {"is_anomaly_check_nan_enabled",
      [](PyObject*, PyObject*) { return PyBool_FromLong(autograd::is_anomaly_check_nan_enabled()); },
-     METH_NOARGS, "Whether anomaly mode looks for NaN."},
+     METH_NOARGS,
+     "is_anomaly_check_nan_enabled()\n--\n\n"
+     "Whether anomaly mode looks for NaN."},
     {}};
 
 }  // namespace

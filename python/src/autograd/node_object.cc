@@ -129,11 +129,15 @@ PyObject* register_node_hook(PyObject* o, PyObject* function) {
 }
 
 PyMethodDef g_methods[] = {
-    {"name", &name, METH_NOARGS, "What the node undoes: \"MulBackward0\"."},
+    {"name", &name, METH_NOARGS,
+     "name($self)\n--\n\n"
+     "What the node undoes: \"MulBackward0\"."},
     {"register_prehook", &register_node_prehook, METH_O,
+     "register_prehook($self, hook, /)\n--\n\n"
      "Calls a function with the gradients that the node is about to run on; a tuple "
      "that it returns replaces them."},
     {"register_hook", &register_node_hook, METH_O,
+     "register_hook($self, hook, /)\n--\n\n"
      "Calls a function with what the node has computed and with what it ran on; a tuple "
      "that it returns replaces the former."},
     {"__dir__", &dir, METH_NOARGS, nullptr},

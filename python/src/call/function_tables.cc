@@ -24,7 +24,7 @@ constexpr uint16_t kVariadic = 1, kTakesRequiresGrad = 2, kNamedResults = 4, kOp
 /// One name in Python: its overloads as a function, and as a method; the former are followed by those of
 /// neither.
 struct NameRow {
-  uint32_t name, doc;
+  uint32_t name, function_doc, method_doc;
   uint16_t first_function, num_functions, first_method, num_methods;
   bool numbers_as_tensors;
 };
@@ -50,13 +50,13 @@ bool fill_tables() noexcept {
   size_t functions = 0, methods = 0;
   for (const NameRow& row : kNames) {
     const char* name = text_at(row.name);
-    const char* doc = text_at(row.doc);
     if (row.num_functions > 0) {
-      g_function_defs[functions] = fast_method(name, kFunctionEntryPoints[functions], doc);
+      g_function_defs[functions] =
+          fast_method(name, kFunctionEntryPoints[functions], text_at(row.function_doc));
       g_functions[functions++] = {name, {}, row.numbers_as_tensors, row.first_function, row.num_functions};
     }
     if (row.num_methods > 0) {
-      g_method_defs[methods] = fast_method(name, kMethodEntryPoints[methods], doc);
+      g_method_defs[methods] = fast_method(name, kMethodEntryPoints[methods], text_at(row.method_doc));
       g_methods[methods++] = {name, {}, row.numbers_as_tensors, row.first_method, row.num_methods};
     }
   }

@@ -421,33 +421,66 @@ PyObject* rebuild_tensor(PyObject*, PyObject* const* args, Py_ssize_t n, PyObjec
 }
 
 PyMethodDef g_methods[] = {
-    fast_method("to", &to, "to(dtype | device | other, ...): converts; returns self where nothing changes."),
-    {"tolist", &to_list, METH_NOARGS, "The elements as nested lists, or one number."},
-    fast_method("numpy", &to_numpy, "A NumPy array over the same memory."),
+    fast_method(
+        "to", &to,
+        "to($self, *args, **kwargs)\n--\n\n"
+        "to(dtype | device | other, non_blocking=False, copy=False, *, memory_format=None) or to(device, "
+        "dtype, ...): converts; returns self where nothing changes."),
+    {"tolist", &to_list, METH_NOARGS,
+     "tolist($self)\n--\n\n"
+     "The elements as nested lists, or one number."},
+    fast_method("numpy", &to_numpy,
+                "numpy($self, *, force=False)\n--\n\n"
+                "A NumPy array over the same memory."),
     fast_method("__array__", &to_array),
-    fast_method("cpu", &to_cpu, "cpu(*, memory_format=None): the tensor in host memory."),
-    fast_method("float", &cast<0>, "float(*, memory_format=None): to(tenon.float32)"),
-    fast_method("double", &cast<1>, "double(*, memory_format=None): to(tenon.float64)"),
-    fast_method("half", &cast<2>, "half(*, memory_format=None): to(tenon.float16)"),
-    fast_method("bfloat16", &cast<3>, "bfloat16(*, memory_format=None): to(tenon.bfloat16)"),
-    fast_method("int", &cast<4>, "int(*, memory_format=None): to(tenon.int32)"),
-    fast_method("long", &cast<5>, "long(*, memory_format=None): to(tenon.int64)"),
-    fast_method("short", &cast<6>, "short(*, memory_format=None): to(tenon.int16)"),
-    fast_method("char", &cast<7>, "char(*, memory_format=None): to(tenon.int8)"),
-    fast_method("byte", &cast<8>, "byte(*, memory_format=None): to(tenon.uint8)"),
-    fast_method("bool", &cast<9>, "bool(*, memory_format=None): to(tenon.bool)"),
+    fast_method("cpu", &to_cpu,
+                "cpu($self, *, memory_format=None)\n--\n\n"
+                "The tensor in host memory."),
+    fast_method("float", &cast<0>,
+                "float($self, *, memory_format=None)\n--\n\n"
+                "To(tenon.float32)"),
+    fast_method("double", &cast<1>,
+                "double($self, *, memory_format=None)\n--\n\n"
+                "To(tenon.float64)"),
+    fast_method("half", &cast<2>,
+                "half($self, *, memory_format=None)\n--\n\n"
+                "To(tenon.float16)"),
+    fast_method("bfloat16", &cast<3>,
+                "bfloat16($self, *, memory_format=None)\n--\n\n"
+                "To(tenon.bfloat16)"),
+    fast_method("int", &cast<4>,
+                "int($self, *, memory_format=None)\n--\n\n"
+                "To(tenon.int32)"),
+    fast_method("long", &cast<5>,
+                "long($self, *, memory_format=None)\n--\n\n"
+                "To(tenon.int64)"),
+    fast_method("short", &cast<6>,
+                "short($self, *, memory_format=None)\n--\n\n"
+                "To(tenon.int16)"),
+    fast_method("char", &cast<7>,
+                "char($self, *, memory_format=None)\n--\n\n"
+                "To(tenon.int8)"),
+    fast_method("byte", &cast<8>,
+                "byte($self, *, memory_format=None)\n--\n\n"
+                "To(tenon.uint8)"),
+    fast_method("bool", &cast<9>,
+                "bool($self, *, memory_format=None)\n--\n\n"
+                "To(tenon.bool)"),
     {"__copy__", &shallow_copy, METH_NOARGS, nullptr},
     {"__deepcopy__", &deep_copy, METH_O, nullptr},
     {"__reduce_ex__", &reduce, METH_O, nullptr},
 };
 
 PyMethodDef g_functions[] = {
-    fast_method(
-        "tensor", &make_tensor,
-        "tensor(data, *, dtype=None, device=None, requires_grad=False): a new tensor with a copy of data."),
+    fast_method("tensor", &make_tensor,
+                "tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=False)\n--\n\n"
+                "A new tensor with a copy of data."),
     fast_method("as_tensor", &as_tensor,
-                "as_tensor(data, dtype=None, device=None): without a copy where possible."),
-    {"from_numpy", &from_numpy, METH_O, "A tensor over the memory of a NumPy array."},
+                "as_tensor(data, dtype=None, device=None)\n--\n\n"
+                "Without a copy where possible."),
+    {"from_numpy", &from_numpy, METH_O,
+     "from_numpy(ndarray, /)\n--\n\n"
+     "A tensor over the memory of a NumPy array."},
     fast_method("_rebuild_tensor", &rebuild_tensor),
     {}};
 

@@ -368,11 +368,10 @@ PyMethodDef g_methods[] = {
     fast_method("__dlpack__", &to_dlpack),
     {"__dlpack_device__", &dlpack_device, METH_NOARGS, nullptr},
 };
-PyMethodDef g_functions[] = {
-    fast_method(
-        "from_dlpack", &from_dlpack,
-        "from_dlpack(x, *, device=None, copy=None): a tensor over the memory of another library's array."),
-    {}};
+PyMethodDef g_functions[] = {fast_method("from_dlpack", &from_dlpack,
+                                         "from_dlpack(x, *, device=None, copy=None)\n--\n\n"
+                                         "A tensor over the memory of another library's array."),
+                             {}};
 
 }  // namespace
 

@@ -234,21 +234,38 @@ PyMethodDef g_functions[] = {
     fast_method("has_kernel_for_key", &has_kernel_for_key, "has_kernel_for_key(op, key)"),
     fast_method("has_kernel_for_any_key", &has_kernel_for_any_key, "has_kernel_for_any_key(op, keyset)"),
     fast_method("is_fallthrough", &is_fallthrough, "is_fallthrough(op, key)"),
-    {"is_alias_key", &alias_key, METH_O, "Whether a key stands for several."},
-    fast_method("is_included_in_alias", &included_in_alias, "is_included_in_alias(key, alias)"),
-    {"key_for_device", &device_key, METH_O, "The dense key of a device."},
-    {"key_parse", &parsed_key, METH_O, "The name of a key as tables print it."},
+    {"is_alias_key", &alias_key, METH_O,
+     "is_alias_key(key, /)\n--\n\n"
+     "Whether a key stands for several."},
+    fast_method("is_included_in_alias", &included_in_alias,
+                "is_included_in_alias(key, alias)\n--\n\n"
+                "Whether an alias stands for a key."),
+    {"key_for_device", &device_key, METH_O,
+     "key_for_device(device, /)\n--\n\n"
+     "The dense key of a device."},
+    {"key_parse", &parsed_key, METH_O,
+     "key_parse(key, /)\n--\n\n"
+     "The name of a key as tables print it."},
     {"backends", &backends, METH_NOARGS, "[(device, key)] in rising priority."},
     {"stubs", &stubs, METH_NOARGS, "[(name, signature, devices, devices with a function of their own)]"},
     {"all_keys", &all_keys, METH_NOARGS, "The names of all runtime keys, dense ones first."},
     {"used_keys", &used_keys, METH_NOARGS, "Those that a call may arrive at."},
-    {"has_fallback", &has_fallback, METH_O, "Whether a key has a fallback."},
-    {"operators_with_kernel", &operators_with_kernel, METH_O, "Operators with a kernel for a key."},
-    {"find_dangling_impls", &find_dangling_impls, METH_NOARGS, "Operators with kernels and no declaration."},
+    {"has_fallback", &has_fallback, METH_O,
+     "has_fallback(key, /)\n--\n\n"
+     "Whether a key has a fallback."},
+    {"operators_with_kernel", &operators_with_kernel, METH_O,
+     "operators_with_kernel(key, /)\n--\n\n"
+     "Operators with a kernel for a key."},
+    {"find_dangling_impls", &find_dangling_impls, METH_NOARGS,
+     "find_dangling_impls()\n--\n\n"
+     "Operators with kernels and no declaration."},
     {"check_invariants", &check_invariants, METH_O, "Of an operator, or of all for None."},
     {"included_keys", &thread_keys<&ThreadState::included>, METH_NOARGS,
+     "included_keys()\n--\n\n"
      "What every call of the thread has."},
-    {"excluded_keys", &thread_keys<&ThreadState::excluded>, METH_NOARGS, "What no call of the thread has."},
+    {"excluded_keys", &thread_keys<&ThreadState::excluded>, METH_NOARGS,
+     "excluded_keys()\n--\n\n"
+     "What no call of the thread has."},
     {"_set_included", &exchange_keys<&ThreadState::included>, METH_O, nullptr},
     {"_set_excluded", &exchange_excluded, METH_O, nullptr},
     {}};

@@ -352,42 +352,73 @@ PyObject* promote(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject*) {
 }
 
 PyMethodDef g_functions[] = {
-    {"describe", &describe, METH_O, "All that a tensor is: geometry, keys, storage."},
-    {"set_num_threads", &set_threads, METH_O, "Threads that kernels may use."},
-    {"get_num_threads", &get_threads, METH_NOARGS, "Threads that kernels may use."},
+    {"describe", &describe, METH_O,
+     "describe(input, /)\n--\n\n"
+     "All that a tensor is: geometry, keys, storage."},
+    {"set_num_threads", &set_threads, METH_O,
+     "set_num_threads(n, /)\n--\n\n"
+     "Threads that kernels may use."},
+    {"get_num_threads", &get_threads, METH_NOARGS,
+     "get_num_threads()\n--\n\n"
+     "Threads that kernels may use."},
     {"set_strict", &strict_on, METH_O,
+     "set_strict(on, /)\n--\n\n"
      "Keeps vendors' kernels out, so that results have the same bits anywhere."},
     {"is_strict", [](PyObject*, PyObject*) { return PyBool_FromLong(is_strict()); }, METH_NOARGS,
+     "is_strict()\n--\n\n"
      "Whether vendors' kernels are kept out."},
-    {"set_kernel_reporting", &report_kernels, METH_O, "Records which kernels run, from now on or no longer."},
-    {"last_kernel", &last_kernel_run, METH_NOARGS, "(operator, kernel) of this thread's last one, or None."},
+    {"set_kernel_reporting", &report_kernels, METH_O,
+     "set_kernel_reporting(on, /)\n--\n\n"
+     "Records which kernels run, from now on or no longer."},
+    {"last_kernel", &last_kernel_run, METH_NOARGS,
+     "last_kernel()\n--\n\n"
+     "(operator, kernel) of this thread's last one, or None."},
     {"kernel_counts", &kernel_list, METH_NOARGS,
+     "kernel_counts()\n--\n\n"
      "(operator, kernel, calls) for all that ran while recording."},
     {"kernels_outside_calls", &kernels_outside_calls, METH_NOARGS,
+     "kernels_outside_calls()\n--\n\n"
      "(operator, kernel, calls) for those that ran while no traced call was open: with the dispatch trace "
      "on, past "
      "the dispatcher."},
     {"cpu_target_name",
      [](PyObject*, PyObject*) { return guarded([] { return to_python(cpu::cpu_target_name()); }); },
-     METH_NOARGS, "The instruction set that kernels run on."},
+     METH_NOARGS,
+     "cpu_target_name()\n--\n\n"
+     "The instruction set that kernels run on."},
     {"_openblas",
      [](PyObject*, PyObject*) { return guarded([] { return to_python(cpu::openblas_description()); }); },
      METH_NOARGS, "Version and file of the OpenBLAS that large matrix products go to, or why there is none."},
     {"hidden_copies", [](PyObject*, PyObject*) { return PyLong_FromLongLong(hidden_copies()); }, METH_NOARGS,
+     "hidden_copies()\n--\n\n"
      "Copies that operators made unasked, so far."},
     fast_method("fallbacks", &fallback_counts,
+                "fallbacks(device=None)\n--\n\n"
                 "What ran on host copies so far because its device has no kernel: by name, its calls and the "
                 "bytes that they copied. Of one device's backend, or of all."),
-    {"reset_fallbacks", &forget_fallbacks, METH_NOARGS, "Forgets what has fallen back so far."},
-    {"manual_seed", &seed, METH_O, "Seeds the default generator and returns it."},
+    {"reset_fallbacks", &forget_fallbacks, METH_NOARGS,
+     "reset_fallbacks()\n--\n\n"
+     "Forgets what has fallen back so far."},
+    {"manual_seed", &seed, METH_O,
+     "manual_seed(seed, /)\n--\n\n"
+     "Seeds the default generator and returns it."},
     {"_argument_types", [](PyObject*, PyObject*) { return argument_types(); }, METH_NOARGS,
      "The schema language's types of arguments, each with the name of its type here."},
     {"get_default_dtype", [](PyObject*, PyObject*) { return wrap(default_dtype()); }, METH_NOARGS,
+     "get_default_dtype()\n--\n\n"
      "The dtype of Python floats."},
-    {"set_default_dtype", &set_default, METH_O, "Sets the dtype of Python floats."},
-    fast_method("result_type", &result_type_of, "The dtype of an operation on two tensors or numbers."),
-    fast_method("can_cast", &can_cast_to, "Whether values of a dtype may be stored in another."),
-    fast_method("promote_types", &promote, "The smallest dtype that holds two others."),
+    {"set_default_dtype", &set_default, METH_O,
+     "set_default_dtype(d, /)\n--\n\n"
+     "Sets the dtype of Python floats."},
+    fast_method("result_type", &result_type_of,
+                "result_type(tensor1, tensor2)\n--\n\n"
+                "The dtype of an operation on two tensors or numbers."),
+    fast_method("can_cast", &can_cast_to,
+                "can_cast(from_, to)\n--\n\n"
+                "Whether values of a dtype may be stored in another."),
+    fast_method("promote_types", &promote,
+                "promote_types(a, b)\n--\n\n"
+                "The smallest dtype that holds two others."),
     {}};
 
 }  // namespace

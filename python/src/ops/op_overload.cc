@@ -237,11 +237,13 @@ void packet_dealloc(PyObject* o) {
   Py_DECREF(type);
 }
 
-PyMethodDef g_overload_methods[] = {
-    {"name", &full_name_method, METH_NOARGS, "\"ns::name.overload\"."},
-    fast_method("redispatch", &redispatch_method,
-                "redispatch(keyset, *args, **kwargs): continues a call at the highest of the keys."),
-    {}};
+PyMethodDef g_overload_methods[] = {{"name", &full_name_method, METH_NOARGS,
+                                     "name($self)\n--\n\n"
+                                     "\"ns::name.overload\"."},
+                                    fast_method("redispatch", &redispatch_method,
+                                                "redispatch($self, keyset, *args, **kwargs)\n--\n\n"
+                                                "Continues a call at the highest of the keys."),
+                                    {}};
 PyGetSetDef g_overload_attributes[] = {
     {"__name__", &get_name, nullptr, nullptr, nullptr},
     {"_name", &full_name, nullptr, "\"ns::name.overload\".", nullptr},
@@ -255,7 +257,9 @@ PyMemberDef g_overload_members[] = {
     {"__dictoffset__", T_PYSSIZET, offsetof(OverloadObject, dict), READONLY, nullptr},
     {"__weaklistoffset__", T_PYSSIZET, offsetof(OverloadObject, weak_references), READONLY, nullptr},
     {}};
-PyMethodDef g_packet_methods[] = {{"overloads", &packet_overloads, METH_NOARGS, "Names of its overloads."},
+PyMethodDef g_packet_methods[] = {{"overloads", &packet_overloads, METH_NOARGS,
+                                   "overloads($self)\n--\n\n"
+                                   "Names of its overloads."},
                                   {}};
 PyGetSetDef g_packet_attributes[] = {
     {"__name__", &packet_name, nullptr, nullptr, nullptr},

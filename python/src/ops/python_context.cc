@@ -79,9 +79,13 @@ void dealloc(PyObject* o) {
 
 PyMethodDef g_methods[] = {
     {"save_for_backward", &save_for_backward, METH_VARARGS,
+     "save_for_backward($self, *tensors)\n--\n\n"
      "Keeps tensors (arguments, results, others) for backward, which finds them in saved_tensors."},
-    {"mark_non_differentiable", &mark_non_differentiable, METH_VARARGS, "Says which results get no history."},
+    {"mark_non_differentiable", &mark_non_differentiable, METH_VARARGS,
+     "mark_non_differentiable($self, *tensors)\n--\n\n"
+     "Says which results get no history."},
     {"set_materialize_grads", &set_materialize_grads, METH_O,
+     "set_materialize_grads($self, value, /)\n--\n\n"
      "Whether backward gets zeros (the default) or None for a result that no gradient reached."},
     {}};
 PyGetSetDef g_attributes[] = {

@@ -212,7 +212,10 @@ PyObject* as_size(PyObject* tuple) {
 PyObject* size_subscript(PyObject* o, PyObject* key) {
   return as_size(PyTuple_Type.tp_as_mapping->mp_subscript(o, key));
 }
-PyMethodDef g_size_methods[] = {{"numel", &size_numel, METH_NOARGS, "The number of elements."}, {}};
+PyMethodDef g_size_methods[] = {{"numel", &size_numel, METH_NOARGS,
+                                 "numel($self)\n--\n\n"
+                                 "The number of elements."},
+                                {}};
 PyMappingMethods g_size_mapping = {nullptr, &size_subscript, nullptr};
 PySequenceMethods g_size_sequence = {};
 
@@ -339,16 +342,25 @@ PyObject* set_rng_state(PyObject*, PyObject* value) {
   return set_state("set_rng_state", generator, value) ? Py_NewRef(Py_None) : nullptr;
 }
 PyMethodDef g_generator_methods[] = {
-    {"manual_seed", &generator_seed, METH_O, "Starts the stream of a seed from its beginning; returns self."},
+    {"manual_seed", &generator_seed, METH_O,
+     "manual_seed($self, seed, /)\n--\n\n"
+     "Starts the stream of a seed from its beginning; returns self."},
     {"initial_seed",
      [](PyObject* o, PyObject*) {
        return PyLong_FromUnsignedLongLong(generator_of_object(o).initial_seed());
      },
-     METH_NOARGS, "The seed of the stream."},
+     METH_NOARGS,
+     "initial_seed($self)\n--\n\n"
+     "The seed of the stream."},
     {"get_state", &generator_get_state, METH_NOARGS,
+     "get_state($self)\n--\n\n"
      "The place in the stream, for set_state: seed and offset, as 16 bytes."},
-    {"set_state", &generator_set_state, METH_O, "Goes back to a place in the stream; returns self."},
-    {"clone_state", &generator_copy, METH_NOARGS, "Another generator at the same place in the stream."},
+    {"set_state", &generator_set_state, METH_O,
+     "set_state($self, state, /)\n--\n\n"
+     "Goes back to a place in the stream; returns self."},
+    {"clone_state", &generator_copy, METH_NOARGS,
+     "clone_state($self)\n--\n\n"
+     "Another generator at the same place in the stream."},
     {"__copy__", &generator_copy, METH_NOARGS, nullptr},
     {"__deepcopy__", &generator_copy, METH_O, nullptr},
     {}};

@@ -176,19 +176,29 @@ PyObject* storage_to(PyObject* o, PyObject* const* args, Py_ssize_t n, PyObject*
 
 PyMethodDef g_storage_methods[] = {
     fast_method("to", &storage_to,
-                "to(device): the bytes on a device; the storage itself if they are there."),
+                "to($self, device)\n--\n\n"
+                "The bytes on a device; the storage itself if they are there."),
     {"cpu", [](PyObject* o, PyObject*) { return guarded([&] { return storage_on(o, kCPU); }); }, METH_NOARGS,
+     "cpu($self)\n--\n\n"
      "The bytes in host memory."},
     {"nbytes", [](PyObject* o, PyObject*) { return from_size(storage_of(o).nbytes()); }, METH_NOARGS,
+     "nbytes($self)\n--\n\n"
      "Bytes that are kept alive."},
-    {"size", [](PyObject* o, PyObject*) { return from_size(storage_of(o).nbytes()); }, METH_NOARGS, "Bytes."},
+    {"size", [](PyObject* o, PyObject*) { return from_size(storage_of(o).nbytes()); }, METH_NOARGS,
+     "size($self)\n--\n\n"
+     "Bytes."},
     {"data_ptr", [](PyObject* o, PyObject*) { return from_size(storage_of(o).address()); }, METH_NOARGS,
+     "data_ptr($self)\n--\n\n"
      "Where the first byte is."},
     {"use_count",
      [](PyObject* o, PyObject*) { return PyLong_FromUnsignedLong(storage_of(o).use_count() - 1); },
-     METH_NOARGS, "Tensors, and storages held elsewhere, that share it."},
+     METH_NOARGS,
+     "use_count($self)\n--\n\n"
+     "Tensors, and storages held elsewhere, that share it."},
     {"resizable", [](PyObject* o, PyObject*) { return PyBool_FromLong(storage_of(o)->resizable()); },
-     METH_NOARGS, "Whether resize_ can grow it."},
+     METH_NOARGS,
+     "resizable($self)\n--\n\n"
+     "Whether resize_ can grow it."},
     {}};
 PyGetSetDef g_storage_attributes[] = {
     {"device", [](PyObject* o, void*) { return wrap(storage_of(o)->device()); }, nullptr, nullptr, nullptr},
@@ -213,22 +223,52 @@ PyGetSetDef g_attributes[] = {
     {"_version", &get<kVersion>, nullptr, "Counts in-place writes to the storage.", nullptr},
 };
 PyMethodDef g_methods[] = {
-    fast_method("size", &size, "size(dim=None): the sizes, or one of them."),
-    fast_method("stride", &stride, "stride(dim=None): the strides in elements, or one of them."),
-    fast_method("is_contiguous", &is_contiguous, "Whether the elements lie one after another."),
-    {"strides", &call_plain<kStrides>, METH_NOARGS, "The strides in elements."},
-    {"dim", &call_plain<kNdim>, METH_NOARGS, "The number of dimensions."},
-    {"ndimension", &call_plain<kNdim>, METH_NOARGS, "The number of dimensions."},
-    {"numel", &call_plain<kNumel>, METH_NOARGS, "The number of elements."},
-    {"nelement", &call_plain<kNumel>, METH_NOARGS, "The number of elements."},
-    {"element_size", &call_plain<kItemsize>, METH_NOARGS, "Bytes of one element."},
-    {"storage_offset", &call_plain<kOffset>, METH_NOARGS, "Elements of the storage before the first."},
-    {"data_ptr", &call_plain<kDataPtr>, METH_NOARGS, "Where the first element is."},
-    {"is_floating_point", &call_plain<kIsFloat>, METH_NOARGS, "Whether the dtype is a real floating type."},
-    {"is_complex", &call_plain<kIsComplex>, METH_NOARGS, "Whether the dtype is complex."},
-    {"is_signed", &call_plain<kIsSigned>, METH_NOARGS, "Whether the dtype holds negative values."},
-    {"storage", &storage, METH_NOARGS, "The bytes behind the tensor, which views share."},
-    {"untyped_storage", &storage, METH_NOARGS, "The bytes behind the tensor, which views share."},
+    fast_method("size", &size, "size($self, dim=None)\n--\n\nThe sizes, or one of them."),
+    fast_method("stride", &stride,
+                "stride($self, dim=None)\n--\n\n"
+                "The strides in elements, or one of them."),
+    fast_method("is_contiguous", &is_contiguous,
+                "is_contiguous($self, *, memory_format=None)\n--\n\n"
+                "Whether the elements lie one after another."),
+    {"strides", &call_plain<kStrides>, METH_NOARGS,
+     "strides($self)\n--\n\n"
+     "The strides in elements."},
+    {"dim", &call_plain<kNdim>, METH_NOARGS,
+     "dim($self)\n--\n\n"
+     "The number of dimensions."},
+    {"ndimension", &call_plain<kNdim>, METH_NOARGS,
+     "ndimension($self)\n--\n\n"
+     "The number of dimensions."},
+    {"numel", &call_plain<kNumel>, METH_NOARGS,
+     "numel($self)\n--\n\n"
+     "The number of elements."},
+    {"nelement", &call_plain<kNumel>, METH_NOARGS,
+     "nelement($self)\n--\n\n"
+     "The number of elements."},
+    {"element_size", &call_plain<kItemsize>, METH_NOARGS,
+     "element_size($self)\n--\n\n"
+     "Bytes of one element."},
+    {"storage_offset", &call_plain<kOffset>, METH_NOARGS,
+     "storage_offset($self)\n--\n\n"
+     "Elements of the storage before the first."},
+    {"data_ptr", &call_plain<kDataPtr>, METH_NOARGS,
+     "data_ptr($self)\n--\n\n"
+     "Where the first element is."},
+    {"is_floating_point", &call_plain<kIsFloat>, METH_NOARGS,
+     "is_floating_point($self)\n--\n\n"
+     "Whether the dtype is a real floating type."},
+    {"is_complex", &call_plain<kIsComplex>, METH_NOARGS,
+     "is_complex($self)\n--\n\n"
+     "Whether the dtype is complex."},
+    {"is_signed", &call_plain<kIsSigned>, METH_NOARGS,
+     "is_signed($self)\n--\n\n"
+     "Whether the dtype holds negative values."},
+    {"storage", &storage, METH_NOARGS,
+     "storage($self)\n--\n\n"
+     "The bytes behind the tensor, which views share."},
+    {"untyped_storage", &storage, METH_NOARGS,
+     "untyped_storage($self)\n--\n\n"
+     "The bytes behind the tensor, which views share."},
     {"__format__", &format, METH_O, nullptr},
 };
 
@@ -245,12 +285,19 @@ PyObject* numel_function(PyObject*, PyObject* o) {
   if (!is_tensor(o)) return PyErr_Format(PyExc_TypeError, "numel() takes a Tensor");
   return call_plain<kNumel>(o, nullptr);
 }
-PyMethodDef g_functions[] = {
-    {"is_tensor", &is_tensor_function, METH_O, "Whether an object is a Tensor."},
-    {"is_floating_point", &is_float_function, METH_O, "See Tensor.is_floating_point."},
-    {"is_complex", &is_complex_function, METH_O, "See Tensor.is_complex."},
-    {"numel", &numel_function, METH_O, "See Tensor.numel."},
-    {}};
+PyMethodDef g_functions[] = {{"is_tensor", &is_tensor_function, METH_O,
+                              "is_tensor(obj, /)\n--\n\n"
+                              "Whether an object is a Tensor."},
+                             {"is_floating_point", &is_float_function, METH_O,
+                              "is_floating_point(input, /)\n--\n\n"
+                              "See Tensor.is_floating_point."},
+                             {"is_complex", &is_complex_function, METH_O,
+                              "is_complex(input, /)\n--\n\n"
+                              "See Tensor.is_complex."},
+                             {"numel", &numel_function, METH_O,
+                              "numel(input, /)\n--\n\n"
+                              "See Tensor.numel."},
+                             {}};
 
 }  // namespace
 

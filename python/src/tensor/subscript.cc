@@ -273,12 +273,16 @@ PyObject* nonzero_function(PyObject*, PyObject* const* args, Py_ssize_t n, PyObj
   });
 }
 
-constexpr const char* kNonzeroDoc =
-    "nonzero(input, *, as_tuple=False): the positions of the elements that are not zero, in order, as int64 "
-    "[count, "
-    "dim()]; with as_tuple a vector for each dimension.";
-PyMethodDef g_methods[] = {fast_method("nonzero", &nonzero_method, kNonzeroDoc)};
-PyMethodDef g_functions[] = {fast_method("nonzero", &nonzero_function, kNonzeroDoc), {}};
+PyMethodDef g_methods[] = {
+    fast_method("nonzero", &nonzero_method,
+                "nonzero($self, *, as_tuple=False)\n--\n\n"
+                "The positions of the elements that are not zero; see tenon.nonzero.")};
+PyMethodDef g_functions[] = {
+    fast_method("nonzero", &nonzero_function,
+                "nonzero(input, *, out=None, as_tuple=False)\n--\n\n"
+                "The positions of the elements that are not zero, in order, as int64 [count, dim()]; with "
+                "as_tuple a vector for each dimension."),
+    {}};
 
 PyMappingMethods g_mapping = {&length, &get_item, &set_item};
 PySequenceMethods g_sequence = {};

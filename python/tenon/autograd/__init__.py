@@ -1,5 +1,7 @@
 """Reverse-mode differentiation: backward and grad, custom functions, grad modes, gradient checks."""
 
+from __future__ import annotations
+
 from .._C import Node
 from .._C import _backward as backward
 from .._C import _grad as grad
@@ -9,9 +11,13 @@ from .function import Function
 from .grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled
 from .gradcheck import gradcheck, gradgradcheck  # the functions hide their module, as in PyTorch
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from .._C import Tensor
 
 
-def Variable(data, requires_grad=False):
+
+def Variable(data: Tensor, requires_grad: bool = False) -> Tensor:
     """A tensor over the same memory: PyTorch's former way to ask for gradients."""
     return data.detach().requires_grad_(requires_grad)
 

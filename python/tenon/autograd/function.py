@@ -1,10 +1,17 @@
 """Function: a differentiable function with a forward and a backward of its own."""
 
+from __future__ import annotations
+
 import functools
 
 from .. import _C
 from .._C import Tensor
 from .grad_mode import no_grad
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
 
 FunctionCtx = _C._FunctionBase
 
@@ -12,13 +19,13 @@ FunctionCtx = _C._FunctionBase
 class _FunctionMeta(type):
     """Gives each Function class a class for the ctx of its calls, which grad_fn returns."""
 
-    def __init__(cls, name, bases, attributes):
+    def __init__(cls, name: str, bases: tuple[type, ...], attributes: dict[str, Any]) -> None:
         super().__init__(name, bases, attributes)
         cls._backward_cls = type(name + "Backward", (FunctionCtx,), {"_forward_cls": cls, "__module__": cls.__module__})
         if len(cls.__mro__) == 2:  # Function itself
             return
-        cls._separate_setup = cls.setup_context is not Function.setup_context
-        has_backward, has_vjp = cls.backward is not Function.backward, cls.vjp is not Function.vjp
+        cls._separate_setup = cls.setup_context is not Function.setup_context  # type: ignore[attr-defined]
+        has_backward, has_vjp = cls.backward is not Function.backward, cls.vjp is not Function.vjp  # type: ignore[attr-defined]
         if has_backward and has_vjp:
             raise RuntimeError(
                 "Implementing both 'backward' and 'vjp' for a custom Function is not allowed. You should only "
@@ -51,7 +58,7 @@ class Function(metaclass=_FunctionMeta):
     _separate_setup = False
     _backward_name = "backward"
 
-    def __init__(self, *args, **kwargs):
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
         raise RuntimeError(
             f"{type(self).__name__} should not be instantiated: methods of autograd functions are all static, so call "
             f"{type(self).__name__}.apply(...)"
@@ -59,27 +66,29 @@ class Function(metaclass=_FunctionMeta):
 
     apply = classmethod(_C._apply_function)
 
+    # Subclasses name their arguments.
+
     @staticmethod
-    def forward(*args, **kwargs):
+    def forward(*args: Any, **kwargs: Any) -> Any:
         raise NotImplementedError("You must implement the forward function for custom autograd.Function.")
 
     @staticmethod
-    def setup_context(ctx, inputs, output):
+    def setup_context(*args: Any, **kwargs: Any) -> Any:
         raise NotImplementedError("setup_context is not implemented.")
 
     @staticmethod
-    def backward(ctx, *grad_outputs):
+    def backward(*args: Any, **kwargs: Any) -> Any:
         raise NotImplementedError(
             "You must implement either the backward or vjp method for your custom autograd.Function to use it with "
             "backward mode AD."
         )
 
     @staticmethod
-    def vjp(ctx, *grad_outputs):
-        return Function.backward(ctx, *grad_outputs)
+    def vjp(*args: Any, **kwargs: Any) -> Any:
+        return Function.backward(*args, **kwargs)
 
 
-def once_differentiable(backward):
+def once_differentiable(backward: Callable[..., Any]) -> Callable[..., Any]:
     """Decorates a backward whose own derivative raises RuntimeError, because it computes with more than recorded operators."""
 
     @functools.wraps(backward)

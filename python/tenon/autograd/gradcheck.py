@@ -4,8 +4,15 @@ Used by Tenon's tests and by those of authors of operators. Computes with lists 
 tensors. Complex values follow PyTorch's convention, d/dRe + i d/dIm of a real loss.
 """
 
+from __future__ import annotations
+
 from .. import _C
 from .grad_mode import enable_grad, no_grad
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Any
 
 __all__ = ["GRADIENT_LAYOUTS", "GradcheckError", "gradcheck", "gradgradcheck", "gradient_of_layout"]
 
@@ -18,24 +25,24 @@ class GradcheckError(RuntimeError):
 
 
 def gradcheck(
-    func,
-    inputs,
+    func: Callable[..., Any],
+    inputs: Any,
     *,
-    eps=1e-6,
-    atol=1e-5,
-    rtol=0.001,
-    raise_exception=True,
-    nondet_tol=0.0,
-    check_undefined_grad=True,
-    check_grad_dtypes=False,
-    check_batched_grad=False,
-    check_batched_forward_grad=False,
-    check_forward_ad=False,
-    check_backward_ad=True,
-    fast_mode=False,
-    masked=None,
-    grad_layouts=("contiguous",),
-):
+    eps: float = 1e-6,
+    atol: float = 1e-5,
+    rtol: float = 0.001,
+    raise_exception: bool = True,
+    nondet_tol: float = 0.0,
+    check_undefined_grad: bool = True,
+    check_grad_dtypes: bool = False,
+    check_batched_grad: bool = False,
+    check_batched_forward_grad: bool = False,
+    check_forward_ad: bool = False,
+    check_backward_ad: bool = True,
+    fast_mode: bool = False,
+    masked: bool | None = None,
+    grad_layouts: Sequence[str] = ("contiguous",),
+) -> bool:
     """Compares the gradients of `func` with central differences, at `inputs`.
 
     func: takes the inputs, returns a tensor or a sequence of tensors. Outputs that are not differentiable are ignored.
@@ -76,25 +83,25 @@ def gradcheck(
 
 
 def gradgradcheck(
-    func,
-    inputs,
-    grad_outputs=None,
+    func: Callable[..., Any],
+    inputs: Any,
+    grad_outputs: Any = None,
     *,
-    eps=1e-6,
-    atol=1e-5,
-    rtol=0.001,
-    gen_non_contig_grad_outputs=False,
-    raise_exception=True,
-    nondet_tol=0.0,
-    check_undefined_grad=True,
-    check_grad_dtypes=False,
-    check_batched_grad=False,
-    check_fwd_over_rev=False,
-    check_rev_over_rev=True,
-    fast_mode=False,
-    masked=False,
-    grad_layouts=("contiguous",),
-):
+    eps: float = 1e-6,
+    atol: float = 1e-5,
+    rtol: float = 0.001,
+    gen_non_contig_grad_outputs: bool = False,
+    raise_exception: bool = True,
+    nondet_tol: float = 0.0,
+    check_undefined_grad: bool = True,
+    check_grad_dtypes: bool = False,
+    check_batched_grad: bool = False,
+    check_fwd_over_rev: bool = False,
+    check_rev_over_rev: bool = True,
+    fast_mode: bool = False,
+    masked: bool = False,
+    grad_layouts: Sequence[str] = ("contiguous",),
+) -> bool:
     """Compares the gradients of the gradients of `func` with central differences.
 
     The gradients by the inputs and by the incoming gradients are both differentiated. grad_outputs: the point in the
@@ -144,7 +151,7 @@ def gradgradcheck(
     )
 
 
-def gradient_of_layout(output, layout, rng):
+def gradient_of_layout(output: Any, layout: Any, rng: Any) -> Any:
     """A random gradient for `output` whose strides are those of `layout`, one of GRADIENT_LAYOUTS.
 
     0-dim outputs only have contiguous ones. rng: a random.Random.

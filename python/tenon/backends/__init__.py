@@ -3,6 +3,9 @@
 from ..absent import module_getattr
 from . import cpu, cuda, cudnn, mkl, mkldnn, mps, openmp
 
+TYPE_CHECKING = False
+
 __all__ = ["cpu", "cuda", "cudnn", "mkl", "mkldnn", "mps", "openmp"]
 
-__getattr__ = module_getattr(__name__)
+if not TYPE_CHECKING:
+    __getattr__ = module_getattr(__name__)

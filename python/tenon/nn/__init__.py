@@ -187,11 +187,14 @@ __all__ = [
     "ZeroPad3d",
     "functional",
     "init",
+    "parallel",
     "utils",
 ]
+__all__ += activation.__all__
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # as type checkers read it
+    from . import parallel
     from .transformer import (
         Transformer,
         TransformerDecoder,
@@ -212,17 +215,19 @@ _LATER = {
 }
 
 
-def __getattr__(name):
-    if name not in _LATER:
-        raise attribute_error(__name__, name)
-    import importlib
+if not TYPE_CHECKING:
 
-    module = importlib.import_module(f"{__name__}.{_LATER[name]}")
-    if name == _LATER[name]:
-        return module
-    globals()[name] = value = getattr(module, name)
-    return value
+    def __getattr__(name: str) -> object:
+        if name not in _LATER:
+            raise attribute_error(__name__, name)
+        import importlib
+
+        module = importlib.import_module(f"{__name__}.{_LATER[name]}")
+        if name == _LATER[name]:
+            return module
+        globals()[name] = value = getattr(module, name)
+        return value
 
 
-def __dir__():
+def __dir__() -> list[str]:
     return sorted({*globals(), *_LATER})

@@ -1,24 +1,33 @@
 """Activations as modules."""
 
+from __future__ import annotations
+
 from .. import _C
 from . import functional as F
-from .module import Module
+from .module import TensorModule
 from .parameter import Parameter
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
-class _Activation(Module):
+    from .._C import Tensor
+    from ..types import Device, DType
+
+
+class _Activation(TensorModule):
     """An activation that takes nothing but `inplace`, by its name in nn.functional."""
 
-    _name = None
+    _name: Any = None
 
-    def __init__(self, inplace=False):
+    def __init__(self, inplace: bool = False) -> None:
         super().__init__()
         self.inplace = inplace
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return getattr(F, self._name)(input, inplace=self.inplace)
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         return "inplace=True" if self.inplace else ""
 
 
@@ -26,16 +35,18 @@ class ReLU(_Activation):
     """max(x, 0)"""
 
     # Built-in functions are not bound to the instance.
-    _function, _inplace_function = _C.relu, staticmethod(_C.Tensor.relu_)
+    _function: Any = _C.relu
+    _inplace_function: Any = staticmethod(_C.Tensor.relu_)
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return self._inplace_function(input) if self.inplace else self._function(input)
 
 
 class SiLU(ReLU):
     """x * sigmoid(x)"""
 
-    _function, _inplace_function = _C.silu, staticmethod(_C.Tensor.silu_)
+    _function = _C.silu
+    _inplace_function = staticmethod(_C.Tensor.silu_)
 
 
 class ReLU6(_Activation):
@@ -55,7 +66,7 @@ class Hardsigmoid(_Activation):
 
     _name = "hardsigmoid"
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         return ""  # as PyTorch prints it
 
 
@@ -64,7 +75,7 @@ class Hardswish(_Activation):
 
     _name = "hardswish"
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         return ""  # as PyTorch prints it
 
 
@@ -74,71 +85,71 @@ class Mish(_Activation):
     _name = "mish"
 
 
-class Sigmoid(Module):
+class Sigmoid(TensorModule):
     """1 / (1 + exp(-x))"""
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return _C.sigmoid(input)
 
 
-class Tanh(Module):
+class Tanh(TensorModule):
     """The hyperbolic tangent."""
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return _C.tanh(input)
 
 
-class Softsign(Module):
+class Softsign(TensorModule):
     """x / (1 + |x|)"""
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return F.softsign(input)
 
 
-class Tanhshrink(Module):
+class Tanhshrink(TensorModule):
     """x - tanh(x)"""
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return F.tanhshrink(input)
 
 
-class LogSigmoid(Module):
+class LogSigmoid(TensorModule):
     """log(sigmoid(x)), without overflow."""
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return _C.log_sigmoid(input)
 
 
-class GELU(Module):
+class GELU(TensorModule):
     """x times the normal distribution's function of x; approximate="tanh" for the formula of the paper.
 
     Hendrycks and Gimpel (2016), arXiv:1606.08415.
     """
 
-    def __init__(self, approximate="none"):
+    def __init__(self, approximate: str = "none") -> None:
         super().__init__()
         self.approximate = approximate
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return F.gelu(input, approximate=self.approximate)
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         return f"approximate={self.approximate!r}"
 
 
-class _Scaled(Module):
+class _Scaled(TensorModule):
     """ELU and CELU, which have an alpha."""
 
-    _name = None
+    _name: Any = None
 
-    def __init__(self, alpha=1.0, inplace=False):
+    def __init__(self, alpha: float = 1.0, inplace: bool = False) -> None:
         super().__init__()
         self.alpha, self.inplace = alpha, inplace
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return getattr(F, self._name)(input, self.alpha, self.inplace)
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         return f"alpha={self.alpha}" + (", inplace=True" if self.inplace else "")
 
 
@@ -154,156 +165,156 @@ class CELU(_Scaled):
     _name = "celu"
 
 
-class LeakyReLU(Module):
+class LeakyReLU(TensorModule):
     """x where x > 0, negative_slope * x elsewhere. Any shape."""
 
-    def __init__(self, negative_slope=0.01, inplace=False):
+    def __init__(self, negative_slope: float = 0.01, inplace: bool = False) -> None:
         super().__init__()
         self.negative_slope, self.inplace = negative_slope, inplace
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         if self.inplace:
             return input.leaky_relu_(self.negative_slope)
         return _C.leaky_relu(input, self.negative_slope)
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         return f"negative_slope={self.negative_slope}" + (", inplace=True" if self.inplace else "")
 
 
-class RReLU(Module):
+class RReLU(TensorModule):
     """LeakyReLU with slopes drawn uniformly from [lower, upper] while training, and their middle otherwise.
 
     Xu et al. (2015), arXiv:1505.00853.
     """
 
-    def __init__(self, lower=1.0 / 8, upper=1.0 / 3, inplace=False):
+    def __init__(self, lower: float = 1.0 / 8, upper: float = 1.0 / 3, inplace: bool = False) -> None:
         super().__init__()
         self.lower, self.upper, self.inplace = lower, upper, inplace
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return F.rrelu(input, self.lower, self.upper, self.training, self.inplace)
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         return f"lower={self.lower}, upper={self.upper}" + (", inplace=True" if self.inplace else "")
 
 
-class PReLU(Module):
+class PReLU(TensorModule):
     """LeakyReLU whose slopes are learned: one, or one for each channel of [N, C, ...]. He et al. (2015)."""
 
-    def __init__(self, num_parameters=1, init=0.25, device=None, dtype=None):
+    def __init__(self, num_parameters: int = 1, init: float = 0.25, device: Device = None, dtype: DType = None) -> None:
         super().__init__()
         self.num_parameters, self.init = num_parameters, init
         self.weight = Parameter(_C.empty(num_parameters, device=device, dtype=dtype))
         self.reset_parameters()
 
-    def reset_parameters(self):
+    def reset_parameters(self) -> None:
         """Sets all slopes to `init`."""
         self.weight.detach().fill_(self.init)
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return _C.prelu(input, self.weight)
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         return f"num_parameters={self.num_parameters}"
 
 
-class Hardtanh(Module):
+class Hardtanh(TensorModule):
     """x between min_val and max_val, those beyond them."""
 
-    def __init__(self, min_val=-1.0, max_val=1.0, inplace=False):
+    def __init__(self, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> None:
         super().__init__()
         if not max_val > min_val:
             raise ValueError(f"Hardtanh: max_val must be above min_val, got {max_val} and {min_val}")
         self.min_val, self.max_val, self.inplace = min_val, max_val, inplace
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return F.hardtanh(input, self.min_val, self.max_val, self.inplace)
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         return f"min_val={self.min_val}, max_val={self.max_val}" + (", inplace=True" if self.inplace else "")
 
 
-class Threshold(Module):
+class Threshold(TensorModule):
     """x where x > threshold, `value` elsewhere."""
 
-    def __init__(self, threshold, value, inplace=False):
+    def __init__(self, threshold: float, value: float, inplace: bool = False) -> None:
         super().__init__()
         self.threshold, self.value, self.inplace = threshold, value, inplace
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return F.threshold(input, self.threshold, self.value, self.inplace)
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         return f"threshold={self.threshold}, value={self.value}" + (", inplace=True" if self.inplace else "")
 
 
-class Hardshrink(Module):
+class Hardshrink(TensorModule):
     """x where |x| > lambd, 0 elsewhere."""
 
-    def __init__(self, lambd=0.5):
+    def __init__(self, lambd: float = 0.5) -> None:
         super().__init__()
         self.lambd = lambd
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return _C.hardshrink(input, self.lambd)
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         return f"{self.lambd}"
 
 
 class Softshrink(Hardshrink):
     """x moved towards 0 by lambd, and 0 where it would pass it."""
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return _C.softshrink(input, self.lambd)
 
 
-class Softplus(Module):
+class Softplus(TensorModule):
     """log(1 + exp(beta * x)) / beta; x itself where beta * x is above threshold."""
 
-    def __init__(self, beta=1.0, threshold=20.0):
+    def __init__(self, beta: float = 1.0, threshold: float = 20.0) -> None:
         super().__init__()
         self.beta, self.threshold = beta, threshold
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return _C.softplus(input, self.beta, self.threshold)
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         return f"beta={self.beta}, threshold={self.threshold}"
 
 
-class Softmax(Module):
+class Softmax(TensorModule):
     """exp(x) divided by its sum along `dim`; without `dim` a warning, and PyTorch's choice of it."""
 
-    def __init__(self, dim=None):
+    def __init__(self, dim: int | None = None) -> None:
         super().__init__()
         self.dim = dim
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return F.softmax(input, self.dim)
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         return f"dim={self.dim}"
 
 
 class LogSoftmax(Softmax):
     """The logarithm of Softmax, computed without overflow."""
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return F.log_softmax(input, self.dim)
 
 
 class Softmin(Softmax):
     """Softmax of -x."""
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return F.softmin(input, self.dim)
 
 
-class Softmax2d(Module):
+class Softmax2d(TensorModule):
     """Softmax over the channels of [N, C, H, W] or [C, H, W]."""
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         if input.dim() not in (3, 4):
             raise ValueError(f"Softmax2d: expected 3 or 4 dimensions, got shape {list(input.shape)}")
         return _C.softmax(input, -3)
@@ -312,45 +323,40 @@ class Softmax2d(Module):
 class GLU(Softmax):
     """The first half of `dim` times the sigmoid of the second. Dauphin et al. (2016), arXiv:1612.08083."""
 
-    def __init__(self, dim=-1):
+    def __init__(self, dim: int = -1) -> None:
         super().__init__(dim)
 
-    def forward(self, input):
-        return F.glu(input, self.dim)
+    def forward(self, input: Tensor) -> Tensor:
+        return F.glu(input, self.dim)  # type: ignore[arg-type]  # an int here
 
-
-# As in activation_functions.py: modules of operators that the build has.
-_OF_OPERATORS = {
-    "CELU": "celu",
-    "ELU": "elu",
-    "GELU": "gelu",
-    "GLU": "glu",
-    "Hardshrink": "hardshrink",
-    "Hardsigmoid": "hardsigmoid",
-    "Hardswish": "hardswish",
-    "Hardtanh": "hardtanh",
-    "Mish": "mish",
-    "PReLU": "prelu",
-    "ReLU6": "relu6",
-    "SELU": "selu",
-    "Softshrink": "softshrink",
-    "Threshold": "threshold",
-}
 
 __all__ = [
+    "CELU",
+    "ELU",
+    "GELU",
+    "GLU",
+    "Hardshrink",
+    "Hardsigmoid",
+    "Hardswish",
+    "Hardtanh",
     "LeakyReLU",
     "LogSigmoid",
     "LogSoftmax",
+    "Mish",
+    "PReLU",
     "RReLU",
     "ReLU",
+    "ReLU6",
+    "SELU",
     "SiLU",
     "Sigmoid",
     "Softmax",
     "Softmax2d",
     "Softmin",
     "Softplus",
+    "Softshrink",
     "Softsign",
     "Tanh",
     "Tanhshrink",
+    "Threshold",
 ]
-__all__ += [name for name, function in _OF_OPERATORS.items() if hasattr(_C, function)]

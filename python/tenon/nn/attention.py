@@ -1,11 +1,18 @@
 """Attention of several heads as a module."""
 
+from __future__ import annotations
+
 from .. import _C
 from . import init
 from .linear import Linear
 from .module import Module
 from .multi_head import attend_with_heads
 from .parameter import Parameter
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from .._C import Tensor
+    from ..types import Device, DType
 
 
 class NonDynamicallyQuantizableLinear(Linear):
@@ -21,18 +28,18 @@ class MultiheadAttention(Module):
 
     def __init__(
         self,
-        embed_dim,
-        num_heads,
-        dropout=0.0,
-        bias=True,
-        add_bias_kv=False,
-        add_zero_attn=False,
-        kdim=None,
-        vdim=None,
-        batch_first=False,
-        device=None,
-        dtype=None,
-    ):
+        embed_dim: int,
+        num_heads: int,
+        dropout: float = 0.0,
+        bias: bool = True,
+        add_bias_kv: bool = False,
+        add_zero_attn: bool = False,
+        kdim: int | None = None,
+        vdim: int | None = None,
+        batch_first: bool = False,
+        device: Device = None,
+        dtype: DType = None,
+    ) -> None:
         super().__init__()
         if embed_dim <= 0 or num_heads <= 0 or embed_dim % num_heads != 0:
             raise ValueError(
@@ -61,28 +68,28 @@ class MultiheadAttention(Module):
         self.bias_v = made(1, 1, embed_dim) if add_bias_kv else None
         self._reset_parameters()
 
-    def _reset_parameters(self):
+    def _reset_parameters(self) -> None:
         for weight in (self.in_proj_weight, self.q_proj_weight, self.k_proj_weight, self.v_proj_weight):
             if weight is not None:
                 init.xavier_uniform_(weight)
         if self.in_proj_bias is not None:
             init.zeros_(self.in_proj_bias)
-            init.zeros_(self.out_proj.bias)
+            init.zeros_(self.out_proj.bias)  # type: ignore[arg-type]  # it has one too
         for bias in (self.bias_k, self.bias_v):
             if bias is not None:
                 init.xavier_normal_(bias)
 
     def forward(
         self,
-        query,
-        key,
-        value,
-        key_padding_mask=None,
-        need_weights=True,
-        attn_mask=None,
-        average_attn_weights=True,
-        is_causal=False,
-    ):
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        key_padding_mask: Tensor | None = None,
+        need_weights: bool = True,
+        attn_mask: Tensor | None = None,
+        average_attn_weights: bool = True,
+        is_causal: bool = False,
+    ) -> tuple[Tensor, Tensor | None]:
         if query.dim() not in (2, 3):
             raise ValueError(f"MultiheadAttention: `query` must have 2 or 3 dimensions, got {list(query.shape)}")
         for name, x, width in (("query", query, self.embed_dim), ("key", key, self.kdim), ("value", value, self.vdim)):

@@ -1,20 +1,29 @@
 """Convolutions of one to three dimensions, and their transposed forms."""
 
+from __future__ import annotations
+
 import math
 
 from .. import _C
 from . import functional, init
-from .module import Module
+from .module import TensorModule
 from .parameter import Parameter
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from .._C import Tensor
+    from ..types import Device, DType, Ints
 
 _MODES = ("zeros", "reflect", "replicate", "circular")
 
 
-def _repeated(value, count):
+def _repeated(value: Any, count: int) -> tuple[int, ...]:
     return tuple(value) if isinstance(value, (tuple, list)) else (value,) * count
 
 
-class _Convolution(Module):
+class _Convolution(TensorModule):
     """What all convolutions have: the weight [out, in / groups, *kernel], or [in, out / groups, *kernel] if transposed, and
     the bias [out].
 
@@ -25,9 +34,20 @@ class _Convolution(Module):
     _transposed = False
 
     def __init__(
-        self, in_channels, out_channels, kernel_size, stride, padding, dilation, output_padding, groups, bias, padding_mode,
-        device, dtype,
-    ):  # fmt: skip
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: Ints,
+        stride: Ints,
+        padding: Ints | str,
+        dilation: Ints,
+        output_padding: Ints,
+        groups: int,
+        bias: bool,
+        padding_mode: str,
+        device: Device,
+        dtype: DType,
+    ) -> None:
         super().__init__()
         name = type(self).__name__
         if in_channels < 0 or out_channels < 0:
@@ -50,7 +70,7 @@ class _Convolution(Module):
                 raise ValueError(f"{name}: padding must be 'same', 'valid' or numbers, got {padding!r}")
             if padding == "same" and any(s != 1 for s in self.stride):
                 raise ValueError(f"{name}: padding='same' is not supported for strides other than 1, got {self.stride}")
-            self.padding = padding
+            self.padding: Any = padding
             totals = [d * (k - 1) if padding == "same" else 0 for d, k in zip(self.dilation, self.kernel_size)]
             each = [(t // 2, t - t // 2) for t in totals]
         else:
@@ -65,7 +85,7 @@ class _Convolution(Module):
         self.bias = Parameter(_C.empty(out_channels, device=device, dtype=dtype)) if bias else None
         self.reset_parameters()
 
-    def reset_parameters(self):
+    def reset_parameters(self) -> None:
         """Draws new weights."""
         init.kaiming_uniform_(self.weight, a=math.sqrt(5))
         fan_in = self.weight.shape[1] * math.prod(self.kernel_size)
@@ -73,7 +93,7 @@ class _Convolution(Module):
             bound = 1 / math.sqrt(fan_in)
             init.uniform_(self.bias, -bound, bound)
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         text = f"{self.in_channels}, {self.out_channels}, kernel_size={self.kernel_size}, stride={self.stride}"
         zeros, ones = (0,) * self._spatial, (1,) * self._spatial
         if self.padding != zeros:
@@ -93,21 +113,31 @@ class _Convolution(Module):
 
 class _Conv(_Convolution):
     def __init__(
-        self, in_channels, out_channels, kernel_size, stride=1, padding=0, dilation=1, groups=1, bias=True,
-        padding_mode="zeros", device=None, dtype=None,
-    ):  # fmt: skip
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: Ints,
+        stride: Ints = 1,
+        padding: Ints | str = 0,
+        dilation: Ints = 1,
+        groups: int = 1,
+        bias: bool = True,
+        padding_mode: str = "zeros",
+        device: Device = None,
+        dtype: DType = None,
+    ) -> None:
         super().__init__(
             in_channels, out_channels, kernel_size, stride, padding, dilation, 0, groups, bias, padding_mode, device, dtype
         )
 
-    def _conv_forward(self, input, weight, bias):
-        padding = self.padding
+    def _conv_forward(self, input: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+        padding: Any = self.padding
         if self.padding_mode != "zeros":
             input = _C.pad(input, self._reversed_padding_repeated_twice, self.padding_mode)
             padding = 0
         return self._function(input, weight, bias, self.stride, padding, self.dilation, self.groups)
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return self._conv_forward(input, self.weight, self.bias)
 
 
@@ -133,9 +163,20 @@ class _ConvTranspose(_Convolution):
     _transposed = True
 
     def __init__(
-        self, in_channels, out_channels, kernel_size, stride=1, padding=0, output_padding=0, groups=1, bias=True,
-        dilation=1, padding_mode="zeros", device=None, dtype=None,
-    ):  # fmt: skip
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: Ints,
+        stride: Ints = 1,
+        padding: Ints = 0,
+        output_padding: Ints = 0,
+        groups: int = 1,
+        bias: bool = True,
+        dilation: Ints = 1,
+        padding_mode: str = "zeros",
+        device: Device = None,
+        dtype: DType = None,
+    ) -> None:
         if padding_mode != "zeros":
             raise ValueError(f'{type(self).__name__}: only "zeros" padding mode is supported, got {padding_mode!r}')
         if isinstance(padding, str):
@@ -145,7 +186,7 @@ class _ConvTranspose(_Convolution):
             device, dtype,
         )  # fmt: skip
 
-    def _output_padding(self, input, output_size):
+    def _output_padding(self, input: Tensor, output_size: Any) -> Any:
         """What makes a result of the spatial size `output_size`."""
         if output_size is None:
             return self.output_padding
@@ -173,7 +214,7 @@ class _ConvTranspose(_Convolution):
             )
         return tuple(size - low for size, low in zip(output_size, least))
 
-    def forward(self, input, output_size=None):
+    def forward(self, input: Tensor, output_size: Ints | None = None) -> Tensor:
         more = self._output_padding(input, output_size)
         return self._function(
             input, self.weight, self.bias, self.stride, self.padding, more, self.groups, self.dilation

@@ -1,22 +1,30 @@
 """Modules that drop elements or channels at random while training."""
 
+from __future__ import annotations
+
 from . import functional as F
-from .module import Module
+from .module import TensorModule
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from .._C import Tensor
 
 
-class _Dropout(Module):
-    _function = None
+class _Dropout(TensorModule):
+    _function: Any = None
 
-    def __init__(self, p=0.5, inplace=False):
+    def __init__(self, p: float = 0.5, inplace: bool = False) -> None:
         super().__init__()
         if not 0 <= p <= 1:
             raise ValueError(f"{type(self).__name__}: p must be between 0 and 1, got {p}")
         self.p, self.inplace = p, inplace
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return self._function(input, self.p, self.training, self.inplace)
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         return f"p={self.p}, inplace={self.inplace}"
 
 

@@ -1,17 +1,35 @@
 """Embedding and EmbeddingBag: rows of a table, by number."""
 
+from __future__ import annotations
+
 from .. import _C
 from ..autograd.grad_mode import no_grad
 from . import functional as F
 from . import init
-from .module import Module
+from .module import TensorModule
 from .parameter import Parameter
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Self
 
-class _Table(Module):
+    from .._C import Tensor
+    from ..types import Device, DType
+
+
+class _Table(TensorModule):
     """A table of `num_embeddings` rows, drawn from a normal distribution; row `padding_idx` is zero."""
 
-    def __init__(self, num_embeddings, embedding_dim, padding_idx, weight, freeze, device, dtype):
+    def __init__(
+        self,
+        num_embeddings: int,
+        embedding_dim: int,
+        padding_idx: int | None,
+        weight: Tensor | None,
+        freeze: bool,
+        device: Device,
+        dtype: DType,
+    ) -> None:
         super().__init__()
         self.num_embeddings, self.embedding_dim = num_embeddings, embedding_dim
         if num_embeddings < 0 or embedding_dim < 0:
@@ -36,14 +54,14 @@ class _Table(Module):
                 )
             self.weight = Parameter(weight, requires_grad=not freeze)
 
-    def reset_parameters(self):
+    def reset_parameters(self) -> None:
         """Draws new rows."""
         init.normal_(self.weight)
         if self.padding_idx is not None:
             with no_grad():
                 self.weight[self.padding_idx].fill_(0)
 
-    def _described(self, *words):
+    def _described(self, *words: str) -> str:
         """The arguments that differ from their defaults, and `words` whatever they are."""
         text = f"{self.num_embeddings}, {self.embedding_dim}"
         defaults = {"padding_idx": None, "max_norm": None, "norm_type": 2, "scale_grad_by_freq": False, "sparse": False}
@@ -63,41 +81,41 @@ class Embedding(_Table):
 
     def __init__(
         self,
-        num_embeddings,
-        embedding_dim,
-        padding_idx=None,
-        max_norm=None,
-        norm_type=2.0,
-        scale_grad_by_freq=False,
-        sparse=False,
-        _weight=None,
-        _freeze=False,
-        device=None,
-        dtype=None,
-    ):
+        num_embeddings: int,
+        embedding_dim: int,
+        padding_idx: int | None = None,
+        max_norm: float | None = None,
+        norm_type: float = 2.0,
+        scale_grad_by_freq: bool = False,
+        sparse: bool = False,
+        _weight: Tensor | None = None,
+        _freeze: bool = False,
+        device: Device = None,
+        dtype: DType = None,
+    ) -> None:
         super().__init__(num_embeddings, embedding_dim, padding_idx, _weight, _freeze, device, dtype)
         self.max_norm, self.norm_type = max_norm, norm_type
         self.scale_grad_by_freq, self.sparse = scale_grad_by_freq, sparse
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return F.embedding(
             input, self.weight, self.padding_idx, self.max_norm, self.norm_type, self.scale_grad_by_freq, self.sparse
         )
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         return self._described("padding_idx", "max_norm", "norm_type", "scale_grad_by_freq", "sparse")
 
     @classmethod
     def from_pretrained(
         cls,
-        embeddings,
-        freeze=True,
-        padding_idx=None,
-        max_norm=None,
-        norm_type=2.0,
-        scale_grad_by_freq=False,
-        sparse=False,
-    ):
+        embeddings: Tensor,
+        freeze: bool = True,
+        padding_idx: int | None = None,
+        max_norm: float | None = None,
+        norm_type: float = 2.0,
+        scale_grad_by_freq: bool = False,
+        sparse: bool = False,
+    ) -> Self:
         """An Embedding whose weight is `embeddings` [num_embeddings, embedding_dim]; not trained while `freeze`."""
         rows, columns = _matrix_sizes(embeddings)
         return cls(
@@ -118,25 +136,25 @@ class EmbeddingBag(_Table):
 
     def __init__(
         self,
-        num_embeddings,
-        embedding_dim,
-        max_norm=None,
-        norm_type=2.0,
-        scale_grad_by_freq=False,
-        mode="mean",
-        sparse=False,
-        _weight=None,
-        include_last_offset=False,
-        padding_idx=None,
-        device=None,
-        dtype=None,
-    ):
+        num_embeddings: int,
+        embedding_dim: int,
+        max_norm: float | None = None,
+        norm_type: float = 2.0,
+        scale_grad_by_freq: bool = False,
+        mode: str = "mean",
+        sparse: bool = False,
+        _weight: Tensor | None = None,
+        include_last_offset: bool = False,
+        padding_idx: int | None = None,
+        device: Device = None,
+        dtype: DType = None,
+    ) -> None:
         super().__init__(num_embeddings, embedding_dim, padding_idx, _weight, False, device, dtype)
         self.max_norm, self.norm_type, self.mode = max_norm, norm_type, mode
         self.scale_grad_by_freq, self.sparse = scale_grad_by_freq, sparse
         self.include_last_offset = include_last_offset
 
-    def forward(self, input, offsets=None, per_sample_weights=None):
+    def forward(self, input: Tensor, offsets: Tensor | None = None, per_sample_weights: Tensor | None = None) -> Tensor:
         return F.embedding_bag(
             input,
             self.weight,
@@ -151,22 +169,22 @@ class EmbeddingBag(_Table):
             self.padding_idx,
         )
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         return self._described("max_norm", "norm_type", "scale_grad_by_freq", "mode", "padding_idx")
 
     @classmethod
     def from_pretrained(
         cls,
-        embeddings,
-        freeze=True,
-        max_norm=None,
-        norm_type=2.0,
-        scale_grad_by_freq=False,
-        mode="mean",
-        sparse=False,
-        include_last_offset=False,
-        padding_idx=None,
-    ):
+        embeddings: Tensor,
+        freeze: bool = True,
+        max_norm: float | None = None,
+        norm_type: float = 2.0,
+        scale_grad_by_freq: bool = False,
+        mode: str = "mean",
+        sparse: bool = False,
+        include_last_offset: bool = False,
+        padding_idx: int | None = None,
+    ) -> Self:
         """An EmbeddingBag whose weight is `embeddings` [num_embeddings, embedding_dim]; not trained while `freeze`."""
         rows, columns = _matrix_sizes(embeddings)
         bag = cls(
@@ -185,7 +203,8 @@ class EmbeddingBag(_Table):
         return bag
 
 
-def _matrix_sizes(embeddings):
+def _matrix_sizes(embeddings: Tensor) -> tuple[int, int]:
     if embeddings.dim() != 2:
         raise ValueError(f"embeddings must be a matrix [num_embeddings, embedding_dim], got {list(embeddings.shape)}")
-    return embeddings.shape
+    rows, size = embeddings.shape
+    return rows, size

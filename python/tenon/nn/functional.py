@@ -1,5 +1,7 @@
 """The functions behind the modules. A function whose arguments need no translation is the operator itself."""
 
+from __future__ import annotations
+
 from .. import _C
 from .._C import linear, relu_, sigmoid, softplus, tanh
 from .._C import conv1d, conv2d, conv3d, conv_transpose1d, conv_transpose2d, conv_transpose3d
@@ -15,6 +17,12 @@ from .loss_functions import *  # noqa: F403
 from .multi_head import multi_head_attention_forward
 from .norm_functions import batch_norm, group_norm, instance_norm, layer_norm, normalize, rms_norm
 from .spatial import *  # noqa: F403
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from .._C import Tensor
 
 __all__ = [
     "alpha_dropout",
@@ -51,39 +59,42 @@ __all__ = [
     "softmax",
     "softplus",
     "tanh",
-    *activation_functions.__all__,
-    *loss_functions.__all__,
 ]
+__all__ += activation_functions.__all__
+__all__ += loss_functions.__all__
+__all__ += spatial.__all__
 
 _relu, _silu, _silu_ = _C.relu, _C.silu, _C.silu_
 _dropout, _dropout_ = _C.dropout, _C.dropout_
 
 
-def relu(input, inplace=False):
+def relu(input: Tensor, inplace: bool = False) -> Tensor:
     """max(input, 0)"""
     return relu_(input) if inplace else _relu(input)
 
 
-def silu(input, inplace=False):
+def silu(input: Tensor, inplace: bool = False) -> Tensor:
     """input * sigmoid(input)"""
     return _silu_(input) if inplace else _silu(input)
 
 
-def dropout(input, p=0.5, training=True, inplace=False):
+def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
     """Zeroes each element with probability p while training, and scales the others by 1 / (1 - p)."""
     return (_dropout_ if inplace else _dropout)(input, p, training)
 
 
-def _check_probability(name, p):
+def _check_probability(name: str, p: float) -> None:
     if not 0 <= p <= 1:
         raise ValueError(f"{name}: p must be between 0 and 1, got {p}")
 
 
-def _channel_shape(input):
+def _channel_shape(input: Tensor) -> list[int]:
     return [*input.shape[:2], *([1] * (input.dim() - 2))]
 
 
-def _drop_channels(name, input, p, training, inplace, ranks, batched):
+def _drop_channels(
+    name: str, input: Tensor, p: float, training: bool, inplace: bool, ranks: Any, batched: int
+) -> Tensor:
     """Zeroes whole channels. `ranks`: the number of dimensions that input may have; without a batch, one less than `batched`."""
     _check_probability(name, p)
     if input.dim() not in ranks:
@@ -100,17 +111,17 @@ def _drop_channels(name, input, p, training, inplace, ranks, batched):
     return out if whole is input else out.squeeze(0)
 
 
-def dropout1d(input, p=0.5, training=True, inplace=False):
+def dropout1d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
     """As dropout, for whole channels of input [N, C, L] or [C, L]."""
     return _drop_channels("dropout1d", input, p, training, inplace, (2, 3), 3)
 
 
-def dropout2d(input, p=0.5, training=True, inplace=False):
+def dropout2d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
     """As dropout, for whole channels of input [N, C, H, W]. As in PyTorch, [N, C, L] counts as a batch too."""
     return _drop_channels("dropout2d", input, p, training, inplace, (3, 4), input.dim())
 
 
-def dropout3d(input, p=0.5, training=True, inplace=False):
+def dropout3d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
     """As dropout, for whole channels of input [N, C, D, H, W] or [C, D, H, W]."""
     return _drop_channels("dropout3d", input, p, training, inplace, (4, 5), 5)
 
@@ -118,7 +129,7 @@ def dropout3d(input, p=0.5, training=True, inplace=False):
 _SELU_LIMIT = -1.7580993408473766  # what selu tends to for large negative input
 
 
-def _alpha_dropout(name, input, shape, p, training, inplace):
+def _alpha_dropout(name: str, input: Tensor, shape: Any, p: float, training: bool, inplace: bool) -> Tensor:
     _check_probability(name, p)
     if not training or p == 0 or input.numel() == 0:
         return input
@@ -131,12 +142,12 @@ def _alpha_dropout(name, input, shape, p, training, inplace):
     return input.mul_(kept).add_(rest) if inplace else input * kept + rest
 
 
-def alpha_dropout(input, p=0.5, training=False, inplace=False):
+def alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False) -> Tensor:
     """Gives each element selu's limit with probability p while training, then keeps mean 0 and variance 1 by an affine map."""
     return _alpha_dropout("alpha_dropout", input, input.shape, p, training, inplace)
 
 
-def feature_alpha_dropout(input, p=0.5, training=False, inplace=False):
+def feature_alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False) -> Tensor:
     """As alpha_dropout, for whole channels of input [N, C, ...]."""
     if input.dim() < 2:
         raise ValueError(f"feature_alpha_dropout: expected at least 2 dimensions, got shape {list(input.shape)}")
@@ -148,7 +159,7 @@ _one_hot = _C.one_hot
 _BAG_MODES = {"sum": 0, "mean": 1, "max": 2}
 
 
-def _padding_row(name, padding_idx, weight):
+def _padding_row(name: str, padding_idx: int | None, weight: Tensor) -> int:
     """Counted from the front; -1 for none."""
     if padding_idx is None:
         return -1
@@ -158,15 +169,21 @@ def _padding_row(name, padding_idx, weight):
     return padding_idx % rows
 
 
-def _limit_norms(weight, indices, max_norm, norm_type):
+def _limit_norms(weight: Tensor, indices: Tensor, max_norm: float | None, norm_type: float) -> None:
     if max_norm is not None:
         with no_grad():
             _embedding_renorm_(weight, indices, max_norm, norm_type)
 
 
 def embedding(
-    input, weight, padding_idx=None, max_norm=None, norm_type=2.0, scale_grad_by_freq=False, sparse=False
-):
+    input: Tensor,
+    weight: Tensor,
+    padding_idx: int | None = None,
+    max_norm: float | None = None,
+    norm_type: float = 2.0,
+    scale_grad_by_freq: bool = False,
+    sparse: bool = False,
+) -> Tensor:
     """The rows of `weight` [N, D] that `input` [...] names: [..., D].
 
     Row padding_idx gets no gradient; rows whose norm is above max_norm are scaled to it first, in place; with
@@ -178,18 +195,18 @@ def embedding(
 
 
 def embedding_bag(
-    input,
-    weight,
-    offsets=None,
-    max_norm=None,
-    norm_type=2,
-    scale_grad_by_freq=False,
-    mode="mean",
-    sparse=False,
-    per_sample_weights=None,
-    include_last_offset=False,
-    padding_idx=None,
-):
+    input: Tensor,
+    weight: Tensor,
+    offsets: Tensor | None = None,
+    max_norm: float | None = None,
+    norm_type: float = 2,
+    scale_grad_by_freq: bool = False,
+    mode: str = "mean",
+    sparse: bool = False,
+    per_sample_weights: Tensor | None = None,
+    include_last_offset: bool = False,
+    padding_idx: int | None = None,
+) -> Tensor:
     """The sum, mean or max of the rows of `weight` [N, D] in each bag: [B, D].
 
     Bags are the rows of input [B, n], or what lies from one of `offsets` [B] to the next in input [n]. Indices equal to
@@ -223,9 +240,10 @@ def embedding_bag(
     )[0]
 
 
-def one_hot(tensor, num_classes=-1):
+def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
     """1 at each class, 0 elsewhere: [...] -> [..., num_classes], int64; with -1, as many as the largest class asks for."""
     return _one_hot(tensor, num_classes)
 
 
-__getattr__ = module_getattr(__name__)
+if not TYPE_CHECKING:
+    __getattr__ = module_getattr(__name__)

@@ -3,6 +3,8 @@
 The formulas are those of tenon/nn/init.cc, operation by operation, so that a seed gives the same model in C++.
 """
 
+from __future__ import annotations
+
 import math
 import warnings
 
@@ -10,15 +12,22 @@ from .. import _C
 from ..absent import module_getattr
 from ..autograd.grad_mode import no_grad
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
 
-def _calculate_fan_in_and_fan_out(tensor):
+    from .._C import Generator, Tensor
+
+
+def _calculate_fan_in_and_fan_out(tensor: Tensor) -> tuple[int, int]:
     if tensor.dim() < 2:
         raise ValueError(f"init: fans need at least 2 dimensions, got shape {list(tensor.shape)}")
     field = math.prod(tensor.shape[2:])
     return tensor.shape[1] * field, tensor.shape[0] * field
 
 
-def _calculate_correct_fan(tensor, mode):
+def _calculate_correct_fan(tensor: Tensor, mode: str) -> int:
     mode = mode.lower()
     fan_in, fan_out = _calculate_fan_in_and_fan_out(tensor)
     if mode not in ("fan_in", "fan_out"):
@@ -29,7 +38,7 @@ def _calculate_correct_fan(tensor, mode):
 _WITHOUT_GAIN = ("linear", "sigmoid", *(f"conv{t}{n}d" for t in ("", "_transpose") for n in (1, 2, 3)))
 
 
-def calculate_gain(nonlinearity, param=None):
+def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
     """The factor by which a layer must scale its weights so that a nonlinearity keeps the variance of the values."""
     if nonlinearity in _WITHOUT_GAIN:
         return 1.0
@@ -48,19 +57,26 @@ def calculate_gain(nonlinearity, param=None):
 
 
 @no_grad()
-def uniform_(tensor, a=0.0, b=1.0, generator=None):
+def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0, generator: Generator | None = None) -> Tensor:
     """Uniform in [a, b)."""
     return tensor.uniform_(a, b, generator=generator)
 
 
 @no_grad()
-def normal_(tensor, mean=0.0, std=1.0, generator=None):
+def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator: Generator | None = None) -> Tensor:
     """Normal with the given mean and standard deviation."""
     return tensor.normal_(mean, std, generator=generator)
 
 
 @no_grad()
-def trunc_normal_(tensor, mean=0.0, std=1.0, a=-2.0, b=2.0, generator=None):
+def trunc_normal_(
+    tensor: Tensor,
+    mean: float = 0.0,
+    std: float = 1.0,
+    a: float = -2.0,
+    b: float = 2.0,
+    generator: Generator | None = None,
+) -> Tensor:
     """Normal with the given mean and standard deviation, of values within [a, b] alone."""
     below, above = _normal_cdf((a - mean) / std), _normal_cdf((b - mean) / std)
     if not a <= b:
@@ -71,7 +87,7 @@ def trunc_normal_(tensor, mean=0.0, std=1.0, a=-2.0, b=2.0, generator=None):
     return tensor.copy_(_normal_quantile(quantiles).mul_(std).add_(mean).clamp_(a, b))
 
 
-def _normal_cdf(x):
+def _normal_cdf(x: Any) -> Any:
     return math.erfc(-x / math.sqrt(2.0)) / 2
 
 
@@ -97,7 +113,7 @@ _FAR = (
 )  # fmt: skip
 
 
-def _quotient(x, coefficients):
+def _quotient(x: Any, coefficients: Any) -> Any:
     values = []
     for row in coefficients:
         value = _C.full_like(x, row[-1])
@@ -107,7 +123,7 @@ def _quotient(x, coefficients):
     return values[0].div_(values[1])
 
 
-def _normal_quantile(p):
+def _normal_quantile(p: Any) -> Any:
     q = p - 0.5
     middle = q * _quotient(0.180625 - q * q, _MIDDLE)
     r = (-(_C.minimum(p, 1 - p).clamp(min=1e-300).log())).sqrt()
@@ -116,22 +132,28 @@ def _normal_quantile(p):
 
 
 @no_grad()
-def constant_(tensor, val):
+def constant_(tensor: Tensor, val: float) -> Tensor:
     """One value everywhere."""
     return tensor.fill_(val)
 
 
-def zeros_(tensor):
+def zeros_(tensor: Tensor) -> Tensor:
     """Zeros."""
     return constant_(tensor, 0.0)
 
 
-def ones_(tensor):
+def ones_(tensor: Tensor) -> Tensor:
     """Ones."""
     return constant_(tensor, 1.0)
 
 
-def kaiming_uniform_(tensor, a=0, mode="fan_in", nonlinearity="leaky_relu", generator=None):
+def kaiming_uniform_(
+    tensor: Tensor,
+    a: float = 0,
+    mode: str = "fan_in",
+    nonlinearity: str = "leaky_relu",
+    generator: Generator | None = None,
+) -> Tensor:
     """He et al. (2015): uniform within gain * sqrt(3 / fan)."""
     if tensor.numel() == 0:
         return tensor
@@ -140,7 +162,13 @@ def kaiming_uniform_(tensor, a=0, mode="fan_in", nonlinearity="leaky_relu", gene
     return uniform_(tensor, -bound, bound, generator)
 
 
-def kaiming_normal_(tensor, a=0, mode="fan_in", nonlinearity="leaky_relu", generator=None):
+def kaiming_normal_(
+    tensor: Tensor,
+    a: float = 0,
+    mode: str = "fan_in",
+    nonlinearity: str = "leaky_relu",
+    generator: Generator | None = None,
+) -> Tensor:
     """He et al. (2015): normal with standard deviation gain / sqrt(fan)."""
     if tensor.numel() == 0:
         return tensor
@@ -148,7 +176,7 @@ def kaiming_normal_(tensor, a=0, mode="fan_in", nonlinearity="leaky_relu", gener
     return normal_(tensor, 0.0, deviation, generator)
 
 
-def xavier_uniform_(tensor, gain=1.0, generator=None):
+def xavier_uniform_(tensor: Tensor, gain: float = 1.0, generator: Generator | None = None) -> Tensor:
     """Glorot and Bengio (2010): uniform within gain * sqrt(6 / (fan_in + fan_out))."""
     fan_in, fan_out = _calculate_fan_in_and_fan_out(tensor)
     deviation = gain * math.sqrt(2.0 / (fan_in + fan_out))
@@ -156,27 +184,27 @@ def xavier_uniform_(tensor, gain=1.0, generator=None):
     return uniform_(tensor, -bound, bound, generator)
 
 
-def xavier_normal_(tensor, gain=1.0, generator=None):
+def xavier_normal_(tensor: Tensor, gain: float = 1.0, generator: Generator | None = None) -> Tensor:
     """Glorot and Bengio (2010): normal with standard deviation gain * sqrt(2 / (fan_in + fan_out))."""
     fan_in, fan_out = _calculate_fan_in_and_fan_out(tensor)
     return normal_(tensor, 0.0, gain * math.sqrt(2.0 / (fan_in + fan_out)), generator)
 
 
-def _matrix(name, tensor):
+def _matrix(name: str, tensor: Tensor) -> Tensor:
     if tensor.dim() != 2:
         raise ValueError(f"{name}: expected 2 dimensions, got shape {list(tensor.shape)}")
     return tensor
 
 
 @no_grad()
-def eye_(tensor):
+def eye_(tensor: Tensor) -> Tensor:
     """The identity matrix, cut or filled up with zeros."""
     _matrix("eye_", tensor).zero_().diagonal().fill_(1)
     return tensor
 
 
 @no_grad()
-def dirac_(tensor, groups=1):
+def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
     """Weights of a convolution [out, in, ...] that pass each channel on, as many as there are; so in each of `groups`."""
     if not 3 <= tensor.dim() <= 5:
         raise ValueError(f"dirac_: expected 3, 4 or 5 dimensions, got shape {list(tensor.shape)}")
@@ -192,7 +220,7 @@ def dirac_(tensor, groups=1):
 
 
 @no_grad()
-def orthogonal_(tensor, gain=1, generator=None):
+def orthogonal_(tensor: Tensor, gain: float = 1, generator: Generator | None = None) -> Tensor:
     """Orthogonal rows or columns of the matrix [n, all the rest], whichever are fewer, times `gain`.
 
     Saxe et al. (2013), arXiv:1312.6120. The matrix is the Q of a normal one by Householder's reflections in float64, with the
@@ -209,11 +237,11 @@ def orthogonal_(tensor, gain=1, generator=None):
     return tensor.copy_((q if rows >= columns else q.t()).mul(gain).reshape(tensor.shape))
 
 
-def _orthonormal(a):
+def _orthonormal(a: Tensor) -> Tensor:
     """The Q of a = QR, [m, n] with m >= n, where R has a positive diagonal."""
     m, n = a.shape
     a = a.clone()
-    reflections, signs = [], []
+    reflections = []
     for k in range(min(m - 1, n)):
         v = a[k:, k].clone()
         norm = v.dot(v).sqrt()
@@ -232,7 +260,7 @@ def _orthonormal(a):
 
 
 @no_grad()
-def sparse_(tensor, sparsity, std=0.01, generator=None):
+def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator: Generator | None = None) -> Tensor:
     """Normal with mean 0, but a share of `sparsity` in each column is zero. Martens (2010)."""
     rows, columns = _matrix("sparse_", tensor).shape
     zeros = math.ceil(sparsity * rows)
@@ -242,7 +270,7 @@ def sparse_(tensor, sparsity, std=0.01, generator=None):
     return tensor
 
 
-def _deprecated(function):
+def _deprecated(function: Callable[..., Any]) -> Callable[..., Any]:
     name = function.__name__.removesuffix("_")
 
     def old(*args, **kwargs):
@@ -266,4 +294,5 @@ kaiming_normal = _deprecated(kaiming_normal_)
 orthogonal = _deprecated(orthogonal_)
 sparse = _deprecated(sparse_)
 
-__getattr__ = module_getattr(__name__)
+if not TYPE_CHECKING:
+    __getattr__ = module_getattr(__name__)

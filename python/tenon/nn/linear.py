@@ -1,22 +1,34 @@
 """Linear, Identity, Flatten and Unflatten."""
 
+from __future__ import annotations
+
 import math
 
 from .. import _C
 from .._C import linear as _linear
 from . import init
-from .module import Module
+from .module import TensorModule
 from .parameter import Parameter
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
 
-class Linear(Module):
+    from .._C import Tensor
+    from ..types import Device, DType
+
+
+class Linear(TensorModule):
     """input [..., in_features] -> input @ weight.T + bias, [..., out_features].
 
     Weights are initialised by kaiming_uniform_ with a = sqrt(5), the bias uniformly within 1 / sqrt(in_features), as in
     PyTorch.
     """
 
-    def __init__(self, in_features, out_features, bias=True, device=None, dtype=None):
+    def __init__(
+        self, in_features: int, out_features: int, bias: bool = True, device: Device = None, dtype: DType = None
+    ) -> None:
         super().__init__()
         if in_features < 0 or out_features < 0:
             raise ValueError(f"Linear: in_features and out_features must not be negative, got {in_features} and {out_features}")
@@ -25,38 +37,38 @@ class Linear(Module):
         self.bias = Parameter(_C.empty(out_features, device=device, dtype=dtype)) if bias else None
         self.reset_parameters()
 
-    def reset_parameters(self):
+    def reset_parameters(self) -> None:
         """Draws new weights."""
         init.kaiming_uniform_(self.weight, a=math.sqrt(5))
         if self.bias is not None:
             bound = 1 / math.sqrt(self.in_features) if self.in_features > 0 else 0
             init.uniform_(self.bias, -bound, bound)
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return _linear(input, self.weight, self.bias)
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         return f"in_features={self.in_features}, out_features={self.out_features}, bias={self.bias is not None}"
 
 
-class Flatten(Module):
+class Flatten(TensorModule):
     """Merges dimensions start_dim to end_dim into one."""
 
-    def __init__(self, start_dim=1, end_dim=-1):
+    def __init__(self, start_dim: int = 1, end_dim: int = -1) -> None:
         super().__init__()
         self.start_dim, self.end_dim = start_dim, end_dim
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return input.flatten(self.start_dim, self.end_dim)
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         return f"start_dim={self.start_dim}, end_dim={self.end_dim}"
 
 
-class Unflatten(Module):
+class Unflatten(TensorModule):
     """Splits dimension `dim` into dimensions of the sizes `unflattened_size`, of which one may be -1."""
 
-    def __init__(self, dim, unflattened_size):
+    def __init__(self, dim: int, unflattened_size: Sequence[int]) -> None:
         super().__init__()
         if isinstance(dim, str):
             raise NotImplementedError("Unflatten: dimensions with names are not in Tenon")
@@ -64,18 +76,18 @@ class Unflatten(Module):
             raise TypeError(f"Unflatten: unflattened_size must be ints, got {unflattened_size!r}")
         self.dim, self.unflattened_size = dim, unflattened_size
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return input.unflatten(self.dim, self.unflattened_size)
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         return f"dim={self.dim}, unflattened_size={self.unflattened_size}"
 
 
-class Identity(Module):
+class Identity(TensorModule):
     """Returns its input; takes any arguments when it is made."""
 
-    def __init__(self, *args, **kwargs):
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__()
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return input

@@ -3,10 +3,16 @@
 `size_average` and `reduce` are PyTorch's former names for a reduction: given, they take the place of `reduction`.
 """
 
+from __future__ import annotations
+
 import math
 import warnings
 
 from .. import _C
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from .._C import Tensor
 
 __all__ = [
     "binary_cross_entropy",
@@ -35,7 +41,7 @@ _cross_entropy, _nll_loss, _mse_loss, _l1_loss = _C.cross_entropy_loss, _C.nll_l
 _huber_loss, _smooth_l1_loss, _kl_div, _soft_margin_loss = _C.huber_loss, _C.smooth_l1_loss, _C.kl_div, _C.soft_margin_loss
 
 
-def reduction_of(name, word, size_average=None, reduce=None):
+def reduction_of(name: str, word: str, size_average: bool | None = None, reduce: bool | None = None) -> int:
     """The number that operators know a reduction by. Raises ValueError, in the name of a loss, for another word."""
     if size_average is not None or reduce is not None:
         word = "none" if reduce is False else "sum" if size_average is False else "mean"
@@ -45,43 +51,65 @@ def reduction_of(name, word, size_average=None, reduce=None):
     return _REDUCTIONS[word]
 
 
-def _reduced(values, number):
+def _reduced(values: Tensor, number: int) -> Tensor:
     return values if number == 0 else values.mean() if number == 1 else values.sum()
 
 
-def _weighted(name, values, weight):
+def _weighted(name: str, values: Tensor, weight: Tensor) -> Tensor:
     """Values times weights of the same shape."""
     if weight.shape != values.shape:
         raise ValueError(f"{name}: weight {list(weight.shape)} must have the shape of the input, {list(values.shape)}")
     return values * weight
 
 
-def _weighted_mean(name, values, weight, number):
+def _weighted_mean(name: str, values: Tensor, weight: Tensor, number: int) -> Tensor:
     """The same reduced; the mean is divided by the sum of the weights."""
     values = _weighted(name, values, weight)
     return values.sum() / weight.sum() if number == 1 else _reduced(values, number)
 
 
-def _check_shapes(name, input, target):
+def _check_shapes(name: str, input: Tensor, target: Tensor) -> None:
     if input.shape != target.shape:
         raise ValueError(f"{name}: input {list(input.shape)} and target {list(target.shape)} must have the same shape")
 
 
 def cross_entropy(
-    input, target, weight=None, size_average=None, ignore_index=-100, reduce=None, reduction="mean", label_smoothing=0.0
-):
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    size_average: bool | None = None,
+    ignore_index: int = -100,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+    label_smoothing: float = 0.0,
+) -> Tensor:
     """The negative log-likelihood of the classes `target` [N] (int64), or of their probabilities [N, C], under
     softmax(input), where input is [N, C] or [N, C, ...]."""
     number = reduction_of("cross_entropy", reduction, size_average, reduce)
     return _cross_entropy(input, target, weight, number, ignore_index, label_smoothing)
 
 
-def nll_loss(input, target, weight=None, size_average=None, ignore_index=-100, reduce=None, reduction="mean"):
+def nll_loss(
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    size_average: bool | None = None,
+    ignore_index: int = -100,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
     """The negative log-likelihood of the classes `target` [N] (int64), where input [N, C] has log-probabilities."""
     return _nll_loss(input, target, weight, reduction_of("nll_loss", reduction, size_average, reduce), ignore_index)
 
 
-def mse_loss(input, target, size_average=None, reduce=None, reduction="mean", weight=None):
+def mse_loss(
+    input: Tensor,
+    target: Tensor,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+    weight: Tensor | None = None,
+) -> Tensor:
     """(input - target)^2"""
     number = reduction_of("mse_loss", reduction, size_average, reduce)
     if weight is not None:
@@ -89,7 +117,14 @@ def mse_loss(input, target, size_average=None, reduce=None, reduction="mean", we
     return _mse_loss(input, target, number)
 
 
-def l1_loss(input, target, size_average=None, reduce=None, reduction="mean", weight=None):
+def l1_loss(
+    input: Tensor,
+    target: Tensor,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+    weight: Tensor | None = None,
+) -> Tensor:
     """|input - target|"""
     number = reduction_of("l1_loss", reduction, size_average, reduce)
     if weight is not None:
@@ -97,7 +132,14 @@ def l1_loss(input, target, size_average=None, reduce=None, reduction="mean", wei
     return _l1_loss(input, target, number)
 
 
-def smooth_l1_loss(input, target, size_average=None, reduce=None, reduction="mean", beta=1.0):
+def smooth_l1_loss(
+    input: Tensor,
+    target: Tensor,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+    beta: float = 1.0,
+) -> Tensor:
     """Half the square of the difference over `beta` below `beta`, |input - target| - beta / 2 above it.
 
     Girshick (2015), arXiv:1504.08083.
@@ -105,7 +147,9 @@ def smooth_l1_loss(input, target, size_average=None, reduce=None, reduction="mea
     return _smooth_l1_loss(input, target, reduction_of("smooth_l1_loss", reduction, size_average, reduce), beta)
 
 
-def huber_loss(input, target, reduction="mean", delta=1.0, weight=None):
+def huber_loss(
+    input: Tensor, target: Tensor, reduction: str = "mean", delta: float = 1.0, weight: Tensor | None = None
+) -> Tensor:
     """Half the square of the difference up to `delta`, delta * (|input - target| - delta / 2) above it. Huber (1964)."""
     number = reduction_of("huber_loss", reduction)
     if weight is not None:
@@ -113,21 +157,41 @@ def huber_loss(input, target, reduction="mean", delta=1.0, weight=None):
     return _huber_loss(input, target, number, delta)
 
 
-def binary_cross_entropy(input, target, weight=None, size_average=None, reduce=None, reduction="mean"):
+def binary_cross_entropy(
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
     """-(target * log(input) + (1 - target) * log(1 - input)), where logarithms are at least -100. Input is in [0, 1]."""
     return _bce(input, target, weight, reduction_of("binary_cross_entropy", reduction, size_average, reduce))
 
 
 def binary_cross_entropy_with_logits(
-    input, target, weight=None, size_average=None, reduce=None, reduction="mean", pos_weight=None
-):
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+    pos_weight: Tensor | None = None,
+) -> Tensor:
     """binary_cross_entropy of sigmoid(input), without overflow; pos_weight multiplies what a target of 1 costs."""
     number = reduction_of("binary_cross_entropy_with_logits", reduction, size_average, reduce)
     _check_shapes("binary_cross_entropy_with_logits", input, target)
     return _bce_with_logits(input, target, weight, pos_weight, number)
 
 
-def kl_div(input, target, size_average=None, reduce=None, reduction="mean", log_target=False):
+def kl_div(
+    input: Tensor,
+    target: Tensor,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+    log_target: bool = False,
+) -> Tensor:
     """The divergence of target from input, pointwise: target * (log(target) - input), where input has log-probabilities.
 
     Kullback and Leibler (1951). reduction "batchmean" divides the sum by the size of dimension 0, as the definition does.
@@ -138,12 +202,22 @@ def kl_div(input, target, size_average=None, reduce=None, reduction="mean", log_
     return _kl_div(input, target, reduction_of("kl_div", reduction, size_average, reduce), log_target=log_target)
 
 
-def soft_margin_loss(input, target, size_average=None, reduce=None, reduction="mean"):
+def soft_margin_loss(
+    input: Tensor, target: Tensor, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean"
+) -> Tensor:
     """log(1 + exp(-target * input)), of targets 1 and -1."""
     return _soft_margin_loss(input, target, reduction_of("soft_margin_loss", reduction, size_average, reduce))
 
 
-def margin_ranking_loss(input1, input2, target, margin=0, size_average=None, reduce=None, reduction="mean"):
+def margin_ranking_loss(
+    input1: Tensor,
+    input2: Tensor,
+    target: Tensor,
+    margin: float = 0,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
     """max(0, margin - target * (input1 - input2)): input1 should be larger where target is 1, smaller where it is -1."""
     number = reduction_of("margin_ranking_loss", reduction, size_average, reduce)
     if not input1.dim() == input2.dim() == target.dim():
@@ -154,7 +228,14 @@ def margin_ranking_loss(input1, input2, target, margin=0, size_average=None, red
     return _reduced((margin - target * (input1 - input2)).clamp(min=0), number)
 
 
-def hinge_embedding_loss(input, target, margin=1.0, size_average=None, reduce=None, reduction="mean"):
+def hinge_embedding_loss(
+    input: Tensor,
+    target: Tensor,
+    margin: float = 1.0,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
     """input where target is 1, max(0, margin - input) where it is -1."""
     number = reduction_of("hinge_embedding_loss", reduction, size_average, reduce)
     zero = _C.zeros_like(input)
@@ -163,8 +244,15 @@ def hinge_embedding_loss(input, target, margin=1.0, size_average=None, reduce=No
 
 
 def poisson_nll_loss(
-    input, target, log_input=True, full=False, size_average=None, eps=1e-8, reduce=None, reduction="mean"
-):
+    input: Tensor,
+    target: Tensor,
+    log_input: bool = True,
+    full: bool = False,
+    size_average: bool | None = None,
+    eps: float = 1e-8,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
     """exp(input) - target * input, or with log_input=False input - target * log(input + eps). `full` adds Stirling's formula
     for log(target!) where target is above 1."""
     number = reduction_of("poisson_nll_loss", reduction, size_average, reduce)
@@ -175,7 +263,9 @@ def poisson_nll_loss(
     return _reduced(values, number)
 
 
-def gaussian_nll_loss(input, target, var, full=False, eps=1e-6, reduction="mean"):
+def gaussian_nll_loss(
+    input: Tensor, target: Tensor, var: Tensor | float, full: bool = False, eps: float = 1e-6, reduction: str = "mean"
+) -> Tensor:
     """(log(var) + (input - target)^2 / var) / 2, where var is at least eps; `full` adds log(2 pi) / 2.
 
     var is a number or a tensor of the shape of input, of that shape with 1 for the last size, or without it.
@@ -194,12 +284,12 @@ def gaussian_nll_loss(input, target, var, full=False, eps=1e-6, reduction="mean"
     return _reduced(values + 0.5 * math.log(2 * math.pi) if full else values, number)
 
 
-def pairwise_distance(x1, x2, p=2.0, eps=1e-6, keepdim=False):
+def pairwise_distance(x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> Tensor:
     """The p-norm of x1 - x2 + eps along the last dimension."""
     return _norm(x1 - x2 + eps, p, keepdim)
 
 
-def _norm(x, p, keepdim):
+def _norm(x: Tensor, p: float, keepdim: bool) -> Tensor:
     size = x.abs()
     if p == float("inf"):
         return size.amax(-1, keepdim)
@@ -214,8 +304,17 @@ def _norm(x, p, keepdim):
 
 
 def triplet_margin_loss(
-    anchor, positive, negative, margin=1.0, p=2, eps=1e-6, swap=False, size_average=None, reduce=None, reduction="mean"
-):
+    anchor: Tensor,
+    positive: Tensor,
+    negative: Tensor,
+    margin: float = 1.0,
+    p: float = 2,
+    eps: float = 1e-6,
+    swap: bool = False,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
     """max(0, margin + d(anchor, positive) - d(anchor, negative)) of pairwise distances along the last dimension.
 
     With `swap`, the nearer of anchor and positive is what negative is compared with. Schroff et al. (2015), Balntas et al. (2016).
@@ -232,7 +331,7 @@ def triplet_margin_loss(
     return _reduced((margin + near - far).clamp(min=0), number)
 
 
-def cosine_similarity(x1, x2, dim=1, eps=1e-8):
+def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -> Tensor:
     """The cosine of the angles between vectors along `dim`, which broadcast; lengths below eps count as eps."""
     x1, x2 = _C.broadcast_tensors([x1, x2])
     if not (_C.result_type(x1, x2).is_floating_point):
@@ -240,13 +339,21 @@ def cosine_similarity(x1, x2, dim=1, eps=1e-8):
     return (_unit(x1, dim, eps) * _unit(x2, dim, eps)).sum(dim)
 
 
-def _unit(x, dim, eps):
+def _unit(x: Tensor, dim: int, eps: float) -> Tensor:
     square = (x * x).sum(dim, keepdim=True)
     # The square is bounded, not the root, whose slope at 0 is infinite.
     return x / square.clamp(min=eps * eps).sqrt()
 
 
-def cosine_embedding_loss(input1, input2, target, margin=0, size_average=None, reduce=None, reduction="mean"):
+def cosine_embedding_loss(
+    input1: Tensor,
+    input2: Tensor,
+    target: Tensor,
+    margin: float = 0,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
     """1 - cosine where target is 1, max(0, cosine - margin) where it is -1; vectors are rows of [N, D], or [D]."""
     number = reduction_of("cosine_embedding_loss", reduction, size_average, reduce)
     if input1.dim() not in (1, 2) or input1.dim() != input2.dim() or target.dim() != input1.dim() - 1:

@@ -4,13 +4,23 @@ Parameters, buffers and inner modules are ordinary attributes, which are as fast
 Parameter, a Buffer or a Module to an attribute registers it.
 """
 
+from __future__ import annotations
+
 from .. import _C
 from .module_hooks import ModuleHooks
 from .module_state import ModuleState
 from .parameter import Buffer, Parameter
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from typing import Any, Self
 
-def _convert(part, convert):
+    from .._C import Tensor
+    from ..types import Device
+
+
+def _convert(part: Any, convert: Callable[[Tensor], Tensor]) -> None:
     """Gives a parameter or buffer, and its gradient, what `convert` makes of its elements; the object stays the same."""
     grad = part.grad
     part.grad = None
@@ -22,17 +32,17 @@ def _convert(part, convert):
 class Module(ModuleHooks, ModuleState):
     """Base of layers and models. Subclasses assign their parameters and modules in __init__, and define forward."""
 
-    training = True
+    training: bool = True
 
-    def __init__(self):
+    def __init__(self) -> None:
         pass
 
-    def forward(self, *args):
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
         raise NotImplementedError(f"{type(self).__name__} defines no forward()")
 
     # Parts
 
-    def __setattr__(self, name, value):
+    def __setattr__(self, name: str, value: Any) -> None:
         old = self.__dict__.get(name)
         if isinstance(old, Parameter) and value is not None and not isinstance(value, Parameter):
             raise TypeError(
@@ -42,22 +52,22 @@ class Module(ModuleHooks, ModuleState):
             value = Buffer(value, old.persistent)
         object.__setattr__(self, name, value)
 
-    def _parts(self, kind):
+    def _parts(self, kind: Any) -> dict[str, Any]:
         return {name: part for name, part in self.__dict__.items() if isinstance(part, kind)}
 
     @property
-    def _parameters(self):
+    def _parameters(self) -> dict[str, Parameter]:
         return self._parts(Parameter)
 
     @property
-    def _buffers(self):
+    def _buffers(self) -> dict[str, Buffer]:
         return self._parts(Buffer)
 
     @property
-    def _modules(self):
+    def _modules(self) -> dict[str, Module]:
         return self._parts(Module)
 
-    def _check_name(self, name, kind):
+    def _check_name(self, name: str, kind: Any) -> None:
         if not isinstance(name, str):
             raise TypeError(f"a part's name must be a str, not {type(name).__name__}")
         if not name or "." in name:
@@ -67,21 +77,21 @@ class Module(ModuleHooks, ModuleState):
         if hasattr(self, name) and not is_part:
             raise KeyError(f"attribute {name!r} exists already")
 
-    def register_parameter(self, name, param):
+    def register_parameter(self, name: str, param: Parameter | None) -> None:
         """Sets the parameter called `name` to `param`, which may be None."""
         self._check_name(name, Parameter)
         if param is not None and not isinstance(param, Parameter):
             raise TypeError(f"parameter '{name}' must be a Parameter or None, not {type(param).__name__}")
         setattr(self, name, param)
 
-    def register_buffer(self, name, tensor, persistent=True):
+    def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
         """Sets the buffer called `name` to `tensor`, which may be None."""
         self._check_name(name, Buffer)
         if tensor is not None and not isinstance(tensor, _C.Tensor):
             raise TypeError(f"buffer '{name}' must be a Tensor or None, not {type(tensor).__name__}")
         setattr(self, name, None if tensor is None else Buffer(tensor, persistent))
 
-    def add_module(self, name, module):
+    def add_module(self, name: str, module: Module | None) -> None:
         """Sets the module called `name` to `module`, which may be None."""
         self._check_name(name, Module)
         if module is not None and not isinstance(module, Module):
@@ -90,7 +100,9 @@ class Module(ModuleHooks, ModuleState):
 
     register_module = add_module
 
-    def named_modules(self, memo=None, prefix="", remove_duplicate=True):
+    def named_modules(
+        self, memo: set[Module] | None = None, prefix: str = "", remove_duplicate: bool = True
+    ) -> Iterator[tuple[str, Module]]:
         """This module and all inside, each once, with names such as "block.0"."""
         memo = set() if memo is None else memo
         if self in memo:
@@ -101,12 +113,12 @@ class Module(ModuleHooks, ModuleState):
         for name, module in self._modules.items():
             yield from module.named_modules(memo, f"{prefix}.{name}" if prefix else name, remove_duplicate)
 
-    def modules(self, remove_duplicate=True):
+    def modules(self, remove_duplicate: bool = True) -> Iterator[Module]:
         """This module and all inside, each once unless remove_duplicate is false."""
         for _, module in self.named_modules(remove_duplicate=remove_duplicate):
             yield module
 
-    def named_children(self):
+    def named_children(self) -> Iterator[tuple[str, Module]]:
         """The modules directly inside, each once, with their names."""
         seen = set()
         for name, module in self._modules.items():
@@ -114,14 +126,14 @@ class Module(ModuleHooks, ModuleState):
                 seen.add(module)
                 yield name, module
 
-    def children(self):
+    def children(self) -> Iterator[Module]:
         """The modules directly inside, each once."""
         for _, module in self.named_children():
             yield module
 
-    def _named(self, kind, prefix, recurse, remove_duplicate):
+    def _named(self, kind: Any, prefix: str, recurse: bool, remove_duplicate: bool) -> Iterator[tuple[str, Any]]:
         seen = set()
-        modules = [(prefix, self)]
+        modules: Any = [(prefix, self)]
         if recurse:
             modules = self.named_modules(prefix=prefix, remove_duplicate=remove_duplicate)
         for path, module in modules:
@@ -131,25 +143,29 @@ class Module(ModuleHooks, ModuleState):
                         seen.add(id(part))
                     yield (f"{path}.{name}" if path else name), part
 
-    def named_parameters(self, prefix="", recurse=True, remove_duplicate=True):
+    def named_parameters(
+        self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
+    ) -> Iterator[tuple[str, Parameter]]:
         """All parameters with names such as "0.weight", each once unless remove_duplicate is False."""
         yield from self._named(Parameter, prefix, recurse, remove_duplicate)
 
-    def parameters(self, recurse=True):
+    def parameters(self, recurse: bool = True) -> Iterator[Parameter]:
         """All parameters, each once."""
         for _, parameter in self.named_parameters(recurse=recurse):
             yield parameter
 
-    def named_buffers(self, prefix="", recurse=True, remove_duplicate=True):
+    def named_buffers(
+        self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
+    ) -> Iterator[tuple[str, Buffer]]:
         """All buffers with their names, each once unless remove_duplicate is False."""
         yield from self._named(Buffer, prefix, recurse, remove_duplicate)
 
-    def buffers(self, recurse=True):
+    def buffers(self, recurse: bool = True) -> Iterator[Buffer]:
         """All buffers, each once."""
         for _, buffer in self.named_buffers(recurse=recurse):
             yield buffer
 
-    def get_submodule(self, target):
+    def get_submodule(self, target: str) -> Module:
         """The module of a dotted name."""
         module = self
         for name in target.split(".") if target else ():
@@ -159,15 +175,15 @@ class Module(ModuleHooks, ModuleState):
             module = inside
         return module
 
-    def get_parameter(self, target):
+    def get_parameter(self, target: str) -> Parameter:
         """The parameter of a dotted name."""
         return self._part(target, Parameter, "get_parameter", "parameter")
 
-    def get_buffer(self, target):
+    def get_buffer(self, target: str) -> Buffer:
         """The buffer of a dotted name."""
         return self._part(target, Buffer, "get_buffer", "buffer")
 
-    def _part(self, target, kind, function, word):
+    def _part(self, target: str, kind: Any, function: str, word: str) -> Any:
         path, _, name = target.rpartition(".")
         module = self.get_submodule(path)
         part = module.__dict__.get(name)
@@ -175,7 +191,7 @@ class Module(ModuleHooks, ModuleState):
             raise AttributeError(f"{function}({target!r}): {type(module).__name__} has no {word} {name!r}")
         return part
 
-    def set_submodule(self, target, module, strict=False):
+    def set_submodule(self, target: str, module: Module, strict: bool = False) -> None:
         """Puts a module in the place of the dotted name; with `strict`, only where one is already."""
         path, _, name = target.rpartition(".")
         if not name:
@@ -192,14 +208,14 @@ class Module(ModuleHooks, ModuleState):
 
     # Changes to the whole
 
-    def apply(self, fn):
+    def apply(self, fn: Callable[[Module], Any]) -> Self:
         """Calls fn(module) for all modules inside, then for this one."""
         for module in self.children():
             module.apply(fn)
         fn(self)
         return self
 
-    def train(self, mode=True):
+    def train(self, mode: bool = True) -> Self:
         """Sets training mode, in which some layers behave differently."""
         if not isinstance(mode, bool):
             raise ValueError(f"train: mode must be a bool, got {type(mode).__name__}")
@@ -208,21 +224,21 @@ class Module(ModuleHooks, ModuleState):
             module.train(mode)
         return self
 
-    def eval(self):
+    def eval(self) -> Self:
         """train(False)"""
         return self.train(False)
 
-    def zero_grad(self, set_to_none=True):
+    def zero_grad(self, set_to_none: bool = True) -> None:
         """Clears the gradients of all parameters, or sets them to zero."""
         _C._zero_grad(list(self.parameters()), set_to_none)
 
-    def requires_grad_(self, requires_grad=True):
+    def requires_grad_(self, requires_grad: bool = True) -> Self:
         """Sets whether the parameters require grad."""
         for parameter in self.parameters():
             parameter.requires_grad_(requires_grad)
         return self
 
-    def to(self, *args, memory_format=None, **kwargs):
+    def to(self, *args: Any, memory_format: Any = None, **kwargs: Any) -> Self:
         """Converts floating parameters and buffers, in place; takes what Tensor.to takes.
 
         A memory_format applies to parameters and buffers of four dimensions; the others keep their strides. Raises TypeError
@@ -242,7 +258,7 @@ class Module(ModuleHooks, ModuleState):
 
         return self._apply(convert)
 
-    def _apply(self, convert, recurse=True):
+    def _apply(self, convert: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
         """Replaces the elements of each parameter, buffer and gradient by what `convert` makes of them."""
         done = set()
         for module in self.modules() if recurse else [self]:
@@ -252,47 +268,58 @@ class Module(ModuleHooks, ModuleState):
                     _convert(part, convert)
         return self
 
-    def to_empty(self, *, device, recurse=True):
+    def to_empty(self, *, device: Device, recurse: bool = True) -> Self:
         """Moves parameters and buffers to a device without their values, which are undefined then."""
         return self._apply(lambda tensor: _C.empty_like(tensor, device=device), recurse)
 
-    def type(self, dst_type):
+    def type(self, dst_type: Any) -> Self:
         """Converts all parameters and buffers to a dtype, also those that are not floating-point."""
         return self._apply(lambda tensor: tensor.to(dst_type))
 
-    def float(self):
+    def float(self) -> Self:
         """to(tenon.float32)"""
         return self.to(_C.float32)
 
-    def double(self):
+    def double(self) -> Self:
         """to(tenon.float64)"""
         return self.to(_C.float64)
 
-    def half(self):
+    def half(self) -> Self:
         """to(tenon.float16)"""
         return self.to(_C.float16)
 
-    def bfloat16(self):
+    def bfloat16(self) -> Self:
         """to(tenon.bfloat16)"""
         return self.to(_C.bfloat16)
 
-    def cpu(self):
+    def cpu(self) -> Self:
         """to("cpu")"""
         return self.to("cpu")
 
     # Printing
 
-    def _get_name(self):
+    def _get_name(self) -> str:
         return type(self).__name__
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         """What repr prints in the parentheses of a module without inner modules."""
         return ""
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         children = [f"({name}): " + repr(child).replace("\n", "\n  ") for name, child in self._modules.items()]
         extra = self.extra_repr()
         if not children and "\n" not in extra:
             return f"{self._get_name()}({extra})"
         lines = (extra.split("\n") if extra else []) + children
         return f"{self._get_name()}(\n  " + "\n  ".join(lines) + "\n)"
+
+
+if TYPE_CHECKING:
+
+    class TensorModule(Module):
+        """A module whose call returns one tensor, which checkers cannot read off its forward."""
+
+        def __call__(self, *args: Any, **kwargs: Any) -> Tensor: ...
+
+else:
+    TensorModule = Module

@@ -1,10 +1,20 @@
 """Calls of modules and their hooks: before and after forward, and around the backward pass of a module."""
 
+from __future__ import annotations
+
 import itertools
 from collections import OrderedDict
 
 from .. import _C
 from ..autograd.function import Function
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from ..types import Hook
+    from .module import Module
 
 
 class Handle:
@@ -12,21 +22,21 @@ class Handle:
 
     _ids = itertools.count()
 
-    def __init__(self, hooks):
+    def __init__(self, hooks: OrderedDict[int, Any]) -> None:
         self.hooks, self.id = hooks, next(self._ids)
 
-    def remove(self):
+    def remove(self) -> None:
         """Removes the hook, if it is still there."""
         self.hooks.pop(self.id, None)
 
-    def __enter__(self):
+    def __enter__(self) -> Handle:
         return self
 
-    def __exit__(self, *exception):
+    def __exit__(self, *exception: object) -> None:
         self.remove()
 
 
-def add_hook(hooks, hook, prepend=False):
+def add_hook(hooks: OrderedDict[int, Any], hook: Hook, prepend: bool = False) -> Handle:
     """Puts a hook into an OrderedDict, last or first, and returns its handle."""
     handle = Handle(hooks)
     hooks[handle.id] = hook
@@ -39,21 +49,21 @@ class _Boundary(Function):
     """Passes tensors on as they are; on the way back, `seen` gets their gradients and may return others."""
 
     @staticmethod
-    def forward(ctx, seen, *tensors):
+    def forward(ctx: Any, seen: Any, *tensors: Any) -> Any:
         ctx.set_materialize_grads(False)
         ctx.seen = seen
         return tuple(t.view_as(t) for t in tensors)
 
     @staticmethod
-    def backward(ctx, *grads):
+    def backward(ctx: Any, *grads: Any) -> Any:
         return (None, *ctx.seen(grads))
 
 
-def _tensors_that_record(values):
+def _tensors_that_record(values: Sequence[Any]) -> list[int]:
     return [i for i, v in enumerate(values) if isinstance(v, _C.Tensor) and v.requires_grad]
 
 
-def _with_boundary(seen, values):
+def _with_boundary(seen: Any, values: Any) -> Any:
     """The values, those that require grad passed through a boundary. `seen` gets gradients for all values."""
     places = _tensors_that_record(values)
     if not places:
@@ -73,7 +83,7 @@ def _with_boundary(seen, values):
     return tuple(out)
 
 
-def _replaced(old, new, what):
+def _replaced(old: Any, new: Any, what: str) -> Any:
     """What a hook returned, as a tuple as long as the old one; None keeps the old one."""
     if new is None:
         return old
@@ -86,23 +96,23 @@ def _replaced(old, new, what):
 class _BackwardCall:
     """One call of a module with backward hooks: what leads from the gradients of its results to those of its inputs."""
 
-    def __init__(self, module, hooks, pre_hooks):
+    def __init__(self, module: Module, hooks: Any, pre_hooks: Any) -> None:
         self.module, self.hooks, self.pre_hooks = module, hooks, pre_hooks
         self.grad_outputs = None
         self.has_inputs = False
         self.inputs = 0
 
-    def arguments(self, args):
+    def arguments(self, args: Any) -> Any:
         self.inputs = len(args)
         self.has_inputs = bool(_tensors_that_record(args))
         return _with_boundary(self.grads_of_inputs, args) if self.hooks else args
 
-    def result(self, result):
+    def result(self, result: Any) -> Any:
         if isinstance(result, tuple):
             return _with_boundary(self.grads_of_outputs, result)
         return _with_boundary(self.grads_of_outputs, (result,))[0]
 
-    def grads_of_outputs(self, grads):
+    def grads_of_outputs(self, grads: Any) -> Any:
         for hook in self.pre_hooks:
             grads = _replaced(grads, hook(self.module, grads), "results")
         self.grad_outputs = grads
@@ -113,7 +123,7 @@ class _BackwardCall:
                     raise RuntimeError("a backward hook returned gradients for inputs that do not require grad")
         return grads
 
-    def grads_of_inputs(self, grads):
+    def grads_of_inputs(self, grads: Any) -> Any:
         for hook in self.hooks:
             grads = _replaced(grads, hook(self.module, grads, self.grad_outputs), "inputs")
         return grads
@@ -123,12 +133,16 @@ class ModuleHooks:
     """The part of Module that calls forward, with hooks where there are any."""
 
     # None until the first hook comes, so that a call without hooks costs one comparison for each kind.
-    _forward_hooks = None
-    _forward_pre_hooks = None
-    _backward_hooks = None
-    _backward_pre_hooks = None
+    _forward_hooks: OrderedDict[int, Any] | None = None
+    _forward_pre_hooks: OrderedDict[int, Any] | None = None
+    _backward_hooks: OrderedDict[int, Any] | None = None
+    _backward_pre_hooks: OrderedDict[int, Any] | None = None
 
-    def __call__(self, *args, **kwargs):
+    if TYPE_CHECKING:
+        # Parameters, buffers and modules may be assigned by any name.
+        def __getattr__(self, name: str) -> Any: ...
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if (
             self._forward_hooks is None
             and self._forward_pre_hooks is None
@@ -138,7 +152,7 @@ class ModuleHooks:
             return self.forward(*args, **kwargs)
         return self._call_with_hooks(args, kwargs)
 
-    def _call_with_hooks(self, args, kwargs):
+    def _call_with_hooks(self, args: Any, kwargs: Any) -> Any:
         always = [hook for hook in (self._forward_hooks or {}).values() if hook.always_call]
         called = set()
         result = None
@@ -162,17 +176,19 @@ class ModuleHooks:
                         pass
             raise
 
-    def _backward_call(self):
+    def _backward_call(self) -> _BackwardCall | None:
         hooks = tuple((self._backward_hooks or {}).values())
         pre_hooks = tuple((self._backward_pre_hooks or {}).values())
-        return _BackwardCall(self, hooks, pre_hooks) if hooks or pre_hooks else None
+        return _BackwardCall(self, hooks, pre_hooks) if hooks or pre_hooks else None  # type: ignore[arg-type]
 
-    def _add_hook(self, kind, hook, prepend):
+    def _add_hook(self, kind: str, hook: Hook, prepend: bool) -> Handle:
         if getattr(self, kind) is None:
             object.__setattr__(self, kind, OrderedDict())
         return add_hook(getattr(self, kind), hook, prepend)
 
-    def register_forward_hook(self, hook, *, prepend=False, with_kwargs=False, always_call=False):
+    def register_forward_hook(
+        self, hook: Hook, *, prepend: bool = False, with_kwargs: bool = False, always_call: bool = False
+    ) -> Handle:
         """Calls hook(module, args, result) after forward; unless it returns None, its result replaces the module's.
 
         `prepend`: before the hooks that are there already. `with_kwargs`: as hook(module, args, kwargs, result).
@@ -180,7 +196,7 @@ class ModuleHooks:
         """
         return self._add_hook("_forward_hooks", _ForwardHook(hook, with_kwargs, always_call), prepend)
 
-    def register_forward_pre_hook(self, hook, *, prepend=False, with_kwargs=False):
+    def register_forward_pre_hook(self, hook: Hook, *, prepend: bool = False, with_kwargs: bool = False) -> Handle:
         """Calls hook(module, args) before forward; unless it returns None, its result replaces the arguments.
 
         `prepend`: before the hooks that are there already. `with_kwargs`: as hook(module, args, kwargs), which returns None
@@ -188,7 +204,7 @@ class ModuleHooks:
         """
         return self._add_hook("_forward_pre_hooks", _ForwardPreHook(hook, with_kwargs), prepend)
 
-    def register_full_backward_hook(self, hook, prepend=False):
+    def register_full_backward_hook(self, hook: Hook, prepend: bool = False) -> Handle:
         """Calls hook(module, grad_input, grad_output) when the gradients of the module's inputs are known.
 
         Both are tuples, with None for what has no gradient. Unless it returns None, its result replaces grad_input. The module
@@ -196,25 +212,25 @@ class ModuleHooks:
         """
         return self._add_hook("_backward_hooks", hook, prepend)
 
-    def register_full_backward_pre_hook(self, hook, prepend=False):
+    def register_full_backward_pre_hook(self, hook: Hook, prepend: bool = False) -> Handle:
         """Calls hook(module, grad_output) before the module's backward pass; a result replaces grad_output."""
         return self._add_hook("_backward_pre_hooks", hook, prepend)
 
 
 class _ForwardHook:
-    def __init__(self, hook, with_kwargs, always_call):
+    def __init__(self, hook: Hook, with_kwargs: bool, always_call: bool) -> None:
         self.hook, self.with_kwargs, self.always_call = hook, with_kwargs, always_call
 
-    def __call__(self, module, args, kwargs, result):
+    def __call__(self, module: Module, args: Any, kwargs: Any, result: Any) -> Any:
         changed = self.hook(module, args, kwargs, result) if self.with_kwargs else self.hook(module, args, result)
         return result if changed is None else changed
 
 
 class _ForwardPreHook:
-    def __init__(self, hook, with_kwargs):
+    def __init__(self, hook: Hook, with_kwargs: bool) -> None:
         self.hook, self.with_kwargs = hook, with_kwargs
 
-    def __call__(self, module, args, kwargs):
+    def __call__(self, module: Module, args: Any, kwargs: Any) -> Any:
         if not self.with_kwargs:
             changed = self.hook(module, args)
             if changed is not None:

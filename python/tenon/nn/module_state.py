@@ -1,10 +1,21 @@
 """The state of a module as a dict: its parameters and persistent buffers by name."""
 
+from __future__ import annotations
+
 from collections import OrderedDict, namedtuple
 
 from .. import _C
 from .module_hooks import add_hook
 from .parameter import Buffer, Parameter
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from typing import Any
+
+    from ..types import Hook
+    from .module import Module
+    from .module_hooks import Handle as HookHandle
 
 
 class IncompatibleKeys(namedtuple("_IncompatibleKeys", ["missing_keys", "unexpected_keys"])):
@@ -12,7 +23,7 @@ class IncompatibleKeys(namedtuple("_IncompatibleKeys", ["missing_keys", "unexpec
 
     __slots__ = ()
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         if self.missing_keys or self.unexpected_keys:
             return f"_IncompatibleKeys(missing_keys={self.missing_keys}, unexpected_keys={self.unexpected_keys})"
         return "<All keys matched successfully>"
@@ -26,35 +37,40 @@ _EXTRA = "_extra_state"
 class ModuleState:
     """The part of Module that writes and reads state dicts."""
 
-    _state_dict_pre_hooks = None
-    _state_dict_hooks = None
-    _load_state_dict_pre_hooks = None
-    _load_state_dict_post_hooks = None
+    _state_dict_pre_hooks: OrderedDict[int, Any] | None = None
+    _state_dict_hooks: OrderedDict[int, Any] | None = None
+    _load_state_dict_pre_hooks: OrderedDict[int, Any] | None = None
+    _load_state_dict_post_hooks: OrderedDict[int, Any] | None = None
 
-    def get_extra_state(self):
+    if TYPE_CHECKING:
+        def __getattr__(self, name: str) -> Any: ...
+
+    def get_extra_state(self) -> Any:
         """What else belongs to the state of this module; a class that defines it defines set_extra_state too."""
         raise NotImplementedError(f"{type(self).__name__} defines no get_extra_state()")
 
-    def set_extra_state(self, state):
+    def set_extra_state(self, state: Any) -> None:
         """Restores what get_extra_state() returned."""
         raise NotImplementedError(f"{type(self).__name__} defines no set_extra_state()")
 
-    def _has_extra_state(self):
+    def _has_extra_state(self) -> bool:
         return type(self).get_extra_state is not ModuleState.get_extra_state
 
-    def _state_parts(self):
+    def _state_parts(self) -> list[tuple[str, Any]]:
         """The parameters and then the persistent buffers of this module itself, by name."""
-        parts = [(name, part) for name, part in self.__dict__.items() if isinstance(part, Parameter)]
+        parts: list[tuple[str, Any]] = [(name, part) for name, part in self.__dict__.items() if isinstance(part, Parameter)]
         buffers = [(name, part) for name, part in self.__dict__.items() if isinstance(part, Buffer)]
         return parts + [(name, part) for name, part in buffers if part.persistent]
 
-    def _save_to_state_dict(self, destination, prefix, keep_vars):
+    def _save_to_state_dict(self, destination: dict[str, Any], prefix: str, keep_vars: bool) -> None:
         for name, part in self._state_parts():
             destination[prefix + name] = part if keep_vars else part.detach()
         if self._has_extra_state():
             destination[prefix + _EXTRA] = self.get_extra_state()
 
-    def state_dict(self, *, destination=None, prefix="", keep_vars=False):
+    def state_dict(
+        self, *, destination: dict[str, Any] | None = None, prefix: str = "", keep_vars: bool = False
+    ) -> dict[str, Any]:
         """Parameters and persistent buffers by name, detached unless `keep_vars`; they share memory with the module.
 
         A parameter or buffer that occurs in several places has a key for each.
@@ -70,7 +86,9 @@ class ModuleState:
                 raise RuntimeError("a state_dict hook must return None; it changes the dict that it gets")
         return state
 
-    def load_state_dict(self, state_dict, strict=True, assign=False):
+    def load_state_dict(
+        self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False
+    ) -> IncompatibleKeys:
         """Copies values into the parameters and buffers of the same names; with `assign`, puts the tensors in their place.
 
         Raises RuntimeError, and changes nothing, if a shape does not fit or, with `strict`, if names are missing or unknown.
@@ -79,7 +97,7 @@ class ModuleState:
         if not hasattr(state_dict, "keys"):
             raise TypeError(f"load_state_dict: expected a dict, got {type(state_dict).__name__}")
         load = _Load(OrderedDict(state_dict.items()), strict)
-        load.collect(self)
+        load.collect(self)  # type: ignore[arg-type]  # a Module
         load.check(type(self).__name__)
         load.apply(assign)
         result = IncompatibleKeys(load.missing, load.unexpected)
@@ -89,25 +107,25 @@ class ModuleState:
                     raise RuntimeError("a load_state_dict post-hook must return None; it changes the lists that it gets")
         return result
 
-    def _add_state_hook(self, kind, hook):
+    def _add_state_hook(self, kind: str, hook: Hook) -> HookHandle:
         if getattr(self, kind) is None:
             object.__setattr__(self, kind, OrderedDict())
         return add_hook(getattr(self, kind), hook)
 
-    def register_state_dict_pre_hook(self, hook):
+    def register_state_dict_pre_hook(self, hook: Hook) -> HookHandle:
         """Calls hook(module, prefix, keep_vars) before the module writes its state."""
         return self._add_state_hook("_state_dict_pre_hooks", hook)
 
-    def register_state_dict_post_hook(self, hook):
+    def register_state_dict_post_hook(self, hook: Hook) -> HookHandle:
         """Calls hook(module, state_dict, prefix, metadata) after the module has written its state, which it may change."""
         return self._add_state_hook("_state_dict_hooks", hook)
 
-    def register_load_state_dict_pre_hook(self, hook):
+    def register_load_state_dict_pre_hook(self, hook: Hook) -> HookHandle:
         """Calls hook(module, state_dict, prefix, metadata, strict, missing_keys, unexpected_keys, error_msgs) before the
         module reads its state from a dict that the hook may change."""
         return self._add_state_hook("_load_state_dict_pre_hooks", hook)
 
-    def register_load_state_dict_post_hook(self, hook):
+    def register_load_state_dict_post_hook(self, hook: Hook) -> HookHandle:
         """Calls hook(module, incompatible_keys) after loading; it may change the two lists."""
         return self._add_state_hook("_load_state_dict_post_hooks", hook)
 
@@ -115,13 +133,16 @@ class ModuleState:
 class _Load:
     """One load_state_dict: everything is checked before anything is changed."""
 
-    def __init__(self, state, strict):
+    def __init__(self, state: Any, strict: bool) -> None:
         self.state, self.strict = state, strict
-        self.missing, self.unexpected, self.problems = [], [], []
-        self.known = set()
-        self.tensors, self.extras = [], []
+        self.missing: list[str] = []
+        self.unexpected: list[str] = []
+        self.problems: list[str] = []
+        self.known: set[str] = set()
+        self.tensors: list[Any] = []
+        self.extras: list[Any] = []
 
-    def collect(self, module, prefix=""):
+    def collect(self, module: Module, prefix: str = "") -> None:
         for hook in (module._load_state_dict_pre_hooks or {}).values():
             hook(module, self.state, prefix, {}, self.strict, self.missing, self.unexpected, self.problems)
         for name, part in module._state_parts():
@@ -141,7 +162,7 @@ class _Load:
         for name, child in module._modules.items():
             self.collect(child, f"{prefix}{name}.")
 
-    def add(self, module, name, key, part, value):
+    def add(self, module: Module, name: str, key: str, part: Any, value: Any) -> None:
         if not isinstance(value, _C.Tensor):
             self.problems.append(f'"{key}" is a {type(value).__name__}, expected a Tensor.')
         elif value.shape != part.shape:
@@ -152,7 +173,7 @@ class _Load:
         else:
             self.tensors.append((module, name, part, value))
 
-    def check(self, who):
+    def check(self, who: str) -> None:
         self.unexpected += [key for key in self.state if key not in self.known]
         problems = []
         if self.strict and self.missing:
@@ -163,7 +184,7 @@ class _Load:
         if problems:
             raise RuntimeError(f"Error(s) in loading state_dict for {who}:\n\t" + "\n\t".join(problems))
 
-    def apply(self, assign):
+    def apply(self, assign: bool) -> None:
         for module, name, part, value in self.tensors:
             if assign:
                 setattr(module, name, _in_place_of(part, value))
@@ -173,7 +194,7 @@ class _Load:
             module.set_extra_state(state)
 
 
-def _in_place_of(part, value):
+def _in_place_of(part: Any, value: Any) -> Any:
     """`value` as a part of a module in the place of another one."""
     if isinstance(part, Buffer):
         return Buffer(value, part.persistent)
@@ -182,5 +203,5 @@ def _in_place_of(part, value):
     return Parameter(value, part.requires_grad)
 
 
-def _quoted(names):
+def _quoted(names: Iterable[str]) -> str:
     return ", ".join(f'"{name}"' for name in names)

@@ -3,16 +3,24 @@
 Vaswani et al. (2017), "Attention is all you need". Used by nn.functional and nn.MultiheadAttention.
 """
 
+from __future__ import annotations
+
 import math
 
 from .. import _C
 from .._C import linear as _linear
 from .._C import scaled_dot_product_attention as _attend
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from .._C import Tensor
+
 _NAME = "multi_head_attention_forward"
 
 
-def _check_mask(mask, name, dtype, shapes):
+def _check_mask(mask: Tensor, name: str, dtype: Any, shapes: Any) -> None:
     if mask.dtype != _C.bool and not mask.is_floating_point():
         raise TypeError(f"{_NAME}: `{name}` must be bool or floating point, got {mask.dtype}")
     if tuple(mask.shape) not in shapes:
@@ -20,14 +28,14 @@ def _check_mask(mask, name, dtype, shapes):
         raise ValueError(f"{_NAME}: `{name}` must be {expected}, got {list(mask.shape)}")
 
 
-def _added(mask, dtype):
+def _added(mask: Tensor, dtype: Any) -> Tensor:
     """A mask that is added to scores: of a bool one, whose True hides a key, -inf there."""
     if mask.dtype != _C.bool:
         return mask.to(dtype)
     return _C.zeros(mask.shape, dtype=dtype, device=mask.device).masked_fill(mask, -math.inf)
 
 
-def _merged(attn_mask, key_padding_mask, dtype):
+def _merged(attn_mask: Tensor | None, key_padding_mask: Tensor | None, dtype: Any) -> Tensor | None:
     """Both masks, which broadcast to [N, heads, L, S], as scaled_dot_product_attention takes one."""
     masks = [m for m in (attn_mask, key_padding_mask) if m is not None]
     if all(m.dtype == _C.bool for m in masks):
@@ -37,7 +45,7 @@ def _merged(attn_mask, key_padding_mask, dtype):
     return masks[0] if len(masks) == 1 else masks[0] + masks[1]
 
 
-def _weights(query, key, mask, dropout_p):
+def _weights(query: Tensor, key: Tensor, mask: Tensor | None, dropout_p: float) -> Tensor:
     scores = (query * (1 / math.sqrt(query.shape[-1]))) @ key.transpose(-2, -1)
     if mask is not None:
         scores = scores + _added(mask.logical_not() if mask.dtype == _C.bool else mask, query.dtype)
@@ -45,7 +53,7 @@ def _weights(query, key, mask, dropout_p):
     return _C.dropout(weights, dropout_p, True) if dropout_p > 0 else weights
 
 
-def _projected(query, key, value, weight, bias, separate):
+def _projected(query: Tensor, key: Tensor, value: Tensor, weight: Any, bias: Tensor | None, separate: Any) -> Any:
     """query, key and value times their weights: one product where they are the same tensor."""
     if weight is None:
         biases = (None,) * 3 if bias is None else bias.chunk(3)
@@ -64,28 +72,28 @@ def _projected(query, key, value, weight, bias, separate):
 
 
 def attend_with_heads(
-    query,
-    key,
-    value,
-    heads,
-    in_proj_weight,
-    in_proj_bias,
-    bias_k=None,
-    bias_v=None,
-    add_zero_attn=False,
-    dropout_p=0.0,
-    out_proj_weight=None,
-    out_proj_bias=None,
-    key_padding_mask=None,
-    need_weights=True,
-    attn_mask=None,
-    separate_weights=None,
-    static_k=None,
-    static_v=None,
-    average_attn_weights=True,
-    is_causal=False,
-    batch_dim=1,
-):
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    heads: int,
+    in_proj_weight: Tensor | None,
+    in_proj_bias: Tensor | None,
+    bias_k: Tensor | None = None,
+    bias_v: Tensor | None = None,
+    add_zero_attn: bool = False,
+    dropout_p: float = 0.0,
+    out_proj_weight: Any = None,
+    out_proj_bias: Tensor | None = None,
+    key_padding_mask: Tensor | None = None,
+    need_weights: bool = True,
+    attn_mask: Tensor | None = None,
+    separate_weights: Any = None,
+    static_k: Tensor | None = None,
+    static_v: Tensor | None = None,
+    average_attn_weights: bool = True,
+    is_causal: bool = False,
+    batch_dim: int | None = 1,
+) -> tuple[Tensor, Tensor | None]:
     """multi_head_attention_forward on [L, N, E] (batch_dim 1), [N, L, E] (0) or [L, E] (None); dropout always drops."""
     rank = 2 if batch_dim is None else 3
     for name, x in (("query", query), ("key", key), ("value", value)):
@@ -140,7 +148,7 @@ def attend_with_heads(
         if static_k is not None or static_v is not None:
             raise ValueError(f"{_NAME}: `bias_k` and `bias_v` cannot be added to `static_k` and `static_v`")
         key = more(key, bias_k.reshape(1, heads, 1, size))
-        value = more(value, bias_v.reshape(1, heads, 1, size))
+        value = more(value, bias_v.reshape(1, heads, 1, size))  # type: ignore[union-attr]  # given with bias_k
         extra += 1
     if static_k is not None:
         key = given(static_k, "static_k")
@@ -156,7 +164,7 @@ def attend_with_heads(
     mask = None
     if not causal and (attn_mask is not None or key_padding_mask is not None):
         mask = _merged(attn_mask, key_padding_mask, query.dtype)
-        if extra:
+        if extra and mask is not None:
             seen = _C.ones if mask.dtype == _C.bool else _C.zeros
             mask = _C.cat([mask, seen([*mask.shape[:-1], extra], dtype=mask.dtype, device=mask.device)], -1)
 
@@ -178,32 +186,32 @@ def attend_with_heads(
 
 
 def multi_head_attention_forward(
-    query,
-    key,
-    value,
-    embed_dim_to_check,
-    num_heads,
-    in_proj_weight,
-    in_proj_bias,
-    bias_k,
-    bias_v,
-    add_zero_attn,
-    dropout_p,
-    out_proj_weight,
-    out_proj_bias,
-    training=True,
-    key_padding_mask=None,
-    need_weights=True,
-    attn_mask=None,
-    use_separate_proj_weight=False,
-    q_proj_weight=None,
-    k_proj_weight=None,
-    v_proj_weight=None,
-    static_k=None,
-    static_v=None,
-    average_attn_weights=True,
-    is_causal=False,
-):
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    embed_dim_to_check: int,
+    num_heads: int,
+    in_proj_weight: Tensor | None,
+    in_proj_bias: Tensor | None,
+    bias_k: Tensor | None,
+    bias_v: Tensor | None,
+    add_zero_attn: bool,
+    dropout_p: float,
+    out_proj_weight: Any,
+    out_proj_bias: Tensor | None,
+    training: bool = True,
+    key_padding_mask: Tensor | None = None,
+    need_weights: bool = True,
+    attn_mask: Tensor | None = None,
+    use_separate_proj_weight: bool = False,
+    q_proj_weight: Tensor | None = None,
+    k_proj_weight: Tensor | None = None,
+    v_proj_weight: Tensor | None = None,
+    static_k: Tensor | None = None,
+    static_v: Tensor | None = None,
+    average_attn_weights: bool = True,
+    is_causal: bool = False,
+) -> tuple[Tensor, Tensor | None]:
     """(output [L, N, E], weights [N, L, S] or None) of query [L, N, E], key and value [S, N, E]; or all without N.
 
     Masks hide the keys where they are True, or are added to the scores.

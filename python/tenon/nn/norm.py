@@ -1,111 +1,157 @@
 """Modules that normalise: by rows of elements, groups of channels, or the statistics of a batch."""
 
+from __future__ import annotations
+
 import numbers
 
 from .. import _C
 from . import functional as F
 from . import init
-from .module import Module
+from .module import TensorModule
 from .parameter import Parameter
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
-def _sizes(normalized_shape):
-    return (normalized_shape,) if isinstance(normalized_shape, numbers.Integral) else tuple(normalized_shape)
+    from .._C import Tensor
+    from ..types import Device, DType, Ints
 
 
-class LayerNorm(Module):
+def _sizes(normalized_shape: Ints) -> tuple[int, ...]:
+    if isinstance(normalized_shape, numbers.Integral):
+        return (normalized_shape,)  # type: ignore[return-value]
+    return tuple(normalized_shape)  # type: ignore[arg-type]
+
+
+class LayerNorm(TensorModule):
     """(x - mean) / sqrt(variance + eps) * weight + bias over the trailing dimensions. Ba et al. (2016), arXiv:1607.06450."""
 
-    def __init__(self, normalized_shape, eps=1e-05, elementwise_affine=True, bias=True, device=None, dtype=None):
+    def __init__(
+        self,
+        normalized_shape: Ints,
+        eps: float = 1e-05,
+        elementwise_affine: bool = True,
+        bias: bool = True,
+        device: Device = None,
+        dtype: DType = None,
+    ) -> None:
         super().__init__()
         self.normalized_shape, self.eps = _sizes(normalized_shape), eps
         self.elementwise_affine = elementwise_affine
-        made = {"device": device, "dtype": dtype}
+        made: dict[str, Any] = {"device": device, "dtype": dtype}
         self.weight = Parameter(_C.empty(self.normalized_shape, **made)) if elementwise_affine else None
         self.bias = Parameter(_C.empty(self.normalized_shape, **made)) if elementwise_affine and bias else None
         self.reset_parameters()
 
-    def reset_parameters(self):
+    def reset_parameters(self) -> None:
         """Sets the weight to 1 and the bias to 0."""
         if self.weight is not None:
             init.ones_(self.weight)
         if self.bias is not None:
             init.zeros_(self.bias)
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return F.layer_norm(input, self.normalized_shape, self.weight, self.bias, self.eps)
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         return (
             f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.elementwise_affine}, "
             f"bias={self.bias is not None}"
         )
 
 
-class RMSNorm(Module):
+class RMSNorm(TensorModule):
     """x / sqrt(mean(x ** 2) + eps) * weight over the trailing dimensions. Zhang and Sennrich (2019), arXiv:1910.07467."""
 
-    def __init__(self, normalized_shape, eps=None, elementwise_affine=True, device=None, dtype=None):
+    def __init__(
+        self,
+        normalized_shape: Ints,
+        eps: float | None = None,
+        elementwise_affine: bool = True,
+        device: Device = None,
+        dtype: DType = None,
+    ) -> None:
         super().__init__()
         self.normalized_shape, self.eps = _sizes(normalized_shape), eps
         self.elementwise_affine = elementwise_affine
-        made = {"device": device, "dtype": dtype}
+        made: dict[str, Any] = {"device": device, "dtype": dtype}
         self.weight = Parameter(_C.empty(self.normalized_shape, **made)) if elementwise_affine else None
         self.reset_parameters()
 
-    def reset_parameters(self):
+    def reset_parameters(self) -> None:
         """Sets the weight to 1."""
         if self.weight is not None:
             init.ones_(self.weight)
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return F.rms_norm(input, self.normalized_shape, self.weight, self.eps)
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         return f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.elementwise_affine}"
 
 
-class GroupNorm(Module):
+class GroupNorm(TensorModule):
     """Normalises groups of the channels of each sample. Wu and He (2018), arXiv:1803.08494."""
 
-    def __init__(self, num_groups, num_channels, eps=1e-05, affine=True, device=None, dtype=None, *, bias=True):
+    def __init__(
+        self,
+        num_groups: int,
+        num_channels: int,
+        eps: float = 1e-05,
+        affine: bool = True,
+        device: Device = None,
+        dtype: DType = None,
+        *,
+        bias: bool = True,
+    ) -> None:
         super().__init__()
         if num_channels % num_groups != 0:
             raise ValueError(f"GroupNorm: num_channels {num_channels} must be divisible by num_groups {num_groups}")
         self.num_groups, self.num_channels, self.eps, self.affine = num_groups, num_channels, eps, affine
-        made = {"device": device, "dtype": dtype}
+        made: dict[str, Any] = {"device": device, "dtype": dtype}
         self.weight = Parameter(_C.empty(num_channels, **made)) if affine else None
         self.bias = Parameter(_C.empty(num_channels, **made)) if affine and bias else None
         self.reset_parameters()
 
-    def reset_parameters(self):
+    def reset_parameters(self) -> None:
         """Sets the weight to 1 and the bias to 0."""
-        if self.affine:
+        if self.weight is not None:
             init.ones_(self.weight)
         if self.bias is not None:
             init.zeros_(self.bias)
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return F.group_norm(input, self.num_groups, self.weight, self.bias, self.eps)
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         return (
             f"{self.num_groups}, {self.num_channels}, eps={self.eps}, affine={self.affine}, "
             f"bias={self.bias is not None}"
         )
 
 
-class _ChannelNorm(Module):
+class _ChannelNorm(TensorModule):
     """What norms by channel have in common: an affine map and running statistics, both of one value a channel."""
 
-    _ranks = ()
+    _ranks: tuple[int, ...] = ()
     _version = 2
 
-    def __init__(self, num_features, eps, momentum, affine, track_running_stats, device, dtype, bias):
+    def __init__(
+        self,
+        num_features: int,
+        eps: float,
+        momentum: float | None,
+        affine: bool,
+        track_running_stats: bool,
+        device: Device,
+        dtype: DType,
+        bias: bool,
+    ) -> None:
         super().__init__()
         self.num_features, self.eps, self.momentum = num_features, eps, momentum
         self.affine, self.track_running_stats = affine, track_running_stats
-        made = {"device": device, "dtype": dtype}
+        made: dict[str, Any] = {"device": device, "dtype": dtype}
         self.weight = Parameter(_C.empty(num_features, **made)) if affine else None
         self.bias = Parameter(_C.empty(num_features, **made)) if affine and bias else None
         tracked = track_running_stats
@@ -114,27 +160,27 @@ class _ChannelNorm(Module):
         self.register_buffer("num_batches_tracked", _C.tensor(0, dtype=_C.int64, device=device) if tracked else None)
         self.reset_parameters()
 
-    def reset_running_stats(self):
+    def reset_running_stats(self) -> None:
         """Sets the running mean to 0, the running variance to 1 and the count of batches to 0."""
         if self.track_running_stats:
             self.running_mean.zero_()
             self.running_var.fill_(1)
             self.num_batches_tracked.zero_()
 
-    def reset_parameters(self):
+    def reset_parameters(self) -> None:
         """Resets the statistics, sets the weight to 1 and the bias to 0."""
         self.reset_running_stats()
-        if self.affine:
+        if self.weight is not None:
             init.ones_(self.weight)
         if self.bias is not None:
             init.zeros_(self.bias)
 
-    def _check_rank(self, input):
+    def _check_rank(self, input: Tensor) -> None:
         if input.dim() not in self._ranks:
             wanted = " or ".join(f"{r}D" for r in self._ranks)
             raise ValueError(f"{type(self).__name__}: expected {wanted} input, got {input.dim()}D")
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         return (
             f"{self.num_features}, eps={self.eps}, momentum={self.momentum}, affine={self.affine}, "
             f"bias={self.bias is not None}, track_running_stats={self.track_running_stats}"
@@ -143,11 +189,20 @@ class _ChannelNorm(Module):
 
 class _BatchNorm(_ChannelNorm):
     def __init__(
-        self, num_features, eps=1e-05, momentum=0.1, affine=True, track_running_stats=True, device=None, dtype=None, *, bias=True
-    ):
+        self,
+        num_features: int,
+        eps: float = 1e-05,
+        momentum: float | None = 0.1,
+        affine: bool = True,
+        track_running_stats: bool = True,
+        device: Device = None,
+        dtype: DType = None,
+        *,
+        bias: bool = True,
+    ) -> None:
         super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype, bias)
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         self._check_rank(input)
         factor = 0.0 if self.momentum is None else self.momentum
         if self.training and self.track_running_stats and self.num_batches_tracked is not None:
@@ -188,11 +243,20 @@ class BatchNorm3d(_BatchNorm):
 
 class _InstanceNorm(_ChannelNorm):
     def __init__(
-        self, num_features, eps=1e-05, momentum=0.1, affine=False, track_running_stats=False, device=None, dtype=None, *, bias=True
-    ):
+        self,
+        num_features: int,
+        eps: float = 1e-05,
+        momentum: float | None = 0.1,
+        affine: bool = False,
+        track_running_stats: bool = False,
+        device: Device = None,
+        dtype: DType = None,
+        *,
+        bias: bool = True,
+    ) -> None:
         super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype, bias)
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         self._check_rank(input)
         alone = input.dim() == self._ranks[0]
         batch = input.unsqueeze(0) if alone else input

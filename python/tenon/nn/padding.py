@@ -1,18 +1,28 @@
 """Padding layers: widths before and after each spatial dimension, from the last one on."""
 
+from __future__ import annotations
+
 from . import spatial as F
-from .module import Module
+from .module import TensorModule
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from .._C import Tensor
+    from ..types import Ints
 
 
-class _Padding(Module):
-    _rank = _mode = None
+class _Padding(TensorModule):
+    _rank: Any = None
+    _mode: Any = None
 
-    def __init__(self, padding):
+    def __init__(self, padding: Ints) -> None:
         super().__init__()
         given = isinstance(padding, (list, tuple))
-        self.padding = tuple(padding) if given else (padding,) * (2 * self._rank)
+        self.padding: Any = tuple(padding) if given else (padding,) * (2 * self._rank)  # type: ignore[arg-type]
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         if self._mode == "circular" and input.dim() not in (self._rank + 1, self._rank + 2):
             raise ValueError(
                 f"{type(self).__name__}: expected an input of {self._rank + 1} or {self._rank + 2} dimensions, "
@@ -20,27 +30,27 @@ class _Padding(Module):
             )
         return F.pad(input, self.padding, self._mode)
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         return f"{self.padding}"
 
 
 class _ConstantPadding(_Padding):
-    def __init__(self, padding, value):
+    def __init__(self, padding: Ints, value: float) -> None:
         super().__init__(padding)
         self.value = value
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return F.pad(input, self.padding, "constant", self.value)
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         return f"padding={self.padding}, value={self.value}"
 
 
 class _ZeroPadding(_ConstantPadding):
-    def __init__(self, padding):
+    def __init__(self, padding: Ints) -> None:
         super().__init__(padding, 0.0)
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         return f"{self.padding}"
 
 

@@ -3,4 +3,7 @@ that they do ask for says that it is absent."""
 
 from ..absent import module_getattr
 
-__getattr__ = module_getattr(__name__)
+TYPE_CHECKING = False
+
+if not TYPE_CHECKING:
+    __getattr__ = module_getattr(__name__)

@@ -1,6 +1,14 @@
 """Parameter and Buffer: tensors that belong to a module."""
 
+from __future__ import annotations
+
 from .. import _C
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Self
+
+    from .._C import Tensor
 
 
 class Parameter(_C.Tensor):
@@ -8,7 +16,7 @@ class Parameter(_C.Tensor):
 
     _copies_alone = True  # a deep copy shares no memory with the copies of other tensors and has no gradient yet
 
-    def __new__(cls, data=None, requires_grad=True):
+    def __new__(cls, data: Tensor | None = None, requires_grad: bool = True) -> Self:
         if data is None:
             data = _C.empty(0)
         if not isinstance(data, _C.Tensor):
@@ -19,12 +27,14 @@ class Parameter(_C.Tensor):
 class Buffer(_C.Tensor):
     """A tensor that belongs to a module's state but is not trained."""
 
-    def __new__(cls, data=None, persistent=True):
+    persistent: bool
+
+    def __new__(cls, data: Tensor | None = None, persistent: bool = True) -> Self:
         if data is not None and not isinstance(data, _C.Tensor):
             raise TypeError(f"Buffer(): data must be a Tensor, not {type(data).__name__}")
         buffer = _C._make_subclass(cls, _C.empty(0) if data is None else data, False)
         buffer.persistent = persistent
         return buffer
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return repr(self.detach())  # as any tensor: PyTorch's buffers have no type of their own

@@ -1,8 +1,18 @@
 """Functions over spatial dimensions: padding, pooling, resizing, folding. nn.functional has them all."""
 
+from __future__ import annotations
+
 import math
 
 from .. import _C
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Any
+
+    from .._C import Tensor
+    from ..types import Ints
 
 __all__ = [
     "adaptive_avg_pool1d",
@@ -45,16 +55,16 @@ max_pool3d_with_indices = _C.max_pool3d_with_indices
 adaptive_avg_pool1d = _C.adaptive_avg_pool1d
 
 
-def pad(input, pad, mode="constant", value=None):
+def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float | None = None) -> Tensor:
     """Pads dimensions from the last one on; `pad` has two widths for each. Modes: constant, reflect, replicate, circular."""
     return _C.pad(input, pad, mode, value)
 
 
-def _listed(stride):
+def _listed(stride: Any) -> Any:
     return [] if stride is None else stride
 
 
-def _max_pool(values, both):
+def _max_pool(values: Any, both: Any) -> Callable[..., Any]:
     def max_pool(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=False):
         """The maxima of windows; `stride` is the kernel's size unless given. With return_indices also their places."""
         return (both if return_indices else values)(input, kernel_size, _listed(stride), padding, dilation, ceil_mode)
@@ -68,26 +78,45 @@ max_pool2d = _max_pool(_C.max_pool2d, _C.max_pool2d_with_indices)
 max_pool3d = _max_pool(_C.max_pool3d, _C.max_pool3d_with_indices)
 
 
-def avg_pool1d(input, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True):
+def avg_pool1d(
+    input: Tensor,
+    kernel_size: Ints,
+    stride: Ints | None = None,
+    padding: Ints = 0,
+    ceil_mode: bool = False,
+    count_include_pad: bool = True,
+) -> Tensor:
     """The means of windows [.., C, W]; `stride` is the kernel's size unless given."""
     return _C.avg_pool1d(input, kernel_size, _listed(stride), padding, ceil_mode, count_include_pad)
 
 
 def avg_pool2d(
-    input, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True, divisor_override=None
-):
+    input: Tensor,
+    kernel_size: Ints,
+    stride: Ints | None = None,
+    padding: Ints = 0,
+    ceil_mode: bool = False,
+    count_include_pad: bool = True,
+    divisor_override: int | None = None,
+) -> Tensor:
     """The means of windows [.., C, H, W]; `stride` is the kernel's size unless given."""
     return _C.avg_pool2d(input, kernel_size, _listed(stride), padding, ceil_mode, count_include_pad, divisor_override)
 
 
 def avg_pool3d(
-    input, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True, divisor_override=None
-):
+    input: Tensor,
+    kernel_size: Ints,
+    stride: Ints | None = None,
+    padding: Ints = 0,
+    ceil_mode: bool = False,
+    count_include_pad: bool = True,
+    divisor_override: int | None = None,
+) -> Tensor:
     """The means of windows [.., C, D, H, W]; `stride` is the kernel's size unless given."""
     return _C.avg_pool3d(input, kernel_size, _listed(stride), padding, ceil_mode, count_include_pad, divisor_override)
 
 
-def _lp_pool(average, rank):
+def _lp_pool(average: Any, rank: int) -> Callable[..., Tensor]:
     def lp_pool(input, norm_type, kernel_size, stride=None, ceil_mode=False):
         """The norms of windows: the sum of x ** norm_type, to the power of 1 / norm_type."""
         count = math.prod(kernel_size) if isinstance(kernel_size, (list, tuple)) else kernel_size**rank
@@ -101,7 +130,7 @@ def _lp_pool(average, rank):
 lp_pool1d, lp_pool2d, lp_pool3d = _lp_pool(avg_pool1d, 1), _lp_pool(avg_pool2d, 2), _lp_pool(avg_pool3d, 3)
 
 
-def _filled(output_size, input, rank):
+def _filled(output_size: Any, input: Tensor, rank: int) -> Any:
     """One number for each axis, None standing for the input's size."""
     sizes = [output_size] * rank if output_size is None or isinstance(output_size, int) else list(output_size)
     if len(sizes) != rank or input.dim() <= rank:
@@ -109,17 +138,17 @@ def _filled(output_size, input, rank):
     return [n if s is None else s for s, n in zip(sizes, input.shape[-rank:])]
 
 
-def adaptive_avg_pool2d(input, output_size):
+def adaptive_avg_pool2d(input: Tensor, output_size: int | Sequence[int | None] | None) -> Tensor:
     """The means of windows that divide [.., C, H, W] into `output_size` parts; None keeps a size."""
     return _C.adaptive_avg_pool2d(input, _filled(output_size, input, 2))
 
 
-def adaptive_avg_pool3d(input, output_size):
+def adaptive_avg_pool3d(input: Tensor, output_size: int | Sequence[int | None] | None) -> Tensor:
     """The means of windows that divide [.., C, D, H, W] into `output_size` parts; None keeps a size."""
     return _C.adaptive_avg_pool3d(input, _filled(output_size, input, 3))
 
 
-def _adaptive_max_pool(function, rank):
+def _adaptive_max_pool(function: Any, rank: int) -> Any:
     def with_indices(input, output_size, return_indices=False):
         """The maxima of windows that divide the input into `output_size` parts, and their places."""
         return function(input, _filled(output_size, input, rank))
@@ -153,7 +182,7 @@ _SMOOTH = {
 _ANTIALIAS = {"bilinear": _C._upsample_bilinear2d_aa, "bicubic": _C._upsample_bicubic2d_aa}
 
 
-def _for_each_axis(value, rank, name):
+def _for_each_axis(value: Any, rank: int, name: str) -> Any:
     if not isinstance(value, (list, tuple)):
         return [value] * rank
     if len(value) != rank:
@@ -162,14 +191,14 @@ def _for_each_axis(value, rank, name):
 
 
 def interpolate(
-    input,
-    size=None,
-    scale_factor=None,
-    mode="nearest",
-    align_corners=None,
-    recompute_scale_factor=None,
-    antialias=False,
-):
+    input: Tensor,
+    size: int | Sequence[int] | None = None,
+    scale_factor: float | Sequence[float] | None = None,
+    mode: str = "nearest",
+    align_corners: bool | None = None,
+    recompute_scale_factor: bool | None = None,
+    antialias: bool = False,
+) -> Tensor:
     """Resizes [N, C, W], [N, C, H, W] or [N, C, D, H, W] to `size`, or by `scale_factor`.
 
     Modes: nearest, nearest-exact, linear, bilinear, bicubic, trilinear, area. With antialias, bilinear and bicubic take
@@ -192,6 +221,8 @@ def interpolate(
         raise NotImplementedError(
             f"interpolate: mode {mode!r} needs an input of {_SMOOTH[mode][0] + 2} dimensions, got {input.dim()}"
         )
+    sizes: Any
+    factors: Any
     sizes = factors = None
     if size is not None:
         sizes = _for_each_axis(size, rank, "size")
@@ -207,26 +238,38 @@ def interpolate(
     return function(input, sizes, bool(align_corners), factors)
 
 
-def upsample(input, size=None, scale_factor=None, mode="nearest", align_corners=None):
+def upsample(
+    input: Tensor,
+    size: int | Sequence[int] | None = None,
+    scale_factor: float | Sequence[float] | None = None,
+    mode: str = "nearest",
+    align_corners: bool | None = None,
+) -> Tensor:
     """The same as `interpolate`."""
     return interpolate(input, size, scale_factor, mode, align_corners)
 
 
-def upsample_nearest(input, size=None, scale_factor=None):
+def upsample_nearest(
+    input: Tensor, size: int | Sequence[int] | None = None, scale_factor: float | Sequence[float] | None = None
+) -> Tensor:
     """The same as `interpolate` in mode nearest."""
     return interpolate(input, size, scale_factor, "nearest")
 
 
-def upsample_bilinear(input, size=None, scale_factor=None):
+def upsample_bilinear(
+    input: Tensor, size: int | Sequence[int] | None = None, scale_factor: float | Sequence[float] | None = None
+) -> Tensor:
     """The same as `interpolate` of [N, C, H, W] in mode bilinear with align_corners."""
     return interpolate(input, size, scale_factor, "bilinear", align_corners=True)
 
 
-def unfold(input, kernel_size, dilation=1, padding=0, stride=1):
+def unfold(input: Tensor, kernel_size: Ints, dilation: Ints = 1, padding: Ints = 0, stride: Ints = 1) -> Tensor:
     """Windows of [.., C, H, W] as columns [.., C * kernel, L]."""
     return _C.im2col(input, kernel_size, dilation, padding, stride)
 
 
-def fold(input, output_size, kernel_size, dilation=1, padding=0, stride=1):
+def fold(
+    input: Tensor, output_size: Ints, kernel_size: Ints, dilation: Ints = 1, padding: Ints = 0, stride: Ints = 1
+) -> Tensor:
     """Adds columns [.., C * kernel, L] up to images [.., C, H, W] of `output_size`."""
     return _C.col2im(input, output_size, kernel_size, dilation, padding, stride)

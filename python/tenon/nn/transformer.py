@@ -1,5 +1,7 @@
 """The transformer of Vaswani et al. (2017) and its layers, with PyTorch's arguments, parameters and order of steps."""
 
+from __future__ import annotations
+
 import copy
 
 from .. import _C
@@ -9,11 +11,19 @@ from .attention import MultiheadAttention
 from .container import ModuleList
 from .dropout import Dropout
 from .linear import Linear
-from .module import Module
+from .module import Module, TensorModule
 from .norm import LayerNorm
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
 
-def _activation(given):
+    from .._C import Tensor
+    from ..types import Device, DType
+
+
+def _activation(given: Any) -> Callable[[Tensor], Tensor]:
     if callable(given):
         return given
     if given not in ("relu", "gelu"):
@@ -21,17 +31,17 @@ def _activation(given):
     return getattr(F, given)
 
 
-def _clones(module, count):
+def _clones(module: Module, count: int) -> ModuleList:
     return ModuleList([copy.deepcopy(module) for _ in range(count)])
 
 
-def _square_subsequent_mask(size, device=None, dtype=None):
+def _square_subsequent_mask(size: int, device: Device = None, dtype: DType = None) -> Tensor:
     """-inf above the diagonal, 0 elsewhere: position i sees the positions 0 to i."""
     after = _C.arange(size, device=device) > _C.arange(size, device=device).unsqueeze(1)
     return _C.zeros(size, size, device=device, dtype=dtype).masked_fill(after, -float("inf"))
 
 
-def _is_causal(mask, hint, length):
+def _is_causal(mask: Tensor | None, hint: bool | None, length: int) -> bool:
     """Whether `mask` is the causal one of that length; `hint` decides if it is given."""
     if hint is not None or mask is None:
         return bool(hint)
@@ -41,10 +51,21 @@ def _is_causal(mask, hint, length):
     return mask.equal(causal if mask.is_floating_point() else causal != 0)
 
 
-class _Layer(Module):
+class _Layer(TensorModule):
     """What encoder and decoder layers share."""
 
-    def _set_parts(self, count, d_model, dim_feedforward, dropout, activation, layer_norm_eps, norm_first, bias, like):
+    def _set_parts(
+        self,
+        count: int,
+        d_model: int,
+        dim_feedforward: int,
+        dropout: float,
+        activation: str | Callable[[Tensor], Tensor],
+        layer_norm_eps: float,
+        norm_first: bool,
+        bias: bool,
+        like: dict[str, Any],
+    ) -> None:
         """All but the attention, which comes first; `count` norms and dropouts."""
         self.linear1 = Linear(d_model, dim_feedforward, bias=bias, **like)
         self.dropout = Dropout(dropout)
@@ -56,7 +77,16 @@ class _Layer(Module):
             setattr(self, f"dropout{i}", Dropout(dropout))
         self.activation = _activation(activation)
 
-    def _attend(self, attention, dropout, x, memory, mask, key_padding_mask, is_causal):
+    def _attend(
+        self,
+        attention: Module,
+        dropout: Module,
+        x: Tensor,
+        memory: Tensor,
+        mask: Tensor | None,
+        key_padding_mask: Tensor | None,
+        is_causal: bool | None,
+    ) -> Tensor:
         found = attention(
             x,
             memory,
@@ -68,7 +98,7 @@ class _Layer(Module):
         )[0]
         return dropout(found)
 
-    def _feed(self, dropout, x):
+    def _feed(self, dropout: Module, x: Tensor) -> Tensor:
         return dropout(self.linear2(self.dropout(self.activation(self.linear1(x)))))
 
 
@@ -81,24 +111,30 @@ class TransformerEncoderLayer(_Layer):
 
     def __init__(
         self,
-        d_model,
-        nhead,
-        dim_feedforward=2048,
-        dropout=0.1,
-        activation=F.relu,
-        layer_norm_eps=1e-5,
-        batch_first=False,
-        norm_first=False,
-        bias=True,
-        device=None,
-        dtype=None,
-    ):
+        d_model: int,
+        nhead: int,
+        dim_feedforward: int = 2048,
+        dropout: float = 0.1,
+        activation: str | Callable[[Tensor], Tensor] = F.relu,
+        layer_norm_eps: float = 1e-5,
+        batch_first: bool = False,
+        norm_first: bool = False,
+        bias: bool = True,
+        device: Device = None,
+        dtype: DType = None,
+    ) -> None:
         super().__init__()
-        like = {"device": device, "dtype": dtype}
+        like: dict[str, Any] = {"device": device, "dtype": dtype}
         self.self_attn = MultiheadAttention(d_model, nhead, dropout=dropout, bias=bias, batch_first=batch_first, **like)
         self._set_parts(2, d_model, dim_feedforward, dropout, activation, layer_norm_eps, norm_first, bias, like)
 
-    def forward(self, src, src_mask=None, src_key_padding_mask=None, is_causal=False):
+    def forward(
+        self,
+        src: Tensor,
+        src_mask: Tensor | None = None,
+        src_key_padding_mask: Tensor | None = None,
+        is_causal: bool | None = False,
+    ) -> Tensor:
         def attend(x):
             return self._attend(self.self_attn, self.dropout1, x, x, src_mask, src_key_padding_mask, is_causal)
 
@@ -115,20 +151,20 @@ class TransformerDecoderLayer(_Layer):
 
     def __init__(
         self,
-        d_model,
-        nhead,
-        dim_feedforward=2048,
-        dropout=0.1,
-        activation=F.relu,
-        layer_norm_eps=1e-5,
-        batch_first=False,
-        norm_first=False,
-        bias=True,
-        device=None,
-        dtype=None,
-    ):
+        d_model: int,
+        nhead: int,
+        dim_feedforward: int = 2048,
+        dropout: float = 0.1,
+        activation: str | Callable[[Tensor], Tensor] = F.relu,
+        layer_norm_eps: float = 1e-5,
+        batch_first: bool = False,
+        norm_first: bool = False,
+        bias: bool = True,
+        device: Device = None,
+        dtype: DType = None,
+    ) -> None:
         super().__init__()
-        like = {"device": device, "dtype": dtype}
+        like: dict[str, Any] = {"device": device, "dtype": dtype}
         attention = {"dropout": dropout, "bias": bias, "batch_first": batch_first, **like}
         self.self_attn = MultiheadAttention(d_model, nhead, **attention)
         self.multihead_attn = MultiheadAttention(d_model, nhead, **attention)
@@ -136,15 +172,15 @@ class TransformerDecoderLayer(_Layer):
 
     def forward(
         self,
-        tgt,
-        memory,
-        tgt_mask=None,
-        memory_mask=None,
-        tgt_key_padding_mask=None,
-        memory_key_padding_mask=None,
-        tgt_is_causal=False,
-        memory_is_causal=False,
-    ):
+        tgt: Tensor,
+        memory: Tensor,
+        tgt_mask: Tensor | None = None,
+        memory_mask: Tensor | None = None,
+        tgt_key_padding_mask: Tensor | None = None,
+        memory_key_padding_mask: Tensor | None = None,
+        tgt_is_causal: bool | None = False,
+        memory_is_causal: bool = False,
+    ) -> Tensor:
         def attend(x):
             return self._attend(self.self_attn, self.dropout1, x, x, tgt_mask, tgt_key_padding_mask, tgt_is_causal)
 
@@ -163,45 +199,58 @@ class TransformerDecoderLayer(_Layer):
         return self.norm3(x + self._feed(self.dropout3, x))
 
 
-class TransformerEncoder(Module):
+class TransformerEncoder(TensorModule):
     """`num_layers` copies of a layer one after the other, then `norm`.
 
     is_causal=None finds out whether `mask` is the causal one. There are no nested tensors: enable_nested_tensor and
     mask_check are accepted, and change nothing.
     """
 
-    def __init__(self, encoder_layer, num_layers, norm=None, enable_nested_tensor=True, mask_check=True):
+    def __init__(
+        self,
+        encoder_layer: Module,
+        num_layers: int,
+        norm: Module | None = None,
+        enable_nested_tensor: bool = True,
+        mask_check: bool = True,
+    ) -> None:
         super().__init__()
         self.layers = _clones(encoder_layer, num_layers)
         self.num_layers, self.norm = num_layers, norm
         self.enable_nested_tensor, self.mask_check = enable_nested_tensor, mask_check
 
-    def forward(self, src, mask=None, src_key_padding_mask=None, is_causal=None):
+    def forward(
+        self,
+        src: Tensor,
+        mask: Tensor | None = None,
+        src_key_padding_mask: Tensor | None = None,
+        is_causal: bool | None = None,
+    ) -> Tensor:
         causal = _is_causal(mask, is_causal, _length(src, self.layers))
         for layer in self.layers:
             src = layer(src, src_mask=mask, src_key_padding_mask=src_key_padding_mask, is_causal=causal)
         return src if self.norm is None else self.norm(src)
 
 
-class TransformerDecoder(Module):
+class TransformerDecoder(TensorModule):
     """`num_layers` copies of a layer one after the other, then `norm`. tgt_is_causal=None finds out, as in the encoder."""
 
-    def __init__(self, decoder_layer, num_layers, norm=None):
+    def __init__(self, decoder_layer: Module, num_layers: int, norm: Module | None = None) -> None:
         super().__init__()
         self.layers = _clones(decoder_layer, num_layers)
         self.num_layers, self.norm = num_layers, norm
 
     def forward(
         self,
-        tgt,
-        memory,
-        tgt_mask=None,
-        memory_mask=None,
-        tgt_key_padding_mask=None,
-        memory_key_padding_mask=None,
-        tgt_is_causal=None,
-        memory_is_causal=False,
-    ):
+        tgt: Tensor,
+        memory: Tensor,
+        tgt_mask: Tensor | None = None,
+        memory_mask: Tensor | None = None,
+        tgt_key_padding_mask: Tensor | None = None,
+        memory_key_padding_mask: Tensor | None = None,
+        tgt_is_causal: bool | None = None,
+        memory_is_causal: bool = False,
+    ) -> Tensor:
         causal = _is_causal(tgt_mask, tgt_is_causal, _length(tgt, self.layers))
         for layer in self.layers:
             tgt = layer(
@@ -217,74 +266,74 @@ class TransformerDecoder(Module):
         return tgt if self.norm is None else self.norm(tgt)
 
 
-def _length(x, layers):
+def _length(x: Tensor, layers: Any) -> int:
     """The number of positions of x, as the first layer reads it."""
     attention = getattr(layers[0], "self_attn", None) if len(layers) else None
     batch_first = x.dim() == 3 and getattr(attention, "batch_first", False)
     return x.shape[1 if batch_first else 0]
 
 
-class Transformer(Module):
+class Transformer(TensorModule):
     """An encoder of `src` and a decoder of `tgt`, which attends to what the encoder found; each ends with a LayerNorm."""
 
     def __init__(
         self,
-        d_model=512,
-        nhead=8,
-        num_encoder_layers=6,
-        num_decoder_layers=6,
-        dim_feedforward=2048,
-        dropout=0.1,
-        activation=F.relu,
-        custom_encoder=None,
-        custom_decoder=None,
-        layer_norm_eps=1e-5,
-        batch_first=False,
-        norm_first=False,
-        bias=True,
-        device=None,
-        dtype=None,
-    ):
+        d_model: int = 512,
+        nhead: int = 8,
+        num_encoder_layers: int = 6,
+        num_decoder_layers: int = 6,
+        dim_feedforward: int = 2048,
+        dropout: float = 0.1,
+        activation: str | Callable[[Tensor], Tensor] = F.relu,
+        custom_encoder: Module | None = None,
+        custom_decoder: Module | None = None,
+        layer_norm_eps: float = 1e-5,
+        batch_first: bool = False,
+        norm_first: bool = False,
+        bias: bool = True,
+        device: Device = None,
+        dtype: DType = None,
+    ) -> None:
         super().__init__()
-        like = {"device": device, "dtype": dtype}
+        like: dict[str, Any] = {"device": device, "dtype": dtype}
         layer = (d_model, nhead, dim_feedforward, dropout, activation, layer_norm_eps, batch_first, norm_first, bias)
 
         def norm():
             return LayerNorm(d_model, eps=layer_norm_eps, bias=bias, **like)
 
-        self.encoder = custom_encoder
+        self.encoder: Any = custom_encoder
         if custom_encoder is None:
             self.encoder = TransformerEncoder(TransformerEncoderLayer(*layer, **like), num_encoder_layers, norm())
-        self.decoder = custom_decoder
+        self.decoder: Any = custom_decoder
         if custom_decoder is None:
             self.decoder = TransformerDecoder(TransformerDecoderLayer(*layer, **like), num_decoder_layers, norm())
         self._reset_parameters()
         self.d_model, self.nhead, self.batch_first = d_model, nhead, batch_first
 
-    def _reset_parameters(self):
+    def _reset_parameters(self) -> None:
         for parameter in self.parameters():
             if parameter.dim() > 1:
                 init.xavier_uniform_(parameter)
 
     @staticmethod
-    def generate_square_subsequent_mask(sz, device=None, dtype=None):
+    def generate_square_subsequent_mask(sz: int, device: Device = None, dtype: DType = None) -> Tensor:
         """[sz, sz] with -inf above the diagonal and 0 elsewhere, to be added to scores."""
         return _square_subsequent_mask(sz, device, dtype)
 
     def forward(
         self,
-        src,
-        tgt,
-        src_mask=None,
-        tgt_mask=None,
-        memory_mask=None,
-        src_key_padding_mask=None,
-        tgt_key_padding_mask=None,
-        memory_key_padding_mask=None,
-        src_is_causal=None,
-        tgt_is_causal=None,
-        memory_is_causal=False,
-    ):
+        src: Tensor,
+        tgt: Tensor,
+        src_mask: Tensor | None = None,
+        tgt_mask: Tensor | None = None,
+        memory_mask: Tensor | None = None,
+        src_key_padding_mask: Tensor | None = None,
+        tgt_key_padding_mask: Tensor | None = None,
+        memory_key_padding_mask: Tensor | None = None,
+        src_is_causal: bool | None = None,
+        tgt_is_causal: bool | None = None,
+        memory_is_causal: bool = False,
+    ) -> Tensor:
         batch = 0 if self.batch_first else 1
         if src.dim() != tgt.dim() or (src.dim() == 3 and src.shape[batch] != tgt.shape[batch]):
             raise ValueError(f"Transformer: `src` {list(src.shape)} and `tgt` {list(tgt.shape)} differ in batch")

@@ -6,6 +6,10 @@ from .adaptive import Adadelta, Adagrad, NAdam, RMSprop
 from .optimizer import Optimizer
 from .sgd import SGD
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from . import lr_scheduler
+
 __all__ = [
     "Adadelta",
     "Adagrad",
@@ -19,14 +23,16 @@ __all__ = [
 ]
 
 
-def __getattr__(name):
-    # Half of the room's code, which programs without a schedule never read.
-    if name == "lr_scheduler":
-        import importlib
+if not TYPE_CHECKING:
 
-        return importlib.import_module(f"{__name__}.lr_scheduler")
-    raise attribute_error(__name__, name)
+    def __getattr__(name: str) -> object:
+        # Half of the room's code, which programs without a schedule never read.
+        if name == "lr_scheduler":
+            import importlib
+
+            return importlib.import_module(f"{__name__}.lr_scheduler")
+        raise attribute_error(__name__, name)
 
 
-def __dir__():
+def __dir__() -> list[str]:
     return sorted({*globals(), "lr_scheduler"})

@@ -1,11 +1,20 @@
 """Adadelta, Adagrad, NAdam and RMSprop: steps scaled by what the gradients were."""
 
+from __future__ import annotations
+
 from .. import _C
 from ..autograd.grad_mode import no_grad
 from .optimizer import Optimizer
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
-def _parts(tensor):
+    from .._C import Tensor
+    from ..types import Params
+
+
+def _parts(tensor: Tensor) -> Any:
     """A complex tensor as the real one of its parts, which the algorithms scale separately; any other as it is."""
     return _C.view_as_real(tensor) if tensor.is_complex() else tensor
 
@@ -13,15 +22,15 @@ def _parts(tensor):
 class _Adaptive(Optimizer):
     """An optimizer whose `_update_one(parameter, grad, state, group)` changes one parameter; all are real there."""
 
-    def _new_state(self, parameter, group):
+    def _new_state(self, parameter: Tensor, group: dict[str, Any]) -> dict[str, Any]:
         """The state of a parameter before its first step."""
         raise NotImplementedError
 
-    def _update_one(self, parameter, grad, state, group):
+    def _update_one(self, parameter: Tensor, grad: Tensor, state: dict[str, Any], group: dict[str, Any]) -> None:
         raise NotImplementedError
 
     @no_grad()
-    def _update(self, group):
+    def _update(self, group: dict[str, Any]) -> None:
         for p in group["params"]:
             grad = p.grad
             if grad is None:
@@ -48,17 +57,17 @@ class Adadelta(_Adaptive):
 
     def __init__(
         self,
-        params,
-        lr=1.0,
-        rho=0.9,
-        eps=1e-6,
-        weight_decay=0,
-        foreach=None,
+        params: Params,
+        lr: float = 1.0,
+        rho: float = 0.9,
+        eps: float = 1e-6,
+        weight_decay: float = 0,
+        foreach: bool | None = None,
         *,
-        capturable=False,
-        maximize=False,
-        differentiable=False,
-    ):
+        capturable: bool = False,
+        maximize: bool = False,
+        differentiable: bool = False,
+    ) -> None:
         super().__init__(
             params,
             {
@@ -73,16 +82,16 @@ class Adadelta(_Adaptive):
             },
         )
 
-    def _check(self, group):
+    def _check(self, group: dict[str, Any]) -> None:
         self._check_numbers(group, "lr", "rho", "eps", "weight_decay")
         self._check_switches(group)
         if not group["rho"] <= 1:
             raise ValueError(f"Adadelta: rho must be in [0, 1], got {group['rho']}")
 
-    def _new_state(self, parameter, group):
+    def _new_state(self, parameter: Tensor, group: dict[str, Any]) -> dict[str, Any]:
         return {"step": 0, "square_avg": _C.zeros_like(parameter), "acc_delta": _C.zeros_like(parameter)}
 
-    def _update_one(self, parameter, grad, state, group):
+    def _update_one(self, parameter: Tensor, grad: Tensor, state: dict[str, Any], group: dict[str, Any]) -> None:
         rho, eps = group["rho"], group["eps"]
         squares, deltas = _parts(state["square_avg"]), _parts(state["acc_delta"])
         squares.mul_(rho).add_(grad * grad, alpha=1 - rho)
@@ -98,18 +107,18 @@ class Adagrad(_Adaptive):
 
     def __init__(
         self,
-        params,
-        lr=1e-2,
-        lr_decay=0,
-        weight_decay=0,
-        initial_accumulator_value=0,
-        eps=1e-10,
-        foreach=None,
+        params: Params,
+        lr: float = 1e-2,
+        lr_decay: float = 0,
+        weight_decay: float = 0,
+        initial_accumulator_value: float = 0,
+        eps: float = 1e-10,
+        foreach: bool | None = None,
         *,
-        maximize=False,
-        differentiable=False,
-        fused=None,
-    ):
+        maximize: bool = False,
+        differentiable: bool = False,
+        fused: bool | None = None,
+    ) -> None:
         super().__init__(
             params,
             {
@@ -125,25 +134,25 @@ class Adagrad(_Adaptive):
             },
         )
 
-    def _check(self, group):
+    def _check(self, group: dict[str, Any]) -> None:
         self._check_numbers(group, "lr", "lr_decay", "weight_decay", "initial_accumulator_value", "eps")
         self._check_switches(group)
 
-    def add_param_group(self, param_group):
+    def add_param_group(self, param_group: dict[str, Any]) -> None:
         super().add_param_group(param_group)
         group = self.param_groups[-1]
         for p in group["params"]:
             self.state[p].update(self._new_state(p, group))
 
-    def _new_state(self, parameter, group):
+    def _new_state(self, parameter: Tensor, group: dict[str, Any]) -> dict[str, Any]:
         start = group["initial_accumulator_value"]
         return {"step": 0, "sum": _C.full_like(parameter, complex(start, start) if parameter.is_complex() else start)}
 
-    def share_memory(self):
+    def share_memory(self) -> None:
         """Moves the state to shared memory, which Tenon does not have."""
         raise NotImplementedError("Adagrad.share_memory is not in Tenon yet")
 
-    def _update_one(self, parameter, grad, state, group):
+    def _update_one(self, parameter: Tensor, grad: Tensor, state: dict[str, Any], group: dict[str, Any]) -> None:
         rate = group["lr"] / (1 + (state["step"] - 1) * group["lr_decay"])
         squares = _parts(state["sum"])
         squares.add_(grad * grad)
@@ -157,18 +166,18 @@ class RMSprop(_Adaptive):
 
     def __init__(
         self,
-        params,
-        lr=1e-2,
-        alpha=0.99,
-        eps=1e-8,
-        weight_decay=0,
-        momentum=0,
-        centered=False,
-        capturable=False,
-        foreach=None,
-        maximize=False,
-        differentiable=False,
-    ):
+        params: Params,
+        lr: float = 1e-2,
+        alpha: float = 0.99,
+        eps: float = 1e-8,
+        weight_decay: float = 0,
+        momentum: float = 0,
+        centered: bool = False,
+        capturable: bool = False,
+        foreach: bool | None = None,
+        maximize: bool = False,
+        differentiable: bool = False,
+    ) -> None:
         super().__init__(
             params,
             {
@@ -185,11 +194,11 @@ class RMSprop(_Adaptive):
             },
         )
 
-    def _check(self, group):
+    def _check(self, group: dict[str, Any]) -> None:
         self._check_numbers(group, "lr", "eps", "momentum", "weight_decay", "alpha")
         self._check_switches(group)
 
-    def _new_state(self, parameter, group):
+    def _new_state(self, parameter: Tensor, group: dict[str, Any]) -> dict[str, Any]:
         state = {"step": 0, "square_avg": _C.zeros_like(parameter)}
         if group["momentum"] > 0:
             state["momentum_buffer"] = _C.zeros_like(parameter)
@@ -197,7 +206,7 @@ class RMSprop(_Adaptive):
             state["grad_avg"] = _C.zeros_like(parameter)
         return state
 
-    def _update_one(self, parameter, grad, state, group):
+    def _update_one(self, parameter: Tensor, grad: Tensor, state: dict[str, Any], group: dict[str, Any]) -> None:
         alpha = group["alpha"]
         squares = _parts(state["square_avg"])
         squares.mul_(alpha).add_(grad * grad, alpha=1 - alpha)
@@ -219,19 +228,19 @@ class NAdam(_Adaptive):
 
     def __init__(
         self,
-        params,
-        lr=2e-3,
-        betas=(0.9, 0.999),
-        eps=1e-8,
-        weight_decay=0,
-        momentum_decay=4e-3,
-        decoupled_weight_decay=False,
+        params: Params,
+        lr: float = 2e-3,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 0,
+        momentum_decay: float = 4e-3,
+        decoupled_weight_decay: bool = False,
         *,
-        foreach=None,
-        maximize=False,
-        capturable=False,
-        differentiable=False,
-    ):
+        foreach: bool | None = None,
+        maximize: bool = False,
+        capturable: bool = False,
+        differentiable: bool = False,
+    ) -> None:
         super().__init__(
             params,
             {
@@ -248,12 +257,12 @@ class NAdam(_Adaptive):
             },
         )
 
-    def _check(self, group):
+    def _check(self, group: dict[str, Any]) -> None:
         self._check_numbers(group, "lr", "eps", "weight_decay", "momentum_decay")
         self._check_betas(group)
         self._check_switches(group)
 
-    def _new_state(self, parameter, group):
+    def _new_state(self, parameter: Tensor, group: dict[str, Any]) -> dict[str, Any]:
         return {
             "step": 0,
             "mu_product": 1.0,
@@ -261,7 +270,7 @@ class NAdam(_Adaptive):
             "exp_avg_sq": _C.zeros_like(parameter),
         }
 
-    def _update_one(self, parameter, grad, state, group):
+    def _update_one(self, parameter: Tensor, grad: Tensor, state: dict[str, Any], group: dict[str, Any]) -> None:
         beta1, beta2 = group["betas"]
         step, decay, lr = state["step"], group["momentum_decay"], group["lr"]
         mu = beta1 * (1 - 0.5 * 0.96 ** (step * decay))

@@ -5,6 +5,8 @@ A scheduler changes the groups' current "lr", so that several can work on one op
 before the first scheduler was made.
 """
 
+from __future__ import annotations
+
 import bisect
 import math
 from collections import Counter
@@ -13,8 +15,13 @@ from .. import _C
 from ..absent import module_getattr
 from .optimizer import Optimizer
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from typing import Any
 
-def _set_rate(group, lr):
+
+def _set_rate(group: dict[str, Any], lr: float) -> None:
     """Sets a group's rate; one that is a Tensor stays that Tensor."""
     if isinstance(group["lr"], _C.Tensor):
         group["lr"].fill_(lr)
@@ -22,14 +29,14 @@ def _set_rate(group, lr):
         group["lr"] = lr
 
 
-def _copied(value):
+def _copied(value: Any) -> Any:
     return value.clone() if isinstance(value, _C.Tensor) else value
 
 
 class LRScheduler:
     """Base of the schedulers, which define get_lr(): the rate of each group for the epoch `last_epoch`."""
 
-    def __init__(self, optimizer, last_epoch=-1):
+    def __init__(self, optimizer: Optimizer, last_epoch: int = -1) -> None:
         if not isinstance(optimizer, Optimizer):
             raise TypeError(f"{type(self).__name__}: expected an Optimizer, got {type(optimizer).__name__}")
         self.optimizer = optimizer
@@ -46,18 +53,18 @@ class LRScheduler:
         self._last_lr = self._rates()
         self._initial_step()
 
-    def _initial_step(self):
+    def _initial_step(self) -> None:
         self.step()
 
-    def get_lr(self):
+    def get_lr(self) -> list[float]:
         """The rates of the groups for `last_epoch`, from those that they have now."""
         raise NotImplementedError(f"{type(self).__name__} defines no get_lr()")
 
-    def get_last_lr(self):
+    def get_last_lr(self) -> list[float]:
         """The rates that the last step() has set."""
         return list(self._last_lr)
 
-    def step(self, epoch=None):
+    def step(self, epoch: int | None = None) -> None:
         """Sets the rates for the next epoch, or for the given one."""
         if epoch is None:
             self.last_epoch += 1
@@ -69,14 +76,14 @@ class LRScheduler:
             _set_rate(group, lr)
         self._last_lr = self._rates()
 
-    def _closed_form(self):
+    def _closed_form(self) -> list[float] | None:
         """The rates for `last_epoch` from `base_lrs` alone; None where get_lr() is all there is."""
         return None
 
-    def _scaled_bases(self, factor):
+    def _scaled_bases(self, factor: float) -> list[float]:
         return [base * factor for base in self.base_lrs]
 
-    def state_dict(self):
+    def state_dict(self) -> dict[str, Any]:
         """All attributes but the optimizer; functions are left out."""
         return {
             name: [None if callable(v) else v for v in value] if isinstance(value, list) else value
@@ -84,7 +91,7 @@ class LRScheduler:
             if name != "optimizer" and not callable(value)
         }
 
-    def load_state_dict(self, state_dict):
+    def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
         """Restores what state_dict() returned; functions stay as they are."""
         for name, value in state_dict.items():
             mine = self.__dict__.get(name)
@@ -92,33 +99,43 @@ class LRScheduler:
                 value = [old if callable(old) and new is None else new for old, new in zip(mine, value)]
             self.__dict__[name] = value
 
-    def _rates(self):
+    def _rates(self) -> list[float]:
         return [_copied(group["lr"]) for group in self.optimizer.param_groups]
 
-    def _scaled(self, factor):
+    def _scaled(self, factor: float) -> list[float]:
         return [lr * factor for lr in self._rates()]
 
 
 class LambdaLR(LRScheduler):
     """initial_lr * lr_lambda(epoch); one function for all groups, or a list with one for each."""
 
-    def __init__(self, optimizer, lr_lambda, last_epoch=-1):
+    def __init__(
+        self,
+        optimizer: Optimizer,
+        lr_lambda: Callable[[int], float] | Sequence[Callable[[int], float]],
+        last_epoch: int = -1,
+    ) -> None:
         groups = len(optimizer.param_groups)
-        self.lr_lambdas = list(lr_lambda) if isinstance(lr_lambda, (list, tuple)) else [lr_lambda] * groups
+        self.lr_lambdas: list[Any] = list(lr_lambda) if isinstance(lr_lambda, (list, tuple)) else [lr_lambda] * groups
         if len(self.lr_lambdas) != groups:
             raise ValueError(f"LambdaLR: expected {groups} functions, got {len(self.lr_lambdas)}")
         super().__init__(optimizer, last_epoch)
 
-    def get_lr(self):
+    def get_lr(self) -> list[float]:
         return [base * f(self.last_epoch) for base, f in zip(self.base_lrs, self.lr_lambdas)]
 
 
 class MultiplicativeLR(LRScheduler):
     """Multiplies by lr_lambda(epoch) every epoch; one function for all groups, or a list with one for each."""
 
-    def __init__(self, optimizer, lr_lambda, last_epoch=-1):
+    def __init__(
+        self,
+        optimizer: Optimizer,
+        lr_lambda: Callable[[int], float] | Sequence[Callable[[int], float]],
+        last_epoch: int = -1,
+    ) -> None:
         groups = len(optimizer.param_groups)
-        self.lr_lambdas = list(lr_lambda) if isinstance(lr_lambda, (list, tuple)) else [lr_lambda] * groups
+        self.lr_lambdas: list[Any] = list(lr_lambda) if isinstance(lr_lambda, (list, tuple)) else [lr_lambda] * groups
         if len(self.lr_lambdas) != groups:
             raise ValueError(f"MultiplicativeLR: expected {groups} functions, got {len(self.lr_lambdas)}")
         for one in self.lr_lambdas:
@@ -126,7 +143,7 @@ class MultiplicativeLR(LRScheduler):
                 raise TypeError(f"MultiplicativeLR: lr_lambda must be a function, not {type(one).__name__}")
         super().__init__(optimizer, last_epoch)
 
-    def get_lr(self):
+    def get_lr(self) -> list[float]:
         if self.last_epoch <= 0:
             return self._rates()
         return [lr * f(self.last_epoch) for lr, f in zip(self._rates(), self.lr_lambdas)]
@@ -135,29 +152,31 @@ class MultiplicativeLR(LRScheduler):
 class StepLR(LRScheduler):
     """Multiplies by `gamma` every `step_size` epochs."""
 
-    def __init__(self, optimizer, step_size, gamma=0.1, last_epoch=-1):
+    def __init__(self, optimizer: Optimizer, step_size: int, gamma: float = 0.1, last_epoch: int = -1) -> None:
         self.step_size, self.gamma = step_size, gamma
         super().__init__(optimizer, last_epoch)
 
-    def get_lr(self):
+    def get_lr(self) -> list[float]:
         due = self.last_epoch > 0 and self.last_epoch % self.step_size == 0
         return self._scaled(self.gamma) if due else self._rates()
 
-    def _closed_form(self):
+    def _closed_form(self) -> list[float]:
         return self._scaled_bases(self.gamma ** (self.last_epoch // self.step_size))
 
 
 class MultiStepLR(LRScheduler):
     """Multiplies by `gamma` at each of the epochs `milestones`."""
 
-    def __init__(self, optimizer, milestones, gamma=0.1, last_epoch=-1):
+    def __init__(
+        self, optimizer: Optimizer, milestones: Sequence[int], gamma: float = 0.1, last_epoch: int = -1
+    ) -> None:
         self.milestones, self.gamma = Counter(milestones), gamma
         super().__init__(optimizer, last_epoch)
 
-    def get_lr(self):
+    def get_lr(self) -> list[float]:
         return self._scaled(self.gamma ** self.milestones[self.last_epoch])
 
-    def _closed_form(self):
+    def _closed_form(self) -> list[float]:
         passed = bisect.bisect_right(sorted(self.milestones.elements()), self.last_epoch)
         return self._scaled_bases(self.gamma**passed)
 
@@ -165,39 +184,48 @@ class MultiStepLR(LRScheduler):
 class ConstantLR(LRScheduler):
     """`factor` times the rate for the first `total_iters` epochs."""
 
-    def __init__(self, optimizer, factor=1.0 / 3, total_iters=5, last_epoch=-1):
+    def __init__(
+        self, optimizer: Optimizer, factor: float = 1.0 / 3, total_iters: int = 5, last_epoch: int = -1
+    ) -> None:
         if not 0 <= factor <= 1:
             raise ValueError(f"ConstantLR: factor must be between 0 and 1, got {factor}")
         self.factor, self.total_iters = factor, total_iters
         super().__init__(optimizer, last_epoch)
 
-    def get_lr(self):
+    def get_lr(self) -> list[float]:
         if self.last_epoch == 0:
             return self._scaled(self.factor)
         return self._scaled(1 / self.factor) if self.last_epoch == self.total_iters else self._rates()
 
-    def _closed_form(self):
+    def _closed_form(self) -> list[float]:
         return self._scaled_bases(1.0 if self.last_epoch >= self.total_iters else self.factor)
 
 
 class ExponentialLR(LRScheduler):
     """Multiplies by `gamma` every epoch."""
 
-    def __init__(self, optimizer, gamma, last_epoch=-1):
+    def __init__(self, optimizer: Optimizer, gamma: float, last_epoch: int = -1) -> None:
         self.gamma = gamma
         super().__init__(optimizer, last_epoch)
 
-    def get_lr(self):
+    def get_lr(self) -> list[float]:
         return self._scaled(self.gamma) if self.last_epoch > 0 else self._rates()
 
-    def _closed_form(self):
+    def _closed_form(self) -> list[float]:
         return self._scaled_bases(self.gamma**self.last_epoch)
 
 
 class LinearLR(LRScheduler):
     """From start_factor to end_factor times the rate, in equal steps over the first `total_iters` epochs."""
 
-    def __init__(self, optimizer, start_factor=1.0 / 3, end_factor=1.0, total_iters=5, last_epoch=-1):
+    def __init__(
+        self,
+        optimizer: Optimizer,
+        start_factor: float = 1.0 / 3,
+        end_factor: float = 1.0,
+        total_iters: int = 5,
+        last_epoch: int = -1,
+    ) -> None:
         if not 0 < start_factor <= 1:
             raise ValueError(f"LinearLR: start_factor must be above 0 and at most 1, got {start_factor}")
         if not 0 <= end_factor <= 1:
@@ -205,36 +233,36 @@ class LinearLR(LRScheduler):
         self.start_factor, self.end_factor, self.total_iters = start_factor, end_factor, total_iters
         super().__init__(optimizer, last_epoch)
 
-    def _factor(self, epoch):
+    def _factor(self, epoch: int) -> float:
         share = min(epoch, self.total_iters) / self.total_iters
         return self.start_factor + (self.end_factor - self.start_factor) * share
 
-    def get_lr(self):
+    def get_lr(self) -> list[float]:
         if self.last_epoch == 0:
             return self._scaled(self.start_factor)
         if self.last_epoch > self.total_iters:
             return self._rates()
         return self._scaled(self._factor(self.last_epoch) / self._factor(self.last_epoch - 1))
 
-    def _closed_form(self):
+    def _closed_form(self) -> list[float]:
         return self._scaled_bases(self._factor(self.last_epoch))
 
 
 class PolynomialLR(LRScheduler):
     """(1 - epoch / total_iters) ** power times the initial rate, zero after `total_iters` epochs."""
 
-    def __init__(self, optimizer, total_iters=5, power=1.0, last_epoch=-1):
+    def __init__(self, optimizer: Optimizer, total_iters: int = 5, power: float = 1.0, last_epoch: int = -1) -> None:
         self.total_iters, self.power = total_iters, power
         super().__init__(optimizer, last_epoch)
 
-    def get_lr(self):
+    def get_lr(self) -> list[float]:
         if self.last_epoch == 0 or self.last_epoch > self.total_iters:
             return self._rates()
         now = 1.0 - self.last_epoch / self.total_iters
         before = 1.0 - (self.last_epoch - 1) / self.total_iters
         return self._scaled((now / before) ** self.power)
 
-    def _closed_form(self):
+    def _closed_form(self) -> list[float]:
         share = min(self.total_iters, self.last_epoch) / self.total_iters
         return self._scaled_bases((1.0 - share) ** self.power)
 
@@ -245,11 +273,11 @@ class CosineAnnealingLR(LRScheduler):
     Loshchilov and Hutter (2016), arXiv:1608.03983, without the restarts.
     """
 
-    def __init__(self, optimizer, T_max, eta_min=0.0, last_epoch=-1):  # noqa: N803  PyTorch's name
+    def __init__(self, optimizer: Optimizer, T_max: int, eta_min: float = 0.0, last_epoch: int = -1) -> None:  # noqa: N803  PyTorch's name
         self.T_max, self.eta_min = T_max, eta_min
         super().__init__(optimizer, last_epoch)
 
-    def get_lr(self):
+    def get_lr(self) -> list[float]:
         if self.last_epoch == 0:
             return self._rates()
         if (self.last_epoch - 1 - self.T_max) % (2 * self.T_max) == 0:
@@ -260,7 +288,7 @@ class CosineAnnealingLR(LRScheduler):
         before = 1 + math.cos(math.pi * (self.last_epoch - 1) / self.T_max)
         return [now / before * (lr - self.eta_min) + self.eta_min for lr in self._rates()]
 
-    def _closed_form(self):
+    def _closed_form(self) -> list[float]:
         rise = (1 + math.cos(math.pi * self.last_epoch / self.T_max)) / 2
         return [self.eta_min + (base - self.eta_min) * rise for base in self.base_lrs]
 
@@ -271,7 +299,9 @@ class CosineAnnealingWarmRestarts(LRScheduler):
     Loshchilov and Hutter (2016), arXiv:1608.03983. step() may be given parts of epochs.
     """
 
-    def __init__(self, optimizer, T_0, T_mult=1, eta_min=0.0, last_epoch=-1):  # noqa: N803  PyTorch's names
+    def __init__(
+        self, optimizer: Optimizer, T_0: int, T_mult: int = 1, eta_min: float = 0.0, last_epoch: int = -1
+    ) -> None:  # noqa: N803  PyTorch's names
         for name, value in (("T_0", T_0), ("T_mult", T_mult)):
             if not isinstance(value, int) or value < 1:
                 raise ValueError(f"CosineAnnealingWarmRestarts: {name} must be a positive int, got {value!r}")
@@ -281,11 +311,11 @@ class CosineAnnealingWarmRestarts(LRScheduler):
         self.T_i, self.T_cur = T_0, last_epoch
         super().__init__(optimizer, last_epoch)
 
-    def get_lr(self):
+    def get_lr(self) -> list[float]:
         rise = (1 + math.cos(math.pi * self.T_cur / self.T_i)) / 2
         return [self.eta_min + (base - self.eta_min) * rise for base in self.base_lrs]
 
-    def step(self, epoch=None):
+    def step(self, epoch: float | None = None) -> None:
         if epoch is None and self.last_epoch < 0:
             epoch = 0
         if epoch is None:
@@ -300,13 +330,13 @@ class CosineAnnealingWarmRestarts(LRScheduler):
             self._place(epoch)
         super().step(math.floor(epoch))
 
-    def _place(self, epoch):
+    def _place(self, epoch: float) -> None:
         """Sets T_cur and T_i from the epoch alone."""
-        self.T_i, self.T_cur = self.T_0, epoch
+        self.T_i, self.T_cur = self.T_0, epoch  # type: ignore[assignment]  # floats, where epochs are
         if epoch < self.T_0:
             return
         if self.T_mult == 1:
-            self.T_cur = epoch % self.T_0
+            self.T_cur = epoch % self.T_0  # type: ignore[assignment]
             return
         while self.T_cur >= self.T_i:
             self.T_cur -= self.T_i
@@ -316,7 +346,9 @@ class CosineAnnealingWarmRestarts(LRScheduler):
 class SequentialLR(LRScheduler):
     """Each of the schedulers in its turn: the next one starts at its milestone."""
 
-    def __init__(self, optimizer, schedulers, milestones, last_epoch=-1):
+    def __init__(
+        self, optimizer: Optimizer, schedulers: Sequence[LRScheduler], milestones: Sequence[int], last_epoch: int = -1
+    ) -> None:
         if not schedulers:
             raise ValueError("SequentialLR: expected at least one scheduler")
         for number, scheduler in enumerate(schedulers):
@@ -338,7 +370,7 @@ class SequentialLR(LRScheduler):
         self._schedulers[0]._initial_step()
         self._last_lr = self._schedulers[0].get_last_lr()
 
-    def step(self):
+    def step(self) -> None:  # type: ignore[override]
         """Sets the rates for the next epoch."""
         self.last_epoch += 1
         turn = bisect.bisect_right(self._milestones, self.last_epoch)
@@ -349,11 +381,11 @@ class SequentialLR(LRScheduler):
             scheduler.step()
         self._last_lr = scheduler.get_last_lr()
 
-    def state_dict(self):
+    def state_dict(self) -> dict[str, Any]:
         """The state of this scheduler and of those inside."""
         return _state_of_several(self)
 
-    def load_state_dict(self, state_dict):
+    def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
         """Restores what state_dict() returned."""
         _load_several(self, state_dict)
 
@@ -361,7 +393,7 @@ class SequentialLR(LRScheduler):
 class ChainedScheduler(LRScheduler):
     """All of the schedulers at each step."""
 
-    def __init__(self, schedulers, optimizer=None):
+    def __init__(self, schedulers: Sequence[LRScheduler], optimizer: Optimizer | None = None) -> None:
         if not schedulers:
             raise ValueError("ChainedScheduler: expected at least one scheduler")
         optimizer = optimizer or schedulers[0].optimizer
@@ -373,27 +405,27 @@ class ChainedScheduler(LRScheduler):
         self.optimizer, self._schedulers = optimizer, list(schedulers)
         self._last_lr = self._rates()
 
-    def step(self):
+    def step(self) -> None:  # type: ignore[override]
         """A step of each scheduler."""
         for scheduler in self._schedulers:
             scheduler.step()
         self._last_lr = self._rates()
 
-    def state_dict(self):
+    def state_dict(self) -> dict[str, Any]:
         """The state of this scheduler and of those inside."""
         return _state_of_several(self)
 
-    def load_state_dict(self, state_dict):
+    def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
         """Restores what state_dict() returned."""
         _load_several(self, state_dict)
 
 
-def _state_of_several(scheduler):
+def _state_of_several(scheduler: Any) -> dict[str, Any]:
     state = {k: v for k, v in scheduler.__dict__.items() if k not in ("optimizer", "_schedulers")}
     return {**state, "_schedulers": [one.state_dict() for one in scheduler._schedulers]}
 
 
-def _load_several(scheduler, state_dict):
+def _load_several(scheduler: Any, state_dict: Mapping[str, Any]) -> None:
     scheduler.__dict__.update((k, v) for k, v in state_dict.items() if k != "_schedulers")
     for one, state in zip(scheduler._schedulers, state_dict["_schedulers"]):
         one.load_state_dict(state)
@@ -408,16 +440,16 @@ class ReduceLROnPlateau(LRScheduler):
 
     def __init__(
         self,
-        optimizer,
-        mode="min",
-        factor=0.1,
-        patience=10,
-        threshold=1e-4,
-        threshold_mode="rel",
-        cooldown=0,
-        min_lr=0,
-        eps=1e-8,
-    ):
+        optimizer: Optimizer,
+        mode: str = "min",
+        factor: float = 0.1,
+        patience: int = 10,
+        threshold: float = 1e-4,
+        threshold_mode: str = "rel",
+        cooldown: int = 0,
+        min_lr: float | Sequence[float] = 0,
+        eps: float = 1e-8,
+    ) -> None:
         if factor >= 1.0:
             raise ValueError(f"ReduceLROnPlateau: factor must be below 1, got {factor}")
         if mode not in ("min", "max"):
@@ -428,10 +460,10 @@ class ReduceLROnPlateau(LRScheduler):
             raise TypeError(f"ReduceLROnPlateau: expected an Optimizer, got {type(optimizer).__name__}")
         groups = len(optimizer.param_groups)
         several = isinstance(min_lr, (list, tuple))
-        if several and len(min_lr) != groups:
+        if isinstance(min_lr, (list, tuple)) and len(min_lr) != groups:
             raise ValueError(f"ReduceLROnPlateau: expected {groups} values of min_lr, got {len(min_lr)}")
         self.optimizer = optimizer
-        self.min_lrs = list(min_lr) if several else [min_lr] * groups
+        self.min_lrs: list[Any] = list(min_lr) if several else [min_lr] * groups  # type: ignore[arg-type]
         self.default_min_lr = None if several else min_lr
         self.mode, self.factor, self.patience = mode, factor, patience
         self.threshold, self.threshold_mode = threshold, threshold_mode
@@ -440,11 +472,11 @@ class ReduceLROnPlateau(LRScheduler):
         self._last_lr = self._rates()
         self._reset()
 
-    def _reset(self):
+    def _reset(self) -> None:
         self.best = math.inf if self.mode == "min" else -math.inf
         self.cooldown_counter = self.num_bad_epochs = 0
 
-    def step(self, metrics, epoch=None):
+    def step(self, metrics: Any, epoch: int | None = None) -> None:  # type: ignore[override]
         """Takes the metric of an epoch."""
         value = float(metrics)
         self.last_epoch = self.last_epoch + 1 if epoch is None else epoch
@@ -460,7 +492,7 @@ class ReduceLROnPlateau(LRScheduler):
             self.cooldown_counter, self.num_bad_epochs = self.cooldown, 0
         self._last_lr = self._rates()
 
-    def _reduce(self):
+    def _reduce(self) -> None:
         groups = self.optimizer.param_groups
         if len(groups) != len(self.min_lrs):
             if self.default_min_lr is None:
@@ -476,11 +508,11 @@ class ReduceLROnPlateau(LRScheduler):
                 _set_rate(group, new)
 
     @property
-    def in_cooldown(self):
+    def in_cooldown(self) -> bool:
         """Whether epochs do not count now."""
         return self.cooldown_counter > 0
 
-    def is_better(self, a, best):
+    def is_better(self, a: float, best: float) -> bool:
         """Whether `a` is better than `best`."""
         if self.threshold_mode == "rel":
             share = 1.0 - self.threshold if self.mode == "min" else 1.0 + self.threshold
@@ -490,7 +522,7 @@ class ReduceLROnPlateau(LRScheduler):
         return a < best if self.mode == "min" else a > best
 
 
-def _for_each_group(who, name, optimizer, value):
+def _for_each_group(who: str, name: str, optimizer: Optimizer, value: Any) -> Any:
     """A list with a value for each group."""
     groups = len(optimizer.param_groups)
     if not isinstance(value, (list, tuple)):
@@ -503,7 +535,7 @@ def _for_each_group(who, name, optimizer, value):
 class _MomentumCycle(LRScheduler):
     """A scheduler that may also change the momentum, or the first of Adam's betas."""
 
-    def _take_momentum(self, base_momentum, max_momentum, last_epoch):
+    def _take_momentum(self, base_momentum: Any, max_momentum: Any, last_epoch: int) -> None:
         who, optimizer = type(self).__name__, self.optimizer
         if "momentum" not in optimizer.defaults and "betas" not in optimizer.defaults:
             raise ValueError(f"{who}: the optimizer has neither `momentum` nor `betas`, which cycle_momentum changes")
@@ -515,7 +547,7 @@ class _MomentumCycle(LRScheduler):
                 self._set_momentum(group, most)
             group["base_momentum"], group["max_momentum"] = base, most
 
-    def _set_momentum(self, group, value):
+    def _set_momentum(self, group: dict[str, Any], value: float) -> None:
         if self.use_beta1:
             group["betas"] = (value, *group["betas"][1:])
         else:
@@ -531,20 +563,20 @@ class CyclicLR(_MomentumCycle):
 
     def __init__(
         self,
-        optimizer,
-        base_lr,
-        max_lr,
-        step_size_up=2000,
-        step_size_down=None,
-        mode="triangular",
-        gamma=1.0,
-        scale_fn=None,
-        scale_mode="cycle",
-        cycle_momentum=True,
-        base_momentum=0.8,
-        max_momentum=0.9,
-        last_epoch=-1,
-    ):
+        optimizer: Optimizer,
+        base_lr: float | Sequence[float],
+        max_lr: float | Sequence[float],
+        step_size_up: int = 2000,
+        step_size_down: int | None = None,
+        mode: str = "triangular",
+        gamma: float = 1.0,
+        scale_fn: Callable[[float], float] | None = None,
+        scale_mode: str = "cycle",
+        cycle_momentum: bool = True,
+        base_momentum: float | Sequence[float] = 0.8,
+        max_momentum: float | Sequence[float] = 0.9,
+        last_epoch: int = -1,
+    ) -> None:
         if not isinstance(optimizer, Optimizer):
             raise TypeError(f"CyclicLR: expected an Optimizer, got {type(optimizer).__name__}")
         if mode not in ("triangular", "triangular2", "exp_range") and scale_fn is None:
@@ -567,7 +599,7 @@ class CyclicLR(_MomentumCycle):
         super().__init__(optimizer, last_epoch)
         self.base_lrs = lowest
 
-    def scale_fn(self, x):
+    def scale_fn(self, x: float) -> float:
         """The height of a cycle or step."""
         if self._scale_fn_custom is not None:
             return self._scale_fn_custom(x)
@@ -575,7 +607,7 @@ class CyclicLR(_MomentumCycle):
             return 1 / (2.0 ** (x - 1))
         return self.gamma**x if self.mode == "exp_range" else 1.0
 
-    def get_lr(self):
+    def get_lr(self) -> list[float]:
         cycle = math.floor(1 + self.last_epoch / self.total_size)
         x = 1.0 + self.last_epoch / self.total_size - cycle
         share = x / self.step_ratio if x <= self.step_ratio else (x - 1) / (self.step_ratio - 1)
@@ -596,21 +628,21 @@ class OneCycleLR(_MomentumCycle):
 
     def __init__(
         self,
-        optimizer,
-        max_lr,
-        total_steps=None,
-        epochs=None,
-        steps_per_epoch=None,
-        pct_start=0.3,
-        anneal_strategy="cos",
-        cycle_momentum=True,
-        base_momentum=0.85,
-        max_momentum=0.95,
-        div_factor=25.0,
-        final_div_factor=1e4,
-        three_phase=False,
-        last_epoch=-1,
-    ):
+        optimizer: Optimizer,
+        max_lr: float | Sequence[float],
+        total_steps: int | None = None,
+        epochs: int | None = None,
+        steps_per_epoch: int | None = None,
+        pct_start: float = 0.3,
+        anneal_strategy: str = "cos",
+        cycle_momentum: bool = True,
+        base_momentum: float | Sequence[float] = 0.85,
+        max_momentum: float | Sequence[float] = 0.95,
+        div_factor: float = 25.0,
+        final_div_factor: float = 1e4,
+        three_phase: bool = False,
+        last_epoch: int = -1,
+    ) -> None:
         if not isinstance(optimizer, Optimizer):
             raise TypeError(f"OneCycleLR: expected an Optimizer, got {type(optimizer).__name__}")
         if total_steps is None:
@@ -648,12 +680,12 @@ class OneCycleLR(_MomentumCycle):
             self._take_momentum(base_momentum, max_momentum, last_epoch)
         super().__init__(optimizer, last_epoch)
 
-    def _between(self, start, end, share):
+    def _between(self, start: float, end: float, share: float) -> float:
         if self._anneal_strategy == "linear":
             return (end - start) * share + start
         return end + (start - end) / 2.0 * (math.cos(math.pi * share) + 1)
 
-    def get_lr(self):
+    def get_lr(self) -> list[float]:
         step = self.last_epoch
         if step > self.total_steps:
             raise ValueError(f"OneCycleLR: step {step} of {self.total_steps} steps in total")
@@ -672,4 +704,5 @@ class OneCycleLR(_MomentumCycle):
 
 _LRScheduler = LRScheduler  # its name in older programs
 
-__getattr__ = module_getattr(__name__)
+if not TYPE_CHECKING:
+    __getattr__ = module_getattr(__name__)

@@ -4,11 +4,21 @@ A group is a dict with "params" and the options, and `state` has a dict for each
 are plain numbers there; state_dict() writes them as tensors, which is how PyTorch keeps them.
 """
 
+from __future__ import annotations
+
 import functools
 from collections import OrderedDict, defaultdict
 
 from .. import _C
 from ..autograd.grad_mode import enable_grad, no_grad
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from typing import Any
+
+    from .._C import Tensor
+    from ..types import Hook, Params
 
 # Options that only choose among implementations: a state without them is no other optimizer's.
 _SWITCHES = {"foreach", "fused", "capturable", "differentiable", "maximize", "decoupled_weight_decay"}
@@ -16,18 +26,18 @@ _NUMBERS = ("step", "mu_product")  # what state keeps as Python numbers, and sta
 
 
 class _Handle:
-    def __init__(self, hooks, hook, prepend=False):
+    def __init__(self, hooks: OrderedDict[Any, Any], hook: Hook, prepend: bool = False) -> None:
         self._hooks, self._key = hooks, object()
         hooks[self._key] = hook
         if prepend:
             hooks.move_to_end(self._key, last=False)
 
-    def remove(self):
+    def remove(self) -> None:
         """Removes the hook."""
         self._hooks.pop(self._key, None)
 
 
-def _with_hooks(step):
+def _with_hooks(step: Callable[..., Any]) -> Any:
     """A step() that calls the hooks of its optimizer before and after."""
 
     @functools.wraps(step)
@@ -46,7 +56,7 @@ def _with_hooks(step):
             hook(self, args, kwargs)
         return result
 
-    wrapper._calls_hooks = True
+    wrapper._calls_hooks = True  # type: ignore[attr-defined]
     return wrapper
 
 
@@ -56,29 +66,29 @@ class Optimizer:
     Those of this package define `_update(group)` instead, and `_STATE`, the names of what they keep for each parameter.
     """
 
-    _STATE = None
-    _step_hooks = None
-    _state_hooks = None
+    _STATE: tuple[str, ...] | None = None
+    _step_hooks: Any = None
+    _state_hooks: Any = None
 
-    def __init_subclass__(cls, **kwargs):
+    def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         step = cls.__dict__.get("step")
         if step is not None and not getattr(step, "_calls_hooks", False):
-            cls.step = _with_hooks(step)
+            cls.step = _with_hooks(step)  # type: ignore[method-assign]
 
-    def __init__(self, params, defaults):
+    def __init__(self, params: Params, defaults: dict[str, Any]) -> None:
         if isinstance(params, _C.Tensor):
             raise TypeError("params must be an iterable of Tensors or dicts, not a Tensor")
         self.defaults = defaults
-        self.state = defaultdict(dict)
-        self.param_groups = []
-        groups = list(params)
+        self.state: defaultdict[Any, dict[str, Any]] = defaultdict(dict)
+        self.param_groups: list[dict[str, Any]] = []
+        groups: list[Any] = list(params)
         if not groups:
             raise ValueError("optimizer got an empty parameter list")
         for group in groups if isinstance(groups[0], dict) else [{"params": groups}]:
             self.add_param_group(group)
 
-    def add_param_group(self, param_group):
+    def add_param_group(self, param_group: dict[str, Any]) -> None:
         """Adds a group of parameters with options of its own; missing options have the default.
 
         "params" is a Tensor, Tensors, or pairs of names and Tensors. Options that the algorithm does not know are kept, for
@@ -108,7 +118,7 @@ class Optimizer:
         self._check(group)
         self.param_groups.append(group)
 
-    def _check_params(self, params):
+    def _check_params(self, params: Any) -> None:
         known = {id(p) for other in self.param_groups for p in other["params"]}
         for p in params:
             if not isinstance(p, _C.Tensor):
@@ -119,10 +129,10 @@ class Optimizer:
                 raise ValueError("a parameter appears in more than one group, or twice in one")
             known.add(id(p))
 
-    def _check(self, group):
+    def _check(self, group: dict[str, Any]) -> None:
         """Raises ValueError for invalid options."""
 
-    def _check_numbers(self, group, *names):
+    def _check_numbers(self, group: dict[str, Any], *names: str) -> None:
         """Raises TypeError for options that are no numbers, ValueError for negative ones."""
         for name in names:
             value = group[name]
@@ -131,7 +141,7 @@ class Optimizer:
             if not value >= 0:
                 raise ValueError(f"{type(self).__name__}: {name} must not be negative, got {value}")
 
-    def _check_betas(self, group):
+    def _check_betas(self, group: dict[str, Any]) -> None:
         who = type(self).__name__
         if not isinstance(group["betas"], (tuple, list)) or len(group["betas"]) != 2:
             raise TypeError(f"{who}: betas must be two numbers, got {group['betas']!r}")
@@ -139,7 +149,7 @@ class Optimizer:
             if not 0 <= beta < 1:
                 raise ValueError(f"{who}: betas must be in [0, 1), got {beta}")
 
-    def _check_switches(self, group):
+    def _check_switches(self, group: dict[str, Any]) -> None:
         """Raises NotImplementedError for what cannot be had. foreach and fused choose nothing: each step is one call for a
         whole group as it is."""
         who = type(self).__name__
@@ -152,11 +162,11 @@ class Optimizer:
         if group.get("foreach") and group.get("fused"):
             raise RuntimeError(f"{who}: `fused` and `foreach` cannot be `True` together.")
 
-    def _update(self, group):
+    def _update(self, group: dict[str, Any]) -> None:
         raise NotImplementedError(f"{type(self).__name__} defines no step()")
 
     @_with_hooks
-    def step(self, closure=None):
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """Updates every parameter that has a gradient. `closure`, if given, computes the loss first; step returns it."""
         loss = None
         if closure is not None:
@@ -166,17 +176,19 @@ class Optimizer:
             self._update(group)
         return loss
 
-    def zero_grad(self, set_to_none=True):
+    def zero_grad(self, set_to_none: bool = True) -> None:
         """Clears the gradients of all parameters, or sets them to zero."""
         for group in self.param_groups:
             _C._zero_grad(group["params"], set_to_none)
 
     # State
 
-    def state_dict(self):
+    def state_dict(self) -> dict[str, Any]:
         """Options and state, with parameters by number, as PyTorch writes them."""
         self._run_state_hooks("state_dict_pre")
-        state, groups, number_of = {}, [], {}
+        state: dict[int, Any] = {}
+        groups: list[dict[str, Any]] = []
+        number_of: dict[Tensor, int] = {}
         for group in self.param_groups:
             first = len(number_of)
             number_of.update((p, first + i) for i, p in enumerate(group["params"]))
@@ -190,7 +202,7 @@ class Optimizer:
         out = {"state": state, "param_groups": groups}
         return self._run_state_hooks("state_dict_post", out)
 
-    def _check_state(self, state_dict):
+    def _check_state(self, state_dict: Mapping[str, Any]) -> None:
         """Raises ValueError for the state of another optimizer, or of other parameters."""
         who = type(self).__name__
         theirs = state_dict["param_groups"]
@@ -212,7 +224,7 @@ class Optimizer:
                         )
 
     @no_grad()
-    def load_state_dict(self, state_dict):
+    def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
         """Restores the options and state of an optimizer of the same class with as many parameters in each group.
 
         State takes the dtype of its parameter if that is floating-point. Raises ValueError, and changes nothing, if the state
@@ -220,8 +232,8 @@ class Optimizer:
         """
         state_dict = self._run_state_hooks("load_state_dict_pre", dict(state_dict))
         self._check_state(state_dict)
-        state = defaultdict(dict)
-        numbered = {}
+        state: defaultdict[Any, dict[str, Any]] = defaultdict(dict)
+        numbered: dict[int, Tensor] = {}
         for group, saved in zip(self.param_groups, state_dict["param_groups"]):
             group.update((key, value) for key, value in saved.items() if key not in ("params", "param_names"))
             numbered.update(zip(saved["params"], group["params"]))
@@ -236,51 +248,51 @@ class Optimizer:
 
     # Hooks
 
-    def register_step_pre_hook(self, hook):
+    def register_step_pre_hook(self, hook: Hook) -> _Handle:
         """Calls hook(optimizer, args, kwargs) before each step; unless it returns None, (args, kwargs) for the step."""
         return self._add_step_hook(0, hook)
 
-    def register_step_post_hook(self, hook):
+    def register_step_post_hook(self, hook: Hook) -> _Handle:
         """Calls hook(optimizer, args, kwargs) after each step."""
         return self._add_step_hook(1, hook)
 
-    def _add_step_hook(self, place, hook):
+    def _add_step_hook(self, place: int, hook: Hook) -> _Handle:
         if self._step_hooks is None:
             self._step_hooks = (OrderedDict(), OrderedDict())
         return _Handle(self._step_hooks[place], hook)
 
-    def register_state_dict_pre_hook(self, hook, prepend=False):
+    def register_state_dict_pre_hook(self, hook: Hook, prepend: bool = False) -> _Handle:
         """Calls hook(optimizer) before state_dict()."""
         return self._add_state_hook("state_dict_pre", hook, prepend)
 
-    def register_state_dict_post_hook(self, hook, prepend=False):
+    def register_state_dict_post_hook(self, hook: Hook, prepend: bool = False) -> _Handle:
         """Calls hook(optimizer, state_dict) after state_dict(); unless it returns None, its result is the state."""
         return self._add_state_hook("state_dict_post", hook, prepend)
 
-    def register_load_state_dict_pre_hook(self, hook, prepend=False):
+    def register_load_state_dict_pre_hook(self, hook: Hook, prepend: bool = False) -> _Handle:
         """Calls hook(optimizer, state_dict) before loading; unless it returns None, its result is loaded."""
         return self._add_state_hook("load_state_dict_pre", hook, prepend)
 
-    def register_load_state_dict_post_hook(self, hook, prepend=False):
+    def register_load_state_dict_post_hook(self, hook: Hook, prepend: bool = False) -> _Handle:
         """Calls hook(optimizer) after loading."""
         return self._add_state_hook("load_state_dict_post", hook, prepend)
 
-    def _add_state_hook(self, kind, hook, prepend):
+    def _add_state_hook(self, kind: str, hook: Hook, prepend: bool) -> _Handle:
         if self._state_hooks is None:
             self._state_hooks = defaultdict(OrderedDict)
         return _Handle(self._state_hooks[kind], hook, prepend)
 
-    def _run_state_hooks(self, kind, state=None):
+    def _run_state_hooks(self, kind: str, state: Any = None) -> Any:
         for hook in list((self._state_hooks or {}).get(kind, {}).values()):
             changed = hook(self) if state is None else hook(self, state)
             if state is not None and changed is not None:
                 state = changed
         return state
 
-    def __getstate__(self):
+    def __getstate__(self) -> dict[str, Any]:
         return {"defaults": self.defaults, "state": self.state, "param_groups": self.param_groups}
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         lines = [f"{type(self).__name__} ("]
         for number, group in enumerate(self.param_groups):
             lines += [""] * (number > 0) + [f"Parameter Group {number}"]
@@ -288,14 +300,14 @@ class Optimizer:
         return "\n".join(lines + [")"])
 
 
-def _written(name, value):
+def _written(name: str, value: Any) -> Any:
     """A value of the state as state_dict writes it."""
     if name in _NUMBERS and not isinstance(value, _C.Tensor):
         return _C.tensor(float(value), dtype=_C.float32)
     return value
 
 
-def _read(name, value, parameter):
+def _read(name: str, value: Any, parameter: Tensor) -> Any:
     """A value of a state dict as the state of `parameter` keeps it."""
     if name in _NUMBERS:
         return value.item() if isinstance(value, _C.Tensor) else value

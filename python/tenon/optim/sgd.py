@@ -1,7 +1,15 @@
 """Stochastic gradient descent."""
 
+from __future__ import annotations
+
 from .. import _C
 from .optimizer import Optimizer
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from ..types import Params
 
 _sgd_step = _C._sgd_step
 
@@ -13,18 +21,18 @@ class SGD(Optimizer):
 
     def __init__(
         self,
-        params,
-        lr=1e-3,
-        momentum=0,
-        dampening=0,
-        weight_decay=0,
-        nesterov=False,
+        params: Params,
+        lr: float = 1e-3,
+        momentum: float = 0,
+        dampening: float = 0,
+        weight_decay: float = 0,
+        nesterov: bool = False,
         *,
-        maximize=False,
-        foreach=None,
-        differentiable=False,
-        fused=None,
-    ):
+        maximize: bool = False,
+        foreach: bool | None = None,
+        differentiable: bool = False,
+        fused: bool | None = None,
+    ) -> None:
         super().__init__(
             params,
             {
@@ -40,13 +48,13 @@ class SGD(Optimizer):
             },
         )
 
-    def _check(self, group):
+    def _check(self, group: dict[str, Any]) -> None:
         self._check_numbers(group, "lr", "momentum", "weight_decay")
         self._check_switches(group)
         if group["nesterov"] and (group["momentum"] <= 0 or group["dampening"] != 0):
             raise ValueError("SGD: nesterov needs a momentum and no dampening")
 
-    def _update(self, group):
+    def _update(self, group: dict[str, Any]) -> None:
         params, state = group["params"], self.state
         _sgd_step(
             params,

@@ -4,6 +4,8 @@ from ...absent import module_getattr
 from .clip_grad import clip_grad_norm, clip_grad_norm_, clip_grad_value_, clip_grads_with_norm_, get_total_norm
 from .convert_parameters import parameters_to_vector, vector_to_parameters
 
+TYPE_CHECKING = False
+
 __all__ = [
     "clip_grad_norm",
     "clip_grad_norm_",
@@ -14,4 +16,5 @@ __all__ = [
     "vector_to_parameters",
 ]
 
-__getattr__ = module_getattr(__name__)
+if not TYPE_CHECKING:
+    __getattr__ = module_getattr(__name__)

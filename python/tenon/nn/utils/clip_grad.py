@@ -1,21 +1,30 @@
 """Limits for gradients. `foreach` makes no difference: it chooses an implementation in PyTorch."""
 
+from __future__ import annotations
+
 import math
 import warnings
 
 from ... import _C
 from ...autograd.grad_mode import no_grad
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
-def _tensors(tensors):
+    from ..._C import Tensor
+    from ...types import Tensors
+
+
+def _tensors(tensors: Any) -> list[Tensor]:
     return [tensors] if isinstance(tensors, _C.Tensor) else list(tensors)
 
 
-def _grads(parameters):
+def _grads(parameters: Tensors) -> list[Tensor]:
     return [p.grad for p in _tensors(parameters) if p.grad is not None]
 
 
-def _norm(tensor, kind):
+def _norm(tensor: Tensor, kind: float) -> Tensor:
     """The norm of all elements of a tensor: (sum |x|^kind)^(1 / kind), the largest, the smallest, or how many are not 0."""
     size = tensor.abs()
     if kind == math.inf:
@@ -32,7 +41,9 @@ def _norm(tensor, kind):
 
 
 @no_grad()
-def get_total_norm(tensors, norm_type=2.0, error_if_nonfinite=False, foreach=None):
+def get_total_norm(
+    tensors: Tensors, norm_type: float = 2.0, error_if_nonfinite: bool = False, foreach: bool | None = None
+) -> Tensor:
     """The norm of the norms of tensors: that of all their elements together. norm_type may be inf.
 
     Raises RuntimeError if it is not finite and `error_if_nonfinite`.
@@ -51,7 +62,9 @@ def get_total_norm(tensors, norm_type=2.0, error_if_nonfinite=False, foreach=Non
 
 
 @no_grad()
-def clip_grads_with_norm_(parameters, max_norm, total_norm, foreach=None):
+def clip_grads_with_norm_(
+    parameters: Tensors, max_norm: float, total_norm: Tensor, foreach: bool | None = None
+) -> None:
     """Multiplies the gradients by max_norm / total_norm where that is below 1."""
     # A multiplication by 1 leaves values as they are, and asking would cost a comparison of its own.
     factor = (float(max_norm) / (total_norm + 1e-6)).clamp(max=1.0)
@@ -60,7 +73,13 @@ def clip_grads_with_norm_(parameters, max_norm, total_norm, foreach=None):
 
 
 @no_grad()
-def clip_grad_norm_(parameters, max_norm, norm_type=2.0, error_if_nonfinite=False, foreach=None):
+def clip_grad_norm_(
+    parameters: Tensors,
+    max_norm: float,
+    norm_type: float = 2.0,
+    error_if_nonfinite: bool = False,
+    foreach: bool | None = None,
+) -> Tensor:
     """Scales the gradients of the parameters so that their norm together is at most max_norm; returns what it was."""
     parameters = _tensors(parameters)
     if not parameters:
@@ -70,14 +89,20 @@ def clip_grad_norm_(parameters, max_norm, norm_type=2.0, error_if_nonfinite=Fals
     return total
 
 
-def clip_grad_norm(parameters, max_norm, norm_type=2.0, error_if_nonfinite=False, foreach=None):
+def clip_grad_norm(
+    parameters: Tensors,
+    max_norm: float,
+    norm_type: float = 2.0,
+    error_if_nonfinite: bool = False,
+    foreach: bool | None = None,
+) -> Tensor:
     """The old name of clip_grad_norm_."""
     warnings.warn("nn.utils.clip_grad_norm is deprecated in favor of nn.utils.clip_grad_norm_.", FutureWarning, stacklevel=2)
     return clip_grad_norm_(parameters, max_norm, norm_type, error_if_nonfinite, foreach)
 
 
 @no_grad()
-def clip_grad_value_(parameters, clip_value, foreach=None):
+def clip_grad_value_(parameters: Tensors, clip_value: float, foreach: bool | None = None) -> None:
     """Limits each element of the gradients to [-clip_value, clip_value]."""
     clip_value = float(clip_value)
     for grad in _grads(parameters):

@@ -1,14 +1,22 @@
 """All parameters of a model as one vector, and back."""
 
+from __future__ import annotations
+
 from ... import _C
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
-def parameters_to_vector(parameters):
+    from ..._C import Tensor
+
+
+def parameters_to_vector(parameters: Iterable[Tensor]) -> Tensor:
     """The elements of all parameters, one after the other."""
     return _C.cat([p.reshape(-1) for p in parameters])
 
 
-def vector_to_parameters(vec, parameters):
+def vector_to_parameters(vec: Tensor, parameters: Iterable[Tensor]) -> None:
     """Gives each parameter its part of a vector, as a view of it."""
     if not isinstance(vec, _C.Tensor):
         raise TypeError(f"vector_to_parameters: vec must be a Tensor, not {type(vec).__name__}")

@@ -16,6 +16,8 @@ from .dataloader import DataLoader
 from .sampler import BatchSampler, RandomSampler, Sampler, SequentialSampler, SubsetRandomSampler, WeightedRandomSampler
 from .worker import get_worker_info
 
+TYPE_CHECKING = False
+
 __all__ = [
     "BatchSampler",
     "ChainDataset",
@@ -37,4 +39,5 @@ __all__ = [
     "random_split",
 ]
 
-__getattr__ = module_getattr(__name__)
+if not TYPE_CHECKING:
+    __getattr__ = module_getattr(__name__)

@@ -61,7 +61,7 @@ class StackDataset(Dataset[Any]):
         if bool(args) == bool(kwargs):
             raise ValueError("StackDataset takes datasets by position or by name")
         parts = list(args or kwargs.values())
-        lengths = [len(part) for part in parts]  # type: ignore[arg-type]
+        lengths = [len(part) for part in parts]  # type: ignore[arg-type, misc]
         if len(set(lengths)) > 1:
             raise ValueError(f"StackDataset: the datasets must have the same length, got {lengths}")
         self._length = lengths[0]
@@ -106,7 +106,7 @@ class ConcatDataset(Dataset[T]):
         for dataset in self.datasets:
             if isinstance(dataset, IterableDataset):
                 raise TypeError("ConcatDataset reads rows by number, which an IterableDataset has not; use ChainDataset")
-        self.cumulative_sizes = list(itertools.accumulate(len(dataset) for dataset in self.datasets))  # type: ignore[arg-type]
+        self.cumulative_sizes = list(itertools.accumulate(len(dataset) for dataset in self.datasets))  # type: ignore[arg-type, misc]
 
     def __len__(self) -> int:
         return self.cumulative_sizes[-1]
@@ -133,7 +133,7 @@ class ChainDataset(IterableDataset[T]):
             yield from dataset
 
     def __len__(self) -> int:
-        return sum(len(dataset) for dataset in self.datasets)  # type: ignore[arg-type]
+        return sum(len(dataset) for dataset in self.datasets)  # type: ignore[arg-type, misc]
 
 
 class Subset(Dataset[T]):
@@ -161,7 +161,7 @@ def random_split(
     dataset: Dataset[T], lengths: Sequence[int | float], generator: _C.Generator | None = None
 ) -> list[Subset[T]]:
     """Random subsets without common rows, of the given lengths or, if those add up to 1, shares of the dataset."""
-    rows = len(dataset)  # type: ignore[arg-type]
+    rows = len(dataset)  # type: ignore[arg-type, misc]
     if math.isclose(sum(lengths), 1) and sum(lengths) <= 1:
         sizes = []
         for number, share in enumerate(lengths):

@@ -1,0 +1,29 @@
+"""Types of arguments, as the annotations of this package name them; programs may use them for their own.
+
+Modules of the package import what only annotations name under `if TYPE_CHECKING`, their own variable, which checkers take
+for true: `import tenon` need not import typing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, TypeAlias
+
+from . import _C
+
+#: A number of Python's.
+Number: TypeAlias = bool | int | float | complex
+#: A device, its name ("cpu", "openreg:1"), or None for the current one.
+Device: TypeAlias = _C.device | str | None
+#: A dtype, or None where it follows from the call.
+DType: TypeAlias = _C.dtype | None
+#: One int for all dimensions, or one for each.
+Ints: TypeAlias = int | Sequence[int]
+#: One tensor or several.
+Tensors: TypeAlias = _C.Tensor | Iterable[_C.Tensor]
+#: What an optimizer takes: parameters, or groups of them with options.
+Params: TypeAlias = Iterable[_C.Tensor] | Iterable[dict[str, Any]]
+#: A function that is called with what its registration says.
+Hook: TypeAlias = Callable[..., Any]
+#: An operator of tenon.ops, or its name, "namespace::name".
+Op: TypeAlias = str | _C.OpOverload | _C.OpOverloadPacket

@@ -316,6 +316,12 @@ class File {
     for (int i = 0; i < f.arity; ++i)
       text += fmt::format("{}hn::Vec<{}> a{}", i > 0 ? ", " : "", tag(main), i);
     text += ") {\n" + tags(main);
+    // By two powers of two, so that only the second product rounds; the instruction gives the same where
+    // definitions make anything of the result (backends/cpu/jit/select.cc).
+    if (f.name == "scale")
+      text += fmt::format(
+          "  if constexpr (kScalesByPower)\n    return scale_by_power(d, a0, hn::Sub(a1, hn::Set(d, {})));\n",
+          main == Type::F32 ? "0x1.8p23f" : "0x1.8p52");
     const SimdBody body(e, main, "a{}");
     for (NodeId id = 0; id < e.num_nodes; ++id) text += "  " + body.declaration(id);
     return text + fmt::format("  return v{};\n}}\n\n", e.outputs()[0].node);

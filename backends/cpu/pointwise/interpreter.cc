@@ -11,7 +11,8 @@ namespace tenon::cpu {
 namespace {
 
 // Partial tiles are rounded up to whole vectors of any target, over padded copies of the caller's memory, so
-// that no primitive has a tail of its own.
+// that no primitive has a tail of its own. Of longer ones only what is less than a vector is copied.
+constexpr size_t kMostPadded = 256;
 constexpr size_t kAlignment = 64;
 
 constexpr size_t round_up(size_t n) {
@@ -40,11 +41,14 @@ void Program::execute(const std::vector<Instruction>& list, void* const* places,
   }
 }
 
+// A line of the cache more than a tile: registers of whole pages would all begin in one place of the cache.
+size_t Program::register_bytes() const noexcept { return tile_ * register_item_size_ + kAlignment; }
+
 void Program::fill_constants(std::byte* registers, const void* numbers) const {
   for (const Constant& c : constants_) {
     uint64_t bits = c.bits_or_index;
     if (c.is_number) bits = static_cast<const uint64_t*>(numbers)[c.bits_or_index];
-    std::byte* const to = registers + c.to * kTileElements * register_item_size_;
+    std::byte* const to = registers + c.to * register_bytes();
     c.item_size == 4 ? fill(to, uniform_elements_, static_cast<uint32_t>(bits))
                      : fill(to, uniform_elements_, bits);
   }
@@ -52,7 +56,7 @@ void Program::fill_constants(std::byte* registers, const void* numbers) const {
 
 void Program::run(void* const* ptrs, size_t n, const void* numbers, CpuTarget target) const {
   if (n == 0) return;
-  const size_t tile_bytes = kTileElements * register_item_size_;
+  const size_t tile_bytes = register_bytes();
   const size_t num_places = size_t{num_registers_} + num_inputs_ + num_outputs_;
   const size_t table_bytes = (num_places * sizeof(void*) + kAlignment - 1) / kAlignment * kAlignment;
   std::byte* const memory = scratch(table_bytes + num_places * tile_bytes);
@@ -64,8 +68,10 @@ void Program::run(void* const* ptrs, size_t n, const void* numbers, CpuTarget ta
 
   void** const inputs = places + num_registers_;
   void** const outputs = inputs + num_inputs_;
-  for (size_t begin = 0; begin < n; begin += kTileElements) {
-    const size_t count = std::min(kTileElements, n - begin), rounded = round_up(count);
+  for (size_t begin = 0, count = 0; begin < n; begin += count) {
+    count = std::min(tile_, n - begin);
+    if (count > kMostPadded) count -= count % kGranule;
+    const size_t rounded = round_up(count);
     const bool padded = rounded != count;
     for (size_t i = 0; i < size_t{num_inputs_} + num_outputs_; ++i) {
       const bool is_output = i >= num_inputs_;

@@ -15,11 +15,10 @@
 
 namespace tenon::cpu {
 
-/// A compiled expression: a list of instructions over registers, each a tile of kTileElements elements that
-/// stays in the L1 cache. Immutable and safe to run from many threads at once.
+/// A compiled expression: a list of instructions over registers, each a tile of elements that stays in the L1
+/// cache. Immutable and safe to run from many threads at once.
 class Program {
  public:
-  static constexpr size_t kTileElements = 256;
   /// The elements of a tile are a multiple of this: whole vectors on any target.
   static constexpr size_t kGranule = 16;
   static_assert(kGranule * 4 * 2 >= HostKernel::kRepeatedBytes);
@@ -73,13 +72,15 @@ class Program {
   friend class ProgramBuilder;
 
   static void execute(const std::vector<Instruction>& list, void* const* places, size_t n, CpuTarget target);
-  void fill_constants(std::byte* scratch, const void* numbers) const;
+  size_t register_bytes() const noexcept;
+  void fill_constants(std::byte* registers, const void* numbers) const;
 
   uint16_t num_inputs_ = 0;
   uint16_t num_outputs_ = 0;
   uint16_t num_registers_ = 0;
   uint8_t register_item_size_ = 4;   // the widest value's
-  size_t uniform_elements_;          // how many a register has of what is the same in all
+  size_t tile_ = 0;                  // elements of a register
+  size_t uniform_elements_ = 0;      // how many a register has of what is the same in all
   std::vector<uint8_t> item_sizes_;  // of the inputs' elements, then the outputs'
   std::vector<Constant> constants_;
   std::vector<Instruction> uniform_;  // over constants only: run once a call

@@ -205,14 +205,16 @@ class ProgramBuilder {
     for (uint32_t id = 0; id < s_.size(); ++id) {
       if (s_[id].uniform) place_[id] = take_register();
     }
+    const uint16_t num_uniform = next_register_;
     for (uint32_t id = 0; id < s_.size(); ++id) assign(id);
     // Registers are counted only now, and inputs and outputs come after them.
     p_.num_registers_ = next_register_;
+    p_.tile_ = tile_for(static_cast<size_t>(next_register_ - num_uniform) * p_.register_item_size_);
     for (uint32_t id = 0; id < s_.size(); ++id) emit(id);
     p_.uniform_elements_ = Program::kGranule;
     for (size_t i = 0; i < steps_.outputs.size(); ++i) {
       // What is copied to an output must fill a tile.
-      if (s_[steps_.outputs[i]].uniform) p_.uniform_elements_ = Program::kTileElements;
+      if (s_[steps_.outputs[i]].uniform) p_.uniform_elements_ = p_.tile_;
       if (direct_[i]) continue;
       p_.stores_.push_back({real_place(steps_.outputs[i]), output_place(i), steps_.output_conversions[i]});
     }
@@ -220,6 +222,14 @@ class ProgramBuilder {
 
  private:
   static constexpr uint32_t kInputTag = 1u << 30, kOutputTag = 1u << 31;
+
+  // Each instruction is a call, so that longer tiles are faster, as long as those that it takes turns with
+  // stay in the cache beside what is read and written.
+  static size_t tile_for(size_t bytes_of_an_element) {
+    constexpr size_t kBytes = size_t{16} << 10, kLeast = 256, kMost = 1024;
+    const size_t fit = kBytes / std::max<size_t>(bytes_of_an_element, 1);
+    return std::clamp(fit / kLeast * kLeast, kLeast, kMost);
+  }
 
   bool is_input(uint32_t id) const { return s_[id].kind == Step::Kind::Input; }
 

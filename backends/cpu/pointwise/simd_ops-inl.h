@@ -155,6 +155,22 @@ HWY_INLINE hn::Vec<D> maximum(D d, hn::Vec<D> a, hn::Vec<D> b) {
   }
 }
 
+/// Whether one instruction multiplies by 2^n.
+constexpr bool kScalesByPower = HWY_TARGET <= HWY_AVX3;
+
+/// x * 2^n with one rounding, of a whole n.
+template <class D>
+HWY_INLINE hn::Vec<D> scale_by_power(D, hn::Vec<D> x, [[maybe_unused]] hn::Vec<D> n) {
+#if HWY_TARGET <= HWY_AVX3
+  if constexpr (sizeof(hn::TFromD<D>) == 4)
+    return hn::Vec<D>{_mm512_scalef_ps(x.raw, n.raw)};
+  else
+    return hn::Vec<D>{_mm512_scalef_pd(x.raw, n.raw)};
+#else
+  return x;
+#endif
+}
+
 /// Integer quotient toward zero; x / 0 is 0, and the lowest integer / -1 wraps to itself.
 template <class D>
 HWY_INLINE hn::Vec<D> trunc_div(D d, hn::Vec<D> a, hn::Vec<D> b) {

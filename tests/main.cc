@@ -35,7 +35,7 @@ class Recording final : public ::testing::EmptyTestEventListener {
     scope_.reset();
   }
   void OnTestProgramEnd(const ::testing::UnitTest&) override {
-    const tenon::record::Counts& counts = tenon::record::Recorder::current().counts();
+    const tenon::record::Counts counts = tenon::record::Recorder::current().counts();
     const uint64_t calls = counts.recorded + counts.ran_now;
     std::printf("recorded: %.1f %% of %llu calls that are no views\n",
                 calls ? 100.0 * static_cast<double>(counts.recorded) / static_cast<double>(calls) : 100.0,

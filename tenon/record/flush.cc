@@ -9,7 +9,7 @@
 
 namespace tenon::record {
 
-const Plan& Recorder::plan_for(const std::vector<bool>& wanted, const char* why, const OperatorInfo* by) {
+const Plan& Recorder::plan_for(const std::vector<bool>& wanted, const Cause& cause) {
   auto planned = std::ranges::find_if(cursor_->plans, [&](const auto& p) { return p.plan->serves(wanted); });
   if (planned == cursor_->plans.end()) {
     ++counts_.planned;
@@ -19,14 +19,18 @@ const Plan& Recorder::plan_for(const std::vector<bool>& wanted, const char* why,
         {.plan = std::move(plan), .number = trie_->count_plan(), .num_calls = segment_.calls.size()});
   }
   ++planned->runs;
-  planned->ended = why;
-  planned->ended_by = by;
+  planned->ended = cause.why;
+  planned->ended_by = cause.by;
   planned->first_line = segment_.calls.front().line;
   planned->last_line = segment_.calls.back().line;
   return *planned->plan;
 }
 
-std::exception_ptr Recorder::compute(Lock& lock, const char* why, const OperatorInfo* by) {
+Recorder::Cause Recorder::cause(const char* why, const OperatorInfo* by) noexcept {
+  return {why, by, why == kScopeEnd ? SourceMark() : note_source(nullptr)};
+}
+
+std::exception_ptr Recorder::compute(Lock& lock, const Cause& cause) {
   if (segment_.calls.empty() && segment_.slots.empty()) return nullptr;
   running_ = true;
   std::exception_ptr error;
@@ -34,9 +38,9 @@ std::exception_ptr Recorder::compute(Lock& lock, const char* why, const Operator
   if (!segment_.calls.empty()) {
     ++counts_.segments;
     try {
-      ++reasons_[{nullptr, why}];
-      if (why != kScopeEnd) ProgramReport::add(now_->report.forced, by, why, note_source(nullptr));
-      error = plan_for(wanted_slots(segment_), why, by).run(segment_);
+      ++reasons_[{nullptr, cause.why}];
+      if (cause.why != kScopeEnd) ProgramReport::add(now_->report.forced, cause.by, cause.why, cause.line);
+      error = plan_for(wanted_slots(segment_), cause).run(segment_);
     } catch (...) {
       // No memory is left for a plan: nothing is computed, and who reads a result is told so.
       error = std::current_exception();
@@ -66,32 +70,41 @@ std::exception_ptr Recorder::compute(Lock& lock, const char* why, const Operator
   return error;
 }
 
-std::exception_ptr Recorder::compute_own(const char* why, const OperatorInfo* by) {
+std::exception_ptr Recorder::compute_own(const Cause& cause) {
   // Given up before the lock is taken, and taken back behind it: whoever waits for the lock may hold it.
   std::optional<WaitScope> others_run;
   if (is_long()) others_run.emplace();
   Lock lock(*this);
-  return compute(lock, why, by);
+  return compute(lock, cause);
 }
 
 void Recorder::flush(const char* why, const OperatorInfo* by) {
-  const std::exception_ptr error = compute_own(why, by);
+  const std::exception_ptr error = compute_own(cause(why, by));
   throw_late_error();
   if (error) std::rethrow_exception(error);
 }
 
 void Recorder::flush_without_throwing(const char* why) {
-  if (std::exception_ptr error = compute_own(why, nullptr)) late_error_ = std::move(error);
+  if (std::exception_ptr error = compute_own(cause(why))) {
+    const Lock lock(*this);
+    late_error_ = std::move(error);
+  }
 }
 
 void Recorder::throw_late_error() {
-  if (late_error_) [[unlikely]]
-    std::rethrow_exception(std::exchange(late_error_, nullptr));
+  std::exception_ptr error;
+  {
+    const Lock lock(*this);
+    error = std::exchange(late_error_, nullptr);
+  }
+  if (error) [[unlikely]]
+    std::rethrow_exception(error);
 }
 
 void Recorder::materialize(StorageImpl& storage) {
   std::exception_ptr error;
   const bool own = this == &current();
+  const Cause cause = Recorder::cause(own ? "a value was read" : "another thread read a value");
   {
     std::optional<WaitScope> others_run;
     if (!own || is_long()) others_run.emplace();
@@ -101,15 +114,20 @@ void Recorder::materialize(StorageImpl& storage) {
         "this tensor was recorded by a thread that does not exist in a forked process; read it before "
         "the fork");
     if (!holds(storage)) return;  // another thread was first
-    error = compute(lock, own ? "a value was read" : "another thread read a value");
+    error = compute(lock, cause);
     if (error && !own) late_error_ = std::exchange(error, nullptr);
   }
   if (error) std::rethrow_exception(error);
 }
 
+bool Recorder::holds_now(const StorageImpl& storage) {
+  const Lock lock(*this);
+  return holds(storage);
+}
+
 void Recorder::before_access(StorageImpl& storage) {
   // Whoever asks for an address may write there: what was recorded to read it comes first.
-  if (!running_ && holds(storage)) flush("the address of an input was asked for");
+  if (holds_now(storage)) flush("the address of an input was asked for");
 }
 
 void Recorder::after_fork() noexcept {
@@ -125,7 +143,7 @@ void Recorder::after_fork() noexcept {
 
 void Recorder::before_write(StorageImpl& storage) {
   Recorder& own = current();
-  if (!recording_here() && own.holds(storage))
+  if (!recording_here() && own.holds_now(storage))
     own.flush("an input is written by a call that is not recorded");
   std::vector<Recorder*> others;
   {
@@ -135,11 +153,11 @@ void Recorder::before_write(StorageImpl& storage) {
   }
   for (Recorder* other : others) {
     if (other == &own || other->left_behind_) continue;
+    const Cause cause = Recorder::cause("another thread writes an input");
     const WaitScope others_run;
     Lock lock(*other);
     if (!other->holds(storage)) continue;
-    if (std::exception_ptr error = other->compute(lock, "another thread writes an input"))
-      other->late_error_ = error;
+    if (std::exception_ptr error = other->compute(lock, cause)) other->late_error_ = error;
   }
 }
 

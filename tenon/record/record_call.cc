@@ -99,16 +99,18 @@ void Recorder::compute_others(const Stack& stack, size_t first) {
 }
 
 void Recorder::run_now(const OperatorInfo& info, const char* why, DispatchKeySet keys, Stack& stack) {
-  ++counts_.ran_now;
-  ++reasons_[{&info, why}];
-  ProgramReport::add(now_->report.ran_now, &info, why, note_source(stack.caller()));
-  const size_t first = stack.size() - info.schema->arguments.size();
   bool needs_flush = false;
-  each_tensor(stack, first, [&](const Tensor& t, size_t i) {
-    if (!t.defined() || !t.storage()->is_recorded()) return;
-    const bool written = ((info.written >> i) & 1u) != 0;
-    needs_flush |= (t.storage()->is_pending() || written) && holds(*t.storage());
-  });
+  {
+    const Lock lock(*this);
+    ++counts_.ran_now;
+    ++reasons_[{&info, why}];
+    ProgramReport::add(now_->report.ran_now, &info, why, note_source(stack.caller()));
+    each_tensor(stack, stack.size() - info.schema->arguments.size(), [&](const Tensor& t, size_t i) {
+      if (!t.defined() || !t.storage()->is_recorded()) return;
+      const bool written = ((info.written >> i) & 1u) != 0;
+      needs_flush |= (t.storage()->is_pending() || written) && holds(*t.storage());
+    });
+  }
   if (needs_flush) flush(why, &info);
   run_at_once(info.op, keys, stack);
 }
@@ -200,7 +202,7 @@ void Recorder::check_caps(Lock& lock) {
     if (flush_state_ >> 61 == 0) why = "segments are cut at random";
   }
   if (!why) return;
-  if (const std::exception_ptr error = compute(lock, why)) std::rethrow_exception(error);
+  if (const std::exception_ptr error = compute(lock, cause(why))) std::rethrow_exception(error);
 }
 
 }  // namespace tenon::record

@@ -106,7 +106,13 @@ Recorder& Recorder::current() {
   return *recorder;
 }
 
-std::map<std::string, uint64_t> Recorder::reasons() const {
+Counts Recorder::counts() {
+  const Lock lock(*this);
+  return counts_;
+}
+
+std::map<std::string, uint64_t> Recorder::reasons() {
+  const Lock lock(*this);
   std::map<std::string, uint64_t> texts;
   for (const auto& [reason, count] : reasons_) {
     const auto& [info, why] = reason;
@@ -145,9 +151,18 @@ void Recorder::forget(uint64_t program) {
   if (scopes_.empty() || program != program_) programs_.erase(program);
 }
 
-const Recorder::Program* Recorder::program(uint64_t number) const noexcept {
-  const auto known = programs_.find(number);
-  return known == programs_.end() ? nullptr : &known->second;
+Recorder::Summary Recorder::summary(uint64_t program) {
+  const Lock lock(*this);
+  const auto known = programs_.find(program);
+  if (known == programs_.end()) return {};
+  const auto& [trie, report] = known->second;
+  Summary made{.report = report, .num_cleared = trie.num_cleared()};
+  trie.each([&](const TrieNode& node) {
+    ++made.num_nodes;
+    made.plans.insert(made.plans.end(), node.plans.begin(), node.plans.end());
+  });
+  std::ranges::sort(made.plans, {}, &PlannedSegment::number);
+  return made;
 }
 
 void Recorder::end(uint64_t scope) {

@@ -54,12 +54,14 @@ class Recorder final : public PendingWork {
   void end(uint64_t scope);
   /// The program does not run again: what this thread knows of it is dropped.
   void forget(uint64_t program);
-  /// What became of a program's calls on this thread; null if it has not run here.
-  struct Program {
-    Trie trie;
+  /// What became of a program's calls on this thread.
+  struct Summary {
+    std::vector<PlannedSegment> plans;  ///< In the order in which they were made.
     ProgramReport report;
+    uint64_t num_nodes = 0;    ///< Calls that differ, or follow others.
+    uint64_t num_cleared = 0;  ///< How often all plans were forgotten.
   };
-  const Program* program(uint64_t number) const noexcept;
+  Summary summary(uint64_t program);
 
   /// A call at the key Record.
   void call(const OperatorHandle& op, DispatchKeySet keys, Stack& stack);
@@ -76,14 +78,26 @@ class Recorder final : public PendingWork {
   /// In a forked child: what other threads have recorded cannot be computed any more.
   static void after_fork() noexcept;
 
-  const Counts& counts() const noexcept { return counts_; }
+  Counts counts();
   /// Why calls ran at once, and what made segments end; how often.
-  std::map<std::string, uint64_t> reasons() const;
+  std::map<std::string, uint64_t> reasons();
 
  private:
   friend class CallKey;
   friend class TypedCall;
+  struct Program {
+    Trie trie;
+    ProgramReport report;
+  };
   class Lock;
+  /// Why a segment is computed, for which call if it is one, and the line.
+  struct Cause {
+    const char* why;
+    const OperatorInfo* by;
+    SourceMark line;
+  };
+  /// Asked for while the thread may still look at its program: not while others run in its place.
+  static Cause cause(const char* why, const OperatorInfo* by = nullptr) noexcept;
   static constexpr size_t kMaxCalls = 4096;
   static constexpr size_t kLongBytes = size_t{128} << 10;
   /// Of inputs, some of which nobody but the segment may still hold.
@@ -124,10 +138,12 @@ class Recorder final : public PendingWork {
   /// Whether computing the segment takes so long that others should run meanwhile.
   bool is_long() const noexcept { return written_bytes_.load(std::memory_order_relaxed) > kLongBytes; }
   bool holds(const StorageImpl& storage) const noexcept { return slot_of(storage) != kNoSlot; }
+  /// Without the lock, which it takes.
+  bool holds_now(const StorageImpl& storage);
   /// The segment's plan, which is made if there is none yet.
-  const Plan& plan_for(const std::vector<bool>& wanted, const char* why, const OperatorInfo* by);
-  std::exception_ptr compute(Lock& lock, const char* why, const OperatorInfo* by = nullptr);
-  std::exception_ptr compute_own(const char* why, const OperatorInfo* by);
+  const Plan& plan_for(const std::vector<bool>& wanted, const Cause& cause);
+  std::exception_ptr compute(Lock& lock, const Cause& cause);
+  std::exception_ptr compute_own(const Cause& cause);
   void throw_late_error();
   /// What comes next begins a segment behind one that ended at a node.
   void begin_segment(TrieNode* behind) noexcept;

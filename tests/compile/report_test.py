@@ -96,3 +96,11 @@ def test_a_wrong_TENON_FLUSH_is_said_once():
     for wrong in ("rnd:1", "random", "random:x", "random:1x"):
         assert said(wrong).strip() == f"TENON_FLUSH: '{wrong}' is not random:SEED; nothing is cut"
     assert said("random:7") == said("") == ""
+
+
+def test_the_line_that_asks_for_a_long_computation():
+    """For which other threads may run meanwhile."""
+    f = tenon.compile(lambda x: (x * 2).numpy(), threshold=0)
+    f(tenon.ones(1 << 20))
+    (forced,) = f.explain().of("forced")
+    assert "report_test.py:" in forced["line"]

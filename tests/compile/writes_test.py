@@ -305,3 +305,12 @@ def test_a_fill_through_a_view_that_has_elements_twice(side, fill):
         return x, d, e + d
 
     same(f, tenon.randn(side, side), tenon.randn(side, side))
+
+
+def test_empty_leaves_what_its_out_argument_has():
+    def f(x):
+        y = x * 2
+        tenon.empty((2, 3), out=y)
+        return y + 1, y
+
+    same(f, ramp(2, 3))

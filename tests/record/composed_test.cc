@@ -14,33 +14,25 @@
 #include "tenon/record/recorder.h"
 #include "tenon/tenon.h"
 #include "tests/graph/machine.h"
+#include "tests/record/beside_eager.h"
 
 namespace tenon {
 namespace {
 
-constexpr record::ScopeOptions kAll{.threshold = 0};
-
-bool same_bits(const Tensor& a, const Tensor& b) {
-  if (a.sizes().to_dims() != b.sizes().to_dims() || a.dtype() != b.dtype()) return false;
-  const Tensor x = a.contiguous(), y = b.contiguous();
-  return std::memcmp(x.data_ptr(), y.data_ptr(), x.nbytes()) == 0;
-}
+using namespace tenon::testing;
 
 // What the last planned segment of a program was fused to: "matmul(mm, add, gelu, sum) by composed".
 std::string fusions_of(uint64_t program) {
   std::string text;
-  record::Recorder::current().program(program)->trie.each([&](const record::TrieNode& node) {
-    for (const record::PlannedSegment& planned : node.plans) {
-      text.clear();
-      for (const graph::FusionReport::Fusion& f : planned.plan->report().fusions) {
-        text += text.empty() ? "" : " ";
-        text += std::string(name(f.anchor)) + "(";
-        for (size_t i = 0; i < f.operators.size(); ++i)
-          text += (i ? ", " : "") + std::string(f.operators[i].schema().name);
-        text += ") by " + f.engine;
-      }
-    }
-  });
+  const std::vector<record::PlannedSegment> plans = record::Recorder::current().summary(program).plans;
+  if (plans.empty()) return text;
+  for (const graph::FusionReport::Fusion& f : plans.back().plan->report().fusions) {
+    text += text.empty() ? "" : " ";
+    text += std::string(name(f.anchor)) + "(";
+    for (size_t i = 0; i < f.operators.size(); ++i)
+      text += (i ? ", " : "") + std::string(f.operators[i].schema().name);
+    text += ") by " + f.engine;
+  }
   return text;
 }
 

@@ -32,7 +32,7 @@ TEST(Record, AProgramThatRepeatsItselfIsPlannedOnce) {
     lr *= 0.5;
     EXPECT_TRUE(same_bits(f(x), (x * lr + y).exp()));
   }
-  const record::Counts& now = record::Recorder::current().counts();
+  const record::Counts now = record::Recorder::current().counts();
   EXPECT_EQ(now.planned, first.planned);
   EXPECT_EQ(now.new_nodes, first.new_nodes);
   EXPECT_EQ(now.segments, first.segments + 5);
@@ -88,9 +88,8 @@ TEST(Record, LongChainsOfNumbersAreCutAndNotGivenUp) {
   scope.end();
   EXPECT_TRUE(same_bits(got, f()));
   size_t steps = 0;
-  record::Recorder::current().program(program)->trie.each([&](const record::TrieNode& node) {
-    for (const record::PlannedSegment& p : node.plans) steps += p.plan->num_steps();
-  });
+  for (const auto& planned : record::Recorder::current().summary(program).plans)
+    steps += planned.plan->num_steps();
   EXPECT_LT(steps, 20u);
 }
 

@@ -1,6 +1,4 @@
 // Recording of programs: what tenon.compile (python/tenon/compile.py) is made of.
-#include <map>
-
 #include "python/src/call/python_value.h"
 #include "python/src/interpreter/errors.h"
 #include "python/src/module_parts.h"
@@ -58,7 +56,7 @@ Ref texts(const std::vector<std::string>& all) {
 
 PyObject* stats(PyObject*, PyObject*) {
   return guarded([] {
-    const record::Counts& c = Recorder::current().counts();
+    const record::Counts c = Recorder::current().counts();
     Ref all(checked(PyDict_New())), reasons(checked(PyDict_New()));
     set(all, "recorded", c.recorded);
     set(all, "now", c.ran_now);
@@ -116,22 +114,17 @@ void add_events(const Ref& list, const char* event, const char* what,
 PyObject* explain(PyObject*, PyObject* number) {
   return guarded([&] {
     Ref list(checked(PyList_New(0)));
-    const Recorder::Program* const program = Recorder::current().program(PyLong_AsUnsignedLongLong(number));
-    if (!program) return list.release();
-    std::map<uint64_t, const record::PlannedSegment*> by_number;
-    program->trie.each([&](const record::TrieNode& node) {
-      for (const record::PlannedSegment& planned : node.plans) by_number.emplace(planned.number, &planned);
-    });
-    for (const auto& [number, planned] : by_number) append(list, segment_of(*planned).release());
-    if (program->trie.num_cleared() > 0) {
+    const Recorder::Summary known = Recorder::current().summary(PyLong_AsUnsignedLongLong(number));
+    for (const record::PlannedSegment& planned : known.plans) append(list, segment_of(planned).release());
+    if (known.num_cleared > 0) {
       const Ref forgotten(checked(PyDict_New()));
       set(forgotten, "event", "forgotten");
-      set(forgotten, "count", program->trie.num_cleared());
+      set(forgotten, "count", known.num_cleared);
       append(list, Py_NewRef(forgotten.get()));
     }
-    add_events(list, "now", "reason", program->report.ran_now);
-    add_events(list, "left", "field", program->report.left);
-    add_events(list, "forced", "reason", program->report.forced);
+    add_events(list, "now", "reason", known.report.ran_now);
+    add_events(list, "left", "field", known.report.left);
+    add_events(list, "forced", "reason", known.report.forced);
     return list.release();
   });
 }

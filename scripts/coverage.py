@@ -159,8 +159,8 @@ def page():
     rows = list(operator_rows(index))
     yield "# What is there, and what of PyTorch is not"
     yield ""
-    yield "Written by `scripts/coverage.py` from the build; `tests/docs/coverage_test.py` checks that it is so. PyTorch's names are"
-    yield f"those of {pytorch_version()}: public ones, by module. `docs/differences.md` says where the same name does something else."
+    yield "Written by [`scripts/coverage.py`](../scripts/coverage.py) from the build; `tests/docs/coverage_test.py` checks that it is so. PyTorch's names are"
+    yield f"those of {pytorch_version()}: public ones, by module. [`docs/differences.md`](differences.md) says where the same name does something else."
     yield ""
     yield f"## Core ATen schemas: {len(standing) + len(by_other)} of {len(core)}"
     yield ""

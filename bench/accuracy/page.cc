@@ -197,7 +197,7 @@ std::string findings(const Results& results, const SpecialValues& special) {
          item(fmt::format(
              "NaN, an infinity or the sign of a zero where it should not be, or the reverse: {} of all these "
              "inputs. Of {} results at special values that are written out by hand "
-             "(`bench/accuracy/special_values.cc`), {} are wrong.",
+             "([`bench/accuracy/special_values.cc`](../bench/accuracy/special_values.cc)), {} are wrong.",
              sum.wrong_class == 0 ? "none" : grouped(sum.wrong_class), grouped(special.checked),
              special.wrong.empty() ? "none" : grouped(special.wrong.size()))) +
          item(fmt::format("{} inputs of all functions and dtypes; about {:.0f} minutes of one core.",

@@ -130,3 +130,27 @@ def test_the_long_way_in_the_index(build):
     assert op["body"] == {"shape": "tenon::ops::shape::scaled_abs_long", "kernel": "tenon::cpu::scaled_abs_long"}
     assert op["formulas"] == {"self": "mul(mul(grad, sign(self)), scale)"}
     assert "tenon.Tensor.scaled_abs_long" in op["python"]
+
+
+def test_the_page_s_own_lines(build):
+    """What a reader types with the operator that was added: Python's lines with the comments' values, and C++'s."""
+    page = DOCS.read_text()
+    lines = re.findall(r"^>>> (.*?)\s+# (.*)$|^>>> (.*)$", re.search(r"```pycon\n(.*?)```", page, re.DOTALL).group(1), re.MULTILINE)
+    lines = [(code or plain, comment) for code, comment, plain in lines]
+    assert len(lines) == 5 and "TypeError" in lines[-1][1]
+    program = "\n".join(["import tenon", *(code for code, _ in lines[:3]), "assert y.tolist() == [1.0, 1.5]",
+                         "assert y.grad_fn.name() == 'ScaledAbsBackward0'", f"assert ({lines[3][0]}).tolist() == {lines[3][1]}",
+                         f"try:\n    {lines[4][0]}\nexcept TypeError as e:\n    print(e)"])  # fmt: skip
+    environment = {**os.environ, "PYTHONPATH": str(build / "python")}
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, env=environment)
+    assert done.returncode == 0, done.stderr
+    first, *rest = lines[4][1].removeprefix("TypeError: ").split(" ... ")
+    assert done.stdout.startswith(first.split(" ...")[0]) and "convert it to a floating-point type" in done.stdout
+    (text,) = re.findall(r"```cpp\n(tenon::Tensor y = .*?)```", page, re.DOTALL)
+    source = build / "page.cc"
+    source.write_text(
+        f"#include <tenon/generated/operators.h>\n#include <tenon/tenon.h>\nvoid f(const tenon::Tensor& x) {{\n{text}}}\n"
+    )
+    command = ["g++", "-std=c++20", "-fsyntax-only", f"-I{build.parents[1]}", f"-I{build / 'generated'}", source]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr

@@ -126,17 +126,17 @@ def _write(file, parts):
 
 
 def load(f: Any, map_location: Any = None, *, weights_only: bool = True, mmap: bool = False) -> Any:
-    """Reads what `save` wrote, and safetensors, whatever the file is called. Raises ValueError for anything else, even if a
-    single bit was changed, and for a path whose file has more bytes. An open file may have more than `save` wrote: it is
-    read to the end of that, no further.
+    """Reads what `save` wrote, safetensors, and checkpoints that PyTorch wrote, whatever the file is called. Raises ValueError
+    for anything else, even if a single bit was changed, and for a path whose file has more bytes. An open file may have more
+    than `save` wrote: it is read to the end of that, no further.
 
     Tensors are on the device that they were saved on, or where `map_location` says, which is a device or its name for all of
     them; a dict of names, {"openreg:0": "cpu"}, with other devices staying; or a function of a tensor's UntypedStorage, in
     host memory, and the name of its device, that returns the storage to use, or None for that device. Raises RuntimeError for
     a device that is not there, and TypeError for any other `map_location`.
 
-    A file holds tensors and plain values only, so that weights_only=False changes nothing. `mmap` is for safetensors, as
-    `tenon.safetensors.load_file` has it.
+    Nothing in a file is executed: it holds tensors and plain values only, so that weights_only=False changes nothing. `mmap` is
+    for safetensors and PyTorch's checkpoints, as `tenon.safetensors.load_file` has it.
     """
     if map_location is not None and not isinstance(map_location, (str, _C.device, dict)) and not callable(map_location):
         raise TypeError(
@@ -157,14 +157,18 @@ def _load(f, map_location, path, mmap, whole):
     if start[8:9] == b"{":
         tensors = _C._weights.load_safetensors(path, mmap) if path else _C._weights.read_safetensors(start + f.read())
         return {name: _moved(tensor, map_location) for name, tensor in tensors.items()}
+    if start.startswith(b"PK\3\4"):
+        return _C._weights.load_pytorch(path or bytearray(start + f.read()), _place_at(map_location), mmap)
     if mmap:
-        raise ValueError("load: mmap is for safetensors, which this file is not")
+        raise ValueError("load: mmap is for safetensors and PyTorch's checkpoints, and this file is neither")
     if start == _FIRST_MAGIC:
         value = _load_first(f, map_location)
     else:
         start += _read(f, len(_MAGIC) - len(start))
         if start != _MAGIC:
-            raise ValueError("load: neither a file that tenon.save wrote nor safetensors")
+            if start.startswith(b"\x80\x02\x8a\x0a"):
+                raise ValueError("load: this is PyTorch's format before 1.6; load it with PyTorch, and save it again")
+            raise ValueError("load: neither a file that tenon.save wrote, nor safetensors, nor a zip archive of PyTorch's")
         value = _unpickle(_checked(f), map_location)
     if whole and f.read(1):
         raise ValueError("load: the file has bytes behind what tenon.save wrote; it is damaged, or more was appended to it")
@@ -175,51 +179,56 @@ class _Refused(Exception):
     """Carries an error that says nothing about the file past the unpickler."""
 
 
+def _place_at(map_location):
+    """A function of a storage in host memory and the name of its device that returns the storage to use."""
+
+    def place(storage, location):
+        wanted = location
+        if callable(map_location):
+            if (given := map_location(storage, location)) is not None:
+                if not isinstance(given, _C.UntypedStorage):
+                    raise TypeError(f"load: map_location must return an UntypedStorage or None, got {type(given).__name__}")
+                return given
+        elif isinstance(map_location, dict):
+            wanted = map_location.get(location, location)
+        elif map_location is not None:
+            wanted = map_location
+        device = _device_of(wanted, location)
+        if device.type == "cpu":
+            return storage
+        return _over(storage, (storage.nbytes(),), (1,), _C.uint8).to(device).untyped_storage()
+
+    return place
+
+
 def _moved(tensor, map_location):
     """A tensor of a file that says nothing of devices, where `map_location` wants it."""
     if map_location is None:
         return tensor
-    if callable(map_location):
-        storage = map_location(tensor.untyped_storage(), "cpu")
-        return tensor if storage is None else _over(storage, tensor)
-    place = map_location.get("cpu", "cpu") if isinstance(map_location, dict) else map_location
-    return tensor.to(_device_of(place, "cpu"))
+    storage = _place_at(map_location)(tensor.untyped_storage(), "cpu")
+    return _over(storage, tensor.shape, tensor.stride(), tensor.dtype)
 
 
 def _rebuild_at(map_location):
     """The function that makes the tensors of a file."""
+    place = _place_at(map_location)
 
     def rebuild(kind, data, sizes, dtype, requires_grad, location="cpu"):
         if not isinstance(location, str):
             raise ValueError(f"a tensor is on {location!r}, which is no device")
-        place = location
-        if callable(map_location):
-            host = _C._rebuild_tensor(_C.Tensor, data, sizes, dtype, False)
-            try:
-                storage = map_location(host.untyped_storage(), location)
-                if storage is not None:
-                    made = _over(storage, host)
-                    return _C._rebuild_tensor(kind, made, sizes, dtype, requires_grad)
-            except Exception as error:
-                raise _Refused(error) from None
-        elif isinstance(map_location, dict):
-            place = map_location.get(location, location)
-        elif map_location is not None:
-            place = map_location
+        host = _C._rebuild_tensor(_C.Tensor, data, sizes, dtype, False)
         try:
-            device = _device_of(place, location)
+            made = _over(place(host.untyped_storage(), location), host.shape, host.stride(), dtype)
         except Exception as error:
             raise _Refused(error) from None
-        return _C._rebuild_tensor(kind, data, sizes, dtype, requires_grad, device)
+        return _C._rebuild_tensor(kind, made, sizes, dtype, requires_grad)
 
     return rebuild
 
 
-def _over(storage, like):
-    """A contiguous tensor of `like`'s shape and dtype over a storage."""
-    if not isinstance(storage, _C.UntypedStorage):
-        raise TypeError(f"load: map_location must return an UntypedStorage or None, got {type(storage).__name__}")
-    return _C.empty(0, dtype=like.dtype, device=storage.device).set_(storage, 0, like.shape, like.stride())
+def _over(storage, shape, stride, dtype):
+    """A tensor over a storage, from its first byte on."""
+    return _C.empty(0, dtype=dtype, device=storage.device).set_(storage, 0, shape, stride)
 
 
 def _device_of(place, location):

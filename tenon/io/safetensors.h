@@ -14,11 +14,9 @@
 
 #include "tenon/io/state_dict.h"
 
-namespace tenon::safetensors {
+namespace tenon {
 
-/// Texts by name that a file holds beside its tensors.
-using Metadata = std::vector<std::pair<std::string, std::string>>;
-
+/// How files of weights are read.
 struct LoadOptions {
   /// Tensors are parts of the mapped file, where it has them at a multiple of their element's size: nothing
   /// is read until it is used, and the checksum is not looked at. Writing to such a tensor does not reach the
@@ -26,6 +24,11 @@ struct LoadOptions {
   /// otherwise.
   bool mmap = false;
 };
+
+namespace safetensors {
+
+/// Texts by name that a file holds beside its tensors.
+using Metadata = std::vector<std::pair<std::string, std::string>>;
 
 /// Replaces the file at `path`, completely or not at all (tenon/io/replace_file.h). Tensors of any stride and
 /// device; those that share memory are written separately. Throws Error{Type} for a dtype that the format
@@ -59,4 +62,5 @@ class File {
   std::unique_ptr<Impl> impl_;
 };
 
-}  // namespace tenon::safetensors
+}  // namespace safetensors
+}  // namespace tenon

@@ -5,34 +5,13 @@
 #include "python/src/interpreter/errors.h"
 #include "python/src/interpreter/gil.h"
 #include "python/src/module_parts.h"
+#include "python/src/modules/weights_arguments.h"
 #include "python/src/tensor/tensor_object.h"
 #include "tenon/io/replace_file.h"
 #include "tenon/io/safetensors.h"
 
 namespace tenon::python {
-namespace {
 
-constexpr const char* kFileName = "tenon.safetensors.File";
-
-/// The bytes of an object with the buffer protocol, for as long as this lives.
-class Buffer {
- public:
-  explicit Buffer(PyObject* o) {
-    if (PyObject_GetBuffer(o, &view_, PyBUF_SIMPLE) < 0) throw PythonError();
-  }
-  Buffer(Buffer&& other) noexcept : view_(std::exchange(other.view_, {})) {}
-  ~Buffer() {
-    if (view_.obj) PyBuffer_Release(&view_);
-  }
-  io::Bytes bytes() const {
-    return {static_cast<const std::byte*>(view_.buf), static_cast<size_t>(view_.len)};
-  }
-
- private:
-  Py_buffer view_{};
-};
-
-/// What os.fsencode returned.
 std::string path_argument(PyObject* o) {
   char* text = nullptr;
   Py_ssize_t size = 0;
@@ -41,6 +20,10 @@ std::string path_argument(PyObject* o) {
               "embedded null byte");
   return text;
 }
+
+namespace {
+
+constexpr const char* kFileName = "tenon.safetensors.File";
 
 std::string utf8(const char* function, PyObject* o) {
   Py_ssize_t size = 0;
@@ -161,8 +144,8 @@ const safetensors::File& file_argument(PyObject* capsule) {
 PyObject* open_safetensors(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject*) {
   return guarded([&] {
     check_count("open_safetensors", n, 2);
-    auto file = std::make_unique<safetensors::File>(path_argument(args[0]),
-                                                    safetensors::LoadOptions{.mmap = flag(args[1])});
+    auto file =
+        std::make_unique<safetensors::File>(path_argument(args[0]), LoadOptions{.mmap = flag(args[1])});
     PyObject* const capsule = checked(PyCapsule_New(file.get(), kFileName, [](PyObject* o) {
       delete static_cast<safetensors::File*>(PyCapsule_GetPointer(o, kFileName));
     }));
@@ -214,6 +197,7 @@ PyMethodDef g_methods[] = {
     fast_method("save_safetensors", &save_safetensors, "save_safetensors(path or None, tensors, metadata)"),
     fast_method("load_safetensors", &load_safetensors, "load_safetensors(path, mmap)"),
     {"read_safetensors", &read_safetensors, METH_O, "The tensors of a buffer."},
+    fast_method("load_pytorch", &load_pytorch, "load_pytorch(path or buffer, place or None, mmap)"),
     fast_method("open_safetensors", &open_safetensors, "open_safetensors(path, mmap)"),
     {"keys", &keys, METH_O, "The names of an open file's tensors."},
     {"metadata", &metadata, METH_O, "The metadata of an open file."},

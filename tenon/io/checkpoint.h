@@ -1,0 +1,32 @@
+// save and load: weights in files, whatever their format.
+//
+//     tenon::save(model.state_dict(), "model.safetensors");
+//     model.load_state_dict(tenon::load("model.safetensors"));
+//     other.load_state_dict(tenon::load("checkpoint.pt")["model"]);
+#pragma once
+
+#include <string>
+
+#include "tenon/io/safetensors.h"
+#include "tenon/io/value.h"
+
+namespace tenon {
+
+/// Writes tensors to a file, which is replaced completely or not at all. The path ends in .safetensors: the
+/// format that C++, Python and other programs read. Throws Error{Value} for another ending, else as
+/// safetensors::save_file does.
+void save(const StateDict& tensors, const std::string& path);
+
+/// Reads a file of weights; its first bytes say of which format it is:
+///  - safetensors: a dict of tensors;
+///  - PyTorch's zip archives (.pt, .pth): whatever was saved, as long as it consists of tensors, numbers,
+///  text, dicts, lists
+///    and what else Value::Kind names. Nothing in them is executed;
+///  - what tenon.save wrote in Python.
+///
+/// Tensors are in host memory; those that share a storage in a PyTorch file share it here. Throws
+/// Error{Value} for a file that is damaged or of another kind, or names anything else; the message has the
+/// file, the place and what was expected. Throws io::SystemError.
+Value load(const std::string& path, LoadOptions options = {});
+
+}  // namespace tenon

@@ -1,0 +1,321 @@
+#include "tenon/io/checkpoint_objects.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+#include <optional>
+#include <span>
+
+namespace tenon::io {
+namespace {
+
+using Kind = Value::Kind;
+
+constexpr size_t kMostDims = 64;
+constexpr const char* kAdvice =
+    "; a checkpoint holds tensors, numbers and text, in dicts and lists. Nothing of it was executed. If a "
+    "whole module was "
+    "saved, save its state_dict()";
+
+/// Types and functions that checkpoints name. Each is known by the name that the newest writer gives it.
+constexpr std::pair<std::string_view, std::string_view> kNames[] = {
+    {"collections.OrderedDict", "OrderedDict"},
+    {"torch._utils._rebuild_tensor", "_rebuild_tensor_v2"},
+    {"torch._utils._rebuild_tensor_v2", "_rebuild_tensor_v2"},
+    {"torch._utils._rebuild_tensor_v3", "_rebuild_tensor_v3"},
+    {"torch._utils._rebuild_parameter", "_rebuild_parameter"},
+    {"torch._tensor._rebuild_from_type_v2", "_rebuild_from_type_v2"},
+    {"tenon._C._rebuild_tensor", "tenon._rebuild_tensor"},
+    {"torch.Tensor", "Tensor"},
+    {"tenon.Tensor", "Tensor"},
+    {"torch.nn.parameter.Parameter", "Parameter"},
+    {"tenon.nn.parameter.Parameter", "Parameter"},
+    {"torch.nn.parameter.Buffer", "Tensor"},
+    {"torch.Size", "Size"},
+    {"tenon.Size", "Size"},
+    {"torch.device", "device"},
+    {"tenon.device", "device"},
+    {"__builtin__.complex", "complex"},
+    {"builtins.complex", "complex"},
+    {"__builtin__.set", "set"},
+    {"builtins.set", "set"},
+    {"__builtin__.bytearray", "bytearray"},
+    {"builtins.bytearray", "bytearray"},
+    {"_codecs.encode", "encode"},
+};
+
+/// The dtypes of PyTorch's storages, which "torch.FloatStorage" and its kin name.
+constexpr std::pair<std::string_view, DType> kStorages[] = {
+    {"torch.storage.UntypedStorage", DType::UInt8},
+    {"torch.DoubleStorage", DType::Float64},
+    {"torch.FloatStorage", DType::Float32},
+    {"torch.HalfStorage", DType::Float16},
+    {"torch.BFloat16Storage", DType::BFloat16},
+    {"torch.LongStorage", DType::Int64},
+    {"torch.IntStorage", DType::Int32},
+    {"torch.ShortStorage", DType::Int16},
+    {"torch.CharStorage", DType::Int8},
+    {"torch.ByteStorage", DType::UInt8},
+    {"torch.BoolStorage", DType::Bool},
+    {"torch.ComplexFloatStorage", DType::Complex64},
+    {"torch.ComplexDoubleStorage", DType::Complex128},
+};
+
+template <class T>
+const T* row_of(std::span<const std::pair<std::string_view, T>> rows, std::string_view name) {
+  const auto found = std::ranges::find(rows, name, [](const auto& row) { return row.first; });
+  return found == rows.end() ? nullptr : &found->second;
+}
+
+/// "torch.float32", "tenon.float32".
+std::optional<DType> dtype_named(std::string_view name) {
+  for (const std::string_view module : {"torch.", "tenon._C.", "tenon."}) {
+    if (!name.starts_with(module)) continue;
+    for (const DType t : kDTypes)
+      if (name.substr(module.size()) == tenon::name(t)) return t;
+  }
+  return std::nullopt;
+}
+
+[[noreturn]] void refuse(std::string what) { throw PickleError{std::move(what)}; }
+
+/// The arguments of one call, by number.
+class Arguments {
+ public:
+  Arguments(const std::string& function, const Node::List& values) : function_(function), values_(values) {}
+
+  size_t size() const { return values_.size(); }
+  void between(size_t least, size_t most) const {
+    if (size() < least || size() > most) refuse(fmt::format("{} has {} arguments", function_, size()));
+  }
+  const Node& at(size_t i) const { return *values_[i]; }
+  template <class T>
+  const T& get(size_t i, Kind kind, const char* what) const {
+    const T* const value = at(i).kind == kind ? std::get_if<T>(&at(i).value) : nullptr;
+    if (!value) wrong(i, what);
+    return *value;
+  }
+  const std::string& text(size_t i) const { return get<std::string>(i, Kind::Text, "text"); }
+  bool boolean(size_t i) const { return get<bool>(i, Kind::Bool, "a bool"); }
+  int64_t integer(size_t i) const { return get<int64_t>(i, Kind::Int, "an int"); }
+  DType dtype(size_t i) const { return get<DType>(i, Kind::DType, "a dtype"); }
+  Dims dims(size_t i) const {
+    const Node::List& list = get<Node::List>(i, Kind::Tuple, "a tuple");
+    if (list.size() > kMostDims) wrong(i, "a tuple of at most 64 numbers");
+    Dims out;
+    for (const Node* node : list) {
+      const auto* const number = node->kind == Kind::Int ? std::get_if<int64_t>(&node->value) : nullptr;
+      if (!number || *number < 0) wrong(i, "a tuple of numbers, none negative");
+      out.push_back(*number);
+    }
+    return out;
+  }
+  [[noreturn]] void wrong(size_t i, const char* what) const {
+    refuse(fmt::format("argument {} of {} must be {}", i + 1, function_, what));
+  }
+
+ private:
+  const std::string& function_;
+  const Node::List& values_;
+};
+
+/// The bytes from the first element to behind the last; strides are not negative.
+uint64_t extent(const Dims& sizes, const Dims& strides, int64_t offset, DType dtype) {
+  int64_t last = offset, count = 1;
+  bool overflow = false, is_empty = false;
+  for (size_t d = 0; d < sizes.size(); ++d) {
+    int64_t step = 0;
+    is_empty |= sizes[d] == 0;
+    overflow |= __builtin_mul_overflow(std::max<int64_t>(sizes[d] - 1, 0), strides[d], &step);
+    overflow |= __builtin_add_overflow(last, step, &last);
+    overflow |= __builtin_mul_overflow(count, std::max<int64_t>(sizes[d], 1), &count);
+  }
+  const auto item = static_cast<int64_t>(item_size(dtype));
+  int64_t bytes = 0;
+  overflow |= __builtin_mul_overflow(count, item, &bytes);
+  if (overflow || last == std::numeric_limits<int64_t>::max() ||
+      __builtin_mul_overflow(last + 1, item, &bytes))
+    refuse("a tensor has more elements than can be counted");
+  return is_empty ? 0 : static_cast<uint64_t>(bytes);
+}
+
+/// Sets are made of lists, and dicts of lists of pairs.
+const Node::List& list_of(const Arguments& arguments, size_t i) {
+  const Node& node = arguments.at(i);
+  if ((node.kind != Kind::List && node.kind != Kind::Tuple) || !node.is_plain()) arguments.wrong(i, "a list");
+  return node.list();
+}
+
+}  // namespace
+
+Node* CheckpointObjects::named(Nodes& nodes, const std::string& name) {
+  if (const auto dtype = dtype_named(name)) return add(nodes, Kind::DType, *dtype);
+  if (const auto* known = row_of<std::string_view>(kNames, name))
+    return add(nodes, Kind::None, Named{std::string(*known)});
+  if (row_of<DType>(kStorages, name)) return add(nodes, Kind::None, Named{name});
+  refuse(fmt::format("it names {}{}", name, kAdvice));
+}
+
+Node* CheckpointObjects::persistent(Nodes& nodes, const Node& id) {
+  static const std::string kName = "a storage";
+  if (id.kind != Kind::Tuple || !id.is_plain()) refuse("a stored object has no tuple as its identifier");
+  const Arguments arguments(kName, id.list());
+  arguments.between(5, 5);
+  const auto* const named = std::get_if<Named>(&arguments.at(1).value);
+  const DType* const dtype = named ? row_of<DType>(kStorages, named->name) : nullptr;
+  if (arguments.text(0) != "storage" || !dtype) arguments.wrong(1, "a type of storage");
+  const int64_t count = arguments.integer(4);
+  uint64_t nbytes = 0;
+  if (count < 0 || __builtin_mul_overflow(static_cast<uint64_t>(count), item_size(*dtype), &nbytes))
+    arguments.wrong(4, "a number of elements");
+  const auto [number, first] = numbers_.try_emplace(arguments.text(2), storages_.size());
+  if (first) storages_.push_back({arguments.text(2), arguments.text(3), nbytes});
+  if (storages_[number->second].nbytes != nbytes)
+    refuse(fmt::format("storage '{}' has two sizes", arguments.text(2)));
+  return add(nodes, Kind::None, StoredBytes{number->second, *dtype, nbytes});
+}
+
+/// (storage, offset, sizes, strides, requires_grad, hooks, [dtype of an untyped storage], [metadata])
+Node* CheckpointObjects::rebuild_tensor(Nodes& nodes, const Node::List& values, bool typed) {
+  static const std::string kName = "_rebuild_tensor";
+  const Arguments arguments(kName, values);
+  arguments.between(4, 8);
+  const auto* const stored = std::get_if<StoredBytes>(&arguments.at(0).value);
+  if (!stored) arguments.wrong(0, "a storage");
+  if (typed) arguments.between(7, 8);
+  View view{nullptr,
+            stored->storage,
+            typed ? arguments.dtype(6) : stored->dtype,
+            arguments.dims(2),
+            arguments.dims(3),
+            arguments.integer(1),
+            false};
+  if (arguments.size() > 4) view.requires_grad = arguments.boolean(4);
+  if (view.strides.size() != view.sizes.size()) arguments.wrong(3, "as long as the sizes");
+  if (view.offset < 0) arguments.wrong(1, "0 or more");
+  if (extent(view.sizes, view.strides, view.offset, view.dtype) > stored->nbytes)
+    refuse(fmt::format("a tensor of shape {} reaches beyond its storage '{}' of {} bytes",
+                       to_string(view.sizes), storages_[stored->storage].key, stored->nbytes));
+  if (view.requires_grad && !is_floating_point(view.dtype) && !is_complex(view.dtype))
+    refuse(fmt::format("a tensor of {} requires grad", name(view.dtype)));
+  view.node = add(nodes, Kind::Tensor, Tensor());
+  view.node->tensor = views_.size();
+  views_.push_back(std::move(view));
+  return views_.back().node;
+}
+
+/// (type, bytes, sizes, dtype, requires_grad, [device])
+Node* CheckpointObjects::rebuild_own_tensor(Nodes& nodes, const Node::List& values) {
+  static const std::string kName = "tenon._rebuild_tensor";
+  const Arguments arguments(kName, values);
+  arguments.between(5, 6);
+  const auto* const type = std::get_if<Named>(&arguments.at(0).value);
+  if (!type || (type->name != "Tensor" && type->name != "Parameter")) arguments.wrong(0, "a type of tensors");
+  const std::string& bytes = arguments.get<std::string>(1, Kind::Bytes, "bytes");
+  const Dims sizes = arguments.dims(2);
+  const DType dtype = arguments.dtype(3);
+  Dims strides(sizes.size());
+  int64_t step = 1;
+  for (size_t d = sizes.size(); d > 0; --d) {
+    strides[d - 1] = step;
+    if (__builtin_mul_overflow(step, std::max<int64_t>(sizes[d - 1], 1), &step))
+      refuse("a tensor has more elements than can be counted");
+  }
+  if (extent(sizes, strides, 0, dtype) != bytes.size())
+    refuse(fmt::format("a tensor of shape {} and dtype {} does not take {} bytes", to_string(sizes),
+                       name(dtype), bytes.size()));
+  Storage storage = Storage::allocate(bytes.size());
+  if (!bytes.empty()) std::memcpy(reinterpret_cast<void*>(storage.address()), bytes.data(), bytes.size());
+  Tensor tensor(TensorImpl::make(std::move(storage), dtype, sizes));
+  if (arguments.boolean(4)) tensor.requires_grad_();
+  return add(nodes, Kind::Tensor, std::move(tensor), type->name == "Parameter");
+}
+
+Node* CheckpointObjects::call(Nodes& nodes, const std::string& function, const Node::List& values) {
+  const Arguments arguments(function, values);
+  if (function == "_rebuild_tensor_v2") return rebuild_tensor(nodes, values, false);
+  if (function == "_rebuild_tensor_v3") return rebuild_tensor(nodes, values, true);
+  if (function == "tenon._rebuild_tensor") return rebuild_own_tensor(nodes, values);
+  if (function == "_rebuild_parameter") {  // (tensor, requires_grad, hooks)
+    arguments.between(2, 3);
+    const Node& data = arguments.at(0);
+    if (data.kind != Kind::Tensor || data.tensor >= views_.size() || views_[data.tensor].node != &data)
+      arguments.wrong(0, "a tensor");
+    View view = views_[data.tensor];
+    view.requires_grad = arguments.boolean(1);
+    view.node = add(nodes, Kind::Tensor, Tensor(), true);
+    view.node->tensor = views_.size();
+    views_.push_back(view);
+    return view.node;
+  }
+  if (function == "_rebuild_from_type_v2") {  // (function, type, its arguments, attributes)
+    arguments.between(4, 4);
+    const auto* const inner = std::get_if<Named>(&arguments.at(0).value);
+    const auto* const type = std::get_if<Named>(&arguments.at(1).value);
+    if (!inner || !inner->name.starts_with("_rebuild_tensor"))
+      arguments.wrong(0, "a function that makes tensors");
+    if (!type || (type->name != "Tensor" && type->name != "Parameter"))
+      arguments.wrong(1, "a type of tensors");
+    return call(nodes, inner->name, arguments.get<Node::List>(2, Kind::Tuple, "a tuple"));
+  }
+  if (function == "OrderedDict") {
+    arguments.between(0, 1);
+    Node* const out = add(nodes, Kind::Dict, Node::List(), true);
+    if (arguments.size() == 0) return out;
+    for (const Node* pair : list_of(arguments, 0)) {
+      if ((pair->kind != Kind::List && pair->kind != Kind::Tuple) || !pair->is_plain() ||
+          pair->list().size() != 2)
+        arguments.wrong(0, "a list of pairs");
+      out->list().insert(out->list().end(), pair->list().begin(), pair->list().end());
+    }
+    return out;
+  }
+  if (function == "set") {
+    arguments.between(0, 1);
+    return add(nodes, Kind::Set, arguments.size() ? list_of(arguments, 0) : Node::List());
+  }
+  if (function == "Size") {
+    arguments.between(1, 1);
+    Node::List sizes = list_of(arguments, 0);
+    for (const Node* size : sizes)
+      if (size->kind != Kind::Int) arguments.wrong(0, "a tuple of numbers");
+    return add(nodes, Kind::Tuple, std::move(sizes), true);
+  }
+  if (function == "complex") {
+    arguments.between(2, 2);
+    const auto part = [&](size_t i) { return arguments.get<double>(i, Kind::Float, "a float"); };
+    return add(nodes, Kind::Complex, std::complex<double>(part(0), part(1)));
+  }
+  if (function == "device") {
+    arguments.between(1, 2);
+    const std::string text = arguments.size() == 1
+                                 ? arguments.text(0)
+                                 : fmt::format("{}:{}", arguments.text(0), arguments.integer(1));
+    return add(nodes, Kind::Device, text);
+  }
+  if (function == "encode") {  // bytes, as protocol 2 has them
+    arguments.between(2, 2);
+    if (arguments.text(1) != "latin1") arguments.wrong(1, "'latin1'");
+    const std::string& text = arguments.text(0);
+    std::string out;
+    for (size_t i = 0; i < text.size(); ++i) {
+      auto c = static_cast<unsigned char>(text[i]);
+      if (c >= 0x80) {
+        if ((c != 0xc2 && c != 0xc3) || i + 1 == text.size()) arguments.wrong(0, "of Latin 1");
+        c = static_cast<unsigned char>((c & 3) << 6 | (text[++i] & 0x3f));
+      }
+      out += static_cast<char>(c);
+    }
+    return add(nodes, Kind::Bytes, std::move(out));
+  }
+  if (function == "bytearray") {
+    arguments.between(0, 1);
+    return add(nodes, Kind::Bytes,
+               arguments.size() ? arguments.get<std::string>(0, Kind::Bytes, "bytes") : std::string(), true);
+  }
+  refuse(fmt::format("it calls {}{}", function, kAdvice));
+}
+
+}  // namespace tenon::io

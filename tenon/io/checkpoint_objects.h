@@ -1,0 +1,46 @@
+// What the names in a checkpoint stand for: PyTorch's, in its zip archives, and those of files that Python's
+// tenon.save wrote. Of this room alone.
+#pragma once
+
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "tenon/io/unpickler.h"
+
+namespace tenon::io {
+
+class CheckpointObjects final : public Objects {
+ public:
+  /// A storage that the file keeps outside the pickle.
+  struct Stored {
+    std::string key, location;
+    uint64_t nbytes;
+  };
+  /// A tensor over such a storage.
+  struct View {
+    Node* node;
+    size_t storage;
+    DType dtype;
+    Dims sizes, strides;
+    int64_t offset;
+    bool requires_grad;
+  };
+
+  Node* named(Nodes& nodes, const std::string& name) override;
+  Node* call(Nodes& nodes, const std::string& function, const Node::List& arguments) override;
+  Node* persistent(Nodes& nodes, const Node& id) override;
+
+  const std::vector<Stored>& storages() const noexcept { return storages_; }
+  const std::vector<View>& views() const noexcept { return views_; }
+
+ private:
+  Node* rebuild_tensor(Nodes& nodes, const Node::List& arguments, bool typed);
+  Node* rebuild_own_tensor(Nodes& nodes, const Node::List& arguments);
+
+  std::vector<Stored> storages_;
+  std::unordered_map<std::string, size_t> numbers_;  // of storages by key
+  std::vector<View> views_;
+};
+
+}  // namespace tenon::io

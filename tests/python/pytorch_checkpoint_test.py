@@ -1,0 +1,329 @@
+"""Checkpoints that PyTorch wrote, as tenon.load reads them: made by PyTorch where it is installed, and by hand elsewhere."""
+
+import collections
+import io
+import os
+import pickle
+import random
+import struct
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import tenon
+
+DTYPES = {
+    "FloatStorage": "float32", "DoubleStorage": "float64", "HalfStorage": "float16", "BFloat16Storage": "bfloat16",
+    "LongStorage": "int64", "IntStorage": "int32", "ShortStorage": "int16", "CharStorage": "int8", "ByteStorage": "uint8",
+    "BoolStorage": "bool", "ComplexFloatStorage": "complex64", "ComplexDoubleStorage": "complex128",
+}  # fmt: skip
+
+
+class Name:
+    """A type or function that a pickle names, which is not there."""
+
+    def __init__(self, module, name):
+        self.module, self.name = module, name
+
+    def __call__(self, *arguments):
+        return Call(self, arguments)
+
+
+class Call:
+    def __init__(self, function, arguments, state=None):
+        self.function, self.arguments, self.state = function, arguments, state
+
+
+class Stored:
+    def __init__(self, kind, key, count, place="cpu"):
+        self.identifier = ("storage", Name(*kind.rsplit(".", 1)), key, place, count)
+
+
+class Pickler(pickle._Pickler):
+    """Writes the names of PyTorch's functions as PyTorch does, without having them."""
+
+    def persistent_id(self, obj):
+        return obj.identifier if isinstance(obj, Stored) else None
+
+    def save(self, obj, *rest, **named):
+        if isinstance(obj, Name):
+            self.write(f"c{obj.module}\n{obj.name}\n".encode())
+        elif isinstance(obj, Call):
+            self.save(obj.function)
+            self.save(obj.arguments)
+            self.write(b"R")
+            if obj.state is not None:
+                self.save(obj.state)
+                self.write(b"b")
+        else:
+            super().save(obj, *rest, **named)
+
+
+def pickled(value):
+    file = io.BytesIO()
+    Pickler(file, 2).dump(value)
+    return file.getvalue()
+
+
+def tensor(array, key="0", kind="FloatStorage", requires_grad=False):
+    """A tensor as PyTorch pickles it, contiguous."""
+    strides = [s // array.itemsize for s in array.strides]
+    arguments = (
+        Stored(f"torch.{kind}", key, array.size), 0, array.shape, tuple(strides), requires_grad,
+        Call(Name("collections", "OrderedDict"), ()),
+    )  # fmt: skip
+    return Call(Name("torch._utils", "_rebuild_tensor_v2"), arguments)
+
+
+def archive(value, data=(), folder="archive", compression=zipfile.ZIP_STORED, extra={}, pickle=None):
+    """A checkpoint with these entries of data."""
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w", compression) as made:
+        made.writestr(f"{folder}/data.pkl", pickled(value) if pickle is None else pickle)
+        made.writestr(f"{folder}/byteorder", "little")
+        for i, entry in enumerate(data):
+            made.writestr(f"{folder}/data/{i}", entry)
+        made.writestr(f"{folder}/version", "3\n")
+        for name, text in extra.items():
+            made.writestr(f"{folder}/{name}", text)
+    return file.getvalue()
+
+
+def load(data, **options):
+    return tenon.load(io.BytesIO(data), **options)
+
+
+ARRAY = np.arange(6, dtype=np.float32).reshape(2, 3)
+
+
+def sample():
+    """A checkpoint of every kind of value."""
+    bytes_2 = Call(Name("_codecs", "encode"), ("a\xff", "latin1"))
+    value = {
+        "model": Call(Name("collections", "OrderedDict"), (), {"_metadata": {"": {"version": 1}}}),
+        "w": tensor(ARRAY),
+        "parameter": Call(Name("torch._utils", "_rebuild_parameter"), (tensor(ARRAY), True, None)),
+        "plain": [1, -3, 1 << 80, -(1 << 70), 2.5, True, None, "größe", (), (1,), {7: {"x": 1}}],
+        "complex": Call(Name("__builtin__", "complex"), (1.0, -2.0)),
+        "bytes": bytes_2,
+        "set": Call(Name("__builtin__", "set"), ([1, 2],)),
+        "size": Call(Name("torch", "Size"), ((2, 3),)),
+        "dtype": Name("torch", "bfloat16"),
+        "device": Call(Name("torch", "device"), ("cpu",)),
+    }
+    return archive(value, [ARRAY.tobytes()])
+
+
+def test_every_kind_of_value():
+    found = load(sample())
+    assert found["w"].tolist() == ARRAY.tolist() and not found["w"].requires_grad
+    assert isinstance(found["parameter"], tenon.nn.Parameter) and found["parameter"].requires_grad
+    assert found["parameter"].is_leaf and found["parameter"].data_ptr() == found["w"].data_ptr()
+    assert type(found["model"]) is collections.OrderedDict and not found["model"]
+    assert found["plain"] == [1, -3, 1 << 80, -(1 << 70), 2.5, True, None, "größe", (), (1,), {7: {"x": 1}}]
+    assert found["complex"] == 1 - 2j and found["bytes"] == b"a\xff" and found["set"] == {1, 2}
+    assert found["size"] == tenon.Size((2, 3)) and type(found["size"]) is tenon.Size
+    assert found["dtype"] is tenon.bfloat16 and found["device"] == tenon.device("cpu")
+
+
+@pytest.mark.parametrize("kind, dtype", DTYPES.items())
+def test_every_dtype(kind, dtype):
+    raw = bytes(i % 2 for i in range(32))
+    size = getattr(tenon, dtype).itemsize
+    found = load(archive([tensor(np.zeros(32 // size, f"V{size}"), kind=kind)], [raw]))[0]
+    assert found.dtype is getattr(tenon, dtype) and found.view(tenon.uint8).numpy().tobytes() == raw
+
+
+@pytest.mark.parametrize("mmap", [False, True])
+def test_tensors_share_storages_as_they_did(tmp_path, mmap):
+    stored = Stored("torch.FloatStorage", "0", 6)
+    rebuild, none = Name("torch._utils", "_rebuild_tensor_v2"), Call(Name("collections", "OrderedDict"), ())
+    views = [
+        rebuild(stored, 0, (2, 3), (3, 1), False, none),
+        rebuild(stored, 1, (3, 2), (1, 3), False, none),
+        rebuild(stored, 5, (4,), (0,), False, none),
+        rebuild(stored, 0, (0, 5), (5, 1), False, none),
+    ]
+    views[1].arguments = (stored, 0, (3, 2), (1, 3), False, none)
+    path = tmp_path / "views.pt"
+    path.write_bytes(archive(views, [ARRAY.tobytes()]))
+    a, b, c, d = tenon.load(path, mmap=mmap)
+    assert b.tolist() == ARRAY.T.tolist() and c.tolist() == [5] * 4 and d.shape == (0, 5)
+    a.mul_(2)
+    assert b.tolist() == (2 * ARRAY.T).tolist()
+    assert path.read_bytes() == archive(views, [ARRAY.tobytes()])
+
+
+def test_zip64_is_read():
+    class Big(zipfile.ZipInfo):
+        def FileHeader(self, zip64=None):
+            return super().FileHeader(zip64=True)
+
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as made:
+        for name, data in [("a/data.pkl", pickled({"w": tensor(ARRAY)})), ("a/data/0", ARRAY.tobytes())]:
+            made.writestr(Big(name), data)
+    data = file.getvalue()
+    # The directory with its numbers in zip64 fields, and the end of zip64.
+    end = data.rindex(b"PK\5\6")
+    count, size, offset = struct.unpack("<HII", data[end + 10 : end + 20])
+    directory, rows = data[offset:end], b""
+    while directory:
+        names, extras, comment = struct.unpack("<HHH", directory[28:34])
+        compressed, plain, local = *struct.unpack("<II", directory[20:28]), struct.unpack("<I", directory[42:46])[0]
+        field = struct.pack("<HHQQQ", 1, 24, plain, compressed, local)
+        rows += directory[:20] + b"\xff" * 8 + struct.pack("<HHH", names, len(field), 0)
+        rows += directory[34:42] + b"\xff" * 4 + directory[46 : 46 + names] + field
+        directory = directory[46 + names + extras + comment :]
+    end64 = b"PK\6\6" + struct.pack("<QHHIIQQQQ", 44, 45, 45, 0, 0, count, count, len(rows), offset)
+    locator = b"PK\6\7" + struct.pack("<IQI", 0, offset + len(rows), 1)
+    small = b"PK\5\6" + struct.pack("<HHHHIIH", 0, 0, 0xFFFF, 0xFFFF, 0xFFFFFFFF, 0xFFFFFFFF, 0)
+    assert load(data[:offset] + rows + end64 + locator + small)["w"].tolist() == ARRAY.tolist()
+
+
+def test_map_location_and_devices_that_are_not_there():
+    value = [Call(Name("torch._utils", "_rebuild_tensor_v2"), (Stored("torch.FloatStorage", "0", 6, "cuda:0"), 0, (6,), (1,), False, None))]
+    data = archive(value, [ARRAY.tobytes()])
+    with pytest.raises(RuntimeError, match="a tensor was saved on cuda:0.*map_location='cpu'"):
+        load(data)
+    for where in ("cpu", tenon.device("cpu"), {"cuda:0": "cpu"}, lambda storage, place: storage):
+        assert load(data, map_location=where)[0].tolist() == list(range(6))
+    with pytest.raises(TypeError, match="must return an UntypedStorage"):
+        load(data, map_location=lambda storage, place: 3)
+    with pytest.raises(ZeroDivisionError):
+        load(data, map_location=lambda storage, place: 1 / 0)
+
+
+def broken(function, *arguments):
+    return archive([Call(Name(*function), arguments)], [ARRAY.tobytes()])
+
+
+REBUILD = ("torch._utils", "_rebuild_tensor_v2")
+STORED = Stored("torch.FloatStorage", "0", 6)
+
+
+def circular():
+    value = []
+    value.append(value)
+    return value
+
+
+BAD = {
+    "runs code": (lambda: broken(("os", "system"), "touch /tmp/never"), "it names os.system; a checkpoint holds tensors.* Nothing of it was executed"),
+    "builtin": (lambda: broken(("builtins", "eval"), "1"), "it names builtins.eval"),
+    "a module": (lambda: broken(("torch.nn.modules.linear", "Linear")), r"it names torch.nn.modules.linear.Linear.* save its state_dict\(\)"),
+    "sparse": (lambda: broken(("torch._utils", "_rebuild_sparse_tensor")), "it names torch._utils._rebuild_sparse_tensor"),
+    "calls a type": (lambda: broken(("torch", "Tensor"), 1), "it calls Tensor"),
+    "a name as value": (lambda: archive([Name("torch", "FloatStorage")]), "the name torch.FloatStorage stands where a value is expected"),
+    "a storage as value": (lambda: archive([STORED], [ARRAY.tobytes()]), "a storage stands where a value is expected"),
+    "compressed": (lambda: archive({"a": list(range(1000))}, compression=zipfile.ZIP_DEFLATED), r"entry 'archive/data.pkl' is compressed \(deflate\)"),
+    "encrypted": (lambda: flagged(1), "entry 'archive/data.pkl' is encrypted"),
+    "no pickle": (lambda: renamed(b"data.pkl", b"data.pkx"), "no data.pkl in a folder of its own"),
+    "TorchScript": (lambda: archive({}, extra={"constants.pkl": b""}), "this is a TorchScript program"),
+    "big endian": (lambda: sample().replace(b"little", b"big...").replace(struct.pack("<I", zipfile.crc32(b"little")), struct.pack("<I", zipfile.crc32(b"big..."))), "the byte order is 'big...'"),
+    "a missing entry": (lambda: archive([tensor(ARRAY, "7")], [ARRAY.tobytes()]), "entry 'archive/data/7', which a tensor needs, is not in the archive"),
+    "a short entry": (lambda: archive([tensor(ARRAY)], [b"123"]), "entry 'archive/data/0' has 3 bytes, and a storage of 24 is expected"),
+    "beyond the storage": (lambda: broken(REBUILD, STORED, 1, (2, 3), (3, 1), False, None), r"a tensor of shape \[2, 3\] reaches beyond its storage '0' of 24 bytes"),
+    "large strides": (lambda: broken(REBUILD, STORED, 0, (2, 3), (1 << 62, 1 << 62), False, None), "more elements than can be counted"),
+    "large sizes": (lambda: broken(REBUILD, STORED, 0, (1 << 40, 1 << 40), (0, 0), False, None), "more elements than can be counted"),
+    "negative": (lambda: broken(REBUILD, STORED, 0, (-2, 3), (3, 1), False, None), "argument 3 of _rebuild_tensor must be a tuple of numbers, none negative"),
+    "negative offset": (lambda: broken(REBUILD, STORED, -1, (2,), (1,), False, None), "argument 2 of _rebuild_tensor must be 0 or more"),
+    "strides": (lambda: broken(REBUILD, STORED, 0, (2, 3), (3,), False, None), "argument 4 of _rebuild_tensor must be as long as the sizes"),
+    "dimensions": (lambda: broken(REBUILD, STORED, 0, (1,) * 100, (1,) * 100, False, None), "a tuple of at most 64 numbers"),
+    "no storage": (lambda: broken(REBUILD, 3, 0, (2,), (1,), False, None), "argument 1 of _rebuild_tensor must be a storage"),
+    "integers with gradients": (lambda: archive([tensor(np.arange(3), kind="LongStorage", requires_grad=True)], [bytes(24)]), "a tensor of int64 requires grad"),
+    "circular": (lambda: archive(circular()), "a list contains itself"),
+    "deep": (lambda: archive(0, pickle=b"\x80\x02" + b"]" * 100_000 + b"a" * 99_999 + b"."), "nest more than 500 deep"),
+    "deep tuples": (lambda: archive(0, pickle=b"\x80\x02)" + b"\x85" * 1_000_000 + b"."), "nest more than 500 deep"),
+    "chains": (lambda: archive(0, pickle=chains()), "nest more than 500 deep"),
+    "marks": (lambda: archive(0, pickle=b"\x80\x02" + b"(" * 1000), "1 bytes are expected, and the pickle ends"),
+    "protocol": (lambda: archive(0, pickle=b"\x80\x09N."), "protocol 9 is not one of 2 to 5"),
+    "opcode": (lambda: archive(0, pickle=b"\x80\x02(ios\nsystem\n."), "opcode 0x69, which a checkpoint does not need"),
+    "a key": (lambda: archive(0, pickle=b"\x80\x02}]Ns."), "a list stands where a key is expected"),
+    "no value": (lambda: archive(0, pickle=b"\x80\x02."), "a value is missing"),
+    "left over": (lambda: archive(0, pickle=b"\x80\x02NN."), "values are left over at its end"),
+    "more bytes": (lambda: archive(0, pickle=b"\x80\x02N.N"), "bytes follow its end"),
+    "memo": (lambda: archive(0, pickle=b"\x80\x02h\x05."), "it recalls value 5, which it has not kept"),
+    "length": (lambda: archive(0, pickle=b"\x80\x04\x8d" + b"\xff" * 8), "18446744073709551615 bytes are expected, and the pickle ends"),
+    "before 1.6": (lambda: b"\x80\x02\x8a\x0al\xfc\x9cF\xf9 j\xa8P\x19.", "this is PyTorch's format before 1.6"),
+    "cut": (lambda: sample()[:-1], "a zip archive ends with its directory, and there is none"),
+}  # fmt: skip
+
+
+def chains():
+    """Lists of 400 levels, each of which ends in the one before: 4,000 deep together, and none on its own."""
+    text = b"\x80\x02N\x94"
+    for i in range(10):
+        text += b"0" + b"h" + bytes([i]) + b"\x85" * 400 + b"\x94"
+    return text + b"0(" + b"".join(b"h" + bytes([i]) for i in range(1, 11)) + b"t."
+
+
+def flagged(flag):
+    data = bytearray(sample())
+    data[data.index(b"PK\1\2") + 8] |= flag
+    return bytes(data)
+
+
+def renamed(old, new):
+    return sample().replace(old, new)
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_what_does_not_load_says_where_and_why(tmp_path, name):
+    make, text = BAD[name]
+    data = make()
+    path = tmp_path / "checkpoint.pt"
+    path.write_bytes(data)
+    with pytest.raises(ValueError, match=text):
+        tenon.load(path)
+    with pytest.raises(ValueError, match=text) as caught:
+        load(data)
+    if name != "before 1.6":
+        caught.match(r"^load: the bytes: at byte \d+: ")
+
+
+def test_sums_that_pytorch_did_not_compute_are_not_looked_at():
+    data = bytearray(archive([tensor(ARRAY)], [ARRAY.tobytes()]))
+    at = 0
+    while (at := data.find(b"PK\1\2", at)) >= 0:
+        data[at + 16 : at + 20] = bytes(4)
+        at += 4
+    assert load(data)[0].tolist() == ARRAY.tolist()
+
+
+def test_every_changed_bit_gives_an_error_or_the_right_tensors():
+    whole = archive({"weight": tensor(ARRAY), "n": 3}, [ARRAY.tobytes()])
+    same = 0
+    for i in range(len(whole)):
+        for bit in range(0, 8, 3):
+            damaged = bytearray(whole)
+            damaged[i] ^= 1 << bit
+            same += is_right(damaged)
+    assert 0 < same < len(whole)
+
+
+def is_right(data):
+    """Whether damaged bytes load; then they are right, for what else they hold are times and versions."""
+    try:
+        found = load(data)
+    except ValueError as error:
+        assert str(error).startswith("load: ")
+        return False
+    assert found["weight"].tolist() == ARRAY.tolist() and found["n"] == 3
+    return True
+
+
+def test_random_damage_gives_an_error_or_the_right_tensors():
+    whole = archive({"weight": tensor(ARRAY), "n": 3}, [ARRAY.tobytes()])
+    draw = random.Random(1)
+    for _ in range(int(os.environ.get("TENON_MUTATIONS", 2000))):
+        damaged = bytearray(whole)
+        for _ in range(draw.randrange(1, 20)):
+            damaged[draw.randrange(len(whole))] = draw.randrange(256)
+        is_right(damaged)
+    for n in range(len(whole)):
+        assert not is_right(whole[:n])

@@ -16,6 +16,7 @@ bool add_introspection(PyObject* module);      ///< dispatch, threads, kernel re
 bool add_memory(PyObject* module);             ///< What tenon.cpu asks of the host's allocator.
 bool add_devices(PyObject* module);            ///< Loading devices, their streams and events.
 bool add_graphs(PyObject* module);             ///< Work that is captured and replayed.
+bool add_builder(PyObject* module);            ///< Graphs that are written down, and their plans.
 bool add_compiled_function(PyObject* module);  ///< Part of add_recording: the type of compiled functions.
 bool add_recording(PyObject* module);          ///< Programs that are recorded while they run.
 bool add_optimizers(PyObject* module);         ///< The updates of tenon.optim.

@@ -172,7 +172,9 @@ def is_storage(obj: object) -> _C._bool:
     return isinstance(obj, _C.UntypedStorage)
 
 
-_LATER = ("accelerator", "backends", "cpu", "cuda", "devices", "dispatch", "library", "linalg", "ops", "safetensors", "utils")
+_LATER = ("accelerator", "backends", "cpu", "cuda", "devices", "dispatch", "graph", "library", "linalg", "ops", "safetensors", "utils")
+# What programs of the cuDNN frontend begin with.
+_OF_GRAPHS = ("create_handle", "destroy_handle", "pygraph", "set_stream")
 # Types of tensors that older programs name: in the module of that name.
 _LEGACY = frozenset(
     f"{kind}Tensor"
@@ -188,6 +190,10 @@ if not TYPE_CHECKING:
             import importlib
 
             return importlib.import_module(f"{__name__}.{name}")
+        if name in _OF_GRAPHS:
+            from . import graph
+
+            return getattr(graph, name)
         if name in ("DispatchKey", "DispatchKeySet"):
             return _pytorch_dispatch(name)
         if name in _LEGACY:
@@ -205,7 +211,7 @@ if not TYPE_CHECKING:
 
 def __dir__() -> list[str]:
     loaded = (name for name, _, _ in _C._devices.loaded())
-    return sorted({*globals(), *_LATER, *_LEGACY, *loaded, "DispatchKey", "DispatchKeySet"})
+    return sorted({*globals(), *_LATER, *_LEGACY, *_OF_GRAPHS, *loaded, "DispatchKey", "DispatchKeySet"})
 
 
 del annotations, TYPE_CHECKING  # noqa: F821  neither is a name of the package

@@ -77,6 +77,8 @@ class StorageImpl final : public RefCounted {
   void set_failed(std::exception_ptr error);
   /// The address as it is: null for large bytes that are still to be computed.
   Address address_now() const noexcept { return address_; }
+  /// Foreign memory is at another address from now on; nobody reads the old one any more.
+  void rebind(Address address) noexcept { address_ = address; }
   /// The bytes of `from`, which nobody else uses: its block if that can change hands, else a copy.
   void take_bytes(StorageImpl& from);
 

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "tenon/core/strict.h"
 #include "tenon/graph/region.h"
 
@@ -10,9 +12,11 @@ namespace tenon::graph {
 namespace {
 
 /// Why an engine does not run a region; empty if it does.
-std::string refusal(const Engine& engine, const Graph& graph, const Node& region, bool relaxed) {
+std::string refusal(const Engine& engine, const Graph& graph, const Node& region,
+                    const EngineChoice& choice) {
+  if (std::ranges::find(choice.excluded, engine.name) != choice.excluded.end()) return "it was deselected";
   if (!engine.is_exact && region.region->anchor_member != kNone) {
-    if (!relaxed) return "its bits are not eager's; compile(relaxed=True) allows that";
+    if (!choice.relaxed) return "its bits are not eager's; compile(relaxed=True) allows that";
     if (is_strict()) return "its bits are not eager's, and strict mode is on";
   }
   return engine.check_support(graph, region);
@@ -20,10 +24,17 @@ std::string refusal(const Engine& engine, const Graph& graph, const Node& region
 
 using Refusals = std::array<std::string, kNumHostEngines>;
 
-Refusals refusals(const Graph& graph, const Node& region, bool relaxed) {
+Refusals refusals_of(const Graph& graph, const Node& region, const EngineChoice& choice) {
   Refusals all;
-  for (size_t i = 0; i < all.size(); ++i) all[i] = refusal(kHostEngines[i], graph, region, relaxed);
+  for (size_t i = 0; i < all.size(); ++i) all[i] = refusal(kHostEngines[i], graph, region, choice);
   return all;
+}
+
+std::string joined(const Refusals& why) {
+  std::string sentences;
+  for (size_t i = 0; i < why.size(); ++i)
+    sentences += fmt::format("{}{}: {}", i ? "; " : "", kHostEngines[i].name, why[i]);
+  return sentences;
 }
 
 const Engine* best_of(const Graph& graph, const Node& region, const Refusals& why) {
@@ -43,19 +54,18 @@ const Engine* best_of(const Graph& graph, const Node& region, const Refusals& wh
 
 }  // namespace
 
-const Engine* engine_for(const Graph& graph, const Node& region, bool relaxed) {
-  return best_of(graph, region, refusals(graph, region, relaxed));
+const Engine* engine_for(const Graph& graph, const Node& region, const EngineChoice& choice) {
+  return best_of(graph, region, refusals_of(graph, region, choice));
+}
+
+std::string refusals(const Graph& graph, const Node& region, const EngineChoice& choice) {
+  return joined(refusals_of(graph, region, choice));
 }
 
 std::string EngineTuner::refuse(const Graph& graph, const Node& region) {
-  const Refusals why = refusals(graph, region, relaxed_);
+  const Refusals why = refusals_of(graph, region, choice_);
   const Engine* const engine = best_of(graph, region, why);
-  if (!engine) {
-    std::string sentences;
-    for (size_t i = 0; i < why.size(); ++i)
-      sentences += fmt::format("{}{}: {}", i ? "; " : "", kHostEngines[i].name, why[i]);
-    return sentences;
-  }
+  if (!engine) return joined(why);
   if (!engine->cost) return {};
   const RegionCost cost = engine->cost(graph, region);
   if (cost.together < cost.apart) return {};
@@ -64,7 +74,7 @@ std::string EngineTuner::refuse(const Graph& graph, const Node& region) {
 }
 
 void EngineTuner::describe(const Graph& graph, const Node& region, FusionReport::Fusion& fusion) const {
-  const Refusals all = refusals(graph, region, relaxed_);
+  const Refusals all = refusals_of(graph, region, choice_);
   const Engine* const chosen = best_of(graph, region, all);
   if (chosen) fusion.engine = chosen->name;
   for (size_t i = 0; i < all.size(); ++i) {

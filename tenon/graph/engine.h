@@ -8,6 +8,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "tenon/core/scalar.h"
 #include "tenon/core/tensor.h"
@@ -50,20 +51,27 @@ struct Engine {
 inline constexpr size_t kNumHostEngines = 4;
 extern const std::array<Engine, kNumHostEngines> kHostEngines;
 
+/// Which engines take part.
+struct EngineChoice {
+  bool relaxed = false;                    ///< Also those whose bits may differ from eager's.
+  std::vector<std::string> excluded = {};  ///< By name: these do not.
+};
 /// Of the engines that take a region the one whose model has the least time, the first of several; null if
-/// none does. `relaxed`: its bits may differ from eager's.
-const Engine* engine_for(const Graph& graph, const Node& region, bool relaxed = false);
+/// none does.
+const Engine* engine_for(const Graph& graph, const Node& region, const EngineChoice& choice = {});
+/// Why each engine does not run a region: "composed: ...; jit: ...".
+std::string refusals(const Graph& graph, const Node& region, const EngineChoice& choice = {});
 
 /// Keeps regions around anchors that an engine takes, where its model says that this is faster than the
 /// members apart.
 class EngineTuner final : public Tuner {
  public:
-  explicit EngineTuner(bool relaxed = false) : relaxed_(relaxed) {}
+  explicit EngineTuner(EngineChoice choice = {}) : choice_(std::move(choice)) {}
   std::string refuse(const Graph& graph, const Node& region) override;
   void describe(const Graph& graph, const Node& region, FusionReport::Fusion& fusion) const override;
 
  private:
-  const bool relaxed_;
+  const EngineChoice choice_;
 };
 
 }  // namespace tenon::graph

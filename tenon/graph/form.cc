@@ -202,14 +202,14 @@ class RegionMaker {
 
 }  // namespace
 
-Formed form_regions(Graph& graph, const Clusters& clusters, bool relaxed) {
+Formed form_regions(Graph& graph, const Clusters& clusters, bool relaxed, bool single_calls) {
   Formed formed;
   size_t number = 0;
   for (NodeId id = 0; id < graph.nodes.size(); ++id) {
     const ClusterId cluster = clusters.of(id);
     const std::vector<NodeId>& members = clusters[cluster].members;
     if (clusters[cluster].place() != id) continue;
-    if (members.size() > 1) {
+    if (members.size() > 1 || (single_calls && clusters[cluster].lowered)) {
       try {
         formed.nodes.push_back(RegionMaker(graph, clusters, cluster, relaxed).make(number));
         formed.anchors.push_back(clusters[cluster].anchor_node);

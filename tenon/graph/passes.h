@@ -36,6 +36,7 @@ struct Formed {
   std::vector<Refused> refused;
 };
 /// Adds to the graph's tables, and leaves its nodes as they are.
-Formed form_regions(Graph& graph, const Clusters& clusters, bool relaxed);
+/// `single_calls`: as in FusionOptions.
+Formed form_regions(Graph& graph, const Clusters& clusters, bool relaxed, bool single_calls = false);
 
 }  // namespace tenon::graph

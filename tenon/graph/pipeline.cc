@@ -8,6 +8,7 @@
 #include "tenon/core/error.h"
 #include "tenon/dispatch/trace.h"
 #include "tenon/graph/dump.h"
+#include "tenon/graph/key.h"
 #include "tenon/graph/match.h"
 #include "tenon/graph/region.h"
 #include "tenon/graph/verify.h"
@@ -123,6 +124,7 @@ class Pipeline {
     remove_dead(g_);
     check_debug(g_, "clean");
     stage("clean");
+    report_.key = key_of(g_);
     if (dump_ && *dump_) dump_->text("positions", to_string(compare_positions(g_, options_)));
     // Each round leaves out at least one more anchor.
     do form(passes);
@@ -150,7 +152,7 @@ class Pipeline {
       if (pass == Match) matcher.match_all();
       if (pass == FuseAndMatch) join_flat(clusters, &matcher);
     }
-    formed_ = form_regions(g_, clusters, options_.relaxed);
+    formed_ = form_regions(g_, clusters, options_.relaxed, options_.single_calls);
     refused_ = matcher.refused();
     refused_.insert(refused_.end(), formed_.refused.begin(), formed_.refused.end());
     refused_.insert(refused_.end(), untuned_.begin(), untuned_.end());

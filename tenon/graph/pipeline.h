@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "tenon/expr/key.h"
 #include "tenon/graph/graph.h"
 #include "tenon/graph/lowering.h"
 #include "tenon/graph/passes.h"
@@ -58,6 +59,7 @@ struct FusionReport {
     std::string reason;
   };
   Position position = Position::AfterFuser;
+  expr::Key key;  ///< Of the graph without its dead calls, as it was given.
   std::vector<Fusion> fusions;
   std::vector<Left> left;  ///< Calls that could have been in a region, and why they are not.
   size_t steps = 0;        ///< Nodes, once fused.
@@ -84,6 +86,8 @@ struct FusionOptions {
   bool rows = false;
   bool dump = true;      ///< Stages are written where TENON_DUMP_GRAPH asks for them.
   bool relaxed = false;  ///< Values are not rounded to half types but where they are stored.
+  /// Calls that are loops become regions by themselves, too: what runs them needs no tensors.
+  bool single_calls = false;
 };
 
 /// Runs the passes over the graph. Throws Error{Internal} if it broke a rule (in builds with assertions).

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "tenon/core/strict.h"
+#include "tenon/record/capture.h"
 #include "tenon/record/gate.h"
 #include "tenon/record/recorder.h"
 
@@ -135,7 +136,7 @@ TypedCall::TypedCall(OperatorEntry& entry) : recorder_(Recorder::current()) {
   locked_ = !tenon::detail::single_threaded();
   if (locked_) recorder_.mutex_.lock();
   const auto* info = static_cast<const OperatorInfo*>(entry.record_info.load(std::memory_order_acquire));
-  const bool open = !recorder_.scopes_.empty() && !recorder_.late_error_;
+  const bool open = !recorder_.scopes_.empty() && !recorder_.late_error_ && !call_sink;
   if (info && open && info->kind == OperatorInfo::Kind::Recorded) key_.emplace(*info, recorder_);
 }
 

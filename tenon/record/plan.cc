@@ -9,7 +9,7 @@
 namespace tenon::record {
 Plan::Plan(const Segment& segment, std::vector<bool> wanted, bool relaxed) : wanted_(std::move(wanted)) {
   Lifted lifted = lift(segment, wanted_);
-  graph::EngineTuner tuner(relaxed);
+  graph::EngineTuner tuner({.relaxed = relaxed});
   // A fault of the fuser's or an engine's costs time and no results: the calls run one by one.
   try {
     report_ = graph::fuse(lifted.graph, {.tuner = &tuner, .rows = true, .relaxed = relaxed});
@@ -41,7 +41,7 @@ std::unique_ptr<const Plan::Anchored> Plan::make_anchored(const graph::Graph& g,
                                                           bool relaxed) {
   auto made = std::make_unique<Anchored>();
   made->name = node.region->name;
-  const graph::Engine& engine = *graph::engine_for(g, node, relaxed);
+  const graph::Engine& engine = *graph::engine_for(g, node, {.relaxed = relaxed});
   made->engine = engine.name;
   made->program = engine.build(g, node);
   const auto operand = [&](graph::ValueId value, graph::GeometryId id) {

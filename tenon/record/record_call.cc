@@ -1,11 +1,29 @@
 // A call at the key Record: it waits, or runs at once.
 #include <algorithm>
+#include <utility>
 
 #include "tenon/core/error.h"
+#include "tenon/record/capture.h"
 #include "tenon/record/gate.h"
 #include "tenon/record/recorder_parts.h"
 
 namespace tenon::record {
+
+thread_local constinit CallSink* call_sink = nullptr;
+
+Capture::Capture(CallSink& sink)
+    : included_(DispatchKeySet(kRecord)),
+      excluded_(DispatchKeySet(kAutogradKeys)),
+      outer_(std::exchange(call_sink, &sink)),
+      threshold_(std::exchange(gate.threshold, 0)) {
+  start_recording();
+}
+
+Capture::~Capture() {
+  call_sink = outer_;
+  gate.threshold = threshold_;
+}
+
 namespace {
 
 // Neither the call nor what it calls is recorded.
@@ -18,6 +36,11 @@ void run_at_once(const OperatorHandle& op, DispatchKeySet keys, Stack& stack) {
 
 void Recorder::call(const OperatorHandle& op, DispatchKeySet keys, Stack& stack) {
   const OperatorInfo& info = operator_info(op);
+  if (call_sink) [[unlikely]] {
+    if (info.kind == OperatorInfo::Kind::Transparent)
+      return op.redispatch_boxed(keys.below(Functionality::Record), stack);
+    return call_sink->call(info, stack);
+  }
   if (scopes_.empty()) [[unlikely]] {
     // A worker with the state of a thread that records: what it does, that thread waits for.
     return run_at_once(op, keys, stack);

@@ -27,7 +27,8 @@ void record_call(const OperatorHandle& op, DispatchKeySet keys, Stack& stack) {
   Recorder::current().call(op, keys, stack);
 }
 
-// The fallback that records is there from the first scope on: until then, tables have no such kernel.
+}  // namespace
+
 void start_recording() {
   static const bool started = [] {
     static constexpr RecordingHooks kHooks{
@@ -47,6 +48,8 @@ void start_recording() {
   }();
   (void)started;
 }
+
+namespace {
 
 // TENON_FLUSH=random:SEED cuts segments anywhere: the results must not show it. 0: it does not.
 uint64_t random_flush_seed() {

@@ -13,6 +13,9 @@ inline constexpr DispatchKeySet kRecord{Functionality::Record};
 /// Why a segment ends in the best case.
 inline constexpr const char* kScopeEnd = "the scope ended";
 
+/// The fallback that records is there from the first scope on: until then, tables have no such kernel.
+void start_recording();
+
 inline bool recording_here() noexcept {
   return thread_state.included.has(Functionality::Record) &&
          !thread_state.excluded.has(Functionality::Record);

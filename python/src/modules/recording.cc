@@ -2,6 +2,7 @@
 #include "python/src/call/python_value.h"
 #include "python/src/interpreter/errors.h"
 #include "python/src/module_parts.h"
+#include "tenon/expr/expression.h"
 #include "tenon/record/compile.h"
 #include "tenon/record/recorder.h"
 
@@ -79,6 +80,7 @@ Ref segment_of(const record::PlannedSegment& planned) {
   set(segment, "last_line", describe_source(planned.last_line));
   set(segment, "ended", planned.ended);
   if (planned.ended_by) set(segment, "ended_by", planned.ended_by->op.full_name());
+  set(segment, "key", expr::to_string(planned.plan->report().key));
   for (const graph::FusionReport::Fusion& fusion : planned.plan->report().fusions) {
     const Ref region(checked(PyDict_New()));
     set(region, "name", fusion.name);

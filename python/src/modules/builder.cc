@@ -1,0 +1,483 @@
+// tenon._C._builder: graphs that are written down, for tenon.graph. Tensors of a graph are numbers here, in
+// the order in which they were made.
+#include <memory>
+
+#include "python/src/call/parser.h"
+#include "python/src/call/python_value.h"
+#include "python/src/call/spread.h"
+#include "python/src/interpreter/gil.h"
+#include "python/src/module_parts.h"
+#include "python/src/tensor/attribute_types.h"
+#include "python/src/tensor/tensor_object.h"
+#include "tenon/builder/graph.h"
+#include "tenon/core/error.h"
+#include "tenon/dispatch/writes.h"
+
+namespace tenon::python {
+namespace {
+
+using builder::Graph;
+using builder::TensorAttributes;
+
+constexpr const char* kName = "tenon.graph";
+
+Graph& graph_of(PyObject* capsule) {
+  void* const graph = PyCapsule_GetPointer(capsule, kName);
+  if (!graph) throw PythonError();
+  return *static_cast<Graph*>(graph);
+}
+
+// Arguments, as the wrapper in tenon/graph.py passes them; what users passed wrongly is refused here.
+
+std::optional<DType> dtype_or_none(const char* argument, PyObject* o) {
+  if (!given(o)) return std::nullopt;
+  const auto dtype = as_dtype(o);
+  if (!dtype) wrong_type("graph", argument, "a dtype", o);
+  return dtype;
+}
+std::string text_of(PyObject* o) {
+  std::string_view text;
+  if (!parse_text(o, text)) wrong_type("graph", "name", "a str", o);
+  return std::string(text);
+}
+Dims dims_of(const char* argument, PyObject* o) {
+  Dims dims;
+  if (!parse_ints(o, dims)) wrong_type("graph", argument, "a list of ints", o);
+  return dims;
+}
+int64_t int_of(const char* argument, PyObject* o) {
+  int64_t value = 0;
+  if (!parse_int(o, value)) wrong_type("graph", argument, "an int", o);
+  return value;
+}
+uint64_t uid_of(PyObject* o) {
+  const int64_t uid = int_of("uid", o);
+  TENON_CHECK(uid > 0, Value, "graph: a UID is at least 1, not " + std::to_string(uid));
+  return static_cast<uint64_t>(uid);
+}
+TensorAttributes& tensor_at(Graph& g, PyObject* number) {
+  const int64_t i = int_of("tensor", number);
+  TENON_CHECK(i >= 0 && static_cast<size_t>(i) < g.tensors().size(), Index, "graph: there is no such tensor");
+  return *g.tensors()[static_cast<size_t>(i)];
+}
+template <class F>
+void each(PyObject* sequence, F&& f) {
+  const Ref list(checked(PySequence_Fast(sequence, "expected a list")));
+  for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(list.get()); ++i)
+    f(PySequence_Fast_GET_ITEM(list.get(), i));
+}
+PyObject* number_of(const Graph& g, const TensorAttributes& t) {
+  for (size_t i = g.tensors().size(); i-- > 0;) {
+    if (g.tensors()[i].get() == &t) return checked(PyLong_FromSize_t(i));
+  }
+  throw_error(ErrorKind::Internal, "graph: a tensor of no graph");
+}
+
+/// Calls f(args...) with the entry point's arguments.
+#define TENON_BUILDER_FUNCTION(name) PyObject* name(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject*)
+
+TENON_BUILDER_FUNCTION(new_graph) {
+  return guarded([&] {
+    check_count("graph", n, 5);
+    builder::Handle handle;
+    if (given(args[4])) {
+      const auto device = as_device(args[4]);
+      if (!device) wrong_type("pygraph", "handle", "a handle", args[4]);
+      handle = {*device, {*device}};
+    }
+    auto graph = std::make_unique<Graph>(
+        builder::GraphOptions{.name = text_of(args[0]),
+                              .io = dtype_or_none("io_data_type", args[1]),
+                              .intermediate = dtype_or_none("intermediate_data_type", args[2]),
+                              .compute = dtype_or_none("compute_data_type", args[3])},
+        &handle);
+    const auto destroy = [](PyObject* o) { delete static_cast<Graph*>(PyCapsule_GetPointer(o, kName)); };
+    PyObject* const capsule = checked(PyCapsule_New(graph.get(), kName, destroy));
+    (void)graph.release();
+    return capsule;
+  });
+}
+
+TENON_BUILDER_FUNCTION(tensor) {
+  return guarded([&] {
+    check_count("tensor", n, 8);
+    Graph& g = graph_of(args[0]);
+    builder::TensorDescription options{.name = text_of(args[1])};
+    if (given(args[2])) options.dim = dims_of("dim", args[2]);
+    if (given(args[3])) options.stride = dims_of("stride", args[3]);
+    options.data_type = dtype_or_none("data_type", args[4]);
+    if (given(args[5])) options.uid = uid_of(args[5]);
+    options.is_virtual = flag(args[6]);
+    options.is_pass_by_value = flag(args[7]);
+    return number_of(g, g.tensor(std::move(options)));
+  });
+}
+TENON_BUILDER_FUNCTION(tensor_like) {
+  return guarded([&] {
+    check_count("tensor_like", n, 3);
+    Graph& g = graph_of(args[0]);
+    return number_of(g, g.tensor_like(tensor_of(args[1]), text_of(args[2])));
+  });
+}
+TENON_BUILDER_FUNCTION(scalar) {
+  return guarded([&] {
+    check_count("tensor_scalar", n, 4);
+    Graph& g = graph_of(args[0]);
+    Scalar value;
+    if (!parse_scalar(args[1], value)) wrong_type("tensor_scalar", "value", "a number", args[1]);
+    return number_of(g, g.tensor_scalar(value, dtype_or_none("data_type", args[2]), text_of(args[3])));
+  });
+}
+
+builder::Attribute attribute_of(const char* name, PyObject* o) {
+  if (PyBool_Check(o)) return o == Py_True;
+  std::string_view text;
+  if (parse_text(o, text)) return std::string(text);
+  int64_t whole;
+  if (parse_int(o, whole)) return whole;
+  double real;
+  if (parse_float(o, real)) return real;
+  Dims dims;
+  if (parse_ints(o, dims)) return dims;
+  wrong_type("graph", name, "a number, a bool, a str or a list of ints", o);
+}
+
+TENON_BUILDER_FUNCTION(node) {
+  return guarded([&] {
+    check_count("node", n, 6);
+    Graph& g = graph_of(args[0]);
+    std::vector<TensorAttributes*> inputs;
+    each(args[2], [&](PyObject* o) { inputs.push_back(o == Py_None ? nullptr : &tensor_at(g, o)); });
+    builder::Attributes attributes;
+    PyObject *key, *value;
+    for (Py_ssize_t at = 0; PyDict_Next(args[3], &at, &key, &value);) {
+      const std::string name = text_of(key);
+      attributes.emplace(name, attribute_of(name.c_str(), value));
+    }
+    const auto outputs = g.node(text_of(args[1]), inputs, std::move(attributes), text_of(args[4]),
+                                dtype_or_none("compute_data_type", args[5]));
+    const Ref list(checked(PyList_New(0)));
+    for (const TensorAttributes* t : outputs) {
+      const Ref number(number_of(g, *t));
+      if (PyList_Append(list.get(), number.get()) < 0) throw PythonError();
+    }
+    return Py_NewRef(list.get());
+  });
+}
+
+TENON_BUILDER_FUNCTION(set) {
+  return guarded([&] {
+    check_count("set", n, 4);
+    TensorAttributes& t = tensor_at(graph_of(args[0]), args[1]);
+    const std::string what = text_of(args[2]);
+    PyObject* const value = args[3];
+    if (what == "uid")
+      t.set_uid(uid_of(value));
+    else if (what == "name")
+      t.set_name(text_of(value));
+    else if (what == "dim")
+      t.set_dim(dims_of("dim", value));
+    else if (what == "stride")
+      t.set_stride(dims_of("stride", value));
+    else if (what == "output")
+      t.set_output(flag(value));
+    else if (what == "is_virtual")
+      t.set_is_virtual(flag(value));
+    else if (what == "is_pass_by_value")
+      t.set_is_pass_by_value(flag(value));
+    else if (const auto dtype = dtype_or_none("data_type", value))
+      t.set_data_type(*dtype);
+    return Py_NewRef(Py_None);
+  });
+}
+
+/// (uid, name, dim, stride, dtype, is output, is virtual, is passed by value)
+TENON_BUILDER_FUNCTION(get) {
+  return guarded([&] {
+    check_count("get", n, 2);
+    const TensorAttributes& t = tensor_at(graph_of(args[0]), args[1]);
+    const auto ints = [](const Dims& dims) {
+      Ref list(checked(PyList_New(static_cast<Py_ssize_t>(dims.size()))));
+      for (size_t i = 0; i < dims.size(); ++i)
+        PyList_SET_ITEM(list.get(), static_cast<Py_ssize_t>(i), checked(PyLong_FromLongLong(dims[i])));
+      return list;
+    };
+    const Ref dim = ints(t.dim()), stride = ints(t.stride());
+    const Ref dtype(t.data_type() ? checked(wrap(*t.data_type())) : Py_NewRef(Py_None));
+    return Py_BuildValue("KsOOOOOO", static_cast<unsigned long long>(t.uid()), t.name().c_str(), dim.get(),
+                         stride.get(), dtype.get(), t.is_output() ? Py_True : Py_False,
+                         t.is_virtual() ? Py_True : Py_False, t.is_pass_by_value() ? Py_True : Py_False);
+  });
+}
+
+// The steps
+
+template <void (Graph::*kStep)()>
+PyObject* step(PyObject*, PyObject* o) {
+  return guarded([&] {
+    (graph_of(o).*kStep)();
+    return Py_NewRef(Py_None);
+  });
+}
+
+TENON_BUILDER_FUNCTION(create_plans) {
+  return guarded([&] {
+    check_count("create_execution_plans", n, 2);
+    std::vector<builder::HeuristicMode> modes;
+    each(args[1], [&](PyObject* o) {
+      const std::string mode = text_of(o);
+      TENON_CHECK(mode == "A" || mode == "B" || mode == "FALLBACK", Value,
+                  "create_execution_plans: a mode is A, B or FALLBACK, not " + mode);
+      modes.push_back(mode == "A"   ? builder::HeuristicMode::A
+                      : mode == "B" ? builder::HeuristicMode::B
+                                    : builder::HeuristicMode::Fallback);
+    });
+    graph_of(args[0]).create_execution_plans(modes);
+    return Py_NewRef(Py_None);
+  });
+}
+TENON_BUILDER_FUNCTION(create_plan) {
+  return guarded([&] {
+    check_count("create_execution_plan", n, 3);
+    builder::Knobs knobs;
+    PyObject *key, *value;
+    for (Py_ssize_t at = 0; PyDict_Next(args[2], &at, &key, &value);)
+      knobs.emplace_back(text_of(key), int_of("knobs", value));
+    graph_of(args[0]).create_execution_plan(text_of(args[1]), knobs);
+    return Py_NewRef(Py_None);
+  });
+}
+TENON_BUILDER_FUNCTION(build_plans) {
+  return guarded([&] {
+    check_count("build_plans", n, 2);
+    graph_of(args[0]).build_plans(flag(args[1]) ? builder::BuildPolicy::All
+                                                : builder::BuildPolicy::HeuristicsChoice);
+    return Py_NewRef(Py_None);
+  });
+}
+
+size_t index_of(PyObject* o) {
+  const int64_t index = int_of("index", o);
+  TENON_CHECK(index >= 0, Index, "graph: an index is at least 0");
+  return static_cast<size_t>(index);
+}
+TENON_BUILDER_FUNCTION(build_plan) {
+  return guarded([&] {
+    check_count("build_plan_at_index", n, 2);
+    graph_of(args[0]).build_plan_at_index(index_of(args[1]));
+    return Py_NewRef(Py_None);
+  });
+}
+PyObject* count(PyObject*, PyObject* o) {
+  return guarded([&] { return checked(PyLong_FromSize_t(graph_of(o).execution_plan_count())); });
+}
+TENON_BUILDER_FUNCTION(plan_name) {
+  return guarded([&] {
+    check_count("get_plan_name_at_index", n, 2);
+    return checked(to_python(graph_of(args[0]).plan_name_at_index(index_of(args[1]))));
+  });
+}
+TENON_BUILDER_FUNCTION(deselect) {
+  return guarded([&] {
+    check_count("deselect_engines", n, 2);
+    std::vector<std::string> names;
+    each(args[1], [&](PyObject* o) { names.push_back(text_of(o)); });
+    graph_of(args[0]).deselect_engines(names);
+    return Py_NewRef(Py_None);
+  });
+}
+TENON_BUILDER_FUNCTION(deselect_workspace) {
+  return guarded([&] {
+    check_count("deselect_workspace_greater_than", n, 2);
+    graph_of(args[0]).deselect_workspace_greater_than(index_of(args[1]));
+    return Py_NewRef(Py_None);
+  });
+}
+TENON_BUILDER_FUNCTION(workspace_size) {
+  return guarded([&] {
+    check_count("get_workspace_size", n, 2);
+    const Graph& g = graph_of(args[0]);
+    return checked(PyLong_FromSize_t(given(args[1]) ? g.workspace_size_at_index(index_of(args[1]))
+                                                    : g.workspace_size()));
+  });
+}
+PyObject* key(PyObject*, PyObject* o) {
+  return guarded([&] { return checked(to_python(graph_of(o).key())); });
+}
+PyObject* text(PyObject*, PyObject* o) {
+  return guarded([&] { return checked(to_python(graph_of(o).to_string())); });
+}
+PyObject* uids(PyObject*, PyObject* o) {
+  return guarded([&] {
+    const Ref list(checked(PyList_New(0)));
+    for (const uint64_t uid : graph_of(o).variant_pack_uids_sorted()) {
+      const Ref number(checked(PyLong_FromUnsignedLongLong(uid)));
+      if (PyList_Append(list.get(), number.get()) < 0) throw PythonError();
+    }
+    return Py_NewRef(list.get());
+  });
+}
+PyObject* allocating(PyObject*, PyObject* o) {
+  return guarded([&] {
+    const Ref list(checked(PyList_New(0)));
+    for (const std::string& name : graph_of(o).plan()->allocating_steps()) {
+      const Ref item(checked(to_python(name)));
+      if (PyList_Append(list.get(), item.get()) < 0) throw PythonError();
+    }
+    return Py_NewRef(list.get());
+  });
+}
+
+// Running
+
+Address address_of(PyObject* o) {
+  const unsigned long long address = PyLong_AsUnsignedLongLong(o);
+  if (PyErr_Occurred()) throw PythonError();
+  return address;
+}
+
+/// A tensor, or an address, whose size is not known and taken to be enough.
+std::span<std::byte> workspace_of(PyObject* o, size_t needed) {
+  if (!given(o)) return {};
+  if (!is_tensor(o)) return {reinterpret_cast<std::byte*>(address_of(o)), needed};
+  const Tensor& t = tensor_of(o);
+  TENON_CHECK(t.device().is_cpu(), Device,
+              "execute: the workspace is on " + to_string(t.device()) + "; the plan runs on the host");
+  TENON_CHECK(t.is_contiguous(), Value, "execute: the workspace is not contiguous");
+  return {static_cast<std::byte*>(t.data_ptr()), t.nbytes()};
+}
+
+/// Work that other threads of Python run beside.
+constexpr int64_t kLongBytes = int64_t{256} << 10;
+
+void run(const graph::Plan& plan, std::span<const Address> sorted, std::span<std::byte> workspace,
+         Stream stream) {
+  const ReleaseGil released(plan.report().bytes > kLongBytes || plan.report().steps == 0);
+  plan.execute(sorted, workspace, stream);
+}
+
+/// execute(graph, {uid: tensor or address}, workspace, index)
+TENON_BUILDER_FUNCTION(execute) {
+  return guarded([&] {
+    check_count("execute", n, 4);
+    const Graph& g = graph_of(args[0]);
+    const graph::Plan& plan = given(args[3]) ? *g.plan_at_index(index_of(args[3])) : *g.plan();
+    std::unordered_map<uint64_t, Address> pack;
+    std::vector<const Tensor*> written;
+    PyObject *uid_object, *value;
+    for (Py_ssize_t at = 0; PyDict_Next(args[1], &at, &uid_object, &value);) {
+      const uint64_t uid = uid_of(uid_object);
+      if (!is_tensor(value)) {
+        pack[uid] = address_of(value);
+        continue;
+      }
+      const Tensor& t = tensor_of(value);
+      g.check_tensor(uid, t);
+      if (g.find_tensor(uid)->is_output()) written.push_back(&t);
+      pack[uid] = reinterpret_cast<Address>(t.data_ptr());
+    }
+    for (const Tensor* t : written) {
+      TENON_CHECK(!tenon::detail::is_read_only(*t), Runtime, "execute: an output is read-only");
+      t->storage()->bump_version();
+    }
+    run(plan, g.sorted(plan, pack), workspace_of(args[2], plan.workspace_size()), g.stream());
+    return Py_NewRef(Py_None);
+  });
+}
+/// execute_ptrs(graph, addresses, workspace)
+TENON_BUILDER_FUNCTION(execute_ptrs) {
+  return guarded([&] {
+    check_count("_execute_with_ptrs", n, 3);
+    const Graph& g = graph_of(args[0]);
+    SmallVector<Address, 16> sorted;
+    each(args[1], [&](PyObject* o) { sorted.push_back(address_of(o)); });
+    run(*g.plan(), sorted, workspace_of(args[2], g.plan()->workspace_size()), g.stream());
+    return Py_NewRef(Py_None);
+  });
+}
+
+// What there is
+
+/// [(name, inputs, attributes, outputs)] of all kinds of nodes.
+PyObject* kinds(PyObject*, PyObject*) {
+  return guarded([&] {
+    const Ref list(checked(PyList_New(0)));
+    for (const std::string_view name : builder::kind_names()) {
+      const builder::NodeKind& kind = builder::find_kind(name);
+      const auto text = [](std::string_view t) { return Ref(checked(to_python(t))); };
+      const Ref own = text(kind.name), in = text(kind.inputs), attributes = text(kind.attributes),
+                out = text(kind.outputs);
+      const Ref row(checked(PyTuple_Pack(4, own.get(), in.get(), attributes.get(), out.get())));
+      if (PyList_Append(list.get(), row.get()) < 0) throw PythonError();
+    }
+    return Py_NewRef(list.get());
+  });
+}
+PyObject* engines(PyObject*, PyObject*) {
+  return guarded([&] {
+    const Ref list(checked(PyList_New(0)));
+    for (const std::string_view name : builder::engine_names()) {
+      const Ref item(checked(to_python(name)));
+      if (PyList_Append(list.get(), item.get()) < 0) throw PythonError();
+    }
+    return Py_NewRef(list.get());
+  });
+}
+/// {name: [values]}
+PyObject* knobs(PyObject*, PyObject* engine) {
+  return guarded([&] {
+    const Ref dict(checked(PyDict_New()));
+    for (const builder::Knob& knob : builder::knobs_of(text_of(engine))) {
+      const Ref values(checked(PyList_New(0)));
+      for (const int64_t value : knob.values) {
+        const Ref item(checked(PyLong_FromLongLong(value)));
+        if (PyList_Append(values.get(), item.get()) < 0) throw PythonError();
+      }
+      if (PyDict_SetItemString(dict.get(), knob.name.c_str(), values.get()) < 0) throw PythonError();
+    }
+    return Py_NewRef(dict.get());
+  });
+}
+
+#undef TENON_BUILDER_FUNCTION
+
+PyMethodDef g_methods[] = {
+    fast_method("new", &new_graph, "new(name, io, intermediate, compute, device): a graph."),
+    fast_method("tensor", &tensor, "tensor(graph, name, dim, stride, dtype, uid, is_virtual, by_value)"),
+    fast_method("tensor_like", &tensor_like, "tensor_like(graph, tensor, name)"),
+    fast_method("scalar", &scalar, "scalar(graph, value, dtype, name)"),
+    fast_method("node", &node, "node(graph, kind, inputs, attributes, name, compute_type): its outputs."),
+    fast_method("set", &set, "set(graph, tensor, what, value)"),
+    fast_method("get", &get, "get(graph, tensor): all that is known of it."),
+    {"validate", &step<&Graph::validate>, METH_O, "Checks the graph."},
+    {"build_operation_graph", &step<&Graph::build_operation_graph>, METH_O, "Makes its operators."},
+    {"check_support", &step<&Graph::check_support>, METH_O, "Whether a plan runs it."},
+    fast_method("create_plans", &create_plans, "create_plans(graph, modes)"),
+    fast_method("create_plan", &create_plan, "create_plan(graph, engine, knobs)"),
+    fast_method("build_plans", &build_plans, "build_plans(graph, all)"),
+    fast_method("build_plan", &build_plan, "build_plan(graph, index)"),
+    {"count", &count, METH_O, "The number of plans."},
+    fast_method("plan_name", &plan_name, "plan_name(graph, index)"),
+    fast_method("deselect", &deselect, "deselect(graph, engines)"),
+    fast_method("deselect_workspace", &deselect_workspace, "deselect_workspace(graph, nbytes)"),
+    fast_method("workspace_size", &workspace_size, "workspace_size(graph, index)"),
+    {"key", &key, METH_O, "The key of its operators."},
+    {"text", &text, METH_O, "Its operators as text."},
+    {"uids", &uids, METH_O, "The UIDs that a run needs, sorted."},
+    {"allocating", &allocating, METH_O, "The steps of its plan that may allocate."},
+    fast_method("execute", &execute, "execute(graph, variant_pack, workspace, index)"),
+    fast_method("execute_ptrs", &execute_ptrs, "execute_ptrs(graph, addresses, workspace)"),
+    {"kinds", &kinds, METH_NOARGS, "All kinds of nodes."},
+    {"engines", &engines, METH_NOARGS, "The engines of whole graphs."},
+    {"knobs", &knobs, METH_O, "The knobs of an engine."},
+    {}};
+
+}  // namespace
+
+bool add_builder(PyObject* module) {
+  PyObject* builder = PyModule_New("tenon._C._builder");
+  if (!builder || PyModule_AddFunctions(builder, g_methods) < 0) return false;
+  return PyModule_AddObject(module, "_builder", builder) == 0;
+}
+
+}  // namespace tenon::python

@@ -1,0 +1,396 @@
+"""Graphs that are written down rather than run, with the names of the cuDNN frontend, and the plans that run them.
+
+    g = tenon.pygraph(io_data_type=tenon.float32)
+    x, w, b = g.tensor_like(x_data), g.tensor_like(w_data), g.tensor_like(b_data)
+    y = g.gelu(input=g.bias(input=g.matmul(A=x, B=w), bias=b))
+    y.set_output(True)
+    g.build([tenon.graph.heur_mode.A])
+    g.execute({x: x_data, w: w_data, b: b_data, y: out}, workspace)
+
+A graph becomes the same operators as a program that `tenon.compile` records, with the same bits and the same key.
+`docs/graphs.md` has the rules.
+"""
+
+from __future__ import annotations
+
+import enum
+import inspect
+from typing import Any
+
+from . import _C
+
+_builder = _C._builder
+
+
+class _Words(enum.Enum):
+    """An enumeration whose values the library takes as words."""
+
+    def __str__(self) -> str:
+        return self.value
+
+
+heur_mode = _Words("heur_mode", {name: name for name in ("A", "B", "FALLBACK")})
+build_plan_policy = _Words("build_plan_policy", {name: name for name in ("HEURISTICS_CHOICE", "ALL")})
+norm_forward_phase = _Words("norm_forward_phase", {name: name for name in ("INFERENCE", "TRAINING")})
+reduction_mode = _Words(
+    "reduction_mode",
+    {name: name for name in ("ADD", "AVG", "MAX", "MIN", "AMAX", "MUL", "MUL_NO_ZEROS", "NORM1", "NORM2")},
+)
+rng_distribution = _Words("rng_distribution", {name: name for name in ("UNIFORM", "NORMAL", "BERNOULLI")})
+
+
+class data_type:
+    """cuDNN's names of dtypes; tenon's own are accepted everywhere."""
+
+    HALF, BFLOAT16, FLOAT, DOUBLE = _C.float16, _C.bfloat16, _C.float32, _C.float64
+    INT8, UINT8, INT32, INT64, BOOLEAN = _C.int8, _C.uint8, _C.int32, _C.int64, _C.bool
+    NOT_SET = None
+
+
+class Handle:
+    """A device and its stream."""
+
+    def __init__(self, device: Any = "cpu"):
+        self.device = _C.device(device)
+        self.stream = None
+
+
+_handles: dict[str, Handle] = {}
+
+
+def create_handle(device: Any = "cpu") -> Handle:
+    """The handle of a device: one for each."""
+    device = _C.device(device)
+    return _handles.setdefault(str(device), Handle(device))
+
+
+def destroy_handle(handle: Handle) -> None:
+    """Forgets a handle; the next `create_handle` makes another."""
+    _handles.pop(str(handle.device), None)
+
+
+def set_stream(handle: Handle, stream: Any) -> None:
+    """The stream on which plans of the handle run from now on. The host has one, whose work runs at once: 0 or None."""
+    if stream not in (None, 0) and getattr(stream, "stream_id", 0) != 0:
+        raise ValueError(f"set_stream: {handle.device} has one stream, the default one (0), not {stream!r}")
+    handle.stream = stream
+
+
+def get_stream(handle: Handle) -> Any:
+    """The stream of `set_stream`."""
+    return handle.stream
+
+
+class Tensor:
+    """A tensor of a graph. Setters return it, and raise once the graph's operations are built."""
+
+    __slots__ = ("_graph", "_number")
+
+    def __init__(self, graph: pygraph, number: int):
+        self._graph, self._number = graph, number
+
+    def _set(self, what: str, value: Any) -> Tensor:
+        _builder.set(self._graph._graph, self._number, what, value)
+        return self
+
+    def _get(self, place: int) -> Any:
+        return _builder.get(self._graph._graph, self._number)[place]
+
+    def set_uid(self, uid: int) -> Tensor:
+        """A number of the user's, an IntEnum too, that no other tensor of the graph has."""
+        return self._set("uid", int(uid))
+
+    def set_name(self, name: str) -> Tensor:
+        return self._set("name", name)
+
+    def set_dim(self, dim) -> Tensor:
+        return self._set("dim", tuple(dim))
+
+    def set_stride(self, stride) -> Tensor:
+        return self._set("stride", tuple(stride))
+
+    def set_data_type(self, data_type) -> Tensor:
+        return self._set("data_type", data_type)
+
+    def set_output(self, is_output: bool = True) -> Tensor:
+        """Somebody reads it: its address is passed to `execute`."""
+        return self._set("output", is_output)
+
+    def set_is_virtual(self, is_virtual: bool = True) -> Tensor:
+        return self._set("is_virtual", is_virtual)
+
+    def set_is_pass_by_value(self, is_pass_by_value: bool = True) -> Tensor:
+        return self._set("is_pass_by_value", is_pass_by_value)
+
+    def get_uid(self) -> int:
+        """0 before `validate`, if none was set."""
+        return self._get(0)
+
+    def get_name(self) -> str:
+        return self._get(1)
+
+    def get_dim(self) -> list[int]:
+        return self._get(2)
+
+    def get_stride(self) -> list[int]:
+        return self._get(3)
+
+    def get_data_type(self):
+        return self._get(4)
+
+    def get_is_output(self) -> bool:
+        return self._get(5)
+
+    def get_is_virtual(self) -> bool:
+        return self._get(6)
+
+    def get_is_pass_by_value(self) -> bool:
+        return self._get(7)
+
+    def __repr__(self) -> str:
+        uid, name, dim, stride, dtype, *_ = _builder.get(self._graph._graph, self._number)
+        return f"tensor({name!r}, uid={uid}, dim={dim}, stride={stride}, data_type={dtype})"
+
+
+def _plain(value: Any) -> Any:
+    """An attribute as the library takes it."""
+    return value.value if isinstance(value, _Words) else value
+
+
+def _as_tensor(value: Any) -> Any:
+    """What is passed for a tensor, as one, without a copy; addresses stay."""
+    if isinstance(value, _C.Tensor) or (isinstance(value, int) and not isinstance(value, bool)):
+        return value
+    if isinstance(value, (float, bool)):
+        raise TypeError("execute: a number that is passed by value lies in memory: pass an array or a tensor of one element")
+    if hasattr(value, "__dlpack__"):
+        return _C.from_dlpack(value)
+    return _C.as_tensor(value)
+
+
+class pygraph:
+    """A graph. Its nodes are methods, with the names of their inputs and attributes as keywords: `help(pygraph.conv_fprop)`."""
+
+    def __init__(
+        self,
+        io_data_type=None,
+        intermediate_data_type=None,
+        compute_data_type=None,
+        handle: Handle | None = None,
+        name: str = "graph",
+    ):
+        self._handle = handle
+        device = handle.device if handle else None
+        self._graph = _builder.new(name, io_data_type, intermediate_data_type, compute_data_type, device)
+
+    # Tensors
+
+    def tensor(
+        self,
+        dim=None,
+        stride=None,
+        data_type=None,
+        is_virtual: bool = False,
+        is_pass_by_value: bool = False,
+        name: str = "",
+        uid: int | None = None,
+    ) -> Tensor:
+        """An input: an address is passed to `execute` for it; where `is_pass_by_value`, that of one number of the host."""
+        uid = None if uid is None else int(uid)
+        return Tensor(self, _builder.tensor(self._graph, name, dim, stride, data_type, uid, is_virtual, is_pass_by_value))
+
+    def tensor_like(self, like, name: str = "") -> Tensor:
+        """An input with the sizes, strides and dtype of a tensor of any library that speaks DLPack, or of another one's."""
+        if isinstance(like, Tensor):
+            return self.tensor(like.get_dim(), like.get_stride(), like.get_data_type(), name=name)
+        return Tensor(self, _builder.tensor_like(self._graph, _as_tensor(like), name))
+
+    def tensor_scalar(self, value, data_type=None, name: str = "") -> Tensor:
+        """A number that is part of the graph."""
+        return Tensor(self, _builder.scalar(self._graph, value, data_type, name))
+
+    def _node(self, kind: str, inputs, attributes: dict, name: str, compute_data_type) -> list[Tensor]:
+        numbers = []
+        for value in inputs:
+            if value is not None and not isinstance(value, Tensor):
+                value = self.tensor_scalar(value)
+            if value is not None and value._graph is not self:
+                raise ValueError(f"{kind}: tensor {value.get_name()!r} is another graph's")
+            numbers.append(None if value is None else value._number)
+        plain = {key: _plain(value) for key, value in attributes.items() if value is not None}
+        made = _builder.node(self._graph, kind, numbers, plain, name, compute_data_type)
+        return [Tensor(self, number) for number in made]
+
+    def slice(self, input: Tensor, slices, name: str = "", compute_data_type=None) -> Tensor:
+        """Elements of a tensor: one slice of Python's for each of the first dimensions, with positive steps."""
+        last = 2**63 - 1
+        bounds = [(s.start or 0, last if s.stop is None else s.stop, s.step or 1) for s in slices]
+        start, limit, step = ([bound[i] for bound in bounds] for i in range(3))
+        return self._node("slice", [input], {"start": start, "limit": limit, "step": step}, name, compute_data_type)[0]
+
+    # The steps
+
+    def validate(self) -> None:
+        """Checks the graph; sizes, strides, dtypes and UIDs of all tensors are known afterwards."""
+        _builder.validate(self._graph)
+
+    def build_operation_graph(self) -> None:
+        """Makes the graph of operators. Nothing can be added or set afterwards."""
+        _builder.build_operation_graph(self._graph)
+
+    def create_execution_plans(self, modes=(heur_mode.A,)) -> None:
+        """Plans that may run the graph, best first, as the modes propose them."""
+        _builder.create_plans(self._graph, [str(_plain(mode)) for mode in modes])
+
+    def create_execution_plan(self, engine: str, knobs: dict[str, int] | None = None) -> None:
+        """The plan of one engine, with some of its knobs set."""
+        _builder.create_plan(self._graph, engine, dict(knobs or {}))
+
+    def check_support(self) -> None:
+        """Raises NotImplementedError, with the reason of each plan, if none runs the graph."""
+        _builder.check_support(self._graph)
+
+    def build_plans(self, policy=build_plan_policy.HEURISTICS_CHOICE) -> None:
+        """Builds the first plan that runs the graph, or all."""
+        _builder.build_plans(self._graph, _plain(policy) == "ALL")
+
+    def build_plan_at_index(self, index: int) -> None:
+        _builder.build_plan(self._graph, index)
+
+    def build(self, modes=(heur_mode.A, heur_mode.FALLBACK)) -> None:
+        """All steps, from `validate` to `build_plans`."""
+        self.validate()
+        self.build_operation_graph()
+        self.create_execution_plans(modes)
+        self.check_support()
+        self.build_plans()
+
+    def get_engine_count(self) -> int:
+        return len(_builder.engines())
+
+    def get_engines(self) -> list[str]:
+        """The names of the engines of whole graphs."""
+        return _builder.engines()
+
+    def get_knobs_for_engine(self, engine: str) -> dict[str, list[int]]:
+        """The values that each knob of an engine can have."""
+        return _builder.knobs(engine)
+
+    def get_execution_plan_count(self) -> int:
+        return _builder.count(self._graph)
+
+    def get_plan_name_at_index(self, index: int) -> str:
+        """Its engine and all its knobs: "fused(position=0, rows=1)"."""
+        return _builder.plan_name(self._graph, index)
+
+    def deselect_engines(self, engines) -> pygraph:
+        """Engines of whole graphs ("operators") and of regions ("composed") that may not be used. Before `check_support`."""
+        _builder.deselect(self._graph, list(engines))
+        return self
+
+    def deselect_workspace_greater_than(self, nbytes: int) -> pygraph:
+        """Plans that need more may not be used. Before `check_support`."""
+        _builder.deselect_workspace(self._graph, nbytes)
+        return self
+
+    def get_workspace_size(self) -> int:
+        """In bytes, of the plan that runs. Workspaces are aligned to 64."""
+        return _builder.workspace_size(self._graph, None)
+
+    def get_workspace_size_plan_at_index(self, index: int) -> int:
+        return _builder.workspace_size(self._graph, index)
+
+    def key(self) -> str:
+        """32 digits, the same for every graph, built or recorded, that computes the same."""
+        return _builder.key(self._graph)
+
+    def allocating_steps(self) -> list[str]:
+        """The steps of the plan that may allocate memory when they run; all others do not."""
+        return _builder.allocating(self._graph)
+
+    # Running
+
+    def _pack(self, variant_pack: dict) -> dict[int, Any]:
+        pack: dict[int, Any] = {}
+        for key, value in variant_pack.items():
+            uid = key.get_uid() if isinstance(key, Tensor) else int(key)
+            if uid in pack:
+                raise ValueError(f"execute: UID {uid} is passed twice")
+            pack[uid] = _as_tensor(value)
+        return pack
+
+    def execute(self, variant_pack: dict, workspace=None, handle: Handle | None = None) -> None:
+        """Runs the plan. Keys are tensors of the graph or UIDs; values are tensors of any library that speaks DLPack, arrays, or
+        addresses. `workspace` has `get_workspace_size()` bytes, aligned to 64, and is used by one call at a time."""
+        _builder.execute(self._graph, self._pack(variant_pack), self._workspace(workspace), None)
+
+    def execute_plan_at_index(self, variant_pack: dict, workspace, index: int, handle: Handle | None = None) -> None:
+        """The same with a plan that `build_plan_at_index` has built."""
+        _builder.execute(self._graph, self._pack(variant_pack), self._workspace(workspace), index)
+
+    @staticmethod
+    def _workspace(workspace: Any) -> Any:
+        return None if workspace is None else _as_tensor(workspace)
+
+    def _get_variant_pack_uids_sorted(self) -> list[int]:
+        return _builder.uids(self._graph)
+
+    def _execute_with_ptrs(self, ptrs, workspace=None, handle: Handle | None = None) -> None:
+        """Addresses in the order of `_get_variant_pack_uids_sorted`; nothing is known of what lies there."""
+        _builder.execute_ptrs(self._graph, ptrs, workspace)
+
+    def __str__(self) -> str:
+        """The operators of the graph, once they are built."""
+        return _builder.text(self._graph)
+
+
+def _names(text: str) -> list[str]:
+    return text.split()
+
+
+def _method(kind: str, inputs: str, attributes: str, outputs: str):
+    """The method of pygraph for one kind of node, from the row that the library has of it."""
+    listed = inputs.endswith("*")
+    names = [name.rstrip("?*") for name in _names(inputs)]
+    optional = {name.rstrip("?") for name in _names(inputs) if name.endswith("?")}
+    own = [name for name in _names(attributes) if name not in names]
+    keyword = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    parameters = [inspect.Parameter("self", inspect.Parameter.POSITIONAL_ONLY)]
+    # A phase comes first, as in cuDNN's norms.
+    required = [name for name in own if name == "norm_forward_phase"] + [name for name in names if name not in optional]
+    later = [name for name in names if name in optional] + [name for name in own if name not in required]
+    parameters += [inspect.Parameter(name, keyword) for name in required]
+    parameters += [inspect.Parameter(name, keyword, default=None) for name in later]
+    parameters += [inspect.Parameter("name", keyword, default=""), inspect.Parameter("compute_data_type", keyword, default=None)]
+    signature = inspect.Signature(parameters)
+    single = len(_names(outputs)) == 1
+
+    def method(*args, **kwargs):
+        try:
+            bound = signature.bind(*args, **kwargs)
+        except TypeError as e:
+            raise TypeError(f"{kind}: {e}") from None
+        bound.apply_defaults()
+        given = bound.arguments
+        tensors = given[names[0]] if listed else [given[name] for name in names]
+        values = {name: given[name] for name in own}
+        if "epsilon" in names and isinstance(given["epsilon"], (int, float)):
+            tensors[names.index("epsilon")] = None
+            values["epsilon"] = float(given["epsilon"])
+        if kind == "rng":
+            for place, name in enumerate(names):
+                if isinstance(given[name], int):
+                    tensors[place], values[name] = None, given[name]
+        made = given["self"]._node(kind, tensors, values, given["name"], given["compute_data_type"])
+        return made[0] if single else made
+
+    method.__name__ = kind
+    method.__qualname__ = f"pygraph.{kind}"
+    method.__signature__ = signature  # type: ignore[attr-defined]
+    method.__doc__ = f"Node `{kind}`: {inputs} -> {outputs}." + (f" Attributes: {attributes}." if attributes else "")
+    return method
+
+
+for _row in _builder.kinds():
+    if not hasattr(pygraph, _row[0]):
+        setattr(pygraph, _row[0], _method(*_row))

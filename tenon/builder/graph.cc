@@ -1,0 +1,298 @@
+// How a graph is written down and checked.
+#include "tenon/builder/graph.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "tenon/builder/lowering.h"
+#include "tenon/core/error.h"
+#include "tenon/core/tensor.h"
+#include "tenon/expr/expression.h"
+#include "tenon/graph/key.h"
+#include "tenon/graph/passes.h"
+#include "tenon/graph/text.h"
+#include "tenon/graph/verify.h"
+
+namespace tenon::builder {
+
+std::vector<std::string_view> words(std::string_view text) {
+  std::vector<std::string_view> all;
+  while (!text.empty()) {
+    const size_t end = std::min(text.find(' '), text.size());
+    if (end > 0) all.push_back(text.substr(0, end));
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return all;
+}
+
+std::vector<std::string_view> kind_names() {
+  std::vector<std::string_view> names;
+  for (const auto& kinds : {pointwise_kinds(), tensor_kinds(), norm_kinds()}) {
+    for (const NodeKind& kind : kinds) names.push_back(kind.name);
+  }
+  std::ranges::sort(names);
+  return names;
+}
+
+const NodeKind& find_kind(std::string_view name) {
+  for (const auto& kinds : {pointwise_kinds(), tensor_kinds(), norm_kinds()}) {
+    const auto found = std::ranges::find(kinds, name, &NodeKind::name);
+    if (found != kinds.end()) return *found;
+  }
+  throw_error(ErrorKind::Value,
+              fmt::format("graph: there is no node '{}'; there are {}", name, fmt::join(kind_names(), ", ")));
+}
+
+// Tensors
+
+void TensorAttributes::check_open(const char* setter) const { graph_.check_open(setter); }
+
+TensorAttributes& TensorAttributes::set_uid(uint64_t uid) {
+  check_open("set_uid");
+  TENON_CHECK(uid > 0, Value, "set_uid: a UID is at least 1");
+  const auto known = graph_.by_uid_.find(uid);
+  const bool taken = known != graph_.by_uid_.end() && known->second != this && known->second->has_uid_;
+  TENON_CHECK(!taken, Value,
+              fmt::format("set_uid: UID {} is that of tensor '{}' already", uid, known->second->name()));
+  if (const auto own = graph_.by_uid_.find(uid_); own != graph_.by_uid_.end() && own->second == this)
+    graph_.by_uid_.erase(own);
+  graph_.by_uid_[uid] = this;
+  uid_ = uid;
+  has_uid_ = true;
+  return *this;
+}
+TensorAttributes& TensorAttributes::set_name(std::string name) {
+  check_open("set_name");
+  name_ = std::move(name);
+  return *this;
+}
+TensorAttributes& TensorAttributes::set_dim(Dims dim) {
+  check_open("set_dim");
+  dim_ = std::move(dim);
+  has_dim_ = true;
+  return *this;
+}
+TensorAttributes& TensorAttributes::set_stride(Dims stride) {
+  check_open("set_stride");
+  stride_ = std::move(stride);
+  has_stride_ = true;
+  return *this;
+}
+TensorAttributes& TensorAttributes::set_data_type(DType dtype) {
+  check_open("set_data_type");
+  dtype_ = dtype;
+  has_dtype_ = true;
+  return *this;
+}
+TensorAttributes& TensorAttributes::set_output(bool on) {
+  check_open("set_output");
+  is_output_ = on;
+  is_virtual_ = !on;
+  return *this;
+}
+TensorAttributes& TensorAttributes::set_is_virtual(bool on) {
+  check_open("set_is_virtual");
+  is_virtual_ = on;
+  if (producer_ != kNoProducer) is_output_ = !on;
+  return *this;
+}
+TensorAttributes& TensorAttributes::set_is_pass_by_value(bool on) {
+  check_open("set_is_pass_by_value");
+  by_value_ = on;
+  return *this;
+}
+
+// Graphs
+
+Graph::Graph(GraphOptions options, const Handle* handle) : options_(std::move(options)) {
+  if (handle) handle_ = *handle;
+}
+Graph::~Graph() = default;
+
+void Graph::check_open(const char* what) const {
+  TENON_CHECK(
+      stage_ < Stage::Operations, Runtime,
+      fmt::format("{}: the graph's operations are built (build_operation_graph); nothing can be added "
+                  "or set any more",
+                  what));
+}
+
+void Graph::need(Stage stage, const char* what, const char* missing) const {
+  TENON_CHECK(stage_ >= stage, Runtime, fmt::format("{}: call {}() first", what, missing));
+}
+
+TensorAttributes& Graph::new_tensor() {
+  const auto id = static_cast<uint32_t>(tensors_.size());
+  tensors_.push_back(std::unique_ptr<TensorAttributes>(new TensorAttributes(*this, id)));
+  return *tensors_.back();
+}
+
+TensorAttributes& Graph::tensor(TensorDescription options) {
+  check_open("tensor");
+  if (options.uid) {
+    const auto known = by_uid_.find(*options.uid);
+    TENON_CHECK(
+        known == by_uid_.end(), Value,
+        fmt::format("tensor: UID {} is that of tensor '{}' already", *options.uid, known->second->name()));
+  }
+  TensorAttributes& t = new_tensor();
+  t.name_ = std::move(options.name);
+  // A number has one element, whatever is said of it.
+  if (!options.dim.empty() || options.is_pass_by_value || !options.is_virtual)
+    t.set_dim(std::move(options.dim));
+  if (!options.stride.empty()) t.set_stride(std::move(options.stride));
+  if (options.data_type) t.set_data_type(*options.data_type);
+  if (options.uid) t.set_uid(*options.uid);
+  t.is_virtual_ = options.is_virtual;
+  t.by_value_ = options.is_pass_by_value;
+  return t;
+}
+
+TensorAttributes& Graph::tensor_like(const tenon::Tensor& like, std::string name) {
+  TENON_CHECK(like.device().is_cpu() || like.is_meta(), Device,
+              fmt::format("tensor_like: the tensor is on {}; plans run on the host",
+                          tenon::to_string(like.device())));
+  return tensor({.name = std::move(name),
+                 .dim = like.sizes().to_dims(),
+                 .stride = like.strides().to_dims(),
+                 .data_type = like.dtype()});
+}
+
+TensorAttributes& Graph::tensor_scalar(const Scalar& value, std::optional<DType> data_type,
+                                       std::string name) {
+  const bool whole = value.is_integral();
+  TensorAttributes& t = tensor({.name = std::move(name),
+                                .data_type = data_type.value_or(whole ? DType::Int64 : DType::Float32),
+                                .is_pass_by_value = true});
+  t.constant_ = is_floating_point(*t.dtype_) ? Scalar(value.to_double()) : value;
+  return t;
+}
+
+std::vector<TensorAttributes*> Graph::node(std::string_view kind_name,
+                                           std::span<TensorAttributes* const> inputs, Attributes attributes,
+                                           std::string name, std::optional<DType> compute_type) {
+  const NodeKind& kind = find_kind(kind_name);
+  check_open(kind.name.data());
+  const std::vector<std::string_view> declared = words(kind.inputs), known = words(kind.attributes);
+  const bool list = !declared.empty() && declared.back().ends_with('*');
+  TENON_CHECK(list ? !inputs.empty() : inputs.size() <= declared.size(), Type,
+              fmt::format("{}: {} inputs; it takes {}", kind.name, inputs.size(), kind.inputs));
+  for (size_t i = 0; !list && i < declared.size(); ++i) {
+    const bool there = i < inputs.size() && inputs[i];
+    TENON_CHECK(there || declared[i].ends_with('?'), Type,
+                fmt::format("{}: input `{}` is missing", kind.name, declared[i]));
+  }
+  for (const auto& [attribute, value] : attributes) {
+    TENON_CHECK(
+        std::ranges::find(known, attribute) != known.end(), Type,
+        fmt::format("{}: there is no attribute `{}`; there are: {}", kind.name, attribute, kind.attributes));
+  }
+  Node& node = nodes_.emplace_back(
+      Node{.kind = &kind, .name = {}, .inputs = {}, .outputs = {}, .attributes = {}, .compute_type = {}});
+  node.name = name.empty() ? fmt::format("{}_{}", kind.name, nodes_.size() - 1) : std::move(name);
+  node.attributes = std::move(attributes);
+  node.compute_type = compute_type ? compute_type : options_.compute;
+  try {
+    for (const TensorAttributes* input : inputs) {
+      TENON_CHECK(!input || &input->graph_ == this, Value,
+                  fmt::format("{}: tensor '{}' is another graph's", kind.name, input ? input->name() : ""));
+      node.inputs.push_back(input ? input->id_ : Node::kAbsent);
+    }
+  } catch (...) {
+    nodes_.pop_back();
+    throw;
+  }
+  std::vector<TensorAttributes*> outputs;
+  for (const std::string_view output : words(kind.outputs)) {
+    TensorAttributes& t = new_tensor();
+    t.name_ = fmt::format("{}::{}", node.name, output);
+    t.is_virtual_ = true;
+    t.producer_ = static_cast<uint32_t>(nodes_.size() - 1);
+    node.outputs.push_back(t.id_);
+    outputs.push_back(&t);
+  }
+  return outputs;
+}
+
+TensorAttributes* Graph::find_tensor(uint64_t uid) const noexcept {
+  const auto found = by_uid_.find(uid);
+  return found == by_uid_.end() ? nullptr : found->second;
+}
+
+void Graph::check_tensors() const {
+  std::vector<bool> used(tensors_.size());
+  for (const Node& node : nodes_) {
+    for (const uint32_t id : node.inputs) {
+      if (id != Node::kAbsent) used[id] = true;
+    }
+  }
+  bool has_output = false;
+  for (const auto& owned : tensors_) {
+    const TensorAttributes& t = *owned;
+    const auto check = [&](bool holds, ErrorKind kind, std::string_view what) {
+      if (!holds) throw_error(kind, fmt::format("graph: tensor '{}' {}", t.name_, what));
+    };
+    has_output |= t.is_output_;
+    const bool made = t.producer_ != TensorAttributes::kNoProducer;
+    check(made || !t.is_output_, ErrorKind::Value, "is an output, and no node makes it");
+    if (t.has_dim_) {
+      check(std::ranges::none_of(t.dim_, [](int64_t n) { return n < 0; }), ErrorKind::Shape,
+            fmt::format("has a negative size: {}", tenon::to_string(t.dim_)));
+      check(
+          !t.has_stride_ || t.stride_.size() == t.dim_.size(), ErrorKind::Shape,
+          fmt::format("has strides {} for sizes {}", tenon::to_string(t.stride_), tenon::to_string(t.dim_)));
+    }
+    if (made || !used[t.id_]) continue;
+    check(!t.is_virtual_, ErrorKind::Value, "is virtual, and no node makes it");
+    check(t.has_dtype_ || options_.io || t.by_value_, ErrorKind::Value,
+          "has no data type: set_data_type(), or the graph's io_data_type, says it");
+    check(!t.by_value_ || t.dim_.empty() || std::ranges::all_of(t.dim_, [](int64_t n) { return n == 1; }),
+          ErrorKind::Shape, "is passed by value, and has more than one element");
+  }
+  TENON_CHECK(has_output, Value, "graph: no tensor is an output (set_output)");
+}
+
+void Graph::give_uids() {
+  std::erase_if(by_uid_, [](const auto& known) { return !known.second->has_uid_; });
+  uint64_t next = 1;
+  for (const auto& t : tensors_) {
+    if (t->has_uid_) continue;
+    while (by_uid_.contains(next)) ++next;
+    t->uid_ = next;
+    by_uid_[next] = t.get();
+  }
+}
+
+void Graph::validate() {
+  check_open("validate");
+  check_tensors();
+  give_uids();
+  lowered_ = std::make_unique<Lowered>(Lowering(*this).run());
+  stage_ = Stage::Validated;
+}
+
+void Graph::build_operation_graph() {
+  check_open("build_operation_graph");
+  need(Stage::Validated, "build_operation_graph", "validate");
+  // What was set since then.
+  validate();
+  graph::Graph& g = lowered_->graph;
+  graph::remove_dead(g);
+  g.renumber();
+  graph::check(g, "build_operation_graph");
+  lowered_->key = expr::to_string(graph::key_of(g));
+  stage_ = Stage::Operations;
+}
+
+std::string Graph::key() const {
+  need(Stage::Operations, "key", "build_operation_graph");
+  return lowered_->key;
+}
+
+std::string Graph::to_string() const {
+  need(Stage::Operations, "to_string", "build_operation_graph");
+  return graph::to_string(lowered_->graph);
+}
+
+}  // namespace tenon::builder

@@ -1,0 +1,207 @@
+// Graph: a program of tensor operators that is written down rather than run, with the names of the cuDNN
+// frontend, and the plans that run it. It becomes the same intermediate representation as a recorded program
+// (tenon/graph/graph.h): the same regions, engines, bits and key.
+//
+//     builder::Graph g({.io = kFloat32});
+//     auto& x = g.tensor({.name = "x", .dim = {64, 784}});
+//     auto& w = g.tensor({.name = "w", .dim = {784, 512}});
+//     auto& b = g.tensor({.name = "b", .dim = {512}});
+//     auto& y = g.gelu(g.add(g.matmul(x, w), b));
+//     g.reduction(y, "ADD").set_dim({64, 1}).set_output();
+//     g.build();
+//     g.execute({{x.uid(), x_data}, ...}, workspace);
+#pragma once
+
+#include <initializer_list>
+#include <memory>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "tenon/builder/node.h"
+#include "tenon/builder/tensor.h"
+#include "tenon/core/allocator.h"
+#include "tenon/graph/plan.h"
+
+namespace tenon {
+class Tensor;
+}
+
+namespace tenon::builder {
+
+/// A device and its stream, on which graphs run. One for each device.
+struct Handle {
+  Device device = kCPU;
+  Stream stream = {kCPU};
+};
+
+/// Types that hold for all tensors and nodes that have none of their own. Not set: inputs have to say theirs,
+/// nodes compute and results are typed as the operators do it.
+struct GraphOptions {
+  std::string name = {};
+  std::optional<DType> io = {};            ///< Of tensors that are not virtual.
+  std::optional<DType> intermediate = {};  ///< Of virtual ones.
+  std::optional<DType> compute = {};       ///< Operands of another floating-point type are converted first.
+};
+
+/// How plans are proposed.
+enum class HeuristicMode : uint8_t {
+  A,         ///< Fused as by default, then every other way to fuse, then operator by operator.
+  B,         ///< The ways to fuse in another order: while pointwise regions are formed first.
+  Fallback,  ///< Operator by operator.
+};
+enum class BuildPolicy : uint8_t { HeuristicsChoice, All };
+
+/// An engine for whole graphs, and what can be set of it.
+struct Knob {
+  std::string name;
+  std::vector<int64_t> values;
+};
+using Knobs = std::vector<std::pair<std::string, int64_t>>;
+/// "fused" and "operators".
+std::span<const std::string_view> engine_names();
+/// Throws Error{Value} for another name.
+std::vector<Knob> knobs_of(std::string_view engine);
+
+class Graph {
+ public:
+  explicit Graph(GraphOptions options = {}, const Handle* handle = nullptr);
+  ~Graph();
+  Graph(const Graph&) = delete;
+
+  // Writing it down
+
+  TensorAttributes& tensor(TensorDescription options);
+  /// With the sizes, strides and dtype of a tensor that is there.
+  TensorAttributes& tensor_like(const tenon::Tensor& like, std::string name = {});
+  /// A number that is part of the graph.
+  TensorAttributes& tensor_scalar(const Scalar& value, std::optional<DType> data_type = {},
+                                  std::string name = {});
+  /// A node of any kind (node.h); its outputs. Inputs that are null are absent. Throws Error{Value} or
+  /// Error{Type} for a kind, an input or an attribute that is not there, and for a tensor of another graph.
+  std::vector<TensorAttributes*> node(std::string_view kind, std::span<TensorAttributes* const> inputs,
+                                      Attributes attributes = {}, std::string name = {},
+                                      std::optional<DType> compute_type = {});
+
+  // The same with names. `mode`: "ADD", "AVG", "MAX", ...
+  TensorAttributes& matmul(TensorAttributes& a, TensorAttributes& b) { return one("matmul", {&a, &b}); }
+  TensorAttributes& add(TensorAttributes& a, TensorAttributes& b) { return one("add", {&a, &b}); }
+  TensorAttributes& sub(TensorAttributes& a, TensorAttributes& b) { return one("sub", {&a, &b}); }
+  TensorAttributes& mul(TensorAttributes& a, TensorAttributes& b) { return one("mul", {&a, &b}); }
+  TensorAttributes& relu(TensorAttributes& x) { return one("relu", {&x}); }
+  TensorAttributes& gelu(TensorAttributes& x) { return one("gelu", {&x}); }
+  TensorAttributes& pointwise(std::string_view mode, std::initializer_list<TensorAttributes*> inputs,
+                              Attributes attributes = {}) {
+    return one(mode, inputs, std::move(attributes));
+  }
+  TensorAttributes& reduction(TensorAttributes& x, std::string mode, Attributes attributes = {}) {
+    attributes.emplace("mode", std::move(mode));
+    return one("reduction", {&x}, std::move(attributes));
+  }
+  TensorAttributes& softmax(TensorAttributes& x, int64_t axis = -1) {
+    return one("softmax", {&x}, {{"axis", axis}});
+  }
+  TensorAttributes& conv_fprop(TensorAttributes& image, TensorAttributes& weight,
+                               Attributes attributes = {}) {
+    return one("conv_fprop", {&image, &weight}, std::move(attributes));
+  }
+
+  // From the first step to the last. Each throws Error{Runtime} if one before it is missing.
+
+  /// Checks every tensor and node; sizes, strides, types and UIDs of all tensors are known afterwards. UIDs
+  /// that were not set are 1, 2, 3 ... in the order in which tensors were made, without those that were.
+  void validate();
+  /// Makes the graph of operators. Nothing can be added or set afterwards.
+  void build_operation_graph();
+  void create_execution_plans(std::span<const HeuristicMode> modes);
+  /// A plan of one engine, behind those that were created. Throws Error{Value} for a name that is none.
+  void create_execution_plan(std::string_view engine, const Knobs& knobs = {});
+  /// Throws Error{NotImplemented} with the sentence of each plan, if none can run the graph.
+  void check_support();
+  void build_plans(BuildPolicy policy = BuildPolicy::HeuristicsChoice);
+  void build_plan_at_index(size_t index);
+  /// All of it.
+  void build(std::span<const HeuristicMode> modes = {});
+
+  size_t execution_plan_count() const noexcept { return candidates_.size(); }
+  /// "fused(position=0, rows=1)".
+  const std::string& plan_name_at_index(size_t index) const;
+  /// Of engines ("operators", "composed") and of plans, by name or by a part of it that an engine's name is.
+  void deselect_engines(std::span<const std::string> names);
+  void deselect_workspace_greater_than(size_t nbytes);
+  size_t workspace_size() const { return plan()->workspace_size(); }
+  size_t workspace_size_at_index(size_t index) const;
+  /// 32 digits: that of every graph, built or recorded, which computes the same.
+  std::string key() const;
+  /// The plan that runs: the first one that was built.
+  const std::shared_ptr<const graph::Plan>& plan() const;
+  const std::shared_ptr<const graph::Plan>& plan_at_index(size_t index) const;
+
+  // Running it, on the handle's stream
+
+  /// The UIDs that a run needs addresses for, in the order of `execute_with_ptrs`.
+  std::span<const uint64_t> variant_pack_uids_sorted() const { return plan()->uids_sorted(); }
+  void execute(const std::unordered_map<uint64_t, Address>& variant_pack, std::span<std::byte> workspace = {},
+               const Handle* handle = nullptr) const;
+  void execute_plan_at_index(const std::unordered_map<uint64_t, Address>& variant_pack,
+                             std::span<std::byte> workspace, size_t index,
+                             const Handle* handle = nullptr) const;
+  /// The addresses in the order of the plan's UIDs. Throws Error{Value} for UIDs that are missing or unknown.
+  std::vector<Address> sorted(const graph::Plan& plan,
+                              const std::unordered_map<uint64_t, Address>& variant_pack) const;
+  Stream stream() const noexcept { return handle_.stream; }
+  /// Checks device, dtype, sizes and strides.
+  void check_tensor(uint64_t uid, const tenon::Tensor& t) const;
+  void execute_with_ptrs(std::span<const Address> sorted, std::span<std::byte> workspace = {},
+                         const Handle* handle = nullptr) const;
+
+  // What others read
+
+  const std::vector<std::unique_ptr<TensorAttributes>>& tensors() const noexcept { return tensors_; }
+  /// Null if there is none.
+  TensorAttributes* find_tensor(uint64_t uid) const noexcept;
+  const GraphOptions& options() const noexcept { return options_; }
+  /// The operators, as text, once they are built.
+  std::string to_string() const;
+
+ private:
+  friend class TensorAttributes;
+  friend class Lowering;
+  enum class Stage : uint8_t { Open, Validated, Operations, Plans, Supported, Built };
+  /// A plan that may be built.
+  struct Candidate {
+    std::string name;
+    std::string engine;
+    graph::PlanOptions options;
+    std::shared_ptr<const graph::Plan> plan;  ///< Null: not yet.
+    std::string refused;                      ///< Why it is none.
+  };
+  struct Lowered;
+
+  TensorAttributes& one(std::string_view kind, std::initializer_list<TensorAttributes*> inputs,
+                        Attributes attributes = {}) {
+    return *node(kind, {inputs.begin(), inputs.size()}, std::move(attributes))[0];
+  }
+  TensorAttributes& new_tensor();
+  void check_open(const char* what) const;
+  void need(Stage stage, const char* what, const char* missing) const;
+  void check_tensors() const;
+  void give_uids();
+  void add_candidate(Candidate candidate);
+  bool try_build(Candidate& candidate);
+
+  GraphOptions options_;
+  Handle handle_;
+  Stage stage_ = Stage::Open;
+  std::vector<std::unique_ptr<TensorAttributes>> tensors_;
+  std::vector<Node> nodes_;
+  std::unordered_map<uint64_t, TensorAttributes*> by_uid_;
+  std::unique_ptr<Lowered> lowered_;
+  std::vector<Candidate> candidates_;
+  std::vector<std::string> deselected_;
+  size_t most_workspace_ = ~size_t{0};
+  size_t chosen_ = ~size_t{0};
+};
+
+}  // namespace tenon::builder

@@ -1,0 +1,138 @@
+#include "tenon/builder/lowering.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "tenon/core/error.h"
+#include "tenon/generated/functions.h"
+
+namespace tenon::builder {
+
+const NodeCall::Input& Lowering::input(uint32_t id) {
+  NodeCall::Input& value = values_[id];
+  if (made_[id]) return value;
+  TensorAttributes& t = *g_.tensors_[id];
+  made_[id] = true;
+  t.dtype_ = t.has_dtype_ ? t.dtype_ : t.by_value_ ? std::optional(DType::Float32) : g_.options_.io;
+  value.dtype = *t.dtype_;
+  if (t.by_value_) {
+    if (!t.constant_) value.bound = id;
+    const bool whole = !is_floating_point(value.dtype);
+    value.value = t.constant_                  ? *t.constant_
+                  : value.dtype == DType::Bool ? Scalar(false)
+                  : whole                      ? Scalar(int64_t{1})
+                                               : Scalar(1.0);
+    return value;
+  }
+  if (!t.has_stride_) t.stride_ = contiguous_strides(t.dim_);
+  value.tensor = trace_.input(value.dtype, t.dim_, t.stride_);
+  return value;
+}
+
+std::optional<DType> Lowering::wanted_dtype(const TensorAttributes& t, bool& explicit_type) const {
+  explicit_type = t.has_dtype_;
+  if (t.has_dtype_) return t.dtype_;
+  return t.is_output_ ? g_.options_.io : g_.options_.intermediate;
+}
+
+void Lowering::lower(const Node& node) {
+  std::vector<NodeCall::Input> inputs;
+  for (const uint32_t id : node.inputs) inputs.push_back(id == Node::kAbsent ? NodeCall::Input() : input(id));
+  std::vector<NodeCall::Wanted> wanted;
+  for (const uint32_t id : node.outputs) {
+    const TensorAttributes& t = *g_.tensors_[id];
+    bool explicit_type;
+    wanted.push_back({t.has_dim_ ? &t.dim_ : nullptr, wanted_dtype(t, explicit_type)});
+  }
+  const record::Capture capture(trace_);
+  try {
+    NodeCall call(node, trace_, std::move(inputs), std::move(wanted));
+    node.kind->lower(call);
+    for (size_t i = 0; i < node.outputs.size(); ++i) set_result(node, i, call.outputs[i]);
+  } catch (const Error& e) {
+    throw Error(e.kind(), fmt::format("graph: node '{}': {}", node.name, e.what()));
+  }
+}
+
+void Lowering::set_result(const Node& node, size_t i, tenon::Tensor result) {
+  TensorAttributes& t = *g_.tensors_[node.outputs[i]];
+  if (!result.defined()) {
+    TENON_CHECK(!t.is_output_, Value,
+                fmt::format("'{}' is an output, and the node makes none as its attributes are", t.name_));
+    return;
+  }
+  bool explicit_type;
+  const std::optional<DType> dtype = wanted_dtype(t, explicit_type);
+  // A type that holds for all tensors is meant for numbers that are computed with.
+  if (dtype && *dtype != result.dtype() && (explicit_type || is_floating_point(result.dtype())))
+    result = result.to(*dtype);
+  TENON_CHECK(!t.has_dim_ || IntArrayRef(t.dim_) == result.sizes(), Shape,
+              fmt::format("'{}' has sizes {}, and {} were set", t.name_, tenon::to_string(result.sizes()),
+                          tenon::to_string(t.dim_)));
+  t.dim_ = result.sizes().to_dims();
+  t.dtype_ = result.dtype();
+  if (!t.has_stride_) t.stride_ = result.strides().to_dims();
+  NodeCall::Input& value = values_[t.id_];
+  value.dtype = result.dtype();
+  value.tensor = std::move(result);
+  made_[t.id_] = true;
+}
+
+// An output has a block of its own, with the strides that were set; a view, or an input, is copied there.
+void Lowering::finish_output(TensorAttributes& t) {
+  tenon::Tensor& result = values_[t.id_].tensor;
+  const bool whole = trace_.is_made(result) && result.nbytes() == result.storage().nbytes() &&
+                     result.storage_offset() == 0 &&
+                     !trace_.graph.storages[trace_.storage_of(result)].is_output;
+  if (!t.has_stride_) t.stride_ = whole ? result.strides().to_dims() : contiguous_strides(t.dim_);
+  TENON_CHECK(t.stride_.size() == t.dim_.size(), Shape,
+              fmt::format("graph: tensor '{}' has strides {} for sizes {}", t.name_,
+                          tenon::to_string(t.stride_), tenon::to_string(t.dim_)));
+  const bool dense = std::ranges::equal(result.strides(), IntArrayRef(t.stride_)) || result.numel() < 2;
+  if (!whole || !dense) {
+    tenon::Tensor own = trace_.fresh(*t.dtype_, t.dim_, t.stride_);
+    TENON_CHECK(std::ranges::none_of(t.stride_, [](int64_t s) { return s <= 0; }) || result.numel() < 2,
+                Value,
+                fmt::format("graph: output '{}' has strides {}, which are to be positive", t.name_,
+                            tenon::to_string(t.stride_)));
+    const record::Capture capture(trace_);
+    own.copy_(result);
+    result = own;
+  }
+  trace_.graph.storages[trace_.storage_of(result)].is_output = true;
+}
+
+Graph::Lowered Lowering::run() {
+  for (const Node& node : g_.nodes_) lower(node);
+  for (const auto& t : g_.tensors_) {
+    if (t->is_output_) finish_output(*t);
+  }
+  return take();
+}
+
+Graph::Lowered Lowering::take() {
+  Graph::Lowered lowered;
+  for (size_t id = 0; id < values_.size(); ++id) {
+    const TensorAttributes& t = *g_.tensors_[id];
+    const bool made = t.producer_ != TensorAttributes::kNoProducer;
+    if (!made_[id] || (made && !t.is_output_) || t.constant_) continue;
+    if (t.by_value_) {
+      graph::Signature::Value value{.uid = t.uid_, .dtype = *t.dtype_, .numbers = {}};
+      for (const auto& [number, tensor] : trace_.bound) {
+        if (tensor == id) value.numbers.push_back(number);
+      }
+      lowered.signature.values.push_back(std::move(value));
+      continue;
+    }
+    const tenon::Tensor& tensor = values_[id].tensor;
+    lowered.signature.tensors.push_back(
+        {t.uid_, trace_.storage_of(tensor),
+         tensor.storage_offset() * static_cast<int64_t>(item_size(tensor.dtype()))});
+  }
+  lowered.signature.numbers = std::move(trace_.numbers);
+  lowered.graph = std::move(trace_.graph);
+  return lowered;
+}
+
+}  // namespace tenon::builder

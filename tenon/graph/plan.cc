@@ -1,0 +1,128 @@
+#include "tenon/graph/plan.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "tenon/core/error.h"
+#include "tenon/graph/key.h"
+#include "tenon/graph/region.h"
+
+namespace tenon::graph {
+namespace {
+
+size_t aligned(size_t n) { return (n + Plan::kAlignment - 1) / Plan::kAlignment * Plan::kAlignment; }
+
+/// First fit by address among blocks that live at the same time.
+class Workspace {
+ public:
+  size_t place(size_t nbytes, size_t first, size_t last) {
+    const size_t size = aligned(std::max<size_t>(nbytes, 1));
+    size_t at = 0;
+    for (const Block& b : blocks_) {  // sorted by address
+      const bool meets = b.first <= last && first <= b.last;
+      if (meets && at < b.end && b.begin < at + size) at = b.end;
+    }
+    const Block block{at, at + size, first, last};
+    blocks_.insert(std::ranges::upper_bound(blocks_, at, {}, &Block::begin), block);
+    size_ = std::max(size_, block.end);
+    return at;
+  }
+  size_t size() const noexcept { return size_; }
+
+ private:
+  struct Block {
+    size_t begin, end;
+    size_t first, last;  // steps
+  };
+  std::vector<Block> blocks_;
+  size_t size_ = 0;
+};
+
+}  // namespace
+
+Plan::Plan(Graph graph, Signature signature, const PlanOptions& options)
+    : graph_(std::move(graph)), signature_(std::move(signature)) {
+  remove_dead(graph_);
+  graph_.renumber();
+  report_.key = key_of(graph_);
+  if (options.fuse) {
+    EngineTuner tuner(options.engines);
+    report_ = graph::fuse(
+        graph_, {.position = options.position, .tuner = &tuner, .rows = options.rows, .single_calls = true});
+  }
+  for (const Node& node : graph_.nodes) add_step(node, options);
+  place_temporaries();
+  for (const auto& t : signature_.tensors) uids_.push_back(t.uid);
+  for (const auto& v : signature_.values) uids_.push_back(v.uid);
+  std::ranges::sort(uids_);
+  const auto place_of = [&](uint64_t uid) {
+    return static_cast<uint32_t>(std::ranges::lower_bound(uids_, uid) - uids_.begin());
+  };
+  for (const auto& t : signature_.tensors) tensor_places_.push_back(place_of(t.uid));
+  for (const auto& v : signature_.values) value_places_.push_back(place_of(v.uid));
+}
+
+void Plan::add_step(const Node& node, const PlanOptions& options) {
+  Step& step = steps_.emplace_back();
+  if (node.region && node.region->anchor_member == kNone) {
+    step.name = node.region->name;
+    step.loop = std::make_unique<const LoopStep>(graph_, node);
+    return;
+  }
+  const auto add = [&](Range& range, auto operands) {
+    range.first = static_cast<uint32_t>(shells_.size());
+    range.count = static_cast<uint32_t>(operands.size());
+    for (const auto& o : operands)
+      shells_.push_back({o.value == kNone ? kNone : graph_.values[o.value].storage, o.geometry});
+  };
+  add(step.uses, graph_.uses(node));
+  add(step.defs, graph_.defs(node));
+  if (node.region) {
+    step.name = node.region->name;
+    const Engine* const engine = engine_for(graph_, node, options.engines);
+    TENON_CHECK(engine, NotImplemented,
+                fmt::format("plan: {}: {}", step.name, refusals(graph_, node, options.engines)));
+    step.region = engine->build(graph_, node);
+    return;
+  }
+  step.name = node.op.full_name();
+  step.call = std::make_unique<const CallStep>(graph_, node);
+}
+
+void Plan::place_temporaries() {
+  struct Life {
+    size_t first = Plan::kNowhere, last = 0;
+  };
+  std::vector<Life> lives(graph_.storages.size());
+  for (size_t s = 0; s < graph_.nodes.size(); ++s) {
+    const auto touch = [&](ValueId value) {
+      if (value == kNone) return;
+      Life& life = lives[graph_.values[value].storage];
+      life.first = std::min(life.first, s);
+      life.last = s;
+    };
+    for (const Use& u : graph_.uses(graph_.nodes[s])) touch(u.value);
+    for (const Def& d : graph_.defs(graph_.nodes[s])) touch(d.value);
+  }
+  for (const Signature::Tensor& t : signature_.tensors) lives[t.storage] = {};
+  Workspace workspace;
+  offsets_.assign(lives.size(), kNowhere);
+  for (size_t i = 0; i < lives.size(); ++i) {
+    if (lives[i].first != kNowhere)
+      offsets_[i] = workspace.place(graph_.storages[i].nbytes, lives[i].first, lives[i].last);
+  }
+  workspace_size_ = workspace.size();
+}
+
+std::vector<std::string> Plan::allocating_steps() const {
+  std::vector<std::string> names;
+  for (const Step& step : steps_) {
+    if (step.loop && step.loop->region().is_over_rows()) names.push_back(step.name + ": state of reductions");
+    if (step.region) names.push_back(step.name + ": tensors of blocks");
+    if (step.call) names.push_back(step.name + ": an operator by itself");
+  }
+  return names;
+}
+
+}  // namespace tenon::graph

@@ -1,0 +1,40 @@
+// Capture: takes the calls of a thread, as they would be recorded, in place of its recorder. Used by the
+// graph builder, whose nodes are programs of operators on tensors without memory: what a node is made of is
+// decided once, by the operators themselves.
+#pragma once
+
+#include <cstdint>
+
+#include "tenon/core/small_alloc.h"
+#include "tenon/core/thread_state.h"
+#include "tenon/dispatch/stack.h"
+#include "tenon/record/operator_info.h"
+
+namespace tenon::record {
+
+/// Where captured calls go: those that a recorder would keep, and those that it would run at once.
+class CallSink {
+ public:
+  virtual ~CallSink() = default;
+  /// The operator's arguments are the last values of the stack; its results take their place.
+  virtual void call(const OperatorInfo& info, Stack& stack) = 0;
+};
+/// That of the thread; null outside of captures.
+extern thread_local constinit CallSink* call_sink TENON_FAST_TLS;
+
+/// While it lives, the thread's calls go to a sink, also inside a scope that records.
+class Capture {
+ public:
+  explicit Capture(CallSink& sink);
+  ~Capture();
+  Capture(const Capture&) = delete;
+  Capture& operator=(const Capture&) = delete;
+
+ private:
+  ThreadStateGuard<&ThreadState::included> included_;
+  ThreadStateGuard<&ThreadState::excluded> excluded_;
+  CallSink* outer_;
+  int64_t threshold_;
+};
+
+}  // namespace tenon::record

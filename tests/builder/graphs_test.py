@@ -1,0 +1,61 @@
+"""Graphs of every node and mode: as float64 has it by every plan, and as eager operators have it, bit by bit."""
+
+import numpy as np
+import pytest
+
+import tenon
+from graph_cases import CASES, as_list
+
+
+def to_tensor(x):
+    return x if isinstance(x, tenon.Tensor) else tenon.from_numpy(x.copy())
+
+
+def to_array(t):
+    return t.double().contiguous().numpy() if t.dtype != tenon.bool else t.contiguous().numpy()
+
+
+def run(case, index=None):
+    """The outputs of a plan of the case's graph; the number of plans."""
+    inputs = {name: to_tensor(x) for name, x in case.inputs.items()}
+    g = tenon.pygraph(**case.options)
+    tensors = {name: g.tensor_like(x, name=name) for name, x in inputs.items()}
+    outputs = as_list(case.build(g, **tensors))
+    for y in outputs:
+        y.set_output(True)
+    g.validate()
+    g.build_operation_graph()
+    g.create_execution_plans([tenon.graph.heur_mode.A, tenon.graph.heur_mode.B])
+    g.check_support()
+    g.build_plan_at_index(index or 0)
+    results = [tenon.empty_strided(y.get_dim(), y.get_stride(), dtype=y.get_data_type()) for y in outputs]
+    for r in results:
+        r.fill_(77)
+    pack = {tensors[name]: x for name, x in inputs.items()} | dict(zip(outputs, results))
+    used = set(g._get_variant_pack_uids_sorted())
+    pack = {t: x for t, x in pack.items() if t.get_uid() in used}
+    size = g.get_workspace_size_plan_at_index(index or 0)
+    g.execute_plan_at_index(pack, tenon.empty(max(size, 64), dtype=tenon.uint8), index or 0)
+    return results, g.get_execution_plan_count()
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_every_plan_agrees_with_float64_and_with_eager(case):
+    inputs = {name: to_tensor(x) for name, x in case.inputs.items()}
+    wanted = as_list(case.reference(**{name: to_array(x) for name, x in inputs.items()}))
+    first, plans = run(case)
+    for index in range(plans):
+        results, _ = run(case, index)
+        for result, want, own in zip(results, wanted, first, strict=True):
+            assert tuple(result.shape) == np.shape(want)
+            np.testing.assert_allclose(to_array(result), want, rtol=case.rtol, atol=case.atol, err_msg=f"plan {index}")
+            assert to_array(result).tobytes() == to_array(own).tobytes(), f"plan {index} has other bits than plan 0"
+    if case.eager:
+        for result, eager in zip(first, as_list(case.eager(**inputs)), strict=True):
+            assert result.dtype == eager.dtype
+            assert to_array(result).tobytes() == to_array(eager).tobytes()
+
+
+def test_there_are_enough_graphs():
+    assert len(CASES) >= 60
+    assert len({case.name for case in CASES}) == len(CASES)

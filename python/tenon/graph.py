@@ -280,7 +280,7 @@ class pygraph:
         return _builder.count(self._graph)
 
     def get_plan_name_at_index(self, index: int) -> str:
-        """Its engine and all its knobs: "fused(position=0, rows=1)"."""
+        """Its engine and all its knobs: "fused(position=0, rows=1, relaxed=0)"."""
         return _builder.plan_name(self._graph, index)
 
     def deselect_engines(self, engines) -> pygraph:

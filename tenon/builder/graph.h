@@ -125,7 +125,7 @@ class Graph {
   void build(std::span<const HeuristicMode> modes = {});
 
   size_t execution_plan_count() const noexcept { return candidates_.size(); }
-  /// "fused(position=0, rows=1)".
+  /// "fused(position=0, rows=1, relaxed=0)".
   const std::string& plan_name_at_index(size_t index) const;
   /// Of engines ("operators", "composed") and of plans, by name or by a part of it that an engine's name is.
   void deselect_engines(std::span<const std::string> names);

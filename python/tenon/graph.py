@@ -71,7 +71,7 @@ def destroy_handle(handle: Handle) -> None:
 
 def set_stream(handle: Handle, stream: Any) -> None:
     """The stream on which plans of the handle run from now on. The host has one, whose work runs at once: 0 or None."""
-    if stream not in (None, 0) and getattr(stream, "stream_id", 0) != 0:
+    if stream not in (None, 0) and getattr(stream, "stream_id", None) != 0:
         raise ValueError(f"set_stream: {handle.device} has one stream, the default one (0), not {stream!r}")
     handle.stream = stream
 
@@ -303,6 +303,15 @@ class pygraph:
     def key(self) -> str:
         """32 digits, the same for every graph, built or recorded, that computes the same."""
         return _builder.key(self._graph)
+
+    def serialize(self) -> bytes:
+        """The plan that runs, with what is known of its tensors: no machine code."""
+        return _builder.serialize(self._graph)
+
+    def deserialize(self, data: bytes) -> None:
+        """Takes a plan of `serialize`, without planning anything: an empty graph is built then, and tensors are named by their
+        UIDs; one whose operations are built must be the same. Raises ValueError for bytes that are no such plan here."""
+        _builder.deserialize(self._graph, bytes(data))
 
     def allocating_steps(self) -> list[str]:
         """The steps of the plan that may allocate memory when they run; all others do not."""

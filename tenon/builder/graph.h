@@ -138,6 +138,15 @@ class Graph {
   const std::shared_ptr<const graph::Plan>& plan() const;
   const std::shared_ptr<const graph::Plan>& plan_at_index(size_t index) const;
 
+  // Keeping it
+
+  /// The plan that runs, with what is known of its tensors: a few kilobytes, no machine code.
+  std::vector<std::byte> serialize() const;
+  /// Of an empty graph, which is built then and has no nodes, or of one whose operations are built and are
+  /// the same. Nothing is planned. Throws Error{Value} for bytes that were cut off, altered, written by
+  /// another version or for another instruction set, or that are another graph's plan.
+  void deserialize(std::span<const std::byte> bytes);
+
   // Running it, on the handle's stream
 
   /// The UIDs that a run needs addresses for, in the order of `execute_with_ptrs`.

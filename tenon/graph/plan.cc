@@ -48,10 +48,42 @@ Plan::Plan(Graph graph, Signature signature, const PlanOptions& options)
   report_.key = key_of(graph_);
   if (options.fuse) {
     EngineTuner tuner(options.engines);
-    report_ = graph::fuse(
-        graph_, {.position = options.position, .tuner = &tuner, .rows = options.rows, .single_calls = true});
+    report_ = graph::fuse(graph_, {.position = options.position,
+                                   .tuner = &tuner,
+                                   .rows = options.rows,
+                                   .relaxed = options.engines.relaxed,
+                                   .single_calls = true});
   }
-  for (const Node& node : graph_.nodes) add_step(node, options);
+  for (const Node& node : graph_.nodes) {
+    const bool anchored = node.region && node.region->anchor_member != kNone;
+    const Engine* const engine = anchored ? engine_for(graph_, node, options.engines) : nullptr;
+    TENON_CHECK(!anchored || engine, NotImplemented,
+                fmt::format("plan: {}: {}", node.region->name, refusals(graph_, node, options.engines)));
+    add_step(node, engine);
+  }
+  finish();
+}
+
+Plan::Plan(Graph fused, Signature signature, const expr::Key& key, std::span<const std::string> engines)
+    : graph_(std::move(fused)), signature_(std::move(signature)) {
+  report_.key = key;
+  for (size_t i = 0; i < graph_.nodes.size(); ++i) {
+    const Node& node = graph_.nodes[i];
+    const bool anchored = node.region && node.region->anchor_member != kNone;
+    const auto engine = std::ranges::find(kHostEngines, std::string_view(engines[i]), &Engine::name);
+    if (anchored) {
+      TENON_CHECK(engine != kHostEngines.end() && engine->build, NotImplemented,
+                  fmt::format("plan: {}: there is no engine '{}'", node.region->name, engines[i]));
+      const std::string why = engine->check_support(graph_, node);
+      TENON_CHECK(why.empty(), NotImplemented,
+                  fmt::format("plan: {}: {}: {}", node.region->name, engines[i], why));
+    }
+    add_step(node, anchored ? &*engine : nullptr);
+  }
+  finish();
+}
+
+void Plan::finish() {
   place_temporaries();
   for (const auto& t : signature_.tensors) uids_.push_back(t.uid);
   for (const auto& v : signature_.values) uids_.push_back(v.uid);
@@ -63,7 +95,7 @@ Plan::Plan(Graph graph, Signature signature, const PlanOptions& options)
   for (const auto& v : signature_.values) value_places_.push_back(place_of(v.uid));
 }
 
-void Plan::add_step(const Node& node, const PlanOptions& options) {
+void Plan::add_step(const Node& node, const Engine* engine) {
   Step& step = steps_.emplace_back();
   if (node.region && node.region->anchor_member == kNone) {
     step.name = node.region->name;
@@ -80,9 +112,7 @@ void Plan::add_step(const Node& node, const PlanOptions& options) {
   add(step.defs, graph_.defs(node));
   if (node.region) {
     step.name = node.region->name;
-    const Engine* const engine = engine_for(graph_, node, options.engines);
-    TENON_CHECK(engine, NotImplemented,
-                fmt::format("plan: {}: {}", step.name, refusals(graph_, node, options.engines)));
+    step.engine = engine->name;
     step.region = engine->build(graph_, node);
     return;
   }

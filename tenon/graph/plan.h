@@ -46,6 +46,9 @@ struct PlanOptions {
   EngineChoice engines = {};
 };
 
+class ByteReader;
+class ByteWriter;
+
 class Plan {
  public:
   /// What workspaces, and addresses within them, are aligned to.
@@ -54,6 +57,10 @@ class Plan {
   /// Takes a graph of calls. Throws Error{NotImplemented} with the sentences of engines, where none runs a
   /// part of it.
   Plan(Graph graph, Signature signature, const PlanOptions& options);
+  /// Reads what `write` has written: nothing is planned again. Throws Error{Value} for bytes that are no
+  /// plan, Error{NotImplemented} for an engine that does not run its region here.
+  static std::shared_ptr<const Plan> read(ByteReader& in);
+  void write(ByteWriter& out) const;
   ~Plan();
   Plan(const Plan&) = delete;
 
@@ -80,6 +87,7 @@ class Plan {
  private:
   struct Step {
     std::string name;
+    std::string engine;  ///< Of a region around an anchor; else empty.
     std::unique_ptr<const LoopStep> loop;
     std::unique_ptr<const RegionProgram> region;
     std::unique_ptr<const CallStep> call;
@@ -94,7 +102,10 @@ class Plan {
   struct Instance;
   static constexpr size_t kNowhere = ~size_t{0};
 
-  void add_step(const Node& node, const PlanOptions& options);
+  Plan(Graph fused, Signature signature, const expr::Key& key, std::span<const std::string> engines);
+  void add_step(const Node& node, const Engine* engine);
+  /// Once all steps are there.
+  void finish();
   void place_temporaries();
   std::unique_ptr<Instance> take_instance() const;
   void give_back(std::unique_ptr<Instance> instance) const noexcept;

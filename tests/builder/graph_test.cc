@@ -260,5 +260,43 @@ TEST(BuiltGraph, RefusesCallsThatDoNotFit) {
             std::string::npos);
 }
 
+#ifndef NDEBUG
+TEST(BuiltGraph, AWorkspaceOfTwoThreadsAtOnceIsNoticed) {
+  const Tensor x = randn({256, 256});
+  Graph g;
+  TensorAttributes& gx = g.tensor_like(x);
+  g.matmul(g.matmul(gx, gx), gx).set_output();
+  g.build();
+  Workspace workspace(g.workspace_size());
+  std::atomic<bool> noticed{false};
+  const auto run = [&] {
+    const Tensor out = empty({256, 256});
+    while (!noticed) {
+      const std::string error = error_of([&] {
+        g.execute_with_ptrs(std::array{address(x), address(out)}, workspace.span());
+      });
+      if (error.find("the workspace is in use by another thread") != std::string::npos) noticed = true;
+    }
+  };
+  std::thread other(run);
+  run();
+  other.join();
+}
+#endif
+
+TEST(BuiltGraph, IsWrittenAndRead) {
+  Example e;
+  e.g.build();
+  const std::vector<std::byte> bytes = e.g.serialize();
+  Graph read;
+  read.deserialize(bytes);
+  EXPECT_EQ(read.key(), e.g.key());
+  EXPECT_EQ(read.serialize(), bytes);
+  Workspace workspace(read.workspace_size());
+  const Address sorted[] = {address(e.x), address(e.w), address(e.b), address(e.out)};
+  read.execute_with_ptrs(sorted, workspace.span());
+  EXPECT_TRUE(same_bits(e.out, e.eager()));
+}
+
 }  // namespace
 }  // namespace tenon

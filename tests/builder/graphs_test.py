@@ -36,6 +36,14 @@ def run(case, index=None):
     pack = {t: x for t, x in pack.items() if t.get_uid() in used}
     size = g.get_workspace_size_plan_at_index(index or 0)
     g.execute_plan_at_index(pack, tenon.empty(max(size, 64), dtype=tenon.uint8), index or 0)
+    loaded = tenon.pygraph()
+    loaded.deserialize(g.serialize())
+    again = [tenon.empty_strided(r.shape, r.stride(), dtype=r.dtype) for r in results]
+    pack |= dict(zip(outputs, again))
+    loaded.execute({t.get_uid(): x for t, x in pack.items()}, tenon.empty(max(size, 64), dtype=tenon.uint8))
+    assert loaded.key() == g.key()
+    for result, own in zip(results, again):
+        assert to_array(result).tobytes() == to_array(own).tobytes(), "another result once it was loaded"
     return results, g.get_execution_plan_count()
 
 

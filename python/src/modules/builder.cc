@@ -328,6 +328,24 @@ PyObject* allocating(PyObject*, PyObject* o) {
   });
 }
 
+PyObject* serialize(PyObject*, PyObject* o) {
+  return guarded([&] {
+    const std::vector<std::byte> bytes = graph_of(o).serialize();
+    return checked(PyBytes_FromStringAndSize(reinterpret_cast<const char*>(bytes.data()),
+                                             static_cast<Py_ssize_t>(bytes.size())));
+  });
+}
+TENON_BUILDER_FUNCTION(deserialize) {
+  return guarded([&] {
+    check_count("deserialize", n, 2);
+    char* data;
+    Py_ssize_t size;
+    if (PyBytes_AsStringAndSize(args[1], &data, &size) < 0) throw PythonError();
+    graph_of(args[0]).deserialize({reinterpret_cast<const std::byte*>(data), static_cast<size_t>(size)});
+    return Py_NewRef(Py_None);
+  });
+}
+
 // Running
 
 Address address_of(PyObject* o) {
@@ -465,6 +483,8 @@ PyMethodDef g_methods[] = {
     {"text", &text, METH_O, "Its operators as text."},
     {"uids", &uids, METH_O, "The UIDs that a run needs, sorted."},
     {"allocating", &allocating, METH_O, "The steps of its plan that may allocate."},
+    {"serialize", &serialize, METH_O, "Its plan as bytes."},
+    fast_method("deserialize", &deserialize, "deserialize(graph, bytes)"),
     fast_method("execute", &execute, "execute(graph, variant_pack, workspace, index)"),
     fast_method("execute_ptrs", &execute_ptrs, "execute_ptrs(graph, addresses, workspace)"),
     {"kinds", &kinds, METH_NOARGS, "All kinds of nodes."},

@@ -35,10 +35,19 @@ if TYPE_CHECKING:
         cuda as cuda,
         devices as devices,
         dispatch as dispatch,
+        graph as graph,
         library as library,
         linalg as linalg,
         ops as ops,
         utils as utils,
+    )
+
+    # Of tenon.graph.
+    from .graph import (
+        create_handle as create_handle,
+        destroy_handle as destroy_handle,
+        pygraph as pygraph,
+        set_stream as set_stream,
     )
 
     # Of tenon.legacy.

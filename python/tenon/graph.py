@@ -15,9 +15,26 @@ from __future__ import annotations
 
 import enum
 import inspect
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from . import _C
+
+__all__ = [
+    "Handle",
+    "Tensor",
+    "build_plan_policy",
+    "create_handle",
+    "data_type",
+    "destroy_handle",
+    "get_stream",
+    "heur_mode",
+    "norm_forward_phase",
+    "pygraph",
+    "reduction_mode",
+    "rng_distribution",
+    "set_stream",
+]
 
 _builder = _C._builder
 
@@ -26,17 +43,51 @@ class _Words(enum.Enum):
     """An enumeration whose values the library takes as words."""
 
     def __str__(self) -> str:
-        return self.value
+        return str(self.value)
 
 
-heur_mode = _Words("heur_mode", {name: name for name in ("A", "B", "FALLBACK")})
-build_plan_policy = _Words("build_plan_policy", {name: name for name in ("HEURISTICS_CHOICE", "ALL")})
-norm_forward_phase = _Words("norm_forward_phase", {name: name for name in ("INFERENCE", "TRAINING")})
-reduction_mode = _Words(
-    "reduction_mode",
-    {name: name for name in ("ADD", "AVG", "MAX", "MIN", "AMAX", "MUL", "MUL_NO_ZEROS", "NORM1", "NORM2")},
-)
-rng_distribution = _Words("rng_distribution", {name: name for name in ("UNIFORM", "NORMAL", "BERNOULLI")})
+class heur_mode(_Words):
+    """How plans are proposed."""
+
+    A = "A"
+    B = "B"
+    FALLBACK = "FALLBACK"
+
+
+class build_plan_policy(_Words):
+    """Which plans are built."""
+
+    HEURISTICS_CHOICE = "HEURISTICS_CHOICE"
+    ALL = "ALL"
+
+
+class norm_forward_phase(_Words):
+    """Whether norms give their statistics, too."""
+
+    INFERENCE = "INFERENCE"
+    TRAINING = "TRAINING"
+
+
+class reduction_mode(_Words):
+    """What a reduction computes."""
+
+    ADD = "ADD"
+    AVG = "AVG"
+    MAX = "MAX"
+    MIN = "MIN"
+    AMAX = "AMAX"
+    MUL = "MUL"
+    MUL_NO_ZEROS = "MUL_NO_ZEROS"
+    NORM1 = "NORM1"
+    NORM2 = "NORM2"
+
+
+class rng_distribution(_Words):
+    """What random numbers follow."""
+
+    UNIFORM = "UNIFORM"
+    NORMAL = "NORMAL"
+    BERNOULLI = "BERNOULLI"
 
 
 class data_type:
@@ -50,9 +101,9 @@ class data_type:
 class Handle:
     """A device and its stream."""
 
-    def __init__(self, device: Any = "cpu"):
+    def __init__(self, device: Any = "cpu") -> None:
         self.device = _C.device(device)
-        self.stream = None
+        self.stream: Any = None
 
 
 _handles: dict[str, Handle] = {}
@@ -86,7 +137,7 @@ class Tensor:
 
     __slots__ = ("_graph", "_number")
 
-    def __init__(self, graph: pygraph, number: int):
+    def __init__(self, graph: pygraph, number: int) -> None:
         self._graph, self._number = graph, number
 
     def _set(self, what: str, value: Any) -> Tensor:
@@ -103,13 +154,13 @@ class Tensor:
     def set_name(self, name: str) -> Tensor:
         return self._set("name", name)
 
-    def set_dim(self, dim) -> Tensor:
+    def set_dim(self, dim: Iterable[int]) -> Tensor:
         return self._set("dim", tuple(dim))
 
-    def set_stride(self, stride) -> Tensor:
+    def set_stride(self, stride: Iterable[int]) -> Tensor:
         return self._set("stride", tuple(stride))
 
-    def set_data_type(self, data_type) -> Tensor:
+    def set_data_type(self, data_type: _C.dtype) -> Tensor:
         return self._set("data_type", data_type)
 
     def set_output(self, is_output: bool = True) -> Tensor:
@@ -124,28 +175,29 @@ class Tensor:
 
     def get_uid(self) -> int:
         """0 before `validate`, if none was set."""
-        return self._get(0)
+        return int(self._get(0))
 
     def get_name(self) -> str:
-        return self._get(1)
+        return str(self._get(1))
 
     def get_dim(self) -> list[int]:
-        return self._get(2)
+        return list(self._get(2))
 
     def get_stride(self) -> list[int]:
-        return self._get(3)
+        return list(self._get(3))
 
-    def get_data_type(self):
-        return self._get(4)
+    def get_data_type(self) -> _C.dtype | None:
+        dtype: _C.dtype | None = self._get(4)
+        return dtype
 
     def get_is_output(self) -> bool:
-        return self._get(5)
+        return bool(self._get(5))
 
     def get_is_virtual(self) -> bool:
-        return self._get(6)
+        return bool(self._get(6))
 
     def get_is_pass_by_value(self) -> bool:
-        return self._get(7)
+        return bool(self._get(7))
 
     def __repr__(self) -> str:
         uid, name, dim, stride, dtype, *_ = _builder.get(self._graph._graph, self._number)
@@ -173,23 +225,27 @@ class pygraph:
 
     def __init__(
         self,
-        io_data_type=None,
-        intermediate_data_type=None,
-        compute_data_type=None,
+        io_data_type: _C.dtype | None = None,
+        intermediate_data_type: _C.dtype | None = None,
+        compute_data_type: _C.dtype | None = None,
         handle: Handle | None = None,
         name: str = "graph",
-    ):
+    ) -> None:
         self._handle = handle
         device = handle.device if handle else None
         self._graph = _builder.new(name, io_data_type, intermediate_data_type, compute_data_type, device)
+
+    if TYPE_CHECKING:  # nodes are added below, from the library's table
+
+        def __getattr__(self, node: str) -> Callable[..., Any]: ...
 
     # Tensors
 
     def tensor(
         self,
-        dim=None,
-        stride=None,
-        data_type=None,
+        dim: Sequence[int] | None = None,
+        stride: Sequence[int] | None = None,
+        data_type: _C.dtype | None = None,
         is_virtual: bool = False,
         is_pass_by_value: bool = False,
         name: str = "",
@@ -199,18 +255,18 @@ class pygraph:
         uid = None if uid is None else int(uid)
         return Tensor(self, _builder.tensor(self._graph, name, dim, stride, data_type, uid, is_virtual, is_pass_by_value))
 
-    def tensor_like(self, like, name: str = "") -> Tensor:
+    def tensor_like(self, like: Any, name: str = "") -> Tensor:
         """An input with the sizes, strides and dtype of a tensor of any library that speaks DLPack, or of another one's."""
         if isinstance(like, Tensor):
             return self.tensor(like.get_dim(), like.get_stride(), like.get_data_type(), name=name)
         return Tensor(self, _builder.tensor_like(self._graph, _as_tensor(like), name))
 
-    def tensor_scalar(self, value, data_type=None, name: str = "") -> Tensor:
+    def tensor_scalar(self, value: Any, data_type: _C.dtype | None = None, name: str = "") -> Tensor:
         """A number that is part of the graph."""
         return Tensor(self, _builder.scalar(self._graph, value, data_type, name))
 
-    def _node(self, kind: str, inputs, attributes: dict, name: str, compute_data_type) -> list[Tensor]:
-        numbers = []
+    def _node(self, kind: str, inputs: Iterable[Any], attributes: Mapping[str, Any], name: str, compute_data_type: Any) -> list[Tensor]:
+        numbers: list[int | None] = []
         for value in inputs:
             if value is not None and not isinstance(value, Tensor):
                 value = self.tensor_scalar(value)
@@ -221,7 +277,7 @@ class pygraph:
         made = _builder.node(self._graph, kind, numbers, plain, name, compute_data_type)
         return [Tensor(self, number) for number in made]
 
-    def slice(self, input: Tensor, slices, name: str = "", compute_data_type=None) -> Tensor:
+    def slice(self, input: Tensor, slices: Iterable[Any], name: str = "", compute_data_type: _C.dtype | None = None) -> Tensor:
         """Elements of a tensor: one slice of Python's for each of the first dimensions, with positive steps."""
         last = 2**63 - 1
         bounds = [(s.start or 0, last if s.stop is None else s.stop, s.step or 1) for s in slices]
@@ -238,11 +294,11 @@ class pygraph:
         """Makes the graph of operators. Nothing can be added or set afterwards."""
         _builder.build_operation_graph(self._graph)
 
-    def create_execution_plans(self, modes=(heur_mode.A,)) -> None:
+    def create_execution_plans(self, modes: Iterable[Any] = (heur_mode.A,)) -> None:
         """Plans that may run the graph, best first, as the modes propose them."""
-        _builder.create_plans(self._graph, [str(_plain(mode)) for mode in modes])
+        _builder.create_plans(self._graph, [str(mode) for mode in modes])
 
-    def create_execution_plan(self, engine: str, knobs: dict[str, int] | None = None) -> None:
+    def create_execution_plan(self, engine: str, knobs: Mapping[str, int] | None = None) -> None:
         """The plan of one engine, with some of its knobs set."""
         _builder.create_plan(self._graph, engine, dict(knobs or {}))
 
@@ -250,14 +306,14 @@ class pygraph:
         """Raises NotImplementedError, with the reason of each plan, if none runs the graph."""
         _builder.check_support(self._graph)
 
-    def build_plans(self, policy=build_plan_policy.HEURISTICS_CHOICE) -> None:
+    def build_plans(self, policy: Any = build_plan_policy.HEURISTICS_CHOICE) -> None:
         """Builds the first plan that runs the graph, or all."""
-        _builder.build_plans(self._graph, _plain(policy) == "ALL")
+        _builder.build_plans(self._graph, str(policy) == "ALL")
 
     def build_plan_at_index(self, index: int) -> None:
         _builder.build_plan(self._graph, index)
 
-    def build(self, modes=(heur_mode.A, heur_mode.FALLBACK)) -> None:
+    def build(self, modes: Iterable[Any] = (heur_mode.A, heur_mode.FALLBACK)) -> None:
         """All steps, from `validate` to `build_plans`."""
         self.validate()
         self.build_operation_graph()
@@ -283,7 +339,7 @@ class pygraph:
         """Its engine and all its knobs: "fused(position=0, rows=1, relaxed=0)"."""
         return _builder.plan_name(self._graph, index)
 
-    def deselect_engines(self, engines) -> pygraph:
+    def deselect_engines(self, engines: Iterable[str]) -> pygraph:
         """Engines of whole graphs ("operators") and of regions ("composed") that may not be used. Before `check_support`."""
         _builder.deselect(self._graph, list(engines))
         return self
@@ -319,7 +375,7 @@ class pygraph:
 
     # Running
 
-    def _pack(self, variant_pack: dict) -> dict[int, Any]:
+    def _pack(self, variant_pack: Mapping[Any, Any]) -> dict[int, Any]:
         pack: dict[int, Any] = {}
         for key, value in variant_pack.items():
             uid = key.get_uid() if isinstance(key, Tensor) else int(key)
@@ -328,12 +384,12 @@ class pygraph:
             pack[uid] = _as_tensor(value)
         return pack
 
-    def execute(self, variant_pack: dict, workspace=None, handle: Handle | None = None) -> None:
+    def execute(self, variant_pack: Mapping[Any, Any], workspace: Any = None, handle: Handle | None = None) -> None:
         """Runs the plan. Keys are tensors of the graph or UIDs; values are tensors of any library that speaks DLPack, arrays, or
         addresses. `workspace` has `get_workspace_size()` bytes, aligned to 64, and is used by one call at a time."""
         _builder.execute(self._graph, self._pack(variant_pack), self._workspace(workspace), None)
 
-    def execute_plan_at_index(self, variant_pack: dict, workspace, index: int, handle: Handle | None = None) -> None:
+    def execute_plan_at_index(self, variant_pack: Mapping[Any, Any], workspace: Any, index: int, handle: Handle | None = None) -> None:
         """The same with a plan that `build_plan_at_index` has built."""
         _builder.execute(self._graph, self._pack(variant_pack), self._workspace(workspace), index)
 
@@ -344,7 +400,7 @@ class pygraph:
     def _get_variant_pack_uids_sorted(self) -> list[int]:
         return _builder.uids(self._graph)
 
-    def _execute_with_ptrs(self, ptrs, workspace=None, handle: Handle | None = None) -> None:
+    def _execute_with_ptrs(self, ptrs: Sequence[int], workspace: Any = None, handle: Handle | None = None) -> None:
         """Addresses in the order of `_get_variant_pack_uids_sorted`; nothing is known of what lies there."""
         _builder.execute_ptrs(self._graph, ptrs, workspace)
 
@@ -357,7 +413,7 @@ def _names(text: str) -> list[str]:
     return text.split()
 
 
-def _method(kind: str, inputs: str, attributes: str, outputs: str):
+def _method(kind: str, inputs: str, attributes: str, outputs: str) -> Callable[..., Any]:
     """The method of pygraph for one kind of node, from the row that the library has of it."""
     listed = inputs.endswith("*")
     names = [name.rstrip("?*") for name in _names(inputs)]
@@ -374,7 +430,7 @@ def _method(kind: str, inputs: str, attributes: str, outputs: str):
     signature = inspect.Signature(parameters)
     single = len(_names(outputs)) == 1
 
-    def method(*args, **kwargs):
+    def method(*args: Any, **kwargs: Any) -> Any:
         try:
             bound = signature.bind(*args, **kwargs)
         except TypeError as e:

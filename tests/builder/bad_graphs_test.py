@@ -113,7 +113,8 @@ def test_nodes():
     with raises(ValueError, "TRAINING or INFERENCE, not TESTING"):
         g.validate()
     g = pygraph()
-    y, mean, _ = g.layernorm("INFERENCE", g.tensor(dim=[4, 3], data_type=tenon.float32, name="x"), g.tensor(dim=[3], data_type=tenon.float32))
+    x, scale = g.tensor(dim=[4, 3], data_type=tenon.float32), g.tensor(dim=[3], data_type=tenon.float32)
+    y, mean, _ = g.layernorm("INFERENCE", x, scale)
     mean.set_output(True)
     with raises(ValueError, "MEAN' is an output, and the node makes none"):
         g.validate()
@@ -189,7 +190,7 @@ def test_a_handle_of_a_device_without_engines():
 def test_calls_that_do_not_fit():
     x, out = tenon.randn(8, 4), tenon.empty(8, 4)
     g, t, y = built(x)
-    with raises(TypeError, r"the tensor for UID 1 \('x'\) is tenon.float64, the graph's is tenon.float32|is float64, the graph's is float32"):
+    with raises(TypeError, r"the tensor for UID 1 \('x'\) is float64, the graph's is float32"):
         g.execute({t: x.double(), y: out})
     with raises(ValueError, r"has sizes \[4, 4\], the graph's has \[8, 4\]"):
         g.execute({t: x[:4], y: out})

@@ -98,10 +98,8 @@ std::vector<std::string> keys_of(F&& f) {
   const Tensor kept = f();
   scope.end();
   std::vector<std::string> keys;
-  record::Recorder::current().program(program)->trie.each([&](const record::TrieNode& node) {
-    for (const record::PlannedSegment& planned : node.plans)
-      keys.push_back(expr::to_string(planned.plan->report().key));
-  });
+  for (const record::PlannedSegment& planned : record::Recorder::current().summary(program).plans)
+    keys.push_back(expr::to_string(planned.plan->report().key));
   return keys;
 }
 

@@ -100,6 +100,7 @@ from .random import (
     set_rng_state as set_rng_state,
 )
 from .serialization import load as load, save as save
+from . import borders as _borders  # noqa: F401  adds methods to Tensor
 
 
 def _type(self, dtype=None):

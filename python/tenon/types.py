@@ -7,16 +7,19 @@ for true: `import tenon` need not import typing.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from . import _C
+
+if TYPE_CHECKING:
+    import numpy
 
 #: A number of Python's.
 Number: TypeAlias = bool | int | float | complex
 #: A device, its name ("cpu", "openreg:1"), or None for the current one.
 Device: TypeAlias = _C.device | str | None
-#: A dtype, or None where it follows from the call.
-DType: TypeAlias = _C.dtype | None
+#: A dtype, its name, a type of Python's or NumPy's, or None where it follows from the call.
+DType: TypeAlias = "_C.dtype | str | type[Any] | numpy.dtype[Any] | None"
 #: One int for all dimensions, or one for each.
 Ints: TypeAlias = int | Sequence[int]
 #: One tensor or several.

@@ -1,5 +1,7 @@
 """tensor, as_tensor, from_numpy and back; dtypes told from data."""
 
+import sys
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -87,7 +89,8 @@ def test_numpy_round_trip_shares_memory_at_any_stride(array):
         assert back.ctypes.data == t.data_ptr()
 
 
-def test_numpy_refuses_what_it_must():
+def test_numpy_refuses_what_it_must(monkeypatch):
+    monkeypatch.setitem(sys.modules, "ml_dtypes", None)  # as where it is not installed
     with pytest.raises(RuntimeError, match="detach"):
         tenon.ones(2, requires_grad=True).numpy()
     with pytest.raises(TypeError, match="bfloat16"):
@@ -298,9 +301,9 @@ def test_arrays_of_other_kinds(tmp_path):
     t = tenon.from_numpy(mapped)
     t.fill_(2)
     assert mapped.tolist() == [2, 2, 2] and (np.ones(3, np.float32) / t).tolist() == [0.5] * 3
+    with pytest.raises(TypeError, match="^from_numpy: .*big-endian.*newbyteorder"):
+        tenon.from_numpy(np.array([1, 2], dtype=">f4"))
     for function in tenon.tensor, tenon.as_tensor, tenon.from_numpy:
-        with pytest.raises(TypeError, match=f"^{function.__name__}: .*big-endian.*newbyteorder"):
-            function(np.array([1, 2], dtype=">f4"))
         with pytest.raises(TypeError, match=f"^{function.__name__}: .*datetime64"):
             function(np.array(["2020-01-01"], dtype="datetime64[D]"))
 

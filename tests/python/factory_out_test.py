@@ -85,7 +85,7 @@ def test_options_beside_out_are_those_of_out(call):
             call(out=out, **{option: value})
     assert (out == 9).all()
     with pytest.raises(TypeError, match="'dtype' must be dtype"):
-        call(out=out, dtype="float32")
+        call(out=out, dtype="nonsense")
     with pytest.raises(TypeError, match="unexpected keyword argument 'shape'"):
         call(out=out, shape=3)
     with pytest.raises(TypeError):

@@ -43,6 +43,7 @@ std::vector<StubParameter> parameters_of(const PythonName& name, const PythonOve
   for (const Argument& a : o.shown_schema().arguments) {
     if (method && a.name == "self") continue;
     std::string type = in_stub(schema::python_type(a));
+    if (a.type.base == schema::BaseType::ScalarType) type.replace(type.find("_dtype"), 6, "_DTypeLike");
     if (numbers && type == "Tensor" && !a.is_out && !(a.name == "self" || a.name == "condition"))
       type = "Tensor | _Number";
     out.push_back({python_parameter_name(a) + ": " + type, schema::python_default(a), a.kwarg_only});

@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 
 #include <cstring>
+#include <memory>
 
 #include "python/src/call/parser.h"
 #include "python/src/call/spread.h"
+#include "python/src/exchange/foreign.h"
 #include "python/src/exchange/from_data.h"
 #include "python/src/module_parts.h"
 #include "python/src/tensor/tensor_parts.h"
@@ -48,15 +50,25 @@ PyObject* make_tensor(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject* 
   });
 }
 
+/// A tensor over the memory of a tensor or an array, or else a new one of the data.
+Tensor shared_or_new(PyObject* data, std::optional<DType> dtype, const char* function, bool ask_for_array,
+                     Sharing sharing = Sharing::Preferred) {
+  if (is_tensor(data)) return tensor_of(data);
+  if (const Tensor t = ask_for_array ? tensor_from_array(data, function, sharing) : Tensor(); t.defined())
+    return t;
+  TENON_CHECK(sharing == Sharing::Preferred, Value,
+              fmt::format("{}: copy=False, but a {} has no memory to share; use copy=None", function,
+                          Py_TYPE(data)->tp_name));
+  return tensor_from_data(data, dtype);
+}
+
 PyObject* as_tensor(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject* keywords) {
   return guarded([&] {
     static constexpr const char* kNames[] = {"data", "dtype", "device"};
     const auto [data, dtype, device] = spread("as_tensor", kNames, 3, args, n, keywords);
     TENON_CHECK(data, Type, "as_tensor() misses argument 'data'");
     const auto t = dtype_argument("as_tensor", dtype);
-    Tensor out = is_tensor(data)        ? tensor_of(data)
-                 : is_numpy_array(data) ? tensor_from_buffer(data, "as_tensor")
-                                        : tensor_from_data(data, t);
+    Tensor out = shared_or_new(data, t, "as_tensor", !PyBytes_Check(data) && !PyByteArray_Check(data));
     if (t && *t != out.dtype()) out = out.to(*t);
     if (const auto d = device_argument("as_tensor", device); d && !same_device(*d, out.device()))
       out = out.to(*d);
@@ -64,10 +76,73 @@ PyObject* as_tensor(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject* ke
   });
 }
 
+/// `copy` is the array API's: True asks for a copy, False forbids one, None makes one where it is needed.
+PyObject* as_array(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject* keywords) {
+  return guarded([&] {
+    static constexpr const char* kNames[] = {"obj", "dtype", "device", "copy", "requires_grad"};
+    const auto [data, dtype, device, copy, requires_grad] = spread("asarray", kNames, 1, args, n, keywords);
+    TENON_CHECK(data, Type, "asarray() misses argument 'obj'");
+    const auto t = dtype_argument("asarray", dtype);
+    const auto d = device_argument("asarray", device);
+    const bool never = given(copy) && !flag(copy);
+    Tensor out = shared_or_new(data, t, "asarray", true, never ? Sharing::Required : Sharing::Preferred);
+    const bool converts = (t && *t != out.dtype()) || (d && !same_device(*d, out.device()));
+    TENON_CHECK(!never || !converts, Value,
+                "asarray: copy=False, but another dtype or device needs a copy; use copy=None");
+    if (converts)
+      out = out.to(d.value_or(out.device()), t.value_or(out.dtype()));
+    else if (given(copy) && flag(copy))
+      out = out.clone();
+    if (flag(requires_grad)) out = out.detach().requires_grad_();
+    return wrap(std::move(out));
+  });
+}
+
+PyObject* from_buffer(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject* keywords) {
+  return guarded([&] {
+    static constexpr const char* kNames[] = {"buffer", "dtype", "count", "offset", "requires_grad"};
+    const auto [buffer, dtype, count, offset, requires_grad] =
+        spread("frombuffer", kNames, 1, args, n, keywords);
+    TENON_CHECK(buffer, Type, "frombuffer() misses argument 'buffer'");
+    TENON_CHECK(given(dtype), Type, "frombuffer() misses argument 'dtype'");
+    const DType t = *dtype_argument("frombuffer", dtype);
+    int64_t number = -1, first = 0;
+    if (given(count) && !parse_int(count, number)) wrong_type("frombuffer", "count", "int", count);
+    if (given(offset) && !parse_int(offset, first)) wrong_type("frombuffer", "offset", "int", offset);
+    const Tensor bytes = bytes_of_buffer(buffer);
+    const auto item = static_cast<int64_t>(item_size(t));
+    const int64_t size = bytes.numel();
+    TENON_CHECK(first >= 0 && first <= size, Value,
+                fmt::format("frombuffer: offset {} is beyond the {} bytes of the buffer", first, size));
+    TENON_CHECK(
+        number >= 0 || (size - first) % item == 0, Value,
+        fmt::format("frombuffer: {} bytes are no whole number of elements of {} bytes", size - first, item));
+    if (number < 0) number = (size - first) / item;
+    TENON_CHECK(
+        number <= (size - first) / item, Value,
+        fmt::format("frombuffer: {} elements of {} bytes from byte {} on need more than the {} bytes of "
+                    "the buffer",
+                    number, item, first, size));
+    const Address address = bytes.storage().address() + static_cast<Address>(first);
+    TENON_CHECK(number == 0 || address % static_cast<Address>(std::min<int64_t>(item, 8)) == 0, Value,
+                fmt::format("frombuffer: byte {} of the buffer is not aligned for {}", first, name(t)));
+    const Dims sizes{number};
+    auto owner = std::make_unique<Tensor>(bytes);
+    Storage storage = Storage::from_foreign(
+        address, static_cast<size_t>(number * item), kCPU,
+        [](void* context) noexcept { delete static_cast<Tensor*>(context); }, owner.get());
+    owner.release();
+    storage->set_read_only(bytes.storage()->read_only());
+    Tensor out(TensorImpl::make(std::move(storage), t, sizes));
+    if (flag(requires_grad)) out.requires_grad_();
+    return wrap(std::move(out));
+  });
+}
+
 PyObject* from_numpy(PyObject*, PyObject* array) {
   return guarded([&] {
     if (!is_numpy_array(array)) wrong_type("from_numpy", "ndarray", "a numpy.ndarray", array);
-    return wrap(tensor_from_buffer(array, "from_numpy"));
+    return wrap(tensor_from_array(array, "from_numpy", Sharing::Required));
   });
 }
 
@@ -112,8 +187,20 @@ struct ArraySource {
 
 const char* array_type_text(DType t) {
   const char* text = dtype_info(t).numpy;
-  TENON_CHECK(text, Type, fmt::format("numpy: NumPy has no {}; convert with .to(tenon.float32)", name(t)));
+  TENON_CHECK(
+      text, Type,
+      fmt::format("numpy: NumPy has no {}; install ml_dtypes, or convert with .to(tenon.float32)", name(t)));
   return text;
+}
+
+/// NumPy's dtype for bits that NumPy itself has no name for, which the package ml_dtypes brings; null without
+/// it.
+Ref extension_dtype(DType t) noexcept {
+  const bool known = t == DType::BFloat16 || t == DType::Float8E4M3FN || t == DType::Float8E5M2;
+  const Ref module(known ? PyImport_ImportModule("ml_dtypes") : nullptr);
+  Ref type(module ? PyObject_GetAttrString(module.get(), std::string(name(t)).c_str()) : nullptr);
+  if (!type) PyErr_Clear();
+  return type;
 }
 
 PyObject* array_interface(PyObject* o, void*) {
@@ -135,6 +222,12 @@ PyTypeObject g_source_type = {PyVarObject_HEAD_INIT(nullptr, 0)};
 
 PyObject* numpy_array(const Tensor& t) {
   on_host("numpy", t);
+  if (const Ref type = dtype_info(t.dtype()).numpy ? Ref() : extension_dtype(t.dtype())) {
+    const DType bits = t.itemsize() == 1 ? DType::UInt8 : DType::Int16;
+    const Ref plain(checked(numpy_array(
+        Tensor(TensorImpl::make(t.storage(), bits, t.sizes(), t.strides(), t.storage_offset())))));
+    return PyObject_CallMethod(plain.get(), "view", "O", type.get());
+  }
   array_type_text(t.dtype());
   const Ref numpy(checked(PyImport_ImportModule("numpy")));
   const Ref source(checked(g_source_type.tp_alloc(&g_source_type, 0)));
@@ -478,6 +571,14 @@ PyMethodDef g_functions[] = {
     fast_method("as_tensor", &as_tensor,
                 "as_tensor(data, dtype=None, device=None)\n--\n\n"
                 "Without a copy where possible."),
+    fast_method(
+        "asarray", &as_array,
+        "asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=False)\n--\n\n"
+        "A tensor over the memory of an array where there is one and `copy` is not True, else a new one. "
+        "An array is whatever has a buffer, `__dlpack__` or `__array_interface__`."),
+    fast_method("frombuffer", &from_buffer,
+                "frombuffer(buffer, *, dtype, count=-1, offset=0, requires_grad=False)\n--\n\n"
+                "A vector over the bytes of a buffer, from `offset` on: `count` elements, or all."),
     {"from_numpy", &from_numpy, METH_O,
      "from_numpy(ndarray, /)\n--\n\n"
      "A tensor over the memory of a NumPy array."},

@@ -11,6 +11,7 @@
 #include "python/src/call/parser.h"
 #include "python/src/call/spread.h"
 #include "python/src/exchange/dlpack_abi.h"
+#include "python/src/exchange/foreign.h"
 #include "python/src/interpreter/gil.h"
 #include "python/src/module_parts.h"
 #include "python/src/tensor/tensor_parts.h"
@@ -328,6 +329,30 @@ std::optional<uint64_t> consumer_stream(PyObject* producer, std::optional<Device
   return current_stream(device).id;
 }
 
+/// The tensor of an object with `__dlpack__`.
+Tensor import_object(PyObject* source, PyObject* copy, std::optional<Device> asked) {
+  const Ref method(PyObject_GetAttrString(source, "__dlpack__"));
+  if (!method) {
+    PyErr_Clear();
+    wrong_type("from_dlpack", "x", "an object with __dlpack__ or a capsule", source);
+  }
+  const Ref none(PyTuple_New(0));
+  const Ref newest(checked(Py_BuildValue("{s:(II)}", "max_version", kDLPackMajor, kDLPackMinor)));
+  if (given(copy) && PyDict_SetItemString(newest.get(), "copy", copy) < 0) throw PythonError();
+  if (const auto stream = consumer_stream(source, asked)) {
+    const Ref id(checked(PyLong_FromUnsignedLongLong(*stream)));
+    if (PyDict_SetItemString(newest.get(), "stream", id.get()) < 0) throw PythonError();
+  }
+  Ref capsule(PyObject_Call(method.get(), none.get(), newest.get()));
+  if (!capsule && PyErr_ExceptionMatches(PyExc_TypeError)) {
+    // A producer from before DLPack 1.0 knows no max_version.
+    PyErr_Clear();
+    capsule = Ref(PyObject_CallNoArgs(method.get()));
+  }
+  checked(capsule.get());
+  return import_capsule(capsule.get(), asked);
+}
+
 PyObject* from_dlpack(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject* keywords) {
   return guarded([&] {
     static constexpr const char* kNames[] = {"x", "device", "copy"};
@@ -339,26 +364,7 @@ PyObject* from_dlpack(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject* 
       if (!asked) wrong_type("from_dlpack", "device", "a device or str", device);
     }
     if (PyCapsule_CheckExact(source)) return wrap(import_capsule(source, asked));
-    const Ref method(PyObject_GetAttrString(source, "__dlpack__"));
-    if (!method) {
-      PyErr_Clear();
-      wrong_type("from_dlpack", "x", "an object with __dlpack__ or a capsule", source);
-    }
-    const Ref none(PyTuple_New(0));
-    const Ref newest(checked(Py_BuildValue("{s:(II)}", "max_version", kDLPackMajor, kDLPackMinor)));
-    if (given(copy) && PyDict_SetItemString(newest.get(), "copy", copy) < 0) throw PythonError();
-    if (const auto stream = consumer_stream(source, asked)) {
-      const Ref id(checked(PyLong_FromUnsignedLongLong(*stream)));
-      if (PyDict_SetItemString(newest.get(), "stream", id.get()) < 0) throw PythonError();
-    }
-    Ref capsule(PyObject_Call(method.get(), none.get(), newest.get()));
-    if (!capsule && PyErr_ExceptionMatches(PyExc_TypeError)) {
-      // A producer from before DLPack 1.0 knows no max_version.
-      PyErr_Clear();
-      capsule = Ref(PyObject_CallNoArgs(method.get()));
-    }
-    checked(capsule.get());
-    Tensor t = import_capsule(capsule.get(), asked);
+    Tensor t = import_object(source, copy, asked);
     if (asked) t = t.to(*asked);
     return wrap(std::move(t));
   });
@@ -374,6 +380,8 @@ PyMethodDef g_functions[] = {fast_method("from_dlpack", &from_dlpack,
                              {}};
 
 }  // namespace
+
+Tensor tensor_from_dlpack(PyObject* object) { return import_object(object, nullptr, std::nullopt); }
 
 TensorPart dlpack_part() { return {g_methods, {}}; }
 bool add_dlpack(PyObject* module) { return PyModule_AddFunctions(module, g_functions) == 0; }

@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "python/src/call/parser.h"
+#include "python/src/exchange/foreign.h"
 #include "tenon/core/half.h"
 #include "tenon/generated/arithmetic/functions.h"
 #include "tenon/ops/copy/elements.h"
@@ -22,7 +23,7 @@ void store_int(void* element, const Scalar& value, DType dtype) {
 /// A tensor or array within a sequence, whose dimensions follow those of the sequence; undefined for others.
 Tensor whole_tensor(PyObject* o) {
   if (is_tensor(o)) return tensor_of(o);
-  return is_numpy_array(o) ? tensor_from_buffer(o, "tensor") : Tensor();
+  return is_numpy_array(o) ? tensor_from_array(o, "tensor", Sharing::Preferred) : Tensor();
 }
 
 /// Whether an item of a sequence is itself a sequence of items. Texts are no data.
@@ -308,15 +309,35 @@ Tensor tensor_from_buffer(PyObject* object, const char* function) {
   return Tensor(TensorImpl::make(std::move(storage), *dtype, sizes, strides, -e.low));
 }
 
+Tensor bytes_of_buffer(PyObject* object) {
+  auto buffer = std::make_unique<Py_buffer>();
+  bool read_only = false;
+  if (PyObject_GetBuffer(object, buffer.get(), PyBUF_WRITABLE) < 0) {
+    PyErr_Clear();
+    read_only = true;
+    if (PyObject_GetBuffer(object, buffer.get(), PyBUF_SIMPLE) < 0) throw PythonError();
+  }
+  const Dims sizes{buffer->len};
+  const auto first = reinterpret_cast<Address>(buffer->buf);
+  std::unique_ptr<Py_buffer, void (*)(Py_buffer*)> owner(buffer.release(),
+                                                         [](Py_buffer* b) { release_buffer(b); });
+  Storage storage =
+      Storage::from_foreign(first, static_cast<size_t>(sizes[0]), kCPU, &release_buffer, owner.get());
+  owner.release();
+  storage->set_read_only(read_only);
+  return Tensor(TensorImpl::make(std::move(storage), DType::UInt8, sizes));
+}
+
 Tensor tensor_from_data(PyObject* data, std::optional<DType> dtype) {
   if (is_tensor(data)) {
     const Tensor source = tensor_of(data).detach();
     return dtype && *dtype != source.dtype() ? source.to(*dtype) : source.clone();
   }
-  if (!PyBytes_Check(data) && !PyByteArray_Check(data) && PyObject_CheckBuffer(data)) {
-    const Tensor source = tensor_from_buffer(data, "tensor");
+  // Bytes are sequences of ints, as in PyTorch.
+  const bool bytes = PyBytes_Check(data) || PyByteArray_Check(data);
+  if (const Tensor source = bytes ? Tensor() : tensor_from_array(data, "tensor", Sharing::Preferred);
+      source.defined())
     return dtype && *dtype != source.dtype() ? source.to(*dtype) : source.clone();
-  }
   const Survey survey(data);
   Tensor out = make_empty(survey.sizes(), dtype.value_or(survey.dtype()));
   Filler filler(out);

@@ -4,6 +4,7 @@
 #include <iterator>
 #include <new>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "python/src/interpreter/errors.h"
@@ -457,13 +458,45 @@ PyObject* wrap_size(IntArrayRef sizes) noexcept {
   return tuple.release();
 }
 
+/// NumPy's dtypes are of one class each, derived from numpy.dtype.
+static bool is_numpy_dtype(PyObject* o) noexcept {
+  return std::string_view(Py_TYPE(o)->tp_name).starts_with("numpy.dtype");
+}
+
+/// "float32", or what NumPy calls so: numpy.float32, numpy.dtype("float32"), ml_dtypes.bfloat16. Names that
+/// NumPy and PyTorch use for different dtypes ("float", "long") and foreign byte orders are none.
+static std::optional<DType> dtype_by_name(PyObject* o) noexcept {
+  const auto named = [](std::string_view text) -> std::optional<DType> {
+    for (const DType t : kDTypes) {
+      if (text == dtype_info(t).name) return t;
+    }
+    return std::nullopt;
+  };
+  const auto text_of = [](PyObject* text) -> std::string_view {
+    const char* utf8 = text && PyUnicode_Check(text) ? PyUnicode_AsUTF8(text) : nullptr;
+    if (!utf8) PyErr_Clear();
+    return utf8 ? utf8 : "";
+  };
+  if (PyUnicode_Check(o)) return named(text_of(o));
+  if (PyType_Check(o)) {
+    const std::string_view type(reinterpret_cast<PyTypeObject*>(o)->tp_name);
+    for (const std::string_view package : {"numpy.", "ml_dtypes."}) {
+      if (type.starts_with(package)) return named(type.substr(package.size()));
+    }
+    return std::nullopt;
+  }
+  const Ref order(PyObject_GetAttrString(o, "byteorder")), text(PyObject_GetAttrString(o, "name"));
+  if (text_of(order.get()) == ">") return std::nullopt;
+  return named(text_of(text.get()));
+}
+
 std::optional<DType> as_dtype(PyObject* o) noexcept {
   if (const auto t = EnumType<DType>::from(o)) return t;
   if (o == reinterpret_cast<PyObject*>(&PyFloat_Type)) return DType::Float64;
   if (o == reinterpret_cast<PyObject*>(&PyLong_Type)) return DType::Int64;
   if (o == reinterpret_cast<PyObject*>(&PyBool_Type)) return DType::Bool;
   if (o == reinterpret_cast<PyObject*>(&PyComplex_Type)) return DType::Complex128;
-  return std::nullopt;
+  return PyUnicode_Check(o) || PyType_Check(o) || is_numpy_dtype(o) ? dtype_by_name(o) : std::nullopt;
 }
 
 std::optional<Device> as_device(PyObject* o) {

@@ -21,6 +21,7 @@ TensorPart index_part();       ///< self[...], len, iteration.
 TensorPart property_part();    ///< shape, dtype, strides, storage, ...
 TensorPart conversion_part();  ///< to, item, tolist, numpy, copying, pickling.
 TensorPart dlpack_part();
+TensorPart buffer_part();    ///< memoryview(self).
 TensorPart autograd_part();  ///< grad, backward, requires_grad_, ...
 TensorPart operator_part();  ///< The generated methods of operators.
 

@@ -33,9 +33,13 @@ void kernel(benchmark::State& state) {
   const Chain c;
   const graph::Graph& g = c.g.plan()->graph();
   const graph::LoopStep loop(g, g.nodes[0]);
+  // The factors of the sums' second terms.
+  const std::vector<Scalar> ones(g.numbers.size(), 1);
+  std::vector<uint64_t> numbers(loop.num_numbers());
+  loop.put_numbers(ones, numbers.data());
   std::vector<char*> addresses;
   for (const Tensor* t : {&c.out, &c.x, &c.a, &c.b}) addresses.push_back(static_cast<char*>(t->data_ptr()));
-  for (auto _ : state) loop.run(addresses.data(), nullptr);
+  for (auto _ : state) loop.run(addresses.data(), numbers.data());
 }
 BENCHMARK(kernel);
 

@@ -83,7 +83,7 @@ PYTHON = [
     {"devices", "pytorch_dispatch"},
     {"accelerator"},
     {"__init__"},
-    {"conformance", "where"},
+    {"conformance", "places"},
     {"command"},
     {"__main__"},
 ]

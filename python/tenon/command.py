@@ -12,7 +12,7 @@ import re
 import runpy
 import sys
 
-from .where import UnknownName, find, is_pattern, operators_like, operators_named, place
+from .places import UnknownName, find, is_pattern, operators_like, operators_named, place
 
 
 class CommandError(Exception):

@@ -273,3 +273,4 @@ def test_the_console_script_is_declared():
     import importlib
 
     assert callable(getattr(importlib.import_module(module), function))
+    assert tenon.where(tenon.tensor(True), 1, 2).item() == 1, "no module of the package has an operator's name"

@@ -103,7 +103,7 @@ TEST(Jit, RandomExpressionsRunAsTheEvaluatorSays) {
     RandomTyped random =
         wide ? RandomTyped(seed, kWide, kWideTypes) : RandomTyped(seed, kNarrow, kNarrowTypes);
     const ExpressionPtr e = random.make(size);
-    const size_t n = 1 + seed % 131;  // up to four vectors at a time, with any rest
+    const size_t n = 1 + seed % 197;  // up to six vectors at a time, with any rest
     std::vector<Bytes> inputs;
     for (const Slot& s : e->inputs()) inputs.push_back(random_elements(s.dtype, n, seed + inputs.size()));
     const Rows rows(*e, std::move(inputs), n, seed);
@@ -131,7 +131,7 @@ TEST(Jit, RandomExpressionsOfMixedTypesRunAsTheEvaluatorSays) {
   for (uint64_t seed = 1; seed <= 4000; ++seed) {
     RandomTyped random(seed);
     const ExpressionPtr e = random.make(2 + static_cast<int>(seed % 23));
-    const size_t n = 1 + seed % 131;  // up to four vectors at a time, with any rest
+    const size_t n = 1 + seed % 197;  // up to six vectors at a time, with any rest
     std::vector<Bytes> inputs;
     for (const Slot& s : e->inputs()) inputs.push_back(random_elements(s.dtype, n, seed + inputs.size()));
     const Rows rows(*e, std::move(inputs), n, seed);

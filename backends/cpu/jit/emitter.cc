@@ -20,18 +20,16 @@ bool has_wide_items(const expr::Expression& e) {
 constexpr int kVectors512 = 31, kVectors256 = 14, kMasks = 5;
 constexpr size_t kFirstBytes = 8192;
 
-// How many vectors go side by side: while one waits for the results of its operations, others go on. Each has
-// values of its own; a register for every other one is enough, since what is saved and loaded again costs
-// less than waiting. Measured with functions from exp to silu(x * a + b) * tanh(x) + b, of 5 to 10 values.
+// How many vectors go side by side: while one waits for the results of its operations, others go on, as long
+// as their values find registers most of the time; to save and load some of them costs less than waiting.
+// Measured with functions from exp to silu(x * a + b) * tanh(x) + b, which keep 3 to 5 values on average.
 int choose_copies(const Values& values, bool avx512) {
   constexpr size_t kFew = 16, kMost = 640;  // operations; code of more would take too long to emit
-  const size_t operations = values.order().size() - values.num_uniform();
-  const size_t registers = avx512 ? kVectors512 : kVectors256;
-  const size_t alive = values.most_alive(false) + (avx512 ? 0 : values.most_alive(true));
-  const size_t wanted = operations < kFew ? 2 : avx512 ? 4 : 3;
+  const size_t operations = values.num_operations(), lifetimes = values.lifetimes(!avx512);
+  if (operations < kFew) return 2;
+  const size_t wanted = avx512 ? 6 : 4, in_use = avx512 ? 25 : 16;
   return static_cast<int>(std::clamp<size_t>(
-      std::min(2 * registers / std::max<size_t>(alive, 1), kMost / std::max<size_t>(operations, 1)), 1,
-      wanted));
+      std::min(in_use * operations / std::max<size_t>(lifetimes, 1), kMost / operations), 1, wanted));
 }
 
 }  // namespace

@@ -135,7 +135,7 @@ std::string jit_loss(const Expression& e, CpuTarget target) {
   constexpr size_t kLookAhead = 60;
   const expr::ExpressionPtr primitive = expr::inline_calls(e);
   const jit::Values values(*primitive, false);
-  const size_t operations = values.order().size() - values.num_uniform(), longest = values.longest_path();
+  const size_t operations = values.num_operations(), longest = values.longest_path();
   if (operations < kLookAhead || 2 * operations >= 5 * longest) return "";
   return "of its " + std::to_string(operations) + " operations " + std::to_string(longest) +
          " wait for each other: function by function is faster";

@@ -162,16 +162,12 @@ void Values::number_uses() {
     std::sort(uses_.begin() + first_use_[id], uses_.begin() + first_use_[id + 1]);
 }
 
-size_t Values::most_alive(bool masks) const {
-  std::vector<uint32_t> ending(order_.size() + 1);
-  size_t alive = 0, most = 0;
-  for (uint32_t at = static_cast<uint32_t>(num_uniform_); at < order_.size(); ++at) {
-    alive -= ending[at];
-    if ((e_[order_[at]].type == expr::Type::Mask) != masks) continue;
-    most = std::max(most, ++alive);
-    ++ending[uses(order_[at]).back()];
+size_t Values::lifetimes(bool masks_too) const {
+  size_t sum = 0;
+  for (size_t at = num_uniform_; at < order_.size(); ++at) {
+    if (masks_too || e_[order_[at]].type != expr::Type::Mask) sum += uses(order_[at]).back() - at;
   }
-  return most;
+  return sum;
 }
 
 }  // namespace tenon::cpu::jit

@@ -26,10 +26,13 @@ class Values {
   size_t num_uniform() const noexcept { return num_uniform_; }
   /// The places in that order of what reads a value; outputs are read behind the last.
   std::span<const uint32_t> uses(NodeId id) const { return {uses_.data() + first_use_[id], num_uses(id)}; }
+  // Of what is computed for each vector:
+
   /// How many operations wait for each other one by one.
   size_t longest_path() const noexcept { return longest_path_; }
-  /// The most values that are computed and still to be read, anywhere in the order: vectors, or masks.
-  size_t most_alive(bool masks) const;
+  size_t num_operations() const noexcept { return order_.size() - num_uniform_; }
+  /// For how many operations values wait until they are read for the last time, all together.
+  size_t lifetimes(bool masks_too) const;
 
  private:
   size_t num_uses(NodeId id) const { return first_use_[id + 1] - first_use_[id]; }

@@ -59,7 +59,7 @@ SUB_ROOMS = {
         "window",
         "fallback",
     ],
-    "python/src": ["interpreter", "tensor", "call", "autograd", "ops", "exchange", "modules"],
+    "python/src": ["interpreter", "tensor", "call", "autograd", "ops", "exchange", "pure", "modules"],
 }
 # What opgen prints belongs to the operators, save the declarations of Tensor's methods, which name types of core alone.
 GENERATED = "tenon/ops"
@@ -79,6 +79,7 @@ PYTHON = [
     {"borders"},
     {"library", "serialization", "utils", "nn", "optim"},
     {"graph", "graphs", "warm_up", "compile_report"},
+    {"pure"},
     {"compile"},
     {"devices", "pytorch_dispatch"},
     {"accelerator"},

@@ -18,6 +18,7 @@ bool add_devices(PyObject* module);            ///< Loading devices, their strea
 bool add_graphs(PyObject* module);             ///< Work that is captured and replayed.
 bool add_builder(PyObject* module);            ///< Graphs that are written down, and their plans.
 bool add_compiled_function(PyObject* module);  ///< Part of add_recording: the type of compiled functions.
+bool add_pure_capture(PyObject* module);       ///< Part of add_recording: calls that become replays.
 bool add_recording(PyObject* module);          ///< Programs that are recorded while they run.
 bool add_optimizers(PyObject* module);         ///< The updates of tenon.optim.
 bool add_weights(PyObject* module);            ///< Files of weights.

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from typing import Any, ParamSpec, Protocol, TypeVar, overload
 
     from .compile_report import Report
+    from .pure import Program
 
     P = ParamSpec("P")
     R = TypeVar("R", covariant=True)
@@ -55,24 +56,24 @@ _STEPWISE = {
 
 @overload
 def compile(
-    fn: Module, *, shared: str = "safe", relaxed: bool = False, threshold: int | None = None
+    fn: Module, *, shared: str = "safe", relaxed: bool = False, threshold: int | None = None, pure: bool = False
 ) -> CompiledModule: ...
 
 
 @overload
 def compile(
-    fn: Callable[P, R], *, shared: str = "safe", relaxed: bool = False, threshold: int | None = None
+    fn: Callable[P, R], *, shared: str = "safe", relaxed: bool = False, threshold: int | None = None, pure: bool = False
 ) -> Compiled[P, R]: ...
 
 
 @overload
 def compile(
-    fn: None = None, *, shared: str = "safe", relaxed: bool = False, threshold: int | None = None
+    fn: None = None, *, shared: str = "safe", relaxed: bool = False, threshold: int | None = None, pure: bool = False
 ) -> Callable[[Callable[P, R]], Compiled[P, R]]: ...
 
 
 def compile(
-    fn: Callable[..., Any] | None = None, *, shared: str = "safe", relaxed: bool = False, threshold: int | None = None
+    fn: Callable[..., Any] | None = None, *, shared: str = "safe", relaxed: bool = False, threshold: int | None = None, pure: bool = False
 ) -> Any:
     """A function like `fn` whose operators are recorded while it runs and computed, fused, when a value is needed or it returns.
 
@@ -83,13 +84,16 @@ def compile(
     relaxed: lets a fused chain of half or small integer operators keep more precision between them than their dtype has, and
         oneDNN, where it is installed, compute products and convolutions with what follows them (docs/compile.md).
     threshold: operators on fewer elements run at once where nothing that they read is deferred; by default as measured.
+    pure: replays what was recorded without running `fn`, where the arguments are like those of an earlier call and all that
+        the program can read is as it was then. A program that prints, reads a value or changes something that a replay would
+        not change is refused once, by a warning with the line, and recorded at every call.
 
     Raises TypeError for what is no function, and for generator and coroutine functions, which return before they run.
     """
     options = _options("compile", shared, relaxed, threshold)
     if fn is None:
-        return functools.partial(_compiled, options=options)
-    return _compiled(fn, options=options)
+        return functools.partial(_compiled, options=options, pure=pure)
+    return _compiled(fn, options=options, pure=pure)
 
 
 def _options(caller, shared, relaxed, threshold):
@@ -116,23 +120,30 @@ def _find_onednn():
             ctypes.CDLL(path)
 
 
-def _compiled(fn, options):
+def _compiled(fn, options, pure=False):
     _check(fn)
     if isinstance(fn, Module):
-        return CompiledModule(fn, options)
+        return CompiledModule(fn, options, pure)
     program = _C._record_new_program()
+    observed = None
+    if pure:
+        from .pure import Program
+
+        observed = Program(fn, program, options[2], _end_after)
     # Opens a scope, calls `fn` and ends the scope: in C++, as a frame of Python costs as much as some small operators.
-    compiled = _C.CompiledFunction(fn, _end_after, program, *options)
+    compiled = _C.CompiledFunction(fn, _end_after, program, *options, observed)
     functools.update_wrapper(compiled, fn)
-    compiled.explain = functools.partial(explain, program)
+    if pure:
+        observed.compiled = weakref.ref(compiled)
+    compiled.explain = functools.partial(explain, program, observed)
     weakref.finalize(compiled, _C._record_forget, program).atexit = False
     return compiled
 
 
-def _end_after(scope, error):
+def _end_after(scope, error, end=_C._record_end):
     """Ends the scope that an exception leaves. What the flush then raises is told beside it, not instead of it."""
     try:
-        _C._record_end(scope)
+        end(scope)
     except Exception as failed:
         if hasattr(error, "add_note"):  # from Python 3.11 on
             error.add_note(f"Computing what was recorded before it failed too: {type(failed).__name__}: {failed}")
@@ -163,10 +174,10 @@ def _check(fn):
 class CompiledModule(Module):
     """A module whose calls are recorded. Everything but its call is the inner module's, under the name PyTorch has for it."""
 
-    def __init__(self, module: Module, options: Any) -> None:
+    def __init__(self, module: Module, options: Any, pure: bool = False) -> None:
         object.__setattr__(self, "_orig_mod", module)
-        object.__setattr__(self, "_options", options)
-        object.__setattr__(self, "forward", _compiled(module.__call__, options))
+        object.__setattr__(self, "_options", (options, pure))
+        object.__setattr__(self, "forward", _compiled(module.__call__, options, pure))
 
     @property
     def training(self) -> bool:  # type: ignore[override]
@@ -208,7 +219,7 @@ class CompiledModule(Module):
         return sorted({*super().__dir__(), *dir(self._orig_mod)})
 
     def __reduce__(self) -> Any:
-        return CompiledModule, (self._orig_mod, self._options)
+        return CompiledModule, (self._orig_mod, *self._options)
 
     def __repr__(self) -> str:
         return f"compiled {self._orig_mod!r}"
@@ -250,8 +261,8 @@ class recording:
         return explain(_NO_PROGRAM)
 
 
-def explain(program: int) -> Report:
+def explain(program: int, observed: Program | None = None) -> Report:
     """The report of a compiled function; loads when first asked for."""
     from .compile_report import Report
 
-    return Report(_C._record_explain(program))
+    return Report(_C._record_explain(program) + (observed.events() if observed else []))

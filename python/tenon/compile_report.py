@@ -20,6 +20,9 @@ class Report:
         "now": an operator that ran at once: "operator", "reason", "line", "count"
         "left": a call that differed from what ran before: "operator", "field", "line", "count"
         "forced": a value was needed: "reason", "line", "count", and "operator" if it was one
+        "replays": with pure=True, how many there are ("count"), and how often one ran ("runs")
+        "replanned": with pure=True, what was another value than in an earlier call: "reason", "count"
+        "refused": with pure=True, why the program runs at every call: "reason", "line"
         "forgotten": all plans were dropped, as there were more than 1,024: "count"
     """
 
@@ -57,6 +60,8 @@ class Report:
             ("forced", "a value was needed before the end", lambda e: _why(e.get("operator"), e["reason"])),
             ("now", "ran at once", lambda e: _why(e["operator"], e["reason"])),
             ("left", "left the known path", lambda e: f"{e['operator']}: {e['field']}"),
+            ("replanned", "recorded again, because another value was there than before", lambda e: e["reason"]),
+            ("refused", "not replayed", lambda e: e["reason"]),
         ):
             events = self.of(kind)
             if events:
@@ -64,6 +69,8 @@ class Report:
             for event in sorted(events, key=lambda e: -e["count"])[:_SHOWN]:
                 lines.append(f"  {_place(event.get('line'))}{describe(event)} ({_times(event['count'])})")
             lines += _more(len(events))
+        for event in self.of("replays"):
+            lines.append(f"{_count(event['count'], 'replay')}, run {_times(event['runs'])} without the program")
         return "\n".join(lines)
 
 

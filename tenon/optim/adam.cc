@@ -22,21 +22,26 @@ void check(const AdamOptions& o) {
   }
 }
 
+AdamNumbers numbers_of(const AdamOptions& o, int64_t step) noexcept {
+  const double correction1 = 1 - std::pow(o.beta1, static_cast<double>(step));
+  const double correction2 = 1 - std::pow(o.beta2, static_cast<double>(step));
+  return {.step = -o.lr / correction1, .root = std::sqrt(correction2), .shrink = 1 - o.lr * o.weight_decay};
+}
+
 namespace {
 
 /// One step of a real parameter, whose state exists.
 void update(Tensor& parameter, Tensor grad, AdamState& s, const AdamOptions& o) {
+  const AdamNumbers numbers = numbers_of(o, s.step);
   if (o.weight_decay != 0) {
     if (o.decoupled_weight_decay)
-      parameter.mul_(1 - o.lr * o.weight_decay);
+      parameter.mul_(numbers.shrink);
     else
       grad = add(grad, parameter, o.weight_decay);
   }
-  const double correction1 = 1 - std::pow(o.beta1, static_cast<double>(s.step));
-  const double correction2 = 1 - std::pow(o.beta2, static_cast<double>(s.step));
   Tensor none;
   _adam_step_(parameter, grad, s.exp_avg, s.exp_avg_sq, o.amsgrad ? s.max_exp_avg_sq : none, o.beta1,
-              1 - o.beta1, o.beta2, 1 - o.beta2, std::sqrt(correction2), o.eps, -o.lr / correction1);
+              1 - o.beta1, o.beta2, 1 - o.beta2, numbers.root, o.eps, numbers.step);
 }
 
 void step_one(Tensor& parameter, Tensor grad, AdamState& s, const AdamOptions& o) {

@@ -24,6 +24,15 @@ struct AdamOptions {
 /// Throws Error{Value} for a negative rate, decay or epsilon, and for a beta outside [0, 1).
 void check(const AdamOptions& options);
 
+/// The numbers of one step that follow from the options and from how many steps there were.
+struct AdamNumbers {
+  double step;    ///< By which the quotient of the averages is scaled.
+  double root;    ///< Of the correction of the second average.
+  double shrink;  ///< What decoupled weight decay leaves of a parameter.
+};
+/// Of step number `step`, counted from 1.
+AdamNumbers numbers_of(const AdamOptions& options, int64_t step) noexcept;
+
 /// The state that Adam keeps for one parameter.
 struct AdamState {
   int64_t step = 0;

@@ -6,10 +6,11 @@
 #include "tenon/core/error.h"
 #include "tenon/core/stream.h"
 #include "tenon/record/recorder_parts.h"
+#include "tenon/record/replay.h"
 
 namespace tenon::record {
 
-const Plan& Recorder::plan_for(const std::vector<bool>& wanted, const Cause& cause) {
+std::shared_ptr<const Plan> Recorder::plan_for(const std::vector<bool>& wanted, const Cause& cause) {
   auto planned = std::ranges::find_if(cursor_->plans, [&](const auto& p) { return p.plan->serves(wanted); });
   if (planned == cursor_->plans.end()) {
     ++counts_.planned;
@@ -23,7 +24,13 @@ const Plan& Recorder::plan_for(const std::vector<bool>& wanted, const Cause& cau
   planned->ended_by = cause.by;
   planned->first_line = segment_.calls.front().line;
   planned->last_line = segment_.calls.back().line;
-  return *planned->plan;
+  return planned->plan;
+}
+
+void Recorder::show(SegmentCopy& capture, const std::vector<bool>& wanted, std::shared_ptr<const Plan> plan,
+                    const Cause& cause) const {
+  if (cause.why != kScopeEnd) capture.refuse(cause.why, cause.line);
+  if (!capture.is_refused()) capture.take(segment_, wanted, std::move(plan), is_long());
 }
 
 Recorder::Cause Recorder::cause(const char* why, const OperatorInfo* by) noexcept {
@@ -40,7 +47,11 @@ std::exception_ptr Recorder::compute(Lock& lock, const Cause& cause) {
     try {
       ++reasons_[{nullptr, cause.why}];
       if (cause.why != kScopeEnd) ProgramReport::add(now_->report.forced, cause.by, cause.why, cause.line);
-      error = plan_for(wanted_slots(segment_), cause).run(segment_);
+      const std::vector<bool> wanted = wanted_slots(segment_);
+      const std::shared_ptr<const Plan> plan = plan_for(wanted, cause);
+      if (capture_) [[unlikely]]
+        show(*capture_, wanted, plan, cause);
+      error = plan->run(segment_);
     } catch (...) {
       // No memory is left for a plan: nothing is computed, and who reads a result is told so.
       error = std::current_exception();

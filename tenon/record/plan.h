@@ -24,6 +24,8 @@ class Plan {
   /// Runs on the segment, whose storages get their bytes. What fails leaves out what depends on it: such
   /// results throw the same when they are read. Returns the first error, null if there is none.
   std::exception_ptr run(Segment& segment) const;
+  /// Runs on a segment of a replay, in which nothing waits. `memory` gets what was made, by slot.
+  std::exception_ptr run(Segment& segment, std::vector<Storage>& memory) const;
 
   size_t num_steps() const noexcept { return steps_.size(); }
   const graph::FusionReport& report() const noexcept { return report_; }

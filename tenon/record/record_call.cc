@@ -6,6 +6,7 @@
 #include "tenon/record/capture.h"
 #include "tenon/record/gate.h"
 #include "tenon/record/recorder_parts.h"
+#include "tenon/record/replay.h"
 
 namespace tenon::record {
 
@@ -127,7 +128,10 @@ void Recorder::run_now(const OperatorInfo& info, const char* why, DispatchKeySet
     const Lock lock(*this);
     ++counts_.ran_now;
     ++reasons_[{&info, why}];
-    ProgramReport::add(now_->report.ran_now, &info, why, note_source(stack.caller()));
+    const SourceMark line = note_source(stack.caller());
+    ProgramReport::add(now_->report.ran_now, &info, why, line);
+    if (capture_) [[unlikely]]
+      capture_->refuse(info.schema->name + " runs at once: " + why, line);
     each_tensor(stack, stack.size() - info.schema->arguments.size(), [&](const Tensor& t, size_t i) {
       if (!t.defined() || !t.storage()->is_recorded()) return;
       const bool written = ((info.written >> i) & 1u) != 0;

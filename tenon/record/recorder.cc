@@ -154,6 +154,11 @@ void Recorder::forget(uint64_t program) {
   if (scopes_.empty() || program != program_) programs_.erase(program);
 }
 
+const Trie* Recorder::trie(uint64_t program) const noexcept {
+  const auto known = programs_.find(program);
+  return known == programs_.end() ? nullptr : &known->second.trie;
+}
+
 Recorder::Summary Recorder::summary(uint64_t program) {
   const Lock lock(*this);
   const auto known = programs_.find(program);

@@ -20,6 +20,8 @@
 
 namespace tenon::record {
 
+class SegmentCopy;
+
 struct Options {
   /// Calls on at most that many elements, none of them still to be computed, run at once; calls that do not
   /// become loops with others on four times as many. It costs as much to record them.
@@ -52,6 +54,7 @@ class Recorder final : public PendingWork {
   /// Error{Runtime} for a scope that is not open on this thread, and, having closed them as well, where
   /// scopes inside it are open.
   void end(uint64_t scope);
+  bool is_open() const noexcept { return !scopes_.empty(); }
   /// The program does not run again: what this thread knows of it is dropped.
   void forget(uint64_t program);
   /// What became of a program's calls on this thread.
@@ -62,6 +65,11 @@ class Recorder final : public PendingWork {
     uint64_t num_cleared = 0;  ///< How often all plans were forgotten.
   };
   Summary summary(uint64_t program);
+  /// What this thread, the one that asks, knows of a program; null if it has not run here. Its address stays.
+  const Trie* trie(uint64_t program) const noexcept;
+
+  /// `capture` gets what the open scope, an outermost one, records; null: nobody does any more.
+  void capture(SegmentCopy* capture) noexcept { capture_ = capture; }
 
   /// A call at the key Record.
   void call(const OperatorHandle& op, DispatchKeySet keys, Stack& stack);
@@ -141,7 +149,9 @@ class Recorder final : public PendingWork {
   /// Without the lock, which it takes.
   bool holds_now(const StorageImpl& storage);
   /// The segment's plan, which is made if there is none yet.
-  const Plan& plan_for(const std::vector<bool>& wanted, const Cause& cause);
+  std::shared_ptr<const Plan> plan_for(const std::vector<bool>& wanted, const Cause& cause);
+  void show(SegmentCopy& capture, const std::vector<bool>& wanted, std::shared_ptr<const Plan> plan,
+            const Cause& cause) const;
   std::exception_ptr compute(Lock& lock, const Cause& cause);
   std::exception_ptr compute_own(const Cause& cause);
   void throw_late_error();
@@ -164,7 +174,8 @@ class Recorder final : public PendingWork {
   TrieNode* ended_at_ = nullptr;  // where the segment before it did; the root if it is the scope's first
   size_t input_bytes_ = 0;
   std::atomic<size_t> written_bytes_{0};  // by the segment's calls
-  bool left_behind_ = false;              // by a fork of another thread
+  SegmentCopy* capture_ = nullptr;
+  bool left_behind_ = false;  // by a fork of another thread
   bool running_ = false;
   std::exception_ptr late_error_;  // of a flush that another thread asked for
 

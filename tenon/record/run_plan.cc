@@ -14,8 +14,10 @@ namespace tenon::record {
 // until all is done: pending, with their versions.
 class Plan::Run {
  public:
-  Run(const Plan& plan, Segment& segment)
-      : plan_(plan), segment_(segment), memory_(segment.slots.size()), failed_(segment.slots.size()) {}
+  Run(const Plan& plan, Segment& segment, std::vector<Storage>& memory)
+      : plan_(plan), segment_(segment), memory_(memory) {
+    memory_.resize(segment.slots.size());
+  }
 
   void step(const Step& step) {
     try {
@@ -30,7 +32,7 @@ class Plan::Run {
       for (const uint32_t call : step.calls) {
         for (const Output& o : segment_.calls[call].node->outputs) {
           memory_[o.slot] = {};
-          failed_[o.slot] = error;
+          fail(o.slot, error);
         }
       }
     }
@@ -40,13 +42,13 @@ class Plan::Run {
   std::exception_ptr finish() {
     for (size_t i = 0; i < segment_.slots.size(); ++i) {
       SlotState& slot = segment_.slots[i];
-      if (slot.is_input || !slot.storage->is_pending()) continue;
+      if (slot.is_input || !slot.storage || !slot.storage->is_pending()) continue;
       // What nobody wants is not computed: it dies with the segment.
       if (memory_[i]) {
         StorageImpl& computed = *memory_[i];
         if (computed.address_now() != slot.storage->address_now()) slot.storage->take_bytes(computed);
         slot.storage->set_done();
-      } else if (failed_[i]) {
+      } else if (has_failed(i)) {
         slot.storage->set_failed(failed_[i]);
       }
     }
@@ -57,6 +59,12 @@ class Plan::Run {
   }
 
  private:
+  bool has_failed(size_t slot) const noexcept { return !failed_.empty() && failed_[slot]; }
+  void fail(size_t slot, const std::exception_ptr& error) {
+    failed_.resize(segment_.slots.size());
+    failed_[slot] = error;
+  }
+
   void run_call(const RecordedCall& call) {
     const TrieNode& node = *call.node;
     std::exception_ptr error = inherited_error(node);
@@ -69,11 +77,11 @@ class Plan::Run {
       }
     }
     if (!error) return;
-    for (const Output& o : node.outputs) failed_[o.slot] = error;
+    for (const Output& o : node.outputs) fail(o.slot, error);
     // What follows would see other bytes than it should; afterwards, a tensor whose write has failed is as it
     // was before, as in a program that stops there.
     for (const Operand& o : node.operands) {
-      if (o.written && o.slot != kNoSlot) failed_[o.slot] = error;
+      if (o.written && o.slot != kNoSlot) fail(o.slot, error);
     }
   }
 
@@ -81,7 +89,7 @@ class Plan::Run {
   bool run_loop(const Step& step) {
     const graph::LoopStep& loop = step.loop->step;
     for (const auto& place : loop.places()) {
-      if (failed_[place.storage]) return false;
+      if (has_failed(place.storage)) return false;
     }
     std::vector<uint32_t> fresh;
     try {
@@ -112,7 +120,7 @@ class Plan::Run {
       std::vector<Tensor> uses, defs;
       for (const auto& [from, to] : {std::pair(&region.uses, &uses), {&region.defs, &defs}}) {
         for (const Operand& o : *from) {
-          if (failed_[o.slot]) return false;
+          if (has_failed(o.slot)) return false;
           to->push_back(tensor(o, begin_in_graph(o.slot)));
         }
       }
@@ -123,7 +131,7 @@ class Plan::Run {
       if (!has_written) return false;
       const std::exception_ptr error = explained(std::current_exception(), segment_.calls[step.calls.back()]);
       if (!first_error_) first_error_ = error;
-      for (const Operand& o : region.defs) failed_[o.slot] = error;
+      for (const Operand& o : region.defs) fail(o.slot, error);
     }
     return true;
   }
@@ -137,11 +145,14 @@ class Plan::Run {
 
   // A result may have the memory that an input leaves.
   void take_over(uint32_t slot, uint32_t from) {
-    const bool takes_over = !memory_[slot] && from != kNoSlot && !segment_.slots[slot].storage->address_now();
+    if (memory_[slot] || from == kNoSlot) return;
+    const Storage& seen = segment_.slots[slot].storage;
+    const bool takes_over = !seen || !seen->address_now();
     if (takes_over) memory_[slot] = memory_[from];
   }
 
   std::exception_ptr inherited_error(const TrieNode& node) const {
+    if (failed_.empty()) return nullptr;
     for (const Operand& o : node.operands) {
       if (o.slot != kNoSlot && failed_[o.slot]) return failed_[o.slot];
     }
@@ -163,8 +174,12 @@ class Plan::Run {
   Storage& memory(uint32_t slot) {
     Storage& memory = memory_[slot];
     if (memory) return memory;
-    const StorageImpl& seen = *segment_.slots[slot].storage;
-    const bool has_room = segment_.slots[slot].is_input || seen.address_now() != 0;
+    const SlotState& state = segment_.slots[slot];
+    if (!state.storage) return memory = Storage::allocate(state.nbytes);
+    const StorageImpl& seen = *state.storage;
+    // Of a replay: nobody else sees it, or it is not written.
+    if (!seen.is_recorded() && !(state.is_input && state.is_written)) return memory = state.storage;
+    const bool has_room = state.is_input || seen.address_now() != 0;
     // A result that is written before it was made: what made it was overwritten, and left out.
     memory = has_room
                  ? Storage::from_foreign(seen.address_now(), seen.nbytes(), seen.device(), nullptr, nullptr)
@@ -177,7 +192,8 @@ class Plan::Run {
     SlotState& state = segment_.slots[slot];
     // An input that only the segment holds by now: its memory is free for what comes next. Foreign memory
     // goes at the end, as its owner may take locks.
-    const bool ours = state.is_input && !state.is_written && state.storage->allocator();
+    const bool ours =
+        state.is_input && state.storage->is_recorded() && !state.is_written && state.storage->allocator();
     if (!ours || state.storage.use_count() > 0) return;
     state.storage->remove_recorder();
     state.storage = {};
@@ -233,12 +249,21 @@ class Plan::Run {
     const TrieNode& node = *call.node;
     Stack stack;
     push_arguments(call, stack);
-    node.info->op.redispatch_boxed(DispatchKeySet(Functionality::Dense, kCpuBackend), stack);
+    call_kernel(node.info->op, stack);
     size_t next = 0;
     for (size_t i = 0; i < node.results.size(); ++i) {
       if (node.results[i].kind == Result::Kind::Output)
         keep(*node.info, node.outputs[next++], stack.take<Tensor>(i), node);
     }
+  }
+
+  // The arguments are those of a call that was checked.
+  static void call_kernel(const OperatorHandle& op, Stack& stack) {
+    constexpr DispatchKeySet kKeys(Functionality::Dense, kCpuBackend);
+    if (detail::dispatch_trace_enabled.load(std::memory_order_relaxed)) [[unlikely]]
+      return op.redispatch_boxed(kKeys, stack);
+    const Kernel& kernel = detail::find_kernel(op.entry(), kKeys);
+    kernel.boxed(kernel, op, kKeys, stack);
   }
 
   // A result becomes the memory of its slot, if it lies as was said when it was recorded.
@@ -264,18 +289,23 @@ class Plan::Run {
 
   const Plan& plan_;
   Segment& segment_;
-  std::vector<Storage> memory_;
-  std::vector<std::exception_ptr> failed_;
+  std::vector<Storage>& memory_;
+  std::vector<std::exception_ptr> failed_;  // empty until something fails
   std::exception_ptr first_error_;
   std::vector<uint64_t> numbers_;
   std::vector<char*> addresses_;
 };
 
 std::exception_ptr Plan::run(Segment& segment) const {
+  std::vector<Storage> memory;
+  return run(segment, memory);
+}
+
+std::exception_ptr Plan::run(Segment& segment, std::vector<Storage>& memory) const {
   const ThreadStateGuard<&ThreadState::included> nothing_more{DispatchKeySet()};
   const ThreadStateGuard<&ThreadState::excluded> below{DispatchKeySet(Functionality::Record) | kAutogradKeys};
   const ThreadStateGuard<&ThreadState::inference_mode> normal{false};
-  Run run(*this, segment);
+  Run run(*this, segment, memory);
   for (const Step& step : steps_) run.step(step);
   return run.finish();
 }

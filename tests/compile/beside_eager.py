@@ -2,11 +2,12 @@
 
 import copy
 import functools
+import warnings
 
 import tenon
 
-#: How programs are compiled: as users do, and so that every operator is recorded, however small.
-WAYS = {"default": {}, "everything": {"threshold": 0}}
+#: How programs are compiled: as users do, so that every operator is recorded, however small, and so that calls are replayed.
+WAYS = {"default": {}, "everything": {"threshold": 0}, "pure": {"pure": True}}
 
 
 def plain(fn=None, **_):
@@ -92,7 +93,9 @@ def outcome(run, kept=()):
     description.of(list(kept))  # their storages come first
     description.tensors.clear()
     try:
-        result, raised = run(), None
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", r"compile\(pure=True\)")  # that it does not replay
+            result, raised = run(), None
     except Exception as e:
         result, raised = None, e
     seen = {
@@ -144,6 +147,15 @@ def compile_with(options, fn=None, **more):
     return tenon.compile(fn, **{**options, **more})
 
 
+def calls_of(options):
+    """How often `same` calls a function that is compiled with those options: pure ones are replayed from the third call on."""
+    return 4 if "pure" in options else 2
+
+
+#: How often `same` calls a function in all, eager and compiled.
+CALLS = 1 + sum(map(calls_of, WAYS.values()))
+
+
 def same(f, *args, more_in_errors=False, **options):
     """Runs `f(*args)` with and without compiling, each on copies of the arguments, and compares result, arguments and
     error; returns what eager did. A second call of the compiled function takes the path that the first one left."""
@@ -151,9 +163,9 @@ def same(f, *args, more_in_errors=False, **options):
     eager = outcome(lambda: f(*given), given)
     for way, more in WAYS.items():
         compiled = tenon.compile(f, **{**more, **options})
-        for call in ("first call", "second call"):
+        for call in range(1, calls_of(more) + 1):
             given = copy.deepcopy(args)
-            check(eager, outcome(lambda: compiled(*given), given), f"{way}, {call}", more_in_errors)
+            check(eager, outcome(lambda: compiled(*given), given), f"{way}, call {call}", more_in_errors)
     return eager
 
 

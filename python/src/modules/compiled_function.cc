@@ -1,5 +1,8 @@
 // The type of compiled functions: what tenon.compile returns. A call opens a scope, calls the function, and
 // ends the scope; in C++, as a frame of Python around each call would cost as much as three small operators.
+// With pure=True, it first looks for a replay that fits.
+#include "python/src/modules/compiled_function.h"
+
 #include <structmember.h>
 
 #include "python/src/interpreter/errors.h"
@@ -11,6 +14,15 @@ namespace {
 
 using record::Recorder;
 
+/// Of a function that was compiled with pure=True.
+struct Pure {
+  static constexpr size_t kMaxReplays = 64;
+
+  Ref observe;  ///< Called as observe(args, kwargs) where no replay fits; null once it has given up.
+  std::vector<std::unique_ptr<pure::PureReplay>> replays;  ///< The latest first.
+  uint64_t num_replayed = 0;
+};
+
 struct Compiled {
   PyObject_HEAD vectorcallfunc vectorcall;
   PyObject* function;
@@ -19,6 +31,7 @@ struct Compiled {
   PyObject* weak_references;
   uint64_t program;
   record::Options options;
+  Pure* pure;  ///< Null for most.
 };
 
 Compiled* as_compiled(PyObject* o) { return reinterpret_cast<Compiled*>(o); }
@@ -34,12 +47,37 @@ void end_after_error(Compiled* self, uint64_t scope) {
   PyErr_Restore(type, value, traceback);
 }
 
-PyObject* call(PyObject* callable, PyObject* const* args, size_t n, PyObject* keywords) {
+/// The function's result by a replay, or under observation. Null without an exception: neither is to be had.
+PyObject* call_pure(Pure& pure, PyObject* const* args, size_t n, PyObject* keywords) {
+  if (Recorder::current().is_open()) return nullptr;  // part of another program
+  for (size_t i = 0; i < pure.replays.size(); ++i) {
+    if (!pure.replays[i]->matches(args, n, keywords)) continue;
+    ++pure.num_replayed;
+    return checked(pure.replays[i]->run());
+  }
+  if (!pure.observe) return nullptr;
+  const auto named = keywords ? PyTuple_GET_SIZE(keywords) : 0;
+  const Ref positional(checked(PyTuple_New(static_cast<Py_ssize_t>(n)))), by_name(checked(PyDict_New()));
+  for (size_t i = 0; i < n; ++i)
+    PyTuple_SET_ITEM(positional.get(), static_cast<Py_ssize_t>(i), Py_NewRef(args[i]));
+  for (Py_ssize_t i = 0; i < named; ++i) {
+    if (PyDict_SetItem(by_name.get(), PyTuple_GET_ITEM(keywords, i), args[n + static_cast<size_t>(i)]) < 0)
+      throw PythonError();
+  }
+  const Ref observe = pure.observe;
+  return checked(PyObject_CallFunctionObjArgs(observe.get(), positional.get(), by_name.get(), nullptr));
+}
+
+PyObject* call(PyObject* callable, PyObject* const* args, size_t nargs, PyObject* keywords) {
   Compiled* const self = as_compiled(callable);
+  const auto n = static_cast<size_t>(PyVectorcall_NARGS(nargs));
   return guarded([&]() -> PyObject* {
+    if (self->pure) {
+      if (PyObject* result = call_pure(*self->pure, args, n, keywords)) return result;
+    }
     Recorder& recorder = Recorder::current();
     const uint64_t scope = recorder.begin(self->program, self->options);
-    Ref result(PyObject_Vectorcall(self->function, args, n, keywords));
+    Ref result(PyObject_Vectorcall(self->function, args, nargs, keywords));
     if (!result) {
       end_after_error(self, scope);
       return nullptr;
@@ -50,11 +88,12 @@ PyObject* call(PyObject* callable, PyObject* const* args, size_t n, PyObject* ke
 }
 
 PyObject* make(PyTypeObject* type, PyObject* args, PyObject*) {
-  PyObject *function, *end_after;
+  PyObject *function, *end_after, *observe = Py_None;
   unsigned long long program = 0;
   long long threshold = 0;
   int trust_shared = 0, relaxed = 0;
-  if (!PyArg_ParseTuple(args, "OOKLpp", &function, &end_after, &program, &threshold, &trust_shared, &relaxed))
+  if (!PyArg_ParseTuple(args, "OOKLpp|O", &function, &end_after, &program, &threshold, &trust_shared,
+                        &relaxed, &observe))
     return nullptr;
   auto* const self = as_compiled(type->tp_alloc(type, 0));
   if (!self) return nullptr;
@@ -64,6 +103,7 @@ PyObject* make(PyTypeObject* type, PyObject* args, PyObject*) {
   self->program = program;
   self->options = {.trust_shared = trust_shared != 0, .relaxed = relaxed != 0};
   if (threshold >= 0) self->options.threshold = threshold;
+  if (observe != Py_None) self->pure = new Pure{.observe = Ref::borrow(observe), .replays = {}};
   return reinterpret_cast<PyObject*>(self);
 }
 
@@ -72,12 +112,19 @@ int traverse(PyObject* o, visitproc visit, void* arg) {
   Py_VISIT(as_compiled(o)->end_after);
   Py_VISIT(as_compiled(o)->dict);
   Py_VISIT(Py_TYPE(o));
+  if (const Pure* const pure = as_compiled(o)->pure) {
+    Py_VISIT(pure->observe.get());
+    for (const auto& replay : pure->replays) {
+      if (const int stop = replay->traverse(visit, arg)) return stop;
+    }
+  }
   return 0;
 }
 int clear(PyObject* o) {
   Py_CLEAR(as_compiled(o)->function);
   Py_CLEAR(as_compiled(o)->end_after);
   Py_CLEAR(as_compiled(o)->dict);
+  delete std::exchange(as_compiled(o)->pure, nullptr);
   return 0;
 }
 void destroy(PyObject* o) {
@@ -100,7 +147,27 @@ PyObject* show(PyObject* o) { return PyUnicode_FromFormat("<compiled %R>", as_co
 // Pickled as functions are, by its name.
 PyObject* reduce(PyObject* o, PyObject*) { return PyObject_GetAttrString(o, "__qualname__"); }
 
-PyMethodDef g_methods[] = {{"__reduce__", &reduce, METH_NOARGS, "The name that it is pickled by."}, {}};
+/// Ends the observation: from now on calls that no replay fits are recorded.
+PyObject* stop_observing(PyObject* o, PyObject*) {
+  if (Pure* const pure = as_compiled(o)->pure) pure->observe = {};
+  return Py_NewRef(Py_None);
+}
+
+/// The number of replays, how often one ran, and why the latest did not fit the latest call that none did.
+PyObject* replays(PyObject* o, PyObject*) {
+  return guarded([&]() -> PyObject* {
+    const Pure* const pure = as_compiled(o)->pure;
+    if (!pure) return Py_NewRef(Py_None);
+    const std::string mismatch = pure->replays.empty() ? "" : pure->replays.front()->mismatch();
+    return Py_BuildValue("nKs", static_cast<Py_ssize_t>(pure->replays.size()),
+                         static_cast<unsigned long long>(pure->num_replayed), mismatch.c_str());
+  });
+}
+
+PyMethodDef g_methods[] = {{"__reduce__", &reduce, METH_NOARGS, "The name that it is pickled by."},
+                           {"_stop_observing", &stop_observing, METH_NOARGS, nullptr},
+                           {"_replays", &replays, METH_NOARGS, nullptr},
+                           {}};
 PyMemberDef g_members[] = {
     {"__vectorcalloffset__", T_PYSSIZET, offsetof(Compiled, vectorcall), READONLY, nullptr},
     {"__dictoffset__", T_PYSSIZET, offsetof(Compiled, dict), READONLY, nullptr},
@@ -125,6 +192,13 @@ PyType_Spec g_spec{"tenon._C.CompiledFunction", sizeof(Compiled), 0,
                    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL, g_slots};
 
 }  // namespace
+
+void add_replay(PyObject* compiled, std::unique_ptr<pure::PureReplay> replay) {
+  Pure* const pure = as_compiled(compiled)->pure;
+  if (!pure) return;
+  if (pure->replays.size() == Pure::kMaxReplays) pure->replays.pop_back();
+  pure->replays.insert(pure->replays.begin(), std::move(replay));
+}
 
 bool add_compiled_function(PyObject* module) {
   PyObject* const type = PyType_FromSpec(&g_spec);

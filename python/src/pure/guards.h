@@ -1,0 +1,51 @@
+// Guards: what a replayed program read of Python's state, beside its arguments and its tensors, and how that
+// is compared before the replay. Made by python/tenon/pure.py, which finds out what there is to compare.
+// Knows nothing of tensors.
+#pragma once
+
+#include <vector>
+
+#include "python/src/interpreter/reference.h"
+
+namespace tenon::python::pure {
+
+/// One comparison. `expected` is the same object, or an equal number, text or bool.
+struct Guard {
+  enum class Kind : uint8_t {
+    Entry,     ///< A dict's value for `key`.
+    NoEntry,   ///< A dict without `key`.
+    Size,      ///< The number of entries of a dict, a list or a set.
+    Item,      ///< Item `number` of a list.
+    Cell,      ///< What a closure's variable holds.
+    Code,      ///< A function's code.
+    Defaults,  ///< A function's defaults; `number` is 1 for those of its keyword-only arguments.
+    Type,      ///< A class whose attributes, and those of its bases, are what they were.
+    Dict,      ///< The __dict__ of an object.
+    Class,     ///< The class of an object.
+    Equal,     ///< A set that equals `expected`.
+  };
+  static constexpr int kKinds = 11;
+
+  Kind kind;
+  int64_t number = 0;
+  Ref object, key, expected;
+  Ref path;  ///< What the program calls it: "model.scale".
+};
+
+class Guards {
+ public:
+  /// Takes a list of tuples (kind, object, key or None, expected or None, number, path). Throws PythonError.
+  explicit Guards(PyObject* list);
+
+  /// The first comparison that fails; null if all hold. Runs no code of the program.
+  const Guard* broken() const noexcept;
+  int traverse(visitproc visit, void* arg) const;
+
+ private:
+  std::vector<Guard> guards_;
+};
+
+/// Whether `now` is `expected`, or an equal number, text or bool of the same type.
+bool is_same(PyObject* now, PyObject* expected) noexcept;
+
+}  // namespace tenon::python::pure

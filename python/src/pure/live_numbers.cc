@@ -1,0 +1,113 @@
+#include "python/src/pure/live_numbers.h"
+
+#include <string_view>
+
+#include "python/src/interpreter/errors.h"
+#include "tenon/core/error.h"
+
+namespace tenon::python::pure {
+namespace {
+
+struct Names {
+  PyObject* lr = PyUnicode_InternFromString("lr");
+  PyObject* step = PyUnicode_InternFromString("step");
+};
+const Names& names() {
+  static const Names names;
+  return names;
+}
+
+/// The number of the one call of `op` that writes a slot. Throws Error{Runtime} if there is none, or several,
+/// or if it is another number.
+uint32_t number_of(record::Replay& replay, std::string_view op, uint32_t slot, std::string_view argument,
+                   double value) {
+  const auto found = replay.number_of(op, slot, argument);
+  TENON_CHECK(found && replay.numbers()[*found].to_double() == value, Runtime,
+              "it updates a parameter of an optimizer beside the optimizer's step");
+  return *found;
+}
+
+}  // namespace
+
+LiveNumbers::LiveNumbers(PyObject* list, record::Replay& replay) {
+  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(list); ++i) {
+    const char* algorithm = nullptr;
+    PyObject *group, *state;
+    unsigned slot = 0;
+    int decoupled = 0;
+    double lr = 0;
+    long long step = 0;
+    Source source;
+    optim::AdamOptions& o = source.options;
+    if (!PyArg_ParseTuple(PyList_GET_ITEM(list, i), "sOOIdLdddp", &algorithm, &group, &state, &slot, &lr,
+                          &step, &o.beta1, &o.beta2, &o.weight_decay, &decoupled))
+      throw PythonError();
+    source.group = Ref::borrow(group);
+    o.lr = lr;
+    o.decoupled_weight_decay = decoupled != 0;
+    const std::string_view name = algorithm;
+    if (name == "Adam") {
+      source.state = Ref::borrow(state);
+      const optim::AdamNumbers now = optim::numbers_of(o, step + 1);
+      source.step = number_of(replay, "_adam_step_", slot, "step", now.step);
+      source.root = number_of(replay, "_adam_step_", slot, "root", now.root);
+      if (o.decoupled_weight_decay && o.weight_decay != 0)
+        source.shrink = number_of(replay, "mul_", slot, "other", now.shrink);
+    } else if (replay.number_of("_sgd_step_", slot, "step")) {
+      source.step = number_of(replay, "_sgd_step_", slot, "step", -lr);
+    } else {
+      source.step = number_of(replay, "add_", slot, "alpha", -lr);
+    }
+    sources_.push_back(std::move(source));
+  }
+}
+
+bool LiveNumbers::readable() const noexcept {
+  for (const Source& source : sources_) {
+    PyObject* const lr = PyDict_GetItemWithError(source.group.get(), names().lr);
+    if (!lr || !(PyFloat_CheckExact(lr) || PyLong_CheckExact(lr))) return false;
+    if (!source.state) continue;
+    PyObject* const step = PyDict_GetItemWithError(source.state.get(), names().step);
+    if (!step || !PyLong_CheckExact(step)) return false;
+  }
+  return true;
+}
+
+void LiveNumbers::update(std::span<Scalar> numbers) const {
+  for (const Source& source : sources_) {
+    const double lr = PyFloat_AsDouble(PyDict_GetItemWithError(source.group.get(), names().lr));
+    if (lr == -1 && PyErr_Occurred()) throw PythonError();
+    if (!source.state) {
+      numbers[source.step] = Scalar(-lr);
+      continue;
+    }
+    const int64_t step = PyLong_AsLongLong(PyDict_GetItemWithError(source.state.get(), names().step));
+    if (step == -1 && PyErr_Occurred()) throw PythonError();
+    optim::AdamOptions options = source.options;
+    options.lr = lr;
+    const optim::AdamNumbers now = optim::numbers_of(options, step + 1);
+    numbers[source.step] = Scalar(now.step);
+    numbers[source.root] = Scalar(now.root);
+    if (source.shrink != record::kNoSlot) numbers[source.shrink] = Scalar(now.shrink);
+  }
+}
+
+void LiveNumbers::count() const {
+  for (const Source& source : sources_) {
+    if (!source.state) continue;
+    const Ref one(checked(PyLong_FromLong(1)));
+    const Ref step(
+        checked(PyNumber_Add(PyDict_GetItemWithError(source.state.get(), names().step), one.get())));
+    if (PyDict_SetItem(source.state.get(), names().step, step.get()) < 0) throw PythonError();
+  }
+}
+
+int LiveNumbers::traverse(visitproc visit, void* arg) const {
+  for (const Source& source : sources_) {
+    Py_VISIT(source.group.get());
+    Py_VISIT(source.state.get());
+  }
+  return 0;
+}
+
+}  // namespace tenon::python::pure

@@ -1,0 +1,213 @@
+#include "python/src/pure/noted_tensors.h"
+
+#include <algorithm>
+
+#include "python/src/tensor/tensor_object.h"
+#include "tenon/autograd/autograd.h"
+#include "tenon/record/recorder.h"
+
+namespace tenon::python::pure {
+namespace {
+
+bool has_hooks(const Tensor& t) {
+  const Node* const accumulator = autograd::nodes_kept_by(*t.impl()).accumulator;
+  return accumulator && accumulator->hooks();
+}
+
+}  // namespace
+
+Look::Look(const Tensor& t)
+    : dtype(t.dtype()),
+      keys(t.impl()->keys()),
+      wrapped_number(t.impl()->is_wrapped_number()),
+      inference(t.impl()->is_inference()),
+      sizes(t.sizes().to_dims()),
+      strides(t.strides().to_dims()),
+      offset(t.storage_offset()) {}
+
+bool Look::fits(const Tensor& t) const noexcept {
+  const TensorImpl& impl = *t.impl();
+  return impl.keys() == keys && impl.dtype() == dtype && impl.offset() == offset &&
+         std::ranges::equal(impl.sizes(), IntArrayRef(sizes)) &&
+         std::ranges::equal(impl.strides(), IntArrayRef(strides)) &&
+         impl.is_wrapped_number() == wrapped_number && impl.is_inference() == inference;
+}
+
+Tensor NewTensor::make(const Storage& storage, IntrusivePtr<TensorImpl> base) const {
+  Tensor t(TensorImpl::make(storage, look.dtype, look.sizes, look.strides, look.offset, std::move(base)));
+  t.impl()->set_inference(look.inference);
+  return t;
+}
+
+NotedTensors::NotedTensors(PyObject* objects, size_t num_arguments) : num_arguments_(num_arguments) {
+  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(objects); ++i) {
+    PyObject* const object = PyList_GET_ITEM(objects, i);
+    const Tensor& t = tensor_of(object);
+    Noted noted{.object = Ref::borrow(object),
+                .type = Py_TYPE(object),
+                .look = Look(t),
+                .requires_grad = t.requires_grad(),
+                .storage = t.storage(),
+                .version = t.storage().version(),
+                .grad_fn = t.grad_fn(),
+                .grad = {},
+                .grad_then = t.is_leaf() ? t.grad() : Tensor(),
+                .new_grad = {}};
+    if (noted.grad_then.defined()) {
+      noted.grad.emplace(noted.grad_then);
+      noted.grad_version = noted.grad_then.storage().version();
+    }
+    tensors_.push_back(std::move(noted));
+  }
+}
+
+uint32_t NotedTensors::slot_of(const record::SegmentCopy& capture, const Storage& storage) const noexcept {
+  const auto& slots = capture.slots();
+  const auto found = std::ranges::find(slots, storage, &record::SegmentCopy::Slot::storage);
+  return found == slots.end() ? record::kNoSlot : static_cast<uint32_t>(found - slots.begin());
+}
+
+std::string NotedTensors::resolve(const record::SegmentCopy& capture) {
+  const auto& slots = capture.slots();
+  std::vector<bool> known(slots.size());
+  for (Noted& noted : tensors_) {
+    const Tensor& t = tensor_of(noted.object.get());
+    const bool same = noted.look.fits(t) && t.storage() == noted.storage &&
+                      t.requires_grad() == noted.requires_grad && t.grad_fn() == noted.grad_fn;
+    if (!same) return "it changes a tensor's shape, memory or history";
+    if (noted.grad_fn) return "a tensor that it uses has history: detach() it";
+    noted.slot = slot_of(capture, noted.storage);
+    if (noted.slot != record::kNoSlot) known[noted.slot] = true;
+    if (noted.grad_then.defined()) {
+      noted.grad_slot = slot_of(capture, noted.grad_then.storage());
+      if (noted.grad_slot != record::kNoSlot) known[noted.grad_slot] = true;
+      if (!noted.grad->fits(noted.grad_then)) return "it changes the shape of a gradient";
+    }
+    const Tensor now = t.is_leaf() ? t.grad() : Tensor();
+    if (now.is_same(noted.grad_then)) continue;
+    if (has_hooks(t)) return "a tensor has hooks of its gradient, which run Python";
+    noted.gradient = now.defined() ? Gradient::New : Gradient::Cleared;
+    if (!now.defined()) continue;
+    if (now.requires_grad()) return "a gradient has history";
+    noted.new_grad.emplace(now, slot_of(capture, now.storage()));
+    if (noted.new_grad->slot == record::kNoSlot) return "a gradient is not computed by what was recorded";
+  }
+  for (uint32_t i = 0; i < slots.size(); ++i) {
+    if (!slots[i].is_input) continue;
+    Input input{.slot = i, .is_written = slots[i].is_written, .constant = {}};
+    if (!known[i]) {
+      // Nobody but the capture holds it: a tensor that the program makes of numbers, such as a scale.
+      if (slots[i].is_written || slots[i].storage.use_count() > 1)
+        return "it uses a tensor that is neither an argument nor found by a name";
+      input.constant = slots[i].storage;
+    }
+    inputs_.push_back(std::move(input));
+  }
+  for (const Noted& noted : tensors_) {
+    for (Input& input : inputs_) {
+      if (input.slot == noted.slot) input.writes = noted.storage.version() - noted.version;
+      if (input.slot == noted.grad_slot)
+        input.writes = noted.grad_then.storage().version() - noted.grad_version;
+    }
+  }
+  return {};
+}
+
+size_t NotedTensors::find(const Tensor& t) const noexcept {
+  for (size_t i = 0; i < tensors_.size(); ++i) {
+    if (tensor_of(tensors_[i].object.get()).is_same(t)) return i;
+  }
+  return SIZE_MAX;
+}
+
+size_t NotedTensors::find_gradient(const Tensor& t) const {
+  for (size_t i = 0; i < tensors_.size(); ++i) {
+    const Tensor& noted = tensor_of(tensors_[i].object.get());
+    if (noted.is_leaf() && noted.grad().is_same(t)) return i;
+  }
+  return SIZE_MAX;
+}
+
+const char* NotedTensors::bind_slot(uint32_t slot, const Storage& storage,
+                                    std::vector<Storage>& storages) const noexcept {
+  if (slot == record::kNoSlot) return nullptr;
+  if (!storages[slot]) {
+    storages[slot] = storage;
+    return nullptr;
+  }
+  return storages[slot] == storage ? nullptr : "shared memory with another tensor";
+}
+
+const char* NotedTensors::bind(PyObject* const* arguments, std::vector<Storage>& storages,
+                               size_t& which) const {
+  for (size_t i = 0; i < tensors_.size(); ++i) {
+    const Noted& noted = tensors_[i];
+    which = i;
+    PyObject* const object = i < num_arguments_ ? arguments[i] : noted.object.get();
+    if (Py_TYPE(object) != noted.type) return "was of another class";
+    const Tensor& t = tensor_of(object);
+    if (!noted.look.fits(t)) return "had another shape, dtype or layout";
+    if (t.requires_grad() != noted.requires_grad) return "differed in requires_grad";
+    if (t.grad_fn()) return "had no history";
+    if (const char* why = bind_slot(noted.slot, t.storage(), storages)) return why;
+    const bool has_gradient = noted.grad || noted.requires_grad;
+    if (!has_gradient) continue;
+    const Tensor grad = t.grad();
+    if (grad.defined() != noted.grad.has_value()) return noted.grad ? "had a gradient" : "had no gradient";
+    if (noted.grad) {
+      if (!noted.grad->fits(grad) || grad.requires_grad()) return "had another gradient";
+      if (const char* why = bind_slot(noted.grad_slot, grad.storage(), storages)) return why;
+    }
+    if (noted.gradient != Gradient::Stays && has_hooks(t)) return "had no hooks";
+  }
+  for (const Input& input : inputs_) {
+    if (input.constant) storages[input.slot] = input.constant;
+  }
+  for (const Input& written : inputs_) {
+    if (!written.is_written) continue;
+    const Storage& storage = storages[written.slot];
+    for (const Input& other : inputs_) {
+      if (&other != &written && storages[other.slot] == storage) {
+        which = SIZE_MAX;
+        return "shared no memory";
+      }
+    }
+    if (storage->read_only()) return "could be written";
+  }
+  return nullptr;
+}
+
+void NotedTensors::prepare(const std::vector<Storage>& storages) const {
+  for (const Input& input : inputs_) {
+    StorageImpl& storage = *storages[input.slot];
+    if (storage.is_recorded()) [[unlikely]] {
+      if (input.is_written) record::Recorder::before_write(storage);
+      (void)storage.address();
+    }
+    for (uint64_t i = 0; i < input.writes; ++i) storage.bump_version();
+  }
+}
+
+void NotedTensors::set_gradients(PyObject* const* arguments, const std::vector<Storage>& storages) const {
+  for (size_t i = 0; i < tensors_.size(); ++i) {
+    const Noted& noted = tensors_[i];
+    if (noted.gradient == Gradient::Stays) continue;
+    Tensor& t = tensor_of(i < num_arguments_ ? arguments[i] : noted.object.get());
+    t.set_grad(noted.new_grad ? noted.new_grad->make(storages[noted.new_grad->slot]) : Tensor());
+  }
+}
+
+void NotedTensors::forget_arguments() noexcept {
+  for (size_t i = 0; i < tensors_.size(); ++i) {
+    tensors_[i].storage = {};
+    tensors_[i].grad_then = {};
+    if (i < num_arguments_) tensors_[i].object = {};
+  }
+}
+
+int NotedTensors::traverse(visitproc visit, void* arg) const {
+  for (const Noted& noted : tensors_) Py_VISIT(noted.object.get());
+  return 0;
+}
+
+}  // namespace tenon::python::pure

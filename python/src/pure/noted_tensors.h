@@ -1,0 +1,103 @@
+// NotedTensors: the arguments and captured tensors of a program that is to be replayed: what they were like
+// when it was captured, which storages of the segment they are, and what the program did to them beside
+// writing elements. Used by captures and replays. Knows nothing of Python but the objects of tensors.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "python/src/interpreter/reference.h"
+#include "tenon/autograd/node.h"
+#include "tenon/core/tensor.h"
+#include "tenon/record/replay.h"
+
+namespace tenon::python::pure {
+
+/// A tensor's header and place in its storage.
+struct Look {
+  explicit Look(const Tensor& t);
+  bool fits(const Tensor& t) const noexcept;
+
+  DType dtype;
+  DispatchKeySet keys;
+  bool wrapped_number, inference;
+  Dims sizes, strides;
+  int64_t offset;
+};
+
+/// A new tensor over a storage that a replay has computed.
+struct NewTensor {
+  NewTensor(const Tensor& t, uint32_t slot) : look(t), slot(slot) {}
+  /// `base`: the tensor that it is a view of; null if it is none.
+  Tensor make(const Storage& storage, IntrusivePtr<TensorImpl> base = nullptr) const;
+
+  Look look;
+  uint32_t slot;
+};
+
+class NotedTensors {
+ public:
+  /// Notes `objects`, tensors, as they are before the program runs: arguments, of which there are
+  /// `num_arguments`, and then those that it has captured.
+  NotedTensors(PyObject* objects, size_t num_arguments);
+
+  /// Of the captured program: finds the storages of the segment among the tensors. Returns why it cannot be
+  /// replayed; empty if it can.
+  std::string resolve(const record::SegmentCopy& capture);
+  /// The number of a tensor; SIZE_MAX if it is none of these.
+  size_t find(const Tensor& t) const noexcept;
+  /// The number of the tensor whose gradient `t` is after the program; SIZE_MAX if there is none.
+  size_t find_gradient(const Tensor& t) const;
+
+  /// Fills `storages` with the inputs of a replay. `arguments` are tensors. Null if all is as it was, else
+  /// what is not; `which` is the number of the tensor then.
+  const char* bind(PyObject* const* arguments, std::vector<Storage>& storages, size_t& which) const;
+  /// To be called before elements are computed: what is written counts as written, and is computed first if
+  /// another program still has to.
+  void prepare(const std::vector<Storage>& storages) const;
+  /// Gives the tensors the gradients that they have after the program.
+  void set_gradients(PyObject* const* arguments, const std::vector<Storage>& storages) const;
+
+  size_t size() const noexcept { return tensors_.size(); }
+  size_t num_arguments() const noexcept { return num_arguments_; }
+  PyObject* object(size_t i) const noexcept { return tensors_[i].object.get(); }
+  /// Drops the arguments themselves, of which the next calls bring others.
+  void forget_arguments() noexcept;
+  int traverse(visitproc visit, void* arg) const;
+
+ private:
+  enum class Gradient : uint8_t { Stays, Cleared, New };
+  struct Noted {
+    Ref object;
+    PyTypeObject* type;
+    Look look;
+    bool requires_grad;
+    Storage storage;  ///< Until the capture is resolved.
+    uint64_t version;
+    IntrusivePtr<Node> grad_fn;
+    uint32_t slot = record::kNoSlot;
+    std::optional<Look> grad;
+    Tensor grad_then;
+    uint64_t grad_version = 0;
+    uint32_t grad_slot = record::kNoSlot;
+    Gradient gradient = Gradient::Stays;
+    std::optional<NewTensor> new_grad;
+  };
+  /// A storage of the segment that had bytes before.
+  struct Input {
+    uint32_t slot;
+    bool is_written;
+    uint64_t writes = 0;  ///< By which its version rises.
+    Storage constant;     ///< Made by the program itself from what it has captured; else empty.
+  };
+
+  uint32_t slot_of(const record::SegmentCopy& capture, const Storage& storage) const noexcept;
+  const char* bind_slot(uint32_t slot, const Storage& storage, std::vector<Storage>& storages) const noexcept;
+
+  std::vector<Noted> tensors_;
+  size_t num_arguments_;
+  std::vector<Input> inputs_;
+};
+
+}  // namespace tenon::python::pure

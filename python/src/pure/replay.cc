@@ -1,0 +1,121 @@
+#include "python/src/pure/replay.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "python/src/interpreter/errors.h"
+#include "python/src/tensor/tensor_object.h"
+#include "tenon/autograd/autograd.h"
+#include "tenon/core/strict.h"
+
+namespace tenon::python::pure {
+
+Modes Modes::now() {
+  return {thread_state.included.bits(),
+          thread_state.excluded.bits(),
+          thread_state.grad_enabled,
+          thread_state.inference_mode,
+          is_strict(),
+          tenon::default_dtype()};
+}
+
+PureReplay::PureReplay(Parts parts)
+    : thread_(&record::Recorder::current()),
+      known_(thread_->trie(parts.program)),
+      num_cleared_(known_->num_cleared()),
+      parts_(std::move(parts)) {
+  arguments_.reserve(parts_.tensors.num_arguments());
+  storages_.resize(parts_.replay.num_slots());
+}
+
+bool PureReplay::matches(PyObject* const* arguments, size_t n, PyObject* names) {
+  arguments_.clear();
+  broken_ = nullptr;
+  which_ = SIZE_MAX;
+  what_ = "the number or the names of the arguments";
+  const size_t named = names ? static_cast<size_t>(PyTuple_GET_SIZE(names)) : 0;
+  if (n != parts_.num_positional || n + named != parts_.arguments.items.size()) return false;
+  for (size_t i = 0; i < named; ++i) {
+    const auto at = static_cast<Py_ssize_t>(i);
+    if (!is_same(PyTuple_GET_ITEM(names, at), PyTuple_GET_ITEM(parts_.names.get(), at))) return false;
+  }
+  what_ = "the value of an argument";
+  for (size_t i = 0; i < n + named; ++i) {
+    if (!parts_.arguments.items[i].matches(arguments[i], arguments_)) return false;
+  }
+  what_ = "the thread, or a mode (gradients, strict, default dtype)";
+  if (thread_ != &record::Recorder::current() || num_cleared_ != known_->num_cleared() ||
+      Modes::now() != parts_.modes)
+    return false;
+  what_ = "an optimizer's learning rate or count of steps, which is no number";
+  if (!parts_.live.readable()) return false;
+  broken_ = parts_.guards.broken();
+  if (broken_) return false;
+  const char* const why = parts_.tensors.bind(arguments_.data(), storages_, which_);
+  if (!why) {
+    what_ = "";
+    which_ = SIZE_MAX;
+    return true;
+  }
+  what_ = why;
+  forget_call();
+  return false;
+}
+
+std::string PureReplay::mismatch() const {
+  if (broken_) {
+    const char* const path = PyUnicode_AsUTF8(broken_->path.get());
+    PyErr_Clear();
+    return path ? path : "something that it reads";
+  }
+  if (which_ == SIZE_MAX) return what_;
+  return which_ < parts_.tensors.num_arguments()
+             ? fmt::format("tensor {} among the arguments, which {} then", which_ + 1, what_)
+             : fmt::format("a tensor that it has captured, which {} then", what_);
+}
+
+void PureReplay::forget_call() noexcept {
+  for (Storage& storage : storages_) storage = {};
+}
+
+PyObject* PureReplay::run() {
+  struct Forget {
+    PureReplay* replay;
+    ~Forget() { replay->forget_call(); }
+  } const forget{this};
+  parts_.live.update(parts_.replay.numbers());
+  parts_.tensors.prepare(storages_);
+  parts_.replay.run(storages_);
+  parts_.tensors.set_gradients(arguments_.data(), storages_);
+  parts_.live.count();
+  std::vector<Tensor> made;
+  made.reserve(parts_.results.size());
+  for (const Result& result : parts_.results) made.push_back(make(result, made));
+  return parts_.result.build([&](size_t number) { return wrap(made[number]); });
+}
+
+PyObject* PureReplay::noted(size_t number) const noexcept {
+  return number < arguments_.size() ? arguments_[number] : parts_.tensors.object(number);
+}
+
+Tensor PureReplay::make(const Result& result, std::span<const Tensor> before) const {
+  if (result.noted != SIZE_MAX) return tensor_of(noted(result.noted));
+  if (result.gradient_of != SIZE_MAX) return tensor_of(noted(result.gradient_of)).grad();
+  IntrusivePtr<TensorImpl> base;
+  if (result.base != SIZE_MAX) base = IntrusivePtr<TensorImpl>::share(before[result.base].impl());
+  Tensor t = result.made->make(storages_[result.made->slot], std::move(base));
+  if (result.history) autograd::set_history(t, result.history);
+  return t;
+}
+
+int PureReplay::traverse(visitproc visit, void* arg) const {
+  for (const auto* structure : {&parts_.arguments, &parts_.result}) {
+    if (const int stop = structure->traverse(visit, arg)) return stop;
+  }
+  if (const int stop = parts_.tensors.traverse(visit, arg)) return stop;
+  if (const int stop = parts_.live.traverse(visit, arg)) return stop;
+  return parts_.guards.traverse(visit, arg);
+}
+
+}  // namespace tenon::python::pure

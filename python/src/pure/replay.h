@@ -1,0 +1,81 @@
+// PureReplay: one captured call of a program that compile(pure=True) was given: what it depended on, and how
+// it is computed without the program. Used by the type of compiled functions. Made by captures
+// (capture_object.cc).
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "python/src/pure/guards.h"
+#include "python/src/pure/live_numbers.h"
+#include "python/src/pure/noted_tensors.h"
+#include "python/src/pure/structure.h"
+#include "tenon/autograd/node.h"
+#include "tenon/core/thread_state.h"
+#include "tenon/record/recorder.h"
+#include "tenon/record/replay.h"
+
+namespace tenon::python::pure {
+
+/// What decides about a program beside its arguments and what it reads: the thread's and the process's modes.
+struct Modes {
+  static Modes now();
+  bool operator==(const Modes&) const = default;
+
+  uint64_t included, excluded;
+  bool grad_enabled, inference_mode, strict;
+  DType default_dtype;
+};
+
+class PureReplay {
+ public:
+  /// A tensor among the results: one of the noted, the gradient of one, or a new one, which may be a view of
+  /// another such tensor, and may have history that was used up.
+  struct Result {
+    size_t noted = SIZE_MAX, gradient_of = SIZE_MAX;
+    std::optional<NewTensor> made = {};
+    size_t base = SIZE_MAX;  ///< An earlier one of `results`.
+    Edge history = {};
+  };
+  struct Parts {
+    uint64_t program;
+    Modes modes;
+    Structure arguments;  ///< A tuple of the positional arguments, then those by name.
+    size_t num_positional;
+    Ref names;  ///< Of the others: a tuple, or null.
+    NotedTensors tensors;
+    Guards guards;
+    std::vector<Result> results;  ///< Those of `result` by their numbers, among others.
+    Structure result;
+    record::Replay replay;
+    LiveNumbers live;
+  };
+  explicit PureReplay(Parts parts);
+
+  /// Whether everything is as it was; fills in what `run` needs.
+  bool matches(PyObject* const* arguments, size_t n, PyObject* names);
+  /// Computes and returns the result: a new reference. Throws.
+  PyObject* run();
+  /// Why `matches` was false the last time: "global `k` is not what it was then".
+  std::string mismatch() const;
+  int traverse(visitproc visit, void* arg) const;
+
+ private:
+  void forget_call() noexcept;
+  PyObject* noted(size_t number) const noexcept;
+  Tensor make(const Result& result, std::span<const Tensor> before) const;
+
+  const record::Recorder* thread_;
+  const record::Trie* known_;
+  uint64_t num_cleared_;
+  Parts parts_;
+  std::vector<PyObject*> arguments_;  // tensors of the call
+  std::vector<Storage> storages_;
+  const char* what_ = "";
+  const Guard* broken_ = nullptr;
+  size_t which_ = SIZE_MAX;  // argument or tensor
+};
+
+}  // namespace tenon::python::pure

@@ -1,0 +1,74 @@
+#include "python/src/pure/structure.h"
+
+#include "python/src/interpreter/errors.h"
+#include "python/src/pure/guards.h"
+#include "python/src/tensor/tensor_object.h"
+#include "tenon/core/error.h"
+
+namespace tenon::python::pure {
+
+Structure::Structure(PyObject* description, std::span<const size_t> numbers) {
+  int which = 0;
+  PyObject *content, *names = nullptr;
+  if (!PyArg_ParseTuple(description, "iO|O", &which, &content, &names)) throw PythonError();
+  TENON_CHECK(0 <= which && which < kKinds, Internal, "a structure of an unknown kind");
+  kind = static_cast<Kind>(which);
+  if (kind == Kind::Tensor) {
+    number = PyLong_AsSize_t(content);
+    if (PyErr_Occurred()) throw PythonError();
+    if (!numbers.empty()) number = numbers[number];
+    return;
+  }
+  if (kind == Kind::Constant) {
+    constant = Ref::borrow(content);
+    return;
+  }
+  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(content); ++i)
+    items.emplace_back(PyList_GET_ITEM(content, i), numbers);
+  for (Py_ssize_t i = 0; names && i < PyList_GET_SIZE(names); ++i)
+    keys.push_back(Ref::borrow(PyList_GET_ITEM(names, i)));
+}
+
+bool Structure::matches(PyObject* o, std::vector<PyObject*>& tensors) const noexcept {
+  switch (kind) {
+    case Kind::Tensor:
+      if (!is_tensor(o)) return false;
+      tensors.push_back(o);
+      return true;
+    case Kind::Constant:
+      return is_same(o, constant.get());
+    case Kind::Tuple:
+      if (!PyTuple_CheckExact(o) || static_cast<size_t>(PyTuple_GET_SIZE(o)) != items.size()) return false;
+      for (size_t i = 0; i < items.size(); ++i) {
+        if (!items[i].matches(PyTuple_GET_ITEM(o, static_cast<Py_ssize_t>(i)), tensors)) return false;
+      }
+      return true;
+    case Kind::List:
+      if (!PyList_CheckExact(o) || static_cast<size_t>(PyList_GET_SIZE(o)) != items.size()) return false;
+      for (size_t i = 0; i < items.size(); ++i) {
+        if (!items[i].matches(PyList_GET_ITEM(o, static_cast<Py_ssize_t>(i)), tensors)) return false;
+      }
+      return true;
+    case Kind::Dict: {
+      if (!PyDict_CheckExact(o) || static_cast<size_t>(PyDict_GET_SIZE(o)) != items.size()) return false;
+      Py_ssize_t at = 0;
+      PyObject *key, *value;
+      for (size_t i = 0; PyDict_Next(o, &at, &key, &value); ++i) {
+        if (!is_same(key, keys[i].get()) || !items[i].matches(value, tensors)) return false;
+      }
+      return true;
+    }
+  }
+  return false;
+}
+
+int Structure::traverse(visitproc visit, void* arg) const {
+  Py_VISIT(constant.get());
+  for (const Ref& key : keys) Py_VISIT(key.get());
+  for (const Structure& item : items) {
+    if (const int stop = item.traverse(visit, arg)) return stop;
+  }
+  return 0;
+}
+
+}  // namespace tenon::python::pure

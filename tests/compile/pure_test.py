@@ -1,0 +1,454 @@
+"""compile(pure=True): replays have eager's results, effects and errors, and stop where something they depend on has changed."""
+
+import functools
+import gc
+import threading
+import warnings
+import weakref
+
+import numpy
+import pytest
+from beside_eager import Description, bits, difference, outcome
+
+import tenon
+import tenon.nn.functional as F
+from tenon import nn
+
+SCALE = 2.0
+
+
+def replays(f):
+    """How often a replay ran."""
+    return next(e["runs"] for e in f.explain().of("replays"))
+
+
+def refusal(f):
+    found = f.explain().of("refused")
+    return found[0]["reason"] if found else None
+
+
+def pure(f):
+    """Compiled, with every warning an error: what is refused says so there."""
+    return tenon.compile(f, pure=True)
+
+
+def beside(f, make, calls=6, changes=None):
+    """Calls `f(*arguments)` eager and pure on arguments of their own; compares all that can be seen after each call."""
+    compiled = pure(f)
+    ours, theirs = make(), make()
+    for call in range(calls):
+        if changes:
+            changes(call, theirs)
+        expected = outcome(lambda: f(*theirs), theirs)
+        if changes:
+            changes(call, ours)
+        found = difference(expected, outcome(lambda: compiled(*ours), ours))
+        assert found is None, f"call {call}: {found}"
+    return compiled
+
+
+@pytest.fixture(autouse=True)
+def refusals_are_errors():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        yield
+
+
+def test_a_chain_is_replayed_from_the_third_call_on():
+    f = beside(lambda x, a, b: F.silu(x * a + b) * x.tanh() + b, lambda: [tenon.linspace(-2, 2, 16) * k for k in (1, 2, 3)])
+    assert replays(f) == 4
+
+
+def test_a_replay_calls_no_operator():
+    f = pure(lambda x: (x * 2 + 1).relu().sum(0))
+    x = tenon.ones(4, 4)
+    for _ in range(3):
+        f(x)
+    with tenon.dispatch.trace() as lines:
+        f(x)
+    assert not [line for line in lines if "[call]" in line]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "bfloat16", "int32", "int64", "bool", "complex64"])
+def test_dtypes_and_strides(dtype):
+    values = tenon.arange(24).reshape(4, 6).to(getattr(tenon, dtype))
+    for view in (values, values.t(), values[::2], values.flip(0), values[:, 1:2].expand(4, 3), values[0, 0], values[:0]):
+        f = pure(lambda x: (x * x + x, x.clone(), x.t() if x.dim() == 2 else x))
+        for _ in range(3):
+            got = f(view)
+        want = f.__wrapped__(view)
+        assert difference(Description().of(list(want)), Description().of(list(got))) is None
+
+
+def test_structures_of_arguments_and_results():
+    def f(batch, *, scale, pair):
+        return {"sum": batch["x"] + pair[0], "list": [batch["x"] * scale, None, "text"], "same": batch["x"]}
+
+    compiled = pure(f)
+    x, y = tenon.ones(3), tenon.arange(3.0)
+    for _ in range(4):
+        out = compiled({"x": x}, scale=2.0, pair=(y, y))
+    assert replays(compiled) == 2 and out["same"] is x and out["list"][1:] == [None, "text"]
+    assert out["sum"].tolist() == [1, 2, 3] and out["list"][0].tolist() == [2, 2, 2]
+    assert compiled({"x": x}, scale=3.0, pair=(y, y))["list"][0].tolist() == [3, 3, 3]
+    assert compiled({"x": x}, pair=(y, y), scale=3.0)["list"][0].tolist() == [3, 3, 3]
+
+
+def test_writes_count_and_keep_their_places():
+    def f(x, y):
+        x.mul_(2)
+        y[1:].add_(x[0])
+        return x[::2], y
+
+    f = beside(f, lambda: [tenon.arange(4.0), tenon.ones(3)])
+    assert replays(f) == 4
+
+
+def test_arguments_that_share_memory_are_another_case():
+    def f(x, y):
+        x.add_(1)
+        return y * 2
+
+    compiled = pure(f)
+    for call in range(8):
+        whole = tenon.arange(8.0)
+        x, y = (whole[:4], whole[4:].clone()) if call < 4 else (whole[:4], whole[:4])
+        expected = f(x.clone(), y.clone()) if call < 4 else (x + 1) * 2
+        assert compiled(x, y).equal(expected), call
+
+
+def test_what_it_reads_is_compared(monkeypatch):
+    state = {"k": 1.0, "list": [1.0, 2.0]}
+
+    class Thing:
+        bias = 0.5
+
+    thing = Thing()
+
+    def f(x):
+        return x * SCALE + state["k"] + state["list"][1] + thing.bias
+
+    compiled = pure(f)
+    x = tenon.ones(3)
+
+    def check():
+        for _ in range(4):
+            assert compiled(x).equal(f(x))
+
+    check()
+    monkeypatch.setitem(globals(), "SCALE", 3.0)
+    check()
+    state["k"] = 7.0
+    check()
+    state["list"][1] = 5.0
+    check()
+    state["list"].append(0.0)
+    check()
+    thing.bias = 2.0  # in front of the class's
+    check()
+    del thing.bias
+    Thing.bias = 4.0
+    check()
+    assert "global `SCALE`" in str(compiled.explain())
+    assert replays(compiled) > 12
+
+
+def test_closures_defaults_code_and_methods_are_compared():
+    k = 2.0
+
+    def helper(x, plus=1.0):
+        return x + plus
+
+    class Model:
+        def go(self, x):
+            return helper(x * k)
+
+    model = Model()
+    compiled = pure(model.go)
+    x = tenon.ones(2)
+
+    def check(value):
+        for _ in range(4):
+            assert compiled(x).tolist() == [value] * 2
+
+    check(3)
+    k = 3.0
+    check(4)
+    helper.__defaults__ = (5.0,)
+    check(8)
+    helper.__code__ = (lambda x, plus: x - plus).__code__
+    check(-2)
+    Model.go = lambda self, x: x * 10
+    compiled = pure(Model().go)
+    check(10)
+
+
+def test_modules_their_parts_and_modes():
+    def run():
+        tenon.manual_seed(3)
+        model = nn.Sequential(nn.Linear(4, 4), nn.Dropout(0.5), nn.BatchNorm1d(4))
+        return model, tenon.linspace(-1, 1, 12).reshape(3, 4)
+
+    def calls(c):
+        model, x = run()
+        f = c(model)
+        out = []
+        with tenon.no_grad():
+            for call in range(16):
+                if call == 4:
+                    model.eval()
+                if call == 8:
+                    model[0].weight = nn.Parameter(tenon.ones(4, 4))
+                if call == 12:
+                    model[0].weight.data = tenon.zeros(4, 4)
+                out.append(f(x))
+        return out, model
+
+    expected = outcome(lambda: calls(lambda m: m))
+    found = difference(expected, outcome(lambda: calls(functools.partial(tenon.compile, pure=True))))
+    assert found is None, found
+
+
+OPTIMIZERS = {
+    "SGD": lambda p: tenon.optim.SGD(p, lr=0.1),
+    "SGD momentum": lambda p: tenon.optim.SGD(p, lr=0.1, momentum=0.9, nesterov=True, weight_decay=1e-3),
+    "Adam": lambda p: tenon.optim.Adam(p, lr=0.01),
+    "Adam amsgrad": lambda p: tenon.optim.Adam(p, lr=0.01, amsgrad=True, weight_decay=0.1, maximize=True),
+    "AdamW": lambda p: tenon.optim.AdamW(p, lr=0.01, betas=(0.8, 0.95)),
+}
+
+
+def training(c, optimizer, schedule, steps=24):
+    tenon.manual_seed(0)
+    model = nn.Sequential(nn.Linear(6, 8), nn.Tanh(), nn.Dropout(0.25), nn.Linear(8, 3))
+    optimizer = OPTIMIZERS[optimizer](model.parameters())
+    scheduler = tenon.optim.lr_scheduler.StepLR(optimizer, 5, gamma=0.5) if schedule else None
+
+    @c
+    def step(x, y):
+        loss = F.cross_entropy(model(x), y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        return loss
+
+    out = []
+    for i in range(steps):
+        out.append(step(tenon.randn(7 if i % 4 else 5, 6), tenon.randint(0, 3, (7 if i % 4 else 5,))))
+        if scheduler:
+            scheduler.step()
+    return (out, model, [p.grad for p in model.parameters()], optimizer), step
+
+
+@pytest.mark.parametrize("schedule", [False, True])
+@pytest.mark.parametrize("optimizer", OPTIMIZERS)
+def test_training_steps(optimizer, schedule):
+    """Steps, rates and random numbers are read afresh: nothing is recorded again but the other size of the last batch."""
+    expected = outcome(lambda: training(lambda f: f, optimizer, schedule)[0])
+    steps = []
+
+    def run():
+        result, step = training(pure, optimizer, schedule)
+        steps.append(step)
+        return result
+
+    found = difference(expected, outcome(run))
+    assert found is None, found
+    assert refusal(steps[0]) is None and replays(steps[0]) >= 18
+
+
+def test_a_parameter_that_the_program_writes_beside_the_optimizer():
+    model = nn.Linear(2, 2)
+    optimizer = tenon.optim.SGD(model.parameters(), lr=0.5)
+
+    @pure
+    def step(x):
+        optimizer.zero_grad()
+        model(x).sum().backward()
+        optimizer.step()
+        with tenon.no_grad():
+            model.weight.add_(model.weight.grad, alpha=-0.5)
+
+    with pytest.warns(UserWarning, match="beside the optimizer's step"):
+        for _ in range(4):
+            step(tenon.ones(1, 2))
+
+
+def test_a_used_up_history_raises_what_eager_raises():
+    w = tenon.ones(3, requires_grad=True)
+
+    @pure
+    def step(x):
+        w.grad = None
+        loss = (w * x).exp().sum()
+        loss.backward()
+        return loss
+
+    for _ in range(4):
+        loss = step(tenon.ones(3))
+        with pytest.raises(RuntimeError, match="second time"):
+            loss.backward()
+    assert replays(step) == 2 and w.grad.equal(w.detach().exp())
+
+
+def test_random_numbers_go_on_after_a_replay():
+    def draws(c):
+        tenon.manual_seed(7)
+        f = c(lambda x: F.dropout(x, 0.5) + tenon.rand(5) + tenon.randn(5))
+        out = []
+        for call in range(8):
+            out.append(f(tenon.ones(5)))
+            if call == 4:
+                tenon.manual_seed(1)
+            out.append(tenon.rand(2))
+        return out
+
+    assert [bits(t) for t in draws(pure)] == [bits(t) for t in draws(lambda f: f)]
+
+
+ESCAPES = {
+    "print": (lambda x: print(end="") or x + 1, "print"),
+    "item": (lambda x: x * x.sum().item(), "runs at once"),
+    "if": (lambda x: x + 1 if x.sum() > 0 else x - 1, "runs at once"),
+    "numpy": (lambda x: x + tenon.from_numpy((x * 2).numpy()), "a value was read"),
+    "shapes": (lambda x: x[x > 0].sum(), "runs at once"),
+    "seed": (lambda x: tenon.manual_seed(3) and x * 1, "manual_seed"),
+    "time": (lambda x: x + len(__import__("time").ctime()), "__import__|ctime"),
+    "result": (lambda x: iter([x + 1]), "returns"),
+}
+
+
+@pytest.mark.parametrize("what", ESCAPES)
+def test_what_no_replay_could_stand_for_is_refused_once(what):
+    program, reason = ESCAPES[what]
+    compiled = pure(program)
+    x = tenon.ones(3)
+    with pytest.warns(UserWarning, match=f"is not replayed, but recorded at every call: .*({reason})") as seen:
+        for _ in range(5):
+            got = compiled(x)
+    assert len(seen) == 1 and replays(compiled) == 0 and refusal(compiled)
+    if what not in ("seed", "result"):
+        assert got.equal(program(x))
+
+
+def test_counters_and_lists_that_grow_are_effects():
+    seen, counts = [], {"calls": 0}
+
+    def append(x):
+        seen.append(x * 2)
+
+    def count(x):
+        counts["calls"] += 1
+        return x + 1
+
+    class Counting:
+        calls = 0
+
+        def __call__(self, x):
+            self.calls += 1
+            return x + self.calls
+
+    counting = Counting()
+    for f, expected in ((append, "seen"), (count, "calls"), (counting, "calls")):
+        compiled = pure(f)
+        with pytest.warns(UserWarning, match=f"it changes .*{expected}"):
+            for _ in range(4):
+                compiled(tenon.ones(1))
+    assert len(seen) == 4 and counts["calls"] == 4 and counting.calls == 4
+
+
+def test_hooks_and_history_are_refused():
+    w = tenon.ones(2, requires_grad=True)
+    with pytest.warns(UserWarning, match="history"):
+        f = pure(lambda x: w * x)
+        for _ in range(3):
+            f(tenon.ones(2))
+    with tenon.no_grad():
+        f = pure(lambda x: w * x)
+        for _ in range(3):
+            y = f(tenon.ones(2))
+        assert replays(f) == 1 and not y.requires_grad
+    with pytest.warns(UserWarning, match="history"):
+        y = f(tenon.ones(2))
+    y = f(tenon.ones(2))
+    assert y.requires_grad
+
+
+def test_objects_that_cannot_be_compared_are_refused_by_name():
+    array = numpy.ones(3, numpy.float32)
+    lock = threading.Lock()
+
+    def f(x):
+        with lock:
+            return x + 1
+
+    for program, name in ((f, "lock"), (lambda x: x + float(array[0]), "array")):
+        compiled = pure(program)
+        with pytest.warns(UserWarning, match=name):
+            for _ in range(3):
+                assert compiled(tenon.ones(1)).tolist() == [2]
+
+
+def test_errors_of_the_program_and_of_a_replay():
+    def f(x, i):
+        return x.index_select(0, i) * 2
+
+    compiled = pure(f)
+    x = tenon.arange(3.0)
+    for _ in range(3):
+        assert compiled(x, tenon.tensor([2])).tolist() == [4]
+    with pytest.raises(IndexError, match="index 9 is out of bounds"):
+        compiled(x, tenon.tensor([9]))
+    assert compiled(x, tenon.tensor([1])).tolist() == [2]
+    with pytest.raises((ValueError, RuntimeError, TypeError)):
+        compiled(tenon.ones(2, 2), "text")
+    assert compiled(x, tenon.tensor([0])).tolist() == [0]
+
+
+def test_threads_have_replays_of_their_own():
+    weights = [tenon.full((4,), float(i)) for i in range(4)]
+    compiled = pure(lambda x, w: (x * w).exp())
+    wrong = []
+
+    def work(w):
+        x = tenon.linspace(0, 1, 4)
+        want = (x * w).exp()
+        wrong.extend(i for i in range(200) if not compiled(x, w).equal(want))
+
+    threads = [threading.Thread(target=work, args=(w,)) for w in weights]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert not wrong
+
+
+def test_inside_another_scope_it_is_part_of_that():
+    inner = pure(lambda x: x * 2)
+    outer = pure(lambda x: inner(x) + 1)
+    x = tenon.ones(2)
+    for _ in range(4):
+        assert outer(x).tolist() == [3, 3] and inner(x).tolist() == [2, 2]
+    assert replays(outer) == 2 and replays(inner) == 2
+    with tenon.recording():
+        y = inner(x)
+    assert y.tolist() == [2, 2]
+
+
+def test_a_program_that_differs_each_time_is_given_up():
+    compiled = pure(lambda x, k: x * k)
+    with pytest.warns(UserWarning, match="calls in a row differed"):
+        for k in range(20):
+            assert compiled(tenon.ones(1), float(k)).item() == k
+
+
+def test_what_it_holds_goes_with_it():
+    model = nn.Linear(2, 2)
+    gone = weakref.ref(model)
+    compiled = tenon.compile(model, pure=True)
+    with tenon.no_grad():
+        for _ in range(4):
+            compiled(tenon.ones(1, 2))
+    del model, compiled
+    gc.collect()
+    assert gone() is None

@@ -166,6 +166,8 @@ def _load(f, map_location, path, mmap, whole):
     else:
         start += _read(f, len(_MAGIC) - len(start))
         if start != _MAGIC:
+            if start.startswith(_MAGIC[:-2]):
+                raise ValueError("load: a checkpoint of a later version of Tenon; load it with that version")
             if start.startswith(b"\x80\x02\x8a\x0a"):
                 raise ValueError("load: this is PyTorch's format before 1.6; load it with PyTorch, and save it again")
             raise ValueError("load: neither a file that tenon.save wrote, nor safetensors, nor a zip archive of PyTorch's")

@@ -15,7 +15,7 @@ namespace tenon {
 namespace io {
 namespace {
 
-constexpr std::string_view kOwnMagic = "tenon checkpoint, 2\n";
+constexpr std::string_view kAnyMagic = "tenon checkpoint, ", kOwnMagic = "tenon checkpoint, 2\n";
 constexpr std::string_view kPickle = "/data.pkl";
 constexpr size_t kStorageAlignment = 16;  // of the largest element
 
@@ -63,6 +63,7 @@ std::vector<Storage> read_storages(const Zip& zip, const std::string& folder,
     if (!entry)
       zip.input().refuse(
           0, fmt::format("entry '{}', which a tensor needs, is not in the archive", names.back()));
+    zip.check_readable(*entry);
     if (entry->size != storage.nbytes)
       zip.input().refuse(entry->offset,
                          fmt::format("entry '{}' has {} bytes, and a storage of {} is expected", names.back(),
@@ -72,7 +73,7 @@ std::vector<Storage> read_storages(const Zip& zip, const std::string& folder,
   }
   std::vector<Storage> out = zip.input().storages(parts);
   if (zip.input().is_mapped()) return out;
-  parallel_for(0, static_cast<int64_t>(out.size()), 1, [&](int64_t begin, int64_t end) {
+  parallel_for(0, static_cast<int64_t>(out.size()), Input::grain(parts), [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i)
       zip.check(names[i], *entries[i],
                 crc32(reinterpret_cast<const void*>(out[i].address()), out[i].nbytes()));
@@ -126,9 +127,13 @@ Value read_pytorch(const Input& input, const Place& place) {
   Value value = unpickled(input, zip.text(name, entry), entry.offset, objects);
 
   std::vector<Storage> storages = read_storages(zip, folder, objects.storages());
-  if (place)
-    for (size_t i = 0; i < storages.size(); ++i)
-      storages[i] = place(std::move(storages[i]), objects.storages()[i].location);
+  for (size_t i = 0; place && i < storages.size(); ++i) {
+    const CheckpointObjects::Stored& stored = objects.storages()[i];
+    storages[i] = place(std::move(storages[i]), stored.location);
+    TENON_CHECK(storages[i].nbytes() >= stored.nbytes, Value,
+                fmt::format("load: map_location returned a storage of {} bytes, and tensors need {}",
+                            storages[i].nbytes(), stored.nbytes));
+  }
   for (const CheckpointObjects::View& view : objects.views()) {
     Tensor tensor(
         TensorImpl::make(storages[view.storage], view.dtype, view.sizes, view.strides, view.offset));
@@ -143,6 +148,8 @@ Value read_checkpoint(const Input& input) {
   const std::string start = input.text(0, std::min<uint64_t>(input.size(), kOwnMagic.size()));
   if (start == kOwnMagic) return read_own(input);
   if (start.size() > 8 && start[8] == '{') return dict_of(read_safetensors(input));
+  if (start.starts_with(kAnyMagic))
+    input.refuse(0, "a checkpoint of a later version of Tenon; load it with that version");
   if (start.starts_with("\x80\x02\x8a\x0a"))
     input.refuse(0, "this is PyTorch's format before 1.6; load it with PyTorch, and save it again");
   input.refuse(0, "neither safetensors, nor a zip archive of PyTorch's, nor what tenon.save wrote");

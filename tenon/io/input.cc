@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <limits>
 
 #include "tenon/core/parallel.h"
 #include "tenon/io/mapping.h"
@@ -95,6 +96,12 @@ std::string Input::text(uint64_t offset, size_t size) const {
   return out;
 }
 
+int64_t Input::grain(std::span<const Part> parts) noexcept {
+  uint64_t bytes = 0;
+  for (const Part& part : parts) bytes += part.size;
+  return bytes > kBlock ? 1 : std::numeric_limits<int64_t>::max();
+}
+
 std::vector<Storage> Input::storages(std::span<const Part> parts) const {
   struct Block {
     uint64_t offset;
@@ -113,7 +120,7 @@ std::vector<Storage> Input::storages(std::span<const Part> parts) const {
     for (size_t at = 0; at < to.size(); at += kBlock)
       blocks.push_back({part.offset + at, to.subspan(at, std::min(kBlock, to.size() - at))});
   }
-  parallel_for(0, static_cast<int64_t>(blocks.size()), 1, [&](int64_t begin, int64_t end) {
+  parallel_for(0, static_cast<int64_t>(blocks.size()), grain(parts), [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) read(blocks[i].offset, blocks[i].to);
   });
   return out;

@@ -39,6 +39,8 @@ class Input {
     uint64_t size;
     size_t alignment;
   };
+  /// The grain of a parallel_for over parts: one thread where there is little to do.
+  static int64_t grain(std::span<const Part> parts) noexcept;
   /// A storage for each part: read by several threads, or mapped.
   std::vector<Storage> storages(std::span<const Part> parts) const;
 

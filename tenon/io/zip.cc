@@ -121,24 +121,25 @@ Zip::Zip(const Input& input) : input_(input) {
     std::string name(left.substr(kCentralSize, name_size));
     const Place place = place_of(input, offset, record, left.substr(kCentralSize + name_size, extra_size));
     const uint16_t flags = record.two(8), method = record.two(10);
-    if (flags & 0x2041) input.refuse(offset, fmt::format("entry '{}' is encrypted", name));
-    if (method != 0)
-      input.refuse(offset, fmt::format("entry '{}' is compressed ({}); archives that PyTorch writes are not",
-                                       name, method == 8 ? "deflate" : fmt::format("method {}", method)));
-    if (place.size != place.compressed)
-      input.refuse(offset,
-                   fmt::format("entry '{}' has two sizes, {} and {}", name, place.size, place.compressed));
+    std::string problem;
+    if (flags & 0x2041)
+      problem = fmt::format("entry '{}' is encrypted", name);
+    else if (method != 0)
+      problem = fmt::format("entry '{}' is compressed ({}); what PyTorch reads of an archive is not", name,
+                            method == 8 ? "deflate" : fmt::format("method {}", method));
+    else if (place.size != place.compressed)
+      problem = fmt::format("entry '{}' has two sizes, {} and {}", name, place.size, place.compressed);
 
     const std::string local = input.text(place.local, kLocalSize);
     const size_t local_name = Record(local).two(26);
     if (!local.starts_with(kLocal) || input.text(place.local + kLocalSize, local_name) != name)
       input.refuse(place.local, fmt::format("entry '{}' is expected here", name));
     const uint64_t data = place.local + kLocalSize + local_name + Record(local).two(28);
-    if (data > directory.offset || place.size > directory.offset - data)
+    if (data > directory.offset || place.compressed > directory.offset - data)
       input.refuse(
           data, fmt::format("entry '{}' of {} bytes reaches beyond the entries, which end at byte {}", name,
                             place.size, directory.offset));
-    if (!entries_.emplace(name, Entry{data, place.size, record.four(16)}).second)
+    if (!entries_.emplace(name, Entry{data, place.size, record.four(16), std::move(problem)}).second)
       input.refuse(offset, fmt::format("entry '{}' occurs twice", name));
     has_sums_ |= record.four(16) != 0;
     left.remove_prefix(kCentralSize + name_size + extra_size + comment_size);
@@ -152,7 +153,12 @@ void Zip::check(const std::string& name, const Entry& entry, uint32_t crc) const
                               name, crc, entry.crc));
 }
 
+void Zip::check_readable(const Entry& entry) const {
+  if (!entry.problem.empty()) input_.refuse(entry.offset, entry.problem);
+}
+
 std::string Zip::text(const std::string& name, const Entry& entry) const {
+  check_readable(entry);
   std::string out = input_.text(entry.offset, entry.size);
   check(name, entry, crc32(out.data(), out.size()));
   return out;

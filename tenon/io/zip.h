@@ -17,10 +17,10 @@ class Zip {
     uint64_t offset;  // of the bytes in the input
     uint64_t size;
     uint32_t crc;
+    std::string problem;  // why the bytes are not readable; empty where they are
   };
 
-  /// Reads the directory. Throws Error{Value} for an archive that is damaged, has compressed or encrypted
-  /// entries, or has parts in other files.
+  /// Reads the directory. Throws Error{Value} for an archive that is damaged or has parts in other files.
   explicit Zip(const Input& input);
 
   const Input& input() const noexcept { return input_; }
@@ -30,6 +30,8 @@ class Zip {
     const auto found = entries_.find(std::string(name));
     return found == entries_.end() ? nullptr : &found->second;
   }
+  /// Throws Error{Value} for an entry that is compressed or encrypted.
+  void check_readable(const Entry& entry) const;
   /// The bytes of an entry, checked by its CRC-32. Throws Error{Value}.
   std::string text(const std::string& name, const Entry& entry) const;
   /// Throws Error{Value} unless bytes of this sum are the entry's.

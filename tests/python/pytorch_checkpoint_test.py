@@ -194,6 +194,8 @@ def test_map_location_and_devices_that_are_not_there():
         assert load(data, map_location=where)[0].tolist() == list(range(6))
     with pytest.raises(TypeError, match="must return an UntypedStorage"):
         load(data, map_location=lambda storage, place: 3)
+    with pytest.raises(ValueError, match="returned a storage of 4 bytes, and tensors need 24"):
+        load(data, map_location=lambda storage, place: tenon.zeros(1).untyped_storage())
     with pytest.raises(ZeroDivisionError):
         load(data, map_location=lambda storage, place: 1 / 0)
 
@@ -220,7 +222,7 @@ BAD = {
     "calls a type": (lambda: broken(("torch", "Tensor"), 1), "it calls Tensor"),
     "a name as value": (lambda: archive([Name("torch", "FloatStorage")]), "the name torch.FloatStorage stands where a value is expected"),
     "a storage as value": (lambda: archive([STORED], [ARRAY.tobytes()]), "a storage stands where a value is expected"),
-    "compressed": (lambda: archive({"a": list(range(1000))}, compression=zipfile.ZIP_DEFLATED), r"entry 'archive/data.pkl' is compressed \(deflate\)"),
+    "compressed": (lambda: archive({"a": list(range(1000))}, compression=zipfile.ZIP_DEFLATED), r"entry 'archive/byteorder' is compressed \(deflate\)"),
     "encrypted": (lambda: flagged(1), "entry 'archive/data.pkl' is encrypted"),
     "no pickle": (lambda: renamed(b"data.pkl", b"data.pkx"), "no data.pkl in a folder of its own"),
     "TorchScript": (lambda: archive({}, extra={"constants.pkl": b""}), "this is a TorchScript program"),

@@ -95,6 +95,12 @@ FIRST = (
 )
 
 
+def test_files_of_a_later_format_say_so():
+    later = saved(mixed()).replace(b"checkpoint, 2\n", b"checkpoint, 3\n")
+    with pytest.raises(ValueError, match="^load: a checkpoint of a later version of Tenon"):
+        tenon.load(io.BytesIO(later))
+
+
 def test_files_of_the_first_format_are_read():
     assert tenon.load(io.BytesIO(FIRST))["w"].tolist() == [1, 2]
 

@@ -158,6 +158,13 @@ def _members(owner, pattern, name):
     return [f"{owner}.{n}" if owner else n for n in found]
 
 
+def _without_annotations(signature):
+    """Which are texts, and would be shown in quotation marks."""
+    empty = inspect.Parameter.empty
+    parameters = [p.replace(annotation=empty) for p in signature.parameters.values()]
+    return signature.replace(parameters=parameters, return_annotation=empty)
+
+
 def _python_name(path, recorded):
     """Facts of one name of the package: of the operators that it is bound to, or of what Python has there."""
     value, walked = _attribute(path)
@@ -169,7 +176,7 @@ def _python_name(path, recorded):
     fact["file"], fact["line"] = _source(value)
     if callable(value):
         try:
-            fact["signature"] = str(inspect.signature(value))
+            fact["signature"] = str(_without_annotations(inspect.signature(value)))
         except (TypeError, ValueError):
             pass
     if not isinstance(value, (int, float, str, _C.dtype)):

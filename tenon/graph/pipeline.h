@@ -96,8 +96,14 @@ FusionReport fuse(Graph& graph, const FusionOptions& options = {});
 /// As text: each fusion with its calls and the bytes that it saves, and what was left.
 std::string to_string(const FusionReport& report);
 
+/// How long a graph takes, measured on memory of its own.
+struct Timing {
+  double planned = 0, run = 0;  ///< Nanoseconds: of making the plan once, and of the fastest of a few runs.
+  std::string problem;          ///< Why there are none; else empty.
+};
+
 /// The same graph in all four positions, before a tuner chooses among what they form, and which of them form
-/// something else than the default does.
+/// something else than the default does. Times are those with the engines that the tuner chooses.
 struct Comparison {
   struct Difference {
     Position position;
@@ -106,6 +112,7 @@ struct Comparison {
   };
   std::vector<FusionReport> reports;  ///< By kPositions.
   std::vector<std::string> keys;      ///< Of the graphs, as 32 digits.
+  std::vector<Timing> times;
   std::vector<Difference> differences;
 };
 Comparison compare_positions(const Graph& graph, const FusionOptions& options = {});

@@ -51,6 +51,7 @@ Plan::Plan(Graph graph, Signature signature, const PlanOptions& options)
     report_ = graph::fuse(graph_, {.position = options.position,
                                    .tuner = &tuner,
                                    .rows = options.rows,
+                                   .dump = options.dump,
                                    .relaxed = options.engines.relaxed,
                                    .single_calls = true});
   }

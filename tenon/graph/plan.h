@@ -44,6 +44,7 @@ struct PlanOptions {
   Position position = Position::AfterFuser;
   bool rows = true;  ///< As in FusionOptions.
   EngineChoice engines = {};
+  bool dump = true;  ///< As in FusionOptions.
 };
 
 class ByteReader;

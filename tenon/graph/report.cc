@@ -5,6 +5,7 @@
 #include "tenon/graph/key.h"
 #include "tenon/graph/pipeline.h"
 #include "tenon/graph/region.h"
+#include "tenon/graph/timing.h"
 
 namespace tenon::graph {
 namespace {
@@ -51,13 +52,18 @@ Comparison compare_positions(const Graph& graph, const FusionOptions& options) {
     own.dump = false;
     comparison.reports.push_back(fuse(fused, own));
     comparison.keys.push_back(expr::to_string(key_of(fused)));
+    comparison.times.push_back(time_of(graph, position, options));
   }
   const FusionReport& first = comparison.reports[0];
-  for (const FusionReport& report : comparison.reports) {
+  for (size_t i = 1; i < comparison.reports.size(); ++i) {
+    const FusionReport& report = comparison.reports[i];
     if (same_fusions(report, first)) continue;
     const int64_t more = report.bytes - first.bytes;
     std::string line = fmt::format("{} fuses otherwise than {}", name(report.position), name(first.position));
     if (more != 0) line += fmt::format(" and moves {} bytes {}", std::abs(more), more > 0 ? "more" : "less");
+    if (comparison.times[0].run > 0 && comparison.times[i].run > 0)
+      line +=
+          fmt::format("; it runs in {:.2f} of its time", comparison.times[i].run / comparison.times[0].run);
     comparison.differences.push_back({report.position, more, std::move(line)});
   }
   return comparison;
@@ -65,8 +71,13 @@ Comparison compare_positions(const Graph& graph, const FusionOptions& options) {
 
 std::string to_string(const Comparison& comparison) {
   std::string text;
-  for (size_t i = 0; i < comparison.reports.size(); ++i)
+  for (size_t i = 0; i < comparison.reports.size(); ++i) {
+    const Timing& time = comparison.times[i];
     text += fmt::format("{}  key {}\n", to_string(comparison.reports[i]), comparison.keys[i]);
+    text += time.problem.empty() ? fmt::format("  planned in {:.1f} us, run in {:.1f} us\n",
+                                               time.planned / 1000, time.run / 1000)
+                                 : fmt::format("  not timed: {}\n", time.problem);
+  }
   for (const Comparison::Difference& d : comparison.differences)
     text += fmt::format("{}{}\n", d.bytes > 0 ? "regression: " : "", d.text);
   return text;

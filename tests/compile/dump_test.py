@@ -38,6 +38,7 @@ def test_positions_say_what_each_fuses_with_its_key(tmp_path):
     text = next(tmp_path.glob("*_positions.txt")).read_text()
     for position in ("a", "b-A", "b-B", "c"):
         assert f"position {position}: 1 fusions, 1 steps" in text
+    assert text.count("  planned in ") == 4 and text.count(" us, run in ") == 4
     assert text.count("(matmul): aten::mul.Scalar, aten::mm, aten::add.Scalar, aten::relu") == 4
     assert text.count("  key ") == 4
 

@@ -411,11 +411,26 @@ TEST(Match, TheComparisonSaysWhatIsOtherwiseAndWhatMovesMore) {
   EXPECT_NE(text.find("left aten::relu: a step between them depends on the first"), std::string::npos)
       << text;
 
+  EXPECT_EQ(comparison.times.size(), 4u);
+  EXPECT_EQ(text.find("not timed"), std::string::npos) << text;
+  for (size_t at = 0, n = 0; n < 4; ++n) {
+    at = text.find("  planned in ", at + 1);
+    ASSERT_NE(at, std::string::npos) << text;
+    EXPECT_NE(text.find(" us, run in ", at), std::string::npos) << text;
+  }
+  EXPECT_NE(text.find("4096 bytes more; it runs in "), std::string::npos) << text;
+
   const Comparison better = compare_positions(parse(kSharedInput));
   ASSERT_EQ(better.differences.size(), 2u);
   EXPECT_EQ(better.differences[0].bytes, -4096);
   EXPECT_EQ(to_string(better).find("regression"), std::string::npos);
   EXPECT_TRUE(compare_positions(parse(kProduct)).differences.empty());
+}
+
+TEST(Match, WhatCannotRunIsNotTimed) {
+  std::string text = kStepBetween;
+  text.replace(text.find(" 0, none)"), 9, " 2, none)");  // of two dimensions
+  EXPECT_NE(to_string(compare_positions(parse(text))).find("  not timed: "), std::string::npos);
 }
 
 TEST(Match, AConvolutionWithBiasAndReluIsOneRegion) {

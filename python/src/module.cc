@@ -22,6 +22,7 @@ PyModuleDef g_module = {PyModuleDef_HEAD_INIT,
 
 bool fill(PyObject* module) {
   using namespace tenon::python;
+  answer_interrupts();
   return watch_interpreter_end() && add_exceptions(module) && add_source_language(module) &&
          add_types(module) && add_functions(module) && add_tensor_type(module) && add_storage(module) &&
          add_conversion(module) && add_indexing(module) && add_dlpack(module) && add_autograd(module) &&

@@ -11,6 +11,7 @@
 #include "tenon/autograd/fit_gradient.h"
 #include "tenon/autograd/graph_task.h"
 #include "tenon/core/device_runtime.h"
+#include "tenon/core/interrupt.h"
 #include "tenon/core/stack_space.h"
 #include "tenon/core/thread_state.h"
 #include "tenon/generated/arithmetic/functions.h"
@@ -163,6 +164,7 @@ void GraphTask::deliver(uint32_t index, uint32_t input_nr, Tensor grad) {
 
 void GraphTask::run() {
   while (!queue_.empty()) {
+    check_interrupt();
     const uint32_t index = queue_.front().step;
     std::pop_heap(queue_.begin(), queue_.end());
     queue_.pop_back();

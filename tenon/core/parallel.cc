@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "tenon/core/error.h"
+#include "tenon/core/interrupt.h"
 
 #ifdef TENON_OPENMP
 #include <omp.h>
@@ -52,6 +53,7 @@ class FirstError {
       if (!taken_.test_and_set()) error_ = std::current_exception();
     }
   }
+  bool has() const noexcept { return taken_.test(std::memory_order_relaxed); }
   void rethrow() const {
     if (error_) std::rethrow_exception(error_);
   }
@@ -60,6 +62,22 @@ class FirstError {
   std::atomic_flag taken_ = ATOMIC_FLAG_INIT;
   std::exception_ptr error_;
 };
+
+/// A range is run in pieces, between which an interrupt is asked for: of at least so many times the grain,
+/// and not more of them than this.
+constexpr int64_t kGrainsOfPiece = 16, kMostPieces = 64;
+
+/// Calls f for the pieces of a range until `ends` says so.
+template <class F, class Ends>
+void in_pieces(int64_t begin, int64_t end, int64_t grain, F&& f, Ends&& ends) {
+  const int64_t piece = std::max(std::max<int64_t>(grain, 1) * kGrainsOfPiece, (end - begin) / kMostPieces);
+  while (begin < end && !ends()) {
+    check_interrupt();
+    const int64_t stop = end - begin < 2 * piece ? end : begin + piece;  // none is smaller than a piece
+    f(begin, stop);
+    begin = stop;
+  }
+}
 
 struct ParallelScope {
   ParallelScope() noexcept { t_in_parallel = true; }
@@ -98,13 +116,15 @@ void parallel_for(int64_t begin, int64_t end, int64_t grain, RangeFunction f, vo
   const int64_t total = end - begin;
   const int64_t most = (total + std::max<int64_t>(grain, 1) - 1) / std::max<int64_t>(grain, 1);
   const int64_t ranges = std::min<int64_t>(num_threads(), most);
-  if (ranges <= 1 || t_in_parallel || in_forked_child()) return f(context, begin, end);
+  const auto call = [&](int64_t b, int64_t e) { f(context, b, e); };
+  if (t_in_parallel) return f(context, begin, end);
+  if (ranges <= 1 || in_forked_child()) return in_pieces(begin, end, grain, call, [] { return false; });
 
   FirstError error;
   const auto run = [&](int64_t i) {
     const ParallelScope scope;
     const int64_t b = begin + total * i / ranges, e = begin + total * (i + 1) / ranges;
-    error.run([&] { f(context, b, e); });
+    error.run([&] { in_pieces(b, e, grain, call, [&] { return error.has(); }); });
   };
 #ifdef TENON_OPENMP
 #pragma omp parallel for num_threads(static_cast <int>(ranges)) schedule(static, 1)

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "tenon/core/error.h"
+#include "tenon/core/interrupt.h"
 #include "tenon/core/stream.h"
 #include "tenon/record/recorder_parts.h"
 #include "tenon/record/replay.h"
@@ -40,6 +41,7 @@ Recorder::Cause Recorder::cause(const char* why, const OperatorInfo* by) noexcep
 std::exception_ptr Recorder::compute(Lock& lock, const Cause& cause) {
   if (segment_.calls.empty() && segment_.slots.empty()) return nullptr;
   running_ = true;
+  const Uninterrupted whole;  // others may wait for what is computed
   std::exception_ptr error;
   // Without a call there may be storages, of calls that were not recorded after all.
   if (!segment_.calls.empty()) {

@@ -1,6 +1,7 @@
 #include "python/src/interpreter/gil.h"
 
 #include <pthread.h>
+#include <signal.h>
 #include <unistd.h>
 #ifdef TENON_PARK_ENDED_THREADS
 #include <unwind.h>
@@ -10,7 +11,9 @@
 #include <chrono>
 #include <thread>
 
+#include "python/src/interpreter/errors.h"
 #include "python/src/interpreter/source_lines.h"
+#include "tenon/core/interrupt.h"
 
 namespace tenon::python {
 namespace {
@@ -62,7 +65,50 @@ void wait_for_askers(PyObject*) {
 /// Runs when the interpreter is gone: whoever still computes cannot start anything else, and ends soon.
 void wait_for_kernels() { wait_for_none(g_computing); }
 
+// Python notes a signal in its C handler and runs the handler in Python when the main thread next runs
+// Python's code, which it does not before a kernel has ended. So while this thread computes without the lock,
+// a handler of ours stands before Python's: it asks the kernel to stop between two steps, where Python is
+// asked what to do.
+
+struct sigaction g_pythons_action;
+
+void note_interrupt(int number) {
+  request_interrupt();
+  g_pythons_action.sa_handler(number);
+}
+
+/// Where Python's handlers run; set when the module is made, which most often happens there.
+pthread_t g_main_thread;
+bool g_knows_main_thread = false;
+
+bool is_main_thread() noexcept { return g_knows_main_thread && pthread_equal(pthread_self(), g_main_thread); }
+
+/// Puts our handler before the one that is there: Python's, which signal.signal sets anew. A program without
+/// one ends or goes on as the system has it.
+void watch_interrupts() noexcept {
+  struct sigaction now;
+  if (sigaction(SIGINT, nullptr, &now) != 0 || (now.sa_flags & SA_SIGINFO)) return;
+  if (now.sa_handler == &note_interrupt || now.sa_handler == SIG_DFL || now.sa_handler == SIG_IGN) return;
+  g_pythons_action = now;
+  now.sa_handler = &note_interrupt;
+  sigaction(SIGINT, &now, nullptr);
+}
+
+/// Runs Python's handlers; false on the threads that they do not run on.
+bool run_handlers() {
+  if (!is_main_thread()) return false;
+  const HoldGil gil;
+  if (PyErr_CheckSignals() < 0) throw_python_error();
+  return true;
+}
+
 }  // namespace
+
+void answer_interrupts() noexcept {
+  g_main_thread = pthread_self();
+  g_knows_main_thread = gettid() == getpid();
+  set_interrupt_answer(&run_handlers);
+}
 
 bool holds_gil() noexcept {
   PyThreadState* own = PyGILState_GetThisThreadState();
@@ -88,6 +134,7 @@ void HoldGil::give_back() noexcept {
 
 void ReleaseGil::give() noexcept {
   note_line_before_release();
+  if (is_main_thread()) watch_interrupts();
   begin(g_computing, t_computing);
   state_ = PyEval_SaveThread();
 }

@@ -82,6 +82,10 @@ bool set_computing(bool on) noexcept;
 /// ones, releasing it costs more than the work. docs/differences.md documents it.
 inline constexpr int64_t kReleaseGilElements = 32768;
 
+/// Has Python's signal handlers run between the steps of long work on the main thread, which releases the
+/// lock: what they raise, KeyboardInterrupt say, ends the work. Called once, when the module is made.
+void answer_interrupts() noexcept;
+
 /// Makes the interpreter's shutdown wait for threads that ask for the lock, and the process's exit wait for
 /// threads that compute. Called once, when the module is made. False with an exception set on failure.
 bool watch_interpreter_end() noexcept;

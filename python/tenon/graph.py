@@ -379,9 +379,9 @@ class pygraph:
         pack: dict[int, Any] = {}
         for key, value in variant_pack.items():
             uid = key.get_uid() if isinstance(key, Tensor) else int(key)
-            if uid in pack:
-                raise ValueError(f"execute: UID {uid} is passed twice")
-            pack[uid] = _as_tensor(value)
+            pack[uid] = value if type(value) is _C.Tensor else _as_tensor(value)
+        if len(pack) != len(variant_pack):
+            raise ValueError("execute: a UID is passed twice, as a tensor of the graph and by itself")
         return pack
 
     def execute(self, variant_pack: Mapping[Any, Any], workspace: Any = None, handle: Handle | None = None) -> None:

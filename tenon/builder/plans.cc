@@ -216,25 +216,28 @@ std::vector<Address> Graph::sorted(const graph::Plan& plan,
 void Graph::check_tensor(uint64_t uid, const tenon::Tensor& t) const {
   const TensorAttributes* const wanted = find_tensor(uid);
   TENON_CHECK(wanted, Value, fmt::format("execute: UID {} is no tensor of the graph", uid));
-  const auto is = [&](bool holds, ErrorKind kind, const std::string& what) {
-    if (!holds)
-      throw_error(kind, fmt::format("execute: the tensor for UID {} ('{}') {}", uid, wanted->name(), what));
+  const auto refuse = [&](ErrorKind kind, const std::string& what) {
+    throw_error(kind, fmt::format("execute: the tensor for UID {} ('{}') {}", uid, wanted->name(), what));
   };
-  is(t.device().is_cpu(), ErrorKind::Device,
-     fmt::format("is on {}; the plan runs on the host", tenon::to_string(t.device())));
-  is(t.dtype() == *wanted->data_type(), ErrorKind::Type,
-     fmt::format("is {}, the graph's is {}", name(t.dtype()), name(*wanted->data_type())));
-  if (wanted->is_pass_by_value())
-    return is(t.numel() == 1, ErrorKind::Shape, fmt::format("has {} elements, and is a number", t.numel()));
-  const bool same = t.sizes() == IntArrayRef(wanted->dim());
-  is(same, ErrorKind::Shape,
-     fmt::format("has sizes {}, the graph's has {}", tenon::to_string(t.sizes()),
-                 tenon::to_string(wanted->dim())));
+  if (!t.device().is_cpu())
+    refuse(ErrorKind::Device,
+           fmt::format("is on {}; the plan runs on the host", tenon::to_string(t.device())));
+  if (t.dtype() != *wanted->data_type())
+    refuse(ErrorKind::Type,
+           fmt::format("is {}, the graph's is {}", name(t.dtype()), name(*wanted->data_type())));
+  if (wanted->is_pass_by_value()) {
+    if (t.numel() != 1) refuse(ErrorKind::Shape, fmt::format("has {} elements, and is a number", t.numel()));
+    return;
+  }
+  if (t.sizes() != IntArrayRef(wanted->dim()))
+    refuse(ErrorKind::Shape, fmt::format("has sizes {}, the graph's has {}", tenon::to_string(t.sizes()),
+                                         tenon::to_string(wanted->dim())));
   for (size_t d = 0; d < wanted->dim().size(); ++d) {
     const bool matters = wanted->dim()[d] > 1 && t.numel() > 0;
-    is(!matters || t.strides()[static_cast<int64_t>(d)] == wanted->stride()[d], ErrorKind::Shape,
-       fmt::format("has strides {}, the graph's has {}", tenon::to_string(t.strides()),
-                   tenon::to_string(wanted->stride())));
+    if (matters && t.strides()[static_cast<int64_t>(d)] != wanted->stride()[d])
+      refuse(ErrorKind::Shape,
+             fmt::format("has strides {}, the graph's has {}", tenon::to_string(t.strides()),
+                         tenon::to_string(wanted->stride())));
   }
 }
 

@@ -29,6 +29,7 @@ def pieces_written(n):
     thread.start()
     try:
         x.atanh_()
+        thread.join()  # where the signal comes too late for the kernel
         raised = False
     except KeyboardInterrupt:
         raised = True

@@ -6,6 +6,7 @@ import pathlib
 import re
 import shutil
 import subprocess
+import sys
 
 import pytest
 
@@ -39,6 +40,23 @@ def test_a_program_compiles_and_runs(options, tmp_path):
     printed = run(compiler(name), *options, MAIN, "-o", tmp_path / "program", *flags(), f"-Wl,-rpath,{INSTALL}/lib")
     assert "tenon/" not in printed  # no warnings about headers
     assert run(tmp_path / "program") == "all good\n"
+
+
+def test_python_meets_nodes_without_type_information(tmp_path):
+    library = tmp_path / "function.so"
+    run("g++", "-std=c++20", "-fno-rtti", "-fPIC", "-shared", MAIN.with_name("function.cc"), "-o", library, *flags())
+    program = f"""
+import gc, tenon
+tenon.ops.load_library({str(library)!r})
+x = tenon.ones(2, requires_grad=True)
+y = tenon.ops.consumer.doubled(x)
+assert y.grad_fn.name() == "ScaledBackward" and len(y.grad_fn.next_functions) == 1
+gc.collect()
+y.sum().backward()
+print(x.grad.tolist())
+"""
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "build/release/python")}
+    assert run(sys.executable, "-c", program, env=environment) == "[2.0, 2.0]\n"
 
 
 @pytest.mark.parametrize("standard", ["c++17", "c++14"])

@@ -8,6 +8,7 @@
 #include "python/src/autograd/garbage_collection.h"
 #include "python/src/autograd/node_object.h"
 #include "python/src/interpreter/errors.h"
+#include "python/src/interpreter/polymorphic.h"
 #include "python/src/tensor/tensor_object.h"
 #include "tenon/autograd/autograd.h"
 #include "tenon/autograd/custom_function.h"
@@ -429,7 +430,7 @@ Node& node_of_function(PyObject* o) {
 }
 
 PyObject* function_of_node(const Node& node) noexcept {
-  const auto* function = dynamic_cast<const FunctionNode*>(&node);
+  const auto* function = as<FunctionNode>(node);
   return function ? function->ctx() : nullptr;
 }
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "python/src/autograd/garbage_collection.h"
+#include "python/src/interpreter/polymorphic.h"
 #include "tenon/autograd/autograd.h"
 #include "tenon/autograd/autograd_meta.h"
 #include "tenon/generated/arithmetic/functions.h"
@@ -57,7 +58,7 @@ std::string PythonNode::who() const {
 }
 
 PyObject* context_of_node(const Node& node) noexcept {
-  const auto* python = dynamic_cast<const PythonNode*>(&node);
+  const auto* python = as<PythonNode>(node);
   return python ? python->context() : nullptr;
 }
 

@@ -28,6 +28,7 @@ TENON = {
     "interpreter": {"TENON_JIT": "0"},
     "strict": {"TENON_STRICT": "1"},
     "relaxed": {},
+    "pure": {},
 }
 KEEP_LARGE_BLOCKS = {"MALLOC_TRIM_THRESHOLD_": str(1 << 34), "MALLOC_MMAP_THRESHOLD_": str(1 << 34)}
 

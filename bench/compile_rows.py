@@ -19,8 +19,8 @@ BOUNDS = {
     CHAIN: [("compiled", 1.0, "jax"), ("compiled", 1.0, "torch.compile"), ("compiled", 1.2, "floor"), ("interpreter", 1.5, "jax")],
     NORM: [("compiled", 1.2, "jax"), ("interpreter", 0.6, "eager")],
     SOFTMAX: [("compiled", 1.2, "jax"), ("interpreter", 0.6, "eager")],
-    SMALL: [("compiled", 1.2, "eager")],
-    MLP1: [("compiled", 1.1, "eager")],
+    SMALL: [("compiled", 1.2, "eager"), ("pure", 0.6, "eager"), ("pure", 0.05, "jax")],
+    MLP1: [("compiled", 1.1, "eager"), ("pure", 0.6, "eager"), ("pure", 0.35, "jax")],
     ADAM: [("compiled", 0.5, "eager")],
     MLP64: [("compiled", 0.85, "eager")],
     BLOCK: [("compiled", 0.7, "eager")],
@@ -51,7 +51,7 @@ def rows_of(column):
     tenon.set_num_threads(1)
     if column == "eager":
         return _eager_names(tenon, lambda f: f)
-    compiled = tenon.compile(relaxed=True) if column == "relaxed" else tenon.compile
+    compiled = {"relaxed": tenon.compile(relaxed=True), "pure": tenon.compile(pure=True)}.get(column, tenon.compile)
     rows = _eager_names(tenon, compiled)
     rows[NEW] = lambda: _first_call(tenon, lambda x, ops: _applied(x, ops))
     rows[NEW_PRODUCT] = lambda: _first_call(tenon, lambda x, ops: _applied(_applied(x, ops[:4]) @ x.t() + 1, ops[4:]))

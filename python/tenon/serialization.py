@@ -241,9 +241,10 @@ def _device_of(place, location):
         device = _C.device(place)
         count = _C._devices.device_count(device.type)
         if (device.index or 0) < count:
+            _C.empty(0, device=device)  # a name that operators were registered for may have no device behind it
             return device
         problem = f"there is no device {device}: {device.type} has {count}"
-    except ValueError as error:
+    except (ValueError, RuntimeError) as error:
         problem = str(error)
     if str(place) != location:
         raise RuntimeError(f"load: map_location: {problem}")

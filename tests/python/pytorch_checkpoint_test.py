@@ -200,6 +200,13 @@ def test_map_location_and_devices_that_are_not_there():
         load(data, map_location=lambda storage, place: 1 / 0)
 
 
+def test_a_name_that_has_kernels_and_no_device():
+    tenon.library.Library("aten", "IMPL").impl("sgn", lambda x: x, "HIP")
+    value = [Call(Name("torch._utils", "_rebuild_tensor_v2"), (Stored("torch.FloatStorage", "0", 6, "hip:0"), 0, (6,), (1,), False, None))]
+    with pytest.raises(RuntimeError, match="a tensor was saved on hip:0: .*map_location='cpu'"):
+        load(archive(value, [ARRAY.tobytes()]))
+
+
 def broken(function, *arguments):
     return archive([Call(Name(*function), arguments)], [ARRAY.tobytes()])
 

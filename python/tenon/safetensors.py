@@ -28,18 +28,19 @@ def save_file(tensors: Mapping[str, Tensor], filename: Any, metadata: dict[str, 
 
     Raises TypeError for a dtype that the format does not have: complex128 and quantized ones.
     """
-    _C._weights.save_safetensors(_path(filename), dict(tensors), metadata)
+    _C._weights.save_safetensors(_path(filename), _dict(tensors), metadata)
 
 
 def save(tensors: Mapping[str, Tensor], metadata: dict[str, str] | None = None) -> bytes:
     """The bytes of such a file."""
-    data = _C._weights.save_safetensors(None, dict(tensors), metadata)
+    data = _C._weights.save_safetensors(None, _dict(tensors), metadata)
     assert data is not None  # bytes, where no path is given
     return data
 
 
 def load_file(filename: Any, device: Device = "cpu", *, mmap: bool = False) -> dict[str, Tensor]:
-    """The tensors of a file by name. Raises ValueError for a file that is damaged or of another kind.
+    """The tensors of a file by name. Raises ValueError for a file that is damaged, of another kind, or has a tensor of a
+    dtype that Tenon does not have (U16, U32, U64, say): `safe_open` reads the others.
 
     With `mmap`, they are parts of the mapped file: nothing is read before it is used, the checksum is not looked at, and
     writing to a tensor does not reach the file. Only for a file that no program changes in place meanwhile.
@@ -84,7 +85,7 @@ class safe_open:
         return _C._weights.metadata(self._opened()) or None
 
     def get_tensor(self, name: str) -> Tensor:
-        """Raises ValueError for a name that is not there."""
+        """Raises ValueError for a name that is not there, and for a dtype that Tenon does not have."""
         return _C._weights.tensor(self._opened(), name).to(self._device)
 
     def get_slice(self, name: str) -> Any:
@@ -102,6 +103,12 @@ class _Slice:
 
     def __getitem__(self, index):
         return self._tensor[index].to(self._device)
+
+
+def _dict(tensors):
+    if not hasattr(tensors, "keys"):
+        raise TypeError(f"save: safetensors holds a dict of tensors, not a {type(tensors).__name__}")
+    return dict(tensors)
 
 
 def _path(filename):

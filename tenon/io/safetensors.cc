@@ -29,11 +29,17 @@ class Checksum {
 };
 
 Tensor tensor_of(const SafetensorsHeader::Entry& entry, Storage storage) {
-  return Tensor(TensorImpl::make(std::move(storage), entry.dtype, entry.sizes));
+  return Tensor(TensorImpl::make(std::move(storage), *entry.dtype, entry.sizes));
 }
 
-Input::Part part_of(const SafetensorsHeader& header, const SafetensorsHeader::Entry& entry) {
-  return {header.text.size() + entry.begin, entry.end - entry.begin, item_size(entry.dtype)};
+Input::Part part_of(const Input& input, const SafetensorsHeader& header,
+                    const SafetensorsHeader::Entry& entry) {
+  if (!entry.dtype)
+    input.refuse(header.text.size() + entry.begin,
+                 fmt::format("tensor '{}' has dtype '{}', which Tenon does not have; safe_open (C++: "
+                             "safetensors::File) reads the other tensors one by one",
+                             entry.name, entry.dtype_name));
+  return {header.text.size() + entry.begin, entry.end - entry.begin, item_size(*entry.dtype)};
 }
 
 void verify(const Input& input, const SafetensorsHeader& header, std::span<const Storage> storages) {
@@ -64,11 +70,12 @@ struct Parts {
           tensor.defined() && !tensor.is_meta(), Value,
           fmt::format("save: tensor '{}' {}", name,
                       tensor.defined() ? "is on the meta device and has no elements" : "is undefined"));
-      TENON_CHECK(safetensors_name(tensor.dtype()), Type,
+      const char* const dtype = safetensors_name(tensor.dtype());
+      TENON_CHECK(dtype, Type,
                   fmt::format("save: tensor '{}' is {}, which safetensors does not have", name,
                               tenon::name(tensor.dtype())));
       held.push_back(tensor.detach().to(kCPU).contiguous());
-      entries.push_back({name, tensor.dtype(), tensor.sizes().to_dims(), 0, 0});
+      entries.push_back({name, tensor.dtype(), dtype, tensor.sizes().to_dims(), 0, 0});
     }
     header = make_safetensors_header(std::move(entries), metadata);
     std::vector<size_t> order(held.size());
@@ -95,7 +102,7 @@ struct Parts {
 StateDict read_safetensors(const Input& input) {
   const SafetensorsHeader header = read_safetensors_header(input);
   std::vector<Input::Part> parts;
-  for (const auto& entry : header.entries) parts.push_back(part_of(header, entry));
+  for (const auto& entry : header.entries) parts.push_back(part_of(input, header, entry));
   std::vector<Storage> storages = input.storages(parts);
   if (header.checksum && !input.is_mapped()) verify(input, header, storages);
   StateDict out;
@@ -156,7 +163,7 @@ Tensor File::tensor(std::string_view name) const {
   TENON_CHECK(found != impl_->places.end(), Value,
               fmt::format("load: {}: there is no tensor '{}'", impl_->input.name(), name));
   const auto& entry = impl_->header.entries[found->second];
-  const io::Input::Part part = io::part_of(impl_->header, entry);
+  const io::Input::Part part = io::part_of(impl_->input, impl_->header, entry);
   return io::tensor_of(entry, std::move(impl_->input.storages({&part, 1})[0]));
 }
 

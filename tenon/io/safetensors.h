@@ -39,7 +39,8 @@ void save_file(const StateDict& tensors, const std::string& path, const Metadata
 std::string save(const StateDict& tensors, const Metadata& metadata = {});
 
 /// All tensors, in host memory. Throws Error{Value} for a file that is damaged or of another kind, which
-/// names the place and the tensor, and io::SystemError.
+/// names the place and the tensor, for one with a tensor of a dtype that Tenon does not have (File reads the
+/// others), and io::SystemError.
 StateDict load_file(const std::string& path, LoadOptions options = {});
 StateDict load(std::span<const std::byte> bytes);
 
@@ -54,7 +55,7 @@ class File {
 
   std::vector<std::string> keys() const;
   const Metadata& metadata() const noexcept;
-  /// Throws Error{Value} for a name that is not there.
+  /// Throws Error{Value} for a name that is not there, and for a dtype that Tenon does not have.
   Tensor tensor(std::string_view name) const;
 
  private:

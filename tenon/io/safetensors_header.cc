@@ -18,6 +18,8 @@ constexpr uint64_t kMostHeaderBytes = 100'000'000;  // as in the format's refere
 constexpr uint64_t kMostBytes = std::numeric_limits<int64_t>::max();
 constexpr size_t kDataAlignment = 64;
 constexpr const char* kMetadata = "__metadata__";
+constexpr std::string_view kBlanks = " \t\r\n";  // JSON's
+constexpr size_t kMostDimensions = 255;          // a tensor's
 
 // A header of Tenon's is known by blanks that no other writer puts there. Whoever writes the tensors of a
 // file anew may copy its metadata; the checksum that came with them then says nothing, and is not looked at.
@@ -76,6 +78,7 @@ class Reader {
   const char** position() { return &at_; }
 
   bool key(std::string& name) {
+    if (unknown_ > 0) return true;
     if (place_ == Place::Top) {
       if (!names_.insert(name).second) refuse(fmt::format("the name '{}' occurs twice", name));
       entry_ = {};
@@ -87,18 +90,18 @@ class Reader {
       const uint8_t field = name == "dtype"          ? kDType
                             : name == "shape"        ? kShape
                             : name == "data_offsets" ? kOffsets
-                                                     : 0;
-      if (!field)
-        refuse(
-            fmt::format("tensor '{}' has a field '{}', which the format does not have", entry_.name, name));
-      if (fields_ & field) refuse(fmt::format("tensor '{}' has the field '{}' twice", entry_.name, name));
+                                                     : kUnknown;
+      if (fields_ & field & ~kUnknown)
+        refuse(fmt::format("tensor '{}' has the field '{}' twice", entry_.name, name));
       fields_ |= field;
       field_ = field;
     }
     return true;
   }
   bool start_object(size_t) {
-    if (place_ == Place::Start) {
+    if (passes_over()) {
+      ++unknown_;
+    } else if (place_ == Place::Start) {
       place_ = Place::Top;
     } else if (place_ == Place::Top) {
       place_ = entry_.name == kMetadata ? Place::Metadata : Place::Entry;
@@ -109,17 +112,20 @@ class Reader {
     return true;
   }
   bool end_object() {
+    if (unknown_ > 0) return --unknown_, true;
     if (place_ == Place::Entry) finish_entry();
     place_ = place_ == Place::Top ? Place::End : Place::Top;
     return true;
   }
   bool start_array(size_t) {
+    if (passes_over()) return ++unknown_, true;
     if (place_ != Place::Entry || field_ == kDType) unexpected("a list");
     place_ = Place::List;
     numbers_.clear();
     return true;
   }
   bool end_array() {
+    if (unknown_ > 0) return --unknown_, true;
     place_ = Place::Entry;
     if (field_ == kShape) {
       shape_ = numbers_;
@@ -132,12 +138,14 @@ class Reader {
     return true;
   }
   bool number_unsigned(uint64_t value) {
+    if (passes_over()) return true;
     if (place_ != Place::List) unexpected("a number");
     if (value > kMostBytes) refuse(fmt::format("tensor '{}': {} is too large", entry_.name, value));
     numbers_.push_back(value);
     return true;
   }
   bool string(std::string& value) {
+    if (passes_over()) return true;
     if (place_ == Place::Metadata) {
       if (key_ == kChecksumKey)
         read_checksum(value);
@@ -145,15 +153,14 @@ class Reader {
         out_.metadata.emplace_back(key_, value);
     } else if (place_ == Place::Entry && field_ == kDType) {
       const auto* known = std::ranges::find_if(kNames, [&](const auto& row) { return value == row.first; });
-      if (known == std::end(kNames))
-        refuse(fmt::format("tensor '{}' has dtype '{}', which Tenon does not have", entry_.name, value));
-      entry_.dtype = known->second;
+      if (known != std::end(kNames)) entry_.dtype = known->second;
+      entry_.dtype_name = value;
     } else {
       unexpected("a string");
     }
     return true;
   }
-  bool null() { return unexpected("null"); }
+  bool null() { return (place_ == Place::Top && entry_.name == kMetadata) || unexpected("null"); }
   bool boolean(bool) { return unexpected("a boolean"); }
   bool number_integer(int64_t) { return unexpected("a negative number"); }
   bool number_float(double, const std::string&) { return unexpected("a number that is no integer"); }
@@ -167,12 +174,15 @@ class Reader {
 
  private:
   enum class Place { Start, Top, Metadata, Entry, List, End };
-  enum : uint8_t { kDType = 1, kShape = 2, kOffsets = 4 };
+  enum : uint8_t { kDType = 1, kShape = 2, kOffsets = 4, kUnknown = 8 };
 
   [[noreturn]] void refuse(const std::string& what) const {
     input_.refuse(static_cast<uint64_t>(at_ - out_.text.data()), what);
   }
+  /// Whether the value that begins here belongs to a field that is not of the format.
+  bool passes_over() const { return unknown_ > 0 || (place_ == Place::Entry && field_ == kUnknown); }
   bool unexpected(const char* what) const {
+    if (passes_over()) return true;
     refuse(fmt::format("{} where the format has none{}", what,
                        entry_.name.empty() ? "" : fmt::format(", at '{}'", entry_.name)));
   }
@@ -187,9 +197,12 @@ class Reader {
   }
 
   void finish_entry() {
-    if (fields_ != (kDType | kShape | kOffsets))
+    if ((fields_ & ~kUnknown) != (kDType | kShape | kOffsets))
       refuse(fmt::format("tensor '{}' lacks dtype, shape or data_offsets", entry_.name));
-    uint64_t bytes = item_size(entry_.dtype);
+    if (shape_.size() > kMostDimensions)
+      refuse(fmt::format("tensor '{}' has {} dimensions; Tenon's have at most {}", entry_.name, shape_.size(),
+                         kMostDimensions));
+    uint64_t bytes = entry_.dtype ? item_size(*entry_.dtype) : 1;
     Dims sizes;
     bool empty = false;
     for (const uint64_t size : shape_) {
@@ -201,10 +214,10 @@ class Reader {
                            fmt::join(shape_, ", ")));
     }
     if (empty) bytes = 0;
-    if (entry_.begin > entry_.end || entry_.end - entry_.begin != bytes)
+    if (entry_.begin > entry_.end || (entry_.dtype && entry_.end - entry_.begin != bytes))
       refuse(fmt::format(
           "tensor '{}' of shape [{}] and dtype {} takes {} bytes, its data_offsets are [{}, {}]", entry_.name,
-          fmt::join(shape_, ", "), name(entry_.dtype), bytes, entry_.begin, entry_.end));
+          fmt::join(shape_, ", "), entry_.dtype_name, bytes, entry_.begin, entry_.end));
     entry_.sizes = std::move(sizes);
     out_.entries.push_back(std::move(entry_));
     entry_ = {};
@@ -218,6 +231,7 @@ class Reader {
   std::string key_;
   SafetensorsHeader::Entry entry_{};
   uint8_t fields_ = 0, field_ = 0;
+  size_t unknown_ = 0;  // lists and objects that are open in a field that is passed over
   std::vector<uint64_t> numbers_, shape_;
 };
 
@@ -274,7 +288,8 @@ SafetensorsHeader read_safetensors_header(const Input& input) {
                        size, kMostHeaderBytes));
   out.text = input.text(0, 8 + size);
   const std::string_view json = std::string_view(out.text).substr(8);
-  if (!json.starts_with('{')) input.refuse(8, "the header must begin with '{'");
+  const size_t first = json.find_first_not_of(kBlanks);
+  if (first == json.npos || json[first] != '{') input.refuse(8, "the header must begin with '{'");
 
   Reader reader(input, out);
   const char* const begin = out.text.data() + 8;
@@ -296,10 +311,10 @@ SafetensorsHeader make_safetensors_header(std::vector<SafetensorsHeader::Entry> 
   std::vector<SafetensorsHeader::Entry*> sorted;
   for (auto& entry : entries) sorted.push_back(&entry);
   std::ranges::stable_sort(
-      sorted, [](const auto* a, const auto* b) { return item_size(a->dtype) > item_size(b->dtype); });
+      sorted, [](const auto* a, const auto* b) { return item_size(*a->dtype) > item_size(*b->dtype); });
   uint64_t at = 0;
   for (auto* entry : sorted) {
-    uint64_t bytes = item_size(entry->dtype);
+    uint64_t bytes = item_size(*entry->dtype);
     for (const int64_t size : entry->sizes) bytes *= static_cast<uint64_t>(size);
     entry->begin = at;
     entry->end = at += bytes;
@@ -320,7 +335,7 @@ SafetensorsHeader make_safetensors_header(std::vector<SafetensorsHeader::Entry> 
     TENON_CHECK(names.insert(entry.name).second, Value,
                 fmt::format("save: the name '{}' is taken", entry.name));
     json += fmt::format(R"(,{}:{{"dtype":"{}","shape":[{}],"data_offsets":[{},{}]}})", quoted(entry.name),
-                        safetensors_name(entry.dtype), fmt::join(entry.sizes, ","), entry.begin, entry.end);
+                        entry.dtype_name, fmt::join(entry.sizes, ","), entry.begin, entry.end);
   }
   json += " }";
   json.append((kDataAlignment - (8 + json.size()) % kDataAlignment) % kDataAlignment, ' ');

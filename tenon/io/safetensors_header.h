@@ -17,7 +17,8 @@ namespace tenon::io {
 struct SafetensorsHeader {
   struct Entry {
     std::string name;
-    DType dtype;
+    std::optional<DType> dtype;  // none: Tenon lacks what dtype_name says, and the tensor cannot be read
+    std::string dtype_name;
     Dims sizes;
     uint64_t begin, end;  // of its bytes, counted from the end of the header
   };
@@ -35,7 +36,9 @@ inline constexpr size_t kChecksumDigits = 16;
 const char* safetensors_name(DType t) noexcept;
 
 /// Reads and checks a header: the tensors fill the rest of the input without gaps and without overlaps.
-/// Throws Error{Value} for anything else.
+/// Throws Error{Value} for anything else. How many bytes a tensor of a dtype that Tenon lacks should take is
+/// not known. As the reference implementation does, it permits blanks before the header, and passes over
+/// fields of a tensor that it does not know.
 SafetensorsHeader read_safetensors_header(const Input& input);
 
 /// The bytes before the data, of a multiple of 64. The checksum's digits are zeros. Throws Error{Value} for a

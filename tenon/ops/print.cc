@@ -6,6 +6,7 @@
 #include <cmath>
 #include <vector>
 
+#include "tenon/core/float8.h"
 #include "tenon/core/storage.h"
 #include "tenon/dispatch/key.h"
 #include "tenon/ops/copy/elements.h"
@@ -184,7 +185,7 @@ std::string to_string(const Tensor& t, const PrintOptions& options) {
   constexpr int kIndent = 7;  // of "tensor("
   std::vector<std::string> notes;
   std::string body;
-  const bool has_data = !t.is_meta() && has_arithmetic(t.dtype());
+  const bool has_data = !t.is_meta() && (has_arithmetic(t.dtype()) || is_float8(t.dtype()));
   if (!has_data) {
     body = "...";
     if (!t.device().is_cpu()) notes.push_back(fmt::format("device='{}'", to_string(t.device())));

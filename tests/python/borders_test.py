@@ -121,6 +121,15 @@ def test_buffers_that_a_tensor_does_not_have_are_refused():
         open("/dev/zero", "rb").readinto(tenon.asarray(read_only))
 
 
+def test_a_buffer_whose_elements_overlap_is_read_only():
+    for t in (tenon.ones(1).expand(3), tenon.arange(5.0).as_strided((3, 3), (1, 1)), tenon.zeros(2, 1).expand(2, 4)[1:]):
+        assert memoryview(t).readonly and memoryview(t).tolist() == t.tolist()
+        with pytest.raises((BufferError, TypeError), match="read-only|read-write|same memory"):
+            open("/dev/zero", "rb").readinto(t)
+    for t in (tenon.ones(1).expand(1), tenon.arange(6.0).reshape(2, 3).T, tenon.ones(1, 3).expand(1, 3)):
+        assert not memoryview(t).readonly
+
+
 def test_read_only_memory_stays_so():
     source = np.arange(3.0)
     source.flags.writeable = False

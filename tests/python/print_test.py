@@ -1,5 +1,6 @@
 """What tensors print as: PyTorch's layout."""
 
+import numpy as np
 import pytest
 
 import tenon
@@ -27,6 +28,19 @@ import tenon
 def test_repr(make, text):
     assert repr(make()) == text
     assert str(make()) == text
+
+
+@pytest.mark.parametrize(
+    ("name", "text"), [("float8_e4m3fn", "[1.0000, 1.1250, 1.2500]"), ("float8_e5m2", "[0.5000, 0.6250, 0.7500]")]
+)
+def test_every_float8_is_shown_as_its_value(name, text):
+    ml_dtypes = pytest.importorskip("ml_dtypes")
+    every = np.arange(256, dtype=np.uint8)
+    wanted = every.view(getattr(ml_dtypes, name)).astype(np.float64)
+    x = tenon.tensor(every).view(getattr(tenon, name))
+    np.testing.assert_array_equal(x.tolist(), wanted)
+    np.testing.assert_array_equal([e.item() for e in x], wanted)
+    assert repr(x[0x38:0x3B]) == f"tensor({text}, dtype=tenon.{name})"
 
 
 def test_results_name_their_node():

@@ -7,6 +7,7 @@
 #include "python/src/interpreter/errors.h"
 #include "python/src/tensor/tensor_object.h"
 #include "python/src/tensor/tensor_parts.h"
+#include "tenon/iter/overlap.h"
 
 namespace tenon::python {
 namespace {
@@ -83,8 +84,11 @@ void fill(PyObject* o, Py_buffer* view, int flags) {
   if (asks(PyBUF_F_CONTIGUOUS) && !fortran) refuse("the elements do not lie in Fortran's order");
   if (asks(PyBUF_ANY_CONTIGUOUS) && !contiguous && !fortran)
     refuse("the elements do not lie one after another; use .contiguous()");
-  const bool read_only = t.storage()->read_only();
-  if (asks(PyBUF_WRITABLE) && read_only) refuse("the tensor's memory is read-only");
+  const bool overlaps = overlaps_itself(t.sizes(), t.strides()),
+             read_only = t.storage()->read_only() || overlaps;
+  if (asks(PyBUF_WRITABLE) && read_only)
+    refuse(overlaps ? "several elements of the tensor are the same memory; .clone() it first"
+                    : "the tensor's memory is read-only");
 
   auto kept = std::make_unique<Exported>(t);
   const auto item = static_cast<int64_t>(t.itemsize());

@@ -7,6 +7,7 @@
 
 #include "python/src/call/parser.h"
 #include "python/src/exchange/foreign.h"
+#include "tenon/core/float8.h"
 #include "tenon/core/half.h"
 #include "tenon/generated/arithmetic/functions.h"
 #include "tenon/ops/copy/elements.h"
@@ -247,6 +248,9 @@ PyObject* load_element(DType dtype, const void* element) {
       return PyFloat_FromDouble(static_cast<float>(*static_cast<const Half*>(element)));
     case DType::BFloat16:
       return PyFloat_FromDouble(static_cast<float>(*static_cast<const BFloat16*>(element)));
+    case DType::Float8E4M3FN:
+    case DType::Float8E5M2:
+      return PyFloat_FromDouble(float8_to_float(dtype, *static_cast<const uint8_t*>(element)));
     case DType::Float32:
       return PyFloat_FromDouble(*static_cast<const float*>(element));
     case DType::Float64:

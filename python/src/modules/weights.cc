@@ -30,7 +30,12 @@ std::string utf8(const char* function, PyObject* o) {
   TENON_CHECK(PyUnicode_Check(o), Type,
               std::string(function) + ": names and metadata are str, not " + Py_TYPE(o)->tp_name);
   const char* const text = PyUnicode_AsUTF8AndSize(o, &size);
-  if (!text) throw PythonError();
+  if (!text) {
+    PyErr_Clear();
+    const Ref shown(checked(PyObject_ASCII(o)));
+    throw_error(ErrorKind::Value, std::string(function) + ": " + PyUnicode_AsUTF8(shown.get()) +
+                                      " is no text that UTF-8 can hold; it has a lone surrogate");
+  }
   return {text, static_cast<size_t>(size)};
 }
 

@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "tenon/core/dispatch_dtype.h"
+#include "tenon/core/float8.h"
 #include "tenon/iter/overlap.h"
 #include "tenon/ops/copy/device_copy.h"
 #include "tenon/ops/device_stubs.h"
@@ -121,6 +122,8 @@ Scalar read_scalar(const Tensor& self) {
     copy_elements(host, self, "item");
     return read_scalar(host);
   }
+  if (is_float8(self.dtype()))
+    return Scalar(double{float8_to_float(self.dtype(), *static_cast<const uint8_t*>(self.data_ptr()))});
   return switch_any_dtype(self.dtype(), "item", [&]<class T>() {
     const T value = *static_cast<const T*>(self.data_ptr());
     if constexpr (kIsComplex<T>)

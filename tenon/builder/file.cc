@@ -13,7 +13,7 @@ namespace tenon::builder {
 namespace {
 
 constexpr std::string_view kMagic = "TENONPLN";
-constexpr uint64_t kVersion = 1;
+constexpr uint64_t kVersion = 2;
 
 void write(graph::ByteWriter& out, std::string_view text) {
   out.number(text.size());

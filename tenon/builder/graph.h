@@ -23,6 +23,7 @@
 #include "tenon/builder/tensor.h"
 #include "tenon/core/allocator.h"
 #include "tenon/graph/plan.h"
+#include "tenon/graph/region.h"
 
 namespace tenon {
 class Tensor;
@@ -58,7 +59,7 @@ struct Knob {
   std::string name;
   std::vector<int64_t> values;
 };
-using Knobs = std::vector<std::pair<std::string, int64_t>>;
+using graph::Knobs;
 /// "fused" and "operators".
 std::span<const std::string_view> engine_names();
 /// Throws Error{Value} for another name.

@@ -118,7 +118,7 @@ class ByteReader {
 
 /// "TENONGRF" and what stands before the rest of the form.
 inline constexpr std::string_view kMagic = "TENONGRF";
-inline constexpr uint64_t kBinaryVersion = 1;
+inline constexpr uint64_t kBinaryVersion = 2;
 uint64_t checksum(std::span<const std::byte> bytes) noexcept;
 
 }  // namespace tenon::graph

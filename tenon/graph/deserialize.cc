@@ -246,6 +246,11 @@ class Deserializer {
     list([&] { r->prologue.push_back(port()); });
     r->body = port();
     r->epilogue = port();
+    r->engine = text();
+    list([&] {
+      const std::string& knob = text();
+      r->knobs.emplace_back(knob, in_.signed_number());
+    });
     return r;
   }
   NumberSource number_source(const Region& region) {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "tenon/core/error.h"
 #include "tenon/core/strict.h"
 #include "tenon/graph/region.h"
 
@@ -56,6 +57,24 @@ const Engine* best_of(const Graph& graph, const Node& region, const Refusals& wh
 
 const Engine* engine_for(const Graph& graph, const Node& region, const EngineChoice& choice) {
   return best_of(graph, region, refusals_of(graph, region, choice));
+}
+
+const Engine& engine_of(const Graph& graph, const Node& region, const EngineChoice& choice) {
+  const auto refuse = [&](const std::string& why) {
+    throw_error(ErrorKind::NotImplemented, fmt::format("plan: {}: {}", region.region->name, why));
+  };
+  const std::string& wanted = region.region->engine;
+  const Engine* engine = nullptr;
+  if (wanted.empty()) {
+    engine = engine_for(graph, region, choice);
+    if (!engine) refuse(refusals(graph, region, choice));
+    return *engine;
+  }
+  const auto named = std::ranges::find(kHostEngines, wanted, &Engine::name);
+  if (named == kHostEngines.end() || !named->build) refuse(fmt::format("there is no engine '{}'", wanted));
+  if (const std::string why = refusal(*named, graph, region, choice); !why.empty())
+    refuse(fmt::format("{}: {}", wanted, why));
+  return *named;
 }
 
 std::string refusals(const Graph& graph, const Node& region, const EngineChoice& choice) {

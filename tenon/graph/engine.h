@@ -59,6 +59,9 @@ struct EngineChoice {
 /// Of the engines that take a region the one whose model has the least time, the first of several; null if
 /// none does.
 const Engine* engine_for(const Graph& graph, const Node& region, const EngineChoice& choice = {});
+/// What runs a region around an anchor: the engine that it names, or else the one above. Throws
+/// Error{NotImplemented} with the engines' sentences, where none does.
+const Engine& engine_of(const Graph& graph, const Node& region, const EngineChoice& choice = {});
 /// Why each engine does not run a region: "composed: ...; jit: ...".
 std::string refusals(const Graph& graph, const Node& region, const EngineChoice& choice = {});
 

@@ -240,10 +240,23 @@ class Parser {
         region->body = port();
       else if (lexer_.take_word("epilogue"))
         region->epilogue = port();
+      else if (lexer_.take_word("engine"))
+        engine(*region);
       else
         region->members.push_back(node(true));
     }
     return region;
+  }
+
+  void engine(Region& region) {
+    region.engine = std::string(lexer_.word());
+    if (region.engine.empty()) lexer_.fail("expected the name of an engine");
+    if (!lexer_.peek("(")) return;
+    group([&] {
+      std::string knob(lexer_.word());
+      if (knob.empty()) lexer_.fail("expected the name of a knob");
+      region.knobs.emplace_back(std::move(knob), lexer_.number<int64_t>("the value of a knob"));
+    });
   }
 
   NumberSource number_source(const Region& region) {

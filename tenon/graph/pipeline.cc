@@ -134,8 +134,8 @@ class Pipeline {
     g_.nodes = std::move(formed_.nodes);
     g_.renumber();
     check_debug(g_, "form");
-    stage("fused");
     describe();
+    stage("fused");
     return std::move(report_);
   }
 
@@ -189,7 +189,9 @@ class Pipeline {
         fusion.operators.push_back(member.op);
         fusion.bytes_apart += bytes_of(g_, member);
       }
-      if (options_.tuner) options_.tuner->describe(g_, node, fusion);
+      if (!options_.tuner) continue;
+      options_.tuner->describe(g_, node, fusion);
+      if (node.region->anchor_member != kNone) node.region->engine = fusion.engine;
     }
   }
 

@@ -55,36 +55,21 @@ Plan::Plan(Graph graph, Signature signature, const PlanOptions& options)
                                    .relaxed = options.engines.relaxed,
                                    .single_calls = true});
   }
-  for (const Node& node : graph_.nodes) {
-    const bool anchored = node.region && node.region->anchor_member != kNone;
-    const Engine* const engine = anchored ? engine_for(graph_, node, options.engines) : nullptr;
-    TENON_CHECK(!anchored || engine, NotImplemented,
-                fmt::format("plan: {}: {}", node.region->name, refusals(graph_, node, options.engines)));
-    add_step(node, engine);
-  }
-  finish();
+  finish(options.engines);
 }
 
-Plan::Plan(Graph fused, Signature signature, const expr::Key& key, std::span<const std::string> engines)
+Plan::Plan(Graph fused, Signature signature, const expr::Key& key)
     : graph_(std::move(fused)), signature_(std::move(signature)) {
   report_.key = key;
-  for (size_t i = 0; i < graph_.nodes.size(); ++i) {
-    const Node& node = graph_.nodes[i];
-    const bool anchored = node.region && node.region->anchor_member != kNone;
-    const auto engine = std::ranges::find(kHostEngines, std::string_view(engines[i]), &Engine::name);
-    if (anchored) {
-      TENON_CHECK(engine != kHostEngines.end() && engine->build, NotImplemented,
-                  fmt::format("plan: {}: there is no engine '{}'", node.region->name, engines[i]));
-      const std::string why = engine->check_support(graph_, node);
-      TENON_CHECK(why.empty(), NotImplemented,
-                  fmt::format("plan: {}: {}: {}", node.region->name, engines[i], why));
-    }
-    add_step(node, anchored ? &*engine : nullptr);
-  }
-  finish();
+  // Whether bits may differ from eager's was asked when the plan was made.
+  finish({.relaxed = true});
 }
 
-void Plan::finish() {
+void Plan::finish(const EngineChoice& choice) {
+  for (const Node& node : graph_.nodes) {
+    const bool anchored = node.region && node.region->anchor_member != kNone;
+    add_step(node, anchored ? &engine_of(graph_, node, choice) : nullptr);
+  }
   place_temporaries();
   for (const auto& t : signature_.tensors) uids_.push_back(t.uid);
   for (const auto& v : signature_.values) uids_.push_back(v.uid);

@@ -103,10 +103,10 @@ class Plan {
   struct Instance;
   static constexpr size_t kNowhere = ~size_t{0};
 
-  Plan(Graph fused, Signature signature, const expr::Key& key, std::span<const std::string> engines);
+  Plan(Graph fused, Signature signature, const expr::Key& key);
   void add_step(const Node& node, const Engine* engine);
-  /// Once all steps are there.
-  void finish();
+  /// Makes the steps of the fused graph, and what they share.
+  void finish(const EngineChoice& choice);
   void place_temporaries();
   std::unique_ptr<Instance> take_instance() const;
   void give_back(std::unique_ptr<Instance> instance) const noexcept;

@@ -1,4 +1,4 @@
-// Plans as bytes: the graph as it is fused, which engine runs each region, and what the caller brings. No
+// Plans as bytes: the graph as it is fused, with the engine of each region, and what the caller brings. No
 // machine code: it is made again from expressions.
 #include <fmt/format.h>
 
@@ -60,11 +60,6 @@ void Plan::write(ByteWriter& out) const {
   }
   out.number(signature_.numbers.size());
   for (const Scalar& number : signature_.numbers) graph::write(out, number);
-  out.number(steps_.size());
-  for (const Step& step : steps_) {
-    out.number(step.engine.size());
-    out.characters(step.engine);
-  }
   const std::vector<std::byte> graph = serialize(graph_);
   for (const std::byte b : graph) out.byte(static_cast<uint8_t>(b));
 }
@@ -86,17 +81,15 @@ std::shared_ptr<const Plan> Plan::read(ByteReader& in) {
     s.values.push_back(std::move(v));
   }
   for (size_t n = in.count(); n > 0; --n) s.numbers.push_back(read_scalar(in));
-  std::vector<std::string> engines;
-  for (size_t n = in.count(); n > 0; --n) engines.push_back(in.characters(in.count()));
   Graph graph = deserialize(in.rest());
   const bool fits =
-      s.numbers.size() == graph.numbers.size() && engines.size() == graph.nodes.size() &&
+      s.numbers.size() == graph.numbers.size() &&
       std::ranges::all_of(s.tensors, [&](const auto& t) { return t.storage < graph.storages.size(); }) &&
       std::ranges::all_of(s.values, [&](const auto& v) {
         return std::ranges::all_of(v.numbers, [&](uint32_t number) { return number < graph.numbers.size(); });
       });
   if (!fits) in.fail("the plan's parts do not fit each other");
-  return std::shared_ptr<const Plan>(new Plan(std::move(graph), std::move(s), key, engines));
+  return std::shared_ptr<const Plan>(new Plan(std::move(graph), std::move(s), key));
 }
 
 }  // namespace tenon::graph

@@ -197,7 +197,17 @@ class Printer {
     for (const Port& p : r.prologue) port("prologue", p);
     if (!r.body.empty()) port("body", r.body);
     if (!r.epilogue.empty()) port("epilogue", r.epilogue);
+    if (!r.engine.empty()) engine(r);
     text_ += "}";
+  }
+  void engine(const Region& r) {
+    text_ += "  engine " + r.engine;
+    if (!r.knobs.empty()) {
+      text_ += fmt::format(" ({})", join(r.knobs, [](const auto& knob) {
+                             return fmt::format("{} {}", knob.first, knob.second);
+                           }));
+    }
+    text_ += "\n";
   }
   void port(std::string_view kind, const Port& p) {
     text_ += fmt::format("  {}", kind);

@@ -62,6 +62,8 @@ RegionPtr Region::copy() const {
   result->body = body.copy();
   result->epilogue = epilogue.copy();
   result->numbers = numbers;
+  result->engine = engine;
+  result->knobs = knobs;
   for (const Node& member : members) {
     Node node(member.op);
     node.arguments = member.arguments;

@@ -10,6 +10,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "tenon/expr/expression.h"
@@ -60,6 +61,9 @@ struct Port {
   bool empty() const noexcept { return !expression; }
   Port copy() const;
 };
+/// Settings of an engine, each with its name: {"rows", 24}.
+using Knobs = std::vector<std::pair<std::string, int64_t>>;
+
 struct Region {
   std::string name;  ///< "region_3_mul_add_relu": unique in its graph.
   Anchor anchor = Anchor::None;
@@ -72,6 +76,10 @@ struct Region {
   Port body;  ///< Of regions without an anchor member, whose other ports are empty.
   Port epilogue;
   std::vector<NumberSource> numbers;  ///< Of all members, in order.
+  /// What runs it, by name. Empty: the first engine that takes it, or, around an anchor, the one whose model
+  /// says the least.
+  std::string engine;
+  Knobs knobs;  ///< Those of the engine that are not as it chooses them itself.
   /// The nodes that it was made of, in order, none of them a region. Values that members alone write and read
   /// are in no def of the region's node.
   std::vector<Node> members;

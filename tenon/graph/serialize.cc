@@ -158,6 +158,11 @@ class Serializer {
     list(r.prologue, [&](const Port& p) { port(p); });
     port(r.body);
     port(r.epilogue);
+    text(r.engine);
+    list(r.knobs, [&](const auto& knob) {
+      text(knob.first);
+      out_.signed_number(knob.second);
+    });
   }
   void port(const Port& p) {
     out_.byte(!p.empty());

@@ -24,7 +24,8 @@
 //
 // `over [0, 1]` says that rows are made of the last of two dimensions. The numbers of a region are
 // member.slot. The lists of a port are the uses that it reads (`anchor`: the anchor's result), the numbers
-// that it takes, and the defs that it stores.
+// that it takes, and the defs that it stores. `engine composed (rows 24)` names what runs the region, and its
+// knobs.
 #pragma once
 
 #include <string>

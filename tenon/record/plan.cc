@@ -41,7 +41,7 @@ std::unique_ptr<const Plan::Anchored> Plan::make_anchored(const graph::Graph& g,
                                                           bool relaxed) {
   auto made = std::make_unique<Anchored>();
   made->name = node.region->name;
-  const graph::Engine& engine = *graph::engine_for(g, node, {.relaxed = relaxed});
+  const graph::Engine& engine = graph::engine_of(g, node, {.relaxed = relaxed});
   made->engine = engine.name;
   made->program = engine.build(g, node);
   const auto operand = [&](graph::ValueId value, graph::GeometryId id) {

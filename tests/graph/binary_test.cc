@@ -89,8 +89,8 @@ TEST(GraphBinary, RefusesWhatIsNoSuchForm) {
   bytes[0] = std::byte{0};
   expect_refused(bytes, "graph: byte 0: this is no graph in binary form");
   bytes = good;
-  bytes[8] = std::byte{2};
-  expect_refused(bytes, "graph: byte 8: this is version 2 of the form; this build reads version 1");
+  bytes[8] = std::byte{9};
+  expect_refused(bytes, "graph: byte 8: this is version 9 of the form; this build reads version 2");
   bytes = good;
   bytes.push_back(std::byte{0});
   expect_refused(bytes, "bytes should follow, and");

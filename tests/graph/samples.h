@@ -45,6 +45,7 @@ number $0 float
   prologue (0) () (): in x0: float32; out float32: neg(x0);
   prologue
   epilogue (anchor) () (0): in x0: float32; out float32: relu(x0);
+  engine composed (rows 24, pack -1)
 }
 )";
 

@@ -13,6 +13,7 @@ A graph becomes the same operators as a program that `tenon.compile` records, wi
 
 from __future__ import annotations
 
+import builtins
 import enum
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -278,10 +279,16 @@ class pygraph:
         return [Tensor(self, number) for number in made]
 
     def slice(self, input: Tensor, slices: Iterable[Any], name: str = "", compute_data_type: _C.dtype | None = None) -> Tensor:
-        """Elements of a tensor: one slice of Python's for each of the first dimensions, with positive steps."""
-        last = 2**63 - 1
-        bounds = [(s.start or 0, last if s.stop is None else s.stop, s.step or 1) for s in slices]
-        start, limit, step = ([bound[i] for bound in bounds] for i in range(3))
+        """Elements of a tensor: one slice of Python's for each of the first dimensions."""
+        start, limit, step = [], [], []
+        first, last = -(2**63), 2**63 - 1  # cut off where the tensor ends
+        for s in slices:
+            if not isinstance(s, builtins.slice):
+                raise TypeError(f"slice: one slice for each of the first dimensions, not {s!r}")
+            by = 1 if s.step is None else s.step
+            start.append(s.start if s.start is not None else first if by > 0 else last)
+            limit.append(s.stop if s.stop is not None else last if by > 0 else first)
+            step.append(by)
         return self._node("slice", [input], {"start": start, "limit": limit, "step": step}, name, compute_data_type)[0]
 
     # The steps
@@ -376,6 +383,8 @@ class pygraph:
     # Running
 
     def _pack(self, variant_pack: Mapping[Any, Any]) -> dict[int, Any]:
+        if not isinstance(variant_pack, Mapping):
+            raise TypeError(f"execute: a variant pack maps tensors of the graph or UIDs, and is no {type(variant_pack).__name__}")
         pack: dict[int, Any] = {}
         for key, value in variant_pack.items():
             uid = key.get_uid() if isinstance(key, Tensor) else int(key)

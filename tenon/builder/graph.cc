@@ -161,6 +161,7 @@ TensorAttributes& Graph::tensor_like(const tenon::Tensor& like, std::string name
 
 TensorAttributes& Graph::tensor_scalar(const Scalar& value, std::optional<DType> data_type,
                                        std::string name) {
+  TENON_CHECK(!value.is_complex(), Type, "tensor_scalar: a number that is complex cannot be part of a graph");
   const bool whole = value.is_integral();
   TensorAttributes& t = tensor({.name = std::move(name),
                                 .data_type = data_type.value_or(whole ? DType::Int64 : DType::Float32),

@@ -3,11 +3,36 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 
 #include "tenon/core/error.h"
 #include "tenon/generated/functions.h"
+#include "tenon/iter/overlap.h"
 
 namespace tenon::builder {
+
+namespace {
+
+/// Throws Error{Shape} for sizes and strides that reach farther than addresses do.
+void check_reach(const TensorAttributes& t) {
+  bool over = false;
+  auto nbytes = static_cast<int64_t>(item_size(*t.data_type())), count = nbytes;
+  const Dims &sizes = t.dim(), &strides = t.stride();
+  for (size_t d = 0; d < sizes.size(); ++d) {
+    if (sizes[d] == 0) return;
+    int64_t reach = 0;
+    over |= __builtin_mul_overflow(count, sizes[d], &count);
+    over |= d < strides.size() && __builtin_mul_overflow(sizes[d] - 1, strides[d], &reach);
+    over |= reach == std::numeric_limits<int64_t>::min() ||
+            __builtin_mul_overflow(std::abs(reach), static_cast<int64_t>(item_size(*t.data_type())), &reach);
+    over |= __builtin_add_overflow(nbytes, reach, &nbytes);
+  }
+  TENON_CHECK(!over, Shape,
+              fmt::format("graph: tensor '{}' has sizes {} and strides {}, which no memory can hold",
+                          t.name(), tenon::to_string(sizes), tenon::to_string(strides)));
+}
+
+}  // namespace
 
 const NodeCall::Input& Lowering::input(uint32_t id) {
   NodeCall::Input& value = values_[id];
@@ -25,6 +50,7 @@ const NodeCall::Input& Lowering::input(uint32_t id) {
                                                : Scalar(1.0);
     return value;
   }
+  check_reach(t);
   if (!t.has_stride_) t.stride_ = contiguous_strides(t.dim_);
   value.tensor = trace_.input(value.dtype, t.dim_, t.stride_);
   return value;
@@ -89,13 +115,13 @@ void Lowering::finish_output(TensorAttributes& t) {
   TENON_CHECK(t.stride_.size() == t.dim_.size(), Shape,
               fmt::format("graph: tensor '{}' has strides {} for sizes {}", t.name_,
                           tenon::to_string(t.stride_), tenon::to_string(t.dim_)));
+  check_reach(t);
+  TENON_CHECK(!overlaps_itself(t.dim_, t.stride_), Value,
+              fmt::format("graph: output '{}' has strides {} for sizes {}, with which elements overlap",
+                          t.name_, tenon::to_string(t.stride_), tenon::to_string(t.dim_)));
   const bool dense = std::ranges::equal(result.strides(), IntArrayRef(t.stride_)) || result.numel() < 2;
   if (!whole || !dense) {
     tenon::Tensor own = trace_.fresh(*t.dtype_, t.dim_, t.stride_);
-    TENON_CHECK(std::ranges::none_of(t.stride_, [](int64_t s) { return s <= 0; }) || result.numel() < 2,
-                Value,
-                fmt::format("graph: output '{}' has strides {}, which are to be positive", t.name_,
-                            tenon::to_string(t.stride_)));
     const record::Capture capture(trace_);
     own.copy_(result);
     result = own;

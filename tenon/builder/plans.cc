@@ -207,8 +207,8 @@ std::vector<Address> Graph::sorted(const graph::Plan& plan,
   for (const auto& [uid, address] : variant_pack) {
     const auto uids = plan.uids_sorted();
     TENON_CHECK(std::ranges::binary_search(uids, uid), Value,
-                fmt::format("execute: {} is no input or output of the graph, which has [{}]", described(uid),
-                            fmt::join(uids, ", ")));
+                fmt::format("execute: {} is no tensor that a node reads, and no output; these are [{}]",
+                            described(uid), fmt::join(uids, ", ")));
   }
   return addresses;
 }

@@ -48,15 +48,15 @@ void power(NodeCall& n) {
   const T a = n.tensor(0), b = n.tensor(1);
   n.set(tenon::pow(a, b));
 }
+// At most `lower_clip`, x is lower_clip + negative_slope (x - lower_clip); at least `upper_clip`, it is that.
 void relu(NodeCall& n) {
   const T x = n.tensor(0);
-  if (n.has("lower_clip") || n.has("upper_clip")) {
-    const double low = n.real("lower_clip", 0);
-    n.set(n.has("upper_clip") ? tenon::clamp(x, Scalar(low), Scalar(n.real("upper_clip", 0)))
-                              : tenon::clamp(x, Scalar(low)));
-    return;
-  }
-  n.set(n.has("negative_slope") ? tenon::leaky_relu(x, n.real("negative_slope", 0)) : tenon::relu(x));
+  const double low = n.real("lower_clip", 0), slope = n.real("negative_slope", 0);
+  const auto up = n.has("upper_clip") ? std::optional<Scalar>(n.real("upper_clip", 0)) : std::nullopt;
+  if (slope == 0) return n.set(n.has("lower_clip") || up ? tenon::clamp(x, Scalar(low), up) : tenon::relu(x));
+  if (low == 0 && !up) return n.set(tenon::leaky_relu(x, slope));
+  const T below = tenon::add(tenon::mul(tenon::sub(x, low), slope), low);
+  n.set(tenon::where(tenon::gt(x, low), up ? tenon::clamp(x, std::nullopt, up) : x, below));
 }
 void elu(NodeCall& n) { n.set(tenon::elu(n.tensor(0), n.real("alpha", 1))); }
 void softplus(NodeCall& n) { n.set(tenon::softplus(n.tensor(0), n.real("beta", 1))); }
@@ -85,10 +85,11 @@ void gen_index(NodeCall& n) {
 void relu_backward(NodeCall& n) {
   const T grad = n.tensor(0), x = n.tensor(1);
   const double slope = n.real("negative_slope", 0);
-  T inside = tenon::gt(x, n.real("lower_clip", 0));
-  if (n.has("upper_clip")) inside = tenon::logical_and(inside, tenon::lt(x, n.real("upper_clip", 0)));
-  n.set(slope == 0 ? tenon::where(inside, grad, Scalar(0.0))
-                   : tenon::where(inside, grad, tenon::mul(grad, slope)));
+  const T above = tenon::gt(x, n.real("lower_clip", 0));
+  T result = slope == 0 ? tenon::where(above, grad, Scalar(0.0))
+                        : tenon::where(above, grad, tenon::mul(grad, slope));
+  if (n.has("upper_clip")) result = tenon::where(tenon::lt(x, n.real("upper_clip", 0)), result, Scalar(0.0));
+  n.set(result);
 }
 void tanh_backward(NodeCall& n) {
   const T grad = n.tensor(0), y = tenon::tanh(n.tensor(1));

@@ -21,7 +21,9 @@ void matmul(NodeCall& n) {
 
 struct Window {
   Dims padding, stride, dilation;
-  Dims extra;  ///< Of constant_pad_nd, where the two sides differ; else empty.
+  /// Where the two sides differ, the image is padded before, with these numbers of constant_pad_nd, and
+  /// `padding` is 0; else empty.
+  Dims extra;
 
   Window(const NodeCall& n, const T& image) {
     const size_t spatial = image.sizes().size() < 2 ? 0 : image.sizes().size() - 2;
@@ -42,6 +44,10 @@ struct Window {
     }
     padding = none;
   }
+
+  T padded(const T& image) const { return extra.empty() ? image : tenon::constant_pad_nd(image, extra); }
+  int64_t before(size_t d) const { return extra.empty() ? 0 : extra[extra.size() - 2 - 2 * d]; }
+  int64_t behind(size_t d) const { return extra.empty() ? 0 : extra[extra.size() - 1 - 2 * d]; }
 };
 
 int64_t groups_of(const NodeCall& n, int64_t channels, const T& filter) {
@@ -52,18 +58,15 @@ int64_t groups_of(const NodeCall& n, int64_t channels, const T& filter) {
 }
 
 void conv_fprop(NodeCall& n) {
-  T image = n.tensor(0);
-  const T filter = n.tensor(1);
+  const T image = n.tensor(0), filter = n.tensor(1);
   const Window w(n, image);
-  if (!w.extra.empty()) image = tenon::constant_pad_nd(image, w.extra);
   const Dims none(w.stride.size(), 0);
-  n.set(tenon::convolution(image, filter, {}, w.stride, w.padding, w.dilation, false, none,
+  n.set(tenon::convolution(w.padded(image), filter, {}, w.stride, w.padding, w.dilation, false, none,
                            groups_of(n, image.sizes()[1], filter)));
 }
 void conv_dgrad(NodeCall& n) {
   const T loss = n.tensor(0), filter = n.tensor(1);
   const Window w(n, loss);
-  TENON_CHECK(w.extra.empty(), NotImplemented, "conv_dgrad: the padding before and behind has to be equal");
   const Dims& image = n.wanted_dim();
   TENON_CHECK(image.size() == loss.sizes().size(), Shape,
               fmt::format("conv_dgrad: an image of shape {} for a loss of shape {}", to_string(image),
@@ -71,22 +74,25 @@ void conv_dgrad(NodeCall& n) {
   Dims rest;  // of the image, that no window reaches
   for (size_t d = 0; d < w.stride.size(); ++d) {
     const auto at = static_cast<int64_t>(d) + 2;
-    rest.push_back(image[d + 2] - ((loss.sizes()[at] - 1) * w.stride[d] - 2 * w.padding[d] +
-                                   w.dilation[d] * (filter.sizes()[at] - 1) + 1));
+    const int64_t size = image[d + 2] + w.before(d) + w.behind(d);
+    rest.push_back(size - ((loss.sizes()[at] - 1) * w.stride[d] - 2 * w.padding[d] +
+                           w.dilation[d] * (filter.sizes()[at] - 1) + 1));
   }
-  n.set(tenon::convolution(loss, filter, {}, w.stride, w.padding, w.dilation, true, rest,
-                           groups_of(n, image[1], filter)));
+  T gradient = tenon::convolution(loss, filter, {}, w.stride, w.padding, w.dilation, true, rest,
+                                  groups_of(n, image[1], filter));
+  for (size_t d = 0; d < w.stride.size() && !w.extra.empty(); ++d)
+    gradient = gradient.narrow(static_cast<int64_t>(d) + 2, w.before(d), image[d + 2]);
+  n.set(gradient);
 }
 void conv_wgrad(NodeCall& n) {
   const T image = n.tensor(0), loss = n.tensor(1);
   const Window w(n, image);
-  TENON_CHECK(w.extra.empty(), NotImplemented, "conv_wgrad: the padding before and behind has to be equal");
   const Dims& filter = n.wanted_dim();
   TENON_CHECK(filter.size() == image.sizes().size() && filter[1] > 0, Shape,
               fmt::format("conv_wgrad: filters of shape {} for an image of shape {}", to_string(filter),
                           to_string(image.sizes())));
-  n.set(tenon::_convolution_weight_gradient(loss, image, filter, w.stride, w.padding, w.dilation, false,
-                                            image.sizes()[1] / filter[1]));
+  n.set(tenon::_convolution_weight_gradient(loss, w.padded(image), filter, w.stride, w.padding, w.dilation,
+                                            false, image.sizes()[1] / filter[1]));
 }
 
 /// Which dimensions a reduction goes over: `axis`, or those that its output has with size 1.
@@ -127,6 +133,9 @@ void reduction(NodeCall& n) {
   if (mode == "MUL") return n.set(product(x, axes, keep));
   if (mode == "MUL_NO_ZEROS")
     return n.set(product(tenon::where(tenon::eq(x, 0), Scalar(1.0), x), axes, keep));
+  if (mode == "NORM1" || mode == "NORM2")
+    TENON_CHECK(is_floating_point(x.dtype()), Type,
+                fmt::format("reduction: {} is of floating-point numbers, not of {}", mode, name(x.dtype())));
   if (mode == "NORM1") return n.set(tenon::linalg_vector_norm(x, 1, OptionalIntArrayRef(axes), keep));
   if (mode == "NORM2") return n.set(tenon::linalg_vector_norm(x, 2, OptionalIntArrayRef(axes), keep));
   throw_error(

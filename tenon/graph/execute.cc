@@ -146,6 +146,9 @@ void Plan::check_call(std::span<const Address> sorted, std::span<std::byte> work
   TENON_CHECK(workspace.size() >= workspace_size_, Value,
               fmt::format("execute: the workspace has {} bytes, the plan needs {} (get_workspace_size)",
                           workspace.size(), workspace_size_));
+  TENON_CHECK(workspace.data(), Value,
+              fmt::format("execute: the address of the workspace is null, and the plan needs {} bytes",
+                          workspace_size_));
   TENON_CHECK(reinterpret_cast<uintptr_t>(workspace.data()) % kAlignment == 0, Value,
               fmt::format("execute: the workspace is not aligned to {} bytes", kAlignment));
 }

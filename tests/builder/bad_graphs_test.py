@@ -224,8 +224,60 @@ def test_workspaces():
         g._execute_with_ptrs(pointers, room[1:])
     with raises(RuntimeError, "the workspace is on meta"):
         g._execute_with_ptrs(pointers, tenon.empty(size, dtype=tenon.uint8, device="meta"))
+    with raises(ValueError, f"the address of the workspace is null, and the plan needs {size} bytes"):
+        g._execute_with_ptrs(pointers, 0)
+    with raises(ValueError, "the address of the workspace is null"):
+        g.execute(dict(zip(g._get_variant_pack_uids_sorted(), [data, out])), 0)
     g._execute_with_ptrs(pointers, room[-room.data_ptr() % 64 :])
     assert tenon.equal(out, data @ data @ data)
+
+
+def test_packs_that_are_none():
+    x, out = tenon.randn(4), tenon.empty(4)
+    g = pygraph()
+    t, unused = g.tensor_like(x, name="x"), g.tensor_like(x, name="unused")
+    y = g.exp(t).set_output(True)
+    g.build()
+    with raises(TypeError, "a variant pack maps tensors of the graph or UIDs, and is no list"):
+        g.execute([x, out])
+    with raises(ValueError, r"UID 2 \('unused'\) is no tensor that a node reads, and no output; these are \[1, 3\]"):
+        g.execute({t: x, unused: x, y: out})
+
+
+def test_sizes_and_strides_that_no_memory_holds():
+    with raises(TypeError, "'dim' must be an int, not float"):
+        pygraph().tensor(dim=[4, 1.5], data_type=tenon.float32)
+    for dim, stride in [([2**62, 2**62], None), ([8, 8], [2**62, 1]), ([8, 8], [-(2**63), 1]), ([2**31, 2**31], [1, 1])]:
+        g = pygraph()
+        g.exp(g.tensor(dim=dim, stride=stride, data_type=tenon.float32, name="x")).set_output(True)
+        with raises(tenon.ShapeError, "tensor 'x' has sizes .* and strides .*, which no memory can hold"):
+            g.validate()
+    g = pygraph()
+    g.exp(g.tensor(dim=[8, 8], data_type=tenon.float32)).set_name("y").set_stride([2**62, 1]).set_output(True)
+    with raises(tenon.ShapeError, "tensor 'y' has sizes .* which no memory can hold"):
+        g.validate()
+    for stride in ([3, 1], [0, 1]):
+        g = pygraph()
+        g.exp(g.tensor(dim=[8, 8], data_type=tenon.float32)).set_name("y").set_stride(stride).set_output(True)
+        with raises(ValueError, "output 'y' has strides .* with which elements overlap"):
+            g.validate()
+
+
+def test_slices_and_numbers_that_are_none():
+    g = pygraph()
+    x = g.tensor(dim=[4, 3], data_type=tenon.float32)
+    with raises(TypeError, "slice: one slice for each of the first dimensions, not 1"):
+        g.slice(x, (1,))
+    g.slice(x, (slice(None, None, 0),), name="s").set_output(True)
+    with raises(ValueError, "node 's': slice: slice step cannot be zero"):
+        g.validate()
+    with raises(TypeError, "a number that is complex cannot be part of a graph"):
+        pygraph().tensor_scalar(1j)
+    for mode in ("NORM1", "NORM2"):
+        g = pygraph()
+        g.reduction(g.tensor(dim=[4, 3], data_type=tenon.int32), mode=mode, axis=[1]).set_output(True)
+        with raises(TypeError, f"reduction: {mode} is of floating-point numbers, not of int32"):
+            g.validate()
 
 
 def test_outputs_count_as_written():

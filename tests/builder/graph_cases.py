@@ -114,6 +114,18 @@ case(
     lambda g, x: g.relu(x, lower_clip=-0.5, upper_clip=0.75),
     lambda x: np.clip(x, -0.5, 0.75),
 )
+case(
+    "relu with a slope below its lower clip",
+    {"x": randn(31)},
+    lambda g, x: g.relu(x, negative_slope=0.25, lower_clip=-0.5, upper_clip=0.75),
+    lambda x: np.where(x <= -0.5, -0.5 + 0.25 * (x + 0.5), np.minimum(x, 0.75)),
+)
+case(
+    "relu_backward with a slope below its lower clip",
+    {"dy": randn(31), "x": randn(31)},
+    lambda g, dy, x: g.relu_backward(dy, x, negative_slope=0.25, lower_clip=-0.5, upper_clip=0.75),
+    lambda dy, x: np.where(x >= 0.75, 0, np.where(x <= -0.5, 0.25 * dy, dy)),
+)
 case("swish with beta", {"x": randn(31)}, lambda g, x: g.swish(x, swish_beta=1.5), lambda x: x * sigmoid(1.5 * x))
 case("logical_not", {"x": np.array([0.0, 1.0, -2.0], np.float32)}, lambda g, x: g.logical_not(x), lambda x: x == 0)
 
@@ -418,6 +430,20 @@ case(
     lambda x, dy: filter_gradient(x, dy, (4, 3, 3, 3), 2, 1),
     **conv,
 )
+case(
+    "conv_dgrad with more padding behind",
+    {"dy": randn(2, 4, 4, 5), "w": randn(4, 3, 3, 3)},
+    lambda g, dy, w: g.conv_dgrad(loss=dy, filter=w, pre_padding=[0, 1], post_padding=[1, 2], stride=[2, 2]).set_dim([2, 3, 8, 9]),
+    lambda dy, w: image_gradient(dy, w, (2, 3, 9, 12), 2, 0)[:, :, :8, 1:10],
+    **conv,
+)
+case(
+    "conv_wgrad with more padding behind",
+    {"x": randn(2, 3, 8, 9), "dy": randn(2, 4, 4, 5)},
+    lambda g, x, dy: g.conv_wgrad(image=x, loss=dy, pre_padding=[0, 1], post_padding=[1, 2], stride=[2, 2]).set_dim([4, 3, 3, 3]),
+    lambda x, dy: filter_gradient(np.pad(x, [(0, 0), (0, 0), (0, 1), (1, 2)]), dy, (4, 3, 3, 3), 2, 0),
+    **conv,
+)
 
 # Norms, softmax, attention
 NORM = dict(rtol=1e-5, atol=1e-5)
@@ -532,6 +558,12 @@ case(
     {"x": randn(2, 3, 4)},
     lambda g, x: g.neg(g.transpose(x, permutation=[2, 0, 1])),
     lambda x: -x.transpose(2, 0, 1),
+)
+case(
+    "slice with negative steps",
+    {"x": randn(9, 7)},
+    lambda g, x: g.mul(g.slice(x, [slice(None, None, -1), slice(5, 0, -2)]), 2.0),
+    lambda x: x[::-1, 5:0:-2] * 2,
 )
 case(
     "slice",

@@ -40,15 +40,23 @@ std::string text_of(PyObject* o) {
   if (!parse_text(o, text)) wrong_type("graph", "name", "a str", o);
   return std::string(text);
 }
-Dims dims_of(const char* argument, PyObject* o) {
-  Dims dims;
-  if (!parse_ints(o, dims)) wrong_type("graph", argument, "a list of ints", o);
-  return dims;
-}
 int64_t int_of(const char* argument, PyObject* o) {
   int64_t value = 0;
   if (!parse_int(o, value)) wrong_type("graph", argument, "an int", o);
   return value;
+}
+template <class F>
+void each(PyObject* sequence, F&& f) {
+  const Ref list(checked(PySequence_Fast(sequence, "expected a list")));
+  for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(list.get()); ++i)
+    f(PySequence_Fast_GET_ITEM(list.get(), i));
+}
+Dims dims_of(const char* argument, PyObject* o) {
+  Dims dims;
+  if (parse_ints(o, dims)) return dims;
+  if (PyList_Check(o) || PyTuple_Check(o)) each(o, [&](PyObject* element) { int_of(argument, element); });
+  wrong_type("graph", argument, "a list of ints", o);
+  return dims;
 }
 uint64_t uid_of(PyObject* o) {
   const int64_t uid = int_of("uid", o);
@@ -59,12 +67,6 @@ TensorAttributes& tensor_at(Graph& g, PyObject* number) {
   const int64_t i = int_of("tensor", number);
   TENON_CHECK(i >= 0 && static_cast<size_t>(i) < g.tensors().size(), Index, "graph: there is no such tensor");
   return *g.tensors()[static_cast<size_t>(i)];
-}
-template <class F>
-void each(PyObject* sequence, F&& f) {
-  const Ref list(checked(PySequence_Fast(sequence, "expected a list")));
-  for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(list.get()); ++i)
-    f(PySequence_Fast_GET_ITEM(list.get(), i));
 }
 PyObject* number_of(const Graph& g, const TensorAttributes& t) {
   for (size_t i = g.tensors().size(); i-- > 0;) {

@@ -1,6 +1,6 @@
 // Interruption of long work: a request, made by a signal handler, and the question whether there is one,
-// asked between chunks of parallel_for and between nodes of a backward pass. What an interrupt means is the
-// program's to say, by a function that throws. Knows nothing of signals and of Python.
+// asked between chunks of parallel_for, blocks of a product and nodes of a backward pass. What an interrupt
+// means is the program's to say, by a function that throws. Knows nothing of signals and of Python.
 #pragma once
 
 #include <atomic>
@@ -23,9 +23,13 @@ inline void check_interrupt() {
     detail::answer_interrupt();
 }
 
+/// What exceptions of interrupted work derive from: tensors that the work has written in part count as
+/// written.
+struct Interruption {};
+
 /// Says what answers a request: a function that returns false on threads whose work goes on (the request
-/// stays, for the thread that it is meant for), and on the others throws, or returns true to go on. Null:
-/// nothing does.
+/// stays, for the thread that it is meant for), and on the others throws an Interruption, or returns true to
+/// go on. Null: nothing does.
 using InterruptAnswer = bool (*)();
 void set_interrupt_answer(InterruptAnswer answer) noexcept;
 

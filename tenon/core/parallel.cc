@@ -79,10 +79,22 @@ void in_pieces(int64_t begin, int64_t end, int64_t grain, F&& f, Ends&& ends) {
   }
 }
 
+/// The error of the loop that this thread is in.
+thread_local const FirstError* t_error = nullptr;
+
 struct ParallelScope {
-  ParallelScope() noexcept { t_in_parallel = true; }
-  ~ParallelScope() { t_in_parallel = false; }
+  explicit ParallelScope(const FirstError& error) noexcept {
+    t_in_parallel = true;
+    t_error = &error;
+  }
+  ~ParallelScope() {
+    t_in_parallel = false;
+    t_error = nullptr;
+  }
 };
+
+/// Ends a thread's part of a loop in which there is an error already.
+struct Ended {};
 
 }  // namespace
 
@@ -94,6 +106,11 @@ void set_num_threads(int n) {
 }
 
 bool in_parallel_region() noexcept { return t_in_parallel; }
+void check_stop() {
+  check_interrupt();
+  if (t_error && t_error->has()) throw Ended();
+}
+
 bool in_forked_child() noexcept { return g_forked_child.load(std::memory_order_relaxed); }
 
 #ifdef TENON_OPENMP
@@ -122,7 +139,7 @@ void parallel_for(int64_t begin, int64_t end, int64_t grain, RangeFunction f, vo
 
   FirstError error;
   const auto run = [&](int64_t i) {
-    const ParallelScope scope;
+    const ParallelScope scope(error);
     const int64_t b = begin + total * i / ranges, e = begin + total * (i + 1) / ranges;
     error.run([&] { in_pieces(b, e, grain, call, [&] { return error.has(); }); });
   };

@@ -34,6 +34,11 @@ class OpenMpThreads {
   int count_, before_;
 };
 
+/// For work that is long within one range of parallel_for, or outside of any: asks between its steps, of some
+/// microseconds at least, whether to go on. Throws what an interrupt's answer throws (interrupt.h); where
+/// another thread of the loop has thrown, an exception that ends at the loop.
+void check_stop();
+
 namespace detail {
 using RangeFunction = void (*)(void* context, int64_t begin, int64_t end);
 void parallel_for(int64_t begin, int64_t end, int64_t grain, RangeFunction f, void* context);

@@ -141,8 +141,7 @@ void OperatorHandle::call_boxed(Stack& stack) const {
   DispatchKeySet keys;
   for (size_t i = 0; i < s.arguments.size(); ++i) keys |= keys_of_argument(s.arguments[i], stack, first + i);
   const BoxedWrites writes(*entry_, s, stack, first);
-  dispatch_boxed(*this, s, detail::with_thread_keys(keys), false, stack);
-  writes.bump();
+  writes.around([&] { dispatch_boxed(*this, s, detail::with_thread_keys(keys), false, stack); });
   writes.check_results(stack);
 }
 

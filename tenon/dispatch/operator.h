@@ -207,14 +207,7 @@ class TypedOperator<R(A...)> : public OperatorHandle {
       detail::Writes<kWrites> writes(*entry_);
       size_t i = 0;
       (add_tensor<A>(writes, args, i++), ...);
-      if constexpr (std::is_void_v<R>) {
-        dispatch(keys, false, std::forward<A>(args)...);
-        writes.bump();
-      } else {
-        R result = dispatch(keys, false, std::forward<A>(args)...);
-        writes.bump();
-        return result;
-      }
+      return writes.around([&]() -> R { return dispatch(keys, false, std::forward<A>(args)...); });
     }
   }
   template <class T>
@@ -227,14 +220,7 @@ class TypedOperator<R(A...)> : public OperatorHandle {
     const uint64_t written = entry_->written.load(std::memory_order_relaxed);
     size_t i = 0;
     (add_list<A>(writes, written, args, i++), ...);
-    if constexpr (std::is_void_v<R>) {
-      call_counted(std::forward<A>(args)...);
-      writes.bump();
-    } else {
-      R result = call_counted(std::forward<A>(args)...);
-      writes.bump();
-      return result;
-    }
+    return writes.around([&]() -> R { return call_counted(std::forward<A>(args)...); });
   }
   template <class T>
   static void add_list(detail::Writes<detail::kAnyNumber>& writes, uint64_t written,

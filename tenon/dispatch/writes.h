@@ -9,6 +9,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "tenon/core/interrupt.h"
 #include "tenon/core/tensor.h"
 #include "tenon/core/thread_state.h"
 
@@ -40,7 +41,8 @@ inline constexpr size_t kAnyNumber = ~size_t{0};
 
 /// The written tensors of one call: N tensors that outlive it, or kAnyNumber. `bump` raises each version that
 /// no nested call has raised, so that a write counts once however many operators it passes through. A call
-/// that throws raises none. OperatorEntry::written says which arguments are written.
+/// that throws raises none, unless it was interrupted between its steps. OperatorEntry::written says which
+/// arguments are written.
 template <size_t N>
 class Writes {
   static constexpr bool kKeeps = N == kAnyNumber;
@@ -77,6 +79,24 @@ class Writes {
   void bump() const noexcept {
     for (const Write& w : writes_) {
       if (w.tensor().defined() && w.tensor()._version() == w.before) w.tensor().storage()->bump_version();
+    }
+  }
+
+  /// Calls what writes, and counts.
+  template <class Call>
+  std::invoke_result_t<Call> around(Call&& call) const {
+    try {
+      if constexpr (std::is_void_v<std::invoke_result_t<Call>>) {
+        call();
+        bump();
+      } else {
+        std::invoke_result_t<Call> result = call();
+        bump();
+        return result;
+      }
+    } catch (const Interruption&) {
+      bump();
+      throw;
     }
   }
 

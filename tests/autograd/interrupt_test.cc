@@ -11,7 +11,7 @@
 namespace tenon {
 namespace {
 
-struct Stopped {};
+struct Stopped : Interruption {};
 
 TEST(InterruptedBackward, NoNodeRunsAfterTheRequest) {
   set_interrupt_answer([]() -> bool { throw Stopped(); });

@@ -10,7 +10,7 @@
 namespace tenon {
 namespace {
 
-struct Stopped {};
+struct Stopped : Interruption {};
 
 std::thread::id g_asked;
 
@@ -68,6 +68,28 @@ TEST_F(Interrupt, OtherThreadsStopTooAndTheErrorIsTheAnswer) {
   EXPECT_THROW(parallel_for(0, kMany, 1, some), Stopped);
   // A thread that the request is not meant for may just have it in its hands.
   EXPECT_LT(mine, 32);
+}
+
+TEST_F(Interrupt, LongRangesAskBetweenTheirSteps) {
+  set_num_threads(2);
+  std::atomic<bool> asked{false};
+  std::atomic<int64_t> others{0};
+  constexpr int64_t kSteps = int64_t{1} << 40;
+  const auto long_range = [&](int64_t, int64_t) {
+    if (std::this_thread::get_id() == g_asked) {
+      request_interrupt();
+      asked = true;
+      check_stop();
+    } else {
+      while (!asked) std::this_thread::yield();
+      for (int64_t i = 0; i < kSteps; ++i) {  // would take days
+        check_stop();
+        ++others;
+      }
+    }
+  };
+  EXPECT_THROW(parallel_for(0, 2, 1, long_range), Stopped);
+  EXPECT_LT(others, kSteps);
 }
 
 TEST_F(Interrupt, ARequestStaysForTheThreadThatItIsMeantFor) {

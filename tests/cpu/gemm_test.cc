@@ -13,6 +13,7 @@
 #include "backends/cpu/gemm/gemm_kernels.h"
 #include "backends/cpu/gemm/openblas.h"
 #include "tenon/core/error.h"
+#include "tenon/core/interrupt.h"
 #include "tenon/core/parallel.h"
 
 namespace tenon::cpu {
@@ -341,6 +342,62 @@ TYPED_TEST(Gemm, BlasTakesTransposedOperandsAndRefusesNegativeAndZeroStrides) {
   }
   auto a = make<T>(m, k, Order::Row), b = make<T>(k, n, Order::Row), c = make<T>(m, n, Order::NegativeRow);
   EXPECT_THROW(blas_gemm(args_of(a, b, c)), Error);
+}
+
+int g_asked, g_stops_at;
+
+/// Stops at the block of that number.
+bool stop_at_block() {
+  if (++g_asked == g_stops_at) throw Interruption();
+  return false;  // the request stays
+}
+
+/// Blocks that have asked when a product is stopped at one of them. The request stays up to then.
+template <class Product>
+int blocks_until(int stops_at, Product&& product) {
+  g_asked = 0, g_stops_at = stops_at;
+  set_interrupt_answer(&stop_at_block);
+  request_interrupt();
+  try {
+    product();
+  } catch (const Interruption&) {
+  }
+  set_interrupt_answer(nullptr);
+  detail::interrupt_requested = false;
+  return g_asked;
+}
+
+TYPED_TEST(Gemm, IsInterruptedBetweenBlocksOfRows) {
+  using T = TypeParam;
+  const int threads = num_threads();
+  set_num_threads(1);
+  constexpr int64_t kRows = 1200, kInner = 64, kColumns = 130;
+  Matrix<T> a(kRows, kInner, kInner, 1), b(kInner, kColumns, kColumns, 1), c(kRows, kColumns, kColumns, 1);
+  a.fill([] { return T(1); }), b.fill([] { return T(1); }), c.fill([] { return T(7); });
+  const auto product = [&] { gemm(args_of(a, b, c)); };
+  const int blocks = blocks_until(-1, product);
+  EXPECT_GE(blocks, 10);
+  c.fill([] { return T(7); });
+  EXPECT_EQ(blocks_until(4, product), 4);
+  int64_t written = 0;
+  while (written < kRows && c.at(written, 0) == T(kInner)) ++written;
+  EXPECT_EQ(written, 3 * kRows / blocks);
+  for (int64_t i = written; i < kRows; ++i) EXPECT_EQ(c.at(i, kColumns - 1), T(7)) << i;
+  set_num_threads(threads);
+}
+
+TYPED_TEST(Gemm, BatchesAreInterruptedBetweenEntries) {
+  using T = TypeParam;
+  const int threads = num_threads();
+  set_num_threads(1);
+  Matrix<T> a(4, 4, 4, 1), b(4, 4, 4, 1), c(32, 4, 4, 1);
+  a.fill([] { return T(1); }), b.fill([] { return T(1); });
+  BatchedGemmArgs<T> batch{args_of(a, b, c), 8, 0, 0, 16};
+  batch.one.m = 4;
+  EXPECT_EQ(blocks_until(3, [&] { gemm_batched(batch); }), 3);
+  EXPECT_EQ(c.at(3 * 4 - 1, 0), T(4));
+  EXPECT_EQ(c.at(3 * 4, 0), T(7));
+  set_num_threads(threads);
 }
 
 TYPED_TEST(Gemm, StrictNeverCallsBlas) {

@@ -124,7 +124,7 @@ TEST(Version, OneWriteCountsOnceHoweverManyOperatorsItPasses) {
   EXPECT_EQ(version_after("version1::raw_", tracked()), 1u) << "a catch-all kernel may write by itself";
 }
 
-TEST(Version, ReadingAndFailingRaiseNothing) {
+TEST(Version, ReadingAndFailingRaiseNothingAndInterruptionRaises) {
   Library def = declare("version2");
   def.def(
       "read(Tensor a) -> Tensor", +[](const Tensor& a) { return a; });
@@ -133,11 +133,19 @@ TEST(Version, ReadingAndFailingRaiseNothing) {
         TENON_CHECK(false, Value, "no");
         return self;
       });
+  def.def(
+      "stop_(Tensor(a!) self) -> Tensor(a!)", +[](Tensor&) -> Tensor& { throw Interruption(); });
   Tensor t = one();
   const uint64_t before = t._version();
   find("version2::read").typed<Unary>().call(t);
   EXPECT_THROW(find("version2::fail_").typed<InPlace>().call(t), Error);
   EXPECT_EQ(t._version(), before);
+  EXPECT_THROW(find("version2::stop_").typed<InPlace>().call(t), Interruption);
+  EXPECT_EQ(t._version(), before + 1) << "an interrupted kernel has written some elements";
+  Stack stack;
+  stack.push(t);
+  EXPECT_THROW(find("version2::stop_").call_boxed(stack), Interruption);
+  EXPECT_EQ(t._version(), before + 2);
 }
 
 TEST(Version, TypedAndBoxedCallsCountTheSameWrites) {

@@ -1,4 +1,4 @@
-"""Ctrl-C in long work: Python's handler runs between the pieces of a kernel, and what it raises ends the call."""
+"""Ctrl-C in long work: Python's handler runs between the pieces of a kernel or a product, and what it raises ends the call."""
 
 import subprocess
 import sys
@@ -17,8 +17,9 @@ handled = []
 {handler}
 
 def pieces_written(n):
-    x = tenon.full((n,), 0.5, dtype=tenon.float64)
+    x = tenon.full((n,), 0.5, dtype=tenon.{dtype})
     seen = x.numpy()
+    work = {work}
 
     def press():
         while seen[0] == 0.5:
@@ -28,13 +29,14 @@ def pieces_written(n):
     thread = threading.Thread(target=press)
     thread.start()
     try:
-        x.atanh_()
+        work()
         thread.join()  # where the signal comes too late for the kernel
         raised = False
     except KeyboardInterrupt:
         raised = True
     thread.join()
     written = np.count_nonzero(seen != 0.5)
+    assert x._version == 1  # what was written in part was written
     assert x.add_(1).shape == (n,) and tenon.ones(3).sum().item() == 3  # usable as ever
     return written, raised
 
@@ -49,16 +51,29 @@ while True:
 """
 
 
-def run(**options):
-    done = subprocess.run([sys.executable, "-c", PROGRAM.format(**options)], capture_output=True, text=True)
+# What writes x, most of it after x[0].
+KERNEL = {"work": "x.atanh_", "dtype": "float64"}
+PRODUCT = {
+    "work": "lambda a=tenon.ones(n // 256, 64), b=tenon.ones(64, 256): tenon.mm(a, b, out=x.view(-1, 256))",
+    "dtype": "float32",
+}
+BATCHES = {
+    "work": "lambda a=tenon.ones(n >> 16, 256, 64), b=tenon.ones(n >> 16, 64, 256): tenon.bmm(a, b, out=x.view(-1, 256, 256))",
+    "dtype": "float32",
+}
+
+
+def run(work=KERNEL, **options):
+    done = subprocess.run([sys.executable, "-c", PROGRAM.format(**work, **options)], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     pieces, raised, handled = done.stdout.split()
     return int(pieces), raised == "True", int(handled)
 
 
+@pytest.mark.parametrize("work", [KERNEL, PRODUCT, BATCHES], ids=["kernel", "product", "batches"])
 @pytest.mark.parametrize("threads", [1, 2])
-def test_ctrl_c_ends_a_kernel_between_two_pieces(threads):
-    pieces, raised, _ = run(threads=threads, handler="", stops=True)
+def test_ctrl_c_ends_work_between_two_pieces(threads, work):
+    pieces, raised, _ = run(work, threads=threads, handler="tenon.set_strict(True)", stops=True)
     assert raised and pieces < 64
 
 

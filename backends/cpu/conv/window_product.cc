@@ -148,6 +148,7 @@ size_t window_products(std::span<WindowProduct<T>> products) {
   parallel_for(0, count, threads == 1 ? count : std::max<int64_t>(1, count / (threads * 4)),
                [&](int64_t begin, int64_t end) {
                  for (int64_t i = begin; i < end; ++i) {
+                   if (i > begin) check_stop();
                    const Task& task = tasks[static_cast<size_t>(i)];
                    const WindowProduct<T>& w = products[task.product];
                    const WindowKernels<T> k = kernels<T>();
@@ -189,8 +190,10 @@ void window_gradient(const WindowGradient<T>& w) {
   const auto count = static_cast<int64_t>(parts.size());
   parallel_for(0, count, threads == 1 ? count : std::max<int64_t>(1, count / (threads * 4)),
                [&](int64_t begin, int64_t end) {
-                 for (int64_t i = begin; i < end; ++i)
+                 for (int64_t i = begin; i < end; ++i) {
+                   if (i > begin) check_stop();
                    kernels<T>().gradient(w, parts[static_cast<size_t>(i)]);
+                 }
                });
 }
 

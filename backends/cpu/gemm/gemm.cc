@@ -127,6 +127,7 @@ void gemm_batched(const BatchedGemmArgs<T>& args) {
   const int64_t work = std::max<int64_t>(1, one.m * one.n * std::max<int64_t>(1, one.k));
   const auto entries = [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
+      if (i > begin) check_stop();
       GemmArgs<T> g = one;
       g.a += i * args.a_batch, g.b += i * args.b_batch, g.c += i * args.c_batch;
       gemm(g);

@@ -6,6 +6,7 @@
 #include <type_traits>
 
 #include "backends/cpu/gemm/gemm.h"
+#include "tenon/core/parallel.h"
 
 namespace tenon::cpu {
 
@@ -17,6 +18,7 @@ void gemm_integer(const GemmArgs<T>& g) {
   for (int64_t j0 = 0; j0 < g.n; j0 += kColumns) {
     const int64_t columns = std::min(kColumns, g.n - j0);
     for (int64_t i = 0; i < g.m; ++i) {
+      if (i % 64 == 63) check_stop();
       U sum[kColumns] = {};
       for (int64_t p = 0; p < g.k; ++p) {
         const U a = static_cast<U>(g.a[i * g.a_row + p * g.a_col]);

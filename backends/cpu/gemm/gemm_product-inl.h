@@ -1,5 +1,6 @@
 // Single-threaded matrix products of one type. Included once per instruction set by gemm_kernels_f32.cc and
-// gemm_kernels_f64.cc, which export `product<T>`. Knows caches and panels; nothing of threads.
+// gemm_kernels_f64.cc, which export `product<T>`. Knows caches and panels; of threads, that it may be told to
+// stop.
 
 #if defined(TENON_CPU_GEMM_PRODUCT_INL) == defined(HWY_TARGET_TOGGLE)
 #ifdef TENON_CPU_GEMM_PRODUCT_INL
@@ -16,6 +17,7 @@
 #include "backends/cpu/gemm/gemm_scratch.h"
 #include "backends/cpu/gemm/gemm_tile_table-inl.h"
 #include "hwy/highway.h"
+#include "tenon/core/parallel.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace tenon::cpu::HWY_NAMESPACE {
@@ -147,6 +149,7 @@ HWY_INLINE void blocked(D d, const GemmArgs<T>& g) {
                      static_cast<size_t>(std::min(width, block_n - j)));
       }
       for (int64_t ic = 0; ic < g.m; ic += kBlockRows) {
+        check_stop();
         const int64_t block_m = std::min(kBlockRows, g.m - ic);
         pack_a<kTileRows>(packed_a, g.a + ic * g.a_row + pc * g.a_col, g.a_row, g.a_col, block_m, block_k);
         for (int64_t j = 0; j < block_n; j += width) {

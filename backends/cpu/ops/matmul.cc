@@ -150,6 +150,7 @@ void bmm(const Tensor& self, const Tensor& mat2, Tensor& out) {
   parallel_for(0, batch, std::max<int64_t>((1 << 16) / std::max<int64_t>(work, 1), 1),
                [&](int64_t begin, int64_t end) {
                  for (int64_t i = begin; i < end; ++i) {
+                   if (i > begin) check_stop();
                    Tensor c = matrix(out, i);
                    multiply("bmm", matrix(self, i), matrix(mat2, i), c, 1, 0);
                  }

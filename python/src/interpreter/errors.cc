@@ -8,6 +8,7 @@
 #include "tenon/core/allocator.h"
 #include "tenon/core/error.h"
 #include "tenon/core/host_memory.h"
+#include "tenon/core/interrupt.h"
 #include "tenon/io/replace_file.h"
 
 namespace tenon::python {
@@ -66,6 +67,23 @@ class CarriedError : public Error {
   std::shared_ptr<State> state_;
 };
 
+/// One that a handler of signals has raised between two steps of a kernel.
+struct CarriedInterruption : CarriedError, Interruption {
+  using CarriedError::CarriedError;
+};
+
+/// Takes the Python exception that is set.
+template <class Carried>
+[[noreturn]] void throw_carried() {
+  PyObject *type, *value, *traceback;
+  PyErr_Fetch(&type, &value, &traceback);
+  PyErr_NormalizeException(&type, &value, &traceback);
+  const Ref text(value ? PyObject_Str(value) : nullptr);
+  const char* message = text ? PyUnicode_AsUTF8(text.get()) : nullptr;
+  if (!message) PyErr_Clear();
+  throw Carried(message ? message : "a Python exception", type, value, traceback);
+}
+
 }  // namespace
 
 namespace {
@@ -121,15 +139,8 @@ void set_python_error() noexcept {
   }
 }
 
-void throw_python_error() {
-  PyObject *type, *value, *traceback;
-  PyErr_Fetch(&type, &value, &traceback);
-  PyErr_NormalizeException(&type, &value, &traceback);
-  const Ref text(value ? PyObject_Str(value) : nullptr);
-  const char* message = text ? PyUnicode_AsUTF8(text.get()) : nullptr;
-  if (!message) PyErr_Clear();
-  throw CarriedError(message ? message : "a Python exception", type, value, traceback);
-}
+void throw_python_error() { throw_carried<CarriedError>(); }
+void throw_python_interruption() { throw_carried<CarriedInterruption>(); }
 
 bool add_exceptions(PyObject* module) {
   const auto add = [&](const char* name, const char* full_name, const char* doc, PyObject* a) -> PyObject* {

@@ -33,6 +33,8 @@ inline PyObject* checked(PyObject* o) {
 
 /// Throws the Python exception that is set as a C++ exception: for C++ code that calls back into Python.
 [[noreturn]] void throw_python_error();
+/// The same, for one that ends interrupted work.
+[[noreturn]] void throw_python_interruption();
 
 /// Adds ShapeError, DeviceError and OutOfMemoryError to the module.
 bool add_exceptions(PyObject* module);

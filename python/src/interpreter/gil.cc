@@ -98,7 +98,7 @@ void watch_interrupts() noexcept {
 bool run_handlers() {
   if (!is_main_thread()) return false;
   const HoldGil gil;
-  if (PyErr_CheckSignals() < 0) throw_python_error();
+  if (PyErr_CheckSignals() < 0) throw_python_interruption();
   return true;
 }
 

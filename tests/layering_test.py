@@ -22,6 +22,7 @@ ROOMS = [
     "tenon/random",
     "tenon/iter",
     "tenon/ops",
+    "tenon/cache",
     "tenon/graph",
     "tenon/record",
     "tenon/builder",

@@ -45,6 +45,8 @@ struct Engine {
   std::unique_ptr<const RegionProgram> (*build)(const Graph& graph, const Node& region) = nullptr;
   /// Whether its bits are eager's. Others take part where a program allows them, and never in strict mode.
   bool is_exact = true;
+  /// Of a vendor's library, which it loads: its version; null for engines of our own.
+  std::string (*version)() = nullptr;
 };
 
 /// The host's, best first; defined by its backend. The last one takes every loop over elements.

@@ -56,6 +56,13 @@ class KeyMaker {
         numbers_(graph.numbers.size(), kNone),
         geometries_(graph.num_geometries(), kNone) {}
 
+  /// Of one call as it stands, for which no order has to be found.
+  static expr::Key make(const Graph& graph, const Node& node) {
+    KeyMaker maker(graph, nullptr);
+    maker.mixer_.add(kKeyVersion);
+    maker.call(node);
+    return maker.mixer_.take();
+  }
   expr::Key make() {
     mixer_.add(kKeyVersion);
     for (const Node& node : g_.nodes) {
@@ -66,6 +73,8 @@ class KeyMaker {
   }
 
  private:
+  KeyMaker(const Graph& graph, std::nullptr_t) : g_(graph), as_it_stands_(true) {}
+
   /// A row of a table: its number by first appearance; true the first time.
   bool first(std::vector<uint32_t>& order, uint32_t& next, uint32_t id) {
     const bool is_new = order[id] == kNone;
@@ -77,6 +86,7 @@ class KeyMaker {
   void value(ValueId v) {
     if (v == kNone) return mixer_.add(kNone);
     const StorageId id = g_.values[v].storage;
+    if (as_it_stands_) return mixer_.add(uint64_t{id});
     if (first(storages_, next_storage_, id)) {
       const Storage& s = g_.storages[id];
       mixer_.add(s.nbytes);
@@ -87,7 +97,7 @@ class KeyMaker {
   }
   void geometry(GeometryId id) {
     if (id == kNone) return mixer_.add(kNone);
-    if (!first(geometries_, next_geometry_, id)) return;
+    if (!as_it_stands_ && !first(geometries_, next_geometry_, id)) return;
     const Geometry& g = g_.geometry(id);
     mixer_.add(static_cast<uint64_t>(g.dtype) | uint64_t{g.wrapped_number} << 8 |
                uint64_t{g.sizes.size()} << 16);
@@ -96,6 +106,7 @@ class KeyMaker {
     for (const int64_t stride : g.strides) mix(mixer_, stride);
   }
   void number(uint32_t n) {
+    if (as_it_stands_) return mixer_.add(uint64_t{n});
     if (first(numbers_, next_number_, n)) mixer_.add(static_cast<uint64_t>(g_.numbers[n]));
   }
 
@@ -153,6 +164,7 @@ class KeyMaker {
   }
 
   const Graph& g_;
+  const bool as_it_stands_ = false;
   const std::vector<uint32_t> versions_;
   std::vector<uint32_t> storages_, numbers_, geometries_;
   uint32_t next_storage_ = 0, next_number_ = 0, next_geometry_ = 0;
@@ -162,5 +174,6 @@ class KeyMaker {
 }  // namespace
 
 expr::Key key_of(const Graph& graph) { return KeyMaker(graph).make(); }
+expr::Key key_of_call(const Graph& graph, const Node& node) { return KeyMaker::make(graph, node); }
 
 }  // namespace tenon::graph

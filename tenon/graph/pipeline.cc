@@ -130,11 +130,12 @@ class Pipeline {
     do form(passes);
     while (tune());
     for (const Refused& r : refused_)
-      report_.left.push_back({g_.nodes[r.node].op, g_.nodes[r.node].line, r.reason});
+      report_.left.push_back(
+          {g_.nodes[r.node].op, g_.nodes[r.node].line, r.reason, g_.nodes[r.node].arguments.first});
     g_.nodes = std::move(formed_.nodes);
     g_.renumber();
     check_debug(g_, "form");
-    describe();
+    describe_all();
     stage("fused");
     return std::move(report_);
   }
@@ -174,21 +175,14 @@ class Pipeline {
     return again;
   }
 
-  void describe() {
-    report_.steps = g_.nodes.size();
+  void describe_all() {
+    describe(g_, report_);
+    size_t next = 0;
     for (size_t i = 0; i < g_.nodes.size(); ++i) {
       const Node& node = g_.nodes[i];
-      report_.bytes += bytes_of(g_, node);
       if (!node.region) continue;
-      FusionReport::Fusion& fusion = report_.fusions.emplace_back();
-      fusion.name = node.region->name;
-      fusion.anchor = node.region->anchor;
+      FusionReport::Fusion& fusion = report_.fusions[next++];
       fusion.members = formed_.members[i];
-      fusion.bytes = bytes_of(g_, node);
-      for (const Node& member : node.region->members) {
-        fusion.operators.push_back(member.op);
-        fusion.bytes_apart += bytes_of(g_, member);
-      }
       if (!options_.tuner) continue;
       options_.tuner->describe(g_, node, fusion);
       if (node.region->anchor_member != kNone) node.region->engine = fusion.engine;
@@ -207,6 +201,23 @@ class Pipeline {
 };
 
 }  // namespace
+
+void describe(const Graph& graph, FusionReport& report) {
+  report.steps = graph.nodes.size();
+  for (const Node& node : graph.nodes) {
+    const int64_t bytes = bytes_of(graph, node);
+    report.bytes += bytes;
+    if (!node.region) continue;
+    FusionReport::Fusion& fusion = report.fusions.emplace_back();
+    fusion.name = node.region->name;
+    fusion.anchor = node.region->anchor;
+    fusion.bytes = bytes;
+    for (const Node& member : node.region->members) {
+      fusion.operators.push_back(member.op);
+      fusion.bytes_apart += bytes_of(graph, member);
+    }
+  }
+}
 
 FusionReport fuse(Graph& graph, const FusionOptions& options) {
   return Pipeline(graph, options).run(passes_of(options.position));

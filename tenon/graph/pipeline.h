@@ -57,6 +57,7 @@ struct FusionReport {
     OperatorHandle op;
     SourceMark line;
     std::string reason;
+    uint32_t argument = kNone;  ///< The first of the call's, by its place in the graph.
   };
   Position position = Position::AfterFuser;
   expr::Key key;  ///< Of the graph without its dead calls, as it was given.
@@ -89,6 +90,9 @@ struct FusionOptions {
   /// Calls that are loops become regions by themselves, too: what runs them needs no tensors.
   bool single_calls = false;
 };
+
+/// What the regions of a fused graph are and move; not what runs them, nor what was left.
+void describe(const Graph& graph, FusionReport& report);
 
 /// Runs the passes over the graph. Throws Error{Internal} if it broke a rule (in builds with assertions).
 FusionReport fuse(Graph& graph, const FusionOptions& options = {});

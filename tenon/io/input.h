@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "tenon/core/descriptor.h"
 #include "tenon/core/storage.h"
-#include "tenon/io/descriptor.h"
 #include "tenon/io/replace_file.h"
 
 namespace tenon::io {

@@ -11,7 +11,7 @@
 #include <optional>
 #include <random>
 
-#include "tenon/io/descriptor.h"
+#include "tenon/core/descriptor.h"
 
 namespace tenon::io {
 namespace {

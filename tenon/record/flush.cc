@@ -14,8 +14,8 @@ namespace tenon::record {
 std::shared_ptr<const Plan> Recorder::plan_for(const std::vector<bool>& wanted, const Cause& cause) {
   auto planned = std::ranges::find_if(cursor_->plans, [&](const auto& p) { return p.plan->serves(wanted); });
   if (planned == cursor_->plans.end()) {
-    ++counts_.planned;
-    auto plan = std::make_shared<const Plan>(segment_, wanted, options_.relaxed);
+    std::shared_ptr<const Plan> plan = Plan::make(segment_, wanted, options_.relaxed);
+    ++(plan->is_loaded() ? counts_.loaded : counts_.planned);
     planned = cursor_->plans.insert(
         planned,
         {.plan = std::move(plan), .number = trie_->count_plan(), .num_calls = segment_.calls.size()});

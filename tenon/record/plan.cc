@@ -4,36 +4,56 @@
 #include <optional>
 
 #include "tenon/graph/region.h"
-#include "tenon/record/lift.h"
+#include "tenon/record/fused.h"
 
 namespace tenon::record {
-Plan::Plan(const Segment& segment, std::vector<bool> wanted, bool relaxed) : wanted_(std::move(wanted)) {
-  Lifted lifted = lift(segment, wanted_);
-  graph::EngineTuner tuner({.relaxed = relaxed});
-  // A fault of the fuser's or an engine's costs time and no results: the calls run one by one.
-  try {
-    report_ = graph::fuse(lifted.graph, {.tuner = &tuner, .rows = true, .relaxed = relaxed});
-  } catch (const std::exception&) {
-    lifted = lift(segment, wanted_);
-  }
-  for (const graph::Node& node : lifted.graph.nodes) {
-    Step& step = steps_.emplace_back();
-    if (!node.region) {
-      step.calls.push_back(lifted.call_of(node));
-      continue;
+
+std::shared_ptr<const Plan> Plan::make(const Segment& segment, const std::vector<bool>& wanted,
+                                       bool relaxed) {
+  Lifted lifted = lift(segment, wanted);
+  cache::PlanCache& cache = cache::PlanCache::get();
+  expr::Key key;
+  if (cache.is_on()) {
+    key = cache_key(lifted, relaxed);
+    if (const std::vector<std::byte> bytes = cache.find(key); !bytes.empty()) {
+      try {
+        Fused fused = from_file(bytes, segment, std::move(lifted));
+        std::shared_ptr<const Plan> plan(new Plan(segment, wanted, relaxed, fused, From::Cache));
+        cache.count_loaded();
+        return plan;
+      } catch (const std::exception& e) {
+        cache.reject(e.what());
+        lifted = lift(segment, wanted);
+      }
     }
-    for (const graph::Node& member : node.region->members) step.calls.push_back(lifted.call_of(member));
+  }
+  cache.count_planned();
+  auto fused = std::make_shared<Fused>(fuse(segment, wanted, std::move(lifted), relaxed));
+  std::shared_ptr<const Plan> plan(new Plan(segment, wanted, relaxed, *fused, From::Fuser));
+  if (cache.is_on() && fused->is_whole) cache.put(key, [fused] { return to_file(*fused); });
+  return plan;
+}
+
+Plan::Plan(const Segment& segment, const std::vector<bool>& wanted, bool relaxed, const Fused& fused,
+           From from)
+    : wanted_(wanted), moved_(fused.moved), report_(fused.report), is_loaded_(from == From::Cache) {
+  size_t next = 0;
+  for (const graph::Node& node : fused.graph.nodes) {
+    Step& step = steps_.emplace_back();
+    const size_t count = node.region ? node.region->members.size() : 1;
+    for (size_t i = 0; i < count; ++i) step.calls.push_back(fused.calls[next++]);
+    if (!node.region) continue;
     try {
       if (node.region->anchor_member != graph::kNone)
-        step.anchored = make_anchored(lifted.graph, node, relaxed);
+        step.anchored = make_anchored(fused.graph, node, relaxed);
       else
-        step.loop = std::make_unique<Loop>(lifted.graph, node);
+        step.loop = std::make_unique<Loop>(fused.graph, node);
     } catch (const std::exception& e) {
+      if (is_loaded_) throw;
       const graph::Node& last = node.region->members.back();
       report_.left.push_back({last.op, last.line, e.what()});
     }
   }
-  moved_ = std::move(lifted.moved);
   find_last_uses(segment);
 }
 

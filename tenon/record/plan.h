@@ -15,9 +15,14 @@
 
 namespace tenon::record {
 
+struct Fused;
+
 class Plan {
  public:
-  Plan(const Segment& segment, std::vector<bool> wanted, bool relaxed);
+  /// The plan of a segment: that of an earlier process, if the cache has it, or else a new one, which it then
+  /// gets.
+  static std::shared_ptr<const Plan> make(const Segment& segment, const std::vector<bool>& wanted,
+                                          bool relaxed);
 
   /// Whether it computes all that is wanted now.
   bool serves(const std::vector<bool>& wanted) const noexcept;
@@ -27,6 +32,7 @@ class Plan {
   /// Runs on a segment of a replay, in which nothing waits. `memory` gets what was made, by slot.
   std::exception_ptr run(Segment& segment, std::vector<Storage>& memory) const;
 
+  bool is_loaded() const noexcept { return is_loaded_; }  ///< From the cache.
   size_t num_steps() const noexcept { return steps_.size(); }
   const graph::FusionReport& report() const noexcept { return report_; }
 
@@ -56,6 +62,8 @@ class Plan {
   };
   class Run;
 
+  enum class From : uint8_t { Fuser, Cache };
+  Plan(const Segment& segment, const std::vector<bool>& wanted, bool relaxed, const Fused& fused, From from);
   static std::unique_ptr<const Anchored> make_anchored(const graph::Graph& g, const graph::Node& node,
                                                        bool relaxed);
   void find_last_uses(const Segment& segment);
@@ -65,6 +73,7 @@ class Plan {
   std::vector<size_t> moved_;  ///< As Lifted has it.
   std::vector<Step> steps_;
   graph::FusionReport report_;
+  bool is_loaded_;
 };
 
 }  // namespace tenon::record

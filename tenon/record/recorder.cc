@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <string_view>
 
+#include "tenon/cache/plan_cache.h"
 #include "tenon/core/error.h"
 #include "tenon/dispatch/library.h"
 #include "tenon/dispatch/trace.h"
@@ -184,6 +185,8 @@ void Recorder::end(uint64_t scope) {
   if (scopes_.empty()) {
     thread_state.included = DispatchKeySet(thread_state.included.bits() & ~kRecord.bits());
     flush(kScopeEnd);
+    if (cache::PlanCache::is_behind()) [[unlikely]]
+      cache::PlanCache::get().write_if_due();
   }
   TENON_CHECK(inside == 0, Runtime,
               fmt::format("a recording scope ended before {} that began inside of it, which ended with it",

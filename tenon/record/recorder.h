@@ -38,7 +38,8 @@ struct Counts {
   uint64_t recorded = 0;   ///< Calls.
   uint64_t ran_now = 0;    ///< Calls.
   uint64_t segments = 0;   ///< Computed.
-  uint64_t planned = 0;    ///< Segments that had no plan yet.
+  uint64_t planned = 0;    ///< Segments that had no plan yet, here and in the cache.
+  uint64_t loaded = 0;     ///< Segments whose plan an earlier process had made.
   uint64_t new_nodes = 0;  ///< Calls that had not been recorded there before.
 };
 

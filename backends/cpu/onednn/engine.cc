@@ -1,5 +1,7 @@
 #include "backends/cpu/onednn/engine.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "backends/cpu/onednn/region_call.h"
@@ -118,6 +120,12 @@ std::string refusal(const graph::Graph& g, const graph::Node& node) {
   std::string problem;
   primitive_of(call.description, problem);
   return problem;
+}
+
+std::string version() {
+  if (!library().problem.empty()) return library().problem;
+  const Version& v = *library().api.version();
+  return fmt::format("{}.{}.{}", v.major, v.minor, v.patch);
 }
 
 graph::RegionCost cost_of(const graph::Graph& g, const graph::Node& node) {

@@ -33,7 +33,8 @@ std::string jit_refusal(const graph::Graph& g, const graph::Node& node) {
 }  // namespace
 
 constinit const std::array<graph::Engine, graph::kNumHostEngines> graph::kHostEngines{{
-    {"onednn", &cpu::onednn::refusal, &cpu::onednn::cost_of, &cpu::onednn::build, false},
+    {"onednn", &cpu::onednn::refusal, &cpu::onednn::cost_of, &cpu::onednn::build, false,
+     &cpu::onednn::version},
     {"composed", &cpu::composed_refusal, &cpu::cost_of, &cpu::compose},
     {"jit", &jit_refusal},
     {"interpreter", &interpreter_refusal},

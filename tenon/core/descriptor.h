@@ -1,4 +1,4 @@
-// Descriptor: an open file of the system, closed when it goes out of scope. Of this room alone.
+// Descriptor: an open file of the system, closed when it goes out of scope.
 #pragma once
 
 #include <unistd.h>
@@ -6,7 +6,7 @@
 #include <cerrno>
 #include <utility>
 
-namespace tenon::io {
+namespace tenon {
 
 class Descriptor {
  public:
@@ -36,4 +36,4 @@ auto uninterrupted(Call&& call) noexcept {
   return result;
 }
 
-}  // namespace tenon::io
+}  // namespace tenon

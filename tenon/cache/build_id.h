@@ -1,0 +1,12 @@
+// What build of the library this is. Used by the plan cache: the same version number may stand for many
+// builds while somebody works on the library.
+#pragma once
+
+#include <string>
+
+namespace tenon::cache {
+
+/// The version, and the number that the linker gave to the file with the library's code, if it did.
+std::string build_id();
+
+}  // namespace tenon::cache

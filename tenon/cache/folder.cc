@@ -1,0 +1,346 @@
+#include "tenon/cache/folder.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+#include <sys/random.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <xxhash.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <ctime>
+
+namespace tenon::cache {
+namespace {
+
+// The file: this, then build, machine, about and value, one after the other. Numbers are those of the
+// machine, which are the same on every one that reads the others' bytes.
+struct Header {
+  char magic[8];
+  uint64_t version;
+  uint64_t length;    // of what follows the header
+  uint64_t checksum;  // of what follows this field
+  uint64_t key_high, key_low;
+  uint32_t build, machine, about;  // bytes
+  uint32_t reserved;
+};
+static_assert(sizeof(Header) == 64);
+constexpr char kMagic[] = {'T', 'E', 'N', 'O', 'N', 'P', 'L', 'C'};
+constexpr uint64_t kVersion = 1;
+constexpr size_t kSummed = offsetof(Header, key_high);
+
+constexpr std::string_view kSuffix = ".plan", kUnfinished = ".new-", kCounts = ".counts", kLock = ".lock";
+// A file that is used again is younger than this, so that its time is not written at each use.
+constexpr int64_t kFresh = 3600;
+
+constexpr std::array<std::string_view, kNumMisses> kNames = {
+    "it was found",
+    "nothing was stored",
+    "the file cannot be read",
+    "the file is another user's, or others may write it",
+    "the file is no plan",
+    "the file is cut off, or has more behind its end",
+    "the file's bytes are not those that were written",
+    "the file is of another build of Tenon",
+    "the file is for another instruction set",
+    "the file is of another program",
+};
+
+uint64_t checksum(Bytes head, Bytes rest) {
+  XXH3_state_t state;
+  XXH3_64bits_reset(&state);
+  XXH3_64bits_update(&state, head.data(), head.size());
+  XXH3_64bits_update(&state, rest.data(), rest.size());
+  return XXH3_64bits_digest(&state);
+}
+
+Bytes bytes_of(std::string_view text) { return std::as_bytes(std::span(text)); }
+std::string_view text_of(Bytes bytes) { return {reinterpret_cast<const char*>(bytes.data()), bytes.size()}; }
+
+std::string file_of(const expr::Key& key) {
+  return fmt::format("{:016x}{:016x}{}", key.high, key.low, kSuffix);
+}
+
+bool is_ours_alone(const struct stat& s) noexcept {
+  return s.st_uid == geteuid() && (s.st_mode & (S_IWGRP | S_IWOTH)) == 0;
+}
+
+/// Reads at most `n` bytes; fewer where the file ends before.
+std::vector<std::byte> read_all(int file, size_t n) {
+  std::vector<std::byte> bytes(n);
+  size_t have = 0;
+  while (have < n) {
+    const ssize_t got = uninterrupted([&] { return ::read(file, bytes.data() + have, n - have); });
+    if (got <= 0) break;
+    have += static_cast<size_t>(got);
+  }
+  bytes.resize(have);
+  return bytes;
+}
+
+std::string said(int error) { return std::strerror(error); }
+
+/// A folder and those above it, for this user alone. 0, or the system's number.
+int make_folders(const std::string& path) {
+  for (size_t end = path.find('/', 1);; end = path.find('/', end + 1)) {
+    const std::string part = path.substr(0, end);
+    if (mkdir(part.c_str(), 0700) != 0 && errno != EEXIST && end == std::string::npos) return errno;
+    if (end == std::string::npos) return 0;
+  }
+}
+
+}  // namespace
+
+std::string_view name(Miss miss) noexcept { return kNames[static_cast<size_t>(miss)]; }
+
+bool Folder::open() {
+  if (folder_) return true;
+  if (!problem_.empty()) return false;
+  Descriptor folder(::open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  struct stat s;
+  if (!folder || fstat(folder.get(), &s) != 0) {
+    if (errno != ENOENT) problem_ = fmt::format("{}: {}", path_, said(errno));
+    return false;
+  }
+  if (!is_ours_alone(s)) {
+    problem_ = s.st_uid != geteuid()
+                   ? fmt::format("{} belongs to another user", path_)
+                   : fmt::format(
+                         "others may write into {}, and so change what this program computes; "
+                         "`chmod go-w` keeps them out",
+                         path_);
+    return false;
+  }
+  folder_ = std::move(folder);
+  return true;
+}
+
+bool Folder::make() {
+  if (open()) return true;
+  if (!problem_.empty()) return false;
+  if (const int error = make_folders(path_)) {
+    problem_ = fmt::format("{}: {}", path_, said(error));
+    return false;
+  }
+  return open();
+}
+
+Folder::Found Folder::read(const std::string& file, const Holder& reader) {
+  Found found;
+  const Descriptor in(openat(folder_.get(), file.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+  struct stat s;
+  if (!in || fstat(in.get(), &s) != 0) {
+    found.miss = errno == ENOENT ? Miss::Absent : Miss::Unreadable;
+    return found;
+  }
+  found.miss = Miss::Unreadable;
+  if (!S_ISREG(s.st_mode)) return found;
+  found.miss = Miss::Owner;
+  if (!is_ours_alone(s)) return found;
+  found.miss = Miss::CutOff;
+  if (static_cast<uint64_t>(s.st_size) > kLargest + sizeof(Header)) return found;
+  found.file = read_all(in.get(), static_cast<size_t>(s.st_size));
+  Header h;
+  if (found.file.size() < sizeof(h)) return found;
+  std::memcpy(&h, found.file.data(), sizeof(h));
+  found.miss = Miss::Foreign;
+  if (std::memcmp(h.magic, kMagic, sizeof(kMagic)) != 0) return found;
+  found.miss = Miss::Build;
+  if (h.version != kVersion) return found;
+  found.miss = Miss::CutOff;
+  const Bytes rest = Bytes(found.file).subspan(sizeof(h));
+  const uint64_t texts = uint64_t{h.build} + h.machine + h.about;
+  if (h.length != rest.size() || texts > rest.size()) return found;
+  found.miss = Miss::Altered;
+  if (h.checksum != checksum(Bytes(found.file).subspan(kSummed, sizeof(h) - kSummed), rest)) return found;
+  found.value = rest.subspan(texts);
+  found.miss = Miss::Build;
+  if (text_of(rest.first(h.build)) != reader.build) return found;
+  found.miss = Miss::Machine;
+  if (text_of(rest.subspan(h.build, h.machine)) != reader.machine) return found;
+  found.miss = file_of({h.key_high, h.key_low}) == file ? Miss::None : Miss::Key;
+  const int64_t now = std::time(nullptr);
+  // A time to come was written before the clock was set back.
+  if (found.miss == Miss::None && (s.st_mtime > now || s.st_mtime < now - kFresh))
+    (void)futimens(in.get(), nullptr);
+  return found;
+}
+
+Folder::Found Folder::find(const expr::Key& key, const Holder& reader) {
+  if (!open()) return {};
+  return read(file_of(key), reader);
+}
+
+std::string Folder::replace(const std::string& file, std::span<const Bytes> parts) {
+  // Also processes of other machines, which have the same numbers, may write into the folder.
+  uint64_t draw = 0;
+  (void)getrandom(&draw, sizeof(draw), 0);
+  const std::string unfinished = fmt::format("{}{}-{:016x}", kUnfinished, getpid(), draw);
+  uint64_t length = 0;
+  for (const Bytes part : parts) length += part.size();
+  // Beyond the limit the system would end the process by a signal.
+  rlimit limit;
+  if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY && length > limit.rlim_cur)
+    return said(EFBIG);
+  const Descriptor out(
+      openat(folder_.get(), unfinished.c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0600));
+  if (!out) return said(errno);
+  const auto give_up = [&] {
+    const int error = errno;
+    (void)unlinkat(folder_.get(), unfinished.c_str(), 0);
+    return said(error);
+  };
+  for (Bytes left : parts) {
+    while (!left.empty()) {
+      const ssize_t n = uninterrupted([&] { return ::write(out.get(), left.data(), left.size()); });
+      if (n < 0) return give_up();
+      left = left.subspan(static_cast<size_t>(n));
+    }
+  }
+  // Not fsync: what a failing machine leaves is noticed by its checksum, and made again.
+  if (renameat(folder_.get(), unfinished.c_str(), folder_.get(), file.c_str()) != 0) return give_up();
+  return {};
+}
+
+std::string Folder::store(const expr::Key& key, const Holder& writer, std::string_view about, Bytes value) {
+  if (!make()) return problem_.empty() ? said(ENOENT) : problem_;
+  const Bytes texts[] = {bytes_of(writer.build), bytes_of(writer.machine), bytes_of(about)};
+  Header h{};
+  std::memcpy(h.magic, kMagic, sizeof(kMagic));
+  h.version = kVersion;
+  h.key_high = key.high;
+  h.key_low = key.low;
+  h.build = static_cast<uint32_t>(texts[0].size());
+  h.machine = static_cast<uint32_t>(texts[1].size());
+  h.about = static_cast<uint32_t>(texts[2].size());
+  std::vector<std::byte> rest;
+  for (const Bytes part : {texts[0], texts[1], texts[2], value})
+    rest.insert(rest.end(), part.begin(), part.end());
+  if (rest.size() > kLargest) return said(EFBIG);
+  h.length = rest.size();
+  const Bytes head = std::as_bytes(std::span(&h, 1));
+  h.checksum = checksum(head.subspan(kSummed), rest);
+  const Bytes parts[] = {head, rest};
+  return replace(file_of(key), parts);
+}
+
+std::vector<std::string> Folder::files() const {
+  std::vector<std::string> names;
+  const int copy = openat(folder_.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  DIR* const all = copy < 0 ? nullptr : fdopendir(copy);
+  if (!all) {
+    if (copy >= 0) close(copy);
+    return names;
+  }
+  while (const dirent* const each = readdir(all)) names.emplace_back(each->d_name);
+  closedir(all);
+  return names;
+}
+
+void Folder::shrink() {
+  if (!open()) return;
+  struct File {
+    int64_t used;
+    uint64_t nbytes;
+    std::string name;
+  };
+  std::vector<File> values;
+  uint64_t total = 0;
+  const int64_t now = std::time(nullptr);
+  for (std::string& file : files()) {
+    struct stat s;
+    const bool is_value = file.ends_with(kSuffix), is_unfinished = file.starts_with(kUnfinished);
+    if (!is_value && !is_unfinished) continue;
+    if (fstatat(folder_.get(), file.c_str(), &s, AT_SYMLINK_NOFOLLOW) != 0) continue;
+    // Nobody takes that long to write one.
+    if (is_unfinished && std::abs(now - s.st_mtime) > kFresh) (void)unlinkat(folder_.get(), file.c_str(), 0);
+    if (!is_value) continue;
+    // As they lie on the disk: small files take a block.
+    const uint64_t nbytes = static_cast<uint64_t>(s.st_blocks) * 512;
+    total += nbytes;
+    values.push_back({s.st_mtime, nbytes, std::move(file)});
+  }
+  if (total <= capacity_) return;
+  std::ranges::sort(values, {}, &File::used);
+  for (const File& file : values) {
+    // More than is needed, so that it is not needed again at once.
+    if (total <= capacity_ / 4 * 3) break;
+    if (unlinkat(folder_.get(), file.name.c_str(), 0) == 0 || errno == ENOENT) total -= file.nbytes;
+  }
+}
+
+std::vector<Folder::Entry> Folder::list(const Holder& reader) {
+  std::vector<Entry> entries;
+  if (!open()) return entries;
+  for (std::string& file : files()) {
+    struct stat s;
+    if (!file.ends_with(kSuffix) || fstatat(folder_.get(), file.c_str(), &s, AT_SYMLINK_NOFOLLOW) != 0)
+      continue;
+    Entry& entry = entries.emplace_back();
+    entry.nbytes = static_cast<uint64_t>(s.st_size);
+    entry.used = s.st_mtime;
+    const Found found = read(file, reader);
+    entry.miss = found.miss;
+    entry.file = std::move(file);
+    if (found.value.data() == nullptr) continue;
+    Header h;
+    std::memcpy(&h, found.file.data(), sizeof(h));
+    const std::string_view rest = text_of(Bytes(found.file).subspan(sizeof(h)));
+    entry.written_by = {std::string(rest.substr(0, h.build)), std::string(rest.substr(h.build, h.machine))};
+    entry.about = rest.substr(h.build + h.machine, h.about);
+  }
+  std::ranges::sort(entries, std::greater(), &Entry::used);
+  return entries;
+}
+
+size_t Folder::clear() {
+  if (!open()) return 0;
+  size_t removed = 0;
+  for (const std::string& file : files()) {
+    const bool is_value = file.ends_with(kSuffix);
+    if (!is_value && !file.starts_with(kUnfinished) && file != kCounts) continue;
+    removed += unlinkat(folder_.get(), file.c_str(), 0) == 0 && is_value;
+  }
+  return removed;
+}
+
+// Lines "count name".
+std::map<std::string, uint64_t> Folder::counts() {
+  std::map<std::string, uint64_t> counts;
+  if (!open()) return counts;
+  const Descriptor in(openat(folder_.get(), kCounts.data(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+  if (!in) return counts;
+  const std::vector<std::byte> bytes = read_all(in.get(), 1 << 16);
+  std::string_view text = text_of(bytes);
+  while (!text.empty()) {
+    const size_t end = std::min(text.find('\n'), text.size());
+    const std::string_view line = text.substr(0, end);
+    text.remove_prefix(std::min(end + 1, text.size()));
+    const size_t space = line.find(' ');
+    if (space == std::string_view::npos) continue;
+    uint64_t n = 0;
+    for (const char c : line.substr(0, space))
+      n = c >= '0' && c <= '9' ? n * 10 + static_cast<uint64_t>(c - '0') : 0;
+    counts[std::string(line.substr(space + 1))] += n;
+  }
+  return counts;
+}
+
+void Folder::add_counts(const std::map<std::string, uint64_t>& more) {
+  if (!open()) return;
+  // Held until it is closed, also by a process that is killed.
+  const Descriptor lock(openat(folder_.get(), kLock.data(), O_CREAT | O_RDWR | O_CLOEXEC | O_NOFOLLOW, 0600));
+  if (!lock || uninterrupted([&] { return flock(lock.get(), LOCK_EX); }) != 0) return;
+  std::map<std::string, uint64_t> all = counts();
+  for (const auto& [what, n] : more) all[what] += n;
+  std::string text;
+  for (const auto& [what, n] : all) text += fmt::format("{} {}\n", n, what);
+  const Bytes parts[] = {bytes_of(text)};
+  (void)replace(std::string(kCounts), parts);
+}
+
+}  // namespace tenon::cache

@@ -1,0 +1,101 @@
+// Folder: values on disk, each in a file of its own, found again by a key. Several processes share one. A
+// file is there whole or not at all; whatever else stands in its place (cut off, altered, of another build,
+// of somebody else) is a miss, with a reason. Used by the plan cache. Knows nothing of what the values mean.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tenon/core/descriptor.h"
+#include "tenon/expr/key.h"
+
+namespace tenon::cache {
+
+using Bytes = std::span<const std::byte>;
+
+/// Why a value was not found.
+enum class Miss : uint8_t {
+  None,  ///< It was.
+  Absent,
+  Unreadable,  ///< The system refuses, or it is no regular file.
+  Owner,       ///< It is another user's, or others may write it.
+  Foreign,
+  CutOff,
+  Altered,
+  Build,
+  Machine,
+  Key,  ///< It was stored under another key.
+};
+inline constexpr int kNumMisses = 10;
+/// "the file is cut off".
+std::string_view name(Miss miss) noexcept;
+
+/// What a value holds for, beside its key; a reader with others does not take it.
+struct Holder {
+  std::string build;    ///< Of the library that wrote it.
+  std::string machine;  ///< Its instruction set.
+};
+
+class Folder {
+ public:
+  /// Values take at most about that many bytes, the least recently used go first.
+  static constexpr uint64_t kDefaultCapacity = uint64_t{64} << 20;
+  /// Of one value.
+  static constexpr uint64_t kLargest = uint64_t{16} << 20;
+
+  explicit Folder(std::string path, uint64_t capacity = kDefaultCapacity)
+      : path_(std::move(path)), capacity_(capacity) {}
+
+  struct Found {
+    std::vector<std::byte> file;
+    Bytes value;  ///< In the file.
+    Miss miss = Miss::Absent;
+  };
+  Found find(const expr::Key& key, const Holder& reader);
+  /// Makes the folder too, if there is none. `about`: for people. Returns why it is not stored, as the system
+  /// says it; empty if it is. What was there under the key stays as it was until the new value is complete.
+  std::string store(const expr::Key& key, const Holder& writer, std::string_view about, Bytes value);
+  /// Removes what was used longest ago, where all is too much; and what killed processes left.
+  void shrink();
+
+  struct Entry {
+    std::string file;
+    uint64_t nbytes = 0;
+    int64_t used = 0;  ///< Seconds since 1970.
+    Holder written_by;
+    std::string about;
+    Miss miss = Miss::None;  ///< Why a reader would not take it.
+  };
+  /// All files of values, the one used last first.
+  std::vector<Entry> list(const Holder& reader);
+  /// Returns how many values there were.
+  size_t clear();
+
+  /// Numbers that processes add up in the folder, by name. What was lost or altered counts from 0 again.
+  void add_counts(const std::map<std::string, uint64_t>& counts);
+  std::map<std::string, uint64_t> counts();
+
+  const std::string& path() const noexcept { return path_; }
+  /// Why the folder is not used, as a sentence; empty if it is, or might be once it is there.
+  const std::string& problem() const noexcept { return problem_; }
+
+ private:
+  bool open();
+  bool make();
+  Found read(const std::string& file, const Holder& reader);
+  std::string replace(const std::string& file, std::span<const Bytes> parts);
+  std::vector<std::string> files() const;
+
+  const std::string path_;
+  const uint64_t capacity_;
+  Descriptor folder_;
+  std::string problem_;
+};
+
+}  // namespace tenon::cache

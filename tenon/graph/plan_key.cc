@@ -1,0 +1,31 @@
+#include "tenon/graph/plan_key.h"
+
+#include "tenon/core/parallel.h"
+#include "tenon/core/strict.h"
+#include "tenon/graph/key.h"
+
+namespace tenon::graph {
+
+void add_to_key(expr::Mixer& mixer, const Graph& graph, const PlanOptions& options) {
+  mixer.add(uint64_t{graph.storages.size()});
+  for (const Storage& s : graph.storages) {
+    mixer.add(s.nbytes);
+    mixer.add(tenon::to_string(s.device));
+    mixer.add(uint64_t{s.is_input} | uint64_t{s.is_output} << 1);
+  }
+  mixer.add(uint64_t{graph.numbers.size()});
+  for (const Scalar::Kind kind : graph.numbers) mixer.add(static_cast<uint64_t>(kind));
+  mixer.add(uint64_t{graph.nodes.size()});
+  for (const Node& node : graph.nodes) mixer.add(key_of_call(graph, node));
+  mixer.add(uint64_t{options.fuse} | uint64_t{options.rows} << 1 | uint64_t{options.engines.relaxed} << 2 |
+            uint64_t{is_strict()} << 3 | static_cast<uint64_t>(options.position) << 4);
+  mixer.add(uint64_t{options.engines.excluded.size()});
+  for (const std::string& name : options.engines.excluded) mixer.add(name);
+  if (!options.engines.relaxed) return;
+  mixer.add(static_cast<uint64_t>(num_threads()));
+  for (const Engine& engine : kHostEngines) {
+    if (engine.version) mixer.add(engine.version());
+  }
+}
+
+}  // namespace tenon::graph

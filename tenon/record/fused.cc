@@ -1,0 +1,178 @@
+#include "tenon/record/fused.h"
+
+#include <algorithm>
+#include <set>
+
+#include "tenon/core/error.h"
+#include "tenon/graph/binary.h"
+#include "tenon/graph/bytes.h"
+#include "tenon/graph/engine.h"
+#include "tenon/graph/key.h"
+#include "tenon/graph/plan_key.h"
+#include "tenon/graph/region.h"
+
+namespace tenon::record {
+namespace {
+
+/// Calls f(call) for the calls of a graph in order, with members in place of their regions.
+template <class G, class F>
+void each_call(G& graph, F&& f) {
+  for (auto& node : graph.nodes) {
+    if (!node.region) {
+      f(node);
+      continue;
+    }
+    for (auto& member : node.region->members) f(member);
+  }
+}
+
+}  // namespace
+
+Fused fuse(const Segment& segment, const std::vector<bool>& wanted, Lifted lifted, bool relaxed) {
+  Fused fused;
+  graph::EngineTuner tuner({.relaxed = relaxed});
+  // A fault of the fuser's or an engine's costs time and no results: the calls run one by one.
+  try {
+    fused.report = graph::fuse(lifted.graph, {.tuner = &tuner, .rows = true, .relaxed = relaxed});
+    for (const auto& left : fused.report.left) fused.left.push_back(lifted.call_by_argument[left.argument]);
+  } catch (const std::exception&) {
+    lifted = lift(segment, wanted);
+    fused.is_whole = false;
+  }
+  each_call(lifted.graph, [&](const graph::Node& call) { fused.calls.push_back(lifted.call_of(call)); });
+  fused.graph = std::move(lifted.graph);
+  fused.moved = std::move(lifted.moved);
+  return fused;
+}
+
+expr::Key cache_key(const Lifted& lifted, bool relaxed) {
+  expr::Mixer mixer;
+  mixer.add("program");
+  graph::add_to_key(
+      mixer, lifted.graph,
+      {.position = graph::configured_position(), .rows = true, .engines = {.relaxed = relaxed}});
+  for (const graph::Node& node : lifted.graph.nodes) mixer.add(uint64_t{lifted.call_of(node)});
+  return mixer.take();
+}
+
+namespace {
+
+void write(graph::ByteWriter& out, std::string_view text) {
+  out.number(text.size());
+  out.characters(text);
+}
+std::string read_text(graph::ByteReader& in) { return in.characters(in.count()); }
+
+/// "mul, add, relu: 8 calls in 1 step".
+std::string about(const Fused& fused) {
+  constexpr size_t kLong = 60;
+  std::string text;
+  std::set<std::string_view> named;
+  each_call(fused.graph, [&](const graph::Node& call) {
+    std::string_view name = call.op.name();
+    if (!named.insert(name).second) return;
+    name.remove_prefix(std::min(name.rfind(':') + 1, name.size()));
+    if (text.size() < kLong)
+      text += (text.empty() ? "" : ", ") + std::string(name);
+    else if (!text.ends_with("..."))
+      text += ", ...";
+  });
+  const auto count = [](size_t n, const char* what) {
+    return std::to_string(n) + " " + what + (n == 1 ? "" : "s");
+  };
+  return text + ": " + count(fused.calls.size(), "call") + " in " + count(fused.graph.nodes.size(), "step");
+}
+
+}  // namespace
+
+cache::PlanCache::File to_file(const Fused& fused) {
+  graph::ByteWriter out;
+  out.fixed(fused.report.key.high);
+  out.fixed(fused.report.key.low);
+  out.byte(static_cast<uint8_t>(fused.report.position));
+  out.number(fused.calls.size());
+  for (const uint32_t call : fused.calls) out.number(call);
+  out.number(fused.report.fusions.size());
+  for (const auto& fusion : fused.report.fusions) {
+    write(out, fusion.engine);
+    out.number(fusion.refused.size());
+    for (const std::string& why : fusion.refused) write(out, why);
+  }
+  out.number(fused.left.size());
+  for (size_t i = 0; i < fused.left.size(); ++i) {
+    out.number(fused.left[i]);
+    write(out, fused.report.left[i].reason);
+  }
+  std::vector<std::byte> bytes = out.take();
+  const std::vector<std::byte> graph = graph::serialize(fused.graph);
+  bytes.insert(bytes.end(), graph.begin(), graph.end());
+  return {about(fused), std::move(bytes)};
+}
+
+namespace {
+
+/// The fused graph has the segment's calls, each once, on the segment's storages and numbers.
+void check_calls(const Fused& fused, Lifted& lifted) {
+  const auto require = [](bool right, const char* problem) { TENON_CHECK(right, Value, problem); };
+  graph::remove_dead(lifted.graph);
+  const graph::Graph &read = fused.graph, &recorded = lifted.graph;
+  require(std::ranges::equal(read.storages, recorded.storages,
+                             [](const graph::Storage& a, const graph::Storage& b) {
+                               return a.nbytes == b.nbytes && a.device == b.device &&
+                                      a.is_input == b.is_input && a.is_output == b.is_output;
+                             }),
+          "its storages are not those of the program");
+  require(read.numbers == recorded.numbers, "its numbers are not those of the program");
+  require(fused.calls.size() == recorded.nodes.size(), "it has not as many calls as the program");
+  std::vector<const graph::Node*> by_call;
+  for (const graph::Node& node : recorded.nodes) {
+    by_call.resize(std::max<size_t>(by_call.size(), lifted.call_of(node) + 1));
+    by_call[lifted.call_of(node)] = &node;
+  }
+  size_t next = 0;
+  each_call(read, [&](const graph::Node& call) {
+    require(next < fused.calls.size() && fused.calls[next] < by_call.size(),
+            "it has other calls than the program");
+    const graph::Node* const same = std::exchange(by_call[fused.calls[next++]], nullptr);
+    require(same && call.op == same->op && key_of_call(read, call) == key_of_call(recorded, *same),
+            "it has other calls than the program");
+  });
+  require(next == fused.calls.size(), "it has not as many calls as the program");
+}
+
+}  // namespace
+
+Fused from_file(cache::Bytes bytes, const Segment& segment, Lifted lifted) {
+  Fused fused;
+  graph::ByteReader in(bytes);
+  graph::FusionReport& report = fused.report;
+  report.key.high = in.fixed();
+  report.key.low = in.fixed();
+  report.position = graph::kPositions[in.below(std::size(graph::kPositions), "position")];
+  const auto call = [&] { return in.below(segment.calls.size(), "call"); };
+  for (size_t n = in.count(); n > 0; --n) fused.calls.push_back(call());
+  std::vector<graph::FusionReport::Fusion> told;
+  for (size_t n = in.count(); n > 0; --n) {
+    told.emplace_back().engine = read_text(in);
+    for (size_t k = in.count(); k > 0; --k) told.back().refused.push_back(read_text(in));
+  }
+  for (size_t n = in.count(); n > 0; --n) {
+    fused.left.push_back(call());
+    const RecordedCall& left = segment.calls[fused.left.back()];
+    report.left.push_back({left.node->info->op, left.line, read_text(in)});
+  }
+  fused.graph = graph::deserialize(in.rest());
+  check_calls(fused, lifted);
+  graph::describe(fused.graph, report);
+  TENON_CHECK(report.fusions.size() == told.size(), Value, "it has not as many regions as are described");
+  for (size_t i = 0; i < told.size(); ++i) {
+    report.fusions[i].engine = std::move(told[i].engine);
+    report.fusions[i].refused = std::move(told[i].refused);
+  }
+  size_t next = 0;
+  each_call(fused.graph, [&](graph::Node& node) { node.line = segment.calls[fused.calls[next++]].line; });
+  fused.moved = std::move(lifted.moved);
+  return fused;
+}
+
+}  // namespace tenon::record

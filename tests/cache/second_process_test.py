@@ -1,0 +1,33 @@
+"""The plans of one process are the next one's: it makes none, and its results have the same bits."""
+
+import os
+import re
+import subprocess
+import sys
+
+PROGRAM = """
+import tenon
+import tenon.nn.functional as F
+
+tenon.manual_seed(0)
+x, w = tenon.randn(64, 64), tenon.randn(64, 64)
+gated = tenon.compile(lambda x: (F.silu(x * 3.0 + 1.0) * x.tanh()).sum(1), threshold=0)
+dense = tenon.compile(lambda x, w: tenon.relu((x * 2.0) @ w + 1.0), threshold=0)
+for f, args in ((gated, (x,)), (dense, (x, w))):
+    assert f(*args).equal(f.__wrapped__(*args))
+    print(str(f.explain()))
+"""
+
+
+def run(program, folder):
+    environment = {**os.environ, "TENON_CACHE": str(folder), "TENON_CACHE_REPORT": "1"}
+    done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True)
+    return done.stdout, re.search(r"tenon: plans: (.*)", done.stderr).group(1)
+
+
+def test_the_second_process_plans_nothing_and_reports_the_same(tmp_path):
+    said, first = run(PROGRAM, tmp_path / "plans")
+    assert first == "2 planned, 0 tuned, 0 loaded; not found: nothing was stored (2)"
+    again, second = run(PROGRAM, tmp_path / "plans")
+    assert second == "0 planned, 0 tuned, 2 loaded"
+    assert again == said

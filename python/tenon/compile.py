@@ -136,7 +136,6 @@ def _compiled(fn, options, pure=False):
     if pure:
         observed.compiled = weakref.ref(compiled)
     compiled.explain = functools.partial(explain, program, observed)
-    weakref.finalize(compiled, _C._record_forget, program).atexit = False
     return compiled
 
 

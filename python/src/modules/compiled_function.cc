@@ -7,6 +7,7 @@
 
 #include "python/src/interpreter/errors.h"
 #include "python/src/module_parts.h"
+#include "tenon/autograd/anomaly.h"
 #include "tenon/record/recorder.h"
 
 namespace tenon::python {
@@ -49,7 +50,8 @@ void end_after_error(Compiled* self, uint64_t scope) {
 
 /// The function's result by a replay, or under observation. Null without an exception: neither is to be had.
 PyObject* call_pure(Pure& pure, PyObject* const* args, size_t n, PyObject* keywords) {
-  if (Recorder::current().is_open()) return nullptr;  // part of another program
+  if (Recorder::current().is_open()) return nullptr;   // part of another program
+  if (autograd::is_anomaly_enabled()) return nullptr;  // which looks at what is computed
   for (size_t i = 0; i < pure.replays.size(); ++i) {
     if (!pure.replays[i]->matches(args, n, keywords)) continue;
     ++pure.num_replayed;
@@ -83,7 +85,8 @@ PyObject* call(PyObject* callable, PyObject* const* args, size_t nargs, PyObject
       return nullptr;
     }
     recorder.end(scope);
-    return result.release();
+    // Now, as no code of the program may follow but some that ignores exceptions, such as a finalizer's.
+    return PyErr_CheckSignals() < 0 ? nullptr : result.release();
   });
 }
 
@@ -131,7 +134,9 @@ void destroy(PyObject* o) {
   PyTypeObject* const type = Py_TYPE(o);
   PyObject_GC_UnTrack(o);
   if (as_compiled(o)->weak_references) PyObject_ClearWeakRefs(o);
+  const uint64_t program = as_compiled(o)->program;
   clear(o);
+  Recorder::current().forget(program);
   type->tp_free(o);
   Py_DECREF(type);
 }

@@ -104,7 +104,7 @@ PyObject* end(PyObject* self, PyObject* scope) {
     Recorder::current().end(PyLong_AsUnsignedLongLong(scope));
     s.after = default_generator()->state();
     if (pure::Modes::now() != s.modes)
-      s.capture.refuse("it switches a mode (gradients, strict, default dtype)");
+      s.capture.refuse("it switches a mode (gradients, strict, default dtype, number of threads)");
     if (s.after.seed != s.before.seed || s.after.offset < s.before.offset)
       s.capture.refuse("it seeds the default generator");
     if (!s.capture.is_refused() && !s.capture.is_taken()) s.capture.refuse("it records no operator");
@@ -137,6 +137,8 @@ Result result_of(const State& s, const Tensor& t,
     if (slots[i].storage && slots[i].storage == t.storage()) result.made.emplace(t, static_cast<uint32_t>(i));
   }
   TENON_CHECK(result.made.has_value(), Runtime, "it returns a tensor that no recorded operator has computed");
+  TENON_CHECK(pure::is_plain(t), Runtime, "it returns a tensor of a subclass, or with attributes");
+  TENON_CHECK(t.grad_fn() || !t.grad().defined(), Runtime, "it returns a tensor that has a gradient");
   if (const IntrusivePtr<TensorImpl>& base = t.impl()->base()) {
     const Tensor whole(base);
     TENON_CHECK(!whole.requires_grad(), Runtime,
@@ -169,12 +171,24 @@ PyObject* slot_of(PyObject* self, PyObject* tensor) {
   });
 }
 
-/// (compiled, arguments, num_positional, names or None, guards, result, result tensors, live numbers)
+/// Of tensors and containers among the arguments, and of those captured.
+std::pair<pure::Identities, pure::Identities> identities_of(const pure::Structure& arguments, PyObject* given,
+                                                            PyObject* tensors, PyObject* containers) {
+  pure::Structure::Call call;
+  TENON_CHECK(arguments.matches(given, call), Runtime, "it changes an argument");
+  call.containers.erase(call.containers.begin());  // the tuple of them all
+  return {pure::Identities(call.tensors, tensors), pure::Identities(call.containers, containers)};
+}
+
+/// (compiled, description of the arguments, they themselves in a tuple, num_positional, names or None,
+/// captured tensors and containers, guards, exact, result, result tensors, live numbers)
 PyObject* finish(PyObject* self, PyObject* args) {
-  PyObject *compiled, *arguments, *names, *guards, *result, *results, *live;
+  PyObject *compiled, *description, *given, *names, *tensors, *containers, *guards, *result, *results, *live;
   unsigned long long num_positional = 0;
-  if (!PyArg_ParseTuple(args, "OOKOO!OO!O!", &compiled, &arguments, &num_positional, &names, &PyList_Type,
-                        &guards, &result, &PyList_Type, &results, &PyList_Type, &live))
+  int exact = 0;
+  if (!PyArg_ParseTuple(args, "OOO!KOO!O!O!pOO!O!", &compiled, &description, &PyTuple_Type, &given,
+                        &num_positional, &names, &PyList_Type, &tensors, &PyList_Type, &containers,
+                        &PyList_Type, &guards, &exact, &result, &PyList_Type, &results, &PyList_Type, &live))
     return nullptr;
   return guarded([&] {
     State& s = state_of(self);
@@ -193,7 +207,9 @@ PyObject* finish(PyObject* self, PyObject* args) {
     }
     std::vector<Result> made;
     for (auto& [impl, one] : known) made.push_back(std::move(one));
-    pure::Guards comparisons(guards);
+    pure::Guards comparisons(guards, exact != 0);
+    pure::Structure arguments(description);
+    auto [same_tensors, same_containers] = identities_of(arguments, given, tensors, containers);
     record::Replay replay(s.capture, s.before, s.after);
     TENON_CHECK(!s.capture.is_refused(), Runtime, s.capture.reason());
     pure::LiveNumbers numbers(live, replay);
@@ -201,9 +217,11 @@ PyObject* finish(PyObject* self, PyObject* args) {
     auto whole = std::make_unique<pure::PureReplay>(
         pure::PureReplay::Parts{.program = s.program,
                                 .modes = s.modes,
-                                .arguments = pure::Structure(arguments),
+                                .arguments = std::move(arguments),
                                 .num_positional = num_positional,
                                 .names = Ref::borrow(names == Py_None ? nullptr : names),
+                                .same_tensors = std::move(same_tensors),
+                                .same_containers = std::move(same_containers),
                                 .tensors = std::move(s.tensors),
                                 .guards = std::move(comparisons),
                                 .results = std::move(made),

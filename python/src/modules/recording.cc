@@ -139,14 +139,6 @@ PyMethodDef g_functions[] = {
     {"_record_end", &end, METH_O, "(scope): closes it; the outermost computes what was recorded."},
     {"_record_flush", &flush, METH_NOARGS, "Computes what this thread has recorded."},
     {"_record_stats", &stats, METH_NOARGS, "What this thread has recorded so far, and why it did not wait."},
-    {"_record_forget",
-     [](PyObject*, PyObject* program) {
-       return guarded([&] {
-         Recorder::current().forget(PyLong_AsUnsignedLongLong(program));
-         return Py_NewRef(Py_None);
-       });
-     },
-     METH_O, "Drops what this thread knows of a program."},
     {"_record_explain", &explain, METH_O,
      "What became of a program's calls on this thread: a list of dictionaries, one for each event."},
     {"_record_new_program",

@@ -1,6 +1,7 @@
 #include "python/src/pure/guards.h"
 
 #include <bit>
+#include <cmath>
 
 #include "python/src/interpreter/errors.h"
 #include "tenon/core/error.h"
@@ -27,7 +28,33 @@ Py_ssize_t size_of(PyObject* o) noexcept {
   return PySet_GET_SIZE(o);
 }
 
-bool holds(const Guard& g) noexcept {
+/// Whether iterating over `o` as its base in C does gives the items of a tuple.
+bool gives(PyObject* o, PyTypeObject* base, PyObject* items) noexcept {
+  const Ref iterator(base->tp_iter(o));
+  if (!iterator) return false;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(items); ++i) {
+    const Ref item(PyIter_Next(iterator.get()));
+    if (!is_same(item.get(), PyTuple_GET_ITEM(items, i))) return false;
+  }
+  const Ref more(PyIter_Next(iterator.get()));
+  return !more && !PyErr_Occurred();
+}
+
+bool has_keys(PyObject* dict, PyObject* keys) noexcept {
+  if (PyODict_Check(dict)) return gives(dict, &PyODict_Type, keys);  // has an order of its own
+  if (PyDict_GET_SIZE(dict) != PyTuple_GET_SIZE(keys)) return false;
+  Py_ssize_t at = 0;
+  PyObject* key;
+  for (Py_ssize_t i = 0; PyDict_Next(dict, &at, &key, nullptr); ++i) {
+    if (!is_same(key, PyTuple_GET_ITEM(keys, i))) return false;
+  }
+  return true;
+}
+
+bool holds(const Guard& g, bool exact) noexcept {
+  const auto is_same = [exact](PyObject* now, PyObject* then) {
+    return exact ? now == then : pure::is_same(now, then);
+  };
   PyObject* const o = g.object.get();
   PyObject* const expected = g.expected.get();
   switch (g.kind) {
@@ -57,8 +84,18 @@ bool holds(const Guard& g) noexcept {
     }
     case Guard::Kind::Class:
       return reinterpret_cast<PyObject*>(Py_TYPE(o)) == expected;
-    case Guard::Kind::Equal:
-      return PyObject_RichCompareBool(o, expected, Py_EQ) == 1;
+    case Guard::Kind::Elements:
+      return gives(o, PyFrozenSet_Check(o) ? &PyFrozenSet_Type : &PySet_Type, expected);
+    case Guard::Kind::Keys:
+      return has_keys(o, expected);
+    case Guard::Kind::Member: {
+      const Ref now(PyObject_GenericGetAttr(o, g.key.get()));
+      return is_same(now.get(), expected);
+    }
+    case Guard::Kind::Result: {
+      const Ref now(PyObject_CallNoArgs(o));
+      return pure::is_same(now.get(), expected);
+    }
   }
   return false;
 }
@@ -69,13 +106,14 @@ bool is_same(PyObject* now, PyObject* expected) noexcept {
   if (now == expected) return true;
   if (!now || !expected || Py_TYPE(now) != Py_TYPE(expected)) return false;
   if (PyFloat_CheckExact(now)) {
+    if (std::isnan(PyFloat_AS_DOUBLE(now))) return false;  // `in` finds it by its identity
     return std::bit_cast<uint64_t>(PyFloat_AS_DOUBLE(now)) ==
            std::bit_cast<uint64_t>(PyFloat_AS_DOUBLE(expected));
   }
   return is_scalar(now) && PyObject_RichCompareBool(now, expected, Py_EQ) == 1;
 }
 
-Guards::Guards(PyObject* list) {
+Guards::Guards(PyObject* list, bool exact) : exact_(exact) {
   for (Py_ssize_t i = 0; i < PyList_GET_SIZE(list); ++i) {
     PyObject *object, *key, *expected, *path;
     int kind = 0;
@@ -100,7 +138,7 @@ Guards::Guards(PyObject* list) {
 
 const Guard* Guards::broken() const noexcept {
   for (const Guard& g : guards_) {
-    if (!holds(g)) [[unlikely]] {
+    if (!holds(g, exact_)) [[unlikely]] {
       PyErr_Clear();
       return &g;
     }

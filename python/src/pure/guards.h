@@ -22,9 +22,12 @@ struct Guard {
     Type,      ///< A class whose attributes, and those of its bases, are what they were.
     Dict,      ///< The __dict__ of an object.
     Class,     ///< The class of an object.
-    Equal,     ///< A set that equals `expected`.
+    Elements,  ///< A set that has the elements of the tuple `expected`, in this order.
+    Keys,      ///< A dict that has the keys of the tuple `expected`, in this order.
+    Member,    ///< The attribute `key` of an object whose class, made in C, has no others.
+    Result,    ///< What a function in C returns that takes nothing and has no effects.
   };
-  static constexpr int kKinds = 11;
+  static constexpr int kKinds = 14;
 
   Kind kind;
   int64_t number = 0;
@@ -34,18 +37,20 @@ struct Guard {
 
 class Guards {
  public:
-  /// Takes a list of tuples (kind, object, key or None, expected or None, number, path). Throws PythonError.
-  explicit Guards(PyObject* list);
+  /// Takes a list of tuples (kind, object, key or None, expected or None, number, path). `exact`: an equal
+  /// number or text is not enough, as the program may tell objects apart by `is`. Throws PythonError.
+  explicit Guards(PyObject* list, bool exact = false);
 
   /// The first comparison that fails; null if all hold. Runs no code of the program.
   const Guard* broken() const noexcept;
   int traverse(visitproc visit, void* arg) const;
 
  private:
+  bool exact_;
   std::vector<Guard> guards_;
 };
 
-/// Whether `now` is `expected`, or an equal number, text or bool of the same type.
+/// Whether `now` is `expected`, or an equal number, text or bool of the same type. NaN is but itself.
 bool is_same(PyObject* now, PyObject* expected) noexcept;
 
 }  // namespace tenon::python::pure

@@ -1,7 +1,10 @@
 #include "python/src/pure/noted_tensors.h"
 
 #include <algorithm>
+#include <mutex>
 
+#include "python/src/interpreter/errors.h"
+#include "python/src/pure/guards.h"
 #include "python/src/tensor/tensor_object.h"
 #include "tenon/autograd/autograd.h"
 #include "tenon/record/recorder.h"
@@ -11,10 +14,36 @@ namespace {
 
 bool has_hooks(const Tensor& t) {
   const Node* const accumulator = autograd::nodes_kept_by(*t.impl()).accumulator;
-  return accumulator && accumulator->hooks();
+  autograd::NodeHooks* const hooks = accumulator ? accumulator->hooks() : nullptr;
+  if (!hooks) return false;
+  const std::lock_guard lock(hooks->mutex);
+  return !(hooks->inputs.empty() && hooks->before.empty() && hooks->after.empty() && hooks->leaf.empty());
+}
+
+/// The attributes that Python has given a tensor's object; null if there are none.
+PyObject* attributes_of(PyObject* o) noexcept {
+  PyObject* const dict = reinterpret_cast<TensorObject*>(o)->dict;
+  return dict && PyDict_GET_SIZE(dict) > 0 ? dict : nullptr;
+}
+
+bool has_attributes(PyObject* o, PyObject* expected) noexcept {
+  PyObject* const now = attributes_of(o);
+  if (!now || !expected) return now == expected;
+  if (PyDict_GET_SIZE(now) != PyDict_GET_SIZE(expected)) return false;
+  Py_ssize_t at = 0, at_then = 0;
+  PyObject *key, *value, *key_then, *value_then;
+  while (PyDict_Next(now, &at, &key, &value) && PyDict_Next(expected, &at_then, &key_then, &value_then)) {
+    if (!is_same(key, key_then) || !is_same(value, value_then)) return false;
+  }
+  return true;
 }
 
 }  // namespace
+
+bool is_plain(const Tensor& t) noexcept {
+  auto* const o = static_cast<PyObject*>(t.impl()->binding().object);
+  return !o || (Py_IS_TYPE(o, &tensor_type) && !attributes_of(o));
+}
 
 Look::Look(const Tensor& t)
     : dtype(t.dtype()),
@@ -47,12 +76,17 @@ NotedTensors::NotedTensors(PyObject* objects, size_t num_arguments) : num_argume
                 .type = Py_TYPE(object),
                 .look = Look(t),
                 .requires_grad = t.requires_grad(),
+                .attributes = {},
                 .storage = t.storage(),
                 .version = t.storage().version(),
                 .grad_fn = t.grad_fn(),
                 .grad = {},
                 .grad_then = t.is_leaf() ? t.grad() : Tensor(),
                 .new_grad = {}};
+    if (PyObject* const attributes = attributes_of(object)) {
+      noted.attributes = Ref(PyDict_Copy(attributes));
+      if (!noted.attributes) throw PythonError();
+    }
     if (noted.grad_then.defined()) {
       noted.grad.emplace(noted.grad_then);
       noted.grad_version = noted.grad_then.storage().version();
@@ -76,19 +110,25 @@ std::string NotedTensors::resolve(const record::SegmentCopy& capture) {
                       t.requires_grad() == noted.requires_grad && t.grad_fn() == noted.grad_fn;
     if (!same) return "it changes a tensor's shape, memory or history";
     if (noted.grad_fn) return "a tensor that it uses has history: detach() it";
+    if (noted.requires_grad && has_hooks(t)) return "a tensor has hooks of its gradient, which run Python";
+    if (!has_attributes(noted.object.get(), noted.attributes.get()))
+      return "it sets an attribute of a tensor";
     noted.slot = slot_of(capture, noted.storage);
     if (noted.slot != record::kNoSlot) known[noted.slot] = true;
     if (noted.grad_then.defined()) {
       noted.grad_slot = slot_of(capture, noted.grad_then.storage());
       if (noted.grad_slot != record::kNoSlot) known[noted.grad_slot] = true;
       if (!noted.grad->fits(noted.grad_then)) return "it changes the shape of a gradient";
+      if (!is_plain(noted.grad_then)) return "a gradient has attributes";
     }
     const Tensor now = t.is_leaf() ? t.grad() : Tensor();
     if (now.is_same(noted.grad_then)) continue;
-    if (has_hooks(t)) return "a tensor has hooks of its gradient, which run Python";
     noted.gradient = now.defined() ? Gradient::New : Gradient::Cleared;
     if (!now.defined()) continue;
     if (now.requires_grad()) return "a gradient has history";
+    if (now.is_view() || !is_plain(now)) return "a gradient that it sets is a view, or has attributes";
+    if (find(now) != SIZE_MAX || num_with_gradient(now) > 1)
+      return "a gradient that it sets is another tensor's gradient too, or a tensor that it uses";
     noted.new_grad.emplace(now, slot_of(capture, now.storage()));
     if (noted.new_grad->slot == record::kNoSlot) return "a gradient is not computed by what was recorded";
   }
@@ -118,6 +158,13 @@ size_t NotedTensors::find(const Tensor& t) const noexcept {
     if (tensor_of(tensors_[i].object.get()).is_same(t)) return i;
   }
   return SIZE_MAX;
+}
+
+size_t NotedTensors::num_with_gradient(const Tensor& grad) const {
+  return static_cast<size_t>(std::ranges::count_if(tensors_, [&](const Noted& noted) {
+    const Tensor& t = tensor_of(noted.object.get());
+    return noted.grad_then.is_same(grad) || (t.is_leaf() && t.grad().is_same(grad));
+  }));
 }
 
 size_t NotedTensors::find_gradient(const Tensor& t) const {
@@ -150,15 +197,14 @@ const char* NotedTensors::bind(PyObject* const* arguments, std::vector<Storage>&
     if (t.requires_grad() != noted.requires_grad) return "differed in requires_grad";
     if (t.grad_fn()) return "had no history";
     if (const char* why = bind_slot(noted.slot, t.storage(), storages)) return why;
-    const bool has_gradient = noted.grad || noted.requires_grad;
-    if (!has_gradient) continue;
+    if (noted.requires_grad && has_hooks(t)) return "had no hooks";
+    if (!has_attributes(object, noted.attributes.get())) return "had other attributes";
     const Tensor grad = t.grad();
     if (grad.defined() != noted.grad.has_value()) return noted.grad ? "had a gradient" : "had no gradient";
     if (noted.grad) {
-      if (!noted.grad->fits(grad) || grad.requires_grad()) return "had another gradient";
+      if (!noted.grad->fits(grad) || grad.requires_grad() || !is_plain(grad)) return "had another gradient";
       if (const char* why = bind_slot(noted.grad_slot, grad.storage(), storages)) return why;
     }
-    if (noted.gradient != Gradient::Stays && has_hooks(t)) return "had no hooks";
   }
   for (const Input& input : inputs_) {
     if (input.constant) storages[input.slot] = input.constant;
@@ -206,7 +252,10 @@ void NotedTensors::forget_arguments() noexcept {
 }
 
 int NotedTensors::traverse(visitproc visit, void* arg) const {
-  for (const Noted& noted : tensors_) Py_VISIT(noted.object.get());
+  for (const Noted& noted : tensors_) {
+    Py_VISIT(noted.object.get());
+    Py_VISIT(noted.attributes.get());
+  }
   return 0;
 }
 

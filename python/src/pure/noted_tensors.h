@@ -14,6 +14,9 @@
 
 namespace tenon::python::pure {
 
+/// Whether a tensor's object in Python, if it has one, is of no subclass and has no attributes.
+bool is_plain(const Tensor& t) noexcept;
+
 /// A tensor's header and place in its storage.
 struct Look {
   explicit Look(const Tensor& t);
@@ -73,6 +76,7 @@ class NotedTensors {
     PyTypeObject* type;
     Look look;
     bool requires_grad;
+    Ref attributes;   ///< A dict; null if there are none.
     Storage storage;  ///< Until the capture is resolved.
     uint64_t version;
     IntrusivePtr<Node> grad_fn;
@@ -92,6 +96,8 @@ class NotedTensors {
     Storage constant;     ///< Made by the program itself from what it has captured; else empty.
   };
 
+  /// How many tensors have had `grad` as their gradient, or have it now.
+  size_t num_with_gradient(const Tensor& grad) const;
   uint32_t slot_of(const record::SegmentCopy& capture, const Storage& storage) const noexcept;
   const char* bind_slot(uint32_t slot, const Storage& storage, std::vector<Storage>& storages) const noexcept;
 

@@ -7,6 +7,7 @@
 #include "python/src/interpreter/errors.h"
 #include "python/src/tensor/tensor_object.h"
 #include "tenon/autograd/autograd.h"
+#include "tenon/core/parallel.h"
 #include "tenon/core/strict.h"
 
 namespace tenon::python::pure {
@@ -17,7 +18,8 @@ Modes Modes::now() {
           thread_state.grad_enabled,
           thread_state.inference_mode,
           is_strict(),
-          tenon::default_dtype()};
+          tenon::default_dtype(),
+          tenon::num_threads()};
 }
 
 PureReplay::PureReplay(Parts parts)
@@ -25,12 +27,12 @@ PureReplay::PureReplay(Parts parts)
       known_(thread_->trie(parts.program)),
       num_cleared_(known_->num_cleared()),
       parts_(std::move(parts)) {
-  arguments_.reserve(parts_.tensors.num_arguments());
+  call_.tensors.reserve(parts_.tensors.num_arguments());
   storages_.resize(parts_.replay.num_slots());
 }
 
 bool PureReplay::matches(PyObject* const* arguments, size_t n, PyObject* names) {
-  arguments_.clear();
+  call_.clear();
   broken_ = nullptr;
   which_ = SIZE_MAX;
   what_ = "the number or the names of the arguments";
@@ -42,9 +44,12 @@ bool PureReplay::matches(PyObject* const* arguments, size_t n, PyObject* names) 
   }
   what_ = "the value of an argument";
   for (size_t i = 0; i < n + named; ++i) {
-    if (!parts_.arguments.items[i].matches(arguments[i], arguments_)) return false;
+    if (!parts_.arguments.items[i].matches(arguments[i], call_)) return false;
   }
-  what_ = "the thread, or a mode (gradients, strict, default dtype)";
+  what_ = "which arguments are the same object";
+  if (!parts_.same_tensors.hold(call_.tensors) || !parts_.same_containers.hold(call_.containers))
+    return false;
+  what_ = "the thread, or a mode (gradients, strict, default dtype, number of threads)";
   if (thread_ != &record::Recorder::current() || num_cleared_ != known_->num_cleared() ||
       Modes::now() != parts_.modes)
     return false;
@@ -52,7 +57,7 @@ bool PureReplay::matches(PyObject* const* arguments, size_t n, PyObject* names) 
   if (!parts_.live.readable()) return false;
   broken_ = parts_.guards.broken();
   if (broken_) return false;
-  const char* const why = parts_.tensors.bind(arguments_.data(), storages_, which_);
+  const char* const why = parts_.tensors.bind(call_.tensors.data(), storages_, which_);
   if (!why) {
     what_ = "";
     which_ = SIZE_MAX;
@@ -87,16 +92,16 @@ PyObject* PureReplay::run() {
   parts_.live.update(parts_.replay.numbers());
   parts_.tensors.prepare(storages_);
   parts_.replay.run(storages_);
-  parts_.tensors.set_gradients(arguments_.data(), storages_);
+  parts_.tensors.set_gradients(call_.tensors.data(), storages_);
   parts_.live.count();
   std::vector<Tensor> made;
   made.reserve(parts_.results.size());
   for (const Result& result : parts_.results) made.push_back(make(result, made));
-  return parts_.result.build([&](size_t number) { return wrap(made[number]); });
+  return parts_.result.build(call_, [&](size_t number) { return wrap(made[number]); });
 }
 
 PyObject* PureReplay::noted(size_t number) const noexcept {
-  return number < arguments_.size() ? arguments_[number] : parts_.tensors.object(number);
+  return number < call_.tensors.size() ? call_.tensors[number] : parts_.tensors.object(number);
 }
 
 Tensor PureReplay::make(const Result& result, std::span<const Tensor> before) const {
@@ -112,6 +117,9 @@ Tensor PureReplay::make(const Result& result, std::span<const Tensor> before) co
 int PureReplay::traverse(visitproc visit, void* arg) const {
   for (const auto* structure : {&parts_.arguments, &parts_.result}) {
     if (const int stop = structure->traverse(visit, arg)) return stop;
+  }
+  for (const auto* same : {&parts_.same_tensors, &parts_.same_containers}) {
+    if (const int stop = same->traverse(visit, arg)) return stop;
   }
   if (const int stop = parts_.tensors.traverse(visit, arg)) return stop;
   if (const int stop = parts_.live.traverse(visit, arg)) return stop;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "python/src/pure/guards.h"
+#include "python/src/pure/identities.h"
 #include "python/src/pure/live_numbers.h"
 #include "python/src/pure/noted_tensors.h"
 #include "python/src/pure/structure.h"
@@ -27,6 +28,7 @@ struct Modes {
   uint64_t included, excluded;
   bool grad_enabled, inference_mode, strict;
   DType default_dtype;
+  int num_threads;
 };
 
 class PureReplay {
@@ -44,7 +46,8 @@ class PureReplay {
     Modes modes;
     Structure arguments;  ///< A tuple of the positional arguments, then those by name.
     size_t num_positional;
-    Ref names;  ///< Of the others: a tuple, or null.
+    Ref names;                                 ///< Of the others: a tuple, or null.
+    Identities same_tensors, same_containers;  ///< Among the arguments.
     NotedTensors tensors;
     Guards guards;
     std::vector<Result> results;  ///< Those of `result` by their numbers, among others.
@@ -71,7 +74,7 @@ class PureReplay {
   const record::Trie* known_;
   uint64_t num_cleared_;
   Parts parts_;
-  std::vector<PyObject*> arguments_;  // tensors of the call
+  Structure::Call call_;
   std::vector<Storage> storages_;
   const char* what_ = "";
   const Guard* broken_ = nullptr;

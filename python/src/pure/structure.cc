@@ -13,13 +13,13 @@ Structure::Structure(PyObject* description, std::span<const size_t> numbers) {
   if (!PyArg_ParseTuple(description, "iO|O", &which, &content, &names)) throw PythonError();
   TENON_CHECK(0 <= which && which < kKinds, Internal, "a structure of an unknown kind");
   kind = static_cast<Kind>(which);
-  if (kind == Kind::Tensor) {
+  if (kind == Kind::Tensor || kind == Kind::Given) {
     number = PyLong_AsSize_t(content);
     if (PyErr_Occurred()) throw PythonError();
-    if (!numbers.empty()) number = numbers[number];
+    if (kind == Kind::Tensor && !numbers.empty()) number = numbers[number];
     return;
   }
-  if (kind == Kind::Constant) {
+  if (kind == Kind::Constant || kind == Kind::Same) {
     constant = Ref::borrow(content);
     return;
   }
@@ -29,32 +29,44 @@ Structure::Structure(PyObject* description, std::span<const size_t> numbers) {
     keys.push_back(Ref::borrow(PyList_GET_ITEM(names, i)));
 }
 
-bool Structure::matches(PyObject* o, std::vector<PyObject*>& tensors) const noexcept {
+void Structure::Call::clear() noexcept {
+  tensors.clear();
+  containers.clear();
+}
+
+bool Structure::matches(PyObject* o, Call& call) const noexcept {
   switch (kind) {
     case Kind::Tensor:
       if (!is_tensor(o)) return false;
-      tensors.push_back(o);
+      call.tensors.push_back(o);
       return true;
     case Kind::Constant:
       return is_same(o, constant.get());
+    case Kind::Same:
+      return o == constant.get();
+    case Kind::Given:
+      return false;  // of results alone
     case Kind::Tuple:
       if (!PyTuple_CheckExact(o) || static_cast<size_t>(PyTuple_GET_SIZE(o)) != items.size()) return false;
+      call.containers.push_back(o);
       for (size_t i = 0; i < items.size(); ++i) {
-        if (!items[i].matches(PyTuple_GET_ITEM(o, static_cast<Py_ssize_t>(i)), tensors)) return false;
+        if (!items[i].matches(PyTuple_GET_ITEM(o, static_cast<Py_ssize_t>(i)), call)) return false;
       }
       return true;
     case Kind::List:
       if (!PyList_CheckExact(o) || static_cast<size_t>(PyList_GET_SIZE(o)) != items.size()) return false;
+      call.containers.push_back(o);
       for (size_t i = 0; i < items.size(); ++i) {
-        if (!items[i].matches(PyList_GET_ITEM(o, static_cast<Py_ssize_t>(i)), tensors)) return false;
+        if (!items[i].matches(PyList_GET_ITEM(o, static_cast<Py_ssize_t>(i)), call)) return false;
       }
       return true;
     case Kind::Dict: {
       if (!PyDict_CheckExact(o) || static_cast<size_t>(PyDict_GET_SIZE(o)) != items.size()) return false;
+      call.containers.push_back(o);
       Py_ssize_t at = 0;
       PyObject *key, *value;
       for (size_t i = 0; PyDict_Next(o, &at, &key, &value); ++i) {
-        if (!is_same(key, keys[i].get()) || !items[i].matches(value, tensors)) return false;
+        if (!is_same(key, keys[i].get()) || !items[i].matches(value, call)) return false;
       }
       return true;
     }

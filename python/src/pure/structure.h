@@ -15,19 +15,28 @@ struct Structure {
     Constant,  ///< The same object, or an equal number or text.
     Tuple,
     List,
-    Dict,  ///< With `keys`, in this order.
+    Dict,   ///< With `keys`, in this order.
+    Same,   ///< The same object.
+    Given,  ///< Of a result: the container `number` among the arguments.
   };
-  static constexpr int kKinds = 5;
+  static constexpr int kKinds = 7;
 
   /// Takes (kind, number) for a tensor, (kind, object) for a constant, (kind, [items]), (kind, [items],
-  /// [keys]). `numbers` has other numbers for those of the tensors, if it is not empty. Throws PythonError.
+  /// [keys]), (kind, number) for a container that was given. `numbers` has other numbers for those of the
+  /// tensors, if it is not empty. Throws PythonError.
   explicit Structure(PyObject* description, std::span<const size_t> numbers = {});
 
-  /// Whether `o` is nested this way. Appends its tensors to `tensors`, in the order of their numbers.
-  bool matches(PyObject* o, std::vector<PyObject*>& tensors) const noexcept;
+  /// What a call was given.
+  struct Call {
+    std::vector<PyObject*> tensors;     ///< In the order of their numbers.
+    std::vector<PyObject*> containers;  ///< Each before those inside it.
+    void clear() noexcept;
+  };
+  /// Whether `o` is nested this way. Appends to `call` what it consists of.
+  bool matches(PyObject* o, Call& call) const noexcept;
   /// An object that is nested this way; `make(number)` makes a tensor. A new reference; throws PythonError.
   template <class Make>
-  PyObject* build(Make&& make) const;
+  PyObject* build(const Call& call, Make&& make) const;
 
   int traverse(visitproc visit, void* arg) const;
 
@@ -39,13 +48,14 @@ struct Structure {
 };
 
 template <class Make>
-PyObject* Structure::build(Make&& make) const {
+PyObject* Structure::build(const Call& call, Make&& make) const {
   if (kind == Kind::Tensor) return make(number);
-  if (kind == Kind::Constant) return Py_NewRef(constant.get());
+  if (kind == Kind::Given) return Py_NewRef(call.containers[number]);
+  if (kind == Kind::Constant || kind == Kind::Same) return Py_NewRef(constant.get());
   const auto size = static_cast<Py_ssize_t>(items.size());
   Ref made(kind == Kind::Tuple ? PyTuple_New(size) : kind == Kind::List ? PyList_New(size) : PyDict_New());
   for (Py_ssize_t i = 0; made && i < size; ++i) {
-    Ref item(items[static_cast<size_t>(i)].build(make));
+    Ref item(items[static_cast<size_t>(i)].build(call, make));
     if (!item) return nullptr;
     if (kind == Kind::Tuple) {
       PyTuple_SET_ITEM(made.get(), i, item.release());

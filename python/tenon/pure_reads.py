@@ -1,0 +1,373 @@
+"""Reads: all that the code of a program may read by a name, as the comparisons that a replay makes."""
+
+import abc
+import builtins
+import collections
+import functools
+import gc
+import importlib.util
+import opcode
+import operator
+import os
+import sys
+import sysconfig
+import types
+
+from . import _C
+from .optim import SGD, Adam, AdamW, Optimizer
+from .pure_observer import is_own, names_of_globals, tells_objects_apart
+
+# Kinds of comparisons, as python/src/pure has them.
+ENTRY, NO_ENTRY, SIZE, ITEM, CELL, CODE, DEFAULTS, TYPE, DICT, CLASS, ELEMENTS, KEYS, MEMBER, RESULT = range(14)
+
+_MAX_GUARDS = 20_000
+
+SCALARS = (bool, int, float, complex, str, bytes, type(None), type(...), type(NotImplemented), range, types.CodeType)
+_HAS_NOTHING_TO_READ = (
+    types.BuiltinFunctionType, types.MethodDescriptorType, types.WrapperDescriptorType, types.MethodWrapperType,
+    types.ClassMethodDescriptorType, types.GetSetDescriptorType, types.MemberDescriptorType,
+)  # fmt: skip
+_HEAP, _FIXED = 1 << 9, 1 << 8  # of type.__flags__: made by a class statement, or as if; never changes
+_IMPORT = opcode.opmap["IMPORT_NAME"]
+# Attributes made in C that lead to what no comparison knows.
+_UNKNOWN = frozenset("_version _base untyped_storage __globals__ __builtins__ f_globals f_locals f_back gi_frame".split())
+# These read what a function consists of, whether it runs or not.
+_OF_FUNCTIONS = frozenset("__code__ __defaults__ __kwdefaults__ __closure__ cell_contents".split())
+_OPTIMIZERS = {SGD: "SGD", Adam: "Adam", AdamW: "Adam"}  # by the formulas of their numbers
+_OPTIMIZER_FILES = {method.__code__.co_filename for method in (Optimizer.step.__wrapped__, SGD._update, Adam._update)}
+_IMMUTABLE = (types.GenericAlias, type(int | str))
+_LAYOUTS = {object, dict, list, tuple, set, frozenset, int, float, str, BaseException, Exception, types.SimpleNamespace}
+_LAYOUTS |= {collections.OrderedDict, collections.defaultdict}
+_MEMBERS = {functools.partial: ("func", "args", "keywords"), collections.defaultdict: ("default_factory",)}
+_ABSTRACT = {abc.ABCMeta.__instancecheck__.__code__, abc.ABCMeta.__subclasscheck__.__code__}
+_LIBRARIES = tuple({sysconfig.get_path(place) + os.sep for place in ("stdlib", "platstdlib", "purelib", "platlib")})
+
+
+class Refused(Exception):
+    """Why a program is not replayed."""
+
+
+class Reads:
+    """What a program may read, and the tensors and containers among it. `seen` has an Observer's notes of earlier calls."""
+
+    def __init__(self, seen):
+        self.codes = seen.codes
+        self._texts = seen.names
+        self.names = {name for code in self.codes for name in (*code.co_names, *code.co_freevars)} | seen.names
+        self.dynamic = seen.dynamic or "__dict__" in self.names
+        self.exact = False  # equal numbers may be told apart
+        self.guards, self.tensors, self.containers = [], [], []
+        self.live = {}  # numbers of optimizers, which replays read afresh: (id of a dict, key): what they were
+        self.optimizers = []
+        self._functions = seen.functions
+        self._seen = {}  # by id, and kept alive
+        self._classes = set()
+        self._found = set()  # code of the functions that were found, and what is inside it
+
+    def collect(self, fn, arguments):
+        for code, variables in self.codes.items():
+            if is_own(variables):
+                continue
+            for name in _UNKNOWN & {*code.co_names, *self.names}:
+                raise Refused(f"it reads `{name}`, which cannot be compared")
+            self.exact = self.exact or tells_objects_apart(code, variables)
+        self._class(_C.Tensor, "tenon.Tensor")
+        self.visit(fn, getattr(fn, "__qualname__", "the function"))
+        for argument in arguments:
+            self.visit(argument, "an argument")
+        for code, variables in self.codes.items():
+            self._globals(code, variables)
+        if not _ABSTRACT.isdisjoint(self.codes):
+            self._guard(RESULT, abc.get_cache_token, None, abc.get_cache_token(), "what is registered with abstract classes")
+        return self
+
+    def check_found(self, codes):
+        """Raises Refused for code that has run in a function whose variables are not among the comparisons."""
+        for code, variables in codes.items():
+            if code not in self._found and not is_own(variables):
+                raise Refused(f"it runs `{getattr(code, 'co_qualname', code.co_name)}`, which no name leads to")
+
+    def _guard(self, kind, obj, key, expected, path, number=0):
+        self.guards.append((kind, obj, key, expected, number, path))
+        if len(self.guards) > _MAX_GUARDS:
+            raise Refused(f"it may read more than {_MAX_GUARDS} values")
+
+    def _globals(self, code, variables):
+        for name in names_of_globals(code):
+            if name in variables:
+                self._entry(variables, name, f"global `{name}`", name)
+                continue
+            self._guard(NO_ENTRY, variables, name, None, f"global `{name}`")
+            if name in vars(builtins):
+                self._entry(vars(builtins), name, f"builtin `{name}`", name)
+            else:
+                self._guard(NO_ENTRY, vars(builtins), name, None, f"builtin `{name}`")
+        if _IMPORT in code.co_code[::2]:
+            self._imports(code, variables)
+
+    def _imports(self, code, variables):
+        package = variables.get("__package__") or ""
+        for name in code.co_names:
+            for level in range(4 if package else 1):
+                try:
+                    whole = importlib.util.resolve_name("." * level + name, package) if level else name
+                except ImportError:
+                    break
+                if whole in sys.modules:
+                    self.visit(sys.modules[whole], whole)
+
+    def _entry(self, entries, key, path, name):
+        value = entries[key]
+        self._guard(ENTRY, entries, key, value, path)
+        self.visit(value, name)
+
+    def visit(self, obj, path):
+        """Adds what may be read through `obj`, which the program calls `path`."""
+        if isinstance(obj, SCALARS) and type(obj) in SCALARS or id(obj) in self._seen:
+            return
+        self._seen[id(obj)] = obj
+        kind = type(obj)
+        if kind in (tuple, list, dict):
+            self.containers.append(obj)
+        if isinstance(obj, _C.Tensor):
+            self._tensor(obj, kind, path)
+        elif isinstance(obj, types.ModuleType):
+            self._module(obj, path)
+        elif isinstance(obj, types.FunctionType):
+            self._function(obj, path)
+        elif isinstance(obj, types.MethodType):
+            self.visit(obj.__func__, path)
+            self.visit(obj.__self__, f"{path}.__self__")
+        elif isinstance(obj, _HAS_NOTHING_TO_READ):
+            owner = getattr(obj, "__self__", None)
+            if owner is not None and not isinstance(owner, (types.ModuleType, type)):
+                self.visit(owner, f"{path}.__self__")
+        elif isinstance(obj, type):
+            if obj in (operator.attrgetter, operator.methodcaller):
+                raise Refused(f"it may read attributes by `{path}`")
+            self._class(obj, path)
+        elif isinstance(obj, (property, classmethod, staticmethod)):
+            for name in ("fget", "fset", "fdel", "__func__"):
+                if getattr(obj, name, None) is not None:
+                    self.visit(getattr(obj, name), f"{path}.{name}")
+        elif isinstance(obj, _C.CompiledFunction):
+            self.visit(obj.__wrapped__, path)
+        elif kind in (tuple, _C.Size):
+            self._items(obj, path)
+        elif kind is types.MappingProxyType:
+            self._proxy(obj, path)
+        elif kind.__module__.startswith("tenon._C") and not kind.__flags__ & _HEAP or kind in _IMMUTABLE:
+            pass  # dtypes, devices, layouts: they never change
+        elif isinstance(obj, functools._lru_cache_wrapper) and is_own({"__name__": obj.__module__}):
+            pass  # of what never changes
+        elif _is_number_of_numpy(obj):
+            pass
+        else:
+            self._instance(obj, kind, path)
+
+    def _items(self, items, path):
+        for i, item in enumerate(items):
+            self.visit(item, f"{path}[{i}]")
+
+    def _tensor(self, tensor, kind, path):
+        self.tensors.append(tensor)
+        self._class(kind, path)
+        self._check_slots(kind, path)
+        for name, value in vars(tensor).items():  # which are compared with the tensor
+            self.visit(value, f"{path}.{name}")
+
+    def _module(self, module, path):
+        entries = vars(module)
+        names = self.names & entries.keys()
+        if self.dynamic:
+            # Of a module of the program all counts; of libraries, what has run.
+            file = getattr(module, "__file__", None) or _LIBRARIES[0]
+            whole = not is_own(entries) and (not file.startswith(_LIBRARIES) or getattr(module, "__spec__", None) is None)
+            whole = whole and entries.keys() - {"__builtins__"}
+            names |= whole or {name for name, value in entries.items() if self._ran(value)}
+            if whole:
+                self._guard(KEYS, entries, None, tuple(entries), f"the names of `{path}`")
+        for name in names:
+            self._entry(entries, name, f"`{path}.{name}`", f"{path}.{name}")
+        for name in self._texts - entries.keys():
+            self._guard(NO_ENTRY, entries, name, None, f"`{path}.{name}`")
+
+    def _ran(self, value):
+        """Whether a function has run, which may be wrapped as methods are."""
+        if isinstance(value, (classmethod, staticmethod)):
+            value = value.__func__
+        if isinstance(value, property):
+            return any(map(self._ran, (value.fget, value.fset, value.fdel)))
+        return id(value) in self._functions or getattr(value, "__code__", None) in self.codes
+
+    def _proxy(self, proxy, path):
+        behind = gc.get_referents(proxy)
+        if len(behind) != 1 or type(behind[0]) is not dict:
+            raise Refused(f"it may read `{path}`, a mapping that cannot be compared")
+        self.visit(behind[0], path)
+
+    def _function(self, f, path):
+        if f.__code__ in self.codes or self.names & _OF_FUNCTIONS:
+            self._find(f.__code__)
+            self._guard(CODE, f, None, f.__code__, f"the code of `{path}`")
+            for number, defaults in enumerate((f.__defaults__, f.__kwdefaults__)):
+                self._guard(DEFAULTS, f, None, ... if defaults is None else defaults, f"the defaults of `{path}`", number)
+                if defaults is not None:
+                    self.visit(defaults, f"{path}.__defaults__")
+            for name, cell in zip(f.__code__.co_freevars, f.__closure__ or ()):
+                try:
+                    held = cell.cell_contents
+                except ValueError:
+                    held = ...
+                self._guard(CELL, cell, None, held, f"`{name}`")
+                if held is not ...:
+                    self.visit(held, name)
+        if self.dynamic or self._texts or vars(f):
+            self._named(vars(f), path)
+
+    def _find(self, code):
+        if code not in self._found:
+            self._found.add(code)
+            for constant in code.co_consts:
+                if isinstance(constant, types.CodeType):
+                    self._find(constant)
+
+    def _named(self, entries, path):
+        """Adds those attributes that a name or a computed text leads to."""
+        self._guard(KEYS, entries, None, tuple(entries), f"which attributes `{path}` has")
+        for name in list(entries) if self.dynamic else self.names & entries.keys():
+            self._entry(entries, name, f"`{path}.{name}`", f"{path}.{name}")
+
+    def _class(self, kind, path):
+        if kind in self._classes or kind.__flags__ & _FIXED:
+            return
+        self._classes.add(kind)
+        self._guard(TYPE, kind, None, None, f"class `{kind.__qualname__}`")
+        self._class(type(kind), path)
+        for base in kind.__mro__:
+            if base.__flags__ & _FIXED:
+                continue
+            # Special methods run without a name in any code.
+            for name, value in list(vars(base).items()):
+                if name in self.names or self._ran(value) or self.dynamic and not name.startswith("__") and name != "_abc_impl":
+                    self.visit(value, f"{base.__qualname__}.{name}")
+
+    def _instance(self, obj, kind, path):
+        layouts = [base for base in kind.__mro__ if not _is_plain(base)]
+        known = _LAYOUTS | _MEMBERS.keys()
+        if not all(base in known for base in layouts):
+            raise Refused(f"it may read `{path}`, a {kind.__module__}.{kind.__qualname__}, which cannot be compared")
+        if isinstance(obj, Optimizer):
+            self._optimizer(obj, kind)
+        if kind.__flags__ & _HEAP:
+            self._guard(CLASS, obj, None, kind, f"the class of `{path}`")
+            self._class(kind, path)
+        for base in layouts:
+            for member in _MEMBERS.get(base, ()):
+                value = getattr(obj, member)
+                self._guard(MEMBER, obj, member, value, f"`{path}.{member}`")
+                self.visit(value, f"{path}.{member}")
+        if isinstance(obj, dict):
+            self._dict(obj, path)
+        elif isinstance(obj, list):
+            items = tuple(list.__iter__(obj))
+            self._guard(SIZE, obj, None, None, f"`{path}`", len(items))
+            for i, item in enumerate(items):
+                self._guard(ITEM, obj, None, item, f"`{path}[{i}]`", i)
+            self._items(items, path)
+        elif isinstance(obj, (set, frozenset)):
+            items = tuple((set if isinstance(obj, set) else frozenset).__iter__(obj))
+            self._guard(ELEMENTS, obj, None, items, f"`{path}`")
+            self._items(items, path)
+        elif isinstance(obj, tuple):
+            self._items(tuple.__iter__(obj), path)
+        self._attributes(obj, kind, path)
+
+    def _dict(self, obj, path):
+        keys = tuple((collections.OrderedDict if isinstance(obj, collections.OrderedDict) else dict).__iter__(obj))
+        self._guard(KEYS, obj, None, keys, f"the keys of `{path}`")
+        for key in keys:
+            if (id(obj), key) in self.live:
+                continue
+            label = f"{path}[{key!r}]" if isinstance(key, (str, int)) else f"{path}[...]"
+            self.visit(key, label)
+            value = dict.__getitem__(obj, key)
+            self._guard(ENTRY, obj, key, value, f"`{label}`")
+            self.visit(value, label)
+
+    def _optimizer(self, optimizer, kind):
+        """Notes the numbers that replays read, if nobody but the optimizer's own step does."""
+        own = _OPTIMIZERS.get(kind)
+        readers = {
+            code.co_filename
+            for code in self.codes
+            if {"param_groups", "state", "lr"} & {*code.co_names, *(c for c in code.co_consts if isinstance(c, str))}
+        }
+        if own is None or kind._update.__code__ not in self.codes or not readers <= _OPTIMIZER_FILES:
+            return
+        self.optimizers.append(optimizer)
+        for group in optimizer.param_groups:
+            if type(group["lr"]) in (int, float):
+                self.live[id(group), "lr"] = group["lr"]
+            for p in group["params"]:
+                state = optimizer.state.get(p, {})
+                if type(state.get("step")) is int:
+                    self.live[id(state), "step"] = state["step"]
+
+    def numbers(self, capture):
+        """For each parameter that an optimizer has updated, what its numbers follow from."""
+        described = []
+        for optimizer in self.optimizers:
+            for group in optimizer.param_groups:
+                before = self.live.get((id(group), "lr"))
+                if before is None or group["lr"] != before or type(group["lr"]) is not type(before):
+                    raise Refused("it changes the learning rate of an optimizer")
+                for p in group["params"]:
+                    if p.grad is not None:
+                        described.append(self._numbers_of(optimizer, group, p, capture.slot_of(p)))
+        return described
+
+    def _numbers_of(self, optimizer, group, p, slot):
+        state = optimizer.state.get(p, {})
+        step = self.live.get((id(state), "step"))
+        if slot is None or _OPTIMIZERS[type(optimizer)] == "Adam" and (step is None or state["step"] != step + 1):
+            raise Refused("it makes something else of an optimizer than one step")
+        betas, decay = group.get("betas", (0.0, 0.0)), group["weight_decay"]
+        decoupled = group.get("decoupled_weight_decay", False)
+        return (
+            _OPTIMIZERS[type(optimizer)], group, state, slot, float(group["lr"]), step or 0, *betas, float(decay), decoupled
+        )  # fmt: skip
+
+    def _check_slots(self, kind, path):
+        for base in kind.__mro__:
+            slots = vars(base).get("__slots__", ())
+            held = set((slots,) if isinstance(slots, str) else slots) - {"__dict__", "__weakref__"}
+            if held if self.dynamic else self.names & held:
+                raise Refused(f"it may read `{path}`, whose attributes are in __slots__, which cannot be compared")
+
+    def _attributes(self, obj, kind, path):
+        self._check_slots(kind, path)
+        entries = getattr(obj, "__dict__", None)
+        if not isinstance(entries, dict):
+            return
+        self._guard(DICT, obj, None, entries, f"the attributes of `{path}`")
+        self._named(entries, path)
+
+
+def _is_plain(kind):
+    """Whether a class has been made by a class statement, so that its instances keep nothing but attributes."""
+    base = kind.__base__
+    if base is None or not kind.__flags__ & _HEAP:
+        return False
+    slots = vars(kind).get("__slots__", ())
+    held = set((slots,) if isinstance(slots, str) else slots) - {"__dict__", "__weakref__"}
+    added = sum(getattr(kind, place) != 0 == getattr(base, place) for place in ("__dictoffset__", "__weakrefoffset__"))
+    return kind.__basicsize__ <= base.__basicsize__ + (len(held) + added) * _POINTER
+
+
+_POINTER = tuple.__itemsize__
+
+
+def _is_number_of_numpy(obj):
+    numpy = sys.modules.get("numpy")
+    return numpy is not None and isinstance(obj, numpy.generic)

@@ -1,0 +1,382 @@
+"""compile(pure=True): what tensors have beside their elements, and modes, may change between replays: results are eager's."""
+
+import functools
+import sys
+
+import pytest
+from beside_eager import difference, outcome, plain
+
+import tenon
+from tenon import nn
+
+CASES = {}
+
+
+def case(program):
+    """`program(c)` compiles by `c`, calls, changes something, calls again, and returns all that can be seen."""
+    CASES[program.__name__] = program
+    return program
+
+
+def x():
+    return tenon.ones(2)
+
+
+def warm(f, *args):
+    return [f(x(), *args) for _ in range(5)]
+
+
+# Hooks
+
+
+def _accumulating(c):
+    w = nn.Parameter(tenon.ones(2))
+    f = c(lambda x: (w * x).sum().backward())
+    warm(f)
+    w.grad.zero_()
+    return w, f
+
+
+@case
+def a_hook_of_a_gradient(c):
+    w, f = _accumulating(c)
+    handle = w.register_hook(lambda g: g * 10)
+    f(x())
+    first = w.grad.clone()
+    handle.remove()
+    f(x())
+    return first, w.grad
+
+
+@case
+def a_hook_from_the_start(c):
+    w = nn.Parameter(tenon.ones(2))
+    k = [1.0]
+    w.register_hook(lambda g: g * k[0])
+    f = c(lambda x: (w * x).sum().backward())
+    warm(f)
+    k[0] = 10.0
+    f(x())
+    return w.grad
+
+
+@case
+def a_hook_after_accumulation(c):
+    w, f = _accumulating(c)
+    called = []
+    w.register_post_accumulate_grad_hook(lambda p: called.append(p.grad.clone()))
+    f(x())
+    return w.grad, called
+
+
+@case
+def a_hook_of_the_node_that_accumulates(c):
+    w, f = _accumulating(c)
+    (w * 1).grad_fn.next_functions[0][0].register_prehook(lambda grads: tuple(g * 10 for g in grads))
+    f(x())
+    return w.grad
+
+
+@case
+def a_hook_of_an_argument(c):
+    f = c(lambda x, w: (w * x).sum().backward())
+    w = nn.Parameter(tenon.ones(2))
+    warm(f, w)
+    w.register_hook(lambda g: g * 10)
+    f(x(), w)
+    return w.grad
+
+
+# Gradients
+
+
+@case
+def a_gradient_cleared_of_a_tensor_that_needs_none(c):
+    w = tenon.ones(2)
+
+    def f(x):
+        w.grad = None
+        return x * 2
+
+    f = c(f)
+    warm(f)
+    w.grad = tenon.ones(2)
+    f(x())
+    return w.grad
+
+
+@case
+def a_frozen_parameter_that_has_a_gradient(c):
+    def run(early):
+        w, v = nn.Parameter(tenon.ones(2), requires_grad=False), nn.Parameter(tenon.ones(2))
+        optimizer = tenon.optim.SGD([w, v], lr=0.1)
+
+        def step(x):
+            if early:
+                optimizer.zero_grad()
+            (w * v * x).sum().backward()
+            optimizer.step()
+            if not early:
+                optimizer.zero_grad()
+
+        f = c(step)
+        warm(f)
+        w.grad = tenon.ones(2)
+        f(x())
+        return w, w.grad, v
+
+    return run(True), run(False)
+
+
+@pytest.mark.parametrize("kind", ["SGD", "Adam", "AdamW"])
+def test_a_layer_frozen_for_a_while(kind):
+    def program(c):
+        tenon.manual_seed(0)
+        model = nn.Sequential(nn.Linear(2, 3), nn.Linear(3, 1))
+        optimizer = getattr(tenon.optim, kind)(model.parameters(), lr=0.1)
+
+        def step(x):
+            optimizer.zero_grad()
+            model(x).sum().backward()
+            optimizer.step()
+
+        f, seen = c(step), []
+        for i in range(20):
+            model[0].requires_grad_(i // 5 % 2 == 0)
+            f(x())
+            seen.append([(p.detach().clone(), None if p.grad is None else p.grad.clone()) for p in model.parameters()])
+        return seen
+
+    alike(program)
+
+
+@case
+def a_gradient_that_is_another_tensor(c):
+    """Identities of gradients that are set."""
+    w, v, held = tenon.ones(2), tenon.ones(2), tenon.zeros(2)
+
+    def f(x):
+        w.grad = held
+        v.grad = x * 2
+        v.grad, w.grad = w.grad, v.grad
+
+    f, seen = c(f), []
+    for _ in range(5):
+        f(x())
+        seen.append((w.grad, v.grad is held))
+    return seen
+
+
+@case
+def one_gradient_of_two_tensors(c):
+    w, v = tenon.ones(2), tenon.ones(2)
+
+    def f(x):
+        w.grad = v.grad = x * 2
+
+    f, seen = c(f), []
+    for _ in range(5):
+        f(x())
+        seen.append(w.grad is v.grad)
+    return seen
+
+
+@case
+def a_result_with_a_gradient(c):
+    def f(x):
+        y = x * 2
+        y.grad = x * 3
+        return y
+
+    f = c(f)
+    return warm(f)
+
+
+# Attributes of tensors
+
+
+@case
+def an_attribute_of_an_argument(c):
+    def given(scale):
+        t = x()
+        t.scale = scale
+        return t
+
+    f = c(lambda x: x * x.scale)
+    return [f(given(k)) for k in (1, 1, 1, 2, 2, 2, 1)]
+
+
+@case
+def an_attribute_of_a_captured_tensor(c):
+    held = x()
+    held.scale = 1.0
+    f = c(lambda x: x * held.scale)
+    before = warm(f)
+    held.scale = 2.0
+    return before, warm(f)
+
+
+@case
+def a_list_that_is_an_attribute(c):
+    t = x()
+    t.scales = [1.0]
+    f = c(lambda x: x * x.scales[0])
+    before = [f(t) for _ in range(5)]
+    t.scales[0] = 2.0
+    return before, f(t)
+
+
+@case
+def an_attribute_that_is_set(c):
+    def f(x):
+        x.tag = 5
+        return x * 2
+
+    f, seen = c(f), []
+    for _ in range(5):
+        given = x()
+        f(given)
+        seen.append(vars(given))
+    return seen
+
+
+@case
+def an_attribute_of_a_captured_tensor_set(c):
+    held = x()
+
+    def f(x):
+        held.tag = x * 2
+
+    f, seen = c(f), []
+    for k in range(5):
+        f(x() * k)
+        seen.append(held.tag)
+    return seen
+
+
+@case
+def an_attribute_of_a_gradient(c):
+    w = nn.Parameter(tenon.ones(2))
+    w.grad = tenon.ones(2)
+    w.grad.scale = 1.0
+    f = c(lambda x: x * w.grad.scale)
+    before = warm(f)
+    w.grad.scale = 2.0
+    return before, warm(f)
+
+
+@case
+def an_attribute_of_a_result(c):
+    def f(x):
+        y = x * 2
+        y.tag = 5
+        return y
+
+    f = c(f)
+    return [vars(f(x())) for _ in range(5)]
+
+
+@case
+def the_class_of_a_result(c):
+    f = c(lambda x: nn.Parameter(x * 2, requires_grad=False))
+    return [type(f(x())).__name__ for _ in range(5)]
+
+
+# Values of tensors in Python
+
+
+@case
+def versions(c):
+    f, t, seen = c(lambda x: x * x._version), x(), []
+    for _ in range(6):
+        seen.append(f(t))
+        t.add_(0)
+    return seen
+
+
+@case
+def versions_by_a_text(c):
+    f, t, seen = c(lambda x: x * getattr(x, "_version")), x(), []
+    for _ in range(6):
+        seen.append(f(t))
+        t.add_(0)
+    return seen
+
+
+@case
+def views_or_not(c):
+    f = c(lambda x: x * (2.0 if x._base is None else 3.0))
+    return [f(t) for t in (x(), x(), x(), x().view(2), x())]
+
+
+@case
+def bytes_of_memory(c):
+    f = c(lambda x: x * x.untyped_storage().nbytes())
+    return [f(t) for t in (x(), x(), x(), tenon.ones(4)[:2], x())]
+
+
+# Modes
+
+
+@case
+def the_number_of_threads(c):
+    threads = tenon.get_num_threads()
+    f = c(lambda x: x * tenon.get_num_threads())
+    try:
+        tenon.set_num_threads(1)
+        before = warm(f)
+        tenon.set_num_threads(2)
+        return before, warm(f)
+    finally:
+        tenon.set_num_threads(threads)
+
+
+@case
+def anomaly_detection(c):
+    def run(early):
+        w = nn.Parameter(tenon.tensor([1.0, 1.0]))
+        f = c(lambda x: (w.sqrt() * x * 0).sum().backward())
+        with tenon.autograd.set_detect_anomaly(early):
+            warm(f)
+        with tenon.no_grad():
+            w.zero_()
+        with tenon.autograd.detect_anomaly(), pytest.raises(RuntimeError) as error:
+            f(x())
+        return str(error.value).split(":")[0]
+
+    return run(False), run(True)
+
+
+@case
+def hooks_of_saved_tensors(c):
+    w = nn.Parameter(tenon.ones(2))
+    f = c(lambda x: (w * x * w).sum().backward())
+    warm(f)
+    w.grad = None
+    with tenon.autograd.graph.saved_tensors_hooks(lambda t: t * 2, lambda t: t):
+        f(x())
+    return w.grad
+
+
+def alike(program):
+    expected = outcome(lambda: program(plain))
+    found = difference(expected, outcome(lambda: program(functools.partial(tenon.compile, pure=True))))
+    assert expected["raised"] is None and found is None, found
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_as_eager(name):
+    alike(CASES[name])
+
+
+def test_a_compiled_function_goes_without_running_python():
+    """What a finalizer in Python raises is lost, also KeyboardInterrupt."""
+    compiled = tenon.compile(lambda x: x + 1)
+    compiled(x())
+    seen = []
+    sys.setprofile(lambda frame, event, arg: seen.append(frame.f_code.co_name) if event == "call" else None)
+    try:
+        del compiled
+    finally:
+        sys.setprofile(None)
+    assert seen == []

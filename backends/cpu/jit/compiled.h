@@ -25,7 +25,7 @@ class Compiled final : public HostProgram {
   bool is_machine_code() const noexcept final { return code_.load(std::memory_order_relaxed) != nullptr; }
 
  private:
-  // Of some 0.3 ns that an element costs more here than in machine code, as many as its making takes.
+  // Of 0.1 to 0.4 ns that an element costs more here than in machine code, as many as its making takes.
   static constexpr size_t kElements = size_t{1} << 17;
 
   void make_code() const;

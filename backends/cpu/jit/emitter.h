@@ -1,5 +1,6 @@
 // Emitter: one expression to machine code, for AVX2 or AVX-512. As many elements go at a time as values of
 // the widest type fill a vector; on AVX-512 narrower ones are in the half of one, on AVX2 all have one size.
+// Several vectors go through the loop side by side, and the last ones one by one.
 // Masks are mask registers on AVX-512 and vectors of ones and zeros on AVX2. Internal to this folder.
 #pragma once
 
@@ -83,11 +84,13 @@ class Emitter final : public Mover, private Xbyak::CodeGenerator {
   /// The mask of the elements that are not 0, and 1 of `type` where a mask is true, else 0.
   void not_zero(int to, int from, Type type);
   void one_or_zero(int to, int from, Type type);
+  /// x ^ bits or x & bits.
+  void with_bits(Id id, const Code& n, Op op, uint64_t bits);
+
+  // pi_reduce.cc
   void pi_reduce(Id id, const Code& n);
   void emit_rare();
   void call_pi_reduce(bool wide, int saved, int argument);
-  /// x ^ bits or x & bits.
-  void with_bits(Id id, const Code& n, Op op, uint64_t bits);
 
   /// The value of a node; of those that differ from vector to vector, that of the one in hand.
   Id value(NodeId id) const {

@@ -5,23 +5,13 @@
 #include <stdexcept>
 
 #include "backends/cpu/jit/emitter.h"
-#include "tenon/expr/pi_reduce.h"
 
 namespace tenon::cpu::jit {
 
 namespace {
 
 // Predicates of vcmpps: ordered and quiet, but for != which NaN satisfies.
-enum Predicate : uint8_t {
-  kEq = 0,
-  kUnordered = 3,
-  kNe = 4,
-  kNotLe = 6,
-  kLt = 0x11,
-  kLe = 0x12,
-  kGe = 0x1d,
-  kGt = 0x1e
-};
+enum Predicate : uint8_t { kEq = 0, kUnordered = 3, kNe = 4, kLt = 0x11, kLe = 0x12, kGe = 0x1d, kGt = 0x1e };
 
 Predicate predicate_of(expr::Op op) {
   switch (op) {
@@ -55,15 +45,6 @@ uint8_t integer_predicate(Predicate p) {
       return 5;
     default:
       return 6;
-  }
-}
-
-template <class T>
-void reduce_lanes(T* x, int lanes, int part) noexcept {
-  constexpr T kFrom = static_cast<T>(expr::kPiReduceFrom);
-  for (int i = 0; i < lanes; ++i) {
-    const bool large = !(x[i] <= kFrom && x[i] >= -kFrom);
-    x[i] = large ? expr::pi_reduce(x[i], part) : T{0};
   }
 }
 
@@ -487,84 +468,6 @@ void Emitter::one_or_zero(int to, int from, Type type) {
     vbroadcastsd(Xbyak::Ymm(Xbyak::Zmm(to)) | mask(from) | T_z, qword[r10 + at * 8]);
   else
     vbroadcastss(Xbyak::Ymm(Xbyak::Zmm(to)) | mask(from) | T_z, dword[r10 + at * 8]);
-}
-
-// Zero, and a call where an element is large.
-void Emitter::pi_reduce(Id id, const Code& n) {
-  const Id a = value(n.args[0]);
-  places_.hold({a});
-  const int x = places_.in_register(a), to = places_.take(id), s = scratch();
-  const Xbyak::Address sign = at_constant(constant(wide_ ? ~uint64_t{0} >> 1 : 0x7fffffffu));
-  const Xbyak::Address from =
-      at_constant(constant(wide_ ? std::bit_cast<uint64_t>(expr::kPiReduceFrom)
-                                 : std::bit_cast<uint32_t>(static_cast<float>(expr::kPiReduceFrom))));
-  const auto rare = std::make_shared<Xbyak::Label>(), back = std::make_shared<Xbyak::Label>();
-  // NaN is not <=, either.
-  if (avx512_) {
-    wide_ ? vpandq(vec(s), vec(x), sign) : vpandd(vec(s), vec(x), sign);
-    wide_ ? vcmppd(scratch_mask(), vec(s), from, kNotLe) : vcmpps(scratch_mask(), vec(s), from, kNotLe);
-    vpxord(vec(to), vec(to), vec(to));
-    kortestq(scratch_mask(), scratch_mask());
-  } else {
-    vandps(vec(s), vec(x), sign);
-    wide_ ? vcmppd(vec(s), vec(s), from, kNotLe) : vcmpps(vec(s), vec(s), from, kNotLe);
-    vxorps(vec(to), vec(to), vec(to));
-    vptest(ymm(s), ymm(s));
-  }
-  jnz(*rare, T_NEAR);
-  L(*back);
-  rare_.push_back({x, to, static_cast<int>(n.bits), wide_, rare, back});
-}
-
-// Each has the call of a routine that they share, which takes its vector from the last slot of the frame and
-// puts the result there.
-void Emitter::emit_rare() {
-  const int vectors = avx512_ ? 32 : 16, saved = places_.frame_slots(), argument = saved + vectors;
-  Xbyak::Label routine[2];
-  bool called[2] = {};
-  for (const Rare& r : rare_) {
-    L(*r.begin);
-    vmovups(at_slot(argument), all(r.from));
-    mov(ecx, r.part);
-    call(routine[r.wide]);
-    vmovups(all(r.to), at_slot(argument));
-    jmp(*r.end, T_NEAR);
-    called[r.wide] = true;
-  }
-  for (const bool wide : {false, true}) {
-    if (!called[wide]) continue;
-    L(routine[wide]);
-    call_pi_reduce(wide, saved, argument);
-    ret();
-  }
-}
-
-// With all registers saved, since a function may change any.
-void Emitter::call_pi_reduce(bool wide, int saved, int argument) {
-  // With the address to return to, the stack is aligned as a call needs it.
-  const Xbyak::Reg64 kept[] = {rax, rdi, rsi, rdx, r8, r9, r10};
-  constexpr int kAddress = 8, kMasks = 64, kPushed = 7 * 8;
-  static_assert((kAddress + kMasks + kPushed) % 16 == 0);
-  const int vectors = argument - saved;
-  const auto slot = [&](int i) {
-    const Xbyak::RegExp at = rsp + kAddress + (saved + i) * bytes_;
-    return avx512_ ? zword[at] : yword[at];
-  };
-  for (int i = 0; i < vectors; ++i) vmovups(slot(i), all(i));
-  sub(rsp, kMasks);
-  for (int i = 1; avx512_ && i < 8; ++i) kmovq(qword[rsp + i * 8], Xbyak::Opmask(i));
-  for (const auto& r : kept) push(r);
-  lea(rdi, ptr[rsp + kAddress + kMasks + kPushed + argument * bytes_]);
-  mov(esi, lanes_);
-  mov(edx, ecx);
-  vzeroupper();
-  mov(rax, wide ? reinterpret_cast<size_t>(&reduce_lanes<double>)
-                : reinterpret_cast<size_t>(&reduce_lanes<float>));
-  call(rax);
-  for (size_t i = std::size(kept); i-- > 0;) pop(kept[i]);
-  for (int i = 1; avx512_ && i < 8; ++i) kmovq(Xbyak::Opmask(i), qword[rsp + i * 8]);
-  add(rsp, kMasks);
-  for (int i = 0; i < vectors; ++i) vmovups(all(i), slot(i));
 }
 
 }  // namespace tenon::cpu::jit

@@ -78,16 +78,17 @@ HostCache& cache() noexcept {
   return cache;
 }
 
-bool is_kept(size_t nbytes) noexcept { return kKeepsBlocks && nbytes >= HostCache::kMinBlock; }
+bool is_kept(size_t nbytes) noexcept { return kKeepsBlocks && nbytes > kMediumBlockMax; }
 
 // Of less than the cache keeps.
+static_assert(HostCache::kMinBlock <= kMediumBlockMax);
 void* take_block(size_t nbytes) noexcept {
-  if (kKeepsBlocks && nbytes <= kMediumBlockMax) return medium_allocate(nbytes);
+  if (kKeepsBlocks) return medium_allocate(nbytes);
   void* p = nullptr;  // not rounded up, so that a sanitizer sees the end
   return posix_memalign(&p, kAlign, nbytes) == 0 ? p : nullptr;
 }
 void give_block(void* p, size_t nbytes) noexcept {
-  if (kKeepsBlocks && nbytes <= kMediumBlockMax)
+  if (kKeepsBlocks)
     medium_free(p, nbytes);
   else
     std::free(p);

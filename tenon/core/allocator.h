@@ -71,7 +71,7 @@ void reset_cpu_peak_memory_stats() noexcept;
 void reset_cpu_accumulated_memory_stats() noexcept;
 
 /// Returns the host blocks that are kept for reuse to the system, and says how many bytes they had. Freed
-/// blocks of 128 KiB and more are kept up to a limit, by default a quarter of the memory of the machine or of
+/// blocks of more than 64 KiB are kept up to a limit, by default a quarter of the memory of the machine or of
 /// the process's control group. The cache shrinks when the system runs short of memory, and is emptied before
 /// an allocation fails.
 size_t empty_cpu_cache() noexcept;

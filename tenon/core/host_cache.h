@@ -13,8 +13,9 @@ namespace tenon {
 
 class HostCache {
  public:
-  /// From this size on, the C library maps each block separately and unmaps it when it is freed.
-  static constexpr size_t kMinBlock = size_t{128} << 10;
+  /// From this size on. Threads keep smaller blocks (medium_alloc.h); the C library, which maps large ones
+  /// separately, keeps none that lies at the end of its heap.
+  static constexpr size_t kMinBlock = size_t{64} << 10;
   /// From this size on, blocks start on a huge page, and the system is asked for huge pages.
   static constexpr size_t kHugeBlock = size_t{4} << 20;
   static constexpr size_t kHugePage = size_t{2} << 20;
@@ -61,7 +62,7 @@ class HostCache {
   // Lies at the start of a kept block.
   struct Kept;
   // Sizes up to 256 MiB have a bin each; the last one holds all that are larger.
-  static constexpr size_t kBins = 90;
+  static constexpr size_t kBins = 98;
   static size_t bin_of(size_t bytes) noexcept;
 
   void* map(size_t bytes) noexcept;

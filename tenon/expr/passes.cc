@@ -56,6 +56,7 @@ class Analysis {
         if (taken) used_along[e[id].args[i]] = true;
       }
     }
+    stores_at_once = all_in_one_pass();
     for (uint32_t pass = 1; pass <= levels + 1; ++pass) {
       seen_.assign(e.num_nodes, false);
       for (const NodeId root : roots(pass)) visit(root, pass, keep);
@@ -74,10 +75,12 @@ class Analysis {
       for (int i = 0; i < e[r].arity && level[r] == pass; ++i) list.push_back(e[r].args[i]);
     }
     for (const Slot& s : e.outputs()) {
-      if (pass == levels + 1 && along(s.node)) list.push_back(s.node);
+      if (stores(pass) && along(s.node)) list.push_back(s.node);
     }
     return list;
   }
+  /// Whether the pass stores elements.
+  bool stores(uint32_t pass) const { return pass == (stores_at_once ? 1 : levels + 1); }
 
   const Expression& e;
   std::vector<uint32_t> level;  // how many reducers lie below it
@@ -87,8 +90,22 @@ class Analysis {
   std::vector<uint32_t> made_in;  // the first pass that computes it
   std::vector<uint32_t> kept;     // the pass that keeps it, for later ones
   std::vector<bool> used_along;   // an element, or a reducer, takes it
+  bool stores_at_once = false;    // in the first pass, with which the rows are done
 
  private:
+  // Whether the elements that are stored need no reducer, and what is reduced is computed too: an operand
+  // that is reduced as it lies may be stored over.
+  bool all_in_one_pass() const {
+    if (levels != 1) return false;
+    for (const NodeId r : reducers) {
+      for (int i = 0; i < e[r].arity; ++i) {
+        if (e[e[r].args[i]].op == Op::Load) return false;
+      }
+    }
+    return std::all_of(e.outputs().begin(), e.outputs().end(),
+                       [&](const Slot& s) { return !along(s.node) || level[s.node] == 0; });
+  }
+
   void visit(NodeId id, uint32_t pass, bool keep) {
     if (!along(id) || e[id].op == Op::Load || e[id].op == Op::Iota || seen_[id]) return;
     seen_[id] = true;
@@ -253,7 +270,7 @@ class Cutter {
       if (n.arity == 2) reducer.first = source(f, n.args[0], at + 1);
       pass.reducers.push_back(reducer);
     }
-    if (pass_ > a_.levels) {
+    if (a_.stores(pass_)) {
       for (size_t i = 0; i < e_.num_outputs; ++i) {
         const Slot& s = e_.outputs()[i];
         if (a_.along(s.node)) f.output(node(f, s.node, false), place(Kind::Output, i), real_dtype(s.dtype));

@@ -57,8 +57,9 @@ struct RowPass {
 /// what it computes, and store nothing.
 bool is_summed(const RowPass& pass);
 
-/// A row expression as passes. The first has no elements: it makes row values of operands alone. What a later
-/// pass needs again is computed again, or, where that is dear and `keep` is wished, kept.
+/// A row expression as passes. The first has no elements: it makes row values of operands alone. Elements are
+/// stored by the last, or, where none of them waits for a row value, by the one that reduces them. What a
+/// later pass needs again is computed again, or, where that is dear and `keep` is wished, kept.
 struct RowPasses {
   std::vector<RowPass> passes;
   std::vector<Type> values;  ///< The row values' types; masks are i32 1 and 0.

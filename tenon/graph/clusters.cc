@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "tenon/expr/plain_reduction.h"
+
 namespace tenon::graph {
 namespace {
 
@@ -12,6 +14,11 @@ constexpr size_t kMostNumbers = 60;
 constexpr size_t kMostMembers = 128;
 // Elements of a row that stays in the first cache while its expression passes over it.
 constexpr int64_t kLongestRow = 16384;
+// Shorter rows are transposed so that several are reduced side by side. An expression's operands and results
+// are all transposed then, where a reduction by itself reads its one operand as it lies.
+constexpr int64_t kShortRow = 192;
+// Elements of which that costs less than a call by itself.
+constexpr int64_t kFewElements = 2048;
 
 /// Rows of the last dimensions, which lie one after the other, and are not too long.
 bool is_worth_it(const LoweredCall& call) {
@@ -23,6 +30,14 @@ bool is_worth_it(const LoweredCall& call) {
     if (call.over[d]) length *= call.sizes[d];
   }
   return length > 1 && length <= kLongestRow;
+}
+
+bool has_short_rows(const LoweredCall& call) {
+  int64_t length = 1;
+  for (size_t d = 0; d < call.over.size(); ++d) {
+    if (call.over[d]) length *= call.sizes[d];
+  }
+  return length < kShortRow;
 }
 
 }  // namespace
@@ -80,6 +95,38 @@ Clusters::Clusters(const Graph& graph, Lowering& lowering, bool rows)
     c.over = lowered_[id]->over;
     c.sizes = c.over.empty() ? g_.geometry(g_.defs(node)[0].geometry).sizes : lowered_[id]->sizes;
   }
+}
+
+bool Clusters::is_faster_alone(ClusterId id) const {
+  if (clusters_[id].members.size() != 1 || clusters_[id].over.empty()) return false;
+  const NodeId node = clusters_[id].members[0];
+  const LoweredCall& call = *lowered_[node];
+  int64_t numel = 1;
+  for (const int64_t size : call.sizes) numel *= size;
+  const std::optional<expr::PlainReduction> plain = expr::plain_reduction(*call.expression);
+  if (!plain || numel <= kFewElements || returns_to_elements(node)) return false;
+  const ValueId operand = g_.uses(g_.nodes[node])[call.inputs[plain->input]].value;
+  const NodeId producer = g_.values[operand].producer;
+  return has_short_rows(call) || producer == kNone || is_kept(operand, of_[producer]);
+}
+
+// Whether something is computed of the rows' elements and of what was reduced of them, as in a softmax.
+bool Clusters::returns_to_elements(NodeId reduction) const {
+  const LoweredCall& call = *lowered_[reduction];
+  const RowShape shape(call.sizes, call.over);
+  std::vector<NodeId> left = {reduction};
+  for (size_t i = 0; i < left.size() && i < kMostMembers; ++i) {
+    for (const Def& made : g_.defs(g_.nodes[left[i]])) {
+      for (const NodeId reader : readers_[made.value]) {
+        if (g_.defs(g_.nodes[reader]).empty()) continue;
+        const Dims& sizes = g_.geometry(g_.defs(g_.nodes[reader])[0].geometry).sizes;
+        if (sizes == call.sizes) return true;
+        if (shape.is_of_rows(sizes) && std::find(left.begin(), left.end(), reader) == left.end())
+          left.push_back(reader);
+      }
+    }
+  }
+  return false;
 }
 
 void Clusters::touch(Cluster& c, const Touch& t) {

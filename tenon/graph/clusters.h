@@ -59,6 +59,10 @@ class Clusters {
   /// that they touch, and not what they compute.
   std::string_view why_apart(ClusterId a, ClusterId b) const;
   bool may_join(ClusterId a, ClusterId b) const { return why_apart(a, b).empty(); }
+  /// Whether it is a reduction that walks its operand faster by itself than a loop over rows would pass it
+  /// on. The loop wins where it saves that the operand is stored, or where it reads the elements once for the
+  /// reduction and for what is computed of both.
+  bool is_faster_alone(ClusterId id) const;
   /// Joins them, which must be possible. The result is the later one.
   ClusterId join(ClusterId a, ClusterId b);
   void set_anchor(ClusterId id, Anchor anchor, NodeId node);
@@ -72,6 +76,7 @@ class Clusters {
 
  private:
   void touch(Cluster& c, const Touch& t);
+  bool returns_to_elements(NodeId reduction) const;
   bool values_fit(ClusterId a, ClusterId b) const;
   bool blocked(ClusterId moved, ClusterId with, NodeId place) const;
 

@@ -14,6 +14,14 @@ bool is_worth_sharing(const Graph& g, const Use& u, const Clusters& clusters, Cl
   return g.geometry(u.geometry).numel() == numel;
 }
 
+bool is_faster_together(const Clusters& clusters, ClusterId a, ClusterId b) {
+  const auto gains = [&](ClusterId one, ClusterId other) {
+    return !clusters.is_faster_alone(one) ||
+           (!clusters[other].over.empty() && !clusters.is_faster_alone(other));
+  };
+  return gains(a, b) && gains(b, a);
+}
+
 }  // namespace
 
 void join_flat(Clusters& clusters, Matcher* matcher) {
@@ -57,7 +65,8 @@ void join_flat(Clusters& clusters, Matcher* matcher) {
       const bool fits = clusters[other].anchor != Anchor::None ? matcher->why_no_epilogue(other, mine).empty()
                         : clusters[mine].anchor != Anchor::None
                             ? matcher->why_no_epilogue(mine, other).empty()
-                            : clusters.same_loop(mine, other) && clusters.may_join(mine, other);
+                            : clusters.same_loop(mine, other) && is_faster_together(clusters, mine, other) &&
+                                  clusters.may_join(mine, other);
       if (fits) clusters.join(mine, other);
     }
   }

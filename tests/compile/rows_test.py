@@ -32,10 +32,31 @@ def writes_elements_in_place(x):
     return x.sum(-1)
 
 
-@pytest.mark.parametrize("shape", [(2048, 3), (7, 130), (3, 5, 64), (4, 0), (1, 1)])
+def reduces_and_writes_what_it_reads(x):
+    s = (x * 3 + 1).sum(-1)
+    x.mul_(2)
+    return s, x.amin(-1)
+
+
+def reduces_as_it_lies_and_writes(x):
+    s = x.sum(-1)
+    x.mul_(2).add_(1)
+    return s, (x * x).amax(-1)
+
+
+@pytest.mark.parametrize("shape", [(2048, 3), (16, 512), (7, 130), (3, 5, 64), (4, 0), (1, 1)])
 @pytest.mark.parametrize("dtype", [tenon.float32, tenon.float16, tenon.float64])
 @pytest.mark.parametrize(
-    "f", [softmax, norm, values_of_rows_beside_elements, value_of_rows_in_place_of_one_that_is_read, writes_elements_in_place]
+    "f",
+    [
+        softmax,
+        norm,
+        values_of_rows_beside_elements,
+        value_of_rows_in_place_of_one_that_is_read,
+        writes_elements_in_place,
+        reduces_and_writes_what_it_reads,
+        reduces_as_it_lies_and_writes,
+    ],
 )
 def test_rows(f, shape, dtype):
     x = (tenon.arange(tenon.ones(shape).numel(), dtype=tenon.float32).reshape(shape) % 23 - 11).to(dtype) / 5

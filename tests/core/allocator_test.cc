@@ -122,6 +122,24 @@ TEST(CpuMemory, ABlockOfMediumSizeServesTheNextOfItsSize) {
     medium_free(second, n);
   }
 }
+
+TEST(CpuMemory, TemporariesOfNoSizeFaultInEveryRound) {
+  const auto faults = [] {
+    rusage used{};
+    getrusage(RUSAGE_SELF, &used);
+    return used.ru_minflt;
+  };
+  for (size_t n = 16 << 10; n <= kMiB; n += n / 4) {
+    const auto round = [n] {
+      const Storage held[] = {Storage::allocate(n), Storage::allocate(n), Storage::allocate(n)};
+      for (const Storage& s : held) std::memset(reinterpret_cast<void*>(s.address()), 1, n);
+    };
+    round();
+    const int64_t before = faults();
+    for (int i = 0; i < 100; ++i) round();
+    EXPECT_LT(faults() - before, 100) << n;
+  }
+}
 #endif
 
 TEST(CpuMemory, ZerosAreZeroInFreshBlocksAndInKeptOnes) {

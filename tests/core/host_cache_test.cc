@@ -66,7 +66,7 @@ TEST(HostCache, SizesOfBlocksRiseByAnEighthAndServeOnlyTheirOwn) {
     sizes += bytes != last;
     last = bytes;
   }
-  EXPECT_EQ(sizes, 91u) << "11 doublings of 8 up to 256 MiB with both ends, then 288 and 320";
+  EXPECT_EQ(sizes, 99u) << "12 doublings of 8 up to 256 MiB with both ends, then 288 and 320";
   EXPECT_EQ(HostCache::block_bytes(257 * kMiB), 288 * kMiB);
   EXPECT_EQ(HostCache::block_bytes(10240 * kMiB), 10240 * kMiB);
 }

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <map>
 
@@ -51,7 +52,7 @@ void expect_bits(const Expression& e, const JitKernel& code, const Rows& rows, s
   for (size_t k = 0; k < rows.inputs.size(); ++k) {
     const size_t begin = shift * item_size(e.inputs()[k].dtype);
     Bytes& bytes = memory.emplace_back(begin + rows.inputs[k].size() + 64, kGuard);
-    std::memcpy(&bytes[begin], rows.inputs[k].data(), rows.inputs[k].size());
+    std::copy(rows.inputs[k].begin(), rows.inputs[k].end(), &bytes[begin]);
     inputs.push_back(&bytes[begin]);
   }
   std::vector<bool> taken(inputs.size(), !in_place);

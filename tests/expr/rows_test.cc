@@ -49,6 +49,7 @@ const std::vector<std::vector<std::string_view>>& float_texts() {
       {"let e = exp(x); let s = sum(e); let q = e / s; q - sum(q * y)", "sum(exp(x) * exp(x))"},
       {"stored(x - mean(x)) * w", "sum(stored(x * y))"},
       {"prod_re(x, y) + w", "prod_im(x * 2, y)"},
+      {"x * a", "sum(x * a + y)", "max(exp(x)) + w", "y - exp(x)"},
   };
   return texts;
 }
@@ -239,6 +240,19 @@ TEST(Rows, PassesGiveTheEvaluatorsBits) {
       }
     }
   }
+}
+
+TEST(Rows, ElementsThatWaitForNoReducerAreStoredInItsPass) {
+  const auto passes = [](const std::vector<std::string_view>& texts) {
+    const ExpressionPtr w = written(texts);
+    const std::vector<DType> inputs(w->num_inputs, DType::Float32), results(w->num_outputs, DType::Float32);
+    const ExpressionPtr e = instantiate(*w, {.compute = Type::F32, .inputs = inputs, .results = results});
+    return cut_passes(*e, RowForm::Along, true).passes.size();  // the first has no elements
+  };
+  EXPECT_EQ(passes({"x * a", "sum(x * a + y)"}), 2u);
+  EXPECT_EQ(passes({"x * a", "sum(x)"}), 3u)
+      << "the result may lie where x does, which is reduced as it lies";
+  EXPECT_EQ(passes({"x - sum(x * y)", "x * y"}), 3u);
 }
 
 TEST(Rows, PassesOfIntegersGiveTheEvaluatorsBits) {

@@ -258,6 +258,26 @@ storage %3 4 cpu output
             "");
 }
 
+// A chain with the sums of its rows behind it; `kept`: the chain's end is a result too.
+std::string sums_of_rows(int64_t rows, int64_t length, bool kept) {
+  const int64_t bytes = rows * length * 4;
+  const std::string of = fmt::format("float32[{}, {}]", rows, length);
+  return fusions_over_rows(fmt::format(
+      "graph 1\nstorage %0 {1} cpu input\nstorage %1 {1} cpu\nstorage %2 {1} cpu{2}\nstorage %3 {3} cpu "
+      "output\nnumber $0 int\n"
+      "%1.0 {0} = aten::exp(%0.0 {0})\n"
+      "%2.0 {0} = aten::add.Tensor(%1.0 {0}, %0.0 {0}, $0)\n"
+      "%3.0 float32[{4}] = aten::sum.dim_IntList(%2.0 {0}, [1], false, none)\n",
+      of, bytes, kept ? " output" : "", rows * 4, rows));
+}
+
+TEST(FuseRows, AReductionJoinsWhatItSavesMemoryFor) {
+  EXPECT_EQ(sums_of_rows(64, 512, false), "rows(exp, add, sum)");
+  EXPECT_EQ(sums_of_rows(64, 512, true), "flat(exp, add)") << "it is stored anyway";
+  EXPECT_EQ(sums_of_rows(64, 64, false), "flat(exp, add)") << "short rows would be transposed";
+  EXPECT_EQ(sums_of_rows(8, 64, false), "rows(exp, add, sum)") << "a call by itself costs more";
+}
+
 // cast and scale -> mm -> bias, gelu and the sum of each row.
 TEST(FuseRows, AProductWithAReductionBehindItIsOneRegion) {
   const std::string text = R"(graph 1

@@ -32,12 +32,23 @@ bool is_worth_it(const LoweredCall& call) {
   return length > 1 && length <= kLongestRow;
 }
 
-bool has_short_rows(const LoweredCall& call) {
-  int64_t length = 1;
-  for (size_t d = 0; d < call.over.size(); ++d) {
-    if (call.over[d]) length *= call.sizes[d];
+/// The dimension along which neighbours lie side by side; kNone where there is none.
+uint32_t innermost(const Geometry& t) {
+  uint32_t best = kNone;
+  for (uint32_t d = 0; d < t.sizes.size(); ++d) {
+    if (t.sizes[d] != 1 && (best == kNone || std::abs(t.strides[d]) < std::abs(t.strides[best]))) best = d;
   }
-  return length < kShortRow;
+  return best;
+}
+
+/// A copy that turns its operand: it goes by tiles, where a loop would jump at every element.
+bool is_transposition(const Graph& g, const Node& node, const LoweredCall& call) {
+  const expr::Expression& e = *call.expression;
+  if (e.num_inputs != 1 || e.num_outputs != 1 || e[e.outputs()[0].node].op != expr::Op::Load) return false;
+  const Geometry& from = g.geometry(g.uses(node)[call.inputs[0]].geometry);
+  const Geometry& to = g.geometry(g.defs(node)[call.outputs[0]].geometry);
+  return from.dtype == to.dtype && from.sizes == to.sizes && to.numel() > kFewElements &&
+         innermost(from) != innermost(to);
 }
 
 }  // namespace
@@ -87,7 +98,8 @@ Clusters::Clusters(const Graph& graph, Lowering& lowering, bool rows)
     const bool torn = std::any_of(c.touches.begin(), c.touches.end(),
                                   [](const Touch& t) { return t.written && t.geometry == kNone; });
     if (!torn) lowered_[id] = lowering.lower(g_, node);
-    if (lowered_[id] && !lowered_[id]->over.empty() && !(rows && is_worth_it(*lowered_[id])))
+    if (lowered_[id] && (lowered_[id]->over.empty() ? is_transposition(g_, node, *lowered_[id])
+                                                    : !rows || !is_worth_it(*lowered_[id])))
       lowered_[id] = nullptr;
     c.lowered = lowered_[id] != nullptr;
     if (!c.lowered) continue;
@@ -95,6 +107,15 @@ Clusters::Clusters(const Graph& graph, Lowering& lowering, bool rows)
     c.over = lowered_[id]->over;
     c.sizes = c.over.empty() ? g_.geometry(g_.defs(node)[0].geometry).sizes : lowered_[id]->sizes;
   }
+}
+
+bool Clusters::Cluster::has_short_rows() const {
+  int64_t length = 1, numel = 1;
+  for (size_t d = 0; d < over.size(); ++d) {
+    numel *= sizes[d];
+    if (over[d]) length *= sizes[d];
+  }
+  return !over.empty() && length < kShortRow && numel > kFewElements;
 }
 
 bool Clusters::is_faster_alone(ClusterId id) const {
@@ -107,7 +128,7 @@ bool Clusters::is_faster_alone(ClusterId id) const {
   if (!plain || numel <= kFewElements || returns_to_elements(node)) return false;
   const ValueId operand = g_.uses(g_.nodes[node])[call.inputs[plain->input]].value;
   const NodeId producer = g_.values[operand].producer;
-  return has_short_rows(call) || producer == kNone || is_kept(operand, of_[producer]);
+  return clusters_[id].has_short_rows() || producer == kNone || is_kept(operand, of_[producer]);
 }
 
 // Whether something is computed of the rows' elements and of what was reduced of them, as in a softmax.

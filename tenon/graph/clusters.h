@@ -45,6 +45,8 @@ class Clusters {
     Dims sizes, over;
     bool lowered = false;  ///< All members are expressions.
 
+    /// Whether its rows are so short that operands and results are transposed, and so many that it matters.
+    bool has_short_rows() const;
     NodeId place() const noexcept { return members.back(); }
   };
 

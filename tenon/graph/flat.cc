@@ -14,12 +14,52 @@ bool is_worth_sharing(const Graph& g, const Use& u, const Clusters& clusters, Cl
   return g.geometry(u.geometry).numel() == numel;
 }
 
+// Tensors of the loop's size that a loop reads and leaves behind, of one cluster or of two in one.
+int64_t operands(const Clusters& clusters, ClusterId a, ClusterId b, int64_t numel) {
+  const Graph& g = clusters.graph();
+  const auto inside = [&](NodeId node) {
+    return node != kNone && (clusters.of(node) == a || clusters.of(node) == b);
+  };
+  std::vector<ValueId> read;
+  int64_t count = 0;
+  for (const ClusterId id : {a, b}) {
+    if (id == kNone) continue;
+    for (const NodeId member : clusters[id].members) {
+      for (const Use& u : g.uses(g.nodes[member])) {
+        if (u.value == kNone || inside(g.values[u.value].producer) || g.geometry(u.geometry).numel() != numel)
+          continue;
+        if (std::find(read.begin(), read.end(), u.value) == read.end()) read.push_back(u.value);
+      }
+      for (const Def& d : g.defs(g.nodes[member])) {
+        // Of two, who reads it may come to be joined too.
+        const bool stored =
+            b == kNone ? clusters.is_needed_outside(d.value, id) : clusters.is_kept(d.value, id);
+        count += stored && g.geometry(d.geometry).numel() == numel;
+      }
+    }
+  }
+  return count + static_cast<int64_t>(read.size());
+}
+
+// A loop over short rows transposes its operands and results, which costs twice what a step of a flat loop
+// does.
+bool pays_for_transpositions(const Clusters& clusters, ClusterId flat, ClusterId rows) {
+  if (!clusters[rows].has_short_rows()) return true;
+  int64_t numel = 1;
+  for (const int64_t size : clusters[rows].sizes) numel *= size;
+  const int64_t more = operands(clusters, flat, rows, numel) - operands(clusters, rows, kNone, numel);
+  return 2 * more <= static_cast<int64_t>(clusters[flat].members.size());
+}
+
 bool is_faster_together(const Clusters& clusters, ClusterId a, ClusterId b) {
   const auto gains = [&](ClusterId one, ClusterId other) {
     return !clusters.is_faster_alone(one) ||
            (!clusters[other].over.empty() && !clusters.is_faster_alone(other));
   };
-  return gains(a, b) && gains(b, a);
+  if (!gains(a, b) || !gains(b, a)) return false;
+  if (clusters[a].over.empty() == clusters[b].over.empty()) return true;
+  return clusters[a].over.empty() ? pays_for_transpositions(clusters, a, b)
+                                  : pays_for_transpositions(clusters, b, a);
 }
 
 }  // namespace

@@ -278,6 +278,48 @@ TEST(FuseRows, AReductionJoinsWhatItSavesMemoryFor) {
   EXPECT_EQ(sums_of_rows(8, 64, false), "rows(exp, add, sum)") << "a call by itself costs more";
 }
 
+// A sum of `terms` tensors, and its rows divided by their largest element.
+std::string divided_rows(int64_t rows, int64_t length, int terms) {
+  const std::string of = fmt::format("float32[{}, {}]", rows, length),
+                    one = fmt::format("float32[{}, 1]", rows);
+  std::string storages, calls;
+  int next = 0;
+  const auto storage = [&](int64_t bytes, const char* use) {
+    storages += fmt::format("storage %{} {} cpu{}\n", next, bytes, use);
+    return next++;
+  };
+  const int64_t bytes = rows * length * 4;
+  int sum = storage(bytes, " input");
+  for (int t = 1; t < terms; ++t) {
+    const int term = storage(bytes, " input"), to = storage(bytes, "");
+    calls += fmt::format("%{0}.0 {3} = aten::add.Tensor(%{1}.0 {3}, %{2}.0 {3}, $0)\n", to, sum, term, of);
+    sum = to;
+  }
+  const int most = storage(rows * 4, ""), result = storage(bytes, " output");
+  calls += fmt::format("%{0}.0 {3} = aten::amax(%{1}.0 {2}, [-1], true)\n", most, sum, of, one);
+  calls += fmt::format("%{0}.0 {3} = aten::div.Tensor(%{1}.0 {3}, %{2}.0 {4})\n", result, sum, most, of, one);
+  return fusions_over_rows("graph 1\n" + storages + "number $0 int\n" + calls);
+}
+
+TEST(FuseRows, WhatIsReadBesideShortRowsJoinsWhereItPaysForItsTransposition) {
+  EXPECT_EQ(divided_rows(64, 512, 2), "rows(add, amax, div)");
+  EXPECT_EQ(divided_rows(8, 64, 2), "rows(add, amax, div)");
+  EXPECT_EQ(divided_rows(64, 64, 2), "") << "neither the sum's second operand nor the quotients";
+}
+
+TEST(Fuse, ATranspositionStaysByItself) {
+  const auto copied = [](int64_t n) {
+    const std::string of = fmt::format("float32[{0}, {0}]", n), turned = of + fmt::format(":[1, {}]", n);
+    return fusions(
+        fmt::format("graph 1\nstorage %0 {0} cpu input\nstorage %1 {0} cpu\nstorage %2 {0} cpu output\n"
+                    "%1.0 {1} = aten::exp(%0.0 {1})\n"
+                    "%2.0 {2} = aten::clone(%1.0 {1}, none)\n",
+                    n * n * 4, turned, of));
+  };
+  EXPECT_EQ(copied(16), "flat(exp, clone)");
+  EXPECT_EQ(copied(64), "");
+}
+
 // cast and scale -> mm -> bias, gelu and the sum of each row.
 TEST(FuseRows, AProductWithAReductionBehindItIsOneRegion) {
   const std::string text = R"(graph 1

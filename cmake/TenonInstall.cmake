@@ -43,6 +43,7 @@ endif()
 set(TENON_PUBLIC_HEADERS
     tenon/autograd/custom_derivative.h
     tenon/autograd/fallback.h
+    tenon/builder/cached_plan.h
     tenon/builder/graph.h
     tenon/core/dispatch_dtype.h
     tenon/dispatch/dispatcher.h

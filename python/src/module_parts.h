@@ -17,6 +17,7 @@ bool add_memory(PyObject* module);             ///< What tenon.cpu asks of the h
 bool add_devices(PyObject* module);            ///< Loading devices, their streams and events.
 bool add_graphs(PyObject* module);             ///< Work that is captured and replayed.
 bool add_builder(PyObject* module);            ///< Graphs that are written down, and their plans.
+bool add_cached_plan(PyObject* module);        ///< The type of plans that operators' authors cache.
 bool add_compiled_function(PyObject* module);  ///< Part of add_recording: the type of compiled functions.
 bool add_pure_capture(PyObject* module);       ///< Part of add_recording: calls that become replays.
 bool add_recording(PyObject* module);          ///< Programs that are recorded while they run.

@@ -42,7 +42,8 @@ if TYPE_CHECKING:
         utils as utils,
     )
 
-    # Of tenon.graph.
+    # Of tenon.graph, and plans of its graphs.
+    from .cached_plans import cached_plan as cached_plan
     from .graph import (
         create_handle as create_handle,
         destroy_handle as destroy_handle,
@@ -204,6 +205,10 @@ if not TYPE_CHECKING:
             from . import graph
 
             return getattr(graph, name)
+        if name == "cached_plan":
+            from .cached_plans import cached_plan
+
+            return cached_plan
         if name in ("DispatchKey", "DispatchKeySet"):
             return _pytorch_dispatch(name)
         if name in _LEGACY:
@@ -221,7 +226,7 @@ if not TYPE_CHECKING:
 
 def __dir__() -> list[str]:
     loaded = (name for name, _, _ in _C._devices.loaded())
-    return sorted({*globals(), *_LATER, *_LEGACY, *_OF_GRAPHS, *loaded, "DispatchKey", "DispatchKeySet"})
+    return sorted({*globals(), *_LATER, *_LEGACY, *_OF_GRAPHS, *loaded, "cached_plan", "DispatchKey", "DispatchKeySet"})
 
 
 del annotations, TYPE_CHECKING  # noqa: F821  neither is a name of the package

@@ -236,6 +236,13 @@ class pygraph:
         device = handle.device if handle else None
         self._graph = _builder.new(name, io_data_type, intermediate_data_type, compute_data_type, device)
 
+    @classmethod
+    def _of(cls, capsule: Any) -> pygraph:
+        """A graph that the library has made."""
+        self = cls.__new__(cls)
+        self._handle, self._graph = None, capsule
+        return self
+
     if TYPE_CHECKING:  # nodes are added below, from the library's table
 
         def __getattr__(self, node: str) -> Callable[..., Any]: ...
@@ -448,9 +455,10 @@ def _method(kind: str, inputs: str, attributes: str, outputs: str) -> Callable[.
         given = bound.arguments
         tensors = given[names[0]] if listed else [given[name] for name in names]
         values = {name: given[name] for name in own}
-        if "epsilon" in names and isinstance(given["epsilon"], (int, float)):
-            tensors[names.index("epsilon")] = None
-            values["epsilon"] = float(given["epsilon"])
+        for name in ("epsilon", "attn_scale"):
+            if name in names and isinstance(given[name], (int, float)):
+                tensors[names.index(name)] = None
+                values[name] = float(given[name])
         if kind == "rng":
             for place, name in enumerate(names):
                 if isinstance(given[name], int):

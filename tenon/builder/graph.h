@@ -103,6 +103,9 @@ class Graph {
   TensorAttributes& softmax(TensorAttributes& x, int64_t axis = -1) {
     return one("softmax", {&x}, {{"axis", axis}});
   }
+  TensorAttributes& rmsnorm(TensorAttributes& x, TensorAttributes& scale, TensorAttributes& epsilon) {
+    return one("rmsnorm", {&x, &scale, nullptr, &epsilon});
+  }
   TensorAttributes& conv_fprop(TensorAttributes& image, TensorAttributes& weight,
                                Attributes attributes = {}) {
     return one("conv_fprop", {&image, &weight}, std::move(attributes));

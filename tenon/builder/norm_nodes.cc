@@ -63,6 +63,24 @@ void rmsnorm(NodeCall& n) {
   n.set(bias.defined() ? tenon::add(y, bias) : y);
   if (is_training(n)) n.outputs[1] = rstd;
 }
+/// A gradient of every row, added up over all rows, as what every row has.
+T over_rows(const T& gradient, const T& parameter) {
+  return tenon::sum_to_size(gradient, without_front(parameter).sizes()).reshape(parameter.sizes());
+}
+void layernorm_backward(NodeCall& n) {
+  const T grad = n.tensor(0), x = n.tensor(1), scale = n.tensor(2), mean = n.tensor(3), rstd = n.tensor(4);
+  const Dims shape = normalized(n, x, without_front(scale));
+  n.set(tenon::_layer_norm_backward(grad, x, mean, rstd, without_front(scale), shape));
+  if (!scale.defined()) return;
+  n.outputs[1] = over_rows(tenon::mul(grad, tenon::mul(tenon::sub(x, mean), rstd)), scale);
+  n.outputs[2] = over_rows(grad, scale);
+}
+void rmsnorm_backward(NodeCall& n) {
+  const T grad = n.tensor(0), x = n.tensor(1), scale = n.tensor(2), rstd = n.tensor(3);
+  const Dims shape = normalized(n, x, without_front(scale));
+  n.set(tenon::_rms_norm_backward(grad, x, rstd, without_front(scale), shape));
+  if (scale.defined()) n.outputs[1] = over_rows(tenon::mul(grad, tenon::mul(x, rstd)), scale);
+}
 /// Parameters of channels: as they are if they have the image's number of dimensions, else along dimension 1.
 T of_channels(const T& parameter, const T& image) {
   const size_t ndim = image.sizes().size();
@@ -82,24 +100,46 @@ void batchnorm_inference(NodeCall& n) {
 void softmax(NodeCall& n) { n.set(tenon::softmax(n.tensor(0), n.integer("axis", -1))); }
 
 // Queries [B, H, L, E], keys [B, H, S, E], values [B, H, S, V].
+struct Attention {
+  bool causal, grouped;
+  double scale;  // of the next call, if a run brings it
+};
+Attention attention_of(NodeCall& n, const T& q, const T& k, size_t scale) {
+  TENON_CHECK(
+      q.sizes().size() == 4 && k.sizes().size() == 4, Shape,
+      fmt::format("{}: queries of shape {} and keys of shape {}, expected [batch, heads, length, width]",
+                  n.kind(), to_string(q.sizes()), to_string(k.sizes())));
+  const double otherwise = 1 / std::sqrt(static_cast<double>(q.sizes()[3]));
+  return {n.flag("use_causal_mask", false), q.sizes()[1] != k.sizes()[1],
+          n.is_value(scale) ? n.value(scale, "scale").to_double() : n.real("attn_scale", otherwise)};
+}
 void sdpa(NodeCall& n) {
   const T q = n.tensor(0), k = n.tensor(1), v = n.tensor(2), bias = n.tensor(3);
-  TENON_CHECK(
-      q.sizes().size() == 4, Shape,
-      fmt::format("sdpa: queries of shape {}, expected [batch, heads, length, width]", to_string(q.sizes())));
-  const bool causal = n.flag("use_causal_mask", false), grouped = q.sizes()[1] != k.sizes()[1];
-  const double scale = n.real("attn_scale", 1 / std::sqrt(static_cast<double>(q.sizes()[3])));
-  const auto [out, stats] = tenon::_attention_forward(q, k, v, bias, 0.0, causal, scale, grouped, 0, 0);
+  const Attention a = attention_of(n, q, k, 4);
+  const auto [out, stats] = tenon::_attention_forward(q, k, v, bias, 0.0, a.causal, a.scale, a.grouped, 0, 0);
   n.set(out);
   if (n.flag("generate_stats", false)) n.outputs[1] = stats;
+}
+void sdpa_backward(NodeCall& n) {
+  const T q = n.tensor(0), k = n.tensor(1), v = n.tensor(2), o = n.tensor(3), grad = n.tensor(4);
+  const T stats = n.tensor(5), bias = n.tensor(6);
+  const Attention a = attention_of(n, q, k, 7);
+  const auto [dq, dk, dv] =
+      tenon::_attention_backward(grad, q, k, v, bias, o, stats, 0.0, a.causal, a.scale, a.grouped, 0, 0);
+  n.outputs = {dq, dk, dv};
 }
 
 constexpr std::string_view kNorm = "norm_forward_phase epsilon axis";
 constexpr NodeKind kKinds[] = {
     {"batchnorm_inference", "input mean inv_variance scale bias", "", "Y", &batchnorm_inference},
     {"layernorm", "input scale? bias? epsilon?", kNorm, "Y MEAN INV_VARIANCE", &layernorm},
+    {"layernorm_backward", "grad input scale? mean inv_variance", "axis", "DX DSCALE DBIAS",
+     &layernorm_backward},
     {"rmsnorm", "input scale? bias? epsilon?", kNorm, "Y INV_VARIANCE", &rmsnorm},
-    {"sdpa", "q k v bias?", "attn_scale use_causal_mask generate_stats", "O STATS", &sdpa},
+    {"rmsnorm_backward", "grad input scale? inv_variance", "axis", "DX DSCALE", &rmsnorm_backward},
+    {"sdpa", "q k v bias? attn_scale?", "attn_scale use_causal_mask generate_stats", "O STATS", &sdpa},
+    {"sdpa_backward", "q k v o dO stats bias? attn_scale?", "attn_scale use_causal_mask", "dQ dK dV",
+     &sdpa_backward},
     {"softmax", "input", "axis", "Y", &softmax},
 };
 

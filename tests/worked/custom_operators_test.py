@@ -47,21 +47,19 @@ def test_7_declared_then_implemented_and_overridden():
 
 @pytest.fixture
 def norm():
-    """A scaled and shifted RMS norm: five inputs, two outputs."""
+    """A scaled and shifted RMS norm: five inputs, two outputs, a graph for each shape, stride, dtype, device and configuration,
+    executed by its sorted addresses."""
     lib = Library("worked11", "DEF")
     lib.define("norm(Tensor x, Tensor weight, float eps, bool center, Tensor? bias=None) -> (Tensor, Tensor)")
 
-    @tenon.library.impl(lib, "norm", "CPU")
-    def norm_cpu(x, weight, eps, center, bias):
+    @tenon.cached_plan
+    def kernel(g, x, weight, eps, center, bias):
         if center:
-            x = x - x.mean(-1, keepdim=True)
-        scale = ((x * x).mean(-1, keepdim=True) + eps).rsqrt()
-        y = x * scale * weight
-        return (y if bias is None else y + bias), scale
+            x = g.sub(x, g.reduction(x, "AVG").set_dim([*x.get_dim()[:-1], 1]))
+        return g.rmsnorm("TRAINING", x, scale=weight, bias=bias, epsilon=eps)
 
-    @tenon.library.impl(lib, "norm", "Meta")
-    def norm_fake(x, weight, eps, center, bias):
-        return tenon.empty_like(x), tenon.empty((*x.shape[:-1], 1), dtype=x.dtype, device="meta")
+    lib.impl("norm", kernel, "CPU")
+    lib.impl("norm", kernel, "Meta")
 
     def setup_context(ctx, inputs, output):
         x, weight, eps, center, bias = inputs
@@ -81,7 +79,8 @@ def norm():
         return grad_x, (grad * normalized).sum(0), None, None, None
 
     register_autograd("worked11::norm", backward, setup_context=setup_context, lib=lib)
-    yield tenon.ops.worked11.norm
+    op = tenon.ops.worked11.norm
+    yield op, kernel
     lib._destroy()
 
 
@@ -95,6 +94,7 @@ def reference(x, weight, eps, center, bias=None):
 @pytest.mark.parametrize("center", [False, True])
 @pytest.mark.parametrize("with_bias", [False, True])
 def test_11_a_custom_operator_from_end_to_end(norm, center, with_bias):
+    norm, _ = norm
     rng = np.random.default_rng(11)
     x, weight = rng.standard_normal((4, 6)), rng.standard_normal(6)
     bias = rng.standard_normal(6) if with_bias else None
@@ -128,7 +128,29 @@ def test_11_a_custom_operator_from_end_to_end(norm, center, with_bias):
     assert only.shape == (4, 6)
 
 
+def test_11_graphs_are_cached_by_what_they_depend_on(norm):
+    norm, kernel = norm
+    x, weight, bias = tenon.randn(4, 6), tenon.randn(6), tenon.randn(6)
+    for calls in ([(x, weight, 1e-5, False, None), (x + 1, weight, 1e-3, False, None)],  # other values: the same graph
+                  [(x, weight, 1e-5, True, None)], [(x, weight, 1e-5, False, bias)], [(x[::2], weight, 1e-5, False, None)],
+                  [(x.T.contiguous().T, weight, 1e-5, False, None)], [(x.half(), weight.half(), 1e-5, False, None)]):  # fmt: skip
+        before = kernel.cache_info().misses
+        for call in calls:
+            y, scale = norm(*call)
+        assert kernel.cache_info().misses == before + 1
+        # What a call does: the addresses of arguments and results in the order of their UIDs, and a workspace of its own.
+        x_, w_, eps, center, b_ = calls[-1]
+        g = kernel.find(*calls[-1])
+        workspace = tenon.empty(g.get_workspace_size(), dtype=tenon.uint8)
+        number, own_y, own_scale = tenon.tensor(eps, dtype=tenon.float64), tenon.empty_like(y), tenon.empty_like(scale)
+        there = [t for t in (x_, w_, number, b_, own_y, own_scale) if t is not None]
+        assert g._get_variant_pack_uids_sorted() == ([1, 2, 3, 5, 6, 7] if b_ is not None else [1, 2, 3, 6, 7])
+        g._execute_with_ptrs([t.data_ptr() for t in there], workspace)
+        assert tenon.equal(own_y, y) and tenon.equal(own_scale, scale)
+
+
 def test_11_the_fake_kernel_infers_shapes(norm):
+    norm, _ = norm
     y, scale = norm(tenon.empty(8, 3, device="meta"), tenon.empty(3, device="meta"), 1e-5, False)
     assert y.is_meta and y.shape == (8, 3) and scale.shape == (8, 1)
 

@@ -7,6 +7,7 @@
 #include "python/src/call/spread.h"
 #include "python/src/interpreter/gil.h"
 #include "python/src/module_parts.h"
+#include "python/src/modules/builder_graph.h"
 #include "python/src/tensor/attribute_types.h"
 #include "python/src/tensor/tensor_object.h"
 #include "tenon/builder/graph.h"
@@ -18,14 +19,6 @@ namespace {
 
 using builder::Graph;
 using builder::TensorAttributes;
-
-constexpr const char* kName = "tenon.graph";
-
-Graph& graph_of(PyObject* capsule) {
-  void* const graph = PyCapsule_GetPointer(capsule, kName);
-  if (!graph) throw PythonError();
-  return *static_cast<Graph*>(graph);
-}
 
 // Arguments, as the wrapper in tenon/graph.py passes them; what users passed wrongly is refused here.
 
@@ -87,16 +80,12 @@ TENON_BUILDER_FUNCTION(new_graph) {
       if (!device) wrong_type("pygraph", "handle", "a handle", args[4]);
       handle = {*device, {*device}};
     }
-    auto graph = std::make_unique<Graph>(
+    return wrap_graph(std::make_shared<Graph>(
         builder::GraphOptions{.name = text_of(args[0]),
                               .io = dtype_or_none("io_data_type", args[1]),
                               .intermediate = dtype_or_none("intermediate_data_type", args[2]),
                               .compute = dtype_or_none("compute_data_type", args[3])},
-        &handle);
-    const auto destroy = [](PyObject* o) { delete static_cast<Graph*>(PyCapsule_GetPointer(o, kName)); };
-    PyObject* const capsule = checked(PyCapsule_New(graph.get(), kName, destroy));
-    (void)graph.release();
-    return capsule;
+        &handle));
   });
 }
 
@@ -367,12 +356,9 @@ std::span<std::byte> workspace_of(PyObject* o, size_t needed) {
   return {static_cast<std::byte*>(t.data_ptr()), t.nbytes()};
 }
 
-/// Work that other threads of Python run beside.
-constexpr int64_t kLongBytes = int64_t{256} << 10;
-
 void run(const graph::Plan& plan, std::span<const Address> sorted, std::span<std::byte> workspace,
          Stream stream) {
-  const ReleaseGil released(plan.report().bytes > kLongBytes || plan.report().steps == 0);
+  const ReleaseGil released(plan.report().bytes > kLongPlanBytes || plan.report().steps == 0);
   plan.execute(sorted, workspace, stream);
 }
 
@@ -494,7 +480,26 @@ PyMethodDef g_methods[] = {
     {"knobs", &knobs, METH_O, "The knobs of an engine."},
     {}};
 
+constexpr const char* kName = "tenon.graph";
+
 }  // namespace
+
+PyObject* wrap_graph(std::shared_ptr<Graph> graph) {
+  const auto destroy = [](PyObject* o) {
+    delete static_cast<std::shared_ptr<Graph>*>(PyCapsule_GetContext(o));
+  };
+  auto owned = std::make_unique<std::shared_ptr<Graph>>(std::move(graph));
+  Ref capsule(checked(PyCapsule_New(owned->get(), kName, destroy)));
+  if (PyCapsule_SetContext(capsule.get(), owned.get()) != 0) throw PythonError();
+  (void)owned.release();
+  return capsule.release();
+}
+
+Graph& graph_of(PyObject* capsule) {
+  void* const graph = PyCapsule_GetPointer(capsule, kName);
+  if (!graph) throw PythonError();
+  return *static_cast<Graph*>(graph);
+}
 
 bool add_builder(PyObject* module) {
   PyObject* builder = PyModule_New("tenon._C._builder");

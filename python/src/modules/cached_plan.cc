@@ -1,0 +1,337 @@
+// tenon._C.CachedPlan: what tenon.cached_plan returns. A call finds the plan for its arguments and runs it,
+// in C++, as a frame of Python around that would cost more than small kernels do.
+#include "tenon/builder/cached_plan.h"
+
+#include <structmember.h>
+
+#include <algorithm>
+#include <array>
+#include <memory>
+
+#include "python/src/call/parser.h"
+#include "python/src/call/python_value.h"
+#include "python/src/interpreter/errors.h"
+#include "python/src/module_parts.h"
+#include "python/src/modules/builder_graph.h"
+#include "python/src/tensor/attribute_types.h"
+#include "python/src/tensor/tensor_object.h"
+#include "tenon/core/error.h"
+
+namespace tenon::python {
+namespace {
+
+using builder::BoundPlan;
+using builder::PlanArgument;
+
+struct CachedPlanObject {
+  PyObject_HEAD vectorcallfunc vectorcall;
+  PyObject* names;     ///< A tuple of interned names of parameters.
+  PyObject* defaults;  ///< A tuple of the same length; absent ones are `missing`.
+  PyObject* missing;
+  PyObject* build;  ///< build(graph, inputs, arguments): the numbers of the results' tensors.
+  PyObject* dict;
+  PyObject* weak_references;
+  builder::CachedPlan* plans;
+};
+
+CachedPlanObject* as_cached(PyObject* o) { return reinterpret_cast<CachedPlanObject*>(o); }
+
+constexpr size_t kMostParameters = 32;
+constexpr size_t kMostResults = 8;
+
+/// The arguments of a call: as objects, and as plans see them.
+struct Call {
+  size_t count = 0;
+  std::array<PyObject*, kMostParameters> objects{};
+  std::array<PlanArgument, kMostParameters> arguments;
+  std::vector<Dims> lists;  // of arguments
+  PyObject* out = nullptr;
+
+  std::span<const PlanArgument> span() const { return {arguments.data(), count}; }
+};
+
+/// The call that is being planned on this thread: what `build` is asked for takes its objects.
+thread_local const Call* planned_call = nullptr;
+
+[[noreturn]] void refuse(CachedPlanObject* self, PyObject* exception, const char* format, PyObject* name) {
+  const Ref own(checked(to_python(self->plans->name())));
+  PyErr_Format(exception, format, own.get(), name);
+  throw PythonError();
+}
+
+size_t place_of(CachedPlanObject* self, PyObject* name) {
+  const Py_ssize_t n = PyTuple_GET_SIZE(self->names);
+  for (Py_ssize_t i = 0; i < n; ++i) {
+    if (PyTuple_GET_ITEM(self->names, i) == name) return static_cast<size_t>(i);
+  }
+  for (Py_ssize_t i = 0; i < n; ++i) {
+    if (PyUnicode_Compare(PyTuple_GET_ITEM(self->names, i), name) == 0) return static_cast<size_t>(i);
+  }
+  return static_cast<size_t>(n);
+}
+
+void take_objects(CachedPlanObject* self, PyObject* const* args, size_t n, PyObject* keywords, Call& call) {
+  call.count = static_cast<size_t>(PyTuple_GET_SIZE(self->names));
+  if (n > call.count) {
+    const Ref most(checked(PyLong_FromSize_t(call.count)));
+    refuse(self, PyExc_TypeError, "%S() takes at most %S arguments", most.get());
+  }
+  std::copy_n(args, n, call.objects.begin());
+  const Py_ssize_t named = keywords ? PyTuple_GET_SIZE(keywords) : 0;
+  for (Py_ssize_t i = 0; i < named; ++i) {
+    PyObject* const name = PyTuple_GET_ITEM(keywords, i);
+    PyObject* const value = args[n + static_cast<size_t>(i)];
+    const size_t place = place_of(self, name);
+    if (place < call.count) {
+      if (call.objects[place]) refuse(self, PyExc_TypeError, "%S() got argument '%U' twice", name);
+      call.objects[place] = value;
+    } else if (PyUnicode_CompareWithASCIIString(name, "out") == 0) {
+      call.out = value == Py_None ? nullptr : value;
+    } else {
+      refuse(self, PyExc_TypeError, "%S() got an unexpected argument '%U'", name);
+    }
+  }
+  for (size_t i = 0; i < call.count; ++i) {
+    if (call.objects[i]) continue;
+    call.objects[i] = PyTuple_GET_ITEM(self->defaults, static_cast<Py_ssize_t>(i));
+    if (call.objects[i] == self->missing)
+      refuse(self, PyExc_TypeError, "%S() is missing argument '%U'",
+             PyTuple_GET_ITEM(self->names, static_cast<Py_ssize_t>(i)));
+  }
+}
+
+void take_argument(CachedPlanObject* self, Call& call, size_t i) {
+  PyObject* const o = call.objects[i];
+  PlanArgument& argument = call.arguments[i];
+  if (is_tensor(o)) {
+    argument = PlanArgument(tensor_of(o));
+    return;
+  }
+  if (o == Py_None) return;
+  if (PyFloat_Check(o)) {
+    argument = PlanArgument(PyFloat_AS_DOUBLE(o));
+    return;
+  }
+  if (PyBool_Check(o)) {
+    argument = PlanArgument(o == Py_True);
+    return;
+  }
+  std::string_view text;
+  int64_t whole = 0;
+  if (parse_text(o, text))
+    argument = PlanArgument(text);
+  else if (PyLong_Check(o) && parse_int(o, whole))
+    argument = PlanArgument(whole);
+  else if (parse_ints(o, call.lists.emplace_back()))
+    argument = PlanArgument(IntArrayRef(call.lists.back()));
+  else if (const auto dtype = as_dtype(o))
+    argument = PlanArgument(*dtype);
+  else {
+    PyErr_Format(
+        PyExc_TypeError,
+        "%s: argument '%U' is a %s; a plan depends on tensors, numbers, str, bool, None, dtypes and lists "
+        "of ints",
+        self->plans->name().c_str(), PyTuple_GET_ITEM(self->names, static_cast<Py_ssize_t>(i)), type_name(o));
+    throw PythonError();
+  }
+}
+
+/// Writes the graph down, by Python's `build`.
+builder::PlanResults build(PyObject* function, const builder::PlanInputs& inputs, const Call& call) {
+  const builder::Graph& graph = *inputs.graph();
+  const Ref capsule(wrap_graph(inputs.graph()));
+  const Ref numbers(checked(PyTuple_New(static_cast<Py_ssize_t>(call.count))));
+  const Ref objects(checked(PyTuple_New(static_cast<Py_ssize_t>(call.count))));
+  size_t next = 0;  // inputs are the graph's first tensors, in order
+  for (size_t i = 0; i < call.count; ++i) {
+    const auto at = static_cast<Py_ssize_t>(i);
+    const bool is_input = inputs.tensors()[i] != nullptr;
+    PyTuple_SET_ITEM(numbers.get(), at, is_input ? checked(PyLong_FromSize_t(next++)) : Py_NewRef(Py_None));
+    PyTuple_SET_ITEM(objects.get(), at, Py_NewRef(call.objects[i]));
+  }
+  const Ref made(
+      checked(PyObject_CallFunctionObjArgs(function, capsule.get(), numbers.get(), objects.get(), nullptr)));
+  builder::PlanResults results;
+  Dims places;
+  if (!parse_ints(made.get(), places))
+    throw_error(ErrorKind::Internal, "cached_plan: results have no numbers");
+  for (const int64_t place : places) results.push_back(graph.tensors().at(static_cast<size_t>(place)).get());
+  return results;
+}
+
+std::shared_ptr<const BoundPlan> find(CachedPlanObject* self, PyObject* const* args, size_t n,
+                                      PyObject* keywords, Call& call) {
+  take_objects(self, args, n, keywords, call);
+  call.lists.reserve(call.count);
+  for (size_t i = 0; i < call.count; ++i) take_argument(self, call, i);
+  struct Planned {
+    const Call* before = std::exchange(planned_call, nullptr);
+    ~Planned() { planned_call = before; }
+  } const scope;
+  planned_call = &call;
+  return self->plans->find(call.span(), call.out != nullptr);
+}
+
+/// `out`: a tensor, or a tuple with one for each result.
+void take_out(CachedPlanObject* self, PyObject* out, std::span<Tensor> results) {
+  if (!out) return;
+  const auto take = [&](PyObject* o, Tensor& result) {
+    if (o == Py_None) return;
+    if (!is_tensor(o))
+      refuse(self, PyExc_TypeError, "%S: `out` is a tensor, or a tuple of one for each result, not %R", o);
+    result = tensor_of(o);
+  };
+  if (!PyTuple_Check(out) && !PyList_Check(out) && results.size() == 1) return take(out, results[0]);
+  const bool listed = PyTuple_Check(out) || PyList_Check(out);
+  if (!listed || static_cast<size_t>(PySequence_Fast_GET_SIZE(out)) != results.size())
+    refuse(self, PyExc_TypeError, "%S: `out` is a tuple of one tensor for each result, not %R", out);
+  for (size_t i = 0; i < results.size(); ++i)
+    take(PySequence_Fast_GET_ITEM(out, static_cast<Py_ssize_t>(i)), results[i]);
+}
+
+PyObject* wrap_results(std::span<Tensor> results) {
+  if (results.size() == 1) return checked(wrap(std::move(results[0])));
+  Ref tuple(checked(PyTuple_New(static_cast<Py_ssize_t>(results.size()))));
+  for (size_t i = 0; i < results.size(); ++i)
+    PyTuple_SET_ITEM(tuple.get(), static_cast<Py_ssize_t>(i), checked(wrap(std::move(results[i]))));
+  return tuple.release();
+}
+
+PyObject* call(PyObject* callable, PyObject* const* args, size_t nargs, PyObject* keywords) {
+  CachedPlanObject* const self = as_cached(callable);
+  return guarded([&]() -> PyObject* {
+    Call call;
+    const auto plan = find(self, args, static_cast<size_t>(PyVectorcall_NARGS(nargs)), keywords, call);
+    std::array<Tensor, kMostResults> few;
+    std::vector<Tensor> many(plan->num_results() > kMostResults ? plan->num_results() : 0);
+    const std::span<Tensor> results =
+        many.empty() ? std::span<Tensor>(few.data(), plan->num_results()) : many;
+    take_out(self, call.out, results);
+    {
+      const ReleaseGil released(plan->traffic() > kLongPlanBytes);
+      plan->run(call.span(), results);
+    }
+    return wrap_results(results);
+  });
+}
+
+PyObject* find_graph(PyObject* o, PyObject* const* args, Py_ssize_t n, PyObject* keywords) {
+  return guarded([&] {
+    Call call;
+    return wrap_graph(find(as_cached(o), args, static_cast<size_t>(n), keywords, call)->graph());
+  });
+}
+
+/// (hits, misses, capacity, size)
+PyObject* counts(PyObject* o, PyObject*) {
+  return guarded([&] {
+    const auto counts = as_cached(o)->plans->counts();
+    return Py_BuildValue("KKnn", static_cast<unsigned long long>(counts.hits),
+                         static_cast<unsigned long long>(counts.misses),
+                         static_cast<Py_ssize_t>(counts.capacity), static_cast<Py_ssize_t>(counts.size));
+  });
+}
+
+PyObject* clear_plans(PyObject* o, PyObject*) {
+  return guarded([&] {
+    as_cached(o)->plans->clear();
+    return Py_NewRef(Py_None);
+  });
+}
+
+/// (name, names, defaults, missing, build, capacity, io type, intermediate type, compute type)
+PyObject* make(PyTypeObject* type, PyObject* args, PyObject*) {
+  const char* name;
+  PyObject *names, *defaults, *missing, *function;
+  Py_ssize_t capacity;
+  std::array<PyObject*, 3> types;
+  if (!PyArg_ParseTuple(args, "sO!O!OOnOOO", &name, &PyTuple_Type, &names, &PyTuple_Type, &defaults, &missing,
+                        &function, &capacity, &types[0], &types[1], &types[2]))
+    return nullptr;
+  return guarded([&]() -> PyObject* {
+    TENON_CHECK(static_cast<size_t>(PyTuple_GET_SIZE(names)) <= kMostParameters, Value,
+                std::string(name) + ": a plan has at most 32 arguments");
+    TENON_CHECK(capacity > 0, Value, "cached_plan: maxsize is at least 1");
+    Ref object(checked(type->tp_alloc(type, 0)));
+    auto* const self = as_cached(object.get());
+    self->vectorcall = &call;
+    self->names = Py_NewRef(names);
+    self->defaults = Py_NewRef(defaults);
+    self->missing = Py_NewRef(missing);
+    self->build = Py_NewRef(function);
+    const auto dtype = [&](size_t i) { return types[i] == Py_None ? std::nullopt : as_dtype(types[i]); };
+    self->plans = new builder::CachedPlan(name,
+                                          [self](builder::Graph&, const builder::PlanInputs& inputs) {
+                                            return build(self->build, inputs, *planned_call);
+                                          },
+                                          static_cast<size_t>(capacity),
+                                          {.io = dtype(0), .intermediate = dtype(1), .compute = dtype(2)});
+    return object.release();
+  });
+}
+
+int traverse(PyObject* o, visitproc visit, void* arg) {
+  Py_VISIT(as_cached(o)->names);
+  Py_VISIT(as_cached(o)->defaults);
+  Py_VISIT(as_cached(o)->missing);
+  Py_VISIT(as_cached(o)->build);
+  Py_VISIT(as_cached(o)->dict);
+  Py_VISIT(Py_TYPE(o));
+  return 0;
+}
+int clear(PyObject* o) {
+  Py_CLEAR(as_cached(o)->names);
+  Py_CLEAR(as_cached(o)->defaults);
+  Py_CLEAR(as_cached(o)->missing);
+  Py_CLEAR(as_cached(o)->build);
+  Py_CLEAR(as_cached(o)->dict);
+  return 0;
+}
+void destroy(PyObject* o) {
+  PyTypeObject* const type = Py_TYPE(o);
+  PyObject_GC_UnTrack(o);
+  if (as_cached(o)->weak_references) PyObject_ClearWeakRefs(o);
+  clear(o);
+  delete as_cached(o)->plans;
+  type->tp_free(o);
+  Py_DECREF(type);
+}
+
+PyObject* show(PyObject* o) {
+  return PyUnicode_FromFormat("<cached plan %s>", as_cached(o)->plans->name().c_str());
+}
+
+PyMethodDef g_methods[] = {
+    fast_method("_find", &find_graph, "The graph whose plan runs such arguments, built if there is none."),
+    {"_counts", &counts, METH_NOARGS, "(hits, misses, capacity, size)"},
+    {"cache_clear", &clear_plans, METH_NOARGS, "Forgets all plans, and what was counted."},
+    {}};
+PyMemberDef g_members[] = {
+    {"__vectorcalloffset__", T_PYSSIZET, offsetof(CachedPlanObject, vectorcall), READONLY, nullptr},
+    {"__dictoffset__", T_PYSSIZET, offsetof(CachedPlanObject, dict), READONLY, nullptr},
+    {"__weaklistoffset__", T_PYSSIZET, offsetof(CachedPlanObject, weak_references), READONLY, nullptr},
+    {}};
+PyGetSetDef g_attributes[] = {
+    {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, nullptr, nullptr}, {}};
+PyType_Slot g_slots[] = {{Py_tp_doc, const_cast<char*>("Plans of a graph, one for each kind of arguments.")},
+                         {Py_tp_new, reinterpret_cast<void*>(&make)},
+                         {Py_tp_dealloc, reinterpret_cast<void*>(&destroy)},
+                         {Py_tp_traverse, reinterpret_cast<void*>(&traverse)},
+                         {Py_tp_clear, reinterpret_cast<void*>(&clear)},
+                         {Py_tp_call, reinterpret_cast<void*>(&PyVectorcall_Call)},
+                         {Py_tp_repr, reinterpret_cast<void*>(&show)},
+                         {Py_tp_methods, g_methods},
+                         {Py_tp_members, g_members},
+                         {Py_tp_getset, g_attributes},
+                         {0, nullptr}};
+PyType_Spec g_spec{"tenon._C.CachedPlan", sizeof(CachedPlanObject), 0,
+                   Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL, g_slots};
+
+}  // namespace
+
+bool add_cached_plan(PyObject* module) {
+  PyObject* const type = PyType_FromSpec(&g_spec);
+  return type && PyModule_AddObject(module, "CachedPlan", type) == 0;
+}
+
+}  // namespace tenon::python

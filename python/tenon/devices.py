@@ -17,7 +17,7 @@ import types
 import weakref
 from typing import Any, NamedTuple
 
-from . import _C, graphs, ops
+from . import _C, graphs, namespaces
 
 _devices = _C._devices
 
@@ -46,7 +46,7 @@ def load_file(path: Any) -> None:
     if is_device:
         load_device(path)
     else:
-        ops.load_library(path)
+        namespaces.load_library(path)
 
 
 def unload_device(name: str) -> None:

@@ -15,7 +15,7 @@ import inspect
 import sys
 import weakref
 
-from . import _C, ops
+from . import _C, namespaces
 from ._C import OpOverload, OpOverloadPacket
 from .infer_schema import infer_schema
 
@@ -133,7 +133,7 @@ def _destroy(handle: Any, names: set[str]) -> None:
         if early:
             _early[full_name] = early
         ns, name = _split(full_name)
-        ops._forget(ns, name.partition(".")[0])
+        namespaces.forget(ns, name.partition(".")[0])
 
 
 class Library:
@@ -158,7 +158,7 @@ class Library:
             _check_kernel(parsed, function, with_keyset)
         self._handle.define(schema, *_caller())
         self._names.add(full_name)
-        ops._forget(self.ns, _split(full_name)[1].partition(".")[0])
+        namespaces.forget(self.ns, _split(full_name)[1].partition(".")[0])
         return _split(full_name)[1]
 
     def impl(
@@ -449,7 +449,7 @@ def custom_op(
                 library.impl(op_name, function, key)
             # Until a derivative is registered: backward says that there is none.
             library._autograd(name, None, None)
-            packet = getattr(getattr(ops, ns), op_name.partition(".")[0])
+            packet = getattr(namespaces.namespace(ns), op_name.partition(".")[0])
             op = getattr(packet, op_name.partition(".")[2] or "default")
         except BaseException:
             library._destroy()

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from typing import Any, NamedTuple
 
-from . import _C, dispatch, ops
+from . import _C, dispatch, namespaces
 
 
 def compile_for(device: _C.device, run: Callable[[], object]) -> int:
@@ -53,9 +53,9 @@ def _operators_of(name: str) -> Any:
     """The operators of a device's plug-in, where it has those for warming up."""
     key = str(dispatch.key_for_device(name))
     for operator in dispatch.operators():
-        namespace, _, function = operator.partition("::")
+        space, _, function = operator.partition("::")
         if function == "warm_up_begin" and any(r.key == key for r in dispatch.registrations(operator)):
-            return getattr(ops, namespace)
+            return namespaces.namespace(space)
     return None
 
 
@@ -98,7 +98,7 @@ def _read(name: str) -> _Operator:
         elif kind and (not default or kind == "Scalar?"):
             numbers[called] = {"int": 1, "bool": False}.get(kind, 0.5)
     function, _, overload = name.partition("::")[2].partition(".")
-    call = getattr(getattr(ops.aten, function), overload or "default")
+    call = getattr(getattr(namespaces.namespace("aten"), function), overload or "default")
     return _Operator(call, tensors, optional, numbers, functional="!" not in schema)
 
 

@@ -1,18 +1,21 @@
-"""tenon.ops: all operators by name: tenon.ops.ns.name(...), and a single overload as tenon.ops.ns.name.overload."""
+"""Operators by name, for tenon.ops: the namespaces, and the packets of overloads in them."""
 
 from __future__ import annotations
 
-import difflib as _difflib
+import difflib
 
 from . import _C
-from ._C import OpOverload, OpOverloadPacket  # noqa: F401
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from ._C import OpOverloadPacket
 
-class _Namespace:
+_namespaces: dict[str, Namespace] = {}
+
+
+class Namespace:
     """The operators of one namespace. An operator is looked up at its first use, and is an attribute from then on."""
 
     _name: str
@@ -59,7 +62,7 @@ def _find(ns: str, name: str) -> tuple[OpOverloadPacket, bool]:
     if not overloads:
         prefix = ns + "::"
         names = {o[len(prefix) :].partition(".")[0] for o in operators if o.startswith(prefix)}
-        near = _difflib.get_close_matches(name, names, n=3)
+        near = difflib.get_close_matches(name, names, n=3)
         hint = f"; did you mean {' or '.join(map(repr, near))}?" if near else ""
         if not names:
             hint = f"; nobody declared an operator in namespace {ns!r}"
@@ -73,11 +76,15 @@ def _find(ns: str, name: str) -> tuple[OpOverloadPacket, bool]:
     return packet, grows
 
 
-def _forget(ns: str, name: str) -> None:
+def namespace(name: str) -> Namespace:
+    """The operators of a namespace, whether or not anybody has declared one."""
+    return _namespaces.setdefault(name, Namespace(name))
+
+
+def forget(ns: str, name: str) -> None:
     """Has an operator looked up again, because it was declared or removed."""
-    namespace = globals().get(ns)
-    if isinstance(namespace, _Namespace):
-        namespace.__dict__.pop(name, None)
+    if ns in _namespaces:
+        _namespaces[ns].__dict__.pop(name, None)
 
 
 def load_library(path: Any) -> None:
@@ -85,11 +92,3 @@ def load_library(path: Any) -> None:
     import os
 
     _C._load_library(os.fsdecode(path))
-
-
-def __getattr__(name: str) -> Any:
-    if name.startswith("_"):
-        raise AttributeError(f"module 'tenon.ops' has no attribute {name!r}")
-    namespace = _Namespace(name)
-    globals()[name] = namespace
-    return namespace

@@ -1,0 +1,23 @@
+"""tenon.ops: all operators by name: tenon.ops.ns.name(...), and a single overload as tenon.ops.ns.name.overload.
+
+Beside the namespaces are functions of operators that come with Tenon and are made as anybody's custom operators are, each in
+a file of its own: `rmsnorm`. The operators are in the namespace `tenon`.
+"""
+
+from __future__ import annotations
+
+from .._C import OpOverload, OpOverloadPacket  # noqa: F401
+from ..namespaces import load_library as load_library, namespace as _namespace
+from .rmsnorm import rmsnorm as rmsnorm
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+
+def __getattr__(name: str) -> Any:
+    if name.startswith("_"):
+        raise AttributeError(f"module 'tenon.ops' has no attribute {name!r}")
+    namespace = _namespace(name)
+    globals()[name] = namespace
+    return namespace

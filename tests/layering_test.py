@@ -79,7 +79,7 @@ PYTHON = [
     {"array_api", "einops_backend"},
     {"borders"},
     {"library", "serialization", "utils", "nn", "optim"},
-    {"graph", "graphs", "warm_up", "compile_report", "pure_observer"},
+    {"graph", "graphs", "warm_up", "compile_report", "plans", "pure_observer"},
     {"pure_reads"},
     {"pure", "cached_plans"},
     {"compile"},

@@ -21,6 +21,7 @@ bool add_cached_plan(PyObject* module);        ///< The type of plans that opera
 bool add_compiled_function(PyObject* module);  ///< Part of add_recording: the type of compiled functions.
 bool add_pure_capture(PyObject* module);       ///< Part of add_recording: calls that become replays.
 bool add_recording(PyObject* module);          ///< Programs that are recorded while they run.
+bool add_plans(PyObject* module);              ///< The plan cache on disk.
 bool add_optimizers(PyObject* module);         ///< The updates of tenon.optim.
 bool add_weights(PyObject* module);            ///< Files of weights.
 bool add_dispatch_queries(PyObject* module);   ///< Registrations and tables as data, key sets.

@@ -26,7 +26,7 @@ class _Parser(argparse.ArgumentParser):
         wrong = re.search(r"invalid choice: '([^']*)' \(choose from (.*)\)", message)
         if wrong:
             word, choices = wrong.group(1), re.findall(r"[\w-]+", wrong.group(2))
-            message = f"there is no command '{word}'"
+            message = f"there is no {'command' if self.prog == 'tenon' else 'action'} '{word}'"
         else:
             options = re.search(r"unrecognized arguments: (\S+)", message)
             word = options.group(1) if options else ""
@@ -386,6 +386,49 @@ def info(args):
     _columns([(name, text(value)) for name, value in facts.items()])
 
 
+def plans(args):
+    """Shows the plans that processes left on disk for later ones, or removes them: the folder, its size, how many plans were found
+    there and how many were not, by reason; ACTION `list` names each plan, `clear` removes all."""
+    import tenon
+
+    if args.action == "clear":
+        removed = _of_plans(tenon.plans.clear)
+        _print_json({"removed": removed}) if args.json else print(f"removed {removed} plans")
+        return
+    entries, known = _of_plans(tenon.plans.entries), tenon.plans.info()
+    if args.action == "list":
+        if args.json:
+            _print_json(entries)
+            return
+        _columns([(e["file"][:12], _when(e["used"]), f"{e['bytes']} bytes", e["about"] or "?", e["problem"]) for e in entries])
+        return
+    facts = {"folder": known["folder"] or f"none: {known['off_because']}", "plans": len(entries),
+             "bytes": sum(e["bytes"] for e in entries)}  # fmt: skip
+    totals = tenon.plans.totals()
+    unusable = {}
+    for entry in entries:
+        if entry["problem"]:
+            unusable[entry["problem"]] = unusable.get(entry["problem"], 0) + 1
+    if args.json:
+        _print_json({**facts, "totals": totals, "unusable": unusable})
+        return
+    counts = {name: totals.get(name, 0) for name in ("loaded", "planned", "tuned")}
+    _columns([*facts.items(), *{**counts, **totals}.items(), *((f"not for this process: {why}", n) for why, n in unusable.items())])
+
+
+def _of_plans(function):
+    try:
+        return function()
+    except RuntimeError as e:
+        raise CommandError(str(e)) from None
+
+
+def _when(seconds):
+    import time
+
+    return time.strftime("%Y-%m-%d %H:%M", time.localtime(seconds))
+
+
 def conformance(args):
     """Tries every operator on a device, beside the CPU: native, fallback, unsupported or wrong, by operator and dtype.
 
@@ -455,6 +498,9 @@ def _parser():
     sub.add_argument("arguments", nargs=argparse.REMAINDER, metavar="...", help="the script's arguments")
     add(stubs)
     add(info)
+    sub = add(plans)
+    sub.add_argument("action", nargs="?", metavar="ACTION", choices=("show", "list", "clear"), default="show",
+                     help="show (as without one), list or clear")  # fmt: skip
     sub = add(conformance, has_json=False)
     sub.add_argument("device", metavar="DEVICE", help="the device's name, as load_device and TENON_PLUGIN_PATH have it")
     sub.add_argument("--plugin", metavar="FILE", help="the device's library; without it, DEVICE is looked for")

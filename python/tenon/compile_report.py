@@ -14,7 +14,7 @@ class Report:
     """What became of the calls of a compiled function. `str(report)` is for readers; `events` is the same as dictionaries.
 
     Every event has "event"; segments come in the order in which they were planned:
-        "segment": operators that were planned together: "runs" of the plan, "nodes" (operators), "steps", "first_line",
+        "segment": operators that were planned together: "runs" of the plan, whether an earlier process made it ("loaded"), "nodes" (operators), "steps", "first_line",
             "last_line", "ended" (why; "ended_by" which operator, if one), "regions" (each with its name, its operators, the bytes that it moves, those
             that its operators would move apart, the "engine" that runs it, and why others "refused" to) and "opaque" (operator, line, why it is part of no region)
         "now": an operator that ran at once: "operator", "reason", "line", "count"
@@ -42,6 +42,11 @@ class Report:
         """How many plans there are: calls that are like earlier ones add none."""
         return len(self.segments)
 
+    @property
+    def loaded(self) -> int:
+        """How many of them an earlier process made."""
+        return sum(segment["loaded"] for segment in self.segments)
+
     def __repr__(self) -> str:
         return str(self)
 
@@ -49,7 +54,8 @@ class Report:
         if not self.events:
             return "nothing was recorded yet"
         runs = sum(segment["runs"] for segment in self.segments)
-        lines = [f"{_count(self.planned, 'plan')}, run {_times(runs)}"]
+        loaded = f", {self.loaded} of them made by an earlier process" if self.loaded else ""
+        lines = [f"{_count(self.planned, 'plan')}{loaded}, run {_times(runs)}"]
         for event in self.of("forgotten"):
             lines[0] += f"; those before were forgotten {_times(event['count'])}, as there were more than 1,024"
         numbered = sorted(enumerate(self.segments, 1), key=lambda s: -s[1]["runs"])[:_SHOWN]

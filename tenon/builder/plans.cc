@@ -115,8 +115,8 @@ bool Graph::try_build(Candidate& candidate) {
           fmt::format("it runs on the host, and the handle is one of {}", tenon::to_string(handle_.device));
     if (!candidate.refused.empty()) return false;
     candidate.options.engines.excluded = deselected_;
-    auto plan =
-        std::make_shared<const graph::Plan>(lowered_->graph.copy(), lowered_->signature, candidate.options);
+    std::shared_ptr<const graph::Plan> plan =
+        graph::Plan::make(lowered_->graph, lowered_->signature, candidate.options);
     if (plan->workspace_size() > most_workspace_)
       candidate.refused = fmt::format("it needs a workspace of {} bytes", plan->workspace_size());
     else

@@ -10,6 +10,7 @@
 #include <cstdlib>
 
 #include "tenon/cache/build_id.h"
+#include "tenon/core/error.h"
 #include "tenon/dispatch/trace.h"
 #include "tenon/expr/mixer.h"
 #include "tenon/iter/host.h"
@@ -208,6 +209,27 @@ std::string PlanCache::summary() {
   if (!c.missed.empty()) text += fmt::format("; not found: {}", listed(c.missed));
   if (!c.not_written.empty()) text += fmt::format("; not written: {}", listed(c.not_written));
   return text;
+}
+
+template <class F>
+auto PlanCache::in_folder(F&& f) {
+  const std::lock_guard lock(mutex_);
+  auto result = f(*folder_);
+  TENON_CHECK(folder_->problem().empty(), Runtime, folder_->problem());
+  return result;
+}
+
+std::vector<Folder::Entry> PlanCache::list() {
+  if (!is_on()) return {};
+  return in_folder([&](Folder& folder) { return folder.list(holder_); });
+}
+std::map<std::string, uint64_t> PlanCache::totals() {
+  if (!is_on()) return {};
+  return in_folder([](Folder& folder) { return folder.counts(); });
+}
+size_t PlanCache::clear() {
+  if (!is_on()) return 0;
+  return in_folder([](Folder& folder) { return folder.clear(); });
 }
 
 void PlanCache::at_exit() noexcept {

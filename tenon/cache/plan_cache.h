@@ -63,10 +63,14 @@ class PlanCache {
   Counts counts();
   /// "0 planned, 0 tuned, 3 loaded", and what was missed.
   std::string summary();
-  /// Null where the cache is off.
-  Folder* folder() noexcept { return folder_.get(); }
-  const Holder& holder() const noexcept { return holder_; }
-  std::mutex& mutex() noexcept { return mutex_; }
+
+  // Of the folder; empty where the cache is off. Each throws Error{Runtime} for a folder that is refused.
+  std::string folder() const { return folder_ ? folder_->path() : std::string(); }
+  std::vector<Folder::Entry> list();
+  /// What all processes counted that have ended, by name.
+  std::map<std::string, uint64_t> totals();
+  /// Removes all plans and counts. Returns how many plans there were.
+  size_t clear();
 
  private:
   struct Waiting {
@@ -79,6 +83,8 @@ class PlanCache {
   /// What is wrong with the folder, the first time. Said by the caller, once the mutex is free: who listens
   /// may take locks.
   std::string problem_to_report();
+  template <class F>
+  auto in_folder(F&& f);
   void at_exit() noexcept;
   void after_fork() noexcept;
 

@@ -63,6 +63,7 @@ Plan::Plan(Graph fused, Signature signature, const expr::Key& key)
   report_.key = key;
   // Whether bits may differ from eager's was asked when the plan was made.
   finish({.relaxed = true});
+  describe(graph_, report_);
 }
 
 void Plan::finish(const EngineChoice& choice) {

@@ -58,6 +58,14 @@ class Plan {
   /// Takes a graph of calls. Throws Error{NotImplemented} with the sentences of engines, where none runs a
   /// part of it.
   Plan(Graph graph, Signature signature, const PlanOptions& options);
+  /// The same, but that the plan of an earlier process is taken if the cache has it; else the cache gets this
+  /// one.
+  static std::shared_ptr<const Plan> make(const Graph& graph, const Signature& signature,
+                                          const PlanOptions& options);
+  /// Under which the plan is kept.
+  static expr::Key cache_key(const Graph& graph, const Signature& signature, const PlanOptions& options);
+  /// Has the plan written into the cache, in place of the one that is there.
+  static void keep(std::shared_ptr<const Plan> plan, const expr::Key& cache_key);
   /// Reads what `write` has written: nothing is planned again. Throws Error{Value} for bytes that are no
   /// plan, Error{NotImplemented} for an engine that does not run its region here.
   static std::shared_ptr<const Plan> read(ByteReader& in);

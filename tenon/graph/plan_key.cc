@@ -1,5 +1,11 @@
 #include "tenon/graph/plan_key.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+#include <string>
+
 #include "tenon/core/parallel.h"
 #include "tenon/core/strict.h"
 #include "tenon/graph/key.h"
@@ -26,6 +32,31 @@ void add_to_key(expr::Mixer& mixer, const Graph& graph, const PlanOptions& optio
   for (const Engine& engine : kHostEngines) {
     if (engine.version) mixer.add(engine.version());
   }
+}
+
+bool same_tables(const Graph& a, const Graph& b) {
+  const auto same = [](const Storage& s, const Storage& t) {
+    return s.nbytes == t.nbytes && s.device == t.device && s.is_input == t.is_input &&
+           s.is_output == t.is_output;
+  };
+  return a.numbers == b.numbers && std::ranges::equal(a.storages, b.storages, same);
+}
+
+std::string about(const Graph& graph) {
+  constexpr size_t kLong = 60;
+  std::string text;
+  std::set<std::string_view> named;
+  size_t calls = 0;
+  each_call(graph, [&](const Node& call) {
+    ++calls;
+    std::string_view name = call.op.name();
+    if (!named.insert(name).second || text.ends_with("...")) return;
+    name.remove_prefix(std::min(name.rfind(':') + 1, name.size()));
+    text += text.empty() ? "" : ", ";
+    text += text.size() < kLong ? name : "...";
+  });
+  return fmt::format("{}: {} call{} in {} step{}", text, calls, calls == 1 ? "" : "s", graph.nodes.size(),
+                     graph.nodes.size() == 1 ? "" : "s");
 }
 
 }  // namespace tenon::graph

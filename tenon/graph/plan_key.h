@@ -4,6 +4,7 @@
 
 #include "tenon/expr/mixer.h"
 #include "tenon/graph/plan.h"
+#include "tenon/graph/region.h"
 
 namespace tenon::graph {
 
@@ -11,5 +12,23 @@ namespace tenon::graph {
 /// and what runs them: options, strict mode, and, where engines of vendors take part, their libraries'
 /// versions and the number of threads. The build and the instruction set are the cache's to add.
 void add_to_key(expr::Mixer& mixer, const Graph& graph, const PlanOptions& options);
+
+/// The calls of a graph in order, those of a region's members in its place.
+template <class G, class F>
+void each_call(G& graph, F&& f) {
+  for (auto& node : graph.nodes) {
+    if (!node.region) {
+      f(node);
+      continue;
+    }
+    for (auto& member : node.region->members) f(member);
+  }
+}
+
+/// Whether storages and numbers are the same, row by row.
+bool same_tables(const Graph& a, const Graph& b);
+
+/// For people who look at the cache: "mul, add, relu: 8 calls in 1 step".
+std::string about(const Graph& graph);
 
 }  // namespace tenon::graph

@@ -1,7 +1,6 @@
 #include "tenon/record/fused.h"
 
 #include <algorithm>
-#include <set>
 
 #include "tenon/core/error.h"
 #include "tenon/graph/binary.h"
@@ -9,25 +8,8 @@
 #include "tenon/graph/engine.h"
 #include "tenon/graph/key.h"
 #include "tenon/graph/plan_key.h"
-#include "tenon/graph/region.h"
 
 namespace tenon::record {
-namespace {
-
-/// Calls f(call) for the calls of a graph in order, with members in place of their regions.
-template <class G, class F>
-void each_call(G& graph, F&& f) {
-  for (auto& node : graph.nodes) {
-    if (!node.region) {
-      f(node);
-      continue;
-    }
-    for (auto& member : node.region->members) f(member);
-  }
-}
-
-}  // namespace
-
 Fused fuse(const Segment& segment, const std::vector<bool>& wanted, Lifted lifted, bool relaxed) {
   Fused fused;
   graph::EngineTuner tuner({.relaxed = relaxed});
@@ -39,7 +21,8 @@ Fused fuse(const Segment& segment, const std::vector<bool>& wanted, Lifted lifte
     lifted = lift(segment, wanted);
     fused.is_whole = false;
   }
-  each_call(lifted.graph, [&](const graph::Node& call) { fused.calls.push_back(lifted.call_of(call)); });
+  graph::each_call(lifted.graph,
+                   [&](const graph::Node& call) { fused.calls.push_back(lifted.call_of(call)); });
   fused.graph = std::move(lifted.graph);
   fused.moved = std::move(lifted.moved);
   return fused;
@@ -62,26 +45,6 @@ void write(graph::ByteWriter& out, std::string_view text) {
   out.characters(text);
 }
 std::string read_text(graph::ByteReader& in) { return in.characters(in.count()); }
-
-/// "mul, add, relu: 8 calls in 1 step".
-std::string about(const Fused& fused) {
-  constexpr size_t kLong = 60;
-  std::string text;
-  std::set<std::string_view> named;
-  each_call(fused.graph, [&](const graph::Node& call) {
-    std::string_view name = call.op.name();
-    if (!named.insert(name).second) return;
-    name.remove_prefix(std::min(name.rfind(':') + 1, name.size()));
-    if (text.size() < kLong)
-      text += (text.empty() ? "" : ", ") + std::string(name);
-    else if (!text.ends_with("..."))
-      text += ", ...";
-  });
-  const auto count = [](size_t n, const char* what) {
-    return std::to_string(n) + " " + what + (n == 1 ? "" : "s");
-  };
-  return text + ": " + count(fused.calls.size(), "call") + " in " + count(fused.graph.nodes.size(), "step");
-}
 
 }  // namespace
 
@@ -106,7 +69,7 @@ cache::PlanCache::File to_file(const Fused& fused) {
   std::vector<std::byte> bytes = out.take();
   const std::vector<std::byte> graph = graph::serialize(fused.graph);
   bytes.insert(bytes.end(), graph.begin(), graph.end());
-  return {about(fused), std::move(bytes)};
+  return {graph::about(fused.graph), std::move(bytes)};
 }
 
 namespace {
@@ -116,13 +79,7 @@ void check_calls(const Fused& fused, Lifted& lifted) {
   const auto require = [](bool right, const char* problem) { TENON_CHECK(right, Value, problem); };
   graph::remove_dead(lifted.graph);
   const graph::Graph &read = fused.graph, &recorded = lifted.graph;
-  require(std::ranges::equal(read.storages, recorded.storages,
-                             [](const graph::Storage& a, const graph::Storage& b) {
-                               return a.nbytes == b.nbytes && a.device == b.device &&
-                                      a.is_input == b.is_input && a.is_output == b.is_output;
-                             }),
-          "its storages are not those of the program");
-  require(read.numbers == recorded.numbers, "its numbers are not those of the program");
+  require(graph::same_tables(read, recorded), "its storages or numbers are not those of the program");
   require(fused.calls.size() == recorded.nodes.size(), "it has not as many calls as the program");
   std::vector<const graph::Node*> by_call;
   for (const graph::Node& node : recorded.nodes) {
@@ -130,7 +87,7 @@ void check_calls(const Fused& fused, Lifted& lifted) {
     by_call[lifted.call_of(node)] = &node;
   }
   size_t next = 0;
-  each_call(read, [&](const graph::Node& call) {
+  graph::each_call(read, [&](const graph::Node& call) {
     require(next < fused.calls.size() && fused.calls[next] < by_call.size(),
             "it has other calls than the program");
     const graph::Node* const same = std::exchange(by_call[fused.calls[next++]], nullptr);
@@ -170,7 +127,8 @@ Fused from_file(cache::Bytes bytes, const Segment& segment, Lifted lifted) {
     report.fusions[i].refused = std::move(told[i].refused);
   }
   size_t next = 0;
-  each_call(fused.graph, [&](graph::Node& node) { node.line = segment.calls[fused.calls[next++]].line; });
+  graph::each_call(fused.graph,
+                   [&](graph::Node& node) { node.line = segment.calls[fused.calls[next++]].line; });
   fused.moved = std::move(lifted.moved);
   return fused;
 }

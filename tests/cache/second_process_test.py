@@ -30,4 +30,4 @@ def test_the_second_process_plans_nothing_and_reports_the_same(tmp_path):
     assert first == "2 planned, 0 tuned, 0 loaded; not found: nothing was stored (2)"
     again, second = run(PROGRAM, tmp_path / "plans")
     assert second == "0 planned, 0 tuned, 2 loaded"
-    assert again == said
+    assert again.replace(", 1 of them made by an earlier process", "") == said != again

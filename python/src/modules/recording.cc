@@ -1,7 +1,6 @@
 // Recording of programs: what tenon.compile (python/tenon/compile.py) is made of.
-#include "python/src/call/python_value.h"
-#include "python/src/interpreter/errors.h"
 #include "python/src/module_parts.h"
+#include "python/src/modules/dictionary.h"
 #include "tenon/expr/expression.h"
 #include "tenon/record/compile.h"
 #include "tenon/record/recorder.h"
@@ -37,35 +36,17 @@ PyObject* flush(PyObject*, PyObject*) {
   });
 }
 
-void put(const Ref& dict, const char* name, PyObject* owned) {
-  const Ref value(checked(owned));
-  if (PyDict_SetItemString(dict.get(), name, value.get()) < 0) throw PythonError();
-}
-void set(const Ref& dict, const char* name, uint64_t value) {
-  put(dict, name, PyLong_FromUnsignedLongLong(value));
-}
-void set(const Ref& dict, const char* name, std::string_view text) { put(dict, name, to_python(text)); }
-void append(const Ref& list, PyObject* owned) {
-  const Ref value(checked(owned));
-  if (PyList_Append(list.get(), value.get()) < 0) throw PythonError();
-}
-Ref texts(const std::vector<std::string>& all) {
-  Ref list(checked(PyList_New(0)));
-  for (const std::string& text : all) append(list, to_python(text));
-  return list;
-}
-
 PyObject* stats(PyObject*, PyObject*) {
   return guarded([] {
     const record::Counts c = Recorder::current().counts();
-    Ref all(checked(PyDict_New())), reasons(checked(PyDict_New()));
+    Ref all(checked(PyDict_New()));
     set(all, "recorded", c.recorded);
     set(all, "now", c.ran_now);
     set(all, "segments", c.segments);
     set(all, "planned", c.planned);
+    set(all, "loaded", c.loaded);
     set(all, "new_nodes", c.new_nodes);
-    for (const auto& [why, count] : Recorder::current().reasons()) set(reasons, why.c_str(), count);
-    if (PyDict_SetItemString(all.get(), "reasons", reasons.get()) < 0) throw PythonError();
+    put(all, "reasons", counted(Recorder::current().reasons()).release());
     return all.release();
   });
 }
@@ -78,6 +59,7 @@ Ref segment_of(const record::PlannedSegment& planned) {
   set(segment, "steps", planned.plan->num_steps());
   set(segment, "first_line", describe_source(planned.first_line));
   set(segment, "last_line", describe_source(planned.last_line));
+  put(segment, "loaded", PyBool_FromLong(planned.plan->is_loaded()));
   set(segment, "ended", planned.ended);
   if (planned.ended_by) set(segment, "ended_by", planned.ended_by->op.full_name());
   set(segment, "key", expr::to_string(planned.plan->report().key));

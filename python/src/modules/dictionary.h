@@ -1,0 +1,40 @@
+// Dictionaries and lists that modules make for Python.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "python/src/call/python_value.h"
+#include "python/src/interpreter/errors.h"
+
+namespace tenon::python {
+
+inline void put(const Ref& dict, const char* name, PyObject* owned) {
+  const Ref value(checked(owned));
+  if (PyDict_SetItemString(dict.get(), name, value.get()) < 0) throw PythonError();
+}
+inline void set(const Ref& dict, const char* name, uint64_t value) {
+  put(dict, name, PyLong_FromUnsignedLongLong(value));
+}
+inline void set(const Ref& dict, const char* name, std::string_view text) {
+  put(dict, name, to_python(text));
+}
+inline void append(const Ref& list, PyObject* owned) {
+  const Ref value(checked(owned));
+  if (PyList_Append(list.get(), value.get()) < 0) throw PythonError();
+}
+inline Ref texts(const std::vector<std::string>& all) {
+  Ref list(checked(PyList_New(0)));
+  for (const std::string& text : all) append(list, to_python(text));
+  return list;
+}
+inline Ref counted(const std::map<std::string, uint64_t>& counts) {
+  Ref dict(checked(PyDict_New()));
+  for (const auto& [name, n] : counts) set(dict, name.c_str(), n);
+  return dict;
+}
+
+}  // namespace tenon::python

@@ -91,17 +91,6 @@ constexpr std::string_view kErfcScaledLow =
     "where(x < 2, sum_low(erfc_middle, erfc_near(x)), erfc_outer_low(x))";
 
 // e^(x^2/2) times the probability of more than x, x >= 0; and what that rounds off.
-constexpr std::string_view kTailNearF32 = R"(
-  let s = x - 1.5;
-  fma(s, poly(s, -0x1.71c04ap-4, 0x1.204038p-5, -0x1.99818cp-7, 0x1.0d60b0p-8,
-                           -0x1.4bd1e0p-10, 0x1.8245c2p-12, -0x1.aeb6b2p-14, 0x1.c6c5acp-16,
-                           -0x1.a67272p-18, 0x1.a15806p-20, -0x1.341284p-21, 0x1.136a0ap-23),
-                        fma(s, 0x1.c6ab4cp-29, -0x1.a5db52p-29)))";
-constexpr std::string_view kTailFarF32 = R"(
-  let u = 1 / x - 0.1875;
-  0x1.8b742ep-2 + fma(u, poly(u, -0x1.fd7b12p-4, -0x1.c92d84p-3, 0x1.bce0a8p-2, -0x1.11591cp-3,
-                           -0x1.e6e1fcp-1, 0x1.189f8ap+1, -0x1.72c362p-1, -0x1.257898p+2),
-                     -0x1.a64a8cp-28))";
 constexpr std::string_view kTailNearF64 = R"(
   let s = x - 1.5;
   fma(s, poly(s, -0x1.71c04c317211ep-4, 0x1.204038e2e73c1p-5, -0x1.99805968b70cbp-7,
@@ -166,10 +155,32 @@ constexpr std::string_view kGeluByTail = R"(
   where(x == 0, x, where(x == -inf, nan, y)))";
 
 // Near 0, which is the end of the tail's polynomial, that is not right to the last place.
-constexpr std::string_view kGelu = R"(
+constexpr std::string_view kGeluF64 = R"(
   let z = 0.5 * x * x;
   let g = fma(0.7071067811865476 * z, erf_inner(z), 0.7978845608028654);
   where(abs(x) < 0.5, copysign(fma(z, g, 0.5 * x), x), gelu_by_tail(x)))";
+
+// x times the probability of more than x, x >= 0, is e^(-z) * u, with u smooth in t = (x - 1) / (x + 1).
+// Coefficients: least squares in 40 digits, rounded.
+constexpr std::string_view kTimesMoreF32 = R"(
+  let z = 0.5 * x * x;
+  let t = (x - 1) / (x + 1);
+  let u = poly(t, 0x1.0bdb2ep-2, 0x1.fcc822p-3, -0x1.aee3bp-5, -0x1.d6a89cp-5, -0x1.3e1ff2p-6, 0x1.919614p-9,
+               0x1.1e7edep-7, 0x1.c0443ap-8, 0x1.8ff58ap-9, -0x1.045036p-9, 0x1.74ad26p-12, 0x1.1dec8cp-8,
+               -0x1.76581p-7, 0x1.61d0a2p-8);
+  let h = 1 + exp_rest(-z);
+  let p = h * u;
+  let low = fma(decay_low(z, fma(0.5 * x, x, -z)), u, fma(h, u, -p));
+  scale(p + low, exp_exponent(-z)))";
+
+// What is taken off a positive x is 0.17 at most, and needs no digits that x has not.
+constexpr std::string_view kGeluF32 = R"(
+  let a = min(abs(x), normal_below);
+  let z = 0.5 * a * a;
+  let g = fma(0.7071067811865476 * z, erf_inner(z), 0.7978845608028654);
+  let y = times_more(a);
+  let far = where(x < 0, -y, x - y);
+  where(x == -inf, nan, where(a < 0.5, copysign(fma(z, g, 0.5 * x), x), far)))";
 
 // x * sigmoid(y + z) for small z. Below 0 it is x * e^(y+z) / (1 + e^(y+z)), scaled last: where the sigmoid
 // is denormal, it has few digits left.
@@ -245,24 +256,23 @@ constexpr Function kRows[] = {
      .costly = true},
     {.name = "erfc_scaled", .body_float = kErfcScaled, .internal = true},
     {.name = "erfc_scaled_low", .body_float = kErfcScaledLow, .internal = true},
-    {.name = "tail_near", .body_f32 = kTailNearF32, .body_f64 = kTailNearF64, .internal = true},
-    {.name = "tail_far", .body_f32 = kTailFarF32, .body_f64 = kTailFarF64, .internal = true},
-    {.name = "tail_outer", .body_float = "quotient(tail_far(x), x)", .internal = true, .costly = true},
-    {.name = "tail_outer_low",
-     .body_float = "quotient_low(tail_far(x), x)",
-     .internal = true,
-     .costly = true},
-    {.name = "tail_scaled", .body_float = kTailScaled, .internal = true},
-    {.name = "tail_scaled_low", .body_float = kTailScaledLow, .internal = true},
+    {.name = "tail_near", .body_f64 = kTailNearF64, .internal = true},
+    {.name = "tail_far", .body_f64 = kTailFarF64, .internal = true},
+    {.name = "tail_outer", .body_f64 = "quotient(tail_far(x), x)", .internal = true, .costly = true},
+    {.name = "tail_outer_low", .body_f64 = "quotient_low(tail_far(x), x)", .internal = true, .costly = true},
+    {.name = "tail_scaled", .body_f64 = kTailScaled, .internal = true},
+    {.name = "tail_scaled_low", .body_f64 = kTailScaledLow, .internal = true},
     {.name = "decay_low", .arity = 2, .body_float = kDecayLow, .internal = true},
     {.name = "erfc",
      .derivative = {"-1.1283791670955126 * exp(-(x * x))"},
      .body_float = kErfc,
      .doc = "1 - erf(x), accurate where that is small"},
-    {.name = "gelu_by_tail", .body_float = kGeluByTail, .internal = true},
+    {.name = "gelu_by_tail", .body_f64 = kGeluByTail, .internal = true},
+    {.name = "times_more", .body_f32 = kTimesMoreF32, .internal = true},
     {.name = "gelu",
      .derivative = {"0.5 * erfc(-0.7071067811865476 * x) + x * (0.3989422804014327 * exp(-0.5 * x * x))"},
-     .body_float = kGelu,
+     .body_f32 = kGeluF32,
+     .body_f64 = kGeluF64,
      .doc = "x times the probability of a normal number below x"},
     {.name = "times_sigmoid", .arity = 3, .body_float = kTimesSigmoid, .internal = true},
     {.name = "silu",

@@ -1,14 +1,17 @@
 """tenon.ops: all operators by name: tenon.ops.ns.name(...), and a single overload as tenon.ops.ns.name.overload.
 
 Beside the namespaces are functions of operators that come with Tenon and are made as anybody's custom operators are, each in
-a file of its own: `rmsnorm`. The operators are in the namespace `tenon`.
+a file of its own: `layernorm`, `moe_matmul`, `rmsnorm`, `sdpa`. The operators are in the namespace `tenon`.
 """
 
 from __future__ import annotations
 
 from .._C import OpOverload, OpOverloadPacket  # noqa: F401
 from ..namespaces import load_library as load_library, namespace as _namespace
+from .layernorm import layernorm as layernorm
+from .moe import moe_matmul as moe_matmul
 from .rmsnorm import rmsnorm as rmsnorm
+from .sdpa import sdpa as sdpa
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

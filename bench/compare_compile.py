@@ -26,6 +26,7 @@ TENON = {
     "eager": {},
     "compiled": {},
     "interpreter": {"TENON_JIT": "0"},
+    "tuned": {},
     "strict": {"TENON_STRICT": "1"},
     "relaxed": {},
     "pure": {},

@@ -51,7 +51,8 @@ def rows_of(column):
     tenon.set_num_threads(1)
     if column == "eager":
         return _eager_names(tenon, lambda f: f)
-    compiled = {"relaxed": tenon.compile(relaxed=True), "pure": tenon.compile(pure=True)}.get(column, tenon.compile)
+    options = {"relaxed": {"relaxed": True}, "pure": {"pure": True}, "tuned": {"tune": 2000}}
+    compiled = tenon.compile(**options[column]) if column in options else tenon.compile
     rows = _eager_names(tenon, compiled)
     rows[NEW] = lambda: _first_call(tenon, lambda x, ops: _applied(x, ops))
     rows[NEW_PRODUCT] = lambda: _first_call(tenon, lambda x, ops: _applied(_applied(x, ops[:4]) @ x.t() + 1, ops[4:]))

@@ -13,8 +13,8 @@ namespace tenon {
 
 namespace {
 
-std::unique_ptr<const HostProgram> compile(const expr::Expression& e) {
-  return std::make_unique<const cpu::Compiled>(e);
+std::unique_ptr<const HostProgram> compile(const expr::Expression& e, const HostProgramOptions& options) {
+  return std::make_unique<const cpu::Compiled>(e, options);
 }
 
 void free_rows(void* made) { delete static_cast<cpu::RowPlans*>(made); }

@@ -44,6 +44,7 @@ else:
 
 _SHARED = {"safe": False, "trusted": True}
 _AT_THE_MEASURED_SIZE = -1
+_TUNE_MS = 200.0
 _NO_PROGRAM = 0  # scopes without a function share a tree of what ran before
 
 # Of inspect, which takes longer to import than all of tenon: what a code object's flags say.
@@ -56,24 +57,24 @@ _STEPWISE = {
 
 @overload
 def compile(
-    fn: Module, *, shared: str = "safe", relaxed: bool = False, threshold: int | None = None, pure: bool = False
+    fn: Module, *, shared: str = "safe", relaxed: bool = False, threshold: int | None = None, pure: bool = False, tune: bool | float = False
 ) -> CompiledModule: ...
 
 
 @overload
 def compile(
-    fn: Callable[P, R], *, shared: str = "safe", relaxed: bool = False, threshold: int | None = None, pure: bool = False
+    fn: Callable[P, R], *, shared: str = "safe", relaxed: bool = False, threshold: int | None = None, pure: bool = False, tune: bool | float = False
 ) -> Compiled[P, R]: ...
 
 
 @overload
 def compile(
-    fn: None = None, *, shared: str = "safe", relaxed: bool = False, threshold: int | None = None, pure: bool = False
+    fn: None = None, *, shared: str = "safe", relaxed: bool = False, threshold: int | None = None, pure: bool = False, tune: bool | float = False
 ) -> Callable[[Callable[P, R]], Compiled[P, R]]: ...
 
 
 def compile(
-    fn: Callable[..., Any] | None = None, *, shared: str = "safe", relaxed: bool = False, threshold: int | None = None, pure: bool = False
+    fn: Callable[..., Any] | None = None, *, shared: str = "safe", relaxed: bool = False, threshold: int | None = None, pure: bool = False, tune: bool | float = False
 ) -> Any:
     """A function like `fn` whose operators are recorded while it runs and computed, fused, when a value is needed or it returns.
 
@@ -84,19 +85,21 @@ def compile(
     relaxed: lets a fused chain of half or small integer operators keep more precision between them than their dtype has, and
         oneDNN, where it is installed, compute products and convolutions with what follows them (docs/compile.md).
     threshold: operators on fewer elements run at once where nothing that they read is deferred; by default as measured.
+    tune: times what may run each region when a program is planned, and keeps the fastest with the same bits: True for 200 ms of
+        that at most, or a number of milliseconds. What it chose is kept with the plan, also on disk.
     pure: replays what was recorded without running `fn`, where the arguments are like those of an earlier call and all that
         the program can read is as it was then. A program that prints, reads a value or changes something that a replay would
         not change is refused once, by a warning with the line, and recorded at every call.
 
     Raises TypeError for what is no function, and for generator and coroutine functions, which return before they run.
     """
-    options = _options("compile", shared, relaxed, threshold)
+    options = _options("compile", shared, relaxed, threshold, tune)
     if fn is None:
         return functools.partial(_compiled, options=options, pure=pure)
     return _compiled(fn, options=options, pure=pure)
 
 
-def _options(caller, shared, relaxed, threshold):
+def _options(caller, shared, relaxed, threshold, tune):
     """What _C._record_begin takes after the program."""
     if shared not in _SHARED:
         raise ValueError(f"{caller}: shared must be 'safe' or 'trusted', got {shared!r}")
@@ -106,7 +109,10 @@ def _options(caller, shared, relaxed, threshold):
         raise ValueError(f"{caller}: threshold must be a number of elements or None, got {threshold!r}")
     if relaxed:
         _find_onednn()
-    return threshold, _SHARED[shared], bool(relaxed)
+    milliseconds = _TUNE_MS * tune if isinstance(tune, bool) else tune
+    if not isinstance(milliseconds, (int, float)) or not 0 <= milliseconds < 1e6:
+        raise ValueError(f"{caller}: tune must be a bool or a number of milliseconds, got {tune!r}")
+    return threshold, _SHARED[shared], bool(relaxed), float(milliseconds)
 
 
 @functools.cache
@@ -129,7 +135,7 @@ def _compiled(fn, options, pure=False):
     if pure:
         from .pure import Program
 
-        observed = Program(fn, program, options[2], _end_after)
+        observed = Program(fn, program, options[2:], _end_after)
     # Opens a scope, calls `fn` and ends the scope: in C++, as a frame of Python costs as much as some small operators.
     compiled = _C.CompiledFunction(fn, _end_after, program, *options, observed)
     functools.update_wrapper(compiled, fn)
@@ -233,8 +239,8 @@ class recording:
     The options are compile's. Inside another scope it changes nothing: the outermost one rules. Scopes end on the thread that
     began them, the inner one first; anything else raises RuntimeError."""
 
-    def __init__(self, *, shared: str = "safe", relaxed: bool = False, threshold: int | None = None) -> None:
-        self._options = _options("recording", shared, relaxed, threshold)
+    def __init__(self, *, shared: str = "safe", relaxed: bool = False, threshold: int | None = None, tune: bool | float = False) -> None:
+        self._options = _options("recording", shared, relaxed, threshold, tune)
         self._open: list[tuple[int, Any]] = []  # a thread and a scope for each time it was entered
 
     def __enter__(self) -> recording:

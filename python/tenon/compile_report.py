@@ -16,7 +16,8 @@ class Report:
     Every event has "event"; segments come in the order in which they were planned:
         "segment": operators that were planned together: "runs" of the plan, whether an earlier process made it ("loaded"), "nodes" (operators), "steps", "first_line",
             "last_line", "ended" (why; "ended_by" which operator, if one), "regions" (each with its name, its operators, the bytes that it moves, those
-            that its operators would move apart, the "engine" that runs it, and why others "refused" to) and "opaque" (operator, line, why it is part of no region)
+            that its operators would move apart, the "engine" that runs it and its "knobs", why others "refused" to, and, with tune=, what was
+            "timed": names, "microseconds", and the "reason" why it was not taken) and "opaque" (operator, line, why it is part of no region)
         "now": an operator that ran at once: "operator", "reason", "line", "count"
         "left": a call that differed from what ran before: "operator", "field", "line", "count"
         "forced": a value was needed: "reason", "line", "count", and "operator" if it was one
@@ -97,11 +98,18 @@ def _segment(number, segment):
     for region in segment["regions"]:
         yield (
             f"  {region['name']}: {', '.join(region['operators'])}; moves {_bytes(region['bytes'])} "
-            f"instead of {_bytes(region['bytes_apart'])}; run by {region['engine']}"
+            f"instead of {_bytes(region['bytes_apart'])}; run by {region['engine']}{_knobs(region['knobs'])}"
         )
+        for trial in region["timed"]:
+            time = f"{trial['microseconds']:.1f} us" if trial["microseconds"] else ""
+            yield f"    timed: {trial['name']}: {', '.join(filter(None, (time, trial['reason'])))}"
         yield from (f"    not by {why}" for why in region["refused"])
     for operator, line, reason in segment["opaque"]:
         yield f"  {_place(line)}{operator}: {reason}"
+
+
+def _knobs(knobs):
+    return f"({', '.join(f'{name}={value}' for name, value in knobs.items())})" if knobs else ""
 
 
 def _why(operator, reason):

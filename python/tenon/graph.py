@@ -370,6 +370,20 @@ class pygraph:
     def get_workspace_size_plan_at_index(self, index: int) -> int:
         return _builder.workspace_size(self._graph, index)
 
+    def get_autotune_workspace_size(self) -> int:
+        """In bytes, of the plan that is built and needs most."""
+        return _builder.autotune_workspace_size(self._graph)
+
+    def autotune(
+        self, variant_pack: Mapping[Any, Any], workspace: Any = None, handle: Handle | None = None, budget_ms: float = 200.0
+    ) -> list[dict[str, Any]]:
+        """Times all plans that are built, and the best one again with its regions tuned, for `budget_ms` milliseconds at most; the
+        fastest runs from now on, and plans stand in the order of their times. No output of the pack is written. Plans that
+        compute something else, or need more workspace than there is, are not taken. Returns what became of each: its "name",
+        "microseconds" (0: not timed), and "reason" (why it was not taken)."""
+        told = _builder.autotune(self._graph, self._pack(variant_pack), self._workspace(workspace), float(budget_ms))
+        return [{"name": name, "microseconds": ns / 1000, "reason": reason} for name, ns, reason in told]
+
     def key(self) -> str:
         """32 digits, the same for every graph, built or recorded, that computes the same."""
         return _builder.key(self._graph)

@@ -23,8 +23,8 @@ _MAX_MISSES = 8  # calls in a row that made a replay which the next call could n
 class Program:
     """A function that was compiled with pure=True: runs it where no replay fits, and makes replays."""
 
-    def __init__(self, fn, program, relaxed, end_after):
-        self._fn, self._program, self._relaxed, self._end_after = fn, program, relaxed, end_after
+    def __init__(self, fn, program, planning, end_after):
+        self._fn, self._program, self._planning, self._end_after = fn, program, planning, end_after
         self._seen = Observer()  # all that the calls so far have run
         self._misses = self._replayed = 0
         self.compiled = None  # a weak reference
@@ -45,7 +45,7 @@ class Program:
             try:
                 given = _Arguments((*args, *kwargs.values()))
                 reads = Reads(self._seen).collect(self._fn, given.read())
-                capture = _C._PureCapture(self._program, self._relaxed, given.tensors + reads.tensors, len(given.tensors))
+                capture = _C._PureCapture(self._program, *self._planning, given.tensors + reads.tensors, len(given.tensors))
             except Refused as refusal:
                 self._give_up(compiled, str(refusal), "")
         result, observer = self._run(capture, args, kwargs)
@@ -67,7 +67,7 @@ class Program:
         observer = Observer()
         if sys.getprofile() is not None:
             observer.refused = "another profiler is at work, which observes the program instead", ""
-        begin = capture.begin if capture else lambda: _C._record_begin(self._program, -1, False, self._relaxed)
+        begin = capture.begin if capture else lambda: _C._record_begin(self._program, -1, False, *self._planning)
         end = capture.end if capture else _C._record_end
         scope = begin()
         try:

@@ -62,6 +62,8 @@ struct Knob {
 using graph::Knobs;
 /// "fused" and "operators".
 std::span<const std::string_view> engine_names();
+/// That may go by while a plan is tuned, in milliseconds, unless somebody says another number.
+inline constexpr double kTuneMs = 200;
 /// Throws Error{Value} for another name.
 std::vector<Knob> knobs_of(std::string_view engine);
 
@@ -142,6 +144,17 @@ class Graph {
   const std::shared_ptr<const graph::Plan>& plan() const;
   const std::shared_ptr<const graph::Plan>& plan_at_index(size_t index) const;
 
+  /// Times all plans that are built, and the best of them once more with its regions tuned (tenon/graph/
+  /// tuner.h), on the pack's inputs and on outputs of its own: no output of the pack is written. Plans stand
+  /// in the order of their times afterwards, and the first one runs. One that computes something else than
+  /// the first of those with eager's bits is not taken, nor one that needs a larger workspace. What became of
+  /// each, in the order in which they were timed.
+  std::vector<graph::Trial> autotune(const std::unordered_map<uint64_t, Address>& variant_pack,
+                                     std::span<std::byte> workspace = {}, double budget_ms = kTuneMs,
+                                     const Handle* handle = nullptr);
+  /// In bytes, of the plan that is built and needs most.
+  size_t autotune_workspace_size() const;
+
   // Keeping it
 
   /// The plan that runs, with what is known of its tensors: a few kilobytes, no machine code.
@@ -187,10 +200,11 @@ class Graph {
     std::string name;
     std::string engine;
     graph::PlanOptions options;
-    std::shared_ptr<const graph::Plan> plan;  ///< Null: not yet.
-    std::string refused;                      ///< Why it is none.
+    std::shared_ptr<const graph::Plan> plan = {};  ///< Null: not yet.
+    std::string refused = {};                      ///< Why it is none.
   };
   struct Lowered;
+  class Trials;
 
   TensorAttributes& one(std::string_view kind, std::initializer_list<TensorAttributes*> inputs,
                         Attributes attributes = {}) {

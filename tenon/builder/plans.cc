@@ -35,9 +35,9 @@ std::vector<Knob> knobs_of(std::string_view engine) {
   TENON_CHECK(
       engine == kFused, Value,
       fmt::format("graph: there is no engine '{}'; there are {}", engine, fmt::join(kEngines, " and ")));
-  // Where the matcher of products stands (graph::Position), whether reductions join regions, and whether bits
-  // may differ from eager's.
-  return {{"position", {0, 1, 2, 3}}, {"rows", {0, 1}}, {"relaxed", {0, 1}}};
+  // Where the matcher of products stands (graph::Position), whether reductions join regions, whether bits
+  // may differ from eager's, and whether it is measured what runs each region.
+  return {{"position", {0, 1, 2, 3}}, {"rows", {0, 1}}, {"relaxed", {0, 1}}, {"tuned", {0, 1}}};
 }
 
 void Graph::create_execution_plan(std::string_view engine, const Knobs& knobs) {
@@ -53,6 +53,7 @@ void Graph::create_execution_plan(std::string_view engine, const Knobs& knobs) {
         fmt::format("graph: knob '{}' is one of {}, not {}", name, fmt::join(knob->values, ", "), value));
     if (name == "position") made.options.position = graph::kPositions[static_cast<size_t>(value)];
     if (name == "rows") made.options.rows = value != 0;
+    if (name == "tuned") made.options.tune_ms = value != 0 ? kTuneMs : 0;
     if (name == "relaxed") made.options.engines.relaxed = value != 0;
   }
   Knobs all;
@@ -60,6 +61,7 @@ void Graph::create_execution_plan(std::string_view engine, const Knobs& knobs) {
     all = {{"position", static_cast<int64_t>(made.options.position)},
            {"rows", made.options.rows ? 1 : 0},
            {"relaxed", made.options.engines.relaxed ? 1 : 0}};
+    if (made.options.tune_ms > 0) all.emplace_back("tuned", 1);
   }
   made.name = name_of(engine, all);
   if (std::ranges::find(candidates_, made.name, &Candidate::name) == candidates_.end())

@@ -7,6 +7,7 @@
 #include "tenon/graph/key.h"
 #include "tenon/graph/plan.h"
 #include "tenon/graph/plan_key.h"
+#include "tenon/graph/tuner.h"
 
 namespace tenon::graph {
 namespace {
@@ -94,6 +95,7 @@ std::shared_ptr<const Plan> Plan::make(const Graph& graph, const Signature& sign
   }
   auto plan = std::make_shared<const Plan>(graph.copy(), signature, options);
   cache.count_planned();
+  if (was_tuned(plan->report())) cache.count_tuned();
   if (cache.is_on()) keep(plan, key);
   return plan;
 }

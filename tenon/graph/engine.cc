@@ -10,9 +10,11 @@
 
 namespace tenon::graph {
 
-namespace {
+const Engine* find_engine(std::string_view name) {
+  const auto found = std::ranges::find(kHostEngines, name, &Engine::name);
+  return found == kHostEngines.end() ? nullptr : &*found;
+}
 
-/// Why an engine does not run a region; empty if it does.
 std::string refusal(const Engine& engine, const Graph& graph, const Node& region,
                     const EngineChoice& choice) {
   if (std::ranges::find(choice.excluded, engine.name) != choice.excluded.end()) return "it was deselected";
@@ -22,6 +24,8 @@ std::string refusal(const Engine& engine, const Graph& graph, const Node& region
   }
   return engine.check_support(graph, region);
 }
+
+namespace {
 
 using Refusals = std::array<std::string, kNumHostEngines>;
 
@@ -70,8 +74,8 @@ const Engine& engine_of(const Graph& graph, const Node& region, const EngineChoi
     if (!engine) refuse(refusals(graph, region, choice));
     return *engine;
   }
-  const auto named = std::ranges::find(kHostEngines, wanted, &Engine::name);
-  if (named == kHostEngines.end() || !named->build) refuse(fmt::format("there is no engine '{}'", wanted));
+  const Engine* const named = find_engine(wanted);
+  if (!named || !named->build) refuse(fmt::format("there is no engine '{}'", wanted));
   if (const std::string why = refusal(*named, graph, region, choice); !why.empty())
     refuse(fmt::format("{}: {}", wanted, why));
   return *named;
@@ -92,7 +96,7 @@ std::string EngineTuner::refuse(const Graph& graph, const Node& region) {
                      engine->name, cost.together / 1000, cost.apart / 1000);
 }
 
-void EngineTuner::describe(const Graph& graph, const Node& region, FusionReport::Fusion& fusion) const {
+void EngineTuner::describe(const Graph& graph, const Node& region, FusionReport::Fusion& fusion) {
   const Refusals all = refusals_of(graph, region, choice_);
   const Engine* const chosen = best_of(graph, region, all);
   if (chosen) fusion.engine = chosen->name;

@@ -47,17 +47,25 @@ struct Engine {
   bool is_exact = true;
   /// Of a vendor's library, which it loads: its version; null for engines of our own.
   std::string (*version)() = nullptr;
+  /// Values of its knobs that are worth a try for a region that it takes, besides those that it chooses
+  /// itself.
+  std::vector<Knobs> (*variants)(const Graph& graph, const Node& region) = nullptr;
 };
 
 /// The host's, best first; defined by its backend. The last one takes every loop over elements.
 inline constexpr size_t kNumHostEngines = 4;
 extern const std::array<Engine, kNumHostEngines> kHostEngines;
 
+/// By name; null if there is none.
+const Engine* find_engine(std::string_view name);
+
 /// Which engines take part.
 struct EngineChoice {
   bool relaxed = false;                    ///< Also those whose bits may differ from eager's.
   std::vector<std::string> excluded = {};  ///< By name: these do not.
 };
+/// Why an engine does not run a region; empty if it does.
+std::string refusal(const Engine& engine, const Graph& graph, const Node& region, const EngineChoice& choice);
 /// Of the engines that take a region the one whose model has the least time, the first of several; null if
 /// none does.
 const Engine* engine_for(const Graph& graph, const Node& region, const EngineChoice& choice = {});
@@ -69,11 +77,14 @@ std::string refusals(const Graph& graph, const Node& region, const EngineChoice&
 
 /// Keeps regions around anchors that an engine takes, where its model says that this is faster than the
 /// members apart.
-class EngineTuner final : public Tuner {
+class EngineTuner : public Tuner {
  public:
   explicit EngineTuner(EngineChoice choice = {}) : choice_(std::move(choice)) {}
   std::string refuse(const Graph& graph, const Node& region) override;
-  void describe(const Graph& graph, const Node& region, FusionReport::Fusion& fusion) const override;
+  void describe(const Graph& graph, const Node& region, FusionReport::Fusion& fusion) override;
+
+ protected:
+  const EngineChoice& choice() const noexcept { return choice_; }
 
  private:
   const EngineChoice choice_;

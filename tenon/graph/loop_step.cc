@@ -12,6 +12,14 @@ bool is_of_rows(const tenon::Region& region, size_t output) {
   return region.is_over_rows() && std::ranges::any_of(region.expression().outputs(), is_row);
 }
 
+/// What the region's engine and its knobs say.
+HostProgramOptions options_of(const Region& region) {
+  check_knobs(region, {"tile", "streams"});
+  using enum HostProgramOptions::Kind;
+  const auto kind = region.engine == "jit" ? MachineCode : region.engine == "interpreter" ? Interpreter : Any;
+  return {kind, static_cast<size_t>(std::max<int64_t>(knob(region, "tile", 0), 0))};
+}
+
 }  // namespace
 
 LoopStep::LoopStep(const Graph& g, const Node& node) {
@@ -28,10 +36,13 @@ LoopStep::LoopStep(const Graph& g, const Node& node) {
   for (const uint32_t i : body.inputs) add(inputs, g.uses(node)[i].value, g.uses(node)[i].geometry);
   num_outputs_ = outputs.size();
   expr::ExpressionPtr expression = expr::make_expression(expr::parts_of(*body.expression));
-  region_ = region.over.empty()
-                ? std::make_unique<const tenon::Region>(std::move(expression), region.name)
-                : std::make_unique<const tenon::Region>(std::move(expression), region.over, region.name);
-  loop_ = std::make_unique<const RegionLoop>(*region_, outputs, inputs);
+  region_ =
+      region.over.empty()
+          ? std::make_unique<const tenon::Region>(std::move(expression), region.name, options_of(region))
+          : std::make_unique<const tenon::Region>(std::move(expression), region.over, region.name);
+  std::optional<bool> streams;
+  if (const int64_t wanted = knob(region, "streams", -1); wanted >= 0) streams = wanted != 0;
+  loop_ = std::make_unique<const RegionLoop>(*region_, outputs, inputs, streams);
   for (size_t i = 0; i < num_outputs_; ++i) places_[i].of_rows = is_of_rows(*region_, i);
   std::vector<bool> has_slot(region.numbers.size());
   for (const uint32_t i : body.numbers) {

@@ -35,6 +35,7 @@ class LoopStep {
   const tenon::Region& region() const noexcept { return *region_; }
   /// What runs it: "rows", "simd", "jit" or "interpreter".
   const char* engine() const noexcept;
+  const RegionLoop& loop() const noexcept { return *loop_; }
 
   /// The numbers of its slots, as many as `num_numbers`, from those of the graph. Throws what the region's
   /// members would throw for them.

@@ -119,6 +119,12 @@ class Pipeline {
   FusionReport run(std::span<const PassKind> passes) {
     if (const std::string why = why_not(passes); !why.empty())
       throw_error(ErrorKind::Internal, "pipeline: " + why);
+    for (const Node& node : g_.nodes) {
+      if (node.region && !node.region->engine.empty())
+        throw_error(ErrorKind::Internal,
+                    fmt::format("pipeline: a rewriter comes after the tuner, which has chosen '{}' for {}",
+                                node.region->engine, node.region->name));
+    }
     check_debug(g_, "lift");
     stage("lifted");
     remove_dead(g_);
@@ -128,7 +134,7 @@ class Pipeline {
     if (dump_ && *dump_) dump_->text("positions", to_string(compare_positions(g_, options_)));
     // Each round leaves out at least one more anchor.
     do form(passes);
-    while (tune());
+    while (passes.back() == Tune && tune());
     for (const Refused& r : refused_)
       report_.left.push_back(
           {g_.nodes[r.node].op, g_.nodes[r.node].line, r.reason, g_.nodes[r.node].arguments.first});
@@ -185,7 +191,9 @@ class Pipeline {
       fusion.members = formed_.members[i];
       if (!options_.tuner) continue;
       options_.tuner->describe(g_, node, fusion);
-      if (node.region->anchor_member != kNone) node.region->engine = fusion.engine;
+      if (node.region->anchor_member == kNone && fusion.trials.empty()) continue;
+      node.region->engine = fusion.engine;
+      node.region->knobs = fusion.knobs;
     }
   }
 
@@ -211,6 +219,7 @@ void describe(const Graph& graph, FusionReport& report) {
     FusionReport::Fusion& fusion = report.fusions.emplace_back();
     fusion.name = node.region->name;
     fusion.anchor = node.region->anchor;
+    fusion.knobs = node.region->knobs;
     fusion.bytes = bytes;
     for (const Node& member : node.region->members) {
       fusion.operators.push_back(member.op);

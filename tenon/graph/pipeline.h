@@ -13,6 +13,8 @@
 #include "tenon/graph/graph.h"
 #include "tenon/graph/lowering.h"
 #include "tenon/graph/passes.h"
+#include "tenon/graph/race.h"
+#include "tenon/graph/region.h"
 
 namespace tenon::graph {
 
@@ -51,7 +53,9 @@ struct FusionReport {
     int64_t bytes = 0;                      ///< That it reads and writes.
     int64_t bytes_apart = 0;                ///< That its members did.
     std::string engine;                     ///< That runs it, as the tuner says.
+    Knobs knobs = {};                       ///< Of the engine, that are not as it chooses them.
     std::vector<std::string> refused;       ///< "engine: why it does not run the region".
+    std::vector<Trial> trials = {};         ///< What was timed for it.
   };
   struct Left {
     OperatorHandle op;
@@ -75,7 +79,7 @@ class Tuner {
   /// not in the graph, whose tables it uses.
   virtual std::string refuse(const Graph& graph, const Node& region) = 0;
   /// Which engine runs a region of any kind, and why others do not.
-  virtual void describe(const Graph&, const Node&, FusionReport::Fusion&) const {}
+  virtual void describe(const Graph&, const Node&, FusionReport::Fusion&) {}
 };
 
 struct FusionOptions {

@@ -7,6 +7,7 @@
 #include "tenon/core/error.h"
 #include "tenon/graph/key.h"
 #include "tenon/graph/region.h"
+#include "tenon/graph/tuner.h"
 
 namespace tenon::graph {
 namespace {
@@ -47,9 +48,9 @@ Plan::Plan(Graph graph, Signature signature, const PlanOptions& options)
   graph_.renumber();
   report_.key = key_of(graph_);
   if (options.fuse) {
-    EngineTuner tuner(options.engines);
+    const std::unique_ptr<EngineTuner> tuner = make_tuner(options.engines, options.tune_ms);
     report_ = graph::fuse(graph_, {.position = options.position,
-                                   .tuner = &tuner,
+                                   .tuner = tuner.get(),
                                    .rows = options.rows,
                                    .dump = options.dump,
                                    .relaxed = options.engines.relaxed,

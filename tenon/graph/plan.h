@@ -44,7 +44,8 @@ struct PlanOptions {
   Position position = Position::AfterFuser;
   bool rows = true;  ///< As in FusionOptions.
   EngineChoice engines = {};
-  bool dump = true;  ///< As in FusionOptions.
+  double tune_ms = 0;  ///< Of time that may be spent on measuring what runs each region; 0: models decide.
+  bool dump = true;    ///< As in FusionOptions.
 };
 
 class ByteReader;

@@ -1,7 +1,11 @@
 #include "tenon/graph/region.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <array>
 
+#include "tenon/core/error.h"
 #include "tenon/dispatch/dispatcher.h"
 
 namespace tenon::graph {
@@ -39,6 +43,18 @@ std::optional<OperatorHandle> find_operator(std::string_view full_name) {
   const size_t dot = full_name.find('.');
   const std::string_view overload = dot == std::string_view::npos ? "" : full_name.substr(dot + 1);
   return Dispatcher::singleton().find_op(full_name.substr(0, dot), overload);
+}
+
+int64_t knob(const Region& region, std::string_view name, int64_t otherwise) {
+  const auto found = std::ranges::find(region.knobs, name, &Knobs::value_type::first);
+  return found == region.knobs.end() ? otherwise : found->second;
+}
+
+void check_knobs(const Region& region, std::initializer_list<std::string_view> known) {
+  for (const auto& [name, value] : region.knobs) {
+    TENON_CHECK(std::ranges::find(known, name) != known.end(), NotImplemented,
+                fmt::format("{}: engine '{}' has no knob '{}'", region.name, region.engine, name));
+  }
 }
 
 void RegionDeleter::operator()(Region* region) const noexcept { delete region; }

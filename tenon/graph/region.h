@@ -7,6 +7,7 @@
 // that an error names, and for running them one by one.
 #pragma once
 
+#include <initializer_list>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -86,5 +87,10 @@ struct Region {
 
   RegionPtr copy() const;
 };
+
+/// That of a region, or else `otherwise`.
+int64_t knob(const Region& region, std::string_view name, int64_t otherwise);
+/// Throws Error{NotImplemented} for a knob that is none of these.
+void check_knobs(const Region& region, std::initializer_list<std::string_view> known);
 
 }  // namespace tenon::graph

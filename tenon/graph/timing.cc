@@ -4,10 +4,10 @@
 
 #include <algorithm>
 #include <chrono>
-#include <complex>
 #include <cstring>
 
 #include "tenon/graph/plan.h"
+#include "tenon/graph/scratch.h"
 
 namespace tenon::graph {
 namespace {
@@ -26,20 +26,6 @@ tenon::Storage zeros(size_t nbytes) {
   tenon::Storage made = tenon::Storage::allocate(nbytes);
   if (nbytes > 0) std::memset(reinterpret_cast<void*>(made.address()), 0, nbytes);
   return made;
-}
-
-Scalar one(Scalar::Kind kind) {
-  switch (kind) {
-    case Scalar::Kind::Bool:
-      return true;
-    case Scalar::Kind::Int:
-      return int64_t{1};
-    case Scalar::Kind::Float:
-      return 1.0;
-    case Scalar::Kind::Complex:
-      break;
-  }
-  return std::complex<double>(1.0, 0.0);
 }
 
 }  // namespace

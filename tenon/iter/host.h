@@ -62,6 +62,17 @@ struct HostKernel {
   }
 };
 
+/// How an expression runs that was not printed, or whose printed kernel is not wanted.
+struct HostProgramOptions {
+  enum class Kind : uint8_t {
+    Any,  ///< Interpreted, until machine code has paid for its making.
+    Interpreter,
+    MachineCode,  ///< From the first run on; interpreted, where the system lets no memory be executed.
+  };
+  Kind kind = Kind::Any;
+  size_t tile = 0;  ///< Elements that the interpreter computes at once; 0: as it chooses.
+};
+
 struct HostBackend {
   /// The conversion between two dtypes, as backends/cpu/copy/convert.h defines it; null if there is none.
   ConvertFn (*convert)(DType from, DType to) noexcept;
@@ -69,7 +80,7 @@ struct HostBackend {
   /// there is none.
   HostKernel::Function (*find)(const expr::Key& key);
   /// Compiles a typed expression.
-  std::unique_ptr<const HostProgram> (*compile)(const expr::Expression& e);
+  std::unique_ptr<const HostProgram> (*compile)(const expr::Expression& e, const HostProgramOptions& options);
   /// The name of the instruction set in use, such as "AVX2".
   std::string_view (*target)();
   /// Bytes of a call from which its result had better not go through the caches: it would not stay there, and

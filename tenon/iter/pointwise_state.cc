@@ -54,13 +54,13 @@ expr::ExpressionPtr instantiate_dense(const PointwiseInfo& info, expr::CallTypes
 /// What was printed for a typed expression, or a program.
 HostKernel find_or_compile(const expr::Expression& e) {
   if (const HostKernel::Function printed = kHost.find(e.key)) return {printed, nullptr};
-  return {nullptr, kHost.compile(e)};
+  return {nullptr, kHost.compile(e, {})};
 }
 
 HostKernel find_or_compile(const PointwiseInfo& info, expr::Type type) {
   const expr::Key key = expr::in_type((*Written(info)).key, compute_index(type));
   if (const HostKernel::Function printed = kHost.find(key)) return {printed, nullptr};
-  return {nullptr, kHost.compile(*typed_expression(info, type))};
+  return {nullptr, kHost.compile(*typed_expression(info, type), {})};
 }
 
 }  // namespace

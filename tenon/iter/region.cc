@@ -19,15 +19,15 @@ size_t num_operands(std::span<const expr::Slot> slots) {
   return count;
 }
 
-HostKernel kernel_for(const expr::Expression& e) {
+HostKernel kernel_for(const expr::Expression& e, const HostProgramOptions& options) {
   const auto is_part = [](const expr::Slot& s) { return s.part != expr::Part::Whole; };
   const bool parts = std::any_of(e.inputs().begin(), e.inputs().end(), is_part) ||
                      std::any_of(e.outputs().begin(), e.outputs().end(), is_part);
   // Kernels that were printed for complex operands take whole elements.
-  if (!parts) {
+  if (!parts && options.kind == HostProgramOptions::Kind::Any) {
     if (const HostKernel::Function printed = kHost.find(e.key)) return {printed, nullptr};
   }
-  return {nullptr, kHost.compile(e)};
+  return {nullptr, kHost.compile(e, options)};
 }
 
 bool has_rows(const expr::Expression& e) {
@@ -37,13 +37,13 @@ bool has_rows(const expr::Expression& e) {
 
 }  // namespace
 
-Region::Region(expr::ExpressionPtr expression, std::string name)
+Region::Region(expr::ExpressionPtr expression, std::string name, const HostProgramOptions& options)
     : expression_(std::move(expression)),
       name_(lasting_text(std::move(name))),
       num_outputs_(num_operands(expression_->outputs())),
       num_inputs_(num_operands(expression_->inputs())) {
   TENON_CHECK(!has_rows(*expression_), Internal, "region: an expression over rows without their dimensions");
-  kernel_ = kernel_for(*expression_);
+  kernel_ = kernel_for(*expression_, options);
 }
 
 Region::Region(expr::ExpressionPtr expression, const Dims& over, std::string name)

@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -23,7 +24,8 @@ class RowsLoop;
 class Region {
  public:
   /// A flat expression.
-  explicit Region(expr::ExpressionPtr expression, std::string name = "region");
+  explicit Region(expr::ExpressionPtr expression, std::string name = "region",
+                  const HostProgramOptions& options = {});
   /// An expression over rows, which are made of the dimensions of the loop that have 1 in `over`.
   Region(expr::ExpressionPtr expression, const Dims& over, std::string name = "region");
   ~Region();
@@ -71,15 +73,18 @@ struct RegionOperand {
 class RegionLoop {
  public:
   /// Throws Error{Shape} where the operands do not fit each other, Error{Type} for another dtype than the
-  /// slot's.
+  /// slot's. `streams`: whether results go past the caches, where they can; by default those that would not
+  /// stay there.
   RegionLoop(const Region& region, std::span<const RegionOperand> outputs,
-             std::span<const RegionOperand> inputs);
+             std::span<const RegionOperand> inputs, std::optional<bool> streams = {});
   ~RegionLoop();
 
   /// `addresses` are those of the operands' elements at index [0, ..., 0]: outputs, then inputs.
   void run(char* const* addresses, const uint64_t* numbers) const;
   /// Of the loop.
   int64_t numel() const noexcept { return numel_; }
+  bool can_stream() const noexcept { return can_stream_; }
+  bool streams() const noexcept { return streams_; }
 
  private:
   struct SlotPlace {
@@ -94,7 +99,7 @@ class RegionLoop {
   void sort_dimensions();
   void reverse_dimensions();
   void merge_dimensions();
-  void choose_tile();
+  void choose_tile(std::optional<bool> streams);
   void run_range(char* const* bases, const uint64_t* numbers, int64_t begin, int64_t end) const;
   void run_block(char* const* ptrs, const uint64_t* numbers, int64_t n0, int64_t n1) const;
   void long_rows(char* const* ptrs, const uint64_t* numbers, int64_t n0, int64_t n1) const;
@@ -114,7 +119,7 @@ class RegionLoop {
   Dims shape_;                        // of the loop, innermost first
   SmallVector<int64_t, 24> strides_;  // [dimension][slot], in bytes
   int64_t tile_ = 0;                  // elements
-  bool streams_ = false;
+  bool can_stream_ = false, streams_ = false;
 };
 
 }  // namespace tenon

@@ -25,7 +25,7 @@ static_assert(kMostBytes >= kTilesBytes);
 }  // namespace
 
 RegionLoop::RegionLoop(const Region& region, std::span<const RegionOperand> outputs,
-                       std::span<const RegionOperand> inputs)
+                       std::span<const RegionOperand> inputs, std::optional<bool> streams)
     : region_(region), kernel_(region.kernel()), num_output_slots_(region.expression().num_outputs) {
   TENON_CHECK(outputs.size() == region.num_outputs() && inputs.size() == region.num_inputs(), Internal,
               fmt::format("region: {} outputs and {} inputs, expected {} and {}", outputs.size(),
@@ -55,7 +55,7 @@ RegionLoop::RegionLoop(const Region& region, std::span<const RegionOperand> outp
   sort_dimensions();
   reverse_dimensions();
   merge_dimensions();
-  choose_tile();
+  choose_tile(streams);
 }
 
 RegionLoop::~RegionLoop() = default;
@@ -152,7 +152,7 @@ void RegionLoop::merge_dimensions() {
   for (size_t i = 0; i < slots_.size(); ++i) stride(0, i) = slots_[i].item;
 }
 
-void RegionLoop::choose_tile() {
+void RegionLoop::choose_tile(std::optional<bool> streams) {
   int64_t bytes = 0;
   bool one_kind = shape_.size() == 1 && num_output_slots_ == 1 && slots_.size() <= kMaxOperands;
   for (size_t i = 0; i < slots_.size(); ++i) {
@@ -160,7 +160,8 @@ void RegionLoop::choose_tile() {
     one_kind = one_kind && dense(i) && slots_[i].item == slots_[0].item;
   }
   tile_ = std::clamp(kTilesBytes / bytes / kLeastTile * kLeastTile, kLeastTile, kMostTile);
-  streams_ = one_kind && static_cast<size_t>(bytes * numel_) > kHost.streams_from();
+  can_stream_ = one_kind;
+  streams_ = one_kind && streams.value_or(static_cast<size_t>(bytes * numel_) > kHost.streams_from());
 }
 
 // The kernel over dense operands, past the caches where the result would not stay in them.

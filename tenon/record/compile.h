@@ -21,6 +21,9 @@ struct ScopeOptions {
   bool trust_shared = false;
   /// Values are rounded to half types where they are stored, not after each operator.
   bool relaxed = false;
+  /// Milliseconds that a new plan may spend on timing what may run each of its regions, on memory of its own;
+  /// 0: models decide.
+  double tune_ms = 0;
 };
 
 /// A number for a program, under which its plans are found again.

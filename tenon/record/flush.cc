@@ -14,7 +14,7 @@ namespace tenon::record {
 std::shared_ptr<const Plan> Recorder::plan_for(const std::vector<bool>& wanted, const Cause& cause) {
   auto planned = std::ranges::find_if(cursor_->plans, [&](const auto& p) { return p.plan->serves(wanted); });
   if (planned == cursor_->plans.end()) {
-    std::shared_ptr<const Plan> plan = Plan::make(segment_, wanted, options_.relaxed);
+    std::shared_ptr<const Plan> plan = Plan::make(segment_, wanted, options_.relaxed, options_.tune_ms);
     ++(plan->is_loaded() ? counts_.loaded : counts_.planned);
     planned = cursor_->plans.insert(
         planned,

@@ -8,14 +8,17 @@
 #include "tenon/graph/engine.h"
 #include "tenon/graph/key.h"
 #include "tenon/graph/plan_key.h"
+#include "tenon/graph/tuner.h"
 
 namespace tenon::record {
-Fused fuse(const Segment& segment, const std::vector<bool>& wanted, Lifted lifted, bool relaxed) {
+
+Fused fuse(const Segment& segment, const std::vector<bool>& wanted, Lifted lifted, bool relaxed,
+           double tune_ms) {
   Fused fused;
-  graph::EngineTuner tuner({.relaxed = relaxed});
+  const auto tuner = graph::make_tuner({.relaxed = relaxed}, tune_ms);
   // A fault of the fuser's or an engine's costs time and no results: the calls run one by one.
   try {
-    fused.report = graph::fuse(lifted.graph, {.tuner = &tuner, .rows = true, .relaxed = relaxed});
+    fused.report = graph::fuse(lifted.graph, {.tuner = tuner.get(), .rows = true, .relaxed = relaxed});
     for (const auto& left : fused.report.left) fused.left.push_back(lifted.call_by_argument[left.argument]);
   } catch (const std::exception&) {
     lifted = lift(segment, wanted);
@@ -28,12 +31,14 @@ Fused fuse(const Segment& segment, const std::vector<bool>& wanted, Lifted lifte
   return fused;
 }
 
-expr::Key cache_key(const Lifted& lifted, bool relaxed) {
+expr::Key cache_key(const Lifted& lifted, bool relaxed, double tune_ms) {
   expr::Mixer mixer;
   mixer.add("program");
-  graph::add_to_key(
-      mixer, lifted.graph,
-      {.position = graph::configured_position(), .rows = true, .engines = {.relaxed = relaxed}});
+  graph::add_to_key(mixer, lifted.graph,
+                    {.position = graph::configured_position(),
+                     .rows = true,
+                     .engines = {.relaxed = relaxed},
+                     .tune_ms = tune_ms});
   for (const graph::Node& node : lifted.graph.nodes) mixer.add(uint64_t{lifted.call_of(node)});
   return mixer.take();
 }
@@ -60,6 +65,12 @@ cache::PlanCache::File to_file(const Fused& fused) {
     write(out, fusion.engine);
     out.number(fusion.refused.size());
     for (const std::string& why : fusion.refused) write(out, why);
+    out.number(fusion.trials.size());
+    for (const graph::Trial& trial : fusion.trials) {
+      write(out, trial.name);
+      out.real(trial.ns);
+      write(out, trial.reason);
+    }
   }
   out.number(fused.left.size());
   for (size_t i = 0; i < fused.left.size(); ++i) {
@@ -112,6 +123,12 @@ Fused from_file(cache::Bytes bytes, const Segment& segment, Lifted lifted) {
   for (size_t n = in.count(); n > 0; --n) {
     told.emplace_back().engine = read_text(in);
     for (size_t k = in.count(); k > 0; --k) told.back().refused.push_back(read_text(in));
+    for (size_t k = in.count(); k > 0; --k) {
+      graph::Trial& trial = told.back().trials.emplace_back();
+      trial.name = read_text(in);
+      trial.ns = in.real();
+      trial.reason = read_text(in);
+    }
   }
   for (size_t n = in.count(); n > 0; --n) {
     fused.left.push_back(call());
@@ -125,6 +142,7 @@ Fused from_file(cache::Bytes bytes, const Segment& segment, Lifted lifted) {
   for (size_t i = 0; i < told.size(); ++i) {
     report.fusions[i].engine = std::move(told[i].engine);
     report.fusions[i].refused = std::move(told[i].refused);
+    report.fusions[i].trials = std::move(told[i].trials);
   }
   size_t next = 0;
   graph::each_call(fused.graph,

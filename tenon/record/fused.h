@@ -21,11 +21,13 @@ struct Fused {
   bool is_whole = true;        ///< False: the fuser failed, and nothing is fused.
 };
 
-Fused fuse(const Segment& segment, const std::vector<bool>& wanted, Lifted lifted, bool relaxed);
+/// `tune_ms`: as in Options.
+Fused fuse(const Segment& segment, const std::vector<bool>& wanted, Lifted lifted, bool relaxed,
+           double tune_ms);
 
 /// Under which the plan of a lifted segment is kept: its calls as they stand, what is wanted of them, and
 /// what decides how they run.
-expr::Key cache_key(const Lifted& lifted, bool relaxed);
+expr::Key cache_key(const Lifted& lifted, bool relaxed, double tune_ms);
 cache::PlanCache::File to_file(const Fused& fused);
 /// What `to_file` wrote of a segment with the same key. Throws Error for anything else: for a graph that
 /// breaks a rule, and for one that has other calls than the segment.

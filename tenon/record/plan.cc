@@ -4,17 +4,18 @@
 #include <optional>
 
 #include "tenon/graph/region.h"
+#include "tenon/graph/tuner.h"
 #include "tenon/record/fused.h"
 
 namespace tenon::record {
 
-std::shared_ptr<const Plan> Plan::make(const Segment& segment, const std::vector<bool>& wanted,
-                                       bool relaxed) {
+std::shared_ptr<const Plan> Plan::make(const Segment& segment, const std::vector<bool>& wanted, bool relaxed,
+                                       double tune_ms) {
   Lifted lifted = lift(segment, wanted);
   cache::PlanCache& cache = cache::PlanCache::get();
   expr::Key key;
   if (cache.is_on()) {
-    key = cache_key(lifted, relaxed);
+    key = cache_key(lifted, relaxed, tune_ms);
     if (const std::vector<std::byte> bytes = cache.find(key); !bytes.empty()) {
       try {
         Fused fused = from_file(bytes, segment, std::move(lifted));
@@ -28,7 +29,8 @@ std::shared_ptr<const Plan> Plan::make(const Segment& segment, const std::vector
     }
   }
   cache.count_planned();
-  auto fused = std::make_shared<Fused>(fuse(segment, wanted, std::move(lifted), relaxed));
+  auto fused = std::make_shared<Fused>(fuse(segment, wanted, std::move(lifted), relaxed, tune_ms));
+  if (graph::was_tuned(fused->report)) cache.count_tuned();
   std::shared_ptr<const Plan> plan(new Plan(segment, wanted, relaxed, *fused, From::Fuser));
   if (cache.is_on() && fused->is_whole) cache.put(key, [fused] { return to_file(*fused); });
   return plan;

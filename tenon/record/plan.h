@@ -22,7 +22,7 @@ class Plan {
   /// The plan of a segment: that of an earlier process, if the cache has it, or else a new one, which it then
   /// gets.
   static std::shared_ptr<const Plan> make(const Segment& segment, const std::vector<bool>& wanted,
-                                          bool relaxed);
+                                          bool relaxed, double tune_ms = 0);
 
   /// Whether it computes all that is wanted now.
   bool serves(const std::vector<bool>& wanted) const noexcept;

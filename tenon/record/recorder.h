@@ -31,6 +31,8 @@ struct Options {
   bool trust_shared = false;
   /// Values are rounded to half types where they are stored, not after each operator of a region.
   bool relaxed = false;
+  /// Milliseconds that a new plan may spend on timing what runs its regions; 0: models decide.
+  double tune_ms = 0;
 };
 
 /// What a thread has done since it began; for reports and tests.

@@ -31,3 +31,15 @@ def test_the_second_process_plans_nothing_and_reports_the_same(tmp_path):
     again, second = run(PROGRAM, tmp_path / "plans")
     assert second == "0 planned, 0 tuned, 2 loaded"
     assert again.replace(", 1 of them made by an earlier process", "") == said != again
+
+
+def test_the_second_process_tunes_nothing(tmp_path):
+    program = PROGRAM.replace("threshold=0", "threshold=0, tune=True")
+    said, first = run(program, tmp_path / "plans")
+    assert first == "2 planned, 2 tuned, 0 loaded; not found: nothing was stored (2)"
+    assert "timed: " in said
+    again, second = run(program, tmp_path / "plans")
+    assert second == "0 planned, 0 tuned, 2 loaded"
+    assert again.replace(", 1 of them made by an earlier process", "") == said
+    # Who does not ask for it gets what models choose.
+    assert run(PROGRAM, tmp_path / "plans")[1].startswith("2 planned, 0 tuned, 0 loaded")

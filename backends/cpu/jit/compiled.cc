@@ -17,8 +17,12 @@ bool wants_code() {
 
 }  // namespace
 
-Compiled::Compiled(const expr::Expression& e)
-    : program_(e), expression_(expr::make_expression(expr::parts_of(e))), decided_(!wants_code()) {}
+Compiled::Compiled(const expr::Expression& e, const HostProgramOptions& options)
+    : program_(e, options.tile),
+      expression_(expr::make_expression(expr::parts_of(e))),
+      decided_(!wants_code() || options.kind == HostProgramOptions::Kind::Interpreter) {
+  if (options.kind == HostProgramOptions::Kind::MachineCode) make_code();
+}
 
 void Compiled::make_code() const {
   if (decided_.exchange(true, std::memory_order_relaxed)) return;

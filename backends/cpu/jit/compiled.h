@@ -12,7 +12,7 @@ namespace tenon::cpu {
 
 class Compiled final : public HostProgram {
  public:
-  explicit Compiled(const expr::Expression& e);
+  explicit Compiled(const expr::Expression& e, const HostProgramOptions& options = {});
   ~Compiled() override { delete code_.load(std::memory_order_relaxed); }
 
   void run(void* const* ptrs, size_t n, const void* numbers) const final {

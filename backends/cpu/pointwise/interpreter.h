@@ -24,8 +24,9 @@ class Program {
   static_assert(kGranule * 4 * 2 >= HostKernel::kRepeatedBytes);
 
   /// Compiles a typed expression: loads and stores of any dtype that converts, values of several types.
-  /// Throws Error{NotImplemented} for bit patterns of floats, which only definitions have.
-  explicit Program(const expr::Expression& e);
+  /// `tile`: how many elements are computed at once; 0: as many as stay in the L1 cache. Throws
+  /// Error{NotImplemented} for bit patterns of floats, which only definitions have.
+  explicit Program(const expr::Expression& e, size_t tile = 0);
 
   /// As a PointwiseFn over the expression's slots, on the process's CPU target. Scratch memory is per thread
   /// and kept.

@@ -198,7 +198,7 @@ class ProgramBuilder {
     for (const Step& step : s_) p_.register_item_size_ = std::max(p_.register_item_size_, step.item_size);
   }
 
-  void build() {
+  void build(size_t tile) {
     find_last_uses();
     choose_direct_outputs();
     // Constants and values over constants keep their registers for the whole call.
@@ -209,7 +209,8 @@ class ProgramBuilder {
     for (uint32_t id = 0; id < s_.size(); ++id) assign(id);
     // Registers are counted only now, and inputs and outputs come after them.
     p_.num_registers_ = next_register_;
-    p_.tile_ = tile_for(static_cast<size_t>(next_register_ - num_uniform) * p_.register_item_size_);
+    p_.tile_ = tile ? (tile + Program::kGranule - 1) / Program::kGranule * Program::kGranule
+                    : tile_for(static_cast<size_t>(next_register_ - num_uniform) * p_.register_item_size_);
     for (uint32_t id = 0; id < s_.size(); ++id) emit(id);
     p_.uniform_elements_ = Program::kGranule;
     for (size_t i = 0; i < steps_.outputs.size(); ++i) {
@@ -344,10 +345,10 @@ class ProgramBuilder {
   uint32_t last_input_read_ = 0;
 };
 
-Program::Program(const Expression& e) {
+Program::Program(const Expression& e, size_t tile) {
   TENON_CHECK(e.level != expr::Level::Written, Internal, "interpreter: a typed expression was expected");
   const Steps steps(e);
-  ProgramBuilder(*this, e, steps).build();
+  ProgramBuilder(*this, e, steps).build(tile);
 }
 
 std::string Program::to_string() const {

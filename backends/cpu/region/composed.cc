@@ -127,6 +127,7 @@ std::string composed_refusal(const graph::Graph& g, const graph::Node& node) {
 }
 
 std::unique_ptr<const graph::RegionProgram> compose(const graph::Graph& g, const graph::Node& node) {
+  graph::check_knobs(*node.region, {"rows"});
   return std::make_unique<const Composed>(g, node);
 }
 

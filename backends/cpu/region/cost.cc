@@ -60,6 +60,7 @@ struct Model {
   AnchorShape shape;
   Inner inner;
   Blocks blocks;
+  int64_t step = 0;  // of rows, where blocks of any number of them have the same bits
 
   Model(const graph::Graph& g, const graph::Node& node, bool strict)
       : region(*node.region), shape(g, region), inner(g, region) {
@@ -76,6 +77,9 @@ struct Model {
     Blocks other = blocks;
     other.at_once = matrices ? hot : std::max(kStep, hot / kStep * kStep);
     if (other.at_once < blocks.rows && together(other) < together(blocks)) blocks = other;
+    step = matrices ? 1 : kStep;
+    const int64_t wanted = graph::knob(region, "rows", blocks.at_once);
+    blocks.at_once = std::clamp(wanted, int64_t{1}, blocks.rows);
   }
 
   int64_t row_bytes() const { return inner.rows / std::max<int64_t>(blocks.rows, 1); }
@@ -95,6 +99,18 @@ struct Model {
 
 Blocks choose_blocks(const graph::Graph& g, const graph::Node& node, bool strict) {
   return Model(g, node, strict).blocks;
+}
+
+std::vector<graph::Knobs> block_sizes(const graph::Graph& g, const graph::Node& node) {
+  constexpr size_t kMost = 6;
+  const Model model(g, node, is_strict());
+  std::vector<graph::Knobs> sizes;
+  if (model.step == 0) return sizes;
+  for (int64_t n = model.step; n < model.blocks.rows && sizes.size() < kMost; n *= 2) {
+    if (n != model.blocks.at_once) sizes.push_back({{"rows", n}});
+  }
+  if (model.blocks.at_once < model.blocks.rows) sizes.push_back({{"rows", model.blocks.rows}});
+  return sizes;
 }
 
 namespace {

@@ -10,6 +10,9 @@ namespace tenon::cpu {
 
 /// `strict`: OpenBLAS computes nothing.
 Blocks choose_blocks(const graph::Graph& g, const graph::Node& node, bool strict);
+/// What the composed engine's knob `rows` may be besides what it chooses itself, where it makes no difference
+/// to bits.
+std::vector<graph::Knobs> block_sizes(const graph::Graph& g, const graph::Node& node);
 graph::RegionCost cost_of(const graph::Graph& g, const graph::Node& node);
 /// Of a library's call that makes operands whole, packs nothing, and computes the epilogue with it;
 /// `has_rest`: but for a loop over the result. Images of a convolution are brought into its own order.

@@ -30,14 +30,20 @@ std::string jit_refusal(const graph::Graph& g, const graph::Node& node) {
   return {};
 }
 
+// Each instruction of the interpreter is a call: longer tiles make fewer, shorter ones stay in the cache.
+std::vector<graph::Knobs> tiles(const graph::Graph&, const graph::Node& node) {
+  if (!node.region->over.empty()) return {};
+  return {{{"tile", 256}}, {{"tile", 512}}, {{"tile", 1024}}, {{"tile", 2048}}};
+}
+
 }  // namespace
 
 constinit const std::array<graph::Engine, graph::kNumHostEngines> graph::kHostEngines{{
     {"onednn", &cpu::onednn::refusal, &cpu::onednn::cost_of, &cpu::onednn::build, false,
      &cpu::onednn::version},
-    {"composed", &cpu::composed_refusal, &cpu::cost_of, &cpu::compose},
+    {"composed", &cpu::composed_refusal, &cpu::cost_of, &cpu::compose, true, nullptr, &cpu::block_sizes},
     {"jit", &jit_refusal},
-    {"interpreter", &interpreter_refusal},
+    {"interpreter", &interpreter_refusal, nullptr, nullptr, true, nullptr, &tiles},
 }};
 
 }  // namespace tenon

@@ -292,6 +292,9 @@ TENON_BUILDER_FUNCTION(workspace_size) {
                                                     : g.workspace_size()));
   });
 }
+PyObject* autotune_workspace_size(PyObject*, PyObject* o) {
+  return guarded([&] { return checked(PyLong_FromSize_t(graph_of(o).autotune_workspace_size())); });
+}
 PyObject* key(PyObject*, PyObject* o) {
   return guarded([&] { return checked(to_python(graph_of(o).key())); });
 }
@@ -362,32 +365,62 @@ void run(const graph::Plan& plan, std::span<const Address> sorted, std::span<std
   plan.execute(sorted, workspace, stream);
 }
 
+/// {uid: tensor or address}; `outputs` gets the tensors that are outputs.
+std::unordered_map<uint64_t, Address> pack_of(const Graph& g, PyObject* dict,
+                                              std::vector<const Tensor*>& outputs) {
+  std::unordered_map<uint64_t, Address> pack;
+  PyObject *uid_object, *value;
+  for (Py_ssize_t at = 0; PyDict_Next(dict, &at, &uid_object, &value);) {
+    const uint64_t uid = uid_of(uid_object);
+    if (!is_tensor(value)) {
+      pack[uid] = address_of(value);
+      continue;
+    }
+    const Tensor& t = tensor_of(value);
+    g.check_tensor(uid, t);
+    if (g.find_tensor(uid)->is_output()) outputs.push_back(&t);
+    pack[uid] = reinterpret_cast<Address>(t.data_ptr());
+  }
+  return pack;
+}
+
 /// execute(graph, {uid: tensor or address}, workspace, index)
 TENON_BUILDER_FUNCTION(execute) {
   return guarded([&] {
     check_count("execute", n, 4);
     const Graph& g = graph_of(args[0]);
     const graph::Plan& plan = given(args[3]) ? *g.plan_at_index(index_of(args[3])) : *g.plan();
-    std::unordered_map<uint64_t, Address> pack;
     std::vector<const Tensor*> written;
-    PyObject *uid_object, *value;
-    for (Py_ssize_t at = 0; PyDict_Next(args[1], &at, &uid_object, &value);) {
-      const uint64_t uid = uid_of(uid_object);
-      if (!is_tensor(value)) {
-        pack[uid] = address_of(value);
-        continue;
-      }
-      const Tensor& t = tensor_of(value);
-      g.check_tensor(uid, t);
-      if (g.find_tensor(uid)->is_output()) written.push_back(&t);
-      pack[uid] = reinterpret_cast<Address>(t.data_ptr());
-    }
+    const auto pack = pack_of(g, args[1], written);
     for (const Tensor* t : written) {
       TENON_CHECK(!tenon::detail::is_read_only(*t), Runtime, "execute: an output is read-only");
       t->storage()->bump_version();
     }
     run(plan, g.sorted(plan, pack), workspace_of(args[2], plan.workspace_size()), g.stream());
     return Py_NewRef(Py_None);
+  });
+}
+/// autotune(graph, {uid: tensor or address}, workspace, milliseconds): [(name, nanoseconds, reason)]
+TENON_BUILDER_FUNCTION(autotune) {
+  return guarded([&] {
+    check_count("autotune", n, 4);
+    Graph& g = graph_of(args[0]);
+    double budget = 0;
+    if (!parse_float(args[3], budget)) wrong_type("autotune", "budget_ms", "a number", args[3]);
+    std::vector<const Tensor*> outputs;
+    const auto pack = pack_of(g, args[1], outputs);
+    const std::span<std::byte> workspace = workspace_of(args[2], g.autotune_workspace_size());
+    std::vector<graph::Trial> trials;
+    {
+      const ReleaseGil released(true);
+      trials = g.autotune(pack, workspace, budget);
+    }
+    const Ref list(checked(PyList_New(0)));
+    for (const graph::Trial& t : trials) {
+      const Ref row(checked(Py_BuildValue("sds", t.name.c_str(), t.ns, t.reason.c_str())));
+      if (PyList_Append(list.get(), row.get()) < 0) throw PythonError();
+    }
+    return Py_NewRef(list.get());
   });
 }
 /// execute_ptrs(graph, addresses, workspace)
@@ -474,6 +507,8 @@ PyMethodDef g_methods[] = {
     {"serialize", &serialize, METH_O, "Its plan as bytes."},
     fast_method("deserialize", &deserialize, "deserialize(graph, bytes)"),
     fast_method("execute", &execute, "execute(graph, variant_pack, workspace, index)"),
+    fast_method("autotune", &autotune, "autotune(graph, variant_pack, workspace, milliseconds)"),
+    {"autotune_workspace_size", &autotune_workspace_size, METH_O, "The largest workspace of its plans."},
     fast_method("execute_ptrs", &execute_ptrs, "execute_ptrs(graph, addresses, workspace)"),
     {"kinds", &kinds, METH_NOARGS, "All kinds of nodes."},
     {"engines", &engines, METH_NOARGS, "The engines of whole graphs."},

@@ -95,8 +95,9 @@ PyObject* make(PyTypeObject* type, PyObject* args, PyObject*) {
   unsigned long long program = 0;
   long long threshold = 0;
   int trust_shared = 0, relaxed = 0;
-  if (!PyArg_ParseTuple(args, "OOKLpp|O", &function, &end_after, &program, &threshold, &trust_shared,
-                        &relaxed, &observe))
+  double tune_ms = 0;
+  if (!PyArg_ParseTuple(args, "OOKLppd|O", &function, &end_after, &program, &threshold, &trust_shared,
+                        &relaxed, &tune_ms, &observe))
     return nullptr;
   auto* const self = as_compiled(type->tp_alloc(type, 0));
   if (!self) return nullptr;
@@ -104,7 +105,7 @@ PyObject* make(PyTypeObject* type, PyObject* args, PyObject*) {
   self->function = Py_NewRef(function);
   self->end_after = Py_NewRef(end_after);
   self->program = program;
-  self->options = {.trust_shared = trust_shared != 0, .relaxed = relaxed != 0};
+  self->options = {.trust_shared = trust_shared != 0, .relaxed = relaxed != 0, .tune_ms = tune_ms};
   if (threshold >= 0) self->options.threshold = threshold;
   if (observe != Py_None) self->pure = new Pure{.observe = Ref::borrow(observe), .replays = {}};
   return reinterpret_cast<PyObject*>(self);

@@ -40,11 +40,12 @@ bool is_used_up(const Node* node) {
 }
 
 struct State {
-  State(uint64_t number, bool relax, PyObject* list, size_t num_arguments)
-      : program(number), relaxed(relax), tensors(list, num_arguments) {}
+  State(uint64_t number, bool relax, double tune, PyObject* list, size_t num_arguments)
+      : program(number), relaxed(relax), tune_ms(tune), tensors(list, num_arguments) {}
 
   uint64_t program;
   bool relaxed;
+  double tune_ms;
   pure::NotedTensors tensors;
   pure::Modes modes = pure::Modes::now();
   PhiloxState before = default_generator()->state(), after = {};
@@ -60,11 +61,12 @@ State& state_of(PyObject* o) { return *reinterpret_cast<CaptureObject*>(o)->stat
 PyObject* make(PyTypeObject* type, PyObject* args, PyObject*) {
   unsigned long long program = 0, num_arguments = 0;
   int relaxed = 0;
+  double tune_ms = 0;
   PyObject* tensors = nullptr;
-  if (!PyArg_ParseTuple(args, "KpO!K", &program, &relaxed, &PyList_Type, &tensors, &num_arguments))
+  if (!PyArg_ParseTuple(args, "KpdO!K", &program, &relaxed, &tune_ms, &PyList_Type, &tensors, &num_arguments))
     return nullptr;
   return guarded([&] {
-    auto state = std::make_unique<State>(program, relaxed != 0, tensors, num_arguments);
+    auto state = std::make_unique<State>(program, relaxed != 0, tune_ms, tensors, num_arguments);
     PyObject* const self = checked(type->tp_alloc(type, 0));
     reinterpret_cast<CaptureObject*>(self)->state = state.release();
     return self;
@@ -88,8 +90,8 @@ PyObject* begin(PyObject* self, PyObject*) {
   return guarded([&] {
     State& s = state_of(self);
     // Whoever runs the program writes to shared memory only by its operators: guards know no arrays.
-    const uint64_t scope =
-        Recorder::current().begin(s.program, {.threshold = 0, .trust_shared = true, .relaxed = s.relaxed});
+    const uint64_t scope = Recorder::current().begin(
+        s.program, {.threshold = 0, .trust_shared = true, .relaxed = s.relaxed, .tune_ms = s.tune_ms});
     Recorder::current().capture(&s.capture);
     return PyLong_FromUnsignedLongLong(scope);
   });

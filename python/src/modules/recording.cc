@@ -14,9 +14,11 @@ PyObject* begin(PyObject*, PyObject* args) {
   unsigned long long program = 0;
   long long threshold = 0;
   int trust_shared = 0, relaxed = 0;
-  if (!PyArg_ParseTuple(args, "KLp|p", &program, &threshold, &trust_shared, &relaxed)) return nullptr;
+  double tune_ms = 0;
+  if (!PyArg_ParseTuple(args, "KLp|pd", &program, &threshold, &trust_shared, &relaxed, &tune_ms))
+    return nullptr;
   return guarded([&] {
-    record::Options options{.trust_shared = trust_shared != 0, .relaxed = relaxed != 0};
+    record::Options options{.trust_shared = trust_shared != 0, .relaxed = relaxed != 0, .tune_ms = tune_ms};
     if (threshold >= 0) options.threshold = threshold;
     return PyLong_FromUnsignedLongLong(Recorder::current().begin(program, options));
   });
@@ -73,6 +75,17 @@ Ref segment_of(const record::PlannedSegment& planned) {
     set(region, "bytes_apart", static_cast<uint64_t>(fusion.bytes_apart));
     set(region, "engine", fusion.engine);
     put(region, "refused", texts(fusion.refused).release());
+    const Ref knobs(checked(PyDict_New())), trials(checked(PyList_New(0)));
+    for (const auto& [name, value] : fusion.knobs) put(knobs, name.c_str(), PyLong_FromLongLong(value));
+    for (const graph::Trial& trial : fusion.trials) {
+      const Ref told(checked(PyDict_New()));
+      set(told, "name", trial.name);
+      put(told, "microseconds", PyFloat_FromDouble(trial.ns / 1000));
+      set(told, "reason", trial.reason);
+      append(trials, Py_NewRef(told.get()));
+    }
+    put(region, "knobs", Py_NewRef(knobs.get()));
+    put(region, "timed", Py_NewRef(trials.get()));
     append(regions, Py_NewRef(region.get()));
   }
   for (const graph::FusionReport::Left& left : planned.plan->report().left)
@@ -115,7 +128,8 @@ PyObject* explain(PyObject*, PyObject* number) {
 
 PyMethodDef g_functions[] = {
     {"_record_begin", &begin, METH_VARARGS,
-     "(program, threshold, trust_shared, relaxed): opens a scope and returns its number; a threshold of -1 "
+     "(program, threshold, trust_shared, relaxed, tune_ms): opens a scope and returns its number; a "
+     "threshold of -1 "
      "is "
      "the default one."},
     {"_record_end", &end, METH_O, "(scope): closes it; the outermost computes what was recorded."},

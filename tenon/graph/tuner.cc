@@ -1,0 +1,371 @@
+#include "tenon/graph/tuner.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "tenon/core/thread_state.h"
+#include "tenon/graph/call_step.h"
+#include "tenon/graph/loop_step.h"
+#include "tenon/graph/region.h"
+#include "tenon/graph/scratch.h"
+#include "tenon/ops/copy/elements.h"
+
+namespace tenon::graph {
+namespace {
+
+using Arguments = RegionProgram::Arguments;
+
+/// A region that is one loop, for tensors.
+class LoopProgram final : public RegionProgram {
+ public:
+  LoopProgram(const Graph& g, const Node& node)
+      : step_(g, node), outputs_(node.region->body.outputs), inputs_(node.region->body.inputs) {}
+  void run(const Arguments& arguments, bool& has_written) const override {
+    SmallVector<char*, 16> addresses;
+    for (const uint32_t i : outputs_) addresses.push_back(static_cast<char*>(arguments.defs[i].data_ptr()));
+    for (const uint32_t i : inputs_) addresses.push_back(static_cast<char*>(arguments.uses[i].data_ptr()));
+    SmallVector<uint64_t, 16> slots(step_.num_numbers());
+    step_.put_numbers(arguments.numbers, slots.data());
+    has_written = true;
+    step_.run(addresses.data(), slots.data());
+  }
+  const LoopStep& step() const noexcept { return step_; }
+
+ private:
+  LoopStep step_;
+  std::vector<uint32_t> outputs_, inputs_;
+};
+
+/// The members of a region as they run without it: each by itself, what they make on the way in fresh memory.
+class CallsApart final : public RegionProgram {
+ public:
+  CallsApart(const Graph& g, const Node& node) {
+    for (const Use& u : g.uses(node)) uses_.push_back(place(g, u.value, u.geometry));
+    for (const Def& d : g.defs(node)) defs_.push_back(place(g, d.value, d.geometry));
+    for (const Node& member : node.region->members) {
+      Call& call = calls_.emplace_back(Call{CallStep(g, member), {}, {}});
+      for (const Use& u : g.uses(member)) call.uses.push_back(place(g, u.value, u.geometry));
+      for (const Def& d : g.defs(member)) call.defs.push_back(place(g, d.value, d.geometry));
+    }
+  }
+  void run(const Arguments& arguments, bool& has_written) const override {
+    std::vector<tenon::Storage> memory(nbytes_.size());
+    const auto take = [&](const std::vector<Place>& places, std::span<const Tensor> tensors) {
+      for (size_t i = 0; i < places.size(); ++i) {
+        if (places[i].block != kNone && tensors[i].defined()) memory[places[i].block] = tensors[i].storage();
+      }
+    };
+    take(uses_, arguments.uses);
+    take(defs_, arguments.defs);
+    const auto tensors = [&](const std::vector<Place>& places) {
+      std::vector<Tensor> all;
+      for (const Place& p : places) {
+        if (p.block == kNone) {
+          all.emplace_back();
+          continue;
+        }
+        if (!memory[p.block]) memory[p.block] = tenon::Storage::allocate(nbytes_[p.block]);
+        const Geometry& at = p.geometry;
+        auto impl = TensorImpl::make(memory[p.block], at.dtype, at.sizes, at.strides, at.offset);
+        impl->set_wrapped_number(at.wrapped_number);
+        all.push_back(Tensor(std::move(impl)));
+      }
+      return all;
+    };
+    has_written = true;
+    for (const Call& call : calls_) call.step.run(tensors(call.uses), tensors(call.defs), arguments.numbers);
+  }
+
+ private:
+  struct Place {
+    uint32_t block = kNone;
+    Geometry geometry = {};
+  };
+  struct Call {
+    CallStep step;
+    std::vector<Place> uses, defs;
+  };
+  Place place(const Graph& g, ValueId value, GeometryId geometry) {
+    if (value == kNone) return {};
+    const StorageId storage = g.values[value].storage;
+    const auto [found, is_new] = blocks_.emplace(storage, static_cast<uint32_t>(nbytes_.size()));
+    if (is_new) nbytes_.push_back(g.storages[storage].nbytes);
+    return {found->second, g.geometry(geometry)};
+  }
+
+  std::map<StorageId, uint32_t> blocks_;
+  std::vector<uint64_t> nbytes_;
+  std::vector<Place> uses_, defs_;
+  std::vector<Call> calls_;
+};
+
+bool is_loop(const Node& region) { return region.region->anchor_member == kNone; }
+
+// How far a vendor's engine may be from ours, each of which is within the bound of docs/compile.md: numbers
+// of the scratch memory are at most 1, and a prologue makes at most 8 of them, as 1/x does.
+class Bound {
+ public:
+  Bound(const Graph& g, const Node& node) {
+    const Region& region = *node.region;
+    const Node& anchor = region.members[region.anchor_member];
+    const std::span<const Use> uses = g.uses(anchor);
+    const bool adds = anchor.op.name().find("add") != std::string_view::npos;  // its first operand is added
+    const auto geometry = [&](size_t i) -> const Geometry& { return g.geometry(uses[i].geometry); };
+    const Geometry& summed = geometry(region.anchor == Anchor::Convolution || adds ? 1 : 0);
+    double terms = summed.sizes.empty() ? 1 : static_cast<double>(summed.sizes.back());
+    if (region.anchor == Anchor::Convolution)
+      terms = static_cast<double>(summed.numel() / std::max<int64_t>(summed.sizes[0], 1));
+    const bool has_prologue = std::ranges::any_of(region.prologue, [](const Port& p) { return !p.empty(); });
+    const double magnitude = has_prologue ? 64 * terms : terms;
+    absolute_ = 1.2 * (terms + 2) * 0x1p-24 * magnitude + 0x1p-18;
+    const Geometry& made = g.geometry(g.defs(anchor)[0].geometry);
+    for (size_t d = 0; d < region.over.size() && d < made.sizes.size(); ++d)
+      if (region.over[d] != 0) rows_ *= static_cast<double>(std::max<int64_t>(made.sizes[d], 1));
+  }
+  bool holds(double wanted, double got) const {
+    if (std::isnan(wanted) || std::isnan(got)) return std::isnan(wanted) == std::isnan(got);
+    if (wanted == got) return true;
+    return std::abs(got - wanted) <= 2 * rows_ * (absolute_ + 0x1p-18 * std::abs(wanted));
+  }
+
+ private:
+  double absolute_ = 0, rows_ = 1;
+};
+
+std::vector<double> as_doubles(std::span<const Tensor> tensors) {
+  std::vector<double> all;
+  for (const Tensor& t : tensors) {
+    const tenon::Storage storage = tenon::Storage::allocate(static_cast<size_t>(t.numel()) * sizeof(double));
+    const Dims sizes = t.sizes().to_dims();
+    const Tensor wide(TensorImpl::make(storage, DType::Float64, sizes, contiguous_strides(sizes), 0));
+    ops::copy_elements(wide, t, "tune");
+    const auto* const first = static_cast<const double*>(wide.data_ptr());
+    all.insert(all.end(), first, first + t.numel());
+  }
+  return all;
+}
+
+/// What the first run of each candidate is held against.
+class Judge {
+ public:
+  Judge(const Graph& g, const Node& region, Scratch& scratch) : g_(g), region_(region), scratch_(scratch) {}
+
+  void set_reference(const RegionProgram& program) {
+    run(program);
+    wanted_ = scratch_.results();
+    wanted_numbers_ = as_doubles(scratch_.arguments().defs);
+  }
+  /// Why a candidate is not taken; empty if it may be.
+  std::string verdict(const Candidate& candidate) {
+    try {
+      run(*candidate.program);
+    } catch (const std::exception& e) {
+      return e.what();
+    }
+    if (!candidate.is_exact) return vendors_verdict();
+    if (scratch_.results() != wanted_) return "wrong: it has other bits than the calls of the region";
+    return {};
+  }
+
+ private:
+  void run(const RegionProgram& program) {
+    scratch_.reset();
+    bool has_written = false;
+    program.run(scratch_.arguments(), has_written);
+  }
+  std::string vendors_verdict() const {
+    if (is_loop(region_)) return {};
+    const Bound bound(g_, region_);
+    const std::vector<double> got = as_doubles(scratch_.arguments().defs);
+    for (size_t i = 0; i < got.size(); ++i) {
+      if (!bound.holds(wanted_numbers_[i], got[i]))
+        return fmt::format("wrong: {} where {} is right, which is out of the bound", got[i],
+                           wanted_numbers_[i]);
+    }
+    return {};
+  }
+
+  const Graph& g_;
+  const Node& region_;
+  Scratch& scratch_;
+  std::vector<std::byte> wanted_;
+  std::vector<double> wanted_numbers_;
+};
+
+std::unique_ptr<const RegionProgram> program_for(const Graph& g, const Node& region, const Engine& engine) {
+  if (engine.build) return engine.build(g, region);
+  return std::make_unique<const LoopProgram>(g, region);
+}
+
+}  // namespace
+
+std::string Candidate::name() const {
+  std::string text = engine.empty() ? shown : engine;
+  for (size_t i = 0; i < knobs.size(); ++i)
+    text += fmt::format("{}{}={}{}", i == 0 ? "(" : ", ", knobs[i].first, knobs[i].second,
+                        i + 1 == knobs.size() ? ")" : "");
+  return text;
+}
+
+std::vector<Candidate> candidates_of(const Graph& g, const Node& region, const EngineChoice& choice) {
+  std::vector<Candidate> all;
+  Node trial = region.copy();
+  const auto add = [&](const Engine& engine, const Knobs& knobs) {
+    trial.region->engine = engine.name;
+    trial.region->knobs = knobs;
+    all.push_back({.engine = trial.region->engine,
+                   .knobs = knobs,
+                   .is_exact = engine.is_exact,
+                   .program = program_for(g, trial, engine)});
+  };
+  if (is_loop(region)) {
+    // Rows are computed in one way.
+    if (!region.region->over.empty()) return all;
+    auto own = std::make_unique<const LoopProgram>(g, region);
+    const std::string runs = own->step().engine();
+    const RegionLoop& loop = own->step().loop();
+    const bool can_stream = loop.can_stream(), streams = loop.streams();
+    // A kernel that was compiled with the library has no name that an engine has.
+    if (runs == "simd") all.push_back({.engine = {}, .program = std::move(own), .shown = runs});
+    for (const Engine& engine : kHostEngines) {
+      if (engine.build || !refusal(engine, g, region, choice).empty()) continue;
+      add(engine, {});
+      if (can_stream) add(engine, {{"streams", streams ? 0 : 1}});
+      if (!engine.variants) continue;
+      for (const Knobs& knobs : engine.variants(g, region)) add(engine, knobs);
+    }
+    return all;
+  }
+  const Engine* const first = engine_for(g, region, choice);
+  if (!first) return all;
+  const auto add_all = [&](const Engine& engine) {
+    add(engine, {});
+    if (!engine.variants) return;
+    for (const Knobs& knobs : engine.variants(g, region)) add(engine, knobs);
+  };
+  add_all(*first);
+  for (const Engine& engine : kHostEngines) {
+    if (&engine != first && engine.build && refusal(engine, g, region, choice).empty()) add_all(engine);
+  }
+  return all;
+}
+
+Candidate calls_apart(const Graph& g, const Node& region) {
+  return {.engine = {}, .program = std::make_unique<const CallsApart>(g, region), .shown = "its calls apart"};
+}
+
+Tuned tune(const Graph& g, const Node& region, std::span<const Candidate> candidates,
+           const RegionProgram& reference, const Budget& budget) {
+  const ThreadStateGuard<&ThreadState::included> nothing_more{DispatchKeySet()};
+  const ThreadStateGuard<&ThreadState::excluded> below{DispatchKeySet(Functionality::Record) | kAutogradKeys};
+  const ThreadStateGuard<&ThreadState::inference_mode> normal{false};
+  Tuned tuned;
+  for (const Candidate& c : candidates) tuned.trials.push_back({.name = c.name()});
+  Scratch scratch(g, region);
+  const auto give_up = [&](const std::string& why) {
+    for (Trial& trial : tuned.trials) trial.reason = "not timed: " + why;
+    return std::move(tuned);
+  };
+  if (!scratch.problem().empty()) return give_up(scratch.problem());
+  Judge judge(g, region, scratch);
+  std::vector<Runner> runners;
+  try {
+    judge.set_reference(reference);
+  } catch (const std::exception& e) {
+    return give_up(e.what());
+  }
+  for (size_t i = 0; i < candidates.size(); ++i) {
+    const RegionProgram* const program = candidates[i].program.get();
+    // Trying costs time, too; the first, which runs if nobody tunes, is always there to win.
+    tuned.trials[i].reason = i > 0 && budget.left() < 0 ? budget.spent() : judge.verdict(candidates[i]);
+    Runner& runner = runners.emplace_back();
+    runner.run = [&scratch, program] {
+      bool has_written = false;
+      program->run(scratch.arguments(), has_written);
+    };
+    if (scratch.is_changed_by_runs()) runner.prepare = [&scratch] { scratch.reset(); };
+  }
+  if (std::ranges::all_of(tuned.trials, [](const Trial& t) { return !t.reason.empty(); })) return tuned;
+  tuned.winner = race(runners, tuned.trials, budget);
+  return tuned;
+}
+
+const MeasuringTuner::Choice& MeasuringTuner::choice_for(const Graph& g, const Node& region) {
+  std::vector<ValueId> made;
+  for (const Node& member : region.region->members) {
+    for (const Def& d : g.defs(member)) made.push_back(d.value);
+  }
+  const auto [found, is_new] = known_.try_emplace(std::move(made));
+  Choice& chosen = found->second;
+  if (!is_new) return chosen;
+  std::vector<Candidate> candidates = candidates_of(g, region, choice());
+  // What models choose stands first: others have to be faster beyond noise.
+  const bool fused_first = is_loop(region) || EngineTuner::refuse(g, region).empty();
+  size_t apart = kNone;
+  if (!is_loop(region) && !candidates.empty()) {
+    apart = fused_first ? 1 : 0;
+    candidates.insert(candidates.begin() + static_cast<ptrdiff_t>(apart), calls_apart(g, region));
+  }
+  if (candidates.size() < 2) return chosen;
+  const CallsApart calls(g, region);
+  const RegionProgram* reference = &calls;
+  if (choice().relaxed) {
+    // What is rounded less often than calls round it has no other reference than another engine of our own.
+    if (apart != kNone) candidates[apart].is_exact = false;
+    const auto own = std::ranges::find_if(candidates, &Candidate::is_exact);
+    if (own != candidates.end()) reference = own->program.get();
+  }
+  // Of several regions none spends all.
+  const Budget share(budget_.left() / 2);
+  Tuned tuned = tune(g, region, candidates, *reference, share);
+  chosen.trials = std::move(tuned.trials);
+  if (tuned.winner == kNone) return chosen;
+  const Candidate& winner = candidates[tuned.winner];
+  chosen.is_apart = tuned.winner == apart;
+  chosen.engine = winner.engine;
+  chosen.knobs = winner.knobs;
+  return chosen;
+}
+
+std::string MeasuringTuner::refuse(const Graph& g, const Node& region) {
+  const Choice& chosen = choice_for(g, region);
+  if (chosen.trials.empty() || (chosen.engine.empty() && !chosen.is_apart))
+    return EngineTuner::refuse(g, region);
+  if (!chosen.is_apart) return {};
+  std::string why = "no engine was faster than its calls when they were timed:";
+  for (const Trial& t : chosen.trials) {
+    why += t.ns > 0 ? fmt::format(" {} {:.1f} us,", t.name, t.ns / 1000)
+                    : fmt::format(" {} ({}),", t.name, t.reason);
+  }
+  why.pop_back();
+  return why;
+}
+
+void MeasuringTuner::describe(const Graph& g, const Node& region, FusionReport::Fusion& fusion) {
+  EngineTuner::describe(g, region, fusion);
+  const Choice& chosen = choice_for(g, region);
+  fusion.trials = chosen.trials;
+  if (chosen.engine.empty()) return;
+  fusion.engine = chosen.engine;
+  fusion.knobs = chosen.knobs;
+  // Those that were timed do not decline.
+  std::erase_if(fusion.refused, [&](const std::string& why) {
+    const std::string_view engine = std::string_view(why).substr(0, why.find(':'));
+    return std::ranges::any_of(chosen.trials, [&](const Trial& t) { return t.name.starts_with(engine); });
+  });
+}
+
+std::unique_ptr<EngineTuner> make_tuner(EngineChoice choice, double ms) {
+  if (ms <= 0) return std::make_unique<EngineTuner>(std::move(choice));
+  return std::make_unique<MeasuringTuner>(std::move(choice), ms * 1e6);
+}
+
+bool was_tuned(const FusionReport& report) {
+  const auto timed = [](const FusionReport::Fusion& f) { return !f.trials.empty(); };
+  return std::ranges::any_of(report.fusions, timed);
+}
+
+}  // namespace tenon::graph

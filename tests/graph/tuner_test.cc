@@ -1,0 +1,217 @@
+// The tuner: what computes something else is not taken, what is slower loses, whatever the machine does
+// meanwhile; and what it chose stands in the region.
+#include "tenon/graph/tuner.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <functional>
+
+#include "tenon/core/error.h"
+#include "tenon/core/parallel.h"
+#include "tenon/graph/binary.h"
+#include "tenon/graph/loop_step.h"
+#include "tenon/graph/text.h"
+
+namespace tenon::graph {
+namespace {
+
+constexpr const char* kProduct = R"(graph 1
+storage %0 262144 cpu input
+storage %1 65536 cpu input
+storage %2 262144 cpu
+storage %3 262144 cpu output
+%2.0 float32[512, 128] = aten::mm(%0.0 float32[512, 128], %1.0 float32[128, 128])
+%3.0 float32[512, 128] = aten::tanh(%2.0 float32[512, 128])
+)";
+
+constexpr const char* kLoop = R"(graph 1
+storage %0 65536 cpu input
+storage %1 65536 cpu
+storage %2 65536 cpu
+storage %3 65536 cpu output
+number $0 float
+%1.0 float32[16384] = aten::mul.Scalar(%0.0 float32[16384], $0)
+%2.0 float32[16384] = aten::tanh(%1.0 float32[16384])
+%3.0 float32[16384] = aten::add.Tensor(%2.0 float32[16384], %0.0 float32[16384], 1)
+)";
+
+constexpr const char* kInPlace = R"(graph 1
+storage %0 65536 cpu input output
+number $0 float
+%0.1(%0.0) float32[16384] = aten::mul_.Scalar(%0.0 float32[16384], $0)
+%0.2(%0.1) float32[16384] = aten::tanh_(%0.1 float32[16384])
+)";
+
+/// With its one region.
+Graph fused(const char* text) {
+  set_num_threads(1);  // so that times are the region's, whatever else runs here
+  Graph g = parse(text);
+  const FusionReport report = fuse(g, {.rows = true});
+  EXPECT_EQ(g.nodes.size(), 1u) << to_string(report);
+  EXPECT_TRUE(g.nodes[0].region);
+  return g;
+}
+
+/// Does what another program does, and something else besides.
+class Planted final : public RegionProgram {
+ public:
+  Planted(std::unique_ptr<const RegionProgram> inner, std::function<void(const Arguments&)> more)
+      : inner_(std::move(inner)), more_(std::move(more)) {}
+  void run(const Arguments& arguments, bool& has_written) const override {
+    inner_->run(arguments, has_written);
+    more_(arguments);
+  }
+
+ private:
+  std::unique_ptr<const RegionProgram> inner_;
+  std::function<void(const Arguments&)> more_;
+};
+
+Candidate planted(const Graph& g, std::string name,
+                  std::function<void(const RegionProgram::Arguments&)> more) {
+  Candidate made = std::move(candidates_of(g, g.nodes[0], {})[0]);
+  made.engine = std::move(name);
+  made.program = std::make_unique<Planted>(std::move(made.program), std::move(more));
+  return made;
+}
+
+void nothing(const RegionProgram::Arguments&) {}
+/// The last bit of the last element.
+void flip(const RegionProgram::Arguments& a) {
+  static_cast<std::byte*>(a.defs[0].data_ptr())[a.defs[0].nbytes() - 4] ^= std::byte{1};
+}
+/// Far longer than the region takes on any machine.
+void wait(const RegionProgram::Arguments&) {
+  const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(5);
+  while (std::chrono::steady_clock::now() < until) {
+  }
+}
+
+constexpr double kPlenty = 5e9;
+
+class Tuner : public ::testing::TestWithParam<const char*> {};
+INSTANTIATE_TEST_SUITE_P(Regions, Tuner, ::testing::Values(kProduct, kLoop, kInPlace));
+
+TEST_P(Tuner, TakesNothingThatComputesSomethingElse) {
+  const Graph g = fused(GetParam());
+  const Candidate apart = calls_apart(g, g.nodes[0]);
+  std::vector<Candidate> candidates;
+  candidates.push_back(planted(g, "wrong", flip));
+  candidates.push_back(planted(g, "right", nothing));
+  candidates.push_back(
+      planted(g, "throws", [](const auto&) { throw_error(ErrorKind::Runtime, "no, thanks"); }));
+  const Tuned tuned = tune(g, g.nodes[0], candidates, *apart.program, Budget(kPlenty));
+  EXPECT_EQ(tuned.winner, 1u);
+  EXPECT_EQ(tuned.trials[0].reason, "wrong: it has other bits than the calls of the region");
+  EXPECT_EQ(tuned.trials[0].ns, 0);
+  EXPECT_EQ(tuned.trials[1].reason, "");
+  EXPECT_EQ(tuned.trials[2].reason, "no, thanks");
+  candidates.erase(candidates.begin() + 1);
+  EXPECT_EQ(tune(g, g.nodes[0], candidates, *apart.program, Budget(kPlenty)).winner, kNone);
+}
+
+TEST_P(Tuner, WhatIsSlowerLosesInAnyOrder) {
+  const Graph g = fused(GetParam());
+  const Candidate apart = calls_apart(g, g.nodes[0]);
+  for (const bool slow_first : {false, true}) {
+    std::vector<Candidate> candidates;
+    candidates.push_back(planted(g, slow_first ? "slow" : "fast", slow_first ? wait : nothing));
+    candidates.push_back(planted(g, slow_first ? "fast" : "slow", slow_first ? nothing : wait));
+    const Tuned tuned = tune(g, g.nodes[0], candidates, *apart.program, Budget(kPlenty));
+    EXPECT_EQ(tuned.trials[tuned.winner].name, "fast");
+    EXPECT_EQ(tuned.trials[slow_first ? 0 : 1].reason, "slower than fast");
+  }
+}
+
+TEST_P(Tuner, EveryCandidateOfOursHasTheBitsOfTheCalls) {
+  const Graph g = fused(GetParam());
+  const std::vector<Candidate> all = candidates_of(g, g.nodes[0], {});
+  EXPECT_GE(all.size(), 2u);
+  const Candidate apart = calls_apart(g, g.nodes[0]);
+  for (const Trial& t : tune(g, g.nodes[0], all, *apart.program, Budget(kPlenty)).trials)
+    EXPECT_FALSE(t.reason.starts_with("wrong")) << t.name;
+}
+
+TEST(TunerBudget, WhatItDoesNotReachIsNotTimed) {
+  const Graph g = fused(kLoop);
+  const Candidate apart = calls_apart(g, g.nodes[0]);
+  std::vector<Candidate> candidates;
+  candidates.push_back(planted(g, "first", wait));
+  candidates.push_back(planted(g, "second", nothing));
+  const Tuned tuned = tune(g, g.nodes[0], candidates, *apart.program, Budget(1e6));
+  EXPECT_EQ(tuned.winner, 0u);
+  EXPECT_EQ(tuned.trials[1].reason, "not timed: the budget of 1 ms was spent");
+}
+
+TEST(TunerBound, VendorsMayDifferWithinIt) {
+  const Graph g = fused(kProduct);
+  const Candidate apart = calls_apart(g, g.nodes[0]);
+  std::vector<Candidate> candidates;
+  candidates.push_back(planted(g, "close", flip));
+  candidates.push_back(
+      planted(g, "far", [](const auto& a) { static_cast<float*>(a.defs[0].data_ptr())[7] += 0.01f; }));
+  for (Candidate& c : candidates) c.is_exact = false;
+  const Tuned tuned = tune(g, g.nodes[0], candidates, *apart.program, Budget(kPlenty));
+  EXPECT_EQ(tuned.winner, 0u);
+  EXPECT_NE(tuned.trials[1].reason.find("is right, which is out of the bound"), std::string::npos);
+}
+
+TEST(TunedPlan, StandsInTheRegionAndInItsBytes) {
+  set_num_threads(1);
+  for (const char* text : {kProduct, kLoop}) {
+    Graph g = parse(text);
+    const FusionReport plain = fuse(g, {.rows = true});
+    EXPECT_FALSE(was_tuned(plain));
+    Graph tuned = parse(text);
+    MeasuringTuner tuner({}, kPlenty);
+    const FusionReport report = fuse(tuned, {.tuner = &tuner, .rows = true});
+    if (report.fusions.empty() || report.fusions[0].anchor != plain.fusions[0].anchor) continue;  // not fused
+    EXPECT_TRUE(was_tuned(report));
+    const FusionReport::Fusion& fusion = report.fusions[0];
+    EXPECT_EQ(tuned.nodes[0].region->engine, fusion.engine);
+    EXPECT_EQ(tuned.nodes[0].region->knobs, fusion.knobs);
+    EXPECT_NE(find_engine(fusion.engine), nullptr) << fusion.engine;
+    size_t winners = 0;
+    for (const Trial& t : fusion.trials) winners += t.reason.empty();
+    EXPECT_EQ(winners, 1u);
+    EXPECT_EQ(to_string(deserialize(serialize(tuned))), to_string(tuned));
+    EXPECT_EQ(to_string(parse(to_string(tuned))), to_string(tuned));
+  }
+}
+
+TEST(TunedPlan, KnobsAreObeyedAndOthersRefused) {
+  Graph g = fused(kLoop);
+  Node node = g.nodes[0].copy();
+  node.region->engine = "interpreter";
+  node.region->knobs = {{"tile", 256}};
+  EXPECT_STREQ(LoopStep(g, node).engine(), "interpreter");
+  node.region->knobs = {{"streams", 1}};
+  EXPECT_TRUE(LoopStep(g, node).loop().streams());
+  node.region->knobs = {{"streams", 0}};
+  EXPECT_FALSE(LoopStep(g, node).loop().streams());
+  node.region->knobs = {{"sails", 3}};
+  try {
+    const LoopStep step(g, node);
+    ADD_FAILURE();
+  } catch (const Error& e) {
+    EXPECT_NE(std::string(e.what()).find("engine 'interpreter' has no knob 'sails'"), std::string::npos);
+  }
+}
+
+// What it has chosen an engine for would no longer be there.
+TEST(TunedPlan, IsNotRewritten) {
+  Graph g = parse(kProduct);
+  MeasuringTuner tuner({}, kPlenty);
+  fuse(g, {.tuner = &tuner});
+  if (!g.nodes[0].region) GTEST_SKIP() << "its calls apart were faster";
+  try {
+    fuse(g, {});
+    ADD_FAILURE();
+  } catch (const Error& e) {
+    EXPECT_NE(std::string(e.what()).find("a rewriter comes after the tuner"), std::string::npos) << e.what();
+  }
+}
+
+}  // namespace
+}  // namespace tenon::graph

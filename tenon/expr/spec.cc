@@ -43,8 +43,11 @@ class Checker {
   [[noreturn]] void fail(int rule, const std::string& what) const {
     throw_error(ErrorKind::Value, fmt::format("expression: rule L{}: {}", rule, what));
   }
-  void require(bool holds, int rule, std::string_view what) const {
-    if (!holds) fail(rule, fmt::format("{} {}", here(), what));
+  // The sentence is made for what fails alone: graphs that are read are checked while somebody waits.
+  template <class... A>
+  void require(bool holds, int rule, fmt::format_string<A...> what, A&&... args) const {
+    if (!holds) [[unlikely]]
+      fail(rule, fmt::format("{} {}", here(), fmt::format(what, std::forward<A>(args)...)));
   }
   std::string here() const {
     const auto op = static_cast<int>(node().op);
@@ -73,7 +76,7 @@ class Checker {
     switch (n.op) {
       // L11: truth is reduced by any, all and first alone. L1 sees that no reducer depends on itself.
       case Op::Reduce: {
-        require(n.bits < kNumReduceKinds, 2, fmt::format("reduces in way {}, which does not exist", n.bits));
+        require(n.bits < kNumReduceKinds, 2, "reduces in way {}, which does not exist", n.bits);
         for (int i = 0; i < n.arity; ++i) {
           if (operand(i) && varies_along(operand(i)->rank())) break;
           require(i + 1 < n.arity, 10, "reduces what is the same along the row");
@@ -81,7 +84,7 @@ class Checker {
         const auto kind = static_cast<ReduceKind>(n.bits);
         const bool of_masks = takes_mask(kind);
         const Node* first = operand(0);
-        require(!first || of_masks == (first->type == Type::Mask), 11,
+        require(!first || of_masks == (first->type == Type::Mask), 11, "{}",
                 of_masks ? "reduces numbers where it takes masks"
                          : "reduces masks, which only any, all and first do");
         break;
@@ -94,12 +97,11 @@ class Checker {
       // L13: random words are found by seed, offset and logical number alone.
       case Op::Word32:
       case Op::Word64: {
-        require(n.arity == 3, 2, fmt::format("has {} operands, it takes 3", n.arity));
+        require(n.arity == 3, 2, "has {} operands, it takes 3", n.arity);
         for (int i = 0; i < 2; ++i) {
           const Node* number = operand(i);
-          require(
-              !number || (number->type == Type::I64 && number->rank() == Rank::Number), 13,
-              fmt::format("takes its {} from what is no i64 number of the call", i == 0 ? "seed" : "offset"));
+          require(!number || (number->type == Type::I64 && number->rank() == Rank::Number), 13,
+                  "takes its {} from what is no i64 number of the call", i == 0 ? "seed" : "offset");
         }
         const Node* place = operand(2);
         require(!place || place->op == Op::Iota, 13, "counts by something else than logical numbers");
@@ -147,49 +149,47 @@ class Checker {
     const bool counted = row.rule == TypeRule::BitShift || row.rule == TypeRule::Part;
     size_t arity = counted ? 1 : row.arity;
     if (n.op == Op::Call) {
-      require(n.bits < functions().size(), 2, fmt::format("calls function {}, which does not exist", n.bits));
+      require(n.bits < functions().size(), 2, "calls function {}, which does not exist", n.bits);
       arity = functions()[n.bits].arity;
     }
     if (n.op == Op::Reduce && n.bits < kNumReduceKinds)
       arity = static_cast<size_t>(num_operands(static_cast<ReduceKind>(n.bits)));
-    require(n.arity == arity, 2, fmt::format("has {} operands, it takes {}", n.arity, arity));
+    require(n.arity == arity, 2, "has {} operands, it takes {}", n.arity, arity);
     for (int i = 0; i < 3; ++i) {
       if (i >= n.arity)
-        require(n.args[i] == kNoNode, 2, fmt::format("has an operand {} too many", i));
+        require(n.args[i] == kNoNode, 2, "has an operand {} too many", i);
       else
-        require(n.args[i] < at_, 1, fmt::format("reads node {}, which does not come before it", n.args[i]));
+        require(n.args[i] < at_, 1, "reads node {}, which does not come before it", n.args[i]);
     }
     require(n.op != Op::Given && n.op != Op::Hold, 7, "is of written expressions alone");
-    require(n.type < Type::Same, 7, fmt::format("has the type {} of written expressions", suffix(n.type)));
+    require(n.type < Type::Same, 7, "has the type {} of written expressions", suffix(n.type));
     require((n.flags & Node::kWhole) == 0, 7, "has the flag of written literals");
     if (e_.level == Level::Primitive) require(n.op != Op::Call, 7, "calls a function at the primitive level");
     const bool has_bits = n.op == Op::Literal || n.op == Op::Load || n.op == Op::Number || n.op == Op::Call ||
                           n.op == Op::RoundTo || n.op == Op::Reduce || n.op == Op::Iota || counted;
     require(has_bits || n.bits == 0, 2, "has bits, which mean nothing for it");
     if (row.rule == TypeRule::BitShift && is_compute_type(n.type))
-      require(n.bits < 8 * item_size(n.type), 2,
-              fmt::format("shifts {} bits by {}", 8 * item_size(n.type), n.bits));
-    if (row.rule == TypeRule::Part) require(n.bits < 3, 2, fmt::format("asks for part {} of 3", n.bits));
+      require(n.bits < 8 * item_size(n.type), 2, "shifts {} bits by {}", 8 * item_size(n.type), n.bits);
+    if (row.rule == TypeRule::Part) require(n.bits < 3, 2, "asks for part {} of 3", n.bits);
   }
 
   // L8: a load has the type of its dtype's elements and the rank of its slot.
   void load() const {
     const Node& n = node();
-    require(n.bits < e_.num_inputs, 2, fmt::format("loads input {} of {}", n.bits, e_.num_inputs));
+    require(n.bits < e_.num_inputs, 2, "loads input {} of {}", n.bits, e_.num_inputs);
     const Slot& s = e_.inputs()[n.bits];
-    require(n.type == carrier(s.dtype), 8,
-            fmt::format("loads {} as {}", tenon::name(s.dtype), suffix(n.type)));
-    require(s.node == at_, 1, fmt::format("is not the node of input {}", n.bits));
+    require(n.type == carrier(s.dtype), 8, "loads {} as {}", tenon::name(s.dtype), suffix(n.type));
+    require(s.node == at_, 1, "is not the node of input {}", n.bits);
     require(n.rank() == s.rank, 8, "has another rank than its slot");
   }
 
   void number() const {
     const Node& n = node();
-    require(n.bits < e_.num_numbers, 2, fmt::format("is number {} of {}", n.bits, e_.num_numbers));
+    require(n.bits < e_.num_numbers, 2, "is number {} of {}", n.bits, e_.num_numbers);
     const Slot& s = e_.numbers()[n.bits];
-    require(is_compute_type(n.type) && s.dtype == dtype(n.type), 8,
-            fmt::format("is a {} number of type {}", tenon::name(s.dtype), suffix(n.type)));
-    require(s.node == at_, 1, fmt::format("is not the node of number {}", n.bits));
+    require(is_compute_type(n.type) && s.dtype == dtype(n.type), 8, "is a {} number of type {}",
+            tenon::name(s.dtype), suffix(n.type));
+    require(s.node == at_, 1, "is not the node of number {}", n.bits);
   }
 
   void types() const {
@@ -198,7 +198,7 @@ class Checker {
     require(mask_or_compute(n.type), 3, "has no type that is computed in");
     if (n.op == Op::Literal) {
       const bool narrow = n.type == Type::Mask ? n.bits <= 1 : item_size(n.type) == 8 || n.bits <= UINT32_MAX;
-      return require(narrow, 2, fmt::format("has bits outside {}", suffix(n.type)));
+      return require(narrow, 2, "has bits outside {}", suffix(n.type));
     }
     if (n.op == Op::Call) return call();
     if (info(n.op).rule == TypeRule::Row) return row();
@@ -210,41 +210,40 @@ class Checker {
       case TypeRule::Integer:
       case TypeRule::BitShift:
       case TypeRule::Part:
-        require(is_compute_type(t), 3, fmt::format("works on {}", suffix(t)));
+        require(is_compute_type(t), 3, "works on {}", suffix(t));
         for (int i = 0; i < n.arity; ++i) one_type(3, type_of(i), t);
-        require(n.type == t, 3, fmt::format("of {} gives {}", suffix(t), suffix(n.type)));
+        require(n.type == t, 3, "of {} gives {}", suffix(t), suffix(n.type));
         domain(t);
         break;
       // L4: comparisons give masks; `where` takes a mask and two of one type; logic is of masks or integers.
       case TypeRule::Compare:
-        require(is_compute_type(t), 4, fmt::format("compares {}", suffix(t)));
+        require(is_compute_type(t), 4, "compares {}", suffix(t));
         one_type(4, type_of(1), t);
-        require(n.type == Type::Mask, 4, fmt::format("gives {}, not a mask", suffix(n.type)));
+        require(n.type == Type::Mask, 4, "gives {}, not a mask", suffix(n.type));
         break;
       case TypeRule::Select:
-        require(t == Type::Mask, 4, fmt::format("chooses by {}, not by a mask", suffix(t)));
+        require(t == Type::Mask, 4, "chooses by {}, not by a mask", suffix(t));
         one_type(4, type_of(2), type_of(1));
-        require(n.type == type_of(1), 4, fmt::format("of {} gives {}", suffix(type_of(1)), suffix(n.type)));
+        require(n.type == type_of(1), 4, "of {} gives {}", suffix(type_of(1)), suffix(n.type));
         break;
       case TypeRule::Bitwise:
-        require(!is_floating(t), 4, fmt::format("works on {}, not on integers or masks", suffix(t)));
+        require(!is_floating(t), 4, "works on {}, not on integers or masks", suffix(t));
         for (int i = 0; i < n.arity; ++i) one_type(4, type_of(i), t);
-        require(n.type == t, 4, fmt::format("of {} gives {}", suffix(t), suffix(n.type)));
+        require(n.type == t, 4, "of {} gives {}", suffix(t), suffix(n.type));
         break;
       // L15: what differs between NaNs is looked at by definitions alone, whose results do not show it.
       case TypeRule::ToBits:
         require(patterns_, 15, "looks at the bits of a float, which only definitions of functions do");
-        require(is_floating(t) && n.type == pattern_of(t), 3,
-                fmt::format("takes {} to {}", suffix(t), suffix(n.type)));
+        require(is_floating(t) && n.type == pattern_of(t), 3, "takes {} to {}", suffix(t), suffix(n.type));
         break;
       case TypeRule::FromBits:
-        require(is_floating(n.type) && t == pattern_of(n.type), 3,
-                fmt::format("takes {} to {}", suffix(t), suffix(n.type)));
+        require(is_floating(n.type) && t == pattern_of(n.type), 3, "takes {} to {}", suffix(t),
+                suffix(n.type));
         break;
       // L5: a cast changes the type. L6: rounding is of the carrier of a dtype that is narrower.
       default:
         if (n.op == Op::Cast)
-          require(n.type != t, 5, fmt::format("casts {} to itself", suffix(t)));
+          require(n.type != t, 5, "casts {} to itself", suffix(t));
         else
           round(t);
     }
@@ -253,13 +252,11 @@ class Checker {
   void round(Type t) const {
     const Node& n = node();
     require(n.bits < 256 && is_known(static_cast<DType>(n.bits)), 6,
-            fmt::format("rounds to dtype {}, which does not exist", n.bits));
+            "rounds to dtype {}, which does not exist", n.bits);
     const auto d = static_cast<DType>(n.bits);
-    require(is_narrower_than_carrier(d), 6,
-            fmt::format("rounds to {}, which rounds nothing", tenon::name(d)));
-    require(
-        t == carrier(d) && n.type == t, 6,
-        fmt::format("rounds {} to {}, whose values are {}", suffix(t), tenon::name(d), suffix(carrier(d))));
+    require(is_narrower_than_carrier(d), 6, "rounds to {}, which rounds nothing", tenon::name(d));
+    require(t == carrier(d) && n.type == t, 6, "rounds {} to {}, whose values are {}", suffix(t),
+            tenon::name(d), suffix(carrier(d)));
   }
 
   // L11, L12: truth gives truth, places are i64, everything else keeps its type.
@@ -269,11 +266,11 @@ class Checker {
     const auto kind = static_cast<ReduceKind>(n.bits);
     const Type t = type_of(n.arity - 1);
     const Type gives = gives_place(kind) ? Type::I64 : t;
-    require(n.type == gives, 11, fmt::format("of {} gives {}", suffix(t), suffix(n.type)));
+    require(n.type == gives, 11, "of {} gives {}", suffix(t), suffix(n.type));
     if (kind == ReduceKind::First) require(is_compute_type(t), 11, "chooses among masks");
     if (kind > ReduceKind::First) {
       one_type(11, type_of(0), t);
-      require(is_floating(t), 11, fmt::format("multiplies complex numbers of {}", suffix(t)));
+      require(is_floating(t), 11, "multiplies complex numbers of {}", suffix(t));
     }
   }
 
@@ -281,15 +278,14 @@ class Checker {
     const Node& n = node();
     const Function& f = functions()[n.bits];
     const Type t = type_of(0);
-    require(is_compute_type(t) && f.runs_in(t), 3, fmt::format("calls `{}` on {}", f.name, suffix(t)));
+    require(is_compute_type(t) && f.runs_in(t), 3, "calls `{}` on {}", f.name, suffix(t));
     for (int i = 0; i < n.arity; ++i) one_type(3, type_of(i), t);
     const Type gives = f.mask ? Type::Mask : t;
-    require(n.type == gives, 3,
-            fmt::format("calls `{}`, which gives {}, not {}", f.name, suffix(gives), suffix(n.type)));
+    require(n.type == gives, 3, "calls `{}`, which gives {}, not {}", f.name, suffix(gives), suffix(n.type));
   }
 
   void one_type(int rule, Type a, Type b) const {
-    require(a == b, rule, fmt::format("meets {} with {} without a cast", suffix(b), suffix(a)));
+    require(a == b, rule, "meets {} with {} without a cast", suffix(b), suffix(a));
   }
 
   void domain(Type t) const {
@@ -297,9 +293,9 @@ class Checker {
     const TypeRule rule = info(n.op).rule;
     const bool rounding = n.op == Op::Floor || n.op == Op::Ceil || n.op == Op::Trunc || n.op == Op::Round;
     if (rule == TypeRule::Floating || rule == TypeRule::Part || rounding)
-      require(is_floating(t), 3, fmt::format("is of floating types, not of {}", suffix(t)));
+      require(is_floating(t), 3, "is of floating types, not of {}", suffix(t));
     if (rule == TypeRule::Integer || rule == TypeRule::BitShift)
-      require(!is_floating(t), 3, fmt::format("is of integers, not of {}", suffix(t)));
+      require(!is_floating(t), 3, "is of integers, not of {}", suffix(t));
   }
 
   // L10: a value varies with what its operands vary with.

@@ -29,10 +29,11 @@ class ScalarBlock {
 /// Fills the block of a repeated operand with its element, of the size of T.
 template <class T>
 void fill_repeated(char* block, const void* element) {
-  T v, all[HostKernel::kRepeatedBytes / sizeof(T)];
-  std::memcpy(&v, element, sizeof v);
-  std::fill(std::begin(all), std::end(all), v);
-  std::memcpy(block, all, sizeof all);
+  uint64_t word;
+  for (size_t i = 0; i < sizeof word; i += sizeof(T))
+    std::memcpy(reinterpret_cast<char*>(&word) + i, element, sizeof(T));
+  for (size_t i = 0; i < HostKernel::kRepeatedBytes; i += sizeof word)
+    std::memcpy(block + i, &word, sizeof word);
 }
 
 struct OutputRules {

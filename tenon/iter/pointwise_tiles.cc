@@ -125,32 +125,40 @@ class TileLoop {
   // Blocks full of the inputs that are one element in each row.
   class Repeated {
    public:
-    Repeated(const TileLoop& loop, const int64_t* strides, int64_t n0) : loop_(loop), strides_(strides) {
+    Repeated(const TileLoop& loop, const int64_t* strides, int64_t n0, int64_t n1)
+        : loop_(loop), strides_(strides), rows_(n1) {
       for (int i = 0; i < loop.count_; ++i) {
         if (loop.repeats(i, strides) && !loop.dense(i, strides, n0)) mask_ |= 1u << i;
       }
     }
     uint32_t mask() const { return mask_; }
     bool has(int i) const { return (mask_ >> i & 1u) != 0; }
-    // That of operand i in row j; rows come in order.
+    // That of operand i in row j; rows come in order. A block is filled one row ahead: a kernel that reads
+    // with one load what several stores have just left would wait for them.
     void* block(int i, const char* p, int64_t j) {
-      if (j > 0 && strides_[loop_.count_ + i] == 0) return blocks_[i];
-      p += j * strides_[loop_.count_ + i];
-      if (loop_.same_[i] && loop_.item_ == 4)
-        fill_repeated<uint32_t>(blocks_[i], p);
-      else if (loop_.same_[i] && loop_.item_ == 8)
-        fill_repeated<uint64_t>(blocks_[i], p);
-      else
-        loop_.convert_[i](blocks_[i], {loop_.item_, 0}, p, {},
-                          static_cast<int64_t>(HostKernel::kRepeatedBytes) / loop_.item_, 1);
-      return blocks_[i];
+      const int64_t stride = strides_[loop_.count_ + i];
+      if (j == 0) fill(i, blocks_[0][i], p);
+      if (stride == 0) return blocks_[0][i];
+      if (j + 1 < rows_) fill(i, blocks_[(j + 1) % 2][i], p + (j + 1) * stride);
+      return blocks_[j % 2][i];
     }
 
    private:
+    void fill(int i, char* block, const char* p) const {
+      if (loop_.same_[i] && loop_.item_ == 4)
+        fill_repeated<uint32_t>(block, p);
+      else if (loop_.same_[i] && loop_.item_ == 8)
+        fill_repeated<uint64_t>(block, p);
+      else
+        loop_.convert_[i](block, {loop_.item_, 0}, p, {},
+                          static_cast<int64_t>(HostKernel::kRepeatedBytes) / loop_.item_, 1);
+    }
+
     const TileLoop& loop_;
     const int64_t* strides_;
+    const int64_t rows_;
     uint32_t mask_ = 0;
-    alignas(64) char blocks_[kMaxCount][HostKernel::kRepeatedBytes];
+    alignas(64) char blocks_[2][kMaxCount][HostKernel::kRepeatedBytes];
   };
 
   // One row after another, in pieces of a tile where some operand needs one.
@@ -160,7 +168,7 @@ class TileLoop {
     alignas(64) char memory[kAllTilesBytes];
     char* tiles[kMaxCount];
     for (int i = 0; i < count_; ++i) tiles[i] = memory + i * tile_ * item_;
-    Repeated repeated(*this, strides, n0);
+    Repeated repeated(*this, strides, n0, n1);
     void* at[kMaxCount];
     for (int64_t j = 0; j < n1; ++j) {
       for (int64_t begin = 0; begin < n0; begin += tile_) {
@@ -203,7 +211,7 @@ class TileLoop {
   }
 
   void direct_rows(char* const* ptrs, const int64_t* strides, int64_t n0, int64_t n1) const {
-    Repeated repeated(*this, strides, n0);
+    Repeated repeated(*this, strides, n0, n1);
     void* at[kMaxCount];
     for (int64_t j = 0; j < n1; ++j) {
       for (int i = 0; i < count_; ++i)
@@ -230,7 +238,7 @@ class TileLoop {
   void turned_rows(char* const* ptrs, const int64_t* strides, int64_t n0, int64_t n1) const {
     const int64_t panel = kLineBytes / item_;
     alignas(64) char memory[kMaxTurned][kLineBytes * kTurnedElements];
-    Repeated repeated(*this, strides, n0);
+    Repeated repeated(*this, strides, n0, n1);
     void* at[kMaxCount];
     for (int64_t j = 0; j < n1; j += panel) {
       const int64_t rows = std::min(panel, n1 - j);

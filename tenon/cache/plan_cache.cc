@@ -73,6 +73,10 @@ PlanCache::PlanCache() : holder_{build_id(), std::string(kHost.target())}, is_ch
 }
 
 void PlanCache::choose_folder() {
+  if (!variable("TENON_DUMP_GRAPH").empty()) {
+    off_because_ = "TENON_DUMP_GRAPH shows how graphs are planned, which plans that are loaded are not";
+    return;
+  }
   const char* const asked = std::getenv("TENON_CACHE");
   std::string path;
   if (asked) {

@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <fstream>
 #include <random>
+#include <thread>
 
 #include "tenon/builder/graph.h"
 #include "tenon/cache/plan_cache.h"
@@ -143,6 +144,27 @@ TEST_F(CachedProgram, NumbersAreNoPartOfAPlanAndSettingsAre) {
   EXPECT_EQ(PlanCache::get().counts().loaded, before.loaded + 1);
   EXPECT_TRUE(equal(scaled(3, true), x * 3 + 1));
   EXPECT_EQ(PlanCache::get().counts().loaded, before.loaded + 1);
+}
+
+// Each thread has a tree of its own, and all share the folder.
+TEST_F(CachedProgram, ThreadsPlanLoadAndWriteAtTheSameTime) {
+  const auto work = [](uint64_t seed) {
+    for (uint64_t i = 0; i < 12; ++i) {
+      const Tensor x = full({static_cast<int64_t>(4 + (i + seed) % 6)}, 2.0);
+      EXPECT_TRUE(equal(run_anew([&] { return tanh(x * 3) + x; }), tanh(x * 3) + x));
+      if (i % 4 == seed % 4) PlanCache::get().write();
+      if (i % 7 == 0) (void)PlanCache::get().summary();
+    }
+  };
+  const PlanCache::Counts before = PlanCache::get().counts();
+  std::vector<std::thread> threads;
+  for (uint64_t seed = 0; seed < 4; ++seed) threads.emplace_back(work, seed);
+  for (std::thread& thread : threads) thread.join();
+  const PlanCache::Counts after = PlanCache::get().counts();
+  EXPECT_EQ(after.planned + after.loaded - before.planned - before.loaded, 48u);
+  EXPECT_GT(after.loaded, before.loaded);
+  PlanCache::get().write();
+  EXPECT_EQ(PlanCache::get().list().size(), 6u);
 }
 
 /// Runs `f` in a process of its own, whose cache knows nothing of this one's, and returns what it says.

@@ -19,7 +19,7 @@ model = nn.Sequential(nn.Linear(16, 32), nn.LayerNorm(32), nn.GELU(), nn.Linear(
 optimizer = tenon.optim.Adam(model.parameters(), lr=1e-2)
 scheduler = tenon.optim.lr_scheduler.StepLR(optimizer, 3, 0.5)
 
-@tenon.compile(threshold=0)
+@tenon.compile(threshold=0, pure={pure})
 def step(x, y):
     loss = nn.functional.cross_entropy(model(x), y)
     optimizer.zero_grad()
@@ -38,7 +38,8 @@ PROGRAMS = {
     "digits in C++": [str(ROOT / "build/digits/digits"), "--compile"],
     "convnet": [sys.executable, str(ROOT / "examples/convnet.py"), "--compile", "--epochs", "1"],
     "gpt": [sys.executable, str(ROOT / "examples/gpt.py"), "--compile", "--steps", "4", "--batch", "8", "--samples", "1", "--words", "{words}"],
-    "Adam with a scheduler": [sys.executable, "-c", ADAM],
+    "Adam with a scheduler": [sys.executable, "-c", ADAM.replace("{pure}", "False")],
+    "Adam with a scheduler, replayed": [sys.executable, "-c", ADAM.replace("{pure}", "True")],
 }
 
 

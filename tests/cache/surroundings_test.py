@@ -49,6 +49,14 @@ def test_without_a_folder_programs_run_as_always(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+def test_stages_of_planning_are_shown_of_plans_that_are_there_already(tmp_path):
+    for _ in range(2):
+        run(TENON_CACHE=str(tmp_path / "plans"))
+    (tmp_path / "stages").mkdir()
+    out, _ = run(TENON_CACHE=str(tmp_path / "plans"), TENON_DUMP_GRAPH=str(tmp_path / "stages"))
+    assert out.startswith("2 planned, 0 tuned, 0 loaded; no cache: TENON_DUMP_GRAPH") and list((tmp_path / "stages").glob("*fused.txt"))
+
+
 def test_a_folder_that_others_may_write_is_refused_once(tmp_path):
     tmp_path.chmod(0o777)
     out, said = run(TENON_CACHE=str(tmp_path))

@@ -120,6 +120,7 @@ class RegionLoop {
   SmallVector<int64_t, 24> strides_;  // [dimension][slot], in bytes
   int64_t tile_ = 0;                  // elements
   bool can_stream_ = false, streams_ = false;
+  bool turns_ = false;  // an operand lies across the loop
 };
 
 }  // namespace tenon

@@ -21,6 +21,8 @@ namespace {
 constexpr int64_t kTilesBytes = 16384, kLeastTile = 64, kMostTile = 1024;
 constexpr int64_t kMostBytes = kLeastTile * 8 * static_cast<int64_t>(expr::kMaxSlots);
 static_assert(kMostBytes >= kTilesBytes);
+// Columns that an operand across the loop is read by, and what a row of it spans at least.
+constexpr int64_t kColumns = 64, kLeastRows = 16, kFarBytes = int64_t{1} << 15;
 
 }  // namespace
 
@@ -160,6 +162,12 @@ void RegionLoop::choose_tile(std::optional<bool> streams) {
     one_kind = one_kind && dense(i) && slots_[i].item == slots_[0].item;
   }
   tile_ = std::clamp(kTilesBytes / bytes / kLeastTile * kLeastTile, kLeastTile, kMostTile);
+  // Of an operand that lies across the loop, a row reads a line of the cache for each element: few columns at
+  // a time, so that these lines are there for the rows that follow.
+  for (size_t i = 0; i < slots_.size() && shape_.size() > 1; ++i) {
+    const int64_t inner = std::abs(stride(0, i)), outer = std::abs(stride(1, i));
+    turns_ |= slots_[i].used && outer > 0 && outer < inner && inner * shape_[0] > kFarBytes;
+  }
   can_stream_ = one_kind;
   streams_ = one_kind && streams.value_or(static_cast<size_t>(bytes * numel_) > kHost.streams_from());
 }
@@ -225,6 +233,14 @@ void RegionLoop::run_range(char* const* bases, const uint64_t* numbers, int64_t 
 }
 
 void RegionLoop::run_block(char* const* ptrs, const uint64_t* numbers, int64_t n0, int64_t n1) const {
+  if (turns_ && n1 >= kLeastRows && n0 > kColumns) {
+    SmallVector<char*, 16> at(slots_.size());
+    for (int64_t begin = 0; begin < n0; begin += kColumns) {
+      for (size_t i = 0; i < slots_.size(); ++i) at[i] = ptrs[i] + begin * stride(0, i);
+      short_rows(at.data(), numbers, std::min(kColumns, n0 - begin), n1);
+    }
+    return;
+  }
   // Short rows go through tiles together.
   if (n1 == 1 || n0 > tile_ / 2)
     long_rows(ptrs, numbers, n0, n1);
@@ -297,6 +313,9 @@ void RegionLoop::short_rows(char* const* ptrs, const uint64_t* numbers, int64_t 
       const int64_t item = slots_[i].item;
       if (!tiles[i])
         at[i] = p;
+      else if (i >= num_output_slots_ && stride(1, i) == item && stride(0, i) > item)
+        kHost.transpose(tiles[i], n0 * item, p, stride(0, i), static_cast<size_t>(n0), static_cast<size_t>(m),
+                        static_cast<size_t>(item));
       else if (i >= num_output_slots_ && stride(1, i) != 0)
         slots_[i].copy(tiles[i], {item, n0 * item}, p, {stride(0, i), stride(1, i)}, n0, m);
     }

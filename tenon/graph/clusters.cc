@@ -60,7 +60,7 @@ RowShape::RowShape(const Dims& sizes, const Dims& over) {
   }
 }
 
-Clusters::Clusters(const Graph& graph, Lowering& lowering, bool rows)
+Clusters::Clusters(const Graph& graph, Lowering& lowering, bool rows, std::span<const NodeId> alone)
     : g_(graph),
       lowered_(graph.nodes.size()),
       clusters_(graph.nodes.size()),
@@ -97,7 +97,7 @@ Clusters::Clusters(const Graph& graph, Lowering& lowering, bool rows)
     // A call that reads what it writes at other places is not done element by element.
     const bool torn = std::any_of(c.touches.begin(), c.touches.end(),
                                   [](const Touch& t) { return t.written && t.geometry == kNone; });
-    if (!torn) lowered_[id] = lowering.lower(g_, node);
+    if (!torn && std::ranges::find(alone, id) == alone.end()) lowered_[id] = lowering.lower(g_, node);
     if (lowered_[id] && (lowered_[id]->over.empty() ? is_transposition(g_, node, *lowered_[id])
                                                     : !rows || !is_worth_it(*lowered_[id])))
       lowered_[id] = nullptr;

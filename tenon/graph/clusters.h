@@ -25,8 +25,9 @@ struct RowShape {
 
 class Clusters {
  public:
-  /// Each node by itself. Lowers every call once; without `rows`, those that work on rows count as others.
-  Clusters(const Graph& graph, Lowering& lowering, bool rows);
+  /// Each node by itself. Lowers every call once, but for those that are to stay `alone`; without `rows`,
+  /// those that work on rows count as others.
+  Clusters(const Graph& graph, Lowering& lowering, bool rows, std::span<const NodeId> alone = {});
 
   /// What a storage is to a cluster.
   struct Touch {

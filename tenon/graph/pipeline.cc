@@ -132,7 +132,7 @@ class Pipeline {
     stage("clean");
     report_.key = key_of(g_);
     if (dump_ && *dump_) dump_->text("positions", to_string(compare_positions(g_, options_)));
-    // Each round leaves out at least one more anchor.
+    // Each round leaves out at least one more anchor, or loop.
     do form(passes);
     while (passes.back() == Tune && tune());
     for (const Refused& r : refused_)
@@ -152,7 +152,7 @@ class Pipeline {
   }
 
   void form(std::span<const PassKind> passes) {
-    Clusters clusters(g_, lowering_, options_.rows);
+    Clusters clusters(g_, lowering_, options_.rows, alone_);
     Matcher matcher(clusters, except_);
     for (const PassKind pass : passes) {
       if (pass == Fuse) join_flat(clusters);
@@ -170,13 +170,21 @@ class Pipeline {
     if (!options_.tuner) return false;
     bool again = false;
     for (size_t i = 0; i < formed_.nodes.size(); ++i) {
+      if (!formed_.nodes[i].region) continue;
       const NodeId anchor = formed_.anchors[i];
-      if (anchor == kNone) continue;
-      const std::string why = options_.tuner->refuse(g_, formed_.nodes[i]);
+      const std::string why = anchor != kNone ? options_.tuner->refuse(g_, formed_.nodes[i])
+                                              : options_.tuner->refuse_loop(g_, formed_.nodes[i]);
       if (why.empty()) continue;
-      except_.push_back(anchor);
-      untuned_.push_back({anchor, why});
       again = true;
+      if (anchor != kNone) {
+        except_.push_back(anchor);
+        untuned_.push_back({anchor, why});
+        continue;
+      }
+      for (const NodeId member : formed_.members[i]) {
+        alone_.push_back(member);
+        untuned_.push_back({member, why});
+      }
     }
     return again;
   }
@@ -204,7 +212,7 @@ class Pipeline {
   std::optional<GraphDump> dump_;
   FusionReport report_;
   Formed formed_;
-  std::vector<NodeId> except_;
+  std::vector<NodeId> except_, alone_;
   std::vector<Refused> refused_, untuned_;
 };
 

@@ -71,13 +71,15 @@ struct FusionReport {
   int64_t bytes = 0;       ///< That all nodes read and write.
 };
 
-/// Chooses how regions around anchors run, or that they do not. The pipeline asks it last.
+/// Chooses how regions run, or that their calls do so one by one. The pipeline asks it last.
 class Tuner {
  public:
   virtual ~Tuner() = default;
   /// Why a region is not kept, of engines that decline it or of what they cost; empty if it is. The node is
   /// not in the graph, whose tables it uses.
   virtual std::string refuse(const Graph& graph, const Node& region) = 0;
+  /// The same of loops, of which there is an engine for each.
+  virtual std::string refuse_loop(const Graph&, const Node&) { return {}; }
   /// Which engine runs a region of any kind, and why others do not.
   virtual void describe(const Graph&, const Node&, FusionReport::Fusion&) {}
 };

@@ -222,14 +222,14 @@ std::vector<Candidate> candidates_of(const Graph& g, const Node& region, const E
                    .program = program_for(g, trial, engine)});
   };
   if (is_loop(region)) {
-    // Rows are computed in one way.
-    if (!region.region->over.empty()) return all;
     auto own = std::make_unique<const LoopProgram>(g, region);
     const std::string runs = own->step().engine();
     const RegionLoop& loop = own->step().loop();
     const bool can_stream = loop.can_stream(), streams = loop.streams();
-    // A kernel that was compiled with the library has no name that an engine has.
-    if (runs == "simd") all.push_back({.engine = {}, .program = std::move(own), .shown = runs});
+    // Rows are computed in one way; a kernel that was compiled with the library is no engine of regions.
+    const bool has_rows = !region.region->over.empty();
+    if (has_rows || runs == "simd") all.push_back({.engine = {}, .program = std::move(own), .shown = runs});
+    if (has_rows) return all;
     for (const Engine& engine : kHostEngines) {
       if (engine.build || !refusal(engine, g, region, choice).empty()) continue;
       add(engine, {});
@@ -303,10 +303,9 @@ const MeasuringTuner::Choice& MeasuringTuner::choice_for(const Graph& g, const N
   if (!is_new) return chosen;
   std::vector<Candidate> candidates = candidates_of(g, region, choice());
   // What models choose stands first: others have to be faster beyond noise.
-  const bool fused_first = is_loop(region) || EngineTuner::refuse(g, region).empty();
   size_t apart = kNone;
-  if (!is_loop(region) && !candidates.empty()) {
-    apart = fused_first ? 1 : 0;
+  if (!candidates.empty() && region.region->members.size() > 1) {
+    apart = is_loop(region) || EngineTuner::refuse(g, region).empty() ? 1 : 0;
     candidates.insert(candidates.begin() + static_cast<ptrdiff_t>(apart), calls_apart(g, region));
   }
   if (candidates.size() < 2) return chosen;
@@ -330,18 +329,29 @@ const MeasuringTuner::Choice& MeasuringTuner::choice_for(const Graph& g, const N
   return chosen;
 }
 
-std::string MeasuringTuner::refuse(const Graph& g, const Node& region) {
-  const Choice& chosen = choice_for(g, region);
-  if (chosen.trials.empty() || (chosen.engine.empty() && !chosen.is_apart))
-    return EngineTuner::refuse(g, region);
-  if (!chosen.is_apart) return {};
-  std::string why = "no engine was faster than its calls when they were timed:";
-  for (const Trial& t : chosen.trials) {
+namespace {
+
+std::string told(const std::vector<Trial>& trials) {
+  std::string why = "nothing was faster than its calls when it was timed:";
+  for (const Trial& t : trials) {
     why += t.ns > 0 ? fmt::format(" {} {:.1f} us,", t.name, t.ns / 1000)
                     : fmt::format(" {} ({}),", t.name, t.reason);
   }
   why.pop_back();
   return why;
+}
+
+}  // namespace
+
+std::string MeasuringTuner::refuse(const Graph& g, const Node& region) {
+  const Choice& chosen = choice_for(g, region);
+  if (chosen.is_apart) return told(chosen.trials);
+  return chosen.engine.empty() ? EngineTuner::refuse(g, region) : std::string();
+}
+
+std::string MeasuringTuner::refuse_loop(const Graph& g, const Node& loop) {
+  const Choice& chosen = choice_for(g, loop);
+  return chosen.is_apart ? told(chosen.trials) : std::string();
 }
 
 void MeasuringTuner::describe(const Graph& g, const Node& region, FusionReport::Fusion& fusion) {

@@ -25,7 +25,7 @@ struct Candidate {
 /// The engines that take a region, each as it chooses its knobs itself and with every other value of them,
 /// the one first that runs it if nobody tunes it.
 std::vector<Candidate> candidates_of(const Graph& graph, const Node& region, const EngineChoice& choice);
-/// The members of a region around an anchor, one by one.
+/// The members of a region, one by one.
 Candidate calls_apart(const Graph& graph, const Node& region);
 
 struct Tuned {
@@ -37,13 +37,13 @@ struct Tuned {
 Tuned tune(const Graph& graph, const Node& region, std::span<const Candidate> candidates,
            const RegionProgram& reference, const Budget& budget);
 
-/// Keeps and chooses by what was measured: a region around an anchor is kept where it is faster than its
-/// calls.
+/// Keeps and chooses by what was measured: a region is kept where it is not slower than its calls.
 class MeasuringTuner final : public EngineTuner {
  public:
   /// `ns`: for all regions of a graph.
   MeasuringTuner(EngineChoice choice, double ns) : EngineTuner(std::move(choice)), budget_(ns) {}
   std::string refuse(const Graph& graph, const Node& region) override;
+  std::string refuse_loop(const Graph& graph, const Node& loop) override;
   void describe(const Graph& graph, const Node& region, FusionReport::Fusion& fusion) override;
 
  private:

@@ -90,10 +90,10 @@ void wait(const RegionProgram::Arguments&) {
 
 constexpr double kPlenty = 5e9;
 
-class Tuner : public ::testing::TestWithParam<const char*> {};
-INSTANTIATE_TEST_SUITE_P(Regions, Tuner, ::testing::Values(kProduct, kLoop, kInPlace));
+class RegionTuner : public ::testing::TestWithParam<const char*> {};
+INSTANTIATE_TEST_SUITE_P(Regions, RegionTuner, ::testing::Values(kProduct, kLoop, kInPlace));
 
-TEST_P(Tuner, TakesNothingThatComputesSomethingElse) {
+TEST_P(RegionTuner, TakesNothingThatComputesSomethingElse) {
   const Graph g = fused(GetParam());
   const Candidate apart = calls_apart(g, g.nodes[0]);
   std::vector<Candidate> candidates;
@@ -111,7 +111,7 @@ TEST_P(Tuner, TakesNothingThatComputesSomethingElse) {
   EXPECT_EQ(tune(g, g.nodes[0], candidates, *apart.program, Budget(kPlenty)).winner, kNone);
 }
 
-TEST_P(Tuner, WhatIsSlowerLosesInAnyOrder) {
+TEST_P(RegionTuner, WhatIsSlowerLosesInAnyOrder) {
   const Graph g = fused(GetParam());
   const Candidate apart = calls_apart(g, g.nodes[0]);
   for (const bool slow_first : {false, true}) {
@@ -124,7 +124,7 @@ TEST_P(Tuner, WhatIsSlowerLosesInAnyOrder) {
   }
 }
 
-TEST_P(Tuner, EveryCandidateOfOursHasTheBitsOfTheCalls) {
+TEST_P(RegionTuner, EveryCandidateOfOursHasTheBitsOfTheCalls) {
   const Graph g = fused(GetParam());
   const std::vector<Candidate> all = candidates_of(g, g.nodes[0], {});
   EXPECT_GE(all.size(), 2u);
@@ -197,6 +197,21 @@ TEST(TunedPlan, KnobsAreObeyedAndOthersRefused) {
   } catch (const Error& e) {
     EXPECT_NE(std::string(e.what()).find("engine 'interpreter' has no knob 'sails'"), std::string::npos);
   }
+}
+
+// What is faster call by call is not fused.
+TEST(TunedPlan, LoopsAreTakenApartToo) {
+  struct Apart : Tuner {
+    std::string refuse(const Graph&, const Node&) override { return {}; }
+    std::string refuse_loop(const Graph&, const Node&) override { return "the calls are faster"; }
+  } tuner;
+  Graph g = parse(kLoop);
+  const FusionReport report = fuse(g, {.tuner = &tuner});
+  EXPECT_EQ(g.nodes.size(), 3u);
+  EXPECT_TRUE(report.fusions.empty());
+  ASSERT_EQ(report.left.size(), 3u);
+  EXPECT_EQ(report.left[1].op.full_name(), "aten::tanh");
+  EXPECT_EQ(report.left[1].reason, "the calls are faster");
 }
 
 // What it has chosen an engine for would no longer be there.

@@ -21,14 +21,15 @@ namespace {
 thread_local uint64_t num_allocations = 0;
 thread_local uint64_t num_locks = 0;
 }  // namespace
-// Counts what the thread allocates, the library's own calls included.
-void* operator new(size_t n) {
+// Counts what the thread allocates, the library's own calls included. Where one of a pair is inlined and the
+// other is not, the compiler takes them for no pair.
+[[gnu::noinline]] void* operator new(size_t n) {
   ++num_allocations;
   if (void* p = std::malloc(n ? n : 1)) return p;
   throw std::bad_alloc();
 }
-void operator delete(void* p) noexcept { std::free(p); }
-void operator delete(void* p, size_t) noexcept { std::free(p); }
+[[gnu::noinline]] void operator delete(void* p) noexcept { std::free(p); }
+[[gnu::noinline]] void operator delete(void* p, size_t) noexcept { std::free(p); }
 
 // Counts what it locks; sanitizers have functions of their own in the place of these.
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)

@@ -87,7 +87,8 @@ PYTHON = [
     {"devices", "pytorch_dispatch"},
     {"accelerator"},
     {"__init__"},
-    {"conformance", "places"},
+    {"conformance", "overhead", "places"},
+    {"check_op"},
     {"command"},
     {"__main__"},
 ]

@@ -15,6 +15,7 @@
 from __future__ import annotations
 
 import inspect
+import weakref
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -24,6 +25,8 @@ from .graph import Tensor, pygraph
 __all__ = ["CacheInfo", "CachedPlan", "cached_plan"]
 
 CachedPlan = _C.CachedPlan
+#: All that there are, for those who count what a call does.
+every_plan: weakref.WeakSet[Any] = weakref.WeakSet()
 
 
 class CacheInfo(NamedTuple):
@@ -95,6 +98,7 @@ def cached_plan(
         for copied in ("__name__", "__qualname__", "__module__", "__doc__"):
             setattr(plan, copied, getattr(function, copied))
         plan.__wrapped__ = function
+        every_plan.add(plan)
         out = inspect.Parameter("out", inspect.Parameter.KEYWORD_ONLY, default=None)
         plan.__signature__ = signature.replace(parameters=[*parameters, out])
         return plan

@@ -440,6 +440,35 @@ def conformance(args):
     return command.main(args)
 
 
+def bench(args):
+    """Prints what a call costs on this machine: by steps, beside the cuDNN frontend's published table and PyTorch.
+
+    `overhead` is a custom operator over a graph, a built-in operator, and a loop of 10,000 small calls beside one large one.
+    """
+    from . import overhead
+
+    overhead.report(args.json)
+
+
+def check_op(args):
+    """Checks nine points of a fast custom operator, most of them by calling it on tiny tensors. Exit code 1 where one fails.
+
+    Arguments are guessed from the schema, unless --arguments gives them.
+    """
+    from . import check_op
+
+    try:
+        points = check_op.check(args.op, args.arguments, args.limit)
+    except (LookupError, ValueError) as e:
+        raise CommandError(str(e)) from None
+    if args.json:
+        _print_json([point._asdict() for point in points])
+    else:
+        words = {True: "pass", False: "FAIL", None: "-"}
+        _columns([(i, words[p.holds], p.name, p.sentence) for i, p in enumerate(points, 1)])
+    return 1 if any(point.holds is False for point in points) else 0
+
+
 def _positive(text):
     """A number of at least 1, for argparse."""
     number = int(text)
@@ -463,7 +492,7 @@ def _parser():
 
     def add(function, has_json=True):
         short = " ".join(function.__doc__.split("\n\n")[0].split())
-        sub = commands.add_parser(function.__name__, help=short, description=function.__doc__)
+        sub = commands.add_parser(function.__name__.replace("_", "-"), help=short, description=function.__doc__)
         sub.add_argument("-i", "--import", dest="modules", metavar="MODULE", action="append", default=[],
                          help="import a module first, for the operators that it registers")  # fmt: skip
         sub.add_argument("-l", "--load", dest="libraries", metavar="FILE", action="append", default=[],
@@ -501,6 +530,11 @@ def _parser():
     sub = add(plans)
     sub.add_argument("action", nargs="?", metavar="ACTION", choices=("show", "list", "clear"), default="show",
                      help="show (as without one), list or clear")  # fmt: skip
+    sub = add(check_op)
+    sub.add_argument("op", metavar="NS::NAME", help="tenon::rmsnorm; with -i, an operator that a module registers")
+    sub.add_argument("--arguments", metavar="EXPRESSION", help="a tuple: '(tenon.ones(2, 4), 1e-5)'")
+    sub.add_argument("--limit", metavar="NS", type=float, default=2000.0, help="nanoseconds that a call may take beside its kernel")
+    add(bench).add_argument("report", choices=["overhead"])
     sub = add(conformance, has_json=False)
     sub.add_argument("device", metavar="DEVICE", help="the device's name, as load_device and TENON_PLUGIN_PATH have it")
     sub.add_argument("--plugin", metavar="FILE", help="the device's library; without it, DEVICE is looked for")

@@ -9,8 +9,8 @@
 #include "tenon/builder/lowering.h"
 #include "tenon/core/error.h"
 #include "tenon/core/tensor.h"
+#include "tenon/graph/scratch.h"
 #include "tenon/graph/text.h"
-#include "tenon/ops/copy/elements.h"
 
 namespace tenon::builder {
 namespace {
@@ -38,13 +38,7 @@ class ScratchOutput {
     return {at, at + storage_.nbytes()};
   }
   std::vector<double> numbers() const {
-    const tenon::Tensor own(TensorImpl::make(storage_, dtype_, sizes_, strides_, first_));
-    const Storage wide_storage = Storage::allocate(static_cast<size_t>(own.numel()) * sizeof(double));
-    const tenon::Tensor wide(
-        TensorImpl::make(wide_storage, DType::Float64, sizes_, contiguous_strides(sizes_), 0));
-    ops::copy_elements(wide, own, "autotune");
-    const auto* const at = reinterpret_cast<const double*>(wide_storage.address());
-    return {at, at + own.numel()};
+    return graph::as_doubles(tenon::Tensor(TensorImpl::make(storage_, dtype_, sizes_, strides_, first_)));
   }
   DType dtype() const noexcept { return dtype_; }
 

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "tenon/core/half.h"
+#include "tenon/ops/copy/elements.h"
 
 namespace tenon::graph {
 namespace {
@@ -57,6 +58,17 @@ Scalar one(Scalar::Kind kind) {
       break;
   }
   return std::complex<double>(1.0, 0.0);
+}
+
+std::vector<double> as_doubles(const Tensor& t) {
+  std::vector<double> all(static_cast<size_t>(t.numel()));
+  if (all.empty()) return all;
+  const Dims sizes = t.sizes().to_dims();
+  const tenon::Storage memory = tenon::Storage::from_foreign(
+      reinterpret_cast<Address>(all.data()), all.size() * sizeof(double), kCPU, nullptr, nullptr);
+  const Tensor wide(TensorImpl::make(memory, DType::Float64, sizes, contiguous_strides(sizes), 0));
+  ops::copy_elements(wide, t, "as_doubles");
+  return all;
 }
 
 Scratch::Scratch(const Graph& g, const Node& node) {

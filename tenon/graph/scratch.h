@@ -14,6 +14,9 @@ namespace tenon::graph {
 /// A number of a kind, for runs whose numbers do not matter.
 Scalar one(Scalar::Kind kind);
 
+/// The elements of a tensor of the host, in order; of complex ones, the real parts.
+std::vector<double> as_doubles(const Tensor& t);
+
 class Scratch {
  public:
   Scratch(const Graph& graph, const Node& node);

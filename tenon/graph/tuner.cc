@@ -7,100 +7,12 @@
 #include <cstring>
 
 #include "tenon/core/thread_state.h"
-#include "tenon/graph/call_step.h"
-#include "tenon/graph/loop_step.h"
 #include "tenon/graph/region.h"
+#include "tenon/graph/region_programs.h"
 #include "tenon/graph/scratch.h"
-#include "tenon/ops/copy/elements.h"
 
 namespace tenon::graph {
 namespace {
-
-using Arguments = RegionProgram::Arguments;
-
-/// A region that is one loop, for tensors.
-class LoopProgram final : public RegionProgram {
- public:
-  LoopProgram(const Graph& g, const Node& node)
-      : step_(g, node), outputs_(node.region->body.outputs), inputs_(node.region->body.inputs) {}
-  void run(const Arguments& arguments, bool& has_written) const override {
-    SmallVector<char*, 16> addresses;
-    for (const uint32_t i : outputs_) addresses.push_back(static_cast<char*>(arguments.defs[i].data_ptr()));
-    for (const uint32_t i : inputs_) addresses.push_back(static_cast<char*>(arguments.uses[i].data_ptr()));
-    SmallVector<uint64_t, 16> slots(step_.num_numbers());
-    step_.put_numbers(arguments.numbers, slots.data());
-    has_written = true;
-    step_.run(addresses.data(), slots.data());
-  }
-  const LoopStep& step() const noexcept { return step_; }
-
- private:
-  LoopStep step_;
-  std::vector<uint32_t> outputs_, inputs_;
-};
-
-/// The members of a region as they run without it: each by itself, what they make on the way in fresh memory.
-class CallsApart final : public RegionProgram {
- public:
-  CallsApart(const Graph& g, const Node& node) {
-    for (const Use& u : g.uses(node)) uses_.push_back(place(g, u.value, u.geometry));
-    for (const Def& d : g.defs(node)) defs_.push_back(place(g, d.value, d.geometry));
-    for (const Node& member : node.region->members) {
-      Call& call = calls_.emplace_back(Call{CallStep(g, member), {}, {}});
-      for (const Use& u : g.uses(member)) call.uses.push_back(place(g, u.value, u.geometry));
-      for (const Def& d : g.defs(member)) call.defs.push_back(place(g, d.value, d.geometry));
-    }
-  }
-  void run(const Arguments& arguments, bool& has_written) const override {
-    std::vector<tenon::Storage> memory(nbytes_.size());
-    const auto take = [&](const std::vector<Place>& places, std::span<const Tensor> tensors) {
-      for (size_t i = 0; i < places.size(); ++i) {
-        if (places[i].block != kNone && tensors[i].defined()) memory[places[i].block] = tensors[i].storage();
-      }
-    };
-    take(uses_, arguments.uses);
-    take(defs_, arguments.defs);
-    const auto tensors = [&](const std::vector<Place>& places) {
-      std::vector<Tensor> all;
-      for (const Place& p : places) {
-        if (p.block == kNone) {
-          all.emplace_back();
-          continue;
-        }
-        if (!memory[p.block]) memory[p.block] = tenon::Storage::allocate(nbytes_[p.block]);
-        const Geometry& at = p.geometry;
-        auto impl = TensorImpl::make(memory[p.block], at.dtype, at.sizes, at.strides, at.offset);
-        impl->set_wrapped_number(at.wrapped_number);
-        all.push_back(Tensor(std::move(impl)));
-      }
-      return all;
-    };
-    has_written = true;
-    for (const Call& call : calls_) call.step.run(tensors(call.uses), tensors(call.defs), arguments.numbers);
-  }
-
- private:
-  struct Place {
-    uint32_t block = kNone;
-    Geometry geometry = {};
-  };
-  struct Call {
-    CallStep step;
-    std::vector<Place> uses, defs;
-  };
-  Place place(const Graph& g, ValueId value, GeometryId geometry) {
-    if (value == kNone) return {};
-    const StorageId storage = g.values[value].storage;
-    const auto [found, is_new] = blocks_.emplace(storage, static_cast<uint32_t>(nbytes_.size()));
-    if (is_new) nbytes_.push_back(g.storages[storage].nbytes);
-    return {found->second, g.geometry(geometry)};
-  }
-
-  std::map<StorageId, uint32_t> blocks_;
-  std::vector<uint64_t> nbytes_;
-  std::vector<Place> uses_, defs_;
-  std::vector<Call> calls_;
-};
 
 bool is_loop(const Node& region) { return region.region->anchor_member == kNone; }
 
@@ -135,15 +47,11 @@ class Bound {
   double absolute_ = 0, rows_ = 1;
 };
 
-std::vector<double> as_doubles(std::span<const Tensor> tensors) {
+std::vector<double> all_as_doubles(std::span<const Tensor> tensors) {
   std::vector<double> all;
   for (const Tensor& t : tensors) {
-    const tenon::Storage storage = tenon::Storage::allocate(static_cast<size_t>(t.numel()) * sizeof(double));
-    const Dims sizes = t.sizes().to_dims();
-    const Tensor wide(TensorImpl::make(storage, DType::Float64, sizes, contiguous_strides(sizes), 0));
-    ops::copy_elements(wide, t, "tune");
-    const auto* const first = static_cast<const double*>(wide.data_ptr());
-    all.insert(all.end(), first, first + t.numel());
+    const std::vector<double> own = as_doubles(t);
+    all.insert(all.end(), own.begin(), own.end());
   }
   return all;
 }
@@ -156,7 +64,7 @@ class Judge {
   void set_reference(const RegionProgram& program) {
     run(program);
     wanted_ = scratch_.results();
-    wanted_numbers_ = as_doubles(scratch_.arguments().defs);
+    wanted_numbers_ = all_as_doubles(scratch_.arguments().defs);
   }
   /// Why a candidate is not taken; empty if it may be.
   std::string verdict(const Candidate& candidate) {
@@ -179,7 +87,7 @@ class Judge {
   std::string vendors_verdict() const {
     if (is_loop(region_)) return {};
     const Bound bound(g_, region_);
-    const std::vector<double> got = as_doubles(scratch_.arguments().defs);
+    const std::vector<double> got = all_as_doubles(scratch_.arguments().defs);
     for (size_t i = 0; i < got.size(); ++i) {
       if (!bound.holds(wanted_numbers_[i], got[i]))
         return fmt::format("wrong: {} where {} is right, which is out of the bound", got[i],

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <pthread.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdlib>
 #include <cstring>
@@ -200,6 +201,31 @@ TEST(BuiltGraph, RunningAllocatesNothingAndTakesNoLock) {
   EXPECT_GT(num_locks, locked);
 #endif
   EXPECT_TRUE(same_bits(out, matmul(mul(gelu(add(matmul(x, w), b)), 0.5), relu(w.t()))));
+}
+
+TEST(BuiltGraph, TheFastestPlanIsFoundWithoutAWriteToTheCallersOutputs) {
+  Example e;
+  e.g.validate();
+  e.g.build_operation_graph();
+  const builder::HeuristicMode modes[] = {builder::HeuristicMode::A};
+  e.g.create_execution_plans(modes);
+  e.g.check_support();
+  e.g.build_plans(builder::BuildPolicy::All);
+  const size_t count = e.g.execution_plan_count();
+  e.out.fill_(7);
+  Workspace workspace(e.g.autotune_workspace_size());
+  const std::unordered_map<uint64_t, Address> pack{
+      {1, address(e.x)}, {2, address(e.w)}, {3, address(e.b)}, {e.gy->uid(), address(e.out)}};
+  const std::vector<graph::Trial> told = e.g.autotune(pack, workspace.span(), 5000);
+  EXPECT_TRUE(same_bits(e.out, full({33, 1}, 7.0)));
+  EXPECT_GE(told.size(), count);
+  EXPECT_EQ(std::ranges::count_if(told, [](const graph::Trial& t) { return t.reason.empty(); }), 1);
+  for (const graph::Trial& t : told) {
+    EXPECT_GT(t.ns, 0) << t.name;
+    if (t.reason.empty()) EXPECT_EQ(t.name, e.g.plan_name_at_index(0));
+  }
+  e.g.execute(pack, workspace.span());
+  EXPECT_TRUE(same_bits(e.out, e.eager()));
 }
 
 TEST(BuiltGraph, TemporariesShareTheWorkspace) {

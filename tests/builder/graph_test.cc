@@ -29,6 +29,11 @@ thread_local uint64_t num_locks = 0;
   if (void* p = std::malloc(n ? n : 1)) return p;
   throw std::bad_alloc();
 }
+// Of std::stable_sort.
+[[gnu::noinline]] void* operator new(size_t n, const std::nothrow_t&) noexcept {
+  ++num_allocations;
+  return std::malloc(n ? n : 1);
+}
 [[gnu::noinline]] void operator delete(void* p) noexcept { std::free(p); }
 [[gnu::noinline]] void operator delete(void* p, size_t) noexcept { std::free(p); }
 

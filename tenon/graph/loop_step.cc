@@ -14,10 +14,12 @@ bool is_of_rows(const tenon::Region& region, size_t output) {
 
 /// What the region's engine and its knobs say.
 HostProgramOptions options_of(const Region& region) {
-  check_knobs(region, {"tile", "streams"});
+  check_knobs(region, {"tile", "vectors", "streams"});
   using enum HostProgramOptions::Kind;
   const auto kind = region.engine == "jit" ? MachineCode : region.engine == "interpreter" ? Interpreter : Any;
-  return {kind, static_cast<size_t>(std::max<int64_t>(knob(region, "tile", 0), 0))};
+  const auto at_least_0 = [&](std::string_view name) { return std::max<int64_t>(knob(region, name, 0), 0); };
+  return {kind, static_cast<size_t>(at_least_0("tile")),
+          static_cast<int>(std::min<int64_t>(at_least_0("vectors"), 64))};
 }
 
 }  // namespace

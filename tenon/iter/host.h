@@ -71,6 +71,7 @@ struct HostProgramOptions {
   };
   Kind kind = Kind::Any;
   size_t tile = 0;  ///< Elements that the interpreter computes at once; 0: as it chooses.
+  int vectors = 0;  ///< That go through machine code side by side; 0: as its emitter chooses.
 };
 
 struct HostBackend {

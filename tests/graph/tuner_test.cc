@@ -190,6 +190,13 @@ TEST(TunedPlan, KnobsAreObeyedAndOthersRefused) {
   EXPECT_TRUE(LoopStep(g, node).loop().streams());
   node.region->knobs = {{"streams", 0}};
   EXPECT_FALSE(LoopStep(g, node).loop().streams());
+  node.region->engine = "jit";
+  for (const int64_t vectors : {1, 6, 100}) {
+    node.region->knobs = {{"vectors", vectors}};
+    const LoopStep step(g, node);
+    EXPECT_TRUE(step.engine() == std::string("jit") || step.engine() == std::string("interpreter"));
+  }
+  node.region->engine = "interpreter";
   node.region->knobs = {{"sails", 3}};
   try {
     const LoopStep step(g, node);

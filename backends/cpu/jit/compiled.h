@@ -28,7 +28,7 @@ class Compiled final : public HostProgram {
   // Of 0.1 to 0.4 ns that an element costs more here than in machine code, as many as its making takes.
   static constexpr size_t kElements = size_t{1} << 17;
 
-  void make_code() const;
+  void make_code(int vectors = 0) const;
 
   Program program_;
   expr::ExpressionPtr expression_;

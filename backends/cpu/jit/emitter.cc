@@ -19,6 +19,7 @@ bool has_wide_items(const expr::Expression& e) {
 // Of 32 vectors of AVX-512 the last is scratch, of 16 of AVX2 the last two.
 constexpr int kVectors512 = 31, kVectors256 = 14, kMasks = 5;
 constexpr size_t kFirstBytes = 8192;
+constexpr int kMostCopies = 8;
 
 // How many vectors go side by side: while one waits for the results of its operations, others go on, as long
 // as their values find registers most of the time; to save and load some of them costs less than waiting.
@@ -36,7 +37,7 @@ int choose_copies(const Values& values, bool avx512) {
 
 // rdi: pointers, rsi: n, rdx: numbers, which stay. r8: elements from the beginning, r9: elements left, r10:
 // constants. rax: the pointer that was read last.
-Emitter::Emitter(const expr::Expression& e, CpuTarget target)
+Emitter::Emitter(const expr::Expression& e, CpuTarget target, int vectors)
     : Xbyak::CodeGenerator(kFirstBytes, Xbyak::AutoGrow),
       e_(e),
       avx512_(target == CpuTarget::Avx3),
@@ -45,7 +46,7 @@ Emitter::Emitter(const expr::Expression& e, CpuTarget target)
       bytes_(avx512_ ? 64 : 32),
       lanes_(bytes_ / (mixed_ ? 8 : 4)),
       values_(e, avx512_),
-      copies_(choose_copies(values_, avx512_)),
+      copies_(vectors > 0 ? std::min(vectors, kMostCopies) : choose_copies(values_, avx512_)),
       places_(*this, e.num_nodes * static_cast<size_t>(copies_), avx512_ ? kVectors512 : kVectors256,
               kMasks) {
   plan();

@@ -18,7 +18,8 @@ namespace tenon::cpu::jit {
 class Emitter final : public Mover, private Xbyak::CodeGenerator {
  public:
   /// Emits the code of a primitive expression. Throws Xbyak::Error where memory cannot be made executable.
-  Emitter(const expr::Expression& e, CpuTarget target);
+  /// `vectors`: how many go side by side; 0: as many as find registers for their values.
+  Emitter(const expr::Expression& e, CpuTarget target, int vectors = 0);
 
   template <class F>
   F function() const {

@@ -107,7 +107,7 @@ std::string refused_primitive(const Expression& e, bool avx512) {
 
 class Made final : public JitKernel {
  public:
-  Made(const Expression& primitive, CpuTarget target) : emitter_(primitive, target) {
+  Made(const Expression& primitive, CpuTarget target, int vectors) : emitter_(primitive, target, vectors) {
     function_ = emitter_.function<Function>();
   }
 
@@ -141,9 +141,9 @@ std::string jit_loss(const Expression& e, CpuTarget target) {
          " wait for each other: function by function is faster";
 }
 
-std::unique_ptr<const JitKernel> JitKernel::make(const Expression& e, CpuTarget target) {
+std::unique_ptr<const JitKernel> JitKernel::make(const Expression& e, CpuTarget target, int vectors) {
   try {
-    return std::make_unique<const Made>(*expr::inline_calls(e), target);
+    return std::make_unique<const Made>(*expr::inline_calls(e), target, vectors);
   } catch (const Xbyak::Error&) {
     return nullptr;
   }
@@ -153,7 +153,7 @@ std::unique_ptr<const JitKernel> JitKernel::make(const Expression& e, CpuTarget 
 
 std::string jit_refusal(const expr::Expression&, CpuTarget) { return "this build has no emitter (Xbyak)"; }
 std::string jit_loss(const expr::Expression&, CpuTarget) { return ""; }
-std::unique_ptr<const JitKernel> JitKernel::make(const expr::Expression&, CpuTarget) { return nullptr; }
+std::unique_ptr<const JitKernel> JitKernel::make(const expr::Expression&, CpuTarget, int) { return nullptr; }
 
 #endif
 

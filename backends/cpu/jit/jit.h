@@ -20,8 +20,9 @@ std::string jit_loss(const expr::Expression& e, CpuTarget target);
 /// The code of one expression. Immutable and safe to run from many threads at once.
 class JitKernel {
  public:
-  /// Null where the system lets no memory be executed. `e` must not be refused.
-  static std::unique_ptr<const JitKernel> make(const expr::Expression& e, CpuTarget target);
+  /// Null where the system lets no memory be executed. `e` must not be refused. `vectors`: how many go
+  /// through the code side by side; 0: as many as find registers for their values.
+  static std::unique_ptr<const JitKernel> make(const expr::Expression& e, CpuTarget target, int vectors = 0);
   virtual ~JitKernel() = default;
 
   /// As Program::run: outputs, then inputs, each `n` contiguous elements of their slot's dtype, of any

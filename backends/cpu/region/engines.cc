@@ -36,13 +36,19 @@ std::vector<graph::Knobs> tiles(const graph::Graph&, const graph::Node& node) {
   return {{{"tile", 256}}, {{"tile", 512}}, {{"tile", 1024}}, {{"tile", 2048}}};
 }
 
+// While one vector waits for its operations, others go on, until registers run out.
+std::vector<graph::Knobs> side_by_side(const graph::Graph&, const graph::Node& node) {
+  if (!node.region->over.empty()) return {};
+  return {{{"vectors", 1}}, {{"vectors", 2}}, {{"vectors", 4}}, {{"vectors", 6}}};
+}
+
 }  // namespace
 
 constinit const std::array<graph::Engine, graph::kNumHostEngines> graph::kHostEngines{{
     {"onednn", &cpu::onednn::refusal, &cpu::onednn::cost_of, &cpu::onednn::build, false,
      &cpu::onednn::version},
     {"composed", &cpu::composed_refusal, &cpu::cost_of, &cpu::compose, true, nullptr, &cpu::block_sizes},
-    {"jit", &jit_refusal},
+    {"jit", &jit_refusal, nullptr, nullptr, true, nullptr, &side_by_side},
     {"interpreter", &interpreter_refusal, nullptr, nullptr, true, nullptr, &tiles},
 }};
 

@@ -235,14 +235,19 @@ std::shared_ptr<const BoundPlan> CachedPlan::find(std::span<const PlanArgument> 
   const std::span<const uint64_t> words{key.data(), key.size()};
   {
     const std::lock_guard lock(mutex_);
-    if (const auto found = plans_.find(words); found != plans_.end()) [[likely]] {
-      found->second.used = ++counts_.hits + counts_.misses;
-      return found->second.plan;
+    if (!latest_ || !Equal()(latest_->first, words)) {
+      const auto found = plans_.find(words);
+      latest_ = found == plans_.end() ? nullptr : &*found;
+    }
+    if (latest_) [[likely]] {
+      latest_->second.used = ++counts_.hits + counts_.misses;
+      return latest_->second.plan;
     }
   }
   std::shared_ptr<const BoundPlan> made = make(arguments, first ? first->device() : kCPU);
   const std::lock_guard lock(mutex_);
   ++counts_.misses;
+  latest_ = nullptr;
   if (plans_.size() >= counts_.capacity && !plans_.contains(words))
     plans_.erase(std::ranges::min_element(plans_, {}, [](const auto& kept) { return kept.second.used; }));
   Entry& entry = plans_.try_emplace(Key(words.begin(), words.end())).first->second;
@@ -328,6 +333,7 @@ CachedPlan::Counts CachedPlan::counts() const {
 void CachedPlan::clear() {
   const std::lock_guard lock(mutex_);
   plans_.clear();
+  latest_ = nullptr;
   counts_.hits = counts_.misses = 0;
 }
 

@@ -177,7 +177,9 @@ class CachedPlan {
   Build build_;
   GraphOptions options_;
   mutable std::mutex mutex_;
-  std::unordered_map<Key, Entry, Hash, Equal> plans_;
+  using Plans = std::unordered_map<Key, Entry, Hash, Equal>;
+  Plans plans_;
+  Plans::value_type* latest_ = nullptr;  // compared first: calls mostly repeat
   Counts counts_;
 };
 

@@ -46,6 +46,17 @@ def test_values_of_floats_plan_nothing_and_all_else_does(affine):
     assert affine.cache_info() == (2, 10, 256, 10)
 
 
+def test_lists_of_any_length_are_told_apart():
+    @tenon.cached_plan
+    def reshaped(g, x, before, shape):
+        return g.reshape(x, dim=list(shape))
+
+    x = tenon.arange(4.0)
+    for shape in ((2, 2), (4, 1), [1] * 20 + [4], [1] * 20 + [2, 2], (tenon.tensor(4).item(),)):
+        assert tuple(reshaped(x, [1] * 14, shape).shape) == tuple(shape)
+    assert reshaped.cache_info().misses == 5
+
+
 def test_strict_mode_has_plans_of_its_own(affine):
     x = tenon.ones(2)
     affine(x, 1.0)
@@ -122,6 +133,7 @@ def test_a_workspace_belongs_to_one_call():
 
     x, w = tenon.randn(64, 64), tenon.randn(64, 64)
     wanted = (x @ w) @ w
+    assert wanted.isfinite().all().item()  # it is computed, where it is recorded
     g = chain.find(x, w)
     assert g.get_workspace_size() > 0
     before = tenon.cpu.memory_stats()["allocated_bytes.all.current"]

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <list>
 #include <memory>
 
 #include "python/src/call/parser.h"
@@ -36,15 +37,17 @@ struct CachedPlanObject {
 
 CachedPlanObject* as_cached(PyObject* o) { return reinterpret_cast<CachedPlanObject*>(o); }
 
-constexpr size_t kMostParameters = 32;
+constexpr size_t kMostParameters = 16;
 constexpr size_t kMostResults = 8;
 
 /// The arguments of a call: as objects, and as plans see them.
 struct Call {
   size_t count = 0;
-  std::array<PyObject*, kMostParameters> objects{};
+  std::array<PyObject*, kMostParameters> objects;  // `count` of them are set
   std::array<PlanArgument, kMostParameters> arguments;
-  std::vector<Dims> lists;  // of arguments
+  std::array<int64_t, 16> ints;  // of lists that are arguments: most are short
+  size_t num_ints = 0;
+  std::list<Dims> lists;  // the others
   PyObject* out = nullptr;
 
   std::span<const PlanArgument> span() const { return {arguments.data(), count}; }
@@ -76,7 +79,7 @@ void take_objects(CachedPlanObject* self, PyObject* const* args, size_t n, PyObj
     const Ref most(checked(PyLong_FromSize_t(call.count)));
     refuse(self, PyExc_TypeError, "%S() takes at most %S arguments", most.get());
   }
-  std::copy_n(args, n, call.objects.begin());
+  std::fill(std::copy_n(args, n, call.objects.begin()), call.objects.begin() + call.count, nullptr);
   const Py_ssize_t named = keywords ? PyTuple_GET_SIZE(keywords) : 0;
   for (Py_ssize_t i = 0; i < named; ++i) {
     PyObject* const name = PyTuple_GET_ITEM(keywords, i);
@@ -100,6 +103,21 @@ void take_objects(CachedPlanObject* self, PyObject* const* args, size_t n, PyObj
   }
 }
 
+/// A tuple or list of ints, where there is room for it.
+bool take_short_list(PyObject* o, Call& call, PlanArgument& argument) {
+  if (!PyTuple_CheckExact(o) && !PyList_CheckExact(o)) return false;
+  const auto count = static_cast<size_t>(PySequence_Fast_GET_SIZE(o));
+  if (call.num_ints + count > call.ints.size()) return false;
+  int64_t* const first = call.ints.data() + call.num_ints;
+  for (size_t i = 0; i < count; ++i) {
+    PyObject* const item = PySequence_Fast_GET_ITEM(o, static_cast<Py_ssize_t>(i));
+    if (!PyLong_CheckExact(item) || !parse_int(item, first[i])) return false;
+  }
+  call.num_ints += count;
+  argument = PlanArgument(IntArrayRef(first, count));
+  return true;
+}
+
 void take_argument(CachedPlanObject* self, Call& call, size_t i) {
   PyObject* const o = call.objects[i];
   PlanArgument& argument = call.arguments[i];
@@ -116,6 +134,7 @@ void take_argument(CachedPlanObject* self, Call& call, size_t i) {
     argument = PlanArgument(o == Py_True);
     return;
   }
+  if (take_short_list(o, call, argument)) return;
   std::string_view text;
   int64_t whole = 0;
   if (parse_text(o, text))
@@ -162,7 +181,6 @@ builder::PlanResults build(PyObject* function, const builder::PlanInputs& inputs
 std::shared_ptr<const BoundPlan> find(CachedPlanObject* self, PyObject* const* args, size_t n,
                                       PyObject* keywords, Call& call) {
   take_objects(self, args, n, keywords, call);
-  call.lists.reserve(call.count);
   for (size_t i = 0; i < call.count; ++i) take_argument(self, call, i);
   struct Planned {
     const Call* before = std::exchange(planned_call, nullptr);
@@ -250,7 +268,7 @@ PyObject* make(PyTypeObject* type, PyObject* args, PyObject*) {
     return nullptr;
   return guarded([&]() -> PyObject* {
     TENON_CHECK(static_cast<size_t>(PyTuple_GET_SIZE(names)) <= kMostParameters, Value,
-                std::string(name) + ": a plan has at most 32 arguments");
+                std::string(name) + ": a plan has at most 16 arguments");
     TENON_CHECK(capacity > 0, Value, "cached_plan: maxsize is at least 1");
     Ref object(checked(type->tp_alloc(type, 0)));
     auto* const self = as_cached(object.get());

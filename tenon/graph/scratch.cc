@@ -4,6 +4,7 @@
 
 #include <complex>
 #include <cstring>
+#include <span>
 
 #include "tenon/core/half.h"
 #include "tenon/ops/copy/elements.h"
@@ -71,6 +72,27 @@ std::vector<double> as_doubles(const Tensor& t) {
   return all;
 }
 
+namespace {
+
+/// `infinity`: its bits, the largest that are no NaN's, without the sign.
+template <class Bits>
+void unify_nans(std::span<std::byte> bytes, Bits infinity) {
+  constexpr auto kMagnitude = static_cast<Bits>(static_cast<Bits>(-1) >> 1);
+  for (size_t at = 0; at + sizeof(Bits) <= bytes.size(); at += sizeof(Bits)) {
+    Bits bits;
+    std::memcpy(&bits, &bytes[at], sizeof bits);
+    if ((bits & kMagnitude) > infinity) std::memcpy(&bytes[at], &kMagnitude, sizeof bits);
+  }
+}
+void unify_nans(std::span<std::byte> bytes, DType dtype) {
+  if (dtype == DType::Float64) unify_nans<uint64_t>(bytes, uint64_t{0x7FF} << 52);
+  if (dtype == DType::Float32) unify_nans<uint32_t>(bytes, 0x7F800000);
+  if (dtype == DType::Float16) unify_nans<uint16_t>(bytes, 0x7C00);
+  if (dtype == DType::BFloat16) unify_nans<uint16_t>(bytes, 0x7F80);
+}
+
+}  // namespace
+
 Scratch::Scratch(const Graph& g, const Node& node) {
   uint64_t nbytes = 0;
   const auto add = [&](StorageId id, GeometryId geometry) {
@@ -82,6 +104,7 @@ Scratch::Scratch(const Graph& g, const Node& node) {
     Block& block = blocks_[id];
     block.storage = tenon::Storage::allocate(g.storages[id].nbytes);
     fill(block.storage, g.geometry(geometry).dtype);
+    block.dtype = real_dtype(g.geometry(geometry).dtype);
   };
   for (const Use& u : g.uses(node)) {
     if (u.value != kNone) add(g.values[u.value].storage, u.geometry);
@@ -123,7 +146,9 @@ std::vector<std::byte> Scratch::results() const {
   for (const auto& [id, block] : blocks_) {
     if (block.before.empty()) continue;
     const auto* const bytes = reinterpret_cast<const std::byte*>(block.storage.address());
+    const size_t begin = all.size();
     all.insert(all.end(), bytes, bytes + block.storage.nbytes());
+    unify_nans(std::span(all).subspan(begin), block.dtype);
   }
   return all;
 }

@@ -29,12 +29,14 @@ class Scratch {
   void reset();
   /// Whether a run finds other values than the one before left it, without a reset.
   bool is_changed_by_runs() const noexcept { return reads_what_it_writes_; }
-  /// The bytes of all that the node writes.
+  /// The bytes of all that the node writes, where NaNs are alike: their signs and payloads are no part of a
+  /// result.
   std::vector<std::byte> results() const;
 
  private:
   struct Block {
     tenon::Storage storage;
+    DType dtype;
     std::vector<std::byte> before;  ///< Of what is written.
   };
 

@@ -111,6 +111,32 @@ TEST_P(RegionTuner, TakesNothingThatComputesSomethingElse) {
   EXPECT_EQ(tune(g, g.nodes[0], candidates, *apart.program, Budget(kPlenty)).winner, kNone);
 }
 
+TEST(TunerVerdict, TheSignOfANanIsNoPartOfAResult) {
+  const Graph g = fused(R"(graph 1
+storage %0 65536 cpu input
+storage %1 65536 cpu
+storage %2 65536 cpu output
+number $0 float
+%1.0 float32[16384] = aten::sqrt(%0.0 float32[16384])
+%2.0 float32[16384] = aten::mul.Scalar(%1.0 float32[16384], $0)
+)");
+  const Candidate apart = calls_apart(g, g.nodes[0]);
+  const auto turn_nans = [](const RegionProgram::Arguments& a) {
+    auto* const x = static_cast<uint32_t*>(a.defs[0].data_ptr());
+    int64_t turned = 0;
+    for (int64_t i = 0; i < a.defs[0].numel(); ++i) {
+      if ((x[i] & 0x7FFFFFFF) <= 0x7F800000) continue;
+      x[i] ^= 0x80000000;
+      ++turned;
+    }
+    EXPECT_GT(turned, 0);
+  };
+  std::vector<Candidate> candidates;
+  candidates.push_back(planted(g, "turned", turn_nans));
+  const Tuned tuned = tune(g, g.nodes[0], candidates, *apart.program, Budget(kPlenty));
+  EXPECT_EQ(tuned.trials[0].reason, "");
+}
+
 TEST_P(RegionTuner, WhatIsSlowerLosesInAnyOrder) {
   const Graph g = fused(GetParam());
   const Candidate apart = calls_apart(g, g.nodes[0]);

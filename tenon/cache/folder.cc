@@ -7,7 +7,6 @@
 #include <sys/random.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include <xxhash.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -17,49 +16,9 @@
 namespace tenon::cache {
 namespace {
 
-// The file: this, then build, machine, about and value, one after the other. Numbers are those of the
-// machine, which are the same on every one that reads the others' bytes.
-struct Header {
-  char magic[8];
-  uint64_t version;
-  uint64_t length;    // of what follows the header
-  uint64_t checksum;  // of what follows this field
-  uint64_t key_high, key_low;
-  uint32_t build, machine, about;  // bytes
-  uint32_t reserved;
-};
-static_assert(sizeof(Header) == 64);
-constexpr char kMagic[] = {'T', 'E', 'N', 'O', 'N', 'P', 'L', 'C'};
-constexpr uint64_t kVersion = 1;
-constexpr size_t kSummed = offsetof(Header, key_high);
-
 constexpr std::string_view kSuffix = ".plan", kUnfinished = ".new-", kCounts = ".counts", kLock = ".lock";
 // A file that is used again is younger than this, so that its time is not written at each use.
 constexpr int64_t kFresh = 3600;
-
-constexpr std::array<std::string_view, kNumMisses> kNames = {
-    "it was found",
-    "nothing was stored",
-    "the file cannot be read",
-    "the file is another user's, or others may write it",
-    "the file is no plan",
-    "the file is cut off, or has more behind its end",
-    "the file's bytes are not those that were written",
-    "the file is of another build of Tenon",
-    "the file is for another instruction set",
-    "the file is of another program",
-};
-
-uint64_t checksum(Bytes head, Bytes rest) {
-  XXH3_state_t state;
-  XXH3_64bits_reset(&state);
-  XXH3_64bits_update(&state, head.data(), head.size());
-  XXH3_64bits_update(&state, rest.data(), rest.size());
-  return XXH3_64bits_digest(&state);
-}
-
-Bytes bytes_of(std::string_view text) { return std::as_bytes(std::span(text)); }
-std::string_view text_of(Bytes bytes) { return {reinterpret_cast<const char*>(bytes.data()), bytes.size()}; }
 
 std::string file_of(const expr::Key& key) {
   return fmt::format("{:016x}{:016x}{}", key.high, key.low, kSuffix);
@@ -95,8 +54,6 @@ int make_folders(const std::string& path) {
 
 }  // namespace
 
-std::string_view name(Miss miss) noexcept { return kNames[static_cast<size_t>(miss)]; }
-
 bool Folder::open() {
   if (folder_) return true;
   if (!problem_.empty()) return false;
@@ -107,6 +64,7 @@ bool Folder::open() {
     return false;
   }
   if (!is_ours_alone(s)) {
+    is_open_to_others_ = s.st_uid == geteuid();
     problem_ = s.st_uid != geteuid()
                    ? fmt::format("{} belongs to another user", path_)
                    : fmt::format(
@@ -129,62 +87,51 @@ bool Folder::make() {
   return open();
 }
 
-Folder::Found Folder::read(const std::string& file, const Holder& reader) {
-  Found found;
-  const Descriptor in(openat(folder_.get(), file.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+Folder::File Folder::read(const std::string& name, const Holder& reader) const {
+  File file;
+  Miss& miss = file.contents.miss;
+  const Descriptor in(openat(folder_.get(), name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
   struct stat s;
   if (!in || fstat(in.get(), &s) != 0) {
-    found.miss = errno == ENOENT ? Miss::Absent : Miss::Unreadable;
-    return found;
+    miss = errno == ENOENT ? Miss::Absent : Miss::Unreadable;
+    return file;
   }
-  found.miss = Miss::Unreadable;
-  if (!S_ISREG(s.st_mode)) return found;
-  found.miss = Miss::Owner;
-  if (!is_ours_alone(s)) return found;
-  found.miss = Miss::CutOff;
-  if (static_cast<uint64_t>(s.st_size) > kLargest + sizeof(Header)) return found;
-  found.file = read_all(in.get(), static_cast<size_t>(s.st_size));
-  Header h;
-  if (found.file.size() < sizeof(h)) return found;
-  std::memcpy(&h, found.file.data(), sizeof(h));
-  found.miss = Miss::Foreign;
-  if (std::memcmp(h.magic, kMagic, sizeof(kMagic)) != 0) return found;
-  found.miss = Miss::Build;
-  if (h.version != kVersion) return found;
-  found.miss = Miss::CutOff;
-  const Bytes rest = Bytes(found.file).subspan(sizeof(h));
-  const uint64_t texts = uint64_t{h.build} + h.machine + h.about;
-  if (h.length != rest.size() || texts > rest.size()) return found;
-  found.miss = Miss::Altered;
-  if (h.checksum != checksum(Bytes(found.file).subspan(kSummed, sizeof(h) - kSummed), rest)) return found;
-  found.value = rest.subspan(texts);
-  found.miss = Miss::Build;
-  if (text_of(rest.first(h.build)) != reader.build) return found;
-  found.miss = Miss::Machine;
-  if (text_of(rest.subspan(h.build, h.machine)) != reader.machine) return found;
-  found.miss = file_of({h.key_high, h.key_low}) == file ? Miss::None : Miss::Key;
-  const int64_t now = std::time(nullptr);
-  // A time to come was written before the clock was set back.
-  if (found.miss == Miss::None && (s.st_mtime > now || s.st_mtime < now - kFresh))
-    (void)futimens(in.get(), nullptr);
-  return found;
+  const auto size = static_cast<uint64_t>(s.st_size);
+  if (!S_ISREG(s.st_mode))
+    miss = Miss::Unreadable;
+  else if (!is_ours_alone(s))
+    miss = Miss::Owner;
+  else if (size > kLargestValue + kHeaderBytes)
+    miss = Miss::CutOff;
+  if (miss != Miss::None) return file;
+  file.bytes = read_all(in.get(), size);
+  file.contents = from_form(file.bytes, reader);
+  if (miss != Miss::None) return file;
+  if (file_of(file.contents.key) != name) miss = Miss::Key;
+  file.used = s.st_mtime;
+  return file;
 }
 
 Folder::Found Folder::find(const expr::Key& key, const Holder& reader) {
   if (!open()) return {};
-  return read(file_of(key), reader);
+  const std::string name = file_of(key);
+  File file = read(name, reader);
+  const int64_t now = std::time(nullptr);
+  // A time to come was written before the clock was set back.
+  if (file.contents.miss == Miss::None && (file.used > now || file.used < now - kFresh))
+    (void)utimensat(folder_.get(), name.c_str(), nullptr, AT_SYMLINK_NOFOLLOW);
+  return {std::move(file.bytes), file.contents.value, file.contents.miss};
 }
 
-std::string Folder::replace(const std::string& file, std::span<const Bytes> parts) {
+std::string Folder::replace(const std::string& file, Bytes bytes) const {
   // Also processes of other machines, which have the same numbers, may write into the folder.
   uint64_t draw = 0;
   (void)getrandom(&draw, sizeof(draw), 0);
   const std::string unfinished = fmt::format("{}{}-{:016x}", kUnfinished, getpid(), draw);
-  uint64_t length = 0;
-  for (const Bytes part : parts) length += part.size();
   // Beyond the limit the system would end the process by a signal.
   rlimit limit;
-  if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY && length > limit.rlim_cur)
+  if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY &&
+      bytes.size() > limit.rlim_cur)
     return said(EFBIG);
   const Descriptor out(
       openat(folder_.get(), unfinished.c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0600));
@@ -194,12 +141,10 @@ std::string Folder::replace(const std::string& file, std::span<const Bytes> part
     (void)unlinkat(folder_.get(), unfinished.c_str(), 0);
     return said(error);
   };
-  for (Bytes left : parts) {
-    while (!left.empty()) {
-      const ssize_t n = uninterrupted([&] { return ::write(out.get(), left.data(), left.size()); });
-      if (n < 0) return give_up();
-      left = left.subspan(static_cast<size_t>(n));
-    }
+  while (!bytes.empty()) {
+    const ssize_t n = uninterrupted([&] { return ::write(out.get(), bytes.data(), bytes.size()); });
+    if (n < 0) return give_up();
+    bytes = bytes.subspan(static_cast<size_t>(n));
   }
   // Not fsync: what a failing machine leaves is noticed by its checksum, and made again.
   if (renameat(folder_.get(), unfinished.c_str(), folder_.get(), file.c_str()) != 0) return give_up();
@@ -208,24 +153,9 @@ std::string Folder::replace(const std::string& file, std::span<const Bytes> part
 
 std::string Folder::store(const expr::Key& key, const Holder& writer, std::string_view about, Bytes value) {
   if (!make()) return problem_.empty() ? said(ENOENT) : problem_;
-  const Bytes texts[] = {bytes_of(writer.build), bytes_of(writer.machine), bytes_of(about)};
-  Header h{};
-  std::memcpy(h.magic, kMagic, sizeof(kMagic));
-  h.version = kVersion;
-  h.key_high = key.high;
-  h.key_low = key.low;
-  h.build = static_cast<uint32_t>(texts[0].size());
-  h.machine = static_cast<uint32_t>(texts[1].size());
-  h.about = static_cast<uint32_t>(texts[2].size());
-  std::vector<std::byte> rest;
-  for (const Bytes part : {texts[0], texts[1], texts[2], value})
-    rest.insert(rest.end(), part.begin(), part.end());
-  if (rest.size() > kLargest) return said(EFBIG);
-  h.length = rest.size();
-  const Bytes head = std::as_bytes(std::span(&h, 1));
-  h.checksum = checksum(head.subspan(kSummed), rest);
-  const Bytes parts[] = {head, rest};
-  return replace(file_of(key), parts);
+  const std::vector<std::byte> file = to_form(key, writer, about, value);
+  if (file.size() > kLargestValue) return said(EFBIG);
+  return replace(file_of(key), file);
 }
 
 std::vector<std::string> Folder::files() const {
@@ -283,15 +213,12 @@ std::vector<Folder::Entry> Folder::list(const Holder& reader) {
     Entry& entry = entries.emplace_back();
     entry.nbytes = static_cast<uint64_t>(s.st_size);
     entry.used = s.st_mtime;
-    const Found found = read(file, reader);
-    entry.miss = found.miss;
+    const File found = read(file, reader);
+    const Contents& c = found.contents;
+    entry.miss = c.miss;
     entry.file = std::move(file);
-    if (found.value.data() == nullptr) continue;
-    Header h;
-    std::memcpy(&h, found.file.data(), sizeof(h));
-    const std::string_view rest = text_of(Bytes(found.file).subspan(sizeof(h)));
-    entry.written_by = {std::string(rest.substr(0, h.build)), std::string(rest.substr(h.build, h.machine))};
-    entry.about = rest.substr(h.build + h.machine, h.about);
+    entry.written_by = {std::string(c.build), std::string(c.machine)};
+    entry.about = c.about;
   }
   std::ranges::sort(entries, std::greater(), &Entry::used);
   return entries;
@@ -315,7 +242,7 @@ std::map<std::string, uint64_t> Folder::counts() {
   const Descriptor in(openat(folder_.get(), kCounts.data(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
   if (!in) return counts;
   const std::vector<std::byte> bytes = read_all(in.get(), 1 << 16);
-  std::string_view text = text_of(bytes);
+  std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   while (!text.empty()) {
     const size_t end = std::min(text.find('\n'), text.size());
     const std::string_view line = text.substr(0, end);
@@ -339,8 +266,7 @@ void Folder::add_counts(const std::map<std::string, uint64_t>& more) {
   for (const auto& [what, n] : more) all[what] += n;
   std::string text;
   for (const auto& [what, n] : all) text += fmt::format("{} {}\n", n, what);
-  const Bytes parts[] = {bytes_of(text)};
-  (void)replace(std::string(kCounts), parts);
+  (void)replace(std::string(kCounts), std::as_bytes(std::span(text)));
 }
 
 }  // namespace tenon::cache

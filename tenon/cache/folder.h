@@ -3,7 +3,6 @@
 // of somebody else) is a miss, with a reason. Used by the plan cache. Knows nothing of what the values mean.
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -12,42 +11,15 @@
 #include <string_view>
 #include <vector>
 
+#include "tenon/cache/form.h"
 #include "tenon/core/descriptor.h"
-#include "tenon/expr/key.h"
 
 namespace tenon::cache {
-
-using Bytes = std::span<const std::byte>;
-
-/// Why a value was not found.
-enum class Miss : uint8_t {
-  None,  ///< It was.
-  Absent,
-  Unreadable,  ///< The system refuses, or it is no regular file.
-  Owner,       ///< It is another user's, or others may write it.
-  Foreign,
-  CutOff,
-  Altered,
-  Build,
-  Machine,
-  Key,  ///< It was stored under another key.
-};
-inline constexpr int kNumMisses = 10;
-/// "the file is cut off".
-std::string_view name(Miss miss) noexcept;
-
-/// What a value holds for, beside its key; a reader with others does not take it.
-struct Holder {
-  std::string build;    ///< Of the library that wrote it.
-  std::string machine;  ///< Its instruction set.
-};
 
 class Folder {
  public:
   /// Values take at most about that many bytes, the least recently used go first.
   static constexpr uint64_t kDefaultCapacity = uint64_t{64} << 20;
-  /// Of one value.
-  static constexpr uint64_t kLargest = uint64_t{16} << 20;
 
   explicit Folder(std::string path, uint64_t capacity = kDefaultCapacity)
       : path_(std::move(path)), capacity_(capacity) {}
@@ -84,18 +56,26 @@ class Folder {
   const std::string& path() const noexcept { return path_; }
   /// Why the folder is not used, as a sentence; empty if it is, or might be once it is there.
   const std::string& problem() const noexcept { return problem_; }
+  /// Whether the reason is that others may write into it.
+  bool is_open_to_others() const noexcept { return is_open_to_others_; }
 
  private:
   bool open();
   bool make();
-  Found read(const std::string& file, const Holder& reader);
-  std::string replace(const std::string& file, std::span<const Bytes> parts);
+  struct File {
+    std::vector<std::byte> bytes;
+    Contents contents;
+    int64_t used = 0;
+  };
+  File read(const std::string& name, const Holder& reader) const;
+  std::string replace(const std::string& file, Bytes bytes) const;
   std::vector<std::string> files() const;
 
   const std::string path_;
   const uint64_t capacity_;
   Descriptor folder_;
   std::string problem_;
+  bool is_open_to_others_ = false;
 };
 
 }  // namespace tenon::cache

@@ -79,6 +79,7 @@ void PlanCache::choose_folder() {
   }
   const char* const asked = std::getenv("TENON_CACHE");
   std::string path;
+  is_asked_for_ = asked != nullptr;
   if (asked) {
     path = asked;
     if (path.empty() || path == "0") {
@@ -98,6 +99,8 @@ void PlanCache::choose_folder() {
 
 std::string PlanCache::problem_to_report() {
   if (has_reported_ || folder_->problem().empty()) return {};
+  // Nobody asked for a folder in a home that cannot be written.
+  if (!is_asked_for_ && !folder_->is_open_to_others()) return {};
   has_reported_ = true;
   return fmt::format("plans are not kept on disk: {}", folder_->problem());
 }

@@ -92,6 +92,7 @@ class PlanCache {
 
   std::unique_ptr<Folder> folder_;
   std::string off_because_;
+  bool is_asked_for_ = false;  // by TENON_CACHE
   Holder holder_;
   std::atomic<uint64_t> planned_{0}, tuned_{0}, loaded_{0};
 

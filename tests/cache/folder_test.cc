@@ -93,7 +93,7 @@ TEST_F(PlanFolder, WhatIsCutOffOrLongerIsAMiss) {
   }
   write(file(), whole + "x");
   EXPECT_EQ(miss(), Miss::CutOff);
-  write(file(), std::string(Folder::kLargest + 100, 'x'));
+  write(file(), std::string(kLargestValue + 100, 'x'));
   EXPECT_EQ(miss(), Miss::CutOff);
 }
 
@@ -269,6 +269,10 @@ TEST_F(PlanFolder, ListsWhatIsThereAndWhyAReaderWouldNotTakeIt) {
   EXPECT_EQ(entry.miss, Miss::Machine);
   EXPECT_EQ(entry.written_by.machine, "AVX2");
   EXPECT_EQ(entry.about, "about");
+  // To be looked at is no use.
+  timespec times[2] = {{0, UTIME_OMIT}, {1000, 0}};
+  ASSERT_EQ(utimensat(AT_FDCWD, file().c_str(), times, 0), 0);
+  for (int i = 0; i < 2; ++i) EXPECT_EQ(folder.list(kHolder).back().used, 1000);
   EXPECT_EQ(folder.clear(), 2u);
   EXPECT_TRUE(folder.list(kHolder).empty());
 }

@@ -71,6 +71,9 @@ def test_a_folder_that_cannot_be_made(tmp_path):
     out, said = run(TENON_CACHE=str(tmp_path / "file" / "plans"))
     assert "Not a directory" in said and said.count("\n") == 1
     assert out.startswith("2 planned, 0 tuned, 0 loaded; not found: ")
+    # A home that is none was not asked for as a place of plans: no word, but the count.
+    out, said = run(HOME=str(tmp_path / "file"))
+    assert said == "" and "Not a directory (2)" in out
 
 
 def test_a_limit_on_the_size_of_files(tmp_path):

@@ -12,8 +12,8 @@ from .. import _C
 from ..cached_plans import cached_plan
 from ..library import Library, register_autograd
 from ..namespaces import namespace
-from .numbers import sum_type
-from .shapes import check_trailing
+from ._numbers import sum_type
+from ._shapes import check_trailing
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -45,14 +45,16 @@ class Racer {
 bool duel(Racer& champion, Racer& challenger, const Budget& budget) {
   champion.start_again();
   challenger.start_again();
-  for (int turn = 0; turn < kMostTurns; ++turn) {
+  int turns = 0;
+  while (turns < kMostTurns) {
     // Neither always runs behind the other.
-    (turn % 2 ? challenger : champion).turn();
-    (turn % 2 ? champion : challenger).turn();
-    const bool told = turn + 1 >= kLeastTurns && challenger.best() > kClearlySlower * champion.best();
+    (turns % 2 ? challenger : champion).turn();
+    (turns % 2 ? champion : challenger).turn();
+    ++turns;
+    const bool told = turns >= kLeastTurns && challenger.best() > kClearlySlower * champion.best();
     if (told || budget.left() < 0) break;
   }
-  return challenger.best() < kFaster * champion.best();
+  return turns >= kLeastTurns && challenger.best() < kFaster * champion.best();
 }
 
 }  // namespace

@@ -103,9 +103,12 @@ class Judge {
   std::vector<double> wanted_numbers_;
 };
 
+/// Null where another engine would run the loop: machine code may be switched off, or the system let none
+/// run.
 std::unique_ptr<const RegionProgram> program_for(const Graph& g, const Node& region, const Engine& engine) {
   if (engine.build) return engine.build(g, region);
-  return std::make_unique<const LoopProgram>(g, region);
+  auto loop = std::make_unique<const LoopProgram>(g, region);
+  return loop->step().engine() == engine.name ? std::move(loop) : nullptr;
 }
 
 }  // namespace
@@ -124,10 +127,12 @@ std::vector<Candidate> candidates_of(const Graph& g, const Node& region, const E
   const auto add = [&](const Engine& engine, const Knobs& knobs) {
     trial.region->engine = engine.name;
     trial.region->knobs = knobs;
+    auto program = program_for(g, trial, engine);
+    if (!program) return;
     all.push_back({.engine = trial.region->engine,
                    .knobs = knobs,
                    .is_exact = engine.is_exact,
-                   .program = program_for(g, trial, engine)});
+                   .program = std::move(program)});
   };
   if (is_loop(region)) {
     auto own = std::make_unique<const LoopProgram>(g, region);

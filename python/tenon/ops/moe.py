@@ -7,6 +7,7 @@ expert has one product, which writes where its rows are wanted.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from typing import TYPE_CHECKING, Any
 
 from .. import _C
@@ -45,23 +46,20 @@ def _check_product(input: _C.Tensor, weight: _C.Tensor, experts: _C.Tensor) -> N
 
 def _groups(experts: _C.Tensor, count: int) -> Iterator[tuple[int, int, int]]:
     """(expert, first row, last row + 1) of those that have rows, from experts in order."""
-    if experts.numel() == 0:
-        return
-    first, last = int(experts[0]), int(experts[-1])
-    if first < 0 or last >= count:
-        raise IndexError(f"moe_matmul: expert {first if first < 0 else last} of {count}")
-    numbers = _C.arange(count).unsqueeze(1)
+    listed = experts.tolist()
+    if listed and not 0 <= listed[0] <= listed[-1] < count:
+        raise IndexError(f"moe_matmul: expert {listed[0] if listed[0] < 0 else listed[-1]} of {count}")
     begin = 0
-    for expert, end in enumerate((experts.unsqueeze(0) <= numbers).sum(1).tolist()):
-        if end > begin:
-            yield expert, begin, end
+    while begin < len(listed):
+        end = bisect_right(listed, listed[begin], begin)
+        yield listed[begin], begin, end
         begin = end
 
 
 def _product(input: _C.Tensor, weight: _C.Tensor, experts: _C.Tensor) -> _C.Tensor:
     _check_product(input, weight, experts)
     ordered, order = _C.sort(experts.long(), stable=True)
-    rows, result = input[order], _C.empty((input.shape[0], weight.shape[2]), dtype=input.dtype)
+    rows, result = input.index_select(0, order), _C.empty((input.shape[0], weight.shape[2]), dtype=input.dtype)
     for expert, begin, end in _groups(ordered, weight.shape[0]):
         _C.mm(rows[begin:end], weight[expert], out=result[begin:end])
     back = _C.empty_like(result)
@@ -79,7 +77,7 @@ def _product_out(input: _C.Tensor, weight: _C.Tensor, experts: _C.Tensor, *, out
 def _weight_gradient(grad: _C.Tensor, input: _C.Tensor, experts: _C.Tensor, num_experts: int) -> _C.Tensor:
     _check("grad", grad, experts)
     ordered, order = _C.sort(experts.long(), stable=True)
-    gradients, rows = grad[order], input[order]
+    gradients, rows = grad.index_select(0, order), input.index_select(0, order)
     result = _C.zeros((num_experts, input.shape[1], grad.shape[1]), dtype=input.dtype)
     for expert, begin, end in _groups(ordered, num_experts):
         _C.mm(rows[begin:end].T, gradients[begin:end], out=result[expert])

@@ -17,7 +17,7 @@ _QUIET_MODULES = frozenset(("math", "cmath", "operator", "_operator", "_functool
 _QUIET_OBJECTS: tuple[type, ...] = (dict, list, tuple, set, frozenset, str, bytes, int, float, complex)
 _QUIET_OBJECTS += (type({}.keys()), type({}.values()), type({}.items()))
 _LOUD = frozenset(  # of tenon._C
-    "manual_seed seed set_num_threads set_default_dtype set_rng_state load_library save load".split()
+    "manual_seed seed set_num_threads set_default_dtype set_rng_state load_library save load initial_seed get_rng_state".split()
 )
 _BY_TEXT = frozenset("getattr hasattr setattr delattr".split())
 _WHOLE = frozenset("vars dir locals".split())
@@ -67,7 +67,7 @@ class Observer:
     def _check(self, frame, function):
         name, owner = function.__name__, getattr(function, "__self__", None)
         if owner is builtins:
-            quiet = name in _QUIET_BUILTINS or name == "id" and is_own(frame.f_globals)
+            quiet = name in _QUIET_BUILTINS or name in ("id", "globals") and is_own(frame.f_globals)
             if name in _BY_TEXT:
                 text = _text_argument(frame.f_code, frame.f_lasti)
                 self.names |= {text} - {None}
@@ -80,7 +80,7 @@ class Observer:
         else:
             kind = owner if isinstance(owner, type) else type(owner)
             quiet = issubclass(kind, _QUIET_OBJECTS) or kind.__module__.startswith("tenon") or kind in (_C.Tensor, object, type)
-            quiet = quiet or issubclass(kind, _C.Tensor)
+            quiet = (quiet or issubclass(kind, _C.Tensor)) and kind is not _C.Generator
         if not quiet and self.refused is None:
             whole = f"{type(owner).__name__}.{name}" if owner is not None and not isinstance(owner, types.ModuleType) else name
             self.refused = f"it calls {whole}, whose effects a replay would not have", _line(frame)

@@ -31,13 +31,14 @@ _HEAP, _FIXED = 1 << 9, 1 << 8  # of type.__flags__: made by a class statement, 
 _IMPORT = opcode.opmap["IMPORT_NAME"]
 # Attributes made in C that lead to what no comparison knows.
 _UNKNOWN = frozenset("_version _base untyped_storage __globals__ __builtins__ f_globals f_locals f_back gi_frame".split())
+_BY_ANY_NAME = frozenset(("__dict__", "__getattribute__"))
 # These read what a function consists of, whether it runs or not.
 _OF_FUNCTIONS = frozenset("__code__ __defaults__ __kwdefaults__ __closure__ cell_contents".split())
 _OPTIMIZERS = {SGD: "SGD", Adam: "Adam", AdamW: "Adam"}  # by the formulas of their numbers
 _OPTIMIZER_FILES = {method.__code__.co_filename for method in (Optimizer.step.__wrapped__, SGD._update, Adam._update)}
-_IMMUTABLE = (types.GenericAlias, type(int | str))
+_IMMUTABLE = (types.GenericAlias, type(int | str), _C.dtype, _C.device, _C.layout, _C.memory_format)
 _LAYOUTS = {object, dict, list, tuple, set, frozenset, int, float, str, BaseException, Exception, types.SimpleNamespace}
-_LAYOUTS |= {collections.OrderedDict, collections.defaultdict}
+_LAYOUTS |= {collections.OrderedDict, collections.defaultdict, _C.OpOverload, _C.OpOverloadPacket}
 _MEMBERS = {functools.partial: ("func", "args", "keywords"), collections.defaultdict: ("default_factory",)}
 _ABSTRACT = {abc.ABCMeta.__instancecheck__.__code__, abc.ABCMeta.__subclasscheck__.__code__}
 _LIBRARIES = tuple({sysconfig.get_path(place) + os.sep for place in ("stdlib", "platstdlib", "purelib", "platlib")})
@@ -54,7 +55,7 @@ class Reads:
         self.codes = seen.codes
         self._texts = seen.names
         self.names = {name for code in self.codes for name in (*code.co_names, *code.co_freevars)} | seen.names
-        self.dynamic = seen.dynamic or "__dict__" in self.names
+        self.dynamic = seen.dynamic or not _BY_ANY_NAME.isdisjoint(self.names)
         self.exact = False  # equal numbers may be told apart
         self.guards, self.tensors, self.containers = [], [], []
         self.live = {}  # numbers of optimizers, which replays read afresh: (id of a dict, key): what they were
@@ -156,8 +157,8 @@ class Reads:
             self._items(obj, path)
         elif kind is types.MappingProxyType:
             self._proxy(obj, path)
-        elif kind.__module__.startswith("tenon._C") and not kind.__flags__ & _HEAP or kind in _IMMUTABLE:
-            pass  # dtypes, devices, layouts: they never change
+        elif kind in _IMMUTABLE:
+            pass
         elif isinstance(obj, functools._lru_cache_wrapper) and is_own({"__name__": obj.__module__}):
             pass  # of what never changes
         elif _is_number_of_numpy(obj):

@@ -358,6 +358,24 @@ def hooks_of_saved_tensors(c):
     return w.grad
 
 
+@case
+def the_seed(c):
+    f = c(lambda x: x * tenon.initial_seed())
+    tenon.manual_seed(1)
+    before = warm(f)
+    tenon.manual_seed(2)
+    return before, warm(f)
+
+
+@case
+def the_state_of_the_generator(c):
+    f = c(lambda x: x * tenon.get_rng_state().sum())
+    tenon.manual_seed(1)
+    before = warm(f)
+    tenon.rand(3)
+    return before, warm(f)
+
+
 def alike(program):
     expected = outcome(lambda: program(plain))
     found = difference(expected, outcome(lambda: program(functools.partial(tenon.compile, pure=True))))
@@ -380,3 +398,10 @@ def test_a_compiled_function_goes_without_running_python():
     finally:
         sys.setprofile(None)
     assert seen == []
+
+
+def test_programs_that_name_dtypes_devices_and_operators_are_replayed():
+    f = tenon.compile(lambda x: tenon.ops.aten.mul.Tensor(x.to(tenon.float64) + tenon.zeros(2, dtype=tenon.float64), x), pure=True)
+    for _ in range(4):
+        got = f(x())
+    assert got.dtype is tenon.float64 and f.explain().of("replays")[0]["runs"] == 2

@@ -17,9 +17,10 @@ void ExpressionDeleter::operator()(const Expression* e) const noexcept {
 
 ExpressionPtr make_expression(const ExpressionParts& p) {
   const size_t num_slots = p.inputs.size() + p.numbers.size() + p.outputs.size();
+  const Key key = key_of(p);  // throws for calls of what has no such type: before there is memory
   void* const block =
       ::operator new(sizeof(Expression) + num_slots * sizeof(Slot) + p.nodes.size() * sizeof(Node));
-  auto* const e = new (block) Expression{.key = key_of(p),
+  auto* const e = new (block) Expression{.key = key,
                                          .level = p.level,
                                          .relaxed = p.relaxed,
                                          .num_inputs = static_cast<uint16_t>(p.inputs.size()),

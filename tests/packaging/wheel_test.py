@@ -14,6 +14,8 @@ import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 DATA = ROOT / "data/digits.csv.gz"
+#: What -ltenon finds: a line of text.
+LINKER_SCRIPT = "tenon/lib/libtenon.so"
 
 
 def run(*command, **keywords):
@@ -68,7 +70,8 @@ def test_what_is_in_it(wheel):
         for name in ("LICENSE", "THIRD_PARTY_NOTICES.md"):
             (entry,) = [n for n in names if n.endswith(f".dist-info/licenses/{name}")]
             assert archive.read(entry) == (ROOT / name).read_bytes()
-    libraries = [name for name in names if re.search(r"\.so(\.|$)|\.a$", name)]
+        assert archive.read(LINKER_SCRIPT).startswith(b"INPUT(libtenon.so.")
+    libraries = [name for name in names if re.search(r"\.so(\.|$)|\.a$", name) and name != LINKER_SCRIPT]
     assert sorted(name.partition(".")[0] for name in libraries) == ["tenon/_C", "tenon/lib/libtenon"]
     for name in ("include/tenon/tenon.h", "lib/cmake/Tenon/TenonConfig.cmake", "lib/tenon/plugins/README.txt", "_C.pyi", "py.typed"):
         assert f"tenon/{name}" in names
@@ -77,7 +80,7 @@ def test_what_is_in_it(wheel):
 
 def test_its_files_need_the_system_and_each_other_alone(environment):
     system = {"libgomp.so.1", "libstdc++.so.6", "libm.so.6", "libgcc_s.so.1", "libc.so.6", "ld-linux-x86-64.so.2"}
-    (library,) = package(environment).glob("lib/libtenon.so*")
+    (library,) = package(environment).glob("lib/libtenon.so.*")
     (module,) = package(environment).glob("_C*.so")
     for file, others, path in ((library, set(), []), (module, {library.name}, ["$ORIGIN/lib"])):
         dynamic = run("readelf", "-dW", file)
@@ -135,6 +138,18 @@ def test_it_has_all_that_an_operator_in_cpp_is_built_with(environment, tmp_path)
     library = tmp_path / "libscaled_abs.so"
     use = f"import tenon; tenon.ops.load_library({str(library)!r}); print(tenon.ops.example.scaled_abs(tenon.tensor([-2.0]), 3).tolist())"
     assert in_bare_root(environment, "-c", use, show=[library]) == "[6.0]\n"
+
+
+def test_a_program_without_cmake_builds_against_it(environment, tmp_path):
+    if not shutil.which("pkg-config"):
+        pytest.skip("pkg-config is not installed")
+    library = package(environment) / "lib"
+    flags = run("pkg-config", "--cflags", "--libs", "tenon", env={**os.environ, "PKG_CONFIG_PATH": library / "pkgconfig"}).split()
+    (tmp_path / "main.cc").write_text(
+        "#include <tenon/tenon.h>\n#include <iostream>\nint main() { std::cout << tenon::ones({2}).sum(); }\n"
+    )
+    run("g++", "-std=c++20", tmp_path / "main.cc", *flags, f"-Wl,-rpath,{library}", "-o", tmp_path / "main")
+    assert run(tmp_path / "main") == "tensor(2.)"
 
 
 def test_devices_in_its_folder_are_found_by_name(environment):

@@ -22,23 +22,17 @@ struct TargetRow {
 constexpr TargetRow kTargets[kNumCpuTargets] = {{CpuTarget::Sse4, "SSE4", "SSE4.2"},
                                                 {CpuTarget::Avx2, "AVX2", "AVX2"},
                                                 {CpuTarget::Avx3, "AVX3", "AVX512"}};
-
-#ifdef TENON_BASELINE_ONLY
-constexpr size_t kCompiled = 1;
-#else
-constexpr size_t kCompiled = kNumCpuTargets;
-#endif
 #else
 constexpr TargetRow kTargets[kNumCpuTargets] = {{CpuTarget::Neon, "NEON", "NEON"}};
-constexpr size_t kCompiled = 1;
 #endif
 
 struct Supported {
   std::array<CpuTarget, kNumCpuTargets> targets{};
   size_t count = 0;
   Supported() noexcept {
-    for (size_t i = 0; i < kCompiled; ++i) {
-      if (machine_has(kTargets[i].target)) targets[count++] = kTargets[i].target;
+    for (size_t i = 0; i < kNumCpuTargets; ++i) {
+      if ((TENON_CPU_TARGETS >> i & 1) && machine_has(kTargets[i].target))
+        targets[count++] = kTargets[i].target;
     }
   }
 };

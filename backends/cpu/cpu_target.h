@@ -8,6 +8,11 @@
 
 namespace tenon::cpu {
 
+// Bit i: the build has kernels for CpuTarget i.
+#ifndef TENON_CPU_TARGETS
+#define TENON_CPU_TARGETS 7
+#endif
+
 /// Instruction sets, from the narrowest. A table of kernels is indexed by it.
 #if defined(__x86_64__)
 enum class CpuTarget : uint8_t { Sse4, Avx2, Avx3 };
@@ -30,11 +35,15 @@ bool machine_has(CpuTarget target) noexcept;
 bool is_supported(CpuTarget target) noexcept;
 
 /// Why a machine runs none of them.
-#if defined(__x86_64__)
+#if defined(__x86_64__) && (TENON_CPU_TARGETS & 1)
 inline constexpr std::string_view kBaselineSentence =
     "this processor lacks SSE4.2, PCLMULQDQ or AES, the least that Tenon's kernels need; processors have had "
     "them "
     "since 2010";
+#elif defined(__x86_64__)
+inline constexpr std::string_view kBaselineSentence =
+    "this processor lacks the instruction sets that this Tenon was built for; TENON_CPU_TARGETS says which, "
+    "when it is built";
 #else
 inline constexpr std::string_view kBaselineSentence = "this processor lacks NEON, which Tenon's kernels need";
 #endif

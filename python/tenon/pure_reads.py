@@ -31,7 +31,7 @@ _HEAP, _FIXED = 1 << 9, 1 << 8  # of type.__flags__: made by a class statement, 
 _IMPORT = opcode.opmap["IMPORT_NAME"]
 # Attributes made in C that lead to what no comparison knows.
 _UNKNOWN = frozenset("_version _base untyped_storage __globals__ __builtins__ f_globals f_locals f_back gi_frame".split())
-_BY_ANY_NAME = frozenset(("__dict__", "__getattribute__"))
+_BY_ANY_NAME = frozenset(("__getattribute__", "__setattr__", "__delattr__"))
 # These read what a function consists of, whether it runs or not.
 _OF_FUNCTIONS = frozenset("__code__ __defaults__ __kwdefaults__ __closure__ cell_contents".split())
 _OPTIMIZERS = {SGD: "SGD", Adam: "Adam", AdamW: "Adam"}  # by the formulas of their numbers
@@ -55,7 +55,10 @@ class Reads:
         self.codes = seen.codes
         self._texts = seen.names
         self.names = {name for code in self.codes for name in (*code.co_names, *code.co_freevars)} | seen.names
-        self.dynamic = seen.dynamic or not _BY_ANY_NAME.isdisjoint(self.names)
+        self.dynamic = seen.dynamic or "__dict__" in seen.names or any(
+            "__dict__" in code.co_names or not is_own(variables) and not _BY_ANY_NAME.isdisjoint(code.co_names)
+            for code, variables in self.codes.items()
+        )
         self.exact = False  # equal numbers may be told apart
         self.guards, self.tensors, self.containers = [], [], []
         self.live = {}  # numbers of optimizers, which replays read afresh: (id of a dict, key): what they were
@@ -115,6 +118,7 @@ class Reads:
                 except ImportError:
                     break
                 if whole in sys.modules:
+                    self._guard(ENTRY, sys.modules, whole, sys.modules[whole], f"module `{whole}`")
                     self.visit(sys.modules[whole], whole)
 
     def _entry(self, entries, key, path, name):
@@ -233,10 +237,10 @@ class Reads:
                 if isinstance(constant, types.CodeType):
                     self._find(constant)
 
-    def _named(self, entries, path):
+    def _named(self, entries, path, whole=False):
         """Adds those attributes that a name or a computed text leads to."""
         self._guard(KEYS, entries, None, tuple(entries), f"which attributes `{path}` has")
-        for name in list(entries) if self.dynamic else self.names & entries.keys():
+        for name in list(entries) if self.dynamic or whole else self.names & entries.keys():
             self._entry(entries, name, f"`{path}.{name}`", f"{path}.{name}")
 
     def _class(self, kind, path):
@@ -352,7 +356,7 @@ class Reads:
         if not isinstance(entries, dict):
             return
         self._guard(DICT, obj, None, entries, f"the attributes of `{path}`")
-        self._named(entries, path)
+        self._named(entries, path, whole=isinstance(obj, types.SimpleNamespace))  # it compares and shows all
 
 
 def _is_plain(kind):

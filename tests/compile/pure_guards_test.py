@@ -4,6 +4,7 @@ import abc
 import array
 import collections
 import functools
+import sys
 import types
 
 import pytest
@@ -470,6 +471,43 @@ def an_attribute_that_was_not_there(c):
         return changed(c, f, change), changed(c, f, change_others)
     finally:
         del globals()["SURPRISE"]
+
+
+@case
+def attributes_set_by_a_computed_name(c):
+    held = types.SimpleNamespace()
+    f, seen = c(lambda x: object.__setattr__(held, "la" + "st"[: len(x)], x * 3)), []
+    for k in range(5):
+        f(x() * k)
+        seen.append(vars(held)["last"])
+    return seen
+
+
+@case
+def a_namespace_that_is_compared_and_shown(c):
+    one, other = types.SimpleNamespace(a=1), types.SimpleNamespace(a=1)
+    f = c(lambda x: x * (2.0 if one == other else 3.0) + len(repr(one)))
+    before = warm(f)
+    one.a = 100
+    return before, warm(f)
+
+
+@case
+def a_module_put_in_place_of_another(c):
+    def f(x):
+        import a_module_of_this_test
+
+        return x * a_module_of_this_test.scale
+
+    def put(scale):
+        sys.modules["a_module_of_this_test"] = types.ModuleType("a_module_of_this_test")
+        sys.modules["a_module_of_this_test"].scale = scale
+
+    put(1.0)
+    try:
+        return changed(c, f, lambda: put(2.0))
+    finally:
+        del sys.modules["a_module_of_this_test"]
 
 
 def alike(program):

@@ -16,6 +16,7 @@ from __future__ import annotations
 import builtins
 import enum
 import inspect
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -381,6 +382,8 @@ class pygraph:
         fastest runs from now on, and plans stand in the order of their times. No output of the pack is written. Plans that
         compute something else, or need more workspace than there is, are not taken. Returns what became of each: its "name",
         "microseconds" (0: not timed), and "reason" (why it was not taken)."""
+        if not 0 <= budget_ms < math.inf or budget_ms is True:
+            raise ValueError(f"autotune: budget_ms must be a number of milliseconds, got {budget_ms!r}")
         told = _builder.autotune(self._graph, self._pack(variant_pack), self._workspace(workspace), float(budget_ms))
         return [{"name": name, "microseconds": ns / 1000, "reason": reason} for name, ns, reason in told]
 

@@ -154,7 +154,7 @@ def load(f: Any, map_location: Any = None, *, weights_only: bool = True, mmap: b
 def _load(f, map_location, path, mmap, whole):
     """The value of an open file, which has a path unless it is a pipe or the caller's, and nothing else if `whole`."""
     start = _read(f, len(_FIRST_MAGIC))
-    if start[8:9] == b"{":
+    if start[8:9] in (b"{", b" ", b"\t", b"\n", b"\r") and not start.startswith(b"PK\3\4"):  # a header, behind its length
         tensors = _C._weights.load_safetensors(path, mmap) if path else _C._weights.read_safetensors(start + f.read())
         return {name: _moved(tensor, map_location) for name, tensor in tensors.items()}
     if start.startswith(b"PK\3\4"):

@@ -8,6 +8,7 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 
 #include "tenon/cache/build_id.h"
 #include "tenon/core/error.h"
@@ -94,6 +95,9 @@ void PlanCache::choose_folder() {
     off_because_ = "there is no HOME";
     return;
   }
+  // A program may change its folder, and its plans stay where they are.
+  std::error_code failed;
+  if (const auto absolute = std::filesystem::absolute(path, failed); !failed) path = absolute.string();
   folder_ = std::make_unique<Folder>(std::move(path), capacity());
 }
 

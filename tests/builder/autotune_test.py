@@ -50,6 +50,13 @@ def test_the_fastest_is_first_and_runs():
         assert tenon.equal(out, wanted), g.get_plan_name_at_index(index)
 
 
+@pytest.mark.parametrize("budget", [-1, float("nan"), float("inf"), True])
+def test_a_budget_is_a_number_of_milliseconds(budget):
+    g, pack, _, _ = built()
+    with pytest.raises(ValueError, match="^autotune: budget_ms must be a number of milliseconds"):
+        g.autotune(pack, workspace_for(g), budget_ms=budget)
+
+
 def test_the_choice_is_in_the_bytes():
     g, pack, out, wanted = built()
     g.autotune(pack, workspace_for(g), budget_ms=PLENTY)

@@ -41,6 +41,13 @@ def test_the_folder_follows_from_the_environment(variables, folder, tmp_path):
     assert run(**variables) == ("0 planned, 0 tuned, 2 loaded", "")
 
 
+def test_a_relative_folder_stays_where_it_is(tmp_path):
+    (tmp_path / "elsewhere").mkdir()
+    program = f"import os, tenon\nos.chdir({str(tmp_path)!r})\ntenon.plans.summary()\nos.chdir('elsewhere')\n{PROGRAM}"
+    assert run(program, TENON_CACHE="mine")[0] == f"2 planned, 0 tuned, 0 loaded; {NOT_FOUND}"
+    assert len(plans_in(tmp_path / "mine")) == 2 and not list((tmp_path / "elsewhere").iterdir())
+
+
 def test_without_a_folder_programs_run_as_always(tmp_path):
     assert run() == ("2 planned, 0 tuned, 0 loaded; no cache: there is no HOME", "")
     for off in ("", "0"):

@@ -272,9 +272,11 @@ ACCEPTED = {
 
 
 @pytest.mark.parametrize("case", ACCEPTED)
-def test_what_the_reference_reads_is_read(case):
+def test_what_the_reference_reads_is_read(case, path):
     wanted = dict(reference.deserialize(ACCEPTED[case]))
     found = load(ACCEPTED[case])
+    path.write_bytes(ACCEPTED[case])
+    assert tenon.load(path).keys() == wanted.keys()
     assert found.keys() == wanted.keys()
     for name, tensor in found.items():
         assert list(tensor.shape) == wanted[name]["shape"] and bytes_of(tensor) == bytes(wanted[name]["data"])

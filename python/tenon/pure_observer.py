@@ -15,12 +15,13 @@ _QUIET_BUILTINS = frozenset(
 )
 _QUIET_MODULES = frozenset(("math", "cmath", "operator", "_operator", "_functools", "itertools", "_abc", "_collections"))
 _QUIET_OBJECTS: tuple[type, ...] = (dict, list, tuple, set, frozenset, str, bytes, int, float, complex)
-_QUIET_OBJECTS += (type({}.keys()), type({}.values()), type({}.items()))
+_QUIET_OBJECTS += (type({}.keys()), type({}.values()), type({}.items()), types.MappingProxyType)
 _LOUD = frozenset(  # of tenon._C
     "manual_seed seed set_num_threads set_default_dtype set_rng_state load_library save load initial_seed get_rng_state".split()
 )
 _BY_TEXT = frozenset("getattr hasattr setattr delattr".split())
 _WHOLE = frozenset("vars dir locals".split())
+_READ_BY_FORMAT = frozenset(("format", "format_map"))  # of str: "{0.scale}"
 
 
 def is_own(variables):
@@ -81,6 +82,7 @@ class Observer:
             kind = owner if isinstance(owner, type) else type(owner)
             quiet = issubclass(kind, _QUIET_OBJECTS) or kind.__module__.startswith("tenon") or kind in (_C.Tensor, object, type)
             quiet = (quiet or issubclass(kind, _C.Tensor)) and kind is not _C.Generator
+            self.dynamic |= issubclass(kind, str) and name in _READ_BY_FORMAT
         if not quiet and self.refused is None:
             whole = f"{type(owner).__name__}.{name}" if owner is not None and not isinstance(owner, types.ModuleType) else name
             self.refused = f"it calls {whole}, whose effects a replay would not have", _line(frame)
@@ -116,6 +118,24 @@ def names_of_globals(code):
     """The names that the code looks up among its globals."""
     of_globals = ("LOAD_GLOBAL", "LOAD_NAME", "STORE_GLOBAL", "STORE_NAME", "DELETE_GLOBAL", "LOAD_FROM_DICT_OR_GLOBALS")
     return tuple({i.argval: None for i in dis.get_instructions(code) if i.opname in of_globals})
+
+
+@functools.lru_cache(4096)
+def imports_of(code):
+    """(name, level) of each import statement."""
+    found, before = [], []
+    for instruction in dis.get_instructions(code):
+        if instruction.opname == "IMPORT_NAME":
+            found.append((instruction.argval, before[-2].argval))  # after the level and the list of names
+        elif instruction.opname not in ("CACHE", "EXTENDED_ARG"):
+            before.append(instruction)
+    return tuple(found)
+
+
+@functools.lru_cache(4096)
+def matches_classes(code):
+    """Whether the code has patterns of classes, which read attributes by the texts in `__match_args__`."""
+    return any(i.opname == "MATCH_CLASS" for i in dis.get_instructions(code))
 
 
 _SINGLETONS = (None, True, False, ..., NotImplemented)

@@ -6,7 +6,6 @@ import collections
 import functools
 import gc
 import importlib.util
-import opcode
 import operator
 import os
 import sys
@@ -15,7 +14,7 @@ import types
 
 from . import _C
 from .optim import SGD, Adam, AdamW, Optimizer
-from .pure_observer import is_own, names_of_globals, tells_objects_apart
+from .pure_observer import imports_of, is_own, matches_classes, names_of_globals, tells_objects_apart
 
 # Kinds of comparisons, as python/src/pure has them.
 ENTRY, NO_ENTRY, SIZE, ITEM, CELL, CODE, DEFAULTS, TYPE, DICT, CLASS, ELEMENTS, KEYS, MEMBER, RESULT = range(14)
@@ -26,11 +25,11 @@ SCALARS = (bool, int, float, complex, str, bytes, type(None), type(...), type(No
 _HAS_NOTHING_TO_READ = (
     types.BuiltinFunctionType, types.MethodDescriptorType, types.WrapperDescriptorType, types.MethodWrapperType,
     types.ClassMethodDescriptorType, types.GetSetDescriptorType, types.MemberDescriptorType,
+    type(collections.namedtuple("_", "field").field),
 )  # fmt: skip
 _HEAP, _FIXED = 1 << 9, 1 << 8  # of type.__flags__: made by a class statement, or as if; never changes
-_IMPORT = opcode.opmap["IMPORT_NAME"]
 # Attributes made in C that lead to what no comparison knows.
-_UNKNOWN = frozenset("_version _base untyped_storage __globals__ __builtins__ f_globals f_locals f_back gi_frame".split())
+_UNKNOWN = frozenset("_version _base untyped_storage __subclasses__ __globals__ __builtins__ f_globals f_locals f_back gi_frame".split())
 _BY_ANY_NAME = frozenset(("__getattribute__", "__setattr__", "__delattr__"))
 # These read what a function consists of, whether it runs or not.
 _OF_FUNCTIONS = frozenset("__code__ __defaults__ __kwdefaults__ __closure__ cell_contents".split())
@@ -40,6 +39,8 @@ _IMMUTABLE = (types.GenericAlias, type(int | str), _C.dtype, _C.device, _C.layou
 _LAYOUTS = {object, dict, list, tuple, set, frozenset, int, float, str, BaseException, Exception, types.SimpleNamespace}
 _LAYOUTS |= {collections.OrderedDict, collections.defaultdict, _C.OpOverload, _C.OpOverloadPacket}
 _MEMBERS = {functools.partial: ("func", "args", "keywords"), collections.defaultdict: ("default_factory",)}
+# Classes in C whose operators, which nobody observes, read what no comparison knows: a context of decimal numbers.
+_MODULES_WITH_CONTEXT = frozenset(("decimal", "_decimal"))
 _ABSTRACT = {abc.ABCMeta.__instancecheck__.__code__, abc.ABCMeta.__subclasscheck__.__code__}
 _LIBRARIES = tuple({sysconfig.get_path(place) + os.sep for place in ("stdlib", "platstdlib", "purelib", "platlib")})
 
@@ -56,7 +57,7 @@ class Reads:
         self._texts = seen.names
         self.names = {name for code in self.codes for name in (*code.co_names, *code.co_freevars)} | seen.names
         self.dynamic = seen.dynamic or "__dict__" in seen.names or any(
-            "__dict__" in code.co_names or not is_own(variables) and not _BY_ANY_NAME.isdisjoint(code.co_names)
+            "__dict__" in code.co_names or matches_classes(code) or not is_own(variables) and not _BY_ANY_NAME.isdisjoint(code.co_names)
             for code, variables in self.codes.items()
         )
         self.exact = False  # equal numbers may be told apart
@@ -106,20 +107,27 @@ class Reads:
                 self._entry(vars(builtins), name, f"builtin `{name}`", name)
             else:
                 self._guard(NO_ENTRY, vars(builtins), name, None, f"builtin `{name}`")
-        if _IMPORT in code.co_code[::2]:
-            self._imports(code, variables)
+        for name, level in imports_of(code):
+            self._import(name, level, variables)
 
-    def _imports(self, code, variables):
-        package = variables.get("__package__") or ""
-        for name in code.co_names:
-            for level in range(4 if package else 1):
-                try:
-                    whole = importlib.util.resolve_name("." * level + name, package) if level else name
-                except ImportError:
-                    break
-                if whole in sys.modules:
-                    self._guard(ENTRY, sys.modules, whole, sys.modules[whole], f"module `{whole}`")
-                    self.visit(sys.modules[whole], whole)
+    def _import(self, name, level, variables):
+        """Adds the modules that an import statement finds loaded."""
+        if level:
+            try:
+                name = importlib.util.resolve_name("." * level + name, variables.get("__package__"))
+            except ImportError:
+                return
+        parts = name.split(".")
+        for end in range(1, len(parts) + 1):
+            whole = ".".join(parts[:end])
+            if whole not in sys.modules:
+                continue
+            if is_own(variables):
+                self.visit(sys.modules[whole], whole)
+            else:
+                self._entry(sys.modules, whole, f"module `{whole}`", whole)
+        if not is_own(variables) and id(builtins.__import__) not in self._seen:
+            self._entry(vars(builtins), "__import__", "builtin `__import__`", "__import__")
 
     def _entry(self, entries, key, path, name):
         value = entries[key]
@@ -150,6 +158,8 @@ class Reads:
         elif isinstance(obj, type):
             if obj in (operator.attrgetter, operator.methodcaller):
                 raise Refused(f"it may read attributes by `{path}`")
+            if obj.__module__ in _MODULES_WITH_CONTEXT and not _is_plain(obj):
+                raise Refused(f"it may use `{path}`, whose results depend on a context that cannot be compared")
             self._class(obj, path)
         elif isinstance(obj, (property, classmethod, staticmethod)):
             for name in ("fget", "fset", "fdel", "__func__"):

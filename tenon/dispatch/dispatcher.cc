@@ -8,6 +8,7 @@
 #include "tenon/core/device_runtime.h"
 #include "tenon/core/error.h"
 #include "tenon/core/recording.h"
+#include "tenon/dispatch/changes.h"
 #include "tenon/dispatch/state.h"
 
 namespace tenon {
@@ -100,6 +101,10 @@ void detail::call_closure(const Kernel& kernel, const OperatorHandle& op, Dispat
   // Removed since the call read its table: the table has changed as well.
   if (!closure) return op.redispatch_boxed(keys, stack);
   slot.entry({nullptr, slot.entry, closure.get()}, op, keys, stack);
+}
+
+uint64_t num_changed_registrations() noexcept {
+  return g_changed_registrations.load(std::memory_order_acquire);
 }
 
 Dispatcher& Dispatcher::singleton() {
@@ -209,7 +214,7 @@ uint64_t Dispatcher::define(schema::FunctionSchema schema, SourceLocation where,
   op.listed = listed == Listed::Yes;
   op.defined_at = where;
   for (OperatorEntry* entry : op.entries) entry->written = detail::written_arguments(op.schema);
-  op.invalidate();
+  op.change();
   return id;
 }
 
@@ -235,7 +240,7 @@ uint64_t Dispatcher::implement(std::string_view name, std::string_view overload,
     id = state_->next_id++;
     state_->owners[id] = &op;
     op.kernels.insert(op.kernels.begin(), make_record(id, key, std::move(f), where));
-    op.invalidate();
+    op.change();
   }
   // Not under the lock: the sink may be anything.
   if (!replaced.empty()) {
@@ -260,7 +265,7 @@ uint64_t Dispatcher::fallback(DispatchKey key, CppFunction f, SourceLocation whe
   const uint64_t id = state_->next_id++;
   state_->fallbacks.insert(state_->fallbacks.begin(), make_record(id, key, std::move(f), where));
   state_->owners[id] = nullptr;
-  state_->invalidate_all();
+  state_->change_all();
   return id;
 }
 
@@ -277,7 +282,7 @@ void Dispatcher::remove(uint64_t id) noexcept {
   if (op && op->definition == id) {
     op->definition = 0;
     op->schema.store(nullptr, std::memory_order_release);
-    op->invalidate();
+    op->change();
     return;
   }
   auto& records = op ? op->kernels : state_->fallbacks;
@@ -287,9 +292,9 @@ void Dispatcher::remove(uint64_t id) noexcept {
   const std::shared_ptr<detail::ClosureSlot> slot = std::move(record->slot);
   records.erase(record);
   if (op)
-    op->invalidate();
+    op->change();
   else
-    state_->invalidate_all();
+    state_->change_all();
   if (!slot) return;
   state_->kept.push_back(slot);
   const std::lock_guard slot_lock(slot->mutex);

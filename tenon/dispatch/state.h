@@ -21,6 +21,9 @@
 
 namespace tenon {
 
+/// See changes.h.
+inline constinit std::atomic<uint64_t> g_changed_registrations{0};
+
 struct KernelRecord {
   uint64_t id = 0;
   DispatchKey key;
@@ -68,6 +71,11 @@ struct OperatorRegistrations {
       entry->record_scale.store(0, std::memory_order_release);
     }
   }
+  /// Invalidates it, as its registrations have changed.
+  void change() noexcept {
+    invalidate();
+    if (computed) ++g_changed_registrations;
+  }
 };
 
 struct Dispatcher::State {
@@ -114,6 +122,9 @@ struct Dispatcher::State {
   OperatorRegistrations& find_or_create(std::string_view name, std::string_view overload);
   void invalidate_all() noexcept {
     for (auto& [name, registrations] : operators) registrations->invalidate();
+  }
+  void change_all() noexcept {
+    for (auto& [name, registrations] : operators) registrations->change();
   }
 };
 

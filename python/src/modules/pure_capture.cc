@@ -106,7 +106,8 @@ PyObject* end(PyObject* self, PyObject* scope) {
     Recorder::current().end(PyLong_AsUnsignedLongLong(scope));
     s.after = default_generator()->state();
     if (pure::Modes::now() != s.modes)
-      s.capture.refuse("it switches a mode (gradients, strict, default dtype, number of threads)");
+      s.capture.refuse(
+          "it switches a mode (gradients, strict, default dtype, number of threads) or registers a kernel");
     if (s.after.seed != s.before.seed || s.after.offset < s.before.offset)
       s.capture.refuse("it seeds the default generator");
     if (!s.capture.is_refused() && !s.capture.is_taken()) s.capture.refuse("it records no operator");

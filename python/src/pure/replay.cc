@@ -9,6 +9,7 @@
 #include "tenon/autograd/autograd.h"
 #include "tenon/core/parallel.h"
 #include "tenon/core/strict.h"
+#include "tenon/dispatch/changes.h"
 
 namespace tenon::python::pure {
 
@@ -19,7 +20,8 @@ Modes Modes::now() {
           thread_state.inference_mode,
           is_strict(),
           tenon::default_dtype(),
-          tenon::num_threads()};
+          tenon::num_threads(),
+          num_changed_registrations()};
 }
 
 PureReplay::PureReplay(Parts parts)
@@ -49,7 +51,7 @@ bool PureReplay::matches(PyObject* const* arguments, size_t n, PyObject* names) 
   what_ = "which arguments are the same object";
   if (!parts_.same_tensors.hold(call_.tensors) || !parts_.same_containers.hold(call_.containers))
     return false;
-  what_ = "the thread, or a mode (gradients, strict, default dtype, number of threads)";
+  what_ = "the thread, a mode (gradients, strict, default dtype, number of threads), or a registered kernel";
   if (thread_ != &record::Recorder::current() || num_cleared_ != known_->num_cleared() ||
       Modes::now() != parts_.modes)
     return false;

@@ -20,7 +20,8 @@
 
 namespace tenon::python::pure {
 
-/// What decides about a program beside its arguments and what it reads: the thread's and the process's modes.
+/// What decides about a program beside its arguments and what it reads: the thread's and the process's modes,
+/// and which kernels operators have.
 struct Modes {
   static Modes now();
   bool operator==(const Modes&) const = default;
@@ -29,6 +30,7 @@ struct Modes {
   bool grad_enabled, inference_mode, strict;
   DType default_dtype;
   int num_threads;
+  uint64_t registrations;
 };
 
 class PureReplay {

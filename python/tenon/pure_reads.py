@@ -3,6 +3,7 @@
 import abc
 import builtins
 import collections
+import dis
 import functools
 import gc
 import importlib.util
@@ -25,7 +26,7 @@ SCALARS = (bool, int, float, complex, str, bytes, type(None), type(...), type(No
 _HAS_NOTHING_TO_READ = (
     types.BuiltinFunctionType, types.MethodDescriptorType, types.WrapperDescriptorType, types.MethodWrapperType,
     types.ClassMethodDescriptorType, types.GetSetDescriptorType, types.MemberDescriptorType,
-    type(collections.namedtuple("_", "field").field),
+    type(dis.Instruction.opname),  # a field of a namedtuple
 )  # fmt: skip
 _HEAP, _FIXED = 1 << 9, 1 << 8  # of type.__flags__: made by a class statement, or as if; never changes
 # Attributes made in C that lead to what no comparison knows.

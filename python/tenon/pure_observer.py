@@ -22,12 +22,28 @@ _LOUD = frozenset(  # of tenon._C
 _BY_TEXT = frozenset("getattr hasattr setattr delattr".split())
 _WHOLE = frozenset("vars dir locals".split())
 _READ_BY_FORMAT = frozenset(("format", "format_map"))  # of str: "{0.scale}"
+READS_BY_TEXT = _BY_TEXT | _WHOLE | _READ_BY_FORMAT
 
 
 def is_own(variables):
     """Whether code with these globals is part of Tenon."""
     name = variables.get("__name__", "")
     return isinstance(name, str) and name.partition(".")[0] == __package__
+
+
+def is_quiet(function):
+    """Whether a function in C neither keeps anything nor says anything to the world."""
+    name, owner = function.__name__, getattr(function, "__self__", None)
+    if owner is builtins:
+        return name in _QUIET_BUILTINS
+    if owner is None or isinstance(owner, types.ModuleType):
+        module = function.__module__ or getattr(owner, "__name__", "")
+        return module in _QUIET_MODULES or (module or "").startswith("tenon") and name not in _LOUD or function is sys.setprofile
+    kind = owner if isinstance(owner, type) else type(owner)
+    if kind is _C.Generator:
+        return False
+    quiet = issubclass(kind, (*_QUIET_OBJECTS, _C.Tensor)) or kind in (object, type)
+    return quiet or kind.__module__.startswith("tenon")
 
 
 class Observer:
@@ -68,21 +84,14 @@ class Observer:
     def _check(self, frame, function):
         name, owner = function.__name__, getattr(function, "__self__", None)
         if owner is builtins:
-            quiet = name in _QUIET_BUILTINS or name in ("id", "globals") and is_own(frame.f_globals)
             if name in _BY_TEXT:
                 text = _text_argument(frame.f_code, frame.f_lasti)
                 self.names |= {text} - {None}
                 self.dynamic |= text is None
             self.dynamic |= name in _WHOLE
-        elif owner is None or isinstance(owner, types.ModuleType):
-            module = function.__module__ or getattr(owner, "__name__", "")
-            quiet = module in _QUIET_MODULES or (module or "").startswith("tenon") and name not in _LOUD
-            quiet = quiet or function is sys.setprofile
-        else:
-            kind = owner if isinstance(owner, type) else type(owner)
-            quiet = issubclass(kind, _QUIET_OBJECTS) or kind.__module__.startswith("tenon") or kind in (_C.Tensor, object, type)
-            quiet = (quiet or issubclass(kind, _C.Tensor)) and kind is not _C.Generator
-            self.dynamic |= issubclass(kind, str) and name in _READ_BY_FORMAT
+        elif isinstance(owner, str) or owner is str:
+            self.dynamic |= name in _READ_BY_FORMAT
+        quiet = is_quiet(function) or name in ("id", "globals") and owner is builtins and is_own(frame.f_globals)
         if not quiet and self.refused is None:
             whole = f"{type(owner).__name__}.{name}" if owner is not None and not isinstance(owner, types.ModuleType) else name
             self.refused = f"it calls {whole}, whose effects a replay would not have", _line(frame)
@@ -143,6 +152,17 @@ def matches_classes(code):
 def _may_have(code, name):
     """Whether such an instruction may be there: a look that costs less than taking all apart."""
     return dis.opmap[name] in code.co_code[::2]
+
+
+@functools.lru_cache(4096)
+def names_of_values(code):
+    """The names of globals and attributes that the code does not call itself, but may give to a function in C that does,
+    such as map(): nobody observes that."""
+    called = ("LOAD_GLOBAL",) if "LOAD_METHOD" in dis.opmap else ("LOAD_GLOBAL", "LOAD_ATTR")  # by the lowest bit
+    if sys.version_info < (3, 11):
+        called = ()  # which does not say so
+    loads = ("LOAD_GLOBAL", "LOAD_NAME", "LOAD_ATTR")
+    return frozenset(i.argval for i in dis.get_instructions(code) if i.opname in loads and not (i.opname in called and i.arg & 1))
 
 
 _SINGLETONS = (None, True, False, ..., NotImplemented)

@@ -15,7 +15,9 @@ import types
 
 from . import _C
 from .optim import SGD, Adam, AdamW, Optimizer
-from .pure_observer import imports_of, is_own, matches_classes, names_of_globals, tells_objects_apart
+from .pure_observer import (
+    READS_BY_TEXT, imports_of, is_own, is_quiet, matches_classes, names_of_globals, names_of_values, tells_objects_apart,
+)  # fmt: skip
 
 # Kinds of comparisons, as python/src/pure has them.
 ENTRY, NO_ENTRY, SIZE, ITEM, CELL, CODE, DEFAULTS, TYPE, DICT, CLASS, ELEMENTS, KEYS, MEMBER, RESULT = range(14)
@@ -61,6 +63,9 @@ class Reads:
             "__dict__" in code.co_names or matches_classes(code) or not is_own(variables) and not _BY_ANY_NAME.isdisjoint(code.co_names)
             for code, variables in self.codes.items()
         )
+        # Names of what functions in C may be given, and call.
+        self._values = frozenset().union(*(names_of_values(code) for code, variables in self.codes.items() if not is_own(variables)))
+        self.dynamic = self.dynamic or not self._values.isdisjoint(READS_BY_TEXT)
         self.exact = False  # equal numbers may be told apart
         self.guards, self.tensors, self.containers = [], [], []
         self.live = {}  # numbers of optimizers, which replays read afresh: (id of a dict, key): what they were
@@ -154,6 +159,8 @@ class Reads:
             self.visit(obj.__self__, f"{path}.__self__")
         elif isinstance(obj, _HAS_NOTHING_TO_READ):
             owner = getattr(obj, "__self__", None)
+            if path.rpartition(".")[2] in self._values and isinstance(obj, types.BuiltinFunctionType):
+                self._check_unobserved(obj, path)
             if owner is not None and not isinstance(owner, (types.ModuleType, type)):
                 self.visit(owner, f"{path}.__self__")
         elif isinstance(obj, type):
@@ -283,6 +290,10 @@ class Reads:
                 value = getattr(obj, member)
                 self._guard(MEMBER, obj, member, value, f"`{path}.{member}`")
                 self.visit(value, f"{path}.{member}")
+        if isinstance(obj, functools.partial) and isinstance(obj.func, types.BuiltinFunctionType):
+            if obj.func.__name__ in READS_BY_TEXT:
+                raise Refused(f"it may read attributes by `{path}`")
+            self._check_unobserved(obj.func, path)
         if isinstance(obj, dict):
             self._dict(obj, path)
         elif isinstance(obj, list):
@@ -298,6 +309,11 @@ class Reads:
         elif isinstance(obj, tuple):
             self._items(tuple.__iter__(obj), path)
         self._attributes(obj, kind, path)
+
+    def _check_unobserved(self, function, path):
+        """Refuses a function in C that another may call, if it has effects."""
+        if function.__name__ not in READS_BY_TEXT and not is_quiet(function):
+            raise Refused(f"it may have `{path}` called by a function in C, whose effects a replay would not have")
 
     def _dict(self, obj, path):
         keys = tuple((collections.OrderedDict if isinstance(obj, collections.OrderedDict) else dict).__iter__(obj))

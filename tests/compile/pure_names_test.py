@@ -1,8 +1,10 @@
 """compile(pure=True): what imports, patterns, formats and operators lead to is compared; constants do not keep a program from replays."""
 
 import collections
+import contextlib
 import decimal
 import functools
+import io
 import sys
 import types
 import warnings
@@ -157,6 +159,63 @@ def subclasses(c):
 
     kept = []
     return changed(c, lambda x: x * len(Base.__subclasses__()), lambda: kept.append(type("Derived", (Base,), {})))
+
+
+@case
+def attributes_that_a_function_in_c_reads(c):
+    p = Point(1.0)
+    bound = functools.partial(getattr, p, "other")
+
+    def change():
+        p.scale, p.other = 2.0, 3.0
+
+    return changed(c, lambda x: x * sum(map(getattr, [p], ["scale"])), change), changed(c, lambda x: x * bound(), change)
+
+
+@case
+def attributes_that_a_function_in_c_writes(c):
+    p, seen = Point(1.0), []
+    f = c(lambda x: [*map(setattr, [p], ["scale"], [x * 2])] and None)
+    for k in range(5):
+        f(x() * k)
+        seen.append(p.scale)
+    return seen
+
+
+# Effects that nobody observes
+
+
+say = functools.partial(print, "said")
+
+CALLED_IN_C = {
+    "map": lambda x: [*map(print, [1])] and x * 2,
+    "sorted": lambda x: sorted([1], key=print) and x * 2,
+    "iter": lambda x: (next(iter(print, 1)), x * 2)[1],
+    "partial": lambda x: (say(), x * 2)[1],
+}
+
+
+@pytest.mark.parametrize("what", CALLED_IN_C)
+def test_effects_of_functions_that_functions_in_c_call(what):
+    def program(c):
+        out, f = io.StringIO(), c(CALLED_IN_C[what])
+        with contextlib.redirect_stdout(out):
+            results = warm(f)
+        return results, out.getvalue()
+
+    alike(program)
+
+
+def test_effects_that_do_not_happen_do_not_refuse():
+    loud = False
+
+    def f(x):
+        if loud:
+            print(x)
+        return x * max([1.0, 2.0], key=abs)
+
+    f = tenon.compile(f, pure=True)
+    assert warm(f)[-1].tolist() == [2.0, 2.0] and f.explain().of("replays")[0]["runs"] == 3
 
 
 # Contexts

@@ -156,12 +156,12 @@ def _may_have(code, name):
 
 @functools.lru_cache(4096)
 def names_of_values(code):
-    """The names of globals and attributes that the code does not call itself, but may give to a function in C that does,
+    """The names of variables and attributes that the code does not call itself, but may give to a function in C that does,
     such as map(): nobody observes that."""
     called = ("LOAD_GLOBAL",) if "LOAD_METHOD" in dis.opmap else ("LOAD_GLOBAL", "LOAD_ATTR")  # by the lowest bit
     if sys.version_info < (3, 11):
         called = ()  # which does not say so
-    loads = ("LOAD_GLOBAL", "LOAD_NAME", "LOAD_ATTR")
+    loads = ("LOAD_GLOBAL", "LOAD_NAME", "LOAD_ATTR", "LOAD_DEREF")
     return frozenset(i.argval for i in dis.get_instructions(code) if i.opname in loads and not (i.opname in called and i.arg & 1))
 
 

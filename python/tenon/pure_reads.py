@@ -159,8 +159,9 @@ class Reads:
             self.visit(obj.__self__, f"{path}.__self__")
         elif isinstance(obj, _HAS_NOTHING_TO_READ):
             owner = getattr(obj, "__self__", None)
-            if path.rpartition(".")[2] in self._values and isinstance(obj, types.BuiltinFunctionType):
-                self._check_unobserved(obj, path)
+            name = path.rpartition(".")[2]
+            if isinstance(obj, types.BuiltinFunctionType) and (name in self._values or not name.isidentifier()):
+                self._check_unobserved(obj, path, name)
             if owner is not None and not isinstance(owner, (types.ModuleType, type)):
                 self.visit(owner, f"{path}.__self__")
         elif isinstance(obj, type):
@@ -291,9 +292,7 @@ class Reads:
                 self._guard(MEMBER, obj, member, value, f"`{path}.{member}`")
                 self.visit(value, f"{path}.{member}")
         if isinstance(obj, functools.partial) and isinstance(obj.func, types.BuiltinFunctionType):
-            if obj.func.__name__ in READS_BY_TEXT:
-                raise Refused(f"it may read attributes by `{path}`")
-            self._check_unobserved(obj.func, path)
+            self._check_unobserved(obj.func, path, "func")
         if isinstance(obj, dict):
             self._dict(obj, path)
         elif isinstance(obj, list):
@@ -310,9 +309,12 @@ class Reads:
             self._items(tuple.__iter__(obj), path)
         self._attributes(obj, kind, path)
 
-    def _check_unobserved(self, function, path):
-        """Refuses a function in C that another may call, if it has effects."""
-        if function.__name__ not in READS_BY_TEXT and not is_quiet(function):
+    def _check_unobserved(self, function, path, name):
+        """Refuses a function in C, found by `name`, that another may call, if it has effects or reads what no name leads to."""
+        if function.__name__ in READS_BY_TEXT:
+            if name != function.__name__:
+                raise Refused(f"it may read attributes by `{path}`")
+        elif not is_quiet(function):
             raise Refused(f"it may have `{path}` called by a function in C, whose effects a replay would not have")
 
     def _dict(self, obj, path):

@@ -173,6 +173,18 @@ def attributes_that_a_function_in_c_reads(c):
 
 
 @case
+def attributes_that_a_function_in_c_reads_by_another_name(c):
+    p, listed, held = Point(1.0), [getattr], getattr
+
+    def change():
+        p.scale += 1.0
+
+    by_list = changed(c, lambda x: x * sum(map(listed[0], [p], ["scale"])), change)
+    by_closure = changed(c, lambda x: x * sum(map(held, [p], ["scale"])), change)
+    return by_list, by_closure, changed(c, lambda x, g=getattr: x * sum(map(g, [p], ["scale"])), change)
+
+
+@case
 def attributes_that_a_function_in_c_writes(c):
     p, seen = Point(1.0), []
     f = c(lambda x: [*map(setattr, [p], ["scale"], [x * 2])] and None)

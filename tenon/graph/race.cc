@@ -60,7 +60,7 @@ bool duel(Racer& champion, Racer& challenger, const Budget& budget) {
 }  // namespace
 
 std::string Budget::spent() const {
-  return fmt::format("not timed: the budget of {:.0f} ms was spent", ns_ / 1e6);
+  return fmt::format("not timed: the budget of {:.3g} ms was spent", ns_ / 1e6);
 }
 
 size_t race(std::span<const Runner> runners, std::span<Trial> trials, const Budget& budget) {
@@ -73,6 +73,7 @@ size_t race(std::span<const Runner> runners, std::span<Trial> trials, const Budg
     if (!is_left(trials[i])) continue;
     if (budget.left() < 0) {
       trials[i].reason = budget.spent();
+      trials[i].is_late = true;
       continue;
     }
     Racer challenger(runners[i]);

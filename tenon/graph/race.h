@@ -12,9 +12,10 @@ namespace tenon::graph {
 
 /// What became of a candidate.
 struct Trial {
-  std::string name;    ///< "composed(rows=24)"
-  double ns = 0;       ///< The least time of a run; 0 where it was not timed.
-  std::string reason;  ///< Why it was not taken, or not timed; empty for the one that was.
+  std::string name;      ///< "composed(rows=24)"
+  double ns = 0;         ///< The least time of a run; 0 where it was not timed.
+  std::string reason;    ///< Why it was not taken, or not timed; empty for the one that was.
+  bool is_late = false;  ///< Not timed, because the budget was spent.
 };
 
 struct Runner {

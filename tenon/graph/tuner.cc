@@ -193,7 +193,8 @@ Tuned tune(const Graph& g, const Node& region, std::span<const Candidate> candid
   for (size_t i = 0; i < candidates.size(); ++i) {
     const RegionProgram* const program = candidates[i].program.get();
     // Trying costs time, too; the first, which runs if nobody tunes, is always there to win.
-    tuned.trials[i].reason = i > 0 && budget.left() < 0 ? budget.spent() : judge.verdict(candidates[i]);
+    tuned.trials[i].is_late = i > 0 && budget.left() < 0;
+    tuned.trials[i].reason = tuned.trials[i].is_late ? budget.spent() : judge.verdict(candidates[i]);
     Runner& runner = runners.emplace_back();
     runner.run = [&scratch, program] {
       bool has_written = false;
@@ -284,6 +285,12 @@ void MeasuringTuner::describe(const Graph& g, const Node& region, FusionReport::
 std::unique_ptr<EngineTuner> make_tuner(EngineChoice choice, double ms) {
   if (ms <= 0) return std::make_unique<EngineTuner>(std::move(choice));
   return std::make_unique<MeasuringTuner>(std::move(choice), ms * 1e6);
+}
+
+bool ran_out_of_time(const FusionReport& report) {
+  return std::ranges::any_of(report.fusions, [](const FusionReport::Fusion& f) {
+    return std::ranges::any_of(f.trials, &Trial::is_late);
+  });
 }
 
 bool was_tuned(const FusionReport& report) {

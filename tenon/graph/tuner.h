@@ -64,5 +64,7 @@ class MeasuringTuner final : public EngineTuner {
 std::unique_ptr<EngineTuner> make_tuner(EngineChoice choice, double ms);
 /// Whether anything was timed for it.
 bool was_tuned(const FusionReport& report);
+/// Whether more time might have chosen otherwise.
+bool ran_out_of_time(const FusionReport& report);
 
 }  // namespace tenon::graph

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "tenon/core/parallel.h"
+#include "tenon/generated/functions.h"
 #include "tenon/io/checkpoint_objects.h"
 #include "tenon/io/crc32.h"
 #include "tenon/io/read_checkpoint.h"
@@ -137,6 +138,8 @@ Value read_pytorch(const Input& input, const Place& place) {
   for (const CheckpointObjects::View& view : objects.views()) {
     Tensor tensor(
         TensorImpl::make(storages[view.storage], view.dtype, view.sizes, view.strides, view.offset));
+    if (view.conj) tensor = conj_physical(tensor);
+    if (view.neg) tensor = neg(tensor);
     if (view.requires_grad) tensor.requires_grad_();
     view.node->value = std::move(tensor);
   }

@@ -193,6 +193,20 @@ Node* CheckpointObjects::rebuild_tensor(Nodes& nodes, const Node::List& values, 
             arguments.integer(1),
             false};
   if (arguments.size() > 4) view.requires_grad = arguments.boolean(4);
+  if (const size_t at = typed ? 7 : 6; arguments.size() > at && arguments.at(at).kind != Kind::None) {
+    const Node& metadata = arguments.at(at);
+    if (metadata.kind != Kind::Dict) arguments.wrong(at, "a dict");
+    const Node::List& pairs = metadata.list();
+    for (size_t i = 0; i + 1 < pairs.size(); i += 2) {
+      const auto* const key =
+          pairs[i]->kind == Kind::Text ? std::get_if<std::string>(&pairs[i]->value) : nullptr;
+      const auto* const holds =
+          pairs[i + 1]->kind == Kind::Bool ? std::get_if<bool>(&pairs[i + 1]->value) : nullptr;
+      if (!key || !holds || (*key != "conj" && *key != "neg"))
+        refuse("a tensor has metadata that is not known; save a copy of it without");
+      (*key == "conj" ? view.conj : view.neg) = *holds;
+    }
+  }
   if (view.strides.size() != view.sizes.size()) arguments.wrong(3, "as long as the sizes");
   if (view.offset < 0) arguments.wrong(1, "0 or more");
   if (extent(view.sizes, view.strides, view.offset, view.dtype) > stored->nbytes)

@@ -25,6 +25,7 @@ class CheckpointObjects final : public Objects {
     Dims sizes, strides;
     int64_t offset;
     bool requires_grad;
+    bool conj = false, neg = false;  ///< The values are those of the storage, conjugated or negated.
   };
 
   Node* named(Nodes& nodes, const std::string& name) override;

@@ -32,7 +32,9 @@ std::shared_ptr<const Plan> Plan::make(const Segment& segment, const std::vector
   auto fused = std::make_shared<Fused>(fuse(segment, wanted, std::move(lifted), relaxed, tune_ms));
   if (graph::was_tuned(fused->report)) cache.count_tuned();
   std::shared_ptr<const Plan> plan(new Plan(segment, wanted, relaxed, *fused, From::Fuser));
-  if (cache.is_on() && fused->is_whole) cache.put(key, [fused] { return to_file(*fused); });
+  // A later process may have more time.
+  if (cache.is_on() && fused->is_whole && !graph::ran_out_of_time(fused->report))
+    cache.put(key, [fused] { return to_file(*fused); });
   return plan;
 }
 

@@ -41,5 +41,9 @@ def test_the_second_process_tunes_nothing(tmp_path):
     again, second = run(program, tmp_path / "plans")
     assert second == "0 planned, 0 tuned, 2 loaded"
     assert again.replace(", 1 of them made by an earlier process", "") == said
+    # Who had too little time leaves nothing behind.
+    cut = program.replace("tune=True", "tune=1e-6")
+    assert run(cut, tmp_path / "cut")[1].startswith("2 planned, 2 tuned, 0 loaded")
+    assert run(program, tmp_path / "cut")[1].startswith("2 planned, 2 tuned, 0 loaded")
     # Who does not ask for it gets what models choose.
     assert run(PROGRAM, tmp_path / "plans")[1].startswith("2 planned, 0 tuned, 0 loaded")

@@ -185,6 +185,18 @@ def test_zip64_is_read():
     assert load(data[:offset] + rows + end64 + locator + small)["w"].tolist() == ARRAY.tolist()
 
 
+@pytest.mark.parametrize("metadata", [{"conj": True}, {"neg": True}, {"conj": True, "neg": True}, {"conj": False}])
+def test_conjugated_and_negated_views(metadata):
+    data = np.array([1 + 2j, 3 - 4j], np.complex64)
+    call = tensor(data, kind="ComplexFloatStorage")
+    call.arguments = (*call.arguments, metadata)
+    want = data.conj() if metadata.get("conj") else data
+    assert load(archive([call], [data.tobytes()]))[0].tolist() == (-want if metadata.get("neg") else want).tolist()
+    call.arguments = (*call.arguments[:-1], {"folded": True})
+    with pytest.raises(ValueError, match="a tensor has metadata that is not known"):
+        load(archive([call], [data.tobytes()]))
+
+
 def test_map_location_and_devices_that_are_not_there():
     value = [Call(Name("torch._utils", "_rebuild_tensor_v2"), (Stored("torch.FloatStorage", "0", 6, "cuda:0"), 0, (6,), (1,), False, None))]
     data = archive(value, [ARRAY.tobytes()])

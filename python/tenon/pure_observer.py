@@ -11,7 +11,7 @@ from . import _C
 # Functions in C that neither keep anything nor say anything to the world. Of builtins by name, of modules whole.
 _QUIET_BUILTINS = frozenset(
     "len isinstance issubclass getattr hasattr setattr delattr callable iter next min max sum abs round any all sorted divmod pow "
-    "repr format chr ord hash vars dir locals".split()
+    "repr format chr ord vars dir locals".split()
 )
 _QUIET_MODULES = frozenset(("math", "cmath", "operator", "_operator", "_functools", "itertools", "_abc", "_collections"))
 _QUIET_OBJECTS: tuple[type, ...] = (dict, list, tuple, set, frozenset, str, bytes, int, float, complex)
@@ -91,7 +91,7 @@ class Observer:
             self.dynamic |= name in _WHOLE
         elif isinstance(owner, str) or owner is str:
             self.dynamic |= name in _READ_BY_FORMAT
-        quiet = is_quiet(function) or name in ("id", "globals") and owner is builtins and is_own(frame.f_globals)
+        quiet = is_quiet(function) or name in ("id", "hash", "globals") and owner is builtins and is_own(frame.f_globals)
         if not quiet and self.refused is None:
             whole = f"{type(owner).__name__}.{name}" if owner is not None and not isinstance(owner, types.ModuleType) else name
             self.refused = f"it calls {whole}, whose effects a replay would not have", _line(frame)

@@ -80,6 +80,7 @@ PYTHON = [
     {"borders"},
     {"library", "serialization", "utils", "nn", "optim"},
     {"graph", "graphs", "warm_up", "compile_report", "plans", "pure_observer"},
+    {"pure_optimizers"},
     {"pure_reads"},
     {"pure", "cached_plans"},
     {"compile"},

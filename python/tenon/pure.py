@@ -11,8 +11,8 @@ import sys
 import warnings
 
 from . import _C
-from .pure_observer import Observer
-from .pure_reads import SCALARS, Reads, Refused
+from .pure_observer import Observer, Refused
+from .pure_reads import SCALARS, Reads
 
 # Kinds of structures, as python/src/pure has them.
 TENSOR, CONSTANT, TUPLE, LIST, DICT_OF, SAME, GIVEN = range(7)
@@ -101,7 +101,7 @@ class Program:
             made = _Result(result, given.containers, reads.containers)
             capture.finish(
                 compiled, given.described(reads.exact), given.given, num_positional, names, reads.tensors, reads.containers,
-                reads.guards, reads.exact, made.described, made.tensors, reads.numbers(capture),
+                reads.guards, reads.exact, made.described, made.tensors, reads.live.described(capture),
             )  # fmt: skip
         except (Refused, RuntimeError) as refusal:
             return self._give_up(compiled, str(refusal.args[0]), refusal.args[1] if len(refusal.args) > 1 else "")

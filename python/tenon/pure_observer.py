@@ -25,6 +25,10 @@ _READ_BY_FORMAT = frozenset(("format", "format_map"))  # of str: "{0.scale}"
 READS_BY_TEXT = _BY_TEXT | _WHOLE | _READ_BY_FORMAT
 
 
+class Refused(Exception):
+    """Why a program is not replayed."""
+
+
 def is_own(variables):
     """Whether code with these globals is part of Tenon."""
     name = variables.get("__name__", "")

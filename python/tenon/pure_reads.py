@@ -14,10 +14,11 @@ import sysconfig
 import types
 
 from . import _C
-from .optim import SGD, Adam, AdamW, Optimizer
+from .optim import Optimizer
 from .pure_observer import (
-    READS_BY_TEXT, imports_of, is_own, is_quiet, matches_classes, names_of_globals, names_of_values, tells_objects_apart,
+    READS_BY_TEXT, Refused, imports_of, is_own, is_quiet, matches_classes, names_of_globals, names_of_values, tells_objects_apart,
 )  # fmt: skip
+from .pure_optimizers import LiveNumbers
 
 # Kinds of comparisons, as python/src/pure has them.
 ENTRY, NO_ENTRY, SIZE, ITEM, CELL, CODE, DEFAULTS, TYPE, DICT, CLASS, ELEMENTS, KEYS, MEMBER, RESULT = range(14)
@@ -36,8 +37,6 @@ _UNKNOWN = frozenset("_version _base untyped_storage __subclasses__ __globals__ 
 _BY_ANY_NAME = frozenset(("__getattribute__", "__setattr__", "__delattr__"))
 # These read what a function consists of, whether it runs or not.
 _OF_FUNCTIONS = frozenset("__code__ __defaults__ __kwdefaults__ __closure__ cell_contents".split())
-_OPTIMIZERS = {SGD: "SGD", Adam: "Adam", AdamW: "Adam"}  # by the formulas of their numbers
-_OPTIMIZER_FILES = {method.__code__.co_filename for method in (Optimizer.step.__wrapped__, SGD._update, Adam._update)}
 _IMMUTABLE = (types.GenericAlias, type(int | str), _C.dtype, _C.device, _C.layout, _C.memory_format)
 _LAYOUTS = {object, dict, list, tuple, set, frozenset, int, float, str, BaseException, Exception, types.SimpleNamespace}
 _LAYOUTS |= {collections.OrderedDict, collections.defaultdict, _C.OpOverload, _C.OpOverloadPacket}
@@ -46,10 +45,6 @@ _MEMBERS = {functools.partial: ("func", "args", "keywords"), collections.default
 _MODULES_WITH_CONTEXT = frozenset(("decimal", "_decimal"))
 _ABSTRACT = {abc.ABCMeta.__instancecheck__.__code__, abc.ABCMeta.__subclasscheck__.__code__}
 _LIBRARIES = tuple({sysconfig.get_path(place) + os.sep for place in ("stdlib", "platstdlib", "purelib", "platlib")})
-
-
-class Refused(Exception):
-    """Why a program is not replayed."""
 
 
 class Reads:
@@ -68,8 +63,7 @@ class Reads:
         self.dynamic = self.dynamic or not self._values.isdisjoint(READS_BY_TEXT)
         self.exact = False  # equal numbers may be told apart
         self.guards, self.tensors, self.containers = [], [], []
-        self.live = {}  # numbers of optimizers, which replays read afresh: (id of a dict, key): what they were
-        self.optimizers = []
+        self.live = LiveNumbers()
         self._functions = seen.functions
         self._seen = {}  # by id, and kept alive
         self._classes = set()
@@ -282,7 +276,7 @@ class Reads:
         if not all(base in known for base in layouts):
             raise Refused(f"it may read `{path}`, a {kind.__module__}.{kind.__qualname__}, which cannot be compared")
         if isinstance(obj, Optimizer):
-            self._optimizer(obj, kind)
+            self.live.note(obj, kind, self.codes)
         if kind.__flags__ & _HEAP:
             self._guard(CLASS, obj, None, kind, f"the class of `{path}`")
             self._class(kind, path)
@@ -328,49 +322,6 @@ class Reads:
             value = dict.__getitem__(obj, key)
             self._guard(ENTRY, obj, key, value, f"`{label}`")
             self.visit(value, label)
-
-    def _optimizer(self, optimizer, kind):
-        """Notes the numbers that replays read, if nobody but the optimizer's own step does."""
-        own = _OPTIMIZERS.get(kind)
-        readers = {
-            code.co_filename
-            for code in self.codes
-            if {"param_groups", "state", "lr"} & {*code.co_names, *(c for c in code.co_consts if isinstance(c, str))}
-        }
-        if own is None or kind._update.__code__ not in self.codes or not readers <= _OPTIMIZER_FILES:
-            return
-        self.optimizers.append(optimizer)
-        for group in optimizer.param_groups:
-            if type(group["lr"]) in (int, float):
-                self.live[id(group), "lr"] = group["lr"]
-            for p in group["params"]:
-                state = optimizer.state.get(p, {})
-                if type(state.get("step")) is int:
-                    self.live[id(state), "step"] = state["step"]
-
-    def numbers(self, capture):
-        """For each parameter that an optimizer has updated, what its numbers follow from."""
-        described = []
-        for optimizer in self.optimizers:
-            for group in optimizer.param_groups:
-                before = self.live.get((id(group), "lr"))
-                if before is None or group["lr"] != before or type(group["lr"]) is not type(before):
-                    raise Refused("it changes the learning rate of an optimizer")
-                for p in group["params"]:
-                    if p.grad is not None:
-                        described.append(self._numbers_of(optimizer, group, p, capture.slot_of(p)))
-        return described
-
-    def _numbers_of(self, optimizer, group, p, slot):
-        state = optimizer.state.get(p, {})
-        step = self.live.get((id(state), "step"))
-        if slot is None or _OPTIMIZERS[type(optimizer)] == "Adam" and (step is None or state["step"] != step + 1):
-            raise Refused("it makes something else of an optimizer than one step")
-        betas, decay = group.get("betas", (0.0, 0.0)), group["weight_decay"]
-        decoupled = group.get("decoupled_weight_decay", False)
-        return (
-            _OPTIMIZERS[type(optimizer)], group, state, slot, float(group["lr"]), step or 0, *betas, float(decay), decoupled
-        )  # fmt: skip
 
     def _check_slots(self, kind, path):
         for base in kind.__mro__:

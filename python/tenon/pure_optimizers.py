@@ -1,0 +1,57 @@
+"""LiveNumbers: the numbers of optimizers that change by design, and that replays read afresh: rates, and counts of steps."""
+
+from .optim import SGD, Adam, AdamW, Optimizer
+from .pure_observer import Refused
+
+_FORMULAS = {SGD: "SGD", Adam: "Adam", AdamW: "Adam"}
+_FILES = {method.__code__.co_filename for method in (Optimizer.step.__wrapped__, SGD._update, Adam._update)}
+
+
+class LiveNumbers:
+    """What the numbers were before the call that is captured, by the dict that has them and their key there."""
+
+    def __init__(self):
+        self._before = {}  # (id of a dict, key): a number
+        self._optimizers = []
+
+    def __contains__(self, entry):
+        return entry in self._before
+
+    def note(self, optimizer, kind, codes):
+        """Notes the numbers of an optimizer, if nobody but its own step, of the code that ran, reads them."""
+        readers = {
+            code.co_filename
+            for code in codes
+            if {"param_groups", "state", "lr"} & {*code.co_names, *(c for c in code.co_consts if isinstance(c, str))}
+        }
+        if kind not in _FORMULAS or kind._update.__code__ not in codes or not readers <= _FILES:
+            return
+        self._optimizers.append(optimizer)
+        for group in optimizer.param_groups:
+            if type(group["lr"]) in (int, float):
+                self._before[id(group), "lr"] = group["lr"]
+            for p in group["params"]:
+                state = optimizer.state.get(p, {})
+                if type(state.get("step")) is int:
+                    self._before[id(state), "step"] = state["step"]
+
+    def described(self, capture):
+        """For each parameter that an optimizer has updated, what its numbers follow from."""
+        rows = []
+        for optimizer in self._optimizers:
+            for group in optimizer.param_groups:
+                before = self._before.get((id(group), "lr"))
+                if before is None or group["lr"] != before or type(group["lr"]) is not type(before):
+                    raise Refused("it changes the learning rate of an optimizer")
+                rows += [self._row(optimizer, group, p, capture.slot_of(p)) for p in group["params"] if p.grad is not None]
+        return rows
+
+    def _row(self, optimizer, group, p, slot):
+        formula = _FORMULAS[type(optimizer)]
+        state = optimizer.state.get(p, {})
+        step = self._before.get((id(state), "step"))
+        if slot is None or formula == "Adam" and (step is None or state["step"] != step + 1):
+            raise Refused("it makes something else of an optimizer than one step")
+        betas, decay = group.get("betas", (0.0, 0.0)), group["weight_decay"]
+        decoupled = group.get("decoupled_weight_decay", False)
+        return formula, group, state, slot, float(group["lr"]), step or 0, *betas, float(decay), decoupled

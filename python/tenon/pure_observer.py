@@ -5,6 +5,7 @@ import dis
 import functools
 import sys
 import types
+import weakref
 
 from . import _C
 
@@ -55,7 +56,7 @@ class Observer:
 
     def __init__(self):
         self.codes = {}  # code: the globals that it sees
-        self.functions = {}  # in C, by their ids
+        self.functions = {}  # in C, by their ids; weakly, since a bound method holds its tensor, which a replay would then store
         self.names = set()  # of attributes that are read by a text
         self.dynamic = False  # attributes are read by computed names
         self.has_imported = False
@@ -82,7 +83,7 @@ class Observer:
             else:
                 self.codes.setdefault(frame.f_code, frame.f_globals)
         elif event == "c_call":
-            self.functions[id(arg)] = arg
+            self.functions[id(arg)] = weakref.ref(arg)
             self._check(frame, arg)
 
     def _check(self, frame, function):

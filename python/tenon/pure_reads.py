@@ -216,7 +216,8 @@ class Reads:
             value = value.__func__
         if isinstance(value, property):
             return any(map(self._ran, (value.fget, value.fset, value.fdel)))
-        return id(value) in self._functions or getattr(value, "__code__", None) in self.codes
+        in_c = self._functions.get(id(value))
+        return in_c is not None and in_c() is value or getattr(value, "__code__", None) in self.codes
 
     def _proxy(self, proxy, path):
         behind = gc.get_referents(proxy)

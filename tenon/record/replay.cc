@@ -49,6 +49,12 @@ int number_of_argument(const TrieNode& node, std::string_view name) {
   return -1;
 }
 
+// Attention without dropout has a seed and an offset, and takes nothing from the stream.
+bool drops_nothing(const RecordedCall& call, std::span<const Scalar> numbers) {
+  const int chance = number_of_argument(*call.node, "dropout_p");
+  return chance >= 0 && numbers[call.first_number + static_cast<uint32_t>(chance)].to_double() == 0;
+}
+
 }  // namespace
 
 Replay::Replay(SegmentCopy& capture, PhiloxState before, PhiloxState after)
@@ -68,7 +74,7 @@ Replay::Replay(SegmentCopy& capture, PhiloxState before, PhiloxState after)
   for (const RecordedCall& call : segment_.calls) {
     const int seed = number_of_argument(*call.node, "seed"),
               offset = number_of_argument(*call.node, "offset");
-    if (seed < 0 || offset < 0) continue;
+    if (seed < 0 || offset < 0 || drops_nothing(call, segment_.numbers)) continue;
     RandomNumber random{call.first_number + static_cast<uint32_t>(seed),
                         call.first_number + static_cast<uint32_t>(offset), 0};
     random.position = static_cast<uint64_t>(segment_.numbers[random.offset].to_int()) - before.offset;

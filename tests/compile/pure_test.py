@@ -2,6 +2,7 @@
 
 import functools
 import gc
+import re
 import threading
 import warnings
 import weakref
@@ -67,6 +68,20 @@ def test_a_replay_calls_no_operator():
     with tenon.dispatch.trace() as lines:
         f(x)
     assert not [line for line in lines if "[call]" in line]
+
+
+def test_what_dies_in_the_program_is_not_stored_by_a_replay():
+    def softmax(x):
+        e = (x - x.amax(-1, keepdim=True)).exp()
+        return e / e.sum(-1, keepdim=True)
+
+    x, moved = tenon.ones(256, 256), []
+    for options in ({}, {"pure": True}):
+        f = tenon.compile(softmax, **options)
+        for _ in range(5):
+            f(x)
+        moved.append(re.search(r"moves (.*) instead", str(f.explain()))[1])
+    assert moved == ["513.0 KiB"] * 2
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "bfloat16", "int32", "int64", "bool", "complex64"])
@@ -316,6 +331,18 @@ ESCAPES = {
     "time": (lambda x: x + len(__import__("time").ctime()), "__import__|ctime"),
     "result": (lambda x: iter([x + 1]), "returns"),
 }
+
+
+def test_attention_that_drops_nothing_draws_nothing():
+    layer, x = nn.TransformerEncoderLayer(16, 2, 32, 0.0, batch_first=True), tenon.randn(2, 5, 16)
+
+    def step():
+        layer.zero_grad()
+        layer(x).square().mean().backward()
+        return [p.grad for p in layer.parameters()]
+
+    f = beside(step, lambda: [])
+    assert replays(f) == 4
 
 
 @pytest.mark.parametrize("what", ESCAPES)

@@ -34,7 +34,7 @@ _HAS_NOTHING_TO_READ = (
 _HEAP, _FIXED = 1 << 9, 1 << 8  # of type.__flags__: made by a class statement, or as if; never changes
 # Attributes made in C that lead to what no comparison knows.
 _UNKNOWN = frozenset("_version _base untyped_storage __subclasses__ __globals__ __builtins__ f_globals f_locals f_back gi_frame".split())
-_BY_ANY_NAME = frozenset(("__getattribute__", "__setattr__", "__delattr__"))
+_BY_ANY_NAME = frozenset(("__dict__", "__getattribute__", "__setattr__", "__delattr__"))
 # These read what a function consists of, whether it runs or not.
 _OF_FUNCTIONS = frozenset("__code__ __defaults__ __kwdefaults__ __closure__ cell_contents".split())
 _IMMUTABLE = (types.GenericAlias, type(int | str), _C.dtype, _C.device, _C.layout, _C.memory_format)
@@ -55,9 +55,11 @@ class Reads:
         self._texts = seen.names
         self.names = {name for code in self.codes for name in (*code.co_names, *code.co_freevars)} | seen.names
         self.dynamic = seen.dynamic or "__dict__" in seen.names or any(
-            "__dict__" in code.co_names or matches_classes(code) or not is_own(variables) and not _BY_ANY_NAME.isdisjoint(code.co_names)
+            matches_classes(code) or not is_own(variables) and not _BY_ANY_NAME.isdisjoint(code.co_names)
             for code, variables in self.codes.items()
         )
+        # Modules look through their own attributes for their parts.
+        self._own_are_whole = any("__dict__" in code.co_names and is_own(variables) for code, variables in self.codes.items())
         # Names of what functions in C may be given, and call.
         self._values = frozenset().union(*(names_of_values(code) for code, variables in self.codes.items() if not is_own(variables)))
         self.dynamic = self.dynamic or not self._values.isdisjoint(READS_BY_TEXT)
@@ -337,7 +339,9 @@ class Reads:
         if not isinstance(entries, dict):
             return
         self._guard(DICT, obj, None, entries, f"the attributes of `{path}`")
-        self._named(entries, path, whole=isinstance(obj, types.SimpleNamespace))  # it compares and shows all
+        whole = isinstance(obj, types.SimpleNamespace)  # it compares and shows all
+        whole |= self._own_are_whole and any(is_own({"__name__": base.__module__}) for base in kind.__mro__)
+        self._named(entries, path, whole)
 
 
 def _is_plain(kind):

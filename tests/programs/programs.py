@@ -163,8 +163,8 @@ class Run:
         }
 
 
-def run(program, framework):
-    """Trains STEPS steps in float64."""
+def run(program, framework, steps=STEPS, compiled=lambda step: step):
+    """Trains in float64, by a step that is `compiled`."""
     f = framework
     before = f.get_default_dtype()
     f.set_default_dtype(f.float64)
@@ -179,15 +179,18 @@ def run(program, framework):
         batch = [f.tensor(a) for a in program.batch(rng)]
         parameters = [p for p in model.parameters() if p.requires_grad]
         optimizer = program.optimizer(f, parameters)
-        losses = []
-        for _ in range(STEPS):
+
+        @compiled
+        def step(*batch):
             loss = program.loss(module, f, model, *batch)
             optimizer.zero_grad()
             loss.backward()
             if program.clip:
                 f.nn.utils.clip_grad_norm_(parameters, program.clip)
             optimizer.step()
-            losses.append(loss.item())
+            return loss
+
+        losses = [step(*batch).item() for _ in range(steps)]
         losses.append(program.loss(module, f, model, *batch).item())
         state = {k: np.asarray(v.detach().numpy(), dtype=np.float64) for k, v in model.state_dict().items()}
     finally:

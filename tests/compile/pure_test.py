@@ -309,7 +309,8 @@ def test_a_used_up_history_raises_what_eager_raises():
 def test_random_numbers_go_on_after_a_replay():
     def draws(c):
         tenon.manual_seed(7)
-        f = c(lambda x: F.dropout(x, 0.5) + tenon.rand(5) + tenon.randn(5))
+        like = (tenon.rand_like, tenon.randn_like, lambda x: tenon.randint_like(x, 1, 9))
+        f = c(lambda x: F.dropout(x, 0.5) + tenon.rand(5) + tenon.randn(5) + sum(draw(x) for draw in like))
         out = []
         for call in range(8):
             out.append(f(tenon.ones(5)))

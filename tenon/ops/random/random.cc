@@ -138,7 +138,7 @@ template <class F>
 void draw(const Tensor& self, const char* op, F&& fill) {
   if (self.numel() == 0) return;
   if (self.is_contiguous()) return fill(self);
-  const Tensor numbers = make_empty(self.sizes(), self.dtype(), self.device());
+  const Tensor numbers = tenon::empty_like(self, {}, MemoryFormat::Contiguous);
   fill(numbers);
   copy_elements(self, numbers, op);
 }
@@ -225,7 +225,7 @@ Tensor& bernoulli_(Tensor& self, double p, const Generator& generator) {
 }
 
 Tensor bernoulli(const Tensor& self, const Generator& generator) {
-  Tensor result = make_empty(self.sizes(), self.dtype(), self.device());
+  Tensor result = tenon::empty_like(self, {}, MemoryFormat::Contiguous);
   check_draw(shape::philox_bernoulli__Tensor, result, self, 0, 0);
   take_stream(result, generator, self.numel(), 2,
               [&](Place at) { result._philox_bernoulli_(self, at.seed, at.offset); });
@@ -233,7 +233,7 @@ Tensor bernoulli(const Tensor& self, const Generator& generator) {
 }
 
 Tensor bernoulli_p(const Tensor& self, double p, const Generator& generator) {
-  Tensor result = ops::empty_like(self, {}, {}, {}, {}, MemoryFormat::Contiguous);
+  Tensor result = tenon::empty_like(self, {}, MemoryFormat::Contiguous);
   return ops::bernoulli_(result, p, generator);
 }
 
@@ -307,7 +307,7 @@ Tensor normal_float_float(double mean, double std, IntArrayRef size, const Gener
 
 Tensor randint_like_low(const Tensor& self, int64_t low, int64_t high, OptDType dtype, OptLayout layout,
                         OptDevice device, OptBool pin_memory, std::optional<MemoryFormat> memory_format) {
-  Tensor result = ops::empty_like(self, dtype, layout, device, pin_memory, memory_format);
+  Tensor result = tenon::empty_like(self, options_of(dtype, layout, device, pin_memory), memory_format);
   check_draw(shape::philox_randint_, result, low, high, 0, 0);
   take_stream(result, {}, result.numel(), 2,
               [&](Place at) { result._philox_randint_(low, high, at.seed, at.offset); });
@@ -354,12 +354,12 @@ Tensor rand(IntArrayRef size, OptDType dtype, OptLayout layout, OptDevice device
 
 Tensor rand_like(const Tensor& self, OptDType dtype, OptLayout layout, OptDevice device, OptBool pin_memory,
                  std::optional<MemoryFormat> memory_format) {
-  Tensor result = ops::empty_like(self, dtype, layout, device, pin_memory, memory_format);
+  Tensor result = tenon::empty_like(self, options_of(dtype, layout, device, pin_memory), memory_format);
   return ops::uniform_(result, 0, 1, {});
 }
 Tensor randn_like(const Tensor& self, OptDType dtype, OptLayout layout, OptDevice device, OptBool pin_memory,
                   std::optional<MemoryFormat> memory_format) {
-  Tensor result = ops::empty_like(self, dtype, layout, device, pin_memory, memory_format);
+  Tensor result = tenon::empty_like(self, options_of(dtype, layout, device, pin_memory), memory_format);
   return ops::normal_(result, 0, 1, {});
 }
 

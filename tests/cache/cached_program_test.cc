@@ -17,6 +17,7 @@
 #include "tenon/optim/adam.h"
 #include "tenon/record/compile.h"
 #include "tenon/tenon.h"
+#include "tests/altered_bytes.h"
 
 namespace tenon::cache {
 namespace {
@@ -249,33 +250,6 @@ TEST_F(CachedProgram, PlansOfBuiltGraphsAreFoundByGraphAndSignature) {
   EXPECT_EQ(PlanCache::get().counts().planned, before.planned + 2);
 }
 
-/// A change of some bytes, as the fuzz of graphs in binary form makes them.
-std::vector<std::byte> changed(Bytes from, std::mt19937_64& rng) {
-  const auto below = [&](size_t n) { return static_cast<size_t>(rng() % n); };
-  std::vector<std::byte> bytes(from.begin(), from.end());
-  for (size_t n = 1 + below(3); n > 0; --n) {
-    const size_t at = below(bytes.size());
-    const auto place = bytes.begin() + static_cast<ptrdiff_t>(at);
-    switch (below(5)) {
-      case 0:
-        bytes[at] = static_cast<std::byte>(rng());
-        break;
-      case 1:
-        bytes[at] ^= static_cast<std::byte>(1 << below(8));
-        break;
-      case 2:
-        bytes.erase(place);
-        break;
-      case 3:
-        bytes.insert(place, static_cast<std::byte>(below(4)));
-        break;
-      default:
-        bytes[at] = bytes[below(bytes.size())];
-    }
-  }
-  return bytes;
-}
-
 // Files with checksums that fit, as only somebody who wants that writes them: they load or are refused, and
 // nothing else happens, under a sanitizer either. TENON_FUZZ_PLANS=100000 tries that many.
 TEST_F(CachedProgram, ChangedPlansWithRightChecksumsNeverCrash) {
@@ -306,7 +280,9 @@ TEST_F(CachedProgram, ChangedPlansWithRightChecksumsNeverCrash) {
   const PlanCache::Counts before = PlanCache::get().counts();
   for (int seed = 0; seed < count; ++seed) {
     std::mt19937_64 rng(static_cast<uint64_t>(seed));
-    ASSERT_EQ(folder.store(key, entry.written_by, "", sealed(changed(good.value, rng))), "");
+    ASSERT_EQ(folder.store(key, entry.written_by, "",
+                           sealed(tenon::testing::altered({good.value.begin(), good.value.end()}, rng))),
+              "");
     try {
       (void)run_anew(program);
     } catch (const Error&) {

@@ -8,33 +8,11 @@ import sys
 import types
 
 import pytest
-from beside_eager import difference, outcome, plain
+from pure_cases import Cases, alike, changed, warm, x
 
 import tenon
 
-CASES = {}
-
-
-def case(program):
-    """`program(c)` compiles by `c`, calls, changes something, calls again, and returns all that can be seen."""
-    CASES[program.__name__] = program
-    return program
-
-
-def x():
-    return tenon.ones(2)
-
-
-def warm(f, *args):
-    return [f(x(), *args) for _ in range(5)]
-
-
-def changed(c, f, change, *args):
-    """Results before and after `change()`."""
-    f = c(f)
-    before = warm(f, *args)
-    change()
-    return before, warm(f, *args)
+case = Cases()
 
 
 # Containers among the arguments
@@ -510,12 +488,6 @@ def a_module_put_in_place_of_another(c):
         del sys.modules["a_module_of_this_test"]
 
 
-def alike(program):
-    expected = outcome(lambda: program(plain))
-    found = difference(expected, outcome(lambda: program(functools.partial(tenon.compile, pure=True))))
-    assert expected["raised"] is None and found is None, found
-
-
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", case)
 def test_as_eager(name):
-    alike(CASES[name])
+    alike(case[name])

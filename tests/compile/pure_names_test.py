@@ -10,34 +10,12 @@ import types
 import warnings
 
 import pytest
-from beside_eager import difference, outcome, plain
+from pure_cases import Cases, alike, changed, warm, x
 
 import tenon
 from tenon.library import Library
 
-CASES = {}
-
-
-def case(program):
-    """`program(c)` compiles by `c`, calls, changes something, calls again, and returns all that can be seen."""
-    CASES[program.__name__] = program
-    return program
-
-
-def x():
-    return tenon.ones(2)
-
-
-def warm(f, *args):
-    return [f(x(), *args) for _ in range(5)]
-
-
-def changed(c, f, change):
-    """Results before and after `change()`."""
-    f = c(f)
-    before = warm(f)
-    change()
-    return before, warm(f)
+case = Cases()
 
 
 # Imports inside the program
@@ -336,12 +314,6 @@ def a_field_replaced(c):
     return changed(c, lambda x: x * pair.scale, lambda: setattr(Own, "scale", Own.offset))
 
 
-def alike(program):
-    expected = outcome(lambda: program(plain))
-    found = difference(expected, outcome(lambda: program(functools.partial(tenon.compile, pure=True))))
-    assert expected["raised"] is None and found is None, found
-
-
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", case)
 def test_as_eager(name):
-    alike(CASES[name])
+    alike(case[name])

@@ -1,29 +1,14 @@
 """compile(pure=True): what tensors have beside their elements, and modes, may change between replays: results are eager's."""
 
-import functools
 import sys
 
 import pytest
-from beside_eager import difference, outcome, plain
+from pure_cases import Cases, alike, warm, x
 
 import tenon
 from tenon import nn
 
-CASES = {}
-
-
-def case(program):
-    """`program(c)` compiles by `c`, calls, changes something, calls again, and returns all that can be seen."""
-    CASES[program.__name__] = program
-    return program
-
-
-def x():
-    return tenon.ones(2)
-
-
-def warm(f, *args):
-    return [f(x(), *args) for _ in range(5)]
+case = Cases()
 
 
 # Hooks
@@ -383,15 +368,9 @@ def the_state_of_the_generator(c):
     return before, warm(f)
 
 
-def alike(program):
-    expected = outcome(lambda: program(plain))
-    found = difference(expected, outcome(lambda: program(functools.partial(tenon.compile, pure=True))))
-    assert expected["raised"] is None and found is None, found
-
-
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", case)
 def test_as_eager(name):
-    alike(CASES[name])
+    alike(case[name])
 
 
 def test_a_compiled_function_goes_without_running_python():

@@ -13,6 +13,7 @@
 #include "tenon/graph/pipeline.h"
 #include "tenon/graph/text.h"
 #include "tenon/graph/verify.h"
+#include "tests/altered_bytes.h"
 #include "tests/graph/random_graph.h"
 #include "tests/graph/samples.h"
 
@@ -126,28 +127,7 @@ TEST(GraphBinaryFuzz, ChangedBytesAreAGraphOrAreRefused) {
   const Bytes samples[] = {serialize(parse(kCalls)), serialize(parse(kRegions))};
   for (uint64_t seed = 0; seed < 40000; ++seed) {
     std::mt19937_64 rng(seed);
-    const auto below = [&](size_t n) { return static_cast<size_t>(rng() % n); };
-    Bytes bytes = samples[seed % 2];
-    for (size_t n = 1 + below(3); n > 0; --n) {
-      const size_t at = 32 + below(bytes.size() - 32);
-      const auto place = bytes.begin() + static_cast<ptrdiff_t>(at);
-      switch (below(5)) {
-        case 0:
-          bytes[at] = static_cast<std::byte>(rng());
-          break;
-        case 1:
-          bytes[at] ^= static_cast<std::byte>(1 << below(8));
-          break;
-        case 2:
-          bytes.erase(place);
-          break;
-        case 3:
-          bytes.insert(place, static_cast<std::byte>(below(4)));
-          break;
-        default:
-          bytes[at] = bytes[32 + below(bytes.size() - 32)];
-      }
-    }
+    const Bytes bytes = tenon::testing::altered(samples[seed % 2], rng, 32);
     try {
       const Graph graph = deserialize(sealed(bytes));
       ++graphs;

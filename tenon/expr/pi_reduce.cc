@@ -50,6 +50,11 @@ uint64_t bits_from(int from) {
   return shift == 0 ? high : high | kTwoOverPi[word + 1] >> (64 - shift);
 }
 
+// 2^exponent, of a normal number.
+double power_of_two(int exponent) {
+  return std::bit_cast<double>(static_cast<uint64_t>(exponent + 1023) << 52);
+}
+
 Reduced reduce(double x) {
   const uint64_t bits = std::bit_cast<uint64_t>(x);
   const int exponent = static_cast<int>(bits >> 52 & 0x7FF) - 1075;  // |x| = mantissa * 2^exponent
@@ -81,11 +86,11 @@ Reduced reduce(double x) {
     shift += step;
   }
   const u128 top = u128{p2} << 64 | p1;
-  const double a = std::ldexp(static_cast<double>(static_cast<uint64_t>(top >> 79)), -47 - shift);
-  const double b = std::ldexp(
-      static_cast<double>(static_cast<uint64_t>(top >> 31) & ((uint64_t{1} << 48) - 1)), -95 - shift);
-  const double c =
-      std::ldexp(static_cast<double>(static_cast<uint64_t>(top) & ((uint64_t{1} << 31) - 1)), -126 - shift);
+  const double a = static_cast<double>(static_cast<uint64_t>(top >> 79)) * power_of_two(-47 - shift);
+  const double b = static_cast<double>(static_cast<uint64_t>(top >> 31) & ((uint64_t{1} << 48) - 1)) *
+                   power_of_two(-95 - shift);
+  const double c = static_cast<double>(static_cast<uint64_t>(top) & ((uint64_t{1} << 31) - 1)) *
+                   power_of_two(-126 - shift);
   const double sum = a + b, rest = (b - (sum - a)) + c;
   constexpr double kHalfPi = 0x1.921fb54442d18p+0, kHalfPiLow = 0x1.1a62633145c07p-54;
   const double r = sum * kHalfPi;

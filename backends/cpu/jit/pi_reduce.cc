@@ -1,5 +1,6 @@
 // pi_reduce: a test in the loop, and a call behind the function's end for vectors with large elements.
 #include <bit>
+#include <limits>
 
 #include "backends/cpu/jit/emitter.h"
 #include "tenon/expr/pi_reduce.h"
@@ -8,7 +9,7 @@ namespace tenon::cpu::jit {
 
 namespace {
 
-constexpr uint8_t kNotLe = 6;  // of vcmpps: NaN is not <=, either
+constexpr uint8_t kGreater = 0x1e, kLess = 0x11;  // of vcmpps; neither holds for NaN
 
 template <class T>
 void reduce_lanes(T* x, int lanes, int part) noexcept {
@@ -21,27 +22,32 @@ void reduce_lanes(T* x, int lanes, int part) noexcept {
 
 }  // namespace
 
-// Zero, and a call where an element is large.
+// x - x, which is zero and NaN of what is not finite, and a call where a finite element is large.
 void Emitter::pi_reduce(Id id, const Code& n) {
   const Id a = value(n.args[0]);
   places_.hold({a});
   const int x = places_.in_register(a), to = places_.take(id), s = scratch();
+  const auto number = [this](double d) {
+    return at_constant(
+        constant(wide_ ? std::bit_cast<uint64_t>(d) : std::bit_cast<uint32_t>(static_cast<float>(d))));
+  };
   const Xbyak::Address sign = at_constant(constant(wide_ ? ~uint64_t{0} >> 1 : 0x7fffffffu));
-  const Xbyak::Address from =
-      at_constant(constant(wide_ ? std::bit_cast<uint64_t>(expr::kPiReduceFrom)
-                                 : std::bit_cast<uint32_t>(static_cast<float>(expr::kPiReduceFrom))));
+  const Xbyak::Address from = number(expr::kPiReduceFrom);
+  const Xbyak::Address infinity = number(std::numeric_limits<double>::infinity());
   const auto rare = std::make_shared<Xbyak::Label>(), back = std::make_shared<Xbyak::Label>();
   if (avx512_) {
+    const auto large = scratch_mask();
     wide_ ? vpandq(vec(s), vec(x), sign) : vpandd(vec(s), vec(x), sign);
-    wide_ ? vcmppd(scratch_mask(), vec(s), from, kNotLe) : vcmpps(scratch_mask(), vec(s), from, kNotLe);
-    vpxord(vec(to), vec(to), vec(to));
-    kortestq(scratch_mask(), scratch_mask());
+    wide_ ? vcmppd(large, vec(s), from, kGreater) : vcmpps(large, vec(s), from, kGreater);
+    wide_ ? vcmppd(large | large, vec(s), infinity, kLess) : vcmpps(large | large, vec(s), infinity, kLess);
+    kortestq(large, large);
   } else {
     vandps(vec(s), vec(x), sign);
-    wide_ ? vcmppd(vec(s), vec(s), from, kNotLe) : vcmpps(vec(s), vec(s), from, kNotLe);
-    vxorps(vec(to), vec(to), vec(to));
-    vptest(ymm(s), ymm(s));
+    wide_ ? vcmppd(vec(to), vec(s), from, kGreater) : vcmpps(vec(to), vec(s), from, kGreater);
+    wide_ ? vcmppd(vec(s), vec(s), infinity, kLess) : vcmpps(vec(s), vec(s), infinity, kLess);
+    vptest(ymm(s), ymm(to));
   }
+  wide_ ? vsubpd(vec(to), vec(x), vec(x)) : vsubps(vec(to), vec(x), vec(x));
   jnz(*rare, T_NEAR);
   L(*back);
   rare_.push_back({x, to, static_cast<int>(n.bits), wide_, rare, back});

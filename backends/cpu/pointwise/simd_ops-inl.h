@@ -233,13 +233,22 @@ HWY_INLINE hn::Vec<D> integer_power(D d, hn::Vec<D> a, hn::Vec<D> b) {
   });
 }
 
-/// Part `kPart` of the reduction by multiples of pi/2, where |x| is large; 0 elsewhere.
+// Out of line, as it is rare and each sine has three.
+template <class D>
+HWY_NOINLINE hn::Vec<D> pi_reduce_large(D d, hn::Vec<D> x, int part) {
+  return per_lane(d, x, x, [part](auto a, auto) { return expr::pi_reduce(a, part); });
+}
+
+/// Part `kPart` of the reduction by multiples of pi/2, where |x| is large; 0 elsewhere, and NaN of what is
+/// not finite, for which no lane leaves the vector.
 template <int kPart, class D>
 HWY_INLINE hn::Vec<D> pi_reduce(D d, hn::Vec<D> x) {
   using T = hn::TFromD<D>;
-  const T bound = static_cast<T>(expr::kPiReduceFrom);
-  if (hn::AllTrue(d, hn::Le(hn::Abs(x), hn::Set(d, bound)))) return hn::Zero(d);
-  return per_lane(d, x, x, [](T a, T) { return expr::pi_reduce(a, kPart); });
+  const auto size = hn::Abs(x);
+  const auto large = hn::And(hn::Gt(size, hn::Set(d, static_cast<T>(expr::kPiReduceFrom))),
+                             hn::Lt(size, hn::Set(d, std::numeric_limits<T>::infinity())));
+  if (hn::AllFalse(d, large)) return hn::Sub(x, x);
+  return pi_reduce_large(d, x, kPart);
 }
 
 // Whether masked loads and stores of 4- and 8-byte elements leave alone what is masked off. Highway speaks of

@@ -94,10 +94,14 @@ class TileLoop {
 
  private:
   void run_parts(char* const* ptrs, const int64_t* strides, int64_t n0, int64_t n1) const {
-    bool direct = true;
-    for (int i = 0; i < count_; ++i) direct &= dense(i, strides, n0) || repeats(i, strides);
-    // Short rows go through tiles together, unless a kernel can run each in place and has enough to do.
-    const int64_t enough = kernel_.compiled ? 64 : 256;
+    bool direct = true, apart = false;
+    for (int i = 0; i < count_; ++i) {
+      direct &= dense(i, strides, n0) || repeats(i, strides);
+      apart |= strides[i] != 0 && strides[count_ + i] != 0 && strides[count_ + i] != n0 * item_;
+    }
+    // Short rows go through tiles together, unless a kernel can run each in place and has enough to do. That
+    // is less where tiles mean copies of rows than where they are filled with one element or once for all.
+    const int64_t enough = kernel_.compiled && apart ? 64 : 256;
     if (n1 == 1 || n0 > tile_ / 2 || (direct && n0 >= enough))
       long_rows(ptrs, strides, n0, n1, direct);
     else

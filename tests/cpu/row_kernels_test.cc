@@ -225,6 +225,26 @@ TEST(RowKernels, FillsWithAnElementOfAnySize) {
   }
 }
 
+TEST(RowKernels, SpreadsElementsOverRows) {
+  for (const CpuTarget target : supported_cpu_targets()) {
+    for (const size_t size : {1, 2, 4, 8, 16}) {
+      for (const size_t rows : {0, 1, 2, 5, 40}) {
+        for (size_t n = 0; n < 150; n += n < 70 ? 1 : 23) {
+          const size_t stride = size * (1 + n % 3);
+          const std::vector<char> elements = random_bytes(stride * (rows + 1));
+          std::vector<char> out(n * rows * size + 1, 77);
+          row_kernels(target).spread[element_size_index(static_cast<int64_t>(size))](
+              out.data(), elements.data(), static_cast<int64_t>(stride), n, rows);
+          for (size_t i = 0; i < n * rows * size; ++i)
+            ASSERT_EQ(out[i], elements[i / (n * size) * stride + i % size])
+                << size << ' ' << n << ' ' << rows;
+          ASSERT_EQ(out.back(), 77);
+        }
+      }
+    }
+  }
+}
+
 TEST(RowKernels, TransposesMatricesOfAnyShape) {
   const size_t lengths[] = {1, 2, 3, 7, 8, 15, 16, 17, 31, 33, 64, 65, 100, 257};
   for (const CpuTarget target : supported_cpu_targets()) {

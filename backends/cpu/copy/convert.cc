@@ -119,6 +119,8 @@ void copy_block(void* dst, BlockStrides ds, const void* src, BlockStrides ss, in
   constexpr size_t kIndex = element_size_index(kSize);
   const RowKernels& kernels = row_kernels();
   const auto n = static_cast<size_t>(n0);
+  if (ss.inner == 0 && ds.inner == kSize && ds.outer == n0 * kSize)
+    return kernels.spread[kIndex](dst, src, ss.outer, n, static_cast<size_t>(n1));
   for (int64_t j = 0; j < n1; ++j) {
     char* d = static_cast<char*>(dst) + j * ds.outer;
     const char* s = static_cast<const char*>(src) + j * ss.outer;

@@ -381,6 +381,24 @@ void fill(void* dst, const void* value, size_t n) {
   }
 }
 
+// A vector more than a row has may be stored, as long as it ends within the rows: the next row, or another
+// vector of the same one, is stored over what was too much.
+template <class T>
+void spread(void* dst, const void* src, int64_t stride, size_t n, size_t rows) {
+  auto* out = static_cast<T*>(dst);
+  const auto* in = static_cast<const char*>(src);
+  if constexpr (!std::is_same_v<T, Bytes16>) {
+    const hn::ScalableTag<T> d;
+    const T* const end = out + n * rows;
+    for (; rows > 0 && n + hn::Lanes(d) <= static_cast<size_t>(end - out) + 1; --rows, in += stride) {
+      const auto all = hn::Set(d, load<T>(in));
+      for (size_t i = 0; i < n; i += hn::Lanes(d)) hn::StoreU(all, d, out + i);
+      out += n;
+    }
+  }
+  for (; rows > 0; --rows, in += stride, out += n) fill<T>(out, in, n);
+}
+
 // 16 bytes each of as many rows as vectors have blocks of 16 bytes, `step` bytes apart.
 template <class D>
 HWY_INLINE hn::Vec<D> load_blocks(D d, const char* src, int64_t step) {
@@ -526,6 +544,7 @@ constexpr RowKernels kRowKernels = with_conversions({
     .pack = {&pack<uint8_t>, &pack<uint16_t>, &pack<uint32_t>, &pack<uint64_t>, &pack<Bytes16>},
     .unpack = {&unpack<uint8_t>, &unpack<uint16_t>, &unpack<uint32_t>, &unpack<uint64_t>, &unpack<Bytes16>},
     .fill = {&fill<uint8_t>, &fill<uint16_t>, &fill<uint32_t>, &fill<uint64_t>, &fill<Bytes16>},
+    .spread = {&spread<uint8_t>, &spread<uint16_t>, &spread<uint32_t>, &spread<uint64_t>, &spread<Bytes16>},
     .transpose = {&transpose<uint8_t>, &transpose<uint16_t>, &transpose<uint32_t>, &transpose<uint64_t>,
                   &transpose<Bytes16>},
     .split_pairs = {&split_pairs<uint32_t>, &split_pairs<uint64_t>},

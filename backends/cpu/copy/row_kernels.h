@@ -48,6 +48,7 @@ struct RowKernels {
   using Step = void (*)(void* dst, const void* src, size_t n);
   using Pack = void (*)(void* dst, const void* src, int64_t stride, size_t n);
   using Fill = void (*)(void* dst, const void* value, size_t n);
+  using Spread = void (*)(void* dst, const void* src, int64_t stride, size_t n, size_t rows);
   using Transpose = void (*)(void* dst, int64_t dst_stride, const void* src, int64_t src_stride, size_t rows,
                              size_t columns);
   using SplitPairs = void (*)(void* first, void* second, const void* src, size_t n);
@@ -65,6 +66,8 @@ struct RowKernels {
   Pack unpack[kNumElementSizes];
   /// n times one element.
   Fill fill[kNumElementSizes];
+  /// Rows of n elements, one behind the other: row r is n times the element at src + r * stride.
+  Spread spread[kNumElementSizes];
   /// Element c of row r at `src` becomes element r of row c at `dst`; rows are strides (in bytes) apart,
   /// their elements beside each other.
   Transpose transpose[kNumElementSizes];

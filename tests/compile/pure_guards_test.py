@@ -300,6 +300,22 @@ def the_order_of_an_ordered_dict(c):
 
 
 @case
+def an_attribute_that_is_written_beside_another(c):
+    class Thing:
+        scale, unused = 2.0, 0
+
+    thing = Thing()
+    thing.scale, thing.unused = 2.0, 0
+    f = c(lambda x: x * thing.scale)
+    out = []
+    for i in range(8):
+        thing.unused = i
+        thing.scale = float("2") if i < 6 else 3.0
+        out.append(f(x()))
+    return out
+
+
+@case
 def the_order_of_attributes(c):
     thing = types.SimpleNamespace(a=1.0, b=2.0)
 

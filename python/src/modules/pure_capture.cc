@@ -239,7 +239,7 @@ PyObject* finish(PyObject* self, PyObject* args) {
 /// Of comparisons in the form that _PureCapture.finish takes: what the first that fails is about, or None.
 PyObject* broken_guard(PyObject*, PyObject* list) {
   return guarded([&] {
-    const pure::Guards guards(list);
+    pure::Guards guards(list);
     const pure::Guard* const broken = guards.broken();
     return Py_NewRef(broken ? broken->path.get() : Py_None);
   });

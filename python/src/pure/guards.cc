@@ -1,7 +1,9 @@
 #include "python/src/pure/guards.h"
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
+#include <unordered_map>
 
 #include "python/src/interpreter/errors.h"
 #include "tenon/core/error.h"
@@ -16,6 +18,25 @@ int64_t version_of(PyObject* type) noexcept {
   if (!PyType_HasFeature(const_cast<PyTypeObject*>(t), Py_TPFLAGS_VALID_VERSION_TAG)) return 0;
 #endif
   return t->tp_version_tag;
+}
+
+/// A number that no dict had before it was written to the last time; 0 where the interpreter does not count
+/// writes, or no longer as part of its interface.
+uint64_t version_of_dict(PyObject* dict) noexcept {
+#if PY_VERSION_HEX < 0x030C0000
+  return reinterpret_cast<PyDictObject*>(dict)->ma_version_tag;
+#else
+  static_cast<void>(dict);
+  return 0;
+#endif
+}
+
+/// Whether a comparison follows from the version of the dict that it is with.
+bool is_of_dict(const Guard& g) noexcept {
+  using enum Guard::Kind;
+  PyObject* const o = g.object.get();
+  if (g.kind == Keys) return !PyODict_Check(o);  // whose order changes without a write
+  return (g.kind == Entry || g.kind == NoEntry || g.kind == Size) && PyDict_Check(o);
 }
 
 bool is_scalar(PyObject* o) noexcept {
@@ -134,16 +155,40 @@ Guards::Guards(PyObject* list, bool exact) : exact_(exact) {
     if (is_absent && expected == Py_Ellipsis) g.expected = {};
     guards_.push_back(std::move(g));
   }
+  std::unordered_map<PyObject*, size_t> numbers;  // of dicts, in the order in which they are first compared
+  for (const Guard& g : guards_) {
+    if (is_of_dict(g) && numbers.try_emplace(g.object.get(), numbers.size()).second)
+      dicts_.push_back({.dict = g.object.get(), .end = 0});
+  }
+  const auto number = [&](const Guard& g) {
+    return is_of_dict(g) ? numbers.at(g.object.get()) : numbers.size();
+  };
+  std::ranges::stable_sort(guards_, {}, number);
+  for (size_t i = 0; i < guards_.size() && is_of_dict(guards_[i]); ++i)
+    dicts_[number(guards_[i])].end = i + 1;
 }
 
-const Guard* Guards::broken() const noexcept {
-  for (const Guard& g : guards_) {
-    if (!holds(g, exact_)) [[unlikely]] {
+const Guard* Guards::first_broken(size_t begin, size_t end) const noexcept {
+  for (size_t i = begin; i < end; ++i) {
+    if (!holds(guards_[i], exact_)) [[unlikely]] {
       PyErr_Clear();
-      return &g;
+      return &guards_[i];
     }
   }
   return nullptr;
+}
+
+const Guard* Guards::broken() noexcept {
+  size_t begin = 0;
+  for (OfDict& of : dicts_) {
+    const uint64_t version = version_of_dict(of.dict);
+    if (version == 0 || version != of.version) {
+      if (const Guard* const broken = first_broken(begin, of.end)) return broken;
+      of.version = version;
+    }
+    begin = of.end;
+  }
+  return first_broken(begin, guards_.size());
 }
 
 int Guards::traverse(visitproc visit, void* arg) const {

@@ -42,12 +42,23 @@ class Guards {
   explicit Guards(PyObject* list, bool exact = false);
 
   /// The first comparison that fails; null if all hold. Runs no code of the program.
-  const Guard* broken() const noexcept;
+  const Guard* broken() noexcept;
   int traverse(visitproc visit, void* arg) const;
 
  private:
+  /// Comparisons with the entries of one dict, up to `end` in `guards_`: they still hold while the dict is of
+  /// the version that they held for.
+  struct OfDict {
+    PyObject* dict;
+    size_t end;
+    uint64_t version = 0;
+  };
+
+  const Guard* first_broken(size_t begin, size_t end) const noexcept;
+
   bool exact_;
-  std::vector<Guard> guards_;
+  std::vector<Guard> guards_;  ///< Dict by dict, then the others.
+  std::vector<OfDict> dicts_;
 };
 
 /// Whether `now` is `expected`, or an equal number, text or bool of the same type. NaN is but itself.

@@ -74,6 +74,15 @@ struct HostProgramOptions {
   int vectors = 0;  ///< That go through machine code side by side; 0: as its emitter chooses.
 };
 
+/// A call over rows of known geometry, ready to run at addresses again and again.
+class HostRows {
+ public:
+  virtual ~HostRows() = default;
+  /// `data`: where each slot's elements lie, inputs first; `numbers` by slot, 8 bytes each. Safe to call from
+  /// many threads at once.
+  virtual void run(char* const* data, const uint64_t* numbers) const = 0;
+};
+
 struct HostBackend {
   /// The conversion between two dtypes, as backends/cpu/copy/convert.h defines it; null if there is none.
   ConvertFn (*convert)(DType from, DType to) noexcept;
@@ -99,8 +108,9 @@ struct HostBackend {
   /// their elements, of `item` bytes, beside each other.
   void (*transpose)(void* dst, int64_t dst_stride, const void* src, int64_t src_stride, size_t rows,
                     size_t columns, size_t item);
-  /// Runs an expression over rows; what it makes of the expression goes to the launch's `made`.
-  void (*run_rows)(const RowsLaunch& launch);
+  /// Decides how an expression over rows runs. The launch has no addresses and no numbers; what it refers to
+  /// outlives the result, and what is made of the expression goes to its `made`.
+  std::unique_ptr<const HostRows> (*prepare_rows)(const RowsLaunch& launch);
   /// Frees that, where an expression does not live as long as the process.
   void (*free_rows)(void* made);
 };

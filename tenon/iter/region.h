@@ -59,7 +59,7 @@ class Region {
   HostKernel kernel_;  // of a flat expression
   bool over_rows_ = false;
   Dims over_;
-  mutable std::atomic<void*> made_{nullptr};  // of one over rows: see HostBackend::run_rows
+  mutable std::atomic<void*> made_{nullptr};  // of one over rows: see HostBackend::prepare_rows
 };
 
 /// Where the elements of an operand lie; as in a tensor's header.

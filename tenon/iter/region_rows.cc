@@ -23,6 +23,15 @@ RowsLoop::RowsLoop(const Region& region, std::span<const RegionOperand> outputs,
   strides_.resize((size_t{e.num_inputs} + e.num_outputs) * sizes_.size());
   add_slots(inputs, e.inputs(), outputs.size());
   add_slots(outputs, e.outputs(), 0);
+  const std::span<const RowsOperand> all(operands_);
+  prepared_ = kHost.prepare_rows({.name = region.name(),
+                                  .expression = e,
+                                  .made = region.made(),
+                                  .sizes = sizes_,
+                                  .over = region.over(),
+                                  .inputs = all.first(e.num_inputs),
+                                  .outputs = all.subspan(e.num_inputs),
+                                  .numbers = nullptr});
 }
 
 int64_t RowsLoop::numel() const noexcept {
@@ -90,27 +99,20 @@ void RowsLoop::add_slots(std::span<const RegionOperand> operands, std::span<cons
 }
 
 void RowsLoop::run(char* const* addresses, const uint64_t* numbers) const {
-  std::vector<RowsOperand> operands = operands_;
-  for (size_t i = 0; i < operands.size(); ++i) {
+  SmallVector<char*, 8> data;
+  for (const Place& place : places_) {
     // A tensor without elements may have no memory.
-    if (char* const data = addresses[places_[i].operand]) operands[i].data = data + places_[i].offset;
+    char* const address = addresses[place.operand];
+    data.push_back(address ? address + place.offset : nullptr);
   }
   const size_t inputs = region_.expression().num_inputs;
   // A value of a row is stored when it is known, and its operands may be read again later.
-  for (size_t i = inputs; i < operands.size(); ++i) {
+  for (size_t i = inputs; i < data.size(); ++i) {
     for (size_t k = 0; k < inputs && places_[i].of_row; ++k)
-      TENON_CHECK(!operands[k].data || operands[k].data != operands[i].data, Internal,
+      TENON_CHECK(!data[k] || data[k] != data[i], Internal,
                   "region: a value of rows is stored where an input lies");
   }
-  const std::span<const RowsOperand> all(operands);
-  kHost.run_rows({.name = region_.name(),
-                  .expression = region_.expression(),
-                  .made = region_.made(),
-                  .sizes = sizes_,
-                  .over = region_.over(),
-                  .inputs = all.first(inputs),
-                  .outputs = all.subspan(inputs),
-                  .numbers = numbers});
+  prepared_->run(data.data(), numbers);
 }
 
 }  // namespace tenon::detail

@@ -2,8 +2,10 @@
 // RegionLoop.
 #pragma once
 
+#include <memory>
 #include <vector>
 
+#include "tenon/iter/host.h"
 #include "tenon/iter/region.h"
 #include "tenon/iter/rows_launch.h"
 
@@ -33,6 +35,7 @@ class RowsLoop {
   std::vector<int64_t> strides_;       // by slot, a list for each
   std::vector<RowsOperand> operands_;  // by slot, without addresses; inputs first
   std::vector<Place> places_;          // the same
+  std::unique_ptr<const HostRows> prepared_;
 };
 
 }  // namespace tenon::detail

@@ -3,8 +3,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
+#include <cstring>
 #include <functional>
 #include <random>
+#include <thread>
 
 #include "tenon/core/parallel.h"
 #include "tenon/dispatch/dispatcher.h"
@@ -416,6 +419,54 @@ TEST(RowsRegion, SoftmaxWrittenOutIsSoftmax) {
   // Also where it lay.
   region.run({&x, 1}, {&x, 1}, nullptr);
   EXPECT_TRUE(same_elements(x, want));
+}
+
+// What is kept from one run to the next belongs to no run: not its addresses, its numbers, its thread.
+TEST(RowsRegion, LoopsRunAgainAtOtherAddresses) {
+  const Region region(
+      expr::parse_typed("in x: float32; number a: f32; out float32: mul(x, mul(sum[row](x), a));"),
+      Dims{0, 1});
+  constexpr int64_t kRows = 3, kLength = 21;
+  const Dims sizes{kRows, kLength}, strides{kLength, 1};
+  const RegionOperand operand{DType::Float32, sizes, strides};
+  const RegionLoop loop(region, {&operand, 1}, {&operand, 1});
+  // Whole numbers: sums are exact in any order.
+  const auto run = [&](int seed, size_t shift) {
+    std::vector<std::byte> memory[2];
+    for (auto& bytes : memory) bytes.resize(sizeof(float) * kRows * kLength + shift);
+    std::byte *const out = memory[0].data() + shift, *const in = memory[1].data() + shift;
+    const auto value = [&](int64_t i) { return static_cast<float>((i * 7 + seed) % 11 - 5); };
+    for (int64_t i = 0; i < kRows * kLength; ++i) {
+      const float v = value(i);
+      std::memcpy(in + i * sizeof v, &v, sizeof v);
+    }
+    const auto factor = static_cast<float>(seed % 5 + 1);
+    uint64_t number = 0;
+    std::memcpy(&number, &factor, sizeof factor);
+    char* const addresses[] = {reinterpret_cast<char*>(out), reinterpret_cast<char*>(in)};
+    loop.run(addresses, &number);
+    size_t wrong = 0;
+    for (int64_t row = 0; row < kRows; ++row) {
+      float sum = 0, got;
+      for (int64_t i = 0; i < kLength; ++i) sum += value(row * kLength + i);
+      for (int64_t i = row * kLength; i < (row + 1) * kLength; ++i) {
+        std::memcpy(&got, out + i * sizeof got, sizeof got);
+        wrong += got != value(i) * sum * factor;
+      }
+    }
+    return wrong;
+  };
+  for (int seed = 0; seed < 4; ++seed) EXPECT_EQ(run(seed, 0), 0u) << seed;
+  EXPECT_EQ(run(5, 1), 0u) << "elements that are not aligned";
+  EXPECT_EQ(run(6, 0), 0u);
+  std::atomic<size_t> wrong{0};
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t)
+    threads.emplace_back([&, t] {
+      for (int i = 0; i < 200; ++i) wrong += run(t * 1000 + i, 0);
+    });
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(wrong, 0u);
 }
 
 TEST(RowsRegion, RefusesWhatDoesNotFit) {

@@ -17,8 +17,8 @@ class Compiled final : public HostProgram {
 
   void run(void* const* ptrs, size_t n, const void* numbers) const final {
     if (const JitKernel* code = code_.load(std::memory_order_acquire)) return code->run(ptrs, n, numbers);
-    if (!decided_.load(std::memory_order_relaxed) &&
-        elements_.fetch_add(n, std::memory_order_relaxed) + n >= kElements)
+    if (const size_t ran = n + kCall; !decided_.load(std::memory_order_relaxed) &&
+                                      elements_.fetch_add(ran, std::memory_order_relaxed) + ran >= kElements)
       make_code();
     program_.run(ptrs, n, numbers);
   }
@@ -27,6 +27,8 @@ class Compiled final : public HostProgram {
  private:
   // Of 0.1 to 0.4 ns that an element costs more here than in machine code, as many as its making takes.
   static constexpr size_t kElements = size_t{1} << 17;
+  // As many as a call by itself costs more, which is all that a step on few rows has.
+  static constexpr size_t kCall = 512;
 
   void make_code(int vectors = 0) const;
 

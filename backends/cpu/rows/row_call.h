@@ -19,6 +19,7 @@ inline constexpr int64_t kMaxGroup = 64;
 inline bool is_row(const expr::Slot& s) { return !varies_along(s.rank); }
 
 struct RowCall {
+  /// Operands that have no address yet are taken for aligned.
   explicit RowCall(const RowsLaunch& launch);
   /// Operands whose elements kernels take one at a time, repeated, where they are the same along a run.
   void repeat(const std::vector<bool>& repeatable);
@@ -29,6 +30,15 @@ struct RowCall {
   size_t operands() const { return held.size(); }
   int64_t item(size_t i) const { return static_cast<int64_t>(item_size(held[i])); }
   bool across() const { return form == expr::RowForm::Across; }
+
+  /// Whether elements that are read or written where they lie are aligned at these addresses, by operand.
+  bool is_aligned(char* const* data) const {
+    for (size_t i = 0; i < operands(); ++i) {
+      if (direct[i] && reinterpret_cast<uintptr_t>(data[i]) % static_cast<uintptr_t>(item(i)) != 0)
+        return false;
+    }
+    return true;
+  }
 
   /// Pieces of work that may go on different threads: groups of rows, or panels.
   int64_t panels() const { return (geometry.lanes + panel - 1) / panel; }

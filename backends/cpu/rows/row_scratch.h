@@ -16,6 +16,8 @@ struct RowScratch {
   /// `piece`: places that a kernel takes at a time.
   RowScratch(const RowCall& call, const expr::RowPasses& cut, int64_t piece);
 
+  /// Whether it lies here, and asks for no memory.
+  bool is_in_place() const { return !memory_; }
   /// What pass p computes for its reducers, of row g of the group.
   Bytes temp(size_t p, uint16_t index, int64_t g) const {
     return temps[2 * first_reducer[p] + index] + g * temp_bytes;

@@ -23,9 +23,11 @@ constexpr int64_t kFetchBytes = 8 << 10;
 
 int64_t bytes_of(expr::Type t) { return static_cast<int64_t>(expr::item_size(t)); }
 
-class Worker {
+}  // namespace
+
+class RowWorker {
  public:
-  Worker(const RowCall& call, const RowPlan& plan)
+  RowWorker(const RowCall& call, const RowPlan& plan)
       : c_(call), plan_(plan), cut_(plan.cut), piece_(piece_of(call)), mem_(call, plan.cut, piece_) {
     base_.resize(c_.operands() * static_cast<size_t>(c_.group));
     accumulators_.reserve(mem_.temps.size() / 2);
@@ -36,7 +38,16 @@ class Worker {
     }
   }
 
-  /// Group `index` of rows, or panel.
+  void run(const RowAddresses& at, int64_t begin, int64_t end) {
+    at_ = at;
+    for (int64_t unit = begin; unit < end; ++unit) run(unit);
+  }
+  bool is_small() const { return mem_.is_in_place(); }
+
+ private:
+  using Bytes = char*;
+
+  // Group `index` of rows, or panel.
   void run(int64_t index) {
     place(index);
     fetch_next();
@@ -46,9 +57,6 @@ class Worker {
       if (plan_.rows[p]) row_step(p);
     }
   }
-
- private:
-  using Bytes = char*;
 
   static int64_t piece_of(const RowCall& c) {
     if (c.across()) return std::max<int64_t>(1, std::min(kPiece / c.panel, c.length));
@@ -66,7 +74,7 @@ class Worker {
       rows_ = 1;
       lanes_ = std::min(c_.panel, g.lanes - first);
       for (size_t i = 0; i < c_.operands(); ++i)
-        base_[i] = c_.operand(i).data + g.kept.offset(i, index / panels) + first * g.lane_strides[i];
+        base_[i] = at_.data[i] + g.kept.offset(i, index / panels) + first * g.lane_strides[i];
       if (lanes_ != made_for_) prepare_panel();
       return;
     }
@@ -74,7 +82,7 @@ class Worker {
     rows_ = std::min(c_.group, c_.rows - first);
     for (int64_t r = 0; r < rows_; ++r) {
       for (size_t i = 0; i < c_.operands(); ++i)
-        base_[static_cast<size_t>(r) * c_.operands() + i] = c_.operand(i).data + g.kept.offset(i, first + r);
+        base_[static_cast<size_t>(r) * c_.operands() + i] = at_.data[i] + g.kept.offset(i, first + r);
     }
   }
 
@@ -174,7 +182,7 @@ class Worker {
       const RowPlace& from = step.numbers[i];
       to[i] = 0;
       if (from.kind == Kind::Number) {
-        to[i] = c_.launch.numbers[from.index];
+        to[i] = at_.numbers[from.index];
       } else if (from.kind == Kind::Length) {
         to[i] = static_cast<uint64_t>(c_.length);
       } else {
@@ -369,6 +377,7 @@ class Worker {
   const RowPlan& plan_;
   const expr::RowPasses& cut_;
   const int64_t piece_;  // places that a kernel takes at a time, at most
+  RowAddresses at_{};
   int64_t rows_ = 0, lanes_ = 1;
   int64_t made_for_ = c_.panel;  // lanes of the accumulators
   RowScratch mem_;
@@ -376,11 +385,22 @@ class Worker {
   std::vector<std::unique_ptr<Accumulator>> accumulators_;  // by pass and reducer
 };
 
-}  // namespace
+void run_row_units(const RowCall& call, const RowPlan& plan, const RowAddresses& at, int64_t begin,
+                   int64_t end) {
+  RowWorker(call, plan).run(at, begin, end);
+}
 
-void run_row_units(const RowCall& call, const RowPlan& plan, int64_t begin, int64_t end) {
-  Worker worker(call, plan);
-  for (int64_t unit = begin; unit < end; ++unit) worker.run(unit);
+SpareRowWorker::~SpareRowWorker() { delete spare_.load(std::memory_order_acquire); }
+
+void SpareRowWorker::run(const RowCall& call, const RowPlan& plan, const RowAddresses& at, int64_t begin,
+                         int64_t end) {
+  std::unique_ptr<RowWorker> worker(spare_.exchange(nullptr, std::memory_order_acquire));
+  if (!worker) worker = std::make_unique<RowWorker>(call, plan);
+  worker->run(at, begin, end);
+  RowWorker* none = nullptr;
+  if (worker->is_small() && spare_.compare_exchange_strong(none, worker.get(), std::memory_order_release,
+                                                           std::memory_order_relaxed))
+    (void)worker.release();
 }
 
 }  // namespace tenon::cpu

@@ -18,17 +18,63 @@ RowPlans& plans_of(const RowsLaunch& launch) {
   return *static_cast<RowPlans*>(present);  // another thread was first
 }
 
+/// Calls units(begin, end) for all of the call, on several threads where that pays.
+template <class F>
+void for_units(const RowCall& call, F&& units) {
+  report_kernel(call.launch.name, TENON_KERNEL_NAMES("rows"));
+  if (call.rows == 0 || call.geometry.lanes == 0) return;
+  parallel_for(0, call.units(), std::max<int64_t>(1, (1 << 14) / call.unit_elements()), units);
+}
+
+class PreparedRows final : public HostRows {
+ public:
+  explicit PreparedRows(const RowsLaunch& launch)
+      : launch_(launch), call_(launch_), plan_(plans_of(launch_).get(call_.form, call_.whole)) {
+    call_.repeat(plan_.repeatable);
+  }
+
+  void run(char* const* data, const uint64_t* numbers) const final {
+    const RowAddresses at{data, numbers};
+    if (!call_.is_aligned(data)) [[unlikely]]
+      return run_unaligned(at);
+    for_units(call_, [&](int64_t begin, int64_t end) { worker_.run(call_, plan_, at, begin, end); });
+  }
+
+ private:
+  // The call was made for elements that lie where their dtype wants them.
+  void run_unaligned(const RowAddresses& at) const {
+    SmallVector<RowsOperand, 8> operands;
+    for (size_t i = 0; i < call_.operands(); ++i) {
+      operands.push_back(call_.operand(i));
+      operands.back().data = at.data[i];
+    }
+    RowsLaunch launch = launch_;
+    launch.inputs = {operands.data(), launch_.inputs.size()};
+    launch.outputs = {operands.data() + launch_.inputs.size(), launch_.outputs.size()};
+    launch.numbers = at.numbers;
+    run_rows(launch);
+  }
+
+  const RowsLaunch launch_;
+  RowCall call_;
+  const RowPlan& plan_;
+  mutable SpareRowWorker worker_;
+};
+
 }  // namespace
 
 void run_rows(const RowsLaunch& launch) {
-  report_kernel(launch.name, TENON_KERNEL_NAMES("rows"));
   RowCall call(launch);
-  if (call.rows == 0 || call.geometry.lanes == 0) return;
   const RowPlan& plan = plans_of(launch).get(call.form, call.whole);
   call.repeat(plan.repeatable);
-  const int64_t grain = std::max<int64_t>(1, (1 << 14) / call.unit_elements());
-  parallel_for(0, call.units(), grain,
-               [&](int64_t begin, int64_t end) { run_row_units(call, plan, begin, end); });
+  SmallVector<char*, 8> data;
+  for (size_t i = 0; i < call.operands(); ++i) data.push_back(call.operand(i).data);
+  const RowAddresses at{data.data(), launch.numbers};
+  for_units(call, [&](int64_t begin, int64_t end) { run_row_units(call, plan, at, begin, end); });
+}
+
+std::unique_ptr<const HostRows> prepare_rows(const RowsLaunch& launch) {
+  return std::make_unique<const PreparedRows>(launch);
 }
 
 }  // namespace tenon::cpu

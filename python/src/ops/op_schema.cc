@@ -93,11 +93,12 @@ std::unique_ptr<OpSchema> make(const schema::FunctionSchema& source) {
 /// The items of a list or tuple as a new list, each through `convert`; nothing where one does not fit.
 template <class F>
 Ref list_of(PyObject* o, F&& convert) {
-  Ref list(checked(PyList_New(0)));
-  for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(o); ++i) {
-    const Ref item = convert(Ref::borrow(PySequence_Fast_GET_ITEM(o, i)).get());
-    if (!item) return {};
-    if (PyList_Append(list.get(), item.get()) < 0) throw PythonError();
+  Ref list(checked(PySequence_List(o)));  // which stays as long as it is, whatever conversions run
+  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(list.get()); ++i) {
+    PyObject* const item = PyList_GET_ITEM(list.get(), i);
+    Ref converted = convert(item);
+    if (!converted) return {};
+    if (converted.get() != item) PyList_SetItem(list.get(), i, converted.release());
   }
   return list;
 }

@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 
     from ..graph import Tensor, pygraph
 
-_ARGUMENTS = "Tensor input, int[] normalized_shape, Tensor? weight, Tensor? bias, float eps"
+_ARGUMENTS = "Tensor input, int[1] normalized_shape, Tensor? weight, Tensor? bias, float eps"
 
 _lib = Library("tenon", "FRAGMENT")
 _lib.define(f"layernorm({_ARGUMENTS}) -> Tensor")
 _lib.define(f"layernorm.out({_ARGUMENTS}, *, Tensor(a!) out) -> Tensor(a!)")
-_lib.define("layernorm_backward(Tensor grad, Tensor input, int[] normalized_shape, Tensor? weight, float eps) -> Tensor")
+_lib.define("layernorm_backward(Tensor grad, Tensor input, int[1] normalized_shape, Tensor? weight, float eps) -> Tensor")
 _lib.define("layernorm_backward_weight(Tensor grad, Tensor input, Tensor weight, float eps) -> Tensor")
 
 
@@ -108,8 +108,6 @@ def layernorm(
 
     `out` is written, and returned; it has the result's dtype and shape, and any strides.
     """
-    if isinstance(normalized_shape, int):
-        normalized_shape = (normalized_shape,)
     if out is None:
         return _layernorm(input, normalized_shape, weight, bias, eps)
     return _layernorm_out(input, normalized_shape, weight, bias, eps, out=out)

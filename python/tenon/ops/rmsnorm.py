@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from ..graph import Tensor, pygraph
 
 _lib = Library("tenon", "FRAGMENT")
-_lib.define("rmsnorm(Tensor input, int[] normalized_shape, Tensor? weight, float? eps) -> Tensor")
-_lib.define("rmsnorm.out(Tensor input, int[] normalized_shape, Tensor? weight, float? eps, *, Tensor(a!) out) -> Tensor(a!)")
-_lib.define("rmsnorm_backward(Tensor grad, Tensor input, int[] normalized_shape, Tensor? weight, float? eps) -> Tensor")
+_lib.define("rmsnorm(Tensor input, int[1] normalized_shape, Tensor? weight, float? eps) -> Tensor")
+_lib.define("rmsnorm.out(Tensor input, int[1] normalized_shape, Tensor? weight, float? eps, *, Tensor(a!) out) -> Tensor(a!)")
+_lib.define("rmsnorm_backward(Tensor grad, Tensor input, int[1] normalized_shape, Tensor? weight, float? eps) -> Tensor")
 _lib.define("rmsnorm_backward_weight(Tensor grad, Tensor input, Tensor weight, float? eps) -> Tensor")
 
 
@@ -110,8 +110,6 @@ def rmsnorm(
     `eps` is 2^-52 for float64 and 2^-23 for all others unless given. `out` is written, and returned; it has the result's
     dtype and shape, and any strides.
     """
-    if isinstance(normalized_shape, int):
-        normalized_shape = (normalized_shape,)
     if out is None:
         return _rmsnorm(input, normalized_shape, weight, eps)
     return _rmsnorm_out(input, normalized_shape, weight, eps, out=out)

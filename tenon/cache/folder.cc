@@ -19,6 +19,10 @@ namespace {
 constexpr std::string_view kSuffix = ".plan", kUnfinished = ".new-", kCounts = ".counts", kLock = ".lock";
 // A file that is used again is younger than this, so that its time is not written at each use.
 constexpr int64_t kFresh = 3600;
+// What most file systems give a file at least.
+constexpr uint64_t kBlock = 4096;
+// The folder is looked through once that much was added, or a part of what it may hold.
+constexpr uint64_t kLookThrough = uint64_t{1} << 20, kParts = 16;
 
 std::string file_of(const expr::Key& key) {
   return fmt::format("{:016x}{:016x}{}", key.high, key.low, kSuffix);
@@ -155,7 +159,10 @@ std::string Folder::store(const expr::Key& key, const Holder& writer, std::strin
   if (!make()) return problem_.empty() ? said(ENOENT) : problem_;
   const std::vector<std::byte> file = to_form(key, writer, about, value);
   if (file.size() > kLargestValue) return said(EFBIG);
-  return replace(file_of(key), file);
+  if (std::string why = replace(file_of(key), file); !why.empty()) return why;
+  added_ += (file.size() + kBlock - 1) / kBlock * kBlock;
+  if (added_ >= std::min(kLookThrough, capacity_ / kParts)) shrink();
+  return {};
 }
 
 std::vector<std::string> Folder::files() const {
@@ -171,8 +178,16 @@ std::vector<std::string> Folder::files() const {
   return names;
 }
 
+// True of files that nobody has finished. Nobody takes that long to write one.
+bool Folder::remove_left_over(const std::string& file, int64_t written) const {
+  if (!file.starts_with(kUnfinished)) return false;
+  if (std::abs(std::time(nullptr) - written) > kFresh) (void)unlinkat(folder_.get(), file.c_str(), 0);
+  return true;
+}
+
 void Folder::shrink() {
   if (!open()) return;
+  added_ = 0;
   struct File {
     int64_t used;
     uint64_t nbytes;
@@ -180,15 +195,10 @@ void Folder::shrink() {
   };
   std::vector<File> values;
   uint64_t total = 0;
-  const int64_t now = std::time(nullptr);
   for (std::string& file : files()) {
     struct stat s;
-    const bool is_value = file.ends_with(kSuffix), is_unfinished = file.starts_with(kUnfinished);
-    if (!is_value && !is_unfinished) continue;
     if (fstatat(folder_.get(), file.c_str(), &s, AT_SYMLINK_NOFOLLOW) != 0) continue;
-    // Nobody takes that long to write one.
-    if (is_unfinished && std::abs(now - s.st_mtime) > kFresh) (void)unlinkat(folder_.get(), file.c_str(), 0);
-    if (!is_value) continue;
+    if (remove_left_over(file, s.st_mtime) || !file.ends_with(kSuffix)) continue;
     // As they lie on the disk: small files take a block.
     const uint64_t nbytes = static_cast<uint64_t>(s.st_blocks) * 512;
     total += nbytes;
@@ -208,8 +218,8 @@ std::vector<Folder::Entry> Folder::list(const Holder& reader) {
   if (!open()) return entries;
   for (std::string& file : files()) {
     struct stat s;
-    if (!file.ends_with(kSuffix) || fstatat(folder_.get(), file.c_str(), &s, AT_SYMLINK_NOFOLLOW) != 0)
-      continue;
+    if (fstatat(folder_.get(), file.c_str(), &s, AT_SYMLINK_NOFOLLOW) != 0) continue;
+    if (remove_left_over(file, s.st_mtime) || !file.ends_with(kSuffix)) continue;
     Entry& entry = entries.emplace_back();
     entry.nbytes = static_cast<uint64_t>(s.st_size);
     entry.used = s.st_mtime;

@@ -18,7 +18,8 @@ namespace tenon::cache {
 
 class Folder {
  public:
-  /// Values take at most about that many bytes, the least recently used go first.
+  /// Values take at most about that many bytes on the disk, where a small file takes a block; the least
+  /// recently used go first.
   static constexpr uint64_t kDefaultCapacity = uint64_t{64} << 20;
 
   explicit Folder(std::string path, uint64_t capacity = kDefaultCapacity)
@@ -32,6 +33,7 @@ class Folder {
   Found find(const expr::Key& key, const Holder& reader);
   /// Makes the folder too, if there is none. `about`: for people. Returns why it is not stored, as the system
   /// says it; empty if it is. What was there under the key stays as it was until the new value is complete.
+  /// Shrinks the folder once much was stored.
   std::string store(const expr::Key& key, const Holder& writer, std::string_view about, Bytes value);
   /// Removes what was used longest ago, where all is too much; and what killed processes left.
   void shrink();
@@ -44,7 +46,7 @@ class Folder {
     std::string about;
     Miss miss = Miss::None;  ///< Why a reader would not take it.
   };
-  /// All files of values, the one used last first.
+  /// All files of values, the one used last first. Removes what killed processes left.
   std::vector<Entry> list(const Holder& reader);
   /// Returns how many values there were.
   size_t clear();
@@ -69,6 +71,7 @@ class Folder {
   };
   File read(const std::string& name, const Holder& reader) const;
   std::string replace(const std::string& file, Bytes bytes) const;
+  bool remove_left_over(const std::string& file, int64_t written) const;
   std::vector<std::string> files() const;
 
   const std::string path_;
@@ -76,6 +79,7 @@ class Folder {
   Descriptor folder_;
   std::string problem_;
   bool is_open_to_others_ = false;
+  uint64_t added_ = 0;  // bytes on the disk, since it was looked through
 };
 
 }  // namespace tenon::cache

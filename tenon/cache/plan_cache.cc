@@ -22,8 +22,6 @@ namespace {
 constexpr int64_t kPatience = 1'000'000'000;
 // So many plans are not kept waiting, nor their graphs in memory.
 constexpr size_t kMostWaiting = 256;
-// The folder is looked through once that much was added.
-constexpr uint64_t kLookThrough = uint64_t{1} << 20;
 constexpr const char* kGaveUp = "another plan could not be written";
 const pid_t kStartedAs = getpid();
 
@@ -176,10 +174,6 @@ void PlanCache::write() noexcept {
   }
   try {
     for (const Waiting& each : all) write(each);
-    const std::lock_guard lock(mutex_);
-    if (written_bytes_ < kLookThrough) return;
-    written_bytes_ = 0;
-    folder_->shrink();
   } catch (...) {
     // No memory: what is not written is made again.
   }
@@ -195,7 +189,6 @@ void PlanCache::write(const Waiting& plan) {
       gave_up_ = !why.empty();
       problem = problem_to_report();
       written_ += why.empty();
-      written_bytes_ += file.bytes.size();
     } else {
       why = kGaveUp;
     }
@@ -254,7 +247,7 @@ void PlanCache::at_exit() noexcept {
     for (const auto& [why, n] : c.not_written) all["not written: " + why] += n;
     std::erase_if(all, [](const auto& each) { return each.second == 0; });
     const std::lock_guard lock(mutex_);
-    if (written_bytes_ > 0) folder_->shrink();
+    if (written_ > 0) folder_->shrink();
     if (!all.empty()) folder_->add_counts(all);
   } catch (...) {
     // The process ends as it would have without a cache.
@@ -266,7 +259,7 @@ void PlanCache::after_fork() noexcept {
   waiting_.clear();
   behind_ = false;
   planned_ = tuned_ = loaded_ = 0;
-  written_ = written_bytes_ = 0;
+  written_ = 0;
   missed_.clear();
   not_written_.clear();
   is_child_ = true;

@@ -3,8 +3,8 @@
 // builder, which know what a plan is; here it is bytes under a key.
 //
 // TENON_CACHE names the folder; empty or 0, there is none. Without it, it is tenon in $XDG_CACHE_HOME, or in
-// ~/.cache. TENON_CACHE_MB is how large it gets, 64 by default. TENON_CACHE_REPORT=1 has a line written at
-// the end of the process.
+// ~/.cache. TENON_CACHE_MB is how large it gets on the disk, 64 by default. TENON_CACHE_REPORT=1 has a line
+// written at the end of the process.
 #pragma once
 
 #include <atomic>
@@ -99,7 +99,7 @@ class PlanCache {
   std::mutex mutex_;  // of what follows, and of the folder
   std::vector<Waiting> waiting_;
   int64_t waiting_since_ = 0;  // nanoseconds
-  uint64_t written_ = 0, written_bytes_ = 0;
+  uint64_t written_ = 0;
   std::map<std::string, uint64_t> missed_, not_written_;
   bool is_child_ = false, has_reported_ = false, gave_up_ = false;
 };

@@ -219,7 +219,7 @@ TEST_F(PlanFolder, AFolderThatCannotBeWrittenIsReadAllTheSame) {
 
 TEST_F(PlanFolder, KeepsBelowItsSizeByLastUse) {
   constexpr uint64_t kCapacity = 20 * 4096;
-  Folder folder(path_, kCapacity);
+  Folder folder(path_);
   const std::vector<std::byte> value(3000);
   for (uint64_t i = 0; i < 30; ++i) {
     ASSERT_EQ(folder.store({i, 0}, kHolder, "", value), "");
@@ -228,7 +228,7 @@ TEST_F(PlanFolder, KeepsBelowItsSizeByLastUse) {
   }
   // The oldest is used again.
   EXPECT_EQ(folder.find({0, 0}, kHolder).miss, Miss::None);
-  folder.shrink();
+  Folder(path_, kCapacity).shrink();
   EXPECT_EQ(folder.find({0, 0}, kHolder).miss, Miss::None);
   EXPECT_EQ(folder.find({1, 0}, kHolder).miss, Miss::Absent);
   EXPECT_EQ(folder.find({29, 0}, kHolder).miss, Miss::None);
@@ -236,6 +236,18 @@ TEST_F(PlanFolder, KeepsBelowItsSizeByLastUse) {
   for (const Folder::Entry& e : folder.list(kHolder)) total += e.nbytes;
   EXPECT_LE(total, kCapacity);
   EXPECT_GT(total, kCapacity / 2);
+}
+
+// Small files count as the blocks that they take on the disk, and whoever writes thousands does not wait for
+// his end to make room for them.
+TEST_F(PlanFolder, KeepsBelowItsSizeWhileItIsFilled) {
+  constexpr uint64_t kBlocks = 32;
+  Folder folder(path_, kBlocks * 4096);
+  for (uint64_t i = 0; i < 200; ++i) {
+    ASSERT_EQ(folder.store({i, 0}, kHolder, "", std::vector<std::byte>(100)), "");
+    ASSERT_LE(folder.list(kHolder).size(), kBlocks + kBlocks / 16) << i;
+  }
+  EXPECT_GT(folder.list(kHolder).size(), kBlocks / 2);
 }
 
 // A clock that was set back leaves files of the future, which are as good as others, and go in their turn.
@@ -248,16 +260,22 @@ TEST_F(PlanFolder, FilesOfTheFutureAreUsedAndHaveTheTimeOfThatUse) {
 }
 
 TEST_F(PlanFolder, WhatKilledProcessesLeaveIsRemovedOnceItIsOld) {
-  store();
-  const fs::path old = path_ + "/.new-1-00", young = path_ + "/.new-2-00", other = path_ + "/.newer";
-  for (const fs::path& each : {old, young, other}) write(each, "half");
-  timespec times[2] = {{0, UTIME_OMIT}, {1000, 0}};
-  ASSERT_EQ(utimensat(AT_FDCWD, old.c_str(), times, 0), 0);
-  Folder(path_).shrink();
-  EXPECT_FALSE(fs::exists(old));
-  EXPECT_TRUE(fs::exists(young));
-  EXPECT_TRUE(fs::exists(other));
-  EXPECT_EQ(miss(), Miss::None);
+  using LookThrough = void (*)(Folder&);
+  const LookThrough shrink = [](Folder& folder) { folder.shrink(); };
+  const LookThrough list = [](Folder& folder) { EXPECT_EQ(folder.list(kHolder).size(), 1u); };
+  for (const LookThrough look_through : {shrink, list}) {
+    store();
+    const fs::path old = path_ + "/.new-1-00", young = path_ + "/.new-2-00", other = path_ + "/.newer";
+    for (const fs::path& each : {old, young, other}) write(each, "half");
+    timespec times[2] = {{0, UTIME_OMIT}, {1000, 0}};
+    ASSERT_EQ(utimensat(AT_FDCWD, old.c_str(), times, 0), 0);
+    Folder folder(path_);
+    look_through(folder);
+    EXPECT_FALSE(fs::exists(old));
+    EXPECT_TRUE(fs::exists(young));
+    EXPECT_TRUE(fs::exists(other));
+    EXPECT_EQ(miss(), Miss::None);
+  }
 }
 
 TEST_F(PlanFolder, ListsWhatIsThereAndWhyAReaderWouldNotTakeIt) {

@@ -5,7 +5,9 @@
 
 #include <atomic>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
+#include <system_error>
 
 #include "tenon/dispatch/trace.h"
 #include "tenon/graph/text.h"
@@ -13,10 +15,12 @@
 namespace tenon::graph {
 namespace {
 
-/// The folder; empty where dumps are off.
+/// The folder, which is made if it is not there; empty where dumps are off.
 const std::string& folder() {
   static const std::string dir = [] {
-    const char* text = std::getenv("TENON_DUMP_GRAPH");
+    const char* const text = std::getenv("TENON_DUMP_GRAPH");
+    std::error_code failed;  // what is written there fails, too, and says so
+    if (text && *text) std::filesystem::create_directories(text, failed);
     return std::string(text ? text : "");
   }();
   return dir;
@@ -29,8 +33,7 @@ void write(const std::string& path, const std::string& text) {
   if (!file.fail()) return;
   static std::atomic<bool> said{false};
   if (!said.exchange(true)) {
-    write_diagnostic(
-        fmt::format("TENON_DUMP_GRAPH: '{}' cannot be written; is it a folder that is there?", folder()));
+    write_diagnostic(fmt::format("TENON_DUMP_GRAPH: nothing can be written to the folder '{}'", folder()));
   }
 }
 

@@ -43,9 +43,15 @@ def test_positions_say_what_each_fuses_with_its_key(tmp_path):
     assert text.count("  key ") == 4
 
 
-def test_a_folder_that_is_not_there_is_said_once(tmp_path):
-    said = run(tmp_path / "none")
-    assert said.count("TENON_DUMP_GRAPH: ") == 1 and "is it a folder that is there?" in said
+def test_a_folder_that_is_not_there_is_made(tmp_path):
+    assert run(tmp_path / "none" / "yet") == ""
+    assert list((tmp_path / "none" / "yet").glob("*fused.txt"))
+
+
+def test_a_folder_that_cannot_be_made_is_said_once(tmp_path):
+    (tmp_path / "file").write_text("")
+    said = run(tmp_path / "file" / "folder")
+    assert said.count("TENON_DUMP_GRAPH: ") == 1 and "nothing can be written to the folder" in said
 
 
 def test_an_unknown_position_is_said(tmp_path):

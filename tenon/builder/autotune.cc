@@ -118,8 +118,8 @@ class Graph::Trials {
   std::string reference_;
 };
 
-size_t Graph::autotune_workspace_size() const {
-  need(Stage::Built, "get_autotune_workspace_size", "build_plans");
+size_t Graph::autotune_workspace_size(const char* what) const {
+  need(Stage::Built, what);
   size_t most = 0;
   for (const Candidate& c : candidates_) most = c.plan ? std::max(most, c.plan->workspace_size()) : most;
   return most;
@@ -128,7 +128,7 @@ size_t Graph::autotune_workspace_size() const {
 std::vector<graph::Trial> Graph::autotune(const std::unordered_map<uint64_t, Address>& variant_pack,
                                           std::span<std::byte> workspace, double budget_ms,
                                           const Handle* handle) {
-  need(Stage::Built, "autotune", "build_plans");
+  need(Stage::Built, "autotune");
   (void)sorted(*plan(), variant_pack);  // what is missing is no plan's fault
   const graph::Budget budget(budget_ms * 1e6);
   Trials trials(*this, variant_pack, workspace, (handle ? *handle : handle_).stream);
@@ -157,9 +157,11 @@ std::vector<graph::Trial> Graph::autotune(const std::unordered_map<uint64_t, Add
     Candidate tuned{.name = best.name, .engine = best.engine, .options = best.options};
     tuned.name.insert(tuned.name.size() - 1, ", tuned=1");
     tuned.options.tune_ms = budget.left() / 2e6;
-    // One that an earlier process has tuned says nothing of how.
-    const auto text = [](const Candidate& c) { return graph::to_string(c.plan->graph()); };
-    if (try_build(tuned) && text(tuned) != text(best)) {
+    // What an earlier call or an earlier process has tuned is there already.
+    const auto is_same = [&](const Candidate& c) {
+      return c.plan && graph::to_string(c.plan->graph()) == graph::to_string(tuned.plan->graph());
+    };
+    if (try_build(tuned) && std::ranges::none_of(candidates_, is_same)) {
       built.push_back(candidates_.size());
       candidates_.push_back(std::move(tuned));
       enter(built.back());

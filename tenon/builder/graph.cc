@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <string_view>
 
 #include "tenon/builder/lowering.h"
 #include "tenon/core/error.h"
@@ -118,8 +120,14 @@ void Graph::check_open(const char* what) const {
                   what));
 }
 
-void Graph::need(Stage stage, const char* what, const char* missing) const {
-  TENON_CHECK(stage_ >= stage, Runtime, fmt::format("{}: call {}() first", what, missing));
+void Graph::need(Stage stage, const char* what) const {
+  static constexpr std::array<std::string_view, 5> kSteps{"validate()", "build_operation_graph()",
+                                                          "create_execution_plans()", "check_support()",
+                                                          "build_plans()"};
+  if (stage_ >= stage) return;
+  const std::span<const std::string_view> missing(kSteps.begin() + static_cast<size_t>(stage_),
+                                                  kSteps.begin() + static_cast<size_t>(stage));
+  throw_error(ErrorKind::Runtime, fmt::format("{}: call {} first", what, fmt::join(missing, ", ")));
 }
 
 TensorAttributes& Graph::new_tensor() {
@@ -275,7 +283,7 @@ void Graph::validate() {
 
 void Graph::build_operation_graph() {
   check_open("build_operation_graph");
-  need(Stage::Validated, "build_operation_graph", "validate");
+  need(Stage::Validated, "build_operation_graph");
   // What was set since then.
   validate();
   graph::Graph& g = lowered_->graph;
@@ -287,12 +295,12 @@ void Graph::build_operation_graph() {
 }
 
 std::string Graph::key() const {
-  need(Stage::Operations, "key", "build_operation_graph");
+  need(Stage::Operations, "key");
   return lowered_->key;
 }
 
 std::string Graph::to_string() const {
-  need(Stage::Operations, "to_string", "build_operation_graph");
+  need(Stage::Operations, "to_string");
   return graph::to_string(lowered_->graph);
 }
 

@@ -152,8 +152,8 @@ class Graph {
   std::vector<graph::Trial> autotune(const std::unordered_map<uint64_t, Address>& variant_pack,
                                      std::span<std::byte> workspace = {}, double budget_ms = kTuneMs,
                                      const Handle* handle = nullptr);
-  /// In bytes, of the plan that is built and needs most.
-  size_t autotune_workspace_size() const;
+  /// In bytes, of the plan that is built and needs most. `what`: who asks, for messages.
+  size_t autotune_workspace_size(const char* what = "get_autotune_workspace_size") const;
 
   // Keeping it
 
@@ -212,7 +212,7 @@ class Graph {
   }
   TensorAttributes& new_tensor();
   void check_open(const char* what) const;
-  void need(Stage stage, const char* what, const char* missing) const;
+  void need(Stage stage, const char* what) const;
   void check_tensors() const;
   void give_uids();
   void add_candidate(Candidate candidate);

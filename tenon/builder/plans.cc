@@ -41,7 +41,7 @@ std::vector<Knob> knobs_of(std::string_view engine) {
 }
 
 void Graph::create_execution_plan(std::string_view engine, const Knobs& knobs) {
-  need(Stage::Operations, "create_execution_plan", "build_operation_graph");
+  need(Stage::Operations, "create_execution_plan");
   const std::vector<Knob> known = knobs_of(engine);
   Candidate made{.name = {}, .engine = std::string(engine), .options = {}, .plan = {}, .refused = {}};
   made.options.fuse = engine == kFused;
@@ -70,7 +70,7 @@ void Graph::create_execution_plan(std::string_view engine, const Knobs& knobs) {
 }
 
 void Graph::create_execution_plans(std::span<const HeuristicMode> modes) {
-  need(Stage::Operations, "create_execution_plans", "build_operation_graph");
+  need(Stage::Operations, "create_execution_plans");
   const auto fused = [&](graph::Position position) {
     create_execution_plan(kFused, {{"position", static_cast<int64_t>(position)}});
   };
@@ -87,7 +87,7 @@ void Graph::create_execution_plans(std::span<const HeuristicMode> modes) {
 }
 
 void Graph::deselect_engines(std::span<const std::string> names) {
-  need(Stage::Plans, "deselect_engines", "create_execution_plans");
+  need(Stage::Plans, "deselect_engines");
   for (const std::string& name : names) {
     TENON_CHECK(std::ranges::find(kEngines, name) != kEngines.end() || is_engine_of_regions(name), Value,
                 fmt::format("deselect_engines: there is no engine '{}'; there are {}, and {} of regions",
@@ -102,7 +102,7 @@ void Graph::deselect_engines(std::span<const std::string> names) {
 }
 
 void Graph::deselect_workspace_greater_than(size_t nbytes) {
-  need(Stage::Plans, "deselect_workspace_greater_than", "create_execution_plans");
+  need(Stage::Plans, "deselect_workspace_greater_than");
   most_workspace_ = nbytes;
 }
 
@@ -130,7 +130,7 @@ bool Graph::try_build(Candidate& candidate) {
 }
 
 void Graph::check_support() {
-  need(Stage::Plans, "check_support", "create_execution_plans");
+  need(Stage::Plans, "check_support");
   if (std::ranges::any_of(candidates_, [&](Candidate& c) { return try_build(c); })) {
     stage_ = std::max(stage_, Stage::Supported);
     return;
@@ -141,7 +141,7 @@ void Graph::check_support() {
 }
 
 void Graph::build_plans(BuildPolicy policy) {
-  need(Stage::Supported, "build_plans", "check_support");
+  need(Stage::Supported, "build_plans");
   for (size_t i = 0; i < candidates_.size(); ++i) {
     if (!try_build(candidates_[i])) continue;
     chosen_ = std::min(chosen_, i);
@@ -151,7 +151,7 @@ void Graph::build_plans(BuildPolicy policy) {
 }
 
 void Graph::build_plan_at_index(size_t index) {
-  need(Stage::Plans, "build_plan_at_index", "create_execution_plans");
+  need(Stage::Plans, "build_plan_at_index");
   TENON_CHECK(index < candidates_.size(), Index,
               fmt::format("build_plan_at_index: {} of {} plans", index, candidates_.size()));
   Candidate& candidate = candidates_[index];
@@ -177,7 +177,7 @@ const std::string& Graph::plan_name_at_index(size_t index) const {
 }
 
 const std::shared_ptr<const graph::Plan>& Graph::plan() const {
-  need(Stage::Built, "execute", "build_plans");
+  need(Stage::Built, "execute");
   return candidates_[chosen_].plan;
 }
 

@@ -81,6 +81,10 @@ void Plan::finish(const EngineChoice& choice) {
   };
   for (const auto& t : signature_.tensors) tensor_places_.push_back(place_of(t.uid));
   for (const auto& v : signature_.values) value_places_.push_back(place_of(v.uid));
+  for (const auto& t : signature_.tensors) {
+    const Storage& storage = graph_.storages[t.storage];
+    if (storage.is_output && storage.nbytes > 0) output_places_.push_back(place_of(t.uid));
+  }
 }
 
 void Plan::add_step(const Node& node, const Engine* engine) {

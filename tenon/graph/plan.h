@@ -76,8 +76,8 @@ class Plan {
 
   /// Runs on the addresses of all UIDs, in the order of `uids_sorted`: of tensors that of the element at
   /// index [0, ..., 0], of numbers that of the value, which lies in host memory. Throws Error{Value} for
-  /// another number of addresses, for a null one and for a workspace that is too small or not aligned; what
-  /// a step throws leaves outputs with some of their bytes.
+  /// another number of addresses, for a null one, for one that two outputs have and for a workspace that is
+  /// too small or not aligned; what a step throws leaves outputs with some of their bytes.
   ///
   /// Takes no lock. Allocates nothing once it has run before as often at the same time, but for what the
   /// steps allocate that `allocating_steps` lists.
@@ -120,6 +120,7 @@ class Plan {
   std::unique_ptr<Instance> take_instance() const;
   void give_back(std::unique_ptr<Instance> instance) const noexcept;
   void check_call(std::span<const Address> sorted, std::span<std::byte> workspace, Stream stream) const;
+  void check_outputs(std::span<const Address> sorted) const;
   void run(const Step& step, Instance& instance) const;
 
   Graph graph_;
@@ -129,6 +130,7 @@ class Plan {
   std::vector<Shell> shells_;
   std::vector<uint64_t> uids_;
   std::vector<uint32_t> tensor_places_, value_places_;  // of the signature's rows, among the uids
+  std::vector<uint32_t> output_places_;                 // the same, of what has elements
   std::vector<size_t> offsets_;                         // of storages, in the workspace; kNowhere for others
   size_t workspace_size_ = 0;
   // What runs have used before, to be used again.

@@ -57,6 +57,8 @@ bool duel(Racer& champion, Racer& challenger, const Budget& budget) {
   return turns >= kLeastTurns && challenger.best() < kFaster * champion.best();
 }
 
+void took(Trial& trial, double ns) { trial.ns = trial.ns > 0 ? std::min(trial.ns, ns) : ns; }
+
 }  // namespace
 
 std::string Budget::spent() const {
@@ -68,7 +70,7 @@ size_t race(std::span<const Runner> runners, std::span<Trial> trials, const Budg
   auto winner = static_cast<size_t>(std::ranges::find_if(trials, is_left) - trials.begin());
   Racer champion(runners[winner]);
   for (int turn = 0; turn < kLeastTurns; ++turn) champion.turn();
-  trials[winner].ns = champion.best();
+  took(trials[winner], champion.best());
   for (size_t i = winner + 1; i < trials.size(); ++i) {
     if (!is_left(trials[i])) continue;
     if (budget.left() < 0) {
@@ -78,8 +80,8 @@ size_t race(std::span<const Runner> runners, std::span<Trial> trials, const Budg
     }
     Racer challenger(runners[i]);
     const bool wins = duel(champion, challenger, budget);
-    trials[i].ns = challenger.best();
-    trials[winner].ns = std::min(trials[winner].ns, champion.best());
+    took(trials[i], challenger.best());
+    took(trials[winner], champion.best());
     const auto lost = [&](Trial& loser, const Trial& by) {
       loser.reason = loser.ns < by.ns ? fmt::format("not faster than {} beyond noise", by.name)
                                       : fmt::format("slower than {}", by.name);

@@ -40,8 +40,8 @@ class Budget {
 };
 
 /// The place of the winner, which is the first without a `reason` if no other beats it by more than noise
-/// does; sets times, and the reasons of the others. Those that have a reason already do not run. Throws what
-/// a run throws. At least one is without.
+/// does; sets times, and the reasons of the others. Those that have a reason already do not run, and a time
+/// that is there already stays if it is less. Throws what a run throws. At least one is without.
 size_t race(std::span<const Runner> runners, std::span<Trial> trials, const Budget& budget);
 
 }  // namespace tenon::graph

@@ -94,12 +94,20 @@ def test_what_cannot_be_tuned():
         g.autotune({x: tenon.ones(16, 16), 7: tenon.ones(16, 16)})
     g, pack, out, wanted = built()
     x = pygraph()
-    with pytest.raises(RuntimeError, match=r"call build_plans\(\) first"):
+    with pytest.raises(RuntimeError, match=r"^autotune: call validate\(\), .*, build_plans\(\) first$"):
         x.autotune({}, None)
     with pytest.raises(ValueError, match="the address of UID .* is missing"):
         g.autotune({t: v for t, v in pack.items() if v is not out}, workspace_for(g))
     with pytest.raises(TypeError, match="maps tensors of the graph or UIDs"):
         g.autotune([], None)
+
+
+def test_what_was_tuned_is_no_other_plan_when_it_is_tuned_again():
+    g, pack, _, _ = built()
+    for _ in range(4):
+        g.autotune(pack, workspace_for(g), budget_ms=PLENTY)
+    names = [g.get_plan_name_at_index(i) for i in range(g.get_execution_plan_count())]
+    assert len(set(names)) == len(names), names
 
 
 def test_without_time_the_first_plan_stays():

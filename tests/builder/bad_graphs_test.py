@@ -133,11 +133,11 @@ def test_steps_in_their_order():
     g.exp(g.tensor(dim=[4], data_type=tenon.float32)).set_output(True)
     with raises(RuntimeError, r"build_operation_graph: call validate\(\) first"):
         g.build_operation_graph()
-    with raises(RuntimeError, r"create_execution_plans: call build_operation_graph\(\) first"):
+    with raises(RuntimeError, r"create_execution_plans: call validate\(\), build_operation_graph\(\) first"):
         g.create_execution_plans()
-    with raises(RuntimeError, r"execute: call build_plans\(\) first"):
+    with raises(RuntimeError, r"execute: call validate\(\), .*, check_support\(\), build_plans\(\) first"):
         g.execute({})
-    with raises(RuntimeError, r"key: call build_operation_graph\(\) first"):
+    with raises(RuntimeError, r"key: call validate\(\), build_operation_graph\(\) first"):
         g.key()
     g.validate()
     g.build_operation_graph()
@@ -230,6 +230,24 @@ def test_workspaces():
         g.execute(dict(zip(g._get_variant_pack_uids_sorted(), [data, out])), 0)
     g._execute_with_ptrs(pointers, room[-room.data_ptr() % 64 :])
     assert tenon.equal(out, data @ data @ data)
+
+
+def test_outputs_have_addresses_of_their_own():
+    g = pygraph()
+    x = g.tensor(dim=[6], data_type=tenon.float32, uid=1)
+    for uid, node in enumerate((g.exp, g.neg, g.abs), 10):
+        node(x).set_uid(uid).set_output(True)
+    none = g.reshape(g.tensor(dim=[0], data_type=tenon.float32, uid=2), dim=[0, 2])
+    g.exp(none).set_uid(20).set_output(True)
+    g.log(none).set_uid(21).set_output(True)
+    g.build()
+    data, empty, pair, out = tenon.randn(6), tenon.empty(0), tenon.empty(0, 2), tenon.empty(6)
+    with raises(ValueError, "execute: the outputs of UIDs 10 and 12 have one address"):
+        g.execute({1: data, 2: empty, 10: out, 11: tenon.empty(6), 12: out, 20: pair, 21: pair})
+    # Those without elements may have any; outputs may lie side by side.
+    both = tenon.empty(12)
+    g.execute({1: data, 2: empty, 10: both[:6], 11: both[6:], 12: out, 20: pair, 21: pair})
+    assert tenon.equal(both, tenon.cat([data.exp(), -data])) and tenon.equal(out, data.abs())
 
 
 def test_packs_that_are_none():

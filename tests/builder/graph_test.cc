@@ -286,8 +286,13 @@ TEST(BuiltGraph, RefusesCallsThatDoNotFit) {
   // Of several steps, so that there is a workspace.
   e.gy->set_output(false);
   e.g.mul(*e.gy, e.g.reduction(e.g.matmul(*e.gx, *e.gw), "MAX", {{"axis", Dims{0}}})).set_output();
-  EXPECT_EQ(error_of([&] { e.g.execute({}); }), "execute: call build_plans() first");
-  EXPECT_EQ(error_of([&] { e.g.check_support(); }), "check_support: call create_execution_plans() first");
+  EXPECT_EQ(error_of([&] { e.g.build_operation_graph(); }), "build_operation_graph: call validate() first");
+  EXPECT_EQ(error_of([&] { e.g.check_support(); }),
+            "check_support: call validate(), build_operation_graph(), create_execution_plans() first");
+  e.g.validate();
+  EXPECT_EQ(error_of([&] { e.g.execute({}); }),
+            "execute: call build_operation_graph(), create_execution_plans(), check_support(), build_plans() "
+            "first");
   e.g.build();
   ASSERT_GT(e.g.workspace_size(), 0u);
   Workspace workspace(e.g.workspace_size());

@@ -170,6 +170,19 @@ TEST(TunerBudget, WhatItDoesNotReachIsNotTimed) {
   EXPECT_EQ(tuned.trials[1].reason, "not timed: the budget of 1 ms was spent");
 }
 
+// Plans of a graph meet twice: what one of them took the first time still counts.
+TEST(TunerRace, ATimeThatIsThereStaysIfItIsLess) {
+  const Runner runners[] = {{.run = [] {}}, {.run = [] {}}};
+  std::vector<Trial> trials{{.name = "a", .ns = 1e-9}, {.name = "b"}};
+  race(runners, trials, Budget(1e9));
+  EXPECT_EQ(trials[0].ns, 1e-9);
+  EXPECT_GT(trials[1].ns, 1e-9);
+  trials = {{.name = "a", .ns = 1e18}, {.name = "b", .ns = 1e-9}};
+  race(runners, trials, Budget(1e9));
+  EXPECT_LT(trials[0].ns, 1e18);
+  EXPECT_EQ(trials[1].ns, 1e-9);
+}
+
 TEST(TunerBound, VendorsMayDifferWithinIt) {
   const Graph g = fused(kProduct);
   const Candidate apart = calls_apart(g, g.nodes[0]);

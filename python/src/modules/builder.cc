@@ -407,9 +407,9 @@ TENON_BUILDER_FUNCTION(autotune) {
     Graph& g = graph_of(args[0]);
     double budget = 0;
     if (!parse_float(args[3], budget)) wrong_type("autotune", "budget_ms", "a number", args[3]);
+    const std::span<std::byte> workspace = workspace_of(args[2], g.autotune_workspace_size("autotune"));
     std::vector<const Tensor*> outputs;
     const auto pack = pack_of(g, args[1], outputs);
-    const std::span<std::byte> workspace = workspace_of(args[2], g.autotune_workspace_size());
     std::vector<graph::Trial> trials;
     {
       const ReleaseGil released(true);

@@ -72,7 +72,7 @@ BELOW_OPGEN = {"tenon/abi", "tenon/core", "tenon/schema", "tenon/expr"}
 # before it; those of one row do not import each other.
 PYTHON = [
     {"_C"},
-    {"types"},
+    {"types", "guards"},
     {"absent", "autograd"},
     {"backends", "cpu", "cuda", "functional", "dispatch", "info", "infer_schema", "legacy", "linalg", "numerics", "prefix", "random", "namespaces",
      "safetensors", "html"},
@@ -81,7 +81,7 @@ PYTHON = [
     {"library", "serialization", "utils", "nn", "optim"},
     {"graph", "graphs", "warm_up", "compile_report", "plans", "pure_observer"},
     {"pure_optimizers"},
-    {"pure_reads"},
+    {"pure_reads", "plan_reads"},
     {"pure", "cached_plans"},
     {"compile"},
     {"ops"},

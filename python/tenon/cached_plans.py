@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 
 from . import _C
 from .graph import Tensor, pygraph
+from .plan_reads import PlanReads
 
 __all__ = ["CacheInfo", "CachedPlan", "cached_plan"]
 
@@ -54,6 +55,10 @@ def cached_plan(
     ints, bools, strings, dtypes and lists of ints, which the function gets as they are. It does not depend on the values of
     floats: they are inputs of the graph. At most `maxsize` plans are kept, those that were used last.
 
+    Globals and closures that the function reads are compared before each call, as are those that functions of its module read
+    which it names: numbers, texts and such by value, lists, dicts and sets by their items. Where one has changed, all plans are
+    forgotten. What the function changes itself, and attributes of objects, are not noticed: pass them as arguments.
+
     `name` is what messages say, the function's unless given.
 
     On meta tensors the results have shapes and no elements. There is no derivative: where history would be recorded, a call
@@ -77,7 +82,9 @@ def cached_plan(
                 given.append(value if number is None else Tensor(g, number).set_name(p.name))
             positional = [v for p, v in zip(parameters, given) if p.kind is not p.KEYWORD_ONLY]
             by_name = {p.name: v for p, v in zip(parameters, given) if p.kind is p.KEYWORD_ONLY}
+            before = PlanReads(function)
             results = function(g, *positional, **by_name)
+            plan._hold_while(PlanReads(function).that_stayed(before))
             listed = results if isinstance(results, (tuple, list)) else (results,)
             for result in listed:
                 if not isinstance(result, Tensor) or result._graph is not g:

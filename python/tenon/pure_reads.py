@@ -14,14 +14,14 @@ import sysconfig
 import types
 
 from . import _C
+from .guards import (
+    CELL, CLASS, CODE, DEFAULTS, DICT, ELEMENTS, ENTRY, ITEM, KEYS, MEMBER, NO_ENTRY, RESULT, SIZE, TYPE,
+)  # fmt: skip
 from .optim import Optimizer
 from .pure_observer import (
     READS_BY_TEXT, Refused, imports_of, is_own, is_quiet, matches_classes, names_of_globals, names_of_values, tells_objects_apart,
 )  # fmt: skip
 from .pure_optimizers import LiveNumbers
-
-# Kinds of comparisons, as python/src/pure has them.
-ENTRY, NO_ENTRY, SIZE, ITEM, CELL, CODE, DEFAULTS, TYPE, DICT, CLASS, ELEMENTS, KEYS, MEMBER, RESULT = range(14)
 
 _MAX_GUARDS = 20_000
 

@@ -14,6 +14,7 @@
 #include "python/src/interpreter/errors.h"
 #include "python/src/module_parts.h"
 #include "python/src/modules/builder_graph.h"
+#include "python/src/pure/guards.h"
 #include "python/src/tensor/attribute_types.h"
 #include "python/src/tensor/tensor_object.h"
 #include "tenon/core/error.h"
@@ -33,6 +34,7 @@ struct CachedPlanObject {
   PyObject* dict;
   PyObject* weak_references;
   builder::CachedPlan* plans;
+  pure::Guards* reads;  ///< What `build` has read beside arguments, for which the plans hold; or null.
 };
 
 CachedPlanObject* as_cached(PyObject* o) { return reinterpret_cast<CachedPlanObject*>(o); }
@@ -118,26 +120,15 @@ bool take_short_list(PyObject* o, Call& call, PlanArgument& argument) {
   return true;
 }
 
-void take_argument(CachedPlanObject* self, Call& call, size_t i) {
+/// What is rare, and takes a look at the classes that an object's own derives from.
+void take_other(CachedPlanObject* self, Call& call, size_t i) {
   PyObject* const o = call.objects[i];
   PlanArgument& argument = call.arguments[i];
-  if (is_tensor(o)) {
-    argument = PlanArgument(tensor_of(o));
-    return;
-  }
-  if (o == Py_None) return;
-  if (PyFloat_Check(o)) {
-    argument = PlanArgument(PyFloat_AS_DOUBLE(o));
-    return;
-  }
-  if (PyBool_Check(o)) {
-    argument = PlanArgument(o == Py_True);
-    return;
-  }
-  if (take_short_list(o, call, argument)) return;
   std::string_view text;
   int64_t whole = 0;
-  if (parse_text(o, text))
+  if (PyFloat_Check(o))
+    argument = PlanArgument(PyFloat_AS_DOUBLE(o));
+  else if (parse_text(o, text))
     argument = PlanArgument(text);
   else if (PyLong_Check(o) && parse_int(o, whole))
     argument = PlanArgument(whole);
@@ -153,6 +144,20 @@ void take_argument(CachedPlanObject* self, Call& call, size_t i) {
         self->plans->name().c_str(), PyTuple_GET_ITEM(self->names, static_cast<Py_ssize_t>(i)), type_name(o));
     throw PythonError();
   }
+}
+
+void take_argument(CachedPlanObject* self, Call& call, size_t i) {
+  PyObject* const o = call.objects[i];
+  PlanArgument& argument = call.arguments[i];
+  if (o == Py_None || take_short_list(o, call, argument)) return;
+  if (PyFloat_CheckExact(o))
+    argument = PlanArgument(PyFloat_AS_DOUBLE(o));
+  else if (PyBool_Check(o))
+    argument = PlanArgument(o == Py_True);
+  else if (is_tensor(o))
+    argument = PlanArgument(tensor_of(o));
+  else
+    take_other(self, call, i);
 }
 
 /// Writes the graph down, by Python's `build`.
@@ -182,6 +187,10 @@ std::shared_ptr<const BoundPlan> find(CachedPlanObject* self, PyObject* const* a
                                       PyObject* keywords, Call& call) {
   take_objects(self, args, n, keywords, call);
   for (size_t i = 0; i < call.count; ++i) take_argument(self, call, i);
+  if (self->reads && self->reads->broken()) [[unlikely]] {
+    self->plans->forget();
+    delete std::exchange(self->reads, nullptr);
+  }
   struct Planned {
     const Call* before = std::exchange(planned_call, nullptr);
     ~Planned() { planned_call = before; }
@@ -250,6 +259,16 @@ PyObject* counts(PyObject* o, PyObject*) {
   });
 }
 
+/// _hold_while([comparison, ...]): plans are forgotten once one of them fails.
+PyObject* hold_while(PyObject* o, PyObject* comparisons) {
+  return guarded([&] {
+    TENON_CHECK(PyList_Check(comparisons), Type, "_hold_while() takes a list of comparisons");
+    auto reads = std::make_unique<pure::Guards>(comparisons);
+    delete std::exchange(as_cached(o)->reads, reads.release());
+    return Py_NewRef(Py_None);
+  });
+}
+
 PyObject* clear_plans(PyObject* o, PyObject*) {
   return guarded([&] {
     as_cached(o)->plans->clear();
@@ -295,9 +314,10 @@ int traverse(PyObject* o, visitproc visit, void* arg) {
   Py_VISIT(as_cached(o)->build);
   Py_VISIT(as_cached(o)->dict);
   Py_VISIT(Py_TYPE(o));
-  return 0;
+  return as_cached(o)->reads ? as_cached(o)->reads->traverse(visit, arg) : 0;
 }
 int clear(PyObject* o) {
+  delete std::exchange(as_cached(o)->reads, nullptr);
   Py_CLEAR(as_cached(o)->names);
   Py_CLEAR(as_cached(o)->defaults);
   Py_CLEAR(as_cached(o)->missing);
@@ -322,6 +342,7 @@ PyObject* show(PyObject* o) {
 PyMethodDef g_methods[] = {
     fast_method("_find", &find_graph, "The graph whose plan runs such arguments, built if there is none."),
     {"_counts", &counts, METH_NOARGS, "(hits, misses, capacity, size)"},
+    {"_hold_while", &hold_while, METH_O, "Plans are forgotten once one of these comparisons fails."},
     {"cache_clear", &clear_plans, METH_NOARGS, "Forgets all plans, and what was counted."},
     {}};
 PyMemberDef g_members[] = {

@@ -1,0 +1,99 @@
+"""What a function that writes a graph down reads beside its arguments, as comparisons: a plan holds while they do."""
+
+from __future__ import annotations
+
+import inspect
+import types
+from collections.abc import Callable
+from typing import Any
+
+from .guards import CELL, ELEMENTS, ENTRY, ITEM, KEYS, SIZE
+
+_CODE = (types.ModuleType, types.FunctionType, types.BuiltinFunctionType, type)
+#: Longer containers are compared by their identity alone: a call would take long.
+_MAX_ITEMS = 64
+
+#: Kind, holder, key, expected, number and the name, as guards.h has them.
+Comparison = tuple[int, Any, Any, Any, int, str]
+
+
+class PlanReads:
+    """The globals and closures of a function, and of functions of its module that it names, as they are now: numbers, texts and
+    the like by value, lists, dicts and sets by their items, other objects as such. Not modules, classes and functions."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.comparisons: list[Comparison] = []
+        self._seen: set[int] = set()
+        function = inspect.unwrap(function)
+        function = getattr(function, "__func__", function)
+        self._globals = getattr(function, "__globals__", {})
+        if isinstance(function, types.FunctionType):
+            self._read_by(function)
+
+    def that_stayed(self, before: PlanReads) -> list[Comparison]:
+        """Without variables and containers that have changed since `before`: notes that the function makes of its own calls."""
+        then = {_place(c): c for c in before.comparisons}
+
+        def owner(c: Comparison) -> tuple[Any, ...]:
+            _, holder, key, *_ = c
+            return (id(holder), key) if holder is self._globals else (id(holder),)
+
+        changed = {owner(c) for c in self.comparisons if not _is_as(c, then.get(_place(c)))}
+        return [c for c in self.comparisons if owner(c) not in changed]
+
+    def _read_by(self, f: types.FunctionType) -> None:
+        if id(f) in self._seen or f.__globals__ is not self._globals:
+            return
+        self._seen.add(id(f))
+        for name in _names(f.__code__) & self._globals.keys():
+            self._read((ENTRY, self._globals, name, self._globals[name], 0, name))
+        for name, cell in zip(f.__code__.co_freevars, f.__closure__ or ()):
+            try:
+                self._read((CELL, cell, None, cell.cell_contents, 0, name))
+            except ValueError:
+                pass  # not set yet
+
+    def _read(self, comparison: Comparison) -> None:
+        value = comparison[3]
+        if isinstance(value, types.FunctionType):
+            self._read_by(value)
+        elif not isinstance(value, _CODE) and value is not ...:
+            self.comparisons.append(comparison)
+            self._look_into(value, comparison[5])
+
+    def _look_into(self, value: Any, path: str) -> None:
+        kind = type(value)
+        if kind not in (list, tuple, dict, set) or id(value) in self._seen or len(value) > _MAX_ITEMS:
+            return
+        self._seen.add(id(value))
+        if kind is set:
+            self.comparisons.append((ELEMENTS, value, None, tuple(value), 0, path))
+        elif kind is dict:
+            self.comparisons.append((KEYS, value, None, tuple(value), 0, path))
+            for key, item in value.items():
+                self._read((ENTRY, value, key, item, 0, path))
+        elif kind is list:
+            self.comparisons.append((SIZE, value, None, None, len(value), path))
+            for i, item in enumerate(value):
+                self._read((ITEM, value, None, item, i, path))
+        else:
+            for item in value:
+                self._look_into(item, path)
+
+
+def _names(code: types.CodeType) -> set[str]:
+    return set(code.co_names).union(*(_names(c) for c in code.co_consts if isinstance(c, types.CodeType)))
+
+
+def _place(c: Comparison) -> tuple[Any, ...]:
+    kind, holder, key, _, number, _ = c
+    return kind, id(holder), key, number if kind == ITEM else 0
+
+
+def _is_as(now: Comparison, then: Comparison | None) -> bool:
+    if then is None or now[4] != then[4]:
+        return False
+    a, b = now[3], then[3]
+    if now[0] in (KEYS, ELEMENTS):
+        return len(a) == len(b) and all(x is y for x, y in zip(a, b))
+    return a is b

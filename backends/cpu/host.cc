@@ -35,9 +35,17 @@ void transpose(void* dst, int64_t dst_stride, const void* src, int64_t src_strid
 
 }  // namespace
 
-constinit const HostBackend kHost{
-    &cpu::convert_fn,   &cpu::find_printed_kernel, &compile,     &cpu::cpu_target_name,
-    &cpu::streams_from, &cpu::run_streaming,       &split_pairs, &join_pairs,
-    &transpose,         &cpu::prepare_rows,        &free_rows};
+constinit const HostBackend kHost{&cpu::convert_fn,
+                                  &cpu::find_printed_kernel,
+                                  &compile,
+                                  &cpu::makes_machine_code,
+                                  &cpu::cpu_target_name,
+                                  &cpu::streams_from,
+                                  &cpu::run_streaming,
+                                  &split_pairs,
+                                  &join_pairs,
+                                  &transpose,
+                                  &cpu::prepare_rows,
+                                  &free_rows};
 
 }  // namespace tenon

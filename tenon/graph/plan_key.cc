@@ -9,6 +9,7 @@
 #include "tenon/core/parallel.h"
 #include "tenon/core/strict.h"
 #include "tenon/graph/key.h"
+#include "tenon/iter/host.h"
 
 namespace tenon::graph {
 
@@ -29,6 +30,7 @@ void add_to_key(expr::Mixer& mixer, const Graph& graph, const PlanOptions& optio
   mixer.add(uint64_t{options.engines.excluded.size()});
   for (const std::string& name : options.engines.excluded) mixer.add(name);
   if (options.engines.relaxed || options.tune_ms > 0) mixer.add(static_cast<uint64_t>(num_threads()));
+  if (options.tune_ms > 0) mixer.add(uint64_t{kHost.makes_machine_code()});
   if (!options.engines.relaxed) return;
   for (const Engine& engine : kHostEngines) {
     if (engine.version) mixer.add(engine.version());

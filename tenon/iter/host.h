@@ -91,6 +91,8 @@ struct HostBackend {
   HostKernel::Function (*find)(const expr::Key& key);
   /// Compiles a typed expression.
   std::unique_ptr<const HostProgram> (*compile)(const expr::Expression& e, const HostProgramOptions& options);
+  /// Whether a program may become machine code; TENON_JIT=0 leaves all to the interpreter.
+  bool (*makes_machine_code)() noexcept;
   /// The name of the instruction set in use, such as "AVX2".
   std::string_view (*target)();
   /// Bytes of a call from which its result had better not go through the caches: it would not stay there, and

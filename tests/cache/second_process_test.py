@@ -19,8 +19,8 @@ for f, args in ((gated, (x,)), (dense, (x, w))):
 """
 
 
-def run(program, folder):
-    environment = {**os.environ, "TENON_CACHE": str(folder), "TENON_CACHE_REPORT": "1"}
+def run(program, folder, **variables):
+    environment = {**os.environ, "TENON_CACHE": str(folder), "TENON_CACHE_REPORT": "1", **variables}
     done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True)
     return done.stdout, re.search(r"tenon: plans: (.*)", done.stderr).group(1)
 
@@ -45,5 +45,8 @@ def test_the_second_process_tunes_nothing(tmp_path):
     cut = program.replace("tune=True", "tune=1e-6")
     assert run(cut, tmp_path / "cut")[1].startswith("2 planned, 2 tuned, 0 loaded")
     assert run(program, tmp_path / "cut")[1].startswith("2 planned, 2 tuned, 0 loaded")
+    # What machine code won is nothing for a process that makes none, whose plans are not for one that does.
+    said, without = run(program, tmp_path / "plans", TENON_JIT="0")
+    assert without.startswith("2 planned, 2 tuned, 0 loaded") and "run by jit" not in said
     # Who does not ask for it gets what models choose.
     assert run(PROGRAM, tmp_path / "plans")[1].startswith("2 planned, 0 tuned, 0 loaded")

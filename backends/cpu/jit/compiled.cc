@@ -5,9 +5,7 @@
 
 namespace tenon::cpu {
 
-namespace {
-
-bool wants_code() {
+bool makes_machine_code() noexcept {
   static const bool wanted = [] {
     const char* text = std::getenv("TENON_JIT");
     return !text || std::string_view(text) != "0";
@@ -15,12 +13,10 @@ bool wants_code() {
   return wanted;
 }
 
-}  // namespace
-
 Compiled::Compiled(const expr::Expression& e, const HostProgramOptions& options)
     : program_(e, options.tile),
       expression_(expr::make_expression(expr::parts_of(e))),
-      decided_(!wants_code() || options.kind == HostProgramOptions::Kind::Interpreter) {
+      decided_(!makes_machine_code() || options.kind == HostProgramOptions::Kind::Interpreter) {
   if (options.kind == HostProgramOptions::Kind::MachineCode) make_code(options.vectors);
 }
 

@@ -10,6 +10,9 @@
 
 namespace tenon::cpu {
 
+/// False where TENON_JIT=0 leaves all to the interpreter.
+bool makes_machine_code() noexcept;
+
 class Compiled final : public HostProgram {
  public:
   explicit Compiled(const expr::Expression& e, const HostProgramOptions& options = {});

@@ -67,6 +67,7 @@ Stack& Stack::operator=(Stack&& other) noexcept {
     clear();
     cells_ = std::move(other.cells_);
     tags_ = std::move(other.tags_);
+    lent_ = std::exchange(other.lent_, 0);
   }
   return *this;
 }
@@ -102,7 +103,14 @@ void Stack::take_cells(size_t n, Cell* cells, CellTag* tags) noexcept {
   tags_.resize(first);
 }
 
+void Stack::lend(const Stack& owner) {
+  cells_ = owner.cells_;
+  tags_ = owner.tags_;
+  lent_ = owner.size();
+}
+
 void Stack::destroy(size_t i) noexcept {
+  if (i < lent_) return;
   if (const Destroy destroy = kDestroy[static_cast<uint8_t>(tags_[i])]) destroy(cells_[i]);
 }
 
@@ -110,6 +118,7 @@ void Stack::drop(size_t n) noexcept {
   for (size_t i = size() - n; i < size(); ++i) destroy(i);
   cells_.resize(cells_.size() - n);
   tags_.resize(tags_.size() - n);
+  lent_ = std::min(lent_, size());
 }
 
 void Stack::erase(size_t first, size_t n) noexcept {
@@ -120,6 +129,7 @@ void Stack::erase(size_t first, size_t n) noexcept {
   std::memmove(tags_.data() + first, tags_.data() + first + n, (size - first - n) * sizeof(CellTag));
   cells_.resize(size - n);
   tags_.resize(size - n);
+  lent_ -= std::min(lent_, first + n) - std::min(lent_, first);
 }
 
 void Stack::wrong_tag(size_t i, CellTag wanted) const {

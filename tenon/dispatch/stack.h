@@ -142,7 +142,11 @@ std::string_view name(CellTag tag) noexcept;
 class Stack {
  public:
   Stack() = default;
-  Stack(Stack&& other) noexcept = default;
+  Stack(Stack&& other) noexcept
+      : cells_(std::move(other.cells_)),
+        tags_(std::move(other.tags_)),
+        lent_(std::exchange(other.lent_, 0)),
+        caller_(other.caller_) {}
   Stack& operator=(Stack&& other) noexcept;
   ~Stack() { clear(); }
 
@@ -167,6 +171,10 @@ class Stack {
     cells_.back() = cell;
     tags_.back() = tag;
   }
+  /// Shows the values of `owner`, which keeps them, on an empty stack: whatever removes them here leaves them
+  /// alive. For calls that are made again and again, of kernels that only borrow arguments, as those with
+  /// an unboxed entry do: nobody may take the values out.
+  void lend(const Stack& owner);
   /// Copies a value that a plug-in keeps. Throws Error{Type} for an unknown tag.
   void push_cell_copy(Cell cell, CellTag tag);
   /// Moves the last `n` values out, to somebody who frees them.
@@ -221,6 +229,7 @@ class Stack {
   static constexpr size_t kInPlace = 8;
   SmallVector<Cell, kInPlace> cells_;
   SmallVector<CellTag, kInPlace> tags_;
+  size_t lent_ = 0;  // the first values, which another stack owns
   void* caller_ = nullptr;
 };
 

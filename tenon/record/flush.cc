@@ -28,10 +28,11 @@ std::shared_ptr<const Plan> Recorder::plan_for(const std::vector<bool>& wanted, 
   return planned->plan;
 }
 
-void Recorder::show(SegmentCopy& capture, const std::vector<bool>& wanted, std::shared_ptr<const Plan> plan,
-                    const Cause& cause) const {
+void Recorder::show(SegmentCopy& capture, const std::vector<bool>& wanted, const Cause& cause) const {
   if (cause.why != kScopeEnd) capture.refuse(cause.why, cause.line);
-  if (!capture.is_refused()) capture.take(segment_, wanted, std::move(plan), is_long());
+  if (capture.is_refused()) return;
+  capture.take(segment_, wanted,
+               Plan::make(segment_, wanted, options_.relaxed, options_.tune_ms, PlanFor::Replay), is_long());
 }
 
 Recorder::Cause Recorder::cause(const char* why, const OperatorInfo* by) noexcept {
@@ -52,7 +53,7 @@ std::exception_ptr Recorder::compute(Lock& lock, const Cause& cause) {
       const std::vector<bool> wanted = wanted_slots(segment_);
       const std::shared_ptr<const Plan> plan = plan_for(wanted, cause);
       if (capture_) [[unlikely]]
-        show(*capture_, wanted, plan, cause);
+        show(*capture_, wanted, cause);
       error = plan->run(segment_);
     } catch (...) {
       // No memory is left for a plan: nothing is computed, and who reads a result is told so.

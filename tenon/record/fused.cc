@@ -13,12 +13,14 @@
 namespace tenon::record {
 
 Fused fuse(const Segment& segment, const std::vector<bool>& wanted, Lifted lifted, bool relaxed,
-           double tune_ms) {
+           double tune_ms, PlanFor purpose) {
   Fused fused;
   const auto tuner = graph::make_tuner({.relaxed = relaxed}, tune_ms);
   // A fault of the fuser's or an engine's costs time and no results: the calls run one by one.
   try {
-    fused.report = graph::fuse(lifted.graph, {.tuner = tuner.get(), .rows = true, .relaxed = relaxed});
+    fused.report = graph::fuse(
+        lifted.graph,
+        {.tuner = tuner.get(), .rows = true, .relaxed = relaxed, .single_calls = purpose == PlanFor::Replay});
     for (const auto& left : fused.report.left) fused.left.push_back(lifted.call_by_argument[left.argument]);
   } catch (const std::exception&) {
     lifted = lift(segment, wanted);
@@ -31,9 +33,9 @@ Fused fuse(const Segment& segment, const std::vector<bool>& wanted, Lifted lifte
   return fused;
 }
 
-expr::Key cache_key(const Lifted& lifted, bool relaxed, double tune_ms) {
+expr::Key cache_key(const Lifted& lifted, bool relaxed, double tune_ms, PlanFor purpose) {
   expr::Mixer mixer;
-  mixer.add("program");
+  mixer.add(purpose == PlanFor::Replay ? "replay" : "program");
   graph::add_to_key(mixer, lifted.graph,
                     {.position = graph::configured_position(),
                      .rows = true,

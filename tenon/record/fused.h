@@ -8,6 +8,7 @@
 #include "tenon/cache/plan_cache.h"
 #include "tenon/graph/pipeline.h"
 #include "tenon/record/lift.h"
+#include "tenon/record/plan.h"
 
 namespace tenon::record {
 
@@ -23,11 +24,11 @@ struct Fused {
 
 /// `tune_ms`: as in Options.
 Fused fuse(const Segment& segment, const std::vector<bool>& wanted, Lifted lifted, bool relaxed,
-           double tune_ms);
+           double tune_ms, PlanFor purpose);
 
 /// Under which the plan of a lifted segment is kept: its calls as they stand, what is wanted of them, and
 /// what decides how they run.
-expr::Key cache_key(const Lifted& lifted, bool relaxed, double tune_ms);
+expr::Key cache_key(const Lifted& lifted, bool relaxed, double tune_ms, PlanFor purpose);
 cache::PlanCache::File to_file(const Fused& fused);
 /// What `to_file` wrote of a segment with the same key. Throws Error for anything else: for a graph that
 /// breaks a rule, and for one that has other calls than the segment.

@@ -10,12 +10,12 @@
 namespace tenon::record {
 
 std::shared_ptr<const Plan> Plan::make(const Segment& segment, const std::vector<bool>& wanted, bool relaxed,
-                                       double tune_ms) {
+                                       double tune_ms, PlanFor purpose) {
   Lifted lifted = lift(segment, wanted);
   cache::PlanCache& cache = cache::PlanCache::get();
   expr::Key key;
   if (cache.is_on()) {
-    key = cache_key(lifted, relaxed, tune_ms);
+    key = cache_key(lifted, relaxed, tune_ms, purpose);
     if (const std::vector<std::byte> bytes = cache.find(key); !bytes.empty()) {
       try {
         Fused fused = from_file(bytes, segment, std::move(lifted));
@@ -29,7 +29,7 @@ std::shared_ptr<const Plan> Plan::make(const Segment& segment, const std::vector
     }
   }
   cache.count_planned();
-  auto fused = std::make_shared<Fused>(fuse(segment, wanted, std::move(lifted), relaxed, tune_ms));
+  auto fused = std::make_shared<Fused>(fuse(segment, wanted, std::move(lifted), relaxed, tune_ms, purpose));
   if (graph::was_tuned(fused->report)) cache.count_tuned();
   std::shared_ptr<const Plan> plan(new Plan(segment, wanted, relaxed, *fused, From::Fuser));
   // A later process may have more time.

@@ -1,7 +1,7 @@
 // Plan: how a recorded segment is computed: calls and regions in order, where their operands lie, and when
 // memory is given back. Found again whenever the same calls were recorded and no more is wanted of them.
 // Holds no addresses and no numbers; immutable once made. Used by the recorder, which keeps plans at trie
-// nodes.
+// nodes, and by replays (bound_plan.h).
 #pragma once
 
 #include <cstdint>
@@ -15,28 +15,35 @@
 
 namespace tenon::record {
 
+class BoundPlan;
 struct Fused;
+
+/// What a plan is made for: of a recorded segment, calls that no region is formed of run as operators, which
+/// is what they are in the program; of one that is replayed they are loops, where they can, as a loop needs
+/// no tensors.
+enum class PlanFor : uint8_t { Segment, Replay };
 
 class Plan {
  public:
   /// The plan of a segment: that of an earlier process, if the cache has it, or else a new one, which it then
   /// gets.
   static std::shared_ptr<const Plan> make(const Segment& segment, const std::vector<bool>& wanted,
-                                          bool relaxed, double tune_ms = 0);
+                                          bool relaxed, double tune_ms = 0,
+                                          PlanFor purpose = PlanFor::Segment);
 
   /// Whether it computes all that is wanted now.
   bool serves(const std::vector<bool>& wanted) const noexcept;
   /// Runs on the segment, whose storages get their bytes. What fails leaves out what depends on it: such
   /// results throw the same when they are read. Returns the first error, null if there is none.
   std::exception_ptr run(Segment& segment) const;
-  /// Runs on a segment of a replay, in which nothing waits. `memory` gets what was made, by slot.
-  std::exception_ptr run(Segment& segment, std::vector<Storage>& memory) const;
 
   bool is_loaded() const noexcept { return is_loaded_; }  ///< From the cache.
   size_t num_steps() const noexcept { return steps_.size(); }
   const graph::FusionReport& report() const noexcept { return report_; }
 
  private:
+  friend class BoundPlan;
+
   /// Several calls as one loop.
   struct Loop {
     Loop(const graph::Graph& g, const graph::Node& node)

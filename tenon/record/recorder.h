@@ -153,8 +153,7 @@ class Recorder final : public PendingWork {
   bool holds_now(const StorageImpl& storage);
   /// The segment's plan, which is made if there is none yet.
   std::shared_ptr<const Plan> plan_for(const std::vector<bool>& wanted, const Cause& cause);
-  void show(SegmentCopy& capture, const std::vector<bool>& wanted, std::shared_ptr<const Plan> plan,
-            const Cause& cause) const;
+  void show(SegmentCopy& capture, const std::vector<bool>& wanted, const Cause& cause) const;
   std::exception_ptr compute(Lock& lock, const Cause& cause);
   std::exception_ptr compute_own(const Cause& cause);
   void throw_late_error();

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "tenon/core/generator.h"
-#include "tenon/record/plan.h"
+#include "tenon/record/bound_plan.h"
 #include "tenon/record/segment.h"
 
 namespace tenon::record {
@@ -55,18 +55,21 @@ class SegmentCopy {
 /// Belongs to the thread that captured it, and lives no longer than what that thread knows of the program.
 class Replay {
  public:
-  /// Takes the segment out of `capture`, which has one. `before` is the state of the default generator when
-  /// the program began; what random operators took from it, each run takes anew.
-  Replay(SegmentCopy& capture, PhiloxState before, PhiloxState after);
+  /// Takes the segment out of `capture`, which has one. `results` are the slots whose storages a run is to
+  /// give. `before` is the state of the default generator when the program began; what random operators took
+  /// from it, each run takes anew.
+  Replay(SegmentCopy& capture, const std::vector<bool>& results, PhiloxState before, PhiloxState after);
 
-  size_t num_slots() const noexcept { return segment_.slots.size(); }
-  /// The numbers of the calls. A caller may change those that no plan depends on before it runs.
-  std::span<Scalar> numbers() noexcept { return segment_.numbers; }
+  size_t num_slots() const noexcept { return plan_.num_slots(); }
+  /// A number of a call.
+  const Scalar& number(uint32_t i) const noexcept { return plan_.number(i); }
+  /// Changes one that no plan depends on.
+  void set_number(uint32_t i, const Scalar& value) { plan_.set_number(i, value); }
   /// The index of a number: `argument` of the one call of an operator called `op` ("add_") that writes a
   /// slot. None if there is no such call, or several.
   std::optional<uint32_t> number_of(std::string_view op, uint32_t slot, std::string_view argument) const;
-  /// Computes. `storages` has those of the inputs, which have their bytes, and gets those of the results that
-  /// are wanted. Throws the first error; what was written before stays written.
+  /// Computes. `storages` has those of the inputs, which have their bytes, and gets those of the results.
+  /// Throws the first error; what was written before stays written.
   void run(std::span<Storage> storages);
 
  private:
@@ -75,15 +78,14 @@ class Replay {
     uint64_t position;      ///< Behind the offset at which the program began.
   };
 
-  Segment segment_;
-  std::shared_ptr<const Plan> plan_;
-  bool is_long_;
-  struct Kind {
-    bool is_input, is_fresh;
-    uint64_t version;  ///< Of what is fresh: how often the program has written it.
+  struct Result {
+    uint32_t slot;
+    uint64_t version;  ///< How often the program has written it.
   };
-  std::vector<Kind> kinds_;
-  std::vector<Storage> memory_;  // of a run
+
+  BoundPlan plan_;
+  bool is_long_;
+  std::vector<Result> results_;
   std::vector<RandomNumber> random_;
   uint64_t num_blocks_ = 0;  // of the default generator, that a run takes
 };

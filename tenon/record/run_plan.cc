@@ -1,23 +1,18 @@
-// How plans run.
-#include <fmt/core.h>
-
+// How plans run on recorded segments.
 #include <algorithm>
 
-#include "tenon/core/error.h"
 #include "tenon/core/kernel_report.h"
 #include "tenon/core/thread_state.h"
 #include "tenon/ops/copy/elements.h"
-#include "tenon/record/plan.h"
+#include "tenon/record/running.h"
 
 namespace tenon::record {
 // Calls run on storages of their own over the memory of the segment's, which stay as they are seen by others
 // until all is done: pending, with their versions.
 class Plan::Run {
  public:
-  Run(const Plan& plan, Segment& segment, std::vector<Storage>& memory)
-      : plan_(plan), segment_(segment), memory_(memory) {
-    memory_.resize(segment.slots.size());
-  }
+  Run(const Plan& plan, Segment& segment)
+      : plan_(plan), segment_(segment), memory_(segment.slots.size()), failures_(segment.slots.size()) {}
 
   void step(const Step& step) {
     try {
@@ -28,11 +23,11 @@ class Plan::Run {
     } catch (...) {
       // In the middle of a region, which may have written some of its results.
       const std::exception_ptr error = std::current_exception();
-      if (!first_error_) first_error_ = error;
+      failures_.note(error);
       for (const uint32_t call : step.calls) {
         for (const Output& o : segment_.calls[call].node->outputs) {
           memory_[o.slot] = {};
-          fail(o.slot, error);
+          failures_.fail(o.slot, error);
         }
       }
     }
@@ -48,48 +43,35 @@ class Plan::Run {
         StorageImpl& computed = *memory_[i];
         if (computed.address_now() != slot.storage->address_now()) slot.storage->take_bytes(computed);
         slot.storage->set_done();
-      } else if (has_failed(i)) {
-        slot.storage->set_failed(failed_[i]);
+      } else if (const auto number = static_cast<uint32_t>(i); failures_.has(number)) {
+        slot.storage->set_failed(failures_.of(number));
       }
     }
     for (SlotState& slot : segment_.slots) {
       if (slot.is_input && slot.is_written) slot.storage->set_done();
     }
-    return first_error_;
+    return failures_.first();
   }
 
  private:
-  bool has_failed(size_t slot) const noexcept { return !failed_.empty() && failed_[slot]; }
-  void fail(size_t slot, const std::exception_ptr& error) {
-    failed_.resize(segment_.slots.size());
-    failed_[slot] = error;
-  }
-
   void run_call(const RecordedCall& call) {
-    const TrieNode& node = *call.node;
-    std::exception_ptr error = inherited_error(node);
+    std::exception_ptr error = failures_.inherited(*call.node);
     if (!error) {
       try {
         compute(call);
       } catch (...) {
         error = explained(std::current_exception(), call);
-        if (!first_error_) first_error_ = error;
+        failures_.note(error);
       }
     }
-    if (!error) return;
-    for (const Output& o : node.outputs) fail(o.slot, error);
-    // What follows would see other bytes than it should; afterwards, a tensor whose write has failed is as it
-    // was before, as in a program that stops there.
-    for (const Operand& o : node.operands) {
-      if (o.written && o.slot != kNoSlot) fail(o.slot, error);
-    }
+    if (error) failures_.fail(*call.node, error);
   }
 
   // False: nothing was written; the calls are to be run one by one, of which some may fail.
   bool run_loop(const Step& step) {
     const graph::LoopStep& loop = step.loop->step;
     for (const auto& place : loop.places()) {
-      if (has_failed(place.storage)) return false;
+      if (failures_.has(place.storage)) return false;
     }
     std::vector<uint32_t> fresh;
     try {
@@ -109,7 +91,7 @@ class Plan::Run {
     }
     loop.run(addresses_.data(), numbers_.data());
     if (kernel_reporting()) [[unlikely]]
-      report(step, loop.region().name(), loop.engine());
+      report_region(segment_.calls, step.calls, loop.region().name(), loop.engine());
     return true;
   }
 
@@ -120,65 +102,33 @@ class Plan::Run {
       std::vector<Tensor> uses, defs;
       for (const auto& [from, to] : {std::pair(&region.uses, &uses), {&region.defs, &defs}}) {
         for (const Operand& o : *from) {
-          if (has_failed(o.slot)) return false;
+          if (failures_.has(o.slot)) return false;
           to->push_back(tensor(o, begin_in_graph(o.slot)));
         }
       }
       region.program->run({uses, defs, segment_.numbers}, has_written);
       if (kernel_reporting()) [[unlikely]]
-        report(step, region.name.c_str(), region.engine);
+        report_region(segment_.calls, step.calls, region.name.c_str(), region.engine);
     } catch (const std::exception&) {
       if (!has_written) return false;
       const std::exception_ptr error = explained(std::current_exception(), segment_.calls[step.calls.back()]);
-      if (!first_error_) first_error_ = error;
-      for (const Operand& o : region.defs) fail(o.slot, error);
+      failures_.note(error);
+      for (const Operand& o : region.defs) failures_.fail(o.slot, error);
     }
     return true;
-  }
-
-  // Each call by its name, with the region that it is part of and what ran that.
-  void report(const Step& step, const char* region, std::string_view engine) const {
-    const char* const text = lasting_text(fmt::format("{}:{}:{}", region, engine, kHost.target()));
-    for (const uint32_t call : step.calls)
-      report_kernel(segment_.calls[call].node->info->schema->name.c_str(), text);
   }
 
   // A result may have the memory that an input leaves.
   void take_over(uint32_t slot, uint32_t from) {
     if (memory_[slot] || from == kNoSlot) return;
-    const Storage& seen = segment_.slots[slot].storage;
-    const bool takes_over = !seen || !seen->address_now();
-    if (takes_over) memory_[slot] = memory_[from];
-  }
-
-  std::exception_ptr inherited_error(const TrieNode& node) const {
-    if (failed_.empty()) return nullptr;
-    for (const Operand& o : node.operands) {
-      if (o.slot != kNoSlot && failed_[o.slot]) return failed_[o.slot];
-    }
-    return nullptr;
-  }
-
-  static std::exception_ptr explained(std::exception_ptr error, const RecordedCall& call) {
-    if (!call.line) return error;
-    try {
-      std::rethrow_exception(error);
-    } catch (Error& e) {
-      e.append(fmt::format(" (recorded at {})", describe_source(call.line)));
-      return std::current_exception();
-    } catch (...) {
-      return error;
-    }
+    if (!segment_.slots[slot].storage->address_now()) memory_[slot] = memory_[from];
   }
 
   Storage& memory(uint32_t slot) {
     Storage& memory = memory_[slot];
     if (memory) return memory;
     const SlotState& state = segment_.slots[slot];
-    if (!state.storage) return memory = Storage::allocate(state.nbytes);
     const StorageImpl& seen = *state.storage;
-    // Of a replay: nobody else sees it, or it is not written.
-    if (!seen.is_recorded() && !(state.is_input && state.is_written)) return memory = state.storage;
     const bool has_room = state.is_input || seen.address_now() != 0;
     // A result that is written before it was made: what made it was overwritten, and left out.
     memory = has_room
@@ -257,31 +207,18 @@ class Plan::Run {
     }
   }
 
-  // The arguments are those of a call that was checked.
-  static void call_kernel(const OperatorHandle& op, Stack& stack) {
-    constexpr DispatchKeySet kKeys(Functionality::Dense, kCpuBackend);
-    if (detail::dispatch_trace_enabled.load(std::memory_order_relaxed)) [[unlikely]]
-      return op.redispatch_boxed(kKeys, stack);
-    const Kernel& kernel = detail::find_kernel(op.entry(), kKeys);
-    kernel.boxed(kernel, op, kKeys, stack);
-  }
-
   // A result becomes the memory of its slot, if it lies as was said when it was recorded.
   void keep(const OperatorInfo& info, const Output& promised, Tensor result, const TrieNode& node) {
-    const Geometry& g = promised.geometry;
-    TENON_CHECK(result.defined() && result.dtype() == g.dtype &&
-                    std::ranges::equal(result.sizes(), IntArrayRef(g.sizes)),
-                Internal, fmt::format("{}: the result is not what was recorded", info.op.name()));
+    const bool same = lies_as_recorded(info, promised, result);
     const bool operands = std::ranges::any_of(node.operands, [&](const Operand& o) {
       return o.slot != kNoSlot && memory_[o.slot] == result.storage();
     });
-    const bool same = std::ranges::equal(result.strides(), IntArrayRef(g.strides)) &&
-                      result.storage_offset() == g.offset && result.storage().nbytes() == promised.nbytes;
     if (same && !operands && promised.makes_storage) {
       memory_[promised.slot] = result.storage();
       return;
     }
     if (!memory_[promised.slot]) memory_[promised.slot] = Storage::allocate(promised.nbytes);
+    const Geometry& g = promised.geometry;
     const Tensor place(TensorImpl::make(memory_[promised.slot], g.dtype, g.sizes, g.strides, g.offset));
     if (!same || operands || place.storage() != result.storage())
       ops::copy_elements(place, result, info.op.name().data());
@@ -289,23 +226,17 @@ class Plan::Run {
 
   const Plan& plan_;
   Segment& segment_;
-  std::vector<Storage>& memory_;
-  std::vector<std::exception_ptr> failed_;  // empty until something fails
-  std::exception_ptr first_error_;
+  std::vector<Storage> memory_;
+  Failures failures_;
   std::vector<uint64_t> numbers_;
   std::vector<char*> addresses_;
 };
 
 std::exception_ptr Plan::run(Segment& segment) const {
-  std::vector<Storage> memory;
-  return run(segment, memory);
-}
-
-std::exception_ptr Plan::run(Segment& segment, std::vector<Storage>& memory) const {
   const ThreadStateGuard<&ThreadState::included> nothing_more{DispatchKeySet()};
   const ThreadStateGuard<&ThreadState::excluded> below{DispatchKeySet(Functionality::Record) | kAutogradKeys};
   const ThreadStateGuard<&ThreadState::inference_mode> normal{false};
-  Run run(*this, segment, memory);
+  Run run(*this, segment);
   for (const Step& step : steps_) run.step(step);
   return run.finish();
 }

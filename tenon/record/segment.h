@@ -14,13 +14,12 @@ namespace tenon::record {
 
 /// A storage that the calls of a segment read or write.
 struct SlotState {
-  Storage storage;        ///< Null for what a replay makes anew.
+  Storage storage;
   bool is_input = false;  ///< It had bytes when it was first used.
   bool is_written = false;
   /// Of an input, in bytes: about where the first tensor over it begins. Offsets of operands count from here,
   /// so that the batches of one tensor are alike.
   size_t begin = 0;
-  size_t nbytes = 0;  ///< Of what a replay makes.
 
   /// In elements.
   int64_t begin_of(DType dtype) const noexcept {

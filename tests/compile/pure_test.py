@@ -70,6 +70,18 @@ def test_a_replay_calls_no_operator():
     assert not [line for line in lines if "[call]" in line]
 
 
+def test_a_result_is_not_written_by_the_next_replay():
+    def program(x):
+        inner = (x * 2).exp()  # as large as memory that replays keep; the result could take it over
+        return inner * inner.cumsum(0) + 1
+
+    f, x = pure(program), tenon.arange(1024).reshape(32, 32) / 1024
+    results = [f(x + i) for i in range(6)]
+    assert replays(f) == 4
+    for i, result in enumerate(results):
+        assert result.equal(program(x + i))
+
+
 def test_what_dies_in_the_program_is_not_stored_by_a_replay():
     def softmax(x):
         e = (x - x.amax(-1, keepdim=True)).exp()

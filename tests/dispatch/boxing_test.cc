@@ -329,6 +329,32 @@ TEST(Boxing, AWrittenOptionalTensorMayBeNone) {
   EXPECT_EQ(out._version(), 3u);
 }
 
+TEST(Stack, LendsValuesThatItsOwnerKeeps) {
+  const Tensor t = ones({2});
+  Stack owner;
+  owner.push(t);
+  owner.push(Scalar(0.5));
+  owner.push(std::vector<Tensor>{t, t});
+  for (int run = 0; run < 3; ++run) {
+    Stack stack;
+    stack.lend(owner);
+    EXPECT_TRUE(stack.at<Tensor>(0).is_same(t));
+    stack.push(t);
+    EXPECT_EQ(t.use_count(), 5u);
+    stack.erase(0, 3);  // as a kernel does, once its results are above its arguments
+    EXPECT_EQ(t.use_count(), 5u);
+    EXPECT_TRUE(stack.pop<Tensor>().is_same(t));
+    stack.push(t);
+    stack.drop(1);
+    EXPECT_EQ(t.use_count(), 4u);
+  }
+  Stack dropped;
+  dropped.lend(owner);
+  const Stack moved = std::move(dropped);
+  EXPECT_EQ(moved.size(), 3u);
+  EXPECT_EQ(owner.at<Scalar>(1).to_double(), 0.5);
+}
+
 TEST(Stack, OwnsItsValues) {
   const Tensor t = one();
   {

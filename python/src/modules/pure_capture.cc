@@ -213,7 +213,12 @@ PyObject* finish(PyObject* self, PyObject* args) {
     pure::Guards comparisons(guards, exact != 0);
     pure::Structure arguments(description);
     auto [same_tensors, same_containers] = identities_of(arguments, given, tensors, containers);
-    record::Replay replay(s.capture, s.before, s.after);
+    std::vector<bool> slots(s.capture.slots().size());
+    s.tensors.add_gradients(slots);
+    for (const Result& one : made) {
+      if (one.made) slots[one.made->slot] = true;
+    }
+    record::Replay replay(s.capture, slots, s.before, s.after);
     TENON_CHECK(!s.capture.is_refused(), Runtime, s.capture.reason());
     pure::LiveNumbers numbers(live, replay);
     s.tensors.forget_arguments();

@@ -22,7 +22,7 @@ const Names& names() {
 uint32_t number_of(record::Replay& replay, std::string_view op, uint32_t slot, std::string_view argument,
                    double value) {
   const auto found = replay.number_of(op, slot, argument);
-  TENON_CHECK(found && replay.numbers()[*found].to_double() == value, Runtime,
+  TENON_CHECK(found && replay.number(*found).to_double() == value, Runtime,
               "it updates a parameter of an optimizer beside the optimizer's step");
   return *found;
 }
@@ -73,12 +73,12 @@ bool LiveNumbers::readable() const noexcept {
   return true;
 }
 
-void LiveNumbers::update(std::span<Scalar> numbers) const {
+void LiveNumbers::update(record::Replay& replay) const {
   for (const Source& source : sources_) {
     const double lr = PyFloat_AsDouble(PyDict_GetItemWithError(source.group.get(), names().lr));
     if (lr == -1 && PyErr_Occurred()) throw PythonError();
     if (!source.state) {
-      numbers[source.step] = Scalar(-lr);
+      replay.set_number(source.step, -lr);
       continue;
     }
     const int64_t step = PyLong_AsLongLong(PyDict_GetItemWithError(source.state.get(), names().step));
@@ -86,9 +86,9 @@ void LiveNumbers::update(std::span<Scalar> numbers) const {
     optim::AdamOptions options = source.options;
     options.lr = lr;
     const optim::AdamNumbers now = optim::numbers_of(options, step + 1);
-    numbers[source.step] = Scalar(now.step);
-    numbers[source.root] = Scalar(now.root);
-    if (source.shrink != record::kNoSlot) numbers[source.shrink] = Scalar(now.shrink);
+    replay.set_number(source.step, now.step);
+    replay.set_number(source.root, now.root);
+    if (source.shrink != record::kNoSlot) replay.set_number(source.shrink, now.shrink);
   }
 }
 

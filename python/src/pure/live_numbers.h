@@ -2,7 +2,6 @@
 // each replay reads afresh, as the optimizer does. Used by replays.
 #pragma once
 
-#include <span>
 #include <string>
 #include <vector>
 
@@ -22,7 +21,7 @@ class LiveNumbers {
   /// Whether all that is read is a number.
   bool readable() const noexcept;
   /// Sets the numbers of the calls that are about to run.
-  void update(std::span<Scalar> numbers) const;
+  void update(record::Replay& replay) const;
   /// Counts the step.
   void count() const;
   int traverse(visitproc visit, void* arg) const;

@@ -243,6 +243,12 @@ void NotedTensors::set_gradients(PyObject* const* arguments, const std::vector<S
   }
 }
 
+void NotedTensors::add_gradients(std::vector<bool>& slots) const {
+  for (const Noted& noted : tensors_) {
+    if (noted.new_grad) slots[noted.new_grad->slot] = true;
+  }
+}
+
 void NotedTensors::forget_arguments() noexcept {
   for (size_t i = 0; i < tensors_.size(); ++i) {
     tensors_[i].storage = {};

@@ -62,6 +62,9 @@ class NotedTensors {
   /// Gives the tensors the gradients that they have after the program.
   void set_gradients(PyObject* const* arguments, const std::vector<Storage>& storages) const;
 
+  /// Adds the slots of the gradients that the program sets.
+  void add_gradients(std::vector<bool>& slots) const;
+
   size_t size() const noexcept { return tensors_.size(); }
   size_t num_arguments() const noexcept { return num_arguments_; }
   PyObject* object(size_t i) const noexcept { return tensors_[i].object.get(); }

@@ -91,7 +91,7 @@ PyObject* PureReplay::run() {
     PureReplay* replay;
     ~Forget() { replay->forget_call(); }
   } const forget{this};
-  parts_.live.update(parts_.replay.numbers());
+  parts_.live.update(parts_.replay);
   parts_.tensors.prepare(storages_);
   parts_.replay.run(storages_);
   parts_.tensors.set_gradients(call_.tensors.data(), storages_);

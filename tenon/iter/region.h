@@ -120,7 +120,8 @@ class RegionLoop {
   SmallVector<int64_t, 24> strides_;  // [dimension][slot], in bytes
   int64_t tile_ = 0;                  // elements
   bool can_stream_ = false, streams_ = false;
-  bool turns_ = false;  // an operand lies across the loop
+  bool is_direct_ = false;  // one piece of elements that lie side by side: the kernel takes the operands
+  bool turns_ = false;      // an operand lies across the loop
 };
 
 }  // namespace tenon

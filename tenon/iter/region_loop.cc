@@ -168,6 +168,9 @@ void RegionLoop::choose_tile(std::optional<bool> streams) {
     const int64_t inner = std::abs(stride(0, i)), outer = std::abs(stride(1, i));
     turns_ |= slots_[i].used && outer > 0 && outer < inner && inner * shape_[0] > kFarBytes;
   }
+  is_direct_ = shape_.size() == 1 && numel_ <= kGrainSize;
+  for (size_t i = 0; i < slots_.size(); ++i)
+    is_direct_ = is_direct_ && (dense(i) || shape_[0] == 1 || !slots_[i].used);
   can_stream_ = one_kind;
   streams_ = one_kind && streams.value_or(static_cast<size_t>(bytes * numel_) > kHost.streams_from());
 }
@@ -188,6 +191,11 @@ void RegionLoop::run(char* const* addresses, const uint64_t* numbers) const {
   if (kernel_reporting()) [[unlikely]]
     detail::report_host_kernel(region_.name(), kernel_);
   if (numel_ == 0) return;
+  if (is_direct_ && !streams_) {
+    void* at[expr::kMaxSlots];
+    for (size_t i = 0; i < slots_.size(); ++i) at[i] = addresses[slots_[i].operand] + slots_[i].offset;
+    return kernel_(at, static_cast<size_t>(numel_), numbers);
+  }
   SmallVector<char*, 16> bases(slots_.size());
   for (size_t i = 0; i < slots_.size(); ++i) bases[i] = addresses[slots_[i].operand] + slots_[i].offset;
   if (streams_ && std::find(bases.begin() + 1, bases.end(), bases[0]) == bases.end())

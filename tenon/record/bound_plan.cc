@@ -195,7 +195,8 @@ void BoundPlan::run_step(Step& step, Failures& failures) {
 bool BoundPlan::run_loop(Step& step, const Failures& failures) {
   const Plan::Loop& loop = *step.plan->loop;
   const auto has_failed = [&](const Step::Place& p) { return failures.has(p.slot); };
-  if (!step.numbers_fit || std::ranges::any_of(step.places, has_failed)) return false;
+  if (!step.numbers_fit) return false;
+  if (failures.any() && std::ranges::any_of(step.places, has_failed)) return false;
   try {
     for (size_t i = 0; i < step.places.size(); ++i) {
       const auto [slot, offset] = step.places[i];
@@ -304,12 +305,10 @@ void BoundPlan::put(uint32_t slot, const StorageImpl& memory) noexcept {
   if (shells_[slot]) shells_[slot]->rebind(memory.address_now());
 }
 
-char* BoundPlan::memory(uint32_t slot) {
-  if (!addresses_[slot] && slots_[slot].kind != Slot::Kind::Input) {
-    made_[slot] = Storage::allocate(slots_[slot].nbytes);
-    put(slot, *made_[slot]);
-  }
-  return addresses_[slot];
+void BoundPlan::make_memory(uint32_t slot) {
+  if (slots_[slot].kind == Slot::Kind::Input) return;  // of no bytes
+  made_[slot] = Storage::allocate(slots_[slot].nbytes);
+  put(slot, *made_[slot]);
 }
 
 void BoundPlan::release(uint32_t slot) noexcept {

@@ -85,7 +85,12 @@ class BoundPlan {
 
   void put(uint32_t slot, const StorageImpl& memory) noexcept;
   /// The address of a slot's memory, which is made if it is not there yet.
-  char* memory(uint32_t slot);
+  char* memory(uint32_t slot) {
+    if (!addresses_[slot]) [[unlikely]]
+      make_memory(slot);
+    return addresses_[slot];
+  }
+  void make_memory(uint32_t slot);
   void release(uint32_t slot) noexcept;
   /// Where the offsets of a plan's regions count from, in bytes.
   size_t begin_in_graph(uint32_t slot) const noexcept { return slots_[slot].begin - plan_->moved_[slot]; }

@@ -20,6 +20,7 @@ class Failures {
 
   /// The first error; null if there is none.
   const std::exception_ptr& first() const noexcept { return first_; }
+  bool any() const noexcept { return !by_slot_.empty(); }
   bool has(uint32_t slot) const noexcept { return !by_slot_.empty() && by_slot_[slot]; }
   const std::exception_ptr& of(uint32_t slot) const noexcept { return by_slot_[slot]; }
   /// That of an operand of a call; null if there is none.

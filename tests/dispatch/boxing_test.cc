@@ -330,7 +330,7 @@ TEST(Boxing, AWrittenOptionalTensorMayBeNone) {
 }
 
 TEST(Stack, LendsValuesThatItsOwnerKeeps) {
-  const Tensor t = ones({2});
+  const Tensor t = one();
   Stack owner;
   owner.push(t);
   owner.push(Scalar(0.5));

@@ -26,9 +26,7 @@ PyObject* attributes_of(PyObject* o) noexcept {
   return dict && PyDict_GET_SIZE(dict) > 0 ? dict : nullptr;
 }
 
-bool has_attributes(PyObject* o, PyObject* expected) noexcept {
-  PyObject* const now = attributes_of(o);
-  if (!now || !expected) return now == expected;
+bool has_same_items(PyObject* now, PyObject* expected) noexcept {
   if (PyDict_GET_SIZE(now) != PyDict_GET_SIZE(expected)) return false;
   Py_ssize_t at = 0, at_then = 0;
   PyObject *key, *value, *key_then, *value_then;
@@ -36,6 +34,11 @@ bool has_attributes(PyObject* o, PyObject* expected) noexcept {
     if (!is_same(key, key_then) || !is_same(value, value_then)) return false;
   }
   return true;
+}
+
+bool has_attributes(PyObject* o, PyObject* expected) noexcept {
+  PyObject* const now = attributes_of(o);
+  return now && expected ? has_same_items(now, expected) : now == expected;
 }
 
 }  // namespace
@@ -56,10 +59,14 @@ Look::Look(const Tensor& t)
 
 bool Look::fits(const Tensor& t) const noexcept {
   const TensorImpl& impl = *t.impl();
-  return impl.keys() == keys && impl.dtype() == dtype && impl.offset() == offset &&
-         std::ranges::equal(impl.sizes(), IntArrayRef(sizes)) &&
-         std::ranges::equal(impl.strides(), IntArrayRef(strides)) &&
-         impl.is_wrapped_number() == wrapped_number && impl.is_inference() == inference;
+  const size_t ndim = sizes.size();
+  bool same = impl.keys() == keys && impl.dtype() == dtype && impl.offset() == offset &&
+              impl.sizes().size() == ndim && impl.is_wrapped_number() == wrapped_number &&
+              impl.is_inference() == inference;
+  // A call of memcmp for each list would cost more than all else.
+  for (size_t d = 0; same && d < ndim; ++d)
+    same = impl.sizes()[d] == sizes[d] && impl.strides()[d] == strides[d];
+  return same;
 }
 
 Tensor NewTensor::make(const Storage& storage, IntrusivePtr<TensorImpl> base) const {
@@ -123,7 +130,7 @@ std::string NotedTensors::resolve(const record::SegmentCopy& capture) {
     }
     const Tensor now = t.is_leaf() ? t.grad() : Tensor();
     if (now.is_same(noted.grad_then)) continue;
-    noted.gradient = now.defined() ? Gradient::New : Gradient::Cleared;
+    changing_gradients_.push_back(static_cast<size_t>(&noted - tensors_.data()));
     if (!now.defined()) continue;
     if (now.requires_grad()) return "a gradient has history";
     if (now.is_view() || !is_plain(now)) return "a gradient that it sets is a view, or has attributes";
@@ -185,6 +192,18 @@ const char* NotedTensors::bind_slot(uint32_t slot, const Storage& storage,
   return storages[slot] == storage ? nullptr : "shared memory with another tensor";
 }
 
+const char* NotedTensors::bind_history(const Noted& noted, const Tensor& t,
+                                       std::vector<Storage>& storages) const {
+  if (t.requires_grad() != noted.requires_grad) return "differed in requires_grad";
+  if (t.grad_fn()) return "had no history";
+  if (noted.requires_grad && has_hooks(t)) return "had no hooks";
+  const Tensor grad = t.grad();
+  if (grad.defined() != noted.grad.has_value()) return noted.grad ? "had a gradient" : "had no gradient";
+  if (!noted.grad) return nullptr;
+  if (!noted.grad->fits(grad) || grad.requires_grad() || !is_plain(grad)) return "had another gradient";
+  return bind_slot(noted.grad_slot, grad.storage(), storages);
+}
+
 const char* NotedTensors::bind(PyObject* const* arguments, std::vector<Storage>& storages,
                                size_t& which) const {
   for (size_t i = 0; i < tensors_.size(); ++i) {
@@ -194,17 +213,11 @@ const char* NotedTensors::bind(PyObject* const* arguments, std::vector<Storage>&
     if (Py_TYPE(object) != noted.type) return "was of another class";
     const Tensor& t = tensor_of(object);
     if (!noted.look.fits(t)) return "had another shape, dtype or layout";
-    if (t.requires_grad() != noted.requires_grad) return "differed in requires_grad";
-    if (t.grad_fn()) return "had no history";
     if (const char* why = bind_slot(noted.slot, t.storage(), storages)) return why;
-    if (noted.requires_grad && has_hooks(t)) return "had no hooks";
     if (!has_attributes(object, noted.attributes.get())) return "had other attributes";
-    const Tensor grad = t.grad();
-    if (grad.defined() != noted.grad.has_value()) return noted.grad ? "had a gradient" : "had no gradient";
-    if (noted.grad) {
-      if (!noted.grad->fits(grad) || grad.requires_grad() || !is_plain(grad)) return "had another gradient";
-      if (const char* why = bind_slot(noted.grad_slot, grad.storage(), storages)) return why;
-    }
+    const bool is_unknown_to_autograd = !t.impl()->autograd_meta() && !t.impl()->base();
+    if (is_unknown_to_autograd && !noted.requires_grad && !noted.grad) continue;
+    if (const char* why = bind_history(noted, t, storages)) return why;
   }
   for (const Input& input : inputs_) {
     if (input.constant) storages[input.slot] = input.constant;
@@ -235,9 +248,8 @@ void NotedTensors::prepare(const std::vector<Storage>& storages) const {
 }
 
 void NotedTensors::set_gradients(PyObject* const* arguments, const std::vector<Storage>& storages) const {
-  for (size_t i = 0; i < tensors_.size(); ++i) {
+  for (const size_t i : changing_gradients_) {
     const Noted& noted = tensors_[i];
-    if (noted.gradient == Gradient::Stays) continue;
     Tensor& t = tensor_of(i < num_arguments_ ? arguments[i] : noted.object.get());
     t.set_grad(noted.new_grad ? noted.new_grad->make(storages[noted.new_grad->slot]) : Tensor());
   }

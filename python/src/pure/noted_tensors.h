@@ -73,7 +73,6 @@ class NotedTensors {
   int traverse(visitproc visit, void* arg) const;
 
  private:
-  enum class Gradient : uint8_t { Stays, Cleared, New };
   struct Noted {
     Ref object;
     PyTypeObject* type;
@@ -88,8 +87,7 @@ class NotedTensors {
     Tensor grad_then;
     uint64_t grad_version = 0;
     uint32_t grad_slot = record::kNoSlot;
-    Gradient gradient = Gradient::Stays;
-    std::optional<NewTensor> new_grad;
+    std::optional<NewTensor> new_grad;  ///< That the program sets.
   };
   /// A storage of the segment that had bytes before.
   struct Input {
@@ -104,7 +102,10 @@ class NotedTensors {
   uint32_t slot_of(const record::SegmentCopy& capture, const Storage& storage) const noexcept;
   const char* bind_slot(uint32_t slot, const Storage& storage, std::vector<Storage>& storages) const noexcept;
 
+  const char* bind_history(const Noted& noted, const Tensor& t, std::vector<Storage>& storages) const;
+
   std::vector<Noted> tensors_;
+  std::vector<size_t> changing_gradients_;  ///< The tensors whose gradient the program sets or clears.
   size_t num_arguments_;
   std::vector<Input> inputs_;
 };

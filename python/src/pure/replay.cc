@@ -34,6 +34,7 @@ PureReplay::PureReplay(Parts parts)
 }
 
 bool PureReplay::matches(PyObject* const* arguments, size_t n, PyObject* names) {
+  if (is_running_) return false;  // a finalizer or the handler of a signal calls the program
   call_.clear();
   broken_ = nullptr;
   which_ = SIZE_MAX;
@@ -84,22 +85,25 @@ std::string PureReplay::mismatch() const {
 
 void PureReplay::forget_call() noexcept {
   for (Storage& storage : storages_) storage = {};
+  made_.clear();
 }
 
 PyObject* PureReplay::run() {
-  struct Forget {
+  struct Running {
     PureReplay* replay;
-    ~Forget() { replay->forget_call(); }
-  } const forget{this};
+    explicit Running(PureReplay* r) : replay(r) { replay->is_running_ = true; }
+    ~Running() {
+      replay->is_running_ = false;
+      replay->forget_call();
+    }
+  } const running{this};
   parts_.live.update(parts_.replay);
   parts_.tensors.prepare(storages_);
   parts_.replay.run(storages_);
   parts_.tensors.set_gradients(call_.tensors.data(), storages_);
   parts_.live.count();
-  std::vector<Tensor> made;
-  made.reserve(parts_.results.size());
-  for (const Result& result : parts_.results) made.push_back(make(result, made));
-  return parts_.result.build(call_, [&](size_t number) { return wrap(made[number]); });
+  for (const Result& result : parts_.results) made_.push_back(make(result, made_));
+  return parts_.result.build(call_, [&](size_t number) { return wrap(made_[number]); });
 }
 
 PyObject* PureReplay::noted(size_t number) const noexcept {

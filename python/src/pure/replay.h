@@ -78,6 +78,8 @@ class PureReplay {
   Parts parts_;
   Structure::Call call_;
   std::vector<Storage> storages_;
+  std::vector<Tensor> made_;  // results
+  bool is_running_ = false;
   const char* what_ = "";
   const Guard* broken_ = nullptr;
   size_t which_ = SIZE_MAX;  // argument or tensor

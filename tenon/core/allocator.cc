@@ -8,6 +8,7 @@
 #include <atomic>
 #include <cstdlib>
 #include <cstring>
+#include <mutex>
 
 #include "tenon/core/error.h"
 #include "tenon/core/host_cache.h"
@@ -65,18 +66,38 @@ struct Counters {
 constinit Counters g_counters;
 
 // Never destroyed: tensors may outlive static destruction.
-HostCache& cache() noexcept {
-  static HostCache& cache = []() -> HostCache& {
-    const HostMemory memory = host_memory();
-    const uint64_t most = std::min({memory.total, memory.address_limit, uint64_t{PTRDIFF_MAX}});
-    auto& made = *new HostCache(static_cast<size_t>(most / 4), g_counters.mapped,
-                                []() noexcept { return static_cast<size_t>(host_memory().available); });
-    pthread_atfork([] { tenon::cache().before_fork(); }, [] { tenon::cache().after_fork(false); },
-                   [] { tenon::cache().after_fork(true); });
-    return made;
-  }();
-  return cache;
+constinit std::atomic<HostCache*> g_cache{nullptr};
+// Of who makes it. No static of a function: a child of a fork would wait for ever for a thread that was about
+// to make it.
+constinit std::mutex g_making_cache;
+
+HostCache& make_cache() noexcept {
+  const std::lock_guard lock(g_making_cache);
+  if (HostCache* const made = g_cache.load(std::memory_order_acquire)) return *made;
+  const HostMemory memory = host_memory();
+  const uint64_t most = std::min({memory.total, memory.address_limit, uint64_t{PTRDIFF_MAX}});
+  auto& made = *new HostCache(static_cast<size_t>(most / 4), g_counters.mapped,
+                              []() noexcept { return static_cast<size_t>(host_memory().available); });
+  g_cache.store(&made, std::memory_order_release);
+  return made;
 }
+
+HostCache& cache() noexcept {
+  HostCache* const made = g_cache.load(std::memory_order_acquire);
+  return made ? *made : make_cache();
+}
+
+void after_fork(bool in_child) {
+  if (HostCache* const made = g_cache.load(std::memory_order_relaxed)) made->after_fork(in_child);
+  g_making_cache.unlock();
+}
+
+[[maybe_unused]] const int watches_forks = pthread_atfork(
+    [] {
+      g_making_cache.lock();
+      if (HostCache* const made = g_cache.load(std::memory_order_relaxed)) made->before_fork();
+    },
+    [] { after_fork(false); }, [] { after_fork(true); });
 
 bool is_kept(size_t nbytes) noexcept { return kKeepsBlocks && nbytes > kMediumBlockMax; }
 

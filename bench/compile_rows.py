@@ -1,5 +1,6 @@
 """The rows of compare_compile.py: what each column runs, and the bounds."""
 
+import functools
 import itertools
 import math
 import pathlib
@@ -13,6 +14,10 @@ SMALL, MLP1, ADAM, MLP64 = "the chain of 16 elements", "MLP step, batch 1, SGD",
 BLOCK, CONV = "transformer block 1x32x64, fwd and bwd", "convnet step, batch 32"
 PRODUCT = "64x784x512 + bias + gelu + row sum"
 NEW, NEW_PRODUCT = "first call, 8 new pointwise operators", "first call, a product among them"
+EXAMPLES = {
+    name: f"examples/{name}.py, a small step"
+    for name in ("convnet", "resnet", "unet", "vit", "gpt", "llama", "moe", "lora")
+}
 
 #: (column, at most so many times, the reference column; or so many "us")
 BOUNDS = {
@@ -28,6 +33,7 @@ BOUNDS = {
     PRODUCT: [("compiled", 0.9, "eager"), ("relaxed", 0.9, "eager"), ("relaxed", 1.1, "onednn")],
     NEW: [("compiled", 60, "us")],
     NEW_PRODUCT: [("compiled", 300, "us")],
+    **{row: [] for row in EXAMPLES.values()},
 }
 
 
@@ -45,15 +51,17 @@ def rows_of(column):
         import torch
 
         torch.set_num_threads(1)
-        return _eager_names(torch, torch.compile if column == "torch.compile" else lambda f: f)
+        if column == "torch.compile":  # the examples would take it half an hour
+            return _eager_names(torch, torch.compile)
+        return _eager_names(torch, lambda f: f) | _examples(torch, lambda f: f)
     import tenon
 
     tenon.set_num_threads(1)
     if column == "eager":
-        return _eager_names(tenon, lambda f: f)
+        return _eager_names(tenon, lambda f: f) | _examples(tenon, lambda f: f)
     options = {"relaxed": {"relaxed": True}, "pure": {"pure": True}, "tuned": {"tune": 2000}}
     compiled = tenon.compile(**options[column]) if column in options else tenon.compile
-    rows = _eager_names(tenon, compiled)
+    rows = _eager_names(tenon, compiled) | _examples(tenon, compiled)
     rows[NEW] = lambda: _first_call(tenon, lambda x, ops: _applied(x, ops))
     rows[NEW_PRODUCT] = lambda: _first_call(tenon, lambda x, ops: _applied(_applied(x, ops[:4]) @ x.t() + 1, ops[4:]))
     return rows
@@ -111,16 +119,31 @@ def _eager_names(t, compiled):
     }
 
 
+def _examples(t, compiled):
+    """Training steps of examples/ with the models and batches of their tests."""
+    programs = _programs()
+
+    def prepared(program):
+        _, batch, step, _ = programs.prepared(program, t, compiled)
+        return lambda: step(*batch)
+
+    return {EXAMPLES[p.name]: functools.partial(prepared, p) for p in programs.PROGRAMS}
+
+
+def _programs():
+    sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "tests" / "programs"))
+    import programs
+
+    return programs
+
+
 def _mlp(t):
     nn = t.nn
     return nn.Sequential(nn.Linear(64, 128), nn.ReLU(), nn.Linear(128, 128), nn.ReLU(), nn.Linear(128, 10))
 
 
 def _convnet(t):
-    sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "tests" / "programs"))
-    from programs import load
-
-    return load("convnet", t).ConvNet()
+    return _programs().load("convnet", t).ConvNet()
 
 
 def _step(t, compiled, model, data, optimizer):

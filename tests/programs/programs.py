@@ -163,35 +163,47 @@ class Run:
         }
 
 
+def prepared(program, framework, compiled=lambda step: step):
+    """(model, batch, step, loss_of): a batch in the default dtype, and two functions of it that return the loss: a training step
+    that is `compiled`, and the forward pass alone."""
+    f = framework
+    module = load(program.name, f)
+    model = program.model(module, f)
+    rng = np.random.default_rng(sum(program.name.encode()))
+    state = model.state_dict()
+    with f.no_grad():
+        for key, value in fill(model, rng).items():
+            state[key].copy_(f.tensor(value))
+    batch = [f.tensor(a) for a in program.batch(rng)]
+    batch = [t.to(f.get_default_dtype()) if t.is_floating_point() else t for t in batch]
+    parameters = [p for p in model.parameters() if p.requires_grad]
+    optimizer = program.optimizer(f, parameters)
+
+    def loss_of(*batch):
+        return program.loss(module, f, model, *batch)
+
+    @compiled
+    def step(*batch):
+        loss = loss_of(*batch)
+        optimizer.zero_grad()
+        loss.backward()
+        if program.clip:
+            f.nn.utils.clip_grad_norm_(parameters, program.clip)
+        optimizer.step()
+        return loss
+
+    return model, batch, step, loss_of
+
+
 def run(program, framework, steps=STEPS, compiled=lambda step: step):
     """Trains in float64, by a step that is `compiled`."""
     f = framework
     before = f.get_default_dtype()
     f.set_default_dtype(f.float64)
     try:
-        module = load(program.name, f)
-        model = program.model(module, f)
-        rng = np.random.default_rng(sum(program.name.encode()))
-        state = model.state_dict()
-        with f.no_grad():
-            for key, value in fill(model, rng).items():
-                state[key].copy_(f.tensor(value))
-        batch = [f.tensor(a) for a in program.batch(rng)]
-        parameters = [p for p in model.parameters() if p.requires_grad]
-        optimizer = program.optimizer(f, parameters)
-
-        @compiled
-        def step(*batch):
-            loss = program.loss(module, f, model, *batch)
-            optimizer.zero_grad()
-            loss.backward()
-            if program.clip:
-                f.nn.utils.clip_grad_norm_(parameters, program.clip)
-            optimizer.step()
-            return loss
-
+        model, batch, step, loss_of = prepared(program, f, compiled)
         losses = [step(*batch).item() for _ in range(steps)]
-        losses.append(program.loss(module, f, model, *batch).item())
+        losses.append(loss_of(*batch).item())
         state = {k: np.asarray(v.detach().numpy(), dtype=np.float64) for k, v in model.state_dict().items()}
     finally:
         f.set_default_dtype(before)

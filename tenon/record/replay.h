@@ -84,7 +84,7 @@ class Replay {
   };
 
   BoundPlan plan_;
-  bool is_long_;
+  bool is_long_;  // as far as is known: until a run was short
   std::vector<Result> results_;
   std::vector<RandomNumber> random_;
   uint64_t num_blocks_ = 0;  // of the default generator, that a run takes

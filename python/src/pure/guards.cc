@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <cstring>
 #include <unordered_map>
 
 #include "python/src/interpreter/errors.h"
@@ -37,6 +38,18 @@ bool is_of_dict(const Guard& g) noexcept {
   PyObject* const o = g.object.get();
   if (g.kind == Keys) return !PyODict_Check(o);  // whose order changes without a write
   return (g.kind == Entry || g.kind == NoEntry || g.kind == Size) && PyDict_Check(o);
+}
+
+/// Where an object has the pointer that a comparison is about; null if there is no such place.
+const void* place_of(const Guard& g) noexcept {
+  using enum Guard::Kind;
+  PyObject* const o = g.object.get();
+  if (g.kind == Cell) return &reinterpret_cast<PyCellObject*>(o)->ob_ref;
+  if (g.kind == Class) return &o->ob_type;
+  const auto* const function = reinterpret_cast<PyFunctionObject*>(o);
+  if (g.kind == Code) return &function->func_code;
+  if (g.kind == Defaults) return g.number == 0 ? &function->func_defaults : &function->func_kwdefaults;
+  return nullptr;
 }
 
 bool is_scalar(PyObject* o) noexcept {
@@ -161,11 +174,14 @@ Guards::Guards(PyObject* list, bool exact) : exact_(exact) {
       dicts_.push_back({.dict = g.object.get(), .end = 0});
   }
   const auto number = [&](const Guard& g) {
-    return is_of_dict(g) ? numbers.at(g.object.get()) : numbers.size();
+    return is_of_dict(g) ? numbers.at(g.object.get()) : numbers.size() + !place_of(g);
   };
   std::ranges::stable_sort(guards_, {}, number);
   for (size_t i = 0; i < guards_.size() && is_of_dict(guards_[i]); ++i)
     dicts_[number(guards_[i])].end = i + 1;
+  for (const Guard& g : guards_) {
+    if (const void* const place = place_of(g)) pointers_.push_back({place, g.expected.get()});
+  }
 }
 
 const Guard* Guards::first_broken(size_t begin, size_t end) const noexcept {
@@ -187,6 +203,14 @@ const Guard* Guards::broken() noexcept {
       of.version = version;
     }
     begin = of.end;
+  }
+  for (const OfPointer& of : pointers_) {
+    const void* now;
+    std::memcpy(&now, of.place, sizeof now);
+    if (now != of.expected) [[unlikely]] {
+      if (const Guard* const broken = first_broken(begin, begin + 1)) return broken;
+    }
+    ++begin;
   }
   return first_broken(begin, guards_.size());
 }

@@ -54,11 +54,19 @@ class Guards {
     uint64_t version = 0;
   };
 
+  /// A comparison of what an object has at one place for as long as it lives. It holds if the pointer there
+  /// is this one, and is made in full if not.
+  struct OfPointer {
+    const void* place;
+    const void* expected;
+  };
+
   const Guard* first_broken(size_t begin, size_t end) const noexcept;
 
   bool exact_;
-  std::vector<Guard> guards_;  ///< Dict by dict, then the others.
+  std::vector<Guard> guards_;  ///< Dict by dict, then those of pointers, then the others.
   std::vector<OfDict> dicts_;
+  std::vector<OfPointer> pointers_;
 };
 
 /// Whether `now` is `expected`, or an equal number, text or bool of the same type. NaN is but itself.

@@ -182,6 +182,19 @@ constexpr std::string_view kGeluF32 = R"(
   let far = where(x < 0, -y, x - y);
   where(x == -inf, nan, where(a < 0.5, copysign(fma(z, g, 0.5 * x), x), far)))";
 
+// x / (1 + e^-x); below 0 it is x * e^x / (1 + e^x), scaled last: where the sigmoid is denormal, it has few
+// digits left. The dividend x * (h + l) has what the divisor rounds off.
+constexpr std::string_view kSilu = R"(
+  let far = -abs(x) < exp_below - 16;
+  let a = where(far, exp_below - 16, -abs(x));
+  let r = exp_rest(a);
+  let w = scale(exp_significand(a), exp_exponent(a));
+  let d = 1 + w;
+  let h = where(x < 0, 1 + r, 1);
+  let l = fma(-h, w - (d - 1), where(x < 0, exp_tail(r), 0));
+  let q = fma(x, h, x * l) / d;
+  where(far, where(x < 0, 0 * x, x), where(x < 0, scale(q, exp_exponent(a)), q)))";
+
 // x * sigmoid(y + z) for small z. Below 0 it is x * e^(y+z) / (1 + e^(y+z)), scaled last: where the sigmoid
 // is denormal, it has few digits left.
 constexpr std::string_view kTimesSigmoid = R"(
@@ -276,12 +289,15 @@ constexpr Function kRows[] = {
      .doc = "x times the probability of a normal number below x"},
     {.name = "times_sigmoid", .arity = 3, .body_float = kTimesSigmoid, .internal = true},
     {.name = "silu",
-     .derivative = {"let s = sigmoid(x); s + x * (s * sigmoid(-x))"},
-     .body_float = "times_sigmoid(x, x, 0)",
+     .derivative =
+         {"let s = sigmoid(where(real(x) < 0, x, -x)); where(real(x) < 0, s, 1 - s) + x * (s * (1 - s))"},
+     .body_float = kSilu,
      .doc = "x * sigmoid(x)"},
     {.name = "gelu_tanh",
-     .derivative = {"let y = 1.5957691216057308 * (x + 0.044715 * (x * x * x)); let s = sigmoid(y); "
-                    "s + x * (s * sigmoid(-y)) * (1.5957691216057308 * (1 + 0.134145 * (x * x)))"},
+     .derivative =
+         {"let y = 1.5957691216057308 * (x + 0.044715 * (x * x * x)); "
+          "let s = sigmoid(where(y < 0, y, -y)); "
+          "where(y < 0, s, 1 - s) + x * (s * (1 - s)) * (1.5957691216057308 * (1 + 0.134145 * (x * x)))"},
      .body_float = kGeluTanh,
      .doc = "gelu by a sigmoid of a cubic"},
     {.name = "mish",

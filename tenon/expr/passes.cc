@@ -38,7 +38,7 @@ uint32_t own_cost(const Node& n) {
 // What is known of every node before anything is built.
 class Analysis {
  public:
-  Analysis(const Expression& e, bool keep)
+  Analysis(const Expression& e, Keep keep)
       : e(e), level(e.num_nodes), cost(e.num_nodes), made_in(e.num_nodes, kNever), kept(e.num_nodes, kNever) {
     for (NodeId id = 0; id < e.num_nodes; ++id) {
       const Node& n = e[id];
@@ -48,6 +48,10 @@ class Analysis {
         if (along(id)) cost[id] = std::min<uint32_t>(1000, cost[id] + cost[n.args[i]]);
       }
       if (n.op == Op::Reduce) reducers.push_back(id), levels = std::max(levels, ++level[id]);
+    }
+    reduced_.assign(e.num_nodes, false);
+    for (const NodeId r : reducers) {
+      for (int i = 0; i < e[r].arity; ++i) reduced_[e[r].args[i]] = true;
     }
     used_along.assign(e.num_nodes, false);
     for (NodeId id = 0; id < e.num_nodes; ++id) {
@@ -106,10 +110,11 @@ class Analysis {
                        [&](const Slot& s) { return !along(s.node) || level[s.node] == 0; });
   }
 
-  void visit(NodeId id, uint32_t pass, bool keep) {
+  void visit(NodeId id, uint32_t pass, Keep keep) {
     if (!along(id) || e[id].op == Op::Load || e[id].op == Op::Iota || seen_[id]) return;
     seen_[id] = true;
-    const bool worth = keep && cost[id] >= kDear && e[id].type != Type::Mask;
+    const bool dear = cost[id] >= kDear || (keep == Keep::Reduced && reduced_[id]);
+    const bool worth = keep != Keep::Nothing && dear && e[id].type != Type::Mask;
     if (made_in[id] < pass && worth) {
       kept[id] = made_in[id];
       return;
@@ -118,12 +123,13 @@ class Analysis {
     for (int i = 0; i < e[id].arity; ++i) visit(e[id].args[i], pass, keep);
   }
 
-  std::vector<bool> seen_;  // in this pass
+  std::vector<bool> seen_;     // in this pass
+  std::vector<bool> reduced_;  // a reducer takes it
 };
 
 class Cutter {
  public:
-  Cutter(const Expression& e, RowForm form, bool keep) : a_(e, keep), e_(e), form_(form) {}
+  Cutter(const Expression& e, RowForm form, Keep keep) : a_(e, keep), e_(e), form_(form) {}
 
   RowPasses take() {
     for (uint32_t p = 0; p <= a_.levels + 1; ++p) {
@@ -313,7 +319,7 @@ bool is_summed(const RowPass& pass) {
   });
 }
 
-RowPasses cut_passes(const Expression& e, RowForm form, bool keep) {
+RowPasses cut_passes(const Expression& e, RowForm form, Keep keep) {
   TENON_CHECK(e.level != Level::Written, Internal, "cut_passes: a typed expression was expected");
   return Cutter(e, form, keep).take();
 }

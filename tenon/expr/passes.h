@@ -57,9 +57,16 @@ struct RowPass {
 /// what it computes, and store nothing.
 bool is_summed(const RowPass& pass);
 
+/// What later passes find in memory of the row, rather than compute it again.
+enum class Keep : uint8_t {
+  Nothing,
+  Dear,     ///< What holds a call, a division or a root.
+  Reduced,  ///< And what a reducer takes, which is stored for it in any case.
+};
+
 /// A row expression as passes. The first has no elements: it makes row values of operands alone. Elements are
 /// stored by the last, or, where none of them waits for a row value, by the one that reduces them. What a
-/// later pass needs again is computed again, or, where that is dear and `keep` is wished, kept.
+/// later pass needs again is kept or computed again.
 struct RowPasses {
   std::vector<RowPass> passes;
   std::vector<Type> values;  ///< The row values' types; masks are i32 1 and 0.
@@ -67,6 +74,6 @@ struct RowPasses {
 };
 
 /// Cuts a typed row expression. The flat expressions have its dtypes in their slots.
-RowPasses cut_passes(const Expression& e, RowForm form, bool keep);
+RowPasses cut_passes(const Expression& e, RowForm form, Keep keep);
 
 }  // namespace tenon::expr

@@ -50,6 +50,7 @@ const std::vector<std::vector<std::string_view>>& float_texts() {
       {"stored(x - mean(x)) * w", "sum(stored(x * y))"},
       {"prod_re(x, y) + w", "prod_im(x * 2, y)"},
       {"x * a", "sum(x * a + y)", "max(exp(x)) + w", "y - exp(x)"},
+      {"let z = x * y + a; let d = z - max(z); d * sum(d * z) + first(d > w, z)"},
   };
   return texts;
 }
@@ -242,17 +243,33 @@ TEST(Rows, PassesGiveTheEvaluatorsBits) {
   }
 }
 
+// Of float32 alone.
+RowPasses cut(const std::vector<std::string_view>& texts, Keep keep) {
+  const ExpressionPtr w = written(texts);
+  const std::vector<DType> inputs(w->num_inputs, DType::Float32), results(w->num_outputs, DType::Float32);
+  const ExpressionPtr e = instantiate(*w, {.compute = Type::F32, .inputs = inputs, .results = results});
+  return cut_passes(*e, RowForm::Along, keep);
+}
+
 TEST(Rows, ElementsThatWaitForNoReducerAreStoredInItsPass) {
   const auto passes = [](const std::vector<std::string_view>& texts) {
-    const ExpressionPtr w = written(texts);
-    const std::vector<DType> inputs(w->num_inputs, DType::Float32), results(w->num_outputs, DType::Float32);
-    const ExpressionPtr e = instantiate(*w, {.compute = Type::F32, .inputs = inputs, .results = results});
-    return cut_passes(*e, RowForm::Along, true).passes.size();  // the first has no elements
+    return cut(texts, Keep::Dear).passes.size();  // the first has no elements
   };
   EXPECT_EQ(passes({"x * a", "sum(x * a + y)"}), 2u);
   EXPECT_EQ(passes({"x * a", "sum(x)"}), 3u)
       << "the result may lie where x does, which is reduced as it lies";
   EXPECT_EQ(passes({"x - sum(x * y)", "x * y"}), 3u);
+}
+
+TEST(Rows, WhatIsReducedIsKeptWhereThatIsWishedAndAnotherPassNeedsIt) {
+  const std::vector<std::string_view> norm = {"let z = x + y; (z - mean(z)) * a"};
+  EXPECT_TRUE(cut(norm, Keep::Dear).kept.empty());
+  const RowPasses kept = cut(norm, Keep::Reduced);
+  ASSERT_EQ(kept.kept.size(), 1u);
+  const RowPlace at{RowPlace::Kind::Kept, 0};
+  EXPECT_EQ(kept.passes[1].reducers[0].from, at);
+  EXPECT_EQ(kept.passes[2].elements.inputs, std::vector{at});
+  EXPECT_TRUE(cut({"x - mean(x * y)"}, Keep::Reduced).kept.empty()) << "nobody needs it again";
 }
 
 TEST(Rows, PassesOfIntegersGiveTheEvaluatorsBits) {

@@ -48,7 +48,7 @@ class KernelPool {
     Kernels& kernels = of(def.operators.front().constant);
     for (const expr::RowForm form : {expr::RowForm::Along, expr::RowForm::Across}) {
       for (const bool sums : {false, true}) {
-        expr::RowPasses cut = expr::cut_passes(*typed, form, true);
+        expr::RowPasses cut = expr::cut_passes(*typed, form, expr::Keep::Dear);
         for (expr::RowPass& pass : cut.passes) {
           expr::ExpressionPtr& flat = pass.elements.flat;
           if (!flat || !expr::is_printable(*flat)) continue;

@@ -1,6 +1,7 @@
 #include "backends/cpu/rows/row_plan.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "backends/cpu/pointwise/printed_kernels.h"
 
@@ -12,8 +13,23 @@ RowKernel::RowKernel(const expr::RowStep& step) {
   if (!printed_) program_ = std::make_unique<const Compiled>(*step.flat);
 }
 
-RowPlan::RowPlan(const expr::Expression& e, expr::RowForm form, bool keep)
-    : cut(expr::cut_passes(e, form, keep)) {
+namespace {
+
+// The passes of an operator are cut as the build cut them when it printed their kernels. Of others, as a
+// fused region has them, what is reduced is kept: with it in place of an operand, later passes are often an
+// operator's, and have its kernels.
+expr::RowPasses cut_for(const expr::Expression& e, expr::RowForm form, bool keep) {
+  if (!keep) return expr::cut_passes(e, form, expr::Keep::Nothing);
+  expr::RowPasses cut = expr::cut_passes(e, form, expr::Keep::Dear);
+  const bool printed = std::all_of(cut.passes.begin(), cut.passes.end(), [](const expr::RowPass& pass) {
+    return !pass.elements.flat || find_printed_kernel(pass.elements.flat->key);
+  });
+  return printed ? std::move(cut) : expr::cut_passes(e, form, expr::Keep::Reduced);
+}
+
+}  // namespace
+
+RowPlan::RowPlan(const expr::Expression& e, expr::RowForm form, bool keep) : cut(cut_for(e, form, keep)) {
   printed = true;
   repeatable.assign(e.num_inputs, form == expr::RowForm::Along);
   const auto refuse = [&](const expr::RowPlace& from) {

@@ -64,3 +64,23 @@ def test_sums_have_the_same_bits_in_every_layout(dtype, shape):
         assert tenon.equal(y.sum(1), want.to(y.sum(1).dtype)), (dtype, y.stride())
         assert tenon.equal(y.sum(), whole.to(y.sum().dtype))
         assert tenon.equal(y.t().sum(0), y.sum(1))
+
+
+@pytest.mark.parametrize("dtype", ["bool", "uint8", "int8", "int16", "int32", "int64", *FLOATS, "complex64"])
+@pytest.mark.parametrize("shape", [(70, 8), (33, 130), (2, 40, 300), (1000, 9)])
+def test_reductions_across_rows_are_numpys(dtype, shape):
+    """Rows of neighbouring results are converted together: wholly, in a last strip, and in groups."""
+    rng = np.random.default_rng(5)
+    whole = rng.integers(0, 3, shape) * rng.integers(0, 2, shape)
+    whole[..., 3] = 0  # a column of nothing else
+    whole[..., 5] = 1
+    x = tenon.tensor(whole).to(getattr(tenon, dtype))
+    dim = len(shape) - 2
+    assert (np.asarray(x.any(dim)) == whole.any(dim)).all() and (np.asarray(x.all(dim)) == whole.all(dim)).all()
+    if dtype == "bool" or dtype == "complex64":
+        return
+    assert (np.asarray(x.amax(dim).to(tenon.int64)) == whole.max(dim)).all()
+    assert (np.asarray(x.amin(dim).to(tenon.int64)) == whole.min(dim)).all()
+    few = np.where(whole == 2, 1, whole) + (np.arange(shape[-1]) == 5) * (np.arange(shape[dim]) % 7 == 1)[:, None]
+    y = tenon.tensor(few[..., :4, :]).to(getattr(tenon, dtype))
+    assert (np.asarray(y.prod(dim).to(tenon.int64)) == few[..., :4, :].prod(dim)).all()

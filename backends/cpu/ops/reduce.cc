@@ -89,6 +89,22 @@ void reduce_short(ReduceOp op, const char* base, int64_t pitch, int64_t step, in
   }
 }
 
+/// out[j] = the reduction of the `extent` elements from `from` + j * `item` on, which are `step` bytes apart,
+/// of up to kReduceStrip results: rows of them are converted to a tile.
+template <class T>
+void reduce_strip(ReduceOp op, const char* from, int64_t item, int64_t step, int64_t extent,
+                  ConvertFn convert, T* out, int64_t outputs) {
+  constexpr int64_t kItem = sizeof(T), kStrip = kReduceStrip, kRows = 32;
+  alignas(64) T tile[kRows * kStrip];
+  OuterReducer<T> reducer(op, static_cast<size_t>(outputs));
+  for (int64_t at = 0; at < extent; at += kRows) {
+    const int64_t rows = std::min(kRows, extent - at);
+    convert(tile, {kItem, kItem * kStrip}, from + at * step, {item, step}, outputs, rows);
+    reducer.feed(tile, kStrip, static_cast<size_t>(rows));
+  }
+  reducer.result(out);
+}
+
 /// Rows that are reduced side by side.
 constexpr int64_t kTogether = 8;
 
@@ -163,6 +179,19 @@ void reduce_to(ReduceOp op, const OperandWalk& walk, T* out) {
         else
           reduce_outer(op, reinterpret_cast<const T*>(p), stride, static_cast<size_t>(extent), out + i * row,
                        static_cast<size_t>(row));
+      }
+    });
+    return;
+  }
+  constexpr int64_t kStrip = kReduceStrip;
+  if (convert && rows_of_results && kept.strides[last] == item && kept.sizes[last] >= kTogether) {
+    const int64_t row = kept.sizes[last], strips = (row + kStrip - 1) / kStrip;
+    const int64_t few = std::max<int64_t>(grain / kStrip, 1);
+    parallel_for(0, outputs / row * strips, few, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        const int64_t first = i / strips * row + i % strips * kStrip;
+        reduce_strip(op, base + kept.offset(first), item, step, extent, convert, out + first,
+                     std::min(kStrip, row - i % strips * kStrip));
       }
     });
     return;

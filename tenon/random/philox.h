@@ -11,15 +11,20 @@ namespace tenon::random {
 /// 128 random bits.
 using PhiloxBlock = std::array<uint32_t, 4>;
 
+/// Multipliers of the first and third word of the counter, and what each round adds to the key.
+inline constexpr uint32_t kPhiloxMultipliers[] = {0xD2511F53u, 0xCD9E8D57u};
+inline constexpr uint32_t kPhiloxKeySteps[] = {0x9E3779B9u, 0xBB67AE85u};
+inline constexpr int kPhiloxRounds = 10;
+
 /// Ten rounds of Philox applied to `counter` with `key`.
 constexpr PhiloxBlock philox4x32_10(PhiloxBlock counter, std::array<uint32_t, 2> key) noexcept {
-  for (int round = 0; round < 10; ++round) {
-    const uint64_t a = uint64_t{0xD2511F53u} * counter[0];
-    const uint64_t b = uint64_t{0xCD9E8D57u} * counter[2];
+  for (int round = 0; round < kPhiloxRounds; ++round) {
+    const uint64_t a = uint64_t{kPhiloxMultipliers[0]} * counter[0];
+    const uint64_t b = uint64_t{kPhiloxMultipliers[1]} * counter[2];
     counter = {static_cast<uint32_t>(b >> 32) ^ counter[1] ^ key[0], static_cast<uint32_t>(b),
                static_cast<uint32_t>(a >> 32) ^ counter[3] ^ key[1], static_cast<uint32_t>(a)};
-    key[0] += 0x9E3779B9u;
-    key[1] += 0xBB67AE85u;
+    key[0] += kPhiloxKeySteps[0];
+    key[1] += kPhiloxKeySteps[1];
   }
   return counter;
 }

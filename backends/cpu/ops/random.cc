@@ -10,6 +10,7 @@
 
 #include "backends/cpu/copy/convert.h"
 #include "backends/cpu/ops/block_expr.h"
+#include "backends/cpu/ops/philox_kernels.h"
 #include "backends/cpu/ops/report.h"
 #include "backends/cpu/ops/stub_functions.h"
 #include "tenon/core/dispatch_dtype.h"
@@ -23,21 +24,28 @@ namespace {
 
 using namespace tenon::random;
 
-constexpr int64_t kGrainBlocks = 4096;
+constexpr int64_t kGrainBlocks = 4096, kTileBlocks = 256;
+
+/// Word i of a stream's words of 32 bits, which lie two in one of 64.
+uint32_t word32(const uint64_t* words, int64_t i) {
+  return static_cast<uint32_t>(words[i / 2] >> (i % 2 * 32));
+}
 
 /// Calls f(i, word) for elements [0, n) of `kPerBlock` to a block, on several threads.
 template <int kPerBlock, class F>
 void for_each_word(PhiloxState state, int64_t n, F&& f) {
+  const PhiloxKernels& kernels = philox_kernels();
   parallel_for(0, (n + kPerBlock - 1) / kPerBlock, kGrainBlocks, [&](int64_t begin, int64_t end) {
-    for (int64_t b = begin; b < end; ++b) {
-      const PhiloxBlock block = philox_block(state.seed, state.offset + static_cast<uint64_t>(b));
-      const int64_t first = b * kPerBlock, last = std::min(n, first + kPerBlock);
-      for (int64_t i = first; i < last; ++i) {
-        const auto within = static_cast<int>(i - first);
+    alignas(64) uint64_t words[2 * kTileBlocks];
+    for (int64_t b = begin; b < end; b += kTileBlocks) {
+      const int64_t blocks = std::min(kTileBlocks, end - b), first = b * kPerBlock;
+      kernels.blocks(state.seed, state.offset + static_cast<uint64_t>(b), static_cast<size_t>(blocks), words);
+      const int64_t count = std::min(n - first, blocks * kPerBlock);
+      for (int64_t i = 0; i < count; ++i) {
         if constexpr (kPerBlock == 4)
-          f(i, block[static_cast<size_t>(within)]);
+          f(first + i, word32(words, i));
         else
-          f(i, philox_word64(block, within));
+          f(first + i, words[i]);
       }
     }
   });
@@ -79,22 +87,22 @@ template <class T, class F>
 void normal_numbers(PhiloxState state, int64_t n, double mean, double std, F&& store) {
   constexpr int64_t kPairs = 512;
   constexpr int64_t kPairsPerBlock = std::is_same_v<T, float> ? 2 : 1;
+  const PhiloxKernels& kernels = philox_kernels();
   const int64_t pairs = (n + 1) / 2;
   parallel_for(0, (pairs + kPairs - 1) / kPairs, 8, [&](int64_t begin, int64_t end) {
+    alignas(64) uint64_t words[2 * kPairs / kPairsPerBlock];
     T u[kPairs], v[kPairs], numbers[2 * kPairs];
     for (int64_t piece = begin; piece < end; ++piece) {
       const int64_t first = piece * kPairs, count = std::min(kPairs, pairs - first);
-      for (int64_t i = 0; i < count; i += kPairsPerBlock) {
-        const PhiloxBlock block =
-            philox_block(state.seed, state.offset + static_cast<uint64_t>((first + i) / kPairsPerBlock));
+      kernels.blocks(state.seed, state.offset + static_cast<uint64_t>(first / kPairsPerBlock),
+                     static_cast<size_t>((count + kPairsPerBlock - 1) / kPairsPerBlock), words);
+      for (int64_t i = 0; i < count; ++i) {
         if constexpr (kPairsPerBlock == 2) {
-          u[i] = positive_float(block[0]);
-          v[i] = uniform_float(block[1]);
-          u[i + 1] = positive_float(block[2]);
-          v[i + 1] = uniform_float(block[3]);
+          u[i] = positive_float(word32(words, 2 * i));
+          v[i] = uniform_float(word32(words, 2 * i + 1));
         } else {
-          u[i] = positive_double(philox_word64(block, 0));
-          v[i] = uniform_double(philox_word64(block, 1));
+          u[i] = positive_double(words[2 * i]);
+          v[i] = uniform_double(words[2 * i + 1]);
         }
       }
       normal_pairs(u, v, static_cast<size_t>(count), mean, std, numbers);
@@ -109,7 +117,7 @@ void uniform(const Tensor& dst, double from, double to, PhiloxState state) {
   report_kernel("uniform_", TENON_KERNEL_NAMES("philox"));
   switch_floating_dtype(dst.dtype(), "uniform_", [&]<class T>() {
     T* out = static_cast<T*>(dst.data_ptr());
-    const auto scaled = [&](double u) {
+    const auto scaled = [=](double u) {
       const T r = static_cast<T>(
           static_cast<std::conditional_t<std::is_same_v<T, double>, double, float>>(from + u * (to - from)));
       return static_cast<double>(r) < to || from == to ? r : static_cast<T>(static_cast<float>(from));
@@ -170,10 +178,14 @@ void bernoulli(const Tensor& dst, const Tensor& p, PhiloxState state) {
   }
   switch_dtype(dst.dtype(), "bernoulli", [&]<class T>() {
     T* out = static_cast<T*>(dst.data_ptr());
-    const int64_t step = p.numel() == 1 ? 0 : 1;
-    for_each_word<2>(state, dst.numel(), [&](int64_t i, uint64_t w) {
-      out[i] = T(static_cast<float>(uniform_double(w) < chance[i * step]));
-    });
+    const T drawn[] = {T(0.0f), T(1.0f)};  // by index: what is drawn is nothing that a branch could predict
+    if (p.numel() != 1) {
+      return for_each_word<2>(state, dst.numel(),
+                              [&](int64_t i, uint64_t w) { out[i] = drawn[uniform_double(w) < chance[i]]; });
+    }
+    // uniform_double(w) is below the chance where its 53 bits are below this integer.
+    const auto below = static_cast<uint64_t>(std::ceil(*chance * 0x1p53));
+    for_each_word<2>(state, dst.numel(), [&](int64_t i, uint64_t w) { out[i] = drawn[w >> 11 < below]; });
   });
 }
 

@@ -59,13 +59,21 @@ bool all_as_computed(const Types& types, std::span<const Tensor* const> tensors)
          std::all_of(tensors.begin(), tensors.end(), [t](const Tensor* x) { return x->dtype() == t; });
 }
 
-// Whether there may be a kernel that takes the operands of a half type as they are stored.
-bool all_stored_as_halves(const PointwiseInfo& info, const Types& types,
-                          std::span<const Tensor* const> tensors, DType result) {
-  const DType half = types.computed;
-  return (half == DType::Float16 || half == DType::BFloat16) && result == half && info.outputs.empty() &&
-         info.mask_tensors == 0 &&
-         std::all_of(tensors.begin(), tensors.end(), [half](const Tensor* t) { return t->dtype() == half; });
+// Bytes that machine code, which takes some 30 us to make, is worth.
+constexpr int64_t kManyBytes = int64_t{1} << 13;
+
+// The kernel that takes the operands as they are stored, where all have one dtype that is narrower than what
+// is computed with; null if there is none.
+const HostKernel* kernel_as_stored(const PointwiseInfo& info, const Types& types,
+                                   std::span<const Tensor* const> tensors, DType result, int64_t numel) {
+  const DType stored = types.computed;
+  if (stored_index(stored) == kNumStoredDTypes || !info.outputs.empty() || info.mask_tensors != 0)
+    return nullptr;
+  const bool half = is_floating_point(stored);
+  if (half ? result != stored : numel < kManyBytes || item_size(result) != 1) return nullptr;
+  const bool alike =
+      std::all_of(tensors.begin(), tensors.end(), [stored](const Tensor* t) { return t->dtype() == stored; });
+  return alike ? stored_kernel_of(info, types.type, stored, result) : nullptr;
 }
 
 // The call's numbers as an instance takes them.
@@ -170,9 +178,8 @@ void general_pointwise(const PointwiseInfo& info, std::span<const Tensor* const>
     const bool own = info.stub && info.stub->has_own(kCpuBackend) && run_own(info, types, iter, scalars);
     if (!own) [[likely]] {
       const PointwiseInfo& computed = info_for(info, scalars);
-      const HostKernel* stored = !instance && all_stored_as_halves(info, types, tensors, dtypes[0])
-                                     ? stored_kernel_of(computed, types.computed)
-                                     : nullptr;
+      const HostKernel* stored =
+          instance ? nullptr : kernel_as_stored(computed, types, tensors, dtypes[0], iter.numel());
       const HostKernel& kernel = stored     ? *stored
                                  : instance ? instance->host
                                             : kernel_of(computed, types.type);

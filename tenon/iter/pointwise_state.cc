@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <memory>
+#include <vector>
 
 #include "tenon/core/kernel_report.h"
 
@@ -98,21 +99,35 @@ const HostKernel& make_kernel(const PointwiseInfo& info, expr::Type type) {
   return *present;  // another thread was first
 }
 
-const HostKernel* make_stored_kernel(const PointwiseInfo& info, DType half) {
-  auto& slot = state_of(info).stored[half == DType::BFloat16];
-  HostKernel::Function printed = nullptr;
-  try {
-    printed = kHost.find(expr::instantiate_stored(*Written(info), half)->key);
-  } catch (const Error& e) {
-    throw_named(info, e);
+namespace {
+
+// Kernels of half types are printed, those of bytes are not: machine code takes a fraction of what tiles of
+// converted elements take.
+std::unique_ptr<const HostKernel> stored_kernel(const PointwiseInfo& info, expr::Type type, DType stored,
+                                                DType result) {
+  const Written written(info);
+  const std::vector<DType> inputs((*written).num_inputs, stored), results((*written).num_outputs, result);
+  const expr::ExpressionPtr e = written.instantiate({.compute = type, .inputs = inputs, .results = results});
+  if (is_floating_point(stored)) {
+    const HostKernel::Function printed = kHost.find(e->key);
+    return printed ? std::make_unique<const HostKernel>(HostKernel{printed, nullptr}) : nullptr;
   }
+  auto program = kHost.compile(*e, {.kind = HostProgramOptions::Kind::MachineCode});
+  if (!program->is_machine_code()) return nullptr;
+  return std::make_unique<const HostKernel>(HostKernel{nullptr, std::move(program)});
+}
+
+}  // namespace
+
+const HostKernel* make_stored_kernel(const PointwiseInfo& info, expr::Type type, DType stored, DType result) {
+  auto& slot = state_of(info).stored[stored_index(stored)];
+  auto fresh = stored_kernel(info, type, stored, result);
   const HostKernel* present = nullptr;
-  const HostKernel* fresh = printed ? new HostKernel{printed, nullptr} : &kNoKernel;
-  if (!slot.compare_exchange_strong(present, fresh, std::memory_order_acq_rel)) {
-    if (printed) delete fresh;
-    return present;  // another thread was first
-  }
-  return fresh;
+  const HostKernel* const mine = fresh ? fresh.get() : &kNoKernel;
+  if (!slot.compare_exchange_strong(present, mine, std::memory_order_acq_rel))
+    return present;  // made meanwhile
+  fresh.release();
+  return mine;
 }
 
 void check_runs_in(const PointwiseInfo& info, expr::Type type) {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <atomic>
+#include <iterator>
 
 #include "tenon/expr/instantiate.h"
 #include "tenon/expr/program.h"
@@ -60,12 +61,22 @@ struct DevicePointwise {
   DevicePointwise* next = nullptr;
 };
 
+/// The dtypes that a kernel may take as they are stored, though it computes in a wider type.
+inline constexpr DType kStoredDTypes[] = {DType::Float16, DType::BFloat16, DType::Bool, DType::UInt8,
+                                          DType::Int8};
+inline constexpr size_t kNumStoredDTypes = std::size(kStoredDTypes);
+/// The place in the list; kNumStoredDTypes for any other.
+constexpr size_t stored_index(DType t) noexcept {
+  size_t i = 0;
+  while (i < kNumStoredDTypes && kStoredDTypes[i] != t) ++i;
+  return i;
+}
+
 struct PointwiseState {
   /// For calls that bring nothing but a compute type: what the host runs.
   std::atomic<const HostKernel*> host[expr::kNumComputeTypes] = {};
-  /// For calls whose operands and result are all float16, or bfloat16, as they are stored; kNoKernel where
-  /// the build printed none.
-  std::atomic<const HostKernel*> stored[2] = {};
+  /// For calls whose operands are all of one narrow dtype, as they are stored; kNoKernel where there is none.
+  std::atomic<const HostKernel*> stored[kNumStoredDTypes] = {};
   /// What devices run, by what is computed in; lists that only grow.
   std::atomic<DevicePointwise*> devices[expr::kNumComputeTypes] = {};
   /// Bit t: the expression is known to run in compute type t.
@@ -100,13 +111,16 @@ inline const HostKernel& kernel_of(const PointwiseInfo& info, expr::Type type) {
 
 /// Stands for a kernel that was looked for and is not there.
 extern const HostKernel kNoKernel;
-const HostKernel* make_stored_kernel(const PointwiseInfo& info, DType half);
+const HostKernel* make_stored_kernel(const PointwiseInfo& info, expr::Type type, DType stored, DType result);
 
-/// The kernel for operands and a result of a half type, as they are stored; null if there is none.
-inline const HostKernel* stored_kernel_of(const PointwiseInfo& info, DType half) {
-  const HostKernel* kernel = state_of(info).stored[half == DType::BFloat16].load(std::memory_order_acquire);
+/// The kernel for operands of one of kStoredDTypes and a result of the same size, as they are stored: printed
+/// for half types, machine code for bytes; null if there is none. What `stored` is computed in, and the
+/// result, follow from it and the operator.
+inline const HostKernel* stored_kernel_of(const PointwiseInfo& info, expr::Type type, DType stored,
+                                          DType result) {
+  const HostKernel* kernel = state_of(info).stored[stored_index(stored)].load(std::memory_order_acquire);
   if (!kernel) [[unlikely]]
-    kernel = make_stored_kernel(info, half);
+    kernel = make_stored_kernel(info, type, stored, result);
   return kernel == &kNoKernel ? nullptr : kernel;
 }
 

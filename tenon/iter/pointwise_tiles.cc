@@ -41,7 +41,8 @@ class TileLoop {
       const bool writes = operand < iter.noutputs();
       from_[i] = operand;
       offset_[i] = offset;
-      same_[i] = own == compute;
+      // Kernels that take bytes store truth as a byte, too.
+      same_[i] = own == compute || (writes && own == DType::Bool && item_ == 1);
       convert_[i] = writes ? kHost.convert(compute, own) : kHost.convert(own, compute);
       TENON_CHECK(
           convert_[i], NotImplemented,

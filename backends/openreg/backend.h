@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -56,6 +57,7 @@ struct Backend {
   std::vector<std::unique_ptr<Memory>> memories;
   std::vector<TenonDType> missing;
   bool network = false;  // has the kernels of network.h
+  std::atomic<uint64_t> launches{0};
   Captures captures;
 
  private:

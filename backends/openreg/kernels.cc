@@ -86,6 +86,11 @@ int64_t waits(abi::Call& call, const abi::Tensor&) {
   return static_cast<int64_t>(call.self<Backend>().queues.waits());
 }
 
+/// How many expressions they were given, for tests of what runs as one.
+int64_t launches(abi::Call& call, const abi::Tensor&) {
+  return static_cast<int64_t>(call.self<Backend>().launches.load(std::memory_order_relaxed));
+}
+
 }  // namespace
 }  // namespace openreg
 
@@ -93,11 +98,13 @@ TENON_LIBRARY(openreg, m) {
   m.def("custom_abs(Tensor self) -> Tensor");
   m.def("sum_on_host(Tensor self) -> float");
   m.def("waits(Tensor self) -> int");
+  m.def("launches(Tensor self) -> int");
 }
 TENON_LIBRARY_IMPL(openreg, PrivateUse1, m) {
   m.impl("custom_abs", &openreg::custom_abs);
   m.impl("sum_on_host", &openreg::sum_on_host);
   m.impl("waits", &openreg::waits);
+  m.impl("launches", &openreg::launches);
 }
 TENON_LIBRARY_IMPL(aten, PrivateUse1, m) { m.stub("fill", &openreg::fill); }
 REGISTER_PRIVATEUSE1_DISPATCH(abs_stub, &openreg::abs)

@@ -26,6 +26,7 @@ TenonStatus* pointwise(void* self, const TenonLaunch* launch) {
   return abi::guarded([&] {
     Backend& backend = *static_cast<Backend*>(self);
     if (!abi::evaluates(*launch->program) || !computes_all(backend, *launch)) throw abi::Declined();
+    backend.launches.fetch_add(1, std::memory_order_relaxed);
     const Memory& memory = backend.memory(launch->stream.device.index);
     backend.queues.give(key_of(launch->stream), [kept = abi::KeptLaunch(*launch), &memory] {
       abi::run(*kept, [&](const TenonOperand& operand) -> void* {

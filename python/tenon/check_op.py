@@ -58,15 +58,15 @@ class _Watch:
                 watch.automatic.update(before)
                 return result
 
-            def execute(self, g: Any, pack: Any, workspace: Any, index: Any) -> Any:
+            def execute(self, g: Any, pack: Any, workspace: Any, *rest: Any) -> Any:
                 watch.by_pack += 1
                 watch._keep(g, workspace)
-                return builder.execute(g, pack, workspace, index)
+                return builder.execute(g, pack, workspace, *rest)
 
-            def execute_ptrs(self, g: Any, addresses: Any, workspace: Any) -> Any:
+            def execute_ptrs(self, g: Any, addresses: Any, workspace: Any, *rest: Any) -> Any:
                 watch.by_pointers += 1
                 watch._keep(g, workspace)
-                return builder.execute_ptrs(g, addresses, workspace)
+                return builder.execute_ptrs(g, addresses, workspace, *rest)
 
         class Handle(self._handle):  # type: ignore[name-defined, misc]
             def __init__(self, *args: Any) -> None:

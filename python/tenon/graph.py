@@ -38,7 +38,7 @@ __all__ = [
     "set_stream",
 ]
 
-_builder = _C._builder
+_builder, _devices = _C._builder, _C._devices
 
 
 class _Words(enum.Enum):
@@ -100,37 +100,53 @@ class data_type:
     NOT_SET = None
 
 
+def _with_index(device: Any) -> _C.device:
+    """That of the thread's current device, where there is none and its backend has several."""
+    return _devices.current_stream(_C.device(device))[0]
+
+
 class Handle:
-    """A device and its stream."""
+    """A device and its stream. One that `create_handle` did not make is nobody else's, so that a thread may set its stream."""
 
     def __init__(self, device: Any = "cpu") -> None:
-        self.device = _C.device(device)
+        self.device = _with_index(device)
         self.stream: Any = None
 
+    @property
+    def _place(self) -> tuple[_C.device, int | None]:
+        return self.device, getattr(self.stream, "stream_id", self.stream)
 
-_handles: dict[str, Handle] = {}
+
+_handles: dict[_C.device, Handle] = {}
 
 
 def create_handle(device: Any = "cpu") -> Handle:
-    """The handle of a device: one for each."""
-    device = _C.device(device)
-    return _handles.setdefault(str(device), Handle(device))
+    """The handle of a device: one for each. Without an index it is the thread's current device."""
+    device = _with_index(device)
+    known = _handles.get(device)
+    return known if known else _handles.setdefault(device, Handle(device))
 
 
 def destroy_handle(handle: Handle) -> None:
     """Forgets a handle; the next `create_handle` makes another."""
-    _handles.pop(str(handle.device), None)
+    _handles.pop(handle.device, None)
 
 
 def set_stream(handle: Handle, stream: Any) -> None:
-    """The stream on which plans of the handle run from now on. The host has one, whose work runs at once: 0 or None."""
-    if stream not in (None, 0) and getattr(stream, "stream_id", None) != 0:
-        raise ValueError(f"set_stream: {handle.device} has one stream, the default one (0), not {stream!r}")
+    """The stream on which plans of the handle run from now on: a stream of its device or its `stream_id`, of which 0 is the
+    default stream; None: the current one of the thread that runs the plan. The host has one, whose work runs at once."""
+    device, number = getattr(stream, "device", handle.device), getattr(stream, "stream_id", stream)
+    if device != handle.device:
+        raise ValueError(f"set_stream: the handle is one of {handle.device}, the stream one of {device}")
+    if number is not None and device.type == "cpu" and number != 0:
+        raise ValueError(f"set_stream: {device} has one stream, the default one (0), not {stream!r}")
+    if number is not None:
+        _devices.check_stream(device, number)
     handle.stream = stream
 
 
 def get_stream(handle: Handle) -> Any:
-    """The stream of `set_stream`."""
+    """What `set_stream` was given; None: the current stream of the thread that runs a plan."""
     return handle.stream
 
 
@@ -384,7 +400,8 @@ class pygraph:
         "microseconds" (0: not timed), and "reason" (why it was not taken)."""
         if not 0 <= budget_ms < math.inf or budget_ms is True:
             raise ValueError(f"autotune: budget_ms must be a number of milliseconds, got {budget_ms!r}")
-        told = _builder.autotune(self._graph, self._pack(variant_pack), self._workspace(workspace), float(budget_ms))
+        pack, workspace = self._pack(variant_pack), self._workspace(workspace)
+        told = _builder.autotune(self._graph, pack, workspace, float(budget_ms), self._place(handle))
         return [{"name": name, "microseconds": ns / 1000, "reason": reason} for name, ns, reason in told]
 
     def key(self) -> str:
@@ -419,12 +436,18 @@ class pygraph:
 
     def execute(self, variant_pack: Mapping[Any, Any], workspace: Any = None, handle: Handle | None = None) -> None:
         """Runs the plan. Keys are tensors of the graph or UIDs; values are tensors of any library that speaks DLPack, arrays, or
-        addresses. `workspace` has `get_workspace_size()` bytes, aligned to 64, and is used by one call at a time."""
-        _builder.execute(self._graph, self._pack(variant_pack), self._workspace(workspace), None)
+        addresses. `workspace` has `get_workspace_size()` bytes, aligned to 64, and is used by one call at a time. On a device the
+        call queues its work on the stream of `handle`, or else of the graph's handle."""
+        _builder.execute(self._graph, self._pack(variant_pack), self._workspace(workspace), None, self._place(handle))
 
     def execute_plan_at_index(self, variant_pack: Mapping[Any, Any], workspace: Any, index: int, handle: Handle | None = None) -> None:
         """The same with a plan that `build_plan_at_index` has built."""
-        _builder.execute(self._graph, self._pack(variant_pack), self._workspace(workspace), index)
+        _builder.execute(self._graph, self._pack(variant_pack), self._workspace(workspace), index, self._place(handle))
+
+    def _place(self, handle: Handle | None) -> tuple[_C.device, int | None] | None:
+        """The device and the stream of a call's handle, or of the graph's; None: the host."""
+        handle = handle or self._handle
+        return handle._place if handle else None
 
     @staticmethod
     def _workspace(workspace: Any) -> Any:
@@ -435,7 +458,8 @@ class pygraph:
 
     def _execute_with_ptrs(self, ptrs: Sequence[int], workspace: Any = None, handle: Handle | None = None) -> None:
         """Addresses in the order of `_get_variant_pack_uids_sorted`; nothing is known of what lies there."""
-        _builder.execute_ptrs(self._graph, ptrs, workspace)
+        place = None if handle is None and self._handle is None else self._place(handle)
+        _builder.execute_ptrs(self._graph, ptrs, workspace, place)
 
     def __str__(self) -> str:
         """The operators of the graph, once they are built."""

@@ -3,12 +3,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 
 #include "tenon/builder/graph.h"
 #include "tenon/builder/lowering.h"
 #include "tenon/core/error.h"
 #include "tenon/core/tensor.h"
+#include "tenon/core/thread_state.h"
 #include "tenon/graph/scratch.h"
 #include "tenon/graph/text.h"
 
@@ -18,31 +18,33 @@ namespace {
 /// Memory for an output, so that a caller's is not written.
 class ScratchOutput {
  public:
-  explicit ScratchOutput(const TensorAttributes& t)
+  ScratchOutput(const TensorAttributes& t, Device device)
       : sizes_(t.dim()), strides_(t.stride()), dtype_(*t.data_type()) {
-    int64_t before = 0, behind = 0;
-    const bool empty = std::ranges::find(sizes_, 0) != sizes_.end();
-    for (size_t d = 0; d < sizes_.size() && !empty; ++d) {
-      const int64_t reach = (sizes_[d] - 1) * strides_[d];
-      (reach < 0 ? before : behind) += std::abs(reach);
-    }
-    first_ = before;
+    const Extent reached = extent(sizes_, strides_, "autotune");
+    first_ = -reached.low;
     // An empty one has an address, too.
-    storage_ = Storage::allocate(static_cast<size_t>(before + behind + 1) * item_size(dtype_));
+    const auto count = static_cast<size_t>(std::max<int64_t>(reached.high - reached.low, 1));
+    storage_ = Storage::allocate(count * item_size(dtype_), device);
   }
 
   Address address() const { return storage_.address() + static_cast<Address>(first_) * item_size(dtype_); }
-  void clear() { std::memset(reinterpret_cast<void*>(storage_.address()), 0xA5, storage_.nbytes()); }
+  void clear() { raw().fill_(0xA5); }
   std::vector<std::byte> bytes() const {
-    const auto* const at = reinterpret_cast<const std::byte*>(storage_.address());
-    return {at, at + storage_.nbytes()};
+    const tenon::Tensor host = raw().to(kCPU);
+    const auto* const at = static_cast<const std::byte*>(host.data_ptr());
+    return {at, at + host.nbytes()};
   }
   std::vector<double> numbers() const {
-    return graph::as_doubles(tenon::Tensor(TensorImpl::make(storage_, dtype_, sizes_, strides_, first_)));
+    const tenon::Tensor own(TensorImpl::make(storage_, dtype_, sizes_, strides_, first_));
+    return graph::as_doubles(own.to(kCPU));
   }
   DType dtype() const noexcept { return dtype_; }
 
  private:
+  tenon::Tensor raw() const {
+    return tenon::Tensor(TensorImpl::make(storage_, DType::UInt8, {static_cast<int64_t>(storage_.nbytes())}));
+  }
+
   Dims sizes_, strides_;
   DType dtype_;
   int64_t first_ = 0;
@@ -73,7 +75,7 @@ class Graph::Trials {
       : g_(g), pack_(std::move(pack)), workspace_(workspace), stream_(stream) {
     for (auto& [uid, address] : pack_) {
       const TensorAttributes* const t = g.find_tensor(uid);
-      if (t && t->is_output()) address = outputs_.emplace_back(*t).address();
+      if (t && t->is_output()) address = outputs_.emplace_back(*t, g.device()).address();
     }
   }
 
@@ -104,6 +106,7 @@ class Graph::Trials {
   graph::Runner runner(const Candidate& c) const {
     return {.run = [this, plan = c.plan, sorted = g_.sorted(*c.plan, pack_)] {
       plan->execute(sorted, workspace_, stream_);
+      stream_.synchronize();
     }};
   }
 
@@ -131,7 +134,10 @@ std::vector<graph::Trial> Graph::autotune(const std::unordered_map<uint64_t, Add
   need(Stage::Built, "autotune");
   (void)sorted(*plan(), variant_pack);  // what is missing is no plan's fault
   const graph::Budget budget(budget_ms * 1e6);
-  Trials trials(*this, variant_pack, workspace, (handle ? *handle : handle_).stream);
+  const StreamGuard on_stream(stream(handle));
+  const ThreadStateGuard<&ThreadState::excluded> at_once{DispatchKeySet(Functionality::Record) |
+                                                         kAutogradKeys};
+  Trials trials(*this, variant_pack, workspace, stream(handle));
   // Plans with eager's bits come first, so that the others have something to be held against; else in order.
   std::vector<size_t> built;
   for (const bool relaxed : {false, true}) {
@@ -151,9 +157,9 @@ std::vector<graph::Trial> Graph::autotune(const std::unordered_map<uint64_t, Add
     throw_error(ErrorKind::Runtime, "autotune: no plan ran: " + told[0].reason);
   size_t winner = graph::race(runners, told, budget);
   // The regions of the best one, each by what is the fastest for it.
-  if (const Candidate& best = candidates_[built[winner]]; best.options.fuse && best.options.tune_ms == 0 &&
-                                                          lowered_->graph.nodes.size() > 0 &&
-                                                          budget.left() > 0) {
+  if (const Candidate& best = candidates_[built[winner]];
+      device().is_cpu() && best.options.fuse && best.options.tune_ms == 0 &&
+      lowered_->graph.nodes.size() > 0 && budget.left() > 0) {
     Candidate tuned{.name = best.name, .engine = best.engine, .options = best.options};
     tuned.name.insert(tuned.name.size() - 1, ", tuned=1");
     tuned.options.tune_ms = budget.left() / 2e6;

@@ -190,10 +190,10 @@ void BoundPlan::run(std::span<const PlanArgument> arguments, std::span<tenon::Te
                             : reinterpret_cast<Address>(&argument.number()));
   }
   // The size is known, the bytes are this call's own: another call may run meanwhile, on another thread.
-  const Storage workspace = workspace_size_ > 0 ? Storage::allocate(workspace_size_) : Storage();
+  const Storage workspace = workspace_size_ > 0 ? Storage::allocate(workspace_size_, device_) : Storage();
   std::span<std::byte> bytes;
   if (workspace) bytes = {reinterpret_cast<std::byte*>(workspace.address()), workspace_size_};
-  plan_->execute({addresses.data(), addresses.size()}, bytes);
+  plan_->execute({addresses.data(), addresses.size()}, bytes, current_stream(device_));
 }
 
 // All plans
@@ -258,12 +258,11 @@ std::shared_ptr<const BoundPlan> CachedPlan::find(std::span<const PlanArgument> 
 
 std::shared_ptr<const BoundPlan> CachedPlan::make(std::span<const PlanArgument> arguments,
                                                   Device device) const {
-  TENON_CHECK(device.is_cpu() || device.is_meta(), Device,
-              fmt::format("{}: the tensors are on {}; plans run on the host", name_, to_string(device)));
   auto bound = std::make_shared<BoundPlan>();
   bound->name_ = name_;
   bound->device_ = device;
-  bound->graph_ = std::make_shared<Graph>(options_);
+  const Handle handle{.device = device};
+  bound->graph_ = std::make_shared<Graph>(options_, &handle);
   Graph& g = *bound->graph_;
   std::vector<TensorAttributes*> inputs(arguments.size());
   for (size_t i = 0; i < arguments.size(); ++i) {

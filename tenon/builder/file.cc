@@ -89,6 +89,9 @@ void Graph::deserialize(std::span<const std::byte> bytes) {
     t.is_pass_by_value = (flags & 2) != 0;
   }
   made.plan = graph::Plan::read(in);
+  if (made.plan->device() != handle_.device)
+    refuse(fmt::format("the plan runs on {}, and the graph's handle is one of {}",
+                       name_of(made.plan->device()), name_of(handle_.device)));
   const std::string own = expr::to_string(made.plan->key());
   if (stage_ == Stage::Operations) {
     if (own != key())

@@ -107,8 +107,11 @@ TensorAttributes& TensorAttributes::set_is_pass_by_value(bool on) {
 
 // Graphs
 
+std::string name_of(Device device) { return device.is_cpu() ? "the host" : tenon::to_string(device); }
+
 Graph::Graph(GraphOptions options, const Handle* handle) : options_(std::move(options)) {
   if (handle) handle_ = *handle;
+  handle_.device = resolved(handle_.device);
 }
 Graph::~Graph() = default;
 
@@ -158,9 +161,9 @@ TensorAttributes& Graph::tensor(TensorDescription options) {
 }
 
 TensorAttributes& Graph::tensor_like(const tenon::Tensor& like, std::string name) {
-  TENON_CHECK(like.device().is_cpu() || like.is_meta(), Device,
-              fmt::format("tensor_like: the tensor is on {}; plans run on the host",
-                          tenon::to_string(like.device())));
+  TENON_CHECK(like.is_meta() || same_device(like.device(), handle_.device), Device,
+              fmt::format("tensor_like: the tensor is on {}; plans of the graph run on {}",
+                          tenon::to_string(like.device()), name_of(handle_.device)));
   return tensor({.name = std::move(name),
                  .dim = like.sizes().to_dims(),
                  .stride = like.strides().to_dims(),

@@ -10,10 +10,17 @@
 //     g.reduction(y, "ADD").set_dim({64, 1}).set_output();
 //     g.build();
 //     g.execute({{x.uid(), x_data}, ...}, workspace);
+//
+// A graph that is made with the handle of a device has plans for it, which read and write that device's
+// memory, on the handle's stream:
+//
+//     const builder::Handle handle{.device = stream.device, .stream = stream};
+//     builder::Graph g({.io = kFloat32}, &handle);
 #pragma once
 
 #include <initializer_list>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <unordered_map>
@@ -22,6 +29,7 @@
 #include "tenon/builder/node.h"
 #include "tenon/builder/tensor.h"
 #include "tenon/core/allocator.h"
+#include "tenon/core/stream.h"
 #include "tenon/graph/plan.h"
 #include "tenon/graph/region.h"
 
@@ -31,10 +39,12 @@ class Tensor;
 
 namespace tenon::builder {
 
-/// A device and its stream, on which graphs run. One for each device.
+/// A device and its stream, on which graphs run.
 struct Handle {
   Device device = kCPU;
-  Stream stream = {kCPU};
+  std::optional<Stream> stream = {};  ///< Not set: the calling thread's current one.
+
+  Stream stream_now() const noexcept { return stream ? *stream : current_stream(device); }
 };
 
 /// Types that hold for all tensors and nodes that have none of their own. Not set: inputs have to say theirs,
@@ -69,6 +79,7 @@ std::vector<Knob> knobs_of(std::string_view engine);
 
 class Graph {
  public:
+  /// For plans of the handle's device, as it is current where it has no index.
   explicit Graph(GraphOptions options = {}, const Handle* handle = nullptr);
   ~Graph();
   Graph(const Graph&) = delete;
@@ -76,7 +87,7 @@ class Graph {
   // Writing it down
 
   TensorAttributes& tensor(TensorDescription options);
-  /// With the sizes, strides and dtype of a tensor that is there.
+  /// With the sizes, strides and dtype of a tensor of the graph's device, or of meta.
   TensorAttributes& tensor_like(const tenon::Tensor& like, std::string name = {});
   /// A number that is part of the graph.
   TensorAttributes& tensor_scalar(const Scalar& value, std::optional<DType> data_type = {},
@@ -148,7 +159,8 @@ class Graph {
   /// tuner.h), on the pack's inputs and on outputs of its own: no output of the pack is written. Plans stand
   /// in the order of their times afterwards, and the first one runs. One that computes something else than
   /// the first of those with eager's bits is not taken, nor one that needs a larger workspace. What became of
-  /// each, in the order in which they were timed.
+  /// each, in the order in which they were timed. On a device times are those of whole runs, until the stream
+  /// has passed them, and regions are not tuned.
   std::vector<graph::Trial> autotune(const std::unordered_map<uint64_t, Address>& variant_pack,
                                      std::span<std::byte> workspace = {}, double budget_ms = kTuneMs,
                                      const Handle* handle = nullptr);
@@ -164,7 +176,8 @@ class Graph {
   /// another version or for another instruction set, or that are another graph's plan.
   void deserialize(std::span<const std::byte> bytes);
 
-  // Running it, on the handle's stream
+  // Running it, on the stream of the call's handle, or else of the graph's. Addresses of tensors and the
+  // workspace are the device's; numbers that are passed by value lie in host memory.
 
   /// The UIDs that a run needs addresses for, in the order of `execute_with_ptrs`.
   std::span<const uint64_t> variant_pack_uids_sorted() const { return plan()->uids_sorted(); }
@@ -176,7 +189,10 @@ class Graph {
   /// The addresses in the order of the plan's UIDs. Throws Error{Value} for UIDs that are missing or unknown.
   std::vector<Address> sorted(const graph::Plan& plan,
                               const std::unordered_map<uint64_t, Address>& variant_pack) const;
-  Stream stream() const noexcept { return handle_.stream; }
+  Device device() const noexcept { return handle_.device; }
+  Stream stream(const Handle* handle = nullptr) const noexcept {
+    return (handle ? *handle : handle_).stream_now();
+  }
   /// Checks device, dtype, sizes and strides.
   void check_tensor(uint64_t uid, const tenon::Tensor& t) const;
   void execute_with_ptrs(std::span<const Address> sorted, std::span<std::byte> workspace = {},

@@ -18,9 +18,16 @@ struct Graph::Lowered {
   std::string key;  ///< Once the operations are built.
 };
 
+/// For messages: "the host", "openreg:1".
+std::string name_of(Device device);
+
 class Lowering {
  public:
-  explicit Lowering(Graph& graph) : g_(graph), values_(graph.tensors_.size()), made_(graph.tensors_.size()) {}
+  explicit Lowering(Graph& graph)
+      : g_(graph),
+        trace_(graph.handle_.device),
+        values_(graph.tensors_.size()),
+        made_(graph.tensors_.size()) {}
   Graph::Lowered run();
 
  private:

@@ -112,9 +112,6 @@ bool Graph::try_build(Candidate& candidate) {
   try {
     if (std::ranges::find(deselected_, candidate.engine) != deselected_.end())
       candidate.refused = "it was deselected";
-    else if (!handle_.device.is_cpu())
-      candidate.refused =
-          fmt::format("it runs on the host, and the handle is one of {}", tenon::to_string(handle_.device));
     if (!candidate.refused.empty()) return false;
     candidate.options.engines.excluded = deselected_;
     std::shared_ptr<const graph::Plan> plan =
@@ -221,9 +218,12 @@ void Graph::check_tensor(uint64_t uid, const tenon::Tensor& t) const {
   const auto refuse = [&](ErrorKind kind, const std::string& what) {
     throw_error(kind, fmt::format("execute: the tensor for UID {} ('{}') {}", uid, wanted->name(), what));
   };
-  if (!t.device().is_cpu())
+  // A number is read before anything is queued.
+  const Device there = wanted->is_pass_by_value() ? kCPU : handle_.device;
+  if (!same_device(t.device(), there))
     refuse(ErrorKind::Device,
-           fmt::format("is on {}; the plan runs on the host", tenon::to_string(t.device())));
+           fmt::format("is on {}; {} {}", tenon::to_string(t.device()),
+                       wanted->is_pass_by_value() ? "numbers lie on" : "the plan runs on", name_of(there)));
   if (t.dtype() != *wanted->data_type())
     refuse(ErrorKind::Type,
            fmt::format("is {}, the graph's is {}", name(t.dtype()), name(*wanted->data_type())));
@@ -246,18 +246,18 @@ void Graph::check_tensor(uint64_t uid, const tenon::Tensor& t) const {
 void Graph::execute(const std::unordered_map<uint64_t, Address>& variant_pack, std::span<std::byte> workspace,
                     const Handle* handle) const {
   const graph::Plan& p = *plan();
-  p.execute(sorted(p, variant_pack), workspace, (handle ? *handle : handle_).stream);
+  p.execute(sorted(p, variant_pack), workspace, stream(handle));
 }
 
 void Graph::execute_plan_at_index(const std::unordered_map<uint64_t, Address>& variant_pack,
                                   std::span<std::byte> workspace, size_t index, const Handle* handle) const {
   const graph::Plan& p = *plan_at_index(index);
-  p.execute(sorted(p, variant_pack), workspace, (handle ? *handle : handle_).stream);
+  p.execute(sorted(p, variant_pack), workspace, stream(handle));
 }
 
 void Graph::execute_with_ptrs(std::span<const Address> sorted, std::span<std::byte> workspace,
                               const Handle* handle) const {
-  plan()->execute(sorted, workspace, (handle ? *handle : handle_).stream);
+  plan()->execute(sorted, workspace, stream(handle));
 }
 
 }  // namespace tenon::builder

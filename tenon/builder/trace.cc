@@ -47,7 +47,8 @@ Trace::Slot* Trace::find(const Storage& storage) {
 }
 
 uint32_t Trace::add(const Storage& storage, bool is_input) {
-  const graph::StorageId id = graph.add_storage({.nbytes = storage->nbytes(), .is_input = is_input});
+  const graph::StorageId id =
+      graph.add_storage({.nbytes = storage->nbytes(), .device = device_, .is_input = is_input});
   slots_.push_back({storage, is_input ? graph.add_input_value(id) : graph::kNone});
   return id;
 }
@@ -101,7 +102,11 @@ void Trace::add_arguments(const record::OperatorInfo& info, const Stack& stack, 
   for (size_t i = 0; i < info.schema->arguments.size(); ++i) {
     const size_t at = first + i;
     const bool written = ((info.written >> i) & 1u) != 0;
-    if (stack.tag(at) == CellTag::Tensor) {
+    if (info.schema->arguments[i].type.base == schema::BaseType::Device && !device_.is_cpu()) {
+      Stack own;
+      own.push(device_);
+      graph.add_attribute(own, 0);
+    } else if (stack.tag(at) == CellTag::Tensor) {
       const tenon::Tensor& t = stack.at<tenon::Tensor>(at);
       if (t.defined())
         graph.add_use(use(t, written && overwrites_self(info.op.name())));

@@ -1,6 +1,6 @@
-// Trace: calls of operators on tensors without memory, as a graph (tenon/graph/graph.h). A node of a built
-// graph is lowered by calling operators while a trace is open, so that the same calls make the same graph,
-// written down or recorded. Used by lowering.
+// Trace: calls of operators on tensors without memory, as a graph (tenon/graph/graph.h) for one device. A
+// node of a built graph is lowered by calling operators while a trace is open, so that the same calls make
+// the same graph, written down or recorded. Used by lowering.
 #pragma once
 
 #include <optional>
@@ -16,6 +16,8 @@ namespace tenon::builder {
 
 class Trace final : public record::CallSink {
  public:
+  explicit Trace(Device device) : device_(device) {}
+
   /// A tensor of a storage of its own, which has bytes before the graph runs.
   tenon::Tensor input(DType dtype, const Dims& sizes, const Dims& strides);
   /// The same without bytes: the first call that gets it writes it.
@@ -45,6 +47,7 @@ class Trace final : public record::CallSink {
   void add_number(const record::OperatorInfo& info, size_t argument, const Scalar& value);
   void add_arguments(const record::OperatorInfo& info, const Stack& stack, size_t first);
 
+  Device device_;
   std::vector<Slot> slots_;  // by storage of the graph
   std::optional<std::pair<std::string_view, uint32_t>> pending_;
 };

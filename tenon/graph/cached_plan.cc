@@ -96,7 +96,7 @@ std::shared_ptr<const Plan> Plan::make(const Graph& graph, const Signature& sign
   auto plan = std::make_shared<const Plan>(graph.copy(), signature, options);
   cache.count_planned();
   if (was_tuned(plan->report())) cache.count_tuned();
-  if (cache.is_on()) keep(plan, key);
+  if (cache.is_on() && plan->lasts_) keep(plan, key);
   return plan;
 }
 

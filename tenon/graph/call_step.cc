@@ -40,7 +40,8 @@ std::optional<OperatorHandle> out_form(OperatorHandle op, size_t results) {
 
 }  // namespace
 
-CallStep::CallStep(const Graph& g, const Node& call) : op_(call.op) {
+CallStep::CallStep(const Graph& g, const Node& call)
+    : op_(call.op), keys_(Functionality::Dense, g.device(call).backend) {
   const schema::FunctionSchema& schema = op_.schema();
   for (const schema::Return& r : schema.returns) num_results_ += !r.alias;
   uint32_t uses = 0;
@@ -63,6 +64,7 @@ CallStep::CallStep(const Graph& g, const Node& call) : op_(call.op) {
   }
   const bool all_results = num_results_ > 0 && written == num_results_ && g.defs(call).size() == num_results_;
   if (all_results) out_ = out_form(op_, num_results_);
+  if (keys_.backend() != kCpuBackend) (void)detail::find_kernel((out_ ? *out_ : op_).entry(), keys_);
 }
 
 void CallStep::push(Stack& stack, const Source& from, std::span<const Tensor> uses,
@@ -88,14 +90,13 @@ void CallStep::push(Stack& stack, const Source& from, std::span<const Tensor> us
 
 void CallStep::run(std::span<const Tensor> uses, std::span<const Tensor> defs,
                    std::span<const Scalar> numbers) const {
-  constexpr DispatchKeySet kHost(Functionality::Dense, kCpuBackend);
   Stack stack;
   for (const Source& from : sources_) push(stack, from, uses, defs, numbers);
   if (out_) {
     for (size_t i = 0; i < num_results_; ++i) stack.push(defs[i]);
-    return out_->redispatch_boxed(kHost, stack);
+    return out_->redispatch_boxed(keys_, stack);
   }
-  op_.redispatch_boxed(kHost, stack);
+  op_.redispatch_boxed(keys_, stack);
   for (size_t i = 0, next = 0; i < stack.size() && next < defs.size(); ++i) {
     if (op_.schema().returns[i].alias) continue;
     const Tensor result = stack.take<Tensor>(i);

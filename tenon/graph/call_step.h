@@ -14,6 +14,8 @@ namespace tenon::graph {
 /// Immutable and safe to run from many threads at once.
 class CallStep {
  public:
+  /// For tensors of the device that the graph's storages name. Throws Error{NotImplemented} where nobody has
+  /// a kernel for that device, and it does not fall back.
   CallStep(const Graph& graph, const Node& call);
 
   /// `uses` and `defs` are the node's tensors in their order, undefined where an argument is absent; results
@@ -34,6 +36,7 @@ class CallStep {
             std::span<const Scalar> numbers) const;
 
   OperatorHandle op_;
+  DispatchKeySet keys_;
   std::optional<OperatorHandle> out_;
   std::vector<Source> sources_;
   size_t num_results_ = 0;  // that are new tensors: the first defs

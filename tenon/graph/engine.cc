@@ -17,6 +17,8 @@ const Engine* find_engine(std::string_view name) {
 
 std::string refusal(const Engine& engine, const Graph& graph, const Node& region,
                     const EngineChoice& choice) {
+  if (const Device device = graph.device(region); !device.is_cpu())
+    return fmt::format("it runs on the host, and the tensors are on {}", tenon::to_string(device));
   if (std::ranges::find(choice.excluded, engine.name) != choice.excluded.end()) return "it was deselected";
   if (!engine.is_exact && region.region->anchor_member != kNone) {
     if (!choice.relaxed) return "its bits are not eager's; compile(relaxed=True) allows that";

@@ -82,6 +82,8 @@ class EngineTuner : public Tuner {
   explicit EngineTuner(EngineChoice choice = {}) : choice_(std::move(choice)) {}
   std::string refuse(const Graph& graph, const Node& region) override;
   void describe(const Graph& graph, const Node& region, FusionReport::Fusion& fusion) override;
+  /// Whether another process would choose the same, as far as it is known.
+  virtual bool is_lasting() const noexcept { return true; }
 
  protected:
   const EngineChoice& choice() const noexcept { return choice_; }

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 #include <mutex>
+#include <optional>
 #include <unordered_set>
 
 #include "tenon/core/error.h"
@@ -41,8 +42,8 @@ struct Plan::Instance {
       }
       tenon::Storage& storage = storages[shell.storage];
       if (!storage)
-        storage = tenon::Storage::from_foreign(kAlignment, plan.graph_.storages[shell.storage].nbytes, kCPU,
-                                               nullptr, nullptr);
+        storage = tenon::Storage::from_foreign(kAlignment, plan.graph_.storages[shell.storage].nbytes,
+                                               plan.device_, nullptr, nullptr);
       const Geometry& g = plan.graph_.geometry(shell.geometry);
       auto impl = TensorImpl::make(storage, g.dtype, g.sizes, g.strides, g.offset);
       impl->set_wrapped_number(g.wrapped_number);
@@ -139,9 +140,9 @@ void Plan::check_call(std::span<const Address> sorted, std::span<std::byte> work
   TENON_CHECK(sorted.size() == uids_.size(), Value,
               fmt::format("execute: {} addresses, expected {}, one for each UID of [{}]", sorted.size(),
                           uids_.size(), fmt::join(uids_, ", ")));
-  TENON_CHECK(
-      stream.device.is_cpu(), Device,
-      fmt::format("execute: the plan runs on the host, the stream is one of {}", to_string(stream.device)));
+  TENON_CHECK(stream.device == device_, Device,
+              fmt::format("execute: the plan runs on {}, the stream is one of {}",
+                          device_.is_cpu() ? "the host" : to_string(device_), to_string(stream.device)));
   if (workspace_size_ == 0) return;
   TENON_CHECK(workspace.size() >= workspace_size_, Value,
               fmt::format("execute: the workspace has {} bytes, the plan needs {} (get_workspace_size)",
@@ -193,6 +194,9 @@ void Plan::execute(std::span<const Address> sorted, std::span<std::byte> workspa
       instance->storages[i]->rebind(reinterpret_cast<Address>(instance->addresses[i]));
   }
   {
+    // Most callers have made it current before.
+    std::optional<StreamGuard> on_stream;
+    if (!device_.is_cpu() && current_stream(Device(device_.backend)) != stream) on_stream.emplace(stream);
     const ThreadStateGuard<&ThreadState::included> nothing_more{DispatchKeySet()};
     const ThreadStateGuard<&ThreadState::excluded> below{DispatchKeySet(Functionality::Record) |
                                                          kAutogradKeys};

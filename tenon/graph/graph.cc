@@ -50,6 +50,14 @@ Graph Graph::copy() const {
   return result;
 }
 
+Device Graph::device(const Node& node) const noexcept {
+  for (const Def& d : defs(node)) return storages[values[d.value].storage].device;
+  for (const Use& u : uses(node)) {
+    if (u.value != kNone) return storages[values[u.value].storage].device;
+  }
+  return kCPU;
+}
+
 std::span<const Use> Graph::uses(const Node& node) const noexcept {
   std::span<const Use> all;
   for (const Argument& argument : arguments(node)) {

@@ -147,6 +147,8 @@ class Graph {
     if (argument.kind != Argument::Kind::Use && argument.kind != Argument::Kind::Uses) return {};
     return {uses_.data() + argument.range.first, argument.range.count};
   }
+  /// Where a node runs: the device of the first tensor that it writes, or reads.
+  Device device(const Node& node) const noexcept;
   /// All tensors among the arguments of a node: they lie one after the other.
   std::span<const Use> uses(const Node& node) const noexcept;
   /// Which of the graph's numbers an argument has; none for other kinds.

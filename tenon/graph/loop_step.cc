@@ -1,6 +1,11 @@
 #include "tenon/graph/loop_step.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+
+#include "tenon/core/error.h"
+#include "tenon/dispatch/fallback_policy.h"
 
 namespace tenon::graph {
 namespace {
@@ -24,7 +29,7 @@ HostProgramOptions options_of(const Region& region) {
 
 }  // namespace
 
-LoopStep::LoopStep(const Graph& g, const Node& node) {
+LoopStep::LoopStep(const Graph& g, const Node& node) : device_(g.device(node)) {
   const Region& region = *node.region;
   const Port& body = region.body;
   std::vector<RegionOperand> outputs, inputs;
@@ -38,14 +43,27 @@ LoopStep::LoopStep(const Graph& g, const Node& node) {
   for (const uint32_t i : body.inputs) add(inputs, g.uses(node)[i].value, g.uses(node)[i].geometry);
   num_outputs_ = outputs.size();
   expr::ExpressionPtr expression = expr::make_expression(expr::parts_of(*body.expression));
-  region_ =
-      region.over.empty()
-          ? std::make_unique<const tenon::Region>(std::move(expression), region.name, options_of(region))
-          : std::make_unique<const tenon::Region>(std::move(expression), region.over, region.name);
-  std::optional<bool> streams;
-  if (const int64_t wanted = knob(region, "streams", -1); wanted >= 0) streams = wanted != 0;
-  loop_ = std::make_unique<const RegionLoop>(*region_, outputs, inputs, streams);
-  for (size_t i = 0; i < num_outputs_; ++i) places_[i].of_rows = is_of_rows(*region_, i);
+  if (!device_.is_cpu()) {
+    TENON_CHECK(region.over.empty(), NotImplemented,
+                fmt::format("{} is over rows, and {} takes expressions over elements", region.name,
+                            tenon::to_string(device_)));
+    launch_ =
+        std::make_unique<const DeviceLoop>(std::move(expression), region.name, device_, outputs, inputs);
+    for (const Node& member : region.members) {
+      std::string_view op = member.op.name();
+      op.remove_prefix(std::min(op.rfind(':') + 1, op.size()));
+      if (!part_falls_back(device_.backend, op)) blocked_ = op;
+    }
+  } else {
+    region_ =
+        region.over.empty()
+            ? std::make_unique<const tenon::Region>(std::move(expression), region.name, options_of(region))
+            : std::make_unique<const tenon::Region>(std::move(expression), region.over, region.name);
+    std::optional<bool> streams;
+    if (const int64_t wanted = knob(region, "streams", -1); wanted >= 0) streams = wanted != 0;
+    loop_ = std::make_unique<const RegionLoop>(*region_, outputs, inputs, streams);
+    for (size_t i = 0; i < num_outputs_; ++i) places_[i].of_rows = is_of_rows(*region_, i);
+  }
   std::vector<bool> has_slot(region.numbers.size());
   for (const uint32_t i : body.numbers) {
     numbers_.push_back(number_of(g, region, region.numbers[i]));
@@ -95,7 +113,21 @@ void LoopStep::put_numbers(std::span<const Scalar> numbers, uint64_t* slots) con
   for (const Number& n : checked_) put(unused, n);
 }
 
+std::string LoopStep::refusal() const {
+  if (!launch_ || launch_->is_taken()) return {};
+  return fmt::format("{} declines its operations, its dtypes or so many operands", tenon::to_string(device_));
+}
+
+void LoopStep::launch(char* const* addresses, const uint64_t* slots) const {
+  if (launch_->run(addresses, slots)) return;
+  TENON_CHECK(blocked_.empty(), NotImplemented,
+              fmt::format("execute: {} declines a launch, and {} may not fall back",
+                          tenon::to_string(device_), blocked_));
+  launch_->run_on_host(addresses, slots);
+}
+
 const char* LoopStep::engine() const noexcept {
+  if (launch_) return "launch";
   const HostKernel& kernel = region_->kernel();
   return region_->is_over_rows()             ? "rows"
          : kernel.compiled                   ? "simd"

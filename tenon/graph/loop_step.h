@@ -6,10 +6,12 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "tenon/graph/graph.h"
 #include "tenon/graph/region.h"
+#include "tenon/iter/device_loop.h"
 #include "tenon/iter/region.h"
 
 namespace tenon::graph {
@@ -25,23 +27,31 @@ class LoopStep {
     bool of_rows = false;  ///< Of an output: it has one value for each row.
   };
 
-  /// Of a region without an anchor member. Throws Error{Shape} or Error{Type} for a region that no loop can
-  /// run.
+  /// Of a region without an anchor member, on the host or, as launches, on a device that runs expressions.
+  /// Throws Error{Shape} or Error{Type} for a region that no loop can run.
   LoopStep(const Graph& graph, const Node& node);
 
   std::span<const Place> places() const noexcept { return places_; }  ///< Outputs, then inputs.
   size_t num_outputs() const noexcept { return num_outputs_; }
   size_t num_numbers() const noexcept { return numbers_.size(); }
-  const tenon::Region& region() const noexcept { return *region_; }
-  /// What runs it: "rows", "simd", "jit" or "interpreter".
+  bool is_over_rows() const noexcept { return region_ && region_->is_over_rows(); }
+  /// Why its device does not take it; empty on the host, and where it does.
+  std::string refusal() const;
+  /// What runs it: "rows", "simd", "jit" or "interpreter"; "launch" on a device.
   const char* engine() const noexcept;
+  // Of one on the host.
+  const tenon::Region& region() const noexcept { return *region_; }
   const RegionLoop& loop() const noexcept { return *loop_; }
 
   /// The numbers of its slots, as many as `num_numbers`, from those of the graph. Throws what the region's
   /// members would throw for them.
   void put_numbers(std::span<const Scalar> numbers, uint64_t* slots) const;
-  /// `addresses` are those of the places.
-  void run(char* const* addresses, const uint64_t* slots) const { loop_->run(addresses, slots); }
+  /// `addresses` are those of the places. On a device it is work of the current stream; what the device
+  /// declines after all runs on host copies, or throws Error{NotImplemented} where a member may not.
+  void run(char* const* addresses, const uint64_t* slots) const {
+    if (loop_) return loop_->run(addresses, slots);
+    launch(addresses, slots);
+  }
 
  private:
   /// A number slot.
@@ -52,9 +62,14 @@ class LoopStep {
     const char* op = "";
   };
   static Number number_of(const Graph& graph, const Region& region, const NumberSource& source);
+  void launch(char* const* addresses, const uint64_t* slots) const;
 
   std::unique_ptr<const tenon::Region> region_;
   std::unique_ptr<const RegionLoop> loop_;
+  // In place of both, on a device.
+  std::unique_ptr<const DeviceLoop> launch_;
+  Device device_;
+  std::string blocked_;  // a member that may not run on host copies
   std::vector<Place> places_;
   size_t num_outputs_ = 0;
   std::vector<Number> numbers_;  // by slot

@@ -7,6 +7,7 @@
 #include "tenon/core/tensor_header.h"
 #include "tenon/dispatch/dispatcher.h"
 #include "tenon/iter/overlap.h"
+#include "tenon/iter/pointwise_device.h"
 #include "tenon/ops/forms/rows.h"
 
 namespace tenon::graph {
@@ -84,10 +85,15 @@ class CallLowering {
         node_(node) {}
 
   std::shared_ptr<const LoweredCall> lower() {
-    if (defs_.empty() || !on_host()) return nullptr;
+    if (defs_.empty() || !on_one_device()) return nullptr;
+    const Device device = g_.device(node_);
+    if (!detail::pointwise_serves(nullptr, device.backend)) return nullptr;
     if (const Mover* mover = mover_of(node_.op)) return move(*mover);
     try {
-      if (const PointwiseInfo* info = pointwise_info_of(node_.op.entry())) return pointwise(*info);
+      if (const PointwiseInfo* info = pointwise_info_of(node_.op.entry(), device.backend))
+        return pointwise(*info);
+      // Devices take expressions over elements alone.
+      if (!device.is_cpu()) return nullptr;
       if (const RowsInfo* info = ops::rows_info_of(node_.op.entry())) return rows(*info);
     } catch (const Error&) {
       // The call itself says why.
@@ -96,14 +102,12 @@ class CallLowering {
   }
 
  private:
-  bool on_host() const {
-    for (const Def& d : defs_) {
-      if (!g_.storages[g_.values[d.value].storage].device.is_cpu()) return false;
-    }
-    for (const Use& u : uses_) {
-      if (u.value != kNone && !g_.storages[g_.values[u.value].storage].device.is_cpu()) return false;
-    }
-    return true;
+  bool on_one_device() const {
+    const Device device = g_.device(node_);
+    const auto there = [&](ValueId value) {
+      return value == kNone || g_.storages[g_.values[value].storage].device == device;
+    };
+    return std::ranges::all_of(defs_, there, &Def::value) && std::ranges::all_of(uses_, there, &Use::value);
   }
 
   std::shared_ptr<const LoweredCall> move(const Mover& mover) {

@@ -38,9 +38,9 @@ class Lowering {
   virtual std::shared_ptr<const LoweredCall> lower(const Graph& graph, const Node& node) = 0;
 };
 
-/// By the data of pointwise operators, copies and fills (iter/lower.h) and of row operators
-/// (ops/forms/rows.h); of host tensors alone. Null where a call would be refused: it is left to raise its
-/// error itself.
+/// By the data of pointwise operators, copies and fills (iter/lower.h), also of tensors of a device that runs
+/// expressions, and of row operators (ops/forms/rows.h), of host tensors alone. Null where a call would be
+/// refused: it is left to raise its error itself.
 std::shared_ptr<const LoweredCall> lower_call(const Graph& graph, const Node& node);
 
 /// Asks lower_call.

@@ -44,27 +44,40 @@ class Workspace {
 
 Plan::Plan(Graph graph, Signature signature, const PlanOptions& options)
     : graph_(std::move(graph)), signature_(std::move(signature)) {
+  find_device();
   remove_dead(graph_);
   graph_.renumber();
   report_.key = key_of(graph_);
   if (options.fuse) {
-    const std::unique_ptr<EngineTuner> tuner = make_tuner(options.engines, options.tune_ms);
+    const std::unique_ptr<EngineTuner> tuner = make_tuner(options.engines, options.tune_ms, device_);
     report_ = graph::fuse(graph_, {.position = options.position,
                                    .tuner = tuner.get(),
                                    .rows = options.rows,
                                    .dump = options.dump,
                                    .relaxed = options.engines.relaxed,
                                    .single_calls = true});
+    lasts_ = tuner->is_lasting();
   }
   finish(options.engines);
 }
 
 Plan::Plan(Graph fused, Signature signature, const expr::Key& key)
     : graph_(std::move(fused)), signature_(std::move(signature)) {
+  find_device();
   report_.key = key;
   // Whether bits may differ from eager's was asked when the plan was made.
   finish({.relaxed = true});
   describe(graph_, report_);
+}
+
+void Plan::find_device() {
+  if (!graph_.storages.empty()) device_ = graph_.storages[0].device;
+  for (const Storage& s : graph_.storages) {
+    TENON_CHECK(s.device == device_, NotImplemented,
+                fmt::format("plan: it runs on one device, and tensors are on {} and {}",
+                            tenon::to_string(device_), tenon::to_string(s.device)));
+  }
+  TENON_CHECK(!device_.is_meta(), NotImplemented, "plan: tensors of meta have no memory to run on");
 }
 
 void Plan::finish(const EngineChoice& choice) {
@@ -92,6 +105,8 @@ void Plan::add_step(const Node& node, const Engine* engine) {
   if (node.region && node.region->anchor_member == kNone) {
     step.name = node.region->name;
     step.loop = std::make_unique<const LoopStep>(graph_, node);
+    if (const std::string why = step.loop->refusal(); !why.empty())
+      throw_error(ErrorKind::NotImplemented, fmt::format("plan: {}: {}", step.name, why));
     return;
   }
   const auto add = [&](Range& range, auto operands) {
@@ -140,7 +155,7 @@ void Plan::place_temporaries() {
 std::vector<std::string> Plan::allocating_steps() const {
   std::vector<std::string> names;
   for (const Step& step : steps_) {
-    if (step.loop && step.loop->region().is_over_rows()) names.push_back(step.name + ": state of reductions");
+    if (step.loop && step.loop->is_over_rows()) names.push_back(step.name + ": state of reductions");
     if (step.region) names.push_back(step.name + ": tensors of blocks");
     if (step.call) names.push_back(step.name + ": an operator by itself");
   }

@@ -56,8 +56,9 @@ class Plan {
   /// What workspaces, and addresses within them, are aligned to.
   static constexpr size_t kAlignment = 64;
 
-  /// Takes a graph of calls. Throws Error{NotImplemented} with the sentences of engines, where none runs a
-  /// part of it.
+  /// Takes a graph of calls. All its storages are on one device, where the plan runs: on the host in regions
+  /// and calls, on a device in launches of expressions, if it takes them, and in calls. Throws
+  /// Error{NotImplemented} with the sentences of engines, where none runs a part of it.
   Plan(Graph graph, Signature signature, const PlanOptions& options);
   /// The same, but that the plan of an earlier process is taken if the cache has it; else the cache gets this
   /// one.
@@ -75,14 +76,18 @@ class Plan {
   Plan(const Plan&) = delete;
 
   /// Runs on the addresses of all UIDs, in the order of `uids_sorted`: of tensors that of the element at
-  /// index [0, ..., 0], of numbers that of the value, which lies in host memory. Throws Error{Value} for
-  /// another number of addresses, for a null one, for one that two outputs have and for a workspace that is
-  /// too small or not aligned; what a step throws leaves outputs with some of their bytes.
+  /// index [0, ..., 0], of numbers that of the value, which lies in host memory. Addresses of tensors, and
+  /// the workspace, are the plan's device's; what it queues there is work of `stream`, which must have passed
+  /// it before the workspace is used otherwise. Throws Error{Value} for another number of addresses, for a
+  /// null one, for one that two outputs have and for a workspace that is too small or not aligned,
+  /// Error{Device} for a stream of another device; what a step throws leaves outputs with some of their
+  /// bytes.
   ///
   /// Takes no lock. Allocates nothing once it has run before as often at the same time, but for what the
-  /// steps allocate that `allocating_steps` lists.
+  /// steps allocate that `allocating_steps` lists, and for what a device does to queue work.
   void execute(std::span<const Address> sorted, std::span<std::byte> workspace, Stream stream = {kCPU}) const;
 
+  Device device() const noexcept { return device_; }
   std::span<const uint64_t> uids_sorted() const noexcept { return uids_; }
   size_t workspace_size() const noexcept { return workspace_size_; }
   /// Of the graph as it was given: the same for a recorded program of the same maths.
@@ -113,6 +118,8 @@ class Plan {
   static constexpr size_t kNowhere = ~size_t{0};
 
   Plan(Graph fused, Signature signature, const expr::Key& key);
+  /// Throws Error{NotImplemented} unless all storages are on one.
+  void find_device();
   void add_step(const Node& node, const Engine* engine);
   /// Makes the steps of the fused graph, and what they share.
   void finish(const EngineChoice& choice);
@@ -125,6 +132,8 @@ class Plan {
 
   Graph graph_;
   Signature signature_;
+  Device device_;
+  bool lasts_ = true;  // worth to be kept for other processes
   FusionReport report_;
   std::vector<Step> steps_;
   std::vector<Shell> shells_;

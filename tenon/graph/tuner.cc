@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "tenon/core/error.h"
 #include "tenon/core/thread_state.h"
 #include "tenon/graph/region.h"
 #include "tenon/graph/region_programs.h"
@@ -282,7 +283,23 @@ void MeasuringTuner::describe(const Graph& g, const Node& region, FusionReport::
   });
 }
 
-std::unique_ptr<EngineTuner> make_tuner(EngineChoice choice, double ms) {
+std::string DeviceTuner::refuse_loop(const Graph& g, const Node& loop) {
+  std::string why = LoopStep(g, loop).refusal();
+  has_declined_ |= !why.empty();
+  return why;
+}
+
+void DeviceTuner::describe(const Graph&, const Node&, FusionReport::Fusion& fusion) {
+  fusion.engine = "launch";
+}
+
+std::unique_ptr<EngineTuner> make_tuner(EngineChoice choice, double ms, Device device) {
+  if (!device.is_cpu()) {
+    TENON_CHECK(ms <= 0, NotImplemented,
+                fmt::format("plan: engines of the host are timed, and the tensors are on {}",
+                            tenon::to_string(device)));
+    return std::make_unique<DeviceTuner>();
+  }
   if (ms <= 0) return std::make_unique<EngineTuner>(std::move(choice));
   return std::make_unique<MeasuringTuner>(std::move(choice), ms * 1e6);
 }

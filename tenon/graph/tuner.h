@@ -60,8 +60,20 @@ class MeasuringTuner final : public EngineTuner {
   std::map<std::vector<ValueId>, Choice> known_;
 };
 
-/// Of `ms` milliseconds, or, for none, one that goes by models.
-std::unique_ptr<EngineTuner> make_tuner(EngineChoice choice, double ms);
+/// Keeps loops that the device takes as launches, and nothing else: engines are the host's.
+class DeviceTuner final : public EngineTuner {
+ public:
+  std::string refuse_loop(const Graph& graph, const Node& loop) override;
+  void describe(const Graph& graph, const Node& region, FusionReport::Fusion& fusion) override;
+  bool is_lasting() const noexcept override { return !has_declined_; }
+
+ private:
+  bool has_declined_ = false;  // which it may not do tomorrow
+};
+
+/// Of `ms` milliseconds, or, for none, one that goes by models. Throws Error{NotImplemented} for a device
+/// whose regions are to be timed.
+std::unique_ptr<EngineTuner> make_tuner(EngineChoice choice, double ms, Device device = kCPU);
 /// Whether anything was timed for it.
 bool was_tuned(const FusionReport& report);
 /// Whether more time might have chosen otherwise.

@@ -250,12 +250,12 @@ std::optional<Lowered> lower_fill(DType to) {
   return v.take(std::move(numbers));
 }
 
-const PointwiseInfo* pointwise_info_of(const OperatorEntry& entry) {
-  const Kernel& kernel = detail::find_kernel(entry, DispatchKeySet(Functionality::Dense, kCpuBackend));
+const PointwiseInfo* pointwise_info_of(const OperatorEntry& entry, Backend backend) {
+  const Kernel& kernel = detail::find_kernel(entry, DispatchKeySet(Functionality::Dense, backend));
   if (detail::probe_of(entry, kernel).serves != &detail::pointwise_serves) return nullptr;
   const auto* const info = static_cast<const PointwiseInfo*>(kernel.data);
   // What a library has filled in computes something of its own.
-  return info->stub && info->stub->has_own(kCpuBackend) ? nullptr : info;
+  return info->stub && info->stub->has_own(backend) ? nullptr : info;
 }
 
 }  // namespace tenon

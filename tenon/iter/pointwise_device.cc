@@ -125,19 +125,25 @@ bool launch_on_device(const PointwiseWork& work, const TensorIterator& iter) {
   }
   for (const expr::Slot& slot : e.inputs()) add(slot, static_cast<size_t>(iter.noutputs()) + slot.operand);
 
-  const Stream stream = current_stream(device);
-  TenonLaunch launch{
-      .struct_size = sizeof(TenonLaunch),
-      .ndim = static_cast<uint32_t>(ndim),
-      .name = work.info.name,
-      .program = &made.program.get(),
-      .stream = {.id = stream.id, .device = {stream.device.backend, stream.device.index}, .reserved = {}},
-      .sizes = iter.shape().data(),
-      .operands = operands,
-      .results = results,
-      .scalars = work.scalars,
-      .slot = reinterpret_cast<void**>(&made.slots.of(entry))};
+  TenonLaunch launch{.struct_size = sizeof(TenonLaunch),
+                     .ndim = static_cast<uint32_t>(ndim),
+                     .name = work.info.name,
+                     .program = &made.program.get(),
+                     .stream = {},
+                     .sizes = iter.shape().data(),
+                     .operands = operands,
+                     .results = results,
+                     .scalars = work.scalars};
   expr::set_variant(launch);
+  return give_launch(launch, device, made.slots);
+}
+
+bool give_launch(TenonLaunch& launch, Device device, DeviceSlots& slots) {
+  const Entry* entry = g_entries[device.backend].load(std::memory_order_acquire);
+  if (!entry || !entry->call) return false;
+  const Stream stream = current_stream(device);
+  launch.stream = {.id = stream.id, .device = {stream.device.backend, stream.device.index}, .reserved = {}};
+  launch.slot = reinterpret_cast<void**>(&slots.of(entry));
   return entry->call(entry->data, launch);
 }
 

@@ -27,6 +27,7 @@ void set_pointwise_device(Backend backend, PointwiseDeviceFunction f, void* data
 namespace detail {
 
 struct Instance;
+class DeviceSlots;
 
 /// Whether pointwise operators run on tensors of a backend, whatever `info`, the one in question, is.
 bool pointwise_serves(const void* info, Backend backend) noexcept;
@@ -44,6 +45,9 @@ struct PointwiseWork {
 /// if nothing ran, because the device has declined or has no function. Throws Error{Type} if the expression
 /// cannot be computed in its type.
 bool launch_on_device(const PointwiseWork& work, const TensorIterator& iter);
+/// Gives a launch that is complete but for its stream and its slot to the current stream of a device, which
+/// has an index. False as above. `slots`: where devices keep what they make of its program.
+bool give_launch(TenonLaunch& launch, Device device, DeviceSlots& slots);
 /// Throws the Error{NotImplemented} of a launch that nobody runs.
 [[noreturn]] void refuse_launch(const PointwiseInfo& info, Device device);
 

@@ -13,6 +13,7 @@
 #include "tenon/core/tensor.h"
 #include "tenon/expr/expression.h"
 #include "tenon/iter/host.h"
+#include "tenon/iter/loop_geometry.h"
 
 namespace tenon {
 
@@ -62,15 +63,9 @@ class Region {
   mutable std::atomic<void*> made_{nullptr};  // of one over rows: see HostBackend::prepare_rows
 };
 
-/// Where the elements of an operand lie; as in a tensor's header.
-struct RegionOperand {
-  DType dtype;
-  IntArrayRef sizes, strides;
-};
-
 /// A region over operands of known geometry: what does not change from one run to the next is decided once.
 /// Immutable; the region must outlive it.
-class RegionLoop {
+class RegionLoop : detail::LoopGeometry {
  public:
   /// Throws Error{Shape} where the operands do not fit each other, Error{Type} for another dtype than the
   /// slot's. `streams`: whether results go past the caches, where they can; by default those that would not
@@ -87,18 +82,6 @@ class RegionLoop {
   bool streams() const noexcept { return streams_; }
 
  private:
-  struct SlotPlace {
-    uint16_t operand;  // of addresses
-    int64_t offset;    // in bytes: of the part, and of dimensions that are walked backwards
-    int64_t item;
-    ConvertFn copy;
-    bool used;  // by the expression
-  };
-
-  void add_slots(std::span<const RegionOperand> operands, std::span<const expr::Slot> slots, size_t before);
-  void sort_dimensions();
-  void reverse_dimensions();
-  void merge_dimensions();
   void choose_tile(std::optional<bool> streams);
   void run_range(char* const* bases, const uint64_t* numbers, int64_t begin, int64_t end) const;
   void run_block(char* const* ptrs, const uint64_t* numbers, int64_t n0, int64_t n1) const;
@@ -106,18 +89,11 @@ class RegionLoop {
   void short_rows(char* const* ptrs, const uint64_t* numbers, int64_t n0, int64_t n1) const;
   void run_streaming(char* const* bases, const uint64_t* numbers) const;
 
-  int64_t stride(size_t d, size_t slot) const noexcept { return strides_[d * slots_.size() + slot]; }
-  int64_t& stride(size_t d, size_t slot) noexcept { return strides_[d * slots_.size() + slot]; }
-  bool dense(size_t slot) const noexcept { return stride(0, slot) == slots_[slot].item; }
-
   const Region& region_;
   const HostKernel& kernel_;
   std::unique_ptr<const detail::RowsLoop> rows_;  // in place of what follows
   size_t num_output_slots_;
-  int64_t numel_ = 1;
-  SmallVector<SlotPlace, 8> slots_;   // outputs first
-  Dims shape_;                        // of the loop, innermost first
-  SmallVector<int64_t, 24> strides_;  // [dimension][slot], in bytes
+  SmallVector<ConvertFn, 8> copies_;  // by slot: to and from tiles
   int64_t tile_ = 0;                  // elements
   bool can_stream_ = false, streams_ = false;
   bool is_direct_ = false;  // one piece of elements that lie side by side: the kernel takes the operands

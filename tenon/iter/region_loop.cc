@@ -38,121 +38,18 @@ RegionLoop::RegionLoop(const Region& region, std::span<const RegionOperand> outp
     numel_ = rows_->numel();
     return;
   }
-  const IntArrayRef sizes = outputs[0].sizes;
-  for (const RegionOperand& o : outputs) {
-    TENON_CHECK(o.sizes == sizes, Shape,
-                fmt::format("region: outputs of shapes {} and {}", to_string(sizes), to_string(o.sizes)));
-  }
-  const size_t ndim = sizes.size();
-  shape_.resize(ndim);
-  for (size_t d = 0; d < ndim; ++d) {
-    shape_[d] = sizes[ndim - 1 - d];
-    numel_ *= shape_[d];
-  }
-  slots_.resize(size_t{e.num_outputs} + e.num_inputs);
-  strides_.resize(std::max<size_t>(ndim, 1) * slots_.size());
+  place(e, outputs, inputs);
   if (numel_ == 0) return;
-  add_slots(outputs, e.outputs(), 0);
-  add_slots(inputs, e.inputs(), outputs.size());
-  sort_dimensions();
-  reverse_dimensions();
-  merge_dimensions();
+  for (const SlotPlace& slot : slots_) {
+    const bool output = slot.operand < outputs.size();
+    const DType part =
+        real_dtype(output ? outputs[slot.operand].dtype : inputs[slot.operand - outputs.size()].dtype);
+    copies_.push_back(kHost.convert(part, part));
+  }
   choose_tile(streams);
 }
 
 RegionLoop::~RegionLoop() = default;
-
-void RegionLoop::add_slots(std::span<const RegionOperand> operands, std::span<const expr::Slot> slots,
-                           size_t before) {
-  const size_t first = before == 0 ? 0 : num_output_slots_;
-  for (size_t k = 0; k < slots.size(); ++k) {
-    const expr::Slot& slot = slots[k];
-    const RegionOperand& o = operands[slot.operand];
-    TENON_CHECK(o.dtype == slot.dtype, Type,
-                fmt::format("region: operand {} is {}, expected {}", before + slot.operand, name(o.dtype),
-                            name(slot.dtype)));
-    const DType part = real_dtype(o.dtype);
-    const auto whole = static_cast<int64_t>(item_size(o.dtype)), item = static_cast<int64_t>(item_size(part));
-    slots_[first + k] = {.operand = static_cast<uint16_t>(before + slot.operand),
-                         .offset = slot.part == expr::Part::Im ? item : 0,
-                         .item = item,
-                         .copy = kHost.convert(part, part),
-                         .used = before == 0 || slot.node != expr::kNoNode};
-    const size_t own = o.sizes.size();
-    bool fits = own <= shape_.size();
-    for (size_t d = 0; fits && d < own; ++d) {
-      const int64_t size = o.sizes[own - 1 - d];
-      fits = size == shape_[d] || size == 1;
-      // Of one element strides may be any numbers.
-      if (size != 1) stride(d, first + k) = o.strides[own - 1 - d] * whole;
-    }
-    TENON_CHECK(fits, Shape,
-                fmt::format("region: operand {} of shape {} does not broadcast to the outputs' shape",
-                            before + slot.operand, to_string(o.sizes)));
-  }
-}
-
-// As TensorIterator orders them: by the strides of the first operand that tells, innermost first.
-void RegionLoop::sort_dimensions() {
-  const size_t ndim = shape_.size();
-  const auto compare = [&](size_t a, size_t b) {
-    for (size_t i = 0; i < slots_.size(); ++i) {
-      const int64_t sa = std::abs(stride(a, i)), sb = std::abs(stride(b, i));
-      if (sa == 0 || sb == 0) continue;
-      if (sa != sb) return sa < sb ? -1 : 1;
-      if (shape_[a] > shape_[b]) return 1;
-    }
-    return 0;
-  };
-  for (size_t i = 1; i < ndim; ++i) {
-    size_t at = i;
-    for (size_t before = i; before-- > 0;) {
-      const int c = compare(before, at);
-      if (c < 0) break;
-      if (c == 0) continue;
-      std::swap(shape_[before], shape_[at]);
-      for (size_t k = 0; k < slots_.size(); ++k) std::swap(stride(before, k), stride(at, k));
-      at = before;
-    }
-  }
-}
-
-void RegionLoop::reverse_dimensions() {
-  for (size_t d = 0; d < shape_.size(); ++d) {
-    bool backwards = false, forwards = false;
-    for (size_t i = 0; i < slots_.size(); ++i) {
-      backwards |= stride(d, i) < 0;
-      forwards |= stride(d, i) > 0;
-    }
-    if (!backwards || forwards) continue;
-    for (size_t i = 0; i < slots_.size(); ++i) {
-      slots_[i].offset += stride(d, i) * (shape_[d] - 1);
-      stride(d, i) = -stride(d, i);
-    }
-  }
-}
-
-// Dimensions of one element go, and two become one where one stride serves both in every operand.
-void RegionLoop::merge_dimensions() {
-  size_t count = 0;
-  for (size_t d = 0; d < shape_.size(); ++d) {
-    if (shape_[d] == 1) continue;
-    bool merges = count > 0;
-    for (size_t i = 0; merges && i < slots_.size(); ++i)
-      merges = shape_[count - 1] * stride(count - 1, i) == stride(d, i);
-    if (merges) {
-      shape_[count - 1] *= shape_[d];
-      continue;
-    }
-    shape_[count] = shape_[d];
-    for (size_t i = 0; i < slots_.size(); ++i) stride(count, i) = stride(d, i);
-    ++count;
-  }
-  shape_.resize(std::max<size_t>(count, 1));
-  if (count > 0) return;
-  shape_[0] = 1;
-  for (size_t i = 0; i < slots_.size(); ++i) stride(0, i) = slots_[i].item;
-}
 
 void RegionLoop::choose_tile(std::optional<bool> streams) {
   int64_t bytes = 0;
@@ -282,14 +179,13 @@ void RegionLoop::long_rows(char* const* ptrs, const uint64_t* numbers, int64_t n
         if (!tiles[i] || i < num_output_slots_) continue;
         // One element for the whole row fills its tile once: at the first piece, which is the longest.
         const bool filled = inner == 0 && (begin > 0 || (j > 0 && next_row == 0));
-        if (!filled) slots_[i].copy(tiles[i], {slots_[i].item, 0}, p, {inner, 0}, n, 1);
+        if (!filled) copies_[i](tiles[i], {slots_[i].item, 0}, p, {inner, 0}, n, 1);
       }
       kernel_(at, static_cast<size_t>(n), numbers);
       for (size_t i = 0; i < num_output_slots_; ++i) {
         if (!tiles[i]) continue;
         const int64_t inner = stride(0, i), next_row = outer ? stride(1, i) : 0;
-        slots_[i].copy(ptrs[i] + j * next_row + begin * inner, {inner, 0}, tiles[i], {slots_[i].item, 0}, n,
-                       1);
+        copies_[i](ptrs[i] + j * next_row + begin * inner, {inner, 0}, tiles[i], {slots_[i].item, 0}, n, 1);
       }
     }
   }
@@ -312,7 +208,7 @@ void RegionLoop::short_rows(char* const* ptrs, const uint64_t* numbers, int64_t 
     at[i] = tiles[i];
     // The same row every time: once for all.
     if (i >= num_output_slots_ && stride(1, i) == 0)
-      slots_[i].copy(tiles[i], {item, n0 * item}, ptrs[i], {stride(0, i), 0}, n0, rows);
+      copies_[i](tiles[i], {item, n0 * item}, ptrs[i], {stride(0, i), 0}, n0, rows);
   }
   for (int64_t j = 0; j < n1; j += rows) {
     const int64_t m = std::min(rows, n1 - j);
@@ -325,14 +221,14 @@ void RegionLoop::short_rows(char* const* ptrs, const uint64_t* numbers, int64_t 
         kHost.transpose(tiles[i], n0 * item, p, stride(0, i), static_cast<size_t>(n0), static_cast<size_t>(m),
                         static_cast<size_t>(item));
       else if (i >= num_output_slots_ && stride(1, i) != 0)
-        slots_[i].copy(tiles[i], {item, n0 * item}, p, {stride(0, i), stride(1, i)}, n0, m);
+        copies_[i](tiles[i], {item, n0 * item}, p, {stride(0, i), stride(1, i)}, n0, m);
     }
     kernel_(at, static_cast<size_t>(m * n0), numbers);
     for (size_t i = 0; i < num_output_slots_; ++i) {
       if (!tiles[i]) continue;
       const int64_t item = slots_[i].item;
-      slots_[i].copy(ptrs[i] + j * stride(1, i), {stride(0, i), stride(1, i)}, tiles[i], {item, n0 * item},
-                     n0, m);
+      copies_[i](ptrs[i] + j * stride(1, i), {stride(0, i), stride(1, i)}, tiles[i], {item, n0 * item}, n0,
+                 m);
     }
   }
 }

@@ -5,7 +5,7 @@
 
 namespace tenon::testing {
 
-class ImmediateRuntime final : public DeviceRuntime {
+class ImmediateRuntime : public DeviceRuntime {
  public:
   explicit ImmediateRuntime(int devices) noexcept : devices_(devices) {}
   int device_count() const noexcept override { return devices_; }

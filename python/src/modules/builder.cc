@@ -78,7 +78,7 @@ TENON_BUILDER_FUNCTION(new_graph) {
     if (given(args[4])) {
       const auto device = as_device(args[4]);
       if (!device) wrong_type("pygraph", "handle", "a handle", args[4]);
-      handle = {*device, {*device}};
+      handle.device = *device;
     }
     return wrap_graph(std::make_shared<Graph>(
         builder::GraphOptions{.name = text_of(args[0]),
@@ -348,13 +348,23 @@ Address address_of(PyObject* o) {
   return address;
 }
 
+/// Of a call's handle, (device, id of the stream or None); else the graph's.
+Stream stream_of(const Graph& g, PyObject* handle) {
+  if (!given(handle)) return g.stream();
+  PyObject *device, *id;
+  if (!PyArg_ParseTuple(handle, "OO", &device, &id)) throw PythonError();
+  const Device on = resolved(as_device(device).value());
+  return given(id) ? Stream{on, address_of(id)} : current_stream(on);
+}
+
 /// A tensor, or an address, whose size is not known and taken to be enough.
-std::span<std::byte> workspace_of(PyObject* o, size_t needed) {
+std::span<std::byte> workspace_of(const Graph& g, PyObject* o, size_t needed) {
   if (!given(o)) return {};
   if (!is_tensor(o)) return {reinterpret_cast<std::byte*>(address_of(o)), needed};
   const Tensor& t = tensor_of(o);
-  TENON_CHECK(t.device().is_cpu(), Device,
-              "execute: the workspace is on " + to_string(t.device()) + "; the plan runs on the host");
+  TENON_CHECK(same_device(t.device(), g.device()), Device,
+              "execute: the workspace is on " + to_string(t.device()) + "; the plan runs on " +
+                  (g.device().is_cpu() ? "the host" : to_string(g.device())));
   TENON_CHECK(t.is_contiguous(), Value, "execute: the workspace is not contiguous");
   return {static_cast<std::byte*>(t.data_ptr()), t.nbytes()};
 }
@@ -384,10 +394,10 @@ std::unordered_map<uint64_t, Address> pack_of(const Graph& g, PyObject* dict,
   return pack;
 }
 
-/// execute(graph, {uid: tensor or address}, workspace, index)
+/// execute(graph, {uid: tensor or address}, workspace, index, handle)
 TENON_BUILDER_FUNCTION(execute) {
   return guarded([&] {
-    check_count("execute", n, 4);
+    check_count("execute", n, 5);
     const Graph& g = graph_of(args[0]);
     const graph::Plan& plan = given(args[3]) ? *g.plan_at_index(index_of(args[3])) : *g.plan();
     std::vector<const Tensor*> written;
@@ -396,24 +406,26 @@ TENON_BUILDER_FUNCTION(execute) {
       TENON_CHECK(!tenon::detail::is_read_only(*t), Runtime, "execute: an output is read-only");
       t->storage()->bump_version();
     }
-    run(plan, g.sorted(plan, pack), workspace_of(args[2], plan.workspace_size()), g.stream());
+    run(plan, g.sorted(plan, pack), workspace_of(g, args[2], plan.workspace_size()), stream_of(g, args[4]));
     return Py_NewRef(Py_None);
   });
 }
-/// autotune(graph, {uid: tensor or address}, workspace, milliseconds): [(name, nanoseconds, reason)]
+/// autotune(graph, {uid: tensor or address}, workspace, milliseconds, handle): [(name, nanoseconds, reason)]
 TENON_BUILDER_FUNCTION(autotune) {
   return guarded([&] {
-    check_count("autotune", n, 4);
+    check_count("autotune", n, 5);
     Graph& g = graph_of(args[0]);
     double budget = 0;
     if (!parse_float(args[3], budget)) wrong_type("autotune", "budget_ms", "a number", args[3]);
-    const std::span<std::byte> workspace = workspace_of(args[2], g.autotune_workspace_size("autotune"));
+    const std::span<std::byte> workspace = workspace_of(g, args[2], g.autotune_workspace_size("autotune"));
     std::vector<const Tensor*> outputs;
     const auto pack = pack_of(g, args[1], outputs);
+    const Stream stream = stream_of(g, args[4]);
+    const builder::Handle handle{.device = stream.device, .stream = stream};
     std::vector<graph::Trial> trials;
     {
       const ReleaseGil released(true);
-      trials = g.autotune(pack, workspace, budget);
+      trials = g.autotune(pack, workspace, budget, &handle);
     }
     const Ref list(checked(PyList_New(0)));
     for (const graph::Trial& t : trials) {
@@ -423,14 +435,14 @@ TENON_BUILDER_FUNCTION(autotune) {
     return Py_NewRef(list.get());
   });
 }
-/// execute_ptrs(graph, addresses, workspace)
+/// execute_ptrs(graph, addresses, workspace, handle)
 TENON_BUILDER_FUNCTION(execute_ptrs) {
   return guarded([&] {
-    check_count("_execute_with_ptrs", n, 3);
+    check_count("_execute_with_ptrs", n, 4);
     const Graph& g = graph_of(args[0]);
     SmallVector<Address, 16> sorted;
     each(args[1], [&](PyObject* o) { sorted.push_back(address_of(o)); });
-    run(*g.plan(), sorted, workspace_of(args[2], g.plan()->workspace_size()), g.stream());
+    run(*g.plan(), sorted, workspace_of(g, args[2], g.plan()->workspace_size()), stream_of(g, args[3]));
     return Py_NewRef(Py_None);
   });
 }
@@ -506,10 +518,10 @@ PyMethodDef g_methods[] = {
     {"allocating", &allocating, METH_O, "The steps of its plan that may allocate."},
     {"serialize", &serialize, METH_O, "Its plan as bytes."},
     fast_method("deserialize", &deserialize, "deserialize(graph, bytes)"),
-    fast_method("execute", &execute, "execute(graph, variant_pack, workspace, index)"),
-    fast_method("autotune", &autotune, "autotune(graph, variant_pack, workspace, milliseconds)"),
+    fast_method("execute", &execute, "execute(graph, variant_pack, workspace, index, handle)"),
+    fast_method("autotune", &autotune, "autotune(graph, variant_pack, workspace, milliseconds, handle)"),
     {"autotune_workspace_size", &autotune_workspace_size, METH_O, "The largest workspace of its plans."},
-    fast_method("execute_ptrs", &execute_ptrs, "execute_ptrs(graph, addresses, workspace)"),
+    fast_method("execute_ptrs", &execute_ptrs, "execute_ptrs(graph, addresses, workspace, handle)"),
     {"kinds", &kinds, METH_NOARGS, "All kinds of nodes."},
     {"engines", &engines, METH_NOARGS, "The engines of whole graphs."},
     {"knobs", &knobs, METH_O, "The knobs of an engine."},

@@ -65,8 +65,7 @@ for _name, _kernel in (
     ("layernorm_backward", _backward),
     ("layernorm_backward_weight", _backward_weight),
 ):
-    _lib.impl(_name, _kernel, "CPU")
-    _lib.impl(_name, _kernel, "Meta")
+    _lib.impl(_name, _kernel, "CompositeExplicit")
 
 _layernorm = namespace("tenon").layernorm.default
 _layernorm_out = namespace("tenon").layernorm.out

@@ -68,8 +68,7 @@ for _name, _kernel in (
     ("rmsnorm_backward", _backward),
     ("rmsnorm_backward_weight", _backward_weight),
 ):
-    _lib.impl(_name, _kernel, "CPU")
-    _lib.impl(_name, _kernel, "Meta")
+    _lib.impl(_name, _kernel, "CompositeExplicit")
 
 
 _rmsnorm = namespace("tenon").rmsnorm.default

@@ -99,8 +99,7 @@ def _backward(
 
 
 for _name, _kernel in (("sdpa", _forward), ("sdpa.out", _forward_alone), ("sdpa_backward", _backward)):
-    _lib.impl(_name, _kernel, "CPU")
-    _lib.impl(_name, _kernel, "Meta")
+    _lib.impl(_name, _kernel, "CompositeExplicit")
 
 _sdpa = namespace("tenon").sdpa.default
 _sdpa_out = namespace("tenon").sdpa.out

@@ -79,7 +79,6 @@ class BoundPlan {
   bool run_loop(Step& step, const Failures& failures);
   bool run_anchored(Step& step, Failures& failures);
   void take_over(uint32_t slot, uint32_t from) noexcept;
-  void run_call(uint32_t index, Failures& failures);
   void compute(uint32_t index);
   void keep(const TrieNode& node, const Output& promised, const Tensor& result);
 

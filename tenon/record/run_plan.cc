@@ -18,7 +18,10 @@ class Plan::Run {
     try {
       const bool done = step.loop ? run_loop(step) : step.anchored && run_anchored(*step.anchored, step);
       if (!done) {
-        for (const uint32_t call : step.calls) run_call(segment_.calls[call]);
+        for (const uint32_t i : step.calls) {
+          const RecordedCall& call = segment_.calls[i];
+          failures_.run_call(call, [&] { compute(call); });
+        }
       }
     } catch (...) {
       // In the middle of a region, which may have written some of its results.
@@ -54,19 +57,6 @@ class Plan::Run {
   }
 
  private:
-  void run_call(const RecordedCall& call) {
-    std::exception_ptr error = failures_.inherited(*call.node);
-    if (!error) {
-      try {
-        compute(call);
-      } catch (...) {
-        error = explained(std::current_exception(), call);
-        failures_.note(error);
-      }
-    }
-    if (error) failures_.fail(*call.node, error);
-  }
-
   // False: nothing was written; the calls are to be run one by one, of which some may fail.
   bool run_loop(const Step& step) {
     const graph::LoopStep& loop = step.loop->step;
@@ -164,41 +154,12 @@ class Plan::Run {
     return Tensor(std::move(impl));
   }
 
-  Tensor operand(const Operand& o) { return tensor(o, o.slot == kNoSlot ? 0 : segment_.slots[o.slot].begin); }
-
-  void push_arguments(const RecordedCall& call, Stack& stack) {
-    const TrieNode& node = *call.node;
-    uint32_t number = call.first_number;
-    for (size_t i = 0; i < node.arguments.size(); ++i) {
-      const ArgumentSource& from = node.arguments[i];
-      switch (from.kind) {
-        case ArgumentSource::Kind::Attribute:
-          stack.push_copy(node.prototype, i);
-          break;
-        case ArgumentSource::Kind::Tensor:
-          stack.push(operand(node.operands[from.first]));
-          break;
-        case ArgumentSource::Kind::TensorList: {
-          std::vector<Tensor> list;
-          for (uint16_t k = 0; k < from.count; ++k) list.push_back(operand(node.operands[from.first + k]));
-          stack.push(std::move(list));
-          break;
-        }
-        case ArgumentSource::Kind::Number: {
-          const Scalar& value = segment_.numbers[number++];
-          if (from.tag == CellTag::Scalar) stack.push(value);
-          if (from.tag == CellTag::Float) stack.push(value.to_double());
-          if (from.tag == CellTag::Int) stack.push(value.to_int());
-          break;
-        }
-      }
-    }
-  }
-
   void compute(const RecordedCall& call) {
     const TrieNode& node = *call.node;
     Stack stack;
-    push_arguments(call, stack);
+    push_arguments(call, segment_.numbers, stack, [&](const Operand& o) {
+      return tensor(o, o.slot == kNoSlot ? 0 : segment_.slots[o.slot].begin);
+    });
     call_kernel(node.info->op, stack);
     size_t next = 0;
     for (size_t i = 0; i < node.results.size(); ++i) {

@@ -23,19 +23,24 @@ class Failures {
   bool any() const noexcept { return !by_slot_.empty(); }
   bool has(uint32_t slot) const noexcept { return !by_slot_.empty() && by_slot_[slot]; }
   const std::exception_ptr& of(uint32_t slot) const noexcept { return by_slot_[slot]; }
-  /// That of an operand of a call; null if there is none.
-  std::exception_ptr inherited(const TrieNode& call) const;
 
   void note(const std::exception_ptr& error) {
     if (!first_) first_ = error;
   }
   void fail(uint32_t slot, const std::exception_ptr& error);
+  /// Runs `compute`, which computes a call, unless something that the call depends on has failed, and notes
+  /// what it throws.
+  template <class F>
+  void run_call(const RecordedCall& call, F&& compute);
+
+ private:
+  /// That of an operand of a call; null if there is none.
+  std::exception_ptr inherited(const TrieNode& call) const;
   /// A call that has failed: its results, and what it writes, as what follows would see other bytes than it
   /// should. Afterwards, a tensor whose write has failed is as it was before, as in a program that stops
   /// there.
   void fail(const TrieNode& call, const std::exception_ptr& error);
 
- private:
   size_t num_slots_;
   std::vector<std::exception_ptr> by_slot_;  // empty until something fails
   std::exception_ptr first_;
@@ -43,6 +48,51 @@ class Failures {
 
 /// The error with the line of the call, if that is known.
 std::exception_ptr explained(std::exception_ptr error, const RecordedCall& call);
+
+template <class F>
+void Failures::run_call(const RecordedCall& call, F&& compute) {
+  std::exception_ptr error = inherited(*call.node);
+  if (!error) {
+    try {
+      compute();
+    } catch (...) {
+      error = explained(std::current_exception(), call);
+      note(error);
+    }
+  }
+  if (error) fail(*call.node, error);
+}
+
+/// Puts the arguments of a call onto a stack; `operand(o)` makes a tensor of an Operand.
+template <class F>
+void push_arguments(const RecordedCall& call, std::span<const Scalar> numbers, Stack& stack, F&& operand) {
+  const TrieNode& node = *call.node;
+  uint32_t number = call.first_number;
+  for (size_t i = 0; i < node.arguments.size(); ++i) {
+    const ArgumentSource& from = node.arguments[i];
+    switch (from.kind) {
+      case ArgumentSource::Kind::Attribute:
+        stack.push_copy(node.prototype, i);
+        break;
+      case ArgumentSource::Kind::Tensor:
+        stack.push(operand(node.operands[from.first]));
+        break;
+      case ArgumentSource::Kind::TensorList: {
+        std::vector<Tensor> list;
+        for (uint16_t k = 0; k < from.count; ++k) list.push_back(operand(node.operands[from.first + k]));
+        stack.push(std::move(list));
+        break;
+      }
+      case ArgumentSource::Kind::Number: {
+        const Scalar& value = numbers[number++];
+        if (from.tag == CellTag::Scalar) stack.push(value);
+        if (from.tag == CellTag::Float) stack.push(value.to_double());
+        if (from.tag == CellTag::Int) stack.push(value.to_int());
+        break;
+      }
+    }
+  }
+}
 
 /// The keys by which recorded calls find their kernels.
 inline constexpr DispatchKeySet kHostKeys{Functionality::Dense, kCpuBackend};

@@ -1,5 +1,7 @@
 """tenon.ops.moe_matmul, beside float64 references."""
 
+import sys
+
 import numpy as np
 import pytest
 from shipped_cases import FLOATING, LAYOUTS, assert_close, numbers, rounded
@@ -8,6 +10,12 @@ import tenon
 from tenon.ops import moe_matmul
 
 EXPERTS = [2, 0, 2, 0, 0, 2, 3]
+
+
+@pytest.fixture(autouse=True, params=[0, 1 << 40], ids=["rows ordered", "matrices copied"])
+def way(request, monkeypatch):
+    """How it is computed, which depends on how large the matrices of all rows are."""
+    monkeypatch.setattr(sys.modules["tenon.ops.moe"], "_FEW", request.param)
 
 
 def reference(x, w, experts):
@@ -20,6 +28,18 @@ def test_values_do_not_depend_on_strides(dtype, layout):
     (x, wide_x), (w, wide_w) = rounded(numbers(1, 7, 5), dtype), rounded(numbers(2, 4, 5, 6), dtype)
     result = moe_matmul(LAYOUTS[layout](x), LAYOUTS[layout](w), tenon.tensor(EXPERTS))
     assert_close(result, reference(wide_x, wide_w, EXPERTS), dtype, factor=8)
+
+
+@pytest.mark.parametrize("dtype", FLOATING, ids=str)
+def test_both_ways_have_the_same_bits(dtype, monkeypatch):
+    for seed, (tokens, k, n) in enumerate([(7, 5, 6), (16, 64, 64), (3, 257, 33), (40, 33, 1)]):
+        x, w = rounded(numbers(seed, tokens, k), dtype)[0], rounded(numbers(seed + 9, 4, k, n), dtype)[0]
+        experts = tenon.tensor([i * 5 % 4 for i in range(tokens)])
+        results = []
+        for few in (0, 1 << 40):
+            monkeypatch.setattr(sys.modules["tenon.ops.moe"], "_FEW", few)
+            results.append(moe_matmul(x, w, experts))
+        assert tenon.equal(*results)
 
 
 def test_gradients_of_gradients():

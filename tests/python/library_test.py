@@ -68,6 +68,35 @@ def test_arguments_reach_the_kernel_as_the_schema_has_them(lib):
     assert seen[1][1] == {"z": [1, 2]}
 
 
+def test_lists_are_a_calls_own(lib):
+    seen, kept = [], []
+
+    def kernel(x, pair, numbers):
+        seen.append((list(pair), list(numbers)))
+        if len(seen) % 2:
+            kept.append(numbers)
+        pair.append(9)
+        numbers.insert(0, 8)
+        return x + 1
+
+    op = declare(lib, "lists(Tensor x, int[2] pair, int[] numbers) -> Tensor", kernel)
+    x, given = tenon.zeros(1), [1, 2]
+    for _ in range(3):
+        for numbers in (given, (1, 2), [1, 2]):
+            op(x, 5, numbers)
+    assert given == [1, 2] and seen == [([5, 5], [1, 2])] * 9 and kept == [[8, 1, 2]] * 5
+
+    op = declare(lib, "same(Tensor x, int[2] pair, int[] numbers) -> Tensor", lambda x, p, n: tenon.tensor([*p, -1, *n]))
+    for pair, numbers, wanted in [
+        (5, [7], [5, 5, -1, 7]), (5, [7], [5, 5, -1, 7]), ([5, 5, 5], (7, 7), [5, 5, 5, -1, 7, 7]), (5, [7, 7], [5, 5, -1, 7, 7]),
+        ((5, 5), [], [5, 5, -1]), (5, (), [5, 5, -1]), ([4, 5], [7, 8], [4, 5, -1, 7, 8]), ([5, 4], (8, 7), [5, 4, -1, 8, 7]),
+    ]:  # fmt: skip
+        assert op(x, pair, numbers).tolist() == wanted
+    op(x, 5, [7])
+    with pytest.raises(TypeError, match="argument 'numbers' must be"):
+        op(x, 5, 7)
+
+
 def test_boxed_calls_bring_the_same_arguments(lib):
     # The trace takes calls through the boxed path.
     seen = []

@@ -131,6 +131,28 @@ Ref list_object(const schema::Type& type, PyObject* o) {
   });
 }
 
+/// Whether a list is what `list_object` would make of `o` again.
+bool has_items(PyObject* list, const schema::Type& type, PyObject* o) noexcept {
+  const bool one = !is_sequence(o);
+  const Py_ssize_t n = PyList_GET_SIZE(list);
+  if (n != (one ? type.list_size : PySequence_Fast_GET_SIZE(o))) return false;
+  for (Py_ssize_t i = 0; i < n; ++i) {
+    if (PyList_GET_ITEM(list, i) != (one ? o : PySequence_Fast_GET_ITEM(o, i))) return false;
+  }
+  return n > 0;
+}
+
+/// `list_object` for a call. To make a list and to free it takes as long as all else that a call does.
+Ref list_for_call(const OpArgument& a, PyObject* o) {
+  constexpr Py_ssize_t kShort = 8;
+  if (a.recent && Py_REFCNT(a.recent) == 1 && has_items(a.recent, a.declared->type, o))
+    return Ref::borrow(a.recent);
+  Ref list = list_object(a.declared->type, o);
+  const bool numbers = a.base == BaseType::Int || a.base == BaseType::Float || a.base == BaseType::Bool;
+  if (list && numbers && PyList_GET_SIZE(list.get()) <= kShort) Py_XSETREF(a.recent, Py_NewRef(list.get()));
+  return list;
+}
+
 template <BaseType b>
 void push_list(Stack& stack, PyObject* list) {
   using T = typename ValueType<b>::Owned;
@@ -263,7 +285,7 @@ const OpSchema& OpSchema::of(const schema::FunctionSchema& source) {
 bool accept(const OpSchema& schema, const OpArgument& a, PyObject* o, Ref& made, DispatchKeySet& keys) {
   if (fits_exactly(a, o, keys)) return true;
   if (o == Py_None) return a.optional;
-  Ref value = a.list ? list_object(a.declared->type, o) : object_of(a.base, o);
+  Ref value = a.list ? list_for_call(a, o) : object_of(a.base, o);
   if (!value && schema.numbers_as_tensors && a.base == BaseType::Tensor && !a.list && !a.writes) {
     Scalar number;
     if (parse_scalar(o, number)) value = Ref(checked(wrap(wrapped_scalar_tensor(number))));

@@ -23,6 +23,9 @@ struct OpArgument {
   bool list = false;
   bool optional = false;
   bool writes = false;
+  /// A short list of numbers that a call was given. The next call gets it again, if nobody has kept or
+  /// changed it and its numbers are the same objects.
+  mutable PyObject* recent = nullptr;
 };
 
 struct OpSchema {

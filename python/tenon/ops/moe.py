@@ -2,7 +2,8 @@
 
 Shazeer et al. (2017), "Outrageously large neural networks: the sparsely-gated mixture-of-experts layer". How many rows an expert
 has is known when the call runs, not when it is planned: there is no graph of it. Rows are ordered by expert, so that each
-expert has one product, which writes where its rows are wanted.
+expert has one product; of few rows and small matrices each row has its own, of a copy of its expert's matrix. Both have the same
+bits.
 """
 
 from __future__ import annotations
@@ -22,13 +23,15 @@ _lib.define("moe_matmul(Tensor input, Tensor weight, Tensor experts) -> Tensor")
 _lib.define("moe_matmul.out(Tensor input, Tensor weight, Tensor experts, *, Tensor(a!) out) -> Tensor(a!)")
 _lib.define("moe_matmul_backward_weight(Tensor grad, Tensor input, Tensor experts, int num_experts) -> Tensor")
 
+# Elements of matrices that are copied sooner than rows are ordered.
+_FEW = 1 << 16
 _INTEGERS = (_C.int64, _C.int32, _C.int16, _C.int8, _C.uint8)
 
 
 def _check(name: str, rows: _C.Tensor, experts: _C.Tensor) -> None:
     if rows.dim() != 2:
         raise ValueError(f"moe_matmul: `{name}` has shape {list(rows.shape)}, expected [tokens, width]")
-    if experts.dtype not in _INTEGERS or list(experts.shape) != [rows.shape[0]]:
+    if experts.dtype not in _INTEGERS or experts.shape != rows.shape[:1]:
         raise ValueError(
             f"moe_matmul: `experts` is {experts.dtype} of shape {list(experts.shape)}, expected integers, one for each of the "
             f"{rows.shape[0]} rows of `{name}`"
@@ -44,11 +47,16 @@ def _check_product(input: _C.Tensor, weight: _C.Tensor, experts: _C.Tensor) -> N
         )
 
 
+def _check_range(first: int, last: int, count: int) -> None:
+    if not 0 <= first <= last < count:
+        raise IndexError(f"moe_matmul: expert {first if first < 0 else last} of {count}")
+
+
 def _groups(experts: _C.Tensor, count: int) -> Iterator[tuple[int, int, int]]:
     """(expert, first row, last row + 1) of those that have rows, from experts in order."""
     listed = experts.tolist()
-    if listed and not 0 <= listed[0] <= listed[-1] < count:
-        raise IndexError(f"moe_matmul: expert {listed[0] if listed[0] < 0 else listed[-1]} of {count}")
+    if listed:
+        _check_range(listed[0], listed[-1], count)
     begin = 0
     while begin < len(listed):
         end = bisect_right(listed, listed[begin], begin)
@@ -58,7 +66,12 @@ def _groups(experts: _C.Tensor, count: int) -> Iterator[tuple[int, int, int]]:
 
 def _product(input: _C.Tensor, weight: _C.Tensor, experts: _C.Tensor) -> _C.Tensor:
     _check_product(input, weight, experts)
-    ordered, order = _C.sort(experts.long(), stable=True)
+    experts = experts.long()
+    if experts.shape[0] * weight.shape[1] * weight.shape[2] <= _FEW:
+        if listed := experts.tolist():
+            _check_range(min(listed), max(listed), weight.shape[0])
+        return _C.bmm(input.unsqueeze(1), weight.index_select(0, experts)).squeeze(1)
+    ordered, order = _C.sort(experts, stable=True)
     rows, result = input.index_select(0, order), _C.empty((input.shape[0], weight.shape[2]), dtype=input.dtype)
     for expert, begin, end in _groups(ordered, weight.shape[0]):
         _C.mm(rows[begin:end], weight[expert], out=result[begin:end])

@@ -3,8 +3,9 @@ set(CMAKE_CXX_STANDARD 20)
 set(CMAKE_CXX_STANDARD_REQUIRED ON)
 set(CMAKE_CXX_EXTENSIONS OFF)
 set(CMAKE_POSITION_INDEPENDENT_CODE ON)
-# Default visibility, but bound inside the library: a call within it never goes through the PLT.
-add_compile_options(-fno-semantic-interposition -fno-plt -fno-gnu-unique)
+# Default visibility, but bound inside the library: a call within it never goes through the PLT. Inline functions are in
+# every file that calls them, and no library need offer its own.
+add_compile_options(-fno-semantic-interposition -fno-plt -fno-gnu-unique -fvisibility-inlines-hidden)
 add_link_options(-Wl,-Bsymbolic-functions)
 if(NOT CMAKE_BUILD_TYPE)
   set(CMAKE_BUILD_TYPE Release)
@@ -54,8 +55,8 @@ if(bits EQUAL 0)
 elseif(NOT bits EQUAL 7)
   add_compile_definitions(TENON_CPU_TARGETS=${bits})
 endif()
-if(NOT BUILD_SHARED_LIBS)
-  # So that a program's linker can leave out what the program does not reach (--gc-sections).
+if(NOT TENON_SANITIZE)
+  # So that a linker can leave out what nothing reaches (--gc-sections): of the library, and of programs with the archive.
   add_compile_options(-ffunction-sections -fdata-sections)
 endif()
 if(TENON_SANITIZE)

@@ -8,6 +8,7 @@ if(fmt_VERSION VERSION_GREATER_EQUAL 9 AND fmt_VERSION VERSION_LESS 10)
   add_library(tenon_fmt_functions OBJECT cmake/fmt.cc)
   target_link_libraries(tenon_fmt_functions PRIVATE tenon_fmt)
   set_target_properties(tenon_fmt_functions PROPERTIES CXX_VISIBILITY_PRESET hidden)
+  target_compile_options(tenon_fmt_functions PRIVATE $<$<CONFIG:Release>:-Os>)
   set(TENON_FMT_OBJECTS $<TARGET_OBJECTS:tenon_fmt_functions>)
 else()
   # Which functions there are differs with the version: each file compiles what it calls, which takes longer.

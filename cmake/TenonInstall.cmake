@@ -26,7 +26,8 @@ endfunction()
 if(BUILD_SHARED_LIBS)
   # The same objects; `cmake --build ... --target tenon_static`, then `cmake --install ... --component static`.
   add_library(tenon_static STATIC EXCLUDE_FROM_ALL $<FILTER:$<TARGET_OBJECTS:tenon>,EXCLUDE,older_glibc>
-                                                   $<TARGET_OBJECTS:tenon_base> ${TENON_FMT_OBJECTS})
+                                                   $<TARGET_OBJECTS:tenon_base> ${TENON_COLD_OBJECTS}
+                                                   ${TENON_FMT_OBJECTS})
   tenon_join_objects(tenon_static)
   target_compile_features(tenon_static PUBLIC cxx_std_20)
   target_include_directories(tenon_static INTERFACE $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)

@@ -260,7 +260,8 @@ template <class Sig>
 struct SignatureOf;
 template <class R, class... A>
 struct SignatureOf<R(A...)> {
-  static SignatureTypes types() {
+  /// Compiled for size, because every signature has one.
+  [[gnu::cold]] static SignatureTypes types() {
     SignatureTypes t;
     (t.arguments.push_back({ArgTraits<A>::type(), ArgTraits<A>::writes}), ...);
     ReturnTypes<R>::add(t.returns);

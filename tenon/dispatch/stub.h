@@ -171,8 +171,9 @@ class StubBase {
     return call_on_host<R, A...>(device, std::forward<A>(args)...);
   }
 
+  /// Compiled for size, because every signature has one.
   template <class R, class... A>
-  R call_on_host(Device device, A... args) const {
+  [[gnu::cold]] R call_on_host(Device device, A... args) const {
     const auto f = reinterpret_cast<R (*)(A...)>(get(kCpuBackend));
     if (!f || device.is_cpu() || !part_falls_back(device.backend, name_)) missing(device);
     const std::string text = "stub " + std::string(name_);

@@ -1,0 +1,37 @@
+# What runs now and then: a file is read, a graph written down, machine code made, a device loaded, something printed. It is
+# compiled for size, which halves it; no call of an operator goes through it. Takes these files out of TENON_SOURCES and
+# TENON_CPU_SOURCES and gives TENON_COLD_OBJECTS, which libraries have in their place.
+file(GLOB cold CONFIGURE_DEPENDS
+     autograd/anomaly.cc autograd/print_history.cc
+     builder/*.cc
+     cache/*.cc
+     core/*_report.cc core/memory_history.cc core/memory_snapshot.cc core/memory_stats.cc
+     dispatch/introspect.cc dispatch/invariants.cc dispatch/library*.cc dispatch/load.cc dispatch/trace*.cc
+     graph/*parse*.cc graph/*serialize.cc graph/dump.cc graph/lexer.cc graph/picture.cc graph/plan_file.cc graph/print.cc
+     graph/report.cc graph/tuner.cc
+     io/*.cc
+     nn/*.cc
+     ops/print.cc
+     plugin/*load.cc plugin/library_file.cc plugin/optional_functions.cc plugin/registrar.cc plugin/search.cc
+     record/report.cc
+     ../backends/cpu/jit/emitter.cc ../backends/cpu/jit/memory.cc ../backends/cpu/jit/operations.cc
+     ../backends/cpu/jit/pi_reduce.cc
+     ../backends/cpu/onednn/api.cc ../backends/cpu/onednn/engine.cc ../backends/cpu/onednn/primitive.cc)
+# How a plan runs, and sums over bytes.
+list(FILTER cold EXCLUDE REGEX "/(builder/(cached_plan|plans)|cache/form|io/(checkpoint|safetensors|zip))\\.cc$")
+
+set(TENON_COLD_OBJECTS "")
+if(CMAKE_BUILD_TYPE STREQUAL "Release" AND NOT TENON_SANITIZE)
+  set(all ${TENON_SOURCES} ${TENON_CPU_SOURCES})
+  list(REMOVE_ITEM TENON_SOURCES ${cold})
+  list(REMOVE_ITEM TENON_CPU_SOURCES ${cold})
+  list(REMOVE_ITEM all ${TENON_SOURCES} ${TENON_CPU_SOURCES})
+  # A target, for its precompiled header: GCC takes one for what is compiled alike.
+  add_library(tenon_cold OBJECT ${all})
+  add_dependencies(tenon_cold tenon_generated)
+  target_include_directories(tenon_cold PRIVATE $<TARGET_PROPERTY:tenon,INCLUDE_DIRECTORIES>)
+  target_link_libraries(tenon_cold PRIVATE tenon_fmt)
+  target_compile_options(tenon_cold PRIVATE -Os)
+  target_precompile_headers(tenon_cold PRIVATE ${PROJECT_SOURCE_DIR}/cmake/precompiled/library.h)
+  set(TENON_COLD_OBJECTS $<TARGET_OBJECTS:tenon_cold>)
+endif()

@@ -79,8 +79,10 @@ install(FILES ${PROJECT_BINARY_DIR}/tenon.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}
 
 install(FILES ${PROJECT_SOURCE_DIR}/LICENSE ${PROJECT_SOURCE_DIR}/THIRD_PARTY_NOTICES.md
         DESTINATION ${CMAKE_INSTALL_DATADIR}/tenon/licenses COMPONENT development)
-# The reference of all operators.
-install(FILES ${TENON_GENERATED}/docs/operators.md DESTINATION ${CMAKE_INSTALL_DATADIR}/tenon COMPONENT development)
+# The pages that docstrings and messages name, with the reference of all operators.
+file(GLOB pages CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/docs/*.md)
+install(FILES ${pages} ${TENON_GENERATED}/docs/operators.md DESTINATION ${CMAKE_INSTALL_DATADIR}/tenon/docs
+        COMPONENT development)
 # A device to begin with, whose work is asynchronous; it builds against what is installed.
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/backends/openreg DESTINATION ${CMAKE_INSTALL_DATADIR}/tenon/examples
         COMPONENT development)

@@ -469,6 +469,19 @@ def check_op(args):
     return 1 if any(point.holds is False for point in points) else 0
 
 
+def docs(args):
+    """Prints a page of the documentation, or without PAGE the names of all and their files."""
+    from . import pages
+
+    if args.page is None:
+        _columns(pages.pages().items())
+        return
+    try:
+        sys.stdout.write(pages.text_of(args.page))
+    except LookupError as e:
+        raise CommandError(str(e)) from None
+
+
 def _positive(text):
     """A number of at least 1, for argparse."""
     number = int(text)
@@ -527,6 +540,7 @@ def _parser():
     sub.add_argument("arguments", nargs=argparse.REMAINDER, metavar="...", help="the script's arguments")
     add(stubs)
     add(info)
+    add(docs, has_json=False).add_argument("page", nargs="?", metavar="PAGE", help="compile, as docstrings say docs/compile.md")
     sub = add(plans)
     sub.add_argument("action", nargs="?", metavar="ACTION", choices=("show", "list", "clear"), default="show",
                      help="show (as without one), list or clear")  # fmt: skip

@@ -108,6 +108,8 @@ def test_it_works_where_nothing_else_is(environment):
         "Tenon's own, without OpenBLAS: libopenblas.so.0 was not found (Debian: libopenblas0-openmp)"
     )
     assert "aten::silu" in in_bare_root(environment, "-m", "tenon", "where", "silu")
+    assert in_bare_root(environment, "-m", "tenon", "docs", "compile") == (ROOT / "docs/compile.md").read_text()
+    assert "\n## " in in_bare_root(environment, "-m", "tenon", "docs", "operators")
     (program,) = environment.glob("bin/tenon")
     assert in_bare_root(environment, program, "--version").startswith("tenon ")
 

@@ -25,6 +25,17 @@ def test_version():
     assert run("--version") == f"tenon {tenon.__version__}\n"
 
 
+def test_docs_has_every_page_that_the_package_names():
+    listed = dict(line.split() for line in run("docs").splitlines())
+    package = pathlib.Path(tenon.__file__).parent
+    named = {n for file in [*package.rglob("*.py"), package / "_C.pyi"] for n in re.findall(r"\bdocs/([a-z-]+)\.md", file.read_text())}
+    assert {"compile", "differences"} <= named and named | {"operators"} <= set(listed)
+    assert all(pathlib.Path(file).is_file() for file in listed.values())
+    for page in ("compile", "compile.md", "docs/compile.md"):
+        assert run("docs", page) == pathlib.Path(listed["compile"]).read_text()
+    assert run("docs", "compil", code=1) == "tenon docs: there is no page 'compil'; there are compile\n"
+
+
 def test_ops_lists_by_part_and_by_pattern():
     assert run("ops", "silu").split() == ["aten::silu", "aten::silu.out", "aten::silu_"]
     assert run("ops", "add.*").split() == [o for o in run("ops").split() if o.startswith("aten::add.")]

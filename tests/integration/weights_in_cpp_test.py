@@ -1,4 +1,5 @@
-"""Weights that Python trained give the same logits, bit for bit, in a C++ program that needs no library at run time."""
+"""Weights that Python trained give the same logits, bit for bit, in a C++ program that needs no library at run time; and what it
+trains itself has the bits of what Python trains."""
 
 import gzip
 import pathlib
@@ -16,6 +17,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 PROGRAM = """
 #include <tenon/io.h>
 #include <tenon/nn.h>
+#include <tenon/optim.h>
 #include <tenon/tenon.h>
 
 namespace nn = tenon::nn;
@@ -27,13 +29,53 @@ struct Net : nn::Module {
   tenon::Tensor forward(const tenon::Tensor& x) override { return out(tenon::relu(hidden(x - mean))); }
 };
 
+struct Images : nn::Module {
+  nn::Conv2d& stem = register_module("stem", nn::Conv2d(1, 8, 3, {.padding = 1, .bias = false}));
+  nn::BatchNorm2d& norm = register_module("norm", nn::BatchNorm2d(8));
+  nn::MaxPool2d& pool = register_module("pool", nn::MaxPool2d(3, {.stride = 2, .padding = 1}));
+  nn::Conv2d& mix = register_module("mix", nn::Conv2d(8, 16, {3, 1}, {.stride = {2, 1}, .padding = {1, 0}, .groups = 2}));
+  nn::Embedding& columns = register_module("columns", nn::Embedding(4, 16, {.padding_idx = 3}));
+  nn::LayerNorm& rows = register_module("rows", nn::LayerNorm(16));
+  nn::Flatten& flat = register_module("flat", nn::Flatten());
+  nn::Dropout& dropout = register_module("dropout", nn::Dropout(0.25));
+  nn::Linear& out = register_module("out", nn::Linear(128, 10));
+  tenon::Tensor forward(const tenon::Tensor& x) override {
+    const tenon::Tensor seen = mix(pool(tenon::relu(norm(stem(x.reshape({-1, 1, 8, 8}))))));  // [N, 16, 2, 4]
+    return out(dropout(flat(rows(seen.permute({0, 2, 3, 1}) + columns(tenon::arange(4))))));
+  }
+};
+
+template <class Model>
+void run(const char* state, const char* input, const char* output) {
+  Model model;
+  model.load_state_dict(tenon::load(state));
+  model.eval();
+  const tenon::InferenceMode inference;
+  tenon::save({{"logits", model(tenon::load(input)["x"].to_tensor())}}, output);
+}
+
+void train(const char* input, const char* output) {
+  tenon::manual_seed(3);
+  Images model;
+  tenon::optim::SGD optimizer(model.parameters(), {.lr = 0.1, .momentum = 0.9});
+  const tenon::Value given = tenon::load(input);
+  for (int i = 0; i < 3; ++i) {
+    optimizer.zero_grad();
+    tenon::cross_entropy_loss(model(given["x"].to_tensor()), given["y"].to_tensor()).backward();
+    optimizer.step();
+  }
+  tenon::save(model.state_dict(), output);
+}
+
 int main(int argc, char** argv) {
   try {
-    Net net;
-    net.load_state_dict(tenon::load(argv[1]));
-    const tenon::InferenceMode inference;
-    const tenon::Value given = tenon::load(argv[2]);
-    tenon::save({{"logits", net(given["x"].to_tensor())}}, argv[3]);
+    const std::string_view what = argv[1];
+    if (what == "train")
+      train(argv[2], argv[3]);
+    else if (what == "images")
+      run<Images>(argv[2], argv[3], argv[4]);
+    else
+      run<Net>(argv[2], argv[3], argv[4]);
   } catch (const std::exception& error) {
     std::fprintf(stderr, "%s\\n", error.what());
     return 1;
@@ -61,6 +103,20 @@ class Net(nn.Module):
         return self.out(nn.functional.relu(self.hidden(x - self.mean)))
 
 
+class Images(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.stem, self.norm = nn.Conv2d(1, 8, 3, padding=1, bias=False), nn.BatchNorm2d(8)
+        self.pool = nn.MaxPool2d(3, stride=2, padding=1)
+        self.mix = nn.Conv2d(8, 16, (3, 1), stride=(2, 1), padding=(1, 0), groups=2)
+        self.columns, self.rows = nn.Embedding(4, 16, padding_idx=3), nn.LayerNorm(16)
+        self.flat, self.dropout, self.out = nn.Flatten(), nn.Dropout(0.25), nn.Linear(128, 10)
+
+    def forward(self, x):
+        seen = self.mix(self.pool(nn.functional.relu(self.norm(self.stem(x.reshape(-1, 1, 8, 8))))))
+        return self.out(self.dropout(self.flat(self.rows(seen.permute(0, 2, 3, 1) + self.columns(tenon.arange(4))))))
+
+
 @pytest.fixture(scope="module")
 def program(tmp_path_factory):
     folder = tmp_path_factory.mktemp("classify")
@@ -79,27 +135,38 @@ def program(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def trained():
-    """A model that has learned something, with its input and its logits."""
+def digits():
     rows = np.loadtxt(gzip.open(ROOT / "data/digits.csv.gz"), delimiter=",", dtype=np.float32)
-    x, y = tenon.tensor(rows[:, :64] / 16), tenon.tensor(rows[:, 64].astype(np.int64))
+    return tenon.tensor(rows[:, :64] / 16), tenon.tensor(rows[:, 64].astype(np.int64))
+
+
+@pytest.fixture(scope="module", params=[Net, Images], ids=["net", "images"])
+def trained(request, digits):
+    """A model that has learned something, with its input and its logits."""
+    x, y = digits
     tenon.manual_seed(0)
-    net = Net()
-    net.mean.copy_(x.mean(0))
+    net = request.param()
+    if request.param is Net:
+        net.mean.copy_(x.mean(0))
     optimizer = tenon.optim.SGD(net.parameters(), lr=0.1, momentum=0.9)
     for start in range(0, 1600, 32):
         loss = nn.functional.cross_entropy(net(x[start : start + 32]), y[start : start + 32])
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
+    net.eval()
     given = x[1600:1664]
     logits = net(given).detach()
     assert (logits.argmax(1) == y[1600:1664]).sum() > 40
     return net, given, logits
 
 
-def run(program, *paths):
-    return subprocess.run([program, *paths], capture_output=True, text=True)
+def run(program, *arguments):
+    return subprocess.run([program, *arguments], capture_output=True, text=True)
+
+
+def same_bits(a, b):
+    return a.dtype == b.dtype and a.shape == b.shape and a.numpy().tobytes() == b.numpy().tobytes()
 
 
 @pytest.mark.parametrize("name", ["net.safetensors", "net.tenon"])
@@ -108,18 +175,36 @@ def test_the_same_logits_bit_for_bit(program, trained, tmp_path, name):
     weights, x, out = tmp_path / name, tmp_path / "x.safetensors", tmp_path / "logits.safetensors"
     tenon.save(net.state_dict(), weights)
     tenon.save({"x": given}, x)
-    done = run(program, weights, x, out)
+    done = run(program, type(net).__name__.lower(), weights, x, out)
     assert done.returncode == 0, done.stderr
-    assert tenon.load(out)["logits"].numpy().tobytes() == logits.numpy().tobytes()
+    assert same_bits(tenon.load(out)["logits"], logits)
 
 
-def test_a_state_that_does_not_fit_is_listed(program, trained, tmp_path):
-    state = trained[0].state_dict()
+def test_both_train_the_same_model(program, digits, tmp_path):
+    """From the weights of a seed on: batches' statistics, dropped elements and a row of padding included."""
+    x, y = digits[0][:64], digits[1][:64]
+    tenon.save({"x": x, "y": y}, tmp_path / "given.safetensors")
+    done = run(program, "train", tmp_path / "given.safetensors", tmp_path / "state.safetensors")
+    assert done.returncode == 0, done.stderr
+    tenon.manual_seed(3)
+    model = Images()
+    optimizer = tenon.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+    for _ in range(3):
+        optimizer.zero_grad()
+        nn.functional.cross_entropy(model(x), y).backward()
+        optimizer.step()
+    state, theirs = model.state_dict(), tenon.load(tmp_path / "state.safetensors")
+    assert list(theirs) == list(state)
+    assert not [name for name, value in state.items() if not same_bits(value, theirs[name])]
+
+
+def test_a_state_that_does_not_fit_is_listed(program, tmp_path):
+    state = Net().state_dict()
     del state["out.bias"]
     state["more"] = tenon.ones(1)
     state["mean"] = tenon.ones(3)
     tenon.save(state, tmp_path / "w.safetensors")
-    done = run(program, tmp_path / "w.safetensors", tmp_path / "w.safetensors", tmp_path / "out.safetensors")
+    done = run(program, "net", tmp_path / "w.safetensors", tmp_path / "w.safetensors", tmp_path / "out.safetensors")
     assert done.returncode == 1
     lines = done.stderr.splitlines()
     assert lines[1:] == [

@@ -1,0 +1,20 @@
+// Dropout: elements that are left out at random while training.
+#pragma once
+
+#include "tenon/generated/random/functions.h"
+#include "tenon/nn/module.h"
+
+namespace tenon::nn {
+
+/// Zeroes each element with probability p while training, and scales the others by 1 / (1 - p). Srivastava et
+/// al. (2014), JMLR 15. In evaluation it returns its input.
+class Dropout final : public Module {
+ public:
+  explicit Dropout(double p = 0.5) : p_(p) {}
+  Tensor forward(const Tensor& input) override { return dropout(input, p_, is_training()); }
+
+ private:
+  double p_;
+};
+
+}  // namespace tenon::nn

@@ -1,0 +1,111 @@
+// Layers beside Linear. That they compute what Python's do, bit for bit, is tested in
+// tests/integration/weights_in_cpp_test.py.
+#include <gtest/gtest.h>
+
+#include "tenon/generated/copy/functions.h"
+#include "tenon/generated/factory/functions.h"
+#include "tenon/generated/random/functions.h"
+#include "tenon/nn.h"
+#include "tenon/ops/factory/from_data.h"
+
+namespace tenon::nn {
+namespace {
+
+std::string message_of(auto&& f) {
+  try {
+    f();
+  } catch (const Error& e) {
+    return e.what();
+  }
+  return "no error";
+}
+
+std::vector<std::string> names_of(const Module& module) {
+  std::vector<std::string> names;
+  for (const auto& [name, value] : module.state_dict()) names.push_back(name);
+  return names;
+}
+
+TEST(Conv2d, SizesAreOneNumberOrTwo) {
+  Conv2d layer(4, 6, {3, 5}, {.stride = {2, 1}, .padding = {1, 2}, .groups = 2});
+  EXPECT_EQ(layer.weight.sizes(), (Dims{6, 2, 3, 5}));
+  EXPECT_EQ(layer(ones({7, 4, 9, 8})).sizes(), (Dims{7, 6, 5, 8}));
+  EXPECT_EQ(Conv2d(1, 1, 3, {.stride = 2, .padding = 1})(ones({1, 9, 9})).sizes(), (Dims{1, 5, 5}));
+}
+
+TEST(Conv2d, ChannelsThatGroupsCannotDivideAreRefused) {
+  EXPECT_EQ(message_of([] { Conv2d(4, 6, 3, {.groups = 4}); }),
+            "Conv2d: 4 and 6 channels cannot be divided into 4 groups");
+  EXPECT_EQ(message_of([] { Conv2d(4, 6, 3, {.groups = 0}); }),
+            "Conv2d: 4 and 6 channels cannot be divided into 0 groups");
+  EXPECT_EQ(message_of([] { Conv2d(-1, 6, 3); }), "Conv2d: channels must not be negative, got -1 and 6");
+  EXPECT_EQ(message_of([] { Conv2d(1, 1, {3, 0}); }), "Conv2d: kernel_size must be positive, got [3, 0]");
+}
+
+TEST(BatchNorm2d, StateHasItsStatistics) {
+  EXPECT_EQ(names_of(BatchNorm2d(2)), (std::vector<std::string>{"weight", "bias", "running_mean",
+                                                                "running_var", "num_batches_tracked"}));
+  EXPECT_EQ(names_of(BatchNorm2d(2, {.affine = false, .track_running_stats = false})),
+            std::vector<std::string>{});
+}
+
+TEST(BatchNorm2d, WithoutMomentumStatisticsAreMeansOfAllBatches) {
+  BatchNorm2d layer(1, {.momentum = std::nullopt});
+  layer(full({2, 1, 1, 2}, 3.0));
+  layer(full({2, 1, 1, 2}, 6.0));
+  EXPECT_FLOAT_EQ(layer.running_mean.item<float>(), 4.5f);
+  EXPECT_EQ(layer.num_batches_tracked.item<int64_t>(), 2);
+  layer.eval();
+  layer(full({2, 1, 1, 2}, 9.0));
+  EXPECT_FLOAT_EQ(layer.running_mean.item<float>(), 4.5f);
+  EXPECT_EQ(layer.num_batches_tracked.item<int64_t>(), 2);
+}
+
+TEST(BatchNorm2d, ImagesOfManyElementsAreExpected) {
+  BatchNorm2d layer(2);
+  EXPECT_EQ(message_of([&] {
+              layer(ones({3, 2}));
+            }),
+            "BatchNorm2d: expected input [N, C, H, W], got float32 [3, 2]");
+  EXPECT_EQ(message_of([&] {
+              layer(ones({1, 2, 1, 1}));
+            }),
+            "BatchNorm2d: training needs more than one value for each channel, got float32 [1, 2, 1, 1]");
+  EXPECT_EQ(layer.num_batches_tracked.item<int64_t>(), 0);
+}
+
+TEST(LayerNorm, NormalisesTrailingDimensions) {
+  LayerNorm layer({2, 2}, {.eps = 0});
+  const Tensor y = layer(tensor({1.0f, 1.0f, 3.0f, 3.0f}).reshape({1, 2, 2}));
+  EXPECT_FLOAT_EQ(y.select(1, 0).sum().item<float>(), -2);
+  EXPECT_EQ(names_of(LayerNorm(4, {.bias = false})), std::vector<std::string>{"weight"});
+}
+
+TEST(Embedding, APaddingRowIsZeroAndGetsNoGradient) {
+  Embedding layer(4, 3, {.padding_idx = -1});
+  EXPECT_TRUE(equal(layer.weight.detach().select(0, 3), zeros({3})));
+  layer(tensor(std::vector<int64_t>{3, 1, 3})).sum().backward();
+  EXPECT_TRUE(equal(layer.weight.grad().select(0, 3), zeros({3})));
+  EXPECT_TRUE(equal(layer.weight.grad().select(0, 1), ones({3})));
+  EXPECT_EQ(message_of([] { Embedding(4, 3, {.padding_idx = 4}); }),
+            "Embedding: padding_idx 4 is out of range for 4 embeddings");
+}
+
+TEST(Dropout, DropsWhileTrainingAlone) {
+  manual_seed(0);
+  Dropout layer(0.5);
+  const Tensor x = ones({1000});
+  const double kept = layer(x).sum().item().to_double();  // of twos
+  EXPECT_GT(kept, 800);
+  EXPECT_LT(kept, 1200);
+  layer.eval();
+  EXPECT_TRUE(equal(layer(x), x));
+}
+
+TEST(MaxPool2d, StepsByItsKernelUnlessToldOtherwise) {
+  EXPECT_EQ(MaxPool2d(2)(ones({1, 3, 6, 4})).sizes(), (Dims{1, 3, 3, 2}));
+  EXPECT_EQ(MaxPool2d(3, {.stride = 1, .padding = 1})(ones({1, 3, 6, 4})).sizes(), (Dims{1, 3, 6, 4}));
+}
+
+}  // namespace
+}  // namespace tenon::nn

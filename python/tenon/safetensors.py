@@ -78,11 +78,12 @@ class safe_open:
         return self._file
 
     def keys(self) -> list[str]:
-        return _C._weights.keys(self._opened())
+        """The names of the tensors, sorted."""
+        return sorted(_C._weights.keys(self._opened()))
 
     def metadata(self) -> dict[str, str] | None:
         """The texts by name that the file holds, or None."""
-        return _C._weights.metadata(self._opened()) or None
+        return _C._weights.metadata(self._opened())
 
     def get_tensor(self, name: str) -> Tensor:
         """Raises ValueError for a name that is not there, and for a dtype that Tenon does not have."""

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <unordered_set>
 
 #include "tenon/core/parallel.h"
 #include "tenon/generated/functions.h"
@@ -29,6 +30,42 @@ Value unpickled(const Input& input, std::string_view pickle, uint64_t offset, Ch
   } catch (const PickleError& error) {
     input.refuse(offset + at, "the pickle cannot be read: " + error.what);
   }
+}
+
+/// Where a value is inside another, as Python would write it: "['model']['0.weight']". Empty if it is not.
+std::string place_in(const Node* root, const Node* wanted, std::unordered_set<const Node*>& seen) {
+  if (!std::holds_alternative<Node::List>(root->value) || !seen.insert(root).second) return {};
+  const bool is_dict = root->kind == Value::Kind::Dict;
+  for (size_t i = is_dict; i < root->list().size(); i += 1 + is_dict) {
+    const Node* const value = root->list()[i];
+    const std::string rest = place_in(value, wanted, seen);
+    if (value != wanted && rest.empty()) continue;
+    const Node* const key = is_dict ? root->list()[i - 1] : nullptr;
+    if (!key) return fmt::format("[{}]{}", i, rest);
+    if (key->kind == Value::Kind::Text) return fmt::format("['{}']{}", key->text(), rest);
+    const auto* const number = std::get_if<int64_t>(&key->value);
+    return fmt::format("[{}]{}", number ? std::to_string(*number) : "...", rest);
+  }
+  return {};
+}
+
+/// Throws for a tensor of a dtype that Tenon does not have, of which the file's value has one.
+void refuse_absent_dtypes(const Input& input, uint64_t offset, const Value& value,
+                          const std::vector<CheckpointObjects::View>& views) {
+  const CheckpointObjects::View* found = nullptr;
+  std::string place;
+  for (const CheckpointObjects::View& view : views) {
+    // What a parameter was made of is no value itself, and has no place.
+    if (view.absent.empty() || !place.empty()) continue;
+    std::unordered_set<const Node*> seen;
+    place = place_in(&value.node(), view.node, seen);
+    found = &view;
+  }
+  if (found)
+    input.refuse(offset,
+                 fmt::format("tensor {}of shape {} is {}, a dtype that Tenon does not have; convert it "
+                             "with PyTorch, and save it again",
+                             place.empty() ? "" : place + " ", to_string(found->sizes), found->absent));
 }
 
 /// The name of the folder that the archive's entries are in.
@@ -126,6 +163,7 @@ Value read_pytorch(const Input& input, const Place& place) {
   const Zip::Entry& entry = *zip.find(name);
   CheckpointObjects objects;
   Value value = unpickled(input, zip.text(name, entry), entry.offset, objects);
+  refuse_absent_dtypes(input, entry.offset, value, objects.views());
 
   std::vector<Storage> storages = read_storages(zip, folder, objects.storages());
   for (size_t i = 0; place && i < storages.size(); ++i) {

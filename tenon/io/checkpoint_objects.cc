@@ -22,6 +22,7 @@ constexpr const char* kAdvice =
 /// Types and functions that checkpoints name. Each is known by the name that the newest writer gives it.
 constexpr std::pair<std::string_view, std::string_view> kNames[] = {
     {"collections.OrderedDict", "OrderedDict"},
+    {"collections.Counter", "Counter"},
     {"torch._utils._rebuild_tensor", "_rebuild_tensor_v2"},
     {"torch._utils._rebuild_tensor_v2", "_rebuild_tensor_v2"},
     {"torch._utils._rebuild_tensor_v3", "_rebuild_tensor_v3"},
@@ -44,6 +45,12 @@ constexpr std::pair<std::string_view, std::string_view> kNames[] = {
     {"__builtin__.bytearray", "bytearray"},
     {"builtins.bytearray", "bytearray"},
     {"_codecs.encode", "encode"},
+};
+
+/// PyTorch's dtypes that Tenon does not have.
+constexpr std::string_view kAbsentDTypes[] = {
+    "torch.uint16",          "torch.uint32",          "torch.uint64",         "torch.complex32",
+    "torch.float8_e4m3fnuz", "torch.float8_e5m2fnuz", "torch.float8_e8m0fnu", "torch.float4_e2m1fn_x2",
 };
 
 /// The dtypes of PyTorch's storages, which "torch.FloatStorage" and its kin name.
@@ -154,7 +161,8 @@ Node* CheckpointObjects::named(Nodes& nodes, const std::string& name) {
   if (const auto dtype = dtype_named(name)) return add(nodes, Kind::DType, *dtype);
   if (const auto* known = row_of<std::string_view>(kNames, name))
     return add(nodes, Kind::None, Named{std::string(*known)});
-  if (row_of<DType>(kStorages, name)) return add(nodes, Kind::None, Named{name});
+  if (row_of<DType>(kStorages, name) || std::ranges::find(kAbsentDTypes, name) != std::end(kAbsentDTypes))
+    return add(nodes, Kind::None, Named{name});
   refuse(fmt::format("it names {}{}", name, kAdvice));
 }
 
@@ -185,13 +193,17 @@ Node* CheckpointObjects::rebuild_tensor(Nodes& nodes, const Node::List& values, 
   const auto* const stored = std::get_if<StoredBytes>(&arguments.at(0).value);
   if (!stored) arguments.wrong(0, "a storage");
   if (typed) arguments.between(7, 8);
+  const auto* const absent = typed ? std::get_if<Named>(&arguments.at(6).value) : nullptr;
   View view{nullptr,
             stored->storage,
-            typed ? arguments.dtype(6) : stored->dtype,
+            absent  ? DType::UInt8
+            : typed ? arguments.dtype(6)
+                    : stored->dtype,
             arguments.dims(2),
             arguments.dims(3),
             arguments.integer(1),
             false};
+  if (absent) view.absent = absent->name;
   if (arguments.size() > 4) view.requires_grad = arguments.boolean(4);
   if (const size_t at = typed ? 7 : 6; arguments.size() > at && arguments.at(at).kind != Kind::None) {
     const Node& metadata = arguments.at(at);
@@ -212,7 +224,7 @@ Node* CheckpointObjects::rebuild_tensor(Nodes& nodes, const Node::List& values, 
   if (extent(view.sizes, view.strides, view.offset, view.dtype) > stored->nbytes)
     refuse(fmt::format("a tensor of shape {} reaches beyond its storage '{}' of {} bytes",
                        to_string(view.sizes), storages_[stored->storage].key, stored->nbytes));
-  if (view.requires_grad && !is_floating_point(view.dtype) && !is_complex(view.dtype))
+  if (view.requires_grad && !absent && !is_floating_point(view.dtype) && !is_complex(view.dtype))
     refuse(fmt::format("a tensor of {} requires grad", name(view.dtype)));
   view.node = add(nodes, Kind::Tensor, Tensor());
   view.node->tensor = views_.size();
@@ -284,6 +296,13 @@ Node* CheckpointObjects::call(Nodes& nodes, const std::string& function, const N
         arguments.wrong(0, "a list of pairs");
       out->list().insert(out->list().end(), pair->list().begin(), pair->list().end());
     }
+    return out;
+  }
+  if (function == "Counter") {
+    arguments.between(0, 1);
+    if (arguments.size() == 1 && arguments.at(0).kind != Kind::Dict) arguments.wrong(0, "a dict");
+    Node* const out = add(nodes, Kind::Dict, arguments.size() ? arguments.at(0).list() : Node::List());
+    out->counts = true;
     return out;
   }
   if (function == "set") {

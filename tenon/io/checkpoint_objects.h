@@ -26,6 +26,7 @@ class CheckpointObjects final : public Objects {
     int64_t offset;
     bool requires_grad;
     bool conj = false, neg = false;  ///< The values are those of the storage, conjugated or negated.
+    std::string absent = {};         ///< A dtype that Tenon does not have; the tensor cannot be read.
   };
 
   Node* named(Nodes& nodes, const std::string& name) override;

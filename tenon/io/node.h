@@ -29,6 +29,7 @@ struct Node {
   Value::Kind kind = Value::Kind::None;
   /// How Python calls it: of a dict OrderedDict, of a tuple Size, of a tensor Parameter, of bytes bytearray.
   bool special = false;
+  bool counts = false;  ///< Of a dict: a Counter.
   std::variant<std::monostate, bool, int64_t, double, std::complex<double>, std::string, Tensor, DType, List,
                Named, StoredBytes>
       value;

@@ -157,6 +157,7 @@ std::vector<std::string> File::keys() const {
 }
 
 const Metadata& File::metadata() const noexcept { return impl_->header.metadata; }
+bool File::has_metadata() const noexcept { return impl_->header.has_metadata; }
 
 Tensor File::tensor(std::string_view name) const {
   const auto found = impl_->places.find(std::string(name));

@@ -55,6 +55,8 @@ class File {
 
   std::vector<std::string> keys() const;
   const Metadata& metadata() const noexcept;
+  /// Whether the file has metadata, be it none by name.
+  bool has_metadata() const noexcept;
   /// Throws Error{Value} for a name that is not there, and for a dtype that Tenon does not have.
   Tensor tensor(std::string_view name) const;
 

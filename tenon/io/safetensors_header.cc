@@ -114,6 +114,8 @@ class Reader {
   bool end_object() {
     if (unknown_ > 0) return --unknown_, true;
     if (place_ == Place::Entry) finish_entry();
+    if (place_ == Place::Metadata)
+      out_.has_metadata = !keys_.contains(kChecksumKey) || !out_.metadata.empty();
     place_ = place_ == Place::Top ? Place::End : Place::Top;
     return true;
   }
@@ -290,6 +292,9 @@ SafetensorsHeader read_safetensors_header(const Input& input) {
   const std::string_view json = std::string_view(out.text).substr(8);
   const size_t first = json.find_first_not_of(kBlanks);
   if (first == json.npos || json[first] != '{') input.refuse(8, "the header must begin with '{'");
+  // The parser takes it for the end of its input.
+  if (const size_t nul = json.find('\0'); nul != json.npos)
+    input.refuse(8 + nul, "the header is no JSON: it has a NUL");
 
   Reader reader(input, out);
   const char* const begin = out.text.data() + 8;

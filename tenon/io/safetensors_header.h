@@ -25,7 +25,8 @@ struct SafetensorsHeader {
 
   std::vector<Entry> entries;                                 // in the order of the header
   std::vector<std::pair<std::string, std::string>> metadata;  // without the checksum
-  std::string text;                                           // the bytes before the data, with the length
+  bool has_metadata = false;  // be it empty; not where it is the checksum alone
+  std::string text;           // the bytes before the data, with the length
   /// Where the checksum's digits are in `text`. There in every file that Tenon has written, and only there.
   std::optional<size_t> checksum;
 };

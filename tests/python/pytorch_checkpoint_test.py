@@ -111,6 +111,7 @@ def sample():
         "complex": Call(Name("__builtin__", "complex"), (1.0, -2.0)),
         "bytes": bytes_2,
         "set": Call(Name("__builtin__", "set"), ([1, 2],)),
+        "counter": Call(Name("collections", "Counter"), ({3: 2, "x": 1},)),
         "size": Call(Name("torch", "Size"), ((2, 3),)),
         "dtype": Name("torch", "bfloat16"),
         "device": Call(Name("torch", "device"), ("cpu",)),
@@ -126,6 +127,7 @@ def test_every_kind_of_value():
     assert type(found["model"]) is collections.OrderedDict and not found["model"]
     assert found["plain"] == [1, -3, 1 << 80, -(1 << 70), 2.5, True, None, "größe", (), (1,), {7: {"x": 1}}]
     assert found["complex"] == 1 - 2j and found["bytes"] == b"a\xff" and found["set"] == {1, 2}
+    assert found["counter"] == collections.Counter({3: 2, "x": 1}) and type(found["counter"]) is collections.Counter
     assert found["size"] == tenon.Size((2, 3)) and type(found["size"]) is tenon.Size
     assert found["dtype"] is tenon.bfloat16 and found["device"] == tenon.device("cpu")
 
@@ -233,7 +235,29 @@ def circular():
     return value
 
 
+def absent(dtype):
+    """A tensor as PyTorch pickles one whose dtype has no storages of its own."""
+    bytes_of = Stored("torch.storage.UntypedStorage", "0", 24)
+    none = Call(Name("collections", "OrderedDict"), ())
+    return Call(Name("torch._utils", "_rebuild_tensor_v3"), (bytes_of, 0, (2, 3), (3, 1), False, none, Name("torch", dtype)))
+
+
+def holding(dtype):
+    return lambda: archive({"step": 1, "model": {"0.weight": [tensor(ARRAY), absent(dtype)]}}, [ARRAY.tobytes()])
+
+
+def absent_parameter():
+    return archive([Call(Name("torch._utils", "_rebuild_parameter"), (absent("complex32"), True, None))], [ARRAY.tobytes()])
+
+
 BAD = {
+    **{dtype: (holding(dtype), rf"tensor \['model'\]\['0.weight'\]\[1\] of shape \[2, 3\] is torch.{dtype}, a dtype that Tenon does not have")
+       for dtype in ("uint16", "uint32", "uint64", "complex32", "float8_e4m3fnuz", "float8_e5m2fnuz", "float8_e8m0fnu")},
+    "complex32 parameter": (absent_parameter, r"tensor \[0\] of shape \[2, 3\] is torch.complex32"),
+    "a dtype alone": (lambda: archive([Name("torch", "uint16")]), "the name torch.uint16 stands where a value is expected"),
+    "frozenset": (lambda: broken(("builtins", "frozenset"), [1]), "it names builtins.frozenset"),
+    "defaultdict": (lambda: broken(("collections", "defaultdict")), "it names collections.defaultdict"),
+    "a counter of a list": (lambda: broken(("collections", "Counter"), [1]), "argument 1 of Counter must be a dict"),
     "runs code": (lambda: broken(("os", "system"), "touch /tmp/never"), "it names os.system; a checkpoint holds tensors.* Nothing of it was executed"),
     "builtin": (lambda: broken(("builtins", "eval"), "1"), "it names builtins.eval"),
     "a module": (lambda: broken(("torch.nn.modules.linear", "Linear")), r"it names torch.nn.modules.linear.Linear.* save its state_dict\(\)"),

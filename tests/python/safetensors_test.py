@@ -99,6 +99,23 @@ def test_single_tensors_of_an_open_file(path):
         file.keys()
 
 
+@pytest.mark.parametrize("header", [
+    {"z": ("U8", 0), "a": ("U8", 1), "m": ("U8", 2)}, {"z": ("U8", 2), "a": ("U8", 0), "m": ("U8", 1)}, {},
+    {"__metadata__": {}}, {"__metadata__": None}, {"__metadata__": {}, "a": ("U8", 0)}, {"__metadata__": {"b": "2", "a": "1"}},
+], ids=str)  # fmt: skip
+def test_names_and_metadata_are_those_of_the_reference(path, header):
+    rows = {name: row((1,), (r[1], r[1] + 1), r[0]) if isinstance(r, tuple) else r for name, r in header.items()}
+    path.write_bytes(with_header(rows, bytes(sum(isinstance(r, tuple) for r in header.values()))))
+    with safe_open(path) as file, reference.safe_open(path, "numpy") as theirs:
+        assert file.keys() == theirs.keys() and file.metadata() == theirs.metadata()
+
+
+def test_a_checksum_alone_is_no_metadata(path):
+    save_file({"a": tenon.ones(1)}, path)
+    with safe_open(path) as file:
+        assert file.metadata() is None
+
+
 @pytest.mark.parametrize("mmap", [False, True])
 def test_writing_to_a_loaded_tensor_does_not_reach_the_file(path, mmap):
     save_file({"w": tenon.ones(5000), "v": tenon.ones(3)}, path)
@@ -215,6 +232,8 @@ BAD = [
     (struct.pack("<Q", 99_999_999) + b"{}", "at byte 0: 100000007 bytes are expected here, and the file ends at byte 10"),
     (with_header(b" \f{}"), "at byte 8: the header must begin with '{'"),
     (with_header(b"  "), "at byte 8: the header must begin with '{'"),
+    (with_header(b"{}\0"), "at byte 10: the header is no JSON: it has a NUL"),
+    (with_header(b"{} \0 "), "at byte 11: the header is no JSON: it has a NUL"),
     (with_header(b"{} x"), "at byte 12: the header is no JSON"),
     (with_header(b'{"a":'), "the header is no JSON"),
     (with_header(b'{"a\xff":1}'), "the header is no JSON"),
@@ -287,7 +306,7 @@ def test_a_dtype_that_tenon_lacks_does_not_hide_other_tensors(path):
     path.write_bytes(with_header(header, bytes(8) + np.array([1, 2], np.float32).tobytes() + bytes(2)))
     for mmap in False, True:
         with safe_open(path, mmap=mmap) as file:
-            assert file.keys() == ["ids", "w", "q"] and file.get_tensor("w").tolist() == [1, 2]
+            assert file.keys() == ["ids", "q", "w"] and file.get_tensor("w").tolist() == [1, 2]
             for name, dtype in ("ids", "U16"), ("q", "F6_E2M3"):
                 with pytest.raises(ValueError, match=f"^load: {path}: at byte \\d+: tensor '{name}' has dtype '{dtype}', which"):
                     file.get_tensor(name)

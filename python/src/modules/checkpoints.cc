@@ -106,7 +106,9 @@ class Objects {
   }
 
   PyObject* dict(const io::Node& node) {
-    Ref out(node.special ? PyObject_CallNoArgs(attribute("collections", "OrderedDict").get()) : PyDict_New());
+    const char* const type = node.counts ? "Counter" : "OrderedDict";
+    Ref out(node.counts || node.special ? PyObject_CallNoArgs(attribute("collections", type).get())
+                                        : PyDict_New());
     checked(out.get());
     for (size_t i = 0; i < node.list().size(); i += 2) {
       const Ref key(of(*node.list()[i]));

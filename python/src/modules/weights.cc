@@ -171,9 +171,11 @@ PyObject* keys(PyObject*, PyObject* o) {
 }
 
 PyObject* metadata(PyObject*, PyObject* o) {
-  return guarded([&] {
+  return guarded([&]() -> PyObject* {
+    const safetensors::File& file = file_argument(o);
+    if (!file.has_metadata()) return Py_NewRef(Py_None);
     Ref out(checked(PyDict_New()));
-    for (const auto& [key, value] : file_argument(o).metadata()) {
+    for (const auto& [key, value] : file.metadata()) {
       const Ref name(checked(PyUnicode_FromStringAndSize(key.data(), static_cast<Py_ssize_t>(key.size()))));
       const Ref text(
           checked(PyUnicode_FromStringAndSize(value.data(), static_cast<Py_ssize_t>(value.size()))));

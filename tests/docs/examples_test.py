@@ -1,6 +1,7 @@
 """Every program of the documentation runs, in a process of its own: Python blocks, and C++ blocks against the installed library.
 What is no program is tests/docs/blocks_test.py's."""
 
+import os
 import pathlib
 import re
 import subprocess
@@ -24,7 +25,11 @@ def test_python_example(text, tmp_path):
     # What registers something for openreg's operators is imported when the device is there (docs/conformance.md).
     load = 'import tenon\ntenon.load_device("build/release/backends/openreg/openreg.so")\n' if '"openreg::' in text else ""
     (tmp_path / "example.py").write_text(load + text)
-    done = subprocess.run([sys.executable, tmp_path / "example.py"], cwd=ROOT, capture_output=True, text=True)
+    # Where a page loads a device from the build tree, its path is relative.
+    folder = ROOT if "build/release/" in load + text else tmp_path
+    build = ROOT / "build/release"
+    variables = {**os.environ, "PYTHONPATH": str(build / "python"), "TENON_PLUGIN_PATH": str(build / "backends/openreg")}
+    done = subprocess.run([sys.executable, tmp_path / "example.py"], cwd=folder, env=variables, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
 
 

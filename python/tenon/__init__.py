@@ -40,6 +40,7 @@ if TYPE_CHECKING:
         linalg as linalg,
         ops as ops,
         plans as plans,
+        testing as testing,
         utils as utils,
     )
 
@@ -184,7 +185,7 @@ def is_storage(obj: object) -> _C._bool:
     return isinstance(obj, _C.UntypedStorage)
 
 
-_LATER = ("accelerator", "backends", "cpu", "cuda", "devices", "dispatch", "graph", "library", "linalg", "ops", "plans", "safetensors", "utils")
+_LATER = ("accelerator", "backends", "cpu", "cuda", "devices", "dispatch", "graph", "library", "linalg", "ops", "plans", "safetensors", "testing", "utils")
 # What programs of the cuDNN frontend begin with.
 _OF_GRAPHS = ("create_handle", "destroy_handle", "pygraph", "set_stream")
 # Types of tensors that older programs name: in the module of that name.

@@ -21,9 +21,15 @@ def pytorch_names():
                 section.add(line)
     return names
 
+#: What serves in place of it.
+_INSTEAD = {
+    f"torch{name}": "; model.to(tenon.bfloat16) and inputs of that dtype compute in bfloat16 throughout"
+    for name in (".autocast", ".amp", ".is_autocast_enabled", ".get_autocast_dtype", ".set_autocast_enabled", ".cuda.amp")
+}
+
 
 def _sentence(owner, name):
-    return f"{owner}.{name} of PyTorch is not in Tenon yet; {LIST} lists what is"
+    return f"{owner}.{name} of PyTorch is not in Tenon yet; {LIST} lists what is{_INSTEAD.get(f'{owner}.{name}', '')}"
 
 
 def attribute_error(module, name):

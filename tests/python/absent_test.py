@@ -24,6 +24,12 @@ def test_an_absent_name_says_so(ask, name):
         ask()
 
 
+def test_what_serves_in_place_of_mixed_precision_is_said():
+    for ask in (lambda: tenon.autocast, lambda: tenon.amp, lambda: tenon.cuda.amp):
+        with pytest.raises(AttributeError, match=r"lists what is; model.to\(tenon.bfloat16\) and inputs of that dtype compute"):
+            ask()
+
+
 def test_other_names_are_plain_errors():
     for ask in (lambda: tenon.nonsense, lambda: tenon.nn.nonsense, lambda: tenon.ones(1).nonsense):
         with pytest.raises(AttributeError, match="has no attribute 'nonsense'$"):

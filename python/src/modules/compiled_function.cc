@@ -5,6 +5,9 @@
 
 #include <structmember.h>
 
+#include <algorithm>
+#include <iterator>
+
 #include "python/src/interpreter/errors.h"
 #include "python/src/module_parts.h"
 #include "tenon/autograd/anomaly.h"
@@ -202,7 +205,11 @@ PyType_Spec g_spec{"tenon._C.CompiledFunction", sizeof(Compiled), 0,
 void add_replay(PyObject* compiled, std::unique_ptr<pure::PureReplay> replay) {
   Pure* const pure = as_compiled(compiled)->pure;
   if (!pure) return;
-  if (pure->replays.size() == Pure::kMaxReplays) pure->replays.pop_back();
+  if (pure->replays.size() >= Pure::kMaxReplays) {
+    const auto is_idle = [](const auto& other) { return !other->is_running(); };
+    const auto oldest = std::find_if(pure->replays.rbegin(), pure->replays.rend(), is_idle);
+    if (oldest != pure->replays.rend()) pure->replays.erase(std::next(oldest).base());
+  }
   pure->replays.insert(pure->replays.begin(), std::move(replay));
 }
 

@@ -34,7 +34,7 @@ PureReplay::PureReplay(Parts parts)
 }
 
 bool PureReplay::matches(PyObject* const* arguments, size_t n, PyObject* names) {
-  if (is_running_) return false;  // a finalizer or the handler of a signal calls the program
+  if (is_running_) return false;
   call_.clear();
   broken_ = nullptr;
   which_ = SIZE_MAX;

@@ -63,6 +63,9 @@ class PureReplay {
   bool matches(PyObject* const* arguments, size_t n, PyObject* names);
   /// Computes and returns the result: a new reference. Throws.
   PyObject* run();
+  /// Whether a call of it has not ended: on another thread, as runs may give up the interpreter's lock, or of
+  /// the program that calls itself through a finalizer or the handler of a signal.
+  bool is_running() const noexcept { return is_running_; }
   /// Why `matches` was false the last time: "global `k` is not what it was then".
   std::string mismatch() const;
   int traverse(visitproc visit, void* arg) const;

@@ -10,13 +10,19 @@ int64_t bytes_of(expr::Type t) { return static_cast<int64_t>(expr::item_size(t))
 
 }  // namespace
 
-RowScratch::RowScratch(const RowCall& call, const expr::RowPasses& cut, int64_t piece)
+RowScratch::RowScratch(const RowCall& call, const expr::RowPasses& cut, int64_t piece, std::span<char> room)
     : buffers(call.operands()),
       row_buffers(call.operands()),
       values(cut.values.size()),
       spread(cut.values.size()),
       kept(cut.kept.size()),
       temp_bytes(std::min(piece, call.length) * kTempBytes) {
+  SmallVector<Want, 32> wanted;
+  const auto want = [&](Bytes& to, int64_t bytes) {
+    constexpr auto kUnit = static_cast<int64_t>(kAlign);
+    // Kernels may read a vector beyond the end.
+    wanted.push_back({&to, (bytes + 64 + kUnit - 1) / kUnit * kUnit});
+  };
   const int64_t lanes = call.panel, row = call.length * lanes;
   const int64_t places = std::min(piece, call.length);
   const int64_t count = call.across() ? call.panel : call.group;  // values of rows at a time
@@ -41,25 +47,18 @@ RowScratch::RowScratch(const RowCall& call, const expr::RowPasses& cut, int64_t 
   }
   temps.resize(2 * reducers);
   for (Bytes& b : temps) want(b, temp_bytes * lanes * call.group);
-  place();
+  place({wanted.data(), wanted.size()}, room);
 }
 
-void RowScratch::want(Bytes& to, int64_t bytes) {
-  constexpr auto kUnit = static_cast<int64_t>(kAlign);
-  // Kernels may read a vector beyond the end.
-  wanted_.push_back({&to, (bytes + 64 + kUnit - 1) / kUnit * kUnit});
-}
-
-void RowScratch::place() {
-  size_t total = 0;
-  for (const Want& w : wanted_) total += static_cast<size_t>(w.bytes);
-  char* at = own_;
-  if (total > kOwnBytes) {
+void RowScratch::place(std::span<const Want> wanted, std::span<char> room) {
+  for (const Want& w : wanted) nbytes_ += static_cast<size_t>(w.bytes);
+  char* at = room.data();
+  if (nbytes_ > room.size()) {
     // Not of the library's allocator: what is not touched costs nothing.
-    memory_ = std::make_unique_for_overwrite<char[]>(total + kAlign);
+    memory_ = std::make_unique_for_overwrite<char[]>(nbytes_ + kAlign);
     at = memory_.get() + (kAlign - reinterpret_cast<uintptr_t>(memory_.get()) % kAlign) % kAlign;
   }
-  for (const Want& w : wanted_) {
+  for (const Want& w : wanted) {
     *w.to = at;
     at += w.bytes;
   }

@@ -1,9 +1,10 @@
-// RowScratch: the memory that one thread needs for a row call, which lies in one block: in place where the
-// call is small, so that a softmax of ten numbers asks for no memory.
+// RowScratch: the memory that one thread needs for a row call, which lies in one block: where the caller has
+// room if the call is small, so that a softmax of ten numbers asks for no memory.
 // Used by row_worker.cc. Knows sizes; nothing of what is computed.
 #pragma once
 
 #include <memory>
+#include <span>
 
 #include "backends/cpu/rows/row_call.h"
 #include "backends/cpu/rows/row_plan.h"
@@ -13,11 +14,14 @@ namespace tenon::cpu {
 struct RowScratch {
   using Bytes = char*;
 
-  /// `piece`: places that a kernel takes at a time.
-  RowScratch(const RowCall& call, const expr::RowPasses& cut, int64_t piece);
+  /// Bytes that a small call needs at most.
+  static constexpr size_t kSmall = 4096, kAlign = 128;
 
-  /// Whether it lies here, and asks for no memory.
-  bool is_in_place() const { return !memory_; }
+  /// `piece`: places that a kernel takes at a time; `room`: memory of the caller's, aligned to kAlign, which
+  /// is taken if it suffices.
+  RowScratch(const RowCall& call, const expr::RowPasses& cut, int64_t piece, std::span<char> room);
+
+  bool is_small() const { return nbytes_ <= kSmall; }
   /// What pass p computes for its reducers, of row g of the group.
   Bytes temp(size_t p, uint16_t index, int64_t g) const {
     return temps[2 * first_reducer[p] + index] + g * temp_bytes;
@@ -36,13 +40,10 @@ struct RowScratch {
     Bytes* to;
     int64_t bytes;
   };
-  void want(Bytes& to, int64_t bytes);
-  void place();
+  void place(std::span<const Want> wanted, std::span<char> room);
 
-  static constexpr size_t kOwnBytes = 4096, kAlign = 128;
-  SmallVector<Want, 32> wanted_;
+  size_t nbytes_ = 0;
   std::unique_ptr<char[]> memory_;
-  alignas(kAlign) char own_[kOwnBytes];
 };
 
 }  // namespace tenon::cpu

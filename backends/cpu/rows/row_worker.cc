@@ -27,8 +27,8 @@ int64_t bytes_of(expr::Type t) { return static_cast<int64_t>(expr::item_size(t))
 
 class RowWorker {
  public:
-  RowWorker(const RowCall& call, const RowPlan& plan)
-      : c_(call), plan_(plan), cut_(plan.cut), piece_(piece_of(call)), mem_(call, plan.cut, piece_) {
+  RowWorker(const RowCall& call, const RowPlan& plan, std::span<char> room = {})
+      : c_(call), plan_(plan), cut_(plan.cut), piece_(piece_of(call)), mem_(call, plan.cut, piece_, room) {
     base_.resize(c_.operands() * static_cast<size_t>(c_.group));
     accumulators_.reserve(mem_.temps.size() / 2);
     for (const expr::RowPass& pass : cut_.passes) {
@@ -42,7 +42,7 @@ class RowWorker {
     at_ = at;
     for (int64_t unit = begin; unit < end; ++unit) run(unit);
   }
-  bool is_small() const { return mem_.is_in_place(); }
+  bool is_small() const { return mem_.is_small(); }
 
  private:
   using Bytes = char*;
@@ -387,7 +387,8 @@ class RowWorker {
 
 void run_row_units(const RowCall& call, const RowPlan& plan, const RowAddresses& at, int64_t begin,
                    int64_t end) {
-  RowWorker(call, plan).run(at, begin, end);
+  alignas(RowScratch::kAlign) char room[RowScratch::kSmall];
+  RowWorker(call, plan, room).run(at, begin, end);
 }
 
 SpareRowWorker::~SpareRowWorker() { delete spare_.load(std::memory_order_acquire); }

@@ -78,9 +78,12 @@ class Observer:
             if event == "return" and frame is self._import:
                 self._import = None
         elif event == "call":
-            if frame.f_globals.get("__name__") == "importlib._bootstrap":
+            module = frame.f_globals.get("__name__")
+            if module == "importlib._bootstrap":
                 self._import, self.has_imported = frame, True
             else:
+                if module == "tenon.cached_plans" and self.refused is None:
+                    self.refused = "it makes a plan of cached_plan, which runs at once", _line(frame.f_back or frame)
                 self.codes.setdefault(frame.f_code, frame.f_globals)
         elif event == "c_call":
             self.functions[id(arg)] = weakref.ref(arg)

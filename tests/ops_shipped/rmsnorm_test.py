@@ -134,6 +134,12 @@ def test_meta_tensors_have_shapes():
     assert y.is_meta and y.shape == (7, 3) and y.dtype == tenon.float16
 
 
+def test_a_program_that_makes_a_plan_is_refused_with_its_line():
+    f = tenon.compile(lambda x: rmsnorm(x, 23) * 2.0, pure=True)
+    with pytest.warns(UserWarning, match=r"it makes a plan of cached_plan, which runs at once \(.*rmsnorm.py:\d+\)"):
+        assert f(tenon.ones(3, 23)).shape == (3, 23)
+
+
 @pytest.mark.parametrize("pure", [False, True])
 def test_compiled_functions_have_the_same_bits(pure):
     w = tenon.tensor(numbers(13, 6), dtype=tenon.float32, requires_grad=True)

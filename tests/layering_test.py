@@ -84,7 +84,7 @@ PYTHON = [
     {"pure_reads", "plan_reads"},
     {"pure", "cached_plans"},
     {"compile"},
-    {"ops"},
+    {"ops", "opcheck"},
     {"devices", "pytorch_dispatch"},
     {"accelerator"},
     {"__init__"},

@@ -40,6 +40,7 @@ __all__ = [
     "fallthrough_kernel",
     "impl",
     "infer_schema",
+    "opcheck",
     "register_autograd",
     "register_fake",
     "register_kernel",
@@ -458,6 +459,35 @@ def custom_op(
         return op
 
     return make if fn is None else make(fn)
+
+
+def opcheck(
+    op: OpOverload | OpOverloadPacket,
+    args: Sequence[Any],
+    kwargs: dict[str, Any] | None = None,
+    *,
+    test_utils: str | Sequence[str] = (
+        "test_schema",
+        "test_autograd_registration",
+        "test_faketensor",
+        "test_aot_dispatch_dynamic",
+    ),
+    raise_exception: bool = True,
+    atol: float | None = None,
+    rtol: float | None = None,
+) -> dict[str, str]:
+    """Calls an operator on copies of these arguments, and checks that it does what it was registered to do.
+
+    test_schema: it writes no argument that its schema does not say. test_autograd_registration: backward
+    has a derivative, where an argument requires grad. test_faketensor: on meta tensors it has the same shapes, dtypes and strides.
+    test_aot_dispatch_dynamic: in a recorded program (tenon.compile) it gives the same values and gradients.
+
+    Returns "SUCCESS" or a sentence for each test; with `raise_exception` the first that fails is an error (tenon.opcheck.OpCheckError).
+    """
+    import importlib
+
+    # Which needs recorded programs, and these know custom operators.
+    return importlib.import_module(f"{__package__}.opcheck").check(op, args, kwargs, test_utils, raise_exception, rtol, atol)
 
 
 def _owner(op: OpOverload) -> Library | None:

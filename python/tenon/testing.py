@@ -146,7 +146,7 @@ def _of_elements(actual, expected, near, rtol, atol):
     return "\n".join(lines)
 
 
-def _unravelled(number, shape):
+def _unravelled(number: int, shape: tuple[int, ...]) -> tuple[int, ...]:
     index: list[int] = []
     for size in reversed(shape):
         index.insert(0, number % size)

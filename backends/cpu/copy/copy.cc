@@ -63,8 +63,8 @@ void copy_strided(const Tensor& dst, const Tensor& src, const char* op) {
   const bool same_dtype = dst.dtype() == src.dtype();
   iter.for_each_2d([&](char* const* ptrs, const int64_t* strides, int64_t n0, int64_t n1) {
     const BlockStrides ds{strides[0], strides[2]}, ss{strides[1], strides[3]};
-    const bool turns =
-        n0 > 1 && n1 > 1 && ds.inner == dst_item && ss.outer == src_item && ss.inner != src_item;
+    const bool turns = n0 > 1 && n1 > 1 && ds.inner == dst_item && ss.outer == src_item &&
+                       ss.inner != src_item && ss.inner != 0;
     if (turns && same_dtype) {
       row_kernels().transpose[element_size_index(src_item)](ptrs[0], ds.outer, ptrs[1], ss.inner,
                                                             static_cast<size_t>(n0), static_cast<size_t>(n1));

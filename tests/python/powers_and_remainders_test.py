@@ -34,11 +34,22 @@ def test_a_root_has_the_values_of_c():
     assert str(got[0]) == "0.0" and got[1] == float("inf") and got[2] != got[2] and got[3] == 2
 
 
-@pytest.mark.parametrize("exponent", [2, 3, 0.5, -1])
+@pytest.mark.parametrize("exponent", [2, 3, 4, 0.5, -1])
 def test_powers_have_derivatives(exponent):
     x = tenon.tensor([0.5, 2.0, 3.0], dtype=tenon.float64, requires_grad=True)
     assert tenon.autograd.gradcheck(lambda t: t**exponent, (x,))
     assert tenon.autograd.gradgradcheck(lambda t: t**exponent, (x,))
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("exponent", [2, 3, 4, 1, 0.5, -1, 2.5, 0, -2])
+def test_derivatives_by_numbers_and_tensors_as_exponents_have_the_same_bits(dtype, exponent):
+    x = tenon.tensor(BASES).to(getattr(tenon, dtype)).requires_grad_()
+    grad = tenon.linspace(-2, 3, len(BASES)).to(getattr(tenon, dtype))
+    (by_number,) = tenon.autograd.grad(x**exponent, x, grad)
+    (by_tensor,) = tenon.autograd.grad(tenon.pow(x, tenon.full_like(x, exponent)), x, grad)
+    same = (by_number == by_tensor) | (by_number.isnan() & by_tensor.isnan())
+    assert same.all() and signs(by_number[by_number == 0]) == signs(by_tensor[by_tensor == 0])
 
 
 @pytest.mark.parametrize("dtype,integer", [("float32", "uint32"), ("float64", "uint64")])

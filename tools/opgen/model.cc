@@ -42,11 +42,17 @@ void read_pointwise(YamlEntry& entry, OpDef& def) {
   p.masks = entry.list("masks");
   p.compiled = entry.flag("compiled", true);
   p.compiled_complex = entry.flag("compiled_complex", false);
-  for (const auto& [when, text] : entry.pairs("special")) {
-    const size_t equals = when.find(" == ");
-    if (equals == std::string::npos) entry.fail_in("special", "expected `number == value: expression`");
-    p.special.push_back({when.substr(0, equals), std::stod(when.substr(equals + 4)), text});
-  }
+  const auto specials = [&](const char* field) {
+    std::vector<Pointwise::Special> list;
+    for (const auto& [when, text] : entry.pairs(field)) {
+      const size_t equals = when.find(" == ");
+      if (equals == std::string::npos) entry.fail_in(field, "expected `number == value: expression`");
+      list.push_back({when.substr(0, equals), std::stod(when.substr(equals + 4)), text});
+    }
+    return list;
+  };
+  p.special = specials("special");
+  p.special_gradient = specials("special_gradient");
   if (entry.has("refuse")) {
     YamlEntry refuse = entry.nested("refuse");
     p.refused_dtypes = refuse.list("dtypes");

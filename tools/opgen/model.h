@@ -78,6 +78,7 @@ struct Pointwise {
     std::string text;
   };
   std::vector<Special> special;
+  std::vector<Special> special_gradient;  ///< The same of the derivative by the first tensor, times `grad`.
 };
 
 /// The fields of an entry with `rows`: an expression over rows, whose shape function and body follow from it.

@@ -138,6 +138,12 @@ PointwiseForm pointwise_form(const OpDef& def, const std::string& text) {
   return form;
 }
 
+PointwiseForm pointwise_form(const PointwiseForm& of, const std::string& text) {
+  PointwiseForm form{.name = of.name, .text = trimmed(text), .tensors = of.tensors, .scalars = of.scalars};
+  form.roots = {parse_into(form, text)};
+  return form;
+}
+
 PointwiseForm pointwise_form(const OpDef& def) { return form_without(def, {}); }
 
 std::vector<std::optional<PointwiseForm>> pointwise_forms(const OpDef& def) {

@@ -47,6 +47,8 @@ struct PointwiseGradient {
 PointwiseForm pointwise_form(const OpDef& def);
 /// Another expression over the operands of `def`.
 PointwiseForm pointwise_form(const OpDef& def, const std::string& text);
+/// Another expression over the operands of a form.
+PointwiseForm pointwise_form(const PointwiseForm& of, const std::string& text);
 /// The entry for each set of absent operands, as PointwiseInfo::without has them; nothing where the entry
 /// refuses such calls. The first is `pointwise_form`.
 std::vector<std::optional<PointwiseForm>> pointwise_forms(const OpDef& def);

@@ -133,7 +133,7 @@ class InfoPrinter {
       text_ += fmt::format("constexpr const PointwiseInfo* {0}_without[] = {{&{0}{1}}};\n", id, without);
       links.without = id + "_without";
     }
-    links.special = special(def, id);
+    links.special = special(def, def.pointwise.special, *forms[0], id, {});
     links.stub = pointwise_stub_name(def, family.defs);
     stubs_ += fmt::format(
         "constinit Stub<{0}> {1}_stub({2}, {3});\n"
@@ -168,16 +168,17 @@ class InfoPrinter {
     bool exported = false, derived = false;
   };
 
-  // What runs for special numbers, as data; empty where there is none.
-  std::string special(const OpDef& def, const std::string& id) {
+  // What runs for special numbers in place of `form`, as data; empty where there is none.
+  std::string special(const OpDef& def, const std::vector<Pointwise::Special>& list, const PointwiseForm& of,
+                      const std::string& id, const Links& links) {
     std::string rows;
-    for (const Pointwise::Special& s : def.pointwise.special) {
-      const PointwiseForm form = pointwise_form(def, s.text);
+    for (const Pointwise::Special& s : list) {
+      const PointwiseForm form = pointwise_form(of, s.text);
       const auto number = std::find(form.scalars.begin(), form.scalars.end(), s.number);
       TENON_CHECK(number != form.scalars.end(), Value,
                   fmt::format("{}: `special`: there is no number `{}`", form.name, s.number));
-      const std::string own = fmt::format("{}_special_{}", id, &s - def.pointwise.special.data());
-      add_info(def, form, own, {});
+      const std::string own = fmt::format("{}_special_{}", id, &s - list.data());
+      add_info(def, form, own, links);
       rows += fmt::format("{}{{{}, {}, &{}}}", rows.empty() ? "" : ", ", number - form.scalars.begin(),
                           s.value, own);
     }
@@ -203,7 +204,10 @@ class InfoPrinter {
     const auto gradient = pointwise_gradient(forward, operand);
     if (!gradient) return "nullptr";
     const std::string name = fmt::format("{}_backward_{}", id, forward.tensors[operand].name);
-    add_info(def, gradient->form, name, {.derived = true});
+    Links links{.derived = true};
+    if (operand == 0)
+      links.special = special(def, def.pointwise.special_gradient, gradient->form, name, links);
+    add_info(def, gradient->form, name, links);
     text_ +=
         fmt::format("constexpr int8_t {}_tensors[] = {{{}}};\n", name, fmt::join(gradient->tensors, ", "));
     std::string scalars = "{}";

@@ -147,6 +147,9 @@ class Reads:
         if isinstance(obj, _C.Tensor):
             self._tensor(obj, kind, path)
         elif isinstance(obj, types.ModuleType):
+            if not is_own(vars(obj)):
+                self._guard(CLASS, obj, None, kind, f"the class of `{path}`")
+                self._class(kind, path)
             self._module(obj, path)
         elif isinstance(obj, types.FunctionType):
             self._function(obj, path)

@@ -468,6 +468,24 @@ def an_attribute_that_was_not_there(c):
 
 
 @case
+def the_class_of_a_module(c):
+    class Module(types.ModuleType):
+        scale = 2.0
+
+    class Other(types.ModuleType):
+        scale = 3.0
+
+    module, plain_module = Module("module"), types.ModuleType("plain_module")
+    plain_module.scale = 2.0
+    changes = (
+        lambda: setattr(Module, "scale", 4.0),
+        lambda: setattr(module, "__class__", Other),
+        lambda: setattr(plain_module, "__class__", type("Third", (types.ModuleType,), {"scale": property(lambda self: 5.0)})),
+    )
+    return [changed(c, lambda x: x * module.scale + x * plain_module.scale, change) for change in changes]
+
+
+@case
 def attributes_set_by_a_computed_name(c):
     held = types.SimpleNamespace()
     f, seen = c(lambda x: object.__setattr__(held, "la" + "st"[: len(x)], x * 3)), []

@@ -72,20 +72,29 @@ void RowCall::choose_form() {
 }
 
 void RowCall::choose_size() {
-  int64_t packed = 0, all = 0;
+  int64_t packed = 0, own = 0;  // of an element, in bytes; what all rows share counts once, which is little
   for (size_t i = 0; i < e.num_inputs; ++i) {
     if (is_row(e.inputs()[i])) continue;
-    all += item(i);
+    if (differs(i)) own += item(i);
     if (!direct[i]) packed += item(i);
   }
   // A panel narrower than the lanes there are, where it would not stay in the cache.
   const int64_t kept_guess = packed + 8;
   while (panel > 16 && length * panel * kept_guess > kKeptBytes) panel /= 2;
   whole = length * panel * kept_guess <= 2 * kKeptBytes;
-  const int64_t row_bytes = std::max<int64_t>(length * (all + 4), 1);
+  const int64_t row_bytes = std::max<int64_t>(length * (own + 4), 1);
   const int64_t few = std::clamp<int64_t>(kFewBytes / row_bytes, 1, kFewRows);
   group = panel > 1 ? 1 : std::clamp<int64_t>(kGroupBytes / row_bytes, few, kMaxGroup);
   group = std::clamp<int64_t>(rows, 1, group);
+}
+
+// Whether rows have elements of their own in the operand, unlike in a norm's weights.
+bool RowCall::differs(size_t i) const {
+  const RowDims& kept = geometry.kept;
+  for (size_t d = 0; d < kept.sizes.size(); ++d) {
+    if (kept.stride(i, d) != 0) return true;
+  }
+  return false;
 }
 
 bool RowCall::is_direct(size_t i) const {

@@ -65,6 +65,7 @@ struct RowCall {
   size_t reference() const;
   void choose_form();
   void choose_size();
+  bool differs(size_t i) const;
   bool is_direct(size_t i) const;
 };
 

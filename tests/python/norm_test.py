@@ -201,3 +201,19 @@ def test_weights_that_are_the_same_along_runs_have_the_bits_of_those_in_memory(p
             z = F.rms_norm(a, shape, weight)
             results.append([t.detach().to(tenon.float64).numpy().tobytes() for t in (y, g, z)])
         assert results[0] == results[1]
+
+
+@pytest.mark.parametrize("shape", [(3001, 1501), (40, 11, 10007)])
+def test_results_too_large_for_the_caches_have_the_bits_of_small_ones(shape):
+    """They go past the caches, in pieces that begin anywhere in a line, but not where they lie over an operand."""
+    x = tenon.randn(shape)
+    weight = tenon.randn(shape[1])
+    channels = (x if x.dim() == 3 else x[:, :, None], weight * 0, weight * weight, weight, weight)
+    whole = [x.softmax(-1), F.layer_norm(x, shape[-1:]), F.batch_norm(*channels).reshape(shape)]
+    for first in range(0, shape[0], 7):
+        part = x[first : first + 7]
+        small = F.batch_norm(channels[0][first : first + 7], *channels[1:]).reshape(part.shape)
+        for got, want in zip(whole, [part.softmax(-1), F.layer_norm(part, shape[-1:]), small]):
+            assert tenon.equal(got[first : first + 7], want)
+    tenon.softmax(x, -1, out=x)
+    assert tenon.equal(x, whole[0])

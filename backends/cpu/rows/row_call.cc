@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "backends/cpu/pointwise/streaming.h"
+
 namespace tenon::cpu {
 namespace {
 
@@ -30,6 +32,7 @@ RowCall::RowCall(const RowsLaunch& l) : launch(l), e(l.expression), geometry(l) 
     repeated.push_back(false);
   }
   choose_size();
+  choose_streams();
 }
 
 void RowCall::repeat(const std::vector<bool>& repeatable) {
@@ -86,6 +89,20 @@ void RowCall::choose_size() {
   const int64_t few = std::clamp<int64_t>(kFewBytes / row_bytes, 1, kFewRows);
   group = panel > 1 ? 1 : std::clamp<int64_t>(kGroupBytes / row_bytes, few, kMaxGroup);
   group = std::clamp<int64_t>(rows, 1, group);
+}
+
+// As flat loops decide it: a result that would not stay in the caches had better not go through them.
+void RowCall::choose_streams() {
+  if (across()) return;
+  int64_t bytes = 0;
+  for (size_t i = 0; i < held.size(); ++i) {
+    const bool input = i < e.num_inputs;
+    if (!is_row(input ? e.inputs()[i] : e.outputs()[i - e.num_inputs]))
+      bytes += (differs(i) ? rows : 1) * length * item(i);
+  }
+  if (static_cast<size_t>(bytes) <= streams_from()) return;
+  for (size_t i = 0; i < held.size(); ++i)
+    streamed.push_back(i >= e.num_inputs && direct[i] && !is_row(e.outputs()[i - e.num_inputs]));
 }
 
 // Whether rows have elements of their own in the operand, unlike in a norm's weights.

@@ -57,6 +57,8 @@ struct RowCall {
   bool whole = true;            ///< A row's packed operands stay in memory from pass to pass.
   SmallVector<DType, 8> held;   ///< By operand: what its slot is.
   SmallVector<bool, 8> direct;  ///< Its elements are read or written where they lie.
+  /// A direct output that goes past the caches, unless it lies where an input does; empty where none does.
+  SmallVector<bool, 8> streamed;
   SmallVector<bool, 8> broken;  ///< In runs of the innermost dimension.
   /// In such runs it is one element, which is not spread over memory: the weights of a norm over groups.
   SmallVector<bool, 8> repeated;
@@ -65,6 +67,7 @@ struct RowCall {
   size_t reference() const;
   void choose_form();
   void choose_size();
+  void choose_streams();
   bool differs(size_t i) const;
   bool is_direct(size_t i) const;
 };

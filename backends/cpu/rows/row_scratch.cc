@@ -31,7 +31,7 @@ RowScratch::RowScratch(const RowCall& call, const expr::RowPasses& cut, int64_t 
     const bool input = i < inputs;
     if (is_row(input ? call.e.inputs()[i] : call.e.outputs()[i - inputs]))
       want(row_buffers[i], count * kTempBytes);
-    else if (!call.direct[i])
+    else if (!call.direct[i] || (!call.streamed.empty() && call.streamed[i]))
       want(buffers[i], (input && call.whole ? row * call.group : places * lanes) * call.item(i));
   }
   for (size_t v = 0; v < values.size(); ++v) {

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "backends/cpu/copy/convert.h"
+#include "backends/cpu/copy/row_kernels.h"
 #include "backends/cpu/rows/accumulator.h"
 #include "backends/cpu/rows/row_scratch.h"
 
@@ -40,7 +41,9 @@ class RowWorker {
 
   void run(const RowAddresses& at, int64_t begin, int64_t end) {
     at_ = at;
+    streams_ = !c_.streamed.empty() && !writes_inputs();
     for (int64_t unit = begin; unit < end; ++unit) run(unit);
+    if (streams_) row_kernels().end_stream();
   }
   bool is_small() const { return mem_.is_small(); }
 
@@ -57,6 +60,15 @@ class RowWorker {
       if (plan_.rows[p]) row_step(p);
     }
   }
+
+  // Whether some result lies where an operand does.
+  bool writes_inputs() const {
+    char* const* const outputs = at_.data + c_.e.num_inputs;
+    return std::any_of(at_.data, outputs, [&](const char* input) {
+      return std::find(outputs, at_.data + c_.operands(), input) != at_.data + c_.operands();
+    });
+  }
+  bool streams(size_t operand) const { return streams_ && c_.streamed[operand]; }
 
   static int64_t piece_of(const RowCall& c) {
     if (c.across()) return std::max<int64_t>(1, std::min(kPiece / c.panel, c.length));
@@ -251,9 +263,13 @@ class RowWorker {
     for (size_t o = 0; o < outs; ++o) {
       const RowPlace& to = step.outputs[o];
       const size_t i = c_.e.num_inputs + to.index;
-      if (to.kind != Kind::Output || c_.direct[i]) continue;
-      unpack_rows(stretch(i, begin, n), base(i, g), c_.operand(i).dtype, static_cast<const char*>(ptrs[o]),
-                  c_.held[i]);
+      if (to.kind != Kind::Output || (c_.direct[i] && !streams(i))) continue;
+      if (streams(i))
+        row_kernels().stream(base(i, g) + c_.geometry.along.offset(i, begin), ptrs[o],
+                             static_cast<size_t>(n * c_.item(i)));
+      else
+        unpack_rows(stretch(i, begin, n), base(i, g), c_.operand(i).dtype, static_cast<const char*>(ptrs[o]),
+                    c_.held[i]);
     }
   }
 
@@ -285,7 +301,7 @@ class RowWorker {
     if (to.kind == Kind::Reducer) return mem_.temp(p, to.index, g);
     if (to.kind == Kind::Kept) return kept(to.index, g) + begin * lanes() * bytes_of(cut_.kept[to.index]);
     const size_t i = c_.e.num_inputs + to.index;
-    if (c_.direct[i]) return base(i, g) + c_.geometry.along.offset(i, begin);
+    if (c_.direct[i] && !streams(i)) return base(i, g) + c_.geometry.along.offset(i, begin);
     return mem_.buffers[i];
   }
 
@@ -378,6 +394,7 @@ class RowWorker {
   const expr::RowPasses& cut_;
   const int64_t piece_;  // places that a kernel takes at a time, at most
   RowAddresses at_{};
+  bool streams_ = false;  // results that may go past the caches do
   int64_t rows_ = 0, lanes_ = 1;
   int64_t made_for_ = c_.panel;  // lanes of the accumulators
   RowScratch mem_;

@@ -9,8 +9,6 @@
 namespace tenon::graph {
 namespace {
 
-using Kind = Argument::Kind;
-
 /// The form of an operator that writes its results to arguments behind those of the call.
 std::optional<OperatorHandle> out_form(OperatorHandle op, size_t results) {
   const schema::FunctionSchema& own = op.schema();
@@ -41,59 +39,19 @@ std::optional<OperatorHandle> out_form(OperatorHandle op, size_t results) {
 }  // namespace
 
 CallStep::CallStep(const Graph& g, const Node& call)
-    : op_(call.op), keys_(Functionality::Dense, g.device(call).backend) {
-  const schema::FunctionSchema& schema = op_.schema();
-  for (const schema::Return& r : schema.returns) num_results_ += !r.alias;
-  uint32_t uses = 0;
-  auto written = static_cast<uint32_t>(num_results_);
-  const std::span<const Argument> arguments = g.arguments(call);
-  for (size_t i = 0; i < arguments.size(); ++i) {
-    const Argument& a = arguments[i];
-    Source& source = sources_.emplace_back(Source{.kind = a.kind, .type = schema.arguments[i].type.base});
-    if (a.kind == Kind::Use || a.kind == Kind::Uses) {
-      source.first = uses;
-      source.count = static_cast<uint32_t>(g.uses(a).size());
-      uses += source.count;
-      if (a.kind == Kind::Use && schema.arguments[i].is_write()) source.def = written++;
-    } else if (a.kind == Kind::Number) {
-      source.first = g.numbers_of(a)[0];
-    } else if (a.kind == Kind::Attribute) {
-      source.first = static_cast<uint32_t>(attributes_.size());
-      attributes_.push_copy(g.attributes(), a.range.first);
-    }
-  }
-  const bool all_results = num_results_ > 0 && written == num_results_ && g.defs(call).size() == num_results_;
-  if (all_results) out_ = out_form(op_, num_results_);
+    : op_(call.op), keys_(Functionality::Dense, g.device(call).backend), arguments_(g, call) {
+  const size_t results = arguments_.num_results();
+  if (results > 0 && arguments_.num_written() == 0 && g.defs(call).size() == results)
+    out_ = out_form(op_, results);
   if (keys_.backend() != kCpuBackend) (void)detail::find_kernel((out_ ? *out_ : op_).entry(), keys_);
-}
-
-void CallStep::push(Stack& stack, const Source& from, std::span<const Tensor> uses,
-                    std::span<const Tensor> defs, std::span<const Scalar> numbers) const {
-  switch (from.kind) {
-    case Kind::None:
-    case Kind::Numbers:
-      return stack.push_none();
-    case Kind::Use:
-      return stack.push(from.def != kNone ? defs[from.def] : uses[from.first]);
-    case Kind::Uses: {
-      const std::span<const Tensor> list = uses.subspan(from.first, from.count);
-      return stack.push(std::vector<Tensor>(list.begin(), list.end()));
-    }
-    case Kind::Number:
-      if (from.type == schema::BaseType::Float) return stack.push(numbers[from.first].to_double());
-      if (from.type == schema::BaseType::Int) return stack.push(numbers[from.first].to_int());
-      return stack.push(numbers[from.first]);
-    case Kind::Attribute:
-      return stack.push_copy(attributes_, from.first);
-  }
 }
 
 void CallStep::run(std::span<const Tensor> uses, std::span<const Tensor> defs,
                    std::span<const Scalar> numbers) const {
   Stack stack;
-  for (const Source& from : sources_) push(stack, from, uses, defs, numbers);
+  arguments_.push(stack, uses, defs, numbers);
   if (out_) {
-    for (size_t i = 0; i < num_results_; ++i) stack.push(defs[i]);
+    for (size_t i = 0; i < arguments_.num_results(); ++i) stack.push(defs[i]);
     return out_->redispatch_boxed(keys_, stack);
   }
   op_.redispatch_boxed(keys_, stack);

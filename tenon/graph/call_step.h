@@ -2,12 +2,12 @@
 // Holds no tensors and nothing of the graph.
 #pragma once
 
+#include <optional>
 #include <span>
-#include <vector>
 
 #include "tenon/core/tensor.h"
 #include "tenon/dispatch/operator.h"
-#include "tenon/graph/graph.h"
+#include "tenon/graph/call_arguments.h"
 
 namespace tenon::graph {
 
@@ -26,21 +26,10 @@ class CallStep {
   OperatorHandle op() const noexcept { return op_; }
 
  private:
-  struct Source {
-    Argument::Kind kind;
-    uint32_t first = 0, count = 0;  ///< Of uses or numbers, or in the stack of attributes.
-    uint32_t def = kNone;           ///< Of a written argument: its place among the defs.
-    schema::BaseType type;
-  };
-  void push(Stack& stack, const Source& from, std::span<const Tensor> uses, std::span<const Tensor> defs,
-            std::span<const Scalar> numbers) const;
-
   OperatorHandle op_;
   DispatchKeySet keys_;
+  CallArguments arguments_;
   std::optional<OperatorHandle> out_;
-  std::vector<Source> sources_;
-  size_t num_results_ = 0;  // that are new tensors: the first defs
-  Stack attributes_;
 };
 
 }  // namespace tenon::graph

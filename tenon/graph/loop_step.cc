@@ -66,51 +66,18 @@ LoopStep::LoopStep(const Graph& g, const Node& node) : device_(g.device(node)) {
   }
   std::vector<bool> has_slot(region.numbers.size());
   for (const uint32_t i : body.numbers) {
-    numbers_.push_back(number_of(g, region, region.numbers[i]));
+    numbers_.emplace_back(g, region, region.numbers[i]);
     has_slot[i] = true;
   }
   for (size_t i = 0; i < region.numbers.size(); ++i) {
-    if (!has_slot[i]) checked_.push_back(number_of(g, region, region.numbers[i]));
+    if (!has_slot[i]) checked_.emplace_back(g, region, region.numbers[i]);
   }
-}
-
-LoopStep::Number LoopStep::number_of(const Graph& g, const Region& region, const NumberSource& source) {
-  const Node& member = region.members[source.member];
-  Number made{.rule = source.from.rule, .op = member.op.name().data()};
-  if (source.from.argument == kNone) {
-    made.constant = source.from.constant;
-    return made;
-  }
-  const Argument& argument = g.arguments(member)[source.from.argument];
-  if (const auto numbers = g.numbers_of(argument); !numbers.empty()) {
-    made.number = numbers[0];
-    return made;
-  }
-  const Stack& attributes = g.attributes();
-  const size_t at = argument.range.first;
-  switch (attributes.tag(at)) {
-    case CellTag::Scalar:
-      made.constant = attributes.at<Scalar>(at);
-      break;
-    case CellTag::Float:
-      made.constant = attributes.at<double>(at);
-      break;
-    case CellTag::Bool:
-      made.constant = attributes.at<bool>(at);
-      break;
-    default:
-      made.constant = attributes.at<int64_t>(at);
-  }
-  return made;
 }
 
 void LoopStep::put_numbers(std::span<const Scalar> numbers, uint64_t* slots) const {
-  const auto put = [&](uint64_t& slot, const Number& n) {
-    put_number(slot, n.rule, n.constant ? *n.constant : numbers[n.number], n.op);
-  };
-  for (const Number& n : numbers_) put(*slots++, n);
+  for (const SlotNumber& n : numbers_) n.put(*slots++, numbers);
   uint64_t unused;
-  for (const Number& n : checked_) put(unused, n);
+  for (const SlotNumber& n : checked_) n.put(unused, numbers);
 }
 
 std::string LoopStep::refusal() const {

@@ -4,13 +4,13 @@
 #pragma once
 
 #include <memory>
-#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "tenon/graph/graph.h"
 #include "tenon/graph/region.h"
+#include "tenon/graph/slot_number.h"
 #include "tenon/iter/device_loop.h"
 #include "tenon/iter/region.h"
 
@@ -54,14 +54,6 @@ class LoopStep {
   }
 
  private:
-  /// A number slot.
-  struct Number {
-    uint32_t number = 0;                  ///< Of the graph,
-    std::optional<Scalar> constant = {};  ///< or an attribute of a call.
-    LoweredNumber rule;
-    const char* op = "";
-  };
-  static Number number_of(const Graph& graph, const Region& region, const NumberSource& source);
   void launch(char* const* addresses, const uint64_t* slots) const;
 
   std::unique_ptr<const tenon::Region> region_;
@@ -72,8 +64,8 @@ class LoopStep {
   std::string blocked_;  // a member that may not run on host copies
   std::vector<Place> places_;
   size_t num_outputs_ = 0;
-  std::vector<Number> numbers_;  // by slot
-  std::vector<Number> checked_;  // numbers of calls that no slot has, but that the calls would refuse
+  std::vector<SlotNumber> numbers_;  // by slot
+  std::vector<SlotNumber> checked_;  // numbers of calls that no slot has, but that the calls would refuse
 };
 
 }  // namespace tenon::graph

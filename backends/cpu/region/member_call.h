@@ -3,31 +3,23 @@
 #pragma once
 
 #include <span>
-#include <vector>
 
-#include "tenon/graph/graph.h"
+#include "tenon/graph/call_arguments.h"
 
 namespace tenon::cpu {
 
 class MemberCall {
  public:
   /// Keeps nothing of the graph. Numbers in lists are not for it (takes_numbers_one_by_one).
-  MemberCall(const graph::Graph& g, const graph::Node& call);
+  MemberCall(const graph::Graph& g, const graph::Node& call) : op_(call.op), arguments_(g, call) {}
   static bool takes_numbers_one_by_one(const graph::Graph& g, const graph::Node& call);
 
   /// The operator's one result for these tensors, of which those that are absent in the call are left out.
   Tensor operator()(std::span<const Tensor> tensors, std::span<const Scalar> numbers) const;
 
  private:
-  struct Source {
-    graph::Argument::Kind kind;
-    uint32_t first, count;  ///< Of tensors, of a number, of attributes.
-    schema::BaseType type;
-  };
-
   OperatorHandle op_;
-  Stack attributes_;
-  std::vector<Source> sources_;
+  graph::CallArguments arguments_;
 };
 
 }  // namespace tenon::cpu

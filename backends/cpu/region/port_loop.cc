@@ -11,41 +11,12 @@ Tensor rows_of(const Tensor& t, int64_t begin, int64_t end) {
 }
 
 PortNumbers::PortNumbers(const graph::Graph& g, const graph::Region& region) {
-  for (const graph::NumberSource& from : region.numbers) {
-    const graph::Node& member = region.members[from.member];
-    Source& source =
-        sources_.emplace_back(graph::kNone, from.from.constant, from.from.rule, member.op.name().data());
-    if (from.from.argument == graph::kNone) continue;
-    const graph::Argument& argument = g.arguments(member)[from.from.argument];
-    if (const auto numbers = g.numbers_of(argument); !numbers.empty()) {
-      source.number = numbers[0];
-      continue;
-    }
-    const Stack& attributes = g.attributes();
-    const size_t at = argument.range.first;
-    switch (attributes.tag(at)) {
-      case CellTag::Scalar:
-        source.constant = attributes.at<Scalar>(at);
-        break;
-      case CellTag::Float:
-        source.constant = attributes.at<double>(at);
-        break;
-      case CellTag::Bool:
-        source.constant = attributes.at<bool>(at);
-        break;
-      default:
-        source.constant = attributes.at<int64_t>(at);
-    }
-  }
+  for (const graph::NumberSource& from : region.numbers) numbers_.emplace_back(g, region, from);
 }
 
 std::vector<uint64_t> PortNumbers::values(std::span<const Scalar> numbers) const {
-  std::vector<uint64_t> values(sources_.size());
-  for (size_t i = 0; i < values.size(); ++i) {
-    const Source& from = sources_[i];
-    put_number(values[i], from.rule, from.number == graph::kNone ? from.constant : numbers[from.number],
-               from.op);
-  }
+  std::vector<uint64_t> values(numbers_.size());
+  for (size_t i = 0; i < values.size(); ++i) numbers_[i].put(values[i], numbers);
   return values;
 }
 

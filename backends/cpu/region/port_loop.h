@@ -9,6 +9,7 @@
 #include "tenon/core/tensor.h"
 #include "tenon/graph/graph.h"
 #include "tenon/graph/region.h"
+#include "tenon/graph/slot_number.h"
 #include "tenon/iter/region.h"
 
 namespace tenon::cpu {
@@ -24,13 +25,7 @@ class PortNumbers {
   std::vector<uint64_t> values(std::span<const Scalar> numbers) const;
 
  private:
-  struct Source {
-    uint32_t number;  ///< Of the graph; kNone: `constant`.
-    Scalar constant;
-    LoweredNumber rule;
-    const char* op;
-  };
-  std::vector<Source> sources_;
+  std::vector<graph::SlotNumber> numbers_;
 };
 
 class PortLoop {

@@ -227,3 +227,31 @@ def test_too_few_elements_for_a_mask():
     with pytest.raises(RuntimeError, match="`source` has 1 elements, and 2 elements of `mask` are true"):
         x.masked_scatter_(tenon.tensor([True, True, False]), tenon.ones(1))
     assert not x.any()
+
+
+@pytest.mark.parametrize("dtype", [tenon.float16, tenon.bfloat16])
+def test_many_halves_at_one_place_are_added_in_float32(dtype):
+    """Sums of terms around 1, which would stop growing at 256 (bfloat16) if each were rounded."""
+    terms = tenon.tensor(RNG.uniform(0.5, 1.5, 6000)).to(dtype)
+    index = tenon.tensor(RNG.integers(0, 3, 6000))
+    zeros = tenon.zeros(3, dtype=dtype)
+    sums = np.bincount(index.numpy(), terms.double().numpy(), 3)
+    means = sums / np.bincount(index.numpy(), minlength=3)
+
+    def gradient(select):
+        x = zeros.clone().requires_grad_()
+        select(x).backward(terms)
+        return x.grad
+
+    for found, want in (
+        (zeros.scatter_add(0, index, terms), sums),
+        (zeros.clone().scatter_add_(0, index, terms), sums),
+        (zeros.scatter_reduce(0, index, terms, "sum"), sums),
+        (zeros.scatter_reduce(0, index, terms, "mean", include_self=False), means),
+        (gradient(lambda x: x.gather(0, index)), sums),
+        (gradient(lambda x: x.index_select(0, index)), sums),
+        (gradient(lambda x: x[index]), sums),
+        (gradient(lambda x: tenon.nn.functional.embedding(index, x.unsqueeze(1)).squeeze(1)), sums),
+    ):
+        assert found.dtype is dtype
+        np.testing.assert_allclose(found.double().numpy(), want, rtol=tenon.finfo(dtype).eps)

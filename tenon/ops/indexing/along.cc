@@ -3,7 +3,6 @@
 #include <limits>
 
 #include "tenon/generated/indexing/bodies.h"
-#include "tenon/ops/copy/elements.h"
 #include "tenon/ops/indexing/indexed.h"
 #include "tenon/ops/view/geometry.h"
 
@@ -104,7 +103,10 @@ void gather(const Tensor& self, int64_t dim, const Tensor& index, bool sparse_gr
 }
 
 void gather_backward(const Tensor& grad, IntArrayRef sizes, int64_t dim, const Tensor& index, Tensor& out) {
-  write_along("gather_backward", out, dim, index, grad, Combine::Add, is_fresh(out));
+  const bool fresh = is_fresh(out);
+  combine_in_compute_dtype(out, grad, "gather_backward", [&](Tensor& to, const Tensor& from) {
+    write_along("gather_backward", to, dim, index, from, Combine::Add, fresh);
+  });
 }
 
 void index_select(const Tensor& self, int64_t dim, const Tensor& index, Tensor& out) {
@@ -121,7 +123,9 @@ void index_select(const Tensor& self, int64_t dim, const Tensor& index, Tensor& 
 
 void index_select_backward(const Tensor& grad, IntArrayRef self_sizes, int64_t dim, const Tensor& index,
                            Tensor& out) {
-  write_slices("index_select_backward", out, dim, index, grad, Combine::Add);
+  combine_in_compute_dtype(out, grad, "index_select_backward", [&](Tensor& to, const Tensor& from) {
+    write_slices("index_select_backward", to, dim, index, from, Combine::Add);
+  });
 }
 
 void index_add(Tensor& self, int64_t dim, const Tensor& index, const Tensor& source, const Scalar& alpha) {
@@ -149,20 +153,24 @@ void scatter_value(Tensor& self, int64_t dim, const Tensor& index, const Scalar&
 }
 
 void scatter_add(Tensor& self, int64_t dim, const Tensor& index, const Tensor& src) {
-  write_along("scatter_add", self, dim, index, src, Combine::Add);
+  combine_in_compute_dtype(self, src, "scatter_add", [&](Tensor& to, const Tensor& from) {
+    write_along("scatter_add", to, dim, index, from, Combine::Add);
+  });
 }
 
 void scatter_reduce(Tensor& self, int64_t dim, const Tensor& index, const Tensor& src,
                     std::string_view reduce, bool include_self) {
   const Combine combine = combine_of(reduce);
   // Before `self` becomes what leaves every element as it is.
-  const Tensor from = src.storage() == self.storage() ? contiguous_copy(src) : src;
-  if (!include_self) {
-    const Tensor start = number_tensor("scatter_reduce", neutral(combine, self.dtype()), self);
-    write_along("scatter_reduce", self, dim, index, start, Combine::Set);
-  }
-  write_along("scatter_reduce", self, dim, index, from, combine);
-  if (reduce == "mean") divide_by_counts(self, dim, index, include_self);
+  const Tensor source = src.storage() == self.storage() ? contiguous_copy(src) : src;
+  combine_in_compute_dtype(self, source, "scatter_reduce", [&](Tensor& to, const Tensor& from) {
+    if (!include_self) {
+      const Tensor start = number_tensor("scatter_reduce", neutral(combine, to.dtype()), to);
+      write_along("scatter_reduce", to, dim, index, start, Combine::Set);
+    }
+    write_along("scatter_reduce", to, dim, index, from, combine);
+    if (reduce == "mean") divide_by_counts(to, dim, index, include_self);
+  });
 }
 
 }  // namespace tenon::ops

@@ -2,7 +2,6 @@
 
 #include <fmt/core.h>
 
-#include "tenon/ops/copy/elements.h"
 #include "tenon/ops/device_stubs.h"
 #include "tenon/ops/view/geometry.h"
 

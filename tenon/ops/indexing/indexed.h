@@ -7,6 +7,7 @@
 
 #include "tenon/core/scalar.h"
 #include "tenon/core/tensor.h"
+#include "tenon/ops/copy/elements.h"
 
 namespace tenon::ops {
 
@@ -72,6 +73,17 @@ IndexedSide slices(const Tensor& t, int64_t dim, const Tensor& index);
 Dims sliced_sizes(IntArrayRef sizes, int64_t dim, int64_t count);
 /// At positions in the flattened tensor: take and put. The loop has the sizes of `index`.
 IndexedSide flattened(const Tensor& t, const Tensor& index);
+
+/// `run(to, from)`, by which elements of `to` are combined with elements of `from`; halves in float32,
+/// rounded once at the end: a sum of many would stop growing.
+template <class Run>
+void combine_in_compute_dtype(Tensor& to, const Tensor& from, const char* op, const Run& run) {
+  const DType dtype = to.dtype();
+  if (dtype != DType::Float16 && dtype != DType::BFloat16) return run(to, from);
+  Tensor wide = as_dtype(to, DType::Float32);
+  run(wide, as_dtype(from, DType::Float32));
+  copy_elements(to, wide, op);
+}
 
 /// Runs the loop on the device of `to`. Positions and `from` may be on it or on the host, and may share
 /// memory with `to`.

@@ -110,17 +110,19 @@ Tensor index(const Tensor& self, TensorList indices) {
 }
 
 void index_backward(const Tensor& grad, IntArrayRef sizes, TensorList indices, Tensor& out) {
-  IndexGeometry geometry;
-  const IndexedSide to =
-      selected(out, by_dimension(sizes, indices, "index_backward"), geometry, "index_backward");
-  check_selected_gradient(grad.sizes(), geometry.sizes, "index_backward");
-  run_indexed({.op = "index_backward",
-               .argument = "indices",
-               .sizes = geometry.sizes,
-               .to = to,
-               .from = every_element(grad, geometry.sizes),
-               .combine = Combine::Add,
-               .wraps = true});
+  combine_in_compute_dtype(out, grad, "index_backward", [&](Tensor& sums, const Tensor& terms) {
+    IndexGeometry geometry;
+    const IndexedSide to =
+        selected(sums, by_dimension(sizes, indices, "index_backward"), geometry, "index_backward");
+    check_selected_gradient(grad.sizes(), geometry.sizes, "index_backward");
+    run_indexed({.op = "index_backward",
+                 .argument = "indices",
+                 .sizes = geometry.sizes,
+                 .to = to,
+                 .from = every_element(terms, geometry.sizes),
+                 .combine = Combine::Add,
+                 .wraps = true});
+  });
 }
 
 void index_put_(Tensor& self, TensorList indices, const Tensor& values, bool accumulate) {

@@ -16,6 +16,7 @@ namespace tenon::builder {
 namespace {
 
 int launches = 0;
+int devices_set = 0;  // how often a device, and a stream of it, was made current
 uint32_t most_operands = 64;
 Stream launched_on;
 
@@ -31,6 +32,10 @@ bool launch(void*, const TenonLaunch& given) {
 class CopyingRuntime final : public testing::ImmediateRuntime {
  public:
   CopyingRuntime() noexcept : ImmediateRuntime(1) {}
+  int device_count() const noexcept override {
+    ++devices_set;  // setting one asks whether it is there
+    return ImmediateRuntime::device_count();
+  }
   bool copies_bytes() const noexcept override { return true; }
   void copy_bytes(Stream, Address to, Place, Address from, Place, size_t nbytes, uint32_t) override {
     std::memcpy(reinterpret_cast<void*>(to), reinterpret_cast<const void*>(from), nbytes);
@@ -70,6 +75,7 @@ class PlansOfADevice : public ::testing::Test {
     std::unordered_map<uint64_t, Address> pack{{tensors_.back()->uid(), address(out_)}};
     for (size_t i = 0; i < inputs_.size(); ++i) pack[tensors_[i]->uid()] = address(inputs_[i]);
     const Storage room = Storage::allocate(std::max<size_t>(g.workspace_size(), 1), device());
+    devices_set = 0;
     g.execute(pack, {reinterpret_cast<std::byte*>(room.address()), g.workspace_size()}, handle);
   }
   bool is_right() {
@@ -94,8 +100,18 @@ TEST_F(PlansOfADevice, LaunchWhatIsPointwiseAsOne) {
   run(g, &on_other);
   EXPECT_EQ(launches, 1);
   EXPECT_EQ(launched_on, other);
+  EXPECT_GT(devices_set, 0);
   EXPECT_EQ(current_stream(device()), (Stream{device(), 0}));
   EXPECT_TRUE(is_right());
+  {
+    const StreamGuard current(other);
+    run(g, &on_other);  // it is current: nothing is set
+    EXPECT_EQ(devices_set, 0);
+    EXPECT_EQ(launched_on, other);
+  }
+  run(g);
+  EXPECT_EQ(devices_set, 0);
+  EXPECT_EQ(launched_on, (Stream{device(), 0}));
   other.release();
   EXPECT_TRUE(fallbacks().empty());
 }

@@ -225,13 +225,13 @@ class InfoPrinter {
       std::string used = uses.empty() ? "" : base + "_uses";
       // A composite has no uses of its own; its out form is refused where any tensor requires grad.
       if (uses.empty() && def.copies_out(op) && def.body == Body::Composite) {
-        used = op.constant + "_uses";
         std::string all;
         for (size_t i = 0; i < def.schema().arguments.size(); ++i) {
           if (def.schema().arguments[i].type.base == schema::BaseType::Tensor)
             all += fmt::format("    {{.argument = {}}},\n", i);
         }
-        text += fmt::format("constexpr ArgumentUse {}[] = {{\n{}}};\n", used, all);
+        if (!all.empty()) used = op.constant + "_uses";
+        if (!all.empty()) text += fmt::format("constexpr ArgumentUse {}[] = {{\n{}}};\n", used, all);
       }
       text += row(def, op, used);
     }

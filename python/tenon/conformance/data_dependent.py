@@ -10,6 +10,7 @@ REASONS = {
     "_fused_sdp_choice": ("the result is a value", None),
     "_local_scalar_dense": ("the result is a value", None),
     "allclose": ("the result is a value", None),
+    "bincount": ("the largest value says how many numbers there are", None),
     "equal": ("the result is a value", None),
     "is_nonzero": ("the result is a value", None),
     "item": ("the result is a value", None),

@@ -69,6 +69,29 @@ Shared shared_gradient(const Tensor& grad, const Tensor& self, int64_t dim, cons
 
 }  // namespace
 
+Tensor bincount(const Tensor& self, const Tensor& weights, int64_t minlength) {
+  TENON_CHECK(minlength >= 0, Value,
+              fmt::format("bincount: minlength must not be negative, got {}", minlength));
+  TENON_CHECK(self.dim() == 1 && is_integral(self.dtype(), false), Value,
+              fmt::format("bincount: expected a vector of integers, got {}", summary(self)));
+  TENON_CHECK(!weights.defined() || weights.sizes() == self.sizes(), Shape,
+              fmt::format("bincount: weights must have the input's shape {}, got {}", to_string(self.sizes()),
+                          summary(weights)));
+  TENON_CHECK(!self.is_meta(), NotImplemented,
+              "bincount: how many numbers there are depends on values, which a meta tensor lacks");
+  const TensorOptions options = TensorOptions().device(self.device());
+  if (self.numel() == 0) return tenon::zeros({minlength}, options.dtype(DType::Int64));
+  const auto lowest = self.min().item<int64_t>(), highest = self.max().item<int64_t>();
+  TENON_CHECK(lowest >= 0, Value, fmt::format("bincount: expected no negative numbers, got {}", lowest));
+  const DType dtype = !weights.defined()                  ? DType::Int64
+                      : weights.dtype() == DType::Float32 ? DType::Float32
+                                                          : DType::Float64;
+  const Tensor added =
+      weights.defined() ? weights.to(dtype) : tenon::ones(self.sizes(), options.dtype(dtype));
+  return tenon::zeros({std::max(highest + 1, minlength)}, options.dtype(dtype))
+      .index_add(0, self.to(DType::Int64), added);
+}
+
 Tensor scatter_src_backward(const Tensor& grad, int64_t dim, const Tensor& index, IntArrayRef sizes) {
   if (index.numel() == 0) return tenon::zeros(sizes, grad.options());
   Tensor result = tenon::gather(grad.dim() == 0 ? grad.reshape({1}) : grad, dim, index);

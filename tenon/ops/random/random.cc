@@ -363,14 +363,22 @@ Tensor randn_like(const Tensor& self, OptDType dtype, OptLayout layout, OptDevic
   return ops::normal_(result, 0, 1, {});
 }
 
-Tensor randint_low(int64_t low, int64_t high, IntArrayRef size, OptDType dtype, OptLayout layout,
-                   OptDevice device, OptBool pin_memory) {
+Tensor randint_low_generator(int64_t low, int64_t high, IntArrayRef size, const Generator& generator,
+                             OptDType dtype, OptLayout layout, OptDevice device, OptBool pin_memory) {
   const DType type = dtype.value_or(DType::Int64);
   check_draw(shape::philox_randint_, TensorHeader({}, {}, type, kCPU), low, high, 0, 0);
   Tensor result = tenon::empty(size, options_of(type, layout, device, pin_memory));
-  take_stream(result, {}, result.numel(), 2,
+  take_stream(result, generator, result.numel(), 2,
               [&](Place at) { result._philox_randint_(low, high, at.seed, at.offset); });
   return result;
+}
+Tensor randint_generator(int64_t high, IntArrayRef size, const Generator& generator, OptDType dtype,
+                         OptLayout layout, OptDevice device, OptBool pin_memory) {
+  return randint_low_generator(0, high, size, generator, dtype, layout, device, pin_memory);
+}
+Tensor randint_low(int64_t low, int64_t high, IntArrayRef size, OptDType dtype, OptLayout layout,
+                   OptDevice device, OptBool pin_memory) {
+  return randint_low_generator(low, high, size, {}, dtype, layout, device, pin_memory);
 }
 Tensor randint(int64_t high, IntArrayRef size, OptDType dtype, OptLayout layout, OptDevice device,
                OptBool pin_memory) {

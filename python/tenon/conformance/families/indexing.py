@@ -393,6 +393,7 @@ ROWS = [
     Row("masked_select", _masked_samples, _masked_select, result="self", absent=_FIXED),
     Row("nonzero_numpy", _nonzero_samples, lambda x: np.nonzero(np.atleast_1d(x)), absent=_FIXED,
         result=lambda s: ("int64",) * max(s.args[0].dim, 1)),
+    Row("bincount", _counts, np.bincount, result="int64", refuse=("bool", "floating", "complex"), absent=_COUNTS),
     Row("repeat_interleave.Tensor", _counts, lambda n: np.repeat(np.arange(len(n)), n), result="self", refuse=("bool", "floating", "complex"), absent=_COUNTS),
     Row("repeat_interleave.self_Tensor", _repeat_by_tensor, np.repeat, result="self", absent={**_FIXED, "zero_dim": "needs a dimension"}),
     Row("where", _nonzero_samples, lambda x: np.nonzero(np.atleast_1d(x)), absent=_FIXED,

@@ -165,6 +165,8 @@ ROWS = [
     _row("randn_like", _tensors(), _normal, {}, **_FLOATS),
     _row("randint", _sized(7), _within(0, 7, True), {**_KINDS, **_BITS}, refuse=("complex",)),
     _row("randint.low", _sized(2, 9), _within(2, 9, True), {**_KINDS, **_BITS}, refuse=("complex",)),
+    _row("randint.generator", _sized(7, generator=True), _within(0, 7, True), {**_KINDS, **_BITS}, refuse=("complex",)),
+    _row("randint.low_generator", _sized(2, 9, generator=True), _within(2, 9, True), {**_KINDS, **_BITS}, refuse=("complex",)),
     _row("randperm", _counted(), _order, _NUMBERS_ONLY, refuse=("bool", "complex")),
     _row("randperm.generator", _counted(True), _order, _NUMBERS_ONLY, refuse=("bool", "complex")),
     _row("bernoulli", _bernoulli_samples, _bernoulli, {}, refuse=("bool", "integral", "complex")),

@@ -7,9 +7,8 @@ import types
 from collections.abc import Callable
 from typing import Any
 
-from .guards import CELL, ELEMENTS, ENTRY, ITEM, KEYS, SIZE
+from .guards import CELL, CODE, DEFAULTS, ELEMENTS, ENTRY, ITEM, KEYS, SIZE
 
-_CODE = (types.ModuleType, types.FunctionType, types.BuiltinFunctionType, type)
 #: Longer containers are compared by their identity alone: a call would take long.
 _MAX_ITEMS = 64
 
@@ -19,7 +18,7 @@ Comparison = tuple[int, Any, Any, Any, int, str]
 
 class PlanReads:
     """The globals and closures of a function, and of functions of its module that it names, as they are now: numbers, texts and
-    the like by value, lists, dicts and sets by their items, other objects as such. Not modules, classes and functions."""
+    the like by value, lists, dicts and sets by their items, functions by their code and defaults too, other objects as such."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self.comparisons: list[Comparison] = []
@@ -54,12 +53,17 @@ class PlanReads:
                 pass  # not set yet
 
     def _read(self, comparison: Comparison) -> None:
-        value = comparison[3]
+        value, path = comparison[3], comparison[5]
+        if value is ...:  # what stands for nothing in comparisons
+            return
+        self.comparisons.append(comparison)
         if isinstance(value, types.FunctionType):
+            self.comparisons.append((CODE, value, None, value.__code__, 0, path))
+            for number, defaults in enumerate((value.__defaults__, value.__kwdefaults__)):
+                self.comparisons.append((DEFAULTS, value, None, ... if defaults is None else defaults, number, path))
             self._read_by(value)
-        elif not isinstance(value, _CODE) and value is not ...:
-            self.comparisons.append(comparison)
-            self._look_into(value, comparison[5])
+        else:
+            self._look_into(value, path)
 
     def _look_into(self, value: Any, path: str) -> None:
         kind = type(value)
@@ -87,7 +91,7 @@ def _names(code: types.CodeType) -> set[str]:
 
 def _place(c: Comparison) -> tuple[Any, ...]:
     kind, holder, key, _, number, _ = c
-    return kind, id(holder), key, number if kind == ITEM else 0
+    return kind, id(holder), key, number if kind in (ITEM, DEFAULTS) else 0
 
 
 def _is_as(now: Comparison, then: Comparison | None) -> bool:

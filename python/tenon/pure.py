@@ -96,6 +96,8 @@ class Program:
             if changed := _C._pure_broken_guard(reads.guards):
                 raise Refused(f"it changes {changed}")
             reads.check_found(observer.codes)
+            if reads.exact and any(t.is_leaf and t.grad is not None for t in given.tensors + reads.tensors):
+                raise Refused("it tells objects apart by `is`, and a tensor has a gradient, which may be another's too")
             if not given.are_as_they_were():
                 raise Refused("it changes a list or a dict among its arguments")
             made = _Result(result, given.containers, reads.containers)

@@ -33,7 +33,8 @@ _HAS_NOTHING_TO_READ = (
 )  # fmt: skip
 _HEAP, _FIXED = 1 << 9, 1 << 8  # of type.__flags__: made by a class statement, or as if; never changes
 # Attributes made in C that lead to what no comparison knows.
-_UNKNOWN = frozenset("_version _base untyped_storage __subclasses__ __globals__ __builtins__ f_globals f_locals f_back gi_frame".split())
+_UNKNOWN = frozenset("_version _base untyped_storage data_ptr const_data_ptr is_set_to".split())
+_UNKNOWN |= frozenset("__subclasses__ __globals__ __builtins__ f_globals f_locals f_back gi_frame".split())
 _BY_ANY_NAME = frozenset(("__dict__", "__getattribute__", "__setattr__", "__delattr__"))
 # These read what a function consists of, whether it runs or not.
 _OF_FUNCTIONS = frozenset("__code__ __defaults__ __kwdefaults__ __closure__ cell_contents".split())

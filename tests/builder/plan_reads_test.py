@@ -140,3 +140,44 @@ def test_methods_and_what_is_not_set_yet():
     assert plan(tenon.ones(3)).tolist() == [2.0] * 3
     later = 4.0
     assert plan(tenon.ones(3)).tolist() == [4.0] * 3
+
+
+def _negated(g, x):
+    return g.neg(x)
+
+
+def _doubled(g, x, by=2.0):
+    return g.mul(x, by)
+
+
+class Kind:
+    scale = 2.0
+
+
+step, kind, pick = _doubled, Kind, max
+
+
+@pytest.mark.parametrize("change", [
+    lambda: globals().update(step=_negated),
+    lambda: setattr(_doubled, "__defaults__", (3.0,)),
+    lambda: setattr(_doubled, "__code__", (lambda g, x, by: g.mul(g.neg(x), by)).__code__),
+    lambda: globals().update(kind=type("Other", (), {"scale": 5.0})),
+    lambda: globals().update(pick=min),
+], ids=["function", "defaults", "code", "class", "builtin"])  # fmt: skip
+def test_functions_and_classes_that_it_calls(change):
+    global step, kind, pick
+
+    def program(g, x):
+        return g.mul(step(g, x), pick(kind.scale, 1.0))
+
+    code = _doubled.__code__
+    plan = tenon.cached_plan(program)
+    try:
+        for _ in range(2):
+            assert plan(X).tolist() == [12.0, 12.0]
+        change()
+        assert plan(X).tolist() == tenon.cached_plan(program)(X).tolist() != [12.0, 12.0]
+        assert plan.cache_info().misses == 2
+    finally:
+        step, kind, pick = _doubled, Kind, max
+        _doubled.__defaults__, _doubled.__code__ = (2.0,), code

@@ -136,6 +136,25 @@ def test_a_layer_frozen_for_a_while(kind):
 
 
 @case
+def gradients_that_are_one_object_or_share_memory(c):
+    p, q, g = nn.Parameter(tenon.ones(2)), nn.Parameter(tenon.ones(2)), tenon.ones(2)
+    f = c(lambda x: x * (2.0 if p.grad is q.grad else 3.0))
+    seen = []
+    for first, second in ((g, g), (g, g.view(2)), (g, g), (g.view(2), g)):
+        p.grad, q.grad = first, second
+        seen += warm(f)
+    return seen
+
+
+@case
+def addresses(c):
+    both = tenon.arange(12.0)
+    f = c(lambda x, y: x * (2.0 if x.data_ptr() == y.data_ptr() else 3.0))
+    apart = [f(both[:6], both.clone()[:6]) for _ in range(5)]
+    return apart, f(both[:6], both[:6])
+
+
+@case
 def a_gradient_that_is_another_tensor(c):
     """Identities of gradients that are set."""
     w, v, held = tenon.ones(2), tenon.ones(2), tenon.zeros(2)

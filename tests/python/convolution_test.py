@@ -8,6 +8,7 @@ from itertools import product
 import pytest
 
 import tenon
+import tenon.nn.functional as F
 
 
 @pytest.fixture(autouse=True)
@@ -336,3 +337,17 @@ def test_numbers_far_beyond_the_input(options):
 def test_no_batch_and_no_channels():
     assert tenon.conv2d(tenon.zeros(0, 4, 5, 5), tenon.zeros(6, 4, 3, 3)).shape == (0, 6, 3, 3)
     assert tenon.conv2d(tenon.zeros(2, 0, 5, 5), tenon.zeros(6, 0, 3, 3), tenon.ones(6)).sum() == 2 * 6 * 9
+
+
+@pytest.mark.parametrize("dtype", [tenon.float8_e5m2, tenon.float8_e4m3fn])
+@pytest.mark.parametrize("call", [
+    lambda x: F.conv2d(x, x[:, :, :2, :2]),
+    lambda x: F.conv_transpose2d(x, x[:, :, :2, :2]),
+    lambda x: F.avg_pool2d(x, 2),
+    lambda x: F.adaptive_avg_pool2d(x, 2),
+    lambda x: F.interpolate(x, scale_factor=2, mode="bilinear"),
+    lambda x: F.fold(x.reshape(1, 4, 4), (3, 3), 2),
+], ids=["conv2d", "conv_transpose2d", "avg_pool2d", "adaptive_avg_pool2d", "interpolate", "fold"])  # fmt: skip
+def test_dtypes_without_arithmetic_are_refused(call, dtype):
+    with pytest.raises(NotImplementedError, match="not implemented for float8"):
+        call(tenon.zeros(16, dtype=tenon.uint8).view(dtype).reshape(1, 1, 4, 4))

@@ -12,7 +12,7 @@ void check_dtypes(HeaderRef a, HeaderRef b, const char* a_name, const char* b_na
   TENON_CHECK(a.dtype() == b.dtype(), Type,
               fmt::format(": `{}` is {}, `{}` is {}; expected both to have the same dtype", b_name,
                           name(b.dtype()), a_name, name(a.dtype())));
-  TENON_CHECK(a.dtype() != DType::Bool && !is_quantized(a.dtype()), NotImplemented,
+  TENON_CHECK(a.dtype() != DType::Bool && has_arithmetic(a.dtype()), NotImplemented,
               fmt::format(": not implemented for {}", name(a.dtype())));
 }
 

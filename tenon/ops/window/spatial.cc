@@ -62,7 +62,7 @@ void check_gradient_of(HeaderRef grad, HeaderRef self, const char* op) {
 
 void check_inexact(DType dtype, bool complex, const char* op) {
   TENON_CHECK(
-      is_floating_point(dtype) || (complex && is_complex(dtype)), NotImplemented,
+      has_arithmetic(dtype) && (is_floating_point(dtype) || (complex && is_complex(dtype))), NotImplemented,
       fmt::format("{}: not implemented for {}; convert `self` to a floating point dtype", op, name(dtype)));
 }
 

@@ -44,7 +44,7 @@ class _Comparison:
             self._mappings(actual, expected, place)
         elif isinstance(actual, (list, tuple)) and isinstance(expected, (list, tuple)):
             if len(actual) != len(expected):
-                raise _Different(f"The length of the sequences do not match: {len(actual)} != {len(expected)}", place)
+                raise _Different(f"The length of the sequences mismatch: {len(actual)} != {len(expected)}", place)
             for i, (a, e) in enumerate(zip(actual, expected)):
                 self.compare(a, e, (*place, i))
         elif actual is None or expected is None:
@@ -91,11 +91,7 @@ class _Comparison:
         difference = abs(actual - expected)
         if actual == expected or both_nan or difference <= atol + rtol * abs(expected) < float("inf"):
             return
-        message = f"Scalars are not {'close' if rtol or atol else 'equal'}!\n\nExpected {expected} but got {actual}."
-        relative = difference / abs(expected) if expected != 0 else float("inf")
-        for kind, found, limit in (("Absolute", difference, atol), ("Relative", relative, rtol)):
-            message += f"\n{kind} difference: {found}" + (f" (up to {limit} allowed)" if rtol or atol else "")
-        raise _Different(message, place)
+        raise _Different(_of_numbers(actual, expected, rtol, atol), place)
 
     def _tensors(self, actual, expected, place):
         def same(attribute, a, e, asked=True):
@@ -129,8 +125,20 @@ def _comparable(actual, expected):
     return [t.to(dtype) for t in both]
 
 
+def _of_numbers(actual, expected, rtol, atol):
+    """By how much two numbers differ."""
+    difference = abs(actual - expected)
+    message = f"Scalars are not {'close' if rtol or atol else 'equal'}!\n\nExpected {expected} but got {actual}."
+    relative = difference / abs(expected) if expected != 0 else float("inf")
+    for kind, found, limit in (("Absolute", difference, atol), ("Relative", relative, rtol)):
+        message += f"\n{kind} difference: {found}" + (f" (up to {limit} allowed)" if rtol or atol else "")
+    return message
+
+
 def _of_elements(actual, expected, near, rtol, atol):
     """How many elements differ, and by how much."""
+    if actual.dim() == 0:
+        return _of_numbers(actual.item(), expected.item(), rtol, atol)
     count, wrong = near.numel(), near.logical_not().sum().item()
     exactly = rtol == 0 and atol == 0
     difference = (actual - expected).abs()
@@ -139,9 +147,7 @@ def _of_elements(actual, expected, near, rtol, atol):
     for kind, values, limit in (("absolute", difference, atol), ("relative", difference / expected.abs(), rtol)):
         values = _C.where(near, _C.zeros_like(values), values).flatten()
         at = values.argmax().item()
-        line = f"Greatest {kind} difference: {values[at].item()}"
-        if actual.dim() > 0:
-            line += f" at index {_unravelled(at, actual.shape)}"
+        line = f"Greatest {kind} difference: {values[at].item()} at index {_unravelled(at, actual.shape)}"
         lines.append(line + ("" if exactly else f" (up to {limit} allowed)"))
     return "\n".join(lines)
 

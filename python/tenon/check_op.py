@@ -224,9 +224,11 @@ def _out(packet: Any, op: Any, schema: Any, positional: tuple[Any, ...], named: 
         return Point(title, None, "not applicable: it is a backward pass, whose results autograd allocates")
     for overload in packet.overloads():
         form = getattr(packet, overload)
-        written = [name for name, _, keyword, _, writes in _C._op_schema(form._name)[2] if writes and keyword]
-        if form is op or not written:
-            continue
+        arguments = _C._op_schema(form._name)[2]
+        written = [name for name, _, keyword, _, writes in arguments if writes and keyword]
+        others = [argument[:3] for argument in arguments if argument[0] not in written]
+        if form is op or not written or others != [argument[:3] for argument in schema[2]]:
+            continue  # of another overload
         with no_grad():
             results = op(*positional, **named)
             results = results if isinstance(results, tuple) else (results,)

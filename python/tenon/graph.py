@@ -462,8 +462,11 @@ class pygraph:
         _builder.execute_ptrs(self._graph, ptrs, workspace, place)
 
     def __str__(self) -> str:
-        """The operators of the graph, once they are built."""
-        return _builder.text(self._graph)
+        """The operators of the graph; before they are built, what is missing."""
+        try:
+            return _builder.text(self._graph)
+        except RuntimeError as missing:
+            return f"<{missing}>"
 
 
 def _names(text: str) -> list[str]:

@@ -36,6 +36,7 @@ _HEAP, _FIXED = 1 << 9, 1 << 8  # of type.__flags__: made by a class statement, 
 _UNKNOWN = frozenset("_version _base untyped_storage data_ptr const_data_ptr is_set_to".split())
 _UNKNOWN |= frozenset("__subclasses__ __globals__ __builtins__ f_globals f_locals f_back gi_frame".split())
 _BY_ANY_NAME = frozenset(("__dict__", "__getattribute__", "__setattr__", "__delattr__"))
+_TEXTS_OF_FUNCTIONS = frozenset("__name__ __qualname__ __doc__ __module__ __annotations__".split())
 # These read what a function consists of, whether it runs or not.
 _OF_FUNCTIONS = frozenset("__code__ __defaults__ __kwdefaults__ __closure__ cell_contents".split())
 _IMMUTABLE = (types.GenericAlias, type(int | str), _C.dtype, _C.device, _C.layout, _C.memory_format)
@@ -61,6 +62,8 @@ class Reads:
         )
         # Modules look through their own attributes for their parts.
         self._own_are_whole = any("__dict__" in code.co_names and is_own(variables) for code, variables in self.codes.items())
+        by_program = {name for code, variables in self.codes.items() if not is_own(variables) for name in code.co_names}
+        self._texts_of_functions = _TEXTS_OF_FUNCTIONS & (by_program | seen.names)
         # Names of what functions in C may be given, and call.
         self._values = frozenset().union(*(names_of_values(code) for code, variables in self.codes.items() if not is_own(variables)))
         self.dynamic = self.dynamic or not self._values.isdisjoint(READS_BY_TEXT)
@@ -232,6 +235,9 @@ class Reads:
         self.visit(behind[0], path)
 
     def _function(self, f, path):
+        for name in self._texts_of_functions:
+            self._guard(MEMBER, f, name, getattr(f, name), f"`{path}.{name}`")
+            self.visit(getattr(f, name), f"{path}.{name}")
         if f.__code__ in self.codes or self.names & _OF_FUNCTIONS:
             self._find(f.__code__)
             self._guard(CODE, f, None, f.__code__, f"the code of `{path}`")
@@ -267,7 +273,7 @@ class Reads:
         if kind in self._classes or kind.__flags__ & _FIXED:
             return
         self._classes.add(kind)
-        self._guard(TYPE, kind, None, None, f"class `{kind.__qualname__}`")
+        self._guard(TYPE, kind, None, None, f"class `{kind.__qualname__}`", _C._pure_class_version(kind))
         self._class(type(kind), path)
         for base in kind.__mro__:
             if base.__flags__ & _FIXED:

@@ -153,6 +153,7 @@ def load(f: Any, map_location: Any = None, *, weights_only: bool = True, mmap: b
 
 def _load(f, map_location, path, mmap, whole):
     """The value of an open file, which has a path unless it is a pipe or the caller's, and nothing else if `whole`."""
+    name = path.decode(errors="replace") if path else "the file"
     start = _read(f, len(_FIRST_MAGIC))
     if start[8:9] in (b"{", b" ", b"\t", b"\n", b"\r") and not start.startswith(b"PK\3\4"):  # a header, behind its length
         tensors = _C._weights.load_safetensors(path, mmap) if path else _C._weights.read_safetensors(start + f.read())
@@ -160,17 +161,17 @@ def _load(f, map_location, path, mmap, whole):
     if start.startswith(b"PK\3\4"):
         return _C._weights.load_pytorch(path or bytearray(start + f.read()), _place_at(map_location), mmap)
     if mmap:
-        raise ValueError("load: mmap is for safetensors and PyTorch's checkpoints, and this file is neither")
+        raise ValueError(f"load: mmap is for safetensors and PyTorch's checkpoints, and {name} is neither")
     if start == _FIRST_MAGIC:
         value = _load_first(f, map_location)
     else:
         start += _read(f, len(_MAGIC) - len(start))
         if start != _MAGIC:
             if start.startswith(_MAGIC[:-2]):
-                raise ValueError("load: a checkpoint of a later version of Tenon; load it with that version")
+                raise ValueError(f"load: {name} is a checkpoint of a later version of Tenon; load it with that version")
             if start.startswith(b"\x80\x02\x8a\x0a"):
-                raise ValueError("load: this is PyTorch's format before 1.6; load it with PyTorch, and save it again")
-            raise ValueError("load: neither a file that tenon.save wrote, nor safetensors, nor a zip archive of PyTorch's")
+                raise ValueError(f"load: {name} has PyTorch's format before 1.6; load it with PyTorch, and save it again")
+            raise ValueError(f"load: {name} is neither a file that tenon.save wrote, nor safetensors, nor a zip archive of PyTorch's")
         value = _unpickle(_checked(f), map_location)
     if whole and f.read(1):
         raise ValueError("load: the file has bytes behind what tenon.save wrote; it is damaged, or more was appended to it")

@@ -11,6 +11,7 @@ import pytest
 from pure_cases import Cases, alike, changed, warm, x
 
 import tenon
+from tenon import nn
 
 case = Cases()
 
@@ -465,6 +466,76 @@ def an_attribute_that_was_not_there(c):
         return changed(c, f, change), changed(c, f, change_others)
     finally:
         del globals()["SURPRISE"]
+
+
+class _Counted(nn.Module):
+    calls = 0
+
+    def forward(self, x):
+        _Counted.calls += 1
+        return x * _Counted.calls
+
+    @classmethod
+    def count(cls, x):
+        cls.calls += 1
+        return x * cls.calls
+
+
+def _set_by_text(x):
+    setattr(_Counted, "calls", _Counted.calls + 1)
+    return x * _Counted.calls
+
+
+def _set_by_type(x):
+    type.__setattr__(_Counted, "calls", _Counted.calls + 1)
+    return x * _Counted.calls
+
+
+def _toggled(x):
+    _Counted.calls = 1 - _Counted.calls
+    return x * _Counted.calls
+
+
+def _kept(x):
+    _Counted.last = x * 2
+    return x + 1
+
+
+def _added_and_removed(x):
+    if hasattr(_Counted, "more"):
+        del _Counted.more
+        return x
+    _Counted.more = 1
+    return x * 2
+
+
+@pytest.mark.parametrize(
+    "program", [_Counted(), _Counted.count, _set_by_text, _set_by_type, _toggled, _kept, _added_and_removed]
+)
+def test_writes_to_classes_are_effects(program):
+    def results(c):
+        _Counted.calls = 0
+        _Counted.last = None
+        f = c(lambda x: program(x))
+        seen = [f(tenon.full((1,), float(i))) for i in range(6)]
+        return seen, _Counted.calls, _Counted.last
+
+    alike(results)
+
+
+@case
+def texts_of_a_function(c):
+    def helper(value: "int"):
+        """Four"""
+
+    f = lambda x: x * len(helper.__name__) * len(helper.__doc__) * len(helper.__annotations__)  # noqa: E731
+    changes = (
+        lambda: setattr(helper, "__name__", "other"),
+        lambda: setattr(helper, "__doc__", "Another one"),
+        lambda: helper.__annotations__.update(more="float"),
+        lambda: setattr(helper, "__annotations__", {}),
+    )
+    return [changed(c, f, change) for change in changes]
 
 
 @case

@@ -52,6 +52,7 @@ Dims dims_of(const char* argument, PyObject* o) {
   return dims;
 }
 uint64_t uid_of(PyObject* o) {
+  if (PyBool_Check(o) || PyFloat_Check(o)) wrong_type("graph", "uid", "an int", o);
   const int64_t uid = int_of("uid", o);
   TENON_CHECK(uid > 0, Value, "graph: a UID is at least 1, not " + std::to_string(uid));
   return static_cast<uint64_t>(uid);

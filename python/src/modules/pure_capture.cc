@@ -250,6 +250,13 @@ PyObject* broken_guard(PyObject*, PyObject* list) {
   });
 }
 
+PyObject* class_version(PyObject*, PyObject* type) {
+  return guarded([&] {
+    TENON_CHECK(PyType_Check(type), Type, "a class is expected");
+    return checked(PyLong_FromLongLong(pure::version_of_class(type)));
+  });
+}
+
 PyMethodDef g_methods[] = {
     {"begin", &begin, METH_NOARGS, "Opens a scope, and returns its number."},
     {"end", &end, METH_O, "(scope): closes it, and computes what was recorded."},
@@ -267,7 +274,10 @@ PyType_Slot g_slots[] = {{Py_tp_doc, const_cast<char*>("One call under observati
 PyType_Spec g_spec{"tenon._C._PureCapture", sizeof(CaptureObject), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC,
                    g_slots};
 PyMethodDef g_functions[] = {
-    {"_pure_broken_guard", &broken_guard, METH_O, "The first comparison that fails."}, {}};
+    {"_pure_broken_guard", &broken_guard, METH_O, "The first comparison that fails."},
+    {"_pure_class_version", &class_version, METH_O,
+     "A number that changes with every change of a class or of its bases; -1 if it has none."},
+    {}};
 
 }  // namespace
 

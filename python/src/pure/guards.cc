@@ -147,6 +147,12 @@ bool is_same(PyObject* now, PyObject* expected) noexcept {
   return is_scalar(now) && PyObject_RichCompareBool(now, expected, Py_EQ) == 1;
 }
 
+int64_t version_of_class(PyObject* type) {
+  Ref(checked(PyObject_GetAttrString(type, "__init__")));  // it gets a number when it is asked for something
+  const int64_t version = version_of(type);
+  return version == 0 ? -1 : version;
+}
+
 Guards::Guards(PyObject* list, bool exact) : exact_(exact) {
   for (Py_ssize_t i = 0; i < PyList_GET_SIZE(list); ++i) {
     PyObject *object, *key, *expected, *path;
@@ -158,12 +164,6 @@ Guards::Guards(PyObject* list, bool exact) : exact_(exact) {
     TENON_CHECK(0 <= kind && kind < Guard::kKinds, Internal, "a guard of an unknown kind");
     Guard g{static_cast<Guard::Kind>(kind), number,           Ref::borrow(object), Ref::borrow(key),
             Ref::borrow(expected),          Ref::borrow(path)};
-    if (g.kind == Guard::Kind::Type) {
-      Ref(PyObject_GetAttrString(object,
-                                 "__init__"));  // a class gets a number when it is asked for something
-      g.number = version_of(object);
-      if (g.number == 0) g.number = -1;  // never holds
-    }
     const bool is_absent = g.kind == Guard::Kind::Cell || g.kind == Guard::Kind::Defaults;
     if (is_absent && expected == Py_Ellipsis) g.expected = {};
     guards_.push_back(std::move(g));

@@ -19,7 +19,7 @@ struct Guard {
     Cell,      ///< What a closure's variable holds.
     Code,      ///< A function's code.
     Defaults,  ///< A function's defaults; `number` is 1 for those of its keyword-only arguments.
-    Type,      ///< A class whose attributes, and those of its bases, are what they were.
+    Type,      ///< A class whose version_of_class is `number`.
     Dict,      ///< The __dict__ of an object.
     Class,     ///< The class of an object.
     Elements,  ///< A set that has the elements of the tuple `expected`, in this order.
@@ -34,6 +34,10 @@ struct Guard {
   Ref object, key, expected;
   Ref path;  ///< What the program calls it: "model.scale".
 };
+
+/// Changes with every change of a class's attributes or bases, or of those of its bases; -1 if it has none,
+/// which no comparison fits. Throws PythonError.
+int64_t version_of_class(PyObject* type);
 
 class Guards {
  public:

@@ -17,6 +17,7 @@ from .pure_reads import SCALARS, Reads
 # Kinds of structures, as python/src/pure has them.
 TENSOR, CONSTANT, TUPLE, LIST, DICT_OF, SAME, GIVEN = range(7)
 
+_MAX_CHANGES = 2  # captures in a row that changed something, as the first step of each optimizer does, which makes its state
 _MAX_MISSES = 8  # calls in a row that made a replay which the next call could not use
 
 
@@ -26,7 +27,7 @@ class Program:
     def __init__(self, fn, program, planning, end_after):
         self._fn, self._program, self._planning, self._end_after = fn, program, planning, end_after
         self._seen = Observer()  # all that the calls so far have run
-        self._misses = self._replayed = 0
+        self._misses = self._replayed = self._changes = 0
         self.compiled = None  # a weak reference
         self.refused = None  # (reason, line)
         self.replanned = []  # why earlier replays did not fit
@@ -94,7 +95,11 @@ class Program:
             if refused := capture.refused():
                 raise Refused(*refused)
             if changed := _C._pure_broken_guard(reads.guards):
+                self._changes += 1
+                if self._changes < _MAX_CHANGES:
+                    return None
                 raise Refused(f"it changes {changed}")
+            self._changes = 0
             reads.check_found(observer.codes)
             if reads.exact and any(t.is_leaf and t.grad is not None for t in given.tensors + reads.tensors):
                 raise Refused("it tells objects apart by `is`, and a tensor has a gradient, which may be another's too")

@@ -62,8 +62,8 @@ class Reads:
         )
         # Modules look through their own attributes for their parts.
         self._own_are_whole = any("__dict__" in code.co_names and is_own(variables) for code, variables in self.codes.items())
-        by_program = {name for code, variables in self.codes.items() if not is_own(variables) for name in code.co_names}
-        self._texts_of_functions = _TEXTS_OF_FUNCTIONS & (by_program | seen.names)
+        by_program = (code.co_names for code, variables in self.codes.items() if not is_own(variables))
+        self._texts_of_functions = _TEXTS_OF_FUNCTIONS & seen.names.union(*by_program)
         # Names of what functions in C may be given, and call.
         self._values = frozenset().union(*(names_of_values(code) for code, variables in self.codes.items() if not is_own(variables)))
         self.dynamic = self.dynamic or not self._values.isdisjoint(READS_BY_TEXT)

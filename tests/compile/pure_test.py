@@ -284,6 +284,26 @@ def test_training_steps(optimizer, schedule):
     assert refusal(steps[0]) is None and replays(steps[0]) >= 18
 
 
+def test_optimizers_among_the_arguments_make_their_state_in_a_first_step():
+    def step(model, optimizer, x):
+        optimizer.zero_grad()
+        model(x).square().sum().backward()
+        optimizer.step()
+
+    def train(f):
+        tenon.manual_seed(0)
+        for _ in range(3):
+            model = nn.Linear(3, 2)
+            optimizer = tenon.optim.Adam(model.parameters())
+            for _ in range(6):
+                f(model, optimizer, tenon.ones(4, 3))
+            yield model.weight.tolist()
+
+    f = pure(step)
+    assert list(train(f)) == list(train(step))
+    assert replays(f) >= 3 * 2
+
+
 def test_a_parameter_that_the_program_writes_beside_the_optimizer():
     model = nn.Linear(2, 2)
     optimizer = tenon.optim.SGD(model.parameters(), lr=0.5)

@@ -246,6 +246,7 @@ def test_many_halves_at_one_place_are_added_in_float32(dtype):
     for found, want in (
         (zeros.scatter_add(0, index, terms), sums),
         (zeros.clone().scatter_add_(0, index, terms), sums),
+        (zeros.index_add(0, index, terms, alpha=-1), -sums),
         (zeros.scatter_reduce(0, index, terms, "sum"), sums),
         (zeros.scatter_reduce(0, index, terms, "mean", include_self=False), means),
         (gradient(lambda x: x.gather(0, index)), sums),

@@ -294,7 +294,7 @@ BAD = {
     "more bytes": (lambda: archive(0, pickle=b"\x80\x02N.N"), "bytes follow its end"),
     "memo": (lambda: archive(0, pickle=b"\x80\x02h\x05."), "it recalls value 5, which it has not kept"),
     "length": (lambda: archive(0, pickle=b"\x80\x04\x8d" + b"\xff" * 8), "18446744073709551615 bytes are expected, and the pickle ends"),
-    "before 1.6": (lambda: b"\x80\x02\x8a\x0al\xfc\x9cF\xf9 j\xa8P\x19.", "this is PyTorch's format before 1.6"),
+    "before 1.6": (lambda: b"\x80\x02\x8a\x0al\xfc\x9cF\xf9 j\xa8P\x19.", "PyTorch's format before 1.6"),
     "cut": (lambda: sample()[:-1], "a zip archive ends with its directory, and there is none"),
 }  # fmt: skip
 

@@ -129,7 +129,9 @@ void index_select_backward(const Tensor& grad, IntArrayRef self_sizes, int64_t d
 }
 
 void index_add(Tensor& self, int64_t dim, const Tensor& index, const Tensor& source, const Scalar& alpha) {
-  write_slices("index_add", self, dim, index, source, Combine::Add, alpha);
+  combine_in_compute_dtype(self, source, "index_add", [&](Tensor& to, const Tensor& from) {
+    write_slices("index_add", to, dim, index, from, Combine::Add, alpha);
+  });
 }
 
 void index_copy(Tensor& self, int64_t dim, const Tensor& index, const Tensor& source) {

@@ -31,6 +31,7 @@ _HAS_NOTHING_TO_READ = (
     types.ClassMethodDescriptorType, types.GetSetDescriptorType, types.MemberDescriptorType,
     type(dis.Instruction.opname),  # a field of a namedtuple
 )  # fmt: skip
+_DICT_OF_MODULES = vars(types.ModuleType)["__dict__"]
 _HEAP, _FIXED = 1 << 9, 1 << 8  # of type.__flags__: made by a class statement, or as if; never changes
 # Attributes made in C that lead to what no comparison knows.
 _UNKNOWN = frozenset("_version _base untyped_storage data_ptr const_data_ptr is_set_to".split())
@@ -151,10 +152,7 @@ class Reads:
         if isinstance(obj, _C.Tensor):
             self._tensor(obj, kind, path)
         elif isinstance(obj, types.ModuleType):
-            if not is_own(vars(obj)):
-                self._guard(CLASS, obj, None, kind, f"the class of `{path}`")
-                self._class(kind, path)
-            self._module(obj, path)
+            self._module(obj, kind, path)
         elif isinstance(obj, types.FunctionType):
             self._function(obj, path)
         elif isinstance(obj, types.MethodType):
@@ -203,8 +201,13 @@ class Reads:
         for name, value in vars(tensor).items():  # which are compared with the tensor
             self.visit(value, f"{path}.{name}")
 
-    def _module(self, module, path):
-        entries = vars(module)
+    def _module(self, module, kind, path):
+        entries = _DICT_OF_MODULES.__get__(module)
+        if not is_own(entries):
+            self._guard(CLASS, module, None, kind, f"the class of `{path}`")
+        if kind is not types.ModuleType:  # what its class has, an entry may hide
+            self._class(kind, path)
+            self._guard(KEYS, entries, None, tuple(entries), f"the names of `{path}`")
         names = self.names & entries.keys()
         if self.dynamic:
             # Of a module of the program all counts; of libraries, what has run.

@@ -546,11 +546,18 @@ def the_class_of_a_module(c):
     class Other(types.ModuleType):
         scale = 3.0
 
+    class Odd(types.ModuleType):
+        def __getattribute__(self, name):
+            return 7.0
+
     module, plain_module = Module("module"), types.ModuleType("plain_module")
     plain_module.scale = 2.0
     changes = (
+        lambda: vars(module).update(scale=9.0),
+        lambda: delattr(module, "scale"),
         lambda: setattr(Module, "scale", 4.0),
         lambda: setattr(module, "__class__", Other),
+        lambda: setattr(module, "__class__", Odd),
         lambda: setattr(plain_module, "__class__", type("Third", (types.ModuleType,), {"scale": property(lambda self: 5.0)})),
     )
     return [changed(c, lambda x: x * module.scale + x * plain_module.scale, change) for change in changes]

@@ -44,7 +44,8 @@ class CopyingRuntime final : public testing::ImmediateRuntime {
 
 Device device() {
   static const Backend backend = [] {
-    const Backend b = testing::host_memory_device("drafted", "Drafted");
+    const Backend b = register_device("drafted", "Drafted", "the test");
+    set_allocator(b, new testing::HostMemory("drafted"));
     set_device_runtime(b, new CopyingRuntime);
     set_pointwise_device(b, &launch, nullptr);
     return b;

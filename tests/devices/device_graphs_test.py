@@ -390,7 +390,7 @@ def test_autotune_times_whole_runs(module):
     handle = tenon.graph.Handle(name)
     tenon.set_stream(handle, stream)
     module.synchronize()
-    trials = g.autotune({1: value, 2: out}, room, handle=handle, budget_ms=500)
+    trials = g.autotune({1: value, 2: out}, room, handle=handle, budget_ms=60_000)
     assert len(trials) == g.get_execution_plan_count() and not any(t["reason"].startswith("wrong") for t in trials)
     assert sum(t["microseconds"] > 0 for t in trials) > 1 and out.cpu().equal(tenon.zeros(33, 65))
     g.execute({1: value, 2: out}, room)

@@ -35,6 +35,35 @@ def as_list(x):
     return list(x) if isinstance(x, (list, tuple)) else [x]
 
 
+def to_array(t):
+    t = t.cpu()
+    return t.double().contiguous().numpy() if t.dtype != tenon.bool else t.contiguous().numpy()
+
+
+def proposed(case, inputs, handle=None):
+    """The graph of a case with its plans proposed; its tensors for the inputs, by name; its outputs."""
+    g = tenon.pygraph(handle=handle, **case.options)
+    tensors = {name: g.tensor_like(x, name=name) for name, x in inputs.items()}
+    outputs = as_list(case.build(g, **tensors))
+    for y in outputs:
+        y.set_output(True)
+    g.validate()
+    g.build_operation_graph()
+    g.create_execution_plans([tenon.graph.heur_mode.A, tenon.graph.heur_mode.B])
+    g.check_support()
+    return g, tensors, outputs
+
+
+def packed(g, tensors, outputs, inputs, device="cpu"):
+    """Memory for the outputs, with other bytes than a plan writes; the variant pack of a run on it."""
+    results = [tenon.empty_strided(y.get_dim(), y.get_stride(), dtype=y.get_data_type(), device=device) for y in outputs]
+    for r in results:
+        r.fill_(77)
+    pack = {tensors[name]: x for name, x in inputs.items()} | dict(zip(outputs, results))
+    used = set(g._get_variant_pack_uids_sorted())
+    return results, {t: x for t, x in pack.items() if t.get_uid() in used}
+
+
 CASES: list[Case] = []
 
 

@@ -4,36 +4,19 @@ import numpy as np
 import pytest
 
 import tenon
-from graph_cases import CASES, as_list
+from graph_cases import CASES, as_list, packed, proposed, to_array
 
 
 def to_tensor(x):
     return x if isinstance(x, tenon.Tensor) else tenon.from_numpy(x.copy())
 
 
-def to_array(t):
-    return t.double().contiguous().numpy() if t.dtype != tenon.bool else t.contiguous().numpy()
-
-
 def run(case, index=None):
     """The outputs of a plan of the case's graph; the number of plans."""
     inputs = {name: to_tensor(x) for name, x in case.inputs.items()}
-    g = tenon.pygraph(**case.options)
-    tensors = {name: g.tensor_like(x, name=name) for name, x in inputs.items()}
-    outputs = as_list(case.build(g, **tensors))
-    for y in outputs:
-        y.set_output(True)
-    g.validate()
-    g.build_operation_graph()
-    g.create_execution_plans([tenon.graph.heur_mode.A, tenon.graph.heur_mode.B])
-    g.check_support()
+    g, tensors, outputs = proposed(case, inputs)
     g.build_plan_at_index(index or 0)
-    results = [tenon.empty_strided(y.get_dim(), y.get_stride(), dtype=y.get_data_type()) for y in outputs]
-    for r in results:
-        r.fill_(77)
-    pack = {tensors[name]: x for name, x in inputs.items()} | dict(zip(outputs, results))
-    used = set(g._get_variant_pack_uids_sorted())
-    pack = {t: x for t, x in pack.items() if t.get_uid() in used}
+    results, pack = packed(g, tensors, outputs, inputs)
     size = g.get_workspace_size_plan_at_index(index or 0)
     g.execute_plan_at_index(pack, tenon.empty(max(size, 64), dtype=tenon.uint8), index or 0)
     loaded = tenon.pygraph()

@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 
 import tenon
-from tests.builder.graph_cases import CASES, as_list
+from tests.builder.graph_cases import CASES, as_list, packed, proposed, to_array
 from tests.devices.programs import run
 
-EVERY_PLAN = [tenon.graph.heur_mode.A, tenon.graph.heur_mode.B]
 #: Of each kind of node a few, for a device that compiles each kernel.
 ON_OPENCL = {
     "gelu",
@@ -36,11 +35,6 @@ def to_device(x, device):
     return tenon.as_strided(whole, x.shape, x.stride(), x.storage_offset())
 
 
-def to_array(t):
-    t = t.cpu()
-    return t.double().contiguous().numpy() if t.dtype != tenon.bool else t.contiguous().numpy()
-
-
 def workspace_of(g, device, index=None):
     size = g.get_workspace_size() if index is None else g.get_workspace_size_plan_at_index(index)
     return tenon.empty(max(size, 64), dtype=tenon.uint8, device=device)
@@ -48,25 +42,12 @@ def workspace_of(g, device, index=None):
 
 def check_case(case, device):
     inputs = {name: to_device(x, device) for name, x in case.inputs.items()}
-    g = tenon.pygraph(handle=tenon.create_handle(device), **case.options)
-    tensors = {name: g.tensor_like(x, name=name) for name, x in inputs.items()}
-    outputs = as_list(case.build(g, **tensors))
-    for y in outputs:
-        y.set_output(True)
-    g.validate()
-    g.build_operation_graph()
-    g.create_execution_plans(EVERY_PLAN)
-    g.check_support()
+    g, tensors, outputs = proposed(case, inputs, tenon.create_handle(device))
     g.build_plans(tenon.graph.build_plan_policy.ALL)
     wanted = as_list(case.reference(**{name: to_array(x) for name, x in inputs.items()}))
     eager = as_list(case.eager(**inputs)) if case.eager else None
-    used = set(g._get_variant_pack_uids_sorted())
     for index in range(g.get_execution_plan_count()):
-        results = [tenon.empty_strided(y.get_dim(), y.get_stride(), dtype=y.get_data_type(), device=device) for y in outputs]
-        for r in results:
-            r.fill_(77)
-        pack = {tensors[name]: x for name, x in inputs.items()} | dict(zip(outputs, results))
-        pack = {t: x for t, x in pack.items() if t.get_uid() in used}
+        results, pack = packed(g, tensors, outputs, inputs, device)
         g.execute_plan_at_index(pack, workspace_of(g, device, index), index)
         for result, want in zip(results, wanted, strict=True):
             np.testing.assert_allclose(to_array(result), want, rtol=case.rtol, atol=case.atol, err_msg=f"plan {index}")

@@ -62,7 +62,7 @@ def _schema(call: _Call) -> str:
     return ""
 
 
-def _version(t):
+def _version(t):  # which the stubs do not show
     return t._version
 
 
@@ -105,7 +105,7 @@ def _compiled(call: _Call) -> str:
     outcomes = []
     for function, (args, kwargs) in ((call.op, eager), (compile(lambda *a, **k: call.op(*a, **k)), recorded)):
         try:
-            results = [t for t in _tensors(function(*args, **kwargs))]
+            results = _tensors(function(*args, **kwargs))
             leaves = [t for _, _, t in call.named(args, kwargs) if t.requires_grad]
             roots = [t.abs().sum() for t in results if t.requires_grad]
             slopes = grad(roots, leaves, allow_unused=True) if roots and leaves and not call.writes else ()

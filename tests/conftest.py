@@ -1,4 +1,9 @@
-"""TENON_COMPILE: runs the tests inside a scope that records everything, which must change no result.
+"""Two ways to run a part of the tests, or all of them in another way.
+
+    pytest --fast                 without the tests that slow.txt lists, which take two seconds or more
+    pytest --list-slow            runs the tests and writes those that took so long to slow.txt
+
+TENON_COMPILE: runs the tests inside a scope that records everything, which must change no result.
 
     TENON_COMPILE=all             every test, but those in not_recorded.txt
     TENON_COMPILE=sample:SEED     a seeded tenth of them, and no others
@@ -18,6 +23,8 @@ import pytest
 os.environ["TENON_CACHE"] = "0"
 
 HERE = Path(__file__).parent
+SLOW = HERE / "slow.txt"
+SLOW_SECONDS = 2.0
 CHOSEN = os.environ.get("TENON_COMPILE", "")
 SAMPLE_PERCENT = 10
 #: What there is no waiting for: reads of values, operators of users, which run at their line, and devices with queues of their own.
@@ -42,12 +49,44 @@ def not_recorded():
     return reasons
 
 
+def pytest_addoption(parser):
+    group = parser.getgroup("tenon")
+    group.addoption("--fast", action="store_true", help="leave out the tests of tests/slow.txt")
+    group.addoption("--list-slow", action="store_true", help="write tests that take two seconds or more to tests/slow.txt")
+
+
+def slow_tests():
+    return {line for line in SLOW.read_text().splitlines() if line and not line.startswith("#")}
+
+
+class _SlowTests:
+    """Adds up what each test took and writes those above the limit."""
+
+    def __init__(self):
+        self.seconds = Counter()
+
+    def pytest_runtest_logreport(self, report):
+        self.seconds[report.nodeid] += report.duration
+
+    def pytest_sessionfinish(self):
+        found = sorted(test for test, seconds in self.seconds.items() if seconds >= SLOW_SECONDS)
+        head = [line for line in SLOW.read_text().splitlines() if line.startswith("#")]
+        SLOW.write_text("\n".join(head + found) + "\n")
+
+
 def pytest_configure(config):
+    # With pytest-xdist the first process hears of all tests.
+    if config.getoption("--list-slow") and not hasattr(config, "workerinput"):
+        config.pluginmanager.register(_SlowTests())
     if CHOSEN and CHOSEN != "all" and not CHOSEN.startswith("sample:"):
         raise pytest.UsageError(f"TENON_COMPILE is 'all' or 'sample:SEED', got {CHOSEN!r}")
 
 
 def pytest_collection_modifyitems(config, items):
+    if config.getoption("--fast"):
+        slow = slow_tests()
+        config.hook.pytest_deselected(items=[item for item in items if item.nodeid in slow])
+        items[:] = [item for item in items if item.nodeid not in slow]
     if not CHOSEN:
         return
     left_out = tuple(not_recorded())

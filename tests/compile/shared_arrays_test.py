@@ -92,7 +92,8 @@ def test_an_array_taken_inside():
     alike(program)
 
 
-@pytest.mark.parametrize("take", [np.from_dlpack, np.asarray, memoryview, lambda t: tenon.from_dlpack(t)], ids=str)
+@pytest.mark.parametrize("take", [np.from_dlpack, np.asarray, memoryview, tenon.from_dlpack],
+                         ids=["np.from_dlpack", "np.asarray", "memoryview", "tenon.from_dlpack"])
 def test_other_ways_to_share(take):
     def program(c):
         x = tenon.arange(6.0)

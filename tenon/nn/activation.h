@@ -27,6 +27,9 @@ class Flatten final : public Module {
  public:
   explicit Flatten(int64_t start_dim = 1, int64_t end_dim = -1) : start_dim_(start_dim), end_dim_(end_dim) {}
   Tensor forward(const Tensor& input) override { return flatten(input, start_dim_, end_dim_); }
+  std::string extra_repr() const override {
+    return "start_dim=" + std::to_string(start_dim_) + ", end_dim=" + std::to_string(end_dim_);
+  }
 
  private:
   int64_t start_dim_, end_dim_;

@@ -35,6 +35,15 @@ void Conv2d::reset_parameters() {
   init::uniform_(bias, -bound, bound);
 }
 
+std::string Conv2d::extra_repr() const {
+  std::string text = fmt::format("{}, {}, kernel_size=({}, {}), stride={}", weight.size(1) * options_.groups,
+                                 weight.size(0), weight.size(2), weight.size(3), options_.stride.pair_text());
+  if (options_.padding != Size2d(0)) text += ", padding=" + options_.padding.pair_text();
+  if (options_.dilation != Size2d(1)) text += ", dilation=" + options_.dilation.pair_text();
+  if (options_.groups != 1) text += fmt::format(", groups={}", options_.groups);
+  return bias.defined() ? text : text + ", bias=False";
+}
+
 Tensor Conv2d::forward(const Tensor& input) {
   return conv2d(input, weight, bias, options_.stride.dims(), options_.padding.dims(),
                 options_.dilation.dims(), options_.groups);

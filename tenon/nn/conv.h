@@ -25,6 +25,7 @@ class Conv2d final : public Module {
 
   Tensor forward(const Tensor& input) override;
   void reset_parameters();
+  std::string extra_repr() const override;
 
   Tensor weight;  ///< [out_channels, in_channels / groups, kernel height, kernel width]
   Tensor bias;    ///< [out_channels], or undefined

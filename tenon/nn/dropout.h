@@ -3,6 +3,7 @@
 
 #include "tenon/generated/random/functions.h"
 #include "tenon/nn/module.h"
+#include "tenon/ops/print.h"
 
 namespace tenon::nn {
 
@@ -12,6 +13,7 @@ class Dropout final : public Module {
  public:
   explicit Dropout(double p = 0.5) : p_(p) {}
   Tensor forward(const Tensor& input) override { return dropout(input, p_, is_training()); }
+  std::string extra_repr() const override { return "p=" + number_text(p_) + ", inplace=False"; }
 
  private:
   double p_;

@@ -28,6 +28,11 @@ void Embedding::reset_parameters() {
   if (padding_idx_ >= 0) init::constant_(weight.detach().select(0, padding_idx_), 0);
 }
 
+std::string Embedding::extra_repr() const {
+  const std::string sizes = fmt::format("{}, {}", weight.size(0), weight.size(1));
+  return padding_idx_ < 0 ? sizes : sizes + fmt::format(", padding_idx={}", padding_idx_);
+}
+
 Tensor Embedding::forward(const Tensor& input) { return embedding(weight, input, padding_idx_); }
 
 }  // namespace tenon::nn

@@ -19,6 +19,7 @@ class Embedding final : public Module {
 
   Tensor forward(const Tensor& input) override;
   void reset_parameters();
+  std::string extra_repr() const override;
 
   Tensor weight;  ///< [num_embeddings, embedding_dim]
 

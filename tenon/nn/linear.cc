@@ -26,6 +26,11 @@ void Linear::reset_parameters() {
   init::uniform_(bias, -bound, bound);
 }
 
+std::string Linear::extra_repr() const {
+  return fmt::format("in_features={}, out_features={}, bias={}", weight.size(1), weight.size(0),
+                     bias.defined() ? "True" : "False");
+}
+
 Tensor Linear::forward(const Tensor& input) { return linear(input, weight, bias); }
 
 }  // namespace tenon::nn

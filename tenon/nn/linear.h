@@ -18,6 +18,7 @@ class Linear final : public Module {
 
   Tensor forward(const Tensor& input) override;
   void reset_parameters();
+  std::string extra_repr() const override;
 
   Tensor weight;  ///< [out_features, in_features]
   Tensor bias;    ///< [out_features], or undefined

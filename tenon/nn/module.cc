@@ -3,6 +3,9 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+#include <ostream>
+
 #include "tenon/core/thread_state.h"
 
 namespace tenon::nn {
@@ -47,8 +50,9 @@ Tensor Module::register_buffer(std::string name, Tensor value, bool persistent) 
   return value;
 }
 
-void Module::add_module(std::string name, std::shared_ptr<Module> module) {
+void Module::add_module(std::string name, std::shared_ptr<Module> module, std::string_view class_name) {
   check_free(name);
+  if (module && module->class_name_.empty()) module->class_name_ = class_name;
   modules_.emplace_back(std::move(name), std::move(module));
 }
 
@@ -126,6 +130,34 @@ IncompatibleKeys Module::load_state_dict(const StateDict& from, bool strict) {
   const NoGradGuard no_grad;
   for (auto& [part, value] : copies) part.copy_(value);
   return keys;
+}
+
+std::string_view detail::class_name(std::string_view function) noexcept {
+  constexpr std::string_view kBefore = "T = ";
+  std::string_view name = function.substr(std::min(function.find(kBefore), function.size() - kBefore.size()));
+  name.remove_prefix(kBefore.size());
+  name = name.substr(0, name.find_first_of(";]"));
+  const size_t scope = name.substr(0, name.find('<')).rfind("::");
+  return scope == std::string_view::npos ? name : name.substr(scope + 2);
+}
+
+std::ostream& detail::print(std::ostream& out, const Module& module, std::string_view class_name) {
+  return out << module.repr(class_name);
+}
+
+std::string Module::repr(std::string_view class_name) const {
+  const std::string_view called = class_name_.empty() ? class_name : class_name_;
+  const std::string extra = extra_repr();
+  if (modules_.empty() && extra.find('\n') == std::string::npos) return fmt::format("{}({})", called, extra);
+  std::string lines = extra;
+  for (const auto& [name, module] : modules_)
+    lines += fmt::format("{}({}): {}", lines.empty() ? "" : "\n", name, module->repr());
+  std::string out = fmt::format("{}(\n  ", called);
+  for (const char c : lines) {
+    out += c;
+    if (c == '\n') out += "  ";
+  }
+  return out + "\n)";
 }
 
 void Module::zero_grad() {

@@ -2,8 +2,11 @@
 // whole. Used by every layer and by programs that define models. Knows nothing of optimizers.
 #pragma once
 
+#include <concepts>
+#include <iosfwd>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -12,10 +15,25 @@
 
 namespace tenon::nn {
 
+namespace detail {
+/// "Net" of "... [with T = main()::Net; ...]", which compilers print for a function template's T.
+std::string_view class_name(std::string_view function) noexcept;
+/// The name of a class without its namespaces. Needs no RTTI, which programs may compile without.
+template <class T>
+std::string_view class_name() noexcept {
+  return class_name(__PRETTY_FUNCTION__);
+}
+}  // namespace detail
+
 /// What load_state_dict did not find, and what it found no place for.
 struct IncompatibleKeys {
   std::vector<std::string> missing_keys, unexpected_keys;
 };
+
+class Module;
+namespace detail {
+std::ostream& print(std::ostream& out, const Module& module, std::string_view class_name);
+}
 
 /// Base of layers and models. A copy of a module shares its parameters.
 ///
@@ -48,6 +66,18 @@ class Module {
   /// missing or unknown: the message lists all that is wrong. Returns the missing and the unknown names.
   IncompatibleKeys load_state_dict(const StateDict& state, bool strict = true);
 
+  /// What is printed between the parentheses after the class's name: "in_features=64, out_features=128".
+  virtual std::string extra_repr() const { return ""; }
+  /// The module and those inside it, as Python's repr prints them:
+  ///
+  ///     Sequential(
+  ///       (0): Linear(in_features=64, out_features=128, bias=True)
+  ///       (1): ReLU()
+  ///     )
+  ///
+  /// `class_name` is what a module is called that was not registered in another one.
+  std::string repr(std::string_view class_name = "Module") const;
+
   /// Clears the gradients of all parameters.
   void zero_grad();
 
@@ -74,10 +104,11 @@ class Module {
   M& register_module(std::string name, M module) {
     auto owned = std::make_shared<M>(std::move(module));
     M& reference = *owned;
-    add_module(std::move(name), std::move(owned));
+    add_module(std::move(name), std::move(owned), detail::class_name<M>());
     return reference;
   }
-  void add_module(std::string name, std::shared_ptr<Module> module);
+  /// `class_name` is what the module is called in print.
+  void add_module(std::string name, std::shared_ptr<Module> module, std::string_view class_name = "Module");
 
   const std::vector<std::pair<std::string, std::shared_ptr<Module>>>& modules() const noexcept {
     return modules_;
@@ -100,7 +131,14 @@ class Module {
   Named parameters_;
   std::vector<Buffer> buffers_;
   std::vector<std::pair<std::string, std::shared_ptr<Module>>> modules_;
+  std::string_view class_name_;  // static; empty until another module registers this one
   bool training_ = true;
 };
+
+/// Prints module.repr().
+template <std::derived_from<Module> M>
+std::ostream& operator<<(std::ostream& out, const M& module) {
+  return detail::print(out, module, detail::class_name<M>());
+}
 
 }  // namespace tenon::nn

@@ -1,9 +1,11 @@
 #include "tenon/nn/norm.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "tenon/generated/factory/functions.h"
 #include "tenon/generated/norm/functions.h"
+#include "tenon/ops/print.h"
 
 namespace tenon::nn {
 
@@ -18,8 +20,15 @@ Tensor LayerNorm::forward(const Tensor& input) {
   return layer_norm(input, normalized_shape_, weight, bias, eps_);
 }
 
+std::string LayerNorm::extra_repr() const {
+  const bool single = normalized_shape_.size() == 1;
+  return fmt::format("({}{}), eps={}, elementwise_affine={}, bias={}", fmt::join(normalized_shape_, ", "),
+                     single ? "," : "", number_text(eps_), number_text(weight.defined()),
+                     number_text(bias.defined()));
+}
+
 BatchNorm2d::BatchNorm2d(int64_t num_features, BatchNorm2dOptions options)
-    : eps_(options.eps), momentum_(options.momentum) {
+    : num_features_(num_features), eps_(options.eps), momentum_(options.momentum) {
   if (options.affine) {
     weight = register_parameter("weight", ones({num_features}, options.dtype));
     bias = register_parameter("bias", zeros({num_features}, options.dtype));
@@ -28,6 +37,13 @@ BatchNorm2d::BatchNorm2d(int64_t num_features, BatchNorm2dOptions options)
   running_mean = register_buffer("running_mean", zeros({num_features}, options.dtype));
   running_var = register_buffer("running_var", ones({num_features}, options.dtype));
   num_batches_tracked = register_buffer("num_batches_tracked", zeros({}, kInt64));
+}
+
+std::string BatchNorm2d::extra_repr() const {
+  return fmt::format("{}, eps={}, momentum={}, affine={}, bias={}, track_running_stats={}", num_features_,
+                     number_text(eps_), momentum_ ? number_text(*momentum_) : "None",
+                     number_text(weight.defined()), number_text(bias.defined()),
+                     number_text(running_mean.defined()));
 }
 
 Tensor BatchNorm2d::forward(const Tensor& input) {

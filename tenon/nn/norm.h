@@ -22,6 +22,7 @@ class LayerNorm final : public Module {
   explicit LayerNorm(int64_t size, LayerNormOptions options = {}) : LayerNorm(Dims{size}, options) {}
 
   Tensor forward(const Tensor& input) override;
+  std::string extra_repr() const override;
 
   Tensor weight;  ///< normalized_shape, or undefined
   Tensor bias;    ///< normalized_shape, or undefined
@@ -46,12 +47,14 @@ class BatchNorm2d final : public Module {
   explicit BatchNorm2d(int64_t num_features, BatchNorm2dOptions options = {});
 
   Tensor forward(const Tensor& input) override;
+  std::string extra_repr() const override;
 
   Tensor weight, bias;               ///< [num_features], or undefined
   Tensor running_mean, running_var;  ///< [num_features], or undefined
   Tensor num_batches_tracked;        ///< int64, or undefined
 
  private:
+  int64_t num_features_;
   double eps_;
   std::optional<double> momentum_;
 };

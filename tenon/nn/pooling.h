@@ -25,6 +25,12 @@ class MaxPool2d final : public Module {
     return max_pool2d(input, kernel_size_.dims(), options_.stride.value_or(kernel_size_).dims(),
                       options_.padding.dims(), options_.dilation.dims(), options_.ceil_mode);
   }
+  std::string extra_repr() const override {
+    return "kernel_size=" + kernel_size_.text() +
+           ", stride=" + options_.stride.value_or(kernel_size_).text() +
+           ", padding=" + options_.padding.text() + ", dilation=" + options_.dilation.text() +
+           ", ceil_mode=" + (options_.ceil_mode ? "True" : "False");
+  }
 
  private:
   Size2d kernel_size_;

@@ -17,7 +17,9 @@ class Sequential final : public Module {
 
   template <class M>
   void push_back(M&& module) {
-    add_module(std::to_string(size()), std::make_shared<std::remove_cvref_t<M>>(std::forward<M>(module)));
+    using Type = std::remove_cvref_t<M>;
+    add_module(std::to_string(size()), std::make_shared<Type>(std::forward<M>(module)),
+               detail::class_name<Type>());
   }
 
   Tensor forward(const Tensor& input) override {

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <sstream>
+#include <utility>
 #include <vector>
 
 #include "tenon/core/float8.h"
@@ -176,9 +178,82 @@ std::string size_text(IntArrayRef sizes) {
   return text + (sizes.size() == 1 ? ",)" : ")");
 }
 
+/// As Python's repr: the fewest digits that read back as the number, an exponent below 1e-4 and from 1e16 on.
+std::string python_float(double value) {
+  if (std::isnan(value)) return "nan";
+  return fmt::format("{}", value);
+}
+
+std::string options_text(const TensorOptions& options) {
+  std::ostringstream out;
+  const char* before = "TensorOptions(";
+  const auto part = [&](const char* name, const auto& value) {
+    out << std::exchange(before, ", ") << name << '=' << value;
+  };
+  if (options.dtype_opt) part("dtype", *options.dtype_opt);
+  if (options.layout_opt) part("layout", *options.layout_opt);
+  if (options.device_opt) part("device", *options.device_opt);
+  if (options.pinned_memory_opt) part("pinned_memory", *options.pinned_memory_opt ? "True" : "False");
+  if (options.requires_grad_flag) part("requires_grad", "True");
+  return (out.str().empty() ? "TensorOptions(" : out.str()) + ")";
+}
+
 }  // namespace
 
 std::ostream& operator<<(std::ostream& out, const Tensor& t) { return out << to_string(t); }
+
+std::ostream& operator<<(std::ostream& out, DType dtype) { return out << "tenon." << name(dtype); }
+std::ostream& operator<<(std::ostream& out, Layout layout) { return out << "tenon." << name(layout); }
+std::ostream& operator<<(std::ostream& out, MemoryFormat format) {
+  switch (format) {
+    case MemoryFormat::Contiguous:
+      return out << "tenon.contiguous_format";
+    case MemoryFormat::Preserve:
+      return out << "tenon.preserve_format";
+    case MemoryFormat::ChannelsLast:
+      return out << "tenon.channels_last";
+    case MemoryFormat::ChannelsLast3d:
+      return out << "tenon.channels_last_3d";
+  }
+  return out;
+}
+
+std::string number_text(const Scalar& number) {
+  switch (number.kind()) {
+    case Scalar::Kind::Bool:
+      return number.to_bool() ? "True" : "False";
+    case Scalar::Kind::Int:
+      return std::to_string(number.to_int());
+    case Scalar::Kind::Float: {
+      std::string text = python_float(number.to_double());
+      // Python tells a float from an int by its point.
+      if (text.find_first_not_of("-0123456789") == std::string::npos) text += ".0";
+      return text;
+    }
+    case Scalar::Kind::Complex:
+      break;
+  }
+  const std::complex<double> z = number.to_complex();
+  const std::string imaginary = python_float(z.imag()) + "j";
+  if (z.real() == 0 && !std::signbit(z.real())) return imaginary;
+  return fmt::format("({}{}{})", python_float(z.real()), imaginary[0] == '-' ? "" : "+", imaginary);
+}
+
+template <PrintedExactly T>
+std::ostream& operator<<(std::ostream& out, const T& value) {
+  if constexpr (std::same_as<T, Scalar>)
+    return out << number_text(value);
+  else if constexpr (std::same_as<T, TensorOptions>)
+    return out << options_text(value);
+  else
+    return out << to_string(value);
+}
+template std::ostream& operator<<(std::ostream&, const Device&);
+template std::ostream& operator<<(std::ostream&, const Stream&);
+template std::ostream& operator<<(std::ostream&, const Scalar&);
+template std::ostream& operator<<(std::ostream&, const Dims&);
+template std::ostream& operator<<(std::ostream&, const IntArrayRef&);
+template std::ostream& operator<<(std::ostream&, const TensorOptions&);
 
 std::string to_string(const Tensor& t, const PrintOptions& options) {
   if (!t.defined()) return "tensor(undefined)";

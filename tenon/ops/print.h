@@ -1,10 +1,13 @@
 // Tensors as text: to_string prints what PyTorch's repr prints; describe says how the tensor lies in memory.
-// Used by Python's repr, by C++ callers and by tests. Reads elements, changes nothing.
+// The values that describe tensors (dtypes, devices, sizes, numbers) print what Python's print() prints. Used
+// by Python's repr, by C++ callers and by tests. Reads elements, changes nothing.
 #pragma once
 
+#include <concepts>
 #include <iosfwd>
 #include <string>
 
+#include "tenon/core/stream.h"
 #include "tenon/core/tensor.h"
 
 namespace tenon {
@@ -23,6 +26,21 @@ std::string to_string(const Tensor& t, const PrintOptions& options = {});
 
 /// Prints to_string(t).
 std::ostream& operator<<(std::ostream& out, const Tensor& t);
+
+/// "tenon.float32", "tenon.strided", "tenon.channels_last".
+std::ostream& operator<<(std::ostream& out, DType dtype);
+std::ostream& operator<<(std::ostream& out, Layout layout);
+std::ostream& operator<<(std::ostream& out, MemoryFormat format);
+/// "True", "3", "2.5", "(1+2j)": what Python prints for the number.
+std::string number_text(const Scalar& number);
+
+/// Types that print. Their operator is a template, so that what converts to them is not printed as one.
+template <class T>
+concept PrintedExactly = std::same_as<T, Device> || std::same_as<T, Stream> || std::same_as<T, Scalar> ||
+    std::same_as<T, Dims> || std::same_as<T, IntArrayRef> || std::same_as<T, TensorOptions>;
+/// "cuda:1", "2.5", "[2, 3]", "TensorOptions(dtype=tenon.float64, device=cpu)".
+template <PrintedExactly T>
+std::ostream& operator<<(std::ostream& out, const T& value);
 
 /// "grad_fn=<MulBackward0>", "requires_grad=True", or empty; defined in tenon/autograd.
 std::string history_note(const Tensor& t);

@@ -107,5 +107,75 @@ TEST(MaxPool2d, StepsByItsKernelUnlessToldOtherwise) {
   EXPECT_EQ(MaxPool2d(3, {.stride = 1, .padding = 1})(ones({1, 3, 6, 4})).sizes(), (Dims{1, 3, 6, 4}));
 }
 
+template <class... M>
+struct Wrapped : Module {
+  Wrapped() { (register_module("inner", M()), ...); }
+  Tensor forward(const Tensor& x) override { return x; }
+};
+
+struct Named : Module {
+  Linear& head = register_module("head", Linear(2, 3, {.bias = false}));
+  Sequential& tail = register_module("tail", Sequential{ReLU(), Wrapped<>()});
+  Tensor forward(const Tensor& x) override { return tail(head(x)); }
+  std::string extra_repr() const override { return "width=3"; }
+};
+
+std::string printed(const auto& module) {
+  std::ostringstream out;
+  out << module;
+  return out.str();
+}
+
+TEST(PrintedModule, IsTheTreeThatPythonPrints) {
+  EXPECT_EQ(printed(Sequential{Linear(64, 128), ReLU(), Linear(128, 10)}),
+            "Sequential(\n"
+            "  (0): Linear(in_features=64, out_features=128, bias=True)\n"
+            "  (1): ReLU()\n"
+            "  (2): Linear(in_features=128, out_features=10, bias=True)\n"
+            ")");
+  EXPECT_EQ(printed(Named()),
+            "Named(\n"
+            "  width=3\n"
+            "  (head): Linear(in_features=2, out_features=3, bias=False)\n"
+            "  (tail): Sequential(\n"
+            "    (0): ReLU()\n"
+            "    (1): Wrapped<>()\n"
+            "  )\n"
+            ")");
+}
+
+TEST(PrintedModule, KeepsItsClassBehindAReference) {
+  const Sequential model{Linear(1, 2), Tanh()};
+  EXPECT_EQ(printed(model[1]), "Tanh()");
+  const Tanh alone;
+  const Module& unknown = alone;
+  EXPECT_EQ(printed(unknown), "Module()");
+}
+
+TEST(PrintedModule, HasTheOptionsOfEachLayer) {
+  EXPECT_EQ(printed(Flatten()), "Flatten(start_dim=1, end_dim=-1)");
+  EXPECT_EQ(printed(Dropout(0.25)), "Dropout(p=0.25, inplace=False)");
+  EXPECT_EQ(printed(Dropout(1)), "Dropout(p=1.0, inplace=False)");
+  EXPECT_EQ(printed(Conv2d(4, 8, 3)), "Conv2d(4, 8, kernel_size=(3, 3), stride=(1, 1))");
+  EXPECT_EQ(printed(Conv2d(4, 8, {3, 5},
+                           {.stride = 2, .padding = {1, 2}, .dilation = 2, .groups = 2, .bias = false})),
+            "Conv2d(4, 8, kernel_size=(3, 5), stride=(2, 2), padding=(1, 2), dilation=(2, 2), groups=2, "
+            "bias=False)");
+  EXPECT_EQ(printed(LayerNorm(16)), "LayerNorm((16,), eps=1e-05, elementwise_affine=True, bias=True)");
+  EXPECT_EQ(printed(LayerNorm({2, 3}, {.elementwise_affine = false})),
+            "LayerNorm((2, 3), eps=1e-05, elementwise_affine=False, bias=False)");
+  EXPECT_EQ(printed(BatchNorm2d(3)),
+            "BatchNorm2d(3, eps=1e-05, momentum=0.1, affine=True, bias=True, track_running_stats=True)");
+  EXPECT_EQ(
+      printed(BatchNorm2d(3, {.momentum = std::nullopt, .affine = false, .track_running_stats = false})),
+      "BatchNorm2d(3, eps=1e-05, momentum=None, affine=False, bias=False, track_running_stats=False)");
+  EXPECT_EQ(printed(MaxPool2d(2)),
+            "MaxPool2d(kernel_size=2, stride=2, padding=0, dilation=1, ceil_mode=False)");
+  EXPECT_EQ(printed(MaxPool2d({3, 2}, {.stride = 1, .ceil_mode = true})),
+            "MaxPool2d(kernel_size=(3, 2), stride=1, padding=0, dilation=1, ceil_mode=True)");
+  EXPECT_EQ(printed(Embedding(10, 3)), "Embedding(10, 3)");
+  EXPECT_EQ(printed(Embedding(10, 3, {.padding_idx = -1})), "Embedding(10, 3, padding_idx=9)");
+}
+
 }  // namespace
 }  // namespace tenon::nn

@@ -70,5 +70,51 @@ TEST(Print, WrapsLongLines) {
   EXPECT_EQ(to_string(tensor({0.0, 10.0})), "tensor([ 0., 10.])");
 }
 
+std::string printed(const auto& value) {
+  std::ostringstream out;
+  out << value;
+  return out.str();
+}
+
+TEST(Print, ShowsWhatDescribesATensorAsPythonDoes) {
+  EXPECT_EQ(printed(kFloat32), "tenon.float32");
+  EXPECT_EQ(printed(ones({1}).dtype()), "tenon.float32");
+  EXPECT_EQ(printed(Layout::Strided), "tenon.strided");
+  EXPECT_EQ(printed(Layout::SparseCsr), "tenon.sparse_csr");
+  EXPECT_EQ(printed(MemoryFormat::Contiguous), "tenon.contiguous_format");
+  EXPECT_EQ(printed(MemoryFormat::Preserve), "tenon.preserve_format");
+  EXPECT_EQ(printed(MemoryFormat::ChannelsLast), "tenon.channels_last");
+  EXPECT_EQ(printed(MemoryFormat::ChannelsLast3d), "tenon.channels_last_3d");
+  EXPECT_EQ(printed(kCPU), "cpu");
+  EXPECT_EQ(printed(zeros({1}, kMeta).device()), "meta");
+  EXPECT_EQ(printed(ones({2, 3}).sizes()), "[2, 3]");
+  EXPECT_EQ(printed(Dims{}), "[]");
+  EXPECT_EQ(printed(TensorOptions()), "TensorOptions()");
+  EXPECT_EQ(printed(TensorOptions(kFloat64).device(kMeta).requires_grad(true)),
+            "TensorOptions(dtype=tenon.float64, device=meta, requires_grad=True)");
+}
+
+TEST(Print, ShowsNumbersAsPythonDoes) {
+  EXPECT_EQ(printed(Scalar(true)), "True");
+  EXPECT_EQ(printed(Scalar(-3)), "-3");
+  EXPECT_EQ(printed(Scalar(2.0)), "2.0");
+  EXPECT_EQ(printed(Scalar(-0.0)), "-0.0");
+  EXPECT_EQ(printed(Scalar(0.1)), "0.1");
+  EXPECT_EQ(printed(Scalar(1e-4)), "0.0001");
+  EXPECT_EQ(printed(Scalar(1e-5)), "1e-05");
+  EXPECT_EQ(printed(Scalar(1e15)), "1000000000000000.0");
+  EXPECT_EQ(printed(Scalar(1e16)), "1e+16");
+  EXPECT_EQ(printed(Scalar(-INFINITY)), "-inf");
+  EXPECT_EQ(printed(Scalar(-NAN)), "nan");
+  EXPECT_EQ(printed(Scalar(std::complex<double>(1, -2.5))), "(1-2.5j)");
+  EXPECT_EQ(printed(Scalar(std::complex<double>(0, 1))), "1j");
+}
+
+TEST(Print, LeavesOtherValuesToTheirOwnOperators) {
+  EXPECT_EQ(printed(2.5f), "2.5");
+  EXPECT_EQ(printed("cpu"), "cpu");
+  EXPECT_EQ(printed(Half(1.5f)), "1.5");
+}
+
 }  // namespace
 }  // namespace tenon

@@ -23,6 +23,16 @@ function(tenon_join_objects target)
     VERBATIM)
 endfunction()
 
+# CMake strips no archive, because a linker needs some of its symbols: of those, all stay that are not local.
+function(tenon_strip_archive target component)
+  if(TENON_STRIP AND CMAKE_STRIP)
+    install(CODE "
+      set(archive \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_LIBDIR}/$<TARGET_FILE_NAME:${target}>\")
+      execute_process(COMMAND \"${CMAKE_STRIP}\" --strip-unneeded \"\${archive}\" COMMAND_ERROR_IS_FATAL ANY)"
+            COMPONENT ${component} ${ARGN})
+  endif()
+endfunction()
+
 if(BUILD_SHARED_LIBS)
   # The same objects; `cmake --build ... --target tenon_static`, then `cmake --install ... --component static`.
   add_library(tenon_static STATIC EXCLUDE_FROM_ALL $<FILTER:$<TARGET_OBJECTS:tenon>,EXCLUDE,older_glibc>
@@ -35,9 +45,11 @@ if(BUILD_SHARED_LIBS)
   set_target_properties(tenon_static PROPERTIES LINKER_LANGUAGE CXX OUTPUT_NAME tenon)
   install(TARGETS tenon_static EXPORT TenonStaticTargets
           ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT static EXCLUDE_FROM_ALL)
+  tenon_strip_archive(tenon_static static EXCLUDE_FROM_ALL)
   install(EXPORT TenonStaticTargets NAMESPACE Tenon:: DESTINATION ${TENON_CMAKE_DIR} COMPONENT static EXCLUDE_FROM_ALL)
 else()
   tenon_join_objects(tenon)
+  tenon_strip_archive(tenon development)
 endif()
 
 # Public headers: those that programs are told to include, and what they include themselves.

@@ -88,6 +88,14 @@ def test_targets_of_the_package(built, target):
     assert (target == "whole") == (not needed)
 
 
+def test_installed_libraries_are_stripped():
+    """The shared one has the symbols that the loader reads. The archive has those that linkers read, and no names of source files."""
+    (library,) = (path for path in (INSTALL / "lib").glob("libtenon.so.*") if not path.is_symlink())
+    sections = run("readelf", "-SW", library)
+    assert ".symtab" not in sections and ".dynsym" in sections
+    assert not re.search(r"\bFILE +LOCAL\b", run("readelf", "-sW", INSTALL / "lib/libtenon.a"))
+
+
 def test_nothing_installed_knows_where_it_was_built():
     for path in INSTALL.rglob("*"):
         if path.suffix in (".cmake", ".pc") and path.is_file():

@@ -84,6 +84,7 @@ def test_its_files_need_the_system_and_each_other_alone(environment):
     (module,) = package(environment).glob("_C*.so")
     for file, others, path in ((library, set(), []), (module, {library.name}, ["$ORIGIN/lib"])):
         dynamic = run("readelf", "-dW", file)
+        assert ".symtab" not in run("readelf", "-SW", file)  # stripped
         assert set(re.findall(r"\(NEEDED\).*\[(.*)\]", dynamic)) <= system | others
         assert re.findall(r"\((?:RPATH|RUNPATH)\).*\[(.*)\]", dynamic) == path
 

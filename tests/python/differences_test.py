@@ -163,6 +163,27 @@ def test_what_none_computes_is_refused():
             call()
 
 
+def test_nodes_have_the_names_of_the_parts():
+    x = tenon.ones(1, 2, requires_grad=True)
+    found = [tenon.stack([x, x]), tenon.nn.functional.mse_loss(x, x), tenon.nn.functional.nll_loss(x, tenon.tensor([0]))]
+    assert [y.grad_fn.name() for y in found] == ["CatBackward0", "MeanBackward0", "NllLossForwardBackward0"]
+
+
+def test_of_the_maths_of_complex_numbers_two_functions_are_absent():
+    z = tenon.tensor([0.5 + 0.25j])
+    for name in ("asin", "acos", "atan", "asinh", "acosh", "atanh"):
+        assert complex(getattr(tenon, name)(z)[0]) == pytest.approx(complex(getattr(np, name.replace("a", "arc", 1))(0.5 + 0.25j)), rel=1e-6)
+    for call in (lambda: tenon.logaddexp(z, z), lambda: tenon.nan_to_num(z)):
+        with pytest.raises(NotImplementedError, match="complex"):
+            call()
+
+
+def test_channel_shuffle_is_contiguous_and_roll_is_as_its_operand():
+    x = tenon.ones(2, 4, 3, 3).contiguous(memory_format=tenon.channels_last)
+    assert tenon.nn.functional.channel_shuffle(x, 2).is_contiguous()
+    assert x.roll(1, 1).stride() == x.stride()
+
+
 def test_a_forked_child_has_one_thread():
     program = """
 import os, tenon

@@ -41,7 +41,8 @@ def test_links_lead_somewhere(page):
     for text, target in links(page):
         file, _, anchor = target.partition("#")
         to = (page.parent / file).resolve() if file else page
-        assert to.exists(), f"[{text}]({target})"
+        path = os.path.relpath(to, ROOT)
+        assert path in TRACKED or any(t.startswith(path + "/") for t in TRACKED), f"[{text}]({target}): no file of the repository"
         assert not anchor or anchor in anchors(to), f"[{text}]({target}): the page has no such heading"
 
 
@@ -56,7 +57,6 @@ def test_every_page_is_found_from_the_readme():
             to = (page.parent / target.partition("#")[0]).resolve()
             todo += to.glob("*.md") if to.is_dir() else [to] if to.suffix == ".md" and to.exists() else []
     assert not [str(page.relative_to(ROOT)) for page in PAGES if page not in seen]
-    assert ROOT / "build/release/generated/docs/operators.md" in seen
 
 
 def named(page):

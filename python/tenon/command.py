@@ -1,17 +1,17 @@
-"""The `tenon` command: lists operators, shows where they come from, and traces calls.
+"""The `tenon` command: lists operators, shows where they come from, traces calls, checks and measures operators.
 
 Exit codes: 0 for success; 1 if something does not exist or a traced program failed; 2 for wrong usage.
 """
 
 import argparse
 import difflib
-import importlib
 import json
 import os
 import re
-import runpy
 import sys
 
+from .imports import import_first
+from .loaded import vendor_libraries
 from .places import UnknownName, find, is_pattern, operators_like, operators_named, place
 
 
@@ -34,6 +34,8 @@ class _Parser(argparse.ArgumentParser):
         near = difflib.get_close_matches(word, choices, n=2) if word else []
         if near:
             message += f"; did you mean {' or '.join(map(repr, near))}?"
+        elif wrong:
+            message += f"; there {'is' if len(choices) == 1 else 'are'} {', '.join(choices)}"
         self.print_usage(sys.stderr)
         self.exit(2, f"{self.prog}: error: {message}\n")
 
@@ -266,9 +268,7 @@ def check(args):
 def trace(args):
     """Runs a script, or code given with -c, and prints every dispatched call; with --chrome, writes them to a file that
     chrome://tracing and ui.perfetto.dev open."""
-    import tenon
-
-    from . import dispatch
+    from . import traced
 
     if args.code is None and args.script is None:
         args.parser.error("give a script, or code with -c")
@@ -277,44 +277,10 @@ def trace(args):
         arguments.insert(0, args.script)
     if arguments[:1] == ["--"]:
         del arguments[0]
-    before = list(sys.argv)
-    sys.argv = ["-c" if args.code is not None else args.script, *arguments]
-    failed = None
-    import contextlib
-
-    if args.chrome:
-        try:
-            open(args.chrome, "a").close()  # before the script's work, not after it
-        except OSError as e:
-            raise CommandError(f"--chrome {args.chrome}: {e.strerror}") from None
-        context = dispatch.record()
-    else:
-        context = dispatch.trace(lambda line: print(line, flush=True), shapes=args.shapes, times=args.times)
-    recording = None
     try:
-        with contextlib.ExitStack() as stack:
-            if args.chrome:
-                stack.callback(lambda: recording.export_chrome_trace(args.chrome))
-            recording = stack.enter_context(context)
-            try:
-                if args.code is not None:
-                    exec(compile(args.code, "<code>", "exec"), {"__name__": "__main__", "tenon": tenon})
-                else:
-                    if not os.path.exists(args.script):
-                        raise CommandError(f"there is no file '{args.script}'")
-                    runpy.run_path(args.script, run_name="__main__")
-            except (CommandError, BrokenPipeError):
-                raise
-            except Exception as e:
-                failed = e
-    finally:
-        sys.argv = before
-    if failed is not None:
-        import traceback
-
-        traceback.print_exception(failed)
-        return 1
-    return 0
+        return traced.run(args.script, args.code, arguments, args.shapes, args.times, args.chrome)
+    except traced.NotStarted as e:
+        raise CommandError(str(e)) from None
 
 
 def stubs(args):
@@ -327,25 +293,6 @@ def stubs(args):
         return
     # Signatures are long and so come last.
     _columns([(s.name, ", ".join(filter(None, s.devices)), s.signature or "functions in C++ only") for s in found])
-
-
-#: Names in the paths of vendors' libraries.
-_VENDORS = ("openblas", "mkl", "dnnl", "gomp", "iomp", "omp", "cudart", "cublas", "cudnn", "LLVM", "OpenCL")
-
-
-def _vendor_libraries():
-    found = {}
-    try:
-        with open("/proc/self/maps", encoding="utf-8", errors="replace") as maps:
-            for line in maps:
-                path = line.split(maxsplit=5)[-1].strip() if line.count("/") else ""
-                base = os.path.basename(path)
-                for vendor in _VENDORS:
-                    if base.lower().startswith("lib" + vendor.lower()):
-                        found[base] = path
-    except OSError:
-        pass
-    return found
 
 
 def info(args):
@@ -371,7 +318,7 @@ def info(args):
         "operators": len(dispatch.operators()),
         "package": os.path.dirname(os.path.abspath(__file__)),
         "module": _C.__file__,
-        "vendor libraries": sorted(_vendor_libraries().values()),
+        "vendor libraries": sorted(vendor_libraries().values()),
         "environment": {k: v for k, v in sorted(os.environ.items()) if k.startswith("TENON_")},
     }
     if args.json:
@@ -443,17 +390,24 @@ def conformance(args):
 def bench(args):
     """Prints what a call costs on this machine: by steps, beside the cuDNN frontend's published table and PyTorch.
 
-    `overhead` is a custom operator over a graph, a built-in operator, and a loop of 10,000 small calls beside one large one.
+    `overhead` is a custom operator over a graph, a built-in operator, and a loop of 10,000 small calls beside one large one; with
+    NS::NAME it is that operator: tenon bench overhead -i my_ops.py my::norm --arguments '(tenon.ones(1, 16), 1e-6)'
     """
     from . import overhead
 
-    overhead.report(args.json)
+    if args.arguments and not args.op:
+        args.parser.error("--arguments are those of an operator; name it: overhead NS::NAME")
+    try:
+        overhead.report(args.json, args.op, args.arguments)
+    except (LookupError, ValueError) as e:
+        raise CommandError(str(e)) from None
 
 
 def check_op(args):
     """Checks nine points of a fast custom operator, most of them by calling it on tiny tensors. Exit code 1 where one fails.
 
-    Arguments are guessed from the schema, unless --arguments gives them.
+    Arguments are guessed from the schema, unless --arguments gives them. An operator of your own is there once its module is
+    imported: tenon check-op -i my_ops.py my::norm --arguments '(tenon.ones(2, 4), 1e-5)'
     """
     from . import check_op
 
@@ -498,6 +452,10 @@ class _Version(argparse.Action):
         parser.exit()
 
 
+#: What --arguments is.
+_ARGUMENTS = "a tuple: '(tenon.ones(2, 4), 1e-5)'"
+
+
 def _parser():
     parser = _Parser(prog="tenon", description=__doc__.splitlines()[0])
     parser.add_argument("--version", action=_Version, nargs=0, help="print Tenon's version and exit")
@@ -507,7 +465,7 @@ def _parser():
         short = " ".join(function.__doc__.split("\n\n")[0].split())
         sub = commands.add_parser(function.__name__.replace("_", "-"), help=short, description=function.__doc__)
         sub.add_argument("-i", "--import", dest="modules", metavar="MODULE", action="append", default=[],
-                         help="import a module first, for the operators that it registers")  # fmt: skip
+                         help="import a module first, or a file of Python, for the operators that it registers")  # fmt: skip
         sub.add_argument("-l", "--load", dest="libraries", metavar="FILE", action="append", default=[],
                          help="load a shared library first: operators, or a device")  # fmt: skip
         if has_json:
@@ -546,9 +504,12 @@ def _parser():
                      help="show (as without one), list or clear")  # fmt: skip
     sub = add(check_op)
     sub.add_argument("op", metavar="NS::NAME", help="tenon::rmsnorm; with -i, an operator that a module registers")
-    sub.add_argument("--arguments", metavar="EXPRESSION", help="a tuple: '(tenon.ones(2, 4), 1e-5)'")
-    sub.add_argument("--limit", metavar="NS", type=float, default=2000.0, help="nanoseconds that a call may take beside its kernel")
-    add(bench).add_argument("report", choices=["overhead"])
+    sub.add_argument("--arguments", metavar="EXPRESSION", help=_ARGUMENTS)
+    sub.add_argument("--limit", metavar="NS", type=float, default=2000.0, help="nanoseconds that a call may take beside its kernel; 2000")
+    sub = add(bench)
+    sub.add_argument("report", choices=["overhead"], help="what a call costs beside its kernel")
+    sub.add_argument("op", nargs="?", metavar="NS::NAME", help="as of check-op")
+    sub.add_argument("--arguments", metavar="EXPRESSION", help=_ARGUMENTS)
     sub = add(conformance, has_json=False)
     sub.add_argument("device", metavar="DEVICE", help="the device's name, as load_device and TENON_PLUGIN_PATH have it")
     sub.add_argument("--plugin", metavar="FILE", help="the device's library; without it, DEVICE is looked for")
@@ -562,8 +523,7 @@ def _parser():
     return parser
 
 
-def main(argv=None):
-    """Runs one command and returns the exit code."""
+def _run(argv):
     args, unknown = _parser().parse_known_args(argv)
     if unknown:
         args.parser.error(f"unrecognized arguments: {' '.join(unknown)}")
@@ -571,13 +531,10 @@ def main(argv=None):
         # What it imports may need the device, which each of its processes loads first.
         early = args.command != "conformance"
         for module in args.modules if early else ():
-            sys.path.insert(0, os.getcwd())
             try:
-                importlib.import_module(module)
-            except ImportError as e:
-                raise CommandError(f"cannot import '{module}': {e}") from None
-            finally:
-                sys.path.pop(0)
+                import_first(module)
+            except Exception as e:
+                raise CommandError(f"cannot import '{module}': {type(e).__name__}: {e}") from None
         if args.libraries and early:
             from . import devices
 
@@ -586,16 +543,26 @@ def main(argv=None):
                     devices.load_file(path)
                 except (OSError, RuntimeError, ValueError) as e:
                     raise CommandError(str(e)) from None
-        code = args.run(args) or 0
-        sys.stdout.flush()
-        return code
+        return args.run(args) or 0
     except (CommandError, UnknownName) as e:
         print(f"tenon {args.command}: {e}", file=sys.stderr)
         return 1
+
+
+def main(argv=None):
+    """Runs one command and returns the exit code."""
+    try:
+        try:
+            return _run(argv)
+        finally:
+            sys.stdout.flush()  # here, where a closed pipe is no surprise
     except BrokenPipeError:
         # The reader has had enough. Nothing may be written at exit either.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
+    except KeyboardInterrupt:
+        print("tenon: interrupted", file=sys.stderr)
+        return 130
 
 
 if __name__ == "__main__":

@@ -59,8 +59,11 @@ def operators_named(name):
         return [exact]
     found = [o for o in operators if o == full or o.startswith(full + ".")]
     if not found:
+        ns, _, short = full.partition("::")
         bare = {o.partition(".")[0] for o in operators}
-        raise UnknownName(f"operator '{full}' does not exist{did_you_mean(full, operators, bare)}")
+        # Names are alike where the parts behind the namespace are.
+        near = [o for o in {*operators, *bare} if difflib.get_close_matches(short, [o.partition("::")[2]], cutoff=0.75)]
+        raise UnknownName(f"operator '{full}' does not exist{did_you_mean(full, [o for o in near if o.startswith(ns)], near)}")
     return found
 
 

@@ -4,6 +4,7 @@ import json
 import os
 import pathlib
 import re
+import signal
 import subprocess
 import sys
 
@@ -285,3 +286,56 @@ def test_the_console_script_is_declared():
 
     assert callable(getattr(importlib.import_module(module), function))
     assert tenon.where(tenon.tensor(True), 1, 2).item() == 1, "no module of the package has an operator's name"
+
+
+def with_closed_pipe(*args):
+    """What a command writes to stderr, and its exit code, where its reader reads one line or none and goes."""
+    with subprocess.Popen([sys.executable, "-u", "-m", "tenon", *args], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=ENVIRONMENT) as process:
+        process.stdout.close()
+        error = process.stderr.read()
+        return error, process.wait()
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        ["--help"],
+        ["ops", "--help"],
+        ["--version"],
+        ["ops", "-a", "-s"],
+        ["where", "add"],
+        ["info", "--json"],
+        ["docs", "compile"],
+        ["trace", "-c", "print(tenon.__version__)"],
+    ],
+    ids=" ".join,
+)
+def test_a_closed_pipe_ends_a_command_without_a_word(args):
+    assert with_closed_pipe(*args) == ("", 141)
+
+
+def test_a_traced_program_ends_when_no_one_reads():
+    assert with_closed_pipe("trace", "-c", "while True: tenon.ones(1) + 1") == ("", -signal.SIGPIPE)
+
+
+def test_ctrl_c_ends_a_command_without_a_traceback(tmp_path):
+    (tmp_path / "waits.py").write_text("import time\nprint('here', flush=True)\ntime.sleep(600)\n")
+    command = [sys.executable, "-m", "tenon", "trace", str(tmp_path / "waits.py")]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=ENVIRONMENT) as process:
+        assert process.stdout.readline() == "here\n"
+        process.send_signal(signal.SIGINT)
+        assert (process.stderr.read(), process.wait()) == ("tenon: interrupted\n", 130)
+
+
+def test_a_traceback_of_a_traced_program_begins_with_the_program(tmp_path):
+    (tmp_path / "fails.py").write_text("def f():\n    raise ValueError('no')\nf()\n")
+    error = run("trace", str(tmp_path / "fails.py"), code=1)
+    assert error.splitlines()[:2] == ["Traceback (most recent call last):", f'  File "{tmp_path}/fails.py", line 3, in <module>']
+    assert "File \"<code>\", line 1" in run("trace", "-c", "1 / 0", code=1).splitlines()[1]
+
+
+def test_suggestions_are_alike_and_choices_are_listed():
+    assert run("where", "zzz", code=1) == "tenon where: operator 'aten::zzz' does not exist\n"
+    assert "did you mean 'aten::add" in run("dump", "addd", code=1)
+    assert "there is no action 'latency'; there is overhead" in run("bench", "latency", code=2)
+    assert "there is no action 'purge'; there are show, list, clear" in run("plans", "purge", code=2)

@@ -3,13 +3,12 @@
 A device may crash it; the line that began and did not end says at which operator.
 """
 
-import importlib
 import json
-import os
 import sys
 
 import tenon
 
+from ..imports import import_first
 from . import device_table, table
 from .cells import QUICK, Bench, Cell, Plan, forms_of
 from .claims import Claims
@@ -32,10 +31,8 @@ def prepare(job):
         raise ValueError(f"there is no device {name} in TENON_PLUGIN_PATH; give its library with --plugin")
     for library in job["libraries"]:
         tenon.devices.load_file(library)
-    sys.path.insert(0, os.getcwd())
     for module in job["modules"]:
-        importlib.import_module(module)
-    sys.path.pop(0)
+        import_first(module)
     plan = QUICK if job["quick"] else Plan()
     if job["dtypes"]:
         unknown = set(job["dtypes"]) - set(Plan().dtypes)

@@ -1,0 +1,22 @@
+"""The vendors' libraries that this process has loaded."""
+
+import os
+
+#: Names in the paths of vendors' libraries.
+_VENDORS = ("openblas", "mkl", "dnnl", "gomp", "iomp", "omp", "cudart", "cublas", "cudnn", "LLVM", "OpenCL")
+
+
+def vendor_libraries():
+    """Their paths by file name."""
+    found = {}
+    try:
+        with open("/proc/self/maps", encoding="utf-8", errors="replace") as maps:
+            for line in maps:
+                path = line.split(maxsplit=5)[-1].strip() if line.count("/") else ""
+                base = os.path.basename(path)
+                for vendor in _VENDORS:
+                    if base.lower().startswith("lib" + vendor.lower()):
+                        found[base] = path
+    except OSError:
+        pass
+    return found

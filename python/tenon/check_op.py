@@ -7,14 +7,20 @@ are executed and in which workspaces. The points are those that the cuDNN fronte
 from __future__ import annotations
 
 import itertools
-import weakref
+import threading
 from typing import Any, NamedTuple
 
 from . import _C, graph
 from .autograd.grad_mode import no_grad
 from .cached_plans import every_plan
-from .namespaces import namespace
+from .key_probe import missing_from_key
+from .namespaces import find_operator
+from .op_arguments import Arguments, arguments_for, python_kernel
+from .op_watch import Run, Watch
 from .overhead import nanoseconds
+from .plan_reads import names_in
+from .random import get_rng_state, set_rng_state
+from .testing import assert_close
 
 #: What a call may cost beside its kernel, in nanoseconds.
 LIMIT = 2000.0
@@ -28,153 +34,39 @@ class Point(NamedTuple):
     sentence: str
 
 
-class _Watch:
-    """What happens to graphs and plans while it is active."""
+class _Seeded:
+    """A call of an operator that draws the same random numbers each time, and records no history."""
 
-    def __init__(self) -> None:
-        self.built = self.by_pointers = self.by_pack = self.handles = 0
-        self.automatic: set[str] = set()
-        self.workspaces: list[Any] = []
-        self.plans: list[Any] = []
-        self.needs_workspace = False
+    def __init__(self, op: Any, state: Any = None) -> None:
+        self.op, self.state = op, get_rng_state() if state is None else state
 
-    def __enter__(self) -> _Watch:
-        self._builder = graph._builder
-        self._handle = graph.Handle
-        self._counts = {plan: plan.cache_info() for plan in every_plan}
-        watch, builder = self, self._builder
-
-        class Builder:
-            def __getattr__(self, name: str) -> Any:
-                return getattr(builder, name)
-
-            def build_plans(self, g: Any, *rest: Any) -> Any:
-                watch.built += 1
-                return builder.build_plans(g, *rest)
-
-            def validate(self, g: Any) -> Any:
-                before = watch._unnamed(g)
-                result = builder.validate(g)
-                watch.automatic.update(before)
-                return result
-
-            def execute(self, g: Any, pack: Any, workspace: Any, *rest: Any) -> Any:
-                watch.by_pack += 1
-                watch._keep(g, workspace)
-                return builder.execute(g, pack, workspace, *rest)
-
-            def execute_ptrs(self, g: Any, addresses: Any, workspace: Any, *rest: Any) -> Any:
-                watch.by_pointers += 1
-                watch._keep(g, workspace)
-                return builder.execute_ptrs(g, addresses, workspace, *rest)
-
-        class Handle(self._handle):  # type: ignore[name-defined, misc]
-            def __init__(self, *args: Any) -> None:
-                watch.handles += 1
-                super().__init__(*args)
-
-        graph._builder, graph.Handle = Builder(), Handle  # type: ignore[assignment, misc]
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        graph._builder, graph.Handle = self._builder, self._handle  # type: ignore[misc]
-        for plan in every_plan:
-            before, now = self._counts.get(plan, (0, 0)), plan.cache_info()
-            if now[:2] == before[:2]:
-                continue
-            self.plans.append(plan)
-            self.built += now.misses - before[1]
-            self.by_pointers += now.hits + now.misses - before[0] - before[1]
-
-    def _unnamed(self, g: Any) -> set[str]:
-        """Tensors of addresses without a UID of the author's."""
-        found: set[str] = set()
-        for number in itertools.count():
-            try:
-                uid, name, _, _, _, is_output, is_virtual, _ = self._builder.get(g, number)
-            except IndexError:
-                return found
-            if uid == 0 and (is_output or not is_virtual):
-                found.add(name or f"tensor {number}")
-        return found
-
-    def _keep(self, g: Any, workspace: Any) -> None:
-        self.needs_workspace |= self._builder.workspace_size(g, None) > 0
-        if isinstance(workspace, _C.Tensor):
-            self.workspaces.append(weakref.ref(workspace))
-
-
-def _tiny(name: str, type_text: str, width: int, shape: tuple[int, ...]) -> Any:
-    """An argument of a type, of which most operators have some use."""
-    if type_text == "Tensor":
-        return _C.ones(width) if name in ("weight", "bias", "gamma", "beta") else _C.ones(shape)
-    if type_text.endswith("?"):
-        return None
-    plain = {"int": 1, "float": 1e-3 if "eps" in name else 1.0, "bool": False, "str": "", "Scalar": 1.0}
-    if type_text.startswith(("int[", "SymInt[")):
-        return [width]
-    if type_text in ("Tensor[]",):
-        return [_C.ones(shape), _C.ones(shape)]
-    return plain.get(type_text.replace("SymInt", "int"))
-
-
-def _arguments(op: Any, schema: Any, given: str | None) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """Arguments that the operator takes: those that were given as an expression, or guessed ones. Raises ValueError."""
-    if given is not None:
-        import tenon
-
-        value = eval(given, {"tenon": tenon, "torch": tenon})
-        return (value if isinstance(value, tuple) else (value,)), {}
-    error: Exception | None = None
-    for shape in ((2, 4), (1, 2, 3, 4), (2, 3, 4), (4,), (4, 4)):
-        positional, named = [], {}
-        for name, type_text, keyword_only, _, _ in schema[2]:
-            value = _tiny(name, type_text, shape[-1], shape)
-            if keyword_only:
-                named[name] = value
-            else:
-                positional.append(value)
+    def __call__(self, arguments: Arguments, **outs: Any) -> Any:
+        before = get_rng_state()
+        set_rng_state(self.state)
         try:
-            op(*positional, **named)
-        except Exception as e:
-            error = e
-            continue
-        return tuple(positional), named
-    raise ValueError(f"no guess fits it ({error}); pass arguments: --arguments '(tenon.ones(2, 4), 1e-5)'")
+            with no_grad():
+                return self.op(*arguments.positional, **arguments.named, **outs)
+        finally:
+            set_rng_state(before)
 
 
 def check(full_name: str, given: str | None = None, limit: float = LIMIT) -> list[Point]:
     """The nine points of an operator. Raises LookupError if there is none, ValueError if no arguments for it are known."""
     from . import library
 
-    ns, _, name = full_name.partition("::")
-    if not ns or not name:
-        raise LookupError(f"'{full_name}' is not an operator's name, expected 'namespace::name'")
-    if ns == "tenon":
-        from . import ops  # noqa: F401  registers them
-    base, _, overload = name.partition(".")
-    try:
-        packet = getattr(namespace(ns), base)
-    except AttributeError as e:
-        raise LookupError(str(e)) from None
-    op = getattr(packet, overload or packet.overloads()[0])
+    op = find_operator(full_name)
     full_name = op._name
     schema = _C._op_schema(full_name)
-    positional, named = _arguments(op, schema, given)
-
-    def call() -> Any:
-        with no_grad():
-            return op(*positional, **named)
-
-    with _Watch() as first:
-        call()
-    alive = any(w() is not None for w in first.workspaces)
-    with _Watch() as later:
+    with Watch() as first:  # the first call builds what the operator keeps
+        arguments = arguments_for(op, schema, given)
+    call = _Seeded(op)
+    with Watch() as later:
         for _ in range(3):
-            call()
-    alive = alive or any(w() is not None for w in later.workspaces)
-    uses_graph = bool(first.by_pack + first.by_pointers + first.built)
+            call(arguments.fresh())
+    uses_graph = bool(first.by_pack + first.by_pointers + first.built + later.built)
+    kept = any(w() is not None for w in (*first.workspaces, *later.workspaces)) or (bool(later.runs) and _workspace_is_shared(call, arguments))
     cached = bool(later.plans)
+    automatic = first.automatic | later.automatic
     no_graph = "not applicable: it runs no graph"
 
     def of_graph(name: str, holds: bool, sentence: str) -> Point:
@@ -185,85 +77,140 @@ def check(full_name: str, given: str | None = None, limit: float = LIMIT) -> lis
         Point("direct registration", True,
               "custom_op made it, which registers as define and impl do and costs no more here" if decorated
               else "it is registered by define and impl"),
-        of_graph("the graph is cached", later.built == 0,
-                 "three further calls built nothing" if later.built == 0
-                 else f"three further calls built {later.built} graphs; keep the graph, and the order of its UIDs: cached_plan does"),
+        of_graph("the graph is cached", later.built == 0 and later.orders == 0,
+                 f"three further calls built {later.built} graphs; keep the graph, and the order of its UIDs: cached_plan does" if later.built
+                 else f"three further calls asked {later.orders} times for the order of UIDs; keep it beside the graph" if later.orders
+                 else "three further calls built nothing, and asked for no order of UIDs"),
         of_graph("executed by addresses", later.by_pack == 0 and later.by_pointers > 0,
                  "calls pass addresses in the order of the UIDs" if later.by_pack == 0
                  else "calls pass a dictionary to execute; pass addresses to _execute_with_ptrs"),
-        of_graph("explicit UIDs", cached or not first.automatic,
-                 "its arguments' places are its UIDs" if cached
-                 else "every tensor that a caller brings has a UID of its author's" if not first.automatic
-                 else f"UIDs of {', '.join(sorted(first.automatic))} are given automatically; set them, from an IntEnum"),
+        of_graph("explicit UIDs", not automatic,
+                 f"UIDs of {', '.join(sorted(automatic))} are given automatically; set them, from an IntEnum" if automatic
+                 else "its arguments' places are its UIDs" if cached
+                 else "every tensor that a caller brings has a UID of its author's"),
         of_graph("one handle for a device", later.handles == 0,
                  "no further call made a handle" if later.handles == 0
                  else f"three further calls made {later.handles} handles; create_handle gives the one of a device"),
-        of_graph("a workspace for each call", not alive, _workspaces(alive, cached, later)),
-        _out(packet, op, schema, positional, named),
-        _device(op, positional, named, uses_graph, cached),
-        _overhead(op, positional, named, limit),
+        of_graph("a workspace for each call", not kept, _workspaces(kept, cached, later)),
+        _out(call, schema, arguments),
+        _key(call, schema, arguments, uses_graph, bool(later.runs)),
+        _overhead(op, arguments, limit),
     ]  # fmt: skip
     return points
 
 
-def _workspaces(alive: bool, cached: bool, watch: _Watch) -> str:
-    if alive:
+#: How long a call waits for another one to come to its graph: far more than it takes. An operator whose calls exclude each other, by a
+#: lock, makes it wait in vain.
+_PATIENCE_S = 5.0
+
+
+def _workspace_is_shared(call: _Seeded, arguments: Arguments) -> bool:
+    """Whether a second call, made on another thread while the first is about to run its graph, is given the same memory."""
+    first = threading.get_ident()
+    second: list[Run] = []
+    shared: list[bool] = []
+
+    def on_run(run: Run) -> None:
+        if threading.get_ident() != first:
+            second.append(run)
+            return
+        if run.workspace is None or len(shared) > 8:
+            return
+        second.clear()
+        other = threading.Thread(target=_quietly, args=(call, arguments), daemon=True)
+        other.start()
+        other.join(_PATIENCE_S)
+        ranges = [r.workspace for r in second if r.workspace is not None]
+        shared.append(any(r.start < run.workspace.stop and run.workspace.start < r.stop for r in ranges))
+
+    with Watch(on_run):
+        call(arguments)
+    return any(shared)
+
+
+def _quietly(call: _Seeded, arguments: Arguments) -> None:
+    try:
+        call(arguments)
+    except Exception:
+        pass  # the other thread's call says it too
+
+
+def _workspaces(kept: bool, cached: bool, watch: Watch) -> str:
+    if kept:
         return "a workspace outlived its call, and two calls at once would share it; keep its size, allocate its bytes in each call"
     if cached:
         return "the plan keeps how large it is, and each call allocates its own"
-    if watch.workspaces:
-        return "workspaces did not outlive their calls"
-    return "workspaces come as addresses, whose owner cannot be seen" if watch.needs_workspace else "it needs none"
+    if any(run.workspace for run in watch.runs):
+        return "two calls at once had workspaces of their own"
+    return "calls pass none, though the graph needs one" if watch.needs_workspace else "it needs none"
 
 
-def _out(packet: Any, op: Any, schema: Any, positional: tuple[Any, ...], named: dict[str, Any]) -> Point:
-    title = "out= form"
+def _other_than(result: Any) -> Any:
+    """A tensor of the same kind, none of whose elements is that of the result."""
+    out = _C.empty_like(result)
+    return out.copy_(result == 0)
+
+
+def _out(call: _Seeded, schema: Any, arguments: Arguments) -> Point:
+    title, op = "out= form", call.op
     if any(writes for *_, writes in schema[2]):
         return Point(title, True, "it writes tensors of its caller's")
     if op._name.endswith("_backward") or "_backward_" in op._name:
         return Point(title, None, "not applicable: it is a backward pass, whose results autograd allocates")
-    for overload in packet.overloads():
-        form = getattr(packet, overload)
-        arguments = _C._op_schema(form._name)[2]
-        written = [name for name, _, keyword, _, writes in arguments if writes and keyword]
-        others = [argument[:3] for argument in arguments if argument[0] not in written]
-        if form is op or not written or others != [argument[:3] for argument in schema[2]]:
+    for overload in op.overloadpacket.overloads():
+        form = getattr(op.overloadpacket, overload)
+        parameters = _C._op_schema(form._name)[2]
+        written = [name for name, _, keyword, _, writes in parameters if writes and keyword]
+        others = [p[:3] for p in parameters if p[0] not in written]
+        if form is op or not written or others != [p[:3] for p in schema[2]]:
             continue  # of another overload
-        with no_grad():
-            results = op(*positional, **named)
-            results = results if isinstance(results, tuple) else (results,)
-            outs = {name: _C.empty_like(r) for name, r in zip(written, results)}
-            form(*positional, **named, **outs)
-        same = all(_C.equal(o, r) for o, r in zip(outs.values(), results))
-        return Point(title, same, f"{form._name} writes what the operator returns" if same
-                     else f"{form._name} writes something else than the operator returns")  # fmt: skip
+        results = call(arguments)
+        results = [r for r in (results if isinstance(results, tuple) else (results,)) if isinstance(r, _C.Tensor)]
+        outs = {name: _other_than(r) for name, r in zip(written, results)}
+        try:
+            _Seeded(form, call.state)(arguments, **outs)
+            assert_close(list(outs.values()), results[: len(outs)], equal_nan=True)
+        except AssertionError as e:
+            return Point(title, False, f"{form._name} writes something else than the operator returns: {str(e).splitlines()[0]}")
+        except Exception as e:
+            return Point(title, False, f"{form._name} does not take tensors like the operator's results: {type(e).__name__}: {e}")
+        return Point(title, True, f"{form._name} writes what the operator returns")
     return Point(title, False, f"there is none; declare {op._name}.out(..., *, Tensor(a!) out) -> Tensor(a!)")
 
 
-def _device(op: Any, positional: tuple[Any, ...], named: dict[str, Any], uses_graph: bool, cached: bool) -> Point:
-    title = "the device is part of the key"
+def _tensor_names(schema: Any, arguments: Arguments) -> list[str]:
+    values = {**dict(zip((row[0] for row in schema[2]), arguments.positional)), **arguments.named}
+    names: list[str] = []
+    for name, value in values.items():
+        if isinstance(value, _C.Tensor):
+            names.append(name)
+        elif isinstance(value, (list, tuple)):
+            names += [f"{name}[{i}]" for i, t in enumerate(value) if isinstance(t, _C.Tensor)]
+    return names
 
-    def to_meta(value: Any) -> Any:
-        return value.to("meta") if isinstance(value, _C.Tensor) else value
 
+def _key(call: _Seeded, schema: Any, arguments: Arguments, uses_graph: bool, own_cache: bool) -> Point:
+    title = "the key is complete"
     if not uses_graph:
         return Point(title, None, "not applicable: it runs no graph")
-    if cached:
-        return Point(title, True, "cached_plan reads it from the arguments")
+    if not own_cache:
+        return Point(title, True, "cached_plan makes it from the arguments: dtypes, sizes, strides and devices")
     try:
-        with no_grad():
-            found = op(*map(to_meta, positional), **{k: to_meta(v) for k, v in named.items()})
+        found = call(arguments.changed(lambda _, t: t.to("meta")))
     except Exception as e:
         return Point(title, False, f"it does not run on the meta device, beside the host: {e}")
-    found = found if isinstance(found, tuple) else (found,)
-    right = all(t.is_meta for t in found if isinstance(t, _C.Tensor))
-    return Point(title, right, "tensors of another device got results there" if right
-                 else "tensors of the meta device got results of the host; cached_plan keys by device")  # fmt: skip
+    if not all(t.is_meta for t in (found if isinstance(found, tuple) else (found,)) if isinstance(t, _C.Tensor)):
+        return Point(title, False, "tensors of the meta device got results of the host; cached_plan keys by device")
+    kernel = python_kernel(call.op, arguments)
+    named = names_in(kernel)
+    missing = missing_from_key(call, arguments, _tensor_names(schema, arguments), not named or bool(named & {"device", "get_device"}))
+    return Point(title, missing is None, missing or "other dtypes, sizes, strides and devices got graphs of their own")
 
 
-def _overhead(op: Any, positional: tuple[Any, ...], named: dict[str, Any], limit: float) -> Point:
+def _overhead(op: Any, arguments: Arguments, limit: float) -> Point:
     """The difference between a call and what it runs in the end."""
     title = "tiny tensors"
+    positional, named = arguments
     with no_grad():
         names = {"op": op, "p": positional, "n": named}
         took = nanoseconds("op(*p, **n)", names, 0.005)

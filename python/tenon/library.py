@@ -462,7 +462,7 @@ def custom_op(
 
 
 def opcheck(
-    op: OpOverload | OpOverloadPacket,
+    op: Op,
     args: Sequence[Any],
     kwargs: dict[str, Any] | None = None,
     *,
@@ -476,7 +476,8 @@ def opcheck(
     atol: float | None = None,
     rtol: float | None = None,
 ) -> dict[str, str]:
-    """Calls an operator on copies of these arguments, and checks that it does what it was registered to do.
+    """Calls an operator, or the one of a name ("ns::name"), on copies of these arguments, and checks that it does what it was
+    registered to do.
 
     test_schema: it writes no argument that its schema does not say. test_autograd_registration: backward
     has a derivative, where an argument requires grad. test_faketensor: on meta tensors it has the same shapes, dtypes and strides.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import importlib
 
 from . import _C
 
@@ -10,7 +11,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from ._C import OpOverloadPacket
+    from ._C import OpOverload, OpOverloadPacket
 
 _namespaces: dict[str, Namespace] = {}
 
@@ -79,6 +80,25 @@ def _find(ns: str, name: str) -> tuple[OpOverloadPacket, bool]:
 def namespace(name: str) -> Namespace:
     """The operators of a namespace, whether or not anybody has declared one."""
     return _namespaces.setdefault(name, Namespace(name))
+
+
+def find_operator(full_name: str) -> OpOverload:
+    """The operator "ns::name" or "ns::name.overload"; without an overload the first one. Raises LookupError with the way out."""
+    ns, _, name = full_name.partition("::")
+    if not ns or not name:
+        raise LookupError(f"'{full_name}' is not an operator's name, expected 'namespace::name'")
+    if ns == "tenon":
+        importlib.import_module(f"{__package__}.ops")  # which registers them
+    base, _, overload = name.partition(".")
+    try:
+        packet = getattr(namespace(ns), base)
+    except AttributeError as e:
+        raise LookupError(f"{e}; an operator is there once the module that registers it is imported") from None
+    overload = overload or packet.overloads()[0]
+    if overload not in packet.overloads():
+        raise LookupError(f"{ns}::{base} has no overload '{overload}'; it has {', '.join(packet.overloads())}")
+    found: OpOverload = getattr(packet, overload)
+    return found
 
 
 def forget(ns: str, name: str) -> None:

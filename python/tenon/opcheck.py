@@ -7,6 +7,7 @@ from . import _C
 from .autograd import grad
 from .autograd.grad_mode import no_grad
 from .compile import compile
+from .namespaces import find_operator
 from .testing import assert_close
 
 TYPE_CHECKING = False
@@ -132,9 +133,14 @@ def check(op, args, kwargs, test_utils, raise_exception, rtol, atol) -> dict[str
     names = (test_utils,) if isinstance(test_utils, str) else tuple(test_utils)
     if unknown := [name for name in names if name not in TESTS]:
         raise ValueError(f"opcheck: there is no test {unknown[0]!r}; there are {', '.join(TESTS)}")
+    if isinstance(op, str):
+        try:
+            op = find_operator(op)
+        except LookupError as e:
+            raise LookupError(f"opcheck: {e}") from None
     op = op.default if isinstance(op, _C.OpOverloadPacket) else op
     if not isinstance(op, _C.OpOverload):
-        raise TypeError(f"opcheck: expected an operator, got {type(op).__name__}")
+        raise TypeError(f"opcheck: expected an operator or its name, 'namespace::name', got {type(op).__name__}")
     call = _Call(op, tuple(args), dict(kwargs or {}), rtol, atol)
     outcome = {}
     for name in names:

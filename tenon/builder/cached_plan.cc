@@ -150,6 +150,36 @@ bool BoundPlan::fits(const Result& result, const tenon::Tensor& out,
          std::ranges::none_of(arguments, shares);
 }
 
+inline void BoundPlan::make_results(std::span<tenon::Tensor> results) const {
+  for (size_t i = 0; i < results_.size(); ++i) {
+    if (results[i].defined())
+      results[i].storage()->bump_version();
+    else
+      results[i] = make(results_[i]);
+  }
+}
+
+inline void BoundPlan::collect(std::span<const PlanArgument> arguments,
+                               std::span<const tenon::Tensor> results, Addresses& addresses) const {
+  for (const Place place : places_) {
+    if (place >= arguments.size()) {
+      addresses.push_back(reinterpret_cast<Address>(results[place - arguments.size()].data_ptr()));
+      continue;
+    }
+    const PlanArgument& argument = arguments[place];
+    addresses.push_back(argument.kind() == Kind::Tensor
+                            ? reinterpret_cast<Address>(argument.tensor().data_ptr())
+                            : reinterpret_cast<Address>(&argument.number()));
+  }
+}
+
+void BoundPlan::prepare(std::span<const PlanArgument> arguments, std::span<tenon::Tensor> results,
+                        bool only_results) const {
+  make_results(results);
+  Addresses addresses;
+  if (!only_results) collect(arguments, results, addresses);
+}
+
 void BoundPlan::run(std::span<const PlanArgument> arguments, std::span<tenon::Tensor> results) const {
   SmallVector<tenon::Tensor*, 8> copied;  // their results, which lie elsewhere, follow `results` in `made`
   std::vector<tenon::Tensor> made;
@@ -171,24 +201,10 @@ void BoundPlan::run(std::span<const PlanArgument> arguments, std::span<tenon::Te
     }
     return;
   }
-  for (size_t i = 0; i < results_.size(); ++i) {
-    if (results[i].defined())
-      results[i].storage()->bump_version();
-    else
-      results[i] = make(results_[i]);
-  }
+  make_results(results);
   if (!plan_) return;
-  SmallVector<Address, 16> addresses;
-  for (const Place place : places_) {
-    if (place >= arguments.size()) {
-      addresses.push_back(reinterpret_cast<Address>(results[place - arguments.size()].data_ptr()));
-      continue;
-    }
-    const PlanArgument& argument = arguments[place];
-    addresses.push_back(argument.kind() == Kind::Tensor
-                            ? reinterpret_cast<Address>(argument.tensor().data_ptr())
-                            : reinterpret_cast<Address>(&argument.number()));
-  }
+  Addresses addresses;
+  collect(arguments, results, addresses);
   // The size is known, the bytes are this call's own: another call may run meanwhile, on another thread.
   const Storage workspace = workspace_size_ > 0 ? Storage::allocate(workspace_size_, device_) : Storage();
   std::span<std::byte> bytes;

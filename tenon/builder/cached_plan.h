@@ -107,6 +107,10 @@ class BoundPlan {
   /// that is undefined becomes a new tensor; one that is defined is written, after it was checked. Throws
   /// Error{Shape}, Error{Type} or Error{Device} for a result of another kind.
   void run(std::span<const PlanArgument> arguments, std::span<tenon::Tensor> results) const;
+  /// All of `run` but the run itself, of results that are undefined: makes them, and collects the addresses
+  /// unless `only_results`. For reports of what a call costs.
+  void prepare(std::span<const PlanArgument> arguments, std::span<tenon::Tensor> results,
+               bool only_results) const;
   const std::shared_ptr<Graph>& graph() const noexcept { return graph_; }
   /// Bytes that a run reads and writes; 0 on meta tensors.
   int64_t traffic() const noexcept { return plan_ ? plan_->report().bytes : 0; }
@@ -120,7 +124,12 @@ class BoundPlan {
     DType dtype;
     bool contiguous;
   };
+  using Addresses = SmallVector<Address, 16>;
   tenon::Tensor make(const Result& result) const;
+  void make_results(std::span<tenon::Tensor> results) const;
+  /// Of the plan's UIDs, sorted.
+  void collect(std::span<const PlanArgument> arguments, std::span<const tenon::Tensor> results,
+               Addresses& addresses) const;
   bool fits(const Result& result, const tenon::Tensor& out, std::span<const PlanArgument> arguments) const;
 
   std::string name_;

@@ -45,6 +45,8 @@ class TensorAttributes {
 
   /// 0 before `validate` has given one.
   uint64_t uid() const noexcept { return uid_; }
+  /// Whether the user gave the UID, and not `validate`.
+  bool has_own_uid() const noexcept { return has_uid_; }
   const std::string& name() const noexcept { return name_; }
   const Dims& dim() const noexcept { return dim_; }
   const Dims& stride() const noexcept { return stride_; }

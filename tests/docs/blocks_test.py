@@ -157,6 +157,36 @@ def a_trace(folder):
     assert run(command.replace("$ tenon", "python -m tenon")) == printed
 
 
+def with_my_ops(begin, folder, after=""):
+    """What a command about the page's `my_ops.py` prints; `after` follows the command."""
+    page = "docs/custom-operators.md"
+    (program,) = [text for language, text in blocks(ROOT / page) if language == "python" and 'Library("my", "DEF")' in text]
+    (folder / "my_ops.py").write_text(program)
+    return run(block(page, "sh", begin).rstrip() + after, folder)
+
+
+@checks("custom-operators.md", "sh", "python -m tenon check-op")
+@checks("custom-operators.md", "text", "1  pass")
+def check_op(folder):
+    printed = with_my_ops("python -m tenon check-op", folder, " || true")  # the last point is about time
+    holds(printed, block("docs/custom-operators.md", "text", "1  pass"))
+
+
+@checks("custom-operators.md", "sh", "python -m tenon bench overhead")
+def overhead(folder):
+    printed = with_my_ops("python -m tenon bench overhead", folder)
+    assert all(step in printed for step in ("One call of my::norm", "key and look-up", "dispatch and autograd", "total"))
+
+
+@checks("install.md", "text", "Sequential(")
+def printed_module(folder):
+    """What the program before it prints."""
+    (program,) = [text for language, text in blocks(ROOT / "docs/install.md") if language == "cpp" and "cout << model" in text]
+    (folder / "main.cc").write_text(program)
+    run(f"g++ -std=c++20 main.cc -I{INSTALL}/include -L{INSTALL}/lib -ltenon -Wl,-rpath,{INSTALL}/lib -o program", folder)
+    holds(run("./program", folder), block("docs/install.md", "text", "Sequential("))
+
+
 @checks("conformance.md", "sh", "python -m tenon conformance openreg")
 def the_kit_with_a_users_operator(folder):
     (folder / "extending.py").write_text(block("docs/conformance.md", "python", "# extending.py"))

@@ -93,7 +93,20 @@ def test_values_that_differ_in_a_recorded_program_are_found(scaled):
 
 
 def test_what_is_no_operator_is_refused():
-    with pytest.raises(TypeError, match="opcheck: expected an operator, got function"):
+    with pytest.raises(TypeError, match="opcheck: expected an operator or its name, 'namespace::name', got function"):
         opcheck(doubles, (tenon.ones(1),))
     with pytest.raises(ValueError, match="opcheck: there is no test 'test_all'; there are test_schema, "):
         opcheck(tenon.ops.aten.abs, (tenon.ones(1),), test_utils="test_all")
+
+
+def test_an_operator_is_taken_by_its_name(scaled):
+    assert set(opcheck("opcheck::scaled", (sample(), 2.0)).values()) == {"SUCCESS"}
+    assert set(opcheck("aten::add.Tensor", (tenon.ones(2), tenon.ones(2)), test_utils="test_schema")) == {"test_schema"}
+    assert opcheck("tenon::rmsnorm", (tenon.ones(2, 4), [4], None, 1e-6), test_utils="test_faketensor") == {"test_faketensor": "SUCCESS"}
+    for name, message in (
+        ("scaled", "opcheck: 'scaled' is not an operator's name, expected 'namespace::name'"),
+        ("opcheck::scale", "opcheck: .*no operator 'scale'; did you mean 'scaled'.*module that registers it is imported"),
+        ("aten::add.Tenso", "opcheck: aten::add has no overload 'Tenso'; it has .*Tensor"),
+    ):
+        with pytest.raises(LookupError, match=message):
+            opcheck(name, (tenon.ones(1),))

@@ -183,7 +183,7 @@ TENON_BUILDER_FUNCTION(set) {
   });
 }
 
-/// (uid, name, dim, stride, dtype, is output, is virtual, is passed by value)
+/// (uid, name, dim, stride, dtype, is output, is virtual, is passed by value, whether the user gave the UID)
 TENON_BUILDER_FUNCTION(get) {
   return guarded([&] {
     check_count("get", n, 2);
@@ -196,9 +196,10 @@ TENON_BUILDER_FUNCTION(get) {
     };
     const Ref dim = ints(t.dim()), stride = ints(t.stride());
     const Ref dtype(t.data_type() ? checked(wrap(*t.data_type())) : Py_NewRef(Py_None));
-    return Py_BuildValue("KsOOOOOO", static_cast<unsigned long long>(t.uid()), t.name().c_str(), dim.get(),
-                         stride.get(), dtype.get(), t.is_output() ? Py_True : Py_False,
-                         t.is_virtual() ? Py_True : Py_False, t.is_pass_by_value() ? Py_True : Py_False);
+    const auto is = [](bool on) { return on ? Py_True : Py_False; };
+    return Py_BuildValue("KsOOOOOOO", static_cast<unsigned long long>(t.uid()), t.name().c_str(), dim.get(),
+                         stride.get(), dtype.get(), is(t.is_output()), is(t.is_virtual()),
+                         is(t.is_pass_by_value()), is(t.has_own_uid()));
   });
 }
 

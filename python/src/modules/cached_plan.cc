@@ -249,6 +249,25 @@ PyObject* find_graph(PyObject* o, PyObject* const* args, Py_ssize_t n, PyObject*
   });
 }
 
+/// _until(step, ...): a call up to a step: 0, its plan is found; 1, its results are there; 2, so are the
+/// addresses of the plan's UIDs. For reports of what a call costs: each step is the difference of two.
+PyObject* call_until(PyObject* o, PyObject* const* args, Py_ssize_t n, PyObject* keywords) {
+  return guarded([&]() -> PyObject* {
+    int64_t step = -1;
+    if (n < 1 || !parse_int(args[0], step) || step < 0 || step > 2)
+      throw_error(ErrorKind::Value, "_until() takes a step, 0 to 2, then the arguments of a call");
+    Call call;
+    const auto plan = find(as_cached(o), args + 1, static_cast<size_t>(n - 1), keywords, call);
+    if (step == 0) return Py_NewRef(Py_None);
+    std::array<Tensor, kMostResults> few;
+    std::vector<Tensor> many(plan->num_results() > kMostResults ? plan->num_results() : 0);
+    const std::span<Tensor> results =
+        many.empty() ? std::span<Tensor>(few.data(), plan->num_results()) : many;
+    plan->prepare(call.span(), results, step == 1);
+    return wrap_results(results);
+  });
+}
+
 /// (hits, misses, capacity, size)
 PyObject* counts(PyObject* o, PyObject*) {
   return guarded([&] {
@@ -341,6 +360,7 @@ PyObject* show(PyObject* o) {
 
 PyMethodDef g_methods[] = {
     fast_method("_find", &find_graph, "The graph whose plan runs such arguments, built if there is none."),
+    fast_method("_until", &call_until, "A call up to a step: 0 look-up, 1 results, 2 addresses."),
     {"_counts", &counts, METH_NOARGS, "(hits, misses, capacity, size)"},
     {"_hold_while", &hold_while, METH_O, "Plans are forgotten once one of these comparisons fails."},
     {"cache_clear", &clear_plans, METH_NOARGS, "Forgets all plans, and what was counted."},

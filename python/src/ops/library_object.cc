@@ -14,6 +14,7 @@
 #include "python/src/ops/python_autograd.h"
 #include "python/src/ops/python_kernel.h"
 #include "tenon/autograd/fallback.h"
+#include "tenon/dispatch/closure.h"
 
 namespace tenon::python {
 namespace {
@@ -174,16 +175,35 @@ PyObject* parse_schema_text(PyObject*, PyObject* text) {
       [&] { return describe_schema(schema::parse_schema(text_argument("parse_schema", "schema", text))); });
 }
 
+std::optional<OperatorHandle> find_op(const char* function, PyObject* name) {
+  const std::string full = text_argument(function, "name", name);
+  const size_t scope = full.find("::");
+  const size_t dot = full.find('.', scope == std::string::npos ? 0 : scope);
+  return Dispatcher::singleton().find_op(full.substr(0, dot),
+                                         dot == std::string::npos ? "" : full.substr(dot + 1));
+}
+
 /// _op_schema("ns::name.overload"); None where nobody declared it.
 PyObject* op_schema(PyObject*, PyObject* name) {
   return guarded([&]() -> PyObject* {
-    const std::string full = text_argument("_op_schema", "name", name);
-    const size_t scope = full.find("::");
-    const size_t dot = full.find('.', scope == std::string::npos ? 0 : scope);
-    const auto op = Dispatcher::singleton().find_op(full.substr(0, dot),
-                                                    dot == std::string::npos ? "" : full.substr(dot + 1));
+    const auto op = find_op("_op_schema", name);
+    return op ? describe_schema(op->schema()) : Py_NewRef(Py_None);
+  });
+}
+
+/// _python_kernel("ns::name.overload", keys): the function of Python that a call with these keys runs, or
+/// None.
+PyObject* python_kernel(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject*) {
+  return guarded([&]() -> PyObject* {
+    check_count("_python_kernel", n, 2);
+    const DispatchKeySet* const keys = as_key_set(args[1]);
+    if (!keys) wrong_type("_python_kernel", "keys", "DispatchKeySet", args[1]);
+    const auto op = find_op("_python_kernel", args[0]);
     if (!op) return Py_NewRef(Py_None);
-    return describe_schema(op->schema());
+    const Kernel& kernel = tenon::detail::find_kernel(op->entry(), *keys);
+    const auto* slot = tenon::detail::slot_of(kernel, &enter_python_kernel);
+    const auto* python = slot ? static_cast<const PythonKernel*>(slot->closure.get()) : nullptr;
+    return Py_NewRef(python && !python->with_keys ? python->function : Py_None);
   });
 }
 
@@ -200,11 +220,10 @@ PyObject* unload(PyObject*, PyObject* path) {
   });
 }
 
-PyMethodDef g_functions[] = {{"_parse_schema", &parse_schema_text, METH_O, nullptr},
-                             {"_op_schema", &op_schema, METH_O, nullptr},
-                             {"_load_library", &load, METH_O, nullptr},
-                             {"_unload_library", &unload, METH_O, nullptr},
-                             {}};
+PyMethodDef g_functions[] = {
+    {"_parse_schema", &parse_schema_text, METH_O, nullptr}, {"_op_schema", &op_schema, METH_O, nullptr},
+    fast_method("_python_kernel", &python_kernel),          {"_load_library", &load, METH_O, nullptr},
+    {"_unload_library", &unload, METH_O, nullptr},          {}};
 
 }  // namespace
 

@@ -6,16 +6,14 @@ none of it, does nothing that is not recorded, and reads no value, then what was
 is as it was. What cannot be compared, and what has effects that a replay would not have, is refused with a sentence.
 """
 
-import collections
 import sys
-import warnings
 
 from . import _C
+from .callers import warn
+from .guards import CONSTANT, DICT_OF, GIVEN, LIST, SAME, TENSOR, TUPLE
+from .pure_messages import Call, line_of, name_of, names_of_arguments
 from .pure_observer import Observer, Refused
 from .pure_reads import SCALARS, Reads
-
-# Kinds of structures, as python/src/pure has them.
-TENSOR, CONSTANT, TUPLE, LIST, DICT_OF, SAME, GIVEN = range(7)
 
 _MAX_CHANGES = 2  # captures in a row that changed something, as the first step of each optimizer does, which makes its state
 _MAX_MISSES = 8  # calls in a row that made a replay which the next call could not use
@@ -30,17 +28,13 @@ class Program:
         self._misses = self._replayed = self._changes = 0
         self.compiled = None  # a weak reference
         self.refused = None  # (reason, line)
-        self.replanned = []  # why earlier replays did not fit
+        self.replanned = {}  # what differed from the latest replay: [how often, from what to what the last time]
+        self._latest = None  # how the arguments of the latest replay were, as pure_messages.Call takes it
 
     def __call__(self, args, kwargs):
         compiled = self.compiled()
-        known, replayed, mismatch = compiled._replays()
-        if known and mismatch:
-            self.replanned.append(mismatch)
-            self._misses = self._misses + 1 if replayed == self._replayed else 0
-            self._replayed = replayed
-            if self._misses == _MAX_MISSES:
-                self._give_up(compiled, f"{_MAX_MISSES} calls in a row differed, the last one in {mismatch}", "")
+        if self._latest is not None and (found := compiled._mismatch()) is not None:
+            self._miss(compiled, *Call(self._fn, *self._latest).difference(found, args, kwargs))
         capture = reads = None
         if self._seen.codes and self.refused is None:
             try:
@@ -48,7 +42,7 @@ class Program:
                 reads = Reads(self._seen).collect(self._fn, given.read())
                 capture = _C._PureCapture(self._program, *self._planning, given.tensors + reads.tensors, len(given.tensors))
             except Refused as refusal:
-                self._give_up(compiled, str(refusal), "")
+                self._give_up(compiled, *refusal.args)
         result, observer = self._run(capture, args, kwargs)
         if self.refused is None:
             self._learn(compiled, observer, capture, reads, given if capture else None, len(args), tuple(kwargs) or None, result)
@@ -56,12 +50,27 @@ class Program:
 
     def events(self):
         """What explain() tells of replays: see Report."""
-        replays, runs, _ = self.compiled()._replays()
+        replays, runs = self.compiled()._replays()
         events = [{"event": "replays", "count": replays, "runs": runs}]
-        events += ({"event": "replanned", "reason": r, "count": n} for r, n in collections.Counter(self.replanned).items())
+        for what, (count, change) in self.replanned.items():
+            events.append({"event": "replanned", "reason": f"{what}, {change}" if change else what, "count": count})
         if self.refused:
             events.append({"event": "refused", "reason": self.refused[0], "line": self.refused[1], "count": 1})
         return events
+
+    def _miss(self, compiled, what, change):
+        """Notes what the latest replay did not fit, and gives up where that has been so for many calls."""
+        count, _ = self.replanned.get(what, (0, ""))
+        self.replanned[what] = count + 1, change
+        _, replayed = compiled._replays()
+        self._misses = self._misses + 1 if replayed == self._replayed else 0
+        self._replayed = replayed
+        if self._misses == _MAX_MISSES:
+            latest = f"{what}, {change}" if change else what
+            self._give_up(
+                compiled,
+                f"{_MAX_MISSES} calls in a row differed, the last one in {latest}; pass what changes from call to call as a tensor",
+            )
 
     def _run(self, capture, args, kwargs):
         """Runs the program under observation, recorded."""
@@ -103,22 +112,27 @@ class Program:
             reads.check_found(observer.codes)
             if reads.exact and any(t.is_leaf and t.grad is not None for t in given.tensors + reads.tensors):
                 raise Refused("it tells objects apart by `is`, and a tensor has a gradient, which may be another's too")
-            if not given.are_as_they_were():
-                raise Refused("it changes a list or a dict among its arguments")
+            if (changed := given.changed()) is not None:
+                name = names_of_arguments(self._fn, num_positional, names)[changed]
+                raise Refused(f"it changes a list or a dict among its arguments, in `{name}`")
             made = _Result(result, given.containers, reads.containers)
+            described = given.described(reads.exact)
             capture.finish(
-                compiled, given.described(reads.exact), given.given, num_positional, names, reads.tensors, reads.containers,
+                compiled, described, given.given, num_positional, names, reads.tensors, reads.containers,
                 reads.guards, reads.exact, made.described, made.tensors, reads.live.described(capture),
             )  # fmt: skip
+            self._latest = described, num_positional, names, reads.tensor_paths
         except (Refused, RuntimeError) as refusal:
-            return self._give_up(compiled, str(refusal.args[0]), refusal.args[1] if len(refusal.args) > 1 else "")
+            return self._give_up(compiled, *refusal.args[:2])
 
-    def _give_up(self, compiled, reason, line):
-        name = getattr(self._fn, "__qualname__", repr(self._fn))
+    def _give_up(self, compiled, reason, line=""):
+        """Refuses the program, once. `line` is where it does what a replay could not; found by the name in `reason` if it is not
+        known."""
+        line = line or line_of(reason, self._seen.codes, self._fn)
         self.refused = reason, line
         compiled._stop_observing()
         where = f" ({line})" if line else ""
-        warnings.warn(f"compile(pure=True): {name} is not replayed, but recorded at every call: {reason}{where}", stacklevel=4)
+        warn(f"compile(pure=True): {name_of(self._fn)} is not replayed, but recorded at every call: {reason}{where}")
 
 
 class _Arguments:
@@ -127,20 +141,22 @@ class _Arguments:
     def __init__(self, given):
         self.given = given
         self.tensors, self.containers, self.objects = [], [], []
-        self._parts, self._sizes = [], []
+        self._parts, self._sizes = [], []  # of each argument
         for obj in given:
+            self._parts.append([])
+            self._sizes.append([])
             self._walk(obj)
 
     def _walk(self, obj):
-        self._parts.append(obj)
+        self._parts[-1].append(obj)
         if isinstance(obj, _C.Tensor):
             self.tensors.append(obj)
         elif type(obj) in (tuple, list, dict):
             self.containers.append(obj)
-            self._sizes.append(len(obj))
+            self._sizes[-1].append(len(obj))
             if type(obj) is dict:
                 self.objects += obj
-                self._parts += obj
+                self._parts[-1] += obj
             for item in obj.values() if type(obj) is dict else obj:
                 self._walk(item)
         else:
@@ -150,9 +166,13 @@ class _Arguments:
         """What the program may read of them that is not compared with the arguments themselves."""
         return self.objects + [part for tensor in self.tensors for part in (type(tensor), *vars(tensor).values())]
 
-    def are_as_they_were(self):
+    def changed(self):
+        """The number of the first argument in which a container is no longer as it was; None if all are."""
         now = _Arguments(self.given)
-        return now._sizes == self._sizes and all(a is b for a, b in zip(now._parts, self._parts))
+        for i, (sizes, parts) in enumerate(zip(self._sizes, self._parts)):
+            if now._sizes[i] != sizes or any(a is not b for a, b in zip(now._parts[i], parts)):
+                return i
+        return None
 
     def described(self, exact):
         """How they are nested. `exact`: other objects are the same, not equal."""

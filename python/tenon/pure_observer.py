@@ -8,6 +8,7 @@ import types
 import weakref
 
 from . import _C
+from .callers import is_own, line_of_program
 
 # Functions in C that neither keep anything nor say anything to the world. Of builtins by name, of modules whole.
 _QUIET_BUILTINS = frozenset(
@@ -28,12 +29,6 @@ READS_BY_TEXT = _BY_TEXT | _WHOLE | _READ_BY_FORMAT
 
 class Refused(Exception):
     """Why a program is not replayed."""
-
-
-def is_own(variables):
-    """Whether code with these globals is part of Tenon."""
-    name = variables.get("__name__", "")
-    return isinstance(name, str) and name.partition(".")[0] == __package__
 
 
 def is_quiet(function):
@@ -83,7 +78,7 @@ class Observer:
                 self._import, self.has_imported = frame, True
             else:
                 if module == "tenon.cached_plans" and self.refused is None:
-                    self.refused = "it makes a plan of cached_plan, which runs at once", _line(frame.f_back or frame)
+                    self.refused = "it makes a plan of cached_plan, which runs at once", line_of_program(frame)
                 self.codes.setdefault(frame.f_code, frame.f_globals)
         elif event == "c_call":
             self.functions[id(arg)] = weakref.ref(arg)
@@ -102,11 +97,7 @@ class Observer:
         quiet = is_quiet(function) or name in ("id", "hash", "globals") and owner is builtins and is_own(frame.f_globals)
         if not quiet and self.refused is None:
             whole = f"{type(owner).__name__}.{name}" if owner is not None and not isinstance(owner, types.ModuleType) else name
-            self.refused = f"it calls {whole}, whose effects a replay would not have", _line(frame)
-
-
-def _line(frame):
-    return f"{frame.f_code.co_filename}:{frame.f_lineno}"
+            self.refused = f"it calls {whole}, whose effects a replay would not have", line_of_program(frame)
 
 
 def _text_argument(code, offset):

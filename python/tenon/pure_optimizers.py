@@ -26,31 +26,35 @@ class LiveNumbers:
         }
         if kind not in _FORMULAS or kind._update.__code__ not in codes or not readers <= _FILES:
             return
+        if any(type(group["lr"]) not in (int, float) for group in optimizer.param_groups):
+            return
         self._optimizers.append(optimizer)
         for group in optimizer.param_groups:
-            if type(group["lr"]) in (int, float):
-                self._before[id(group), "lr"] = group["lr"]
+            self._before[id(group), "lr"] = group["lr"]
             for p in group["params"]:
                 state = optimizer.state.get(p, {})
                 if type(state.get("step")) is int:
                     self._before[id(state), "step"] = state["step"]
 
     def described(self, capture):
-        """For each parameter that an optimizer has updated, what its numbers follow from."""
+        """For each parameter that an optimizer has updated, what its numbers follow from. Whether it has a gradient when the
+        call ends says nothing: zero_grad() may follow the step."""
         rows = []
         for optimizer in self._optimizers:
             for group in optimizer.param_groups:
                 before = self._before.get((id(group), "lr"))
                 if before is None or group["lr"] != before or type(group["lr"]) is not type(before):
                     raise Refused("it changes the learning rate of an optimizer")
-                rows += [self._row(optimizer, group, p, capture.slot_of(p)) for p in group["params"] if p.grad is not None]
+                for p, updates in zip(group["params"], capture.updates_of(group["params"])):
+                    if updates:
+                        rows.append(self._row(optimizer, group, p, capture.slot_of(p), updates))
         return rows
 
-    def _row(self, optimizer, group, p, slot):
+    def _row(self, optimizer, group, p, slot, updates):
         formula = _FORMULAS[type(optimizer)]
         state = optimizer.state.get(p, {})
         step = self._before.get((id(state), "step"))
-        if slot is None or formula == "Adam" and (step is None or state["step"] != step + 1):
+        if updates > 1 or slot is None or formula == "Adam" and (step is None or state["step"] != step + 1):
             raise Refused("it makes something else of an optimizer than one step")
         betas, decay = group.get("betas", (0.0, 0.0)), group["weight_decay"]
         decoupled = group.get("decoupled_weight_decay", False)

@@ -14,12 +14,13 @@ import sysconfig
 import types
 
 from . import _C
+from .callers import is_own
 from .guards import (
     CELL, CLASS, CODE, DEFAULTS, DICT, ELEMENTS, ENTRY, ITEM, KEYS, MEMBER, NO_ENTRY, RESULT, SIZE, TYPE,
 )  # fmt: skip
 from .optim import Optimizer
 from .pure_observer import (
-    READS_BY_TEXT, Refused, imports_of, is_own, is_quiet, matches_classes, names_of_globals, names_of_values, tells_objects_apart,
+    READS_BY_TEXT, Refused, imports_of, is_quiet, matches_classes, names_of_globals, names_of_values, tells_objects_apart,
 )  # fmt: skip
 from .pure_optimizers import LiveNumbers
 
@@ -70,6 +71,7 @@ class Reads:
         self.dynamic = self.dynamic or not self._values.isdisjoint(READS_BY_TEXT)
         self.exact = False  # equal numbers may be told apart
         self.guards, self.tensors, self.containers = [], [], []
+        self.tensor_paths = []
         self.live = LiveNumbers()
         self._functions = seen.functions
         self._seen = {}  # by id, and kept alive
@@ -196,6 +198,7 @@ class Reads:
 
     def _tensor(self, tensor, kind, path):
         self.tensors.append(tensor)
+        self.tensor_paths.append(path)
         self._class(kind, path)
         self._check_slots(kind, path)
         for name, value in vars(tensor).items():  # which are compared with the tensor

@@ -15,6 +15,8 @@ std::shared_ptr<const SavedTensorHooks> saved_tensor_hooks() noexcept {
   return hooks.stack.empty() ? nullptr : hooks.stack.back();
 }
 
+bool are_saved_tensor_hooks_disabled() noexcept { return hooks.disabled.has_value(); }
+
 SavedHooks all_saved_hooks() { return hooks; }
 void set_all_saved_hooks(SavedHooks taken) {
   // What goes may hold objects of a language binding, whose end may run anything.

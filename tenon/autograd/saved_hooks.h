@@ -43,6 +43,7 @@ namespace detail {
 /// The pair that applies on this thread, or null.
 std::shared_ptr<const SavedTensorHooks> saved_tensor_hooks() noexcept;
 extern thread_local constinit bool has_saved_tensor_hooks TENON_FAST_TLS;
+bool are_saved_tensor_hooks_disabled() noexcept;
 
 /// All that a thread has of them, for another thread that continues its work.
 struct SavedHooks {

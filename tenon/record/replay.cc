@@ -14,6 +14,7 @@ void SegmentCopy::refuse(std::string why, SourceMark line) {
   if (is_refused()) return;
   reason_ = std::move(why);
   line_ = line;
+  if (find_place_) place_ = find_place_();
 }
 
 void SegmentCopy::take(const Segment& segment, const std::vector<bool>& wanted,

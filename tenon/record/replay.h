@@ -29,6 +29,9 @@ class SegmentCopy {
     size_t begin = 0;  ///< SlotState's.
   };
 
+  /// Names the line of the program that is running, outside the binding's own code; called by `refuse`, with
+  /// the recorder's lock. Null while no program runs.
+  void set_place(std::string (*place)()) noexcept { find_place_ = place; }
   /// Notes why the program cannot run again as a segment. The first reason stays.
   void refuse(std::string why, SourceMark line = {});
   /// The segment as it is when its scope ends, before it is computed.
@@ -38,13 +41,16 @@ class SegmentCopy {
   bool is_refused() const noexcept { return !reason_.empty(); }
   const std::string& reason() const noexcept { return reason_; }
   SourceMark line() const noexcept { return line_; }
+  /// What `set_place`'s function said; may be empty.
+  const std::string& place() const noexcept { return place_; }
   bool is_taken() const noexcept { return taken_; }
   const std::vector<Slot>& slots() const noexcept { return slots_; }
 
  private:
   friend class Replay;
-  std::string reason_;
+  std::string reason_, place_;
   SourceMark line_;
+  std::string (*find_place_)() = nullptr;
   bool taken_ = false, is_long_ = false;
   std::vector<RecordedCall> calls_;
   std::vector<Scalar> numbers_;

@@ -363,6 +363,49 @@ def hooks_of_saved_tensors(c):
 
 
 @case
+def hooks_of_saved_tensors_that_change(c):
+    """Also their effects: they run at every call."""
+    w, called = nn.Parameter(tenon.ones(2)), []
+    f = c(lambda x: (w * x * w).sum().backward())
+
+    def inside(factor):
+        def pack(t):
+            called.append(factor)
+            return t * factor
+
+        w.grad = None
+        with tenon.autograd.graph.saved_tensors_hooks(pack, lambda t: t):
+            f(x())
+        return w.grad.tolist()
+
+    def outside():
+        w.grad = None
+        f(x())
+        return w.grad.tolist()
+
+    seen = [outside() for _ in range(4)] + [inside(k) for k in (1, 1, 1, 1, 2, 2, 3)]
+    return seen + [outside() for _ in range(4)], called
+
+
+@case
+def hooks_of_saved_tensors_that_are_disabled(c):
+    w = nn.Parameter(tenon.ones(2))
+
+    def step(x):
+        with tenon.autograd.graph.saved_tensors_hooks(lambda t: t * 2, lambda t: t):
+            loss = (w * x * w).sum()
+        loss.backward()
+
+    f = c(step)
+    warm(f)
+    with tenon.autograd.graph.disable_saved_tensors_hooks("not now"):
+        with pytest.raises(RuntimeError) as error:
+            f(x())
+    f(x())
+    return w.grad, str(error.value)
+
+
+@case
 def hashes_of_tensors(c):
     a, b = x(), x()
     f = c(lambda t: t * (2.0 if hash(t) == hash(a) else 3.0))

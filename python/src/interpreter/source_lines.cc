@@ -149,6 +149,27 @@ void note_line_before_release() noexcept {
   g_released = mark;
 }
 
+std::string line_of_program() {
+  if (!holds_gil()) return "";
+  PyThreadState* const thread = PyThreadState_Get();
+  for (Ref frame(reinterpret_cast<PyObject*>(PyThreadState_GetFrame(thread))); frame;) {
+    auto* const at = reinterpret_cast<PyFrameObject*>(frame.get());
+    const Ref globals(PyObject_GetAttrString(frame.get(), "f_globals"));
+    PyObject* const module = globals ? PyDict_GetItemString(globals.get(), "__name__") : nullptr;
+    const char* const text = module && PyUnicode_Check(module) ? PyUnicode_AsUTF8(module) : nullptr;
+    const std::string_view name = text ? text : "";
+    if (name != "tenon" && !name.starts_with("tenon.")) {
+      const Ref code(reinterpret_cast<PyObject*>(PyFrame_GetCode(at)));
+      const char* const file = PyUnicode_AsUTF8(reinterpret_cast<PyCodeObject*>(code.get())->co_filename);
+      PyErr_Clear();
+      return std::string(file ? file : "?") + ":" + std::to_string(PyFrame_GetLineNumber(at));
+    }
+    PyErr_Clear();
+    frame = Ref(reinterpret_cast<PyObject*>(PyFrame_GetBack(at)));
+  }
+  return "";
+}
+
 bool add_source_language(PyObject*) {
   g_extra = request_extra(&forget);
   if (g_extra < 0) return true;  // no slot is left: C++'s lines then

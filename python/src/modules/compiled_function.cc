@@ -11,6 +11,7 @@
 #include "python/src/interpreter/errors.h"
 #include "python/src/module_parts.h"
 #include "tenon/autograd/anomaly.h"
+#include "tenon/autograd/saved_hooks.h"
 #include "tenon/record/recorder.h"
 
 namespace tenon::python {
@@ -53,8 +54,9 @@ void end_after_error(Compiled* self, uint64_t scope) {
 
 /// The function's result by a replay, or under observation. Null without an exception: neither is to be had.
 PyObject* call_pure(Pure& pure, PyObject* const* args, size_t n, PyObject* keywords) {
-  if (Recorder::current().is_open()) return nullptr;   // part of another program
-  if (autograd::is_anomaly_enabled()) return nullptr;  // which looks at what is computed
+  if (Recorder::current().is_open()) return nullptr;             // part of another program
+  if (autograd::is_anomaly_enabled()) return nullptr;            // which looks at what is computed
+  if (autograd::detail::has_saved_tensor_hooks) return nullptr;  // which run Python for every saved tensor
   for (size_t i = 0; i < pure.replays.size(); ++i) {
     if (!pure.replays[i]->matches(args, n, keywords)) continue;
     ++pure.num_replayed;
@@ -162,20 +164,33 @@ PyObject* stop_observing(PyObject* o, PyObject*) {
   return Py_NewRef(Py_None);
 }
 
-/// The number of replays, how often one ran, and why the latest did not fit the latest call that none did.
+/// The number of replays, and how often one ran.
 PyObject* replays(PyObject* o, PyObject*) {
+  const Pure* const pure = as_compiled(o)->pure;
+  return Py_BuildValue("nK", pure ? static_cast<Py_ssize_t>(pure->replays.size()) : 0,
+                       static_cast<unsigned long long>(pure ? pure->num_replayed : 0));
+}
+
+/// Why the latest replay did not fit the latest call that none did: what differed, the number of the tensor
+/// that it is about or -1, that tensor's header then, the value now and then of something that the program
+/// reads or `...`. None where there is no replay.
+PyObject* mismatch(PyObject* o, PyObject*) {
   return guarded([&]() -> PyObject* {
     const Pure* const pure = as_compiled(o)->pure;
-    if (!pure) return Py_NewRef(Py_None);
-    const std::string mismatch = pure->replays.empty() ? "" : pure->replays.front()->mismatch();
-    return Py_BuildValue("nKs", static_cast<Py_ssize_t>(pure->replays.size()),
-                         static_cast<unsigned long long>(pure->num_replayed), mismatch.c_str());
+    if (!pure || pure->replays.empty()) return Py_NewRef(Py_None);
+    const pure::PureReplay::Mismatch found = pure->replays.front()->mismatch();
+    if (found.what.empty()) return Py_NewRef(Py_None);
+    const Ref now = found.guard ? pure::value_now(*found.guard) : Ref();
+    PyObject* const then = now ? found.guard->expected.get() : nullptr;
+    return Py_BuildValue("snsOO", found.what.c_str(), static_cast<Py_ssize_t>(found.tensor),
+                         found.was.c_str(), then ? now.get() : Py_Ellipsis, then ? then : Py_Ellipsis);
   });
 }
 
 PyMethodDef g_methods[] = {{"__reduce__", &reduce, METH_NOARGS, "The name that it is pickled by."},
                            {"_stop_observing", &stop_observing, METH_NOARGS, nullptr},
                            {"_replays", &replays, METH_NOARGS, nullptr},
+                           {"_mismatch", &mismatch, METH_NOARGS, nullptr},
                            {}};
 PyMemberDef g_members[] = {
     {"__vectorcalloffset__", T_PYSSIZET, offsetof(Compiled, vectorcall), READONLY, nullptr},

@@ -3,6 +3,7 @@
 #include "python/src/call/parser.h"
 #include "python/src/call/spread.h"
 #include "python/src/module_parts.h"
+#include "python/src/pure/optimizer_updates.h"
 #include "tenon/optim/adam.h"
 #include "tenon/optim/sgd.h"
 
@@ -84,6 +85,15 @@ int64_t total_elements(const std::vector<Tensor>& tensors) {
   return n;
 }
 
+/// Tells the capture of this call, if there is one, which parameters a step is about to update.
+void note_updates(PyObject* list, const std::vector<Tensor>& params) {
+  pure::OptimizerUpdates* const updates = pure::OptimizerUpdates::current;
+  if (!updates) return;
+  for (size_t i = 0; i < params.size(); ++i) {
+    if (params[i].grad().defined()) updates->add(list, i);
+  }
+}
+
 /// (params, state or None, lr, momentum, dampening, weight_decay, nesterov, maximize)
 PyObject* sgd(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject*) {
   return guarded([&] {
@@ -101,6 +111,7 @@ PyObject* sgd(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject*) {
                                     .weight_decay = number("SGD", args[5]),
                                     .nesterov = flag(args[6]),
                                     .maximize = flag(args[7])};
+    note_updates(args[0], params);
     {
       const ReleaseGil gil(total_elements(params) >= kReleaseGilElements);
       optim::sgd_step(params, momentum, options);
@@ -142,6 +153,7 @@ PyObject* adam(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject*) {
                                      .decoupled_weight_decay = flag(args[7]),
                                      .amsgrad = flag(args[8]),
                                      .maximize = flag(args[9])};
+    note_updates(args[0], params);
     {
       const ReleaseGil gil(total_elements(params) >= kReleaseGilElements);
       optim::adam_step(params, states, options);

@@ -1,10 +1,14 @@
 // The type _C._PureCapture: one call of a program under observation, which becomes a replay of its compiled
 // function. Used by python/tenon/pure.py.
+#include <fmt/format.h>
+
 #include <new>
 
 #include "python/src/interpreter/errors.h"
+#include "python/src/interpreter/source_lines.h"
 #include "python/src/module_parts.h"
 #include "python/src/modules/compiled_function.h"
+#include "python/src/pure/optimizer_updates.h"
 #include "python/src/pure/replay.h"
 #include "python/src/tensor/tensor_object.h"
 #include "tenon/autograd/autograd.h"
@@ -50,6 +54,7 @@ struct State {
   pure::Modes modes = pure::Modes::now();
   PhiloxState before = default_generator()->state(), after = {};
   record::SegmentCopy capture;
+  pure::OptimizerUpdates updates;
 };
 
 struct CaptureObject {
@@ -92,7 +97,9 @@ PyObject* begin(PyObject* self, PyObject*) {
     // Whoever runs the program writes to shared memory only by its operators: guards know no arrays.
     const uint64_t scope = Recorder::current().begin(
         s.program, {.threshold = 0, .trust_shared = true, .relaxed = s.relaxed, .tune_ms = s.tune_ms});
+    s.capture.set_place(&line_of_program);
     Recorder::current().capture(&s.capture);
+    pure::OptimizerUpdates::current = &s.updates;
     return PyLong_FromUnsignedLongLong(scope);
   });
 }
@@ -101,13 +108,16 @@ PyObject* end(PyObject* self, PyObject* scope) {
   return guarded([&] {
     State& s = state_of(self);
     struct Detach {
-      ~Detach() { Recorder::current().capture(nullptr); }
+      ~Detach() {
+        Recorder::current().capture(nullptr);
+        pure::OptimizerUpdates::current = nullptr;
+      }
     } const detach;
     Recorder::current().end(PyLong_AsUnsignedLongLong(scope));
+    s.capture.set_place(nullptr);
     s.after = default_generator()->state();
-    if (pure::Modes::now() != s.modes)
-      s.capture.refuse(
-          "it switches a mode (gradients, strict, default dtype, number of threads) or registers a kernel");
+    if (const char* const mode = pure::Modes::now().difference(s.modes))
+      s.capture.refuse(fmt::format("it changes {}", mode));
     if (s.after.seed != s.before.seed || s.after.offset < s.before.offset)
       s.capture.refuse("it seeds the default generator");
     if (!s.capture.is_refused() && !s.capture.is_taken()) s.capture.refuse("it records no operator");
@@ -120,7 +130,9 @@ PyObject* refused(PyObject* self, PyObject*) {
     const record::SegmentCopy& capture = state_of(self).capture;
     if (!capture.is_refused()) return Py_NewRef(Py_None);
     const Ref reason(checked(to_python(capture.reason())));
-    const Ref line(checked(to_python(capture.line() ? describe_source(capture.line()) : "")));
+    std::string where = capture.place();
+    if (where.empty() && capture.line()) where = describe_source(capture.line());
+    const Ref line(checked(to_python(where)));
     return PyTuple_Pack(2, reason.get(), line.get());
   });
 }
@@ -171,6 +183,19 @@ PyObject* slot_of(PyObject* self, PyObject* tensor) {
     const auto found =
         std::ranges::find(slots, tensor_of(tensor).storage(), &record::SegmentCopy::Slot::storage);
     return found == slots.end() ? Py_NewRef(Py_None) : PyLong_FromSsize_t(found - slots.begin());
+  });
+}
+
+/// (params): how many steps of optimizers have updated each parameter of a group's list.
+PyObject* updates_of(PyObject* self, PyObject* params) {
+  return guarded([&] {
+    TENON_CHECK(PyList_CheckExact(params), Type, "updates_of takes the list of parameters of a group");
+    Ref counts(checked(PyList_New(PyList_GET_SIZE(params))));
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(params); ++i) {
+      const int64_t count = state_of(self).updates.count(params, static_cast<size_t>(i));
+      PyList_SET_ITEM(counts.get(), i, checked(PyLong_FromLongLong(count)));
+    }
+    return counts.release();
   });
 }
 
@@ -250,6 +275,14 @@ PyObject* broken_guard(PyObject*, PyObject* list) {
   });
 }
 
+/// (tensor): its header, as mismatches describe the header of then.
+PyObject* header(PyObject*, PyObject* tensor) {
+  return guarded([&] {
+    TENON_CHECK(is_tensor(tensor), Type, "a tensor is expected");
+    return checked(to_python(describe(pure::Look(tensor_of(tensor)))));
+  });
+}
+
 PyObject* class_version(PyObject*, PyObject* type) {
   return guarded([&] {
     TENON_CHECK(PyType_Check(type), Type, "a class is expected");
@@ -262,6 +295,7 @@ PyMethodDef g_methods[] = {
     {"end", &end, METH_O, "(scope): closes it, and computes what was recorded."},
     {"refused", &refused, METH_NOARGS, "Why there is nothing to replay, and the line; None if there is."},
     {"slot_of", &slot_of, METH_O, "The number of a tensor's storage in the segment; None if it has none."},
+    {"updates_of", &updates_of, METH_O, "How many steps have updated each parameter of a group's list."},
     {"finish", &finish, METH_VARARGS,
      "Gives the compiled function a replay. Raises RuntimeError with the reason."},
     {}};
@@ -275,6 +309,7 @@ PyType_Spec g_spec{"tenon._C._PureCapture", sizeof(CaptureObject), 0, Py_TPFLAGS
                    g_slots};
 PyMethodDef g_functions[] = {
     {"_pure_broken_guard", &broken_guard, METH_O, "The first comparison that fails."},
+    {"_pure_header", &header, METH_O, "A tensor's header: float32[4]."},
     {"_pure_class_version", &class_version, METH_O,
      "A number that changes with every change of a class or of its bases; -1 if it has none."},
     {}};

@@ -136,6 +136,16 @@ bool holds(const Guard& g, bool exact) noexcept {
 
 }  // namespace
 
+Ref value_now(const Guard& g) noexcept {
+  PyObject* const o = g.object.get();
+  PyObject* now = nullptr;
+  if (g.kind == Guard::Kind::Entry) now = PyDict_GetItemWithError(o, g.key.get());
+  if (g.kind == Guard::Kind::Item && g.number < PyList_GET_SIZE(o)) now = PyList_GET_ITEM(o, g.number);
+  if (g.kind == Guard::Kind::Cell) now = PyCell_GET(o);
+  PyErr_Clear();
+  return Ref::borrow(now);
+}
+
 bool is_same(PyObject* now, PyObject* expected) noexcept {
   if (now == expected) return true;
   if (!now || !expected || Py_TYPE(now) != Py_TYPE(expected)) return false;

@@ -73,6 +73,10 @@ class Guards {
   std::vector<OfPointer> pointers_;
 };
 
+/// What is now where a comparison found `expected`: a dict's value, a list's item, a closure's variable. A
+/// new reference; null for comparisons of another kind, and where nothing is there.
+Ref value_now(const Guard& guard) noexcept;
+
 /// Whether `now` is `expected`, or an equal number, text or bool of the same type. NaN is but itself.
 bool is_same(PyObject* now, PyObject* expected) noexcept;
 

@@ -1,5 +1,7 @@
 #include "python/src/pure/noted_tensors.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <mutex>
 
@@ -67,6 +69,16 @@ bool Look::fits(const Tensor& t) const noexcept {
   for (size_t d = 0; same && d < ndim; ++d)
     same = impl.sizes()[d] == sizes[d] && impl.strides()[d] == strides[d];
   return same;
+}
+
+std::string describe(const Look& look) {
+  std::string text = fmt::format("{}[{}]", name(look.dtype), fmt::join(look.sizes, ", "));
+  if (look.strides != contiguous_strides(look.sizes))
+    text += fmt::format(" of strides [{}]", fmt::join(look.strides, ", "));
+  if (look.offset != 0) text += fmt::format(" at offset {}", look.offset);
+  if (look.inference) text += " made in inference mode";
+  if (look.keys.has(Functionality::Autograd)) text += " that requires grad";
+  return text;
 }
 
 Tensor NewTensor::make(const Storage& storage, IntrusivePtr<TensorImpl> base) const {
@@ -212,7 +224,7 @@ const char* NotedTensors::bind(PyObject* const* arguments, std::vector<Storage>&
     PyObject* const object = i < num_arguments_ ? arguments[i] : noted.object.get();
     if (Py_TYPE(object) != noted.type) return "was of another class";
     const Tensor& t = tensor_of(object);
-    if (!noted.look.fits(t)) return "had another shape, dtype or layout";
+    if (!noted.look.fits(t)) return kOtherLook;
     if (const char* why = bind_slot(noted.slot, t.storage(), storages)) return why;
     if (!has_attributes(object, noted.attributes.get())) return "had other attributes";
     const bool is_unknown_to_autograd = !t.impl()->autograd_meta() && !t.impl()->base();

@@ -29,6 +29,13 @@ struct Look {
   int64_t offset;
 };
 
+/// "float32[4]", with strides and offset where these are not those of a contiguous tensor at its storage's
+/// begin.
+std::string describe(const Look& look);
+
+/// Why tensors do not fit: another header.
+inline constexpr const char* kOtherLook = "had another shape, dtype or layout";
+
 /// A new tensor over a storage that a replay has computed.
 struct NewTensor {
   NewTensor(const Tensor& t, uint32_t slot) : look(t), slot(slot) {}
@@ -68,6 +75,7 @@ class NotedTensors {
   size_t size() const noexcept { return tensors_.size(); }
   size_t num_arguments() const noexcept { return num_arguments_; }
   PyObject* object(size_t i) const noexcept { return tensors_[i].object.get(); }
+  const Look& look(size_t i) const noexcept { return tensors_[i].look; }
   /// Drops the arguments themselves, of which the next calls bring others.
   void forget_arguments() noexcept;
   int traverse(visitproc visit, void* arg) const;

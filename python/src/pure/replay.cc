@@ -1,12 +1,11 @@
 #include "python/src/pure/replay.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 
 #include "python/src/interpreter/errors.h"
 #include "python/src/tensor/tensor_object.h"
 #include "tenon/autograd/autograd.h"
+#include "tenon/autograd/saved_hooks.h"
 #include "tenon/core/parallel.h"
 #include "tenon/core/strict.h"
 #include "tenon/dispatch/changes.h"
@@ -19,9 +18,21 @@ Modes Modes::now() {
           thread_state.grad_enabled,
           thread_state.inference_mode,
           is_strict(),
+          autograd::detail::are_saved_tensor_hooks_disabled(),
           tenon::default_dtype(),
           tenon::num_threads(),
           num_changed_registrations()};
+}
+
+const char* Modes::difference(const Modes& other) const noexcept {
+  if (grad_enabled != other.grad_enabled) return "gradient mode";
+  if (inference_mode != other.inference_mode) return "inference mode";
+  if (strict != other.strict) return "strict mode";
+  if (saved_hooks_disabled != other.saved_hooks_disabled) return "whether saved-tensor hooks are disabled";
+  if (default_dtype != other.default_dtype) return "the default dtype";
+  if (num_threads != other.num_threads) return "the number of threads";
+  if (registrations != other.registrations) return "which kernels are registered";
+  return *this == other ? nullptr : "the dispatch keys that the thread adds or excludes";
 }
 
 PureReplay::PureReplay(Parts parts)
@@ -52,10 +63,12 @@ bool PureReplay::matches(PyObject* const* arguments, size_t n, PyObject* names) 
   what_ = "which arguments are the same object";
   if (!parts_.same_tensors.hold(call_.tensors) || !parts_.same_containers.hold(call_.containers))
     return false;
-  what_ = "the thread, a mode (gradients, strict, default dtype, number of threads), or a registered kernel";
-  if (thread_ != &record::Recorder::current() || num_cleared_ != known_->num_cleared() ||
-      Modes::now() != parts_.modes)
+  what_ = "the thread";
+  if (thread_ != &record::Recorder::current() || num_cleared_ != known_->num_cleared()) return false;
+  if (const Modes now = Modes::now(); now != parts_.modes) {
+    what_ = now.difference(parts_.modes);
     return false;
+  }
   what_ = "an optimizer's learning rate or count of steps, which is no number";
   if (!parts_.live.readable()) return false;
   broken_ = parts_.guards.broken();
@@ -71,16 +84,16 @@ bool PureReplay::matches(PyObject* const* arguments, size_t n, PyObject* names) 
   return false;
 }
 
-std::string PureReplay::mismatch() const {
+PureReplay::Mismatch PureReplay::mismatch() const {
   if (broken_) {
     const char* const path = PyUnicode_AsUTF8(broken_->path.get());
     PyErr_Clear();
-    return path ? path : "something that it reads";
+    return {.what = path ? path : "something that it reads", .guard = broken_};
   }
-  if (which_ == SIZE_MAX) return what_;
-  return which_ < parts_.tensors.num_arguments()
-             ? fmt::format("tensor {} among the arguments, which {} then", which_ + 1, what_)
-             : fmt::format("a tensor that it has captured, which {} then", what_);
+  if (which_ == SIZE_MAX) return {.what = what_};
+  return {.what = what_,
+          .tensor = which_,
+          .was = what_ == kOtherLook ? describe(parts_.tensors.look(which_)) : ""};
 }
 
 void PureReplay::forget_call() noexcept {

@@ -25,9 +25,12 @@ namespace tenon::python::pure {
 struct Modes {
   static Modes now();
   bool operator==(const Modes&) const = default;
+  /// Which one differs: "gradient mode"; null if none does.
+  const char* difference(const Modes& other) const noexcept;
 
   uint64_t included, excluded;
   bool grad_enabled, inference_mode, strict;
+  bool saved_hooks_disabled;
   DType default_dtype;
   int num_threads;
   uint64_t registrations;
@@ -66,8 +69,14 @@ class PureReplay {
   /// Whether a call of it has not ended: on another thread, as runs may give up the interpreter's lock, or of
   /// the program that calls itself through a finalizer or the handler of a signal.
   bool is_running() const noexcept { return is_running_; }
-  /// Why `matches` was false the last time: "global `k` is not what it was then".
-  std::string mismatch() const;
+  /// Why `matches` was false the last time.
+  struct Mismatch {
+    std::string what;              ///< "the value of an argument", "had no gradient", "global `k`".
+    size_t tensor = SIZE_MAX;      ///< The number of the tensor that it is about, if it is about one.
+    std::string was = {};          ///< That tensor's header then, where it is another: "float32[4]".
+    const Guard* guard = nullptr;  ///< The comparison that failed, if one did.
+  };
+  Mismatch mismatch() const;
   int traverse(visitproc visit, void* arg) const;
 
  private:

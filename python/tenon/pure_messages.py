@@ -1,0 +1,170 @@
+"""What compile(pure=True) says of a call that no replay fits and of a program that it refuses: the name and the value of what
+differs, and the line of the program that reads or changes it."""
+
+import bisect
+import dis
+import functools
+import re
+import types
+
+from . import _C
+from .callers import is_own
+from .guards import CONSTANT, DICT_OF, LIST, SAME, TENSOR, TUPLE
+from .nn import Module
+from .pure_reads import SCALARS
+
+_CHANGES = ("STORE_", "DELETE_")
+_MOST = 60  # characters of a value
+
+
+def name_of(fn):
+    """The name of a program; of a module's call, the name of its class."""
+    owner = getattr(fn, "__self__", None)
+    return type(owner).__qualname__ if isinstance(owner, Module) else getattr(fn, "__qualname__", repr(fn))
+
+
+def code_of(fn):
+    """The code of a program; None where it has none of its own, as functions in C."""
+    while hasattr(fn, "__wrapped__"):
+        fn = fn.__wrapped__
+    owner = getattr(fn, "__self__", None)
+    if isinstance(owner, Module):
+        fn = owner.forward
+    while isinstance(fn, functools.partial):
+        fn = fn.func
+    if not hasattr(fn, "__code__") and not hasattr(fn, "__func__"):
+        fn = getattr(type(fn), "__call__", fn)
+    return getattr(getattr(fn, "__func__", fn), "__code__", None)
+
+
+def line_of(path, codes, fn):
+    """The line of the program that names the last part of `path`, "`model.scale`" or "global `scale`": one that changes it before
+    one that reads it. Where no line does, that of the program itself. `codes` are what ran, with the globals that each sees."""
+    quoted = re.search("`([^`]+)`", path)
+    for name in reversed(re.findall(r"[^\W\d]\w*", quoted.group(1) if quoted else "")):
+        reads = None
+        for code, variables in codes.items():
+            if is_own(variables):
+                continue
+            for instruction in dis.get_instructions(code):
+                if instruction.argval == name and instruction.opname.startswith(_CHANGES):
+                    return _line(code, instruction.offset)
+                if instruction.argval == name and reads is None:
+                    reads = _line(code, instruction.offset)
+        if reads:
+            return reads
+    code = code_of(fn)
+    is_of_program = code is not None and not is_own(codes.get(code, {}))
+    return f"{code.co_filename}:{code.co_firstlineno}" if is_of_program else ""
+
+
+def _line(code, offset):
+    starts = [(start, line) for start, line in dis.findlinestarts(code) if line is not None]
+    _, line = starts[bisect.bisect_right([start for start, _ in starts], offset) - 1]
+    return f"{code.co_filename}:{line}"
+
+
+def names_of_arguments(fn, num_positional, names):
+    """What the program calls each argument of a call; the number of one that has no name."""
+    code = code_of(fn)
+    known = code.co_varnames[: code.co_argcount] if code is not None else ()
+    if isinstance(fn, types.MethodType) or known[:1] == ("self",):
+        known = known[1:]
+    return [*(known[i] if i < len(known) else str(i + 1) for i in range(num_positional)), *(names or ())]
+
+
+class Call:
+    """The arguments of the call that a replay was made of: how they are nested, what the program calls each, and where it has
+    its other tensors."""
+
+    def __init__(self, fn, described, num_positional, names, captured):
+        self._described, self._captured = described[1], captured
+        self._num_positional, self._names = num_positional, names or ()
+        self._paths = names_of_arguments(fn, num_positional, names)
+
+    def difference(self, found, args, kwargs):
+        """What differs in another call, and from what to what, which may be empty. `found` is what the compiled function says
+        of it: the name of the difference, the number of a tensor, that tensor's header then, a value now and then."""
+        what, tensor, was, now, then = found
+        if tensor >= 0:
+            return self._tensor(tensor, what, was, [*args, *kwargs.values()])
+        if now is not ...:
+            return what, f"which was {_shown(then)} and is {_shown(now)}"
+        if len(args) != self._num_positional or tuple(kwargs) != tuple(self._names):
+            names = ", ".join(kwargs) or "none"
+            return "the number or the names of the arguments", f"which are {len(args)} without a name and {names} by name"
+        for description, path, value in zip(self._described, self._paths, (*args, *kwargs.values())):
+            if found := _difference(description, value, path):
+                differs, change = found
+                return f"argument `{differs}`", change
+        return what, ""
+
+    def _tensor(self, number, what, was, values):
+        paths = [*_tensors(self._described, self._paths)]
+        if number >= len(paths):
+            name, there = f"`{self._captured[number - len(paths)]}`", None
+        else:
+            name, there = f"argument `{paths[number]}`", _at(number, self._described, values)
+        if not was or not isinstance(there, _C.Tensor):
+            return name, f"which {what} then" + (f": {was}" if was else "")
+        return name, f"which was {was} and is {_C._pure_header(there)}"
+
+
+def _inner(description, path):
+    """(description, path) of each item of a container."""
+    kind, items, *keys = description
+    labels = keys[0] if kind == DICT_OF else range(len(items))
+    return [(item, f"{path}[{label!r}]") for item, label in zip(items, labels)]
+
+
+def _tensors(descriptions, paths):
+    """The paths of tensors in the order of their numbers."""
+    for description, path in zip(descriptions, paths):
+        if description[0] == TENSOR:
+            yield path
+        elif description[0] in (TUPLE, LIST, DICT_OF):
+            yield from _tensors(*zip(*_inner(description, path))) if description[1] else ()
+
+
+def _at(number, descriptions, values):
+    """The tensor of a number among other arguments of this nesting; None if it is not there."""
+    for description, value in zip(descriptions, values):
+        kind = description[0]
+        if kind == TENSOR and description[1] == number:
+            return value
+        if kind in (TUPLE, LIST, DICT_OF) and isinstance(value, (tuple, list, dict)):
+            found = _at(number, description[1], value.values() if isinstance(value, dict) else value)
+            if found is not None:
+                return found
+    return None
+
+
+def _difference(description, value, path):
+    """The first difference between a value and the description of what was there: its path, and from what to what; None if there
+    is none."""
+    kind, content, *keys = description
+    if kind == TENSOR:
+        return None if isinstance(value, _C.Tensor) else (path, f"which was a tensor and is {_shown(value)}")
+    if kind in (CONSTANT, SAME):
+        alike = kind == CONSTANT and type(value) is type(content) in SCALARS and repr(value) == repr(content) != "nan"
+        return None if value is content or alike else (path, f"which was {_shown(content)} and is {_shown(value)}")
+    name = {TUPLE: "tuple", LIST: "list", DICT_OF: "dict"}[kind]
+    if type(value).__name__ != name or len(value) != len(content) or keys and list(value) != keys[0]:
+        return path, f"which was a {name} of {len(content)} and is {_shown(value)}"
+    for (item, label), inner in zip(_inner(description, path), value.values() if kind == DICT_OF else value):
+        if found := _difference(item, inner, label):
+            return found
+    return None
+
+
+def _shown(value):
+    """A number or a text as it is written, anything else by its kind."""
+    if type(value) in SCALARS:
+        text = repr(value)
+        return text if len(text) <= _MOST else text[:_MOST] + "..."
+    kind = type(value)
+    if kind in (tuple, list, dict):
+        return f"a {kind.__name__} of {len(value)}"
+    if isinstance(value, _C.Tensor):
+        return f"a tensor, {_C._pure_header(value)}"
+    return f"a {kind.__qualname__}"

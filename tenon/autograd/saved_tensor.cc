@@ -143,10 +143,12 @@ void SavedTensor::throw_unusable(const Node& owner, std::string_view op, std::st
       "if you need to access saved tensors after calling backward.");
   throw_error(
       ErrorKind::Runtime,
-      fmt::format("backward: `{}` saved {}, which was changed in place (version {}, expected {}); use the "
-                  "out-of-place form instead. Saved at {}, changed at {}",
-                  op, what, version_of(data_), version_, describe_source(owner.source()),
-                  describe_source(data_.storage()->changed_at())));
+      fmt::format(
+          "backward: `{}` saved {}, which was changed in place (version {}, expected {}); use the "
+          "out-of-place form instead, or write to a clone() of it: writes through `.data` and detach() "
+          "count too. Saved at {}, changed at {}",
+          op, what, version_of(data_), version_, describe_source(owner.source()),
+          describe_source(data_.storage()->changed_at())));
 }
 
 }  // namespace tenon::autograd

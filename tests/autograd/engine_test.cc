@@ -191,7 +191,8 @@ TEST(Engine, SavedTensorNoticesAChange) {
   EXPECT_TRUE(
       error_of([&] { run(root); })
           .starts_with("backward: `keeps` saved `x`, which was changed in place (version 1, expected 0); "
-                       "use the out-of-place form instead. Saved at an unknown place, changed at "));
+                       "use the out-of-place form instead, or write to a clone() of it: writes through "
+                       "`.data` and detach() count too. Saved at an unknown place, changed at "));
 }
 
 TEST(Engine, HooksSeeAndReplaceGradients) {

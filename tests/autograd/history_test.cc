@@ -110,7 +110,8 @@ TEST(History, ChangeOfASavedResultIsReported) {
   EXPECT_TRUE(error_of([&] { tenon::sum(y).backward(); })
                   .starts_with(
                       "backward: `exp` saved its result, which was changed in place (version 1, expected 0); "
-                      "use the out-of-place form instead. Saved at "));
+                      "use the out-of-place form instead, or write to a clone() of it: writes through "
+                      "`.data` and detach() count too. Saved at "));
 }
 
 TEST(History, ChangeOfASavedArgumentIsReportedThroughAnyView) {
@@ -121,7 +122,8 @@ TEST(History, ChangeOfASavedArgumentIsReportedThroughAnyView) {
   EXPECT_TRUE(
       error_of([&] { tenon::sum(y).backward(); })
           .starts_with("backward: `mul` saved `other`, which was changed in place (version 1, expected 0); "
-                       "use the out-of-place form instead. Saved at "));
+                       "use the out-of-place form instead, or write to a clone() of it: writes through "
+                       "`.data` and detach() count too. Saved at "));
 }
 
 TEST(History, InPlaceOfAResult) {

@@ -15,8 +15,30 @@ def test_data_shares_the_version_counter():
     y = x * x
     x.data.add_(1)
     assert x._version == 1
-    with pytest.raises(RuntimeError, match="changed in place"):
+    with pytest.raises(RuntimeError, match=r"changed in place .*or write to a clone\(\) of it: writes through `.data` and detach\(\) count"):
         y.sum().backward()
+
+
+def test_a_buffer_that_is_filled_in_clones():
+    """The way round for programs that fill a buffer through `.data` while backward needs its parts, as torchdiffeq's solvers do."""
+
+    class Assign(tenon.autograd.Function):
+        @staticmethod
+        def forward(ctx, buffer, value, index):
+            ctx.index = index
+            buffer = buffer.clone()
+            buffer[index] = value
+            return buffer
+
+        @staticmethod
+        def backward(ctx, grad):
+            return grad, grad[ctx.index], None
+
+    k, w = tenon.zeros(3), tenon.tensor(2.0, requires_grad=True)
+    for i in range(3):
+        k = Assign.apply(k, w * (1 + k[:i].sum()), i)
+    k.sum().backward()
+    assert k.tolist() == [2.0, 6.0, 18.0] and w.grad.item() == 3 * (1 + 2) ** 2  # of (1 + w)**3 - 1
 
 
 def test_data_of_an_inference_tensor_is_one():

@@ -17,6 +17,7 @@ import sys
 import weakref
 
 from . import _C
+from .callers import warn
 from .nn import Module
 
 TYPE_CHECKING = False
@@ -57,24 +58,32 @@ _STEPWISE = {
 
 @overload
 def compile(
-    fn: Module, *, shared: str = "safe", relaxed: bool = False, threshold: int | None = None, pure: bool = False, tune: bool | float = False
+    fn: Module, *, shared: str = "safe", relaxed: bool = False, threshold: int | None = None, pure: bool = False, tune: bool | float = False,
+    fullgraph: bool = False, dynamic: bool | None = None, backend: str | None = None, mode: str | None = None,
+    options: dict[str, Any] | None = None, disable: bool = False,
 ) -> CompiledModule: ...
 
 
 @overload
 def compile(
-    fn: Callable[P, R], *, shared: str = "safe", relaxed: bool = False, threshold: int | None = None, pure: bool = False, tune: bool | float = False
+    fn: Callable[P, R], *, shared: str = "safe", relaxed: bool = False, threshold: int | None = None, pure: bool = False, tune: bool | float = False,
+    fullgraph: bool = False, dynamic: bool | None = None, backend: str | None = None, mode: str | None = None,
+    options: dict[str, Any] | None = None, disable: bool = False,
 ) -> Compiled[P, R]: ...
 
 
 @overload
 def compile(
-    fn: None = None, *, shared: str = "safe", relaxed: bool = False, threshold: int | None = None, pure: bool = False, tune: bool | float = False
+    fn: None = None, *, shared: str = "safe", relaxed: bool = False, threshold: int | None = None, pure: bool = False, tune: bool | float = False,
+    fullgraph: bool = False, dynamic: bool | None = None, backend: str | None = None, mode: str | None = None,
+    options: dict[str, Any] | None = None, disable: bool = False,
 ) -> Callable[[Callable[P, R]], Compiled[P, R]]: ...
 
 
 def compile(
-    fn: Callable[..., Any] | None = None, *, shared: str = "safe", relaxed: bool = False, threshold: int | None = None, pure: bool = False, tune: bool | float = False
+    fn: Callable[..., Any] | None = None, *, shared: str = "safe", relaxed: bool = False, threshold: int | None = None, pure: bool = False, tune: bool | float = False,
+    fullgraph: bool = False, dynamic: bool | None = None, backend: str | None = None, mode: str | None = None,
+    options: dict[str, Any] | None = None, disable: bool = False,
 ) -> Any:
     """A function like `fn` whose operators are recorded while it runs and computed, fused, when a value is needed or it returns.
 
@@ -90,13 +99,51 @@ def compile(
     pure: replays what was recorded without running `fn`, where the arguments are like those of an earlier call and all that
         the program can read is as it was then. A program that prints, reads a value or changes something that a replay would
         not change is refused once, by a warning with the line, and recorded at every call.
+    fullgraph, dynamic, backend, mode, options: PyTorch's, which choose nothing here; each that asks for something says so once
+        in the process, by a warning. Raises RuntimeError for a backend or a mode that PyTorch does not know.
+    disable: returns `fn` itself.
 
     Raises TypeError for what is no function, and for generator and coroutine functions, which return before they run.
     """
-    options = _options("compile", shared, relaxed, threshold, tune)
+    own = _options("compile", shared, relaxed, threshold, tune)
+    _check_pytorch_options(fullgraph, dynamic, backend, mode, options)
+    if disable:
+        return fn if fn is not None else lambda fn: fn
     if fn is None:
-        return functools.partial(_compiled, options=options, pure=pure)
-    return _compiled(fn, options=options, pure=pure)
+        return functools.partial(_compiled, options=own, pure=pure)
+    return _compiled(fn, options=own, pure=pure)
+
+
+# Of PyTorch, whose names programs give.
+_MODES = ("default", "lite", "reduce-overhead", "max-autotune-no-cudagraphs", "max-autotune")
+_BACKENDS = ("inductor", "eager", "aot_eager", "cudagraphs", "openxla", "tvm", "ts", "aot_ts", "onnxrt", "tensorrt", "ipex")
+_warned: set[str] = set()  # options that a warning has said to have no effect
+
+
+def _check_pytorch_options(fullgraph, dynamic, backend, mode, options):
+    """Raises RuntimeError for values that PyTorch does not know, and warns, once for each option, of those that choose nothing."""
+    if mode is not None and options is not None:
+        raise RuntimeError("compile: Either mode or options can be specified, but both can't be specified at the same time.")
+    if mode is not None and mode not in _MODES:
+        raise RuntimeError(f"compile: Unrecognized mode={mode!r}, should be one of: {', '.join(_MODES)}; none of them changes anything")
+    if callable(backend):
+        raise RuntimeError(
+            f"compile: backend={getattr(backend, '__name__', backend)!r} is a function, which takes a graph of PyTorch's; "
+            "Tenon records operators itself, so leave backend out"
+        )
+    if backend is not None and backend not in _BACKENDS:
+        raise RuntimeError(f"compile: Invalid backend: {backend!r}; leave it out, as Tenon has one way to compile, or give one of {', '.join(_BACKENDS)}")
+    for option, asks, instead in (
+        ("fullgraph=True", fullgraph, "the program runs as it is, and nothing breaks a graph"),
+        (f"dynamic={dynamic}", dynamic is not None, "numbers are inputs of a plan, and other sizes make another plan"),
+        (f"backend={backend!r}", backend not in (None, "inductor"), "Tenon has one way to compile"),
+        (f"mode={mode!r}", mode not in (None, "default"), "tune=True measures what runs each region, and pure=True replays without the program"),
+        ("options", bool(options), "tune, relaxed, threshold, shared and pure are Tenon's own"),
+    ):  # fmt: skip
+        name = option.partition("=")[0]
+        if asks and name not in _warned:
+            _warned.add(name)
+            warn(f"compile: {option} has no effect: {instead}")
 
 
 def _options(caller, shared, relaxed, threshold, tune):
@@ -228,6 +275,16 @@ class CompiledModule(Module):
 
     def __repr__(self) -> str:
         return f"compiled {self._orig_mod!r}"
+
+
+def _compile_in_place(self: Module, *args: Any, **options: Any) -> None:
+    """Compiles the calls of this module itself, with hooks, as tenon.compile with the same options does: what compiled copies and
+    files hold is the module alone."""
+    self._set_compiled_call(compile(self._run, *args, **options))
+
+
+_compile_in_place.__name__, _compile_in_place.__qualname__ = "compile", "Module.compile"
+Module.compile = _compile_in_place  # type: ignore[method-assign]
 
 
 class recording:

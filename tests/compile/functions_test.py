@@ -106,8 +106,8 @@ def test_options_are_checked_when_compiling():
     for threshold in (-1, 1.5, True, "0"):
         with pytest.raises(ValueError, match="threshold must be a number of elements or None"):
             tenon.compile(doubled, threshold=threshold)
-    with pytest.raises(TypeError, match="mode"):
-        tenon.compile(doubled, mode="max-autotune")
+    with pytest.raises(TypeError, match="moed"):
+        tenon.compile(doubled, moed="max-autotune")
 
 
 def test_wrong_arguments_are_told_as_by_the_function():

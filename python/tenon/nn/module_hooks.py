@@ -137,10 +137,13 @@ class ModuleHooks:
     _forward_pre_hooks: OrderedDict[int, Any] | None = None
     _backward_hooks: OrderedDict[int, Any] | None = None
     _backward_pre_hooks: OrderedDict[int, Any] | None = None
+    _compiled_call: Any = None
 
     if TYPE_CHECKING:
         # Parameters, buffers and modules may be assigned by any name.
         def __getattr__(self, name: str) -> Any: ...
+
+        def compile(self, *args: Any, **options: Any) -> None: ...  # of tenon.compile
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if (
@@ -150,9 +153,20 @@ class ModuleHooks:
             and self._backward_pre_hooks is None
         ):
             return self.forward(*args, **kwargs)
-        return self._call_with_hooks(args, kwargs)
+        return self._run(*args, **kwargs) if self._compiled_call is None else self._compiled_call(*args, **kwargs)
 
-    def _call_with_hooks(self, args: Any, kwargs: Any) -> Any:
+    def _set_compiled_call(self, call: Any) -> None:
+        """Has `call`, which is compiled from `_run`, run this module from now on."""
+        object.__setattr__(self, "_compiled_call", call)
+        if self._forward_hooks is None:
+            object.__setattr__(self, "_forward_hooks", OrderedDict())  # so that __call__ does not go to forward itself
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = dict(self.__dict__)
+        state.pop("_compiled_call", None)  # which runs this module, not its copy
+        return state
+
+    def _run(self, *args: Any, **kwargs: Any) -> Any:
         always = [hook for hook in (self._forward_hooks or {}).values() if hook.always_call]
         called = set()
         result = None

@@ -194,7 +194,7 @@ __all__ += activation.__all__
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # as type checkers read it
-    from . import parallel
+    from . import modules, parallel
     from .transformer import (
         Transformer,
         TransformerDecoder,
@@ -210,6 +210,7 @@ _LATER = {
     "TransformerDecoderLayer": "transformer",
     "TransformerEncoder": "transformer",
     "TransformerEncoderLayer": "transformer",
+    "modules": "modules",
     "parallel": "parallel",
     "transformer": "transformer",
 }

@@ -32,15 +32,28 @@ for _name, _method in (("__array_namespace__", _array_namespace), ("_repr_html_"
     setattr(_C.Tensor, _name, _method)
 
 _EINOPS = "einops._backends"
+_LAYERS = "einops.layers.tenon"
+_LAYERS_OF_PYTORCH = "einops.layers.torch"
 
 
-class _WaitsForEinops:
-    """A finder of modules that finds nothing: it gives einops the class for Tenon's tensors once einops is imported."""
+class _Einops:
+    """A finder of modules. It gives einops the class for Tenon's tensors once einops is imported, and the module of its layers, which
+    is also that for PyTorch's where there is no PyTorch."""
+
+    def __init__(self) -> None:
+        self._waits = _EINOPS not in sys.modules
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
-        if name != _EINOPS:
-            return None
-        sys.meta_path.remove(self)
+        if name == _EINOPS and self._waits:
+            self._waits = False
+            return self._with_backend(name)
+        if name == _LAYERS or name == _LAYERS_OF_PYTORCH and not _is_there("torch"):
+            import importlib.machinery
+
+            return importlib.machinery.ModuleSpec(name, _LayersLoader())
+        return None
+
+    def _with_backend(self, name: str) -> Any:
         import importlib.util
 
         spec = importlib.util.find_spec(name)
@@ -56,7 +69,22 @@ class _WaitsForEinops:
         return spec
 
 
+class _LayersLoader:
+    def create_module(self, spec: Any) -> ModuleType:
+        from . import einops_layers
+
+        return einops_layers
+
+    def exec_module(self, module: ModuleType) -> None:
+        pass  # it has run
+
+
+def _is_there(name: str) -> bool:
+    import importlib.util
+
+    return name in sys.modules or importlib.util.find_spec(name) is not None
+
+
 if _EINOPS in sys.modules:
     from . import einops_backend  # noqa: F401
-else:
-    sys.meta_path.insert(0, _WaitsForEinops())
+sys.meta_path.insert(0, _Einops())

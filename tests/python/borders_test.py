@@ -1,6 +1,7 @@
 """Tensors from and to other libraries: buffers, DLPack, NumPy's array interface, ml_dtypes, the array API, einops, notebooks."""
 
 import gc
+import importlib.util
 import subprocess
 import sys
 import weakref
@@ -314,6 +315,45 @@ def test_einops_takes_tensors_whichever_is_imported_first(order):
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip() == "einops"
+
+
+EINOPS_LAYERS = """
+import tenon as torch
+from {module} import EinMix, Rearrange, Reduce
+import numpy as np, pickle
+torch.manual_seed(0)
+x = torch.randn(2, 3, 4, 4)
+n = x.numpy()
+model = torch.nn.Sequential(
+    torch.nn.Conv2d(3, 6, 3, padding=1), Reduce("b c (h h2) (w w2) -> b c h w", "max", h2=2, w2=2),
+    Rearrange("b c h w -> b (c h w)"), torch.nn.Linear(24, 5),
+)
+assert len([*model.parameters()]) == 4 and "Rearrange('b c h w -> b (c h w)')" in repr(model)
+model(x).square().sum().backward()
+assert all(p.grad is not None for p in model.parameters())
+pooled = n.reshape(2, 3, 2, 2, 2, 2).max((3, 5))
+assert np.array_equal(Reduce("b c (h h2) (w w2) -> b c h w", "max", h2=2, w2=2)(x).numpy(), pooled)
+assert np.array_equal(Rearrange("b c h w -> h (b w) c")(x).numpy(), n.transpose(2, 0, 3, 1).reshape(4, 8, 3))
+assert np.array_equal(pickle.loads(pickle.dumps(Rearrange("a b c d -> (a b) (c d)")))(x).numpy(), n.reshape(6, 16))
+mix = EinMix("b c h w -> b h w k", weight_shape="c k", bias_shape="k", c=3, k=7)
+want = np.einsum("bchw,ck->bhwk", n, mix.weight.detach().numpy()) + mix.bias.detach().numpy().reshape(7)
+assert np.allclose(mix(x).detach().numpy(), want, atol=1e-5) and [*mix.state_dict()] == ["weight", "bias"]
+heads = EinMix("b (g c) h w -> b (g k) h w", weight_shape="g c k", g=3, c=1, k=2)
+want = np.einsum("bghw,gk->bgkhw", n, heads.weight.detach().numpy()[:, 0]).reshape(2, 6, 4, 4)
+assert np.allclose(heads(x).detach().numpy(), want, atol=1e-5) and heads.bias is None
+import tenon.einops_layers
+assert Rearrange is tenon.einops_layers.Rearrange
+"""
+
+
+@pytest.mark.parametrize("module", ["einops.layers.tenon", "einops.layers.torch"])
+def test_the_layers_of_einops(module):
+    """Under PyTorch's name where there is no PyTorch: programs import them so."""
+    pytest.importorskip("einops")
+    if module.endswith("torch") and importlib.util.find_spec("torch"):
+        pytest.skip("PyTorch is there, whose layers these are then")
+    done = subprocess.run([sys.executable, "-c", EINOPS_LAYERS.format(module=module)], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
 
 
 # Notebooks

@@ -8,6 +8,7 @@ runs PyTorch code that stays inside the supported operators; `python -m tenon op
 from __future__ import annotations
 
 import math as _math
+import sys as _sys
 
 from . import _C
 
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     # Rooms that load when first asked for, see __getattr__.
     from . import (
         accelerator as accelerator,
+        amp as amp,
         backends as backends,
         cpu as cpu,
         cuda as cuda,
@@ -38,10 +40,23 @@ if TYPE_CHECKING:
         graph as graph,
         library as library,
         linalg as linalg,
+        mps as mps,
         ops as ops,
         plans as plans,
         testing as testing,
         utils as utils,
+        version as version,
+        xpu as xpu,
+    )
+    from .amp import (
+        GradScaler as GradScaler,
+        autocast as autocast,
+        clear_autocast_cache as clear_autocast_cache,
+        get_autocast_dtype as get_autocast_dtype,
+        is_autocast_cache_enabled as is_autocast_cache_enabled,
+        is_autocast_cpu_enabled as is_autocast_cpu_enabled,
+        is_autocast_enabled as is_autocast_enabled,
+        set_autocast_enabled as set_autocast_enabled,
     )
 
     # Of tenon.graph, and plans of its graphs.
@@ -66,7 +81,12 @@ if TYPE_CHECKING:
     BoolTensor: type[_C.Tensor]
 from ._C import *  # type: ignore  # noqa: F401,F403  operators, dtypes, Tensor and its kin are the module's own objects
 from . import autograd as autograd, nn as nn, optim as optim, random as random
-from .absent import attribute_error as _attribute_error, fill_class as _fill_class, pytorch_names as _pytorch_names
+from .absent import (
+    AbsentModules as _AbsentModules,
+    attribute_error as _attribute_error,
+    fill_base as _fill_base,
+    pytorch_names as _pytorch_names,
+)
 from .autograd.grad_mode import (
     enable_grad as enable_grad,
     inference_mode as inference_mode,
@@ -124,7 +144,7 @@ def _record_stream(self, stream):
 
 _record_stream.__name__ = _record_stream.__qualname__ = "record_stream"
 Tensor.record_stream = _record_stream  # type: ignore  # noqa: F821
-_fill_class(Tensor, "torch.Tensor")  # noqa: F821
+_fill_base(_C._AbsentNames, Tensor, "torch.Tensor")  # noqa: F821
 
 # What only derivatives call is reached by tenon.ops.aten, as in PyTorch.
 for _name in [n for n in globals() if n.endswith(("_backward", "_forward")) and n not in _pytorch_names()["torch"]]:
@@ -180,43 +200,64 @@ def typename(obj: object) -> str:
     return f"{type(obj).__module__}.{type(obj).__qualname__}"
 
 
+def get_default_device() -> _C.device:
+    """Where tensors are made that no device is given for: the CPU."""
+    return _C.device("cpu")
+
+
+def set_default_device(device: Any) -> None:
+    """Says where tensors are made that no device is given for: the CPU, or None for that. Raises NotImplementedError for another."""
+    if device is not None and (_C.device(device) if isinstance(device, str) else device) != _C.device("cpu"):
+        raise NotImplementedError(
+            f"set_default_device: tensors are made on the CPU where no device is given, not on {device}; give device= to what makes "
+            "them, and move modules by to()"
+        )
+
+
 def is_storage(obj: object) -> _C._bool:
     """Whether an object is a storage."""
     return isinstance(obj, _C.UntypedStorage)
 
 
-_LATER = ("accelerator", "backends", "cpu", "cuda", "devices", "dispatch", "graph", "library", "linalg", "ops", "plans", "safetensors", "testing", "utils")
-# What programs of the cuDNN frontend begin with.
-_OF_GRAPHS = ("create_handle", "destroy_handle", "pygraph", "set_stream")
-# Types of tensors that older programs name: in the module of that name.
-_LEGACY = frozenset(
-    f"{kind}Tensor"
-    for kind in ("Float", "Double", "Half", "BFloat16", "Byte", "Char", "Short", "Int", "Long", "Bool")
-)
+# Rooms that load when first asked for, so that `import tenon` stays quick.
+_LATER = (
+    "accelerator", "amp", "backends", "cpu", "cuda", "devices", "dispatch", "graph", "library", "linalg", "mps", "ops", "plans", "safetensors",
+    "testing", "utils", "version", "xpu",
+)  # fmt: skip
+# Names that load with the module that has them.
+_LATER_FROM = {
+    # What programs of the cuDNN frontend begin with.
+    **dict.fromkeys(("create_handle", "destroy_handle", "pygraph", "set_stream"), "graph"),
+    "cached_plan": "cached_plans",
+    # Types of tensors that older programs name.
+    **dict.fromkeys(
+        (f"{kind}Tensor" for kind in ("Float", "Double", "Half", "BFloat16", "Byte", "Char", "Short", "Int", "Long", "Bool")), "legacy"
+    ),
+    **dict.fromkeys(
+        (
+            "GradScaler", "autocast", "clear_autocast_cache", "get_autocast_dtype", "is_autocast_cache_enabled", "is_autocast_cpu_enabled",
+            "is_autocast_enabled", "set_autocast_enabled",
+        ),
+        "amp",
+    ),
+}  # fmt: skip
 
 
 if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> Any:
-        # Rarely used rooms load when first asked for, so that `import tenon` stays quick.
+        globals()[name] = found = _find(name)  # the next look-up finds it there
+        return found
+
+    def _find(name):
+        import importlib
+
         if name in _LATER:
-            import importlib
-
             return importlib.import_module(f"{__name__}.{name}")
-        if name in _OF_GRAPHS:
-            from . import graph
-
-            return getattr(graph, name)
-        if name == "cached_plan":
-            from .cached_plans import cached_plan
-
-            return cached_plan
+        if name in _LATER_FROM:
+            return getattr(importlib.import_module(f"{__name__}.{_LATER_FROM[name]}"), name)
         if name in ("DispatchKey", "DispatchKeySet"):
             return _pytorch_dispatch(name)
-        if name in _LEGACY:
-            from . import legacy
-
-            return getattr(legacy, name)
         if not name.startswith("_"):
             # A device that is loaded, or that can be: tenon.openreg.
             from . import devices
@@ -228,7 +269,8 @@ if not TYPE_CHECKING:
 
 def __dir__() -> list[str]:
     loaded = (name for name, _, _ in _C._devices.loaded())
-    return sorted({*globals(), *_LATER, *_LEGACY, *_OF_GRAPHS, *loaded, "cached_plan", "DispatchKey", "DispatchKeySet"})
+    return sorted({*globals(), *_LATER, *_LATER_FROM, *loaded, "DispatchKey", "DispatchKeySet"})
 
 
+_sys.meta_path.append(_AbsentModules())
 del annotations, TYPE_CHECKING  # noqa: F821  neither is a name of the package

@@ -5,6 +5,7 @@ PyTorch's public names are in pytorch_names.txt, which scripts/pytorch_names.py 
 
 import functools
 import os
+import sys
 
 LIST = "docs/coverage.md"
 
@@ -21,24 +22,58 @@ def pytorch_names():
                 section.add(line)
     return names
 
-#: What serves in place of it.
-_INSTEAD = {
-    f"torch{name}": "; model.to(tenon.bfloat16) and inputs of that dtype compute in bfloat16 throughout"
-    for name in (".autocast", ".amp", ".is_autocast_enabled", ".get_autocast_dtype", ".set_autocast_enabled", ".cuda.amp")
-}
+# PyTorch's modules that Tenon has no module for; the other names that are absent are functions and classes.
+_MODULES = frozenset(
+    "ao classes compiler contrib distributed distributions export fft func functorch futures fx hub jit masked monitor mtia "
+    "multiprocessing nested onnx overrides package profiler quantization return_types signal sparse special "
+    "parametrizations parametrize prune rnn stateless tensorboard".split()
+)
+
+
+class AbsentName(AttributeError):
+    """The error for an attribute that is not there. Its text, which looks for similar names, is made when it is read: programs
+    ask for many a name by hasattr()."""
+
+    def __init__(self, what, describe):
+        super().__init__(what)
+        self._describe = describe
+
+    def __str__(self):
+        return f"{self.args[0]}{self._describe()}"
+
+    def __reduce__(self):
+        return AttributeError, (str(self),)
+
+
+def _is_of_pytorch(owner, name):
+    return not name.startswith("_") and name in pytorch_names().get(owner, ())
 
 
 def _sentence(owner, name):
-    return f"{owner}.{name} of PyTorch is not in Tenon yet; {LIST} lists what is{_INSTEAD.get(f'{owner}.{name}', '')}"
+    """What PyTorch's name is, and what to write in place of it."""
+    from .instead import INSTEAD
+
+    instead = INSTEAD.get(name)
+    return f"{owner}.{name} of PyTorch is not in Tenon yet; {LIST} lists what is" + (f". Write {instead}" if instead else "")
+
+
+def _describe(owner, name, present):
+    if _is_of_pytorch(owner, name):
+        return f": {_sentence(owner, name)}"
+    if name.startswith("_"):
+        return ""
+    import difflib
+
+    others = [other for other in present() if not other.startswith("_")]
+    near = [other for other in others if other.lower() == name.lower()] or difflib.get_close_matches(name, others, n=2, cutoff=0.75)
+    return f"; did you mean {' or '.join(map(repr, near))}?" if near else ""
 
 
 def attribute_error(module, name):
     """The error for a name that a module of Tenon has not."""
     theirs = "torch" + module.removeprefix("tenon")
-    message = f"module {module!r} has no attribute {name!r}"
-    if not name.startswith("_") and name in pytorch_names().get(theirs, ()):
-        message += f": {_sentence(theirs, name)}"
-    return AttributeError(message)
+    what = f"module {module!r} has no attribute {name!r}"
+    return AbsentName(what, lambda: _describe(theirs, name, lambda: dir(sys.modules[module])))
 
 
 def module_getattr(module):
@@ -50,6 +85,22 @@ def module_getattr(module):
     return __getattr__
 
 
+class AbsentModules:
+    """The last finder of modules: `import tenon.fft` and `from tenon import fft, median` say what they ask for."""
+
+    def find_spec(self, name, path=None, target=None):
+        parent, _, last = name.rpartition(".")
+        theirs = "torch" + parent.removeprefix(__package__)
+        if not parent or parent.partition(".")[0] != __package__:
+            return None
+        if last in _MODULES:
+            # Named as PyTorch's: `from tenon import fft` passes over an error with the name that it asked for.
+            raise ModuleNotFoundError(f"No module named {name!r}: {_sentence(theirs, last)}", name=f"{theirs}.{last}")
+        if _is_of_pytorch(theirs, last):
+            raise ImportError(f"cannot import name {last!r} from {parent!r}: {_sentence(theirs, last)}", name=name)
+        return None
+
+
 class _AbsentAttribute:
     """A place in a class where PyTorch's class has an attribute. hasattr() is False, and an assignment takes the place."""
 
@@ -59,18 +110,11 @@ class _AbsentAttribute:
     def __get__(self, instance, owner=None):
         kind = "type object" if instance is None else ""
         what = f"{kind} {owner.__name__!r}" if instance is None else f"{type(instance).__name__!r} object"
-        raise AttributeError(f"{what} has no attribute {self._name!r}: {_sentence(self._owner, self._name)}")
+        raise AbsentName(f"{what} has no attribute {self._name!r}", lambda: f": {_sentence(self._owner, self._name)}")
 
 
-def fill_class(cls, path):
-    """Marks what PyTorch's class at `path` has and `cls` has not, so that asking for it says so."""
+def fill_base(base, cls, path):
+    """Has a base of `cls`, of which dir() shows nothing, say what PyTorch's class at `path` has and `cls` has not."""
     for name in pytorch_names()[path]:
         if not hasattr(cls, name):
-            setattr(cls, name, _AbsentAttribute(path, name))
-    cls.__dir__ = _dir_of_present
-
-
-def _dir_of_present(instance):
-    absent = {name for kind in type(instance).__mro__ for name, v in vars(kind).items() if isinstance(v, _AbsentAttribute)}
-    return [name for name in object.__dir__(instance) if name not in absent]
-
+            setattr(base, name, _AbsentAttribute(path, name))

@@ -57,9 +57,7 @@ def unload_device(name: str) -> None:
     _devices.unload(name)
     if _modules.pop(name, None) is None:
         return
-    from .nn import Module
-
-    for owner, attribute in ((_C.Tensor, name), (_C.Tensor, f"is_{name}"), (Module, name)):
+    for owner, attribute in _added.pop(name, ()):
         delattr(owner, attribute)
     vars(sys.modules[__package__]).pop(name, None)
     sys.modules.pop(f"{__package__}.{name}", None)
@@ -76,6 +74,10 @@ def installed_file(name: str) -> str | None:
     return None
 
 
+# Modules of tenon that answer for devices that are not there, until one of that name is.
+_NOT_THERE = ("xpu", "mps")
+
+
 def _check_name(name: str) -> None:
     """`tenon.NAME` and `Tensor.NAME()` will be the device's."""
     from .nn import Module
@@ -85,7 +87,7 @@ def _check_name(name: str) -> None:
     for there, what in (
         (hasattr(_C.Tensor, name), "tenon.Tensor"),
         (hasattr(Module, name), "nn.Module"),
-        (name in vars(sys.modules[__package__]), "tenon"),
+        (name in vars(sys.modules[__package__]) and name not in _NOT_THERE, "tenon"),
     ):
         if there and name not in _modules:
             raise ValueError(f"load_device: {name!r} cannot be the name of a device: {what} has it")
@@ -505,6 +507,7 @@ class DeviceModule(types.ModuleType):
 
 
 _modules: dict[str, DeviceModule] = {}
+_added: dict[str, list[tuple[Any, str]]] = {}  # what classes have because of a device
 
 
 def module_of(name: str) -> DeviceModule:
@@ -530,8 +533,11 @@ def module_of(name: str) -> DeviceModule:
         ):
             if not hasattr(owner, attribute):
                 setattr(owner, attribute, value)
+                _added.setdefault(name, []).append((owner, attribute))
         module = _modules[name] = DeviceModule(name)
         sys.modules[f"tenon.{name}"] = module
+        if name in _NOT_THERE:
+            vars(sys.modules[__package__])[name] = module
         if os.environ.get("TENON_EXPANDABLE_SEGMENTS") == "1":
             module._warn_unless_expandable()
     return _modules[name]

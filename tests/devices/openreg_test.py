@@ -307,6 +307,20 @@ def test_names_that_are_taken_elsewhere_are_refused(name):
         tenon.load_device(OPENREG, name=name)
 
 
+def test_a_device_in_the_place_of_one_that_was_not_there():
+    """tenon.xpu answers for a device that is not there until one of that name is; unloading leaves what tensors always have."""
+    run("""
+assert not tenon.xpu.is_available() and not tenon.ones(1).is_xpu
+xpu = tenon.load_device(sys.argv[1], name="xpu")
+assert tenon.xpu is xpu and xpu.is_available()
+x = tenon.ones(2).xpu()
+assert x.is_xpu and not x.is_cpu and not tenon.ones(1).is_xpu
+del x
+tenon.unload_device("xpu")
+assert tenon.ones(1).is_xpu is False and not hasattr(tenon.Tensor, "xpu") and not tenon.xpu.is_available()
+""")
+
+
 def test_a_failed_load_takes_no_place():
     run("""
 for i in range(40):

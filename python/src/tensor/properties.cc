@@ -1,6 +1,8 @@
 // Tensor's attributes and small methods: shape, dtype, strides, storage, repr; and UntypedStorage.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "python/src/call/parser.h"
 #include "python/src/call/spread.h"
 #include "python/src/module_parts.h"
@@ -42,9 +44,16 @@ constexpr auto kDataPtr = [](const Tensor& t) { return from_size(reinterpret_cas
 constexpr auto kStrides = [](const Tensor& t) { return wrap_tuple(t.strides()); };
 constexpr auto kIsMeta = [](const Tensor& t) { return PyBool_FromLong(t.is_meta()); };
 constexpr auto kIsCpu = [](const Tensor& t) { return PyBool_FromLong(t.device().is_cpu()); };
-constexpr auto kIsCuda = [](const Tensor& t) {
-  return PyBool_FromLong(backend_name(t.device().backend) == "cuda");
+/// The name of a device, as a parameter of a template.
+template <size_t N>
+struct DeviceName {
+  constexpr DeviceName(const char (&name)[N]) { std::copy_n(name, N, text); }
+  char text[N];
 };
+template <DeviceName kName>
+constexpr auto kIsOn =
+    [](const Tensor& t) { return PyBool_FromLong(backend_name(t.device().backend) == kName.text); };
+constexpr auto kNever = [](const Tensor&) { return Py_NewRef(Py_False); };
 constexpr auto kIsFloat = [](const Tensor& t) { return PyBool_FromLong(t.is_floating_point()); };
 constexpr auto kIsComplex = [](const Tensor& t) { return PyBool_FromLong(t.is_complex()); };
 constexpr auto kIsSigned = [](const Tensor& t) { return PyBool_FromLong(t.is_signed()); };
@@ -219,7 +228,20 @@ PyGetSetDef g_attributes[] = {
     {"imag", &get<kImag>, &set_real, "A view of the imaginary parts.", const_cast<char*>("imag")},
     {"is_meta", &get<kIsMeta>, nullptr, "Whether there are no elements, only their description.", nullptr},
     {"is_cpu", &get<kIsCpu>, nullptr, "Whether the elements are in the memory of the host.", nullptr},
-    {"is_cuda", &get<kIsCuda>, nullptr, "Whether the elements are on a device called cuda.", nullptr},
+    {"is_cuda", &get<kIsOn<"cuda">>, nullptr, "Whether the elements are on a device called cuda.", nullptr},
+    {"is_xpu", &get<kIsOn<"xpu">>, nullptr, "Whether the elements are on a device called xpu.", nullptr},
+    {"is_mps", &get<kIsOn<"mps">>, nullptr, "Whether the elements are on a device called mps.", nullptr},
+    {"is_mtia", &get<kIsOn<"mtia">>, nullptr, "Whether the elements are on a device called mtia.", nullptr},
+    {"is_maia", &get<kIsOn<"maia">>, nullptr, "Whether the elements are on a device called maia.", nullptr},
+    {"is_ipu", &get<kIsOn<"ipu">>, nullptr, "Whether the elements are on a device called ipu.", nullptr},
+    {"is_xla", &get<kIsOn<"xla">>, nullptr, "Whether the elements are on a device called xla.", nullptr},
+    {"is_vulkan", &get<kIsOn<"vulkan">>, nullptr, "Whether the elements are on a device called vulkan.",
+     nullptr},
+    {"is_sparse", &get<kNever>, nullptr, "Whether zeros are left out: no.", nullptr},
+    {"is_sparse_csr", &get<kNever>, nullptr, "Whether zeros are left out, row by row: no.", nullptr},
+    {"is_quantized", &get<kNever>, nullptr, "Whether elements are integers with a scale: no.", nullptr},
+    {"is_mkldnn", &get<kNever>, nullptr, "Whether the elements lie as oneDNN has them: no.", nullptr},
+    {"is_nested", &get<kNever>, nullptr, "Whether rows have lengths of their own: no.", nullptr},
     {"_version", &get<kVersion>, nullptr, "Counts in-place writes to the storage.", nullptr},
 };
 PyMethodDef g_methods[] = {

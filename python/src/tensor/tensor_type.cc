@@ -37,9 +37,43 @@ PyObject* tensor_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
   });
 }
 
+// The base of Tensor has what PyTorch's tensors have and Tenon's do not: absent.py puts descriptors there
+// that say so. The class of the base shows an empty __dict__, so that dir(Tensor) lists only what is there.
+// Tensor's own class stays `type`, which isinstance() has a fast path for.
+PyTypeObject g_absent_names = {PyVarObject_HEAD_INIT(nullptr, 0)};
+PyTypeObject g_class_of_absent_names = {PyVarObject_HEAD_INIT(nullptr, 0)};
+
+PyObject* no_names(PyObject*, void*) {
+  const Ref names(PyDict_New());
+  return names ? PyDictProxy_New(names.get()) : nullptr;
+}
+PyGetSetDef g_attributes_of_class[] = {{"__dict__", &no_names, nullptr, nullptr, nullptr}, {}};
+
+bool add_absent_names(PyObject* module) {
+  PyTypeObject& c = g_class_of_absent_names;
+  c.tp_name = "tenon._C._ClassOfAbsentNames";
+  c.tp_flags = Py_TPFLAGS_DEFAULT;
+  c.tp_base = &PyType_Type;
+  c.tp_getset = g_attributes_of_class;
+  if (PyType_Ready(&c) < 0) return false;
+  PyTypeObject& t = g_absent_names;
+  Py_SET_TYPE(&t, &c);
+  t.tp_name = "tenon._C._AbsentNames";
+  t.tp_basicsize = sizeof(PyObject);
+  t.tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE;
+  t.tp_doc = "Attributes of PyTorch's tensors that Tenon's do not have.";
+  if (PyType_Ready(&t) < 0) return false;
+  t.tp_flags &= ~Py_TPFLAGS_IMMUTABLETYPE;  // absent.py fills it
+  return PyModule_AddObjectRef(module, "_AbsentNames", reinterpret_cast<PyObject*>(&t)) == 0;
+}
+
 }  // namespace
 
 bool add_tensor_type(PyObject* module) {
+  if (!add_absent_names(module)) return false;
+  tensor_type.tp_base = &g_absent_names;
+  Py_SET_TYPE(&tensor_type, &PyType_Type);
+
   static auto& methods = *new std::vector<PyMethodDef>;
   static auto& attributes = *new std::vector<PyGetSetDef>;
   for (const auto part : {&object_part, &number_part, &index_part, &property_part, &conversion_part,

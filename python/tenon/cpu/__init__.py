@@ -8,13 +8,13 @@ counted.
 
 from __future__ import annotations
 
-from . import _C
+from .. import _C
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from .types import Device
+    from ..types import Device
 
 __all__ = [
     "cache_limit",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NoReturn
 
-from .absent import module_getattr
+from ..absent import module_getattr
 
 TYPE_CHECKING = False
 

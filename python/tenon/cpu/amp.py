@@ -1,0 +1,35 @@
+"""PyTorch's former names of tenon.amp for the CPU, as far as they are switched off."""
+
+from __future__ import annotations
+
+from .. import _C, amp
+from ..absent import module_getattr
+
+TYPE_CHECKING = False
+
+__all__ = ["GradScaler", "autocast"]
+
+
+class autocast(amp.autocast):
+    """tenon.autocast of the device type cpu."""
+
+    def __init__(self, enabled: bool = True, dtype: _C.dtype = _C.bfloat16, cache_enabled: bool = True) -> None:
+        super().__init__("cpu", dtype, enabled, cache_enabled)
+
+
+class GradScaler(amp.GradScaler):
+    """tenon.amp.GradScaler of the device type cpu."""
+
+    def __init__(
+        self,
+        init_scale: float = 2.0**16,
+        growth_factor: float = 2.0,
+        backoff_factor: float = 0.5,
+        growth_interval: int = 2000,
+        enabled: bool = True,
+    ) -> None:
+        super().__init__("cpu", init_scale, growth_factor, backoff_factor, growth_interval, enabled)
+
+
+if not TYPE_CHECKING:
+    __getattr__ = module_getattr(__name__)

@@ -144,7 +144,7 @@ def _record_stream(self, stream):
 
 _record_stream.__name__ = _record_stream.__qualname__ = "record_stream"
 Tensor.record_stream = _record_stream  # type: ignore  # noqa: F821
-_fill_base(_C._AbsentNames, Tensor, "torch.Tensor")  # noqa: F821
+_fill_base(_C._AbsentNames, Tensor, "torch.Tensor")  # type: ignore  # noqa: F821
 
 # What only derivatives call is reached by tenon.ops.aten, as in PyTorch.
 for _name in [n for n in globals() if n.endswith(("_backward", "_forward")) and n not in _pytorch_names()["torch"]]:

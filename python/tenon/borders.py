@@ -50,7 +50,7 @@ class _Einops:
         if name == _LAYERS or name == _LAYERS_OF_PYTORCH and not _is_there("torch"):
             import importlib.machinery
 
-            return importlib.machinery.ModuleSpec(name, _LayersLoader())
+            return importlib.machinery.ModuleSpec(name, _LayersLoader())  # type: ignore[arg-type]
         return None
 
     def _with_backend(self, name: str) -> Any:

@@ -284,7 +284,7 @@ def _compile_in_place(self: Module, *args: Any, **options: Any) -> None:
 
 
 _compile_in_place.__name__, _compile_in_place.__qualname__ = "compile", "Module.compile"
-Module.compile = _compile_in_place  # type: ignore[method-assign]
+Module.compile = _compile_in_place  # type: ignore[method-assign,assignment]
 
 
 class recording:

@@ -142,8 +142,10 @@ class _Call:
     def __init__(self, function: Any, args: Any, kwargs: Any, state: Any, context: Any, checks: bool) -> None:
         self._function, self._args, self._kwargs = function, args, kwargs
         self._state, self._context, self._checks = state, context, checks
-        given = [*enumerate(args, 1), *kwargs.items()]
-        self._versions = [(name, t, t._version) for name, t in given if isinstance(t, _C.Tensor) and not t.is_inference()]
+        given: list[tuple[Any, Any]] = [*enumerate(args, 1), *kwargs.items()]
+        self._versions: list[tuple[Any, Any, int]] = [
+            (name, t, t._version) for name, t in given if isinstance(t, _C.Tensor) and not t.is_inference()
+        ]
         self._places: list[Any] = []
         self._values: weakref.WeakKeyDictionary[_Place, Tensor] = weakref.WeakKeyDictionary()
         self._lock = threading.RLock()  # the workers of devices unpack on threads of their own

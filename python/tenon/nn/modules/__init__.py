@@ -56,7 +56,7 @@ _NAMES = {
     "upsampling": "Upsample UpsamplingBilinear2d UpsamplingNearest2d",
 }
 # Base classes by which programs tell layers apart, under PyTorch's names.
-_BASES = {
+_BASES: dict[str, dict[str, type]] = {
     "batchnorm": {"_BatchNorm": norm._BatchNorm, "_NormBase": norm._ChannelNorm},
     "conv": {"_ConvNd": conv._Convolution, "_ConvTransposeNd": conv._ConvTranspose},
     "dropout": {"_DropoutNd": dropout._Dropout},

@@ -144,7 +144,9 @@ class _Call:
         self._state, self._context, self._checks = state, context, checks
         given: list[tuple[Any, Any]] = [*enumerate(args, 1), *kwargs.items()]
         self._versions: list[tuple[Any, Any, int]] = [
-            (name, t, t._version) for name, t in given if isinstance(t, _C.Tensor) and not t.is_inference()
+            (name, t, t._version)  # type: ignore[attr-defined]
+            for name, t in given
+            if isinstance(t, _C.Tensor) and not t.is_inference()
         ]
         self._places: list[Any] = []
         self._values: weakref.WeakKeyDictionary[_Place, Tensor] = weakref.WeakKeyDictionary()

@@ -22,6 +22,18 @@ class CommandError(Exception):
 class _Parser(argparse.ArgumentParser):
     """Suggests the command or option that was probably meant."""
 
+    #: Whether options may stand between arguments of which the last may be missing.
+    intermixed = False
+
+    def parse_known_args(self, args=None, namespace=None):
+        if not self.intermixed:
+            return super().parse_known_args(args, namespace)
+        self.intermixed = False  # what follows calls this function
+        try:
+            return self.parse_known_intermixed_args(args, namespace)
+        finally:
+            self.intermixed = True
+
     def error(self, message):
         wrong = re.search(r"invalid choice: '([^']*)' \(choose from (.*)\)", message)
         if wrong:
@@ -507,6 +519,7 @@ def _parser():
     sub.add_argument("--arguments", metavar="EXPRESSION", help=_ARGUMENTS)
     sub.add_argument("--limit", metavar="NS", type=float, default=2000.0, help="nanoseconds that a call may take beside its kernel; 2000")
     sub = add(bench)
+    sub.intermixed = True
     sub.add_argument("report", choices=["overhead"], help="what a call costs beside its kernel")
     sub.add_argument("op", nargs="?", metavar="NS::NAME", help="as of check-op")
     sub.add_argument("--arguments", metavar="EXPRESSION", help=_ARGUMENTS)

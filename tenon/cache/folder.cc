@@ -47,6 +47,18 @@ std::vector<std::byte> read_all(int file, size_t n) {
 
 std::string said(int error) { return std::strerror(error); }
 
+/// Locks a file, unless another process holds the lock for longer than a moment: one that was stopped, say.
+bool lock_in_a_moment(int file) {
+  constexpr int kTries = 500;
+  constexpr timespec kPause{0, 2'000'000};
+  for (int i = 0; i < kTries; ++i) {
+    if (flock(file, LOCK_EX | LOCK_NB) == 0) return true;
+    if (errno != EWOULDBLOCK && errno != EINTR) return false;
+    (void)nanosleep(&kPause, nullptr);
+  }
+  return false;
+}
+
 /// A folder and those above it, for this user alone. 0, or the system's number.
 int make_folders(const std::string& path) {
   for (size_t end = path.find('/', 1);; end = path.find('/', end + 1)) {
@@ -271,7 +283,7 @@ void Folder::add_counts(const std::map<std::string, uint64_t>& more) {
   if (!open()) return;
   // Held until it is closed, also by a process that is killed.
   const Descriptor lock(openat(folder_.get(), kLock.data(), O_CREAT | O_RDWR | O_CLOEXEC | O_NOFOLLOW, 0600));
-  if (!lock || uninterrupted([&] { return flock(lock.get(), LOCK_EX); }) != 0) return;
+  if (!lock || !lock_in_a_moment(lock.get())) return;
   std::map<std::string, uint64_t> all = counts();
   for (const auto& [what, n] : more) all[what] += n;
   std::string text;

@@ -52,6 +52,7 @@ class Folder {
   size_t clear();
 
   /// Numbers that processes add up in the folder, by name. What was lost or altered counts from 0 again.
+  /// While another process keeps the folder's lock, numbers are dropped after a moment.
   void add_counts(const std::map<std::string, uint64_t>& counts);
   std::map<std::string, uint64_t> counts();
 

@@ -46,6 +46,21 @@ uint64_t capacity() {
   return Folder::kDefaultCapacity;
 }
 
+bool is_folder(const std::filesystem::path& path) {
+  std::error_code failed;
+  return std::filesystem::is_directory(path, failed);
+}
+
+/// Why TENON_CACHE cannot be meant as it is; empty where it can.
+std::string problem_of_asked(const std::string& path) {
+  std::error_code failed;
+  if (std::filesystem::equivalent(path, "/", failed))
+    return fmt::format("TENON_CACHE is '{}', the root of all folders; name a folder for plans alone", path);
+  if (path == "~" || path.starts_with("~/"))
+    return fmt::format("TENON_CACHE is '{}', and Tenon does not expand ~; write the home folder out", path);
+  return {};
+}
+
 std::string listed(const std::map<std::string, uint64_t>& counts) {
   std::string text;
   for (const auto& [why, n] : counts) text += fmt::format("{}{} ({})", text.empty() ? "" : ", ", why, n);
@@ -85,9 +100,22 @@ void PlanCache::choose_folder() {
       off_because_ = "TENON_CACHE switches it off";
       return;
     }
+    if (off_because_ = problem_of_asked(path); !off_because_.empty()) {
+      write_diagnostic(fmt::format("plans are not kept on disk: {}", off_because_));
+      return;
+    }
   } else if (const std::string_view caches = variable("XDG_CACHE_HOME"); caches.starts_with('/')) {
+    if (!is_folder(std::filesystem::path(caches).parent_path())) {
+      off_because_ = fmt::format("XDG_CACHE_HOME is '{}', in a folder that is not there", caches);
+      return;
+    }
     path = fmt::format("{}/tenon", caches);
   } else if (const std::string_view home = variable("HOME"); home.starts_with('/')) {
+    // Accounts of services have homes that do not exist, and a process of root could make them.
+    if (!is_folder(home)) {
+      off_because_ = fmt::format("HOME is '{}', which is no folder", home);
+      return;
+    }
     path = fmt::format("{}/.cache/tenon", home);
   } else {
     off_because_ = "there is no HOME";

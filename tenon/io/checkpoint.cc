@@ -3,70 +3,26 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <unordered_set>
+#include <cstring>
+#include <new>
 
 #include "tenon/core/parallel.h"
-#include "tenon/generated/functions.h"
-#include "tenon/io/checkpoint_objects.h"
 #include "tenon/io/crc32.h"
+#include "tenon/io/node.h"
+#include "tenon/io/own_format.h"
+#include "tenon/io/pickled.h"
+#include "tenon/io/pickler.h"
 #include "tenon/io/read_checkpoint.h"
 #include "tenon/io/read_safetensors.h"
+#include "tenon/io/utf8.h"
 #include "tenon/io/zip.h"
 
 namespace tenon {
 namespace io {
 namespace {
 
-constexpr std::string_view kAnyMagic = "tenon checkpoint, ", kOwnMagic = "tenon checkpoint, 2\n";
 constexpr std::string_view kPickle = "/data.pkl";
 constexpr size_t kStorageAlignment = 16;  // of the largest element
-
-Value unpickled(const Input& input, std::string_view pickle, uint64_t offset, CheckpointObjects& objects) {
-  const auto nodes = std::make_shared<Nodes>();
-  size_t at = 0;
-  try {
-    const Node* const root = unpickle(pickle, at, *nodes, objects);
-    return Value(nodes, root);
-  } catch (const PickleError& error) {
-    input.refuse(offset + at, "the pickle cannot be read: " + error.what);
-  }
-}
-
-/// Where a value is inside another, as Python would write it: "['model']['0.weight']". Empty if it is not.
-std::string place_in(const Node* root, const Node* wanted, std::unordered_set<const Node*>& seen) {
-  if (!std::holds_alternative<Node::List>(root->value) || !seen.insert(root).second) return {};
-  const bool is_dict = root->kind == Value::Kind::Dict;
-  for (size_t i = is_dict; i < root->list().size(); i += 1 + is_dict) {
-    const Node* const value = root->list()[i];
-    const std::string rest = place_in(value, wanted, seen);
-    if (value != wanted && rest.empty()) continue;
-    const Node* const key = is_dict ? root->list()[i - 1] : nullptr;
-    if (!key) return fmt::format("[{}]{}", i, rest);
-    if (key->kind == Value::Kind::Text) return fmt::format("['{}']{}", key->text(), rest);
-    const auto* const number = std::get_if<int64_t>(&key->value);
-    return fmt::format("[{}]{}", number ? std::to_string(*number) : "...", rest);
-  }
-  return {};
-}
-
-/// Throws for a tensor of a dtype that Tenon does not have, of which the file's value has one.
-void refuse_absent_dtypes(const Input& input, uint64_t offset, const Value& value,
-                          const std::vector<CheckpointObjects::View>& views) {
-  const CheckpointObjects::View* found = nullptr;
-  std::string place;
-  for (const CheckpointObjects::View& view : views) {
-    // What a parameter was made of is no value itself, and has no place.
-    if (view.absent.empty() || !place.empty()) continue;
-    std::unordered_set<const Node*> seen;
-    place = place_in(&value.node(), view.node, seen);
-    found = &view;
-  }
-  if (found)
-    input.refuse(offset,
-                 fmt::format("tensor {}of shape {} is {}, a dtype that Tenon does not have; convert it "
-                             "with PyTorch, and save it again",
-                             place.empty() ? "" : place + " ", to_string(found->sizes), found->absent));
-}
 
 /// The name of the folder that the archive's entries are in.
 std::string folder_of(const Zip& zip) {
@@ -84,9 +40,9 @@ std::string folder_of(const Zip& zip) {
     zip.input().refuse(0,
                        "this is a TorchScript program; save the state_dict() of its module with torch.save");
   if (const auto* order = zip.find(folder + "/byteorder"))
-    if (const std::string text = zip.text(folder + "/byteorder", *order); text != "little")
-      zip.input().refuse(order->offset,
-                         fmt::format("the byte order is '{}', and little endian alone is read", text));
+    if (const Input::Text text = zip.text(folder + "/byteorder", *order); text.view() != "little")
+      zip.input().refuse(order->offset, fmt::format("the byte order is '{}', and little endian alone is read",
+                                                    shown(text.view())));
   return folder;
 }
 
@@ -100,12 +56,12 @@ std::vector<Storage> read_storages(const Zip& zip, const std::string& folder,
     const Zip::Entry* const entry = zip.find(names.back());
     if (!entry)
       zip.input().refuse(
-          0, fmt::format("entry '{}', which a tensor needs, is not in the archive", names.back()));
+          0, fmt::format("entry '{}', which a tensor needs, is not in the archive", shown(names.back())));
     zip.check_readable(*entry);
     if (entry->size != storage.nbytes)
       zip.input().refuse(entry->offset,
-                         fmt::format("entry '{}' has {} bytes, and a storage of {} is expected", names.back(),
-                                     entry->size, storage.nbytes));
+                         fmt::format("entry '{}' has {} bytes, and a storage of {} is expected",
+                                     shown(names.back()), entry->size, storage.nbytes));
     entries.push_back(entry);
     parts.push_back({entry->offset, entry->size, kStorageAlignment});
   }
@@ -119,93 +75,167 @@ std::vector<Storage> read_storages(const Zip& zip, const std::string& folder,
   return out;
 }
 
-/// The rest of a file that Python's tenon.save wrote: the pickle's length, a CRC-32, and the pickle, tensors
-/// included.
-Value read_own(const Input& input) {
+/// A zip archive that PyTorch wrote.
+Checkpoint read_pytorch(const Input& input, const ReadOptions& options) {
+  const Zip zip(input);
+  const std::string folder = folder_of(zip);
+  const std::string name = folder + std::string(kPickle);
+  const Zip::Entry& entry = *zip.find(name);
+  const Input::Text pickle = zip.text(name, entry);
+  Pickled pickled(input, pickle.view(), entry.offset);
+  Value value = pickled.value(read_storages(zip, folder, pickled.storages()), options.place);
+  return {std::move(value), pickled.is_circular(), input.size()};
+}
+
+/// The storages of a pickle that has their bytes itself.
+std::vector<Storage> copy_storages(std::span<const CheckpointObjects::Stored> stored) {
+  constexpr uint64_t kGrain = uint64_t{4} << 20;
+  std::vector<Storage> out;
+  uint64_t bytes = 0;
+  for (const auto& storage : stored) {
+    out.push_back(Storage::allocate(storage.nbytes));
+    bytes += storage.nbytes;
+  }
+  const auto count = static_cast<int64_t>(out.size());
+  parallel_for(0, count, bytes > kGrain ? 1 : std::max<int64_t>(count, 1), [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i)
+      if (const std::string_view from = stored[i].bytes; !from.empty())
+        std::memcpy(reinterpret_cast<void*>(out[i].address()), from.data(), from.size());
+  });
+  return out;
+}
+
+/// The value of a pickle that Tenon wrote, whose tensors are in it.
+Checkpoint read_own_pickle(const Input& input, const ReadOptions& options, uint64_t start,
+                           std::string_view pickle, bool may_go_on = false) {
+  Pickled pickled(input, pickle, start, may_go_on);
+  for (const auto& storage : pickled.storages())
+    if (storage.bytes.size() != storage.nbytes)
+      input.refuse(start, fmt::format("the storage '{}' of a tensor is not in the file", shown(storage.key)));
+  Value value = pickled.value(copy_storages(pickled.storages()), options.place);
+  return {std::move(value), pickled.is_circular(), start + pickled.size()};
+}
+
+/// A file of the first format, which has neither length nor sum: the pickle says where it ends.
+Checkpoint read_first(const Input& input, const ReadOptions& options) {
+  constexpr uint64_t kStart = kFirstMagic.size();
+  const Input::Text pickle = input.part(kStart, input.size() - kStart);
+  return read_own_pickle(input, options, kStart, pickle.view(), options.may_go_on);
+}
+
+/// What tenon.save writes: the pickle's length, the CRC-32 of both, and the pickle.
+Checkpoint read_own(const Input& input, const ReadOptions& options) {
   constexpr size_t kHead = 12;
   const std::string head = input.text(kOwnMagic.size(), kHead);
   uint64_t size = 0, sum = 0;
   for (size_t i = 0; i < 8; ++i) size |= uint64_t{static_cast<unsigned char>(head[i])} << (8 * i);
   for (size_t i = 0; i < 4; ++i) sum |= uint64_t{static_cast<unsigned char>(head[8 + i])} << (8 * i);
-  const uint64_t start = kOwnMagic.size() + kHead;
-  if (size != input.size() - start)
+  constexpr uint64_t kStart = kOwnMagic.size() + kHead;
+  uint64_t end = 0;
+  if (__builtin_add_overflow(kStart, size, &end) || !input.has(end))
     input.refuse(kOwnMagic.size(),
                  fmt::format("the file says that {} bytes follow, and has {}; it is damaged, or was not "
                              "written whole",
-                             size, input.size() - start));
-  const std::string pickle = input.text(start, size);
-  if (crc32(pickle.data(), pickle.size(), crc32(head.data(), 8)) != sum)
-    input.refuse(start,
+                             size, input.size() - kStart));
+  if (!options.may_go_on && input.has(end + 1))
+    input.refuse(end, "bytes follow what tenon.save wrote; the file is damaged, or more was appended to it");
+  const Input::Text pickle = input.part(kStart, size);
+  if (crc32(pickle.view().data(), pickle.view().size(), crc32(head.data(), 8)) != sum)
+    input.refuse(kStart,
                  "the file is damaged: its bytes do not have the check sum that was written with them");
-  CheckpointObjects objects;
-  return unpickled(input, pickle, start, objects);
+  return read_own_pickle(input, options, kStart, pickle.view());
 }
 
-Value dict_of(const StateDict& tensors) {
+Checkpoint dict_of(const StateDict& tensors, const ReadOptions& options, uint64_t end) {
   const auto nodes = std::make_shared<Nodes>();
   Node::List list;
   for (const auto& [name, tensor] : tensors) {
-    list.push_back(add(*nodes, Value::Kind::Text, name));
-    list.push_back(add(*nodes, Value::Kind::Tensor, tensor));
+    list.push_back(add_text(*nodes, Value::Kind::Text, name));
+    Tensor value = tensor;
+    if (options.place)
+      value = Tensor(
+          TensorImpl::make(placed(options.place, tensor.storage(), "cpu"), tensor.dtype(), tensor.sizes()));
+    list.push_back(add(*nodes, Value::Kind::Tensor, std::move(value)));
   }
   const Node* const root = add(*nodes, Value::Kind::Dict, std::move(list));
-  return Value(nodes, root);
+  return {Value(nodes, root), false, end};
 }
 
-}  // namespace
-
-bool is_zip(const Input& input) { return input.size() >= 4 && input.text(0, 4) == "PK\3\4"; }
-
-Value read_pytorch(const Input& input, const Place& place) {
-  const Zip zip(input);
-  const std::string folder = folder_of(zip);
-  const std::string name = folder + std::string(kPickle);
-  const Zip::Entry& entry = *zip.find(name);
-  CheckpointObjects objects;
-  Value value = unpickled(input, zip.text(name, entry), entry.offset, objects);
-  refuse_absent_dtypes(input, entry.offset, value, objects.views());
-
-  std::vector<Storage> storages = read_storages(zip, folder, objects.storages());
-  for (size_t i = 0; place && i < storages.size(); ++i) {
-    const CheckpointObjects::Stored& stored = objects.storages()[i];
-    storages[i] = place(std::move(storages[i]), stored.location);
-    TENON_CHECK(storages[i].nbytes() >= stored.nbytes, Value,
-                fmt::format("load: map_location returned a storage of {} bytes, and tensors need {}",
-                            storages[i].nbytes(), stored.nbytes));
+Checkpoint read_any(const Input& input, const ReadOptions& options) {
+  const std::string start = input.text(0, input.has(kOwnMagic.size()) ? kOwnMagic.size() : input.size());
+  if (start.starts_with("PK\3\4")) return read_pytorch(input, options);
+  // The header of safetensors follows its length.
+  if (start.size() > 8 && std::string_view("{ \t\n\r").find(start[8]) != std::string_view::npos)
+    return dict_of(read_safetensors(input), options, input.size());
+  const bool is_first = start.starts_with(kFirstMagic);
+  if (is_first || start == kOwnMagic) {
+    if (options.map)
+      input.refuse(
+          0, "mmap is for safetensors and PyTorch's checkpoints, and this is one that tenon.save wrote");
+    return is_first ? read_first(input, options) : read_own(input, options);
   }
-  for (const CheckpointObjects::View& view : objects.views()) {
-    Tensor tensor(
-        TensorImpl::make(storages[view.storage], view.dtype, view.sizes, view.strides, view.offset));
-    if (view.conj) tensor = conj_physical(tensor);
-    if (view.neg) tensor = neg(tensor);
-    if (view.requires_grad) tensor.requires_grad_();
-    view.node->value = std::move(tensor);
-  }
-  return value;
-}
-
-Value read_checkpoint(const Input& input) {
-  if (is_zip(input)) return read_pytorch(input);
-  const std::string start = input.text(0, std::min<uint64_t>(input.size(), kOwnMagic.size()));
-  if (start == kOwnMagic) return read_own(input);
-  if (start.size() > 8 && start[8] == '{') return dict_of(read_safetensors(input));
   if (start.starts_with(kAnyMagic))
-    input.refuse(0, "a checkpoint of a later version of Tenon; load it with that version");
+    input.refuse(0, "this is a checkpoint of a later version of Tenon; load it with that version");
   if (start.starts_with("\x80\x02\x8a\x0a"))
     input.refuse(0, "this is PyTorch's format before 1.6; load it with PyTorch, and save it again");
   input.refuse(0, "neither safetensors, nor a zip archive of PyTorch's, nor what tenon.save wrote");
 }
 
+}  // namespace
+
+Checkpoint read_checkpoint(const Input& input, const ReadOptions& options) {
+  try {
+    return read_any(input, options);
+  } catch (const std::bad_alloc&) {
+    throw Error(ErrorKind::OutOfMemory,
+                fmt::format("load: {}: there is not enough memory to read it", input.name()));
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::OutOfMemory) throw;
+    throw Error(ErrorKind::OutOfMemory, fmt::format("load: {}: {}", input.name(), error.message()));
+  }
+}
+
 }  // namespace io
 
+namespace {
+
+bool is_safetensors(const std::string& path) { return path.ends_with(".safetensors"); }
+
+void save_own(const io::Node& root, const std::string& path) {
+  const io::OwnCheckpoint checkpoint(root);
+  io::replace_file(path, checkpoint.parts());
+}
+
+}  // namespace
+
 void save(const StateDict& tensors, const std::string& path) {
-  TENON_CHECK(path.ends_with(".safetensors"), Value,
-              fmt::format("save: {}: the path must end in .safetensors, which is what C++ writes", path));
-  safetensors::save_file(tensors, path);
+  if (is_safetensors(path)) return safetensors::save_file(tensors, path);
+  save_own(io::dict_of(tensors, {}, 0).value.node(), path);
+}
+
+void save(const Value& value, const std::string& path) {
+  if (is_safetensors(path)) return safetensors::save_file(value.state_dict(), path);
+  save_own(value.node(), path);
+}
+
+void save(const Tensor& tensor, const std::string& path) {
+  TENON_CHECK(
+      !is_safetensors(path), Value,
+      fmt::format("save: {}: a .safetensors file holds tensors by name, and this is one tensor; give it a "
+                  "name, save({{{{\"weight\", tensor}}}}, path), or the path another ending",
+                  path));
+  io::Nodes nodes;
+  save_own(*io::add(nodes, Value::Kind::Tensor, tensor), path);
 }
 
 Value load(const std::string& path, LoadOptions options) {
-  return io::read_checkpoint(io::Input::file(path, options.mmap));
+  io::Checkpoint read = io::read_checkpoint(io::Input::file(path, options.mmap),
+                                            {.place = {}, .may_go_on = false, .map = options.mmap});
+  TENON_CHECK(!read.is_circular, Value,
+              fmt::format("load: {}: a list or dict contains itself, which a Value cannot show; Python's "
+                          "tenon.load reads it",
+                          path));
+  return std::move(read.value);
 }
 
 }  // namespace tenon

@@ -2,6 +2,8 @@
 //
 //     tenon::save(model.state_dict(), "model.safetensors");
 //     model.load_state_dict(tenon::load("model.safetensors"));
+//     tenon::save(tensor, "tensor.tenon");
+//     tensor = tenon::load("tensor.tenon").to_tensor();
 //     other.load_state_dict(tenon::load("checkpoint.pt")["model"]);
 #pragma once
 
@@ -12,17 +14,22 @@
 
 namespace tenon {
 
-/// Writes tensors to a file, which is replaced completely or not at all. The path ends in .safetensors: the
-/// format that C++, Python and other programs read. Throws Error{Value} for another ending, else as
-/// safetensors::save_file does.
+/// Writes tensors to a file, which is replaced completely or not at all. A path that ends in .safetensors
+/// gets the format that other programs read, any other one Tenon's own, as Python's tenon.save does. Throws
+/// as safetensors::save_file does, and Error{Device} for a tensor on meta.
 void save(const StateDict& tensors, const std::string& path);
+/// Writes one tensor, which `load(path).to_tensor()` gives back. Throws Error{Value} for a path that ends in
+/// .safetensors, where tensors have names.
+void save(const Tensor& tensor, const std::string& path);
+/// Writes what `load` has read.
+void save(const Value& value, const std::string& path);
 
 /// Reads a file of weights; its first bytes say of which format it is:
 ///  - safetensors: a dict of tensors;
 ///  - PyTorch's zip archives (.pt, .pth): whatever was saved, as long as it consists of tensors, numbers,
 ///  text, dicts, lists
 ///    and what else Value::Kind names. Nothing in them is executed;
-///  - what tenon.save wrote in Python.
+///  - what tenon.save wrote, in C++ or in Python.
 ///
 /// Tensors are in host memory; those that share a storage in a PyTorch file share it here. Throws
 /// Error{Value} for a file that is damaged or of another kind, or names anything else; the message has the

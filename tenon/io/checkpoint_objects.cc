@@ -3,10 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
 #include <limits>
 #include <optional>
 #include <span>
+
+#include "tenon/io/utf8.h"
 
 namespace tenon::io {
 namespace {
@@ -14,6 +15,10 @@ namespace {
 using Kind = Value::Kind;
 
 constexpr size_t kMostDims = 64;
+// Of the keys and devices of storages, which are copied and hashed.
+constexpr size_t kMostName = 200;
+// What the spelling of one tensor takes at least. A tensor without elements counts that much.
+constexpr uint64_t kLeastTensor = 8;
 constexpr const char* kAdvice =
     "; a checkpoint holds tensors, numbers and text, in dicts and lists. Nothing of it was executed. If a "
     "whole module was "
@@ -86,12 +91,12 @@ std::optional<DType> dtype_named(std::string_view name) {
   return std::nullopt;
 }
 
-[[noreturn]] void refuse(std::string what) { throw PickleError{std::move(what)}; }
+[[noreturn]] void refuse(std::string what) { refuse_pickle(std::move(what)); }
 
 /// The arguments of one call, by number.
 class Arguments {
  public:
-  Arguments(const std::string& function, const Node::List& values) : function_(function), values_(values) {}
+  Arguments(std::string_view function, const Node::List& values) : function_(function), values_(values) {}
 
   size_t size() const { return values_.size(); }
   void between(size_t least, size_t most) const {
@@ -104,7 +109,12 @@ class Arguments {
     if (!value) wrong(i, what);
     return *value;
   }
-  const std::string& text(size_t i) const { return get<std::string>(i, Kind::Text, "text"); }
+  std::string_view text(size_t i) const { return get<std::string_view>(i, Kind::Text, "text"); }
+  /// A text that names something.
+  std::string_view name(size_t i) const {
+    if (text(i).size() > kMostName) wrong(i, "a short text");
+    return text(i);
+  }
   bool boolean(size_t i) const { return get<bool>(i, Kind::Bool, "a bool"); }
   int64_t integer(size_t i) const { return get<int64_t>(i, Kind::Int, "an int"); }
   DType dtype(size_t i) const { return get<DType>(i, Kind::DType, "a dtype"); }
@@ -124,7 +134,7 @@ class Arguments {
   }
 
  private:
-  const std::string& function_;
+  const std::string_view function_;
   const Node::List& values_;
 };
 
@@ -157,13 +167,15 @@ const Node::List& list_of(const Arguments& arguments, size_t i) {
 
 }  // namespace
 
-Node* CheckpointObjects::named(Nodes& nodes, const std::string& name) {
+Node* CheckpointObjects::named(Nodes& nodes, std::string_view name) {
   if (const auto dtype = dtype_named(name)) return add(nodes, Kind::DType, *dtype);
   if (const auto* known = row_of<std::string_view>(kNames, name))
-    return add(nodes, Kind::None, Named{std::string(*known)});
-  if (row_of<DType>(kStorages, name) || std::ranges::find(kAbsentDTypes, name) != std::end(kAbsentDTypes))
-    return add(nodes, Kind::None, Named{name});
-  refuse(fmt::format("it names {}{}", name, kAdvice));
+    return add(nodes, Kind::None, Named{*known});
+  for (const auto& [storage, dtype] : kStorages)
+    if (storage == name) return add(nodes, Kind::None, Named{storage});
+  for (const std::string_view absent : kAbsentDTypes)
+    if (absent == name) return add(nodes, Kind::None, Named{absent});
+  refuse(fmt::format("it names {}{}", shown(name), kAdvice));
 }
 
 Node* CheckpointObjects::persistent(Nodes& nodes, const Node& id) {
@@ -178,10 +190,11 @@ Node* CheckpointObjects::persistent(Nodes& nodes, const Node& id) {
   uint64_t nbytes = 0;
   if (count < 0 || __builtin_mul_overflow(static_cast<uint64_t>(count), item_size(*dtype), &nbytes))
     arguments.wrong(4, "a number of elements");
-  const auto [number, first] = numbers_.try_emplace(arguments.text(2), storages_.size());
-  if (first) storages_.push_back({arguments.text(2), arguments.text(3), nbytes});
+  const std::string key(arguments.name(2)), location(arguments.name(3));
+  const auto [number, first] = numbers_.try_emplace(key, storages_.size());
+  if (first) storages_.push_back({key, location, nbytes});
   if (storages_[number->second].nbytes != nbytes)
-    refuse(fmt::format("storage '{}' has two sizes", arguments.text(2)));
+    refuse(fmt::format("storage '{}' has two sizes", shown(key)));
   return add(nodes, Kind::None, StoredBytes{number->second, *dtype, nbytes});
 }
 
@@ -209,9 +222,11 @@ Node* CheckpointObjects::rebuild_tensor(Nodes& nodes, const Node::List& values, 
     const Node& metadata = arguments.at(at);
     if (metadata.kind != Kind::Dict) arguments.wrong(at, "a dict");
     const Node::List& pairs = metadata.list();
+    constexpr size_t kMostMetadata = 16;
+    if (pairs.size() > kMostMetadata) arguments.wrong(at, "a dict of few elements");
     for (size_t i = 0; i + 1 < pairs.size(); i += 2) {
       const auto* const key =
-          pairs[i]->kind == Kind::Text ? std::get_if<std::string>(&pairs[i]->value) : nullptr;
+          pairs[i]->kind == Kind::Text ? std::get_if<std::string_view>(&pairs[i]->value) : nullptr;
       const auto* const holds =
           pairs[i + 1]->kind == Kind::Bool ? std::get_if<bool>(&pairs[i + 1]->value) : nullptr;
       if (!key || !holds || (*key != "conj" && *key != "neg"))
@@ -223,11 +238,18 @@ Node* CheckpointObjects::rebuild_tensor(Nodes& nodes, const Node::List& values, 
   if (view.offset < 0) arguments.wrong(1, "0 or more");
   if (extent(view.sizes, view.strides, view.offset, view.dtype) > stored->nbytes)
     refuse(fmt::format("a tensor of shape {} reaches beyond its storage '{}' of {} bytes",
-                       to_string(view.sizes), storages_[stored->storage].key, stored->nbytes));
-  if (view.requires_grad && !absent && !is_floating_point(view.dtype) && !is_complex(view.dtype))
+                       to_string(view.sizes), shown(storages_[stored->storage].key), stored->nbytes));
+  return add_view(nodes, std::move(view), false);
+}
+
+Node* CheckpointObjects::add_view(Nodes& nodes, View view, bool is_parameter) {
+  const bool has_sign = is_floating_point(view.dtype) || is_complex(view.dtype);
+  if (view.absent.empty() && ((view.neg && !has_sign) || (view.conj && !is_complex(view.dtype))))
+    refuse(fmt::format("a tensor of {} is {}", name(view.dtype), view.conj ? "conjugated" : "negated"));
+  if (view.requires_grad && view.absent.empty() && !has_sign)
     refuse(fmt::format("a tensor of {} requires grad", name(view.dtype)));
-  view.node = add(nodes, Kind::Tensor, Tensor());
-  view.node->tensor = views_.size();
+  allowance_.use(kLeastTensor);
+  view.node = add(nodes, Kind::Tensor, Unread{views_.size()}, is_parameter);
   views_.push_back(std::move(view));
   return views_.back().node;
 }
@@ -239,7 +261,7 @@ Node* CheckpointObjects::rebuild_own_tensor(Nodes& nodes, const Node::List& valu
   arguments.between(5, 6);
   const auto* const type = std::get_if<Named>(&arguments.at(0).value);
   if (!type || (type->name != "Tensor" && type->name != "Parameter")) arguments.wrong(0, "a type of tensors");
-  const std::string& bytes = arguments.get<std::string>(1, Kind::Bytes, "bytes");
+  const std::string_view bytes = arguments.get<std::string_view>(1, Kind::Bytes, "bytes");
   const Dims sizes = arguments.dims(2);
   const DType dtype = arguments.dtype(3);
   Dims strides(sizes.size());
@@ -252,30 +274,35 @@ Node* CheckpointObjects::rebuild_own_tensor(Nodes& nodes, const Node::List& valu
   if (extent(sizes, strides, 0, dtype) != bytes.size())
     refuse(fmt::format("a tensor of shape {} and dtype {} does not take {} bytes", to_string(sizes),
                        name(dtype), bytes.size()));
-  Storage storage = Storage::allocate(bytes.size());
-  if (!bytes.empty()) std::memcpy(reinterpret_cast<void*>(storage.address()), bytes.data(), bytes.size());
-  Tensor tensor(TensorImpl::make(std::move(storage), dtype, sizes));
-  if (arguments.boolean(4)) tensor.requires_grad_();
-  return add(nodes, Kind::Tensor, std::move(tensor), type->name == "Parameter");
+  allowance_.use(bytes.size());
+  const std::string location(arguments.size() == 6 ? arguments.name(5) : "cpu");
+  storages_.push_back({{}, location, bytes.size(), bytes});
+  View view{nullptr, storages_.size() - 1, dtype, sizes, strides, 0, arguments.boolean(4)};
+  return add_view(nodes, std::move(view), type->name == "Parameter");
 }
 
-Node* CheckpointObjects::call(Nodes& nodes, const std::string& function, const Node::List& values) {
+/// (tensor, requires_grad, hooks)
+Node* CheckpointObjects::rebuild_parameter(Nodes& nodes, const Node::List& values) {
+  const Arguments arguments("_rebuild_parameter", values);
+  arguments.between(2, 3);
+  const auto* const data = std::get_if<Unread>(&arguments.at(0).value);
+  if (!data) arguments.wrong(0, "a tensor");
+  View view = views_[data->view];
+  view.requires_grad = arguments.boolean(1);
+  return add_view(nodes, std::move(view), true);
+}
+
+Node::List CheckpointObjects::copy_of(const Node::List& list) {
+  allowance_.use(list.size());
+  return list;
+}
+
+Node* CheckpointObjects::call(Nodes& nodes, std::string_view function, const Node::List& values) {
   const Arguments arguments(function, values);
   if (function == "_rebuild_tensor_v2") return rebuild_tensor(nodes, values, false);
   if (function == "_rebuild_tensor_v3") return rebuild_tensor(nodes, values, true);
   if (function == "tenon._rebuild_tensor") return rebuild_own_tensor(nodes, values);
-  if (function == "_rebuild_parameter") {  // (tensor, requires_grad, hooks)
-    arguments.between(2, 3);
-    const Node& data = arguments.at(0);
-    if (data.kind != Kind::Tensor || data.tensor >= views_.size() || views_[data.tensor].node != &data)
-      arguments.wrong(0, "a tensor");
-    View view = views_[data.tensor];
-    view.requires_grad = arguments.boolean(1);
-    view.node = add(nodes, Kind::Tensor, Tensor(), true);
-    view.node->tensor = views_.size();
-    views_.push_back(view);
-    return view.node;
-  }
+  if (function == "_rebuild_parameter") return rebuild_parameter(nodes, values);
   if (function == "_rebuild_from_type_v2") {  // (function, type, its arguments, attributes)
     arguments.between(4, 4);
     const auto* const inner = std::get_if<Named>(&arguments.at(0).value);
@@ -290,7 +317,7 @@ Node* CheckpointObjects::call(Nodes& nodes, const std::string& function, const N
     arguments.between(0, 1);
     Node* const out = add(nodes, Kind::Dict, Node::List(), true);
     if (arguments.size() == 0) return out;
-    for (const Node* pair : list_of(arguments, 0)) {
+    for (const Node* pair : copy_of(list_of(arguments, 0))) {
       if ((pair->kind != Kind::List && pair->kind != Kind::Tuple) || !pair->is_plain() ||
           pair->list().size() != 2)
         arguments.wrong(0, "a list of pairs");
@@ -301,17 +328,18 @@ Node* CheckpointObjects::call(Nodes& nodes, const std::string& function, const N
   if (function == "Counter") {
     arguments.between(0, 1);
     if (arguments.size() == 1 && arguments.at(0).kind != Kind::Dict) arguments.wrong(0, "a dict");
-    Node* const out = add(nodes, Kind::Dict, arguments.size() ? arguments.at(0).list() : Node::List());
+    Node* const out =
+        add(nodes, Kind::Dict, arguments.size() ? copy_of(arguments.at(0).list()) : Node::List());
     out->counts = true;
     return out;
   }
   if (function == "set") {
     arguments.between(0, 1);
-    return add(nodes, Kind::Set, arguments.size() ? list_of(arguments, 0) : Node::List());
+    return add(nodes, Kind::Set, arguments.size() ? copy_of(list_of(arguments, 0)) : Node::List());
   }
   if (function == "Size") {
     arguments.between(1, 1);
-    Node::List sizes = list_of(arguments, 0);
+    Node::List sizes = copy_of(list_of(arguments, 0));
     for (const Node* size : sizes)
       if (size->kind != Kind::Int) arguments.wrong(0, "a tuple of numbers");
     return add(nodes, Kind::Tuple, std::move(sizes), true);
@@ -323,15 +351,15 @@ Node* CheckpointObjects::call(Nodes& nodes, const std::string& function, const N
   }
   if (function == "device") {
     arguments.between(1, 2);
-    const std::string text = arguments.size() == 1
-                                 ? arguments.text(0)
-                                 : fmt::format("{}:{}", arguments.text(0), arguments.integer(1));
-    return add(nodes, Kind::Device, text);
+    std::string text(arguments.name(0));
+    if (arguments.size() == 2) text += fmt::format(":{}", arguments.integer(1));
+    return add_text(nodes, Kind::Device, std::move(text));
   }
   if (function == "encode") {  // bytes, as protocol 2 has them
     arguments.between(2, 2);
     if (arguments.text(1) != "latin1") arguments.wrong(1, "'latin1'");
-    const std::string& text = arguments.text(0);
+    const std::string_view text = arguments.text(0);
+    allowance_.use(text.size());
     std::string out;
     for (size_t i = 0; i < text.size(); ++i) {
       auto c = static_cast<unsigned char>(text[i]);
@@ -341,12 +369,13 @@ Node* CheckpointObjects::call(Nodes& nodes, const std::string& function, const N
       }
       out += static_cast<char>(c);
     }
-    return add(nodes, Kind::Bytes, std::move(out));
+    return add_text(nodes, Kind::Bytes, std::move(out));
   }
   if (function == "bytearray") {
     arguments.between(0, 1);
-    return add(nodes, Kind::Bytes,
-               arguments.size() ? arguments.get<std::string>(0, Kind::Bytes, "bytes") : std::string(), true);
+    if (arguments.size() == 0) return add(nodes, Kind::Bytes, std::string_view(), true);
+    const std::string_view bytes = arguments.get<std::string_view>(0, Kind::Bytes, "bytes");
+    return add(nodes, Kind::Bytes, bytes, true);
   }
   refuse(fmt::format("it calls {}{}", function, kAdvice));
 }

@@ -12,10 +12,11 @@ namespace tenon::io {
 
 class CheckpointObjects final : public Objects {
  public:
-  /// A storage that the file keeps outside the pickle.
+  /// A storage: the file keeps it outside the pickle, under a key, or its bytes are in the pickle.
   struct Stored {
     std::string key, location;
     uint64_t nbytes;
+    std::string_view bytes = {};
   };
   /// A tensor over such a storage.
   struct View {
@@ -26,12 +27,17 @@ class CheckpointObjects final : public Objects {
     int64_t offset;
     bool requires_grad;
     bool conj = false, neg = false;  ///< The values are those of the storage, conjugated or negated.
-    std::string absent = {};         ///< A dtype that Tenon does not have; the tensor cannot be read.
+    std::string_view absent = {};    ///< A dtype that Tenon does not have; the tensor cannot be read.
   };
 
-  Node* named(Nodes& nodes, const std::string& name) override;
-  Node* call(Nodes& nodes, const std::string& function, const Node::List& arguments) override;
+  explicit CheckpointObjects(uint64_t pickle_bytes) : allowance_(pickle_bytes) {}
+
+  Node* named(Nodes& nodes, std::string_view name) override;
+  Node* call(Nodes& nodes, std::string_view function, const Node::List& arguments) override;
   Node* persistent(Nodes& nodes, const Node& id) override;
+
+  /// Counts what else is copied out of the pickle. Throws PickleError.
+  void use(uint64_t bytes) { allowance_.use(bytes); }
 
   const std::vector<Stored>& storages() const noexcept { return storages_; }
   const std::vector<View>& views() const noexcept { return views_; }
@@ -39,7 +45,12 @@ class CheckpointObjects final : public Objects {
  private:
   Node* rebuild_tensor(Nodes& nodes, const Node::List& arguments, bool typed);
   Node* rebuild_own_tensor(Nodes& nodes, const Node::List& arguments);
+  Node* rebuild_parameter(Nodes& nodes, const Node::List& arguments);
+  Node* add_view(Nodes& nodes, View view, bool is_parameter);
+  /// A list that a call copies.
+  Node::List copy_of(const Node::List& list);
 
+  Allowance allowance_;
   std::vector<Stored> storages_;
   std::unordered_map<std::string, size_t> numbers_;  // of storages by key
   std::vector<View> views_;

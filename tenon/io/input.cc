@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <poll.h>
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -9,47 +10,74 @@
 #include <cstring>
 #include <limits>
 
+#include "tenon/core/interrupt.h"
 #include "tenon/core/parallel.h"
 #include "tenon/io/mapping.h"
+#include "tenon/io/wait.h"
 
 namespace tenon::io {
 namespace {
 
 constexpr size_t kBlock = size_t{4} << 20;  // what one thread reads at a time
 
-/// All that comes out of a pipe or a device.
-std::vector<std::byte> read_to_end(int file, const std::string& path) {
-  std::vector<std::byte> bytes;
-  for (size_t size = 0;;) {
-    bytes.resize(size + kBlock);
-    const auto count = uninterrupted([&] { return ::read(file, bytes.data() + size, kBlock); });
-    if (count < 0) throw SystemError(errno, path);
-    size += static_cast<size_t>(count);
-    if (count == 0) {
-      bytes.resize(size);
-      return bytes;
+/// The bytes that come out of a pipe or a device.
+StreamReader reader_of(Descriptor opened, const std::string& path) {
+  return [file = std::make_shared<Descriptor>(std::move(opened)), path](std::span<std::byte> to) {
+    for (;;) {
+      wait_for(file->get(), POLLIN, path);
+      const auto count = ::read(file->get(), to.data(), to.size());
+      if (count >= 0) return static_cast<size_t>(count);
+      if (errno != EINTR && errno != EAGAIN) throw SystemError(errno, path);
     }
-  }
+  };
 }
 
 }  // namespace
 
+/// What was read of a stream.
+struct Input::Stream {
+  StreamReader reader;
+  std::vector<std::byte> held;
+  bool ended = false;
+
+  /// Reads until there are `size` bytes, or no more. The size may be a damaged number, so memory is made for
+  /// what comes, and not for what is wanted.
+  void read_to(uint64_t size) {
+    while (held.size() < size && !ended) {
+      check_interrupt();
+      const size_t before = held.size();
+      held.resize(before + static_cast<size_t>(std::min<uint64_t>(size - before, kBlock)));
+      const size_t count = reader(std::span(held).subspan(before));
+      held.resize(before + count);
+      ended = count == 0;
+    }
+  }
+};
+
+Input::Input() = default;
+Input::Input(Input&&) noexcept = default;
+Input& Input::operator=(Input&&) noexcept = default;
+Input::~Input() = default;
+
 Input Input::file(const std::string& path, bool map) {
   Input input;
   input.name_ = path;
-  input.file_ = Descriptor(uninterrupted([&] { return open(path.c_str(), O_RDONLY | O_CLOEXEC); }));
+  // A pipe that nothing writes to yet is waited for later, where the wait can be interrupted.
+  input.file_ =
+      Descriptor(uninterrupted([&] { return open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC); }));
   struct stat status;
   if (!input.file_ || fstat(input.file_.get(), &status) != 0) throw SystemError(errno, path);
   if (S_ISDIR(status.st_mode)) throw SystemError(EISDIR, path);
-  if (S_ISREG(status.st_mode)) {
-    input.size_ = static_cast<uint64_t>(status.st_size);
-    if (map && input.size_ > 0) input.mapping_ = Mapping::make(input.file_.get(), input.size_, path);
-    return input;
-  }
-  input.held_ = read_to_end(input.file_.get(), path);
-  input.file_ = {};
-  input.memory_ = input.held_;
-  input.size_ = input.held_.size();
+  if (!S_ISREG(status.st_mode)) return stream(reader_of(std::move(input.file_), path), path);
+  input.size_ = static_cast<uint64_t>(status.st_size);
+  if (map && input.size_ > 0) input.mapping_ = Mapping::make(input.file_.get(), input.size_, path);
+  return input;
+}
+
+Input Input::stream(StreamReader reader, std::string name) {
+  Input input;
+  input.name_ = std::move(name);
+  input.stream_ = std::make_unique<Stream>(Stream{std::move(reader), {}, false});
   return input;
 }
 
@@ -61,22 +89,38 @@ Input Input::memory(Bytes bytes, std::string name) {
   return input;
 }
 
+Bytes Input::held() const noexcept { return stream_ ? Bytes(stream_->held) : memory_; }
+uint64_t Input::taken() const noexcept { return stream_ ? stream_->held.size() : 0; }
+
+bool Input::has(uint64_t size) const {
+  if (!stream_) return size <= size_;
+  stream_->read_to(size);
+  return size <= stream_->held.size();
+}
+
+uint64_t Input::size() const {
+  if (!stream_) return size_;
+  stream_->read_to(std::numeric_limits<uint64_t>::max());
+  return stream_->held.size();
+}
+
 void Input::refuse(uint64_t offset, const std::string& what) const {
   throw Error(ErrorKind::Value, fmt::format("load: {}: at byte {}: {}", name_, offset, what));
 }
 
 void Input::check(uint64_t offset, uint64_t size) const {
-  if (offset > size_ || size > size_ - offset)
+  uint64_t end = 0;
+  if (__builtin_add_overflow(offset, size, &end) || !has(end))
     refuse(offset,
            fmt::format("{} bytes are expected here, and the file ends at byte {}; it is damaged, or was not "
                        "written whole",
-                       size, size_));
+                       size, this->size()));
 }
 
 void Input::read(uint64_t offset, std::span<std::byte> to) const {
   check(offset, to.size());
   if (!file_) {
-    if (!to.empty()) std::memcpy(to.data(), memory_.data() + offset, to.size());
+    if (!to.empty()) std::memcpy(to.data(), held().data() + offset, to.size());
     return;
   }
   while (!to.empty()) {
@@ -89,10 +133,21 @@ void Input::read(uint64_t offset, std::span<std::byte> to) const {
   }
 }
 
-std::string Input::text(uint64_t offset, size_t size) const {
+std::string Input::text(uint64_t offset, uint64_t size) const {
   check(offset, size);  // before memory is made for it
   std::string out(size, '\0');
   read(offset, std::as_writable_bytes(std::span(out)));
+  return out;
+}
+
+Input::Text Input::part(uint64_t offset, uint64_t size) const {
+  Text out;
+  if (file_) {
+    out.own_ = text(offset, size);
+  } else {
+    check(offset, size);
+    out.outside_ = {reinterpret_cast<const char*>(held().data()) + offset, static_cast<size_t>(size)};
+  }
   return out;
 }
 
@@ -109,8 +164,9 @@ std::vector<Storage> Input::storages(std::span<const Part> parts) const {
   };
   std::vector<Storage> out;
   std::vector<Block> blocks;
+  // All of them before memory is made for any, and before threads read a stream.
+  for (const Part& part : parts) check(part.offset, part.size);
   for (const Part& part : parts) {
-    check(part.offset, part.size);
     if (mapping_ && part.size > 0 && part.offset % part.alignment == 0) {
       out.push_back(mapping_->storage(part.offset, part.size));
       continue;

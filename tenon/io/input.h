@@ -1,11 +1,14 @@
-// Input: the bytes that a reader of weights reads, of a file or of memory, and the storages made of them.
-// Used by the readers of this room. Knows nothing of formats.
+// Input: the bytes that a reader of weights reads, of a file, of a stream or of memory, and the storages made
+// of them. Used by the readers of this room, and by the Python package for open files. Knows nothing of
+// formats.
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "tenon/core/descriptor.h"
@@ -16,22 +19,48 @@ namespace tenon::io {
 
 class Mapping;
 
+/// Puts the next bytes of a stream into a buffer and returns how many; 0 at its end.
+using StreamReader = std::function<size_t(std::span<std::byte>)>;
+
 class Input {
  public:
-  /// A file. With `map`, storages are parts of the mapped file where their alignment allows. A pipe is read
-  /// to its end. Throws SystemError.
+  /// A file. With `map`, storages are parts of the mapped file where their alignment allows. What is no
+  /// regular file, such as a pipe or a device, is a stream. Throws SystemError.
   static Input file(const std::string& path, bool map = false);
+  /// A stream is read as far as is asked for and no further: one without end is refused by its first bytes.
+  static Input stream(StreamReader reader, std::string name);
   /// Memory, which must outlive the Input but not the storages.
   static Input memory(Bytes bytes, std::string name);
+  Input(Input&&) noexcept;
+  Input& operator=(Input&&) noexcept;
+  ~Input();
 
   /// What error messages call it: the path.
   const std::string& name() const noexcept { return name_; }
-  uint64_t size() const noexcept { return size_; }
+  /// Reads a stream to its end.
+  uint64_t size() const;
+  /// Whether there are so many bytes.
+  bool has(uint64_t size) const;
+  /// How much of a stream has been read.
+  uint64_t taken() const noexcept;
   bool is_mapped() const noexcept { return static_cast<bool>(mapping_); }
 
-  /// Bytes of the input. Throws Error{Value} beyond its end, and where a file has become shorter.
-  std::string text(uint64_t offset, size_t size) const;
+  /// Bytes of the input, which are copied. Throws Error{Value} beyond its end, and where a file has become
+  /// shorter.
+  std::string text(uint64_t offset, uint64_t size) const;
   void read(uint64_t offset, std::span<std::byte> to) const;
+
+  /// Bytes of the input, which are copied where it is a file. Valid while the input lives and reads no more.
+  class Text {
+   public:
+    std::string_view view() const noexcept { return own_.empty() ? outside_ : own_; }
+
+   private:
+    friend class Input;
+    std::string own_;
+    std::string_view outside_;
+  };
+  Text part(uint64_t offset, uint64_t size) const;
 
   /// A part of the input that becomes a storage; its address is a multiple of `alignment`, a power of two.
   struct Part {
@@ -48,15 +77,18 @@ class Input {
   [[noreturn]] void refuse(uint64_t offset, const std::string& what) const;
 
  private:
-  Input() = default;
+  struct Stream;
+  Input();
   void check(uint64_t offset, uint64_t size) const;
+  /// What is in memory, of memory or a stream.
+  Bytes held() const noexcept;
 
   std::string name_;
-  uint64_t size_ = 0;
+  uint64_t size_ = 0;  // of what is no stream
   Descriptor file_;
   std::shared_ptr<Mapping> mapping_;
-  std::vector<std::byte> held_;  // of a pipe
-  Bytes memory_;                 // where there is no file_
+  std::unique_ptr<Stream> stream_;
+  Bytes memory_;
 };
 
 }  // namespace tenon::io

@@ -3,8 +3,10 @@
 #pragma once
 
 #include <complex>
+#include <cstdint>
 #include <deque>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
@@ -12,39 +14,52 @@
 
 namespace tenon::io {
 
-/// What only occurs while a file is read: a type or function that it names, and an argument of such a
-/// function.
+/// What only occurs while a file is read: a type or function that it names, a storage as the argument of such
+/// a function, and a tensor whose storage has not been read yet.
 struct Named {
-  std::string name;  // "torch._utils._rebuild_tensor_v2"
+  std::string_view name;  // "torch._utils._rebuild_tensor_v2"; of a constant
 };
 struct StoredBytes {
   size_t storage;  // its number in the file
   DType dtype;
   uint64_t nbytes;
 };
+struct Unread {
+  size_t view;  // its number in the file
+};
 
 struct Node {
   using List = std::vector<Node*>;  // of a dict: key, value, key, value, ...
 
   Value::Kind kind = Value::Kind::None;
-  /// How Python calls it: of a dict OrderedDict, of a tuple Size, of a tensor Parameter, of bytes bytearray.
+  /// How Python calls it: of a dict OrderedDict, of a set frozenset, of a tuple Size, of a tensor Parameter,
+  /// of bytes bytearray.
   bool special = false;
-  bool counts = false;  ///< Of a dict: a Counter.
-  std::variant<std::monostate, bool, int64_t, double, std::complex<double>, std::string, Tensor, DType, List,
-               Named, StoredBytes>
+  bool counts = false;         ///< Of a dict: a Counter.
+  bool reached = false;        ///< Part of the value that was read.
+  uint32_t number = 0;         ///< In Nodes::all.
+  Node* attributes = nullptr;  ///< Of a tensor or an OrderedDict in Python: a dict, or null.
+  std::variant<std::monostate, bool, int64_t, double, std::complex<double>, std::string_view, Tensor, DType,
+               List, Named, StoredBytes, Unread>
       value;
-  size_t tensor = 0;  // its number in the file, while it is read
 
   bool is_plain() const noexcept {
     return !std::holds_alternative<Named>(value) && !std::holds_alternative<StoredBytes>(value);
   }
   const List& list() const { return std::get<List>(value); }
   List& list() { return std::get<List>(value); }
-  const std::string& text() const { return std::get<std::string>(value); }
+  std::string_view text() const { return std::get<std::string_view>(value); }
 };
 
 struct Nodes {
-  std::deque<Node> all;  // addresses stay
+  std::deque<Node> all;           // addresses stay
+  std::deque<std::string> texts;  // of nodes
+  bool is_circular = false;       // a list or a dict contains itself
 };
+
+/// Makes nodes.
+Node* add(Nodes& nodes, Value::Kind kind, decltype(Node::value) value = {}, bool special = false);
+/// A text that the nodes own.
+Node* add_text(Nodes& nodes, Value::Kind kind, std::string text, bool special = false);
 
 }  // namespace tenon::io

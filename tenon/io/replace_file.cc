@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <poll.h>
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -12,19 +13,24 @@
 #include <random>
 
 #include "tenon/core/descriptor.h"
+#include "tenon/core/interrupt.h"
+#include "tenon/io/wait.h"
 
 namespace tenon::io {
 namespace {
 
 namespace fs = std::filesystem;
 
-constexpr size_t kPiece = size_t{1} << 30;  // the system takes no more at a time
+constexpr size_t kPiece = size_t{1} << 26;  // between two questions for an interrupt
 
-void write_all(int file, std::span<const Bytes> parts, const std::string& path) {
+/// With `waits`, the file is a pipe or a device that may take nothing for a while.
+void write_all(int file, std::span<const Bytes> parts, const std::string& path, bool waits = false) {
   for (Bytes left : parts) {
     while (!left.empty()) {
-      const auto written =
-          uninterrupted([&] { return write(file, left.data(), std::min(left.size(), kPiece)); });
+      if (waits) wait_for(file, POLLOUT, path);
+      check_interrupt();
+      const auto written = write(file, left.data(), std::min(left.size(), kPiece));
+      if (written < 0 && (errno == EINTR || (waits && errno == EAGAIN))) continue;
       if (written < 0) throw SystemError(errno, path);
       left = left.subspan(static_cast<size_t>(written));
     }
@@ -137,9 +143,8 @@ void replace_file(const std::string& given, std::span<const Bytes> parts) {
     if (S_ISDIR(old->st_mode)) throw SystemError(EISDIR, given);
     if (access(path.c_str(), W_OK) != 0) throw SystemError(errno, given);
     if (!S_ISREG(old->st_mode)) {
-      const Descriptor file(uninterrupted([&] { return open(path.c_str(), O_WRONLY | O_CLOEXEC); }));
-      if (!file) throw SystemError(errno, given);
-      return write_all(file.get(), parts, given);
+      const Descriptor file = open_for_writing(path, S_ISFIFO(old->st_mode), given);
+      return write_all(file.get(), parts, given, true);
     }
   }
   const std::string parent = fs::path(path).parent_path().string();

@@ -10,6 +10,7 @@
 #include "tenon/io/input.h"
 #include "tenon/io/read_safetensors.h"
 #include "tenon/io/safetensors_header.h"
+#include "tenon/io/utf8.h"
 
 namespace tenon {
 namespace io {
@@ -38,7 +39,7 @@ Input::Part part_of(const Input& input, const SafetensorsHeader& header,
     input.refuse(header.text.size() + entry.begin,
                  fmt::format("tensor '{}' has dtype '{}', which Tenon does not have; safe_open (C++: "
                              "safetensors::File) reads the other tensors one by one",
-                             entry.name, entry.dtype_name));
+                             shown(entry.name), shown(entry.dtype_name)));
   return {header.text.size() + entry.begin, entry.end - entry.begin, item_size(*entry.dtype)};
 }
 

@@ -11,6 +11,8 @@
 #include <string_view>
 #include <unordered_set>
 
+#include "tenon/io/utf8.h"
+
 namespace tenon::io {
 namespace {
 
@@ -80,11 +82,11 @@ class Reader {
   bool key(std::string& name) {
     if (unknown_ > 0) return true;
     if (place_ == Place::Top) {
-      if (!names_.insert(name).second) refuse(fmt::format("the name '{}' occurs twice", name));
+      if (!names_.insert(name).second) refuse(fmt::format("the name '{}' occurs twice", shown(name)));
       entry_ = {};
       entry_.name = name;
     } else if (place_ == Place::Metadata) {
-      if (!keys_.insert(name).second) refuse(fmt::format("the metadata key '{}' occurs twice", name));
+      if (!keys_.insert(name).second) refuse(fmt::format("the metadata key '{}' occurs twice", shown(name)));
       key_ = name;
     } else {
       const uint8_t field = name == "dtype"          ? kDType
@@ -92,7 +94,7 @@ class Reader {
                             : name == "data_offsets" ? kOffsets
                                                      : kUnknown;
       if (fields_ & field & ~kUnknown)
-        refuse(fmt::format("tensor '{}' has the field '{}' twice", entry_.name, name));
+        refuse(fmt::format("tensor '{}' has the field '{}' twice", shown(entry_.name), shown(name)));
       fields_ |= field;
       field_ = field;
     }
@@ -133,7 +135,7 @@ class Reader {
       shape_ = numbers_;
     } else {
       if (numbers_.size() != 2)
-        refuse(fmt::format("tensor '{}': data_offsets must be two numbers", entry_.name));
+        refuse(fmt::format("tensor '{}': data_offsets must be two numbers", shown(entry_.name)));
       entry_.begin = numbers_[0];
       entry_.end = numbers_[1];
     }
@@ -142,7 +144,12 @@ class Reader {
   bool number_unsigned(uint64_t value) {
     if (passes_over()) return true;
     if (place_ != Place::List) unexpected("a number");
-    if (value > kMostBytes) refuse(fmt::format("tensor '{}': {} is too large", entry_.name, value));
+    if (value > kMostBytes) refuse(fmt::format("tensor '{}': {} is too large", shown(entry_.name), value));
+    if (numbers_.size() == kMostDimensions)
+      refuse(field_ == kShape
+                 ? fmt::format("tensor '{}' has more than {} dimensions, the most that Tenon's have",
+                               shown(entry_.name), kMostDimensions)
+                 : fmt::format("tensor '{}': data_offsets must be two numbers", shown(entry_.name)));
     numbers_.push_back(value);
     return true;
   }
@@ -171,7 +178,8 @@ class Reader {
     // "[json.exception.parse_error.101] parse error at line 1, column 3: syntax error while ..."
     const std::string_view what = error.what();
     const size_t colon = what.find(": ");
-    refuse(fmt::format("the header is no JSON: {}", colon == what.npos ? what : what.substr(colon + 2)));
+    refuse(fmt::format("the header is no JSON: {}",
+                       shown(colon == what.npos ? what : what.substr(colon + 2), 300)));
   }
 
  private:
@@ -186,7 +194,7 @@ class Reader {
   bool unexpected(const char* what) const {
     if (passes_over()) return true;
     refuse(fmt::format("{} where the format has none{}", what,
-                       entry_.name.empty() ? "" : fmt::format(", at '{}'", entry_.name)));
+                       entry_.name.empty() ? "" : fmt::format(", at '{}'", shown(entry_.name))));
   }
 
   void read_checksum(const std::string& value) {
@@ -200,10 +208,7 @@ class Reader {
 
   void finish_entry() {
     if ((fields_ & ~kUnknown) != (kDType | kShape | kOffsets))
-      refuse(fmt::format("tensor '{}' lacks dtype, shape or data_offsets", entry_.name));
-    if (shape_.size() > kMostDimensions)
-      refuse(fmt::format("tensor '{}' has {} dimensions; Tenon's have at most {}", entry_.name, shape_.size(),
-                         kMostDimensions));
+      refuse(fmt::format("tensor '{}' lacks dtype, shape or data_offsets", shown(entry_.name)));
     uint64_t bytes = entry_.dtype ? item_size(*entry_.dtype) : 1;
     Dims sizes;
     bool empty = false;
@@ -212,14 +217,15 @@ class Reader {
       empty |= size == 0;
       // Zeros left out: strides must be countable too.
       if (__builtin_mul_overflow(bytes, std::max<uint64_t>(size, 1), &bytes) || bytes > kMostBytes)
-        refuse(fmt::format("tensor '{}' of shape [{}] has more bytes than can be counted", entry_.name,
+        refuse(fmt::format("tensor '{}' of shape [{}] has more bytes than can be counted", shown(entry_.name),
                            fmt::join(shape_, ", ")));
     }
     if (empty) bytes = 0;
     if (entry_.begin > entry_.end || (entry_.dtype && entry_.end - entry_.begin != bytes))
-      refuse(fmt::format(
-          "tensor '{}' of shape [{}] and dtype {} takes {} bytes, its data_offsets are [{}, {}]", entry_.name,
-          fmt::join(shape_, ", "), entry_.dtype_name, bytes, entry_.begin, entry_.end));
+      refuse(
+          fmt::format("tensor '{}' of shape [{}] and dtype {} takes {} bytes, its data_offsets are [{}, {}]",
+                      shown(entry_.name), fmt::join(shape_, ", "), shown(entry_.dtype_name), bytes,
+                      entry_.begin, entry_.end));
     entry_.sizes = std::move(sizes);
     out_.entries.push_back(std::move(entry_));
     entry_ = {};
@@ -250,19 +256,18 @@ void check_places(const Input& input, const SafetensorsHeader& header) {
     if (entry->begin != end)
       input.refuse(start + entry->begin,
                    fmt::format("tensor '{}' {}: its bytes begin at {} of the data, those before it end at {}",
-                               entry->name, entry->begin < end ? "overlaps another" : "follows a gap",
+                               shown(entry->name), entry->begin < end ? "overlaps another" : "follows a gap",
                                entry->begin, end));
     end = entry->end;
-    if (end > input.size() - start)
+    if (!input.has(start + end))
       input.refuse(
           start + entry->begin,
           fmt::format(
               "tensor '{}' reaches beyond the end of the file, to byte {} of {}; it is damaged, or was not "
               "written whole",
-              entry->name, start + end, input.size()));
+              shown(entry->name), start + end, input.size()));
   }
-  if (end != input.size() - start)
-    input.refuse(start + end, fmt::format("{} bytes follow the last tensor", input.size() - start - end));
+  if (input.has(start + end + 1)) input.refuse(start + end, "bytes follow the last tensor, which ends here");
 }
 
 std::string quoted(const std::string& text) {

@@ -3,22 +3,26 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
-#include <unordered_map>
+
+#include "tenon/io/unpickled_shape.h"
+#include "tenon/io/utf8.h"
 
 namespace tenon::io {
 namespace {
 
 using Kind = Value::Kind;
 
-constexpr size_t kMostDepth = 500;
-
-[[noreturn]] void refuse(std::string what) { throw PickleError{std::move(what)}; }
+[[noreturn]] void refuse(std::string what) { refuse_pickle(std::move(what)); }
 
 class Machine {
  public:
   Machine(std::string_view pickle, size_t& at, Nodes& nodes, Objects& objects)
-      : pickle_(pickle), at_(at), nodes_(nodes), objects_(objects) {}
+      : pickle_(pickle), at_(at), nodes_(nodes), objects_(objects) {
+    none_ = add(nodes_, Kind::None);
+    for (size_t i = 0; i < 2; ++i) bools_[i] = add(nodes_, Kind::Bool, i == 1);
+  }
 
   Node* run() {
     for (;;) {
@@ -27,7 +31,6 @@ class Machine {
       if (opcode == '.') {
         Node* const result = pop();
         if (!stack_.empty() || !marks_.empty()) refuse("values are left over at its end");
-        if (at_ != pickle_.size()) refuse("bytes follow its end");
         return result;
       }
       step(opcode);
@@ -56,7 +59,22 @@ class Machine {
   }
 
   void push(Node* node) { stack_.push_back(node); }
-  void push(Kind kind, decltype(Node::value) value = {}) { push(add(nodes_, kind, std::move(value))); }
+  void push(Kind kind, decltype(Node::value) value = {}, bool special = false) {
+    push(add(nodes_, kind, std::move(value), special));
+  }
+  void push_text(std::string_view text) {
+    if (const size_t bad = first_not_utf8(text); bad != text.size()) {
+      at_ -= text.size() - bad;
+      refuse("a text is not UTF-8");
+    }
+    push(Kind::Text, text);
+  }
+  /// Small numbers are the most frequent values; one node serves all that are equal.
+  void push_byte(uint8_t value) {
+    Node*& node = bytes_[value];
+    if (!node) node = add(nodes_, Kind::Int, int64_t{value});
+    push(node);
+  }
   Node* pop() {
     Node* const out = &top();
     stack_.pop_back();
@@ -81,7 +99,8 @@ class Machine {
   }
   Node::List& container(Kind kind, const char* what) {
     Node& node = top();
-    if (node.kind != kind || !std::holds_alternative<Node::List>(node.value))
+    if (node.kind != kind || !std::holds_alternative<Node::List>(node.value) ||
+        (kind == Kind::Set && node.special))
       refuse(fmt::format("{} is expected", what));
     return node.list();
   }
@@ -94,7 +113,7 @@ class Machine {
     append(Kind::Dict, "a dict", values);
   }
   void integer(std::string_view bytes) {
-    if (bytes.size() > 8) return push(Kind::LargeInt, std::string(bytes));
+    if (bytes.size() > 8) return push(Kind::LargeInt, bytes);
     int64_t out = 0;
     for (size_t i = 0; i < bytes.size(); ++i)
       out |= static_cast<int64_t>(uint64_t{static_cast<unsigned char>(bytes[i])} << (8 * i));
@@ -102,13 +121,23 @@ class Machine {
       out |= -(int64_t{1} << (8 * bytes.size()));
     push(Kind::Int, out);
   }
-  void memoize(uint64_t key) { memo_[key] = &top(); }
+  void memoize(uint64_t key) {
+    // Writers count up, and each number takes bytes: a larger one would only take memory.
+    if (key >= at_) refuse(fmt::format("it keeps a value as number {}, and has kept fewer", key));
+    if (key >= memo_.size()) memo_.resize(key + 1);
+    kept_ += memo_[key] == nullptr;
+    memo_[key] = &top();
+  }
   void recall(uint64_t key) {
-    const auto found = memo_.find(key);
-    if (found == memo_.end()) refuse(fmt::format("it recalls value {}, which it has not kept", key));
-    push(found->second);
+    if (key >= memo_.size() || !memo_[key])
+      refuse(fmt::format("it recalls value {}, which it has not kept", key));
+    push(memo_[key]);
   }
   void name(std::string_view module, std::string_view name) {
+    // Long names are not known, and would be copied for nothing.
+    constexpr size_t kMostName = 200;
+    if (module.size() + name.size() > kMostName)
+      refuse(fmt::format("it names {}.{}", shown(module), shown(name)));
     push(objects_.named(nodes_, fmt::format("{}.{}", module, name)));
   }
   void call() {
@@ -117,13 +146,19 @@ class Machine {
     if (arguments->kind != Kind::Tuple || !std::holds_alternative<Node::List>(arguments->value))
       refuse("a call without a tuple of arguments");
     const auto* const named = std::get_if<Named>(&function->value);
-    if (!named) refuse(fmt::format("it calls {}", Value(nullptr, function).kind_name()));
+    if (!named) refuse(fmt::format("it calls {}", name_of(*function)));
     push(objects_.call(nodes_, named->name, arguments->list()));
   }
-  /// Attributes of a dict or a tensor, which have no place here.
+  /// Attributes of a dict or a tensor; nothing else has any, names least of all.
   void build() {
-    pop();
-    if (top().kind != Kind::Dict && top().kind != Kind::Tensor) refuse("it sets the state of what has none");
+    Node* const state = pop();
+    Node& node = top();
+    if ((node.kind != Kind::Dict && node.kind != Kind::Tensor) || !node.is_plain())
+      refuse(fmt::format("it sets the state of {}", name_of(node)));
+    if (state->kind == Kind::None && state->is_plain()) return;
+    if (state->kind != Kind::Dict || !state->is_plain())
+      refuse(fmt::format("the state of {} is {}, and no dict", name_of(node), name_of(*state)));
+    node.attributes = state;
   }
 
   void step(unsigned char opcode);
@@ -135,7 +170,11 @@ class Machine {
   Objects& objects_;
   Node::List stack_;
   std::vector<size_t> marks_;  // sizes of the stack
-  std::unordered_map<uint64_t, Node*> memo_;
+  Node::List memo_;
+  uint64_t kept_ = 0;
+  Node* none_;
+  std::array<Node*, 2> bools_;
+  std::array<Node*, 256> bytes_{};
 };
 
 void Machine::step(unsigned char opcode) {
@@ -159,14 +198,14 @@ void Machine::step(unsigned char opcode) {
       return push(&top());
 
     case 'N':
-      return push(Kind::None);
+      return push(none_);
     case 0x88:
     case 0x89:
-      return push(Kind::Bool, opcode == 0x88);
+      return push(bools_[opcode == 0x88]);
     case 'J':
       return push(Kind::Int, int64_t{static_cast<int32_t>(number(4))});
     case 'K':
-      return push(Kind::Int, static_cast<int64_t>(number(1)));
+      return push_byte(static_cast<uint8_t>(number(1)));
     case 'M':
       return push(Kind::Int, static_cast<int64_t>(number(2)));
     case 0x8a:  // LONG1
@@ -181,23 +220,21 @@ void Machine::step(unsigned char opcode) {
       return push(Kind::Float, value);
     }
     case 'X':
-      return push(Kind::Text, std::string(take(number(4))));
-    case 0x8c:
-      return push(Kind::Text, std::string(take(number(1))));
-    case 0x8d:
-      return push(Kind::Text, std::string(take(number(8))));
     case 'T':  // Python 2's str
-      return push(Kind::Text, std::string(take(number(4))));
+      return push_text(take(number(4)));
+    case 0x8c:
     case 'U':
-      return push(Kind::Text, std::string(take(number(1))));
+      return push_text(take(number(1)));
+    case 0x8d:
+      return push_text(take(number(8)));
     case 'B':
-      return push(Kind::Bytes, std::string(take(number(4))));
+      return push(Kind::Bytes, take(number(4)));
     case 'C':
-      return push(Kind::Bytes, std::string(take(number(1))));
+      return push(Kind::Bytes, take(number(1)));
     case 0x8e:
-      return push(Kind::Bytes, std::string(take(number(8))));
+      return push(Kind::Bytes, take(number(8)));
     case 0x96:
-      return push(add(nodes_, Kind::Bytes, std::string(take(number(8))), true));
+      return push(Kind::Bytes, take(number(8)), true);
 
     case ']':
       return push(Kind::List, Node::List());
@@ -240,6 +277,8 @@ void Machine::step(unsigned char opcode) {
       const Node::List values = pop_mark();
       return append(Kind::Set, "a set", values);
     }
+    case 0x91:  // FROZENSET
+      return push(Kind::Set, pop_mark(), true);
 
     case 'h':
       return recall(number(1));
@@ -250,7 +289,7 @@ void Machine::step(unsigned char opcode) {
     case 'r':
       return memoize(number(4));
     case 0x94:
-      return memoize(memo_.size());
+      return memoize(kept_);
 
     case 'c': {
       const std::string_view module = line();
@@ -276,64 +315,23 @@ void Machine::step(unsigned char opcode) {
   }
 }
 
-/// Refuses what Value cannot show: names and stored bytes, values that contain themselves, and deep ones.
-void check_shape(const Node* root) {
-  constexpr size_t kOpen = 0;
-  std::unordered_map<const Node*, size_t> heights;  // how deep values nest inside, themselves included
-  struct Step {
-    const Node* node;
-    size_t next, height;
-  };
-  std::vector<Step> path;
-  const auto enter = [&](const Node* node) {
-    if (const auto* const named = std::get_if<Named>(&node->value))
-      refuse(fmt::format("the name {} stands where a value is expected", named->name));
-    if (!node->is_plain()) refuse("a storage stands where a value is expected");
-    if (!std::holds_alternative<Node::List>(node->value)) return;
-    const auto [known, first] = heights.try_emplace(node, kOpen);
-    if (!first && known->second == kOpen)
-      refuse(fmt::format("{} contains itself", Value(nullptr, node).kind_name()));
-    if (path.size() + std::max<size_t>(known->second, 1) > kMostDepth)
-      refuse(fmt::format("its values nest more than {} deep", kMostDepth));
-    if (first)
-      path.push_back({node, 0, 1});
-    else
-      path.back().height = std::max(path.back().height, known->second + 1);
-  };
-  enter(root);
-  while (!path.empty()) {
-    Step& step = path.back();
-    const Node::List& list = step.node->list();
-    if (step.next < list.size()) {
-      const size_t i = step.next++;
-      const bool is_key = step.node->kind == Kind::Set || (step.node->kind == Kind::Dict && i % 2 == 0);
-      if (is_key &&
-          (list[i]->kind == Kind::List || list[i]->kind == Kind::Dict || list[i]->kind == Kind::Set))
-        refuse(fmt::format("{} stands where a key is expected", Value(nullptr, list[i]).kind_name()));
-      enter(list[i]);
-    } else {
-      const size_t height = step.height;
-      heights[step.node] = height;
-      path.pop_back();
-      if (!path.empty()) path.back().height = std::max(path.back().height, height + 1);
-    }
-  }
-}
-
 }  // namespace
 
-Node* add(Nodes& nodes, Kind kind, decltype(Node::value) value, bool special) {
-  Node& node = nodes.all.emplace_back();
-  node.kind = kind;
-  node.special = special;
-  node.value = std::move(value);
-  return &node;
+void refuse_pickle(std::string what) { throw PickleError{std::move(what)}; }
+
+void Allowance::use(uint64_t count) {
+  if (count > left_)
+    refuse(fmt::format(
+        "its calls copy more than the {} bytes that the whole pickle has: they use one value many "
+        "times over",
+        whole_));
+  left_ -= count;
 }
 
 Node* unpickle(std::string_view pickle, size_t& at, Nodes& nodes, Objects& objects) {
   at = 0;
   Node* const out = Machine(pickle, at, nodes, objects).run();
-  check_shape(out);
+  check_shape(out, nodes);
   return out;
 }
 

@@ -1,6 +1,7 @@
 // Unpickler: reads a pickle as a value, and executes nothing. What the names in it stand for, an `Objects`
-// says; any other name is an error. Of this room alone. The format: Python's Lib/pickletools.py; protocols 2
-// to 5, binary opcodes alone.
+// says; any other name is an error. What a pickle makes is bounded by its size: an `Allowance` counts what
+// its calls copy. Of this room alone. The format: Python's Lib/pickletools.py; protocols 2 to 5, binary
+// opcodes alone.
 #pragma once
 
 #include <memory>
@@ -15,6 +16,21 @@ namespace tenon::io {
 struct PickleError {
   std::string what;
 };
+[[noreturn]] void refuse_pickle(std::string what);
+
+/// Bytes and elements that a pickle's calls may still copy: as many as the pickle has bytes. A writer spells
+/// every argument out, so its files never need more; a file that recalls one argument many times does.
+class Allowance {
+ public:
+  explicit Allowance(uint64_t pickle_bytes) : left_(pickle_bytes + kLeast), whole_(pickle_bytes) {}
+  /// Throws PickleError.
+  void use(uint64_t count);
+
+ private:
+  static constexpr uint64_t kLeast = 4096;
+  uint64_t left_;
+  const uint64_t whole_;
+};
 
 /// What the names of a pickle mean. All functions throw PickleError.
 class Objects {
@@ -22,18 +38,16 @@ class Objects {
   virtual ~Objects() = default;
 
   /// Of a type, a function or a constant.
-  virtual Node* named(Nodes& nodes, const std::string& name) = 0;
+  virtual Node* named(Nodes& nodes, std::string_view name) = 0;
   /// A call of what `named` returned.
-  virtual Node* call(Nodes& nodes, const std::string& function, const Node::List& arguments) = 0;
+  virtual Node* call(Nodes& nodes, std::string_view function, const Node::List& arguments) = 0;
   /// What a pickle keeps outside itself.
   virtual Node* persistent(Nodes& nodes, const Node& id) = 0;
 };
 
-/// The value of `pickle`; sets `at` to where it has come, also when it throws PickleError. Values nest at
-/// most 500 deep and do not contain themselves.
+/// The value that begins `pickle`, of which its texts are parts; sets `at` to where it has come, also when it
+/// throws PickleError. Values nest at most 1,000 deep, as deep as Python's pickle writes them. Lists and
+/// dicts may contain themselves. Nodes that are part of the value are marked as reached.
 Node* unpickle(std::string_view pickle, size_t& at, Nodes& nodes, Objects& objects);
-
-/// Makes nodes.
-Node* add(Nodes& nodes, Value::Kind kind, decltype(Node::value) value = {}, bool special = false);
 
 }  // namespace tenon::io

@@ -44,13 +44,13 @@ std::complex<double> Value::to_complex() const {
   if (kind() != Kind::Complex) return to_double();
   return std::get<std::complex<double>>(node_->value);
 }
-const std::string& Value::to_text() const {
+std::string Value::to_text() const {
   if (kind() != Kind::Text) wrong(*this, "a text");
-  return node_->text();
+  return std::string(node_->text());
 }
-const std::string& Value::to_bytes() const {
+std::string Value::to_bytes() const {
   if (kind() != Kind::Bytes) wrong(*this, "bytes");
-  return node_->text();
+  return std::string(node_->text());
 }
 Tensor Value::to_tensor() const {
   if (kind() != Kind::Tensor) wrong(*this, "a tensor");

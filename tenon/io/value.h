@@ -53,8 +53,8 @@ class Value {
   int64_t to_int() const;
   double to_double() const;  ///< of an int, too
   std::complex<double> to_complex() const;
-  const std::string& to_text() const;
-  const std::string& to_bytes() const;
+  std::string to_text() const;
+  std::string to_bytes() const;
   Tensor to_tensor() const;
   DType to_dtype() const;
 

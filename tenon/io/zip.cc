@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "tenon/io/crc32.h"
+#include "tenon/io/utf8.h"
 
 namespace tenon::io {
 namespace {
@@ -107,7 +108,8 @@ Place place_of(const Input& input, uint64_t offset, const Record& record, std::s
 
 Zip::Zip(const Input& input) : input_(input) {
   const Directory directory = find_directory(input);
-  const std::string text = input.text(directory.offset, directory.size);
+  const Input::Text held = input.part(directory.offset, directory.size);
+  const std::string_view text = held.view();
   std::string_view left = text;
   for (uint64_t i = 0; i < directory.count; ++i) {
     const uint64_t offset = directory.offset + (text.size() - left.size());
@@ -123,26 +125,43 @@ Zip::Zip(const Input& input) : input_(input) {
     const uint16_t flags = record.two(8), method = record.two(10);
     std::string problem;
     if (flags & 0x2041)
-      problem = fmt::format("entry '{}' is encrypted", name);
+      problem = fmt::format("entry '{}' is encrypted", shown(name));
     else if (method != 0)
-      problem = fmt::format("entry '{}' is compressed ({}); what PyTorch reads of an archive is not", name,
-                            method == 8 ? "deflate" : fmt::format("method {}", method));
+      problem = fmt::format("entry '{}' is compressed ({}); what PyTorch reads of an archive is not",
+                            shown(name), method == 8 ? "deflate" : fmt::format("method {}", method));
     else if (place.size != place.compressed)
-      problem = fmt::format("entry '{}' has two sizes, {} and {}", name, place.size, place.compressed);
+      problem = fmt::format("entry '{}' has two sizes, {} and {}", shown(name), place.size, place.compressed);
 
     const std::string local = input.text(place.local, kLocalSize);
     const size_t local_name = Record(local).two(26);
     if (!local.starts_with(kLocal) || input.text(place.local + kLocalSize, local_name) != name)
-      input.refuse(place.local, fmt::format("entry '{}' is expected here", name));
+      input.refuse(place.local, fmt::format("entry '{}' is expected here", shown(name)));
     const uint64_t data = place.local + kLocalSize + local_name + Record(local).two(28);
     if (data > directory.offset || place.compressed > directory.offset - data)
-      input.refuse(
-          data, fmt::format("entry '{}' of {} bytes reaches beyond the entries, which end at byte {}", name,
-                            place.size, directory.offset));
-    if (!entries_.emplace(name, Entry{data, place.size, record.four(16), std::move(problem)}).second)
-      input.refuse(offset, fmt::format("entry '{}' occurs twice", name));
+      input.refuse(data,
+                   fmt::format("entry '{}' of {} bytes reaches beyond the entries, which end at byte {}",
+                               shown(name), place.compressed, directory.offset));
+    if (!entries_
+             .emplace(name, Entry{place.local, data, place.compressed, record.four(16), std::move(problem)})
+             .second)
+      input.refuse(offset, fmt::format("entry '{}' occurs twice", shown(name)));
     has_sums_ |= record.four(16) != 0;
     left.remove_prefix(kCentralSize + name_size + extra_size + comment_size);
+  }
+  check_places();
+}
+
+/// Entries that share bytes would make more of a file than it has.
+void Zip::check_places() const {
+  std::vector<const std::pair<const std::string, Entry>*> sorted;
+  for (const auto& entry : entries_) sorted.push_back(&entry);
+  std::ranges::sort(sorted, {}, [](const auto* entry) { return entry->second.header; });
+  for (size_t i = 1; i < sorted.size(); ++i) {
+    const auto& [name, entry] = *sorted[i];
+    const auto& [before, other] = *sorted[i - 1];
+    if (other.offset + other.size > entry.header)
+      input_.refuse(entry.header, fmt::format("entry '{}' overlaps entry '{}', which ends at byte {}",
+                                              shown(name), shown(before), other.offset + other.size));
   }
 }
 
@@ -150,17 +169,17 @@ void Zip::check(const std::string& name, const Entry& entry, uint32_t crc) const
   if (has_sums_ && crc != entry.crc)
     input_.refuse(entry.offset,
                   fmt::format("entry '{}' is damaged: its CRC-32 is {:08x}, and {:08x} was written with it",
-                              name, crc, entry.crc));
+                              shown(name), crc, entry.crc));
 }
 
 void Zip::check_readable(const Entry& entry) const {
   if (!entry.problem.empty()) input_.refuse(entry.offset, entry.problem);
 }
 
-std::string Zip::text(const std::string& name, const Entry& entry) const {
+Input::Text Zip::text(const std::string& name, const Entry& entry) const {
   check_readable(entry);
-  std::string out = input_.text(entry.offset, entry.size);
-  check(name, entry, crc32(out.data(), out.size()));
+  Input::Text out = input_.part(entry.offset, entry.size);
+  check(name, entry, crc32(out.view().data(), out.view().size()));
   return out;
 }
 

@@ -14,13 +14,15 @@ namespace tenon::io {
 class Zip {
  public:
   struct Entry {
-    uint64_t offset;  // of the bytes in the input
+    uint64_t header;  // where the entry begins in the input
+    uint64_t offset;  // of its bytes
     uint64_t size;
     uint32_t crc;
     std::string problem;  // why the bytes are not readable; empty where they are
   };
 
-  /// Reads the directory. Throws Error{Value} for an archive that is damaged or has parts in other files.
+  /// Reads the directory. Throws Error{Value} for an archive that is damaged, has parts in other files, or
+  /// has entries that overlap.
   explicit Zip(const Input& input);
 
   const Input& input() const noexcept { return input_; }
@@ -33,11 +35,13 @@ class Zip {
   /// Throws Error{Value} for an entry that is compressed or encrypted.
   void check_readable(const Entry& entry) const;
   /// The bytes of an entry, checked by its CRC-32. Throws Error{Value}.
-  std::string text(const std::string& name, const Entry& entry) const;
+  Input::Text text(const std::string& name, const Entry& entry) const;
   /// Throws Error{Value} unless bytes of this sum are the entry's.
   void check(const std::string& name, const Entry& entry, uint32_t crc) const;
 
  private:
+  void check_places() const;
+
   const Input& input_;
   std::unordered_map<std::string, Entry> entries_;
   bool has_sums_ = false;  // PyTorch writes zeros where it was told to compute none

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <sys/file.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -329,6 +330,18 @@ bool is_whole(Bytes value, uint64_t key) {
   std::memcpy(&version, value.data() + 8, 8);
   const std::vector<std::byte> wanted = value_of(key, version);
   return std::ranges::equal(value, wanted);
+}
+
+TEST_F(PlanFolder, CountsAreDroppedWhereAnotherKeepsTheLock) {
+  Folder folder(path_);
+  folder.add_counts({{"loaded", 1}});
+  const Descriptor other(open((path_ + "/.lock").c_str(), O_RDWR | O_CLOEXEC));
+  ASSERT_EQ(flock(other.get(), LOCK_EX), 0);
+  folder.add_counts({{"loaded", 2}});  // returns
+  EXPECT_EQ(folder.counts().at("loaded"), 1u);
+  ASSERT_EQ(flock(other.get(), LOCK_UN), 0);
+  folder.add_counts({{"loaded", 4}});
+  EXPECT_EQ(folder.counts().at("loaded"), 5u);
 }
 
 // Processes that replace, read, shrink and die by SIGKILL in one folder: what is found is whole, and what was

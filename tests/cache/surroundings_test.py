@@ -78,9 +78,34 @@ def test_a_folder_that_cannot_be_made(tmp_path):
     out, said = run(TENON_CACHE=str(tmp_path / "file" / "plans"))
     assert "Not a directory" in said and said.count("\n") == 1
     assert out.startswith("2 planned, 0 tuned, 0 loaded; not found: ")
-    # A home that is none was not asked for as a place of plans: no word, but the count.
-    out, said = run(HOME=str(tmp_path / "file"))
-    assert said == "" and "Not a directory (2)" in out
+
+
+def test_a_home_that_is_none_is_not_made(tmp_path):
+    """Nor is it asked for as a place of plans: no word, but the reason."""
+    (tmp_path / "file").write_text("")
+    for name in ("file", "absent"):
+        home = tmp_path / name
+        assert run(HOME=str(home)) == (f"2 planned, 0 tuned, 0 loaded; no cache: HOME is '{home}', which is no folder", "")
+    caches = tmp_path / "absent/caches"
+    out, said = run(HOME=str(tmp_path), XDG_CACHE_HOME=str(caches))
+    assert said == "" and out.endswith(f"no cache: XDG_CACHE_HOME is '{caches}', in a folder that is not there")
+    assert [file.name for file in tmp_path.iterdir()] == ["file"]
+
+
+@pytest.mark.parametrize("folder", ["/", "//", "/./", "{}/root"])
+def test_the_root_is_no_folder_of_plans(folder, tmp_path):
+    (tmp_path / "root").symlink_to("/")
+    folder, before = folder.format(tmp_path), os.listdir("/")
+    why = f"TENON_CACHE is '{folder}', the root of all folders; name a folder for plans alone"
+    assert run(TENON_CACHE=folder) == (f"2 planned, 0 tuned, 0 loaded; no cache: {why}", f"plans are not kept on disk: {why}\n")
+    assert os.listdir("/") == before
+
+
+def test_a_tilde_is_not_taken_literally(tmp_path):
+    program = f"import os\nos.chdir({str(tmp_path)!r})\n{PROGRAM}"
+    out, said = run(program, TENON_CACHE="~/plans")
+    assert said == "plans are not kept on disk: TENON_CACHE is '~/plans', and Tenon does not expand ~; write the home folder out\n"
+    assert "no cache" in out and not list(tmp_path.iterdir())
 
 
 def test_a_limit_on_the_size_of_files(tmp_path):

@@ -9,6 +9,7 @@
 #include "tenon/generated/random/functions.h"
 #include "tenon/io/replace_file.h"
 #include "tenon/nn/linear.h"
+#include "tenon/ops/tensor_operators.h"
 
 namespace tenon {
 namespace {
@@ -79,12 +80,48 @@ TEST(Checkpoint, OtherFilesAndOtherEndingsAreRefused) {
       message_of([&] { load(path.text); }, ErrorKind::Value),
       "load: " + path.text +
           ": at byte 0: neither safetensors, nor a zip archive of PyTorch's, nor what tenon.save wrote");
+}
+
+TEST(Checkpoint, TensorsAndValuesGoThroughAFileOfTenons) {
+  const Path path("own.tenon", "");
+  const Tensor tensor = arange(100'000).to(kFloat32).reshape({100, 1000});  // larger than what is copied
+  save(tensor.t(), path.text);
+  EXPECT_TRUE(equal(load(path.text).to_tensor(), tensor.t()));
+  Tensor leaf = ones({2}).requires_grad_();
+  save({{"leaf", leaf}, {"loss", (leaf * 3).sum()}, {"none", zeros({0, 3}, kBFloat16)}}, path.text);
+  const StateDict state = load(path.text);
+  EXPECT_EQ(state.size(), 3u);
+  EXPECT_TRUE(state.at("leaf").requires_grad() && state.at("loss").requires_grad());
+  EXPECT_EQ(state.at("loss").item<float>(), 6);
+  EXPECT_EQ(state.at("none").sizes(), (Dims{0, 3}));
+  EXPECT_EQ(state.at("none").dtype(), kBFloat16);
+
+  const Value whole = load(TENON_RECORDED "/gpt.pt");
+  save(whole, path.text);
+  const Value again = load(path.text);
+  EXPECT_EQ(again.size(), 3u);
+  EXPECT_TRUE(equal(again["logits"].to_tensor(), whole["logits"].to_tensor()));
+  EXPECT_EQ(again["model"].state_dict().size(), whole["model"].state_dict().size());
+  const Path names("model.safetensors", "");
+  save(whole["model"], names.text);
+  EXPECT_EQ(load(names.text).state_dict().size(), whole["model"].state_dict().size());
+}
+
+TEST(Checkpoint, WhatCannotBeSavedSaysSo) {
+  const std::string path = testing::TempDir() + "never.safetensors";
+  EXPECT_EQ(message_of([&] { save(ones({2}), path); }, ErrorKind::Value),
+            "save: " + path +
+                ": a .safetensors file holds tensors by name, and this is one tensor; give it a name, "
+                "save({{\"weight\", tensor}}, path), or the path another ending");
+  const std::string own = testing::TempDir() + "never.tenon";
+  EXPECT_EQ(message_of([&] { save(empty({2}, kMeta), own); }, ErrorKind::Device),
+            "save: a tensor on meta has no elements to save");
   EXPECT_EQ(message_of(
                 [&] {
-                  save({{"w", ones({2})}}, path.text);
+                  save({{"\xff", ones({2})}}, own);
                 },
                 ErrorKind::Value),
-            "save: " + path.text + ": the path must end in .safetensors, which is what C++ writes");
+            "save: '?' is no UTF-8, as texts of checkpoints are");
 }
 
 /// {"w": tenon.tensor([1.0, 2.0]), "n": 3}, as tenon.save of Python writes it.

@@ -79,7 +79,7 @@ std::string damaged(const std::string& whole, std::mt19937_64& draw) {
 /// Tries damaged copies of a file; returns how many of them loaded.
 int try_damaged(const std::string& whole, uint64_t seed) {
   const auto read = [](const std::string& bytes) {
-    return io::read_checkpoint(io::Input::memory(std::as_bytes(std::span(bytes)), "the bytes"));
+    return io::read_checkpoint(io::Input::memory(std::as_bytes(std::span(bytes)), "the bytes")).value;
   };
   const std::string right = contents(read(whole));
   std::mt19937_64 draw(seed);

@@ -1,5 +1,10 @@
-// tenon._C._weights.load_pytorch: PyTorch's checkpoints as Python objects, for tenon.serialization.
+// tenon._C._weights.load: checkpoints of every format as Python objects, for tenon.serialization.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
 #include <unordered_map>
+#include <vector>
 
 #include "python/src/call/spread.h"
 #include "python/src/interpreter/errors.h"
@@ -7,8 +12,10 @@
 #include "python/src/modules/weights_arguments.h"
 #include "python/src/tensor/attribute_types.h"
 #include "python/src/tensor/tensor_object.h"
+#include "tenon/core/device.h"
 #include "tenon/io/node.h"
 #include "tenon/io/read_checkpoint.h"
+#include "tenon/io/utf8.h"
 
 namespace tenon::python {
 namespace {
@@ -20,19 +27,53 @@ Ref attribute(const char* module, const char* name) {
   return Ref(checked(PyObject_GetAttrString(imported.get(), name)));
 }
 
+/// The backend of a device by its text, where it is loaded. A file loads no devices: that would change the
+/// process.
+std::optional<Backend> loaded_backend(std::string_view text) {
+  return find_backend(text.substr(0, text.find(':')));
+}
+
+/// Keys of one dict or set by their hash. Numbers and tuples can be chosen so that all have one, and every
+/// key is then compared with every other.
+class KeyHashes {
+ public:
+  explicit KeyHashes(size_t keys) : counts_(keys > kFew) {}
+  void add(PyObject* key) {
+    if (!counts_) return;
+    const Py_hash_t hash = PyObject_Hash(key);
+    if (hash == -1 && PyErr_Occurred()) throw PythonError();
+    TENON_CHECK(++keys_[hash] <= kFew, Value,
+                fmt::format("more than {} keys of a dict or set have one hash", kFew));
+  }
+
+ private:
+  static constexpr size_t kFew = 200;
+  const bool counts_;
+  std::unordered_map<Py_hash_t, size_t> keys_;
+};
+
 /// Makes Python objects of the nodes of one file: each once, so that what is shared in the file is shared in
-/// Python. Values nest at most 500 deep (tenon/io/unpickler.h).
+/// Python, and takes memory once. Values nest at most 1,000 deep (tenon/io/unpickler.h).
 class Objects {
  public:
   PyObject* of(const io::Node& node) {
-    if (const auto known = made_.find(&node); known != made_.end()) return Py_NewRef(known->second.get());
+    if (PyObject* const known = find(node)) return Py_NewRef(known);
     Ref object(checked(make(node)));
-    const bool is_shared = node.kind >= Kind::List || node.kind == Kind::Tensor;
-    if (is_shared) made_.emplace(&node, Ref::borrow(object.get()));
+    // A tuple may hold a list that holds the tuple.
+    if (PyObject* const known = find(node)) return Py_NewRef(known);
+    keep(node, object.get());
     return object.release();
   }
 
  private:
+  PyObject* find(const io::Node& node) const {
+    return node.number < made_.size() ? made_[node.number].get() : nullptr;
+  }
+  void keep(const io::Node& node, PyObject* object) {
+    if (node.number >= made_.size()) made_.resize(node.number + 1);
+    made_[node.number] = Ref::borrow(object);
+  }
+
   PyObject* make(const io::Node& node) {
     switch (node.kind) {
       case Kind::None:
@@ -59,17 +100,20 @@ class Objects {
       case Kind::DType:
         return wrap(std::get<DType>(node.value));
       case Kind::Device:
-        return PyObject_CallFunction(attribute("tenon._C", "device").get(), "s", node.text().c_str());
+        return device(node);
       case Kind::List:
-        return sequence(node, PyList_New, PyList_SetItem);
+        return list(node);
       case Kind::Tuple: {
         Ref tuple(checked(sequence(node, PyTuple_New, PyTuple_SetItem)));
         return node.special ? PyObject_CallOneArg(attribute("tenon._C", "Size").get(), tuple.get())
                             : tuple.release();
       }
       case Kind::Set: {
-        const Ref list(checked(sequence(node, PyList_New, PyList_SetItem)));
-        return PySet_New(list.get());
+        const Ref elements(checked(sequence(node, PyList_New, PyList_SetItem)));
+        KeyHashes hashes(node.list().size());
+        for (Py_ssize_t i = 0; i < PyList_GET_SIZE(elements.get()); ++i)
+          hashes.add(PyList_GET_ITEM(elements.get(), i));
+        return node.special ? PyFrozenSet_New(elements.get()) : PySet_New(elements.get());
       }
       case Kind::Dict:
         return dict(node);
@@ -79,7 +123,7 @@ class Objects {
 
   static Py_ssize_t size_of(const io::Node& node) { return static_cast<Py_ssize_t>(node.text().size()); }
 
-  static PyObject* large_int(const std::string& bytes) {
+  static PyObject* large_int(std::string_view bytes) {
     const Ref arguments(
         checked(Py_BuildValue("(y#s)", bytes.data(), static_cast<Py_ssize_t>(bytes.size()), "little")));
     const Ref keywords(checked(Py_BuildValue("{s:O}", "signed", Py_True)));
@@ -88,12 +132,29 @@ class Objects {
     return PyObject_Call(function.get(), arguments.get(), keywords.get());
   }
 
-  static PyObject* tensor(const io::Node& node) {
+  static PyObject* device(const io::Node& node) {
+    const std::string_view text = node.text();
+    TENON_CHECK(
+        text == "meta" || loaded_backend(text), Value,
+        fmt::format("it holds the device '{}', and no device of that name is loaded; load it first with "
+                    "tenon.load_device",
+                    io::shown(text)));
+    return wrap(Device(text));
+  }
+
+  PyObject* tensor(const io::Node& node) {
     const auto& value = std::get<Tensor>(node.value);
-    if (!node.special) return wrap(value);
-    const Ref data(checked(wrap(value.detach())));
-    return PyObject_CallFunction(attribute("tenon.nn.parameter", "Parameter").get(), "OO", data.get(),
-                                 value.requires_grad() ? Py_True : Py_False);
+    Ref out;
+    if (node.special) {
+      const Ref data(checked(wrap(value.detach())));
+      out = Ref(checked(PyObject_CallFunction(attribute("tenon.nn.parameter", "Parameter").get(), "OO",
+                                              data.get(), value.requires_grad() ? Py_True : Py_False)));
+    } else {
+      out = Ref(checked(wrap(value)));
+    }
+    keep(node, out.get());
+    set_attributes(node, out.get());
+    return out.release();
   }
 
   PyObject* sequence(const io::Node& node, PyObject* (*make_empty)(Py_ssize_t),
@@ -105,27 +166,95 @@ class Objects {
     return out.release();
   }
 
-  PyObject* dict(const io::Node& node) {
-    const char* const type = node.counts ? "Counter" : "OrderedDict";
-    Ref out(node.counts || node.special ? PyObject_CallNoArgs(attribute("collections", type).get())
-                                        : PyDict_New());
-    checked(out.get());
-    for (size_t i = 0; i < node.list().size(); i += 2) {
-      const Ref key(of(*node.list()[i]));
-      const Ref value(of(*node.list()[i + 1]));
-      if (PyObject_SetItem(out.get(), key.get(), value.get()) < 0) throw PythonError();
+  PyObject* list(const io::Node& node) {
+    Ref out(checked(PyList_New(0)));
+    keep(node, out.get());
+    for (const io::Node* element : node.list()) {
+      const Ref object(of(*element));
+      if (PyList_Append(out.get(), object.get()) < 0) throw PythonError();
     }
     return out.release();
   }
 
-  std::unordered_map<const io::Node*, Ref> made_;
+  PyObject* dict(const io::Node& node) {
+    const char* const type = node.counts ? "Counter" : "OrderedDict";
+    const bool has_type = node.counts || node.special;
+    Ref out(checked(has_type ? PyObject_CallNoArgs(attribute("collections", type).get()) : PyDict_New()));
+    keep(node, out.get());
+    KeyHashes hashes(node.list().size() / 2);
+    for (size_t i = 0; i < node.list().size(); i += 2) {
+      const Ref key(of(*node.list()[i]));
+      hashes.add(key.get());
+      const Ref value(of(*node.list()[i + 1]));
+      if (PyObject_SetItem(out.get(), key.get(), value.get()) < 0) throw PythonError();
+    }
+    if (has_type) set_attributes(node, out.get());
+    return out.release();
+  }
+
+  /// Of this object alone, as Python's pickle does it: not by setattr, which properties of the type heed.
+  void set_attributes(const io::Node& node, PyObject* object) {
+    if (!node.attributes || node.attributes->list().empty()) return;
+    const Ref attributes(of(*node.attributes));
+    const Ref own(checked(PyObject_GetAttrString(object, "__dict__")));
+    if (PyDict_Update(own.get(), attributes.get()) < 0) throw PythonError();
+  }
+
+  std::vector<Ref> made_;  // by the numbers of nodes
 };
 
-/// What Python's place(storage, device) returns.
+/// Python's exception where objects cannot be made of a file: what the file says cannot cause one, but for
+/// memory.
+[[noreturn]] void refuse_objects(const std::string& name) {
+  const bool lacks_memory = PyErr_ExceptionMatches(PyExc_MemoryError);
+  if (!lacks_memory) throw PythonError();
+  PyErr_Clear();
+  throw Error(ErrorKind::OutOfMemory,
+              fmt::format("load: {}: there is not enough memory for its values", name));
+}
+
+PyObject* objects_of(const Value& value, const std::string& name) {
+  try {
+    return Objects().of(value.node());
+  } catch (const PythonError&) {
+    refuse_objects(name);
+  } catch (const Error& error) {
+    throw Error(error.kind(), fmt::format("load: {}: {}", name, error.message()));
+  }
+}
+
+/// A stream of what a Python file's read() returns.
+io::StreamReader reader_of(PyObject* file) {
+  return [file](std::span<std::byte> to) -> size_t {
+    const HoldGil held;
+    const Ref given(PyObject_CallMethod(file, "read", "n", static_cast<Py_ssize_t>(to.size())));
+    if (!given) throw_python_error();
+    TENON_CHECK(given.get() != Py_None, Runtime,
+                "load: f.read() returned None: the file does not wait for its bytes; load one that does");
+    TENON_CHECK(PyObject_CheckBuffer(given.get()), Type,
+                fmt::format("load: f.read() must return bytes, got {}; open the file in binary mode, 'rb'",
+                            Py_TYPE(given.get())->tp_name));
+    try {
+      const Buffer buffer(given.get());
+      const io::Bytes bytes = buffer.bytes();
+      TENON_CHECK(bytes.size() <= to.size(), Value,
+                  fmt::format("load: f.read({}) returned {} bytes", to.size(), bytes.size()));
+      std::ranges::copy(bytes, to.begin());
+      return bytes.size();
+    } catch (const PythonError&) {
+      throw_python_error();
+    }
+  };
+}
+
+/// What Python's place(storage, device, whether that device is loaded) returns.
 Storage placed(PyObject* place, Storage storage, const std::string& device) {
   const HoldGil held;
   const Ref given(wrap(std::move(storage)));
-  const Ref out(given ? PyObject_CallFunction(place, "Os", given.get(), device.c_str()) : nullptr);
+  PyObject* const is_loaded = device == "meta" || loaded_backend(device) ? Py_True : Py_False;
+  const Ref name(given ? to_python(device) : nullptr);
+  const Ref out(name ? PyObject_CallFunctionObjArgs(place, given.get(), name.get(), is_loaded, nullptr)
+                     : nullptr);
   if (!out) throw_python_error();
   const Storage* const made = as_storage(out.get());
   TENON_CHECK(made, Type,
@@ -135,26 +264,29 @@ Storage placed(PyObject* place, Storage storage, const std::string& device) {
 
 }  // namespace
 
-PyObject* load_pytorch(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject*) {
+PyObject* load(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject*) {
   return guarded([&] {
-    check_count("load_pytorch", n, 3);
+    check_count("load", n, 4);
     const bool is_path = PyBytes_Check(args[0]);
     const std::string path = is_path ? path_argument(args[0]) : std::string();
-    const std::optional<Buffer> buffer = is_path ? std::nullopt : std::optional<Buffer>(args[0]);
-    const bool mmap = flag(args[2]);
-    std::optional<Value> value;
+    const std::string name = path_argument(args[1]);
+    const bool mmap = flag(args[3]);
+    io::ReadOptions options{.place = {}, .may_go_on = !is_path, .map = mmap};
+    if (args[2] != Py_None)
+      options.place = [&](Storage storage, const std::string& device) {
+        return placed(args[2], std::move(storage), device);
+      };
+    std::optional<io::Checkpoint> read;
+    uint64_t too_much = 0;
     {
       const ReleaseGil released;
       const io::Input input =
-          is_path ? io::Input::file(path, mmap) : io::Input::memory(buffer->bytes(), "the bytes");
-      io::Place place;
-      if (args[1] != Py_None)
-        place = [&](Storage storage, const std::string& device) {
-          return placed(args[1], std::move(storage), device);
-        };
-      value = io::read_pytorch(input, place);
+          is_path ? io::Input::file(path, mmap) : io::Input::stream(reader_of(args[0]), name);
+      read = io::read_checkpoint(input, options);
+      if (!is_path && input.taken() > read->end) too_much = input.taken() - read->end;
     }
-    return Objects().of(value->node());
+    const Ref value(objects_of(read->value, name));
+    return checked(Py_BuildValue("OK", value.get(), static_cast<unsigned long long>(too_much)));
   });
 }
 

@@ -39,25 +39,6 @@ std::string utf8(const char* function, PyObject* o) {
   return {text, static_cast<size_t>(size)};
 }
 
-PyObject* replace(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject*) {
-  return guarded([&] {
-    check_count("replace_file", n, 2);
-    const std::string path = path_argument(args[0]);
-    const Ref items(checked(PySequence_Tuple(args[1])));
-    std::vector<Buffer> buffers;
-    std::vector<io::Bytes> parts;
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(items.get()); ++i) {
-      buffers.emplace_back(PyTuple_GET_ITEM(items.get(), i));
-      parts.push_back(buffers.back().bytes());
-    }
-    {
-      const ReleaseGil released;
-      io::replace_file(path, parts);
-    }
-    return Py_NewRef(Py_None);
-  });
-}
-
 StateDict tensors_argument(PyObject* o) {
   TENON_CHECK(PyDict_Check(o), Type,
               std::string("save: safetensors holds a dict of tensors, not a ") + Py_TYPE(o)->tp_name);
@@ -149,8 +130,13 @@ const safetensors::File& file_argument(PyObject* capsule) {
 PyObject* open_safetensors(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject*) {
   return guarded([&] {
     check_count("open_safetensors", n, 2);
-    auto file =
-        std::make_unique<safetensors::File>(path_argument(args[0]), LoadOptions{.mmap = flag(args[1])});
+    const std::string path = path_argument(args[0]);
+    const bool mmap = flag(args[1]);
+    std::unique_ptr<safetensors::File> file;
+    {
+      const ReleaseGil released;
+      file = std::make_unique<safetensors::File>(path, LoadOptions{.mmap = mmap});
+    }
     PyObject* const capsule = checked(PyCapsule_New(file.get(), kFileName, [](PyObject* o) {
       delete static_cast<safetensors::File*>(PyCapsule_GetPointer(o, kFileName));
     }));
@@ -200,11 +186,12 @@ PyObject* tensor(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject*) {
 }
 
 PyMethodDef g_methods[] = {
-    fast_method("replace_file", &replace, "replace_file(path, parts): makes buffers the contents of a file."),
     fast_method("save_safetensors", &save_safetensors, "save_safetensors(path or None, tensors, metadata)"),
     fast_method("load_safetensors", &load_safetensors, "load_safetensors(path, mmap)"),
     {"read_safetensors", &read_safetensors, METH_O, "The tensors of a buffer."},
-    fast_method("load_pytorch", &load_pytorch, "load_pytorch(path or buffer, place or None, mmap)"),
+    fast_method("save", &save, "save(value, path or file)"),
+    fast_method("load", &load,
+                "load(path or file, name, place or None, mmap): the value, and the bytes read behind it"),
     fast_method("open_safetensors", &open_safetensors, "open_safetensors(path, mmap)"),
     {"keys", &keys, METH_O, "The names of an open file's tensors."},
     {"metadata", &metadata, METH_O, "The metadata of an open file."},

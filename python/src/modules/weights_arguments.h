@@ -1,4 +1,4 @@
-// Arguments of the functions of tenon._C._weights, and the one that has a file of its own.
+// Arguments of the functions of tenon._C._weights, and those that have files of their own.
 #pragma once
 
 #include <string>
@@ -30,7 +30,9 @@ class Buffer {
 /// What os.fsencode returned.
 std::string path_argument(PyObject* o);
 
-/// load_pytorch(path or buffer, place or None, mmap)
-PyObject* load_pytorch(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject*);
+/// load(path or file, name, place or None, mmap): the value, and how many bytes of the file were read behind it.
+PyObject* load(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject*);
+/// save(value, path or file)
+PyObject* save(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject*);
 
 }  // namespace tenon::python

@@ -1,0 +1,26 @@
+"""Altered files of every kind and pickles made at random: some in every run, TENON_MUTATIONS says how many of each kind."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SCRIPT = Path(__file__).parent / "files.py"
+COUNT = int(os.environ.get("TENON_MUTATIONS", 1000))
+KINDS = ["own", "own-sealed", "first", "pytorch", "pytorch-sealed", "safetensors", "safetensors-foreign", "hand-made"]
+
+
+def test_no_kind_is_left_out():
+    listed = subprocess.run([sys.executable, SCRIPT, "--list"], capture_output=True, text=True, check=True)
+    assert listed.stdout.split() == KINDS
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_altered_files_load_as_what_they_hold_or_say_where_they_are_wrong(kind):
+    done = subprocess.run([sys.executable, SCRIPT, kind, "--count", str(COUNT)], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    counts = json.loads(done.stdout)
+    assert counts["refused"] > COUNT / 2 and counts["compared"] > COUNT / 200, counts

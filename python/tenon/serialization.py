@@ -77,13 +77,16 @@ def load(f: Any, map_location: Any = None, *, weights_only: bool = True, mmap: b
             if file.read(1):
                 raise ValueError(f"load: {_name_of(file)}: bytes follow the value; the file is damaged, or more was appended to it")
             return value
+    import os
+
     path = _path("load", "reading", f)
-    return _C._weights.load(path, path, _place_at(map_location), mmap)[0]
+    return _C._weights.load(path, path, _place_at(map_location, os.fsdecode(path)), mmap)[0]
 
 
 def _load_open(f, map_location, mmap):
     """The value of an open file, which is read no further than the value goes."""
-    value, too_much = _C._weights.load(f, _name_of(f).encode(errors="replace"), _place_at(map_location), mmap)
+    name = _name_of(f)
+    value, too_much = _C._weights.load(f, name.encode(errors="replace"), _place_at(map_location, name), mmap)
     if too_much and f.seekable():  # of the first format, which does not say how long a value is
         f.seek(-too_much, 1)
     return value
@@ -95,7 +98,7 @@ def _name_of(f):
     return name if isinstance(name, str) and name else "the file"
 
 
-def _place_at(map_location):
+def _place_at(map_location, name):
     """A function of a storage in host memory, the name of its device, and whether that is loaded, that returns the storage to use."""
 
     def place(storage, location, is_loaded):
@@ -109,7 +112,7 @@ def _place_at(map_location):
             wanted = map_location.get(location, location)
         elif map_location is not None:
             wanted = map_location
-        device = _device_of(wanted, location, is_loaded)
+        device = _device_of(wanted, location, is_loaded, name)
         if device.type == "cpu":
             return storage
         return _over(storage, (storage.nbytes(),), (1,), _C.uint8).to(device).untyped_storage()
@@ -122,7 +125,7 @@ def _over(storage, shape, stride, dtype):
     return _C.empty(0, dtype=dtype, device=storage.device).set_(storage, 0, shape, stride)
 
 
-def _device_of(place, location, is_loaded):
+def _device_of(place, location, is_loaded, name):
     """The device that a tensor saved on `location` shall be on."""
     if not isinstance(place, (str, _C.device)):
         raise TypeError(f"load: map_location must name devices, got {type(place).__name__} for {location!r}")
@@ -140,6 +143,6 @@ def _device_of(place, location, is_loaded):
     if str(place) != location:
         raise RuntimeError(f"load: map_location: {problem}")
     raise RuntimeError(
-        f"load: a tensor was saved on {location}: {problem}. Load the device first with tenon.load_device, or say where the "
+        f"load: {name}: a tensor was saved on {location}: {problem}. Load the device first with tenon.load_device, or say where the "
         "tensors shall be: tenon.load(f, map_location='cpu')"
     )

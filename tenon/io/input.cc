@@ -18,7 +18,8 @@
 namespace tenon::io {
 namespace {
 
-constexpr size_t kBlock = size_t{4} << 20;  // what one thread reads at a time
+constexpr size_t kBlock = size_t{4} << 20;        // what one thread reads at a time
+constexpr size_t kFirstBlock = size_t{64} << 10;  // of a stream, which may be short
 
 /// The bytes that come out of a pipe or a device.
 StreamReader reader_of(Descriptor opened, const std::string& path) {
@@ -46,7 +47,8 @@ struct Input::Stream {
     while (held.size() < size && !ended) {
       check_interrupt();
       const size_t before = held.size();
-      held.resize(before + static_cast<size_t>(std::min<uint64_t>(size - before, kBlock)));
+      const uint64_t most = std::clamp(before, kFirstBlock, kBlock);
+      held.resize(before + static_cast<size_t>(std::min(size - before, most)));
       const size_t count = reader(std::span(held).subspan(before));
       held.resize(before + count);
       ended = count == 0;

@@ -14,29 +14,39 @@ MODULES = [
     "torch",
     "torch.Tensor",
     "torch.accelerator",
+    "torch.amp",
     "torch.autograd",
     "torch.backends",
+    "torch.cpu.amp",
     "torch.cuda",
+    "torch.cuda.amp",
     "torch.fft",
     "torch.linalg",
+    "torch.mps",
     "torch.nn",
     "torch.nn.Module",
     "torch.nn.functional",
     "torch.nn.init",
+    "torch.nn.modules.utils",
     "torch.nn.utils",
     "torch.optim",
     "torch.optim.Optimizer",
     "torch.optim.lr_scheduler",
     "torch.random",
     "torch.special",
+    "torch.utils",
+    "torch.utils.checkpoint",
     "torch.utils.data",
+    "torch.xpu",
 ]
+# Modules whose __all__ says what is public; dir() of the others.
+BY_ALL = {"torch.amp", "torch.cpu.amp", "torch.cuda.amp", "torch.mps", "torch.nn.modules.utils", "torch.utils.checkpoint", "torch.xpu"}
 # What torch._C has beside the classes of compilers and serialization.
 OF_THE_EXTENSION = {"Event", "Generator", "OutOfMemoryError", "AcceleratorError", "Size", "Stream", "Tensor", "Tag", "DispatchKey"}
 
 
 def public(module, path):
-    for name in dir(module):
+    for name in getattr(module, "__all__", dir(module)) if path in BY_ALL else dir(module):
         value = getattr(module, name, None)
         if name.startswith("_"):
             continue

@@ -17,7 +17,6 @@ import sys
 import weakref
 
 from . import _C
-from .callers import warn
 from .nn import Module
 
 TYPE_CHECKING = False
@@ -142,6 +141,8 @@ def _check_pytorch_options(fullgraph, dynamic, backend, mode, options):
     ):  # fmt: skip
         name = option.partition("=")[0]
         if asks and name not in _warned:
+            from .callers import warn
+
             _warned.add(name)
             warn(f"compile: {option} has no effect: {instead}")
 

@@ -4,30 +4,45 @@ from .optim import SGD, Adam, AdamW, Optimizer
 from .pure_observer import Refused
 
 _FORMULAS = {SGD: "SGD", Adam: "Adam", AdamW: "Adam"}
-_FILES = {method.__code__.co_filename for method in (Optimizer.step.__wrapped__, SGD._update, Adam._update)}
+#: The code that reads a rate or a count of steps as replays do.
+_READERS = {method.__code__ for method in (Optimizer.step.__wrapped__, Optimizer.zero_grad, SGD._update, Adam._update)}
 
 
 class LiveNumbers:
     """What the numbers were before the call that is captured, by the dict that has them and their key there."""
 
-    def __init__(self):
+    def __init__(self, are_followed):
+        self._are_followed = are_followed  # else all numbers are compared
+        self.is_shared = False  # a list or a dict that has them is found in another way than by its optimizer
         self._before = {}  # (id of a dict, key): a number
+        self._parts = set()  # ids of the lists and dicts that lead to them
         self._optimizers = []
 
     def __contains__(self, entry):
         return entry in self._before
 
-    def note(self, optimizer, kind, codes):
-        """Notes the numbers of an optimizer, if nobody but its own step, of the code that ran, reads them."""
+    def reach_again(self, number):
+        """Notes that the object with this id was found once more."""
+        self.is_shared = self.is_shared or number in self._parts
+
+    def note(self, optimizer, kind, codes, seen):
+        """Notes the numbers of an optimizer, if nobody but its own step, of the code that ran, reads them. `seen` has the ids of
+        what was found before."""
+        if not self._are_followed:
+            return
         readers = {
-            code.co_filename
+            code
             for code in codes
             if {"param_groups", "state", "lr"} & {*code.co_names, *(c for c in code.co_consts if isinstance(c, str))}
         }
-        if kind not in _FORMULAS or kind._update.__code__ not in codes or not readers <= _FILES:
+        if kind not in _FORMULAS or kind._update.__code__ not in codes or not readers <= _READERS:
             return
         if any(type(group["lr"]) not in (int, float) for group in optimizer.param_groups):
             return
+        parts = {id(optimizer.param_groups), id(optimizer.state), *map(id, optimizer.param_groups), *map(id, optimizer.state.values())}
+        if not parts.isdisjoint(seen):
+            return
+        self._parts |= parts
         self._optimizers.append(optimizer)
         for group in optimizer.param_groups:
             self._before[id(group), "lr"] = group["lr"]

@@ -54,7 +54,8 @@ _LIBRARIES = tuple({sysconfig.get_path(place) + os.sep for place in ("stdlib", "
 class Reads:
     """What a program may read, and the tensors and containers among it. `seen` has an Observer's notes of earlier calls."""
 
-    def __init__(self, seen):
+    def __init__(self, seen, follows_optimizers=True):
+        self._notes = seen
         self.codes = seen.codes
         self._texts = seen.names
         self.names = {name for code in self.codes for name in (*code.co_names, *code.co_freevars)} | seen.names
@@ -72,7 +73,7 @@ class Reads:
         self.exact = False  # equal numbers may be told apart
         self.guards, self.tensors, self.containers = [], [], []
         self.tensor_paths = []
-        self.live = LiveNumbers()
+        self.live = LiveNumbers(follows_optimizers and not self.dynamic)
         self._functions = seen.functions
         self._seen = {}  # by id, and kept alive
         self._classes = set()
@@ -93,7 +94,8 @@ class Reads:
             self._globals(code, variables)
         if not _ABSTRACT.isdisjoint(self.codes):
             self._guard(RESULT, abc.get_cache_token, None, abc.get_cache_token(), "what is registered with abstract classes")
-        return self
+        # What is reached in two ways may be read by code that names no rate: all of it is compared then.
+        return Reads(self._notes, False).collect(fn, arguments) if self.live.is_shared else self
 
     def check_found(self, codes):
         """Raises Refused for code that has run in a function whose variables are not among the comparisons."""
@@ -145,7 +147,10 @@ class Reads:
 
     def visit(self, obj, path):
         """Adds what may be read through `obj`, which the program calls `path`."""
-        if isinstance(obj, SCALARS) and type(obj) in SCALARS or id(obj) in self._seen:
+        if isinstance(obj, SCALARS) and type(obj) in SCALARS:
+            return
+        if id(obj) in self._seen:
+            self.live.reach_again(id(obj))
             return
         self._seen[id(obj)] = obj
         kind = type(obj)
@@ -295,7 +300,7 @@ class Reads:
         if not all(base in known for base in layouts):
             raise Refused(f"it may read `{path}`, a {kind.__module__}.{kind.__qualname__}, which cannot be compared")
         if isinstance(obj, Optimizer):
-            self.live.note(obj, kind, self.codes)
+            self.live.note(obj, kind, self.codes, self._seen)
         if kind.__flags__ & _HEAP:
             self._guard(CLASS, obj, None, kind, f"the class of `{path}`")
             self._class(kind, path)

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+import threading
 import time
 
 import numpy as np
@@ -267,9 +268,7 @@ def test_a_worker_that_is_killed_while_it_writes_is_named():
     loader = DataLoader(Large(), num_workers=1, collate_fn=lambda rows: rows[0])
     batches = iter(loader)
     (worker,) = batches._pool.workers
-    deadline = time.monotonic() + 30
-    while not worker.results.poll(0.01) and time.monotonic() < deadline:
-        pass
+    assert worker.results.poll(300)
     os.kill(worker.process.pid, signal.SIGKILL)
     with pytest.raises(RuntimeError, match="worker 0 .* was killed by signal SIGKILL"):
         list(batches)
@@ -280,16 +279,14 @@ class Large(Squares):
         return tenon.zeros(1 << 20)
 
 
-class Slow(Squares):
+class Endless(Squares):
     def __getitem__(self, i):
-        time.sleep(30)
+        threading.Event().wait()
 
 
 def test_a_worker_that_takes_too_long_is_an_error():
-    start = time.monotonic()
     with pytest.raises(RuntimeError, match=r"timed out after 0.2 seconds waiting for worker 0"):
-        list(DataLoader(Slow(), num_workers=1, timeout=0.2))
-    assert time.monotonic() - start < 25
+        list(DataLoader(Endless(), num_workers=1, timeout=0.2))
 
 
 def test_workers_end_with_the_pass_that_uses_them():
@@ -302,7 +299,7 @@ def test_workers_end_with_the_pass_that_uses_them():
 
 
 def run(code, **kwargs):
-    return subprocess.run([sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, timeout=120, **kwargs)
+    return subprocess.run([sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, timeout=300, **kwargs)
 
 
 PROGRAM = """
@@ -336,7 +333,7 @@ def test_a_program_may_end_while_workers_work():
 def test_workers_end_when_their_parent_is_killed():
     killed = run(PROGRAM + "    print([w.process.pid for w in loader._pool.workers], flush=True)\n    os.kill(os.getpid(), 9)\n")
     assert killed.returncode == -9
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 300
     left = eval(killed.stdout)
     while left and time.monotonic() < deadline:
         left = [pid for pid in left if os.path.exists(f"/proc/{pid}") and "Z" not in open(f"/proc/{pid}/stat").read().rsplit(")", 1)[1].split()[0]]

@@ -221,5 +221,5 @@ if child == 0:
     os._exit(threads())
 print(before > 1, os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 """
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120)
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=300)
     assert (done.stdout.strip(), done.returncode) == ("True 1", 0), done.stderr

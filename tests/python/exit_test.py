@@ -60,7 +60,7 @@ def test_threads_run_on_while_static_objects_are_destroyed(operation, size):
     """C's exit() knows nothing of the interpreter: its threads run until the process is gone."""
     for _ in range(6):
         program = C_EXIT.format(operation=operation, size=size)
-        run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+        run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=300)
         assert run.returncode == 0 and run.stderr == ""
 
 
@@ -133,5 +133,5 @@ PYTHON = {
 def test_daemon_threads_inside_python_under_backward_do_not_abort_the_exit(kind, python, threads):
     program = BACKWARD.format(definition=DEFINITIONS[kind], call=CALLS[kind], python=PYTHON[python], threads=threads)
     for _ in range(2):
-        run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=25)
+        run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=300)
         assert run.returncode == 0 and run.stderr == ""

@@ -100,7 +100,7 @@ def check(full_name: str, given: str | None = None, limit: float = LIMIT) -> lis
 
 
 #: How long a call waits for another one to come to its graph: far more than it takes. An operator whose calls exclude each other, by a
-#: lock, makes it wait in vain.
+#: lock, makes it wait to the end of it.
 _PATIENCE_S = 5.0
 
 

@@ -254,7 +254,7 @@ void detail::throw_cpu_out_of_memory(size_t nbytes, size_t emptied) {
   g_counters.failures.fetch_add(1, std::memory_order_relaxed);
   std::string text =
       fmt::format("cpu allocator: {} are not to be had: {}", describe_request(nbytes), describe_cpu_memory());
-  text += emptied > 0 ? fmt::format("and its cache of {} was emptied in vain", format_bytes(emptied))
+  text += emptied > 0 ? fmt::format("and freeing its cache of {} did not help", format_bytes(emptied))
                       : "and its cache is empty";
   throw_error(ErrorKind::OutOfMemory, std::move(text));
 }

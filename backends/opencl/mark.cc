@@ -26,10 +26,13 @@ Event another(const Event& event) {
 
 void Mark::record(cl_command_queue queue) {
   Event event = new_marker(queue, nullptr);
-  Event timed = timing_ ? new_marker(timing_.get(), event.get()) : nullptr;
+  if (timing_) {
+    event = new_marker(timing_.get(), event.get());
+    const cl_event list[] = {event.get()};
+    check(clEnqueueBarrierWithWaitList(queue, 1, list, nullptr), "clEnqueueBarrierWithWaitList");
+  }
   const std::lock_guard<std::mutex> lock(mutex_);
   event_ = std::move(event);
-  timed_ = std::move(timed);
 }
 
 Event Mark::get() {
@@ -38,16 +41,12 @@ Event Mark::get() {
 }
 
 cl_ulong Mark::time() {
-  Event timed;
-  {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    timed = another(timed_);
-  }
-  if (!timed) throw abi::Error(TENON_ERROR_RUNTIME, "an event without a time");
-  const cl_event list[] = {timed.get()};
+  const Event event = timing_ ? get() : nullptr;
+  if (!event) throw abi::Error(TENON_ERROR_RUNTIME, "an event without a time");
+  const cl_event list[] = {event.get()};
   check(clWaitForEvents(1, list), "clWaitForEvents");
   cl_ulong nanoseconds = 0;
-  check(clGetEventProfilingInfo(timed.get(), CL_PROFILING_COMMAND_END, sizeof nanoseconds, &nanoseconds,
+  check(clGetEventProfilingInfo(event.get(), CL_PROFILING_COMMAND_END, sizeof nanoseconds, &nanoseconds,
                                 nullptr),
         "clGetEventProfilingInfo");
   return nanoseconds;

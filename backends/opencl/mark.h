@@ -25,11 +25,11 @@ class Mark {
   cl_ulong time();
 
   // A queue that profiles would cost all that it runs. Instead a marker of `timing_` waits for the marker of
-  // the queue, and its time is taken.
+  // the queue, and its time is taken. Whatever comes after the mark waits for it: later work of the queue,
+  // and all that waits for the event. So the times of two marks have the order of the marks.
   const Queue timing_;
   std::mutex mutex_;  // of what follows
   Event event_;       // null before it is recorded
-  Event timed_;       // of `timing_`
 };
 
 }  // namespace opencl

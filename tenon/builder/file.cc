@@ -15,15 +15,10 @@ namespace {
 constexpr std::string_view kMagic = "TENONPLN";
 constexpr uint64_t kVersion = 2;
 
-void write(graph::ByteWriter& out, std::string_view text) {
-  out.number(text.size());
-  out.characters(text);
-}
 void write(graph::ByteWriter& out, const Dims& dims) {
   out.number(dims.size());
   for (const int64_t d : dims) out.signed_number(d);
 }
-std::string read_text(graph::ByteReader& in) { return in.characters(in.count()); }
 Dims read_dims(graph::ByteReader& in) {
   Dims dims;
   for (size_t n = in.count(); n > 0; --n) dims.push_back(in.signed_number());
@@ -37,13 +32,13 @@ Dims read_dims(graph::ByteReader& in) {
 std::vector<std::byte> Graph::serialize() const {
   const graph::Plan& p = *plan();
   graph::ByteWriter body;
-  write(body, kHost.target());
-  write(body, candidates_[chosen_].name);
+  body.text(kHost.target());
+  body.text(candidates_[chosen_].name);
   body.number(p.uids_sorted().size());
   for (const uint64_t uid : p.uids_sorted()) {
     const TensorAttributes& t = *find_tensor(uid);
     body.number(uid);
-    write(body, t.name_);
+    body.text(t.name_);
     write(body, t.dim_);
     write(body, t.stride_);
     body.byte(static_cast<uint8_t>(*t.dtype_));
@@ -72,15 +67,15 @@ void Graph::deserialize(std::span<const std::byte> bytes) {
   if (length != in.rest().size())
     refuse(fmt::format("{} bytes should follow, and {} do", length, in.rest().size()));
   if (sum != graph::checksum(in.rest())) refuse("the bytes are not those that were written");
-  if (const std::string target = read_text(in); target != kHost.target())
+  if (const std::string target = in.text(); target != kHost.target())
     refuse(fmt::format("the plan was made for {}, and this process runs {}", target, kHost.target()));
-  Candidate made{.name = read_text(in), .engine = {}, .options = {}, .plan = {}, .refused = {}};
+  Candidate made{.name = in.text(), .engine = {}, .options = {}, .plan = {}, .refused = {}};
   std::vector<TensorDescription> described;
   std::vector<bool> outputs;
   for (size_t n = in.count(); n > 0; --n) {
     TensorDescription& t = described.emplace_back();
     t.uid = in.number();
-    t.name = read_text(in);
+    t.name = in.text();
     t.dim = read_dims(in);
     t.stride = read_dims(in);
     t.data_type = static_cast<DType>(in.below(kNumDTypes, "dtype"));

@@ -33,6 +33,11 @@ class ByteWriter {
   void characters(std::string_view text) {
     for (const char c : text) byte(static_cast<uint8_t>(c));
   }
+  /// A string after its length.
+  void text(std::string_view text) {
+    number(text.size());
+    characters(text);
+  }
   void append(const ByteWriter& other) {
     bytes_.insert(bytes_.end(), other.bytes_.begin(), other.bytes_.end());
   }
@@ -43,6 +48,9 @@ class ByteWriter {
  private:
   std::vector<std::byte> bytes_;
 };
+
+/// Without overlong forms and surrogates, as Python's texts are.
+bool is_utf8(std::string_view text) noexcept;
 
 class ByteReader {
  public:
@@ -105,6 +113,13 @@ class ByteReader {
     const auto* const first = reinterpret_cast<const char*>(bytes_.data() + at_);
     at_ += n;
     return {first, n};
+  }
+  /// A string after its length.
+  std::string text() {
+    const size_t start = at_, n = count();
+    std::string read = characters(n);
+    if (!is_utf8(read)) fail_at(start, "a string is no UTF-8");
+    return read;
   }
 
   /// Throws Error{Value} "graph: byte 17: ...".

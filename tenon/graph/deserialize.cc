@@ -10,6 +10,29 @@
 
 namespace tenon::graph {
 
+bool is_utf8(std::string_view text) noexcept {
+  const auto at = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
+  for (size_t i = 0; i < text.size();) {
+    const unsigned lead = at(i);
+    const size_t more = lead < 0x80   ? 0
+                        : lead < 0xC2 ? 4
+                        : lead < 0xE0 ? 1
+                        : lead < 0xF0 ? 2
+                        : lead < 0xF5 ? 3
+                                      : 4;
+    if (more == 4 || more >= text.size() - i) return false;
+    unsigned code = more == 0 ? lead : lead & (0x3Fu >> more);
+    for (size_t k = 1; k <= more; ++k) {
+      if ((at(i + k) & 0xC0) != 0x80) return false;
+      code = code << 6 | (at(i + k) & 0x3Fu);
+    }
+    const bool overlong = (more == 2 && code < 0x800) || (more == 3 && code < 0x10000);
+    if (overlong || code > 0x10FFFF || (code >= 0xD800 && code < 0xE000)) return false;
+    i += more + 1;
+  }
+  return true;
+}
+
 void ByteReader::fail_at(size_t position, const std::string& problem) {
   throw_error(ErrorKind::Value, fmt::format("graph: byte {}: {}", position, problem));
 }
@@ -24,10 +47,7 @@ class Deserializer {
 
   Graph run() {
     header();
-    for (size_t n = in_.count(); n > 0; --n) {
-      const size_t size = in_.count();
-      texts_.push_back(in_.characters(size));
-    }
+    for (size_t n = in_.count(); n > 0; --n) texts_.push_back(in_.text());
     tables();
     std::vector<size_t> starts;
     for (size_t n = in_.count(); n > 0; --n) {

@@ -25,10 +25,7 @@ class Serializer {
     }
     ByteWriter body;
     body.number(texts_.size());
-    for (const std::string& text : texts_) {
-      body.number(text.size());
-      body.characters(text);
-    }
+    for (const std::string& text : texts_) body.text(text);
     body.append(out_);
     ByteWriter file;
     file.characters(kMagic);

@@ -45,16 +45,6 @@ expr::Key cache_key(const Lifted& lifted, bool relaxed, double tune_ms, PlanFor 
   return mixer.take();
 }
 
-namespace {
-
-void write(graph::ByteWriter& out, std::string_view text) {
-  out.number(text.size());
-  out.characters(text);
-}
-std::string read_text(graph::ByteReader& in) { return in.characters(in.count()); }
-
-}  // namespace
-
 cache::PlanCache::File to_file(const Fused& fused) {
   graph::ByteWriter out;
   out.fixed(fused.report.key.high);
@@ -64,20 +54,20 @@ cache::PlanCache::File to_file(const Fused& fused) {
   for (const uint32_t call : fused.calls) out.number(call);
   out.number(fused.report.fusions.size());
   for (const auto& fusion : fused.report.fusions) {
-    write(out, fusion.engine);
+    out.text(fusion.engine);
     out.number(fusion.refused.size());
-    for (const std::string& why : fusion.refused) write(out, why);
+    for (const std::string& why : fusion.refused) out.text(why);
     out.number(fusion.trials.size());
     for (const graph::Trial& trial : fusion.trials) {
-      write(out, trial.name);
+      out.text(trial.name);
       out.real(trial.ns);
-      write(out, trial.reason);
+      out.text(trial.reason);
     }
   }
   out.number(fused.left.size());
   for (size_t i = 0; i < fused.left.size(); ++i) {
     out.number(fused.left[i]);
-    write(out, fused.report.left[i].reason);
+    out.text(fused.report.left[i].reason);
   }
   std::vector<std::byte> bytes = out.take();
   const std::vector<std::byte> graph = graph::serialize(fused.graph);
@@ -123,19 +113,19 @@ Fused from_file(cache::Bytes bytes, const Segment& segment, Lifted lifted) {
   for (size_t n = in.count(); n > 0; --n) fused.calls.push_back(call());
   std::vector<graph::FusionReport::Fusion> told;
   for (size_t n = in.count(); n > 0; --n) {
-    told.emplace_back().engine = read_text(in);
-    for (size_t k = in.count(); k > 0; --k) told.back().refused.push_back(read_text(in));
+    told.emplace_back().engine = in.text();
+    for (size_t k = in.count(); k > 0; --k) told.back().refused.push_back(in.text());
     for (size_t k = in.count(); k > 0; --k) {
       graph::Trial& trial = told.back().trials.emplace_back();
-      trial.name = read_text(in);
+      trial.name = in.text();
       trial.ns = in.real();
-      trial.reason = read_text(in);
+      trial.reason = in.text();
     }
   }
   for (size_t n = in.count(); n > 0; --n) {
     fused.left.push_back(call());
     const RecordedCall& left = segment.calls[fused.left.back()];
-    report.left.push_back({left.node->info->op, left.line, read_text(in)});
+    report.left.push_back({left.node->info->op, left.line, in.text()});
   }
   fused.graph = graph::deserialize(in.rest());
   check_calls(fused, lifted);

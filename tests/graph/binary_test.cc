@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <random>
 
@@ -120,6 +121,22 @@ TEST(GraphBinary, RefusesUnknownOperatorsByName) {
   ASSERT_NE(at, std::string_view::npos);
   bytes[at + 6] = std::byte{'z'};
   expect_refused(sealed(bytes), "'aten::zelu_' is no operator that is there");
+}
+
+// Texts become Python's, which hold nothing else.
+TEST(GraphBinary, RefusesTextsThatAreNoUtf8) {
+  for (const std::string_view name :
+       {"\xff", "a\x80", "\xc3", "\xc0\xaf", "\xed\xa0\x80", "\xf4\x90\x80\x80", "\xe0\x80\xaf"}) {
+    EXPECT_FALSE(is_utf8(name));
+    Graph graph = parse(kRegions);
+    const auto region = std::ranges::find_if(graph.nodes, [](const Node& n) { return n.region != nullptr; });
+    ASSERT_NE(region, graph.nodes.end());
+    region->region->name = name;
+    expect_refused(serialize(graph), "a string is no UTF-8");
+  }
+  for (const std::string_view name :
+       {"", "region_0", "\xc3\xa9", "\xe2\x82\xac", "\xed\x9f\xbf", "\xf0\x9f\x99\x82"})
+    EXPECT_TRUE(is_utf8(name));
 }
 
 TEST(GraphBinaryFuzz, ChangedBytesAreAGraphOrAreRefused) {

@@ -281,9 +281,10 @@ class pygraph:
         return Tensor(self, _builder.tensor(self._graph, name, dim, stride, data_type, uid, is_virtual, is_pass_by_value))
 
     def tensor_like(self, like: Any, name: str = "") -> Tensor:
-        """An input with the sizes, strides and dtype of a tensor of any library that speaks DLPack, or of another one's."""
+        """An input with the sizes, strides and dtype of a tensor of any library that speaks DLPack, or of a graph's tensor. In a
+        graph of a device, a tensor of the host that has one element is a number that is passed by value."""
         if isinstance(like, Tensor):
-            return self.tensor(like.get_dim(), like.get_stride(), like.get_data_type(), name=name)
+            return Tensor(self, _builder.tensor_like_other(self._graph, like._graph._graph, like._number, name))
         return Tensor(self, _builder.tensor_like(self._graph, _as_tensor(like), name))
 
     def tensor_scalar(self, value: Any, data_type: _C.dtype | None = None, name: str = "") -> Tensor:
@@ -339,7 +340,7 @@ class pygraph:
 
     def build_plans(self, policy: Any = build_plan_policy.HEURISTICS_CHOICE) -> None:
         """Builds the first plan that runs the graph, or all."""
-        _builder.build_plans(self._graph, str(policy) == "ALL")
+        _builder.build_plans(self._graph, build_plan_policy(str(policy)) is build_plan_policy.ALL)
 
     def build_plan_at_index(self, index: int) -> None:
         _builder.build_plan(self._graph, index)
@@ -476,9 +477,10 @@ def _names(text: str) -> list[str]:
 def _method(kind: str, inputs: str, attributes: str, outputs: str) -> Callable[..., Any]:
     """The method of pygraph for one kind of node, from the row that the library has of it."""
     listed = inputs.endswith("*")
-    names = [name.rstrip("?*") for name in _names(inputs)]
-    optional = {name.rstrip("?") for name in _names(inputs) if name.endswith("?")}
-    own = [name for name in _names(attributes) if name not in names]
+    names = [name.rstrip("#?*") for name in _names(inputs)]
+    numbers = [name.rstrip("#?") for name in _names(inputs) if "#" in name]
+    optional = {name.rstrip("#?") for name in _names(inputs) if name.endswith("?")}
+    own = _names(attributes)
     keyword = inspect.Parameter.POSITIONAL_OR_KEYWORD
     parameters = [inspect.Parameter("self", inspect.Parameter.POSITIONAL_ONLY)]
     # A phase comes first, as in cuDNN's norms.
@@ -499,21 +501,16 @@ def _method(kind: str, inputs: str, attributes: str, outputs: str) -> Callable[.
         given = bound.arguments
         tensors = given[names[0]] if listed else [given[name] for name in names]
         values = {name: given[name] for name in own}
-        for name in ("epsilon", "attn_scale"):
-            if name in names and isinstance(given[name], (int, float)):
-                tensors[names.index(name)] = None
-                values[name] = float(given[name])
-        if kind == "rng":
-            for place, name in enumerate(names):
-                if isinstance(given[name], int):
-                    tensors[place], values[name] = None, given[name]
+        for name in numbers:
+            if isinstance(given[name], (int, float)):
+                tensors[names.index(name)], values[name] = None, given[name]
         made = given["self"]._node(kind, tensors, values, given["name"], given["compute_data_type"])
         return made[0] if single else made
 
     method.__name__ = kind
     method.__qualname__ = f"pygraph.{kind}"
     method.__signature__ = signature  # type: ignore[attr-defined]
-    method.__doc__ = f"Node `{kind}`: {inputs} -> {outputs}." + (f" Attributes: {attributes}." if attributes else "")
+    method.__doc__ = f"Node `{kind}`: {inputs.replace('#', '')} -> {outputs}." + (f" Attributes: {attributes}." if attributes else "")
     return method
 
 

@@ -28,6 +28,16 @@ std::vector<std::string_view> words(std::string_view text) {
   return all;
 }
 
+std::vector<InputKind> inputs_of(const NodeKind& kind) {
+  std::vector<InputKind> inputs;
+  for (const std::string_view word : words(kind.inputs)) {
+    const size_t end = std::min(word.find_first_of("#?*"), word.size());
+    const auto is = [&](char mark) { return word.find(mark) != std::string_view::npos; };
+    inputs.push_back({word.substr(0, end), is('#'), is('?'), is('*')});
+  }
+  return inputs;
+}
+
 std::vector<std::string_view> kind_names() {
   std::vector<std::string_view> names;
   for (const auto& kinds : {pointwise_kinds(), tensor_kinds(), norm_kinds()}) {
@@ -161,23 +171,36 @@ TensorAttributes& Graph::tensor(TensorDescription options) {
 }
 
 TensorAttributes& Graph::tensor_like(const tenon::Tensor& like, std::string name) {
-  TENON_CHECK(like.is_meta() || same_device(like.device(), handle_.device), Device,
+  const bool is_number = like.device().is_cpu() && !handle_.device.is_cpu() && like.numel() == 1;
+  TENON_CHECK(like.is_meta() || is_number || same_device(like.device(), handle_.device), Device,
               fmt::format("tensor_like: the tensor is on {}; plans of the graph run on {}",
                           tenon::to_string(like.device()), name_of(handle_.device)));
   return tensor({.name = std::move(name),
                  .dim = like.sizes().to_dims(),
                  .stride = like.strides().to_dims(),
-                 .data_type = like.dtype()});
+                 .data_type = like.dtype(),
+                 .is_pass_by_value = is_number});
+}
+
+TensorAttributes& Graph::tensor_like(const TensorAttributes& like, std::string name) {
+  const bool made = like.producer_ != TensorAttributes::kNoProducer;
+  TENON_CHECK(!made || like.graph_.stage_ >= Stage::Validated, Value,
+              fmt::format("tensor_like: the sizes of '{}' follow from a node; validate() its graph first",
+                          like.name()));
+  TensorAttributes& t = tensor({.name = std::move(name),
+                                .dim = like.dim(),
+                                .stride = like.stride(),
+                                .data_type = like.data_type(),
+                                .is_pass_by_value = like.by_value_});
+  t.constant_ = like.constant_;
+  return t;
 }
 
 TensorAttributes& Graph::tensor_scalar(const Scalar& value, std::optional<DType> data_type,
                                        std::string name) {
   TENON_CHECK(!value.is_complex(), Type, "tensor_scalar: a number that is complex cannot be part of a graph");
-  const bool whole = value.is_integral();
-  TensorAttributes& t = tensor({.name = std::move(name),
-                                .data_type = data_type.value_or(whole ? DType::Int64 : DType::Float32),
-                                .is_pass_by_value = true});
-  t.constant_ = is_floating_point(*t.dtype_) ? Scalar(value.to_double()) : value;
+  TensorAttributes& t = tensor({.name = std::move(name), .data_type = data_type, .is_pass_by_value = true});
+  t.constant_ = value;
   return t;
 }
 
@@ -186,19 +209,23 @@ std::vector<TensorAttributes*> Graph::node(std::string_view kind_name,
                                            std::string name, std::optional<DType> compute_type) {
   const NodeKind& kind = find_kind(kind_name);
   check_open(kind.name.data());
-  const std::vector<std::string_view> declared = words(kind.inputs), known = words(kind.attributes);
-  const bool list = !declared.empty() && declared.back().ends_with('*');
+  const std::vector<InputKind> declared = inputs_of(kind);
+  std::vector<std::string_view> known = words(kind.attributes);
+  for (const InputKind& input : declared) {
+    if (input.is_number) known.push_back(input.name);
+  }
+  const bool list = !declared.empty() && declared.back().is_list;
   TENON_CHECK(list ? !inputs.empty() : inputs.size() <= declared.size(), Type,
               fmt::format("{}: {} inputs; it takes {}", kind.name, inputs.size(), kind.inputs));
   for (size_t i = 0; !list && i < declared.size(); ++i) {
     const bool there = i < inputs.size() && inputs[i];
-    TENON_CHECK(there || declared[i].ends_with('?'), Type,
-                fmt::format("{}: input `{}` is missing", kind.name, declared[i]));
+    TENON_CHECK(there || declared[i].is_optional, Type,
+                fmt::format("{}: input `{}` is missing", kind.name, declared[i].name));
   }
   for (const auto& [attribute, value] : attributes) {
-    TENON_CHECK(
-        std::ranges::find(known, attribute) != known.end(), Type,
-        fmt::format("{}: there is no attribute `{}`; there are: {}", kind.name, attribute, kind.attributes));
+    TENON_CHECK(std::ranges::find(known, attribute) != known.end(), Type,
+                fmt::format("{}: there is no attribute `{}`; there are: {}", kind.name, attribute,
+                            fmt::join(known, " ")));
   }
   Node& node = nodes_.emplace_back(
       Node{.kind = &kind, .name = {}, .inputs = {}, .outputs = {}, .attributes = {}, .compute_type = {}});
@@ -232,13 +259,43 @@ TensorAttributes* Graph::find_tensor(uint64_t uid) const noexcept {
   return found == by_uid_.end() ? nullptr : found->second;
 }
 
-void Graph::check_tensors() const {
+std::vector<bool> Graph::used_tensors() const {
   std::vector<bool> used(tensors_.size());
   for (const Node& node : nodes_) {
     for (const uint32_t id : node.inputs) {
       if (id != Node::kAbsent) used[id] = true;
     }
   }
+  return used;
+}
+
+// A node reads a number before it runs: a tensor of the host serves as well as a number that was declared
+// one.
+void Graph::pass_numbers_by_value() {
+  for (const Node& node : nodes_) {
+    const std::vector<InputKind> kinds = inputs_of(*node.kind);
+    for (size_t i = 0; i < node.inputs.size(); ++i) {
+      if (node.inputs[i] == Node::kAbsent || !kinds[std::min(i, kinds.size() - 1)].is_number) continue;
+      TensorAttributes& t = *tensors_[node.inputs[i]];
+      if (t.by_value_) continue;
+      const bool one = std::ranges::all_of(t.dim_, [](int64_t n) { return n == 1; });
+      const char* const why = t.producer_ != TensorAttributes::kNoProducer ? "a node makes it"
+                              : !handle_.device.is_cpu()                   ? "it is in the device's memory"
+                              : !one                                       ? "it has not one element"
+                                                                           : nullptr;
+      TENON_CHECK(
+          !why, Value,
+          fmt::format("graph: node '{}': {}: input `{}` is a number, which is read before the node runs, "
+                      "and tensor '{}' cannot be it: {}; use tensor_scalar, or "
+                      "tensor(is_pass_by_value=True)",
+                      node.name, node.kind->name, kinds[i].name, t.name_, why));
+      t.by_value_ = true;
+    }
+  }
+}
+
+void Graph::check_tensors() const {
+  const std::vector<bool> used = used_tensors();
   bool has_output = false;
   for (const auto& owned : tensors_) {
     const TensorAttributes& t = *owned;
@@ -248,6 +305,7 @@ void Graph::check_tensors() const {
     has_output |= t.is_output_;
     const bool made = t.producer_ != TensorAttributes::kNoProducer;
     check(made || !t.is_output_, ErrorKind::Value, "is an output, and no node makes it");
+    check(!made || !t.by_value_, ErrorKind::Value, "is passed by value, and a node makes it");
     if (t.has_dim_) {
       check(std::ranges::none_of(t.dim_, [](int64_t n) { return n < 0; }), ErrorKind::Shape,
             fmt::format("has a negative size: {}", tenon::to_string(t.dim_)));
@@ -261,6 +319,9 @@ void Graph::check_tensors() const {
           "has no data type: set_data_type(), or the graph's io_data_type, says it");
     check(!t.by_value_ || t.dim_.empty() || std::ranges::all_of(t.dim_, [](int64_t n) { return n == 1; }),
           ErrorKind::Shape, "is passed by value, and has more than one element");
+    const DType dtype = t.dtype_.value_or(options_.io.value_or(DType::Float32));
+    check(!t.by_value_ || (has_arithmetic(dtype) && !is_complex(dtype)), ErrorKind::Type,
+          fmt::format("is passed by value, and {} is no type of real numbers", tenon::name(dtype)));
   }
   TENON_CHECK(has_output, Value, "graph: no tensor is an output (set_output)");
 }
@@ -278,6 +339,7 @@ void Graph::give_uids() {
 
 void Graph::validate() {
   check_open("validate");
+  pass_numbers_by_value();
   check_tensors();
   give_uids();
   lowered_ = std::make_unique<Lowered>(Lowering(*this).run());

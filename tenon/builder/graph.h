@@ -48,12 +48,13 @@ struct Handle {
 };
 
 /// Types that hold for all tensors and nodes that have none of their own. Not set: inputs have to say theirs,
-/// nodes compute and results are typed as the operators do it.
+/// results are typed as the operators do it, and nodes compute in their operands' type, or in the declared
+/// type of a result that holds more.
 struct GraphOptions {
   std::string name = {};
   std::optional<DType> io = {};            ///< Of tensors that are not virtual.
   std::optional<DType> intermediate = {};  ///< Of virtual ones.
-  std::optional<DType> compute = {};       ///< Operands of another floating-point type are converted first.
+  std::optional<DType> compute = {};       ///< Operands of another type are converted first.
 };
 
 /// How plans are proposed.
@@ -87,8 +88,12 @@ class Graph {
   // Writing it down
 
   TensorAttributes& tensor(TensorDescription options);
-  /// With the sizes, strides and dtype of a tensor of the graph's device, or of meta.
+  /// With the sizes, strides and dtype of a tensor of the graph's device, or of meta. In a graph of a device,
+  /// a tensor of the host that has one element is a number that is passed by value.
   TensorAttributes& tensor_like(const tenon::Tensor& like, std::string name = {});
+  /// With those of a tensor of a graph, which is a number if that is one. Throws Error{Value} if its sizes or
+  /// its dtype follow from a node and its graph is not validated.
+  TensorAttributes& tensor_like(const TensorAttributes& like, std::string name = {});
   /// A number that is part of the graph.
   TensorAttributes& tensor_scalar(const Scalar& value, std::optional<DType> data_type = {},
                                   std::string name = {});
@@ -229,7 +234,9 @@ class Graph {
   TensorAttributes& new_tensor();
   void check_open(const char* what) const;
   void need(Stage stage, const char* what) const;
+  std::vector<bool> used_tensors() const;
   void check_tensors() const;
+  void pass_numbers_by_value();
   void give_uids();
   void add_candidate(Candidate candidate);
   bool try_build(Candidate& candidate);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "tenon/core/error.h"
@@ -32,32 +33,66 @@ void check_reach(const TensorAttributes& t) {
                           t.name(), tenon::to_string(sizes), tenon::to_string(strides)));
 }
 
+/// A number of the graph as a dtype holds it. Throws Error{Type} for a fraction in a whole dtype.
+Scalar rounded(const Scalar& value, DType dtype, const std::string& name) {
+  const double real = value.to_double();
+  if (!is_floating_point(dtype)) {
+    TENON_CHECK(real == std::trunc(real), Type,
+                fmt::format("graph: number '{}' is {}, which its data type {} cannot hold", name, real,
+                            tenon::name(dtype)));
+    check_fits(value, dtype, "graph: tensor_scalar");
+    return dtype == DType::Bool ? Scalar(value.to_bool()) : Scalar(value.to_int());
+  }
+  switch (dtype) {
+    case DType::Float16:
+      return Scalar(Half(static_cast<float>(real)));
+    case DType::BFloat16:
+      return Scalar(BFloat16(static_cast<float>(real)));
+    case DType::Float32:
+      return Scalar(static_cast<float>(real));
+    default:
+      return Scalar(real);
+  }
+}
+
 }  // namespace
+
+// A number of the graph whose type was not set is as exact as it was written.
+void Lowering::number(TensorAttributes& t, NodeCall::Input& value) const {
+  if (t.constant_) {
+    const bool whole = t.constant_->is_integral();
+    if (!t.has_dtype_) t.dtype_ = whole ? DType::Int64 : DType::Float32;
+    value.dtype = t.has_dtype_ || whole ? *t.dtype_ : DType::Float64;
+    value.value = t.has_dtype_ ? rounded(*t.constant_, value.dtype, t.name_) : *t.constant_;
+    return;
+  }
+  if (!t.has_dtype_) t.dtype_ = g_.options_.io.value_or(DType::Float32);
+  value.bound = t.id_;
+  value.dtype = *t.dtype_;
+  value.value = is_floating_point(value.dtype) ? Scalar(1.0)
+                : value.dtype == DType::Bool   ? Scalar(false)
+                                               : Scalar(int64_t{1});
+}
 
 const NodeCall::Input& Lowering::input(uint32_t id) {
   NodeCall::Input& value = values_[id];
   if (made_[id]) return value;
   TensorAttributes& t = *g_.tensors_[id];
   made_[id] = true;
-  t.dtype_ = t.has_dtype_ ? t.dtype_ : t.by_value_ ? std::optional(DType::Float32) : g_.options_.io;
-  value.dtype = *t.dtype_;
   if (t.by_value_) {
-    if (!t.constant_) value.bound = id;
-    const bool whole = !is_floating_point(value.dtype);
-    value.value = t.constant_                  ? *t.constant_
-                  : value.dtype == DType::Bool ? Scalar(false)
-                  : whole                      ? Scalar(int64_t{1})
-                                               : Scalar(1.0);
+    value.dim = t.dim_;
+    number(t, value);
     return value;
   }
+  if (!t.has_dtype_) t.dtype_ = g_.options_.io;
+  value.dtype = *t.dtype_;
   check_reach(t);
   if (!t.has_stride_) t.stride_ = contiguous_strides(t.dim_);
   value.tensor = trace_.input(value.dtype, t.dim_, t.stride_);
   return value;
 }
 
-std::optional<DType> Lowering::wanted_dtype(const TensorAttributes& t, bool& explicit_type) const {
-  explicit_type = t.has_dtype_;
+std::optional<DType> Lowering::wanted_dtype(const TensorAttributes& t) const {
   if (t.has_dtype_) return t.dtype_;
   return t.is_output_ ? g_.options_.io : g_.options_.intermediate;
 }
@@ -68,13 +103,13 @@ void Lowering::lower(const Node& node) {
   std::vector<NodeCall::Wanted> wanted;
   for (const uint32_t id : node.outputs) {
     const TensorAttributes& t = *g_.tensors_[id];
-    bool explicit_type;
-    wanted.push_back({t.has_dim_ ? &t.dim_ : nullptr, wanted_dtype(t, explicit_type)});
+    wanted.push_back({t.has_dim_ ? &t.dim_ : nullptr, wanted_dtype(t), t.is_output_ || used_[id]});
   }
   const record::Capture capture(trace_);
   try {
     NodeCall call(node, trace_, std::move(inputs), std::move(wanted));
     node.kind->lower(call);
+    call.check_used();
     for (size_t i = 0; i < node.outputs.size(); ++i) set_result(node, i, call.outputs[i]);
   } catch (const Error& e) {
     throw Error(e.kind(), fmt::format("graph: node '{}': {}", node.name, e.what()));
@@ -88,11 +123,8 @@ void Lowering::set_result(const Node& node, size_t i, tenon::Tensor result) {
                 fmt::format("'{}' is an output, and the node makes none as its attributes are", t.name_));
     return;
   }
-  bool explicit_type;
-  const std::optional<DType> dtype = wanted_dtype(t, explicit_type);
-  // A type that holds for all tensors is meant for numbers that are computed with.
-  if (dtype && *dtype != result.dtype() && (explicit_type || is_floating_point(result.dtype())))
-    result = result.to(*dtype);
+  const std::optional<DType> dtype = wanted_dtype(t);
+  if (dtype && *dtype != result.dtype()) result = result.to(*dtype);
   TENON_CHECK(!t.has_dim_ || IntArrayRef(t.dim_) == result.sizes(), Shape,
               fmt::format("'{}' has sizes {}, and {} were set", t.name_, tenon::to_string(result.sizes()),
                           tenon::to_string(t.dim_)));

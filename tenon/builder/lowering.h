@@ -26,6 +26,7 @@ class Lowering {
   explicit Lowering(Graph& graph)
       : g_(graph),
         trace_(graph.handle_.device),
+        used_(graph.used_tensors()),
         values_(graph.tensors_.size()),
         made_(graph.tensors_.size()) {}
   Graph::Lowered run();
@@ -33,14 +34,16 @@ class Lowering {
  private:
   void lower(const Node& node);
   const NodeCall::Input& input(uint32_t id);
+  void number(TensorAttributes& t, NodeCall::Input& value) const;
   /// What is said of a tensor that a node makes.
-  std::optional<DType> wanted_dtype(const TensorAttributes& t, bool& explicit_type) const;
+  std::optional<DType> wanted_dtype(const TensorAttributes& t) const;
   void set_result(const Node& node, size_t i, tenon::Tensor result);
   void finish_output(TensorAttributes& t);
   Graph::Lowered take();
 
   Graph& g_;
   Trace trace_;
+  std::vector<bool> used_;               // by tensor: a node reads it
   std::vector<NodeCall::Input> values_;  // by tensor
   std::vector<bool> made_;               // of values_
 };

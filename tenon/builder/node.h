@@ -21,14 +21,24 @@ using Attributes = std::map<std::string, Attribute, std::less<>>;
 
 class NodeCall;
 
+/// What a node does with its operands, which decides what a compute type means for it.
+enum class Computes : uint8_t {
+  Numbers,  ///< Operands are converted to the compute type; results are numbers of it.
+  Truths,   ///< Comparisons: operands are converted likewise, results are bools.
+  Logic,    ///< Operands count as bools, whatever their type.
+  Nothing,  ///< Moves or makes elements: there is nothing to convert.
+};
+
 /// One kind of node.
 struct NodeKind {
   std::string_view name;  ///< "conv_fprop"
-  std::string_view
-      inputs;  ///< "image weight": names in order; `?` behind one that may be absent, `*` for a list.
+  /// "input scale? epsilon#?": names in order. `#` after one that is a number (see `NodeCall::number`), `?`
+  /// after one that may be absent, `*` after a list.
+  std::string_view inputs;
   std::string_view attributes;  ///< "padding stride": names.
   std::string_view outputs;     ///< "Y": names.
   void (*lower)(NodeCall&);
+  Computes computes = Computes::Numbers;
 };
 
 /// All kinds, by family.
@@ -42,6 +52,12 @@ std::vector<std::string_view> kind_names();
 
 /// The words of a list of names, separated by spaces.
 std::vector<std::string_view> words(std::string_view text);
+/// An input of a kind of node.
+struct InputKind {
+  std::string_view name;
+  bool is_number, is_optional, is_list;
+};
+std::vector<InputKind> inputs_of(const NodeKind& kind);
 
 /// A node of a graph.
 struct Node {

@@ -2,52 +2,169 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cmath>
+
 #include "tenon/core/error.h"
 #include "tenon/generated/functions.h"
 
 namespace tenon::builder {
+namespace {
 
-// Operators on half types compute in float32 and round once, so that operands of the result's type need no
-// conversion for that.
+bool is_half(DType t) { return t == DType::Float16 || t == DType::BFloat16; }
+bool is_whole(DType t) { return is_integral(t, /*include_bool=*/true); }
+
+/// Whole numbers of so many bits are exact in a floating-point dtype.
+int significant_bits(DType t) {
+  return t == DType::BFloat16 ? 8 : t == DType::Float16 ? 11 : t == DType::Float32 ? 24 : 53;
+}
+
+/// Whether `wide` has every value of `narrow`, and more.
+bool holds(DType wide, DType narrow) {
+  const auto is_real = [](DType t) { return has_arithmetic(t) && !is_complex(t); };
+  if (wide == narrow || !is_real(wide) || !is_real(narrow) || promote_types(wide, narrow) != wide)
+    return false;
+  if (!is_floating_point(wide) || is_floating_point(narrow)) return true;
+  return dtype_info(narrow).bits - (dtype_info(narrow).is_signed ? 1 : 0) <= significant_bits(wide);
+}
+
+}  // namespace
+
+NodeCall::NodeCall(const Node& node, Trace& trace, std::vector<Input> inputs, std::vector<Wanted> wanted)
+    : node_(node),
+      trace_(trace),
+      kinds_(inputs_of(*node.kind)),
+      inputs_(std::move(inputs)),
+      wanted_(std::move(wanted)),
+      read_(inputs_.size()) {
+  outputs.resize(wanted_.size());
+  choose_compute_type();
+}
+
+// The type in which a node computes
+
 void NodeCall::choose_compute_type() {
+  const Computes computes = node_.kind->computes;
+  if (computes == Computes::Logic || computes == Computes::Nothing) return;
   compute_ = node_.compute_type;
-  if (compute_ != DType::Float32) return;
-  const auto half = [](DType t) { return t == DType::Float16 || t == DType::BFloat16; };
-  std::optional<DType> common = wanted_.empty() ? std::nullopt : wanted_[0].dtype;
-  if (!common || !half(*common)) return;
-  for (const Input& input : inputs_) {
-    if (input.tensor.defined() && is_floating_point(input.dtype) && input.dtype != *common) return;
+  if (!compute_ && computes == Computes::Numbers) compute_ = declared_compute_type();
+  // Operators on half types compute in float32 and round once.
+  if (compute_ == DType::Float32 && is_of_one_half_type()) compute_.reset();
+}
+
+// Without a compute type: the declared type of an output that holds more than the operands' types do, so that
+// nothing is rounded, or wraps, before it is converted.
+std::optional<DType> NodeCall::declared_compute_type() const {
+  std::optional<DType> operands, widest;
+  for (size_t i = 0; i < inputs_.size(); ++i) {
+    if (!inputs_[i].tensor.defined() || is_number(i)) continue;
+    const DType own = inputs_[i].dtype;
+    if (!has_arithmetic(own)) return std::nullopt;
+    operands = operands ? promote_types(*operands, own) : own;
   }
-  compute_.reset();
+  if (!operands) return std::nullopt;
+  for (const Wanted& w : wanted_) {
+    if (w.is_used && w.dtype && holds(*w.dtype, widest.value_or(*operands))) widest = w.dtype;
+  }
+  return widest;
+}
+
+// Whether all operands and results have the same half type.
+bool NodeCall::is_of_one_half_type() const {
+  const std::optional<DType> common = wanted_.empty() ? std::nullopt : wanted_[0].dtype;
+  if (!common || !is_half(*common)) return false;
+  const auto other_result = [&](const Wanted& w) { return w.is_used && w.dtype != common; };
+  const auto other_operand = [&](const Input& input) {
+    return input.tensor.defined() && input.dtype != *common && input.dtype != DType::Bool;
+  };
+  return std::ranges::none_of(wanted_, other_result) && std::ranges::none_of(inputs_, other_operand);
+}
+
+void NodeCall::check_computes(size_t i) const {
+  if (!compute_ || !is_whole(*compute_)) return;
+  const DType own = inputs_[i].dtype;
+  const bool fits = *compute_ == DType::Bool ? own == DType::Bool : is_whole(own);
+  TENON_CHECK(
+      fits, Type,
+      fmt::format("{}: it computes in {} (compute_data_type), and input `{}` is {}; convert the input "
+                  "by an identity node, or compute in a type that holds it",
+                  kind(), name(*compute_), input_name(i), name(own)));
+}
+
+// Inputs
+
+std::string_view NodeCall::input_name(size_t i) const { return kinds_[std::min(i, kinds_.size() - 1)].name; }
+bool NodeCall::is_number(size_t i) const { return kinds_[std::min(i, kinds_.size() - 1)].is_number; }
+
+bool NodeCall::is_value_for(size_t i, size_t other) const noexcept {
+  return is_value(i) && other < inputs_.size() && inputs_[other].tensor.defined() &&
+         inputs_[i].dim.size() <= inputs_[other].tensor.sizes().size();
 }
 
 tenon::Tensor NodeCall::raw(size_t i) {
   if (!has(i)) return {};
+  read_[i] = true;
   const Input& input = inputs_[i];
   if (input.tensor.defined()) return input.tensor;
   if (input.bound) trace_.bind("fill_value", *input.bound);
-  return tenon::full({}, *input.value, tenon::TensorOptions().dtype(input.dtype));
+  return tenon::full(input.dim, *input.value, tenon::TensorOptions().dtype(input.dtype));
 }
 
 tenon::Tensor NodeCall::tensor(size_t i) {
   tenon::Tensor t = raw(i);
-  const bool converts = t.defined() && compute_ && is_floating_point(t.dtype()) && t.dtype() != *compute_;
-  return converts ? t.to(*compute_) : t;
+  if (!t.defined() || !compute_ || t.dtype() == *compute_) return t;
+  check_computes(i);
+  return t.to(*compute_);
 }
 
 Scalar NodeCall::value(size_t i, std::string_view argument) {
   TENON_CHECK(
       is_value(i), Value,
-      fmt::format("{}: input {} has to be a number: tensor_scalar, or a tensor that is passed by value",
-                  kind(), i));
+      fmt::format("{}: input `{}` has to be a number: tensor_scalar, or a tensor that is passed by value",
+                  kind(), input_name(i)));
+  check_computes(i);
+  read_[i] = true;
   if (inputs_[i].bound) trace_.bind(argument, *inputs_[i].bound);
   return *inputs_[i].value;
 }
+
+const NodeCall::Input* NodeCall::number_input(size_t i, std::string_view argument, bool whole) {
+  if (!has(i)) return nullptr;
+  const Input& input = inputs_[i];
+  const std::string_view own = input_name(i);
+  TENON_CHECK(!has(own), Value,
+              fmt::format("{}: `{}` is given as an input and as an attribute", kind(), own));
+  TENON_CHECK(
+      input.value, Value,
+      fmt::format("{}: input `{}` has to be a number: tensor_scalar, or a tensor that is passed by value",
+                  kind(), own));
+  const bool is_constant = !input.bound;
+  const bool fits = is_constant ? !whole || input.value->to_double() == std::trunc(input.value->to_double())
+                                : is_whole(input.dtype) == whole;
+  TENON_CHECK(fits, Type,
+              fmt::format("{}: input `{}` has to be a {} number, and is {}", kind(), own,
+                          whole ? "whole" : "floating-point", name(input.dtype)));
+  read_[i] = true;
+  if (input.bound) trace_.bind(argument, *input.bound);
+  return &input;
+}
+
+double NodeCall::number(size_t i, std::string_view argument, double other) {
+  const Input* const input = number_input(i, argument, false);
+  return input ? input->value->to_double() : real(input_name(i), other);
+}
+int64_t NodeCall::whole_number(size_t i, std::string_view argument, int64_t other) {
+  const Input* const input = number_input(i, argument, true);
+  return input ? input->value->to_int() : integer(input_name(i), other);
+}
+
+// Attributes
 
 template <class T>
 const T* NodeCall::attribute(std::string_view name, const char* type) const {
   const auto found = node_.attributes.find(name);
   if (found == node_.attributes.end()) return nullptr;
+  read_attributes_.insert(found->first);
   const T* const value = std::get_if<T>(&found->second);
   TENON_CHECK(value, Type, fmt::format("{}: `{}` has to be {}", kind(), name, type));
   return value;
@@ -64,7 +181,8 @@ int64_t NodeCall::integer(std::string_view name, int64_t other) const {
 double NodeCall::real(std::string_view name, double other) const {
   const auto found = node_.attributes.find(name);
   if (found != node_.attributes.end()) {
-    if (const int64_t* const whole = std::get_if<int64_t>(&found->second)) return static_cast<double>(*whole);
+    if (std::holds_alternative<int64_t>(found->second))
+      return static_cast<double>(*attribute<int64_t>(name, "an int"));
   }
   const double* const value = attribute<double>(name, "a float");
   return value ? *value : other;
@@ -83,6 +201,23 @@ const Dims& NodeCall::wanted_dim(size_t i) const {
       wanted_[i].dim, Value,
       fmt::format("{}: the sizes of its output do not follow from its inputs; set_dim() says them", kind()));
   return *wanted_[i].dim;
+}
+
+void NodeCall::check_used() const {
+  const auto refuse = [&](std::string_view what, std::string_view which) {
+    throw_error(ErrorKind::Value,
+                fmt::format("{}: {} `{}` has no effect next to the others of this node; leave it out", kind(),
+                            what, which));
+  };
+  for (size_t i = 0; i < inputs_.size(); ++i) {
+    if (has(i) && !read_[i]) refuse("input", input_name(i));
+  }
+  for (const auto& [name, value] : node_.attributes) {
+    if (!read_attributes_.contains(name)) refuse("attribute", name);
+  }
+  TENON_CHECK(
+      trace_.unbound().empty(), NotImplemented,
+      fmt::format("{}: its operators need `{}` before a run; use tensor_scalar", kind(), trace_.unbound()));
 }
 
 }  // namespace tenon::builder

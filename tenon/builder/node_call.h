@@ -3,6 +3,7 @@
 #pragma once
 
 #include <optional>
+#include <set>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -20,32 +21,37 @@ class NodeCall {
     tenon::Tensor tensor;           ///< Undefined for a number.
     std::optional<Scalar> value;    ///< Of a number; where a run brings it, one of its kind.
     std::optional<uint32_t> bound;  ///< Which number that a run brings.
+    Dims dim;                       ///< Of a number: its sizes, which are all 1.
     DType dtype = DType::Float32;
   };
   /// What the user has said of an output.
   struct Wanted {
     const Dims* dim = nullptr;
     std::optional<DType> dtype;
+    bool is_used = true;  ///< It is an output of the graph, or a node reads it.
   };
 
-  NodeCall(const Node& node, Trace& trace, std::vector<Input> inputs, std::vector<Wanted> wanted)
-      : node_(node), trace_(trace), inputs_(std::move(inputs)), wanted_(std::move(wanted)) {
-    outputs.resize(wanted_.size());
-    choose_compute_type();
-  }
+  NodeCall(const Node& node, Trace& trace, std::vector<Input> inputs, std::vector<Wanted> wanted);
 
   size_t num_inputs() const noexcept { return inputs_.size(); }
   bool has(size_t i) const noexcept {
     return i < inputs_.size() && (inputs_[i].tensor.defined() || is_value(i));
   }
   bool is_value(size_t i) const noexcept { return i < inputs_.size() && inputs_[i].value.has_value(); }
+  /// Whether input i is a number and input `other` a tensor, whose sizes the number does not change.
+  bool is_value_for(size_t i, size_t other) const noexcept;
   /// An input in the type in which the node computes; a number becomes a tensor of one element. Undefined if
-  /// it is absent.
+  /// it is absent. Throws Error{Type} for a floating-point input of a node that computes in whole numbers.
   tenon::Tensor tensor(size_t i);
-  /// The same as it is.
+  /// The same in its own type.
   tenon::Tensor raw(size_t i);
   /// A number, which the argument `argument` of the next call takes. Throws Error{Value} for a tensor.
   Scalar value(size_t i, std::string_view argument);
+  /// The value of input i, which is marked as a number: of a number, of the attribute that has the input's
+  /// name, or else `other`. The argument `argument` of the next call takes it. Throws Error{Type} for a
+  /// number of another kind, Error{Value} if the input and the attribute are both given.
+  double number(size_t i, std::string_view argument, double other);
+  int64_t whole_number(size_t i, std::string_view argument, int64_t other);
 
   bool has(std::string_view attribute) const { return node_.attributes.contains(attribute); }
   // Of an attribute, or else the default. Throw Error{Type} for one of another type.
@@ -57,9 +63,7 @@ class NodeCall {
 
   /// Sizes that the user has said of output i. Throws Error{Value} if he has not.
   const Dims& wanted_dim(size_t i = 0) const;
-  const Dims* wanted_dim_or_null(size_t i = 0) const noexcept { return wanted_[i].dim; }
   std::optional<DType> wanted_dtype(size_t i = 0) const noexcept { return wanted_[i].dtype; }
-  std::optional<DType> compute_type() const noexcept { return node_.compute_type; }
   Trace& trace() noexcept { return trace_; }
   std::string_view kind() const noexcept { return node_.kind->name; }
 
@@ -67,16 +71,29 @@ class NodeCall {
   std::vector<tenon::Tensor> outputs;
   void set(tenon::Tensor result) { outputs[0] = std::move(result); }
 
+  /// Once the node is lowered: throws Error{Value} for an input or an attribute that was given and that the
+  /// node did not read, Error{NotImplemented} for a number of a run that no call took.
+  void check_used() const;
+
  private:
   void choose_compute_type();
+  std::optional<DType> declared_compute_type() const;
+  bool is_of_one_half_type() const;
+  void check_computes(size_t i) const;
+  std::string_view input_name(size_t i) const;
+  bool is_number(size_t i) const;
+  const Input* number_input(size_t i, std::string_view argument, bool whole);
   template <class T>
   const T* attribute(std::string_view name, const char* type) const;
 
   const Node& node_;
   Trace& trace_;
+  std::vector<InputKind> kinds_;  // of the inputs
   std::vector<Input> inputs_;
   std::vector<Wanted> wanted_;
   std::optional<DType> compute_;  // operands are converted to it
+  std::vector<bool> read_;        // by input
+  mutable std::set<std::string_view> read_attributes_;
 };
 
 }  // namespace tenon::builder

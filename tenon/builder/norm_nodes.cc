@@ -41,11 +41,7 @@ bool is_training(const NodeCall& n) {
               fmt::format("{}: `norm_forward_phase` is TRAINING or INFERENCE, not {}", n.kind(), phase));
   return phase == "TRAINING";
 }
-/// The last input, or an attribute.
-double epsilon(NodeCall& n, size_t input) {
-  if (n.is_value(input)) return n.value(input, "eps").to_double();
-  return n.real("epsilon", 1e-5);
-}
+double epsilon(NodeCall& n, size_t input) { return n.number(input, "eps", 1e-5); }
 
 void layernorm(NodeCall& n) {
   const T x = n.tensor(0), scale = without_front(n.tensor(1)), bias = without_front(n.tensor(2));
@@ -104,18 +100,21 @@ struct Attention {
   bool causal, grouped;
   double scale;  // of the next call, if a run brings it
 };
-Attention attention_of(NodeCall& n, const T& q, const T& k, size_t scale) {
+Attention attention_of(NodeCall& n, const T& q, const T& k, const T& bias, size_t scale) {
   TENON_CHECK(
       q.sizes().size() == 4 && k.sizes().size() == 4, Shape,
       fmt::format("{}: queries of shape {} and keys of shape {}, expected [batch, heads, length, width]",
                   n.kind(), to_string(q.sizes()), to_string(k.sizes())));
   const double otherwise = 1 / std::sqrt(static_cast<double>(q.sizes()[3]));
+  TENON_CHECK(
+      !bias.defined() || !n.flag("use_causal_mask", false), NotImplemented,
+      fmt::format("{}: `use_causal_mask` with a bias; let the bias be -inf where keys are masked", n.kind()));
   return {n.flag("use_causal_mask", false), q.sizes()[1] != k.sizes()[1],
-          n.is_value(scale) ? n.value(scale, "scale").to_double() : n.real("attn_scale", otherwise)};
+          n.number(scale, "scale", otherwise)};
 }
 void sdpa(NodeCall& n) {
   const T q = n.tensor(0), k = n.tensor(1), v = n.tensor(2), bias = n.tensor(3);
-  const Attention a = attention_of(n, q, k, 4);
+  const Attention a = attention_of(n, q, k, bias, 4);
   const auto [out, stats] = tenon::_attention_forward(q, k, v, bias, 0.0, a.causal, a.scale, a.grouped, 0, 0);
   n.set(out);
   if (n.flag("generate_stats", false)) n.outputs[1] = stats;
@@ -123,23 +122,22 @@ void sdpa(NodeCall& n) {
 void sdpa_backward(NodeCall& n) {
   const T q = n.tensor(0), k = n.tensor(1), v = n.tensor(2), o = n.tensor(3), grad = n.tensor(4);
   const T stats = n.tensor(5), bias = n.tensor(6);
-  const Attention a = attention_of(n, q, k, 7);
+  const Attention a = attention_of(n, q, k, bias, 7);
   const auto [dq, dk, dv] =
       tenon::_attention_backward(grad, q, k, v, bias, o, stats, 0.0, a.causal, a.scale, a.grouped, 0, 0);
   n.outputs = {dq, dk, dv};
 }
 
-constexpr std::string_view kNorm = "norm_forward_phase epsilon axis";
+constexpr std::string_view kNorm = "norm_forward_phase axis";
 constexpr NodeKind kKinds[] = {
     {"batchnorm_inference", "input mean inv_variance scale bias", "", "Y", &batchnorm_inference},
-    {"layernorm", "input scale? bias? epsilon?", kNorm, "Y MEAN INV_VARIANCE", &layernorm},
+    {"layernorm", "input scale? bias? epsilon#?", kNorm, "Y MEAN INV_VARIANCE", &layernorm},
     {"layernorm_backward", "grad input scale? mean inv_variance", "axis", "DX DSCALE DBIAS",
      &layernorm_backward},
-    {"rmsnorm", "input scale? bias? epsilon?", kNorm, "Y INV_VARIANCE", &rmsnorm},
+    {"rmsnorm", "input scale? bias? epsilon#?", kNorm, "Y INV_VARIANCE", &rmsnorm},
     {"rmsnorm_backward", "grad input scale? inv_variance", "axis", "DX DSCALE", &rmsnorm_backward},
-    {"sdpa", "q k v bias? attn_scale?", "attn_scale use_causal_mask generate_stats", "O STATS", &sdpa},
-    {"sdpa_backward", "q k v o dO stats bias? attn_scale?", "attn_scale use_causal_mask", "dQ dK dV",
-     &sdpa_backward},
+    {"sdpa", "q k v bias? attn_scale#?", "use_causal_mask generate_stats", "O STATS", &sdpa},
+    {"sdpa_backward", "q k v o dO stats bias? attn_scale#?", "use_causal_mask", "dQ dK dV", &sdpa_backward},
     {"softmax", "input", "axis", "Y", &softmax},
 };
 

@@ -19,8 +19,8 @@ void unary(NodeCall& n) {
 /// Of two tensors, or by a form of its own of a tensor and a number.
 template <T (*kTensors)(const T&, const T&), T (*kNumber)(const T&, const Scalar&), bool kCommutes = false>
 void binary(NodeCall& n) {
-  if (n.is_value(1) && !n.is_value(0)) return n.set(kNumber(n.tensor(0), n.value(1, "other")));
-  if (kCommutes && n.is_value(0) && !n.is_value(1)) return n.set(kNumber(n.tensor(1), n.value(0, "other")));
+  if (n.is_value_for(1, 0)) return n.set(kNumber(n.tensor(0), n.value(1, "other")));
+  if (kCommutes && n.is_value_for(0, 1)) return n.set(kNumber(n.tensor(1), n.value(0, "other")));
   const T a = n.tensor(0), b = n.tensor(1);
   n.set(kTensors(a, b));
 }
@@ -44,7 +44,7 @@ T as_bool(const T& x) { return x.dtype() == DType::Bool ? x : tenon::ne(x, 0); }
 T not_of(const T& x) { return tenon::logical_not(x); }
 
 void power(NodeCall& n) {
-  if (n.is_value(1) && !n.is_value(0)) return n.set(tenon::pow(n.tensor(0), n.value(1, "exponent")));
+  if (n.is_value_for(1, 0)) return n.set(tenon::pow(n.tensor(0), n.value(1, "exponent")));
   const T a = n.tensor(0), b = n.tensor(1);
   n.set(tenon::pow(a, b));
 }
@@ -140,12 +140,12 @@ constexpr NodeKind kKinds[] = {
     {"bias", "input bias", "", "OUT_0", &binary<&add, &add, true>},
     {"binary_select", "input0 input1 mask", "", "OUT_0", &select},
     {"ceil", "input", "", "OUT_0", &unary<&tenon::ceil>},
-    {"cmp_eq", "input comparison", "", "OUT_0", &binary<&tenon::eq, &tenon::eq>},
-    {"cmp_ge", "input comparison", "", "OUT_0", &binary<&tenon::ge, &tenon::ge>},
-    {"cmp_gt", "input comparison", "", "OUT_0", &binary<&tenon::gt, &tenon::gt>},
-    {"cmp_le", "input comparison", "", "OUT_0", &binary<&tenon::le, &tenon::le>},
-    {"cmp_lt", "input comparison", "", "OUT_0", &binary<&tenon::lt, &tenon::lt>},
-    {"cmp_neq", "input comparison", "", "OUT_0", &binary<&tenon::ne, &tenon::ne>},
+    {"cmp_eq", "input comparison", "", "OUT_0", &binary<&tenon::eq, &tenon::eq>, Computes::Truths},
+    {"cmp_ge", "input comparison", "", "OUT_0", &binary<&tenon::ge, &tenon::ge>, Computes::Truths},
+    {"cmp_gt", "input comparison", "", "OUT_0", &binary<&tenon::gt, &tenon::gt>, Computes::Truths},
+    {"cmp_le", "input comparison", "", "OUT_0", &binary<&tenon::le, &tenon::le>, Computes::Truths},
+    {"cmp_lt", "input comparison", "", "OUT_0", &binary<&tenon::lt, &tenon::lt>, Computes::Truths},
+    {"cmp_neq", "input comparison", "", "OUT_0", &binary<&tenon::ne, &tenon::ne>, Computes::Truths},
     {"cos", "input", "", "OUT_0", &unary<&tenon::cos>},
     {"div", "a b", "", "OUT_0", &binary<&div, &div>},
     {"elu", "input", "alpha", "OUT_0", &elu},
@@ -157,13 +157,13 @@ constexpr NodeKind kKinds[] = {
     {"gelu_approx_tanh", "input", "", "OUT_0", &unary<&gelu_tanh>},
     {"gelu_approx_tanh_backward", "loss input", "", "OUT_0", &gelu_tanh_backward},
     {"gelu_backward", "loss input", "", "OUT_0", &gelu_backward},
-    {"gen_index", "input", "axis", "OUT_0", &gen_index},
+    {"gen_index", "input", "axis", "OUT_0", &gen_index, Computes::Nothing},
     {"identity", "input", "", "OUT_0", &unary<&identity>},
     {"leaky_relu", "input", "negative_slope", "OUT_0", &relu},
     {"log", "input", "", "OUT_0", &unary<&tenon::log>},
-    {"logical_and", "a b", "", "OUT_0", &tensors<&tenon::logical_and>},
-    {"logical_not", "input", "", "OUT_0", &unary<&not_of>},
-    {"logical_or", "a b", "", "OUT_0", &tensors<&tenon::logical_or>},
+    {"logical_and", "a b", "", "OUT_0", &tensors<&tenon::logical_and>, Computes::Logic},
+    {"logical_not", "input", "", "OUT_0", &unary<&not_of>, Computes::Logic},
+    {"logical_or", "a b", "", "OUT_0", &tensors<&tenon::logical_or>, Computes::Logic},
     {"max", "input0 input1", "", "OUT_0", &tensors<&tenon::maximum>},
     {"min", "input0 input1", "", "OUT_0", &tensors<&tenon::minimum>},
     {"mod", "input0 input1", "", "OUT_0", &tensors<&tenon::fmod>},

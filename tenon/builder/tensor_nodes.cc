@@ -2,6 +2,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <string_view>
 
 #include "tenon/builder/node_call.h"
 #include "tenon/core/error.h"
@@ -28,6 +30,10 @@ struct Window {
   Window(const NodeCall& n, const T& image) {
     const size_t spatial = image.sizes().size() < 2 ? 0 : image.sizes().size() - 2;
     const Dims none(spatial, 0), one(spatial, 1);
+    TENON_CHECK(
+        n.has("pre_padding") == n.has("post_padding") && !(n.has("padding") && n.has("pre_padding")), Value,
+        fmt::format("{}: either `padding` is given, for both sides, or `pre_padding` and `post_padding`",
+                    n.kind()));
     padding = n.dims("padding", n.dims("pre_padding", none));
     const Dims after = n.dims("post_padding", padding);
     stride = n.dims("stride", one);
@@ -98,6 +104,8 @@ void conv_wgrad(NodeCall& n) {
 /// Which dimensions a reduction goes over: `axis`, or those that its output has with size 1.
 std::pair<Dims, bool> reduced(const NodeCall& n, const T& x) {
   if (n.has("axis")) return {n.dims("axis", {}), n.flag("keepdim", false)};
+  TENON_CHECK(!n.has("keepdim"), Value,
+              "reduction: `keepdim` says what becomes of the dimensions of `axis`, which is not given");
   const Dims& out = n.wanted_dim();
   TENON_CHECK(out.size() == x.sizes().size(), Shape,
               fmt::format("reduction: an output of shape {} for an input of shape {}; or say `axis`",
@@ -120,28 +128,33 @@ T product(const T& x, Dims axes, bool keepdim) {
   return result;
 }
 
+constexpr std::array<std::string_view, 9> kModes{"ADD", "AVG",          "MAX",   "MIN",  "AMAX",
+                                                 "MUL", "MUL_NO_ZEROS", "NORM1", "NORM2"};
+
+/// What a reduction makes of one element.
+T of_each(const T& x, std::string_view mode) {
+  if (mode == "MUL_NO_ZEROS") return tenon::where(tenon::eq(x, 0), Scalar(int64_t{1}), x);
+  return mode == "AMAX" || mode == "NORM1" || mode == "NORM2" ? tenon::abs(x) : x;
+}
+
 void reduction(NodeCall& n) {
   const T x = n.tensor(0);
   const auto [axes, keep] = reduced(n, x);
   const std::string mode = n.text("mode", "ADD");
-  if (axes.empty()) return n.set(mode == "AMAX" || mode == "NORM1" || mode == "NORM2" ? tenon::abs(x) : x);
+  TENON_CHECK(std::ranges::find(kModes, mode) != kModes.end(), Value,
+              fmt::format("reduction: `mode` is one of {}, not {}", fmt::join(kModes, ", "), mode));
+  if (mode == "NORM1" || mode == "NORM2")
+    TENON_CHECK(is_floating_point(x.dtype()), Type,
+                fmt::format("reduction: {} is of floating-point numbers, not of {}", mode, name(x.dtype())));
+  if (axes.empty()) return n.set(of_each(x, mode));
   if (mode == "ADD") return n.set(tenon::sum(x, axes, keep));
   if (mode == "AVG") return n.set(tenon::mean(x, axes, keep));
   if (mode == "MAX") return n.set(tenon::amax(x, axes, keep));
   if (mode == "MIN") return n.set(tenon::amin(x, axes, keep));
   if (mode == "AMAX") return n.set(tenon::amax(tenon::abs(x), axes, keep));
   if (mode == "MUL") return n.set(product(x, axes, keep));
-  if (mode == "MUL_NO_ZEROS")
-    return n.set(product(tenon::where(tenon::eq(x, 0), Scalar(1.0), x), axes, keep));
-  if (mode == "NORM1" || mode == "NORM2")
-    TENON_CHECK(is_floating_point(x.dtype()), Type,
-                fmt::format("reduction: {} is of floating-point numbers, not of {}", mode, name(x.dtype())));
-  if (mode == "NORM1") return n.set(tenon::linalg_vector_norm(x, 1, OptionalIntArrayRef(axes), keep));
-  if (mode == "NORM2") return n.set(tenon::linalg_vector_norm(x, 2, OptionalIntArrayRef(axes), keep));
-  throw_error(
-      ErrorKind::Value,
-      fmt::format("reduction: `mode` is ADD, AVG, MAX, MIN, AMAX, MUL, MUL_NO_ZEROS, NORM1 or NORM2, not {}",
-                  mode));
+  if (mode == "MUL_NO_ZEROS") return n.set(product(of_each(x, mode), axes, keep));
+  n.set(tenon::linalg_vector_norm(x, mode == "NORM1" ? 1 : 2, OptionalIntArrayRef(axes), keep));
 }
 
 void reshape(NodeCall& n) { n.set(n.raw(0).reshape(n.has("dim") ? n.dims("dim", {}) : n.wanted_dim())); }
@@ -167,8 +180,7 @@ void rng(NodeCall& n) {
   const Dims dim = n.has("dim") ? n.dims("dim", {}) : n.wanted_dim();
   T out = n.trace().fresh(n.wanted_dtype().value_or(DType::Float32), dim, contiguous_strides(dim));
   const std::string distribution = n.text("distribution", "UNIFORM");
-  const int64_t seed = n.is_value(0) ? n.value(0, "seed").to_int() : n.integer("seed", 0);
-  const int64_t offset = n.is_value(1) ? n.value(1, "offset").to_int() : n.integer("offset", 0);
+  const int64_t seed = n.whole_number(0, "seed", 0), offset = n.whole_number(1, "offset", 0);
   if (distribution == "UNIFORM")
     out._philox_uniform_(n.real("low", 0), n.real("high", 1), seed, offset);
   else if (distribution == "NORMAL")
@@ -183,16 +195,17 @@ void rng(NodeCall& n) {
 
 constexpr std::string_view kWindow = "padding pre_padding post_padding stride dilation";
 constexpr NodeKind kKinds[] = {
-    {"concatenate", "inputs*", "axis", "OUT_0", &concatenate},
+    {"concatenate", "inputs*", "axis", "OUT_0", &concatenate, Computes::Nothing},
     {"conv_dgrad", "loss filter", kWindow, "DX", &conv_dgrad},
     {"conv_fprop", "image weight", kWindow, "Y", &conv_fprop},
     {"conv_wgrad", "image loss", kWindow, "DW", &conv_wgrad},
     {"matmul", "A B", "", "C", &matmul},
     {"reduction", "input", "mode axis keepdim", "Y", &reduction},
-    {"reshape", "input", "dim", "Y", &reshape},
-    {"rng", "seed? offset?", "dim distribution seed offset low high mean std probability", "Y", &rng},
-    {"slice", "input", "start limit step", "Y", &slice},
-    {"transpose", "input", "permutation", "Y", &transpose},
+    {"reshape", "input", "dim", "Y", &reshape, Computes::Nothing},
+    {"rng", "seed#? offset#?", "dim distribution low high mean std probability", "Y", &rng,
+     Computes::Nothing},
+    {"slice", "input", "start limit step", "Y", &slice, Computes::Nothing},
+    {"transpose", "input", "permutation", "Y", &transpose, Computes::Nothing},
 };
 
 }  // namespace

@@ -89,13 +89,18 @@ graph::Use Trace::use(const tenon::Tensor& t, bool written_only) {
   return {written_only ? graph::kNone : slot->now, geometry(t)};
 }
 
+Trace::Pending::iterator Trace::pending(const record::OperatorInfo& info, size_t argument) {
+  return std::ranges::find(pending_, info.schema->arguments[argument].name, &Pending::value_type::first);
+}
+
 void Trace::add_number(const record::OperatorInfo& info, size_t argument, const Scalar& value) {
   const uint32_t number = graph.add_number(value.kind());
   numbers.push_back(value);
   graph.add_number_use(number);
-  if (!pending_ || info.schema->arguments[argument].name != pending_->first) return;
-  bound.emplace_back(number, pending_->second);
-  pending_.reset();
+  const auto found = pending(info, argument);
+  if (found == pending_.end()) return;
+  bound.emplace_back(number, found->second);
+  pending_.erase(found);
 }
 
 void Trace::add_arguments(const record::OperatorInfo& info, const Stack& stack, size_t first) {
@@ -122,7 +127,7 @@ void Trace::add_arguments(const record::OperatorInfo& info, const Stack& stack, 
       const std::optional<Scalar> number = number_at(stack, at);
       const bool runtime = number && ((info.numbers >> i) & 1u) != 0;
       // A cheaper expression is a plan of its own, as where it is recorded.
-      const bool special = runtime && !number->is_complex() &&
+      const bool special = runtime && !number->is_complex() && pending(info, i) == pending_.end() &&
                            std::ranges::find(info.special, number->to_double()) != info.special.end();
       if (runtime && !special)
         add_number(info, i, *number);

@@ -23,7 +23,9 @@ class Trace final : public record::CallSink {
   /// The same without bytes: the first call that gets it writes it.
   tenon::Tensor fresh(DType dtype, const Dims& sizes, const Dims& strides);
   /// A run brings the value of argument `argument` of the next call that has such a number.
-  void bind(std::string_view argument, uint32_t value) { pending_ = {argument, value}; }
+  void bind(std::string_view argument, uint32_t value) { pending_.emplace_back(argument, value); }
+  /// An argument for which `bind` was called and no call has had such a number since; empty if there is none.
+  std::string_view unbound() const noexcept { return pending_.empty() ? "" : pending_.front().first; }
 
   void call(const record::OperatorInfo& info, Stack& stack) override;
 
@@ -44,12 +46,14 @@ class Trace final : public record::CallSink {
   uint32_t add(const Storage& storage, bool is_input);
   graph::GeometryId geometry(const tenon::Tensor& t);
   graph::Use use(const tenon::Tensor& t, bool written_only);
+  using Pending = std::vector<std::pair<std::string_view, uint32_t>>;
+  Pending::iterator pending(const record::OperatorInfo& info, size_t argument);
   void add_number(const record::OperatorInfo& info, size_t argument, const Scalar& value);
   void add_arguments(const record::OperatorInfo& info, const Stack& stack, size_t first);
 
   Device device_;
   std::vector<Slot> slots_;  // by storage of the graph
-  std::optional<std::pair<std::string_view, uint32_t>> pending_;
+  Pending pending_;
 };
 
 }  // namespace tenon::builder

@@ -63,6 +63,12 @@ Scalar read_number(Address address, DType dtype) {
   switch (dtype) {
     case DType::Bool:
       return as(uint8_t{}) != 0;
+    case DType::UInt8:
+      return int64_t{as(uint8_t{})};
+    case DType::Int8:
+      return int64_t{as(int8_t{})};
+    case DType::Int16:
+      return int64_t{as(int16_t{})};
     case DType::Int32:
       return int64_t{as(int32_t{})};
     case DType::Int64:
@@ -154,17 +160,6 @@ void Plan::check_call(std::span<const Address> sorted, std::span<std::byte> work
               fmt::format("execute: the workspace is not aligned to {} bytes", kAlignment));
 }
 
-/// One output would be overwritten by the other. Most plans have few.
-void Plan::check_outputs(std::span<const Address> sorted) const {
-  for (size_t i = 1; i < output_places_.size(); ++i) {
-    for (size_t k = 0; k < i; ++k) {
-      const uint32_t a = output_places_[k], b = output_places_[i];
-      TENON_CHECK(sorted[a] != sorted[b], Value,
-                  fmt::format("execute: the outputs of UIDs {} and {} have one address", uids_[a], uids_[b]));
-    }
-  }
-}
-
 void Plan::execute(std::span<const Address> sorted, std::span<std::byte> workspace, Stream stream) const {
   check_call(sorted, workspace, stream);
 #ifndef NDEBUG
@@ -178,7 +173,7 @@ void Plan::execute(std::span<const Address> sorted, std::span<std::byte> workspa
                 fmt::format("execute: the address of UID {} is null", t.uid));
     instance->addresses[t.storage] = reinterpret_cast<char*>(address) - t.offset;
   }
-  check_outputs(sorted);
+  aliases_.check(graph_, sorted, workspace.first(workspace_size_));
   for (size_t i = 0; i < signature_.values.size(); ++i) {
     const Signature::Value& v = signature_.values[i];
     const Address address = sorted[value_places_[i]];

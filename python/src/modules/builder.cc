@@ -111,6 +111,13 @@ TENON_BUILDER_FUNCTION(tensor_like) {
     return number_of(g, g.tensor_like(tensor_of(args[1]), text_of(args[2])));
   });
 }
+TENON_BUILDER_FUNCTION(tensor_like_other) {
+  return guarded([&] {
+    check_count("tensor_like", n, 4);
+    Graph& g = graph_of(args[0]);
+    return number_of(g, g.tensor_like(tensor_at(graph_of(args[1]), args[2]), text_of(args[3])));
+  });
+}
 TENON_BUILDER_FUNCTION(scalar) {
   return guarded([&] {
     check_count("tensor_scalar", n, 4);
@@ -498,6 +505,7 @@ PyMethodDef g_methods[] = {
     fast_method("new", &new_graph, "new(name, io, intermediate, compute, device): a graph."),
     fast_method("tensor", &tensor, "tensor(graph, name, dim, stride, dtype, uid, is_virtual, by_value)"),
     fast_method("tensor_like", &tensor_like, "tensor_like(graph, tensor, name)"),
+    fast_method("tensor_like_other", &tensor_like_other, "tensor_like_other(graph, other, tensor, name)"),
     fast_method("scalar", &scalar, "scalar(graph, value, dtype, name)"),
     fast_method("node", &node, "node(graph, kind, inputs, attributes, name, compute_type): its outputs."),
     fast_method("set", &set, "set(graph, tensor, what, value)"),

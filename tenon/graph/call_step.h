@@ -8,6 +8,7 @@
 #include "tenon/core/tensor.h"
 #include "tenon/dispatch/operator.h"
 #include "tenon/graph/call_arguments.h"
+#include "tenon/iter/lower.h"
 
 namespace tenon::graph {
 
@@ -24,6 +25,8 @@ class CallStep {
   void run(std::span<const Tensor> uses, std::span<const Tensor> defs, std::span<const Scalar> numbers) const;
 
   OperatorHandle op() const noexcept { return op_; }
+  /// Whether each element of the result depends on the elements of the same index alone.
+  bool is_pointwise() const { return pointwise_info_of(op_.entry(), keys_.backend()) != nullptr; }
 
  private:
   OperatorHandle op_;

@@ -94,10 +94,13 @@ void Plan::finish(const EngineChoice& choice) {
   };
   for (const auto& t : signature_.tensors) tensor_places_.push_back(place_of(t.uid));
   for (const auto& v : signature_.values) value_places_.push_back(place_of(v.uid));
-  for (const auto& t : signature_.tensors) {
-    const Storage& storage = graph_.storages[t.storage];
-    if (storage.is_output && storage.nbytes > 0) output_places_.push_back(place_of(t.uid));
+  std::vector<bool> elementwise;
+  for (const Step& step : steps_) {
+    const bool loop = step.loop && !step.loop->is_over_rows();
+    const bool call = step.call && step.call->is_pointwise();
+    elementwise.push_back((loop || call) && graph_.defs(graph_.nodes[elementwise.size()]).size() == 1);
   }
+  aliases_ = Aliases(graph_, signature_, tensor_places_, elementwise);
 }
 
 void Plan::add_step(const Node& node, const Engine* engine) {

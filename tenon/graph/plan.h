@@ -13,6 +13,7 @@
 
 #include "tenon/core/allocator.h"
 #include "tenon/core/stream.h"
+#include "tenon/graph/aliases.h"
 #include "tenon/graph/call_step.h"
 #include "tenon/graph/engine.h"
 #include "tenon/graph/loop_step.h"
@@ -79,9 +80,9 @@ class Plan {
   /// index [0, ..., 0], of numbers that of the value, which lies in host memory. Addresses of tensors, and
   /// the workspace, are the plan's device's; what it queues there is work of `stream`, which must have passed
   /// it before the workspace is used otherwise. Throws Error{Value} for another number of addresses, for a
-  /// null one, for one that two outputs have and for a workspace that is too small or not aligned,
-  /// Error{Device} for a stream of another device; what a step throws leaves outputs with some of their
-  /// bytes.
+  /// null one, for an output that shares memory with another output, with the workspace or with an input that
+  /// is read after the output is written, and for a workspace that is too small or not aligned, Error{Device}
+  /// for a stream of another device; what a step throws leaves outputs with some of their bytes.
   ///
   /// Takes no lock. Allocates nothing once it has run before as often at the same time, but for what the
   /// steps allocate that `allocating_steps` lists, and for what a device does to queue work.
@@ -127,7 +128,6 @@ class Plan {
   std::unique_ptr<Instance> take_instance() const;
   void give_back(std::unique_ptr<Instance> instance) const noexcept;
   void check_call(std::span<const Address> sorted, std::span<std::byte> workspace, Stream stream) const;
-  void check_outputs(std::span<const Address> sorted) const;
   void run(const Step& step, Instance& instance) const;
 
   Graph graph_;
@@ -139,8 +139,8 @@ class Plan {
   std::vector<Shell> shells_;
   std::vector<uint64_t> uids_;
   std::vector<uint32_t> tensor_places_, value_places_;  // of the signature's rows, among the uids
-  std::vector<uint32_t> output_places_;                 // the same, of what has elements
-  std::vector<size_t> offsets_;                         // of storages, in the workspace; kNowhere for others
+  Aliases aliases_;
+  std::vector<size_t> offsets_;  // of storages, in the workspace; kNowhere for others
   size_t workspace_size_ = 0;
   // What runs have used before, to be used again.
   static constexpr size_t kSpares = 8;

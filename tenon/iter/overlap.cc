@@ -16,7 +16,7 @@ using Terms = SmallVector<Term, 12>;
 
 // Whether the equation has a solution; with `proper`, one that is not all zeros. Searches from the largest
 // stride down; what the smaller strides can still reach leaves few choices at each step. Gives up after a
-// bounded number of steps and then answers no, for views that nobody builds by slicing.
+// bounded number of steps and then answers no, for views that no slicing builds.
 class Equation {
  public:
   explicit Equation(Terms terms) : terms_(std::move(terms)) {
@@ -35,6 +35,7 @@ class Equation {
     steps_ = 0;
     return search(0, target, proper);
   }
+  bool gave_up() const noexcept { return steps_ > kMaxSteps; }
 
  private:
   static int64_t floor_div(int64_t a, int64_t b) noexcept { return a / b - (a % b < 0); }
@@ -129,6 +130,24 @@ Overlap overlap(const Tensor& a, const Tensor& b) {
   const int64_t low_b = add_terms(terms, b.sizes(), b.strides(), true);
   return Equation(std::move(terms)).solvable(offset_b + low_b - offset_a - low_a, false) ? Overlap::Partial
                                                                                          : Overlap::None;
+}
+
+bool share_bytes(const Placement& a, const Placement& b) {
+  Terms terms;
+  int64_t target = b.address - a.address;
+  for (const Placement* p : {&a, &b}) {
+    for (const int64_t size : p->sizes) {
+      if (size == 0) return false;
+    }
+    const size_t first = terms.size();
+    const int64_t lowest = add_terms(terms, p->sizes, p->strides, p == &b) * p->item_size;
+    for (size_t i = first; i < terms.size(); ++i) terms[i].stride *= p->item_size;
+    target += p == &b ? lowest : -lowest;
+    const int64_t last = p->item_size - 1;
+    if (last > 0) terms.push_back({1, p == &b ? -last : 0, p == &b ? 0 : last});
+  }
+  Equation bytes(std::move(terms));
+  return bytes.solvable(target, false) || bytes.gave_up();
 }
 
 }  // namespace tenon

@@ -287,6 +287,44 @@ def test_calls_that_do_not_fit(openreg, lazyreg):
     assert out.equal(of_chain(x, y, 1.0))
 
 
+def test_numbers_of_a_graph_lie_on_the_host(openreg):
+    """A tensor of the host that has one element is a number; one of the device's memory cannot be."""
+    handle = tenon.create_handle("openreg")
+    x, scale = tenon.randn(4, 8), tenon.randn(8)
+    for epsilon in (tenon.full((1, 1, 1, 1), 0.5), tenon.tensor(2.0)):
+        g = tenon.pygraph(handle=handle)
+        tx, ts, te = g.tensor_like(x.to("openreg")), g.tensor_like(scale.to("openreg")), g.tensor_like(epsilon)
+        y = g.rmsnorm("INFERENCE", tx, ts, epsilon=te)[0].set_output(True)
+        g.build()
+        out = tenon.empty(4, 8, device="openreg")
+        g.execute({tx: x.to("openreg"), ts: scale.to("openreg"), te: epsilon, y: out}, workspace_of(g, "openreg"))
+        exact = x.double().numpy()
+        wanted = exact / np.sqrt((exact**2).mean(1, keepdims=True) + epsilon.item()) * scale.double().numpy()
+        np.testing.assert_allclose(to_array(out), wanted, rtol=1e-5, atol=1e-5)
+    g = tenon.pygraph(handle=handle)
+    with pytest.raises(RuntimeError, match="tensor_like: the tensor is on cpu; plans of the graph run on openreg:0"):
+        g.tensor_like(x)
+    tx, te = g.tensor_like(x.to("openreg")), g.tensor_like(tenon.full((1,), 0.5, device="openreg"), name="e")
+    g.rmsnorm("INFERENCE", tx, axis=1, epsilon=te)[0].set_output(True)
+    with pytest.raises(ValueError, match="input `epsilon` is a number.* and tensor 'e' cannot be it: it is in the device's memory"):
+        g.validate()
+
+
+def test_outputs_that_share_the_devices_memory(module):
+    device = module._name
+    handle = tenon.create_handle(device)
+    g = tenon.pygraph(handle=handle, io_data_type=tenon.float32)
+    a, b = g.tensor(dim=[4, 4], uid=1), g.tensor(dim=[4, 4], uid=2)
+    g.add(a, g.transpose(b, permutation=[1, 0])).set_uid(3).set_output(True)
+    g.build()
+    x, y = tenon.randn(4, 4, device=device), tenon.randn(4, 4, device=device)
+    with pytest.raises(ValueError, match="execute: the output of UID 3 shares memory with the tensor of UID 2"):
+        g.execute({1: x, 2: y, 3: y}, workspace_of(g, device))
+    wanted = (x + y.t()).cpu()
+    g.execute({1: x, 2: y, 3: x}, workspace_of(g, device))  # each element is read before it is written
+    assert tenon.equal(x.cpu(), wanted)
+
+
 def test_plans_of_the_host_take_no_stream_of_a_device(openreg):
     g = tenon.pygraph()
     x = g.tensor(dim=[4], data_type=tenon.float32)

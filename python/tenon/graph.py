@@ -178,7 +178,7 @@ class Tensor:
     def set_stride(self, stride: Iterable[int]) -> Tensor:
         return self._set("stride", tuple(stride))
 
-    def set_data_type(self, data_type: _C.dtype) -> Tensor:
+    def set_data_type(self, data_type: _C.dtype | None) -> Tensor:
         return self._set("data_type", data_type)
 
     def set_output(self, is_output: bool = True) -> Tensor:

@@ -91,10 +91,10 @@ TensorAttributes& TensorAttributes::set_stride(Dims stride) {
   has_stride_ = true;
   return *this;
 }
-TensorAttributes& TensorAttributes::set_data_type(DType dtype) {
+TensorAttributes& TensorAttributes::set_data_type(std::optional<DType> dtype) {
   check_open("set_data_type");
   dtype_ = dtype;
-  has_dtype_ = true;
+  has_dtype_ = dtype.has_value();
   return *this;
 }
 TensorAttributes& TensorAttributes::set_output(bool on) {

@@ -131,6 +131,9 @@ void Lowering::set_result(const Node& node, size_t i, tenon::Tensor result) {
   t.dim_ = result.sizes().to_dims();
   t.dtype_ = result.dtype();
   if (!t.has_stride_) t.stride_ = result.strides().to_dims();
+  TENON_CHECK(t.stride_.size() == t.dim_.size(), Shape,
+              fmt::format("tensor '{}' has strides {} for sizes {}", t.name_, tenon::to_string(t.stride_),
+                          tenon::to_string(t.dim_)));
   NodeCall::Input& value = values_[t.id_];
   value.dtype = result.dtype();
   value.tensor = std::move(result);
@@ -144,9 +147,6 @@ void Lowering::finish_output(TensorAttributes& t) {
                      result.storage_offset() == 0 &&
                      !trace_.graph.storages[trace_.storage_of(result)].is_output;
   if (!t.has_stride_) t.stride_ = whole ? result.strides().to_dims() : contiguous_strides(t.dim_);
-  TENON_CHECK(t.stride_.size() == t.dim_.size(), Shape,
-              fmt::format("graph: tensor '{}' has strides {} for sizes {}", t.name_,
-                          tenon::to_string(t.stride_), tenon::to_string(t.dim_)));
   check_reach(t);
   TENON_CHECK(!overlaps_itself(t.dim_, t.stride_), Value,
               fmt::format("graph: output '{}' has strides {} for sizes {}, with which elements overlap",

@@ -140,7 +140,8 @@ const NodeCall::Input* NodeCall::number_input(size_t i, std::string_view argumen
                   kind(), own));
   const bool is_constant = !input.bound;
   const bool fits = is_constant ? !whole || input.value->to_double() == std::trunc(input.value->to_double())
-                                : is_whole(input.dtype) == whole;
+                    : whole     ? is_integral(input.dtype, /*include_bool=*/false)
+                                : is_floating_point(input.dtype);
   TENON_CHECK(fits, Type,
               fmt::format("{}: input `{}` has to be a {} number, and is {}", kind(), own,
                           whole ? "whole" : "floating-point", name(input.dtype)));

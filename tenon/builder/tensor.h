@@ -37,7 +37,8 @@ class TensorAttributes {
   /// In elements; may be zero or negative for what is read. The address of a tensor is that of its element at
   /// index [0, ..., 0].
   TensorAttributes& set_stride(Dims stride);
-  TensorAttributes& set_data_type(DType dtype);
+  /// Not set: it follows from the graph's types, or from the node that makes the tensor.
+  TensorAttributes& set_data_type(std::optional<DType> dtype);
   /// Somebody reads it after a run: its address is passed to it. Others that nodes make are virtual.
   TensorAttributes& set_output(bool on = true);
   TensorAttributes& set_is_virtual(bool on = true);

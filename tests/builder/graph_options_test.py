@@ -119,6 +119,22 @@ def test_tensors():
     g.validate()
 
 
+def test_a_data_type_that_is_not_set_any_more():
+    g = pygraph(io_data_type=tenon.float16)
+    x = g.tensor(dim=[2], data_type=tenon.float32)
+    y, z = g.exp(x).set_data_type(tenon.float64).set_data_type(tenon.graph.data_type.NOT_SET), g.exp(x).set_data_type(tenon.float64)
+    assert [r.dtype for r in run(g, [y, z], {x: THIRDS})] == [tenon.float16, tenon.float64]
+
+
+def test_strides_of_another_number_of_dimensions():
+    for output in (True, False):
+        g = pygraph(io_data_type=tenon.float32)
+        y = g.exp(g.tensor(dim=[2, 3])).set_name("y").set_stride([1]).set_output(output)
+        g.exp(y).set_output(True)
+        with pytest.raises(tenon.ShapeError, match=r"tensor 'y' has strides \[1\] for sizes \[2, 3\]"):
+            g.validate()
+
+
 def test_numbers_have_their_sizes():
     """As any other operand, a number of n dimensions makes the result have n at least."""
     x = tenon.tensor([1.0, 2.0])

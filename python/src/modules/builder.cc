@@ -184,8 +184,8 @@ TENON_BUILDER_FUNCTION(set) {
       t.set_is_virtual(flag(value));
     else if (what == "is_pass_by_value")
       t.set_is_pass_by_value(flag(value));
-    else if (const auto dtype = dtype_or_none("data_type", value))
-      t.set_data_type(*dtype);
+    else
+      t.set_data_type(dtype_or_none("data_type", value));
     return Py_NewRef(Py_None);
   });
 }

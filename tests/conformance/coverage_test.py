@@ -2,11 +2,15 @@
 
 import pathlib
 
+import numpy as np
+
 import tenon
 from tenon.conformance import check, data_dependent, table
+from tenon.conformance.dtypes import BY_NAME
 from tenon.conformance.families import row_of, rows
 from tenon.conformance.library import TENON
-from tenon.conformance.samples import KINDS
+from tenon.conformance.rows import Row
+from tenon.conformance.samples import KINDS, sample
 from conformance.values_test import ENTRIES
 from tenon._C import dispatch
 
@@ -105,3 +109,14 @@ def reaches(op, row):
             if any(f"op=[aten::{op.full_name}]" in line for line in lines):
                 return True
     return False
+
+
+def test_the_tolerance_of_a_row_is_finite():
+    """Of so many units in the last place; where sums overflow on their way there is none."""
+    row = Row("f", None, ulps=4, reference_ulps=2)
+    for name, unit in (("float32", 2.0**-23), ("float64", 2.0**-52), ("bfloat16", 2.0**-7)):
+        allowed = check.tolerance(row, sample(), np.array([1.0, 8.0]), BY_NAME[name])
+        np.testing.assert_allclose(allowed, [4 * unit + 2.0**-51, 32 * unit + 2.0**-48], rtol=1e-12)
+    assert not check.tolerance(Row("f", None), sample(), np.ones(3), BY_NAME["float32"]).any()
+    with np.testing.assert_raises_regex(AssertionError, "element .1. is 1.1, expected 1.0"):
+        check.compare(np.array([1.0, 1.1]), np.ones(2), BY_NAME["float32"], check.tolerance(row, sample(), np.ones(2), BY_NAME["float32"]))

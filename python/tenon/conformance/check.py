@@ -52,7 +52,7 @@ def tolerance(row, s, want, d, result=0):
     if not np.any(ulps):
         return np.zeros(np.shape(want))
     scale = np.abs(want)
-    overflows = np.broadcast_to(~(ulps < d.largest), np.shape(want))
+    overflows = np.broadcast_to(np.logical_not(np.asarray(ulps) < d.largest), np.shape(want))
     ulps = np.where(overflows, 0, ulps)
     if row.magnitude:
         bound = row.wanted(s, absolute=True)
@@ -60,7 +60,8 @@ def tolerance(row, s, want, d, result=0):
         scale = np.maximum(scale, np.where(np.isfinite(bound), bound, 0))
         if d.category == "complex":
             overflows = overflows | np.broadcast_to(bound > d.largest, overflows.shape)
-    return np.where(overflows, np.inf, ulps * (unit * np.where(np.isfinite(scale), scale, 0) + d.smallest))
+    scale = np.where(np.isfinite(scale), scale, 0)
+    return np.where(overflows, np.inf, ulps * (unit * scale + d.smallest) + row.reference_ulps * 2.0**-52 * scale)
 
 
 def alike(got, want, d, allowed):

@@ -54,14 +54,15 @@ def multiply(a, b):
 
 
 def divide(a, b):
-    """By infinities 0, by zero infinite or undefined, as ISO C99 annex G has it."""
+    """By infinities 0, by zero infinite or undefined, as ISO C99 annex G has it; its algorithm adds the parts of the dividend, and
+    the quotient is undefined where that overflows."""
     a, b = np.asarray(a), np.asarray(b)
     if not is_complex(a, b):
         return a / b
     if not is_complex(b):
         return parts(a.real / b, a.imag / b)
     a, b = np.broadcast_arrays(a, b)
-    far = (np.isinf(b.real) | np.isinf(b.imag)) & np.isfinite(a)
+    far = (np.isinf(b.real) | np.isinf(b.imag)) & np.isfinite(np.abs(a.real) + np.abs(a.imag))
     return np.where(far, 0, wide(np.divide)(a, b))
 
 

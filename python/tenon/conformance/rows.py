@@ -39,7 +39,9 @@ class Row:
     #: How far results may be from the reference, in units in the last place of the result; of a complex result's
     #: absolute value, so that a small part beside a large one may lose digits.
     ulps: float = 0
-    #: The same for complex operands, where it differs.
+    #: How far the reference itself may be from the exact value, in units in the last place of float64.
+    reference_ulps: float = 0
+    #: The same as `ulps` for complex operands, where it differs.
     complex_ulps: float | None = None
     #: By how much the rounding of what is computed on the way is multiplied: a function of the operands, for complex ones.
     condition: Callable | None = None

@@ -216,6 +216,11 @@ def _lerp(a, b, w):
     return np.where(np.abs(w) < 0.5, a + w * (b - a), b - (b - a) * (1 - w))
 
 
+def _lerp_bound(a, b, w):
+    """Of absolute values, where nothing cancels."""
+    return (1 + np.abs(w)) * (a + b)
+
+
 def _lerp_samples(m):
     for a, b in m.pairs():
         for w in (0.25, 0.75):
@@ -270,13 +275,14 @@ ROWS = [
     binary("clamp_max.Tensor", _clamp_max, **_EXTREMA),
     with_number("clamp_min", _clamp_min, (1, 0.5), **_EXTREMA),
     binary("clamp_min.Tensor", _clamp_min, **_EXTREMA),
-    Row("addcmul", _three, lambda a, b, c, value=1: a + value * b * c, refuse=("bool",), **_THREE),
+    Row("addcmul", _three, lambda a, b, c, value=1: a + value * b * c, refuse=("bool",),
+        **{**_THREE, "magnitude": lambda a, b, c, value=1: np.abs(a) + np.abs(value * b * c)}),  # of integers, too
     Row("addcdiv", _three, lambda a, b, c, value=1: a + value * b / c, refuse=_FLOATS, domain=(0.5, 4),
         absent={"special": "quotients overflow on their way"}, complex_ulps=16, **_THREE),
-    Row("lerp.Scalar", _lerp_samples, _lerp, operands=(0, 1), magnitude=True, ulps=6, infinite="class", extremes=False,
+    Row("lerp.Scalar", _lerp_samples, _lerp, operands=(0, 1), magnitude=_lerp_bound, ulps=6, infinite="class", extremes=False,
         refuse=_FLOATS, signed_zeros=False, complex_ulps=16),
     Row("lerp.Tensor", lambda m: (sample(m.tensor(a), m.tensor(b), m.tensor(b)) for a, b in m.pairs()), _lerp,
-        refuse=_FLOATS, extremes=False, complex_ulps=16, **_THREE),
+        refuse=_FLOATS, extremes=False, complex_ulps=16, **{**_THREE, "magnitude": _lerp_bound}),
     binary("logaddexp", np.logaddexp, ulps=8, refuse=(*_FLOATS, "complex"), magnitude=True),
     binary("xlogy.Tensor", scipy.special.xlogy, result="float", ulps=4, refuse=("complex",), domain=(0.1, 4)),
     with_number("xlogy.Scalar_Other", scipy.special.xlogy, (2, 0.5), result="float", ulps=4, refuse=("complex",)),

@@ -2,6 +2,8 @@
 
 from math import prod
 
+from functools import partial
+
 import numpy as np
 
 from ..dtypes import real_of
@@ -252,22 +254,22 @@ def _spread_samples(with_result):
     return make
 
 
-def _centred(x, dim, correction, keep):
+def _centred(x, dim, correction, keep, sign=-1):
     """What the variance's gradient is multiplied by, and how gradients are spread over it."""
     axis = None if dim is None else tuple(dim)
     centre = x.mean(axis, keepdims=True)
     count = x.size // max(centre.size, 1) - correction
     with np.errstate(all="ignore"):
-        return (x - centre) / np.float64(count), lambda g: np.reshape(g, centre.shape)
+        return (x + sign * centre) / np.float64(count), lambda g: np.reshape(g, centre.shape)
 
 
-def _var_backward(g, x, dim, correction, keep):
-    slope, spread = _centred(x, dim, correction, keep)
+def _var_backward(g, x, dim, correction, keep, sign=-1):
+    slope, spread = _centred(x, dim, correction, keep, sign)
     return 2 * spread(g) * slope
 
 
-def _std_backward(g, result, x, dim, correction, keep):
-    slope, spread = _centred(x, dim, correction, keep)
+def _std_backward(g, result, x, dim, correction, keep, sign=-1):
+    slope, spread = _centred(x, dim, correction, keep, sign)
     return spread(g) / spread(result) * slope
 
 
@@ -310,9 +312,10 @@ ROWS = [
     _backward("split_with_sizes_backward", _parts_samples(_first_and_rest, lambda s: [1, s[0] - 1]),
               lambda g, sizes, parts, dim: np.concatenate(_filled(g, _first_and_rest(sizes)))),
     _backward("unbind_backward", _parts_samples(_ones), lambda g, sizes, dim: np.stack(_filled(g, _ones(sizes)))),
-    Row("var_backward", _spread_samples(False), _var_backward, result=lambda s: s.args[1].dtype, ulps=16, magnitude=True,
+    Row("var_backward", _spread_samples(False), _var_backward, result=lambda s: s.args[1].dtype, ulps=16,
+        magnitude=partial(_var_backward, sign=1),  # the mean adds to absolute values
         absent=_ABSENT, no_peer="other signatures"),
-    Row("std_backward", _spread_samples(True), _std_backward, result=lambda s: s.args[2].dtype, ulps=16, magnitude=True,
+    Row("std_backward", _spread_samples(True), _std_backward, result=lambda s: s.args[2].dtype, ulps=16, magnitude=partial(_std_backward, sign=1),
         absent=_ABSENT, no_peer="other signatures"),
     _backward("scaled", _scaled_samples, lambda x, factor: x * factor, absent=_wide),
 ]  # fmt: skip

@@ -361,12 +361,13 @@ _STD = dict(**_SPREAD, magnitude=lambda x, *_, **__: np.max(np.abs(x), initial=0
 _OWN = dict(direct=True, no_peer="an operator of ours", refuse=("complex",), real=False,
             absent={**_ONE, "bool": "var refuses them", "integral": "var refuses them"}, grad_constant=(0,))  # fmt: skip
 
-_MOMENTS = dict(result=_mean_result, **{k: v for k, v in _SPREAD.items() if k != "real"},
+_MOMENTS = dict(result=_mean_result, infinite="class", **{k: v for k, v in _SPREAD.items() if k != "real"},
                 magnitude=lambda x, *_, **__: (np.max(np.abs(x), initial=0) ** 2, np.max(np.abs(x), initial=0)))  # fmt: skip
 
 ROWS = [
     Row("_row_std_mean", _own_moment_samples, _with_mean(_own_moment, np.std), result=_mean_result, **{**_STD, **_OWN}),
-    Row("_row_var_mean", _own_moment_samples, _with_mean(_own_moment, np.var), result=_mean_result, **{**_VAR, **_OWN}),
+    Row("_row_var_mean", _own_moment_samples, _with_mean(_own_moment, np.var), result=_mean_result,
+        **{**_VAR, **_OWN, "magnitude": lambda x, *_, **__: (2.0**-50 * np.max(np.abs(x) ** 2, initial=0), np.max(np.abs(x), initial=0))}),
     Row("aminmax", _aminmax_samples, _aminmax, result=lambda s: (s.specs()[0].dtype,) * 2, absent=_ONE, **_ORDERED),
     Row("aminmax_backward", _aminmax_backward_samples, _aminmax_backward, result="self", ulps=4, one_dtype=True,
         grad_constant=(2, 3, 4), no_peer="other signatures",

@@ -22,7 +22,12 @@ def _expm1(x):
 
 
 def _exp2(x):
-    return wide(np.exp)(x * np.log(x.real.dtype.type(2))) if x.dtype.kind == "c" else np.exp2(x)
+    return wide(np.exp)(complex_numbers.multiply(x, np.log(np.longdouble(2)))) if x.dtype.kind == "c" else np.exp2(x)
+
+
+def _angle(x):
+    """The angle, y log 2, is rounded before its sine and cosine are taken."""
+    return 1 + np.where(np.isfinite(x.imag), np.abs(x.imag), 0)
 
 
 def _log1p(x):
@@ -57,8 +62,8 @@ ROWS = [
     unary("atan", wide(np.arctan), result="float", ulps=4, complex_ulps=8),
     unary("atanh", wide(np.arctanh), result="float", ulps=4, complex_ulps=8, domain=(-1, 1), grad_domain=(-0.9, 0.9)),
     unary("erf", scipy.special.erf, result="float", ulps=4, refuse=_ORDERED),
-    unary("erfc", scipy.special.erfc, result="float", ulps=4, refuse=_ORDERED),
-    unary("exp2", _exp2, result="float", ulps=4, complex_ulps=16, infinite="class"),
+    unary("erfc", scipy.special.erfc, result="float", ulps=4, reference_ulps=8, refuse=_ORDERED),
+    unary("exp2", _exp2, result="float", ulps=4, complex_ulps=16, infinite="class", condition=_angle),
     unary("frac", lambda x: x - np.trunc(x), ulps=1, refuse=("bool", "integral", *_ORDERED)),
     unary("ceil", _whole(np.ceil), refuse=_ORDERED),
     unary("cos", wide(np.cos), result="float", ulps=4, complex_ulps=6),

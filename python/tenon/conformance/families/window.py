@@ -39,6 +39,7 @@ def _along(matrix, x, axis):
 
 
 def _apply(matrices, x):
+    matrices = list(matrices)
     for i, matrix in enumerate(matrices):
         x = _along(matrix, x, x.ndim - len(matrices) + i)
     return x
@@ -522,11 +523,11 @@ def _resize_samples(rank, corners):
     return make
 
 
-def _resize(rank, mode, corners):
+def _resize(rank, mode, corners, of_weights=np.asarray):
     def reference(x, size, *rest):
         scales = rest[-rank:] if rest else [None] * rank
         matrices = _resized(x.shape[2:], size, mode, corners and rest[0], scales)
-        return _take(matrices, x) if mode < 2 else _apply(matrices, x)
+        return _take(matrices, x) if mode < 2 else _apply(map(of_weights, matrices), x)
 
     return reference
 
@@ -548,9 +549,9 @@ def _resize_back_samples(rank, corners):
     return make
 
 
-def _resize_back(rank, mode, corners):
+def _resize_back(rank, mode, corners, of_weights=np.asarray):
     def reference(g, size, sizes, *rest):
-        return _back(_resized(sizes[2:], size, mode, corners and rest[0], rest[-rank:]), g)
+        return _back(map(of_weights, _resized(sizes[2:], size, mode, corners and rest[0], rest[-rank:])), g)
 
     return reference
 
@@ -566,14 +567,22 @@ def _vec_samples(rank, corners):
     return make
 
 
-def _vec(rank, mode, corners):
+def _vec(rank, mode, corners, of_weights=np.asarray):
     def reference(x, size, *rest):
         factors = rest[-1]
         size = size or [floor(n * f) for n, f in zip(x.shape[2:], factors)]
         matrices = _resized(x.shape[2:], size, mode, corners and rest[0], factors)
-        return _take(matrices, x) if mode < 2 else _apply(matrices, x)
+        return _take(matrices, x) if mode < 2 else _apply(map(of_weights, matrices), x)
 
     return reference
+
+
+def _inner_resize(of_weights=np.asarray):
+    return lambda x, size, mode, corners, scales: _apply(map(of_weights, _resized(x.shape[2:], size, mode, corners, scales)), x)
+
+
+def _inner_resize_back(of_weights=np.asarray):
+    return lambda g, sizes, mode, corners, scales: _back(map(of_weights, _resized(sizes[2:], g.shape[2:], mode, corners, scales)), g)
 
 
 def _inner_resize_samples(m):
@@ -589,25 +598,35 @@ def _inner_resize_back_samples(m):
         yield sample(m.tensor((*x.shape[:2], *size)), list(x.shape), *rest)
 
 
+#: Cubic weights at places that are rounded to float64, in the reference too.
+_CUBIC = 256
+
+
 def _resize_rows():
     zero = {"special": "weights of zero meet what is infinite"}
-    yield Row("_upsample", _inner_resize_samples, lambda x, size, mode, corners, scales: _apply(_resized(x.shape[2:], size, mode, corners, scales), x),
-              refuse=_FLOATS, inner="upsample_b", absent=_absent(2, **zero), **_LINEAR)  # fmt: skip
-    yield Row("_upsample_backward", _inner_resize_back_samples,
-              lambda g, sizes, mode, corners, scales: _back(_resized(sizes[2:], g.shape[2:], mode, corners, scales), g), refuse=_FLOATS,
-              inner="upsample_b", absent=_absent(2, **zero), **_GRADIENT)  # fmt: skip
+    # Weights of cubic kernels may be negative: bounds are of absolute ones.
+    inner = dict(refuse=_FLOATS, inner="upsample_b", absent=_absent(2, **zero), reference_ulps=_CUBIC)
+    yield Row("_upsample", _inner_resize_samples, _inner_resize(), **{**_LINEAR, **inner, "magnitude": _inner_resize(np.abs)})
+    yield Row("_upsample_backward", _inner_resize_back_samples, _inner_resize_back(),
+              **{**_GRADIENT, **inner, "magnitude": _inner_resize_back(np.abs)})  # fmt: skip
     names = [(f"upsample_nearest{r}d", r, 0) for r in (1, 2, 3)] + [(f"_upsample_nearest_exact{r}d", r, 1) for r in (1, 2, 3)]
     names += [("upsample_linear1d", 1, 2), ("upsample_bilinear2d", 2, 2), ("upsample_trilinear3d", 3, 2), ("upsample_bicubic2d", 2, 3)]
     names += [("_upsample_bilinear2d_aa", 2, 4), ("_upsample_bicubic2d_aa", 2, 5)]
     for name, rank, mode in names:
         corners = mode > 1
-        options = dict(refuse=_FLOATS, absent=_absent(rank, **zero), **_LINEAR) if corners else dict(result="self", absent=_absent(rank))
-        yield Row(name, _resize_samples(rank, corners), _resize(rank, mode, corners), direct=True, **options)
-        yield Row(f"{name}.vec", _vec_samples(rank, corners), _vec(rank, mode, corners), direct=True, inner=name, **options)
+        linear = {**_LINEAR, "reference_ulps": _CUBIC if mode in (3, 5) else 0}
+        options = dict(refuse=_FLOATS, absent=_absent(rank, **zero), **linear) if corners else dict(result="self", absent=_absent(rank))
+
+        def row(own, samples, make, rank=rank, mode=mode, corners=corners, **options):
+            bound = {"magnitude": make(rank, mode, corners, np.abs)} if options.get("magnitude") else {}
+            return Row(own, samples, make(rank, mode, corners), direct=True, **{**options, **bound})
+
+        yield row(name, _resize_samples(rank, corners), _resize, **options)
+        yield row(f"{name}.vec", _vec_samples(rank, corners), _vec, inner=name, **options)
         if not name.startswith("_upsample_nearest"):
             refuse = _FLOATS if corners else _WHOLE
-            yield Row(f"{name}_backward", _resize_back_samples(rank, corners), _resize_back(rank, mode, corners), direct=True,
-                      refuse=refuse, absent=_absent(rank, **zero), **_LINEAR)  # fmt: skip
+            yield row(f"{name}_backward", _resize_back_samples(rank, corners), _resize_back,
+                      **{**linear, "refuse": refuse, "absent": _absent(rank, **zero)})  # fmt: skip
 
 
 # Folding

@@ -7,7 +7,7 @@ import numpy as np
 
 import tenon
 
-from . import check, gradients, large, order
+from . import check, gradients, large, memory, order
 from .aliasing import Shared
 from .beside import Call, Difference, Unsupported
 from .derivatives import without_derivative
@@ -32,7 +32,7 @@ class Plan:
     few: tuple = ("plain", "sliced", "special")
     #: How many samples of each kind.
     samples: int = 3
-    #: Dtypes of which large tensors are tried, too.
+    #: Dtypes of which large tensors, the edges of blocks and many dimensions are tried, too.
     large: tuple = tuple(d.name for d in axis())
     #: Layouts of out=.
     outs: tuple = ("empty", "contiguous", "sliced")
@@ -41,6 +41,8 @@ class Plan:
     second: bool = True
     #: Whether streams, memory that goes back and shared memory are tried.
     order: bool = True
+    #: Dtypes in which two streams are given work at once, and calls are repeated with other values.
+    streams: tuple = ("float32",)
 
     def of(self, dtypes):
         """The same for these dtypes, all of them thoroughly."""
@@ -48,7 +50,7 @@ class Plan:
 
     def kinds(self, dtype):
         kinds = (*KINDS, OFFSET) if dtype in self.thorough else self.few
-        return (*kinds, large.KIND) if dtype in self.large else kinds
+        return (*kinds, *large.WAYS) if dtype in self.large else kinds
 
 
 #: What a minute has room for.
@@ -142,7 +144,7 @@ class Bench:
 
     def cell(self, op, row, dtype):
         c = Cell(op.full_name, dtype, claimed=self.claims.claims(op, dtype))
-        first = None
+        held, first = memory.held(self.device), None
         for kind in self.plan.kinds(dtype):
             samples = self.samples(op, row, dtype, kind)
             if not samples:
@@ -162,6 +164,8 @@ class Bench:
                 c.note(found, str(first))
         if dtype in self.plan.gradients:
             self.try_gradients(c, op, row, dtype)
+        if first and memory.held(self.device) > held and (found := memory.kept(Call(op, row, first), self.device)):
+            c.note(found, str(first))
         return c
 
     def layouts(self, op, kind):
@@ -172,8 +176,8 @@ class Bench:
 
     def samples(self, op, row, dtype, kind):
         found = []
-        if kind == large.KIND:
-            found = large.samples_of(op, row, dtype, self.plan.samples == 1)
+        if kind in large.WAYS:
+            found = large.samples_of(op, row, dtype, self.plan.samples == 1, kind)
         elif kind == OFFSET:
             found = [m for s in check.samples_of(op, row, dtype, "plain")[: self.plan.samples] if (m := moved(s))]
         else:
@@ -192,8 +196,8 @@ class Bench:
     def why_none(self, op, row, dtype, kind):
         if kind == OFFSET:
             return "offset: no argument is a tensor"
-        if kind == large.KIND:
-            return "large: its sizes are fixed"
+        if kind in large.WAYS:
+            return f"{kind}: its sizes are fixed"
         if kind == "promotion" and not op.several_operands:
             return "promotion: one operand"
         if why := row.why_absent(dtype, kind):
@@ -241,11 +245,30 @@ class Bench:
             if found := call.compare(*call.on(self.device)):
                 if found.kind != "bits":
                     c.note(Difference("aliasing", found.text), f"{s}, {call.how}")
-        if op.form != "functional" or c.differences:
+        if op.form != "functional":
+            return
+        if c.native and c.dtype in self.plan.streams:
+            self.try_again(c, op, row, s)
+        if c.differences:
             return
         for check_of in (order.memory_given_back, order.on_a_stream):
             if found := check_of(Call(op, row, s), self.device):
                 c.note(found, str(s))
+        if c.native and c.dtype in self.plan.streams and not c.differences:
+            self.try_two_streams(c, op, row, s)
+
+    def try_again(self, c, op, row, s):
+        """A second call with other values in the same tensors."""
+        others = check.samples_of(op, row, c.dtype, "plain", turn=1)[:1]
+        if others and order.alike(s, others[0]) and (found := order.called_again(Call(op, row, s), Call(op, row, others[0]), self.device)):
+            c.note(found, str(s))
+
+    def try_two_streams(self, c, op, row, s):
+        """Calls on two streams at once, with other values on each: large ones, which are under way together, where there are some."""
+        pair = [large.samples_of(op, row, c.dtype, True, turn=turn)[1:2] or check.samples_of(op, row, c.dtype, "plain", turn=turn)[:1]
+                for turn in (0, 1)]  # fmt: skip
+        if all(pair) and (found := order.on_two_streams([Call(op, row, p[0]) for p in pair], self.device)):
+            c.note(found, str(pair[0][0]))
 
     def try_gradients(self, c, op, row, dtype):
         why = "out= records nothing" if op.form == "out" else without_derivative(op)

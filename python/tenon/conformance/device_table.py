@@ -1,50 +1,13 @@
-"""What no operator shows of a device's table: ids, events that are asked, times, figures of memory, errors, further devices."""
+"""What no operator shows of streams and events: ids, what waits for what, events that are asked, times, further devices."""
 
-from contextlib import suppress
-from itertools import permutations
 from time import perf_counter
 
 import tenon
 
-#: The name of the part, as --ops has it.
-NAME = "table"
-#: How often a task is given, so that a device with queues is still at work; and its elements.
-TASKS, ELEMENTS = 64, 2**17
-#: How long the host looks on between two events, in milliseconds; how often it looks for what need not show.
-WHILE, TRIES = 20, 3
-#: The memory that a check of figures takes: more than Tenon keeps in blocks for several tensors.
-BLOCK = 32 << 20
+from .device_bench import ELEMENTS, TASKS, TRIES, NotOffered, NotSeen
 
-
-class NotOffered(Exception):
-    """The plug-in has not the function."""
-
-
-class NotSeen(Exception):
-    """What is no promise did not show."""
-
-
-class Bench:
-    """A device, and work for it."""
-
-    def __init__(self, device):
-        self.device = device if ":" in device else f"{device}:0"
-        self.module = tenon.devices.module_if_there(device.partition(":")[0])
-
-    def work(self, stream):
-        """Gives the stream work that takes a while; returns what it writes, and what every element will be."""
-        x = tenon.zeros(ELEMENTS, device=self.device)
-        self.module.synchronize(self.device)
-        with self.module.stream(stream):
-            for _ in range(TASKS):
-                x += 1
-        return x
-
-    def shown(self, x):
-        """Whether the work has run, seen from another stream, which waits for nothing."""
-        other = self.module.Stream(self.device)
-        with self.module.stream(other):
-            return bool((x.cpu() == TASKS).all())
+#: How long the host looks on between two events, in milliseconds.
+WHILE = 20
 
 
 def streams(b):
@@ -117,62 +80,6 @@ def event_elapsed(b):
     assert took >= host / 100, f"event_elapsed says {took} ms of what took {host:.3f} ms on the host: it counts milliseconds"
 
 
-def memory_info(b):
-    """Figures are sound, and follow what is allocated on the device that they are of."""
-    devices = [f"{b.module._name}:{i}" for i in range(b.module.device_count())]
-    for device in devices:
-        free, total = b.module.mem_get_info(device)
-        assert 0 <= free <= total, f"memory_info says that {free} bytes of {total} are free on {device}"
-    less = {device: missing(b, device, devices[:2]) for device in devices[:2]}
-    for device, other in permutations(less, 2):
-        if less[device][other] >= BLOCK and less[device][device] <= 0:
-            raise AssertionError(f"raw_alloc, memory_info: {BLOCK} bytes for {device} are missing on {other}, not there")
-        if less[device][other] >= BLOCK and less[other][other] <= 0:
-            raise AssertionError(f"memory_info: what is free on {other} follows what {device} takes, and not what {other} does")
-    b.module.empty_cache()
-
-
-def missing(b, device, devices):
-    """How much less is free on each of the devices while one of them has a block more."""
-    b.module.synchronize(device)
-    b.module.empty_cache()
-    before = {d: b.module.mem_get_info(d)[0] for d in devices}
-    block = tenon.zeros(BLOCK // 4, device=device)
-    b.module.synchronize(device)
-    less = {d: before[d] - b.module.mem_get_info(d)[0] for d in devices}
-    del block
-    return less
-
-
-def out_of_memory(b):
-    """What is too large is told by the error's kind, and the device goes on."""
-    total = b.module.mem_get_info(b.device)[1] or b.module.get_device_properties(b.device).total_memory
-    for nbytes in (total + BLOCK if total else 0, 2**55):
-        if not nbytes:
-            continue
-        try:
-            kept = tenon.empty([nbytes], dtype=tenon.uint8, device=b.device)
-        except tenon.OutOfMemoryError:
-            continue
-        except Exception as e:
-            raise AssertionError(f"raw_alloc of {nbytes} bytes fails with {type(e).__name__}, not as out of memory: {e}") from e
-        del kept
-    assert tenon.ones(5, device=b.device).cpu().tolist() == [1] * 5, "after an allocation that failed nothing goes on"
-
-
-def host_alloc(b):
-    """Pinned memory takes part in copies that the host does not wait for."""
-    try:
-        here = tenon.arange(ELEMENTS, dtype=tenon.float32).pin_memory()
-    except (NotImplementedError, RuntimeError) as e:
-        raise NotOffered(str(e)) from None
-    there = here.to(b.device, non_blocking=True)
-    back = tenon.zeros(ELEMENTS).pin_memory()
-    back.copy_(there, non_blocking=True)
-    b.module.synchronize(b.device)
-    assert back.equal(tenon.arange(ELEMENTS, dtype=tenon.float32)), "host_alloc, copy: pinned memory has not what was copied to it"
-
-
 def devices(b):
     """Each device of the plug-in has memory and streams of its own."""
     count = b.module.device_count()
@@ -212,27 +119,4 @@ def devices_apart(b):
     seen_apart(b, b.module.default_stream(0), b.module.default_stream(1))
 
 
-CHECKS = {f.__name__: f for f in
-          (streams, event_query, event_sync, stream_wait_event, event_elapsed, memory_info, out_of_memory, host_alloc, devices,
-           streams_apart, devices_apart)}  # fmt: skip
-
-
-def names():
-    return [f"{NAME}.{check}" for check in CHECKS]
-
-
-def try_check(name, device):
-    """("kept", "not offered", "not seen" or "wrong"; what was seen)"""
-    bench = Bench(device)
-    try:
-        CHECKS[name.partition(".")[2]](bench)
-        bench.module.synchronize(bench.device)  # the next check may get the memory of this one
-    except NotOffered as e:
-        return "not offered", str(e)
-    except NotSeen as e:
-        return "not seen", str(e)
-    except Exception as e:  # the device's own errors, too
-        with suppress(Exception):
-            bench.module.synchronize(bench.device)
-        return "wrong", str(e) if isinstance(e, AssertionError) else f"{type(e).__name__}: {e}"
-    return "kept", ""
+CHECKS = (streams, event_query, event_sync, stream_wait_event, event_elapsed, devices, streams_apart, devices_apart)

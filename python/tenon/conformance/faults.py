@@ -16,6 +16,8 @@ KINDS = {
     "special": "infinities, zeros with signs, the smallest and largest numbers",
     "promotion": "arguments of different dtypes",
     "large": "tensors of thousands of elements",
+    "edges": "as many elements as blocks of kernels have, or one more or less",
+    "dimensions": "five dimensions that cannot be merged",
     "nan": "a NaN is lost",
     "bits": "not the CPU's bits, where they are promised",
     "results": "the number of results",
@@ -29,6 +31,9 @@ KINDS = {
     "out strides": "out= that is not contiguous",
     "aliasing": "arguments that share memory",
     "order": "work does not run in the order of its stream",
+    "remembered": "the same tensors with other values",
+    "streams": "two streams at once",
+    "memory": "memory that is held after a call",
     "index": "the second device of the plug-in",
     "lifetime": "memory is used after it went back",
     "gradient": "gradients",
@@ -38,6 +43,7 @@ KINDS = {
     "not refused": "a result where the CPU has an error",
     "claim": "served by claim, and refused or left to the CPU",
     "table": "a function of the table",
+    "regions": "programs that plans of graphs make of several operators",
     "crash": "the process died",
     "failure": "the device fails: the kit could not go on",
 }
@@ -52,6 +58,8 @@ _STRIDED = {"transposed", "expanded", "negative", "sliced", "channels_last"}
 def faults_of(kinds):
     """What is the matter, in words, for the kinds of differences of one operator; the plainest explanation of each."""
     kinds, found = set(kinds), []
+    if "remembered" in kinds:  # which shows in whatever comes after the first call
+        return ["it returns what an earlier call has computed, by address or size"]
     if "gradient" in kinds:
         kinds -= {"gradient strides", "second gradient"}  # which follow from it
     if "values" not in kinds:
@@ -65,11 +73,17 @@ def faults_of(kinds):
             found.append("it reads some strides wrongly")
         elif "large" in kinds:
             found.append("it leaves out elements of large tensors")
+        elif "edges" in kinds:
+            found.append("it computes the last elements of some sizes wrongly: multiples of 256, or one more or less")
+        elif "dimensions" in kinds:
+            found.append("it takes fewer than five dimensions")
     for kind, text in (
         ("values", "its values are wrong"),
         ("dtype", "its results have another dtype: wrong promotion"),
         ("crash", CRASH),
         ("order", "it does not run in stream order"),
+        ("streams", "two streams share its scratch memory"),
+        ("memory", "it keeps tensors of its calls: some reference to an argument or a result is not released"),
         ("index", "it takes the first device for the second"),
         ("lifetime", "it uses memory after it went back, on another stream without record_stream"),
         ("strides", "its results have other strides"),
@@ -81,6 +95,7 @@ def faults_of(kinds):
         ("gradient", "its gradients are wrong"),
         ("second gradient", "the gradients of its gradients are wrong"),
         ("table", "a function of its table does not keep what the interface says"),
+        ("regions", "it runs programs of several operators wrongly"),
         ("claim", "it claims what it does not serve"),
         ("bits", "it rounds where the CPU does not, or not where it does"),
     ):

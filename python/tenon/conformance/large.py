@@ -1,7 +1,7 @@
-"""Samples of large tensors: what a kernel leaves out beyond its first block shows.
+"""Samples of sizes that kernels treat differently: tensors of many blocks, sizes at the edges of blocks, and many dimensions.
 
-A row that asks for shapes of any rank gets large ones. One that fixes the rank asks for sizes, as it does for tensors of no
-elements: it gets large ones of these.
+A row that asks for shapes of any rank gets these. One that fixes the rank asks for sizes, as it does for tensors of no
+elements: it gets large ones, and the smallest of those at the edges of blocks.
 """
 
 from itertools import islice
@@ -11,13 +11,19 @@ from . import check, data_dependent
 from .library import TENON
 from .samples import Maker
 
-KIND = "large"
+LARGE, EDGES, DIMENSIONS = "large", "edges", "dimensions"
 #: Neither is a multiple of what devices work in; the second has more bytes than most do at once.
 SHAPES = ((1025, 3), (2**17 + 1,))
-#: The size that rows get which fix the rank.
-SIZE = SHAPES[0][0]
-#: (shape, strides) of the samples.
-WAYS = ((SHAPES[0], "sliced"), (SHAPES[1], "contiguous"), (SHAPES[1], "sliced"))
+#: What kernels work in at once, and their neighbours.
+BLOCKS = tuple(n + d for n in (256, 4096, 65536) for d in (-1, 0, 1))
+#: (shape, strides) of the samples of each kind. No two of the five dimensions can be merged.
+WAYS = {
+    LARGE: ((SHAPES[0], "sliced"), (SHAPES[1], "contiguous"), (SHAPES[1], "sliced")),
+    EDGES: tuple(((n,), "contiguous") for n in BLOCKS),
+    DIMENSIONS: (((2, 3, 2, 3, 2), "sliced"),),
+}
+#: Quickly: what other forms than the functional one get of these.
+OF_OTHER_FORMS = {LARGE: WAYS[LARGE][1:2], EDGES: (((256,), "contiguous"), ((65536,), "contiguous")), DIMENSIONS: WAYS[DIMENSIONS]}
 #: How many of a row's samples are looked at, and the elements and the tensors of one that are too many. Thousands of small
 #: tensors, such as the rows of a large one, are no large ones.
 LOOKS, MOST, TENSORS = 4, 2**19, 64
@@ -28,10 +34,10 @@ class _TooLarge(Exception):
 
 
 class _Maker(Maker):
-    """Asked for shapes or sizes, it gives large ones; what a row fixes stays as it is."""
+    """Asked for shapes or sizes, it gives those of a way; what a row fixes stays as it is."""
 
-    def __init__(self, like, shape, layout):
-        super().__init__(like.dtype.name, KIND, like.rng, like.domain, like.second.name, like.extremes)
+    def __init__(self, like, kind, shape, layout):
+        super().__init__(like.dtype.name, kind, like.rng, like.domain, like.second.name, like.extremes)
         self.shape, self.layout, self.any_rank = shape, layout, False
         self.restart()
 
@@ -46,7 +52,7 @@ class _Maker(Maker):
         return [(s, s) for s in self.shapes()]
 
     def size(self, n):
-        return SIZE
+        return min(self.shape[0], SHAPES[0][0])
 
     def tensor(self, shape, dtype=None, domain=None, layout=None, distinct=False):
         self.elements, self.tensors = max(self.elements, prod(shape)), self.tensors + 1
@@ -55,21 +61,24 @@ class _Maker(Maker):
         return super().tensor(shape, dtype, domain, layout or self.layout, distinct)
 
     def wanted(self):
-        """The elements that a tensor of a sample has at least. Sizes are the same for both shapes, and none depend on strides
-        where there is no tensor."""
+        """The elements that a tensor of a sample has at least. A size that another way has, too, is wanted once; none depend on
+        strides where there is no tensor."""
         if self.any_rank:
             return prod(self.shape)
-        again = (self.shape, self.layout) == WAYS[-1] or not self.tensors and self.layout == "sliced"
-        return MOST + 1 if again else SIZE
+        if self.kind == LARGE:
+            again = (self.shape, self.layout) == WAYS[LARGE][-1] or not self.tensors and self.layout == "sliced"
+        else:
+            again = self.kind == DIMENSIONS or self.shape[0] > SHAPES[0][0]
+        return MOST + 1 if again else self.size(0)
 
 
-def samples_of(op, row, dtype, quick):
-    """A sample of each size and layout; none where the row's shapes are its own. Quickly: other forms than the functional one
-    get the contiguous one alone."""
+def samples_of(op, row, dtype, quick, kind=LARGE, turn=0):
+    """A sample of each way of a kind; none where the row's shapes are its own. Quickly: fewer of other forms than the functional
+    one."""
     if row.why_absent(dtype, "plain"):
         return []
-    ways = WAYS[1:2] if quick and op.form != "functional" else WAYS
-    found = (_first(op, row, _Maker(check.maker(op, dtype, KIND, row), *way)) for way in ways)
+    ways = (OF_OTHER_FORMS if quick and op.form != "functional" else WAYS)[kind]
+    found = (_first(op, row, _Maker(check.maker(op, dtype, kind, row, turn=turn), kind, *way)) for way in ways)
     return [s for s in found if s]
 
 

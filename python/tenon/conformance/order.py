@@ -8,7 +8,7 @@ from functools import cache
 import tenon
 
 from . import check
-from .beside import Difference, outcome
+from .beside import Difference, bits, outcome
 
 
 def settled(call, device):
@@ -75,14 +75,14 @@ def memory_given_back(call, device):
 
 
 @cache
-def stream_of(device):
-    """One stream beside the default one, for all calls."""
-    return tenon.devices.Stream(device)
+def streams_of(device):
+    """Two streams other than the default one, for all calls."""
+    return tenon.devices.Stream(device), tenon.devices.Stream(device)
 
 
 def on_a_stream(call, device):
     """On another stream than the default one, which waits for what made the arguments and for nothing else."""
-    default, stream = tenon.devices.Stream(device, 0), stream_of(device)
+    default, stream = tenon.devices.Stream(device, 0), streams_of(device)[0]
     module = tenon.devices.module_if_there(device.partition(":")[0])
     args, kwargs = call.arguments(device)
     stream.wait_stream(default)
@@ -94,3 +94,52 @@ def on_a_stream(call, device):
                 found = None if found.kind == "bits" else Difference("order", f"on a stream of its own: {found.text}")
     wait_for(device)
     return found
+
+
+def alike(s, other):
+    """Whether two samples differ in values alone."""
+    shapes = [[(x.dtype, x.shape, x.strides, x.offset) for x in each.specs()] for each in (s, other)]
+    return shapes[0] == shapes[1] and s.map(lambda x: None) == other.map(lambda x: None)
+
+
+def called_again(call, other, device):
+    """The same tensors with the values of another call: what the first one computed is of no use."""
+    if call.refused or other.refused or not call.elements:
+        return None
+    args, kwargs = call.arguments(device)
+    before = [bits(got) for got, _ in results_of(call, outcome(call.function, args, kwargs), args, kwargs)]
+    new_args, new_kwargs = other.arguments(device)
+    for t, new in zip(check.tensors_of([*args, *kwargs.values()]), check.tensors_of([*new_args, *new_kwargs.values()])):
+        t.copy_(new)
+    after = results_of(other, outcome(call.function, args, kwargs), args, kwargs)
+    for first, (got, want) in zip(before, after):
+        if bits(got) == first != bits(want) and (found := other.compare_tensor(got, want)):
+            return Difference("remembered", f"called again with other values in the same tensors: {found.text}")
+    return None
+
+
+#: How often each of two streams is given a call.
+TURNS = 3
+
+
+def on_two_streams(calls, device):
+    """Two calls on a stream each, in turns, which nothing orders: none of them may see what the other one computes."""
+    if any(call.refused for call in calls):
+        return None
+    default, streams = tenon.devices.Stream(device, 0), streams_of(device)
+    module = tenon.devices.module_if_there(device.partition(":")[0])
+    given = [[call.arguments(device) for _ in range(TURNS)] for call in calls]
+    for stream in streams:
+        stream.wait_stream(default)
+    there = [[], []]
+    for turn in range(TURNS):
+        for k, stream in enumerate(streams):
+            with module.stream(stream):
+                there[k].append(outcome(calls[k].function, *given[k][turn]))
+    wait_for(device)
+    for k, call in enumerate(calls):
+        for results, (args, kwargs) in zip(there[k], given[k]):
+            for got, want in results_of(call, results, args, kwargs):
+                if call.elements and (found := call.compare_tensor(got, want)) and found.kind != "bits":
+                    return Difference("streams", f"while another stream runs the same operator: {found.text}")
+    return None

@@ -5,6 +5,8 @@ from collections import Counter, defaultdict
 
 from .faults import KINDS, faults_of
 
+#: What the parts of device_checks.py are.
+PARTS = {"table": "functions of the table", "regions": "programs of several operators"}
 STATES = ("native", "fallback", "unsupported", "wrong", "refused", "skipped")
 
 
@@ -53,9 +55,10 @@ def summary(report):
         f"kernels of its own: {', '.join(report.kernels) or 'none'}; stubs: {', '.join(report.stubs) or 'none'}",
         f"skipped: {sum(skips.values())} kinds of samples, for {len(skips)} reasons, {skips['']} without one",
     ]
-    for state in ("kept", "not offered", "not seen"):
-        if names := [name for name, found in report.table.items() if found == state]:
-            lines.append(f"functions of the table, {state}{', nor promised' * (state == 'not seen')}: {', '.join(names)}")
+    for part, checks in report.checks.items():
+        for state in ("kept", "not offered", "not seen"):
+            if names := [name for name, found in checks.items() if found == state]:
+                lines.append(f"{PARTS[part]}, {state}{', nor promised' * (state == 'not seen')}: {', '.join(names)}")
     by_reason = defaultdict(list)
     for name, reason in report.absent.items():
         by_reason[reason].append(name)

@@ -29,7 +29,7 @@ class Report:
     stubs: list = field(default_factory=list)
     cells: list = field(default_factory=list)
     absent: dict = field(default_factory=dict)  # operator: why it was not tried
-    table: dict = field(default_factory=dict)  # function of the table: kept, not offered, not seen, wrong
+    checks: dict = field(default_factory=dict)  # {part: {check: kept, not offered, not seen, wrong}}, of device_checks.py
 
     def states(self):
         return Counter(c.state for c in self.cells)
@@ -183,7 +183,7 @@ def note(report, message):
         report.cells.append(Cell(**{**message, "skipped": Counter(message["skipped"])}))
     elif what == "absent":
         report.absent[message["operator"]] = message["text"]
-    elif what == "table":
-        report.table[message["check"].partition(".")[2]] = message["state"]
+    elif what == "check":
+        report.checks.setdefault(message["part"], {})[message["check"].partition(".")[2]] = message["state"]
     elif what == "error":
         raise KitError(message["text"])

@@ -9,7 +9,7 @@ import sys
 import tenon
 
 from ..imports import import_first
-from . import device_table, table
+from . import device_checks, table
 from .cells import QUICK, Bench, Cell, Plan, forms_of
 from .claims import Claims
 from .families import row_of
@@ -60,13 +60,14 @@ def main():
         return say("error", text=f"{type(e).__name__}: {e}")
     wanted = job["entries"]
     if wanted is None:
-        forms = {device_table.NAME: device_table.names()}
+        forms = {part: device_checks.names(part) for part in device_checks.PARTS}
         return say("entries", forms=forms | {n: [o.full_name for o in e.operators] for n, e in found.items()},
                    described=tenon.devices.module_if_there(bench.name).get_device_properties()._asdict()["name"],
                    kernels=sorted(bench.claims.own), stubs=bench.claims.stubs)  # fmt: skip
-    if device_table.NAME in wanted:
-        wanted.remove(device_table.NAME)
-        try_table(bench, job)
+    for part in device_checks.PARTS:
+        if part in wanted:
+            wanted.remove(part)
+            try_part(bench, part, job)
     for start in range(0, len(wanted), BATCH):
         names = wanted[start : start + BATCH]
         warm_up(bench, [(op, row_of(found[n])) for n in names for op in operators_of(found[n], job)])
@@ -87,18 +88,18 @@ def warm_up(bench, operators):
                                 if row is not None and TENON.function(op, row) is not None])  # fmt: skip
 
 
-def try_table(bench, job):
-    """Says what comes of the functions of the device's table."""
-    for name in device_table.names():
+def try_part(bench, part, job):
+    """Says what comes of the checks of a part that no operator shows."""
+    for name in device_checks.names(part):
         if name in job["done"] or name not in (job["forms"] or [name]):
             continue
-        say("begin", entry=device_table.NAME, operator=name)
-        state, text = device_table.try_check(name, bench.device)
-        say("table", check=name, state=state)
+        say("begin", entry=part, operator=name)
+        state, text = device_checks.try_check(name, bench.device)
+        say("check", part=part, check=name, state=state)
         if state == "wrong":
-            say("cell", **Cell(name, "any", differences={"table": text}).summary())
+            say("cell", **Cell(name, "any", differences={part: text}).summary())
         say("did", operator=name)
-    say("end", entry=device_table.NAME)
+    say("end", entry=part)
 
 
 def try_entry(bench, name, entry, job):

@@ -1,7 +1,10 @@
 // A device with a kernel that is not what its operator is, in the way that the environment's MISFIT says.
 #include <cstdlib>
 
-#include "tests/devices/planted/planted.cc"
+#include "tests/devices/planted/kernels.cc"
+#include "tests/devices/planted/table.cc"
+
+namespace abi = tenon::abi;
 
 namespace {
 

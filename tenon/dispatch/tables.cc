@@ -8,6 +8,7 @@
 
 #include "tenon/core/device.h"
 #include "tenon/core/error.h"
+#include "tenon/dispatch/autograd_alone.h"
 #include "tenon/dispatch/state.h"
 
 namespace tenon {
@@ -100,9 +101,13 @@ ComputedCell backend_cell(const Dispatcher::State& state, OperatorRegistrations&
   if (const auto* all = find_kernel(op.kernels, kCompositeImplicit)) {
     return cell_of(*all, CellSource::CompositeImplicit);
   }
-  if (const auto* fallback = find_fallback(state, key)) {
-    if (!fallback->function.takes(key.backend, op.full_name())) return {};
-    return cell_of(*fallback, CellSource::Fallback);
+  if (key.functionality == Functionality::Dense) {
+    if (const auto* alone = detail::autograd_alone(op, key.backend))
+      return {CellSource::Kernel, &detail::kAutogradAlone, alone->where};
+  }
+  if (find_fallback(state, key)) {
+    const auto* fallback = detail::fallback_for(state, op, key);
+    return fallback ? cell_of(*fallback, CellSource::Fallback) : ComputedCell();
   }
   // It knows best what the backend lacks.
   if (dense) return cell_of(*dense, CellSource::CompositeExplicit);
@@ -202,6 +207,12 @@ ComputedCell compute_cell(const Dispatcher::State& state, OperatorRegistrations&
   if (!is_per_backend(key.functionality)) return global_cell(state, op, key);
   if (key.functionality == Functionality::Autograd) return autograd_cell(state, op, key);
   return backend_cell(state, op, key);
+}
+
+const KernelRecord* detail::fallback_for(const Dispatcher::State& state, const OperatorRegistrations& op,
+                                         DispatchKey key) {
+  const KernelRecord* const fallback = find_fallback(state, key);
+  return fallback && fallback->function.takes(key.backend, op.full_name()) ? fallback : nullptr;
 }
 
 const OperatorTable& detail::column_of_device(const OperatorTable* table, DispatchKeySet keys) noexcept {

@@ -163,7 +163,14 @@ def _pytorch_dispatch(name):
     raise AttributeError(f"module 'tenon._C' has no attribute {name!r}")
 
 
+def _names_in_C():
+    from . import pytorch_dispatch
+
+    return sorted({*vars(_C), *pytorch_dispatch.names()})
+
+
 _C.__getattr__ = _pytorch_dispatch  # type: ignore
+_C.__dir__ = _names_in_C  # type: ignore
 
 __version__ = "0.1.0"
 

@@ -189,6 +189,30 @@ class Library:
         if fn is not None and schema is None:
             _early.setdefault(full_name, []).append((self._handle, fn, with_keyset))
 
+    def fallback(self, fn: Any, dispatch_key: str = "", *, with_keyset: bool = False) -> None:
+        """Registers what a key runs for operators that have no kernel for it. The library's namespace is "_".
+
+        `fn` gets the operator, as an object of tenon.ops, and then the call's arguments; with `with_keyset` the call's
+        DispatchKeySet before all. `fallthrough_kernel` makes calls go on to the next key. An older fallback of the key runs again
+        when the library is destroyed. Raises RuntimeError for a library of another namespace, ValueError without a key.
+        """
+        key = dispatch_key or self.dispatch_key
+        if self.ns != "_":
+            raise RuntimeError(f"fallback: it serves operators of every namespace, so it belongs in Library('_', 'IMPL'), not in {self!r}")
+        if not key:
+            raise ValueError("fallback: name the dispatch key that it serves: fallback(fn, 'PrivateUse1')")
+        if fn is fallthrough_kernel:
+            return self._handle.fallback(key, None, *_caller())
+        if not callable(fn):
+            raise TypeError(f"fallback: the kernel for {key} must be callable, not {type(fn).__name__}")
+
+        def call(where, *args, **kwargs):
+            keyset, name = where
+            op = namespaces.overload(name)
+            return fn(keyset, op, *args, **kwargs) if with_keyset else fn(op, *args, **kwargs)
+
+        self._handle.fallback(key, call, *_caller())
+
     def _autograd(
         self, full_name: str, backward: Callable[..., Any] | None, setup_context: Callable[..., Any] | None
     ) -> None:

@@ -41,6 +41,13 @@ class Namespace:
         return f"<operators of {self._name}>"
 
 
+def overload(full_name: str) -> Any:
+    """The operator "ns::name.overload"."""
+    ns, _, name = full_name.partition("::")
+    base, _, which = name.partition(".")
+    return getattr(getattr(namespace(ns), base), which or "default")
+
+
 def _rank(overload: str) -> tuple[Any, ...]:
     # A number fits a Tensor where it stands for one, but a tensor of no dimensions fits a Scalar too.
     return (overload != "", not overload.startswith("Tensor"), overload)

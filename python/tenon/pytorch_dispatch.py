@@ -4,7 +4,7 @@ with `import tenon as torch`. They are found through `_C` and `tenon` when first
 A key is a str here, so that every function takes it and its name alike.
 """
 
-from . import _C, dispatch, library
+from . import _C, dispatch, library, namespaces
 from .dispatch import DispatchKeySet
 
 _d = _C.dispatch
@@ -116,11 +116,7 @@ class _OperatorHandle:
 
 def _dispatch_call_boxed(handle, *args, **kwargs):
     """Calls the operator of _dispatch_find_schema_or_throw."""
-    from . import ops
-
-    namespace, _, rest = handle._name.partition("::")
-    base, _, overload = rest.partition(".")
-    return getattr(getattr(getattr(ops, namespace), base), overload or "default")(*args, **kwargs)
+    return namespaces.overload(handle._name)(*args, **kwargs)
 
 
 def _dispatch_has_kernel(name):
@@ -135,8 +131,9 @@ def _dispatch_has_kernel_for_dispatch_key(name, dispatch):
 
 def _serves_dense(name, key):
     cells = {cell[0]: cell[1] for cell in _d.computed_table(name)}
+    key = _d.key_parse(key)
     dense = key in [k for _, k in _d.backends()] and _d.has_kernel(name, "CompositeDense")
-    return dense and cells[_d.key_parse(key)] == "default backend kernel"
+    return dense and cells[key] == "default backend kernel"
 
 
 def _dispatch_has_kernel_for_any_dispatch_key(name, dispatch_set):

@@ -97,9 +97,7 @@ def _read(name: str) -> _Operator:
             optional |= {called} if kind.endswith("?") else set()
         elif kind and (not default or kind == "Scalar?"):
             numbers[called] = {"int": 1, "bool": False}.get(kind, 0.5)
-    function, _, overload = name.partition("::")[2].partition(".")
-    call = getattr(getattr(namespaces.namespace("aten"), function), overload or "default")
-    return _Operator(call, tensors, optional, numbers, functional="!" not in schema)
+    return _Operator(namespaces.overload(name), tensors, optional, numbers, functional="!" not in schema)
 
 
 def _operands(operator: _Operator, dtype: Any, device: _C.device, strided: bool) -> Iterator[dict[str, Any]]:

@@ -19,18 +19,24 @@
 namespace tenon::python {
 namespace {
 
+struct Registered {
+  explicit Registered(std::unique_ptr<Library> own) : own(std::move(own)) {}
+  std::unique_ptr<Library> own;
+  std::vector<std::unique_ptr<Library>> fallbacks;  ///< Each of one key.
+};
 struct LibraryObject {
-  PyObject_HEAD std::unique_ptr<Library> value;
+  PyObject_HEAD std::unique_ptr<Registered> value;
 };
 PyTypeObject g_type = {PyVarObject_HEAD_INIT(nullptr, 0)};
 
-std::unique_ptr<Library>& value_of(PyObject* o) noexcept {
+std::unique_ptr<Registered>& value_of(PyObject* o) noexcept {
   return reinterpret_cast<LibraryObject*>(o)->value;
 }
-Library& library_of(PyObject* o) {
+Registered& registered_of(PyObject* o) {
   TENON_CHECK(value_of(o), Runtime, "Library: it was destroyed; make another");
   return *value_of(o);
 }
+Library& library_of(PyObject* o) { return *registered_of(o).own; }
 
 /// The file and line of a registration. The dispatcher keeps the text as long as the process runs.
 SourceLocation place(const char* function, PyObject* file, PyObject* line) {
@@ -54,7 +60,7 @@ PyObject* construct(PyTypeObject* type, PyObject* args, PyObject*) {
                                              text_argument("Library", "dispatch_key", arg(2)),
                                              place("Library", arg(3), arg(4)));
     PyObject* self = checked(type->tp_alloc(type, 0));
-    new (&value_of(self)) std::unique_ptr<Library>(std::move(library));
+    new (&value_of(self)) std::unique_ptr<Registered>(std::make_unique<Registered>(std::move(library)));
     return self;
   });
 }
@@ -88,6 +94,25 @@ PyObject* impl(PyObject* o, PyObject* const* args, Py_ssize_t n, PyObject*) {
     if (!PyCallable_Check(args[2])) wrong_type("impl", "fn", "callable", args[2]);
     auto kernel = std::make_shared<PythonKernel>(args[2], key, where, flag(args[3]));
     library_of(o).impl(name, key, CppFunction::from_closure(std::move(kernel), &enter_python_kernel), where);
+    return Py_NewRef(Py_None);
+  });
+}
+
+/// fallback(key, function, file, line); if function is None, calls fall through the key.
+PyObject* fallback(PyObject* o, PyObject* const* args, Py_ssize_t n, PyObject*) {
+  return guarded([&] {
+    check_count("fallback", n, 4);
+    const std::string name = text_argument("fallback", "dispatch_key", args[0]);
+    const SourceLocation where = place("fallback", args[2], args[3]);
+    Registered& all = registered_of(o);
+    CppFunction f = CppFunction::make_fallthrough();
+    if (args[1] != Py_None) {
+      auto kernel = std::make_shared<PythonFallback>(args[1], key_to_fill(name), where);
+      f = CppFunction::from_closure(std::move(kernel), &enter_python_fallback);
+    }
+    auto library = std::make_unique<Library>(Library::Kind::Impl, "_", name, where);
+    library->fallback(std::move(f), where);
+    all.fallbacks.push_back(std::move(library));
     return Py_NewRef(Py_None);
   });
 }
@@ -139,12 +164,13 @@ PyObject* not_differentiable(PyObject* o, PyObject* const* args, Py_ssize_t n, P
 
 PyObject* destroy(PyObject* o, PyObject*) {
   // Kernels die here, and with them Python objects that may run anything: `value` is empty by then.
-  const std::unique_ptr<Library> dying = std::move(value_of(o));
+  const std::unique_ptr<Registered> dying = std::move(value_of(o));
   Py_RETURN_NONE;
 }
 
 PyMethodDef g_methods[] = {fast_method("define", &define),
                            fast_method("impl", &impl),
+                           fast_method("fallback", &fallback),
                            fast_method("autograd", &autograd_formula),
                            fast_method("not_differentiable", &not_differentiable),
                            {"destroy", &destroy, METH_NOARGS, nullptr},

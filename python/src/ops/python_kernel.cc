@@ -20,6 +20,20 @@ bool is_new_tensor(OpCall& call, DispatchKey key, PyObject* o) noexcept {
   return true;
 }
 
+/// Runs `make_results(call)` on the arguments at the top of the stack, and replaces them by its results.
+template <class F>
+void enter(const OpSchema& schema, const OperatorHandle& op, Stack& stack, F&& make_results) {
+  Ref result;
+  {
+    OpCall call(schema, op.entry());
+    call.bind(stack);
+    result = make_results(call);
+  }
+  const size_t first = stack.size() - schema.arguments.size();
+  push_results(stack, schema, result.get());
+  stack.erase(first, schema.arguments.size());
+}
+
 }  // namespace
 
 PythonKernel::~PythonKernel() {
@@ -50,15 +64,30 @@ void enter_python_kernel(const Kernel& kernel, const OperatorHandle& op, Dispatc
   try {
     const OpSchema& schema = OpSchema::of(op.schema());
     self.schema = &schema;
-    Ref result;
-    {
-      OpCall call(schema, op.entry());
-      call.bind(stack);
-      result = self.run(call, keys);
-    }
-    const size_t first = stack.size() - schema.arguments.size();
-    push_results(stack, schema, result.get());
-    stack.erase(first, schema.arguments.size());
+    enter(schema, op, stack, [&](OpCall& call) { return self.run(call, keys); });
+  } catch (const PythonError&) {
+    throw_python_error();
+  }
+}
+
+PythonFallback::~PythonFallback() {
+  if_interpreter_lives([this] { Py_DECREF(function); });
+}
+
+void enter_python_fallback(const Kernel& kernel, const OperatorHandle& op, DispatchKeySet keys,
+                           Stack& stack) {
+  const auto& self = *static_cast<const PythonFallback*>(kernel.data);
+  const HoldGil gil;
+  try {
+    const Ref f = Ref::borrow(self.function);
+    const KernelPlace place{self.key, self.where};
+    const Ref set(checked(wrap(keys)));
+    const Ref what(checked(Py_BuildValue("(Os)", set.get(), op.full_name().c_str())));
+    enter(OpSchema::of(op.schema()), op, stack, [&](OpCall& call) {
+      Ref result(call.call(f.get(), what.get()));
+      if (!result) throw PythonError();
+      return accept_results(call.schema, call.slots(), place, std::move(result));
+    });
   } catch (const PythonError&) {
     throw_python_error();
   }

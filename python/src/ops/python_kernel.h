@@ -1,5 +1,5 @@
-// PythonKernel: a Python function as a kernel. Used by registration (library_object.cc) and by calls that
-// meet one in an operator's table.
+// PythonKernel and PythonFallback: a Python function as a kernel, of one operator or of all. Used by
+// registration (library_object.cc) and by calls that meet a kernel in an operator's table.
 #pragma once
 
 #include "python/src/ops/op_call.h"
@@ -24,6 +24,19 @@ struct PythonKernel final : tenon::detail::ClosureBase {
   /// The schema that its last call was checked against; null before the operator is declared.
   const OpSchema* schema = nullptr;
 };
+
+/// The kernel of a key for operators that have none: `function((key set, name), *args, **kwargs)`.
+struct PythonFallback final : tenon::detail::ClosureBase {
+  PythonFallback(PyObject* f, DispatchKey key, SourceLocation where)
+      : function(Py_NewRef(f)), key(key), where(where) {}
+  ~PythonFallback() override;
+
+  PyObject* function;
+  DispatchKey key;
+  SourceLocation where;
+};
+
+void enter_python_fallback(const Kernel& kernel, const OperatorHandle& op, DispatchKeySet keys, Stack& stack);
 
 /// The boxed entry of a PythonKernel, which also distinguishes it from other closures.
 void enter_python_kernel(const Kernel& kernel, const OperatorHandle& op, DispatchKeySet keys, Stack& stack);

@@ -50,8 +50,8 @@ TenonStatus* raw_alloc(void* self, int32_t index, uint64_t nbytes, TenonAddress*
   });
 }
 
-TenonStatus* raw_free(void* self, int32_t index, TenonAddress address, uint64_t) {
-  return abi::guarded([&] { of(self).memory(index).free(address); });
+TenonStatus* raw_free(void* self, int32_t index, TenonAddress address, uint64_t nbytes) {
+  return abi::guarded([&] { of(self).memory(index).free(address, nbytes); });
 }
 
 TenonStatus* copy(void* self, TenonStream stream, TenonAddress dst, TenonPlace dst_place, TenonAddress src,
@@ -64,6 +64,8 @@ TenonStatus* copy(void* self, TenonStream stream, TenonAddress dst, TenonPlace d
     };
     char* const to = seen(dst, dst_place);
     const char* const from = seen(src, src_place);
+    if (dst_place == src_place && dst < src + nbytes && src < dst + nbytes)
+      throw abi::Error(TENON_ERROR_INTERNAL, "openreg: a copy between ranges that overlap");
     if (src_place == TENON_PLACE_HOST && !(flags & TENON_COPY_HOST_STAYS)) {
       // The caller's memory may be gone when the task runs.
       backend.queues.give(key_of(stream), [to, bytes = std::vector<char>(from, from + nbytes)] {
@@ -71,7 +73,7 @@ TenonStatus* copy(void* self, TenonStream stream, TenonAddress dst, TenonPlace d
       });
       return;
     }
-    backend.queues.give(key_of(stream), [to, from, nbytes] { std::memmove(to, from, nbytes); });
+    backend.queues.give(key_of(stream), [to, from, nbytes] { std::memcpy(to, from, nbytes); });
     if (dst_place == TENON_PLACE_HOST && !(flags & TENON_COPY_HOST_STAYS))
       backend.queues.wait(key_of(stream));
   });
@@ -237,7 +239,7 @@ extern "C" [[gnu::visibility("default")]] TenonStatus* tenon_plugin_v1(const Ten
   backend->failures.check(openreg::index_of("open"));
   TenonPlugin plugin{};
   plugin.struct_size = sizeof plugin;
-  plugin.needs_minor = 0;
+  plugin.needs_minor = 2;  // factories.cc asks for the default dtype
   plugin.built_minor = TENON_ABI_MINOR;
   plugin.self = backend.release();
   plugin.name = "openreg";

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <memory>
 
+#include "tenon/core/crash_note.h"
 #include "tenon/core/error.h"
 #include "tenon/core/thread_state.h"
 #include "tenon/dispatch/library_block.h"
@@ -62,6 +63,7 @@ void load_library(const std::string& path) {
   const uint64_t before = detail::last_block();
   const LibraryHandle known(dlopen(path.c_str(), RTLD_NOW | RTLD_NOLOAD));
   // Its static initialisers may call operators, and with that commit blocks of the library.
+  const CrashNote note("load_library", path, "what it runs when it is opened");
   void* handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);  // never closed: the code stays mapped
   if (!handle) throw FileError(fmt::format("load_library: {}", dlerror()));
   const void* const base = base_of_handle(handle, path);

@@ -9,6 +9,16 @@ int32_t index_of(Device device) { return std::max<int>(device.index, 0); }
 
 }  // namespace
 
+std::string text_of_current_exception() {
+  try {
+    throw;
+  } catch (const std::exception& e) {
+    return e.what();
+  } catch (...) {
+    return "an object that is no std::exception";
+  }
+}
+
 void raise(TenonStatus* status, const std::string& what) {
   if (status == TENON_DECLINED)
     throw_error(ErrorKind::Device, fmt::format("{}: it declined, which this function may not", what));
@@ -25,7 +35,8 @@ int count_devices(const TenonDeviceTable& table, void* self, const std::string& 
   try {
     count = table.device_count(self);
   } catch (...) {
-    throw_error(ErrorKind::Device, fmt::format("load_device: '{}': device_count let an exception out", path));
+    throw_error(ErrorKind::Device, fmt::format("load_device: '{}': device_count let an exception out: {}",
+                                               path, text_of_current_exception()));
   }
   TENON_CHECK(count >= 1 && count <= 127, Device,
               fmt::format("load_device: '{}' has {} devices; expected 1 to 127", path, count));
@@ -99,13 +110,7 @@ void PluginDevice::throw_refusal(State state) const {
 }
 
 void PluginDevice::fail(std::string_view what) const {
-  std::string text = "an object that is no std::exception";
-  try {
-    throw;
-  } catch (const std::exception& e) {
-    text = e.what();
-  } catch (...) {
-  }
+  const std::string text = text_of_current_exception();
   {
     const std::lock_guard lock(mutex_);
     if (failure_.empty()) failure_ = fmt::format("{} let an exception out: {}", what, text);
@@ -182,9 +187,10 @@ bool PluginDevice::end(const std::vector<Stream>& streams) {
       what = "close";
       if (plugin_.close) plugin_.close(plugin_.self);
     } catch (...) {
+      const std::string text = text_of_current_exception();
       const std::lock_guard lock(mutex_);
       if (unreported_.empty())
-        unreported_ = fmt::format("device {}: {} let an exception out", device_name_, what);
+        unreported_ = fmt::format("device {}: {} let an exception out: {}", device_name_, what, text);
       failed_.store(true);
     }
   }

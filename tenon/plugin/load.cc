@@ -12,10 +12,12 @@
 #include <memory>
 #include <mutex>
 
+#include "tenon/core/crash_note.h"
 #include "tenon/iter/pointwise_device.h"
 #include "tenon/ops/fallback/cpu_fallback.h"
 #include "tenon/plugin/host.h"
 #include "tenon/plugin/registry.h"
+#include "tenon/plugin/status.h"
 
 namespace tenon {
 namespace plugin {
@@ -133,8 +135,8 @@ void open_instance(Instance& instance, TenonPluginV1 entry, const std::string& p
   try {
     status = entry(&host_table(), &given, &plugin);
   } catch (...) {
-    throw_error(ErrorKind::Device,
-                fmt::format("load_device: '{}': tenon_plugin_v1 let an exception out", path));
+    throw_error(ErrorKind::Device, fmt::format("load_device: '{}': tenon_plugin_v1 let an exception out: {}",
+                                               path, text_of_current_exception()));
   }
   if (status) raise(status, fmt::format("load_device: '{}'", path));
   check_size(plugin, "TenonPlugin", path);
@@ -186,6 +188,7 @@ Device load(const std::string& path, std::string_view wanted_name, const DeviceO
   const WaitScope waiting;
   const std::lock_guard alone(loading());
   auto loaded = std::make_unique<Loaded>();
+  CrashNote note("load_device", path, "what its library runs when it is opened");
   loaded->library.reset(dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL));
   if (!loaded->library) throw FileError(fmt::format("load_device: {}", dlerror()));
   const auto entry = reinterpret_cast<TenonPluginV1>(dlsym(loaded->library.get(), "tenon_plugin_v1"));
@@ -196,12 +199,14 @@ Device load(const std::string& path, std::string_view wanted_name, const DeviceO
           "version of the interface",
           path));
   Instance instance;
+  note.set_step("tenon_plugin_v1");
   open_instance(instance, entry, path, options);
   const TenonPlugin& plugin = instance.plugin;
   const TenonDeviceTable table = completed(*plugin.table);
   check_required(table, path);
   check_groups(table, path);
 
+  note.set_step("device_count, properties or register_kernels");
   const std::string name(wanted_name.empty() ? plugin.name : wanted_name);
   PendingDevice pending(name, name == plugin.name ? plugin.key : key_from_name(name), path);
   loaded->device = std::make_unique<PluginDevice>(pending.backend(), name, path, plugin, table);
@@ -221,10 +226,9 @@ Device load(const std::string& path, std::string_view wanted_name, const DeviceO
   Registry& all = registry();
   const std::lock_guard lock(all.mutex);
   static std::once_flag watched;
-  std::call_once(watched, [] {
-    std::atexit(&at_exit);
-    pthread_atfork(nullptr, nullptr, &in_child);
-  });
+  std::call_once(watched, [] { pthread_atfork(nullptr, nullptr, &in_child); });
+  // Exit handlers run last first: what the plug-in's driver registered while it was loaded runs after this.
+  std::atexit(&at_exit);
   all.loaded.push_back(loaded.release());
   return Device(pending.backend());
 }

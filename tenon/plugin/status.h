@@ -21,6 +21,9 @@ static_assert(static_cast<int>(ErrorKind::OutOfMemory) == TENON_ERROR_OUT_OF_MEM
 /// Takes a status over and throws it as an Error whose text begins with `what`.
 [[noreturn]] void raise(TenonStatus* status, const std::string& what);
 
+/// What the exception says that is being handled, for a message of ours.
+std::string text_of_current_exception();
+
 /// Runs `f` as the body of a function that plug-ins call: what it throws becomes a status.
 template <class F>
 TenonStatus* as_status(F&& f) noexcept {

@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <iterator>
 #include <stdexcept>
+#include <string>
 #include <system_error>
 #include <vector>
 
@@ -85,17 +86,20 @@ uint64_t Memory::allocate(uint64_t nbytes) {
   const std::lock_guard<std::mutex> lock(mutex_);
   const uint64_t offset = take(rounded_up(nbytes));
   if (offset == limit_) return 0;
-  blocks_[offset] = rounded_up(nbytes);
+  blocks_[offset] = nbytes;
   return base_ + offset;
 }
 
-void Memory::free(uint64_t address) {
+void Memory::free(uint64_t address, uint64_t nbytes) {
   const std::lock_guard<std::mutex> lock(mutex_);
   const auto block = blocks_.find(address - base_);
   if (block == blocks_.end()) throw std::invalid_argument("openreg: no block begins at the address to free");
-  const auto [offset, size] = *block;
+  const auto [offset, asked] = *block;
+  if (asked != nbytes)
+    throw std::invalid_argument("openreg: a block of " + std::to_string(asked) +
+                                " bytes was freed as one of " + std::to_string(nbytes));
   blocks_.erase(block);
-  give(offset, size);
+  give(offset, rounded_up(asked));
 }
 
 uint64_t Memory::reserve(uint64_t nbytes) {

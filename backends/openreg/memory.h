@@ -23,8 +23,9 @@ class Memory {
 
   /// The address of `nbytes` bytes, rounded up; 0 where no gap is large enough.
   uint64_t allocate(uint64_t nbytes);
-  /// Gives a block back, and its pages to the system. Throws std::invalid_argument for what is no block.
-  void free(uint64_t address);
+  /// Gives a block back, and its pages to the system. Throws std::invalid_argument for what is no block, or a
+  /// block of which another number of bytes was asked for.
+  void free(uint64_t address, uint64_t nbytes);
 
   /// What memory is mapped into reserved ranges in.
   static constexpr uint64_t kMapGranularity = uint64_t{2} << 20;
@@ -69,7 +70,7 @@ class Memory {
   char* alias_ = nullptr;  // The same bytes, for the device's threads.
   mutable std::mutex mutex_;
   std::map<uint64_t, uint64_t> gaps_;              // offset, bytes
-  std::unordered_map<uint64_t, uint64_t> blocks_;  // offset, bytes
+  std::unordered_map<uint64_t, uint64_t> blocks_;  // offset, bytes that were asked for
   std::map<uint64_t, Range> ranges_;               // by address
   std::unordered_map<uint64_t, int> open_pages_;   // page, how many guards
   uint64_t used_ = 0;

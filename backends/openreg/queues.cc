@@ -21,6 +21,7 @@ uint64_t Queues::new_stream(int32_t index) {
 }
 
 void Queues::free_stream(QueueKey key) {
+  if (key.second == 0) throw std::logic_error("openreg: the default stream was freed");
   // Events may mark places in the queue, so its counts stay; an idle queue costs little.
   wait(key);
 }

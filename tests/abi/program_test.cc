@@ -56,6 +56,21 @@ TEST(Evaluator, HasTheBitsOfTheInterpreterForRandomLaunches) {
   }
 }
 
+TEST(Evaluator, AsksForEachOperandOnceInOrderBeforeItComputes) {
+  for (uint64_t seed = 0; seed < 20; ++seed) {
+    RandomLaunch random(seed, Type::F32, 12);
+    const TenonLaunch& launch = random.launch();
+    std::vector<const TenonOperand*> asked;
+    abi::run(launch, [&](const TenonOperand& operand) {
+      asked.push_back(&operand);
+      return reinterpret_cast<void*>(operand.address);
+    });
+    ASSERT_EQ(asked.size(), launch.program->num_outputs + launch.program->num_inputs) << seed;
+    for (size_t k = 0; k < asked.size(); ++k) ASSERT_EQ(asked[k], &launch.operands[k]) << seed;
+    ASSERT_EQ(random.differing(), 0) << seed;
+  }
+}
+
 // Each operation and function alone on random values, each operation on all special ones.
 TEST(Evaluator, HasTheBitsOfTheInterpreterForEveryOperationAndFunction) {
   for (const Primitive& p : primitives()) {

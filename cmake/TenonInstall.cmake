@@ -64,6 +64,8 @@ set(TENON_PUBLIC_HEADERS
     tenon/dispatch/trace.h
     tenon/io/safetensors.h
     tenon/iter/cpu_kernel.h
+    tenon/ops/device_stubs.h
+    tenon/ops/fallback/cpu_fallback.h
     tenon/plugin/load.h
     tenon/record/compile.h)
 file(GLOB programs RELATIVE ${PROJECT_SOURCE_DIR} CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tenon/*.h

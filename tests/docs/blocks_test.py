@@ -187,6 +187,22 @@ def printed_module(folder):
     holds(run("./program", folder), block("docs/install.md", "text", "Sequential("))
 
 
+@checks("stubs.md", "cpp", "// host_copies.cc")
+def host_copies_of_a_key(folder):
+    """Built against what is installed, and loaded beside a device."""
+    (folder / "host_copies.cc").write_text(block("docs/stubs.md", "cpp", "// host_copies.cc"))
+    run("g++ -std=c++20 -Wall -Werror -fPIC -shared -I$TENON/include host_copies.cc -L$TENON/lib -ltenon -o host_copies.so", folder)
+    openreg = ROOT / "build/release/backends/openreg/openreg.so"
+    program = f"""
+import tenon
+tenon.load_device({str(openreg)!r})
+tenon.ops.load_library("./host_copies.so")
+assert tenon.ones(3, device="openreg").cumsum(0).tolist() == [1, 2, 3] and tenon.ops.host_copies.count() == 1
+"""
+    (folder / "program.py").write_text(program)
+    run("python program.py", folder)
+
+
 @checks("conformance.md", "sh", "python -m tenon conformance openreg")
 def the_kit_with_a_users_operator(folder):
     (folder / "extending.py").write_text(block("docs/conformance.md", "python", "# extending.py"))

@@ -1,0 +1,102 @@
+"""Writes the lists of docs/stubs.md: every stub of the build with its signature, and what it computes.
+
+    PYTHONPATH=build/release/python python scripts/stubs.py          # writes them
+    PYTHONPATH=build/release/python python scripts/stubs.py --check  # says what has changed; exit code 1
+"""
+
+import difflib
+import json
+import pathlib
+import sys
+
+import tenon
+
+PAGE = pathlib.Path(__file__).resolve().parents[1] / "docs" / "stubs.md"
+BEGIN, END = "<!-- begin: scripts/stubs.py -->", "<!-- end -->"
+
+#: What the stubs compute that are no expression.
+MEANING = {
+    "copy": "`dst[...] = src[...]`: equal sizes, any strides, dtypes and devices (one side may be the host's), no shared memory. With `non_blocking` the host side may be in use after the call.",
+    "fill": "Every element of `dst` becomes `value`, which its dtype can hold. Elements may share memory.",
+    "arange": "Contiguous `dst[i] = start + i * step`, rounded once from float64, or exact and wrapping for integers.",
+    "linspace": "Contiguous `dst[i]`, evenly spaced from `start` to `end`, symmetric about the middle.",
+    "equal": "Whether two tensors of equal sizes and dtype are equal element by element. It waits.",
+    "nonzero": "The positions of elements other than 0, in logical order, as int64 `[count, ndim]`. It waits.",
+    "masked_select": "The elements of `self` where `mask`, bool and of the same sizes, is true: a vector in logical order. Without it `nonzero` is asked.",
+    "indexed": "For each place of a loop over `sizes`: an element of `to` becomes what `combine` makes of it and one of `src` (0 set, 1 add `alpha` times, 2 multiply, 3 min, 4 max, 5 divide). Either side is `first + strides . place + where its positions point`. `..._numbers` are, for each tensor of positions: dim, how many sizes, the sizes, the steps, the positions' strides over the loop. Writes to one element are in the loop's order; positions are checked before anything is written, unless `fresh`.",
+    "axes_sum": "Windows over the last dimensions, one for each axis, three at most: every output is the weighted sum of its taps, over the first axis first, ascending, then over the others; halves in float32. `accumulate` adds it to `out`.",
+    "axes_max": "The largest of each output's taps, and its place among the axes of `self` as int64. NaN is larger than all; of equal values the first counts, of NaNs the last.",
+    "axes_copy": "The one tap of each output; `otherwise` where there is none.",
+    "_fused_sdp_choice": "How attention is computed: 1 by `attention_forward`, 0 by operators, which keep all weights. The numbers are PyTorch's SDPBackend.",
+    "attention_forward": "`softmax(query @ key.T * scale + attn_mask) @ value` by blocks of 128 keys, and the logarithm of each query's sum of exponentials. Dropout draws from the position `seed`, `offset`.",
+    "attention_backward": "Its gradients by query, key and value; weights are computed again from `logsumexp`.",
+    "attention_mask_backward": "Its gradient by an additive mask.",
+    "uniform": "Contiguous `dst`: uniform in [low, high), from the position `state` in the stream on (`TenonPhilox`).",
+    "normal": "Contiguous `dst`: normal with this mean and standard deviation.",
+    "randint": "Contiguous `dst`: integers from `low`, `range` many.",
+    "bernoulli": "Contiguous `dst`: 1 with probability `p`, one or one for each element, float64. A probability outside [0, 1] is an error of kind VALUE before anything is written.",
+    "randperm": "Contiguous `dst`: a random permutation of 0 to its size.",
+    "reduce": "A reduction of one tensor over the dimensions where `over` is 1: `kind` is \"sum\", \"prod\", \"max\", \"argmax\", ...; `mean` divides a sum by its count; with `elements` argmax and argmin give the elements, too, in `second`. Results are contiguous. Without it `rows` is asked.",
+    "rows": "Row expressions: sums, softmax, norms. Functions in C++ only (`tenon/iter/rows_launch.h`); without it the operator runs on host copies.",
+    "mm": "`out = self @ mat2`, [m, k] and [k, n].",
+    "bmm": "`out[b] = self[b] @ mat2[b]`.",
+    "addmm": "`out = beta * self + alpha * (mat1 @ mat2)`; `self` broadcasts, and is not read when `beta` is 0.",
+    "mv": "`out = self @ vec`.",
+    "dot": "`out`, of no dimensions, is the sum of products of two vectors.",
+    "convolution": "The cross-correlation of one to three dimensions, also transposed, in groups; lists of one number stand for all dimensions.",
+    "convolution_weight_gradient": "Its derivative by `weight`, summed with `grad_output`.",
+    "cumsum": "Running sums along `dim`, in order, in `dtype`.",
+    "cumprod": "Running products along `dim`, in order.",
+    "sort": "Values along `dim` in order, and their positions as int64; NaN is larger than all.",
+    "sort_stable": "The same; with `stable` equal values keep their order.",
+    "topk": "The `k` largest or smallest values along `dim`, and their positions.",
+    "nll_loss_forward": "The loss of log-probabilities `[N, C, ...]` at the classes `target`, and the sum of weights that it was divided by.",
+    "nll_loss_backward": "Its gradient.",
+}
+
+
+def expressions():
+    """{stub: its operator} of the stubs that are printed from expressions."""
+    index = json.loads((pathlib.Path(tenon.__file__).parent / "_operators.json").read_text(encoding="utf-8"))
+    found = {}
+    for full, said in index.items():
+        if "expr" in said.get("body", {}):
+            name, _, overload = full.partition("::")[2].partition(".")
+            for stub in (f"{name}_{overload}", name):
+                found.setdefault(stub, []).append(full)
+    return found
+
+
+def lists():
+    by_name, of_expression = {s.name: s for s in tenon.dispatch.stubs()}, expressions()
+    own = [n for n in by_name if n in MEANING]
+    pointwise = [n for n in by_name if n not in MEANING and n in of_expression]
+    unknown = sorted(set(by_name) - set(own) - set(pointwise)) + sorted(set(MEANING) - set(by_name))
+    assert not unknown, f"scripts/stubs.py: MEANING and the stubs of this build differ in {', '.join(unknown)}"
+    yield "| stub | signature | what it does |"
+    yield "| --- | --- | --- |"
+    for name in sorted(own):
+        yield f"| `{name}` | {f'`{by_name[name].signature}`' if by_name[name].signature else 'C++ only'} | {MEANING[name]} |"
+    yield ""
+    yield f"The {len(pointwise)} stubs of pointwise operators:"
+    yield ""
+    yield "| stub | signature |"
+    yield "| --- | --- |"
+    for name in sorted(pointwise):
+        yield f"| `{name}` | `{by_name[name].signature}` |"
+
+
+def main():
+    old = PAGE.read_text(encoding="utf-8")
+    head, rest = old.split(BEGIN)
+    new = f"{head}{BEGIN}\n" + "\n".join(lists()) + f"\n{END}" + rest.partition(END)[2]
+    if "--check" not in sys.argv[1:]:
+        PAGE.write_text(new, encoding="utf-8")
+        return 0
+    changed = list(difflib.unified_diff(old.splitlines(), new.splitlines(), "docs/stubs.md", "the build", lineterm="", n=0))
+    print("\n".join(changed))
+    return 1 if changed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -265,6 +265,12 @@ if not TYPE_CHECKING:
             return getattr(importlib.import_module(f"{__name__}.{_LATER_FROM[name]}"), name)
         if name in ("DispatchKey", "DispatchKeySet"):
             return _pytorch_dispatch(name)
+        if name.startswith("_") and not name.startswith("__"):
+            # PyTorch calls operators by such names, too: torch._fused_sdp_choice.
+            from . import namespaces
+
+            if (operator := namespaces.function_of(name)) is not None:
+                return operator
         if not name.startswith("_"):
             # A device that is loaded, or that can be: tenon.openreg.
             from . import devices

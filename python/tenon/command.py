@@ -359,6 +359,8 @@ def plans(args):
         if args.json:
             _print_json(entries)
             return
+        if not entries:
+            print(f"no plans in {known['folder']}" if known["folder"] else f"no plans are kept: {known['off_because']}")
         _columns([(e["file"][:12], _when(e["used"]), f"{e['bytes']} bytes", e["about"] or "?", e["problem"]) for e in entries])
         return
     facts = {"folder": known["folder"] or f"none: {known['off_because']}", "plans": len(entries),

@@ -48,6 +48,12 @@ def overload(full_name: str) -> Any:
     return getattr(getattr(namespace(ns), base), which or "default")
 
 
+def function_of(name: str) -> Any:
+    """What calls the operators aten::NAME; None where there are none, or Python has no function for them."""
+    named = any(op.partition(".")[0] == f"aten::{name}" for op in _C.dispatch.operators())
+    return vars(_C).get(name) if named else None
+
+
 def _rank(overload: str) -> tuple[Any, ...]:
     # A number fits a Tensor where it stands for one, but a tensor of no dimensions fits a Scalar too.
     return (overload != "", not overload.startswith("Tensor"), overload)

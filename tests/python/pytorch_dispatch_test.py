@@ -28,6 +28,13 @@ def test_every_name_is_there():
         torch._C._dispatch_nothing
 
 
+def test_the_names_are_listed():
+    """As people look for them: [n for n in dir(torch._C) if "dispatch" in n]"""
+    listed = dir(torch._C)
+    assert {f"_dispatch_{n}" for n in NAMES} - set(listed) == {f"_dispatch_{n}" for n in WITHOUT}
+    assert {"DispatchKey", "DispatchKeySet", "_parse_dispatch_key", "Tensor", "add"} <= set(listed) and listed == sorted(set(listed))
+
+
 def test_keys():
     x = torch.ones(2, requires_grad=True)
     assert torch._C._dispatch_key_set(x) == "DispatchKeySet(CPU, AutogradCPU)"

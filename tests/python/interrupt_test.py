@@ -1,9 +1,14 @@
 """Ctrl-C in long work: Python's handler runs between the pieces of a kernel or a product, and what it raises ends the call."""
 
+import _thread
+import signal
 import subprocess
 import sys
+import threading
 
 import pytest
+
+from tenon.conformance import runner
 
 # A thread sends the signal as soon as the first element has been written: all that is written later was in pieces that ran
 # after the signal. Where the machine ran nothing else in time, a longer kernel is tried.
@@ -92,3 +97,37 @@ def test_a_handler_of_the_program_decides_what_is_raised():
     )
     pieces, raised, handled = run(threads=1, handler=handler, stops=True)
     assert raised and pieces < 64 and handled >= 1
+
+
+class InterruptedProcess:
+    """A process of the conformance kit that Ctrl-C ends, as it ends the kit: the second of `all`, after the first has answered."""
+
+    all = []
+
+    def __init__(self, job):
+        self.process, self.entries, self.ended = self, job["entries"], threading.Event()
+        self.all.append(self)
+
+    def messages(self):
+        if self.entries is None:
+            yield {"what": "entries", "forms": {"add": ["aten::add.Tensor"]}, "described": "", "kernels": [], "stubs": []}
+            return
+        yield {"what": "begin", "entry": "add", "operator": "aten::add.Tensor"}
+        if len(self.all) == 2:
+            _thread.interrupt_main()
+        else:
+            self.ended.wait()  # one that is begun behind the crash
+
+    def kill(self):
+        self.ended.set()
+
+    def end(self):
+        return (0 if self.entries is None else -signal.SIGINT), "KeyboardInterrupt"
+
+
+def test_ctrl_c_ends_the_conformance_kit_and_its_processes(monkeypatch):
+    InterruptedProcess.all.clear()
+    monkeypatch.setattr(runner, "Process", InterruptedProcess)
+    with pytest.raises(KeyboardInterrupt):
+        runner.run("some_device")
+    assert InterruptedProcess.all[-1].ended.is_set()

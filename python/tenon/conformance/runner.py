@@ -51,10 +51,19 @@ class Worker:
     def __init__(self, job, entries, said):
         self.job, self.left, self.said = job, list(entries), said
         self.begun, self.done = None, []
+        self.process, self.stopped = None, False
+
+    def stop(self):
+        """From another thread: `run` returns."""
+        self.stopped = True
+        if self.process:
+            self.process.process.kill()
 
     def run(self):
         while self.left:
             code, errors = self.one_process()
+            if self.stopped:
+                return
             if self.begun is None and code == 0:
                 return
             if self.begun is None:
@@ -63,8 +72,10 @@ class Worker:
 
     def one_process(self):
         self.begun = None
-        process = Process({**self.job, "entries": self.left, "done": self.done})
-        for message in process.messages():
+        self.process = Process({**self.job, "entries": self.left, "done": self.done})
+        if self.stopped:
+            self.stop()
+        for message in self.process.messages():
             if message["what"] == "begin":
                 self.begun = message["operator"]
             elif message["what"] == "did":
@@ -73,7 +84,7 @@ class Worker:
             elif message["what"] == "end":
                 self.left.remove(message["entry"])
             self.said.put(message)
-        return process.end()
+        return self.process.end()
 
     def crashed(self, code, errors):
         """Notes the operator that was under way; the next process goes on behind it."""
@@ -154,19 +165,27 @@ def run(device, plugin=None, options=None, ops=(), dtypes=(), quick=False, modul
     found = chosen(answer["forms"], ops, report.absent)
     job["forms"] = sorted({f for forms in found.values() for f in forms})
     said, failed = queue.Queue(), []
-    shares = [s for i in range(jobs) if (s := list(found)[i::jobs])]
+    workers = [Worker(job, share, said) for i in range(jobs) if (share := list(found)[i::jobs])]
 
-    def work(share):
+    def work(worker):
         try:
-            Worker(job, share, said).run()
+            worker.run()
         except Exception as e:
             failed.append(e)
 
-    threads = [threading.Thread(target=work, args=(share,)) for share in shares]
-    for t in threads:
-        t.start()
-    for t in threads:
-        t.join()
+    threads = [threading.Thread(target=work, args=(worker,)) for worker in workers]
+    try:
+        for t in threads:
+            t.start()
+        for t in threads:
+            t.join()
+    except BaseException:  # Ctrl-C, which the processes have got too: their end is no crash
+        for worker in workers:
+            worker.stop()
+        for t in threads:
+            if t.is_alive():
+                t.join()
+        raise
     if failed:
         raise failed[0]
     while not said.empty():

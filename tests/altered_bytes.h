@@ -3,10 +3,17 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <random>
 #include <vector>
 
 namespace tenon::testing {
+
+/// How many altered files of a kind a test tries: what TENON_MUTATIONS says, or `usually`.
+inline int mutations(int usually) {
+  const char* const asked = std::getenv("TENON_MUTATIONS");
+  return asked ? std::atoi(asked) : usually;
+}
 
 /// One to three changes behind the first `kept` bytes: another value, a flipped bit, a byte less or more, a
 /// copy of another place.

@@ -148,9 +148,17 @@ Input::Text Input::part(uint64_t offset, uint64_t size) const {
     out.own_ = text(offset, size);
   } else {
     check(offset, size);
-    out.outside_ = {reinterpret_cast<const char*>(held().data()) + offset, static_cast<size_t>(size)};
+    out.input_ = this;
+    out.offset_ = offset;
+    out.size_ = size;
   }
   return out;
+}
+
+std::string_view Input::Text::view() const noexcept {
+  if (!input_) return own_;
+  const Bytes bytes = input_->held().subspan(offset_, size_);
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
 int64_t Input::grain(std::span<const Part> parts) noexcept {

@@ -50,15 +50,17 @@ class Input {
   std::string text(uint64_t offset, uint64_t size) const;
   void read(uint64_t offset, std::span<std::byte> to) const;
 
-  /// Bytes of the input, which are copied where it is a file. Valid while the input lives and reads no more.
+  /// Bytes of the input, which are copied where it is a file.
   class Text {
    public:
-    std::string_view view() const noexcept { return own_.empty() ? outside_ : own_; }
+    /// Valid while the input lives and reads no more.
+    std::string_view view() const noexcept;
 
    private:
     friend class Input;
     std::string own_;
-    std::string_view outside_;
+    const Input* input_ = nullptr;  // where they are not copied
+    uint64_t offset_ = 0, size_ = 0;
   };
   Text part(uint64_t offset, uint64_t size) const;
 

@@ -36,19 +36,21 @@ Tensor tensor_of(const SafetensorsHeader::Entry& entry, Storage storage) {
 Input::Part part_of(const Input& input, const SafetensorsHeader& header,
                     const SafetensorsHeader::Entry& entry) {
   if (!entry.dtype)
-    input.refuse(header.text.size() + entry.begin,
+    input.refuse(header.text().size() + entry.begin,
                  fmt::format("tensor '{}' has dtype '{}', which Tenon does not have; safe_open (C++: "
                              "safetensors::File) reads the other tensors one by one",
                              shown(entry.name), shown(entry.dtype_name)));
-  return {header.text.size() + entry.begin, entry.end - entry.begin, item_size(*entry.dtype)};
+  return {header.text().size() + entry.begin, entry.end - entry.begin, item_size(*entry.dtype)};
 }
 
 void verify(const Input& input, const SafetensorsHeader& header, std::span<const Storage> storages) {
-  const std::string digits = header.text.substr(*header.checksum, kChecksumDigits);
-  std::string text = header.text;
-  text.replace(*header.checksum, kChecksumDigits, kChecksumDigits, '0');
+  const std::string digits(header.text().substr(*header.checksum, kChecksumDigits));
+  const std::string zeros(kChecksumDigits, '0');
+  const std::string_view rest = header.text().substr(*header.checksum + kChecksumDigits);
   Checksum sum;
-  sum.add(text.data(), text.size());
+  sum.add(header.text().data(), *header.checksum);
+  sum.add(zeros.data(), zeros.size());
+  sum.add(rest.data(), rest.size());
   std::vector<size_t> order(storages.size());
   for (size_t i = 0; i < order.size(); ++i) order[i] = i;
   std::ranges::stable_sort(order, {}, [&](size_t i) { return header.entries[i].begin; });
@@ -87,10 +89,10 @@ struct Parts {
       if (const size_t size = held[i].nbytes())
         parts.push_back({static_cast<const std::byte*>(held[i].data_ptr()), size});
     Checksum sum;
-    sum.add(header.text.data(), header.text.size());
+    sum.add(header.written.data(), header.written.size());
     for (const Bytes part : parts) sum.add(part.data(), part.size());
-    header.text.replace(*header.checksum, kChecksumDigits, sum.digits());
-    parts[0] = std::as_bytes(std::span(header.text));
+    header.written.replace(*header.checksum, kChecksumDigits, sum.digits());
+    parts[0] = std::as_bytes(std::span(header.written));
   }
 
   std::vector<Tensor> held;

@@ -2,12 +2,14 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <xxhash.h>
 
 #include <algorithm>
 #include <cstring>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <numeric>
+#include <set>
 #include <string_view>
 #include <unordered_set>
 
@@ -44,6 +46,19 @@ uint64_t little_endian(std::string_view bytes) {
   return value;
 }
 
+/// Names that have occurred, by their hashes: a header of names alone takes no more memory for them.
+class NameSet {
+ public:
+  /// False for one that has occurred.
+  bool add(std::string_view name) {
+    const XXH128_hash_t hash = XXH3_128bits(name.data(), name.size());
+    return hashes_.emplace(hash.low64, hash.high64).second;
+  }
+
+ private:
+  std::set<std::pair<uint64_t, uint64_t>> hashes_;
+};
+
 /// Walks over JSON text and says how far the parser has come.
 class Cursor {
  public:
@@ -75,18 +90,19 @@ class Cursor {
 /// Takes the parser's events. Nothing is built that the format does not have, however deep the text nests.
 class Reader {
  public:
-  Reader(const Input& input, SafetensorsHeader& out) : input_(input), out_(out), at_(out.text.data()) {}
+  Reader(const Input& input, SafetensorsHeader& out)
+      : input_(input), out_(out), text_(out.text()), at_(text_.data()) {}
 
   const char** position() { return &at_; }
 
   bool key(std::string& name) {
     if (unknown_ > 0) return true;
     if (place_ == Place::Top) {
-      if (!names_.insert(name).second) refuse(fmt::format("the name '{}' occurs twice", shown(name)));
+      if (!names_.add(name)) refuse(fmt::format("the name '{}' occurs twice", shown(name)));
       entry_ = {};
       entry_.name = name;
     } else if (place_ == Place::Metadata) {
-      if (!keys_.insert(name).second) refuse(fmt::format("the metadata key '{}' occurs twice", shown(name)));
+      if (!keys_.add(name)) refuse(fmt::format("the metadata key '{}' occurs twice", shown(name)));
       key_ = name;
     } else {
       const uint8_t field = name == "dtype"          ? kDType
@@ -116,8 +132,7 @@ class Reader {
   bool end_object() {
     if (unknown_ > 0) return --unknown_, true;
     if (place_ == Place::Entry) finish_entry();
-    if (place_ == Place::Metadata)
-      out_.has_metadata = !keys_.contains(kChecksumKey) || !out_.metadata.empty();
+    if (place_ == Place::Metadata) out_.has_metadata = !has_checksum_key_ || !out_.metadata.empty();
     place_ = place_ == Place::Top ? Place::End : Place::Top;
     return true;
   }
@@ -156,6 +171,7 @@ class Reader {
   bool string(std::string& value) {
     if (passes_over()) return true;
     if (place_ == Place::Metadata) {
+      has_checksum_key_ |= key_ == kChecksumKey;
       if (key_ == kChecksumKey)
         read_checksum(value);
       else
@@ -187,7 +203,7 @@ class Reader {
   enum : uint8_t { kDType = 1, kShape = 2, kOffsets = 4, kUnknown = 8 };
 
   [[noreturn]] void refuse(const std::string& what) const {
-    input_.refuse(static_cast<uint64_t>(at_ - out_.text.data()), what);
+    input_.refuse(static_cast<uint64_t>(at_ - text_.data()), what);
   }
   /// Whether the value that begins here belongs to a field that is not of the format.
   bool passes_over() const { return unknown_ > 0 || (place_ == Place::Entry && field_ == kUnknown); }
@@ -198,7 +214,7 @@ class Reader {
   }
 
   void read_checksum(const std::string& value) {
-    const std::string_view text = out_.text;
+    const std::string_view text = text_;
     if (!text.substr(8).starts_with(kOurStart)) return;
     const size_t place = 8 + kOurStart.size();
     if (out_.checksum || value.size() != kChecksumDigits || text.substr(place, kChecksumDigits) != value)
@@ -233,15 +249,34 @@ class Reader {
 
   const Input& input_;
   SafetensorsHeader& out_;
+  const std::string_view text_;
   const char* at_;
   Place place_ = Place::Start;
-  std::unordered_set<std::string> names_, keys_;
+  NameSet names_, keys_;
+  bool has_checksum_key_ = false;
   std::string key_;
   SafetensorsHeader::Entry entry_{};
   uint8_t fields_ = 0, field_ = 0;
   size_t unknown_ = 0;  // lists and objects that are open in a field that is passed over
   std::vector<uint64_t> numbers_, shape_;
 };
+
+/// The parser keeps a text several times while it reads it, so that very long ones are refused before.
+void check_lengths(const Input& input, std::string_view json) {
+  constexpr size_t kMostText = size_t{16} << 20;
+  size_t begin = json.npos;  // of the text that is open
+  for (size_t i = 0; i < json.size(); ++i) {
+    if (json[i] == '\\' && begin != json.npos) {
+      ++i;
+    } else if (json[i] == '"') {
+      if (begin != json.npos && i - begin > kMostText)
+        input.refuse(8 + begin,
+                     fmt::format("a text of the header has {} bytes, more than the {} that Tenon reads",
+                                 i - begin - 1, kMostText));
+      begin = begin == json.npos ? i : json.npos;
+    }
+  }
+}
 
 /// The data has the bytes of every tensor once, and no others.
 void check_places(const Input& input, const SafetensorsHeader& header) {
@@ -250,7 +285,7 @@ void check_places(const Input& input, const SafetensorsHeader& header) {
   std::ranges::sort(sorted, [](const auto* a, const auto* b) {
     return std::pair(a->begin, a->end) < std::pair(b->begin, b->end);
   });
-  const uint64_t start = header.text.size();
+  const uint64_t start = header.text().size();
   uint64_t end = 0;
   for (const auto* entry : sorted) {
     if (entry->begin != end)
@@ -293,17 +328,18 @@ SafetensorsHeader read_safetensors_header(const Input& input) {
         0, fmt::format("the header's length is given as {} bytes; at most {} are allowed, so this is no "
                        "safetensors file",
                        size, kMostHeaderBytes));
-  out.text = input.text(0, 8 + size);
-  const std::string_view json = std::string_view(out.text).substr(8);
+  out.held = input.part(0, 8 + size);
+  const std::string_view json = out.text().substr(8);
   const size_t first = json.find_first_not_of(kBlanks);
   if (first == json.npos || json[first] != '{') input.refuse(8, "the header must begin with '{'");
   // The parser takes it for the end of its input.
   if (const size_t nul = json.find('\0'); nul != json.npos)
     input.refuse(8 + nul, "the header is no JSON: it has a NUL");
 
+  check_lengths(input, json);
   Reader reader(input, out);
-  const char* const begin = out.text.data() + 8;
-  const char* const end = out.text.data() + out.text.size();
+  const char* const begin = json.data();
+  const char* const end = json.data() + json.size();
   *reader.position() = begin;
   nlohmann::json::sax_parse(Cursor(begin, reader.position()), Cursor(end, reader.position()), &reader);
 
@@ -351,8 +387,8 @@ SafetensorsHeader make_safetensors_header(std::vector<SafetensorsHeader::Entry> 
   json.append((kDataAlignment - (8 + json.size()) % kDataAlignment) % kDataAlignment, ' ');
   TENON_CHECK(json.size() <= kMostHeaderBytes, Value,
               fmt::format("save: the header would have {} bytes, more than safetensors allows", json.size()));
-  for (size_t i = 0; i < 8; ++i) out.text += static_cast<char>(json.size() >> (8 * i) & 0xff);
-  out.text += json;
+  for (size_t i = 0; i < 8; ++i) out.written += static_cast<char>(json.size() >> (8 * i) & 0xff);
+  out.written += json;
   out.entries = std::move(entries);
   out.metadata = std::move(metadata);
   return out;

@@ -26,9 +26,12 @@ struct SafetensorsHeader {
   std::vector<Entry> entries;                                 // in the order of the header
   std::vector<std::pair<std::string, std::string>> metadata;  // without the checksum
   bool has_metadata = false;  // be it empty; not where it is the checksum alone
-  std::string text;           // the bytes before the data, with the length
-  /// Where the checksum's digits are in `text`. There in every file that Tenon has written, and only there.
+  Input::Text held;           // where the header was read: the bytes before the data, with the length
+  std::string written;        // the same of one that was made
+  /// Where the checksum's digits are in the text. There in every file that Tenon has written, and only there.
   std::optional<size_t> checksum;
+
+  std::string_view text() const noexcept { return written.empty() ? held.view() : written; }
 };
 
 inline constexpr size_t kChecksumDigits = 16;

@@ -251,10 +251,9 @@ TEST_F(CachedProgram, PlansOfBuiltGraphsAreFoundByGraphAndSignature) {
 }
 
 // Files with checksums that fit, as only somebody who wants that writes them: they load or are refused, and
-// nothing else happens, under a sanitizer either. TENON_FUZZ_PLANS=100000 tries that many.
+// nothing else happens, under a sanitizer either. TENON_MUTATIONS=20000 tries that many.
 TEST_F(CachedProgram, ChangedPlansWithRightChecksumsNeverCrash) {
-  const char* const asked = std::getenv("TENON_FUZZ_PLANS");
-  const int count = asked ? std::atoi(asked) : 2000;
+  const int count = tenon::testing::mutations(2000);
   const Program program;
   // The graph in a file has a checksum of its own, which is made to fit as well.
   const auto sealed = [](std::vector<std::byte> bytes) {

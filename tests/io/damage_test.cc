@@ -3,24 +3,25 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <fstream>
 #include <random>
 
 #include "tenon/generated/random/functions.h"
+#include "tenon/io/crc32.h"
 #include "tenon/io/input.h"
 #include "tenon/io/read_checkpoint.h"
 #include "tenon/io/safetensors.h"
+#include "tests/altered_bytes.h"
 
 namespace tenon {
 namespace {
 
-int mutations() {
-  const char* const count = std::getenv("TENON_MUTATIONS");
-  return count ? std::atoi(count) : 1000;
-}
+using testing::mutations;
 
-void write(const Value& value, std::string& out) {
+constexpr int kUsually = 1000;
+
+/// A dict may contain itself.
+void write(const Value& value, std::string& out, int depth = 0) {
   using Kind = Value::Kind;
   out += fmt::format("{}:", value.kind_name());
   switch (value.kind()) {
@@ -34,9 +35,10 @@ void write(const Value& value, std::string& out) {
       break;
     }
     case Kind::Dict:
+      if (depth == 20) break;
       for (const auto& [key, element] : value.items()) {
-        write(key, out);
-        write(element, out);
+        write(key, out, depth + 1);
+        write(element, out, depth + 1);
       }
       break;
     default:
@@ -76,26 +78,36 @@ std::string damaged(const std::string& whole, std::mt19937_64& draw) {
   }
 }
 
+Value read(const std::string& bytes) {
+  return io::read_checkpoint(io::Input::memory(std::as_bytes(std::span(bytes)), "the bytes")).value;
+}
+
+void expect_refusal(const Error& e) {
+  EXPECT_EQ(e.kind(), ErrorKind::Value) << e.what();
+  EXPECT_TRUE(std::string_view(e.what()).starts_with("load: the bytes: at byte ")) << e.what();
+}
+
 /// Tries damaged copies of a file; returns how many of them loaded.
 int try_damaged(const std::string& whole, uint64_t seed) {
-  const auto read = [](const std::string& bytes) {
-    return io::read_checkpoint(io::Input::memory(std::as_bytes(std::span(bytes)), "the bytes")).value;
-  };
   const std::string right = contents(read(whole));
   std::mt19937_64 draw(seed);
   int loaded = 0;
-  for (int i = 0; i < mutations(); ++i) {
+  for (int i = 0; i < mutations(kUsually); ++i) {
     const std::string bytes = damaged(whole, draw);
     try {
       const std::string found = contents(read(bytes));
       EXPECT_TRUE(found == right) << "mutation " << i << " of seed " << seed << " loads as something else";
       ++loaded;
     } catch (const Error& e) {
-      EXPECT_EQ(e.kind(), ErrorKind::Value) << e.what();
-      EXPECT_TRUE(std::string_view(e.what()).starts_with("load: the bytes: at byte ")) << e.what();
+      expect_refusal(e);
     }
   }
   return loaded;
+}
+
+std::string recorded(const char* name) {
+  std::ifstream file(std::string(TENON_RECORDED "/") + name, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
 }
 
 TEST(Damage, OfSafetensorsIsAnError) {
@@ -104,15 +116,48 @@ TEST(Damage, OfSafetensorsIsAnError) {
       {{"weight", randn({8, 4})}, {"bias", randn({8}, kFloat64)}, {"half", randn({3}).to(kBFloat16)}},
       {{"format", "pt"}});
   // A part over itself changes nothing.
-  EXPECT_LE(try_damaged(whole, 1), mutations() / 20);
+  EXPECT_LE(try_damaged(whole, 1), mutations(kUsually) / 20);
 }
 
 TEST(Damage, OfACheckpointOfPytorchsIsAnErrorOrTouchesNoValue) {
-  std::ifstream file(TENON_RECORDED "/gpt.pt", std::ios::binary);
-  const std::string whole{std::istreambuf_iterator<char>(file), {}};
+  const std::string whole = recorded("gpt.pt");
   const int loaded = try_damaged(whole, 2);
   EXPECT_GT(loaded, 0);  // times, padding
-  EXPECT_LT(loaded, mutations());
+  EXPECT_LT(loaded, mutations(kUsually));
+}
+
+constexpr size_t kOwnMagic = 20, kOwnHead = kOwnMagic + 12;
+
+/// A checkpoint of Tenon's with a length and a sum that fit.
+std::string sealed(const std::string& pickle) {
+  std::string length;
+  for (size_t i = 0; i < 8; ++i) length += static_cast<char>(pickle.size() >> (8 * i) & 0xff);
+  const uint32_t sum = io::crc32(pickle.data(), pickle.size(), io::crc32(length.data(), length.size()));
+  std::string out = "tenon checkpoint, 2\n" + length;
+  for (size_t i = 0; i < 4; ++i) out += static_cast<char>(sum >> (8 * i) & 0xff);
+  return out + pickle;
+}
+
+TEST(Damage, OfACheckpointOfTenonsIsAnError) {
+  // A part over itself changes nothing.
+  EXPECT_LE(try_damaged(recorded("own_2.tenon"), 3), mutations(kUsually) / 20);
+}
+
+// With sums that fit, as only somebody who wants that writes them, and in the first format, which has none.
+TEST(Damage, OfAPickleOfTenonsIsAnErrorOrAnotherValue) {
+  const std::string pickle = recorded("own_2.tenon").substr(kOwnHead);
+  std::mt19937_64 draw(4);
+  int loaded = 0;
+  for (int i = 0; i < mutations(kUsually); ++i) {
+    const std::string bytes = damaged(pickle, draw);
+    try {
+      loaded += !contents(read(i % 2 ? sealed(bytes) : "tenon-checkpoint-1\n" + bytes)).empty();
+    } catch (const Error& e) {
+      expect_refusal(e);
+    }
+  }
+  EXPECT_GT(loaded, 0);
+  EXPECT_LT(loaded, mutations(kUsually));
 }
 
 }  // namespace

@@ -165,13 +165,17 @@ BOMBS = {
     "a long storage key": b"(" + text("storage") + name("torch", "FloatStorage") + text("k" * MEGABYTE) + text("cpu") + b"K\1tq\1](" + b"h\1Q" * 50_000 + b"e",
 }  # fmt: skip
 
+# Of these, each byte is a value of its own, which takes memory as such.
+SPELLED_OUT = {"deep tuples": 128, "deep lists": 128}
+
 PROGRAM = """
 import json, resource, sys
 resource.setrlimit(resource.RLIMIT_CPU, (100, 100))  # where there is no end
 import tenon
-path, warm = sys.argv[1:]
+scripts, path, warm = sys.argv[1:]
+sys.path.insert(0, scripts)
+from files import peak
 tenon.load(warm)
-peak = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10
 before = peak()
 try:
     value = tenon.load(path)
@@ -182,19 +186,61 @@ print(json.dumps([said, peak() - before]))
 """
 
 
-@pytest.mark.parametrize("wrapping", WRAPPINGS)
-@pytest.mark.parametrize("what", BOMBS)
-def test_what_a_file_makes_is_bounded_by_its_size(tmp_path, wrapping, what):
+def growth_of(tmp_path, data):
+    """What load says of a file, and by how much the process grew."""
     path, warm = tmp_path / "file", tmp_path / "warm"
     tenon.save({"w": tenon.ones(2)}, warm)
-    data = WRAPPINGS[wrapping](b"\x80\4" + BOMBS[what] + b".")
     path.write_bytes(data)
-    done = subprocess.run([sys.executable, "-c", PROGRAM, path, warm], capture_output=True, text=True)
+    done = subprocess.run([sys.executable, "-c", PROGRAM, TESTS / "fuzz", path, warm], capture_output=True, text=True)
     assert done.returncode == 0, (done.returncode, done.stderr[-500:])
     said, growth = json.loads(done.stdout)
     assert said == "" or said.startswith(f"load: {path}: "), said
     assert len(said) < 1000
+    return said, growth
+
+
+@pytest.mark.parametrize("wrapping", WRAPPINGS)
+@pytest.mark.parametrize("what", BOMBS)
+def test_what_a_file_makes_is_bounded_by_its_size(tmp_path, wrapping, what):
+    data = WRAPPINGS[wrapping](b"\x80\4" + BOMBS[what] + b".")
+    said, growth = growth_of(tmp_path, data)
+    assert growth <= (64 << 20) + SPELLED_OUT.get(what, 2) * len(data), (growth, said)
+
+
+def header(text):
+    return struct.pack("<Q", len(text)) + text
+
+
+EMPTY = b'{"dtype":"U8","shape":[0],"data_offsets":[0,0]}'
+HEADERS = {
+    "a name": (lambda: b'{"' + b"n" * (40 << 20) + b'":' + EMPTY + b"}", "at byte 9: a text of the header has 41943040 bytes"),
+    "a metadata text": (lambda: b'{"__metadata__":{"k":"' + b"v" * (12 << 20) + b'"}}', ""),
+    "metadata": (lambda: b'{"__metadata__":{' + b",".join(b'"%d":"' % i + b"v" * 1000 + b'"' for i in range(40_000)) + b"}}", ""),
+    "dimensions": (lambda: b'{"a":{"dtype":"U8","shape":[' + b"0," * (10 << 20) + b'0],"data_offsets":[0,0]}}', "more than 255 dimensions"),
+    "offsets": (lambda: b'{"a":{"dtype":"U8","shape":[0],"data_offsets":[' + b"0," * (10 << 20) + b"0]}}", "data_offsets must be two numbers"),
+    "a deep list": (lambda: b'{"a":{"x":' + b"[" * (10 << 20) + b"]" * (10 << 20) + b"," + EMPTY[1:] + b"}", ""),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", HEADERS)
+def test_what_a_header_of_safetensors_makes_is_bounded_by_its_size(tmp_path, what):
+    make, wanted = HEADERS[what]
+    data = header(make())
+    said, growth = growth_of(tmp_path, data)
+    assert wanted in said and bool(wanted) == bool(said)
     assert growth <= (64 << 20) + 2 * len(data), (growth, said)
+
+
+@pytest.mark.parametrize("opened", [False, True])
+@pytest.mark.parametrize("name", ["own", "own.safetensors"])
+def test_large_tensors_take_their_size_twice_at_most(tmp_path, name, opened):
+    path = tmp_path / name
+    tenon.save({"w": tenon.zeros(25 << 20)}, path)
+    program = PROGRAM.replace("tenon.load(path)", "tenon.load(open(path, 'rb'))") if opened else PROGRAM
+    tenon.save({"w": tenon.ones(2)}, tmp_path / "warm")
+    done = subprocess.run([sys.executable, "-c", program, TESTS / "fuzz", path, tmp_path / "warm"], capture_output=True, text=True, check=True)
+    said, growth = json.loads(done.stdout)
+    assert said == "" and growth <= (16 << 20) + 2 * path.stat().st_size
 
 
 def test_conjugated_views_share_their_memory():

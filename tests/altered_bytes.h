@@ -1,10 +1,14 @@
-// What the fuzzes of files share: bytes with some changes.
+// What the fuzzes of files share: bytes with some changes, how many to try, and a bound on the memory.
 #pragma once
+
+#include <gtest/gtest.h>
 
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
+#include <fstream>
 #include <random>
+#include <string>
 #include <vector>
 
 namespace tenon::testing {
@@ -14,6 +18,29 @@ inline int mutations(int usually) {
   const char* const asked = std::getenv("TENON_MUTATIONS");
   return asked ? std::atoi(asked) : usually;
 }
+
+/// Fails where the process needs more memory than 64 MB and twice a file while this lives. Not under a
+/// sanitizer, which keeps what is freed.
+class MemoryBound {
+ public:
+  explicit MemoryBound(size_t file) : most_(peak() + (size_t{64} << 20) + 2 * file) {}
+  ~MemoryBound() {
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+    EXPECT_LE(peak(), most_);
+#endif
+  }
+  MemoryBound(const MemoryBound&) = delete;
+  MemoryBound& operator=(const MemoryBound&) = delete;
+
+ private:
+  static size_t peak() {
+    std::ifstream status("/proc/self/status");
+    for (std::string line; std::getline(status, line);)
+      if (line.starts_with("VmHWM:")) return std::stoull(line.substr(6)) << 10;
+    return 0;
+  }
+  const size_t most_;
+};
 
 /// One to three changes behind the first `kept` bytes: another value, a flipped bit, a byte less or more, a
 /// copy of another place.

@@ -28,7 +28,7 @@ def save_file(tensors: Mapping[str, Tensor], filename: Any, metadata: dict[str, 
 
     Raises TypeError for a dtype that the format does not have: complex128 and quantized ones.
     """
-    _C._weights.save_safetensors(_path(filename), _dict(tensors), metadata)
+    _C._weights.save_safetensors(path_of("save_file", filename), _dict(tensors), metadata)
 
 
 def save(tensors: Mapping[str, Tensor], metadata: dict[str, str] | None = None) -> bytes:
@@ -45,7 +45,7 @@ def load_file(filename: Any, device: Device = "cpu", *, mmap: bool = False) -> d
     With `mmap`, they are parts of the mapped file: nothing is read before it is used, the checksum is not looked at, and
     writing to a tensor does not reach the file. Only for a file that no program changes in place meanwhile.
     """
-    return _on(device, _C._weights.load_safetensors(_path(filename), mmap))
+    return _on(device, _C._weights.load_safetensors(path_of("load_file", filename), mmap))
 
 
 def load(data: Any) -> dict[str, Tensor]:
@@ -64,7 +64,7 @@ class safe_open:
 
     def __init__(self, filename: Any, framework: Any = None, device: Device = "cpu", *, mmap: bool = False) -> None:
         self._device = device
-        self._file = _C._weights.open_safetensors(_path(filename), mmap)
+        self._file = _C._weights.open_safetensors(path_of("safe_open", filename), mmap)
 
     def __enter__(self) -> safe_open:
         return self
@@ -112,10 +112,14 @@ def _dict(tensors):
     return dict(tensors)
 
 
-def _path(filename):
+def path_of(function, file, wanted="filename must be a path"):
+    """A path as the system has it."""
     import os
 
-    return os.fsencode(filename)
+    try:
+        return os.fsencode(file)
+    except TypeError:
+        raise TypeError(f"{function}: {wanted}, got {type(file).__name__}") from None
 
 
 def _on(device, tensors):

@@ -16,6 +16,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+
 def save(obj: Any, f: Any) -> None:
     """Writes `obj` to a path or a binary file. Raises TypeError for what `load` would refuse; nothing is written then.
 
@@ -34,22 +35,13 @@ def save(obj: Any, f: Any) -> None:
         with open(f, "wb") as file:
             _C._weights.save(obj, file)
         return
-    path = _path("save", "writing", f)
+    path = safetensors.path_of("save", f, "f must be a path or a file that is open for writing")
     if path.endswith(b".safetensors"):
         if not isinstance(obj, dict):
             raise TypeError(f"save: a .safetensors file holds a dict of tensors, got {type(obj).__name__}")
         safetensors.save_file(obj, path)
     else:
         _C._weights.save(obj, path)
-
-
-def _path(function, purpose, f):
-    import os
-
-    try:
-        return os.fsencode(f)
-    except TypeError:
-        raise TypeError(f"{function}: f must be a path or a file that is open for {purpose}, got {type(f).__name__}") from None
 
 
 def load(f: Any, map_location: Any = None, *, weights_only: bool = True, mmap: bool = False) -> Any:
@@ -79,7 +71,7 @@ def load(f: Any, map_location: Any = None, *, weights_only: bool = True, mmap: b
             return value
     import os
 
-    path = _path("load", "reading", f)
+    path = safetensors.path_of("load", f, "f must be a path or a file that is open for reading")
     return _C._weights.load(path, path, _place_at(map_location, os.fsdecode(path)), mmap)[0]
 
 
@@ -95,7 +87,7 @@ def _load_open(f, map_location, mmap):
 def _name_of(f):
     """What errors call an open file."""
     name = getattr(f, "name", None)
-    return name if isinstance(name, str) and name else "the file"
+    return name.replace("\0", "?") if isinstance(name, str) and name else "the file"
 
 
 def _place_at(map_location, name):

@@ -28,7 +28,7 @@ constexpr const char* kAdvice =
 constexpr std::pair<std::string_view, std::string_view> kNames[] = {
     {"collections.OrderedDict", "OrderedDict"},
     {"collections.Counter", "Counter"},
-    {"torch._utils._rebuild_tensor", "_rebuild_tensor_v2"},
+    {"torch._utils._rebuild_tensor", "_rebuild_tensor"},
     {"torch._utils._rebuild_tensor_v2", "_rebuild_tensor_v2"},
     {"torch._utils._rebuild_tensor_v3", "_rebuild_tensor_v3"},
     {"torch._utils._rebuild_parameter", "_rebuild_parameter"},
@@ -199,13 +199,15 @@ Node* CheckpointObjects::persistent(Nodes& nodes, const Node& id) {
 }
 
 /// (storage, offset, sizes, strides, requires_grad, hooks, [dtype of an untyped storage], [metadata])
-Node* CheckpointObjects::rebuild_tensor(Nodes& nodes, const Node::List& values, bool typed) {
-  static const std::string kName = "_rebuild_tensor";
-  const Arguments arguments(kName, values);
-  arguments.between(4, 8);
+Node* CheckpointObjects::rebuild_tensor(Nodes& nodes, std::string_view function, const Node::List& values) {
+  const Arguments arguments("_rebuild_tensor", values);
+  const bool typed = function == "_rebuild_tensor_v3";
+  if (function == "_rebuild_tensor")
+    arguments.between(4, 4);
+  else
+    arguments.between(6U + typed, 7U + typed);
   const auto* const stored = std::get_if<StoredBytes>(&arguments.at(0).value);
   if (!stored) arguments.wrong(0, "a storage");
-  if (typed) arguments.between(7, 8);
   const auto* const absent = typed ? std::get_if<Named>(&arguments.at(6).value) : nullptr;
   View view{nullptr,
             stored->storage,
@@ -299,8 +301,7 @@ Node::List CheckpointObjects::copy_of(const Node::List& list) {
 
 Node* CheckpointObjects::call(Nodes& nodes, std::string_view function, const Node::List& values) {
   const Arguments arguments(function, values);
-  if (function == "_rebuild_tensor_v2") return rebuild_tensor(nodes, values, false);
-  if (function == "_rebuild_tensor_v3") return rebuild_tensor(nodes, values, true);
+  if (function.starts_with("_rebuild_tensor")) return rebuild_tensor(nodes, function, values);
   if (function == "tenon._rebuild_tensor") return rebuild_own_tensor(nodes, values);
   if (function == "_rebuild_parameter") return rebuild_parameter(nodes, values);
   if (function == "_rebuild_from_type_v2") {  // (function, type, its arguments, attributes)

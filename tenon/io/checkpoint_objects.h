@@ -43,7 +43,7 @@ class CheckpointObjects final : public Objects {
   const std::vector<View>& views() const noexcept { return views_; }
 
  private:
-  Node* rebuild_tensor(Nodes& nodes, const Node::List& arguments, bool typed);
+  Node* rebuild_tensor(Nodes& nodes, std::string_view function, const Node::List& arguments);
   Node* rebuild_own_tensor(Nodes& nodes, const Node::List& arguments);
   Node* rebuild_parameter(Nodes& nodes, const Node::List& arguments);
   Node* add_view(Nodes& nodes, View view, bool is_parameter);

@@ -64,9 +64,13 @@ Input::~Input() = default;
 Input Input::file(const std::string& path, bool map) {
   Input input;
   input.name_ = path;
-  // A pipe that nothing writes to yet is waited for later, where the wait can be interrupted.
-  input.file_ =
-      Descriptor(uninterrupted([&] { return open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC); }));
+  const auto opened = [&](int flags) {
+    return Descriptor(uninterrupted([&] { return open(path.c_str(), O_RDONLY | O_CLOEXEC | flags); }));
+  };
+  // A pipe that nothing writes to yet is waited for later, where the wait can be interrupted. A file that
+  // another process has leased is waited for here.
+  input.file_ = opened(O_NONBLOCK);
+  if (!input.file_ && errno == EWOULDBLOCK) input.file_ = opened(0);
   struct stat status;
   if (!input.file_ || fstat(input.file_.get(), &status) != 0) throw SystemError(errno, path);
   if (S_ISDIR(status.st_mode)) throw SystemError(EISDIR, path);

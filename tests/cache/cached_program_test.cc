@@ -279,6 +279,7 @@ TEST_F(CachedProgram, ChangedPlansWithRightChecksumsNeverCrash) {
   const PlanCache::Counts before = PlanCache::get().counts();
   for (int seed = 0; seed < count; ++seed) {
     std::mt19937_64 rng(static_cast<uint64_t>(seed));
+    const tenon::testing::MemoryBound bound(good.file.size());  // of one plan: programs keep theirs
     ASSERT_EQ(folder.store(key, entry.written_by, "",
                            sealed(tenon::testing::altered({good.value.begin(), good.value.end()}, rng))),
               "");

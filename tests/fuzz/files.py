@@ -70,7 +70,7 @@ def dtype_of(name):
 
 
 def plain(value, entries, depth=0):
-    if depth > 400:
+    if depth > 100:  # a list may contain itself
         raise Unknown("depth")
     inner = lambda part: plain(part, entries, depth + 1)
     if isinstance(value, Name):
@@ -98,7 +98,10 @@ def called(value, entries, inner):
         kind, data, sizes, dtype, requires_grad, *_ = arguments
         return "tensor", data, tuple(sizes), str(dtype_of(dtype.name)), requires_grad, kind.name.endswith("Parameter")
     if name.startswith("torch._utils._rebuild_tensor"):
-        stored, offset, sizes, strides, requires_grad = arguments[:5]
+        stored, offset, sizes, strides, *rest = arguments
+        if len(rest) not in ((0,) if name.endswith("_tensor") else (2, 3, 4)):
+            raise TypeError(f"{name} of {len(arguments)} arguments")
+        requires_grad = bool(rest) and rest[0]
         _, _, key, _, count = stored.arguments
         item = len(entries[key]) // count if count else 1
         flat = [entries[key][i * item : (i + 1) * item] for i in positions(offset, sizes, strides)]
@@ -129,7 +132,7 @@ def positions(offset, sizes, strides):
 
 def found(value, depth=0):
     """The same of what tenon.load returned."""
-    if depth > 400:
+    if depth > 100:  # a list may contain itself
         raise Unknown("depth")
     inner = lambda part: found(part, depth + 1)
     if isinstance(value, tenon.Tensor):
@@ -410,8 +413,9 @@ def fuzz(kind, count, seed, problems):
             draw = random.Random(f"{kind} {seed} {number}")
             data, wanted = make(draw)
             largest = max(largest, len(data))
-            with open(path, "wb") as file:
+            with open(path, "r+b") as file:  # some file systems wait for the disk where a file is made shorter first
                 file.write(data)
+                file.truncate()
             one(kind, number, path, data, wanted, counts, problems)
         growth = peak() - at_first
         if growth > SLACK + 2 * largest:

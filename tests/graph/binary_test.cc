@@ -143,6 +143,7 @@ TEST(GraphBinaryFuzz, ChangedBytesAreAGraphOrAreRefused) {
   int graphs = 0;
   const Bytes samples[] = {serialize(parse(kCalls)), serialize(parse(kRegions))};
   const int count = tenon::testing::mutations(40000);
+  const tenon::testing::MemoryBound bound(samples[1].size());
   for (uint64_t seed = 0; seed < static_cast<uint64_t>(count); ++seed) {
     std::mt19937_64 rng(seed);
     const Bytes bytes = tenon::testing::altered(samples[seed % 2], rng, 32);

@@ -90,6 +90,7 @@ void expect_refusal(const Error& e) {
 /// Tries damaged copies of a file; returns how many of them loaded.
 int try_damaged(const std::string& whole, uint64_t seed) {
   const std::string right = contents(read(whole));
+  const testing::MemoryBound bound(whole.size());
   std::mt19937_64 draw(seed);
   int loaded = 0;
   for (int i = 0; i < mutations(kUsually); ++i) {
@@ -148,6 +149,7 @@ TEST(Damage, OfAPickleOfTenonsIsAnErrorOrAnotherValue) {
   const std::string pickle = recorded("own_2.tenon").substr(kOwnHead);
   std::mt19937_64 draw(4);
   int loaded = 0;
+  const testing::MemoryBound bound(pickle.size());
   for (int i = 0; i < mutations(kUsually); ++i) {
     const std::string bytes = damaged(pickle, draw);
     try {

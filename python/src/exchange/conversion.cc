@@ -478,24 +478,15 @@ PyObject* reduce(PyObject* o, PyObject*) {
   });
 }
 
-/// Of (type, bytes, sizes, dtype, requires_grad), and the device unless it is the host. In place of bytes, a
-/// tensor that is it already.
+/// Of (type, bytes, sizes, dtype, requires_grad), and the device unless it is the host.
 PyObject* rebuild_tensor(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject*) {
   return guarded([&] {
     Dims sizes;
-    TENON_CHECK((n == 5 || n == 6) && PyType_Check(args[0]) &&
-                    (PyBytes_Check(args[1]) || is_tensor(args[1])) && parse_ints(args[2], sizes) &&
-                    as_dtype(args[3]),
+    TENON_CHECK((n == 5 || n == 6) && PyType_Check(args[0]) && PyBytes_Check(args[1]) &&
+                    parse_ints(args[2], sizes) && as_dtype(args[3]),
                 Value, "unpickle: the data of a tensor are malformed");
     auto* type = reinterpret_cast<PyTypeObject*>(args[0]);
     TENON_CHECK(PyType_IsSubtype(type, &tensor_type), Value, "unpickle: the type is no Tensor");
-    if (is_tensor(args[1])) {
-      Tensor out = tensor_of(args[1]).detach();
-      TENON_CHECK(out.sizes() == IntArrayRef(sizes) && out.dtype() == *as_dtype(args[3]), Value,
-                  "unpickle: the tensor has another shape or dtype");
-      if (args[4] == Py_True) out.requires_grad_();
-      return wrap_as(type, std::move(out));
-    }
     checked_numel(sizes, "unpickle");
     Tensor out = make_empty(sizes, *as_dtype(args[3]));
     TENON_CHECK(

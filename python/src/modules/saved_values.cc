@@ -263,7 +263,7 @@ PyObject* save(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject*) {
   return guarded([&] {
     check_count("save", n, 2);
     const bool is_path = PyBytes_Check(args[1]);
-    const std::string path = is_path ? path_argument(args[1]) : std::string();
+    const std::string path = is_path ? path_argument("save", args[1]) : std::string();
     Nodes nodes;
     const Node& root = nodes.of(args[0]);
     std::optional<io::OwnCheckpoint> checkpoint;

@@ -12,12 +12,12 @@
 
 namespace tenon::python {
 
-std::string path_argument(PyObject* o) {
+std::string path_argument(const char* function, PyObject* o) {
   char* text = nullptr;
   Py_ssize_t size = 0;
   if (PyBytes_AsStringAndSize(o, &text, &size) < 0) throw PythonError();
   TENON_CHECK(std::string_view(text, static_cast<size_t>(size)).find('\0') == std::string_view::npos, Value,
-              "embedded null byte");
+              std::string(function) + ": the path has a null character, which no path of the system has");
   return text;
 }
 
@@ -76,7 +76,7 @@ PyObject* save_safetensors(PyObject*, PyObject* const* args, Py_ssize_t n, PyObj
       }
       return checked(PyBytes_FromStringAndSize(bytes.data(), static_cast<Py_ssize_t>(bytes.size())));
     }
-    const std::string path = path_argument(args[0]);
+    const std::string path = path_argument("save_file", args[0]);
     {
       const ReleaseGil released;
       safetensors::save_file(tensors, path, metadata);
@@ -98,7 +98,7 @@ PyObject* dict_of(const StateDict& tensors) {
 PyObject* load_safetensors(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject*) {
   return guarded([&] {
     check_count("load_safetensors", n, 2);
-    const std::string path = path_argument(args[0]);
+    const std::string path = path_argument("load_file", args[0]);
     const bool mmap = flag(args[1]);
     StateDict out;
     {
@@ -130,7 +130,7 @@ const safetensors::File& file_argument(PyObject* capsule) {
 PyObject* open_safetensors(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject*) {
   return guarded([&] {
     check_count("open_safetensors", n, 2);
-    const std::string path = path_argument(args[0]);
+    const std::string path = path_argument("safe_open", args[0]);
     const bool mmap = flag(args[1]);
     std::unique_ptr<safetensors::File> file;
     {

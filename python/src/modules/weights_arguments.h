@@ -27,8 +27,8 @@ class Buffer {
   Py_buffer view_{};
 };
 
-/// What os.fsencode returned.
-std::string path_argument(PyObject* o);
+/// What os.fsencode returned. Errors name the function of the package.
+std::string path_argument(const char* function, PyObject* o);
 
 /// load(path or file, name, place or None, mmap): the value, and how many bytes of the file were read behind it.
 PyObject* load(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject*);

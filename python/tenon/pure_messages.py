@@ -146,7 +146,7 @@ def _difference(description, value, path):
     if kind == TENSOR:
         return None if isinstance(value, _C.Tensor) else (path, f"which was a tensor and is {_shown(value)}")
     if kind in (CONSTANT, SAME):
-        alike = kind == CONSTANT and type(value) is type(content) in SCALARS and repr(value) == repr(content) != "nan"
+        alike = kind == CONSTANT and type(value) is type(content) in SCALARS and _text(value) == _text(content) != "nan"
         return None if value is content or alike else (path, f"which was {_shown(content)} and is {_shown(value)}")
     name = {TUPLE: "tuple", LIST: "list", DICT_OF: "dict"}[kind]
     if type(value).__name__ != name or len(value) != len(content) or keys and list(value) != keys[0]:
@@ -157,10 +157,15 @@ def _difference(description, value, path):
     return None
 
 
+def _text(value):
+    # Python refuses to write integers of thousands of digits, but for hexadecimal ones.
+    return hex(value) if type(value) is int and value.bit_length() > 4096 else repr(value)
+
+
 def _shown(value):
     """A number or a text as it is written, anything else by its kind."""
     if type(value) in SCALARS:
-        text = repr(value)
+        text = _text(value)
         return text if len(text) <= _MOST else text[:_MOST] + "..."
     kind = type(value)
     if kind in (tuple, list, dict):

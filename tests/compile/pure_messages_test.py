@@ -83,6 +83,8 @@ def test_the_class_of_a_module_and_the_line_of_its_call():
         ((tenon.ones(2), 1), (tenon.ones(2), 1.0), "argument `k`, which was 1 and is 1.0"),
         ((tenon.ones(2), 1), (tenon.ones(2), tenon.ones(2)), "argument `k`, which was 1 and is a tensor, float32[2]"),
         ((tenon.ones(2), "a"), (tenon.ones(2), "b"), "argument `k`, which was 'a' and is 'b'"),
+        ((tenon.ones(2), 1), (tenon.ones(2), 16**5000), f"argument `k`, which was 1 and is 0x1{'0' * 57}..."),
+        ((tenon.ones(2), float("nan")), (tenon.ones(2), float("nan") * 1), "argument `k`, which was nan and is nan"),
         ((tenon.ones(2), [1, {"m": 2}]), (tenon.ones(2), [1, {"m": 3}]), "argument `k[1]['m']`, which was 2 and is 3"),
         ((tenon.ones(2), (1, 2)), (tenon.ones(2), (1, 2, 3)), "argument `k`, which was a tuple of 2 and is a tuple of 3"),
         (

@@ -122,3 +122,44 @@ def test_a_factor_of_zero_does_not_read():
     bad = tenon.full((2, 2), float("nan"))
     assert tenon.addr(bad, tenon.ones(2), tenon.ones(2), beta=0).tolist() == [[1.0, 1.0]] * 2
     assert tenon.baddbmm(bad, tenon.ones(1, 2, 2), tenon.ones(1, 2, 2), beta=0).tolist() == [[[2.0, 2.0]] * 2]
+
+
+@pytest.mark.parametrize("dtype", [tenon.int64, tenon.int32, tenon.int8])
+@pytest.mark.parametrize(("beta", "alpha"), [(2.5, 1.5), (1, -1.9), (-2.9, 1), (0.5, 1), (1, 0.5)])
+def test_integers_cut_the_fraction_of_factors_off(dtype, beta, alpha):
+    vector, matrix = np.array([10, 20]), np.array([[1, 2], [3, 4]])
+    v, m, ones = tenon.tensor(vector).to(dtype), tenon.tensor(matrix).to(dtype), tenon.ones(2, dtype=dtype)
+    b, a = int(beta), int(alpha)
+    factors = {"beta": beta, "alpha": alpha}
+    sums = b * vector + a * matrix.sum(1)
+    products = b * vector + a * (matrix @ matrix)
+    calls = {
+        "addmv": ((v, m, ones), sums),
+        "addmm": ((v, m, m), products),
+        "addbmm": ((v, m[None], m[None]), products),
+        "baddbmm": ((v, m[None], m[None]), products[None]),
+    }
+    for name, (arguments, want) in calls.items():
+        got = getattr(tenon, name)(*arguments, **factors)
+        assert (got.dtype, got.tolist()) == (dtype, want.tolist()), name
+        first = arguments[0].expand(want.shape).clone()
+        written = getattr(first, name + "_")(*arguments[1:], **factors)
+        assert written is first and written.tolist() == want.tolist(), name
+        out = tenon.empty(0, dtype=dtype)
+        assert getattr(tenon, name)(*arguments, **factors, out=out) is out and out.tolist() == want.tolist(), name
+
+
+def test_factors_that_integers_do_not_have_are_refused():
+    v, m = tenon.tensor([10, 20]), tenon.tensor([[1, 2], [3, 4]])
+    for value in (float("nan"), float("inf"), 1e30):
+        with pytest.raises(ValueError, match=r"^addmv: for int64 tensors, `beta` must be a number within int64"):
+            tenon.addmv(v, m, v, beta=value)
+        with pytest.raises(ValueError, match=r"^addmm: for int64 tensors, `alpha` must be a number within int64"):
+            tenon.addmm(v, m, m, alpha=value)
+    for call in (lambda: tenon.addmm(v, m, m, alpha=1j), lambda: tenon.addmm(v * 1.0, m * 1.0, m * 1.0, alpha=1j)):
+        with pytest.raises(TypeError, match=r"^addmm: for \w+ tensors, `alpha` must not be a complex number"):
+            call()
+    # PyTorch asks addr alone for integers.
+    for factors in ({"beta": 2.5}, {"alpha": 0.5}):
+        with pytest.raises(TypeError, match=r"^addr: for int64 tensors, `\w+` must be an integer, got \d\.5$"):
+            tenon.addr(m, v, v, **factors)

@@ -2,6 +2,7 @@
 #include <fmt/core.h>
 
 #include "tenon/generated/matmul/shapes.h"
+#include "tenon/ops/matmul/factors.h"
 #include "tenon/ops/view/geometry.h"
 
 namespace tenon::ops::shape {
@@ -42,12 +43,8 @@ void addmm(OutputSpecs& out, HeaderRef self, HeaderRef mat1, HeaderRef mat2, con
   check_product(mat1, mat2, "addmm", "mat1", "mat2");
   check_dtypes(mat1, self, "addmm", "mat1", "self");
   const Dims sizes{mat1.sizes()[0], mat2.sizes()[1]};
-  TENON_CHECK(
-      is_complex(self.dtype()) || (!beta.is_complex() && !alpha.is_complex()), Type,
-      fmt::format("addmm: for {} tensors, alpha and beta must not be complex numbers", name(self.dtype())));
-  TENON_CHECK(!is_integral(self.dtype(), true) || (beta.is_integral() && alpha.is_integral()), Type,
-              fmt::format("addmm: for {} tensors, alpha and beta must not be floating point numbers",
-                          name(self.dtype())));
+  for (const auto& [factor, argument] : {std::pair(&beta, "beta"), std::pair(&alpha, "alpha")})
+    (void)factor_of(*factor, self.dtype(), "addmm", argument);
   bool fits = self.dim() <= 2;
   for (int64_t d = 1; fits && d <= self.dim(); ++d) {
     const int64_t size = self.sizes()[static_cast<size_t>(self.dim() - d)];

@@ -8,6 +8,7 @@
 #include "tenon/generated/matmul/functions.h"
 #include "tenon/generated/reduction/functions.h"
 #include "tenon/generated/view/functions.h"
+#include "tenon/ops/matmul/factors.h"
 #include "tenon/ops/view/geometry.h"
 
 namespace tenon::ops {
@@ -33,8 +34,9 @@ Tensor added(const Tensor& self, const Tensor& product, const Scalar& beta, cons
   TENON_CHECK(broadcasts(self.sizes(), product.sizes()), Shape,
               fmt::format("{}: `self` {} does not broadcast to the product {}", op, to_string(self.sizes()),
                           to_string(product.sizes())));
-  if (is_zero(beta)) return tenon::scaled(product, alpha);
-  return tenon::add(tenon::scaled(self, beta), product, alpha);
+  const Scalar b = factor_of(beta, self.dtype(), op, "beta"), a = factor_of(alpha, self.dtype(), op, "alpha");
+  if (is_zero(b)) return tenon::scaled(product, a);
+  return tenon::add(tenon::scaled(self, b), product, a);
 }
 
 Tensor& put(Tensor& self, const Tensor& result, const char* op) {
@@ -88,6 +90,9 @@ Tensor addr(const Tensor& self, const Tensor& vec1, const Tensor& vec2, const Sc
   check_dtype(self, vec2, "addr", "vec2");
   TENON_CHECK(self.dtype() != DType::Bool, Type,
               "addr: not implemented for bool; convert it to another dtype");
+  // Of addr alone, PyTorch requires integer factors for integers.
+  check_integral_factor(beta, self.dtype(), "addr", "beta");
+  check_integral_factor(alpha, self.dtype(), "addr", "alpha");
   return added(self, tenon::outer(vec1, vec2), beta, alpha, "addr");
 }
 

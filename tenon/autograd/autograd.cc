@@ -2,6 +2,8 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
+
 #include "tenon/autograd/autograd_meta.h"
 #include "tenon/autograd/engine.h"
 #include "tenon/generated/factory/functions.h"
@@ -80,6 +82,21 @@ std::vector<Tensor> grad(TensorList outputs, TensorList inputs, TensorList grad_
   return grads;
 }
 
+namespace {
+
+/// Hooks belong to the tensor: they see the gradients of the leaf that it becomes.
+void keep_hooks(const Tensor& t, const Edge& history) {
+  NodeHooks* hooks = history.node->hooks();
+  if (!hooks) return;
+  const auto inputs = hooks->copy(hooks->inputs);
+  if (std::none_of(inputs.begin(), inputs.end(),
+                   [&](const NodeHooks::OfInput& h) { return h.input_nr == history.input_nr; }))
+    return;
+  hooks->share_with(ensure_accumulator(t).ensure_hooks(), history.input_nr);
+}
+
+}  // namespace
+
 void detach_(const Tensor& t) {
   TENON_CHECK(!t.is_view(), Runtime, "Can't detach views in-place. Use detach() instead.");
   TensorImpl& impl = t.checked_impl();
@@ -89,6 +106,7 @@ void detach_(const Tensor& t) {
       meta->detached = true;
       meta->detached_version = t._version();
     }
+    if (meta->grad_fn) keep_hooks(t, meta->grad_fn);
     meta->grad_fn = {};
     meta->requires_grad = meta->retains_grad = false;
     if (meta->late_identity) forget_late_leaf(std::exchange(meta->late_identity, 0));

@@ -127,6 +127,7 @@ void replace_history(const Tensor& t, Edge from) {
   AutogradMeta& meta = ensure_meta(*t.impl());
   ++meta.history;
   meta.detached = false;
+  if (NodeHooks* hooks = meta.accumulator ? meta.accumulator->hooks() : nullptr) hooks->clear_inputs();
   if (meta.retains_grad && meta.slot) {
     // The gradient that was asked for is that of the tensor as it is now.
     if (meta.grad_fn) forget(*meta.grad_fn.node, *meta.slot);
@@ -140,6 +141,15 @@ void retain(Node& node, uint32_t input_nr, IntrusivePtr<GradSlot> slot) {
   NodeHooks& hooks = node.ensure_hooks();
   const std::lock_guard lock(hooks.mutex);
   hooks.retained.push_back({input_nr, std::move(slot)});
+}
+
+Node& ensure_accumulator(const Tensor& t) {
+  AutogradMeta& meta = ensure_meta(*t.impl());
+  if (!meta.accumulator) {
+    if (!meta.slot) meta.slot = IntrusivePtr<GradSlot>::adopt(new GradSlot);
+    meta.accumulator = make_accumulate_grad(t, meta.slot);
+  }
+  return *meta.accumulator;
 }
 
 Tensor alias_without_history(const Tensor& t) { return Tensor(t.impl()->alias(nullptr)); }
@@ -253,10 +263,7 @@ Tensor& Tensor::requires_grad_(bool on) {
     own.base_history = base ? base->history : 0;
   }
   if (own.slot) own.slot->wanted = on;
-  if (on && !own.accumulator) {
-    if (!own.slot) own.slot = IntrusivePtr<GradSlot>::adopt(new GradSlot);
-    own.accumulator = autograd::make_accumulate_grad(*this, own.slot);
-  }
+  if (on) autograd::ensure_accumulator(*this);
   if (on && impl.known_identity() != 0) {
     own.late_identity = impl.known_identity();
     autograd::note_late_leaf(own.late_identity, *own.accumulator);

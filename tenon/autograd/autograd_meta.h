@@ -91,6 +91,9 @@ void replace_history(const Tensor& t, Edge from);
 /// Stores the gradients that arrive at an input of `node` in `slot`.
 void retain(Node& node, uint32_t input_nr, IntrusivePtr<GradSlot> slot);
 
+/// The node that adds to the `.grad` of `t`, made the first time, as leaves that require grad have it.
+Node& ensure_accumulator(const Tensor& t);
+
 /// Another tensor over the same elements, without history and without a base.
 Tensor alias_without_history(const Tensor& t);
 

@@ -36,6 +36,21 @@ void NodeHooks::remove(uint64_t id) {
   take(before, gone.before);
   take(after, gone.after);
   take(leaf, gone.leaf);
+  for (const auto& hooks : of_detached) hooks->remove(id);
+}
+
+void NodeHooks::share_with(NodeHooks& accumulator, uint32_t input_nr) {
+  const std::scoped_lock lock(mutex, accumulator.mutex);
+  for (const OfInput& hook : inputs) {
+    if (hook.input_nr == input_nr) accumulator.inputs.push_back({hook.id, 0, hook.call});
+  }
+  of_detached.push_back(IntrusivePtr<NodeHooks>::share(&accumulator));
+}
+
+void NodeHooks::clear_inputs() {
+  std::vector<OfInput> gone;
+  const std::lock_guard lock(mutex);
+  gone.swap(inputs);
 }
 
 void NodeHooks::clear() {

@@ -90,6 +90,9 @@ struct NodeHooks final : RefCounted {
   std::vector<Entry<NodePreHook>> before;
   std::vector<Entry<NodePostHook>> after;
   std::vector<Entry<std::function<void()>>> leaf;
+  /// Hooks of accumulators that share entries of `inputs` since detach_ made their tensors leaves. `remove`
+  /// removes from them, too, even after the node was destroyed.
+  std::vector<IntrusivePtr<NodeHooks>> of_detached;
 
   template <class List>
   List copy(const List& list) {
@@ -97,6 +100,10 @@ struct NodeHooks final : RefCounted {
     return list;
   }
   void remove(uint64_t id);
+  /// Also calls the hooks of input `input_nr` with the gradient that `accumulator` gets.
+  void share_with(NodeHooks& accumulator, uint32_t input_nr);
+  /// Removes the hooks on gradients: the tensor was written, and they belong to what it was.
+  void clear_inputs();
   /// Removes all hooks, because the node was destroyed.
   void clear();
   static uint64_t next_id() noexcept;

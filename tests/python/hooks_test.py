@@ -300,3 +300,61 @@ def test_threads_run_hooks_side_by_side():
     for t in threads:
         t.join()
     assert not errors and len(calls) == 400 and x.grad.tolist() == [800.0]
+
+
+def test_a_detached_tensor_keeps_its_hooks():
+    w, seen = leaf(1.0, 2.0), []
+    y = w * 2
+    y.register_hook(lambda g: seen.append(g.tolist()))
+    removed = y.register_hook(lambda g: seen.append("removed"))
+    z = y * 5
+    y.detach_()
+    removed.remove()
+    y.requires_grad_()
+    (y * 3).sum().backward()
+    assert seen == [[3, 3]] and y.grad.tolist() == [3, 3] and w.grad is None
+    # What was computed before has the same hooks.
+    z.sum().backward()
+    assert seen == [[3, 3], [5, 5]] and w.grad.tolist() == [10, 10]
+
+
+def test_hooks_of_a_detached_tensor_can_replace_the_gradient_and_be_removed():
+    y = leaf(1.0, 2.0) * 2
+    handle = y.register_hook(lambda g: g * 10)
+    y.detach_()
+    y.requires_grad_()
+    y.sum().backward()
+    assert y.grad.tolist() == [10, 10]
+    y.detach_()
+    y.requires_grad_()
+    y.sum().backward()
+    handle.remove()
+    y.sum().backward()
+    assert y.grad.tolist() == [21, 21]
+
+
+def test_hooks_of_a_detached_tensor_end_when_it_is_written():
+    w, seen = leaf(1.0), []
+    y = w * 2
+    y.register_hook(lambda g: seen.append("first"))
+    y.detach_()
+    y.mul_(w)
+    y.register_hook(lambda g: seen.append("second"))
+    y.sum().backward()
+    assert seen == ["second"]
+    y.detach_()
+    y.requires_grad_()
+    y.sum().backward()
+    assert seen == ["second", "second"]
+
+
+def test_hooks_of_one_result_of_several_stay_with_it():
+    x, seen = leaf(1.0, 2.0, 3.0), []
+    values, indices = (x * 1).sort()
+    values.register_hook(lambda g: seen.append(g.tolist()))
+    first, second = tenon.std_mean(x * 1, 0)
+    second.register_hook(lambda g: seen.append("mean"))
+    first.detach_()
+    first.requires_grad_()
+    first.backward()
+    assert seen == [] and first.grad.item() == 1

@@ -12,8 +12,8 @@ NodeId simplified(Builder& g, NodeId id, std::span<const NodeId> args);
 
 /// a + b; kNoNode stands for zero, which is not added.
 NodeId add_terms(Builder& g, NodeId a, NodeId b);
-/// factor * slope, multiplied into the branches of `where` and the numerators of divisions, so that a branch
-/// not taken contributes exactly nothing.
+/// factor * slope, multiplied into the branches of `where` in either and the numerators of divisions, so that
+/// a branch not taken contributes exactly nothing.
 NodeId times(Builder& g, NodeId factor, NodeId slope);
 
 }  // namespace tenon::expr

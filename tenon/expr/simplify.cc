@@ -173,16 +173,30 @@ NodeId add_terms(Builder& g, NodeId a, NodeId b) {
   return g.make(Op::Add, {a, b});
 }
 
+namespace {
+
+bool is_zero(const Builder& g, NodeId id) { return g.is_literal(id) && g.literal_of(id).as_double() == 0; }
+
+/// Whether the node is a choice that leaves one side out.
+bool selects(const Builder& g, NodeId id) {
+  return g[id].op == Op::Where && (is_zero(g, g[id].args[1]) || is_zero(g, g[id].args[2]) ||
+                                   selects(g, g[id].args[1]) || selects(g, g[id].args[2]));
+}
+
+}  // namespace
+
 NodeId times(Builder& g, NodeId factor, NodeId slope) {
+  if (is_zero(g, factor)) return factor;
   if (is_one(g, slope)) return factor;
   if (is_minus_one(g, slope)) return g.make(Op::Neg, {factor});
-  const bool zero = g.is_literal(slope) && g.literal_of(slope).as_double() == 0;
-  if (zero) return slope;
+  if (is_zero(g, slope)) return slope;
   // Copies: building nodes moves the graph's storage.
-  const Node n = g[slope];
+  const Node n = g[slope], f = g[factor];
   if (n.op == Op::Where) {
     return g.make(Op::Where, {n.args[0], times(g, factor, n.args[1]), times(g, factor, n.args[2])});
   }
+  if (selects(g, factor))
+    return g.make(Op::Where, {f.args[0], times(g, f.args[1], slope), times(g, f.args[2], slope)});
   if (n.op == Op::Neg) return g.make(Op::Neg, {times(g, factor, n.args[0])});
   if (n.op == Op::Div) return g.make(Op::Div, {times(g, factor, n.args[0]), n.args[1]});
   if (is_one(g, factor)) return slope;

@@ -86,6 +86,9 @@ Types decide_types(const PointwiseInfo& info, const char* op, const Headers& ten
     if ((info.promoting_scalars >> i) & 1u) promotion.add_number(number_dtype(scalars[i]));
   }
   const DType operands = promotion.common();
+  TENON_CHECK(!info.refuses_common(operands), Type,
+              fmt::format("{}: the operands are {}, which is not supported; {}", op, name(operands),
+                          info.refused_reason));
   DType common = operands;
   if (info.compute == ComputeRule::Float && is_integral(common, true)) common = default_dtype();
   const std::optional<expr::Type> type = expr::compute_type(common);
@@ -125,6 +128,7 @@ inline LoweredNumber number_of(const PointwiseInfo& info, const Types& types, si
   return {.scalar = static_cast<uint8_t>(i),
           .type = type,
           .nonnegative = ((info.nonnegative_scalars >> i) & 1u) != 0,
+          .truncates = ((info.truncated_scalars >> i) & 1u) != 0,
           .as_operands = type == types.type,
           .wanted = type == types.type ? types.computed : dtype(type),
           .name = info.scalar_names[i]};

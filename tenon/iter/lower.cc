@@ -44,7 +44,10 @@ uint64_t filled(const LoweredNumber& n, const Scalar& s, const char* op) {
 
 }  // namespace
 
-void put_number(uint64_t& slot, const LoweredNumber& n, const Scalar& s, const char* op) {
+void put_number(uint64_t& slot, const LoweredNumber& n, const Scalar& given, const char* op) {
+  const bool cut = n.truncates && !expr::is_floating(n.type) && given.is_floating_point();
+  if (cut) check_fits(given, DType::Int64, op);
+  const Scalar s = cut ? Scalar(given.to_int()) : given;
   if (n.fills) {
     slot = filled(n, s, op);
     return;

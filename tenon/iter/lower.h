@@ -25,6 +25,7 @@ struct LoweredNumber {
   bool of_complex = false;   ///< Complex numbers are computed: any number has a value in them.
   bool fills = false;        ///< It becomes an element of `wanted`, as fill_ makes one.
   bool nonnegative = false;  ///< Integers must not be below zero where integers are computed.
+  bool truncates = false;    ///< Where integers are computed, a fraction is cut off.
   bool as_operands = true;   ///< It has the operands' type, not one of its own; for messages.
   DType wanted = DType::Float32;
   const char* name = "";

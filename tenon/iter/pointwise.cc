@@ -47,7 +47,9 @@ class PlainCall {
     const TensorImpl* first = tensors[0]->impl();
     if (!first) return;
     type_ = kDirectType[static_cast<size_t>(first->dtype())];
-    if (type_ == Type::Mask || info.refuses(first->dtype()) || !plain(*first)) return;
+    if (type_ == Type::Mask || info.refuses(first->dtype()) || info.refuses_common(first->dtype()) ||
+        !plain(*first))
+      return;
     const bool floating = expr::is_floating(type_);
     if (!floating && (info.compute == ComputeRule::Float || info.nonnegative_scalars != 0)) return;
     for (size_t i = 1; i < tensors.size(); ++i) {
@@ -118,7 +120,9 @@ class BroadcastCall {
       if (leads) lead = impl;
     }
     type_ = kDirectType[static_cast<size_t>(lead->dtype())];
-    if (type_ == Type::Mask || info.refuses(lead->dtype()) || lead->numel() > kGrainSize) return;
+    if (type_ == Type::Mask || info.refuses(lead->dtype()) || info.refuses_common(lead->dtype()) ||
+        lead->numel() > kGrainSize)
+      return;
     const bool floating = expr::is_floating(type_);
     if (!floating && (info.compute == ComputeRule::Float || info.nonnegative_scalars != 0)) return;
     for (size_t i = 0; i < tensors.size(); ++i) {

@@ -70,6 +70,8 @@ struct PointwiseInfo {
   uint32_t promoting_scalars = 0;
   /// Bit i: scalar i must not be negative when integers are computed (pow's exponent).
   uint32_t nonnegative_scalars = 0;
+  /// Bit i: where integers are computed, scalar i may have a fraction, which is cut off (addcmul's value).
+  uint32_t truncated_scalars = 0;
   /// Bit i: tensor i is a truth value (where's condition): it must be bool, and takes no part in type
   /// promotion.
   uint32_t mask_tensors = 0;
@@ -84,9 +86,14 @@ struct PointwiseInfo {
   /// dtypes that are refused, as a bit mask over their codes, with the reason for the message ("use
   /// logical_not instead").
   uint32_t refused_dtypes = 0;
+  /// The same of the dtype that the operands promote to.
+  uint32_t refused_common = 0;
   static_assert(kNumDTypes <= 32);
   bool refuses(DType t) const noexcept {
     return is_known(t) && ((refused_dtypes >> static_cast<uint8_t>(t)) & 1u);
+  }
+  bool refuses_common(DType t) const noexcept {
+    return is_known(t) && ((refused_common >> static_cast<uint8_t>(t)) & 1u);
   }
   const char* refused_reason = "";
   /// Whether every number is converted to the type that the call computes in; false if the text has

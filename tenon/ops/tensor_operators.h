@@ -7,8 +7,9 @@
 namespace tenon {
 
 // The operators below call methods, which core/tensor.h declares, so that code which writes a + b includes no
-// family of operators. rsub is no method.
+// family of operators. These are no methods.
 Tensor rsub(const Tensor& self, const Scalar& other, const Scalar& alpha);
+Tensor div(const Scalar& self, const Tensor& other);
 
 inline Tensor operator+(const Tensor& a, const Tensor& b) { return a.add(b); }
 inline Tensor operator+(const Tensor& a, const Scalar& b) { return a.add(b); }
@@ -21,9 +22,7 @@ inline Tensor operator*(const Tensor& a, const Scalar& b) { return a.mul(b); }
 inline Tensor operator*(const Scalar& a, const Tensor& b) { return b.mul(a); }
 inline Tensor operator/(const Tensor& a, const Tensor& b) { return a.div(b); }
 inline Tensor operator/(const Tensor& a, const Scalar& b) { return a.div(b); }
-inline Tensor operator/(const Scalar& a, const Tensor& b) {
-  return wrapped_scalar_tensor(a, b.device()).div(b);
-}
+inline Tensor operator/(const Scalar& a, const Tensor& b) { return div(a, b); }
 inline Tensor operator-(const Tensor& a) { return a.neg(); }
 inline Tensor operator~(const Tensor& a) { return a.bitwise_not(); }
 inline Tensor operator!(const Tensor& a) { return a.logical_not(); }

@@ -134,10 +134,10 @@ def test_bounds_get_no_gradient_where_they_are_numbers_and_half_where_they_are_t
     assert gradients(lambda t: t.clamp(1, -1), [-2.0, 0.0, 2.0]) == [[0.0, 0.0, 0.0]]
     both = gradients(lambda t, low, high: t.clamp(low, high), [-1.0, 0.0, 1.0], [0.0] * 3, [1.0] * 3)
     assert both == [[0.0, 0.5, 0.5], [1.0, 0.5, 0.0], [0.0, 0.0, 0.5]]
-    # Bounds that leave no room but the element itself leave it the gradient; where they are beside it, they share.
+    # Bounds that leave no room but the element itself leave it the gradient; otherwise the one that it meets has it.
     for clamp in (lambda t, low, high: t.clamp(low, high), lambda t, low, high: (t * 1).clamp_(low, high)):
         tight = gradients(clamp, [1.0, 0.0, 2.0, 1.0], [1.0] * 4, [1.0, 1.0, 1.0, 0.5])
-        assert tight == [[1.0, 0.0, 0.0, 0.0], [0.0, 0.5, 0.0, 0.0], [0.0, 0.5, 1.0, 1.0]]
+        assert tight == [[1.0, 0.0, 0.0, 0.0], [0.0, 1.0, 0.0, 0.0], [0.0, 0.0, 1.0, 1.0]]
     got = tenon.tensor([-0.0, 1.0]).clamp_min(0).numpy()
     assert np.signbit(got).tolist() == [True, False]
     assert tenon.tensor([1.0]).clamp(float("nan")).isnan().item()
@@ -166,3 +166,46 @@ def test_results_that_do_not_fit_the_caches(offset):
     np.testing.assert_array_equal(np.asarray(x + y), a + 1)
     y.add_(x)
     np.testing.assert_array_equal(np.asarray(y), a + 1)
+
+
+@pytest.mark.parametrize("dtype", ["int64", "int32", "int8", "uint8"])
+def test_integers_cut_the_fraction_of_numbers_off(dtype):
+    F = tenon.nn.functional
+    values = np.array([0, 1, 2, 3, 10, 100], dtype)
+    t = tenon.tensor(values)
+    for got, want in [
+        (F.hardtanh(t, 1.9, 5.5), np.clip(values, 1, 5)),
+        (F.hardtanh(t, -1.5, 2.5), np.clip(values, 0, 2)),
+        (F.hardtanh_(t.clone(), 1.9, 5.5), np.clip(values, 1, 5)),
+        (F.threshold(t, 1.5, 7.9), np.where(values <= 1, 7, values)),
+        (F.threshold_(t.clone(), 1.5, 7.9), np.where(values <= 1, 7, values)),
+        (tenon.addcmul(t, t, t, value=0.9), values),
+        (tenon.addcmul(t[:4], t[:4], t[:4], value=2.7), values[:4] + 2 * values[:4] ** 2),
+        (t[:4].clone().addcmul_(t[:4], t[:4], value=2.7), values[:4] + 2 * values[:4] ** 2),
+        (tenon.compile(lambda t: F.hardtanh(t, 1.9, 5.5) + 1)(t), np.clip(values, 1, 5) + 1),
+    ]:
+        assert str(got.dtype) == f"tenon.{dtype}" and got.tolist() == want.tolist()
+    for value in (float("inf"), float("nan"), 1e30):
+        with pytest.raises(ValueError, match=r"^addcmul: value .* cannot be converted to int64 without overflow"):
+            tenon.addcmul(t, t, t, value=value)
+    with pytest.raises(TypeError, match="^add: `alpha` is a float number"):
+        tenon.add(t, t, alpha=1.5)
+
+
+def test_an_integer_beside_a_float_tensor_is_converted():
+    i, f, b = tenon.tensor([1, 2]), tenon.tensor([0.5, 4.0]), tenon.tensor([True, False])
+    I, F, B = (t.double().numpy() for t in (i, f, b))
+    for x, y, X, Y in [(i, f, I, F), (f, i, F, I), (b, f, B, F), (i, tenon.tensor(1.0), I, 1.0)]:
+        got = tenon.logaddexp(x, y)
+        assert got.dtype is tenon.float32
+        np.testing.assert_allclose(got.numpy(), np.logaddexp(X, Y), rtol=1e-6)
+    for x, y, z, X, Y, Z in [(i, f, f, I, F, F), (f, i, f, F, I, F), (f, f, i, F, F, I), (f, i, i, F, I, I), (i, b, f, I, B, F)]:
+        got = tenon.addcdiv(x, y, z, value=0.5)
+        assert got.dtype is tenon.float32
+        np.testing.assert_allclose(got.numpy(), X + 0.5 * Y / Z, rtol=1e-6)
+    assert f.clone().addcdiv_(i, i).tolist() == [1.5, 5.0]
+    for call, name in ((lambda: tenon.logaddexp(i, i), "logaddexp"), (lambda: tenon.addcdiv(i, i, b), "addcdiv")):
+        with pytest.raises(TypeError, match=f"^{name}: the operands are int64, which is not supported; convert it to a floating-point type"):
+            call()
+    with pytest.raises(TypeError, match="^addcdiv_: the result is float32, which cannot be stored in `self` of int64"):
+        i.clone().addcdiv_(f, f)

@@ -6,6 +6,38 @@ import pytest
 import tenon
 
 
+@pytest.mark.parametrize(
+    ("dtype", "number"),
+    [(t, n) for t in (tenon.float64, tenon.complex128) for n in (3, 2.5, -1e200, True, 0)] + [(tenon.complex128, 1 - 2j)],
+)
+def test_what_divides_a_number_may_be_written_afterwards(dtype, number):
+    leaf = tenon.tensor([0.5, 2.0, -9.0], dtype=dtype, requires_grad=True)
+    x = leaf * 1
+    y = number / x
+    np.testing.assert_allclose(y.detach().numpy(), number / leaf.detach().numpy(), rtol=1e-15)
+    x.zero_()
+    y.real.sum().backward()
+    np.testing.assert_allclose(leaf.grad.numpy(), np.conj(-complex(number) / leaf.detach().numpy() ** 2), rtol=1e-14)
+    assert tenon.autograd.gradgradcheck(lambda x: number / x, leaf) if abs(number) < 10 else True
+
+
+def test_gradients_of_quotients_of_unusual_numbers():
+    inf, nan = float("inf"), float("nan")
+    x = [0.0, -0.0, 2.0, -2.0, inf, 1e-20]
+    for number, want in [
+        (0.0, [nan, nan, 0, 0, 0, 0]),
+        (inf, [-inf, -inf, -inf, -inf, -inf, -inf]),
+        (-inf, [inf, inf, inf, inf, inf, inf]),
+        (1.0, [-inf, -inf, -0.25, -0.25, 0, -inf]),
+        (1e-10, [-inf, -inf, -2.5e-11, -2.5e-11, 0, -1e30]),
+    ]:
+        t = tenon.tensor(x, requires_grad=True)
+        (number / t).sum().backward()
+        if abs(number) == inf:
+            want[4] = nan  # inf / inf is no number to tell a slope from
+        np.testing.assert_allclose(t.grad.numpy(), np.array(want, np.float32), rtol=1e-6)
+
+
 @pytest.mark.parametrize("name", ["rsqrt", "reciprocal"])
 @pytest.mark.parametrize("dtype", [tenon.float64, tenon.complex128])
 def test_their_argument_may_be_written_afterwards(name, dtype):

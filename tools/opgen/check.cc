@@ -79,6 +79,7 @@ void check_pointwise_arguments(const OpDef& def, const YamlEntry& entry) {
     entry.fail_in("schema", "an expression takes at most 7 tensors and 8 numbers");
   for (const auto& [field, names, tensor] : {std::tuple{"promote", &def.pointwise.promote, false},
                                              std::tuple{"nonnegative", &def.pointwise.nonnegative, false},
+                                             std::tuple{"truncate", &def.pointwise.truncate, false},
                                              std::tuple{"masks", &def.pointwise.masks, true}}) {
     for (const std::string& name : *names) {
       const auto i = schema.argument_index(name);
@@ -87,9 +88,10 @@ void check_pointwise_arguments(const OpDef& def, const YamlEntry& entry) {
       }
     }
   }
-  for (const std::string& name : def.pointwise.refused_dtypes) {
-    if (name != "floating" && name != "integral" && !parse_dtype(name)) {
-      entry.fail_in("refuse", fmt::format("'{}' is no dtype", name));
+  for (const auto* names : {&def.pointwise.refused_dtypes, &def.pointwise.refused_common}) {
+    for (const std::string& name : *names) {
+      if (name != "floating" && name != "integral" && !parse_dtype(name))
+        entry.fail_in("refuse", fmt::format("'{}' is no dtype", name));
     }
   }
 }

@@ -39,6 +39,7 @@ void read_pointwise(YamlEntry& entry, OpDef& def) {
                                       : ResultType::Same;
   p.promote = entry.list("promote");
   p.nonnegative = entry.list("nonnegative");
+  p.truncate = entry.list("truncate");
   p.masks = entry.list("masks");
   p.compiled = entry.flag("compiled", true);
   p.compiled_complex = entry.flag("compiled_complex", false);
@@ -56,6 +57,7 @@ void read_pointwise(YamlEntry& entry, OpDef& def) {
   if (entry.has("refuse")) {
     YamlEntry refuse = entry.nested("refuse");
     p.refused_dtypes = refuse.list("dtypes");
+    p.refused_common = refuse.list("common");
     p.refused_reason = refuse.text("reason");
     refuse.refuse_unknown_fields();
   }

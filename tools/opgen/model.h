@@ -66,8 +66,10 @@ struct Pointwise {
   ResultType result = ResultType::Same;
   std::vector<std::string> promote;         ///< Numbers that take part in promotion.
   std::vector<std::string> nonnegative;     ///< Numbers that may not be negative where integers are computed.
+  std::vector<std::string> truncate;        ///< Numbers whose fraction is cut off where integers are computed.
   std::vector<std::string> masks;           ///< Tensor arguments that are truth values.
   std::vector<std::string> refused_dtypes;  ///< By name ("bool"), or "floating", "integral".
+  std::vector<std::string> refused_common;  ///< The same of what the operands promote to.
   std::string refused_reason;
   bool compiled = true;           ///< SIMD kernels are printed; otherwise the tile interpreter runs it.
   bool compiled_complex = false;  ///< For complex operands, too.

@@ -334,6 +334,8 @@ class InfoPrinter {
                         mask_of(form.scalars, derived ? std::vector<std::string>{} : p.promote));
     if (!derived && !p.nonnegative.empty())
       text += fmt::format("    .nonnegative_scalars = {},\n", mask_of(form.scalars, p.nonnegative));
+    if (!derived && !p.truncate.empty())
+      text += fmt::format("    .truncated_scalars = {},\n", mask_of(form.scalars, p.truncate));
     text += fmt::format("    .mask_tensors = {},\n", mask_of(tensors, masks));
     text += fmt::format("    .compute = ComputeRule::{},\n    .result = ResultRule::{},\n",
                         to_float ? "Float" : "Same",
@@ -346,8 +348,9 @@ class InfoPrinter {
     // Operand 0 of a derivative is `grad`.
     if (derived) text += "    .conjugates = PointwiseInfo::kConjugatedResult | 1u,\n";
     text +=
-        fmt::format("    .refused_dtypes = {:#x},\n    .refused_reason = {},\n",
-                    derived ? 0u : refused_mask(p.refused_dtypes), quoted(derived ? "" : p.refused_reason));
+        fmt::format("    .refused_dtypes = {:#x},\n    .refused_common = {:#x},\n    .refused_reason = {},\n",
+                    derived ? 0u : refused_mask(p.refused_dtypes),
+                    derived ? 0u : refused_mask(p.refused_common), quoted(derived ? "" : p.refused_reason));
     text += asked;
     text += fmt::format("    .derivatives = {},\n    .bool_form = {},\n",
                         links.derivatives.empty() ? "{}" : links.derivatives,

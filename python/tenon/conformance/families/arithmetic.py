@@ -139,6 +139,16 @@ def _base_samples(m):
             yield sample(0.5, m.tensor(shape))
 
 
+def _quotient_samples(m):
+    for shape in m.shapes():
+        yield sample(m.tensor(shape), m.tensor(shape), 2 if m.dtype.category != "complex" else 0.5 + 1j)
+
+
+def _quotient_slope(g, quotient, number):
+    slope = complex_numbers.divide(complex_numbers.multiply(quotient, quotient), number)
+    return complex_numbers.negative(complex_numbers.multiply(g, slope))
+
+
 def _where(c, a, b):
     return np.where(c, a, b)
 
@@ -277,13 +287,13 @@ ROWS = [
     binary("clamp_min.Tensor", _clamp_min, **_EXTREMA),
     Row("addcmul", _three, lambda a, b, c, value=1: a + value * b * c, refuse=("bool",),
         **{**_THREE, "magnitude": lambda a, b, c, value=1: np.abs(a) + np.abs(value * b * c)}),  # of integers, too
-    Row("addcdiv", _three, lambda a, b, c, value=1: a + value * b / c, refuse=_FLOATS, domain=(0.5, 4),
+    Row("addcdiv", _three, lambda a, b, c, value=1: a + value * b / c, refuse_common=_FLOATS, domain=(0.5, 4),
         absent={"special": "quotients overflow on their way"}, complex_ulps=16, **_THREE),
     Row("lerp.Scalar", _lerp_samples, _lerp, operands=(0, 1), magnitude=_lerp_bound, ulps=6, infinite="class", extremes=False,
         refuse=_FLOATS, signed_zeros=False, complex_ulps=16),
     Row("lerp.Tensor", lambda m: (sample(m.tensor(a), m.tensor(b), m.tensor(b)) for a, b in m.pairs()), _lerp,
         refuse=_FLOATS, extremes=False, complex_ulps=16, **{**_THREE, "magnitude": _lerp_bound}),
-    binary("logaddexp", np.logaddexp, ulps=8, refuse=(*_FLOATS, "complex"), magnitude=True),
+    binary("logaddexp", np.logaddexp, ulps=8, refuse=("complex",), refuse_common=_FLOATS, magnitude=True),
     binary("xlogy.Tensor", scipy.special.xlogy, result="float", ulps=4, refuse=("complex",), domain=(0.1, 4)),
     with_number("xlogy.Scalar_Other", scipy.special.xlogy, (2, 0.5), result="float", ulps=4, refuse=("complex",)),
     Row("xlogy.Scalar_Self", _number_first, scipy.special.xlogy, operands=(0, 1), result="float", ulps=4,
@@ -313,6 +323,11 @@ ROWS = [
     binary("pow.Tensor_Tensor", _pow, samples=_pow_samples, **_POWER),
     with_number("pow.Tensor_Scalar", _pow, (2, 3, 0.5, 0.5 + 1j), grad_domain=(0.2, 4), **_POWER),
     Row("pow.Scalar", _base_samples, _pow, operands=(0, 1), **_POWER),
+    Row("div.Number", _base_samples, complex_numbers.divide, operands=(0, 1), result="float", ulps=1, complex_ulps=6,
+        infinite="class", no_peer="PyTorch multiplies by the reciprocal"),
+    Row("_div_number_backward", _quotient_samples, _quotient_slope, operands=(0, 1), ulps=4, complex_ulps=24, direct=True,
+        refuse=("bool", "integral"), infinite="class", no_peer="not in PyTorch",
+        absent={"special": "quotients overflow on their way"}),
     Row("where.self", _where_samples(False, False), _where, operands=(1, 2)),
     Row("where.Scalar", _where_samples(True, True), _where, operands=(1, 2)),
     Row("where.ScalarOther", _where_samples(False, True), _where, operands=(1, 2)),

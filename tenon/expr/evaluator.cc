@@ -251,6 +251,19 @@ uint64_t tree(std::span<const uint64_t> x, uint64_t identity, const Combine& com
   return pending[0].second;
 }
 
+// A product that the tree makes NaN: zeros first, then the others in order. Lanes of it may overflow or
+// vanish where the product of all has a value.
+template <class T>
+uint64_t product_in_order(std::span<const uint64_t> x) {
+  T product = 1;
+  for (const bool zeros : {true, false}) {
+    for (const uint64_t v : x) {
+      if ((value_of<T>(v) == 0) == zeros) product *= value_of<T>(v);
+    }
+  }
+  return bits_of(product);
+}
+
 template <class T>
 uint64_t tree_of(ReduceKind kind, std::span<const uint64_t> x) {
   const Op op = kind == ReduceKind::Sum    ? Op::Add
@@ -264,7 +277,7 @@ uint64_t tree_of(ReduceKind kind, std::span<const uint64_t> x) {
   const T identity = kind == ReduceKind::Sum    ? T{0}
                      : kind == ReduceKind::Prod ? T{1}
                                                 : ends[kind == ReduceKind::Min];
-  return tree(x, bits_of(identity), [op](uint64_t a, uint64_t b) {
+  const uint64_t value = tree(x, bits_of(identity), [op](uint64_t a, uint64_t b) {
     if constexpr (std::is_floating_point_v<T>) {
       // Extrema have no order: 0 is above -0.
       const T v = value_of<T>(a);
@@ -273,6 +286,10 @@ uint64_t tree_of(ReduceKind kind, std::span<const uint64_t> x) {
     }
     return operated<T>({.op = op}, a, b, 0);
   });
+  if constexpr (std::is_floating_point_v<T>) {
+    if (kind == ReduceKind::Prod && std::isnan(value_of<T>(value))) return product_in_order<T>(x);
+  }
+  return value;
 }
 
 template <class T>

@@ -40,6 +40,7 @@ const std::vector<std::vector<std::string_view>>& float_texts() {
       {"let z = x - max(x); z - log(sum(exp(z)))"},
       {"y * (x - sum(x * y))"},
       {"sum(x)", "prod(x)", "min(x)"},
+      {"prod(x * y)", "prod(x) * w"},
       {"max(x * 2)", "any(x > y)", "all(x > -100)", "argmax(x)", "argmin(x + y)"},
       {"at(x * y, t) + w", "first(x > 1, y)"},
       {"let m = mean(x); let d = x - m; let r = 1 / sqrt(mean(d * d) + a); d * r * y + w", "mean(x)"},

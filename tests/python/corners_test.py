@@ -93,3 +93,101 @@ def test_a_window_without_elements_is_refused():
     with pytest.raises(ValueError, match="max_pool2d: with padding 1 and dilation 2 a window lies beside dimension 2"):
         F.max_pool2d(tenon.ones(1, 1, 1, 4), (2, 1), 1, (1, 0), (2, 1))
     assert F.max_pool2d(tenon.ones(1, 1, 2, 4), (2, 1), 1, (1, 0), (2, 1)).shape == (1, 1, 2, 4)
+
+
+INF, NAN = float("inf"), float("nan")
+
+
+def _signs(t):
+    return tenon.copysign(tenon.ones_like(t), t).tolist()
+
+
+def _products(rows):
+    """prod of rows, in every way that they are walked: along, across, of all, of half types, recorded, in a larger program."""
+    x = tenon.tensor(rows)
+    yield x.prod(1)
+    yield x.t().contiguous().prod(0)
+    yield tenon.stack([row.prod() for row in x])
+    yield tenon.stack([x, x], 2)[:, :, 0].prod(1)
+    yield x.flip(1).contiguous().flip(1).prod(1)
+    yield x.double().prod(1, dtype=tenon.float32)
+    yield tenon.stack([x] * 40, 2).prod(1)[:, 0]
+    yield tenon.compile(lambda x: (x.abs() * x.sign().where(x != 0, x)).prod(1))(x)
+    yield tenon.compile(lambda x: (x.abs() * x.sign().where(x != 0, x)).prod(0))(x.t().contiguous())
+
+
+def test_a_product_that_overflows_beside_a_zero_is_zero():
+    # 130 numbers; more than one chunk of the tree; signs count.
+    long = [1e30] * 3000
+    long[2500] = 0.0
+    assert tenon.arange(130.0).prod().item() == 0
+    assert tenon.arange(130.0).flip(0).prod().item() == 0
+    assert tenon.arange(130.0, dtype=tenon.float16).prod().item() == 0
+    assert tenon.arange(1.0, 130.0).prod().item() == INF
+    assert tenon.tensor(long).prod().item() == 0 and tenon.tensor([long] * 20).prod(1).tolist() == [0] * 20
+    rows = [[0.0] + [1e30] * 40, [1e30] * 40 + [-0.0], [-1e30] + [1e30] * 39 + [0.0], [1e30] * 41]
+    for got in _products(rows):
+        assert got.tolist() == [0, 0, 0, INF] and _signs(got)[:3] == [1, -1, -1]
+
+
+def test_a_product_whose_lanes_overflow_and_vanish_is_taken_in_order():
+    # In 16 lanes, every other one is infinite or zero; in order the product is 1.
+    rows = [[1e30, 1e-30] * 40, [INF] + [1e-30] * 79, [0.0] + [INF] + [1e30] * 78, [NAN] + [1.0] * 79, [1e30, 1e-30] * 39 + [-2.0, 1.0]]
+    for got in _products(rows):
+        assert np.array_equal(got.numpy(), np.array([1, INF, NAN, NAN, -2], np.float32), equal_nan=True)
+
+
+@pytest.mark.parametrize("name", ["var", "std", "var_mean", "std_mean"])
+def test_gradients_of_variances_with_a_correction_above_the_count(name):
+    x = tenon.tensor([[1.0, 2.0, 4.0], [3.0, 3.0, 3.0]], requires_grad=True)
+    spread = getattr(tenon, name)(x, 1, correction=4)
+    spread = spread[0] if isinstance(spread, tuple) else spread
+    assert np.array_equal(spread.detach().numpy(), [INF, NAN], equal_nan=True)
+    spread.sum().backward()
+    if name.startswith("var"):
+        # 2 / (3 - 4) times the distances from 7 / 3.
+        np.testing.assert_allclose(x.grad[0].numpy(), [8 / 3, 2 / 3, -10 / 3], rtol=1e-6)
+        assert x.grad[1].tolist() == [0, 0, 0] and _signs(x.grad[1]) == [-1, -1, -1]
+    else:
+        assert x.grad[0].tolist() == [0, 0, 0] and x.grad[1].isnan().all()
+    # Over all elements, the slope is infinite.
+    y = tenon.tensor([1.0, 1.0], requires_grad=True)
+    tenon.var(y, correction=3).backward()
+    assert y.grad.isnan().all()
+
+
+X = [-1.0, 0.0, 1.0, 2.0, 3.0]
+
+
+@pytest.mark.parametrize("gradient", [INF, NAN])
+@pytest.mark.parametrize(
+    ("function", "operands", "want"),
+    [
+        # 1 where the gradient goes, 0 where nothing does, for each operand.
+        (tenon.clamp, (X, [1.0] * 5, [1.0] * 5), ("00100", "11000", "00011")),
+        (tenon.clamp, (X, [1.0] * 5, [2.0] * 5), ("00110", "11100", "00011")),
+        (tenon.clamp, (X, [2.0] * 5, [1.0] * 5), ("00000", "00000", "11111")),
+        (tenon.clamp_min, (X, [1.0] * 5), ("00111", "11100")),
+        (tenon.clamp_max, (X, [1.0] * 5), ("11100", "00111")),
+        (tenon.maximum, (X, [1.0] * 5), ("00111", "11100")),
+        (tenon.minimum, (X, [1.0] * 5), ("11100", "00111")),
+        (tenon.fmax, (X, [1.0] * 5), ("00111", "11100")),
+        (lambda x: tenon.clamp(x, 0, 2), (X,), ("00100",)),
+        (lambda x: tenon.clamp(x, 1, 1), (X,), ("00000",)),
+        (F.hardtanh, (X,), ("01000",)),
+        (F.relu6, (X,), ("00111",)),
+        (F.relu, (X,), ("00111",)),
+        (lambda x: F.threshold(x, 1, 9), (X,), ("00011",)),
+        (lambda x: F.hardshrink(x, 1), (X,), ("00011",)),
+        (lambda x: F.softshrink(x, 1), (X,), ("00011",)),
+        (lambda x: F.hardsigmoid(3 * x), (X,), ("01000",)),
+        (lambda x: tenon.where(x > 1, x, 0.0), (X,), ("00011",)),
+        (lambda x: x.masked_fill(x > 1, 0), (X,), ("11100",)),
+    ],
+)
+def test_what_bounds_keep_out_gets_no_gradient_whatever_it_is(function, operands, want, gradient):
+    leaves = [tenon.tensor(x, requires_grad=True) for x in operands]
+    result = function(*leaves)
+    result.backward(tenon.full_like(result, gradient))
+    got = ["".join("0" if g == 0 else "1" for g in x.grad.tolist()) for x in leaves]
+    assert got == list(want)

@@ -15,6 +15,7 @@
 #include "backends/cpu/ops/operand_walk.h"
 #include "backends/cpu/ops/report.h"
 #include "backends/cpu/ops/stub_functions.h"
+#include "backends/cpu/reduce/factors.h"
 #include "backends/cpu/reduce/reduce.h"
 #include "tenon/core/half.h"
 #include "tenon/core/parallel.h"
@@ -234,6 +235,23 @@ void reduce_to(ReduceOp op, const OperandWalk& walk, T* out) {
   });
 }
 
+/// Products that the tree has made NaN, from their factors again.
+template <class T>
+void resolve_products(const OperandWalk& walk, T* products) {
+  const ConvertFn convert = convert_from(walk.dtype, kElement<T>, walk.name);
+  const int64_t grain = std::max<int64_t>(kGrain / std::max<int64_t>(walk.reduced.numel(), 1), 1);
+  parallel_for(0, walk.kept.numel(), grain, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      if (products[i] == products[i]) continue;
+      Factors<T> factors;
+      for_each_tile<T>(walk.base + walk.kept.offset(i), walk.reduced, convert, [&](const T* p, int64_t n) {
+        for (int64_t j = 0; j < n; ++j) factors.add(p[j]);
+      });
+      products[i] = factors.resolve(products[i]);
+    }
+  });
+}
+
 /// Sums of complex numbers whose parts are of type T, which lie along or across dense memory: both parts in
 /// one walk, to out[2 * i] and out[2 * i + 1]. Returns whether they do.
 template <class T>
@@ -383,6 +401,7 @@ class Reduction {
   void reduce_into(ReduceOp op, T* values) const {
     reduce_to(op, walk_, values);
     if constexpr (std::is_floating_point_v<T>) {
+      if (op == ReduceOp::Prod) resolve_products(walk_, values);
       if (what_.mean) divide(values, count_, walk_.reduced.numel());
     }
   }

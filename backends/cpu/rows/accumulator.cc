@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "backends/cpu/reduce/arg_reduce.h"
+#include "backends/cpu/reduce/factors.h"
 #include "backends/cpu/reduce/reduce.h"
 #include "tenon/core/error.h"
 
@@ -77,6 +78,63 @@ class AcrossTree final : public Accumulator {
   bool fed_ = false, whole_ = false;  // all of a short row came at once: that is the result
   T values_[kReduceStrip];
   OuterReducer<T> state_;
+};
+
+template <class T>
+std::unique_ptr<Accumulator> make_tree(ReduceOp op, size_t lanes, size_t rows) {
+  if (lanes == 1) return std::make_unique<AlongTree<T>>(op, rows);
+  return std::make_unique<AcrossTree<T>>(op, lanes);
+}
+
+/// A product by the tree, and its factors in case that is NaN.
+template <class T>
+class Product final : public Accumulator {
+ public:
+  Product(size_t lanes, size_t rows)
+      : lanes_(lanes),
+        tree_(make_tree<T>(ReduceOp::Prod, lanes, rows)),
+        kept_(rows),
+        factors_(lanes * rows) {}
+  void reset() final {
+    tree_->reset();
+    for (std::vector<T>& row : kept_) row.clear();
+    std::fill(factors_.begin(), factors_.end(), Factors<T>());
+  }
+  void feed(const void* const* elements, const void* const* firsts, size_t rows, size_t places,
+            bool last) final {
+    tree_->feed(elements, firsts, rows, places, last);
+    for (size_t r = 0; r < rows; ++r) {
+      const auto* p = static_cast<const T*>(elements[r]);
+      kept_[r].insert(kept_[r].end(), p, p + places * lanes_);
+      if (kept_[r].size() < kMostKept) continue;
+      multiply(kept_[r], factors_.data() + r * lanes_);
+      kept_[r].clear();
+    }
+  }
+  void result(void* values, size_t rows) const final {
+    tree_->result(values, rows);
+    auto* products = static_cast<T*>(values);
+    const auto is_nan = [](T x) { return x != x; };
+    for (size_t r = 0; r < rows; ++r, products += lanes_) {
+      if (std::none_of(products, products + lanes_, is_nan)) continue;
+      std::vector<Factors<T>> factors(factors_.data() + r * lanes_, factors_.data() + (r + 1) * lanes_);
+      multiply(kept_[r], factors.data());
+      for (size_t l = 0; l < lanes_; ++l) products[l] = factors[l].resolve(products[l]);
+    }
+  }
+
+ private:
+  /// Elements of a row that are copied before they are multiplied: few rows are NaN, and a copy is cheap.
+  static constexpr size_t kMostKept = 1 << 14;
+
+  void multiply(const std::vector<T>& row, Factors<T>* factors) const {
+    for (size_t i = 0; i < row.size(); ++i) factors[i % lanes_].add(row[i]);
+  }
+
+  size_t lanes_;
+  std::unique_ptr<Accumulator> tree_;
+  std::vector<std::vector<T>> kept_;
+  std::vector<Factors<T>> factors_;
 };
 
 /// Whether `x` is more extreme than what was found: NaN is, once.
@@ -250,9 +308,11 @@ std::unique_ptr<Accumulator> make(ReduceKind kind, size_t lanes, size_t rows) {
       if constexpr (std::is_floating_point_v<T>)
         return std::make_unique<ComplexProduct<T>>(kind == ReduceKind::ProdIm, lanes, rows);
       throw_error(ErrorKind::Internal, "rows: complex products are of floating types");
+    case ReduceKind::Prod:
+      if constexpr (std::is_floating_point_v<T>) return std::make_unique<Product<T>>(lanes, rows);
+      [[fallthrough]];
     default:
-      if (lanes == 1) return std::make_unique<AlongTree<T>>(op_of(kind), rows);
-      return std::make_unique<AcrossTree<T>>(op_of(kind), lanes);
+      return make_tree<T>(op_of(kind), lanes, rows);
   }
 }
 

@@ -42,6 +42,8 @@ bool divides_well(const Tensor& products) {
       .to_bool();
 }
 
+bool is_half(const Tensor& t) { return t.dtype() == DType::Float16 || t.dtype() == DType::BFloat16; }
+
 }  // namespace
 
 Tensor prod_backward(const Tensor& grad, const Tensor& self, std::optional<int64_t> dim) {
@@ -50,6 +52,9 @@ Tensor prod_backward(const Tensor& grad, const Tensor& self, std::optional<int64
                           to_string(dim ? self.sizes() : IntArrayRef()), dim ? " as `self`" : ""));
   if (self.dim() == 0) return grad;
   if (self.numel() == 0) return tenon::zeros_like(self);
+  // Half types round once, at the end.
+  if (is_half(self))
+    return ops::prod_backward(grad.to(DType::Float32), self.to(DType::Float32), dim).to(self.dtype());
   if (!dim) {
     const Tensor flat = self.reshape({-1});
     return ops::prod_backward(grad.expand({self.numel()}), flat, 0).view(self.sizes());
@@ -99,6 +104,10 @@ Tensor cumprod_backward(const Tensor& grad, const Tensor& input, int64_t dim, co
                             to_string(input.device()), to_string(t.device())));
   }
   const int64_t d = wrap_dim(dim, input.dim(), "cumprod");
+  if (is_half(input)) {
+    const Tensor wide = input.to(DType::Float32);
+    return ops::cumprod_backward(grad.to(DType::Float32), wide, d, tenon::cumprod(wide, d)).to(input.dtype());
+  }
   if (input.dim() == 0 || input.numel() == 0 || input.sizes()[at(d)] == 1) return grad;
   const Tensor factors = tenon::conj(input);
   if (input.is_meta() || divides_well(output)) {

@@ -16,10 +16,12 @@
 namespace tenon::ops {
 namespace {
 
-/// What a variance divides by; 0 where the correction takes all elements.
-double variance_divisor(IntArrayRef sizes, std::optional<IntArrayRef> dim, std::optional<Scalar> correction) {
-  const int64_t n = reduced_extent(sizes, reduction_mask(dim, static_cast<int64_t>(sizes.size()), "var"));
-  return std::max(0.0, static_cast<double>(n) - (correction ? correction->to_double() : 1.0));
+/// What the distances from the mean are multiplied by: 2 / (n - correction). A correction above n counts as n
+/// only where nothing but the whole tensor is reduced, as in PyTorch.
+double variance_slope(const Tensor& self, std::optional<IntArrayRef> dim, std::optional<Scalar> correction) {
+  const int64_t n = reduced_extent(self.sizes(), reduction_mask(dim, self.dim(), "var"));
+  const double divisor = static_cast<double>(n) - (correction ? correction->to_double() : 1.0);
+  return 2 / (dim && self.dim() > 0 ? divisor : std::max(0.0, divisor));
 }
 Scalar correction_of(bool unbiased) { return Scalar(unbiased ? 1 : 0); }
 
@@ -73,8 +75,8 @@ Tensor var_backward(const Tensor& grad, const Tensor& self, std::optional<IntArr
   const Dims mask = reduction_mask(dim, self.dim(), "var");
   check_reduced(grad, self.sizes(), mask, keepdim, "var_backward");
   const Tensor wide = with_kept_dims(grad, mask, keepdim);
-  const double scale = 2 / variance_divisor(self.sizes(), dim, correction);
-  return tenon::mul(tenon::mul(wide, Scalar(scale)), tenon::sub(self, tenon::mean(self, dim, true)));
+  const Scalar slope(variance_slope(self, dim, correction));
+  return tenon::mul(tenon::mul(wide, slope), tenon::sub(self, tenon::mean(self, dim, true)));
 }
 
 void std(const Tensor& self, std::optional<IntArrayRef> dim, std::optional<Scalar> correction, bool keepdim,

@@ -217,3 +217,93 @@ def test_results_too_large_for_the_caches_have_the_bits_of_small_ones(shape):
             assert tenon.equal(got[first : first + 7], want)
     tenon.softmax(x, -1, out=x)
     assert tenon.equal(x, whole[0])
+
+
+@pytest.mark.parametrize("dtype", [tenon.float32, tenon.float64, tenon.float16, tenon.bfloat16])
+@pytest.mark.parametrize("length", [1, 3, 37, 1000, 5000])
+def test_rows_of_equal_elements_become_exactly_zero(dtype, length):
+    values = [0.1, -3.3, 100.1, 12345.678, 1e-30, 0.0, 7e4]
+    x = tenon.tensor(values, dtype=dtype).unsqueeze(1).expand(-1, length)
+    x = x[x.isfinite().all(1)].contiguous()
+    ones, zeros = tenon.ones(length, dtype=dtype), tenon.zeros(length, dtype=dtype)
+    of_layer, mean, rstd = tenon.native_layer_norm(x, (length,), None, None, 1e-5)
+    assert (of_layer == 0).all() and tenon.equal(mean.squeeze(1), x[:, 0])
+    np.testing.assert_allclose(rstd.double().numpy(), 1e-5**-0.5, rtol=1e-2)
+    assert (F.layer_norm(x, (length,), ones, zeros + 2) == 2).all()
+    assert (tenon.compile(lambda x: F.layer_norm(x, (length,), ones, zeros))(x) == 0).all()
+    assert (tenon.compile(lambda x: F.layer_norm(x * 2, (length,)))(x[:-1]) == 0).all()
+    columns = x.t().contiguous()
+    if length > 1:
+        assert (F.group_norm(x.unsqueeze(0), len(x)) == 0).all() and (F.instance_norm(x.unsqueeze(0)) == 0).all()
+        running = tenon.zeros(len(x), dtype=dtype), tenon.ones(len(x), dtype=dtype)
+        assert (F.batch_norm(columns, *running, training=True, momentum=1.0) == 0).all()
+        assert tenon.equal(running[0], x[:, 0])
+
+
+def test_statistics_of_rows_far_from_zero():
+    """The reference is NumPy's in float64, of the same float32 elements."""
+    x = (np.random.default_rng(3).standard_normal((5, 700)) + 10.0 ** np.arange(5)[:, None]).astype(np.float32)
+    exact = x.astype(np.float64)
+    out, mean, rstd = tenon.native_layer_norm(tenon.tensor(x), (700,), None, None, 1e-5)
+    np.testing.assert_allclose(mean[:, 0].numpy(), exact.mean(1), rtol=6e-8, atol=1e-7)
+    np.testing.assert_allclose(rstd[:, 0].numpy(), (exact.var(1) + 1e-5) ** -0.5, rtol=3e-6)
+    # The mean itself is rounded to float32.
+    errors = np.abs(out.numpy() - _normal(exact, 1)).max(1)
+    assert (errors < 1e-6 + 6e-8 * np.abs(exact.mean(1))).all()
+
+
+@pytest.mark.parametrize("dtype", [tenon.float16, tenon.bfloat16])
+@pytest.mark.parametrize("weighted", [True, False])
+def test_rms_norm_s_gradient_in_half_types_is_rounded_once(dtype, weighted):
+    ulp = {tenon.float16: 2.0**-11, tenon.bfloat16: 2.0**-8}[dtype]
+    rng = np.random.default_rng(5)
+
+    def half(*shape):
+        return tenon.tensor(rng.standard_normal(shape)).to(dtype)
+
+    x, w, g = half(64, 256), half(256), half(64, 256)
+    x.requires_grad_(), w.requires_grad_()
+    F.rms_norm(x, (256,), w if weighted else None, 1e-5).backward(g)
+    X, W, G = (t.detach().double().numpy() for t in (x, w, g))
+    r = ((X**2).mean(1, keepdims=True) + 1e-5) ** -0.5
+    GW = G * W if weighted else G
+    want = r * (GW - X * r * r * (GW * X).mean(1, keepdims=True))
+
+    def error(got, want):
+        return np.sqrt(((got.double().numpy() - want) ** 2).mean() / (want**2).mean()) / ulp
+
+    # Rounding once leaves 0.42 ulp on average.
+    assert x.grad.dtype is dtype and error(x.grad, want) < 0.5
+    if weighted:
+        assert w.grad.dtype is dtype and error(w.grad, (G * X * r).sum(0)) < 0.5
+
+
+def test_native_group_norm_s_statistics_have_gradients():
+    x = tenon.randn(2, 4, 3, dtype=tenon.float64, requires_grad=True)
+    weight = tenon.randn(4, dtype=tenon.float64, requires_grad=True)
+
+    def norm(x, weight):
+        return tenon.native_group_norm(x, weight, None, 2, 4, 3, 2, 1e-5)
+
+    results, detached = norm(x, weight), norm(x.detach(), weight.detach())
+    assert all(t.requires_grad for t in results) and not any(t.requires_grad for t in detached)
+    assert all(a.equal(b) for a, b in zip(results, detached, strict=True))
+    groups = x.detach().numpy().reshape(2, 2, 6)
+    rstd = (groups.var(2) + 1e-5) ** -0.5
+    (of_mean,) = tenon.autograd.grad(norm(x, weight)[1].sum(), x)
+    np.testing.assert_allclose(of_mean.numpy(), np.full((2, 4, 3), 1 / 6), rtol=1e-12)
+    (of_rstd,) = tenon.autograd.grad(norm(x, weight)[2].sum(), x)
+    want = -(rstd[..., None] ** 3) * (groups - groups.mean(2, keepdims=True)) / 6
+    np.testing.assert_allclose(of_rstd.numpy(), want.reshape(2, 4, 3), rtol=1e-12)
+    assert tenon.autograd.gradcheck(norm, (x, weight)) and tenon.autograd.gradgradcheck(norm, (x, weight))
+
+
+@pytest.mark.parametrize("training", [True, False])
+def test_a_batch_of_no_elements_in_one_dimension_has_no_channels(training):
+    none, x = tenon.zeros(0), tenon.zeros(0, requires_grad=True)
+    out = F.batch_norm(x, none, none, training=training)
+    assert out.shape == (0,) and out.requires_grad
+    assert tenon.batch_norm(x, None, None, none, none, training, 0.1, 1e-5, False).shape == (0,)
+    for norm in (F.batch_norm, F.instance_norm):
+        with pytest.raises(RuntimeError, match=r"_norm: expected `input` to have a batch and a channel dimension, got \[3\]"):
+            norm(tenon.ones(3), tenon.zeros(3), tenon.ones(3))

@@ -60,7 +60,7 @@ def batch_norm(
     eps: float = 1e-05,
 ) -> Tensor:
     """Normalises each channel of input [N, C, ...]: by this batch where `training`, else by the running statistics."""
-    if training:
+    if training and input.dim() > 1:
         _check_more_than_one("batch_norm", input, input.numel() // max(input.size(1), 1))
     return _batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps, False)  # type: ignore[arg-type]
 
@@ -76,7 +76,7 @@ def instance_norm(
     eps: float = 1e-05,
 ) -> Tensor:
     """Normalises each channel of each sample of input [N, C, ...] by itself."""
-    if use_input_stats:
+    if use_input_stats and input.dim() > 1:
         _check_more_than_one("instance_norm", input, input.numel() // max(input.size(0) * input.size(1), 1))
     return _instance_norm(input, weight, bias, running_mean, running_var, use_input_stats, momentum, eps, False)
 

@@ -32,6 +32,15 @@ Tensor reciprocal_deviation(const Tensor& variance, double eps) {
   return tenon::reciprocal(tenon::sqrt(tenon::add(variance, Scalar(eps))));
 }
 
+/// 1 / root mean square of rows in float32, where the one that was saved has lost half of its digits.
+Tensor reciprocal_length(const Tensor& input, const Tensor& saved, const Dims& dims, double eps) {
+  if (saved.dtype() != DType::Float16 && saved.dtype() != DType::BFloat16) return saved;
+  double count = 1;
+  for (const int64_t d : dims) count *= static_cast<double>(input.size(d));
+  const Tensor length = tenon::linalg_vector_norm(input, 2, dims, true, DType::Float32);
+  return tenon::rsqrt(tenon::add(tenon::div(tenon::mul(length, length), Scalar(count)), Scalar(eps)));
+}
+
 bool differentiated() { return thread_state.grad_enabled; }
 
 }  // namespace
@@ -85,15 +94,22 @@ Tensor layer_norm_weight_gradient(const Tensor& grad, const Tensor& input, const
 
 Tensor rms_norm_input_gradient(const Tensor& grad, const Tensor& input, const Tensor& rstd,
                                const Tensor& weight, IntArrayRef normalized_shape, double eps) {
-  if (!differentiated()) return tenon::_rms_norm_backward(grad, input, rstd, weight, normalized_shape);
   const Dims dims = last_dims(static_cast<int64_t>(normalized_shape.size()));
+  if (!differentiated()) {
+    const Tensor exact = reciprocal_length(input, rstd, dims, eps);
+    return tenon::_rms_norm_backward(grad, input, exact, weight, normalized_shape).to(input.dtype());
+  }
   return input_gradient(grad, Normal(input, dims, eps, false), weight, dims, false);
 }
 
 Tensor rms_norm_weight_gradient(const Tensor& grad, const Tensor& input, const Tensor& rstd,
                                 const Tensor& weight, IntArrayRef normalized_shape, double eps) {
-  if (!differentiated()) return tenon::sum_to_size(tenon::mul(grad, tenon::mul(input, rstd)), weight.sizes());
-  const Normal n(input, last_dims(static_cast<int64_t>(normalized_shape.size())), eps, false);
+  const Dims dims = last_dims(static_cast<int64_t>(normalized_shape.size()));
+  if (!differentiated() && weight.sizes() == normalized_shape) {
+    const Tensor exact = reciprocal_length(input, rstd, dims, eps);
+    return tenon::_rms_norm_backward_weight(grad, input, exact, normalized_shape).to(weight.dtype());
+  }
+  const Normal n(input, dims, eps, false);
   return tenon::sum_to_size(tenon::mul(grad, n.x), weight.sizes());
 }
 

@@ -8,6 +8,7 @@
 #include "tenon/generated/norm/bodies.h"
 #include "tenon/generated/norm/functions.h"
 #include "tenon/generated/reduction/functions.h"
+#include "tenon/generated/unary/functions.h"
 #include "tenon/generated/view/functions.h"
 #include "tenon/ops/norm/checks.h"
 
@@ -43,6 +44,11 @@ void check_groups(const Tensor& input, int64_t N, int64_t C, int64_t HxW, int64_
 }
 
 namespace {
+
+/// `value`, which has no history, moving as `own`, which was computed again with one.
+Tensor moving_as(const Tensor& value, const Tensor& own) {
+  return tenon::add(value, tenon::sub(own, own.detach()).to(value.dtype()));
+}
 
 /// The channels of an input [N, C, ...].
 int64_t channels_of(const Tensor& input, const char* op) {
@@ -119,7 +125,13 @@ std::tuple<Tensor, Tensor, Tensor> native_group_norm(const Tensor& input, const 
   channels_of(input, "native_group_norm");
   check_groups(input, N, C, HxW, group, "native_group_norm");
   const auto [out, mean, rstd] = norm_of_groups(input, weight, bias, HxW, group, eps, "native_group_norm");
-  return {out, tenon::_unsafe_view(mean, {N, group}), tenon::_unsafe_view(rstd, {N, group})};
+  const Tensor means = tenon::_unsafe_view(mean, {N, group}), rstds = tenon::_unsafe_view(rstd, {N, group});
+  if (!thread_state.grad_enabled || !input.requires_grad()) return {out, means, rstds};
+  // Unlike other norms' statistics, these have gradients in PyTorch.
+  const Tensor groups = input.reshape({N, group, C / std::max<int64_t>(group, 1) * HxW});
+  const Tensor d = tenon::sub(groups, tenon::mean(groups, IntArrayRef(-1), true));
+  const Tensor own = tenon::rsqrt(tenon::add(tenon::mean(tenon::mul(d, d), IntArrayRef(-1)), Scalar(eps)));
+  return {out, moving_as(means, tenon::mean(groups, IntArrayRef(-1))), moving_as(rstds, own)};
 }
 
 namespace {
@@ -129,11 +141,17 @@ std::tuple<Tensor, Tensor, Tensor> norm_of_batch(const Tensor& input, const Tens
                                                  const Tensor& bias, const Tensor& running_mean,
                                                  const Tensor& running_var, bool training, double momentum,
                                                  double eps, const char* op) {
-  const int64_t channels = channels_of(input, op);
+  // As in PyTorch, a vector of no elements has no channels.
+  const bool none = input.dim() == 1 && input.numel() == 0;
+  const int64_t channels = none ? 0 : channels_of(input, op);
   check_shaped(weight, IntArrayRef(channels), op, "weight");
   check_shaped(bias, IntArrayRef(channels), op, "bias");
   check_shaped(running_mean, IntArrayRef(channels), op, "running_mean");
   check_shaped(running_var, IntArrayRef(channels), op, "running_var");
+  if (training && none) {
+    const Tensor statistics = tenon::empty({0}, input.options());
+    return {input.clone(), statistics, statistics};
+  }
   if (training) {
     const auto [out, mean, rstd, var] = tenon::_batch_norm_training(input, weight, bias, eps);
     if (channels > 0) follow(running_mean, running_var, mean, var, input.numel() / channels, momentum);
@@ -142,6 +160,7 @@ std::tuple<Tensor, Tensor, Tensor> norm_of_batch(const Tensor& input, const Tens
   TENON_CHECK(
       running_mean.defined() && running_var.defined(), Value,
       fmt::format("{}: expected `running_mean` and `running_var` to be given when training is False", op));
+  if (none) return {input.clone(), Tensor(), Tensor()};
   return {tenon::_batch_norm_inference(input, weight, bias, running_mean, running_var, eps), Tensor(),
           Tensor()};
 }

@@ -176,6 +176,11 @@ def _layer_backward_weight_samples(m):
         yield sample(m.tensor(shape), m.tensor(shape), m.tensor(kept), m.tensor(kept), list(shape[-1:]))
 
 
+def _rms_backward_weight_samples(m):
+    for shape in _shapes(m):
+        yield sample(m.tensor(shape), m.tensor(shape), m.tensor((*shape[:-1], 1)), list(shape[-1:]))
+
+
 def _rms_backward_samples(m):
     for shape in _shapes(m):
         kept = (*shape[:-1], 1)
@@ -427,6 +432,8 @@ ROWS = [
     _product("_layer_norm_backward_weight", _layer_backward_weight_samples,
              lambda g, x, mu, rstd, shape: (g * (x - mu) * rstd).sum((0, 1))),  # fmt: skip
     _product("_rms_norm_backward", _rms_backward_samples, _rms_backward),
+    _product("_rms_norm_backward_weight", _rms_backward_weight_samples,
+             lambda g, x, rstd, shape: (g * x * rstd).sum(tuple(range(x.ndim - len(shape))))),
     _product("_batch_norm_backward", _batch_backward_samples, _batch_backward),
     _product("_batch_norm_backward_weight", _batch_backward_weight_samples, _batch_backward_weight),
 ]

@@ -1,5 +1,8 @@
 """self[...] and self[...] = value, against NumPy."""
 
+import array
+import collections
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -55,6 +58,56 @@ def test_assignment_of_values_broadcasts(data, array):
     t[key] = tenon.tensor(values)
     array[key] = values
     assert_same(t, array)
+
+
+class Positions:
+    """A sequence that is no list."""
+
+    def __init__(self, *items):
+        self.items = items
+
+    def __len__(self):
+        return len(self.items)
+
+    def __getitem__(self, i):
+        return self.items[i]
+
+
+@pytest.mark.parametrize(
+    ("key", "as_list"),
+    [
+        (range(2), [0, 1]),
+        (range(-1, -3, -1), [-1, -2]),
+        (range(0), []),
+        ((range(2), range(1, 3)), ([0, 1], [1, 2])),
+        ((slice(None), range(2)), (slice(None), [0, 1])),
+        (array.array("q", [2, 0]), [2, 0]),
+        (array.array("i", [2, 0]), [2, 0]),
+        (bytearray([1, 2]), [1, 2]),
+        (memoryview(np.array([0, 2])), [0, 2]),
+        (collections.deque([2, 1]), [2, 1]),
+        (collections.UserList([2, 1]), [2, 1]),
+        (Positions(0, 2), [0, 2]),
+        (Positions(True, False, True), [True, False, True]),
+    ],
+)
+def test_any_sequence_of_positions_is_an_index(key, as_list):
+    x = np.arange(12.0).reshape(3, 4)
+    t = tenon.tensor(x)
+    assert_same(t[key], x[as_list])
+    t[key] = 5
+    x[as_list] = 5
+    assert_same(t, x)
+
+
+@pytest.mark.parametrize("key", ["ab", b"ab", 1.0, {0, 1}, {0: 1}, object(), (i for i in range(2)), np.float64(1)])
+def test_what_is_no_sequence_of_positions_is_refused(key):
+    expected = "index: expected an int, slice, None, Ellipsis, bool, sequence of ints or bools, or a tensor of them, got"
+    for item in (key, (0, key)):
+        with pytest.raises(IndexError, match=f"^{expected} {type(key).__module__ + '.' if 'numpy' in str(type(key)) else ''}{type(key).__name__}$"):
+            tenon.ones(3, 4)[item]
+        with pytest.raises(IndexError, match=f"^{expected}"):
+            tenon.ones(3, 4)[item] = 1
 
 
 a = np.arange(24).reshape(2, 3, 4)
@@ -131,8 +184,8 @@ def test_uint8_is_a_mask():
         ([5], IndexError),
         (np.zeros((3, 3), bool), IndexError),
         (slice(0, 2, 0), ValueError),
-        (1.5, TypeError),
-        ("a", TypeError),
+        (1.5, IndexError),
+        ("a", IndexError),
         ([0.5], TypeError),
         (np.array([1, 0], np.int8), IndexError),
         (slice(0.5, None), TypeError),

@@ -25,10 +25,20 @@ std::span<PyObject* const> items_of(PyObject* const& key) noexcept {
 /// uint8 is what masks were before there was bool.
 bool is_mask(const Tensor& t) noexcept { return t.dtype() == DType::Bool || t.dtype() == DType::UInt8; }
 
-/// An item that is a list, a tuple or an array, as the tensor that it stands for; undefined for others.
+/// Whether an item is a sequence of positions, such as a range or an array.array.
+bool is_sequence(PyObject* item) noexcept {
+  return PySequence_Check(item) && !PyIndex_Check(item) && !PyUnicode_Check(item) && !PyBytes_Check(item);
+}
+
+/// An item that is a sequence or an array, as the tensor that it stands for; undefined for others.
 Tensor index_data(PyObject* item) {
   if (is_tensor(item)) return tensor_of(item);
-  if (!PyList_Check(item) && !PyTuple_Check(item) && !is_numpy_array(item)) return {};
+  Ref list;
+  if (!PyList_Check(item) && !PyTuple_Check(item) && !is_numpy_array(item)) {
+    if (!is_sequence(item)) return {};
+    list = Ref(checked(PySequence_List(item)));
+    item = list.get();
+  }
   const Tensor t = tensor_from_data(item);
   // An empty list has no numbers to tell a dtype from.
   return t.numel() == 0 && !is_mask(t) ? t.to(kInt64) : t;
@@ -61,8 +71,9 @@ class Selection {
       ellipses += item == Py_Ellipsis;
     }
     TENON_CHECK(ellipses <= 1, Index, "index: only one Ellipsis is possible");
-    TENON_CHECK(taken <= self.dim(), Index,
-                fmt::format("too many indices for tensor of dimension {} (got {})", self.dim(), taken));
+    TENON_CHECK(
+        taken <= self.dim(), Index,
+        fmt::format("index: too many indices for tensor of dimension {} (got {})", self.dim(), taken));
     hidden_ = self.dim() - taken;
     for (size_t i = 0; i < items.size(); ++i) apply(items[i], data[i]);
   }
@@ -89,10 +100,11 @@ class Selection {
     } else if (data.defined()) {
       index_tensor(data);
     } else {
-      throw_error(ErrorKind::Type,
-                  fmt::format("index: an index must be an int, slice, None, Ellipsis, bool, list or "
-                              "integer tensor, not {}",
-                              Py_TYPE(item)->tp_name));
+      throw_error(
+          ErrorKind::Index,
+          fmt::format("index: expected an int, slice, None, Ellipsis, bool, sequence of ints or bools, or "
+                      "a tensor of them, got {}",
+                      Py_TYPE(item)->tp_name));
     }
   }
 

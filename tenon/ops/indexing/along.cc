@@ -41,7 +41,7 @@ void write_along(const char* op, const Tensor& self, int64_t dim, const Tensor& 
 }
 
 void write_slices(const char* op, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source,
-                  Combine combine, const Scalar& alpha = 1) {
+                  Combine combine, const Scalar& alpha = 1, bool wraps = false) {
   const int64_t d = wrap_dim(dim, self.dim(), op);
   const Dims sizes = sliced_sizes(self.sizes(), d, index.numel());
   run_indexed({.op = op,
@@ -50,7 +50,8 @@ void write_slices(const char* op, const Tensor& self, int64_t dim, const Tensor&
                .to = slices(self, d, index),
                .from = every_element(source, sizes),
                .combine = combine,
-               .alpha = alpha});
+               .alpha = alpha,
+               .wraps = wraps});
 }
 
 /// A number as a tensor of the dtype of `like`.
@@ -139,11 +140,12 @@ void index_copy(Tensor& self, int64_t dim, const Tensor& index, const Tensor& so
 }
 
 void index_fill(Tensor& self, int64_t dim, const Tensor& index, const Scalar& value) {
-  write_slices("index_fill", self, dim, index, number_tensor("index_fill", value, self), Combine::Set);
+  write_slices("index_fill", self, dim, index, number_tensor("index_fill", value, self), Combine::Set, 1,
+               true);
 }
 
 void index_fill(Tensor& self, int64_t dim, const Tensor& index, const Tensor& value) {
-  write_slices("index_fill", self, dim, index, as_dtype(value, self.dtype()), Combine::Set);
+  write_slices("index_fill", self, dim, index, as_dtype(value, self.dtype()), Combine::Set, 1, true);
 }
 
 void scatter_src(Tensor& self, int64_t dim, const Tensor& index, const Tensor& src) {

@@ -168,19 +168,28 @@ Tensor scatter_reduce_src_backward(const Tensor& grad, const Tensor& self, int64
   return src_share * read(shared_gradient(grad, self, dim, index, src_share, include_self, result).grad);
 }
 
+namespace {
+
+/// Positions along a dimension of `size`, where those from -size to -1 count from its end.
+Tensor from_start(const Tensor& indices, int64_t size) {
+  return tenon::where(tenon::logical_and(indices < 0, indices >= -size), indices + size, indices);
+}
+
+}  // namespace
+
 Tensor take_along_dim(const Tensor& self, const Tensor& indices, std::optional<int64_t> dim) {
-  if (!dim) return tenon::gather(self.reshape({-1}), 0, indices.reshape({-1}));
+  if (!dim) return tenon::gather(self.reshape({-1}), 0, from_start(indices.reshape({-1}), self.numel()));
   TENON_CHECK(self.dim() == indices.dim(), Shape,
               fmt::format("take_along_dim: `indices` {} must have the same number of dimensions as `self` {}",
                           to_string(indices.sizes()), to_string(self.sizes())));
   const int64_t d = wrap_dim(*dim, self.dim(), "take_along_dim");
-  if (self.dim() == 0) return tenon::gather(self, d, indices);
+  if (self.dim() == 0) return tenon::gather(self, d, from_start(indices, 1));
   Dims of_self = self.sizes().to_dims(), of_indices = indices.sizes().to_dims();
   of_self[at(d)] = of_indices[at(d)] = 1;
   of_self = of_indices = broadcast_shapes(of_self, of_indices, "take_along_dim");
   of_self[at(d)] = self.size(d);
   of_indices[at(d)] = indices.size(d);
-  return tenon::gather(self.expand(of_self), d, indices.expand(of_indices));
+  return tenon::gather(self.expand(of_self), d, from_start(indices, self.size(d)).expand(of_indices));
 }
 
 Tensor one_hot(const Tensor& self, int64_t num_classes) {

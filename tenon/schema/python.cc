@@ -14,6 +14,12 @@ std::string returned(const Type& type) {
   return type.optional ? out + " | None" : out;
 }
 
+/// Of such an argument, Python takes None for the default, as in PyTorch: amax(x, None).
+bool defaults_to_no_numbers(const Argument& argument) {
+  const auto* values = std::get_if<std::vector<int64_t>>(&argument.default_value.value);
+  return argument.type.list && values && values->empty();
+}
+
 constexpr std::string_view kPythonKeywords[] = {
     "False", "None",     "True",  "and",    "as",   "assert", "async",  "await",    "break",
     "class", "continue", "def",   "del",    "elif", "else",   "except", "for",      "finally",
@@ -31,7 +37,7 @@ std::string python_type(const Argument& argument) {
     // int[2] takes one int for both.
     if (type.list_size > 0) out = one + " | " + out;
   }
-  return type.optional ? out + " | None" : out;
+  return type.optional || defaults_to_no_numbers(argument) ? out + " | None" : out;
 }
 
 std::string python_return_type(const FunctionSchema& schema) {

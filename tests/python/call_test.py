@@ -202,3 +202,14 @@ def test_a_new_result_has_no_writes():
     x = tenon.rand(3, 4)
     for result in (x.var(), x.std(1), x.norm(), x.logsumexp(1), *tenon.var_mean(x, 1), x.sum(), x.exp(), x.cumsum(0)):
         assert result._version == 0
+
+
+def test_none_is_a_list_of_no_numbers_where_that_is_the_default():
+    x = tenon.arange(24.0).reshape(1, 2, 3, 4)
+    flat = np.arange(24.0)
+    assert tenon.roll(x, 1, None).tolist() == x.roll(1, dims=None).tolist() == np.roll(flat, 1).reshape(x.shape).tolist()
+    assert tenon.amax(x, None).item() == x.amax(dim=None).item() == 23 and x.amin(None).item() == 0
+    assert tenon.max_pool2d(x, 2, None).tolist() == tenon.max_pool2d(x, 2).tolist()
+    for call in (lambda: x.flip(None), lambda: x.permute(None), lambda: tenon.max_pool2d(x, None)):
+        with pytest.raises(TypeError, match="must be .*not NoneType"):
+            call()

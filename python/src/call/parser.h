@@ -110,8 +110,11 @@ template <>
 struct Parser<IntArrayRef> {
   using Storage = Dims;
   static bool parse(const Given& g, Storage& s) {
-    if (g.missing()) {
-      s = Dims(g.param.fallback.ints);
+    // In Python, None stands for a default of no numbers.
+    const Default& fallback = g.param.fallback;
+    const bool none = g.object == Py_None && fallback.kind == Default::Kind::Ints && fallback.ints.empty();
+    if (g.missing() || none) {
+      s = Dims(fallback.ints);
       return true;
     }
     if (g.object == kRest) return parse_rest(g, s);

@@ -277,9 +277,10 @@ MemorySnapshot Allocator::memory_snapshot(Device) const { return {}; }
 
 Allocator& allocator_for(Device device) {
   Allocator* allocator = allocators()[device.backend].load(std::memory_order_acquire);
-  TENON_CHECK(
-      allocator, Device,
-      fmt::format("allocator_for: device {} has no allocator; is its library loaded?", to_string(device)));
+  TENON_CHECK(allocator, Device,
+              fmt::format("Device: no tensor can be made on {}: {}. Load its plug-in with load_device, or "
+                          "choose another device",
+                          to_string(device), no_such_device(backend_name(device.backend))));
   return *allocator;
 }
 

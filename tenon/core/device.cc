@@ -9,6 +9,7 @@
 #include <mutex>
 
 #include "tenon/core/error.h"
+#include "tenon/core/foreign_devices.h"
 
 namespace tenon {
 namespace {
@@ -24,6 +25,7 @@ struct Spelling {
 /// What the number of a backend is.
 enum class PlaceState : uint8_t {
   Vacant,    ///< Nobody's: never used, or given back.
+  Named,     ///< Of a name that PyTorch has too (kForeignDevices): no kernels, no device.
   Reserved,  ///< Known by name: kernels may be registered before their device.
   Filled,    ///< A device's that came to a reserved place.
   Made,      ///< A device's that made the place.
@@ -137,7 +139,10 @@ Backend vacant_place(const BackendTable& t, std::string_view name) {
 /// The caller holds the mutex.
 Backend place_of(BackendTable& t, const char* function, std::string_view name, std::string_view key) {
   check_name(function, name);
-  if (const auto known = find_backend(name)) return *known;
+  if (const auto known = find_backend(name)) {
+    if (t.places[*known] == PlaceState::Named) t.places[*known] = PlaceState::Reserved;
+    return *known;
+  }
   check_key(function, name, key);
   const int n = t.count.load(std::memory_order_relaxed);
   const Backend place = vacant_place(t, name);
@@ -157,11 +162,16 @@ Backend place_of_device(BackendTable& t, std::string_view name, std::string_view
   const bool adopts =
       place != kCpuBackend && t.spelling(place).name == kPrivateUseName && !find_backend(name);
   if (!adopts) {
-    const bool is_new = !find_backend(name);
+    const auto known = find_backend(name);
+    const bool named = known && t.places[*known] == PlaceState::Named, is_new = !known || named;
     const Backend own = place_of(t, "register_device", name, key);
     TENON_CHECK(!is_device(t.places[own]), Device,
                 fmt::format("register_device: '{}' is a device of {} already; {} must choose another name",
                             name, t.owners[own], owner));
+    if (named && t.spelling(own).key != key) {
+      check_key("register_device", name, key);
+      t.spell(own, name, key);
+    }
     TENON_CHECK(t.spelling(own).key == key, Device,
                 fmt::format("register_device: '{}' asks for the key {}, and its place was reserved under {}",
                             name, key, t.spelling(own).key));
@@ -239,6 +249,39 @@ int live_backends() noexcept { return table().count.load(std::memory_order_acqui
 
 constinit std::atomic<void (*)(std::string_view)> detail::load_missing_device{nullptr};
 
+namespace {
+
+/// The place of a device that is not here, for a name that PyTorch knows.
+std::optional<Backend> named_backend(std::string_view name) {
+  for (const auto& [known, key] : kForeignDevices) {
+    if (known != name) continue;
+    BackendTable& t = table();
+    const std::lock_guard lock(t.mutex);
+    if (const auto there = find_backend(name)) return there;  // another thread was first
+    const Backend place = place_of(t, "Device", name, key);
+    t.places[place] = PlaceState::Named;
+    return place;
+  }
+  return std::nullopt;
+}
+
+/// "cpu, meta": what tensors can be on.
+std::string loaded_devices() {
+  BackendTable& t = table();
+  const std::lock_guard lock(t.mutex);
+  std::string names;
+  for (Backend b = 0; b < live_backends(); ++b) {
+    if (is_device(t.places[b])) names.append(backend_name(b)).append(", ");
+  }
+  return names + "meta";
+}
+
+}  // namespace
+
+std::string no_such_device(std::string_view name) {
+  return fmt::format("no loaded device is called '{}'; there are {}", name, loaded_devices());
+}
+
 Device::Device(std::string_view text) {
   const size_t colon = text.find(':');
   const std::string_view device = text.substr(0, colon);
@@ -247,14 +290,8 @@ Device::Device(std::string_view text) {
     if (const auto load = detail::load_missing_device.load(std::memory_order_acquire)) load(device);
     found = find_backend(device);
   }
-  if (!found) {
-    std::string known;
-    for (Backend b = 0; b < live_backends(); ++b) {
-      if (!backend_name(b).empty()) known.append(backend_name(b)).append(", ");
-    }
-    throw_error(ErrorKind::Value,
-                fmt::format("Device: no loaded device is called '{}'; there are {}meta", device, known));
-  }
+  if (!found) found = named_backend(device);
+  TENON_CHECK(found, Value, fmt::format("Device: {}", no_such_device(device)));
   backend = *found;
   if (colon == std::string_view::npos) return;
   const std::string_view digits = text.substr(colon + 1);

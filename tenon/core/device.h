@@ -21,6 +21,7 @@ struct Device {
   constexpr Device() = default;
   constexpr Device(Backend b, int8_t i = -1) : backend(b), index(i) {}
   /// Parses "name" or "name:index". A device that is not there yet is looked for and loaded (plugin/load.h).
+  /// PyTorch's own names, such as cuda, are devices without one, too: tensors cannot be made there.
   /// Throws Error{Value} for a malformed text or an unknown name, and what loading throws.
   Device(std::string_view text);
   Device(const char* text) : Device(std::string_view(text)) {}
@@ -35,6 +36,8 @@ inline constexpr Device kMeta{kMetaBackend};
 
 /// "cpu", "cuda:1".
 std::string to_string(Device device);
+/// "no loaded device is called 'cuda'; there are cpu, meta": for messages.
+std::string no_such_device(std::string_view name);
 
 /// Returns the number of the backend called `name`, and assigns one if it has none yet: kernels may be
 /// registered before their device. `key` is the spelling used in dispatch keys ("CUDA" gives CUDA and

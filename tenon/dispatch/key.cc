@@ -9,6 +9,7 @@
 
 #include "tenon/core/device.h"
 #include "tenon/core/error.h"
+#include "tenon/core/foreign_devices.h"
 
 namespace tenon {
 namespace {
@@ -108,10 +109,10 @@ DispatchKey key_to_register(std::string_view name) {
 }
 
 bool is_known_key(std::string_view name) noexcept {
-  constexpr std::string_view kDevices[] = {"CUDA", "HIP",    "HPU",         "IPU",         "MAIA",
-                                           "MPS",  "MTIA",   "VE",          "Vulkan",      "XLA",
-                                           "XPU",  "OpenCL", "PrivateUse1", "PrivateUse2", "PrivateUse3"};
-  return find_key(name) || std::ranges::find(kDevices, split_prefix(name).second) != std::end(kDevices);
+  constexpr std::string_view kOthers[] = {"OpenCL", "PrivateUse1", "PrivateUse2", "PrivateUse3"};
+  const std::string_view device = split_prefix(name).second;
+  return find_key(name) || std::ranges::find(kOthers, device) != std::end(kOthers) ||
+         std::ranges::any_of(kForeignDevices, [&](const auto& known) { return known.second == device; });
 }
 
 bool is_alias_key(DispatchKey key) noexcept { return key.kind != DispatchKey::Kind::Runtime; }

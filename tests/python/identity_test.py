@@ -194,3 +194,16 @@ def test_save_refuses_what_load_would(value, tmp_path):
     with pytest.raises(TypeError, match="cannot be in a checkpoint"):
         tenon.save({"a": value}, tmp_path / "file")
     assert not (tmp_path / "file").exists()
+
+
+@pytest.mark.parametrize("name", ["cuda", "mps", "xpu", "hpu", "xla"])
+def test_a_device_that_is_not_here_has_a_name(name):
+    device = tenon.device(name)
+    assert (device.type, device.index, str(device)) == (name, None, name) and device == tenon.device(name)
+    assert tenon.device(f"{name}:1") == tenon.device(name, 1) != device and pickle.loads(pickle.dumps(device)) == device
+    for call in (lambda: tenon.ones(2, device=name), lambda: tenon.ones(2).to(device), lambda: tenon.tensor([1.0], device=device)):
+        with pytest.raises(RuntimeError, match=rf"Device: no tensor can be made on {name}\S*: no loaded device is called '{name}'; there are cpu, .*meta"):
+            call()
+    with pytest.raises(ValueError, match="no loaded device is called 'tpu'") as error:
+        tenon.device("tpu")
+    assert name not in str(error.value)

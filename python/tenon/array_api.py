@@ -6,7 +6,9 @@ https://data-apis.org/array-api/2024.12
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import builtins
+from collections.abc import Callable, Sequence
+from functools import reduce, wraps
 from math import e, inf, nan, pi
 from typing import Any
 
@@ -17,12 +19,10 @@ from ._C import (
     acos,
     acosh,
     add,
-    arange,
     asarray,
     asin,
     asinh,
     atan,
-    atan2,
     atanh,
     bitwise_and,
     bitwise_left_shift,
@@ -30,9 +30,7 @@ from ._C import (
     bitwise_right_shift,
     bitwise_xor,
     bool,
-    can_cast,
     ceil,
-    clip,
     complex64,
     complex128,
     conj,
@@ -40,19 +38,15 @@ from ._C import (
     cos,
     cosh,
     divide,
-    empty,
     empty_like,
     exp,
     expm1,
-    eye,
     float32,
     float64,
     floor,
     floor_divide,
     from_dlpack,
-    full,
     full_like,
-    hypot,
     imag,
     int8,
     int16,
@@ -61,30 +55,22 @@ from ._C import (
     isfinite,
     isinf,
     isnan,
-    linspace,
     log,
     log1p,
     log2,
     log10,
-    logaddexp,
     logical_and,
     logical_not,
     logical_or,
-    logical_xor,
-    matmul,
     maximum,
     minimum,
     multiply,
     negative,
-    ones,
     ones_like,
     pow,
     real,
     reciprocal,
     remainder,
-    reshape,
-    result_type,
-    roll,
     round,
     sign,
     sin,
@@ -96,16 +82,13 @@ from ._C import (
     tan,
     tanh,
     tile,
-    tril,
-    triu,
     trunc,
     uint8,
     where,
-    zeros,
     zeros_like,
 )
 from .functional import broadcast_shapes, broadcast_tensors, meshgrid as _meshgrid, tensordot as _tensordot
-from .info import finfo, iinfo
+from .info import finfo as _finfo, iinfo as _iinfo
 
 Axis = int | Sequence[int] | None
 
@@ -115,11 +98,7 @@ __array_api_version__ = "2024.12"
 bitwise_invert = _C.bitwise_not
 equal, not_equal = _C.eq, _C.ne
 greater, greater_equal, less, less_equal = _C.gt, _C.ge, _C.lt, _C.le
-permute_dims = _C.permute
-expand_dims = _C.unsqueeze
-broadcast_to = _C.broadcast_to
 moveaxis = _C.moveaxis
-count_nonzero = _C.count_nonzero
 
 _ABSENT = frozenset(
     "cumulative_prod diff fft isin linalg nextafter positive searchsorted signbit take_along_axis uint16 uint32 uint64 "
@@ -143,46 +122,185 @@ def _dims(x: Tensor, axis: Axis) -> tuple[int, ...]:
     return tuple(range(x.dim())) if axis is None else (axis,) if isinstance(axis, int) else tuple(axis)
 
 
+def _reduced(x: Tensor, axis: Axis, keepdims: _C._bool) -> tuple[Tensor, tuple[int, ...], _C._bool]:
+    """The operand, dimensions and `keepdims` of a reduction by Tenon, which takes no dimensions for all of them.
+
+    Over none of them, each element is reduced by itself: along a dimension of its own.
+    """
+    dims = _dims(x, axis)
+    return (x, dims, keepdims) if dims else (x.unsqueeze(-1), (-1,), False)
+
+
+def _shape(shape: int | Sequence[int]) -> tuple[int, ...]:
+    return (shape,) if isinstance(shape, int) else tuple(shape)
+
+
+def _dtype(x: Tensor | _C.dtype) -> _C.dtype:
+    return x.dtype if isinstance(x, Tensor) else x
+
+
+def empty(shape: int | Sequence[int], *, dtype: _C.dtype | None = None, device: Any = None) -> Tensor:
+    return _C.empty(_shape(shape), dtype=dtype, device=device)
+
+
+def ones(shape: int | Sequence[int], *, dtype: _C.dtype | None = None, device: Any = None) -> Tensor:
+    return _C.ones(_shape(shape), dtype=dtype, device=device)
+
+
+def zeros(shape: int | Sequence[int], *, dtype: _C.dtype | None = None, device: Any = None) -> Tensor:
+    return _C.zeros(_shape(shape), dtype=dtype, device=device)
+
+
+def full(
+    shape: int | Sequence[int], fill_value: complex, *, dtype: _C.dtype | None = None, device: Any = None
+) -> Tensor:
+    return _C.full(_shape(shape), fill_value, dtype=dtype, device=device)
+
+
+def arange(
+    start: float, /, stop: float | None = None, step: float = 1, *, dtype: _C.dtype | None = None, device: Any = None
+) -> Tensor:
+    first, end = (0, start) if stop is None else (start, stop)
+    # Where the end is not ahead, there is nothing.
+    return _C.arange(first, end if (end - first) * step > 0 else first, step, dtype=dtype, device=device)
+
+
+def linspace(
+    start: complex, stop: complex, /, num: int, *, dtype: _C.dtype | None = None, device: Any = None, endpoint: _C._bool = True
+) -> Tensor:
+    if endpoint:
+        return _C.linspace(start, stop, num, dtype=dtype, device=device)
+    return _C.linspace(start, stop, num + 1, dtype=dtype, device=device)[:-1]
+
+
+def eye(
+    n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype: _C.dtype | None = None, device: Any = None
+) -> Tensor:
+    columns = n_rows if n_cols is None else n_cols
+    if k == 0:
+        return _C.eye(n_rows, columns, dtype=dtype, device=device)
+    result = _C.zeros((n_rows, columns), dtype=dtype, device=device)
+    if -n_rows < k < columns:
+        result.diagonal(k).fill_(1)
+    return result
+
+
+def tril(x: Tensor, /, *, k: int = 0) -> Tensor:
+    return _C.tril(x, k)
+
+
+def triu(x: Tensor, /, *, k: int = 0) -> Tensor:
+    return _C.triu(x, k)
+
+
+def expand_dims(x: Tensor, /, *, axis: int = 0) -> Tensor:
+    return _C.unsqueeze(x, axis)
+
+
+def permute_dims(x: Tensor, /, axes: Sequence[int]) -> Tensor:
+    return _C.permute(x, axes)
+
+
+def broadcast_to(x: Tensor, /, shape: Sequence[int]) -> Tensor:
+    return _C.broadcast_to(x, shape)
+
+
+def reshape(x: Tensor, /, shape: Sequence[int], *, copy: _C._bool | None = None) -> Tensor:
+    if copy is False:
+        try:
+            return x.view(shape)
+        except RuntimeError as error:
+            raise ValueError(f"reshape: copy=False, but {tuple(x.shape)} with these strides is no view as {tuple(shape)}") from error
+    return _C.reshape(x.clone() if copy else x, shape)
+
+
+def roll(x: Tensor, /, shift: int | Sequence[int], *, axis: Axis = None) -> Tensor:
+    return _C.roll(x, shift, () if axis is None else axis)
+
+
+def clip(x: Tensor, /, min: Tensor | float | None = None, max: Tensor | float | None = None) -> Tensor:
+    if min is None and max is None:
+        return x.clone()
+    if isinstance(min, Tensor) or isinstance(max, Tensor):
+        low, high = (b if b is None or isinstance(b, Tensor) else x.new_full((), b) for b in (min, max))
+        return _C.clip(x, low, high)
+    return _C.clip(x, min, max)
+
+
+def can_cast(from_: Tensor | _C.dtype, to: _C.dtype, /) -> _C._bool:
+    return _C.promote_types(_dtype(from_), to) is to
+
+
+def finfo(type: Tensor | _C.dtype, /) -> _finfo:
+    return _finfo(_dtype(type))
+
+
+def iinfo(type: Tensor | _C.dtype, /) -> _iinfo:
+    return _iinfo(_dtype(type))
+
+
+def _of_two(function: Callable[[Tensor, Tensor], Tensor]) -> Callable[[Tensor | complex, Tensor | complex], Tensor]:
+    """A function that takes a number for one of two arrays."""
+
+    @wraps(function)
+    def call(x1: Tensor | complex, x2: Tensor | complex, /) -> Tensor:
+        dtype = result_type(x1, x2)
+        a, b = (x if isinstance(x, Tensor) else _C.full((), x, dtype=dtype) for x in (x1, x2))
+        return function(a, b)
+
+    return call
+
+
+atan2, hypot, logaddexp, logical_xor = map(_of_two, (_C.atan2, _C.hypot, _C.logaddexp, _C.logical_xor))
+
+
 def astype(x: Tensor, dtype: _C.dtype, /, *, copy: _C._bool = True, device: Any = None) -> Tensor:
     return x.to(device or x.device, dtype, copy=copy)
 
 
 def sum(x: Tensor, /, *, axis: Axis = None, dtype: _C.dtype | None = None, keepdims: _C._bool = False) -> Tensor:
-    return x if axis == () and dtype is None else _C.sum(x, _dims(x, axis), keepdims, dtype=dtype)
+    return _C.sum(*_reduced(x, axis, keepdims), dtype=dtype)
 
 
 def mean(x: Tensor, /, *, axis: Axis = None, keepdims: _C._bool = False) -> Tensor:
-    return _C.mean(x, _dims(x, axis), keepdims)
+    return _C.mean(*_reduced(x, axis, keepdims))
 
 
 def prod(x: Tensor, /, *, axis: Axis = None, dtype: _C.dtype | None = None, keepdims: _C._bool = False) -> Tensor:
-    for dim in sorted((d % x.dim() for d in _dims(x, axis)), reverse=True):
+    x, dims, keepdims = _reduced(x, axis, keepdims)
+    for dim in sorted((d % x.dim() for d in dims), reverse=True):
         x = _C.prod(x, dim, keepdims, dtype=dtype)
     return x
 
 
 def std(x: Tensor, /, *, axis: Axis = None, correction: float = 0.0, keepdims: _C._bool = False) -> Tensor:
-    return _C.std(x, _dims(x, axis), correction=correction, keepdim=keepdims)
+    x, dims, keepdims = _reduced(x, axis, keepdims)
+    return _C.std(x, dims, correction=correction, keepdim=keepdims)
 
 
 def var(x: Tensor, /, *, axis: Axis = None, correction: float = 0.0, keepdims: _C._bool = False) -> Tensor:
-    return _C.var(x, _dims(x, axis), correction=correction, keepdim=keepdims)
+    x, dims, keepdims = _reduced(x, axis, keepdims)
+    return _C.var(x, dims, correction=correction, keepdim=keepdims)
 
 
 def max(x: Tensor, /, *, axis: Axis = None, keepdims: _C._bool = False) -> Tensor:
-    return _C.amax(x, _dims(x, axis), keepdims)
+    return _C.amax(*_reduced(x, axis, keepdims))
 
 
 def min(x: Tensor, /, *, axis: Axis = None, keepdims: _C._bool = False) -> Tensor:
-    return _C.amin(x, _dims(x, axis), keepdims)
+    return _C.amin(*_reduced(x, axis, keepdims))
 
 
 def all(x: Tensor, /, *, axis: Axis = None, keepdims: _C._bool = False) -> Tensor:
-    return _C.all(x, _dims(x, axis), keepdims)
+    return _C.all(*_reduced(x, axis, keepdims))
 
 
 def any(x: Tensor, /, *, axis: Axis = None, keepdims: _C._bool = False) -> Tensor:
-    return _C.any(x, _dims(x, axis), keepdims)
+    return _C.any(*_reduced(x, axis, keepdims))
+
+
+def count_nonzero(x: Tensor, /, *, axis: Axis = None, keepdims: _C._bool = False) -> Tensor:
+    return sum(x != 0, axis=axis, keepdims=keepdims)
 
 
 def argmax(x: Tensor, /, *, axis: int | None = None, keepdims: _C._bool = False) -> Tensor:
@@ -196,6 +314,8 @@ def argmin(x: Tensor, /, *, axis: int | None = None, keepdims: _C._bool = False)
 def cumulative_sum(
     x: Tensor, /, *, axis: int | None = None, dtype: _C.dtype | None = None, include_initial: _C._bool = False
 ) -> Tensor:
+    if axis is None and x.dim() != 1:
+        raise ValueError(f"cumulative_sum: `axis` must be given for an array of {x.dim()} dimensions")
     dim = 0 if axis is None else axis
     result = _C.cumsum(x, dim, dtype=dtype)
     if not include_initial:
@@ -257,12 +377,42 @@ def matrix_transpose(x: Tensor, /) -> Tensor:
     return x.mT
 
 
+def result_type(*arrays_and_dtypes: Tensor | _C.dtype | complex) -> _C.dtype:
+    """The dtype that arrays, dtypes and Python numbers promote to. Numbers matter where their kind is above that of the rest."""
+    dtypes: list[_C.dtype] = []
+    kinds: set[type] = set()
+    for i, item in enumerate(arrays_and_dtypes):
+        if isinstance(item, Tensor | _C.dtype):
+            dtypes.append(item.dtype if isinstance(item, Tensor) else item)
+        elif isinstance(item, complex | float | int):
+            kinds.add(next(kind for kind in (builtins.bool, int, float, complex) if isinstance(item, kind)))
+        else:
+            raise TypeError(f"result_type: expected arrays, dtypes and numbers, got {type(item).__name__} as argument {i}")
+    if not dtypes:
+        raise ValueError(f"result_type: expected an array or a dtype among the arguments, got {len(arrays_and_dtypes)} numbers")
+    result = reduce(_C.promote_types, dtypes)
+    if int in kinds and result is _C.bool:
+        result = _C.int64
+    if kinds & {float, complex} and not (result.is_floating_point or result.is_complex):
+        result = _C.get_default_dtype()
+    return _C.promote_types(result, _C.complex64) if complex in kinds else result
+
+
+def _promoted(x1: Tensor, x2: Tensor) -> tuple[Tensor, Tensor]:
+    dtype = result_type(x1, x2)
+    return x1.to(dtype), x2.to(dtype)
+
+
+def matmul(x1: Tensor, x2: Tensor, /) -> Tensor:
+    return _C.matmul(*_promoted(x1, x2))
+
+
 def tensordot(x1: Tensor, x2: Tensor, /, *, axes: int | Sequence[Any] = 2) -> Tensor:
-    return _tensordot(x1, x2, axes)
+    return _tensordot(*_promoted(x1, x2), axes)
 
 
 def vecdot(x1: Tensor, x2: Tensor, /, *, axis: int = -1) -> Tensor:
-    return (x1.conj() * x2).sum(axis)
+    return (x1.conj() * x2).sum(axis, dtype=result_type(x1, x2))
 
 
 def isdtype(dtype: _C.dtype, kind: Any) -> _C._bool:

@@ -265,6 +265,121 @@ def test_the_array_api_s_functions_are_numpy_s(name):
             np.testing.assert_allclose(g.numpy(), w, rtol=1e-12)
 
 
+def test_the_array_api_reduces_over_no_dimensions_element_by_element():
+    xp = tenon.ones(1).__array_namespace__()
+    for x in (np.array([[2, 0], [5, 7]], np.int32), np.array(3, np.int32), np.array([1.5, 0.0]), np.array(2.5, np.float32)):
+        t = tenon.tensor(x)
+        for name in ("sum", "prod", "max", "min", "any", "all", "count_nonzero", *(["mean", "std", "var"] * (x.dtype.kind == "f"))):
+            for keepdims in (False, True):
+                got, want = getattr(xp, name)(t, axis=(), keepdims=keepdims), getattr(np, name)(x, axis=(), keepdims=keepdims)
+                assert got.shape == want.shape and np.array_equal(got.numpy(), want), (name, x)
+            if x.ndim == 0:
+                assert np.array_equal(getattr(xp, name)(t).numpy(), getattr(np, name)(x)), (name, x)
+
+
+def test_the_array_api_s_sums_of_narrow_integers_are_of_the_default_integer_dtype():
+    xp = tenon.ones(1).__array_namespace__()
+    for dtype in (tenon.int8, tenon.int16, tenon.int32, tenon.int64):
+        for shape in ((), (1,), (2, 3)):
+            x = tenon.ones(shape, dtype=dtype)
+            assert xp.sum(x).dtype is xp.prod(x).dtype is tenon.int64
+            assert xp.sum(x, axis=()).dtype is xp.prod(x, axis=()).dtype is tenon.int64
+            if shape:
+                assert xp.sum(x, axis=0).dtype is xp.prod(x, axis=0).dtype is xp.cumulative_sum(x, axis=0).dtype is tenon.int64
+            assert xp.prod(x, dtype=tenon.int32).dtype is xp.sum(x, dtype=tenon.int32).dtype is tenon.int32
+    for dtype in (tenon.float32, tenon.float64, tenon.complex64):
+        x = tenon.ones((), dtype=dtype)
+        assert xp.sum(x).dtype is xp.prod(x).dtype is dtype
+    with pytest.raises(ValueError, match="cumulative_sum: `axis` must be given for an array of 2 dimensions"):
+        xp.cumulative_sum(tenon.ones(2, 2))
+
+
+@pytest.mark.parametrize(("a", "b"), [("uint8", "uint8"), ("uint8", "int8"), ("int32", "int64"), ("float32", "float64"), ("float32", "complex64")])
+def test_the_array_api_s_products_have_the_promoted_dtype(a, b):
+    xp = tenon.ones(1).__array_namespace__()
+    x, y = np.arange(6).reshape(2, 3).astype(a), np.arange(3).astype(b)
+    for name, arguments in (("vecdot", (x, y)), ("vecdot", (y, x)), ("matmul", (x, y)), ("matmul", (y, x.T))):
+        got, want = getattr(xp, name)(*map(tenon.tensor, arguments)), getattr(np, name)(*arguments)
+        assert str(got.dtype) == f"tenon.{want.dtype}" and np.array_equal(got.numpy(), want), name
+    got, want = xp.tensordot(tenon.tensor(x), tenon.tensor(y), axes=1), np.tensordot(x, y, axes=1)
+    assert str(got.dtype) == f"tenon.{want.dtype}" and np.array_equal(got.numpy(), want)
+
+
+def test_the_array_api_s_result_type_takes_any_number_of_arguments():
+    """Expected dtypes are the standard's: 0-dim arrays are arrays; a number matters where its kind is above all others'."""
+    xp = tenon.ones(1).__array_namespace__()
+    zero = tenon.tensor(1.0, dtype=tenon.float64)
+    for arguments, want in [
+        ((tenon.int8,), tenon.int8),
+        ((tenon.int8, tenon.uint8), tenon.int16),
+        ((tenon.int8, tenon.int32, tenon.int16), tenon.int32),
+        ((tenon.float32, zero), tenon.float64),
+        ((tenon.ones(2), tenon.float32, zero, tenon.float32), tenon.float64),
+        ((tenon.ones(2), tenon.complex64, zero), tenon.complex128),
+        ((tenon.int8, 1000), tenon.int8),
+        ((1000, tenon.int8, True), tenon.int8),
+        ((tenon.float32, 1.5, 2), tenon.float32),
+        ((tenon.float64, 1.5), tenon.float64),
+        ((tenon.float32, 1j), tenon.complex64),
+        ((1.5, tenon.float64, 1j), tenon.complex128),
+        ((tenon.complex64, 1.5), tenon.complex64),
+        ((tenon.bool, True), tenon.bool),
+        ((tenon.bool, 1), tenon.int64),
+        ((tenon.int32, 1.5), tenon.float32),
+        ((tenon.int32, 1j), tenon.complex64),
+        ((tenon.float32, np.float64(2)), tenon.float32),
+    ]:
+        assert xp.result_type(*arguments) is want, arguments
+    with pytest.raises(ValueError, match="result_type: expected an array or a dtype among the arguments, got 2 numbers"):
+        xp.result_type(1, 2.5)
+    with pytest.raises(TypeError, match="result_type: expected arrays, dtypes and numbers, got str as argument 1"):
+        xp.result_type(tenon.int8, "int8")
+
+
+def test_the_array_api_s_functions_take_the_standard_s_arguments():
+    xp = tenon.ones(1).__array_namespace__()
+    x = np.arange(6.0).reshape(2, 3)
+    t = tenon.tensor(x)
+    for got, want in [
+        (xp.expand_dims(t), x[None]),
+        (xp.expand_dims(t, axis=1), x[:, None]),
+        (xp.permute_dims(t, axes=(1, 0)), x.T),
+        (xp.roll(t, shift=1), np.roll(x, 1)),
+        (xp.roll(t, shift=(1, 2), axis=(0, 1)), np.roll(x, (1, 2), (0, 1))),
+        (xp.reshape(t, shape=(3, 2), copy=True), x.reshape(3, 2)),
+        (xp.broadcast_to(t, shape=(2, 2, 3)), np.broadcast_to(x, (2, 2, 3))),
+        (xp.linspace(0, 1, num=4, endpoint=False), np.linspace(0, 1, 4, endpoint=False)),
+        (xp.linspace(0, 1, 4), np.linspace(0, 1, 4)),
+        (xp.eye(3, 4, k=1), np.eye(3, 4, 1)),
+        (xp.eye(3, k=-2), np.eye(3, k=-2)),
+        (xp.eye(2, k=5), np.eye(2, k=5)),
+        (xp.arange(0, stop=3, step=2), np.arange(0, 3, 2)),
+        (xp.arange(3), np.arange(3)),
+        (xp.arange(3, 1), np.arange(3, 1)),
+        (xp.arange(0, -3, -1), np.arange(0, -3, -1)),
+        (xp.full(shape=(2,), fill_value=7), np.full(2, 7)),
+        (xp.full(2, 1.5), np.full(2, 1.5)),
+        (xp.ones(shape=2, dtype=xp.int8), np.ones(2, np.int8)),
+        (xp.zeros((2, 1)), np.zeros((2, 1))),
+        (xp.tril(t, k=1), np.tril(x, 1)),
+        (xp.triu(t, k=-1), np.triu(x, -1)),
+        (xp.clip(t), x),
+        (xp.clip(t, 1, tenon.tensor([3.0, 4.0, 5.0])), np.clip(x, 1, [3, 4, 5])),
+        (xp.clip(t, max=2), np.clip(x, None, 2)),
+        (xp.atan2(t, 2), np.arctan2(x, 2)),
+        (xp.hypot(2, t), np.hypot(2, x)),
+        (xp.logaddexp(t, 1.5), np.logaddexp(x, 1.5)),
+        (xp.logical_xor(t > 2, True), np.logical_xor(x > 2, True)),
+    ]:
+        assert got.dtype in (tenon.float32, xp.asarray(want).dtype)
+        np.testing.assert_allclose(got.numpy(), want, rtol=1e-6)
+    assert xp.empty(3).shape == (3,) and xp.finfo(t).bits == 64 and xp.iinfo(tenon.ones(1, dtype=tenon.int8)).max == 127
+    assert xp.can_cast(t, xp.float64) and not xp.can_cast(t, xp.float32) and xp.can_cast(xp.int8, xp.int16)
+    assert xp.reshape(t, (6,), copy=False).data_ptr() == t.data_ptr() != xp.reshape(t, (6,), copy=True).data_ptr()
+    with pytest.raises(ValueError, match=r"reshape: copy=False, but \(3, 2\) with these strides is no view as \(6,\)"):
+        xp.reshape(t.mT, (6,), copy=False)
+
+
 def test_the_array_api_says_what_is_absent():
     xp = tenon.ones(1).__array_namespace__()
     assert xp is tenon.ones(2).__array_namespace__(api_version="2023.12")

@@ -438,3 +438,13 @@ def test_an_optimizer_refuses_the_state_of_another():
         with pytest.raises(error, match="lr must be a number|betas must be two|params"):
             make()
 
+
+
+def test_feature_alpha_dropout_of_few_dimensions_is_refused_where_it_drops():
+    for x in (tenon.tensor(1.5), tenon.tensor([1.5, -2.0])):
+        assert F.feature_alpha_dropout(x, 0.5, False).tolist() == x.tolist()
+        assert F.feature_alpha_dropout(x, 0.0, True).tolist() == x.tolist()
+        assert nn.FeatureAlphaDropout(0.5).eval()(x).tolist() == x.tolist()
+        assert not F.feature_alpha_dropout(x, 1.0, True).any()
+        with pytest.raises(ValueError, match="^feature_alpha_dropout: expected at least 2 dimensions in training"):
+            F.feature_alpha_dropout(x, 0.5, True)

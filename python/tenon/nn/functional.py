@@ -149,8 +149,9 @@ def alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace
 
 def feature_alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False) -> Tensor:
     """As alpha_dropout, for whole channels of input [N, C, ...]."""
-    if input.dim() < 2:
-        raise ValueError(f"feature_alpha_dropout: expected at least 2 dimensions, got shape {list(input.shape)}")
+    _check_probability("feature_alpha_dropout", p)
+    if input.dim() < 2 and training and 0 < p < 1 and input.numel() > 0:
+        raise ValueError(f"feature_alpha_dropout: expected at least 2 dimensions in training, got shape {list(input.shape)}")
     return _alpha_dropout("feature_alpha_dropout", input, _channel_shape(input), p, training, inplace)
 
 

@@ -17,7 +17,7 @@ std::string returned(const Type& type) {
 /// Of such an argument, Python takes None for the default, as in PyTorch: amax(x, None).
 bool defaults_to_no_numbers(const Argument& argument) {
   const auto* values = std::get_if<std::vector<int64_t>>(&argument.default_value.value);
-  return argument.type.list && values && values->empty();
+  return argument.type.list && argument.type.base == BaseType::Int && values && values->empty();
 }
 
 constexpr std::string_view kPythonKeywords[] = {

@@ -26,7 +26,7 @@ std::span<PyObject* const> items_of(PyObject* const& key) noexcept {
 bool is_mask(const Tensor& t) noexcept { return t.dtype() == DType::Bool || t.dtype() == DType::UInt8; }
 
 /// Whether an item is a sequence of positions, such as a range or an array.array.
-bool is_sequence(PyObject* item) noexcept {
+bool is_sequence_of_positions(PyObject* item) noexcept {
   return PySequence_Check(item) && !PyIndex_Check(item) && !PyUnicode_Check(item) && !PyBytes_Check(item);
 }
 
@@ -35,7 +35,7 @@ Tensor index_data(PyObject* item) {
   if (is_tensor(item)) return tensor_of(item);
   Ref list;
   if (!PyList_Check(item) && !PyTuple_Check(item) && !is_numpy_array(item)) {
-    if (!is_sequence(item)) return {};
+    if (!is_sequence_of_positions(item)) return {};
     list = Ref(checked(PySequence_List(item)));
     item = list.get();
   }

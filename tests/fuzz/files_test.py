@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 SCRIPT = Path(__file__).parent / "files.py"
-COUNT = int(os.environ.get("TENON_MUTATIONS", 1000))
+COUNT = int(os.environ.get("TENON_MUTATIONS", 3000))
 KINDS = ["own", "own-sealed", "first", "pytorch", "pytorch-sealed", "safetensors", "safetensors-foreign", "hand-made"]
 
 

@@ -41,6 +41,13 @@ bool is_training(const NodeCall& n) {
               fmt::format("{}: `norm_forward_phase` is TRAINING or INFERENCE, not {}", n.kind(), phase));
   return phase == "TRAINING";
 }
+/// The result of a norm of `x`, whose parameters may not make it larger.
+T sized_as(const NodeCall& n, const T& result, const T& x) {
+  TENON_CHECK(result.sizes() == x.sizes(), Shape,
+              fmt::format("{}: its parameters make a result of shape {} of an input of shape {}", n.kind(),
+                          to_string(result.sizes()), to_string(x.sizes())));
+  return result;
+}
 double epsilon(NodeCall& n, size_t input) { return n.number(input, "eps", 1e-5); }
 
 void layernorm(NodeCall& n) {
@@ -56,7 +63,7 @@ void rmsnorm(NodeCall& n) {
   const T x = n.tensor(0), scale = without_front(n.tensor(1)), bias = without_front(n.tensor(2));
   const Dims shape = normalized(n, x, scale);
   const auto [y, rstd] = tenon::_rms_norm(x, shape, scale, epsilon(n, 3));
-  n.set(bias.defined() ? tenon::add(y, bias) : y);
+  n.set(bias.defined() ? sized_as(n, tenon::add(y, bias), x) : y);
   if (is_training(n)) n.outputs[1] = rstd;
 }
 /// A gradient of every row, added up over all rows, as what every row has.
@@ -91,7 +98,7 @@ void batchnorm_inference(NodeCall& n) {
               fmt::format("batchnorm_inference: an image of shape {} has no channels", to_string(x.sizes())));
   const T mean = of_channels(n.tensor(1), x), inverse = of_channels(n.tensor(2), x);
   const T scale = of_channels(n.tensor(3), x), bias = of_channels(n.tensor(4), x);
-  n.set(tenon::add(tenon::mul(tenon::mul(tenon::sub(x, mean), inverse), scale), bias));
+  n.set(sized_as(n, tenon::add(tenon::mul(tenon::mul(tenon::sub(x, mean), inverse), scale), bias), x));
 }
 void softmax(NodeCall& n) { n.set(tenon::softmax(n.tensor(0), n.integer("axis", -1))); }
 

@@ -296,6 +296,20 @@ def test_seeds_that_are_none():
         drawn(how=lambda g, value: g.tensor_scalar(2.5))
 
 
+NORMS = {
+    "rmsnorm": lambda g, x, wide: g.rmsnorm("INFERENCE", x, g.tensor(dim=[5]), wide)[0],
+    "batchnorm_inference": lambda g, x, wide: g.batchnorm_inference(x, x, x, x, wide),
+}
+
+
+@pytest.mark.parametrize("kind", NORMS)
+def test_parameters_of_norms_that_are_larger_than_the_input(kind):
+    g = pygraph(io_data_type=tenon.float32)
+    NORMS[kind](g, g.tensor(dim=[1, 3, 5]), g.tensor(dim=[2, 3, 5])).set_output(True)
+    with pytest.raises(tenon.ShapeError, match=rf"{kind}: its parameters make a result of shape \[2, 3, 5\] of an input of shape \[1, 3, 5\]"):
+        g.validate()
+
+
 # Attributes that say nothing next to others
 
 

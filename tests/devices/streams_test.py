@@ -110,16 +110,18 @@ def test_times_have_the_order_of_the_marks(module):
     def mark(stream):
         events.append(stream.record_event(module.Event(enable_timing=True)))
 
-    for round in range(40):
+    for round in range(100):
         stream, other = streams[round % 2], streams[1 - round % 2]
         with module.stream(stream):
             mark(stream)
+            mark(stream)
             x + 1
             mark(stream)
-        events[-1].wait(other)
-        mark(other)
-        if round % 5 == 0:
+        if round % 3 == 0:
             events[-1].synchronize()
+        else:
+            events[-1].wait(other)
+        mark(other)
     for stream in streams:
         stream.synchronize()
     for earlier, later in zip(events, events[1:]):

@@ -29,7 +29,7 @@ TEST(SchemaNames, ArgumentsInCppAndPython) {
       {"SymInt? x=None", "std::optional<int64_t>", "std::nullopt", "int | None", "None"},
       {"int[] x=[0,1]", "IntArrayRef", "IntArrayRef{0, 1}", "Sequence[int]", "(0, 1)"},
       {"int[1] x=1", "IntArrayRef", "IntArrayRef{1}", "int | Sequence[int]", "1"},
-      {"int[] x=[]", "IntArrayRef", "IntArrayRef{}", "Sequence[int] | None", "()"},
+      {"int[] x=[]", "IntArrayRef", "{}", "Sequence[int] | None", "()"},
       {"int[2] x=0", "IntArrayRef", "IntArrayRef{0, 0}", "int | Sequence[int]", "(0, 0)"},
       {"int[1]? x=None", "std::optional<IntArrayRef>", "std::nullopt", "int | Sequence[int] | None", "None"},
       {"int[]? x=[]", "std::optional<IntArrayRef>", "IntArrayRef{}", "Sequence[int] | None", "()"},

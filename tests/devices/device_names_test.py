@@ -80,3 +80,19 @@ def test_a_list_of_several_devices_names_its_elements(openreg):
             call([there, there, other])
     with pytest.raises(RuntimeError, match=r"cat: `tensors\[1\]` is on openreg:0, expected the same device as `tensors\[0\]`, cpu"):
         tenon.cat([here, there])
+
+
+def test_a_device_that_was_named_before_it_came():
+    """`cuda` is PyTorch's name: it is a device without one until a plug-in is loaded under it."""
+    run("""
+named = tenon.device("cuda")
+try:
+    tenon.ones(2, device=named)
+except RuntimeError as error:
+    assert "Device: no tensor can be made on cuda: no loaded device is called 'cuda'; there are cpu, meta." in str(error), error
+else:
+    raise AssertionError(named)
+tenon.load_device(sys.argv[1], name="cuda")
+x = tenon.ones(2, device=named) + 1
+assert x.tolist() == [2, 2] and x.device == tenon.device("cuda", 0) and tenon.device("cuda") == named
+""")

@@ -101,7 +101,7 @@ greater, greater_equal, less, less_equal = _C.gt, _C.ge, _C.lt, _C.le
 moveaxis = _C.moveaxis
 
 _ABSENT = frozenset(
-    "cumulative_prod diff fft isin linalg nextafter positive searchsorted signbit take_along_axis uint16 uint32 uint64 "
+    "fft isin linalg nextafter searchsorted signbit uint16 uint32 uint64 "
     "unique_all unique_counts unique_inverse unique_values".split()
 )
 
@@ -311,18 +311,28 @@ def argmin(x: Tensor, /, *, axis: int | None = None, keepdims: _C._bool = False)
     return _C.argmin(x, axis, keepdims)
 
 
-def cumulative_sum(
-    x: Tensor, /, *, axis: int | None = None, dtype: _C.dtype | None = None, include_initial: _C._bool = False
-) -> Tensor:
+def _cumulative(name: str, scan: Any, initial: int, x: Tensor, axis: int | None, dtype: Any, include_initial: Any) -> Tensor:
     if axis is None and x.dim() != 1:
-        raise ValueError(f"cumulative_sum: `axis` must be given for an array of {x.dim()} dimensions")
+        raise ValueError(f"{name}: `axis` must be given for an array of {x.dim()} dimensions")
     dim = 0 if axis is None else axis
-    result = _C.cumsum(x, dim, dtype=dtype)
+    result: Tensor = scan(x, dim, dtype=dtype)
     if not include_initial:
         return result
     first = list(result.shape)
     first[dim] = 1
-    return _C.cat([result.new_zeros(first), result], dim)
+    return _C.cat([result.new_full(first, initial), result], dim)
+
+
+def cumulative_sum(
+    x: Tensor, /, *, axis: int | None = None, dtype: _C.dtype | None = None, include_initial: _C._bool = False
+) -> Tensor:
+    return _cumulative("cumulative_sum", _C.cumsum, 0, x, axis, dtype, include_initial)
+
+
+def cumulative_prod(
+    x: Tensor, /, *, axis: int | None = None, dtype: _C.dtype | None = None, include_initial: _C._bool = False
+) -> Tensor:
+    return _cumulative("cumulative_prod", _C.cumprod, 1, x, axis, dtype, include_initial)
 
 
 def concat(arrays: Sequence[Tensor], /, *, axis: int | None = 0) -> Tensor:
@@ -359,6 +369,25 @@ def meshgrid(*arrays: Tensor, indexing: str = "xy") -> list[Tensor]:
 
 def take(x: Tensor, indices: Tensor, /, *, axis: int | None = None) -> Tensor:
     return _C.index_select(x, 0 if axis is None else axis, indices)
+
+
+def take_along_axis(x: Tensor, indices: Tensor, /, *, axis: int = -1) -> Tensor:
+    return _C.take_along_dim(x, indices, axis)
+
+
+def diff(
+    x: Tensor, /, *, axis: int = -1, n: int = 1, prepend: Tensor | None = None, append: Tensor | None = None
+) -> Tensor:
+    parts = [part for part in (prepend, x, append) if part is not None]
+    result = parts[0] if len(parts) == 1 else _C.cat(parts, axis)
+    for _ in range(builtins.min(n, result.shape[axis])):
+        count = result.shape[axis] - 1
+        result = result.narrow(axis, 1, count) - result.narrow(axis, 0, count)
+    return result
+
+
+def positive(x: Tensor, /) -> Tensor:
+    return x.clone()
 
 
 def sort(x: Tensor, /, *, axis: int = -1, descending: _C._bool = False, stable: _C._bool = True) -> Tensor:

@@ -247,6 +247,9 @@ CALLS = {
     "sort": [{}, {"axis": 0}],
     "argsort": [{}, {"axis": 0}],
     "cumulative_sum": [{"axis": 1}, {"axis": 0, "include_initial": True}],
+    "cumulative_prod": [{"axis": 1}, {"axis": 0, "include_initial": True}],
+    "positive": [{}],
+    "diff": [{}, {"axis": 0}, {"n": 2}, {"n": 9}],
     "unstack": [{}, {"axis": 1}],
     "matrix_transpose": [{}],
     "nonzero": [{}],
@@ -370,6 +373,9 @@ def test_the_array_api_s_functions_take_the_standard_s_arguments():
         (xp.hypot(2, t), np.hypot(2, x)),
         (xp.logaddexp(t, 1.5), np.logaddexp(x, 1.5)),
         (xp.logical_xor(t > 2, True), np.logical_xor(x > 2, True)),
+        (xp.diff(t, axis=0, prepend=t[:1], append=t * 2), np.diff(x, axis=0, prepend=x[:1], append=x * 2)),
+        (xp.take_along_axis(t, tenon.tensor([[0, -1], [1, 1]])), np.take_along_axis(x, np.array([[0, -1], [1, 1]]), -1)),
+        (xp.take_along_axis(t, tenon.tensor([[1, 0, -1]]), axis=0), np.take_along_axis(x, np.array([[1, 0, -1]]), 0)),
     ]:
         assert got.dtype in (tenon.float32, xp.asarray(want).dtype)
         np.testing.assert_allclose(got.numpy(), want, rtol=1e-6)

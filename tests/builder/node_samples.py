@@ -221,7 +221,11 @@ def rmsnorm_backward(grad, input, inv_variance, scale=None, axis=None):
     return [inv_variance * (g - normal * (g * normal).mean(**rows)), dscale]
 
 
-NORM = {"norm_forward_phase": ("INFERENCE", "TRAINING"), "epsilon": (0.5, 2.0), "axis": ({"axis": 1, "scale": None, "bias": None}, {"axis": 2, "scale": None, "bias": None})}
+NORM = {
+    "norm_forward_phase": ("INFERENCE", "TRAINING"),
+    "epsilon": (0.5, 2.0),
+    "axis": tuple({"axis": axis, "scale": None, "bias": None} for axis in (1, 2)),
+}
 x, parameter = randn(4, 3, 5), {"scale": positive(3, 5), "bias": randn(3, 5)}
 for kind, function in (("layernorm", layernorm), ("rmsnorm", rmsnorm)):
     sample(kind, {"input": x, **parameter}, function, {"norm_forward_phase": "INFERENCE"}, NORM, optional=("scale", "bias"))
@@ -291,7 +295,13 @@ sample(
     {"permutation": [2, 1, 0]},
     {"permutation": ([0, 2, 1], [1, 0, 2])},
 )
-sample("slice", {"input": randn(5, 6)}, lambda input, slices: input[tuple(slices)], {"slices": [slice(1, 4)]}, {"slices": ([slice(0, 4, 2)], [slice(None), slice(4, 1, -1)])})
+sample(
+    "slice",
+    {"input": randn(5, 6)},
+    lambda input, slices: input[tuple(slices)],
+    {"slices": [slice(1, 4)]},
+    {"slices": ([slice(0, 4, 2)], [slice(None), slice(4, 1, -1)])},
+)
 sample(
     "concatenate",
     {"inputs": [randn(3, 3), randn(3, 3)]},

@@ -13,6 +13,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -68,7 +69,7 @@ struct Planted {
       if (!has("scratch buffer")) continue;
       std::vector<uint64_t> others;  // Streams may run in turns, which shows what they share.
       for (const auto& [other, tasks] : queues)
-        if (other != queue) others.push_back(other);
+        if (other != queue && busy.count(other) == 0) others.push_back(other);
       for (const uint64_t other : others) run_first(other, given[other]);
     }
   }
@@ -83,7 +84,9 @@ struct Planted {
       queues[queue].pop_front();
       ++done[queue];
     }
+    busy.insert(queue);  // A task may wait for another queue.
     task();
+    busy.erase(busy.find(queue));
     return true;
   }
 
@@ -101,6 +104,7 @@ struct Planted {
   std::map<uint64_t, Range> ranges;                                // reserved addresses
   std::map<uint64_t, std::deque<Task>> queues;
   std::map<uint64_t, uint64_t> given, done;
+  std::multiset<uint64_t> busy;                              // Queues whose task runs.
   std::map<uint64_t, std::pair<uint64_t, uint64_t>> events;  // queue, count
   std::map<uint64_t, std::chrono::steady_clock::time_point> times;
   std::map<uint64_t, Tasks> captured;                                     // by queue that is captured

@@ -1,4 +1,5 @@
-"""Ctrl-C in long work: Python's handler runs between the pieces of a kernel or a product, and what it raises ends the call."""
+"""Ctrl-C in long work: Python's handler runs between the pieces of a kernel, a product or a reduction, and what it raises ends the
+call."""
 
 import _thread
 import signal
@@ -131,3 +132,66 @@ def test_ctrl_c_ends_the_conformance_kit_and_its_processes(monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         runner.run("some_device")
     assert InterruptedProcess.all[-1].ended.is_set()
+
+
+# Of a tensor that no machine would ever get to the end of. The thread takes the interpreter lock, which changes hands at no
+# other moment, when the kernel has given it away: the signal comes while the kernel runs.
+ENDLESS = """
+import os, signal, sys, threading
+import numpy as np
+import tenon
+
+tenon.set_num_threads({threads})
+sys.setswitchinterval(1e6)
+gate = threading.Lock()
+gate.acquire()
+
+def press():
+    gate.acquire()
+    os.kill(os.getpid(), signal.SIGINT)
+
+def strided(*sizes, dtype=tenon.float32, step=0):
+    return tenon.ones(2, dtype=dtype).as_strided(sizes, (0,) * (len(sizes) - 1) + (step,))
+
+endless = {operand}
+x = endless[(slice(2),) * endless.dim()]
+{call}  # what is made at the first call is there
+x = endless
+thread = threading.Thread(target=press, daemon=True)
+thread.start()
+gate.release()
+try:
+    {call}
+    print("ended")
+except KeyboardInterrupt:
+    print("interrupted")
+thread.join()
+assert tenon.ones(3).sum().item() == 3  # usable as ever
+"""
+FLOATS, BYTES, HALVES = "strided(1 << 46)", "strided(1 << 46, dtype=tenon.int8)", "strided(1 << 46, dtype=tenon.float16)"
+PAIRS, ROWS, LONGS = "strided(1 << 46, dtype=tenon.complex64)", "strided(8, 1 << 42)", "strided(1 << 46, dtype=tenon.int64)"
+DENSE, LANES = "strided(1 << 40, 64).transpose(0, 1)", "strided(64, 1 << 40).transpose(0, 1)"
+CALLS = [
+    (FLOATS, "x.sum()"), (FLOATS, "x.mean()"), (FLOATS, "x.prod()"), (FLOATS, "x.amax()"), (FLOATS, "x.min()"),
+    (FLOATS, "x.argmax()"), (FLOATS, "x.norm()"), (FLOATS, "x.norm(3)"), (FLOATS, "x.var()"), (FLOATS, "tenon.std_mean(x)"),
+    (FLOATS, "x.aminmax()"), (FLOATS, "x.logsumexp(0)"), (FLOATS, "tenon.equal(x, x)"), (FLOATS, "x.max(0)"),
+   
+    (BYTES, "x.sum()"), (BYTES, "x.all()"), (BYTES, "x.any(0)"), (BYTES, "x.argmin()"), (HALVES, "x.sum()"), (HALVES, "x.var()"),
+    (LONGS, "x.sum()"), (LONGS, "x.prod()"), (PAIRS, "x.sum()"), (PAIRS, "x.prod()"), (PAIRS, "x.mean()"),
+    (ROWS, "x.sum(1)"), (ROWS, "x.var(1)"), (ROWS, "x.argmax(1)"), (DENSE, "x.sum(1)"), (LANES, "x.sum(0)"), (LANES, "x.amax(0)"),
+    (LANES, "x.argmax(0)"), (LANES, "x.var(0)"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("operand, call", CALLS)
+def test_ctrl_c_ends_a_reduction_to_one_element_or_a_few(operand, call):
+    program = ENDLESS.format(threads=1, operand=operand, call=call)
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.returncode == 0 and done.stdout == "interrupted\n", done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("operand, call", [(FLOATS, "x.sum()"), (FLOATS, "x.var()"), (ROWS, "x.sum(1)"), (LANES, "x.amax(0)")])
+def test_ctrl_c_ends_a_reduction_on_two_threads(operand, call):
+    program = ENDLESS.format(threads=2, operand=operand, call=call)
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.returncode == 0 and done.stdout == "interrupted\n", done.stdout + done.stderr

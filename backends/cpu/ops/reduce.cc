@@ -102,6 +102,7 @@ void reduce_strip(ReduceOp op, const char* from, int64_t item, int64_t step, int
     const int64_t rows = std::min(kRows, extent - at);
     convert(tile, {kItem, kItem * kStrip}, from + at * step, {item, step}, outputs, rows);
     reducer.feed(tile, kStrip, static_cast<size_t>(rows));
+    if (at + rows < extent) check_stop();
   }
   reducer.result(out);
 }
@@ -141,6 +142,7 @@ void reduce_rows(ReduceOp op, const char* base, const StridedDims& kept, int64_t
         if (!dense) copy(tiles.get() + r * piece, {kItem, 0}, p, {step, 0}, n, 1);
       }
       reducer.feed(from, static_cast<size_t>(rows), static_cast<size_t>(n), at + n == extent);
+      if (at + n < extent) check_stop();
     }
     reducer.result(out + i, static_cast<size_t>(rows));
   }

@@ -132,6 +132,7 @@ class Scan {
       along(state, loads ? tile : reinterpret_cast<const T*>(at),
             stores ? results : reinterpret_cast<T*>(target), n);
       if (stores) store_(target, {rows_.inner * item_, 0}, results, {kItem, 0}, n, 1);
+      if (i + n < rows_.length) check_stop();
     }
   }
 
@@ -149,6 +150,7 @@ class Scan {
       across(state, loads ? tile : reinterpret_cast<const T*>(from),
              stores_ ? results : reinterpret_cast<T*>(to), n);
       if (stores_) store_(to, {item_, 0}, results, {kItem, 0}, n, 1);
+      if (i % kStridedTile == kStridedTile - 1) check_stop();
     }
   }
 

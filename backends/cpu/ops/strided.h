@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "backends/cpu/copy/convert.h"
+#include "tenon/core/parallel.h"
 #include "tenon/core/tensor.h"
 
 namespace tenon::cpu {
@@ -65,7 +66,7 @@ inline StridedDims dims_where(const Tensor& t, const Dims& mask, bool which) {
 inline constexpr int64_t kStridedTile = 1024;
 
 /// Calls f(const T* tile, int64_t n) on all elements in logical order, converted; straight from memory where
-/// they are dense and of type T already (`convert` null).
+/// they are dense and of type T already (`convert` null). Can be interrupted between tiles.
 template <class T, class F>
 void for_each_tile(const char* base, const StridedDims& dims, ConvertFn convert, F&& f) {
   const int64_t total = dims.numel();
@@ -87,6 +88,7 @@ void for_each_tile(const char* base, const StridedDims& dims, ConvertFn convert,
         const int64_t n = std::min(kStridedTile, inner - j);
         copy(tile, {kItem, 0}, row + j * inner_stride, {inner_stride, 0}, n, 1);
         f(static_cast<const T*>(tile), n);
+        if (j + n < inner) check_stop();
       }
     }
     return;
@@ -101,6 +103,7 @@ void for_each_tile(const char* base, const StridedDims& dims, ConvertFn convert,
       const int64_t n = std::min(at_once, rows - r);
       copy(tile, {kItem, kItem * inner}, block + r * row_stride, {inner_stride, row_stride}, inner, n);
       f(static_cast<const T*>(tile), n * inner);
+      if (r + n < rows) check_stop();
     }
   }
 }

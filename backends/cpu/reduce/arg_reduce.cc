@@ -62,6 +62,7 @@ void ArgReducer<T>::feed(const T* p, size_t n) {
     }
     fed_ += static_cast<int64_t>(block);
     p += block, n -= block;
+    if (n > 0) check_stop();
   }
 }
 
@@ -87,6 +88,7 @@ void arg_reduce_outer(ReduceOp op, const T* p, ptrdiff_t stride, size_t n, T* va
       for (size_t j = strip; j < last; ++j) value[j] = row[j], index[j] = 0;
       for (size_t r = 1; r < n; ++r) {
         row += stride;
+        if (r % kReduceChunk == 0) check_stop();
         for (size_t j = strip; j < last; ++j) {
           if (beats(largest, row[j], value[j])) value[j] = row[j], index[j] = static_cast<int64_t>(r);
         }

@@ -87,6 +87,7 @@ void Reducer<T>::walk(const ReduceWalks<T>& k, const char* p, size_t item, size_
     k.chunks(p, count, results);
     for (size_t c = 0; c < count; ++c) feed_chunk(results[c]);
     p += count * kReduceChunk * item, n -= count * kReduceChunk;
+    if (n > 0) check_stop();
   }
   if (n > 0) k.lanes(lanes_, 0, p, n);
   within_ = n;
@@ -170,6 +171,7 @@ void sum_pairs(const T* p, size_t n, T* first, T* second) {
     k.pair_chunks(p, count, results[0], results[1]);
     for (size_t c = 0; c < count; ++c) firsts.feed_chunk(results[0][c]), seconds.feed_chunk(results[1][c]);
     p += 2 * count * kReduceChunk, n -= count * kReduceChunk;
+    if (n > 0) check_stop();
   }
   T parts[2][kReduceChunk];
   for (size_t i = 0; i < n; ++i) parts[0][i] = p[2 * i], parts[1][i] = p[2 * i + 1];
@@ -207,6 +209,7 @@ void RowsReducer<T>::feed(const T* const* p, size_t rows, size_t n, bool last) {
     // The last chunk may be open: what is combined with it, and when, is the same.
     for (size_t r = 0; r < rows; ++r) states_[r].feed_chunk(values_[r]);
     done += take;
+    if (done < n) check_stop();
   }
   if (done == n) return;
   for (size_t r = 0; r < rows; ++r) states_[r].feed(p[r] + done, n - done);
@@ -233,6 +236,7 @@ void RowsReducer<T>::feed_backward(const T* const* p, size_t rows, size_t n) {
     for (size_t r = 0; r < rows; ++r) from[r] = p[r] - done;
     k.row_chunks_backward(from.data(), rows, std::min(n - done, kReduceChunk), values_.data());
     feed_chunks(values_.data(), rows, n <= kReduceChunk);
+    if (n - done > kReduceChunk) check_stop();
   }
 }
 
@@ -290,6 +294,7 @@ void OuterReducer<T>::walk(const ReduceWalks<T>& k, const char* p, ptrdiff_t ite
     k.rows(lanes_, within_, outputs_, p, stride, take);
     p += static_cast<ptrdiff_t>(take) * stride * item;
     rows -= take, within_ += take;
+    if (rows > 0) check_stop();
     if (within_ == kReduceChunk) close_chunk();
   }
 }

@@ -1,8 +1,11 @@
 #include "backends/cpu/rows/row_call.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "backends/cpu/pointwise/streaming.h"
+#include "tenon/core/error.h"
 
 namespace tenon::cpu {
 namespace {
@@ -21,6 +24,7 @@ constexpr int64_t kRun = 256;
 }  // namespace
 
 RowCall::RowCall(const RowsLaunch& l) : launch(l), e(l.expression), geometry(l) {
+  check_countable();
   length = geometry.along.numel();
   choose_form();
   rows = geometry.kept.numel();
@@ -43,6 +47,20 @@ void RowCall::repeat(const std::vector<bool>& repeatable) {
     if (!repeatable[i] || is_row(e.inputs()[i]) || !one || (item(i) != 4 && item(i) != 8)) continue;
     repeated[i] = broken[i] = true;
   }
+}
+
+// A tensor of strides 0 may have any number of elements.
+void RowCall::check_countable() const {
+  constexpr int64_t kMost = int64_t{1} << 48;
+  int64_t count = 1;
+  bool fits = true, empty = false;
+  for (const int64_t size : launch.sizes) {
+    empty |= size == 0;
+    fits &= !__builtin_mul_overflow(count, std::max<int64_t>(size, 1), &count);
+  }
+  TENON_CHECK((fits && count <= kMost) || empty, Shape,
+              fmt::format("{}: sizes {} have more elements than can be worked through, 2^48", launch.name,
+                          to_string(launch.sizes)));
 }
 
 // The operand whose layout decides: the first one whose elements differ in all dimensions, outputs first.

@@ -64,6 +64,8 @@ struct RowCall {
   SmallVector<bool, 8> repeated;
 
  private:
+  /// Throws Error{Shape} for more elements than the int64 arithmetic of this struct can count the bytes of.
+  void check_countable() const;
   size_t reference() const;
   void choose_form();
   void choose_size();

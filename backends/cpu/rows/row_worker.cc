@@ -8,6 +8,7 @@
 #include "backends/cpu/copy/row_kernels.h"
 #include "backends/cpu/rows/accumulator.h"
 #include "backends/cpu/rows/row_scratch.h"
+#include "tenon/core/parallel.h"
 
 namespace tenon::cpu {
 namespace {
@@ -228,12 +229,15 @@ class RowWorker {
     const expr::RowPass& pass = cut_.passes[p];
     for (size_t r = 0; r < pass.reducers.size(); ++r) accumulator(p, r).reset();
     if (plan_.sums[p] && !breaks(pass)) {
-      for (int64_t begin = 0; begin < c_.length; begin += kPiece)
+      for (int64_t begin = 0; begin < c_.length; begin += kPiece) {
+        if (begin > 0) check_stop();
         sum_piece(p, begin, std::min(kPiece, c_.length - begin));
+      }
     } else if (plan_.elements[p] || std::any_of(pass.reducers.begin(), pass.reducers.end(), &fed_by_piece)) {
       // Piece by piece, and the rows in turn: so their sums go on side by side.
       const bool broken = breaks(pass);
       for (int64_t begin = 0, n = 0; begin < c_.length; begin += n) {
+        if (begin > 0) check_stop();
         n = limit(broken, begin, std::min(piece_, c_.length - begin));
         for (int64_t g = 0; g < rows_ && plan_.elements[p]; ++g) run_piece(p, g, begin, n);
         feed_piece(p, begin, n);
@@ -329,6 +333,7 @@ class RowWorker {
     const bool piecewise = from.kind == Kind::Operand && !c_.whole && !c_.direct[from.index];
     const void* elements[kMaxGroup];
     for (int64_t begin = 0, n = 0; begin < c_.length; begin += n) {
+      if (begin > 0) check_stop();
       n = limit(breaks(from), begin, piecewise ? std::min(piece_, c_.length - begin) : c_.length - begin);
       for (int64_t g = 0; g < rows_; ++g) elements[g] = element_source(from, g, begin, n);
       accumulator(p, r).feed(elements, nullptr, static_cast<size_t>(rows_), static_cast<size_t>(n),

@@ -11,6 +11,7 @@
 #include "backends/cpu/sort/network.h"
 #include "backends/cpu/sort/order.h"
 #include "backends/cpu/sort/select_kernels.h"
+#include "tenon/core/parallel.h"
 
 namespace tenon::cpu {
 namespace {
@@ -50,6 +51,7 @@ uint64_t* sort_by_digits(uint64_t* words, uint64_t* spare, size_t n, int bits) {
   for (int pass = 0; pass < passes; ++pass) {
     auto& places = counts[static_cast<size_t>(pass)];
     if (places[digit(words[0], pass)] == n) continue;  // one digit in all
+    check_stop();
     uint32_t before = 0;
     for (uint32_t& p : places) before += std::exchange(p, before);
     for (size_t i = 0; i < n; ++i) spare[places[digit(words[i], pass)]++] = words[i];

@@ -10,16 +10,6 @@
 
 namespace {
 
-PyModuleDef g_module = {PyModuleDef_HEAD_INIT,
-                        "tenon._C",
-                        "The compiled part of tenon.",
-                        -1,
-                        nullptr,
-                        nullptr,
-                        nullptr,
-                        nullptr,
-                        nullptr};
-
 bool fill(PyObject* module) {
   using namespace tenon::python;
   answer_interrupts();
@@ -31,6 +21,40 @@ bool fill(PyObject* module) {
          add_optimizers(module) && add_weights(module) && add_dispatch_queries(module) && add_library(module);
 }
 
+/// The one module of the process, also where it is imported again. Types, interned names and the interpreter
+/// lock are those of the main interpreter: another one, which ends before it, is refused.
+PyObject* create(PyObject*, PyModuleDef*) {
+  if (PyInterpreterState_Get() != PyInterpreterState_Main()) {
+    PyErr_SetString(
+        PyExc_ImportError,
+        "tenon: can be imported in Python's main interpreter only, not in a subinterpreter; use a "
+        "thread or a process");
+    return nullptr;
+  }
+  static PyObject* const module = PyModule_New("tenon._C");
+  return Py_XNewRef(module);
+}
+
+int execute(PyObject* module) {
+  static bool filled = false;
+  if (!filled) filled = tenon::python::guarded([&] { return fill(module) ? module : nullptr; }) != nullptr;
+  return filled ? 0 : -1;
+}
+
+PyModuleDef_Slot g_slots[] = {{Py_mod_create, reinterpret_cast<void*>(&create)},
+                              {Py_mod_exec, reinterpret_cast<void*>(&execute)},
+                              {0, nullptr}};
+
+PyModuleDef g_module = {PyModuleDef_HEAD_INIT,
+                        "tenon._C",
+                        "The compiled part of tenon.",
+                        0,
+                        nullptr,
+                        g_slots,
+                        nullptr,
+                        nullptr,
+                        nullptr};
+
 }  // namespace
 
 PyMODINIT_FUNC PyInit__C() {
@@ -39,10 +63,5 @@ PyMODINIT_FUNC PyInit__C() {
     PyErr_SetString(PyExc_ImportError, ("tenon: " + std::string(tenon::cpu::kBaselineSentence)).c_str());
     return nullptr;
   }
-  PyObject* module = PyModule_Create(&g_module);
-  if (module && !tenon::python::guarded([&] { return fill(module) ? module : nullptr; })) {
-    Py_DECREF(module);
-    return nullptr;
-  }
-  return module;
+  return PyModuleDef_Init(&g_module);
 }

@@ -1,5 +1,8 @@
 """to, cpu and the casts: what they return, and their arguments."""
 
+import array
+import ctypes
+
 import numpy as np
 import pytest
 
@@ -74,3 +77,94 @@ def test_non_blocking_is_taken_and_must_be_a_flag(flag):
     assert tenon.zeros(2).copy_(x, flag).tolist() == [1, 1]
     with pytest.raises(TypeError, match="non_blocking|flag|bool"):
         x.to("cpu", non_blocking="yes")
+
+
+# Whatever has a buffer
+
+MAKERS = (tenon.tensor, tenon.as_tensor, tenon.asarray)
+
+
+@pytest.mark.parametrize("make", MAKERS)
+@pytest.mark.parametrize(
+    "data, dtype, values",
+    [
+        (lambda: (ctypes.c_int * 3)(1, 2, 3), tenon.int32, [1, 2, 3]),
+        (lambda: (ctypes.c_double * 2 * 3)((1, 2), (3, 4), (5, 6)), tenon.float64, [[1, 2], [3, 4], [5, 6]]),
+        (lambda: (ctypes.c_byte * 0)(), tenon.int8, []),
+        (lambda: (ctypes.c_bool * 2)(True, False), tenon.bool, [True, False]),
+        (lambda: ctypes.c_int64(4), tenon.int64, 4),
+        (lambda: array.array("h", [1, -2]), tenon.int16, [1, -2]),
+        (lambda: memoryview(b"abcd").cast("b", (2, 2)), tenon.int8, [[97, 98], [99, 100]]),
+        (lambda: memoryview(b"abcd")[::-2], tenon.uint8, [100, 98]),
+        (lambda: memoryview(b""), tenon.uint8, []),
+    ],
+)
+def test_arrays_of_c_and_other_buffers_are_data(make, data, dtype, values):
+    result = make(data())
+    assert result.dtype is dtype and result.tolist() == values
+
+
+def test_an_array_of_c_is_shared():
+    memory = (ctypes.c_float * 3)(1, 2, 3)
+    tenon.asarray(memory)[1] = 7
+    assert list(memory) == [1, 7, 3]
+
+
+class Pair(ctypes.Structure):
+    _fields_ = [("first", ctypes.c_int), ("second", ctypes.c_double)]
+
+
+DATE = np.datetime64("2020-01-01")
+
+
+@pytest.mark.parametrize("make", MAKERS)
+@pytest.mark.parametrize(
+    "data, said",
+    [
+        (DATE, "datetime64"), (np.datetime64("NaT"), "datetime64"), (np.timedelta64(3, "s"), "timedelta64"),
+        (np.array([DATE]), "datetime64"), ([DATE, DATE], "datetime64"), ([np.array([DATE])], "datetime64"),
+        (np.zeros(2, "i4,f8"), "format"), (np.zeros(2, "i4,f8")[0], "f1"), (np.zeros(2, "V3"), "format"), (np.zeros(2, "V3")[0], "V3"),
+        (np.zeros(2, "V0"), "format"), (np.array([object()]), "'O'"), (np.array(["a"]), "format"), (np.array([b"a"]), "format"),
+        (np.array(["a"])[0], "U1"), (np.zeros(2, np.uint16), "'H'"), (np.zeros(2, np.longdouble), "'g'"),
+        ((Pair * 2)(), "format"), (Pair(), "format"), ((ctypes.c_void_p * 2)(), "format"),
+        (memoryview(b"ab").cast("c"), "'c'"), (array.array("Q", [1]), "'Q'"),
+    ],
+)  # fmt: skip
+def test_elements_that_are_no_numbers_are_refused(make, data, said):
+    with pytest.raises(TypeError, match=f"^(tensor|as_tensor|asarray): .*{said}"):
+        make(data)
+
+
+def test_a_long_double_is_a_number_for_operators():
+    assert (tenon.ones(2) * np.longdouble(2.5)).tolist() == [2.5, 2.5]
+    assert (tenon.ones(2) + np.clongdouble(1 + 2j)).tolist() == [2 + 2j] * 2
+
+
+def test_an_array_interface_that_lies_is_refused():
+    class Lies:
+        def __init__(self, **more):
+            self.__array_interface__ = {"shape": (2,), "typestr": "<f4", "version": 3, **more}
+
+    for interface in (
+        {"data": b"ab"}, {"data": (0, False)}, {"data": b"x" * 8, "strides": (2**62,)}, {"data": b"x" * 16, "offset": 2**63 - 4},
+        {"data": b"x" * 8, "shape": (2**62, 4)}, {"data": b"x" * 8, "shape": (-1,)}, {"data": b"x" * 8, "typestr": 3},
+    ):  # fmt: skip
+        with pytest.raises((TypeError, ValueError, RuntimeError)):
+            tenon.tensor(Lies(**interface))
+
+
+# Copies
+
+
+@pytest.mark.parametrize("memo", [0, [], "memo", None])
+def test_a_deep_copy_keeps_its_memo_in_a_dict(memo):
+    with pytest.raises(TypeError, match="'memo' must be a dict, not"):
+        tenon.ones(2).__deepcopy__(memo)
+
+
+@pytest.mark.parametrize("spec", [3, None, b"", []])
+def test_a_format_is_a_text(spec):
+    for x in (tenon.ones(2), tenon.tensor(1.5)):
+        with pytest.raises(TypeError, match="'format_spec' must be a str, not"):
+            x.__format__(spec)
+    assert format(tenon.tensor(1.5), ".2f") == "1.50"

@@ -56,7 +56,7 @@ const char* format_of(DType dtype) noexcept {
 }
 
 [[noreturn]] void refuse(const std::string& why) {
-  PyErr_SetString(PyExc_BufferError, why.c_str());
+  PyErr_SetString(PyExc_BufferError, ("Tensor.__buffer__: " + why).c_str());
   throw PythonError();
 }
 

@@ -41,11 +41,12 @@ PyObject* make_tensor(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject* 
     TENON_CHECK(data, Type, "tensor() misses argument 'data'");
     Tensor out = tensor_from_data(data, dtype_argument("tensor", dtype));
     if (const auto d = device_argument("tensor", device); d && !same_device(*d, out.device())) {
-      TENON_CHECK(!flag(pin_memory), Runtime, "tensor(): Only dense CPU tensors can be pinned");
+      TENON_CHECK(!flag("tensor", "pin_memory", pin_memory), Runtime,
+                  "tensor(): Only dense CPU tensors can be pinned");
       out = out.to(*d);
     }
-    if (flag(pin_memory)) out = out.pin_memory();
-    if (flag(requires_grad)) out.requires_grad_();
+    if (flag("tensor", "pin_memory", pin_memory)) out = out.pin_memory();
+    if (flag("tensor", "requires_grad", requires_grad)) out.requires_grad_();
     return wrap(std::move(out));
   });
 }
@@ -84,16 +85,16 @@ PyObject* as_array(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject* key
     TENON_CHECK(data, Type, "asarray() misses argument 'obj'");
     const auto t = dtype_argument("asarray", dtype);
     const auto d = device_argument("asarray", device);
-    const bool never = given(copy) && !flag(copy);
+    const bool never = given(copy) && !flag("asarray", "copy", copy);
     Tensor out = shared_or_new(data, t, "asarray", true, never ? Sharing::Required : Sharing::Preferred);
     const bool converts = (t && *t != out.dtype()) || (d && !same_device(*d, out.device()));
     TENON_CHECK(!never || !converts, Value,
                 "asarray: copy=False, but another dtype or device needs a copy; use copy=None");
     if (converts)
       out = out.to(d.value_or(out.device()), t.value_or(out.dtype()));
-    else if (given(copy) && flag(copy))
+    else if (given(copy) && flag("asarray", "copy", copy))
       out = out.clone();
-    if (flag(requires_grad)) out = out.detach().requires_grad_();
+    if (flag("asarray", "requires_grad", requires_grad)) out = out.detach().requires_grad_();
     return wrap(std::move(out));
   });
 }
@@ -106,9 +107,8 @@ PyObject* from_buffer(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject* 
     TENON_CHECK(buffer, Type, "frombuffer() misses argument 'buffer'");
     TENON_CHECK(given(dtype), Type, "frombuffer() misses argument 'dtype'");
     const DType t = *dtype_argument("frombuffer", dtype);
-    int64_t number = -1, first = 0;
-    if (given(count) && !parse_int(count, number)) wrong_type("frombuffer", "count", "int", count);
-    if (given(offset) && !parse_int(offset, first)) wrong_type("frombuffer", "offset", "int", offset);
+    int64_t number = given(count) ? int_argument("frombuffer", "count", count) : -1;
+    const int64_t first = given(offset) ? int_argument("frombuffer", "offset", offset) : 0;
     const Tensor bytes = bytes_of_buffer(buffer);
     const auto item = static_cast<int64_t>(item_size(t));
     const int64_t size = bytes.numel();
@@ -134,7 +134,7 @@ PyObject* from_buffer(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject* 
     owner.release();
     storage->set_read_only(bytes.storage()->read_only());
     Tensor out(TensorImpl::make(std::move(storage), t, sizes));
-    if (flag(requires_grad)) out.requires_grad_();
+    if (flag("frombuffer", "requires_grad", requires_grad)) out.requires_grad_();
     return wrap(std::move(out));
   });
 }
@@ -150,7 +150,12 @@ PyObject* from_numpy(PyObject*, PyObject* array) {
 
 PyObject* nested_list(const Tensor& t, const char* element, size_t dim) {
   if (dim == t.sizes().size()) return checked(load_element(t.dtype(), element));
-  Ref list(checked(PyList_New(t.sizes()[dim])));
+  Ref list(PyList_New(t.sizes()[dim]));
+  if (!list) {
+    PyErr_Clear();
+    throw_error(ErrorKind::OutOfMemory,
+                fmt::format("tolist: no memory for a list of {} elements", t.sizes()[dim]));
+  }
   const int64_t step = t.strides()[dim] * static_cast<int64_t>(t.itemsize());
   for (int64_t i = 0; i < t.sizes()[dim]; ++i) {
     PyList_SET_ITEM(list.get(), i, nested_list(t, element + i * step, dim + 1));
@@ -242,7 +247,7 @@ PyObject* to_numpy(PyObject* o, PyObject* const* args, Py_ssize_t n, PyObject* k
     static constexpr const char* kNames[] = {"force"};
     const auto [force] = spread("numpy", kNames, 0, args, n, keywords);
     const Tensor& t = tensor_of(o);
-    if (flag(force)) {
+    if (flag("numpy", "force", force)) {
       Tensor host;
       {
         const ReleaseGil waits(!t.device().is_cpu());
@@ -263,6 +268,8 @@ PyObject* to_array(PyObject* o, PyObject* const* args, Py_ssize_t n, PyObject* k
     const auto [dtype, copy] = spread("__array__", kNames, 1, args, n, keywords);
     TENON_CHECK(!tensor_of(o).requires_grad(), Runtime,
                 "numpy: a tensor that requires grad has no NumPy array; use .detach().numpy()");
+    if (const Ref own(wrap(DType::Float32)); given(dtype) && PyObject_TypeCheck(dtype, Py_TYPE(own.get())))
+      wrong_type("__array__", "dtype", "a dtype of NumPy", dtype);
     Ref array(checked(numpy_array(tensor_of(o))));
     Ref result = Ref::borrow(array.get());
     if (given(dtype)) {
@@ -273,9 +280,9 @@ PyObject* to_array(PyObject* o, PyObject* const* args, Py_ssize_t n, PyObject* k
     }
     // `copy` is NumPy's: True asks for one, False forbids it, None takes what is needed.
     const bool shared = result.get() == array.get();
-    TENON_CHECK(shared || !given(copy) || flag(copy), Value,
+    TENON_CHECK(shared || !given(copy) || flag("__array__", "copy", copy), Value,
                 "__array__: copy=False, but another dtype needs a copy; use copy=None");
-    if (shared && given(copy) && flag(copy))
+    if (shared && given(copy) && flag("__array__", "copy", copy))
       result = Ref(checked(PyObject_CallMethod(array.get(), "copy", nullptr)));
     return result.release();
   });
@@ -342,7 +349,7 @@ PyObject* to(PyObject* o, PyObject* const* args, Py_ssize_t n, PyObject* keyword
       options.layout_opt = as_layout(layout);
       if (!options.layout_opt) wrong_type("to", "layout", "a layout", layout);
     }
-    const bool always = flag(copy), returns_early = flag(non_blocking);
+    const bool always = flag("to", "copy", copy), returns_early = flag("to", "non_blocking", non_blocking);
     return convert("to", o, options, format, returns_early, always);
   });
 }
@@ -422,8 +429,10 @@ void copy_attributes(PyObject* o, PyObject* copy, PyObject* memo) {
 
 PyObject* deep_copy(PyObject* o, PyObject* memo) {
   return guarded([&] {
+    if (!PyDict_Check(memo)) wrong_type("__deepcopy__", "memo", "a dict", memo);
     const Ref key(checked(PyLong_FromVoidPtr(o)));
     if (PyObject* known = PyDict_GetItemWithError(memo, key.get())) return Py_NewRef(known);
+    if (PyErr_Occurred()) throw PythonError();
     // As in PyTorch, tensors that share memory share it in the copy, and gradients come along; a Parameter
     // stands alone.
     const bool alone = PyObject_HasAttrString(o, "_copies_alone");
@@ -432,6 +441,7 @@ PyObject* deep_copy(PyObject* o, PyObject* memo) {
     if (const Tensor grad = tensor_of(o).grad(); grad.defined() && !alone) {
       const Ref object(checked(wrap(grad)));
       const Ref twin(checked(PyObject_CallMethod(object.get(), "__deepcopy__", "O", memo)));
+      if (!is_tensor(twin.get())) wrong_type("__deepcopy__", "memo", "of tensors", twin.get());
       tensor_of(copy.get()).set_grad(tensor_of(twin.get()));
     }
     copy_attributes(o, copy.get(), memo);

@@ -134,7 +134,7 @@ PyObject* to_dlpack(PyObject* o, PyObject* const* args, Py_ssize_t n, PyObject* 
     Tensor t = tensor_of(o);
     if (t.requires_grad()) buffer_error("__dlpack__: the tensor requires grad; use .detach()");
     const DLDevice own = to_dl("__dlpack__", t.device());
-    bool copied = given(copy) && flag(copy);
+    bool copied = given(copy) && flag("__dlpack__", "copy", copy);
     const bool may_copy = !given(copy) || copied;
     if (given(dl_device)) {
       int type = 0, id = 0;

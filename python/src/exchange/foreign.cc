@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "python/src/call/parser.h"
+#include "python/src/call/spread.h"
 #include "python/src/exchange/from_data.h"
 #include "python/src/interpreter/errors.h"
 #include "python/src/interpreter/gil.h"
@@ -153,10 +154,16 @@ Tensor from_array_interface(PyObject* o, PyObject* interface, const char* functi
     }
     kept->has_buffer = true;
     int64_t offset = 0;
-    if (PyObject* given = field(interface, "offset")) parse_int(given, offset);
-    TENON_CHECK(offset + e.low * item >= 0 && offset + e.high * item <= buffer.len, Value,
-                fmt::format("{}: the array interface needs {} bytes, its buffer has {}", function,
-                            offset + e.high * item, buffer.len));
+    if (PyObject* given = field(interface, "offset"); given && !parse_int(given, offset))
+      wrong_type(function, "__array_interface__", "a dict whose 'offset' is an int", given);
+    const bool fits = offset >= 0 && offset <= buffer.len && -e.low <= offset / item &&
+                      e.high <= (buffer.len - offset) / item;
+    TENON_CHECK(
+        fits, Value,
+        fmt::format(
+            "{}: the array interface has sizes {}, strides {} and offset {}, which reach outside the {} "
+            "bytes of its buffer",
+            function, to_string(sizes), to_string(strides), offset, buffer.len));
     data = reinterpret_cast<Address>(buffer.buf) + static_cast<Address>(offset);
   }
   TENON_CHECK(data != 0 || numel == 0, Value, fmt::format("{}: the array interface has no data", function));

@@ -182,6 +182,45 @@ std::optional<DType> dtype_of_format(const Py_buffer& buffer) noexcept {
   }
 }
 
+/// Sizes and strides of a buffer in elements. Arrays of ctypes and dates of NumPy's leave out the strides of
+/// dense elements, and a plain run of bytes may leave out its size, whatever was asked for.
+struct BufferGeometry {
+  Dims sizes, strides;
+
+  BufferGeometry(const Py_buffer& b, const char* function) {
+    TENON_CHECK(b.ndim <= 1 || b.shape, Type,
+                fmt::format("{}: a buffer of {} dimensions says nothing of their sizes", function, b.ndim));
+    for (int d = 0; d < b.ndim; ++d) sizes.push_back(b.shape ? b.shape[d] : b.len / b.itemsize);
+    int64_t bytes = 0;
+    const bool fits = !__builtin_mul_overflow(checked_numel(sizes, function), b.itemsize, &bytes);
+    TENON_CHECK(fits && bytes == b.len, Value,
+                fmt::format("{}: a buffer of {} bytes has not the elements of shape {}", function, b.len,
+                            to_string(sizes)));
+    strides = contiguous_strides(sizes);
+    for (int d = 0; d < b.ndim && b.strides; ++d) {
+      TENON_CHECK(b.strides[d] % b.itemsize == 0, Value,
+                  fmt::format("{}: stride {} of dimension {} is no multiple of the {} bytes of an element",
+                              function, b.strides[d], d, b.itemsize));
+      strides[static_cast<size_t>(d)] = b.strides[d] / b.itemsize;
+    }
+  }
+};
+
+[[noreturn]] void refuse_elements(const char* function, const std::string& what) {
+  throw_error(ErrorKind::Type,
+              fmt::format("{}: elements of {} have no dtype here; convert them to numbers first, as with "
+                          ".astype() of NumPy",
+                          function, what));
+}
+
+/// A dtype of NumPy's as text; the object's type where it has none.
+std::string element_type_of(PyObject* object) {
+  const Ref type(PyObject_GetAttrString(object, "dtype")), text(type ? PyObject_Str(type.get()) : nullptr);
+  const char* name = text ? PyUnicode_AsUTF8(text.get()) : nullptr;
+  if (!name) PyErr_Clear();
+  return name ? name : Py_TYPE(object)->tp_name;
+}
+
 void release_buffer(void* context) noexcept {
   auto* buffer = static_cast<Py_buffer*>(context);
   if_interpreter_lives([buffer] { PyBuffer_Release(buffer); });
@@ -269,6 +308,7 @@ PyObject* load_element(DType dtype, const void* element) {
 }
 
 Tensor tensor_from_buffer(PyObject* object, const char* function) {
+  if (is_numpy_scalar_without_number(object)) refuse_elements(function, element_type_of(object));
   auto buffer = std::make_unique<Py_buffer>();
   bool read_only = false;
   if (PyObject_GetBuffer(object, buffer.get(), PyBUF_STRIDES | PyBUF_FORMAT | PyBUF_WRITABLE) < 0) {
@@ -276,12 +316,7 @@ Tensor tensor_from_buffer(PyObject* object, const char* function) {
     read_only = true;
     if (PyObject_GetBuffer(object, buffer.get(), PyBUF_STRIDES | PyBUF_FORMAT) < 0) {
       PyErr_Clear();
-      const Ref type(PyObject_GetAttrString(object, "dtype")),
-          text(type ? PyObject_Str(type.get()) : nullptr);
-      const char* name = text ? PyUnicode_AsUTF8(text.get()) : nullptr;
-      if (!name) PyErr_Clear();
-      throw_error(ErrorKind::Type, fmt::format("{}: elements of {} have no dtype here", function,
-                                               name ? name : Py_TYPE(object)->tp_name));
+      refuse_elements(function, element_type_of(object));
     }
   }
   std::unique_ptr<Py_buffer, void (*)(Py_buffer*)> owner(buffer.release(),
@@ -293,17 +328,9 @@ Tensor tensor_from_buffer(PyObject* object, const char* function) {
       *format != '>' && *format != '!', Type,
       fmt::format("{}: the elements are big-endian; convert them with .astype(a.dtype.newbyteorder('='))",
                   function));
-  TENON_CHECK(
-      dtype && static_cast<Py_ssize_t>(item_size(*dtype)) == b.itemsize, Type,
-      fmt::format("{}: elements of format '{}' ({} bytes) have no dtype here", function, format, b.itemsize));
-  Dims sizes, strides;
-  for (int d = 0; d < b.ndim; ++d) {
-    TENON_CHECK(b.strides[d] % b.itemsize == 0, Value,
-                fmt::format("{}: stride {} of dimension {} is no multiple of the {} bytes of an element",
-                            function, b.strides[d], d, b.itemsize));
-    sizes.push_back(b.shape[d]);
-    strides.push_back(b.strides[d] / b.itemsize);
-  }
+  if (!dtype || static_cast<Py_ssize_t>(item_size(*dtype)) != b.itemsize)
+    refuse_elements(function, fmt::format("format '{}' ({} bytes)", format, b.itemsize));
+  const auto [sizes, strides] = BufferGeometry(b, function);
   const Extent e = extent(sizes, strides, function);
   const auto first = reinterpret_cast<Address>(b.buf) + static_cast<Address>(e.low * b.itemsize);
   Storage storage = Storage::from_foreign(first, static_cast<size_t>((e.high - e.low) * b.itemsize), kCPU,

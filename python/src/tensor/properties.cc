@@ -89,9 +89,7 @@ PyObject* size(PyObject* o, PyObject* const* args, Py_ssize_t n, PyObject* keywo
     static constexpr const char* kNames[] = {"dim"};
     const auto [dim] = spread("size", kNames, 1, args, n, keywords);
     if (!given(dim)) return wrap_size(tensor_of(o).sizes());
-    int64_t d = 0;
-    if (!parse_int(dim, d)) wrong_type("size", "dim", "int", dim);
-    return from_int(tensor_of(o).size(d));
+    return from_int(tensor_of(o).size(int_argument("size", "dim", dim)));
   });
 }
 
@@ -100,9 +98,7 @@ PyObject* stride(PyObject* o, PyObject* const* args, Py_ssize_t n, PyObject* key
     static constexpr const char* kNames[] = {"dim"};
     const auto [dim] = spread("stride", kNames, 1, args, n, keywords);
     if (!given(dim)) return wrap_tuple(tensor_of(o).strides());
-    int64_t d = 0;
-    if (!parse_int(dim, d)) wrong_type("stride", "dim", "int", dim);
-    return from_int(tensor_of(o).stride(d));
+    return from_int(tensor_of(o).stride(int_argument("stride", "dim", dim)));
   });
 }
 
@@ -132,6 +128,7 @@ PyObject* repr(PyObject* o) {
 
 PyObject* format(PyObject* o, PyObject* spec) {
   return guarded([&]() -> PyObject* {
+    if (!PyUnicode_Check(spec)) wrong_type("__format__", "format_spec", "a str", spec);
     const Tensor& t = tensor_of(o);
     if (t.dim() == 0 && !t.is_meta()) {
       const Ref number(checked(wrap(t.item())));

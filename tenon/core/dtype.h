@@ -212,6 +212,14 @@ DType promote_types(DType a, DType b);
 /// real one, no float as an integer, and nothing but bool as bool.
 bool can_cast(DType from, DType to) noexcept;
 
+/// Which dtypes an operator's `out=` may have: any that the result can be cast to, the result's own, or, of
+/// truth values, that or uint8. PyTorch's rule for each operator.
+enum class OutRule : uint8_t { Cast, Same, SameOrUInt8 };
+/// Whether a result may be written to an `out=` of `to`, which it can be cast to.
+inline bool can_store(OutRule rule, DType result, DType to) noexcept {
+  return rule == OutRule::Cast || result == to || (rule == OutRule::SameOrUInt8 && to == DType::UInt8);
+}
+
 /// The dtype of Python floats, and of floating-point results of integer input; float32 unless set.
 DType default_dtype() noexcept;
 /// Sets the default dtype of the process. Throws Error{Type} unless `t` is a real floating-point dtype with

@@ -116,10 +116,13 @@ inline void check_in_place(const PointwiseInfo& info, const char* op, const Type
   TENON_CHECK(!types.complex() || !in_place || info.result != ResultRule::Real, NotImplemented,
               fmt::format("{}: not implemented in place for complex tensors; the result is real", op));
 }
-inline void check_out(const char* op, DType result, const char* name_of, DType out) {
+inline void check_out(const char* op, OutRule rule, DType result, const char* name_of, DType out) {
   TENON_CHECK(can_cast(result, out), Type,
               fmt::format("{}: the result is {}, which cannot be stored in `{}` of {}", op, name(result),
                           name_of, name(out)));
+  TENON_CHECK(can_store(rule, result, out), Type,
+              fmt::format("{}: expected `{}` of {}, the dtype of the result, got {}", op, name_of,
+                          name(result), name(out)));
 }
 
 /// How number `i` of the call is taken in `type`.
@@ -129,6 +132,7 @@ inline LoweredNumber number_of(const PointwiseInfo& info, const Types& types, si
           .type = type,
           .nonnegative = ((info.nonnegative_scalars >> i) & 1u) != 0,
           .truncates = ((info.truncated_scalars >> i) & 1u) != 0,
+          .nonnegative_float = info.nonnegative_floats && ((info.nonnegative_scalars >> i) & 1u) != 0,
           .as_operands = type == types.type,
           .wanted = type == types.type ? types.computed : dtype(type),
           .name = info.scalar_names[i]};

@@ -60,6 +60,8 @@ void put_number(uint64_t& slot, const LoweredNumber& n, const Scalar& given, con
       !n.nonnegative || expr::is_floating(n.type) || !s.is_integral() || s.to_int() >= 0, Value,
       fmt::format("{}: integers to negative integer powers are not allowed, got `{}` of {}; give a float", op,
                   n.name, s.to_int()));
+  TENON_CHECK(!n.nonnegative_float || s.is_complex() || s.to_double() >= 0, Value,
+              fmt::format("{}: `{}` must not be negative, got {}", op, n.name, s.to_double()));
   if (s.is_complex() || !detail::put_real(slot, s, n.type)) refuse_number(n, s, op);
 }
 
@@ -140,7 +142,8 @@ std::optional<Lowered> lower_pointwise(const PointwiseInfo& all, std::span<const
     const char* name_of = !info.outputs.empty() ? info.outputs[i].name
                           : in_place            ? info.tensor_names[0]
                                                 : "out";
-    detail::check_out(op.c_str(), made.results[i], name_of, stored[i]);
+    detail::check_out(op.c_str(), in_place ? OutRule::Cast : info.out_rule, made.results[i], name_of,
+                      stored[i]);
   }
   call.outs = stored;
   expr::ExpressionParts parts = expr::parts_of(*detail::Written(info).instantiate(call));

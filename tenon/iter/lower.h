@@ -22,11 +22,12 @@ struct LoweredNumber {
   uint8_t scalar = 0;  ///< Which number of the call.
   expr::Type type = expr::Type::F32;
   expr::Part part = expr::Part::Whole;
-  bool of_complex = false;   ///< Complex numbers are computed: any number has a value in them.
-  bool fills = false;        ///< It becomes an element of `wanted`, as fill_ makes one.
-  bool nonnegative = false;  ///< Integers must not be below zero where integers are computed.
-  bool truncates = false;    ///< Where integers are computed, a fraction is cut off.
-  bool as_operands = true;   ///< It has the operands' type, not one of its own; for messages.
+  bool of_complex = false;         ///< Complex numbers are computed: any number has a value in them.
+  bool fills = false;              ///< It becomes an element of `wanted`, as fill_ makes one.
+  bool nonnegative = false;        ///< Must not be below zero where integers are computed.
+  bool truncates = false;          ///< Where integers are computed, a fraction is cut off.
+  bool nonnegative_float = false;  ///< Must not be below zero where floats are computed.
+  bool as_operands = true;         ///< It has the operands' type, not one of its own; for messages.
   DType wanted = DType::Float32;
   const char* name = "";
 };

@@ -68,14 +68,21 @@ struct PointwiseInfo {
   /// Bit i: scalar i takes part in type promotion, as a Python number does (mul.Scalar's other, not add's
   /// alpha).
   uint32_t promoting_scalars = 0;
-  /// Bit i: scalar i must not be negative when integers are computed (pow's exponent).
+  /// Bit i: scalar i must not be negative: when integers are computed (pow's exponent), and when floats are
+  /// (softshrink's lambd) if nonnegative_floats says so.
   uint32_t nonnegative_scalars = 0;
+  bool nonnegative_floats = false;
+  /// Whether calls in that type look at the sign of a number.
+  bool checks_sign(bool floating) const noexcept {
+    return nonnegative_scalars != 0 && (!floating || nonnegative_floats);
+  }
   /// Bit i: where integers are computed, scalar i may have a fraction, which is cut off (addcmul's value).
   uint32_t truncated_scalars = 0;
   /// Bit i: tensor i is a truth value (where's condition): it must be bool, and takes no part in type
   /// promotion.
   uint32_t mask_tensors = 0;
   ComputeRule compute = ComputeRule::Same;
+  OutRule out_rule = OutRule::Cast;
   ResultRule result = ResultRule::Compute;
   /// For complex operands. Bit i: the expression gets the conjugate of tensor i. kConjugatedResult: the
   /// result is conjugated. A gradient is grad * conj(slope), which is conj(conj(grad) * slope).

@@ -89,8 +89,35 @@ def test_named_results():
 def test_numbers_stand_for_tensors_where_pytorch_lets_them():
     assert tenon.where(x > 0, x, 0).tolist() == [[1.0, 0.0], [3.0, 4.0]]
     assert tenon.where(x > 0, 1.0, 0.0).tolist() == [[1.0, 0.0], [1.0, 1.0]]
+    assert tenon.add(1, 2).item() == 3 and tenon.floor_divide(x, 2).tolist() == [[0.0, -1.0], [1.0, 2.0]]
+    whole = tenon.tensor([5, 6])
+    assert tenon.remainder(17, whole).tolist() == [2, 5] and tenon.bitwise_and(12, whole).tolist() == [4, 4]
+    assert tenon.bitwise_left_shift(1, whole).tolist() == [32, 64] and tenon.pow(2, whole).tolist() == [32, 64]
+
+
+REFUSED_NUMBERS = [
+    *((name, (3,)) for name in ("maximum", "minimum", "logical_and", "logical_or", "logical_xor", "mm", "atan2", "fmax", "hypot")),
+    *((name, (2, 3)) for name in ("maximum", "eq", "lt", "copysign", "fmod", "remainder", "rsub", "pow", "xlogy", "logical_or")),
+    *((name, (2, x)) for name in ("maximum", "eq", "ne", "gt", "ge", "lt", "le", "copysign", "fmod", "rsub", "logical_and", "masked_fill")),
+    *((name, (2, 3)) for name in ("bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_left_shift", "bitwise_right_shift")),
+]
+
+
+@pytest.mark.parametrize("name, arguments", REFUSED_NUMBERS, ids=lambda v: v if isinstance(v, str) else "")
+def test_numbers_stand_for_tensors_nowhere_else(name, arguments):
+    """As PyTorch: where it has no overload with a number in that place."""
+    operands = arguments if len(arguments) > 1 else (x, *arguments)
+    with pytest.raises(TypeError, match=f"^{name}\\(\\)"):
+        getattr(tenon, name)(*operands)
+
+
+@pytest.mark.parametrize("name", ["maximum", "logical_and", "eq.Tensor"])
+def test_operator_objects_take_numbers_where_functions_do(name):
+    packet, _, overload = name.partition(".")
+    operator = getattr(getattr(tenon.ops.aten, packet), overload or "default")
     with pytest.raises(TypeError):
-        tenon.mm(x, 2)
+        operator(x, 2)
+    assert tenon.ops.aten.add.Tensor(x, 2).tolist() == (x + 2).tolist()
 
 
 @pytest.mark.parametrize(

@@ -69,8 +69,10 @@ std::string stub_names(const OpDef& def) {
 void add_kernel_rows(const OpDef& def, const Operator& op, std::vector<KernelRow>& rows) {
   const auto body = [&](const std::string& function) {
     const std::string aliases = def.copies_out(op) ? "" : aliases_of(def);
-    return fmt::format("{{reinterpret_cast<AnyFunction>(&ops::{}), {}{}}}", function, quoted(op.schema.name),
-                       aliases.empty() ? "" : ", " + quoted(aliases));
+    const std::string rule = def.copies_out(op) ? def.out_dtype : "Cast";
+    return fmt::format("{{reinterpret_cast<AnyFunction>(&ops::{}), {}{}{}}}", function,
+                       quoted(op.schema.name), aliases.empty() ? "" : ", " + quoted(aliases),
+                       rule == "Cast" ? "" : ", nullptr, OutRule::" + rule);
   };
   const auto function = [&](const std::string& key, const std::string& name, const std::string& probe = "") {
     rows.push_back({&op, key, "FunctionCall", "", probe, body(name)});

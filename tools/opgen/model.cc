@@ -120,6 +120,12 @@ void read_rows(YamlEntry& entry, OpDef& def) {
 void read_body(YamlEntry& entry, OpDef& def) {
   def.crosses_devices = entry.flag("crosses_devices", false);
   def.mixed_devices = entry.flag("mixed_devices", false);
+  if (entry.has("out_dtype")) {
+    const std::string rule = entry.text("out_dtype");
+    if (!is_one_of(rule, {"same", "same_or_uint8"}))
+      entry.fail_in("out_dtype", fmt::format("expected same or same_or_uint8, got '{}'", rule));
+    def.out_dtype = rule == "same" ? "Same" : "SameOrUInt8";
+  }
   constexpr const char* kBodies[] = {"expr", "shape", "view", "explicit", "composite", "dispatch"};
   int bodies = 0;
   for (const char* field : kBodies) bodies += entry.has(field);

@@ -64,8 +64,10 @@ struct Pointwise {
   std::vector<std::string> at_least_one;  ///< Optional arguments that may not all be absent.
   std::string bool_text;  ///< What runs instead when the operands are bool (`bool_expr`); may be empty.
   ResultType result = ResultType::Same;
-  std::vector<std::string> promote;         ///< Numbers that take part in promotion.
-  std::vector<std::string> nonnegative;     ///< Numbers that may not be negative where integers are computed.
+  std::vector<std::string> promote;  ///< Numbers that take part in promotion.
+  /// Numbers that may not be negative: where integers are computed, or, of an operator that refuses
+  /// integers, at all.
+  std::vector<std::string> nonnegative;
   std::vector<std::string> truncate;        ///< Numbers whose fraction is cut off where integers are computed.
   std::vector<std::string> masks;           ///< Tensor arguments that are truth values.
   std::vector<std::string> refused_dtypes;  ///< By name ("bool"), or "floating", "integral".
@@ -136,12 +138,13 @@ struct OpDef {
   bool updates = false;  ///< `function` writes part of `self`, of which other forms make a copy (Structured).
   /// The stubs without which the C++ function cannot serve a device, by name.
   std::vector<std::string> stubs;
-  std::string reason;             ///< Why an Explicit body has no shape function.
-  bool undeclared_alias = false;  ///< The result is an alias that the schema does not name (Explicit).
-  std::string shape;              ///< The shape function's name (Structured).
-  std::string kernel;             ///< The kernel's name (Structured with `kernel`).
-  bool mixed_devices = false;     ///< Tensor arguments may be on the host and on a device.
-  bool crosses_devices = false;   ///< Tensor arguments may be on several accelerators.
+  std::string reason;              ///< Why an Explicit body has no shape function.
+  bool undeclared_alias = false;   ///< The result is an alias that the schema does not name (Explicit).
+  std::string shape;               ///< The shape function's name (Structured).
+  std::string kernel;              ///< The kernel's name (Structured with `kernel`).
+  bool mixed_devices = false;      ///< Tensor arguments may be on the host and on a device.
+  bool crosses_devices = false;    ///< Tensor arguments may be on several accelerators.
+  std::string out_dtype = "Cast";  ///< What `out=` may be: OutRule of core/dtype.h.
   std::map<std::string, std::string> dispatch;  ///< Key -> C++ function of tenon::ops (Dispatch).
   Pointwise pointwise;                          ///< Expr.
   std::optional<Rows> rows;  ///< Structured, where an expression over rows is all there is.

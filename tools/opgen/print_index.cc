@@ -128,13 +128,14 @@ std::vector<GeneratedFile> print_index(const std::vector<OpDef>& defs) {
     for (const Operator& op : def.operators) {
       const auto bound = python.find(&op);
       text += fmt::format(
-          "{}{}: {{\"file\": {}, \"line\": {}, \"body\": {}, \"derivative\": {}, \"formulas\": {}, \"node\": "
+          "{}{}: {{\"file\": {}, \"line\": {}, \"body\": {}, \"out_dtype\": {}, \"derivative\": {}, "
+          "\"formulas\": {}, \"node\": "
           "{}, "
           "\"cpp\": {}, \"python\": {}, \"doc\": {}}}",
           text.empty() ? "{\n" : ",\n", json_string(full_name(op.schema)),
           json_string("tenon/ops/yaml/" + def.file), def.line, json_object(body_of(def)),
-          json_string(derivative), json_object(formulas), recorded ? json_string(nodes.at(&def)) : "null",
-          json_list(cpp_bindings(op)),
+          json_string(def.out_dtype), json_string(derivative), json_object(formulas),
+          recorded ? json_string(nodes.at(&def)) : "null", json_list(cpp_bindings(op)),
           json_list(bound == python.end() ? std::vector<std::string>() : bound->second),
           json_string(def.doc.substr(0, def.doc.find('\n'))));
     }

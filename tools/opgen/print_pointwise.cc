@@ -333,15 +333,18 @@ class InfoPrinter {
     text += fmt::format("    .promoting_scalars = {},\n",
                         mask_of(form.scalars, derived ? std::vector<std::string>{} : p.promote));
     if (!derived && !p.nonnegative.empty())
-      text += fmt::format("    .nonnegative_scalars = {},\n", mask_of(form.scalars, p.nonnegative));
+      text += fmt::format("    .nonnegative_scalars = {},\n    .nonnegative_floats = {},\n",
+                          mask_of(form.scalars, p.nonnegative),
+                          std::ranges::find(p.refused_dtypes, "integral") != p.refused_dtypes.end());
     if (!derived && !p.truncate.empty())
       text += fmt::format("    .truncated_scalars = {},\n", mask_of(form.scalars, p.truncate));
     text += fmt::format("    .mask_tensors = {},\n", mask_of(tensors, masks));
-    text += fmt::format("    .compute = ComputeRule::{},\n    .result = ResultRule::{},\n",
-                        to_float ? "Float" : "Same",
-                        !derived && p.result == ResultType::Bool ? "Bool"
-                        : to_real                                ? "Real"
-                                                                 : "Compute");
+    text += fmt::format(
+        "    .compute = ComputeRule::{},\n    .out_rule = OutRule::{},\n    .result = ResultRule::{},\n",
+        to_float ? "Float" : "Same", derived ? "Cast" : def.out_dtype,
+        !derived && p.result == ResultType::Bool ? "Bool"
+        : to_real                                ? "Real"
+                                                 : "Compute");
     const std::string asked =
         fmt::format("{}{}", asks.typed_numbers ? "    .numbers_as_computed = false,\n" : "",
                     asks.dtypes ? "    .asks_dtypes = true,\n" : "");

@@ -95,7 +95,8 @@ class TablePrinter {
     const size_t methods = name.methods == name.functions ? functions : add_rows(name.methods);
     names_ += fmt::format("    {{{}, {}, {}, {}, {}, {}, {}, {}}},\n", text_.add(name.name),
                           text_.add(name.function_doc), text_.add(name.method_doc), functions,
-                          name.functions.size(), methods, name.methods.size(), name.numbers_as_tensors);
+                          name.functions.size(), methods, name.methods.size(),
+                          static_cast<int>(name.numbers_as_tensors));
   }
 
   size_t add_rows(const std::vector<const PythonOverload*>& overloads) {

@@ -99,8 +99,13 @@ class FamilyPrinter {
                               body_parameters(def, false), function);
     }
     computed += def.stubs.empty() ? ", nullptr" : fmt::format(", detail::kStubs<{}>", stub_names(def));
-    if (def.mixed_devices || def.rows) computed += def.mixed_devices ? ", true" : ", false";
-    if (def.rows) computed += fmt::format(", &rows_info::{}", def.operators.front().constant);
+    const bool rule = def.out_dtype != "Cast";
+    if (def.mixed_devices || def.rows || rule) computed += def.mixed_devices ? ", true" : ", false";
+    if (def.rows)
+      computed += fmt::format(", &rows_info::{}", def.operators.front().constant);
+    else if (rule)
+      computed += ", nullptr";
+    if (rule) computed += fmt::format(", OutRule::{}", def.out_dtype);
     structured_ += fmt::format(
         "const StructuredInfo {}{{{}, {}, reinterpret_cast<detail::AnyFunction>(static_cast<void "
         "(*)({})>(&{})),\n"

@@ -21,15 +21,6 @@ std::string in_stub(const std::string& text) {
   return std::regex_replace(text, kShadowed, "_$1");
 }
 
-/// Whether a number may stand for the tensors of every overload, because none takes numbers there.
-bool takes_numbers(const PythonName& name) {
-  return name.numbers_as_tensors && std::ranges::none_of(name.overloads, [](const PythonOverload& o) {
-           return std::ranges::any_of(o.op->schema.arguments, [](const Argument& a) {
-             return a.type.base == schema::BaseType::Scalar && !a.default_value.given();
-           });
-         });
-}
-
 /// One parameter: its name and type, and its default, which decides whether it may be left out.
 struct StubParameter {
   std::string declared, value;
@@ -37,15 +28,12 @@ struct StubParameter {
   std::string text() const { return value.empty() ? declared : declared + " = " + value; }
 };
 
-std::vector<StubParameter> parameters_of(const PythonName& name, const PythonOverload& o, bool method) {
+std::vector<StubParameter> parameters_of(const PythonOverload& o, bool method) {
   std::vector<StubParameter> out;
-  const bool numbers = takes_numbers(name);
   for (const Argument& a : o.shown_schema().arguments) {
     if (method && a.name == "self") continue;
     std::string type = in_stub(schema::python_type(a));
     if (a.type.base == schema::BaseType::ScalarType) type.replace(type.find("_dtype"), 6, "_DTypeLike");
-    if (numbers && type == "Tensor" && !a.is_out && !(a.name == "self" || a.name == "condition"))
-      type = "Tensor | _Number";
     out.push_back({python_parameter_name(a) + ": " + type, schema::python_default(a), a.kwarg_only});
   }
   if (o.takes_requires_grad()) out.push_back({in_stub("requires_grad: bool"), "False", true});
@@ -144,7 +132,7 @@ std::string definitions(const PythonName& name, const std::vector<const PythonOv
     if (!known) forms.emplace_back(std::move(parameters), returned(o.op->schema));
   };
   for (const PythonOverload* o : overloads) {
-    std::vector<StubParameter> parameters = parameters_of(name, *o, method);
+    std::vector<StubParameter> parameters = parameters_of(*o, method);
     // An overload with `out` is the one without it, or None for it.
     if (o->op->schema.out_arguments().size() == 1 && make_out_optional(forms, parameters)) continue;
     add(parameters, *o);
@@ -156,7 +144,7 @@ std::string definitions(const PythonName& name, const std::vector<const PythonOv
     }
     // out=(a, b) as well as a name for each.
     if (const auto outs = o->op->schema.out_arguments(); outs.size() > 1) {
-      std::vector<StubParameter> together = parameters_of(name, *o, method);
+      std::vector<StubParameter> together = parameters_of(*o, method);
       std::erase_if(together, [&](const StubParameter& p) {
         return std::ranges::any_of(outs, [&](size_t i) {
           return p.declared == python_parameter_name(o->op->schema.arguments[i]) + ": Tensor";

@@ -12,39 +12,12 @@ namespace {
 using schema::Argument;
 using schema::BaseType;
 
-/// Operators whose tensor arguments PyTorch also takes as numbers.
-const std::set<std::string> kNumbersAsTensors = {"add",
-                                                 "sub",
-                                                 "mul",
-                                                 "div",
-                                                 "divide",
-                                                 "multiply",
-                                                 "subtract",
-                                                 "true_divide",
-                                                 "rsub",
-                                                 "pow",
-                                                 "where",
-                                                 "eq",
-                                                 "ne",
-                                                 "lt",
-                                                 "le",
-                                                 "gt",
-                                                 "ge",
-                                                 "remainder",
-                                                 "fmod",
-                                                 "maximum",
-                                                 "minimum",
-                                                 "floor_divide",
-                                                 "logical_and",
-                                                 "logical_or",
-                                                 "xlogy",
-                                                 "copysign",
-                                                 "bitwise_and",
-                                                 "bitwise_left_shift",
-                                                 "bitwise_right_shift",
-                                                 "bitwise_or",
-                                                 "bitwise_xor",
-                                                 "masked_fill"};
+/// Operators any of whose tensors PyTorch also takes as a number.
+const std::set<std::string> kNumbersAsTensors = {
+    "add", "sub", "mul", "div", "divide", "multiply", "subtract", "true_divide", "floor_divide"};
+/// Operators that PyTorch has with a number in the place of one tensor, in overloads that are none here.
+const std::set<std::string> kNumbersBesideTensors = {
+    "remainder", "bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_left_shift", "bitwise_right_shift"};
 
 /// Tensors before lists before numbers: a 0-dim tensor also fits a number, so the number's overload must come
 /// later.
@@ -133,7 +106,8 @@ std::vector<PythonName> python_names(const std::vector<OpDef>& defs) {
     });
     std::string plain = name.name;
     if (plain.ends_with('_')) plain.pop_back();
-    name.numbers_as_tensors = kNumbersAsTensors.contains(plain);
+    if (kNumbersAsTensors.contains(plain)) name.numbers_as_tensors = NumbersAsTensors::All;
+    if (kNumbersBesideTensors.contains(plain)) name.numbers_as_tensors = NumbersAsTensors::Beside;
     out.push_back(std::move(name));
   }
   for (PythonName& name : out) {

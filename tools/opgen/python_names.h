@@ -2,6 +2,7 @@
 // call tries them. Used by the printers of the binding and of the stubs.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -25,12 +26,14 @@ struct PythonOverload {
   static bool named_results(const FunctionSchema& schema);
 };
 
+/// Whether numbers may stand for tensors where no overload fits: none, all but one, or all.
+enum class NumbersAsTensors : uint8_t { None, Beside, All };
+
 struct PythonName {
   std::string name;
   std::vector<const PythonOverload*> functions;
   std::vector<const PythonOverload*> methods;
-  /// Numbers may stand for tensors where no overload fits.
-  bool numbers_as_tensors = false;
+  NumbersAsTensors numbers_as_tensors = NumbersAsTensors::None;
   /// What help() prints, after the line that inspect.signature reads.
   std::string function_doc, method_doc;
 

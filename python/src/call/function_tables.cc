@@ -26,7 +26,7 @@ constexpr uint16_t kVariadic = 1, kTakesRequiresGrad = 2, kNamedResults = 4, kOp
 struct NameRow {
   uint32_t name, function_doc, method_doc;
   uint16_t first_function, num_functions, first_method, num_methods;
-  bool numbers_as_tensors;
+  uint8_t numbers_as_tensors;
 };
 
 }  // namespace
@@ -53,11 +53,13 @@ bool fill_tables() noexcept {
     if (row.num_functions > 0) {
       g_function_defs[functions] =
           fast_method(name, kFunctionEntryPoints[functions], text_at(row.function_doc));
-      g_functions[functions++] = {name, {}, row.numbers_as_tensors, row.first_function, row.num_functions};
+      g_functions[functions++] = {
+          name, {}, NumbersAsTensors{row.numbers_as_tensors}, row.first_function, row.num_functions};
     }
     if (row.num_methods > 0) {
       g_method_defs[methods] = fast_method(name, kMethodEntryPoints[methods], text_at(row.method_doc));
-      g_methods[methods++] = {name, {}, row.numbers_as_tensors, row.first_method, row.num_methods};
+      g_methods[methods++] = {
+          name, {}, NumbersAsTensors{row.numbers_as_tensors}, row.first_method, row.num_methods};
     }
   }
   return true;
@@ -109,7 +111,7 @@ constexpr Param kOptions[] = {{"dtype", "dtype | None", Default::none(), true},
                               {"device", "device | None", Default::none(), true},
                               {"pin_memory", "bool | None", Default::none(), true}};
 
-Overload make_overload(const OverloadRow& row) {
+Overload make_overload(const OverloadRow& row, const char* function) {
   OperatorEntry* entry = kEntries[row.entries] + row.index;
   const schema::FunctionSchema& schema = OperatorHandle(*entry).schema();
   const bool options = (row.flags & kOptionsOfOut) != 0;
@@ -146,7 +148,8 @@ Overload make_overload(const OverloadRow& row) {
           (row.flags & kTakesRequiresGrad) != 0,
           options,
           (row.flags & kView) != 0,
-          static_cast<uint8_t>(schema.argument_index("self").value_or(0))};
+          static_cast<uint8_t>(schema.argument_index("self").value_or(0)),
+          function};
 }
 
 }  // namespace
@@ -154,7 +157,7 @@ Overload make_overload(const OverloadRow& row) {
 void prepare(const Function& function) {
   auto overloads = std::make_unique<Overload[]>(function.num_rows);
   for (size_t i = 0; i < function.num_rows; ++i)
-    overloads[i] = make_overload(kOverloads[function.first_row + i]);
+    overloads[i] = make_overload(kOverloads[function.first_row + i], function.name);
   function.overloads = {overloads.release(), function.num_rows};
 }
 

@@ -1,5 +1,6 @@
 #include "python/src/call/overload.h"
 
+#include <algorithm>
 #include <cstring>
 #include <string>
 #include <vector>
@@ -170,12 +171,19 @@ PyObject* refuse(const Function& f, const Arguments& a) {
   return nullptr;
 }
 
+bool has_tensor(const Arguments& a) noexcept {
+  const Py_ssize_t count = a.count + (a.keywords ? PyTuple_GET_SIZE(a.keywords) : 0);
+  return a.self || std::any_of(a.args, a.args + count, [](PyObject* o) { return is_tensor(o); });
+}
+
 PyObject* try_overloads(const Function& f, Arguments& a) {
   for (const Overload& o : f.overloads) {
     if (PyObject* result = o.invoke(o, a); result != kNoMatch) [[likely]]
       return result;
   }
-  if (f.numbers_as_tensors) {
+  const bool numbers = f.numbers_as_tensors == NumbersAsTensors::All ||
+                       (f.numbers_as_tensors == NumbersAsTensors::Beside && has_tensor(a));
+  if (numbers) {
     a.numbers_as_tensors = true;
     for (const Overload& o : f.overloads) {
       if (PyObject* result = o.invoke(o, a); result != kNoMatch) return result;

@@ -67,14 +67,18 @@ struct Overload {
   bool options_of_out = false;
   bool is_view = false;       ///< Whatever its size, it keeps the interpreter lock.
   uint8_t self_position = 0;  ///< Where a method's object goes: where(condition, self, other).
+  const char* function = "";  ///< The name that it is called by.
 };
+
+/// Whether a call that no overload fits is tried again with numbers for tensors: not, if another argument is
+/// a tensor, as in bitwise_and(1, x), or always, as in add(1, 2). opgen's python_names.cc decides.
+enum class NumbersAsTensors : uint8_t { None, Beside, All };
 
 /// All overloads of a name, in the order in which they are tried. They are made at the first call.
 struct Function {
   const char* name = nullptr;
   mutable std::span<const Overload> overloads = {};
-  /// If no overload fits, try again with numbers for tensors, as in where(c, 1, x).
-  bool numbers_as_tensors = false;
+  NumbersAsTensors numbers_as_tensors = NumbersAsTensors::None;
   uint16_t first_row = 0, num_rows = 0;  ///< What they are made from; see function_tables.cc.
 };
 /// Makes the overloads. Throws PythonError.

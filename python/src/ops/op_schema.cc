@@ -5,6 +5,7 @@
 #include <memory>
 #include <unordered_map>
 
+#include "python/src/call/overload.h"
 #include "python/src/call/parser.h"
 
 namespace tenon::python {
@@ -51,11 +52,18 @@ void check_type(const schema::FunctionSchema& s, const schema::Type& type, std::
                           s.full_name(), what, to_string(type)));
 }
 
+/// As PyTorch: those operators of its own that take numbers for all of their tensors.
+bool takes_numbers(const std::string& name) {
+  const Function* function = find_function(name.c_str());
+  if (!function) function = find_method(name.c_str());
+  return function && function->numbers_as_tensors == NumbersAsTensors::All;
+}
+
 std::unique_ptr<OpSchema> make(const schema::FunctionSchema& source) {
   auto out = std::make_unique<OpSchema>();
   out->source = &source;
   out->num_positional = source.num_positional();
-  out->numbers_as_tensors = source.ns == "aten";
+  out->numbers_as_tensors = source.ns == "aten" && takes_numbers(source.name);
   TENON_CHECK(source.arguments.size() <= kMaxOpArguments, NotImplemented,
               fmt::format("{}: an operator that Python calls has at most {} arguments, this one has {}",
                           source.full_name(), kMaxOpArguments, source.arguments.size()));

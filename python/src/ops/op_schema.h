@@ -36,7 +36,7 @@ struct OpSchema {
   bool takes_device = false;
   /// Whether it returns one new tensor, as most operators do.
   bool returns_new_tensor = false;
-  /// Whether numbers may be passed for tensors, as PyTorch allows for its own operators.
+  /// Whether numbers may be passed for tensors, as PyTorch allows for some of its own.
   bool numbers_as_tensors = false;
 
   /// The OpSchema of a schema, made at the first call; both live as long as the process. The caller holds the

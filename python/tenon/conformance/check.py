@@ -5,7 +5,7 @@ import zlib
 import numpy as np
 
 import tenon
-from . import data_dependent
+from . import data_dependent, table
 from .dtypes import BY_NAME, PARTS, axis
 from .library import TENON
 from .samples import KINDS, LAYOUTS, Maker, Sample, Spec, geometry
@@ -465,7 +465,8 @@ def meta_writes(op, function, s, outs, matrix, dtype):
 
 
 def out_elsewhere(op, row, s, matrix, dtype):
-    """out= of no elements takes the result's shape; of a wider dtype takes its values; of a lower category is refused.
+    """out= of no elements takes the result's shape; of a wider dtype takes its values, or is refused where PyTorch refuses it;
+    of a lower category is refused.
 
     A factory computes in the dtype of out, and refuses to be asked for another.
     """
@@ -491,6 +492,8 @@ def out_elsewhere(op, row, s, matrix, dtype):
             check_in_out(row, s, wide, wider, allowed)
             if wider is not d:
                 refused(op, row, lambda: function(*args, **kwargs, out=wide), s)
+        elif wider is not d and table.out_rule(op) != "Cast":
+            refused(op, row, lambda: function(*args, **kwargs, out=wide), s)
         else:
             function(*args, **kwargs, out=wide)
             compare(TENON.array(wide), d.store(np.asarray(row.wanted(s))).reshape(shape), wider, allowed, row=row)

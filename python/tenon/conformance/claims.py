@@ -1,11 +1,8 @@
 """What a device says that it computes, and which operators have kernels of its own."""
 
-import json
-import pathlib
-
 import tenon
 
-from . import check
+from . import check, table
 from .dtypes import BY_NAME
 from .library import TENON
 
@@ -22,8 +19,6 @@ class Claims:
         self.dtypes = {str(d).partition(".")[2] for d in said.dtypes} if said else set()
         #: Whether it runs every pointwise program.
         self.pointwise = bool(said) and said.pointwise and said.operations & _ALL_OPERATIONS == _ALL_OPERATIONS
-        path = pathlib.Path(tenon.__file__).parent / "_operators.json"
-        self._index = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
         self.own = {o for o in tenon.dispatch.operators() if any(r.key == self.key for r in tenon.dispatch.registrations(o))}
         #: The stubs that the plug-in filled in.
         self.stubs = sorted(s.name for s in tenon.dispatch.stubs() if name in s.own)
@@ -33,7 +28,7 @@ class Claims:
         return op.full_name if "::" in op.full_name else "aten::" + op.full_name
 
     def body(self, op):
-        return self._index.get(self.full(op), {}).get("body", {})
+        return table.index().get(self.full(op), {}).get("body", {})
 
     def has_kernel(self, op):
         """Whether the plug-in registered a kernel for the operator."""

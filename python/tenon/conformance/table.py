@@ -1,10 +1,24 @@
 """The operators of the built package: schemas and flags, read from the dispatcher's introspection."""
 
+import json
+import pathlib
 import re
 from dataclasses import dataclass, field
 from functools import cache
 
 from tenon._C import dispatch
+
+
+@cache
+def index():
+    """What the generator recorded about each built-in operator, by full name."""
+    path = pathlib.Path(__file__).parents[1] / "_operators.json"
+    return json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+
+
+def out_rule(op):
+    """Which dtypes `out=` may have: "Cast" (any that the result can be cast to), "Same" or "SameOrUInt8"."""
+    return index().get("aten::" + op.full_name.removeprefix("aten::"), {}).get("out_dtype", "Cast")
 
 
 @dataclass(frozen=True)

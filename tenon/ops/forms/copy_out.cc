@@ -14,32 +14,34 @@ OutputSpec spec_of(const Tensor& result) {
 
 }  // namespace
 
-void check_factory_out(const char* op, const Tensor& expected, const Tensor& out) {
-  const StructuredInfo info{.name = op};
-  structured_check(op, spec_of(expected), StructuredArguments(info, std::optional(out.device())), out, false);
+void check_factory_out(const BuiltinFunction& body, const Tensor& expected, const Tensor& out) {
+  const StructuredInfo info{.name = body.name, .out_rule = body.out_rule};
+  structured_check(info, spec_of(expected), StructuredArguments(info, std::optional(out.device())), out,
+                   false);
 }
 
-void copy_out(const char* op, const Tensor& result, Tensor& out) {
-  const StructuredInfo info{.name = op, .arguments = "result"};
+void copy_out(const BuiltinFunction& body, const Tensor& result, Tensor& out) {
+  const StructuredInfo info{.name = body.name, .arguments = "result", .out_rule = body.out_rule};
   const StructuredArguments arguments(info, result);
   const OutputSpec wanted = spec_of(result);
-  structured_check(op, wanted, arguments, out, false);
+  structured_check(info, wanted, arguments, out, false);
   resize_structured(wanted, out);
-  ops::copy_elements(out, result, op);
+  ops::copy_elements(out, result, body.name);
 }
 
-void copy_out(const char* op, const std::tuple<Tensor, Tensor>& results, Tensor& first, Tensor& second) {
-  const StructuredInfo info{.name = op, .arguments = "first, second"};
+void copy_out(const BuiltinFunction& body, const std::tuple<Tensor, Tensor>& results, Tensor& first,
+              Tensor& second) {
+  const StructuredInfo info{.name = body.name, .arguments = "first, second", .out_rule = body.out_rule};
   const StructuredArguments arguments(info, std::get<0>(results), std::get<1>(results));
   const OutputSpec wanted[] = {spec_of(std::get<0>(results)), spec_of(std::get<1>(results))};
-  structured_check(op, wanted[0], arguments, first, false);
-  structured_check(op, wanted[1], arguments, second, false);
+  structured_check(info, wanted[0], arguments, first, false);
+  structured_check(info, wanted[1], arguments, second, false);
   Tensor* const outs[] = {&first, &second};
-  check_apart(op, wanted, outs);
+  check_apart(body.name, wanted, outs);
   resize_structured(wanted[0], first);
   resize_structured(wanted[1], second);
-  ops::copy_elements(first, std::get<0>(results), op);
-  ops::copy_elements(second, std::get<1>(results), op);
+  ops::copy_elements(first, std::get<0>(results), body.name);
+  ops::copy_elements(second, std::get<1>(results), body.name);
 }
 
 }  // namespace tenon::detail

@@ -8,16 +8,17 @@
 namespace tenon::detail {
 
 /// Copies `result` to `out`, which is resized if it has no elements. Throws before it writes anything unless
-/// `out` is on the result's device, has the result's shape or no elements, and has a dtype that the result
-/// can be cast to.
-void copy_out(const char* op, const Tensor& result, Tensor& out);
+/// `out` is on the result's device, has the result's shape or no elements, and has a dtype that the body's
+/// OutRule admits.
+void copy_out(const BuiltinFunction& body, const Tensor& result, Tensor& out);
 
 /// The same for two results, which must not share memory.
-void copy_out(const char* op, const std::tuple<Tensor, Tensor>& results, Tensor& first, Tensor& second);
+void copy_out(const BuiltinFunction& body, const std::tuple<Tensor, Tensor>& results, Tensor& first,
+              Tensor& second);
 
 /// Throws where a factory's result of the sizes and dtype of `expected`, on the device of `out`, could not be
 /// copied to it.
-void check_factory_out(const char* op, const Tensor& expected, const Tensor& out);
+void check_factory_out(const BuiltinFunction& body, const Tensor& expected, const Tensor& out);
 
 /// What a functional body returns for the first `kIns` of A.
 template <class Result, size_t kIns, class... A>
@@ -49,7 +50,7 @@ struct CopyOutCall<Tensor&(A...)> {
     Tensor& out = std::get<kIns>(all);
     const auto& body = *static_cast<const BuiltinFunction*>(kernel.data);
     try {
-      copy_out(body.name, BodyResult<Tensor, kIns, A...>::of(body, all), out);
+      copy_out(body, BodyResult<Tensor, kIns, A...>::of(body, all), out);
     } catch (Error& e) {
       e.set_operator(body.name);
       throw;
@@ -66,7 +67,7 @@ struct CopyOutCall<std::tuple<Tensor&, Tensor&>(A...)> {
     Tensor &first = std::get<kIns>(all), &second = std::get<kIns + 1>(all);
     const auto& body = *static_cast<const BuiltinFunction*>(kernel.data);
     try {
-      copy_out(body.name, BodyResult<std::tuple<Tensor, Tensor>, kIns, A...>::of(body, all), first, second);
+      copy_out(body, BodyResult<std::tuple<Tensor, Tensor>, kIns, A...>::of(body, all), first, second);
     } catch (Error& e) {
       e.set_operator(body.name);
       throw;

@@ -75,8 +75,8 @@ struct FactoryCopyOutCall<Tensor&(A...)> {
       });
     };
     try {
-      check_factory_out(body.name, run(kMeta), out);
-      copy_out(body.name, run(out.device()), out);
+      check_factory_out(body, run(kMeta), out);
+      copy_out(body, run(out.device()), out);
     } catch (Error& e) {
       e.set_operator(body.name);
       throw;

@@ -26,6 +26,7 @@ struct BuiltinFunction {
   /// For each result, a letter for the argument that the schema declares it an alias of ('a' is the first),
   /// or '-' if it is new. Null if results may be either.
   const char* aliases = nullptr;
+  OutRule out_rule = OutRule::Cast;  ///< Of an out form.
 };
 
 /// In builds with assertions, checks that the results of a body alias exactly the arguments that its schema

@@ -63,8 +63,9 @@ void throw_not_set(const char* op) {
   throw_error(ErrorKind::Internal, fmt::format("{}: its shape function left an output without a shape", op));
 }
 
-void structured_check(const char* op, const OutputSpec& wanted, const StructuredArguments& arguments,
-                      const Tensor& out, bool in_place) {
+void structured_check(const StructuredInfo& info, const OutputSpec& wanted,
+                      const StructuredArguments& arguments, const Tensor& out, bool in_place) {
+  const char* op = info.name;
   const char* argument = in_place ? "self" : "out";
   if (!wanted.set) throw_not_set(op);
   TENON_CHECK(out.defined(), Type, fmt::format("{}: `{}` must be a tensor, got None", op, argument));
@@ -74,6 +75,9 @@ void structured_check(const char* op, const OutputSpec& wanted, const Structured
   TENON_CHECK(can_cast(wanted.dtype, out.dtype()), Type,
               fmt::format("{}: the result is {}, which cannot be cast to `{}` of {}", op, name(wanted.dtype),
                           argument, name(out.dtype())));
+  TENON_CHECK(in_place || can_store(info.out_rule, wanted.dtype, out.dtype()), Type,
+              fmt::format("{}: expected `out` of {}, the dtype of the result, got {}", op, name(wanted.dtype),
+                          name(out.dtype())));
   const bool fits = out.sizes() == IntArrayRef(wanted.sizes);
   if (!fits) checked_numel(wanted.sizes, op);
   TENON_CHECK(

@@ -31,6 +31,7 @@ struct StructuredInfo {
   const StubBase* const* stubs = nullptr;  ///< Null-terminated; null: every backend.
   bool mixed_devices = false;              ///< Arguments may be on several devices.
   const RowsInfo* rows = nullptr;          ///< Of an expression over rows.
+  OutRule out_rule = OutRule::Cast;        ///< The dtypes that `out=` may have.
 };
 
 namespace detail {
@@ -80,8 +81,8 @@ class StructuredArguments {
 /// Throws Error{Internal} because a shape function has not set an output.
 [[noreturn]] void throw_not_set(const char* op);
 /// Throws unless `out` can take the result. Every output is checked before any is resized.
-void structured_check(const char* op, const OutputSpec& wanted, const StructuredArguments& arguments,
-                      const Tensor& out, bool in_place);
+void structured_check(const StructuredInfo& info, const OutputSpec& wanted,
+                      const StructuredArguments& arguments, const Tensor& out, bool in_place);
 /// Throws Error{Runtime} where two checked outputs are one tensor, or will share memory once they have the
 /// results' shapes.
 void check_apart(const char* op, std::span<const OutputSpec> wanted, Tensor* const* outs);
@@ -197,7 +198,7 @@ struct StructuredRun<TypeList<A...>, std::index_sequence<I...>> {
     try {
       OutputSpec specs[kOuts];
       shape(info, OutputSpecs(specs), args...);
-      (structured_check(info.name, specs[I], arguments, *given[I], in_place), ...);
+      (structured_check(info, specs[I], arguments, *given[I], in_place), ...);
       if constexpr (kOuts > 1) check_apart(info.name, specs, given);
       Tensor outs[] = {structured_target(specs[I], arguments, *given[I])...};
       checked_kernel(info, arguments.device(), outs, args...);

@@ -56,7 +56,7 @@ struct UpdateInplaceCall<Tensor&(Tensor&, A...)> {
     try {
       OutputSpec spec;
       UpdateRun<A...>::shape(info, OutputSpecs(std::span(&spec, 1)), self, args...);
-      structured_check(info.name, spec, arguments, self, true);
+      structured_check(info, spec, arguments, self, true);
       UpdateRun<A...>::update(info, self, args...);
     } catch (Error& e) {
       e.set_operator(info.name);
@@ -85,7 +85,7 @@ struct UpdateOutCall<Tensor&(const Tensor&, A...)> {
     try {
       OutputSpec spec;
       Run::shape(info, OutputSpecs(std::span(&spec, 1)), self, std::get<I>(all)...);
-      structured_check(info.name, spec, arguments, out, false);
+      structured_check(info, spec, arguments, out, false);
       const Tensor result = Run::updated_copy(info, arguments.device(), self, std::get<I>(all)...);
       resize_structured(spec, out);
       structured_finish(out, result);

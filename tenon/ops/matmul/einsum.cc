@@ -24,6 +24,8 @@ int number_of(char c) {
   return c >= 'a' && c <= 'z' ? 26 + c - 'a' : -1;
 }
 
+char letter(int number) { return static_cast<char>(number < 26 ? 'A' + number : 'a' + (number - 26)); }
+
 struct Term {
   /// Letters by number; -1 once where the dimensions of "..." are.
   std::vector<int> labels;
@@ -67,6 +69,13 @@ struct Plan {
   std::vector<Term> operands;
   std::array<int64_t, kLetters> place{};  // of each letter; -1 where it does not occur
   int64_t dots = 0, dots_at = 0, outputs = 0, rank = 0;
+
+  /// How the equation names a dimension: "'j'", or "..." where it has no letter.
+  std::string name_of(int64_t dim) const {
+    const auto found = std::find(place.begin(), place.end(), dim);
+    return found == place.end() ? "..."
+                                : fmt::format("'{}'", letter(static_cast<int>(found - place.begin())));
+  }
 };
 
 Plan make_plan(std::string_view equation, TensorList tensors) {
@@ -109,9 +118,11 @@ Plan make_plan(std::string_view equation, TensorList tensors) {
       continue;
     }
     TENON_CHECK(uses[at(label)] > 0, Value,
-                fmt::format("einsum: the result of '{}' names a dimension that no operand has", equation));
-    TENON_CHECK(plan.place[at(label)] < 0, Value,
-                fmt::format("einsum: the result of '{}' names a dimension twice", equation));
+                fmt::format("einsum: the result of '{}' names '{}', a dimension that no operand has",
+                            equation, letter(label)));
+    TENON_CHECK(
+        plan.place[at(label)] < 0, Value,
+        fmt::format("einsum: the result of '{}' names dimension '{}' twice", equation, letter(label)));
     plan.place[at(label)] = next++;
   }
   plan.outputs = next;
@@ -147,9 +158,8 @@ Tensor spread(const Plan& plan, const Term& term, Tensor t) {
     const int64_t other = again - places.begin();
     TENON_CHECK(
         t.size(static_cast<int64_t>(d)) == t.size(other), Shape,
-        fmt::format(
-            "einsum: a name that is repeated in an operand needs dimensions of one size, got {} and {}",
-            t.size(static_cast<int64_t>(d)), t.size(other)));
+        fmt::format("einsum: dimension {}, which is repeated in an operand, needs one size, got {} and {}",
+                    plan.name_of(places[d]), t.size(static_cast<int64_t>(d)), t.size(other)));
     t = t.diagonal(0, static_cast<int64_t>(d), other);
     const int64_t place = places[d];
     places.erase(places.begin() + other);
@@ -237,11 +247,14 @@ Tensor einsum(std::string_view equation, TensorList tensors, std::optional<IntAr
   for (size_t i = 0; i < tensors.size(); ++i) operands.push_back(spread(plan, plan.operands[i], tensors[i]));
   for (int64_t d = 0; d < plan.rank; ++d) {
     int64_t size = 1;
-    for (const Tensor& t : operands) {
-      TENON_CHECK(t.size(d) == size || t.size(d) == 1 || size == 1, Shape,
-                  fmt::format("einsum: a dimension of '{}' has size {} in one operand and {} in another",
-                              equation, size, t.size(d)));
-      if (t.size(d) != 1) size = t.size(d);
+    size_t first = 0;
+    for (size_t i = 0; i < operands.size(); ++i) {
+      const int64_t n = operands[i].size(d);
+      TENON_CHECK(n == size || n == 1 || size == 1, Shape,
+                  fmt::format("einsum: dimension {} of '{}' has size {} in operand {} and {} in operand {}",
+                              plan.name_of(d), equation, size, first, n, i));
+      if (size == 1) first = i;
+      if (n != 1) size = n;
     }
   }
   const std::span<const int64_t> steps =

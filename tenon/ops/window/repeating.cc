@@ -104,10 +104,9 @@ Tensor roll(const Tensor& self, IntArrayRef shifts, IntArrayRef dims) {
   TENON_CHECK(shifts.size() == dims.size(), Value,
               fmt::format("roll: `shifts` {} and `dims` {} must have the same length", to_string(shifts),
                           to_string(dims)));
-  if (self.dim() == 0) {
-    for (const int64_t dim : dims) wrap_dim(dim, 0, "roll");
-    return contiguous_clone(self);
-  }
+  TENON_CHECK(
+      self.dim() > 0, Index,
+      fmt::format("roll: `dims` {} of a `self` without dimensions; leave out `dims`", to_string(dims)));
   Tensor result = self;
   for (size_t i = 0; i < shifts.size(); ++i) {
     const int64_t d = wrap_dim(dims[i], self.dim(), "roll"), size = self.sizes()[at(d)];

@@ -72,7 +72,7 @@ BELOW_OPGEN = {"tenon/abi", "tenon/core", "tenon/schema", "tenon/expr"}
 # before it; those of one row do not import each other.
 PYTHON = [
     {"_C"},
-    {"types", "guards", "callers"},
+    {"types", "guards", "callers", "arguments"},
     {"instead", "version"},
     {"absent", "autograd"},
     {"amp"},

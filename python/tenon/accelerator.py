@@ -12,6 +12,7 @@ from typing import Any
 
 from . import _C, devices
 from .absent import module_getattr
+from .arguments import check_module as _check_module
 
 TYPE_CHECKING = False
 
@@ -150,6 +151,8 @@ def get_memory_info(device: Any = None) -> tuple[int, int]:
     """(free bytes, total bytes), as the device counts them."""
     module, index = _index("get_memory_info", device)
     return module.mem_get_info(index)
+
+_check_module(globals())
 
 
 if not TYPE_CHECKING:

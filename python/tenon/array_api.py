@@ -87,6 +87,7 @@ from ._C import (
     where,
     zeros_like,
 )
+from .arguments import check_module as _check_module
 from .functional import broadcast_shapes, broadcast_tensors, meshgrid as _meshgrid, tensordot as _tensordot
 from .info import finfo as _finfo, iinfo as _iinfo
 
@@ -499,3 +500,6 @@ def __getattr__(name: str) -> Any:
     if name in _ABSENT:
         raise AttributeError(f"{name} of the array API standard is not in Tenon yet; tenon.array_api.absent() lists such names")
     raise AttributeError(f"module 'tenon.array_api' has no attribute {name!r}")
+
+
+_check_module(globals())

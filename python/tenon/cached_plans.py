@@ -20,6 +20,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from . import _C
+from .arguments import check_module as _check_module
 from .graph import Tensor, pygraph
 from .plan_reads import PlanReads
 
@@ -125,3 +126,6 @@ def _cache_info(self: Any) -> CacheInfo:
 
 CachedPlan.find = _find  # type: ignore[attr-defined]
 CachedPlan.cache_info = _cache_info  # type: ignore[attr-defined]
+
+
+_check_module(globals())

@@ -149,7 +149,7 @@ def _check_pytorch_options(fullgraph, dynamic, backend, mode, options):
 
 def _options(caller, shared, relaxed, threshold, tune):
     """What _C._record_begin takes after the program."""
-    if shared not in _SHARED:
+    if not isinstance(shared, str) or shared not in _SHARED:
         raise ValueError(f"{caller}: shared must be 'safe' or 'trusted', got {shared!r}")
     if threshold is None:
         threshold = _AT_THE_MEASURED_SIZE

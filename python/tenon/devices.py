@@ -18,11 +18,16 @@ import weakref
 from typing import Any, NamedTuple
 
 from . import _C, graphs, namespaces
+from .arguments import check_module as _check_module
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from .types import Path
 
 _devices = _C._devices
 
 
-def load_device(path: Any, name: str | None = None, options: dict[str, Any] | None = None) -> DeviceModule:
+def load_device(path: Path, name: str | None = None, options: dict[str, Any] | None = None) -> DeviceModule:
     """Loads a device from the shared library at `path` and returns its module.
 
     `name` is what it is called, by default what its plug-in proposes; one file may be loaded under several names. `options`
@@ -35,9 +40,10 @@ def load_device(path: Any, name: str | None = None, options: dict[str, Any] | No
     return module_of(_devices.load(os.path.abspath(os.fspath(path)), name, given))
 
 
-def load_file(path: Any) -> None:
+def load_file(path: Path) -> None:
     """Loads a device, or a library of operators: the file's export says which it is."""
     # Opening it as a library to look would already register its operators.
+    path = os.fspath(path)  # not a number: open() would take it for a file that is open, and close it
     try:
         with open(path, "rb") as file:
             is_device = b"\0tenon_plugin_v1\0" in file.read()
@@ -541,3 +547,6 @@ def module_of(name: str) -> DeviceModule:
         if os.environ.get("TENON_EXPANDABLE_SEGMENTS") == "1":
             module._warn_unless_expandable()
     return _modules[name]
+
+
+_check_module(globals())

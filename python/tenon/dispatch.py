@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from . import _C
 from ._C import dispatch as _d
+from .arguments import check_module as _check_module
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -295,3 +296,6 @@ def include(*keys: Any) -> Iterator[None]:
         yield
     finally:
         _d._set_included(before)
+
+
+_check_module(globals())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 
 from . import _C
+from .arguments import check_module as _check_module, describe
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -47,6 +48,8 @@ def broadcast_shapes(*shapes: Ints) -> Size:
     """The shape that tensors of these shapes broadcast to. A shape may be an int."""
     result: list[int] = []
     for shape in shapes:
+        if not isinstance(shape, (int, list, tuple)) or not all(isinstance(n, int) for n in ([shape] if isinstance(shape, int) else shape)):
+            raise TypeError(f"broadcast_shapes: a shape must be an int or a sequence of ints, got {describe(shape)}")
         sizes = [shape] if isinstance(shape, int) else list(shape)
         if any(size < 0 for size in sizes):
             raise RuntimeError(f"broadcast_shapes: sizes must not be negative, got {shape}")
@@ -81,11 +84,13 @@ def einsum(*args: Any) -> Tensor:
 
 
 def _letters(numbers: Any) -> str:
+    if not isinstance(numbers, (list, tuple)):
+        raise TypeError(f"einsum: an operand's dimensions must be a list of ints and Ellipsis, got {describe(numbers)}")
     letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
     text = ""
     for number in numbers:
-        if number is not Ellipsis and not 0 <= number < len(letters):
-            raise ValueError(f"einsum: a dimension's number must be from 0 to {len(letters) - 1}, got {number}")
+        if number is not Ellipsis and not (isinstance(number, int) and 0 <= number < len(letters)):
+            raise ValueError(f"einsum: a dimension's number must be from 0 to {len(letters) - 1}, got {number!r}")
         text += "..." if number is Ellipsis else letters[number]
     return text
 
@@ -191,3 +196,6 @@ def _splitting(name: str) -> Callable[..., Any]:
 
 for _name in ("hsplit", "vsplit", "dsplit"):
     setattr(_C.Tensor, _name, _splitting(_name))
+
+
+_check_module(globals())

@@ -21,6 +21,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from . import _C
+from .arguments import check_module as _check_module
 
 __all__ = [
     "Handle",
@@ -517,3 +518,6 @@ def _method(kind: str, inputs: str, attributes: str, outputs: str) -> Callable[.
 for _row in _builder.kinds():
     if not hasattr(pygraph, _row[0]):
         setattr(pygraph, _row[0], _method(*_row))
+
+
+_check_module(globals())

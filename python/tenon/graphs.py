@@ -15,6 +15,7 @@ import gc
 from typing import Any
 
 from . import _C
+from .arguments import check_module as _check_module
 
 _graphs = _C._graphs
 
@@ -98,3 +99,6 @@ def is_capturing(module: Any) -> bool:
 
 def is_stream_capturing(stream: Any) -> bool:
     return _graphs.is_stream_capturing(stream.device, stream.stream_id)
+
+
+_check_module(globals())

@@ -8,6 +8,7 @@ import types
 import typing
 
 from . import _C
+from .arguments import check_module as _check_module
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -122,3 +123,6 @@ def infer_schema(
     if returns is None:
         raise ValueError(f"{who}: the return is annotated {hints['return']}, which no schema can say")
     return f"{op_name or ''}({', '.join(texts)}) -> {returns}"
+
+
+_check_module(globals())

@@ -17,6 +17,7 @@ import weakref
 
 from . import _C, namespaces
 from ._C import OpOverload, OpOverloadPacket
+from .arguments import check_module as _check_module
 from .infer_schema import infer_schema
 
 TYPE_CHECKING = False
@@ -59,7 +60,7 @@ def fallthrough_kernel() -> None:
 def _caller() -> tuple[str, int]:
     """File and line of the code outside this module, and outside PyTorch's names for it, that registers."""
     frame = sys._getframe(1)
-    while frame.f_globals.get("__name__") in (__name__, f"{__package__}.pytorch_dispatch") and frame.f_back:
+    while frame.f_globals.get("__name__") in (__name__, f"{__package__}.arguments", f"{__package__}.pytorch_dispatch") and frame.f_back:
         frame = frame.f_back
     return frame.f_code.co_filename, frame.f_lineno
 
@@ -79,7 +80,7 @@ def _full_name(op: Op) -> str:
         return op._qualified_op_name
     if isinstance(op, str):
         return op
-    raise TypeError(f"expected an operator or its name, not {type(op).__name__}")
+    raise TypeError(f"op must be an operator or its name, not {type(op).__name__}")
 
 
 def _describe(function: Any) -> str:
@@ -548,3 +549,6 @@ OpOverload.register_fake = _op_register_fake  # type: ignore[method-assign]
 OpOverload.register_kernel = _op_register_kernel  # type: ignore[method-assign]
 OpOverload.register_autograd = _op_register_autograd  # type: ignore[method-assign]
 OpOverload.register_not_differentiable = _op_register_not_differentiable  # type: ignore[method-assign]
+
+
+_check_module(globals())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from . import _C
 from .absent import module_getattr
+from .arguments import check_module as _check_module
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,6 +32,8 @@ def vector_norm(
     dims = [dim] if isinstance(dim, int) else dim
     options = {} if out is None else {"out": out}
     return _vector_norm(x, ord, dims, keepdim, dtype=dtype, **options)
+
+_check_module(globals())
 
 
 if not TYPE_CHECKING:

@@ -6,12 +6,14 @@ import difflib
 import importlib
 
 from . import _C
+from .arguments import check_module as _check_module
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
     from ._C import OpOverload, OpOverloadPacket
+    from .types import Path
 
 _namespaces: dict[str, Namespace] = {}
 
@@ -120,8 +122,11 @@ def forget(ns: str, name: str) -> None:
         _namespaces[ns].__dict__.pop(name, None)
 
 
-def load_library(path: Any) -> None:
+def load_library(path: Path) -> None:
     """Loads a shared library and commits its registrations. If that fails, raises and changes nothing."""
     import os
 
     _C._load_library(os.fsdecode(path))
+
+
+_check_module(globals())

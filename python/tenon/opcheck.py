@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from . import _C
+from .arguments import check_module as _check_module
 from .autograd import grad
 from .autograd.grad_mode import no_grad
 from .compile import compile
@@ -151,3 +152,6 @@ def check(op, args, kwargs, test_utils, raise_exception, rtol, atol) -> dict[str
         if raise_exception and outcome[name] != "SUCCESS":
             raise OpCheckError(f"opcheck: {call.name} fails {name}: {outcome[name]}")
     return outcome
+
+
+_check_module(globals())

@@ -10,6 +10,7 @@
 from __future__ import annotations
 
 from . import _C
+from .arguments import check_module as _check_module
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -52,3 +53,6 @@ def write() -> None:
 def clear() -> int:
     """Removes all plans from the folder, and the counts. Returns how many plans there were."""
     return _plans.clear()
+
+
+_check_module(globals())

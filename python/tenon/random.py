@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from . import _C
 from ._C import default_generator, manual_seed
+from .arguments import check_module as _check_module
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -52,3 +53,6 @@ class fork_rng:
     def __exit__(self, *error: object) -> None:
         if self._enabled:
             set_rng_state(self._state)
+
+
+_check_module(globals())

@@ -11,6 +11,7 @@ What Tenon writes holds a checksum, which other programs pass over: docs/weights
 from __future__ import annotations
 
 from . import _C
+from .arguments import check_module as _check_module
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,12 +19,12 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ._C import Tensor
-    from .types import Device
+    from .types import Device, Path
 
 __all__ = ["load", "load_file", "safe_open", "save", "save_file"]
 
 
-def save_file(tensors: Mapping[str, Tensor], filename: Any, metadata: dict[str, str] | None = None) -> None:
+def save_file(tensors: Mapping[str, Tensor], filename: Path, metadata: dict[str, str] | None = None) -> None:
     """Writes a dict of tensors to a file, which is replaced completely or not at all. `metadata` is a dict of str.
 
     Raises TypeError for a dtype that the format does not have: complex128 and quantized ones.
@@ -38,7 +39,7 @@ def save(tensors: Mapping[str, Tensor], metadata: dict[str, str] | None = None) 
     return data
 
 
-def load_file(filename: Any, device: Device = "cpu", *, mmap: bool = False) -> dict[str, Tensor]:
+def load_file(filename: Path, device: Device = "cpu", *, mmap: bool = False) -> dict[str, Tensor]:
     """The tensors of a file by name. Raises ValueError for a file that is damaged, of another kind, or has a tensor of a
     dtype that Tenon does not have (U16, U32, U64, say): `safe_open` reads the others.
 
@@ -48,7 +49,7 @@ def load_file(filename: Any, device: Device = "cpu", *, mmap: bool = False) -> d
     return _on(device, _C._weights.load_safetensors(path_of("load_file", filename), mmap))
 
 
-def load(data: Any) -> dict[str, Tensor]:
+def load(data: bytes) -> dict[str, Tensor]:
     """The tensors of the bytes of such a file."""
     return _C._weights.read_safetensors(data)
 
@@ -62,7 +63,7 @@ class safe_open:
     `framework` is there for programs that name one. The checksum, which is of the whole file, is not looked at.
     """
 
-    def __init__(self, filename: Any, framework: Any = None, device: Device = "cpu", *, mmap: bool = False) -> None:
+    def __init__(self, filename: Path, framework: Any = None, device: Device = "cpu", *, mmap: bool = False) -> None:
         self._device = device
         self._file = _C._weights.open_safetensors(path_of("safe_open", filename), mmap)
 
@@ -126,3 +127,6 @@ def _on(device, tensors):
     if str(device) == "cpu":
         return tensors
     return {name: tensor.to(device) for name, tensor in tensors.items()}
+
+
+_check_module(globals())

@@ -11,6 +11,7 @@ before the pickle is read. Files of the first format, without length and CRC-32,
 from __future__ import annotations
 
 from . import _C, safetensors
+from .arguments import check_module as _check_module
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -138,3 +139,6 @@ def _device_of(place, location, is_loaded, name):
         f"load: {name}: a tensor was saved on {location}: {problem}. Load the device first with tenon.load_device, or say where the "
         "tensors shall be: tenon.load(f, map_location='cpu')"
     )
+
+
+_check_module(globals())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from . import _C
+from .arguments import check_module as _check_module
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -193,3 +194,6 @@ def assert_close(
 
 def _fail(message: str, msg: Any) -> NoReturn:
     raise AssertionError(message if msg is None else msg(message) if callable(msg) else msg) from None
+
+
+_check_module(globals())

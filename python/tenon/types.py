@@ -6,6 +6,7 @@ for true: `import tenon` need not import typing.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -20,6 +21,8 @@ Number: TypeAlias = bool | int | float | complex
 Device: TypeAlias = _C.device | str | None
 #: A dtype, its name, a type of Python's or NumPy's, or None where it follows from the call.
 DType: TypeAlias = "_C.dtype | str | type[Any] | numpy.dtype[Any] | None"
+#: The name of a file.
+Path: TypeAlias = str | bytes | os.PathLike[str]
 #: One int for all dimensions, or one for each.
 Ints: TypeAlias = int | Sequence[int]
 #: One tensor or several.

@@ -11,51 +11,70 @@
 namespace tenon::autograd {
 namespace {
 
-Tensor root_gradient(const Tensor& output, const Tensor& given) {
+/// What the user called: backward, or grad.
+struct Caller {
+  const char* function;
+  const char* gradients;  ///< The argument that has the outputs' gradients.
+  bool accumulate;        ///< Into .grad.
+};
+constexpr Caller kBackward{"backward", "gradient", true}, kGrad{"grad", "grad_outputs", false};
+
+// The texts contain PyTorch's sentences, which programs look for.
+
+Tensor root_gradient(const Caller& caller, size_t i, const Tensor& output, const Tensor& given) {
   if (!given.defined()) {
-    TENON_CHECK(output.numel() == 1, Runtime, "grad can be implicitly created only for scalar outputs");
+    TENON_CHECK(
+        output.numel() == 1, Runtime,
+        fmt::format("{}: grad can be implicitly created only for scalar outputs; output {} has shape {}: "
+                    "pass its gradient as `{}`",
+                    caller.function, i, to_string(output.sizes()), caller.gradients));
     TENON_CHECK(is_floating_point(output.dtype()), Runtime,
-                fmt::format("grad can be implicitly created only for real scalar outputs but got {}",
-                            tenon::name(output.dtype())));
+                fmt::format("{}: grad can be implicitly created only for real scalar outputs but got {} for "
+                            "output {}; pass its gradient as `{}`",
+                            caller.function, tenon::name(output.dtype()), i, caller.gradients));
     const NoGradGuard no_grad;
     return tenon::ones_like(output);
   }
   TENON_CHECK(
       given.sizes() == output.sizes(), Runtime,
-      fmt::format("Mismatch in shape: the gradient has a shape of {} and the output has a shape of {}",
-                  to_string(given.sizes()), to_string(output.sizes())));
-  TENON_CHECK(
-      given.is_complex() == output.is_complex(), Runtime,
       fmt::format(
-          "Mismatch in dtype: the gradient is {} and the output is {}; both must be complex or both real",
-          name(given.dtype()), name(output.dtype())));
+          "{}: Mismatch in shape: the gradient has a shape of {} and the output has a shape of {}: `{}` {}",
+          caller.function, to_string(given.sizes()), to_string(output.sizes()), caller.gradients, i));
+  TENON_CHECK(given.is_complex() == output.is_complex(), Runtime,
+              fmt::format("{}: Mismatch in dtype: the gradient is {} and the output is {}; both must be "
+                          "complex or both real: `{}` {}",
+                          caller.function, name(given.dtype()), name(output.dtype()), caller.gradients, i));
   TENON_CHECK(given.device() == output.device(), Device,
-              fmt::format("backward: the gradient is on {}, the output on {}", to_string(given.device()),
-                          to_string(output.device())));
+              fmt::format("{}: `{}` {} is on {}, the output on {}", caller.function, caller.gradients, i,
+                          to_string(given.device()), to_string(output.device())));
   return given.dtype() == output.dtype() ? given : given.to(output.dtype());
 }
 
-std::vector<Tensor> run(TensorList outputs, TensorList grad_outputs, TensorList inputs,
-                        std::optional<bool> retain_graph, bool create_graph, bool accumulate) {
+std::vector<Tensor> run(const Caller& caller, TensorList outputs, TensorList grad_outputs, TensorList inputs,
+                        std::optional<bool> retain_graph, bool create_graph) {
   TENON_CHECK(grad_outputs.empty() || grad_outputs.size() == outputs.size(), Runtime,
-              fmt::format("got {} tensors and {} gradients", outputs.size(), grad_outputs.size()));
+              fmt::format("{}: got {} tensors and {} gradients in `{}`; each tensor needs one",
+                          caller.function, outputs.size(), grad_outputs.size(), caller.gradients));
   std::vector<Edge> roots, captures;
   std::vector<Tensor> grads;
   for (size_t i = 0; i < outputs.size(); ++i) {
-    TENON_CHECK(outputs[i].defined(), Type, fmt::format("backward: output {} is undefined", i));
+    TENON_CHECK(outputs[i].defined(), Type, fmt::format("{}: output {} is undefined", caller.function, i));
     roots.push_back(gradient_edge(outputs[i]));
     TENON_CHECK(roots.back(), Runtime,
-                fmt::format("element {} of tensors does not require grad and does not have a grad_fn", i));
-    grads.push_back(root_gradient(outputs[i], grad_outputs.empty() ? Tensor() : grad_outputs[i]));
+                fmt::format("{}: element {} of tensors does not require grad and does not have a grad_fn",
+                            caller.function, i));
+    grads.push_back(root_gradient(caller, i, outputs[i], grad_outputs.empty() ? Tensor() : grad_outputs[i]));
   }
-  for (const Tensor& input : inputs) {
-    TENON_CHECK(input.defined(), Type, "grad: an input is undefined");
-    captures.push_back(gradient_edge(input));
-    TENON_CHECK(captures.back(), Runtime, "One of the differentiated Tensors does not require grad");
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    TENON_CHECK(inputs[i].defined(), Type, fmt::format("{}: input {} is undefined", caller.function, i));
+    captures.push_back(gradient_edge(inputs[i]));
+    TENON_CHECK(captures.back(), Runtime,
+                fmt::format("{}: One of the differentiated Tensors does not require grad: input {}, {} {}",
+                            caller.function, i, name(inputs[i].dtype()), to_string(inputs[i].sizes())));
   }
   const BackwardOptions options{.retain_graph = retain_graph.value_or(create_graph),
                                 .create_graph = create_graph,
-                                .accumulate = accumulate};
+                                .accumulate = caller.accumulate};
   return run_backward(roots, grads, captures, options);
 }
 
@@ -66,18 +85,20 @@ void backward(TensorList outputs, TensorList grad_outputs, std::optional<bool> r
   for (const Tensor& input : inputs) {
     if (input.defined() && !input.is_leaf()) input.retain_grad();
   }
-  run(outputs, grad_outputs, inputs, retain_graph, create_graph, true);
+  run(kBackward, outputs, grad_outputs, inputs, retain_graph, create_graph);
 }
 
 std::vector<Tensor> grad(TensorList outputs, TensorList inputs, TensorList grad_outputs,
                          std::optional<bool> retain_graph, bool create_graph, bool allow_unused) {
   TENON_CHECK(!inputs.empty(), Value, "grad: `inputs` is empty");
-  std::vector<Tensor> grads = run(outputs, grad_outputs, inputs, retain_graph, create_graph, false);
-  for (const Tensor& g : grads) {
-    TENON_CHECK(allow_unused || g.defined(), Runtime,
-                "One of the differentiated Tensors appears to not have been used in the graph. Set "
-                "allow_unused=True if "
-                "this is the desired behavior.");
+  std::vector<Tensor> grads = run(kGrad, outputs, grad_outputs, inputs, retain_graph, create_graph);
+  for (size_t i = 0; i < grads.size(); ++i) {
+    TENON_CHECK(
+        allow_unused || grads[i].defined(), Runtime,
+        fmt::format("grad: input {}, {} {}, has no part in the outputs. One of the differentiated Tensors "
+                    "appears to not have been used in the graph. Set allow_unused=True if this is the "
+                    "desired behavior.",
+                    i, name(inputs[i].dtype()), to_string(inputs[i].sizes())));
   }
   return grads;
 }

@@ -231,8 +231,10 @@ TEST(History, SecondPassNeedsARetainedGraph) {
 
 TEST(History, WrongRootsAreRefused) {
   Tensor x = leaf({2}, {1, 2});
-  EXPECT_EQ(error_of([&] { tenon::mul(x, x).backward(); }),
-            "grad can be implicitly created only for scalar outputs");
+  EXPECT_EQ(
+      error_of([&] { tenon::mul(x, x).backward(); }),
+      "backward: grad can be implicitly created only for scalar outputs; output 0 has shape [2]: pass its "
+      "gradient as `gradient`");
   EXPECT_NE(
       error_of([&] { make({1}, {1}).backward(); }).find("does not require grad and does not have a grad_fn"),
       std::string::npos);

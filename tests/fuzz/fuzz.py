@@ -4,6 +4,7 @@
     python tests/fuzz/fuzz.py --seconds 60 --seed 1     until the time is over
     python tests/fuzz/fuzz.py --count 100000            so many calls
     python tests/fuzz/fuzz.py --seed 7 --only 1234      one call of one batch, in this process
+    python tests/fuzz/fuzz.py --wrong --count 100000    every public function with some fifty kinds of wrong arguments
 
 Calls run in batches, each in a process of its own, so that a crash or a hang is reported with its seed and the call that
 was under way. Nothing but PYTHONPATH is needed, so it runs as it is with a sanitizer's build, as ./test does:
@@ -11,11 +12,12 @@ was under way. Nothing but PYTHONPATH is needed, so it runs as it is with a sani
     scripts/fuzz_sanitized.sh --count 20000 --jobs 2
 
 What counts as wrong: a signal, an exception that is no clear error (SystemError, AssertionError, ...), an error without a
-text, an argument changed by a call that failed or that writes nothing, a result outside of its storage, and a result that
+text, with --wrong one whose text names neither a function or operator nor an argument, an argument changed by a call that failed or that writes nothing, a result outside of its storage, and a result that
 depends on the strides of the arguments.
 """
 
 import argparse
+import fcntl
 import json
 import os
 import random
@@ -44,7 +46,8 @@ def parse(arguments):
     parser.add_argument("--seed", type=int, default=1, help="of the first batch; the next ones follow")
     parser.add_argument("--jobs", type=int, default=1, help="how many batches run at a time")
     parser.add_argument("--only", type=int, help="run this one call of the batch, in this process")
-    parser.add_argument("--operator", help="only operators whose name contains this")
+    parser.add_argument("--operator", help="only operators, or functions, whose name contains this")
+    parser.add_argument("--wrong", action="store_true", help="wrong arguments for every public function")
     parser.add_argument("--batch", type=int, help=argparse.SUPPRESS)
     parser.add_argument("--progress", help=argparse.SUPPRESS)
     return parser.parse_args(arguments)
@@ -64,20 +67,25 @@ def sanitized():
 
 def environment():
     """What a batch runs under. A sanitizer cannot run below a limit of the address space, but has one of its own."""
+    # A batch runs in a folder of its own, where files of odd names do no harm.
+    paths = [os.path.abspath(p) for p in os.environ.get("PYTHONPATH", "").split(os.pathsep) if p]
+    base = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
     if not sanitized():
-        return None
+        return base
     # Python leaves objects behind on purpose; that is no leak of Tenon's.
     asan = "detect_leaks=0:allocator_may_return_null=1:max_allocation_size_mb=2048"
-    return {**os.environ, "ASAN_OPTIONS": asan, "UBSAN_OPTIONS": "print_stacktrace=1:halt_on_error=1"}
+    return {**base, "ASAN_OPTIONS": asan, "UBSAN_OPTIONS": "print_stacktrace=1:halt_on_error=1"}
 
 
-def batch(seed, count, operator):
-    with tempfile.NamedTemporaryFile() as progress:
-        command = [sys.executable, __file__, "--batch", str(count), "--seed", str(seed), "--progress", progress.name]
+def batch(seed, count, operator, wrong):
+    with tempfile.NamedTemporaryFile() as progress, tempfile.TemporaryDirectory() as folder:
+        command = [sys.executable, os.path.abspath(__file__), "--batch", str(count), "--seed", str(seed)]
+        command += ["--progress", progress.name]
         command += ["--operator", operator] if operator else []
+        command += ["--wrong"] if wrong else []
         try:
             done = subprocess.run(
-                command, capture_output=True, text=True, errors="replace", timeout=HANG, env=environment()
+                command, capture_output=True, text=True, errors="replace", timeout=HANG, env=environment(), cwd=folder
             )
         except subprocess.TimeoutExpired:
             return [f"seed {seed}: hangs in {last_call(progress.name)}"], {}
@@ -88,7 +96,7 @@ def batch(seed, count, operator):
     return [f"seed {seed} {p}" for p in answer["problems"]], answer["counts"]
 
 
-def fuzz(seed, count=None, seconds=None, operator=None, jobs=1):
+def fuzz(seed, count=None, seconds=None, operator=None, jobs=1, wrong=False):
     """(problems, counts) of as many batches as asked for."""
     start, problems, counts, done, under_way = time.monotonic(), [], {}, 0, deque()
 
@@ -99,7 +107,7 @@ def fuzz(seed, count=None, seconds=None, operator=None, jobs=1):
         while wanted() or under_way:
             while len(under_way) < jobs and wanted():
                 size = BATCH if count is None else min(BATCH, count - done)
-                under_way.append(pool.submit(batch, seed, size, operator))
+                under_way.append(pool.submit(batch, seed, size, operator, wrong))
                 done += size
                 seed += 1
             found, answer = under_way.popleft().result()
@@ -116,18 +124,20 @@ def child(arguments):
     from runner import Runner  # the folder of this script is on the path
 
     warnings.simplefilter("ignore")
+    # save(x, 1) writes to a file that is open, and closes it.
+    answer = os.fdopen(fcntl.fcntl(1, fcntl.F_DUPFD, 200), "w")
     resource.setrlimit(resource.RLIMIT_CPU, (PROCESSOR_SECONDS, PROCESSOR_SECONDS))
     if not sanitized():
         # Sizes that lie ask for terabytes; what the system would hand out lazily is refused at once.
         resource.setrlimit(resource.RLIMIT_AS, (8 << 30, 8 << 30))
-    runner = Runner(arguments.seed, arguments.operator, arguments.progress)
+    runner = Runner(arguments.seed, arguments.operator, arguments.progress, arguments.wrong)
     if arguments.only is not None:
         runner.verbose = True
         runner.call(arguments.only)
     else:
         for i in range(arguments.batch):
             runner.call(i)
-    print(json.dumps({"problems": runner.problems, "counts": dict(runner.counts)}))
+    print(json.dumps({"problems": runner.problems, "counts": dict(runner.counts)}), file=answer, flush=True)
     return 0
 
 
@@ -138,9 +148,9 @@ def main(arguments):
         return child(options)
     if options.count is None and options.seconds is None:
         options.seconds = 30
-    problems, counts = fuzz(options.seed, options.count, options.seconds, options.operator, options.jobs)
+    problems, counts = fuzz(options.seed, options.count, options.seconds, options.operator, options.jobs, options.wrong)
     print(", ".join(f"{key} {n}" for key, n in sorted(counts.items())))
-    print("\n".join(problems))
+    print("\n".join(problems).encode(errors="backslashreplace").decode())
     print(f"{len(problems)} problems")
     return 1 if problems else 0
 

@@ -1,11 +1,15 @@
 """One batch of the fuzz, in its own process: makes calls from a seed, and says what went wrong."""
 
+import contextlib
+import io
 import mmap
 import os
 import random
 from collections import Counter
 
 import numpy as np
+import public
+import wrong
 from tenon.conformance import table
 from values import FuzzError, Values
 
@@ -13,6 +17,8 @@ import tenon
 
 #: What a caller may meet. ZeroDivisionError and the like are no errors of Tenon; SystemError is a bug of the binding.
 CLEAR = (TypeError, ValueError, IndexError, RuntimeError, NotImplementedError, MemoryError, AttributeError, BufferError)
+#: The same of functions that are no operators: keys, files, and what Python's own protocols raise.
+WRONG = (*CLEAR, KeyError, OSError, OverflowError, StopIteration, RecursionError, UnicodeError)
 #: Results that are not determined by the arguments alone.
 RANDOM = ("rand", "normal", "uniform", "bernoulli", "dropout", "empty", "resize_", "as_strided")
 
@@ -34,9 +40,13 @@ def callables():
 
 
 class Runner:
-    def __init__(self, seed, only_operator, progress):
+    def __init__(self, seed, only_operator, progress, wrong_arguments=False):
         self.seed = seed
-        self.calls = [c for c in callables() if not only_operator or only_operator in c[2].full_name]
+        if wrong_arguments:
+            self.calls = [c for c in public.callables() if not only_operator or only_operator in c.name]
+            self.call = self.call_wrongly
+        else:
+            self.calls = [c for c in callables() if not only_operator or only_operator in c[2].full_name]
         self.problems, self.counts, self.verbose = [], Counter(), False
         self.page = self.open(progress) if progress else None
 
@@ -67,6 +77,22 @@ class Runner:
         if os.environ.get("TENON_FUZZ_CRASH") == str(i):
             os.abort()  # what the test of the fuzz itself asks for
         self.run(i, name, function, op, args, kwargs)
+
+    def call_wrongly(self, i):
+        """A public function with arguments that are no good: an error whose text says what of, and where."""
+        rng = random.Random(f"{self.seed}:{i}")
+        tenon.manual_seed(i)
+        called = rng.choice(self.calls)
+        self.say(f"call {i} {called.name}: making arguments")
+        args, kwargs = wrong.arguments(called, rng)
+        text = f"{called.name}({', '.join([*map(describe, args), *(f'{k}={describe(v)}' for k, v in kwargs.items())])})"
+        self.say(f"call {i} {text}")
+        given = [*args, *kwargs.values()]
+        try:
+            with contextlib.redirect_stdout(io.StringIO()):
+                self.guarded(i, text, lambda: called.function(*args, **kwargs), WRONG, lambda e: public.is_named(e, called, given))
+        finally:
+            restore()
 
     def arguments(self, op, values, rng):
         args, kwargs, like, positional = [], {}, None, True
@@ -137,7 +163,7 @@ class Runner:
 
     # One call
 
-    def guarded(self, i, text, call, clear=CLEAR):
+    def guarded(self, i, text, call, clear=CLEAR, is_named=None):
         try:
             result = call()
         except FuzzError:
@@ -145,6 +171,8 @@ class Runner:
         except clear as e:
             if not str(e):
                 self.problem(i, f"{text}: {type(e).__name__} without a text")
+            elif is_named and not is_named(str(e)):
+                self.problem(i, f"{text}: {type(e).__name__} that names no function and no argument: {str(e)[:300]}")
             self.counts[type(e).__name__] += 1
         except RecursionError:
             raise
@@ -198,12 +226,21 @@ class Runner:
         self.problems.append(f"call {i}: {text}")
 
 
-def describe(value):
+def restore():
+    """Undoes what a call may have set for the process."""
+    tenon.set_default_dtype(tenon.float32)
+    tenon.set_grad_enabled(True)
+    tenon.set_strict(False)
+    tenon.autograd.set_detect_anomaly(False)
+    tenon.set_num_threads(2)
+
+
+def describe(value, depth=0):
     if isinstance(value, tenon.Tensor):
         flags = (" meta" if value.is_meta else "") + (" requires grad" if value.requires_grad else "")
         return f"{str(value.dtype)[6:]}{list(value.shape)}/{list(value.stride())}{flags}"
     if type(value) in (list, tuple):
-        return "[" + ", ".join(map(describe, value)) + "]"
+        return "[" + ", ".join(describe(v, depth + 1) if depth < 5 else "..." for v in value) + "]"
     try:
         return repr(value)[:80]
     except Exception:
@@ -222,11 +259,11 @@ def strange(args, kwargs):
     return any(type(v).__module__ == "values" or hasattr(v, "__next__") for v in [*args, *kwargs.values()])
 
 
-def tensors_of(value):
+def tensors_of(value, depth=0):
     if isinstance(value, tenon.Tensor):
         return [value]
-    if type(value) in (list, tuple) or hasattr(value, "_fields"):
-        return [t for v in value for t in tensors_of(v)]
+    if depth < 5 and (type(value) in (list, tuple) or isinstance(getattr(value, "_fields", None), tuple)):
+        return [t for v in value for t in tensors_of(v, depth + 1)]
     return []
 
 

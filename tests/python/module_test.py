@@ -277,3 +277,48 @@ def test_alpha_dropout_keeps_mean_and_variance():
     y = nn.FeatureAlphaDropout(0.5)(tenon.zeros(4, 50, 7))
     assert (y == y[:, :, :1]).all() and len(set(y.flatten().tolist())) == 2
     assert not nn.AlphaDropout(1.0)(x).any()
+
+
+@pytest.mark.parametrize("value", [3, 2.5, "text", [1.0], object(), tenon.ones], ids=lambda v: type(v).__name__)
+@pytest.mark.parametrize("name, role", [("running", "buffer"), ("weight", "parameter"), ("layer", "child module")])
+def test_what_is_no_tensor_takes_no_place_of_a_part(name, role, value):
+    """As in PyTorch: it would leave the state dict unnoticed."""
+    m = nn.Module()
+    m.register_buffer("running", tenon.zeros(2))
+    m.weight, m.layer = nn.Parameter(tenon.ones(2)), nn.Linear(1, 1)
+    before = list(m.state_dict())
+    with pytest.raises(TypeError, match=f"^Module: cannot assign .* as {role} '{name}'; expected .* or None"):
+        setattr(m, name, value)
+    assert list(m.state_dict()) == before
+
+
+def test_the_place_of_a_part_takes_its_kin_and_none():
+    m = nn.Module()
+    m.register_buffer("running", tenon.zeros(2), persistent=False)
+    m.running = tenon.ones(3)
+    assert isinstance(m.running, nn.Buffer) and not m.running.persistent and m.running.tolist() == [1, 1, 1]
+    m.running = nn.Parameter(tenon.ones(1))
+    assert [n for n, _ in m.named_parameters()] == ["running"]
+    m.running = None
+    m.running = 3  # nothing is there any more
+    m.register_buffer("other", tenon.zeros(1))
+    m.other = nn.Linear(1, 1)
+    assert list(m.state_dict()) == ["other.weight", "other.bias"]
+    m.other = None
+    with pytest.raises(TypeError, match="cannot assign .* as child module 'inner'"):
+        m.inner = nn.ReLU()
+        m.inner = tenon.ones(1)
+
+
+@pytest.mark.parametrize(
+    "make, place",
+    [
+        (lambda: nn.Sequential(nn.ReLU), "at 0; write ReLU()"), (lambda: nn.Sequential(nn.Linear(1, 1), nn.ReLU), "at 1; write ReLU()"),
+        (lambda: nn.Sequential({"act": nn.ReLU}), "at 'act'; write ReLU()"), (lambda: nn.ModuleList([nn.ReLU]), "at 0; write ReLU()"),
+        (lambda: nn.ModuleList([nn.ReLU()]).extend([3]), "3 (int) at 1"),
+    ],
+)  # fmt: skip
+def test_a_class_is_no_module(make, place):
+    with pytest.raises(TypeError) as caught:
+        make()
+    assert str(caught.value).endswith(place)

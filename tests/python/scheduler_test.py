@@ -82,7 +82,7 @@ def test_a_schedule_goes_on_where_it_was():
 
 def test_what_makes_no_schedule_is_refused():
     o = optimizer(1.0)
-    with pytest.raises(TypeError, match="expected an Optimizer"):
+    with pytest.raises(TypeError, match="optimizer must be an Optimizer, got"):
         lr_scheduler.StepLR(3, 1)
     with pytest.raises(ValueError, match="expected 1 functions"):
         lr_scheduler.LambdaLR(o, [abs, abs])

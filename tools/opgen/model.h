@@ -68,8 +68,8 @@ struct Pointwise {
   /// Numbers that may not be negative: where integers are computed, or, of an operator that refuses
   /// integers, at all.
   std::vector<std::string> nonnegative;
-  std::vector<std::string> truncate;        ///< Numbers whose fraction is cut off where integers are computed.
-  std::vector<std::string> masks;           ///< Tensor arguments that are truth values.
+  std::vector<std::string> truncate;  ///< Numbers whose fraction is cut off where integers are computed.
+  std::vector<std::string> masks;     ///< Tensor arguments that are truth values.
   std::vector<std::string> refused_dtypes;  ///< By name ("bool"), or "floating", "integral".
   std::vector<std::string> refused_common;  ///< The same of what the operands promote to.
   std::string refused_reason;

@@ -40,7 +40,7 @@ PyObject* get_requires_grad(PyObject* o, void*) {
 int set_requires_grad(PyObject* o, PyObject* value, void*) {
   return guarded([&] {
     TENON_CHECK(value, Type, "requires_grad cannot be deleted");
-    tensor_of(o).requires_grad_(flag(value));
+    tensor_of(o).requires_grad_(flag("requires_grad", "value", value));
     return 0;
   });
 }
@@ -87,7 +87,7 @@ PyObject* requires_grad_method(PyObject* o, PyObject* const* args, Py_ssize_t n,
   return guarded([&] {
     static constexpr const char* kNames[] = {"requires_grad"};
     const auto [on] = spread("requires_grad_", kNames, 1, args, n, keywords);
-    tensor_of(o).requires_grad_(flag(on, true));
+    tensor_of(o).requires_grad_(flag("requires_grad_", "requires_grad", on, true));
     return Py_NewRef(o);
   });
 }
@@ -125,9 +125,9 @@ std::vector<Tensor> tensors_from(const char* function, const char* argument, PyO
   return out;
 }
 
-std::optional<bool> optional_flag(PyObject* o) {
+std::optional<bool> optional_flag(const char* function, const char* argument, PyObject* o) {
   if (!given(o)) return std::nullopt;
-  return flag(o);
+  return flag(function, argument, o);
 }
 
 void run_backward(std::vector<Tensor> outputs, PyObject* gradients, PyObject* retain_graph,
@@ -136,8 +136,8 @@ void run_backward(std::vector<Tensor> outputs, PyObject* gradients, PyObject* re
   const std::vector<Tensor> wanted = tensors_from("backward", "inputs", inputs);
   TENON_CHECK(!given(inputs) || !wanted.empty(), Runtime,
               "`inputs` argument to `backward()` cannot be empty.");
-  const std::optional<bool> retain = optional_flag(retain_graph);
-  const bool create = flag(create_graph);
+  const std::optional<bool> retain = optional_flag("backward", "retain_graph", retain_graph);
+  const bool create = flag("backward", "create_graph", create_graph);
   // Hooks take the lock back while they run.
   const ReleaseGil gil;
   autograd::backward(outputs, grads, retain, create, wanted);
@@ -173,20 +173,22 @@ PyObject* grad_function(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject
                                              "allow_unused", "is_grads_batched", "materialize_grads"};
     const auto [outputs, inputs, grad_outputs, retain_graph, create_graph, only_inputs, allow_unused, batched,
                 materialize] = spread("grad", kNames, 9, args, n, keywords);
-    TENON_CHECK(!flag(batched), NotImplemented,
+    TENON_CHECK(!flag("grad", "is_grads_batched", batched), NotImplemented,
                 "grad: is_grads_batched=True is not supported; call grad once for each row");
-    TENON_CHECK(flag(only_inputs, true), NotImplemented,
+    TENON_CHECK(flag("grad", "only_inputs", only_inputs, true), NotImplemented,
                 "grad: only_inputs=False is not supported; use backward to fill .grad");
-    TENON_CHECK(!(flag(materialize) && given(allow_unused) && !flag(allow_unused)), Value,
+    const bool create = flag("grad", "create_graph", create_graph),
+               fill = flag("grad", "materialize_grads", materialize);
+    const std::optional<bool> allowed = optional_flag("grad", "allow_unused", allow_unused);
+    TENON_CHECK(!fill || allowed.value_or(true), Value,
                 "Expected allow_unused to be True or not passed when materialize_grads=True, but got: "
                 "allow_unused=False.");
     TENON_CHECK(given(outputs) && given(inputs), Type, "grad() takes outputs and inputs");
     const auto from = tensors_from("grad", "outputs", outputs);
     const auto wanted = tensors_from("grad", "inputs", inputs);
     const auto grads = tensors_from("grad", "grad_outputs", grad_outputs);
-    const bool create = flag(create_graph), fill = flag(materialize);
-    const bool unused = (given(allow_unused) && flag(allow_unused)) || fill;
-    const auto retain = optional_flag(retain_graph);
+    const bool unused = allowed.value_or(fill);
+    const auto retain = optional_flag("grad", "retain_graph", retain_graph);
     std::vector<Tensor> result;
     {
       const ReleaseGil gil;
@@ -205,10 +207,14 @@ PyObject* grad_function(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject
 
 /// Sets a mode of the thread and returns what it was.
 PyObject* set_grad_enabled(PyObject*, PyObject* on) {
-  return guarded([&] { return PyBool_FromLong(std::exchange(thread_state.grad_enabled, flag(on))); });
+  return guarded([&] {
+    return PyBool_FromLong(std::exchange(thread_state.grad_enabled, flag("set_grad_enabled", "mode", on)));
+  });
 }
 PyObject* set_inference_mode(PyObject*, PyObject* on) {
-  return guarded([&] { return PyBool_FromLong(std::exchange(thread_state.inference_mode, flag(on))); });
+  return guarded([&] {
+    return PyBool_FromLong(std::exchange(thread_state.inference_mode, flag("inference_mode", "mode", on)));
+  });
 }
 
 /// A tensor of a subclass over the elements of a plain one: Parameter's constructor.
@@ -220,7 +226,7 @@ PyObject* make_subclass(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject
     TENON_CHECK(PyType_IsSubtype(type, &tensor_type), Type,
                 "_make_subclass: the class is no subclass of Tensor");
     Tensor alias = alias_of(tensor_of(args[1]));
-    if (flag(args[2])) alias.requires_grad_();
+    if (flag("Parameter", "requires_grad", args[2])) alias.requires_grad_();
     return wrap_as(type, std::move(alias));
   });
 }

@@ -284,7 +284,8 @@ void warn(const std::string& message) {
 PyObject* set_anomaly(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject*) {
   return guarded([&] {
     TENON_CHECK(n == 2, Type, "_set_anomaly_enabled takes mode and check_nan");
-    autograd::set_anomaly_enabled(flag(args[0]), flag(args[1]));
+    autograd::set_anomaly_enabled(flag("set_detect_anomaly", "mode", args[0]),
+                                  flag("set_detect_anomaly", "check_nan", args[1]));
     return Py_NewRef(Py_None);
   });
 }

@@ -14,6 +14,8 @@ NumberKind numpy_scalar_kind(PyTypeObject* type) noexcept {
   if (std::strncmp(type->tp_name, "numpy.", 6) != 0) return NumberKind::None;
   const std::string_view name(type->tp_name + 6);
   if (name.starts_with("bool")) return NumberKind::Bool;
+  if (name == "longdouble") return NumberKind::Float;
+  if (name == "clongdouble") return NumberKind::Complex;
   if (name.starts_with("int") || name.starts_with("uint") || name.starts_with("long")) return NumberKind::Int;
   if (name.starts_with("float") || name.starts_with("half")) return NumberKind::Float;
   if (name.starts_with("complex")) return NumberKind::Complex;
@@ -27,6 +29,16 @@ NumberKind number_kind(PyObject* o) noexcept {
   if (PyComplex_Check(o)) return NumberKind::Complex;
   if (is_tensor(o)) return NumberKind::None;
   return numpy_scalar_kind(Py_TYPE(o));
+}
+
+/// Whether a base of the object's type has that name: NumPy need not be imported to ask.
+bool derives_from(PyObject* o, const char* name) noexcept {
+  PyObject* const bases = Py_TYPE(o)->tp_mro;
+  for (Py_ssize_t i = 0; bases && i < PyTuple_GET_SIZE(bases); ++i) {
+    const auto* type = reinterpret_cast<PyTypeObject*>(PyTuple_GET_ITEM(bases, i));
+    if (std::strcmp(type->tp_name, name) == 0) return true;
+  }
+  return false;
 }
 
 [[noreturn]] void throw_beyond_int64(PyObject* o) {
@@ -73,12 +85,12 @@ bool for_each_item(PyObject* o, F&& take) {
 
 PyObject* const kRest = &g_rest_marker;
 
-bool is_numpy_array(PyObject* o) noexcept {
-  // Also memmap and other classes that derive from it.
-  for (const PyTypeObject* type = Py_TYPE(o); type; type = type->tp_base) {
-    if (std::strcmp(type->tp_name, "numpy.ndarray") == 0) return true;
-  }
-  return false;
+bool is_numpy_array(PyObject* o) noexcept { return derives_from(o, "numpy.ndarray"); }
+
+bool is_numpy_scalar_without_number(PyObject* o) noexcept {
+  // Scalars of other packages derive from it too, as bfloat16 of ml_dtypes.
+  return std::strncmp(Py_TYPE(o)->tp_name, "numpy.", 6) == 0 && derives_from(o, "numpy.generic") &&
+         number_kind(o) == NumberKind::None;
 }
 
 bool parse_int(PyObject* o, int64_t& out) {
@@ -162,7 +174,10 @@ bool parse_text(PyObject* o, std::string_view& out) {
   if (!PyUnicode_Check(o)) return false;
   Py_ssize_t size = 0;
   const char* text = PyUnicode_AsUTF8AndSize(o, &size);
-  if (!text) throw PythonError();
+  if (!text) {
+    PyErr_Clear();
+    throw_error(ErrorKind::Value, "a str with lone surrogates, which has no UTF-8");
+  }
   out = {text, static_cast<size_t>(size)};
   return true;
 }
@@ -177,7 +192,11 @@ bool parse_ints(PyObject* o, Dims& out) {
   out.clear();
   if (is_sequence(o)) return for_each_item(o, take);
   if (!is_numpy_array(o)) return false;
-  const Ref list(checked(PySequence_List(o)));
+  const Ref list(PySequence_List(o));
+  if (!list) {
+    PyErr_Clear();  // an array without dimensions
+    return false;
+  }
   return for_each_item(list.get(), take);
 }
 

@@ -18,8 +18,9 @@ void spread(const char* function, const char* const* names, size_t count, size_t
     PyObject* keyword = PyTuple_GET_ITEM(keywords, k);
     size_t i = 0;
     while (i < count && PyUnicode_CompareWithASCIIString(keyword, names[i]) != 0) ++i;
-    const char* text = PyUnicode_AsUTF8(keyword);
-    if (!text) throw PythonError();
+    const char* utf8 = PyUnicode_AsUTF8(keyword);
+    if (!utf8) PyErr_Clear();
+    const std::string text = utf8 ? utf8 : "?";
     if (i == count) throw_error(ErrorKind::Type, who + " got an unexpected keyword argument '" + text + "'");
     if (out[i]) throw_error(ErrorKind::Type, who + " got two values for argument '" + text + "'");
     out[i] = args[num_args + k];
@@ -28,9 +29,32 @@ void spread(const char* function, const char* const* names, size_t count, size_t
 
 }  // namespace detail
 
+namespace {
+
+/// What `parse`, which says whether the object fits, refuses by its value is said of the argument.
+template <class Parse>
+void parse_argument(const char* function, const char* argument, const char* expected, PyObject* o,
+                    Parse&& parse) {
+  try {
+    if (parse()) return;
+  } catch (const Error& e) {
+    if (e.kind() != ErrorKind::Value) throw;
+    throw_error(ErrorKind::Value, std::string(function) + "(): argument '" + argument + "' is " + e.what());
+  }
+  wrong_type(function, argument, expected, o);
+}
+
+}  // namespace
+
+int64_t int_argument(const char* function, const char* argument, PyObject* o) {
+  int64_t value = 0;
+  parse_argument(function, argument, "int", o, [&] { return parse_int(o, value); });
+  return value;
+}
+
 std::string text_argument(const char* function, const char* argument, PyObject* o) {
   std::string_view text;
-  if (!parse_text(o, text)) wrong_type(function, argument, "str", o);
+  parse_argument(function, argument, "str", o, [&] { return parse_text(o, text); });
   return std::string(text);
 }
 

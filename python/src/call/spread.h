@@ -26,25 +26,27 @@ std::array<PyObject*, N> spread(const char* function, const char* const (&names)
   return out;
 }
 
-bool parse_bool(PyObject* o, bool& out);  // parser.h
-
-/// An optional flag: True, False or None for the fallback. Throws Error{Type} for anything else.
-inline bool flag(PyObject* o, bool fallback = false) {
-  if (!o || o == Py_None) return fallback;
-  bool on = false;
-  TENON_CHECK(parse_bool(o, on), Type, std::string("expected a bool, not ") + Py_TYPE(o)->tp_name);
-  return on;
-}
-
-inline bool given(PyObject* o) noexcept { return o && o != Py_None; }
-
 [[noreturn]] inline void wrong_type(const char* function, const char* argument, const char* expected,
                                     PyObject* got) {
   throw_error(ErrorKind::Type, std::string(function) + "(): argument '" + argument + "' must be " + expected +
                                    ", not " + Py_TYPE(got)->tp_name);
 }
 
-/// A str argument. Throws Error{Type} for anything else.
+bool parse_bool(PyObject* o, bool& out);  // parser.h
+
+/// An optional flag: True, False or None for the fallback. Throws Error{Type} for anything else.
+inline bool flag(const char* function, const char* argument, PyObject* o, bool fallback = false) {
+  if (!o || o == Py_None) return fallback;
+  bool on = false;
+  if (!parse_bool(o, on)) wrong_type(function, argument, "a bool", o);
+  return on;
+}
+
+inline bool given(PyObject* o) noexcept { return o && o != Py_None; }
+
+/// An int argument. Throws Error{Type} for anything else, Error{Value} for one beyond 64 bits.
+int64_t int_argument(const char* function, const char* argument, PyObject* o);
+/// A str argument. Throws Error{Type} for anything else, Error{Value} for one that has no UTF-8.
 std::string text_argument(const char* function, const char* argument, PyObject* o);
 
 /// Throws Error{Type} unless a function got the number of arguments that it takes.

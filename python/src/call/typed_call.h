@@ -90,7 +90,7 @@ struct Caller<R(A...)> {
     try {
       return call(overload, arguments, slots, std::index_sequence_for<A...>());
     } catch (...) {
-      set_python_error();
+      set_python_error(overload.function);
       return nullptr;
     }
   }

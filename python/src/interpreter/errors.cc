@@ -1,5 +1,7 @@
 #include "python/src/interpreter/errors.h"
 
+#include <algorithm>
+#include <cctype>
 #include <cstring>
 #include <memory>
 #include <new>
@@ -88,12 +90,21 @@ template <class Carried>
 
 namespace {
 
+/// "add: " before a text that does not say what was called: neither in it, nor as "name: " at its start.
+std::string with_name(const char* called, std::string_view text) {
+  const auto in_name = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; };
+  const auto word = static_cast<size_t>(std::find_if_not(text.begin(), text.end(), in_name) - text.begin());
+  const bool starts = word > 0 && text.substr(word).starts_with(": ");
+  const bool named = !*called || starts || text.find(called) != std::string_view::npos;
+  return (named ? std::string() : std::string(called) + ": ").append(text);
+}
+
 /// For an allocation of the C++ library's, which says nothing of its size.
-void set_out_of_memory() noexcept {
+void set_out_of_memory(const char* called) noexcept {
   const size_t emptied = empty_cpu_cache();
   try {
-    const std::string text = "out of memory: " + detail::describe_cpu_memory() + "and its cache held " +
-                             format_bytes(emptied) + ", which it has given back now";
+    const std::string text = with_name(called, "out of memory: ") + detail::describe_cpu_memory() +
+                             "and its cache held " + format_bytes(emptied) + ", which it has given back now";
     PyErr_SetString(g_out_of_memory, text.c_str());
   } catch (...) {
     PyErr_SetString(g_out_of_memory, "out of memory");
@@ -118,7 +129,9 @@ static void set_system_error(const io::SystemError& e) noexcept {
   if (error) PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(error.get())), error.get());
 }
 
-void set_python_error() noexcept {
+void set_python_error() noexcept { set_python_error(""); }
+
+void set_python_error(const char* called) noexcept {
   try {
     throw;
   } catch (const PythonError&) {
@@ -129,11 +142,12 @@ void set_python_error() noexcept {
   } catch (const FileError& e) {
     set_error(g_file_error, e.what());
   } catch (const Error& e) {
-    set_error(exception_for(e.kind()), e.what());
+    const bool named = !e.operator_name().empty();
+    set_error(exception_for(e.kind()), named ? e.what() : with_name(called, e.what()).c_str());
   } catch (const std::bad_alloc&) {
-    set_out_of_memory();
+    set_out_of_memory(called);
   } catch (const std::exception& e) {
-    set_error(PyExc_RuntimeError, e.what());
+    set_error(PyExc_RuntimeError, with_name(called, e.what()).c_str());
   } catch (...) {
     PyErr_SetString(PyExc_RuntimeError, "an exception that is not a std::exception");
   }

@@ -10,6 +10,8 @@ struct PythonError {};
 
 /// Sets the Python exception for the C++ exception that is being handled. To be called in a catch block.
 void set_python_error() noexcept;
+/// The same for a call of an operator: an error of Tenon that names no operator gets its name.
+void set_python_error(const char* called) noexcept;
 
 /// Runs `f` and returns what it returns; null (or -1) with a Python exception set when it throws.
 template <class F>
@@ -22,6 +24,17 @@ auto guarded(F&& f) noexcept -> decltype(f()) {
       return nullptr;
     else
       return -1;
+  }
+}
+
+/// The same for a function that is no operator's: an error that names none gets the function's name.
+template <class F>
+PyObject* guarded(const char* called, F&& f) noexcept {
+  try {
+    return f();
+  } catch (...) {
+    set_python_error(called);
+    return nullptr;
   }
 }
 

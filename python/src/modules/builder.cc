@@ -28,16 +28,8 @@ std::optional<DType> dtype_or_none(const char* argument, PyObject* o) {
   if (!dtype) wrong_type("graph", argument, "a dtype", o);
   return dtype;
 }
-std::string text_of(PyObject* o) {
-  std::string_view text;
-  if (!parse_text(o, text)) wrong_type("graph", "name", "a str", o);
-  return std::string(text);
-}
-int64_t int_of(const char* argument, PyObject* o) {
-  int64_t value = 0;
-  if (!parse_int(o, value)) wrong_type("graph", argument, "an int", o);
-  return value;
-}
+std::string text_of(PyObject* o) { return text_argument("graph", "name", o); }
+int64_t int_of(const char* argument, PyObject* o) { return int_argument("graph", argument, o); }
 template <class F>
 void each(PyObject* sequence, F&& f) {
   const Ref list(checked(PySequence_Fast(sequence, "expected a list")));
@@ -99,8 +91,8 @@ TENON_BUILDER_FUNCTION(tensor) {
     if (given(args[3])) options.stride = dims_of("stride", args[3]);
     options.data_type = dtype_or_none("data_type", args[4]);
     if (given(args[5])) options.uid = uid_of(args[5]);
-    options.is_virtual = flag(args[6]);
-    options.is_pass_by_value = flag(args[7]);
+    options.is_virtual = flag("tensor", "is_virtual", args[6]);
+    options.is_pass_by_value = flag("tensor", "is_pass_by_value", args[7]);
     return number_of(g, g.tensor(std::move(options)));
   });
 }
@@ -179,11 +171,11 @@ TENON_BUILDER_FUNCTION(set) {
     else if (what == "stride")
       t.set_stride(dims_of("stride", value));
     else if (what == "output")
-      t.set_output(flag(value));
+      t.set_output(flag("set_output", "value", value));
     else if (what == "is_virtual")
-      t.set_is_virtual(flag(value));
+      t.set_is_virtual(flag("set_is_virtual", "value", value));
     else if (what == "is_pass_by_value")
-      t.set_is_pass_by_value(flag(value));
+      t.set_is_pass_by_value(flag("set_is_pass_by_value", "value", value));
     else
       t.set_data_type(dtype_or_none("data_type", value));
     return Py_NewRef(Py_None);
@@ -250,8 +242,9 @@ TENON_BUILDER_FUNCTION(create_plan) {
 TENON_BUILDER_FUNCTION(build_plans) {
   return guarded([&] {
     check_count("build_plans", n, 2);
-    graph_of(args[0]).build_plans(flag(args[1]) ? builder::BuildPolicy::All
-                                                : builder::BuildPolicy::HeuristicsChoice);
+    graph_of(args[0]).build_plans(flag("build_plans", "all", args[1])
+                                      ? builder::BuildPolicy::All
+                                      : builder::BuildPolicy::HeuristicsChoice);
     return Py_NewRef(Py_None);
   });
 }

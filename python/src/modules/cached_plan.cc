@@ -226,7 +226,7 @@ PyObject* wrap_results(std::span<Tensor> results) {
 
 PyObject* call(PyObject* callable, PyObject* const* args, size_t nargs, PyObject* keywords) {
   CachedPlanObject* const self = as_cached(callable);
-  return guarded([&]() -> PyObject* {
+  return guarded(self->plans->name().c_str(), [&]() -> PyObject* {
     Call call;
     const auto plan = find(self, args, static_cast<size_t>(PyVectorcall_NARGS(nargs)), keywords, call);
     std::array<Tensor, kMostResults> few;
@@ -301,8 +301,8 @@ PyObject* make(PyTypeObject* type, PyObject* args, PyObject*) {
   PyObject *names, *defaults, *missing, *function;
   Py_ssize_t capacity;
   std::array<PyObject*, 3> types;
-  if (!PyArg_ParseTuple(args, "sO!O!OOnOOO", &name, &PyTuple_Type, &names, &PyTuple_Type, &defaults, &missing,
-                        &function, &capacity, &types[0], &types[1], &types[2]))
+  if (!PyArg_ParseTuple(args, "sO!O!OOnOOO:CachedPlan", &name, &PyTuple_Type, &names, &PyTuple_Type,
+                        &defaults, &missing, &function, &capacity, &types[0], &types[1], &types[2]))
     return nullptr;
   return guarded([&]() -> PyObject* {
     TENON_CHECK(static_cast<size_t>(PyTuple_GET_SIZE(names)) <= kMostParameters, Value,

@@ -270,7 +270,7 @@ PyObject* load(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject*) {
     const bool is_path = PyBytes_Check(args[0]);
     const std::string path = is_path ? path_argument("load", args[0]) : std::string();
     const std::string name = path_argument("load", args[1]);
-    const bool mmap = flag(args[3]);
+    const bool mmap = flag("load", "mmap", args[3]);
     io::ReadOptions options{.place = {}, .may_go_on = !is_path, .map = mmap};
     if (args[2] != Py_None)
       options.place = [&](Storage storage, const std::string& device) {

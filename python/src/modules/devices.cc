@@ -28,9 +28,7 @@ Device device_argument(const char* function, PyObject* o) {
 }
 
 uint64_t number_argument(const char* function, const char* name, PyObject* o) {
-  int64_t n = 0;
-  if (!parse_int(o, n)) wrong_type(function, name, "int", o);
-  return static_cast<uint64_t>(n);
+  return static_cast<uint64_t>(int_argument(function, name, o));
 }
 
 Stream stream_argument(const char* function, PyObject* device, PyObject* id) {
@@ -194,7 +192,8 @@ PyObject* synchronize(PyObject*, PyObject* o) {
 PyObject* new_event(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject*) {
   return guarded([&] {
     check_count("Event", n, 2);
-    auto event = std::make_unique<Event>(device_argument("Event", args[0]), flag(args[1]));
+    auto event =
+        std::make_unique<Event>(device_argument("Event", args[0]), flag("Event", "enable_timing", args[1]));
     const auto destroy = [](PyObject* capsule) {
       delete static_cast<Event*>(PyCapsule_GetPointer(capsule, kEventName));
     };
@@ -282,7 +281,8 @@ PyObject* set_expandable(PyObject*, PyObject* const* args, Py_ssize_t n, PyObjec
   return guarded([&] {
     check_count("set_allocator_settings", n, 2);
     const Device device = memory_device("set_allocator_settings", args[0]);
-    allocator_for(device).set_expandable_segments(device, flag(args[1]));
+    allocator_for(device).set_expandable_segments(
+        device, flag("set_allocator_settings", "expandable_segments", args[1]));
     return Py_NewRef(Py_None);
   });
 }
@@ -291,8 +291,8 @@ PyObject* summary(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject*) {
   return guarded([&] {
     check_count("memory_summary", n, 2);
     const Device device = memory_device("memory_summary", args[0]);
-    return to_python(
-        memory_summary(to_string(device), allocator_for(device).memory_stats(device), flag(args[1])));
+    return to_python(memory_summary(to_string(device), allocator_for(device).memory_stats(device),
+                                    flag("memory_summary", "abbreviated", args[1])));
   });
 }
 

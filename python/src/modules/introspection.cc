@@ -76,8 +76,9 @@ PyObject* trace(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject* keywor
   return guarded([&] {
     static constexpr const char* kNames[] = {"on", "shapes", "times"};
     const auto [on, shapes, times] = spread("trace", kNames, 3, args, n, keywords);
-    if (on && flag(on))
-      set_dispatch_trace(TraceLines{.shapes = flag(shapes), .times = flag(times)});
+    if (on && flag("trace", "on", on))
+      set_dispatch_trace(
+          TraceLines{.shapes = flag("trace", "shapes", shapes), .times = flag("trace", "times", times)});
     else
       set_dispatch_trace(false);
     return Py_NewRef(Py_None);
@@ -193,9 +194,10 @@ PyObject* describe(PyObject*, PyObject* o) {
 
 PyObject* set_threads(PyObject*, PyObject* o) {
   return guarded([&] {
-    int64_t n = 0;
-    if (!parse_int(o, n)) wrong_type("set_num_threads", "n", "int", o);
-    TENON_CHECK(n >= 1 && n <= 1 << 16, Value, fmt::format("set_num_threads: {} threads", n));
+    const int64_t n = int_argument("set_num_threads", "n", o);
+    // The system ends a process that asks for more threads than it gives.
+    TENON_CHECK(n >= 1 && n <= 1024, Value,
+                fmt::format("set_num_threads: `n` must be from 1 to 1024, got {}", n));
     set_num_threads(static_cast<int>(n));
     return Py_NewRef(Py_None);
   });
@@ -204,14 +206,14 @@ PyObject* get_threads(PyObject*, PyObject*) { return PyLong_FromLong(num_threads
 
 PyObject* strict_on(PyObject*, PyObject* on) {
   return guarded([&] {
-    set_strict(flag(on));
+    set_strict(flag("set_strict", "mode", on));
     return Py_NewRef(Py_None);
   });
 }
 
 PyObject* report_kernels(PyObject*, PyObject* on) {
   return guarded([&] {
-    set_kernel_reporting(flag(on));
+    set_kernel_reporting(flag("report_kernels", "on", on));
     return Py_NewRef(Py_None);
   });
 }
@@ -273,22 +275,9 @@ PyObject* forget_fallbacks(PyObject*, PyObject*) {
   });
 }
 
-/// A seed as PyTorch takes it: from -2^63 to 2^64 - 1, negative ones by their bits.
-uint64_t seed_value(PyObject* o) {
-  int overflow = 0;
-  const long long value = PyLong_AsLongLongAndOverflow(o, &overflow);
-  if (value == -1 && PyErr_Occurred()) throw PythonError();
-  if (overflow == 0) return static_cast<uint64_t>(value);
-  const unsigned long long large = overflow > 0 ? PyLong_AsUnsignedLongLong(o) : 0;
-  const bool fits = overflow > 0 && !PyErr_Occurred();
-  PyErr_Clear();
-  TENON_CHECK(fits, Value, "manual_seed: a seed lies between -2^63 and 2^64 - 1");
-  return large;
-}
-
 PyObject* seed(PyObject*, PyObject* o) {
   return guarded([&] {
-    manual_seed(seed_value(o));
+    manual_seed(seed_argument(o));
     return wrap(default_generator());
   });
 }

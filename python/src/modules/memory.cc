@@ -36,8 +36,7 @@ PyObject* cache_limit(PyObject*, PyObject*) { return PyLong_FromSize_t(cpu_cache
 
 PyObject* set_cache_limit(PyObject*, PyObject* o) {
   return guarded([&] {
-    int64_t n = 0;
-    if (!parse_int(o, n)) wrong_type("set_cache_limit", "nbytes", "int", o);
+    const int64_t n = int_argument("set_cache_limit", "nbytes", o);
     TENON_CHECK(n >= 0, Value, fmt::format("set_cache_limit: nbytes must not be negative, got {}", n));
     set_cpu_cache_limit(static_cast<size_t>(n));
     return Py_NewRef(Py_None);

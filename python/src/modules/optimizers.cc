@@ -109,8 +109,8 @@ PyObject* sgd(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject*) {
                                     .momentum = number("SGD", args[3]),
                                     .dampening = number("SGD", args[4]),
                                     .weight_decay = number("SGD", args[5]),
-                                    .nesterov = flag(args[6]),
-                                    .maximize = flag(args[7])};
+                                    .nesterov = flag("SGD", "nesterov", args[6]),
+                                    .maximize = flag("SGD", "maximize", args[7])};
     note_updates(args[0], params);
     {
       const ReleaseGil gil(total_elements(params) >= kReleaseGilElements);
@@ -145,14 +145,15 @@ PyObject* adam(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject*) {
                    tensor_of_slot("Adam", slots[i], names().exp_avg_sq),
                    tensor_of_slot("Adam", slots[i], names().max_exp_avg_sq)};
     }
-    const optim::AdamOptions options{.lr = number("Adam", args[2]),
-                                     .beta1 = number("Adam", args[3]),
-                                     .beta2 = number("Adam", args[4]),
-                                     .eps = number("Adam", args[5]),
-                                     .weight_decay = number("Adam", args[6]),
-                                     .decoupled_weight_decay = flag(args[7]),
-                                     .amsgrad = flag(args[8]),
-                                     .maximize = flag(args[9])};
+    const optim::AdamOptions options{
+        .lr = number("Adam", args[2]),
+        .beta1 = number("Adam", args[3]),
+        .beta2 = number("Adam", args[4]),
+        .eps = number("Adam", args[5]),
+        .weight_decay = number("Adam", args[6]),
+        .decoupled_weight_decay = flag("Adam", "decoupled_weight_decay", args[7]),
+        .amsgrad = flag("Adam", "amsgrad", args[8]),
+        .maximize = flag("Adam", "maximize", args[9])};
     note_updates(args[0], params);
     {
       const ReleaseGil gil(total_elements(params) >= kReleaseGilElements);
@@ -174,7 +175,7 @@ PyObject* adam(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject*) {
 PyObject* zero(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject*) {
   return guarded([&] {
     TENON_CHECK(n == 2, Type, "_zero_grad takes 2 arguments");
-    optim::zero_grad(tensors_of("zero_grad", args[0]), flag(args[1]));
+    optim::zero_grad(tensors_of("zero_grad", args[0]), flag("zero_grad", "set_to_none", args[1]));
     return Py_NewRef(Py_None);
   });
 }

@@ -99,7 +99,7 @@ PyObject* load_safetensors(PyObject*, PyObject* const* args, Py_ssize_t n, PyObj
   return guarded([&] {
     check_count("load_safetensors", n, 2);
     const std::string path = path_argument("load_file", args[0]);
-    const bool mmap = flag(args[1]);
+    const bool mmap = flag("load_file", "mmap", args[1]);
     StateDict out;
     {
       const ReleaseGil released;
@@ -131,7 +131,7 @@ PyObject* open_safetensors(PyObject*, PyObject* const* args, Py_ssize_t n, PyObj
   return guarded([&] {
     check_count("open_safetensors", n, 2);
     const std::string path = path_argument("safe_open", args[0]);
-    const bool mmap = flag(args[1]);
+    const bool mmap = flag("safe_open", "mmap", args[1]);
     std::unique_ptr<safetensors::File> file;
     {
       const ReleaseGil released;

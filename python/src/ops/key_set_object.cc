@@ -142,7 +142,7 @@ const DispatchKeySet* as_key_set(PyObject* o) noexcept {
 void check_key(std::string_view name) {
   TENON_CHECK(
       is_known_key(name), Value,
-      fmt::format("'{}' is no dispatch key and no loaded device has it; keys are CPU, Meta, CUDA, Autograd, "
+      fmt::format("DispatchKey: '{}' is no dispatch key and no loaded device has it; keys are CPU, Meta, CUDA, Autograd, "
                   "AutogradCPU, CompositeImplicit, CompositeExplicit and their like",
                   name));
 }

@@ -41,8 +41,7 @@ Library& library_of(PyObject* o) { return *registered_of(o).own; }
 /// The file and line of a registration. The dispatcher keeps the text as long as the process runs.
 SourceLocation place(const char* function, PyObject* file, PyObject* line) {
   static auto& files = *new std::unordered_set<std::string>;
-  int64_t number = 0;
-  if (!parse_int(line, number)) wrong_type(function, "line", "int", line);
+  const int64_t number = int_argument(function, "line", line);
   return {files.insert(text_argument(function, "file", file)).first->c_str(), static_cast<int>(number)};
 }
 
@@ -92,7 +91,7 @@ PyObject* impl(PyObject* o, PyObject* const* args, Py_ssize_t n, PyObject*) {
       return Py_NewRef(Py_None);
     }
     if (!PyCallable_Check(args[2])) wrong_type("impl", "fn", "callable", args[2]);
-    auto kernel = std::make_shared<PythonKernel>(args[2], key, where, flag(args[3]));
+    auto kernel = std::make_shared<PythonKernel>(args[2], key, where, flag("impl", "with_keyset", args[3]));
     library_of(o).impl(name, key, CppFunction::from_closure(std::move(kernel), &enter_python_kernel), where);
     return Py_NewRef(Py_None);
   });

@@ -28,7 +28,7 @@ PyObject* mark_non_differentiable(PyObject* o, PyObject* tensors) {
 
 PyObject* set_materialize_grads(PyObject* o, PyObject* on) {
   return guarded([&] {
-    context_of(o).materialize_grads = flag(on);
+    context_of(o).materialize_grads = flag("set_materialize_grads", "value", on);
     return Py_NewRef(Py_None);
   });
 }

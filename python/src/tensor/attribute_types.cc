@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "python/src/call/spread.h"
 #include "python/src/interpreter/errors.h"
 #include "python/src/tensor/tensor_object.h"
 #include "tenon/core/stream.h"
@@ -258,10 +259,10 @@ PyObject* generator_new(PyTypeObject*, PyObject* args, PyObject* kwargs) {
   });
 }
 PyObject* generator_seed(PyObject* o, PyObject* seed) {
-  const unsigned long long value = PyLong_AsUnsignedLongLongMask(seed);
-  if (PyErr_Occurred()) return nullptr;
-  generator_of_object(o).manual_seed(value);
-  return Py_NewRef(o);
+  return guarded([&] {
+    generator_of_object(o).manual_seed(seed_argument(seed));
+    return Py_NewRef(o);
+  });
 }
 PyObject* generator_get_state(PyObject* o, PyObject*) {
   return guarded([&] {
@@ -504,12 +505,30 @@ std::optional<Device> as_device(PyObject* o) {
   if (!PyUnicode_Check(o)) return std::nullopt;
   Py_ssize_t size = 0;
   const char* text = PyUnicode_AsUTF8AndSize(o, &size);
-  if (!text) throw PythonError();
+  if (!text) {
+    PyErr_Clear();
+    throw_error(ErrorKind::Value, "Device: a str with lone surrogates names no device");
+  }
   return Device(std::string_view(text, static_cast<size_t>(size)));
 }
 
 std::optional<Layout> as_layout(PyObject* o) noexcept { return EnumType<Layout>::from(o); }
 std::optional<MemoryFormat> as_memory_format(PyObject* o) noexcept { return EnumType<MemoryFormat>::from(o); }
+
+uint64_t seed_argument(PyObject* o) {
+  if (!PyIndex_Check(o) ||
+      (is_tensor(o) && (tensor_of(o).numel() != 1 || !is_integral(tensor_of(o).dtype(), true))))
+    wrong_type("manual_seed", "seed", "an int", o);
+  const Ref index(checked(PyNumber_Index(o)));
+  int overflow = 0;
+  const long long value = PyLong_AsLongLongAndOverflow(index.get(), &overflow);
+  if (overflow == 0) return static_cast<uint64_t>(value);
+  const unsigned long long large = overflow > 0 ? PyLong_AsUnsignedLongLong(index.get()) : 0;
+  const bool fits = overflow > 0 && !PyErr_Occurred();
+  PyErr_Clear();
+  TENON_CHECK(fits, Value, "manual_seed: a seed lies between -2^63 and 2^64 - 1");
+  return large;
+}
 
 const Generator* as_generator(PyObject* o) noexcept {
   return Py_IS_TYPE(o, &g_generator_type) ? &generator_of_object(o) : nullptr;

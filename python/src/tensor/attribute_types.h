@@ -32,6 +32,10 @@ std::optional<MemoryFormat> as_memory_format(PyObject* o) noexcept;
 /// Null for anything else.
 const Generator* as_generator(PyObject* o) noexcept;
 
+/// The argument of manual_seed as PyTorch takes it: from -2^63 to 2^64 - 1, negative ones by their bits.
+/// Throws Error{Type} for what is no int.
+uint64_t seed_argument(PyObject* o);
+
 /// Null for anything else; properties.cc has the type.
 const Storage* as_storage(PyObject* o) noexcept;
 PyObject* wrap(Storage storage) noexcept;

@@ -207,7 +207,9 @@ void assign(const Tensor& self, PyObject* key, PyObject* value) {
 
 int set_item(PyObject* o, PyObject* key, PyObject* value) {
   return guarded([&] {
-    TENON_CHECK(value, Type, "a tensor's elements cannot be deleted");
+    TENON_CHECK(
+        value, Type,
+        "__delitem__: a tensor's elements cannot be deleted; make a tensor of the others, as x[mask]");
     assign(tensor_of(o), key, value);
     return 0;
   });
@@ -248,7 +250,7 @@ int contains(PyObject* o, PyObject* item) {
 }
 
 PyObject* nonzero_of(Tensor self, PyObject* as_tuple) {
-  const bool split = given(as_tuple) && flag(as_tuple);
+  const bool split = given(as_tuple) && flag("nonzero", "as_tuple", as_tuple);
   std::vector<Tensor> parts;
   Tensor all;
   {
@@ -266,20 +268,21 @@ PyObject* nonzero_of(Tensor self, PyObject* as_tuple) {
 }
 
 PyObject* nonzero_method(PyObject* o, PyObject* const* args, Py_ssize_t n, PyObject* keywords) {
-  return guarded([&] {
+  return guarded("nonzero", [&] {
     static constexpr const char* kNames[] = {"as_tuple"};
     const auto [as_tuple] = spread("nonzero", kNames, 0, args, n, keywords);
     return nonzero_of(tensor_of(o), as_tuple);
   });
 }
 PyObject* nonzero_function(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject* keywords) {
-  return guarded([&] {
+  return guarded("nonzero", [&] {
     static constexpr const char* kNames[] = {"input", "out", "as_tuple"};
     const auto [input, out, as_tuple] = spread("nonzero", kNames, 1, args, n, keywords);
     if (!input || !is_tensor(input)) wrong_type("nonzero", "input", "a Tensor", input ? input : Py_None);
     if (!given(out)) return nonzero_of(tensor_of(input), as_tuple);
     if (!is_tensor(out)) wrong_type("nonzero", "out", "a Tensor", out);
-    TENON_CHECK(!given(as_tuple) || !flag(as_tuple), Value, "nonzero: as_tuple=True has no out");
+    TENON_CHECK(!given(as_tuple) || !flag("nonzero", "as_tuple", as_tuple), Value,
+                "nonzero: as_tuple=True has no out");
     nonzero_out(tensor_of(out), tensor_of(input));
     return Py_NewRef(out);
   });

@@ -5,6 +5,7 @@ from __future__ import annotations
 from .._C import Node
 from .._C import _backward as backward
 from .._C import _grad as grad
+from ..arguments import checked as _checked
 from . import function, graph
 from .anomaly_mode import detect_anomaly, set_detect_anomaly
 from .function import Function
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
 
 
+@_checked
 def Variable(data: Tensor, requires_grad: bool = False) -> Tensor:
     """A tensor over the same memory: PyTorch's former way to ask for gradients."""
     return data.detach().requires_grad_(requires_grad)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 
 from .._C import _set_anomaly_enabled, is_anomaly_check_nan_enabled, is_anomaly_enabled
+from ..arguments import check_module as _check_module
 
 __all__ = ["detect_anomaly", "set_detect_anomaly"]
 
@@ -40,3 +41,6 @@ class detect_anomaly:
 
     def __exit__(self, *exception: object) -> None:
         _set_anomaly_enabled(*self.previous)
+
+
+_check_module(globals())

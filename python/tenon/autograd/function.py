@@ -6,6 +6,7 @@ import functools
 
 from .. import _C
 from .._C import Tensor
+from ..arguments import check_module as _check_module
 from .grad_mode import no_grad
 
 TYPE_CHECKING = False
@@ -107,3 +108,6 @@ def once_differentiable(backward: Callable[..., Any]) -> Callable[..., Any]:
         return marked if several else marked[0]
 
     return wrapper
+
+
+_check_module(globals())

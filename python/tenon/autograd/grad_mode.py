@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 
 from .._C import _set_grad_enabled, _set_inference_mode
+from ..arguments import check_module as _check_module
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -126,3 +127,6 @@ class inference_mode(_Mode):
     def __exit__(self, *exception: object) -> None:
         _set_inference_mode(self.previous[0])
         _set_grad_enabled(self.previous[1])
+
+
+_check_module(globals())

@@ -7,6 +7,7 @@ tensors. Complex values follow PyTorch's convention, d/dRe + i d/dIm of a real l
 from __future__ import annotations
 
 from .. import _C
+from ..arguments import check_module as _check_module
 from .grad_mode import enable_grad, no_grad
 
 TYPE_CHECKING = False
@@ -384,3 +385,6 @@ def _real_product(directions, changes):
         for v, d in zip(direction, change):
             total += (v.conjugate() * d).real
     return total
+
+
+_check_module(globals())

@@ -6,6 +6,7 @@ import functools
 
 from .. import _C
 from .._C import Node
+from ..arguments import check_module as _check_module
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -68,3 +69,6 @@ class disable_saved_tensors_hooks:
                 return function(*args, **kwargs)
 
         return wrapped
+
+
+_check_module(globals())

@@ -9,6 +9,7 @@ counted.
 from __future__ import annotations
 
 from .. import _C
+from ..arguments import check_module as _check_module
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -129,3 +130,6 @@ def cache_limit() -> int:
 def set_cache_limit(nbytes: int) -> None:
     """Sets the most bytes that are kept for reuse, and returns what exceeds it to the system; 0 keeps nothing."""
     _C._memory.set_cache_limit(nbytes)
+
+
+_check_module(globals())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from .. import _C
+from ..arguments import check_module as _check_module
 from . import functional as F
 from .module import TensorModule
 from .parameter import Parameter
@@ -360,3 +361,6 @@ __all__ = [
     "Tanhshrink",
     "Threshold",
 ]
+
+
+_check_module(globals())

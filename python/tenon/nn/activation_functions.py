@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from .. import _C
+from ..arguments import checked as _checked
+from ..callers import warn as _warn
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,8 +22,11 @@ def elu_(input: Tensor, alpha: float = 1.0) -> Tensor:
     return _C.elu_(input, alpha)
 
 
+@_checked
 def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     """max(x, 0) + min(alpha * (exp(x / alpha) - 1), 0). Barron (2017), arXiv:1704.07483."""
+    if alpha == 0:
+        raise ValueError("celu: alpha must not be 0, by which x is divided")
     return _C.celu_(input, alpha) if inplace else _C.celu(input, alpha)
 
 
@@ -40,6 +45,7 @@ def selu_(input: Tensor) -> Tensor:
     return _C.selu_(input)
 
 
+@_checked
 def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> Tensor:
     """x between min_val and max_val, those beyond them."""
     if min_val > max_val:
@@ -47,6 +53,7 @@ def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace
     return _C.hardtanh_(input, min_val, max_val) if inplace else _C.hardtanh(input, min_val, max_val)
 
 
+@_checked
 def hardtanh_(input: Tensor, min_val: float = -1.0, max_val: float = 1.0) -> Tensor:
     """hardtanh in place."""
     return hardtanh(input, min_val, max_val, True)
@@ -115,11 +122,13 @@ def leaky_relu_(input: Tensor, negative_slope: float = 0.01) -> Tensor:
     return input.leaky_relu_(negative_slope)
 
 
+@_checked
 def softsign(input: Tensor) -> Tensor:
     """x / (1 + |x|)"""
     return input / (input.abs() + 1)
 
 
+@_checked
 def tanhshrink(input: Tensor) -> Tensor:
     """x - tanh(x)"""
     return input - input.tanh()
@@ -127,9 +136,8 @@ def tanhshrink(input: Tensor) -> Tensor:
 
 def _implicit_dim(name: str, ndim: int) -> int:
     # PyTorch's choice, from when these functions had no `dim`.
-    import warnings
 
-    warnings.warn(f"{name}: give `dim`; the choice of a dimension without it is deprecated", stacklevel=3)
+    _warn(f"{name}: give `dim`; the choice of a dimension without it is deprecated")
     return 0 if ndim in (0, 1, 3) else 1
 
 
@@ -143,6 +151,7 @@ def log_softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dty
     return _C.log_softmax(input, _implicit_dim("log_softmax", input.dim()) if dim is None else dim, dtype)
 
 
+@_checked
 def softmin(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: DType = None) -> Tensor:
     """softmax(-x)"""
     return _C.softmax(-input, _implicit_dim("softmin", input.dim()) if dim is None else dim, dtype)
@@ -153,6 +162,7 @@ def glu(input: Tensor, dim: int = -1) -> Tensor:
     return _C.glu(input, dim)
 
 
+@_checked
 def rrelu(
     input: Tensor, lower: float = 1.0 / 8, upper: float = 1.0 / 3, training: bool = False, inplace: bool = False
 ) -> Tensor:
@@ -164,11 +174,13 @@ def rrelu(
     return input.copy_(out) if inplace else out
 
 
+@_checked
 def rrelu_(input: Tensor, lower: float = 1.0 / 8, upper: float = 1.0 / 3, training: bool = False) -> Tensor:
     """rrelu in place."""
     return rrelu(input, lower, upper, training, True)
 
 
+@_checked
 def gumbel_softmax(logits: Tensor, tau: float = 1, hard: bool = False, eps: float = 1e-10, dim: int = -1) -> Tensor:
     """softmax((logits + noise) / tau) with Gumbel's noise; with `hard`, one-hot results that have its gradient.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from .. import _C
+from ..arguments import check_module as _check_module, checked as _checked
 from . import init
 from .linear import Linear
 from .module import Module
@@ -79,6 +80,7 @@ class MultiheadAttention(Module):
             if bias is not None:
                 init.xavier_normal_(bias)
 
+    @_checked
     def forward(
         self,
         query: Tensor,
@@ -119,3 +121,6 @@ class MultiheadAttention(Module):
             is_causal,
             None if query.dim() == 2 else 0 if self.batch_first else 1,
         )
+
+
+_check_module(globals())

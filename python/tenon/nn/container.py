@@ -6,6 +6,7 @@ import operator
 from collections.abc import Iterable, Mapping
 
 from .. import _C
+from ..arguments import check_module as _check_module, describe
 from .module import Module
 from .parameter import Buffer, Parameter
 
@@ -13,6 +14,13 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import ItemsView, KeysView, ValuesView, Iterator
     from typing import Any, Self
+
+
+def _index_of(container: Module, index: Any) -> int:
+    try:
+        return operator.index(index)
+    except TypeError:
+        raise TypeError(f"{type(container).__name__}: index must be an int or a slice, got {describe(index)}") from None
 
 
 class _Ordered(Module):
@@ -23,14 +31,16 @@ class _Ordered(Module):
         object.__setattr__(self, "_names", [])
         object.__setattr__(self, "_list", [])
 
-    def _checked(self, module: Any) -> Module:
+    def _checked(self, module: Any, name: object = None) -> Module:
         if not isinstance(module, Module):
-            raise TypeError(f"{type(self).__name__} takes Modules, not {type(module).__name__}")
+            place = "" if name is None else f" at {name!r}"
+            call = f"; write {module.__name__}()" if isinstance(module, type) and issubclass(module, Module) else ""
+            raise TypeError(f"{type(self).__name__} takes Modules, got {describe(module)}{place}{call}")
         return module
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name in self._names:
-            self._list[self._names.index(name)] = self._checked(value)
+            self._list[self._names.index(name)] = self._checked(value, name)
         elif isinstance(value, Module):
             if name in ("_names", "_list"):
                 raise AttributeError(f"{type(self).__name__}: {name!r} is a name of its own")
@@ -50,9 +60,9 @@ class _Ordered(Module):
         self.extend(modules)
 
     def _place(self, index: int) -> int:
-        index = operator.index(index)
+        index = _index_of(self, index)
         if not -len(self._list) <= index < len(self._list):
-            raise IndexError(f"index {index} is out of range for {len(self._list)} modules")
+            raise IndexError(f"{type(self).__name__}: index {index} is out of range for {len(self._list)} modules")
         return index % len(self._list)
 
     def __getitem__(self, index: Any) -> Any:
@@ -86,14 +96,15 @@ class _Ordered(Module):
         """Adds modules at the end."""
         if not isinstance(modules, Iterable):
             raise TypeError(f"{type(self).__name__}.extend takes Modules, not {type(modules).__name__}")
-        for module in [self._checked(module) for module in modules]:
+        for module in [self._checked(module, place) for place, module in enumerate(modules, len(self._list))]:
             self.append(module)
         return self
 
     def insert(self, index: int, module: Module) -> Self:
         """Adds a module before position `index`."""
         modules = list(self._list)
-        modules.insert(index, self._checked(module))
+        # As list.insert, whose index may be beyond either end.
+        modules.insert(max(min(_index_of(self, index), len(modules)), -len(modules)), self._checked(module))
         self._renumber(modules)
         return self
 
@@ -104,7 +115,7 @@ class _Ordered(Module):
         return module
 
     def __iadd__(self, modules: Iterable[Module]) -> Self:
-        return self.extend(list(modules))
+        return self.extend(modules)
 
 
 class Sequential(_Ordered):
@@ -115,7 +126,7 @@ class Sequential(_Ordered):
         if len(modules) == 1 and isinstance(modules[0], Mapping):
             for name, module in modules[0].items():
                 self._check_name(name, Module)
-                setattr(self, name, self._checked(module))
+                setattr(self, name, self._checked(module, name))
         else:
             self.extend(modules)
 
@@ -278,9 +289,9 @@ class ParameterList(Module):
             self.extend(values)
 
     def _place(self, index: int) -> int:
-        index = operator.index(index)
+        index = _index_of(self, index)
         if not -self._size <= index < self._size:
-            raise IndexError(f"index {index} is out of range for {self._size} parameters")
+            raise IndexError(f"{type(self).__name__}: index {index} is out of range for {self._size} parameters")
         return index % self._size
 
     def __getitem__(self, index: Any) -> Any:
@@ -445,3 +456,6 @@ class ParameterDict(Module):
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         raise RuntimeError("a ParameterDict is no layer and cannot be called")
+
+
+_check_module(globals())

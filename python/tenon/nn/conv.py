@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from .. import _C
+from ..arguments import check_module as _check_module
 from . import functional, init
 from .module import TensorModule
 from .parameter import Parameter
@@ -237,3 +238,6 @@ class ConvTranspose3d(_ConvTranspose):
     """The transposed convolution of input [N, C, D, H, W] or [C, D, H, W]; see functional.conv_transpose3d."""
 
     _spatial, _function = 3, staticmethod(functional.conv_transpose3d)
+
+
+_check_module(globals())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..arguments import check_module as _check_module
 from . import functional as F
 from .module import TensorModule
 
@@ -68,3 +69,6 @@ class FeatureAlphaDropout(_Dropout):
     """As AlphaDropout, for whole channels of input [N, C, ...]."""
 
     _function = staticmethod(F.feature_alpha_dropout)
+
+
+_check_module(globals())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from .. import _C
+from ..arguments import check_module as _check_module
 from ..autograd.grad_mode import no_grad
 from . import functional as F
 from . import init
@@ -208,3 +209,6 @@ def _matrix_sizes(embeddings: Tensor) -> tuple[int, int]:
         raise ValueError(f"embeddings must be a matrix [num_embeddings, embedding_dim], got {list(embeddings.shape)}")
     rows, size = embeddings.shape
     return rows, size
+
+
+_check_module(globals())

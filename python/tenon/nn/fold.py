@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..arguments import check_module as _check_module
 from . import spatial as F
 from .module import TensorModule
 
@@ -45,3 +46,6 @@ class Fold(TensorModule):
             f"output_size={self.output_size}, kernel_size={self.kernel_size}, dilation={self.dilation}, "
             f"padding={self.padding}, stride={self.stride}"
         )
+
+
+_check_module(globals())

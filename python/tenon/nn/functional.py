@@ -8,6 +8,7 @@ from .._C import conv1d, conv2d, conv3d, conv_transpose1d, conv_transpose2d, con
 from .._C import scaled_dot_product_attention
 from .._C import log_sigmoid as logsigmoid
 from ..absent import module_getattr
+from ..arguments import checked as _checked
 from ..autograd.grad_mode import no_grad
 from . import spatial
 from . import activation_functions
@@ -111,16 +112,19 @@ def _drop_channels(
     return out if whole is input else out.squeeze(0)
 
 
+@_checked
 def dropout1d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
     """As dropout, for whole channels of input [N, C, L] or [C, L]."""
     return _drop_channels("dropout1d", input, p, training, inplace, (2, 3), 3)
 
 
+@_checked
 def dropout2d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
     """As dropout, for whole channels of input [N, C, H, W]. As in PyTorch, [N, C, L] counts as a batch too."""
     return _drop_channels("dropout2d", input, p, training, inplace, (3, 4), input.dim())
 
 
+@_checked
 def dropout3d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
     """As dropout, for whole channels of input [N, C, D, H, W] or [C, D, H, W]."""
     return _drop_channels("dropout3d", input, p, training, inplace, (4, 5), 5)
@@ -142,11 +146,13 @@ def _alpha_dropout(name: str, input: Tensor, shape: Any, p: float, training: boo
     return input.mul_(kept).add_(rest) if inplace else input * kept + rest
 
 
+@_checked
 def alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False) -> Tensor:
     """Gives each element selu's limit with probability p while training, then keeps mean 0 and variance 1 by an affine map."""
     return _alpha_dropout("alpha_dropout", input, input.shape, p, training, inplace)
 
 
+@_checked
 def feature_alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False) -> Tensor:
     """As alpha_dropout, for whole channels of input [N, C, ...]."""
     _check_probability("feature_alpha_dropout", p)
@@ -176,6 +182,7 @@ def _limit_norms(weight: Tensor, indices: Tensor, max_norm: float | None, norm_t
             _embedding_renorm_(weight, indices, max_norm, norm_type)
 
 
+@_checked
 def embedding(
     input: Tensor,
     weight: Tensor,
@@ -195,6 +202,7 @@ def embedding(
     return _embedding(weight, input, padding_idx, scale_grad_by_freq, sparse)
 
 
+@_checked
 def embedding_bag(
     input: Tensor,
     weight: Tensor,

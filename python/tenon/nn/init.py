@@ -6,10 +6,11 @@ The formulas are those of tenon/nn/init.cc, operation by operation, so that a se
 from __future__ import annotations
 
 import math
-import warnings
 
 from .. import _C
 from ..absent import module_getattr
+from ..arguments import check_module as _check_module
+from ..callers import warn as _warn
 from ..autograd.grad_mode import no_grad
 
 TYPE_CHECKING = False
@@ -82,7 +83,7 @@ def trunc_normal_(
     if not a <= b:
         raise ValueError(f"trunc_normal_: a must not be above b, got {a} and {b}")
     if mean < a - 2 * std or mean > b + 2 * std:
-        warnings.warn("trunc_normal_: the mean is more than 2 std away from [a, b]; values may be inexact", stacklevel=3)
+        _warn("trunc_normal_: the mean is more than 2 std away from [a, b]; values may be inexact")
     quantiles = _C.empty_like(tensor, dtype=_C.float64).uniform_(below, above, generator=generator)
     return tensor.copy_(_normal_quantile(quantiles).mul_(std).add_(mean).clamp_(a, b))
 
@@ -178,6 +179,8 @@ def kaiming_normal_(
 
 def xavier_uniform_(tensor: Tensor, gain: float = 1.0, generator: Generator | None = None) -> Tensor:
     """Glorot and Bengio (2010): uniform within gain * sqrt(6 / (fan_in + fan_out))."""
+    if tensor.numel() == 0:
+        return tensor
     fan_in, fan_out = _calculate_fan_in_and_fan_out(tensor)
     deviation = gain * math.sqrt(2.0 / (fan_in + fan_out))
     bound = math.sqrt(3.0) * deviation
@@ -186,6 +189,8 @@ def xavier_uniform_(tensor: Tensor, gain: float = 1.0, generator: Generator | No
 
 def xavier_normal_(tensor: Tensor, gain: float = 1.0, generator: Generator | None = None) -> Tensor:
     """Glorot and Bengio (2010): normal with standard deviation gain * sqrt(2 / (fan_in + fan_out))."""
+    if tensor.numel() == 0:
+        return tensor
     fan_in, fan_out = _calculate_fan_in_and_fan_out(tensor)
     return normal_(tensor, 0.0, gain * math.sqrt(2.0 / (fan_in + fan_out)), generator)
 
@@ -270,11 +275,14 @@ def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator: Gener
     return tensor
 
 
+_check_module(globals())
+
+
 def _deprecated(function: Callable[..., Any]) -> Callable[..., Any]:
     name = function.__name__.removesuffix("_")
 
     def old(*args, **kwargs):
-        warnings.warn(f"nn.init.{name} is deprecated in favor of nn.init.{name}_.", FutureWarning, stacklevel=2)
+        _warn(f"nn.init.{name} is deprecated in favor of nn.init.{name}_.", FutureWarning)
         return function(*args, **kwargs)
 
     old.__name__ = old.__qualname__ = name
@@ -293,6 +301,7 @@ kaiming_uniform = _deprecated(kaiming_uniform_)
 kaiming_normal = _deprecated(kaiming_normal_)
 orthogonal = _deprecated(orthogonal_)
 sparse = _deprecated(sparse_)
+
 
 if not TYPE_CHECKING:
     __getattr__ = module_getattr(__name__)

@@ -6,6 +6,7 @@ import math
 
 from .. import _C
 from .._C import linear as _linear
+from ..arguments import check_module as _check_module
 from . import init
 from .module import TensorModule
 from .parameter import Parameter
@@ -68,7 +69,7 @@ class Flatten(TensorModule):
 class Unflatten(TensorModule):
     """Splits dimension `dim` into dimensions of the sizes `unflattened_size`, of which one may be -1."""
 
-    def __init__(self, dim: int, unflattened_size: Sequence[int]) -> None:
+    def __init__(self, dim: int | str, unflattened_size: Sequence[int]) -> None:
         super().__init__()
         if isinstance(dim, str):
             raise NotImplementedError("Unflatten: dimensions with names are not in Tenon")
@@ -91,3 +92,6 @@ class Identity(TensorModule):
 
     def forward(self, input: Tensor) -> Tensor:
         return input
+
+
+_check_module(globals())

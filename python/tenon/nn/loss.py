@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..arguments import check_module as _check_module
 from . import functional as F
 from .loss_functions import reduction_of
 from .module import TensorModule
@@ -280,3 +281,6 @@ class PairwiseDistance(TensorModule):
 
     def forward(self, x1: Tensor, x2: Tensor) -> Tensor:
         return F.pairwise_distance(x1, x2, self.norm, self.eps, self.keepdim)
+
+
+_check_module(globals())

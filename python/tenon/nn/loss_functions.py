@@ -6,9 +6,10 @@
 from __future__ import annotations
 
 import math
-import warnings
 
 from .. import _C
+from ..arguments import checked as _checked
+from ..callers import warn as _warn
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -45,8 +46,8 @@ def reduction_of(name: str, word: str, size_average: bool | None = None, reduce:
     """The number that operators know a reduction by. Raises ValueError, in the name of a loss, for another word."""
     if size_average is not None or reduce is not None:
         word = "none" if reduce is False else "sum" if size_average is False else "mean"
-        warnings.warn(f"{name}: size_average and reduce are former names; say reduction={word!r}", stacklevel=3)
-    if word not in _REDUCTIONS:
+        _warn(f"{name}: size_average and reduce are former names; say reduction={word!r}")
+    if not isinstance(word, str) or word not in _REDUCTIONS:
         raise ValueError(f"{name}: reduction must be 'none', 'mean' or 'sum', got {word!r}")
     return _REDUCTIONS[word]
 
@@ -132,6 +133,7 @@ def l1_loss(
     return _l1_loss(input, target, number)
 
 
+@_checked
 def smooth_l1_loss(
     input: Tensor,
     target: Tensor,
@@ -147,6 +149,7 @@ def smooth_l1_loss(
     return _smooth_l1_loss(input, target, reduction_of("smooth_l1_loss", reduction, size_average, reduce), beta)
 
 
+@_checked
 def huber_loss(
     input: Tensor, target: Tensor, reduction: str = "mean", delta: float = 1.0, weight: Tensor | None = None
 ) -> Tensor:
@@ -169,6 +172,7 @@ def binary_cross_entropy(
     return _bce(input, target, weight, reduction_of("binary_cross_entropy", reduction, size_average, reduce))
 
 
+@_checked
 def binary_cross_entropy_with_logits(
     input: Tensor,
     target: Tensor,
@@ -184,6 +188,7 @@ def binary_cross_entropy_with_logits(
     return _bce_with_logits(input, target, weight, pos_weight, number)
 
 
+@_checked
 def kl_div(
     input: Tensor,
     target: Tensor,
@@ -202,6 +207,7 @@ def kl_div(
     return _kl_div(input, target, reduction_of("kl_div", reduction, size_average, reduce), log_target=log_target)
 
 
+@_checked
 def soft_margin_loss(
     input: Tensor, target: Tensor, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean"
 ) -> Tensor:
@@ -209,6 +215,7 @@ def soft_margin_loss(
     return _soft_margin_loss(input, target, reduction_of("soft_margin_loss", reduction, size_average, reduce))
 
 
+@_checked
 def margin_ranking_loss(
     input1: Tensor,
     input2: Tensor,
@@ -228,6 +235,7 @@ def margin_ranking_loss(
     return _reduced((margin - target * (input1 - input2)).clamp(min=0), number)
 
 
+@_checked
 def hinge_embedding_loss(
     input: Tensor,
     target: Tensor,
@@ -243,6 +251,7 @@ def hinge_embedding_loss(
     return _reduced(apart + _C.where(target != -1, input, zero), number)
 
 
+@_checked
 def poisson_nll_loss(
     input: Tensor,
     target: Tensor,
@@ -263,6 +272,7 @@ def poisson_nll_loss(
     return _reduced(values, number)
 
 
+@_checked
 def gaussian_nll_loss(
     input: Tensor, target: Tensor, var: Tensor | float, full: bool = False, eps: float = 1e-6, reduction: str = "mean"
 ) -> Tensor:
@@ -284,6 +294,7 @@ def gaussian_nll_loss(
     return _reduced(values + 0.5 * math.log(2 * math.pi) if full else values, number)
 
 
+@_checked
 def pairwise_distance(x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> Tensor:
     """The p-norm of x1 - x2 + eps along the last dimension."""
     return _norm(x1 - x2 + eps, p, keepdim)
@@ -303,6 +314,7 @@ def _norm(x: Tensor, p: float, keepdim: bool) -> Tensor:
     return _C.where(total == 0, 0, root)
 
 
+@_checked
 def triplet_margin_loss(
     anchor: Tensor,
     positive: Tensor,
@@ -320,6 +332,8 @@ def triplet_margin_loss(
     With `swap`, the nearer of anchor and positive is what negative is compared with. Schroff et al. (2015), Balntas et al. (2016).
     """
     number = reduction_of("triplet_margin_loss", reduction, size_average, reduce)
+    if margin <= 0:
+        raise ValueError(f"triplet_margin_loss: margin must be above 0, got {margin}")
     if not anchor.dim() == positive.dim() == negative.dim():
         raise RuntimeError(
             f"triplet_margin_loss: all tensors must have as many dimensions, got {list(anchor.shape)}, "
@@ -331,6 +345,7 @@ def triplet_margin_loss(
     return _reduced((margin + near - far).clamp(min=0), number)
 
 
+@_checked
 def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -> Tensor:
     """The cosine of the angles between vectors along `dim`, which broadcast; lengths below eps count as eps."""
     x1, x2 = _C.broadcast_tensors([x1, x2])
@@ -345,6 +360,7 @@ def _unit(x: Tensor, dim: int, eps: float) -> Tensor:
     return x / square.clamp(min=eps * eps).sqrt()
 
 
+@_checked
 def cosine_embedding_loss(
     input1: Tensor,
     input2: Tensor,

@@ -7,6 +7,7 @@ Parameter, a Buffer or a Module to an attribute registers it.
 from __future__ import annotations
 
 from .. import _C
+from ..arguments import check_module as _check_module, describe
 from .module_hooks import ModuleHooks
 from .module_state import ModuleState
 from .parameter import Buffer, Parameter
@@ -45,12 +46,21 @@ class Module(ModuleHooks, ModuleState):
     def __setattr__(self, name: str, value: Any) -> None:
         old = self.__dict__.get(name)
         if isinstance(old, Parameter) and value is not None and not isinstance(value, Parameter):
-            raise TypeError(
-                f"cannot assign a {type(value).__name__} as parameter '{name}'; a Parameter or None is expected"
-            )
-        if isinstance(old, Buffer) and isinstance(value, _C.Tensor) and not isinstance(value, (Buffer, Parameter)):
-            value = Buffer(value, old.persistent)
+            raise self._not_assigned(name, value, "parameter", "a Parameter")
+        if isinstance(old, Buffer) and not isinstance(value, (Buffer, Parameter)):
+            if isinstance(value, _C.Tensor):
+                value = Buffer(value, old.persistent)
+            elif value is not None and not isinstance(value, Module):
+                raise self._not_assigned(name, value, "buffer", "a Tensor")
+        if isinstance(old, Module) and value is not None and not isinstance(value, (Module, Parameter)):
+            raise self._not_assigned(name, value, "child module", "a Module")
         object.__setattr__(self, name, value)
+
+    def _not_assigned(self, name: str, value: Any, role: str, expected: str) -> TypeError:
+        return TypeError(
+            f"{type(self).__name__}: cannot assign {describe(value)} as {role} '{name}'; expected {expected} or None "
+            f"(del {name} makes room for something else)"
+        )
 
     def _parts(self, kind: Any) -> dict[str, Any]:
         return {name: part for name, part in self.__dict__.items() if isinstance(part, kind)}
@@ -69,13 +79,13 @@ class Module(ModuleHooks, ModuleState):
 
     def _check_name(self, name: str, kind: Any) -> None:
         if not isinstance(name, str):
-            raise TypeError(f"a part's name must be a str, not {type(name).__name__}")
+            raise TypeError(f"{type(self).__name__}: a part's name must be a str, got {describe(name)}")
         if not name or "." in name:
-            raise KeyError(f"a part's name must be non-empty and without dots, got {name!r}")
+            raise KeyError(f"{type(self).__name__}: a part's name must be non-empty and without dots, got {name!r}")
         # None stands for a part that is not there.
         is_part = name in self.__dict__ and isinstance(self.__dict__[name], (kind, type(None)))
         if hasattr(self, name) and not is_part:
-            raise KeyError(f"attribute {name!r} exists already")
+            raise KeyError(f"{type(self).__name__}: attribute {name!r} exists already")
 
     def register_parameter(self, name: str, param: Parameter | None) -> None:
         """Sets the parameter called `name` to `param`, which may be None."""
@@ -323,3 +333,6 @@ if TYPE_CHECKING:
 
 else:
     TensorModule = Module
+
+
+_check_module(globals())

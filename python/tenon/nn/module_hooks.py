@@ -6,7 +6,9 @@ import itertools
 from collections import OrderedDict
 
 from .. import _C
+from ..arguments import check_module as _check_module
 from ..autograd.function import Function
+from .place import add_place
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -152,7 +154,11 @@ class ModuleHooks:
             and self._backward_hooks is None
             and self._backward_pre_hooks is None
         ):
-            return self.forward(*args, **kwargs)
+            # On one line, `try` is no instruction of Python 3.11: calls without errors pay nothing for it.
+            try: return self.forward(*args, **kwargs)  # fmt: skip
+            except Exception as error:
+                add_place(error, _CALLS)
+                raise
         return self._run(*args, **kwargs) if self._compiled_call is None else self._compiled_call(*args, **kwargs)
 
     def _set_compiled_call(self, call: Any) -> None:
@@ -181,7 +187,8 @@ class ModuleHooks:
                 called.add(id(hook))
                 result = hook(self, args, kwargs, result)
             return backward.result(result) if backward else result
-        except Exception:
+        except Exception as error:
+            add_place(error, _CALLS)
             for hook in always:
                 if id(hook) not in called:
                     try:
@@ -231,6 +238,10 @@ class ModuleHooks:
         return self._add_hook("_backward_pre_hooks", hook, prepend)
 
 
+#: The methods that call forward().
+_CALLS = (ModuleHooks.__call__.__code__, ModuleHooks._run.__code__)
+
+
 class _ForwardHook:
     def __init__(self, hook: Hook, with_kwargs: bool, always_call: bool) -> None:
         self.hook, self.with_kwargs, self.always_call = hook, with_kwargs, always_call
@@ -256,3 +267,6 @@ class _ForwardPreHook:
         if isinstance(changed, tuple) and len(changed) == 2:
             return changed
         raise RuntimeError(f"a forward pre-hook with kwargs must return None or (args, kwargs), got {changed!r}")
+
+
+_check_module(globals())

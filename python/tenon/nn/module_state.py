@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict, namedtuple
 
 from .. import _C
+from ..arguments import check_module as _check_module
 from .module_hooks import add_hook
 from .parameter import Buffer, Parameter
 
@@ -205,3 +206,6 @@ def _in_place_of(part: Any, value: Any) -> Any:
 
 def _quoted(names: Iterable[str]) -> str:
     return ", ".join(f'"{name}"' for name in names)
+
+
+_check_module(globals())

@@ -10,6 +10,7 @@ import math
 from .. import _C
 from .._C import linear as _linear
 from .._C import scaled_dot_product_attention as _attend
+from ..arguments import check_module as _check_module
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -248,3 +249,6 @@ def multi_head_attention_forward(
         is_causal,
         1 if query.dim() == 3 else None,
     )
+
+
+_check_module(globals())

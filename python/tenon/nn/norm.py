@@ -5,6 +5,7 @@ from __future__ import annotations
 import numbers
 
 from .. import _C
+from ..arguments import check_module as _check_module, checked as _checked
 from . import functional as F
 from . import init
 from .module import TensorModule
@@ -202,6 +203,7 @@ class _BatchNorm(_ChannelNorm):
     ) -> None:
         super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype, bias)
 
+    @_checked
     def forward(self, input: Tensor) -> Tensor:
         self._check_rank(input)
         factor = 0.0 if self.momentum is None else self.momentum
@@ -256,6 +258,7 @@ class _InstanceNorm(_ChannelNorm):
     ) -> None:
         super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype, bias)
 
+    @_checked
     def forward(self, input: Tensor) -> Tensor:
         self._check_rank(input)
         alone = input.dim() == self._ranks[0]
@@ -289,3 +292,6 @@ class InstanceNorm3d(_InstanceNorm):
     """As InstanceNorm1d, for input [N, C, D, H, W] or [C, D, H, W]."""
 
     _ranks = (4, 5)
+
+
+_check_module(globals())

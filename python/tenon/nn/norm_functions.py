@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from .. import _C
+from ..arguments import checked as _checked
 from ..functional import norm as _norm
 
 TYPE_CHECKING = False
@@ -16,6 +17,7 @@ _layer_norm, _group_norm, _rms_norm = _C.layer_norm, _C.group_norm, _C.rms_norm
 _batch_norm, _instance_norm = _C.batch_norm, _C.instance_norm
 
 
+@_checked
 def layer_norm(
     input: Tensor,
     normalized_shape: Sequence[int],
@@ -27,6 +29,7 @@ def layer_norm(
     return _layer_norm(input, normalized_shape, weight, bias, eps)
 
 
+@_checked
 def rms_norm(
     input: Tensor, normalized_shape: Sequence[int], weight: Tensor | None = None, eps: float | None = None
 ) -> Tensor:
@@ -34,6 +37,7 @@ def rms_norm(
     return _rms_norm(input, normalized_shape, weight, eps)
 
 
+@_checked
 def group_norm(
     input: Tensor, num_groups: int, weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-05
 ) -> Tensor:
@@ -49,6 +53,7 @@ def _check_more_than_one(name: str, input: Tensor, count: int) -> None:
         raise ValueError(f"{name}: expected more than 1 value for each channel when training, got input of size {tuple(input.shape)}")
 
 
+@_checked
 def batch_norm(
     input: Tensor,
     running_mean: Tensor | None,
@@ -60,11 +65,14 @@ def batch_norm(
     eps: float = 1e-05,
 ) -> Tensor:
     """Normalises each channel of input [N, C, ...]: by this batch where `training`, else by the running statistics."""
+    if eps < 0 or (training and eps == 0):
+        raise ValueError(f"batch_norm: eps must be {'positive in training' if training else 'at least 0'}, got {eps}")
     if training and input.dim() > 1:
         _check_more_than_one("batch_norm", input, input.numel() // max(input.size(1), 1))
     return _batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps, False)  # type: ignore[arg-type]
 
 
+@_checked
 def instance_norm(
     input: Tensor,
     running_mean: Tensor | None = None,
@@ -81,6 +89,7 @@ def instance_norm(
     return _instance_norm(input, weight, bias, running_mean, running_var, use_input_stats, momentum, eps, False)
 
 
+@_checked
 def normalize(input: Tensor, p: float = 2.0, dim: Ints = 1, eps: float = 1e-12, out: Tensor | None = None) -> Tensor:
     """input / max(norm of order p along `dim`, eps): an int or several dimensions."""
     length = _norm(input, p, dim, keepdim=True).clamp_min(eps)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..arguments import check_module as _check_module
 from . import spatial as F
 from .module import TensorModule
 
@@ -142,3 +143,6 @@ class CircularPad3d(_Padding):
     """Pads [.., C, D, H, W] with the elements of the other end."""
 
     _rank, _mode = 3, "circular"
+
+
+_check_module(globals())

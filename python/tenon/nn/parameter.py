@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from .. import _C
+from ..arguments import check_module as _check_module
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -38,3 +39,6 @@ class Buffer(_C.Tensor):
 
     def __repr__(self) -> str:
         return repr(self.detach())  # as any tensor: PyTorch's buffers have no type of their own
+
+
+_check_module(globals())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..arguments import check_module as _check_module
 from . import spatial as F
 from .module import Module, TensorModule
 
@@ -226,3 +227,6 @@ class AdaptiveMaxPool3d(_AdaptiveMax):
     """The maxima of windows that divide [.., C, D, H, W] into `output_size` parts; None keeps a size."""
 
     _function = staticmethod(F.adaptive_max_pool3d)
+
+
+_check_module(globals())

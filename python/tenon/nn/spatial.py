@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from .. import _C
+from ..arguments import checked as _checked
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -55,6 +56,7 @@ max_pool3d_with_indices = _C.max_pool3d_with_indices
 adaptive_avg_pool1d = _C.adaptive_avg_pool1d
 
 
+@_checked
 def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float | None = None) -> Tensor:
     """Pads dimensions from the last one on; `pad` has two widths for each. Modes: constant, reflect, replicate, circular."""
     return _C.pad(input, pad, mode, value)
@@ -117,14 +119,14 @@ def avg_pool3d(
 
 
 def _lp_pool(average: Any, rank: int) -> Callable[..., Tensor]:
-    def lp_pool(input, norm_type, kernel_size, stride=None, ceil_mode=False):
+    def lp_pool(input: Tensor, norm_type: float, kernel_size: Ints, stride: Ints | None = None, ceil_mode: bool = False) -> Tensor:
         """The norms of windows: the sum of x ** norm_type, to the power of 1 / norm_type."""
         count = math.prod(kernel_size) if isinstance(kernel_size, (list, tuple)) else kernel_size**rank
         means = average(input.pow(norm_type), kernel_size, stride, 0, ceil_mode)
         return (_C.sign(means) * _C.relu(_C.abs(means))).mul(count).pow(1.0 / norm_type)
 
     lp_pool.__name__ = lp_pool.__qualname__ = f"lp_pool{rank}d"
-    return lp_pool
+    return _checked(lp_pool)
 
 
 lp_pool1d, lp_pool2d, lp_pool3d = _lp_pool(avg_pool1d, 1), _lp_pool(avg_pool2d, 2), _lp_pool(avg_pool3d, 3)
@@ -132,35 +134,37 @@ lp_pool1d, lp_pool2d, lp_pool3d = _lp_pool(avg_pool1d, 1), _lp_pool(avg_pool2d, 
 
 def _filled(output_size: Any, input: Tensor, rank: int) -> Any:
     """One number for each axis, None standing for the input's size."""
-    sizes = [output_size] * rank if output_size is None or isinstance(output_size, int) else list(output_size)
+    sizes = list(output_size) if isinstance(output_size, (list, tuple)) else [output_size] * rank
     if len(sizes) != rank or input.dim() <= rank:
         return sizes  # which the operator refuses
     return [n if s is None else s for s, n in zip(sizes, input.shape[-rank:])]
 
 
+@_checked
 def adaptive_avg_pool2d(input: Tensor, output_size: int | Sequence[int | None] | None) -> Tensor:
     """The means of windows that divide [.., C, H, W] into `output_size` parts; None keeps a size."""
     return _C.adaptive_avg_pool2d(input, _filled(output_size, input, 2))
 
 
+@_checked
 def adaptive_avg_pool3d(input: Tensor, output_size: int | Sequence[int | None] | None) -> Tensor:
     """The means of windows that divide [.., C, D, H, W] into `output_size` parts; None keeps a size."""
     return _C.adaptive_avg_pool3d(input, _filled(output_size, input, 3))
 
 
 def _adaptive_max_pool(function: Any, rank: int) -> Any:
-    def with_indices(input, output_size, return_indices=False):
+    def with_indices(input: Tensor, output_size: int | Sequence[int | None] | None, return_indices: bool = False) -> Any:
         """The maxima of windows that divide the input into `output_size` parts, and their places."""
         return function(input, _filled(output_size, input, rank))
 
-    def adaptive_max_pool(input, output_size, return_indices=False):
+    def adaptive_max_pool(input: Tensor, output_size: int | Sequence[int | None] | None, return_indices: bool = False) -> Any:
         """The maxima of windows that divide the input into `output_size` parts; with return_indices also their places."""
         both = with_indices(input, output_size)
         return both if return_indices else both[0]
 
     adaptive_max_pool.__name__ = adaptive_max_pool.__qualname__ = function.__name__
     with_indices.__name__ = with_indices.__qualname__ = f"{function.__name__}_with_indices"
-    return adaptive_max_pool, with_indices
+    return _checked(adaptive_max_pool), _checked(with_indices)
 
 
 adaptive_max_pool1d, adaptive_max_pool1d_with_indices = _adaptive_max_pool(_C.adaptive_max_pool1d, 1)
@@ -190,6 +194,7 @@ def _for_each_axis(value: Any, rank: int, name: str) -> Any:
     return list(value)
 
 
+@_checked
 def interpolate(
     input: Tensor,
     size: int | Sequence[int] | None = None,
@@ -238,6 +243,7 @@ def interpolate(
     return function(input, sizes, bool(align_corners), factors)
 
 
+@_checked
 def upsample(
     input: Tensor,
     size: int | Sequence[int] | None = None,
@@ -249,6 +255,7 @@ def upsample(
     return interpolate(input, size, scale_factor, mode, align_corners)
 
 
+@_checked
 def upsample_nearest(
     input: Tensor, size: int | Sequence[int] | None = None, scale_factor: float | Sequence[float] | None = None
 ) -> Tensor:
@@ -256,6 +263,7 @@ def upsample_nearest(
     return interpolate(input, size, scale_factor, "nearest")
 
 
+@_checked
 def upsample_bilinear(
     input: Tensor, size: int | Sequence[int] | None = None, scale_factor: float | Sequence[float] | None = None
 ) -> Tensor:
@@ -263,11 +271,13 @@ def upsample_bilinear(
     return interpolate(input, size, scale_factor, "bilinear", align_corners=True)
 
 
+@_checked
 def unfold(input: Tensor, kernel_size: Ints, dilation: Ints = 1, padding: Ints = 0, stride: Ints = 1) -> Tensor:
     """Windows of [.., C, H, W] as columns [.., C * kernel, L]."""
     return _C.im2col(input, kernel_size, dilation, padding, stride)
 
 
+@_checked
 def fold(
     input: Tensor, output_size: Ints, kernel_size: Ints, dilation: Ints = 1, padding: Ints = 0, stride: Ints = 1
 ) -> Tensor:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 
 from .. import _C
+from ..arguments import check_module as _check_module
 from . import functional as F
 from . import init
 from .attention import MultiheadAttention
@@ -351,3 +352,6 @@ class Transformer(TensorModule):
             tgt_is_causal=tgt_is_causal,
             memory_is_causal=memory_is_causal,
         )
+
+
+_check_module(globals())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..arguments import check_module as _check_module
 from . import spatial as F
 from .module import TensorModule
 
@@ -102,3 +103,6 @@ class ChannelShuffle(TensorModule):
 
     def extra_repr(self) -> str:
         return f"groups={self.groups}"
+
+
+_check_module(globals())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from .. import _C
+from ..arguments import check_module as _check_module
 from .optimizer import Optimizer
 
 TYPE_CHECKING = False
@@ -104,3 +105,6 @@ class AdamW(Adam):
             fused=fused,
             decoupled_weight_decay=True,
         )
+
+
+_check_module(globals())

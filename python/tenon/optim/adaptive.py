@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from .. import _C
+from ..arguments import check_module as _check_module
 from ..autograd.grad_mode import no_grad
 from .optimizer import Optimizer
 
@@ -283,3 +284,6 @@ class NAdam(_Adaptive):
         scale = squares.div(1 - beta2**step).sqrt_().add_(group["eps"])
         parameter.add_(grad.div(scale).mul_(-lr * (1 - mu) / (1 - product)))
         parameter.add_(mean.div(scale).mul_(-lr * mu_next / (1 - product * mu_next)))
+
+
+_check_module(globals())

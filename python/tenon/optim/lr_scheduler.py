@@ -13,6 +13,7 @@ from collections import Counter
 
 from .. import _C
 from ..absent import module_getattr
+from ..arguments import check_module as _check_module
 from .optimizer import Optimizer
 
 TYPE_CHECKING = False
@@ -703,6 +704,9 @@ class OneCycleLR(_MomentumCycle):
 
 
 _LRScheduler = LRScheduler  # its name in older programs
+
+_check_module(globals())
+
 
 if not TYPE_CHECKING:
     __getattr__ = module_getattr(__name__)

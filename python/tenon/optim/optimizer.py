@@ -10,6 +10,7 @@ import functools
 from collections import OrderedDict, defaultdict
 
 from .. import _C
+from ..arguments import check_module as _check_module, describe
 from ..autograd.grad_mode import enable_grad, no_grad
 
 TYPE_CHECKING = False
@@ -84,7 +85,7 @@ class Optimizer:
         self.param_groups: list[dict[str, Any]] = []
         groups: list[Any] = list(params)
         if not groups:
-            raise ValueError("optimizer got an empty parameter list")
+            raise ValueError(f"{type(self).__name__}: optimizer got an empty parameter list")
         for group in groups if isinstance(groups[0], dict) else [{"params": groups}]:
             self.add_param_group(group)
 
@@ -95,20 +96,20 @@ class Optimizer:
         schedulers and the like.
         """
         if not isinstance(param_group, dict):
-            raise TypeError(f"a parameter group must be a dict, not {type(param_group).__name__}")
+            raise TypeError(f"{type(self).__name__}: a parameter group must be a dict, got {describe(param_group)}")
         if "params" not in param_group:
             raise KeyError(f'{type(self).__name__}: a parameter group needs "params"')
         params = param_group["params"]
         if isinstance(params, set):
-            raise TypeError("the parameters of a group must have an order: a set has none that lasts; use a list")
+            raise TypeError(f"{type(self).__name__}: the parameters of a group must have an order: a set has none that lasts; use a list")
         params = [params] if isinstance(params, _C.Tensor) else list(params)
         names = [p[0] for p in params if isinstance(p, tuple)]
         if names and len(names) != len(params):
-            raise ValueError("all parameters of an optimizer have names, or none")
+            raise ValueError(f"{type(self).__name__}: either all parameters have names, or none has")
         params = [p[1] for p in params] if names else params
         named = [("param_names" in group) for group in self.param_groups]
         if any(one != bool(names) for one in named):
-            raise ValueError("all groups of an optimizer have names for their parameters, or none")
+            raise ValueError(f"{type(self).__name__}: either all groups have names for their parameters, or none has")
         self._check_params(params)
         group = {"params": params}
         if names:
@@ -122,11 +123,11 @@ class Optimizer:
         known = {id(p) for other in self.param_groups for p in other["params"]}
         for p in params:
             if not isinstance(p, _C.Tensor):
-                raise TypeError(f"an optimizer takes Tensors, not {type(p).__name__}")
+                raise TypeError(f"{type(self).__name__}: params must be Tensors or groups of them, got {describe(p)}")
             if not p.is_leaf:
-                raise ValueError("an optimizer takes leaf Tensors only")
+                raise ValueError(f"{type(self).__name__}: params must be leaf Tensors, and one is the result of an operator")
             if id(p) in known:
-                raise ValueError("a parameter appears in more than one group, or twice in one")
+                raise ValueError(f"{type(self).__name__}: a parameter appears in more than one group, or twice in one")
             known.add(id(p))
 
     def _check(self, group: dict[str, Any]) -> None:
@@ -146,6 +147,8 @@ class Optimizer:
         if not isinstance(group["betas"], (tuple, list)) or len(group["betas"]) != 2:
             raise TypeError(f"{who}: betas must be two numbers, got {group['betas']!r}")
         for beta in group["betas"]:
+            if isinstance(beta, bool) or not hasattr(beta, "__float__"):
+                raise TypeError(f"{who}: betas must be two numbers, got {group['betas']!r}")
             if not 0 <= beta < 1:
                 raise ValueError(f"{who}: betas must be in [0, 1), got {beta}")
 
@@ -205,6 +208,8 @@ class Optimizer:
     def _check_state(self, state_dict: Mapping[str, Any]) -> None:
         """Raises ValueError for the state of another optimizer, or of other parameters."""
         who = type(self).__name__
+        if not {"state", "param_groups"} <= set(state_dict):
+            raise ValueError(f"load_state_dict: expected the keys 'state' and 'param_groups', got {list(state_dict)}")
         theirs = state_dict["param_groups"]
         if [len(g["params"]) for g in theirs] != [len(g["params"]) for g in self.param_groups]:
             raise ValueError("load_state_dict: the parameter groups have other sizes than this optimizer's")
@@ -315,3 +320,6 @@ def _read(name: str, value: Any, parameter: Tensor) -> Any:
         return value
     dtype = parameter.dtype if parameter.is_floating_point() else value.dtype
     return value.detach().to(parameter.device, dtype).clone()
+
+
+_check_module(globals())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from .. import _C
+from ..arguments import check_module as _check_module
 from .optimizer import Optimizer
 
 TYPE_CHECKING = False
@@ -66,3 +67,6 @@ class SGD(Optimizer):
             group["nesterov"],
             group["maximize"],
         )
+
+
+_check_module(globals())

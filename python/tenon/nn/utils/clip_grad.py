@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-import warnings
 
 from ... import _C
+from ...arguments import check_module as _check_module
+from ...callers import warn as _warn
 from ...autograd.grad_mode import no_grad
 
 TYPE_CHECKING = False
@@ -83,7 +84,7 @@ def clip_grad_norm_(
     """Scales the gradients of the parameters so that their norm together is at most max_norm; returns what it was."""
     parameters = _tensors(parameters)
     if not parameters:
-        warnings.warn("clip_grad_norm_: there are no parameters, so nothing is clipped", stacklevel=2)
+        _warn("clip_grad_norm_: there are no parameters, so nothing is clipped")
     total = get_total_norm(_grads(parameters), norm_type, error_if_nonfinite)
     clip_grads_with_norm_(parameters, max_norm, total)
     return total
@@ -97,7 +98,7 @@ def clip_grad_norm(
     foreach: bool | None = None,
 ) -> Tensor:
     """The old name of clip_grad_norm_."""
-    warnings.warn("nn.utils.clip_grad_norm is deprecated in favor of nn.utils.clip_grad_norm_.", FutureWarning, stacklevel=2)
+    _warn("nn.utils.clip_grad_norm is deprecated in favor of nn.utils.clip_grad_norm_.", FutureWarning)
     return clip_grad_norm_(parameters, max_norm, norm_type, error_if_nonfinite, foreach)
 
 
@@ -107,3 +108,6 @@ def clip_grad_value_(parameters: Tensors, clip_value: float, foreach: bool | Non
     clip_value = float(clip_value)
     for grad in _grads(parameters):
         grad.clamp_(-clip_value, clip_value)
+
+
+_check_module(globals())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ... import _C
+from ...arguments import check_module as _check_module
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,3 +31,6 @@ def vector_to_parameters(vec: Tensor, parameters: Iterable[Tensor]) -> None:
     for p in parameters:
         p.data = vec[first : first + p.numel()].view_as(p).data
         first += p.numel()
+
+
+_check_module(globals())

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ... import _C
+from ...arguments import check_module as _check_module
 
 
 def _is_array(value: Any) -> bool:
@@ -97,3 +98,6 @@ def default_collate(batch: Sequence[Any]) -> Any:
         "default_collate: a batch must consist of tensors, NumPy's arrays, numbers, text, dicts, tuples or lists, "
         f"not of {type(first).__module__}.{type(first).__qualname__}; give the DataLoader a collate_fn"
     )
+
+
+_check_module(globals())

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from ... import _C
+from ...arguments import check_module as _check_module
 from .collate import default_collate, default_convert
 from .dataset import IterableDataset
 from .fetch import Fetcher, make_fetcher
@@ -213,3 +214,6 @@ def _check_order(
         raise ValueError("DataLoader: batch_sampler excludes batch_size, shuffle, sampler, and drop_last")
     if batch_sampler is None and batch_size is not None and batch_size < 1:
         raise ValueError(f"DataLoader: batch_size must be positive, got {batch_size}")
+
+
+_check_module(globals())

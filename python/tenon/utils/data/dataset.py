@@ -5,11 +5,12 @@ from __future__ import annotations
 import bisect
 import itertools
 import math
-import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Generic, TypeVar
 
 from ... import _C
+from ...arguments import check_module as _check_module
+from ...callers import warn as _warn
 
 T = TypeVar("T")
 
@@ -172,7 +173,7 @@ def random_split(
             sizes[place % len(sizes)] += 1
         for number, size in enumerate(sizes):
             if size == 0:
-                warnings.warn(f"random_split: part {number} is empty", stacklevel=2)
+                _warn(f"random_split: part {number} is empty")
     else:
         sizes = [int(length) for length in lengths]
     if sum(sizes) != rows:
@@ -180,3 +181,6 @@ def random_split(
     order = _C.randperm(rows, generator=generator).tolist()
     ends = list(itertools.accumulate(sizes))
     return [Subset(dataset, order[end - size : end]) for end, size in zip(ends, sizes)]
+
+
+_check_module(globals())

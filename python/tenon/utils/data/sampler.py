@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence, Sized
 from typing import Any, Generic, TypeVar
 
 from ... import _C
+from ...arguments import check_module as _check_module
 
 T = TypeVar("T", covariant=True)
 
@@ -140,3 +141,6 @@ class BatchSampler(Sampler[list[int]]):
     def __len__(self) -> int:
         full, rest = divmod(len(self.sampler), self.batch_size)  # type: ignore[arg-type]
         return full + (rest > 0 and not self.drop_last)
+
+
+_check_module(globals())

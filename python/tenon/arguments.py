@@ -1,0 +1,227 @@
+"""Arguments of functions and constructors that are written in Python, compared with their annotations.
+
+An operator's arguments are checked by the extension module, which names them. What is written in Python would fail somewhere
+inside, with a text that names neither the function nor the argument: check_module() gives it such texts.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import numbers
+import opcode
+import os
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from . import _C
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import FunctionType
+    from typing import Any
+
+    Check = Callable[[Any], bool]
+
+
+_RAISE = opcode.opmap["RAISE_VARARGS"]
+_PACKAGE, _LIBRARY = os.path.dirname(__file__) + os.sep, os.path.dirname(os.__file__) + os.sep
+
+
+def _is_one_element(value: Any) -> bool:
+    """Whether the value is a tensor that operators take for a number."""
+    return isinstance(value, _C.Tensor) and value.dim() == 0
+
+
+def _is_int(value: Any) -> bool:
+    # NumPy's time spans are derived from its integers.
+    if isinstance(value, numbers.Integral):
+        return not isinstance(value, bool) and type(value).__name__ != "timedelta64"
+    return _is_one_element(value) and not value.is_floating_point() and not value.is_complex()
+
+
+def _is_float(value: Any) -> bool:
+    return (isinstance(value, numbers.Real) and type(value).__name__ != "timedelta64") or _is_one_element(value)
+
+
+def _is_iterable(value: Any) -> bool:
+    return isinstance(value, Iterable) and not _is_one_element(value)
+
+
+def _is_tensors(value: Any) -> bool:
+    if _is_sequence(value):
+        return all(isinstance(item, _C.Tensor) for item in value)
+    # An iterator would be used up.
+    return isinstance(value, _C.Tensor) or (isinstance(value, Iterable) and not isinstance(value, (str, bytes, Mapping)))
+
+
+def _is_sequence(value: Any) -> bool:
+    return isinstance(value, Sequence) and not isinstance(value, (str, bytes, bytearray, memoryview))
+
+
+#: What an annotation promises: in words, and whether a value is that.
+_KINDS: dict[str, tuple[str, Check]] = {
+    "int": ("an int", _is_int),
+    "float": ("a number", _is_float),
+    "Number": ("a number", lambda value: _is_float(value) or isinstance(value, numbers.Complex)),
+    "str": ("a str", lambda value: isinstance(value, str)),
+    "bytes": ("bytes", lambda value: isinstance(value, (bytes, bytearray, memoryview))),
+    "slice": ("a slice", lambda value: isinstance(value, slice)),
+    "None": ("None", lambda value: value is None),
+    "Ints": ("an int or several", lambda value: _is_int(value) or (_is_sequence(value) and all(map(_is_int, value)))),
+    "Axis": ("an int, several or None", lambda value: value is None or _is_int(value) or _is_sequence(value)),
+    "Device": ("a device", lambda value: value is None or isinstance(value, (str, int, _C.device))),
+    "dtype": ("a dtype", lambda value: isinstance(value, _C.dtype)),
+    "Hook": ("callable", callable),
+    "Callable": ("callable", callable),
+    "Path": ("a path", lambda value: isinstance(value, (str, bytes, os.PathLike))),
+    "Iterable": ("an iterable", _is_iterable),
+    "Sequence": ("a sequence", _is_sequence),
+    "list": ("a list", _is_sequence),
+    "tuple": ("a tuple", _is_sequence),
+    "Mapping": ("a mapping", lambda value: isinstance(value, Mapping)),
+    "dict": ("a dict", lambda value: isinstance(value, Mapping)),
+    "Params": ("parameters or groups of them", _is_iterable),
+    "Tensors": ("a Tensor or several", _is_tensors),
+    "bool": ("a bool", lambda value: isinstance(value, (bool, int)) or type(value).__name__ in ("bool", "bool_")),
+}
+#: What sequences may be said to hold.
+_PLURALS = {"int": "ints", "float": "numbers", "str": "texts", "Tensor": "Tensors", "_C.Tensor": "Tensors", "None": "None"}
+#: Annotations that say nothing that could be checked here.
+_ANYTHING = {"Any", "object", "DType", "Op", "OpOverload", "OpOverloadPacket", "Fn", "T", "Data"}
+#: Classes that annotations name without a container.
+_CLASSES = {
+    "Tensor", "Module", "Optimizer", "LRScheduler", "Generator", "Library", "Dataset", "Parameter", "Stream", "Event", "Graph", "pygraph", "Handle",
+}  # fmt: skip
+
+
+def _parts(annotation: str) -> list[str]:
+    """"int | Sequence[int | None]" as ["int", "Sequence[int | None]"]."""
+    parts, depth, start = [], 0, 0
+    for place, letter in enumerate(annotation):
+        depth += (letter == "[") - (letter == "]")
+        if letter == "|" and depth == 0:
+            parts.append(annotation[start:place].strip())
+            start = place + 1
+    return [*parts, annotation[start:].strip()]
+
+
+def _kind_of(part: str) -> tuple[str, Check] | None:
+    """The words and the check of one part of an annotation; none where anything is right."""
+    name, _, inside = part.partition("[")
+    name = name.rpartition(".")[2].removeprefix("_")
+    if name in _CLASSES:
+        # By name: the class may be one that is not imported yet.
+        return f"{'an' if name[0] in 'AEIO' else 'a'} {name}", lambda value: any(kind.__name__ == name for kind in type(value).__mro__)
+    kind = _KINDS.get(name)
+    item = inside.removesuffix("]").partition(",")[0]
+    if kind is None or name not in ("Sequence", "list", "tuple", "Iterable") or not set(_parts(item)) <= set(_PLURALS):
+        return kind
+    words = " or ".join(_PLURALS[part] for part in _parts(item))
+    accepts_whole, accepts = kind[1], check_of(item)[1]
+    # An iterator would be used up.
+    return f"{kind[0]} of {words}", lambda value: accepts_whole(value) and (not _is_sequence(value) or all(map(accepts, value)))
+
+
+def check_of(annotation: str) -> tuple[str, Check] | None:
+    """The words and the check of an annotation; none where it admits anything, or says what is not known here."""
+    kinds = []
+    for part in _parts(annotation):
+        kind = None if part in _ANYTHING else _kind_of(part)
+        if kind is None:
+            return None
+        kinds.append(kind)
+    return " or ".join(dict.fromkeys(words for words, _ in kinds)), lambda value: any(accepts(value) for _, accepts in kinds)
+
+
+def describe(value: object) -> str:
+    """A value for a message: "2.5 (float)", or its type alone where its text is long."""
+    if isinstance(value, type):
+        return f"the class {value.__name__}"
+    try:
+        text = "" if isinstance(value, _C.Tensor) else repr(value)
+    except Exception:
+        text = ""
+    name = type(value).__name__
+    return f"{text} ({name})" if 0 < len(text) <= 40 and "\n" not in text else name
+
+
+def _wrong_argument(function: FunctionType, checks: dict[str, Any], owner: str, args: Any, kwargs: Any) -> TypeError | None:
+    code = inspect.unwrap(function).__code__
+    names = code.co_varnames[: code.co_argcount]
+    for name, value in (*zip(names, args), *kwargs.items()):
+        check = checks.get(name)
+        if check and not check[1](value):
+            return TypeError(f"{owner}: {name} must be {check[0]}, got {describe(value)}")
+    return None
+
+
+def _is_within(error: Exception) -> bool:
+    """Whether Python itself raised the error, in code of this package or its own: not here on purpose, not in a function given to it."""
+    place = error.__traceback__
+    if place is None:
+        return False
+    while True:
+        code = place.tb_frame.f_code
+        own, pythons = code.co_filename.startswith(_PACKAGE), code.co_filename.startswith(_LIBRARY) and "site-packages" not in code.co_filename
+        if not own and not pythons:
+            return False
+        if place.tb_next is None:
+            return pythons or code.co_code[place.tb_lasti] != _RAISE
+        place = place.tb_next
+
+
+def checked(function: Any) -> Any:
+    """The function, with a TypeError that names an argument which is not what its annotation says.
+
+    A constructor looks at its arguments first, because it may keep them for later. Other functions look when they have failed:
+    a call that succeeds is not compared with anything, and does not pay for it.
+    """
+    checks = {name: check for name, note in function.__annotations__.items() if name != "return" and (check := check_of(str(note)))}
+    name = function.__name__
+    is_constructor = name == "__init__"
+    if is_constructor:
+        # Any object may be a flag.
+        checks = {name: check for name, check in checks.items() if "a bool" not in check[0]}
+    if inspect.isgeneratorfunction(function) or (is_constructor and not checks):
+        return function
+
+    @functools.wraps(function)
+    def call(*args, **kwargs):
+        owner = type(args[0]).__name__ if is_constructor and args else name
+        if is_constructor and (wrong := _wrong_argument(function, checks, owner, args, kwargs)):
+            raise wrong
+        try: return function(*args, **kwargs)  # fmt: skip
+        except (TypeError, AttributeError, LookupError, ValueError) as error:
+            text = str(error)
+            if owner in text or re.match(r"\w+(\(\))?: ", text) or not _is_within(error):
+                raise
+            if wrong := _wrong_argument(function, checks, owner, args, kwargs):
+                raise wrong from error
+            if error.args == (text,):
+                error.args = (f"{owner}: {text}",)
+            raise
+
+    return call
+
+
+#: Called at every step of a program, and by each other.
+_LEFT_ALONE = {"forward", "__call__", "__setattr__", "__getattr__", "__iter__", "__len__", "__contains__"}
+
+
+def check_module(namespace: dict[str, Any]) -> None:
+    """Has the functions and classes that a module defines, and has annotated, name wrong arguments; for the module's end."""
+    for name, value in list(namespace.items()):
+        if getattr(value, "__module__", None) != namespace["__name__"]:
+            continue
+        if inspect.isfunction(value) and not name.startswith("_"):
+            namespace[name] = checked(value)
+        elif inspect.isclass(value):
+            for attribute, method in list(vars(value).items()):
+                public = attribute == "__init__" or not attribute.startswith("_") or attribute.endswith("item__")
+                if not public or attribute in _LEFT_ALONE:
+                    continue
+                if isinstance(method, classmethod) and inspect.isfunction(method.__func__):
+                    setattr(value, attribute, classmethod(checked(method.__func__)))
+                elif inspect.isfunction(method):
+                    setattr(value, attribute, checked(method))

@@ -1,0 +1,136 @@
+"""Wrong arguments of what is written in Python: the TypeError names the function or class, the argument, and what came."""
+
+import inspect
+
+import numpy as np
+import pytest
+
+import tenon
+import tenon.nn.functional as F
+from tenon import nn
+
+#: By name: what constructors of modules take.
+RIGHT = {
+    "in_features": 2, "out_features": 3, "in_channels": 4, "out_channels": 4, "kernel_size": 2, "num_features": 4, "num_groups": 2,
+    "num_channels": 4, "normalized_shape": 4, "num_embeddings": 5, "embedding_dim": 3, "embed_dim": 4, "num_heads": 2, "d_model": 4,
+    "nhead": 2, "padding": 1, "value": 0.5, "threshold": 0.5, "output_size": 2, "upscale_factor": 2, "downscale_factor": 2, "groups": 1,
+    "norm_type": 2.0, "dim": 1, "unflattened_size": (2, 2), "num_layers": 1, "encoder_layer": nn.TransformerEncoderLayer(4, 2, 8),
+    "decoder_layer": nn.TransformerDecoderLayer(4, 2, 8),
+}  # fmt: skip
+
+
+def integer_arguments():
+    for name in sorted(dir(nn)):
+        kind = getattr(nn, name)
+        if not (inspect.isclass(kind) and issubclass(kind, nn.Module)):
+            continue
+        for parameter in inspect.signature(kind).parameters.values():
+            if str(parameter.annotation).split(" ")[0] in ("int", "Ints"):
+                yield pytest.param(kind, parameter.name, id=f"{name}.{parameter.name}")
+
+
+@pytest.mark.parametrize("wrong", [2.5, "two", [2.5], tenon.ones(2)], ids=["float", "str", "list", "tensor"])
+@pytest.mark.parametrize("kind, argument", integer_arguments())
+def test_integers_of_modules_are_named(kind, argument, wrong):
+    parameters = inspect.signature(kind).parameters.values()
+    given = {p.name: RIGHT[p.name] for p in parameters if p.default is p.empty and p.kind is p.POSITIONAL_OR_KEYWORD}
+    kind(**given)
+    if wrong == "two" and "str" in str(inspect.signature(kind).parameters[argument].annotation):
+        return  # a word is right there, if not this one
+    with pytest.raises(TypeError) as caught:
+        kind(**{**given, argument: wrong})
+    shown = "Tensor" if isinstance(wrong, tenon.Tensor) else f"{wrong!r} ({type(wrong).__name__})"
+    assert str(caught.value).startswith(f"{kind.__name__}: {argument} must be ") and str(caught.value).endswith(f"got {shown}")
+
+
+@pytest.mark.parametrize("number", [np.int64(3), tenon.tensor(3)], ids=["NumPy", "tensor"])
+def test_integers_of_other_libraries_are_integers(number):
+    assert nn.Linear(number, 2).weight.shape == (2, 3) and nn.MaxPool1d(number)(tenon.ones(1, 6)).shape == (1, 2)
+
+
+def test_a_subclass_is_named_as_itself():
+    class Mine(nn.Linear):
+        def __init__(self):
+            super().__init__(2, 1.5)
+
+    with pytest.raises(TypeError, match=r"^Mine: out_features must be an int, got 1.5 \(float\)$"):
+        Mine()
+
+
+@pytest.mark.parametrize(
+    "call, text",
+    [
+        (lambda: nn.Linear(2, 3).get_submodule(3), r"^get_submodule: target must be a str, got 3 \(int\)$"),
+        (lambda: nn.Linear(2, 3).apply(3), r"^apply: fn must be callable, got 3 \(int\)$"),
+        (lambda: nn.init.eye_(3), r"^eye_: tensor must be a Tensor, got 3 \(int\)$"),
+        (lambda: F.interpolate("image", 2), r"^interpolate: input must be a Tensor, got 'image' \(str\)$"),
+        (lambda: F.softsign(None), r"^softsign: input must be a Tensor, got None \(NoneType\)$"),
+        (lambda: tenon.optim.SGD([3], lr=0.1), r"^SGD: params must be Tensors or groups of them, got 3 \(int\)$"),
+        (lambda: tenon.optim.SGD(3, lr=0.1), r"^SGD: params must be parameters or groups of them, got 3 \(int\)$"),
+        (lambda: tenon.optim.Adam([tenon.ones(1)], betas=("a", "b")), r"^Adam: betas must be a tuple of numbers, got \('a', 'b'\) \(tuple\)$"),
+        (lambda: nn.ModuleList([nn.ReLU()])["a"], r"^ModuleList: index must be an int or a slice, got 'a' \(str\)$"),
+        (lambda: tenon.broadcast_shapes(2, 0.5), r"^broadcast_shapes: a shape must be .*, got 0.5 \(float\)$"),
+        (lambda: tenon.einsum(tenon.ones(2), 3), r"^einsum: an operand's dimensions must be .*, got 3 \(int\)$"),
+        (lambda: tenon.manual_seed(tenon.ones(2)), r"^manual_seed\(\): argument 'seed' must be an int, not tenon.Tensor$"),
+        (lambda: nn.Linear(1, 1).zero_grad("no"), r"^zero_grad\(\): argument 'set_to_none' must be a bool, not str$"),
+        (lambda: tenon.ones(2).to("\ud800"), "^Device: a str with lone surrogates names no device$"),
+        (lambda: tenon.einsum("\ud800", tenon.ones(2)), "^einsum: a str with lone surrogates, which has no UTF-8$"),
+        (lambda: tenon.ones(2).diag(-(2**70)), f"^diag: an integer beyond 64 bits: {-(2**70)}$"),
+    ],
+)
+def test_other_arguments_are_named(call, text):
+    with pytest.raises((TypeError, ValueError), match=text):
+        call()
+
+
+def test_an_error_of_a_function_that_was_given_is_its_own():
+    def mine(module):
+        raise TypeError("mine")
+
+    with pytest.raises(TypeError, match="^mine$"):
+        nn.Linear(1, 1).apply(mine)
+
+
+def test_a_call_that_succeeds_is_not_compared_with_annotations():
+    """An annotation says what is meant, and may say less than what works."""
+    assert nn.Linear(2, 3).get_submodule("").in_features == 2
+    assert tenon.broadcast_shapes([2, 1], (3,)) == (2, 3)
+
+
+@pytest.mark.parametrize(
+    "call, text",
+    [
+        (lambda x, y: tenon.autograd.grad(x.sum(), [x, y]), r"^grad: input 1, float64 \[3\], has no part in the outputs\. One of the diff"),
+        (lambda x, y: tenon.autograd.grad(x.sum(), [x, tenon.ones(4)]), r"does not require grad: input 1, float32 \[4\]$"),
+        (lambda x, y: tenon.autograd.grad([x.sum(), x * 2], x), r"^grad: grad can be .*; output 1 has shape \[2, 3\]: pass .*`grad_outputs`"),
+        (lambda x, y: (x * 2).backward(), r"^backward: grad can be .*; output 0 has shape \[2, 3\]: pass its gradient as `gradient`$"),
+        (lambda x, y: tenon.autograd.backward([x.sum(), tenon.ones(1)]), r"^backward: element 1 of tensors does not require grad"),
+        (lambda x, y: (x * 2).backward(tenon.ones(3)), r"^backward: Mismatch in shape: .* \[3\] .* \[2, 3\]: `gradient` 0$"),
+    ],
+)
+def test_gradients_say_which_tensor(call, text):
+    with pytest.raises(RuntimeError, match=text):
+        call(tenon.ones(2, 3, requires_grad=True), tenon.ones(3, dtype=tenon.float64, requires_grad=True))
+
+
+@pytest.mark.parametrize(
+    "equation, shapes, text",
+    [
+        ("ij,jk->ik", [(2, 3), (4, 2)], "dimension 'j' of 'ij,jk->ik' has size 3 in operand 0 and 4 in operand 1"),
+        ("i,j,i->j", [(2,), (3,), (4,)], "dimension 'i' of 'i,j,i->j' has size 2 in operand 0 and 4 in operand 2"),
+        ("...a,...b", [(2, 3), (4, 5)], r"dimension \.\.\. of '\.\.\.a,\.\.\.b' has size 2 in operand 0 and 4 in operand 1"),
+        ("ii->i", [(2, 3)], "dimension 'i', which is repeated in an operand, needs one size, got 2 and 3"),
+        ("ij->iZ", [(2, 3)], "the result of 'ij->iZ' names 'Z', a dimension that no operand has"),
+        ("ij->ii", [(2, 3)], "the result of 'ij->ii' names dimension 'i' twice"),
+    ],
+)
+def test_einsum_says_which_letter(equation, shapes, text):
+    with pytest.raises(ValueError, match=f"^einsum: {text}$"):
+        tenon.einsum(equation, *map(tenon.ones, shapes))
+
+
+@pytest.mark.parametrize("owner", [tenon.ones(1), nn.Linear(1, 1)], ids=["Tensor", "Module"])
+def test_cuda_says_what_to_do(owner):
+    with pytest.raises(AttributeError, match=r"there is no CUDA device: leave the call out .* or write \.to\(name\)"):
+        owner.cuda()
+    assert not hasattr(owner, "cuda")

@@ -38,6 +38,14 @@ def test_unfold_of_what_fits_is_as_ever(device):
     assert tenon.arange(7).unfold(0, 3, 2).tolist() == [[0, 1, 2], [2, 3, 4], [4, 5, 6]]
 
 
+@pytest.mark.parametrize("n", [0, -1, 1025, 65536, 2**40])
+def test_threads_are_as_many_as_a_system_gives(n):
+    before = tenon.get_num_threads()
+    with pytest.raises(ValueError, match=f"set_num_threads: `n` must be from 1 to 1024, got {n}"):
+        tenon.set_num_threads(n)
+    assert tenon.get_num_threads() == before
+
+
 def test_nbytes_is_exact():
     x = tenon.ones(1).expand(2**31, 2**31)
     assert x.nbytes == 2**64 and x.numel() == 2**62

@@ -136,7 +136,6 @@ def tanhshrink(input: Tensor) -> Tensor:
 
 def _implicit_dim(name: str, ndim: int) -> int:
     # PyTorch's choice, from when these functions had no `dim`.
-
     _warn(f"{name}: give `dim`; the choice of a dimension without it is deprecated")
     return 0 if ndim in (0, 1, 3) else 1
 

@@ -6,12 +6,8 @@ inside, with a text that names neither the function nor the argument: check_modu
 
 from __future__ import annotations
 
-import functools
-import inspect
 import numbers
-import opcode
 import os
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from . import _C
@@ -24,7 +20,8 @@ if TYPE_CHECKING:
     Check = Callable[[Any], bool]
 
 
-_RAISE = opcode.opmap["RAISE_VARARGS"]
+_GENERATOR = 0x20  # of code.co_flags, as inspect.CO_GENERATOR
+_Function = type(lambda: None)
 _PACKAGE, _LIBRARY = os.path.dirname(__file__) + os.sep, os.path.dirname(os.__file__) + os.sep
 
 
@@ -146,8 +143,24 @@ def describe(value: object) -> str:
     return f"{text} ({name})" if 0 < len(text) <= 40 and "\n" not in text else name
 
 
+def unwrapped(function: Any) -> Any:
+    """The function as it was written, without what wraps it."""
+    while hasattr(function, "__wrapped__"):
+        function = function.__wrapped__
+    return function
+
+
+def _checks_of(function: FunctionType, is_constructor: bool) -> dict[str, Any]:
+    """The words and the check of each argument that has one."""
+    checks = {name: check for name, note in function.__annotations__.items() if name != "return" and (check := check_of(str(note)))}
+    if is_constructor:
+        # Any object may be a flag.
+        checks = {name: check for name, check in checks.items() if "a bool" not in check[0]}
+    return checks
+
+
 def _wrong_argument(function: FunctionType, checks: dict[str, Any], owner: str, args: Any, kwargs: Any) -> TypeError | None:
-    code = inspect.unwrap(function).__code__
+    code = unwrapped(function).__code__
     names = code.co_varnames[: code.co_argcount]
     for name, value in (*zip(names, args), *kwargs.items()):
         check = checks.get(name)
@@ -158,6 +171,8 @@ def _wrong_argument(function: FunctionType, checks: dict[str, Any], owner: str, 
 
 def _is_within(error: Exception) -> bool:
     """Whether Python itself raised the error, in code of this package or its own: not here on purpose, not in a function given to it."""
+    import opcode
+
     place = error.__traceback__
     if place is None:
         return False
@@ -167,7 +182,7 @@ def _is_within(error: Exception) -> bool:
         if not own and not pythons:
             return False
         if place.tb_next is None:
-            return pythons or code.co_code[place.tb_lasti] != _RAISE
+            return pythons or code.co_code[place.tb_lasti] != opcode.opmap["RAISE_VARARGS"]
         place = place.tb_next
 
 
@@ -177,31 +192,51 @@ def checked(function: Any) -> Any:
     A constructor looks at its arguments first, because it may keep them for later. Other functions look when they have failed:
     a call that succeeds is not compared with anything, and does not pay for it.
     """
-    checks = {name: check for name, note in function.__annotations__.items() if name != "return" and (check := check_of(str(note)))}
-    name = function.__name__
-    is_constructor = name == "__init__"
-    if is_constructor:
-        # Any object may be a flag.
-        checks = {name: check for name, check in checks.items() if "a bool" not in check[0]}
-    if inspect.isgeneratorfunction(function) or (is_constructor and not checks):
+    code, name = getattr(function, "__code__", None), function.__name__
+    if code is None or code.co_flags & _GENERATOR or function.__annotations__.keys() <= {"return"}:
         return function
+    is_constructor = name == "__init__"
+    checks: dict[str, Any] | None = None  # made when they are first asked for: importing the package should not wait for them
 
-    @functools.wraps(function)
-    def call(*args, **kwargs):
+    def wrong(args, kwargs):
+        nonlocal checks
+        if checks is None:
+            checks = _checks_of(function, is_constructor)
         owner = type(args[0]).__name__ if is_constructor and args else name
-        if is_constructor and (wrong := _wrong_argument(function, checks, owner, args, kwargs)):
-            raise wrong
-        try: return function(*args, **kwargs)  # fmt: skip
-        except (TypeError, AttributeError, LookupError, ValueError) as error:
-            text = str(error)
-            if owner in text or re.match(r"\w+(\(\))?: ", text) or not _is_within(error):
-                raise
-            if wrong := _wrong_argument(function, checks, owner, args, kwargs):
-                raise wrong from error
-            if error.args == (text,):
-                error.args = (f"{owner}: {text}",)
-            raise
+        return _wrong_argument(function, checks, owner, args, kwargs)
 
+    def explain(error, args, kwargs):
+        """Raises a better error in place of `error`, or lets it get a name."""
+        import re
+
+        owner, text = type(args[0]).__name__ if is_constructor and args else name, str(error)
+        if owner in text or re.match(r"\w+(\(\))?: ", text) or not _is_within(error):
+            return
+        if found := wrong(args, kwargs):
+            raise found from error
+        if error.args == (text,):
+            error.args = (f"{owner}: {text}",)
+
+    if is_constructor:
+
+        def call(*args, **kwargs):
+            if found := wrong(args, kwargs):
+                raise found
+            try: return function(*args, **kwargs)  # fmt: skip
+            except (TypeError, AttributeError, LookupError, ValueError) as error:
+                explain(error, args, kwargs)
+                raise
+    else:
+
+        def call(*args, **kwargs):
+            try: return function(*args, **kwargs)  # fmt: skip
+            except (TypeError, AttributeError, LookupError, ValueError) as error:
+                explain(error, args, kwargs)
+                raise
+
+    for attribute in ("__module__", "__name__", "__qualname__", "__doc__", "__annotations__", "__dict__"):
+        setattr(call, attribute, getattr(function, attribute))
+    call.__wrapped__ = function
     return call
 
 
@@ -214,14 +249,14 @@ def check_module(namespace: dict[str, Any]) -> None:
     for name, value in list(namespace.items()):
         if getattr(value, "__module__", None) != namespace["__name__"]:
             continue
-        if inspect.isfunction(value) and not name.startswith("_"):
+        if isinstance(value, _Function) and not name.startswith("_"):
             namespace[name] = checked(value)
-        elif inspect.isclass(value):
+        elif isinstance(value, type):
             for attribute, method in list(vars(value).items()):
                 public = attribute == "__init__" or not attribute.startswith("_") or attribute.endswith("item__")
                 if not public or attribute in _LEFT_ALONE:
                     continue
-                if isinstance(method, classmethod) and inspect.isfunction(method.__func__):
+                if isinstance(method, classmethod) and isinstance(method.__func__, _Function):
                     setattr(value, attribute, classmethod(checked(method.__func__)))
-                elif inspect.isfunction(method):
+                elif isinstance(method, _Function):
                     setattr(value, attribute, checked(method))

@@ -1,11 +1,12 @@
 """LiveNumbers: the numbers of optimizers that change by design, and that replays read afresh: rates, and counts of steps."""
 
+from .arguments import unwrapped
 from .optim import SGD, Adam, AdamW, Optimizer
 from .pure_observer import Refused
 
 _FORMULAS = {SGD: "SGD", Adam: "Adam", AdamW: "Adam"}
 #: The code that reads a rate or a count of steps as replays do.
-_READERS = {method.__code__ for method in (Optimizer.step.__wrapped__, Optimizer.zero_grad, SGD._update, Adam._update)}
+_READERS = {unwrapped(method).__code__ for method in (Optimizer.step, Optimizer.zero_grad, SGD._update, Adam._update)}
 
 
 class LiveNumbers:

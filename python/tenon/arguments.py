@@ -217,31 +217,25 @@ def checked(function: Any) -> Any:
         if error.args == (text,):
             error.args = (f"{owner}: {text}",)
 
-    if is_constructor:
+    def call(*args, **kwargs):
+        if is_constructor and (found := wrong(args, kwargs)):
+            raise found
+        try: return function(*args, **kwargs)  # fmt: skip
+        except (TypeError, AttributeError, LookupError, ValueError) as error:
+            explain(error, args, kwargs)
+            raise
 
-        def call(*args, **kwargs):
-            if found := wrong(args, kwargs):
-                raise found
-            try: return function(*args, **kwargs)  # fmt: skip
-            except (TypeError, AttributeError, LookupError, ValueError) as error:
-                explain(error, args, kwargs)
-                raise
-    else:
-
-        def call(*args, **kwargs):
-            try: return function(*args, **kwargs)  # fmt: skip
-            except (TypeError, AttributeError, LookupError, ValueError) as error:
-                explain(error, args, kwargs)
-                raise
-
-    for attribute in ("__module__", "__name__", "__qualname__", "__doc__", "__annotations__", "__dict__"):
+    for attribute in ("__module__", "__name__", "__qualname__", "__doc__", "__annotations__"):
         setattr(call, attribute, getattr(function, attribute))
+    call.__dict__.update(function.__dict__)
     call.__wrapped__ = function
     return call
 
 
 #: Called at every step of a program, and by each other.
-_LEFT_ALONE = {"forward", "__call__", "__setattr__", "__getattr__", "__iter__", "__len__", "__contains__"}
+_LEFT_ALONE = {
+    "Optimizer.step", "Optimizer.zero_grad", "forward", "__call__", "__setattr__", "__getattr__", "__iter__", "__len__", "__contains__",
+}  # fmt: skip
 
 
 def check_module(namespace: dict[str, Any]) -> None:
@@ -254,7 +248,7 @@ def check_module(namespace: dict[str, Any]) -> None:
         elif isinstance(value, type):
             for attribute, method in list(vars(value).items()):
                 public = attribute == "__init__" or not attribute.startswith("_") or attribute.endswith("item__")
-                if not public or attribute in _LEFT_ALONE:
+                if not public or attribute in _LEFT_ALONE or f"{value.__name__}.{attribute}" in _LEFT_ALONE:
                     continue
                 if isinstance(method, classmethod) and isinstance(method.__func__, _Function):
                     setattr(value, attribute, classmethod(checked(method.__func__)))

@@ -30,6 +30,7 @@ def save(obj: Any, f: Any) -> None:
     file is written in place. Raises OSError where no file can be added to the folder.
     """
     if hasattr(f, "write"):
+        _check_is_binary("save", f, "wb")
         _C._weights.save(obj, f)
         return
     if isinstance(f, int):
@@ -63,6 +64,7 @@ def load(f: Any, map_location: Any = None, *, weights_only: bool = True, mmap: b
             f"load: map_location must be a device, its name, a dict or a function, got {type(map_location).__name__}"
         )
     if hasattr(f, "read"):
+        _check_is_binary("load", f, "rb")
         return _load_open(f, map_location, mmap)
     if isinstance(f, int):
         with open(f, "rb") as file:
@@ -74,6 +76,13 @@ def load(f: Any, map_location: Any = None, *, weights_only: bool = True, mmap: b
 
     path = safetensors.path_of("load", f, "f must be a path or a file that is open for reading")
     return _C._weights.load(path, path, _place_at(map_location, os.fsdecode(path)), mmap)[0]
+
+
+def _check_is_binary(function, f, mode):
+    import io
+
+    if isinstance(f, io.TextIOBase):
+        raise TypeError(f'{function}: {_name_of(f)} is open as text, expected a binary file: open it with the mode "{mode}"')
 
 
 def _load_open(f, map_location, mmap):

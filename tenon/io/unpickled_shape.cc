@@ -96,14 +96,13 @@ class Check {
       const Summary& inner = summary(*element);
       height = std::max(height, inner.height);
       steps = std::min(steps + inner.steps, kEndless);
-      found.can_be_key &= inner.can_be_key;
+      found.can_be_key &= can_be_key(*element);
     }
     if (node.attributes) {
       height = std::max(height, summary(*node.attributes).height);
       check_attributes(*node.attributes);
     }
     found.height = height + 1;
-    found.is_open = false;
     if (node.kind == Kind::Tuple) {
       found.steps = steps;
     } else if (node.kind == Kind::Set) {
@@ -116,12 +115,19 @@ class Check {
     } else {
       found.can_be_key = node.kind == Kind::Tensor;
     }
+    found.is_open = false;
+  }
+
+  /// A container that is open holds what asks, and cannot be hashed for it. Tensors are hashed by identity.
+  bool can_be_key(const Node& node) {
+    const Summary& known = summary(node);
+    return known.can_be_key && (!known.is_open || node.kind == Kind::Tensor);
   }
 
   void use_keys(const Node::List& elements, size_t stride) {
     for (size_t i = 0; i < elements.size(); i += stride) {
       const Summary& key = summary(*elements[i]);
-      if (!key.can_be_key)
+      if (!can_be_key(*elements[i]))
         refuse_pickle(fmt::format("{} stands where a key is expected{}", name_of(*elements[i]),
                                   elements[i]->kind == Kind::Tuple ? ", with a list or dict inside" : ""));
       if (key.steps > steps_left_)

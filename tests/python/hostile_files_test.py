@@ -77,6 +77,10 @@ HARM = {
     "a name that is not UTF-8": (b"c\xff\n\xfe\n", r"it names \?.\?"),
     "a text that is not UTF-8": (b"X\2\0\0\0\xc3\x28", "a text is not UTF-8"),
     "a key that is a list in a tuple": (b"}]\x85Ns", "a tuple stands where a key is expected, with a list or dict inside"),
+    "a set that is its own element": (b"\x8fq\0(h\0\x90", "a set stands where a key is expected"),
+    "a set with a tuple of itself": (b"\x8fq\0(h\0\x85\x90", "a tuple stands where a key is expected"),
+    "a dict that is its own key": (b"}q\0h\0Ns", "a dict stands where a key is expected"),
+    "a dict with its own key in a list's tuple": (b"]q\0}h\0\x85Nsa", "a tuple stands where a key is expected"),
     "a key that is a bytearray": (b"}\x96\1\0\0\0\0\0\0\0xNs", "bytes stands where a key is expected"),
     "an element that is a set": (b"\x8f(\x8f\x90", "a set stands where a key is expected"),
     "an attribute without a text": (built(rebuilt(b"C\x08" + bytes(8)), b"}K\1K\2s"), "an attribute's name is an int, and no text"),
@@ -323,6 +327,15 @@ def test_waiting_for_a_pipe_ends_with_ctrl_c(tmp_path, call):
 def test_what_is_no_file_is_named(given, said):
     with pytest.raises(TypeError, match=f"^{said}$"):
         tenon.load(given)
+
+
+def test_files_that_are_open_as_text_are_refused(tmp_path):
+    path = tmp_path / "x.pt"
+    tenon.save(1, path)
+    with open(path, encoding="latin-1") as file, pytest.raises(TypeError, match=r'load: .*x.pt is open as text, .* the mode "rb"'):
+        tenon.load(file)
+    with pytest.raises(TypeError, match='save: the file is open as text, expected a binary file: open it with the mode "wb"'):
+        tenon.save(1, io.StringIO())
 
 
 def test_save_says_what_is_no_file():

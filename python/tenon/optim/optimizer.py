@@ -173,6 +173,8 @@ class Optimizer:
         """Updates every parameter that has a gradient. `closure`, if given, computes the loss first; step returns it."""
         loss = None
         if closure is not None:
+            if not callable(closure):
+                raise TypeError(f"{type(self).__name__}.step: closure must be callable or None, got {describe(closure)}")
             with enable_grad():
                 loss = closure()
         for group in self.param_groups:

@@ -3,7 +3,7 @@
 # Sourced by bash, from the root, after common.sh.
 
 CORE_STAGES=(formatting install cpp python conformance_sample recorded_sample)
-DEEP_STAGES=(conformance address thread fuzz recorded recorded_cut)
+DEEP_STAGES=(conformance trees address thread fuzz recorded recorded_cut)
 
 # Samples follow the commit, so that a series of commits covers everything.
 COMMIT=$(git rev-parse --short=7 HEAD 2>/dev/null || echo 0000001)
@@ -84,7 +84,10 @@ stage_install() {
 
 stage_cpp() { ctest --test-dir build/release --output-on-failure -j2 ${SELECT:+-R "$SELECT"}; }
 
-stage_python() { pytest_twice release tests --ignore tests/conformance; }
+# Tests that build copies of the tree or run the kit on whole devices take minutes each.
+LONG_TESTS=(tests/integration tests/docs/conformance_test.py)
+
+stage_python() { pytest_twice release tests --ignore tests/conformance "${LONG_TESTS[@]/#/--ignore=}"; }
 
 stage_conformance_sample() { TENON_CONFORMANCE=sample:$COMMIT pytest_of release tests/conformance; }
 
@@ -95,6 +98,8 @@ stage_fast_build() { build dev; }
 stage_fast_cpp() { ctest --test-dir build/dev --output-on-failure -j2; }
 stage_fast_python() { pytest_twice dev tests --fast --ignore tests/conformance; }
 stage_fast_conformance() { TENON_CONFORMANCE=sample:$COMMIT pytest_of dev tests/conformance; }
+
+stage_trees() { pytest_twice release "${LONG_TESTS[@]}"; }
 
 stage_conformance() { pytest_of release tests/conformance; }
 

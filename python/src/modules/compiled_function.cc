@@ -101,8 +101,8 @@ PyObject* make(PyTypeObject* type, PyObject* args, PyObject*) {
   long long threshold = 0;
   int trust_shared = 0, relaxed = 0;
   double tune_ms = 0;
-  if (!PyArg_ParseTuple(args, "OOKLppd|O:CompiledFunction", &function, &end_after, &program, &threshold, &trust_shared,
-                        &relaxed, &tune_ms, &observe))
+  if (!PyArg_ParseTuple(args, "OOKLppd|O:CompiledFunction", &function, &end_after, &program, &threshold,
+                        &trust_shared, &relaxed, &tune_ms, &observe))
     return nullptr;
   auto* const self = as_compiled(type->tp_alloc(type, 0));
   if (!self) return nullptr;

@@ -198,7 +198,8 @@ PyObject* stubs(PyObject*, PyObject*) {
       const Ref devices(checked(PyList_New(0)));
       const Ref own(checked(PyList_New(0)));
       for (const Backend b : stub->backends()) {
-        if (backend_name(b).empty()) continue;  // a default that serves every backend counts those to come, too
+        if (backend_name(b).empty())
+          continue;  // a default that serves every backend counts those to come, too
         append(devices.get(), to_python(backend_name(b)));
         if (stub->has_own(b)) append(own.get(), to_python(backend_name(b)));
       }

@@ -30,7 +30,8 @@ class Buffer {
 /// What os.fsencode returned. Errors name the function of the package.
 std::string path_argument(const char* function, PyObject* o);
 
-/// load(path or file, name, place or None, mmap): the value, and how many bytes of the file were read behind it.
+/// load(path or file, name, place or None, mmap): the value, and how many bytes of the file were read behind
+/// it.
 PyObject* load(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject*);
 /// save(value, path or file)
 PyObject* save(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject*);

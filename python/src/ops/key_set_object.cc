@@ -140,11 +140,11 @@ const DispatchKeySet* as_key_set(PyObject* o) noexcept {
 }
 
 void check_key(std::string_view name) {
-  TENON_CHECK(
-      is_known_key(name), Value,
-      fmt::format("DispatchKey: '{}' is no dispatch key and no loaded device has it; keys are CPU, Meta, CUDA, Autograd, "
-                  "AutogradCPU, CompositeImplicit, CompositeExplicit and their like",
-                  name));
+  TENON_CHECK(is_known_key(name), Value,
+              fmt::format("DispatchKey: '{}' is no dispatch key and no loaded device has it; keys are CPU, "
+                          "Meta, CUDA, Autograd, "
+                          "AutogradCPU, CompositeImplicit, CompositeExplicit and their like",
+                          name));
 }
 
 std::optional<DispatchKey> key_asked_for(std::string_view name) {

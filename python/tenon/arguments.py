@@ -115,7 +115,7 @@ def _kind_of(part: str) -> tuple[str, Check] | None:
     if kind is None or name not in ("Sequence", "list", "tuple", "Iterable") or not set(_parts(item)) <= set(_PLURALS):
         return kind
     words = " or ".join(_PLURALS[part] for part in _parts(item))
-    accepts_whole, accepts = kind[1], check_of(item)[1]
+    accepts_whole, accepts = kind[1], check_of(item)[1]  # type: ignore[index]
     # An iterator would be used up.
     return f"{kind[0]} of {words}", lambda value: accepts_whole(value) and (not _is_sequence(value) or all(map(accepts, value)))
 
@@ -228,7 +228,7 @@ def checked(function: Any) -> Any:
     for attribute in ("__module__", "__name__", "__qualname__", "__doc__", "__annotations__"):
         setattr(call, attribute, getattr(function, attribute))
     call.__dict__.update(function.__dict__)
-    call.__wrapped__ = function
+    call.__wrapped__ = function  # type: ignore[attr-defined]
     return call
 
 

@@ -37,7 +37,7 @@ def load_device(path: Path, name: str | None = None, options: dict[str, Any] | N
     if name is not None:
         _check_name(name)
     given = {str(key): str(value) for key, value in (options or {}).items()}
-    return module_of(_devices.load(os.path.abspath(os.fspath(path)), name, given))
+    return module_of(_devices.load(os.path.abspath(os.fsdecode(path)), name, given))
 
 
 def load_file(path: Path) -> None:

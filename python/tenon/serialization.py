@@ -82,7 +82,8 @@ def _check_is_binary(function, f, mode):
     import io
 
     if isinstance(f, io.TextIOBase):
-        raise TypeError(f'{function}: {_name_of(f)} is open as text, expected a binary file: open it with the mode "{mode}"')
+        call = "read() must return bytes, got str" if function == "load" else "write() must take bytes, not str"
+        raise TypeError(f"{function}: f.{call}; open the file in binary mode, '{mode}'")
 
 
 def _load_open(f, map_location, mmap):

@@ -178,8 +178,6 @@ TEST_F(PointwiseDevice, WritesInPlaceAndToOtherDTypes) {
   expect_same_call(
       "absolute value", [](const Tensor& a, Tensor o) { return abs_out(o, a); }, z, real);
   expect_same_call(
-      "absolute value, complex", [](const Tensor& a, Tensor o) { return abs_out(o, a); }, z, wide);
-  expect_same_call(
       "truth, complex", [](const Tensor& a, Tensor o) { return eq_out(o, a, a); }, z, wide);
 }
 

@@ -332,9 +332,9 @@ def test_what_is_no_file_is_named(given, said):
 def test_files_that_are_open_as_text_are_refused(tmp_path):
     path = tmp_path / "x.pt"
     tenon.save(1, path)
-    with open(path, encoding="latin-1") as file, pytest.raises(TypeError, match=r'load: .*x.pt is open as text, .* the mode "rb"'):
+    with open(path, encoding="latin-1") as file, pytest.raises(TypeError, match=r"load: f.read\(\) must return bytes, got str; open the file in binary mode, 'rb'"):
         tenon.load(file)
-    with pytest.raises(TypeError, match='save: the file is open as text, expected a binary file: open it with the mode "wb"'):
+    with pytest.raises(TypeError, match=r"save: f.write\(\) must take bytes, not str; open the file in binary mode, 'wb'"):
         tenon.save(1, io.StringIO())
 
 
@@ -347,7 +347,7 @@ def test_safetensors_says_what_is_no_path():
     from tenon.safetensors import load_file, safe_open, save_file
 
     for function, call in [("load_file", load_file), ("safe_open", safe_open), ("save_file", lambda path: save_file({}, path))]:
-        with pytest.raises(TypeError, match=f"^{function}: filename must be a path, got int$"):
+        with pytest.raises(TypeError, match=f"^{function}: filename must be a path, got (5 [(])?int[)]?$"):
             call(5)
     for function, call in [("load", tenon.load), ("save", lambda path: tenon.save(1, path)), ("load_file", load_file), ("safe_open", safe_open)]:
         with pytest.raises(ValueError, match=f"^{function}: the path has a null character"):

@@ -346,8 +346,9 @@ def test_save_says_what_is_no_file():
 def test_safetensors_says_what_is_no_path():
     from tenon.safetensors import load_file, safe_open, save_file
 
-    for function, call in [("load_file", load_file), ("safe_open", safe_open), ("save_file", lambda path: save_file({}, path))]:
-        with pytest.raises(TypeError, match=f"^{function}: filename must be a path, got (5 [(])?int[)]?$"):
+    calls = [("load_file", load_file, "int"), ("safe_open", safe_open, r"5 \(int\)"), ("save_file", lambda path: save_file({}, path), "int")]
+    for function, call, given in calls:
+        with pytest.raises(TypeError, match=f"^{function}: filename must be a path, got {given}$"):
             call(5)
     for function, call in [("load", tenon.load), ("save", lambda path: tenon.save(1, path)), ("load_file", load_file), ("safe_open", safe_open)]:
         with pytest.raises(ValueError, match=f"^{function}: the path has a null character"):

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 
 from . import _C, graphs, namespaces
 from .arguments import check_module as _check_module
+from .callers import warn as _warn
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -386,10 +387,8 @@ class DeviceModule(types.ModuleType):
                 _devices.set_expandable(self._device(index, "set_allocator_settings"), value == "True")
 
     def _warn_unless_expandable(self) -> None:
-        import warnings
-
         if self.get_device_properties(0).map_granularity == 0:
-            warnings.warn(f"expandable_segments is not supported on {self._name}, which cannot map memory", stacklevel=3)
+            _warn(f"expandable_segments is not supported on {self._name}, which cannot map memory")
 
     def Graph(self) -> graphs.Graph:
         """A graph that has captured nothing yet."""

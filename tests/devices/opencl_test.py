@@ -345,8 +345,9 @@ def test_memory_runs_out_and_the_next_call_works(opencl):
 def test_expandable_segments_are_not_supported(opencl):
     """As PyTorch: a warning, and segments are taken whole."""
     assert opencl.get_device_properties().map_granularity == 0
-    with pytest.warns(UserWarning, match="expandable_segments is not supported on opencl, which cannot map memory"):
+    with pytest.warns(UserWarning, match="expandable_segments is not supported on opencl, which cannot map memory") as caught:
         opencl.set_allocator_settings("expandable_segments:True")
+    assert caught[0].filename == __file__
     x = tenon.ones(30 << 20, dtype=tenon.uint8, device="opencl")
     assert x.device.type == "opencl" and not any(s["is_expandable"] for s in opencl.memory_snapshot())
     opencl.set_allocator_settings("expandable_segments:False")

@@ -198,5 +198,6 @@ with warnings.catch_warnings(record=True) as caught:
     warnings.simplefilter("always")
     batches = list(DataLoader(TensorDataset(tenon.arange(4)), batch_size=2, pin_memory=True))
 assert "no loaded device has pinned memory" in str(caught[0].message) and len(caught) == 1
+assert caught[0].filename == "<string>"  # this program
 assert [b[0].tolist() for b in batches] == [[0, 1], [2, 3]]
 """)

@@ -238,8 +238,9 @@ def test_innermost_hooks_apply_and_can_be_forbidden():
 
 def test_anomaly_mode_names_the_forward_call():
     x = leaf(0.0)
-    with pytest.warns(UserWarning, match="Anomaly Detection has been enabled"):
+    with pytest.warns(UserWarning, match="Anomaly Detection has been enabled") as caught:
         mode = tenon.autograd.detect_anomaly()
+    assert caught[0].filename == __file__
     with mode:
         y = x.sqrt() * 0  # the line that is named
         with pytest.warns(UserWarning, match=r"(?s)Error detected in SqrtBackward0.*the line that is named"):

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import warnings
-
 from .._C import _set_anomaly_enabled, is_anomaly_check_nan_enabled, is_anomaly_enabled
 from ..arguments import check_module as _check_module
+from ..callers import warn as _warn
 
 __all__ = ["detect_anomaly", "set_detect_anomaly"]
 
@@ -29,11 +28,7 @@ class detect_anomaly:
 
     def __init__(self, check_nan: bool = True) -> None:
         self.check_nan = check_nan
-        warnings.warn(
-            "Anomaly Detection has been enabled. This mode will increase the runtime and should only be enabled for "
-            "debugging.",
-            stacklevel=2,
-        )
+        _warn("Anomaly Detection has been enabled. This mode will increase the runtime and should only be enabled for debugging.")
 
     def __enter__(self) -> None:
         self.previous = is_anomaly_enabled(), is_anomaly_check_nan_enabled()

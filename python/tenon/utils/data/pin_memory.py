@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ... import _C
+from ...callers import warn
 
 
 def pin_batches(batches: Any) -> Any:
@@ -14,9 +14,7 @@ def pin_batches(batches: Any) -> Any:
     try:
         _C.empty(0, pin_memory=True)
     except RuntimeError:
-        warnings.warn(
-            "DataLoader: 'pin_memory' is True, but no loaded device has pinned memory: it makes no difference", stacklevel=3
-        )
+        warn("DataLoader: 'pin_memory' is True, but no loaded device has pinned memory: it makes no difference")
         return batches
     return (pinned(batch) for batch in batches)
 

@@ -228,15 +228,40 @@ def _plain(value: Any) -> Any:
     return value.value if isinstance(value, _Words) else value
 
 
-def _as_tensor(value: Any) -> Any:
-    """What is passed for a tensor, as one, without a copy; addresses stay."""
-    if isinstance(value, _C.Tensor) or (isinstance(value, int) and not isinstance(value, bool)):
+def _as_tensor(value: Any, what: Callable[[], str]) -> Any:
+    """What is passed for a tensor, as one, without a copy; addresses stay. `what` names it for a message."""
+    if isinstance(value, _C.Tensor):
         return value
-    if isinstance(value, (float, bool)):
-        raise TypeError("execute: a number that is passed by value lies in memory: pass an array or a tensor of one element")
+    if isinstance(value, int) and not isinstance(value, bool):
+        if not 0 <= value < 2**64:
+            raise ValueError(f"{what()} is {value}, which is no address; pass a tensor, an array, or an address")
+        return value
     if hasattr(value, "__dlpack__"):
-        return _C.from_dlpack(value)
-    return _C.as_tensor(value)
+        try:
+            return _C.from_dlpack(value)
+        except (BufferError, ValueError) as e:
+            raise type(e)(f"{what()} cannot be shared: {e}") from None
+    try:
+        return _C.as_tensor(memoryview(value))
+    except TypeError:
+        shown = repr(value) if isinstance(value, (float, bool)) or value is None else f"a {type(value).__name__}"
+        raise TypeError(
+            f"{what()} is {shown}, which is no memory to read or write; pass a tensor, an array (of one element for a number), or an address"
+        ) from None
+
+
+def _uid_of(key: Any) -> int:
+    if isinstance(key, int) and not isinstance(key, bool):
+        return int(key)
+    raise TypeError(f"execute: a key of a variant pack is a tensor of the graph or its UID, not {key!r}")
+
+
+def _number(what: str, value: Any) -> Any:
+    """A number of a graph; refuses an int that the library cannot take."""
+    if isinstance(value, int) and not -(2**63) <= value < 2**63:
+        shown = value if value.bit_length() <= 128 else f"an int of {value.bit_length()} bits"
+        raise ValueError(f"{what} is {shown}, expected an int from -2**63 to 2**63 - 1")
+    return value
 
 
 class pygraph:
@@ -286,21 +311,21 @@ class pygraph:
         graph of a device, a tensor of the host that has one element is a number that is passed by value."""
         if isinstance(like, Tensor):
             return Tensor(self, _builder.tensor_like_other(self._graph, like._graph._graph, like._number, name))
-        return Tensor(self, _builder.tensor_like(self._graph, _as_tensor(like), name))
+        return Tensor(self, _builder.tensor_like(self._graph, _as_tensor(like, lambda: "tensor_like: `like`"), name))
 
     def tensor_scalar(self, value: Any, data_type: _C.dtype | None = None, name: str = "") -> Tensor:
         """A number that is part of the graph."""
-        return Tensor(self, _builder.scalar(self._graph, value, data_type, name))
+        return Tensor(self, _builder.scalar(self._graph, _number("tensor_scalar: `value`", value), data_type, name))
 
     def _node(self, kind: str, inputs: Iterable[Any], attributes: Mapping[str, Any], name: str, compute_data_type: Any) -> list[Tensor]:
         numbers: list[int | None] = []
         for value in inputs:
             if value is not None and not isinstance(value, Tensor):
-                value = self.tensor_scalar(value)
+                value = self.tensor_scalar(_number(f"{kind}: a number", value))
             if value is not None and value._graph is not self:
                 raise ValueError(f"{kind}: tensor {value.get_name()!r} is another graph's")
             numbers.append(None if value is None else value._number)
-        plain = {key: _plain(value) for key, value in attributes.items() if value is not None}
+        plain = {key: _number(f"{kind}: `{key}`", _plain(value)) for key, value in attributes.items() if value is not None}
         made = _builder.node(self._graph, kind, numbers, plain, name, compute_data_type)
         return [Tensor(self, number) for number in made]
 
@@ -425,13 +450,20 @@ class pygraph:
 
     # Running
 
+    def _described(self, uid: int) -> str:
+        """A tensor in a message: "UID 3 ('y')"."""
+        name = _builder.name_of(self._graph, uid)
+        return f"UID {uid}" if name is None else f"UID {uid} ({name!r})"
+
     def _pack(self, variant_pack: Mapping[Any, Any]) -> dict[int, Any]:
         if not isinstance(variant_pack, Mapping):
             raise TypeError(f"execute: a variant pack maps tensors of the graph or UIDs, and is no {type(variant_pack).__name__}")
         pack: dict[int, Any] = {}
         for key, value in variant_pack.items():
-            uid = key.get_uid() if isinstance(key, Tensor) else int(key)
-            pack[uid] = value if type(value) is _C.Tensor else _as_tensor(value)
+            uid = key.get_uid() if isinstance(key, Tensor) else _uid_of(key)
+            if type(value) is not _C.Tensor:
+                value = _as_tensor(value, lambda uid=uid: f"execute: the value for {self._described(uid)}")
+            pack[uid] = value
         if len(pack) != len(variant_pack):
             raise ValueError("execute: a UID is passed twice, as a tensor of the graph and by itself")
         return pack
@@ -453,7 +485,7 @@ class pygraph:
 
     @staticmethod
     def _workspace(workspace: Any) -> Any:
-        return None if workspace is None else _as_tensor(workspace)
+        return None if workspace is None else _as_tensor(workspace, lambda: "execute: the workspace")
 
     def _get_variant_pack_uids_sorted(self) -> list[int]:
         return _builder.uids(self._graph)
@@ -478,7 +510,7 @@ def _names(text: str) -> list[str]:
 def _method(kind: str, inputs: str, attributes: str, outputs: str) -> Callable[..., Any]:
     """The method of pygraph for one kind of node, from the row that the library has of it."""
     listed = inputs.endswith("*")
-    names = [name.rstrip("#?*") for name in _names(inputs)]
+    names = [name.rstrip("#!?*") for name in _names(inputs)]
     numbers = [name.rstrip("#?") for name in _names(inputs) if "#" in name]
     optional = {name.rstrip("#?") for name in _names(inputs) if name.endswith("?")}
     own = _names(attributes)
@@ -511,7 +543,7 @@ def _method(kind: str, inputs: str, attributes: str, outputs: str) -> Callable[.
     method.__name__ = kind
     method.__qualname__ = f"pygraph.{kind}"
     method.__signature__ = signature  # type: ignore[attr-defined]
-    method.__doc__ = f"Node `{kind}`: {inputs.replace('#', '')} -> {outputs}." + (f" Attributes: {attributes}." if attributes else "")
+    method.__doc__ = f"Node `{kind}`: {inputs.replace('#', '').replace('!', '')} -> {outputs}." + (f" Attributes: {attributes}." if attributes else "")
     return method
 
 

@@ -31,9 +31,9 @@ std::vector<std::string_view> words(std::string_view text) {
 std::vector<InputKind> inputs_of(const NodeKind& kind) {
   std::vector<InputKind> inputs;
   for (const std::string_view word : words(kind.inputs)) {
-    const size_t end = std::min(word.find_first_of("#?*"), word.size());
+    const size_t end = std::min(word.find_first_of("#!?*"), word.size());
     const auto is = [&](char mark) { return word.find(mark) != std::string_view::npos; };
-    inputs.push_back({word.substr(0, end), is('#'), is('?'), is('*')});
+    inputs.push_back({word.substr(0, end), is('#'), is('!'), is('?'), is('*')});
   }
   return inputs;
 }

@@ -33,14 +33,19 @@ void check_reach(const TensorAttributes& t) {
                           t.name(), tenon::to_string(sizes), tenon::to_string(strides)));
 }
 
-/// A number of the graph as a dtype holds it. Throws Error{Type} for a fraction in a whole dtype.
+/// A number of the graph as a dtype holds it. Throws Error{Type} for a fraction in a whole dtype,
+/// Error{Value} for a whole number beyond it.
 Scalar rounded(const Scalar& value, DType dtype, const std::string& name) {
   const double real = value.to_double();
   if (!is_floating_point(dtype)) {
-    TENON_CHECK(real == std::trunc(real), Type,
-                fmt::format("graph: number '{}' is {}, which its data type {} cannot hold", name, real,
-                            tenon::name(dtype)));
-    check_fits(value, dtype, "graph: tensor_scalar");
+    const auto refuse = [&](ErrorKind kind) {
+      const std::string given = value.is_integral() ? std::to_string(value.to_int()) : fmt::to_string(real);
+      throw_error(kind, fmt::format("tensor_scalar: number '{}' is {}, which its data type {} cannot hold",
+                                    name, given, tenon::name(dtype)));
+    };
+    if (real != std::trunc(real)) refuse(ErrorKind::Type);
+    const bool is_int64 = value.is_integral() || std::abs(real) < 0x1p63;
+    if (!is_int64 || !holds_number(dtype, value.to_int())) refuse(ErrorKind::Value);
     return dtype == DType::Bool ? Scalar(value.to_bool()) : Scalar(value.to_int());
   }
   switch (dtype) {

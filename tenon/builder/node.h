@@ -23,17 +23,18 @@ class NodeCall;
 
 /// What a node does with its operands, which decides what a compute type means for it.
 enum class Computes : uint8_t {
-  Numbers,  ///< Operands are converted to the compute type; results are numbers of it.
-  Truths,   ///< Comparisons: operands are converted likewise, results are bools.
-  Logic,    ///< Operands count as bools, whatever their type.
-  Nothing,  ///< Moves or makes elements: there is nothing to convert.
+  Numbers,    ///< Operands are converted to the compute type; results are numbers of it.
+  Quotients,  ///< The same, but whole numbers have floating-point results.
+  Truths,     ///< Comparisons: operands are converted likewise, results are bools.
+  Logic,      ///< Operands count as bools, whatever their type.
+  Nothing,    ///< Moves or makes elements: there is nothing to convert.
 };
 
 /// One kind of node.
 struct NodeKind {
   std::string_view name;  ///< "conv_fprop"
-  /// "input scale? epsilon#?": names in order. `#` after one that is a number (see `NodeCall::number`), `?`
-  /// after one that may be absent, `*` after a list.
+  /// "input scale? epsilon#?": names in order. `#` after one that is a number (see `NodeCall::number`), `!`
+  /// after one that counts as a bool, `?` after one that may be absent, `*` after a list.
   std::string_view inputs;
   std::string_view attributes;  ///< "padding stride": names.
   std::string_view outputs;     ///< "Y": names.
@@ -55,7 +56,7 @@ std::vector<std::string_view> words(std::string_view text);
 /// An input of a kind of node.
 struct InputKind {
   std::string_view name;
-  bool is_number, is_optional, is_list;
+  bool is_number, is_truth, is_optional, is_list;
 };
 std::vector<InputKind> inputs_of(const NodeKind& kind);
 

@@ -14,6 +14,9 @@
 
 namespace tenon::builder {
 
+/// Whether a whole number is a value of an integer dtype, or of bool.
+bool holds_number(DType dtype, int64_t number) noexcept;
+
 class NodeCall {
  public:
   /// An input: a tensor, or a number that a run brings or that is part of the graph.
@@ -41,7 +44,9 @@ class NodeCall {
   /// Whether input i is a number and input `other` a tensor, whose sizes the number does not change.
   bool is_value_for(size_t i, size_t other) const noexcept;
   /// An input in the type in which the node computes; a number becomes a tensor of one element. Undefined if
-  /// it is absent. Throws Error{Type} for a floating-point input of a node that computes in whole numbers.
+  /// it is absent. Of a node that computes in whole numbers, throws Error{Type} for a floating-point input
+  /// and for a number of a run whose type has more values, Error{Value} for a number that is no value of its
+  /// type.
   tenon::Tensor tensor(size_t i);
   /// The same in its own type.
   tenon::Tensor raw(size_t i);
@@ -58,6 +63,9 @@ class NodeCall {
   bool flag(std::string_view name, bool other) const;
   int64_t integer(std::string_view name, int64_t other) const;
   double real(std::string_view name, double other) const;
+  /// A number that is compared or computed with input 0: an int stays one. Throws as `tensor` does for
+  /// inputs.
+  Scalar scalar(std::string_view name, int64_t other) const;
   Dims dims(std::string_view name, Dims other) const;
   std::string text(std::string_view name, std::string_view other) const;
 
@@ -77,11 +85,14 @@ class NodeCall {
 
  private:
   void choose_compute_type();
+  std::optional<DType> operand_type() const;
   std::optional<DType> declared_compute_type() const;
   bool is_of_one_half_type() const;
   void check_computes(size_t i) const;
-  std::string_view input_name(size_t i) const;
-  bool is_number(size_t i) const;
+  void check_number(size_t i) const;
+  void check_held(std::string_view what, std::string_view which, int64_t number) const;
+  const InputKind& input_kind(size_t i) const;
+  std::string_view input_name(size_t i) const { return input_kind(i).name; }
   const Input* number_input(size_t i, std::string_view argument, bool whole);
   template <class T>
   const T* attribute(std::string_view name, const char* type) const;
@@ -92,6 +103,7 @@ class NodeCall {
   std::vector<Input> inputs_;
   std::vector<Wanted> wanted_;
   std::optional<DType> compute_;  // operands are converted to it
+  std::optional<DType> whole_;    // the integer type, or bool, in which it computes
   std::vector<bool> read_;        // by input
   mutable std::set<std::string_view> read_attributes_;
 };

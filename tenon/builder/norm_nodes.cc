@@ -48,7 +48,12 @@ T sized_as(const NodeCall& n, const T& result, const T& x) {
                           to_string(result.sizes()), to_string(x.sizes())));
   return result;
 }
-double epsilon(NodeCall& n, size_t input) { return n.number(input, "eps", 1e-5); }
+double epsilon(NodeCall& n, size_t input) {
+  const double value = n.number(input, "eps", 1e-5);
+  TENON_CHECK(value >= 0, Value,
+              fmt::format("{}: `epsilon` is {}, expected a number of at least 0", n.kind(), value));
+  return value;
+}
 
 void layernorm(NodeCall& n) {
   const T x = n.tensor(0), scale = without_front(n.tensor(1)), bias = without_front(n.tensor(2));

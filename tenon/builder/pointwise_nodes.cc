@@ -48,15 +48,30 @@ void power(NodeCall& n) {
   const T a = n.tensor(0), b = n.tensor(1);
   n.set(tenon::pow(a, b));
 }
-// At most `lower_clip`, x is lower_clip + negative_slope (x - lower_clip); at least `upper_clip`, it is that.
+/// What cuDNN says of its attributes, in this order: a value below `lower_clip` becomes lower_clip +
+/// negative_slope (value - lower_clip), and a value above `upper_clip`, that one too, becomes upper_clip.
+struct Clips {
+  Scalar low, slope;
+  std::optional<Scalar> up;
+
+  explicit Clips(const NodeCall& n)
+      : low(n.scalar("lower_clip", 0)),
+        slope(n.scalar("negative_slope", 0)),
+        up(n.has("upper_clip") ? std::optional(n.scalar("upper_clip", 0)) : std::nullopt) {}
+
+  bool is_flat() const { return slope.to_double() == 0; }
+  /// Before the upper bound.
+  T sloped(const T& x) const {
+    if (low.to_double() == 0) return tenon::leaky_relu(x, slope);
+    const T below = tenon::add(tenon::mul(tenon::sub(x, low), slope), low);
+    return tenon::where(tenon::lt(x, low), below, x);
+  }
+};
 void relu(NodeCall& n) {
   const T x = n.tensor(0);
-  const double low = n.real("lower_clip", 0), slope = n.real("negative_slope", 0);
-  const auto up = n.has("upper_clip") ? std::optional<Scalar>(n.real("upper_clip", 0)) : std::nullopt;
-  if (slope == 0) return n.set(n.has("lower_clip") || up ? tenon::clamp(x, Scalar(low), up) : tenon::relu(x));
-  if (low == 0 && !up) return n.set(tenon::leaky_relu(x, slope));
-  const T below = tenon::add(tenon::mul(tenon::sub(x, low), slope), low);
-  n.set(tenon::where(tenon::gt(x, low), up ? tenon::clamp(x, std::nullopt, up) : x, below));
+  const Clips c(n);
+  if (c.is_flat()) return n.set(n.has("lower_clip") || c.up ? tenon::clamp(x, c.low, c.up) : tenon::relu(x));
+  n.set(c.up ? tenon::clamp(c.sloped(x), std::nullopt, c.up) : c.sloped(x));
 }
 void elu(NodeCall& n) { n.set(tenon::elu(n.tensor(0), n.real("alpha", 1))); }
 void softplus(NodeCall& n) { n.set(tenon::softplus(n.tensor(0), n.real("beta", 1))); }
@@ -84,12 +99,14 @@ void gen_index(NodeCall& n) {
 
 void relu_backward(NodeCall& n) {
   const T grad = n.tensor(0), x = n.tensor(1);
-  const double slope = n.real("negative_slope", 0);
-  const T above = tenon::gt(x, n.real("lower_clip", 0));
-  T result = slope == 0 ? tenon::where(above, grad, Scalar(0.0))
-                        : tenon::where(above, grad, tenon::mul(grad, slope));
-  if (n.has("upper_clip")) result = tenon::where(tenon::lt(x, n.real("upper_clip", 0)), result, Scalar(0.0));
-  n.set(result);
+  const Clips c(n);
+  const Scalar none(int64_t{0});
+  const T above = tenon::gt(x, c.low);
+  const T result =
+      c.is_flat() ? tenon::where(above, grad, none) : tenon::where(above, grad, tenon::mul(grad, c.slope));
+  if (!c.up) return n.set(result);
+  const T unbounded = c.is_flat() ? tenon::clamp(x, c.low) : c.sloped(x);
+  n.set(tenon::where(tenon::lt(unbounded, *c.up), result, none));
 }
 void tanh_backward(NodeCall& n) {
   const T grad = n.tensor(0), y = tenon::tanh(n.tensor(1));
@@ -138,7 +155,7 @@ constexpr NodeKind kKinds[] = {
     {"add", "a b", "", "OUT_0", &binary<&add, &add, true>},
     {"add_square", "a b", "", "OUT_0", &tensors<&add_square>},
     {"bias", "input bias", "", "OUT_0", &binary<&add, &add, true>},
-    {"binary_select", "input0 input1 mask", "", "OUT_0", &select},
+    {"binary_select", "input0 input1 mask!", "", "OUT_0", &select},
     {"ceil", "input", "", "OUT_0", &unary<&tenon::ceil>},
     {"cmp_eq", "input comparison", "", "OUT_0", &binary<&tenon::eq, &tenon::eq>, Computes::Truths},
     {"cmp_ge", "input comparison", "", "OUT_0", &binary<&tenon::ge, &tenon::ge>, Computes::Truths},
@@ -147,7 +164,7 @@ constexpr NodeKind kKinds[] = {
     {"cmp_lt", "input comparison", "", "OUT_0", &binary<&tenon::lt, &tenon::lt>, Computes::Truths},
     {"cmp_neq", "input comparison", "", "OUT_0", &binary<&tenon::ne, &tenon::ne>, Computes::Truths},
     {"cos", "input", "", "OUT_0", &unary<&tenon::cos>},
-    {"div", "a b", "", "OUT_0", &binary<&div, &div>},
+    {"div", "a b", "", "OUT_0", &binary<&div, &div>, Computes::Quotients},
     {"elu", "input", "alpha", "OUT_0", &elu},
     {"elu_backward", "loss input", "alpha", "OUT_0", &elu_backward},
     {"erf", "input", "", "OUT_0", &unary<&tenon::erf>},

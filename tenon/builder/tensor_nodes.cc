@@ -143,9 +143,11 @@ void reduction(NodeCall& n) {
   const std::string mode = n.text("mode", "ADD");
   TENON_CHECK(std::ranges::find(kModes, mode) != kModes.end(), Value,
               fmt::format("reduction: `mode` is one of {}, not {}", fmt::join(kModes, ", "), mode));
-  if (mode == "NORM1" || mode == "NORM2")
+  if (mode == "AVG" || mode == "NORM1" || mode == "NORM2")
     TENON_CHECK(is_floating_point(x.dtype()), Type,
-                fmt::format("reduction: {} is of floating-point numbers, not of {}", mode, name(x.dtype())));
+                fmt::format("reduction: {} is of floating-point numbers, not of {}; let it compute in such "
+                            "(compute_data_type)",
+                            mode, name(x.dtype())));
   if (axes.empty()) return n.set(of_each(x, mode));
   if (mode == "ADD") return n.set(tenon::sum(x, axes, keep));
   if (mode == "AVG") return n.set(tenon::mean(x, axes, keep));

@@ -171,6 +171,11 @@ void Plan::execute(std::span<const Address> sorted, std::span<std::byte> workspa
     const Address address = sorted[tensor_places_[i]];
     TENON_CHECK(address != 0 || graph_.storages[t.storage].nbytes == 0, Value,
                 fmt::format("execute: the address of UID {} is null", t.uid));
+    const size_t alignment = alignments_[t.storage];
+    TENON_CHECK((address & (alignment - 1)) == 0, Value,
+                fmt::format("execute: the address of UID {} is {:#x}, which is no multiple of the {} bytes "
+                            "of one element; copy the tensor to memory that is aligned",
+                            t.uid, address, alignment));
     instance->addresses[t.storage] = reinterpret_cast<char*>(address) - t.offset;
   }
   aliases_.check(graph_, sorted, workspace.first(workspace_size_));

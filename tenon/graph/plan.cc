@@ -86,6 +86,7 @@ void Plan::finish(const EngineChoice& choice) {
     add_step(node, anchored ? &engine_of(graph_, node, choice) : nullptr);
   }
   place_temporaries();
+  find_alignments();
   for (const auto& t : signature_.tensors) uids_.push_back(t.uid);
   for (const auto& v : signature_.values) uids_.push_back(v.uid);
   std::ranges::sort(uids_);
@@ -128,6 +129,20 @@ void Plan::add_step(const Node& node, const Engine* engine) {
   }
   step.name = node.op.full_name();
   step.call = std::make_unique<const CallStep>(graph_, node);
+}
+
+void Plan::find_alignments() {
+  alignments_.assign(graph_.storages.size(), 1);
+  const auto align = [&](ValueId value, GeometryId geometry) {
+    if (value == kNone || geometry == kNone) return;
+    const DType dtype = graph_.geometry(geometry).dtype;
+    size_t& alignment = alignments_[graph_.values[value].storage];
+    if (has_arithmetic(dtype)) alignment = std::max(alignment, item_size(dtype_info(dtype).parts));
+  };
+  for (const Node& node : graph_.nodes) {
+    for (const Use& u : graph_.uses(node)) align(u.value, u.geometry);
+    for (const Def& d : graph_.defs(node)) align(d.value, d.geometry);
+  }
 }
 
 void Plan::place_temporaries() {

@@ -125,6 +125,7 @@ class Plan {
   /// Makes the steps of the fused graph, and what they share.
   void finish(const EngineChoice& choice);
   void place_temporaries();
+  void find_alignments();
   std::unique_ptr<Instance> take_instance() const;
   void give_back(std::unique_ptr<Instance> instance) const noexcept;
   void check_call(std::span<const Address> sorted, std::span<std::byte> workspace, Stream stream) const;
@@ -140,7 +141,8 @@ class Plan {
   std::vector<uint64_t> uids_;
   std::vector<uint32_t> tensor_places_, value_places_;  // of the signature's rows, among the uids
   Aliases aliases_;
-  std::vector<size_t> offsets_;  // of storages, in the workspace; kNowhere for others
+  std::vector<size_t> alignments_;  // of storages, in bytes: that of their elements; powers of two
+  std::vector<size_t> offsets_;     // of storages, in the workspace; kNowhere for others
   size_t workspace_size_ = 0;
   // What runs have used before, to be used again.
   static constexpr size_t kSpares = 8;

@@ -1,6 +1,9 @@
 """What is said of a graph, of its tensors and numbers, and of rng has the effect that it says, or is refused."""
 
 import inspect
+import itertools
+import math
+import re
 
 import numpy as np
 import pytest
@@ -294,6 +297,44 @@ def test_seeds_that_are_none():
         drawn(how=lambda g, value: g.tensor(is_pass_by_value=True, data_type=tenon.float32))
     with pytest.raises(TypeError, match="rng: input `seed` has to be a whole number"):
         drawn(how=lambda g, value: g.tensor_scalar(2.5))
+
+
+def test_ints_beyond_64_bits():
+    for name, value in itertools.product(("seed", "offset"), (2**63, -(2**63) - 1)):
+        with pytest.raises(ValueError, match=re.escape(f"rng: `{name}` is {value}, expected an int from -2**63 to 2**63 - 1")):
+            drawn(**{name: value})
+    assert np.array_equal(drawn(seed=2**63 - 1), drawn(seed=2**63 - 1))
+    with pytest.raises(TypeError, match="rng: `seed` has to be an int of at most 64 bits, and is 1.5"):
+        drawn(seed=1.5)
+
+
+def test_averages_of_whole_numbers_say_in_what_to_compute():
+    def averaged(**options):
+        g = pygraph()
+        y = g.reduction(g.tensor(dim=[4, 3], data_type=tenon.int32, name="x"), "AVG", axis=[1], **options).set_output(True)
+        g.build()
+        x, out = tenon.tensor([[1, 2, 4]] * 4, dtype=tenon.int32), tenon.empty(4)
+        g.execute({1: x, y: out}, tenon.empty(max(g.get_workspace_size(), 64), dtype=tenon.uint8))
+        return out.tolist()
+
+    with pytest.raises(TypeError, match="reduction: AVG is of floating-point numbers, not of int32; .*compute_data_type"):
+        averaged()
+    assert averaged(compute_data_type=tenon.float32) == pytest.approx([7 / 3] * 4)
+
+
+@pytest.mark.parametrize("kind", ["layernorm", "rmsnorm"])
+def test_an_epsilon_that_cannot_be_meant(kind):
+    def normed(how):
+        g = pygraph(io_data_type=tenon.float32)
+        getattr(g, kind)("INFERENCE", g.tensor(dim=[2, 4]), g.tensor(dim=[4]), epsilon=how(g))[0].set_output(True)
+        g.validate()
+
+    for value in (-1, -1.0, -1e-9, math.nan):
+        for how in (lambda g: value, lambda g: g.tensor_scalar(value)):
+            with pytest.raises(ValueError, match=f"{kind}: .*`epsilon` is (-1|NaN)"):
+                normed(how)
+    for value in (0, 0.0, 1e-3, 1):
+        normed(lambda g: value)
 
 
 NORMS = {

@@ -344,6 +344,18 @@ TENON_BUILDER_FUNCTION(deserialize) {
 
 // Running
 
+/// name_of(graph, uid): the name of a tensor; None if there is none.
+TENON_BUILDER_FUNCTION(name_of_tensor) {
+  return guarded([&] {
+    check_count("name_of", n, 2);
+    int64_t uid = 0;
+    const bool known = parse_int(args[1], uid) && uid > 0;
+    const TensorAttributes* const t =
+        known ? graph_of(args[0]).find_tensor(static_cast<uint64_t>(uid)) : nullptr;
+    return t ? checked(to_python(t->name())) : Py_NewRef(Py_None);
+  });
+}
+
 Address address_of(PyObject* o) {
   const unsigned long long address = PyLong_AsUnsignedLongLong(o);
   if (PyErr_Occurred()) throw PythonError();
@@ -390,7 +402,12 @@ std::unordered_map<uint64_t, Address> pack_of(const Graph& g, PyObject* dict,
     }
     const Tensor& t = tensor_of(value);
     g.check_tensor(uid, t);
-    if (g.find_tensor(uid)->is_output()) outputs.push_back(&t);
+    if (const TensorAttributes& own = *g.find_tensor(uid); own.is_output()) {
+      TENON_CHECK(!tenon::detail::is_read_only(t), Runtime,
+                  "execute: the tensor for UID " + std::to_string(uid) + " ('" + own.name() +
+                      "') is read-only, and the graph writes it; pass one that may be written");
+      outputs.push_back(&t);
+    }
     pack[uid] = reinterpret_cast<Address>(t.data_ptr());
   }
   return pack;
@@ -405,7 +422,6 @@ TENON_BUILDER_FUNCTION(execute) {
     std::vector<const Tensor*> written;
     const auto pack = pack_of(g, args[1], written);
     for (const Tensor* t : written) {
-      TENON_CHECK(!tenon::detail::is_read_only(*t), Runtime, "execute: an output is read-only");
       t->storage()->bump_version();
     }
     run(plan, g.sorted(plan, pack), workspace_of(g, args[2], plan.workspace_size()), stream_of(g, args[4]));
@@ -501,6 +517,7 @@ PyMethodDef g_methods[] = {
     fast_method("tensor_like_other", &tensor_like_other, "tensor_like_other(graph, other, tensor, name)"),
     fast_method("scalar", &scalar, "scalar(graph, value, dtype, name)"),
     fast_method("node", &node, "node(graph, kind, inputs, attributes, name, compute_type): its outputs."),
+    fast_method("name_of", &name_of_tensor, "name_of(graph, uid): the name of a tensor, or None."),
     fast_method("set", &set, "set(graph, tensor, what, value)"),
     fast_method("get", &get, "get(graph, tensor): all that is known of it."),
     {"validate", &step<&Graph::validate>, METH_O, "Checks the graph."},

@@ -9,6 +9,17 @@ _FORMULAS = {SGD: "SGD", Adam: "Adam", AdamW: "Adam"}
 _READERS = {unwrapped(method).__code__ for method in (Optimizer.step, Optimizer.zero_grad, SGD._update, Adam._update)}
 
 
+def _is_usual(optimizer):
+    """Whether each group of an optimizer has a rate and parameters. Of another one the program's own step says what is wrong."""
+    groups, state = getattr(optimizer, "param_groups", None), getattr(optimizer, "state", None)
+    return (
+        isinstance(groups, list)
+        and isinstance(state, dict)
+        and all(isinstance(group, dict) and type(group.get("lr")) in (int, float) for group in groups)
+        and all(isinstance(group.get("params"), list) for group in groups)
+    )
+
+
 class LiveNumbers:
     """What the numbers were before the call that is captured, by the dict that has them and their key there."""
 
@@ -38,7 +49,7 @@ class LiveNumbers:
         }
         if kind not in _FORMULAS or kind._update.__code__ not in codes or not readers <= _READERS:
             return
-        if any(type(group["lr"]) not in (int, float) for group in optimizer.param_groups):
+        if not _is_usual(optimizer):
             return
         parts = {id(optimizer.param_groups), id(optimizer.state), *map(id, optimizer.param_groups), *map(id, optimizer.state.values())}
         if not parts.isdisjoint(seen):
@@ -59,7 +70,8 @@ class LiveNumbers:
         for optimizer in self._optimizers:
             for group in optimizer.param_groups:
                 before = self._before.get((id(group), "lr"))
-                if before is None or group["lr"] != before or type(group["lr"]) is not type(before):
+                rate = group.get("lr")
+                if before is None or rate != before or type(rate) is not type(before):
                     raise Refused("it changes the learning rate of an optimizer")
                 for p, updates in zip(group["params"], capture.updates_of(group["params"])):
                     if updates:

@@ -256,3 +256,48 @@ def test_a_rate_that_is_a_tensor():
         return w.tolist()
 
     alike(program)
+
+
+WRONG = {
+    "no rate": lambda o: o.param_groups[0].pop("lr"),
+    "a rate that is None": lambda o: o.param_groups[0].update(lr=None),
+    "a rate that is a text": lambda o: o.param_groups[0].update(lr="0.1"),
+    "a rate beyond 64 bits": lambda o: o.param_groups[0].update(lr=2**70),
+    "a rate beyond float64": lambda o: o.param_groups[0].update(lr=10**400),
+    "no parameters": lambda o: o.param_groups[0].pop("params"),
+    "no groups": lambda o: delattr(o, "param_groups"),
+    "a count beyond 64 bits": lambda o: [s.update(step=2**70) for s in o.state.values()],
+}
+
+
+@pytest.mark.parametrize("calls", range(5))
+@pytest.mark.parametrize("wrong", WRONG)
+@pytest.mark.parametrize("kind", ["SGD", "Adam"])
+def test_what_a_step_refuses_leaves_what_eager_leaves(kind, wrong, calls):
+    """After so many calls, something of the optimizer is wrong: gradients, buffers and the generator are as after eager's error."""
+
+    def train(c):
+        tenon.manual_seed(3)
+        model = nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4), nn.Dropout(0.5), nn.Linear(4, 1))
+        optimizer = OPTIMIZERS[kind](model.parameters())
+
+        def step(x):
+            optimizer.zero_grad()
+            model(x).square().sum().backward()
+            optimizer.step()
+
+        f, x = c(step), tenon.linspace(-1, 1, 15).reshape(5, 3)
+        for _ in range(calls):
+            f(x)
+        WRONG[wrong](optimizer)
+        error = None
+        try:
+            f(x)
+        except Exception as e:
+            error = type(e), str(e)
+        state = {name: bits(t) for name, t in model.state_dict().items()}
+        return error, state, [None if p.grad is None else bits(p.grad) for p in model.parameters()], bits(tenon.rand(4))
+
+    ours, theirs = train(lambda f: tenon.compile(f, pure=True)), train(lambda f: f)
+    assert ours == theirs
+    assert theirs[0] or wrong == "a count beyond 64 bits"

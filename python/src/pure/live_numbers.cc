@@ -1,5 +1,6 @@
 #include "python/src/pure/live_numbers.h"
 
+#include <limits>
 #include <string_view>
 
 #include "python/src/interpreter/errors.h"
@@ -25,6 +26,21 @@ uint32_t number_of(record::Replay& replay, std::string_view op, uint32_t slot, s
   TENON_CHECK(found && replay.number(*found).to_double() == value, Runtime,
               "it updates a parameter of an optimizer beside the optimizer's step");
   return *found;
+}
+
+/// Whether a rate is one that an optimizer's step takes: it refuses an int beyond 64 bits.
+bool is_rate(PyObject* o) noexcept {
+  if (!o || PyFloat_CheckExact(o)) return o != nullptr;
+  int overflow = 0;
+  if (PyLong_CheckExact(o)) PyLong_AsLongLongAndOverflow(o, &overflow);
+  return PyLong_CheckExact(o) && overflow == 0;
+}
+/// Whether a count of steps can be counted on.
+bool is_count(PyObject* o) noexcept {
+  if (!o || !PyLong_CheckExact(o)) return false;
+  int overflow = 0;
+  const int64_t count = PyLong_AsLongLongAndOverflow(o, &overflow);
+  return overflow == 0 && count < std::numeric_limits<int64_t>::max();
 }
 
 }  // namespace
@@ -64,11 +80,8 @@ LiveNumbers::LiveNumbers(PyObject* list, record::Replay& replay) {
 
 bool LiveNumbers::readable() const noexcept {
   for (const Source& source : sources_) {
-    PyObject* const lr = PyDict_GetItemWithError(source.group.get(), names().lr);
-    if (!lr || !(PyFloat_CheckExact(lr) || PyLong_CheckExact(lr))) return false;
-    if (!source.state) continue;
-    PyObject* const step = PyDict_GetItemWithError(source.state.get(), names().step);
-    if (!step || !PyLong_CheckExact(step)) return false;
+    if (!is_rate(PyDict_GetItemWithError(source.group.get(), names().lr))) return false;
+    if (source.state && !is_count(PyDict_GetItemWithError(source.state.get(), names().step))) return false;
   }
   return true;
 }

@@ -18,7 +18,7 @@ class LiveNumbers {
   /// Error{Runtime} where the update is not found among the recorded calls, PythonError for anything else.
   LiveNumbers(PyObject* list, record::Replay& replay);
 
-  /// Whether all that is read is a number.
+  /// Whether all that is read is a number that the optimizer's step takes.
   bool readable() const noexcept;
   /// Sets the numbers of the calls that are about to run.
   void update(record::Replay& replay) const;

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import builtins
 import enum
+import functools
 import inspect
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -450,10 +451,10 @@ class pygraph:
 
     # Running
 
-    def _described(self, uid: int) -> str:
-        """A tensor in a message: "UID 3 ('y')"."""
+    def _value_for(self, uid: int) -> str:
+        """What is passed for a tensor, in a message."""
         name = _builder.name_of(self._graph, uid)
-        return f"UID {uid}" if name is None else f"UID {uid} ({name!r})"
+        return f"execute: the value for UID {uid}" + ("" if name is None else f" ({name!r})")
 
     def _pack(self, variant_pack: Mapping[Any, Any]) -> dict[int, Any]:
         if not isinstance(variant_pack, Mapping):
@@ -462,7 +463,7 @@ class pygraph:
         for key, value in variant_pack.items():
             uid = key.get_uid() if isinstance(key, Tensor) else _uid_of(key)
             if type(value) is not _C.Tensor:
-                value = _as_tensor(value, lambda uid=uid: f"execute: the value for {self._described(uid)}")
+                value = _as_tensor(value, functools.partial(self._value_for, uid))
             pack[uid] = value
         if len(pack) != len(variant_pack):
             raise ValueError("execute: a UID is passed twice, as a tensor of the graph and by itself")

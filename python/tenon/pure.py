@@ -115,6 +115,9 @@ class Program:
             if (changed := given.changed()) is not None:
                 name = names_of_arguments(self._fn, num_positional, names)[changed]
                 raise Refused(f"it changes a list or a dict among its arguments, in `{name}`")
+            for path, tensor in zip(reads.tensor_paths, reads.tensors):
+                if tensor.grad_fn is not None:
+                    raise Refused(f"it uses `{path}`, which has history: detach() it")
             made = _Result(result, given.containers, reads.containers)
             described = given.described(reads.exact)
             capture.finish(

@@ -37,9 +37,43 @@ def code_of(fn):
     return getattr(getattr(fn, "__func__", fn), "__code__", None)
 
 
+def _names(*names):
+    return lambda instruction: instruction.argval in names
+
+
+def _writes_in_place(instruction):
+    name = instruction.argval
+    return isinstance(name, str) and name.endswith("_") and not name.startswith("_") and instruction.opname.startswith("LOAD_")
+
+
+#: What the lines do that a reason is about, by how it begins.
+_TELLING = (
+    ("it returns", lambda instruction: instruction.opname.startswith("RETURN_")),
+    ("it makes something else of an optimizer", _names("step")),
+    ("it updates a parameter of an optimizer", _writes_in_place),
+    ("it sets an attribute of a tensor", lambda instruction: instruction.opname == "STORE_ATTR"),
+    ("a gradient", _names("grad")),
+    ("it changes the shape of a gradient", _names("grad")),
+)
+
+
+def _telling_line(reason, codes, program):
+    """The last line of the program, or else of what it calls, that does what a reason is about; None if none is known to."""
+    own = [code for code, variables in codes.items() if not is_own(variables)]
+    for begin, tells in _TELLING:
+        if not reason.startswith(begin):
+            continue
+        for code in sorted(own, key=lambda code: code is not program):
+            offsets = [instruction.offset for instruction in dis.get_instructions(code) if tells(instruction)]
+            if offsets:
+                return _line(code, offsets[-1])
+    return None
+
+
 def line_of(path, codes, fn):
     """The line of the program that names the last part of `path`, "`model.scale`" or "global `scale`": one that changes it before
-    one that reads it. Where no line does, that of the program itself. `codes` are what ran, with the globals that each sees."""
+    one that reads it. Where no line does, one that does what `path` says as a reason, or that of the program itself. `codes` are
+    what ran, with the globals that each sees."""
     quoted = re.search("`([^`]+)`", path)
     for name in reversed(re.findall(r"[^\W\d]\w*", quoted.group(1) if quoted else "")):
         reads = None
@@ -54,6 +88,8 @@ def line_of(path, codes, fn):
         if reads:
             return reads
     code = code_of(fn)
+    if line := _telling_line(path, codes, code):
+        return line
     is_of_program = code is not None and not is_own(codes.get(code, {}))
     return f"{code.co_filename}:{code.co_firstlineno}" if is_of_program else ""
 

@@ -202,6 +202,67 @@ def holds(x):
     return x + (0 if HELD is None else 1)
 
 
+WEIGHT = nn.Parameter(tenon.ones(2))
+OPTIMIZER = tenon.optim.SGD([WEIGHT], lr=0.1)
+
+
+def steps_twice(x):
+    (WEIGHT * x).sum().backward()
+    OPTIMIZER.step()
+    x = x + 1
+    OPTIMIZER.step()  # once more
+    return x
+
+
+def decays(x):
+    (WEIGHT * x).sum().backward()
+    OPTIMIZER.step()
+    with tenon.no_grad():
+        WEIGHT.add_(x, alpha=-0.1)
+    return x + 1
+
+
+def with_history(x):
+    y = WEIGHT * x
+    return y * 2
+
+
+def sets_a_view(x):
+    y = x * 2
+    WEIGHT.grad = y[:2]
+    return y
+
+
+def marks(x):
+    x.mark = 3
+    return x * 2
+
+
+PART = WEIGHT * 2
+
+
+def uses_history(x):
+    y = x * 2
+    return (y + PART).detach()
+
+
+@pytest.mark.parametrize(
+    ("program", "reason", "line"),
+    [
+        (steps_twice, "it makes something else of an optimizer than one step", "once more"),
+        (decays, "it updates a parameter of an optimizer beside the optimizer's step", "add_("),
+        (with_history, "it returns a tensor with history", "return y * 2"),
+        (sets_a_view, "a gradient that it sets is a view", "WEIGHT.grad"),
+        (marks, "it sets an attribute of a tensor", "x.mark"),
+        (uses_history, "it uses `PART`, which has history: detach() it", "PART).detach"),
+    ],
+)
+def test_the_line_that_a_reason_without_a_name_is_about(program, reason, line):
+    WEIGHT.grad = None
+    message, _ = refusal(pure(program), *[(tenon.ones(2),) for _ in range(4)])
+    assert reason in message and message.endswith(f"({line_of(program, line)})"), message
+
+
 @pytest.mark.parametrize(
     ("program", "arguments", "reason", "line"),
     [
